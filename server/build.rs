@@ -1,5 +1,5 @@
-//! Compresses the API description and the files of the web page for the binary. The page is left
-//! out if it was not built.
+//! Compresses the API description and the web page's files, which are then embedded in the binary.
+//! The page is left out if it was not built.
 
 use std::{
     env,
@@ -20,15 +20,15 @@ const OPENAPI: &str = "src/openapi/openapi.json";
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     println!("cargo::rerun-if-changed={OPENAPI}");
-    pack(Path::new(OPENAPI), &out.join("openapi.json"))?;
+    compress_file(Path::new(OPENAPI), &out.join("openapi.json"))?;
     let page = Path::new("../static/dist");
     if !page.exists() && env::var_os("GPUMON_PAGE_FOLLOWS").is_some() {
         return Err("the page is not built yet".into());
     }
-    // If cargo watched a path that does not exist, it would run this script and compile the crate
-    // in every build.
+    // If `page` does not exist, its parent directory is watched: for a missing path, cargo would
+    // run this script and compile the crate in every build.
     let (watched, files) = if page.exists() {
-        (page, files(page)?)
+        (page, list_files(page)?)
     } else {
         (Path::new("../static"), Vec::new())
     };
@@ -38,14 +38,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let path = file.strip_prefix(page)?.to_str().unwrap_or_default();
         if content_type::content_type(path).is_none() {
             let cure = "add its extension to server/src/content_type.rs";
-            return Err(format!(
-                "{}: no content type is known for it: {cure}",
-                file.display()
-            )
-            .into());
+            return Err(format!("{}: its content type is unknown: {cure}", file.display()).into());
         }
         let packed = out.join(format!("{number}.gz"));
-        pack(file, &packed)?;
+        compress_file(file, &packed)?;
         writeln!(
             table,
             r#"({path:?}, include_bytes!(concat!(env!("OUT_DIR"), "/{number}.gz"))),"#
@@ -55,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn pack(file: &Path, packed: &Path) -> Result<(), Box<dyn Error>> {
+fn compress_file(file: &Path, packed: &Path) -> Result<(), Box<dyn Error>> {
     let opened = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
     io::copy(
         &mut GzEncoder::new(opened, Compression::best()),
@@ -65,14 +61,14 @@ fn pack(file: &Path, packed: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns all files in a directory and its subdirectories in a fixed order.
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn list_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut entries = fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))
         .collect::<io::Result<Vec<_>>>()?;
     entries.sort();
     let nested = entries.into_iter().map(|path| {
         if path.is_dir() {
-            files(&path)
+            list_files(&path)
         } else {
             Ok(vec![path])
         }

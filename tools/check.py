@@ -33,23 +33,29 @@ TESTED, UNTESTED = ["static", "labextension"], ["tests/browser"]
 def main(base: str = "HEAD") -> int:
     os.environ.setdefault("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
     changed = changed_files(base) or changed_files("HEAD~1")
-    checks = [rust, typescript, typescript_tests, python, lambda _changed: plain_english(base)]
+    checks = [
+        check_rust,
+        check_typescript,
+        typescript_tests,
+        check_python,
+        lambda _changed: check_english(base),
+    ]
     with ThreadPoolExecutor(len(checks)) as pool:
         results = [
             step for steps in pool.map(lambda check: check(changed), checks) for step in steps
         ]
     if not changed:
-        print("nothing has changed that is checked here")
+        print("no changed files to check")
     return 0 if all(results) else 1
 
 
 def changed_files(base: str) -> list[str]:
     """Return the files that differ from a commit or are new, without deleted files."""
-    differing = _git("diff", "--name-only", "--diff-filter=d", base)
-    return sorted({*differing, *_git("ls-files", "--others", "--exclude-standard")})
+    differing = _git_lines("diff", "--name-only", "--diff-filter=d", base)
+    return sorted({*differing, *_git_lines("ls-files", "--others", "--exclude-standard")})
 
 
-def rust(changed: list[str]) -> list[bool]:
+def check_rust(changed: list[str]) -> list[bool]:
     """Return whether each step passed. Lints are warnings, so that Cargo continues."""
     if not any(name.endswith((".rs", ".toml", ".snap")) for name in changed):
         return []
@@ -60,12 +66,12 @@ def rust(changed: list[str]) -> list[bool]:
             ["cargo", "test", "--locked", "--package", crate, "--lib"],
             has_no_warnings=True,
         )
-        for crate in sorted(set(filter(None, map(crate_of, changed))))
+        for crate in sorted(set(filter(None, map(find_crate, changed))))
     ]
     return [_step("Rust format", ["cargo", "fmt", "--all", "--check"]), lints, *tests]
 
 
-def crate_of(path: str) -> str | None:
+def find_crate(path: str) -> str | None:
     """Return the package whose source the file is, or nothing for a file outside of `src`."""
     for folder in Path(path).parents:
         manifest = ROOT / folder / "Cargo.toml"
@@ -79,7 +85,7 @@ def crate_of(path: str) -> str | None:
     return None
 
 
-def typescript(changed: list[str]) -> list[bool]:
+def check_typescript(changed: list[str]) -> list[bool]:
     sources = typescript_sources(changed)
     if not sources:
         return []
@@ -114,7 +120,7 @@ def typescript_sources(changed: list[str]) -> list[str]:
     return [name for name in changed if name.endswith(kinds) and name.startswith(folders)]
 
 
-def python(changed: list[str]) -> list[bool]:
+def check_python(changed: list[str]) -> list[bool]:
     sources = [name for name in changed if name.endswith(".py")]
     if not sources:
         return []
@@ -126,7 +132,7 @@ def python(changed: list[str]) -> list[bool]:
     return results
 
 
-def plain_english(base: str) -> list[bool]:
+def check_english(base: str) -> list[bool]:
     return [_step("Plain English", [sys.executable, "tools/prose.py", "--base", base])]
 
 
@@ -137,7 +143,7 @@ def _step(label: str, command: list[str], *, has_no_warnings: bool = False) -> b
     return code == 0 and not warnings
 
 
-def _git(*arguments: str) -> list[str]:
+def _git_lines(*arguments: str) -> list[str]:
     return subprocess.run(
         ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()

@@ -18,12 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 #: The maximum number of files in a cycle.
-FEW = 3
+MAX_PRINTED = 3
 #: Larger cycles that are necessary, and the reasons.
 REASONS = {
-    "workload/src/cuda": "a context makes what lives in it, which names the context that has to "
-    "outlive "
-    "it",
+    "workload/src/cuda": "a context creates objects that refer to it, because it must outlive them",
 }
 
 Graph = dict[Path, set[Path]]
@@ -34,22 +32,24 @@ def main(arguments: list[str]) -> int:
     graphs = [rust_graph(manifest.parent / "src") for manifest in manifests]
     graphs += [typescript_graph(ROOT / folder / "src") for folder in ("static", "labextension")]
     circles = sorted(
-        (circle for graph in graphs for circle in circles_of(graph)), key=len, reverse=True
+        (circle for graph in graphs for circle in find_circles(graph)), key=len, reverse=True
     )
     large = [
         circle
         for circle in circles
-        if len(circle) > FEW and not is_family(circle) and name(circle) not in REASONS
+        if len(circle) > MAX_PRINTED
+        and not is_family(circle)
+        and describe_circle(circle) not in REASONS
     ]
     for circle in circles if "--all" in arguments else large:
-        print(f"{len(circle)} files import each other in {name(circle)}:")
+        print(f"{len(circle)} files import each other in {describe_circle(circle)}:")
         for file in sorted(circle):
             print(f"    {file.relative_to(ROOT)}")
-    print(f"{len(circles)} circles, {len(large)} of them too large")
+    print(f"{len(circles)} import cycles, {len(large)} of them too large")
     return 1 if large else 0
 
 
-def name(circle: Iterable[Path]) -> str:
+def describe_circle(circle: Iterable[Path]) -> str:
     """Return the folder that contains all files of a cycle."""
     parents = [list(reversed(file.relative_to(ROOT).parents)) for file in circle]
     shared = [level[0] for level in zip(*parents) if len(set(level)) == 1]
@@ -68,12 +68,17 @@ def _parent(file: Path) -> Path:
 
 def rust_graph(source: Path) -> Graph:
     """Return the files of a crate with their imports."""
-    modules = {_module(source, file): file for file in source.rglob("*.rs") if not _is_test(file)}
-    exported = {module: dict(_exports(module, file, modules)) for module, file in modules.items()}
+    modules = {
+        _module_path(source, file): file for file in source.rglob("*.rs") if not _is_test(file)
+    }
+    exported = {
+        module: dict(_reexported_items(module, file, modules)) for module, file in modules.items()
+    }
     graph: Graph = {}
     for module, file in modules.items():
         targets = (
-            _defining(path, modules, exported) for path in _paths(module, _without_tests(file))
+            _find_definition(path, modules, exported)
+            for path in _find_paths(module, _without_tests(file))
         )
         graph[file] = {
             modules[target] for target in targets if target is not None and target != module
@@ -84,7 +89,7 @@ def rust_graph(source: Path) -> Graph:
 Module = tuple[str, ...]
 
 
-def _module(source: Path, file: Path) -> Module:
+def _module_path(source: Path, file: Path) -> Module:
     parts = file.relative_to(source).with_suffix("").parts
     return parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts
 
@@ -102,19 +107,19 @@ def _without_tests(file: Path) -> str:
     )[0]
 
 
-def _paths(module: Module, text: str) -> Iterator[Module]:
+def _find_paths(module: Module, text: str) -> Iterator[Module]:
     """Yield all paths in the text, from the crate's root."""
     for tree in re.findall(r"^ *use ([^;]+);", text, re.MULTILINE):
-        for path in _leaves(re.sub(r"\s+", " ", tree)):
-            yield from _absolute(module, path)
+        for path in _expand_use_tree(re.sub(r"\s+", " ", tree)):
+            yield from _absolute_paths(module, path)
     body = re.sub(r"\buse [^;]+;|\bpub\(in [^)]*\)", "", text)
     for path in re.findall(r"\b(?:crate|self|super)(?:::\w+)+", body):
-        yield from _absolute(module, path)
+        yield from _absolute_paths(module, path)
     for path in re.findall(r"(?<![:\w])[a-z_]\w*(?:::\w+)+", body):
         yield (*module, *path.split("::"))
 
 
-def _leaves(tree: str) -> Iterator[str]:
+def _expand_use_tree(tree: str) -> Iterator[str]:
     """Yield the paths of a tree such as `a::{b, c::{d, e as f}}`."""
     tree = tree.strip()
     opening = tree.find("{")
@@ -126,13 +131,13 @@ def _leaves(tree: str) -> Iterator[str]:
         depth += {"{": 1, "}": -1}.get(tree[place], 0)
         if (tree[place] == "," and depth == 1) or depth == 0:
             if tree[start:place].strip():
-                yield from (head + leaf for leaf in _leaves(tree[start:place]))
+                yield from (head + leaf for leaf in _expand_use_tree(tree[start:place]))
             start = place + 1
         if depth == 0:
             return
 
 
-def _absolute(module: Module, path: str) -> Iterator[Module]:
+def _absolute_paths(module: Module, path: str) -> Iterator[Module]:
     parts = path.removesuffix("::self").split("::")
     if parts[0] == "crate":
         yield tuple(parts[1:])
@@ -145,18 +150,18 @@ def _absolute(module: Module, path: str) -> Iterator[Module]:
         yield (*module, *parts)
 
 
-def _exports(
+def _reexported_items(
     module: Module, file: Path, modules: dict[Module, Path]
 ) -> Iterator[tuple[str, Module]]:
     """Yield the items that a module reexports, by name."""
     for tree in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", _without_tests(file)):
-        for path in _leaves(re.sub(r"\s+", " ", tree)):
-            for absolute in _absolute(module, path):
+        for path in _expand_use_tree(re.sub(r"\s+", " ", tree)):
+            for absolute in _absolute_paths(module, path):
                 if absolute[:-1] in modules:
                     yield absolute[-1], absolute
 
 
-def _defining(
+def _find_definition(
     path: Module, modules: dict[Module, Path], exported: dict[Module, dict[str, Module]]
 ) -> Module | None:
     """Return the module whose file defines the item of a path."""
@@ -181,18 +186,18 @@ def typescript_graph(source: Path) -> Graph:
         if ".test." in file.name or "testing" in file.parts:
             continue
         text = file.read_text(encoding="utf-8")
-        found = (_resolve(file, path) for path in re.findall(r"\bfrom '(\.[^']*)'", text))
+        found = (_resolve_import(file, path) for path in re.findall(r"\bfrom '(\.[^']*)'", text))
         graph[file] = {target for target in found if target is not None}
     return graph
 
 
-def _resolve(file: Path, path: str) -> Path | None:
+def _resolve_import(file: Path, path: str) -> Path | None:
     base = (file.parent / path).resolve()
     files = [base.with_name(base.name + kind) for kind in (".ts", ".tsx")]
     return next((at for at in [*files, base / "index.ts", base] if at.is_file()), None)
 
 
-def circles_of(graph: Graph) -> list[set[Path]]:
+def find_circles(graph: Graph) -> list[set[Path]]:
     """Return the strongly connected components with more than one file, by Tarjan's algorithm."""
     index: dict[Path, int] = {}
     low: dict[Path, int] = {}

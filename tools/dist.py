@@ -48,8 +48,8 @@ PROGRAM_BYTES = 17_500_000
 
 
 def main(architectures: list[str]) -> None:
-    environment = reproducible()
-    version = release_notes.version_of(ROOT)
+    environment = reproducible_environment()
+    version = release_notes.read_version(ROOT)
     shutil.rmtree(DIST, ignore_errors=True)
     gpumon_index.write_readme()
     run("maturin", "sdist", "--out", DIST, env=environment)
@@ -67,7 +67,7 @@ def main(architectures: list[str]) -> None:
     for architecture in architectures:
         wheel = build_wheel(architecture, environment)
         check_program(wheel, architecture)
-        package_deb.package(
+        package_deb.build_package(
             pack_archive(wheel, architecture, seconds), architecture, version, seconds
         )
     check_registry(environment)
@@ -80,19 +80,19 @@ def main(architectures: list[str]) -> None:
         print(f"{path.stat().st_size:>12,}  {path.relative_to(ROOT)}")
 
 
-def reproducible() -> dict[str, str]:
+def reproducible_environment() -> dict[str, str]:
     """Return an environment in which the build does not depend on time and folder."""
-    committed = output("git", "log", "-1", "--format=%ct")
-    if changed := output("git", "status", "--porcelain", "--untracked-files=no"):
+    committed = run_and_read("git", "log", "-1", "--format=%ct")
+    if changed := run_and_read("git", "status", "--porcelain", "--untracked-files=no"):
         sys.exit(
-            f"a release has what is committed; commit or stash these changes, then try "
+            f"a release only contains committed files; commit or stash these changes, then try "
             f"again:\n{changed}"
         )
-    found, wanted = output("rustc", "--version"), need.rust_version()
+    found, wanted = run_and_read("rustc", "--version"), need.rust_version()
     if found.split()[1] != wanted:
         sys.exit(
-            f"releases are built with Rust {wanted}, not {found}: run `rustup default {wanted}`, "
-            f"then try again"
+            f"releases need Rust {wanted}, but the compiler is {found}: run `rustup default "
+            f"{wanted}`, then try again"
         )
     homes = [os.environ.get("CARGO_HOME"), Path.home() / ".cargo", need.TOOLS / "cargo"]
     # The last matching prefix is used, because a home may be below ROOT.
@@ -112,7 +112,7 @@ def build_wheel(architecture: str, environment: dict[str, str]) -> Path:
     target = f"{architecture}-unknown-linux-gnu"
     TARGET.mkdir(parents=True, exist_ok=True)
     bill = TARGET / "gpumon.cdx.json"
-    sbom.write(architecture, bill)
+    sbom.write_sbom(architecture, bill)
     run(
         *(
             "maturin",
@@ -129,7 +129,7 @@ def build_wheel(architecture: str, environment: dict[str, str]) -> Path:
         env=environment,
     )
     (wheel,) = DIST.glob(f"*_{architecture}.whl")
-    gpumon_index.add_addresses_to_wheel(wheel, gpumon_index.repository())
+    gpumon_index.add_addresses_to_wheel(wheel, gpumon_index.repository_address())
     return wheel
 
 
@@ -138,7 +138,7 @@ def pack_archive(wheel: Path, architecture: str, seconds: int) -> Path:
     files: dict[str, tuple[bytes, int]] = {}
     with zipfile.ZipFile(wheel) as packed:
         for name in packed.namelist():
-            where = place(name)
+            where = find_program_in_wheel(name)
             if where is not None:
                 files[where] = (packed.read(name), 0o755 if where.startswith("bin/") else 0o644)
     files["README.md"] = (gpumon_index.README.read_bytes(), 0o644)
@@ -151,11 +151,11 @@ def pack_archive(wheel: Path, architecture: str, seconds: int) -> Path:
             entry.size, entry.mode, entry.mtime = len(content), mode, seconds
             archive.addfile(entry, io.BytesIO(content))
     archive = DIST / f"{top}.tar.gz"
-    archive.write_bytes(package_deb.gzipped(plain.getvalue(), seconds))
+    archive.write_bytes(package_deb.compress_gzip(plain.getvalue(), seconds))
     return archive
 
 
-def place(name: str) -> str | None:
+def find_program_in_wheel(name: str) -> str | None:
     """Return the path of a wheel's file in the archive, or nothing if it is not included."""
     top, _, inside = name.partition("/")
     if top.endswith(".data"):
@@ -170,11 +170,11 @@ def place(name: str) -> str | None:
 
 def check_program(wheel: Path, architecture: str) -> None:
     """Exit if the program needs a newer system than its wheel declares, or is too large."""
-    tag = json.loads(output(TOOLS / "auditwheel", "show", "--json", wheel))["overall_tag"]
+    tag = json.loads(run_and_read(TOOLS / "auditwheel", "show", "--json", wheel))["overall_tag"]
     if tag != f"{PLATFORM}_{architecture}":
         sys.exit(
-            f"{wheel.name} needs {tag}, not {PLATFORM}_{architecture}: `auditwheel show` names "
-            f"the symbols"
+            f"{wheel.name} needs {tag} instead of {PLATFORM}_{architecture}: run `auditwheel "
+            f"show`, which names the symbols that need it"
         )
     with zipfile.ZipFile(wheel) as packed:
         (size,) = (
@@ -182,8 +182,8 @@ def check_program(wheel: Path, architecture: str) -> None:
         )
     if size > PROGRAM_BYTES:
         sys.exit(
-            f"the program for {architecture} has {size:,} bytes, more than {PROGRAM_BYTES:,}: "
-            f"find what has grown"
+            f"the program for {architecture} has {size:,} bytes, but at most {PROGRAM_BYTES:,} are "
+            f"allowed: find out what makes it larger"
         )
 
 
@@ -201,14 +201,14 @@ def check_registry(environment: dict[str, str]) -> None:
     run("check-wheel-contents", *wheels, env=environment)
 
 
-def output(*command: str | Path) -> str:
+def run_and_read(*command: str | Path) -> str:
     words = [str(word) for word in command]
     try:
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError as error:
         sys.exit(
             f"`{' '.join(words)}` could not be run: {error.strerror}; run `make dist`, which "
-            f"installs what it needs"
+            f"installs the tools"
         )
     if done.returncode != 0:
         sys.exit(f"`{' '.join(words)}` failed with code {done.returncode}: {done.stderr.strip()}")
@@ -220,16 +220,17 @@ def run(*command: str | Path, env: dict[str, str]) -> None:
     words[0] = shutil.which(words[0], path=env["PATH"]) or words[0]
     done = subprocess.run(words, cwd=ROOT, env=env, check=False)
     if done.returncode != 0:
-        sys.exit(
-            f"`{' '.join(words)}` failed with code {done.returncode}; its own messages are above"
-        )
+        sys.exit(f"`{' '.join(words)}` failed with code {done.returncode}; its output is above")
 
 
 if __name__ == "__main__":
     unknown = [name for name in sys.argv[1:] if name not in ARCHITECTURES]
     if unknown:
-        sys.exit(f"usage: tools/dist.py [ARCHITECTURE...], of {', '.join(ARCHITECTURES)}")
+        sys.exit(
+            f"usage: tools/dist.py [ARCHITECTURE...], with architectures of "
+            f"{', '.join(ARCHITECTURES)}"
+        )
     try:
         main(sys.argv[1:] or ARCHITECTURES)
-    except release_notes.Mismatch as error:
+    except release_notes.VersionMismatch as error:
         sys.exit(str(error))

@@ -23,7 +23,7 @@ FUZZ = ROOT / "tests" / "fuzz"
 #: The limits of memory and of time per input. Exceeding them is a defect.
 LIMITS = ["-rss_limit_mb=512", "-timeout=10"]
 #: The maximum length of inputs. Longer ones only take more time.
-LONGEST = "-max_len=65536"
+MAX_INPUT = "-max_len=65536"
 #: The instrumentation is an unstable compiler option, which this variable enables in the stable
 #: compiler.
 ENVIRONMENT = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
@@ -35,38 +35,45 @@ OPTIONS = ["--fuzz-dir", "tests/fuzz", "--sanitizer", "none"]
 def main() -> None:
     targets = [target["name"] for target in tomllib.loads((FUZZ / "Cargo.toml").read_text())["bin"]]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=600, help="run time of each target")
     parser.add_argument(
-        "targets", nargs="*", metavar="TARGET", help=f"{', '.join(targets)}; all of them by default"
+        "--seconds", type=int, default=600, help="run time of each target in seconds"
+    )
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help=f"targets to run, by default all: {', '.join(targets)}",
     )
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.targets) - set(targets))
     if unknown:
-        sys.exit(f"no such target: {', '.join(unknown)}; there are {', '.join(targets)}")
+        sys.exit(f"no such target: {', '.join(unknown)}; the targets are {', '.join(targets)}")
     if shutil.which("cargo-fuzz") is None:
-        sys.exit("fuzzing needs cargo-fuzz: cargo install cargo-fuzz")
+        sys.exit("cargo-fuzz is missing: run `cargo install cargo-fuzz`")
     code, _ = run_step("fuzz targets", [*CARGO_FUZZ, "build", *OPTIONS], env=ENVIRONMENT)
     if code:
         sys.exit(code)
     crashed = [
-        target for target in arguments.targets or targets if not fuzz(target, arguments.seconds)
+        target
+        for target in arguments.targets or targets
+        if not run_target(target, arguments.seconds)
     ]
     if crashed:
-        sys.exit(f"{len(crashed)} of the targets crashed: {', '.join(crashed)}")
+        sys.exit(f"{len(crashed)} targets crashed: {', '.join(crashed)}")
 
 
-def fuzz(target: str, seconds: int) -> bool:
+def run_target(target: str, seconds: int) -> bool:
     """Return whether the target ran for this time without a crash."""
     corpus = FUZZ / "corpus" / target
     corpus.mkdir(parents=True, exist_ok=True)
     folders = [str(folder.relative_to(ROOT)) for folder in (corpus, FUZZ / "seeds" / target)]
-    limits = [*LIMITS, LONGEST, f"-max_total_time={seconds}", "-print_final_stats=1"]
+    limits = [*LIMITS, MAX_INPUT, f"-max_total_time={seconds}", "-print_final_stats=1"]
     command = [*CARGO_FUZZ, "run", *OPTIONS, target, *folders, "--", *limits]
-    code, _ = run_step(f"fuzz {target}", command, env=ENVIRONMENT, summary=figures)
+    code, _ = run_step(f"fuzz {target}", command, env=ENVIRONMENT, summary=format_figures)
     return code == 0
 
 
-def figures(text: str) -> str:
+def format_figures(text: str) -> str:
     """Return the number of inputs and the covered code as text."""
     runs = re.findall(r"^stat::number_of_executed_units: (\d+)", text, re.MULTILINE)
     reached = re.findall(r"cov: (\d+)", text)

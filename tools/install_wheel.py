@@ -8,7 +8,7 @@ tools/install_wheel.py VENV WHEELS
 import sys
 from pathlib import Path
 
-from uv import uv
+from uv import run_uv
 
 
 def main(venv: str, folder: str) -> None:
@@ -19,8 +19,8 @@ def main(venv: str, folder: str) -> None:
         sys.exit(f"there is no wheel in {folder}; run `make wheel`")
     # uv would skip a wheel of the same version, and the other package called gpumon has files of
     # the same names.
-    uv("pip", "uninstall", "--python", venv, "gpumon", "jupyterlab-gpumon")
-    uv("pip", "install", "--python", venv, f"{wheels[-1]}[jupyter]")
+    run_uv("pip", "uninstall", "--python", venv, "gpumon", "jupyterlab-gpumon")
+    run_uv("pip", "install", "--python", venv, f"{wheels[-1]}[jupyter]")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     if not sources:
         sys.exit(f"there are no kernels in {KERNELS}")
     if arguments:
-        return check(sources)
+        return check_compiled_files(sources)
     if not (LIBRARY.is_file() and ASSEMBLER.is_file()):
         requirements = ["--requirement", str(KERNELS / "requirements.txt")]
         pip = [
@@ -65,66 +65,70 @@ def main(arguments: list[str]) -> int:
             str(COMPILER),
         ]
         subprocess.run([*pip, *requirements], check=True)
-    for path, content in everything(sources).items():
+    for path, content in compile_everything(sources).items():
         path.write_bytes(content)
         print(f"wrote {path.relative_to(ROOT)}")
     return 0
 
 
-def check(sources: list[Path]) -> int:
+def check_compiled_files(sources: list[Path]) -> int:
     made = {
-        target(source, architecture) for source in sources for architecture in architectures(source)
+        target_path(source, architecture)
+        for source in sources
+        for architecture in list_architectures(source)
     }
     stale = sorted(path.name for path in {*KERNELS.glob("*.ptx"), *KERNELS.glob("*.cubin")} - made)
     if LIBRARY.is_file() and ASSEMBLER.is_file():
         stale += [
-            path.name for path, content in everything(sources).items() if _there(path) != content
+            path.name
+            for path, content in compile_everything(sources).items()
+            if _read_if_present(path) != content
         ]
         done = "compiled again and compared"
     else:
-        listed = _there(LISTING).decode()
-        stale += [source.name for source in sources if _head(source) not in listed]
+        listed = _read_if_present(LISTING).decode()
+        stale += [source.name for source in sources if _listing_head(source) not in listed]
         stale += [path.name for path in sorted(made) if not path.is_file()]
         done = (
-            "sources compared by digest; not compiled, since the compiler is not installed "
-            "(tools/kernels.py does it)"
+            "digests of the sources compared, but not compiled, because the compiler is not "
+            "installed (tools/kernels.py installs it)"
         )
     for name in stale:
-        print(f"workload/kernels/{name} is not of its source; run tools/kernels.py")
+        print(f"workload/kernels/{name} is out of date: run tools/kernels.py")
     if not stale:
         print(f"{len(sources)} kernel files: {done}")
     return 1 if stale else 0
 
 
-def architectures(source: Path) -> list[str]:
+def list_architectures(source: Path) -> list[str]:
     """Return the architectures of a source."""
     first = source.read_text(encoding="utf-8").split("\n", 1)[0]
     named = re.fullmatch(r"// Compiled for: (.*)\.", first)
     return named[1].split(", ") if named else [OLDEST]
 
 
-def target(source: Path, architecture: str) -> Path:
+def target_path(source: Path, architecture: str) -> Path:
     ending = "ptx" if architecture in PTX_VERSIONS else "cubin"
     return source.with_suffix(
         f".{ending}" if architecture == OLDEST else f".{architecture}.{ending}"
     )
 
 
-def everything(sources: list[Path]) -> dict[Path, bytes]:
+def compile_everything(sources: list[Path]) -> dict[Path, bytes]:
     """Return all compiled files with their paths."""
     made = {}
     for source in sources:
-        for architecture in architectures(source):
-            made[target(source, architecture)] = code(source, architecture)
-    made[LISTING] = listing(sources).encode()
+        for architecture in list_architectures(source):
+            made[target_path(source, architecture)] = compile_code(source, architecture)
+    made[LISTING] = make_listing(sources).encode()
     return made
 
 
-def code(source: Path, architecture: str) -> bytes:
+def compile_code(source: Path, architecture: str) -> bytes:
     """Return the compiled code of a source for an architecture."""
     if architecture not in PTX_VERSIONS:
-        return compiled(source, architecture)[0]
-    ptx = compiled(source, architecture)[0].decode().rstrip("\0")
+        return compile_source(source, architecture)[0]
+    ptx = compile_source(source, architecture)[0].decode().rstrip("\0")
     ptx, versions = re.subn(
         r"^\.version .*$",
         f".version {PTX_VERSIONS[architecture]}",
@@ -133,11 +137,11 @@ def code(source: Path, architecture: str) -> bytes:
         flags=re.MULTILINE,
     )
     if versions != 1:
-        sys.exit(f"the PTX of {source.name} names no version")
+        sys.exit(f"the PTX of {source.name} has no `.version` line")
     return f"// Made by tools/kernels.py of {source.name}.\n{ptx}".encode()
 
 
-def listing(sources: list[Path]) -> str:
+def make_listing(sources: list[Path]) -> str:
     """Return a listing of each kernel's parameters and resources."""
     text = [
         "Made by tools/kernels.py: bytes of shared memory that the code names, and registers a "
@@ -149,16 +153,16 @@ def listing(sources: list[Path]) -> str:
     ]
     for source in sources:
         text += [
-            _head(source),
+            _listing_head(source),
             f"{'kernel':24} shared " + "".join(f"{name:>8}" for name in LISTED) + "  takes",
         ]
         uses = {}
-        for architecture in architectures(source):
+        for architecture in list_architectures(source):
             for listed in LISTED:
-                if is_for(architecture, listed):
-                    uses[listed] = use(source, architecture, listed)
-        for name, takes in parameters(source).items():
-            of = {listed: use[name] for listed, use in uses.items() if name in use}
+                if runs_on(architecture, listed):
+                    uses[listed] = read_resource_use(source, architecture, listed)
+        for name, takes in read_parameters(source).items():
+            of = {listed: use[name] for listed, use in uses.items() if name in read_resource_use}
             shared = max(shared for _, shared in of.values())
             cells = "".join(f"{of[listed][0] if listed in of else '-':>8}" for listed in LISTED)
             text.append(f"{name:24} {shared:6} {cells}  {takes}".rstrip())
@@ -166,7 +170,7 @@ def listing(sources: list[Path]) -> str:
     return "\n".join(text)
 
 
-def is_for(architecture: str, listed: str) -> bool:
+def runs_on(architecture: str, listed: str) -> bool:
     """Return whether code for an architecture runs on another one. PTX runs on newer architectures,
     machine code only on its own.
     """
@@ -178,16 +182,16 @@ def is_for(architecture: str, listed: str) -> bool:
     )
 
 
-def use(source: Path, architecture: str, listed: str) -> dict[str, tuple[str, int]]:
+def read_resource_use(source: Path, architecture: str, listed: str) -> dict[str, tuple[str, int]]:
     """Return the registers with spills and the shared memory of each kernel on an architecture."""
     if architecture in PTX_VERSIONS:
         options = [f"--gpu-name={listed}", "--verbose", "--output-file=/dev/null", "-"]
-        ptx = code(source, architecture)
+        ptx = compile_code(source, architecture)
         log = subprocess.run(
             [ASSEMBLER, *options], input=ptx, capture_output=True, check=True
         ).stderr.decode()
     else:
-        log = compiled(source, architecture)[1]
+        log = compile_source(source, architecture)[1]
     number = lambda pattern, about: sum(map(int, re.findall(pattern, about)))
     found = {}
     for kernel, about in re.findall(
@@ -204,17 +208,19 @@ def use(source: Path, architecture: str, listed: str) -> dict[str, tuple[str, in
     return found
 
 
-def parameters(source: Path) -> dict[str, str]:
+def read_parameters(source: Path) -> dict[str, str]:
     """Return the parameter types of each kernel in PTX notation."""
     found = {}
-    for architecture in architectures(source):
-        ptx = compiled(source, architecture.replace("sm", "compute"))[0].decode()
+    for architecture in list_architectures(source):
+        ptx = compile_source(source, architecture.replace("sm", "compute"))[0].decode()
         for kernel, head in re.findall(r"\.entry (\w+)\((.*?)\)", ptx, flags=re.DOTALL):
-            found[kernel] = " ".join(_parameter(line) for line in head.split(",") if line.strip())
+            found[kernel] = " ".join(
+                _parse_parameter(line) for line in head.split(",") if line.strip()
+            )
     return found
 
 
-def _parameter(line: str) -> str:
+def _parse_parameter(line: str) -> str:
     """Return a short type: `b8[128]` for `.param .align 64 .b8 name[128]`, and `u64` for `.param
     .u64 name`.
     """
@@ -223,23 +229,23 @@ def _parameter(line: str) -> str:
 
 
 @functools.cache
-def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
+def compile_source(source: Path, architecture: str) -> tuple[bytes, str]:
     """Return the compiled code of a source, and the compiler's messages about resources."""
     nvrtc = ctypes.CDLL(str(LIBRARY))
     program = ctypes.c_void_p()
     name = source.name.encode()
-    headers = included(source)
+    headers = included_headers(source)
     texts = (ctypes.c_char_p * len(headers))(*[header.read_bytes() for header in headers])
     names = (ctypes.c_char_p * len(headers))(*[header.name.encode() for header in headers])
     text = source.read_bytes()
-    _done(
+    _check_result(
         nvrtc,
         nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, len(headers), texts, names),
     )
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v"]
     array = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
     code = nvrtc.nvrtcCompileProgram(program, len(options), array)
-    log = _text(nvrtc, program, "ProgramLog").decode().rstrip("\0")
+    log = _read_text(nvrtc, program, "ProgramLog").decode().rstrip("\0")
     complaints = [
         line
         for line in log.splitlines()
@@ -247,15 +253,13 @@ def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
     ]
     complaints = [line for line in complaints if line.strip()]
     if code != 0 or complaints or "warning" in log.replace(KNOWN_COMPLAINT, ""):
-        sys.exit(
-            "\n".join([f"{source.relative_to(ROOT)} does not compile without complaint:", log])
-        )
-    made = _text(nvrtc, program, "PTX" if architecture.startswith("compute") else "CUBIN")
-    _done(nvrtc, nvrtc.nvrtcDestroyProgram(ctypes.byref(program)))
+        sys.exit("\n".join([f"{source.relative_to(ROOT)} does not compile without warnings:", log]))
+    made = _read_text(nvrtc, program, "PTX" if architecture.startswith("compute") else "CUBIN")
+    _check_result(nvrtc, nvrtc.nvrtcDestroyProgram(ctypes.byref(program)))
     return made, log
 
 
-def included(source: Path) -> list[Path]:
+def included_headers(source: Path) -> list[Path]:
     """Return the headers that a source includes."""
     return [
         KERNELS / name
@@ -265,29 +269,29 @@ def included(source: Path) -> list[Path]:
     ]
 
 
-def _head(source: Path) -> str:
+def _listing_head(source: Path) -> str:
     digest = hashlib.sha256(
-        b"".join(file.read_bytes() for file in [source, *included(source)])
+        b"".join(file.read_bytes() for file in [source, *included_headers(source)])
     ).hexdigest()
     return f"{source.name} SHA-256 {digest}"
 
 
-def _there(path: Path) -> bytes:
+def _read_if_present(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
+def _read_text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
     size = ctypes.c_size_t()
-    _done(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    _check_result(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
     text = ctypes.create_string_buffer(size.value)
-    _done(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, text))
+    _check_result(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, text))
     return text.raw
 
 
-def _done(nvrtc: ctypes.CDLL, code: int) -> None:
+def _check_result(nvrtc: ctypes.CDLL, code: int) -> None:
     if code != 0:
         nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
-        sys.exit(f"NVRTC fails: {nvrtc.nvrtcGetErrorString(code).decode()}")
+        sys.exit(f"NVRTC failed: {nvrtc.nvrtcGetErrorString(code).decode()}")
 
 
 if __name__ == "__main__":

@@ -44,27 +44,31 @@ NOTIFICATION_SETTINGS = {"fetchNews": "false", "checkForUpdates": False}
 
 
 def main(venv: Path, folder: Path) -> int:
-    environment = {**os.environ, **_variables(folder), "JUPYTER_TOKEN": secrets.token_hex(24)}
+    environment = {
+        **os.environ,
+        **_make_environment(folder),
+        "JUPYTER_TOKEN": secrets.token_hex(24),
+    }
     _choose_source(venv, environment)
-    _prepare(venv, folder, environment)
-    process = _start(venv, folder, environment)
+    _prepare_folder(venv, folder, environment)
+    process = _start_server(venv, folder, environment)
     # On Ctrl-C, and at the end of make or of the terminal, JupyterLab is shut down cleanly.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
-        url = _wait_until_it_answers(process, folder, environment["JUPYTER_TOKEN"])
-        _announce(url, environment["JUPYTER_TOKEN"], venv, environment.get("GPUMON_SOURCE"))
+        url = _wait_until_reachable(process, folder, environment["JUPYTER_TOKEN"])
+        _print_addresses(url, environment["JUPYTER_TOKEN"], venv, environment.get("GPUMON_SOURCE"))
         code = process.wait()
-        print(f"JupyterLab has ended with code {code}; its messages are in {folder / LOG}")
+        print(f"JupyterLab exited with code {code}; its messages are in {folder / LOG}")
         return 1
     except KeyboardInterrupt:
-        print("\nending JupyterLab", flush=True)
+        print("\nstopping JupyterLab", flush=True)
         return 0
     finally:
-        _stop(process)
+        _stop_server(process)
 
 
-def _variables(folder: Path) -> dict[str, str]:
+def _make_environment(folder: Path) -> dict[str, str]:
     names = {
         "JUPYTER_CONFIG_DIR": "config",
         "JUPYTER_DATA_DIR": "data",
@@ -79,7 +83,7 @@ def _choose_source(venv: Path, environment: dict[str, str]) -> None:
     """Use the user's source, or real GPUs if there are any, and otherwise simulated ones."""
     if "GPUMON_SOURCE" in environment:
         print(
-            f"readings from GPUMON_SOURCE={environment['GPUMON_SOURCE']}, as you have set it",
+            f"GPUMON_SOURCE is set: the values are read from {environment['GPUMON_SOURCE']}",
             flush=True,
         )
         return
@@ -93,18 +97,23 @@ def _choose_source(venv: Path, environment: dict[str, str]) -> None:
     if asked.returncode in NOTHING_TO_READ:
         environment["GPUMON_SOURCE"] = "sim"
         print(asked.stderr.strip())
-        print("so the values are SIMULATED (GPUMON_SOURCE=sim)", flush=True)
+        print("There are no GPUs to read, so the values are SIMULATED.", flush=True)
     elif asked.returncode == 0:
         count = len(json.loads(asked.stdout)["inventory"]["gpus"])
-        print(f"real values, of {count} GPU{'' if count == 1 else 's'} of this machine", flush=True)
+        print(
+            f"The values are real: this machine has {count} GPU{'' if count == 1 else 's'}.",
+            flush=True,
+        )
     else:
         print(asked.stderr.strip())
         print(
-            "the panel will say the same; GPUMON_SOURCE=sim make shows simulated values", flush=True
+            "The panel will show the same error. For simulated values, run "
+            "`GPUMON_SOURCE=sim make`.",
+            flush=True,
         )
 
 
-def _prepare(venv: Path, folder: Path, environment: dict[str, str]) -> None:
+def _prepare_folder(venv: Path, folder: Path, environment: dict[str, str]) -> None:
     settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
     for needed in (settings, folder / "notebooks"):
         needed.mkdir(parents=True, exist_ok=True)
@@ -117,10 +126,10 @@ def _prepare(venv: Path, folder: Path, environment: dict[str, str]) -> None:
     command = [venv / "bin" / "jupyter", "lab", "workspaces", "import", workspace]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(f"{done.stderr.strip()}\nJupyterLab could not take in the layout {workspace}")
+        sys.exit(f"{done.stderr.strip()}\nJupyterLab could not import the layout {workspace}")
 
 
-def _start(venv: Path, folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start_server(venv: Path, folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     command = [
         *(
             venv / "bin" / "jupyter",
@@ -147,7 +156,7 @@ def _start(venv: Path, folder: Path, environment: dict[str, str]) -> subprocess.
         )
 
 
-def _wait_until_it_answers(process: subprocess.Popen[bytes], folder: Path, token: str) -> str:
+def _wait_until_reachable(process: subprocess.Popen[bytes], folder: Path, token: str) -> str:
     """Return the address of the server as soon as gpumon answers. The server writes its port into a
     file.
     """
@@ -168,20 +177,20 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], folder: Path, token
         (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-40:]
     )
     sys.exit(
-        f"{tail}\nJupyterLab, or gpumon behind it, does not answer; all messages are in "
+        f"{tail}\nJupyterLab or its gpumon server does not answer; all messages are in "
         f"{folder / LOG}"
     )
 
 
-def _announce(url: str, token: str, venv: Path, source: str | None) -> None:
+def _print_addresses(url: str, token: str, venv: Path, source: str | None) -> None:
     # The option is needed if JupyterLab's gpumon does not read the GPUs of this machine.
     option = "" if source is None else f" --source {source}"
     local = url.replace("localhost", "127.0.0.1")
     print(
         f"\n  JupyterLab with the panel   {local}lab?token={token}"
-        f"\n  The page by itself          {local}gpumon/?token={token}"
+        f"\n  The page alone              {local}gpumon/?token={token}"
         f"\n  In a terminal               {os.path.relpath(venv / 'bin' / 'gpumon')}{option}"
-        "\n\nCtrl-C ends it.",
+        "\n\nPress Ctrl-C to stop JupyterLab.",
         flush=True,
     )
 
@@ -190,7 +199,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop_server(process: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if process.poll() is None:

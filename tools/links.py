@@ -40,7 +40,7 @@ class Page(HTMLParser):
             self.links.append(link)
 
 
-def external(page: Page) -> Iterator[str]:
+def external_links(page: Page) -> Iterator[str]:
     return (
         link
         for link in page.links
@@ -48,16 +48,16 @@ def external(page: Page) -> Iterator[str]:
     )
 
 
-def complaints(pages: Mapping[Path, Page]) -> Iterator[str]:
+def find_complaints(pages: Mapping[Path, Page]) -> Iterator[str]:
     """Yield the errors in the links of these pages, given by path."""
     for path, page in pages.items():
         for link in page.links:
-            complaint = _complaint(path, link, pages)
+            complaint = _check_link(path, link, pages)
             if complaint:
                 yield f"{path}: {link or 'an empty link'} {complaint}"
 
 
-def _complaint(path: Path, link: str, pages: Mapping[Path, Page]) -> str | None:
+def _check_link(path: Path, link: str, pages: Mapping[Path, Page]) -> str | None:
     parts = urlsplit(link)
     if parts.hostname in LOOPBACK:
         return None
@@ -68,12 +68,12 @@ def _complaint(path: Path, link: str, pages: Mapping[Path, Page]) -> str | None:
             and link.isascii()
             and not set(link) & set(" \\")
         )
-        return None if is_good else "is no address of the form https://host/path"
+        return None if is_good else "is not an address such as https://host/path"
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     if not link or not target.exists():
-        return "leads to no file"
+        return "points to a file that does not exist"
     if parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
-        return "leads to no anchor of that page"
+        return "points to an anchor that the page does not have"
     return None
 
 
@@ -84,18 +84,18 @@ def main(arguments: list[str]) -> int:
         file for file in sorted(Path(folder).resolve().rglob("*.html")) if file.name != "404.html"
     ]
     if not files:
-        sys.exit(f"there is no page in {folder}; run `make docs`")
+        sys.exit(f"there are no pages in {folder}: run `make docs`")
     pages = {file: Page(file.read_text(encoding="utf-8")) for file in files}
     if options:
-        print("\n".join(sorted({link for page in pages.values() for link in external(page)})))
+        print("\n".join(sorted({link for page in pages.values() for link in external_links(page)})))
         return 0
-    wrong = list(complaints(pages))
+    wrong = list(find_complaints(pages))
     print(
         "\n".join(
             [
                 *wrong,
                 f"{sum(len(page.links) for page in pages.values())} links, {len(wrong)} of them "
-                f"wrong",
+                f"broken",
             ]
         )
     )

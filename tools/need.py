@@ -68,14 +68,14 @@ def main(needs: list[str]) -> None:
         CHECKS[need]()
 
 
-def venv() -> None:
+def install_venv() -> None:
     """Install the part of Python's venv module that is a separate package on Debian."""
     if importlib.util.find_spec("ensurepip") is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        install("python3-venv", f"Python {version} cannot make virtual environments")
+        install_packages("python3-venv", f"Python {version} cannot make virtual environments")
 
 
-def chromium() -> None:
+def install_chromium() -> None:
     """Install the headless Chromium as root on Debian. Elsewhere, install any Chromium if there is
     none.
     """
@@ -88,11 +88,11 @@ def chromium() -> None:
     try:
         # Without a font, pages show no text.
         package = HEADLESS if has_package else "chromium"
-        install(f"{package} fonts-dejavu-core", "the browser tests need Chromium")
+        install_packages(f"{package} fonts-dejavu-core", "the browser tests need Chromium")
     except SystemExit as error:
         if not is_there:
             raise
-        print(f"{error}\nThe browser tests use the Chromium that is installed.", flush=True)
+        print(f"{error}\nThe browser tests use the installed Chromium.", flush=True)
 
 
 def install_firefox() -> None:
@@ -100,32 +100,34 @@ def install_firefox() -> None:
     if os.environ.get("FIREFOX") is None and not any(shutil.which(name) for name in FIREFOXES):
         is_debian = platform.freedesktop_os_release()["ID"] == "debian"
         package = FIREFOXES[0] if is_debian else FIREFOXES[1]
-        install(f"{package} fonts-dejavu-core", "the tests of the page need Firefox")
+        install_packages(f"{package} fonts-dejavu-core", "the tests of the page need Firefox")
 
 
-def compiler() -> None:
+def install_compiler() -> None:
     """Install a C compiler, because Rust links with it."""
     if shutil.which("cc") is None:
-        install("gcc libc6-dev", "Rust links with a C compiler, and there is none")
+        install_packages("gcc libc6-dev", "Rust needs a C compiler for linking, but there is none")
 
 
-def promtool() -> None:
+def install_promtool() -> None:
     """Install promtool, which tests alert rules, together with Prometheus, and curl, which sends
     webhooks.
     """
     if missing := [
         package for program, package in ALERT_TEST_PROGRAMS.items() if shutil.which(program) is None
     ]:
-        install(" ".join(missing), "the tests of alerts and metrics need Prometheus and curl")
+        install_packages(
+            " ".join(missing), "the tests of alerts and metrics need Prometheus and curl"
+        )
 
 
-def shellcheck() -> None:
+def install_shellcheck() -> None:
     """Install shellcheck for Slurm's scripts."""
     if shutil.which("shellcheck") is None:
-        install("shellcheck", "the tests of deploy/ need shellcheck")
+        install_packages("shellcheck", "the tests of deploy/ need shellcheck")
 
 
-def sshd() -> None:
+def install_sshd() -> None:
     """Install ssh and sshd for the hosts of tests. The server is only started automatically if a
     service manager is running.
     """
@@ -133,28 +135,32 @@ def sshd() -> None:
     if missing := [
         name for name in ("ssh", "sshd", "ssh-keygen") if shutil.which(name, path=path) is None
     ]:
-        install(
+        install_packages(
             "openssh-client openssh-server",
-            f"the tests of hosts over ssh need {' and '.join(missing)}",
+            f"the tests of hosts with ssh need {' and '.join(missing)}",
         )
 
 
-def r() -> None:
+def install_r() -> None:
     """Install R for its example in the documentation."""
     if shutil.which("Rscript") is None:
-        install(
+        install_packages(
             "r-base-core r-cran-curl r-cran-jsonlite",
-            "the test of the example in R needs R and two packages",
+            "the test of the R example needs R and two packages",
         )
 
 
-def node() -> None:
+def install_node() -> None:
     needed = ".".join(map(str, NODE_AT_LEAST))
-    reason = _too_old("node", needed) or ("npm is missing" if shutil.which("npm") is None else None)
+    reason = _outdated_reason("node", needed) or (
+        "npm is missing" if shutil.which("npm") is None else None
+    )
     if reason is None:
         return
     print(f"{reason}: installing Node.js into target/tools from PyPI", flush=True)
-    _from_pypi(NODE_PACKAGE, "node npm npx", f"Node.js {needed} or newer from https://nodejs.org")
+    _install_from_pypi(
+        NODE_PACKAGE, "node npm npx", f"Node.js {needed} or newer from https://nodejs.org"
+    )
 
 
 def rust_version() -> str:
@@ -167,15 +173,15 @@ def rust_version() -> str:
     return version
 
 
-def rust() -> None:
+def install_rust() -> None:
     needed = rust_version()
-    reason = _too_old("rustc", needed) or (
+    reason = _outdated_reason("rustc", needed) or (
         "cargo is missing" if shutil.which("cargo") is None else None
     )
     if reason is None:
         return
     print(f"{reason}: installing Rust into target/tools with rustup", flush=True)
-    by_hand = f"install {needed} or newer from https://rustup.rs, then try again"
+    by_hand = f"install Rust {needed} or newer from https://rustup.rs, then try again"
     homes = {"CARGO_HOME": str(TOOLS / "cargo"), "RUSTUP_HOME": str(TOOLS / "rustup")}
     installer = TOOLS / "rustup-init"
     TOOLS.mkdir(parents=True, exist_ok=True)
@@ -185,7 +191,7 @@ def rust() -> None:
         ) as answer:
             installer.write_bytes(answer.read())
     except OSError as error:
-        sys.exit(f"Rust could not be fetched ({error}): {by_hand}")
+        sys.exit(f"Rust could not be downloaded ({error}): {by_hand}")
     installer.chmod(0o755)
     # The checks are made for this version, because a newer clippy has more lints.
     command = [
@@ -201,29 +207,29 @@ def rust() -> None:
         sys.exit(f"Rust could not be installed: {by_hand}")
     settings = " ".join(f'{name}="{folder}"' for name, folder in homes.items())
     for program in (TOOLS / "cargo" / "bin").iterdir():
-        _put(program.name, f'{settings} exec "{program}" "$@"')
+        _write_script(program.name, f'{settings} exec "{program}" "$@"')
 
 
-def uv() -> None:
+def install_uv() -> None:
     """Install uv, which installs Python's packages."""
-    if not _runs("uv"):
+    if not _can_run("uv"):
         print("uv is missing: installing it into target/tools from PyPI", flush=True)
-        _from_pypi("uv", "uv", "uv from https://docs.astral.sh/uv")
+        _install_from_pypi("uv", "uv", "uv from https://docs.astral.sh/uv")
 
 
-def zizmor() -> None:
+def install_zizmor() -> None:
     """Install zizmor in the version with which the tests check the workflows."""
     requirements = (ROOT / "tests" / "python" / "requirements.txt").read_text(encoding="utf-8")
     (version,) = re.findall(r"^zizmor==(.+)$", requirements, re.MULTILINE)
-    reason = _too_old("zizmor", version)
+    reason = _outdated_reason("zizmor", version)
     if reason is not None:
         print(f"{reason}: installing zizmor into target/tools from PyPI", flush=True)
-        _from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
+        _install_from_pypi(f"zizmor=={version}", "zizmor", "it from https://docs.zizmor.sh")
 
 
 def _cargo_install(name: str) -> None:
     version, features, home = CARGO_PROGRAMS[name]
-    if _runs(name) and version in re.findall(r"[0-9.]+", _version_line(name)):
+    if _can_run(name) and version in re.findall(r"[0-9.]+", _version_line(name)):
         return
     print(f"{name} {version} is missing: building it into target/tools (takes minutes)", flush=True)
     command = [
@@ -242,8 +248,8 @@ def _cargo_install(name: str) -> None:
         )
 
 
-def _from_pypi(package: str, programs: str, by_hand: str) -> None:
-    venv()
+def _install_from_pypi(package: str, programs: str, by_hand: str) -> None:
+    install_venv()
     folder = TOOLS / programs.split()[0]
     for command in (
         [sys.executable, "-m", "venv", folder],
@@ -260,17 +266,17 @@ def _from_pypi(package: str, programs: str, by_hand: str) -> None:
         if subprocess.run(command, check=False).returncode != 0:
             sys.exit(f"{package} could not be installed: install {by_hand}, then try again")
     for name in programs.split():
-        _put(name, f'exec "{folder}/bin/{name}" "$@"')
+        _write_script(name, f'exec "{folder}/bin/{name}" "$@"')
 
 
-def _too_old(program: str, needed: str) -> str | None:
+def _outdated_reason(program: str, needed: str) -> str | None:
     """Return why a program is not usable: it is missing, or older than this version."""
-    if not _runs(program):
+    if not _can_run(program):
         return f"{program} is missing"
     line = _version_line(program)
     oldest = [int(number) for number in needed.split(".")]
     version = [int(number) for number in re.findall(r"\d+", line)[: len(oldest)]]
-    return None if version >= oldest else f"{line} is too old, {needed} is needed"
+    return None if version >= oldest else f"{line} is too old, and {needed} is needed"
 
 
 def _version_line(program: str) -> str:
@@ -279,7 +285,7 @@ def _version_line(program: str) -> str:
     ).stdout.strip()
 
 
-def _put(name: str, script: str) -> None:
+def _write_script(name: str, script: str) -> None:
     """Write a script with this name that runs another program."""
     program = TOOLS / "bin" / name
     program.parent.mkdir(parents=True, exist_ok=True)
@@ -287,7 +293,7 @@ def _put(name: str, script: str) -> None:
     program.chmod(0o755)
 
 
-def aarch64() -> None:
+def install_aarch64() -> None:
     """Install a compiler for ARM, its libraries, and QEMU, which runs ARM programs."""
     if platform.machine() != "aarch64":
         loader = Path("/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1")
@@ -297,7 +303,7 @@ def aarch64() -> None:
             and loader.exists()
         ):
             reason = "the tests for ARM need a compiler, QEMU and ARM's C library"
-            install(
+            install_packages(
                 "gcc-aarch64-linux-gnu libc6-dev-arm64-cross libgcc-s1-arm64-cross "
                 "qemu-user-static",
                 reason,
@@ -310,16 +316,16 @@ def aarch64() -> None:
         )
 
 
-def packages() -> None:
+def install_package_tools() -> None:
     """Install the programs with which tests/packages creates, enters and checks other systems."""
     if os.geteuid() != 0:
-        sys.exit("other systems are made and entered by root: try again with sudo")
+        sys.exit("the tests of packages need root: try again with sudo")
     if missing := [
         package
         for program, package in PACKAGE_TEST_PROGRAMS.items()
         if shutil.which(program) is None
     ]:
-        install(" ".join(missing), "the tests of packages make and enter other systems")
+        install_packages(" ".join(missing), "the tests of packages create other systems")
     _register_qemu()
 
 
@@ -338,16 +344,16 @@ def _register_qemu() -> None:
         (BINFMT / "register").write_text(rule, encoding="ascii")
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(
-            f"the kernel does not run ARM programs ({error}): register QEMU as root with "
-            f"`systemctl restart systemd-binfmt`"
+            f"this machine cannot run ARM programs ({error}): register QEMU by running "
+            f"`systemctl restart systemd-binfmt` as root"
         )
 
 
-def rust_components() -> None:
+def install_rust_components() -> None:
     missing = [
         name
         for name in ("rustfmt", "clippy")
-        if not _runs("cargo", {"rustfmt": "fmt"}.get(name, name))
+        if not _can_run("cargo", {"rustfmt": "fmt"}.get(name, name))
     ]
     if not missing:
         return
@@ -355,14 +361,14 @@ def rust_components() -> None:
     print(f"the checks need {' and '.join(missing)}: {' '.join(command)}", flush=True)
     if shutil.which("rustup") is None or subprocess.run(command, check=False).returncode != 0:
         sys.exit(
-            f"{' and '.join(missing)} could not be added; install what your Rust has them in, "
-            f"then try again"
+            f"{' and '.join(missing)} could not be installed: install the packages of your Rust "
+            f"that contain them, then try again"
         )
 
 
-def install(packages: str, reason: str) -> None:
+def install_packages(packages: str, reason: str) -> None:
     root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    if shutil.which("apt-get") is None or (root and not _runs(*root, "true")):
+    if shutil.which("apt-get") is None or (root and not _can_run(*root, "true")):
         sys.exit(
             f"{reason}: install {packages} (on Debian: sudo apt-get install {packages}), then try "
             f"again"
@@ -381,12 +387,12 @@ def install(packages: str, reason: str) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(
-                f"{done.stderr.strip()}\n`{' '.join(command)}` failed: install {packages} by "
-                f"hand, then try again"
+                f"{done.stderr.strip()}\n`{' '.join(command)}` failed: install {packages} "
+                f"yourself, then try again"
             )
 
 
-def _runs(*command: str) -> bool:
+def _can_run(*command: str) -> bool:
     try:
         return (
             subprocess.run([*command, "--version"], capture_output=True, check=False).returncode
@@ -397,25 +403,25 @@ def _runs(*command: str) -> bool:
 
 
 CHECKS = {
-    "compiler": compiler,
-    "rust": rust,
-    "uv": uv,
-    "rust-components": rust_components,
-    "aarch64": aarch64,
-    "packages": packages,
-    "promtool": promtool,
-    "node": node,
-    "r": r,
-    "sshd": sshd,
-    "shellcheck": shellcheck,
-    "chromium": chromium,
+    "compiler": install_compiler,
+    "rust": install_rust,
+    "uv": install_uv,
+    "rust-components": install_rust_components,
+    "aarch64": install_aarch64,
+    "packages": install_package_tools,
+    "promtool": install_promtool,
+    "node": install_node,
+    "r": install_r,
+    "sshd": install_sshd,
+    "shellcheck": install_shellcheck,
+    "chromium": install_chromium,
     "firefox": install_firefox,
-    "zizmor": zizmor,
+    "zizmor": install_zizmor,
     **{name: partial(_cargo_install, name) for name in CARGO_PROGRAMS},
 }
 
 if __name__ == "__main__":
     unknown = [name for name in sys.argv[1:] if name not in CHECKS]
     if unknown or len(sys.argv) < 2:
-        sys.exit(f"usage: tools/need.py NAME..., with names of {', '.join(CHECKS)}")
+        sys.exit(f"usage: tools/need.py NAME...; the names are {', '.join(CHECKS)}")
     main(sys.argv[1:])

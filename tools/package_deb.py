@@ -25,12 +25,12 @@ UNPACKED = ROOT / "dist" / "deb"
 LEFT_OUT = {"LICENSE", "README.md"}
 
 
-def package(archive: Path, architecture: str, version: str, seconds: int) -> None:
+def build_package(archive: Path, architecture: str, version: str, seconds: int) -> None:
     """Create the package of an archive with the version of Cargo.toml and this time."""
     unpack(archive)
     # Debian sorts 1.0~rc.1 before 1.0. The archive's name has PyPI's notation 1.0rc1.
     version = f"{version.replace('-', '~', 1)}-1"
-    (UNPACKED / "changelog").write_text(changelog(version, seconds), encoding="utf-8")
+    (UNPACKED / "changelog").write_text(make_changelog(version, seconds), encoding="utf-8")
     command = [
         "cargo",
         "deb",
@@ -46,9 +46,7 @@ def package(archive: Path, architecture: str, version: str, seconds: int) -> Non
     made = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, check=False)
     shutil.rmtree(UNPACKED)
     if made.returncode != 0:
-        sys.exit(
-            f"`{' '.join(command)}` failed with code {made.returncode}; its own messages are above"
-        )
+        sys.exit(f"`{' '.join(command)}` failed with code {made.returncode}; its output is above")
 
 
 def unpack(archive: Path) -> None:
@@ -63,11 +61,11 @@ def unpack(archive: Path) -> None:
                 packed.extract(member, UNPACKED)
     (UNPACKED / "doc").mkdir(exist_ok=True)
     (UNPACKED / "doc" / "changelog.gz").write_bytes(
-        gzipped((ROOT / "CHANGELOG.md").read_bytes(), 0)
+        compress_gzip((ROOT / "CHANGELOG.md").read_bytes(), 0)
     )
 
 
-def gzipped(content: bytes, seconds: int) -> bytes:
+def compress_gzip(content: bytes, seconds: int) -> bytes:
     """Compress with a header that is the same in every Python version, unlike that of
     `gzip.compress`.
     """
@@ -77,7 +75,7 @@ def gzipped(content: bytes, seconds: int) -> bytes:
     return packed.getvalue()
 
 
-def changelog(version: str, seconds: int) -> str:
+def make_changelog(version: str, seconds: int) -> str:
     """Return Debian's changelog of the package. Changes for users are in a separate file."""
     manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
     (maintainer,) = re.findall(r'^maintainer = "(.+)"$', manifest, re.MULTILINE)

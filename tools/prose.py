@@ -35,8 +35,11 @@ EXCLUDED = re.compile(
     r"|tools/prose\.py|tests/python/test_prose\.py"
 )
 MAX_LINE = 100
-#: A line of TypeScript with nothing but a text.
-WHOLE_TEXT = re.compile(r"\s*'[^']*',")
+#: A line of Rust with nothing but a raw text, or with a row of JSON.
+WHOLE_TEXT = re.compile(
+    r"""\s*(?:(?:let \w+ = )?b?r#*".*"#*[,;)]*$|(?:r#*")?[{\[]*\s*"[\w.]+": )"""
+)
+TYPESCRIPT_TEXT = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""")
 MAX_SUBJECT = 72
 MAX_TEST_WORDS = 8
 #: The longest name of one word that is looked at: longer ones say what they do.
@@ -154,7 +157,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--base", help="the commit that changes are counted from")
+    arguments.add_argument("--base", help="the commit to compare with")
     arguments.add_argument(
         "--all", nargs="?", const="", metavar="FOLDER", help="print every finding"
     )
@@ -171,7 +174,7 @@ def main() -> int:
     if options.all is not None:
         print(*(finding for finding in findings if finding.path.startswith(options.all)), sep="\n")
         return 0
-    base = options.base or merge_base()
+    base = options.base or find_merge_base()
     changed = changed_lines(base)
     errors = [str(finding) for finding in findings if finding.line in changed.get(finding.path, ())]
     errors += [
@@ -185,10 +188,10 @@ def main() -> int:
 
 
 def is_checked(name: str) -> bool:
-    return bool(kind_of(name)) and not EXCLUDED.search(name)
+    return bool(language_of(name)) and not EXCLUDED.search(name)
 
 
-def kind_of(name: str) -> str | None:
+def language_of(name: str) -> str | None:
     """Returns the language of a file, or nothing for one that is not checked."""
     kinds = {
         ".rs": "rust",
@@ -202,13 +205,13 @@ def kind_of(name: str) -> str | None:
 
 
 def check_file(name: str, text: str) -> list[Finding]:
-    kind, lines = kind_of(name), text.splitlines()
+    kind, lines = language_of(name), text.splitlines()
     found: list[tuple[int, str]] = []
     # Prettier breaks no line of Markdown, and a row of a table must be one line.
     if kind != "markdown":
         found += [
             (number, f"has {len(line)} characters: at most {MAX_LINE}")
-            for number, line in _long_lines(lines)
+            for number, line in _long_lines(kind or "", lines)
         ]
     texts = {"markdown": _paragraphs, "python": _python_comments}.get(kind or "", _comments)(lines)
     for first, paragraph, next_code in texts:
@@ -218,11 +221,22 @@ def check_file(name: str, text: str) -> list[Finding]:
     return [Finding(name, number, message) for number, message in sorted(set(found))]
 
 
-def _long_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
+def _long_lines(kind: str, lines: list[str]) -> Iterator[tuple[int, str]]:
+    is_text = False
     for number, line in enumerate(lines, 1):
-        # An address cannot be split over lines. A text cannot either, because translators get
-        # each text as one literal.
-        if len(line) > MAX_LINE and "://" not in line and not WHOLE_TEXT.fullmatch(line):
+        starts_in_text = is_text
+        code = line
+        if kind == "rust":
+            # A text over several lines, such as a help, is printed as it is.
+            if not line.lstrip().startswith("//"):
+                is_text ^= len(re.findall(r"(?<![\\'])\"", line)) % 2 == 1
+            if starts_in_text or is_text:
+                continue
+        elif kind == "typescript":
+            # Translators get each text as one literal, and Prettier breaks none.
+            code = TYPESCRIPT_TEXT.sub("''", line)
+        # An address cannot be split over lines, and JSON is data.
+        if len(code) > MAX_LINE and "://" not in line and not WHOLE_TEXT.match(line):
             yield number, line
 
 
@@ -252,7 +266,7 @@ def _python_comments(lines: list[str]) -> Iterator[Text]:
             number += 1
             body.append(lines[number].strip())
         body[-1] = body[-1].split('"""')[0]
-        for start, end in _runs(body):
+        for start, end in _find_runs(body):
             yield first + start + 1, body[start:end], ""
         number += 1
 
@@ -292,7 +306,7 @@ def _paragraphs(lines: list[str]) -> Iterator[Text]:
         is_first = heading
 
 
-def _runs(body: list[str]) -> Iterator[tuple[int, int]]:
+def _find_runs(body: list[str]) -> Iterator[tuple[int, int]]:
     """Yields where each run of lines with text begins and ends."""
     start = None
     for number, line in enumerate([*body, ""]):
@@ -362,7 +376,7 @@ def _check_names(kind: str, name: str, lines: list[str]) -> Iterator[tuple[int, 
             is_test, words = True, words[1:]
         if is_test:
             yield from _check_test_name(number, words)
-        elif not is_clear(own, line):
+        elif not is_clear_name(own, line):
             yield (
                 number,
                 f"fn {own}: name a function by a verb phrase, or as a standard library does",
@@ -375,7 +389,7 @@ def _check_test_name(number: int, words: list[str]) -> Iterator[tuple[int, str]]
         yield number, f"the test has a name of {len(words)} words: at most {MAX_TEST_WORDS}"
 
 
-def is_clear(name: str, definition: str) -> bool:
+def is_clear_name(name: str, definition: str) -> bool:
     """Returns whether a name is more than one short word, or a word that readers know."""
     if len(name) > MAX_SHORT_NAME or not name.islower() or "_" in name.strip("_"):
         return True
@@ -387,7 +401,7 @@ def check_subject(subject: str) -> Iterator[str]:
     if len(subject) > MAX_SUBJECT:
         yield f"has {len(subject)} characters: at most {MAX_SUBJECT}"
     if NO_IMPERATIVE.match(subject) and subject.split()[0] not in IMPERATIVES:
-        yield "is not imperative: begin with a verb, as “Add”"
+        yield "is not imperative: begin with a verb such as “Add”"
 
 
 def check_budget(counts: Counter[str], *, lower: bool) -> list[str]:
@@ -403,8 +417,8 @@ def check_budget(counts: Counter[str], *, lower: bool) -> list[str]:
         }
         BUDGET.write_text(json.dumps(budget, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return [
-        f"{folder}: {count} findings, where {budget.get(folder, 0)} are allowed: "
-        f"see tools/prose.py --all {folder}"
+        f"{folder}: {count} findings, but only {budget.get(folder, 0)} are allowed: run "
+        f"`tools/prose.py --all {folder}` to list them"
         for folder, count in sorted(counts.items())
         if count > budget.get(folder, 0)
     ]
@@ -416,7 +430,7 @@ def folder_of(finding: Finding) -> str:
     return "/".join(folders[:2] if folders[:1] == ["tests"] else folders[:1]) or "."
 
 
-def merge_base() -> str:
+def find_merge_base() -> str:
     """Returns where the branch left the one that it tracks, or the last commit.
 
     A later commit that only changed the format counts instead, since it changed most lines.

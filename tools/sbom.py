@@ -26,14 +26,12 @@ class Crate(NamedTuple):
     is_own: bool
 
 
-def linked(architecture: str) -> dict[Crate, list[Crate]]:
+def linked_crates(architecture: str) -> dict[Crate, list[Crate]]:
     """Return the crates of the program, itself first, each with its dependencies."""
     command = [*TREE, f"--target={architecture}-unknown-linux-gnu", "--format= {p} \t{l}\t{r}\t"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(
-            f"`{' '.join(TREE)}` failed with code {done.returncode}; its own messages are above"
-        )
+        sys.exit(f"`{' '.join(TREE)}` failed with code {done.returncode}; its output is above")
     found: dict[Crate, list[Crate]] = {}
     above: list[Crate] = []
     for line in done.stdout.splitlines():
@@ -51,9 +49,9 @@ def linked(architecture: str) -> dict[Crate, list[Crate]]:
     return found
 
 
-def write(architecture: str, file: Path) -> None:
-    crates = linked(architecture)
-    program, *libraries = map(component, crates)
+def write_sbom(architecture: str, file: Path) -> None:
+    crates = linked_crates(architecture)
+    program, *libraries = map(make_component, crates)
     serial = uuid.uuid5(uuid.NAMESPACE_URL, f"{program['bom-ref']}?architecture={architecture}")
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -64,22 +62,27 @@ def write(architecture: str, file: Path) -> None:
         "metadata": {"component": program | {"type": "application"}},
         "components": libraries,
         "dependencies": [
-            {"ref": ref(crate), "dependsOn": list(map(ref, needed))}
+            {"ref": crate_reference(crate), "dependsOn": list(map(crate_reference, needed))}
             for crate, needed in crates.items()
         ],
     }
     file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def ref(crate: Crate) -> str:
+def crate_reference(crate: Crate) -> str:
     return f"{crate.name}@{crate.version}"
 
 
-def component(crate: Crate) -> dict:
-    made = {"type": "library", "bom-ref": ref(crate), "name": crate.name, "version": crate.version}
+def make_component(crate: Crate) -> dict:
+    made = {
+        "type": "library",
+        "bom-ref": crate_reference(crate),
+        "name": crate.name,
+        "version": crate.version,
+    }
     made["licenses"] = [{"expression": crate.license}]
     if not crate.is_own:
-        made["purl"] = f"pkg:cargo/{ref(crate)}"
+        made["purl"] = f"pkg:cargo/{crate_reference(crate)}"
     if crate.repository:
         made["externalReferences"] = [{"type": "vcs", "url": crate.repository}]
     return made

@@ -31,7 +31,7 @@ RESTART = "\r\x1b[K"
 
 
 @dataclass(frozen=True)
-class Done:
+class StepResult:
     """The result of a step."""
 
     label: str
@@ -53,7 +53,7 @@ class Done:
         if self.code == 0:
             return line
         where = (
-            f"{self.label}: failed with code {self.code}; all of its output is in "
+            f"{self.label}: failed with code {self.code}; the full output is in "
             f"{self.log.relative_to(ROOT)}"
         )
         return "\n".join([line, *self.text.splitlines()[-TAIL_LINES:], where])
@@ -84,7 +84,7 @@ def run_logged(
     *,
     env: dict[str, str] | None = None,
     each_second: Callable[[float, Path], None] = lambda _seconds, _log: None,
-) -> Done:
+) -> StepResult:
     """Run a command into its log. `each_second` is called meanwhile; if it raises an error, the
     command is ended.
     """
@@ -110,7 +110,7 @@ def run_logged(
                 process, lambda: each_second(time.monotonic() - started, log)
             )
     text = ESCAPE.sub("", log.read_text(encoding="utf-8", errors="replace"))
-    return Done(label, code, time.monotonic() - started, cpu_seconds, log, text)
+    return StepResult(label, code, time.monotonic() - started, cpu_seconds, log, text)
 
 
 def _watch(process: subprocess.Popen[bytes], each_second: Callable[[], None]) -> tuple[int, float]:

@@ -137,12 +137,12 @@ UNITTEST = Runner(unittest_counts, unittest_failures, lambda _text: [])
 #: The name of a failure outside of the tests.
 UNNAMED = "see above"
 #: The maximum number of failures that are repeated. More cannot be caused by a busy machine.
-FEW = 8
+MAX_REPEATED_FAILURES = 8
 #: The maximum number of slow tests that are named, and their minimum time in seconds.
 SLOWEST = 10
 SLOW_S = 1.0
 #: The number of repeated lines for each failed test: its name, and location and reason.
-LINES_OF_A_FAILURE = 6
+MAX_FAILURE_LINES = 6
 #: The maximum width of the line with running suites.
 TERMINAL_WIDTH = 79
 
@@ -157,7 +157,7 @@ class Screen:
         #: Whether the user has interrupted. Running suites are ended, and no others are started.
         self.is_over = False
 
-    def shows(self, label: str) -> None:
+    def show_running(self, label: str) -> None:
         """Show that this suite is running, and for how long."""
         if self.is_over:
             raise KeyboardInterrupt
@@ -170,11 +170,11 @@ class Screen:
                 ]
                 print(RESTART + ", ".join(running)[:TERMINAL_WIDTH], end="", flush=True)
 
-    def leaves(self, label: str) -> None:
+    def remove(self, label: str) -> None:
         with self._lock:
             self._started.pop(label, None)
 
-    def prints(self, text: str) -> None:
+    def print_lines(self, text: str) -> None:
         with self._lock:
             print((RESTART if self._is_terminal else "") + text, flush=True)
 
@@ -203,10 +203,10 @@ class Suite:
                 self.label,
                 self.command,
                 env=environment,
-                each_second=lambda *_: screen.shows(self.label),
+                each_second=lambda *_: screen.show_running(self.label),
             )
         finally:
-            screen.leaves(self.label)
+            screen.remove(self.label)
         runner, text = self.runner, done.text
         passed, failed = (
             runner.counts(text) if runner else (int(done.code == 0), int(done.code != 0))
@@ -216,12 +216,12 @@ class Suite:
             (time, name) for time, name in (runner.times(text) if runner else []) if time >= SLOW_S
         )
         slowest = [f"{seconds:10.1f} s  {name}" for seconds, name in slow[: -SLOWEST - 1 : -1]]
-        screen.prints("\n".join([done.report(summary), *slowest]))
+        screen.print_lines("\n".join([done.report(summary), *slowest]))
         if done.code != 0 or failed:
             named = runner.failures(text) if runner else []
-            self.failures = [_shortened(failure) for failure in named] or [UNNAMED]
+            self.failures = [_shorten_failure(failure) for failure in named] or [UNNAMED]
         if done.code == 0 and passed + failed == 0:
-            self.failures = ["its output counts no tests, so nothing was tested"]
+            self.failures = ["no tests were run, according to the output"]
             failed = 1
         # A failure outside of the tests, such as a compile error, counts as one failure.
         self.passed, self.failed = passed, max(failed, int(done.code != 0))
@@ -233,11 +233,11 @@ class Suite:
             self.alone is None
             or names == [UNNAMED]
             or self.failed != len(names)
-            or not 0 < self.failed <= FEW
+            or not 0 < self.failed <= MAX_REPEATED_FAILURES
         ):
             return
-        screen.prints(f"once more, one after the other: {', '.join(names)}")
-        again = Suite(f"{self.label}, once more", self.alone(names), self.runner, self.env)
+        screen.print_lines(f"running the failed tests again, one by one: {', '.join(names)}")
+        again = Suite(f"{self.label}, second run", self.alone(names), self.runner, self.env)
         again.run(screen)
         self.failures = again.failures
         failed_again = [failure.splitlines()[0] for failure in again.failures]
@@ -249,47 +249,47 @@ class Suite:
         self.passed, self.failed = self.passed + again.passed, again.failed
 
 
-def _shortened(failure: str) -> str:
+def _shorten_failure(failure: str) -> str:
     lines = [line for line in failure.splitlines() if line.strip()]
-    return "\n".join(line[:400] for line in lines[:LINES_OF_A_FAILURE])
+    return "\n".join(line[:400] for line in lines[:MAX_FAILURE_LINES])
 
 
-def _unittest(python: str, folder: str) -> list[str]:
+def _unittest_command(python: str, folder: str) -> list[str]:
     return [
         f"target/{python}/bin/python",
         *f"-m unittest discover --start-directory {folder}".split(),
     ]
 
 
-def _unittest_alone(python: str, folder: str) -> Callable[[list[str]], list[str]]:
+def _single_unittests_command(python: str, folder: str) -> Callable[[list[str]], list[str]]:
     """Return a function for names in the form `test (module.class.test)`, which may be followed by
     a subtest's parameters.
     """
     pattern = lambda name: re.search(r"\(([\w.]+)\)", f"{name} ({name})")[1]
     return lambda names: [
-        *_unittest(python, folder),
+        *_unittest_command(python, folder),
         *(word for name in names for word in ("-k", pattern(name))),
     ]
 
 
-def _browser(*files: str, script: str = "browser") -> list[str]:
+def _browser_command(*files: str, script: str = "browser") -> list[str]:
     return ["npm", "run", script, "--workspace", "tests/browser", "--", *files]
 
 
-def _browser_alone(names: list[str], script: str = "browser") -> list[str]:
+def _single_browser_tests_command(names: list[str], script: str = "browser") -> list[str]:
     """Return the command for names in the form `file > suite > test`."""
     split = [name.split(" > ") for name in names]
     tests = "|".join(re.escape(" ".join(words)) for _, *words in split)
-    return _browser(
+    return _browser_command(
         *sorted({file for file, *_ in split}), "--testNamePattern", tests, script=script
     )
 
 
 #: Only the test programs get this variable, which makes them print their times, and not the
 #: programs that Cargo builds.
-TIMED = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
+TIMED_RUNNER = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
 RUST_TESTS = "cargo all-tests --no-fail-fast".split()
-TIMES = ["--config", TIMED, "--", "-Zunstable-options", "--report-time"]
+TIMES = ["--config", TIMED_RUNNER, "--", "-Zunstable-options", "--report-time"]
 CARGO_TEST = [*RUST_TESTS, *TIMES]
 ARM = "--target=aarch64-unknown-linux-gnu"
 ONE_BY_ONE = "--test-threads=1"
@@ -302,8 +302,8 @@ SIDE_BY_SIDE = f"--test-threads={max(5, os.cpu_count() or 1)}"
 SUITES = {
     "format": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
-        Suite("Kernels are of their sources", [sys.executable, "tools/kernels.py", "--check"]),
-        Suite("Circles of imports", [sys.executable, "tools/circles.py"]),
+        Suite("Compiled kernels", [sys.executable, "tools/kernels.py", "--check"]),
+        Suite("Import cycles", [sys.executable, "tools/circles.py"]),
         Suite("Plain English", [sys.executable, "tools/prose.py"]),
     ],
     "rust": [
@@ -318,16 +318,16 @@ SUITES = {
     ],
     "alone": [
         Suite(
-            "Rust tests that measure this machine",
+            "Rust tests of timing",
             [*CARGO_TEST, TWO_BY_TWO, ALONE],
             CARGO,
             alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE],
         ),
     ],
     "aarch64": [
-        Suite("Rust tests are built for ARM", [*RUST_TESTS, ARM, "--no-run"]),
+        Suite("Build of Rust tests for ARM", [*RUST_TESTS, ARM, "--no-run"]),
         Suite(
-            "Rust tests on ARM, by QEMU",
+            "Rust tests on ARM, under QEMU",
             [*RUST_TESTS, ARM, *TIMES, SIDE_BY_SIDE],
             CARGO,
             # Tests of full and read-only disks are skipped, because programs in QEMU have no
@@ -353,44 +353,44 @@ SUITES = {
         *(
             Suite(
                 f"Python tests, {part}",
-                [*_unittest("jupyter", "tests/python"), "--pattern", f"test_{letters}*.py"],
+                [*_unittest_command("jupyter", "tests/python"), "--pattern", f"test_{letters}*.py"],
                 UNITTEST,
-                alone=_unittest_alone("jupyter", "tests/python"),
+                alone=_single_unittests_command("jupyter", "tests/python"),
             )
             for part, letters in (("a to l", "[a-l]"), ("others", "[!a-l]"))
         ),
     ],
     "api": [
         Suite(
-            "API as described",
-            _unittest("schemathesis", "tests/api"),
+            "API against its OpenAPI document",
+            _unittest_command("schemathesis", "tests/api"),
             UNITTEST,
-            alone=_unittest_alone("schemathesis", "tests/api"),
+            alone=_single_unittests_command("schemathesis", "tests/api"),
         ),
     ],
     "trackers": [
         Suite(
             "Experiment trackers",
-            _unittest("trackers", "tests/trackers"),
+            _unittest_command("trackers", "tests/trackers"),
             UNITTEST,
-            alone=_unittest_alone("trackers", "tests/trackers"),
+            alone=_single_unittests_command("trackers", "tests/trackers"),
         ),
     ],
     "browser": [
         Suite(
             f"Chromium: JupyterLab, Notebook, page, {part}",
-            _browser(f"--shard={part}"),
+            _browser_command(f"--shard={part}"),
             VITEST,
-            alone=_browser_alone,
+            alone=_single_browser_tests_command,
         )
         for part in ("1/4", "2/4", "3/4", "4/4")
     ],
     "firefox": [
         Suite(
             "Firefox: page",
-            _browser(script="firefox"),
+            _browser_command(script="firefox"),
             VITEST,
-            alone=lambda names: _browser_alone(names, "firefox"),
+            alone=lambda names: _single_browser_tests_command(names, "firefox"),
         ),
     ],
     "lab40": [
@@ -401,19 +401,19 @@ SUITES = {
         ),
         Suite(
             "Chromium: JupyterLab 4.0",
-            _browser("panel.test.ts"),
+            _browser_command("panel.test.ts"),
             VITEST,
             {"GPUMON_TEST_JUPYTER": str(ROOT / "target" / "jupyter-lab40")},
-            alone=_browser_alone,
+            alone=_single_browser_tests_command,
         ),
     ],
     "hub": [
         Suite(
             "Chromium: JupyterHub",
-            _browser(script="hub"),
+            _browser_command(script="hub"),
             VITEST,
             {"GPUMON_TEST_JUPYTER": str(ROOT / "target" / "jupyter-hub")},
-            alone=lambda names: _browser_alone(names, "hub"),
+            alone=lambda names: _single_browser_tests_command(names, "hub"),
         ),
     ],
 }
@@ -444,7 +444,7 @@ def main(names: list[str]) -> int:
     os.environ.setdefault("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
     unknown = [name for name in names if name not in SUITES]
     if unknown:
-        sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
+        sys.exit(f"there is no suite {unknown[0]}; the suites are {', '.join(SUITES)}")
     started = time.monotonic()
     screen = Screen()
     lists = (
@@ -466,7 +466,10 @@ def main(names: list[str]) -> int:
     suites = [suite for suites in lists for suite in suites]
     for suite in suites:
         suite.run_again(screen)
-    print(f"the output of each is in target/log; all took {time.monotonic() - started:.0f} s")
+    print(
+        f"all suites took {time.monotonic() - started:.0f} s; the output of each suite is in "
+        f"target/log"
+    )
     for suite in suites:
         for failure in suite.failures:
             print(f"FAILED {suite.label}: {failure}".replace("\n", "\n    "))

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 
-def uv(*arguments: str) -> None:
+def run_uv(*arguments: str) -> None:
     """Run uv with the system's certificates and the package index of pip, and exit if it fails."""
     environment = {"UV_NATIVE_TLS": "1", **os.environ}
     if index := os.environ.get("PIP_INDEX_URL"):
@@ -22,4 +22,4 @@ def uv(*arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    uv(*sys.argv[1:])
+    run_uv(*sys.argv[1:])

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import sys
 
-from uv import uv
+from uv import run_uv
 
 
 def main(folder: str, requirements: str, lean: str | None = None) -> None:
-    uv("venv", "--clear", "--seed", "--python", sys.executable, folder)
-    uv("pip", "install", "--python", folder, "--requirement", requirements)
+    run_uv("venv", "--clear", "--seed", "--python", sys.executable, folder)
+    run_uv("pip", "install", "--python", folder, "--requirement", requirements)
     if lean:
-        uv("pip", "install", "--python", folder, "--no-deps", "--requirement", lean)
+        run_uv("pip", "install", "--python", folder, "--no-deps", "--requirement", lean)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-//! Build script that compresses the kernels, which would otherwise be a tenth of the program.
+//! A build script that compresses the kernels. Uncompressed, they would be a tenth of the program's
+//! size.
 
 use std::{env, error::Error, fs, io, path::Path};
 

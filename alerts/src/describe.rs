@@ -2,24 +2,28 @@
 
 use gpumon_probe::{
     model::{Alert, FiringAlert, GpuRef, Severity, fields::Unit},
-    units::{byte_size, duration, format_scaled, unit_names},
+    units::{format_byte_size, format_duration, format_scaled, unit_names},
 };
 
 use crate::{
-    rules::{Bound, Check, Per, Rate, Subject, Watch, field_of},
-    status::Status,
+    rules::{Rate, RateUnit, RuleCheck, Threshold, Watch, WatchedField, field_of},
+    status::AlertStatus,
 };
 
 /// Describes a rule's check, for example `Temperature above 85 °C for 2 min`.
-pub fn watch(check: &Check) -> String {
+pub fn describe_check(check: &RuleCheck) -> String {
     let what = match &check.watch {
         Watch::Value {
             subject,
             bound,
             rate,
-        } => format!("{} {}", name(*subject), threshold(*subject, *bound, *rate)),
+        } => format!(
+            "{} {}",
+            field_label(*subject),
+            describe_threshold(*subject, *bound, *rate)
+        ),
         Watch::Absent(None) => "No response".to_owned(),
-        Watch::Absent(Some(subject)) => format!("No reading of {}", name(*subject)),
+        Watch::Absent(Some(subject)) => format!("No reading of {}", field_label(*subject)),
         Watch::Condition { kind, min_severity } => {
             let kind = kind.map_or_else(
                 || "Any condition".to_owned(),
@@ -31,7 +35,7 @@ pub fn watch(check: &Check) -> String {
             }
         }
     };
-    let time = lasting(check);
+    let time = duration_suffix(check);
     let gpus: Vec<String> = check.gpus.iter().map(ToString::to_string).collect();
     let gpus = match gpus.as_slice() {
         [] => String::new(),
@@ -41,10 +45,10 @@ pub fn watch(check: &Check) -> String {
 }
 
 /// Describes a match, for example `Temperature 87 °C, above 85 °C for 2 min`.
-pub(crate) fn met_value(
-    check: &Check,
-    subject: Subject,
-    bound: Bound,
+pub(crate) fn describe_match(
+    check: &RuleCheck,
+    subject: WatchedField,
+    bound: Threshold,
     rate: Option<Rate>,
     value: f64,
 ) -> String {
@@ -53,32 +57,36 @@ pub(crate) fn met_value(
             let sign = if value < 0.0 { "-" } else { "+" };
             format!(
                 "{sign}{} {}",
-                amount(unit(subject), value.abs()),
-                per(rate.per)
+                format_amount(field_unit(subject), value.abs()),
+                rate_unit_name(rate.per)
             )
         }
-        (None, true) => format!("{} %", trimmed(value)),
-        (None, false) => amount(unit(subject), value),
+        (None, true) => format!("{} %", format_number(value)),
+        (None, false) => format_amount(field_unit(subject), value),
     };
     format!(
         "{} {amount}, {}{}",
-        name(subject),
-        threshold(subject, bound, rate),
-        lasting(check)
+        field_label(subject),
+        describe_threshold(subject, bound, rate),
+        duration_suffix(check)
     )
 }
 
 /// Describes an absent reading or GPU with the reason.
-pub(crate) fn met_absence(check: &Check, subject: Option<Subject>, why: &str) -> String {
+pub(crate) fn describe_absence(
+    check: &RuleCheck,
+    subject: Option<WatchedField>,
+    why: &str,
+) -> String {
     let what = subject.map_or_else(
         || "No response".to_owned(),
-        |subject| format!("No reading of {}", name(subject)),
+        |subject| format!("No reading of {}", field_label(subject)),
     );
-    format!("{what}{} ({why})", lasting(check))
+    format!("{what}{} ({why})", duration_suffix(check))
 }
 
 /// Returns an alert's text with its GPU, for example `GPU 0: Temperature 87 °C, above 85 °C`.
-pub fn placed(alert: &FiringAlert) -> String {
+pub fn alert_text_with_gpu(alert: &FiringAlert) -> String {
     match &alert.gpu {
         Some(GpuRef { index, .. }) => format!("GPU {index}: {}", alert.alert.text),
         None => alert.alert.text.clone(),
@@ -86,21 +94,21 @@ pub fn placed(alert: &FiringAlert) -> String {
 }
 
 /// Describes an alert in one line, for example `Critical: hot, GPU 0: ...`.
-pub(crate) fn headline(status: Status, alert: &FiringAlert) -> String {
+pub(crate) fn alert_headline(status: AlertStatus, alert: &FiringAlert) -> String {
     let Alert {
         rule,
         severity: how_much,
         ..
     } = &alert.alert;
     let begin = match status {
-        Status::Firing => severity(*how_much),
-        Status::Resolved => "Resolved",
+        AlertStatus::Firing => severity_label(*how_much),
+        AlertStatus::Resolved => "Resolved",
     };
-    format!("{begin}: {rule}: {}", placed(alert))
+    format!("{begin}: {rule}: {}", alert_text_with_gpu(alert))
 }
 
 /// Returns a severity for display.
-fn severity(severity: Severity) -> &'static str {
+fn severity_label(severity: Severity) -> &'static str {
     match severity {
         Severity::Notice => "Notice",
         Severity::Warning => "Warning",
@@ -117,61 +125,61 @@ pub fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
-fn lasting(check: &Check) -> String {
+fn duration_suffix(check: &RuleCheck) -> String {
     if check.for_ms == 0 {
         String::new()
     } else {
-        format!(" for {}", exact_duration(check.for_ms))
+        format!(" for {}", format_exact_duration(check.for_ms))
     }
 }
 
-fn threshold(subject: Subject, bound: Bound, rate: Option<Rate>) -> String {
+fn describe_threshold(subject: WatchedField, bound: Threshold, rate: Option<Rate>) -> String {
     let side = if bound.is_above { "above" } else { "below" };
     match (rate, bound.is_share) {
         (Some(rate), _) => {
             let sign = if bound.value < 0.0 { "-" } else { "" };
             format!(
                 "{side} {sign}{} {}",
-                amount(unit(subject), bound.value.abs()),
-                per(rate.per)
+                format_amount(field_unit(subject), bound.value.abs()),
+                rate_unit_name(rate.per)
             )
         }
-        (None, true) => format!("{side} {} % of its limit", trimmed(bound.value)),
-        (None, false) => format!("{side} {}", amount(unit(subject), bound.value)),
+        (None, true) => format!("{side} {} % of its limit", format_number(bound.value)),
+        (None, false) => format!("{side} {}", format_amount(field_unit(subject), bound.value)),
     }
 }
 
-fn name(subject: Subject) -> &'static str {
+fn field_label(subject: WatchedField) -> &'static str {
     field_of!(subject, label)
 }
 
-fn unit(subject: Subject) -> Unit {
+fn field_unit(subject: WatchedField) -> Unit {
     field_of!(subject, unit)
 }
 
-fn per(per: Per) -> &'static str {
+fn rate_unit_name(per: RateUnit) -> &'static str {
     match per {
-        Per::Second => "per second",
-        Per::Minute => "per minute",
-        Per::Hour => "per hour",
+        RateUnit::Second => "per second",
+        RateUnit::Minute => "per minute",
+        RateUnit::Hour => "per hour",
     }
 }
 
-fn amount(unit: Unit, value: f64) -> String {
+fn format_amount(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Bytes => byte_size(value),
-        Unit::BytesPerSecond => format!("{}/s", byte_size(value)),
+        Unit::Bytes => format_byte_size(value),
+        Unit::BytesPerSecond => format!("{}/s", format_byte_size(value)),
         Unit::Joules if value >= 1e3 => format_scaled(value, &["J", "kJ", "MJ"]),
-        Unit::Celsius | Unit::CelsiusDifference => format!("{} °C", trimmed(value)),
+        Unit::Celsius | Unit::CelsiusDifference => format!("{} °C", format_number(value)),
         _ => match unit_names(unit).first() {
-            Some((name, _)) => format!("{} {name}", trimmed(value)),
-            None => trimmed(value),
+            Some((name, _)) => format!("{} {name}", format_number(value)),
+            None => format_number(value),
         },
     }
 }
 
 /// Formats a number with one decimal place, and without `.0`.
-fn trimmed(value: f64) -> String {
+fn format_number(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0")
         .map_or(text.clone(), ToOwned::to_owned)
@@ -179,12 +187,12 @@ fn trimmed(value: f64) -> String {
 
 /// Formats a duration that a user configured without rounding, so that 90 s are not shown as a
 /// minute.
-fn exact_duration(ms: u64) -> String {
+fn format_exact_duration(ms: u64) -> String {
     match ms / 1000 {
         seconds if !ms.is_multiple_of(1000) || (seconds < 7200 && seconds % 60 != 0) => {
             format!("{} s", ms as f64 / 1000.0)
         }
-        _ => duration(ms),
+        _ => format_duration(ms),
     }
 }
 
@@ -194,10 +202,10 @@ mod tests {
     use crate::rules::AlertRules;
 
     #[test]
-    fn a_rule_is_told_in_a_sentence() {
+    fn rule_description_is_one_sentence() {
         let told = |keys: &str| {
             let text = format!("[[rule]]\nname = \"a\"\n{keys}");
-            watch(&AlertRules::from_toml(&text, "f").unwrap().rules[0].check)
+            describe_check(&AlertRules::from_toml(&text, "f").unwrap().rules[0].check)
         };
         let field = |id: &str, rest: &str| told(&format!("field = \"{id}\"\n{rest}"));
         assert_eq!(

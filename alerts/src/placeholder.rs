@@ -1,45 +1,46 @@
 //! Placeholders in braces for the values of a notification, such as `{rule}`.
 
 /// The names of all placeholders.
-pub(crate) const NAMES: [&str; 8] = [
+pub(crate) const PLACEHOLDER_NAMES: [&str; 8] = [
     "status", "rule", "severity", "text", "gpu", "uuid", "host", "since_ms",
 ];
 
-/// Returns the first unknown placeholder of a word. Braces around anything but a name are no
+/// Returns the first unknown placeholder in `word`. Braces that do not enclose a name are not a
 /// placeholder.
-pub(crate) fn unknown(word: &str) -> Option<&str> {
-    pieces(word).find_map(|(_, name)| name.filter(|name| !NAMES.contains(name)))
+pub(crate) fn find_unknown_placeholder(word: &str) -> Option<&str> {
+    split_placeholders(word)
+        .find_map(|(_, name)| name.filter(|name| !PLACEHOLDER_NAMES.contains(name)))
 }
 
-/// The programs that only display their arguments. Others, such as shells, interpreters, `ssh` and
-/// `find`, can execute them, and a list of those could never be complete.
-pub(crate) const SHOWING_PROGRAMS: [&str; 5] =
+/// The programs that only display their arguments. Other programs, such as shells, interpreters,
+/// `ssh` and `find`, can execute their arguments, and a list of those programs could never be
+/// complete.
+pub(crate) const DISPLAY_PROGRAMS: [&str; 5] =
     ["notify-send", "dunstify", "logger", "zenity", "kdialog"];
 
-/// Returns `true` if the file name of the program is that of a program that only displays its
-/// arguments.
-pub(crate) fn shows_arguments(program: &str) -> bool {
+/// Returns `true` if the program's file name is one of [`DISPLAY_PROGRAMS`].
+pub(crate) fn only_displays_arguments(program: &str) -> bool {
     program
         .rsplit('/')
         .next()
-        .is_some_and(|name| SHOWING_PROGRAMS.contains(&name))
+        .is_some_and(|name| DISPLAY_PROGRAMS.contains(&name))
 }
 
 /// Returns `true` if the word contains a placeholder.
-pub(crate) fn is_in(word: &str) -> bool {
-    pieces(word).any(|(_, name)| name.is_some())
+pub(crate) fn has_placeholder(word: &str) -> bool {
+    split_placeholders(word).any(|(_, name)| name.is_some())
 }
 
 /// Returns `true` if the word contains `{text}`. Its value can contain names of processes and
 /// notebooks, which other users choose. The values of all other placeholders are chosen by the
 /// machine's administrators.
-pub(crate) fn has_text(word: &str) -> bool {
-    pieces(word).any(|(_, name)| name == Some("text"))
+pub(crate) fn has_text_placeholder(word: &str) -> bool {
+    split_placeholders(word).any(|(_, name)| name == Some("text"))
 }
 
 /// Splits a word at its placeholders. Yields the text before each placeholder with the
 /// placeholder's name, and then the text after the last one.
-pub(crate) fn pieces(word: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+pub(crate) fn split_placeholders(word: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = Some(word);
     std::iter::from_fn(move || {
         let text = rest?;
@@ -64,9 +65,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_one_is_found_and_other_braces_are_not_meant() {
+    fn unknown_placeholder_is_found_among_other_braces() {
         assert_eq!(
-            (unknown("{rule} {txet}"), unknown("{rule} {} {1}")),
+            (
+                find_unknown_placeholder("{rule} {txet}"),
+                find_unknown_placeholder("{rule} {} {1}")
+            ),
             (Some("txet"), None)
         );
     }

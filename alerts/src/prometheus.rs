@@ -1,8 +1,9 @@
 //! Export of the rules to Prometheus: a rule file over the metrics of `/metrics`, in base units.
 //!
-//! Hysteresis uses the alert's own state in the previous evaluation (`ALERTS`). The notes list
-//! everything that a Prometheus rule cannot express: a field without a metric, and a share of a
-//! limit without a metric. Silences and repeated notifications belong into Alertmanager.
+//! For hysteresis, an expression uses its alert's own state in the previous evaluation (`ALERTS`).
+//! Everything that a Prometheus rule cannot express is listed in the notes: fields without a
+//! metric, and shares of a limit without a metric. Silences and repeated notifications belong in
+//! Alertmanager.
 
 use std::fmt::Write;
 
@@ -13,10 +14,10 @@ use gpumon_probe::model::{
 
 use crate::{
     describe,
-    rules::{AlertRules, Bound, Rate, Rule, Subject, Watch, field_of},
+    rules::{AlertRules, Rate, Rule, Threshold, Watch, WatchedField, field_of},
 };
 
-/// The metrics that rules use in addition to those of the field catalogue.
+/// The metrics that exported rules use in addition to the metrics of fields.
 pub const METRICS: [&str; 6] = [
     UP,
     CONDITION,
@@ -33,35 +34,38 @@ const COLLECTOR_UP: &str = "gpumon_collector_up";
 const STATE: &str = "gpumon_gpu_state";
 const COLLECTOR_STATE: &str = "gpumon_collector_state";
 
-/// The collectors that are not meant to read GPUs. Nothing counts as absent there.
-const NOT_WATCHED: &str = "gpumon_collector_state{state=~\"paused|starting\"} == 1";
+/// Matches paused and starting collectors, which are not expected to read GPUs. Nothing on their
+/// machines counts as absent.
+const UNWATCHED_COLLECTORS: &str = "gpumon_collector_state{state=~\"paused|starting\"} == 1";
 
-/// The labels that identify a GPU among those of many machines. The UUID may be unknown.
+/// The labels that identify a GPU across all machines. The index is needed because the UUID may be
+/// unknown.
 const ON_GPU: &str = "on (job, instance, gpu, uuid)";
 const ON_HOST: &str = "on (job, instance)";
 
-/// A rule file for Prometheus, with notes.
+/// A Prometheus rule file, with notes on rules that could not be fully exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportedRules {
     /// The file, in YAML.
     pub text: String,
-    /// A sentence for each rule that is left out, or exported in part.
+    /// A sentence for each rule that was left out or only partly exported.
     pub notes: Vec<String>,
 }
 
 /// Converts the rules to a rule file for Prometheus.
-pub fn export(rules: &AlertRules) -> Exported {
+pub fn export(rules: &AlertRules) -> ExportedRules {
     let mut notes = Vec::new();
     let mut body = String::new();
     for rule in &rules.rules {
-        match expression(rule) {
+        match build_expression(rule) {
             Ok(expression) => write_rule(&mut body, rule, &expression),
-            Err(why) => notes.push(format!("{} is left out: {why}", rule.name)),
+            Err(why) => notes.push(format!("{} was left out: {why}", rule.name)),
         }
         if !rule.quiet.is_empty() || rule.repeat_ms.is_some() {
             let name = &rule.name;
             notes.push(format!(
-                "{name}: `silence` and `repeat` are not part of rules; set them in Alertmanager"
+                "{name}: Prometheus rules have no `silence` or `repeat`; configure them in \
+                 Alertmanager"
             ));
         }
     }
@@ -75,7 +79,7 @@ pub fn export(rules: &AlertRules) -> Exported {
     } else {
         let _ = write!(text, "groups:\n  - name: gpumon\n    rules:\n{body}");
     }
-    Exported { text, notes }
+    ExportedRules { text, notes }
 }
 
 fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
@@ -89,18 +93,18 @@ fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
     let mut line = |indent: usize, key: &str, value: &str| {
         let _ = writeln!(body, "{:indent$}{key}: {value}", "");
     };
-    line(6, "- alert", &quoted(name));
-    line(8, "expr", &quoted(expression));
+    line(6, "- alert", &quote_yaml(name));
+    line(8, "expr", &quote_yaml(expression));
     if check.for_ms > 0 {
-        line(8, "for", &duration(check.for_ms));
+        line(8, "for", &format_duration(check.for_ms));
     }
     if check.clear_for_ms > 0 {
-        line(8, "keep_firing_for", &duration(check.clear_for_ms));
+        line(8, "keep_firing_for", &format_duration(check.clear_for_ms));
     }
     line(8, "labels", "");
     line(10, "severity", describe::severity_word(*severity));
     line(8, "annotations", "");
-    let place = if check.watch.is_of_host() {
+    let place = if check.watch.is_about_host() {
         ""
     } else {
         "{{ with $labels.gpu }}GPU {{ . }}: {{ end }}"
@@ -108,24 +112,27 @@ fn write_rule(body: &mut String, rule: &Rule, expression: &str) {
     line(
         10,
         "summary",
-        &quoted(&format!("{place}{}", plain(&describe::watch(check)))),
+        &quote_yaml(&format!(
+            "{place}{}",
+            escape_template(&describe::describe_check(check))
+        )),
     );
     if let Some(message) = message {
-        line(10, "description", &quoted(&plain(message)));
+        line(10, "description", &quote_yaml(&escape_template(message)));
     }
 }
 
-/// Quotes a text for YAML, which accepts strings in JSON's syntax.
-fn quoted(text: &str) -> String {
+/// Quotes a string for YAML, which accepts JSON's string syntax.
+fn quote_yaml(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Escapes a text so that Prometheus does not expand it as a template.
-fn plain(text: &str) -> String {
+/// Escapes `text` so that Prometheus does not expand it as a template.
+fn escape_template(text: &str) -> String {
     text.replace("{{", "{{ \"{{\" }}")
 }
 
-fn duration(ms: u64) -> String {
+fn format_duration(ms: u64) -> String {
     if ms.is_multiple_of(1000) {
         format!("{}s", ms / 1000)
     } else {
@@ -133,46 +140,50 @@ fn duration(ms: u64) -> String {
     }
 }
 
-/// Returns an expression that is true while the rule matches, or the reason why there is none.
-fn expression(rule: &Rule) -> Result<String, String> {
+/// Returns a PromQL expression that is true while the rule matches, or the reason why the rule
+/// cannot be exported.
+fn build_expression(rule: &Rule) -> Result<String, String> {
     let gpus = &rule.check.gpus;
     let each: Result<Vec<String>, String> = match &rule.check.watch {
-        // Each of several GPUs can be missing, so each needs its own expression.
+        // Any of the rule's GPUs can be missing, so each GPU needs its own expression.
         Watch::Absent(subject) if !gpus.is_empty() => gpus
             .iter()
-            .map(|id| of_absence(*subject, Some(id)))
+            .map(|id| absence_expression(*subject, Some(id)))
             .collect(),
-        _ => selectors(gpus)?
+        _ => gpu_selectors(gpus)?
             .iter()
-            .map(|selector| of_selector(rule, selector))
+            .map(|selector| selector_expression(rule, selector))
             .collect(),
     };
     Ok(each?.join(" or "))
 }
 
 /// Returns an expression that is true while a GPU does not respond or has no reading, or while a
-/// node has no GPU with this ID. The GPU or the collector may be missing then.
-fn of_absence(subject: Option<Subject>, id: Option<&GpuName>) -> Result<String, String> {
+/// node exports no GPU with this ID.
+fn absence_expression(
+    subject: Option<WatchedField>,
+    id: Option<&GpuName>,
+) -> Result<String, String> {
     let label = id.map(find_label).transpose()?;
-    let selector = label.as_ref().map(match_label).unwrap_or_default();
-    let up = with(UP, &selector);
+    let selector = label.as_ref().map(format_matcher).unwrap_or_default();
+    let up = add_matchers(UP, &selector);
     let there = match subject {
-        Some(subject @ Subject::Host(_)) => {
+        Some(subject @ WatchedField::Host(_)) => {
             return Ok(format!(
-                "({COLLECTOR_UP} unless {ON_HOST} {}) unless {ON_HOST} ({NOT_WATCHED})",
-                metric(subject)?
+                "({COLLECTOR_UP} unless {ON_HOST} {}) unless {ON_HOST} ({UNWATCHED_COLLECTORS})",
+                metric_name(subject)?
             ));
         }
-        Some(subject @ Subject::Gpu(_)) => {
+        Some(subject @ WatchedField::Gpu(_)) => {
             format!(
                 "(({up} unless {ON_GPU} {}) unless {ON_GPU} ({STATE}{{state=\"asleep\"}} == 1))",
-                metric(subject)?
+                metric_name(subject)?
             )
         }
         None => format!("{up} == 0"),
     };
-    // Each GPU that is missing on a node needs its own alert, with the label that identifies the
-    // GPU.
+    // The collector's metric has no GPU label. Adding the label of the missing GPU gives each
+    // missing GPU its own alert.
     let named = match label {
         None => COLLECTOR_UP.to_owned(),
         Some(Label { name, value }) => {
@@ -180,18 +191,18 @@ fn of_absence(subject: Option<Subject>, id: Option<&GpuName>) -> Result<String, 
         }
     };
     Ok(format!(
-        "{there} or (({named} unless {ON_HOST} {up}) unless {ON_HOST} ({NOT_WATCHED}))"
+        "{there} or (({named} unless {ON_HOST} {up}) unless {ON_HOST} ({UNWATCHED_COLLECTORS}))"
     ))
 }
 
-fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
+fn selector_expression(rule: &Rule, selector: &str) -> Result<String, String> {
     Ok(match &rule.check.watch {
         Watch::Value {
             subject,
             bound,
             rate,
-        } => of_value(rule, *subject, *bound, *rate, selector)?,
-        Watch::Absent(subject) => of_absence(*subject, None)?,
+        } => value_expression(rule, *subject, *bound, *rate, selector)?,
+        Watch::Absent(subject) => absence_expression(*subject, None)?,
         Watch::Condition { kind, min_severity } => {
             let kind = kind.map(|kind| format!("condition=\"{kind}\""));
             let own = (!selector.is_empty()).then(|| selector.to_owned());
@@ -201,24 +212,24 @@ fn of_selector(rule: &Rule, selector: &str) -> Result<String, String> {
                 .collect::<Vec<_>>()
                 .join(",");
             let holds = match min_severity {
-                Severity::Notice => format!("{} == 1", with(CONDITION, &matchers)),
+                Severity::Notice => format!("{} == 1", add_matchers(CONDITION, &matchers)),
                 // `/metrics` exports notice as 1, warning as 2 and critical as 3.
-                Severity::Warning => format!("{} >= 2", with(SEVERITY, &matchers)),
-                Severity::Critical => format!("{} >= 3", with(SEVERITY, &matchers)),
+                Severity::Warning => format!("{} >= 2", add_matchers(SEVERITY, &matchers)),
+                Severity::Critical => format!("{} >= 3", add_matchers(SEVERITY, &matchers)),
             };
             format!("max without (condition) ({holds})")
         }
     })
 }
 
-fn of_value(
+fn value_expression(
     rule: &Rule,
-    subject: Subject,
-    bound: Bound,
+    subject: WatchedField,
+    bound: Threshold,
     rate: Option<Rate>,
     selector: &str,
 ) -> Result<String, String> {
-    let own = with(metric(subject)?, selector);
+    let own = add_matchers(metric_name(subject)?, selector);
     let unit = field_of!(subject, unit);
     let (value, base): (String, Box<dyn Fn(f64) -> f64>) = match (rate, bound.is_share) {
         (Some(Rate { per, over_ms }), _) => {
@@ -229,16 +240,16 @@ fn of_value(
             };
             let value = format!(
                 "{function}({own}[{}]) * {}",
-                duration(over_ms),
+                format_duration(over_ms),
                 per.seconds()
             );
-            (value, Box::new(move |value| in_base(unit, value)))
+            (value, Box::new(move |value| to_base_unit(unit, value)))
         }
         (None, true) => (
-            format!("{own} / {}", with(limit_metric(subject)?, selector)),
+            format!("{own} / {}", add_matchers(limit_metric(subject)?, selector)),
             Box::new(|share| share / 100.0),
         ),
-        (None, false) => (own, Box::new(move |value| in_base(unit, value))),
+        (None, false) => (own, Box::new(move |value| to_base_unit(unit, value))),
     };
     let side = if bound.is_above { '>' } else { '<' };
     let fires = format!("{value} {side} {}", base(bound.value));
@@ -248,7 +259,7 @@ fn of_value(
     let on = if subject.is_host() { ON_HOST } else { ON_GPU };
     let firing = format!(
         "ALERTS{{alertname={},alertstate=\"firing\"}}",
-        quoted(&rule.name)
+        quote_yaml(&rule.name)
     );
     Ok(format!(
         "{fires} or ({value} {side} {} and {on} {firing})",
@@ -256,37 +267,40 @@ fn of_value(
     ))
 }
 
-/// Converts a value to Prometheus' base unit, and rounds off the digits that the division adds.
-fn in_base(unit: Unit, value: f64) -> f64 {
-    let base = unit.base(value);
+/// Converts a value to Prometheus' base unit, without the rounding error of the division.
+fn to_base_unit(unit: Unit, value: f64) -> f64 {
+    let base = unit.to_base_unit(value);
     format!("{base:.12e}").parse().unwrap_or(base)
 }
 
-fn metric(subject: Subject) -> Result<&'static str, String> {
+fn metric_name(subject: WatchedField) -> Result<&'static str, String> {
     let name = field_of!(subject, prometheus);
-    name.ok_or_else(|| format!("/metrics has no metric of {}", subject.id()))
+    name.ok_or_else(|| format!("/metrics has no metric for {}", subject.id()))
 }
 
-fn limit_metric(subject: Subject) -> Result<&'static str, String> {
-    fn of<S>(field: &Field<S>, fields: &'static [Field<S>]) -> Option<&'static str> {
+fn limit_metric(subject: WatchedField) -> Result<&'static str, String> {
+    fn limit_field_metric<S>(
+        field: &Field<S>,
+        fields: &'static [Field<S>],
+    ) -> Option<&'static str> {
         let Some(Limit::Field(id)) = field.limit else {
             return None;
         };
         fields.iter().find(|field| field.id == id)?.prometheus
     }
     let name = match subject {
-        Subject::Gpu(field) => of(field, GPU_FIELDS),
-        Subject::Host(field) => of(field, HOST_FIELDS),
+        WatchedField::Gpu(field) => limit_field_metric(field, GPU_FIELDS),
+        WatchedField::Host(field) => limit_field_metric(field, HOST_FIELDS),
     };
     name.ok_or_else(|| {
         format!(
-            "/metrics has no metric of what {} is out of; write a value instead of %",
+            "/metrics has no metric for the limit of {}; use a value instead of %",
             subject.id()
         )
     })
 }
 
-/// A label that identifies a GPU of a rule.
+/// A metric label with its value, which identifies one of the rule's GPUs.
 struct Label {
     name: &'static str,
     value: String,
@@ -301,7 +315,7 @@ fn find_label(id: &GpuName) -> Result<Label, String> {
         GpuName::Uuid(_) => UUID,
         GpuName::OfVendor(..) | GpuName::BusId(_) => {
             return Err(format!(
-                "its metrics do not say which GPU is {id}; name the GPU by its index or UUID"
+                "the metrics do not identify the GPU {id}; use its index or UUID"
             ));
         }
     };
@@ -309,9 +323,9 @@ fn find_label(id: &GpuName) -> Result<Label, String> {
     Ok(Label { name, value })
 }
 
-/// Returns one selector for the GPUs identified by index and one for those identified by UUID. For
-/// all GPUs, the only selector is empty.
-fn selectors(gpus: &[GpuName]) -> Result<Vec<String>, String> {
+/// Returns one selector for the GPUs identified by index and one for the GPUs identified by UUID.
+/// If `gpus` is empty, returns a single empty selector, which matches all GPUs.
+fn gpu_selectors(gpus: &[GpuName]) -> Result<Vec<String>, String> {
     let labels = gpus.iter().map(find_label).collect::<Result<Vec<_>, _>>()?;
     let named = |name: &str, behind: &str| {
         let own = labels.iter().filter(|label| label.name == name);
@@ -330,7 +344,7 @@ fn selectors(gpus: &[GpuName]) -> Result<Vec<String>, String> {
     })
 }
 
-fn match_label(Label { name, value }: &Label) -> String {
+fn format_matcher(Label { name, value }: &Label) -> String {
     if *name == INDEX {
         format!("gpu=\"{value}\"")
     } else {
@@ -338,7 +352,7 @@ fn match_label(Label { name, value }: &Label) -> String {
     }
 }
 
-fn with(metric: &str, matchers: &str) -> String {
+fn add_matchers(metric: &str, matchers: &str) -> String {
     if matchers.is_empty() {
         metric.to_owned()
     } else {
@@ -350,9 +364,9 @@ fn with(metric: &str, matchers: &str) -> String {
 mod tests {
     use super::*;
 
-    fn exported(rule: &str) -> Result<String, String> {
+    fn export_rule(rule: &str) -> Result<String, String> {
         let rules = AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{rule}"), "f").unwrap();
-        expression(&rules.rules[0])
+        build_expression(&rules.rules[0])
     }
 
     #[test]
@@ -372,11 +386,12 @@ mod tests {
             ),
             (
                 "field = \"temperature.gpu_celsius\"\nabove = 85\nclear_below = 80",
-                "gpumon_gpu_temperature_celsius > 85 or (gpumon_gpu_temperature_celsius > 80 and on (job, instance, gpu, \
-                 uuid) ALERTS{alertname=\"a\",alertstate=\"firing\"})",
+                "gpumon_gpu_temperature_celsius > 85 or (gpumon_gpu_temperature_celsius > 80 and \
+                 on (job, instance, gpu, uuid) ALERTS{alertname=\"a\",alertstate=\"firing\"})",
             ),
             (
-                "field = \"power.energy_joules_total\"\nabove = \"40 kJ\"\nper = \"minute\"\nover = \"5m\"",
+                "field = \"power.energy_joules_total\"\nabove = \"40 kJ\"\nper = \"minute\"\nover \
+                 = \"5m\"",
                 "rate(gpumon_gpu_energy_joules_total[300s]) * 60 > 40000",
             ),
             (
@@ -398,38 +413,39 @@ mod tests {
             ),
             (
                 "absent = true\ngpus = [0]",
-                "gpumon_gpu_up{gpu=\"0\"} == 0 or ((label_replace(gpumon_collector_up, \"gpu\", \"0\", \"\", \"\") unless on \
-                 (job, instance) gpumon_gpu_up{gpu=\"0\"}) unless on (job, instance) \
-                 (gpumon_collector_state{state=~\"paused|starting\"} == 1))",
+                "gpumon_gpu_up{gpu=\"0\"} == 0 or ((label_replace(gpumon_collector_up, \"gpu\", \
+                 \"0\", \"\", \"\") unless on (job, instance) gpumon_gpu_up{gpu=\"0\"}) unless on \
+                 (job, instance) (gpumon_collector_state{state=~\"paused|starting\"} == 1))",
             ),
             (
                 "absent = true\nfield = \"host.memory.used_bytes\"",
-                "(gpumon_collector_up unless on (job, instance) gpumon_host_memory_used_bytes) unless on (job, instance) \
-                 (gpumon_collector_state{state=~\"paused|starting\"} == 1)",
+                "(gpumon_collector_up unless on (job, instance) gpumon_host_memory_used_bytes) \
+                 unless on (job, instance) (gpumon_collector_state{state=~\"paused|starting\"} == \
+                 1)",
             ),
         ] {
-            assert_eq!(exported(rule).as_deref(), Ok(expected), "{rule}");
+            assert_eq!(export_rule(rule).as_deref(), Ok(expected), "{rule}");
         }
     }
 
     #[test]
-    fn what_cannot_be_said_is_named() {
-        let rules = "[[rule]]\nname = \"clock\"\nfield = \"clocks.sm_mhz\"\nbelow = \"50 %\"\n\
-                     [[rule]]\nname = \"disk\"\nfield = \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\n\
-                     [[rule]]\nname = \"card\"\ncondition = \"xid\"\ngpus = [\"amd:0\"]\n\
-                     [[rule]]\nname = \"night\"\ncondition = \"xid\"\nsilence = [\"22:00-07:00\"]\n";
+    fn inexpressible_rules_are_listed_in_notes() {
+        let rules = "[[rule]]\nname = \"clock\"\nfield = \"clocks.sm_mhz\"\nbelow = \"50 \
+                     %\"\n[[rule]]\nname = \"disk\"\nfield = \
+                     \"host.disk.read_bytes_per_second\"\nabove = \"1 GB/s\"\n[[rule]]\nname = \
+                     \"card\"\ncondition = \"xid\"\ngpus = [\"amd:0\"]\n[[rule]]\nname = \
+                     \"night\"\ncondition = \"xid\"\nsilence = [\"22:00-07:00\"]\n";
         let exported = export(&AlertRules::from_toml(rules, "f").unwrap());
-        assert!(
-            exported.notes[0]
-                .starts_with("clock is left out: /metrics has no metric of what clocks.sm_mhz")
-        );
+        assert!(exported.notes[0].starts_with(
+            "clock was left out: /metrics has no metric for the limit of clocks.sm_mhz"
+        ));
         assert!(
             exported.notes[1]
-                .starts_with("disk is left out: /metrics has no metric of host.disk.read")
+                .starts_with("disk was left out: /metrics has no metric for host.disk.read")
         );
         assert!(
-            exported.notes[2].starts_with("card is left out: its metrics do not say which")
-                && exported.notes[2].contains("amd:0; name the GPU by its index or UUID"),
+            exported.notes[2].starts_with("card was left out: the metrics do not identify the GPU")
+                && exported.notes[2].contains("amd:0; use its index or UUID"),
             "{:?}",
             exported.notes
         );
@@ -439,7 +455,7 @@ mod tests {
             exported.notes
         );
         assert!(
-            exported.text.contains("# clock is left out")
+            exported.text.contains("# clock was left out")
                 && exported.text.contains("- alert: \"night\"")
         );
         assert_eq!(

@@ -1,14 +1,14 @@
 //! The status of an alert in a notification.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum AlertStatus {
     Firing,
     Resolved,
 }
 
-impl Status {
-    /// Returns the status as a word for programs.
-    pub fn word(self) -> &'static str {
+impl AlertStatus {
+    /// Returns the status as written in JSON and environment variables.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Firing => "firing",
             Self::Resolved => "resolved",

@@ -1,10 +1,10 @@
-//! Tests of the exported rules with Prometheus' own promtool: they fire and resolve in the same
-//! second as in gpumon's own evaluation of the same timeline.
+//! Tests the exported rules with Prometheus' promtool: they fire and resolve in the same second as
+//! in gpumon's own evaluation of the same timeline.
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
 use gpumon_alerts::{
-    evaluate::{Evaluator, Readings},
+    evaluate::{EvaluationInput, Evaluator},
     prometheus,
     rules::AlertRules,
 };
@@ -24,16 +24,17 @@ mod fleet;
 const SECONDS: u64 = 240;
 const START_MS: u64 = 1_764_547_200_000;
 
-/// A rule with the timeline that it is tested on.
+/// A rule with the timeline for testing it.
 struct Case {
     rule: &'static str,
-    /// A function that changes the sample of a healthy GPU in each second.
+    /// A function that modifies a healthy GPU's sample in each second.
     change: fn(u64, &mut Sample),
 }
 
 const CASES: &[Case] = &[
     Case {
-        rule: "field = \"temperature.gpu_celsius\"\nabove = 85\nfor = \"20s\"\nclear_below = \"80 C\"\nclear_for = \"10s\"",
+        rule: "field = \"temperature.gpu_celsius\"\nabove = 85\nfor = \"20s\"\nclear_below = \"80 \
+               C\"\nclear_for = \"10s\"",
         change: |second, sample| {
             let celsius = match second {
                 20..35 => 90.0,
@@ -47,7 +48,8 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        rule: "field = \"utilization.gpu_percent\"\nbelow = 30\nclear_for = \"0s\"\nmessage = \"Look {{ here }}: 5 %\"",
+        rule: "field = \"utilization.gpu_percent\"\nbelow = 30\nclear_for = \"0s\"\nmessage = \
+               \"Look {{ here }}: 5 %\"",
         change: |second, sample| {
             sample.gpus[0].utilization.gpu_percent = Reading::Now(if (60..90).contains(&second) {
                 29.9
@@ -57,7 +59,8 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        rule: "field = \"memory.used_bytes\"\nabove = \"90 %\"\nclear_below = \"50 %\"\nfor = \"5s\"",
+        rule: "field = \"memory.used_bytes\"\nabove = \"90 %\"\nclear_below = \"50 %\"\nfor = \
+               \"5s\"",
         change: |second, sample| {
             sample.gpus[0].memory.total_bytes = Reading::Now(80 << 30);
             let gib = match second {
@@ -69,14 +72,16 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        rule: "field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nover = \"60s\"\nfor = \"10s\"",
+        rule: "field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nover = \
+               \"60s\"\nfor = \"10s\"",
         change: |second, sample| {
             let grown = second.saturating_sub(80).min(60) * (25 << 20);
             sample.gpus[0].memory.used_bytes = Reading::Now((10 << 30) + grown);
         },
     },
     Case {
-        rule: "field = \"power.energy_joules_total\"\nabove = \"30 kJ\"\nper = \"minute\"\nover = \"30s\"\nclear_for = \"20s\"",
+        rule: "field = \"power.energy_joules_total\"\nabove = \"30 kJ\"\nper = \"minute\"\nover = \
+               \"30s\"\nclear_for = \"20s\"",
         change: |second, sample| {
             let joules = 100 * second + second.saturating_sub(90).min(60) * 600;
             sample.gpus[0].power.energy_joules_total = Reading::Now(joules as f64);
@@ -87,7 +92,7 @@ const CASES: &[Case] = &[
         change: |second, sample| {
             if (40..50).contains(&second) || (100..160).contains(&second) {
                 let gpu = &mut sample.gpus[0];
-                *gpu = GpuSample::absent(
+                *gpu = GpuSample::new_absent(
                     0,
                     gpu.uuid.clone(),
                     gpu.at_ms,
@@ -106,7 +111,8 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        rule: "condition = \"throttled\"\nmin_severity = \"warning\"\nfor = \"5s\"\nclear_for = \"10s\"",
+        rule: "condition = \"throttled\"\nmin_severity = \"warning\"\nfor = \"5s\"\nclear_for = \
+               \"10s\"",
         change: |second, sample| {
             let severity = match second {
                 20..40 => Severity::Notice,
@@ -143,7 +149,8 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        rule: "field = \"host.memory.used_bytes\"\nabove = \"90 %\"\nfor = \"10s\"\nclear_for = \"0s\"",
+        rule: "field = \"host.memory.used_bytes\"\nabove = \"90 %\"\nfor = \"10s\"\nclear_for = \
+               \"0s\"",
         change: |second, sample| {
             let gib = if (30..70).contains(&second) { 95 } else { 50 };
             sample.host.memory.used_bytes = Reading::Now(gib << 30);
@@ -151,9 +158,9 @@ const CASES: &[Case] = &[
     },
 ];
 
-fn sample(second: u64, change: fn(u64, &mut Sample)) -> Sample {
+fn make_sample(second: u64, change: fn(u64, &mut Sample)) -> Sample {
     let at_ms = START_MS + second * 1000;
-    let gpu = GpuSample::absent(
+    let gpu = GpuSample::new_absent(
         0,
         Some("GPU-0".into()),
         at_ms,
@@ -174,7 +181,7 @@ fn sample(second: u64, change: fn(u64, &mut Sample)) -> Sample {
     sample
 }
 
-fn inventory() -> Inventory {
+fn make_inventory() -> Inventory {
     let options = gpumon_probe::sampler::Options::new(
         std::time::Duration::from_secs(1),
         gpumon_probe::owner::CommandLines::Own,
@@ -184,7 +191,7 @@ fn inventory() -> Inventory {
         .unwrap()
         .open(&gpumon_probe::vendor::Roots::default())
         .unwrap();
-    let mut inventory = gpumon_probe::sampler::once(&source, &options)
+    let mut inventory = gpumon_probe::sampler::sample_once(&source, &options)
         .unwrap()
         .inventory;
     inventory.gpus[0].uuid = Some("GPU-0".into());
@@ -192,13 +199,13 @@ fn inventory() -> Inventory {
 }
 
 /// Returns when the alert fires in gpumon's own evaluation, as spans in seconds.
-fn own_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)> {
+fn evaluate_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)> {
     let mut evaluator = Evaluator::new(rules, TimeZone::UTC, ConditionSettings::default());
-    let inventory = inventory();
+    let inventory = make_inventory();
     let mut spans = Vec::new();
     for second in 0..SECONDS {
-        let sample = sample(second, change);
-        let readings = Readings {
+        let sample = make_sample(second, change);
+        let readings = EvaluationInput {
             sample: Some(&sample),
             inventory: Some(&inventory),
             is_watched: true,
@@ -217,8 +224,10 @@ fn own_spans(rules: &AlertRules, change: fn(u64, &mut Sample)) -> Vec<(u64, u64)
 
 /// Returns the series that `/metrics` would export for these samples, in promtool's format. Metrics
 /// that no rule uses are left out.
-fn series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
-    let samples: Vec<_> = (0..SECONDS).map(|second| sample(second, change)).collect();
+fn metric_series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
+    let samples: Vec<_> = (0..SECONDS)
+        .map(|second| make_sample(second, change))
+        .collect();
     let labels = "gpu=\"0\",uuid=\"GPU-0\",job=\"gpumon\",instance=\"a\"";
     let mut all = Vec::new();
     let mut add = |name: String, read: &dyn Fn(&Sample) -> Option<f64>| {
@@ -235,7 +244,10 @@ fn series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
         };
         add(format!("{name}{{{labels}}}"), &|sample| {
             let gpu = Some(&sample.gpus[0]).filter(|gpu| gpu.health == Health::Ok)?;
-            field.access.value(gpu).map(|value| field.unit.base(value))
+            field
+                .access
+                .value(gpu)
+                .map(|value| field.unit.to_base_unit(value))
         });
     }
     add(format!("gpumon_gpu_up{{{labels}}}"), &|sample| {
@@ -294,10 +306,17 @@ fn series(change: fn(u64, &mut Sample)) -> Vec<(String, String)> {
     all
 }
 
-fn promtool(arguments: &[&str], folder: &Path) {
-    let output = Command::new("promtool").args(arguments).current_dir(folder).output().unwrap_or_else(|error| {
-        panic!("promtool cannot be run ({error}): install it with `python3 tools/need.py promtool`, then try again")
-    });
+fn run_promtool(arguments: &[&str], folder: &Path) {
+    let output = Command::new("promtool")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap_or_else(|error| {
+            panic!(
+                "promtool cannot be run ({error}): install it with `python3 tools/need.py \
+                promtool`, then try again"
+            )
+        });
     let said = [output.stdout, output.stderr]
         .map(|text| String::from_utf8_lossy(&text).into_owned())
         .concat();
@@ -311,7 +330,7 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
         let rules =
             AlertRules::from_toml(&format!("[[rule]]\nname = \"a \\\"b\\\"\"\n{rule}"), "case")
                 .unwrap();
-        let spans = own_spans(&rules, *change);
+        let spans = evaluate_spans(&rules, *change);
         assert!(!spans.is_empty(), "{rule}: it fires");
         let exported = prometheus::export(&rules);
         assert_eq!(exported.notes, [""; 0], "{rule}");
@@ -324,9 +343,10 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
         let (file, tested) = (format!("rules{number}.yml"), format!("test{number}.yml"));
         fs::write(folder.path().join(&file), &exported.text).unwrap();
         let mut text = format!(
-            "rule_files: [{file}]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n"
+            "rule_files: [{file}]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    \
+             input_series:\n"
         );
-        for (name, values) in series(*change) {
+        for (name, values) in metric_series(*change) {
             writeln!(text, "      - series: '{name}'\n        values: '{values}'").unwrap();
         }
         text.push_str("    alert_rule_test:\n");
@@ -347,11 +367,12 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
             };
             writeln!(
                 text,
-                "        exp_alerts:\n          - exp_labels: {{{gpu}job: gpumon, instance: a, severity: {severity}}}"
+                "        exp_alerts:\n          - exp_labels: {{{gpu}job: gpumon, instance: a, \
+                 severity: {severity}}}"
             )
             .unwrap();
             let place = if is_of_host { "" } else { "GPU 0: " };
-            let told = gpumon_alerts::describe::watch(&rules.rules[0].check);
+            let told = gpumon_alerts::describe::describe_check(&rules.rules[0].check);
             let message = rules.rules[0]
                 .message
                 .as_ref()
@@ -372,18 +393,19 @@ fn prometheus_fires_and_resolves_when_gpumon_does() {
             }
         }
         fs::write(folder.path().join(&tested), &text).unwrap();
-        promtool(&["check", "rules", &file], folder.path());
-        promtool(&["test", "rules", &tested], folder.path());
+        run_promtool(&["check", "rules", &file], folder.path());
+        run_promtool(&["test", "rules", &tested], folder.path());
     }
 }
 
 #[test]
-fn a_whole_file_is_one_that_prometheus_loads() {
+fn example_file_is_valid_for_prometheus() {
     let folder = tempfile::tempdir().unwrap();
     let text =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/alerts.toml"))
             .unwrap();
-    // The lines of TOML in the example file are comments, so the test removes the comment signs.
+    // The TOML lines in the example file are commented out, so the test removes the comment
+    // markers.
     let active = text
         .lines()
         .map(|line| line.strip_prefix("#: ").unwrap_or(line))
@@ -403,5 +425,5 @@ fn a_whole_file_is_one_that_prometheus_loads() {
         prometheus::export(&rules).text,
     )
     .unwrap();
-    promtool(&["check", "rules", "rules.yml"], folder.path());
+    run_promtool(&["check", "rules", "rules.yml"], folder.path());
 }

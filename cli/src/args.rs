@@ -1,5 +1,5 @@
-//! The top-level command line. Each command defines its own arguments next to its code; shared
-//! arguments are in `options`.
+//! The top-level command line. Each command defines its own arguments next to its code; arguments
+//! that several commands share are in `options`.
 
 use clap::Parser;
 use gpumon_probe::model::EnergyPrice;
@@ -11,8 +11,8 @@ use crate::{
 
 macro_rules! exit_codes {
     () => {
-        "Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GPU, 9 driver not loaded, \
-12 NVML library not found, 18 NVML library and driver versions differ"
+        "Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GPU, 9 \
+         driver not loaded, 12 NVML library not found, 18 NVML library and driver versions differ"
     };
 }
 
@@ -33,8 +33,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 
-    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh', to add costs to energy in reports, in
-    /// the table's total and, on a server, in browsers
+    /// Price of energy, such as 0.30/kWh or '0.30 EUR/kWh'; reports, the table's total and, on a
+    /// server, the page then show costs next to energy
     #[arg(
         long,
         alias = "price",
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_do_not_contradict_each_other() {
+    fn command_line_definition_is_consistent() {
         Args::command().debug_assert();
     }
 }

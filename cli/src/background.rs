@@ -1,8 +1,8 @@
-//! Background threads of a command.
+//! Helper that starts background threads.
 
 use std::{io, thread};
 
-/// Starts a named thread that is never joined.
+/// Starts a named thread that runs `work` and is never joined.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let builder = thread::Builder::new().name(name.to_owned());
     builder.spawn(work).map(drop)

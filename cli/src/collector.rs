@@ -1,4 +1,4 @@
-//! A `gpumon collect` that a command starts when no server is running on this machine.
+//! Starts `gpumon collect` as a child process when no server is running on this machine.
 //!
 //! The driver is read in a separate process, so that a hung driver cannot keep this process from
 //! exiting. This process also does not wait while the driver is closed, which takes several
@@ -19,9 +19,9 @@ use crate::options::SourceArgs;
 
 /// Returns the command that starts a collector. The collector ends when its standard input is
 /// closed, and Ctrl-C in the terminal does not reach it.
-pub(crate) fn command(source: &SourceArgs, interval: Duration) -> anyhow::Result<Command> {
+pub(crate) fn build_command(source: &SourceArgs, interval: Duration) -> anyhow::Result<Command> {
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
-    let mut command = child::command(program);
+    let mut command = child::new_command(program);
     let arguments = ["collect", "--supervised", "--interval-ms"].map(OsString::from);
     command
         .args(source.to_arguments())
@@ -42,7 +42,7 @@ pub(crate) fn set_interval(requests: &mut ChildStdin, interval: Duration) -> io:
     writeln!(requests, "{{\"interval_ms\":{}}}", interval.as_millis())
 }
 
-/// Returns the lines of an output until the output ends or cannot be read.
+/// Returns the lines of `output` until it ends or cannot be read.
 pub(crate) fn read_lines(output: Option<impl Read>) -> impl Iterator<Item = String> {
     let lines = output
         .into_iter()

@@ -1,4 +1,4 @@
-//! The directory in which gpumon keeps data, for commands that share data with a server.
+//! The directory in which gpumon stores data, for commands that share data with a server.
 
 use std::{
     env,
@@ -6,9 +6,9 @@ use std::{
 };
 
 /// The data directory of the system service.
-const SYSTEM: &str = "/var/lib/gpumon";
+const SYSTEM_DATA_DIR: &str = "/var/lib/gpumon";
 
-/// The data directory of `gpumon serve --data-dir`.
+/// Options for the data directory of `gpumon serve --data-dir`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DataDirArgs {
     /// Data directory, the same as for `gpumon serve`; by default /var/lib/gpumon for root and
@@ -18,36 +18,35 @@ pub(crate) struct DataDirArgs {
 }
 
 impl DataDirArgs {
-    /// Returns the directory; `None` if it is `none`, or if the user has no home directory.
+    /// Returns the directory, or `None` if the option is `none` or the user has no home directory.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         let named = self
             .data_dir
             .clone()
             .filter(|folder| !folder.as_os_str().is_empty());
         named
-            .or_else(usual)
+            .or_else(find_default_dir)
             .filter(|folder| folder != Path::new("none"))
     }
 
-    /// Returns these arguments, completed with the directory of a settings file if nothing else
-    /// names one.
-    pub(crate) fn or(&self, in_settings: Option<PathBuf>) -> Self {
+    /// Returns these arguments, completed with the directory from a settings file if neither an
+    /// option nor a variable sets one.
+    pub(crate) fn with_settings_folder(&self, in_settings: Option<PathBuf>) -> Self {
         Self {
             data_dir: self.data_dir.clone().or(in_settings),
         }
     }
 }
 
-fn usual() -> Option<PathBuf> {
+fn find_default_dir() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
-        return Some(SYSTEM.into());
+        return Some(SYSTEM_DATA_DIR.into());
     }
     Some(find_folder("XDG_STATE_HOME", ".local/state")?.join("gpumon"))
 }
 
-/// Returns the directory that a variable of the XDG base directory specification names, or else the
-/// directory `usual` below the user's home directory. As the specification demands, relative paths
-/// are ignored.
+/// Returns the directory named in an XDG base directory variable, or `usual` below the user's home
+/// directory if the variable is not set. As the specification requires, relative paths are ignored.
 pub(crate) fn find_folder(variable: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |name| {
         env::var_os(name)

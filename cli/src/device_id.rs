@@ -1,69 +1,69 @@
-//! Lookup of the GPU or MIG device that a user names.
+//! Search for a GPU or MIG device by the name that a user typed.
 
 use std::fmt;
 
 use gpumon_probe::model::{Gpu, GpuName, Vendor};
 
-use crate::{exit::Failure, suggest::nearest};
+use crate::{exit::Failure, suggest::find_nearest};
 
-/// A GPU with all its MIG devices, or a single MIG device or partition.
+/// The ID of a GPU with all its MIG devices, or of a single MIG device or partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeviceId {
     pub(crate) gpu: u32,
     pub(crate) mig: Option<u32>,
 }
 
-/// The error for a name that matches no GPU, or several.
+/// The error for a name that matches no GPU, or more than one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NoSuchGpu {
+pub(crate) struct GpuLookupError {
     message: String,
     code: u8,
 }
 
-impl NoSuchGpu {
-    /// Returns the error for a GPU that does not exist, with nvidia-smi's exit code.
+impl GpuLookupError {
+    /// Returns the error for a name that matches no GPU. The exit code is the same as nvidia-smi's.
     pub(crate) fn new(message: String) -> Self {
         Self { message, code: 6 }
     }
 
-    /// Returns the error for a name that may match several GPUs.
-    pub(crate) fn from_unclear(message: String) -> Self {
+    /// Returns the error for a name that may match more than one GPU.
+    pub(crate) fn new_ambiguous(message: String) -> Self {
         Self { message, code: 2 }
     }
 }
 
-impl fmt::Display for NoSuchGpu {
+impl fmt::Display for GpuLookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl From<NoSuchGpu> for Failure {
-    fn from(error: NoSuchGpu) -> Self {
+impl From<GpuLookupError> for Failure {
+    fn from(error: GpuLookupError) -> Self {
         Self::with_code(anyhow::anyhow!(error.message), error.code)
     }
 }
 
-/// Finds the GPU, MIG device or partition with this name; `None` if the name may be the UUID of a
-/// GPU that has not reported its UUID yet.
+/// Finds the GPU, MIG device or partition called `name`. Returns `None` if `name` may be the UUID
+/// of a GPU that has not reported its UUID yet.
 ///
 /// # Errors
 /// Returns an error if no GPU matches.
-pub(crate) fn find(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, NoSuchGpu> {
+pub(crate) fn find_device(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, GpuLookupError> {
     let id = find_gpu(name, gpus)
         .or_else(|| find_part(name, gpus))
-        .or_else(|| by_uuid(name, gpus));
+        .or_else(|| find_by_uuid(name, gpus));
     let may_be_unread = name.contains('-') && gpus.iter().any(|gpu| gpu.uuid.is_none());
     if id.is_some() || may_be_unread {
         return Ok(id);
     }
-    Err(NoSuchGpu::new(format!(
+    Err(GpuLookupError::new(format!(
         "no GPU '{name}': {}",
         suggest_names(name, gpus)
     )))
 }
 
-/// Finds a whole GPU by a name that is unique.
+/// Finds a whole GPU by any name except its UUID.
 fn find_gpu(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let name: GpuName = name.parse().ok()?;
     if matches!(name, GpuName::Uuid(_)) {
@@ -76,7 +76,8 @@ fn find_gpu(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     })
 }
 
-/// Finds a MIG device or partition by the GPU's name and its own index: `3:1`, `amd:0:1`.
+/// Finds a MIG device or partition by the GPU's name and the part's index, such as `3:1` or
+/// `amd:0:1`.
 fn find_part(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let (gpu, index) = name.rsplit_once(':')?;
     let gpu = find_gpu(gpu, gpus)?.gpu;
@@ -92,9 +93,9 @@ fn find_part(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
         })
 }
 
-/// Finds a GPU, MIG device or partition by its UUID or a unique prefix of it. UUIDs of AMD's
-/// partitions begin with the UUID of their GPU.
-pub(crate) fn by_uuid(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
+/// Finds a GPU, MIG device or partition by its UUID or a unique prefix of its UUID. The UUID of an
+/// AMD partition starts with the UUID of its GPU.
+pub(crate) fn find_by_uuid(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let name = name.to_ascii_lowercase();
     let kinds = ["gpu-", "mig-", "pci-"];
     if !kinds
@@ -134,10 +135,10 @@ pub(crate) fn by_uuid(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     None
 }
 
-/// Returns a clause with the names of all GPUs, for an error message.
+/// Returns a clause that suggests similar or existing names, for an error message.
 fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
     let uuids = gpus.iter().filter_map(|gpu| gpu.uuid.as_deref());
-    if let Some(meant) = nearest(name, uuids).filter(|_| name.len() > 8) {
+    if let Some(meant) = find_nearest(name, uuids).filter(|_| name.len() > 8) {
         return format!("did you mean '{meant}'?");
     }
     if let Some((of, part)) = name.rsplit_once(':')
@@ -147,21 +148,22 @@ fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
         let mut divided = gpus.iter().filter(|gpu| gpu.index == id.gpu);
         let parts = divided.next().map_or(&[][..], |gpu| &gpu.mig_devices);
         let names = parts.iter().map(|part| format!("{of}:{}", part.index));
-        return list(names).unwrap_or_else(|| format!("GPU {of} is not divided"));
+        return describe_range(names)
+            .unwrap_or_else(|| format!("GPU {of} has no MIG devices or partitions"));
     }
     if let Some((vendor, _)) = name.split_once(':')
-        && let Some(vendor) = Vendor::from_word(vendor)
+        && let Some(vendor) = Vendor::from_name(vendor)
     {
         let own = gpus.iter().filter(|gpu| gpu.vendor == vendor);
         let names = own
             .filter_map(|gpu| gpu.vendor_index)
-            .map(|index| format!("{}:{index}", vendor.word()));
-        if let Some(names) = list(names) {
+            .map(|index| format!("{}:{index}", vendor.lower_name()));
+        if let Some(names) = describe_range(names) {
             return names;
         }
     }
-    let indices = list(gpus.iter().map(|gpu| gpu.index.to_string()));
-    let indices = indices.unwrap_or_else(|| "there is none".to_owned());
+    let indices = describe_range(gpus.iter().map(|gpu| gpu.index.to_string()));
+    let indices = indices.unwrap_or_else(|| "there are no GPUs".to_owned());
     if gpus.len() < 2 {
         return indices;
     }
@@ -171,8 +173,8 @@ fn suggest_names(name: &str, gpus: &[Gpu]) -> String {
     )
 }
 
-/// Returns a clause with the first and last of these names; `None` if there are no names.
-fn list(mut names: impl Iterator<Item = String>) -> Option<String> {
+/// Returns a clause with the first and the last name, or `None` if there are no names.
+fn describe_range(mut names: impl Iterator<Item = String>) -> Option<String> {
     let first = names.next()?;
     Some(match names.last() {
         None => format!("there is only {first}"),
@@ -186,9 +188,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Returns GPUs with the UUIDs `GPU-a0…`, `GPU-a1…` and so on. The last GPU has two MIG
-    /// devices.
-    pub(crate) fn gpus(names: &[&str]) -> Vec<Gpu> {
+    /// Returns GPUs with UUIDs such as `GPU-a0…` and `GPU-a1…`. The last GPU has two MIG devices.
+    pub(crate) fn make_gpus(names: &[&str]) -> Vec<Gpu> {
         let absent = || Reading::Absent(Absence::Unknown);
         let device = |index: u32| MigDevice {
             index,
@@ -213,23 +214,23 @@ pub(crate) mod tests {
             } else {
                 Vec::new()
             },
-            ..Gpu::unidentified(index as u32, &Absence::Unknown)
+            ..Gpu::new_unidentified(index as u32, &Absence::Unknown)
         };
         names.iter().enumerate().map(gpu).collect()
     }
 
     /// Returns one NVIDIA GPU, a partitioned and an unpartitioned AMD GPU, and one Intel GPU.
-    pub(crate) fn mixed_gpus() -> Vec<Gpu> {
+    pub(crate) fn make_gpus_of_several_vendors() -> Vec<Gpu> {
         let part = |index, uuid: &str| MigDevice {
             index,
             uuid: format!("{uuid}.{index}"),
-            ..gpus(&["MI300X"])[0].mig_devices[0].clone()
+            ..make_gpus(&["MI300X"])[0].mig_devices[0].clone()
         };
         let gpu = |index, vendor, vendor_index, uuid: &str| Gpu {
             vendor,
             vendor_index: Some(vendor_index),
             uuid: Some(uuid.to_owned()),
-            ..Gpu::unidentified(index, &Absence::Unknown)
+            ..Gpu::new_unidentified(index, &Absence::Unknown)
         };
         let package = "GPU-a1b2c3d4e5f60718";
         vec![
@@ -245,7 +246,7 @@ pub(crate) mod tests {
 
     #[test]
     fn gpus_are_named_by_vendor_and_id() {
-        let gpus = mixed_gpus();
+        let gpus = make_gpus_of_several_vendors();
         for (name, gpu, mig) in [
             ("nvidia:0", 0, None),
             ("amd:0", 1, None),
@@ -259,13 +260,17 @@ pub(crate) mod tests {
             ("PCI-0000:83:00.0", 2, None),
             ("pci-0000:03", 3, None),
         ] {
-            assert_eq!(find(name, &gpus), Ok(Some(DeviceId { gpu, mig })), "{name}");
+            assert_eq!(
+                find_device(name, &gpus),
+                Ok(Some(DeviceId { gpu, mig })),
+                "{name}"
+            );
         }
         for (name, there_is) in [
             ("amd:2", "there are amd:0 to amd:1"),
             ("intel:1", "there is only intel:0"),
             ("amd:0:7", "there are amd:0:0 to amd:0:1"),
-            ("AMD:1:0", "GPU AMD:1 is not divided"),
+            ("AMD:1:0", "GPU AMD:1 has no MIG devices or partitions"),
             (
                 "amd",
                 "there are 0 to 3; give an index, an index among the GPUs of a vendor (amd:0)",
@@ -275,7 +280,7 @@ pub(crate) mod tests {
                 "did you mean 'GPU-a1b2c3d4e5f60718'?",
             ),
         ] {
-            let error = find(name, &gpus).unwrap_err().to_string();
+            let error = find_device(name, &gpus).unwrap_err().to_string();
             assert_eq!(
                 error
                     .strip_prefix(&format!("no GPU '{name}': "))
@@ -284,13 +289,13 @@ pub(crate) mod tests {
                 "{error}"
             );
         }
-        let error = find("amd:0", &gpus[..1]).unwrap_err().to_string();
+        let error = find_device("amd:0", &gpus[..1]).unwrap_err().to_string();
         assert!(error.contains("there is only 0"), "{error}");
     }
 
     #[test]
-    fn a_gpu_has_many_names() {
-        let gpus = gpus(&["H200", "H200", "H200"]);
+    fn gpu_is_found_by_any_of_its_names() {
+        let gpus = make_gpus(&["H200", "H200", "H200"]);
         for name in [
             "1",
             "GPU-a1b1c2d3",
@@ -300,14 +305,14 @@ pub(crate) mod tests {
             "1b:00.0",
         ] {
             assert_eq!(
-                find(name, &gpus),
+                find_device(name, &gpus),
                 Ok(Some(DeviceId { gpu: 1, mig: None })),
                 "{name}"
             );
         }
         for name in ["2:1", "MIG-1c"] {
             assert_eq!(
-                find(name, &gpus),
+                find_device(name, &gpus),
                 Ok(Some(DeviceId {
                     gpu: 2,
                     mig: Some(1)
@@ -318,29 +323,29 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_name_of_no_gpu_is_refused_with_what_there_is() {
-        let mut gpus = gpus(&["H200", "H200"]);
+    fn unknown_gpu_error_lists_available_gpus() {
+        let mut gpus = make_gpus(&["H200", "H200"]);
         for name in [
             "2", "1:2", "GPU-", "GPU-a", "GPU-ffff", "ff:00.0", "", "-1", "one",
         ] {
-            let error = find(name, &gpus).unwrap_err().to_string();
+            let error = find_device(name, &gpus).unwrap_err().to_string();
             assert!(
                 error.contains(&format!("'{name}'")) && error.contains("0 to 1"),
                 "{error}"
             );
         }
         assert!(
-            find("GPU-a1b1c2d4", &gpus)
+            find_device("GPU-a1b1c2d4", &gpus)
                 .unwrap_err()
                 .to_string()
                 .contains("did you mean 'GPU-a1b1c2d3'")
         );
         gpus[0].uuid = None;
         assert_eq!(
-            find("GPU-ffff", &gpus),
+            find_device("GPU-ffff", &gpus),
             Ok(None),
             "it may be the one that has not told its own"
         );
-        assert!(find("ff:00.0", &gpus).is_err());
+        assert!(find_device("ff:00.0", &gpus).is_err());
     }
 }

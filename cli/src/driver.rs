@@ -1,4 +1,4 @@
-//! One complete reading of the driver, on a thread that is abandoned if the driver hangs.
+//! Reads the driver once, on a thread that is abandoned if the driver hangs.
 
 use std::{
     collections::BTreeMap,
@@ -13,26 +13,26 @@ use gpumon_probe::{
 
 use crate::options::SourceArgs;
 
-/// The time limit for all GPUs to report everything once the driver has started.
-const READING: Duration = Duration::from_secs(4);
+/// The maximum time for all GPUs to report everything after the driver has started.
+const READ_TIMEOUT: Duration = Duration::from_secs(4);
 
-pub(crate) enum Driver {
+pub(crate) enum DriverState {
     Refused(SourceError),
-    /// The driver does not respond.
+    /// The driver has not responded.
     Silent,
-    /// The driver responds, though perhaps not for every GPU.
-    Answers(Box<Answer>),
+    /// The driver has responded, but possibly not for every GPU.
+    Answers(Box<DriverAnswer>),
 }
 
-pub(crate) struct Answer {
+pub(crate) struct DriverAnswer {
     pub(crate) inventory: Inventory,
     pub(crate) sample: Option<Sample>,
-    /// The details of GPUs by index.
+    /// The details of the GPUs, by GPU index.
     pub(crate) details: BTreeMap<u32, GpuDetails>,
 }
 
-impl Driver {
-    pub(crate) fn answer(&self) -> Option<&Answer> {
+impl DriverState {
+    pub(crate) fn answer(&self) -> Option<&DriverAnswer> {
         match self {
             Self::Answers(answer) => Some(answer),
             Self::Refused(_) | Self::Silent => None,
@@ -44,8 +44,8 @@ impl Driver {
             .is_some_and(|answer| answer.inventory.platform.is_simulated)
     }
 
-    /// Returns `true` if NVIDIA's driver responds, or if no driver does: NVIDIA's may be the
-    /// missing one.
+    /// Returns `true` if NVIDIA's driver responds. Also returns `true` if no driver responds,
+    /// because NVIDIA's driver may be the missing one.
     pub(crate) fn uses_nvidia(&self) -> bool {
         self.answer().is_none_or(|answer| {
             let platform = &answer.inventory.platform;
@@ -54,43 +54,44 @@ impl Driver {
     }
 }
 
-impl Answer {
+impl DriverAnswer {
     pub(crate) fn gpus(&self) -> impl Iterator<Item = &GpuSample> {
         self.sample.iter().flat_map(|sample| &sample.gpus)
     }
 
-    /// Returns the healthy GPUs, with their details if known.
-    pub(crate) fn well(&self) -> impl Iterator<Item = (&GpuSample, Option<&GpuDetails>)> {
+    /// Returns the healthy GPUs, each with its details if they have arrived.
+    pub(crate) fn healthy_gpus(&self) -> impl Iterator<Item = (&GpuSample, Option<&GpuDetails>)> {
         let well = self.gpus().filter(|gpu| gpu.health == Health::Ok);
         well.map(|gpu| (gpu, self.details.get(&gpu.index)))
     }
 
-    /// Returns `true` if a sample has arrived, and details of every healthy GPU.
+    /// Returns `true` if a sample and the details of every healthy GPU have arrived.
     pub(crate) fn is_complete(&self) -> bool {
-        self.sample.is_some() && self.well().all(|(_, details)| details.is_some())
+        self.sample.is_some() && self.healthy_gpus().all(|(_, details)| details.is_some())
     }
 }
 
-/// Reads records until `is_enough` returns `true` or the time is over. `opening` is the time limit
-/// for the driver to start. `is_enough` is called after each record, with `true` for a sample.
-pub(crate) fn read(
+/// Reads records until `is_enough` returns `true` or the time limit is reached. `opening` is the
+/// maximum time for the driver to start. `is_enough` is called after each record; its second
+/// argument is `true` for a sample.
+pub(crate) fn read_driver(
     source: &SourceArgs,
     commands: CommandLines,
     opening: Duration,
-    mut is_enough: impl FnMut(&Answer, bool) -> bool,
-) -> Driver {
-    let records = source.records(commands);
+    mut is_enough: impl FnMut(&DriverAnswer, bool) -> bool,
+) -> DriverState {
+    let records = source.start_reading(commands);
     let mut answer = match records.recv_timeout(opening) {
-        Ok(Ok(Record::Inventory(inventory))) => Answer {
+        Ok(Ok(Record::Inventory(inventory))) => DriverAnswer {
             inventory,
             sample: None,
             details: BTreeMap::new(),
         },
-        Ok(Err(error)) => return Driver::Refused(error),
-        // The inventory always comes first, so anything else means that the driver hangs.
-        Ok(Ok(_)) | Err(_) => return Driver::Silent,
+        Ok(Err(error)) => return DriverState::Refused(error),
+        // The inventory always comes first. Any other result means that the driver hangs.
+        Ok(Ok(_)) | Err(_) => return DriverState::Silent,
     };
-    let deadline = Instant::now() + READING;
+    let deadline = Instant::now() + READ_TIMEOUT;
     while let Ok(Ok(record)) =
         records.recv_timeout(deadline.saturating_duration_since(Instant::now()))
     {
@@ -105,5 +106,5 @@ pub(crate) fn read(
             break;
         }
     }
-    Driver::Answers(Box::new(answer))
+    DriverState::Answers(Box::new(answer))
 }

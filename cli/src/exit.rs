@@ -1,72 +1,78 @@
-//! Exit codes of failures.
+//! Failures of commands, and their exit codes.
 
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
 
-use gpumon_probe::{untrusted::escaped, vendor::SourceError};
+use gpumon_probe::{untrusted::escape_untrusted, vendor::SourceError};
 use gpumon_server::listen::ListenError;
 
 use crate::{config::Refusal, grammar};
 
-/// The reason why a command failed, with the exit code for scripts.
+/// The reason why a command failed, and the exit code for scripts.
 ///
-/// The codes are nvidia-smi's where it has one: 2 for a bad argument, 4 no permission, 6 no device,
-/// 9 driver not loaded, 12 no library, 18 library and driver do not match; 1 for anything else.
+/// Codes that nvidia-smi also has: 2 invalid argument, 4 no permission, 6 no device, 9 driver not
+/// loaded, 12 no library, 18 versions of library and driver do not match. All other failures have
+/// the code 1, unless the command defines another code.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The error; `None` if the command has printed it already.
+    /// The error, or `None` if the command has already printed it.
     error: Option<anyhow::Error>,
     code: u8,
 }
 
-/// Prints a message for the user on one line, with control characters escaped, because parts of the
-/// message may be untrusted. If standard error cannot be written, the exit code still reports the
+/// Prints a message for the user on one line. Control characters are escaped, because parts of the
+/// message may be untrusted. Write errors are ignored, because the exit code still reports the
 /// failure.
-pub(crate) fn say(message: &str) {
-    let _ = writeln!(anstream::stderr(), "gpumon: {}", escaped(message));
+pub(crate) fn print_message(message: &str) {
+    let _ = writeln!(anstream::stderr(), "gpumon: {}", escape_untrusted(message));
 }
 
-/// Prints the error of invalid arguments, or the help or version that was requested.
-pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
+/// Prints the error for invalid arguments, or the requested help or version.
+pub(crate) fn exit_with_argument_error(error: &clap::Error) -> ExitCode {
     match error.print() {
-        // A closed pipe is no failure: the reader has seen enough, as in `gpumon --help | head`.
+        // A closed pipe is not a failure: its reader needs no more output, as in `gpumon --help |
+        // head`.
         Err(failure) if !error.use_stderr() && failure.kind() != io::ErrorKind::BrokenPipe => {
             let failure = Failure::from(failure);
-            failure.message().iter().for_each(|message| say(message));
+            failure
+                .message()
+                .iter()
+                .for_each(|message| print_message(message));
             failure.exit_code()
         }
-        // If standard error cannot be written, no other error can be reported there.
+        // A failure to write to standard error cannot be reported, so only the exit code is
+        // returned.
         _ if error.use_stderr() => ExitCode::from(2),
         _ => ExitCode::SUCCESS,
     }
 }
 
-/// Prints why a command line was refused: invalid arguments, a request for help, or mistakes in
-/// settings files.
-pub(crate) fn refuse(refusal: Refusal) -> ExitCode {
+/// Prints why a command line was refused: invalid arguments, or mistakes in settings files. Also
+/// prints the help or version if it was requested.
+pub(crate) fn exit_with_refusal(refusal: Refusal) -> ExitCode {
     match refusal {
-        Refusal::Arguments(error) => return refuse_arguments(&plain(error)),
-        Refusal::Settings(mistakes) => mistakes.iter().for_each(|mistake| say(mistake)),
+        Refusal::Arguments(error) => return exit_with_argument_error(&use_documented_help(error)),
+        Refusal::Settings(mistakes) => mistakes.iter().for_each(|mistake| print_message(mistake)),
     }
     ExitCode::from(2)
 }
 
-/// Returns help from the documented definitions. The definitions that [`crate::config`] prepares
-/// show switches as options with values.
-fn plain(error: clap::Error) -> clap::Error {
-    let documented = grammar::command()
+/// Returns the help generated from the documented definitions. In the definitions prepared by
+/// [`crate::config`], switches look like options with values.
+fn use_documented_help(error: clap::Error) -> clap::Error {
+    let documented = grammar::build_command()
         .try_get_matches()
         .err()
         .filter(|plain| !(error.use_stderr() || plain.use_stderr()));
     documented.unwrap_or(error)
 }
 
-/// The result of a command or a part of it.
+/// The result of a command or of a part of a command.
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
-/// Returns the failure for an invalid argument, with a message formatted like [`format!`].
+/// Creates a failure for an invalid argument. The message is formatted like in [`format!`].
 macro_rules! usage {
     ($($message:tt)*) => {
         $crate::exit::Failure::usage(::anyhow::anyhow!($($message)*))
@@ -83,7 +89,7 @@ impl Failure {
         }
     }
 
-    /// Returns a failure with this exit code, which must match the message.
+    /// Returns a failure with the exit code `code`, which must match the error.
     pub(crate) fn with_code(error: impl Into<anyhow::Error>, code: u8) -> Self {
         Self {
             error: Some(error.into()),
@@ -91,17 +97,17 @@ impl Failure {
         }
     }
 
-    /// Returns a failure that the command has already printed.
-    pub(crate) fn reported(code: u8) -> Self {
+    /// Returns a failure whose error has already been printed.
+    pub(crate) fn from_printed_error(code: u8) -> Self {
         Self { error: None, code }
     }
 
-    /// Returns a failure that the command has already printed, or `Ok` if the code is 0.
-    pub(crate) fn unless_success(code: u8) -> Result {
+    /// Returns `Ok` if `code` is 0, and otherwise a failure whose error has already been printed.
+    pub(crate) fn check_exit_code(code: u8) -> Result {
         if code == 0 {
             Ok(())
         } else {
-            Err(Self::reported(code))
+            Err(Self::from_printed_error(code))
         }
     }
 
@@ -126,7 +132,7 @@ impl Failure {
     }
 }
 
-pub(crate) fn code_of(error: &SourceError) -> u8 {
+pub(crate) fn find_source_error_code(error: &SourceError) -> u8 {
     match error {
         SourceError::BadScenario(_) => 2,
         SourceError::NoPermission(_) => 4,
@@ -140,7 +146,7 @@ pub(crate) fn code_of(error: &SourceError) -> u8 {
 
 impl From<SourceError> for Failure {
     fn from(error: SourceError) -> Self {
-        let code = code_of(&error);
+        let code = find_source_error_code(&error);
         Self {
             error: Some(error.into()),
             code,
@@ -155,8 +161,8 @@ impl From<ListenError> for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Converts an error from printing the output. Other I/O errors must be given a context that
-    /// names the operation.
+    /// Converts an error from printing the output. For other I/O errors, add a context that names
+    /// the operation instead.
     fn from(error: io::Error) -> Self {
         Self {
             error: Some(anyhow::Error::from(error).context("cannot write the output")),

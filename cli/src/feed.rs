@@ -14,10 +14,10 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
-    model::{Record, type_of},
+    model::{Record, read_type},
     vendor::SourceChoice,
 };
-use gpumon_recording::{Kind, stamp};
+use gpumon_recording::{RecordKind, parse_kind_and_time};
 use gpumon_server::frame::{CollectorState, CollectorStatus, Hello};
 use serde::Deserialize;
 
@@ -31,10 +31,10 @@ use crate::{
 
 /// An input for the receiver of a feed.
 pub(crate) enum Input {
-    /// A record in its serialized form.
+    /// A record and its serialized form.
     Record {
         text: String,
-        kind: Kind,
+        kind: RecordKind,
         at_ms: u64,
     },
     /// The number of samples that the receiver has missed.
@@ -45,27 +45,27 @@ pub(crate) enum Input {
     NoReadings(String),
     ServerEnded,
     Failed(Failure),
-    /// A request to stop.
+    /// A request to stop receiving.
     Stop,
 }
 
-/// A source of live records. The records are sent on the receiver's own channel, among other
-/// inputs.
+/// A source of live records. It sends the records to the receiver's channel, which may also carry
+/// other inputs.
 pub(crate) struct Feed<T> {
     source: SourceArgs,
     server: ServerArgs,
     traces: bool,
     inputs: SyncSender<T>,
-    way: Way,
+    way: Origin,
     /// Whether the server's GPUs are simulated.
     is_simulated: bool,
 }
 
-/// The current origin of the records.
-enum Way {
-    /// A server, until the flag is set.
+/// The current source of the records.
+enum Origin {
+    /// A server. Setting the flag ends the connection to it.
     Server(Arc<AtomicBool>),
-    /// A collector that this process has started, which ends when its standard input is dropped.
+    /// A collector started by this process. It ends when its standard input is dropped.
     Collector(ChildStdin),
     Nowhere,
 }
@@ -84,7 +84,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             server,
             traces,
             inputs,
-            way: Way::Nowhere,
+            way: Origin::Nowhere,
             is_simulated: false,
         };
         let asks_server = !feed.source.no_daemon && feed.source.source == SourceChoice::Auto;
@@ -92,20 +92,23 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             Ok(server) if asks_server => {
                 let at = server.path.display().to_string();
                 let frames = server.stream(interval, traces).map_err(|error| {
-                    anyhow!("the server at {at} does not answer: {error}; restart it, or use --no-daemon")
+                    anyhow!(
+                        "the server at {at} does not answer: {error}; restart it, or use \
+                             --no-daemon"
+                    )
                 })?;
-                feed.follow(frames, &at)?;
+                feed.follow_server(frames, &at)?;
             }
             Err(error) if asks_server && feed.server.is_typed() => {
                 return Err(anyhow::Error::from(error).into());
             }
-            _ => feed.sample(interval)?,
+            _ => feed.start_collector(interval)?,
         }
         Ok(feed)
     }
 
     /// Starts a feed with traces on a new thread, so that the caller does not wait for a driver or
-    /// a server. `started` converts the outcome to an input.
+    /// a server. `started` converts the result to an input.
     pub(crate) fn start_in_background(
         source: &SourceArgs,
         server: &ServerArgs,
@@ -116,7 +119,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let (source, server) = (source.clone(), server.clone());
         spawn("records", move || {
             let feed = Self::start(&source, &server, interval, true, inputs.clone());
-            // Sending fails only if the receiver has ended.
+            // Sending fails only if the receiver no longer exists.
             let _ = inputs.send(started(feed));
         })
     }
@@ -124,41 +127,48 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
     /// Switches from the server to reading the driver directly.
     pub(crate) fn continue_without_server(&mut self, interval: Duration) -> Result {
         if self.is_simulated {
-            return Err(anyhow!("the server has ended, and its GPUs were simulated").into());
+            return Err(anyhow!(
+                "the server has ended; its GPUs were simulated and cannot be read without it"
+            )
+            .into());
         }
         let remark = "the server has ended: reading the driver directly".to_owned();
         let _ = self.inputs.try_send(Input::Remark(remark).into());
-        self.sample(interval)
+        self.start_collector(interval)
     }
 
-    /// Changes the sampling interval. For a moment, some samples may arrive twice. If the server
-    /// does not respond, nothing changes.
+    /// Changes the sampling interval. During the change, some samples may arrive twice. If the
+    /// server does not respond, the interval does not change.
     pub(crate) fn set_interval(&mut self, interval: Duration) {
         let ended = match &mut self.way {
-            Way::Server(ended) => Arc::clone(ended),
-            Way::Collector(requests) => {
-                // If the collector has ended, the thread that reads its records reports that.
+            Origin::Server(ended) => Arc::clone(ended),
+            Origin::Collector(requests) => {
+                // If the collector has ended, the thread that reads its records reports the
+                // failure.
                 let _ = collector::set_interval(requests, interval);
                 return;
             }
-            Way::Nowhere => return,
+            Origin::Nowhere => return,
         };
         let Ok(server) = self.server.connect() else {
             return;
         };
         let at = server.path.display().to_string();
         if let Ok(frames) = server.stream(interval, self.traces)
-            && self.follow(frames, &at).is_ok()
+            && self.follow_server(frames, &at).is_ok()
         {
             ended.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Passes on the inventory and details from the server's first frame, and then each record that
-    /// it streams.
-    fn follow(&mut self, mut frames: Frames, at: &str) -> Result {
+    /// Forwards the inventory and details in the server's first frame, and then each record in the
+    /// stream.
+    fn follow_server(&mut self, mut frames: Frames, at: &str) -> Result {
         let bad = |error: &dyn std::fmt::Display| {
-            anyhow!("the server at {at} is not gpumon's: {error}; name it with --control")
+            anyhow!(
+                "the server at {at} is not a gpumon server: {error}; name another socket with \
+                 --control"
+            )
         };
         let hello = frames.next_text().map_err(|error| bad(&error))?;
         let Hello {
@@ -172,7 +182,8 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
             .is_some_and(|inventory| inventory.playback.is_some())
         {
             return Err(anyhow!(
-                "the server at {at} replays a recording: name another with --control, or use --no-daemon"
+                "the server at {at} replays a recording: name another with --control, or use \
+                 --no-daemon"
             )
             .into());
         }
@@ -186,37 +197,37 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
         let known: Vec<Record> = known.collect();
         let inputs = self.inputs.clone();
         let ended = Arc::new(AtomicBool::new(false));
-        self.way = Way::Server(Arc::clone(&ended));
+        self.way = Origin::Server(Arc::clone(&ended));
         spawn("records", move || {
             let passed_on = known
                 .iter()
                 .try_for_each(|record| send_record(&inputs, record));
             let _ = passed_on
-                .and_then(|()| remark_on(&inputs, &collector))
-                .and_then(|()| pass_on(&mut frames, &inputs, &ended));
+                .and_then(|()| send_collector_status(&inputs, &collector))
+                .and_then(|()| forward_records(&mut frames, &inputs, &ended));
             if !ended.load(Ordering::Relaxed) {
-                // Sending fails only if the receiver has ended.
+                // Sending fails only if the receiver no longer exists.
                 let _ = send(&inputs, Input::ServerEnded);
             }
         })?;
         Ok(())
     }
 
-    /// Starts a collector and passes on its records.
-    fn sample(&mut self, interval: Duration) -> Result {
-        let mut command = collector::command(&self.source, interval)?;
+    /// Starts a collector and forwards its records.
+    fn start_collector(&mut self, interval: Duration) -> Result {
+        let mut command = collector::build_command(&self.source, interval)?;
         let mut child = children::start(command.stderr(Stdio::piped()))
-            .context("cannot start a gpumon collect")?;
+            .context("cannot start `gpumon collect`")?;
         let (requests, records, said) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        self.way = requests.map_or(Way::Nowhere, Way::Collector);
+        self.way = requests.map_or(Origin::Nowhere, Origin::Collector);
         let (traces, inputs) = (self.traces, self.inputs.clone());
         let said = thread::Builder::new()
             .name("said".to_owned())
-            .spawn(move || last_words(said))?;
+            .spawn(move || read_last_line(said))?;
         spawn("records", move || {
             for line in collector::read_lines(records) {
-                let is_wanted = traces || type_of(&line).is_ok_and(|kind| kind != "trace");
+                let is_wanted = traces || read_type(&line).is_ok_and(|kind| kind != "trace");
                 if is_wanted && send_text(&inputs, line).is_err() {
                     return;
                 }
@@ -242,7 +253,7 @@ impl<T: From<Input> + Send + 'static> Feed<T> {
 }
 
 /// Returns the last line of the collector's standard error, without the prefix `gpumon: `.
-fn last_words(said: Option<impl Read>) -> String {
+fn read_last_line(said: Option<impl Read>) -> String {
     let last = collector::read_lines(said)
         .filter(|line| !line.trim().is_empty())
         .last()
@@ -250,50 +261,53 @@ fn last_words(said: Option<impl Read>) -> String {
     last.strip_prefix("gpumon: ").unwrap_or(&last).to_owned()
 }
 
-struct Left;
+struct ReceiverGone;
 
-fn send<T: From<Input>>(inputs: &SyncSender<T>, input: Input) -> Result<(), Left> {
-    inputs.send(input.into()).map_err(|_| Left)
+fn send<T: From<Input>>(inputs: &SyncSender<T>, input: Input) -> Result<(), ReceiverGone> {
+    inputs.send(input.into()).map_err(|_| ReceiverGone)
 }
 
-fn send_record<T: From<Input>>(inputs: &SyncSender<T>, record: &Record) -> Result<(), Left> {
+fn send_record<T: From<Input>>(
+    inputs: &SyncSender<T>,
+    record: &Record,
+) -> Result<(), ReceiverGone> {
     let text =
         serde_json::to_string(record).expect("records have string keys and no failing parts");
     send_text(inputs, text)
 }
 
-fn send_text<T: From<Input>>(inputs: &SyncSender<T>, text: String) -> Result<(), Left> {
-    match stamp(&text) {
+fn send_text<T: From<Input>>(inputs: &SyncSender<T>, text: String) -> Result<(), ReceiverGone> {
+    match parse_kind_and_time(&text) {
         Ok((kind, at_ms)) => send(inputs, Input::Record { text, kind, at_ms }),
         Err(_) => Ok(()),
     }
 }
 
 #[derive(Deserialize)]
-struct Lagged {
+struct LaggedFrame {
     missed: u64,
 }
 
-/// Passes on the frames that are records, unchanged, until the server ends or `ended` is set.
-fn pass_on<T: From<Input>>(
+/// Forwards frames that contain records, unchanged, until the server ends or `ended` is set.
+fn forward_records<T: From<Input>>(
     frames: &mut Frames,
     inputs: &SyncSender<T>,
     ended: &AtomicBool,
-) -> Result<(), Left> {
+) -> Result<(), ReceiverGone> {
     while let Ok(text) = frames.next_text() {
         if ended.load(Ordering::Relaxed) {
             break;
         }
-        match type_of(&text).as_deref() {
+        match read_type(&text).as_deref() {
             Ok("inventory" | "sample" | "details" | "event" | "trace") => send_text(inputs, text)?,
             Ok("lagged") => {
-                if let Ok(Lagged { missed }) = serde_json::from_str(&text) {
+                if let Ok(LaggedFrame { missed }) = serde_json::from_str(&text) {
                     send(inputs, Input::Missed(missed))?;
                 }
             }
             Ok("collector") => {
                 if let Ok(status) = serde_json::from_str(&text) {
-                    remark_on(inputs, &status)?;
+                    send_collector_status(inputs, &status)?;
                 }
             }
             _ => {}
@@ -302,8 +316,11 @@ fn pass_on<T: From<Input>>(
     Ok(())
 }
 
-/// Sends the reason why the server has no readings, if there is one.
-fn remark_on<T: From<Input>>(inputs: &SyncSender<T>, status: &CollectorStatus) -> Result<(), Left> {
+/// Sends the reason why the server has no readings, if it has none.
+fn send_collector_status<T: From<Input>>(
+    inputs: &SyncSender<T>,
+    status: &CollectorStatus,
+) -> Result<(), ReceiverGone> {
     match (status.state, &status.message) {
         (CollectorState::Running | CollectorState::Starting, _) | (_, None) => Ok(()),
         (_, Some(message)) => send(

@@ -1,4 +1,4 @@
-//! Classification of strings in gpumon's JSON: fixed words, names and free texts.
+//! Classification of strings in gpumon's JSON: fixed words, names, and free-form text.
 
 use gpumon_probe::model::ConditionKind;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(crate) enum NameKind {
     Job,
     Unit,
     Address,
-    /// Sentences that contain names of processes, and texts that users wrote.
+    /// Sentences that contain process names, and text written by users.
     Text,
 }
 
@@ -31,8 +31,8 @@ pub(crate) enum TextRole {
     Text,
 }
 
-/// The keys whose values are words. The last five are keys of `versions.json` in a bundle.
-const WORDS: &str = "\
+/// Keys with fixed words as values. The last five keys occur in `versions.json` in a bundle.
+const WORD_KEYS: &str = "\
     absent action advice architecture compute compute_capability condition cuda_version \
     driver_version dtype energy_source kind library_version location meaning memory_kind name \
     nvml_version part_number path pci_bus_id profile reasons recovery_action remote \
@@ -40,7 +40,7 @@ const WORDS: &str = "\
     vendor version what workload gpumon kernel libc os packages";
 
 impl TextRole {
-    /// Returns the role of a string at `key` in `object`; `outer` is the role of the object.
+    /// Returns the role of the string at `key` in `object`. `outer` is the role of `object` itself.
     pub(crate) fn new(key: &str, outer: Self, object: &Map<String, Value>) -> Self {
         let is = |key: &str, words: &[&str]| {
             object
@@ -53,7 +53,8 @@ impl TextRole {
         let is_naming =
             || is("what", &["mark"]) || condition.is_some_and(ConditionKind::names_processes);
         Self::Name(match key {
-            // An earlier reading is an object: its `value` has the role of the whole reading.
+            // In a reading with a time, the string is in `value`, and it has the role of the whole
+            // reading.
             "value" => return outer,
             "user" => NameKind::User,
             "hostname" => NameKind::Host,
@@ -64,29 +65,30 @@ impl TextRole {
             "job_id" => NameKind::Job,
             "unit" => NameKind::Unit,
             "kernel_name" | "program" => NameKind::Program,
-            // A GPU also has a `name`, but none of these keys.
+            // The `name` of a process comes with a `pid`; the `name` of a GPU does not.
             "name" if has(&["pid"]) => NameKind::Program,
             "name" if has(&["id", "uid", "runtime"]) => NameKind::Id,
-            // The path between two GPUs is also a `path`, but has none of these keys.
+            // The `path` of a notebook comes with one of these keys; the `path` between two GPUs
+            // does not.
             "path" if has(&["id", "kernel_id"]) => NameKind::Notebook,
             "notebook" => NameKind::Notebook,
             "text" if is_naming() => NameKind::Text,
-            _ if WORDS.split(' ').any(|word| word == key) => return Self::Word,
-            // In an object that has the role of a word, the keys are names, and the values are
-            // words.
+            _ if WORD_KEYS.split(' ').any(|word| word == key) => return Self::Word,
+            // If an object has the role of a fixed word, its values are fixed words, under keys
+            // such as the names of packages.
             _ if outer == Self::Word => return Self::Word,
             _ => return Self::Text,
         })
     }
 
-    /// Returns `true` if other people may have chosen the string at `key` in `object`.
+    /// Returns `true` if the string at `key` in `object` may have been chosen by other people.
     pub(crate) fn is_untrusted(self, key: &str, object: &Map<String, Value>) -> bool {
         match self {
-            // The terminal that announces a run chooses the run's ID.
+            // The ID of a run is chosen by the terminal that announces the run.
             Self::Word => key == "run",
             Self::Name(_) => !["uuid", "serial"].contains(&key),
-            // gpumon wrote this text of a condition. Texts of conditions that name processes have
-            // the role of a name.
+            // The text of a condition is written by gpumon. The text of a condition that names
+            // processes has the role [`TextRole::Name`] instead.
             Self::Text => !(key == "text" && object.contains_key("condition")),
         }
     }
@@ -97,15 +99,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::commands::schema::{What, schema};
+    use crate::commands::schema::{SchemaKind, build_schema};
 
-    /// Keys of free texts of gpumon or the driver, which can contain a name, such as that of a
-    /// directory.
-    const TEXTS: [&str; 7] = [
+    /// Keys of free-form text from gpumon or a driver, which may contain a name, such as a
+    /// directory's name.
+    const FREE_TEXT_KEYS: [&str; 7] = [
         "joined", "message", "rule", "step", "text", "title", "value",
     ];
 
-    fn is_free(schema: &Value) -> bool {
+    fn allows_any_string(schema: &Value) -> bool {
         let kind = &schema["type"];
         let is_string = kind == "string"
             || kind
@@ -114,13 +116,13 @@ mod tests {
         is_string && schema.get("const").is_none() && schema.get("enum").is_none()
     }
 
-    /// Collects the keys whose schema allows an arbitrary string, also inside a reading.
-    fn free(value: &Value, kinds: &Value, keys: &mut BTreeSet<String>) {
+    /// Collects the keys for which the schema allows any string, including strings inside readings.
+    fn collect_free_text_keys(value: &Value, kinds: &Value, keys: &mut BTreeSet<String>) {
         let of_readings = |schema: &Value| {
             let kind = schema["$ref"]
                 .as_str()
                 .and_then(|name| kinds[name.rsplit('/').next()?]["anyOf"].as_array());
-            kind.is_some_and(|forms| forms.iter().any(is_free))
+            kind.is_some_and(|forms| forms.iter().any(allows_any_string))
         };
         for (key, schema) in value
             .get("properties")
@@ -128,13 +130,17 @@ mod tests {
             .into_iter()
             .flatten()
         {
-            if is_free(schema) || of_readings(schema) {
+            if allows_any_string(schema) || of_readings(schema) {
                 keys.insert(key.clone());
             }
         }
         match value {
-            Value::Object(parts) => parts.values().for_each(|part| free(part, kinds, keys)),
-            Value::Array(parts) => parts.iter().for_each(|part| free(part, kinds, keys)),
+            Value::Object(parts) => parts
+                .values()
+                .for_each(|part| collect_free_text_keys(part, kinds, keys)),
+            Value::Array(parts) => parts
+                .iter()
+                .for_each(|part| collect_free_text_keys(part, kinds, keys)),
             _ => {}
         }
     }
@@ -142,8 +148,8 @@ mod tests {
     #[test]
     fn every_string_of_snapshot_has_role() {
         let mut keys = BTreeSet::new();
-        let schema = schema(What::Snapshot);
-        free(&schema, &schema["$defs"], &mut keys);
+        let schema = build_schema(SchemaKind::Snapshot);
+        collect_free_text_keys(&schema, &schema["$defs"], &mut keys);
         assert!(
             ["user", "serial", "driver_version", "message"]
                 .iter()
@@ -153,7 +159,7 @@ mod tests {
         for key in keys {
             let role = TextRole::new(&key, TextRole::Text, &Map::new());
             assert!(
-                role != TextRole::Text || TEXTS.contains(&key.as_str()),
+                role != TextRole::Text || FREE_TEXT_KEYS.contains(&key.as_str()),
                 "decide what {key} is: name, word or text"
             );
         }

@@ -53,17 +53,17 @@ use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, commands::smi, options::SourceArgs};
 
-/// Disables colors on dumb terminals. With `CI` set, `anstream` assumes that every terminal has
-/// colors.
-fn plain_on_dumb_terminals() {
+/// Disables colors on dumb terminals. If `CI` is set, `anstream` assumes that every terminal
+/// supports colors.
+fn disable_colors_on_dumb_terminals() {
     if env::var_os("TERM").is_some_and(|terminal| terminal == "dumb") {
         anstream::ColorChoice::Never.write_global();
     }
 }
 
-/// Makes a panic on any thread end the process: a collector without the thread of one GPU would
-/// otherwise seem healthy. Only `serve` reverts this.
-fn end_at_a_panic() {
+/// Makes a panic on any thread end the process. Otherwise, a collector that has lost the thread of
+/// one GPU would seem healthy. Only `serve` restores the default.
+fn abort_on_panic() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         report(panic);
@@ -73,8 +73,8 @@ fn end_at_a_panic() {
 
 /// Parses the command line and runs its command.
 pub fn main() -> ExitCode {
-    end_at_a_panic();
-    grammar::define(|| Args::command().override_help(overview::format_overview()));
+    abort_on_panic();
+    grammar::set_command(|| Args::command().override_help(overview::format_overview()));
     let mut words = env::args_os();
     let name = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();
@@ -84,35 +84,35 @@ pub fn main() -> ExitCode {
     {
         return smi::run_as_nvidia_smi(&[], &words, true);
     }
-    let (source, rest) = SourceArgs::told_apart(&words);
+    let (source, rest) = SourceArgs::split_words(&words);
     let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
     let texts: Vec<String> = rest
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if gpumon_smi::is_passthrough(&texts, is_command) {
-        // Without the word `smi`, an option may be a typing mistake for one of gpumon's, so
-        // nvidia-smi must not change any GPU state.
+        // Without the word `smi`, an option may be a mistyped option of gpumon, so nvidia-smi must
+        // not change the state of any GPU.
         let is_named = rest.first().is_some_and(|word| word == "smi");
         return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..], is_named);
     }
-    plain_on_dumb_terminals();
+    disable_colors_on_dumb_terminals();
     let all: Vec<OsString> = env::args_os().collect();
-    let resolved = match config::resolve(&grammar::command(), &all) {
+    let resolved = match config::resolve_command_line(&grammar::build_command(), &all) {
         Ok(resolved) => resolved,
-        Err(refusal) => return exit::refuse(refusal),
+        Err(refusal) => return exit::exit_with_refusal(refusal),
     };
     let args = match Args::from_arg_matches(&resolved.matches) {
         Ok(args) => args,
-        Err(error) => return exit::refuse_arguments(&error),
+        Err(error) => return exit::exit_with_argument_error(&error),
     };
     match commands::dispatch(args, resolved) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader of the output has seen enough, as in `gpumon | head`.
+        // A closed pipe is not a failure: its reader needs no more output, as in `gpumon | head`.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                exit::say(&message);
+                exit::print_message(&message);
             }
             failure.exit_code()
         }

@@ -1,5 +1,5 @@
-//! Parsers for times and time spans as users type them: `2026-11-23T20:00`, `yesterday 20:00`,
-//! `-2h`, `20:00..22:00`.
+//! Parsers for times and time spans typed by users, such as `2026-11-23T20:00`, `yesterday 20:00`,
+//! `-2h`, or `20:00..22:00`.
 
 use std::{ops::Range, str::FromStr, time::Duration};
 
@@ -10,16 +10,17 @@ use jiff::{
     tz::TimeZone,
 };
 
-/// The accepted forms, for error messages.
-pub(crate) const FORMS: &str = "give a date, a time of day or both, as 2026-11-23T20:00, 20:00 or 'yesterday 20:00', or \
-                                a time before now, as -2h";
+/// The accepted formats, as listed in error messages.
+pub(crate) const ACCEPTED_FORMS: &str = "give a date, a time of day or both, such as \
+                                         2026-11-23T20:00, 20:00 or 'yesterday 20:00', or a time \
+                                         relative to now, such as -2h";
 
-/// The maximum offset of a relative time.
-const FARTHEST: Duration = Duration::from_hours(24 * 366 * 10);
+/// The maximum offset of a relative time, about ten years.
+const MAX_OFFSET: Duration = Duration::from_hours(24 * 366 * 10);
 
-/// A time that a user typed, which may be relative to now, or to the start or end of the data.
+/// A time typed by a user. The time may be relative to now, or to the start or end of the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Moment {
+pub(crate) enum TypedTime {
     Now,
     /// A date and time in local time.
     Local(DateTime),
@@ -33,27 +34,28 @@ pub(crate) enum Moment {
     After(Duration),
 }
 
-/// A time span. If a limit is missing, the span extends to the start or end of the available data.
+/// A span between two typed times. If either is missing, the span extends to the start or end of
+/// the available data.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct MomentSpan {
-    from: Option<Moment>,
-    to: Option<Moment>,
+pub(crate) struct TypedTimeSpan {
+    from: Option<TypedTime>,
+    to: Option<TypedTime>,
 }
 
-/// The reference points for relative times.
+/// The times to which relative times refer, and the time zone.
 #[derive(Debug, Clone)]
-pub(crate) struct Beside {
-    /// The start of the data in milliseconds since 1970. If set, a time of day means the first one
-    /// after the start.
+pub(crate) struct TimeReference {
+    /// The start of the data in milliseconds since 1970. If set, a time of day means its first
+    /// occurrence after the start.
     pub(crate) begin_ms: Option<u64>,
     /// The end of the data in milliseconds since 1970: the last sample of a recording, or now.
     pub(crate) end_ms: u64,
     pub(crate) zone: TimeZone,
 }
 
-impl Beside {
+impl TimeReference {
     /// Returns the reference for history, which ends now.
-    pub(crate) fn now(now_ms: u64) -> Self {
+    pub(crate) fn from_now(now_ms: u64) -> Self {
         Self {
             begin_ms: None,
             end_ms: now_ms,
@@ -62,7 +64,7 @@ impl Beside {
     }
 
     /// Returns the reference for a recording, from its first to its last sample.
-    pub(crate) fn recording((first_ms, last_ms): (u64, u64)) -> Self {
+    pub(crate) fn from_recording((first_ms, last_ms): (u64, u64)) -> Self {
         Self {
             begin_ms: Some(first_ms),
             end_ms: last_ms,
@@ -71,12 +73,12 @@ impl Beside {
     }
 }
 
-impl FromStr for Moment {
+impl FromStr for TypedTime {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let bad = || format!("'{text}' is not a moment: {FORMS}");
+        let bad = || format!("'{text}' is not a time: {ACCEPTED_FORMS}");
         if text == "now" {
             return Ok(Self::Now);
         }
@@ -85,7 +87,7 @@ impl FromStr for Moment {
             ('+', Self::After),
         ] {
             if let Some(time) = text.strip_prefix(sign) {
-                let time = parse_duration(time).filter(|time| *time <= FARTHEST);
+                let time = parse_duration(time).filter(|time| *time <= MAX_OFFSET);
                 return time.map(made).ok_or_else(bad);
             }
         }
@@ -93,12 +95,12 @@ impl FromStr for Moment {
             if let Some(rest) = text.strip_prefix(word) {
                 let time = match rest.trim_start_matches(['T', ' ']) {
                     "" => Time::midnight(),
-                    time => time_of_day(time).ok_or_else(bad)?,
+                    time => parse_time_of_day(time).ok_or_else(bad)?,
                 };
                 return Ok(Self::DaysAgo(days, time));
             }
         }
-        if let Some(time) = time_of_day(text) {
+        if let Some(time) = parse_time_of_day(text) {
             return Ok(Self::TimeOfDay(time));
         }
         if let Ok(at) = text.parse() {
@@ -111,14 +113,14 @@ impl FromStr for Moment {
     }
 }
 
-/// Parses `20:00` or `20:00:30`. Other forms that jiff accepts could be mistaken for something
-/// else.
-fn time_of_day(text: &str) -> Option<Time> {
+/// Parses `20:00` or `20:00:30`. Other formats that jiff accepts are rejected, because they could
+/// be mistaken for something else.
+fn parse_time_of_day(text: &str) -> Option<Time> {
     let is_clock = text.contains(':')
         && text
             .bytes()
             .all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
-    // Many users write the hour with one digit.
+    // Users may type the hour with a single digit, which jiff does not accept.
     let pad = |part: &str| match part.len() {
         1 => format!("0{part}"),
         _ => part.to_owned(),
@@ -127,12 +129,14 @@ fn time_of_day(text: &str) -> Option<Time> {
     parts.join(":").parse().ok().filter(|_| is_clock)
 }
 
-impl FromStr for MomentSpan {
+impl FromStr for TypedTimeSpan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (from, to) = text.split_once("..").ok_or_else(|| {
-            format!("'{text}' is not a span of time: give FROM..TO, as 20:00..22:00 or -2h..now")
+            format!(
+                "'{text}' is not a span of time: give FROM..TO, such as 20:00..22:00 or -2h..now"
+            )
         })?;
         let moment = |text: &str| {
             if text.trim().is_empty() {
@@ -148,17 +152,17 @@ impl FromStr for MomentSpan {
     }
 }
 
-impl Moment {
-    /// Returns the time in milliseconds since 1970. `from_ms` is the start of the span that this
-    /// time ends.
-    fn ms(self, beside: &Beside, from_ms: Option<u64>) -> Option<u64> {
-        let Beside {
+impl TypedTime {
+    /// Returns the time in milliseconds since 1970. If this is the end of a span, `from_ms` is the
+    /// start of the span.
+    fn resolve_after(self, beside: &TimeReference, from_ms: Option<u64>) -> Option<u64> {
+        let TimeReference {
             begin_ms,
             end_ms,
             zone,
         } = beside;
         let local = |at: DateTime| zone.to_zoned(at).ok().map(|at| at.timestamp());
-        let day_of = |at_ms: u64| Some(zoned(at_ms, zone)?.date());
+        let day_of = |at_ms: u64| Some(to_zoned(at_ms, zone)?.date());
         let at = match self {
             Self::Now => return Some(*end_ms),
             Self::Before(time) => return end_ms.checked_sub(time.as_millis() as u64),
@@ -172,17 +176,17 @@ impl Moment {
                     .to_datetime(time),
             )?,
             Self::TimeOfDay(time) => {
-                // A time of day means the first one after the start, or without a start, the last
-                // one before now.
+                // A time of day means its first occurrence after the start. Without a start, it
+                // means the last occurrence before now.
                 let after_ms = from_ms.or(*begin_ms);
                 let day = day_of(after_ms.unwrap_or(*end_ms))?;
                 let on_that_day = local(day.to_datetime(time))?;
                 let ms = on_that_day.as_millisecond();
-                // The comparison ignores fractions of a second, because the start is rarely a whole
+                // Up to a second of difference is ignored, because the start is rarely a whole
                 // second.
                 let shift = match after_ms {
-                    Some(after_ms) if ms.saturating_add(1000) <= signed(after_ms) => 1,
-                    None if ms > signed(*end_ms) => -1,
+                    Some(after_ms) if ms.saturating_add(1000) <= to_signed(after_ms) => 1,
+                    None if ms > to_signed(*end_ms) => -1,
                     _ => 0,
                 };
                 if shift == 0 {
@@ -199,51 +203,54 @@ impl Moment {
     ///
     /// # Errors
     /// Returns an error if the time is before 1970, or is relative to an unknown start.
-    pub(crate) fn resolve(self, beside: &Beside) -> Result<u64, String> {
-        self.ms(beside, None)
-            .ok_or_else(|| format!("there is no such moment: {FORMS}"))
+    pub(crate) fn resolve(self, beside: &TimeReference) -> Result<u64, String> {
+        self.resolve_after(beside, None)
+            .ok_or_else(|| format!("this time does not exist or is out of range: {ACCEPTED_FORMS}"))
     }
 }
 
-impl MomentSpan {
-    pub(crate) fn new(from: Option<Moment>, to: Option<Moment>) -> Self {
+impl TypedTimeSpan {
+    pub(crate) fn new(from: Option<TypedTime>, to: Option<TypedTime>) -> Self {
         Self { from, to }
     }
 
-    /// Returns the span in milliseconds since 1970, excluding its end.
+    /// Returns the span in milliseconds since 1970, with an exclusive end.
     ///
     /// # Errors
     /// Returns an error if the span is empty.
-    pub(crate) fn resolve(self, beside: &Beside) -> Result<Range<u64>, String> {
-        let nowhere = || format!("there is no such moment: {FORMS}");
+    pub(crate) fn resolve(self, beside: &TimeReference) -> Result<Range<u64>, String> {
+        let nowhere = || format!("this time does not exist or is out of range: {ACCEPTED_FORMS}");
         let from_ms = match self.from {
-            Some(from) => from.ms(beside, None).ok_or_else(nowhere)?,
+            Some(from) => from.resolve_after(beside, None).ok_or_else(nowhere)?,
             None => beside.begin_ms.unwrap_or(0),
         };
         let to_ms = match self.to {
-            // If the end is a time of day, it is the first after the start, possibly on the next
-            // day.
+            // If the end is a time of day, its first occurrence after the start is used, which may
+            // be on the next day.
             Some(to) => to
-                .ms(beside, self.from.map(|_| from_ms))
+                .resolve_after(beside, self.from.map(|_| from_ms))
                 .ok_or_else(nowhere)?,
             None => beside.end_ms.saturating_add(1),
         };
         if from_ms >= to_ms {
-            let (from, to) = (shown(from_ms, &beside.zone), shown(to_ms, &beside.zone));
+            let (from, to) = (
+                format_time(from_ms, &beside.zone),
+                format_time(to_ms, &beside.zone),
+            );
             return Err(format!(
-                "nothing is between {from} and {to}: give a beginning before the end"
+                "{from} is not before {to}: give a start before the end"
             ));
         }
         Ok(from_ms..to_ms)
     }
 }
 
-fn signed(ms: u64) -> i64 {
+fn to_signed(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Returns this time in a time zone; `None` if it is outside the calendar's range.
-pub(crate) fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
+/// Converts a time to a time zone. Returns `None` if the time is outside the calendar's range.
+pub(crate) fn to_zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
     Some(
         Timestamp::from_millisecond(i64::try_from(at_ms).ok()?)
             .ok()?
@@ -251,17 +258,17 @@ pub(crate) fn zoned(at_ms: u64, zone: &TimeZone) -> Option<Zoned> {
     )
 }
 
-/// Formats a time as `2026-11-23 20:00:00` in this time zone.
-pub(crate) fn shown(at_ms: u64, zone: &TimeZone) -> String {
-    zoned(at_ms, zone).map_or_else(
+/// Formats a time in the time zone `zone`, such as `2026-11-23 20:00:00`.
+pub(crate) fn format_time(at_ms: u64, zone: &TimeZone) -> String {
+    to_zoned(at_ms, zone).map_or_else(
         || format!("{at_ms} ms"),
         |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
     )
 }
 
-/// Formats the date of a time as `2026-11-23` in local time.
-pub(crate) fn date(at_ms: u64) -> String {
-    shown(at_ms, &time_zone())
+/// Formats the date of a time in local time, such as `2026-11-23`.
+pub(crate) fn format_date(at_ms: u64) -> String {
+    format_time(at_ms, &time_zone())
         .chars()
         .take("2026-11-23".len())
         .collect()
@@ -271,35 +278,35 @@ pub(crate) fn date(at_ms: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Returns a reference in the time zone UTC+2.
-    fn beside(begin: Option<&str>, end: &str) -> Beside {
+    /// Returns a time reference in the time zone UTC+2. `begin` and `end` are timestamps.
+    fn make_reference(begin: Option<&str>, end: &str) -> TimeReference {
         let ms = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() as u64;
-        Beside {
+        TimeReference {
             begin_ms: begin.map(ms),
             end_ms: ms(end),
             zone: TimeZone::fixed(jiff::tz::offset(2)),
         }
     }
 
-    fn moment(text: &str, beside: &Beside) -> String {
-        shown(
-            text.parse::<Moment>().unwrap().resolve(beside).unwrap(),
+    fn resolve_time(text: &str, beside: &TimeReference) -> String {
+        format_time(
+            text.parse::<TypedTime>().unwrap().resolve(beside).unwrap(),
             &beside.zone,
         )
     }
 
-    fn span(text: &str, beside: &Beside) -> Result<String, String> {
-        let span = text.parse::<MomentSpan>()?.resolve(beside)?;
+    fn resolve_span(text: &str, beside: &TimeReference) -> Result<String, String> {
+        let span = text.parse::<TypedTimeSpan>()?.resolve(beside)?;
         Ok(format!(
             "{} to {}",
-            shown(span.start, &beside.zone),
-            shown(span.end, &beside.zone)
+            format_time(span.start, &beside.zone),
+            format_time(span.end, &beside.zone)
         ))
     }
 
     #[test]
-    fn moments_before_now() {
-        let now = beside(None, "2026-11-24T10:00:00Z");
+    fn partial_time_without_recording_is_before_now() {
+        let now = make_reference(None, "2026-11-24T10:00:00Z");
         for (text, at) in [
             ("now", "2026-11-24 12:00:00"),
             ("-2h", "2026-11-24 10:00:00"),
@@ -315,13 +322,13 @@ mod tests {
             ("9:5:7", "2026-11-24 09:05:07"),
             ("20:00", "2026-11-23 20:00:00"),
         ] {
-            assert_eq!(moment(text, &now), at, "{text}");
+            assert_eq!(resolve_time(text, &now), at, "{text}");
         }
     }
 
     #[test]
-    fn moments_of_a_recording_are_after_its_begin() {
-        let recorded = beside(Some("2026-11-23T20:30:00.5Z"), "2026-11-24T03:00:00Z");
+    fn partial_time_in_recording_is_after_start() {
+        let recorded = make_reference(Some("2026-11-23T20:30:00.5Z"), "2026-11-24T03:00:00Z");
         for (text, at) in [
             ("+90s", "2026-11-23 22:31:30"),
             ("22:30", "2026-11-23 22:30:00"),
@@ -329,13 +336,13 @@ mod tests {
             ("01:00", "2026-11-24 01:00:00"),
             ("-1h", "2026-11-24 04:00:00"),
         ] {
-            assert_eq!(moment(text, &recorded), at, "{text}");
+            assert_eq!(resolve_time(text, &recorded), at, "{text}");
         }
     }
 
     #[test]
-    fn spans_have_two_ends_of_which_each_can_be_left_out() {
-        let now = beside(None, "2026-11-24T10:00:00Z");
+    fn both_ends_of_span_are_optional() {
+        let now = make_reference(None, "2026-11-24T10:00:00Z");
         for (text, expected) in [
             (
                 "yesterday 20:00..22:00",
@@ -349,25 +356,29 @@ mod tests {
             ("-2h..-1h", "2026-11-24 10:00:00 to 2026-11-24 11:00:00"),
             ("-2h..", "2026-11-24 10:00:00 to 2026-11-24 12:00:00"),
         ] {
-            assert_eq!(span(text, &now).unwrap(), expected, "{text}");
+            assert_eq!(resolve_span(text, &now).unwrap(), expected, "{text}");
         }
         for (text, why) in [
             ("20:00", "FROM..TO"),
-            ("-1h..-2h", "nothing is between"),
-            ("noon..now", "'noon' is not a moment"),
-            ("25:00..", "'25:00' is not a moment"),
-            ("24:00..", "'24:00' is not a moment"),
-            ("10:60..", "'10:60' is not a moment"),
-            ("10:42:07:01..", "'10:42:07:01' is not a moment"),
-            ("a:b..", "'a:b' is not a moment"),
-            ("12:..", "'12:' is not a moment"),
-            ("-2..now", "'-2' is not a moment"),
-            ("2026-13-01..", "not a moment"),
+            (
+                "-1h..-2h",
+                "2026-11-24 11:00:00 is not before 2026-11-24 10:00:00: give a start before the \
+                 end",
+            ),
+            ("noon..now", "'noon' is not a time"),
+            ("25:00..", "'25:00' is not a time"),
+            ("24:00..", "'24:00' is not a time"),
+            ("10:60..", "'10:60' is not a time"),
+            ("10:42:07:01..", "'10:42:07:01' is not a time"),
+            ("a:b..", "'a:b' is not a time"),
+            ("12:..", "'12:' is not a time"),
+            ("-2..now", "'-2' is not a time"),
+            ("2026-13-01..", "not a time"),
         ] {
             assert!(
-                span(text, &now).unwrap_err().contains(why),
+                resolve_span(text, &now).unwrap_err().contains(why),
                 "{text}: {:?}",
-                span(text, &now)
+                resolve_span(text, &now)
             );
         }
     }

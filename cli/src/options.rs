@@ -14,31 +14,32 @@ use std::{
 
 use clap::{Args as _, FromArgMatches as _, builder::RangedI64ValueParser};
 use gpumon_probe::{
-    allocation::SLURM_GPUS,
+    allocation::SLURM_GPU_FOLDER,
     derive::ConditionSettings,
     model::Record,
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
-    units::Accepted,
+    units::AcceptedAmounts,
     vendor::{BadSource, KERNEL_LOG, Roots, Source, SourceChoice, SourceError},
 };
-use gpumon_server::frame::INTERVAL_MS;
+use gpumon_server::frame::INTERVAL_LIMITS_MS;
 
 use crate::config::{self, Refusal};
 
 /// Returns the parser for a sampling interval in milliseconds.
-pub(crate) fn parse_interval() -> RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end()))
+pub(crate) fn build_interval_parser() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32)
+        .range(i64::from(*INTERVAL_LIMITS_MS.start())..=i64::from(*INTERVAL_LIMITS_MS.end()))
 }
 
-/// The source of readings; the same for every command.
+/// Options for the source of readings; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
     #[arg(
         long,
         global = true,
         help = SourceChoice::HELP,
-        env = SOURCE,
+        env = SOURCE_VARIABLE,
         default_value = "auto",
         value_name = "SOURCE",
         value_parser = parse_source,
@@ -47,12 +48,12 @@ pub(crate) struct SourceArgs {
     pub(crate) source: SourceChoice,
 
     /// Path of the NVML library, if the loader does not find libnvidia-ml.so.1
-    #[arg(long, global = true, env = NVML_LIB, value_name = "PATH", display_order = 901)]
+    #[arg(long, global = true, env = NVML_LIB_VARIABLE, value_name = "PATH", display_order = 901)]
     pub(crate) nvml_lib: Option<OsString>,
 
     /// Settings file to read instead of /etc/gpumon/config.toml and
     /// `$XDG_CONFIG_HOME/gpumon/config.toml`; `none` reads none
-    #[arg(long, global = true, env = CONFIG, value_name = "FILE", display_order = 903)]
+    #[arg(long, global = true, env = CONFIG_VARIABLE, value_name = "FILE", display_order = 903)]
     pub(crate) config: Option<PathBuf>,
 
     /// Read the GPUs directly, even if a gpumon server is running
@@ -60,28 +61,28 @@ pub(crate) struct SourceArgs {
     pub(crate) no_daemon: bool,
 }
 
-const SOURCE: &str = "GPUMON_SOURCE";
-const NVML_LIB: &str = "GPUMON_NVML_LIB";
-const CONFIG: &str = "GPUMON_CONFIG";
-const PROCFS: &str = "GPUMON_PROCFS";
-const SYSFS: &str = "GPUMON_SYSFS";
-/// The options of [`SourceArgs`] that take a value, followed by those that do not.
-const WITH_VALUE: [&str; 3] = ["--source", "--nvml-lib", "--config"];
-const ALONE: [&str; 1] = ["--no-daemon"];
+const SOURCE_VARIABLE: &str = "GPUMON_SOURCE";
+const NVML_LIB_VARIABLE: &str = "GPUMON_NVML_LIB";
+const CONFIG_VARIABLE: &str = "GPUMON_CONFIG";
+const PROCFS_VARIABLE: &str = "GPUMON_PROCFS";
+const SYSFS_VARIABLE: &str = "GPUMON_SYSFS";
+/// The options of [`SourceArgs`], divided into options with a value and options without a value.
+const OPTIONS_WITH_VALUE: [&str; 3] = ["--source", "--nvml-lib", "--config"];
+const OPTIONS_WITHOUT_VALUE: [&str; 1] = ["--no-daemon"];
 
 impl SourceArgs {
-    /// Splits the arguments into those that select the source of readings and the rest, and keeps
-    /// their order.
-    pub(crate) fn told_apart(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
+    /// Splits the arguments into those that select the source of readings and the remaining ones.
+    /// The order of the arguments is kept.
+    pub(crate) fn split_words(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
         let (mut own, mut rest) = (Vec::new(), Vec::new());
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let text = word.to_string_lossy();
             let name = text.split_once('=').map_or(&*text, |(name, _)| name);
-            if WITH_VALUE.contains(&name) {
+            if OPTIONS_WITH_VALUE.contains(&name) {
                 own.push(word.clone());
                 own.extend((name == text).then(|| words.next().cloned()).flatten());
-            } else if ALONE.contains(&&*text) {
+            } else if OPTIONS_WITHOUT_VALUE.contains(&&*text) {
                 own.push(word.clone());
             } else {
                 rest.push(word.clone());
@@ -90,26 +91,26 @@ impl SourceArgs {
         (own, rest)
     }
 
-    /// Parses these arguments for a command line that otherwise belongs to nvidia-smi. Without
-    /// arguments and settings files, only environment variables are read, which is faster than
-    /// building a command line.
+    /// Parses the source arguments of a command line that otherwise belongs to nvidia-smi. Without
+    /// such arguments and settings files, only environment variables are read, which is faster than
+    /// building the command-line parser.
     pub(crate) fn from_words(words: &[OsString]) -> Result<Self, Refusal> {
-        let source = std::env::var(SOURCE).unwrap_or_default();
-        let config = std::env::var_os(CONFIG).map(PathBuf::from);
+        let source = std::env::var(SOURCE_VARIABLE).unwrap_or_default();
+        let config = std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from);
         if words.is_empty()
-            && config::is_without_files(config.as_deref())
+            && config::has_no_files(config.as_deref())
             && let Ok(source) = parse_source(&source)
         {
             return Ok(Self {
                 source,
-                nvml_lib: std::env::var_os(NVML_LIB),
+                nvml_lib: std::env::var_os(NVML_LIB_VARIABLE),
                 config,
                 no_daemon: false,
             });
         }
         let command = Self::augment_args(clap::Command::new("gpumon").disable_help_flag(true));
         let words: Vec<OsString> = [&["gpumon".into()], words].concat();
-        let resolved = config::resolve(&command, &words)?;
+        let resolved = config::resolve_command_line(&command, &words)?;
         Self::from_arg_matches(&resolved.matches).map_err(Refusal::Arguments)
     }
 
@@ -117,8 +118,11 @@ impl SourceArgs {
         self.source.open(&self.roots())
     }
 
-    /// Opens the source, using the procfs and sysfs directories of the sampler.
-    pub(crate) fn open_for(&self, sampling: &SamplingArgs) -> Result<Arc<dyn Source>, SourceError> {
+    /// Opens the source with the procfs and sysfs directories in the sampling options.
+    pub(crate) fn open_with_sampling(
+        &self,
+        sampling: &SamplingArgs,
+    ) -> Result<Arc<dyn Source>, SourceError> {
         self.source.open(&Roots {
             sys: sampling.sysfs.clone(),
             proc: sampling.procfs.clone(),
@@ -126,25 +130,28 @@ impl SourceArgs {
         })
     }
 
-    /// Returns the directories in which drivers are found.
+    /// Returns the directories in which drivers are searched for, and the NVML library.
     pub(crate) fn roots(&self) -> Roots {
         let usual = Roots::default();
         Roots {
-            nvml_lib: self.library(),
-            sys: root_in_environment(SYSFS, usual.sys),
-            proc: root_in_environment(PROCFS, usual.proc),
+            nvml_lib: self.find_library(),
+            sys: find_root_in_environment(SYSFS_VARIABLE, usual.sys),
+            proc: find_root_in_environment(PROCFS_VARIABLE, usual.proc),
         }
     }
 
-    /// Returns a channel of records with details, or of the error that prevents reading. A detached
-    /// thread reads them, because a hung driver never returns.
-    pub(crate) fn records(&self, commands: CommandLines) -> Receiver<Result<Record, SourceError>> {
+    /// Starts to read the source on a detached thread, because a hung driver may never return.
+    /// Returns a channel of records with details, or of the error that prevents reading.
+    pub(crate) fn start_reading(
+        &self,
+        commands: CommandLines,
+    ) -> Receiver<Result<Record, SourceError>> {
         let (sender, records) = mpsc::channel();
         let source = self.clone();
         thread::spawn(move || {
             let options = Options {
                 details: true,
-                ..options_in_environment(Duration::from_millis(250), commands)
+                ..read_environment_options(Duration::from_millis(250), commands)
             };
             let send = |record: &Record| match sender.send(Ok(record.clone())) {
                 Ok(()) => ControlFlow::Continue(()),
@@ -152,9 +159,10 @@ impl SourceArgs {
             };
             if let Err(error) = source
                 .open()
-                .and_then(|source| sampler::run(&source, &options, send))
+                .and_then(|source| sampler::run_sampler(&source, &options, send))
             {
-                // If the receiver is gone, nobody needs the error.
+                // Sending fails only if the receiver no longer exists, in which case the error is
+                // not needed.
                 let _ = sender.send(Err(error));
             }
         });
@@ -163,11 +171,12 @@ impl SourceArgs {
 
     /// Returns the arguments that select the same source in another gpumon process.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
-        // All settings are passed as arguments, so that a change of a file has no effect.
+        // All settings are passed as arguments, so that a later change of a settings file has no
+        // effect.
         let mut arguments: Vec<OsString> =
             ["--config", "none", "--source"].map(OsString::from).into();
         arguments.push(self.source.to_string().into());
-        if let Some(library) = self.library() {
+        if let Some(library) = self.find_library() {
             arguments.extend(["--nvml-lib".into(), library]);
         }
         arguments
@@ -180,19 +189,20 @@ impl SourceArgs {
         )
     }
 
-    /// Returns `true` if the arguments of this command select a source, so that a server must not
-    /// be used.
-    pub(crate) fn is_read_here(&self) -> bool {
+    /// Returns `true` if this command's arguments select a source. No server may be used then.
+    pub(crate) fn bypasses_server(&self) -> bool {
         if self.no_daemon {
             return true;
         }
         self.is_simulated()
-            || self.nvml_lib.is_some() && self.nvml_lib != config::for_all(NVML_LIB, "nvml-lib")
+            || self.nvml_lib.is_some()
+                && self.nvml_lib != config::find_general_setting(NVML_LIB_VARIABLE, "nvml-lib")
     }
 
-    /// Returns the NVML library that was named; `None` for an empty variable. A file in the current
-    /// directory becomes an absolute path, because the loader does not search this directory.
-    pub(crate) fn library(&self) -> Option<OsString> {
+    /// Returns the NVML library that was named, or `None` if the name is empty. A file name in the
+    /// current directory is converted to an absolute path, because the loader does not search this
+    /// directory.
+    pub(crate) fn find_library(&self) -> Option<OsString> {
         let named = self.nvml_lib.as_ref().filter(|name| !name.is_empty())?;
         let here = std::path::absolute(named)
             .ok()
@@ -201,7 +211,7 @@ impl SourceArgs {
     }
 }
 
-/// Parses a source. An empty text, as from an empty variable, means the default.
+/// Parses a source. An empty string, for example from an empty variable, means the default.
 fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
     if text.is_empty() {
         Ok(SourceChoice::Auto)
@@ -211,34 +221,34 @@ fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
 }
 
 /// Returns the options for a live view: all readings, details and events.
-pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
+pub(crate) fn build_live_view_options(interval: Arc<SharedInterval>) -> Options {
     Options {
         interval,
         details: true,
         events: true,
         kernel_log: Some(KERNEL_LOG.into()),
-        slurm_gpus: Some(SLURM_GPUS.into()),
-        ..options_in_environment(Duration::from_secs(1), CommandLines::All)
+        slurm_gpus: Some(SLURM_GPU_FOLDER.into()),
+        ..read_environment_options(Duration::from_secs(1), CommandLines::All)
     }
 }
 
-/// Returns the options for a command without sampling arguments. The environment may set the
-/// directories of procfs and sysfs.
-pub(crate) fn options_in_environment(interval: Duration, commands: CommandLines) -> Options {
+/// Returns sampler options for a command without sampling arguments. Environment variables may set
+/// the directories of procfs and sysfs.
+pub(crate) fn read_environment_options(interval: Duration, commands: CommandLines) -> Options {
     let options = Options::new(interval, commands);
     Options {
-        proc_root: root_in_environment(PROCFS, options.proc_root.clone()),
-        sys_root: root_in_environment(SYSFS, options.sys_root.clone()),
+        proc_root: find_root_in_environment(PROCFS_VARIABLE, options.proc_root.clone()),
+        sys_root: find_root_in_environment(SYSFS_VARIABLE, options.sys_root.clone()),
         ..options
     }
 }
 
-fn root_in_environment(variable: &str, usual: PathBuf) -> PathBuf {
+fn find_root_in_environment(variable: &str, usual: PathBuf) -> PathBuf {
     let set = std::env::var_os(variable).filter(|root| !root.is_empty());
     set.map_or(usual, PathBuf::from)
 }
 
-/// The sampling options; the same for every command that takes more than one sample.
+/// Sampling options; the same for every command that takes more than one sample.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SamplingArgs {
     /// Sampling interval in milliseconds, 100 to 60000
@@ -247,12 +257,15 @@ pub(crate) struct SamplingArgs {
         env = "GPUMON_INTERVAL_MS",
         default_value_t = 1000,
         value_name = "MS",
-        value_parser = parse_interval()
+        value_parser = build_interval_parser()
     )]
     pub(crate) interval_ms: u32,
 
     /// Report held memory as idle after this time without GPU activity, for example 30s, 5m or 2h
-    #[arg(long, env = "GPUMON_HELD_IDLE_AFTER", default_value = "5m", value_name = "TIME", value_parser = parse_time)]
+    #[arg(
+        long, env = "GPUMON_HELD_IDLE_AFTER", default_value = "5m", value_name = "TIME",
+        value_parser = parse_time
+    )]
     held_idle_after: Duration,
 
     /// Kernel log to read driver errors (Xid) from; in a container, its mount point
@@ -262,21 +275,22 @@ pub(crate) struct SamplingArgs {
     /// procfs to read processes from; in a container, the mount point of the host's /proc
     #[arg(
         long,
-        env = PROCFS,
+        env = PROCFS_VARIABLE,
         default_value = "/proc",
         value_name = "PATH"
     )]
     procfs: PathBuf,
 
-    /// Directory in which Slurm's prolog writes a file `UUID` with `JOB_ID UID` for each GPU of a
-    /// job, like that of jobstats
-    #[arg(long, env = "GPUMON_SLURM_GPUS", default_value = SLURM_GPUS, value_name = "DIR")]
+    /// Directory in which Slurm's prolog writes, for each GPU of a job, a file `UUID` that contains
+    /// `JOB_ID UID`, as for jobstats
+    #[arg(long, env = "GPUMON_SLURM_GPUS", default_value = SLURM_GPU_FOLDER, value_name = "DIR")]
     slurm_gpus: PathBuf,
 
-    /// sysfs to read GPUs other than NVIDIA's and the power state of a laptop GPU from
+    /// sysfs directory from which GPUs of vendors other than NVIDIA and the power state of a laptop
+    /// GPU are read
     #[arg(
         long,
-        env = SYSFS,
+        env = SYSFS_VARIABLE,
         default_value = "/sys",
         value_name = "PATH"
     )]
@@ -289,7 +303,7 @@ impl SamplingArgs {
     }
 
     /// Returns the settings for detecting conditions.
-    pub(crate) fn conditions(&self) -> ConditionSettings {
+    pub(crate) fn condition_settings(&self) -> ConditionSettings {
         ConditionSettings {
             held_idle_after_ms: self.held_idle_after.as_millis() as u64,
         }
@@ -299,8 +313,8 @@ impl SamplingArgs {
         &self.procfs
     }
 
-    /// Returns the options of a sampler that reads all that a GPU reports.
-    pub(crate) fn options(&self, commands: CommandLines) -> Options {
+    /// Returns sampler options for reading everything that a GPU reports.
+    pub(crate) fn to_options(&self, commands: CommandLines) -> Options {
         Options {
             proc_root: self.procfs.clone(),
             sys_root: self.sysfs.clone(),
@@ -308,12 +322,12 @@ impl SamplingArgs {
             slurm_gpus: Some(self.slurm_gpus.clone()),
             details: true,
             events: true,
-            conditions: self.conditions(),
+            conditions: self.condition_settings(),
             ..Options::new(self.interval(), commands)
         }
     }
 
-    /// Returns the arguments that select the same options in another gpumon process.
+    /// Returns the arguments that select the same sampling options in another gpumon process.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
         vec![
             "--interval-ms".into(),
@@ -332,18 +346,19 @@ impl SamplingArgs {
     }
 }
 
-/// The maximum size limit for a file or a directory, in bytes. No disk is that large.
-pub(crate) const LARGEST_SIZE: u64 = 1_000_000_000_000_000 - 1;
+/// The maximum size limit that users can set for a file or a directory, in bytes. No disk is that
+/// large.
+pub(crate) const MAX_SIZE_BYTES: u64 = 1_000_000_000_000_000 - 1;
 
-/// The accepted values for waiting times, run times and lengths of history.
-const TIME: Accepted<Duration> = Accepted::accept_durations(
+/// The accepted values for waiting times, run times and history lengths.
+const ACCEPTED_TIMES: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(7 * 24),
     "a time from 1 second to 7 days, such as 30s, 10m, 2h or 1d",
 );
 
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    TIME.parse(text)
+    ACCEPTED_TIMES.parse(text)
 }
 
 #[cfg(test)]
@@ -351,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_read_is_told_from_what_stands_behind_it() {
+    fn source_options_are_split_from_other_arguments() {
         for (line, own, rest) in [
             ("-L", "", "-L"),
             ("--source sim:2 -L", "--source sim:2", "-L"),
@@ -368,7 +383,7 @@ mod tests {
             ("-L --source", "--source", "-L"),
         ] {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let (told, left) = SourceArgs::told_apart(&words);
+            let (told, left) = SourceArgs::split_words(&words);
             assert_eq!(
                 (told.join(" ".as_ref()), left.join(" ".as_ref())),
                 (own.into(), rest.into()),

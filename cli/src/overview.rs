@@ -13,7 +13,7 @@ struct Group {
     commands: &'static [(&'static str, &'static str)],
 }
 
-/// The groups, by row and column.
+/// The groups, arranged in rows and columns.
 const GROUPS: [[Group; 2]; 3] = [
     [
         Group {
@@ -85,9 +85,9 @@ const GROUPS: [[Group; 2]; 3] = [
     ],
 ];
 
-/// The width of a group, and of the command names in it.
-const GROUP: usize = 40;
-const NAME: usize = 13;
+/// The widths of a group and of the command names in a group.
+const GROUP_WIDTH: usize = 40;
+const NAME_WIDTH: usize = 13;
 
 pub(crate) fn format_overview() -> StyledStr {
     let mut text =
@@ -102,26 +102,26 @@ pub(crate) fn format_overview() -> StyledStr {
     text.into()
 }
 
-/// A part of a line: a name and a description, each with its style.
-type Piece = [(anstyle::Style, String); 2];
+/// A name and a description, each with its style.
+type StyledEntry = [(anstyle::Style, String); 2];
 
-fn format_heading(group: &Group) -> Piece {
+fn format_heading(group: &Group) -> StyledEntry {
     [(STRONG, group.title.to_owned()), (DIM, String::new())]
 }
 
-fn format_entry(group: &Group, at: usize) -> Piece {
+fn format_entry(group: &Group, at: usize) -> StyledEntry {
     let (name, words) = group.commands.get(at).copied().unwrap_or_default();
     let name = if name.is_empty() {
         String::new()
     } else {
-        align_left(&format!("  {name}"), NAME + 2)
+        align_left(&format!("  {name}"), NAME_WIDTH + 2)
     };
     [(anstyle::Style::new(), name), (DIM, words.to_owned())]
 }
 
-fn format_line(first: &Piece, second: &Piece) -> String {
+fn format_line(first: &StyledEntry, second: &StyledEntry) -> String {
     let width: usize = first.iter().map(|(_, text)| text.len()).sum();
-    let paint_piece = |piece: &Piece| -> String {
+    let paint_piece = |piece: &StyledEntry| -> String {
         let shown = piece.iter().filter(|(_, text)| !text.is_empty());
         shown.map(|(style, text)| paint(*style, text)).collect()
     };
@@ -129,7 +129,7 @@ fn format_line(first: &Piece, second: &Piece) -> String {
     if second.is_empty() {
         return first + "\n";
     }
-    format!("{first}{:gap$}{second}\n", "", gap = GROUP - width)
+    format!("{first}{:gap$}{second}\n", "", gap = GROUP_WIDTH - width)
 }
 
 #[cfg(test)]
@@ -137,11 +137,11 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::{args::Args, terminal::style::plain};
+    use crate::{args::Args, terminal::style::strip_styles};
 
     #[test]
     fn overview_fits_one_screen_and_has_every_command() {
-        let text = plain(&format_overview().ansi().to_string());
+        let text = strip_styles(&format_overview().ansi().to_string());
         insta::assert_snapshot!(text);
         assert!(text.lines().count() < 24, "{text}");
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");

@@ -1,4 +1,4 @@
-//! History from a running server or from a data directory.
+//! Access to history from a running server or a data directory.
 
 use std::{
     ops::Range,
@@ -7,14 +7,14 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use gpumon_history::{
-    database::{Database, DatabaseError, FILE},
+    database::{Database, DatabaseError, FILE_NAME},
     jobs::{JobList, JobSpan},
-    plan::{POINTS, SpanRequest},
+    plan::{POINT_LIMITS, SpanRequest},
     span::HistorySpan,
-    usage::{self, Remembered, Stored},
-    wanted::Wanted,
+    usage::{self, StoredUsage, UsageInMemory},
+    wanted::MetricSelection,
 };
-use gpumon_probe::{model::now_ms, untrusted::escaped};
+use gpumon_probe::{model::now_ms, untrusted::escape_untrusted};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use serde::de::DeserializeOwned;
 
@@ -23,36 +23,36 @@ use crate::{
     local::ServerArgs,
 };
 
-/// The source of history; the same for every command that reads history.
+/// Options for the source of history; the same for every command that reads history.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PastArgs {
     #[command(flatten)]
     server: ServerArgs,
 
-    /// Read history from this directory of `gpumon serve --data-dir`, instead of asking the running
+    /// Read history from this directory of `gpumon serve --data-dir`, instead of from the running
     /// server
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
 impl PastArgs {
-    /// Returns the arguments for the server to ask.
+    /// Returns the options for the server from which history is requested.
     pub(crate) fn server(&self) -> &ServerArgs {
         &self.server
     }
 
-    /// Returns `true` if history is read from a data directory and not from a server.
-    pub(crate) fn is_read_from_disk(&self) -> bool {
+    /// Returns `true` if history is read from a data directory, rather than from a server.
+    pub(crate) fn reads_from_disk(&self) -> bool {
         self.data_dir.is_some()
     }
 
-    /// Returns the history of a span. Without a resolution, the result has as many points as
-    /// allowed.
+    /// Returns the history of a span. Without a resolution, the result has the maximum number of
+    /// points.
     ///
     /// # Errors
-    /// Returns an error if no server is running, the server refuses, or the directory has no
-    /// history.
-    pub(crate) fn ask(
+    /// Returns an error if no server is running, if the server refuses the request, or if the
+    /// directory has no history.
+    pub(crate) fn fetch_history(
         &self,
         span: &Range<u64>,
         metrics: &[&str],
@@ -60,43 +60,43 @@ impl PastArgs {
     ) -> Result<HistorySpan> {
         let request = SpanRequest {
             from_ms: span.start,
-            // The end of a request is inclusive, unlike that of `span`.
+            // The end of `span` is exclusive, but the end of a request is inclusive.
             to_ms: span.end.saturating_sub(1).max(span.start + 1),
-            points: *POINTS.end(),
+            points: *POINT_LIMITS.end(),
             resolution_ms,
-            wanted: Wanted::named(metrics.iter().copied()).0,
+            wanted: MetricSelection::parse_names(metrics.iter().copied()).0,
         };
         match &self.data_dir {
             None => {
-                let target = format!("/api/v1/{}", request.target());
-                from_server(&self.server, &target, "history")
+                let target = format!("/api/v1/{}", request.request_target());
+                fetch_from_server(&self.server, &target, "history")
             }
-            Some(folder) => from_disk(folder, |database| database.span(&request)),
+            Some(folder) => read_from_disk(folder, |database| database.read_span(&request)),
         }
     }
 
-    /// Returns the jobs that used GPUs: all of them, or those with this ID.
+    /// Returns the jobs that used GPUs: all jobs, or only the jobs with the ID or name `called`.
     ///
     /// # Errors
-    /// Returns the same errors as [`Self::ask`].
+    /// Returns the same errors as [`Self::fetch_history`].
     pub(crate) fn list_jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>> {
         match &self.data_dir {
             None => {
                 let id = called
                     .map(|id| format!("?id={}", percent_encode(id.as_bytes(), NON_ALPHANUMERIC)));
                 let target = format!("/api/v1/jobs{}", id.unwrap_or_default());
-                from_server::<JobList>(&self.server, &target, "jobs").map(|list| list.jobs)
+                fetch_from_server::<JobList>(&self.server, &target, "jobs").map(|list| list.jobs)
             }
-            Some(folder) => from_disk(folder, |database| database.jobs(called)),
+            Some(folder) => read_from_disk(folder, |database| database.read_jobs(called)),
         }
     }
 
-    /// Returns the usage by owner as JSON. Without a span, a server returns usage since its start,
-    /// and a directory all recorded usage.
+    /// Returns the usage by owner as JSON. Without a span, a server returns the usage since its
+    /// start, and a directory returns all recorded usage.
     ///
     /// # Errors
-    /// Returns the same errors as [`Self::ask`].
-    pub(crate) fn usage(&self, span: Option<&Range<u64>>) -> Result<String> {
+    /// Returns the same errors as [`Self::fetch_history`].
+    pub(crate) fn fetch_usage(&self, span: Option<&Range<u64>>) -> Result<String> {
         let Some(folder) = &self.data_dir else {
             let span = span.map(|span| format!("?from_ms={}&to_ms={}", span.start, span.end));
             return fetch_body(
@@ -106,48 +106,54 @@ impl PastArgs {
             );
         };
         let span = span.cloned().unwrap_or(0..now_ms());
-        let nothing = Remembered::default();
-        let stored = from_disk(folder, |database| Stored::read(database, &nothing, &span))?;
+        let nothing = UsageInMemory::default();
+        let stored = read_from_disk(folder, |database| {
+            StoredUsage::read(database, &nothing, &span)
+        })?;
         if stored.is_none() {
-            let folder = escaped(&folder.display().to_string());
+            let folder = escape_untrusted(&folder.display().to_string());
             return Err(anyhow!(
                 "no usage is recorded in {folder}; a server with this --data-dir records it"
             )
             .into());
         }
-        let usage = usage::usage(nothing, stored, &span);
+        let usage = usage::combine_usage(nothing, stored, &span);
         Ok(serde_json::to_string(&usage).context("cannot write usage as JSON")?)
     }
 
-    /// Returns a hint for users if no history is recorded for a time.
-    pub(crate) fn cure(&self) -> &'static str {
+    /// Returns advice for users if no history is recorded for a time.
+    pub(crate) fn describe_fix(&self) -> &'static str {
         if self.data_dir.is_some() {
             "name another directory, or leave --data-dir out to ask the running server"
         } else {
-            "`gpumon serve --data-dir DIR` keeps history for longer"
+            "run `gpumon serve --data-dir DIR` to keep history for longer"
         }
     }
 }
 
-/// Returns the maximum number of points in one answer.
-pub(crate) fn most_points() -> u64 {
-    u64::from(*POINTS.end())
+/// Returns the maximum number of points in a response.
+pub(crate) fn max_points() -> u64 {
+    u64::from(*POINT_LIMITS.end())
 }
 
-fn from_disk<T>(
+fn read_from_disk<T>(
     folder: &Path,
     read: impl FnOnce(&Database) -> Result<T, DatabaseError>,
 ) -> Result<T> {
     let read = Database::open_to_read(folder).and_then(|database| read(&database));
-    let place = escaped(&folder.join(FILE).display().to_string());
+    let place = escape_untrusted(&folder.join(FILE_NAME).display().to_string());
     read.with_context(|| format!("cannot read {place}"))
         .map_err(Failure::from)
 }
 
-fn from_server<T: DeserializeOwned>(server: &ServerArgs, target: &str, what: &str) -> Result<T> {
+fn fetch_from_server<T: DeserializeOwned>(
+    server: &ServerArgs,
+    target: &str,
+    what: &str,
+) -> Result<T> {
     let body = fetch_body(server, target, what)?;
     serde_json::from_str(&body)
-        .context("the server is of another version; restart it")
+        .context("the server runs another version of gpumon; restart it")
         .map_err(Failure::from)
 }
 

@@ -1,4 +1,4 @@
-//! A process with all its descendants.
+//! A process and all its descendants.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,45 +11,44 @@ use std::{
 use gpumon_probe::{
     bounded,
     model::{Process, Record, now_ms},
-    owner::children,
+    owner::read_children,
     process_stat::{ProcessStat, read_boot_time_ms},
     usage::cost::CostMeter,
 };
 
-/// The maximum number of ancestors that are examined, more than any real process has.
-const DEEPEST: usize = 64;
+/// The maximum number of ancestors that are examined. No real process has this many.
+const MAX_DEPTH: usize = 64;
 
-/// Programs that adopt orphans among their descendants, as the first process of a PID namespace
-/// does.
+/// Programs other than PID 1 that adopt orphans among their descendants.
 const REAPERS: [&str; 2] = ["systemd", "gpumon"];
 
-/// The maximum number of members that are kept. In a larger tree, membership depends only on
-/// running ancestors.
-const MOST_MEMBERS: usize = 4096;
+/// The maximum number of members that are recorded. Processes of a larger tree are recognized only
+/// by their running ancestors.
+const MAX_MEMBERS: usize = 4096;
 
-/// The minimum pause between searches for members, as a multiple of the duration of the last
-/// search. In a large tree, a search reads files of many threads.
-const SEARCH_PAUSE: u32 = 20;
+/// The minimum pause between two searches for members, as a multiple of the duration of the last
+/// search. In a large tree, a search reads the files of many threads.
+const SEARCH_PAUSE_FACTOR: u32 = 20;
 
-/// The maximum number of processes with unclear membership that are named individually.
-const MOST_NAMED: usize = 8;
+/// The maximum number of processes with unclear membership that are reported individually.
+const MAX_NAMED: usize = 8;
 
-/// A tree of processes, which knows which processes on a GPU belong to it. A process remains a
-/// member after its parent has ended.
+/// A process and its descendants. The tree determines which processes on a GPU belong to it. A
+/// process remains a member after its parent has ended.
 pub(crate) struct ProcessTree {
     root: u32,
     proc_root: PathBuf,
     booted_ms: Option<u64>,
-    /// The time at which this process began to watch the tree, in milliseconds since 1970.
+    /// The time since which this process has watched the tree, in milliseconds since 1970.
     since_ms: u64,
     started_ms: Option<u64>,
     uid: Option<u32>,
-    /// The ancestors of the root. One of these processes adopts orphans of the tree.
+    /// The ancestors of the root. Orphans of the tree are adopted by one of the ancestors.
     ancestors: BTreeSet<u32>,
     /// The running members, and ended members that led a process group or session.
     members: HashMap<u32, ProcessStat>,
-    /// The memberships that are final. The key is the PID and the start time, because PIDs are
-    /// reused.
+    /// Memberships that no longer change. The key consists of the PID and the start time, because
+    /// PIDs are reused.
     known: HashMap<(u32, Option<u64>), Membership>,
     /// The end and the duration of the last search for members.
     searched: Option<(Instant, Duration)>,
@@ -57,22 +56,22 @@ pub(crate) struct ProcessTree {
     remarks: Vec<String>,
 }
 
-/// The membership of a process in the tree.
+/// Whether a process belongs to the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Membership {
     Inside,
     Outside,
-    /// The process was started while the tree was watched, by a process that has ended or by a
-    /// service.
+    /// A process with an unknown starter: it was started after the tree was first watched, and its
+    /// parent has ended or is a service.
     Unclear,
 }
 
 impl ProcessTree {
     pub(crate) fn new(root: u32) -> Self {
-        Self::below(Path::new("/proc"), root, now_ms())
+        Self::with_proc_root(Path::new("/proc"), root, now_ms())
     }
 
-    fn below(proc_root: &Path, root: u32, since_ms: u64) -> Self {
+    fn with_proc_root(proc_root: &Path, root: u32, since_ms: u64) -> Self {
         let booted_ms = read_boot_time_ms(proc_root);
         let mut tree = Self {
             root,
@@ -80,7 +79,7 @@ impl ProcessTree {
             booted_ms,
             since_ms,
             started_ms: None,
-            uid: uid(proc_root, root),
+            uid: find_uid(proc_root, root),
             ancestors: BTreeSet::new(),
             members: HashMap::new(),
             known: HashMap::new(),
@@ -88,39 +87,39 @@ impl ProcessTree {
             unclear: BTreeSet::new(),
             remarks: Vec::new(),
         };
-        if let Some(stat) = tree.stat(root) {
-            let parent = |pid: &u32| tree.stat(*pid).map(|stat| stat.parent);
+        if let Some(stat) = tree.read_stat(root) {
+            let parent = |pid: &u32| tree.read_stat(*pid).map(|stat| stat.parent);
             tree.ancestors = iter::successors(Some(stat.parent), parent)
-                .take(DEEPEST)
+                .take(MAX_DEPTH)
                 .filter(|pid| *pid > 1)
                 .collect();
             tree.started_ms = stat.birth.started_ms;
             tree.members.insert(root, stat);
         }
-        tree.remember();
+        tree.find_new_members();
         tree
     }
 
-    /// Searches for new members, so that processes that they start later belong to the tree even
-    /// after they have ended. In a large tree, some calls do nothing.
-    pub(crate) fn remember(&mut self) {
+    /// Searches for new members, so that a member's later children are recognized even after the
+    /// member has ended. In a large tree, some calls return without a search.
+    pub(crate) fn find_new_members(&mut self) {
         if self
             .searched
-            .is_some_and(|(end, took)| end.elapsed() < took * SEARCH_PAUSE)
+            .is_some_and(|(end, took)| end.elapsed() < took * SEARCH_PAUSE_FACTOR)
         {
             return;
         }
         let begun = Instant::now();
-        self.search();
+        self.update_members();
         self.searched = Some((Instant::now(), begun.elapsed()));
     }
 
-    fn search(&mut self) {
+    fn update_members(&mut self) {
         let (proc_root, booted_ms) = (&self.proc_root, self.booted_ms);
-        let stat = |pid| ProcessStat::read_since_boot(proc_root, pid, booted_ms).ok();
-        let has_room = self.members.len() < MOST_MEMBERS;
+        let stat = |pid| ProcessStat::read_with_boot_time(proc_root, pid, booted_ms).ok();
+        let has_room = self.members.len() < MAX_MEMBERS;
         self.members.retain(|pid, member| {
-            match stat(*pid).filter(|now| now.is_started_at(member.birth.started_ms)) {
+            match stat(*pid).filter(|now| now.may_have_started_at(member.birth.started_ms)) {
                 Some(now) => {
                     *member = now;
                     true
@@ -130,9 +129,9 @@ impl ProcessTree {
         });
         let mut parents: Vec<u32> = self.members.keys().copied().collect();
         while let Some(parent) = parents.pop() {
-            for child in children(proc_root, parent) {
+            for child in read_children(proc_root, parent) {
                 let found = stat(child).filter(|stat| stat.parent == parent);
-                let Some(found) = found.filter(|_| self.members.len() < MOST_MEMBERS) else {
+                let Some(found) = found.filter(|_| self.members.len() < MAX_MEMBERS) else {
                     continue;
                 };
                 if self.members.insert(child, found).is_none() {
@@ -151,7 +150,7 @@ impl ProcessTree {
                 self.known.insert(key, membership);
             }
             if let Some(stat) = self
-                .stat(process.pid)
+                .read_stat(process.pid)
                 .filter(|_| membership == Membership::Inside)
             {
                 self.members.insert(process.pid, stat);
@@ -159,22 +158,22 @@ impl ProcessTree {
             membership
         });
         if membership == Membership::Unclear {
-            self.report_unclear(process);
+            self.report_unclear_process(process);
         }
         membership == Membership::Inside
     }
 
-    /// Adds the tree's processes in a record to a measurement, and reports processes with unclear
-    /// membership.
-    pub(crate) fn measure(&mut self, meter: &mut CostMeter, record: &Record) {
+    /// Adds a record to a measurement, counting only the tree's processes. Reports processes with
+    /// unclear membership.
+    pub(crate) fn add_to_meter(&mut self, meter: &mut CostMeter, record: &Record) {
         meter.push(record, &mut |process| self.contains(process));
         self.remarks
             .drain(..)
-            .for_each(|remark| meter.lose(&remark));
+            .for_each(|remark| meter.add_missing_data(&remark));
     }
 
-    fn report_unclear(&mut self, process: &Process) {
-        if self.unclear.len() < MOST_NAMED {
+    fn report_unclear_process(&mut self, process: &Process) {
+        if self.unclear.len() < MAX_NAMED {
             self.unclear.insert(process.pid);
         }
         let what = if self.unclear.contains(&process.pid) {
@@ -187,18 +186,18 @@ impl ProcessTree {
             "more processes".to_owned()
         };
         self.remarks.push(format!(
-            "not counted: {what}, started meanwhile by a service or by a process that has ended; whether it belongs to \
-             process {} is not known",
+            "not counted: {what}, which was started during the measurement by a service or by a \
+             process that has ended; it is unknown whether it belongs to process {}",
             self.root
         ));
     }
 
-    /// Returns the membership of a process, and whether it is final.
+    /// Returns whether a process belongs to the tree, and whether this result is final.
     fn find_membership(&self, process: &Process) -> (Membership, bool) {
         let owner = process.owner.value().filter(|owner| !owner.partial);
         let by_ancestors = self.find_by_ancestors(process.pid);
-        // The sample lists the ancestors of every process, including processes that are not visible
-        // in this procfs.
+        // The sample contains the ancestors of every process, even of processes that are not
+        // visible in this procfs.
         let is_below = || {
             process.pid == self.root
                 || owner
@@ -213,28 +212,30 @@ impl ProcessTree {
             Some(Membership::Inside) => (Membership::Inside, true),
             None if is_below() => (Membership::Inside, true),
             _ if is_of_kernel() => (Membership::Inside, true),
-            // This process belongs to another notebook.
+            // The process belongs to another notebook, so it is not a member.
             Some(Membership::Unclear) if owner.is_some_and(|owner| owner.notebook.is_some()) => {
                 (Membership::Outside, true)
             }
-            // The membership may become clear once the owner is read.
+            // The membership may become clear when the owner has been read.
             Some(Membership::Unclear) if owner.is_none() => (Membership::Outside, false),
             Some(membership) => (membership, owner.is_some()),
-            // An ancestor may have ended since.
+            // The process is not visible, or one of its ancestors has ended during the search. The
+            // result is final only if the process itself is not visible.
             None => (
                 Membership::Outside,
-                owner.is_some() && self.stat(process.pid).is_none(),
+                owner.is_some() && self.read_stat(process.pid).is_none(),
             ),
         }
     }
 
-    /// Determines the membership from the running ancestors; `None` if the process is not visible.
+    /// Determines the membership of a process from its running ancestors. Returns `None` if the
+    /// process or an ancestor is not visible.
     fn find_by_ancestors(&self, pid: u32) -> Option<Membership> {
-        let began_ms = self.stat(pid)?.birth.started_ms;
+        let began_ms = self.read_stat(pid)?.birth.started_ms;
         let mut belongs_to_leader = false;
         let mut ancestor = pid;
-        for _ in 0..DEEPEST {
-            let stat = self.stat(ancestor)?;
+        for _ in 0..MAX_DEPTH {
+            let stat = self.read_stat(ancestor)?;
             if self.is_member(ancestor, &stat) {
                 return Some(Membership::Inside);
             }
@@ -252,11 +253,12 @@ impl ProcessTree {
                 break;
             }
         }
-        // The parent of the process or of one of its ancestors has ended.
+        // The search ended without finding a member, because the parent of the process or of an
+        // ancestor has ended.
         if belongs_to_leader {
             return Some(Membership::Inside);
         }
-        let uid = uid(&self.proc_root, pid);
+        let uid = find_uid(&self.proc_root, pid);
         let is_of_user = uid == self.uid || uid == Some(0);
         let is_new = began_ms.is_some_and(|began_ms| began_ms >= self.since_ms);
         Some(if is_of_user && is_new {
@@ -269,15 +271,15 @@ impl ProcessTree {
     fn is_member(&self, pid: u32, stat: &ProcessStat) -> bool {
         self.members
             .get(&pid)
-            .is_some_and(|member| stat.is_started_at(member.birth.started_ms))
+            .is_some_and(|member| stat.may_have_started_at(member.birth.started_ms))
     }
 
-    /// Returns `true` if a member leads or led the process group or session with this ID. No other
-    /// process can have this PID while the group or session exists.
+    /// Returns `true` if a member leads or led the process group or session `id`. While the group
+    /// or session exists, no other process can get this PID.
     fn is_led_by_member(&self, id: u32) -> bool {
         let is_other = |member: &ProcessStat| {
-            self.stat(id)
-                .is_some_and(|now| !now.is_started_at(member.birth.started_ms))
+            self.read_stat(id)
+                .is_some_and(|now| !now.may_have_started_at(member.birth.started_ms))
         };
         self.members
             .get(&id)
@@ -285,20 +287,20 @@ impl ProcessTree {
     }
 
     fn is_reaper(&self, pid: u32) -> bool {
-        let name = bounded::text(
+        let name = bounded::read_text(
             self.proc_root.join(pid.to_string()).join("comm"),
-            bounded::VALUE,
+            bounded::VALUE_LIMIT,
         )
         .unwrap_or_default();
         REAPERS.contains(&name.trim_end())
     }
 
-    fn stat(&self, pid: u32) -> Option<ProcessStat> {
-        ProcessStat::read_since_boot(&self.proc_root, pid, self.booted_ms).ok()
+    fn read_stat(&self, pid: u32) -> Option<ProcessStat> {
+        ProcessStat::read_with_boot_time(&self.proc_root, pid, self.booted_ms).ok()
     }
 }
 
-fn uid(proc_root: &Path, pid: u32) -> Option<u32> {
+fn find_uid(proc_root: &Path, pid: u32) -> Option<u32> {
     fs::metadata(proc_root.join(pid.to_string()))
         .ok()
         .map(|folder| folder.uid())
@@ -313,15 +315,15 @@ mod tests {
     use super::*;
     use crate::table::examples;
 
-    fn process(pid: u32) -> Process {
+    fn make_process(pid: u32) -> Process {
         Process {
             started_ms: Reading::Now(1_000_000),
-            ..examples::process(pid, "ana", 1.0, "python")
+            ..examples::example_process(pid, "ana", 1.0, "python")
         }
     }
 
     #[test]
-    fn a_tree_has_whatever_descends_from_its_root_and_keeps_what_its_parent_leaves_behind() {
+    fn descendants_and_their_orphans_are_members() {
         let folder = tempfile::tempdir().unwrap();
         let begin = |pid: u32, parent: u32, ticks: u32| {
             let place = folder.path().join(pid.to_string());
@@ -338,15 +340,15 @@ mod tests {
         for (pid, parent) in [(10, 1), (20, 10), (30, 20), (40, 1)] {
             add(pid, parent);
         }
-        let mut tree = ProcessTree::below(folder.path(), 10, u64::MAX);
+        let mut tree = ProcessTree::with_proc_root(folder.path(), 10, u64::MAX);
         assert_eq!(
-            [10, 20, 30, 40].map(|pid| tree.contains(&process(pid))),
+            [10, 20, 30, 40].map(|pid| tree.contains(&make_process(pid))),
             [true, true, true, false]
         );
         add(30, 1);
         add(31, 30);
         assert_eq!(
-            [30, 31].map(|pid| tree.contains(&process(pid))),
+            [30, 31].map(|pid| tree.contains(&make_process(pid))),
             [true, true]
         );
         begin(30, 40, 1_000_000);
@@ -354,7 +356,7 @@ mod tests {
         let started_ms = 1_000_000 + 1_000_000_000 / rustix::param::clock_ticks_per_second();
         let later = |pid| Process {
             started_ms: Reading::Now(started_ms),
-            ..process(pid)
+            ..make_process(pid)
         };
         assert_eq!(
             [30, 32].map(|pid| tree.contains(&later(pid))),
@@ -363,7 +365,7 @@ mod tests {
         );
     }
 
-    /// A fake `/proc`. Each process is given by its PID, parent, group, session, and start in
+    /// A fake `/proc`. Each process is a tuple of PID, parent, group, session, and start time in
     /// seconds since boot.
     struct FakeProc(tempfile::TempDir);
 
@@ -372,12 +374,12 @@ mod tests {
             let proc = Self(tempfile::tempdir().unwrap());
             fs::write(proc.0.path().join("stat"), "btime 1000\n").unwrap();
             for process in processes {
-                proc.start(*process);
+                proc.start_process(*process);
             }
             proc
         }
 
-        fn start(&self, (pid, parent, group, session, second): (u32, u32, u32, u32, u64)) {
+        fn start_process(&self, (pid, parent, group, session, second): (u32, u32, u32, u32, u64)) {
             let place = self.0.path().join(pid.to_string());
             fs::create_dir_all(place.join("task").join(pid.to_string())).unwrap();
             let ticks = second * rustix::param::clock_ticks_per_second();
@@ -398,21 +400,21 @@ mod tests {
             .unwrap();
         }
 
-        fn end(&self, pid: u32) {
+        fn end_process(&self, pid: u32) {
             fs::remove_dir_all(self.0.path().join(pid.to_string())).unwrap();
         }
     }
 
-    fn started_at(pid: u32, second: u64) -> Process {
+    fn make_process_started_at(pid: u32, second: u64) -> Process {
         Process {
             started_ms: Reading::Now(1_000_000 + second * 1000),
             owner: Reading::Now(Owner::default()),
-            ..process(pid)
+            ..make_process(pid)
         }
     }
 
     #[test]
-    fn orphan_of_remembered_launcher_is_inside() {
+    fn orphan_of_remembered_launcher_is_member() {
         let proc = FakeProc::new(&[
             (10, 5, 5, 5, 100),
             (20, 10, 10, 10, 110),
@@ -420,49 +422,49 @@ mod tests {
         ]);
         proc.set_children(10, "20");
         proc.set_children(20, "30");
-        let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
-        proc.end(20);
-        proc.start((30, 1, 10, 10, 120));
-        tree.search();
-        proc.start((40, 30, 40, 40, 130));
+        let mut tree = ProcessTree::with_proc_root(proc.0.path(), 10, u64::MAX);
+        proc.end_process(20);
+        proc.start_process((30, 1, 10, 10, 120));
+        tree.update_members();
+        proc.start_process((40, 30, 40, 40, 130));
         assert!(
-            tree.contains(&started_at(40, 130)),
+            tree.contains(&make_process_started_at(40, 130)),
             "its parent was seen below the root"
         );
         assert!(
-            !tree.contains(&started_at(20, 110)),
+            !tree.contains(&make_process_started_at(20, 110)),
             "the process has ended"
         );
     }
 
     #[test]
-    fn orphan_in_members_session_is_inside() {
-        // A shell runs two programs in a pipeline, and the first one is the root.
+    fn orphan_in_session_of_member_is_member() {
+        // A shell runs two programs in a pipeline. The first program is the tree's root.
         let proc = FakeProc::new(&[(5, 1, 5, 5, 50), (10, 5, 10, 5, 100), (11, 5, 10, 5, 101)]);
-        let mut tree = ProcessTree::below(proc.0.path(), 10, u64::MAX);
+        let mut tree = ProcessTree::with_proc_root(proc.0.path(), 10, u64::MAX);
         assert!(
-            !tree.contains(&started_at(11, 101)),
+            !tree.contains(&make_process_started_at(11, 101)),
             "the shell has started it"
         );
-        proc.start((30, 1, 10, 5, 120));
+        proc.start_process((30, 1, 10, 5, 120));
         assert!(
-            tree.contains(&started_at(30, 120)),
+            tree.contains(&make_process_started_at(30, 120)),
             "a member led its group"
         );
-        proc.start((20, 10, 20, 20, 130));
+        proc.start_process((20, 10, 20, 20, 130));
         proc.set_children(10, "20");
-        tree.search();
-        proc.end(20);
-        tree.search();
-        proc.start((31, 1, 31, 20, 140));
+        tree.update_members();
+        proc.end_process(20);
+        tree.update_members();
+        proc.start_process((31, 1, 31, 20, 140));
         assert!(
-            tree.contains(&started_at(31, 140)),
+            tree.contains(&make_process_started_at(31, 140)),
             "the leader of its session was a member"
         );
-        proc.start((20, 5, 20, 20, 150));
-        proc.start((32, 1, 32, 20, 160));
+        proc.start_process((20, 5, 20, 20, 150));
+        proc.start_process((32, 1, 32, 20, 160));
         assert!(
-            !tree.contains(&started_at(32, 160)),
+            !tree.contains(&make_process_started_at(32, 160)),
             "the PID of its leader was reused"
         );
     }
@@ -471,25 +473,29 @@ mod tests {
     fn orphan_of_unknown_origin_is_reported() {
         let proc = FakeProc::new(&[(3, 1, 3, 3, 20), (5, 3, 5, 5, 50), (10, 5, 10, 5, 100)]);
         fs::write(proc.0.path().join("3/comm"), "systemd\n").unwrap();
-        let mut tree = ProcessTree::below(proc.0.path(), 10, 1_000_000 + 110 * 1000);
+        let mut tree = ProcessTree::with_proc_root(proc.0.path(), 10, 1_000_000 + 110 * 1000);
         for (pid, parent, second, is_unclear) in [
             (30, 1, 120, true),
-            // The user's service manager, which adopts orphans, starts these processes.
+            // The parent of this process is the user's service manager, which both starts services
+            // and adopts orphans.
             (31, 3, 120, true),
             (32, 1, 105, false),
             (33, 5, 120, false),
             (34, 7, 120, false),
         ] {
-            proc.start((pid, parent, pid, pid, second));
+            proc.start_process((pid, parent, pid, pid, second));
             let unread = Process {
                 owner: Reading::Absent(Absence::NotReadYet),
-                ..started_at(pid, second)
+                ..make_process_started_at(pid, second)
             };
             assert!(
                 !tree.contains(&unread) && tree.remarks.is_empty(),
                 "{pid}: its owner is not read yet"
             );
-            assert!(!tree.contains(&started_at(pid, second)), "{pid}");
+            assert!(
+                !tree.contains(&make_process_started_at(pid, second)),
+                "{pid}"
+            );
             let remarks = std::mem::take(&mut tree.remarks);
             assert_eq!(remarks.len(), usize::from(is_unclear), "{pid}: {remarks:?}");
             assert!(
@@ -512,11 +518,11 @@ mod tests {
                     notebook,
                     ..Owner::default()
                 }),
-                ..started_at(pid, 130)
+                ..make_process_started_at(pid, 130)
             }
         };
-        proc.start((40, 1, 40, 40, 130));
-        proc.start((41, 1, 41, 41, 130));
+        proc.start_process((40, 1, 40, 40, 130));
+        proc.start_process((41, 1, 41, 41, 130));
         assert!(
             tree.contains(&of_kernel(10, 40)),
             "the collector found its kernel"
@@ -526,21 +532,21 @@ mod tests {
             "it belongs to another notebook"
         );
         for pid in 50..70 {
-            proc.start((pid, 1, pid, pid, 140));
-            tree.contains(&started_at(pid, 140));
+            proc.start_process((pid, 1, pid, pid, 140));
+            tree.contains(&make_process_started_at(pid, 140));
         }
         let texts: BTreeSet<_> = tree.remarks.iter().collect();
         assert!(
-            texts.len() <= MOST_NAMED + 1
+            texts.len() <= MAX_NAMED + 1
                 && texts.iter().any(|text| text.contains("more processes")),
             "{texts:?}"
         );
     }
 
     #[test]
-    fn of_a_process_that_cannot_be_seen_the_sample_tells_the_ancestors() {
-        let mut tree = ProcessTree::below(Path::new("/nowhere"), 10, 0);
-        let mut child = process(20);
+    fn ancestors_of_invisible_process_come_from_sample() {
+        let mut tree = ProcessTree::with_proc_root(Path::new("/nowhere"), 10, 0);
+        let mut child = make_process(20);
         child.owner = Reading::Absent(Absence::NotReadYet);
         assert!(!tree.contains(&child), "not known yet");
         let parents = vec![Ancestor {

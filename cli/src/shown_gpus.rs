@@ -1,15 +1,15 @@
-//! The GPUs that a view is limited to by `-i` and `--only-visible`.
+//! Options that select the GPUs in a view: `-i` and `--only-visible`.
 
 use std::collections::BTreeSet;
 
 use gpumon_probe::model::Gpu;
 
 use crate::{
-    device_id::{self, NoSuchGpu},
-    visible::Visible,
+    device_id::{self, GpuLookupError},
+    visible::VisibilityVariables,
 };
 
-/// The options that limit a view to some GPUs.
+/// Options that limit a view to some GPUs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShownGpusArgs {
     /// Show only these GPUs: indexes (3), indexes among the GPUs of a vendor (amd:0), UUIDs or PCI
@@ -24,8 +24,8 @@ pub(crate) struct ShownGpusArgs {
 }
 
 impl ShownGpusArgs {
-    /// Returns the first of these options that was given.
-    pub(crate) fn find_typed(&self) -> Option<&'static str> {
+    /// Returns the first of these options that the user typed.
+    pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
         if self.ids.is_empty() {
             self.only_visible.then_some("--only-visible")
         } else {
@@ -34,32 +34,39 @@ impl ShownGpusArgs {
     }
 }
 
-/// The GPUs that a view is limited to; all by default.
+/// The GPUs to which a view is limited; by default, all GPUs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShownGpus {
     names: Vec<String>,
-    visible: Option<Visible>,
+    visible: Option<VisibilityVariables>,
 }
 
 impl From<&ShownGpusArgs> for ShownGpus {
     fn from(args: &ShownGpusArgs) -> Self {
         Self {
             names: args.ids.clone(),
-            visible: args.only_visible.then(Visible::from_environment).flatten(),
+            visible: args
+                .only_visible
+                .then(VisibilityVariables::from_environment)
+                .flatten(),
         }
     }
 }
 
 impl ShownGpus {
-    /// Returns the indices of the shown GPUs; `None` for all.
+    /// Returns the indices of the selected GPUs, or `None` if all GPUs are shown.
     ///
     /// # Errors
-    /// Returns an error if a name matches no GPU, or if a number in a variable may match several.
-    pub(crate) fn find(&self, gpus: &[Gpu]) -> Result<Option<BTreeSet<u32>>, NoSuchGpu> {
+    /// Returns an error if a name matches no GPU, or if a number in a variable may match more than
+    /// one GPU.
+    pub(crate) fn find_indices(
+        &self,
+        gpus: &[Gpu],
+    ) -> Result<Option<BTreeSet<u32>>, GpuLookupError> {
         let named = if self.names.is_empty() {
             None
         } else {
-            let find = |name: &String| device_id::find(name.trim(), gpus);
+            let find = |name: &String| device_id::find_device(name.trim(), gpus);
             let found = self.names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
             Some(found.into_iter().flatten().map(|id| id.gpu).collect())
         };
@@ -67,17 +74,17 @@ impl ShownGpus {
             return Ok(named);
         };
         let allowed = visible
-            .list_allowed(gpus)
-            .map_err(NoSuchGpu::from_unclear)?
+            .list_allowed_devices(gpus)
+            .map_err(GpuLookupError::new_ambiguous)?
             .into_iter()
             .map(|id| id.gpu);
         let is_named = |gpu: &u32| named.as_ref().is_none_or(|named| named.contains(gpu));
         let shown: BTreeSet<u32> = allowed.filter(is_named).collect();
-        // A GPU that has not reported its UUID yet may match one of the names.
+        // A GPU that has not yet reported its UUID may match one of the names later.
         let may_be_unread = gpus.iter().any(|gpu| gpu.uuid.is_none());
         if shown.is_empty() && !may_be_unread {
-            return Err(NoSuchGpu::new(if named.is_some() {
-                format!("none of the GPUs of -i is visible: {visible}")
+            return Err(GpuLookupError::new(if named.is_some() {
+                format!("none of the GPUs selected with -i is visible: {visible}")
             } else {
                 format!("no GPU is visible: {visible}")
             }));

@@ -1,8 +1,8 @@
-//! The processes that a view is limited to by `--pid`, `--compute` and `--graphics`.
+//! Options that select the processes in a view: `--pid`, `--compute` and `--graphics`.
 
 use gpumon_probe::model::{Process, ProcessKind};
 
-/// The options that limit a list of processes.
+/// Options that limit a list of processes.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ShownProcesses {
     /// List only the processes with these PIDs, comma-separated
@@ -13,18 +13,19 @@ pub(crate) struct ShownProcesses {
     #[arg(long)]
     compute: bool,
 
-    /// List only processes that draw, of type G or C+G; with --compute, both
+    /// List only processes that draw, of type G or C+G; with --compute, list processes that do
+    /// either
     #[arg(long)]
     graphics: bool,
 
-    /// The user whose processes are listed, for commands that have such an option.
+    /// The only user whose processes are listed. Commands with such an option set this field.
     #[arg(skip)]
     pub(crate) user: Option<String>,
 }
 
 impl ShownProcesses {
-    /// Returns the first of these options that was given.
-    pub(crate) fn find_typed(&self) -> Option<&'static str> {
+    /// Returns the first of these options that the user typed.
+    pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
         let all = [
             ("--pid", !self.pids.is_empty()),
             ("--compute", self.compute),
@@ -36,7 +37,7 @@ impl ShownProcesses {
 
     /// Returns `true` if some processes may be hidden.
     pub(crate) fn is_limited(&self) -> bool {
-        self.user.is_some() || self.find_typed().is_some()
+        self.user.is_some() || self.find_typed_option().is_some()
     }
 
     pub(crate) fn is_shown(&self, process: &Process) -> bool {
@@ -69,7 +70,7 @@ mod tests {
         ];
         let processes = kinds.map(|kind| Process {
             kind,
-            ..examples::process(7, "ana", 1.0, "python")
+            ..examples::example_process(7, "ana", 1.0, "python")
         });
         let listed = |compute, graphics, pids: &[u32], user: Option<&str>| {
             let shown = ShownProcesses {

@@ -1,28 +1,29 @@
-//! The GPUs that the environment allows, which a scheduler sets for a job. `--only-visible` shows
-//! these GPUs, and `gpumon wait` chooses among them and sets the same variables for its command.
+//! GPUs that environment variables allow, as set by a scheduler for a job. `--only-visible` shows
+//! only these GPUs. `gpumon wait` chooses among these GPUs and sets the same variables for its
+//! command.
 //!
-//! CUDA and Level Zero number GPUs in orders of their own, unless a variable selects the PCI bus
-//! order, which gpumon uses. If all GPUs are of one model, all orders are the same.
+//! gpumon numbers GPUs in PCI bus order. CUDA and Level Zero use a different order unless a
+//! variable selects the PCI bus order. If all GPUs are of the same model, the orders are identical.
 
 use std::{collections::BTreeSet, env, fmt};
 
 use gpumon_probe::model::{Absence, Gpu, MigInstance, Vendor};
 
-use crate::device_id::{DeviceId, by_uuid};
+use crate::device_id::{DeviceId, find_by_uuid};
 
 const CUDA: &str = "CUDA_VISIBLE_DEVICES";
 const ROCR: &str = "ROCR_VISIBLE_DEVICES";
 const HIP: &str = "HIP_VISIBLE_DEVICES";
 const LEVEL_ZERO: &str = "ZE_AFFINITY_MASK";
 
-/// The variable that AMD's OpenCL reads instead of [`HIP`].
+/// The variable that AMD's OpenCL runtime reads instead of [`HIP`].
 const OPENCL: &str = "GPU_DEVICE_ORDINAL";
 
-/// The variables that select the PCI bus order, with their values.
+/// The variables that select PCI bus order, each with the required value.
 const CUDA_ORDER: (&str, &str) = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 const LEVEL_ZERO_ORDER: (&str, &str) = ("ZE_ENABLE_PCI_ID_DEVICE_ORDER", "1");
 
-/// All variables that restrict the GPUs of programs or select their order.
+/// All variables that restrict which GPUs programs use, or select the order of GPUs.
 pub(crate) const VISIBILITY_VARIABLES: [&str; 7] = [
     CUDA,
     CUDA_ORDER.0,
@@ -33,21 +34,22 @@ pub(crate) const VISIBILITY_VARIABLES: [&str; 7] = [
     LEVEL_ZERO_ORDER.0,
 ];
 
-/// The variables that are set in the environment.
+/// The variables that are set in this process's environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Visible {
+pub(crate) struct VisibilityVariables {
     cuda: Option<Mask>,
     rocr: Option<Mask>,
     hip: Option<Mask>,
     level_zero: Option<Mask>,
 }
 
-/// The list of GPUs in a variable.
+/// The list of GPUs in one of the variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mask {
     variable: &'static str,
     text: String,
-    /// The variable that would select the PCI bus order; `None` if the numbers already follow it.
+    /// The variable and the value that would select PCI bus order; `None` if the numbers already
+    /// follow this order.
     missing_order: Option<(&'static str, &'static str)>,
 }
 
@@ -63,12 +65,12 @@ impl Mask {
         })
     }
 
-    /// Returns the devices that the list selects. As in CUDA and `ROCr`, the list ends at the first
-    /// invalid entry.
+    /// Returns the devices in the list. As in CUDA and ROCr, the list ends at the first invalid
+    /// entry.
     fn select(&self, devices: &[DeviceId], gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
         let mut ids = Vec::new();
         for entry in self.text.split(',').map(str::trim) {
-            // A part of a GPU, such as `0.1`, counts as the whole GPU.
+            // Level Zero also accepts parts of a GPU, such as `0.1`, which count as the whole GPU.
             let whole = entry
                 .split_once('.')
                 .filter(|_| self.variable == LEVEL_ZERO);
@@ -78,7 +80,7 @@ impl Mask {
                     let place = usize::try_from(number).ok();
                     place.and_then(|place| devices.get(place).copied())
                 }
-                Err(_) => by_uuid(entry, gpus).or_else(|| by_instance(entry, gpus)),
+                Err(_) => find_by_uuid(entry, gpus).or_else(|| find_by_instance(entry, gpus)),
             };
             match id {
                 Some(id) => ids.push(id),
@@ -88,7 +90,7 @@ impl Mask {
         Ok(ids)
     }
 
-    /// Checks that the device of each number is unambiguous.
+    /// Returns an error if it is unclear to which devices the numbers in the list refer.
     fn check_order(&self, devices: &[DeviceId], gpus: &[Gpu]) -> Result<(), String> {
         let is_listed = |gpu: &&Gpu| devices.iter().any(|id| id.gpu == gpu.index);
         let models: BTreeSet<_> = gpus
@@ -98,18 +100,19 @@ impl Mask {
             .collect();
         match self.missing_order {
             Some((name, value)) if models.len() > 1 => Err(format!(
-                "{self} counts GPUs of different models in the library's own order: set \
-                 {name}={value}, or give UUIDs"
+                "{self} numbers GPUs of different models in the library's own order: set \
+                 {name}={value}, or use UUIDs"
             )),
             _ => Ok(()),
         }
     }
 }
 
-impl Visible {
-    /// Reads the variables; `None` if they restrict nothing.
+impl VisibilityVariables {
+    /// Reads the variables from the environment. Returns `None` if they do not restrict GPUs.
     pub(crate) fn from_environment() -> Option<Self> {
-        // For CUDA and ROCr, an empty list means no GPU; for others, all GPUs.
+        // In `HIP_VISIBLE_DEVICES` and `ZE_AFFINITY_MASK`, an empty list allows all GPUs. In the
+        // variables of CUDA and ROCr, it allows none.
         let is_list = |mask: &Mask| !mask.text.is_empty();
         let visible = Self {
             cuda: Mask::read(CUDA, Some(CUDA_ORDER)),
@@ -120,19 +123,19 @@ impl Visible {
         (visible != Self::default()).then_some(visible)
     }
 
-    /// Returns the allowed GPUs of all vendors.
+    /// Returns the GPUs of all vendors that the variables allow.
     ///
     /// # Errors
-    /// Returns an error if a number is ambiguous.
-    pub(crate) fn list_allowed(&self, gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
+    /// Returns an error if it is unclear to which GPU a number refers.
+    pub(crate) fn list_allowed_devices(&self, gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
         let has_cuda = gpus.iter().any(|gpu| gpu.vendor == Vendor::Nvidia);
         let mut ids = Vec::new();
         for vendor in Vendor::ALL {
             let masks = match vendor {
                 Vendor::Nvidia => [self.cuda.as_ref(), None],
                 Vendor::Amd => {
-                    // HIP also reads CUDA's variable. The numbers count the GPUs that ROCr's
-                    // variable allows.
+                    // Without CUDA on the machine, HIP also reads `CUDA_VISIBLE_DEVICES`. Its
+                    // indices refer to the GPUs left after `ROCR_VISIBLE_DEVICES` is applied.
                     let alias = self.cuda.as_ref().filter(|mask| !mask.text.is_empty());
                     let alias = alias.filter(|_| !has_cuda);
                     [self.rocr.as_ref(), self.hip.as_ref().or(alias)]
@@ -158,16 +161,17 @@ impl Visible {
     }
 }
 
-/// Returns the GPUs of a vendor in the order in which its library numbers them. AMD's `ROCr`
-/// numbers each partition; CUDA gives a partitioned GPU one number.
+/// Returns a vendor's devices in the order in which the vendor's library numbers them. AMD's ROCr
+/// numbers each partition separately; CUDA gives a partitioned GPU a single number.
 fn list_devices(gpus: &[Gpu], vendor: Vendor) -> Vec<DeviceId> {
     let mut own: Vec<_> = gpus
         .iter()
         .filter(|gpu| gpu.vendor == vendor && gpu.vendor_index.is_some())
         .collect();
     own.sort_by_key(|gpu| gpu.vendor_index);
-    // ROCr leaves out GPUs that are missing in the compute driver's topology, such as those of
-    // other jobs. These GPUs have no architecture; with an old driver, no GPU has one.
+    // ROCr omits GPUs that are not in the compute driver's topology, such as GPUs of other jobs.
+    // Such GPUs have no architecture. If no GPU has an architecture, the driver is old, and all
+    // GPUs are kept.
     let is_in_topology =
         |gpu: &&Gpu| gpu.board.architecture.absence() != Some(&Absence::NotSupported);
     if vendor == Vendor::Amd && own.iter().any(is_in_topology) {
@@ -187,10 +191,11 @@ fn list_devices(gpus: &[Gpu], vendor: Vendor) -> Vec<DeviceId> {
     devices.collect()
 }
 
-/// Finds a MIG device by the older form of its name: `MIG-GPU-UUID/GPU instance/compute instance`.
-fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
+/// Finds a MIG device by the older format of its name, `MIG-GPU-UUID/GPU instance/compute
+/// instance`.
+fn find_by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let mut parts = entry.strip_prefix("MIG-")?.split('/');
-    let gpu = by_uuid(parts.next()?, gpus)?.gpu;
+    let gpu = find_by_uuid(parts.next()?, gpus)?.gpu;
     let (gpu_instance, compute_instance): (u32, u32) =
         (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     let mut devices = gpus
@@ -209,16 +214,16 @@ fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
         })
 }
 
-/// The name of a GPU in the variables of its vendor.
+/// The name by which a GPU is listed in its vendor's variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct VisibleAs {
+pub(crate) struct VisibleName {
     vendor: Vendor,
     name: String,
 }
 
-impl VisibleAs {
-    /// Returns the name of a GPU, MIG device or partition; `None` if its UUID or its position is
-    /// unknown.
+impl VisibleName {
+    /// Returns the name of a GPU, MIG device or partition. Returns `None` if neither its UUID nor
+    /// its number is known.
     pub(crate) fn new(id: DeviceId, gpus: &[Gpu]) -> Option<Self> {
         let gpu = gpus.iter().find(|gpu| gpu.index == id.gpu)?;
         let vendor = gpu.vendor;
@@ -229,7 +234,8 @@ impl VisibleAs {
                 Some(parts.find(|part| part.index == index)?.uuid.clone())
             }
         };
-        // Partitions share the ID of their GPU, and some GPUs have no ID.
+        // The UUID is not used for partitions, which share the ID of their GPU, or for GPUs without
+        // an ID.
         let has_own_id = || id.mig.is_none() && uuid().is_some_and(|uuid| uuid.starts_with("GPU-"));
         let name = match vendor {
             Vendor::Nvidia => uuid()?,
@@ -242,8 +248,8 @@ impl VisibleAs {
         Some(Self { vendor, name })
     }
 
-    /// Returns the variables that restrict a command to these GPUs.
-    pub(crate) fn variables(chosen: &[Self]) -> Vec<(&'static str, String)> {
+    /// Returns the variables that restrict a command to the chosen GPUs.
+    pub(crate) fn to_variables(chosen: &[Self]) -> Vec<(&'static str, String)> {
         let mut variables = Vec::new();
         for vendor in Vendor::ALL {
             let own = chosen.iter().filter(|own| own.vendor == vendor);
@@ -255,7 +261,8 @@ impl VisibleAs {
             match vendor {
                 Vendor::Nvidia => variables.extend([(CUDA, names.join(",")), order(CUDA_ORDER)]),
                 Vendor::Amd => {
-                    // The second list numbers the GPUs that the first list allows.
+                    // The indices in `HIP_VISIBLE_DEVICES` refer to the GPUs left after
+                    // `ROCR_VISIBLE_DEVICES` is applied.
                     let places: Vec<_> = (0..names.len()).map(|place| place.to_string()).collect();
                     let places = places.join(",");
                     variables.extend([
@@ -279,7 +286,7 @@ impl fmt::Display for Mask {
     }
 }
 
-impl fmt::Display for Visible {
+impl fmt::Display for VisibilityVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let masks = [&self.cuda, &self.rocr, &self.hip, &self.level_zero];
         let masks: Vec<_> = masks.into_iter().flatten().map(Mask::to_string).collect();
@@ -290,7 +297,7 @@ impl fmt::Display for Visible {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device_id::tests::{gpus, mixed_gpus};
+    use crate::device_id::tests::{make_gpus, make_gpus_of_several_vendors};
 
     fn make_mask(variable: &'static str, text: &str) -> Mask {
         Mask {
@@ -300,27 +307,29 @@ mod tests {
         }
     }
 
-    fn list(ids: Vec<DeviceId>) -> Vec<(u32, Option<u32>)> {
+    fn to_id_pairs(ids: Vec<DeviceId>) -> Vec<(u32, Option<u32>)> {
         ids.into_iter().map(|id| (id.gpu, id.mig)).collect()
     }
 
-    fn left(
+    fn list_allowed_ids(
         text: &str,
         in_pci_order: bool,
         names: &[&str],
     ) -> Result<Vec<(u32, Option<u32>)>, String> {
-        let mut visible = Visible {
+        let mut visible = VisibilityVariables {
             cuda: Some(make_mask(CUDA, text)),
-            ..Visible::default()
+            ..VisibilityVariables::default()
         };
         if let Some(cuda) = visible.cuda.as_mut().filter(|_| !in_pci_order) {
             cuda.missing_order = Some(CUDA_ORDER);
         }
-        visible.list_allowed(&gpus(names)).map(list)
+        visible
+            .list_allowed_devices(&make_gpus(names))
+            .map(to_id_pairs)
     }
 
     #[test]
-    fn entries_count_up_to_the_first_that_means_nothing_as_in_cuda() {
+    fn invalid_entry_ends_list() {
         let alike = ["H200", "H200", "H200"];
         for (text, ids) in [
             ("", vec![]),
@@ -334,17 +343,20 @@ mod tests {
             ("MIG-GPU-a2b1c2d3/8/0", vec![(2, Some(1))]),
             ("MIG-GPU-a2b1c2d3/9/0", vec![]),
         ] {
-            assert_eq!(left(text, false, &alike), Ok(ids), "{text}");
+            assert_eq!(list_allowed_ids(text, false, &alike), Ok(ids), "{text}");
         }
     }
 
     #[test]
-    fn numbers_among_different_models_need_an_order() {
+    fn numbers_with_mixed_models_require_pci_order() {
         let mixed = ["H200", "L4"];
-        assert_eq!(left("1", true, &mixed), Ok(vec![(1, None)]));
-        assert_eq!(left("GPU-a1", false, &mixed), Ok(vec![(1, None)]));
+        assert_eq!(list_allowed_ids("1", true, &mixed), Ok(vec![(1, None)]));
+        assert_eq!(
+            list_allowed_ids("GPU-a1", false, &mixed),
+            Ok(vec![(1, None)])
+        );
         assert!(
-            left("1", false, &mixed)
+            list_allowed_ids("1", false, &mixed)
                 .unwrap_err()
                 .contains("CUDA_DEVICE_ORDER=PCI_BUS_ID")
         );
@@ -352,7 +364,7 @@ mod tests {
 
     #[test]
     fn each_variable_restricts_its_own_vendor() {
-        let gpus = mixed_gpus();
+        let gpus = make_gpus_of_several_vendors();
         let (nvidia, divided, intel) = ((0, None), (1, None), (3, None));
         let amd = [(1, Some(0)), (1, Some(1)), (2, None)];
         let visible = |variables: &[(&'static str, &str)]| {
@@ -360,7 +372,7 @@ mod tests {
                 let mut set = variables.iter().filter(|(own, _)| *own == name);
                 set.next().map(|(name, text)| make_mask(name, text))
             };
-            Visible {
+            VisibilityVariables {
                 cuda: find(CUDA),
                 rocr: find(ROCR),
                 hip: find(HIP),
@@ -375,30 +387,34 @@ mod tests {
             (&[(LEVEL_ZERO, "1")], vec![nvidia, divided, amd[2]]),
             (&[(LEVEL_ZERO, "0.1")], vec![nvidia, divided, amd[2], intel]),
         ] {
-            let ids = visible(variables).list_allowed(&gpus).map(list);
+            let ids = visible(variables)
+                .list_allowed_devices(&gpus)
+                .map(to_id_pairs);
             assert_eq!(ids, Ok(allowed), "{variables:?}");
         }
-        // On a machine without CUDA, HIP uses CUDA's variable.
-        let ids = visible(&[(CUDA, "2")]).list_allowed(&gpus[1..]).map(list);
+        // On a machine without CUDA, HIP reads `CUDA_VISIBLE_DEVICES`.
+        let ids = visible(&[(CUDA, "2")])
+            .list_allowed_devices(&gpus[1..])
+            .map(to_id_pairs);
         assert_eq!(ids, Ok(vec![amd[2], intel]));
     }
 
     #[test]
-    fn gpus_outside_topology_are_not_counted() {
-        let mut gpus = mixed_gpus();
+    fn gpus_outside_topology_get_no_number() {
+        let mut gpus = make_gpus_of_several_vendors();
         for (gpu, target) in gpus[1..3].iter_mut().zip([None, Some("gfx1100")]) {
             gpu.board.architecture = target
                 .map(str::to_owned)
                 .ok_or(Absence::NotSupported)
                 .into();
         }
-        let visible = Visible {
+        let visible = VisibilityVariables {
             rocr: Some(make_mask(ROCR, "0")),
-            ..Visible::default()
+            ..VisibilityVariables::default()
         };
         assert!(
             visible
-                .list_allowed(&gpus)
+                .list_allowed_devices(&gpus)
                 .unwrap()
                 .contains(&DeviceId { gpu: 2, mig: None })
         );
@@ -406,12 +422,12 @@ mod tests {
 
     #[test]
     fn command_gets_variables_of_its_gpus_vendor() {
-        let gpus = mixed_gpus();
+        let gpus = make_gpus_of_several_vendors();
         let variables = |ids: &[(u32, Option<u32>)]| {
             let chosen: Vec<_> = ids
                 .iter()
                 .filter_map(|(gpu, mig)| {
-                    VisibleAs::new(
+                    VisibleName::new(
                         DeviceId {
                             gpu: *gpu,
                             mig: *mig,
@@ -420,7 +436,7 @@ mod tests {
                     )
                 })
                 .collect();
-            let variables = VisibleAs::variables(&chosen);
+            let variables = VisibleName::to_variables(&chosen);
             let texts: Vec<_> = variables
                 .iter()
                 .map(|(name, value)| format!("{name}={value}"))

@@ -14,66 +14,66 @@ SEVERITIES = {"1": ("Notice", "blue"), "2": ("Warning", "orange"), "3": ("Critic
 UP = {"0": ("Not responding", "red"), "1": ("Responding", "green")}
 
 
-def stat(title, expression, unit, description, steps, decimals=None, width=3):
+def stat_panel(title, expression, unit, description, steps, decimals=None, width=3):
     return Panel(
         title, [Query(expression)], description, unit, "stat", width, 4, steps, decimals=decimals
     )
 
 
 OVERVIEW = [
-    stat(
+    stat_panel(
         "GPUs",
         f"count(gpumon_gpu_up{OF})",
         "short",
-        "GPUs of the selected nodes, responding or not.",
+        "All GPUs of the selected nodes, including those that do not respond.",
         [(None, "text")],
     ),
-    stat(
+    stat_panel(
         "Not responding",
         f"sum(1 - gpumon_gpu_up{OF})",
         "short",
-        "GPUs that are lost, hang, or cannot be read. `gpumon doctor` on the node says what to do.",
+        "GPUs that are lost, hang or cannot be read. Run `gpumon doctor` on the node for advice.",
         NONE_IS_GOOD,
     ),
-    stat(
+    stat_panel(
         "In use",
         f"sum(gpumon_gpu_processes{OF} > bool 0)",
         "short",
         "GPUs with at least one process.",
         [(None, "text")],
     ),
-    stat(
+    stat_panel(
         "GPU utilization",
         f"avg(gpumon_gpu_utilization_ratio{OF})",
         "percentunit",
-        "Time in which at least one kernel ran, averaged over all GPUs; not how much of a GPU it "
-        "used.",
+        "Share of time in which at least one kernel ran, averaged over all GPUs. It does not show "
+        "how much of a GPU the kernels used.",
         BUSY,
         0,
     ),
-    stat(
+    stat_panel(
         "Memory used",
         f"sum(gpumon_gpu_memory_used_bytes{OF}) / sum(gpumon_gpu_memory_total_bytes{OF})",
         "percentunit",
-        "Share of device memory that processes hold.",
+        "Share of the device memory of all GPUs that is in use.",
         FULL,
         0,
     ),
-    stat(
+    stat_panel(
         "Power",
         f"sum(gpumon_gpu_power_watts{OF})",
         "watt",
         "Power draw of all boards.",
         [(None, "text")],
     ),
-    stat(
+    stat_panel(
         "Energy",
         f"sum(increase(gpumon_gpu_energy_joules_total{OF}[$__range])) / 3.6e6",
         "kwatth",
-        "Energy that the GPUs consumed in the selected time.",
+        "Energy that the GPUs consumed in the selected time range.",
         [(None, "text")],
     ),
-    stat(
+    stat_panel(
         "Warnings",
         f"count(gpumon_condition_severity{OF} >= 2) or vector(0)",
         "short",
@@ -97,7 +97,7 @@ NODES = [
             Query(f"max by (instance) (gpumon_gpu_temperature_celsius{OF})"),
             Query(f"sum by (instance) (gpumon_condition{OF})"),
         ],
-        "One line for each node; a click on its name opens its readings.",
+        "One row for each node. Click the name of a node to open its readings.",
         kind="table",
         width=12,
         height=10,
@@ -125,7 +125,7 @@ NODES = [
             Query(f"gpumon_gpu_processes{OF}"),
             Query(f"gpumon_gpu_up{OF}"),
         ],
-        "One line for each GPU. Others cannot use memory that is held while nothing runs.",
+        "One row for each GPU. Memory that an idle process holds is not available to others.",
         kind="table",
         width=12,
         height=10,
@@ -146,7 +146,7 @@ NODES = [
     Panel(
         "GPU utilization by node",
         [Query(f"avg by (instance) (gpumon_gpu_utilization_ratio{OF})", "{{instance}}")],
-        "Average over the GPUs of each node.",
+        "Mean of the GPUs of each node.",
         "percentunit",
         least=0,
         most=1,
@@ -160,7 +160,7 @@ NODES = [
                 "{{instance}}",
             )
         ],
-        "Share of the device memory of the node that processes hold.",
+        "Share of the device memory of each node that is in use.",
         "percentunit",
         steps=FULL,
         least=0,
@@ -177,7 +177,7 @@ NODES = [
     Panel(
         "Hottest GPU by node",
         [Query(f"max by (instance) (gpumon_gpu_temperature_celsius{OF})", "{{instance}}")],
-        "Clocks are lowered from the slowdown temperature of the board on.",
+        "At its slowdown temperature, a board reduces its clocks.",
         "celsius",
         steps=HOT,
     ),
@@ -197,7 +197,7 @@ TROUBLE = [
     Panel(
         "Current conditions",
         [Query(f"gpumon_condition_severity{OF}")],
-        "The worst first. `gpumon` on the node prints the text of each, with its remedy.",
+        "The most severe ones first. Run `gpumon` on the node for descriptions and remedies.",
         kind="table",
         width=8,
         sort="Severity",
@@ -212,8 +212,8 @@ TROUBLE = [
     Panel(
         "Xids since the server's start",
         [Query(f"gpumon_gpu_xid_errors_total{OF}"), Query(f"gpumon_gpu_xid{OF}")],
-        "Errors that the driver reported. `gpumon` on the node names meaning and remedy of each "
-        "code.",
+        "Errors that the driver reported. Run `gpumon` on the node for the meaning and the remedy "
+        "of each code.",
         kind="table",
         width=8,
         sort="Reports",
@@ -235,8 +235,8 @@ TROUBLE = [
                 "{{reason}}",
             )
         ],
-        "How many GPUs had their clocks reduced, on average. sw_power_cap is the power limit; "
-        "hw_* are cooling and power supply.",
+        "Mean number of GPUs whose clocks were reduced. sw_power_cap is the power limit; hw_* are "
+        "cooling and power supply.",
         width=12,
         is_stacked=True,
         least=0,
@@ -255,7 +255,7 @@ TROUBLE = [
             ),
             Query(f"sum(gpumon_gpu_remapped_rows_pending{OF})", "Rows to remap at the next reset"),
         ],
-        "Uncorrected errors end jobs, or falsify their results.",
+        "Uncorrected errors can end jobs or make their results wrong.",
         width=12,
         least=0,
     ),
@@ -270,7 +270,7 @@ USAGE = [
                 "{{user}}",
             )
         ],
-        "GPUs on which the user has a process. A GPU that is shared counts for each.",
+        "GPUs on which the user has a process. A shared GPU counts for each of its users.",
         width=8,
         least=0,
         is_stacked=True,
@@ -285,8 +285,8 @@ USAGE = [
                 "{{user}}",
             )
         ],
-        "Time in which kernels of the user ran: 1 is a GPU that is never idle. If this is far "
-        "below the GPUs held, GPUs are held idle.",
+        "Mean number of GPUs on which kernels of the user ran. If it is far below the number of "
+        "GPUs held, GPUs are held idle.",
         width=8,
         least=0,
         is_stacked=True,
@@ -300,10 +300,10 @@ USAGE = [
             ),
             Query(
                 f"sum(rate(gpumon_unheld_energy_joules_total{OF}[$__rate_interval]))",
-                "held by nobody",
+                "not held",
             ),
         ],
-        "Exact where the user had a GPU alone, estimated where several shared it.",
+        "Exact if a user had a GPU alone, and estimated if several users shared it.",
         "watt",
         width=8,
         least=0,
@@ -318,7 +318,7 @@ USAGE = [
                 "{{user}}",
             )
         ],
-        "In the selected time.",
+        "Energy in the selected time range.",
         "kwatth",
         "bargauge",
         least=0,
@@ -337,8 +337,8 @@ USAGE = [
                 f" / sum by ({OWNER}) (increase(gpumon_owner_gpu_seconds_total{OF}[$__range]))"
             ),
         ],
-        "In the selected time: energy, GPU time (two GPUs count twice), and the share of it in "
-        "which the job's kernels ran.",
+        "Energy, GPU time (two GPUs count twice) and the share of it in which kernels of the job "
+        "ran, in the selected time range.",
         kind="table",
         width=10,
         height=9,
@@ -365,7 +365,7 @@ USAGE = [
                 f"gpumon_gpu_job_info{OF}"
             ),
         ],
-        "Utilization is that of the whole GPU, also where several jobs share it.",
+        "The utilization is that of the whole GPU, even if several jobs share it.",
         kind="table",
         width=8,
         height=9,

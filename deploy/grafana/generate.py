@@ -10,12 +10,12 @@ from pathlib import Path
 
 import fleet
 import node
-from panels import DATASOURCE, laid_out
+from panels import DATASOURCE, lay_out
 
 HERE = Path(__file__).resolve().parent
 
 
-def variable(name: str, label: str, query: str, *, is_single: bool = False) -> dict:
+def make_variable(name: str, label: str, query: str, *, is_single: bool = False) -> dict:
     every = (
         {}
         if is_single
@@ -46,10 +46,12 @@ SOURCE = {
     "query": "prometheus",
     "refresh": 1,
 }
-JOB = variable("job", "Job", "label_values(gpumon_build_info, job)")
+JOB = make_variable("job", "Job", "label_values(gpumon_build_info, job)")
 
 
-def dashboard(name: str, title: str, description: str, rows: list, variables: list[dict]) -> dict:
+def make_dashboard(
+    name: str, title: str, description: str, rows: list, variables: list[dict]
+) -> dict:
     others = {
         "title": "gpumon",
         "type": "dashboards",
@@ -72,35 +74,38 @@ def dashboard(name: str, title: str, description: str, rows: list, variables: li
         "links": [others],
         "templating": {"list": [SOURCE, JOB, *variables]},
         "annotations": {"list": []},
-        "panels": laid_out(rows),
+        "panels": lay_out(rows),
     }
 
 
-def dashboards() -> dict[str, dict]:
+def make_dashboards() -> dict[str, dict]:
     """Returns all dashboards by file name."""
     nodes = 'label_values(gpumon_gpu_up{job=~"$job"}, instance)'
     gpus = 'label_values(gpumon_gpu_up{job=~"$job", instance=~"$node"}, gpu)'
     of_fleet = (
-        "Nodes and GPUs by utilization, memory and power; conditions and errors; who uses what"
+        "Nodes and GPUs by utilization, memory and power; conditions and errors; users and jobs"
     )
     return {
-        "gpumon-fleet.json": dashboard(
-            "fleet", "gpumon: fleet", of_fleet, fleet.ROWS, [variable("node", "Node", nodes)]
+        "gpumon-fleet.json": make_dashboard(
+            "fleet", "gpumon: fleet", of_fleet, fleet.ROWS, [make_variable("node", "Node", nodes)]
         ),
-        "gpumon-node.json": dashboard(
+        "gpumon-node.json": make_dashboard(
             "node",
             "gpumon: node",
-            "Every reading of the GPUs of one node, and the host",
+            "All readings of the GPUs of one node and of its host",
             node.ROWS,
-            [variable("node", "Node", nodes, is_single=True), variable("gpu", "GPU", gpus)],
+            [
+                make_variable("node", "Node", nodes, is_single=True),
+                make_variable("gpu", "GPU", gpus),
+            ],
         ),
     }
 
 
-def text(model: dict) -> str:
+def to_text(model: dict) -> str:
     return json.dumps(model, indent=1) + "\n"
 
 
 if __name__ == "__main__":
-    for name, model in dashboards().items():
-        (HERE / name).write_text(text(model), encoding="utf-8")
+    for name, model in make_dashboards().items():
+        (HERE / name).write_text(to_text(model), encoding="utf-8")

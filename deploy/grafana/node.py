@@ -12,55 +12,57 @@ GPU = "GPU {{gpu}}"
 STATES = {"0": ("No", "transparent"), "1": ("Yes", "orange")}
 
 
-def chart(title: str, queries: list[tuple[str, str]], unit: str, description: str, **more) -> Panel:
+def chart_panel(
+    title: str, queries: list[tuple[str, str]], unit: str, description: str, **more
+) -> Panel:
     """Returns a chart of metrics of the selected GPUs."""
     made = [Query(f"{metric}{OF}", legend) for metric, legend in queries]
     return Panel(title, made, description, unit, **{"least": 0, "width": 8} | more)
 
 
-def share(title: str, metric: str, description: str, steps: Steps | None = None) -> Panel:
-    return chart(
+def share_panel(title: str, metric: str, description: str, steps: Steps | None = None) -> Panel:
+    return chart_panel(
         title, [(metric, GPU)], "percentunit", description, most=1, steps=steps or [(None, "green")]
     )
 
 
 GPU_ROW = [
-    share(
+    share_panel(
         "GPU utilization",
         "gpumon_gpu_utilization_ratio",
-        "Time in which at least one kernel ran; not how much of the GPU it used.",
+        "Share of time in which a kernel ran, regardless of how much of the GPU it used.",
     ),
-    chart(
+    chart_panel(
         "Memory used",
         [("gpumon_gpu_memory_used_bytes", GPU), ("gpumon_gpu_memory_total_bytes", GPU + ", total")],
         "bytes",
-        "Device memory that processes hold, and all of it.",
+        "Device memory in use, and total device memory.",
     ),
-    chart(
+    chart_panel(
         "Power",
         [("gpumon_gpu_power_watts", GPU), ("gpumon_gpu_power_limit_watts", GPU + ", limit")],
         "watt",
-        "Power draw of the board, and the power limit in force: at the limit, clocks are reduced.",
+        "Power draw of the board, and its power limit, at which clocks are reduced.",
     ),
-    chart(
+    chart_panel(
         "Temperature",
         [("gpumon_gpu_temperature_celsius", GPU)],
         "celsius",
-        "Clocks are lowered from the slowdown temperature on.",
+        "At the slowdown temperature, clocks are reduced.",
         steps=HOT,
         least=None,
     ),
-    chart(
+    chart_panel(
         "Thermal margin",
         [("gpumon_gpu_temperature_margin_celsius", GPU)],
         "celsius",
-        "How much warmer the GPU may get before its clocks are lowered.",
+        "Temperature difference to the point at which clocks are reduced.",
         least=None,
     ),
     Panel(
         "Energy",
         [Query(f"increase(gpumon_gpu_energy_joules_total{OF}[$__range]) / 3.6e6", GPU)],
-        "Energy that each GPU consumed in the selected time.",
+        "Energy that each GPU consumed in the selected time range.",
         "kwatth",
         "bargauge",
         8,
@@ -69,28 +71,28 @@ GPU_ROW = [
 ]
 
 WORK_ROW = [
-    share(
+    share_panel(
         "SM active",
         "gpumon_gpu_sm_active_ratio",
-        "Time in which a multiprocessor had work, averaged over all of them. Needs Hopper or "
-        "newer.",
+        "Share of time in which a multiprocessor had work, averaged over all multiprocessors. "
+        "Requires Hopper or newer.",
     ),
-    share(
+    share_panel(
         "Tensor active",
         "gpumon_gpu_tensor_active_ratio",
-        "Time in which the tensor cores were active. Needs Hopper or newer.",
+        "Share of time in which the tensor cores were active. Requires Hopper or newer.",
     ),
-    share(
+    share_panel(
         "DRAM bandwidth",
         "gpumon_gpu_dram_bandwidth_ratio",
-        "Bandwidth of device memory in use, of its peak. Needs Hopper or newer.",
+        "Used share of the peak bandwidth of device memory. Requires Hopper or newer.",
     ),
-    share(
+    share_panel(
         "SM occupancy",
         "gpumon_gpu_sm_occupancy_ratio",
-        "Warps that were resident, of those that could be. Needs Hopper or newer.",
+        "Resident warps as a share of the possible number. Requires Hopper or newer.",
     ),
-    chart(
+    chart_panel(
         "Arithmetic units",
         [
             ("gpumon_gpu_fp64_active_ratio", GPU + ", FP64"),
@@ -99,9 +101,9 @@ WORK_ROW = [
             ("gpumon_gpu_integer_active_ratio", GPU + ", integer"),
         ],
         "percentunit",
-        "Time in which the units for each type were active. Needs Hopper or newer.",
+        "Share of time in which the units of each type were active. Requires Hopper or newer.",
     ),
-    chart(
+    chart_panel(
         "Video",
         [
             ("gpumon_gpu_encoder_utilization_ratio", GPU + ", encoder"),
@@ -113,17 +115,17 @@ WORK_ROW = [
 ]
 
 CLOCK_ROW = [
-    chart(
+    chart_panel(
         "SM clock", [("gpumon_gpu_sm_clock_hertz", GPU)], "hertz", "Clock of the multiprocessors."
     ),
-    chart(
+    chart_panel(
         "Memory clock", [("gpumon_gpu_memory_clock_hertz", GPU)], "hertz", "Clock of device memory."
     ),
     Panel(
         "Reduced clocks by reason",
         [Query(f'gpumon_gpu_throttled{{{GPUS}, reason!="gpu_idle"}}', GPU + ", {{reason}}")],
-        "When the clocks were reduced, and why: sw_power_cap is the power limit, hw_* are cooling "
-        "and power supply.",
+        "Times of reduced clocks, by reason: sw_power_cap is the power limit, hw_* are cooling and "
+        "power supply.",
         kind="state-timeline",
         width=8,
         words=STATES,
@@ -131,23 +133,23 @@ CLOCK_ROW = [
 ]
 
 LINK_ROW = [
-    chart(
+    chart_panel(
         "PCIe traffic",
         [
             ("gpumon_gpu_pcie_receive_bytes_per_second", GPU + ", RX"),
             ("gpumon_gpu_pcie_transmit_bytes_per_second", GPU + ", TX"),
         ],
         "Bps",
-        "From the GPU's side.",
+        "Traffic as seen by the GPU: RX is received, and TX is sent.",
     ),
-    chart(
+    chart_panel(
         "NVLink traffic",
         [
             ("gpumon_gpu_nvlink_receive_bytes_per_second", GPU + ", RX"),
             ("gpumon_gpu_nvlink_transmit_bytes_per_second", GPU + ", TX"),
         ],
         "Bps",
-        "Over all links, from the GPU's side.",
+        "Sum over all links of the GPU. RX is received by the GPU, and TX is sent.",
     ),
     Panel(
         "Links and their errors",
@@ -162,7 +164,7 @@ LINK_ROW = [
             ),
             Query(f'gpumon_gpu_nvlinks{{{GPUS}, state!="up"}}', GPU + ", NVLinks {{state}}"),
         ],
-        "Replays and errors slow transfers; a link that is down can end collectives.",
+        "Replays and errors slow transfers down. If a link is down, collectives can fail.",
         width=8,
         least=0,
     ),
@@ -172,8 +174,7 @@ ERROR_ROW = [
     Panel(
         "Conditions",
         [Query(f"gpumon_condition{OF} == 1", GPU + ", {{condition}}")],
-        "When each condition lasted. `gpumon` on the node prints the text of each, with its "
-        "remedy.",
+        "Times of each condition. Run `gpumon` on the node for descriptions and remedies.",
         kind="state-timeline",
         width=12,
         words=STATES,
@@ -181,7 +182,7 @@ ERROR_ROW = [
     Panel(
         "Xids",
         [Query(f"gpumon_gpu_xid{OF}", GPU + ", Xid {{code}}")],
-        "Errors that the driver reported: since when, and whether they last.",
+        "Errors that the driver reported, with their start, and whether they are current.",
         kind="state-timeline",
         width=12,
         words=STATES,
@@ -210,8 +211,8 @@ ERROR_ROW = [
     Panel(
         "Pending or failed remappings",
         [Query(f"gpumon_gpu_remapped_rows_pending{OF} + gpumon_gpu_remapped_rows_failed{OF}", GPU)],
-        "A pending remapping takes effect at the next reset. If a remapping has failed, have the "
-        "board replaced.",
+        "A pending remapping takes effect at the next reset. If a remapping has failed, replace "
+        "the board.",
         kind="stat",
         steps=NONE_IS_GOOD,
         height=5,
@@ -219,7 +220,7 @@ ERROR_ROW = [
     Panel(
         "Requested recovery actions",
         [Query(f"sum by (gpu) (gpumon_gpu_recovery_needed{OF})", GPU)],
-        "Drain the node, then reset the GPU or reboot: `gpumon` on the node says which.",
+        "Drain the node, then reset the GPU or reboot; `gpumon` on the node shows which.",
         kind="stat",
         steps=NONE_IS_GOOD,
         height=5,
@@ -236,7 +237,7 @@ JOB_ROW = [
                 f"gpumon_gpu_job_info{OF}"
             ),
         ],
-        "Utilization is that of the whole GPU, also where several jobs share it.",
+        "The utilization is that of the whole GPU, even if several jobs share it.",
         kind="table",
         width=12,
         sort="Utilization",
@@ -277,7 +278,7 @@ HOST_ROW = [
     Panel(
         "CPU",
         [Query(f"gpumon_host_cpu_utilization_ratio{ON_HOST}", "busy")],
-        "Averaged over all logical processors.",
+        "Mean of all logical processors.",
         "percentunit",
         least=0,
         most=1,
@@ -288,7 +289,7 @@ HOST_ROW = [
             Query(f"gpumon_host_memory_used_bytes{ON_HOST}", "used"),
             Query(f"gpumon_host_memory_total_bytes{ON_HOST}", "total"),
         ],
-        "Caches that can be given back are not counted.",
+        "Memory in use, without caches that the system can free.",
         "bytes",
         least=0,
     ),
@@ -300,7 +301,7 @@ HOST_ROW = [
                 f"rate(gpumon_host_disk_written_bytes_total{ON_HOST}[$__rate_interval])", "written"
             ),
         ],
-        "All disks of the host: data that is read too slowly keeps GPUs idle.",
+        "Sum of all disks of the host. If data is read too slowly, GPUs are idle.",
         "Bps",
         least=0,
     ),
@@ -314,7 +315,7 @@ HOST_ROW = [
                 f"rate(gpumon_host_network_transmit_bytes_total{ON_HOST}[$__rate_interval])", "TX"
             ),
         ],
-        "All interfaces but loopback.",
+        "Sum of all interfaces except loopback.",
         "Bps",
         least=0,
     ),

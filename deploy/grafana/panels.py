@@ -54,7 +54,7 @@ class Panel:
     #: The text and color of each value in state timelines and tables.
     words: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def model(self, number: int, x: int, y: int) -> dict:
+    def to_model(self, number: int, x: int, y: int) -> dict:
         is_table = self.kind == "table"
         targets = [
             {
@@ -94,7 +94,7 @@ class Panel:
                 "mode": "palette-classic-by-name" if self.kind == "timeseries" else "thresholds"
             },
             "thresholds": thresholds(self.steps),
-            "mappings": mappings(self.words),
+            "mappings": value_mappings(self.words),
             "noValue": "-",
         }
         defaults |= {"min": self.least} if self.least is not None else {}
@@ -156,7 +156,7 @@ class Panel:
         return [
             {
                 "matcher": {"id": "byName", "options": title},
-                "properties": list(_properties(title, unit, steps, self.words)),
+                "properties": list(_field_properties(title, unit, steps, self.words)),
             }
             for title, unit, steps in self.columns.values()
         ]
@@ -173,12 +173,12 @@ class Panel:
         ]
 
 
-def _properties(title: str, unit: str | None, steps: Steps | None, words: dict):
+def _field_properties(title: str, unit: str | None, steps: Steps | None, words: dict):
     if unit:
         yield {"id": "unit", "value": unit}
         yield {"id": "mappings", "value": []}
     elif steps and words:
-        yield {"id": "mappings", "value": mappings(words)}
+        yield {"id": "mappings", "value": value_mappings(words)}
     else:
         yield {"id": "mappings", "value": []}
     if steps:
@@ -209,7 +209,7 @@ def thresholds(steps: Steps) -> dict:
     }
 
 
-def mappings(words: dict[str, tuple[str, str]]) -> list[dict]:
+def value_mappings(words: dict[str, tuple[str, str]]) -> list[dict]:
     if not words:
         return []
     options = {
@@ -219,7 +219,7 @@ def mappings(words: dict[str, tuple[str, str]]) -> list[dict]:
     return [{"type": "value", "options": options}]
 
 
-def laid_out(rows: list[tuple[str, list[Panel]]]) -> list[dict]:
+def lay_out(rows: list[tuple[str, list[Panel]]]) -> list[dict]:
     """Returns the models of the rows and their panels. Panels are placed from left to right, and a
     new line starts when the grid is full.
     """
@@ -233,7 +233,7 @@ def laid_out(rows: list[tuple[str, list[Panel]]]) -> list[dict]:
         for panel in panels:
             if x + panel.width > COLUMNS:
                 x, y, line = 0, y + line, 0
-            models.append(panel.model(len(models) + 1, x, y))
+            models.append(panel.to_model(len(models) + 1, x, y))
             x, line = x + panel.width, max(line, panel.height)
         y += line
     return models

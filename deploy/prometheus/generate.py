@@ -16,7 +16,7 @@ EXAMPLE = HERE.parent / "alerts.toml"
 INACTIVE = "#: "
 
 
-def rules(program: str) -> str:
+def make_rules(program: str) -> str:
     """Returns the text of Prometheus' rule file."""
     active = "\n".join(
         line.removeprefix(INACTIVE) for line in EXAMPLE.read_text(encoding="utf-8").splitlines()
@@ -35,4 +35,4 @@ def rules(program: str) -> str:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: generate.py GPUMON, with the path of the program")
-    RULES.write_text(rules(sys.argv[1]), encoding="utf-8")
+    RULES.write_text(make_rules(sys.argv[1]), encoding="utf-8")

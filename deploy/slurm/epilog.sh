@@ -1,10 +1,11 @@
 #!/bin/sh
-# Epilog of slurmd: reports how well the job used its GPUs, and removes what the prolog wrote.
+# Epilog of slurmd: reports how well the job used its GPUs, and removes the files of the prolog.
 #
 #     slurm.conf: Epilog=/etc/slurm/epilog.d/50-gpumon.sh
 #
-# The report is appended to the job's output where Slurm tells its file (SLURM_JOB_STDOUT), and kept as
-# $GPUMON_REPORTS/JOB_ID.txt where /etc/default/gpumon-slurm names such a directory. It always succeeds, as the prolog.
+# The report is appended to the output file of the job, if Slurm provides its path
+# (SLURM_JOB_STDOUT). If /etc/default/gpumon-slurm sets GPUMON_REPORTS to a directory, the report is
+# also written to $GPUMON_REPORTS/JOB_ID.txt. Like the prolog, this script always succeeds.
 
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 defaults=${GPUMON_SLURM_DEFAULTS:-/etc/default/gpumon-slurm}
@@ -14,7 +15,7 @@ folder=${GPUMON_SLURM_GPUS:-/run/gpustat}
 gpumon=${GPUMON_PROGRAM:-gpumon}
 job=${SLURM_JOB_ID:-}
 
-# As the job's user: a link of theirs leads root nowhere.
+# Runs a command as the user of the job, so that a link of this user cannot redirect root.
 as_user() {
     if [ "$(id -u)" = 0 ] && [ "${SLURM_JOB_UID:-0}" != 0 ]; then
         setpriv --reuid="$SLURM_JOB_UID" --regid="${SLURM_JOB_GID:-$SLURM_JOB_UID}" --clear-groups "$@"
@@ -62,7 +63,8 @@ output() {
     }'
 }
 
-# The files of this job, whatever GPUs the environment names now.
+# The files of this job are found by their contents, because the environment of the epilog may name
+# other GPUs.
 files=
 for file in "$folder"/GPU-* "$folder"/MIG-*; do
     read -r owner _ 2>/dev/null <"$file" && [ "$owner" = "$job" ] && files="$files $file"
@@ -72,7 +74,7 @@ done
 if report=$(timeout 20 "$gpumon" job "$job" 2>&1); then
     output=$(output)
     if [ -n "$output" ]; then
-        # shellcheck disable=SC2016 # $1 is of the inner shell.
+        # shellcheck disable=SC2016 # $1 is expanded by the inner shell.
         printf '\n%s\n' "$report" | as_user timeout 20 sh -c '[ -f "$1" ] && cat >>"$1"' sh "$output" 2>/dev/null
     fi
     if [ -n "${GPUMON_REPORTS:-}" ]; then
@@ -85,7 +87,7 @@ else
     logger -t gpumon "epilog: no report of job $job: $report" 2>/dev/null
 fi
 
-# UUIDs have no spaces, and the folder is the administrator's.
+# UUIDs have no spaces, and only the administrator chooses the folder.
 # shellcheck disable=SC2086
 rm -f $files
 exit 0

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Writes the nodes of this cluster that have GPUs as targets for Prometheus' file_sd_configs. Run it where sinfo is, by
-# gpumon-targets.timer or by cron:
+# Writes the cluster's nodes with GPUs as targets for Prometheus' file_sd_configs. Run it on a
+# machine with sinfo, by gpumon-targets.timer or by cron:
 #
 #     */5 * * * * gpumon /usr/local/lib/gpumon/targets.sh /var/lib/gpumon/targets.json cluster=alps
 #
-# What follows the file are labels of all targets. The file stays as it is where Slurm does not answer.
+# Arguments after the file are labels of all targets. If Slurm does not answer, the file is not
+# changed.
 set -eu
 
-# cron gives no search path.
+# cron sets only a short PATH.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 file=$1
 shift

@@ -1,4 +1,4 @@
-//! A builder for fleets, node by node and GPU by GPU.
+//! A builder that assembles a fleet from its nodes and GPUs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,7 +7,6 @@ use crate::model::{
     READINGS,
 };
 
-/// A builder that fills the columns of a fleet.
 #[derive(Debug)]
 pub struct FleetBuilder {
     fleet: Fleet,
@@ -22,24 +21,25 @@ pub struct NewNode {
     pub health: NodeHealth,
     /// The reason why the node is not up.
     pub reason: Option<String>,
-    /// The number of its GPUs.
+    /// The number of GPUs in the node.
     pub gpus: u32,
-    /// The reason why the node cannot be opened.
+    /// The reason why the node's page cannot be opened, if it cannot.
     pub unopenable: Option<String>,
 }
 
-/// A GPU to add, or a node if only sums over its GPUs are known.
+/// A GPU to add to the fleet. If only the sums over a node's GPUs are known, the entry represents
+/// the whole node.
 #[derive(Debug, Clone, Copy)]
 pub struct NewGpu<'a> {
-    /// NVML's index of the GPU.
+    /// The GPU's NVML index.
     pub index: u32,
     pub model: Option<&'a str>,
     pub health: GpuHealth,
-    /// The readings in the order of [`READINGS`].
+    /// The readings, in the order of [`READINGS`].
     pub readings: [Option<f64>; READINGS.len()],
     /// The number of processes that use the GPU.
     pub processes: Option<u32>,
-    /// The time for which it has been idle although its memory is in use, in seconds.
+    /// How long the GPU has been idle although its memory is in use, in seconds.
     pub idle_holding_s: Option<f64>,
 }
 
@@ -68,8 +68,8 @@ impl FleetBuilder {
         place
     }
 
-    /// Adds a GPU of a node and returns its position. If the GPU does not respond, only the limits
-    /// of its readings are kept.
+    /// Adds a GPU to `node` and returns its position. If the GPU does not respond, only its total
+    /// memory and power limit are kept.
     pub fn add_gpu(&mut self, node: u32, gpu: NewGpu<'_>) -> u32 {
         let is_ok = gpu.health == GpuHealth::Ok;
         let gpus = &mut self.fleet.gpus;
@@ -95,7 +95,7 @@ impl FleetBuilder {
         place
     }
 
-    /// Adds an owner that uses a GPU.
+    /// Records that `owner` uses the GPU at position `gpu`.
     pub fn add_owner(&mut self, gpu: u32, owner: FleetOwner) {
         self.holders.entry(owner).or_default().insert(gpu);
     }
@@ -108,7 +108,8 @@ impl FleetBuilder {
         });
     }
 
-    /// Returns the fleet with all values that are derived from its readings.
+    /// Computes all derived values, such as states, ranks, and sums, and returns the finished
+    /// fleet.
     pub fn finish(mut self) -> Fleet {
         for (owner, gpus) in self.holders {
             let place = self.fleet.owners.len() as u32;

@@ -1,5 +1,4 @@
-//! The credentials and trusted certificates of this program as a client. Files are read at each
-//! call.
+//! The client's credentials and trusted certificates. Files are read again at each call.
 
 use std::{path::Path, sync::Arc};
 
@@ -13,47 +12,53 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-/// The error if a system has no trusted certificates, with the remedy.
-pub const NO_AUTHORITIES: &str = "this system has no certificates of authorities; install them (Debian: apt-get install ca-certificates)";
+/// The error message for a system without trusted CA certificates.
+pub const NO_AUTHORITIES: &str = "this system has no trusted CA certificates; install them \
+                                  (Debian: apt-get install ca-certificates)";
 
-/// Returns the value of the `Authorization` header with the token in a file.
+/// Returns an `Authorization` header value with the bearer token in `file`.
 ///
 /// # Errors
-/// Returns the problem of the file and its remedy.
-pub fn bearer(file: &Path) -> Result<HeaderValue, String> {
-    let token = secret(file)?;
+/// Returns the problem with the file and its remedy.
+pub fn read_bearer_header(file: &Path) -> Result<HeaderValue, String> {
+    let token = read_secret(file)?;
     if token.contains(char::is_whitespace) {
         return Err(format!(
-            "{} has more than a token; put the token there alone",
+            "{} contains more than a token; it must contain only the token",
             file.display()
         ));
     }
-    authorization(file, &format!("Bearer {token}"))
+    build_header(file, &format!("Bearer {token}"))
 }
 
-/// Returns the value of the `Authorization` header for a user with the password in a file.
+/// Returns an `Authorization` header value for basic authentication of `user` with the password in
+/// `password_file`.
 ///
 /// # Errors
-/// Returns the problem of the file and its remedy.
-pub fn basic(user: &str, password_file: &Path) -> Result<HeaderValue, String> {
-    let pair = format!("{user}:{}", secret(password_file)?);
-    authorization(password_file, &format!("Basic {}", STANDARD.encode(pair)))
+/// Returns the problem with the file and its remedy.
+pub fn read_basic_header(user: &str, password_file: &Path) -> Result<HeaderValue, String> {
+    let pair = format!("{user}:{}", read_secret(password_file)?);
+    build_header(password_file, &format!("Basic {}", STANDARD.encode(pair)))
 }
 
-fn secret(path: &Path) -> Result<String, String> {
+fn read_secret(path: &Path) -> Result<String, String> {
     let file = PrivateFile::read(path, Secrecy::Secret).map_err(|error| error.to_string())?;
     let line = file.text().trim();
     if line.is_empty() {
-        Err(format!("{} is empty; put the secret there", path.display()))
+        Err(format!(
+            "{} is empty; write the secret into it",
+            path.display()
+        ))
     } else {
         Ok(line.to_owned())
     }
 }
 
-fn authorization(file: &Path, text: &str) -> Result<HeaderValue, String> {
+fn build_header(file: &Path, text: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::try_from(text).map_err(|_| {
         format!(
-            "{} has characters that no header can have; put the token alone there",
+            "{} contains characters that are not allowed in a header; it must contain only the \
+             token",
             file.display()
         )
     })?;
@@ -61,77 +66,82 @@ fn authorization(file: &Path, text: &str) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// Returns the trusted certificates in a file, or those of this system, or `None` if the system has
-/// none.
+/// Returns the trusted certificates in `file`, or the system's if `file` is `None`. Returns `None`
+/// if the system has no trusted certificates.
 ///
 /// # Errors
-/// Returns the problem of the file and its remedy.
-pub fn authorities(file: Option<&Path>) -> Result<Option<RootCertStore>, String> {
+/// Returns the problem with the file and its remedy.
+pub fn read_authorities(file: Option<&Path>) -> Result<Option<RootCertStore>, String> {
     let mut store = RootCertStore::empty();
     let Some(path) = file else {
         store.add_parsable_certificates(load_native_certs().certs);
         return Ok((!store.is_empty()).then_some(store));
     };
-    for certificate in certificates_of(path)? {
+    for certificate in read_certificates(path)? {
         let added = store.add(certificate);
         added.map_err(|error| {
-            format!("{} has a certificate that is none: {error}", path.display())
+            format!(
+                "{} contains an invalid certificate: {error}",
+                path.display()
+            )
         })?;
     }
     Ok(Some(store))
 }
 
-/// Returns the certificates in a file, at least one.
+/// Reads the PEM certificates in a file. An empty file is an error.
 ///
 /// # Errors
-/// Returns the problem of the file and its remedy.
-pub(crate) fn certificates_of(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Returns the problem with the file and its remedy.
+pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let file = PrivateFile::read(path, Secrecy::Public).map_err(|error| error.to_string())?;
-    certificates(&path.display().to_string(), file.text())
+    parse_certificates(&path.display().to_string(), file.text())
 }
 
-/// Returns the private key in a file.
+/// Reads a PEM private key from a file.
 ///
 /// # Errors
-/// Returns the problem of the file and its remedy.
-pub(crate) fn private_key_of(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+/// Returns the problem with the file and its remedy.
+pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     let file = PrivateFile::read(path, Secrecy::Secret).map_err(|error| error.to_string())?;
-    private_key(&path.display().to_string(), file.text())
+    parse_private_key(&path.display().to_string(), file.text())
 }
 
-/// Parses PEM certificates, at least one. `name` is the name of the file or key in errors.
+/// Parses PEM certificates. Text without a certificate is an error. `name` identifies the file or
+/// key in error messages.
 ///
 /// # Errors
-/// Returns the problem of the text and its remedy.
-pub fn certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+/// Returns the problem with the text and its remedy.
+pub fn parse_certificates(name: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     match CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         Ok(_) => Err(format!(
-            "{name} has no certificate; name a file in PEM (-----BEGIN CERTIFICATE-----)"
+            "{name} contains no certificate; use a file in PEM format (-----BEGIN CERTIFICATE-----)"
         )),
         Err(error) => Err(format!(
-            "{name} is not PEM: {error}; convert it with `openssl x509`"
+            "{name} is not in PEM format: {error}; convert it with `openssl x509`"
         )),
     }
 }
 
-/// Parses a PEM private key. `name` is the name of the file or key in errors.
+/// Parses a PEM private key. `name` identifies the file or key in error messages.
 ///
 /// # Errors
-/// Returns the problem of the text and its remedy.
-pub fn private_key(name: &str, pem: &str) -> Result<PrivateKeyDer<'static>, String> {
+/// Returns the problem with the text and its remedy.
+pub fn parse_private_key(name: &str, pem: &str) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| {
         format!(
-            "{name} has no private key in PEM that is not encrypted; decrypt it with `openssl pkey`"
+            "{name} contains no unencrypted private key in PEM format; decrypt it with `openssl \
+             pkey`"
         )
     })
 }
 
-/// Returns the TLS configuration of a client, to which trusted certificates must be added.
+/// Returns a client's TLS configuration builder. The caller must add trusted certificates.
 ///
 /// # Errors
-/// Returns an error if the provider lacks required algorithms, which is a defect.
-pub fn tls_client() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {
+/// Returns an error if the crypto provider lacks required algorithms, which is a bug.
+pub fn build_client_config() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())
@@ -147,10 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_anew_and_only_where_others_cannot() {
+    fn token_is_reread_from_private_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let header = || bearer(&path).map(|value| value.to_str().unwrap().to_owned());
+        let header = || read_bearer_header(&path).map(|value| value.to_str().unwrap().to_owned());
         assert!(header().unwrap_err().contains("cannot read"));
         for (mode, told) in [
             (0o644, Err("chmod 600")),
@@ -169,7 +179,7 @@ mod tests {
         for (text, cause) in [
             (" \n", "empty"),
             ("read b", "more than a token"),
-            ("a\u{7f}b", "no header"),
+            ("a\u{7f}b", "not allowed in a header"),
         ] {
             fs::write(&path, text).unwrap();
             let error = header().unwrap_err();
@@ -181,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_told_as_basic_authentication_has_it() {
+    fn password_is_sent_as_basic_authentication() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         fs::write(&path, "päss\n").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        let value = basic("ana", &path).unwrap();
+        let value = read_basic_header("ana", &path).unwrap();
         assert_eq!(value, "Basic YW5hOnDDpHNz");
         assert!(
             !format!("{value:?}").contains("YW5h"),

@@ -1,9 +1,9 @@
-//! The natural order of names.
+//! Natural sort order for names.
 
 use std::cmp::Ordering;
 
-/// Compares names such that numbers in them count as numbers: `node2` comes before `node10`. Names
-/// that differ only in case are neighbors.
+/// Compares two names in natural order, in which numbers are compared by value: `node2` comes
+/// before `node10`. Names that differ only in case are sorted next to each other.
 pub fn compare_names(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
@@ -23,7 +23,7 @@ pub fn compare_names(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The first part of a name: letters, and the digits after them without leading zeros.
+/// The first part of a name: its non-digits, and the digits that follow without leading zeros.
 struct Part<'a> {
     text: &'a str,
     digits: &'a str,
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_ordered_by_their_numbers() {
+    fn names_are_ordered_by_numbers() {
         let mut names = [
             "n10", "n2", "n1-b", "N3", "n1", "n02", "m3", "n1-a10", "n1-a9",
         ];

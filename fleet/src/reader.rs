@@ -1,4 +1,4 @@
-//! The interface of all sources of a fleet.
+//! The interface that all sources of fleet data implement.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,118 +7,123 @@ use thiserror::Error;
 
 use crate::model::{Fleet, FleetEvents, FleetHistory, FleetUsage};
 
-/// The future of an answer, which arrives within the reader's time limits.
-pub type Answer<'a, T> = BoxFuture<'a, T>;
+/// A future that resolves to the reader's response within its time limits.
+pub type FleetFuture<'a, T> = BoxFuture<'a, T>;
 
-/// A reader shared by all viewers.
+/// A fleet reader that is shared by all viewers.
 pub type SharedFleet = Arc<dyn FleetReader>;
 
 /// A source of data about a fleet, such as Prometheus or hosts over ssh.
 ///
-/// All viewers share what was read. Nothing is read without a request, or more often than the
-/// reader's own period. No answer takes longer than the reader's time limit: if the source could
-/// not be read, the last data is returned, marked as
-/// [`Outdated`](crate::model::FleetState::Outdated), with the cause and the remedy among its
-/// `problems`.
+/// All viewers share the data that was read. The source is read only on request, and not more often
+/// than the reader's period. Every method returns within the reader's time limit: if the source
+/// cannot be read, the last data is returned, marked as
+/// [`Outdated`](crate::model::FleetState::Outdated), with the cause and the remedy in `problems`.
 pub trait FleetReader: Send + Sync {
     /// Returns the current state of all GPUs.
-    fn now(&self) -> Answer<'_, Arc<Fleet>>;
+    fn fetch_current_fleet(&self) -> FleetFuture<'_, Arc<Fleet>>;
 
-    /// Returns the known state of all GPUs without waiting. While the source is read again, earlier
-    /// data is [`Outdated`](crate::model::FleetState::Outdated) without a problem.
-    fn at_once(&self) -> Answer<'_, Arc<Fleet>> {
-        self.now()
+    /// Returns the last known state of all GPUs without waiting. While the source is being read,
+    /// earlier data is marked as [`Outdated`](crate::model::FleetState::Outdated) without a
+    /// problem.
+    fn get_last_known_fleet(&self) -> FleetFuture<'_, Arc<Fleet>> {
+        self.fetch_current_fleet()
     }
 
-    /// Returns the current state of each GPU of one node, even if the fleet lists only nodes.
+    /// Returns the current state of each GPU in one node, even if the fleet lists only nodes.
     ///
     /// # Errors
-    /// Returns an error if there is no node of this name.
-    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Result<Arc<Fleet>, FleetError>>;
+    /// Returns an error if the fleet has no node called `name`.
+    fn fetch_node<'a>(&'a self, name: &'a str) -> FleetFuture<'a, Result<Arc<Fleet>, FleetError>>;
 
-    /// Returns the usage by owner up to now.
+    /// Returns the usage by owner in a time range up to now.
     ///
     /// # Errors
-    /// Returns an error if this source has no such data.
-    fn usage(&self, range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>>;
+    /// Returns an error if this source does not provide usage data.
+    fn fetch_usage(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetUsage>, FleetError>>;
 
-    /// Returns the events up to now.
+    /// Returns the events in a time range up to now.
     ///
     /// # Errors
-    /// Returns an error if this source has no such data.
-    fn events(&self, range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>>;
+    /// Returns an error if this source does not provide events.
+    fn fetch_events(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetEvents>, FleetError>>;
 
-    /// Returns the readings of all nodes or one node over time, up to now.
+    /// Returns the readings of all nodes or one node over a time range up to now.
     ///
     /// # Errors
-    /// Returns an error if there is no node of this name, or if this source has no such data.
-    fn history<'a>(
+    /// Returns an error if the fleet has no node of that name, or if this source does not provide a
+    /// history.
+    fn fetch_history<'a>(
         &'a self,
         range: Range,
         node: Option<&'a str>,
-    ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>>;
+    ) -> FleetFuture<'a, Result<Arc<FleetHistory>, FleetError>>;
 
-    /// Waits until a source that is read in parts has been read completely, but no longer than
-    /// `patience`.
-    fn settled(&self, patience: Duration) -> Answer<'_, ()> {
+    /// Waits until all parts of the source have been read, but no longer than `patience`. Does
+    /// nothing for sources that are read as a whole.
+    fn wait_until_settled(&self, patience: Duration) -> FleetFuture<'_, ()> {
         let _ = patience;
         Box::pin(async {})
     }
 
-    /// Returns how many KiB of memory the reader has freed since the last call. The allocator keeps
-    /// much of it.
-    fn released_kib(&self) -> usize {
+    /// Returns how much memory the reader has freed since the last call, in KiB. The allocator may
+    /// not yet have returned it to the system.
+    fn take_released_kib(&self) -> usize {
         0
     }
 
-    /// Closes all connections of the source, and waits for that, but not for long.
-    fn end(&self) -> Answer<'_, ()> {
+    /// Closes all connections of the source. Waits for this only briefly.
+    fn close(&self) -> FleetFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    /// Returns the address of a node according to the last data, or `None` if there is no node of
-    /// this name.
-    fn address(&self, node: &str) -> Option<NodeAddress>;
+    /// Returns a node's address according to the last data, or `None` if the fleet has no such
+    /// node.
+    fn find_address(&self, node: &str) -> Option<NodeAddress>;
 }
 
-/// A time range that ends now.
+/// A time range up to now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
     seconds: u32,
 }
 
-/// The address from which the metrics of a node are read, according to the label `instance`.
+/// The address at which a node's metrics are scraped, from the label `instance`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeAddress {
     /// A host name or an IP address. IPv6 addresses have no brackets.
     pub host: String,
-    /// The port of the metrics, if known.
+    /// The port of the metrics endpoint, if known.
     pub port: Option<u16>,
 }
 
 /// The reasons why a request to a fleet fails.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FleetError {
-    /// The fleet has no node of this name.
-    #[error("no node of the fleet is called '{0}'; /api/v1/fleet lists their names")]
+    /// The fleet has no node of the given name.
+    #[error("the fleet has no node '{0}'; /api/v1/fleet lists all names")]
     NoSuchNode(String),
-    /// The source has no such data. The sentence contains the reason and a source that has it.
+    /// The source does not provide this data. The sentence gives the reason and names a source that
+    /// does.
     #[error("{0}")]
     NotAvailable(String),
-    #[error("range_s is {0}; use {least} to {most} seconds", least = Range::LEAST_S, most = Range::MOST_S)]
+    #[error(
+        "range_s is {0}; use {least} to {most} seconds", least = Range::LEAST_S,
+        most = Range::MOST_S
+    )]
     Range(u64),
 }
 
 impl Range {
-    /// The minimum, a quarter of an hour, in seconds.
+    /// The minimum length of a range, in seconds (a quarter of an hour).
     pub const LEAST_S: u32 = 900;
-    /// The maximum, thirty days, in seconds.
+    /// The maximum length of a range, in seconds (thirty days).
     pub const MOST_S: u32 = 30 * 86_400;
 
-    /// Creates a range of this many seconds.
+    /// Creates a range of `seconds`.
     ///
     /// # Errors
-    /// Returns an error if it is too short or too long.
+    /// Returns an error if the range is too short or too long.
     pub fn new(seconds: u64) -> Result<Self, FleetError> {
         let fits = u32::try_from(seconds)
             .ok()

@@ -1,4 +1,4 @@
-//! Access to the GPUs of a fleet by rows.
+//! Row-wise access to a fleet's GPUs.
 
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -8,7 +8,7 @@ use crate::model::{Fleet, FleetCondition, FleetOwner, GpuState, Resolution};
 pub(crate) const UNKNOWN_RANK: u8 = 1;
 
 /// The rows of a fleet: one per GPU, or one per node if the fleet lists only nodes. GPUs that the
-/// fleet does not list have rows after the others, without any data.
+/// fleet does not list follow as rows without data.
 #[derive(Debug)]
 pub struct Rows<'a> {
     pub fleet: &'a Fleet,
@@ -17,7 +17,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Indexes the owners and the conditions of a fleet.
+    /// Creates the rows of `fleet`, and indexes its owners and conditions by row.
     pub fn new(fleet: &'a Fleet) -> Self {
         let mut rows = Self {
             fleet,
@@ -38,23 +38,26 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// Returns the number of rows.
+    /// Returns the number of rows, including unlisted GPUs.
     pub fn count(&self) -> usize {
         self.fleet.gpus.node.len() + self.fleet.gpus.unlisted.len()
     }
 
-    /// Returns the rows that match a filter, or all rows without a filter.
-    pub fn select<'s>(&self, shown: Option<&'s [bool]>) -> impl Iterator<Item = usize> + use<'s> {
+    /// Returns the rows that match `filter`, or all rows if there is no filter.
+    pub fn select_rows<'s>(
+        &self,
+        shown: Option<&'s [bool]>,
+    ) -> impl Iterator<Item = usize> + use<'s> {
         (0..self.count()).filter(move |row| shown.is_none_or(|shown| shown[*row]))
     }
 
-    /// Returns `true` if the fleet lists the row.
+    /// Returns `true` if the fleet lists the row. The other rows contain no data.
     pub fn is_listed(&self, row: usize) -> bool {
         row < self.fleet.gpus.node.len()
     }
 
-    /// Returns `true` if rows are GPUs instead of nodes.
-    pub fn is_by_gpu(&self) -> bool {
+    /// Returns `true` if each row is a GPU, and `false` if each row is a node.
+    pub fn lists_gpus(&self) -> bool {
         self.fleet.resolution == Resolution::Gpu
     }
 
@@ -63,19 +66,19 @@ impl<'a> Rows<'a> {
         state.unwrap_or(GpuState::Unknown)
     }
 
-    /// Returns the rank of a row. A lower rank is worse.
+    /// Returns the rank of a row's state. A lower rank is worse.
     pub fn rank(&self, row: usize) -> u8 {
         let rank = self.fleet.gpus.rank.get(row).copied();
         rank.unwrap_or(UNKNOWN_RANK)
     }
 
-    /// Returns the reading with this id, or `None` if it is unknown.
+    /// Returns the row's value of the reading `id`, or `None` if it is unknown.
     pub fn value(&self, id: &str, row: usize) -> Option<f64> {
         *self.fleet.gpus.readings.get(id)?.get(row)?
     }
 
     /// Returns the position of the row's node.
-    pub fn node_place(&self, row: usize) -> usize {
+    pub fn node_position(&self, row: usize) -> usize {
         let gpus = &self.fleet.gpus;
         let node = gpus.node.iter().chain(&gpus.unlisted).nth(row);
         node.map_or(usize::MAX, |node| *node as usize)
@@ -87,15 +90,15 @@ impl<'a> Rows<'a> {
 
     /// Returns the number of GPUs that a row represents.
     pub fn count_gpus(&self, row: usize) -> u32 {
-        let of_node = || self.fleet.nodes.gpus.get(self.node_place(row)).copied();
-        match (self.is_by_gpu(), self.is_listed(row)) {
+        let of_node = || self.fleet.nodes.gpus.get(self.node_position(row)).copied();
+        match (self.lists_gpus(), self.is_listed(row)) {
             (true, true) => 1,
             (true, false) => of_node().unwrap_or(0).min(1),
             (false, _) => of_node().unwrap_or(1),
         }
     }
 
-    /// Returns the name of the GPU model, or `None` if it is unknown.
+    /// Returns the name of the row's GPU model, or `None` if it is unknown.
     pub fn model_name(&self, row: usize) -> Option<&'a str> {
         let place = (*self.fleet.gpus.model.get(row)?)?;
         let model = self.fleet.gpus.models.get(place as usize);
@@ -107,13 +110,13 @@ impl<'a> Rows<'a> {
         self.owners.get(&(row as u32)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the conditions of a row, the worst first.
+    /// Returns the conditions of a row, in descending order of severity.
     pub fn list_conditions(&self, row: usize) -> &[&'a FleetCondition] {
         let conditions = self.conditions.get(&(row as u32));
         conditions.map_or(&[], Vec::as_slice)
     }
 
-    /// Returns how long a GPU has been idle although its memory is in use, in seconds.
+    /// Returns how long a row's GPU has been idle although its memory is in use, in seconds.
     pub fn idle_s(&self, row: usize) -> Option<f64> {
         *self.fleet.gpus.idle_holding_s.get(row)?
     }

@@ -1,4 +1,4 @@
-//! States and ranks of GPUs, and sums over several GPUs, derived from their readings.
+//! States, ranks, and sums, derived from the readings of GPUs.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,23 @@ use crate::{
     rows::{Rows, UNKNOWN_RANK},
 };
 
-/// The states and readings of several GPUs together.
+/// The combined states and readings of several GPUs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
     /// The number of GPUs.
     pub gpus: u32,
     states: [u32; GpuState::ALL.len()],
-    /// The rank of the worst GPU, or `None` if there is no row.
+    /// The rank of the worst GPU, or `None` if no rows were added.
     rank: Option<u8>,
     values: [Option<f64>; READINGS.len()],
     reporting: [u32; READINGS.len()],
-    /// The longest time for which a GPU has been idle although its memory is in use, in seconds.
+    /// The longest time that any of the GPUs has been idle although its memory is in use, in
+    /// seconds.
     pub idle_s: Option<f64>,
 }
 
 impl Summary {
-    /// Sums up these rows.
+    /// Creates the summary of the rows in `of`.
     pub fn new(rows: &Rows<'_>, of: impl IntoIterator<Item = usize>) -> Self {
         let mut sum = Self::default();
         for row in of {
@@ -46,7 +47,8 @@ impl Summary {
             };
             let sum = self.values[at];
             self.values[at] = Some(match id {
-                // The row of a node contains the mean of its GPUs.
+                // A node's row contains the mean over its GPUs, so the value is weighted by their
+                // number.
                 UTILIZATION => sum.unwrap_or(0.0) + value * f64::from(gpus.max(1)),
                 TEMPERATURE => sum.map_or(value, |highest| highest.max(value)),
                 _ => sum.unwrap_or(0.0) + value,
@@ -57,13 +59,13 @@ impl Summary {
         self.idle_s = longest.reduce(f64::max);
     }
 
-    /// Returns `true` if no row was added.
+    /// Returns `true` if no rows were added.
     pub fn is_empty(&self) -> bool {
         self.rank.is_none()
     }
 
-    /// Returns the number of GPUs in this state.
-    pub fn in_state(&self, state: GpuState) -> u32 {
+    /// Returns the number of GPUs in `state`.
+    pub fn count_in_state(&self, state: GpuState) -> u32 {
         self.states[state as usize]
     }
 
@@ -72,8 +74,8 @@ impl Summary {
         self.rank.unwrap_or(u8::MAX)
     }
 
-    /// Returns the mean utilization, the highest temperature, or the sum of another reading over
-    /// the GPUs that report it. Returns `None` if no GPU does.
+    /// Returns the mean utilization, the highest temperature, or the sum of any other reading. GPUs
+    /// that do not report the reading are left out; the result is `None` if no GPU reports it.
     pub fn value(&self, id: &str) -> Option<f64> {
         let at = READINGS.iter().position(|known| *known == id)?;
         let value = self.values[at]?;
@@ -96,7 +98,7 @@ impl FleetSums {
         self.gpus.push(sum.gpus);
         for state in GpuState::ALL {
             let counts = self.states.entry(state).or_default();
-            counts.push(sum.in_state(state));
+            counts.push(sum.count_in_state(state));
         }
         self.rank.push(sum.rank());
         for (at, id) in READINGS.into_iter().enumerate() {
@@ -110,25 +112,25 @@ impl FleetSums {
 }
 
 impl Fleet {
-    /// Removes implausible readings, and derives states, ranks, and sums from the others.
+    /// Removes implausible readings, and derives states, ranks, and sums from the remaining ones.
     pub fn derive_values(&mut self) {
         for (id, values) in &mut self.gpus.readings {
             for value in values {
                 *value = value.filter(|value| is_plausible(id, *value));
             }
         }
-        self.gpus.unlisted = find_unlisted(self);
+        self.gpus.unlisted = find_nodes_of_unlisted_rows(self);
         let rows = Rows::new(self);
         let derived = (0..self.gpus.node.len()).map(|row| {
-            let state = state_of(&rows, row);
-            (state, rank_of(&rows, row, state))
+            let state = derive_state(&rows, row);
+            (state, derive_rank(&rows, row, state))
         });
         let (state, rank) = derived.unzip();
         (self.gpus.state, self.gpus.rank) = (state, rank);
         let rows = Rows::new(self);
         let mut by_node = vec![Summary::default(); self.nodes.name.len()];
         for row in 0..rows.count() {
-            if let Some(sum) = by_node.get_mut(rows.node_place(row)) {
+            if let Some(sum) = by_node.get_mut(rows.node_position(row)) {
                 sum.add(&rows, row);
             }
         }
@@ -142,9 +144,9 @@ impl Fleet {
     }
 }
 
-/// Returns the nodes of the rows that a fleet does not list: one row per GPU that the node last
-/// had, or a single row if that is unknown.
-fn find_unlisted(fleet: &Fleet) -> Vec<u32> {
+/// Returns the node of each row that the fleet does not list. A node is repeated once for each GPU
+/// it last had, or appears once if that number is unknown.
+fn find_nodes_of_unlisted_rows(fleet: &Fleet) -> Vec<u32> {
     let listed: BTreeSet<u32> = fleet.gpus.node.iter().copied().collect();
     let counts = (0..).zip(&fleet.nodes.gpus);
     let missing = counts.filter(|(node, _)| !listed.contains(node));
@@ -158,7 +160,7 @@ fn find_unlisted(fleet: &Fleet) -> Vec<u32> {
     rows.collect()
 }
 
-fn state_of(rows: &Rows<'_>, row: usize) -> GpuState {
+fn derive_state(rows: &Rows<'_>, row: usize) -> GpuState {
     let gpus = &rows.fleet.gpus;
     match gpus.health.get(row) {
         Some(GpuHealth::Ok) => {}
@@ -182,7 +184,7 @@ fn state_of(rows: &Rows<'_>, row: usize) -> GpuState {
     }
 }
 
-fn rank_of(rows: &Rows<'_>, row: usize, state: GpuState) -> u8 {
+fn derive_rank(rows: &Rows<'_>, row: usize, state: GpuState) -> u8 {
     let worst = rows.list_conditions(row).first();
     match (state, worst.map_or(0, |condition| condition.severity)) {
         (GpuState::Lost, _) => 0,
@@ -209,7 +211,7 @@ mod tests {
 
     const GIB: f64 = (1_u64 << 30) as f64;
 
-    /// An example of an unused GPU.
+    /// The values of an unused GPU, for tests.
     const FREE: NewGpu<'_> = NewGpu {
         index: 0,
         model: None,
@@ -226,13 +228,13 @@ mod tests {
         idle_holding_s: None,
     };
 
-    fn with_utilization(percent: f64) -> [Option<f64>; READINGS.len()] {
+    fn make_readings_with_utilization(percent: f64) -> [Option<f64>; READINGS.len()] {
         let mut readings = FREE.readings;
         readings[0] = Some(percent);
         readings
     }
 
-    fn with_memory(gib: Option<f64>) -> [Option<f64>; READINGS.len()] {
+    fn make_readings_with_memory(gib: Option<f64>) -> [Option<f64>; READINGS.len()] {
         let mut readings = FREE.readings;
         readings[1] = gib.map(|gib| gib * GIB);
         readings
@@ -245,7 +247,7 @@ mod tests {
         };
         let mut builder = FleetBuilder::new(Fleet {
             state: FleetState::Current,
-            ..Fleet::unread(source, 1, 1)
+            ..Fleet::new_unread(source, 1, 1)
         });
         let node = builder.add_node(NewNode {
             name: "node1".to_owned(),
@@ -280,7 +282,7 @@ mod tests {
             ),
             of(
                 NewGpu {
-                    readings: with_memory(Some(20.0)),
+                    readings: make_readings_with_memory(Some(20.0)),
                     ..FREE
                 },
                 Busy,
@@ -288,7 +290,7 @@ mod tests {
             ),
             of(
                 NewGpu {
-                    readings: with_memory(Some(20.0)),
+                    readings: make_readings_with_memory(Some(20.0)),
                     processes: Some(0),
                     ..FREE
                 },
@@ -305,7 +307,7 @@ mod tests {
             ),
             of(
                 NewGpu {
-                    readings: with_utilization(3.0),
+                    readings: make_readings_with_utilization(3.0),
                     ..FREE
                 },
                 Busy,
@@ -324,7 +326,7 @@ mod tests {
             ),
             of(
                 NewGpu {
-                    readings: with_memory(None),
+                    readings: make_readings_with_memory(None),
                     ..FREE
                 },
                 Unknown,
@@ -392,7 +394,7 @@ mod tests {
     fn implausible_readings_are_removed() {
         let (mut builder, node) = new_builder();
         for percent in [1e308, -5.0, 101.0, 100.0, 0.0, f64::NAN] {
-            let mut readings = with_utilization(percent);
+            let mut readings = make_readings_with_utilization(percent);
             readings[3] = Some(f64::INFINITY);
             builder.add_gpu(node, NewGpu { readings, ..FREE });
         }
@@ -426,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn derived_values_are_those_of_filter_cases() {
+    fn derived_values_match_filter_cases() {
         let text = include_str!("../filter-cases.json");
         let mut cases: BTreeMap<String, serde_json::Value> = serde_json::from_str(text).unwrap();
         let sent: Fleet = serde_json::from_value(cases.remove("fleet").unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! Tests of the reader with a real Prometheus that contains two hours of samples of a few nodes.
+//! Tests of the reader with a real Prometheus server that contains two hours of samples of a few
+//! nodes.
 
 use std::{
     collections::BTreeMap,
@@ -18,15 +19,16 @@ use gpumon_fleet::{
 };
 use serde_json::Value;
 
-/// The interval between two scrapes in seconds, and the number of scrapes.
+/// The interval between two scrapes, in seconds.
 const STEP: u64 = 30;
 const STEPS: u64 = 240;
 
-/// A series, and its value this many minutes ago, or `None` if it had none.
+/// A series, and a function that returns its value a given number of minutes ago, or `None` if
+/// there was no sample.
 type Series = (&'static str, fn(f64) -> Option<f64>);
 
-/// `n1` has no problems. `n2` was restarted 30 minutes ago, and was unreachable for three minutes.
-/// `n3` has been scraped for 20 minutes.
+/// Three nodes. `n1` has no problems. `n2` was restarted 30 minutes ago and was unreachable for
+/// three minutes. `n3` has been scraped for only 20 minutes.
 const SERIES: &[Series] = &[
     (
         r#"gpumon_gpu_up{job="gpumon",instance="n1:9124",gpu="0",uuid="A"}"#,
@@ -38,7 +40,7 @@ const SERIES: &[Series] = &[
     ),
     (
         r#"gpumon_gpu_up{job="gpumon",instance="n2:9124",gpu="0",uuid="C"}"#,
-        unless_restarted,
+        value_except_during_restart,
     ),
     (
         r#"gpumon_gpu_info{job="gpumon",instance="n1:9124",gpu="0",uuid="A",name="NVIDIA H200"}"#,
@@ -50,7 +52,7 @@ const SERIES: &[Series] = &[
     ),
     (
         r#"gpumon_gpu_info{job="gpumon",instance="n2:9124",gpu="0",uuid="C",name="NVIDIA H100"}"#,
-        unless_restarted,
+        value_except_during_restart,
     ),
     (
         r#"gpumon_gpu_utilization_ratio{job="gpumon",instance="n1:9124",gpu="0",uuid="A"}"#,
@@ -62,7 +64,7 @@ const SERIES: &[Series] = &[
     ),
     (
         r#"gpumon_gpu_utilization_ratio{job="gpumon",instance="n2:9124",gpu="0",uuid="C"}"#,
-        |ago| unless_restarted(ago).map(|_| 0.0),
+        |ago| value_except_during_restart(ago).map(|_| 0.0),
     ),
     (
         r#"gpumon_condition_severity{job="gpumon",instance="n2:9124",gpu="0",uuid="C",condition="held_idle"}"#,
@@ -88,7 +90,7 @@ const SERIES: &[Series] = &[
         r#"gpumon_owner_gpu_seconds_total{job="gpumon",instance="n2:9124",user="ana",slurm_job="7"}"#,
         |ago| {
             let begin = if ago > 30.0 { 1e6 } else { 1800.0 };
-            unless_restarted(ago).map(|_| begin - ago * 60.0)
+            value_except_during_restart(ago).map(|_| begin - ago * 60.0)
         },
     ),
     (
@@ -101,7 +103,7 @@ const SERIES: &[Series] = &[
     ),
     (
         r#"gpumon_unheld_gpu_seconds_total{job="gpumon",instance="n2:9124"}"#,
-        |ago| unless_restarted(ago).map(|_| if ago > 30.0 { 1e6 } else { 0.0 }),
+        |ago| value_except_during_restart(ago).map(|_| if ago > 30.0 { 1e6 } else { 0.0 }),
     ),
     (
         r#"gpumon_unheld_gpu_seconds_total{job="gpumon",instance="n3:9124"}"#,
@@ -109,17 +111,17 @@ const SERIES: &[Series] = &[
     ),
     (r#"up{job="gpumon",instance="n1:9124"}"#, |_| Some(1.0)),
     (r#"up{job="gpumon",instance="n2:9124"}"#, |ago| {
-        Some(f64::from(unless_restarted(ago).is_some()))
+        Some(f64::from(value_except_during_restart(ago).is_some()))
     }),
 ];
 
-/// The number of jobs on `n1` in the last two hours. It exceeds the number of listed jobs, and half
-/// of them are pods.
+/// The number of jobs that ran on `n1` in the last two hours. It exceeds the maximum number of
+/// listed jobs, and half of the jobs are pods.
 const JOBS: u32 = 1200;
 
 /// Returns the labels of each job, and how many minutes ago it started. Each job runs for a minute.
-/// None runs around an hour ago, where a range starts.
-fn jobs() -> impl Iterator<Item = (String, f64)> {
+/// No job runs about an hour ago, where a tested range starts.
+fn list_jobs() -> impl Iterator<Item = (String, f64)> {
     (0..JOBS).map(|job| {
         let user = format!("user{}", job % 7);
         let id = if job % 2 == 0 {
@@ -133,11 +135,11 @@ fn jobs() -> impl Iterator<Item = (String, f64)> {
     })
 }
 
-fn unless_restarted(ago: f64) -> Option<f64> {
+fn value_except_during_restart(ago: f64) -> Option<f64> {
     (!(27.2..30.2).contains(&ago)).then_some(1.0)
 }
 
-/// A Prometheus that is stopped at the end of the test.
+/// A Prometheus server that is stopped at the end of the test.
 struct Prometheus {
     process: Child,
     url: String,
@@ -151,7 +153,7 @@ impl Drop for Prometheus {
     }
 }
 
-fn program(name: &str) -> Command {
+fn new_silent_command(name: &str) -> Command {
     let mut command = Command::new(name);
     command
         .stdin(Stdio::null())
@@ -160,8 +162,8 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// Returns the values of an instant query by the value of a label.
-fn query(url: &str, expression: &str, label: &str) -> BTreeMap<String, f64> {
+/// Runs an instant query and returns its values, keyed by the value of `label`.
+fn query_by_label(url: &str, expression: &str, label: &str) -> BTreeMap<String, f64> {
     let mut encoded = String::new();
     for byte in expression.bytes() {
         write!(encoded, "%{byte:02X}").unwrap();
@@ -186,8 +188,8 @@ fn query(url: &str, expression: &str, label: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Writes the samples in the format of `promtool`.
-fn history(file: &Path) {
+/// Writes the samples to a file in the format that `promtool` imports.
+fn write_history(file: &Path) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
@@ -201,7 +203,7 @@ fn history(file: &Path) {
             }
         }
     }
-    for (at_job, (labels, begin)) in jobs().enumerate() {
+    for (at_job, (labels, begin)) in list_jobs().enumerate() {
         for step in (0..=STEPS).rev() {
             let ago = (step * STEP) as f64 / 60.0;
             if ago > begin {
@@ -239,9 +241,10 @@ impl Prometheus {
         let folder = tempfile::tempdir().unwrap();
         let [file, data, settings] =
             ["history", "data", "prometheus.yml"].map(|name| folder.path().join(name));
-        history(&file);
-        let missing = "Prometheus is missing: install it with `python3 tools/need.py promtool`, then try again";
-        let mut promtool = program("promtool");
+        write_history(&file);
+        let missing = "Prometheus is missing: install it with `python3 tools/need.py promtool`, \
+                       then try again";
+        let mut promtool = new_silent_command("promtool");
         promtool
             .args(["tsdb", "create-blocks-from", "openmetrics"])
             .args([&file, &data]);
@@ -252,7 +255,7 @@ impl Prometheus {
             .local_addr()
             .unwrap()
             .port();
-        let mut prometheus = program("prometheus");
+        let mut prometheus = new_silent_command("prometheus");
         prometheus.arg(format!("--config.file={}", settings.display()));
         prometheus.arg(format!("--storage.tsdb.path={}", data.display()));
         prometheus.arg(format!("--web.listen-address=127.0.0.1:{port}"));
@@ -266,18 +269,18 @@ impl Prometheus {
 }
 
 #[tokio::test]
-async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
+async fn real_prometheus_provides_fleet_and_history() {
     let prometheus = Prometheus::start();
     let mut settings = Settings::new(&prometheus.url);
     settings.period = Duration::from_millis(200);
     let reader = PrometheusReader::new(settings).unwrap();
-    let mut fleet = reader.now().await;
+    let mut fleet = reader.fetch_current_fleet().await;
     for _ in 0..200 {
         if fleet.state == FleetState::Current {
             break;
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
-        fleet = reader.now().await;
+        fleet = reader.fetch_current_fleet().await;
     }
     assert_eq!(
         (fleet.state, &fleet.problems),
@@ -291,12 +294,12 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     );
     assert_eq!(fleet.gpus.models, ["NVIDIA H200", "NVIDIA H100"]);
     let idle = fleet.gpus.idle_holding_s[2].unwrap();
-    // The GPU has been idle for 62 minutes, and was idle for five minutes before. Prometheus knows
-    // the last whole quarters of an hour.
+    // The GPU has been idle for 62 minutes, with an earlier idle period of five minutes. The query
+    // has a resolution of a quarter hour.
     assert!((2700.0..=4020.0).contains(&idle), "{idle}");
 
     let hour = Range::new(3600).unwrap();
-    let usage = reader.usage(hour).await.unwrap();
+    let usage = reader.fetch_usage(hour).await.unwrap();
     let used = |kind: OwnerKind| {
         usage
             .owners
@@ -307,7 +310,7 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     let near = |value: Option<f64>, expected: f64| {
         value.is_some_and(|value| (value - expected).abs() <= 90.0)
     };
-    // The job ran for an hour on one node, and since the restart on the other.
+    // The job ran for an hour on one node, and only since the restart on the other.
     let job = used(OwnerKind::SlurmJob);
     assert!(
         near(job.gpu_s, 3600.0 + 1800.0) && job.nodes == 2,
@@ -329,7 +332,7 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     let used = |matchers: &str| {
         format!("({energy}{matchers} - ({energy}{matchers} offset 1h or {energy}{matchers} * 0))")
     };
-    let by_user = query(
+    let by_user = query_by_label(
         &prometheus.url,
         &format!("sum by (user) ({})", used("")),
         "user",
@@ -339,7 +342,7 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     let of_pods = used("{pod_uid!=\"\"}");
     let by_namespace =
         format!("sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {info})");
-    let by_namespace = query(&prometheus.url, &by_namespace, "namespace");
+    let by_namespace = query_by_label(&prometheus.url, &by_namespace, "namespace");
     assert_eq!(
         (by_user.len(), by_namespace.len()),
         (7, 3),
@@ -357,13 +360,13 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     }
     let problems = usage.problems.join("\n");
     for words in [
-        "1 nodes have restarted gpumon",
-        "1 nodes were not scraped when the span began",
+        "1 node restarted gpumon; its usage",
+        "1 node was not scraped when the span began",
     ] {
         assert!(problems.contains(words), "{problems}");
     }
 
-    let events = reader.events(hour).await.unwrap();
+    let events = reader.fetch_events(hour).await.unwrap();
     let told: Vec<_> = events
         .events
         .iter()
@@ -383,7 +386,7 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
     );
     assert!(events.events.iter().all(|event| !event.lasts));
 
-    let past = reader.history(hour, None).await.unwrap();
+    let past = reader.fetch_history(hour, None).await.unwrap();
     let values = |id: &str| {
         past.series
             .iter()
@@ -405,7 +408,7 @@ async fn a_real_prometheus_tells_of_a_fleet_as_it_is_and_was() {
                 .all(|value| (50.0..=75.0).contains(value)),
         "{utilization:?}"
     );
-    let node = reader.history(hour, Some("n1")).await.unwrap();
+    let node = reader.fetch_history(hour, Some("n1")).await.unwrap();
     let gpus = node
         .series
         .iter()

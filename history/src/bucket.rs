@@ -1,4 +1,4 @@
-//! Sums of ten seconds of samples.
+//! Aggregation of samples into buckets of ten seconds.
 
 use std::collections::BTreeMap;
 
@@ -21,23 +21,23 @@ use crate::{
 /// The length of a bucket in milliseconds.
 pub const BUCKET_MS: u64 = 10_000;
 
-/// The readings of ten seconds.
+/// The aggregated readings of ten seconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bucket {
     /// The start of the bucket, a multiple of [`BUCKET_MS`].
     pub at_ms: u64,
     /// The GPUs and MIG devices that were read.
     pub devices: Vec<DeviceBucket>,
-    /// The number of samples of the host.
+    /// The number of host samples.
     pub samples: u32,
-    /// The values of the host, in the order of `HOST_FIELDS`.
+    /// The host's values, in the order of `HOST_FIELDS`.
     pub host: Vec<Option<Stat>>,
     /// The conditions that began, ended or changed in these ten seconds.
     pub conditions: Vec<ConditionSpan>,
     /// The jobs on each device, with the times at which they were seen.
     pub jobs: Vec<JobSpan>,
-    /// The usage by owner that has become known since the previous bucket. Each part of it is in
-    /// only one bucket.
+    /// The usage by owner that became known since the previous bucket. No usage is counted in two
+    /// buckets.
     pub usage: Vec<Period>,
 }
 
@@ -47,13 +47,13 @@ pub struct DeviceBucket {
     pub device: Device,
     /// The number of samples of the device.
     pub samples: u32,
-    /// The values of the device, in the order of `GPU_FIELDS`.
+    /// The device's values, in the order of `GPU_FIELDS`.
     pub stats: Vec<Option<Stat>>,
 }
 
 impl Bucket {
-    /// Returns the rows of all devices and of the host: the device, the number of samples, and its
-    /// values.
+    /// Returns a row for each device and for the host: the device's kind and UUID, the number of
+    /// samples, and the values.
     pub(crate) fn rows(&self) -> impl Iterator<Item = ((DeviceKind, &str), u32, &[Option<Stat>])> {
         let of_devices = self.devices.iter().map(|of| {
             let owner = (of.device.kind(), &*of.device.uuid);
@@ -62,7 +62,7 @@ impl Bucket {
         of_devices.chain([((DeviceKind::Host, ""), self.samples, &*self.host)])
     }
 
-    /// Adds a bucket of the same time whose readings are newer.
+    /// Merges a bucket that covers the same ten seconds with newer readings into this bucket.
     pub(crate) fn join(&mut self, later: Self) {
         for device in later.devices {
             match self
@@ -116,7 +116,7 @@ pub struct Device {
     pub index: u32,
     /// The name of a GPU or the profile of a MIG device, if the driver has reported it.
     pub name: Option<String>,
-    /// The UUID of the GPU that a MIG device is a part of.
+    /// The UUID of the GPU that contains the MIG device.
     pub parent: Option<String>,
 }
 
@@ -129,7 +129,7 @@ impl Device {
     }
 }
 
-/// Sums up samples in buckets.
+/// Aggregates samples into buckets.
 #[derive(Debug, Default)]
 pub struct Buckets {
     at_ms: u64,
@@ -139,7 +139,7 @@ pub struct Buckets {
     mig_devices: BTreeMap<String, Totals>,
     host: Totals,
     devices: BTreeMap<String, Device>,
-    conditions: Conditions,
+    conditions: ConditionLog,
     jobs: Jobs,
 }
 
@@ -149,8 +149,8 @@ struct Totals {
     fields: Vec<FieldTotal>,
 }
 
-/// The sum of one field. A value that is read less often than samples are taken counts for all
-/// samples since the previous reading.
+/// The running total of one field. If a value is read less often than samples are taken, the value
+/// counts for all samples since the previous reading.
 #[derive(Debug, Clone, Copy, Default)]
 struct FieldTotal {
     total: Window,
@@ -160,7 +160,7 @@ struct FieldTotal {
 }
 
 impl Buckets {
-    /// Replaces the names and indexes of the devices by those of the inventory.
+    /// Replaces the devices' names and indexes with those in the inventory.
     pub fn set_inventory(&mut self, inventory: &Inventory) {
         self.devices.clear();
         for gpu in &inventory.gpus {
@@ -186,7 +186,7 @@ impl Buckets {
         }
     }
 
-    pub fn device(&self, uuid: &str) -> Option<&Device> {
+    pub fn find_device(&self, uuid: &str) -> Option<&Device> {
         self.devices.get(uuid)
     }
 
@@ -199,16 +199,17 @@ impl Buckets {
             self.end()
         };
         self.at_ms = at_ms;
-        // A value that was read before the first sample is not new: its time is not covered.
+        // A value that was read before the first sample does not count as new, because no bucket
+        // covers that time.
         let since_ms = self
             .sampled_ms
             .replace(sample.at_ms)
             .unwrap_or(sample.at_ms);
         self.host.add(HOST_FIELDS, |field| {
-            let (value, is_new) = field.access.value_since(&sample.host, since_ms)?;
+            let (value, is_new) = field.access.value_and_freshness(&sample.host, since_ms)?;
             Some((value, is_new && sample.host.at_ms > since_ms))
         });
-        // A GPU that hangs repeats its last readings, which have been added before.
+        // A hung GPU repeats its last readings, which have already been added.
         let is_new = |at_ms: u64| at_ms + 2 * u64::from(sample.interval_ms) >= sample.at_ms;
         for gpu in sample.gpus.iter().filter(|gpu| is_new(gpu.at_ms)) {
             let Some(uuid) = &gpu.uuid else { continue };
@@ -220,8 +221,9 @@ impl Buckets {
                 };
                 self.devices.insert(uuid.clone(), device);
             }
-            totals_of(&mut self.gpus, uuid)
-                .add(GPU_FIELDS, |field| field.access.value_since(gpu, since_ms));
+            totals_mut(&mut self.gpus, uuid).add(GPU_FIELDS, |field| {
+                field.access.value_and_freshness(gpu, since_ms)
+            });
             for mig in gpu.mig_devices.value().into_iter().flatten() {
                 if !self.devices.contains_key(&mig.uuid) {
                     let device = Device {
@@ -231,21 +233,22 @@ impl Buckets {
                     };
                     self.devices.insert(mig.uuid.clone(), device);
                 }
-                totals_of(&mut self.mig_devices, &mig.uuid)
-                    .add(GPU_FIELDS, |field| field.mig?.value_since(mig, since_ms));
+                totals_mut(&mut self.mig_devices, &mig.uuid).add(GPU_FIELDS, |field| {
+                    field.mig?.value_and_freshness(mig, since_ms)
+                });
             }
         }
         let conditions = sample
             .gpus
             .iter()
             .filter_map(|gpu| Some((gpu.uuid.as_ref()?, &gpu.conditions)));
-        self.conditions.set(sample.at_ms, conditions);
+        self.conditions.update(sample.at_ms, conditions);
         self.jobs.push(sample);
         ended
     }
 
-    /// Ends the current bucket and returns it if its ten seconds are over at `now_ms`. A later
-    /// sample of that time creates another bucket with the same start.
+    /// Ends the current bucket and returns it if its ten seconds are over at `now_ms`. A late
+    /// sample for those ten seconds starts another bucket with the same start time.
     pub fn end_if_over(&mut self, now_ms: u64) -> Option<Bucket> {
         if now_ms < self.at_ms + BUCKET_MS {
             None
@@ -273,29 +276,29 @@ impl Buckets {
             devices,
             samples: host.samples,
             host: host.field_stats(DeviceKind::Host.metrics()),
-            conditions: self.conditions.take_changed(),
-            jobs: self.jobs.take_changed(),
+            conditions: self.conditions.take_changed_conditions(),
+            jobs: self.jobs.take_changed_jobs(),
             usage: Vec::new(),
         })
     }
 
-    /// Returns the jobs that are remembered, with their devices and times.
+    /// Returns the jobs in memory, with their devices and times.
     pub fn jobs(&self) -> impl Iterator<Item = &JobSpan> {
         self.jobs.all()
     }
 
-    /// Returns the remembered conditions that overlap a span.
+    /// Returns the conditions in memory that overlap the given span.
     pub fn conditions(&self, from_ms: u64, to_ms: u64) -> impl Iterator<Item = &ConditionSpan> {
         let all = self.conditions.past.iter().chain(&self.conditions.open);
         all.filter(move |span| span.from_ms <= to_ms && span.to_ms.is_none_or(|end| end >= from_ms))
     }
 }
 
-fn totals_of<'a>(map: &'a mut BTreeMap<String, Totals>, uuid: &str) -> &'a mut Totals {
+fn totals_mut<'a>(map: &'a mut BTreeMap<String, Totals>, uuid: &str) -> &'a mut Totals {
     if !map.contains_key(uuid) {
         map.insert(uuid.to_owned(), Totals::default());
     }
-    map.get_mut(uuid).expect("it has just been put there")
+    map.get_mut(uuid).expect("the entry was just inserted")
 }
 
 impl Totals {
@@ -313,7 +316,7 @@ impl Totals {
     fn field_stats(&self, metrics: &[Metric]) -> Vec<Option<Stat>> {
         let totals = self.fields.iter().zip(metrics);
         totals
-            .map(|(total, metric)| total.stat(metric.kind))
+            .map(|(total, metric)| total.bucket_stat(metric.kind))
             .collect()
     }
 }
@@ -328,27 +331,34 @@ impl FieldTotal {
         }
     }
 
-    /// Returns the statistics of the bucket, or the last known value if none was read in this time.
-    fn stat(&self, kind: Kind) -> Option<Stat> {
-        field_stat(&self.total, kind).or(self.known.map(Stat::of))
+    /// Returns the statistics of the bucket, or the last known value if no value was read during
+    /// the bucket.
+    fn bucket_stat(&self, kind: Kind) -> Option<Stat> {
+        field_stat(&self.total, kind).or(self.known.map(Stat::from_value))
     }
 }
 
-/// The maximum number of ended conditions that are remembered.
-const PAST_CONDITIONS: usize = 256;
+/// The maximum number of ended conditions that are kept in memory.
+const MAX_PAST_CONDITIONS: usize = 256;
 
-/// The conditions of the samples so far, with their beginnings and ends.
+/// The conditions in the samples so far, with their start and end times.
 #[derive(Debug, Default)]
-struct Conditions {
+struct ConditionLog {
     open: Vec<ConditionSpan>,
     past: std::collections::VecDeque<ConditionSpan>,
-    /// The conditions that have begun, ended or changed since they were last taken.
+    /// The conditions that have begun, ended or changed since they were last taken for the next
+    /// bucket.
     changed: Vec<ConditionSpan>,
 }
 
-impl Conditions {
-    /// Updates the conditions to those that each GPU has now.
-    fn set<'a>(&mut self, at_ms: u64, now: impl Iterator<Item = (&'a String, &'a Vec<Condition>)>) {
+impl ConditionLog {
+    /// Sets the current conditions of each GPU, and records which conditions began, ended or
+    /// changed.
+    fn update<'a>(
+        &mut self,
+        at_ms: u64,
+        now: impl Iterator<Item = (&'a String, &'a Vec<Condition>)>,
+    ) {
         let mut before = std::mem::take(&mut self.open);
         for (uuid, conditions) in now {
             for condition in conditions {
@@ -385,14 +395,14 @@ impl Conditions {
             self.past.push_back(over);
         }
         self.past
-            .drain(..self.past.len().saturating_sub(PAST_CONDITIONS));
-        // Without a reader, the list would grow without limit. Conditions that are still open are
-        // listed again when they end.
-        let many = self.changed.len().saturating_sub(PAST_CONDITIONS);
+            .drain(..self.past.len().saturating_sub(MAX_PAST_CONDITIONS));
+        // If nobody takes the changed conditions, the list must not grow without limit. Dropped
+        // conditions that are still open are listed again when they end.
+        let many = self.changed.len().saturating_sub(MAX_PAST_CONDITIONS);
         self.changed.drain(..many);
     }
 
-    fn take_changed(&mut self) -> Vec<ConditionSpan> {
+    fn take_changed_conditions(&mut self) -> Vec<ConditionSpan> {
         std::mem::take(&mut self.changed)
     }
 }
@@ -406,8 +416,8 @@ mod tests {
 
     use super::*;
 
-    fn sample(at_ms: u64, watts: f64, conditions: &[u64]) -> Sample {
-        let mut gpu = GpuSample::absent(
+    fn make_sample(at_ms: u64, watts: f64, conditions: &[u64]) -> Sample {
+        let mut gpu = GpuSample::new_absent(
             3,
             Some("GPU-a".to_owned()),
             at_ms,
@@ -432,25 +442,25 @@ mod tests {
         }
     }
 
-    fn stat(bucket: &Bucket, id: &str) -> Option<Stat> {
+    fn find_stat(bucket: &Bucket, id: &str) -> Option<Stat> {
         bucket.devices[0].stats[GPU_FIELDS.iter().position(|field| field.id == id).unwrap()]
     }
 
     #[test]
-    fn ten_seconds_of_samples_are_a_bucket() {
+    fn samples_of_ten_seconds_form_bucket() {
         let mut buckets = Buckets::default();
         assert!((0..10).all(|second| {
             buckets
-                .push(&sample(20_000 + second * 1000, second as f64, &[]))
+                .push(&make_sample(20_000 + second * 1000, second as f64, &[]))
                 .is_none()
         }));
-        let bucket = buckets.push(&sample(30_000, 70.0, &[])).unwrap();
+        let bucket = buckets.push(&make_sample(30_000, 70.0, &[])).unwrap();
         assert_eq!(
             (bucket.at_ms, bucket.samples, bucket.devices[0].samples),
             (20_000, 10, 10)
         );
         assert_eq!(
-            stat(&bucket, "power.draw_watts"),
+            find_stat(&bucket, "power.draw_watts"),
             Some(Stat {
                 mean: 4.5,
                 min: 0.0,
@@ -458,11 +468,11 @@ mod tests {
             })
         );
         assert_eq!(
-            stat(&bucket, "power.energy_joules_total"),
-            Some(Stat::of(9000.125)),
+            find_stat(&bucket, "power.energy_joules_total"),
+            Some(Stat::from_value(9000.125)),
             "the last of a counter"
         );
-        assert_eq!(stat(&bucket, "memory.used_bytes"), None);
+        assert_eq!(find_stat(&bucket, "memory.used_bytes"), None);
         assert_eq!(
             buckets.end().map(|begun| (begun.at_ms, begun.samples)),
             Some((30_000, 1))
@@ -471,10 +481,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_once_in_ten_seconds_stands_for_them_and_for_no_others() {
+    fn rare_reading_covers_samples_since_previous_reading() {
         let mut buckets = Buckets::default();
         let mut push = |second: u64, read: Reading<f64>| {
-            let mut sample = sample(20_000 + second * 1000, 100.0, &[]);
+            let mut sample = make_sample(20_000 + second * 1000, 100.0, &[]);
             sample.gpus[0].pcie.tx_bytes_per_second = read;
             buckets.push(&sample)
         };
@@ -482,7 +492,7 @@ mod tests {
             value,
             at_ms: 20_000 + second * 1000,
         };
-        // The value was read before these ten seconds.
+        // The value was read before the bucket's ten seconds.
         (0..9).for_each(|second| {
             assert_eq!(
                 push(
@@ -498,17 +508,17 @@ mod tests {
         push(9, Reading::Now(40.0));
         let bucket = push(10, earlier(40.0, 9)).unwrap();
         assert_eq!(
-            stat(&bucket, "pcie.tx_bytes_per_second"),
-            Some(Stat::of(40.0))
+            find_stat(&bucket, "pcie.tx_bytes_per_second"),
+            Some(Stat::from_value(40.0))
         );
-        // While somebody watches, a value is read every second; afterwards one value covers the
-        // eight seconds before it.
+        // While somebody watches, the field is read every second. Afterwards, one reading covers
+        // the preceding eight seconds.
         push(11, Reading::Now(10.0));
         (12..19).for_each(|second| drop(push(second, earlier(10.0, 11))));
         push(19, Reading::Now(50.0));
         let bucket = push(20, earlier(50.0, 19)).unwrap();
         assert_eq!(
-            stat(&bucket, "pcie.tx_bytes_per_second"),
+            find_stat(&bucket, "pcie.tx_bytes_per_second"),
             Some(Stat {
                 mean: 42.0,
                 min: 10.0,
@@ -518,26 +528,28 @@ mod tests {
         (21..30).for_each(|second| drop(push(second, earlier(50.0, 19))));
         let bucket = push(30, earlier(50.0, 19)).unwrap();
         assert_eq!(
-            stat(&bucket, "pcie.tx_bytes_per_second"),
-            Some(Stat::of(50.0)),
+            find_stat(&bucket, "pcie.tx_bytes_per_second"),
+            Some(Stat::from_value(50.0)),
             "as it was known"
         );
     }
 
     #[test]
-    fn ten_seconds_end_when_they_are_over_and_what_comes_late_is_added() {
+    fn late_sample_is_merged_into_ended_bucket() {
         let mut buckets = Buckets::default();
-        (0..9).for_each(|second| drop(buckets.push(&sample(20_000 + second * 1000, 100.0, &[]))));
+        (0..9).for_each(|second| {
+            drop(buckets.push(&make_sample(20_000 + second * 1000, 100.0, &[])));
+        });
         assert!(buckets.end_if_over(29_999).is_none());
         let mut bucket = buckets.end_if_over(30_000).unwrap();
         assert!(buckets.end_if_over(40_000).is_none(), "once");
-        assert!(buckets.push(&sample(29_000, 200.0, &[])).is_none());
-        let late = buckets.push(&sample(30_000, 100.0, &[])).unwrap();
+        assert!(buckets.push(&make_sample(29_000, 200.0, &[])).is_none());
+        let late = buckets.push(&make_sample(30_000, 100.0, &[])).unwrap();
         assert_eq!((bucket.samples, late.at_ms, late.samples), (9, 20_000, 1));
         bucket.join(late);
         assert_eq!((bucket.samples, bucket.devices[0].samples), (10, 10));
         assert_eq!(
-            stat(&bucket, "power.draw_watts"),
+            find_stat(&bucket, "power.draw_watts"),
             Some(Stat {
                 mean: 110.0,
                 min: 100.0,
@@ -545,15 +557,15 @@ mod tests {
             })
         );
         assert_eq!(
-            stat(&bucket, "power.energy_joules_total"),
-            Some(Stat::of(200_000.125))
+            find_stat(&bucket, "power.energy_joules_total"),
+            Some(Stat::from_value(200_000.125))
         );
     }
 
     #[test]
-    fn the_last_readings_of_a_gpu_that_hangs_are_no_new_ones() {
+    fn repeated_readings_of_hung_gpu_are_ignored() {
         let mut buckets = Buckets::default();
-        let mut hung = sample(20_000, 500.0, &[]);
+        let mut hung = make_sample(20_000, 500.0, &[]);
         hung.gpus[0].at_ms = 1_000;
         buckets.push(&hung);
         let bucket = buckets.end().unwrap();
@@ -561,10 +573,10 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_has_a_beginning_and_an_end() {
+    fn condition_start_and_end_are_recorded() {
         let mut buckets = Buckets::default();
-        buckets.push(&sample(1000, 1.0, &[900]));
-        buckets.push(&sample(2000, 1.0, &[900, 1500]));
+        buckets.push(&make_sample(1000, 1.0, &[900]));
+        buckets.push(&make_sample(2000, 1.0, &[900, 1500]));
         let spans = |buckets: &Buckets, from_ms, to_ms| {
             buckets
                 .conditions(from_ms, to_ms)
@@ -577,7 +589,7 @@ mod tests {
             2,
             "each is told when it begins"
         );
-        buckets.push(&sample(3000, 1.0, &[1500]));
+        buckets.push(&make_sample(3000, 1.0, &[1500]));
         assert_eq!(spans(&buckets, 0, 5000), [(900, Some(3000)), (1500, None)]);
         assert_eq!(spans(&buckets, 3500, 5000), [(1500, None)]);
         let told = buckets.end().unwrap().conditions;

@@ -1,4 +1,4 @@
-//! Points on a time axis, each made from the samples or buckets of its time.
+//! Points on a time axis, each computed from the samples or buckets of its period.
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,40 @@ use gpumon_probe::{
 use crate::{
     bucket::Device,
     span::{DeviceSpan, HistorySpan, Series},
-    wanted::{DeviceKind, Metric, Wanted, rounded},
+    wanted::{DeviceKind, Metric, MetricSelection, round_to_four_digits},
 };
 
 /// Returns the statistics of a field of this kind; `None` if nothing was added.
 pub(crate) fn field_stat(window: &Window, kind: Kind) -> Option<Stat> {
     match kind {
         Kind::Gauge => window.stat().map(|stat| Stat {
-            min: rounded(stat.min),
-            mean: rounded(stat.mean),
-            max: rounded(stat.max),
+            min: round_to_four_digits(stat.min),
+            mean: round_to_four_digits(stat.mean),
+            max: round_to_four_digits(stat.max),
         }),
-        Kind::Counter | Kind::State => window.last().map(Stat::of),
+        Kind::Counter | Kind::State => window.last().map(Stat::from_value),
     }
 }
 
-/// The points of a span during their collection.
+/// The points of a span while they are being collected.
 #[derive(Debug)]
 pub struct Grid {
     from_ms: u64,
     to_ms: u64,
-    /// The length of a point in milliseconds. With 0, every sample is a point.
+    /// The length of a point in milliseconds. If 0, every sample is a point.
     step_ms: u64,
     times_ms: Vec<u64>,
-    wanted: Wanted,
-    /// The rows of each device by UUID, for each kind of device.
-    devices: [BTreeMap<String, Rows>; 3],
+    wanted: MetricSelection,
+    /// The rows of each device by UUID, one map per kind of device.
+    devices: [BTreeMap<String, MetricRows>; 3],
 }
 
-/// A row for each wanted metric, at most as long as the time axis.
-type Rows = Vec<Vec<Window>>;
+/// One row for each selected metric, at most as long as the time axis.
+type MetricRows = Vec<Vec<Window>>;
 
 impl Grid {
-    /// Creates an empty grid. With a `step_ms` of 0, each time that is added becomes a point.
-    pub fn new(from_ms: u64, to_ms: u64, step_ms: u64, wanted: Wanted) -> Self {
+    /// Creates an empty grid. With a `step_ms` of 0, each added time becomes a point.
+    pub fn new(from_ms: u64, to_ms: u64, step_ms: u64, wanted: MetricSelection) -> Self {
         let from_ms = from_ms
             .checked_div(step_ms)
             .map_or(from_ms, |point| point * step_ms);
@@ -68,14 +68,14 @@ impl Grid {
     }
 
     /// Returns the metrics that the grid collects.
-    pub fn wanted(&self) -> &Wanted {
+    pub fn selection(&self) -> &MetricSelection {
         &self.wanted
     }
 
-    /// Adds the values of a device in the time that starts at `at_ms`, with their number of
-    /// samples. `stats` has the order of the device's wanted metrics. Times must be added in order:
-    /// earlier ones are ignored.
-    pub fn add(
+    /// Adds a device's values for the period that starts at `at_ms`, with their number of samples.
+    /// `stats` has the order of the device's selected metrics. Times must be added in chronological
+    /// order: an earlier time than the last is ignored.
+    pub fn add_values(
         &mut self,
         (device, uuid): (DeviceKind, &str),
         at_ms: u64,
@@ -91,7 +91,7 @@ impl Grid {
         match self.times_ms.last().copied() {
             Some(last) if last > time_ms => return,
             Some(last) if last == time_ms => {}
-            // The points between the two are a gap.
+            // The points between the last time and this one are a gap.
             Some(last) if self.step_ms > 0 => {
                 self.times_ms
                     .extend((last + self.step_ms..=time_ms).step_by(self.step_ms as usize));
@@ -101,7 +101,7 @@ impl Grid {
         let length = self.times_ms.len();
         let devices = &mut self.devices[device as usize];
         if !devices.contains_key(uuid) {
-            let rows = vec![Vec::new(); self.wanted.metrics_of(device).len()];
+            let rows = vec![Vec::new(); self.wanted.metrics_for(device).len()];
             devices.insert(uuid.to_owned(), rows);
         }
         let rows = devices.get_mut(uuid).into_iter().flatten();
@@ -112,20 +112,21 @@ impl Grid {
         }
     }
 
-    /// Returns the collected points as a span. `known` returns the description of a device.
+    /// Returns the collected points as a span. `known` returns a device's description by UUID.
     pub fn into_span(self, resolution_ms: u64, known: impl Fn(&str) -> Device) -> HistorySpan {
         let length = self.times_ms.len();
         let with_range = self.step_ms > 0;
         let [gpus, mig_devices, host] = self.devices;
-        let spans = |devices: BTreeMap<String, Rows>, kind: DeviceKind| {
-            let span = |(uuid, rows): (String, Rows)| {
+        let spans = |devices: BTreeMap<String, MetricRows>, kind: DeviceKind| {
+            let span = |(uuid, rows): (String, MetricRows)| {
                 let Device {
                     index,
                     name,
                     parent,
                     ..
                 } = known(&uuid);
-                let metrics = metric_series(self.wanted.metrics_of(kind), rows, length, with_range);
+                let metrics =
+                    metric_series(self.wanted.metrics_for(kind), rows, length, with_range);
                 DeviceSpan {
                     uuid,
                     index,
@@ -158,7 +159,7 @@ impl Grid {
 /// Returns the series of the metrics that have values.
 fn metric_series(
     metrics: &[&'static Metric],
-    rows: Rows,
+    rows: MetricRows,
     length: usize,
     with_range: bool,
 ) -> impl Iterator<Item = (String, Series)> {

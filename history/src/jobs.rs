@@ -1,4 +1,4 @@
-//! The history of jobs: the times and GPUs of each job, also after its end.
+//! The history of jobs: the times and GPUs of each job, including ended jobs.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,8 +6,8 @@ use gpumon_probe::model::{Allocation, Job, JobKind, Owner, Reading, Sample};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A job, pod, container, notebook or service on one GPU or MIG device. The span starts with its
-/// first process, or when a scheduler gives the device to it.
+/// A job, pod, container, notebook or service on one GPU or MIG device. The span starts with the
+/// job's first process, or when a scheduler allocates the device to the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobSpan {
     /// The kind of the job.
@@ -16,7 +16,7 @@ pub struct JobSpan {
     pub id: String,
     /// The path of a notebook, or the namespace and name of a pod. `null` if unknown.
     pub name: Option<String>,
-    /// The login name of the first process's user; `null` if unknown.
+    /// The login name of the user of the job's first process; `null` if unknown.
     pub user: Option<String>,
     /// The UUID of the GPU or MIG device.
     pub uuid: String,
@@ -25,7 +25,7 @@ pub struct JobSpan {
     /// The time at which the job was last seen on the device. For a running job, this is the time
     /// of the newest sample.
     pub to_ms: u64,
-    /// Whether only the environment of the job's processes contains the ID. Omitted from JSON if
+    /// Whether the job's ID is found only in the environment of its processes. Omitted from JSON if
     /// `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
@@ -34,40 +34,40 @@ pub struct JobSpan {
 /// The response of `/api/v1/jobs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobList {
-    /// The jobs, the most recently seen first; at most 1024.
+    /// The jobs, the most recently seen first. The maximum is 1024.
     pub jobs: Vec<JobSpan>,
 }
 
-/// The longest time without a process after which a job still continues: there are gaps between the
-/// steps of a job and the cells of a notebook.
-const LONGEST_GAP_MS: u64 = 5 * 60 * 1000;
+/// The longest time without a process after which a job still continues, because steps of a job and
+/// cells of a notebook can be minutes apart.
+const MAX_GAP_MS: u64 = 5 * 60 * 1000;
 
-/// The maximum number of jobs that are remembered and returned.
-pub const MOST: usize = 1024;
+/// The maximum number of jobs that are kept in memory and returned.
+pub const MAX_JOBS: usize = 1024;
 
 /// The maximum number of jobs written per bucket.
-const MOST_CHANGED: usize = 512;
+const MAX_CHANGED_JOBS: usize = 512;
 
-/// The jobs of all samples so far.
+/// The jobs in the samples so far.
 #[derive(Debug, Default)]
 pub struct Jobs {
     /// The jobs that are running or have just ended, by kind, ID and device.
     open: HashMap<(JobKind, String, String), JobSpan>,
-    /// The ended jobs, in the order of their ends.
+    /// The ended jobs, in the order in which they ended.
     past: VecDeque<JobSpan>,
-    /// The time of the newest job span that was handed over for writing.
+    /// The end of the newest job span that has been taken for writing.
     taken_ms: u64,
 }
 
 impl JobSpan {
-    /// Returns `true` if the text is an ID or name of the job, as in [`is_job_called`].
-    pub fn is_called(&self, text: &str) -> bool {
-        is_job_called(self.kind, &self.id, self.name.as_ref(), text)
+    /// Returns `true` if `text` identifies the job by ID or name, see [`is_job_named`].
+    pub fn has_name(&self, text: &str) -> bool {
+        is_job_named(self.kind, &self.id, self.name.as_ref(), text)
     }
 
-    /// Returns a unique key. A running job has the same key in later lists, with a later end.
+    /// Returns a unique key. A running job keeps its key while its end time advances.
     pub(crate) fn key(&self) -> (&'static str, &str, &str, u64) {
-        (self.kind.word(), &self.id, &self.uuid, self.from_ms)
+        (self.kind.json_name(), &self.id, &self.uuid, self.from_ms)
     }
 
     /// Returns `true` if both spans belong to the same job, on other devices or at other times.
@@ -78,32 +78,32 @@ impl JobSpan {
     }
 }
 
-/// Returns `true` if a text names this job: its ID or enough of its beginning, its name or the last
-/// part of the name.
-pub fn is_job_called(kind: JobKind, id: &str, name: Option<&String>, text: &str) -> bool {
+/// Returns `true` if `text` identifies the job: by its ID or a sufficient prefix of it, by its
+/// name, or by the last part of its name.
+pub fn is_job_named(kind: JobKind, id: &str, name: Option<&String>, text: &str) -> bool {
     let last = |name: &str| name.rsplit('/').next() == Some(text);
     let is_named = name.is_some_and(|name| name == text || last(name));
-    // Six characters of these IDs are unique enough. Numbers must be complete.
+    // Six characters are enough to identify these IDs. Numeric IDs must be complete.
     let is_begun = matches!(kind, JobKind::Container | JobKind::Notebook | JobKind::Pod)
         && text.len() >= 6
         && id.starts_with(text);
     let is_unit = id.strip_suffix(".service") == Some(text);
-    // Like `qstat`, accept a job's number without its server.
+    // Like `qstat`, accept a job's number without its server name.
     let is_pbs_number = kind == JobKind::Pbs && id.split('.').next() == Some(text);
     id == text || is_named || is_begun || is_unit || is_pbs_number
 }
 
 impl Jobs {
-    /// Updates the jobs to those of a sample.
+    /// Adds the jobs of a sample, and ends the jobs that have not been seen for a while.
     pub fn push(&mut self, sample: &Sample) {
         let at_ms = sample.at_ms;
-        let is_over = |span: &JobSpan| span.to_ms.saturating_add(LONGEST_GAP_MS) < at_ms;
+        let is_over = |span: &JobSpan| span.to_ms.saturating_add(MAX_GAP_MS) < at_ms;
         self.past.extend(
             self.open
                 .extract_if(|_, span| is_over(span))
                 .map(|(_, span)| span),
         );
-        self.past.drain(..self.past.len().saturating_sub(MOST));
+        self.past.drain(..self.past.len().saturating_sub(MAX_JOBS));
         for gpu in &sample.gpus {
             let Some(uuid) = &gpu.uuid else { continue };
             let mig = || gpu.mig_devices.value().into_iter().flatten();
@@ -112,7 +112,7 @@ impl Jobs {
                 .chain([(uuid, &gpu.allocated_to)]);
             for (uuid, holders) in held {
                 for holder in holders {
-                    self.see(holder.job(), user_of(holder), uuid, at_ms);
+                    self.record_job(holder.job(), allocation_user(holder), uuid, at_ms);
                 }
             }
             for process in gpu.processes.value().into_iter().flatten() {
@@ -122,7 +122,7 @@ impl Jobs {
                 let of_instance = mig()
                     .find(|mig| Some(mig.instance) == process.mig)
                     .map(|mig| &mig.uuid);
-                self.see(
+                self.record_job(
                     job,
                     process.user.value(),
                     of_instance.unwrap_or(uuid),
@@ -132,9 +132,9 @@ impl Jobs {
         }
     }
 
-    fn see(&mut self, job: Job, user: Option<&String>, uuid: &str, at_ms: u64) {
+    fn record_job(&mut self, job: Job, user: Option<&String>, uuid: &str, at_ms: u64) {
         let key = (job.kind, job.id, uuid.to_owned());
-        let is_full = self.open.len() >= MOST && !self.open.contains_key(&key);
+        let is_full = self.open.len() >= MAX_JOBS && !self.open.contains_key(&key);
         if is_full {
             return;
         }
@@ -160,18 +160,18 @@ impl Jobs {
         }
     }
 
-    /// Returns all remembered jobs.
+    /// Returns all jobs in memory.
     pub fn all(&self) -> impl Iterator<Item = &JobSpan> {
         self.past.iter().chain(self.open.values())
     }
 
     /// Returns the jobs that were seen since the last call.
-    pub(crate) fn take_changed(&mut self) -> Vec<JobSpan> {
+    pub(crate) fn take_changed_jobs(&mut self) -> Vec<JobSpan> {
         let taken_ms = self.taken_ms;
         let changed = self
             .all()
             .filter(|span| span.to_ms > taken_ms)
-            .take(MOST_CHANGED);
+            .take(MAX_CHANGED_JOBS);
         let changed: Vec<_> = changed.cloned().collect();
         self.taken_ms = changed
             .iter()
@@ -181,16 +181,16 @@ impl Jobs {
     }
 }
 
-fn user_of(holder: &Allocation) -> Option<&String> {
+fn allocation_user(holder: &Allocation) -> Option<&String> {
     match holder {
         Allocation::Slurm { user, .. } => user.as_ref(),
         Allocation::Kubernetes { .. } => None,
     }
 }
 
-/// Merges two lists, the most recently seen job first. If both have a job, the entry of `first` is
-/// used.
-pub fn joined(first: Vec<JobSpan>, second: Vec<JobSpan>) -> Vec<JobSpan> {
+/// Merges two lists, the most recently seen job first. If a job is in both lists, the entry in
+/// `first` is used.
+pub fn merge_jobs(first: Vec<JobSpan>, second: Vec<JobSpan>) -> Vec<JobSpan> {
     let mut all = first;
     for span in second {
         let is_known = |known: &JobSpan| {
@@ -201,7 +201,7 @@ pub fn joined(first: Vec<JobSpan>, second: Vec<JobSpan>) -> Vec<JobSpan> {
         }
     }
     all.sort_by(|one, other| other.to_ms.cmp(&one.to_ms).then(one.uuid.cmp(&other.uuid)));
-    all.truncate(MOST);
+    all.truncate(MAX_JOBS);
     all
 }
 
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    fn slurm(job_id: &str) -> Allocation {
+    fn make_slurm_allocation(job_id: &str) -> Allocation {
         Allocation::Slurm {
             job_id: job_id.to_owned(),
             user: Some("ana".to_owned()),
@@ -222,8 +222,8 @@ mod tests {
     }
 
     /// Returns a sample of one GPU with these allocations.
-    fn sample(at_ms: u64, holders: &[Allocation]) -> Sample {
-        let mut gpu = GpuSample::absent(
+    fn make_sample(at_ms: u64, holders: &[Allocation]) -> Sample {
+        let mut gpu = GpuSample::new_absent(
             0,
             Some("GPU-a".to_owned()),
             at_ms,
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    fn times(jobs: &Jobs) -> Vec<(String, u64, u64)> {
+    fn list_times(jobs: &Jobs) -> Vec<(String, u64, u64)> {
         let mut times: Vec<_> = jobs
             .all()
             .map(|span| (span.id.clone(), span.from_ms, span.to_ms))
@@ -250,17 +250,20 @@ mod tests {
     }
 
     #[test]
-    fn a_job_lasts_until_it_was_seen_last_and_a_short_gap_is_no_end() {
+    fn job_continues_after_short_gap() {
         let mut jobs = Jobs::default();
         for (at_ms, holders) in [
-            (1_000, &[slurm("1"), slurm("2")][..]),
-            (2_000, &[slurm("1")]),
+            (
+                1_000,
+                &[make_slurm_allocation("1"), make_slurm_allocation("2")][..],
+            ),
+            (2_000, &[make_slurm_allocation("1")]),
             (3_000, &[]),
-            (100_000, &[slurm("1")]),
-            (500_000, &[slurm("2")]),
-            (900_000, &[slurm("1")]),
+            (100_000, &[make_slurm_allocation("1")]),
+            (500_000, &[make_slurm_allocation("2")]),
+            (900_000, &[make_slurm_allocation("1")]),
         ] {
-            jobs.push(&sample(at_ms, holders));
+            jobs.push(&make_sample(at_ms, holders));
         }
         let span = |id: &str, from_ms, to_ms| (id.to_owned(), from_ms, to_ms);
         let known = [
@@ -269,7 +272,7 @@ mod tests {
             span("2", 1_000, 1_000),
             span("2", 500_000, 500_000),
         ];
-        assert_eq!(times(&jobs), known);
+        assert_eq!(list_times(&jobs), known);
         assert!(
             jobs.all()
                 .all(|span| span.user.as_deref() == Some("ana") && span.uuid == "GPU-a")
@@ -277,35 +280,38 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_is_taken_once() {
+    fn changed_jobs_are_taken_once() {
         let mut jobs = Jobs::default();
         let taken = |jobs: &mut Jobs| {
-            jobs.take_changed()
+            jobs.take_changed_jobs()
                 .into_iter()
                 .map(|span| span.id)
                 .collect::<Vec<_>>()
         };
-        jobs.push(&sample(1_000, &[slurm("1")]));
+        jobs.push(&make_sample(1_000, &[make_slurm_allocation("1")]));
         assert_eq!(taken(&mut jobs), ["1"]);
         assert_eq!(taken(&mut jobs), [""; 0]);
-        jobs.push(&sample(2_000, &[slurm("2")]));
+        jobs.push(&make_sample(2_000, &[make_slurm_allocation("2")]));
         assert_eq!(taken(&mut jobs), ["2"]);
     }
 
     #[test]
-    fn however_many_come_so_many_are_remembered() {
+    fn number_of_remembered_jobs_is_limited() {
         let mut jobs = Jobs::default();
         for round in 0..4_u64 {
-            let holders: Vec<_> = (0..MOST)
-                .map(|number| slurm(&format!("{round}-{number}")))
+            let holders: Vec<_> = (0..MAX_JOBS)
+                .map(|number| make_slurm_allocation(&format!("{round}-{number}")))
                 .collect();
-            jobs.push(&sample(1_000 + round * 400_000, &holders));
+            jobs.push(&make_sample(1_000 + round * 400_000, &holders));
         }
-        assert!(jobs.all().count() <= 2 * MOST && jobs.take_changed().len() <= MOST_CHANGED);
+        assert!(
+            jobs.all().count() <= 2 * MAX_JOBS
+                && jobs.take_changed_jobs().len() <= MAX_CHANGED_JOBS
+        );
     }
 
     #[test]
-    fn a_job_is_called_by_its_id_its_name_or_enough_of_either() {
+    fn job_is_found_by_id_name_or_prefix() {
         let span = |kind, id: &str, name: Option<&str>| JobSpan {
             kind,
             id: id.to_owned(),
@@ -318,13 +324,13 @@ mod tests {
         };
         let pod = span(JobKind::Pod, "11112222-3333", Some("research/train-0"));
         for text in ["11112222-3333", "111122", "research/train-0", "train-0"] {
-            assert!(pod.is_called(text), "{text}");
+            assert!(pod.has_name(text), "{text}");
         }
-        assert!(!pod.is_called("11112") && !pod.is_called("research") && !pod.is_called(""));
-        assert!(!span(JobKind::Slurm, "88123456", None).is_called("881234"));
-        assert!(span(JobKind::Service, "ollama.service", None).is_called("ollama"));
-        assert!(span(JobKind::Pbs, "88123[7].server", None).is_called("88123[7]"));
-        assert!(!span(JobKind::Pbs, "88123.server", None).is_called("8812"));
+        assert!(!pod.has_name("11112") && !pod.has_name("research") && !pod.has_name(""));
+        assert!(!span(JobKind::Slurm, "88123456", None).has_name("881234"));
+        assert!(span(JobKind::Service, "ollama.service", None).has_name("ollama"));
+        assert!(span(JobKind::Pbs, "88123[7].server", None).has_name("88123[7]"));
+        assert!(!span(JobKind::Pbs, "88123.server", None).has_name("8812"));
         let by_name = span(JobKind::Pod, "research/train-0", Some("research/train-0"));
         assert!(
             pod.is_same_job(&by_name)
@@ -333,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lists_are_one_with_what_the_first_says() {
+    fn merged_jobs_prefer_entries_of_first_list() {
         let span = |id: &str, to_ms| JobSpan {
             kind: JobKind::Slurm,
             id: id.to_owned(),
@@ -345,7 +351,7 @@ mod tests {
             private: false,
         };
         assert_eq!(
-            joined(vec![span("1", 9)], vec![span("1", 8), span("2", 10)]),
+            merge_jobs(vec![span("1", 9)], vec![span("1", 8), span("2", 10)]),
             [span("2", 10), span("1", 9)]
         );
     }

@@ -1,13 +1,13 @@
 //! The history of GPUs.
 //!
-//! - [`span`] is the format of a span, [`wanted`] the list of metrics in a request.
+//! - [`span`] is the format of a span, [`wanted`] is the selection of metrics in a request.
 //! - [`merge`] combines the spans of two servers.
-//! - [`plan`] chooses the resolution, [`grid`] puts all values on one time axis.
-//! - [`timeline`] has recent samples, and the values of charts, over one time axis.
-//! - [`bucket`] sums up ten seconds of samples, from which all else is made.
-//! - [`jobs`] has the times of jobs on GPUs, [`usage`] the usage of owners.
+//! - [`plan`] chooses the resolution, [`grid`] arranges all values on one time axis.
+//! - [`timeline`] stores recent samples, and the values of charts, on one time axis.
+//! - [`bucket`] aggregates samples into buckets of ten seconds, the source of all other data.
+//! - [`jobs`] has the times of jobs on GPUs, [`usage`] the usage by owner.
 //! - [`memory`] keeps buckets for hours, [`database`] for a year; [`writer`] is the thread that
-//!   writes them.
+//!   writes buckets to the database.
 
 pub mod bucket;
 pub mod database;

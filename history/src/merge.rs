@@ -1,23 +1,28 @@
-//! Combination of two spans: that of this server, and that of the server whose readings it shows.
+//! Merges history spans of two servers: this server, and the server whose readings this server
+//! shows.
 
 use std::{iter, mem::discriminant};
 
 use crate::{
     bucket::Device,
-    database::EVENTS,
+    database::MAX_EVENTS,
     grid::Grid,
     span::{ConditionSpan, HistorySpan},
-    wanted::Wanted,
+    wanted::MetricSelection,
 };
 
-/// Merges two spans with the wanted metrics. If `theirs` covers all times of `ours`, its points
-/// stay unchanged. Otherwise the points have the coarser of the two resolutions and combine the
-/// values of both.
-pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> HistorySpan {
-    let mut both = if knows_all_of(&theirs, &ours) {
+/// Merges the metrics in `wanted` from two spans. If `theirs` covers all times of `ours`, its
+/// points are not changed. Otherwise, the values of both spans are combined at the coarser of the
+/// two resolutions.
+pub fn merge_spans(
+    ours: HistorySpan,
+    theirs: HistorySpan,
+    wanted: &MetricSelection,
+) -> HistorySpan {
+    let mut both = if covers_all_times(&theirs, &ours) {
         theirs.clone()
     } else {
-        points(&ours, &theirs, wanted)
+        merge_points(&ours, &theirs, wanted)
     };
     both.oldest_ms = ours.oldest_ms.min(theirs.oldest_ms);
     both.from_ms = ours.from_ms.min(theirs.from_ms);
@@ -27,18 +32,18 @@ pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> Histor
     both.storage.problem = theirs.storage.problem.or(ours.storage.problem);
     (both.events, both.conditions) = (ours.events, theirs.conditions);
     for event in theirs.events {
-        if !both.events.iter().any(|known| known.is_same(&event)) {
+        if !both.events.iter().any(|known| known.is_same_event(&event)) {
             both.events.push(event);
         }
     }
     both.events.sort_by_key(|event| event.at_ms);
     both.events
-        .drain(..both.events.len().saturating_sub(EVENTS));
+        .drain(..both.events.len().saturating_sub(MAX_EVENTS));
     for condition in ours.conditions {
         if !both
             .conditions
             .iter()
-            .any(|known| is_same(known, &condition))
+            .any(|known| is_same_condition(known, &condition))
         {
             both.conditions.push(condition);
         }
@@ -47,9 +52,9 @@ pub fn merged(ours: HistorySpan, theirs: HistorySpan, wanted: &Wanted) -> Histor
     both
 }
 
-/// Returns `true` if two servers have recorded the same condition. Their start times can differ,
-/// because each collector detects it by itself.
-fn is_same(one: &ConditionSpan, other: &ConditionSpan) -> bool {
+/// Returns `true` if two servers have recorded the same condition. The start times can differ,
+/// because each collector detects conditions independently.
+fn is_same_condition(one: &ConditionSpan, other: &ConditionSpan) -> bool {
     let overlap = |one: &ConditionSpan, other: &ConditionSpan| {
         one.to_ms.is_none_or(|end_ms| other.from_ms <= end_ms)
     };
@@ -60,7 +65,7 @@ fn is_same(one: &ConditionSpan, other: &ConditionSpan) -> bool {
 }
 
 /// Returns `true` if `one` has a point near every point of `other`.
-fn knows_all_of(one: &HistorySpan, other: &HistorySpan) -> bool {
+fn covers_all_times(one: &HistorySpan, other: &HistorySpan) -> bool {
     let near_ms = one.resolution_ms.max(other.resolution_ms);
     other.times_ms.iter().all(|at_ms| {
         let next = one.times_ms.partition_point(|time| time < at_ms);
@@ -71,9 +76,9 @@ fn knows_all_of(one: &HistorySpan, other: &HistorySpan) -> bool {
     })
 }
 
-fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistorySpan {
+fn merge_points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &MetricSelection) -> HistorySpan {
     let resolution_ms = ours.resolution_ms.max(theirs.resolution_ms);
-    let is_sampled = [ours, theirs].iter().all(|span| has_no_range(span));
+    let is_sampled = [ours, theirs].iter().all(|span| has_only_samples(span));
     let step_ms = if is_sampled { 0 } else { resolution_ms };
     let (from_ms, to_ms) = (
         ours.from_ms.min(theirs.from_ms),
@@ -82,18 +87,18 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
     let mut grid = Grid::new(from_ms, to_ms, step_ms, wanted.clone());
     let places = |span| iter::zip(span_times(span), iter::repeat(span));
     let mut places: Vec<_> = places(ours).chain(places(theirs)).collect();
-    // The sort is stable: at equal times, the values of the other server come last.
+    // The sort is stable: at equal times, the other server's values come last.
     places.sort_by_key(|((at_ms, _), _)| *at_ms);
     for ((at_ms, place), span) in places {
-        for part in span.devices() {
+        for part in span.parts() {
             let uuid = part.device.map_or("", |device| &*device.uuid);
-            let metrics = wanted.metrics_of(part.kind).iter();
+            let metrics = wanted.metrics_for(part.kind).iter();
             let stats = metrics.map(|metric| part.metrics.get(&*metric.id)?.stat_at(place));
-            grid.add((part.kind, uuid), at_ms, 1, stats);
+            grid.add_values((part.kind, uuid), at_ms, 1, stats);
         }
     }
     let known = |uuid: &str| {
-        let mut devices = theirs.devices().chain(ours.devices());
+        let mut devices = theirs.parts().chain(ours.parts());
         let device = devices.find_map(|part| part.device.filter(|device| device.uuid == uuid));
         device.map_or_else(Device::default, |device| Device {
             uuid: device.uuid.clone(),
@@ -105,9 +110,10 @@ fn points(ours: &HistorySpan, theirs: &HistorySpan, wanted: &Wanted) -> HistoryS
     grid.into_span(resolution_ms, known)
 }
 
-/// Returns `true` if the points are samples. Sums of samples also have a minimum and maximum.
-fn has_no_range(span: &HistorySpan) -> bool {
-    span.devices()
+/// Returns `true` if the points are single samples. Points from several samples also have a minimum
+/// and maximum.
+fn has_only_samples(span: &HistorySpan) -> bool {
+    span.parts()
         .flat_map(|part| part.metrics.values())
         .all(|series| series.min.is_none())
 }
@@ -125,11 +131,11 @@ mod tests {
 
     const FIELD: &str = "power.draw_watts";
 
-    fn wanted() -> Wanted {
-        Wanted::named([FIELD, "host.cpu.busy_percent"].into_iter()).0
+    fn select_metrics() -> MetricSelection {
+        MetricSelection::parse_names([FIELD, "host.cpu.busy_percent"].into_iter()).0
     }
 
-    fn series(values: Vec<Option<f64>>, is_sampled: bool) -> Series {
+    fn make_series(values: Vec<Option<f64>>, is_sampled: bool) -> Series {
         let range = (!is_sampled).then(|| values.clone());
         Series {
             values,
@@ -138,11 +144,15 @@ mod tests {
         }
     }
 
-    /// Returns a span with these values as the power of a GPU and the CPU load of the host.
-    fn span(resolution_ms: u64, points: &[(u64, Option<f64>)], is_sampled: bool) -> HistorySpan {
+    /// Returns a span in which a GPU's power and the host's CPU load have these values.
+    fn make_span(
+        resolution_ms: u64,
+        points: &[(u64, Option<f64>)],
+        is_sampled: bool,
+    ) -> HistorySpan {
         let times_ms: Vec<_> = points.iter().map(|(at_ms, _)| *at_ms).collect();
         let values: Vec<_> = points.iter().map(|(_, value)| *value).collect();
-        let metrics = [(FIELD.to_owned(), series(values.clone(), is_sampled))].into();
+        let metrics = [(FIELD.to_owned(), make_series(values.clone(), is_sampled))].into();
         let gpus = vec![DeviceSpan {
             uuid: "GPU-0".to_owned(),
             index: 3,
@@ -152,7 +162,7 @@ mod tests {
         }];
         let host = [(
             "host.cpu.busy_percent".to_owned(),
-            series(values, is_sampled),
+            make_series(values, is_sampled),
         )]
         .into();
         let oldest_ms = times_ms.first().copied().unwrap_or(100_000);
@@ -175,7 +185,7 @@ mod tests {
         }
     }
 
-    fn power(span: &HistorySpan) -> Vec<(u64, Option<f64>)> {
+    fn list_power(span: &HistorySpan) -> Vec<(u64, Option<f64>)> {
         span.times_ms
             .iter()
             .copied()
@@ -184,8 +194,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_other_server_knows_whole_stays_as_it_is() {
-        let theirs = span(
+    fn complete_span_of_other_server_is_unchanged() {
+        let theirs = make_span(
             1000,
             &[
                 (91_000, Some(1.0)),
@@ -194,9 +204,12 @@ mod tests {
             ],
             true,
         );
-        let ours = span(10_000, &[(90_000, Some(7.0))], false);
-        let both = merged(ours, theirs.clone(), &wanted());
-        assert_eq!((power(&both), both.resolution_ms), (power(&theirs), 1000));
+        let ours = make_span(10_000, &[(90_000, Some(7.0))], false);
+        let both = merge_spans(ours, theirs.clone(), &select_metrics());
+        assert_eq!(
+            (list_power(&both), both.resolution_ms),
+            (list_power(&theirs), 1000)
+        );
         assert!(both.storage.on_disk && both.storage.reach_ms == 10_000_000);
         let nothing = HistorySpan {
             to_ms: 100_000,
@@ -204,14 +217,14 @@ mod tests {
             ..HistorySpan::default()
         };
         assert_eq!(
-            power(&merged(nothing, theirs.clone(), &wanted())),
-            power(&theirs)
+            list_power(&merge_spans(nothing, theirs.clone(), &select_metrics())),
+            list_power(&theirs)
         );
     }
 
     #[test]
-    fn what_only_this_server_knows_stands_before_it_and_in_its_gap() {
-        let theirs = span(
+    fn local_points_fill_gaps_of_other_server() {
+        let theirs = make_span(
             1000,
             &[
                 (50_000, Some(5.0)),
@@ -220,7 +233,7 @@ mod tests {
             ],
             true,
         );
-        let ours = span(
+        let ours = make_span(
             1000,
             &[
                 (20_000, Some(2.0)),
@@ -229,7 +242,7 @@ mod tests {
             ],
             true,
         );
-        let both = merged(ours, theirs, &wanted());
+        let both = merge_spans(ours, theirs, &select_metrics());
         let all = [
             (20_000, 2.0),
             (50_000, 5.0),
@@ -237,7 +250,10 @@ mod tests {
             (60_500, 7.0),
             (70_000, 9.0),
         ];
-        assert_eq!(power(&both), all.map(|(at_ms, watts)| (at_ms, Some(watts))));
+        assert_eq!(
+            list_power(&both),
+            all.map(|(at_ms, watts)| (at_ms, Some(watts)))
+        );
         assert_eq!(
             (
                 both.oldest_ms,
@@ -250,11 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn points_of_two_lengths_become_the_longer_ones() {
-        let theirs = span(10_000, &[(80_000, Some(4.0)), (90_000, Some(8.0))], false);
-        let ours = span(60_000, &[(0, Some(1.0))], false);
-        let both = merged(ours, theirs, &wanted());
-        assert_eq!(power(&both), [(0, Some(1.0)), (60_000, Some(6.0))]);
+    fn merged_points_have_coarser_resolution() {
+        let theirs = make_span(10_000, &[(80_000, Some(4.0)), (90_000, Some(8.0))], false);
+        let ours = make_span(60_000, &[(0, Some(1.0))], false);
+        let both = merge_spans(ours, theirs, &select_metrics());
+        assert_eq!(list_power(&both), [(0, Some(1.0)), (60_000, Some(6.0))]);
         let watts = &both.gpus[0].metrics[FIELD];
         assert_eq!(
             (
@@ -266,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn events_and_conditions_of_both_are_told_once() {
+    fn events_and_conditions_of_two_servers_appear_once() {
         let mark = |at_ms, text: &str| Event {
             at_ms,
             gpu: None,
@@ -286,13 +302,13 @@ mod tests {
                 kind: ConditionKind::PageRetirementPending {},
             },
         };
-        let mut ours = span(1000, &[], true);
+        let mut ours = make_span(1000, &[], true);
         let mut theirs = ours.clone();
         ours.events = vec![mark(5, "own"), mark(6, "both")];
         theirs.events = vec![mark(4, "theirs"), mark(6, "both")];
         ours.conditions = vec![condition(10, Some(20)), condition(31, None)];
         theirs.conditions = vec![condition(30, Some(40))];
-        let both = merged(ours, theirs, &wanted());
+        let both = merge_spans(ours, theirs, &select_metrics());
         assert_eq!(
             both.events
                 .iter()

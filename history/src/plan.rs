@@ -1,4 +1,4 @@
-//! The choice of the resolution of a span, and of the tier that its points are made from.
+//! Chooses the resolution of a span, and the tier that its points are made from.
 
 use std::ops::RangeInclusive;
 
@@ -6,25 +6,25 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{grid::Grid, wanted::Wanted};
+use crate::{grid::Grid, wanted::MetricSelection};
 
-/// The allowed numbers of points in a request.
-pub const POINTS: RangeInclusive<u32> = 1..=5000;
+/// The allowed range for the number of points in a request.
+pub const POINT_LIMITS: RangeInclusive<u32> = 1..=5000;
 
 /// A request for a span of history.
 #[derive(Debug, Clone)]
 pub struct SpanRequest {
-    /// The first time of the span.
+    /// The start of the span.
     pub from_ms: u64,
-    /// The last time of the span.
+    /// The end of the span.
     pub to_ms: u64,
     /// The maximum number of points on the time axis.
     pub points: u32,
-    /// The requested length of a point, instead of a number of points. If no tier fits, points have
-    /// a multiple of a tier's resolution.
+    /// The requested length of a point, used instead of `points`. If no tier has this resolution,
+    /// points have a multiple of a tier's resolution.
     pub resolution_ms: Option<u64>,
     /// The metrics of the span.
-    pub wanted: Wanted,
+    pub wanted: MetricSelection,
 }
 
 /// The query of `GET /api/v1/history`: a span of time, its metrics and resolution.
@@ -35,10 +35,10 @@ pub struct HistoryQuery {
     pub from_ms: Option<u64>,
     /// The end in milliseconds since 1970; by default, now.
     pub to_ms: Option<u64>,
-    /// Comma-separated metrics of the catalogue; by default, those of the overview.
+    /// Comma-separated metrics of the field catalog; by default, the metrics of the overview.
     pub metrics: Option<String>,
     /// The maximum number of points; by default, 600.
-    #[schemars(range(min = *POINTS.start(), max = *POINTS.end()))]
+    #[schemars(range(min = *POINT_LIMITS.start(), max = *POINT_LIMITS.end()))]
     pub points: Option<u32>,
     /// The length of a point in milliseconds, instead of `points`. At most 5000 points are
     /// returned.
@@ -47,8 +47,8 @@ pub struct HistoryQuery {
 }
 
 impl HistoryQuery {
-    /// Returns the endpoint and query for a request to a server.
-    pub fn target(&self) -> String {
+    /// Returns the endpoint with this query, for a request to a server.
+    pub fn request_target(&self) -> String {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let metrics = self.metrics.as_deref();
         let parts = [
@@ -70,8 +70,8 @@ impl HistoryQuery {
 }
 
 impl SpanRequest {
-    /// Returns the endpoint and query for a request to a server.
-    pub fn target(&self) -> String {
+    /// Returns the endpoint with the query for this request to a server.
+    pub fn request_target(&self) -> String {
         let query = HistoryQuery {
             from_ms: Some(self.from_ms),
             to_ms: Some(self.to_ms),
@@ -79,27 +79,27 @@ impl SpanRequest {
             points: Some(self.points),
             resolution_ms: self.resolution_ms,
         };
-        query.target()
+        query.request_target()
     }
 }
 
-/// The available history in one resolution.
+/// The history that is available at one resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {
     /// The time between two entries, in milliseconds.
     pub resolution_ms: u64,
     /// The time of the oldest entry.
     pub oldest_ms: u64,
-    /// Whether the entries are samples, not sums of samples.
+    /// Whether the entries are single samples; otherwise, they aggregate several samples.
     pub is_sampled: bool,
 }
 
 /// The resolution and source of a span's points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// The first time of the span, limited to the available history.
+    /// The start of the span, limited to the available history.
     pub from_ms: u64,
-    /// The last time of the span.
+    /// The end of the span.
     pub to_ms: u64,
     /// The oldest time in any tier.
     pub oldest_ms: u64,
@@ -107,20 +107,21 @@ pub struct Plan {
     pub tier: usize,
     /// The length of a point, or 0 if each entry is a point.
     pub step_ms: u64,
-    /// The resolution in milliseconds, which is never 0.
+    /// The length of a point in milliseconds, which is never 0.
     pub resolution_ms: u64,
 }
 
 impl Plan {
     /// Chooses one of the tiers, which are ordered from fine to coarse.
     ///
-    /// Points are made from the coarsest tier that has at least half as many entries as points are
-    /// allowed, so that little is read. If that tier does not reach back to the start of the span,
-    /// a coarser one that does is chosen; if no tier is coarse enough, the finest one. For a
-    /// requested resolution, it is the coarsest tier that divides it.
+    /// To read as little as possible, points are made from the coarsest tier that has at least half
+    /// as many entries as the maximum number of points. If this tier does not reach back to the
+    /// start of the span, a coarser tier that reaches further is chosen. If all tiers are too
+    /// coarse, the finest is chosen. For a requested resolution, the coarsest tier whose resolution
+    /// divides it is chosen.
     pub fn new(request: &SpanRequest, tiers: &[Tier]) -> Self {
         let SpanRequest { to_ms, points, .. } = *request;
-        // The first entry of a coarser tier begins before the entries that it is made from.
+        // The first entry of a coarser tier starts before the finer entries that it was made from.
         let is_older = |coarser: &Tier, than: &Tier| {
             coarser.oldest_ms + coarser.resolution_ms <= than.oldest_ms
         };
@@ -171,8 +172,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Returns an empty grid for the points.
-    pub fn new_grid(&self, wanted: &Wanted) -> Grid {
+    /// Returns an empty grid for this plan's points.
+    pub fn new_grid(&self, wanted: &MetricSelection) -> Grid {
         Grid::new(self.from_ms, self.to_ms, self.step_ms, wanted.clone())
     }
 }
@@ -187,9 +188,9 @@ mod tests {
     const DAY: u64 = 24 * HOUR;
     const NOW: u64 = 1000 * DAY;
 
-    /// Returns the tier and resolution for a span that ends now, on a server that has run for
-    /// `reach_ms`.
-    fn plan(reach_ms: u64, span_ms: u64, points: u32) -> (usize, u64) {
+    /// Returns the chosen tier and the resolution for a span that ends now, on a server that has
+    /// run for `reach_ms`.
+    fn plan_tier_and_resolution(reach_ms: u64, span_ms: u64, points: u32) -> (usize, u64) {
         let tier = |resolution_ms: u64, keep_ms: u64| {
             let oldest_ms = (NOW - keep_ms.min(reach_ms)) / resolution_ms * resolution_ms;
             Tier {
@@ -209,7 +210,7 @@ mod tests {
             to_ms: NOW,
             points,
             resolution_ms: None,
-            wanted: Wanted::overview(),
+            wanted: MetricSelection::select_overview(),
         };
         let plan = Plan::new(&request, &tiers);
         assert!(span_ms / plan.resolution_ms <= points.into());
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_as_fine_as_they_may_be_and_made_of_little() {
+    fn coarsest_sufficient_tier_is_chosen() {
         for (span_ms, expected) in [
             (MINUTE, (0, SECOND)),
             (10 * MINUTE, (0, SECOND)),
@@ -228,12 +229,16 @@ mod tests {
             (30 * DAY, (3, 75 * MINUTE)),
             (365 * DAY, (3, 59 * 15 * MINUTE)),
         ] {
-            assert_eq!(plan(365 * DAY, span_ms, 600), expected, "{span_ms}");
+            assert_eq!(
+                plan_tier_and_resolution(365 * DAY, span_ms, 600),
+                expected,
+                "{span_ms}"
+            );
         }
     }
 
     #[test]
-    fn points_are_as_long_as_was_asked_for_or_as_what_is_known() {
+    fn requested_resolution_is_multiple_of_tier() {
         let tiers = [
             (SECOND, 10 * MINUTE),
             (10 * SECOND, 2 * DAY),
@@ -255,7 +260,8 @@ mod tests {
             (3 * DAY, 10 * SECOND, (2, MINUTE, MINUTE)),
             (HOUR, SECOND, (1, 10 * SECOND, 10 * SECOND)),
         ] {
-            let (from_ms, to_ms, wanted) = (NOW - span_ms, NOW - 1, Wanted::overview());
+            let (from_ms, to_ms, wanted) =
+                (NOW - span_ms, NOW - 1, MetricSelection::select_overview());
             let request = SpanRequest {
                 from_ms,
                 to_ms,
@@ -278,14 +284,23 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tier_has_no_more_comes_from_a_coarser_one() {
-        assert_eq!(plan(365 * DAY, 11 * MINUTE, 5000), (1, 10 * SECOND));
-        assert_eq!(plan(365 * DAY, 3 * DAY, 5000), (2, MINUTE));
-        assert_eq!(plan(365 * DAY, 31 * DAY, 5000), (3, 15 * MINUTE));
+    fn span_beyond_tier_uses_coarser_tier() {
+        assert_eq!(
+            plan_tier_and_resolution(365 * DAY, 11 * MINUTE, 5000),
+            (1, 10 * SECOND)
+        );
+        assert_eq!(
+            plan_tier_and_resolution(365 * DAY, 3 * DAY, 5000),
+            (2, MINUTE)
+        );
+        assert_eq!(
+            plan_tier_and_resolution(365 * DAY, 31 * DAY, 5000),
+            (3, 15 * MINUTE)
+        );
     }
 
     #[test]
-    fn a_server_that_has_just_started_has_fine_points_however_far_back_one_looks() {
+    fn new_server_returns_fine_points_for_long_spans() {
         let tiers = [Tier {
             resolution_ms: SECOND,
             oldest_ms: NOW - 5 * SECOND,
@@ -296,7 +311,7 @@ mod tests {
             to_ms: NOW,
             points: 600,
             resolution_ms: None,
-            wanted: Wanted::overview(),
+            wanted: MetricSelection::select_overview(),
         };
         let plan = Plan::new(&request(10 * MINUTE), &tiers);
         assert_eq!(
@@ -309,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn older_by_rounding_alone_replaces_no_finer_tier() {
+    fn finer_tier_wins_despite_rounded_start() {
         let tier = |resolution_ms, oldest_ms| Tier {
             resolution_ms,
             oldest_ms,
@@ -320,7 +335,7 @@ mod tests {
             to_ms: 311_000,
             points: 5000,
             resolution_ms: None,
-            wanted: Wanted::overview(),
+            wanted: MetricSelection::select_overview(),
         };
         let plan = |oldest_ms| {
             let plan = Plan::new(&request, &[tier(10_000, 300_000), tier(60_000, oldest_ms)]);

@@ -1,4 +1,4 @@
-//! The values of many lines over one time axis.
+//! The values of many chart lines on one time axis.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -8,19 +8,19 @@ use std::{
 
 use gpumon_probe::model::fields::Kind;
 
-/// A time axis, the oldest moment first, with the values of each line.
+/// A time axis, the oldest moment first, and the values of each line.
 #[derive(Debug, Clone)]
 pub struct Timeline<K> {
-    moments: VecDeque<Moment>,
+    moments: VecDeque<TimePoint>,
     lines: BTreeMap<K, Column>,
 }
 
-/// One place of the time axis.
+/// A position on the time axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
+pub struct TimePoint {
     pub at_ms: u64,
-    /// The longest distance to the previous moment at which both are neighbors, in milliseconds. A
-    /// longer one is a gap.
+    /// The longest time since the previous moment, in milliseconds, for which both moments are
+    /// connected. After a longer time, there is a gap.
     pub reach_ms: u64,
 }
 
@@ -28,16 +28,16 @@ pub struct Moment {
 #[derive(Debug, Clone)]
 pub struct Column {
     values: Values,
-    /// The number of positions that have repeated the last new reading.
+    /// The number of positions that repeat the last new reading.
     repeated: usize,
 }
 
 #[derive(Debug, Clone)]
 enum Values {
-    /// Values with seven significant digits.
+    /// Values with about seven significant digits.
     Short(VecDeque<f32>),
-    /// Values of a counter with all digits: an increase of energy can be less than the precision of
-    /// `f32`.
+    /// Values of a counter at full precision: an increase in energy can be smaller than the
+    /// precision of `f32`.
     Long(VecDeque<f64>),
 }
 
@@ -52,7 +52,7 @@ impl<K> Default for Timeline<K> {
 
 impl<K: Ord> Timeline<K> {
     /// Returns the time axis.
-    pub fn moments(&self) -> &VecDeque<Moment> {
+    pub fn time_points(&self) -> &VecDeque<TimePoint> {
         &self.moments
     }
 
@@ -66,13 +66,13 @@ impl<K: Ord> Timeline<K> {
         self.moments.back().map(|moment| moment.at_ms)
     }
 
-    /// Returns the position of the first moment at or after `at_ms`.
-    pub fn place_of(&self, at_ms: u64) -> usize {
+    /// Returns the position of the first moment that is not before `at_ms`.
+    pub fn find_position(&self, at_ms: u64) -> usize {
         self.moments.partition_point(|moment| moment.at_ms < at_ms)
     }
 
-    /// Adds a moment after all others. No line has a value there yet.
-    pub fn push(&mut self, moment: Moment) {
+    /// Adds a moment after all others, without values.
+    pub fn push(&mut self, moment: TimePoint) {
         self.moments.push_back(moment);
         for column in self.lines.values_mut() {
             match &mut column.values {
@@ -82,8 +82,8 @@ impl<K: Ord> Timeline<K> {
         }
     }
 
-    /// Adds a moment before all others. No line has a value there yet.
-    pub fn push_oldest(&mut self, moment: Moment) {
+    /// Adds a moment before all others, without values.
+    pub fn push_oldest(&mut self, moment: TimePoint) {
         self.moments.push_front(moment);
         for column in self.lines.values_mut() {
             match &mut column.values {
@@ -94,34 +94,35 @@ impl<K: Ord> Timeline<K> {
     }
 
     /// Returns the values of a line, or `None` if there is no such line.
-    pub fn line(&self, key: &K) -> Option<&Column> {
+    pub fn find_column(&self, key: &K) -> Option<&Column> {
         self.lines.get(key)
     }
 
-    /// Returns the moments from a position on with the values of a line.
-    pub fn line_points(
+    /// Returns the moments, starting at a position, with the values of a line.
+    pub fn column_points(
         &self,
         key: &K,
         from: usize,
-    ) -> impl Iterator<Item = (Moment, Option<f64>)> + use<'_, K> {
-        let column = self.line(key);
+    ) -> impl Iterator<Item = (TimePoint, Option<f64>)> + use<'_, K> {
+        let column = self.find_column(key);
         let moments = self.moments.iter().enumerate().skip(from);
-        moments.map(move |(place, moment)| (*moment, column.and_then(|column| column.get(place))))
+        moments
+            .map(move |(place, moment)| (*moment, column.and_then(|column| column.value_at(place))))
     }
 
     /// Returns the lines in a range of keys.
-    pub fn lines(&self, keys: impl RangeBounds<K>) -> impl Iterator<Item = (&K, &Column)> {
+    pub fn columns(&self, keys: impl RangeBounds<K>) -> impl Iterator<Item = (&K, &Column)> {
         self.lines.range(keys)
     }
 
-    /// Returns the values of an existing line for changes.
-    pub fn line_mut(&mut self, key: &K) -> Option<&mut Column> {
+    /// Returns the values of an existing line for modification.
+    pub fn column_mut(&mut self, key: &K) -> Option<&mut Column> {
         self.lines.get_mut(key)
     }
 
-    /// Returns the values of a line for changes, and creates the line if necessary. Counters keep
-    /// all digits.
-    pub fn line_or_new(&mut self, key: K, kind: Kind) -> &mut Column {
+    /// Returns the values of a line for modification, and creates the line if necessary. Counters
+    /// are stored at full precision.
+    pub fn column_or_new(&mut self, key: K, kind: Kind) -> &mut Column {
         let length = self.moments.len();
         self.lines.entry(key).or_insert_with(|| Column {
             values: match kind {
@@ -150,9 +151,9 @@ impl<K: Ord> Timeline<K> {
         }
     }
 
-    /// Removes the moments before `oldest_ms`, and then the lines without values.
+    /// Removes the moments before `oldest_ms`, and all lines that then have no values.
     pub fn drop_before(&mut self, oldest_ms: u64) {
-        let old = self.place_of(oldest_ms);
+        let old = self.find_position(oldest_ms);
         self.moments.drain(..old);
         self.lines.retain(|_, column| {
             match &mut column.values {
@@ -173,7 +174,7 @@ impl Column {
     }
 
     /// Returns the value at a position.
-    pub fn get(&self, place: usize) -> Option<f64> {
+    pub fn value_at(&self, place: usize) -> Option<f64> {
         let value = match &self.values {
             Values::Short(values) => f64::from(*values.get(place)?),
             Values::Long(values) => *values.get(place)?,
@@ -181,9 +182,9 @@ impl Column {
         (!value.is_nan()).then_some(value)
     }
 
-    /// Returns the values from a position on.
+    /// Returns the values, starting at position `from`.
     pub fn values(&self, from: usize) -> impl Iterator<Item = Option<f64>> {
-        (from..self.len()).map(|place| self.get(place))
+        (from..self.len()).map(|place| self.value_at(place))
     }
 
     pub fn set(&mut self, place: usize, value: f64) {
@@ -193,9 +194,10 @@ impl Column {
         }
     }
 
-    /// Sets the newest value to a reading, which may not be new. A new average applies to the time
-    /// since the previous reading, and is set at all its positions except gaps.
-    pub fn read(&mut self, value: f64, is_new: bool, is_average: bool) {
+    /// Sets the newest value to a reading, which may be a repeated one. A new average applies to
+    /// the whole time since the previous reading, so it also replaces the repeated values, except
+    /// in gaps.
+    pub fn record_reading(&mut self, value: f64, is_new: bool, is_average: bool) {
         let newest = self.len() - 1;
         let repeated = if is_new {
             std::mem::take(&mut self.repeated)
@@ -204,7 +206,7 @@ impl Column {
         };
         if is_average {
             for place in newest.saturating_sub(repeated)..newest {
-                if self.get(place).is_some() {
+                if self.value_at(place).is_some() {
                     self.set(place, value);
                 }
             }
@@ -213,8 +215,8 @@ impl Column {
         self.repeated += usize::from(!is_new);
     }
 
-    /// Records that the newest position has no reading.
-    pub fn interrupt(&mut self) {
+    /// Records a gap: the newest position has no reading.
+    pub fn record_gap(&mut self) {
         self.repeated = 0;
     }
 }

@@ -1,11 +1,11 @@
-//! The metrics that a request for history selects.
+//! The selection of metrics in a request for history.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 
 use gpumon_probe::model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, OVERVIEW};
 
-/// The name in requests for the memory of each process on a GPU.
-const HOLDERS: &str = "processes.memory_bytes";
+/// The name of the metric for the memory of each process on a GPU, as used in requests.
+const HOLDERS_METRIC: &str = "processes.memory_bytes";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceKind {
@@ -15,18 +15,18 @@ pub enum DeviceKind {
     Host,
 }
 
-/// A field of the catalogue in the history of one kind of device.
+/// A field of the field catalog, as a metric of one kind of device.
 #[derive(Debug)]
 pub struct Metric {
     pub device: DeviceKind,
-    /// The name in requests. Those of MIG devices begin with `mig.`.
+    /// The name in requests. Names of MIG metrics begin with `mig.`.
     pub id: Cow<'static, str>,
-    /// The name of the field in the catalogue.
+    /// The field's name in the field catalog.
     pub field: &'static str,
-    /// The position in the catalogue.
+    /// The field's position in the field catalog.
     pub place: usize,
     pub kind: Kind,
-    /// The description in the catalogue.
+    /// The field's description in the field catalog.
     pub help: &'static str,
     is_charted: bool,
 }
@@ -60,10 +60,10 @@ static METRICS: LazyLock<[Vec<Metric>; 3]> = LazyLock::new(|| {
 });
 
 impl DeviceKind {
-    /// All kinds in the order of their display.
+    /// All kinds, in display order.
     pub const ALL: [Self; 3] = [Self::Gpu, Self::Mig, Self::Host];
 
-    /// Returns the name in the database and in exports.
+    /// Returns the kind's name in the database and in exports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Gpu => "gpu",
@@ -72,54 +72,54 @@ impl DeviceKind {
         }
     }
 
-    /// Returns the metrics of this kind in the order of the catalogue.
+    /// Returns the metrics of this kind of device, in the order of the field catalog.
     pub fn metrics(self) -> &'static [Metric] {
         &METRICS[self as usize]
     }
 }
 
 impl Metric {
-    /// Returns all metrics of all devices.
+    /// Returns the metrics of all kinds of devices.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         METRICS.iter().flatten()
     }
 
-    /// Returns the metric with this name in requests.
+    /// Returns the metric that has this name in requests.
     pub fn find(id: &str) -> Option<&'static Self> {
         Self::all().find(|metric| metric.id == id)
     }
 }
 
-/// A selection of metrics of the catalogue.
+/// A selection of history metrics.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct MetricSelection {
     metrics: [Vec<&'static Metric>; 3],
     /// Whether the selection includes the processes that hold memory.
     pub holders: bool,
 }
 
-impl Wanted {
-    /// Returns the metrics in the overview of all GPUs.
-    pub fn overview() -> Self {
-        Self::choose(|metric| metric.device == DeviceKind::Gpu && OVERVIEW.contains(&metric.field))
+impl MetricSelection {
+    /// Selects the metrics shown in the overview of all GPUs.
+    pub fn select_overview() -> Self {
+        Self::select(|metric| metric.device == DeviceKind::Gpu && OVERVIEW.contains(&metric.field))
     }
 
-    /// Returns the metrics of GPUs that have a chart by default.
-    pub fn of_gpus() -> Self {
-        Self::choose(|metric| metric.device == DeviceKind::Gpu && metric.is_charted)
+    /// Selects the GPU metrics that have a chart by default.
+    pub fn select_gpu_charts() -> Self {
+        Self::select(|metric| metric.device == DeviceKind::Gpu && metric.is_charted)
     }
 
-    /// Returns the metrics of GPUs and of the host that have a chart by default.
-    pub fn all_charted() -> Self {
-        Self::choose(|metric| metric.device != DeviceKind::Mig && metric.is_charted)
+    /// Selects the GPU and host metrics that have a chart by default.
+    pub fn select_charts() -> Self {
+        Self::select(|metric| metric.device != DeviceKind::Mig && metric.is_charted)
     }
 
-    /// Returns all metrics, without the processes that hold memory.
-    pub fn all() -> Self {
-        Self::choose(|_| true)
+    /// Selects all metrics, but not the processes that hold memory.
+    pub fn select_all() -> Self {
+        Self::select(|_| true)
     }
 
-    fn choose(is_chosen: impl Fn(&Metric) -> bool) -> Self {
+    fn select(is_chosen: impl Fn(&Metric) -> bool) -> Self {
         let chosen = |device: DeviceKind| {
             let metrics = device.metrics().iter();
             metrics.filter(|metric| is_chosen(metric)).collect()
@@ -131,25 +131,25 @@ impl Wanted {
     }
 
     /// Returns the selected metrics of one kind of device.
-    pub fn metrics_of(&self, device: DeviceKind) -> &[&'static Metric] {
+    pub fn metrics_for(&self, device: DeviceKind) -> &[&'static Metric] {
         &self.metrics[device as usize]
     }
 
-    /// Returns the sorted names without duplicates. The order of the request does not matter.
+    /// Returns the names of the selected metrics, sorted and without duplicates.
     pub fn ids(&self) -> Vec<String> {
         let metrics = self.metrics.iter().flatten();
-        let holders = self.holders.then_some(HOLDERS);
+        let holders = self.holders.then_some(HOLDERS_METRIC);
         let ids: BTreeSet<_> = metrics.map(|metric| &*metric.id).chain(holders).collect();
         ids.into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns the metrics with these names, and an error that describes unknown names.
-    pub fn named<'a>(ids: impl Iterator<Item = &'a str>) -> (Self, Result<(), String>) {
+    /// Returns the metrics with the given names, and an error if any name is unknown.
+    pub fn parse_names<'a>(ids: impl Iterator<Item = &'a str>) -> (Self, Result<(), String>) {
         let (mut wanted, mut unknown) = (Self::default(), Vec::new());
         for id in ids {
             match Metric::find(id) {
                 Some(metric) => wanted.metrics[metric.device as usize].push(metric),
-                None if id == HOLDERS => wanted.holders = true,
+                None if id == HOLDERS_METRIC => wanted.holders = true,
                 None => unknown.push(id),
             }
         }
@@ -158,12 +158,12 @@ impl Wanted {
         }
         let all = Self {
             holders: true,
-            ..Self::all()
+            ..Self::select_all()
         };
         (
             wanted,
             Err(format!(
-                "unknown metric '{}'; there are {}",
+                "unknown metric '{}'; use some of {}",
                 unknown.join("', '"),
                 all.ids().join(", ")
             )),
@@ -171,9 +171,9 @@ impl Wanted {
     }
 }
 
-/// Rounds a gauge to four significant digits, which is enough for charts. The noise beyond them
+/// Rounds a gauge to four significant digits, which is enough for charts. Without rounding, noise
 /// would be a third of the transferred and stored bytes. Counters and states are not rounded.
-pub fn rounded(value: f64) -> f64 {
+pub fn round_to_four_digits(value: f64) -> f64 {
     const DIGITS: i32 = 4;
     if !value.is_normal() {
         return value;

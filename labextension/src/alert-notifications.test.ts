@@ -19,7 +19,7 @@ import { notifyOfAlerts } from './alert-notifications';
 
 type FiringAlert = Feed['store']['firing'][number];
 
-const HOT: FiringAlert = {
+const HOT_GPU_ALERT: FiringAlert = {
   gpu: { index: 0, uuid: 'GPU-0' },
   rule: 'hot',
   severity: 'critical',
@@ -37,7 +37,7 @@ let end: () => void;
 const update = vi.fn();
 const unsubscribe = vi.fn();
 
-function tell(...firing: FiringAlert[]): void {
+function sendAlerts(...firing: FiringAlert[]): void {
   store.firing = firing;
   listener({ type: 'alerts', firing });
 }
@@ -55,34 +55,40 @@ beforeEach(() => {
 });
 
 it('alert is shown once while it fires', () => {
-  tell(HOT);
-  tell({ ...HOT, text: 'Temperature 88 °C' });
+  sendAlerts(HOT_GPU_ALERT);
+  sendAlerts({ ...HOT_GPU_ALERT, text: 'Temperature 88 °C' });
   expect(shown()).toEqual([['GPU 0: hot: Temperature 87 °C', 'error', { autoClose: false }]]);
-  tell(HOT, { ...HOT, gpu: null, rule: 'ram', severity: 'notice', text: 'RAM 96 %' });
+  sendAlerts(HOT_GPU_ALERT, {
+    ...HOT_GPU_ALERT,
+    gpu: null,
+    rule: 'ram',
+    severity: 'notice',
+    text: 'RAM 96 %',
+  });
   expect(shown()[1]).toEqual(['ram: RAM 96 %', 'info', { autoClose: 10_000 }]);
-  tell();
+  sendAlerts();
   expect(shown()).toEqual([]);
-  tell({ ...HOT, since_ms: 2 });
+  sendAlerts({ ...HOT_GPU_ALERT, since_ms: 2 });
   expect(shown()).toHaveLength(1);
 });
 
 it('closed notification is not shown again', () => {
-  tell(HOT);
+  sendAlerts(HOT_GPU_ALERT);
   page.notifications.clear();
-  tell(HOT);
+  sendAlerts(HOT_GPU_ALERT);
   expect(shown()).toEqual([]);
 });
 
 it('silenced rule shows no notification', () => {
-  tell({ ...HOT, silenced: true });
+  sendAlerts({ ...HOT_GPU_ALERT, silenced: true });
   expect(shown()).toEqual([]);
-  tell(HOT);
+  sendAlerts(HOT_GPU_ALERT);
   expect(shown()).toHaveLength(1);
 });
 
-it('subscription requests no samples, dismisses notifications at end', () => {
+it('inactive subscription dismisses notifications at its end', () => {
   expect(update).toHaveBeenCalledWith({ active: false });
-  tell(HOT);
+  sendAlerts(HOT_GPU_ALERT);
   end();
   expect(unsubscribe).toHaveBeenCalledOnce();
   expect(shown()).toEqual([]);

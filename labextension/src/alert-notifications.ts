@@ -1,5 +1,5 @@
 import type { Feed } from '@gpumon/page/feed';
-import { describeFiring, firingKey } from '@gpumon/page/firing-alert';
+import { describeFiringAlert, firingKey } from '@gpumon/page/firing-alert';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -30,7 +30,7 @@ export function notifyOfAlerts(feed: Feed, trans: TranslationBundle): () => void
     }
     for (const [key, alert] of firing) {
       if (!shown.has(key) && alert.silenced !== true) {
-        const text = describeFiring(alert);
+        const text = describeFiringAlert(alert);
         const message = alert.gpu === null ? text : trans.__('GPU %1: %2', alert.gpu.index, text);
         const type = TYPES[alert.severity];
         const autoClose = type === 'info' ? NOTICE_MS : false;

@@ -17,7 +17,7 @@ interface Command {
   isVisible?: () => boolean;
 }
 
-function add(
+function addTestCommands(
   willHaveFleet: boolean,
   palettePanels = false,
 ): {
@@ -51,18 +51,18 @@ const commandsOf = (adding: ReturnType<typeof vi.fn>): unknown[] =>
   adding.mock.calls.map(([item]) => (item as { command: string }).command);
 
 it('palette has all commands', () => {
-  const { commands, palette } = add(false);
+  const { commands, palette } = addTestCommands(false);
   expect(commandsOf(palette)).toEqual(Object.values(CommandIDs));
   expect([...commands.keys()]).toEqual(Object.values(CommandIDs));
 });
 
-it('palette of Notebook 7 has the panel once', () => {
-  const { palette } = add(false, true);
+it('Notebook 7 palette omits the duplicate open command', () => {
+  const { palette } = addTestCommands(false, true);
   expect(commandsOf(palette)).not.toContain(CommandIDs.open);
 });
 
 it('launcher has one card with the icon', async () => {
-  const { launcher, commands } = add(false);
+  const { launcher, commands } = addTestCommands(false);
   await new Promise((resolve) => setTimeout(resolve));
   expect(commandsOf(launcher)).toEqual([CommandIDs.open]);
   expect(commands.get(CommandIDs.open)?.icon).toBe('gpumon:gpu');
@@ -70,7 +70,7 @@ it('launcher has one card with the icon', async () => {
 });
 
 it('launcher, menu and palette offer an existing fleet', async () => {
-  const { launcher, commands } = add(true);
+  const { launcher, commands } = addTestCommands(true);
   const cards = [CommandIDs.open, CommandIDs.openFleet];
   await vi.waitFor(() => expect(commandsOf(launcher)).toEqual(cards));
   expect(commands.get(CommandIDs.openFleet)?.isVisible?.()).toBe(true);

@@ -74,12 +74,14 @@ export function addCommands(options: CommandsOptions): void {
     trans.__('Charts of all GPU and host metrics'),
     {
       icon,
-      execute: ({ address, id }) => tabs.openCharts(textOf(address) ?? '', textOf(id)),
+      execute: ({ address, id }) => tabs.openCharts(stringOrNull(address) ?? '', stringOrNull(id)),
     },
     {
       address: {
         type: 'string',
-        description: trans.__('What to show, such as `gpu=0,1&charts=power&span=5`'),
+        description: trans.__(
+          'GPUs, charts and time range to show, for example `gpu=0,1&charts=power&span=5`',
+        ),
       },
     },
   );
@@ -93,16 +95,18 @@ export function addCommands(options: CommandsOptions): void {
       icon,
       isVisible: () => connection.hasFleet ?? hasFleet,
       execute: ({ address, node, isRestored }) =>
-        tabs.openFleet(textOf(address), textOf(node), isRestored === true),
+        tabs.openFleet(stringOrNull(address), stringOrNull(node), isRestored === true),
     },
     {
       address: {
         type: 'string',
-        description: trans.__('What to show, such as `metric=memory&filter=ana`'),
+        description: trans.__(
+          'Metric and filter of the fleet view, for example `metric=memory&filter=ana`',
+        ),
       },
       node: {
         type: 'string',
-        description: trans.__('The name of a node, to show its GPUs instead'),
+        description: trans.__('Name of the node whose GPUs are shown instead of the fleet'),
       },
     },
   );
@@ -143,6 +147,6 @@ export function addCommands(options: CommandsOptions): void {
   });
 }
 
-function textOf(value: unknown): string | null {
+function stringOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }

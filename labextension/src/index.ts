@@ -14,7 +14,7 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { addCommands, CommandIDs } from './commands';
-import type { InNotebooksOptions } from './notebook/in-notebooks';
+import type { NotebookFeaturesOptions } from './notebook/in-notebooks';
 import type { NotebookPanel } from './notebook/notebook-panel';
 import { Connection } from './server/connection';
 import { followSettings, type Settings } from './settings';
@@ -63,7 +63,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       trans,
       translator?.languageCode ?? 'en',
     );
-    const notebooks = makeOnce(async () => {
+    const notebooks = memoizePromise(async () => {
       const { LabNotebooks } = await import('./notebook/notebooks');
       return new LabNotebooks(app, connection, trans);
     });
@@ -85,7 +85,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     const palettePanels = labShell === null;
     addCommands({ ...parts, panel, tabs, palette, launcher, translator, palettePanels });
-    tabs.restore(CommandIDs.openCharts, CommandIDs.openFleet);
+    tabs.restoreTabs(CommandIDs.openCharts, CommandIDs.openFleet);
     if (running !== null) {
       listGpuMemory(parts, running);
     }
@@ -110,7 +110,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
 
 /** Adds the kernels that use GPU memory to the running items, as soon as a kernel runs. */
 function listGpuMemory(
-  parts: Pick<InNotebooksOptions, 'app' | 'connection' | 'notebooks' | 'trans'>,
+  parts: Pick<NotebookFeaturesOptions, 'app' | 'connection' | 'notebooks' | 'trans'>,
   running: IRunningSessionManagers,
 ): void {
   const { sessions } = parts.app.serviceManager;
@@ -130,12 +130,12 @@ function listGpuMemory(
  * Loads the notebook features when the first notebook opens. Returns a function that applies
  * settings to the features.
  */
-function followNotebooks(options: InNotebooksOptions): (settings: Settings) => void {
+function followNotebooks(options: NotebookFeaturesOptions): (settings: Settings) => void {
   let chosen: Settings | null = null;
   let isOpened = false;
-  const loaded = makeOnce(async () => {
-    const { InNotebooks } = await import('./notebook/in-notebooks');
-    const inNotebooks = new InNotebooks(options);
+  const loaded = memoizePromise(async () => {
+    const { NotebookFeatures } = await import('./notebook/in-notebooks');
+    const inNotebooks = new NotebookFeatures(options);
     if (chosen !== null) {
       inNotebooks.apply(chosen);
     }
@@ -161,7 +161,7 @@ function followNotebooks(options: InNotebooksOptions): (settings: Settings) => v
 }
 
 /** Returns a function that calls `make` once and returns the same promise to all callers. */
-function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
+function memoizePromise<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;
   return () => (made ??= make());
 }

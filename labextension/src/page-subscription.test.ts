@@ -14,7 +14,7 @@ const feed = {
   }),
 } as unknown as Feed;
 
-function hide(hidden: boolean): void {
+function setPageHidden(hidden: boolean): void {
   vi.spyOn(document, 'hidden', 'get').mockReturnValue(hidden);
   document.dispatchEvent(new Event('visibilitychange'));
 }
@@ -22,24 +22,24 @@ function hide(hidden: boolean): void {
 it('subscription is active while visible or measuring', () => {
   const subscription = new PageSubscription(feed, () => undefined);
   expect(asked.active).toBe(true);
-  hide(true);
+  setPageHidden(true);
   expect(asked.active).toBe(false);
-  subscription.measure(250);
+  subscription.setMeasurementInterval(250);
   expect(asked.active).toBe(true);
   expect(asked.traces).toBe(true);
-  subscription.measure(null);
+  subscription.setMeasurementInterval(null);
   expect(asked.active).toBe(false);
   expect(asked.traces).toBe(false);
-  hide(false);
+  setPageHidden(false);
   expect(asked.active).toBe(true);
   subscription.dispose();
   expect(unsubscribe).toHaveBeenCalledTimes(1);
-  hide(true);
+  setPageHidden(true);
   expect(asked.active).toBe(true);
 });
 
 it('subscription starts inactive on a hidden page', () => {
-  hide(true);
+  setPageHidden(true);
   new PageSubscription(feed, () => undefined);
   expect(asked.active).toBe(false);
 });

@@ -17,7 +17,7 @@ export class PageSubscription {
    * Starts a measurement that continues on a hidden page, with this maximum sample interval and the
    * driver's traces between samples. `null` stops the measurement.
    */
-  measure(interval_ms: number | null): void {
+  setMeasurementInterval(interval_ms: number | null): void {
     this.measuring = interval_ms !== null;
     this.subscription.update({ interval_ms, traces: this.measuring });
     this.updateActive();

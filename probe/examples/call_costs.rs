@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             nvml.forget_answers();
             let begun = Instant::now();
             code = nvml
-                .about(Subject::gpu(0), query)
+                .answer_query(Subject::from_gpu(0), query)
                 .err()
                 .map_or(0, |code| code.0);
             costs.push(begun.elapsed());

@@ -37,7 +37,7 @@ fn main() {
     };
     let (mut samples, mut begin_kb, begun) = (0, 0, Instant::now());
     let mut written = Vec::new();
-    let ran = sampler::run(&source, &options, |record| {
+    let ran = sampler::run_sampler(&source, &options, |record| {
         written.clear();
         serde_json::to_writer(&mut written, record).expect("records can be written");
         samples += u32::from(matches!(record, Record::Sample(_)));

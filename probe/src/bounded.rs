@@ -1,6 +1,7 @@
-//! Reading of files up to a limit: those of procfs, sysfs and cgroupfs, and files that users name.
+//! Reading of files up to a size limit: files in procfs, sysfs and cgroupfs, and files that users
+//! name.
 //!
-//! Files of procfs have a size of 0, and processes determine their content: a process that maps 2
+//! Files in procfs report a size of 0, and processes determine their content: a process that maps 2
 //! GB as its arguments has a command line of 2 GB.
 
 use std::{
@@ -13,28 +14,27 @@ use std::{
 use rustix::fs::OFlags;
 
 /// The limit of a single value, such as a sysfs attribute or `comm`.
-pub const VALUE: usize = 4 << 10;
+pub const VALUE_LIMIT: usize = 4 << 10;
 
-/// The limit of `/proc/PID/stat` and `/proc/PID/status`, in which groups and masks of CPUs can be
-/// long.
-pub const STAT: usize = 8 << 10;
+/// The limit for `/proc/PID/stat` and `/proc/PID/status`, which can contain long lists of groups
+/// and CPU masks.
+pub const STAT_LIMIT: usize = 8 << 10;
 
-/// The limit of `/proc/PID/cgroup`, which has a line for each hierarchy.
-pub const CGROUP: usize = 16 << 10;
+/// The limit for `/proc/PID/cgroup`, which has one line per hierarchy.
+pub const CGROUP_LIMIT: usize = 16 << 10;
 
-/// The limit of `/proc/PID/cmdline`. The program and the connection file of a Jupyter kernel are
-/// near the beginning.
-pub const COMMAND_LINE: usize = 16 << 10;
+/// The limit for `/proc/PID/cmdline`. The program and the connection file of a Jupyter kernel are
+/// near the start.
+pub const COMMAND_LINE_LIMIT: usize = 16 << 10;
 
-/// The limit of `/proc/PID/environ`.
-pub const ENVIRONMENT: usize = 64 << 10;
+/// The limit for `/proc/PID/environ`.
+pub const ENVIRONMENT_LIMIT: usize = 64 << 10;
 
-/// The limit of a table of the whole machine, such as `/proc/stat`, with a line for each CPU or
-/// disk.
-pub const TABLE: usize = 4 << 20;
+/// The limit for a table of the whole machine with one line per CPU or disk, such as `/proc/stat`.
+pub const TABLE_LIMIT: usize = 4 << 20;
 
 /// The number of bytes read at a time. Most of these files are shorter.
-const PART: usize = 4 << 10;
+const CHUNK_BYTES: usize = 4 << 10;
 
 /// Returns at most the first `limit` bytes of a file.
 ///
@@ -44,7 +44,8 @@ pub fn read(path: impl AsRef<Path>, limit: usize) -> io::Result<Vec<u8>> {
     read_from(File::open(path)?, limit)
 }
 
-/// Returns the content of a sysfs attribute. The kernel returns it in one piece of at most a page.
+/// Returns the content of a sysfs attribute, which the kernel returns in one read of at most a
+/// page.
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened or read.
@@ -57,7 +58,7 @@ pub fn read_attribute(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Returns an error if the file cannot be read.
 pub fn read_attribute_from(mut file: File) -> io::Result<Vec<u8>> {
-    let mut page = [0; VALUE];
+    let mut page = [0; VALUE_LIMIT];
     let length = loop {
         match file.read(&mut page) {
             Ok(length) => break length,
@@ -68,16 +69,16 @@ pub fn read_attribute_from(mut file: File) -> io::Result<Vec<u8>> {
     Ok(page[..length].to_vec())
 }
 
-/// Returns at most the first `limit` bytes of a file as text. Invalid UTF-8 is replaced, because
-/// the name of a process can consist of any bytes.
+/// Returns at most the first `limit` bytes of a file as text. Invalid UTF-8 is replaced, because a
+/// process's name can consist of any bytes.
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened or read.
-pub fn text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
+pub fn read_text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
     read(path, limit).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Opens a regular file. Pipes without a writer and devices do not block this process.
+/// Opens a regular file. Does not block on devices or on pipes without a writer.
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened, or is not a regular file.
@@ -92,7 +93,7 @@ pub fn open_regular(path: impl AsRef<Path>) -> io::Result<File> {
     }
     Err(io::Error::new(
         ErrorKind::InvalidInput,
-        "it is not a regular file; name one",
+        "it is not a regular file; use one",
     ))
 }
 
@@ -101,15 +102,15 @@ pub fn open_regular(path: impl AsRef<Path>) -> io::Result<File> {
 /// # Errors
 /// Returns an error if the file cannot be read, is not a regular file, is not UTF-8, or has more
 /// than `limit` bytes.
-pub fn regular_text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
-    text_of(open_regular(path)?, limit)
+pub fn read_regular_text(path: impl AsRef<Path>, limit: usize) -> io::Result<String> {
+    read_text_from(open_regular(path)?, limit)
 }
 
 /// Reads an open file or pipe as text.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, is not UTF-8, or has more than `limit` bytes.
-pub fn text_of(file: impl Read, limit: usize) -> io::Result<String> {
+pub fn read_text_from(file: impl Read, limit: usize) -> io::Result<String> {
     let bytes = read_from(file, limit.saturating_add(1))?;
     if bytes.len() > limit {
         return Err(io::Error::new(
@@ -120,12 +121,11 @@ pub fn text_of(file: impl Read, limit: usize) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Returns at most the first `limit` bytes of an open file. The buffer does not grow beyond `limit`
-/// either.
+/// Returns at most the first `limit` bytes of an open file. The buffer never grows beyond `limit`.
 pub(crate) fn read_from(file: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     let mut file = file.take(limit as u64);
     let mut bytes = Vec::new();
-    let mut part = [0; PART];
+    let mut part = [0; CHUNK_BYTES];
     loop {
         match file.read(&mut part) {
             Ok(0) => return Ok(bytes),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endless_file_ends_at_the_limit_and_takes_no_more_memory() {
+    fn endless_file_is_read_up_to_limit() {
         let bytes = read("/dev/zero", 10_000).unwrap();
         assert_eq!((bytes.len(), bytes.capacity() <= 10_000), (10_000, true));
     }
@@ -166,19 +166,24 @@ mod tests {
         )
         .unwrap();
         for path in [&*pipe, Path::new("/dev/zero"), folder.path()] {
-            assert!(regular_text(path, 10).is_err(), "{}", path.display());
+            assert!(read_regular_text(path, 10).is_err(), "{}", path.display());
         }
         std::fs::write(&file, "12345").unwrap();
-        assert_eq!(regular_text(&file, 5).unwrap(), "12345");
+        assert_eq!(read_regular_text(&file, 5).unwrap(), "12345");
         assert_eq!(
-            regular_text(&file, 4).unwrap_err().kind(),
+            read_regular_text(&file, 4).unwrap_err().kind(),
             ErrorKind::FileTooLarge
         );
     }
 
     #[test]
-    fn a_short_file_is_read_whole() {
-        assert_ne!(text("/proc/self/comm", VALUE).unwrap().trim_end(), "");
-        assert!(read("/proc/self/none", VALUE).is_err());
+    fn short_file_is_read_completely() {
+        assert_ne!(
+            read_text("/proc/self/comm", VALUE_LIMIT)
+                .unwrap()
+                .trim_end(),
+            ""
+        );
+        assert!(read("/proc/self/none", VALUE_LIMIT).is_err());
     }
 }

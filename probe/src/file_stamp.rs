@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-/// The identity, size and times of a file. They differ if the file has changed or was replaced.
+/// The identity, size and times of a file, which differ if the file has changed or was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp([u64; 3], [i64; 4]);
 

@@ -1,24 +1,25 @@
 //! The probe, which reads GPUs and their host into one data model.
 //!
 //! - [`model`] contains the data model of all of gpumon.
-//! - [`vendor`] contains the sources of readings, with one folder each: the drivers of the vendors,
-//!   and a simulation.
-//! - [`host`] reads the machine around the GPUs.
+//! - [`vendor`] contains the sources of readings, with one folder each: the vendors' drivers, and a
+//!   simulation.
+//! - [`host`] reads the host machine.
 //! - [`sampler`] schedules all readings, with one thread per GPU.
 //! - [`derive`] derives rates, conditions and events from several readings.
 //! - [`owner`] finds the owners of a process: user, job, pod, notebook.
-//! - [`own_processes`] describes the user's own processes where another user's collector may not.
+//! - [`own_processes`] describes the user's own processes if another user's collector is not
+//!   allowed to.
 //! - [`allocation`] finds the jobs and pods to which schedulers have allocated GPUs.
 //! - [`usage`] computes GPU use by owner.
 //! - [`stat`] computes the minimum, mean and maximum of a reading in a window.
-//! - [`surroundings`] detects containers and WSL, which provide the driver in another way.
+//! - [`surroundings`] detects containers and WSL, which provide the driver differently.
 //! - [`child`] starts programs without this process's secrets.
 //! - [`benchmarks`] stores the benchmark results of each GPU in a file.
-//! - [`bounded`] reads files of unknown length, [`private_file`] files that no other user may
+//! - [`bounded`] reads files of unknown length, [`private_file`] reads files that no other user may
 //!   change.
 //! - [`safe_file`] writes files in directories that another user may have prepared.
 //! - [`toml_error`] explains errors in TOML files, with their position.
-//! - [`local_time`] provides the time zone in which times are shown and read.
+//! - [`local_time`] provides the time zone for displaying and parsing times.
 //! - [`units`] formats and parses bytes and durations.
 //! - [`untrusted`] makes untrusted text safe to print.
 //!

@@ -1,8 +1,8 @@
-//! The local time zone, in which times are shown and read.
+//! The local time zone, which is used to display and parse times.
 //!
-//! `TZ` is interpreted like in the C library. For an unknown name, jiff's own lookup would open a
+//! `TZ` is interpreted as in the C library. For an unknown name, jiff's own lookup would open a
 //! file in the working directory, and listing all time zones of the system takes a millisecond.
-//! This module reads a single file, which jiff parses.
+//! This module instead reads a single file, which jiff parses.
 
 use std::{
     env,
@@ -15,20 +15,21 @@ use jiff::{Timestamp, Zoned, tz::TimeZone};
 
 use crate::{
     bounded::{open_regular, read_from},
-    untrusted::escaped,
+    untrusted::escape_untrusted,
 };
 
-/// The usual folders of time zones, unless `TZDIR` names another folder.
-const ZONEINFO: [&str; 3] = [
+/// The default folders of the time zone database, used if `TZDIR` is empty or not set.
+const ZONEINFO_FOLDERS: [&str; 3] = [
     "/usr/share/zoneinfo",
     "/usr/share/lib/zoneinfo",
     "/etc/zoneinfo",
 ];
 
-/// The time zone of the system, which is used if `TZ` is not set.
-const LOCALTIME: &str = "/etc/localtime";
+/// The system's time zone file, used if `TZ` is not set.
+const LOCALTIME_FILE: &str = "/etc/localtime";
 
-/// The maximum size of a time zone file, in bytes. The files of the database have at most 4 KB.
+/// The maximum size of a time zone file, in bytes. Files in the time zone database have at most 4
+/// KB.
 const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// Returns the time zone of this process: the value of `TZ`, otherwise the system's time zone. If
@@ -37,7 +38,7 @@ pub fn time_zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
     let determine = || {
         let Some(name) = env::var_os("TZ") else {
-            return read_zone(LOCALTIME.as_ref()).unwrap_or(TimeZone::UTC);
+            return read_zone(LOCALTIME_FILE.as_ref()).unwrap_or(TimeZone::UTC);
         };
         let name = name.to_string_lossy();
         find_zone(&name, &zoneinfo_folders()).unwrap_or_else(|| {
@@ -45,10 +46,11 @@ pub fn time_zone() -> TimeZone {
             // or full.
             let _ = writeln!(
                 io::stderr(),
-                "gpumon: TZ={} names no time zone, so times are in UTC: set TZ to a name below {}, such as Europe/Berlin, \
-                 or to an offset, such as IST-5:30; if there are no names, install the package tzdata",
-                escaped(&name),
-                escaped(&zoneinfo_folders()[0].to_string_lossy()),
+                "gpumon: TZ={} is not a known time zone, so times are in UTC: set TZ to a name \
+                 below {}, such as Europe/Berlin, or to an offset, such as IST-5:30; if that \
+                 directory is missing, install the package tzdata",
+                escape_untrusted(&name),
+                escape_untrusted(&zoneinfo_folders()[0].to_string_lossy()),
             );
             TimeZone::UTC
         })
@@ -61,28 +63,28 @@ pub fn now() -> Zoned {
     Timestamp::now().to_zoned(time_zone())
 }
 
-/// Returns the folders of time zones. As in glibc, an empty `TZDIR` names none.
+/// Returns the folders of the time zone database. As in glibc, an empty `TZDIR` is ignored.
 fn zoneinfo_folders() -> Vec<PathBuf> {
     let folder = env::var_os("TZDIR").filter(|folder| !folder.is_empty());
     folder.map_or_else(
-        || ZONEINFO.map(PathBuf::from).into(),
+        || ZONEINFO_FOLDERS.map(PathBuf::from).into(),
         |folder| vec![folder.into()],
     )
 }
 
-/// Finds the time zone for a value of `TZ`: an absolute path, a name in one of these folders, or a
+/// Finds the time zone for a value of `TZ`: an absolute path, a name in one of `folders`, or a
 /// POSIX rule.
 fn find_zone(name: &str, folders: &[PathBuf]) -> Option<TimeZone> {
     let name = name.strip_prefix(':').unwrap_or(name);
-    // A name of UTC is valid even if the system has no time zones.
+    // Names of UTC are valid even if the system has no time zone database.
     if ["", "UTC", "Etc/UTC", "GMT", "Universal", "Zulu"].contains(&name) {
         return Some(TimeZone::UTC);
     }
-    // `join` with an absolute path ignores the folder.
+    // For an absolute path, `join` ignores the folder.
     let file = folders
         .iter()
         .find_map(|folder| read_zone(&folder.join(name)));
-    // A rule without dates, such as EST5EDT, uses the daylight saving time of the United States.
+    // A rule without dates, such as EST5EDT, uses the daylight saving dates of the United States.
     let rule = || {
         TimeZone::posix(name)
             .or_else(|_| TimeZone::posix(&format!("{name},M3.2.0,M11.1.0")))

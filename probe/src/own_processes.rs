@@ -1,8 +1,9 @@
-//! Details of this user's processes in samples of a collector that runs as another user.
+//! Adds details of the current user's processes to samples from a collector that runs as another
+//! user.
 //!
 //! A system-wide collector hides command lines, because other users could see them, and cannot read
-//! everything: the path of a notebook, or a job that is recorded only in the environment. This
-//! process may read and show both for its user's own processes.
+//! everything, such as the path of a notebook or a job that is recorded only in the environment.
+//! This process may read and show both for the current user's own processes.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -20,26 +21,26 @@ use crate::{
 };
 
 /// The maximum difference between two readings of the same start time, which changes when the clock
-/// is set. In another PID namespace, the same PID belongs to another process, which hardly has the
-/// same user and was started in the same minute.
-const SAME_START_MS: u64 = 60_000;
+/// is set. In another PID namespace, the same PID belongs to another process. That process is
+/// unlikely to have the same user and to have been started in the same minute.
+const START_TOLERANCE_MS: u64 = 60_000;
 
-/// A reader that adds details to this user's processes.
-pub struct OwnProcesses {
+/// A reader that adds details to the current user's processes.
+pub struct OwnProcessReader {
     resolver: Resolver,
     uid: u32,
-    /// The names of this user in samples: the login name, and the number for collectors that find
-    /// no name.
+    /// The current user's names in samples: the login name, and the numeric ID, which collectors
+    /// use if they find no login name.
     user: [String; 2],
-    /// The processes in the last sample, and those that have started since.
+    /// The PIDs in the last sample, and of processes that have started since then.
     listed: BTreeSet<u32>,
-    /// The names of processes, including ended ones.
+    /// The names of processes by PID, including ended processes.
     names: HashMap<u32, ProcessName>,
 }
 
-impl OwnProcesses {
-    /// Returns a reader of the processes below `proc_root`, which is `/proc`, or the mounted
-    /// `/proc` of the host in a container.
+impl OwnProcessReader {
+    /// Creates a reader for the processes below `proc_root`, which is `/proc`, or in a container
+    /// the host's mounted `/proc`.
     pub fn new(proc_root: PathBuf) -> Self {
         let uid = geteuid().as_raw();
         Self {
@@ -51,33 +52,34 @@ impl OwnProcesses {
         }
     }
 
-    /// Fills in details of this user's own processes. Waits for details of new processes, but at
-    /// most for `patience`. Returns `false` and changes nothing if no process belongs to this user.
+    /// Fills in details of the current user's processes. Waits for details of new processes, but no
+    /// longer than `patience`. Returns `false` and changes nothing if no process belongs to the
+    /// current user.
     pub fn fill(&mut self, gpus: &mut [GpuSample], patience: Duration) -> bool {
         let listed = gpus
             .iter()
-            .flat_map(processes)
-            .filter(|process| self.may_be_own(&process.user));
+            .flat_map(listed_processes)
+            .filter(|process| self.may_belong_to_current_user(&process.user));
         self.listed = listed.map(|process| process.pid).collect();
-        self.resolver.ask(self.listed.clone(), patience);
+        self.resolver.request_details(self.listed.clone(), patience);
         let own: BTreeSet<u32> = self
             .listed
             .iter()
             .copied()
-            .filter(|pid| self.is_own(*pid))
+            .filter(|pid| self.is_owned_by_current_user(*pid))
             .collect();
         self.names.retain(|pid, _| own.contains(pid));
-        let budget = process_list::budget(gpus.len() as u32);
+        let budget = process_list::budget_per_gpu(gpus.len() as u32);
         for gpu in gpus {
-            if processes(gpu).any(|process| own.contains(&process.pid)) {
+            if listed_processes(gpu).any(|process| own.contains(&process.pid)) {
                 self.fill_gpu(gpu, &own, budget);
             }
         }
         !own.is_empty()
     }
 
-    /// Fills in the details of one GPU's processes. Fewer processes may fit into the sample,
-    /// because the details are longer.
+    /// Fills in the details of the GPU's processes. Because details make processes longer, fewer of
+    /// them may fit into the sample.
     fn fill_gpu(&mut self, gpu: &mut GpuSample, own: &BTreeSet<u32>, budget: usize) {
         let (Reading::Now(processes)
         | Reading::Earlier {
@@ -87,8 +89,8 @@ impl OwnProcesses {
             return;
         };
         let (listed, omitted) =
-            process_list::fit(mem::take(processes), budget, |process, fields| {
-                if own.contains(&process.pid) && self.may_be_own(&process.user) {
+            process_list::fit_into_budget(mem::take(processes), budget, |process, fields| {
+                if own.contains(&process.pid) && self.may_belong_to_current_user(&process.user) {
                     self.describe(process, fields);
                 }
             });
@@ -100,12 +102,13 @@ impl OwnProcesses {
         let mut described = process.clone();
         self.resolver.describe(&mut described, fields);
         let times = process.started_ms.value().zip(described.started_ms.value());
-        if times.is_some_and(|(theirs, ours)| theirs.abs_diff(*ours) > SAME_START_MS) {
+        if times.is_some_and(|(theirs, ours)| theirs.abs_diff(*ours) > START_TOLERANCE_MS) {
             return;
         }
-        // The collector's values are kept, because its events identify processes by them.
-        keep_known(&process.started_ms, &mut described.started_ms);
-        keep_known(&process.user, &mut described.user);
+        // The collector's values are kept, because the collector's events identify processes by
+        // these values.
+        copy_if_present(&process.started_ms, &mut described.started_ms);
+        copy_if_present(&process.user, &mut described.user);
         let name = ProcessName {
             name: described.name.clone(),
             program: described.program.clone(),
@@ -114,24 +117,24 @@ impl OwnProcesses {
         *process = described;
     }
 
-    /// Replaces the name of this user's process in a start or end event by the name in samples.
-    /// Waits for the name, but at most for `patience`. Returns `false` and changes nothing if the
-    /// event is about something else.
-    pub fn name(&mut self, event: &mut Event, patience: Duration) -> bool {
+    /// Replaces the name of the current user's process in a start or end event with the name used
+    /// in samples. Waits for the name, but no longer than `patience`. Returns `false` and changes
+    /// nothing for other events.
+    pub fn name_event_process(&mut self, event: &mut Event, patience: Duration) -> bool {
         let (EventKind::ProcessStarted(process) | EventKind::ProcessEnded(process)) =
             &mut event.what
         else {
             return false;
         };
-        if !self.may_be_own(&process.user) {
+        if !self.may_belong_to_current_user(&process.user) {
             return false;
         }
         let known = self.names.get(&process.pid).cloned().or_else(|| {
             self.listed.insert(process.pid);
-            self.resolver.ask(self.listed.clone(), patience);
+            self.resolver.request_details(self.listed.clone(), patience);
             self.resolver
-                .name(process.pid)
-                .filter(|_| self.is_own(process.pid))
+                .process_name(process.pid)
+                .filter(|_| self.is_owned_by_current_user(process.pid))
         });
         let is_news =
             |known: &ProcessName| known.name.value().is_some() && known.name != process.name;
@@ -142,22 +145,22 @@ impl OwnProcesses {
         true
     }
 
-    /// Returns `true` if the process belongs to this user, or if the collector does not know the
-    /// user.
-    fn may_be_own(&self, user: &Reading<String>) -> bool {
+    /// Returns `true` if the process belongs to the current user, or if its user is unknown to the
+    /// collector.
+    fn may_belong_to_current_user(&self, user: &Reading<String>) -> bool {
         user.value().is_none_or(|user| self.user.contains(user))
     }
 
-    fn is_own(&self, pid: u32) -> bool {
-        self.resolver.uid(pid) == Some(self.uid)
+    fn is_owned_by_current_user(&self, pid: u32) -> bool {
+        self.resolver.process_uid(pid) == Some(self.uid)
     }
 }
 
-fn processes(gpu: &GpuSample) -> impl Iterator<Item = &Process> {
+fn listed_processes(gpu: &GpuSample) -> impl Iterator<Item = &Process> {
     gpu.processes.value().into_iter().flatten()
 }
 
-fn keep_known<T: Clone>(theirs: &Reading<T>, ours: &mut Reading<T>) {
+fn copy_if_present<T: Clone>(theirs: &Reading<T>, ours: &mut Reading<T>) {
     if theirs.value().is_some() {
         ours.clone_from(theirs);
     }
@@ -175,16 +178,20 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    struct Running(Child);
+    struct RunningChild(Child);
 
-    impl Drop for Running {
+    impl Drop for RunningChild {
         fn drop(&mut self) {
             let _ = self.0.kill();
             let _ = self.0.wait();
         }
     }
 
-    fn as_told_by_another(pid: u32, user: Reading<String>, started_ms: Reading<u64>) -> Process {
+    fn make_collected_process(
+        pid: u32,
+        user: Reading<String>,
+        started_ms: Reading<u64>,
+    ) -> Process {
         let (name, command) = (
             Reading::Now("sleep".to_owned()),
             Reading::Absent(Absence::Hidden),
@@ -194,28 +201,28 @@ mod tests {
             command,
             user,
             started_ms,
-            ..examples::process(pid, 1)
+            ..examples::make_process(pid, 1)
         }
     }
 
     #[test]
-    fn own_processes_are_told_whole_and_those_of_others_stay_as_they_are() {
-        let running = Running(Command::new("sleep").arg("617").spawn().unwrap());
+    fn only_processes_of_current_user_get_details() {
+        let running = RunningChild(Command::new("sleep").arg("617").spawn().unwrap());
         let pid = running.0.id();
-        // A new process has no arguments for a moment.
+        // Right after its start, a process has no arguments.
         while std::fs::read(format!("/proc/{pid}/cmdline"))
             .unwrap()
             .is_empty()
         {
             std::thread::yield_now();
         }
-        let mut own = OwnProcesses::new("/proc".into());
+        let mut own = OwnProcessReader::new("/proc".into());
         let me = Reading::Now(own.user[0].clone());
         let unknown = || Reading::Absent(Absence::Unknown);
-        let other = as_told_by_another(pid, Reading::Now("somebody".to_owned()), unknown());
-        let long_ago = as_told_by_another(pid, me.clone(), Reading::Now(1_000_000));
-        let mut gpus = [(); 3].map(|()| examples::sample(0));
-        gpus[0].processes = Reading::Now(vec![as_told_by_another(pid, me, unknown())]);
+        let other = make_collected_process(pid, Reading::Now("somebody".to_owned()), unknown());
+        let long_ago = make_collected_process(pid, me.clone(), Reading::Now(1_000_000));
+        let mut gpus = [(); 3].map(|()| examples::make_sample(0));
+        gpus[0].processes = Reading::Now(vec![make_collected_process(pid, me, unknown())]);
         gpus[1].processes = Reading::Now(vec![long_ago.clone()]);
         gpus[2].processes = Reading::Now(vec![other.clone()]);
         assert!(own.fill(&mut gpus, PATIENCE));
@@ -234,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn where_a_collector_sees_no_owner_this_process_looks_itself() {
-        let mut own = OwnProcesses::new("/proc".into());
+    fn user_of_unidentified_process_is_read() {
+        let mut own = OwnProcessReader::new("/proc".into());
         let unknown = Reading::Absent(Absence::Unknown);
-        let mut gpus = [examples::sample(0)];
-        let init = as_told_by_another(1, unknown.clone(), Reading::Absent(Absence::Unknown));
-        let nobody = as_told_by_another(u32::MAX, unknown, Reading::Absent(Absence::Unknown));
-        let this = as_told_by_another(
+        let mut gpus = [examples::make_sample(0)];
+        let init = make_collected_process(1, unknown.clone(), Reading::Absent(Absence::Unknown));
+        let nobody = make_collected_process(u32::MAX, unknown, Reading::Absent(Absence::Unknown));
+        let this = make_collected_process(
             std::process::id(),
             init.user.clone(),
             init.started_ms.clone(),
@@ -261,16 +268,16 @@ mod tests {
     }
 
     #[test]
-    fn events_call_own_processes_what_samples_call_them() {
+    fn events_use_process_names_of_samples() {
         let script = std::env::temp_dir().join(format!("gpumon-own-{}.py", std::process::id()));
         std::fs::write(&script, "import time; time.sleep(60)").unwrap();
         let Ok(child) = Command::new("python3").arg(&script).spawn() else {
             return;
         };
-        let running = Running(child);
+        let running = RunningChild(child);
         let pid = running.0.id();
-        let mut own = OwnProcesses::new("/proc".into());
-        let about = |own: &OwnProcesses, what: fn(ProcessRef) -> EventKind, user: &str| {
+        let mut own = OwnProcessReader::new("/proc".into());
+        let about = |own: &OwnProcessReader, what: fn(ProcessRef) -> EventKind, user: &str| {
             let (name, started_ms) = (
                 Reading::Now("python3".to_owned()),
                 Reading::Absent(Absence::Unknown),
@@ -297,24 +304,24 @@ mod tests {
             EventKind::ProcessStarted as fn(_) -> _,
             EventKind::ProcessEnded as fn(_) -> _,
         );
-        let is_named = |own: &mut OwnProcesses, what, user, name: &str| {
+        let is_named = |own: &mut OwnProcessReader, what, user, name: &str| {
             let mut event = about(own, what, user);
-            own.name(&mut event, PATIENCE);
+            own.name_event_process(&mut event, PATIENCE);
             let (EventKind::ProcessStarted(told) | EventKind::ProcessEnded(told)) = event.what
             else {
                 unreachable!()
             };
             told.name == Reading::Now(name.to_owned())
         };
-        // The loop is needed, because the process may not have started the interpreter yet.
+        // The check is repeated, because the process may not have started the interpreter yet.
         let begun = std::time::Instant::now();
         while !is_named(&mut own, start, "", file) {
             assert!(begun.elapsed() < PATIENCE);
-            own = OwnProcesses::new("/proc".into());
+            own = OwnProcessReader::new("/proc".into());
         }
         assert!(is_named(&mut own, start, "somebody", "python3"));
-        let mut gpus = [examples::sample(0)];
-        gpus[0].processes = Reading::Now(vec![as_told_by_another(
+        let mut gpus = [examples::make_sample(0)];
+        gpus[0].processes = Reading::Now(vec![make_collected_process(
             pid,
             Reading::Now(own.user[0].clone()),
             Reading::Absent(Absence::Unknown),

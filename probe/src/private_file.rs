@@ -1,6 +1,6 @@
-//! Files that control gpumon or contain secrets: settings, alert rules, tokens, keys, certificates,
-//! passwords. A user who can write to such a file could grant access or have a program started, and
-//! a user who can read it could steal the secret.
+//! Reading of files that control gpumon or contain secrets: settings, alert rules, tokens, keys,
+//! certificates, passwords. A user who can write to such a file could grant access or have a
+//! program started, and a user who can read it could steal the secret.
 
 use std::{
     fs::{File, Metadata},
@@ -14,18 +14,17 @@ use thiserror::Error;
 
 use crate::bounded::open_regular;
 
-/// The maximum size of a file in bytes, enough for a chain of certificates, or for thousands of
-/// tokens.
-const MOST: u64 = 1 << 20;
+/// The maximum size of a file in bytes, enough for a certificate chain or for thousands of tokens.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The folder of secrets that Kubernetes mounts. Only the users of the container can read it, and
-/// Kubernetes determines its modes.
+/// The directory in which Kubernetes mounts secrets. Only the container's users can read the
+/// directory, and Kubernetes determines the file modes.
 const MOUNTED_SECRETS: &str = "/var/run/secrets";
 
 /// Whether other users may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrecy {
-    /// Only its owner and group may read the file.
+    /// Only the file's owner and group may read the file.
     Secret,
     /// Everybody may read the file.
     Public,
@@ -33,40 +32,45 @@ pub enum Secrecy {
 
 /// The reason why a file is not used.
 #[derive(Debug, Error)]
-pub enum FileError {
+pub enum PrivateFileError {
     /// The system does not allow this program to read the file.
     #[error("cannot read {path}: {cause}", path = .0.display(), cause = .1)]
     Unreadable(PathBuf, io::Error),
     /// The file is a folder, a pipe or a device.
-    #[error("{} is not a regular file; name one", .0.display())]
+    #[error("{} is not a regular file; use one", .0.display())]
     NotRegular(PathBuf),
-    /// The file is too large to be of this kind.
-    #[error("{} is larger than {MOST} bytes, which no such file is; name another", .0.display())]
+    /// The file is too large for its purpose.
+    #[error("{} is larger than {MAX_FILE_BYTES} bytes, which is too large for a file of this kind; use \
+             another file", .0.display())]
     TooLarge(PathBuf),
-    /// The file belongs to another user, who can change it.
+    /// The file belongs to another user, who can modify it.
     #[error(
         "{path} belongs to user {uid}, who could change what gpumon does; run `chown {own} {path}`",
         path = .path.display()
     )]
     OfAnother {
         path: PathBuf,
-        /// The owner of the file.
+        /// The user ID of the file's owner.
         uid: u32,
-        /// The user of this program.
+        /// The user ID of this program.
         own: u32,
     },
     /// The group or everybody can write to the file.
     #[error(
-        "{path} can be written to by others, who could change what gpumon does; run `chmod go-w {path}`",
+        "{path} can be written to by others, who could change what gpumon does; run `chmod go-w \
+         {path}`",
         path = .0.display()
     )]
     Writable(PathBuf),
     /// Everybody can read the file.
-    #[error("{path} holds secrets and can be read by others; run `chmod 600 {path}`", path = .0.display())]
+    #[error(
+        "{path} contains secrets and can be read by others; run `chmod 600 {path}`",
+        path = .0.display()
+    )]
     Readable(PathBuf),
 }
 
-/// A file that only this program's user and root can change. The file may be reached through links.
+/// A file that only this program's user and root can modify. The path may contain symbolic links.
 pub struct PrivateFile {
     path: PathBuf,
     metadata: Metadata,
@@ -78,24 +82,24 @@ impl PrivateFile {
     ///
     /// # Errors
     /// Returns an error with a remedy if the file is not private.
-    pub fn read(path: &Path, secrecy: Secrecy) -> Result<Self, FileError> {
+    pub fn read(path: &Path, secrecy: Secrecy) -> Result<Self, PrivateFileError> {
         let own_path = || path.to_owned();
-        let unreadable = |error| FileError::Unreadable(path.to_owned(), error);
+        let unreadable = |error| PrivateFileError::Unreadable(path.to_owned(), error);
         let file = open_regular(path).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidInput => FileError::NotRegular(own_path()),
+            io::ErrorKind::InvalidInput => PrivateFileError::NotRegular(own_path()),
             _ => unreadable(error),
         })?;
         let metadata = file.metadata().map_err(unreadable)?;
         let own = geteuid().as_raw();
         if metadata.uid() != own && metadata.uid() != 0 {
-            return Err(FileError::OfAnother {
+            return Err(PrivateFileError::OfAnother {
                 path: own_path(),
                 uid: metadata.uid(),
                 own,
             });
         }
         if metadata.mode() & 0o022 != 0 {
-            return Err(FileError::Writable(own_path()));
+            return Err(PrivateFileError::Writable(own_path()));
         }
         let text = text(file, path)?;
         let read = Self {
@@ -109,16 +113,16 @@ impl PrivateFile {
         Ok(read)
     }
 
-    /// Checks that not everybody can read the file. A group may read it, because systemd,
-    /// Kubernetes and Debian's `ssl-cert` grant access to secrets by groups.
+    /// Checks that the file is not readable by everybody. A group may read it, because systemd,
+    /// Kubernetes and Debian's `ssl-cert` grant access to secrets through groups.
     ///
     /// # Errors
     /// Returns an error if everybody can read the file.
-    pub fn check_secret(&self) -> Result<(), FileError> {
+    pub fn check_secret(&self) -> Result<(), PrivateFileError> {
         let is_readable =
             self.metadata.mode() & 0o004 != 0 && !self.path.starts_with(MOUNTED_SECRETS);
         if is_readable {
-            Err(FileError::Readable(self.path.clone()))
+            Err(PrivateFileError::Readable(self.path.clone()))
         } else {
             Ok(())
         }
@@ -129,12 +133,12 @@ impl PrivateFile {
     }
 }
 
-fn text(file: File, path: &Path) -> Result<String, FileError> {
+fn text(file: File, path: &Path) -> Result<String, PrivateFileError> {
     let mut text = String::new();
-    let length = file.take(MOST + 1).read_to_string(&mut text);
-    let length = length.map_err(|error| FileError::Unreadable(path.to_owned(), error))?;
-    if length as u64 > MOST {
-        Err(FileError::TooLarge(path.to_owned()))
+    let length = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text);
+    let length = length.map_err(|error| PrivateFileError::Unreadable(path.to_owned(), error))?;
+    if length as u64 > MAX_FILE_BYTES {
+        Err(PrivateFileError::TooLarge(path.to_owned()))
     } else {
         Ok(text)
     }
@@ -149,14 +153,14 @@ mod tests {
 
     use super::*;
 
-    fn refusal(path: &Path, secrecy: Secrecy) -> Option<String> {
+    fn error_text(path: &Path, secrecy: Secrecy) -> Option<String> {
         PrivateFile::read(path, secrecy)
             .err()
             .map(|error| error.to_string())
     }
 
     #[test]
-    fn the_mode_says_who_may_write_and_read() {
+    fn file_mode_determines_acceptance() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tokens");
         fs::write(&file, "x").unwrap();
@@ -170,7 +174,7 @@ mod tests {
         ] {
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             for (secrecy, cure) in [(Secrecy::Public, public), (Secrecy::Secret, secret)] {
-                let refusal = refusal(&file, secrecy);
+                let refusal = error_text(&file, secrecy);
                 let is_right = refusal
                     .as_deref()
                     .is_some_and(|text| cure.is_some_and(|cure| text.contains(cure)));
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_counts_as_what_it_leads_to() {
+    fn link_counts_as_its_target() {
         let folder = tempfile::tempdir().unwrap();
         let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
         fs::write(&file, "x").unwrap();
@@ -196,14 +200,14 @@ mod tests {
         );
         fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         assert!(
-            refusal(&link, Secrecy::Secret)
+            error_text(&link, Secrecy::Secret)
                 .unwrap()
                 .contains("chmod 600")
         );
-        // Only root can change the owner of a file.
+        // Only root can change a file's owner, so other users skip this check.
         if chown(&file, Some(65_534), None).is_ok() {
             assert!(
-                refusal(&link, Secrecy::Public)
+                error_text(&link, Secrecy::Public)
                     .unwrap()
                     .contains("belongs to user 65534")
             );
@@ -211,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_or_too_large_is_refused_at_once() {
+    fn irregular_and_large_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let [pipe, large] = ["pipe", "large"].map(|name| folder.path().join(name));
         rustix::fs::mknodat(
@@ -223,23 +227,23 @@ mod tests {
         )
         .unwrap();
         assert!(
-            refusal(&pipe, Secrecy::Secret)
+            error_text(&pipe, Secrecy::Secret)
                 .unwrap()
                 .contains("regular file")
         );
         assert!(
-            refusal(folder.path(), Secrecy::Public)
+            error_text(folder.path(), Secrecy::Public)
                 .unwrap()
                 .contains("regular file")
         );
-        fs::write(&large, vec![b'x'; MOST as usize + 1]).unwrap();
+        fs::write(&large, vec![b'x'; MAX_FILE_BYTES as usize + 1]).unwrap();
         assert!(
-            refusal(&large, Secrecy::Public)
+            error_text(&large, Secrecy::Public)
                 .unwrap()
                 .contains("larger than")
         );
         assert!(
-            refusal(&folder.path().join("none"), Secrecy::Public)
+            error_text(&folder.path().join("none"), Secrecy::Public)
                 .unwrap()
                 .contains("No such file")
         );

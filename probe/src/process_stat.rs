@@ -11,9 +11,9 @@ const TOLERANCE_MS: u64 = 2_000;
 /// The parts of `/proc/PID/stat` that gpumon uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// The state, such as `S` for sleeping.
+    /// The process state, such as `S` for sleeping.
     pub state: char,
-    /// The PID of the parent, or 0 for the first process of a PID namespace.
+    /// The PID of the parent, or 0 for PID 1 of a PID namespace.
     pub parent: u32,
     /// The ID of the process group, which is the PID of its leader; 0 if unknown.
     pub group: u32,
@@ -25,32 +25,32 @@ pub struct ProcessStat {
     pub birth: Birth,
 }
 
-/// The start time of a process. PID and start time together identify a process, because PIDs are
-/// reused.
+/// A process's start time. PID and start time together identify a process, because PIDs are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Birth {
-    /// The number of clock ticks after boot.
+    /// The start time in clock ticks since boot.
     pub ticks: u64,
     /// The start time in milliseconds since the Unix epoch, or `None` if the boot time is unknown.
     pub started_ms: Option<u64>,
 }
 
 impl ProcessStat {
-    /// Reads the file of a process below `root`, which is `/proc` except in tests.
+    /// Reads the `stat` file of a process below `root`, which is `/proc` except in tests.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is not in the kernel's format.
     pub fn read(root: &Path, pid: u32) -> io::Result<Self> {
-        Self::read_since_boot(root, pid, read_boot_time_ms(root))
+        Self::read_with_boot_time(root, pid, read_boot_time_ms(root))
     }
 
-    /// Reads the file of a process. The boot time is passed by the caller, because reading it is
+    /// Reads the `stat` file of a process. The caller passes the boot time, because reading it is
     /// slow.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is not in the kernel's format.
-    pub fn read_since_boot(root: &Path, pid: u32, booted_ms: Option<u64>) -> io::Result<Self> {
-        let text = bounded::text(root.join(pid.to_string()).join("stat"), bounded::STAT)?;
+    pub fn read_with_boot_time(root: &Path, pid: u32, booted_ms: Option<u64>) -> io::Result<Self> {
+        let text =
+            bounded::read_text(root.join(pid.to_string()).join("stat"), bounded::STAT_LIMIT)?;
         Self::parse(&text, booted_ms).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
@@ -76,9 +76,9 @@ impl ProcessStat {
         })
     }
 
-    /// Returns `true` if the process may have started at this time. Unknown start times are not
-    /// compared.
-    pub fn is_started_at(&self, known_ms: Option<u64>) -> bool {
+    /// Returns `true` if the process may have started at `known_ms`. An unknown start time matches
+    /// any time.
+    pub fn may_have_started_at(&self, known_ms: Option<u64>) -> bool {
         match (self.birth.started_ms, known_ms) {
             (Some(started), Some(known)) => started.abs_diff(known) <= TOLERANCE_MS,
             _ => true,
@@ -86,21 +86,21 @@ impl ProcessStat {
     }
 }
 
-/// The link target of the machine's first PID namespace. The number is a constant of the kernel
+/// The link target of the machine's initial PID namespace. The number is a constant in the kernel
 /// (`PROC_PID_INIT_INO`).
-pub(crate) const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+pub(crate) const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Returns `true` if PIDs in `root` are those of the machine's first PID namespace, and not of a
+/// Returns `true` if PIDs in `root` are those of the machine's initial PID namespace, and not a
 /// container's. Returns `None` if the namespace is unknown.
 pub(crate) fn is_first_pid_namespace(root: &Path) -> Option<bool> {
     let link = std::fs::read_link(root.join("self/ns/pid")).ok()?;
-    Some(link == Path::new(FIRST_NAMESPACE))
+    Some(link == Path::new(FIRST_PID_NAMESPACE))
 }
 
-/// Returns the boot time in milliseconds since the Unix epoch. The file is long, because it has a
-/// line for each CPU and all interrupts.
+/// Returns the boot time in milliseconds since the Unix epoch. Reading is slow, because
+/// `/proc/stat` has a line for each CPU and for all interrupts.
 pub fn read_boot_time_ms(root: &Path) -> Option<u64> {
-    let stat = bounded::text(root.join("stat"), bounded::TABLE).ok()?;
+    let stat = bounded::read_text(root.join("stat"), bounded::TABLE_LIMIT).ok()?;
     let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
     Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
 }
@@ -141,7 +141,7 @@ mod tests {
                 started_ms: Some(50_000),
             },
         };
-        assert!(stat.is_started_at(Some(51_000)) && stat.is_started_at(None));
-        assert!(!stat.is_started_at(Some(60_000)));
+        assert!(stat.may_have_started_at(Some(51_000)) && stat.may_have_started_at(None));
+        assert!(!stat.may_have_started_at(Some(60_000)));
     }
 }

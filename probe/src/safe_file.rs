@@ -1,13 +1,15 @@
-//! Writing of files in directories that another user may have prepared.
+//! Safe writing of files in directories that another user may have prepared.
 //!
-//! Another user can place links, pipes and files under the names that gpumon writes, so that gpumon
-//! would overwrite a file of the user that it runs as. A directory of gpumon's own is therefore
-//! only used if it is not writable by everybody, and belongs to this user or root. Its files are
-//! opened relative to it ([`Folder`]). In every directory, a file is opened only if it is a regular
-//! file with one name, never through a link, and is replaced by renaming a new file.
+//! Another user can place links, pipes and files under the names that gpumon writes to, so that
+//! gpumon would overwrite a file of the user that it runs as. One of gpumon's own directories is
+//! therefore used only if it belongs to this user or root, and is not writable by everybody. Files
+//! in it are opened relative to the directory ([`Folder`]). In every directory, a file is opened
+//! only if it is a regular file without other hard links, is never opened through a symbolic link,
+//! and is replaced by renaming a new file.
 //!
-//! A path on the command line is the decision of its user: links of that user and of root are
-//! followed ([`create`]). Temporary files and locks next to it are not reached through links.
+//! A path on the command line is chosen by the user, so links that belong to that user or root are
+//! followed ([`create`]). Temporary files and locks next to the path are never opened through
+//! links.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -30,17 +32,17 @@ use thiserror::Error;
 
 use crate::bounded;
 
-/// The permission that lets every user write. Group permissions are accepted: the members are
-/// trusted with the directory, for example where Kubernetes mounts a volume with `fsGroup`, and
-/// their links are not followed.
+/// The permission bit that lets every user write. Group permissions are accepted: a group's members
+/// are trusted with the directory, for example where Kubernetes mounts a volume with `fsGroup`, and
+/// links that they create are not followed.
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 
 /// The maximum number of attempts to open a file that other processes create or remove at the same
 /// time.
-const TRIES: u32 = 5;
+const MAX_TRIES: u32 = 5;
 
-/// Flags that keep a prepared file from blocking this process or becoming its terminal.
-const CAREFUL: OFlags = OFlags::NOFOLLOW
+/// Flags that prevent a prepared file from blocking this process or becoming its terminal.
+const CAREFUL_FLAGS: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
@@ -52,13 +54,13 @@ pub struct Folder {
     handle: OwnedFd,
 }
 
-/// The users whose directories are accepted.
+/// The users whose directories are accepted, in addition to root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum AcceptedOwner {
     /// Only this program's user and root.
     Own,
-    /// This program's user, root, and any user if this program runs as root, because root writes
-    /// for services that have their own user.
+    /// This program's user, root, or any user if this program runs as root, because root writes for
+    /// services that run as another user.
     AnyForRoot,
 }
 
@@ -72,22 +74,23 @@ pub enum FolderError {
         /// The error that the system returned.
         cause: io::Error,
     },
-    /// The directory belongs to another user, who can change its files.
+    /// The directory belongs to another user, who can modify its files.
     #[error(
-        "{path} belongs to user {uid}, who could replace the files in it: name a directory that belongs to user {own}",
+        "{path} belongs to user {uid}, who could replace the files in it: choose a directory that \
+         belongs to user {own}",
         path = .path.display()
     )]
     OtherOwner {
         path: PathBuf,
-        /// The owner of the directory, or of a link to it.
+        /// The user ID of the owner of the directory, or of a link to it.
         uid: u32,
-        /// This program's user.
+        /// The user ID of this program.
         own: u32,
     },
-    /// Every user can change the files in the directory.
+    /// Every user can modify the files in the directory.
     #[error(
-        "{path} can be written to by other users, who could replace the files in it: run `chmod go-w {path}`, or name \
-         another directory",
+        "{path} can be written to by other users, who could replace the files in it: run `chmod \
+         go-w {path}`, or choose another directory",
         path = .0.display()
     )]
     Writable(PathBuf),
@@ -106,12 +109,12 @@ impl From<FolderError> for io::Error {
 }
 
 impl Folder {
-    /// Opens a directory, and creates it with access for this user only if it is missing.
+    /// Opens a directory. A missing directory is created, accessible only to this user.
     ///
     /// # Errors
     /// Returns an error if the directory cannot be created or opened, belongs to another user, or
     /// is writable by everybody.
-    pub fn create(path: &Path, owner: Owner) -> Result<Self, FolderError> {
+    pub fn create(path: &Path, owner: AcceptedOwner) -> Result<Self, FolderError> {
         let unavailable = |cause| FolderError::Unavailable {
             path: path.to_owned(),
             cause,
@@ -129,20 +132,21 @@ impl Folder {
     /// # Errors
     /// Returns an error if the directory cannot be opened, belongs to another user, or is writable
     /// by everybody.
-    pub fn open(path: &Path, owner: Owner) -> Result<Self, FolderError> {
+    pub fn open(path: &Path, owner: AcceptedOwner) -> Result<Self, FolderError> {
         let own = geteuid().as_raw();
         let unavailable = |cause: io::Error| FolderError::Unavailable {
             path: path.to_owned(),
             cause,
         };
         let is_trusted = |found: &Metadata| {
-            [own, 0].contains(&found.uid()) || (owner == Owner::AnyForRoot && own == 0)
+            [own, 0].contains(&found.uid()) || (owner == AcceptedOwner::AnyForRoot && own == 0)
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle =
             openat(CWD, path, flags, Mode::empty()).map_err(|error| unavailable(error.into()))?;
         let opened = File::from(handle);
-        // The path itself is checked, too, because it can be a link, which its owner can change.
+        // The path itself is also checked, because it can be a link, which the link's owner can
+        // change.
         for found in [fs::symlink_metadata(path), opened.metadata()] {
             let found = found.map_err(unavailable)?;
             if !is_trusted(&found) {
@@ -167,19 +171,19 @@ impl Folder {
         &self.path
     }
 
-    /// Opens a file for reading and writing, and creates it with access for this user only if it is
-    /// missing.
+    /// Opens a file for reading and writing. A missing file is created, accessible only to this
+    /// user.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, is a link, has a second name, or is not a
-    /// regular file.
+    /// Returns an error if the file cannot be opened, is a symbolic link, has other hard links, or
+    /// is not a regular file.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
-        for _ in 0..TRIES {
-            if let Some(file) = open_plain(self.handle.as_fd(), Path::new(name), 0o600)? {
+        for _ in 0..MAX_TRIES {
+            if let Some(file) = open_plain_file(self.handle.as_fd(), Path::new(name), 0o600)? {
                 return Ok(file);
             }
         }
-        Err(io::Error::other("it is replaced again and again"))
+        Err(io::Error::other("it is being replaced repeatedly"))
     }
 
     /// Returns the content of a file, or `None` if there is no such file.
@@ -188,22 +192,26 @@ impl Folder {
     /// Returns an error if the file cannot be read, has more than `limit` bytes, is a link, or is
     /// not a regular file.
     pub fn read(&self, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
-        content(
-            openat(&self.handle, name, OFlags::RDONLY | CAREFUL, Mode::empty()),
+        read_content(
+            openat(
+                &self.handle,
+                name,
+                OFlags::RDONLY | CAREFUL_FLAGS,
+                Mode::empty(),
+            ),
             limit,
         )
     }
 
-    /// Replaces the content of a file. Readers, and the next start after a crash, see either the
-    /// old or the new content.
+    /// Replaces the content of a file atomically: readers see either the old or the new content,
+    /// even after a crash.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. The old content is kept.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let folder = File::from(self.handle.try_clone()?).metadata()?;
         replace_in(self.handle.as_fd(), OsStr::new(name), bytes, |file| {
-            // Files that root writes into the directory of a service belong to the user of that
-            // service.
+            // Files that root writes into a service's directory must belong to that service's user.
             if folder.uid() != geteuid().as_raw() {
                 let _ = fchown(file, Some(folder.uid()), Some(folder.gid()));
             }
@@ -211,55 +219,54 @@ impl Folder {
         })
     }
 
-    /// Returns the file descriptor of the directory, for flock(2).
+    /// Returns the file descriptor of the directory, for use with flock(2).
     pub fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 }
 
-/// Returns the content of a file, which may be reached through links, or `None` if there is no such
-/// file.
+/// Returns the content of a file, or `None` if there is no such file. Links are followed.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, has more than `limit` bytes, or is not a regular
 /// file.
 pub fn read(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    content(openat(CWD, path, flags, Mode::empty()), limit)
+    read_content(openat(CWD, path, flags, Mode::empty()), limit)
 }
 
-fn content(opened: rustix::io::Result<OwnedFd>, limit: usize) -> io::Result<Option<Vec<u8>>> {
+fn read_content(opened: rustix::io::Result<OwnedFd>, limit: usize) -> io::Result<Option<Vec<u8>>> {
     let file = match opened.map_err(io::Error::from) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => File::from(opened?),
     };
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(invalid("it is not a regular file"));
+        return Err(invalid_data("it is not a regular file"));
     }
     if found.len() > limit as u64 {
-        return Err(invalid(format!("it has more than {limit} bytes")));
+        return Err(invalid_data(format!("it has more than {limit} bytes")));
     }
     bounded::read_from(file, limit).map(Some)
 }
 
 /// Returns an error for invalid data.
-pub(crate) fn invalid(cause: impl Into<String>) -> io::Error {
+pub(crate) fn invalid_data(cause: impl Into<String>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, cause.into())
 }
 
-/// Opens a file for reading and writing, and creates it with this mode if it is missing. Returns
-/// `None` if another process created or removed the file at the same time.
+/// Opens a file for reading and writing. A missing file is created with the permissions in `mode`.
+/// Returns `None` if another process created or removed the file at the same time.
 ///
 /// # Errors
-/// Returns an error if the file cannot be opened, is a link, has a second name, or is not a regular
-/// file.
-pub fn open_plain(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<Option<File>> {
-    // Two calls are needed, because the kernel refuses O_CREAT for a file of another user in a
-    // directory such as /tmp.
-    let file = match openat(folder, path, OFlags::RDWR | CAREFUL, Mode::empty()) {
+/// Returns an error if the file cannot be opened, is a symbolic link, has other hard links, or is
+/// not a regular file.
+pub fn open_plain_file(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<Option<File>> {
+    // Opening and creating are separate calls, because the kernel refuses O_CREAT for another
+    // user's file in a directory such as /tmp.
+    let file = match openat(folder, path, OFlags::RDWR | CAREFUL_FLAGS, Mode::empty()) {
         Err(Errno::NOENT) => {
-            let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | CAREFUL;
+            let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | CAREFUL_FLAGS;
             match openat(folder, path, new, Mode::from_raw_mode(mode)) {
                 Err(Errno::EXIST) => return Ok(None),
                 opened => {
@@ -270,29 +277,31 @@ pub fn open_plain(folder: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<
                 }
             }
         }
-        // The system returns these errors for a link, and for a pipe or device without a reader.
-        Err(Errno::LOOP | Errno::NXIO) => return Err(not_plain()),
+        // The kernel returns `LOOP` for a symbolic link, and `NXIO` for a pipe or device without a
+        // reader.
+        Err(Errno::LOOP | Errno::NXIO) => return Err(not_plain_error()),
         opened => File::from(opened?),
     };
     let found = file.metadata()?;
-    // A file with a second name may be an important file elsewhere.
+    // A file with another hard link may be an important file elsewhere.
     if !found.is_file() || found.nlink() > 1 {
-        return Err(not_plain());
+        return Err(not_plain_error());
     }
     Ok(Some(file))
 }
 
-fn not_plain() -> io::Error {
+fn not_plain_error() -> io::Error {
     io::Error::other(
-        "it is a link, a file with a second name, or not a plain file; move it to another directory",
+        "it is a link, has a second name (hard link), or is not a regular file; move it to \
+         another directory",
     )
 }
 
 /// Opens an output file that a user named. A missing file is created, and an existing file keeps
-/// its content. Links are followed if this user or root made them.
+/// its content. Links are followed if they belong to this user or root.
 ///
 /// # Errors
-/// Returns an error if the file cannot be opened, or if the path is a link of another user.
+/// Returns an error if the file cannot be opened, or if the path is another user's link.
 pub fn create(path: &Path) -> io::Result<File> {
     let target = match fs::symlink_metadata(path) {
         Ok(link) if link.is_symlink() => {
@@ -300,12 +309,12 @@ pub fn create(path: &Path) -> io::Result<File> {
                 return Err(io::Error::new(
                     ErrorKind::PermissionDenied,
                     format!(
-                        "it is a link that user {} made; remove it, or name another file",
+                        "it is a link created by user {}; remove it, or choose another file",
                         link.uid()
                     ),
                 ));
             }
-            // A link to a missing file is resolved by the system.
+            // If the link's target does not exist, the kernel resolves the link.
             fs::canonicalize(path).ok()
         }
         _ => Some(path.to_owned()),
@@ -319,28 +328,28 @@ pub fn create(path: &Path) -> io::Result<File> {
     .into())
 }
 
-/// Opens an output file that a user named, and empties it. Links are followed like in [`create`].
+/// Opens an output file that a user named, and empties it. Links are followed as in [`create`].
 ///
 /// # Errors
-/// Returns an error if the file cannot be opened, or if the path is a link of another user.
+/// Returns an error if the file cannot be opened, or if the path is another user's link.
 pub fn create_empty(path: &Path) -> io::Result<File> {
     let file = create(path)?;
-    // Pipes and devices have no length.
+    // Pipes and devices have no length to truncate.
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
     Ok(file)
 }
 
-/// Replaces the content of a file that a user named. The permissions are kept; a new file gets
-/// `mode`.
+/// Replaces the content of a file that a user named. An existing file keeps its permissions; a new
+/// file gets `mode`.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written. The old content is kept.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let name = path
         .file_name()
-        .ok_or_else(|| invalid("it names no file"))?;
+        .ok_or_else(|| invalid_data("the path does not name a file"))?;
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -357,7 +366,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// Writes a new file under an unpredictable name, and renames it.
+/// Writes a new file under an unpredictable name, and renames it to `name`.
 fn replace_in(
     folder: BorrowedFd<'_>,
     name: &OsStr,
@@ -367,7 +376,7 @@ fn replace_in(
     let mut new = OsString::from(".");
     new.push(name);
     new.push(format!(".{:016x}.new", RandomState::new().hash_one(name)));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | CAREFUL_FLAGS;
     let mut file = File::from(openat(folder, &new, flags, Mode::RUSR | Mode::WUSR)?);
     let written = prepare(&file).and_then(|()| {
         file.write_all(bytes)?;
@@ -390,15 +399,17 @@ mod tests {
     }
 
     #[test]
-    fn folder_that_others_write_to_is_refused() {
+    fn folder_writable_by_everybody_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("new/data");
-        assert!(Folder::open(&path, Owner::Own).is_err() && !path.exists());
-        Folder::create(&path, Owner::Own).unwrap();
+        assert!(Folder::open(&path, AcceptedOwner::Own).is_err() && !path.exists());
+        Folder::create(&path, AcceptedOwner::Own).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         for mode in [0o777, 0o702, 0o1777] {
             set_mode(&path, mode);
-            let why = Folder::open(&path, Owner::Own).unwrap_err().to_string();
+            let why = Folder::open(&path, AcceptedOwner::Own)
+                .unwrap_err()
+                .to_string();
             assert!(
                 why.contains(&format!("run `chmod go-w {}`", path.display())),
                 "{why}"
@@ -406,7 +417,7 @@ mod tests {
         }
         for mode in [0o755, 0o2770] {
             set_mode(&path, mode);
-            Folder::open(&path, Owner::Own).unwrap();
+            Folder::open(&path, AcceptedOwner::Own).unwrap();
         }
     }
 
@@ -419,17 +430,21 @@ mod tests {
         let (folder, link) = (root.path().join("folder"), root.path().join("link"));
         fs::create_dir(&folder).unwrap();
         symlink(&folder, &link).unwrap();
-        Folder::open(&link, Owner::Own).unwrap();
+        Folder::open(&link, AcceptedOwner::Own).unwrap();
         std::os::unix::fs::lchown(&link, Some(4242), None).unwrap();
-        let why = Folder::open(&link, Owner::Own).unwrap_err().to_string();
+        let why = Folder::open(&link, AcceptedOwner::Own)
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("belongs to user 4242"), "{why}");
         chown(&folder, Some(4242), None).unwrap();
-        let why = Folder::open(&folder, Owner::Own).unwrap_err().to_string();
+        let why = Folder::open(&folder, AcceptedOwner::Own)
+            .unwrap_err()
+            .to_string();
         assert!(
-            why.contains("name a directory that belongs to user 0"),
+            why.contains("choose a directory that belongs to user 0"),
             "{why}"
         );
-        Folder::open(&folder, Owner::AnyForRoot)
+        Folder::open(&folder, AcceptedOwner::AnyForRoot)
             .unwrap()
             .replace("file", b"x")
             .unwrap();
@@ -446,7 +461,7 @@ mod tests {
         symlink(&victim, folder.join("link")).unwrap();
         symlink(root.path().join("missing"), folder.join("dangling")).unwrap();
         fs::hard_link(&victim, folder.join("name")).unwrap();
-        let folder = Folder::open(&folder, Owner::Own).unwrap();
+        let folder = Folder::open(&folder, AcceptedOwner::Own).unwrap();
         for name in ["link", "dangling", "name"] {
             assert!(
                 folder
@@ -469,7 +484,7 @@ mod tests {
     #[test]
     fn only_regular_files_are_opened() {
         let root = tempfile::tempdir().unwrap();
-        let folder = Folder::create(&root.path().join("folder"), Owner::Own).unwrap();
+        let folder = Folder::create(&root.path().join("folder"), AcceptedOwner::Own).unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mknodat(
             CWD,
@@ -495,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn named_output_follows_own_links_only() {
+    fn named_output_follows_only_links_of_user() {
         let root = tempfile::tempdir().unwrap();
         let (file, link) = (root.path().join("file"), root.path().join("link"));
         symlink(&file, &link).unwrap();
@@ -513,7 +528,7 @@ mod tests {
                 create(&link)
                     .unwrap_err()
                     .to_string()
-                    .contains("a link that user 4242 made")
+                    .contains("it is a link created by user 4242")
             );
         }
     }

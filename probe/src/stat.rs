@@ -1,14 +1,14 @@
-//! Statistics of a reading in a window of time.
+//! Statistics of a reading over a time window.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// The minimum, mean and maximum of a reading in a window.
+/// The minimum, mean and maximum of a reading over a window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stat {
     pub min: f64,
-    /// The mean, weighted by time or by number of readings.
+    /// The mean, weighted by time or by the number of readings.
     pub mean: f64,
     pub max: f64,
 }
@@ -25,7 +25,7 @@ pub struct Window {
 
 impl Stat {
     /// Returns the statistics of a single reading.
-    pub fn of(value: f64) -> Self {
+    pub fn from_value(value: f64) -> Self {
         Self {
             min: value,
             mean: value,
@@ -35,12 +35,12 @@ impl Stat {
 }
 
 impl Window {
-    /// Adds a reading. The weight is the time that the reading covers, or a number of readings.
+    /// Adds a reading. The weight is the time or the number of readings that it represents.
     pub fn add(&mut self, value: f64, weight: f64) {
-        self.merge(Stat::of(value), weight);
+        self.merge(Stat::from_value(value), weight);
     }
 
-    /// Adds the readings of another window, which must be later than the readings added before.
+    /// Adds the statistics of another window, which must be later than all readings added so far.
     pub fn merge(&mut self, stat: Stat, weight: f64) {
         if self.weight == 0.0 {
             (self.min, self.max) = (stat.min, stat.max);
@@ -75,13 +75,13 @@ impl Window {
         (self.weight > 0.0).then_some(self.sum)
     }
 
-    /// Returns the value that was added last, or `None` if the window is empty.
+    /// Returns the last value added, or `None` if the window is empty.
     pub fn last(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.last)
     }
 }
 
-/// Collects readings with equal weights.
+/// Collects readings with equal weight.
 impl FromIterator<f64> for Window {
     fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
         let mut window = Self::default();
@@ -90,7 +90,7 @@ impl FromIterator<f64> for Window {
     }
 }
 
-/// The mean and the peak of a share.
+/// The mean and the peak of a percentage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Spread {
     /// The mean over time.

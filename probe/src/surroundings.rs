@@ -1,5 +1,5 @@
-//! The surroundings of this process: containers and WSL. They provide NVIDIA's driver in different
-//! ways, and need different remedies if the driver is missing.
+//! Detection of containers and WSL, which provide NVIDIA's driver in different ways and need
+//! different remedies if the driver is missing.
 
 use std::path::Path;
 
@@ -10,25 +10,25 @@ use crate::bounded;
 pub enum Surroundings {
     /// A machine with its own driver.
     Machine,
-    /// A container of Apptainer or Singularity.
+    /// A container run by Apptainer or Singularity.
     Apptainer,
-    /// A container of Enroot, which Slurm's Pyxis uses.
+    /// A container run by Enroot, which Slurm's Pyxis uses.
     Enroot,
-    /// A pod of Kubernetes.
+    /// A pod run by Kubernetes.
     Kubernetes,
-    /// A container of Docker.
+    /// A container run by Docker.
     Docker,
-    /// A container of Podman.
+    /// A container run by Podman.
     Podman,
-    /// A container of LXC, LXD or Incus.
+    /// A container run by LXC, LXD or Incus.
     Lxc,
     /// The Windows Subsystem for Linux.
     Wsl,
 }
 
-/// The files that identify each kind of container. The first match decides, because an image can
-/// contain the files of the program that built it.
-const MARKS: [(&str, Surroundings); 6] = [
+/// Files that identify a kind of container. The first match decides, because an image can contain
+/// the files of the program that built it.
+const MARKER_FILES: [(&str, Surroundings); 6] = [
     ("/.singularity.d", Surroundings::Apptainer),
     ("/.enroot", Surroundings::Enroot),
     ("/.lock", Surroundings::Enroot),
@@ -37,13 +37,13 @@ const MARKS: [(&str, Surroundings); 6] = [
     ("/run/.containerenv", Surroundings::Podman),
 ];
 
-/// The environment variable that the kubelet sets in every container of a pod. A pod without a
-/// service account token has no file that identifies it.
+/// The environment variable that the kubelet sets in every container of a pod. It is needed because
+/// a pod without a service account token has no file that identifies it.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST=";
 
-/// Parts of cgroup names that identify containers. A container with its own cgroup namespace does
-/// not show them.
-const CGROUPS: [(&str, Surroundings); 4] = [
+/// Parts of cgroup names that identify a kind of container. They are not visible in a container
+/// with its own cgroup namespace.
+const CGROUP_NAMES: [(&str, Surroundings); 4] = [
     ("kubepods", Surroundings::Kubernetes),
     ("docker", Surroundings::Docker),
     ("libpod", Surroundings::Podman),
@@ -52,27 +52,32 @@ const CGROUPS: [(&str, Surroundings); 4] = [
 
 impl Surroundings {
     /// Returns the surroundings of this process.
-    pub fn detect() -> Self {
-        Self::below("/".as_ref())
+    pub fn detect_current() -> Self {
+        Self::detect_below("/".as_ref())
     }
 
-    /// Returns the surroundings of a process with this root file system.
-    pub fn below(root: &Path) -> Self {
+    /// Returns the surroundings of a process whose root file system is `root`.
+    pub fn detect_below(root: &Path) -> Self {
         let path = |path: &str| root.join(path.trim_start_matches('/'));
-        let cgroup = bounded::text(path("/proc/self/cgroup"), bounded::CGROUP).unwrap_or_default();
+        let cgroup = bounded::read_text(path("/proc/self/cgroup"), bounded::CGROUP_LIMIT)
+            .unwrap_or_default();
         let environment =
-            bounded::text(path("/proc/self/environ"), bounded::ENVIRONMENT).unwrap_or_default();
+            bounded::read_text(path("/proc/self/environ"), bounded::ENVIRONMENT_LIMIT)
+                .unwrap_or_default();
         let is_pod = environment
             .split('\0')
             .any(|entry| entry.starts_with(POD_VARIABLE));
         let is_marked = |mark: &str, container| {
             path(mark).exists() || (container == Self::Kubernetes && is_pod)
         };
-        let by_file = MARKS
+        let by_file = MARKER_FILES
             .into_iter()
             .find(|(mark, container)| is_marked(mark, *container));
-        let container =
-            by_file.or_else(|| CGROUPS.into_iter().find(|(name, _)| cgroup.contains(name)));
+        let container = by_file.or_else(|| {
+            CGROUP_NAMES
+                .into_iter()
+                .find(|(name, _)| cgroup.contains(name))
+        });
         match container {
             Some((_, container)) => container,
             None if is_wsl(root) => Self::Wsl,
@@ -80,8 +85,8 @@ impl Surroundings {
         }
     }
 
-    /// Returns the kind of container, or `None` outside of containers.
-    pub fn container(self) -> Option<&'static str> {
+    /// Returns the name of the kind of container, or `None` outside containers.
+    pub fn container_name(self) -> Option<&'static str> {
         match self {
             Self::Machine | Self::Wsl => None,
             Self::Apptainer => Some("Apptainer"),
@@ -93,18 +98,18 @@ impl Surroundings {
         }
     }
 
-    /// Returns the remedy for a missing GPU while the driver works.
+    /// Returns the remedy if a GPU is missing although the driver works.
     pub fn gpu_cure(self) -> &'static str {
         match self {
             Self::Machine => {
-                "check `lspci | grep -i nvidia`, in a Slurm job that it requested GPUs, and in a container that it was \
-                 started with GPUs (docker run --gpus all)"
+                "check `lspci | grep -i nvidia`; in a Slurm job, check that it requested GPUs; in \
+                 a container, check that it was started with GPUs (docker run --gpus all)"
             }
             surroundings => surroundings.driver_cure(),
         }
     }
 
-    /// Returns the remedy for a missing driver library.
+    /// Returns the remedy if the driver library is missing.
     pub fn driver_cure(self) -> &'static str {
         match self {
             Self::Machine => "install the NVIDIA driver's utilities",
@@ -112,43 +117,50 @@ impl Surroundings {
                 "start the container with --nv, as in `apptainer exec --nv IMAGE gpumon`"
             }
             Self::Enroot => {
-                "start the container with NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=compute,utility in its \
-                 environment; Enroot's hook 98-nvidia.sh needs nvidia-container-cli on the host"
+                "start the container with NVIDIA_VISIBLE_DEVICES=all and \
+                 NVIDIA_DRIVER_CAPABILITIES=compute,utility in its environment; Enroot's hook \
+                 98-nvidia.sh needs nvidia-container-cli on the host"
             }
             Self::Kubernetes => {
-                "request a GPU for the pod (`nvidia.com/gpu: 1` in its limits); to monitor all GPUs, give it the \
-                 runtimeClassName nvidia, NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=utility"
+                "request a GPU for the pod (`nvidia.com/gpu: 1` in its limits); to monitor all \
+                 GPUs, give it the runtimeClassName nvidia, NVIDIA_VISIBLE_DEVICES=all and \
+                 NVIDIA_DRIVER_CAPABILITIES=utility"
             }
             Self::Docker => {
-                "start the container with GPUs (`docker run --gpus all`), for which the host needs the NVIDIA Container \
-                 Toolkit; if NVIDIA_DRIVER_CAPABILITIES is set, it must contain utility"
+                "start the container with GPUs (`docker run --gpus all`), for which the host \
+                 needs the NVIDIA Container Toolkit; if NVIDIA_DRIVER_CAPABILITIES is set, it must \
+                 contain utility"
             }
             Self::Podman => {
-                "start the container with GPUs (`podman run --device nvidia.com/gpu=all`), for which the host needs a CDI \
-                 specification (`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`)"
+                "start the container with GPUs (`podman run --device nvidia.com/gpu=all`), for \
+                 which the host needs a CDI specification (`nvidia-ctk cdi generate \
+                 --output=/etc/cdi/nvidia.yaml`)"
             }
             Self::Lxc => {
-                "give the container a device of type gpu, and nvidia.runtime=true in its configuration"
+                "give the container a device of type gpu, and nvidia.runtime=true in its \
+                 configuration"
             }
             Self::Wsl => {
-                "update the NVIDIA driver of Windows, and WSL (`wsl --update`), which has its library in /usr/lib/wsl/lib; \
-                 never install a Linux driver in WSL, which would replace that library"
+                "update the NVIDIA driver for Windows, and WSL (`wsl --update`), which has the \
+                 driver's library in /usr/lib/wsl/lib; never install a Linux driver in WSL, \
+                 because it would replace that library"
             }
         }
     }
 }
 
-/// Returns `true` if the kernel is that of the Windows Subsystem for Linux, which includes
+/// Returns `true` if the kernel is that of the Windows Subsystem for Linux. This includes
 /// containers in WSL.
 pub fn is_wsl(root: &Path) -> bool {
-    let release =
-        bounded::text(root.join("proc/sys/kernel/osrelease"), bounded::VALUE).unwrap_or_default();
+    let release = bounded::read_text(root.join("proc/sys/kernel/osrelease"), bounded::VALUE_LIMIT)
+        .unwrap_or_default();
     release.to_ascii_lowercase().contains("microsoft")
 }
 
-/// Returns `true` if `/proc` is mounted with `hidepid`, or is not in `/proc/self/mountinfo`. A line
-/// of that file is `ID PARENT DEV ROOT MOUNT-POINT OPTIONS ... - TYPE SOURCE OPTIONS`; the last
-/// line of a mount point is the visible one.
+/// Returns `true` if `/proc` is mounted with `hidepid`, or does not appear in `mountinfo`, the
+/// content of `/proc/self/mountinfo`. A line has the format `ID PARENT DEV ROOT MOUNT-POINT OPTIONS
+/// ... - TYPE SOURCE OPTIONS`; of several lines with the same mount point, the last one is in
+/// effect.
 pub fn hides_processes(mountinfo: &str) -> bool {
     let of_proc = mountinfo
         .lines()
@@ -194,7 +206,7 @@ mod tests {
                 "0::/\n",
                 Surroundings::Kubernetes,
             ),
-            // Slurm jobs can run from a Docker image.
+            // A Slurm job in a container may use a Docker image, which contains `.dockerenv`.
             (
                 &[".singularity.d", ".dockerenv"],
                 "0::/system.slice/slurmstepd.scope/job_7\n",
@@ -219,16 +231,16 @@ mod tests {
             };
             write("proc/self/cgroup", cgroup);
             assert_eq!(
-                Surroundings::below(root.path()),
+                Surroundings::detect_below(root.path()),
                 expected,
                 "{files:?} {cgroup}"
             );
             assert_eq!(
-                expected.container().is_none(),
+                expected.container_name().is_none(),
                 expected == Surroundings::Machine
             );
-            // The variable identifies a pod in containers of Docker or Podman, but other containers
-            // can run within a pod.
+            // In containers of Docker or Podman, the variable identifies a pod. Apptainer and
+            // Enroot take precedence, because their containers can run within a pod.
             write(
                 "proc/self/environ",
                 "HOME=/\0KUBERNETES_SERVICE_HOST=10.0.0.1\0",
@@ -238,12 +250,12 @@ mod tests {
                 _ => Surroundings::Kubernetes,
             };
             assert_eq!(
-                Surroundings::below(root.path()),
+                Surroundings::detect_below(root.path()),
                 in_pod,
                 "{files:?} {cgroup}"
             );
             write("proc/self/environ", "HOME=/\0");
-            // A container in WSL needs the remedy of the container.
+            // In WSL, a container still needs the remedy for the container.
             write(
                 "proc/sys/kernel/osrelease",
                 "5.15.90.1-microsoft-standard-WSL2\n",
@@ -254,7 +266,7 @@ mod tests {
                 expected
             };
             assert_eq!(
-                Surroundings::below(root.path()),
+                Surroundings::detect_below(root.path()),
                 in_wsl,
                 "{files:?} {cgroup}"
             );
@@ -262,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn hidepid_is_read_from_the_options_of_proc() {
+    fn hidepid_is_read_from_proc_mount_options() {
         let proc = "22 27 0:21 / /proc rw,relatime shared:5 - proc proc rw";
         assert!(!hides_processes(proc));
         assert!(

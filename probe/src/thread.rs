@@ -1,4 +1,4 @@
-//! Threads that nobody waits for, because they can hang in the kernel or the driver forever.
+//! Threads that are never waited for, because they can hang in the kernel or the driver forever.
 
 use std::{
     io,
@@ -6,10 +6,10 @@ use std::{
     process, thread,
 };
 
-/// Starts a thread that is abandoned if it hangs.
+/// Starts a thread, which is abandoned if it hangs.
 ///
-/// A panic in the thread terminates the process. Otherwise a reading would stop silently, while a
-/// process that ends is restarted.
+/// A panic in the thread terminates the process, because a process that ends is restarted.
+/// Otherwise, a reading would stop silently.
 pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let body = || {
         // The panic message has already been printed.

@@ -1,4 +1,4 @@
-//! Errors in TOML files, with position and remedy, in one line.
+//! Errors in TOML files, formatted in one line with position and remedy.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ pub struct TomlError {
 }
 
 impl TomlError {
-    /// Returns an error for this byte range of the text.
-    pub fn at(span: &Range<usize>, text: &str, origin: &str, message: String) -> Self {
+    /// Creates an error for a byte range of `text`.
+    pub fn new_at_span(span: &Range<usize>, text: &str, origin: &str, message: String) -> Self {
         let before = text.get(..span.start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Self {
@@ -31,19 +31,19 @@ impl TomlError {
         }
     }
 
-    /// Converts an error of the parser, and adds a remedy.
-    pub fn parse(error: &toml::de::Error, text: &str, origin: &str) -> Self {
-        Self::at(
+    /// Converts a parser error, and adds a remedy.
+    pub fn from_parser_error(error: &toml::de::Error, text: &str, origin: &str) -> Self {
+        Self::new_at_span(
             &error.span().unwrap_or(0..0),
             text,
             origin,
-            reword(error.message()),
+            reword_message(error.message()),
         )
     }
 }
 
-/// Converts a message of the parser to one line with a remedy.
-fn reword(message: &str) -> String {
+/// Converts a parser message to one line with a remedy.
+fn reword_message(message: &str) -> String {
     let message = message
         .lines()
         .map(str::trim)
@@ -52,10 +52,10 @@ fn reword(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     match quoted.split_first() {
         Some((typed, valid)) if message.starts_with("unknown field") => {
-            format!("unknown key `{typed}`; {}", suggest(typed, valid))
+            format!("unknown key `{typed}`; {}", suggest_word(typed, valid))
         }
         Some((typed, valid)) if message.starts_with("unknown variant") => {
-            format!("unknown value `{typed}`; {}", suggest(typed, valid))
+            format!("unknown value `{typed}`; {}", suggest_word(typed, valid))
         }
         Some((missing, [])) if message.starts_with("missing field") => {
             format!("`{missing}` is missing; add a line `{missing} = ...` here")
@@ -64,9 +64,12 @@ fn reword(message: &str) -> String {
     }
 }
 
-/// Suggests the nearest valid word, or lists all if none is near.
-pub fn suggest(typed: &str, valid: &[&str]) -> String {
-    let nearest = valid.iter().map(|word| (distance(typed, word), word)).min();
+/// Suggests the most similar valid word, or lists all valid words if none is similar.
+pub fn suggest_word(typed: &str, valid: &[&str]) -> String {
+    let nearest = valid
+        .iter()
+        .map(|word| (edit_distance(typed, word), word))
+        .min();
     match nearest {
         Some((edits, word)) if edits <= 2 + typed.len() / 8 && edits < word.len() => {
             format!("did you mean `{word}`?")
@@ -76,7 +79,7 @@ pub fn suggest(typed: &str, valid: &[&str]) -> String {
 }
 
 /// Returns the number of letters to insert, delete or replace to turn `a` into `b`, ignoring case.
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, from) in a.chars().enumerate() {
@@ -96,22 +99,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distance_counts_edits() {
-        assert_eq!(distance("seed", "seed"), 0);
-        assert_eq!(distance("sede", "seed"), 2);
-        assert_eq!(distance("", "gpu"), 3);
-        assert_eq!(distance("utilisation_percent", "utilization_percent"), 1);
+    fn edit_distance_counts_edits() {
+        assert_eq!(edit_distance("seed", "seed"), 0);
+        assert_eq!(edit_distance("sede", "seed"), 2);
+        assert_eq!(edit_distance("", "gpu"), 3);
+        assert_eq!(
+            edit_distance("utilisation_percent", "utilization_percent"),
+            1
+        );
     }
 
     #[test]
-    fn a_near_word_is_suggested_and_a_far_one_gets_the_list() {
-        assert_eq!(suggest("sed", &["seed", "gpus"]), "did you mean `seed`?");
-        assert_eq!(suggest("color", &["seed", "gpus"]), "use one of seed, gpus");
+    fn nearest_word_or_all_words_are_suggested() {
+        assert_eq!(
+            suggest_word("sed", &["seed", "gpus"]),
+            "did you mean `seed`?"
+        );
+        assert_eq!(
+            suggest_word("color", &["seed", "gpus"]),
+            "use one of seed, gpus"
+        );
     }
 
     #[test]
-    fn columns_count_characters() {
-        let error = TomlError::at(&(8..9), "a = 1\né x", "f.toml", "m".into());
+    fn error_column_is_counted_in_characters() {
+        let error = TomlError::new_at_span(&(8..9), "a = 1\né x", "f.toml", "m".into());
         assert_eq!((error.line, error.column), (2, 2));
     }
 }

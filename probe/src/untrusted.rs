@@ -1,7 +1,8 @@
-//! Untrusted text for terminals: names of processes, and messages of drivers, servers and files.
+//! Handling of untrusted text for terminals: process names, and messages from drivers, servers and
+//! files.
 
-/// Replaces characters that control the terminal, and those that reorder or hide other text.
-pub fn printable(letter: char) -> char {
+/// Replaces characters that control the terminal, or that reorder or hide other text.
+pub fn to_printable(letter: char) -> char {
     match letter {
         control if control.is_control() => ' ',
         hidden if is_invisible(hidden) => '?',
@@ -9,11 +10,11 @@ pub fn printable(letter: char) -> char {
     }
 }
 
-/// Escapes the text into one line, in which all characters are visible: `\n`, `\u{1b}`.
-pub fn escaped(text: &str) -> String {
+/// Escapes text into one line in which all characters are visible: `\n`, `\u{1b}`.
+pub fn escape_untrusted(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        if printable(letter) == letter {
+        if to_printable(letter) == letter {
             shown.push(letter);
         } else {
             shown.extend(letter.escape_default());
@@ -22,10 +23,10 @@ pub fn escaped(text: &str) -> String {
     shown
 }
 
-/// Returns `true` for characters that are invisible, or change the direction of the following text:
-/// Unicode's property `Default_Ignorable_Code_Point`, and a few more. The page
+/// Returns `true` for characters that are invisible, or that change the direction of the text after
+/// them: Unicode's property `Default_Ignorable_Code_Point`, and a few more. The web page
 /// (`static/src/lib/text.ts`) and Python (`_text.py`) use the same rule;
-/// `tests/invisible-characters.json` contains the test cases for all three.
+/// `tests/invisible-characters.json` contains test cases for all three.
 pub fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
@@ -36,8 +37,8 @@ pub fn is_invisible(letter: char) -> bool {
     ) || MORE_INVISIBLE.contains(&letter)
 }
 
-/// Line and paragraph separators, the empty Braille pattern, annotation marks, and a note without a
-/// head.
+/// More invisible characters: line and paragraph separators, the empty Braille pattern, annotation
+/// marks, and the musical null notehead.
 const MORE_INVISIBLE: [char; 7] = [
     '\u{2028}',
     '\u{2029}',
@@ -62,21 +63,21 @@ mod tests {
     }
 
     #[test]
-    fn shared_cases_are_invisible_or_visible() {
+    fn to_printable_matches_shared_cases() {
         let cases = include_str!("../../tests/invisible-characters.json");
         let Cases { invisible, visible } = serde_json::from_str(cases).unwrap();
         let letter =
             |digits: &String| char::from_u32(u32::from_str_radix(digits, 16).unwrap()).unwrap();
         for digits in &invisible {
-            assert_eq!(printable(letter(digits)), '?', "{digits}");
+            assert_eq!(to_printable(letter(digits)), '?', "{digits}");
         }
         for digits in &visible {
-            assert_eq!(printable(letter(digits)), letter(digits), "{digits}");
+            assert_eq!(to_printable(letter(digits)), letter(digits), "{digits}");
         }
     }
 
     #[test]
-    fn invisible_characters_are_those_of_unicode() {
+    fn invisible_characters_match_unicode_property() {
         let property = regex_syntax::parse(r"\p{Default_Ignorable_Code_Point}")
             .unwrap()
             .into_kind();
@@ -96,13 +97,19 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_shown_and_not_done() {
+    fn terminal_control_is_escaped() {
         let hostile = "a\u{1b}]0;b\u{7}\nc\u{202e}d\u{9b}ü";
-        assert_eq!(escaped(hostile), "a\\u{1b}]0;b\\u{7}\\nc\\u{202e}d\\u{9b}ü");
         assert_eq!(
-            hostile.chars().map(printable).collect::<String>(),
+            escape_untrusted(hostile),
+            "a\\u{1b}]0;b\\u{7}\\nc\\u{202e}d\\u{9b}ü"
+        );
+        assert_eq!(
+            hostile.chars().map(to_printable).collect::<String>(),
             "a ]0;b  c?d ü"
         );
-        assert_eq!(escaped("a\u{e0041}\u{200b}"), "a\\u{e0041}\\u{200b}");
+        assert_eq!(
+            escape_untrusted("a\u{e0041}\u{200b}"),
+            "a\\u{e0041}\\u{200b}"
+        );
     }
 }

@@ -28,7 +28,7 @@ __all__ = [
 os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {gpumon_share.PROFILE}")
 
 
-def _after(*steps):
+def _run_before(*steps):
     """Make a wrapper that runs these steps before a hook."""
 
     def wrap(hook):
@@ -43,45 +43,49 @@ def _after(*steps):
 
 
 # An installer calls these two hooks first.
-get_requires_for_build_wheel = _after(gpumon_libc.check)(maturin.get_requires_for_build_wheel)
-get_requires_for_build_editable = _after(gpumon_libc.check)(maturin.get_requires_for_build_editable)
+get_requires_for_build_wheel = _run_before(gpumon_libc.check_libc)(
+    maturin.get_requires_for_build_wheel
+)
+get_requires_for_build_editable = _run_before(gpumon_libc.check_libc)(
+    maturin.get_requires_for_build_editable
+)
 
 # All of these hooks of maturin read the README, and the folder of the page and the extension.
-_after_frontend = _after(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
+_after_frontend = _run_before(gpumon_index.write_readme, gpumon_frontend.build_if_needed)
 # The page is embedded into the program, and the program writes its completions and manual pages.
-_after_program = _after(
-    gpumon_libc.check,
+_after_program = _run_before(
+    gpumon_libc.check_libc,
     gpumon_index.write_readme,
     gpumon_frontend.build_if_needed,
     gpumon_share.build,
 )
 
 
-def _with_addresses(add_addresses, hook):
+def _add_addresses_after(add_addresses, hook):
     """Wrap a hook so that the project's addresses are added to the file that the hook writes."""
 
     def build(folder, *args, **kwargs):
         name = hook(folder, *args, **kwargs)
-        add_addresses(Path(folder, name), gpumon_index.repository())
+        add_addresses(Path(folder, name), gpumon_index.repository_address())
         return name
 
     return build
 
 
 build_wheel = _after_program(
-    _with_addresses(gpumon_index.add_addresses_to_wheel, maturin.build_wheel)
+    _add_addresses_after(gpumon_index.add_addresses_to_wheel, maturin.build_wheel)
 )
 build_editable = _after_program(
-    _with_addresses(gpumon_index.add_addresses_to_wheel, maturin.build_editable)
+    _add_addresses_after(gpumon_index.add_addresses_to_wheel, maturin.build_editable)
 )
 build_sdist = _after_frontend(maturin.build_sdist)
 prepare_metadata_for_build_wheel = _after_frontend(
-    _with_addresses(
+    _add_addresses_after(
         gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_wheel
     )
 )
 prepare_metadata_for_build_editable = _after_frontend(
-    _with_addresses(
+    _add_addresses_after(
         gpumon_index.add_addresses_to_metadata, maturin.prepare_metadata_for_build_editable
     )
 )

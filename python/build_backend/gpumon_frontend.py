@@ -38,7 +38,7 @@ def build_if_needed() -> None:
     """Bring the outputs up to date, and print each step. The program exits if a step fails."""
     # A source distribution contains the outputs, so it can be installed without Node.js.
     is_source_distribution = (ROOT / "PKG-INFO").exists() and all(path.exists() for path in OUTPUTS)
-    if is_source_distribution or _is_current(OUTPUTS, _sources()):
+    if is_source_distribution or _is_current(OUTPUTS, _source_files()):
         return
     _check_node()
     if not _is_current(
@@ -55,7 +55,7 @@ def _is_current(outputs: list[Path], sources: list[Path]) -> bool:
     return min(path.stat().st_mtime_ns for path in outputs) >= newest_source
 
 
-def _sources() -> list[Path]:
+def _source_files() -> list[Path]:
     # JupyterLab shows the name of the Python package, so a new name needs a new build.
     files = [ROOT / name for name in [*MANIFESTS, "pyproject.toml"]]
     for package in PACKAGES:
@@ -76,8 +76,8 @@ def _check_node() -> None:
     needed = ".".join(map(str, NODE_AT_LEAST))
     if shutil.which("npm") is None or shutil.which("node") is None:
         sys.exit(
-            f"gpumon: npm builds the page and the panel, and is missing: install Node.js {needed} "
-            f"or newer"
+            f"gpumon: npm is missing, which builds the page and the panel: install Node.js "
+            f"{needed} or newer"
         )
     printed = subprocess.run(
         ["node", "--version"], capture_output=True, text=True, check=True
@@ -95,8 +95,8 @@ def _run(*command: str) -> None:
     finished = subprocess.run(command, cwd=ROOT, check=False)
     if finished.returncode != 0:
         sys.exit(
-            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own "
-            f"messages are above"
+            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its output is "
+            f"above"
         )
 
 

@@ -22,7 +22,7 @@ README = Path(__file__).parent / "README.md"
 LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<path>[^)\s]+)\)")
 
 
-def repository() -> str:
+def repository_address() -> str:
     """Return the address of the project's repository, without a final slash; empty if there is no
     repository.
     """
@@ -34,18 +34,18 @@ def repository() -> str:
 
 def write_readme() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    README.write_text(readme(text, repository()), encoding="utf-8")
+    README.write_text(make_readme(text, repository_address()), encoding="utf-8")
 
 
-def readme(text: str, address: str) -> str:
+def make_readme(text: str, address: str) -> str:
     """Return the README with links to the repository; without links if the address is empty."""
     if address:
-        return LINK.sub(lambda link: _absolute(link, address), text)
+        return LINK.sub(lambda link: _absolute_link(link, address), text)
     paragraphs = [paragraph for paragraph in text.split("\n\n") if not re.search(r"!\[", paragraph)]
     return LINK.sub(lambda link: link["text"], "\n\n".join(paragraphs))
 
 
-def _absolute(link: re.Match[str], address: str) -> str:
+def _absolute_link(link: re.Match[str], address: str) -> str:
     kind = "raw" if link["picture"] else "blob"
     return f"{link['picture']}[{link['text']}]({address}/{kind}/HEAD/{link['path']})"
 
@@ -59,8 +59,10 @@ def add_addresses_to_wheel(wheel: Path, address: str) -> None:
         contents = {entry.filename: packed.read(entry) for entry in packed.infolist()}
         (name,) = (name for name in contents if name.endswith(".dist-info/METADATA"))
         record = name.replace("METADATA", "RECORD")
-        contents[name] = _with_addresses(contents[name].decode(), address).encode()
-        contents[record] = _with_checksum(contents[record].decode(), name, contents[name]).encode()
+        contents[name] = _add_addresses(contents[name].decode(), address).encode()
+        contents[record] = _update_checksum(
+            contents[record].decode(), name, contents[name]
+        ).encode()
         for entry in packed.infolist():
             made.writestr(entry, contents[entry.filename])
     unfinished.replace(wheel)
@@ -70,12 +72,10 @@ def add_addresses_to_metadata(folder: Path, address: str) -> None:
     """Write the addresses into the metadata that an installer requests before the wheel."""
     if address:
         file = folder / "METADATA"
-        file.write_text(
-            _with_addresses(file.read_text(encoding="utf-8"), address), encoding="utf-8"
-        )
+        file.write_text(_add_addresses(file.read_text(encoding="utf-8"), address), encoding="utf-8")
 
 
-def _with_addresses(metadata: str, address: str) -> str:
+def _add_addresses(metadata: str, address: str) -> str:
     headers, _, description = metadata.partition("\n\n")
     paths = {
         "Source": "",
@@ -87,7 +87,7 @@ def _with_addresses(metadata: str, address: str) -> str:
     return "\n".join([headers, *lines]) + f"\n\n{description}"
 
 
-def _with_checksum(record: str, name: str, content: bytes) -> str:
+def _update_checksum(record: str, name: str, content: bytes) -> str:
     checksum = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     line = f"{name},sha256={checksum},{len(content)}"
     return re.sub(rf"^{re.escape(name)},.*$", line, record, flags=re.MULTILINE)

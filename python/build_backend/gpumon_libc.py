@@ -6,7 +6,7 @@ import os
 import sys
 
 
-def check() -> None:
+def check_libc() -> None:
     """Exit unless this is a Linux with glibc."""
     try:
         found = os.confstr("CS_GNU_LIBC_VERSION")
@@ -18,5 +18,5 @@ def check() -> None:
             "gpumon: this system has no glibc, and gpumon needs it, because NVIDIA's driver "
             "libraries do. Use a "
             "distribution with glibc (Debian, Ubuntu, RHEL, ...) instead of one with musl "
-            "(Alpine), in a container too"
+            "(Alpine), also in containers"
         )

@@ -28,7 +28,7 @@ def build() -> None:
     """Build the program and let it write the files. maturin reuses this build. The program exits if
     a step fails.
     """
-    program = _program()
+    program = _build_program()
     for shell, path in COMPLETIONS.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_run(program, "completions", shell))
@@ -38,7 +38,7 @@ def build() -> None:
     _run(program, "man", "--out", str(PAGES))
 
 
-def _program() -> str:
+def _build_program() -> str:
     command = [
         "cargo",
         "build",
@@ -68,8 +68,8 @@ def _run(*command: str, env: dict[str, str] | None = None) -> bytes:
         sys.exit(f"gpumon: {command[0]} is missing: install Rust from https://rustup.rs")
     if finished.returncode != 0:
         sys.exit(
-            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own "
-            f"messages are above"
+            f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its output is "
+            f"above"
         )
     return finished.stdout
 

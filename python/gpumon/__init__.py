@@ -22,7 +22,7 @@ from gpumon._errors import GpumonError, MeasurementError, ProgramError, RequestE
 from gpumon._find import (
     DISTRIBUTION,
     GpumonNotFound,
-    describe_other,
+    describe_other_package,
     find_gpumon_bin,
     find_other_version,
 )
@@ -97,7 +97,7 @@ if not TYPE_CHECKING:
             # The package runs from a folder without an installation.
             except importlib.metadata.PackageNotFoundError:
                 raise AttributeError(
-                    f"module 'gpumon' has no attribute {name!r}: it is not installed"
+                    f"module 'gpumon' has no attribute {name!r}: the package is not installed"
                 ) from None
             globals()[name] = version
             return version
@@ -119,18 +119,18 @@ if _other_version is not None:
 
     from gpumon._warnings import GpumonWarning
 
-    warnings.warn(describe_other(_other_version), GpumonWarning, stacklevel=2)
+    warnings.warn(describe_other_package(_other_version), GpumonWarning, stacklevel=2)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add the magics ``%gpu`` and ``%%gpu``. ``%load_ext gpumon`` calls this function."""
-    from gpumon._ipython import load
+    from gpumon._ipython import load_magics
 
-    load(shell)
+    load_magics(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Remove the lines of ``%gpu on``. ``%unload_ext gpumon`` calls this function."""
-    from gpumon._ipython import unload
+    from gpumon._ipython import unload_magics
 
-    unload(shell)
+    unload_magics(shell)

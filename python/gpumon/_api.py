@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, overload
 
-from gpumon._arguments import text as checked_text
-from gpumon._helper import current
+from gpumon._arguments import check_text as checked_text
+from gpumon._helper import current_helper
 from gpumon._limits import LONGEST_MARK
 from gpumon._measurement import Measurement
 
@@ -63,13 +63,14 @@ def mark(text: str) -> None:
 
     >>> gpumon.mark("epoch 3")
     """
-    text = checked_text(text, "a mark").strip()
+    text = checked_text(text, "the text of a mark").strip()
     if not 1 <= len(text) <= LONGEST_MARK:
-        remedy = "shorten it" if text else "write what happens at this moment"
+        remedy = "shorten it" if text else "describe what happens at this moment"
         raise ValueError(
-            f"a mark's text has 1 to {LONGEST_MARK} characters, not {len(text)}: {remedy}"
+            f"the text of a mark must have 1 to {LONGEST_MARK} characters, but has {len(text)}: "
+            f"{remedy}"
         )
-    current().mark(text)
+    current_helper().mark(text)
 
 
 def _is_process(pid: int) -> bool:

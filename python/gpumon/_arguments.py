@@ -8,7 +8,7 @@ import operator
 import reprlib
 
 
-def text(value: object, what: str) -> str:
+def check_text(value: object, what: str) -> str:
     """Return a string, with `?` for lone surrogates, which file paths may contain and JSON may not.
 
     Raises:
@@ -17,21 +17,19 @@ def text(value: object, what: str) -> str:
     """
     if not isinstance(value, str):
         raise TypeError(
-            f"{what} must be a string, not {reprlib.repr(value)}: write str(...) around it"
+            f"{what} must be a string, not {reprlib.repr(value)}: convert it with str(...)"
         )
     return value.encode(errors="replace").decode()
 
 
-def whole_number(value: object, name: str, least: int, most: int) -> int:
+def check_whole_number(value: object, name: str, least: int, most: int) -> int:
     """Return an integer within limits.
 
     Raises:
         TypeError: the value is not a number.
         ValueError: the value has a fraction, is a bool, or is outside the limits.
     """
-    wrong = (
-        f"{name}={reprlib.repr(value)} is not possible: pass a whole number from {least} to {most}"
-    )
+    wrong = f"{name}={reprlib.repr(value)} is invalid: pass an integer from {least} to {most}"
     if isinstance(value, (bool, float)):
         raise ValueError(wrong)
     try:
@@ -43,14 +41,14 @@ def whole_number(value: object, name: str, least: int, most: int) -> int:
     return number
 
 
-def seconds(value: object, name: str, alternatives: str = "") -> float:
+def check_seconds(value: object, name: str, alternatives: str = "") -> float:
     """Return a finite number of seconds.
 
     Raises:
         TypeError: the value is not a number.
         ValueError: the value is not finite, or is a bool.
     """
-    wrong = f"{name}={reprlib.repr(value)} is not possible: pass seconds{alternatives}"
+    wrong = f"{name}={reprlib.repr(value)} is invalid: pass a number of seconds{alternatives}"
     if isinstance(value, bool):
         raise ValueError(wrong)
     if not isinstance(value, numbers.Real):

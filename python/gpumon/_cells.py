@@ -48,7 +48,7 @@ class CellCosts:
         }
         self._hooks_before = {name: getattr(client, name) for name in ours}
         for name, hook in ours.items():
-            setattr(client, name, _both(hook, self._hooks_before[name]))
+            setattr(client, name, _call_both(hook, self._hooks_before[name]))
 
     def start(self) -> None:
         """Start reading the GPUs, so that the first cell does not have to wait. Call this before
@@ -62,8 +62,8 @@ class CellCosts:
         """Write the costs of all cells when they are final, at most three seconds after the last
         cell.
         """
-        self._end()
-        self._write(is_last=True)
+        self._end_measurement()
+        self._write_final_costs(is_last=True)
         if self._waiter is not None:
             self._waiter.shutdown()
         self._warm = self._waiter = None
@@ -80,11 +80,11 @@ class CellCosts:
     def _on_cell_start(self, cell: NotebookNode, **_: Any) -> None:
         # A skipped cell keeps its outputs and their cost.
         if self._client.skip_cells_with_tag not in cell.metadata.get("tags", []):
-            forget(cell)
+            remove_cost(cell)
 
     def _on_cell_execute(self, cell: NotebookNode, **_: Any) -> None:
-        self._end()
-        self._write(is_last=False)
+        self._end_measurement()
+        self._write_final_costs(is_last=False)
         pid = kernel_pid(self._client)
         if pid is None:
             self._warn_of_remote_kernel()
@@ -93,9 +93,9 @@ class CellCosts:
             self._running = cell, gpumon.Measurement("cell", pid).start()
 
     def _on_cell_executed(self, **_: Any) -> None:
-        self._end()
+        self._end_measurement()
 
-    def _end(self) -> None:
+    def _end_measurement(self) -> None:
         """End the running measurement. The hook at the end of a cell is not called if its kernel
         has died.
         """
@@ -108,14 +108,14 @@ class CellCosts:
             self._waiter = ThreadPoolExecutor(1, "gpumon-cells")
         self._ended.append((cell, self._waiter.submit(measurement.stored)))
 
-    def _write(self, is_last: bool) -> None:
+    def _write_final_costs(self, is_last: bool) -> None:
         """Write the final costs; at the end, wait for those that are not final. Only this method
         writes, because other programs save the notebook between two hooks.
         """
         left = []
         for cell, stored in self._ended:
             if is_last or stored.done():
-                write(cell, stored.result())
+                write_cost(cell, stored.result())
             else:
                 left.append((cell, stored))
         self._ended = left
@@ -124,9 +124,8 @@ class CellCosts:
         if not self._is_remote_told:
             self._is_remote_told = True
             warnings.warn(
-                "the kernel is no process of this machine: what its cells cost is not measured; "
-                "run the notebook where "
-                "its kernel is",
+                "the kernel does not run on this machine, so the cost of its cells is not "
+                "measured: run the notebook on the machine of its kernel",
                 gpumon.GpumonWarning,
                 stacklevel=2,
             )
@@ -154,13 +153,13 @@ def kernel_pid(client: NotebookClient) -> int | None:
     return pid if isinstance(pid, int) else None
 
 
-def write(cell: NotebookNode, stored: StoredCost | None) -> None:
+def write_cost(cell: NotebookNode, stored: StoredCost | None) -> None:
     """Write the cost of the last run of a cell, if the cell used a GPU."""
     if stored is not None:
-        cell.metadata[KEY] = {**stored, "run": run_of(cell)}
+        cell.metadata[KEY] = {**stored, "run": cell_run(cell)}
 
 
-def run_of(cell: NotebookNode) -> CellRun:
+def cell_run(cell: NotebookNode) -> CellRun:
     """Return the values that identify the last run of a cell.
 
     `tests/stored-cost-runs.json` has test cases for the comparison of such values with those of a
@@ -175,16 +174,16 @@ def run_of(cell: NotebookNode) -> CellRun:
     }
 
 
-def forget(cell: NotebookNode) -> None:
+def remove_cost(cell: NotebookNode) -> None:
     """Remove the cost of an earlier run."""
     cell.metadata.pop(KEY, None)
 
 
-def _both(first: Callable[..., None], then: Callable[..., Any] | None) -> Callable[..., Any]:
+def _call_both(first: Callable[..., None], then: Callable[..., Any] | None) -> Callable[..., Any]:
     """Return a hook that calls both hooks. nbclient awaits the result of the second."""
 
-    def hook(**arguments: Any) -> Any:
+    def call_hooks(**arguments: Any) -> Any:
         first(**arguments)
         return None if then is None else then(**arguments)
 
-    return hook
+    return call_hooks

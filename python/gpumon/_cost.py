@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Optional, TypedDict
 
-from gpumon._text import encodable
+from gpumon._text import escape_unencodable
 
 
 class Energy(NamedTuple):
@@ -32,7 +32,7 @@ class _EncodableRepr:
 
     def __repr__(self) -> str:
         values: dict[str, Any] = vars(self)
-        return encodable(
+        return escape_unencodable(
             f"{type(self).__name__}("
             f"{', '.join(f'{name}={value!r}' for name, value in values.items())})"
         )
@@ -132,21 +132,21 @@ class Cost(TypedDict):
     lost: list[str]
 
 
-def gpu_cost(json: dict[str, Any]) -> GpuCost:
+def parse_gpu_cost(json: dict[str, Any]) -> GpuCost:
     """Return one element of `gpus`. Unknown keys of a newer program are left out."""
     known: dict[str, Any] = {field.name: json.get(field.name) for field in fields(GpuCost)}
     for key in ("sm_percent", "tensor_percent", "dram_percent"):
         if known[key] is not None:
             known[key] = Spread(known[key]["mean"], known[key]["peak"])
-    known["energy_joules"] = energy(known["energy_joules"])
-    known["conditions"] = tuple(_condition(one) for one in known["conditions"] or ())
+    known["energy_joules"] = parse_energy(known["energy_joules"])
+    known["conditions"] = tuple(_parse_condition(one) for one in known["conditions"] or ())
     return GpuCost(**known)
 
 
-def energy(json: dict[str, float] | None) -> Energy | None:
+def parse_energy(json: dict[str, float] | None) -> Energy | None:
     """Return an energy with its range."""
     return None if json is None else Energy(json["least"], json["most"], json["estimate"])
 
 
-def _condition(json: dict[str, Any]) -> Condition:
+def _parse_condition(json: dict[str, Any]) -> Condition:
     return Condition(json["kind"], json["from_ms"], json.get("to_ms"), json["text"])

@@ -62,54 +62,54 @@ if TYPE_CHECKING:
 
 
 #: The number of measurements that are kept.
-MOST_CALLS = 100
+MAX_MEASUREMENTS = 100
 
 
-def decorated(
+def measure_calls(
     function: Callable[_P, _R], name: str | None, pid: int | None
 ) -> Measured[Callable[_P, _R], _P, _R]:
     """Return a function with an attribute `measurements`: the measurements of its last 100 calls,
     the newest last.
     """
-    measurements: collections.deque[Measurement] = collections.deque(maxlen=MOST_CALLS)
+    measurements: collections.deque[Measurement] = collections.deque(maxlen=MAX_MEASUREMENTS)
     label: str | None = getattr(function, "__qualname__", None)
 
-    def begun() -> Measurement:
+    def new_measurement() -> Measurement:
         measurement = Measurement(name or label, pid)
         measurements.append(measurement)
         return measurement
 
-    wrapper = _wrapper(function, begun)
+    wrapper = _wrap(function, new_measurement)
     setattr(wrapper, "measurements", measurements)
     return cast("Measured[Callable[_P, _R], _P, _R]", wrapper)
 
 
-def _wrapper(function: Callable[..., Any], begun: Callable[[], Measurement]) -> Callable[..., Any]:
+def _wrap(function: Callable[..., Any], begun: Callable[[], Measurement]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def of_coroutine(*args: Any, **options: Any) -> Any:
+        async def measured_coroutine(*args: Any, **options: Any) -> Any:
             with begun():
                 return await function(*args, **options)
 
-        return of_coroutine
+        return measured_coroutine
 
     if inspect.isgeneratorfunction(function):
         values: Callable[..., Generator[Any, Any, Any]] = function
 
         @functools.wraps(function)
-        def of_generator(*args: Any, **options: Any) -> Generator[Any, Any, Any]:
+        def measured_generator(*args: Any, **options: Any) -> Generator[Any, Any, Any]:
             # The measurement covers the time from the first to the last value, including the
             # consumer's work between them.
             with begun():
                 return (yield from values(*args, **options))
 
-        return of_generator
+        return measured_generator
 
     if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
-        async def of_async_generator(*args: Any, **options: Any) -> AsyncGenerator[Any, None]:
+        async def measured_async_generator(*args: Any, **options: Any) -> AsyncGenerator[Any, None]:
             with begun():
                 values = function(*args, **options)
                 try:
@@ -118,11 +118,11 @@ def _wrapper(function: Callable[..., Any], begun: Callable[[], Measurement]) -> 
                 finally:
                     await values.aclose()
 
-        return of_async_generator
+        return measured_async_generator
 
     @functools.wraps(function)
-    def of_function(*args: Any, **options: Any) -> Any:
+    def measured_function(*args: Any, **options: Any) -> Any:
         with begun():
             return function(*args, **options)
 
-    return of_function
+    return measured_function

@@ -47,12 +47,11 @@ def find_other_version() -> str | None:
     return None
 
 
-def describe_other(version: str) -> str:
+def describe_other_package(version: str) -> str:
     """Return a sentence that reports the other package called gpumon and how to remove it."""
     return (
         f"the package {NAME} {version}, which is another program with files of the same names, is "
-        f"installed in "
-        f"{_package_root()}, too; {REPLACE_OTHER}"
+        f"also installed in {_package_root()}: {REPLACE_OTHER}"
     )
 
 
@@ -67,23 +66,23 @@ def find_gpumon_bin() -> str:
         GpumonNotFound: the program was not found. The message names the searched folders and the
             remedy.
     """
-    candidates = [os.path.join(folder, NAME) for folder in dict.fromkeys(_folders())]
+    candidates = [os.path.join(folder, NAME) for folder in dict.fromkeys(_script_folders())]
     programs = [path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)]
     for path in programs:
         if not is_script(path):
             return path
     other = find_other_version()
     if other is not None:
-        raise GpumonNotFound(describe_other(other))
+        raise GpumonNotFound(describe_other_package(other))
     if programs:
         raise GpumonNotFound(
             f"{programs[0]} is a script of another program with the same name, such as the "
-            f"package {NAME} of PyPI; "
-            f"{REPLACE_OTHER}"
+            f"package {NAME} on PyPI: {REPLACE_OTHER}"
         )
     searched = "".join(f"\n  {path}" for path in candidates)
     raise GpumonNotFound(
-        f"the gpumon program is missing; install its wheel again: {REINSTALL}. Searched:{searched}"
+        f"the gpumon program is missing: reinstall its wheel with {REINSTALL}. These files were "
+        f"not found:{searched}"
     )
 
 
@@ -103,7 +102,7 @@ def _package_root() -> str:
     return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def _folders() -> list[str]:
+def _script_folders() -> list[str]:
     package_root = _package_root()
     return [
         sysconfig.get_path("scripts"),

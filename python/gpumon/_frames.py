@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars
 
 
-def needed(module: str, what: str) -> Any:
+def import_library(module: str, what: str) -> Any:
     """Import a library.
 
     Raises:
@@ -30,16 +30,22 @@ def needed(module: str, what: str) -> Any:
         ) from error
 
 
-def pandas_of(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pandas.DataFrame:
+def make_pandas_frame(
+    rows: list[dict[str, Any]], columns: Sequence[str] | None = None
+) -> pandas.DataFrame:
     """Return the rows as a `pandas.DataFrame`. Pass the columns if there may be no rows."""
-    frame: pandas.DataFrame = needed("pandas", "to_pandas()").DataFrame(rows, columns=columns)
+    frame: pandas.DataFrame = import_library("pandas", "to_pandas()").DataFrame(
+        rows, columns=columns
+    )
     return frame
 
 
-def polars_of(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> polars.DataFrame:
+def make_polars_frame(
+    rows: list[dict[str, Any]], columns: Sequence[str] | None = None
+) -> polars.DataFrame:
     """Return the rows as a `polars.DataFrame`. Pass the columns if there may be no rows."""
     # The first rows may only have absent readings, so all rows are needed to infer the types.
-    frame: polars.DataFrame = needed("polars", "to_polars()").DataFrame(
+    frame: polars.DataFrame = import_library("polars", "to_polars()").DataFrame(
         rows, schema=columns, infer_schema_length=None
     )
     return frame

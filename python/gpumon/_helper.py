@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Callable, NoReturn
 
 from gpumon._errors import ProgramError, RequestError
 from gpumon._find import GpumonNotFound, find_gpumon_bin
-from gpumon._mail import Json, Mail
+from gpumon._mail import Json, MessageDispatcher
 from gpumon._run import Run
 from gpumon._warnings import warn_once
 
@@ -46,14 +46,14 @@ class Helper:
         self._starting = threading.RLock()
         self._numbers = itertools.count(1)
         self._runs: dict[int, Run] = {}
-        self._mail = Mail()
+        self._mail = MessageDispatcher()
         self._receivers = self._mail.receivers
         self._is_draining = False
         #: The reason why this helper has ended: the process was forked, or the interpreter is
         #: exiting.
         self._over: str | None = None
 
-    def begin(self, name: str | None, pid: int | None) -> Run:
+    def begin_run(self, name: str | None, pid: int | None) -> Run:
         """Begin a measurement of this process or of another one. Only the first call may wait,
         until the program has started.
         """
@@ -63,26 +63,26 @@ class Helper:
             if process is None:
                 break
             self._runs[run.number] = run
-            process.send(run.begin_line(run.begun_ms))
+            process.send(run.format_begin(run.begun_ms))
             # If the process has just ended, it is replaced. Another thread may have replaced it
             # already, and begun this run again.
             if process.failure is None or run.process is not process:
                 return run
             self._runs.pop(run.number, None)
         run.process = None
-        run.lost.append(self._cause())
+        run.lost.append(self._failure_cause())
         return run
 
-    def end(self, run: Run) -> None:
+    def end_run(self, run: Run) -> None:
         """End a measurement, without waiting."""
         run.ended_ms = max(run.begun_ms, time.time() * 1000)
         process = run.process
         if process is not None and self._over is None:
-            process.send(run.end_line())
+            process.send(run.format_end())
             if process.failure is not None:
                 self._running_process()
 
-    def forget(self, run: Run) -> None:
+    def forget_run(self, run: Run) -> None:
         """Discard a measurement whose result is not needed. This method takes no lock, so a
         finalizer may call it.
         """
@@ -100,7 +100,7 @@ class Helper:
         if process is not None:
             process.send(json.dumps({"mark": text, "at_ms": time.time() * 1000}).encode() + b"\n")
 
-    def ask_cost(self, run: Run) -> Json | None:
+    def request_cost(self, run: Run) -> Json | None:
         """Return the program's answer about a measurement; `None` if there is no answer, for a
         reason in `run.lost`.
         """
@@ -109,7 +109,7 @@ class Helper:
             if process is None or self._over is not None:
                 break
             try:
-                return self._answer({"cost": run.number}, process)
+                return self._send_request({"cost": run.number}, process)
             except RequestError as error:
                 run.lost.append(str(error))
                 break
@@ -126,7 +126,7 @@ class Helper:
             run.lost.append(self._over)
         return None
 
-    def ask(self, request: Json) -> Json:
+    def send_request(self, request: Json) -> Json:
         """Return the answer to a request.
 
         Raises:
@@ -136,16 +136,16 @@ class Helper:
         for is_last in (False, True):
             process = self._running_process()
             if process is None:
-                self._refuse()
+                self._raise_failure()
             try:
-                return self._answer(request, process)
+                return self._send_request(request, process)
             except ProgramError:
                 if is_last or process.failure is None:
                     raise
         raise AssertionError("the loop returns or raises")
 
-    def _answer(self, request: Json, process: Process) -> Json:
-        answer = self._mail.answer(next(self._numbers), request, process)
+    def _send_request(self, request: Json, process: Process) -> Json:
+        answer = self._mail.send_request(next(self._numbers), request, process)
         if "error" in answer:
             raise RequestError(str(answer["error"]))
         return answer
@@ -167,15 +167,17 @@ class Helper:
         self._receivers[number] = (interval_s, receive)
         if self._running_process() is None:
             del self._receivers[number]
-            self._refuse()
+            self._raise_failure()
         self._send_interval(self._process)
         with self._mail.changed:
             if not self._is_draining:
                 self._is_draining = True
-                threading.Thread(target=self._drain, name="gpumon", daemon=True).start()
+                threading.Thread(
+                    target=self._read_for_receivers, name="gpumon", daemon=True
+                ).start()
         return number
 
-    def _drain(self) -> None:
+    def _read_for_receivers(self) -> None:
         while True:
             is_running = self._running_process() is not None
             with self._mail.changed:
@@ -199,7 +201,7 @@ class Helper:
         """Whether the program cannot read any GPU."""
         return self._mail.failed is not None
 
-    def check(self) -> None:
+    def restart_if_ended(self) -> None:
         """Restart the program if it has ended.
 
         Raises:
@@ -207,8 +209,8 @@ class Helper:
             RequestError: the program has nothing to read.
         """
         if self._running_process() is None:
-            self._refuse()
-        self._mail.tell_failure()
+            self._raise_failure()
+        self._mail.warn_of_failure()
         if self._mail.failed is not None:
             raise RequestError(self._mail.failed)
 
@@ -229,7 +231,7 @@ class Helper:
             return None
         with self._starting:
             if self._process is not None and self._process.failure is not None:
-                self._bury(self._process)
+                self._replace_ended(self._process)
             if self._process is None and self._unavailable is None and self._over is None:
                 self._start()
             return self._process
@@ -250,7 +252,7 @@ class Helper:
         if self._receivers:
             self._send_interval(self._process)
 
-    def _bury(self, process: Process) -> None:
+    def _replace_ended(self, process: Process) -> None:
         """Replace a program that has ended, unless it ends again and again. Record what the
         measurements have lost.
         """
@@ -260,7 +262,7 @@ class Helper:
         self._process = None
         if self._short_lives > 1:
             self._give_up(
-                f"the gpumon program ends again and again: {why}. `gpumon doctor` checks this "
+                f"the gpumon program ends repeatedly: {why}. Run `gpumon doctor` to check this "
                 f"machine"
             )
         else:
@@ -271,47 +273,47 @@ class Helper:
         for run in [run for run in list(self._runs.values()) if run.process is process]:
             run.process = successor if run.ended_ms is None else None
             if run.process is None:
-                run.lost.append(f"the gpumon program ended before it told what was used: {why}")
+                run.lost.append(f"the gpumon program ended before it reported the usage: {why}")
                 self._runs.pop(run.number, None)
             else:
                 run.lost.append(
-                    f"what was used before {clock}, when the gpumon program was started again: "
-                    f"{why}"
+                    f"the usage before {clock}, when the gpumon program was restarted: {why}"
                 )
                 run.is_partial = True
-                run.process.send(run.begin_line(now_ms))
+                run.process.send(run.format_begin(now_ms))
         self._mail.wake()
 
-    def _refuse(self) -> NoReturn:
+    def _raise_failure(self) -> NoReturn:
         """Raise an error for the caller, because there is no program."""
         if _is_exiting and threading.current_thread() is not threading.main_thread():
             # The interpreter is about to end this daemon thread. An error would print a traceback
             # at exit.
             raise SystemExit
-        raise ProgramError(self._cause())
+        raise ProgramError(self._failure_cause())
 
-    def _cause(self) -> str:
+    def _failure_cause(self) -> str:
         """Return the reason why there is no program."""
-        return (
-            self._over or self._unavailable or "the gpumon program ended as soon as it was started"
-        )
+        return self._over or self._unavailable or "the gpumon program ended right after its start"
 
     def _give_up(self, cause: str) -> None:
         self._unavailable = cause
-        warn_once(f"gpumon measures nothing: {cause}")
+        warn_once(f"gpumon measures no GPUs: {cause}")
 
     def close(self) -> None:
         """End the program, because the interpreter is exiting."""
-        self._over = "the interpreter has ended"
+        self._over = "the Python interpreter is exiting"
         process, self._process = self._process, None
         if process is not None:
             process.close()
 
-    def abandon(self, parent: int) -> None:
+    def end_in_child(self, parent: int) -> None:
         """End this helper in a forked child. It takes no lock, because threads of the parent may
         hold locks that are never released here.
         """
-        self._over = f"it was begun in the process {parent}, which alone knows what was used"
+        self._over = (
+            f"the measurement was started in the process {parent}, and only that process has its "
+            f"numbers"
+        )
         if self._process is not None:
             self._process.abandon()
 
@@ -322,14 +324,14 @@ _current = Helper()
 _parent = os.getpid()
 
 
-def current() -> Helper:
+def current_helper() -> Helper:
     """Return the helper of this process."""
     return _current
 
 
 def _after_fork() -> None:
     global _current, _parent
-    _current.abandon(_parent)
+    _current.end_in_child(_parent)
     _current, _parent = Helper(), os.getpid()
 
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Union
 
-from gpumon._arguments import seconds, text, whole_number
-from gpumon._helper import current
+from gpumon._arguments import check_seconds, check_text, check_whole_number
+from gpumon._helper import current_helper
 from gpumon._limits import MOST_POINTS
-from gpumon._text import encodable, escaped
+from gpumon._text import escape_unencodable, escape_controls
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -51,16 +51,16 @@ def history(
         ValueError: a field, a time or the number of points is invalid, or the start is not before
             the end.
     """
-    names = _ids(fields)
+    names = _check_field_ids(fields)
     now = time.time()
-    begin_ms, end_ms = _milliseconds(since, "since", now), _milliseconds(until, "until", now)
+    begin_ms, end_ms = _to_milliseconds(since, "since", now), _to_milliseconds(until, "until", now)
     if begin_ms >= end_ms:
         raise ValueError(
-            "the history ends before it begins: `since` and `until` are seconds ago, or datetimes"
+            "`since` must be earlier than `until`: both are seconds ago, timedeltas or datetimes"
         )
-    points = whole_number(points, "points", 1, MOST_POINTS)
+    points = check_whole_number(points, "points", 1, MOST_POINTS)
     request = {"from_ms": begin_ms, "to_ms": end_ms, "metrics": ",".join(names), "points": points}
-    return History(current().ask({"history": request})["history"])
+    return History(current_helper().send_request({"history": request})["history"])
 
 
 class Series:
@@ -104,12 +104,12 @@ class GpuHistory:
         except KeyError:
             known = ", ".join(self.fields) or "none"
             raise KeyError(
-                f"{field!r} is no field of this history, which has {known}: ask for it in "
+                f"this history has no field {field!r}, only {known}: request the field with "
                 f"gpumon.history"
             ) from None
 
     def __repr__(self) -> str:
-        return encodable(f"<GpuHistory {self.index} {escaped(self.name or '')}>")
+        return escape_unencodable(f"<GpuHistory {self.index} {escape_controls(self.name or '')}>")
 
 
 class History:
@@ -121,7 +121,7 @@ class History:
     @property
     def times(self) -> list[datetime.datetime]:
         """The start of each point, in the local time zone."""
-        return [_local(at_ms) for at_ms in self._json["times_ms"]]
+        return [_to_local_time(at_ms) for at_ms in self._json["times_ms"]]
 
     @property
     def resolution_s(self) -> float:
@@ -132,7 +132,7 @@ class History:
     def oldest(self) -> datetime.datetime | None:
         """The time of the server's oldest reading."""
         oldest: float | None = self._json.get("oldest_ms")
-        return None if oldest is None else _local(oldest)
+        return None if oldest is None else _to_local_time(oldest)
 
     @property
     def gpus(self) -> list[GpuHistory]:
@@ -161,10 +161,10 @@ class History:
         Raises:
             ImportError: pandas is not installed.
         """
-        from gpumon._frames import pandas_of
+        from gpumon._frames import make_pandas_frame
         from gpumon._table import history_rows
 
-        return pandas_of(history_rows(self))
+        return make_pandas_frame(history_rows(self))
 
     def to_polars(self) -> polars.DataFrame:
         """Return a `polars.DataFrame` with a row for each time and GPU, and a column for each
@@ -173,10 +173,10 @@ class History:
         Raises:
             ImportError: polars is not installed.
         """
-        from gpumon._frames import polars_of
+        from gpumon._frames import make_polars_frame
         from gpumon._table import history_rows
 
-        return polars_of(history_rows(self))
+        return make_polars_frame(history_rows(self))
 
     def plot(self) -> matplotlib.figure.Figure:
         """Return a figure with a chart for each field and a line for each GPU.
@@ -196,22 +196,22 @@ class History:
         )
 
 
-def _ids(fields: str | Iterable[str]) -> list[str]:
+def _check_field_ids(fields: str | Iterable[str]) -> list[str]:
     what = "the ID of a field"
     if isinstance(fields, str):
         fields = [fields]
     elif isinstance(fields, bytes) or not isinstance(fields, Iterable):
-        text(fields, what)
-    names = [text(field, what).strip() for field in fields]
+        check_text(fields, what)
+    names = [check_text(field, what).strip() for field in fields]
     if not names or not all(names):
         raise ValueError(
-            "no field was requested: name at least one, for example "
+            "no field was requested: pass at least one ID, for example "
             "gpumon.history(['power.draw_watts'])"
         )
     return names
 
 
-def _milliseconds(moment: Moment, name: str, now: float) -> int:
+def _to_milliseconds(moment: Moment, name: str, now: float) -> int:
     """Return a time in milliseconds since 1970."""
     if isinstance(moment, datetime.datetime):
         try:
@@ -221,13 +221,13 @@ def _milliseconds(moment: Moment, name: str, now: float) -> int:
     elif isinstance(moment, datetime.timedelta):
         at = now - moment.total_seconds()
     else:
-        at = now - seconds(moment, name, " ago, a timedelta or a datetime")
+        at = now - check_seconds(moment, name, " ago, a timedelta or a datetime")
     if not 0 <= at <= LAST_MOMENT_S:
         raise ValueError(
-            f"{name}={reprlib.repr(moment)} is not possible: pass a time between 1970 and 9999"
+            f"{name}={reprlib.repr(moment)} is invalid: pass a time between 1970 and 9999"
         )
     return round(at * 1000)
 
 
-def _local(at_ms: float) -> datetime.datetime:
+def _to_local_time(at_ms: float) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(at_ms / 1000).astimezone()

@@ -15,7 +15,7 @@ from gpumon._table import (
     snapshot_notes,
     spread_text,
 )
-from gpumon._text import DASH, byte_size, seconds
+from gpumon._text import DASH, format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,9 +37,9 @@ def cost_html(cost: Mapping[str, Any]) -> str:
     parts = [f"<div>{name}{escape(line)}</div>"]
     if cost["gpus"]:
         headings = ("GPU", "Name", "GPU time", "SM active", "Peak memory", "Energy")
-        parts.append(_table(headings, [_gpu_cells(gpu) for gpu in cost["gpus"]]))
+        parts.append(_format_table(headings, [_gpu_cells(gpu) for gpu in cost["gpus"]]))
     # If there are no GPUs, the summary already contains the first reason.
-    parts.append(_notes(cost["lost"] if cost["gpus"] else cost["lost"][1:]))
+    parts.append(_format_notes(cost["lost"] if cost["gpus"] else cost["lost"][1:]))
     return f'<div class="gpumon">{"".join(parts)}</div>'
 
 
@@ -47,9 +47,9 @@ def _gpu_cells(gpu: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         str(gpu["index"]),
         gpu["name"] or DASH,
-        DASH if gpu["gpu_s"] is None else seconds(gpu["gpu_s"]),
+        DASH if gpu["gpu_s"] is None else format_seconds(gpu["gpu_s"]),
         spread_text(gpu["sm_percent"]),
-        DASH if gpu["peak_memory_bytes"] is None else byte_size(gpu["peak_memory_bytes"]),
+        DASH if gpu["peak_memory_bytes"] is None else format_bytes(gpu["peak_memory_bytes"]),
         DASH if gpu["energy_joules"] is None else energy_text(gpu["energy_joules"], gpu["shared"]),
     )
 
@@ -57,13 +57,13 @@ def _gpu_cells(gpu: Mapping[str, Any]) -> tuple[str, ...]:
 def snapshot_html(snapshot: Snapshot) -> str:
     """Return a table of the GPUs, followed by conditions and processes."""
     return (
-        f'<div class="gpumon">{_table(HEADINGS, snapshot_cells(snapshot))}'
-        f"{_notes(snapshot_notes(snapshot))}</div>"
+        f'<div class="gpumon">{_format_table(HEADINGS, snapshot_cells(snapshot))}'
+        f"{_format_notes(snapshot_notes(snapshot))}</div>"
     )
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    def cells(tag: str, texts: Sequence[str]) -> str:
+def _format_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    def format_cells(tag: str, texts: Sequence[str]) -> str:
         # The second column is a name and is aligned to the left; the others are numbers.
         return "".join(
             f'<{tag} style="text-align:{"left" if at == 1 else "right"};padding:0.1em '
@@ -71,12 +71,12 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
             for at, text in enumerate(texts)
         )
 
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{format_cells('td', row)}</tr>" for row in rows)
     return (
         '<table style="margin:0.3em 0;color:inherit;font-size:inherit">'
-        f"<thead><tr>{cells('th', headings)}</tr></thead><tbody>{body}</tbody></table>"
+        f"<thead><tr>{format_cells('th', headings)}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 
-def _notes(texts: Iterable[str]) -> str:
+def _format_notes(texts: Iterable[str]) -> str:
     return "".join(line_html(text) for text in texts)

@@ -24,7 +24,7 @@ IMPATIENCE_S = 4.0
 Json = dict[str, Any]
 
 
-class Mail:
+class MessageDispatcher:
     """Matches answers with requests, and passes samples to receivers."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Mail:
         self._expected: set[int] = set()
         self._answers: dict[int, Json] = {}
 
-    def answer(self, number: int, request: Json, process: Process) -> Json:
+    def send_request(self, number: int, request: Json, process: Process) -> Json:
         """Send a request and return the answer, which may be an error.
 
         Raises:
@@ -58,18 +58,17 @@ class Mail:
                 self._is_silent = True
                 raise ProgramError(
                     f"the gpumon program (PID {process.pid}) has not answered for "
-                    f"{patience_s:.0f} s: "
-                    "`gpumon doctor` finds out whether the driver hangs"
+                    f"{patience_s:.0f} s: run `gpumon doctor` to check whether the driver hangs"
                 )
             answer = self._answers.get(number)
         finally:
             self._expected.discard(number)
             self._answers.pop(number, None)
-        self.tell_failure()
+        self.warn_of_failure()
         if answer is None:
             raise ProgramError(
-                "the gpumon program has ended before it answered: call this again, which starts "
-                "it anew"
+                "the gpumon program ended before it answered: call this function again, which "
+                "restarts the program"
             )
         return answer
 
@@ -91,7 +90,7 @@ class Mail:
                     return is_done()
                 self._is_reading = True
             try:
-                self._take_in(process, process.receive(left))
+                self._process_lines(process, process.receive(left))
             finally:
                 with self.changed:
                     self._is_reading = False
@@ -100,20 +99,20 @@ class Mail:
                 break
         return is_done()
 
-    def tell_failure(self) -> None:
+    def warn_of_failure(self) -> None:
         """Warn that the program has no readings. This happens after all messages are processed,
         because the warning may be raised as an error.
         """
         if not self._is_failure_told and self.failed is not None:
             self._is_failure_told = True
-            warn_once(f"gpumon measures nothing: {self.failed}")
+            warn_once(f"gpumon measures no GPUs: {self.failed}")
 
     def wake(self) -> None:
         """Wake all waiting threads, so that they check their conditions."""
         with self.changed:
             self.changed.notify_all()
 
-    def _take_in(self, process: Process, lines: list[bytes]) -> None:
+    def _process_lines(self, process: Process, lines: list[bytes]) -> None:
         if lines:
             self._is_silent = False
         for line in lines:
@@ -121,9 +120,9 @@ class Mail:
                 message: Json = json.loads(line)
                 number = message.get("id")
             except (ValueError, AttributeError):
-                process.fail(
-                    f"it wrote {line[:80]!r}, which is no JSON object; reinstall gpumon if its "
-                    f"versions differ"
+                process.mark_failed(
+                    f"it wrote {line[:80]!r}, which is not a JSON object; reinstall gpumon if the "
+                    f"versions of the program and the Python package differ"
                 )
                 return
             if number is not None:

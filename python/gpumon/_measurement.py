@@ -8,9 +8,9 @@ import datetime
 import time
 from typing import TYPE_CHECKING, Any, Callable, cast
 
-from gpumon._arguments import text, whole_number
+from gpumon._arguments import check_text, check_whole_number
 from gpumon._errors import MeasurementError
-from gpumon._helper import current
+from gpumon._helper import current_helper
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpumon._run import Run
 
 #: The highest PID on Linux.
-MOST_PID = 1 << 22
+MAX_PID = 1 << 22
 
 
 class Measurement:
@@ -58,9 +58,11 @@ class Measurement:
 
     def __init__(self, name: str | None = None, pid: int | None = None) -> None:
         #: The name that was passed to `measure`.
-        self.name: str | None = None if name is None else text(name, "the name of a measurement")
+        self.name: str | None = (
+            None if name is None else check_text(name, "the name of a measurement")
+        )
         #: The root of the measured process tree; None for this process.
-        self.pid: int | None = None if pid is None else whole_number(pid, "pid", 1, MOST_PID)
+        self.pid: int | None = None if pid is None else check_whole_number(pid, "pid", 1, MAX_PID)
 
     def start(self) -> Measurement:
         """Start, and return this measurement.
@@ -70,13 +72,13 @@ class Measurement:
         """
         if self._run is not None and self._run.ended_ms is None:
             raise MeasurementError(
-                f"{self._label()} runs already: call gpumon.measure() again for a measurement "
-                f"within it"
+                f"{self._label()} is already running: call gpumon.measure() again for a nested "
+                f"measurement"
             )
         self._forget()
         self._final = None
-        self._helper = current()
-        self._run = self._helper.begin(self.name, self.pid)
+        self._helper = current_helper()
+        self._run = self._helper.begin_run(self.name, self.pid)
         return self
 
     def stop(self) -> None:
@@ -85,9 +87,9 @@ class Measurement:
         Raises:
             MeasurementError: the measurement has not been started.
         """
-        run = self._begun()
+        run = self._started_run()
         if run.ended_ms is None and self._helper is not None:
-            self._helper.end(run)
+            self._helper.end_run(run)
 
     def __enter__(self) -> Measurement:
         return self.start()
@@ -113,14 +115,13 @@ class Measurement:
 
     def __call__(self, function: Callable[_P, _R]) -> Measured[Callable[_P, _R], _P, _R]:
         """Measure each call of a function; see `measure`."""
-        from gpumon._decorator import decorated
+        from gpumon._decorator import measure_calls
 
         if not callable(function):
             raise TypeError(
-                f"{function!r} cannot be decorated: pass a function, as @gpumon.measure('name') "
-                f"above it does"
+                f"{function!r} cannot be decorated: write @gpumon.measure('name') above a function"
             )
-        return decorated(function, self.name, self.pid)
+        return measure_calls(function, self.name, self.pid)
 
     def __del__(self) -> None:
         self._forget()
@@ -138,8 +139,8 @@ class Measurement:
                 ended_ms = run.begun_ms + cost["duration_s"] * 1000
                 clock = time.strftime("%H:%M:%S")
                 lost = (
-                    f"what was used after {clock}, when this copy was made: the measurement was "
-                    f"still running"
+                    f"the usage after {clock}, when this copy was made: the measurement was still "
+                    f"running"
                 )
                 cost = {**cost, "lost": [*cost["lost"], lost]}
             state["_run"] = run.copy_ended(ended_ms)
@@ -149,12 +150,12 @@ class Measurement:
     @property
     def duration_s(self) -> float:
         """Seconds from the start to the end, or to now."""
-        return self._begun().duration_s
+        return self._started_run().duration_s
 
     @property
     def started(self) -> datetime.datetime:
         """The start of the measurement, in the local time zone."""
-        return datetime.datetime.fromtimestamp(self._begun().begun_ms / 1000).astimezone()
+        return datetime.datetime.fromtimestamp(self._started_run().begun_ms / 1000).astimezone()
 
     @property
     def gpu_s(self) -> float | None:
@@ -195,9 +196,9 @@ class Measurement:
     @property
     def gpus(self) -> list[GpuCost]:
         """The cost on each GPU that was used, by index; empty if there was none."""
-        from gpumon._cost import gpu_cost
+        from gpumon._cost import parse_gpu_cost
 
-        return [gpu_cost(one) for one in self.to_dict()["gpus"]]
+        return [parse_gpu_cost(one) for one in self.to_dict()["gpus"]]
 
     @property
     def lost(self) -> list[str]:
@@ -218,10 +219,10 @@ class Measurement:
         Raises:
             ImportError: pandas is not installed.
         """
-        from gpumon._frames import pandas_of
+        from gpumon._frames import make_pandas_frame
         from gpumon._table import COST_COLUMNS, cost_rows
 
-        return pandas_of(cost_rows(self.to_dict()), COST_COLUMNS)
+        return make_pandas_frame(cost_rows(self.to_dict()), COST_COLUMNS)
 
     def to_polars(self) -> polars.DataFrame:
         """Return a `polars.DataFrame` with a row for each GPU that was used.
@@ -229,10 +230,10 @@ class Measurement:
         Raises:
             ImportError: polars is not installed.
         """
-        from gpumon._frames import polars_of
+        from gpumon._frames import make_polars_frame
         from gpumon._table import COST_COLUMNS, cost_rows
 
-        return polars_of(cost_rows(self.to_dict()), COST_COLUMNS)
+        return make_polars_frame(cost_rows(self.to_dict()), COST_COLUMNS)
 
     def plot(self) -> matplotlib.figure.Figure:
         """Return a figure with GPU time, peak memory and energy of each GPU.
@@ -246,17 +247,17 @@ class Measurement:
 
     def __str__(self) -> str:
         from gpumon._table import cost_line
-        from gpumon._text import encodable
+        from gpumon._text import escape_unencodable
 
-        return encodable(cost_line(self.to_dict()))
+        return escape_unencodable(cost_line(self.to_dict()))
 
     def __repr__(self) -> str:
-        from gpumon._text import encodable
+        from gpumon._text import escape_unencodable
 
         if self._run is None:
-            return encodable(f"<{self._label()}, not begun>")
+            return escape_unencodable(f"<{self._label()}, not started>")
         state = "so far " if self._run.ended_ms is None else ""
-        return encodable(f"<{self._label()}: {state}{self}>")
+        return escape_unencodable(f"<{self._label()}: {state}{self}>")
 
     def _repr_html_(self) -> str:
         from gpumon._html import cost_html
@@ -266,25 +267,25 @@ class Measurement:
     def _label(self) -> str:
         return "Measurement" if self.name is None else f"Measurement {self.name!r}"
 
-    def _begun(self) -> Run:
+    def _started_run(self) -> Run:
         if self._run is None:
             raise MeasurementError(
-                f"{self._label()} has not begun: use it in a `with` statement, or call start()"
+                f"{self._label()} has not started: use it in a `with` statement, or call start()"
             )
         return self._run
 
     def _energy(self) -> Energy | None:
-        from gpumon._cost import energy
+        from gpumon._cost import parse_energy
 
-        return energy(self.to_dict()["energy_joules"])
+        return parse_energy(self.to_dict()["energy_joules"])
 
     def _cost(self) -> tuple[Cost, StoredCost | None]:
-        run = self._begun()
+        run = self._started_run()
         if self._final is not None:
             return self._final
         is_final = run.ended_ms is not None
-        answer = None if self._helper is None else self._helper.ask_cost(run)
-        found = _merged(run, answer)
+        answer = None if self._helper is None else self._helper.request_cost(run)
+        found = _merge_cost(run, answer)
         if is_final:
             self._final = found
             self._forget()
@@ -292,10 +293,10 @@ class Measurement:
 
     def _forget(self) -> None:
         if self._run is not None and self._helper is not None:
-            self._helper.forget(self._run)
+            self._helper.forget_run(self._run)
 
 
-def _merged(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost | None]:
+def _merge_cost(run: Run, answer: dict[str, Any] | None) -> tuple[Cost, StoredCost | None]:
     """Return the program's numbers with the start, end and duration of the whole measurement."""
     cost: dict[str, Any] = {} if answer is None else answer["cost"]
     times = {

@@ -11,10 +11,10 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, NotebookExecutionManager
 from papermill.log import logger
 
-from gpumon._cells import cell_costs, forget
+from gpumon._cells import cell_costs, remove_cost
 
 #: Options that papermill passes to an engine and that its client does not accept.
-NOT_OF_THE_CLIENT = ("input_path", "timeout")
+NON_CLIENT_OPTIONS = ("input_path", "timeout")
 
 
 class GpumonEngine(NBClientEngine):
@@ -33,8 +33,8 @@ class GpumonEngine(NBClientEngine):
         # papermill has removed the outputs of all cells, including those that will not run, so
         # their costs are removed too.
         for cell in nb_man.nb.cells:
-            forget(cell)
-        known = {name: value for name, value in options.items() if name not in NOT_OF_THE_CLIENT}
+            remove_cost(cell)
+        known = {name: value for name, value in options.items() if name not in NON_CLIENT_OPTIONS}
         client = PapermillNotebookClient(
             nb_man,
             **{

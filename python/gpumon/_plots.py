@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpumon._frames import needed
+from gpumon._frames import import_library
 from gpumon._text import GIB
 
 if TYPE_CHECKING:
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 def plot_cost(cost: Mapping[str, Any]) -> matplotlib.figure.Figure:
     """Return bar charts of GPU time, peak memory, and energy with its range, by GPU."""
     gpus: list[dict[str, Any]] = cost["gpus"]
-    figure = _figure((9.0, 1.6 + 0.4 * len(gpus)))
+    figure = _new_figure((9.0, 1.6 + 0.4 * len(gpus)))
     labels = [f"GPU {gpu['index']}" for gpu in gpus]
     charts = figure.subplots(1, 3, sharey=True)
-    _bars(charts[0], labels, [gpu["gpu_s"] for gpu in gpus], "GPU time (s)")
+    _draw_bars(charts[0], labels, [gpu["gpu_s"] for gpu in gpus], "GPU time (s)")
     memory = [
         None if gpu["peak_memory_bytes"] is None else gpu["peak_memory_bytes"] / GIB for gpu in gpus
     ]
-    _bars(charts[1], labels, memory, "Peak memory (GiB)")
+    _draw_bars(charts[1], labels, memory, "Peak memory (GiB)")
     energy = [gpu["energy_joules"] for gpu in gpus]
-    _bars(
+    _draw_bars(
         charts[2],
         labels,
         [None if one is None else one["estimate"] for one in energy],
@@ -41,7 +41,7 @@ def plot_cost(cost: Mapping[str, Any]) -> matplotlib.figure.Figure:
     return figure
 
 
-def _bars(chart: Any, labels: list[str], values: list[float | None], title: str) -> None:
+def _draw_bars(chart: Any, labels: list[str], values: list[float | None], title: str) -> None:
     chart.barh(labels, [value or 0 for value in values])
     for label, value in zip(labels, values):
         if value is None:
@@ -54,7 +54,7 @@ def plot_history(history: History) -> matplotlib.figure.Figure:
     fields = list(dict.fromkeys(field for gpu in history.gpus for field in gpu.fields))
     host = history.host
     count = max(1, len(fields) + len(host))
-    figure = _figure((9.0, 0.8 + 2.0 * count))
+    figure = _new_figure((9.0, 0.8 + 2.0 * count))
     charts = iter(figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
     times: Any = history.times
 
@@ -79,6 +79,6 @@ def plot_history(history: History) -> matplotlib.figure.Figure:
     return figure
 
 
-def _figure(size: tuple[float, float]) -> Any:
+def _new_figure(size: tuple[float, float]) -> Any:
     """Return an empty figure that notebooks display and that `show()` of pyplot opens."""
-    return needed("matplotlib.pyplot", "plot()").figure(figsize=size, layout="constrained")
+    return import_library("matplotlib.pyplot", "plot()").figure(figsize=size, layout="constrained")

@@ -17,13 +17,13 @@ import time
 
 #: The maximum number of lines that wait for a program that does not read. With more, all are
 #: dropped and the program is given up.
-MOST_WAITING = 50_000
+MAX_WAITING_LINES = 50_000
 #: The number of lines in one write.
-AT_ONCE = 100
+MAX_LINES_PER_WRITE = 100
 #: Seconds that the program has to exit after its input is closed.
 END_S = 1.0
 #: The length of the program's error output in an error message, in bytes.
-LAST_WORDS = 600
+MAX_ERROR_CHARACTERS = 600
 #: The failures of a process whose connection was closed by the program, or by this side.
 ENDED, CLOSED = "it has ended", "it was closed"
 #: Writing to a closed connection raises an error. Without this flag, it would send SIGPIPE, which
@@ -53,7 +53,7 @@ class Process:
         self._part = b""
         self._writing = threading.Lock()
         self._rest = b""
-        self._stderr = _unnamed_file()
+        self._stderr = _open_unnamed_file()
         # A socket pair replaces two pipes, because only sockets support nonblocking writes without
         # a mode that both ends share.
         self._socket, theirs = socket.socketpair()
@@ -80,10 +80,10 @@ class Process:
 
     def send(self, line: bytes) -> None:
         """Write a line, or queue it until the program reads again."""
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING_LINES:
             self.flush()
-            if len(self._waiting) >= MOST_WAITING:
-                self.fail("it reads nothing")
+            if len(self._waiting) >= MAX_WAITING_LINES:
+                self.mark_failed("it does not read its input")
         self._waiting.append(line)
         self.flush()
 
@@ -112,14 +112,15 @@ class Process:
         while self._is_waiting():
             if not self._part:
                 self._part = b"".join(
-                    self._waiting.popleft() for _ in range(min(len(self._waiting), AT_ONCE))
+                    self._waiting.popleft()
+                    for _ in range(min(len(self._waiting), MAX_LINES_PER_WRITE))
                 )
             try:
                 self._part = self._part[self._socket.send(self._part, FLAGS) :]
             except BlockingIOError:
                 return False
             except OSError:
-                self.fail(None)
+                self.mark_failed(None)
                 return False
         return True
 
@@ -145,12 +146,12 @@ class Process:
             except OSError:
                 part = b""
             if not part:
-                self.fail(None)
+                self.mark_failed(None)
             received.append(part)
         *lines, self._rest = b"".join(received).split(b"\n")
         return lines
 
-    def fail(self, why: str | None) -> None:
+    def mark_failed(self, why: str | None) -> None:
         """Give the program up, for this reason or because the connection was closed."""
         if self.failure is None:
             self.failure = why or ENDED
@@ -161,28 +162,28 @@ class Process:
     def close(self) -> str:
         """End the program. Return the reason for its failure, with the end of its error output."""
         self.flush()
-        self.fail(CLOSED)
+        self.mark_failed(CLOSED)
         self._socket.close()
-        code = _ended(self._child, is_polite=self.failure in (CLOSED, ENDED))
+        code = _wait_for_exit(self._child, is_polite=self.failure in (CLOSED, ENDED))
         try:
             size = os.fstat(self._stderr).st_size
-            words = os.pread(self._stderr, LAST_WORDS, max(0, size - LAST_WORDS)).decode(
-                errors="replace"
-            )
+            words = os.pread(
+                self._stderr, MAX_ERROR_CHARACTERS, max(0, size - MAX_ERROR_CHARACTERS)
+            ).decode(errors="replace")
         finally:
             os.close(self._stderr)
         if self.failure == ENDED:
             how = (
                 f"it was ended by {_signal_name(-code)}"
                 if code < 0
-                else f"it has ended with exit code {code}"
+                else f"it exited with code {code}"
             )
             return f"{how}: {' '.join(words.split())}" if words.strip() else how
         return self.failure or ""
 
     def abandon(self) -> None:
         """Release the parent's resources in a forked child."""
-        self.failure = "it belongs to another process"
+        self.failure = "it belongs to the parent process"
         self._waiting.clear()
         self._socket.close()
         with contextlib.suppress(OSError):
@@ -191,7 +192,7 @@ class Process:
         self._child.returncode = 0
 
 
-def _ended(child: subprocess.Popen[bytes], is_polite: bool) -> int:
+def _wait_for_exit(child: subprocess.Popen[bytes], is_polite: bool) -> int:
     """Wait for a program whose input is closed, terminate it if necessary, and return its exit
     code.
     """
@@ -205,7 +206,7 @@ def _ended(child: subprocess.Popen[bytes], is_polite: bool) -> int:
     return child.returncode
 
 
-def _unnamed_file() -> int:
+def _open_unnamed_file() -> int:
     """Return a file for the program's standard error. Writing to it never blocks."""
     # Builds of Python for an old glibc, such as conda's, lack this function.
     if hasattr(os, "memfd_create"):

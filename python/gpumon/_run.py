@@ -39,9 +39,9 @@ class Run:
         run.begun_ms, run.ended_ms = self.begun_ms, ended_ms
         return run
 
-    def begin_line(self, at_ms: float) -> bytes:
+    def format_begin(self, at_ms: float) -> bytes:
         name = "" if self.name is None else f',"name":{json.dumps(self.name)}'
         return f'{{"begin":{self.number},"at_ms":{at_ms:.3f}{name},"pid":{self.pid}}}\n'.encode()
 
-    def end_line(self) -> bytes:
+    def format_end(self) -> bytes:
         return f'{{"end":{self.number},"at_ms":{self.ended_ms:.3f}}}\n'.encode()

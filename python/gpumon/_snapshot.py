@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from gpumon._arguments import text
-from gpumon._text import encodable, escaped
+from gpumon._arguments import check_text
+from gpumon._text import escape_unencodable, escape_controls
 
 if TYPE_CHECKING:
     import pandas
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def reading(holder: Json, field: str) -> float | None:
+def find_reading(holder: Json, field: str) -> float | None:
     """Return the number at a path such as ``power.draw_watts``; None if the reading is absent.
 
     Raises:
         KeyError: there is no such field.
     """
-    found = _at(holder, field)
+    found = _find_field(holder, field)
     if is_json(found):
         # A reading that is older than its sample is an object with its own time.
         found = found.get("value")
@@ -33,7 +33,7 @@ def absence(holder: Json, field: str) -> str | None:
     """Return why the number at a path is absent, for example ``not_supported``; None if it is
     present.
     """
-    found = _at(holder, field)
+    found = _find_field(holder, field)
     return found.get("absent") if is_json(found) else None
 
 
@@ -42,13 +42,13 @@ def is_json(found: object) -> TypeGuard[Json]:
     return isinstance(found, dict)
 
 
-def _at(holder: Json, field: str) -> object:
+def _find_field(holder: Json, field: str) -> object:
     found: object = holder
-    for key in text(field, "the ID of a field").split("."):
+    for key in check_text(field, "the ID of a field").split("."):
         if not is_json(found) or key not in found:
             raise KeyError(
-                f"{field!r} is no field; the reference page of fields lists the IDs, as "
-                f"'power.draw_watts'"
+                f"there is no field {field!r}: the reference page of fields lists the IDs, for "
+                f"example 'power.draw_watts'"
             )
         found = found[key]
         # If a group is absent, all of its fields are absent.
@@ -70,28 +70,28 @@ class Process:
     @property
     def name(self) -> str | None:
         """The name of the program or script; None if ``/proc`` does not show it."""
-        return _text(self._json.get("name"))
+        return _text_or_none(self._json.get("name"))
 
     @property
     def user(self) -> str | None:
-        return _text(self._json.get("user"))
+        return _text_or_none(self._json.get("user"))
 
     @property
     def memory_bytes(self) -> float | None:
         """GPU memory in bytes, as reported by the driver."""
-        return reading(self._json, "memory_bytes")
+        return find_reading(self._json, "memory_bytes")
 
     @property
     def sm_percent(self) -> float | None:
         """Time during which the kernels of this process ran, in percent of the last second."""
-        return reading(self._json, "sm_percent")
+        return find_reading(self._json, "sm_percent")
 
     def to_dict(self) -> Json:
         """Return the process as in JSON, with its owner: notebook, batch job, pod or container."""
         return self._json
 
     def __repr__(self) -> str:
-        return encodable(f"<Process {self.pid} {escaped(self.name or '')}>")
+        return escape_unencodable(f"<Process {self.pid} {escape_controls(self.name or '')}>")
 
 
 class Gpu:
@@ -110,11 +110,11 @@ class Gpu:
 
     @property
     def uuid(self) -> str | None:
-        return _text(self._sample.get("uuid"))
+        return _text_or_none(self._sample.get("uuid"))
 
     @property
     def name(self) -> str | None:
-        return _text(self._board.get("name"))
+        return _text_or_none(self._board.get("name"))
 
     @property
     def utilization_percent(self) -> float | None:
@@ -157,7 +157,7 @@ class Gpu:
         return [Process(one) for one in self._sample.get("processes", [])]
 
     def __getitem__(self, field: str) -> float | None:
-        return reading(self._sample, field)
+        return find_reading(self._sample, field)
 
     def absence(self, field: str) -> str | None:
         """Return why a field is None, such as ``not_supported``; None if the field has a value."""
@@ -168,7 +168,7 @@ class Gpu:
         return self._sample
 
     def __repr__(self) -> str:
-        return encodable(f"<Gpu {self.index} {escaped(self.name or '')}>")
+        return escape_unencodable(f"<Gpu {self.index} {escape_controls(self.name or '')}>")
 
 
 class Snapshot:
@@ -202,7 +202,7 @@ class Snapshot:
 
     def __getitem__(self, field: str) -> float | None:
         """Return a reading of the host, such as ``snapshot["host.cpu.busy_percent"]``."""
-        return reading(self._sample, field)
+        return find_reading(self._sample, field)
 
     def to_dict(self) -> Json:
         """Return a dictionary with the ``inventory`` and the ``sample`` that ``gpumon --json``
@@ -217,10 +217,10 @@ class Snapshot:
         Raises:
             ImportError: pandas is not installed.
         """
-        from gpumon._frames import pandas_of
+        from gpumon._frames import make_pandas_frame
         from gpumon._table import snapshot_rows
 
-        return pandas_of(snapshot_rows(self))
+        return make_pandas_frame(snapshot_rows(self))
 
     def to_polars(self) -> polars.DataFrame:
         """Return a `polars.DataFrame` with a row for each GPU and a column for each reading, with
@@ -229,10 +229,10 @@ class Snapshot:
         Raises:
             ImportError: polars is not installed.
         """
-        from gpumon._frames import polars_of
+        from gpumon._frames import make_polars_frame
         from gpumon._table import snapshot_rows
 
-        return polars_of(snapshot_rows(self))
+        return make_polars_frame(snapshot_rows(self))
 
     def __str__(self) -> str:
         from gpumon._table import snapshot_text
@@ -253,5 +253,5 @@ class Snapshot:
         return snapshot_html(self)
 
 
-def _text(found: Any) -> str | None:
+def _text_or_none(found: Any) -> str | None:
     return found if isinstance(found, str) else None

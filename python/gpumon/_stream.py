@@ -7,9 +7,9 @@ import collections
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from gpumon._arguments import seconds
+from gpumon._arguments import check_seconds
 from gpumon._errors import GpumonError, ProgramError
-from gpumon._helper import Helper, current
+from gpumon._helper import Helper, current_helper
 from gpumon._mail import PATIENCE_S, Json
 from gpumon._snapshot import Snapshot
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 #: The maximum number of snapshots that wait for a slow consumer. With more, the oldest are dropped.
-MOST_WAITING = 60
+MAX_WAITING_SAMPLES = 60
 #: The part of the interval by which a sample may come too early.
 TOLERANCE = 0.25
 #: The range of valid intervals in error messages.
-INTERVALS = ", 0.1 to 3600"
+INTERVALS = " from 0.1 to 3600"
 #: The maximum time between two checks by `async for`, in seconds.
-LOOK_S = 0.05
+POLL_INTERVAL_S = 0.05
 
 
 def snapshot() -> Snapshot:
@@ -37,7 +37,7 @@ def snapshot() -> Snapshot:
     >>> len(gpumon.snapshot().gpus) > 0
     True
     """
-    return _snapshot(current())
+    return _snapshot(current_helper())
 
 
 def stream(interval_s: float = 1.0) -> Stream:
@@ -61,7 +61,7 @@ def stream(interval_s: float = 1.0) -> Stream:
 
 
 def _snapshot(helper: Helper) -> Snapshot:
-    found: Json = helper.ask({"snapshot": True})["snapshot"]
+    found: Json = helper.send_request({"snapshot": True})["snapshot"]
     return Snapshot(found["inventory"], found["sample"])
 
 
@@ -75,11 +75,13 @@ class Stream:
 
     def __init__(self, interval_s: float = 1.0) -> None:
         self._number: int | None = None
-        self._interval_s = seconds(interval_s, "interval_s", INTERVALS)
+        self._interval_s = check_seconds(interval_s, "interval_s", INTERVALS)
         if not 0.1 <= self._interval_s <= 3600:
-            raise ValueError(f"interval_s={interval_s} is not possible: pass seconds{INTERVALS}")
-        self._helper = current()
-        self._waiting: collections.deque[Json] = collections.deque(maxlen=MOST_WAITING)
+            raise ValueError(
+                f"interval_s={interval_s} is invalid: pass a number of seconds{INTERVALS}"
+            )
+        self._helper = current_helper()
+        self._waiting: collections.deque[Json] = collections.deque(maxlen=MAX_WAITING_SAMPLES)
         #: The inventory, because samples only contain the index of each GPU.
         self._inventory: Json | None = None
         self._number = self._helper.subscribe(
@@ -96,43 +98,43 @@ class Stream:
         return self
 
     def __next__(self) -> Snapshot:
-        late = self._late()
+        late = self._seconds_late()
         while self._number is not None:
-            if self._look(late):
-                return self._next()
-            self._check(late)
+            if self._wait_for_sample(late):
+                return self._next_snapshot()
+            self._restart_if_late(late)
         raise StopIteration
 
     def __aiter__(self) -> Stream:
         return self
 
     async def __anext__(self) -> Snapshot:
-        late = self._late()
+        late = self._seconds_late()
         while self._number is not None:
-            if self._look(time.monotonic()):
-                return self._next()
-            self._check(late)
+            if self._wait_for_sample(time.monotonic()):
+                return self._next_snapshot()
+            self._restart_if_late(late)
             # A thread in the background would continue after the task is canceled, so this loop
             # polls.
-            await asyncio.sleep(min(LOOK_S, self._interval_s / 4))
+            await asyncio.sleep(min(POLL_INTERVAL_S, self._interval_s / 4))
         raise StopAsyncIteration
 
-    def _next(self) -> Snapshot:
+    def _next_snapshot(self) -> Snapshot:
         # There is already a sample, so the program answers at once.
         inventory: Json = self._inventory or _snapshot(self._helper).to_dict()["inventory"]
         self._inventory = inventory
         return Snapshot(inventory, self._waiting.popleft())
 
-    def _late(self) -> float:
+    def _seconds_late(self) -> float:
         return time.monotonic() + self._interval_s + PATIENCE_S
 
-    def _look(self, until: float) -> bool:
+    def _wait_for_sample(self, until: float) -> bool:
         def is_over() -> bool:
             return bool(self._waiting) or self._number is None or self._helper.has_failed
 
         return self._helper.wait(is_over, until) and bool(self._waiting)
 
-    def _check(self, late: float) -> None:
+    def _restart_if_late(self, late: float) -> None:
         """Restart the program if necessary.
 
         Raises:
@@ -140,11 +142,11 @@ class Stream:
             RequestError: the program has nothing to read.
         """
         try:
-            self._helper.check()
+            self._helper.restart_if_ended()
             if time.monotonic() > late:
                 raise ProgramError(
-                    "the gpumon program sends no samples: `gpumon doctor` finds out whether the "
-                    "driver hangs"
+                    "the gpumon program sends no samples: run `gpumon doctor` to check whether "
+                    "the driver hangs"
                 )
         except GpumonError:
             self.close()
@@ -166,8 +168,8 @@ class Stream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a stream cannot be copied or sent: call gpumon.stream() again, in the process that "
-            "reads it"
+            "a stream cannot be copied or pickled: call gpumon.stream() in the process that reads "
+            "it"
         )
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpumon._snapshot import is_json
-from gpumon._text import DASH, byte_size, encodable, escaped, joules, seconds
+from gpumon._text import (
+    DASH,
+    format_bytes,
+    escape_unencodable,
+    escape_controls,
+    format_joules,
+    format_seconds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,16 +31,18 @@ def cost_line(cost: Cost) -> str:
 
 def cost_parts(cost: Mapping[str, Any]) -> list[str]:
     """Return the known parts of the cost: duration, GPU time, peak memory and energy."""
-    parts = [seconds(cost["duration_s"])]
+    parts = [format_seconds(cost["duration_s"])]
     if not cost["gpus"]:
         return [
             *parts,
-            f"GPU not measured: {escaped(cost['lost'][0])}" if cost["lost"] else "no GPU used",
+            f"GPU not measured: {escape_controls(cost['lost'][0])}"
+            if cost["lost"]
+            else "no GPU used",
         ]
     if cost["gpu_s"] is not None:
-        parts.append(f"GPU {seconds(cost['gpu_s'])}")
+        parts.append(f"GPU {format_seconds(cost['gpu_s'])}")
     if cost["peak_memory_bytes"] is not None:
-        parts.append(f"peak {byte_size(cost['peak_memory_bytes'])}")
+        parts.append(f"peak {format_bytes(cost['peak_memory_bytes'])}")
     if cost["energy_joules"] is not None:
         parts.append(energy_text(cost["energy_joules"], cost["shared"]))
     return parts
@@ -43,9 +52,9 @@ def energy_text(energy: Mapping[str, float], shared: bool) -> str:
     """Return an energy. For shared GPUs, it is an estimate with a range: `~450 J (0.00 J to 900 J,
     shared)`.
     """
-    estimate = joules(energy["estimate"])
+    estimate = format_joules(energy["estimate"])
     return (
-        f"~{estimate} ({joules(energy['least'])} to {joules(energy['most'])}, shared)"
+        f"~{estimate} ({format_joules(energy['least'])} to {format_joules(energy['most'])}, shared)"
         if shared
         else estimate
     )
@@ -103,13 +112,13 @@ def snapshot_rows(snapshot: Snapshot) -> list[Row]:
                 "index": gpu.index,
                 "uuid": gpu.uuid,
                 "name": gpu.name,
-                **_flat(readings),
+                **_flatten_row(readings),
             }
         )
     return rows
 
 
-def _flat(json: Mapping[str, Any], prefix: str = "") -> Row:
+def _flatten_row(json: Mapping[str, Any], prefix: str = "") -> Row:
     row: Row = {}
     for key, value in json.items():
         name = f"{prefix}{key}"
@@ -120,7 +129,7 @@ def _flat(json: Mapping[str, Any], prefix: str = "") -> Row:
         elif "value" in value:
             row[name] = value["value"]
         else:
-            row.update(_flat(value, f"{name}_"))
+            row.update(_flatten_row(value, f"{name}_"))
     return row
 
 
@@ -160,13 +169,13 @@ def snapshot_cells(snapshot: Snapshot) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for gpu in snapshot.gpus:
         used, total = gpu.memory_used_bytes, gpu.memory_total_bytes
-        memory = DASH if used is None else byte_size(used)
+        memory = DASH if used is None else format_bytes(used)
         if total is not None:
-            memory += f" / {byte_size(total)}"
+            memory += f" / {format_bytes(total)}"
         rows.append(
             (
                 str(gpu.index),
-                escaped(gpu.name or DASH),
+                escape_controls(gpu.name or DASH),
                 unit(gpu.utilization_percent, "%"),
                 memory,
                 unit(gpu.power_watts, "W"),
@@ -180,18 +189,18 @@ def snapshot_notes(snapshot: Snapshot) -> list[str]:
     """Return sentences for below the table: conditions, and the processes with GPU memory."""
     notes: list[str] = ["simulated"] if snapshot.is_simulated else []
     for gpu in snapshot.gpus:
-        notes += [f"GPU {gpu.index}: {escaped(text)}" for text in gpu.conditions]
+        notes += [f"GPU {gpu.index}: {escape_controls(text)}" for text in gpu.conditions]
         holders = sorted(gpu.processes, key=lambda process: process.memory_bytes or 0, reverse=True)
         for process in holders[:3]:
-            size = DASH if process.memory_bytes is None else byte_size(process.memory_bytes)
+            size = DASH if process.memory_bytes is None else format_bytes(process.memory_bytes)
             user = f" of {process.user}" if process.user else ""
-            holder = escaped(f"{process.name or 'process'}{user}")
+            holder = escape_controls(f"{process.name or 'process'}{user}")
             notes.append(f"GPU {gpu.index}: {holder} (PID {process.pid}) holds {size}")
         if len(holders) > 3:
             notes.append(f"GPU {gpu.index}: {len(holders) - 3} more processes")
         unlisted = gpu.to_dict().get("unlisted_memory_bytes")
         if unlisted is not None:
-            size = byte_size(unlisted)
+            size = format_bytes(unlisted)
             notes.append(
                 f"GPU {gpu.index}: processes of other namespaces are not visible: {size} in use"
             )
@@ -200,7 +209,10 @@ def snapshot_notes(snapshot: Snapshot) -> list[str]:
 
 def snapshot_text(snapshot: Snapshot) -> str:
     """Return a small table and its notes as text."""
-    rows = [HEADINGS, *(tuple(encodable(cell) for cell in row) for row in snapshot_cells(snapshot))]
+    rows = [
+        HEADINGS,
+        *(tuple(escape_unencodable(cell) for cell in row) for row in snapshot_cells(snapshot)),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     # The column of names is aligned to the left, columns of numbers to the right.
     lines = [
@@ -213,7 +225,7 @@ def snapshot_text(snapshot: Snapshot) -> str:
     return "\n".join(
         [
             *(line.rstrip() for line in lines),
-            *(encodable(note) for note in snapshot_notes(snapshot)),
+            *(escape_unencodable(note) for note in snapshot_notes(snapshot)),
         ]
     )
 

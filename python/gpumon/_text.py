@@ -19,11 +19,11 @@ _INVISIBLE = re.compile(
 )
 
 
-def escaped(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Return a text in one line. Escape all characters that control a terminal, or that hide or
     reorder other text.
 
-    >>> print(escaped("a\x1b[2J\nb\u202ec ü"))
+    >>> print(escape_controls("a\x1b[2J\nb\u202ec ü"))
     a\x1b[2J\nb\u202ec ü
     """
     if text.isprintable() and not _INVISIBLE.search(text):
@@ -40,7 +40,7 @@ def escaped(text: str) -> str:
 _SIMPLER = str.maketrans({DASH: "-", "…": "...", "°": ""})
 
 
-def encodable(text: str) -> str:
+def escape_unencodable(text: str) -> str:
     """Return the text with escapes for characters that standard output cannot encode."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
@@ -50,41 +50,41 @@ def encodable(text: str) -> str:
     return text
 
 
-def three_digits(value: float) -> str:
+def format_three_digits(value: float) -> str:
     """Return a number with at most three significant digits, and at most two after the point.
 
-    >>> [three_digits(value) for value in (0.5, 9.996, 78.23, 140.4)]
+    >>> [format_three_digits(value) for value in (0.5, 9.996, 78.23, 140.4)]
     ['0.50', '10.0', '78.2', '140']
     """
     size = abs(value)
     return f"{value:.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
 
 
-def byte_size(value: float) -> str:
+def format_bytes(value: float) -> str:
     """Return a number of bytes with an IEC unit.
 
-    >>> byte_size(300 * 1024**2), byte_size(61 * 1024**3)
+    >>> format_bytes(300 * 1024**2), format_bytes(61 * 1024**3)
     ('300 MiB', '61.0 GiB')
     """
     size = abs(value)
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if size >= unit:
-            return f"{three_digits(value / unit)} {name}"
+            return f"{format_three_digits(value / unit)} {name}"
     return f"{value:.0f} B"
 
 
-def seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
     """Return a duration as text. From two minutes on, it has two units.
 
-    >>> seconds(0), seconds(0.0824), seconds(12.44), seconds(200), seconds(7300)
-    ('0 s', '82.4 ms', '12.4 s', '3 min 20 s', '2 h 1 min')
+    >>> [format_seconds(value) for value in (0, 0.0824, 12.44, 200, 7300)]
+    ['0 s', '82.4 ms', '12.4 s', '3 min 20 s', '2 h 1 min']
     """
     if value <= 0:
         return "0 s"
     if value < 0.9995:
-        return f"{three_digits(value * 1000)} ms"
+        return f"{format_three_digits(value * 1000)} ms"
     if value < 119.5:
-        return f"{three_digits(value)} s"
+        return f"{format_three_digits(value)} s"
     minutes, rest = divmod(round(value), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
@@ -92,13 +92,13 @@ def seconds(value: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def joules(value: float) -> str:
+def format_joules(value: float) -> str:
     """Return an energy with its unit.
 
-    >>> joules(420), joules(6100), joules(1.2e6)
+    >>> format_joules(420), format_joules(6100), format_joules(1.2e6)
     ('420 J', '6.10 kJ', '1.20 MJ')
     """
     for unit, name in ((1e6, "MJ"), (1e3, "kJ")):
         if value >= unit * 0.9995:
-            return f"{three_digits(value / unit)} {name}"
-    return f"{three_digits(value)} J"
+            return f"{format_three_digits(value / unit)} {name}"
+    return f"{format_three_digits(value)} J"

@@ -27,7 +27,7 @@ START_TIMEOUT_S = 30
 PATIENCE_S = 2
 
 #: Maximum size of a server's answer, in bytes. One alert rule takes a few hundred bytes.
-LONGEST_ANSWER = 1 << 20
+MAX_ANSWER_BYTES = 1 << 20
 
 
 def setup_gpumon() -> dict[str, Any]:
@@ -41,30 +41,30 @@ def setup_gpumon() -> dict[str, Any]:
         program = NAME
         # The program in PATH may belong to the other package, and does not know these arguments.
         refusal = str(error) if other is not None or _is_script_in_path() else None
-    marks = [] if refusal is not None else _marks(program)
+    marks = [] if refusal is not None else _read_server_flags(program)
     if other is not None:
         marks.append(f"other={quote(other)}")
     path = f"{NAME}/?{'&'.join(marks)}" if marks else f"{NAME}/"
-    program = _literal(program)
+    program = _escape_braces(program)
 
-    def command(unix_socket: str) -> list[str]:
+    def make_command(unix_socket: str) -> list[str]:
         # The proxy creates a folder for the socket in /tmp and does not remove it.
-        atexit.register(_remove, unix_socket)
+        atexit.register(_remove_socket, unix_socket)
         if refusal is not None:
             return [
-                _literal(sys.executable),
+                _escape_braces(sys.executable),
                 "-c",
                 "import sys; sys.exit(sys.argv[1])",
-                _literal(f"gpumon: {refusal}"),
+                _escape_braces(f"gpumon: {refusal}"),
             ]
         served = ["--socket", "{unix_socket}", "--exit-with-parent"]
         recording = os.environ.get("GPUMON_REPLAY", "")
         if recording:
-            return [program, "replay", _literal(recording), "--serve", *served]
-        return [program, "serve", *served, *_history()]
+            return [program, "replay", _escape_braces(recording), "--serve", *served]
+        return [program, "serve", *served, *_history_options()]
 
     return {
-        "command": command,
+        "command": make_command,
         # The socket is in a folder that only this user may enter. A port would be open to all users
         # of the machine.
         "unix_socket": True,
@@ -91,13 +91,13 @@ def _is_script_in_path() -> bool:
     return path is not None and is_script(path)
 
 
-def _marks(program: str) -> list[str]:
+def _read_server_flags(program: str) -> list[str]:
     """Return the marks of a server with alerts, which may be those of a server that it joins, and
     of one with a fleet.
     """
     if os.environ.get("GPUMON_REPLAY"):
         return []
-    settings = _settings(program)
+    settings = _read_settings(program)
     joined = None if settings.get("no-join") else settings.get("join")
     has_alerts = (
         os.environ.get("GPUMON_ALERTS") or settings.get("alerts") or (joined and _has_rules(joined))
@@ -108,7 +108,7 @@ def _marks(program: str) -> list[str]:
     return [mark for mark, is_set in (("alerts", has_alerts), ("fleet", has_fleet)) if is_set]
 
 
-def _settings(program: str) -> dict[str, Any]:
+def _read_settings(program: str) -> dict[str, Any]:
     """Return the server's settings from variables and files; empty if they cannot be read."""
     command = [program, "config", "show", "--json", "serve"]
     with contextlib.suppress(
@@ -133,17 +133,17 @@ def _has_rules(shared_socket: str) -> bool:
         server.connect(shared_socket)
         server.sendall(b"GET /api/v1/alerts HTTP/1.0\r\nHost: localhost\r\n\r\n")
         with server.makefile("rb") as answer:
-            body = answer.read(LONGEST_ANSWER).partition(b"\r\n\r\n")[2]
+            body = answer.read(MAX_ANSWER_BYTES).partition(b"\r\n\r\n")[2]
         return bool(json.loads(body)["rules"])
     return False
 
 
-def _literal(text: str) -> str:
+def _escape_braces(text: str) -> str:
     """Escape braces, because the proxy inserts the socket's path with str.format."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _history() -> list[str]:
+def _history_options() -> list[str]:
     """Return options that store history in the user's state folder, unless a variable or a settings
     file names another folder.
     """
@@ -155,10 +155,10 @@ def _history() -> list[str]:
             return []
         state = os.path.join(home, ".local", "state")
     folder = os.path.join(state, "gpumon")
-    return ["--default-data-dir", _literal(folder)]
+    return ["--default-data-dir", _escape_braces(folder)]
 
 
-def _remove(path: str) -> None:
+def _remove_socket(path: str) -> None:
     """Remove a socket, and its folder if it is empty."""
     with contextlib.suppress(OSError):
         os.unlink(path)

@@ -1,4 +1,4 @@
-//! A block of a recording: the records of a few seconds, compressed, after a head that summarizes
+//! A block of a recording: the compressed records of a few seconds, and a head that summarizes
 //! them.
 //!
 //! A block is a gzip member (RFC 1952) with the subfield `GM` in its extra field. The payload of
@@ -10,36 +10,36 @@ use std::io::{self, Read, Write};
 
 use flate2::{Compression, GzBuilder, read::GzDecoder};
 
-use crate::Kind;
+use crate::RecordKind;
 
-/// The format that is written, and the newest that can be read.
-pub const FORMAT: u8 = 1;
+/// The format version that is written, and the newest version that can be read.
+pub const FORMAT_VERSION: u8 = 1;
 
-/// The first bytes of a gzip member that has only an extra field: the magic number, the method
-/// deflate, and the flags.
+/// The first bytes of a gzip member that has only an extra field: the magic number, the compression
+/// method (deflate), and the flags.
 const GZIP_WITH_EXTRA: [u8; 4] = [0x1f, 0x8b, 8, 4];
 /// The two letters of the subfield, and the length of its payload.
-const SUBFIELD: [u8; 4] = [b'G', b'M', PAYLOAD as u8, 0];
-const PAYLOAD: usize = 32;
-/// The offsets of the extra field and of the payload of its subfield.
-const EXTRA_AT: usize = 12;
-const PAYLOAD_AT: usize = EXTRA_AT + SUBFIELD.len();
+const SUBFIELD: [u8; 4] = [b'G', b'M', PAYLOAD_BYTES as u8, 0];
+const PAYLOAD_BYTES: usize = 32;
+/// The offset of the extra field in a gzip member.
+const EXTRA_OFFSET: usize = 12;
+const PAYLOAD_OFFSET: usize = EXTRA_OFFSET + SUBFIELD.len();
 /// The size of a head in bytes.
-pub const HEAD: usize = PAYLOAD_AT + PAYLOAD;
+pub const HEAD_BYTES: usize = PAYLOAD_OFFSET + PAYLOAD_BYTES;
 
 const HAS_INVENTORY: u8 = 1;
 
-/// The maximum size of a block's text. A block is written once it has 4 MiB, and no single record
-/// is larger than the rest.
-pub const LARGEST_TEXT: u32 = 32 << 20;
+/// The maximum size of a block's text. A block is written as soon as it has 4 MiB of text, and a
+/// single record is always smaller than the remaining 28 MiB.
+pub const MAX_TEXT_BYTES: u32 = 32 << 20;
 
-/// The maximum ratio of text to its compressed size. Records of idle GPUs are compressed to a
-/// fiftieth.
-pub(crate) const LARGEST_RATIO: u64 = 200;
+/// The maximum ratio of a text's size to its compressed size. Records of idle GPUs are compressed
+/// to about 1/50.
+pub(crate) const MAX_COMPRESSION_RATIO: u64 = 200;
 
 /// The head of a block, which summarizes its records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct BlockHead {
     /// The size of the gzip member with this head, in bytes.
     pub bytes: u32,
     /// The size of the text in bytes.
@@ -54,23 +54,23 @@ pub struct Head {
     pub last_ms: u64,
 }
 
-/// The interpretation of bytes as the head of a block.
+/// The result of parsing bytes as the head of a block.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
-    Block(Head),
+pub enum ParsedHead {
+    Block(BlockHead),
     /// A block in a format that only a newer gpumon can read.
     Newer(u8),
-    /// A block that claims to have more text than a block can have.
+    /// A block that claims to have more text than any block can have.
     TooLarge,
-    /// Anything but a block of gpumon.
+    /// Any data that is not a block of gpumon.
     Other,
 }
 
-impl Head {
-    /// Adds a record to the summary.
-    pub(crate) fn count(&mut self, kind: Kind, at_ms: u64) {
-        self.has_inventory |= kind == Kind::Inventory;
-        if kind == Kind::Sample {
+impl BlockHead {
+    /// Adds a record to the head's summary.
+    pub(crate) fn add_record(&mut self, kind: RecordKind, at_ms: u64) {
+        self.has_inventory |= kind == RecordKind::Inventory;
+        if kind == RecordKind::Sample {
             if self.samples == 0 {
                 self.first_ms = at_ms;
             }
@@ -79,9 +79,9 @@ impl Head {
         }
     }
 
-    /// Returns the head of the next block while it has no records: its times are the end of this
+    /// Returns the head for the next block, which has no records yet. Its times are the end of this
     /// block.
-    pub(crate) fn next(&self) -> Self {
+    pub(crate) fn next_empty_head(&self) -> Self {
         Self {
             first_ms: self.last_ms,
             last_ms: self.last_ms,
@@ -89,21 +89,22 @@ impl Head {
         }
     }
 
-    /// Parses the head of a block from its first bytes, which may be too few.
-    pub fn read(bytes: &[u8]) -> Found {
-        let begins =
-            bytes.starts_with(&GZIP_WITH_EXTRA) && bytes.get(EXTRA_AT..EXTRA_AT + 2) == Some(b"GM");
-        let Some(format) = bytes.get(PAYLOAD_AT).filter(|_| begins) else {
-            return Found::Other;
+    /// Parses the head of a block from the block's first bytes. If there are too few bytes, returns
+    /// [`ParsedHead::Other`].
+    pub fn parse(bytes: &[u8]) -> ParsedHead {
+        let begins = bytes.starts_with(&GZIP_WITH_EXTRA)
+            && bytes.get(EXTRA_OFFSET..EXTRA_OFFSET + 2) == Some(b"GM");
+        let Some(format) = bytes.get(PAYLOAD_OFFSET).filter(|_| begins) else {
+            return ParsedHead::Other;
         };
-        if *format > FORMAT {
-            return Found::Newer(*format);
+        if *format > FORMAT_VERSION {
+            return ParsedHead::Newer(*format);
         }
         let Some(payload) = bytes
-            .get(PAYLOAD_AT..HEAD)
-            .filter(|_| bytes[EXTRA_AT..PAYLOAD_AT] == SUBFIELD)
+            .get(PAYLOAD_OFFSET..HEAD_BYTES)
+            .filter(|_| bytes[EXTRA_OFFSET..PAYLOAD_OFFSET] == SUBFIELD)
         else {
-            return Found::Other;
+            return ParsedHead::Other;
         };
         let number = |at: usize, length: usize| {
             payload[at..at + length]
@@ -121,22 +122,22 @@ impl Head {
             first_ms: eight(16),
             last_ms: eight(24),
         };
-        // Nobody has written a block with these sizes, so no memory or time is spent on it.
-        if head.bytes as usize <= HEAD || head.samples > head.text_bytes {
-            return Found::Other;
+        // No valid block has these sizes, so no memory or time is spent on such a block.
+        if head.bytes as usize <= HEAD_BYTES || head.samples > head.text_bytes {
+            return ParsedHead::Other;
         }
-        let largest = LARGEST_RATIO * u64::from(head.bytes);
-        let is_too_large = head.text_bytes > LARGEST_TEXT || u64::from(head.text_bytes) > largest;
+        let largest = MAX_COMPRESSION_RATIO * u64::from(head.bytes);
+        let is_too_large = head.text_bytes > MAX_TEXT_BYTES || u64::from(head.text_bytes) > largest;
         if is_too_large {
-            Found::TooLarge
+            ParsedHead::TooLarge
         } else {
-            Found::Block(head)
+            ParsedHead::Block(head)
         }
     }
 
-    fn payload(&self) -> [u8; PAYLOAD] {
-        let mut payload = [0; PAYLOAD];
-        payload[0] = FORMAT;
+    fn payload(&self) -> [u8; PAYLOAD_BYTES] {
+        let mut payload = [0; PAYLOAD_BYTES];
+        payload[0] = FORMAT_VERSION;
         payload[1] = if self.has_inventory { HAS_INVENTORY } else { 0 };
         for (at, number) in [(4, self.bytes), (8, self.text_bytes), (12, self.samples)] {
             payload[at..at + 4].copy_from_slice(&number.to_le_bytes());
@@ -147,34 +148,34 @@ impl Head {
     }
 }
 
-/// Compresses a text into a block, and completes `head` with the sizes.
+/// Compresses `text` into a block, and completes `head` with the sizes.
 ///
 /// # Panics
 /// Never: writing to memory cannot fail.
-pub fn pack(text: &[u8], head: Head) -> Vec<u8> {
+pub fn pack(text: &[u8], head: BlockHead) -> Vec<u8> {
     let mut extra = SUBFIELD.to_vec();
-    extra.extend([0; PAYLOAD]);
+    extra.extend([0; PAYLOAD_BYTES]);
     let mut encoder = GzBuilder::new()
         .extra(extra)
         .write(Vec::new(), Compression::default());
     encoder
         .write_all(text)
-        .expect("memory takes all that is written");
-    let mut block = encoder.finish().expect("memory takes all that is written");
-    let head = Head {
+        .expect("writing to memory cannot fail");
+    let mut block = encoder.finish().expect("writing to memory cannot fail");
+    let head = BlockHead {
         bytes: block.len() as u32,
         text_bytes: text.len() as u32,
         ..head
     };
-    block[PAYLOAD_AT..HEAD].copy_from_slice(&head.payload());
+    block[PAYLOAD_OFFSET..HEAD_BYTES].copy_from_slice(&head.payload());
     block
 }
 
-/// Returns the text of a block.
+/// Decompresses the text of a block.
 ///
 /// # Errors
 /// Returns an error if the checksum or the length is wrong.
-pub fn unpack(block: &[u8], head: &Head) -> io::Result<Vec<u8>> {
+pub fn unpack(block: &[u8], head: &BlockHead) -> io::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(head.text_bytes as usize);
     GzDecoder::new(block)
         .take(u64::from(head.text_bytes) + 1)
@@ -182,7 +183,7 @@ pub fn unpack(block: &[u8], head: &Head) -> io::Result<Vec<u8>> {
     if text.len() != head.text_bytes as usize {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "its text is not as long as its head says",
+            "the length of its text does not match its header",
         ));
     }
     Ok(text)
@@ -193,22 +194,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_read_as_it_was_written_and_is_a_gzip_member() {
-        let head = Head {
+    fn block_round_trips_and_is_gzip_member() {
+        let head = BlockHead {
             samples: 2,
             has_inventory: true,
             first_ms: 1_700_000_000_000,
             last_ms: 1_700_000_001_000,
-            ..Head::default()
+            ..BlockHead::default()
         };
         let text = "{\"type\":\"sample\"}\n".repeat(50).into_bytes();
         let block = pack(&text, head);
-        let Found::Block(read) = Head::read(&block) else {
+        let ParsedHead::Block(read) = BlockHead::parse(&block) else {
             panic!("no block")
         };
         assert_eq!(
             read,
-            Head {
+            BlockHead {
                 bytes: block.len() as u32,
                 text_bytes: text.len() as u32,
                 ..head
@@ -224,27 +225,31 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_noticed_and_what_is_newer_is_named() {
-        let block = pack(b"text\n", Head::default());
-        let Found::Block(head) = Head::read(&block) else {
+    fn changed_and_newer_blocks_are_detected() {
+        let block = pack(b"text\n", BlockHead::default());
+        let ParsedHead::Block(head) = BlockHead::parse(&block) else {
             panic!("no block")
         };
-        for at in HEAD..block.len() {
+        for at in HEAD_BYTES..block.len() {
             let mut changed = block.clone();
             changed[at] ^= 1;
             assert!(unpack(&changed, &head).is_err(), "byte {at}");
         }
         let mut newer = block.clone();
-        newer[PAYLOAD_AT] = 7;
-        assert_eq!(Head::read(&newer), Found::Newer(7));
-        for length in 0..HEAD {
-            assert_eq!(Head::read(&block[..length]), Found::Other, "{length} bytes");
+        newer[PAYLOAD_OFFSET] = 7;
+        assert_eq!(BlockHead::parse(&newer), ParsedHead::Newer(7));
+        for length in 0..HEAD_BYTES {
+            assert_eq!(
+                BlockHead::parse(&block[..length]),
+                ParsedHead::Other,
+                "{length} bytes"
+            );
         }
         let mut huge = block;
-        huge[PAYLOAD_AT + 8..PAYLOAD_AT + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+        huge[PAYLOAD_OFFSET + 8..PAYLOAD_OFFSET + 12].copy_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(
-            Head::read(&huge),
-            Found::TooLarge,
+            BlockHead::parse(&huge),
+            ParsedHead::TooLarge,
             "nobody makes room for 4 GB"
         );
     }

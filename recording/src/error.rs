@@ -1,21 +1,22 @@
-//! Errors of reading a recording.
+//! Errors that can occur while reading a recording.
 
 use std::{io, path::Path};
 
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use thiserror::Error;
 
-use crate::block::{LARGEST_RATIO, LARGEST_TEXT};
+use crate::block::{MAX_COMPRESSION_RATIO, MAX_TEXT_BYTES};
 
 /// The reason why a file cannot be read as a recording, with a remedy.
 #[derive(Debug, Error)]
-pub enum BadRecording {
+pub enum RecordingError {
     /// The system cannot read the file.
     #[error("cannot read {file}: {cause}; check the path")]
     Unreadable { file: String, cause: io::Error },
     /// A line is not a record of the collector.
     #[error(
-        "{file} is not a recording: line {line} is not a record of gpumon: {cause}; make a recording with `gpumon record FILE`"
+        "{file} is not a recording: line {line} is not a record of gpumon: {cause}; make a \
+         recording with `gpumon record FILE`"
     )]
     BadLine {
         file: String,
@@ -25,12 +26,14 @@ pub enum BadRecording {
     },
     /// The file contains no sample.
     #[error(
-        "{file} is not a recording: there is no sample in it; make a recording with `gpumon record FILE`"
+        "{file} is not a recording: there is no sample in it; make a recording with `gpumon record \
+         FILE`"
     )]
     NoSample { file: String },
     /// The file begins with a block in a newer format.
     #[error(
-        "{file} has format {format}, and this gpumon reads up to {known}: use the gpumon that recorded it, or a newer one"
+        "{file} has format {format}, but this gpumon reads formats up to {known}: use the gpumon \
+         that recorded it, or a newer one"
     )]
     Newer {
         file: String,
@@ -38,22 +41,20 @@ pub enum BadRecording {
         /// The newest format that this gpumon can read.
         known: u8,
     },
-    /// The blocks would need more memory and time than a recording does.
+    /// The blocks would need more memory or time than any real recording.
     #[error(
-        "{file} is not a recording that gpumon made: its blocks have more than {} MiB of text or {} times their size; make \
-         a recording with `gpumon record FILE`",
-        LARGEST_TEXT >> 20,
-        LARGEST_RATIO
+        "{file} is not a recording that gpumon made: its blocks contain more than {} MiB of text, \
+         or expand to more than {} times their size; make a recording with `gpumon record FILE`",
+        MAX_TEXT_BYTES >> 20,
+        MAX_COMPRESSION_RATIO
     )]
     TooLarge { file: String },
-    /// The file is compressed, but cannot be unpacked.
-    #[error(
-        "cannot read {file}: it is compressed and cannot be unpacked: {cause}; check it with `gzip -t`"
-    )]
+    /// The file is compressed, but cannot be decompressed.
+    #[error("cannot read {file}: it cannot be decompressed: {cause}; check it with `gzip -t`")]
     NotUnpacked { file: String, cause: io::Error },
 }
 
 /// Returns a path with control characters escaped.
-pub(crate) fn shown(path: &Path) -> String {
-    escaped(&path.display().to_string())
+pub(crate) fn printable_path(path: &Path) -> String {
+    escape_untrusted(&path.display().to_string())
 }

@@ -1,4 +1,4 @@
-//! The files of a recording: the current one, and older ones that were rotated.
+//! The files of a recording: the current file, and older parts that were rotated.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -12,15 +12,16 @@ use gpumon_probe::{bounded::open_regular, safe_file};
 use thiserror::Error;
 
 use crate::{
-    block::{Found, HEAD, Head},
-    error::shown,
-    recording::numbered,
+    block::{BlockHead, HEAD_BYTES, ParsedHead},
+    error::printable_path,
+    recording::numbered_path,
 };
 
 /// Limits for the size, duration and number of files.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Limits {
-    /// The maximum size of a file in bytes. Only a single larger block exceeds it.
+pub struct RotationLimits {
+    /// The maximum size of a file in bytes. A file can only be larger if it has a single larger
+    /// block.
     pub bytes: Option<u64>,
     /// The maximum time for which a file is written to.
     pub time: Option<Duration>,
@@ -28,27 +29,27 @@ pub struct Limits {
     pub keep: Option<usize>,
 }
 
-/// The reason why nothing can be recorded to a file.
+/// The reason why recording to a file is not possible.
 #[derive(Debug, Error)]
 pub enum FilesError {
-    /// A file with this name exists already.
+    /// A file with this name already exists.
     #[error("{0} exists: choose another file, or overwrite it with --force")]
     Exists(String),
-    /// A file that is not a recording has the name of an older part.
+    /// A file that is not a recording has the name of an older part of this recording.
     #[error("{0} exists and is not a recording: move it away, or choose another file")]
     NotOurs(String),
     /// Another gpumon records to the same file.
     #[error("{0} is being recorded by another gpumon: choose another file, or stop that one")]
     Busy(String),
     /// A pipe or a device cannot be rotated, because it has no size.
-    #[error("{0} is not a file, and cannot be rotated: leave --size, --every and --keep out")]
+    #[error("{0} is not a regular file, and cannot be rotated: remove --size, --every and --keep")]
     NotRotated(String),
-    /// Any other error of the system.
-    #[error("cannot write {file}: {cause}{}", cure(cause))]
+    /// Any other system error.
+    #[error("cannot write {file}: {cause}{}", suggest_remedy(cause))]
     Other { file: String, cause: io::Error },
 }
 
-fn cure(cause: &io::Error) -> &'static str {
+fn suggest_remedy(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::NotFound => "; create its folder first",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -61,7 +62,7 @@ fn cure(cause: &io::Error) -> &'static str {
             "; free some of your quota, or limit the recording with --size and --keep"
         }
         io::ErrorKind::FileTooLarge => {
-            "; raise the limit of a file's size (ulimit -f), or rotate with --size"
+            "; raise the file size limit (ulimit -f), or rotate with --size"
         }
         _ => "",
     }
@@ -71,11 +72,11 @@ fn cure(cause: &io::Error) -> &'static str {
 pub struct Files {
     path: PathBuf,
     file: File,
-    limits: Limits,
+    limits: RotationLimits,
     /// The size of the current file, which contains whole blocks only.
     bytes: u64,
     begun: Instant,
-    /// The block that every file begins with, so that it can be read without the others.
+    /// The block at the start of every file, which makes each file readable without the others.
     opening: Vec<u8>,
     /// The number of bytes written to all files.
     total_bytes: u64,
@@ -84,12 +85,16 @@ pub struct Files {
 }
 
 impl Files {
-    /// Checks that a recording can be started at this path.
+    /// Checks that a recording can be started at `path`.
     ///
     /// # Errors
-    /// Returns a [`FilesError`] with the remedy.
-    pub fn check(path: &Path, limits: Limits, overwrite: bool) -> Result<(), FilesError> {
-        let name = || shown(path);
+    /// Returns a [`FilesError`] with a remedy.
+    pub fn check_path(
+        path: &Path,
+        limits: RotationLimits,
+        overwrite: bool,
+    ) -> Result<(), FilesError> {
+        let name = || printable_path(path);
         let existing = fs::metadata(path).ok();
         if existing.as_ref().is_some_and(is_stream) {
             let is_rotated = limits.bytes.is_some() || limits.time.is_some();
@@ -102,13 +107,13 @@ impl Files {
         if existing.is_some() && !overwrite {
             return Err(FilesError::Exists(name()));
         }
-        // Existing files with these names would be taken for older parts of this recording.
-        for part in older(path) {
+        // Existing files with these names would be mistaken for older parts of this recording.
+        for part in older_parts(path) {
             if !overwrite {
-                return Err(FilesError::Exists(shown(&part)));
+                return Err(FilesError::Exists(printable_path(&part)));
             }
             if !is_recording(&part) {
-                return Err(FilesError::NotOurs(shown(&part)));
+                return Err(FilesError::NotOurs(printable_path(&part)));
             }
         }
         Ok(())
@@ -118,10 +123,14 @@ impl Files {
     /// of its older parts.
     ///
     /// # Errors
-    /// Returns a [`FilesError`] with the remedy.
-    pub fn create(path: &Path, limits: Limits, overwrite: bool) -> Result<Self, FilesError> {
-        Self::check(path, limits, overwrite)?;
-        let name = || shown(path);
+    /// Returns a [`FilesError`] with a remedy.
+    pub fn create(
+        path: &Path,
+        limits: RotationLimits,
+        overwrite: bool,
+    ) -> Result<Self, FilesError> {
+        Self::check_path(path, limits, overwrite)?;
+        let name = || printable_path(path);
         let other = |cause| FilesError::Other {
             file: name(),
             cause,
@@ -137,16 +146,17 @@ impl Files {
             _ => other(cause),
         })?;
         if !is_stream {
-            // On a file system without locks, two recorders can write to the same file.
+            // If the file system does not support locks, two recorders could write to the same
+            // file.
             if matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
                 return Err(FilesError::Busy(name()));
             }
             file.set_len(0)
                 .and_then(|()| file.rewind())
                 .map_err(other)?;
-            for part in older(path).collect::<Vec<_>>() {
+            for part in older_parts(path).collect::<Vec<_>>() {
                 fs::remove_file(&part).map_err(|cause| FilesError::Other {
-                    file: shown(&part),
+                    file: printable_path(&part),
                     cause,
                 })?;
             }
@@ -164,11 +174,11 @@ impl Files {
         })
     }
 
-    /// Records to standard output, which may be a file, a pipe or a terminal.
+    /// Starts a recording to standard output, which may be a file, a pipe or a terminal.
     ///
     /// # Errors
     /// Returns an error if standard output is closed, or if the limits would require rotation.
-    pub fn standard_output(limits: Limits) -> Result<Self, FilesError> {
+    pub fn open_standard_output(limits: RotationLimits) -> Result<Self, FilesError> {
         let file = || "standard output".to_owned();
         if limits.bytes.is_some() || limits.time.is_some() {
             return Err(FilesError::NotRotated(file()));
@@ -190,20 +200,21 @@ impl Files {
         })
     }
 
-    /// Sets the block that all later files begin with.
-    pub fn set_opening(&mut self, block: Vec<u8>) {
+    /// Sets the block at the start of all later files.
+    pub fn set_first_block(&mut self, block: Vec<u8>) {
         self.opening = block;
     }
 
-    /// Returns the number of bytes written so far, including deleted files.
+    /// Returns the number of bytes written so far, including files that have been deleted.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Writes a block, in the next file if a limit of the current one is reached.
+    /// Writes a block. If the current file has reached a limit, the block is written to a new file.
     ///
     /// # Errors
-    /// Returns an error if writing fails. The file still consists of whole blocks only.
+    /// Returns an error if writing fails. In that case, the file still contains only complete
+    /// blocks.
     pub fn write(&mut self, block: &[u8]) -> Result<(), FilesError> {
         let is_full = self
             .limits
@@ -227,7 +238,7 @@ impl Files {
                 let _ = self.file.set_len(self.bytes);
             }
             return Err(FilesError::Other {
-                file: shown(&self.path),
+                file: printable_path(&self.path),
                 cause,
             });
         }
@@ -236,27 +247,27 @@ impl Files {
         Ok(())
     }
 
-    /// Renames the current file to the first older part, and starts the next file.
+    /// Renames the current file to the newest older part, and starts a new file.
     fn rotate(&mut self) -> Result<(), FilesError> {
         let fails = |file: &Path, cause| FilesError::Other {
-            file: shown(file),
+            file: printable_path(file),
             cause,
         };
-        let mut last = older(&self.path).count();
+        let mut last = older_parts(&self.path).count();
         while self.limits.keep.is_some_and(|keep| last >= keep.max(1)) {
-            let oldest = numbered(&self.path, last);
+            let oldest = numbered_path(&self.path, last);
             fs::remove_file(&oldest).map_err(|cause| fails(&oldest, cause))?;
             last -= 1;
         }
         for number in (1..=last).rev() {
-            let part = numbered(&self.path, number);
-            fs::rename(&part, numbered(&self.path, number + 1))
+            let part = numbered_path(&self.path, number);
+            fs::rename(&part, numbered_path(&self.path, number + 1))
                 .map_err(|cause| fails(&part, cause))?;
         }
         if self.limits.keep == Some(0) {
             fs::remove_file(&self.path)
         } else {
-            fs::rename(&self.path, numbered(&self.path, 1))
+            fs::rename(&self.path, numbered_path(&self.path, 1))
         }
         .map_err(|cause| fails(&self.path, cause))?;
         self.file = create_new(&self.path).map_err(|cause| fails(&self.path, cause))?;
@@ -269,7 +280,8 @@ impl Files {
     }
 }
 
-/// Creates a file that must not exist. This does not follow links, because a link exists already.
+/// Creates a file that must not exist yet. Links are not followed, because a link counts as an
+/// existing file.
 fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
@@ -279,17 +291,22 @@ fn is_stream(file: &Metadata) -> bool {
     !file.is_file() && !file.is_dir()
 }
 
-/// Returns the older parts of a recording, newest first.
-fn older(path: &Path) -> impl Iterator<Item = PathBuf> {
+/// Returns the paths of a recording's existing older parts, newest first.
+fn older_parts(path: &Path) -> impl Iterator<Item = PathBuf> {
     (1..)
-        .map(move |number| numbered(path, number))
+        .map(move |number| numbered_path(path, number))
         .take_while(|part| part.exists())
 }
 
 fn is_recording(path: &Path) -> bool {
     let mut first = Vec::new();
-    let read = open_regular(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut first));
+    let read =
+        open_regular(path).and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut first));
     read.is_ok_and(|length| {
-        length == 0 || matches!(Head::read(&first), Found::Block(_) | Found::Newer(_))
+        length == 0
+            || matches!(
+                BlockHead::parse(&first),
+                ParsedHead::Block(_) | ParsedHead::Newer(_)
+            )
     })
 }

@@ -1,5 +1,5 @@
-//! The index of a file: the positions of its blocks or, in a file of lines, of pieces of similar
-//! size.
+//! The index of a file: the positions of its blocks, or of pieces of similar size in a file of
+//! plain lines.
 
 use std::{
     cell::Cell,
@@ -10,37 +10,37 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
-use gpumon_probe::{model::Record, untrusted::escaped};
+use gpumon_probe::{model::Record, untrusted::escape_untrusted};
 
 use crate::{
-    BadRecording, Cut, Kind,
-    block::{self, FORMAT, Found, HEAD, Head, LARGEST_RATIO},
-    error::shown,
-    line::stamp,
+    RecordKind, RecordingError, UnreadablePart,
+    block::{self, BlockHead, FORMAT_VERSION, HEAD_BYTES, MAX_COMPRESSION_RATIO, ParsedHead},
+    error::printable_path,
+    line::parse_kind_and_time,
 };
 
-/// The maximum length of a line. Collectors write no longer lines.
-const LONGEST_LINE: u64 = 64 << 20;
-/// The size of a piece of a file of lines, similar to that of a block.
-const PIECE: u32 = 1 << 20;
-/// The maximum number of bytes that are read at once, for example to find the next block after a
-/// damaged one.
-const WINDOW: usize = 1 << 20;
+/// The maximum length of a line. Collectors never write longer lines.
+const MAX_LINE_BYTES: u64 = 64 << 20;
+/// The size of a piece in a file of plain lines, similar to the size of a block.
+const PIECE_BYTES: u32 = 1 << 20;
+/// The maximum number of bytes to read in one step, for example while searching for the next block
+/// after a damaged one.
+const MAX_WINDOW_BYTES: usize = 1 << 20;
 
-/// A file with the index of its blocks.
+/// A recording file and the index of its blocks.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct FileIndex {
     pub(crate) file: File,
     pub(crate) is_packed: bool,
     /// The offset and head of each block.
-    pub(crate) blocks: Vec<(u64, Head)>,
-    pub(crate) cuts: Vec<Cut>,
+    pub(crate) blocks: Vec<(u64, BlockHead)>,
+    pub(crate) cuts: Vec<UnreadablePart>,
 }
 
-impl Index {
-    pub(crate) fn of(path: &Path) -> Result<Self, BadRecording> {
-        let name = shown(path);
-        let unreadable = |cause| BadRecording::Unreadable {
+impl FileIndex {
+    pub(crate) fn from_path(path: &Path) -> Result<Self, RecordingError> {
+        let name = printable_path(path);
+        let unreadable = |cause| RecordingError::Unreadable {
             file: name.clone(),
             cause,
         };
@@ -48,27 +48,27 @@ impl Index {
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(unreadable(io::ErrorKind::IsADirectory.into()));
         }
-        let mut first = Vec::with_capacity(HEAD);
+        let mut first = Vec::with_capacity(HEAD_BYTES);
         (&file)
-            .take(HEAD as u64)
+            .take(HEAD_BYTES as u64)
             .read_to_end(&mut first)
             .map_err(unreadable)?;
-        match Head::read(&first) {
-            Found::Block(_) | Found::TooLarge => Self::of_blocks(file, &name),
-            Found::Newer(format) => Err(BadRecording::Newer {
+        match BlockHead::parse(&first) {
+            ParsedHead::Block(_) | ParsedHead::TooLarge => Self::from_blocks(file, &name),
+            ParsedHead::Newer(format) => Err(RecordingError::Newer {
                 file: name,
                 format,
-                known: FORMAT,
+                known: FORMAT_VERSION,
             }),
-            Found::Other if has_blocks(&first, &file).map_err(unreadable)? => {
-                Self::of_blocks(file, &name)
+            ParsedHead::Other if has_blocks(&first, &file).map_err(unreadable)? => {
+                Self::from_blocks(file, &name)
             }
-            Found::Other => Self::of_lines(first, file, &name),
+            ParsedHead::Other => Self::from_lines(first, file, &name),
         }
     }
 
-    fn of_blocks(file: File, name: &str) -> Result<Self, BadRecording> {
-        let unreadable = |cause| BadRecording::Unreadable {
+    fn from_blocks(file: File, name: &str) -> Result<Self, RecordingError> {
+        let unreadable = |cause| RecordingError::Unreadable {
             file: name.to_owned(),
             cause,
         };
@@ -81,25 +81,26 @@ impl Index {
         };
         let (mut offset, mut is_too_large) = (0, false);
         while offset < length {
-            let head = read_at_most(&index.file, offset, HEAD).map_err(unreadable)?;
-            let found = Head::read(&head);
-            is_too_large |= found == Found::TooLarge;
+            let head = read_at_most(&index.file, offset, HEAD_BYTES).map_err(unreadable)?;
+            let found = BlockHead::parse(&head);
+            is_too_large |= found == ParsedHead::TooLarge;
             offset = match found {
-                Found::Block(head) if offset + u64::from(head.bytes) <= length => {
+                ParsedHead::Block(head) if offset + u64::from(head.bytes) <= length => {
                     index.blocks.push((offset, head));
                     offset + u64::from(head.bytes)
                 }
-                Found::Newer(format) => {
-                    return Err(BadRecording::Newer {
+                ParsedHead::Newer(format) => {
+                    return Err(RecordingError::Newer {
                         file: name.to_owned(),
                         format,
-                        known: FORMAT,
+                        known: FORMAT_VERSION,
                     });
                 }
-                Found::Block(_) | Found::TooLarge | Found::Other => {
-                    let next = next_block(&index.file, offset + 1, length).map_err(unreadable)?;
+                ParsedHead::Block(_) | ParsedHead::TooLarge | ParsedHead::Other => {
+                    let next =
+                        find_next_block(&index.file, offset + 1, length).map_err(unreadable)?;
                     let after_ms = index.blocks.last().map_or(0, |(_, head)| head.last_ms);
-                    index.cuts.push(Cut {
+                    index.cuts.push(UnreadablePart {
                         file: name.to_owned(),
                         after_ms,
                         bytes: next - offset,
@@ -110,7 +111,7 @@ impl Index {
             };
         }
         if is_too_large && index.blocks.is_empty() {
-            return Err(BadRecording::TooLarge {
+            return Err(RecordingError::TooLarge {
                 file: name.to_owned(),
             });
         }
@@ -118,21 +119,21 @@ impl Index {
     }
 
     /// Indexes a file with one record per line, which may have been compressed by another program.
-    /// `first` are the bytes that were already read.
-    fn of_lines(first: Vec<u8>, file: File, name: &str) -> Result<Self, BadRecording> {
-        let unreadable = |cause| BadRecording::Unreadable {
+    /// `first` contains the bytes that have already been read.
+    fn from_lines(first: Vec<u8>, file: File, name: &str) -> Result<Self, RecordingError> {
+        let unreadable = |cause| RecordingError::Unreadable {
             file: name.to_owned(),
             cause,
         };
         let is_gzip = first.starts_with(&[0x1f, 0x8b]);
-        // Blocks are read by their offset, so a pipe or a compressed file is copied to a temporary
+        // Blocks are read by offset, so a pipe or a compressed file is first copied to a temporary
         // file.
         if !is_gzip && file.metadata().map_err(unreadable)?.is_file() {
             (&file).rewind().map_err(unreadable)?;
-            return lines_of(file, name);
+            return index_lines(file, name);
         }
         let packed_bytes = Cell::new(0);
-        let whole = Counted {
+        let whole = CountingReader {
             input: io::Cursor::new(first).chain(file),
             bytes: &packed_bytes,
         };
@@ -142,18 +143,19 @@ impl Index {
             Box::new(whole)
         };
         let mut unpacked = tempfile::tempfile().map_err(unreadable)?;
-        let mut piece = vec![0; WINDOW];
+        let mut piece = vec![0; MAX_WINDOW_BYTES];
         let mut unpacked_bytes = 0;
         loop {
             match input.read(&mut piece) {
                 Ok(0) => break,
                 Ok(length) => {
                     unpacked_bytes += length as u64;
-                    if unpacked_bytes > LARGEST_RATIO * packed_bytes.get() {
-                        let cause =
-                            format!("it would become more than {LARGEST_RATIO} times as large");
+                    if unpacked_bytes > MAX_COMPRESSION_RATIO * packed_bytes.get() {
+                        let cause = format!(
+                            "it would expand to more than {MAX_COMPRESSION_RATIO} times its size"
+                        );
                         let cause = io::Error::new(io::ErrorKind::InvalidData, cause);
-                        return Err(BadRecording::NotUnpacked {
+                        return Err(RecordingError::NotUnpacked {
                             file: name.to_owned(),
                             cause,
                         });
@@ -161,10 +163,10 @@ impl Index {
                     unpacked.write_all(&piece[..length]).map_err(unreadable)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A truncated file is read up to its end.
+                // A truncated file is used up to the point where it ends.
                 Err(_) if unpacked.stream_position().map_err(unreadable)? > 0 => break,
                 Err(cause) => {
-                    return Err(BadRecording::NotUnpacked {
+                    return Err(RecordingError::NotUnpacked {
                         file: name.to_owned(),
                         cause,
                     });
@@ -172,11 +174,11 @@ impl Index {
             }
         }
         unpacked.rewind().map_err(unreadable)?;
-        lines_of(unpacked, name)
+        index_lines(unpacked, name)
     }
 
-    /// Returns the text of a block.
-    pub(crate) fn text(&self, block: usize) -> io::Result<Vec<u8>> {
+    /// Returns the decompressed text of a block.
+    pub(crate) fn read_text(&self, block: usize) -> io::Result<Vec<u8>> {
         let (offset, head) = &self.blocks[block];
         let mut bytes = vec![0; head.bytes as usize];
         self.file.read_exact_at(&mut bytes, *offset)?;
@@ -189,12 +191,12 @@ impl Index {
 }
 
 /// A reader that counts the bytes read.
-struct Counted<'a, R> {
+struct CountingReader<'a, R> {
     input: R,
     bytes: &'a Cell<u64>,
 }
 
-impl<R: Read> Read for Counted<'_, R> {
+impl<R: Read> Read for CountingReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.input.read(buffer)?;
         self.bytes.set(self.bytes.get() + length as u64);
@@ -202,52 +204,53 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Returns `true` if a file with a damaged beginning contains a block. The beginning is damaged if
-/// it is neither a block, a record nor gzip.
+/// Returns `true` if the start of a file is damaged, but the file contains a block. The start
+/// counts as damaged if it is neither a block, a record nor gzip data.
 fn has_blocks(first: &[u8], file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if first.starts_with(b"{") || first.starts_with(&[0x1f, 0x8b]) || !metadata.is_file() {
         return Ok(false);
     }
-    Ok(next_block(file, 1, metadata.len())? < metadata.len())
+    Ok(find_next_block(file, 1, metadata.len())? < metadata.len())
 }
 
-/// Indexes a file of lines. Every line is checked, so that errors are reported at once.
-fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
-    let mut index = Index {
+/// Indexes a file of plain lines. Every line is checked, so that errors are reported before
+/// playback.
+fn index_lines(file: File, name: &str) -> Result<FileIndex, RecordingError> {
+    let mut index = FileIndex {
         file,
         is_packed: false,
         blocks: Vec::new(),
         cuts: Vec::new(),
     };
-    let unreadable = |cause| BadRecording::Unreadable {
+    let unreadable = |cause| RecordingError::Unreadable {
         file: name.to_owned(),
         cause,
     };
     let mut reader = BufReader::new(&index.file);
     let (mut offset, mut number, mut samples) = (0, 0, 0_u64);
-    let (mut begin, mut head) = (0, Head::default());
+    let (mut begin, mut head) = (0, BlockHead::default());
     let mut line = Vec::new();
     loop {
         line.clear();
         let length = (&mut reader)
-            .take(LONGEST_LINE)
+            .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line)
             .map_err(unreadable)?;
         if length == 0 {
             break;
         }
         number += 1;
-        match checked(&line) {
+        match parse_line(&line) {
             Ok(Some((kind, at_ms))) => {
-                head.count(kind, at_ms);
-                samples += u64::from(kind == Kind::Sample);
+                head.add_record(kind, at_ms);
+                samples += u64::from(kind == RecordKind::Sample);
             }
             Ok(None) => {}
-            // A recorder that was killed leaves an incomplete last line.
+            // A recorder that was killed may leave an incomplete last line.
             Err(_) if !line.ends_with(b"\n") && samples > 0 => {
                 let after_ms = head.last_ms;
-                index.cuts.push(Cut {
+                index.cuts.push(UnreadablePart {
                     file: name.to_owned(),
                     after_ms,
                     bytes: length as u64,
@@ -255,21 +258,22 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
                 });
                 break;
             }
-            // The message can quote the line, which can contain anything.
+            // The message is escaped, because it can quote the line, which can contain any
+            // characters.
             Err(cause) => {
-                return Err(BadRecording::BadLine {
+                return Err(RecordingError::BadLine {
                     file: name.to_owned(),
                     line: number,
-                    cause: escaped(&cause),
+                    cause: escape_untrusted(&cause),
                 });
             }
         }
         offset += length as u64;
         head.bytes = u32::try_from(offset - begin).unwrap_or(u32::MAX);
-        if head.bytes >= PIECE {
+        if head.bytes >= PIECE_BYTES {
             head.text_bytes = head.bytes;
             index.blocks.push((begin, head));
-            (begin, head) = (offset, head.next());
+            (begin, head) = (offset, head.next_empty_head());
         }
     }
     if head.bytes > 0 {
@@ -279,8 +283,8 @@ fn lines_of(file: File, name: &str) -> Result<Index, BadRecording> {
     Ok(index)
 }
 
-/// Parses a line; returns `None` for an empty one.
-fn checked(line: &[u8]) -> Result<Option<(Kind, u64)>, String> {
+/// Parses the kind and time of a line's record; returns `None` for an empty line.
+fn parse_line(line: &[u8]) -> Result<Option<(RecordKind, u64)>, String> {
     let text = std::str::from_utf8(line)
         .map_err(|_| "it is not text".to_owned())?
         .trim_end();
@@ -288,7 +292,9 @@ fn checked(line: &[u8]) -> Result<Option<(Kind, u64)>, String> {
         return Ok(None);
     }
     Record::decode(text).map_err(|error| error.to_string())?;
-    stamp(text).map(Some).map_err(|error| error.to_string())
+    parse_kind_and_time(text)
+        .map(Some)
+        .map_err(|error| error.to_string())
 }
 
 fn read_at_most(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
@@ -306,24 +312,25 @@ fn read_at_most(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the offset of the next whole block, or `length` if there is none.
-fn next_block(file: &File, mut from: u64, length: u64) -> io::Result<u64> {
-    // The window starts small and grows, because there may be only a few damaged bytes before each
+/// Returns the offset of the next complete block, or `length` if there is none.
+fn find_next_block(file: &File, mut from: u64, length: u64) -> io::Result<u64> {
+    // The window starts small and grows, because there may be only a few damaged bytes before a
     // block.
-    let mut size = 4 * HEAD;
+    let mut size = 4 * HEAD_BYTES;
     while from < length {
-        // The windows overlap by the size of a head, so that no head between two windows is missed.
-        let window = read_at_most(file, from, size + HEAD)?;
+        // The windows overlap by the size of a head, so that no head at the end of a window is
+        // missed.
+        let window = read_at_most(file, from, size + HEAD_BYTES)?;
         for at in 0..window.len().min(size) {
             if window[at] == 0x1f
-                && let Found::Block(head) = Head::read(&window[at..])
+                && let ParsedHead::Block(head) = BlockHead::parse(&window[at..])
                 && from + at as u64 + u64::from(head.bytes) <= length
             {
                 return Ok(from + at as u64);
             }
         }
         from += size as u64;
-        size = (2 * size).min(WINDOW);
+        size = (2 * size).min(MAX_WINDOW_BYTES);
     }
     Ok(length)
 }

@@ -1,13 +1,13 @@
 //! Recordings of the collector's records, and their playback.
 //!
 //! A recording is a sequence of [`block`]s. Each block is a gzip member with the records of a few
-//! seconds, one per line, as printed by `gpumon collect`. Therefore `zcat` prints a recording, a
-//! truncated file is readable up to its last whole block, and a search for a moment reads only the
-//! heads of the blocks.
+//! seconds, one per line, as printed by `gpumon collect`. This format has three advantages: `zcat`
+//! can print a recording, a truncated file is readable up to its last complete block, and a search
+//! for a point in time reads only the heads of the blocks.
 //!
 //! - [`Writer`] builds blocks, and [`Files`] writes them to files and rotates the files.
 //! - [`Recording`] reads recordings, and also the output of `gpumon collect > FILE`.
-//! - [`Player`] plays recordings at any speed, from any moment.
+//! - [`Player`] plays recordings at any speed, from any point in time.
 //!
 //! The crate does not depend on a terminal.
 
@@ -24,9 +24,9 @@ mod recording;
 mod tests;
 mod writer;
 
-pub use error::BadRecording;
-pub use files::{Files, FilesError, Limits};
-pub use line::{Kind, Line, stamp};
-pub use player::{Played, Player, SPEEDS};
-pub use recording::{Cut, Lines, Recording};
+pub use error::RecordingError;
+pub use files::{Files, FilesError, RotationLimits};
+pub use line::{Line, RecordKind, parse_kind_and_time};
+pub use player::{PlayedItem, Player, SPEEDS};
+pub use recording::{Lines, Recording, UnreadablePart};
 pub use writer::{Writer, pack_record};

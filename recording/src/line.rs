@@ -1,8 +1,8 @@
-//! The lines of a recording, parsed only as far as necessary to find a moment.
+//! The lines of a recording. They are parsed only as far as needed to find a point in time.
 
 use std::ops::Range;
 
-use gpumon_probe::model::type_of;
+use gpumon_probe::model::read_type;
 use serde::Deserialize;
 
 /// A line within a text.
@@ -10,17 +10,17 @@ use serde::Deserialize;
 pub struct Line {
     /// The byte range of the line, without its line ending.
     pub range: Range<usize>,
-    pub kind: Kind,
-    /// When the record was made, in milliseconds since 1970; 0 if unknown.
+    pub kind: RecordKind,
+    /// The time of the record, in milliseconds since 1970; 0 if unknown.
     pub at_ms: u64,
 }
 
 /// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// The list of GPUs, driver and host.
     Inventory,
-    /// The readings of one moment.
+    /// The readings of one point in time.
     Sample,
     /// The slowly changing readings of the GPU with this index.
     Details(u32),
@@ -41,40 +41,40 @@ struct Stamp {
 ///
 /// # Errors
 /// Returns an error if the text is not a JSON object with a `type`.
-pub fn stamp(text: &str) -> Result<(Kind, u64), serde_json::Error> {
-    let kind = type_of(text)?;
+pub fn parse_kind_and_time(text: &str) -> Result<(RecordKind, u64), serde_json::Error> {
+    let kind = read_type(text)?;
     if matches!(&*kind, "trace" | "answers") {
-        return Ok((Kind::Other, 0));
+        return Ok((RecordKind::Other, 0));
     }
     let Stamp { at_ms, index } = serde_json::from_str(text)?;
     let kind = match &*kind {
-        "inventory" => Kind::Inventory,
-        "sample" => Kind::Sample,
-        "details" => Kind::Details(index),
-        "event" => Kind::Event,
-        _ => Kind::Other,
+        "inventory" => RecordKind::Inventory,
+        "sample" => RecordKind::Sample,
+        "details" => RecordKind::Details(index),
+        "event" => RecordKind::Event,
+        _ => RecordKind::Other,
     };
     Ok((kind, at_ms))
 }
 
-/// The maximum number of records in a block. A block of ten seconds usually has a few hundred, and
-/// with many short events a few thousand.
-const MOST_RECORDS: usize = 100_000;
+/// The maximum number of records in a block. A block of ten seconds usually has a few hundred
+/// records, or a few thousand if there are many short events.
+const MAX_RECORDS: usize = 100_000;
 
 /// Splits a text into lines.
 ///
 /// # Errors
-/// Returns the reason if a record is invalid or if there are too many.
-pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
+/// Returns the reason if a record is invalid or if there are too many records.
+pub(crate) fn parse_lines(text: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     let mut at = 0;
     for part in text.split_inclusive('\n') {
         let record = part.trim_end();
         if !record.is_empty() {
-            if lines.len() == MOST_RECORDS {
-                return Err(format!("it has more than {MOST_RECORDS} records"));
+            if lines.len() == MAX_RECORDS {
+                return Err(format!("it has more than {MAX_RECORDS} records"));
             }
-            let (kind, at_ms) = stamp(record).map_err(|error| error.to_string())?;
+            let (kind, at_ms) = parse_kind_and_time(record).map_err(|error| error.to_string())?;
             lines.push(Line {
                 range: at..at + record.len(),
                 kind,

@@ -1,4 +1,4 @@
-//! Playback of a recording at any speed, from any moment.
+//! Playback of a recording at any speed, from any point in time.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -7,31 +7,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{BadRecording, Kind, Lines, Recording};
+use crate::{Lines, RecordKind, Recording, RecordingError};
 
-/// The maximum wait between two samples, because a recording can have been interrupted for hours.
-const LONGEST_WAIT_MS: u64 = 5_000;
-/// The maximum number of samples per call, so that user input takes effect at any speed.
-const AT_ONCE: usize = 64;
-/// The time before a sample from which records are read when playback jumps to it.
+/// The maximum wait between two samples. A recording may have been interrupted for hours.
+const MAX_WAIT_MS: u64 = 5_000;
+/// The maximum number of samples per call. The limit ensures that user input takes effect at any
+/// speed.
+const MAX_SAMPLES_PER_CALL: usize = 64;
+/// How far back records are read when playback jumps to a sample, in milliseconds.
 const PAST_MS: u64 = 15 * 60 * 1000;
-/// The maximum numbers of samples and events that are returned from before a sample.
-const PAST_SAMPLES: usize = 600;
-const PAST_EVENTS: usize = 256;
-/// The maximum numbers of blocks and of text bytes that are read from before a sample, because the
-/// times in a damaged recording can be wrong.
-const PAST_BLOCKS: usize = 2_000;
-const PAST_BYTES: u64 = 256 << 20;
-/// The maximum number of GPUs with details.
-const PAST_DETAILS: usize = 1_024;
+/// The maximum number of earlier samples that are returned when playback jumps to a sample.
+const MAX_PAST_SAMPLES: usize = 600;
+const MAX_PAST_EVENTS: usize = 256;
+/// The maximum number of blocks that are read when playback jumps to a sample. The limit is needed
+/// because a damaged recording can contain wrong times.
+const MAX_PAST_BLOCKS: usize = 2_000;
+const MAX_PAST_BYTES: u64 = 256 << 20;
+/// The maximum number of GPUs whose details are returned when playback jumps to a sample.
+const MAX_PAST_DETAILS: usize = 1_024;
 
 /// The speeds that users can choose, as multiples of real time.
 pub const SPEEDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
-/// An output of a [`Player`].
+/// An item that a [`Player`] returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Played {
-    /// Playback continues at another moment, so everything shown before is obsolete.
+pub enum PlayedItem {
+    /// Playback continues at another point in time, so everything shown before is obsolete.
     Rewound,
     /// A record as JSON.
     Record(String),
@@ -41,17 +42,18 @@ pub enum Played {
 #[derive(Debug)]
 pub struct Player {
     recording: Recording,
-    /// The number of the sample that is shown; `None` before the first.
+    /// The number of the sample that is currently shown; `None` before the first sample.
     shown: Option<usize>,
     shown_ms: u64,
     paused: bool,
     speed: f64,
     due: Instant,
-    /// The moment to start from, in milliseconds since 1970.
+    /// The time at which to start, in milliseconds since 1970.
     start_ms: Option<u64>,
-    /// The block that was read last, with its number.
+    /// The number and records of the last block that was read.
     block: Option<(usize, Lines)>,
-    /// The read error after the records of the last call, to be returned by the next call.
+    /// A read error that occurred after the records of the last call. The next call returns the
+    /// error.
     damage: Option<io::Error>,
 }
 
@@ -60,13 +62,13 @@ impl Player {
     ///
     /// # Errors
     /// Returns an error if the file is not a recording.
-    pub fn open(path: &Path) -> Result<Self, BadRecording> {
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
         Recording::open(path).map(Self::new)
     }
 
     /// Creates a player at the start of a recording, at real speed.
     pub fn new(recording: Recording) -> Self {
-        let shown_ms = recording.times_ms().0;
+        let shown_ms = recording.first_and_last_sample_ms().0;
         Self {
             recording,
             shown: None,
@@ -84,9 +86,9 @@ impl Player {
         &self.recording
     }
 
-    /// Returns when [`advance`](Self::advance) has the next records; `None` while playback is
-    /// paused or over.
-    pub fn due(&self) -> Option<Instant> {
+    /// Returns the time at which [`advance`](Self::advance) has the next records; `None` while
+    /// playback is paused or over.
+    pub fn next_due_time(&self) -> Option<Instant> {
         (!self.paused && !self.is_over()).then_some(self.due)
     }
 
@@ -95,19 +97,20 @@ impl Player {
         self.paused
     }
 
-    /// Returns `true` if the last sample is shown.
+    /// Returns `true` if the last sample is currently shown.
     pub fn is_over(&self) -> bool {
-        self.next() >= self.recording.samples()
+        self.next_sample_index() >= self.recording.sample_count()
     }
 
     /// Returns the speed as a multiple of real time.
-    pub fn speed(&self) -> f64 {
+    pub fn playback_speed(&self) -> f64 {
         self.speed
     }
 
-    /// Returns the times of the shown, the first and the last sample, in milliseconds since 1970.
-    pub fn times_ms(&self) -> (u64, u64, u64) {
-        let (first, last) = self.recording.times_ms();
+    /// Returns the times of the currently shown, the first and the last sample, in milliseconds
+    /// since 1970.
+    pub fn shown_first_and_last_sample_ms(&self) -> (u64, u64, u64) {
+        let (first, last) = self.recording.first_and_last_sample_ms();
         (self.shown_ms, first, last)
     }
 
@@ -115,19 +118,19 @@ impl Player {
     ///
     /// # Errors
     /// Returns an error if a block cannot be read. The next call continues after that block.
-    pub fn advance(&mut self, now: Instant) -> io::Result<Vec<Played>> {
+    pub fn advance(&mut self, now: Instant) -> io::Result<Vec<PlayedItem>> {
         if let Some(error) = self.damage.take() {
             return Err(error);
         }
         let mut played = match self.start_ms.take() {
-            Some(at_ms) => self.seek_to(at_ms)?,
+            Some(at_ms) => self.seek_to_time(at_ms)?,
             None => Vec::new(),
         };
-        for _ in 0..AT_ONCE {
-            if self.due().is_none_or(|due| due > now) {
+        for _ in 0..MAX_SAMPLES_PER_CALL {
+            if self.next_due_time().is_none_or(|due| due > now) {
                 break;
             }
-            match self.show_next() {
+            match self.take_records_to_next_sample() {
                 Ok(shown) => played.extend(shown),
                 Err(error) if played.is_empty() => return Err(error),
                 Err(error) => {
@@ -138,7 +141,7 @@ impl Player {
             self.due = self
                 .due
                 .max(now.checked_sub(Duration::from_secs(1)).unwrap_or(now))
-                + self.wait();
+                + self.next_delay();
         }
         Ok(played)
     }
@@ -147,10 +150,10 @@ impl Player {
     ///
     /// # Errors
     /// Same as for [`advance`](Self::advance).
-    pub fn pause_or_go_on(&mut self) -> io::Result<Vec<Played>> {
+    pub fn toggle_pause(&mut self) -> io::Result<Vec<PlayedItem>> {
         if self.is_over() {
             self.paused = false;
-            return self.seek(0);
+            return self.seek_to_sample(0);
         }
         self.set_paused(!self.paused);
         Ok(Vec::new())
@@ -158,13 +161,13 @@ impl Player {
 
     pub fn set_paused(&mut self, paused: bool) {
         self.paused = paused;
-        self.due = Instant::now() + self.wait();
+        self.due = Instant::now() + self.next_delay();
     }
 
     /// Sets the speed as a multiple of real time, from 0.1 to 1000.
     pub fn set_speed(&mut self, speed: f64) {
         self.speed = speed.clamp(SPEEDS[0], 1000.0);
-        self.due = Instant::now() + self.wait();
+        self.due = Instant::now() + self.next_delay();
     }
 
     /// Changes to the next higher or lower of [`SPEEDS`].
@@ -181,78 +184,79 @@ impl Player {
     ///
     /// # Errors
     /// Same as for [`advance`](Self::advance).
-    pub fn step(&mut self, forward: bool) -> io::Result<Vec<Played>> {
+    pub fn step(&mut self, forward: bool) -> io::Result<Vec<PlayedItem>> {
         self.paused = true;
         match (forward, self.shown) {
             (true, _) if self.is_over() => Ok(Vec::new()),
-            (true, _) => self.show_next(),
-            (false, Some(shown)) => self.seek(shown.saturating_sub(1)),
+            (true, _) => self.take_records_to_next_sample(),
+            (false, Some(shown)) => self.seek_to_sample(shown.saturating_sub(1)),
             (false, None) => Ok(Vec::new()),
         }
     }
 
-    /// Moves by some milliseconds, forward or back.
+    /// Moves forward by `by_ms` milliseconds, or back if `by_ms` is negative.
     ///
     /// # Errors
     /// Same as for [`advance`](Self::advance).
-    pub fn skip(&mut self, by_ms: i64) -> io::Result<Vec<Played>> {
-        self.seek_to(self.shown_ms.saturating_add_signed(by_ms))
+    pub fn skip(&mut self, by_ms: i64) -> io::Result<Vec<PlayedItem>> {
+        self.seek_to_time(self.shown_ms.saturating_add_signed(by_ms))
     }
 
-    /// Makes the next [`advance`](Self::advance) start from this moment, in milliseconds since
-    /// 1970.
+    /// Makes the next [`advance`](Self::advance) start at `at_ms`, in milliseconds since 1970.
     pub fn start_at(&mut self, at_ms: u64) {
         self.start_ms = Some(at_ms);
     }
 
-    /// Moves to the last sample that is not later than this moment, in milliseconds since 1970.
+    /// Moves to the last sample that is not later than `at_ms`, in milliseconds since 1970.
     ///
     /// # Errors
     /// Same as for [`advance`](Self::advance).
-    pub fn seek_to(&mut self, at_ms: u64) -> io::Result<Vec<Played>> {
+    pub fn seek_to_time(&mut self, at_ms: u64) -> io::Result<Vec<PlayedItem>> {
         let begun = |block: &usize| {
             let head = self.recording.head(*block);
             head.samples > 0 && head.first_ms <= at_ms
         };
-        let Some(block) = (0..self.recording.blocks()).rev().find(begun) else {
-            return self.seek(0);
+        let Some(block) = (0..self.recording.block_count()).rev().find(begun) else {
+            return self.seek_to_sample(0);
         };
         self.load(block)?;
         let lines = self.lines();
         let until = lines
-            .samples()
+            .sample_indices()
             .iter()
             .filter(|line| lines.lines()[**line].at_ms <= at_ms)
             .count();
-        self.seek(self.recording.first_sample(block) + until.saturating_sub(1))
+        self.seek_to_sample(self.recording.first_sample_index(block) + until.saturating_sub(1))
     }
 
-    /// Moves to a sample, and returns it after the records of its past.
-    fn seek(&mut self, sample: usize) -> io::Result<Vec<Played>> {
-        let mut played = vec![Played::Rewound];
-        played.extend(self.past_of(sample)?);
-        let (block, nth) = self.recording.place(sample);
+    /// Moves to a sample. Returns the earlier records that are needed to show the sample, and then
+    /// the sample itself.
+    fn seek_to_sample(&mut self, sample: usize) -> io::Result<Vec<PlayedItem>> {
+        let mut played = vec![PlayedItem::Rewound];
+        played.extend(self.past_records(sample)?);
+        let (block, nth) = self.recording.locate_sample(sample);
         self.load(block)?;
-        let lines = &self.block.as_ref().expect("it was loaded").1;
+        let lines = &self.block.as_ref().expect("the block is loaded").1;
         let line = &lines.lines()[*lines
-            .samples()
+            .sample_indices()
             .get(nth)
-            .expect("a block has the samples of its head")];
-        played.push(Played::Record(lines.text(line).to_owned()));
+            .expect("a block has the samples that its header lists")];
+        played.push(PlayedItem::Record(lines.text(line).to_owned()));
         (self.shown, self.shown_ms) = (Some(sample), line.at_ms);
-        self.due = Instant::now() + self.wait();
+        self.due = Instant::now() + self.next_delay();
         Ok(played)
     }
 
     /// Returns the records up to the next sample.
-    fn show_next(&mut self) -> io::Result<Vec<Played>> {
-        let (block, nth) = self.recording.place(self.next());
-        let from = self.shown.map(|shown| self.recording.place(shown));
+    fn take_records_to_next_sample(&mut self) -> io::Result<Vec<PlayedItem>> {
+        let (block, nth) = self.recording.locate_sample(self.next_sample_index());
+        let from = self.shown.map(|shown| self.recording.locate_sample(shown));
         let mut played = Vec::new();
-        if let Err(error) = self.show_between(from, (block, nth), &mut played) {
+        if let Err(error) = self.add_records_between_samples(from, (block, nth), &mut played) {
             // Playback continues after the damaged block.
             self.shown = Some(
-                self.recording.first_sample(block) + self.recording.head(block).samples as usize
+                self.recording.first_sample_index(block)
+                    + self.recording.head(block).samples as usize
                     - 1,
             );
             return Err(error);
@@ -260,16 +264,16 @@ impl Player {
         Ok(played)
     }
 
-    fn show_between(
+    fn add_records_between_samples(
         &mut self,
         from: Option<(usize, usize)>,
         (block, nth): (usize, usize),
-        played: &mut Vec<Played>,
+        played: &mut Vec<PlayedItem>,
     ) -> io::Result<()> {
         let first = from.map_or(0, |(block, _)| block);
-        let mut left_bytes = PAST_BYTES;
+        let mut left_bytes = MAX_PAST_BYTES;
         for number in first..=block {
-            // Only blocks without a sample are skipped here, and they contain little.
+            // Only blocks that contain no samples and little data can be skipped here.
             let bytes = u64::from(self.recording.head(number).text_bytes);
             match left_bytes.checked_sub(bytes) {
                 Some(left) => left_bytes = left,
@@ -281,8 +285,8 @@ impl Player {
                 continue;
             }
             loaded?;
-            let lines = &self.block.as_ref().expect("it was loaded").1;
-            let behind = |nth: usize| lines.samples().get(nth).map_or(0, |line| line + 1);
+            let lines = &self.block.as_ref().expect("the block is loaded").1;
+            let behind = |nth: usize| lines.sample_indices().get(nth).map_or(0, |line| line + 1);
             let begin = from
                 .filter(|(shown, _)| *shown == number)
                 .map_or(0, |(_, nth)| behind(nth));
@@ -295,23 +299,23 @@ impl Player {
             played.extend(
                 wanted
                     .iter()
-                    .map(|line| Played::Record(lines.text(line).to_owned())),
+                    .map(|line| PlayedItem::Record(lines.text(line).to_owned())),
             );
             if let Some(line) = wanted.last().filter(|_| number == block) {
                 self.shown_ms = line.at_ms;
             }
         }
-        self.shown = Some(self.next());
+        self.shown = Some(self.next_sample_index());
         Ok(())
     }
 
-    fn next(&self) -> usize {
+    fn next_sample_index(&self) -> usize {
         self.shown.map_or(0, |shown| shown + 1)
     }
 
-    /// Returns the lines of the block that was loaded last.
+    /// Returns the lines of the last block that was loaded.
     fn lines(&self) -> &Lines {
-        &self.block.as_ref().expect("one was loaded").1
+        &self.block.as_ref().expect("a block is loaded").1
     }
 
     fn load(&mut self, block: usize) -> io::Result<()> {
@@ -322,37 +326,37 @@ impl Player {
     }
 
     /// Returns the time of a sample, in milliseconds since 1970. For the first sample of a block,
-    /// the head has it.
-    fn time_of(&mut self, sample: usize) -> u64 {
-        let (block, nth) = self.recording.place(sample);
+    /// only the head is read.
+    fn sample_time_ms(&mut self, sample: usize) -> u64 {
+        let (block, nth) = self.recording.locate_sample(sample);
         let head = *self.recording.head(block);
         if nth == 0 || self.load(block).is_err() {
             return head.first_ms;
         }
-        let lines = &self.block.as_ref().expect("it was loaded").1;
+        let lines = &self.block.as_ref().expect("the block is loaded").1;
         lines
-            .samples()
+            .sample_indices()
             .get(nth)
             .map_or(head.last_ms, |line| lines.lines()[*line].at_ms)
     }
 
-    fn wait(&mut self) -> Duration {
+    fn next_delay(&mut self) -> Duration {
         if self.is_over() || self.shown.is_none() {
             return Duration::ZERO;
         }
-        let next_ms = self.time_of(self.next());
-        let apart_ms = next_ms.saturating_sub(self.shown_ms).min(LONGEST_WAIT_MS);
+        let next_ms = self.sample_time_ms(self.next_sample_index());
+        let apart_ms = next_ms.saturating_sub(self.shown_ms).min(MAX_WAIT_MS);
         Duration::from_millis(apart_ms).div_f64(self.speed)
     }
 
-    /// Returns the records that a screen needs before it can show a sample, in order: the
-    /// inventory, the newest details of each GPU, recent events, and some samples of the last
-    /// minutes. Blocks that cannot be read are left out.
-    fn past_of(&mut self, sample: usize) -> io::Result<Vec<Played>> {
-        let (last, nth) = self.recording.place(sample);
+    /// Returns the earlier records that are needed before a sample can be shown, in order: the
+    /// inventory, the latest details of each GPU, recent events, and some samples of the last
+    /// minutes. Unreadable blocks are skipped.
+    fn past_records(&mut self, sample: usize) -> io::Result<Vec<PlayedItem>> {
+        let (last, nth) = self.recording.locate_sample(sample);
         self.load(last)?;
-        let at_ms = self.time_of(sample);
-        // The block that every file begins with has no samples and no time.
+        let at_ms = self.sample_time_ms(sample);
+        // The block at the start of every file has no samples and no time.
         let reaches = |block: &usize| {
             let head = self.recording.head(*block);
             head.samples == 0 || head.last_ms.saturating_add(PAST_MS) >= at_ms
@@ -360,60 +364,63 @@ impl Player {
         let mut bytes = 0;
         let mut fits = |block: &usize| {
             bytes += u64::from(self.recording.head(*block).text_bytes);
-            bytes <= PAST_BYTES
+            bytes <= MAX_PAST_BYTES
         };
-        let past = (0..=last).rev().take(PAST_BLOCKS).take_while(reaches);
+        let past = (0..=last).rev().take(MAX_PAST_BLOCKS).take_while(reaches);
         let first = past.take_while(|block| fits(block)).last().unwrap_or(last);
-        // Details are recorded every ten seconds, so those of a GPU may be in the previous block.
+        // Details are recorded every ten seconds, so a GPU's details may be in the previous block.
         let first = first.saturating_sub(1);
-        let mut inventory = self.recording.inventory_before(first).unwrap_or_default();
-        let samples = sample.saturating_sub(self.recording.first_sample(first));
-        let every = samples.div_ceil(PAST_SAMPLES).max(1);
-        let mut number = self.recording.first_sample(first);
-        let mut past = Past::default();
+        let mut inventory = self
+            .recording
+            .read_inventory_before(first)
+            .unwrap_or_default();
+        let samples = sample.saturating_sub(self.recording.first_sample_index(first));
+        let every = samples.div_ceil(MAX_PAST_SAMPLES).max(1);
+        let mut number = self.recording.first_sample_index(first);
+        let mut past = PastRecords::default();
         for block in first..=last {
             let Ok(lines) = self.recording.read(block) else {
                 continue;
             };
             let end = if block == last {
-                lines.samples().get(nth).copied().unwrap_or(0)
+                lines.sample_indices().get(nth).copied().unwrap_or(0)
             } else {
                 lines.lines().len()
             };
             for line in &lines.lines()[..end] {
                 let text = || lines.text(line).to_owned();
                 match line.kind {
-                    Kind::Inventory => inventory = Some(text()),
-                    Kind::Details(gpu) => past.add_details(gpu, text()),
-                    Kind::Event => past.add_event(text()),
-                    Kind::Sample => {
+                    RecordKind::Inventory => inventory = Some(text()),
+                    RecordKind::Details(gpu) => past.add_details(gpu, text()),
+                    RecordKind::Event => past.add_event(text()),
+                    RecordKind::Sample => {
                         number += 1;
                         if (sample - number.min(sample)).is_multiple_of(every) {
                             past.add(text());
                         }
                     }
-                    Kind::Other => {}
+                    RecordKind::Other => {}
                 }
             }
         }
         Ok(inventory
             .into_iter()
             .chain(past.records.into_values())
-            .map(Played::Record)
+            .map(PlayedItem::Record)
             .collect())
     }
 }
 
-/// Records of the past in order, where new details of a GPU replace older ones.
+/// Earlier records in order, where new details of a GPU replace its older details.
 #[derive(Default)]
-struct Past {
+struct PastRecords {
     records: BTreeMap<usize, String>,
     added: usize,
     details: HashMap<u32, usize>,
     events: VecDeque<usize>,
 }
 
-impl Past {
+impl PastRecords {
     fn add(&mut self, record: String) -> usize {
         self.added += 1;
         self.records.insert(self.added, record);
@@ -421,7 +428,7 @@ impl Past {
     }
 
     fn add_details(&mut self, gpu: u32, record: String) {
-        if self.details.len() == PAST_DETAILS && !self.details.contains_key(&gpu) {
+        if self.details.len() == MAX_PAST_DETAILS && !self.details.contains_key(&gpu) {
             return;
         }
         let number = self.add(record);
@@ -433,7 +440,7 @@ impl Past {
     fn add_event(&mut self, record: String) {
         let number = self.add(record);
         self.events.push_back(number);
-        if self.events.len() > PAST_EVENTS
+        if self.events.len() > MAX_PAST_EVENTS
             && let Some(oldest) = self.events.pop_front()
         {
             self.records.remove(&oldest);

@@ -6,36 +6,40 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{BadRecording, Kind, Line, block::Head, error::shown, index::Index, line::lines};
+use crate::{
+    Line, RecordKind, RecordingError, block::BlockHead, error::printable_path, index::FileIndex,
+    line::parse_lines,
+};
 
-/// A recording: its current file and the older, rotated parts.
+/// A recording, consisting of its current file and the older, rotated parts.
 #[derive(Debug)]
 pub struct Recording {
     /// All files, oldest first.
-    files: Vec<Index>,
+    files: Vec<FileIndex>,
     blocks: Vec<Block>,
-    cuts: Vec<Cut>,
+    cuts: Vec<UnreadablePart>,
 }
 
 #[derive(Debug)]
 struct Block {
     file: usize,
     number: usize,
-    head: Head,
+    head: BlockHead,
     /// The number of samples in all previous blocks.
     first_sample: usize,
 }
 
 /// A part of a file that cannot be read, because the recorder was killed or the disk was full.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct UnreadablePart {
     /// The path of the file, with control characters escaped.
     pub file: String,
-    /// The time of the last sample before the cut, in milliseconds since 1970; 0 if there is none.
+    /// The time of the last sample before the unreadable part, in milliseconds since 1970; 0 if
+    /// there is none.
     pub after_ms: u64,
-    /// The size of the unreadable part.
+    /// The size of the unreadable part in bytes.
     pub bytes: u64,
-    /// Whether nothing after the cut can be read.
+    /// Whether the unreadable part extends to the end of the file.
     pub is_at_end: bool,
 }
 
@@ -44,7 +48,7 @@ pub struct Cut {
 pub struct Lines {
     text: String,
     records: Vec<Line>,
-    /// The indices of the samples among the lines.
+    /// The indices of the samples in the list of lines.
     samples: Vec<usize>,
 }
 
@@ -54,28 +58,28 @@ impl Lines {
         &self.records
     }
 
-    /// Returns the record of a line, as JSON.
+    /// Returns the record in a line, as JSON.
     pub fn text(&self, line: &Line) -> &str {
         &self.text[line.range.clone()]
     }
 
-    /// Returns the indices of the samples among the lines.
-    pub fn samples(&self) -> &[usize] {
+    /// Returns the indices of the samples in the list of lines.
+    pub fn sample_indices(&self) -> &[usize] {
         &self.samples
     }
 }
 
 impl Recording {
-    /// Opens a recording, with the older parts `FILE.1` and so on that [`Files`](crate::Files)
+    /// Opens a recording, including the older parts `FILE.1` and so on that [`Files`](crate::Files)
     /// wrote. Only the heads of blocks are read.
     ///
     /// # Errors
     /// Returns an error if the file is not a recording or cannot be read.
-    pub fn open(path: &Path) -> Result<Self, BadRecording> {
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
         let mut parts = vec![path.to_owned()];
         parts.extend(
             (1..)
-                .map(|number| numbered(path, number))
+                .map(|number| numbered_path(path, number))
                 .take_while(|part| part.is_file()),
         );
         let mut recording = Self {
@@ -85,7 +89,7 @@ impl Recording {
         };
         let mut samples = 0;
         for (file, part) in parts.iter().rev().enumerate() {
-            let mut index = Index::of(part)?;
+            let mut index = FileIndex::from_path(part)?;
             recording.cuts.append(&mut index.cuts);
             for (number, (_, head)) in index.blocks.iter().enumerate() {
                 recording.blocks.push(Block {
@@ -99,27 +103,29 @@ impl Recording {
             recording.files.push(index);
         }
         if samples == 0 {
-            return Err(BadRecording::NoSample { file: shown(path) });
+            return Err(RecordingError::NoSample {
+                file: printable_path(path),
+            });
         }
         Ok(recording)
     }
 
-    pub fn samples(&self) -> usize {
+    pub fn sample_count(&self) -> usize {
         self.blocks
             .last()
             .map_or(0, |last| last.first_sample + last.head.samples as usize)
     }
 
-    pub fn blocks(&self) -> usize {
+    pub fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
-    pub fn head(&self, block: usize) -> &Head {
+    pub fn head(&self, block: usize) -> &BlockHead {
         &self.blocks[block].head
     }
 
     /// Returns the times of the first and the last sample, in milliseconds since 1970.
-    pub fn times_ms(&self) -> (u64, u64) {
+    pub fn first_and_last_sample_ms(&self) -> (u64, u64) {
         let mut with_samples = self.blocks.iter().filter(|block| block.head.samples > 0);
         let first = with_samples.next();
         let last = with_samples.next_back().or(first);
@@ -129,13 +135,13 @@ impl Recording {
         )
     }
 
-    /// Returns the parts that cannot be read.
-    pub fn cuts(&self) -> &[Cut] {
+    /// Returns the parts of the recording that cannot be read.
+    pub fn unreadable_parts(&self) -> &[UnreadablePart] {
         &self.cuts
     }
 
-    /// Returns the block of a sample, and the sample's number within this block.
-    pub(crate) fn place(&self, sample: usize) -> (usize, usize) {
+    /// Returns the block that contains a sample, and the sample's number within the block.
+    pub(crate) fn locate_sample(&self, sample: usize) -> (usize, usize) {
         let block = self
             .blocks
             .partition_point(|block| block.first_sample <= sample)
@@ -143,8 +149,9 @@ impl Recording {
         (block, sample - self.blocks[block].first_sample)
     }
 
-    /// Returns the number of samples in all blocks before this one.
-    pub(crate) fn first_sample(&self, block: usize) -> usize {
+    /// Returns the number of the block's first sample, which equals the number of samples in all
+    /// previous blocks.
+    pub(crate) fn first_sample_index(&self, block: usize) -> usize {
         self.blocks[block].first_sample
     }
 
@@ -164,7 +171,7 @@ impl Recording {
             )
         };
         let text = self.files[*file]
-            .text(*number)
+            .read_text(*number)
             .map_err(|error| match error.kind() {
                 io::ErrorKind::InvalidInput
                 | io::ErrorKind::InvalidData
@@ -172,8 +179,8 @@ impl Recording {
                 _ => error,
             })?;
         let text = String::from_utf8(text).map_err(|_| damaged("it is not text".to_owned()))?;
-        let lines = lines(&text).map_err(damaged)?;
-        let is_sample = |place: &usize| lines[*place].kind == Kind::Sample;
+        let lines = parse_lines(&text).map_err(damaged)?;
+        let is_sample = |place: &usize| lines[*place].kind == RecordKind::Sample;
         let samples = (0..lines.len()).filter(is_sample).collect();
         let lines = Lines {
             text,
@@ -181,14 +188,16 @@ impl Recording {
             samples,
         };
         if lines.samples.len() != head.samples as usize {
-            return Err(damaged("it has not the samples that it says".to_owned()));
+            return Err(damaged(
+                "its number of samples does not match its header".to_owned(),
+            ));
         }
         Ok(lines)
     }
 
-    /// Returns the blocks that may contain samples of a span, in milliseconds since 1970.
-    pub fn within(&self, span: &Range<u64>) -> Vec<usize> {
-        let is_within = |head: &Head| {
+    /// Returns the blocks that may contain samples within `span`, in milliseconds since 1970.
+    pub fn blocks_in_span(&self, span: &Range<u64>) -> Vec<usize> {
+        let is_within = |head: &BlockHead| {
             head.samples > 0 && head.first_ms < span.end && head.last_ms >= span.start
         };
         (0..self.blocks.len())
@@ -196,11 +205,11 @@ impl Recording {
             .collect()
     }
 
-    /// Returns the newest inventory before a block, as JSON.
+    /// Returns the newest inventory in the blocks before `block`, as JSON.
     ///
     /// # Errors
     /// Same as for [`read`](Self::read).
-    pub fn inventory_before(&self, block: usize) -> io::Result<Option<String>> {
+    pub fn read_inventory_before(&self, block: usize) -> io::Result<Option<String>> {
         let Some(block) = (0..block)
             .rev()
             .find(|block| self.blocks[*block].head.has_inventory)
@@ -211,13 +220,13 @@ impl Recording {
         let newest = lines
             .lines()
             .iter()
-            .rfind(|line| line.kind == Kind::Inventory);
+            .rfind(|line| line.kind == RecordKind::Inventory);
         Ok(newest.map(|line| lines.text(line).to_owned()))
     }
 }
 
-/// Returns the path of an older part, such as `FILE.1`.
-pub(crate) fn numbered(path: &Path, number: usize) -> PathBuf {
+/// Returns the path of an older part with this number, such as `FILE.1`.
+pub(crate) fn numbered_path(path: &Path, number: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     name.into()

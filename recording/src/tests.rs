@@ -1,4 +1,4 @@
-//! Tests of writing, truncating, damaging, rotating and reading recordings.
+//! Tests that write, truncate, damage, rotate and read recordings.
 
 use std::{
     fs,
@@ -16,58 +16,59 @@ use gpumon_probe::{
 };
 use tempfile::TempDir;
 
-use super::{block::Head, *};
+use super::{block::BlockHead, *};
 
-pub(crate) const FIRST: u64 = 1_700_000_000_000;
+pub(crate) const FIRST_MS: u64 = 1_700_000_000_000;
 
-fn inventory() -> String {
+fn make_inventory_json() -> String {
     r#"{"type":"inventory","at_ms":5,"hostname":"lab","gpus":[]}"#.to_owned()
 }
 
-fn sample(second: u64) -> String {
+fn make_sample_json(second: u64) -> String {
     format!(
         r#"{{"type":"sample","seq":{second},"at_ms":{}}}"#,
-        FIRST + second * 1000
+        FIRST_MS + second * 1000
     )
 }
 
 fn push(writer: &mut Writer, record: &str) {
-    let (kind, at_ms) = stamp(record).unwrap();
+    let (kind, at_ms) = parse_kind_and_time(record).unwrap();
     writer.push(record, kind, at_ms, Instant::now());
 }
 
-/// Writes samples one second apart, in blocks of ten, with the inventory in the first block.
-fn recorded(folder: &TempDir, samples: u64, limits: Limits) -> PathBuf {
+/// Writes samples that are one second apart, in blocks of ten, with the inventory in the first
+/// block.
+fn write_recording(folder: &TempDir, samples: u64, limits: RotationLimits) -> PathBuf {
     let path = folder.path().join("a.gz");
     let mut files = Files::create(&path, limits, false).unwrap();
-    files.set_opening(pack_record(&inventory()));
+    files.set_first_block(pack_record(&make_inventory_json()));
     let mut writer = Writer::default();
-    push(&mut writer, &inventory());
+    push(&mut writer, &make_inventory_json());
     for second in 0..samples {
         if second % 10 == 9 {
             push(
                 &mut writer,
                 &format!(
                     r#"{{"type":"details","index":0,"at_ms":{}}}"#,
-                    FIRST + second * 1000
+                    FIRST_MS + second * 1000
                 ),
             );
         }
-        push(&mut writer, &sample(second));
+        push(&mut writer, &make_sample_json(second));
         if second % 10 == 9 {
-            files.write(&writer.take().unwrap()).unwrap();
+            files.write(&writer.take_block().unwrap()).unwrap();
         }
     }
-    if let Some(block) = writer.take() {
+    if let Some(block) = writer.take_block() {
         files.write(&block).unwrap();
     }
-    assert!(writer.take().is_none() && writer.due().is_none());
+    assert!(writer.take_block().is_none() && writer.next_due_time().is_none());
     path
 }
 
 /// Returns all records of a recording in order.
-fn records(recording: &Recording) -> Vec<String> {
-    let blocks = (0..recording.blocks()).map(|block| recording.read(block).unwrap());
+fn read_records(recording: &Recording) -> Vec<String> {
+    let blocks = (0..recording.block_count()).map(|block| recording.read(block).unwrap());
     blocks
         .flat_map(|lines| {
             lines
@@ -79,17 +80,17 @@ fn records(recording: &Recording) -> Vec<String> {
         .collect()
 }
 
-fn seconds(recording: &Recording) -> Vec<u64> {
-    let all = records(recording);
+fn read_seconds(recording: &Recording) -> Vec<u64> {
+    let all = read_records(recording);
     let samples = all
         .iter()
         .filter(|record| record.contains(r#""type":"sample""#));
     samples
-        .map(|record| (stamp(record).unwrap().1 - FIRST) / 1000)
+        .map(|record| (parse_kind_and_time(record).unwrap().1 - FIRST_MS) / 1000)
         .collect()
 }
 
-fn message(path: &Path) -> String {
+fn expect_open_error(path: &Path) -> String {
     Recording::open(path)
         .err()
         .map(|error| error.to_string())
@@ -97,32 +98,45 @@ fn message(path: &Path) -> String {
 }
 
 #[test]
-fn what_was_recorded_is_read_and_any_gzip_prints_it() {
+fn recording_is_readable_by_gpumon_and_gzip() {
     let folder = tempfile::tempdir().unwrap();
-    let path = recorded(&folder, 25, Limits::default());
+    let path = write_recording(&folder, 25, RotationLimits::default());
     let recording = Recording::open(&path).unwrap();
     assert_eq!(
-        (recording.samples(), recording.blocks(), recording.cuts()),
+        (
+            recording.sample_count(),
+            recording.block_count(),
+            recording.unreadable_parts()
+        ),
         (25, 3, &[][..])
     );
-    assert_eq!(recording.times_ms(), (FIRST, FIRST + 24_000));
-    assert_eq!(seconds(&recording), (0..25).collect::<Vec<_>>());
+    assert_eq!(
+        recording.first_and_last_sample_ms(),
+        (FIRST_MS, FIRST_MS + 24_000)
+    );
+    assert_eq!(read_seconds(&recording), (0..25).collect::<Vec<_>>());
     let mut text = String::new();
     let mut gzip = flate2::read::MultiGzDecoder::new(fs::File::open(&path).unwrap());
     std::io::Read::read_to_string(&mut gzip, &mut text).unwrap();
     assert_eq!(
         text.lines().map(str::to_owned).collect::<Vec<_>>(),
-        records(&recording)
+        read_records(&recording)
     );
-    assert_eq!(recording.within(&(FIRST + 10_000..FIRST + 11_000)), [1]);
-    assert_eq!(recording.inventory_before(2).unwrap(), Some(inventory()));
-    assert_eq!(recording.inventory_before(0).unwrap(), None);
+    assert_eq!(
+        recording.blocks_in_span(&(FIRST_MS + 10_000..FIRST_MS + 11_000)),
+        [1]
+    );
+    assert_eq!(
+        recording.read_inventory_before(2).unwrap(),
+        Some(make_inventory_json())
+    );
+    assert_eq!(recording.read_inventory_before(0).unwrap(), None);
 }
 
 #[test]
-fn a_recording_that_was_cut_anywhere_is_read_to_its_last_block() {
+fn truncated_recording_is_readable_to_last_block() {
     let folder = tempfile::tempdir().unwrap();
-    let path = recorded(&folder, 40, Limits::default());
+    let path = write_recording(&folder, 40, RotationLimits::default());
     let whole = fs::read(&path).unwrap();
     let recording = Recording::open(&path).unwrap();
     let ends: Vec<usize> = (0..4)
@@ -136,15 +150,19 @@ fn a_recording_that_was_cut_anywhere_is_read_to_its_last_block() {
         let blocks = ends.iter().filter(|end| **end <= length).count();
         match Recording::open(&path) {
             Ok(cut) => {
-                assert_eq!(cut.samples(), blocks * 10, "{length} bytes");
+                assert_eq!(cut.sample_count(), blocks * 10, "{length} bytes");
                 let is_whole = ends.contains(&length);
-                assert_eq!(cut.cuts().len(), usize::from(!is_whole), "{length} bytes");
-                if let [cut] = cut.cuts() {
+                assert_eq!(
+                    cut.unreadable_parts().len(),
+                    usize::from(!is_whole),
+                    "{length} bytes"
+                );
+                if let [cut] = cut.unreadable_parts() {
                     assert!(
                         cut.is_at_end && cut.bytes as usize == length - ends[blocks - 1],
                         "{cut:?}"
                     );
-                    assert_eq!(cut.after_ms, FIRST + blocks as u64 * 10_000 - 1000);
+                    assert_eq!(cut.after_ms, FIRST_MS + blocks as u64 * 10_000 - 1000);
                 }
             }
             Err(error) => assert_eq!(blocks, 0, "{length} bytes: {error}"),
@@ -153,13 +171,13 @@ fn a_recording_that_was_cut_anywhere_is_read_to_its_last_block() {
 }
 
 #[test]
-fn what_is_damaged_costs_its_block_and_no_other() {
+fn damage_makes_only_one_block_unreadable() {
     let folder = tempfile::tempdir().unwrap();
-    let path = recorded(&folder, 40, Limits::default());
+    let path = write_recording(&folder, 40, RotationLimits::default());
     let mut bytes = fs::read(&path).unwrap();
     let second = Recording::open(&path).unwrap().head(0).bytes as usize;
-    // A change in the text of a block is detected by its checksum.
-    bytes[second + block::HEAD + 20] ^= 0xff;
+    // A change in a block's text is detected by the checksum.
+    bytes[second + block::HEAD_BYTES + 20] ^= 0xff;
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(&path).unwrap();
     assert!(
@@ -183,39 +201,39 @@ fn what_is_damaged_costs_its_block_and_no_other() {
     assert_eq!(
         shown
             .iter()
-            .filter(|one| matches!(one, Played::Record(text) if text.contains("sample")))
+            .filter(|one| matches!(one, PlayedItem::Record(text) if text.contains("sample")))
             .count(),
         30
     );
-    // If the head of a block is damaged, the next block is still found.
+    // Even if a block's head is damaged, the next block is found.
     bytes[second] = 0;
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(&path).unwrap();
-    assert_eq!(recording.samples(), 30);
+    assert_eq!(recording.sample_count(), 30);
     assert!(
-        matches!(recording.cuts(), [cut] if !cut.is_at_end && cut.after_ms == FIRST + 9_000),
+        matches!(recording.unreadable_parts(), [cut] if !cut.is_at_end && cut.after_ms == FIRST_MS + 9_000),
         "{:?}",
-        recording.cuts()
+        recording.unreadable_parts()
     );
-    // A disk that loses power can leave zeros.
+    // A loss of power can leave zeros on the disk.
     bytes[..second].fill(0);
     fs::write(&path, &bytes).unwrap();
     let recording = Recording::open(&path).unwrap();
-    assert_eq!(recording.samples(), 20);
+    assert_eq!(recording.sample_count(), 20);
     assert!(
-        matches!(recording.cuts(), [cut] if cut.after_ms == 0),
+        matches!(recording.unreadable_parts(), [cut] if cut.after_ms == 0),
         "{:?}",
-        recording.cuts()
+        recording.unreadable_parts()
     );
 }
 
 #[test]
-fn what_was_read_before_the_damage_is_shown_before_it_is_told() {
+fn records_before_damage_are_shown_before_error() {
     let folder = tempfile::tempdir().unwrap();
-    let path = recorded(&folder, 20, Limits::default());
+    let path = write_recording(&folder, 20, RotationLimits::default());
     let mut bytes = fs::read(&path).unwrap();
     let second = Recording::open(&path).unwrap().head(0).bytes as usize;
-    bytes[second + block::HEAD + 20] ^= 0xff;
+    bytes[second + block::HEAD_BYTES + 20] ^= 0xff;
     fs::write(&path, &bytes).unwrap();
     let mut player = Player::open(&path).unwrap();
     player.set_speed(1000.0);
@@ -224,7 +242,7 @@ fn what_was_read_before_the_damage_is_shown_before_it_is_told() {
     assert_eq!(
         shown
             .iter()
-            .filter(|one| matches!(one, Played::Record(text) if text.contains("sample")))
+            .filter(|one| matches!(one, PlayedItem::Record(text) if text.contains("sample")))
             .count(),
         10
     );
@@ -239,14 +257,14 @@ fn what_was_read_before_the_damage_is_shown_before_it_is_told() {
 }
 
 #[test]
-fn full_files_are_numbered_and_belong_to_the_recording() {
+fn full_files_become_numbered_parts_of_recording() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits {
+    let limits = RotationLimits {
         bytes: Some(400),
         keep: Some(3),
         time: None,
     };
-    let path = recorded(&folder, 100, limits);
+    let path = write_recording(&folder, 100, limits);
     let mut names: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .map(|file| file.unwrap().file_name())
@@ -256,14 +274,14 @@ fn full_files_are_numbered_and_belong_to_the_recording() {
     for name in &names {
         let part = folder.path().join(name);
         assert!(fs::metadata(&part).unwrap().len() <= 400, "{name:?}");
-        let first = Recording::open(&part).map(|part| records(&part)[0].clone());
+        let first = Recording::open(&part).map(|part| read_records(&part)[0].clone());
         assert_eq!(
             first.unwrap_or_else(|error| panic!("{error}")),
-            inventory(),
+            make_inventory_json(),
             "each can be read alone"
         );
     }
-    let all = seconds(&Recording::open(&path).unwrap());
+    let all = read_seconds(&Recording::open(&path).unwrap());
     let newest: Vec<u64> = (100 - all.len() as u64..100).collect();
     assert_eq!(
         all, newest,
@@ -272,32 +290,32 @@ fn full_files_are_numbered_and_belong_to_the_recording() {
 }
 
 #[test]
-fn nothing_is_overwritten_unasked() {
+fn nothing_is_overwritten_without_force() {
     let folder = tempfile::tempdir().unwrap();
-    let path = recorded(&folder, 10, Limits::default());
+    let path = write_recording(&folder, 10, RotationLimits::default());
     let error = |path: &Path, overwrite| {
-        Files::create(path, Limits::default(), overwrite)
+        Files::create(path, RotationLimits::default(), overwrite)
             .err()
             .map(|error| error.to_string())
             .unwrap_or_default()
     };
     assert!(error(&path, false).contains("--force"));
-    assert_eq!(Recording::open(&path).unwrap().samples(), 10);
+    assert_eq!(Recording::open(&path).unwrap().sample_count(), 10);
     let older = folder.path().join("b.gz.1");
     fs::copy(&path, &older).unwrap();
     assert!(error(&folder.path().join("b.gz"), false).contains("b.gz.1 exists"));
     fs::write(&older, "a letter").unwrap();
     assert!(error(&folder.path().join("b.gz"), true).contains("not a recording"));
     assert_eq!(fs::read(&older).unwrap(), b"a letter");
-    let first = Files::create(&path, Limits::default(), true).unwrap();
+    let first = Files::create(&path, RotationLimits::default(), true).unwrap();
     assert!(error(&path, true).contains("another gpumon"));
     drop(first);
     assert!(error(&folder.path().join("none/c.gz"), false).contains("create its folder"));
     let null = Files::create(
         Path::new("/dev/null"),
-        Limits {
+        RotationLimits {
             bytes: Some(1),
-            ..Limits::default()
+            ..RotationLimits::default()
         },
         false,
     );
@@ -310,13 +328,13 @@ fn nothing_is_overwritten_unasked() {
 }
 
 #[test]
-fn records_of_collect_are_a_recording_also_compressed_by_somebody_else() {
+fn collector_output_is_readable_even_if_compressed() {
     let folder = tempfile::tempdir().unwrap();
     let (plain, packed) = (folder.path().join("a.ndjson"), folder.path().join("b.gz"));
     let source = SourceChoice::Sim(1)
         .open(&gpumon_probe::vendor::Roots::default())
         .unwrap();
-    let moment = sampler::once(
+    let moment = sampler::sample_once(
         &source,
         &Options::new(Duration::from_secs(1), CommandLines::All),
     )
@@ -336,21 +354,28 @@ fn records_of_collect_are_a_recording_also_compressed_by_somebody_else() {
     let bytes = encoder.finish().unwrap();
     fs::write(&packed, &bytes).unwrap();
     let expected: Vec<_> = good.lines().map(str::to_owned).collect();
-    assert_eq!(records(&Recording::open(&plain).unwrap()), expected);
-    assert_eq!(records(&Recording::open(&packed).unwrap()), expected);
-    // A file that ends within a line, compressed or not, can be played up to that line.
+    assert_eq!(read_records(&Recording::open(&plain).unwrap()), expected);
+    assert_eq!(read_records(&Recording::open(&packed).unwrap()), expected);
+    // A file that ends in the middle of a line, compressed or not, can be played up to that line.
     fs::write(&plain, &good[..good.len() - 20]).unwrap();
-    assert!(matches!(Recording::open(&plain).unwrap().cuts(), [cut] if cut.is_at_end));
+    assert!(matches!(Recording::open(&plain).unwrap().unreadable_parts(), [cut] if cut.is_at_end));
     fs::write(&packed, &bytes[..bytes.len() - 30]).unwrap();
-    assert!(Recording::open(&packed).is_ok(), "{}", message(&packed));
+    assert!(
+        Recording::open(&packed).is_ok(),
+        "{}",
+        expect_open_error(&packed)
+    );
 }
 
 #[test]
-fn recording_of_0_2_0_is_read() {
+fn recording_of_version_0_2_0_is_readable() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/version-0.2.0.gz");
     let recording = Recording::open(&path).unwrap();
-    assert_eq!((recording.samples(), recording.cuts()), (8, &[][..]));
-    let records: Vec<_> = records(&recording)
+    assert_eq!(
+        (recording.sample_count(), recording.unreadable_parts()),
+        (8, &[][..])
+    );
+    let records: Vec<_> = read_records(&recording)
         .iter()
         .map(|record| Record::decode(record).unwrap())
         .collect();
@@ -381,53 +406,61 @@ fn recording_of_0_2_0_is_read() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_the_reason() {
+fn file_other_than_recording_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let refused = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        message(&path)
+        expect_open_error(&path)
     };
     assert!(refused(b"GPU 0\n").contains("line 1 is not a record"));
     assert!(refused(b"").contains("no sample"));
-    assert!(refused(b"\x1f\x8b\x08 and more").contains("cannot be unpacked"));
-    let mut newer = pack_record(&inventory());
+    assert!(refused(b"\x1f\x8b\x08 and more").contains("cannot be decompressed"));
+    let mut newer = pack_record(&make_inventory_json());
     newer[16] = 9;
     assert!(refused(&newer).contains("format 9"), "{}", refused(&newer));
     assert!(
-        message(folder.path()).contains("is a directory"),
+        expect_open_error(folder.path()).contains("is a directory"),
         "{}",
-        message(folder.path())
+        expect_open_error(folder.path())
     );
-    assert!(message(Path::new("/nowhere")).contains("check the path"));
+    assert!(expect_open_error(Path::new("/nowhere")).contains("check the path"));
 }
 
 #[test]
-fn a_block_is_due_ten_seconds_after_its_first_record() {
+fn block_is_due_ten_seconds_after_first_record() {
     let mut writer = Writer::default();
     let now = Instant::now();
-    writer.push("{}", Kind::Other, 0, now);
-    writer.push("{}", Kind::Other, 0, now + Duration::from_secs(9));
-    assert_eq!(writer.due().unwrap() - now, Duration::from_secs(10));
-    writer.push(&"x".repeat(5 << 20), Kind::Other, 0, now);
-    assert_eq!(writer.due(), Some(now), "much text is written at once");
+    writer.push("{}", RecordKind::Other, 0, now);
+    writer.push("{}", RecordKind::Other, 0, now + Duration::from_secs(9));
+    assert_eq!(
+        writer.next_due_time().unwrap() - now,
+        Duration::from_secs(10)
+    );
+    writer.push(&"x".repeat(5 << 20), RecordKind::Other, 0, now);
+    assert_eq!(
+        writer.next_due_time(),
+        Some(now),
+        "much text is written at once"
+    );
 }
 
 #[test]
-fn a_seek_brings_the_sample_with_its_past() {
+fn seek_returns_past_records_before_sample() {
     let folder = tempfile::tempdir().unwrap();
-    let mut player = Player::open(&recorded(&folder, 2000, Limits::default())).unwrap();
-    let told = player.seek_to(FIRST + 1_500_400).unwrap();
+    let mut player =
+        Player::open(&write_recording(&folder, 2000, RotationLimits::default())).unwrap();
+    let told = player.seek_to_time(FIRST_MS + 1_500_400).unwrap();
     let texts: Vec<_> = told
         .iter()
         .filter_map(|one| match one {
-            Played::Record(text) => Some(text.as_str()),
-            Played::Rewound => None,
+            PlayedItem::Record(text) => Some(text.as_str()),
+            PlayedItem::Rewound => None,
         })
         .collect();
-    assert_eq!(told[0], Played::Rewound);
-    assert_eq!(texts[0], inventory());
-    assert_eq!(*texts.last().unwrap(), sample(1500));
+    assert_eq!(told[0], PlayedItem::Rewound);
+    assert_eq!(texts[0], make_inventory_json());
+    assert_eq!(*texts.last().unwrap(), make_sample_json(1500));
     let samples = texts.iter().filter(|text| text.contains("sample")).count();
     assert!(
         (400..=602).contains(&samples),
@@ -439,39 +472,39 @@ fn a_seek_brings_the_sample_with_its_past() {
         "the newest alone"
     );
     assert_eq!(
-        player.times_ms(),
-        (FIRST + 1_500_000, FIRST, FIRST + 1_999_000)
+        player.shown_first_and_last_sample_ms(),
+        (FIRST_MS + 1_500_000, FIRST_MS, FIRST_MS + 1_999_000)
     );
-    player.start_at(FIRST + 3_000);
+    player.start_at(FIRST_MS + 3_000);
     let told = player.advance(Instant::now()).unwrap();
     assert!(
-        told.contains(&Played::Record(sample(3))),
+        told.contains(&PlayedItem::Record(make_sample_json(3))),
         "it begins where it was told to"
     );
 }
 
 #[test]
-fn the_past_of_a_sample_reaches_into_the_file_before() {
+fn past_records_include_those_of_previous_file() {
     let folder = tempfile::tempdir().unwrap();
-    let path = recorded(
+    let path = write_recording(
         &folder,
         100,
-        Limits {
+        RotationLimits {
             bytes: Some(400),
             keep: Some(9),
             time: None,
         },
     );
     let mut player = Player::open(&path).unwrap();
-    let last = player.recording().samples() - 1;
+    let last = player.recording().sample_count() - 1;
     assert!(
-        player.recording().blocks() > last / 10 + 1,
+        player.recording().block_count() > last / 10 + 1,
         "files begin with blocks of their own"
     );
-    let told = player.seek_to(u64::MAX).unwrap();
+    let told = player.seek_to_time(u64::MAX).unwrap();
     let samples = told
         .iter()
-        .filter(|one| matches!(one, Played::Record(text) if text.contains("sample")))
+        .filter(|one| matches!(one, PlayedItem::Record(text) if text.contains("sample")))
         .count();
     assert_eq!(samples, last + 1);
 }
@@ -480,33 +513,36 @@ fn the_past_of_a_sample_reaches_into_the_file_before() {
 fn block_that_claims_too_much_text_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bomb.gz");
-    // The text has ten MiB, compressed to ten KiB.
-    let line = format!("{}\n", sample(0));
+    // The text has 10 MiB, compressed to 10 KiB.
+    let line = format!("{}\n", make_sample_json(0));
     let text = line.repeat((10 << 20) / line.len());
     let bomb = block::pack(
         text.as_bytes(),
-        Head {
+        BlockHead {
             samples: 1,
-            ..Head::default()
+            ..BlockHead::default()
         },
     );
     fs::write(&path, bomb.repeat(10)).unwrap();
     let error = Recording::open(&path).unwrap_err().to_string();
     assert!(
-        error.contains("more than 32 MiB of text or 200 times their size"),
+        error.contains("more than 32 MiB of text, or expand to more than 200 times their size"),
         "{error}"
     );
-    // A valid block after the refused one can be read.
+    // A valid block after the rejected block can be read.
     let good = block::pack(
         line.as_bytes(),
-        Head {
+        BlockHead {
             samples: 1,
-            ..Head::default()
+            ..BlockHead::default()
         },
     );
     fs::write(&path, [&bomb[..], &good].concat()).unwrap();
     let recording = Recording::open(&path).unwrap();
-    assert_eq!((recording.samples(), recording.cuts().len()), (1, 1));
+    assert_eq!(
+        (recording.sample_count(), recording.unreadable_parts().len()),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -520,9 +556,9 @@ fn block_of_too_many_records_is_damaged() {
         &path,
         block::pack(
             text.as_bytes(),
-            Head {
+            BlockHead {
                 samples: 100_001,
-                ..Head::default()
+                ..BlockHead::default()
             },
         ),
     )
@@ -536,31 +572,31 @@ fn block_of_too_many_records_is_damaged() {
 }
 
 #[test]
-fn compressed_lines_that_grow_too_much_are_refused() {
+fn lines_with_excessive_compression_ratio_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lines.gz");
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&vec![b'\n'; 50 << 20]).unwrap();
     fs::write(&path, encoder.finish().unwrap()).unwrap();
     let error = Recording::open(&path).unwrap_err().to_string();
-    assert!(error.contains("more than 200 times as large"), "{error}");
+    assert!(error.contains("more than 200 times its size"), "{error}");
 }
 
 #[test]
-fn damage_between_blocks_is_read_once() {
+fn bytes_between_blocks_are_not_read_repeatedly() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.gz");
-    let line = format!("{}\n", sample(0));
+    let line = format!("{}\n", make_sample_json(0));
     let block = block::pack(
         line.as_bytes(),
-        Head {
+        BlockHead {
             samples: 1,
-            ..Head::default()
+            ..BlockHead::default()
         },
     );
     let bytes = [&block[..], b"x"].concat().repeat(20_000);
     fs::write(&path, &bytes).unwrap();
-    // Returns the number of bytes that this thread has read.
+    // This closure returns the number of bytes that the thread has read so far.
     let read = || {
         let counts = fs::read_to_string("/proc/thread-self/io").unwrap();
         counts
@@ -569,43 +605,42 @@ fn damage_between_blocks_is_read_once() {
             .unwrap()
     };
     let before = read();
-    assert_eq!(Recording::open(&path).unwrap().samples(), 20_000);
+    assert_eq!(Recording::open(&path).unwrap().sample_count(), 20_000);
     let times = (read() - before) / bytes.len();
     assert!(times < 10, "each byte was read {times} times");
 }
 
 #[test]
-fn details_of_the_past_are_limited() {
+fn number_of_past_gpu_details_is_limited() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("details.gz");
     let details =
-        |index: usize| format!("{{\"type\":\"details\",\"index\":{index},\"at_ms\":{FIRST}}}\n");
+        |index: usize| format!("{{\"type\":\"details\",\"index\":{index},\"at_ms\":{FIRST_MS}}}\n");
     let event = |at: u64| {
         format!("{{\"type\":\"event\",\"what\":\"mig_changed\",\"gpu\":null,\"at_ms\":{at}}}\n")
     };
     let text: String = (0..3000)
         .map(details)
         .chain((0..3000).map(event))
-        .chain([sample(0) + "\n"])
+        .chain([make_sample_json(0) + "\n"])
         .collect();
     fs::write(
         &path,
         block::pack(
             text.as_bytes(),
-            Head {
+            BlockHead {
                 samples: 1,
-                first_ms: FIRST,
-                ..Head::default()
+                first_ms: FIRST_MS,
+                ..BlockHead::default()
             },
         ),
     )
     .unwrap();
     let played = Player::new(Recording::open(&path).unwrap())
-        .seek_to(FIRST)
+        .seek_to_time(FIRST_MS)
         .unwrap();
     let count = |kind: &str| {
-        let is_it =
-            |played: &&Played| matches!(played, Played::Record(record) if record.contains(kind));
+        let is_it = |played: &&PlayedItem| matches!(played, PlayedItem::Record(record) if record.contains(kind));
         played.iter().filter(is_it).count()
     };
     assert_eq!(

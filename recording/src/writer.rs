@@ -3,65 +3,66 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Kind,
-    block::{Head, pack},
-    stamp,
+    RecordKind,
+    block::{BlockHead, pack},
+    parse_kind_and_time,
 };
 
-/// The maximum time before a block is written. A recorder that is killed loses no more than this.
-const LONGEST: Duration = Duration::from_secs(10);
+/// The maximum time before a block is written. A recorder that is killed loses at most this much.
+const MAX_BLOCK_TIME: Duration = Duration::from_secs(10);
 
-/// The size of text at which a block is written at once.
-const LARGEST: usize = 4 << 20;
+/// The size of text at which a block is written immediately.
+const FULL_BLOCK_BYTES: usize = 4 << 20;
 
 /// A buffer that collects records until there are enough for a block.
 #[derive(Debug, Default)]
 pub struct Writer {
     text: Vec<u8>,
-    head: Head,
-    /// When the first record of the block arrived.
+    head: BlockHead,
+    /// The time at which the first record of the block arrived.
     begun: Option<Instant>,
 }
 
-/// Packs a single record into a block.
+/// Packs a single record into a block of its own.
 pub fn pack_record(record: &str) -> Vec<u8> {
-    let has_inventory = stamp(record).is_ok_and(|(kind, _)| kind == Kind::Inventory);
+    let has_inventory =
+        parse_kind_and_time(record).is_ok_and(|(kind, _)| kind == RecordKind::Inventory);
     pack(
         format!("{record}\n").as_bytes(),
-        Head {
+        BlockHead {
             has_inventory,
-            ..Head::default()
+            ..BlockHead::default()
         },
     )
 }
 
 impl Writer {
-    /// Adds a record in JSON that arrived at `now`.
-    pub fn push(&mut self, record: &str, kind: Kind, at_ms: u64, now: Instant) {
+    /// Adds a JSON record that arrived at `now`.
+    pub fn push(&mut self, record: &str, kind: RecordKind, at_ms: u64, now: Instant) {
         self.begun.get_or_insert(now);
         self.text.extend_from_slice(record.as_bytes());
         self.text.push(b'\n');
-        self.head.count(kind, at_ms);
+        self.head.add_record(kind, at_ms);
     }
 
-    /// Returns when the next block must be written, even without further records; `None` if there
-    /// are no records.
-    pub fn due(&self) -> Option<Instant> {
+    /// Returns the time at which the next block must be written, even without further records;
+    /// `None` if there are no records.
+    pub fn next_due_time(&self) -> Option<Instant> {
         self.begun.map(|begun| {
-            if self.text.len() >= LARGEST {
+            if self.text.len() >= FULL_BLOCK_BYTES {
                 begun
             } else {
-                begun + LONGEST
+                begun + MAX_BLOCK_TIME
             }
         })
     }
 
-    /// Returns the collected records as a block; `None` if there are none.
-    pub fn take(&mut self) -> Option<Vec<u8>> {
+    /// Returns the collected records as a block; `None` if there are no records.
+    pub fn take_block(&mut self) -> Option<Vec<u8>> {
         self.begun.take()?;
         let block = pack(&self.text, self.head);
         self.text.clear();
-        self.head = self.head.next();
+        self.head = self.head.next_empty_head();
         Some(block)
     }
 }

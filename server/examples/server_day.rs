@@ -16,32 +16,32 @@ use std::{
 use gpumon_probe::{
     model::{Record, Sample, now_ms},
     owner::CommandLines,
-    sampler::{self, OneShot, Options},
+    sampler::{self, OneShotReadings, Options},
     vendor::{Roots, SourceChoice},
 };
 use gpumon_server::{
-    Live, Readings, Settings,
+    LiveSettings, SampleSource, ServerSettings,
     alerts::AlertSettings,
-    auth::Doors,
-    listen::{Listener, Purpose},
+    auth::AccessPolicy,
+    listen::{Listener, PortPurpose},
     runs::RunSettings,
-    supervisor::Collector,
+    supervisor::CollectorCommand,
     view::ShowProcesses,
 };
 
-const SAMPLES: u64 = 86_400;
-const HOUR: u64 = 3_600;
+const SAMPLE_COUNT: u64 = 86_400;
+const SAMPLES_PER_HOUR: u64 = 3_600;
 
 fn main() -> io::Result<()> {
     if env::args().nth(1).as_deref() == Some("feed") {
-        feed()
+        write_records()
     } else {
-        measure()
+        measure_server()
     }
 }
 
 /// Acts as the collector: repeats one sample for a day, at intervals of a second.
-fn feed() -> io::Result<()> {
+fn write_records() -> io::Result<()> {
     let source = SourceChoice::Nvml
         .open(&Roots {
             nvml_lib: env::var_os("GPUMON_NVML_LIB"),
@@ -49,9 +49,9 @@ fn feed() -> io::Result<()> {
         })
         .expect("a library to read");
     let options = Options::new(Duration::from_secs(1), CommandLines::Own);
-    let OneShot {
+    let OneShotReadings {
         inventory, sample, ..
-    } = sampler::once(&source, &options).expect("GPUs to read");
+    } = sampler::sample_once(&source, &options).expect("GPUs to read");
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut write = |record: &Record| -> io::Result<()> {
         serde_json::to_writer(&mut out, record)?;
@@ -59,8 +59,8 @@ fn feed() -> io::Result<()> {
         out.flush()
     };
     write(&Record::Inventory(inventory))?;
-    let begun = now_ms() - SAMPLES * 1000;
-    for seq in 0..SAMPLES {
+    let begun = now_ms() - SAMPLE_COUNT * 1000;
+    for seq in 0..SAMPLE_COUNT {
         let at_ms = begun + seq * 1000;
         let mut gpus = sample.gpus.clone();
         for gpu in &mut gpus {
@@ -72,32 +72,32 @@ fn feed() -> io::Result<()> {
             gpus,
             ..sample.clone()
         }))?;
-        // The server's memory is measured at these two samples, so it must not get further ones for
-        // a moment.
-        if seq == HOUR || seq + 1 == SAMPLES {
+        // The server's memory is measured at these two samples, so no further sample is sent for
+        // two seconds.
+        if seq == SAMPLES_PER_HOUR || seq + 1 == SAMPLE_COUNT {
             std::thread::sleep(Duration::from_secs(2));
         }
     }
     io::copy(&mut io::stdin(), &mut io::sink()).map(drop)
 }
 
-fn measure() -> io::Result<()> {
+fn measure_server() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let doors = Arc::new(Doors::none());
+    let policy = Arc::new(AccessPolicy::allow_all());
     let listener = runtime
         .block_on(async {
-            Listener::tcp(
+            Listener::open_tcp(
                 "127.0.0.1:0".parse().expect("an address"),
-                Purpose::Everything,
-                &doors,
+                PortPurpose::Everything,
+                &policy,
             )
         })
         .map_err(|error| io::Error::other(error.to_string()))?;
-    let address = listener.address(&doors);
-    let collector = Collector {
+    let address = listener.display_address(&policy);
+    let collector = CollectorCommand {
         program: env::current_exe()?,
         arguments: vec!["feed".into()],
         interval: Duration::from_secs(1),
@@ -108,11 +108,11 @@ fn measure() -> io::Result<()> {
             arguments: Vec::new(),
         },
     };
-    let settings = Settings {
+    let settings = ServerSettings {
         join: None,
-        readings: Readings::Collector(collector),
-        live: Live::default().fixed(),
-        doors,
+        readings: SampleSource::Collector(collector),
+        live: LiveSettings::default().into_fixed(),
+        policy,
         show_processes: ShowProcesses::Names,
         runs,
         history: None,
@@ -128,19 +128,19 @@ fn measure() -> io::Result<()> {
     ));
     let begun = Instant::now();
     let address = address.trim_start_matches("http://").trim_end_matches('/');
-    wait_for(address, HOUR)?;
-    let begin_kb = resident_kb();
-    wait_for(address, SAMPLES - 1)?;
+    wait_for_sample(address, SAMPLES_PER_HOUR)?;
+    let begin_kb = resident_memory_kb();
+    wait_for_sample(address, SAMPLE_COUNT - 1)?;
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "{{\"begin_kb\":{begin_kb},\"end_kb\":{},\"seconds\":{seconds:.1}}}",
-        resident_kb()
+        resident_memory_kb()
     );
     Ok(())
 }
 
-/// Waits until the server's newest sample is this one or a later one.
-fn wait_for(address: &str, seq: u64) -> io::Result<()> {
+/// Waits until the server's newest sample has at least the sequence number `seq`.
+fn wait_for_sample(address: &str, seq: u64) -> io::Result<()> {
     loop {
         let mut stream = TcpStream::connect(address)?;
         write!(
@@ -159,7 +159,7 @@ fn wait_for(address: &str, seq: u64) -> io::Result<()> {
     }
 }
 
-fn resident_kb() -> u64 {
+fn resident_memory_kb() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     resident

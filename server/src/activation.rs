@@ -11,29 +11,29 @@ use listenfd::ListenFd;
 use thiserror::Error;
 use tokio::net::UnixListener;
 
-use crate::listen::{Listener, OwnSocket};
+use crate::listen::{Listener, SocketFile};
 
-/// A socket that cannot be served.
+/// The error for a socket of the service manager that cannot be served.
 #[derive(Debug, Error)]
 #[error(
-    "cannot serve socket {number} of the service manager: {cause}; give it unix stream sockets with a path \
-     (ListenStream=/run/...), and ports by --listen"
+    "cannot serve socket {number} of the service manager: {cause}; use unix stream sockets with a \
+     path (ListenStream=/run/...), and --listen for ports"
 )]
 pub struct BadSocket {
     number: usize,
     cause: io::Error,
 }
 
-/// The sockets of the service manager, if it has passed any.
+/// The sockets that the service manager passed to this process, possibly none.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<(StdListener, PathBuf, bool)>);
+pub struct InheritedSockets(Vec<(StdListener, PathBuf, bool)>);
 
-impl Inherited {
-    /// Takes over the sockets. This must be called before there is a second thread, so that child
-    /// processes do not inherit them.
+impl InheritedSockets {
+    /// Takes over the sockets. This must be called while the process has only one thread, so that
+    /// child processes do not inherit the sockets.
     ///
     /// # Errors
-    /// Returns an error if a socket is not a unix socket.
+    /// Returns an error if a socket is not a Unix socket.
     pub fn take() -> Result<Self, BadSocket> {
         let mut passed = ListenFd::from_env();
         let sockets = (0..passed.len()).map(|place| {
@@ -68,14 +68,14 @@ impl Inherited {
         let listener = |(listener, path, is_shared)| {
             Ok(Listener::Unix(
                 UnixListener::from_std(listener)?,
-                OwnSocket::inherited(path, is_shared),
+                SocketFile::from_inherited(path, is_shared),
             ))
         };
         self.0.into_iter().map(listener).collect()
     }
 }
 
-/// Returns `true` if other users than the owner may open the socket.
+/// Returns `true` if users other than the owner may open the socket.
 fn is_shared(path: &Path) -> io::Result<bool> {
     Ok(std::fs::metadata(path)?.permissions().mode() & 0o022 != 0)
 }

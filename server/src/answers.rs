@@ -1,4 +1,4 @@
-//! The endpoint `GET /api/v1/answers`: the driver's answers to the collector.
+//! The endpoint `GET /api/v1/answers`, which returns what the driver returned to the collector.
 
 use axum::{
     Extension,
@@ -11,34 +11,35 @@ use crate::{
     app::AppState,
     auth::Client,
     join::ask,
-    respond::{JSON, Resource, respond, to_json},
+    respond::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
 };
 
-/// Returns the answers in the collector's memory, without waiting for the driver.
-pub(crate) async fn answers(
+/// Returns the driver's answers at the newest sample from the hub, without calling the driver.
+pub(crate) async fn get_answers(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
 ) -> Response {
-    let view = View::of(&client, app.show_processes).await;
-    if !view.has_others() {
-        let message = "the driver's answers tell of everybody's processes, and this server shows each client its own alone\n";
+    let view = View::for_client(&client, app.show_processes).await;
+    if !view.shows_other_users() {
+        let message = "the driver's answers contain the processes of all users, but this server \
+                       shows each client only its own\n";
         return (StatusCode::FORBIDDEN, message).into_response();
     }
-    app.watching.look();
+    app.watching.record_request();
     app.hub.update_answers().await;
-    respond(
+    respond_with_resource(
         &app,
         &headers,
-        client.who(),
+        client.peer_key(),
         view,
         Resource::Answers,
-        JSON,
+        JSON_TYPE,
         move |hub| {
             let theirs = hub
-                .joined()
-                .and_then(|socket| ask::get(&socket, "/api/v1/answers").ok());
+                .joined_socket()
+                .and_then(|socket| ask::fetch_body(&socket, "/api/v1/answers").ok());
             theirs.map_or_else(|| to_json(&hub.answers()), String::into_bytes)
         },
     )

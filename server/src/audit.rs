@@ -1,4 +1,5 @@
-//! The audit log: a line without secrets for each change by a client, and for each refused one.
+//! The audit log. It has one line, without secrets, for each change that a client makes and for
+//! each change that is refused.
 
 use std::{
     mem,
@@ -11,22 +12,22 @@ use gpumon_probe::owner::clean_line;
 use tokio::time::Instant;
 
 use crate::{
-    auth::{Client, Rate, RatePerClient, place},
+    auth::{Client, Rate, RatePerClient, format_peer},
     lock,
     peer::Peer,
     refused_credentials::{Credential, RefusedCredentials},
 };
 
 /// The maximum number of characters in the description of an action.
-const LONGEST: usize = 200;
+const MAX_ACTION_CHARS: usize = 200;
 
 /// Logs an action of a client, such as `started run 1-2: copy`.
-pub(crate) async fn note(client: &Client, what: &str) {
-    let what: String = clean_line(what).chars().take(LONGEST).collect();
+pub(crate) async fn log_action(client: &Client, what: &str) {
+    let what: String = clean_line(what).chars().take(MAX_ACTION_CHARS).collect();
     tracing::info!("audit: {} {what}", client.label().await);
 }
 
-/// The log of wrong tokens and passwords. The number of lines is limited, but all refusals are
+/// The log of wrong tokens and passwords. The number of log lines is limited, but every refusal is
 /// counted.
 pub(crate) struct RefusalLog {
     told: RatePerClient<()>,
@@ -34,8 +35,8 @@ pub(crate) struct RefusalLog {
     counts: Arc<RefusedCredentials>,
 }
 
-/// The rate limit of the log: 20 lines at once, and then one every six seconds.
-const LINES: Rate = Rate {
+/// The rate limit of the log: a burst of 20 lines, then one line every six seconds.
+const LINE_RATE: Rate = Rate {
     burst: 20,
     spacing: Duration::from_secs(6),
 };
@@ -53,12 +54,12 @@ impl RefusalLog {
         Arc::clone(&self.counts)
     }
 
-    /// Counts and logs a refusal. `proxy` is the address of the proxy that reported the client's
-    /// address.
-    pub(crate) fn note(&self, credential: Credential, client: Peer, proxy: Option<IpAddr>) {
+    /// Counts and logs a refusal. `proxy` is the address of the proxy that reported the address of
+    /// `client`.
+    pub(crate) fn log_refusal(&self, credential: Credential, client: Peer, proxy: Option<IpAddr>) {
         self.counts.count(credential);
         let mut untold = lock::lock(&self.untold);
-        if self.told.admit((), LINES, Instant::now()).is_err() {
+        if self.told.admit((), LINE_RATE, Instant::now()).is_err() {
             *untold += 1;
             return;
         }
@@ -67,11 +68,11 @@ impl RefusalLog {
             .unwrap_or_default();
         let more = match mem::take(&mut *untold) {
             0 => String::new(),
-            count => format!(" (and {count} more since the last such line)"),
+            count => format!(" (and {count} more since the last such message)"),
         };
         tracing::info!(
-            "audit: a wrong {credential} from {}{through} was refused{more}",
-            place(client)
+            "audit: a wrong {credential} from {}{through} was rejected{more}",
+            format_peer(client)
         );
     }
 }

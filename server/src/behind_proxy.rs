@@ -1,8 +1,8 @@
-//! Clients of a reverse proxy, whose connections come from the proxy. A server of a fleet is also a
-//! proxy, because it passes on the requests of its viewers to nodes, with a header that marks them.
+//! Clients of a reverse proxy. Their connections come from the proxy. A fleet's server is also a
+//! proxy: it passes its viewers' requests on to nodes, and marks them with a header.
 //!
-//! A proxy named by `--public-origin` appends the address of its client to `X-Forwarded-For`, after
-//! addresses that the client itself has sent. Only the last address is therefore trusted.
+//! A proxy named by `--public-origin` appends its client's address to `X-Forwarded-For`, after any
+//! addresses that the client itself sent. Only the last address is therefore trusted.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,19 +14,19 @@ use axum::{
 };
 use tokio::sync::watch;
 
-use crate::{connections::Arrival, live::Live, peer::Peer};
+use crate::{connections::Arrival, live::LiveSettings, peer::Peer};
 
-/// The header that marks requests that a server of a fleet passes on to a node (RFC 9110, section
+/// The header that marks requests that a fleet's server passes on to a node (RFC 9110, section
 /// 7.6.3).
 pub(crate) const VIA: HeaderName = header::VIA;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-pub(crate) const PASSED_ON: &str = "1.1 gpumon-fleet";
+pub(crate) const FLEET_VIA: &str = "1.1 gpumon-fleet";
 
-/// Replaces the proxy by its client, before all other processing. This is decided for each request:
-/// even on a connection that is older than the setting, the user of the connection is not the
-/// client.
-pub(crate) async fn find_client(
-    State(live): State<watch::Receiver<Live>>,
+/// Replaces the proxy by its client before any other processing, because the user at the other end
+/// of the connection is the proxy's. This is decided for each request, so that a change of the
+/// setting also applies to open connections.
+pub(crate) async fn replace_proxy_by_client(
+    State(live): State<watch::Receiver<LiveSettings>>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -34,27 +34,27 @@ pub(crate) async fn find_client(
         .headers()
         .get_all(VIA)
         .iter()
-        .any(|by| by == PASSED_ON);
+        .any(|by| by == FLEET_VIA);
     let has_proxy = live.borrow().is_behind_proxy();
     if is_passed_on || has_proxy {
-        let forwarded = forwarded_for(request.headers()).filter(|_| has_proxy);
+        let forwarded = parse_forwarded_for(request.headers()).filter(|_| has_proxy);
         let known = request.extensions_mut();
         if let Some(arrival) = known.get_mut::<Arrival>() {
             arrival.proxy = match (arrival.peer, forwarded) {
                 (Peer::Port { ip, .. }, Some(_)) => Some(ip),
                 _ => None,
             };
-            arrival.peer = arrival.peer.behind_proxy(forwarded);
+            arrival.peer = arrival.peer.with_forwarded_address(forwarded);
         }
         if let Some(peer) = known.get_mut::<Peer>() {
-            *peer = peer.behind_proxy(forwarded);
+            *peer = peer.with_forwarded_address(forwarded);
         }
     }
     next.run(request).await
 }
 
-/// Returns the last address of `X-Forwarded-For`, which the nearest proxy has written.
-fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
+/// Returns the last address in `X-Forwarded-For`, which the nearest proxy has appended.
+fn parse_forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
     let last = headers
         .get_all(FORWARDED_FOR)
         .iter()
@@ -77,13 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_forwarded_address_counts() {
+    fn last_forwarded_address_is_used() {
         let of = |values: &[&str]| {
             let headers = values
                 .iter()
                 .map(|value| (FORWARDED_FOR, value.parse().unwrap()))
                 .collect();
-            forwarded_for(&headers).map(|ip| ip.to_string())
+            parse_forwarded_for(&headers).map(|ip| ip.to_string())
         };
         assert_eq!(of(&["10.0.0.7"]).as_deref(), Some("10.0.0.7"));
         assert_eq!(of(&["1.2.3.4, 10.0.0.7"]).as_deref(), Some("10.0.0.7"));

@@ -12,58 +12,60 @@ use tokio::{
 
 use crate::{
     hub::Hub,
-    supervisor::{Collector, Instructions, Request},
+    supervisor::{CollectorCommand, CollectorInstructions, CollectorRequest},
 };
 
-/// The time limit for the first line. Without persistence mode, the driver needs up to half a
-/// minute to open its GPUs.
-const FIRST_LINE: Duration = Duration::from_mins(1);
-/// The number of intervals without a line after which the collector is considered to hang, and the
-/// minimum time.
+/// The time limit for the collector's first line. Without persistence mode, the driver needs up to
+/// half a minute to open its GPUs.
+const FIRST_LINE_TIMEOUT: Duration = Duration::from_mins(1);
+/// A collector that writes no line for this many intervals, and for at least `MIN_SILENCE`, is
+/// considered to hang.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(5);
-/// The time limit for a collector to end after it has closed its output, and to read a line.
-const GRACE: Duration = Duration::from_secs(1);
+/// The time limit for a collector to exit after it has closed its output, and for it to read a
+/// line.
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// The way in which a collector ended.
-pub(crate) enum End {
-    /// The collector reported why there is nothing to read, and exited before its first record.
+/// How a collector ended.
+pub(crate) enum CollectorEnd {
+    /// The collector reported why there are no readings, and exited before its first record.
     NothingToRead(String),
     /// Another server provides the readings.
     NotNeeded,
-    /// Some GPUs, which the message describes, are not read. A new collector would read them.
+    /// Some GPUs, which the message describes, are not read. A restarted collector would read them.
     Outdated(String),
-    /// The collector crashed, hangs, or wrote something that is not a record.
+    /// The collector crashed, is hanging, or wrote a line that is not a record.
     Broken {
         /// The description of the problem.
         message: String,
-        /// Whether the collector had written a record before.
+        /// Whether the collector had written at least one record.
         had_begun: bool,
     },
 }
 
 /// A running collector process.
-pub(crate) struct Running {
+pub(crate) struct RunningCollector {
     pub(crate) child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
     last_message: JoinHandle<Option<String>>,
-    /// The current instructions for the collector, followed by those that were sent to it.
-    instructions: Instructions,
+    /// The current instructions for the collector. The fields `sent_interval` and `sent_watched`
+    /// are the values last sent to it.
+    instructions: CollectorInstructions,
     sent_interval: Duration,
     sent_watched: bool,
-    /// The GPUs that are sent to the collector first, if there are any.
+    /// The GPUs that the collector is sent first, if any are known.
     known_gpus: Vec<KnownGpu>,
     lines_read: u64,
 }
 
-impl Running {
+impl RunningCollector {
     pub(crate) fn start(
-        collector: &Collector,
-        instructions: Instructions,
+        collector: &CollectorCommand,
+        instructions: CollectorInstructions,
         known_gpus: Vec<KnownGpu>,
     ) -> io::Result<Self> {
-        let mut child = Command::from(child::command(&collector.program))
+        let mut child = Command::from(child::new_command(&collector.program))
             .args(&collector.arguments)
             .args((!known_gpus.is_empty()).then_some("--known-gpus"))
             // The collector ends when this pipe is closed, even if this process is killed.
@@ -91,51 +93,52 @@ impl Running {
         })
     }
 
-    /// Returns `true` if the collector has written a record.
-    pub(crate) fn has_begun(&self) -> bool {
+    /// Returns `true` if the collector has written at least one record.
+    pub(crate) fn has_written_record(&self) -> bool {
         self.lines_read > 0
     }
 
     /// Passes on the collector's records until it ends or a problem occurs.
-    pub(crate) async fn monitor(&mut self, hub: &Hub) -> End {
+    pub(crate) async fn monitor_output(&mut self, hub: &Hub) -> CollectorEnd {
         match self.read_lines(hub).await {
-            Some(message) => End::Broken {
+            Some(message) => CollectorEnd::Broken {
                 message,
-                had_begun: self.has_begun(),
+                had_begun: self.has_written_record(),
             },
             None => self.exit_reason().await,
         }
     }
 
-    /// Reads the collector's output. Returns the problem, or `None` if the output was closed.
+    /// Reads the collector's output. Returns a description of the problem, or `None` if the output
+    /// was closed.
     async fn read_lines(&mut self, hub: &Hub) -> Option<String> {
         let mut last_line = Instant::now();
         let known_gpus = std::mem::take(&mut self.known_gpus);
         if !known_gpus.is_empty() {
-            self.send(Request::KnownGpus(known_gpus)).await;
+            self.send(CollectorRequest::KnownGpus(known_gpus)).await;
         }
         if !self.instructions.allocations.borrow().is_empty() {
             self.instructions.allocations.mark_changed();
         }
-        let mut answers_requests = hub.answers_requests();
-        // After a change of the interval, the collector may still use the previous one until its
-        // next line. The longer of the two decides.
+        let mut answers_requests = hub.driver_answer_requests();
+        // After a change of the interval, the collector may use the previous interval until its
+        // next line, so the longer of the two limits the silence.
         let mut slowest = self.sent_interval;
         loop {
             let wanted = *self.instructions.interval.borrow_and_update();
             if wanted != self.sent_interval {
                 self.sent_interval = wanted;
-                self.send(Request::IntervalMs(wanted.as_millis() as u32))
+                self.send(CollectorRequest::IntervalMs(wanted.as_millis() as u32))
                     .await;
                 slowest = slowest.max(wanted);
             }
             let is_watched = *self.instructions.watchers.borrow_and_update() > 0;
             if is_watched != self.sent_watched {
                 self.sent_watched = is_watched;
-                self.send(Request::Watched(is_watched)).await;
+                self.send(CollectorRequest::Watched(is_watched)).await;
             }
             let patience = if self.lines_read == 0 {
-                FIRST_LINE
+                FIRST_LINE_TIMEOUT
             } else {
                 (slowest * SILENT_INTERVALS).max(MIN_SILENCE)
             };
@@ -143,7 +146,7 @@ impl Running {
                 line = self.lines.next_line() => match line {
                     Ok(Some(line)) => {
                         if let Err(error) = hub.ingest(&line) {
-                            return Some(format!("the collector wrote what is not a record: {error}"));
+                            return Some(format!("the collector wrote an invalid record: {error}"));
                         }
                         self.lines_read += 1;
                         (last_line, slowest) = (Instant::now(), self.sent_interval);
@@ -154,42 +157,42 @@ impl Running {
                 Ok(()) = self.instructions.watchers.changed() => {}
                 Ok(()) = self.instructions.allocations.changed() => {
                     let known = self.instructions.allocations.borrow_and_update().clone();
-                    self.send(Request::Allocations(known)).await;
+                    self.send(CollectorRequest::Allocations(known)).await;
                 }
-                Ok(()) = answers_requests.changed() => self.send(Request::Answers).await,
+                Ok(()) = answers_requests.changed() => self.send(CollectorRequest::Answers).await,
                 () = sleep_until(last_line + patience) => {
                     let seconds = patience.as_secs();
-                    return Some(format!("the collector hangs: nothing came from it for {seconds} s"));
+                    return Some(format!("the collector hangs: it has sent nothing for {seconds} s"));
                 }
             }
         }
     }
 
-    async fn send(&mut self, request: Request) {
+    async fn send(&mut self, request: CollectorRequest) {
         let line = serde_json::to_string(&request).expect("a request is JSON") + "\n";
-        // If the collector does not read the line, it has ended or hangs, which is detected by its
-        // output.
-        let _ = timeout(GRACE, self.stdin.write_all(line.as_bytes())).await;
+        // If the collector does not read the line, it has ended or is hanging, which its output
+        // will show.
+        let _ = timeout(GRACE_PERIOD, self.stdin.write_all(line.as_bytes())).await;
     }
 
-    async fn exit_reason(&mut self) -> End {
-        let had_begun = self.has_begun();
-        let Ok(Ok(status)) = timeout(GRACE, self.child.wait()).await else {
-            let message = "the collector closed its output and does not end".to_owned();
-            return End::Broken { message, had_begun };
+    async fn exit_reason(&mut self) -> CollectorEnd {
+        let had_begun = self.has_written_record();
+        let Ok(Ok(status)) = timeout(GRACE_PERIOD, self.child.wait()).await else {
+            let message = "the collector closed its output, but has not ended".to_owned();
+            return CollectorEnd::Broken { message, had_begun };
         };
-        let last_message = timeout(GRACE, &mut self.last_message)
+        let last_message = timeout(GRACE_PERIOD, &mut self.last_message)
             .await
             .ok()
             .and_then(Result::ok)
             .flatten();
         match (status.code(), last_message) {
-            (Some(_), Some(message)) if !had_begun => End::NothingToRead(message),
-            (_, Some(message)) => End::Broken {
+            (Some(_), Some(message)) if !had_begun => CollectorEnd::NothingToRead(message),
+            (_, Some(message)) => CollectorEnd::Broken {
                 message: format!("the collector ended ({status}): {message}"),
                 had_begun,
             },
-            (_, None) => End::Broken {
+            (_, None) => CollectorEnd::Broken {
                 message: format!("the collector ended ({status})"),
                 had_begun,
             },
@@ -197,7 +200,7 @@ impl Running {
     }
 }
 
-/// Logs the collector's messages, and returns the last one.
+/// Logs the collector's messages until the end of its output, and returns the last message.
 async fn forward_stderr(mut lines: Lines<BufReader<ChildStderr>>) -> Option<String> {
     let mut last = None;
     while let Ok(Some(line)) = lines.next_line().await {

@@ -1,5 +1,5 @@
-//! Returns the content type of a file of the page. `build.rs` uses this as well, and fails if it is
-//! unknown.
+//! Content types of the web page's files. `build.rs` also uses this module, and fails if a file's
+//! type is unknown.
 
 pub(crate) fn content_type(path: &str) -> Option<&'static str> {
     Some(match path.rsplit_once('.')?.1 {

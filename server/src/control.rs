@@ -10,24 +10,24 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::lock;
 
-/// The connection between the endpoints that pause and resume, and the supervisor.
+/// The connection between the supervisor and the endpoints that pause and resume the collector.
 #[derive(Debug)]
-pub(crate) struct Control {
-    order: watch::Sender<Order>,
+pub(crate) struct PauseControl {
+    order: watch::Sender<PauseOrder>,
     /// The orders that were neither carried out nor withdrawn, the oldest first.
-    open: Mutex<Vec<Order>>,
+    open: Mutex<Vec<PauseOrder>>,
     /// The newest order that was carried out.
-    done: watch::Sender<Order>,
+    done: watch::Sender<PauseOrder>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Order {
+pub(crate) struct PauseOrder {
     pub(crate) number: u64,
     /// The requested pause, or `None` if the collector should run.
     pub(crate) pause: Option<Pause>,
 }
 
-/// A pause with an optional end.
+/// A pause of the collector, with an optional end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pause {
     pub(crate) until: Option<Instant>,
@@ -35,47 +35,47 @@ pub(crate) struct Pause {
     pub(crate) resumes_ms: Option<u64>,
 }
 
-impl Control {
+impl PauseControl {
     pub(crate) fn new() -> Self {
         Self {
-            order: watch::Sender::new(Order::default()),
+            order: watch::Sender::new(PauseOrder::default()),
             open: Mutex::default(),
-            done: watch::Sender::new(Order::default()),
+            done: watch::Sender::new(PauseOrder::default()),
         }
     }
 
-    /// Requests a pause for a time, or until it is resumed, and returns the number of the order.
-    /// The last order wins.
+    /// Requests a pause, and returns the order's number. Without `time`, the pause lasts until the
+    /// collector is resumed. The last order wins.
     pub(crate) fn pause(&self, time: Option<Duration>) -> u64 {
         let pause = Pause {
             until: time.map(|time| Instant::now() + time),
             resumes_ms: time.map(|time| now_ms() + time.as_millis() as u64),
         };
-        self.submit(Some(pause))
+        self.submit_order(Some(pause))
     }
 
     pub(crate) fn resume(&self) -> u64 {
-        self.submit(None)
+        self.submit_order(None)
     }
 
-    /// Withdraws an order that was refused, so that it is not carried out later. The last open
-    /// order, or else the one that was carried out, is then valid again. Returns `false` if the
-    /// order has already been carried out.
-    pub(crate) fn withdraw(&self, number: u64) -> bool {
+    /// Withdraws a refused order, so that it is not carried out later. The last remaining order
+    /// becomes valid again, or the last one that was carried out if none remains. Returns `false`
+    /// if the order was already carried out.
+    pub(crate) fn withdraw_order(&self, number: u64) -> bool {
         let mut is_open = false;
         self.order.send_if_modified(|order| {
-            let mut open = self.open();
+            let mut open = self.lock_open_orders();
             let Some(place) = open.iter().position(|one| one.number == number) else {
                 return false;
             };
             is_open = true;
             open.remove(place);
-            // A later order exists, which remains valid.
+            // A later order exists, and remains valid.
             if place < open.len() {
                 return false;
             }
             let pause = open.last().unwrap_or(&self.done.borrow()).pause;
-            *order = Order {
+            *order = PauseOrder {
                 number: order.number + 1,
                 pause,
             };
@@ -84,34 +84,34 @@ impl Control {
         is_open
     }
 
-    fn submit(&self, pause: Option<Pause>) -> u64 {
+    fn submit_order(&self, pause: Option<Pause>) -> u64 {
         let mut number = 0;
         self.order.send_modify(|order| {
             number = order.number + 1;
-            *order = Order { number, pause };
-            self.open().push(*order);
+            *order = PauseOrder { number, pause };
+            self.lock_open_orders().push(*order);
         });
         number
     }
 
-    fn open(&self) -> MutexGuard<'_, Vec<Order>> {
+    fn lock_open_orders(&self) -> MutexGuard<'_, Vec<PauseOrder>> {
         lock::lock(&self.open)
     }
 
     /// Returns the channel of orders.
-    pub(crate) fn orders(&self) -> watch::Receiver<Order> {
+    pub(crate) fn orders(&self) -> watch::Receiver<PauseOrder> {
         self.order.subscribe()
     }
 
     /// Marks an order and all earlier ones as carried out.
-    pub(crate) fn mark_done(&self, order: Order) {
-        let mut open = self.open();
+    pub(crate) fn mark_done(&self, order: PauseOrder) {
+        let mut open = self.lock_open_orders();
         open.retain(|one| one.number > order.number);
         self.done.send_replace(order);
     }
 
-    pub(crate) async fn wait_done(&self, number: u64) {
-        // Waiting fails only if the sender is dropped, but `self` owns it.
+    pub(crate) async fn wait_until_done(&self, number: u64) {
+        // Waiting fails only if the sender is dropped, but `self` owns the sender.
         let _ = self
             .done
             .subscribe()
@@ -125,35 +125,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_that_failed_does_not_happen_later() {
-        let control = Control::new();
+    fn failed_pause_is_not_carried_out_later() {
+        let control = PauseControl::new();
         let is_paused = || control.order.borrow().pause.is_some();
         let failed = control.pause(None);
-        assert!(control.withdraw(failed) && !is_paused());
+        assert!(control.withdraw_order(failed) && !is_paused());
         let (failed, too) = (control.pause(None), control.pause(None));
         assert!(
-            control.withdraw(failed) && control.withdraw(too) && !is_paused(),
+            control.withdraw_order(failed) && control.withdraw_order(too) && !is_paused(),
             "both failed"
         );
         let done = control.pause(None);
         control.mark_done(*control.order.borrow());
-        assert!(!control.withdraw(done) && is_paused(), "it is done");
+        assert!(!control.withdraw_order(done) && is_paused(), "it is done");
         let failed = control.resume();
         assert!(
-            control.withdraw(failed) && is_paused(),
+            control.withdraw_order(failed) && is_paused(),
             "it is still paused"
         );
     }
 
     #[test]
-    fn a_pause_that_failed_takes_no_other_with_it() {
-        let control = Control::new();
+    fn failed_pause_keeps_other_orders() {
+        let control = PauseControl::new();
         let is_paused = || control.order.borrow().pause.is_some();
         let (first, failed) = (control.pause(None), control.pause(None));
         assert!(
-            control.withdraw(failed) && is_paused(),
+            control.withdraw_order(failed) && is_paused(),
             "the first still waits"
         );
-        assert!(control.withdraw(first) && !is_paused());
+        assert!(control.withdraw_order(first) && !is_paused());
     }
 }

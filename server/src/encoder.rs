@@ -1,12 +1,11 @@
 //! Encoding of large responses outside the event loop. The number of simultaneous encodings is
-//! limited, and equal requests share a response.
+//! limited, and equal requests share one response.
 //!
-//! The history of 64 GPUs is 10 MB of JSON. Encoding this in the event loop would delay the samples
-//! of all clients.
+//! The history of 64 GPUs is 10 MB of JSON. Encoding this much in the event loop would delay the
+//! samples of all clients.
 //!
-//! Each user gets at most half of the encodings at a time, and not more memory than remains for
-//! others. A user with many requests, or with slow connections, therefore does not delay other
-//! users.
+//! Each user gets at most half of the simultaneous encodings, and at most as much memory as remains
+//! for others. A user with many requests or slow connections therefore does not delay other users.
 
 use std::{
     collections::HashMap,
@@ -25,17 +24,17 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{lock, peer::Who};
+use crate::{lock, peer::PeerKey};
 
 /// The time for which a response is reused for equal requests.
-const REUSE_FOR: Duration = Duration::from_millis(500);
+const REUSE_DURATION: Duration = Duration::from_millis(500);
 
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The compression level. The fastest one reduces JSON to a tenth of its size.
+/// The compression level. Even the fastest level reduces JSON to a tenth of its size.
 const COMPRESSION: Compression = Compression::fast();
 
-/// The error if there are too many requests, or if clients read too slowly.
+/// The error if there are too many requests, or if clients read their responses too slowly.
 #[derive(Debug)]
 pub(crate) struct Overloaded;
 
@@ -43,30 +42,30 @@ pub(crate) struct Overloaded;
 pub(crate) struct Encoder<K> {
     permits: Arc<Semaphore>,
     permits_per_user: usize,
-    /// The permits of each user who encodes or waits.
-    by_user: Mutex<HashMap<Who, Arc<Semaphore>>>,
+    /// The permits of each user who is encoding or waiting.
+    by_user: Mutex<HashMap<PeerKey, Arc<Semaphore>>>,
     quota: Arc<MemoryQuota>,
-    /// The recent responses, including those that are being encoded.
-    recent: Mutex<HashMap<K, Recent>>,
+    /// The recent responses, including responses that are still being encoded.
+    recent: Mutex<HashMap<K, RecentResponse>>,
 }
 
-struct Recent {
+struct RecentResponse {
     at: Instant,
     answer: Arc<OnceCell<Bytes>>,
 }
 
-impl Recent {
+impl RecentResponse {
     /// Returns `true` if the response is recent, or if a request waits for it.
     fn is_wanted(&self) -> bool {
-        self.at.elapsed() < REUSE_FOR
+        self.at.elapsed() < REUSE_DURATION
             || (!self.answer.initialized() && Arc::strong_count(&self.answer) > 1)
     }
 }
 
 impl<K: Clone + Eq + Hash> Encoder<K> {
-    /// Creates an encoder that uses half of the processors, so that the others serve clients. All
-    /// responses that are being sent have at most `most_held_kib` together, so that slow clients do
-    /// not fill the memory.
+    /// Creates an encoder that uses half of the processors, so that the others serve clients. The
+    /// responses being sent use at most `most_held_kib` in total, so that slow clients do not fill
+    /// the memory.
     pub(crate) fn new(most_held_kib: usize) -> Self {
         let permits = available_parallelism().map_or(1, |all| (all.get() / 2).clamp(1, 4));
         Self {
@@ -81,24 +80,24 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         }
     }
 
-    /// Returns the response for `key`: a recent one, or the result of `write`.
+    /// Returns the response for `key`: a recent response, or else the result of `write`.
     ///
     /// # Errors
-    /// Returns [`Overloaded`] if there is no permit within ten seconds, or if the responses being
+    /// Returns [`Overloaded`] if no permit is free within ten seconds, or if the responses being
     /// sent exceed the quota.
-    pub(crate) async fn answer(
+    pub(crate) async fn get_or_encode(
         &self,
-        who: Who,
+        who: PeerKey,
         key: K,
         write: impl FnOnce() -> Vec<u8> + Send + 'static,
     ) -> Result<Bytes, Overloaded> {
-        let answer = self.entry_of(key);
+        let answer = self.find_or_add_entry(key);
         if let Some(written) = answer.get() {
             return Ok(written.clone());
         }
-        // The permit is acquired before the encoding starts. Otherwise another user with the same
-        // request could wait for this user's permit.
-        let permit = timeout(QUEUE_TIMEOUT, self.permit(who))
+        // The permit is acquired before the response's cell is locked. Otherwise another user with
+        // the same request might have to wait for this user's permit.
+        let permit = timeout(QUEUE_TIMEOUT, self.acquire_permit(who))
             .await
             .map_err(|_| Overloaded)??;
         let written = answer.get_or_try_init(|| async {
@@ -107,7 +106,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
             let bytes = spawn_blocking(write).await.map_err(|_| Overloaded)?;
             let room = self
                 .quota
-                .take(who, bytes.len() / 1024 + 1)
+                .reserve_memory(who, bytes.len() / 1024 + 1)
                 .ok_or(Overloaded)?;
             Ok(Bytes::from_owner(QuotaBytes {
                 bytes,
@@ -117,8 +116,9 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         written.await.cloned()
     }
 
-    /// Waits for a permit of the user first, and then for one of all users.
-    async fn permit(&self, who: Who) -> Result<[OwnedSemaphorePermit; 2], Overloaded> {
+    /// Waits for one of the user's permits first, and then for one of the permits shared by all
+    /// users.
+    async fn acquire_permit(&self, who: PeerKey) -> Result<[OwnedSemaphorePermit; 2], Overloaded> {
         let of_user = {
             let mut by_user = lock::lock(&self.by_user);
             by_user.retain(|_, turns| Arc::strong_count(turns) > 1);
@@ -136,11 +136,11 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         Ok([of_user, of_all])
     }
 
-    /// Returns the entry of a response, and removes old responses.
-    fn entry_of(&self, key: K) -> Arc<OnceCell<Bytes>> {
+    /// Returns the cell for the response to `key`, and removes old responses.
+    fn find_or_add_entry(&self, key: K) -> Arc<OnceCell<Bytes>> {
         let mut recent = lock::lock(&self.recent);
         recent.retain(|_, recent| recent.is_wanted());
-        let new = || Recent {
+        let new = || RecentResponse {
             at: Instant::now(),
             answer: Arc::default(),
         };
@@ -148,9 +148,9 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     }
 
     /// Removes old responses, and returns their size in KiB.
-    pub(crate) fn trim(&self) -> usize {
+    pub(crate) fn remove_old_responses(&self) -> usize {
         let mut recent = lock::lock(&self.recent);
-        let kib = |recent: &HashMap<K, Recent>| {
+        let kib = |recent: &HashMap<K, RecentResponse>| {
             recent
                 .values()
                 .filter_map(|recent| recent.answer.get())
@@ -163,16 +163,16 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     }
 }
 
-/// A quota for the memory of responses that are being sent, in total and per user.
+/// A memory quota for the responses being sent, in total and per user.
 struct MemoryQuota {
     most_kib: usize,
-    held_kib: Mutex<HashMap<Who, usize>>,
+    held_kib: Mutex<HashMap<PeerKey, usize>>,
 }
 
 impl MemoryQuota {
-    /// Reserves memory for a response. Returns `None` if the user would have more memory than
+    /// Reserves memory for a response. Returns `None` if the user would then use more memory than
     /// remains for others.
-    fn take(self: &Arc<Self>, who: Who, kib: usize) -> Option<Reserved> {
+    fn reserve_memory(self: &Arc<Self>, who: PeerKey, kib: usize) -> Option<ReservedMemory> {
         let mut held = lock::lock(&self.held_kib);
         let free = self.most_kib - held.values().sum::<usize>();
         let of_user = held.get(&who).copied().unwrap_or_default() + kib;
@@ -180,7 +180,7 @@ impl MemoryQuota {
             return None;
         }
         held.insert(who, of_user);
-        Some(Reserved {
+        Some(ReservedMemory {
             quota: Arc::clone(self),
             who,
             kib,
@@ -189,13 +189,13 @@ impl MemoryQuota {
 }
 
 /// Reserved memory, which is released when dropped.
-struct Reserved {
+struct ReservedMemory {
     quota: Arc<MemoryQuota>,
-    who: Who,
+    who: PeerKey,
     kib: usize,
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedMemory {
     fn drop(&mut self) {
         let mut held = lock::lock(&self.quota.held_kib);
         if let Some(of_user) = held.get_mut(&self.who) {
@@ -207,10 +207,10 @@ impl Drop for Reserved {
     }
 }
 
-/// A response whose memory is reserved until the last client has received it.
+/// A response. Its memory stays reserved until the last client has received it.
 struct QuotaBytes {
     bytes: Vec<u8>,
-    _reserved: Reserved,
+    _reserved: ReservedMemory,
 }
 
 impl AsRef<[u8]> for QuotaBytes {
@@ -220,7 +220,7 @@ impl AsRef<[u8]> for QuotaBytes {
 }
 
 /// Compresses bytes with gzip.
-pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), COMPRESSION);
     // Writing to a vector cannot fail.
     let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
@@ -235,16 +235,16 @@ mod tests {
 
     use super::*;
 
-    const SOMEBODY: Who = Who::User(1);
-    const OTHER: Who = Who::User(2);
+    const FIRST_USER: PeerKey = PeerKey::User(1);
+    const SECOND_USER: PeerKey = PeerKey::User(2);
 
     #[tokio::test]
-    async fn who_asks_for_the_same_shares_one_answer() {
+    async fn equal_requests_share_one_response() {
         let encoder = Encoder::<&str>::new(100);
         let written = Arc::new(AtomicUsize::new(0));
         let ask = |key| {
             let written = Arc::clone(&written);
-            encoder.answer(SOMEBODY, key, move || {
+            encoder.get_or_encode(FIRST_USER, key, move || {
                 written.fetch_add(1, Ordering::Relaxed);
                 key.as_bytes().to_vec()
             })
@@ -259,54 +259,57 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_nobody_takes_leave_no_room_and_come_back_with_them() {
+    async fn unread_responses_exhaust_quota_until_dropped() {
         let encoder = Encoder::<u32>::new(100);
         let large = || vec![0; 60 * 1024];
-        let held = encoder.answer(SOMEBODY, 1, large).await.unwrap();
-        assert!(encoder.answer(SOMEBODY, 2, large).await.is_err());
+        let held = encoder.get_or_encode(FIRST_USER, 1, large).await.unwrap();
+        assert!(encoder.get_or_encode(FIRST_USER, 2, large).await.is_err());
         drop(held);
-        tokio::time::sleep(REUSE_FOR).await;
-        encoder.trim();
-        assert!(encoder.answer(SOMEBODY, 3, large).await.is_ok());
+        tokio::time::sleep(REUSE_DURATION).await;
+        encoder.remove_old_responses();
+        assert!(encoder.get_or_encode(FIRST_USER, 3, large).await.is_ok());
     }
 
     #[tokio::test]
-    async fn who_asks_for_much_keeps_nobody_else_waiting() {
-        const MUCH: usize = 40;
+    async fn many_requests_do_not_delay_other_users() {
+        const REQUEST_COUNT: usize = 40;
         let encoder = Encoder::<usize>::new(100_000);
         let written = Arc::new(AtomicUsize::new(0));
         let ask = |who, key| {
             let written = Arc::clone(&written);
-            encoder.answer(who, key, move || {
+            encoder.get_or_encode(who, key, move || {
                 std::thread::sleep(Duration::from_millis(10));
                 written.fetch_add(1, Ordering::Relaxed);
                 Vec::new()
             })
         };
-        let much = join_all((0..MUCH).map(|key| ask(SOMEBODY, key)));
+        let much = join_all((0..REQUEST_COUNT).map(|key| ask(FIRST_USER, key)));
         let one = async {
-            // The response of one user must not depend on another user's slow reading.
-            ask(OTHER, MUCH - 1).await.unwrap();
+            // A user's response must not be delayed by another user who sends many requests.
+            ask(SECOND_USER, REQUEST_COUNT - 1).await.unwrap();
             written.load(Ordering::Relaxed)
         };
         let (much, before_one) = tokio::join!(much, one);
         assert!(
-            much.iter().all(Result::is_ok) && before_one < MUCH / 4,
+            much.iter().all(Result::is_ok) && before_one < REQUEST_COUNT / 4,
             "{before_one}"
         );
     }
 
     #[tokio::test]
-    async fn who_takes_answers_slowly_leaves_room_to_others() {
+    async fn slow_client_leaves_quota_to_other_clients() {
         let encoder = Encoder::<u32>::new(100);
         let (mut held, mut key) = (Vec::new(), 0);
-        while let Ok(answer) = encoder.answer(SOMEBODY, key, || vec![0; 9 * 1024]).await {
+        while let Ok(answer) = encoder
+            .get_or_encode(FIRST_USER, key, || vec![0; 9 * 1024])
+            .await
+        {
             (held, key) = ([held, vec![answer]].concat(), key + 1);
         }
         assert_eq!(held.len(), 5, "half of it");
         assert!(
             encoder
-                .answer(OTHER, key + 1, || vec![0; 40 * 1024])
+                .get_or_encode(SECOND_USER, key + 1, || vec![0; 40 * 1024])
                 .await
                 .is_ok()
         );

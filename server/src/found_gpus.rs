@@ -1,5 +1,5 @@
-//! The search for added GPUs in a separate process. A driver counts GPUs when it is loaded, so a
-//! running collector does not find an added GPU.
+//! The search for added GPUs, in a separate process. A driver library lists the GPUs when it is
+//! loaded, so a running collector does not notice an added GPU.
 
 use std::{
     collections::BTreeSet, ffi::OsString, fs, io, path::Path, process::Stdio, time::Duration,
@@ -17,14 +17,15 @@ use tokio::{
 };
 
 use crate::{
-    frame::CollectorState, hub::Hub, stuck_collectors::StuckCollectors, supervisor::Collector,
+    frame::CollectorState, hub::Hub, stuck_collectors::StuckCollectors,
+    supervisor::CollectorCommand,
 };
 
-/// The interval between searches if nothing hints at a change. A search costs 50 ms of CPU time.
+/// The interval between searches without a hint of a change. A search costs 50 ms of CPU time.
 const SEARCH_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The interval between checks of the kernel's list of GPUs, whose changes are hints. A check costs
-/// some microseconds.
+/// The interval at which the kernel's list of GPUs is checked for changes, which are hints. A check
+/// takes a few microseconds.
 const HINT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The time limit of a search. A busy driver can need this long.
@@ -33,18 +34,18 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of the list of GPUs in bytes, which is enough for any machine.
 const MAX_LIST_BYTES: u64 = 64 << 10;
 
-/// A search for GPUs that the collector does not read, but a new one would.
+/// A search for GPUs that the collector does not read but that a restarted collector would read.
 pub(crate) struct GpuSearch {
-    collector: Collector,
+    collector: CollectorCommand,
     bound_devices: BTreeSet<OsString>,
     searched: Instant,
     reported: BTreeSet<String>,
-    /// The process that lists the GPUs. It may keep them open.
+    /// The process that lists the GPUs. While it runs, it may keep them open.
     child: Option<Child>,
 }
 
 impl GpuSearch {
-    pub(crate) fn new(collector: Collector) -> Self {
+    pub(crate) fn new(collector: CollectorCommand) -> Self {
         Self {
             collector,
             bound_devices: all_bound_devices(),
@@ -54,14 +55,19 @@ impl GpuSearch {
         }
     }
 
-    /// Searches again and again while the collector runs, until it finds a GPU that is not read.
-    /// Returns a description of that GPU. If this is canceled, `stop` ends a search in progress.
-    pub(crate) async fn find_unread(&mut self, hub: &Hub, stuck: &mut StuckCollectors) -> String {
+    /// Searches repeatedly while the collector runs, until it finds a GPU that is not read, and
+    /// returns a description of that GPU. If the future is canceled, call `stop` to end a search in
+    /// progress.
+    pub(crate) async fn find_unread_gpu(
+        &mut self,
+        hub: &Hub,
+        stuck: &mut StuckCollectors,
+    ) -> String {
         let mut hints = interval(HINT_INTERVAL);
         loop {
             hints.tick().await;
-            // If a process is stuck in the driver, further ones would be stuck as well.
-            if hub.collector().state != CollectorState::Running || !stuck.pids().is_empty() {
+            // If a collector is stuck in the driver, a search would get stuck as well.
+            if hub.collector().state != CollectorState::Running || !stuck.find_pids().is_empty() {
                 continue;
             }
             let bound_now = all_bound_devices();
@@ -75,7 +81,7 @@ impl GpuSearch {
             match found {
                 Ok(found) => {
                     if let Some(message) =
-                        describe_unread(&found, &hub.known_gpus(), &mut self.reported)
+                        describe_unread_gpu(&found, &hub.known_gpus(), &mut self.reported)
                     {
                         return message;
                     }
@@ -92,9 +98,10 @@ impl GpuSearch {
         }
     }
 
-    /// Returns the UUIDs of the GPUs that a new process finds, with `None` for each unknown UUID.
+    /// Returns the UUIDs of the GPUs that a new process finds. The entry for a GPU without a known
+    /// UUID is `None`.
     async fn list_gpus(&mut self) -> io::Result<Vec<Option<String>>> {
-        let mut child = Command::from(child::command(&self.collector.program))
+        let mut child = Command::from(child::new_command(&self.collector.program))
             .args(&self.collector.arguments)
             .arg("--list-gpus")
             .stdin(Stdio::null())
@@ -118,10 +125,10 @@ impl GpuSearch {
     }
 }
 
-/// Describes a GPU that a new process has found and the collector does not read, if there is one. A
-/// lost GPU that is found again has been reinstalled. Its UUID is kept in `reported` until it
-/// responds, so that it is described only once.
-fn describe_unread(
+/// Describes a GPU that a new process found and the collector does not read, or returns `None`. A
+/// lost GPU that is found again was reinstalled. Its UUID is kept in `reported` until it responds,
+/// so that it is described only once.
+fn describe_unread_gpu(
     found: &[Option<String>],
     known: &[KnownGpu],
     reported: &mut BTreeSet<String>,
@@ -135,7 +142,7 @@ fn describe_unread(
     reported.retain(|uuid| !matches!(health(uuid), Some(Health::Ok)));
     let identified: Vec<_> = found.iter().flatten().collect();
     let mut unknown = identified.iter().filter(|uuid| health(uuid).is_none());
-    // Some of the unknown UUIDs may belong to GPUs whose UUID the collector does not know.
+    // Some of the unknown UUIDs may belong to GPUs whose UUIDs the collector could not read.
     let nameless = known
         .iter()
         .filter(|known| known.gpu.uuid.is_none())
@@ -143,10 +150,10 @@ fn describe_unread(
     if let Some(uuid) = unknown.nth(nameless) {
         return Some(format!("{uuid} was added"));
     }
-    // The new process may have found GPUs without a UUID.
+    // The new process may also have found GPUs without a UUID.
     if found.len() > known.len() {
         return Some(format!(
-            "the driver finds {} GPUs, after {} before",
+            "the driver finds {} GPUs instead of {}",
             found.len(),
             known.len()
         ));
@@ -160,7 +167,7 @@ fn describe_unread(
     Some(format!("{returned} was lost and has been found again"))
 }
 
-/// Returns the PCI addresses of the devices that the kernel's drivers are bound to.
+/// Returns the PCI addresses of all devices that a GPU driver of the kernel is bound to.
 fn all_bound_devices() -> BTreeSet<OsString> {
     let drivers = KERNEL_DRIVERS.iter();
     drivers
@@ -187,20 +194,23 @@ mod tests {
 
     use super::*;
 
-    fn known_gpus(gpus: &[(Option<&str>, Health)]) -> Vec<KnownGpu> {
+    fn make_known_gpus(gpus: &[(Option<&str>, Health)]) -> Vec<KnownGpu> {
         let known = |(index, (uuid, health)): (u32, &(Option<&str>, Health))| KnownGpu {
             gpu: Gpu {
                 uuid: uuid.map(str::to_owned),
-                ..Gpu::unidentified(index, &Absence::NoAnswer)
+                ..Gpu::new_unidentified(index, &Absence::NoAnswer)
             },
             health: health.clone(),
         };
         (0..).zip(gpus).map(known).collect()
     }
 
-    fn describe(found: &[Option<&str>], gpus: &[(Option<&str>, Health)]) -> Option<String> {
+    fn describe_first_search(
+        found: &[Option<&str>],
+        gpus: &[(Option<&str>, Health)],
+    ) -> Option<String> {
         let found: Vec<_> = found.iter().map(|uuid| uuid.map(str::to_owned)).collect();
-        describe_unread(&found, &known_gpus(gpus), &mut BTreeSet::new())
+        describe_unread_gpu(&found, &make_known_gpus(gpus), &mut BTreeSet::new())
     }
 
     #[test]
@@ -211,31 +221,35 @@ mod tests {
             Health::Ok,
             Health::Lost { since_ms: 1 },
         );
-        assert_eq!(describe(&[a, b], &[(a, ok.clone()), (b, ok.clone())]), None);
         assert_eq!(
-            describe(&[a], &[(a, ok.clone()), (b, lost.clone())]),
+            describe_first_search(&[a, b], &[(a, ok.clone()), (b, ok.clone())]),
+            None
+        );
+        assert_eq!(
+            describe_first_search(&[a], &[(a, ok.clone()), (b, lost.clone())]),
             None,
             "a GPU was removed"
         );
         assert_eq!(
-            describe(&[b, a], &[(a, ok.clone())]).as_deref(),
+            describe_first_search(&[b, a], &[(a, ok.clone())]).as_deref(),
             Some("GPU-b was added")
         );
-        let exchanged = describe(&[a, Some("GPU-c")], &[(a, ok.clone()), (b, lost.clone())]);
+        let exchanged =
+            describe_first_search(&[a, Some("GPU-c")], &[(a, ok.clone()), (b, lost.clone())]);
         assert_eq!(exchanged.as_deref(), Some("GPU-c was added"));
         assert_eq!(
-            describe(&[a, None], &[(a, ok.clone()), (b, lost.clone())]),
+            describe_first_search(&[a, None], &[(a, ok.clone()), (b, lost.clone())]),
             None,
             "the lost GPU has fallen off the bus"
         );
-        let nameless = describe(&[a, None], &[(a, ok.clone())]);
+        let nameless = describe_first_search(&[a, None], &[(a, ok.clone())]);
         assert_eq!(
             nameless.as_deref(),
-            Some("the driver finds 2 GPUs, after 1 before")
+            Some("the driver finds 2 GPUs instead of 1")
         );
         for found in [None, b] {
             assert_eq!(
-                describe(
+                describe_first_search(
                     &[a, found],
                     &[(a, ok.clone()), (None, Health::Hung { since_ms: 1 })]
                 ),
@@ -248,9 +262,9 @@ mod tests {
     fn returned_gpu_is_described_once() {
         let (found, mut reported) = (vec![Some("GPU-a".to_owned())], BTreeSet::new());
         let mut unread = |health| {
-            describe_unread(
+            describe_unread_gpu(
                 &found,
-                &known_gpus(&[(Some("GPU-a"), health)]),
+                &make_known_gpus(&[(Some("GPU-a"), health)]),
                 &mut reported,
             )
         };
@@ -279,8 +293,8 @@ mod tests {
         assert!(bound_devices(Path::new("/nowhere")).is_empty());
     }
 
-    fn search(script: &str) -> GpuSearch {
-        GpuSearch::new(Collector {
+    fn make_search(script: &str) -> GpuSearch {
+        GpuSearch::new(CollectorCommand {
             program: "/bin/sh".into(),
             arguments: ["-c", script, "sh"].map(OsString::from).into(),
             interval: Duration::from_secs(1),
@@ -288,24 +302,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn list_is_what_the_program_prints() {
-        let mut prints = search("test \"$1\" = --list-gpus && echo '[\"GPU-a\",null]'");
+    async fn gpu_list_is_read_from_program_output() {
+        let mut prints = make_search("test \"$1\" = --list-gpus && echo '[\"GPU-a\",null]'");
         assert_eq!(
             prints.list_gpus().await.unwrap(),
             [Some("GPU-a".to_owned()), None]
         );
-        assert!(search("exit 6").list_gpus().await.is_err());
+        assert!(make_search("exit 6").list_gpus().await.is_err());
     }
 
     #[tokio::test]
     async fn process_of_cancelled_search_is_ended() {
-        let mut search = search("sleep 600 & echo && wait");
+        let mut search = make_search("sleep 600 & echo && wait");
         let listing = timeout(Duration::from_millis(100), search.list_gpus()).await;
         assert!(listing.is_err(), "it was cancelled");
         let pid = search.child.as_ref().and_then(Child::id).unwrap();
         let mut stuck = StuckCollectors::default();
         search.stop(&mut stuck).await;
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
-        assert!(stuck.pids().is_empty());
+        assert!(stuck.find_pids().is_empty());
     }
 }

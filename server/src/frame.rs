@@ -1,13 +1,13 @@
 //! The messages of `/api/v1/stream` in both directions, and of `/api/v1/snapshot`.
 //!
-//! Inventory, sample and event frames are the collector's own lines, byte for byte.
+//! Inventory, sample and event frames are the collector's lines, byte for byte.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use gpumon_probe::{
     model::{
         EnergyPrice, Event, FiringAlert, GpuDetails, Inventory, Object, Process, Sample, Trace,
-        type_of,
+        read_type,
     },
     tagged,
 };
@@ -18,10 +18,10 @@ use ts_rs::TS;
 use crate::runs::state::RunState;
 
 /// The sampling intervals that clients may request, in milliseconds.
-pub const INTERVAL_MS: RangeInclusive<u32> = 100..=60_000;
+pub const INTERVAL_LIMITS_MS: RangeInclusive<u32> = 100..=60_000;
 
-/// A frame from the server to a client. The key `type` has its kind.
-// Only one value exists at a time, so the size of the largest variant does not matter.
+/// A frame from the server to a client. The key `type` contains its kind.
+// Only one value exists at a time, so a large variant wastes no memory.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -30,13 +30,14 @@ pub enum ServerFrame {
     Hello(Hello),
     /// The GPUs, driver and host, after every change.
     Inventory(Inventory),
-    /// The readings of one moment.
+    /// The readings taken at one time.
     Sample(Sample),
-    /// Slowly changing readings of one GPU, every ten seconds.
+    /// One GPU's slowly changing readings, every ten seconds.
     Details(GpuDetails),
-    /// The driver's own records of one GPU between two samples, for clients that requested traces.
+    /// The driver's records of one GPU's activity between two samples, for clients that requested
+    /// traces.
     Trace(Trace),
-    /// Something that happened, such as the start of a process.
+    /// An event, such as the start of a process.
     Event(Event),
     /// The firing alerts, after every change.
     Alerts {
@@ -45,23 +46,23 @@ pub enum ServerFrame {
     },
     /// The state of the collector, after every change.
     Collector(CollectorStatus),
-    /// The history during a pause, or requested metrics.
+    /// The history, sent after a pause or for requested metrics.
     History(History),
     /// A workload run that has changed, for clients that requested runs.
     Run(RunState),
-    /// The client was too slow, so that some samples or events were not sent.
+    /// The client was too slow, so some samples or events were not sent.
     Lagged {
         /// The number of samples and events that were not sent.
         missed: u64,
     },
-    /// The server's clock. This frame follows the hello, whose time can be slightly old, and is
-    /// sent when there was no other frame for a few seconds, so that a client can detect a broken
-    /// connection.
+    /// The time of the server's clock. A heartbeat follows the hello, whose time can be slightly
+    /// old. Further ones are sent when there was no other frame for a few seconds, so that a client
+    /// can detect a broken connection.
     Heartbeat {
         /// The time of the server's clock, in milliseconds since 1970.
         at_ms: u64,
     },
-    /// A frame of the client was not valid. The connection continues.
+    /// The server received an invalid frame from the client. The connection continues.
     Error {
         /// A description of the error and of valid frames.
         message: String,
@@ -75,7 +76,7 @@ impl ServerFrame {
     /// # Errors
     /// Returns an error if the text is not a frame.
     pub fn decode(text: &str) -> Result<Option<Self>, serde_json::Error> {
-        Ok(Some(match &*type_of(text)? {
+        Ok(Some(match &*read_type(text)? {
             "hello" => Self::Hello(serde_json::from_str(text)?),
             "inventory" => Self::Inventory(serde_json::from_str(text)?),
             "sample" => Self::Sample(serde_json::from_str(text)?),
@@ -91,18 +92,18 @@ impl ServerFrame {
     }
 }
 
-/// A frame from a client to the server. The key `type` has its kind.
+/// A frame from a client to the server. The key `type` contains its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientFrame {
     /// Stops samples until `resume`, for example because the page is hidden. Events and states are
     /// still sent.
     Pause {},
-    /// Starts samples again, after a history frame.
+    /// Sends a history frame, and then samples again.
     Resume {},
     /// Limits the samples to one per interval. GPUs are read at the shortest interval that any
-    /// client requests. Without this frame, the server's own interval applies, which is one second
-    /// by default.
+    /// client requests. Without this frame, the server's default interval applies, which is one
+    /// second unless configured.
     Interval {
         /// The interval in milliseconds, from 100 to 60000.
         ms: u32,
@@ -112,31 +113,31 @@ pub enum ClientFrame {
         /// Whether to send `trace` frames.
         on: bool,
     },
-    /// Sends whether somebody watches the client, which is the default. While nobody watches any
-    /// client, expensive readings (hardware counters, rates, energy) are only taken every ten
-    /// seconds.
+    /// Reports whether somebody is watching the client. Without this frame, somebody is assumed to
+    /// be. While nobody watches any client, expensive readings (hardware counters, rates, energy)
+    /// are only taken every ten seconds.
     Watching {
         /// Whether somebody watches the client.
         on: bool,
     },
-    /// Starts or stops `run` frames: one for each known run, and one after every change. None are
-    /// sent during a pause; the changes follow after it.
+    /// Starts or stops `run` frames. One is sent for each known run, and then one after every
+    /// change. During a pause, none are sent; they follow after the pause.
     Runs {
         /// Whether to send `run` frames.
         on: bool,
     },
-    /// Requests the history of these metrics, at once and after each pause. Without this frame, the
-    /// history has the metrics of the overview. For an unknown metric, an error frame precedes the
-    /// history.
+    /// Requests the history of these metrics, immediately and after each pause. Without this frame,
+    /// the history contains the metrics of the overview. For an unknown metric, an error frame
+    /// precedes the history.
     History {
-        /// The names in the catalogue, such as `pcie.tx_bytes_per_second` and
-        /// `host.cpu.busy_percent`. Those of MIG devices begin with `mig.`, such as
+        /// The names in the catalog, such as `pcie.tx_bytes_per_second` and
+        /// `host.cpu.busy_percent`. Metrics of MIG devices begin with `mig.`, such as
         /// `mig.memory.used_bytes`. `processes.memory_bytes` is the memory of each process.
         metrics: Vec<String>,
     },
 }
 
-tagged!(ClientFrame by "type" strict {
+tagged!(ClientFrame by "type" check_no_field_remains {
     "pause" => Pause {},
     "resume" => Resume {},
     "interval" => Interval { ms },
@@ -146,7 +147,7 @@ tagged!(ClientFrame by "type" strict {
     "history" => History { metrics },
 });
 
-/// The first frame, with all that a client needs to render its view.
+/// The first frame. It contains all data that a client needs to render its view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Hello {
     /// The version of gpumon, such as `0.1.0`.
@@ -159,11 +160,11 @@ pub struct Hello {
     pub inventory: Option<Inventory>,
     /// The newest sample; `null` if there is none.
     pub sample: Option<Sample>,
-    /// The slowly changing readings of each GPU, if available.
+    /// Each GPU's slowly changing readings, if available.
     pub details: Vec<GpuDetails>,
     /// The recent events, the oldest first.
     pub events: Vec<Event>,
-    /// The firing alerts, the most severe first. Omitted if there are none.
+    /// The firing alerts, most severe first. Omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<FiringAlert>>", optional)]
     pub alerts: Vec<FiringAlert>,
@@ -179,7 +180,7 @@ pub struct Hello {
     pub energy_price: Option<EnergyPrice>,
 }
 
-/// The response of `/api/v1/snapshot`, and the output of `gpumon --json`: all data of one moment.
+/// The response of `/api/v1/snapshot`, and the output of `gpumon --json`: all current data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Snapshot {
     /// The version of gpumon, such as `0.1.0`.
@@ -190,29 +191,31 @@ pub struct Snapshot {
     pub inventory: Option<Inventory>,
     /// The newest sample; `null` if there is none.
     pub sample: Option<Sample>,
-    /// The slowly changing readings of each GPU, if available.
+    /// Each GPU's slowly changing readings, if available.
     pub details: Vec<GpuDetails>,
-    /// The recent events, the oldest first. Empty if there is no server to keep them.
+    /// The recent events, oldest first. Empty if no server is running to keep them.
     pub events: Vec<Event>,
-    /// The firing alerts, the most severe first. Omitted if there are none.
+    /// The firing alerts, most severe first. Omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<FiringAlert>>", optional)]
     pub alerts: Vec<FiringAlert>,
-    /// The recent history, if requested (`?history_s=60`) and if there is a server to keep it.
+    /// The recent history, if it was requested (`?history_s=60`) and a server is running to keep
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub history: Option<History>,
 }
 
-/// Returns the age in milliseconds at which a sample is late for this interval.
-pub(crate) fn late_ms(interval_ms: u64) -> u64 {
+/// Returns the age in milliseconds from which a sample is late at this sampling interval.
+pub(crate) fn late_sample_age_ms(interval_ms: u64) -> u64 {
     5_000 + 3 * interval_ms
 }
 
-/// Returns `true` if a sample shows the state at `now_ms`: the collector is running, and the sample
-/// is not late.
-pub(crate) fn is_fresh(sample: &Sample, collector: &CollectorStatus, now_ms: u64) -> bool {
-    let is_late = now_ms.saturating_sub(sample.at_ms) >= late_ms(sample.interval_ms.into());
+/// Returns `true` if the collector is running and the sample is not late, so that it shows the
+/// state at `now_ms`.
+pub(crate) fn is_fresh_sample(sample: &Sample, collector: &CollectorStatus, now_ms: u64) -> bool {
+    let is_late =
+        now_ms.saturating_sub(sample.at_ms) >= late_sample_age_ms(sample.interval_ms.into());
     !is_late && collector.state == CollectorState::Running
 }
 
@@ -221,16 +224,16 @@ pub(crate) fn is_fresh(sample: &Sample, collector: &CollectorStatus, now_ms: u64
 pub struct CollectorStatus {
     /// The current state of the collector.
     pub state: CollectorState,
-    /// The time since which the collector has this state.
+    /// The time since which the collector has been in this state.
     pub since_ms: u64,
-    /// The reason in words for people, if the collector is not running.
+    /// A description of the reason, if the collector is not running.
     pub message: Option<String>,
-    /// The time at which a pause ends by itself. Omitted if it does not.
+    /// The time at which a pause ends automatically. Omitted if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub resumes_ms: Option<u64>,
-    /// The socket of the server that this server has joined, whose collector this is. Omitted if
-    /// the collector belongs to this server.
+    /// The socket of the server that this server has joined and that runs the collector. Omitted if
+    /// this server runs its own collector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub joined: Option<String>,
@@ -244,12 +247,13 @@ pub enum CollectorState {
     Starting,
     /// The collector is sending samples.
     Running,
-    /// The collector has ended or does not respond, and is being replaced.
+    /// The collector has ended or does not respond, and is being restarted.
     Restarting,
-    /// There is nothing to read: a library, the driver or a GPU is missing. The server retries from
-    /// time to time.
+    /// There are no readings because a library, the driver or a GPU is missing. The server retries
+    /// regularly.
     Unavailable,
-    /// The GPU was released on request (`gpumon pause`). Nothing is read until `gpumon resume`.
+    /// The GPU was released on request (`gpumon pause`). No readings are taken until `gpumon
+    /// resume`.
     Paused,
 }
 
@@ -263,17 +267,18 @@ impl CollectorState {
     ];
 }
 
-/// The recent history of all GPUs, by metric, on one time axis.
+/// The recent history of all GPUs, by metric. All metrics share one time axis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct History {
     /// The time of each sample, the oldest first.
     pub times_ms: Vec<u64>,
-    /// The number of values at the beginning that are not samples, but means of the ten seconds
-    /// around their time, from before a restart of the server. Omitted if there are none.
+    /// The number of leading values that are means instead of samples. They are from before a
+    /// restart of the server, and each covers the ten seconds around its time. Omitted if there are
+    /// none.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(as = "Option<usize>", optional)]
     pub means: usize,
-    /// The GPUs with a known UUID.
+    /// The GPUs whose UUIDs are known.
     pub gpus: Vec<GpuHistory>,
     /// The MIG devices. Omitted if none was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -295,21 +300,21 @@ fn is_zero(number: &usize) -> bool {
 pub struct GpuHistory {
     /// The UUID of the device.
     pub uuid: String,
-    /// The metrics by name, such as `power.draw_watts`, with one value for each of `times_ms`, or
-    /// `null` if there was none. Metrics without any value are omitted.
+    /// The metrics by name, such as `power.draw_watts`. Each has one value for each of `times_ms`,
+    /// or `null` if there was none. Metrics without any value are omitted.
     pub metrics: BTreeMap<String, Vec<Option<f32>>>,
-    /// The processes that held the GPU's memory, in the order of their appearance; at most 16.
+    /// The processes that held the GPU's memory, at most 16, in the order of their appearance.
     /// Omitted unless `processes.memory_bytes` was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<HolderHistory>>", optional)]
     pub holders: Vec<HolderHistory>,
 }
 
-/// The GPU memory of a notebook with all processes of its kernel, or of another process.
+/// The GPU memory held by a notebook, including all processes of its kernel, or by another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct HolderHistory {
-    /// The last state of the process. For a notebook, this is the kernel, or its largest process if
-    /// the kernel holds no memory.
+    /// The last state of the process. For a notebook, this is the kernel's process, or its largest
+    /// other process if the kernel itself holds no memory.
     pub process: Process,
     /// The memory in bytes for each of `times_ms`, or `null` if none was held.
     pub memory_bytes: Vec<Option<f32>>,
@@ -320,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_frame_is_read_as_it_is_written_and_no_other() {
+    fn client_frame_round_trips_strictly() {
         for text in [
             r#"{"type":"pause"}"#,
             r#"{"type":"resume"}"#,

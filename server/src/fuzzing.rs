@@ -17,12 +17,12 @@ use tokio_util::either::Either;
 use crate::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
-    auth::{Doors, RatePerClient},
+    auth::{AccessPolicy, RatePerClient},
     connections::{self, Arrival, ConnectionTable},
-    control::Control,
+    control::PauseControl,
     guard::Access,
     hub::Hub,
-    live::Live,
+    live::LiveSettings,
     peer::Peer,
     routes,
     runs::{RunSettings, Runs},
@@ -30,48 +30,48 @@ use crate::{
     view::ShowProcesses,
 };
 
-/// The time limit for the rest of the responses and the end of the connection after a client has
-/// stopped sending.
-const LONGEST: Duration = Duration::from_secs(5);
+/// The time limit for receiving the remaining responses and closing the connection, after the
+/// client has stopped sending.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The process of another user, so that nothing is paused or started.
+/// A client of another user, so that requests cannot pause or start anything.
 const STRANGER: Peer = Peer::Socket { uid: Some(65_533) };
 
-/// Decodes a line of a collector in the same way as the server.
-pub fn record(line: &str) {
+/// Decodes a collector's line in the same way as the server.
+pub fn decode_record(line: &str) {
     let _ = Record::decode(line);
 }
 
 /// Parses a web configuration.
-pub fn web_config(text: &str) {
-    crate::web_config::fuzz(text);
+pub fn parse_web_config(text: &str) {
+    crate::web_config::fuzz_config(text);
 }
 
-/// Parses the response of a kubelet, without the HTTP/2 around it.
-pub fn kubelet_answer(answer: &[u8]) {
-    crate::kubernetes::fuzz(answer);
+/// Parses a kubelet's response, without the HTTP/2 framing.
+pub fn parse_kubelet_response(answer: &[u8]) {
+    crate::kubernetes::fuzz_response(answer);
 }
 
-/// Parses the response of a fleet's node. The first byte chooses the route.
+/// Parses the response of a fleet's node. The first byte selects the route.
 ///
 /// # Panics
-/// Panics if the serialized response is not parsed to the same value.
-pub fn node_answer(answer: &[u8]) {
-    crate::fleet::nodes::answer::fuzz(answer);
+/// Panics if parsing the serialized response does not return the same value.
+pub fn parse_node_response(answer: &[u8]) {
+    crate::fleet::nodes::answer::fuzz_response(answer);
 }
 
-/// A server without a listener, which receives its clients directly.
+/// A server without a listener. Fuzz targets pass requests to it directly.
 pub struct Server {
     runtime: Runtime,
     table: Arc<ConnectionTable>,
-    /// The routes of a port and those of a unix socket.
+    /// The routers for a port and for a Unix socket.
     routers: [Router; 2],
     stopped: watch::Receiver<bool>,
     _stop: watch::Sender<bool>,
 }
 
 impl Server {
-    /// Creates a server that has received these lines of a collector.
+    /// Creates a server that has received these collector lines.
     ///
     /// # Panics
     /// Panics if the system refuses a resource.
@@ -95,7 +95,7 @@ impl Server {
             alerts: Arc::new(Alerts::new(
                 Arc::clone(&hub),
                 &AlertSettings::default(),
-                crate::watching::Watching::new(),
+                crate::watching::ViewerCounter::new(),
             )),
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
@@ -104,20 +104,20 @@ impl Server {
             reads_gpus: true,
             event_limit: Arc::new(RatePerClient::new()),
             sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
-            watching: crate::watching::Watching::new(),
-            control: Arc::new(Control::new()),
+            watching: crate::watching::ViewerCounter::new(),
+            control: Arc::new(PauseControl::new()),
             encoders: Arc::new(Encoders::new()),
-            live: Live {
+            live: LiveSettings {
                 process_metrics: true,
-                ..Live::default()
+                ..LiveSettings::default()
             }
-            .fixed(),
-            doors: Arc::new(Doors::none()),
+            .into_fixed(),
+            policy: Arc::new(AccessPolicy::allow_all()),
             show_processes: ShowProcesses::Names,
             stopped: stopped.clone(),
         };
         let routers = [Access::Port, Access::Socket]
-            .map(|access| routes::protected(routes::everything(&app), app.clone(), access));
+            .map(|access| routes::add_protection(routes::all_routes(&app), app.clone(), access));
         Self {
             runtime,
             table: ConnectionTable::new(),
@@ -131,14 +131,14 @@ impl Server {
     ///
     /// # Panics
     /// Panics if the connection does not end.
-    pub fn answer(&self, on_port: bool, request: &[u8]) -> Vec<u8> {
+    pub fn respond(&self, on_port: bool, request: &[u8]) -> Vec<u8> {
         let router = self.routers[usize::from(!on_port)].clone();
         self.runtime.block_on(async {
             let (client, server) = UnixStream::pair().expect("two sockets");
-            let slot = self.table.admit(STRANGER.who()).expect("a slot");
+            let slot = self.table.admit(STRANGER.key()).expect("a slot");
             let server = Either::Right(server);
             let arrival = Arrival::new(STRANGER, None);
-            tokio::spawn(connections::connection(
+            tokio::spawn(connections::serve_connection(
                 server,
                 arrival,
                 slot,
@@ -148,18 +148,18 @@ impl Server {
             let (mut output, mut input) = client.into_split();
             let (mut answer, mut sent) = (Vec::new(), Ok(()));
             let talk = async {
-                // Requests are written and responses read at the same time, because the server does
-                // not continue while its output is not read.
+                // Requests are written and responses read concurrently, because the server stops
+                // reading while its output is not read.
                 let write = async {
                     sent = input.write_all(request).await;
                     drop(input);
                 };
                 tokio::join!(write, output.read_to_end(&mut answer)).1
             };
-            let ended = timeout(LONGEST, talk).await;
+            let ended = timeout(RESPONSE_TIMEOUT, talk).await;
             assert!(
                 ended.is_ok(),
-                "the connection does not end; it was sent {sent:?}, and said {answer:?}"
+                "the connection did not end; it was sent {sent:?}, and answered {answer:?}"
             );
             answer
         })
@@ -174,7 +174,7 @@ mod tests {
 
     /// Seeds that are not valid records would not reach the code to be fuzzed.
     #[test]
-    fn seeds_are_what_a_collector_tells() {
+    fn seeds_are_collector_records() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds");
         let files = ["record", "replay"]
             .iter()

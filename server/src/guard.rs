@@ -1,7 +1,7 @@
-//! The check of the headers Host and Origin on every route.
+//! The check of the headers `Host` and `Origin` on every route.
 //!
-//! A page of another site can make the browser send requests here, and can even read the responses
-//! by DNS rebinding. The browser does not let a page change `Host` and `Origin`, so these two
+//! A page of another site can make the browser send requests to this server, and can even read the
+//! responses through DNS rebinding. Pages cannot change the headers `Host` and `Origin`, so these
 //! distinguish such requests from those of this server's own page.
 
 use std::{net::IpAddr, str::FromStr, sync::Arc};
@@ -15,29 +15,31 @@ use axum::{
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch;
 
-use crate::{auth::Doors, connections::Arrival, live::Live, public_origin::PublicOrigin};
+use crate::{
+    auth::AccessPolicy, connections::Arrival, live::LiveSettings, public_origin::PublicOrigin,
+};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
-    /// A TCP port. It accepts the loopback names of the machine, the address of the connection, the
-    /// names in the server's certificate, and those of public origins.
+    /// A TCP port. It accepts the machine's loopback names, the connection's address, the names in
+    /// the server's certificate, and the hosts of public origins.
     Port,
-    /// A unix socket. It accepts any name, because no browser can open it. Programs that can, such
-    /// as jupyter-server-proxy, pass on the name by which a browser reached them.
+    /// A Unix socket. It accepts any name, because browsers cannot connect to it. Programs that
+    /// can, such as jupyter-server-proxy, pass on the name that the browser used.
     Socket,
 }
 
-/// The state for checking requests.
+/// The state needed to check requests.
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) access: Access,
-    pub(crate) live: watch::Receiver<Live>,
-    pub(crate) doors: Arc<Doors>,
+    pub(crate) live: watch::Receiver<LiveSettings>,
+    pub(crate) policy: Arc<AccessPolicy>,
 }
 
-/// The values of `Sec-Fetch-Dest` for responses that are rendered as a page or embedded in one
+/// The values of `Sec-Fetch-Dest` for responses that browsers render as a page or embed in one
 /// (Fetch Metadata, section 2.1).
-const PAGES: [&str; 6] = [
+const PAGE_DESTINATIONS: [&str; 6] = [
     "document",
     "iframe",
     "frame",
@@ -46,10 +48,13 @@ const PAGES: [&str; 6] = [
     "object",
 ];
 
-pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+pub(crate) async fn check_origin(
+    State(guard): State<Guard>,
+    request: Request,
+    next: Next,
+) -> Response {
     if is_api(request.uri().path()) && is_navigation(request.headers()) {
-        let message =
-            "the API answers programs and shows no pages: open the page at /, or use curl\n";
+        let message = "the API is for programs and has no pages: open the page at /, or use curl\n";
         return (StatusCode::FORBIDDEN, message).into_response();
     }
     let arrival = request.extensions().get::<Arrival>();
@@ -57,7 +62,7 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
         .and_then(|arrival| arrival.local)
         .map(|local| local.ip().to_canonical());
     let is_tls = arrival.is_some_and(|arrival| arrival.is_tls);
-    match guard.verdict(local, is_tls, request.headers()) {
+    match guard.check_headers(local, is_tls, request.headers()) {
         Ok(()) => next.run(request).await,
         Err((status, message)) => (status, message).into_response(),
     }
@@ -66,24 +71,27 @@ pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Ne
 type Refusal = (StatusCode, &'static str);
 
 impl Guard {
-    /// Checks the headers. `local` is the server's address of the connection.
-    fn verdict(
+    /// Checks the `Host` and `Origin` headers. `local` is the server's own address of the
+    /// connection.
+    fn check_headers(
         &self,
         local: Option<IpAddr>,
         is_tls: bool,
         headers: &HeaderMap,
     ) -> Result<(), Refusal> {
         let public = Arc::clone(&self.live.borrow().public_origins);
-        let host: Authority = only(headers, header::HOST.as_str()).ok_or((
+        let host: Authority = single_header(headers, header::HOST.as_str()).ok_or((
             StatusCode::BAD_REQUEST,
             "a request needs exactly one valid Host header\n",
         ))?;
-        if matches!(self.access, Access::Port) && !self.is_own(&host, local, &public) {
+        if matches!(self.access, Access::Port) && !self.is_server_address(&host, local, &public) {
             return Err((
                 StatusCode::FORBIDDEN,
-                "this Host is not served: use http://localhost or http://127.0.0.1, or reach the machine by \
-                 ssh -L 9123:127.0.0.1:9123; with TLS, use a name of the server's certificate; behind a reverse proxy, \
-                 start gpumon serve with --public-origin and the address that browsers use, as https://gpus.example.org\n",
+                "this server does not accept this Host: use http://localhost or http://127.0.0.1, \
+                 or reach the machine with ssh -L 9123:127.0.0.1:9123; with TLS, use a name of the \
+                 server's certificate; behind a reverse proxy, start gpumon serve with \
+                 --public-origin and the address that browsers use, such as \
+                 https://gpus.example.org\n",
             ));
         }
         if is_cross_site(headers) {
@@ -95,35 +103,44 @@ impl Guard {
         if !headers.contains_key(header::ORIGIN) {
             return Ok(());
         }
-        // A proxy that changes Host puts the original one into this header.
+        // A proxy that changes the `Host` header puts the original host into `X-Forwarded-Host`.
         let forwarded = matches!(self.access, Access::Socket)
-            .then(|| only(headers, "x-forwarded-host"))
+            .then(|| single_header(headers, "x-forwarded-host"))
             .flatten();
-        let is_ours = only(headers, header::ORIGIN.as_str()).is_some_and(|origin: PublicOrigin| {
-            // A page that was not transferred over TLS may have been changed by anybody.
-            let may_be_own = !is_tls || origin.is_https();
-            let has_host = [Some(host), forwarded]
-                .iter()
-                .flatten()
-                .any(|own| origin.has_host(own));
-            (may_be_own && has_host) || public.contains(&origin)
-        });
+        let is_ours =
+            single_header(headers, header::ORIGIN.as_str()).is_some_and(|origin: PublicOrigin| {
+                // A page that was not transferred over TLS may have been tampered with.
+                let may_be_own = !is_tls || origin.is_https();
+                let has_host = [Some(host), forwarded]
+                    .iter()
+                    .flatten()
+                    .any(|own| origin.has_host(own));
+                (may_be_own && has_host) || public.contains(&origin)
+            });
         is_ours.then_some(()).ok_or((
             StatusCode::FORBIDDEN,
-            "requests from pages of another origin are refused; behind a reverse proxy, start gpumon serve with \
-             --public-origin and the address that browsers use, as https://gpus.example.org\n",
+            "requests from pages of another origin are refused; behind a reverse proxy, start \
+             gpumon serve with --public-origin and the address that browsers use, such as \
+             https://gpus.example.org\n",
         ))
     }
 
-    fn is_own(&self, host: &Authority, local: Option<IpAddr>, public: &[PublicOrigin]) -> bool {
+    fn is_server_address(
+        &self,
+        host: &Authority,
+        local: Option<IpAddr>,
+        public: &[PublicOrigin],
+    ) -> bool {
         let name = host.host();
         // DNS rebinding needs a name, so requests for an address are safe.
         let is_address = || {
-            local.is_some_and(|local| address(name).is_some_and(|ip| ip.to_canonical() == local))
+            local.is_some_and(|local| {
+                parse_address(name).is_some_and(|ip| ip.to_canonical() == local)
+            })
         };
         let is_certified = || {
-            self.doors
-                .web()
+            self.policy
+                .web_config()
                 .is_some_and(|web| web.tls.as_ref().is_some_and(|tls| tls.has_name(name)))
         };
         is_loopback(name)
@@ -133,16 +150,16 @@ impl Guard {
     }
 }
 
-/// Returns `true` if browsers report that a page of another site sends the request (Fetch
-/// Metadata). Links from there to the page are allowed: they open in a window that the other site
-/// cannot read.
+/// Returns `true` if the browser reports that a page of another site sent the request (Fetch
+/// Metadata). Links from other sites to this server's page are allowed, because they open in a
+/// window that the other site cannot read.
 fn is_cross_site(headers: &HeaderMap) -> bool {
-    let opens_a_window =
-        has(headers, "sec-fetch-mode", "navigate") && has(headers, "sec-fetch-dest", "document");
-    has(headers, "sec-fetch-site", "cross-site") && !opens_a_window
+    let opens_a_window = has_header_value(headers, "sec-fetch-mode", "navigate")
+        && has_header_value(headers, "sec-fetch-dest", "document");
+    has_header_value(headers, "sec-fetch-site", "cross-site") && !opens_a_window
 }
 
-/// Returns `true` for a path of the API of this server or of a node.
+/// Returns `true` for an API path of this server or of a node.
 fn is_api(path: &str) -> bool {
     let of_node = path
         .strip_prefix("/nodes/")
@@ -152,30 +169,30 @@ fn is_api(path: &str) -> bool {
     path.trim_start_matches('/').starts_with("api/")
 }
 
-/// Returns `true` if a browser renders the response as a page or within one.
+/// Returns `true` if the browser renders the response as a page or embeds it in one.
 fn is_navigation(headers: &HeaderMap) -> bool {
-    has(headers, "sec-fetch-mode", "navigate")
-        || PAGES
+    has_header_value(headers, "sec-fetch-mode", "navigate")
+        || PAGE_DESTINATIONS
             .iter()
-            .any(|page| has(headers, "sec-fetch-dest", page))
+            .any(|page| has_header_value(headers, "sec-fetch-dest", page))
 }
 
-fn has(headers: &HeaderMap, name: &str, value: &str) -> bool {
+fn has_header_value(headers: &HeaderMap, name: &str, value: &str) -> bool {
     headers.get_all(name).iter().any(|found| found == value)
 }
 
-/// Returns the value of a header that exists once and is valid.
-fn only<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
+/// Returns a header's value if the header occurs exactly once and is valid.
+fn single_header<T: FromStr>(headers: &HeaderMap, name: &str) -> Option<T> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?.parse().ok()?;
     values.next().is_none().then_some(value)
 }
 
 fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || address(host).is_some_and(|ip| ip.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || parse_address(host).is_some_and(|ip| ip.is_loopback())
 }
 
-fn address(host: &str) -> Option<IpAddr> {
+fn parse_address(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[')
         .trim_end_matches(']')
         .parse()
@@ -188,11 +205,11 @@ mod tests {
 
     use super::*;
 
-    fn ask(access: Access, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
-        ask_at(access, [127, 0, 0, 1].into(), false, headers)
+    fn check_request(access: Access, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
+        check_request_at(access, [127, 0, 0, 1].into(), false, headers)
     }
 
-    fn ask_at(
+    fn check_request_at(
         access: Access,
         local: IpAddr,
         is_tls: bool,
@@ -203,25 +220,25 @@ mod tests {
             map.append(*name, value.parse().unwrap());
         }
         let public_origins = ["https://gpus.example.org".parse().unwrap()].into();
-        let live = Live {
+        let live = LiveSettings {
             public_origins,
-            ..Live::default()
+            ..LiveSettings::default()
         }
-        .fixed();
+        .into_fixed();
         let guard = Guard {
             access,
             live,
-            doors: Arc::new(Doors::none()),
+            policy: Arc::new(AccessPolicy::allow_all()),
         };
         guard
-            .verdict(Some(local), is_tls, &map)
+            .check_headers(Some(local), is_tls, &map)
             .map_err(|(status, _)| status)
     }
 
     #[test]
-    fn the_address_that_was_connected_to_is_served_and_no_other() {
+    fn only_address_of_connection_is_served() {
         let local: IpAddr = [10, 0, 0, 7].into();
-        let answer = |host: &str| ask_at(Access::Port, local, true, &[("host", host)]);
+        let answer = |host: &str| check_request_at(Access::Port, local, true, &[("host", host)]);
         assert_eq!(
             (answer("10.0.0.7:9123"), answer("10.0.0.7")),
             (Ok(()), Ok(()))
@@ -229,7 +246,7 @@ mod tests {
         for host in ["10.0.0.8", "10.0.0.7.evil.example", "evil.example:9123"] {
             assert_eq!(answer(host), Err(StatusCode::FORBIDDEN), "{host}");
         }
-        let mapped = ask_at(
+        let mapped = check_request_at(
             Access::Port,
             local,
             true,
@@ -239,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn over_tls_a_page_that_was_not_encrypted_is_none_of_ours() {
+    fn unencrypted_origin_is_refused_over_tls() {
         let local = [127, 0, 0, 1].into();
         for (scheme, is_tls, answer) in [
             ("https", true, Ok(())),
@@ -247,7 +264,7 @@ mod tests {
             ("http", false, Ok(())),
         ] {
             let origin = format!("{scheme}://localhost:9123");
-            let asked = ask_at(
+            let asked = check_request_at(
                 Access::Port,
                 local,
                 is_tls,
@@ -258,14 +275,18 @@ mod tests {
     }
 
     #[test]
-    fn on_a_port_only_loopback_names_are_served() {
+    fn port_serves_only_loopback_names() {
         for host in [
             "localhost:9123",
             "127.0.0.1:9123",
             "[::1]:9123",
             "LOCALHOST",
         ] {
-            assert_eq!(ask(Access::Port, &[("host", host)]), Ok(()), "{host}");
+            assert_eq!(
+                check_request(Access::Port, &[("host", host)]),
+                Ok(()),
+                "{host}"
+            );
         }
         for host in [
             "evil.example:9123",
@@ -274,7 +295,7 @@ mod tests {
             "localhost.evil.example",
         ] {
             assert_eq!(
-                ask(Access::Port, &[("host", host)]),
+                check_request(Access::Port, &[("host", host)]),
                 Err(StatusCode::FORBIDDEN),
                 "{host}"
             );
@@ -282,18 +303,24 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_one_valid_host_is_refused() {
-        assert_eq!(ask(Access::Port, &[]), Err(StatusCode::BAD_REQUEST));
+    fn invalid_or_repeated_host_is_refused() {
         assert_eq!(
-            ask(Access::Socket, &[("host", "a b")]),
+            check_request(Access::Port, &[]),
+            Err(StatusCode::BAD_REQUEST)
+        );
+        assert_eq!(
+            check_request(Access::Socket, &[("host", "a b")]),
             Err(StatusCode::BAD_REQUEST)
         );
         let twice = [("host", "localhost"), ("host", "evil.example")];
-        assert_eq!(ask(Access::Port, &twice), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(
+            check_request(Access::Port, &twice),
+            Err(StatusCode::BAD_REQUEST)
+        );
     }
 
     #[test]
-    fn a_public_origin_is_served_whether_or_not_the_proxy_keeps_the_host() {
+    fn public_origin_is_served_with_any_host() {
         for host in ["gpus.example.org", "127.0.0.1:9123"] {
             for (origin, answer) in [
                 ("https://gpus.example.org", Ok(())),
@@ -304,7 +331,7 @@ mod tests {
                 ("null", Err(StatusCode::FORBIDDEN)),
             ] {
                 assert_eq!(
-                    ask(Access::Port, &[("host", host), ("origin", origin)]),
+                    check_request(Access::Port, &[("host", host), ("origin", origin)]),
                     answer,
                     "{host} {origin}"
                 );
@@ -315,19 +342,19 @@ mod tests {
             ("sec-fetch-site", "cross-site"),
         ];
         assert_eq!(
-            ask(Access::Port, &framed),
+            check_request(Access::Port, &framed),
             Err(StatusCode::FORBIDDEN),
             "other sites are refused all the same"
         );
     }
 
     #[test]
-    fn an_origin_must_be_our_own() {
+    fn foreign_origin_is_refused() {
         let own = [
             ("host", "localhost:9123"),
             ("origin", "http://localhost:9123"),
         ];
-        assert_eq!(ask(Access::Port, &own), Ok(()));
+        assert_eq!(check_request(Access::Port, &own), Ok(()));
         for origin in [
             "http://evil.example",
             "null",
@@ -337,7 +364,7 @@ mod tests {
         ] {
             let foreign = [("host", "localhost:9123"), ("origin", origin)];
             assert_eq!(
-                ask(Access::Port, &foreign),
+                check_request(Access::Port, &foreign),
                 Err(StatusCode::FORBIDDEN),
                 "{origin}"
             );
@@ -345,14 +372,14 @@ mod tests {
     }
 
     #[test]
-    fn another_site_may_link_here_and_nothing_else() {
+    fn other_site_may_only_link_to_page() {
         let ask_from = |more: &[(&'static str, &'static str)]| {
             let headers = [
                 &[("host", "localhost:9123"), ("sec-fetch-site", "cross-site")],
                 more,
             ]
             .concat();
-            ask(Access::Port, &headers)
+            check_request(Access::Port, &headers)
         };
         assert_eq!(ask_from(&[]), Err(StatusCode::FORBIDDEN));
         assert_eq!(
@@ -372,7 +399,7 @@ mod tests {
         );
         for site in ["same-origin", "same-site", "none"] {
             assert_eq!(
-                ask(
+                check_request(
                     Access::Port,
                     &[("host", "localhost"), ("sec-fetch-site", site)]
                 ),
@@ -410,7 +437,7 @@ mod tests {
             HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())])
         };
         assert!(is_navigation(&headers("sec-fetch-mode", "navigate")));
-        for page in PAGES {
+        for page in PAGE_DESTINATIONS {
             assert!(is_navigation(&headers("sec-fetch-dest", page)), "{page}");
         }
         for mode in ["cors", "no-cors", "same-origin", "websocket"] {
@@ -423,29 +450,35 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_proxy_the_name_it_was_reached_by_counts() {
+    fn forwarded_host_is_used_on_unix_socket() {
         let direct = [
             ("host", "hub.example.org"),
             ("origin", "https://hub.example.org"),
         ];
-        assert_eq!(ask(Access::Socket, &direct), Ok(()));
+        assert_eq!(check_request(Access::Socket, &direct), Ok(()));
         let rewritten = [
             ("host", "backend"),
             ("x-forwarded-host", "hub.example.org"),
             ("origin", "https://hub.example.org"),
         ];
-        assert_eq!(ask(Access::Socket, &rewritten), Ok(()));
+        assert_eq!(check_request(Access::Socket, &rewritten), Ok(()));
         let foreign = [
             ("host", "hub.example.org"),
             ("origin", "https://evil.example"),
         ];
-        assert_eq!(ask(Access::Socket, &foreign), Err(StatusCode::FORBIDDEN));
-        // A port has no trusted proxy, so the forwarded host is ignored.
+        assert_eq!(
+            check_request(Access::Socket, &foreign),
+            Err(StatusCode::FORBIDDEN)
+        );
+        // A port has no trusted proxy, so `X-Forwarded-Host` is ignored.
         let claimed = [
             ("host", "localhost:9123"),
             ("x-forwarded-host", "evil.example"),
             ("origin", "http://evil.example"),
         ];
-        assert_eq!(ask(Access::Port, &claimed), Err(StatusCode::FORBIDDEN));
+        assert_eq!(
+            check_request(Access::Port, &claimed),
+            Err(StatusCode::FORBIDDEN)
+        );
     }
 }

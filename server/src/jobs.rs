@@ -1,4 +1,4 @@
-//! The endpoint `GET /api/v1/jobs`: jobs with their GPUs and times.
+//! The endpoint `GET /api/v1/jobs`: jobs, their GPUs, and the times of use.
 
 use axum::{
     Extension,
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::{
     app::AppState,
     auth::Client,
-    respond::{JSON, Resource, respond, to_json},
+    respond::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
 };
 
@@ -23,8 +23,8 @@ pub(crate) struct JobsQuery {
     id: Option<String>,
 }
 
-/// Returns jobs from memory and disk, without waiting for the driver.
-pub(crate) async fn jobs(
+/// Returns jobs from memory and disk, without calling the driver.
+pub(crate) async fn get_jobs(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     query: Result<Query<JobsQuery>, QueryRejection>,
@@ -33,12 +33,22 @@ pub(crate) async fn jobs(
     let Query(JobsQuery { id }) = query.map_err(|error| {
         (
             StatusCode::BAD_REQUEST,
-            format!("{}; ask for id, or nothing\n", error.body_text()),
+            format!("{}; use id, or no parameter\n", error.body_text()),
         )
     })?;
-    let view = View::of(&client, app.show_processes).await;
+    let view = View::for_client(&client, app.show_processes).await;
     let of_view = view.clone();
     let subject = Resource::Jobs { id: id.clone() };
-    let write = move |hub: &crate::hub::Hub| to_json(&of_view.jobs(hub.jobs(id.as_deref())));
-    Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
+    let write =
+        move |hub: &crate::hub::Hub| to_json(&of_view.filter_jobs(hub.read_jobs(id.as_deref())));
+    Ok(respond_with_resource(
+        &app,
+        &headers,
+        client.peer_key(),
+        view,
+        subject,
+        JSON_TYPE,
+        write,
+    )
+    .await)
 }

@@ -1,34 +1,36 @@
-//! The server of gpumon.
+//! gpumon's server.
 //!
-//! - [`frame`] has the messages of the stream, and the snapshot.
+//! - [`frame`] contains the messages of the stream, and the snapshot.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver,
-//!   unless [`control`] requests a pause; [`stuck_collectors`] has those that cannot be killed.
-//! - [`join`] shows the readings of another server, [`replay`] those of a recording.
+//!   unless [`control`] requests a pause. [`stuck_collectors`] contains collectors that cannot be
+//!   killed.
+//! - [`join`] shows the readings of another server, and [`replay`] the readings of a recording.
 //! - [`kubernetes`] asks the kubelet which pods hold which devices.
 //! - [`sampling_interval`] combines the intervals that clients request, [`watching`] counts
-//!   viewers, [`rate_limiter`] selects the samples for one client.
-//! - [`live`] has the settings that can change while the server runs.
+//!   viewers, and [`rate_limiter`] selects the samples for one client.
+//! - [`live`] contains the settings that can change while the server runs.
 //! - [`hub`] keeps the collector's data and sends it to all clients.
-//! - [`history`] keeps the past.
+//! - [`history`] keeps past readings.
 //! - [`fleet`] shows many machines.
 //! - [`alerts`] evaluates the rules of the alert file.
 //! - [`runs`] starts workload runs.
 //! - [`stream`], [`page`], [`past`], [`jobs`], [`metrics`], [`marks`], [`cells`], [`usage`],
 //!   [`pause`] and [`routes`] are the endpoints. [`guard`] checks all requests, including each
-//!   [`public_origin`]; [`auth`] requires users to sign in; [`peer`] finds the user at the other
-//!   end of a connection. [`view`] limits the processes that a client sees, [`audit`] writes the
-//!   log, [`refused_credentials`] counts wrong credentials.
-//! - [`web_config`] reads TLS settings and users in Prometheus' format; files with credentials are
+//!   [`public_origin`]. [`auth`] requires users to sign in, and [`peer`] finds the user at the
+//!   other end of a connection. [`view`] limits the processes that a client sees, [`audit`] writes
+//!   the audit log, and [`refused_credentials`] counts wrong credentials.
+//! - [`web_config`] reads TLS settings and users in Prometheus' format. Files with credentials are
 //!   [`watched`] for changes.
 //! - [`openapi`] describes the endpoints and their types.
-//! - [`encoder`] encodes large responses outside the event loop, [`respond`] sends them over HTTP.
-//! - [`content_type`] has the types of the page's files.
+//! - [`encoder`] encodes large responses outside the event loop, and [`respond`] sends them over
+//!   HTTP.
+//! - [`content_type`] contains the content types of the page's files.
 //! - [`memory`] returns freed memory to the system.
-//! - [`service`] reports the state to a service manager, [`activation`] takes over its sockets.
+//! - [`service`] reports the state to a service manager, and [`activation`] takes over its sockets.
 //! - [`listen`] opens ports and sockets, [`shared`] limits the socket that all users share,
 //!   [`connections`] limits connections, and [`local`] finds the socket of a running server.
 //!
-//! This process never loads NVML, so that it is not affected by a driver that hangs or crashes.
+//! This process never loads NVML, so a driver that hangs or crashes does not affect it.
 
 pub mod activation;
 pub mod alerts;
@@ -97,69 +99,72 @@ use gpumon_probe::model::EnergyPrice;
 use gpumon_recording::Player;
 use tokio::{sync::watch, task::JoinSet};
 
-pub use self::live::Live;
+pub use self::live::LiveSettings;
 use self::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
-    auth::{Doors, RatePerClient},
-    control::Control,
+    auth::{AccessPolicy, RatePerClient},
+    control::PauseControl,
     fleet::FleetSettings,
     frame::CollectorState,
     hub::Hub,
     join::JoinSettings,
     listen::Listener,
-    memory::Memory,
+    memory::MemoryTrimmer,
     replay::Replay,
     runs::{RunSettings, Runs},
     sampling_interval::SamplingInterval,
-    supervisor::{Collector, Instructions},
+    supervisor::{CollectorCommand, CollectorInstructions},
     view::ShowProcesses,
-    watching::Watching,
+    watching::ViewerCounter,
 };
 
-/// The sampling interval of most recordings, and of clients that request no other.
+/// The sampling interval of most recordings. It also applies to clients that request no other
+/// interval.
 const RECORDED_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The collector's message on a server without readings.
-const NO_GPUS: &str = "this server shows a fleet and reads no GPUs itself; open one of its nodes";
+/// The collector's message on a server that only shows a fleet.
+const NO_GPUS_MESSAGE: &str =
+    "this server shows a fleet and reads no GPUs itself; open one of its nodes";
 
 /// The interval at which unused responses are released.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time limit for open connections to end after a shutdown request.
+/// The time limit for open connections to end when the server shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The source of samples.
 #[derive(Debug)]
-pub enum Readings {
+pub enum SampleSource {
     /// A child process that reads the driver.
-    Collector(Collector),
-    /// A recording. Clients are informed that it is one.
+    Collector(CollectorCommand),
+    /// A recording. Clients are informed that the readings are recorded.
     Recording(Box<Player>),
-    /// No source: this server only shows a fleet.
+    /// No source, because this server only shows a fleet.
     None,
 }
 
 /// The settings of a server.
 #[derive(Debug)]
-pub struct Settings {
+pub struct ServerSettings {
     /// The source of samples.
-    pub readings: Readings,
-    /// The server whose readings replace those of the collector while it is available.
+    pub readings: SampleSource,
+    /// The settings for joining another server, whose readings replace the collector's while it is
+    /// available.
     pub join: Option<JoinSettings>,
     /// The settings that can change while the server runs.
-    pub live: watch::Receiver<Live>,
-    /// The access policy of the server.
-    pub doors: Arc<Doors>,
-    /// The processes that users other than the server's own can see.
+    pub live: watch::Receiver<LiveSettings>,
+    /// The server's access policy.
+    pub policy: Arc<AccessPolicy>,
+    /// The setting for which processes users other than the server's own may see.
     pub show_processes: ShowProcesses,
     /// The settings for workload runs.
     pub runs: RunSettings,
-    /// The settings for history on disk. Without them, history is only in memory.
-    pub history: Option<gpumon_history::writer::Settings>,
+    /// The settings for the history on disk. Without them, the history is only kept in memory.
+    pub history: Option<gpumon_history::writer::WriterSettings>,
     /// The alert rules and their file.
     pub alerts: AlertSettings,
-    /// The kubelet's socket for pod resources, if the kubelet should be asked.
+    /// The kubelet's socket for pod resources, if the kubelet should be queried.
     pub kubelet: Option<PathBuf>,
     /// The fleet, if the server shows one.
     pub fleet: Option<FleetSettings>,
@@ -173,14 +178,14 @@ pub struct Settings {
 /// Returns an error if a listener fails.
 pub async fn run(
     listeners: Vec<Listener>,
-    settings: Settings,
+    settings: ServerSettings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings {
+    let ServerSettings {
         readings,
         join,
         live,
-        doors,
+        policy,
         show_processes,
         runs,
         history,
@@ -189,7 +194,7 @@ pub async fn run(
         fleet,
         energy_price,
     } = settings;
-    let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
+    let (hub, control) = (Arc::new(Hub::new()), Arc::new(PauseControl::new()));
     if let Some(price) = energy_price {
         hub.set_energy_price(price);
     }
@@ -198,19 +203,19 @@ pub async fn run(
         hub.write_history(history)?;
     }
     let sampling_interval = SamplingInterval::new(match &readings {
-        Readings::Collector(collector) => collector.interval,
-        Readings::Recording(_) | Readings::None => RECORDED_INTERVAL,
+        SampleSource::Collector(collector) => collector.interval,
+        SampleSource::Recording(_) | SampleSource::None => RECORDED_INTERVAL,
     });
-    let watching = Watching::new();
-    let reads_gpus = !matches!(readings, Readings::None);
+    let watching = ViewerCounter::new();
+    let reads_gpus = !matches!(readings, SampleSource::None);
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
     let (allocations_sender, allocations) = watch::channel(Vec::new());
     let (mut supervision, replay) = match readings {
-        Readings::Collector(collector) => {
-            let instructions = Instructions {
+        SampleSource::Collector(collector) => {
+            let instructions = CollectorInstructions {
                 interval: sampling_interval.interval(),
-                watchers: watching.watchers(),
+                watchers: watching.viewer_count(),
                 allocations,
             };
             let supervision = supervisor::supervise(
@@ -222,27 +227,31 @@ pub async fn run(
             );
             (tokio::spawn(supervision), None)
         }
-        Readings::Recording(player) => (
+        SampleSource::Recording(player) => (
             tokio::spawn(std::future::pending()),
             Some(Replay::start(*player, Arc::clone(&hub))?),
         ),
-        Readings::None => {
-            hub.set_collector_state(CollectorState::Unavailable, Some(NO_GPUS.to_owned()));
+        SampleSource::None => {
+            hub.set_collector_state(
+                CollectorState::Unavailable,
+                Some(NO_GPUS_MESSAGE.to_owned()),
+            );
             (tokio::spawn(std::future::pending()), None)
         }
     };
-    if doors.asks() {
-        hub.count_refusals(doors.refused());
+    if policy.requires_sign_in() {
+        hub.set_refusal_counts(policy.refusal_counts());
     }
     if let Some(fleet) = &fleet {
-        hub.tell_of_fleet();
-        // Connecting at the start makes history begin at once, not with the first viewer.
+        hub.set_has_fleet();
+        // Connecting at the server's start makes the history begin immediately, not with the first
+        // viewer.
         if let Some(hosts) = &fleet.hosts {
-            hosts.start();
+            hosts.start_connections();
         } else if !reads_gpus {
-            // The first viewer should not have to wait for the first reading.
+            // The first viewer should not have to wait for the first read of the fleet.
             let reader = Arc::clone(&fleet.reader);
-            tokio::spawn(async move { reader.now().await });
+            tokio::spawn(async move { reader.fetch_current_fleet().await });
         }
     }
     let alerts = Arc::new(Alerts::new(
@@ -252,14 +261,14 @@ pub async fn run(
     ));
     let mut evaluation = JoinSet::new();
     if let Some(socket) = kubelet {
-        tokio::spawn(kubernetes::follow(socket, allocations_sender));
+        tokio::spawn(kubernetes::watch_allocations(socket, allocations_sender));
     }
-    evaluation.spawn(alerts::run(Arc::clone(&alerts), data_folder));
-    let following = live::follow(
+    evaluation.spawn(alerts::run_alerts(Arc::clone(&alerts), data_folder));
+    let following = live::apply_changes(
         live.clone(),
         Arc::clone(&sampling_interval),
         Arc::clone(&hub),
-        Arc::clone(&doors),
+        Arc::clone(&policy),
     );
     let app = AppState {
         hub,
@@ -274,85 +283,89 @@ pub async fn run(
         event_limit: Arc::new(RatePerClient::new()),
         encoders: Arc::new(Encoders::new()),
         live,
-        doors: Arc::clone(&doors),
+        policy: Arc::clone(&policy),
         show_processes,
         stopped: stopped.clone(),
     };
     let connections = connections::ConnectionTable::new();
     let mut servers = JoinSet::new();
     for listener in listeners {
-        let router = routes::router(app.clone(), &listener);
+        let router = routes::build_router(app.clone(), &listener);
         let router = if listener.is_shared() {
-            router.layer(middleware::from_fn(shared::read_only))
+            router.layer(middleware::from_fn(shared::refuse_changes))
         } else {
             router
         };
-        let (live, doors, connections) = (
+        let (live, policy, connections) = (
             app.live.clone(),
-            Arc::clone(&doors),
+            Arc::clone(&policy),
             Arc::clone(&connections),
         );
-        servers.spawn(connections::serve(
+        servers.spawn(connections::serve_listener(
             listener,
             live,
-            doors,
+            policy,
             router,
             connections,
             stopped.clone(),
         ));
     }
-    service::ready();
+    service::notify_ready();
     let result = tokio::select! {
-        result = all_closed(&mut servers) => result,
+        result = wait_until_closed(&mut servers) => result,
         () = async {
             shutdown.await;
-            service::stopping();
+            service::notify_stopping();
             let _ = stop.send(true);
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
-        () = trim(&app, &connections) => Ok(()),
+        () = trim_regularly(&app, &connections) => Ok(()),
         () = app.hub.end_buckets() => Ok(()),
         () = following => Ok(()),
-        () = service::report(&app.hub, &connections) => Ok(()),
-        () = metrics::keep_ready(&app) => Ok(()),
-        () = Arc::clone(&doors).watch() => Ok(()),
+        () = service::report_status(&app.hub, &connections) => Ok(()),
+        () = metrics::keep_pages_ready(&app) => Ok(()),
+        () = Arc::clone(&policy).watch_files() => Ok(()),
         Some(_) = evaluation.join_next() => Err(io::Error::other("the evaluation of alerts failed")),
-        // The supervisor only ends because of a defect. A server that appears to work but shows
-        // nothing new would be worse than none.
+        // The supervisor only ends because of a bug. A server that appears to work but shows no new
+        // data would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
-    // If all listeners have closed, the processes of runs have not been notified yet.
+    // If the server ends because all listeners have closed, the processes of runs must still be
+    // notified.
     let _ = stop.send(true);
-    app.runs.wait_for_end(SHUTDOWN_TIMEOUT).await;
+    app.runs.wait_for_workers(SHUTDOWN_TIMEOUT).await;
     // Dropping the supervisor's future kills the collector.
     supervision.abort();
-    // The samples of the current bucket are still to be written.
+    // The current bucket and the alerts must still be written to disk.
     let hub = Arc::clone(&app.hub);
     let _ = tokio::task::spawn_blocking(move || {
-        app.alerts.end();
-        hub.end_history();
+        app.alerts.finish_writing();
+        hub.finish_history();
     })
     .await;
-    // The listeners must be dropped, so that their sockets are removed.
+    // Shutting down drops the listeners, which removes their socket files.
     servers.shutdown().await;
     result
 }
 
-/// Releases unused responses and freed memory. This function never returns.
-async fn trim(app: &AppState, connections: &connections::ConnectionTable) {
-    let mut memory = Memory::new();
+/// Regularly releases unused responses and freed memory. This function never returns.
+async fn trim_regularly(app: &AppState, connections: &connections::ConnectionTable) {
+    let mut memory = MemoryTrimmer::new();
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
         let of_fleet = app
             .fleet
             .as_ref()
-            .map_or(0, |fleet| fleet.reader.released_kib());
-        memory.trim(connections.count(), app.encoders.trim() + of_fleet);
+            .map_or(0, |fleet| fleet.reader.take_released_kib());
+        memory.trim_if_worthwhile(
+            connections.count(),
+            app.encoders.release_unused_responses() + of_fleet,
+        );
     }
 }
 
 /// Waits until all listeners have closed, or until one fails.
-async fn all_closed(servers: &mut JoinSet<io::Result<()>>) -> io::Result<()> {
+async fn wait_until_closed(servers: &mut JoinSet<io::Result<()>>) -> io::Result<()> {
     while let Some(closed) = servers.join_next().await {
         closed.map_err(io::Error::other).flatten()?;
     }

@@ -1,4 +1,4 @@
-//! Listeners for clients: TCP ports, unix sockets, and connections within the same process.
+//! Listeners for clients: TCP ports, Unix sockets, and connections within the same process.
 
 use std::{
     fs::{File, Permissions},
@@ -24,32 +24,33 @@ use tokio::{
 use tokio_util::either::Either;
 
 use crate::{
-    auth::Doors,
+    auth::AccessPolicy,
     connections::Socket,
     guard::Access,
     peer::{self, Peer},
 };
 
-/// The maximum number of connections that wait to be accepted. The system may allow fewer.
+/// The maximum number of connections that are waiting to be accepted. The system's limit may be
+/// lower.
 const BACKLOG: u32 = 4096;
 
 /// A listener for clients.
 #[derive(Debug)]
 pub enum Listener {
-    Tcp(TcpListener, Purpose),
-    /// A unix socket, whose file is removed at the end.
-    Unix(UnixListener, OwnSocket),
-    /// The connections of a [`Connector`].
+    Tcp(TcpListener, PortPurpose),
+    /// A Unix socket. Its file is removed when the listener is dropped.
+    Unix(UnixListener, SocketFile),
+    /// Connections within the same process, opened by a [`Connector`].
     Within(Mutex<mpsc::UnboundedReceiver<net::UnixStream>>),
 }
 
-/// Connects to a server in the same process. Nobody else can reach it, because there is no port and
-/// no file.
+/// A connector to a server in the same process. Nobody else can reach the server, because there is
+/// neither a port nor a file.
 #[derive(Debug, Clone)]
 pub struct Connector(mpsc::UnboundedSender<net::UnixStream>);
 
 impl Connector {
-    /// Opens a connection.
+    /// Opens a connection to the server.
     ///
     /// # Errors
     /// Returns an error if the server has ended, or if the system has no free file descriptor.
@@ -65,15 +66,15 @@ impl Connector {
 
 /// The endpoints that a port serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// All endpoints of the server.
+pub enum PortPurpose {
+    /// All of the server's endpoints.
     Everything,
     /// The metrics, and whether the server is alive and ready.
     Metrics,
 }
 
-impl Purpose {
-    fn option(self) -> &'static str {
+impl PortPurpose {
+    fn option_name(self) -> &'static str {
         match self {
             Self::Everything => "--listen",
             Self::Metrics => "--metrics-listen",
@@ -86,56 +87,60 @@ impl Purpose {
 pub enum ListenError {
     /// Other machines could reach the address without TLS or without signing in.
     #[error(
-        "cannot listen on {address}: other machines could reach it, and {}; or listen on 127.0.0.1 and reach it by \
-         ssh -L 9123:127.0.0.1:9123",
-        missing(*has_tls, *asks)
+        "cannot listen on {address}: other machines could reach it, and {}; or listen on \
+         127.0.0.1 and reach it with ssh -L 9123:127.0.0.1:9123",
+        describe_missing_protection(*has_tls, *asks)
     )]
     Unprotected {
         address: SocketAddr,
-        /// Whether connections would use TLS.
+        /// Whether connections to the address use TLS.
         has_tls: bool,
-        /// Whether clients would have to sign in.
+        /// Whether clients have to sign in.
         asks: bool,
     },
-    /// Another program listens on the port.
+    /// Another program is listening on the port.
     #[error(
-        "cannot listen on {0}: the port is in use; choose another with {1}, or stop what listens there"
+        "cannot listen on {0}: the port is in use; choose another with {1}, or stop the program \
+         that uses it"
     )]
     PortInUse(SocketAddr, &'static str),
     #[error(
-        "cannot listen on {0}: another server listens on this socket; stop it, or choose another path"
+        "cannot listen on {0}: another server listens on this socket; stop it, or choose another \
+         path"
     )]
     SocketInUse(PathBuf),
-    /// The path is a file that is not a socket.
+    /// The path is an existing file that is not a socket.
     #[error(
-        "cannot listen on {0}: the path exists and is not a socket; choose another path, or remove it"
+        "cannot listen on {0}: the path exists and is not a socket; choose another path, or \
+         remove it"
     )]
     NotASocket(PathBuf),
     /// Any other error from the system.
-    #[error("cannot listen on {address}: {cause}{}", cure(cause))]
+    #[error("cannot listen on {address}: {cause}{}", describe_cure(cause))]
     Other {
         /// The address or path that cannot be used.
         address: String,
-        /// The error from the system.
+        /// The system's error.
         cause: io::Error,
     },
 }
 
-fn missing(has_tls: bool, asks: bool) -> &'static str {
-    let tls = "nothing is encrypted: name a certificate in a web configuration (--web-config FILE)";
-    let identity = "nobody has to sign in: name tokens (--token-file FILE), or users or client certificates in the web \
-                    configuration";
+fn describe_missing_protection(has_tls: bool, asks: bool) -> &'static str {
+    let tls = "connections are not encrypted: set a certificate in a web configuration \
+               (--web-config FILE)";
+    let identity = "no sign-in is required: set tokens (--token-file FILE), or users or client \
+                    certificates in the web configuration";
     match (has_tls, asks) {
         (false, false) => {
-            "nothing is encrypted and nobody has to sign in: name a certificate in a web configuration (--web-config \
-             FILE) and tokens (--token-file FILE)"
+            "connections are not encrypted and no sign-in is required: set a certificate in a web \
+             configuration (--web-config FILE) and tokens (--token-file FILE)"
         }
         (false, true) => tls,
         _ => identity,
     }
 }
 
-fn cure(cause: &io::Error) -> &'static str {
+fn describe_cure(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => {
             "; choose a port of 1024 or more, or a folder that you may write to"
@@ -147,14 +152,18 @@ fn cure(cause: &io::Error) -> &'static str {
 }
 
 impl Listener {
-    /// Listens on a port, within an async runtime. Port 0 selects a free one. Addresses other than
-    /// loopback require TLS and signing in.
+    /// Listens on a port. This must be called within an async runtime. Port 0 selects a free port.
+    /// Addresses other than loopback require TLS and signing in.
     ///
     /// # Errors
-    /// Returns a [`ListenError`], whose message has the cure.
-    pub fn tcp(address: SocketAddr, purpose: Purpose, doors: &Doors) -> Result<Self, ListenError> {
-        peer::prepare();
-        let (has_tls, asks) = (doors.has_tls(), doors.asks());
+    /// Returns a [`ListenError`], whose message contains the remedy.
+    pub fn open_tcp(
+        address: SocketAddr,
+        purpose: PortPurpose,
+        policy: &AccessPolicy,
+    ) -> Result<Self, ListenError> {
+        peer::detect_lookup_method();
+        let (has_tls, asks) = (policy.has_tls(), policy.requires_sign_in());
         if !(address.ip().to_canonical().is_loopback() || (has_tls && asks)) {
             return Err(ListenError::Unprotected {
                 address,
@@ -165,7 +174,7 @@ impl Listener {
         bind_tcp(address)
             .map(|listener| Self::Tcp(listener, purpose))
             .map_err(|cause| match cause.kind() {
-                io::ErrorKind::AddrInUse => ListenError::PortInUse(address, purpose.option()),
+                io::ErrorKind::AddrInUse => ListenError::PortInUse(address, purpose.option_name()),
                 _ => ListenError::Other {
                     address: address.to_string(),
                     cause,
@@ -173,25 +182,27 @@ impl Listener {
             })
     }
 
-    /// Listens on a unix socket that only this user can open. A socket of a server that has ended
-    /// is replaced.
+    /// Listens on a Unix socket that only this user can open. If the path is the socket of a server
+    /// that has ended, the socket is replaced.
     ///
     /// # Errors
-    /// Returns a [`ListenError`], whose message has the cure.
-    pub async fn unix(path: &Path) -> Result<Self, ListenError> {
+    /// Returns a [`ListenError`], whose message contains the remedy.
+    pub async fn open_unix(path: &Path) -> Result<Self, ListenError> {
         Self::bind_unix(path, false).await
     }
 
-    /// Listens on a unix socket that all users of this machine can open. They can only read there.
+    /// Listens on a Unix socket that all users of this machine can open. Clients can only read
+    /// through it.
     ///
     /// # Errors
-    /// Returns a [`ListenError`], whose message has the cure.
-    pub async fn shared(path: &Path) -> Result<Self, ListenError> {
+    /// Returns a [`ListenError`], whose message contains the remedy.
+    pub async fn open_shared(path: &Path) -> Result<Self, ListenError> {
         Self::bind_unix(path, true).await
     }
 
-    /// Listens for connections within the same process.
-    pub fn within() -> (Self, Connector) {
+    /// Returns a listener for connections within the same process, and the connector that opens
+    /// them.
+    pub fn open_in_process() -> (Self, Connector) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self::Within(Mutex::new(receiver)), Connector(sender))
     }
@@ -206,35 +217,35 @@ impl Listener {
                 return Err(ListenError::NotASocket(path.to_owned()));
             }
             match UnixStream::connect(path).await {
-                // No server listens on this socket any more.
+                // The server that created this socket is no longer listening.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     std::fs::remove_file(path).map_err(other)?;
                 }
-                // A server listens on this socket, even if this user may not connect to it.
+                // A server is listening on this socket, even if this user may not connect to it.
                 Ok(_) | Err(_) => return Err(ListenError::SocketInUse(path.to_owned())),
             }
         }
         let socket = UnixSocket::new_stream().map_err(other)?;
-        // The file gets the mode of the socket when it is bound, so that no other user can open it
-        // in between.
+        // When the socket is bound, its file gets the socket's mode. Setting the mode first ensures
+        // that other users can never open the file.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| other(error.into()))?;
         socket.bind(path).map_err(other)?;
-        let file = OwnSocket::new(path, is_shared).map_err(other)?;
+        let file = SocketFile::new(path, is_shared).map_err(other)?;
         if is_shared {
-            file.open_to_all().map_err(other)?;
+            file.allow_all_users().map_err(other)?;
         }
         Ok(Self::Unix(socket.listen(BACKLOG).map_err(other)?, file))
     }
 
-    /// Returns `true` for a socket that all users of this machine can open, on which everybody can
-    /// only read.
+    /// Returns `true` for a Unix socket that all users of this machine can open. Clients of such a
+    /// socket can only read.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Unix(_, socket) if socket.is_shared)
     }
 
-    /// Returns the URL or path of the listener.
-    pub fn address(&self, doors: &Doors) -> String {
-        let scheme = if doors.has_tls() { "https" } else { "http" };
+    /// Returns the listener's URL or path.
+    pub fn display_address(&self, policy: &AccessPolicy) -> String {
+        let scheme = if policy.has_tls() { "https" } else { "http" };
         match self {
             Self::Tcp(listener, _) => listener.local_addr().map_or_else(
                 |_| "?".to_owned(),
@@ -252,10 +263,10 @@ impl Listener {
         }
     }
 
-    pub(crate) fn purpose(&self) -> Purpose {
+    pub(crate) fn purpose(&self) -> PortPurpose {
         match self {
             Self::Tcp(_, purpose) => *purpose,
-            Self::Unix(..) | Self::Within(_) => Purpose::Everything,
+            Self::Unix(..) | Self::Within(_) => PortPurpose::Everything,
         }
     }
 
@@ -263,22 +274,22 @@ impl Listener {
         match self {
             Self::Tcp(listener, _) => {
                 let (socket, client) = listener.accept().await?;
-                // A frame must not wait for the acknowledgment of the previous one.
+                // A frame must not be delayed until the previous one is acknowledged.
                 let _ = socket.set_nodelay(true);
-                let peer = Peer::of_port(client, socket.local_addr().ok());
+                let peer = Peer::from_tcp(client, socket.local_addr().ok());
                 Ok((Either::Left(socket), peer))
             }
-            Self::Unix(listener, _) => Ok(of_socket(listener.accept().await?.0)),
+            Self::Unix(listener, _) => Ok(identify_peer(listener.accept().await?.0)),
             Self::Within(connections) => match connections.lock().await.recv().await {
-                Some(socket) => Ok(of_socket(UnixStream::from_std(socket)?)),
-                // The connector was dropped, so there will be no further connections.
+                Some(socket) => Ok(identify_peer(UnixStream::from_std(socket)?)),
+                // The connector was dropped, so there will be no more connections.
                 None => pending().await,
             },
         }
     }
 }
 
-fn of_socket(socket: UnixStream) -> (Socket, Peer) {
+fn identify_peer(socket: UnixStream) -> (Socket, Peer) {
     let peer = Peer::Socket {
         uid: socket.peer_cred().ok().map(|peer| peer.uid()),
     };
@@ -291,23 +302,23 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     } else {
         TcpSocket::new_v6()
     }?;
-    // With this option, a port can be used again right after its last connections have ended.
+    // This option allows the port to be used again right after its last connections have ended.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// The file of a socket, which is removed at the end by the process that created it.
+/// The file of a Unix socket. If this process created it, dropping this value removes it.
 #[derive(Debug)]
-pub struct OwnSocket {
+pub struct SocketFile {
     path: PathBuf,
-    /// The device and inode of the file that this process created. `None` if another process
-    /// created it, which then removes it.
+    /// The device and inode of the file, or `None` if another process created it and is responsible
+    /// for removing it.
     device_and_inode: Option<(u64, u64)>,
     is_shared: bool,
 }
 
-impl OwnSocket {
+impl SocketFile {
     fn new(path: &Path, is_shared: bool) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -316,9 +327,9 @@ impl OwnSocket {
         })
     }
 
-    /// Allows all users to connect. In a directory that others can write to, another file may have
-    /// taken the socket's name, which this checks.
-    fn open_to_all(&self) -> io::Result<()> {
+    /// Allows all users to connect. In a directory that other users can write to, another file may
+    /// have taken the socket's name, which is an error.
+    fn allow_all_users(&self) -> io::Result<()> {
         let opened = File::from(open(
             &self.path,
             OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
@@ -332,8 +343,8 @@ impl OwnSocket {
         std::fs::set_permissions(itself, Permissions::from_mode(0o666))
     }
 
-    /// Returns a socket that another process, such as a service manager, has created.
-    pub(crate) fn inherited(path: PathBuf, is_shared: bool) -> Self {
+    /// Returns the file of a socket that another process created, such as a service manager.
+    pub(crate) fn from_inherited(path: PathBuf, is_shared: bool) -> Self {
         Self {
             path,
             device_and_inode: None,
@@ -342,9 +353,9 @@ impl OwnSocket {
     }
 }
 
-impl Drop for OwnSocket {
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another file may have taken the socket's name.
+        // The file is only removed if no other file has taken the socket's name.
         if self
             .device_and_inode
             .is_some_and(|own| device_and_inode(&self.path).is_ok_and(|found| found == own))
@@ -365,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn link_in_place_of_shared_socket_changes_no_file() {
+    fn link_at_shared_socket_changes_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let (path, victim) = (
             folder.path().join("public.sock"),
@@ -374,12 +385,12 @@ mod tests {
         fs::write(&victim, "precious").unwrap();
         fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
         let _listener = net::UnixListener::bind(&path).unwrap();
-        let socket = OwnSocket::new(&path, true).unwrap();
-        socket.open_to_all().unwrap();
+        let socket = SocketFile::new(&path, true).unwrap();
+        socket.allow_all_users().unwrap();
         assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o777, 0o666);
         fs::remove_file(&path).unwrap();
         symlink(&victim, &path).unwrap();
-        assert!(socket.open_to_all().is_err());
+        assert!(socket.allow_all_users().is_err());
         assert_eq!(fs::metadata(&victim).unwrap().mode() & 0o777, 0o600);
     }
 }

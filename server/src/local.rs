@@ -1,4 +1,4 @@
-//! The unix socket of a running server, by which programs on the same machine find it without a
+//! A running server's Unix socket, through which programs on the same machine find it without a
 //! port.
 
 use std::{
@@ -16,61 +16,61 @@ use rustix::process::geteuid;
 
 use crate::listen::{ListenError, Listener};
 
-const SOCKET: &str = "gpumon.sock";
-/// The directory of root and of the system's service, which runs as a user of its own.
-const SYSTEM: &str = "/run/gpumon";
-/// The socket on which the system's service shares its readings with all users.
-pub const SHARED: &str = "/run/gpumon/public.sock";
+const SOCKET_NAME: &str = "gpumon.sock";
+/// The socket directory for root and for the system's service, which runs as a separate user.
+const SYSTEM_FOLDER: &str = "/run/gpumon";
+/// The socket through which the system's service shares its readings with all users.
+pub const SHARED_SOCKET: &str = "/run/gpumon/public.sock";
 
-/// Returns the possible sockets of this user's server. A new one listens on the first.
-pub fn paths() -> Vec<PathBuf> {
-    paths_of(
+/// Returns the possible paths of this user's socket. A new server listens on the first path.
+pub fn socket_paths() -> Vec<PathBuf> {
+    socket_paths_of_user(
         geteuid().as_raw(),
         env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
     )
 }
 
-fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
+fn socket_paths_of_user(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
     if uid == 0 {
-        return vec![Path::new(SYSTEM).join(SOCKET)];
+        return vec![Path::new(SYSTEM_FOLDER).join(SOCKET_NAME)];
     }
-    // `su` keeps the variable, which then names another user's directory.
-    let own = runtime_dir.filter(|folder| folder.is_absolute() && is_own_folder(folder, uid));
+    // `su` keeps `XDG_RUNTIME_DIR`, which then names another user's directory.
+    let own = runtime_dir.filter(|folder| folder.is_absolute() && is_folder_owned_by(folder, uid));
     let shared = PathBuf::from(format!("/tmp/gpumon-{uid}"));
     own.into_iter()
         .chain([shared])
-        .map(|folder| folder.join(SOCKET))
+        .map(|folder| folder.join(SOCKET_NAME))
         .collect()
 }
 
-/// Returns `true` if the directory of a socket belongs to this user, or, for root, to the system's
-/// service. Anybody can create a socket in /tmp.
-pub fn is_own(socket: &Path) -> bool {
+/// Returns `true` if the socket's directory belongs to this user or, for root, to the system's
+/// service. Anybody can create a socket in `/tmp`.
+pub fn is_socket_of_current_user(socket: &Path) -> bool {
     socket
         .parent()
         .is_some_and(|folder| is_trusted_folder(folder, geteuid().as_raw()))
 }
 
-/// Listens on the first of [`paths`], in a directory that only this user can write to.
+/// Listens on the first of [`socket_paths`]. Only this user can write to its directory.
 ///
 /// # Errors
-/// Returns [`ListenError::SocketInUse`] if another server of this user listens there, and another
-/// error if the directory cannot be created or belongs to another user.
-pub async fn listen() -> Result<Listener, ListenError> {
-    let path = paths().swap_remove(0);
+/// Returns [`ListenError::SocketInUse`] if another server of this user is listening there, and
+/// another error if the directory cannot be created or belongs to another user.
+pub async fn listen_on_user_socket() -> Result<Listener, ListenError> {
+    let path = socket_paths().swap_remove(0);
     if let Some(folder) = path.parent() {
         let address = || path.display().to_string();
-        make_own_folder(folder).map_err(|cause| ListenError::Other {
+        make_private_folder(folder).map_err(|cause| ListenError::Other {
             address: address(),
             cause,
         })?;
     }
-    Listener::unix(&path).await
+    Listener::open_unix(&path).await
 }
 
-/// Creates the directory, or checks the owner of an existing one: in /tmp, anybody can have created
-/// it.
-fn make_own_folder(folder: &Path) -> io::Result<()> {
+/// Creates the directory. If it exists, checks its owner, because anybody could have created a
+/// directory in `/tmp`.
+fn make_private_folder(folder: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made,
@@ -80,62 +80,67 @@ fn make_own_folder(folder: &Path) -> io::Result<()> {
     }
     let folder = folder.display();
     Err(io::Error::other(format!(
-        "{folder} is not a folder of this user's that nobody else may write to; remove it"
+        "{folder} must be a folder that belongs to this user and that nobody else can write to; \
+         remove it"
     )))
 }
 
-/// Returns `true` if only this user can write to the directory. For root, this includes the
-/// directory of the system's service: only root can create directories in /run.
+/// Returns `true` if only this user can write to the directory. For root, the directory of the
+/// system's service is also trusted, because only root can create directories in `/run`.
 fn is_trusted_folder(folder: &Path, uid: u32) -> bool {
-    is_own_folder(folder, uid) || (uid == 0 && folder == Path::new(SYSTEM))
+    is_folder_owned_by(folder, uid) || (uid == 0 && folder == Path::new(SYSTEM_FOLDER))
 }
 
-fn is_own_folder(folder: &Path, uid: u32) -> bool {
-    // Links are not followed, because they can belong to another user.
+fn is_folder_owned_by(folder: &Path, uid: u32) -> bool {
+    // Symbolic links are not followed, because they can belong to another user.
     fs::symlink_metadata(folder)
         .is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o022 == 0)
 }
 
-/// The response of a server.
+/// A server's response to a local request.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct LocalResponse {
     pub status: u16,
     pub body: String,
 }
 
-/// The initial capacity for a response in bytes, which is enough for a machine with several GPUs.
-const ROOM: usize = 128 * 1024;
+/// The initial buffer capacity for a response in bytes, enough for a machine with several GPUs.
+const RESPONSE_CAPACITY: usize = 128 * 1024;
 
-/// The maximum size of a response in bytes. It depends on the number of requested points.
-const LONGEST: u64 = 256 << 20;
+/// The maximum size of a response in bytes. Long histories with many points are the largest
+/// responses.
+const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 
-/// Sends a request, such as `GET /readyz`, and reads the response, without an async runtime.
-/// HTTP/1.0 responses have no chunks, and end with the connection.
+/// Sends a request line, such as `GET /readyz`, and `body`, and reads the response, without an
+/// async runtime. HTTP/1.0 is used, because its responses are not chunked and end with the
+/// connection.
 ///
 /// # Errors
-/// Returns an error if the server does not respond in time, or not with HTTP.
+/// Returns an error if the server does not respond in time, or if the response is not HTTP.
 pub fn send_request(
     mut stream: UnixStream,
     patience: Duration,
     request: &str,
     body: &str,
-) -> io::Result<Answer> {
+) -> io::Result<LocalResponse> {
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
-    // The request is written at once, so that the server does not have to wait for the rest.
+    // Head and body are written together, so that the server does not have to wait for the rest.
     let length = body.len();
     let request = format!(
         "{request} HTTP/1.0\r\nHost: localhost\r\nX-Gpumon: run\r\n\
          Content-Length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes())?;
-    let mut answer = String::with_capacity(ROOM);
-    stream.take(LONGEST).read_to_string(&mut answer)?;
-    parse(&answer)
+    let mut answer = String::with_capacity(RESPONSE_CAPACITY);
+    stream
+        .take(MAX_RESPONSE_BYTES)
+        .read_to_string(&mut answer)?;
+    parse_response(&answer)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
 }
 
-fn parse(answer: &str) -> Option<Answer> {
+fn parse_response(answer: &str) -> Option<LocalResponse> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let status = head
         .strip_prefix("HTTP/1.")?
@@ -143,7 +148,7 @@ fn parse(answer: &str) -> Option<Answer> {
         .nth(1)?
         .parse()
         .ok()?;
-    Some(Answer {
+    Some(LocalResponse {
         status,
         body: body.to_owned(),
     })
@@ -156,32 +161,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_users_own_folder_is_trusted() {
+    fn only_folder_of_user_is_trusted() {
         let root = tempfile::tempdir().unwrap();
         let uid = geteuid().as_raw();
         let folder = root.path().join("own");
-        make_own_folder(&folder).unwrap();
+        make_private_folder(&folder).unwrap();
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
-        make_own_folder(&folder).unwrap();
-        assert!(!is_own_folder(&folder, uid + 1), "somebody else's");
+        make_private_folder(&folder).unwrap();
+        assert!(!is_folder_owned_by(&folder, uid + 1), "somebody else's");
         assert!(
-            is_own(&folder.join(SOCKET)) && !is_own(Path::new("/tmp/gpumon.sock")),
+            is_socket_of_current_user(&folder.join(SOCKET_NAME))
+                && !is_socket_of_current_user(Path::new("/tmp/gpumon.sock")),
             "everybody may write to /tmp"
         );
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).unwrap();
         assert!(
-            make_own_folder(&folder)
+            make_private_folder(&folder)
                 .unwrap_err()
                 .to_string()
                 .contains("remove it")
         );
         let link = root.path().join("link");
         symlink(root.path(), &link).unwrap();
-        assert!(make_own_folder(&link).is_err());
+        assert!(make_private_folder(&link).is_err());
     }
 
     #[test]
-    fn root_trusts_the_folder_of_the_systems_service_and_nobody_else_does() {
+    fn only_root_trusts_folder_of_system_service() {
         assert!(
             is_trusted_folder(Path::new("/run/gpumon"), 0),
             "whoever owns it"
@@ -191,30 +197,34 @@ mod tests {
     }
 
     #[test]
-    fn the_runtime_folder_comes_first_where_it_is_the_users_own() {
+    fn runtime_folder_of_user_comes_first() {
         let runtime = tempfile::tempdir().unwrap();
         fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let own = fs::metadata(runtime.path()).unwrap().uid();
         let shared = |uid: u32| PathBuf::from(format!("/tmp/gpumon-{uid}/gpumon.sock"));
-        let of = |uid| paths_of(uid, Some(runtime.path().to_owned()));
+        let of = |uid| socket_paths_of_user(uid, Some(runtime.path().to_owned()));
         if own != 0 {
             assert_eq!(of(own), [runtime.path().join("gpumon.sock"), shared(own)]);
         }
         assert_eq!(of(own + 1), [shared(own + 1)]);
-        assert_eq!(paths_of(7, Some("relative".into())), [shared(7)]);
+        assert_eq!(
+            socket_paths_of_user(7, Some("relative".into())),
+            [shared(7)]
+        );
         assert_eq!(of(0), [PathBuf::from("/run/gpumon/gpumon.sock")]);
     }
 
     #[test]
-    fn answer_is_parsed() {
-        let answer = parse("HTTP/1.0 403 Forbidden\r\ncontent-length: 3\r\n\r\nno\n").unwrap();
+    fn response_is_parsed() {
+        let answer =
+            parse_response("HTTP/1.0 403 Forbidden\r\ncontent-length: 3\r\n\r\nno\n").unwrap();
         assert_eq!(
             answer,
-            Answer {
+            LocalResponse {
                 status: 403,
                 body: "no\n".to_owned()
             }
         );
-        assert_eq!(parse("SSH-2.0-OpenSSH_9.7\r\n"), None);
+        assert_eq!(parse_response("SSH-2.0-OpenSSH_9.7\r\n"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The endpoint `POST /api/v1/marks`, with which a person or a script marks a moment on the charts
+//! The endpoint `POST /api/v1/marks`, through which a person or a script marks a time on the charts
 //! of all clients.
 //!
 //! Marks are visible to everybody, so setting them requires permission to start runs.
@@ -25,24 +25,25 @@ use crate::{
     history, runs,
 };
 
-/// The rate limit for the marks of all users together, and also for cells.
-pub(crate) const RATE: Rate = Rate {
+/// The rate limit for marks and cells, shared by all users.
+pub(crate) const MARK_RATE: Rate = Rate {
     burst: 20,
     spacing: Duration::from_secs(1),
 };
 
-const LONGEST_TEXT: usize = Mark::LONGEST_TEXT;
-/// The maximum size of a request in bytes, which allows for escaped characters.
-const LARGEST: usize = 4096;
-/// The tolerance for a browser's estimate of the server's clock, in milliseconds.
-const AHEAD_MS: u64 = 1000;
+const MAX_TEXT_CHARS: usize = Mark::MAX_TEXT_CHARS;
+/// The maximum size of a request body in bytes. It leaves room for escaped characters.
+const MAX_BODY_BYTES: usize = 4096;
+/// How far a mark's time may be ahead of the server's clock, in milliseconds. Browsers only
+/// estimate that clock.
+const MAX_CLOCK_ADVANCE_MS: u64 = 1000;
 
-/// A mark to be set at a moment.
+/// A request to set a mark at a certain time.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMark {
     /// The text of the mark, such as `epoch 3`.
-    #[schemars(length(min = 1, max = LONGEST_TEXT), regex(pattern = r"\S"))]
+    #[schemars(length(min = 1, max = MAX_TEXT_CHARS), regex(pattern = r"\S"))]
     text: String,
     /// The time in milliseconds since 1970, within the last 600 seconds; by default, now.
     at_ms: Option<u64>,
@@ -50,29 +51,33 @@ pub(crate) struct NewMark {
 
 type Refusal = (StatusCode, String);
 
-pub(crate) fn router(app: &AppState) -> Router<AppState> {
-    let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
+pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
+    let may_run = middleware::from_fn_with_state(app.clone(), runs::require_run_permission);
     Router::new()
-        .route("/api/v1/marks", post(add).route_layer(may_run))
-        .route_layer(DefaultBodyLimit::max(LARGEST))
+        .route("/api/v1/marks", post(post_mark).route_layer(may_run))
+        .route_layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
 /// Sets a mark and returns its event.
-async fn add(
+async fn post_mark(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     body: Bytes,
 ) -> Result<(StatusCode, Json<Event>), Refusal> {
     let (text, at_ms) =
-        read(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
-    if app.event_limit.admit("mark", RATE, Instant::now()).is_err() {
+        parse_mark(&body, now_ms()).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+    if app
+        .event_limit
+        .admit("mark", MARK_RATE, Instant::now())
+        .is_err()
+    {
         let message = format!(
-            "too many marks: {} may come at once, and then one per second; set fewer\n",
-            RATE.burst
+            "too many marks: at most {} are accepted at once, then one per second; set fewer\n",
+            MARK_RATE.burst
         );
         return Err((StatusCode::TOO_MANY_REQUESTS, message));
     }
-    audit::note(&client, &format!("set a mark: {text}")).await;
+    audit::log_action(&client, &format!("set a mark: {text}")).await;
     let user = client.user().await;
     let event = Event {
         at_ms,
@@ -83,20 +88,22 @@ async fn add(
     Ok((StatusCode::CREATED, Json(event)))
 }
 
-/// Parses a mark into its text and time.
+/// Parses a request body into the mark's text and time.
 ///
 /// # Errors
 /// Returns what is wrong with the mark, and the valid values.
-fn read(body: &[u8], now_ms: u64) -> Result<(String, u64), String> {
+fn parse_mark(body: &[u8], now_ms: u64) -> Result<(String, u64), String> {
     let NewMark { text, at_ms } = serde_json::from_slice(body)
         .map_err(|error| format!(r#"invalid mark: {error}; send one as {{"text":"epoch 3"}}"#))?;
     let text = Mark::parse_text(&text)?;
     let at_ms = at_ms.unwrap_or(now_ms);
-    if !(now_ms.saturating_sub(history::DEPTH_MS)..=now_ms + AHEAD_MS).contains(&at_ms) {
-        let depth_s = history::DEPTH_MS / 1000;
+    if !(now_ms.saturating_sub(history::RETENTION_MS)..=now_ms + MAX_CLOCK_ADVANCE_MS)
+        .contains(&at_ms)
+    {
+        let depth_s = history::RETENTION_MS / 1000;
         return Err(format!(
-            "{at_ms} is not a moment of the history: send one of the last {depth_s} s as milliseconds since 1970, or \
-             leave \"at_ms\" out for now"
+            "{at_ms} is not a time of the history: send one of the last {depth_s} s as \
+             milliseconds since 1970, or omit \"at_ms\" for the current time"
         ));
     }
     Ok((text, at_ms.min(now_ms)))
@@ -107,9 +114,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_has_a_short_clean_text_and_a_moment_of_the_history() {
+    fn mark_has_clean_text_and_recent_time() {
         let now_ms = 1_000_000;
-        let read = |body: &str| read(body.as_bytes(), now_ms);
+        let read = |body: &str| parse_mark(body.as_bytes(), now_ms);
         assert_eq!(
             read(r#"{"text":" epoch 3\n"}"#),
             Ok(("epoch 3".to_owned(), now_ms))
@@ -131,15 +138,18 @@ mod tests {
         let refused = [
             ("epoch 3".to_owned(), r#"{"text":"epoch 3"}"#),
             (r#"{"text":"a","gpu":0}"#.to_owned(), "gpu"),
-            (r#"{"text":" "}"#.to_owned(), "1 to 100 characters, not 0"),
+            (
+                r#"{"text":" "}"#.to_owned(),
+                "1 to 100 characters, but has 0",
+            ),
             (
                 format!(r#"{{"text":"{}"}}"#, "ä".repeat(101)),
-                "1 to 100 characters, not 101",
+                "1 to 100 characters, but has 101",
             ),
             (r#"{"text":"a","at_ms":399999}"#.to_owned(), "last 600 s"),
             (
                 r#"{"text":"a","at_ms":1001001}"#.to_owned(),
-                "leave \"at_ms\" out",
+                "omit \"at_ms\" for",
             ),
             (r#"{"text":"a","at_ms":-1}"#.to_owned(), "invalid mark"),
         ];

@@ -1,9 +1,9 @@
 //! Functions that return freed memory to the system.
 //!
 //! glibc's allocator keeps freed memory below any block that is still in use. A server with
-//! thousands of clients needs hardly any of it after they have left. Samples are allocated and
-//! freed by different threads, each with a heap of its own: if hundreds of processes start and end
-//! per second, these heaps keep several times the memory in use.
+//! thousands of clients needs hardly any of this memory after the clients have left. Samples are
+//! allocated and freed by different threads, each with its own heap. If hundreds of processes start
+//! and end per second, these heaps keep several times the memory that is in use.
 
 #![allow(unsafe_code)]
 
@@ -11,29 +11,28 @@ use std::time::Duration;
 
 use tokio::{task::spawn_blocking, time::Instant};
 
-/// The minimum time between two calls. Returning memory costs milliseconds, and allocating it again
-/// a page fault for each page.
+/// The minimum time between two calls of `malloc_trim`. Returning memory takes milliseconds, and
+/// allocating it again causes a page fault for each page.
 const MIN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The time after which memory is returned in any case. Within five minutes, up to 10 MB of unused
-/// memory were measured.
+/// The time after which memory is returned in any case. Without this, up to 10 MB of unused memory
+/// accumulated within five minutes.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The amount of memory for which returning is worth the cost, in KiB. This is an estimate of the
-/// server.
+/// The estimated amount of freed memory from which returning it is worth the cost, in KiB.
 const MIN_FREE_KIB: usize = 1024;
 
-/// The memory of a connection with a stream, in KiB.
+/// The estimated memory of a connection with a stream, in KiB.
 const CONNECTION_KIB: usize = 6;
 
-/// The time of the last call, and the memory freed since then.
-pub(crate) struct Memory {
+/// The time of the last call of `malloc_trim`, and an estimate of the memory freed since.
+pub(crate) struct MemoryTrimmer {
     trimmed_at: Instant,
     connections: usize,
     free_kib: usize,
 }
 
-impl Memory {
+impl MemoryTrimmer {
     pub(crate) fn new() -> Self {
         Self {
             trimmed_at: Instant::now(),
@@ -42,9 +41,9 @@ impl Memory {
         }
     }
 
-    /// Returns memory to the system if it is worth the cost. `connections` is the current number of
-    /// connections, `released_kib` the size of the responses released since the last call.
-    pub(crate) fn trim(&mut self, connections: usize, released_kib: usize) {
+    /// Returns memory to the system if this is worth the cost. `connections` is the current number
+    /// of connections. `released_kib` is the size of the responses released since the last call.
+    pub(crate) fn trim_if_worthwhile(&mut self, connections: usize, released_kib: usize) {
         let ended = self.connections.saturating_sub(connections);
         self.connections = connections;
         self.free_kib += ended * CONNECTION_KIB + released_kib;
@@ -79,8 +78,9 @@ mod tests {
 
     #[test]
     fn memory_is_returned_regularly_without_clients() {
-        let mut memory = Memory::new();
-        let after = |memory: &Memory, passed: Duration| memory.is_due(memory.trimmed_at + passed);
+        let mut memory = MemoryTrimmer::new();
+        let after =
+            |memory: &MemoryTrimmer, passed: Duration| memory.is_due(memory.trimmed_at + passed);
         assert!(!after(&memory, MAX_INTERVAL.mul_f64(0.9)) && after(&memory, MAX_INTERVAL));
         memory.free_kib = MIN_FREE_KIB;
         assert!(!after(&memory, MIN_INTERVAL.mul_f64(0.9)) && after(&memory, MIN_INTERVAL));

@@ -18,43 +18,45 @@ use flate2::read::GzDecoder;
 use crate::{
     app::AppState,
     content_type::content_type,
-    encoder::gzip,
+    encoder::compress_gzip,
     peer::Peer,
-    respond::{Resource, accepts_gzip, encoded, respond},
+    respond::{Resource, accepts_gzip, encoded_response, respond_with_resource},
     view::View,
 };
 
 /// The directory into which `npm run build` writes the page.
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../static/dist");
+const PAGE_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../static/dist");
 
-/// The files of the page by path, which `build.rs` has compressed.
-const EMBEDDED: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
+/// The page's files by path, compressed by `build.rs`.
+const EMBEDDED_FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// The cache header of bundled files. Their names contain a hash, so they never change; the page
-/// itself can change with every version.
-const FOREVER: &str = "public, max-age=31536000, immutable";
-const ASK_AGAIN: &str = "no-cache";
+/// The cache header of bundled files. Their names contain a hash, so the files never change. The
+/// page itself can change with every version.
+const IMMUTABLE_CACHE: &str = "public, max-age=31536000, immutable";
+const REVALIDATED_CACHE: &str = "no-cache";
 
-/// The policy allows resources from this server only, and no other site may frame the page.
+/// The page's content security policy: resources are only loaded from this server, and no other
+/// site may embed the page in a frame.
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
-pub(crate) async fn index(
+pub(crate) async fn get_index(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Response {
-    let missing = "This gpumon was built without its web page. Build it with `make`, or read /api/v1/snapshot.\n";
-    serve(&app, &headers, peer, "index.html".to_owned(), missing).await
+    let missing = "This gpumon was built without its web page. Build it with `make`, or read \
+                   /api/v1/snapshot.\n";
+    serve_file(&app, &headers, peer, "index.html".to_owned(), missing).await
 }
 
-pub(crate) async fn file(
+pub(crate) async fn get_file(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
     extract::Path(path): extract::Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    serve(
+    serve_file(
         &app,
         &headers,
         peer,
@@ -64,33 +66,33 @@ pub(crate) async fn file(
     .await
 }
 
-async fn serve(
+async fn serve_file(
     app: &AppState,
     headers: &HeaderMap,
     peer: Peer,
     path: String,
     missing: &'static str,
 ) -> Response {
-    let Some((content_type, packed)) = content_type(&path).zip(packed(&path)) else {
+    let Some((content_type, packed)) = content_type(&path).zip(find_compressed_file(&path)) else {
         return (StatusCode::NOT_FOUND, missing).into_response();
     };
     let cache = if path.starts_with("assets/") {
-        FOREVER
+        IMMUTABLE_CACHE
     } else {
-        ASK_AGAIN
+        REVALIDATED_CACHE
     };
     let mut response = if accepts_gzip(headers) {
-        encoded(packed, content_type, true)
+        encoded_response(packed, content_type, true)
     } else {
         let subject = Resource::Page(path);
-        respond(
+        respond_with_resource(
             app,
             headers,
-            peer.who(),
-            View::ANYBODY,
+            peer.key(),
+            View::UNKNOWN_CLIENT,
             subject,
             content_type,
-            move |_| unpacked(&packed),
+            move |_| decompress(&packed),
         )
         .await
     };
@@ -105,32 +107,32 @@ async fn serve(
     response
 }
 
-/// Returns a compressed file of the page. A debug build reads the directory at each request, for
-/// development of the page.
-fn packed(path: &str) -> Option<Bytes> {
+/// Returns a compressed file of the page. Debug builds read the directory at each request, to make
+/// development of the page easier.
+fn find_compressed_file(path: &str) -> Option<Bytes> {
     if cfg!(debug_assertions) {
-        in_folder(path)
+        read_file_from_folder(path)
     } else {
-        embedded(path)
+        find_embedded_file(path)
     }
 }
 
-fn embedded(path: &str) -> Option<Bytes> {
-    EMBEDDED
+fn find_embedded_file(path: &str) -> Option<Bytes> {
+    EMBEDDED_FILES
         .iter()
         .find(|(name, _)| *name == path)
         .map(|(_, packed)| Bytes::from_static(packed))
 }
 
-fn in_folder(path: &str) -> Option<Bytes> {
+fn read_file_from_folder(path: &str) -> Option<Bytes> {
     let is_inside = Path::new(path)
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
-    let file = is_inside.then(|| fs::read(Path::new(FOLDER).join(path)).ok())??;
-    Some(gzip(&file).into())
+    let file = is_inside.then(|| fs::read(Path::new(PAGE_FOLDER).join(path)).ok())??;
+    Some(compress_gzip(&file).into())
 }
 
-fn unpacked(packed: &[u8]) -> Vec<u8> {
+fn decompress(packed: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     GzDecoder::new(packed)
         .read_to_end(&mut file)
@@ -145,17 +147,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_binary_holds_what_the_folder_does() {
+    fn binary_contains_all_page_files() {
         let found = Command::new("find")
-            .args([FOLDER, "-type", "f", "-printf", "%P\n"])
+            .args([PAGE_FOLDER, "-type", "f", "-printf", "%P\n"])
             .output()
             .unwrap();
         let paths = String::from_utf8(found.stdout).unwrap();
-        assert_eq!(paths.lines().count(), EMBEDDED.len());
+        assert_eq!(paths.lines().count(), EMBEDDED_FILES.len());
         for path in paths.lines() {
-            let file = fs::read(Path::new(FOLDER).join(path)).unwrap();
-            for packed in [embedded(path), in_folder(path)] {
-                assert_eq!(unpacked(&packed.expect(path)), file, "{path}");
+            let file = fs::read(Path::new(PAGE_FOLDER).join(path)).unwrap();
+            for packed in [find_embedded_file(path), read_file_from_folder(path)] {
+                assert_eq!(decompress(&packed.expect(path)), file, "{path}");
             }
         }
     }

@@ -9,34 +9,35 @@ use axum::{
     response::Response,
 };
 use gpumon_history::{
-    plan::{HistoryQuery, POINTS, SpanRequest},
-    wanted::Wanted,
+    plan::{HistoryQuery, POINT_LIMITS, SpanRequest},
+    wanted::MetricSelection,
 };
 
 use crate::{
     app::AppState,
     auth::Client,
-    history::DEPTH_MS,
+    history::RETENTION_MS,
     query,
-    respond::{JSON, Resource, respond, to_json},
+    respond::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
 };
 
-/// The default number of points, which is enough for a chart as wide as a screen.
-const USUAL_POINTS: u32 = 600;
+/// The default number of points, enough for a chart that is as wide as a screen.
+const DEFAULT_POINTS: u32 = 600;
 
-/// Returns a span from memory and disk, without waiting for the driver.
-pub(crate) async fn history(
+/// Returns a span of history from memory and disk, without calling the driver.
+pub(crate) async fn get_history(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; ask for from_ms, to_ms, metrics and points or resolution_ms, or nothing";
-    let query: HistoryQuery = query::parsed(&uri).map_err(|error| bad(error.body_text() + hint))?;
-    let request = resolve(&query, app.hub.now_ms()).map_err(bad)?;
-    let view = View::of(&client, app.show_processes).await;
+    let hint = "; use from_ms, to_ms, metrics and points or resolution_ms, or no parameters";
+    let query: HistoryQuery =
+        query::parse_query(&uri).map_err(|error| bad(error.body_text() + hint))?;
+    let request = resolve_span(&query, app.hub.now_ms()).map_err(bad)?;
+    let view = View::for_client(&client, app.show_processes).await;
     let of_view = view.clone();
     let SpanRequest {
         from_ms,
@@ -52,23 +53,35 @@ pub(crate) async fn history(
         resolution_ms,
         metrics: request.wanted.ids(),
     };
-    let write = move |hub: &crate::hub::Hub| to_json(&of_view.span(hub.span(&request)));
-    Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
+    let write = move |hub: &crate::hub::Hub| to_json(&of_view.filter_span(hub.read_span(&request)));
+    Ok(respond_with_resource(
+        &app,
+        &headers,
+        client.peer_key(),
+        view,
+        subject,
+        JSON_TYPE,
+        write,
+    )
+    .await)
 }
 
-/// Returns the requested span at this moment, or the reason why the query is not valid.
-fn resolve(query: &HistoryQuery, now_ms: u64) -> Result<SpanRequest, String> {
+/// Returns the span that the query requests at the time `now_ms`, or the reason why the query is
+/// not valid.
+fn resolve_span(query: &HistoryQuery, now_ms: u64) -> Result<SpanRequest, String> {
     let newest_ms = query.to_ms.unwrap_or(now_ms).min(now_ms);
-    let from_ms = query.from_ms.unwrap_or(newest_ms.saturating_sub(DEPTH_MS));
+    let from_ms = query
+        .from_ms
+        .unwrap_or(newest_ms.saturating_sub(RETENTION_MS));
     let Range {
         start: from_ms,
         end: to_ms,
     } = query::parse_span(from_ms, query.to_ms, now_ms)?;
-    let (least, most) = POINTS.into_inner();
-    let points = query.points.unwrap_or(USUAL_POINTS);
-    if !POINTS.contains(&points) {
+    let (least, most) = POINT_LIMITS.into_inner();
+    let points = query.points.unwrap_or(DEFAULT_POINTS);
+    if !POINT_LIMITS.contains(&points) {
         return Err(format!(
-            "points={points} is not served; ask for {least} to {most}"
+            "points={points} is out of range; use {least} to {most}"
         ));
     }
     if let Some(resolution_ms) = query.resolution_ms {
@@ -77,25 +90,26 @@ fn resolve(query: &HistoryQuery, now_ms: u64) -> Result<SpanRequest, String> {
             .unwrap_or(u64::MAX);
         if many > most.into() {
             return Err(format!(
-                "resolution_ms={resolution_ms} is more than {most} points of this span; ask for a \
-                 shorter span, or for {} ms and more",
+                "resolution_ms={resolution_ms} gives more than {most} points in this span; use a \
+                 shorter span, or at least {} ms",
                 (to_ms - from_ms).div_ceil(most.into())
             ));
         }
     }
     let wanted = match &query.metrics {
-        None => Wanted::overview(),
+        None => MetricSelection::select_overview(),
         Some(ids) => {
-            let (wanted, told) = Wanted::named(ids.split(','));
+            let (wanted, told) = MetricSelection::parse_names(ids.split(','));
             told?;
             wanted
         }
     };
     if wanted.holders {
-        let reach_s = DEPTH_MS / 1000;
+        let reach_s = RETENTION_MS / 1000;
         return Err(format!(
-            "who held memory is kept for {reach_s} s and is no part of this; ask for it in a \
-             history frame, or by /api/v1/snapshot?history_s={reach_s}&metrics=processes.memory_bytes"
+            "the memory of processes is kept for only {reach_s} s and is not part of this \
+             history; request it in a history frame, or with \
+             /api/v1/snapshot?history_s={reach_s}&metrics=processes.memory_bytes"
         ));
     }
     Ok(SpanRequest {
@@ -114,17 +128,20 @@ mod tests {
     const NOW_MS: u64 = 10_000_000;
 
     #[test]
-    fn what_is_left_out_is_the_overview_of_the_last_ten_minutes() {
-        let request = resolve(&HistoryQuery::default(), NOW_MS).unwrap();
+    fn default_span_is_overview_of_ten_minutes() {
+        let request = resolve_span(&HistoryQuery::default(), NOW_MS).unwrap();
         assert_eq!(
             (request.from_ms, request.to_ms, request.points),
             (NOW_MS - 600_000, NOW_MS, 600)
         );
-        assert_eq!(request.wanted.ids(), Wanted::overview().ids());
+        assert_eq!(
+            request.wanted.ids(),
+            MetricSelection::select_overview().ids()
+        );
     }
 
     #[test]
-    fn what_is_not_there_is_refused_with_what_is() {
+    fn invalid_query_is_refused_with_advice() {
         let query = |from_ms, to_ms, metrics: Option<&str>, points| {
             let metrics = metrics.map(ToOwned::to_owned);
             let query = HistoryQuery {
@@ -134,19 +151,22 @@ mod tests {
                 points,
                 resolution_ms: None,
             };
-            resolve(&query, NOW_MS)
+            resolve_span(&query, NOW_MS)
         };
         for (query, words) in [
             (
                 query(Some(5), Some(5), None, None),
-                "from_ms=5 is not before to_ms=5",
+                "from_ms=5 must be before to_ms=5",
             ),
-            (query(Some(NOW_MS + 1), None, None, None), "now is 10000000"),
+            (
+                query(Some(NOW_MS + 1), None, None, None),
+                "the current time is 10000000",
+            ),
             (query(None, None, None, Some(0)), "1 to 5000"),
             (query(None, None, None, Some(5001)), "1 to 5000"),
             (
                 query(None, None, Some("power.drwa"), None),
-                "unknown metric 'power.drwa'; there are",
+                "unknown metric 'power.drwa'; use some of",
             ),
             (
                 query(None, None, Some("processes.memory_bytes"), None),
@@ -162,19 +182,19 @@ mod tests {
                 resolution_ms: Some(resolution_ms),
                 ..HistoryQuery::default()
             };
-            resolve(&query, NOW_MS)
+            resolve_span(&query, NOW_MS)
         };
         assert_eq!(fine(2000).unwrap().resolution_ms, Some(2000));
         for resolution_ms in [0, 1999] {
             assert!(
                 fine(resolution_ms)
                     .unwrap_err()
-                    .contains("ask for a shorter span, or for 2000 ms"),
+                    .contains("use a shorter span, or at least 2000 ms"),
                 "{resolution_ms}"
             );
         }
         let asked = |query: &str| {
-            query::parsed::<HistoryQuery>(&format!("/api/v1/history?{query}").parse().unwrap())
+            query::parse_query::<HistoryQuery>(&format!("/api/v1/history?{query}").parse().unwrap())
         };
         assert_eq!(
             asked("from_ms=5&points=9&1795493859530").unwrap().points,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use axum::http::{Uri, uri::Authority};
 use thiserror::Error;
 
-/// The scheme, host and port that browsers send in `Origin`.
+/// The scheme, host and port that browsers send in the `Origin` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicOrigin {
     host: String,
@@ -14,44 +14,48 @@ pub struct PublicOrigin {
     is_https: bool,
 }
 
-/// The reason why a text is not a valid origin.
+/// The reason why a string is not a valid origin.
 #[derive(Debug, Error)]
 #[error(
-    "{0}; give scheme, host and, if it is not the usual one, port, as https://gpus.example.org"
+    "{0}; use scheme, host and, unless it is the default, port, such as https://gpus.example.org"
 )]
-pub struct NotAnOrigin(&'static str);
+pub struct InvalidOrigin(&'static str);
 
 impl FromStr for PublicOrigin {
-    type Err = NotAnOrigin;
+    type Err = InvalidOrigin;
 
-    fn from_str(text: &str) -> Result<Self, NotAnOrigin> {
-        let uri: Uri = text.parse().map_err(|_| NotAnOrigin("not a URL"))?;
+    fn from_str(text: &str) -> Result<Self, InvalidOrigin> {
+        let uri: Uri = text.parse().map_err(|_| InvalidOrigin("not a URL"))?;
         let is_https = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err(NotAnOrigin("an origin begins with https:// or http://")),
+            _ => {
+                return Err(InvalidOrigin(
+                    "an origin must begin with https:// or http://",
+                ));
+            }
         };
         let authority = uri
             .authority()
             .filter(|authority| !authority.host().is_empty());
-        let authority = authority.ok_or(NotAnOrigin("the host is missing"))?;
+        let authority = authority.ok_or(InvalidOrigin("the host is missing"))?;
         if authority.as_str().contains('@') {
-            return Err(NotAnOrigin("an origin has no user"));
+            return Err(InvalidOrigin("an origin cannot contain a user"));
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err(NotAnOrigin(
-                "an origin has no path; the proxy may serve gpumon below any",
+            return Err(InvalidOrigin(
+                "an origin cannot contain a path; the proxy can serve gpumon below any path",
             ));
         }
         if authority.host().contains('*') {
-            return Err(NotAnOrigin(
-                "an origin has no wildcard; give the option once for each",
+            return Err(InvalidOrigin(
+                "an origin cannot contain a wildcard; repeat the option for each origin",
             ));
         }
         let port = authority.port_u16().unwrap_or(default_port(is_https));
-        // The parser ignores a port that is not a number.
+        // The parser ignores a port that is not a number, so this is checked here.
         if authority.port_u16().is_none() && authority.as_str().len() > authority.host().len() {
-            return Err(NotAnOrigin("the port is not a number from 1 to 65535"));
+            return Err(InvalidOrigin("the port is not a number from 1 to 65535"));
         }
         Ok(Self {
             host: authority.host().to_ascii_lowercase(),
@@ -67,7 +71,7 @@ impl PublicOrigin {
         self.is_https
     }
 
-    /// Returns `true` if a request with this `Host` was sent to the origin.
+    /// Returns `true` if this `Host` header belongs to a request to this origin.
     pub(crate) fn has_host(&self, host: &Authority) -> bool {
         host.host().eq_ignore_ascii_case(&self.host)
             && host.port_u16().unwrap_or(default_port(self.is_https)) == self.port
@@ -83,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_told_by_scheme_host_and_port() {
+    fn origin_has_scheme_host_and_port() {
         let origin: PublicOrigin = "https://GPUs.example.org/".parse().unwrap();
         let is = |text: &str| {
             text.parse()
@@ -105,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_with_what_one_is() {
+    fn invalid_origin_is_refused_with_advice() {
         for (text, why) in [
             ("gpus.example.org", "https://"),
             ("ftp://gpus.example.org", "https://"),

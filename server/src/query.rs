@@ -1,4 +1,4 @@
-//! Parsing of queries in URLs.
+//! Parsing of URL queries.
 
 use std::ops::Range;
 
@@ -8,20 +8,20 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 
-/// Parses a query, ignoring keys without a value: JupyterLab appends the time to each URL to
-/// prevent cached responses.
-pub(crate) fn parsed<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryRejection> {
+/// Parses a query. Keys without a value are ignored, because JupyterLab appends the time to each
+/// URL to avoid cached responses.
+pub(crate) fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, QueryRejection> {
     let with_values = uri
         .query()
         .unwrap_or_default()
         .split('&')
         .filter(|part| part.contains('='));
     let known = format!("/?{}", with_values.collect::<Vec<_>>().join("&"));
-    // A query is still valid after some of its parts are removed.
+    // Removing some parts leaves a valid query, so this always parses.
     Query::try_from_uri(&known.parse().unwrap_or_default()).map(|Query(query)| query)
 }
 
-/// Returns the span of a query, limited to the present.
+/// Returns the span that a query requests, limited to the present.
 ///
 /// # Errors
 /// Returns an error if the span does not begin before it ends.
@@ -34,7 +34,8 @@ pub(crate) fn parse_span(
     if from_ms >= to_ms {
         let times = "both are milliseconds since 1970-01-01 UTC";
         return Err(format!(
-            "from_ms={from_ms} is not before to_ms={to_ms}; {times}, and now is {now_ms}"
+            "from_ms={from_ms} must be before to_ms={to_ms}; {times}, and the current time is \
+             {now_ms}"
         ));
     }
     Ok(from_ms..to_ms)

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// The kind of a credential.
+/// The kinds of credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credential {
     Token,
@@ -21,7 +21,7 @@ impl fmt::Display for Credential {
     }
 }
 
-/// The counts since the server's start.
+/// The numbers of wrong tokens and passwords since the server's start.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedCredentials {
     tokens: AtomicU64,
@@ -30,15 +30,16 @@ pub(crate) struct RefusedCredentials {
 
 impl RefusedCredentials {
     pub(crate) fn count(&self, credential: Credential) {
-        self.of(credential).fetch_add(1, Relaxed);
+        self.counter_for(credential).fetch_add(1, Relaxed);
     }
 
-    /// Returns the counts by kind.
-    pub(crate) fn by_kind(&self) -> [(Credential, u64); 2] {
-        [Credential::Token, Credential::Password].map(|kind| (kind, self.of(kind).load(Relaxed)))
+    /// Returns the number of refusals for each kind of credential.
+    pub(crate) fn counts_by_kind(&self) -> [(Credential, u64); 2] {
+        [Credential::Token, Credential::Password]
+            .map(|kind| (kind, self.counter_for(kind).load(Relaxed)))
     }
 
-    fn of(&self, credential: Credential) -> &AtomicU64 {
+    fn counter_for(&self, credential: Credential) -> &AtomicU64 {
         match credential {
             Credential::Token => &self.tokens,
             Credential::Password => &self.passwords,

@@ -1,4 +1,4 @@
-//! HTTP responses that are encoded outside the event loop, and compressed for clients that support
+//! HTTP responses that are encoded outside the event loop, and compressed for clients that accept
 //! it.
 
 use std::{ops::Range, sync::Arc};
@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use crate::{
     app::AppState,
-    encoder::{Encoder, gzip},
+    encoder::{Encoder, compress_gzip},
     hub::Hub,
     metrics::PageKey,
-    peer::Who,
+    peer::PeerKey,
     view::View,
 };
 
@@ -42,14 +42,14 @@ pub(crate) enum Resource {
     Jobs {
         id: Option<String>,
     },
-    /// The page of `/metrics` with its names and format.
+    /// The page of `/metrics`, with its naming scheme and format.
     Metrics(PageKey),
     Page(String),
     Fleet(FleetResource),
 }
 
-/// The data of a fleet: the current state, that of a node, or the data of a number of seconds until
-/// now.
+/// The data of a fleet: the current state of the fleet or of one node, or the usage, events or
+/// history of the last number of seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum FleetResource {
     Now { at_once: bool },
@@ -59,27 +59,27 @@ pub(crate) enum FleetResource {
     History(u32, Option<String>),
 }
 
-/// A resource, and everything that its response depends on.
+/// A resource together with everything else that its response depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct CacheKey {
-    /// The user. Each one has separate responses, so that slow clients do not use the quota of
-    /// other users.
-    who: Who,
+pub(crate) struct ResponseCacheKey {
+    /// The user. Each user has separate responses, so that slow clients do not use other users'
+    /// quotas.
+    who: PeerKey,
     resource: Resource,
     change: u64,
     view: View,
     gzip: bool,
 }
 
-pub(crate) const JSON: &str = "application/json";
+pub(crate) const JSON_TYPE: &str = "application/json";
 
-pub(crate) type ResponseEncoder = Encoder<CacheKey>;
+pub(crate) type ResponseEncoder = Encoder<ResponseCacheKey>;
 
-/// Returns the response that `write` creates from the hub's data.
-pub(crate) async fn respond(
+/// Returns a response with the bytes that `write` creates from the hub's data.
+pub(crate) async fn respond_with_resource(
     app: &AppState,
     headers: &HeaderMap,
-    who: Who,
+    who: PeerKey,
     view: View,
     resource: Resource,
     content_type: &'static str,
@@ -88,7 +88,7 @@ pub(crate) async fn respond(
     let compress = accepts_gzip(headers);
     let write = move |hub: &Hub| {
         if compress {
-            gzip(&write(hub))
+            compress_gzip(&write(hub))
         } else {
             write(hub)
         }
@@ -96,21 +96,22 @@ pub(crate) async fn respond(
     respond_encoded(app, compress, who, view, resource, content_type, write).await
 }
 
-/// Returns the response that `write` creates and, if `is_gzip` is set, has compressed.
+/// Returns a response with the bytes that `write` creates. If `is_gzip` is set, `write` has already
+/// compressed them.
 pub(crate) async fn respond_encoded(
     app: &AppState,
     is_gzip: bool,
-    who: Who,
+    who: PeerKey,
     view: View,
     resource: Resource,
     content_type: &'static str,
     write: impl FnOnce(&Hub) -> Vec<u8> + Send + 'static,
 ) -> Response {
     let hub = Arc::clone(&app.hub);
-    let key = CacheKey {
+    let key = ResponseCacheKey {
         who,
         resource,
-        change: hub.change(),
+        change: hub.change_count(),
         view,
         gzip: is_gzip,
     };
@@ -130,7 +131,7 @@ pub(crate) async fn respond_encoded(
     } else {
         &app.encoders.responses
     };
-    let Ok(bytes) = encoder.answer(who, key, write).await else {
+    let Ok(bytes) = encoder.get_or_encode(who, key, write).await else {
         let message = "too many large answers are being sent: try again in a few seconds\n";
         return (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -139,12 +140,16 @@ pub(crate) async fn respond_encoded(
         )
             .into_response();
     };
-    encoded(bytes, content_type, is_gzip)
+    encoded_response(bytes, content_type, is_gzip)
 }
 
-/// Returns a response with bytes that have already been encoded, and compressed if `is_gzip` is
-/// set.
-pub(crate) fn encoded(bytes: Bytes, content_type: &'static str, is_gzip: bool) -> Response {
+/// Returns a response with bytes that are already encoded. `is_gzip` is whether they are also
+/// compressed.
+pub(crate) fn encoded_response(
+    bytes: Bytes,
+    content_type: &'static str,
+    is_gzip: bool,
+) -> Response {
     let mut response = Body::from(bytes).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -183,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_sent_to_those_who_take_it() {
+    fn gzip_depends_on_accept_encoding() {
         let accepts = |value: &'static str| {
             accepts_gzip(&HeaderMap::from_iter([(
                 header::ACCEPT_ENCODING,

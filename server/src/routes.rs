@@ -1,4 +1,4 @@
-//! The routes of the server, and the middleware before them.
+//! The server's routes, and the middleware that runs before them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,51 +10,51 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use gpumon_probe::model::{GpuSample, Health, Sample, now_ms, with_advice};
+use gpumon_probe::model::{GpuSample, Health, Sample, join_advice, now_ms};
 use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 
 use crate::{
     alerts, answers,
     app::AppState,
-    auth::{self, Doors},
+    auth::{self, AccessPolicy},
     behind_proxy, cells, costs, fleet,
     guard::{self, Access, Guard},
     jobs,
-    listen::{Listener, Purpose},
+    listen::{Listener, PortPurpose},
     marks, metrics, openapi, page, past, pause, peer, replay, runs, snapshot, stream, usage,
 };
 
-/// The time limit of a request with its body. Streams, and the messages of a run in a terminal,
-/// have none.
-const LONGEST_REQUEST: Duration = Duration::from_secs(30);
+/// The time limit for a request including its body. Streams and announcements of runs in a terminal
+/// have no time limit.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(crate) fn router(state: AppState, listener: &Listener) -> Router {
+pub(crate) fn build_router(state: AppState, listener: &Listener) -> Router {
     let routes = match listener.purpose() {
-        Purpose::Everything => everything(&state),
-        Purpose::Metrics => metrics(),
+        PortPurpose::Everything => all_routes(&state),
+        PortPurpose::Metrics => metrics_routes(),
     };
-    protected(routes, state, listener.access())
+    add_protection(routes, state, listener.access())
 }
 
-/// Returns the routes of a port for Prometheus only, which are also part of all others.
-fn metrics() -> Router<AppState> {
+/// Returns the routes of a port that only serves Prometheus. All other routers include them too.
+fn metrics_routes() -> Router<AppState> {
     Router::new()
-        .route("/metrics", get(metrics::metrics))
+        .route("/metrics", get(metrics::get_metrics))
         .route("/metrics/dcgm", get(metrics::dcgm))
-        .route("/metrics/dcgm-4.9", get(metrics::dcgm_49))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
+        .route("/metrics/dcgm-4.9", get(metrics::get_dcgm_49))
+        .route("/healthz", get(get_health))
+        .route("/readyz", get(get_readiness))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,
-            LONGEST_REQUEST,
+            REQUEST_TIMEOUT,
         ))
 }
 
-pub(crate) fn everything(state: &AppState) -> Router<AppState> {
-    // This applies only to these methods, so that other methods get a response that lists the
-    // allowed ones.
-    let may_change = middleware::from_fn(peer::may_change);
-    let hosts = middleware::from_fn_with_state(state.clone(), fleet::hosts::nested::route);
+pub(crate) fn all_routes(state: &AppState) -> Router<AppState> {
+    // The check is a layer of these methods only, so that a request with another method still
+    // receives a response that lists the allowed methods.
+    let may_change = middleware::from_fn(peer::require_change_permission);
+    let hosts = middleware::from_fn_with_state(state.clone(), fleet::hosts::nested::route_to_host);
     Router::new()
         .route(
             "/api/v1/pause",
@@ -64,29 +64,29 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
             "/api/v1/resume",
             post(pause::resume).route_layer(may_change),
         )
-        .merge(auth::routes::router())
-        .merge(runs::router(state))
-        .merge(marks::router(state))
-        .merge(cells::router(state))
-        .merge(replay::routes::router(state))
-        .merge(alerts::router())
-        .merge(fleet::routes::router())
-        .merge(fleet::nodes::routes::router().layer(hosts.clone()))
-        .route("/", get(page::index))
-        .route("/{*path}", get(page::file))
-        .route("/api/v1/answers", get(answers::answers))
-        .route("/api/v1/cost", get(costs::answer_cost))
-        .route("/api/v1/history", get(past::history))
-        .route("/api/v1/jobs", get(jobs::jobs))
-        .route("/api/v1/openapi.json", get(openapi::openapi))
-        .route("/api/v1/snapshot", get(snapshot::snapshot))
-        .route("/api/v1/usage", get(usage::usage))
+        .merge(auth::routes::build_router())
+        .merge(runs::build_router(state))
+        .merge(marks::build_router(state))
+        .merge(cells::build_router(state))
+        .merge(replay::routes::build_router(state))
+        .merge(alerts::build_router())
+        .merge(fleet::routes::build_router())
+        .merge(fleet::nodes::routes::build_router().layer(hosts.clone()))
+        .route("/", get(page::get_index))
+        .route("/{*path}", get(page::get_file))
+        .route("/api/v1/answers", get(answers::get_answers))
+        .route("/api/v1/cost", get(costs::get_cost))
+        .route("/api/v1/history", get(past::get_history))
+        .route("/api/v1/jobs", get(jobs::get_jobs))
+        .route("/api/v1/openapi.json", get(openapi::get_openapi))
+        .route("/api/v1/snapshot", get(snapshot::get_snapshot))
+        .route("/api/v1/usage", get(usage::get_usage))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,
-            LONGEST_REQUEST,
+            REQUEST_TIMEOUT,
         ))
-        .merge(metrics())
-        .merge(runs::announcements())
+        .merge(metrics_routes())
+        .merge(runs::build_announcement_router())
         .layer(middleware::from_fn_with_state(
             state.clone(),
             replay::routes::refuse_changes,
@@ -95,35 +95,35 @@ pub(crate) fn everything(state: &AppState) -> Router<AppState> {
             state.clone(),
             fleet::routes::refuse_changes,
         ))
-        .route("/api/v1/stream", get(stream::upgrade))
-        .merge(fleet::nodes::routes::streams().layer(hosts))
+        .route("/api/v1/stream", get(stream::upgrade_connection))
+        .merge(fleet::nodes::routes::build_stream_router().layer(hosts))
 }
 
-/// Adds the middleware that decides which requests are allowed. The last layer is the first to
-/// process a request.
-pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Access) -> Router {
-    let doors = Arc::clone(&state.doors);
+/// Adds the middleware that decides which requests are allowed. The layer added last processes
+/// requests first.
+pub(crate) fn add_protection(routes: Router<AppState>, state: AppState, access: Access) -> Router {
+    let policy = Arc::clone(&state.policy);
     let guard = Guard {
         access,
         live: state.live.clone(),
-        doors: Arc::clone(&doors),
+        policy: Arc::clone(&policy),
     };
     let checked = routes
         .layer(middleware::from_fn_with_state(
-            Arc::clone(&doors),
-            auth::check,
+            Arc::clone(&policy),
+            auth::authenticate_request,
         ))
-        .layer(middleware::from_fn_with_state(guard, guard::check))
+        .layer(middleware::from_fn_with_state(guard, guard::check_origin))
         .layer(middleware::from_fn_with_state(
-            Arc::clone(&doors),
-            auth::limit,
+            Arc::clone(&policy),
+            auth::limit_rate,
         ))
         .layer(middleware::from_fn_with_state(
             state.live.clone(),
-            behind_proxy::find_client,
+            behind_proxy::replace_proxy_by_client,
         ));
-    // These layers are outside of the others, so that refusals have the headers as well.
-    HEADERS
+    // These layers enclose the others, so that refusals have the headers too.
+    DEFAULT_HEADERS
         .iter()
         .fold(checked, |inner, (name, value)| {
             inner.layer(SetResponseHeaderLayer::if_not_present(
@@ -131,19 +131,22 @@ pub(crate) fn protected(routes: Router<AppState>, state: AppState, access: Acces
                 HeaderValue::from_static(value),
             ))
         })
-        .layer(middleware::from_fn_with_state(doors, configured_headers))
+        .layer(middleware::from_fn_with_state(
+            policy,
+            set_configured_headers,
+        ))
         .with_state(state)
 }
 
 /// Sets the headers of the web configuration, which can change. A content security policy is added
-/// to that of the response: browsers apply both, so that this can only make it stricter.
-async fn configured_headers(
-    State(doors): State<Arc<Doors>>,
+/// to the response's own: browsers apply both, so it can only make the policy stricter.
+async fn set_configured_headers(
+    State(policy): State<Arc<AccessPolicy>>,
     request: Request,
     next: Next,
 ) -> Response {
     let mut response = next.run(request).await;
-    let Some(web) = doors.web() else {
+    let Some(web) = policy.web_config() else {
         return response;
     };
     for (name, value) in web.headers.iter().cloned() {
@@ -156,9 +159,9 @@ async fn configured_headers(
     response
 }
 
-/// The default headers of every response: browsers must not guess its type, store it, run scripts
-/// in it, embed it in a page, or send the URL of the page with links.
-const HEADERS: [(HeaderName, &str); 6] = [
+/// The default headers of every response. Browsers must not guess the response's type, store it,
+/// run scripts in it, embed it in another page, or send the page's URL when a link is followed.
+const DEFAULT_HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
         "default-src 'none'; frame-ancestors 'none'; sandbox",
@@ -176,12 +179,12 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-async fn healthz() -> &'static str {
+async fn get_health() -> &'static str {
     "ok\n"
 }
 
-/// Describes the first GPU if no GPU responds. A sleeping GPU counts as one that responds.
-fn no_gpu_responds(sample: &Sample) -> Option<String> {
+/// Describes the first GPU's problem if no GPU responds. A sleeping GPU counts as responding.
+fn describe_unresponsive_gpu(sample: &Sample) -> Option<String> {
     let responds = |gpu: &GpuSample| matches!(gpu.health, Health::Ok | Health::Asleep { .. });
     let first = sample
         .gpus
@@ -190,15 +193,15 @@ fn no_gpu_responds(sample: &Sample) -> Option<String> {
     Some(match &first.health {
         Health::Failed {
             meaning, advice, ..
-        } => with_advice(meaning, advice),
-        health => format!("GPU {} is {}", first.index, health.word()),
+        } => join_advice(meaning, advice),
+        health => format!("GPU {} is {}", first.index, health.json_name()),
     })
 }
 
-async fn readyz(State(app): State<AppState>) -> Response {
+async fn get_readiness(State(app): State<AppState>) -> Response {
     let collector = app.hub.collector();
     if let Some(sample) = app.hub.fresh_sample(now_ms()) {
-        if let Some(why) = no_gpu_responds(&sample) {
+        if let Some(why) = describe_unresponsive_gpu(&sample) {
             return (
                 StatusCode::SERVICE_UNAVAILABLE,
                 format!("no GPU responds: {why}\n"),
@@ -214,7 +217,7 @@ async fn readyz(State(app): State<AppState>) -> Response {
         return "ready\n".into_response();
     }
     let none = if app.replay.is_some() {
-        "a recording is replayed"
+        "this server replays a recording"
     } else {
         "no fresh sample"
     };

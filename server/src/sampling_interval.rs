@@ -1,4 +1,4 @@
-//! The sampling interval: the shortest one that any client requests.
+//! The sampling interval: the shortest interval that any client requests.
 
 use std::{
     collections::BTreeMap,
@@ -10,24 +10,24 @@ use tokio::sync::watch;
 
 use crate::lock;
 
-/// The intervals that clients request, and the resulting one of the collector.
+/// The intervals requested by clients, and the collector's resulting interval.
 #[derive(Debug)]
 pub(crate) struct SamplingInterval {
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<RequestedIntervals>,
     interval: watch::Sender<Duration>,
 }
 
 #[derive(Debug)]
-struct Wanted {
-    /// The interval without any request. The interval is never longer, because history and
-    /// `/metrics` need it as well.
+struct RequestedIntervals {
+    /// The interval that applies if no client requests a shorter one. Longer intervals are not
+    /// possible, because history and `/metrics` need this one.
     base: Duration,
     requested: BTreeMap<Duration, usize>,
 }
 
 impl SamplingInterval {
     pub(crate) fn new(base: Duration) -> Arc<Self> {
-        let wanted = Mutex::new(Wanted {
+        let wanted = Mutex::new(RequestedIntervals {
             base,
             requested: BTreeMap::new(),
         });
@@ -37,29 +37,29 @@ impl SamplingInterval {
         })
     }
 
-    /// Returns the interval that applies without any request.
-    pub(crate) fn base(&self) -> Duration {
+    /// Returns the interval that applies if no client requests a shorter one.
+    pub(crate) fn base_interval(&self) -> Duration {
         lock::lock(&self.wanted).base
     }
 
-    pub(crate) fn set_base(&self, base: Duration) {
-        self.change(|wanted| wanted.base = base);
+    pub(crate) fn set_base_interval(&self, base: Duration) {
+        self.change_requests(|wanted| wanted.base = base);
     }
 
     pub(crate) fn interval(&self) -> watch::Receiver<Duration> {
         self.interval.subscribe()
     }
 
-    /// Returns a request for one more client, which is empty at first.
-    pub(crate) fn request(self: &Arc<Self>) -> IntervalRequest {
+    /// Returns a handle for the request of one more client. At first, it requests nothing.
+    pub(crate) fn new_request(self: &Arc<Self>) -> IntervalRequest {
         IntervalRequest {
             shared: Arc::clone(self),
             requested: None,
         }
     }
 
-    fn replace(&self, old: Option<Duration>, new: Option<Duration>) {
-        self.change(|Wanted { requested, .. }| {
+    fn replace_request(&self, old: Option<Duration>, new: Option<Duration>) {
+        self.change_requests(|RequestedIntervals { requested, .. }| {
             if let Some(count) = old.and_then(|old| requested.get_mut(&old)) {
                 *count -= 1;
             }
@@ -70,21 +70,21 @@ impl SamplingInterval {
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Wanted)) {
+    fn change_requests(&self, change: impl FnOnce(&mut RequestedIntervals)) {
         let mut wanted = lock::lock(&self.wanted);
         change(&mut wanted);
-        let Wanted { base, requested } = &*wanted;
+        let RequestedIntervals { base, requested } = &*wanted;
         let interval = requested
             .keys()
             .next()
             .map_or(*base, |smallest| *smallest.min(base));
-        // The interval is sent under the lock, so that two changes arrive in order.
+        // The interval is sent while the lock is held, so that changes arrive in order.
         self.interval
             .send_if_modified(|known| std::mem::replace(known, interval) != interval);
     }
 }
 
-/// The interval that one client requests, until this is dropped.
+/// The interval that one client requests. The request ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct IntervalRequest {
     shared: Arc<SamplingInterval>,
@@ -92,16 +92,16 @@ pub(crate) struct IntervalRequest {
 }
 
 impl IntervalRequest {
-    /// Replaces the requested interval. `None` requests nothing.
-    pub(crate) fn set(&mut self, interval: Option<Duration>) {
+    /// Replaces the requested interval. `None` withdraws the request.
+    pub(crate) fn set_interval(&mut self, interval: Option<Duration>) {
         self.shared
-            .replace(std::mem::replace(&mut self.requested, interval), interval);
+            .replace_request(std::mem::replace(&mut self.requested, interval), interval);
     }
 }
 
 impl Drop for IntervalRequest {
     fn drop(&mut self) {
-        self.set(None);
+        self.set_interval(None);
     }
 }
 
@@ -112,35 +112,39 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn the_smallest_interval_counts_until_its_client_goes() {
+    fn smallest_interval_applies_until_client_disconnects() {
         let shared = SamplingInterval::new(MS(1000));
         let mut interval = shared.interval();
-        let (mut fast, mut same, mut slow) = (shared.request(), shared.request(), shared.request());
-        slow.set(Some(MS(5000)));
+        let (mut fast, mut same, mut slow) = (
+            shared.new_request(),
+            shared.new_request(),
+            shared.new_request(),
+        );
+        slow.set_interval(Some(MS(5000)));
         assert!(
             !interval.has_changed().unwrap(),
             "nobody makes it slower than it is for nobody"
         );
-        fast.set(Some(MS(100)));
-        same.set(Some(MS(100)));
+        fast.set_interval(Some(MS(100)));
+        same.set_interval(Some(MS(100)));
         assert_eq!(*interval.borrow_and_update(), MS(100));
         drop(fast);
         assert!(
             !interval.has_changed().unwrap(),
             "another asks for the same"
         );
-        same.set(Some(MS(250)));
+        same.set_interval(Some(MS(250)));
         assert_eq!(*interval.borrow_and_update(), MS(250));
-        same.set(None);
+        same.set_interval(None);
         assert_eq!(*interval.borrow_and_update(), MS(1000));
-        slow.set(Some(MS(500)));
-        shared.set_base(MS(2000));
+        slow.set_interval(Some(MS(500)));
+        shared.set_base_interval(MS(2000));
         assert_eq!(
-            (*interval.borrow_and_update(), shared.base()),
+            (*interval.borrow_and_update(), shared.base_interval()),
             (MS(500), MS(2000)),
             "a client asks for more"
         );
-        shared.set_base(MS(200));
+        shared.set_base_interval(MS(200));
         assert_eq!(*interval.borrow_and_update(), MS(200));
     }
 }

@@ -1,4 +1,4 @@
-//! The limits of a socket that all users of the machine share: they can only read.
+//! The restriction for the socket that all users of the machine share: clients can only read.
 
 use axum::{
     extract::Request,
@@ -7,11 +7,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// Refuses all changes, even for clients that may make them elsewhere.
-pub(crate) async fn read_only(request: Request, next: Next) -> Response {
+/// Refuses all requests that change something, even from clients that may make changes through
+/// another socket.
+pub(crate) async fn refuse_changes(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
-    let message = "this socket is shared by all users and only read from: use the server's control socket, as root\n";
+    let message = "this socket is shared by all users and read-only: use the server's control \
+                   socket, as root\n";
     (StatusCode::FORBIDDEN, message).into_response()
 }

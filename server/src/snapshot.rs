@@ -8,27 +8,27 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::Response,
 };
-use gpumon_history::wanted::Wanted;
+use gpumon_history::wanted::MetricSelection;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
     app::AppState,
     auth::Client,
-    respond::{JSON, Resource, respond, to_json},
+    respond::{JSON_TYPE, Resource, respond_with_resource, to_json},
     snapshot_parts::SnapshotParts,
     view::View,
 };
 
 /// The valid lengths of the history in seconds.
-const HISTORY_S: RangeInclusive<u64> = 1..=600;
+const HISTORY_LIMITS_S: RangeInclusive<u64> = 1..=600;
 
-/// The query of `GET /api/v1/snapshot`: optional parts of the snapshot.
+/// The query of `GET /api/v1/snapshot`: the optional parts of the snapshot.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SnapshotQuery {
     /// The length of the history to include, in seconds.
-    #[schemars(range(min = *HISTORY_S.start(), max = *HISTORY_S.end()))]
+    #[schemars(range(min = *HISTORY_LIMITS_S.start(), max = *HISTORY_LIMITS_S.end()))]
     history_s: Option<u64>,
     /// Comma-separated metrics of the history; by default, all metrics with a chart.
     metrics: Option<String>,
@@ -37,53 +37,53 @@ pub(crate) struct SnapshotQuery {
     brief: bool,
 }
 
-/// Returns a snapshot from memory, without waiting for the driver.
-pub(crate) async fn snapshot(
+/// Returns a snapshot from memory, without calling the driver.
+pub(crate) async fn get_snapshot(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     query: Result<Query<SnapshotQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; ask for history_s, metrics and brief, or nothing";
+    let hint = "; use history_s, metrics and brief, or no parameters";
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
     let parts = query
-        .understood(View::of(&client, app.show_processes).await)
+        .into_parts(View::for_client(&client, app.show_processes).await)
         .map_err(bad)?;
     let subject = Resource::Snapshot {
         history_ms: parts.history_ms,
         metrics: parts.wanted.ids(),
         brief: parts.brief,
     };
-    app.watching.look();
+    app.watching.record_request();
     let view = parts.view.clone();
-    Ok(respond(
+    Ok(respond_with_resource(
         &app,
         &headers,
-        client.who(),
+        client.peer_key(),
         view,
         subject,
-        JSON,
-        move |hub| to_json(&hub.snapshot(&parts)),
+        JSON_TYPE,
+        move |hub| to_json(&hub.take_snapshot(&parts)),
     )
     .await)
 }
 
 impl SnapshotQuery {
-    fn understood(self, view: View) -> Result<SnapshotParts, String> {
-        let (shortest, longest) = HISTORY_S.into_inner();
+    fn into_parts(self, view: View) -> Result<SnapshotParts, String> {
+        let (shortest, longest) = HISTORY_LIMITS_S.into_inner();
         if self
             .history_s
             .is_some_and(|seconds| !(shortest..=longest).contains(&seconds))
         {
             return Err(format!(
-                "no such history; ask for ?history_s= {shortest} to {longest}"
+                "history_s is out of range; use ?history_s= with {shortest} to {longest}"
             ));
         }
         let wanted = match &self.metrics {
-            None => Wanted::of_gpus(),
+            None => MetricSelection::select_gpu_charts(),
             Some(ids) => {
-                let (wanted, told) = Wanted::named(ids.split(','));
+                let (wanted, told) = MetricSelection::parse_names(ids.split(','));
                 told?;
                 wanted
             }
@@ -100,28 +100,28 @@ impl SnapshotQuery {
 #[cfg(test)]
 mod tests {
     use gpumon_history::wanted::DeviceKind;
-    use gpumon_probe::model::fields::{GPU_FIELDS, charted};
+    use gpumon_probe::model::fields::{GPU_FIELDS, charted_fields};
 
     use super::*;
 
-    fn understood(history_s: Option<u64>, metrics: Option<&str>) -> Result<SnapshotParts, String> {
+    fn parse_parts(history_s: Option<u64>, metrics: Option<&str>) -> Result<SnapshotParts, String> {
         SnapshotQuery {
             history_s,
             metrics: metrics.map(ToOwned::to_owned),
             brief: true,
         }
-        .understood(View::Whole)
+        .into_parts(View::Whole)
     }
 
     #[test]
-    fn what_is_not_there_is_refused_with_what_is() {
+    fn invalid_query_is_refused_with_advice() {
         assert!(
-            understood(Some(601), None)
+            parse_parts(Some(601), None)
                 .err()
                 .unwrap()
                 .contains("1 to 600")
         );
-        let error = understood(None, Some("power.draw_watts,power.drwa"))
+        let error = parse_parts(None, Some("power.draw_watts,power.drwa"))
             .err()
             .unwrap();
         assert!(
@@ -131,23 +131,23 @@ mod tests {
     }
 
     #[test]
-    fn only_the_metrics_that_were_named_are_given() {
-        let parts = understood(Some(60), Some("memory.used_bytes")).unwrap();
+    fn only_named_metrics_are_returned() {
+        let parts = parse_parts(Some(60), Some("memory.used_bytes")).unwrap();
         assert_eq!(
             (
                 parts.history_ms,
-                parts.wanted.metrics_of(DeviceKind::Gpu).len(),
+                parts.wanted.metrics_for(DeviceKind::Gpu).len(),
                 parts.brief
             ),
             (Some(60_000), 1, true)
         );
         assert_eq!(
-            understood(None, None)
+            parse_parts(None, None)
                 .unwrap()
                 .wanted
-                .metrics_of(DeviceKind::Gpu)
+                .metrics_for(DeviceKind::Gpu)
                 .len(),
-            charted(GPU_FIELDS).count()
+            charted_fields(GPU_FIELDS).count()
         );
     }
 }

@@ -1,12 +1,12 @@
 //! The parts of a snapshot.
 
-use gpumon_history::wanted::Wanted;
+use gpumon_history::wanted::MetricSelection;
 
 use crate::view::View;
 
 pub(crate) struct SnapshotParts {
     pub(crate) history_ms: Option<u64>,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: MetricSelection,
     pub(crate) brief: bool,
     pub(crate) view: View,
 }
@@ -15,7 +15,7 @@ impl Default for SnapshotParts {
     fn default() -> Self {
         Self {
             history_ms: None,
-            wanted: Wanted::of_gpus(),
+            wanted: MetricSelection::select_gpu_charts(),
             brief: false,
             view: View::Whole,
         }

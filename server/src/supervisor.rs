@@ -1,7 +1,7 @@
 //! The supervisor, which keeps the collector running unless it is paused.
 //!
-//! The collector is the child process that loads NVML. It is replaced after any problem with the
-//! driver (a crash, a call that never returns, an upgrade), and clients are notified.
+//! The collector is the child process that loads NVML. After any problem with the driver (a crash,
+//! a call that never returns, an upgrade), the collector is restarted and clients are notified.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -13,79 +13,80 @@ use tokio::{
 };
 
 use crate::{
-    collector::{End, Running},
-    control::{Control, Order},
+    collector::{CollectorEnd, RunningCollector},
+    control::{PauseControl, PauseOrder},
     found_gpus::GpuSearch,
     frame::CollectorState,
     hub::Hub,
-    join::{Join, JoinSettings},
+    join::{JoinSettings, ServerJoin},
     stuck_collectors::StuckCollectors,
 };
 
 /// The command that starts a collector.
 #[derive(Debug, Clone)]
-pub struct Collector {
+pub struct CollectorCommand {
     /// The program, which is gpumon itself.
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    /// The sampling interval in the arguments.
+    /// The sampling interval that the arguments specify.
     pub interval: Duration,
 }
 
-/// A line for the standard input of the collector.
+/// A request line that is sent to the collector's standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum CollectorRequest {
     /// Sets the sampling interval in milliseconds.
     IntervalMs(u32),
-    /// Sets whether somebody watches, which is the default.
+    /// Sets whether somebody is watching. A new collector assumes that somebody is.
     Watched(bool),
-    /// Requests the driver's latest answers, once.
+    /// Requests the driver's latest answers once.
     Answers,
     /// Replaces the list of devices that Kubernetes has allocated.
     Allocations(Vec<AllocatedDevice>),
-    /// The GPUs that an earlier collector has read. This is the first line for a collector that is
-    /// started with `--known-gpus`.
+    /// Sends the GPUs that an earlier collector read. A collector started with `--known-gpus`
+    /// receives this line first.
     KnownGpus(Vec<KnownGpu>),
 }
 
-/// The current instructions for the collector.
+/// The current instructions for the collector, which can change while it runs.
 #[derive(Debug, Clone)]
-pub(crate) struct Instructions {
+pub(crate) struct CollectorInstructions {
     /// The sampling interval.
     pub(crate) interval: watch::Receiver<Duration>,
-    /// The number of clients that watch.
+    /// The number of clients that are watching.
     pub(crate) watchers: watch::Receiver<usize>,
     pub(crate) allocations: watch::Receiver<Vec<AllocatedDevice>>,
 }
 
-/// The limits of the pause before a new start, which doubles each time. The longest one applies if
-/// the start itself fails.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The longest pause after a collector that had sent samples. It has probably crashed by chance,
-/// and the next one will work for a while.
-const LONGEST_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
-/// The duration of a collector after which the pauses start again from the shortest.
-const STEADY: Duration = Duration::from_secs(30);
-/// The interval between attempts if there is nothing to read, because a driver may be installed or
-/// a GPU added.
+/// The shortest pause before a restart. The pause doubles with each restart, up to `MAX_PAUSE`,
+/// which also applies if the start itself fails.
+const MIN_PAUSE: Duration = Duration::from_millis(250);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause after a collector that had sent samples. Such a collector probably crashed by
+/// chance, and the next one will work for a while.
+const MAX_PAUSE_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
+/// The run time after which a collector counts as steady, so that the next pause is the shortest
+/// again.
+const STEADY_DURATION: Duration = Duration::from_secs(30);
+/// The interval between restarts if there are no readings. A driver may be installed or a GPU added
+/// in the meantime.
 const RETRY_INTERVAL: Duration = Duration::from_secs(15);
-/// The interval at which the supervisor checks whether a stuck collector has ended.
+/// The interval at which the supervisor checks whether a stuck collector has exited.
 const STUCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs one collector after the other until this is dropped.
+/// Runs one collector after another until the returned future is dropped.
 pub(crate) async fn supervise(
-    collector: Collector,
+    collector: CollectorCommand,
     hub: Arc<Hub>,
-    control: Arc<Control>,
-    instructions: Instructions,
+    control: Arc<PauseControl>,
+    instructions: CollectorInstructions,
     join: Option<JoinSettings>,
 ) {
     let gpu_search = GpuSearch::new(collector.clone());
     let mut orders = control.orders();
     let join = join.map(|settings| {
-        Join::new(
+        ServerJoin::new(
             settings,
             instructions.interval.clone(),
             instructions.watchers.clone(),
@@ -104,51 +105,52 @@ pub(crate) async fn supervise(
         gpu_search,
     };
     loop {
-        supervisor.keep_running(&mut orders).await;
+        supervisor.keep_collectors_running(&mut orders).await;
         supervisor.keep_paused(&mut orders).await;
     }
 }
 
 struct Supervisor {
-    collector: Collector,
+    collector: CollectorCommand,
     hub: Arc<Hub>,
-    control: Arc<Control>,
-    instructions: Instructions,
-    /// The server that replaces the collector while it is available.
-    join: Option<Join>,
+    control: Arc<PauseControl>,
+    instructions: CollectorInstructions,
+    /// The connection to another server, whose readings replace the collector's while it is
+    /// available.
+    join: Option<ServerJoin>,
     stuck_collectors: StuckCollectors,
-    /// The GPUs that earlier collectors of this server have read, which keep their indexes.
+    /// The GPUs that earlier collectors of this server have read. They keep their indexes.
     known_gpus: Vec<KnownGpu>,
     gpu_search: GpuSearch,
 }
 
 impl Supervisor {
-    /// Runs collectors until a pause is requested.
-    async fn keep_running(&mut self, orders: &mut watch::Receiver<Order>) {
+    /// Keeps a collector running until a pause is requested.
+    async fn keep_collectors_running(&mut self, orders: &mut watch::Receiver<PauseOrder>) {
         let mut backoff = Backoff::default();
         let mut last_message = None;
         loop {
             if let Some(join) = &mut self.join {
                 tokio::select! {
                     biased;
-                    () = pause_ordered(&self.control, orders) => return,
-                    () = join.follow(&self.hub) => {}
+                    () = wait_for_pause(&self.control, orders) => return,
+                    () = join.follow_server(&self.hub) => {}
                 }
             }
             let started = Instant::now();
-            let Some(end) = self.run_once(orders).await else {
+            let Some(end) = self.run_collector_once(orders).await else {
                 return;
             };
             let (state, message, wait) = match end {
-                End::NotNeeded => continue,
-                End::Outdated(message) => {
+                CollectorEnd::NotNeeded => continue,
+                CollectorEnd::Outdated(message) => {
                     tracing::info!("{message}; starting a new collector to read all GPUs");
                     continue;
                 }
-                End::NothingToRead(message) => {
+                CollectorEnd::NothingToRead(message) => {
                     (CollectorState::Unavailable, message, RETRY_INTERVAL)
                 }
-                End::Broken { message, had_begun } => {
+                CollectorEnd::Broken { message, had_begun } => {
                     let wait = backoff.pause_after(started.elapsed(), had_begun);
                     let message =
                         format!("{message}; a new one starts in {:.1} s", wait.as_secs_f64());
@@ -162,20 +164,23 @@ impl Supervisor {
             }
             self.hub.set_collector_state(state, Some(message));
             tokio::select! {
-                () = pause_ordered(&self.control, orders) => return,
+                () = wait_for_pause(&self.control, orders) => return,
                 () = sleep(wait) => {}
             }
         }
     }
 
-    /// Runs one collector, and returns how it ended. Returns `None` if a pause ended it.
-    async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
+    /// Runs one collector, and returns how it ended, or `None` if it was stopped by a pause.
+    async fn run_collector_once(
+        &mut self,
+        orders: &mut watch::Receiver<PauseOrder>,
+    ) -> Option<CollectorEnd> {
         let known_gpus = self.known_gpus.clone();
         let mut running =
-            match Running::start(&self.collector, self.instructions.clone(), known_gpus) {
+            match RunningCollector::start(&self.collector, self.instructions.clone(), known_gpus) {
                 Ok(running) => running,
                 Err(error) => {
-                    return Some(End::Broken {
+                    return Some(CollectorEnd::Broken {
                         message: format!("cannot start the collector: {error}"),
                         had_begun: false,
                     });
@@ -183,12 +188,12 @@ impl Supervisor {
             };
         let end = tokio::select! {
             biased;
-            () = pause_ordered(&self.control, orders) => None,
-            () = available(&mut self.join) => Some(End::NotNeeded),
-            unread = self.gpu_search.find_unread(&self.hub, &mut self.stuck_collectors) => Some(End::Outdated(unread)),
-            end = running.monitor(&self.hub) => Some(end),
+            () = wait_for_pause(&self.control, orders) => None,
+            () = wait_until_joinable(&mut self.join) => Some(CollectorEnd::NotNeeded),
+            unread = self.gpu_search.find_unread_gpu(&self.hub, &mut self.stuck_collectors) => Some(CollectorEnd::Outdated(unread)),
+            end = running.monitor_output(&self.hub) => Some(end),
         };
-        if running.has_begun() {
+        if running.has_written_record() {
             self.known_gpus = self.hub.known_gpus();
         }
         self.gpu_search.stop(&mut self.stuck_collectors).await;
@@ -196,8 +201,8 @@ impl Supervisor {
         end
     }
 
-    /// Waits without a collector until the end of the pause.
-    async fn keep_paused(&mut self, orders: &mut watch::Receiver<Order>) {
+    /// Waits without a collector until the pause ends.
+    async fn keep_paused(&mut self, orders: &mut watch::Receiver<PauseOrder>) {
         tracing::info!("paused");
         loop {
             let order = *orders.borrow_and_update();
@@ -207,12 +212,12 @@ impl Supervisor {
                 self.control.mark_done(order);
                 return;
             };
-            let holders = self.stuck_collectors.pids();
+            let holders = self.stuck_collectors.find_pids();
             self.hub
                 .set_collector_paused(pause_message(&holders), pause.resumes_ms);
             self.control.mark_done(order);
             tokio::select! {
-                // The sender cannot be dropped, because `self` owns it.
+                // The sender of orders cannot be dropped, because `self` owns it.
                 _ = orders.changed() => {}
                 () = sleep_until(pause.until.unwrap_or_else(Instant::now)), if pause.until.is_some() => {
                     self.control.resume();
@@ -224,9 +229,9 @@ impl Supervisor {
 }
 
 /// Waits until another server can be joined.
-async fn available(join: &mut Option<Join>) {
+async fn wait_until_joinable(join: &mut Option<ServerJoin>) {
     match join {
-        Some(join) => join.available().await,
+        Some(join) => join.wait_until_available().await,
         None => std::future::pending().await,
     }
 }
@@ -238,22 +243,21 @@ struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self {
-            next: SHORTEST_PAUSE,
-        }
+        Self { next: MIN_PAUSE }
     }
 }
 
 impl Backoff {
-    /// Returns the pause after a collector that ran for this time, and whether it had sent samples.
+    /// Returns the pause after a collector that ran for the time `ran`. `had_begun` is whether the
+    /// collector had sent samples.
     fn pause_after(&mut self, ran: Duration, had_begun: bool) -> Duration {
         let longest = if had_begun {
-            LONGEST_AFTER_SAMPLES
+            MAX_PAUSE_AFTER_SAMPLES
         } else {
-            LONGEST_PAUSE
+            MAX_PAUSE
         };
-        let pause = if ran > STEADY {
-            SHORTEST_PAUSE
+        let pause = if ran > STEADY_DURATION {
+            MIN_PAUSE
         } else {
             self.next.min(longest)
         };
@@ -262,9 +266,9 @@ impl Backoff {
     }
 }
 
-/// Waits for an order that pauses the collector. Orders to resume are marked as carried out at
-/// once.
-async fn pause_ordered(control: &Control, orders: &mut watch::Receiver<Order>) {
+/// Waits for an order to pause the collector. Orders to resume are marked as carried out
+/// immediately.
+async fn wait_for_pause(control: &PauseControl, orders: &mut watch::Receiver<PauseOrder>) {
     let waited = orders.wait_for(|order| {
         if order.pause.is_none() {
             control.mark_done(*order);
@@ -286,8 +290,8 @@ fn pause_message(holders: &[u32]) -> String {
         .collect::<Vec<_>>()
         .join(", ");
     format!(
-        "paused, but a collector is stuck in the driver, cannot be killed and still holds the GPUs (PID {pids}); only a \
-         reboot ends it if it stays"
+        "paused, but a collector is stuck in the driver, cannot be killed and still holds the \
+         GPUs (PID {pids}); reboot the machine if this persists"
     )
 }
 
@@ -296,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_failing_starts_are_waited_for_long() {
+    fn only_failing_starts_get_long_pauses() {
         let pauses = |had_begun| {
             let mut backoff = Backoff::default();
             [(); 8].map(|()| {
@@ -316,13 +320,13 @@ mod tests {
         }
         assert_eq!(
             backoff.pause_after(Duration::ZERO, true),
-            LONGEST_AFTER_SAMPLES
+            MAX_PAUSE_AFTER_SAMPLES
         );
-        assert_eq!(backoff.pause_after(STEADY * 2, false), SHORTEST_PAUSE);
+        assert_eq!(backoff.pause_after(STEADY_DURATION * 2, false), MIN_PAUSE);
     }
 
     #[test]
-    fn a_collector_that_cannot_be_killed_is_said_to_hold_the_gpus() {
+    fn stuck_collector_is_reported_to_hold_gpus() {
         assert!(!pause_message(&[]).contains("holds"));
         let message = pause_message(&[77, 78]);
         assert!(

@@ -1,4 +1,4 @@
-//! The endpoint `GET /api/v1/usage`: usage by owner since the server's start, or in a span of time.
+//! The endpoint `GET /api/v1/usage`: usage by owner since the server's start, or in a time span.
 
 use std::ops::Range;
 
@@ -15,44 +15,55 @@ use crate::{
     app::AppState,
     auth::Client,
     query,
-    respond::{JSON, Resource, respond, to_json},
+    respond::{JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
 };
 
-/// The query of `GET /api/v1/usage`; by default, the time since the server's start.
+/// The query of `GET /api/v1/usage`. By default, the usage since the server's start is returned.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageQuery {
-    /// The start of the span in milliseconds since 1970, which is rounded down to a quarter of an
-    /// hour. By default, if `to_ms` is given, it is the start of the known usage.
+    /// The start of the span in milliseconds since 1970, rounded down to a quarter of an hour. If
+    /// only `to_ms` is given, the span starts with the earliest known usage.
     from_ms: Option<u64>,
-    /// The end of the span in milliseconds since 1970, which is rounded up to a quarter of an hour.
-    /// By default, if `from_ms` is given, it is now.
+    /// The end of the span in milliseconds since 1970, rounded up to a quarter of an hour. If only
+    /// `from_ms` is given, the span ends now.
     to_ms: Option<u64>,
 }
 
-/// Returns the usage from memory, and for a span also from disk, without waiting for the driver.
-pub(crate) async fn usage(
+/// Returns the usage from memory and, for a span, also from disk, without calling the driver.
+pub(crate) async fn get_usage(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     query: Result<Query<UsageQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
-    let hint = "; ask for from_ms and to_ms, or nothing";
+    let hint = "; use from_ms and to_ms, or no parameters";
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
-    let span = query.understood(app.hub.now_ms()).map_err(bad)?;
-    let view = View::of(&client, app.show_processes).await;
+    let span = query.into_span(app.hub.now_ms()).map_err(bad)?;
+    let view = View::for_client(&client, app.show_processes).await;
     let of_view = view.clone();
     let subject = Resource::Usage { span: span.clone() };
     let write = move |hub: &crate::hub::Hub| {
-        to_json(&of_view.usage(span.map_or_else(|| hub.usage(), |span| hub.usage_in(&span))))
+        to_json(
+            &of_view.filter_usage(span.map_or_else(|| hub.usage(), |span| hub.read_usage(&span))),
+        )
     };
-    Ok(respond(&app, &headers, client.who(), view, subject, JSON, write).await)
+    Ok(respond_with_resource(
+        &app,
+        &headers,
+        client.peer_key(),
+        view,
+        subject,
+        JSON_TYPE,
+        write,
+    )
+    .await)
 }
 
 impl UsageQuery {
-    fn understood(self, now_ms: u64) -> Result<Option<Range<u64>>, String> {
+    fn into_span(self, now_ms: u64) -> Result<Option<Range<u64>>, String> {
         if self.from_ms.is_none() && self.to_ms.is_none() {
             return Ok(None);
         }
@@ -65,8 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_of_span_can_be_left_out() {
-        let of = |from_ms, to_ms| UsageQuery { from_ms, to_ms }.understood(1000);
+    fn start_and_end_of_span_are_optional() {
+        let of = |from_ms, to_ms| UsageQuery { from_ms, to_ms }.into_span(1000);
         assert_eq!(of(None, None), Ok(None));
         assert_eq!(of(Some(5), None), Ok(Some(5..1000)));
         assert_eq!(of(None, Some(7)), Ok(Some(0..7)));
@@ -78,7 +89,7 @@ mod tests {
         assert!(
             of(Some(7), Some(7))
                 .unwrap_err()
-                .contains("from_ms=7 is not before to_ms=7")
+                .contains("from_ms=7 must be before to_ms=7")
         );
     }
 }

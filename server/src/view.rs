@@ -1,5 +1,5 @@
-//! Permissions for data about processes. By default, a client sees what its user can read in
-//! `/proc`.
+//! Permissions for data about processes. By default, a client sees the data that its user can read
+//! in `/proc`.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -18,64 +18,65 @@ use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 use crate::{auth::Client, frame::History};
 
 /// The maximum size of the mount table in bytes, which is enough for thousands of containers.
-const LONGEST_MOUNTINFO: usize = 4 << 20;
+const MAX_MOUNTINFO_BYTES: usize = 4 << 20;
 
-/// The time for which the privacy of `/proc` is cached.
-const BELIEVED: Duration = Duration::from_secs(5);
+/// The time for which the privacy setting of `/proc` is cached.
+const CACHE_TIME: Duration = Duration::from_secs(5);
 
-static PROC: ProcPrivacy = ProcPrivacy {
+static PROC_PRIVACY: ProcPrivacy = ProcPrivacy {
     read: Mutex::const_new(None),
 };
 
-/// The setting `--show-processes`: the processes that clients other than the server's own user and
-/// root can see.
+/// The setting `--show-processes`: the processes that clients may see, except the server's own user
+/// and root, who see all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ShowProcesses {
     /// Each client sees only the processes of its own user.
     Own,
-    /// All clients see all processes with command lines.
+    /// All clients see all processes, including their command lines.
     All,
-    /// All clients see names and users, and additionally what their user can read in `/proc`.
+    /// All clients see names and users, and also the data that their own user can read in `/proc`.
     #[default]
     Names,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum View {
-    /// All data that the collector reports.
+    /// A view of all data that the collector reports.
     Whole,
-    /// All processes, with the data that [`Datum::readers`] permits.
+    /// A view of all processes, but only with the data that [`Datum::readers`] permits.
     Names {
         /// The client's user, if known.
         user: Option<Arc<str>>,
-        /// Whether that user can read other users' command lines in `/proc`.
+        /// Whether the client's user can read other users' command lines in `/proc`.
         commands: bool,
     },
-    /// Only the processes of this user, or none if the user is unknown.
+    /// A view of the processes of this user, or of no processes if the user is unknown.
     Own(Option<Arc<str>>),
 }
 
-/// A restricted part of the data about a process. All other data is for every client: memory and
-/// shares of the GPU, pod, container, service and batch job by `/proc/PID/cgroup`, and the random
-/// ID of a Jupyter kernel.
+/// A restricted kind of data about a process. Every client may read all other data: memory and
+/// shares of the GPU; pod, container, service and batch job according to `/proc/PID/cgroup`; and
+/// the random ID of a Jupyter kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Datum {
-    /// The name of the program and of its ancestors, the user, and times: `/proc/PID/comm`, `stat`
+    /// The names of the program and its ancestors, the user, and times: `/proc/PID/comm`, `stat`
     /// and `status`.
     Program,
     /// The command line (`/proc/PID/cmdline`).
     CommandLine,
-    /// The name of the script, which is part of the command line.
+    /// The script's name, which is part of the command line.
     ScriptName,
-    /// The path of a notebook and the name of its kernel specification, which are in a connection
-    /// file of mode 0600.
+    /// The path of a notebook and the name of its kernel specification. Jupyter keeps both in a
+    /// connection file with mode 0600.
     Notebook,
-    /// The ID of a batch job that is only in the environment (`/proc/PID/environ`, of mode 0400).
+    /// The ID of a batch job that is only found in the process's environment (`/proc/PID/environ`,
+    /// mode 0400).
     Environment,
 }
 
-/// The clients that may read a [`Datum`] of a process, in addition to its user, root and the
-/// server's own user.
+/// The clients that may read a [`Datum`] of a process, besides the process's own user, the server's
+/// own user and root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readers {
     /// Every client, as the setting `names` of `--show-processes` permits.
@@ -87,7 +88,7 @@ enum Readers {
 }
 
 impl Datum {
-    /// Returns the permission of each datum. No other code defines permissions.
+    /// Returns who may read this datum. Permissions are defined only here.
     const fn readers(self) -> Readers {
         match self {
             Self::Program => Readers::Everybody,
@@ -99,20 +100,21 @@ impl Datum {
 
 impl View {
     /// The view of an unknown client.
-    pub(crate) const ANYBODY: Self = Self::Names {
+    pub(crate) const UNKNOWN_CLIENT: Self = Self::Names {
         user: None,
         commands: false,
     };
 
     /// Returns the view of a client. The server's own user and root see everything.
-    pub(crate) async fn of(client: &Client, show: ShowProcesses) -> Self {
+    pub(crate) async fn for_client(client: &Client, show: ShowProcesses) -> Self {
         let peer = client.peer;
         match show {
-            _ if peer.is_own() => Self::Whole,
+            _ if peer.belongs_to_server_user() => Self::Whole,
             ShowProcesses::All => Self::Whole,
             ShowProcesses::Own => Self::Own(client.user().await.map(Into::into)),
             ShowProcesses::Names => {
-                let commands = peer.uid().is_some() && !PROC.is_private(proc_is_private).await;
+                let commands =
+                    peer.uid().is_some() && !PROC_PRIVACY.is_private(proc_is_private).await;
                 Self::Names {
                     user: client.user().await.map(Into::into),
                     commands,
@@ -121,12 +123,12 @@ impl View {
         }
     }
 
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn hides_nothing(&self) -> bool {
         *self == Self::Whole
     }
 
-    /// Returns `true` if the view has other users' processes.
-    pub(crate) fn has_others(&self) -> bool {
+    /// Returns `true` if the view contains other users' processes.
+    pub(crate) fn shows_other_users(&self) -> bool {
         !matches!(self, Self::Own(_))
     }
 
@@ -138,7 +140,7 @@ impl View {
     }
 
     /// Returns `true` if the client may read this datum of a process that belongs to `owner`.
-    fn permits(&self, datum: Datum, owner: Option<&str>) -> bool {
+    fn is_permitted(&self, datum: Datum, owner: Option<&str>) -> bool {
         let is_own = self.user().is_some() && self.user() == owner;
         match self {
             Self::Whole => true,
@@ -151,8 +153,9 @@ impl View {
         }
     }
 
-    /// Returns the sample as the client may see it, borrowed if nothing is hidden.
-    pub(crate) fn sample<'a>(&self, sample: &'a Sample) -> Cow<'a, Sample> {
+    /// Returns the parts of the sample that the client may see. The sample is borrowed if nothing
+    /// is hidden.
+    pub(crate) fn filter_sample<'a>(&self, sample: &'a Sample) -> Cow<'a, Sample> {
         let processes = || {
             sample
                 .gpus
@@ -165,11 +168,12 @@ impl View {
                 .gpus
                 .iter()
                 .flat_map(|gpu| &gpu.conditions)
-                .any(|condition| condition.kind.anonymous().is_some())
+                .any(|condition| condition.kind.anonymous_text().is_some())
         };
         let is_complete = match self {
             Self::Whole => true,
-            // A condition can name processes that are not in the list.
+            // The sample must be copied if a condition names processes, because they may not be in
+            // the list.
             Self::Names { .. } => {
                 !has_names() && processes().all(|process| self.shows_all(process))
             }
@@ -180,12 +184,12 @@ impl View {
         }
         let mut sample = sample.clone();
         for gpu in &mut sample.gpus {
-            self.gpu(gpu);
+            self.filter_gpu(gpu);
         }
         Cow::Owned(sample)
     }
 
-    fn gpu(&self, gpu: &mut GpuSample) {
+    fn filter_gpu(&self, gpu: &mut GpuSample) {
         let processes = match &mut gpu.processes {
             Reading::Now(processes)
             | Reading::Earlier {
@@ -195,12 +199,12 @@ impl View {
         };
         if let Self::Own(user) = self {
             gpu.allocated_to
-                .retain(|holder| is_for(holder, user.as_deref()));
+                .retain(|holder| is_allocated_to(holder, user.as_deref()));
             if let Reading::Now(mig) | Reading::Earlier { value: mig, .. } = &mut gpu.mig_devices {
                 let each = mig.iter_mut().map(|mig| &mut mig.allocated_to);
-                each.for_each(|all| all.retain(|holder| is_for(holder, user.as_deref())));
+                each.for_each(|all| all.retain(|holder| is_allocated_to(holder, user.as_deref())));
             }
-            processes.retain(|process| is_of(&process.user, user.as_deref()));
+            processes.retain(|process| is_same_user(&process.user, user.as_deref()));
         }
         let named: Vec<u32> = processes
             .iter()
@@ -209,17 +213,17 @@ impl View {
             .collect();
         gpu.conditions
             .iter_mut()
-            .for_each(|condition| self.conceal(condition, &named));
+            .for_each(|condition| self.conceal_condition(condition, &named));
         for process in processes {
-            self.process(process);
+            self.filter_process(process);
         }
     }
 
-    fn process(&self, process: &mut Process) {
+    fn filter_process(&self, process: &mut Process) {
         let user = process.user.value().cloned();
-        let permits = |datum| self.permits(datum, user.as_deref());
+        let permits = |datum| self.is_permitted(datum, user.as_deref());
         if !permits(Datum::CommandLine) {
-            hide(&mut process.command);
+            hide_value(&mut process.command);
         }
         if !permits(Datum::ScriptName) {
             hide_script(&mut process.name, &mut process.program);
@@ -233,7 +237,7 @@ impl View {
             .as_mut()
             .filter(|_| !permits(Datum::Notebook))
         {
-            hide(&mut notebook.path);
+            hide_value(&mut notebook.path);
             notebook.kernel_name = None;
         }
         for job in owner.batch_jobs_mut() {
@@ -241,9 +245,9 @@ impl View {
         }
     }
 
-    /// Returns `true` if [`Self::process`] hides nothing.
+    /// Returns `true` if [`Self::filter_process`] hides nothing.
     fn shows_all(&self, process: &Process) -> bool {
-        let permits = |datum| self.permits(datum, process.user.value().map(String::as_str));
+        let permits = |datum| self.is_permitted(datum, process.user.value().map(String::as_str));
         let owner = process.owner.value();
         let is_private_job = owner
             .and_then(Owner::batch_job)
@@ -257,9 +261,10 @@ impl View {
             && (!is_private_job || permits(Datum::Environment))
     }
 
-    /// Returns `true` if the client may read every name of the process that a text can contain.
+    /// Returns `true` if the client may read every name of the process that can occur in an alert's
+    /// or condition's text.
     fn shows_all_names(&self, process: &Process) -> bool {
-        let permits = |datum| self.permits(datum, process.user.value().map(String::as_str));
+        let permits = |datum| self.is_permitted(datum, process.user.value().map(String::as_str));
         let notebook = process
             .owner
             .value()
@@ -269,22 +274,22 @@ impl View {
                 || permits(Datum::Notebook))
     }
 
-    pub(crate) fn usage(&self, mut usage: Usage) -> Usage {
+    pub(crate) fn filter_usage(&self, mut usage: Usage) -> Usage {
         match self {
             Self::Whole => {}
             Self::Names { .. } => {
                 let (hidden, shown): (Vec<_>, _) = usage.owners.into_iter().partition(|owner| {
                     let is_private = owner.job.as_ref().is_some_and(|job| job.private);
-                    is_private && !self.permits(Datum::Environment, owner.user.as_deref())
+                    is_private && !self.is_permitted(Datum::Environment, owner.user.as_deref())
                 });
                 usage.owners = shown;
                 for owner in hidden {
-                    add_to_user(&mut usage.owners, owner);
+                    add_hidden_usage(&mut usage.owners, owner);
                 }
                 for owner in &mut usage.owners {
                     let path = owner.job.as_mut().and_then(|job| job.path.as_mut());
-                    path.filter(|_| !self.permits(Datum::Notebook, owner.user.as_deref()))
-                        .map(hide);
+                    path.filter(|_| !self.is_permitted(Datum::Notebook, owner.user.as_deref()))
+                        .map(hide_value);
                 }
             }
             Self::Own(user) => {
@@ -296,24 +301,24 @@ impl View {
         usage
     }
 
-    /// Returns `true` if the client may read the costs of this user's kernels in any span.
+    /// Returns `true` if the client may read the costs of kernels that belong to `owner`.
     pub(crate) fn permits_cost(&self, owner: Option<&str>) -> bool {
-        self.permits(Datum::Notebook, owner)
+        self.is_permitted(Datum::Notebook, owner)
     }
 
-    pub(crate) fn jobs(&self, mut list: JobList) -> JobList {
+    pub(crate) fn filter_jobs(&self, mut list: JobList) -> JobList {
         match self {
             Self::Whole => {}
             Self::Names { .. } => {
                 list.jobs.retain(|span| {
-                    !span.private || self.permits(Datum::Environment, span.user.as_deref())
+                    !span.private || self.is_permitted(Datum::Environment, span.user.as_deref())
                 });
                 let notebooks = list
                     .jobs
                     .iter_mut()
                     .filter(|span| span.kind == JobKind::Notebook);
-                let hidden =
-                    notebooks.filter(|span| !self.permits(Datum::Notebook, span.user.as_deref()));
+                let hidden = notebooks
+                    .filter(|span| !self.is_permitted(Datum::Notebook, span.user.as_deref()));
                 hidden.for_each(|span| span.name = None);
             }
             Self::Own(user) => list
@@ -323,23 +328,24 @@ impl View {
         list
     }
 
-    pub(crate) fn history(&self, mut history: History) -> History {
+    pub(crate) fn filter_history(&self, mut history: History) -> History {
         for gpu in &mut history.gpus {
             if let Self::Own(user) = self {
                 gpu.holders
-                    .retain(|holder| is_of(&holder.process.user, user.as_deref()));
+                    .retain(|holder| is_same_user(&holder.process.user, user.as_deref()));
             }
             gpu.holders
                 .iter_mut()
-                .for_each(|holder| self.process(&mut holder.process));
+                .for_each(|holder| self.filter_process(&mut holder.process));
         }
         history
     }
 
-    /// Returns the event as the client may see it, or `None` if it may not see it at all.
-    pub(crate) fn event(&self, event: &Event) -> Option<Event> {
+    /// Returns the parts of the event that the client may see, or `None` if the client may not see
+    /// the event.
+    pub(crate) fn filter_event(&self, event: &Event) -> Option<Event> {
         let mut event = event.clone();
-        if self.is_whole() {
+        if self.hides_nothing() {
             return Some(event);
         }
         match &mut event.what {
@@ -351,22 +357,22 @@ impl View {
                     ..
                 } = process;
                 let user = user.value().map(String::as_str);
-                self.permits(Datum::Program, user).then_some(())?;
-                if !self.permits(Datum::ScriptName, user) {
+                self.is_permitted(Datum::Program, user).then_some(())?;
+                if !self.is_permitted(Datum::ScriptName, user) {
                     hide_script(name, program);
                 }
             }
             EventKind::ConditionBegan(condition) | EventKind::ConditionEnded(condition) => {
-                self.conceal(condition, &[]);
+                self.conceal_condition(condition, &[]);
             }
-            EventKind::Xid(report) if !self.has_others() => {
+            EventKind::Xid(report) if !self.shows_other_users() => {
                 (report.pid, report.message) = (None, None);
             }
             EventKind::AlertFiring(alert) | EventKind::AlertResolved(alert) => {
                 self.conceal_alert(alert);
             }
-            EventKind::Cell(cell) if !self.permits(Datum::Notebook, cell.user.as_deref()) => {
-                self.has_others().then_some(())?;
+            EventKind::Cell(cell) if !self.is_permitted(Datum::Notebook, cell.user.as_deref()) => {
+                self.shows_other_users().then_some(())?;
                 "notebook".clone_into(&mut cell.notebook);
             }
             _ => {}
@@ -374,8 +380,8 @@ impl View {
         Some(event)
     }
 
-    pub(crate) fn alerts(&self, mut firing: Vec<FiringAlert>) -> Vec<FiringAlert> {
-        if !self.is_whole() {
+    pub(crate) fn filter_alerts(&self, mut firing: Vec<FiringAlert>) -> Vec<FiringAlert> {
+        if !self.hides_nothing() {
             for firing in &mut firing {
                 self.conceal_alert(&mut firing.alert);
             }
@@ -383,38 +389,39 @@ impl View {
         firing
     }
 
-    pub(crate) fn details(&self, mut details: GpuDetails) -> GpuDetails {
-        if !self.has_others() && details.accounting.value().is_some() {
+    pub(crate) fn filter_details(&self, mut details: GpuDetails) -> GpuDetails {
+        if !self.shows_other_users() && details.accounting.value().is_some() {
             details.accounting = Reading::Absent(Absence::Hidden);
         }
         details
     }
 
-    pub(crate) fn span(&self, mut span: HistorySpan) -> HistorySpan {
-        if !self.is_whole() {
+    pub(crate) fn filter_span(&self, mut span: HistorySpan) -> HistorySpan {
+        if !self.hides_nothing() {
             span.events = span
                 .events
                 .iter()
-                .filter_map(|event| self.event(event))
+                .filter_map(|event| self.filter_event(event))
                 .collect();
             span.conditions
                 .iter_mut()
-                .for_each(|one| self.conceal(&mut one.condition, &[]));
+                .for_each(|one| self.conceal_condition(&mut one.condition, &[]));
         }
         span
     }
 
-    /// Removes data about processes from a condition, unless all its processes are in `named`,
-    /// whose names the client may read. PIDs remain for clients that see other users' processes.
-    fn conceal(&self, condition: &mut Condition, named: &[u32]) {
-        if self.is_whole() {
+    /// Removes data about processes from a condition, unless all of its processes are in `named`.
+    /// The client may read the names of those processes. PIDs are kept for clients that may see
+    /// other users' processes.
+    fn conceal_condition(&self, condition: &mut Condition, named: &[u32]) {
+        if self.hides_nothing() {
             return;
         }
         let is_named = |pid: &u32| named.contains(pid);
-        let has_others = self.has_others();
+        let has_others = self.shows_other_users();
         let keeps = |pid: &u32| has_others || is_named(pid);
         match &mut condition.kind {
-            // The text contains the PID and the name of the program.
+            // The text of an Xid condition contains the PID and the program's name.
             ConditionKind::Xid { code, pid, .. }
                 if !has_others && !pid.is_none_or(|pid| is_named(&pid)) =>
             {
@@ -439,7 +446,7 @@ impl View {
             }
             _ => return,
         }
-        if let Some(text) = condition.kind.anonymous() {
+        if let Some(text) = condition.kind.anonymous_text() {
             text.clone_into(&mut condition.text);
         }
     }
@@ -450,20 +457,20 @@ impl View {
         }
     }
 
-    /// Returns `true` if the client may not see the text of an alert. `names_processes` is whether
-    /// the text can contain names of processes.
+    /// Returns `true` if the client may not see an alert's text. `names_processes` is whether the
+    /// text can contain names of processes.
     pub(crate) fn hides_text(&self, names_processes: bool) -> bool {
         match self {
             Self::Whole => false,
             Self::Names { .. } => names_processes,
-            // Texts about the driver's errors contain PIDs.
+            // Even texts without process names can contain PIDs, such as those about driver errors.
             Self::Own(_) => true,
         }
     }
 }
 
-/// Adds the usage of a hidden job to its user, who may already have an entry without a job.
-fn add_to_user(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
+/// Adds the usage of a hidden job to the job's user, who may already have an entry without a job.
+fn add_hidden_usage(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
     match owners
         .iter_mut()
         .find(|owner| owner.job.is_none() && owner.user == hidden.user)
@@ -476,12 +483,12 @@ fn add_to_user(owners: &mut Vec<OwnerUsage>, hidden: OwnerUsage) {
     }
 }
 
-fn is_of(user: &Reading<String>, own: Option<&str>) -> bool {
+fn is_same_user(user: &Reading<String>, own: Option<&str>) -> bool {
     own.is_some() && user.value().map(String::as_str) == own
 }
 
-/// Returns `true` if a scheduler has allocated the device to this user.
-fn is_for(holder: &Allocation, own: Option<&str>) -> bool {
+/// Returns `true` if a scheduler has allocated the device to the user `own`.
+fn is_allocated_to(holder: &Allocation, own: Option<&str>) -> bool {
     let user = match holder {
         Allocation::Slurm { user, .. } => user.as_deref(),
         Allocation::Kubernetes { .. } => None,
@@ -489,32 +496,32 @@ fn is_for(holder: &Allocation, own: Option<&str>) -> bool {
     own.is_some() && user == own
 }
 
-/// Hides a value. An absent value keeps its reason.
-fn hide(text: &mut Reading<String>) {
+/// Hides a value. If the value is absent, its reason is kept.
+fn hide_value(text: &mut Reading<String>) {
     if text.value().is_some() {
         *text = Reading::Absent(Absence::Hidden);
     }
 }
 
-/// Replaces the name of a script by that of the program.
+/// Replaces a script's name by the program's name.
 fn hide_script(name: &mut Reading<String>, program: &mut Option<String>) {
     if let Some(program) = program.take() {
         *name = Reading::Now(program);
     }
 }
 
-/// The cached privacy of `/proc`, with the time at which it was read.
+/// The cached privacy setting of `/proc`, and the time at which it was read.
 struct ProcPrivacy {
     read: Mutex<Option<(Instant, bool)>>,
 }
 
 impl ProcPrivacy {
-    /// Returns the cached value, or that of `read`, which runs outside the event loop because the
-    /// mount table can be long.
+    /// Returns the cached setting, or else the result of `read`. `read` runs outside the event
+    /// loop, because the mount table can be long.
     async fn is_private(&self, read: impl FnOnce() -> bool + Send + 'static) -> bool {
         let mut known = self.read.lock().await;
         if let Some((at, is_private)) = *known
-            && at.elapsed() < BELIEVED
+            && at.elapsed() < CACHE_TIME
         {
             return is_private;
         }
@@ -524,10 +531,10 @@ impl ProcPrivacy {
     }
 }
 
-/// Returns `true` if users see only their own processes in `/proc`, or if this cannot be
-/// determined.
+/// Returns `true` if users see only their own processes in `/proc`, or if the mount options cannot
+/// be read.
 fn proc_is_private() -> bool {
-    bounded::text("/proc/self/mountinfo", LONGEST_MOUNTINFO)
+    bounded::read_text("/proc/self/mountinfo", MAX_MOUNTINFO_BYTES)
         .map_or(true, |text| hides_processes(&text))
 }
 
@@ -548,29 +555,29 @@ mod tests {
     use crate::frame::{GpuHistory, HolderHistory};
 
     #[tokio::test]
-    async fn the_table_of_mounts_is_not_read_for_every_request() {
+    async fn mount_table_is_cached() {
         let proc = ProcPrivacy {
             read: Mutex::const_new(None),
         };
         assert!(!proc.is_private(|| false).await);
         assert!(!proc.is_private(|| panic!("it has just been read")).await);
-        let long_ago = Instant::now().checked_sub(BELIEVED).unwrap();
+        let long_ago = Instant::now().checked_sub(CACHE_TIME).unwrap();
         *proc.read.lock().await = Some((long_ago, false));
         assert!(proc.is_private(|| true).await);
     }
 
     const ANA: &str = "ana";
 
-    /// Returns the view of a user on this machine who can read command lines in `/proc`.
-    fn local(user: &str) -> View {
+    /// Returns the view of a user of this machine who can read command lines in `/proc`.
+    fn make_local_view(user: &str) -> View {
         View::Names {
             user: Some(user.into()),
             commands: true,
         }
     }
 
-    /// Returns a process of the user ana with a datum of each kind.
-    fn process(notebook_path: Reading<String>) -> Process {
+    /// Returns a process of the user ana that contains every kind of restricted data.
+    fn make_process(notebook_path: Reading<String>) -> Process {
         let now = |text: &str| Reading::Now(text.to_owned());
         let kernel_name = Some("secret-kernel".to_owned());
         let notebook = Notebook {
@@ -622,7 +629,7 @@ mod tests {
         };
         let of = |owner: Owner| Process {
             owner: Reading::Now(owner),
-            ..process(Reading::Absent(Absence::Unknown))
+            ..make_process(Reading::Absent(Absence::Unknown))
         };
         for owner in [
             Owner {
@@ -638,18 +645,18 @@ mod tests {
                 ..Owner::default()
             },
         ] {
-            let sample = sample(of(owner), Vec::new());
-            assert!(!json(&*View::ANYBODY.sample(&sample)).contains("secret-job"));
-            assert!(json(&*local(ANA).sample(&sample)).contains("secret-job"));
+            let sample = make_sample(of(owner), Vec::new());
+            assert!(!to_json(&*View::UNKNOWN_CLIENT.filter_sample(&sample)).contains("secret-job"));
+            assert!(to_json(&*make_local_view(ANA).filter_sample(&sample)).contains("secret-job"));
         }
     }
 
-    fn secret_path() -> Reading<String> {
+    fn make_secret_path() -> Reading<String> {
         Reading::Now("/home/ana/secret.ipynb".to_owned())
     }
 
-    fn sample(process: Process, conditions: Vec<Condition>) -> Sample {
-        let mut gpu = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
+    fn make_sample(process: Process, conditions: Vec<Condition>) -> Sample {
+        let mut gpu = GpuSample::new_absent(0, None, 1, Health::Ok, &Absence::Unknown);
         (gpu.processes, gpu.conditions) = (Reading::Now(vec![process]), conditions);
         Sample {
             seq: 0,
@@ -660,7 +667,7 @@ mod tests {
         }
     }
 
-    fn history(process: Process) -> History {
+    fn make_history(process: Process) -> History {
         let holders = vec![HolderHistory {
             process,
             memory_bytes: Vec::new(),
@@ -676,15 +683,15 @@ mod tests {
         }
     }
 
-    fn json(value: &impl serde::Serialize) -> String {
+    fn to_json(value: &impl serde::Serialize) -> String {
         serde_json::to_string(value).unwrap()
     }
 
     #[test]
-    fn each_datum_is_shown_with_its_own_permission() {
-        let stranger = View::ANYBODY;
-        // Each line has the text of a datum, and whether it is visible for a stranger, for another
-        // user who can read `/proc`, and for the process's user.
+    fn each_datum_requires_its_permission() {
+        let stranger = View::UNKNOWN_CLIENT;
+        // Each entry is the text of a datum, and whether it is visible to a stranger, to another
+        // user who can read `/proc`, and to the process's user.
         let data = [
             ("hunter2", [false, true, true]),
             ("script.py", [false, true, true]),
@@ -694,8 +701,12 @@ mod tests {
             ("python3", [true, true, true]),
             ("public.service", [true, true, true]),
         ];
-        for (at, view) in [stranger, local("bob"), local(ANA)].iter().enumerate() {
-            let shown = json(&view.history(history(process(secret_path()))));
+        for (at, view) in [stranger, make_local_view("bob"), make_local_view(ANA)]
+            .iter()
+            .enumerate()
+        {
+            let shown =
+                to_json(&view.filter_history(make_history(make_process(make_secret_path()))));
             for (text, is_shown) in &data {
                 assert_eq!(
                     shown.contains(text),
@@ -704,21 +715,25 @@ mod tests {
                 );
             }
         }
-        let own = View::Own(Some(ANA.into())).history(history(process(secret_path())));
-        assert_eq!(json(&own), json(&history(process(secret_path()))));
+        let own = View::Own(Some(ANA.into()))
+            .filter_history(make_history(make_process(make_secret_path())));
+        assert_eq!(
+            to_json(&own),
+            to_json(&make_history(make_process(make_secret_path())))
+        );
     }
 
     #[test]
-    fn hidden_path_says_so_absent_path_keeps_reason() {
+    fn hidden_path_is_distinguished_from_absent_path() {
         for (path, shown) in [
-            (secret_path(), Absence::Hidden),
+            (make_secret_path(), Absence::Hidden),
             (
                 Reading::Absent(Absence::NoPermission),
                 Absence::NoPermission,
             ),
         ] {
-            let mut seen = process(path);
-            local("bob").process(&mut seen);
+            let mut seen = make_process(path);
+            make_local_view("bob").filter_process(&mut seen);
             assert_eq!(
                 seen.owner.value().unwrap().notebook.as_ref().unwrap().path,
                 Reading::Absent(shown)
@@ -727,7 +742,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_and_jobs_hide_notebooks_and_environment_of_others() {
+    fn usage_and_jobs_hide_private_data() {
         let used = |job: Option<Job>| OwnerUsage {
             user: Some(ANA.to_owned()),
             job,
@@ -736,10 +751,18 @@ mod tests {
             active_seconds: 1.0,
             joules: None,
         };
-        let notebook = process(secret_path()).owner.value().unwrap().job();
+        let notebook = make_process(make_secret_path())
+            .owner
+            .value()
+            .unwrap()
+            .job();
         let private = Owner {
             notebook: None,
-            ..process(secret_path()).owner.value().unwrap().clone()
+            ..make_process(make_secret_path())
+                .owner
+                .value()
+                .unwrap()
+                .clone()
         }
         .job();
         let usage = Usage {
@@ -768,9 +791,9 @@ mod tests {
                 span(JobKind::Slurm, "public-job", None, false),
             ],
         };
-        for view in [local("bob"), View::ANYBODY] {
-            let seen = view.usage(usage.clone());
-            let shown = json(&seen) + &json(&view.jobs(jobs.clone()));
+        for view in [make_local_view("bob"), View::UNKNOWN_CLIENT] {
+            let seen = view.filter_usage(usage.clone());
+            let shown = to_json(&seen) + &to_json(&view.filter_jobs(jobs.clone()));
             assert!(
                 !shown.contains("secret") && shown.contains("public-job"),
                 "{shown}"
@@ -778,11 +801,11 @@ mod tests {
             let sums: Vec<f64> = seen.owners.iter().map(|owner| owner.gpu_seconds).collect();
             assert_eq!(sums, [1.0, 2.0], "what the hidden job used is its user's");
         }
-        assert_eq!(local(ANA).usage(usage.clone()), usage);
-        assert_eq!(local(ANA).jobs(jobs.clone()), jobs);
+        assert_eq!(make_local_view(ANA).filter_usage(usage.clone()), usage);
+        assert_eq!(make_local_view(ANA).filter_jobs(jobs.clone()), jobs);
         let of = |user: Option<&str>| {
             View::Own(user.map(Into::into))
-                .usage(usage.clone())
+                .filter_usage(usage.clone())
                 .owners
                 .len()
         };
@@ -791,21 +814,23 @@ mod tests {
 
     #[test]
     fn condition_text_hides_notebook_names_from_others() {
-        let condition = condition(ConditionKind::HeldIdle {
+        let condition = make_condition(ConditionKind::HeldIdle {
             bytes: 1,
             idle_ms: 1,
             pids: vec![7],
         });
-        let sample = sample(process(secret_path()), vec![condition]);
-        let seen = json(&*local("bob").sample(&sample));
+        let sample = make_sample(make_process(make_secret_path()), vec![condition]);
+        let seen = to_json(&*make_local_view("bob").filter_sample(&sample));
         assert!(
-            !seen.contains("secret") && seen.contains("none has done anything"),
+            !seen.contains("secret") && seen.contains("have been idle for minutes"),
             "{seen}"
         );
-        assert!(matches!(local(ANA).sample(&sample), Cow::Owned(seen) if seen == sample));
+        assert!(
+            matches!(make_local_view(ANA).filter_sample(&sample), Cow::Owned(seen) if seen == sample)
+        );
     }
 
-    fn started(pid: u32, user: &str) -> Event {
+    fn make_start_event(pid: u32, user: &str) -> Event {
         let process = ProcessRef {
             pid,
             name: Reading::Now("train.py".to_owned()),
@@ -820,7 +845,7 @@ mod tests {
         }
     }
 
-    fn condition(kind: ConditionKind) -> Condition {
+    fn make_condition(kind: ConditionKind) -> Condition {
         Condition {
             since_ms: 1,
             severity: Severity::Notice,
@@ -830,23 +855,28 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_somebody_elses_process_is_none() {
+    fn process_event_of_other_user_is_hidden() {
         let view = View::Own(Some("ana".into()));
         assert!(
-            view.event(&started(1, "ana")).is_some() && view.event(&started(1, "bob")).is_none()
+            view.filter_event(&make_start_event(1, "ana")).is_some()
+                && view.filter_event(&make_start_event(1, "bob")).is_none()
         );
-        assert!(View::Own(None).event(&started(1, "ana")).is_none());
-        let Some(seen) = View::ANYBODY.event(&started(1, "bob")) else {
+        assert!(
+            View::Own(None)
+                .filter_event(&make_start_event(1, "ana"))
+                .is_none()
+        );
+        let Some(seen) = View::UNKNOWN_CLIENT.filter_event(&make_start_event(1, "bob")) else {
             panic!("others are shown")
         };
         assert!(
-            !json(&seen).contains("train.py") && json(&seen).contains("python3"),
+            !to_json(&seen).contains("train.py") && to_json(&seen).contains("python3"),
             "{}",
-            json(&seen)
+            to_json(&seen)
         );
         assert_eq!(
-            local("ana").event(&started(1, "bob")),
-            Some(started(1, "bob"))
+            make_local_view("ana").filter_event(&make_start_event(1, "bob")),
+            Some(make_start_event(1, "bob"))
         );
         let report = XidReport {
             code: 31,
@@ -861,7 +891,7 @@ mod tests {
             gpu: None,
             what: EventKind::Xid(report),
         };
-        let told = serde_json::to_string(&view.event(&xid).unwrap()).unwrap();
+        let told = serde_json::to_string(&view.filter_event(&xid).unwrap()).unwrap();
         assert!(
             told.contains("31") && !told.contains("secret.py") && !told.contains("pid"),
             "{told}"
@@ -869,7 +899,7 @@ mod tests {
     }
 
     #[test]
-    fn alerts_cells_and_what_schedulers_gave_tell_nothing_of_somebody_else() {
+    fn restricted_view_hides_alerts_cells_and_allocations() {
         let ana = View::Own(Some("ana".into()));
         let slurm = |user: &str| Allocation::Slurm {
             job_id: "7".to_owned(),
@@ -881,8 +911,11 @@ mod tests {
             pod,
             container,
         };
-        assert!(is_for(&slurm("ana"), Some("ana")) && !is_for(&slurm("bob"), Some("ana")));
-        assert!(!is_for(&pod, Some("ana")) && !is_for(&slurm("ana"), None));
+        assert!(
+            is_allocated_to(&slurm("ana"), Some("ana"))
+                && !is_allocated_to(&slurm("bob"), Some("ana"))
+        );
+        assert!(!is_allocated_to(&pod, Some("ana")) && !is_allocated_to(&slurm("ana"), None));
 
         let (rule, text) = ("hang".to_owned(), "secret.py (PID 7) hangs".to_owned());
         let alert = Alert {
@@ -898,22 +931,27 @@ mod tests {
             gpu: None,
             what: EventKind::AlertFiring(alert.clone()),
         };
-        let told = serde_json::to_string(&ana.event(&event).unwrap()).unwrap();
+        let told = serde_json::to_string(&ana.filter_event(&event).unwrap()).unwrap();
         assert!(
             told.contains("hang") && !told.contains("secret.py"),
             "{told}"
         );
         let firing = vec![FiringAlert { gpu: None, alert }];
         assert!(
-            !ana.alerts(firing.clone())[0]
+            !ana.filter_alerts(firing.clone())[0]
                 .alert
                 .text
                 .contains("secret.py")
         );
-        assert!(!json(&local("ana").alerts(firing.clone())).contains("secret.py"));
+        assert!(
+            !to_json(&make_local_view("ana").filter_alerts(firing.clone())).contains("secret.py")
+        );
         let mut harmless = firing;
         harmless[0].alert.names_processes = false;
-        assert_eq!(View::ANYBODY.alerts(harmless.clone()), harmless);
+        assert_eq!(
+            View::UNKNOWN_CLIENT.filter_alerts(harmless.clone()),
+            harmless
+        );
 
         let cell = Cell {
             notebook: "secret.ipynb".to_owned(),
@@ -935,16 +973,16 @@ mod tests {
             gpu: None,
             what: EventKind::Cell(cell),
         };
-        assert!(ana.event(&event).is_none());
-        for view in [View::ANYBODY, local("ana")] {
-            let seen = json(&view.event(&event).unwrap());
+        assert!(ana.filter_event(&event).is_none());
+        for view in [View::UNKNOWN_CLIENT, make_local_view("ana")] {
+            let seen = to_json(&view.filter_event(&event).unwrap());
             assert!(!seen.contains("secret"), "{seen}");
         }
-        assert_eq!(local("bob").event(&event), Some(event));
+        assert_eq!(make_local_view("bob").filter_event(&event), Some(event));
     }
 
     #[test]
-    fn a_condition_names_no_process_of_somebody_else() {
+    fn condition_names_no_foreign_process() {
         let foreign = [
             ConditionKind::Xid {
                 code: 31,
@@ -976,21 +1014,22 @@ mod tests {
             let event = Event {
                 at_ms: 1,
                 gpu: None,
-                what: EventKind::ConditionBegan(condition(kind.clone())),
+                what: EventKind::ConditionBegan(make_condition(kind.clone())),
             };
-            let told = serde_json::to_string(&View::Own(Some("ana".into())).event(&event).unwrap())
-                .unwrap();
+            let told =
+                serde_json::to_string(&View::Own(Some("ana".into())).filter_event(&event).unwrap())
+                    .unwrap();
             assert!(!told.contains("secret.py") && !told.contains('7'), "{told}");
-            let mut own = condition(kind);
-            View::Own(Some("ana".into())).conceal(&mut own, &[1, 7]);
+            let mut own = make_condition(kind);
+            View::Own(Some("ana".into())).conceal_condition(&mut own, &[1, 7]);
             assert_eq!(
                 own.text, "secret.py (PID 7)",
                 "all of them are the client's own"
             );
         }
-        let mut other = condition(ConditionKind::HeldByNobody { bytes: 7 });
+        let mut other = make_condition(ConditionKind::HeldByNobody { bytes: 7 });
         let before = other.clone();
-        View::Own(None).conceal(&mut other, &[]);
+        View::Own(None).conceal_condition(&mut other, &[]);
         assert_eq!(other, before);
     }
 }

@@ -1,5 +1,5 @@
 //! Files that are read again when they change, without a restart. If a changed file cannot be read,
-//! the previous contents remain valid.
+//! the previous contents are kept.
 
 use std::{
     path::PathBuf,
@@ -10,26 +10,26 @@ use gpumon_probe::file_stamp::FileStamp;
 
 use crate::lock;
 
-/// The paths of the files that were read, and their contents or an error.
-pub(crate) type Loaded<T> = (Vec<PathBuf>, Result<T, String>);
+/// The paths of the files that were read, and the loaded contents or an error.
+pub(crate) type LoadedFiles<T> = (Vec<PathBuf>, Result<T, String>);
 
 type Stamps = Vec<(PathBuf, Option<FileStamp>)>;
 
-/// The contents of a file, and of the files that it names.
-pub(crate) struct Watched<T> {
-    load: Box<dyn Fn() -> Loaded<T> + Send + Sync>,
+/// The contents of a file and of the files that it refers to.
+pub(crate) struct WatchedFile<T> {
+    load: Box<dyn Fn() -> LoadedFiles<T> + Send + Sync>,
     current: RwLock<Arc<T>>,
-    /// The stamps of the files when they were last read.
+    /// The paths and stamps of the files when they were last read.
     seen: Mutex<Stamps>,
 }
 
-impl<T> Watched<T> {
-    /// Loads the files. `load` also returns their paths, even after an error.
+impl<T> WatchedFile<T> {
+    /// Loads the files. `load` also returns the paths of the files, even if there was an error.
     ///
     /// # Errors
     /// Returns the error of `load`.
     pub(crate) fn new(
-        load: impl Fn() -> Loaded<T> + Send + Sync + 'static,
+        load: impl Fn() -> LoadedFiles<T> + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let (paths, loaded) = load();
         let seen = Mutex::new(read_stamps(paths));
@@ -44,8 +44,9 @@ impl<T> Watched<T> {
         Arc::clone(&lock::read(&self.current))
     }
 
-    /// Loads the files again if one has changed. Returns `None` if none has, and reports an error
-    /// only once. `is_fit` can refuse the new contents after comparing them with the old ones.
+    /// Loads the files again if at least one has changed. Returns `None` if no file has changed, so
+    /// that an error is returned only once. `is_fit` compares the old with the new contents, and
+    /// can refuse the new contents.
     pub(crate) fn refresh(
         &self,
         is_fit: impl FnOnce(&T, &T) -> Result<(), String>,
@@ -57,8 +58,8 @@ impl<T> Watched<T> {
         {
             return None;
         }
-        // The stamps are taken before the files are read, so that changes in between are noticed
-        // next time.
+        // The stamps are taken before the files are read, so that changes made while reading are
+        // noticed at the next call.
         let before: Vec<_> = seen
             .iter()
             .map(|(path, _)| (path.clone(), FileStamp::read(path)))
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_file_leaves_what_there_was_and_is_told_once() {
+    fn invalid_file_keeps_contents_and_is_reported_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("number");
         fs::write(&path, "1").unwrap();
@@ -107,7 +108,7 @@ mod tests {
                 text.and_then(|text| text.parse::<u32>().map_err(|error| error.to_string())),
             )
         };
-        let watched = Watched::new(load).unwrap();
+        let watched = WatchedFile::new(load).unwrap();
         assert_eq!(
             (watched.refresh(|_, _| Ok(())), *watched.current()),
             (None, 1)

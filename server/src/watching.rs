@@ -1,5 +1,5 @@
 //! The number of viewers. Without viewers, the collector takes expensive readings only as often as
-//! the history needs them.
+//! the history needs.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,51 +13,51 @@ use tokio::{
 
 use crate::lock;
 
-/// The time for which a client counts as a viewer after requesting current data.
-const LOOKS_FOR: Duration = Duration::from_secs(10);
+/// The time for which a client counts as a viewer after it has requested current data.
+const REQUEST_VIEW_DURATION: Duration = Duration::from_secs(10);
 
-/// The current viewers of the server.
+/// A counter of the server's current viewers.
 #[derive(Debug, Default)]
-pub(crate) struct Watching {
+pub(crate) struct ViewerCounter {
     watchers: watch::Sender<usize>,
-    /// The time until which the last request for current data counts as a viewer.
+    /// The time until which a client that requested current data still counts as a viewer.
     looked_until: Mutex<Option<Instant>>,
 }
 
-/// A viewer, until this is dropped.
+/// A guard that counts as a viewer until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Watcher(Arc<Watching>);
+pub(crate) struct ViewerGuard(Arc<ViewerCounter>);
 
-impl Watching {
+impl ViewerCounter {
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
 
     /// Returns a channel with the number of viewers.
-    pub(crate) fn watchers(&self) -> watch::Receiver<usize> {
+    pub(crate) fn viewer_count(&self) -> watch::Receiver<usize> {
         self.watchers.subscribe()
     }
 
     /// Adds a viewer.
-    pub(crate) fn begin(self: &Arc<Self>) -> Watcher {
+    pub(crate) fn add_viewer(self: &Arc<Self>) -> ViewerGuard {
         self.watchers.send_modify(|watchers| *watchers += 1);
-        Watcher(Arc::clone(self))
+        ViewerGuard(Arc::clone(self))
     }
 
-    /// Counts a request for current data as a viewer for some time.
-    pub(crate) fn look(self: &Arc<Self>) {
-        self.look_for(LOOKS_FOR);
+    /// Counts the client as a viewer for some time, because it requested current data.
+    pub(crate) fn record_request(self: &Arc<Self>) {
+        self.add_viewer_for(REQUEST_VIEW_DURATION);
     }
 
-    fn look_for(self: &Arc<Self>, time: Duration) {
+    fn add_viewer_for(self: &Arc<Self>, time: Duration) {
         let until = Instant::now() + time;
         let counts = lock::lock(&self.looked_until).replace(until).is_some();
         if !counts {
-            tokio::spawn(Arc::clone(self).end_look(self.begin()));
+            tokio::spawn(Arc::clone(self).remove_viewer_when_expired(self.add_viewer()));
         }
     }
 
-    async fn end_look(self: Arc<Self>, _watcher: Watcher) {
+    async fn remove_viewer_when_expired(self: Arc<Self>, _watcher: ViewerGuard) {
         loop {
             let until = {
                 let mut until = lock::lock(&self.looked_until);
@@ -72,7 +72,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watcher {
+impl Drop for ViewerGuard {
     fn drop(&mut self) {
         self.0.watchers.send_modify(|watchers| *watchers -= 1);
     }
@@ -87,23 +87,23 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn each_who_watches_counts_until_they_go() {
-        let watching = Watching::new();
-        let mut watchers = watching.watchers();
-        let both = (watching.begin(), watching.begin());
+    fn viewer_counts_until_dropped() {
+        let watching = ViewerCounter::new();
+        let mut watchers = watching.viewer_count();
+        let both = (watching.add_viewer(), watching.add_viewer());
         assert_eq!(*watchers.borrow_and_update(), 2);
         drop(both);
         assert_eq!(*watchers.borrow_and_update(), 0);
     }
 
     #[tokio::test]
-    async fn who_looked_counts_for_a_while_behind_the_last_time() {
-        let watching = Watching::new();
-        let mut watchers = watching.watchers();
+    async fn request_counts_as_viewer_for_a_while() {
+        let watching = ViewerCounter::new();
+        let mut watchers = watching.viewer_count();
         let begun = Instant::now();
-        watching.look_for(MS(300));
+        watching.add_viewer_for(MS(300));
         sleep(MS(100)).await;
-        watching.look_for(MS(600));
+        watching.add_viewer_for(MS(600));
         assert_eq!(
             *watchers.borrow_and_update(),
             1,
@@ -112,7 +112,7 @@ mod tests {
         watchers.changed().await.unwrap();
         assert_eq!(*watchers.borrow_and_update(), 0);
         assert!(begun.elapsed() >= MS(700));
-        watching.look();
+        watching.record_request();
         assert_eq!(
             *watchers.borrow_and_update(),
             1,

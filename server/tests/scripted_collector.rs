@@ -1,5 +1,5 @@
-//! Tests of the server with a scripted collector: the data that it keeps, and the clients that
-//! receive it.
+//! Tests of the server with a scripted collector: the data that the server keeps, and the clients
+//! that receive it.
 
 use std::{
     fs,
@@ -14,12 +14,12 @@ use gpumon_probe::model::{
     Vendor,
 };
 use gpumon_server::{
-    Live, Readings, Settings,
+    LiveSettings, SampleSource, ServerSettings,
     alerts::AlertSettings,
-    auth::Doors,
-    listen::{Listener, Purpose},
+    auth::AccessPolicy,
+    listen::{Listener, PortPurpose},
     runs::RunSettings,
-    supervisor::Collector,
+    supervisor::CollectorCommand,
     view::ShowProcesses,
 };
 use serde_json::Value;
@@ -27,10 +27,10 @@ use tempfile::TempDir;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The script of a collector. The n-th one prints `lines.n`, then whatever is written to `more`,
-/// and ends when `end.n` exists. It appends the requests that it receives to `requests`.
+/// The script of a collector. The nth collector prints `lines.n`, then everything that is written
+/// to `more`, and ends when `end.n` exists. It appends the requests that it receives to `requests`.
 const SCRIPT: &str = r#"
 cd "$0"
 n=$(cat count 2>/dev/null || echo 0)
@@ -54,16 +54,20 @@ struct Server {
 impl Server {
     fn start(first: &[Record], second: &[Record]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        write(&folder.path().join("lines.0"), first);
-        write(&folder.path().join("lines.1"), second);
-        let doors = Arc::new(Doors::none());
-        let listener =
-            Listener::tcp("127.0.0.1:0".parse().unwrap(), Purpose::Everything, &doors).unwrap();
+        write_records(&folder.path().join("lines.0"), first);
+        write_records(&folder.path().join("lines.1"), second);
+        let policy = Arc::new(AccessPolicy::allow_all());
+        let listener = Listener::open_tcp(
+            "127.0.0.1:0".parse().unwrap(),
+            PortPurpose::Everything,
+            &policy,
+        )
+        .unwrap();
         let address = listener
-            .address(&doors)
+            .display_address(&policy)
             .trim_start_matches("http")
             .to_owned();
-        let collector = Collector {
+        let collector = CollectorCommand {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), SCRIPT.into(), folder.path().into()],
             interval: Duration::from_secs(1),
@@ -74,11 +78,11 @@ impl Server {
                 arguments: Vec::new(),
             },
         };
-        let settings = Settings {
+        let settings = ServerSettings {
             join: None,
-            readings: Readings::Collector(collector),
-            live: Live::default().fixed(),
-            doors,
+            readings: SampleSource::Collector(collector),
+            live: LiveSettings::default().into_fixed(),
+            policy,
             show_processes: ShowProcesses::Names,
             runs,
             history: None,
@@ -95,14 +99,14 @@ impl Server {
         Self { folder, address }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    fn file_path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    async fn client(&self) -> Client {
+    async fn connect_client(&self) -> Client {
         let url = format!("ws{}api/v1/stream", self.address);
         Client(
-            timeout(PATIENCE, connect_async(url))
+            timeout(TIMEOUT, connect_async(url))
                 .await
                 .unwrap()
                 .unwrap()
@@ -110,9 +114,9 @@ impl Server {
         )
     }
 
-    /// Returns the indexes and times of the details in a client's hello.
-    async fn details(&self) -> Vec<(u64, u64)> {
-        let hello = self.client().await.next().await;
+    /// Returns the indexes and times of the details in a new client's hello frame.
+    async fn hello_details(&self) -> Vec<(u64, u64)> {
+        let hello = self.connect_client().await.next_frame().await;
         let details = hello["details"].as_array().unwrap().iter();
         details
             .map(|it| (it["index"].as_u64().unwrap(), it["at_ms"].as_u64().unwrap()))
@@ -123,9 +127,9 @@ impl Server {
 struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {
-    async fn next(&mut self) -> Value {
+    async fn next_frame(&mut self) -> Value {
         loop {
-            if let Message::Text(text) = timeout(PATIENCE, self.0.next())
+            if let Message::Text(text) = timeout(TIMEOUT, self.0.next())
                 .await
                 .unwrap()
                 .unwrap()
@@ -136,17 +140,17 @@ impl Client {
         }
     }
 
-    async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        self.all_until(wanted).await.pop().unwrap()
+    async fn next_matching_frame(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        self.collect_frames_until(wanted).await.pop().unwrap()
     }
 
-    /// Returns all frames up to the wanted one.
-    async fn all_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
+    /// Returns all frames up to and including the first for which `wanted` returns `true`.
+    async fn collect_frames_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let begun = std::time::Instant::now();
-        let mut frames = vec![self.next().await];
+        let mut frames = vec![self.next_frame().await];
         while !wanted(&frames[frames.len() - 1]) {
-            assert!(begun.elapsed() < PATIENCE, "waited in vain: {frames:?}");
-            frames.push(self.next().await);
+            assert!(begun.elapsed() < TIMEOUT, "waited in vain: {frames:?}");
+            frames.push(self.next_frame().await);
         }
         frames
     }
@@ -156,8 +160,8 @@ impl Client {
     }
 }
 
-/// Writes a file under another name and renames it, so that nobody reads an incomplete one.
-fn write(path: &Path, records: &[Record]) {
+/// Writes a file under another name and then renames it, so that no reader sees an incomplete file.
+fn write_records(path: &Path, records: &[Record]) {
     let lines = records
         .iter()
         .map(|record| serde_json::to_string(record).unwrap() + "\n")
@@ -167,13 +171,13 @@ fn write(path: &Path, records: &[Record]) {
     fs::rename(beside, path).unwrap();
 }
 
-fn inventory(uuids: &[&str]) -> Record {
+fn make_inventory(uuids: &[&str]) -> Record {
     let text = |text: &str| Reading::Now(text.to_owned());
     let gpu = |(index, uuid): (u32, &&str)| Gpu {
         uuid: Some((*uuid).to_owned()),
         name: text("NVIDIA H200"),
         pci_bus_id: text("00000000:00:06.0"),
-        ..Gpu::unidentified(index, &Absence::NotSupported)
+        ..Gpu::new_unidentified(index, &Absence::NotSupported)
     };
     Record::Inventory(Inventory {
         at_ms: 1,
@@ -193,8 +197,8 @@ fn inventory(uuids: &[&str]) -> Record {
     })
 }
 
-fn details(index: u32, uuid: &str, at_ms: u64) -> Record {
-    Record::Details(GpuDetails::absent(
+fn make_details(index: u32, uuid: &str, at_ms: u64) -> Record {
+    Record::Details(GpuDetails::new_absent(
         index,
         Some(uuid.to_owned()),
         at_ms,
@@ -202,7 +206,7 @@ fn details(index: u32, uuid: &str, at_ms: u64) -> Record {
     ))
 }
 
-fn trace(start_us: u64) -> Record {
+fn make_trace(start_us: u64) -> Record {
     let (uuid, metric) = (Some("GPU-0".to_owned()), TraceMetric::PowerWatts);
     Record::Trace(Trace {
         index: 0,
@@ -216,60 +220,72 @@ fn trace(start_us: u64) -> Record {
 }
 
 #[tokio::test]
-async fn details_outlive_the_collector_until_new_ones_come_or_their_gpu_goes() {
+async fn details_outlive_collector_until_replaced() {
     let first = [
-        inventory(&["a", "b", "c", "d"]),
-        details(0, "a", 10),
-        details(1, "b", 10),
-        details(2, "c", 10),
-        details(3, "d", 10),
+        make_inventory(&["a", "b", "c", "d"]),
+        make_details(0, "a", 10),
+        make_details(1, "b", 10),
+        make_details(2, "c", 10),
+        make_details(3, "d", 10),
     ];
-    // The second collector has the same first GPU, another board at index 1, and no fourth GPU.
-    let second = [inventory(&["a", "x", "c"]), details(2, "c", 20)];
+    // The second collector has the same GPU at index 0, a different one at index 1, and none at
+    // index 3.
+    let second = [make_inventory(&["a", "x", "c"]), make_details(2, "c", 20)];
     let server = Server::start(&first, &second);
-    let mut client = server.client().await;
-    if server.details().await.len() < 4 {
+    let mut client = server.connect_client().await;
+    if server.hello_details().await.len() < 4 {
         client
-            .until(|frame| frame["type"] == "details" && frame["index"] == 3)
+            .next_matching_frame(|frame| frame["type"] == "details" && frame["index"] == 3)
             .await;
     }
-    assert_eq!(server.details().await, [(0, 10), (1, 10), (2, 10), (3, 10)]);
-    fs::write(server.file("end.0"), "").unwrap();
-    client.until(|frame| frame["state"] == "restarting").await;
     assert_eq!(
-        server.details().await.len(),
+        server.hello_details().await,
+        [(0, 10), (1, 10), (2, 10), (3, 10)]
+    );
+    fs::write(server.file_path("end.0"), "").unwrap();
+    client
+        .next_matching_frame(|frame| frame["state"] == "restarting")
+        .await;
+    assert_eq!(
+        server.hello_details().await.len(),
         4,
         "what was known stays known"
     );
     client
-        .until(|frame| frame["type"] == "details" && frame["at_ms"] == 20)
+        .next_matching_frame(|frame| frame["type"] == "details" && frame["at_ms"] == 20)
         .await;
-    assert_eq!(server.details().await, [(0, 10), (2, 20)]);
+    assert_eq!(server.hello_details().await, [(0, 10), (2, 20)]);
 }
 
 #[tokio::test]
-async fn traces_go_to_those_who_asked_for_them_while_they_look() {
-    let server = Server::start(&[inventory(&["GPU-0"])], &[]);
-    let (mut asks, mut plain) = (server.client().await, server.client().await);
+async fn traces_go_only_to_active_requesters() {
+    let server = Server::start(&[make_inventory(&["GPU-0"])], &[]);
+    let (mut asks, mut plain) = (server.connect_client().await, server.connect_client().await);
     asks.send(r#"{"type":"traces","on":true}"#).await;
     // The response to this invalid frame shows that the previous frame was processed.
     asks.send("nonsense").await;
-    asks.until(|frame| frame["type"] == "error").await;
-    write(
-        &server.file("more"),
-        &[trace(1), trace(2), details(0, "GPU-0", 30)],
+    asks.next_matching_frame(|frame| frame["type"] == "error")
+        .await;
+    write_records(
+        &server.file_path("more"),
+        &[make_trace(1), make_trace(2), make_details(0, "GPU-0", 30)],
     );
     assert_eq!(
-        asks.until(|frame| frame["type"] == "trace").await["start_us"],
+        asks.next_matching_frame(|frame| frame["type"] == "trace")
+            .await["start_us"],
         1
     );
     assert_eq!(
-        asks.until(|frame| frame["type"] == "trace").await["start_us"],
+        asks.next_matching_frame(|frame| frame["type"] == "trace")
+            .await["start_us"],
         2
     );
-    // Details can overtake a trace, but not twice, so a second frame is awaited.
-    write(&server.file("more"), &[details(0, "GPU-0", 31)]);
-    let seen = plain.all_until(|frame| frame["at_ms"] == 31).await;
+    // Details can overtake a trace once, but not twice, so the test waits for a second frame of
+    // details.
+    write_records(&server.file_path("more"), &[make_details(0, "GPU-0", 31)]);
+    let seen = plain
+        .collect_frames_until(|frame| frame["at_ms"] == 31)
+        .await;
     assert!(
         !seen.iter().any(|frame| frame["type"] == "trace"),
         "{seen:?}"
@@ -277,29 +293,42 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
 
     asks.send(r#"{"type":"pause"}"#).await;
     asks.send("nonsense").await;
-    asks.until(|frame| frame["type"] == "error").await;
-    write(&server.file("more"), &[trace(3), details(0, "GPU-0", 40)]);
-    asks.until(|frame| frame["at_ms"] == 40).await;
+    asks.next_matching_frame(|frame| frame["type"] == "error")
+        .await;
+    write_records(
+        &server.file_path("more"),
+        &[make_trace(3), make_details(0, "GPU-0", 40)],
+    );
+    asks.next_matching_frame(|frame| frame["at_ms"] == 40).await;
     asks.send(r#"{"type":"resume"}"#).await;
-    let seen = asks.all_until(|frame| frame["type"] == "history").await;
+    let seen = asks
+        .collect_frames_until(|frame| frame["type"] == "history")
+        .await;
     assert!(
         !seen.iter().any(|frame| frame["type"] == "trace"),
         "{seen:?}"
     );
-    write(&server.file("more"), &[trace(4)]);
+    write_records(&server.file_path("more"), &[make_trace(4)]);
     assert_eq!(
-        asks.until(|frame| frame["type"] == "trace").await["start_us"],
+        asks.next_matching_frame(|frame| frame["type"] == "trace")
+            .await["start_us"],
         4,
         "the past is past"
     );
 
     asks.send(r#"{"type":"traces","on":false}"#).await;
     asks.send("nonsense").await;
-    asks.until(|frame| frame["type"] == "error").await;
-    write(&server.file("more"), &[trace(5), details(0, "GPU-0", 50)]);
-    asks.until(|frame| frame["at_ms"] == 50).await;
-    write(&server.file("more"), &[details(0, "GPU-0", 51)]);
-    let seen = asks.all_until(|frame| frame["at_ms"] == 51).await;
+    asks.next_matching_frame(|frame| frame["type"] == "error")
+        .await;
+    write_records(
+        &server.file_path("more"),
+        &[make_trace(5), make_details(0, "GPU-0", 50)],
+    );
+    asks.next_matching_frame(|frame| frame["at_ms"] == 50).await;
+    write_records(&server.file_path("more"), &[make_details(0, "GPU-0", 51)]);
+    let seen = asks
+        .collect_frames_until(|frame| frame["at_ms"] == 51)
+        .await;
     assert!(
         !seen.iter().any(|frame| frame["type"] == "trace"),
         "{seen:?}"
@@ -307,12 +336,12 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
 }
 
 #[tokio::test]
-async fn the_collector_is_told_each_change_once_and_the_next_one_what_holds() {
-    let server = Server::start(&[inventory(&["a"])], &[inventory(&["a"])]);
-    // Lines that depend on timing are ignored: whether somebody watches can change before the first
-    // client, and the second collector receives the known GPUs.
+async fn collector_receives_each_change_once() {
+    let server = Server::start(&[make_inventory(&["a"])], &[make_inventory(&["a"])]);
+    // Lines that depend on timing are ignored: `watched` can be sent before the first client
+    // connects, and the second collector is sent the known GPUs.
     let requests = || {
-        let all = fs::read_to_string(server.file("requests")).unwrap_or_default();
+        let all = fs::read_to_string(server.file_path("requests")).unwrap_or_default();
         let counts = |line: &&str| !line.contains("watched") && !line.contains("known_gpus");
         all.split_inclusive('\n').filter(counts).collect::<String>()
     };
@@ -320,16 +349,16 @@ async fn the_collector_is_told_each_change_once_and_the_next_one_what_holds() {
         let begun = std::time::Instant::now();
         while requests() != expected {
             assert!(
-                begun.elapsed() < PATIENCE,
+                begun.elapsed() < TIMEOUT,
                 "not {expected:?}: {:?}",
                 requests()
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let mut client = server.client().await;
+    let mut client = server.connect_client().await;
     client
-        .until(|frame| frame["type"] == "inventory" || !frame["inventory"].is_null())
+        .next_matching_frame(|frame| frame["type"] == "inventory" || !frame["inventory"].is_null())
         .await;
     client.send(r#"{"type":"interval","ms":250}"#).await;
     client.send(r#"{"type":"interval","ms":250}"#).await;
@@ -338,7 +367,7 @@ async fn the_collector_is_told_each_change_once_and_the_next_one_what_holds() {
     eventually("{\"interval_ms\":250}\n{\"interval_ms\":1000}\n").await;
     client.send(r#"{"type":"interval","ms":100}"#).await;
     eventually("{\"interval_ms\":250}\n{\"interval_ms\":1000}\n{\"interval_ms\":100}\n").await;
-    fs::write(server.file("end.0"), "").unwrap();
+    fs::write(server.file_path("end.0"), "").unwrap();
     let all = "{\"interval_ms\":250}\n{\"interval_ms\":1000}\n{\"interval_ms\":100}\n{\"interval_ms\":100}\n";
     eventually(all).await;
 }

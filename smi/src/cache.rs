@@ -1,5 +1,5 @@
-//! Cache of answers, so that several cells or lines that need the same answer cost one call to the
-//! driver.
+//! A cache of query answers. Several cells or lines that need the same answer cost only one driver
+//! call.
 
 use std::{
     collections::HashMap,
@@ -9,10 +9,10 @@ use std::{
 
 use gpumon_probe::vendor::nvml::query::Answer;
 
-/// The answers so far, by query.
+/// The cached answers, by query.
 pub(crate) struct Cache<Q> {
-    /// A cell for each query. If two threads ask the same query, the second waits for the answer to
-    /// the first.
+    /// A cell for each query. If two threads run the same query, the second waits for the first
+    /// one's answer.
     cells: Mutex<HashMap<Q, Arc<OnceLock<Answer>>>>,
 }
 
@@ -25,8 +25,8 @@ impl<Q> Default for Cache<Q> {
 }
 
 impl<Q: Hash + Eq> Cache<Q> {
-    /// Returns the cached answer, or calls `ask` and caches its answer.
-    pub(crate) fn get_or_ask(&self, query: Q, ask: impl FnOnce() -> Answer) -> Answer {
+    /// Returns the cached answer to `query`, or calls `ask` and caches the result.
+    pub(crate) fn get_or_query(&self, query: Q, ask: impl FnOnce() -> Answer) -> Answer {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         let cell = Arc::clone(cells.entry(query).or_default());
         drop(cells);
@@ -46,19 +46,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_that_ask_the_same_at_once_cost_one_call() {
+    fn simultaneous_queries_share_one_call() {
         let (cache, calls) = (Cache::default(), AtomicU32::new(0));
         let ask = |query| {
-            cache.get_or_ask(query, || {
-                Ok(Value::number(calls.fetch_add(1, Ordering::Relaxed)))
+            cache.get_or_query(query, || {
+                Ok(Value::from_number(calls.fetch_add(1, Ordering::Relaxed)))
             })
         };
         thread::scope(|scope| {
             let all: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(Query::Name))).collect();
             for one in all {
-                assert_eq!(one.join().unwrap(), Ok(Value::number(0)));
+                assert_eq!(one.join().unwrap(), Ok(Value::from_number(0)));
             }
         });
-        assert_eq!(ask(Query::Serial), Ok(Value::number(1)));
+        assert_eq!(ask(Query::Serial), Ok(Value::from_number(1)));
     }
 }

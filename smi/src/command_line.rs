@@ -1,4 +1,4 @@
-//! Parser of nvidia-smi's command line, with nvidia-smi's error messages.
+//! A parser for nvidia-smi's command line, with the same error messages as nvidia-smi.
 
 use std::{iter::Peekable, path::PathBuf, time::Duration};
 
@@ -12,14 +12,14 @@ use super::{
 /// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
-    /// The values of all `-i` options. No command accepts more than one, but that is refused only
-    /// after the GPUs are known.
+    /// The values of all `-i` options. Every command rejects multiple values, but only after the
+    /// GPUs have been enumerated.
     pub(crate) ids: Vec<String>,
-    /// The output file, from `-f`.
+    /// The output file given with `-f`.
     pub(crate) file: Option<PathBuf>,
-    /// The pause between rounds; `None` for a single round.
+    /// The pause between rounds of output, or `None` for a single round.
     pub(crate) pause: Option<Duration>,
-    /// Whether warnings affect the exit code, from `-eow`.
+    /// Whether warnings affect the exit code (`-eow`).
     pub(crate) error_on_warning: bool,
 }
 
@@ -35,33 +35,33 @@ pub(crate) enum Command {
     HelpQuery(QueryKind),
 }
 
-/// The default for `-l` and `-lms`, in seconds and milliseconds.
+/// The default value of `-l` in seconds, and of `-lms` in milliseconds.
 const DEFAULT_PAUSE: u64 = 5;
 
-/// Parses the arguments after the program's name.
+/// Parses the command-line arguments, without the program's name.
 pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
-    let typed = Typed::read(words)?;
-    let command = command(&typed)?;
+    let typed = TypedOptions::parse(words)?;
+    let command = choose_command(&typed)?;
     Ok(CommandLine {
         command,
         ids: typed.values(Flag::Id),
         file: typed.value(Flag::File).map(PathBuf::from),
-        pause: typed.pause()?,
-        error_on_warning: typed.has(Flag::ErrorOnWarning),
+        pause: typed.parse_pause()?,
+        error_on_warning: typed.contains(Flag::ErrorOnWarning),
     })
 }
 
-struct Word<'a> {
+struct TypedOption<'a> {
     option: &'static OptionDef,
     text: &'a str,
     value: Option<&'a str>,
 }
 
-/// All options in the order in which they were typed.
-struct Typed<'a>(Vec<Word<'a>>);
+/// All options, in the order in which they were typed.
+struct TypedOptions<'a>(Vec<TypedOption<'a>>);
 
-impl<'a> Typed<'a> {
-    fn read(words: &'a [String]) -> Result<Self, Refusal> {
+impl<'a> TypedOptions<'a> {
+    fn parse(words: &'a [String]) -> Result<Self, Refusal> {
         let mut typed = Vec::new();
         let mut words = words.iter().map(String::as_str).peekable();
         let value =
@@ -70,22 +70,22 @@ impl<'a> Typed<'a> {
             if let Some(refusal) = options::find_refusal(word) {
                 return Err(refusal);
             }
-            let option =
-                options::find(word).ok_or_else(|| not_recognized(word).left_to_nvidia_smi())?;
+            let option = options::find_option(word)
+                .ok_or_else(|| make_unrecognized_option_refusal(word).leave_to_nvidia_smi())?;
             let value = match (word.split_once('='), option.arity) {
                 (Some((_, value)), _) => Some(value),
                 (None, Arity::None) => None,
                 (None, Arity::Required) => {
-                    Some(value(&mut words).ok_or_else(|| missing_value(word))?)
+                    Some(value(&mut words).ok_or_else(|| make_missing_value_refusal(word))?)
                 }
                 (None, Arity::Optional) => value(&mut words),
             };
-            typed.push(Word {
+            typed.push(TypedOption {
                 option,
                 text: word,
                 value,
             });
-            // Help is shown regardless of the following options.
+            // Help is shown even if the options that follow are invalid.
             if option.flag == Flag::Help {
                 break;
             }
@@ -93,16 +93,16 @@ impl<'a> Typed<'a> {
         Ok(Self(typed))
     }
 
-    fn find(&self, asked: Flag) -> Option<&Word<'a>> {
+    fn find_option(&self, asked: Flag) -> Option<&TypedOption<'a>> {
         self.0.iter().find(|word| word.option.flag == asked)
     }
 
-    fn has(&self, asked: Flag) -> bool {
-        self.find(asked).is_some()
+    fn contains(&self, asked: Flag) -> bool {
+        self.find_option(asked).is_some()
     }
 
     fn value(&self, asked: Flag) -> Option<&'a str> {
-        self.find(asked)?.value
+        self.find_option(asked)?.value
     }
 
     fn values(&self, asked: Flag) -> Vec<String> {
@@ -112,7 +112,7 @@ impl<'a> Typed<'a> {
             .collect()
     }
 
-    /// Returns the selective queries with their fields.
+    /// Returns the queries (`--query-...`) with the fields to show.
     fn queries(&self) -> impl Iterator<Item = (QueryKind, Option<&'a str>)> {
         self.0.iter().filter_map(|word| match word.option.flag {
             Flag::SelectiveQuery(kind) => Some((kind, word.value)),
@@ -120,7 +120,7 @@ impl<'a> Typed<'a> {
         })
     }
 
-    fn pause(&self) -> Result<Option<Duration>, Refusal> {
+    fn parse_pause(&self) -> Result<Option<Duration>, Refusal> {
         let Some(word) = self
             .0
             .iter()
@@ -128,7 +128,7 @@ impl<'a> Typed<'a> {
         else {
             return Ok(None);
         };
-        // An invalid number counts as missing.
+        // An invalid number is treated like a missing number.
         let number = word
             .value
             .map_or(Some(DEFAULT_PAUSE), |text| text.parse().ok())
@@ -136,7 +136,8 @@ impl<'a> Typed<'a> {
         if number == 0 {
             return Err(Refusal::new(
                 2,
-                "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n\n",
+                "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be \
+                 greater than 0.\n\n",
             ));
         }
         let unit = if word.option.flag == Flag::Loop {
@@ -150,30 +151,34 @@ impl<'a> Typed<'a> {
     }
 }
 
-const HELP: &str = " Please run 'nvidia-smi -h' for help.\n\n";
+const HELP_HINT: &str = " Please run 'nvidia-smi -h' for help.\n\n";
 
-fn missing_value(word: &str) -> Refusal {
-    Refusal::error(255, &format!("Option {word} is missing its value."), HELP)
+fn make_missing_value_refusal(word: &str) -> Refusal {
+    Refusal::new_error(
+        255,
+        &format!("Option {word} is missing its value."),
+        HELP_HINT,
+    )
 }
 
-fn not_recognized(word: &str) -> Refusal {
-    Refusal::error(
+fn make_unrecognized_option_refusal(word: &str) -> Refusal {
+    Refusal::new_error(
         255,
         &format!("Option {word} is not recognized."),
         " Please run 'nvidia-smi -h'.\n\n",
     )
 }
 
-fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
-    if typed.has(Flag::Help) {
+fn choose_command(typed: &TypedOptions<'_>) -> Result<Command, Refusal> {
+    if typed.contains(Flag::Help) {
         return Ok(Command::Help);
     }
     for (asked, command) in [
         (Flag::ListGpus, Command::ListGpus),
         (Flag::Version, Command::Version),
     ] {
-        if typed.has(asked) {
-            return alone(typed, asked, command);
+        if typed.contains(asked) {
+            return require_single_option(typed, asked, command);
         }
     }
     let help = typed.0.iter().find_map(|word| match word.option.flag {
@@ -184,33 +189,41 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
         return Ok(Command::HelpQuery(kind));
     }
     if let Some((kind, fields)) = typed.queries().next() {
-        return selective(typed, kind, fields);
+        return parse_selective_query(typed, kind, fields);
     }
-    if let Some(word) = typed.find(Flag::Format) {
-        return Err(not_recognized(word.text));
+    if let Some(word) = typed.find_option(Flag::Format) {
+        return Err(make_unrecognized_option_refusal(word.text));
     }
-    log_or_summary(typed)
+    choose_log_or_summary(typed)
 }
 
-fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Refusal> {
+fn require_single_option(
+    typed: &TypedOptions<'_>,
+    asked: Flag,
+    command: Command,
+) -> Result<Command, Refusal> {
     if let Some(word) = typed.0.iter().find(|word| word.option.flag != asked) {
-        return Err(Refusal::error(
+        return Err(Refusal::new_error(
             2,
             &format!("Option {} is not valid for this command.", word.text),
-            HELP,
+            HELP_HINT,
         ));
     }
     if typed.0.len() > 1 {
-        return Err(Refusal::error(
+        return Err(Refusal::new_error(
             2,
             "Only one command can be run at a time.",
-            HELP,
+            HELP_HINT,
         ));
     }
     Ok(command)
 }
 
-fn selective(typed: &Typed<'_>, kind: QueryKind, fields: Option<&str>) -> Result<Command, Refusal> {
+fn parse_selective_query(
+    typed: &TypedOptions<'_>,
+    kind: QueryKind,
+    fields: Option<&str>,
+) -> Result<Command, Refusal> {
     let is_known = |flag| {
         matches!(
             flag,
@@ -230,17 +243,17 @@ fn selective(typed: &Typed<'_>, kind: QueryKind, fields: Option<&str>) -> Result
         ));
     }
     if let Some(word) = typed.0.iter().find(|word| !is_known(word.option.flag)) {
-        return Err(Refusal::error(
+        return Err(Refusal::new_error(
             2,
             &format!("Option {} is not recognized.", word.text),
-            HELP,
+            HELP_HINT,
         ));
     }
     let format = typed.value(Flag::Format);
-    query::parse(kind, fields.unwrap_or_default(), format).map(Command::Query)
+    query::parse_request(kind, fields.unwrap_or_default(), format).map(Command::Query)
 }
 
-fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
+fn choose_log_or_summary(typed: &TypedOptions<'_>) -> Result<Command, Refusal> {
     let with_query = |flag: &str, what: &str| {
         let text = format!(
             "Invalid combination of input arguments. Specify -q/--query and {flag} to run {what}.  \
@@ -248,20 +261,20 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
         );
         Err(Refusal::new(2, text))
     };
-    let (xml, dtd) = (typed.has(Flag::Xml), typed.has(Flag::Dtd));
-    if !typed.has(Flag::Query) {
+    let (xml, dtd) = (typed.contains(Flag::Xml), typed.contains(Flag::Dtd));
+    if !typed.contains(Flag::Query) {
         return match () {
             () if dtd => Ok(Command::Dtd),
-            () if typed.has(Flag::Sections) => with_query("-d/--display", "a filtered query"),
+            () if typed.contains(Flag::Sections) => with_query("-d/--display", "a filtered query"),
             () if xml => with_query("-x/--xml-format", "an XML query"),
             () => Ok(Command::Summary),
         };
     }
-    if xml && typed.has(Flag::Sections) {
+    if xml && typed.contains(Flag::Sections) {
         return Err(Refusal::new(
             2,
-            "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format \
-             flags.\n",
+            "Invalid combination of input arguments: --display/-d flags can not be combined with \
+             -x/--xml-format flags.\n",
         ));
     }
     if xml {

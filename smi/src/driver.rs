@@ -1,4 +1,5 @@
-//! The combined source of answers: records of a running server, and the driver for all others.
+//! The source of answers to queries: a running server's records, or the driver if there is no
+//! record.
 
 use std::{
     ffi::OsString,
@@ -9,40 +10,41 @@ use std::{
 use gpumon_probe::{
     model::Health,
     owner::CommandLines,
-    sampler::{self, OneShot, Options},
-    untrusted::printable,
+    sampler::{self, OneShotReadings, Options},
+    untrusted::to_printable,
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
     vendor::{
         GpuAnswers, LatestAnswers, SourceChoice, SourceError,
-        nvml::{NvmlBackend, Recorded},
+        nvml::{NvmlBackend, RecordedAnswers},
     },
 };
 
 use crate::time_limit::TimeLimited;
 
-/// The maximum age of simulated answers. They are renewed afterwards, so that monitors show
-/// changes.
-const SIMULATED_FOR: Duration = Duration::from_millis(300);
+/// The maximum age of simulated answers. Older answers are replaced by new ones, so that monitors
+/// show changes.
+const MAX_SIMULATION_AGE: Duration = Duration::from_millis(300);
 
-/// The sources of answers.
+/// The sources from which answers are obtained.
 #[derive(Clone)]
 pub struct AnswerSource<'a> {
-    /// The choice between NVIDIA's driver and a simulation.
+    /// The choice between NVIDIA's driver and simulated GPUs.
     pub choice: SourceChoice,
     /// The path of the driver's library, if the loader does not find it.
     pub library: Option<OsString>,
-    /// The server to ask before the driver; `None` to read only the driver.
+    /// The server whose records are used in preference to the driver, or `None` to use only the
+    /// driver.
     pub server: Option<&'a dyn Server>,
-    /// Whether unsupported commands are passed to NVIDIA's own nvidia-smi. Simulated GPUs are never
-    /// passed on.
+    /// Whether commands that gpumon does not support are passed to NVIDIA's own nvidia-smi. This
+    /// never applies to simulated GPUs.
     pub hands_over: bool,
 }
 
-/// A running server that reads the same GPUs.
+/// A running gpumon server that reads the same GPUs.
 pub trait Server: Sync {
-    /// Returns the server's last answers; `None` if no server is running or its answers are too
-    /// old.
-    fn recorded(&self) -> Option<Recorded>;
+    /// Returns the server's latest answers, or `None` if no server is running or the answers are
+    /// too old.
+    fn read_answers(&self) -> Option<RecordedAnswers>;
 }
 
 impl AnswerSource<'_> {
@@ -54,32 +56,32 @@ impl AnswerSource<'_> {
     }
 }
 
-/// The records of a server, with the driver as a fallback. The driver is opened only for the first
-/// query without a record, because opening takes most of the time of a command.
+/// A server's records, with the driver as a fallback. The driver is opened only at the first query
+/// without a record, because opening it takes most of a command's time.
 pub(crate) struct Driver<'a> {
     source: AnswerSource<'a>,
     records: RwLock<Option<Records>>,
     direct: OnceLock<Result<TimeLimited<NvmlBackend>, SourceError>>,
-    /// GPUs for which the server has found that driver calls hang.
+    /// The GPUs whose driver calls hang, according to the server.
     hung: Vec<u32>,
 }
 
-/// Recorded answers, with the time of reading.
+/// Recorded answers, and the time at which they were read.
 struct Records {
-    recorded: Recorded,
+    recorded: RecordedAnswers,
     at: Instant,
 }
 
 impl<'a> Driver<'a> {
-    /// Reads the server's records, or opens the driver.
+    /// Reads the server's records, or opens the driver if there are none.
     pub(crate) fn open(source: &AnswerSource<'a>) -> Result<Self, SourceError> {
-        let mut driver = Self::unopened(source);
+        let mut driver = Self::new(source);
         driver.refresh()?;
         Ok(driver)
     }
 
-    /// Returns a source that has read nothing yet, for help that needs no answers.
-    pub(crate) fn unopened(source: &AnswerSource<'a>) -> Self {
+    /// Creates a source that has not read anything yet, for help that needs no answers.
+    pub(crate) fn new(source: &AnswerSource<'a>) -> Self {
         Self {
             source: source.clone(),
             records: RwLock::default(),
@@ -88,50 +90,51 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Opens only the driver, for monitors that need current readings in each round.
+    /// Opens the driver without reading a server's records, for monitors that need new readings in
+    /// each round.
     pub(crate) fn open_directly(source: &AnswerSource<'a>) -> Result<Self, SourceError> {
-        let mut driver = Self::unopened(source);
+        let mut driver = Self::new(source);
         if driver.source.is_simulated() {
-            driver.simulate()?;
+            driver.read_simulated_records()?;
         } else {
             driver.hung = driver
-                .server_records()
-                .map(|recorded| recorded.hung())
+                .read_server_records()
+                .map(|recorded| recorded.hung_gpus())
                 .unwrap_or_default();
-            driver.direct().as_ref().map_err(Clone::clone)?;
+            driver.open_backend().as_ref().map_err(Clone::clone)?;
         }
         Ok(driver)
     }
 
     pub(crate) fn refresh(&mut self) -> Result<(), SourceError> {
         if self.source.is_simulated() {
-            return self.simulate();
+            return self.read_simulated_records();
         }
-        let records = self.server_records();
+        let records = self.read_server_records();
         if records.is_none() {
-            self.direct().as_ref().map_err(Clone::clone)?;
+            self.open_backend().as_ref().map_err(Clone::clone)?;
         }
-        self.keep(records);
-        self.forget();
+        self.keep_records(records);
+        self.forget_outdated_answers();
         Ok(())
     }
 
-    /// Returns the server's records, if a server may be asked and has any.
-    fn server_records(&self) -> Option<Recorded> {
-        self.source.server.and_then(Server::recorded)
+    /// Returns the server's records, if there are any and a server may be used.
+    fn read_server_records(&self) -> Option<RecordedAnswers> {
+        self.source.server.and_then(Server::read_answers)
     }
 
-    fn direct(&self) -> &Result<TimeLimited<NvmlBackend>, SourceError> {
+    fn open_backend(&self) -> &Result<TimeLimited<NvmlBackend>, SourceError> {
         self.direct
             .get_or_init(|| NvmlBackend::open(self.source.library.clone()).map(TimeLimited::new))
     }
 
-    fn simulate(&self) -> Result<(), SourceError> {
-        self.keep(Some(simulated(&self.source)?));
+    fn read_simulated_records(&self) -> Result<(), SourceError> {
+        self.keep_records(Some(read_simulation(&self.source)?));
         Ok(())
     }
 
-    fn keep(&self, recorded: Option<Recorded>) {
+    fn keep_records(&self, recorded: Option<RecordedAnswers>) {
         let records = recorded.map(|recorded| Records {
             recorded,
             at: Instant::now(),
@@ -139,47 +142,57 @@ impl<'a> Driver<'a> {
         *self.records.write().unwrap_or_else(PoisonError::into_inner) = records;
     }
 
-    /// Returns the answer in the records. Old simulated records are renewed first.
-    fn recorded(&self, ask: impl Fn(&Recorded) -> Option<Answer>) -> Option<Answer> {
-        let is_old = |records: &Records| records.at.elapsed() > SIMULATED_FOR;
+    /// Returns the recorded answer to a query, if any. Simulated records that are too old are
+    /// replaced first.
+    fn find_recorded_answer(
+        &self,
+        ask: impl Fn(&RecordedAnswers) -> Option<Answer>,
+    ) -> Option<Answer> {
+        let is_old = |records: &Records| records.at.elapsed() > MAX_SIMULATION_AGE;
         let read = || self.records.read().unwrap_or_else(PoisonError::into_inner);
         if self.source.is_simulated() && read().as_ref().is_some_and(is_old) {
-            // Opening the simulation worked before, so an error is not expected.
-            let _ = self.simulate();
+            // The simulation has been opened before, so an error is not expected.
+            let _ = self.read_simulated_records();
         }
         read().as_ref().and_then(|records| ask(&records.recorded))
     }
 
-    /// Asks the driver, unless the GPUs are simulated.
-    fn ask(&self, query: impl FnOnce(&TimeLimited<NvmlBackend>) -> Answer) -> Answer {
+    /// Runs a query with the driver, unless the GPUs are simulated.
+    fn run_driver_query(&self, query: impl FnOnce(&TimeLimited<NvmlBackend>) -> Answer) -> Answer {
         if self.source.is_simulated() {
             return Err(Code::NOT_SUPPORTED);
         }
-        self.direct()
+        self.open_backend()
             .as_ref()
             .map_or(Err(Code::UNINITIALIZED), query)
     }
 }
 
 impl QueryBackend for Driver<'_> {
-    fn system(&self, query: SystemQuery) -> Answer {
-        let recorded = self.recorded(|records| records.system(query));
-        printable_text(recorded.unwrap_or_else(|| self.ask(|driver| driver.system(query))))
+    fn answer_system(&self, query: SystemQuery) -> Answer {
+        let recorded = self.find_recorded_answer(|records| records.answer_system(query));
+        make_text_printable(
+            recorded.unwrap_or_else(|| self.run_driver_query(|driver| driver.answer_system(query))),
+        )
     }
 
-    fn about(&self, subject: Subject, query: Query) -> Answer {
+    fn answer_query(&self, subject: Subject, query: Query) -> Answer {
         if self.hung.contains(&subject.gpu) {
             return Err(Code::TIMEOUT);
         }
-        let recorded = self.recorded(|records| records.about(subject, query));
-        printable_text(recorded.unwrap_or_else(|| self.ask(|driver| driver.about(subject, query))))
+        let recorded = self.find_recorded_answer(|records| records.answer_query(subject, query));
+        make_text_printable(
+            recorded.unwrap_or_else(|| {
+                self.run_driver_query(|driver| driver.answer_query(subject, query))
+            }),
+        )
     }
 
-    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+    fn answer_gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
         if self.hung.contains(&subject.gpu) {
             return Err(Code::TIMEOUT);
         }
-        self.ask(|driver| driver.gpm(subject, metrics))
+        self.run_driver_query(|driver| driver.answer_gpm(subject, metrics))
     }
 
     fn is_quick(&self) -> bool {
@@ -189,22 +202,23 @@ impl QueryBackend for Driver<'_> {
             .is_some()
     }
 
-    fn forget(&self) {
+    fn forget_outdated_answers(&self) {
         if let Some(Ok(direct)) = self.direct.get() {
-            direct.forget();
+            direct.forget_outdated_answers();
         }
     }
 }
 
-/// Makes text safe for a terminal, because a process chooses its own name.
-fn printable_text(answer: Answer) -> Answer {
+/// Makes text safe to print in a terminal. Processes choose their own names, which can contain
+/// escape sequences.
+fn make_text_printable(answer: Answer) -> Answer {
     answer.map(|value| match value {
-        Value::Text(text) => Value::Text(text.chars().map(printable).collect()),
+        Value::Text(text) => Value::Text(text.chars().map(to_printable).collect()),
         other => other,
     })
 }
 
-fn simulated(source: &AnswerSource<'_>) -> Result<Recorded, SourceError> {
+fn read_simulation(source: &AnswerSource<'_>) -> Result<RecordedAnswers, SourceError> {
     let source = source
         .choice
         .open(&gpumon_probe::vendor::Roots::default())?;
@@ -213,9 +227,9 @@ fn simulated(source: &AnswerSource<'_>) -> Result<Recorded, SourceError> {
         answers: Some(Arc::clone(&answers)),
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     };
-    let OneShot {
+    let OneShotReadings {
         inventory, sample, ..
-    } = sampler::once(&source, &options)?;
+    } = sampler::sample_once(&source, &options)?;
     let health = |index| {
         sample
             .gpus
@@ -223,11 +237,11 @@ fn simulated(source: &AnswerSource<'_>) -> Result<Recorded, SourceError> {
             .find(|gpu| gpu.index == index)
             .map_or(Health::Ok, |gpu| gpu.health.clone())
     };
-    let gpus = answers.get().gpus.into_iter();
+    let gpus = answers.collect_answers().gpus.into_iter();
     let gpus = gpus.map(|(index, answers)| GpuAnswers {
         index,
         health: health(index),
         answers,
     });
-    Ok(Recorded::new(inventory.platform, gpus.collect()))
+    Ok(RecordedAnswers::new(inventory.platform, gpus.collect()))
 }

@@ -1,10 +1,10 @@
-//! nvidia-smi's command line, with the same arguments, output and exit codes.
+//! nvidia-smi's command line, with the same arguments, output, and exit codes.
 //!
-//! This crate formats the driver's answers, which it gets directly or through a running server. The
-//! connection to the server is part of [`AnswerSource`].
+//! This crate formats the driver's answers, which it obtains directly or through a running server.
+//! [`AnswerSource`] contains the connection to the server.
 //!
-//! Every output form is a function from a [`Context`] to text. This module decides where the text
-//! is written, how often, and how the process ends.
+//! Every output form is a function that converts a [`Context`] to text. This module determines
+//! where the text is written, how often, and how the process ends.
 
 #![forbid(unsafe_code)]
 
@@ -57,11 +57,11 @@ use self::{
     output::Output,
     refusal::Refusal,
     release::Release,
-    subcommand::Stop,
-    subcommands::{is_handed_over, subcommand},
+    subcommand::SubcommandError,
+    subcommands::{find_subcommand, is_handed_over},
     ticker::Ticker,
 };
-pub use gpumon_probe::vendor::nvml::Recorded;
+pub use gpumon_probe::vendor::nvml::RecordedAnswers;
 
 pub use self::{
     driver::{AnswerSource, Server},
@@ -70,12 +70,11 @@ pub use self::{
     switches::Arity,
 };
 
-/// Runs nvidia-smi's command line and returns its exit code. For commands that are left to NVIDIA's
-/// own nvidia-smi, this process is replaced by that tool if it is installed.
+/// Runs nvidia-smi's command line and returns its exit code. If a command requires NVIDIA's own
+/// nvidia-smi and that tool is installed, the tool replaces this process.
 ///
 /// # Errors
-/// Returns an error if the output cannot be written. A reader that closes the output early is no
-/// error.
+/// Returns an error if the output cannot be written, unless the reader has closed the output early.
 pub fn run(source: &AnswerSource<'_>, arguments: &[OsString]) -> io::Result<u8> {
     let words: Vec<_> = arguments
         .iter()
@@ -83,51 +82,52 @@ pub fn run(source: &AnswerSource<'_>, arguments: &[OsString]) -> io::Result<u8> 
         .collect();
     match run_words(source, &words) {
         Ok(code) => Ok(code),
-        Err(Stop::Refused(refusal)) => {
+        Err(SubcommandError::Refused(refusal)) => {
             if refusal.is_left_to_nvidia_smi && source.hands_over && !source.is_simulated() {
-                nvidia_smi::exec(arguments);
+                nvidia_smi::replace_with_nvidia_smi(arguments);
             }
-            let _ = Output::standard().write(&refusal.text);
+            let _ = Output::to_stdout().write(&refusal.text);
             Ok(refusal.code)
         }
-        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        Err(Stop::Output(error)) => Err(error),
+        Err(SubcommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        Err(SubcommandError::Output(error)) => Err(error),
     }
 }
 
-fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
+fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, SubcommandError> {
     if let Some(name) = words.first().filter(|name| is_handed_over(name)) {
-        return Err(Refusal::handed_over(name).into());
+        return Err(Refusal::new_handed_over(name).into());
     }
-    if let Some(own) = words.first().and_then(|name| subcommand(name)) {
+    if let Some(own) = words.first().and_then(|name| find_subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
         let is_left = own
             .form
             .parse(behind)
             .is_err_and(|stop| stop.is_left_to_nvidia_smi());
-        // Opening the driver would keep the GPU in use, and a change such as a reset would fail.
+        // If gpumon opened the driver, the GPU would be in use, and a change such as a reset would
+        // fail.
         let driver = if is_help || is_left {
-            Ok(Driver::unopened(source))
+            Ok(Driver::new(source))
         } else {
             Driver::open_directly(source)
         };
-        let driver = driver.map_err(|error| unavailable::refusal(&error))?;
+        let driver = driver.map_err(|error| unavailable::make_driver_refusal(&error))?;
         return own.run(behind, &driver, &mut io::stdout());
     }
     let typed = command_line::parse(words)?;
-    if let Some(text) = without_gpu(source, &typed.command) {
-        Output::standard().write(&text)?;
+    if let Some(text) = render_without_gpu(source, &typed.command) {
+        Output::to_stdout().write(&text)?;
         return Ok(0);
     }
     let mut ticker = typed.pause.map(Ticker::start).transpose()?;
     let mut round = Round::begin(source, &typed)?;
     let mut header = None;
     if let Command::Query(request) = &typed.command {
-        request.check(round.context().release())?;
-        header = request.header();
+        request.check_release(round.context().release())?;
+        header = request.format_header();
     }
-    // The output file is opened only now, so that a refused command does not change it.
+    // Opening the output file empties it, so it is opened only after the command has been checked.
     let mut output = Output::open(
         typed.file.as_deref(),
         matches!(typed.command, Command::Query(_)),
@@ -135,7 +135,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
     output.write(&header.unwrap_or_default())?;
     loop {
         output.write(&render(&typed.command, &round.context()))?;
-        if !ticker.as_mut().is_some_and(Ticker::next) {
+        if !ticker.as_mut().is_some_and(Ticker::wait_for_next) {
             return Ok(if typed.error_on_warning {
                 round.warned.unwrap_or(0)
             } else {
@@ -145,51 +145,52 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, Stop> {
         round
             .driver
             .refresh()
-            .map_err(|error| unavailable::refusal(&error))?;
+            .map_err(|error| unavailable::make_driver_refusal(&error))?;
     }
 }
 
-/// The text of `-h`: nvidia-smi's options in gpumon's own words.
-const HELP: &str = include_str!("help.txt");
+/// The help text for `-h`, which describes nvidia-smi's options in gpumon's own words.
+const HELP_TEXT: &str = include_str!("help.txt");
 
-fn without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
+fn render_without_gpu(source: &AnswerSource<'_>, command: &Command) -> Option<String> {
     let release = || {
         let driver = Driver::open(source).ok();
         driver
             .as_ref()
-            .map_or(Release::NEWEST_KNOWN, |driver| Release::running(driver))
+            .map_or(Release::NEWEST_KNOWN, |driver| Release::from_driver(driver))
     };
     match command {
-        Command::Help => Some(HELP.to_owned()),
-        Command::HelpQuery(query) => Some(query::help(*query, release())),
-        Command::Dtd => Some(log::dtd_text(release())),
+        Command::Help => Some(HELP_TEXT.to_owned()),
+        Command::HelpQuery(query) => Some(query::render_help(*query, release())),
+        Command::Dtd => Some(log::render_dtd(release())),
         _ => None,
     }
 }
 
-/// The answers of one reading, and the GPUs that were selected.
+/// The answers for one round of output, and the selected GPUs.
 struct Round<'a> {
     driver: Driver<'a>,
     gpus: Vec<u32>,
     count: u32,
-    /// The exit code of the last warning, which is used with `-eow`.
+    /// The exit code that the last warning causes if `-eow` is given.
     warned: Option<u8>,
 }
 
 impl<'a> Round<'a> {
     fn begin(source: &AnswerSource<'a>, typed: &CommandLine) -> Result<Self, Refusal> {
-        let driver = Driver::open(source).map_err(|error| unavailable::refusal(&error))?;
-        let count = select::device_count(&driver);
+        let driver =
+            Driver::open(source).map_err(|error| unavailable::make_driver_refusal(&error))?;
+        let count = select::read_device_count(&driver);
         if count == 0 {
-            return Err(Refusal::no_devices());
+            return Err(Refusal::new_no_devices());
         }
         let mut round = Self {
-            gpus: selected(&driver, &typed.ids)?,
+            gpus: select_gpus(&driver, &typed.ids)?,
             count,
             driver,
             warned: None,
         };
-        let warnings = round.leave_out_lost_gpus();
+        let warnings = round.remove_lost_gpus();
         eprint!("{warnings}");
         match round.warned {
             Some(code) if round.gpus.is_empty() => Err(Refusal::new(code, "")),
@@ -197,14 +198,14 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Removes GPUs that cannot be opened from the selection, and returns the warnings about them.
-    fn leave_out_lost_gpus(&mut self) -> String {
+    /// Removes GPUs that cannot be opened from the selection, and returns warnings about them.
+    fn remove_lost_gpus(&mut self) -> String {
         let context = self.context();
-        let failed: Vec<Option<Code>> = context.each(|gpu| {
+        let failed: Vec<Option<Code>> = context.map_gpus(|gpu| {
             context
-                .ask(gpu, Query::Name)
+                .run_query(gpu, Query::Name)
                 .err()
-                .filter(|code| is_lost(*code))
+                .filter(|code| means_lost_gpu(*code))
         });
         let mut lost = failed.iter();
         let mut warnings = String::new();
@@ -212,7 +213,7 @@ impl<'a> Round<'a> {
         for gpu in gpus {
             match lost.next().copied().flatten() {
                 Some(code) => {
-                    warnings += &unavailable::lost(gpu, self.count, code);
+                    warnings += &unavailable::format_lost_gpu_warning(gpu, self.count, code);
                     self.warned = Some(if code == Code::GPU_IS_LOST { 15 } else { 255 });
                 }
                 None => self.gpus.push(gpu),
@@ -233,26 +234,26 @@ impl<'a> Round<'a> {
 
 fn render(command: &Command, context: &Context<'_>) -> String {
     match command {
-        Command::Summary => summary::render(context),
-        Command::ListGpus => list::gpus(context),
-        Command::Version => list::version(context),
+        Command::Summary => summary::render_summary(context),
+        Command::ListGpus => list::render_list(context),
+        Command::Version => list::render_version(context),
         Command::Log(sections) => log::text(context, sections.as_deref()),
         Command::Xml { with_dtd } => log::xml(context, *with_dtd),
-        Command::Query(request) => request.rows(context),
+        Command::Query(request) => request.render_rows(context),
         Command::Help | Command::HelpQuery(_) | Command::Dtd => {
-            unreachable!("answered without a GPU")
+            unreachable!("commands that need no GPU are answered earlier")
         }
     }
 }
 
-/// Returns the selected GPUs. One list may name several GPUs, but only one list is allowed.
-fn selected(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
+/// Returns the selected GPUs. A single list may contain several GPUs, but only one list is allowed.
+fn select_gpus(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
     match ids {
-        [] => select::select(driver, None),
-        [only] => select::select(driver, Some(only)),
+        [] => select::find_listed_gpus(driver, None),
+        [only] => select::find_listed_gpus(driver, Some(only)),
         several => {
             for id in several {
-                select::select(driver, Some(id))?;
+                select::find_listed_gpus(driver, Some(id))?;
             }
             Err(Refusal::new(
                 255,
@@ -262,8 +263,8 @@ fn selected(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
     }
 }
 
-/// Returns `true` if the code means that the whole GPU cannot be read.
-fn is_lost(code: Code) -> bool {
+/// Returns `true` if `code` means that the whole GPU cannot be read.
+fn means_lost_gpu(code: Code) -> bool {
     !matches!(
         code,
         Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::NO_PERMISSION

@@ -1,4 +1,4 @@
-//! The output of `-L` and `--version`.
+//! The output for `-L` and `--version`.
 
 use std::fmt::Write;
 
@@ -6,17 +6,17 @@ use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject, SystemQuery};
 
 use super::{Context, release::VERSIONS_RENAMED, return_code, select::is_divided};
 
-/// Returns the output of `-L`: the GPUs with their MIG devices.
-pub(crate) fn gpus(context: &Context<'_>) -> String {
-    context.each(|gpu| list_one(context, gpu)).concat()
+/// Returns the output for `-L`, which lists the GPUs and their MIG devices.
+pub(crate) fn render_list(context: &Context<'_>) -> String {
+    context.map_gpus(|gpu| render_gpu(context, gpu)).concat()
 }
 
-fn list_one(context: &Context<'_>, gpu: u32) -> String {
-    let ask = |query| context.ask(gpu, query);
+fn render_gpu(context: &Context<'_>, gpu: u32) -> String {
+    let ask = |query| context.run_query(gpu, query);
     let mut out = format!(
         "GPU {gpu}: {} (UUID: {})\n",
-        words(&ask(Query::Name)),
-        words(&ask(Query::Uuid))
+        format_text(&ask(Query::Name)),
+        format_text(&ask(Query::Uuid))
     );
     if !is_divided(context.driver, gpu) {
         return out;
@@ -27,36 +27,36 @@ fn list_one(context: &Context<'_>, gpu: u32) -> String {
         let about = |query| {
             context
                 .driver
-                .about(Subject::mig(gpu, device as u32), query)
+                .answer_query(Subject::from_mig(gpu, device as u32), query)
         };
-        let name = words(&about(Query::Name));
+        let name = format_text(&about(Query::Name));
         let profile = name
             .rsplit_once("MIG ")
             .map_or(name.as_str(), |(_, profile)| profile);
-        let uuid = words(&about(Query::Uuid));
+        let uuid = format_text(&about(Query::Uuid));
         // Writing to a string cannot fail.
         let _ = writeln!(out, "  MIG {profile:<12}Device {device:>2}: (UUID: {uuid})");
     }
     out
 }
 
-/// Returns the version of the tool that belongs to the library. NVML's version has CUDA's major
-/// version in front. Under WSL, the driver of Windows has another version.
+/// Returns the version of nvidia-smi that belongs to the library. NVML's version is the same,
+/// preceded by CUDA's major version. Under WSL, the version of the Windows driver is different.
 pub(crate) fn tool_version(context: &Context<'_>) -> Option<String> {
-    let library = context.system(SystemQuery::NvmlVersion).ok()?;
+    let library = context.run_system_query(SystemQuery::NvmlVersion).ok()?;
     let (_, version) = library.text()?.split_once('.')?;
     Some(version.to_owned())
 }
 
-/// Returns the output of `--version`.
-pub(crate) fn version(context: &Context<'_>) -> String {
-    let driver = words(&context.system(SystemQuery::DriverVersion));
+/// Returns the output for `--version`.
+pub(crate) fn render_version(context: &Context<'_>) -> String {
+    let driver = format_text(&context.run_system_query(SystemQuery::DriverVersion));
     let tool = tool_version(context).unwrap_or_else(|| driver.clone());
-    // This line shows only the first two parts of the version.
+    // This line shows only the first two components of the version.
     let mut parts = tool.split('.');
     let nvml = match (parts.next(), parts.next()) {
         (Some(major), Some(minor)) => format!("{major}.{minor}"),
-        _ => words(&context.system(SystemQuery::NvmlVersion)),
+        _ => format_text(&context.run_system_query(SystemQuery::NvmlVersion)),
     };
     let cuda = context.cuda_version().unwrap_or_else(|_| "N/A".to_owned());
     let head = format!("NVIDIA-SMI version  : {tool}\nNVML version        : {nvml}\n");
@@ -72,9 +72,9 @@ pub(crate) fn version(context: &Context<'_>) -> String {
     head + &versions
 }
 
-fn words(answer: &Answer) -> String {
+fn format_text(answer: &Answer) -> String {
     match answer {
         Ok(value) => value.text().unwrap_or("N/A").to_owned(),
-        Err(code) => return_code::plain(*code).to_owned(),
+        Err(code) => return_code::format_plain(*code).to_owned(),
     }
 }

@@ -1,5 +1,5 @@
-//! Code that `dmon` and `pmon` share: their switches, their error messages and the loop that writes
-//! rounds.
+//! Code that `dmon` and `pmon` share: their switches, error messages, and the loop that writes
+//! rounds of rows.
 
 use std::{collections::HashMap, io::Write, time::Duration};
 
@@ -7,16 +7,16 @@ use gpumon_probe::{local_time, vendor::nvml::query::QueryBackend};
 
 use super::{
     Context, Refusal,
-    scroll::Scroll,
-    select::{device_count, select},
-    subcommand::Stop,
+    scroll::ScrollingOutput,
+    select::{find_listed_gpus, read_device_count},
+    subcommand::SubcommandError,
     switches::Switches,
     ticker::Ticker,
     timestamp::TimestampColumns,
 };
 
 /// The number of rows after which the heading is repeated.
-const ROWS: usize = 44;
+const ROWS_PER_HEADING: usize = 44;
 
 #[derive(Debug)]
 pub(super) struct Rounds<'a> {
@@ -27,20 +27,20 @@ pub(super) struct Rounds<'a> {
     file: Option<&'a str>,
 }
 
-/// A refusal that shows the usage text. The exit code is 0, because monitors do not count a
+/// Creates a refusal that shows the usage text. The exit code is 0, because monitors do not treat a
 /// mistyped switch as a failure.
-pub(super) fn explain(fault: impl std::fmt::Display, usage: &str) -> Refusal {
+pub(super) fn make_usage_refusal(fault: impl std::fmt::Display, usage: &str) -> Refusal {
     Refusal::new(0, format!("{fault}\n{usage}"))
 }
 
-/// The refusal of an invalid value, with exit code 255.
-pub(super) fn fail(fault: &str) -> Refusal {
+/// Creates the refusal for an invalid value, with exit code 255.
+pub(super) fn make_value_refusal(fault: &str) -> Refusal {
     Refusal::new(255, format!("{fault}Failed to process command line \n\n"))
 }
 
-/// Reads the switches `-c`, `-d`, `-o`, `-i` and `-f`. `most` limits the number of GPUs and the
-/// seconds between two rounds.
-pub(super) fn rounds<'a>(
+/// Parses the switches `-c`, `-d`, `-o`, `-i` and `-f`. `most` is the maximum number of GPUs and
+/// the maximum interval between two rounds in seconds.
+pub(super) fn parse_rounds<'a>(
     switches: &Switches<'a>,
     driver: &dyn QueryBackend,
     most: (usize, u64),
@@ -52,11 +52,11 @@ pub(super) fn rounds<'a>(
         .map(|text| text.parse().ok().filter(|count: &i64| *count != 0))
         .map(|count| {
             count.ok_or_else(|| {
-                explain("Invalid value for number of samples to be displayed", usage)
+                make_usage_refusal("Invalid value for number of samples to be displayed", usage)
             })
         })
         .transpose()?
-        // A negative number sets no limit, as in nvidia-smi.
+        // A negative number means no limit, as in nvidia-smi.
         .and_then(|count| u64::try_from(count).ok());
     let delay = switches
         .value("-d")
@@ -69,11 +69,11 @@ pub(super) fn rounds<'a>(
             let text = format!(
                 "Collection delay/interval should be between 1 second and {most_seconds} seconds"
             );
-            explain(text, usage)
+            make_usage_refusal(text, usage)
         })?;
     let timestamp = TimestampColumns::parse(switches.value("-o").unwrap_or(""))
-        .ok_or_else(|| fail("Error in parsing options\n"))?;
-    let mut gpus = select(driver, switches.value("-i"))?;
+        .ok_or_else(|| make_value_refusal("Error in parsing options\n"))?;
+    let mut gpus = find_listed_gpus(driver, switches.value("-i"))?;
     gpus.truncate(most_gpus);
     Ok(Rounds {
         gpus,
@@ -85,21 +85,21 @@ pub(super) fn rounds<'a>(
 }
 
 impl Rounds<'_> {
-    /// Writes a round of rows at each tick, until the requested number of rounds is written or
+    /// Writes a round of rows at each tick. Stops after the requested number of rounds, or when
     /// SIGINT arrives.
-    pub(super) fn scroll(
+    pub(super) fn write_rounds(
         &self,
         driver: &dyn QueryBackend,
         output: &mut dyn Write,
         heading: String,
         mut rows: impl FnMut(&Context<'_>) -> Vec<String>,
-    ) -> Result<u8, Stop> {
-        let mut scroll =
-            Scroll::new(output, self.file, heading, ROWS).map_err(|error| match self.file {
-                Some(_) => Stop::Refused(fail("")),
-                None => Stop::Output(error),
+    ) -> Result<u8, SubcommandError> {
+        let mut scroll = ScrollingOutput::new(output, self.file, heading, ROWS_PER_HEADING)
+            .map_err(|error| match self.file {
+                Some(_) => SubcommandError::Refused(make_value_refusal("")),
+                None => SubcommandError::Output(error),
             })?;
-        // A single round needs neither a ticker nor a signal handler that ends it.
+        // A single round needs neither a ticker nor a signal handler.
         let mut ticker = if self.count == Some(1) {
             None
         } else {
@@ -110,22 +110,22 @@ impl Rounds<'_> {
             let context = Context {
                 driver,
                 gpus: &self.gpus,
-                count: device_count(driver),
+                count: read_device_count(driver),
                 now: local_time::now(),
             };
-            scroll.round(&rows(&context))?;
+            scroll.write_round(&rows(&context))?;
             left = left.map(|left| left - 1);
-            if left == Some(0) || !ticker.as_mut().is_some_and(Ticker::next) {
+            if left == Some(0) || !ticker.as_mut().is_some_and(Ticker::wait_for_next) {
                 return Ok(0);
             }
-            driver.forget();
+            driver.forget_outdated_answers();
         }
     }
 }
 
-/// Reads every GPU. `read` receives the state that was kept from the round before, and returns the
-/// state to keep for the next one.
-pub(super) fn read_each<K: Copy + Send + Sync, T: Send>(
+/// Reads every GPU. `read` receives the state kept from the previous round, and returns the state
+/// to keep for the next round.
+pub(super) fn read_each_gpu<K: Copy + Send + Sync, T: Send>(
     context: &Context<'_>,
     kept: &mut Vec<K>,
     read: impl Fn(u32, K) -> (T, K) + Sync,
@@ -137,21 +137,21 @@ pub(super) fn read_each<K: Copy + Send + Sync, T: Send>(
         .zip(kept.iter().copied())
         .collect();
     let (read, now) = context
-        .each(|gpu| read(gpu, before[&gpu]))
+        .map_gpus(|gpu| read(gpu, before[&gpu]))
         .into_iter()
         .unzip();
     *kept = now;
     read
 }
 
-/// Returns the text of a cell, `-` if there is no number.
+/// Returns a cell's text, which is `-` if there is no number.
 pub(super) fn format_cell(number: Option<i128>) -> String {
     number.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 
-/// Returns the letters of `-s`, each group once and in the order in which they were typed. Unknown
-/// letters are ignored.
-pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
+/// Returns the column groups in the value of `-s`, without duplicates and in the order in which
+/// they were typed. Unknown letters are ignored.
+pub(super) fn parse_groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
     let mut groups = Vec::new();
     for letter in letters.chars().filter(|letter| known.contains(*letter)) {
         if !groups.contains(&letter) {
@@ -159,7 +159,7 @@ pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
         }
     }
     if groups.is_empty() {
-        Err(fail("Failed to find any metric to display\n"))
+        Err(make_value_refusal("Failed to find any metric to display\n"))
     } else {
         Ok(groups)
     }

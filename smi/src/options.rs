@@ -1,8 +1,8 @@
-//! nvidia-smi's options: their short and long forms, and whether a value follows.
+//! nvidia-smi's options: their short and long forms, and whether they take a value.
 
 use super::{Refusal, query::QueryKind, switches::Arity};
 
-/// The meaning of an option, independent of its spelling.
+/// The meaning of an option, regardless of whether the short or the long form is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flag {
     Help,
@@ -18,10 +18,10 @@ pub(crate) enum Flag {
     Loop,
     LoopMs,
     Format,
-    /// `--query-gpu` and the other queries for selected fields.
+    /// The option `--query-gpu`, or another option that queries selected fields.
     SelectiveQuery(QueryKind),
     HelpSelectiveQuery(QueryKind),
-    /// The option that makes a warning change the exit code.
+    /// The option `-eow`, with which warnings change the exit code.
     ErrorOnWarning,
 }
 
@@ -33,7 +33,12 @@ pub(crate) struct OptionDef {
     pub(crate) flag: Flag,
 }
 
-const fn opt(short: &'static str, long: &'static str, arity: Arity, flag: Flag) -> OptionDef {
+const fn define_option(
+    short: &'static str,
+    long: &'static str,
+    arity: Arity,
+    flag: Flag,
+) -> OptionDef {
     OptionDef {
         short,
         long,
@@ -42,8 +47,8 @@ const fn opt(short: &'static str, long: &'static str, arity: Arity, flag: Flag) 
     }
 }
 
-const fn selective(kind: QueryKind) -> OptionDef {
-    opt(
+const fn define_query(kind: QueryKind) -> OptionDef {
+    define_option(
         "",
         kind.switch(),
         Arity::Required,
@@ -51,8 +56,8 @@ const fn selective(kind: QueryKind) -> OptionDef {
     )
 }
 
-const fn help_of(kind: QueryKind) -> OptionDef {
-    opt(
+const fn define_query_help(kind: QueryKind) -> OptionDef {
+    define_option(
         "",
         kind.help_switch(),
         Arity::None,
@@ -61,31 +66,31 @@ const fn help_of(kind: QueryKind) -> OptionDef {
 }
 
 pub(crate) const OPTIONS: &[OptionDef] = &[
-    opt("-h", "--help", Arity::None, Flag::Help),
-    opt("", "--version", Arity::None, Flag::Version),
-    opt("-L", "--list-gpus", Arity::None, Flag::ListGpus),
-    opt("-q", "--query", Arity::None, Flag::Query),
-    opt("-x", "--xml-format", Arity::None, Flag::Xml),
-    opt("", "--dtd", Arity::None, Flag::Dtd),
-    opt("-d", "--display", Arity::Required, Flag::Sections),
-    opt("-i", "--id", Arity::Required, Flag::Id),
-    opt("-f", "--filename", Arity::Required, Flag::File),
-    opt("-l", "--loop", Arity::Optional, Flag::Loop),
-    opt("-lms", "--loop-ms", Arity::Optional, Flag::LoopMs),
-    opt("", "--format", Arity::Required, Flag::Format),
-    selective(QueryKind::Gpu),
-    selective(QueryKind::ComputeApps),
-    selective(QueryKind::AccountedApps),
-    selective(QueryKind::RetiredPages),
-    selective(QueryKind::RemappedRows),
-    selective(QueryKind::SupportedClocks),
-    help_of(QueryKind::Gpu),
-    help_of(QueryKind::ComputeApps),
-    help_of(QueryKind::AccountedApps),
-    help_of(QueryKind::RetiredPages),
-    help_of(QueryKind::RemappedRows),
-    help_of(QueryKind::SupportedClocks),
-    opt(
+    define_option("-h", "--help", Arity::None, Flag::Help),
+    define_option("", "--version", Arity::None, Flag::Version),
+    define_option("-L", "--list-gpus", Arity::None, Flag::ListGpus),
+    define_option("-q", "--query", Arity::None, Flag::Query),
+    define_option("-x", "--xml-format", Arity::None, Flag::Xml),
+    define_option("", "--dtd", Arity::None, Flag::Dtd),
+    define_option("-d", "--display", Arity::Required, Flag::Sections),
+    define_option("-i", "--id", Arity::Required, Flag::Id),
+    define_option("-f", "--filename", Arity::Required, Flag::File),
+    define_option("-l", "--loop", Arity::Optional, Flag::Loop),
+    define_option("-lms", "--loop-ms", Arity::Optional, Flag::LoopMs),
+    define_option("", "--format", Arity::Required, Flag::Format),
+    define_query(QueryKind::Gpu),
+    define_query(QueryKind::ComputeApps),
+    define_query(QueryKind::AccountedApps),
+    define_query(QueryKind::RetiredPages),
+    define_query(QueryKind::RemappedRows),
+    define_query(QueryKind::SupportedClocks),
+    define_query_help(QueryKind::Gpu),
+    define_query_help(QueryKind::ComputeApps),
+    define_query_help(QueryKind::AccountedApps),
+    define_query_help(QueryKind::RetiredPages),
+    define_query_help(QueryKind::RemappedRows),
+    define_query_help(QueryKind::SupportedClocks),
+    define_option(
         "-eow",
         "--error-on-warning",
         Arity::None,
@@ -94,7 +99,7 @@ pub(crate) const OPTIONS: &[OptionDef] = &[
 ];
 
 impl OptionDef {
-    /// Returns the spellings of the option, the short form first.
+    /// Returns the forms of the option, starting with the short form.
     pub(crate) fn spellings(&self) -> Vec<&'static str> {
         [self.short, self.long]
             .into_iter()
@@ -103,9 +108,9 @@ impl OptionDef {
     }
 }
 
-/// Options that change the settings of a GPU.
+/// Options that change a GPU's settings.
 #[rustfmt::skip]
-const CHANGING: &[&str] = &[
+const CHANGING_OPTIONS: &[&str] = &[
     "-pm", "--persistence-mode", "-e", "--ecc-config", "-p", "--reset-ecc-errors", "-c",
     "--compute-mode", "--gom", "-r", "--gpu-reset", "-vm", "--virt-mode", "-lgc",
     "--lock-gpu-clocks", "-m", "--mode", "-rgc", "--reset-gpu-clocks", "-lmc",
@@ -120,37 +125,37 @@ const CHANGING: &[&str] = &[
 
 /// Options that only NVIDIA's own tool can handle.
 #[rustfmt::skip]
-const HANDED_OVER: &[&str] = &[
+const HANDED_OVER_OPTIONS: &[&str] = &[
     "-B", "--list-excluded-gpus", "-col", "--columns", "-u", "--unit", "--get-hostname",
     "--debug",
 ];
 
-/// Returns the option's name from a word that may contain a value after `=`.
-fn name(word: &str) -> &str {
+/// Returns the option's name, without a value after `=`.
+fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// Returns the reason why a word is left to NVIDIA's own tool; `None` if the word is not such an
-/// option.
+/// Returns a refusal if `word` is an option that only NVIDIA's own tool can handle, otherwise
+/// `None`.
 pub(crate) fn find_refusal(word: &str) -> Option<Refusal> {
-    let name = name(word);
-    if CHANGING.contains(&name) {
-        Some(Refusal::changes_the_gpu(name))
-    } else if HANDED_OVER.contains(&name) {
-        Some(Refusal::handed_over(name))
+    let name = option_name(word);
+    if CHANGING_OPTIONS.contains(&name) {
+        Some(Refusal::new_gpu_change(name))
+    } else if HANDED_OVER_OPTIONS.contains(&name) {
+        Some(Refusal::new_handed_over(name))
     } else {
         None
     }
 }
 
-/// Returns whether a word is an option of nvidia-smi.
+/// Returns `true` if `word` is an nvidia-smi option.
 pub(crate) fn is_option(word: &str) -> bool {
-    find(word).is_some() || find_refusal(word).is_some()
+    find_option(word).is_some() || find_refusal(word).is_some()
 }
 
-/// Returns the option that a word names. The word may contain a value after `=`.
-pub(crate) fn find(word: &str) -> Option<&'static OptionDef> {
-    let name = name(word);
+/// Returns the option that `word` stands for. `word` may include a value after `=`.
+pub(crate) fn find_option(word: &str) -> Option<&'static OptionDef> {
+    let name = option_name(word);
     let is_named = |own: &str| !own.is_empty() && own == name;
     OPTIONS
         .iter()
@@ -163,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_is_found_by_either_name_and_with_its_value() {
+    fn spelling_or_attached_value_finds_option() {
         for (word, flag) in [
             ("-i", Flag::Id),
             ("-i=1", Flag::Id),
@@ -171,22 +176,26 @@ mod tests {
             ("-lms=500", Flag::LoopMs),
             ("--query-gpu=name", Flag::SelectiveQuery(QueryKind::Gpu)),
         ] {
-            assert_eq!(find(word).map(|option| option.flag), Some(flag), "{word}");
+            assert_eq!(
+                find_option(word).map(|option| option.flag),
+                Some(flag),
+                "{word}"
+            );
         }
         for word in ["", "-qx", "--bogus", "-q=1", "0", "-", "--"] {
-            assert!(find(word).is_none(), "{word}");
+            assert!(find_option(word).is_none(), "{word}");
         }
     }
 
     #[test]
-    fn no_name_stands_twice() {
+    fn option_spellings_are_unique() {
         let mut names: Vec<_> = OPTIONS
             .iter()
             .flat_map(|option| [option.short, option.long])
             .collect();
         names.retain(|name| !name.is_empty());
-        names.extend(CHANGING);
-        names.extend(HANDED_OVER);
+        names.extend(CHANGING_OPTIONS);
+        names.extend(HANDED_OVER_OPTIONS);
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -1,4 +1,4 @@
-//! The destination of the text of a round.
+//! The destination to which each round's text is written.
 
 use std::{
     io::{self, Write},
@@ -9,19 +9,19 @@ use gpumon_probe::safe_file;
 
 use super::Refusal;
 
-/// Standard output, or the file of `-f`.
+/// Standard output, or the file given with `-f`.
 pub(crate) struct Output(Box<dyn Write>);
 
 impl Output {
-    pub(crate) fn standard() -> Self {
+    pub(crate) fn to_stdout() -> Self {
         Self(Box::new(io::stdout()))
     }
 
-    /// Opens and empties the named file, or uses standard output if no file is named. nvidia-smi
-    /// words the error differently for the file of a query.
+    /// Opens and empties the file at `path`, or uses standard output if no path is given. Like
+    /// nvidia-smi, reports errors in different words if the output is that of a query.
     pub(crate) fn open(path: Option<&Path>, is_query: bool) -> Result<Self, Refusal> {
         let Some(path) = path else {
-            return Ok(Self::standard());
+            return Ok(Self::to_stdout());
         };
         let log_file = if is_query { "log file" } else { "the log file" };
         let failed = |_| {
@@ -35,7 +35,7 @@ impl Output {
         )))
     }
 
-    /// Writes a whole round at once, so that a reader never has to wait for the rest of it.
+    /// Writes and flushes a complete round, so that a reader never has to wait for the rest of it.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
         self.0.write_all(text.as_bytes())?;
         self.0.flush()

@@ -1,21 +1,21 @@
-//! Recognizes nvidia-smi's own options and subcommands among the arguments of `gpumon`.
+//! Detection of nvidia-smi options and subcommands in the arguments of `gpumon`.
 
 use super::{
     options::{self, Flag},
-    subcommands::{is_handed_over, subcommand},
+    subcommands::{find_subcommand, is_handed_over},
 };
 
-/// Returns whether the arguments of `gpumon` are meant for nvidia-smi. This is so if the first word
-/// is `smi` or one of nvidia-smi's subcommands that gpumon does not have, or if an option belongs
-/// to nvidia-smi only. `is_own` returns whether a word is a gpumon command; options after such a
+/// Returns `true` if the arguments of `gpumon` are meant for nvidia-smi: if the first word is `smi`
+/// or an nvidia-smi subcommand that gpumon does not have, or if there is an option that only
+/// nvidia-smi has. `is_own` returns whether a word is a gpumon command; options after such a
 /// command belong to gpumon.
 pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
-    let is_nvidias = |word: &String| match options::find(word) {
-        Some(option) => !is_shared(option.flag),
-        // `--columns` belongs to gpumon, where it selects columns.
+    let is_nvidias = |word: &String| match options::find_option(word) {
+        Some(option) => !has_meaning_in_gpumon(option.flag),
+        // `--columns` is an option of gpumon, where it selects columns.
         None => options::is_option(word) && !word.starts_with("--columns"),
     };
-    let is_subcommand = |name: &str| subcommand(name).is_some() || is_handed_over(name);
+    let is_subcommand = |name: &str| find_subcommand(name).is_some() || is_handed_over(name);
     words
         .first()
         .is_some_and(|word| word == "smi" || (is_subcommand(word) && !is_own(word)))
@@ -25,8 +25,8 @@ pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
             .any(is_nvidias)
 }
 
-/// Returns whether an option has a meaning in plain `gpumon`, too.
-pub(super) fn is_shared(flag: Flag) -> bool {
+/// Returns `true` if an option also has a meaning in plain `gpumon`.
+pub(super) fn has_meaning_in_gpumon(flag: Flag) -> bool {
     matches!(flag, Flag::Help | Flag::Version | Flag::Id)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn is_shared(flag: Flag) -> bool {
 mod tests {
     use super::*;
 
-    fn meant(line: &str) -> bool {
+    fn is_meant_for_nvidia_smi(line: &str) -> bool {
         let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
         is_passthrough(&words, |word| {
             ["collect", "serve", "wait", "doctor"].contains(&word)
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn nvidia_smis_options_are_told_from_gpumons_own() {
+    fn options_are_attributed_to_the_right_tool() {
         for line in [
             "-L",
             "-q -i 0",
@@ -55,7 +55,7 @@ mod tests {
             "mig -lgi",
             "topo -m",
         ] {
-            assert!(meant(line), "{line}");
+            assert!(is_meant_for_nvidia_smi(line), "{line}");
         }
         for line in [
             "",
@@ -69,7 +69,7 @@ mod tests {
             "wait --free 20GiB -- nvidia-smi -L",
             "doctor",
         ] {
-            assert!(!meant(line), "{line}");
+            assert!(!is_meant_for_nvidia_smi(line), "{line}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Errors that end the process without output, in nvidia-smi's words.
+//! Errors that end the command without output, in nvidia-smi's words.
 
 use std::fmt;
 
 use super::switches::UsageError;
 
-/// A message and an exit code. The message goes to standard output, where nvidia-smi writes its
-/// errors.
+/// An error message and an exit code. Like nvidia-smi, gpumon writes the message to standard
+/// output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// The complete message, including its line endings.
+    /// The complete message, including its line breaks.
     pub(crate) text: String,
     pub(crate) code: u8,
-    /// Whether NVIDIA's own nvidia-smi, which may have the feature, is run instead.
+    /// Whether NVIDIA's own nvidia-smi, which may support the feature, runs instead.
     pub(crate) is_left_to_nvidia_smi: bool,
 }
 
@@ -24,40 +24,42 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn left_to_nvidia_smi(self) -> Self {
+    pub(crate) fn leave_to_nvidia_smi(self) -> Self {
         Self {
             is_left_to_nvidia_smi: true,
             ..self
         }
     }
 
-    /// Creates the refusal of a feature that only NVIDIA's own nvidia-smi has.
-    fn not_done(text: impl Into<String>) -> Self {
-        Self::new(3, text).left_to_nvidia_smi()
+    /// Creates the refusal for a feature that only NVIDIA's own nvidia-smi supports.
+    fn new_unsupported(text: impl Into<String>) -> Self {
+        Self::new(3, text).leave_to_nvidia_smi()
     }
 
-    /// Creates a refusal in the usual form of nvidia-smi: `ERROR: ` before the text and an ending
+    /// Creates a refusal in nvidia-smi's usual form, with `ERROR: ` before the text and `ending`
     /// after it.
-    pub(crate) fn error(code: u8, text: &str, ending: &str) -> Self {
+    pub(crate) fn new_error(code: u8, text: &str, ending: &str) -> Self {
         Self::new(code, format!("ERROR: {text}{ending}"))
     }
 
-    pub(crate) fn no_devices() -> Self {
+    pub(crate) fn new_no_devices() -> Self {
         Self::new(6, "No devices were found\n")
     }
 
-    /// Creates the refusal of a request that changes the GPU. gpumon does not start such a change,
-    /// because half of it would be worse than none. `form` is the switch, with its subcommand.
-    pub(crate) fn changes_the_gpu(form: &str) -> Self {
-        Self::not_done(format!(
-            "gpumon: '{form}' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n"
+    /// Creates the refusal for a request that changes the GPU. gpumon never starts such a change,
+    /// because an incomplete change would be worse than none. `form` is the subcommand, if any, and
+    /// the switch.
+    pub(crate) fn new_gpu_change(form: &str) -> Self {
+        Self::new_unsupported(format!(
+            "gpumon: '{form}' changes the GPU, which gpumon never does; use NVIDIA's own \
+             nvidia-smi for it\n"
         ))
     }
 
-    /// Creates the refusal of a feature that only NVIDIA's own tool has. `form` is the switch, with
-    /// its subcommand.
-    pub(crate) fn handed_over(form: &str) -> Self {
-        Self::not_done(format!(
+    /// Creates the refusal for a feature that only NVIDIA's own nvidia-smi supports. `form` is the
+    /// subcommand, if any, and the switch.
+    pub(crate) fn new_handed_over(form: &str) -> Self {
+        Self::new_unsupported(format!(
             "gpumon: '{form}' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n"
         ))
     }

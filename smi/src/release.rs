@@ -1,4 +1,4 @@
-//! The driver's release, which decides the format of the output.
+//! The driver's release, which determines the format of the output.
 
 use std::num::ParseIntError;
 use std::ops::Range;
@@ -8,25 +8,27 @@ use gpumon_probe::vendor::nvml::query::{QueryBackend, SystemQuery};
 
 use crate::Context;
 
-/// The first two numbers of a driver's version, such as 580.159 for `580.159.04`.
+/// The first two components of a driver version, such as 580.159 for `580.159.04`.
 ///
-/// nvidia-smi's output changes between releases, and the code names the first or the last release
-/// with a format. Drivers newer than [`NEWEST_KNOWN`] therefore get the format of that release.
+/// nvidia-smi's output changes between releases. The code states the first or the last release that
+/// uses a format. Drivers newer than [`NEWEST_KNOWN`] therefore get the newest known format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Release(pub(crate) u32, pub(crate) u32);
 
-/// The range of releases that lack some features that older and newer releases have.
+/// The releases of the 590 branch, which lack some features that both older and newer releases
+/// have.
 pub(crate) const BRANCH_590: Range<Release> = Release(590, 0)..Release(595, 0);
 pub(crate) const BRANCH_595: Range<Release> = Release(595, 0)..Release(610, 0);
 
-/// The first release that writes “KMD version” and “CUDA UMD version” for the driver's and CUDA's
-/// versions.
+/// The first release that labels the driver's version “KMD version” and CUDA's version “CUDA UMD
+/// version”.
 pub(crate) const VERSIONS_RENAMED: Release = Release(610, 0);
 
-/// The oldest driver branch that gpumon was tested with. Older branches are printed in its format.
+/// The oldest driver branch that gpumon has been tested with. Its format is also used for older
+/// branches.
 pub const OLDEST_KNOWN: u32 = 580;
 
-/// The newest driver branch whose nvidia-smi was compared with gpumon's output.
+/// The newest driver branch whose nvidia-smi output has been compared with gpumon's.
 pub const NEWEST_KNOWN: u32 = 610;
 
 impl FromStr for Release {
@@ -42,10 +44,10 @@ impl FromStr for Release {
 impl Release {
     pub(crate) const NEWEST_KNOWN: Self = Self(NEWEST_KNOWN, 0);
 
-    /// Returns the release of the running driver, or the newest known release if the driver does
-    /// not report its version.
-    pub(crate) fn running(driver: &dyn QueryBackend) -> Self {
-        let version = driver.system(SystemQuery::DriverVersion).ok();
+    /// Returns the installed driver's release, or the newest known release if the driver does not
+    /// report its version.
+    pub(crate) fn from_driver(driver: &dyn QueryBackend) -> Self {
+        let version = driver.answer_system(SystemQuery::DriverVersion).ok();
         let release = version
             .as_ref()
             .and_then(|version| version.text()?.parse().ok());
@@ -55,7 +57,7 @@ impl Release {
 
 impl Context<'_> {
     pub(crate) fn release(&self) -> Release {
-        Release::running(self.driver)
+        Release::from_driver(self.driver)
     }
 }
 
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_compared_by_their_numbers() {
+    fn versions_compare_numerically() {
         let release = |version: &str| version.parse::<Release>().unwrap();
         assert_eq!(release("580.159.04"), Release(580, 159));
         assert!(release("580.65.06") < Release(580, 82) && release("595.80") > Release(580, 159));

@@ -1,10 +1,10 @@
-//! nvidia-smi's words for NVML's return codes, which are printed instead of a value.
+//! nvidia-smi's words for NVML return codes, which are printed instead of values.
 
 use gpumon_probe::vendor::nvml::query::Code;
 
-/// Returns the word that `-q` and its XML print, such as `N/A`, `Insufficient Permissions` or
-/// `Unknown Error`.
-pub(crate) fn plain(code: Code) -> &'static str {
+/// Returns the word used in the output of `-q`, including XML, such as `N/A`, `Insufficient
+/// Permissions` or `Unknown Error`.
+pub(crate) fn format_plain(code: Code) -> &'static str {
     match code {
         Code::NOT_SUPPORTED => "N/A",
         Code::NO_PERMISSION => "Insufficient Permissions",
@@ -17,7 +17,7 @@ pub(crate) fn plain(code: Code) -> &'static str {
     }
 }
 
-/// Returns the word that the cells of a query print, which has brackets around it.
-pub(crate) fn bracketed(code: Code) -> String {
-    format!("[{}]", plain(code))
+/// Returns the word used in the cells of a query, which is enclosed in brackets.
+pub(crate) fn format_bracketed(code: Code) -> String {
+    format!("[{}]", format_plain(code))
 }

@@ -1,4 +1,4 @@
-//! Merges a GPU's three lists of processes into one.
+//! Merging of a GPU's three process lists into one list.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,23 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query};
 
 pub(crate) const COMPUTE: i128 = 1;
 pub(crate) const GRAPHICS: i128 = 2;
-/// The process computes through the Multi-Process Service (MPS). It is also in the list of compute
-/// processes.
-pub(crate) const SHARED: i128 = 4;
+/// The kind of a process that computes through the Multi-Process Service (MPS). Such a process is
+/// also in the list of compute processes.
+pub(crate) const MPS_CLIENT: i128 = 4;
 
-/// Returns GPU instance, compute instance, PID, [kinds](kind) and bytes of each process. The rows
-/// are sorted by instance and PID as in nvidia-smi, and missing numbers are -1. A process in
-/// several lists has one row.
+/// Returns the GPU instance, compute instance, PID, kinds, and memory in bytes of each process.
+/// Like nvidia-smi, sorts the rows by instance and PID. Missing numbers are -1. A process that is
+/// in several lists has a single row.
 ///
 /// # Errors
-/// Returns the error code of the first list if none of the lists is available.
-pub(crate) fn running(ask: impl Fn(Query) -> Answer) -> Result<Vec<[i128; 5]>, Code> {
+/// Returns the error code of the first list if all three lists are unavailable.
+pub(crate) fn read_running_processes(
+    ask: impl Fn(Query) -> Answer,
+) -> Result<Vec<[i128; 5]>, Code> {
     let lists = [
         (COMPUTE, Query::ComputeProcesses),
         (GRAPHICS, Query::GraphicsProcesses),
-        (SHARED, Query::MpsProcesses),
+        (MPS_CLIENT, Query::MpsProcesses),
     ]
     .map(|(kind, query)| (kind, ask(query)));
     if let [(_, Err(code)), (_, Err(_)), (_, Err(_))] = &lists {
@@ -40,10 +42,10 @@ pub(crate) fn running(ask: impl Fn(Query) -> Answer) -> Result<Vec<[i128; 5]>, C
         .collect())
 }
 
-/// Returns nvidia-smi's letters for the kinds of a process.
-pub(crate) fn kind(kinds: i128) -> &'static str {
+/// Returns nvidia-smi's letters for a process's kinds.
+pub(crate) fn kind_letters(kinds: i128) -> &'static str {
     match (
-        kinds & SHARED != 0,
+        kinds & MPS_CLIENT != 0,
         kinds & COMPUTE != 0,
         kinds & GRAPHICS != 0,
     ) {
@@ -62,20 +64,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_does_is_told_by_letters() {
+    fn process_kinds_have_letters() {
         let kinds = [
             COMPUTE,
             GRAPHICS,
             COMPUTE | GRAPHICS,
-            SHARED | COMPUTE,
-            SHARED | GRAPHICS,
+            MPS_CLIENT | COMPUTE,
+            MPS_CLIENT | GRAPHICS,
         ];
-        assert_eq!(kinds.map(kind), ["C", "G", "C+G", "M+C", "M+C+G"]);
+        assert_eq!(kinds.map(kind_letters), ["C", "G", "C+G", "M+C", "M+C+G"]);
     }
 
     #[test]
-    fn a_process_of_several_lists_is_one_row_by_instance_and_pid() {
-        let rows = running(|query| match query {
+    fn process_in_several_lists_has_one_row() {
+        let rows = read_running_processes(|query| match query {
             Query::ComputeProcesses => Ok(Value::Numbers(vec![
                 30, 5, 13, 0, 20, 6, 2, 0, 10, 7, 13, 0,
             ])),
@@ -85,11 +87,14 @@ mod tests {
         assert_eq!(
             rows,
             Ok(vec![
-                [2, 0, 20, COMPUTE | SHARED, 6],
+                [2, 0, 20, COMPUTE | MPS_CLIENT, 6],
                 [13, 0, 10, COMPUTE, 7],
                 [13, 0, 30, COMPUTE, 5]
             ])
         );
-        assert_eq!(running(|_| Err(Code::UNKNOWN)), Err(Code::UNKNOWN));
+        assert_eq!(
+            read_running_processes(|_| Err(Code::UNKNOWN)),
+            Err(Code::UNKNOWN)
+        );
     }
 }

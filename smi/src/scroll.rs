@@ -1,4 +1,4 @@
-//! Scrolling output that repeats its heading.
+//! Scrolling output in which the heading is repeated.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -7,16 +7,17 @@ use std::{
 
 use gpumon_probe::safe_file;
 
-/// Writes rounds of rows, and the heading before the first row and again after every `every` rows.
-pub(crate) struct Scroll<'a> {
+/// An output for rounds of rows. The heading is written before the first row and again after every
+/// `every` rows.
+pub(crate) struct ScrollingOutput<'a> {
     output: Box<dyn Write + 'a>,
     heading: String,
     every: usize,
     rows: Option<usize>,
 }
 
-impl<'a> Scroll<'a> {
-    /// Writes to the given output, or to a new file if `file` is set.
+impl<'a> ScrollingOutput<'a> {
+    /// Creates an output that writes to `output`, or to a new file if `file` is set.
     pub(crate) fn new(
         output: &'a mut dyn Write,
         file: Option<&str>,
@@ -35,8 +36,8 @@ impl<'a> Scroll<'a> {
         })
     }
 
-    /// Writes all rows of a round at once, so that a reader sees whole rounds.
-    pub(crate) fn round(&mut self, rows: &[String]) -> io::Result<()> {
+    /// Writes all rows of a round together, so that a reader always sees complete rounds.
+    pub(crate) fn write_round(&mut self, rows: &[String]) -> io::Result<()> {
         let mut text = String::new();
         if self.rows.is_none_or(|rows| rows >= self.every) {
             text.push_str(&self.heading);
@@ -57,11 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_heading_comes_again_after_44_rows() {
+    fn heading_repeats_after_44_rows() {
         let mut output = Vec::new();
-        let mut scroll = Scroll::new(&mut output, None, "#\n".to_owned(), 44).unwrap();
+        let mut scroll = ScrollingOutput::new(&mut output, None, "#\n".to_owned(), 44).unwrap();
         for _ in 0..23 {
-            scroll.round(&["a".to_owned(), "b".to_owned()]).unwrap();
+            scroll
+                .write_round(&["a".to_owned(), "b".to_owned()])
+                .unwrap();
         }
         drop(scroll);
         let text = String::from_utf8(output).unwrap();

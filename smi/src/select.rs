@@ -1,31 +1,34 @@
-//! Parses the GPUs that `-i` selects.
+//! Parsing of the GPU list given with `-i`.
 
 use gpumon_probe::{
-    model::normal_bus_id,
+    model::normalize_bus_id,
     vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery},
 };
 
 use super::Refusal;
 
-/// Returns the GPUs in a comma-separated list, in NVML's order and without repetition. Without a
+/// Returns the GPUs in a comma-separated list, in NVML's order and without duplicates. Without a
 /// list, returns all GPUs.
 ///
-/// A GPU can be given by its index, UUID, serial number or bus ID. The bus ID may lack the domain
-/// or its leading zeros. Words that match no GPU are ignored, as in nvidia-smi.
-pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
+/// A GPU can be given by its index, UUID, serial number, or bus ID. The bus ID may lack the domain
+/// or its leading zeros. Like nvidia-smi, ignores words that match no GPU.
+pub(crate) fn find_listed_gpus(
+    driver: &dyn QueryBackend,
+    text: Option<&str>,
+) -> Result<Vec<u32>, Refusal> {
     if text.is_some_and(str::is_empty) {
         return Err(Refusal::new(
             255,
             "Failed to parse device string on command line",
         ));
     }
-    let count = device_count(driver);
+    let count = read_device_count(driver);
     let gpus: Vec<u32> = match text {
         None => (0..count).collect(),
         Some(text) => {
             let mut gpus: Vec<u32> = text
                 .split(',')
-                .filter_map(|word| find(driver, count, word.trim_start()))
+                .filter_map(|word| find_gpu(driver, count, word.trim_start()))
                 .collect();
             gpus.sort_unstable();
             gpus.dedup();
@@ -33,33 +36,33 @@ pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Ve
         }
     };
     if gpus.is_empty() {
-        Err(Refusal::no_devices())
+        Err(Refusal::new_no_devices())
     } else {
         Ok(gpus)
     }
 }
 
-/// Returns the number of GPUs; 0 if the driver does not report the number.
-pub(crate) fn device_count(driver: &dyn QueryBackend) -> u32 {
+/// Returns the number of GPUs, or 0 if the driver does not report it.
+pub(crate) fn read_device_count(driver: &dyn QueryBackend) -> u32 {
     let count = driver
-        .system(SystemQuery::DeviceCount)
+        .answer_system(SystemQuery::DeviceCount)
         .ok()
-        .and_then(|answer| answer.at(0));
+        .and_then(|answer| answer.number_at(0));
     count
         .and_then(|count| u32::try_from(count).ok())
         .unwrap_or(0)
 }
 
-/// Returns whether a GPU is divided into MIG devices.
+/// Returns `true` if a GPU is divided into MIG devices.
 pub(crate) fn is_divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
     driver
-        .about(Subject::gpu(gpu), Query::MigMode)
-        .is_ok_and(|mode| mode.at(0) == Some(1))
+        .answer_query(Subject::from_gpu(gpu), Query::MigMode)
+        .is_ok_and(|mode| mode.number_at(0) == Some(1))
 }
 
-/// Returns the GPU that a word identifies. An index needs no query, because no other identifier is
-/// an integer below the number of GPUs.
-fn find(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
+/// Returns the GPU that a word identifies. If the word is an integer below the number of GPUs, it
+/// is an index, and no query is needed.
+fn find_gpu(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
     if let Some(index) = word.parse().ok().filter(|index| *index < count) {
         return Some(index);
     }
@@ -67,12 +70,12 @@ fn find(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
         return None;
     }
     let text = |gpu, query| {
-        let answer = driver.about(Subject::gpu(gpu), query).ok()?;
+        let answer = driver.answer_query(Subject::from_gpu(gpu), query).ok()?;
         answer.text().map(str::to_owned)
     };
-    if let Some(bus_id) = normal_bus_id(word) {
+    if let Some(bus_id) = normalize_bus_id(word) {
         return (0..count).find(|gpu| {
-            text(*gpu, Query::BusId).and_then(|own| normal_bus_id(&own)) == Some(bus_id.clone())
+            text(*gpu, Query::BusId).and_then(|own| normalize_bus_id(&own)) == Some(bus_id.clone())
         });
     }
     let query = if word.starts_with("GPU-") {
@@ -90,19 +93,19 @@ mod tests {
     use super::*;
     use crate::tests::scripted::ScriptedBackend;
 
-    fn two() -> ScriptedBackend {
+    fn two_gpus() -> ScriptedBackend {
         ScriptedBackend::default()
-            .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
-            .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
-            .text(1, Query::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24")
-            .text(0, Query::BusId, "00000000:00:06.0")
-            .text(1, Query::BusId, "00000000:0A:07.0")
-            .text(0, Query::Serial, "1653724033796")
-            .text(1, Query::Serial, "1653724033797")
+            .with_system_answer(SystemQuery::DeviceCount, Ok(Value::from_number(2)))
+            .with_text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
+            .with_text(1, Query::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24")
+            .with_text(0, Query::BusId, "00000000:00:06.0")
+            .with_text(1, Query::BusId, "00000000:0A:07.0")
+            .with_text(0, Query::Serial, "1653724033796")
+            .with_text(1, Query::Serial, "1653724033797")
     }
 
     #[test]
-    fn a_gpu_has_many_names() {
+    fn gpu_is_found_by_every_identifier() {
         for name in [
             "0",
             " 0",
@@ -115,23 +118,33 @@ mod tests {
             "0:6.0",
             "1653724033796",
         ] {
-            assert_eq!(select(&two(), Some(name)), Ok(vec![0]), "{name}");
+            assert_eq!(
+                find_listed_gpus(&two_gpus(), Some(name)),
+                Ok(vec![0]),
+                "{name}"
+            );
         }
         assert_eq!(
-            select(&two(), Some("GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")),
+            find_listed_gpus(
+                &two_gpus(),
+                Some("GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
+            ),
             Ok(vec![0])
         );
-        assert_eq!(select(&two(), Some("0000:0a:07.0")), Ok(vec![1]));
+        assert_eq!(
+            find_listed_gpus(&two_gpus(), Some("0000:0a:07.0")),
+            Ok(vec![1])
+        );
     }
 
     #[test]
-    fn a_list_stands_in_the_order_of_the_driver() {
-        assert_eq!(select(&two(), Some("1,0,1")), Ok(vec![0, 1]));
-        assert_eq!(select(&two(), None), Ok(vec![0, 1]));
+    fn selected_gpus_follow_driver_order() {
+        assert_eq!(find_listed_gpus(&two_gpus(), Some("1,0,1")), Ok(vec![0, 1]));
+        assert_eq!(find_listed_gpus(&two_gpus(), None), Ok(vec![0, 1]));
     }
 
     #[test]
-    fn what_names_no_gpu_is_told() {
+    fn unknown_gpu_is_refused() {
         for name in [
             "abc",
             "-1",
@@ -142,15 +155,18 @@ mod tests {
             "1:00:06.0",
         ] {
             assert_eq!(
-                select(&two(), Some(name)),
-                Err(Refusal::no_devices()),
+                find_listed_gpus(&two_gpus(), Some(name)),
+                Err(Refusal::new_no_devices()),
                 "{name}"
             );
         }
-        assert_eq!(select(&two(), Some("")).unwrap_err().code, 255);
         assert_eq!(
-            select(&ScriptedBackend::default(), None),
-            Err(Refusal::no_devices())
+            find_listed_gpus(&two_gpus(), Some("")).unwrap_err().code,
+            255
+        );
+        assert_eq!(
+            find_listed_gpus(&ScriptedBackend::default(), None),
+            Err(Refusal::new_no_devices())
         );
     }
 }

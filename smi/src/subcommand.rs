@@ -1,56 +1,59 @@
-//! The type of a subcommand: its function and its syntax.
+//! The definition of a subcommand, which consists of its syntax and its function.
 
 use std::io::{self, Write};
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 
-use super::{Refusal, form::Form, switches::UsageError};
+use super::{Refusal, form::SubcommandSyntax, switches::UsageError};
 
-/// The syntax and the function of a subcommand.
+/// A subcommand's syntax and function.
 pub(crate) struct Subcommand {
-    pub(super) form: &'static Form,
-    run: Run,
+    pub(super) form: &'static SubcommandSyntax,
+    run: SubcommandFunction,
 }
 
-/// Runs a subcommand with its arguments and returns the exit code.
-pub(super) type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
+/// A function that runs a subcommand with its arguments and returns the exit code.
+pub(super) type SubcommandFunction =
+    fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, SubcommandError>;
 
-/// The reason why a subcommand ended early.
+/// The reason why a subcommand has ended early.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum SubcommandError {
     Refused(Refusal),
     /// The output could not be written.
     Output(io::Error),
 }
 
 impl Subcommand {
-    pub(super) const fn new(form: &'static Form, run: Run) -> Self {
+    pub(super) const fn new(form: &'static SubcommandSyntax, run: SubcommandFunction) -> Self {
         Self { form, run }
     }
 
-    /// Runs the subcommand to its end, or until SIGINT ends the process. A refusal is written to
-    /// the output, as in nvidia-smi, unless it is left to NVIDIA's own tool. A closed pipe is no
-    /// error.
+    /// Runs the subcommand until it ends, or until SIGINT ends the process. As in nvidia-smi, a
+    /// refusal is written to the output, unless NVIDIA's own tool takes over. A closed pipe is not
+    /// an error.
     pub(crate) fn run(
         &self,
         arguments: &[String],
         driver: &dyn QueryBackend,
         output: &mut dyn Write,
-    ) -> Result<u8, Stop> {
+    ) -> Result<u8, SubcommandError> {
         let ended = (self.run)(arguments, driver, output).or_else(|stop| match stop {
-            Stop::Refused(refusal) if !refusal.is_left_to_nvidia_smi => Ok(output
+            SubcommandError::Refused(refusal) if !refusal.is_left_to_nvidia_smi => Ok(output
                 .write_all(refusal.text.as_bytes())
                 .map(|()| refusal.code)?),
             stop => Err(stop),
         });
         match ended.and_then(|code| Ok(output.flush().map(|()| code)?)) {
-            Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+            Err(SubcommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Ok(0)
+            }
             ended => ended,
         }
     }
 }
 
-impl Stop {
+impl SubcommandError {
     pub(super) fn is_left_to_nvidia_smi(&self) -> bool {
         matches!(
             self,
@@ -62,19 +65,19 @@ impl Stop {
     }
 }
 
-impl From<Refusal> for Stop {
+impl From<Refusal> for SubcommandError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for SubcommandError {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
 }
 
-impl From<UsageError<'_>> for Stop {
+impl From<UsageError<'_>> for SubcommandError {
     fn from(fault: UsageError<'_>) -> Self {
         Self::Refused(fault.into())
     }
@@ -84,29 +87,29 @@ impl From<UsageError<'_>> for Stop {
 pub(super) mod tests {
     use super::*;
     use crate::{
-        subcommands::{is_handed_over, subcommand},
+        subcommands::{find_subcommand, is_handed_over},
         tests::scripted::ScriptedBackend,
     };
 
-    /// Returns the output and the exit code of a subcommand line.
-    pub(in super::super) fn typed(line: &str, driver: &dyn QueryBackend) -> (String, u8) {
+    /// Runs a subcommand line, and returns its output and exit code.
+    pub(in super::super) fn run_line(line: &str, driver: &dyn QueryBackend) -> (String, u8) {
         let mut words = line.split_whitespace().map(str::to_owned);
-        let subcommand = subcommand(&words.next().unwrap()).unwrap();
+        let subcommand = find_subcommand(&words.next().unwrap()).unwrap();
         let mut output = Vec::new();
         let code = match subcommand.run(&words.collect::<Vec<_>>(), driver, &mut output) {
             Ok(code) => code,
-            Err(Stop::Refused(refusal)) => {
+            Err(SubcommandError::Refused(refusal)) => {
                 output.extend(refusal.text.bytes());
                 refusal.code
             }
-            Err(Stop::Output(error)) => panic!("{error}"),
+            Err(SubcommandError::Output(error)) => panic!("{error}"),
         };
         (String::from_utf8(output).unwrap(), code)
     }
 
-    struct Closed;
+    struct ClosedPipe;
 
-    impl Write for Closed {
+    impl Write for ClosedPipe {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(io::ErrorKind::BrokenPipe.into())
         }
@@ -117,33 +120,33 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_no_failure() {
+    fn closed_pipe_is_not_reported_as_failure() {
         let driver = ScriptedBackend::default();
         for name in ["topo", "nvlink", "pmon", "dmon"] {
-            let code = subcommand(name)
+            let code = find_subcommand(name)
                 .unwrap()
-                .run(&["-h".to_owned()], &driver, &mut Closed)
+                .run(&["-h".to_owned()], &driver, &mut ClosedPipe)
                 .unwrap();
             assert_eq!(code, 0, "{name}");
         }
     }
 
     #[test]
-    fn an_unknown_name_is_none() {
-        assert!(subcommand("bogus").is_none() && subcommand("mig").is_none());
+    fn unknown_name_finds_no_subcommand() {
+        assert!(find_subcommand("bogus").is_none() && find_subcommand("mig").is_none());
         assert!(is_handed_over("mig") && !is_handed_over("dmon"));
     }
 
     #[test]
-    fn every_subcommand_explains_itself() {
+    fn every_subcommand_has_help() {
         let driver = ScriptedBackend::default();
         for (name, code_of_fault) in [("dmon", 0), ("pmon", 0), ("topo", 2), ("nvlink", 2)] {
-            let (help, code) = typed(&format!("{name} -h"), &driver);
+            let (help, code) = run_line(&format!("{name} -h"), &driver);
             assert!(
                 help.contains("[-h | --help]:") && code == 0,
                 "{name}: {help}"
             );
-            let (text, code) = typed(&format!("{name} --bogus"), &driver);
+            let (text, code) = run_line(&format!("{name} --bogus"), &driver);
             assert!(
                 text.starts_with("Option \"--bogus\" is not recognized.\n"),
                 "{name}: {text}"
@@ -153,13 +156,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn switches_of_nvidias_tool_are_refused() {
+    fn handed_over_switches_are_refused() {
         for (line, reason) in [
             ("nvlink -re", "changes the GPU, which gpumon never does"),
             ("nvlink -ec", "is not part of gpumon"),
         ] {
             let text = format!("gpumon: '{line}' {reason}; use NVIDIA's own nvidia-smi for it\n");
-            assert_eq!(typed(line, &ScriptedBackend::default()), (text, 3));
+            assert_eq!(run_line(line, &ScriptedBackend::default()), (text, 3));
         }
     }
 }

@@ -1,17 +1,17 @@
-//! nvidia-smi's subcommands: those that gpumon has, and the names of those that only NVIDIA's tool
-//! has.
+//! nvidia-smi's subcommands: those that gpumon supports, and the names of those that only NVIDIA's
+//! own tool supports.
 
 use super::{dmon, nvlink, pmon, subcommand::Subcommand, topo};
 
 pub(super) static SUBCOMMANDS: [Subcommand; 4] = [
-    Subcommand::new(&dmon::FORM, dmon::run),
-    Subcommand::new(&pmon::FORM, pmon::run),
-    Subcommand::new(&topo::FORM, topo::run),
-    Subcommand::new(&nvlink::FORM, nvlink::run),
+    Subcommand::new(&dmon::SYNTAX, dmon::run),
+    Subcommand::new(&pmon::SYNTAX, pmon::run),
+    Subcommand::new(&topo::SYNTAX, topo::run),
+    Subcommand::new(&nvlink::SYNTAX, nvlink::run),
 ];
 
-/// The subcommands of nvidia-smi 580 that gpumon does not have.
-const HANDED_OVER: [&str; 19] = [
+/// The nvidia-smi 580 subcommands that gpumon does not support.
+const HANDED_OVER_SUBCOMMANDS: [&str; 19] = [
     "base-clocks",
     "boost-slider",
     "c2c",
@@ -33,13 +33,13 @@ const HANDED_OVER: [&str; 19] = [
     "vgpu",
 ];
 
-pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
+pub(crate) fn find_subcommand(name: &str) -> Option<&'static Subcommand> {
     SUBCOMMANDS
         .iter()
         .find(|subcommand| subcommand.form.name == name)
 }
 
-/// Returns whether NVIDIA's own nvidia-smi runs the subcommand of this name.
+/// Returns `true` if NVIDIA's own nvidia-smi must run the subcommand `name`.
 pub(crate) fn is_handed_over(name: &str) -> bool {
-    HANDED_OVER.contains(&name)
+    HANDED_OVER_SUBCOMMANDS.contains(&name)
 }

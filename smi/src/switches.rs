@@ -1,40 +1,40 @@
-//! Parses the switches after a subcommand as nvidia-smi does.
+//! Parsing of the switches after a subcommand, in the same way as in nvidia-smi.
 
 use std::fmt;
 
-/// A switch: its spellings, the main one first, whether a value follows, and which values are
-/// allowed.
+/// A switch: its forms (starting with the main form), whether it takes a value, and which values
+/// are allowed.
 #[derive(Clone)]
 pub(crate) struct Switch {
     pub(crate) spellings: Vec<&'static str>,
     pub(crate) arity: Arity,
-    pub(crate) values: Values,
+    pub(crate) values: AllowedValues,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Values {
+pub(crate) enum AllowedValues {
     /// Any value is allowed.
     Any,
     File,
     One(&'static [&'static str]),
     /// A comma-separated list of these values.
     Commas(fn() -> Vec<String>),
-    /// Any of these letters.
+    /// A combination of these letters, without separators.
     Letters(&'static str),
 }
 
-/// Whether a value follows a switch.
+/// Whether a switch takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arity {
     /// The switch takes no value.
     None,
-    /// The next word is the value.
+    /// The next word is the switch's value.
     Required,
-    /// The next word is the value, unless it looks like another switch.
+    /// The next word is the switch's value, unless it looks like another switch.
     Optional,
 }
 
-/// The typed switches, by their main spelling, with their values.
+/// The switches that were typed, identified by their main forms, with their values.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Switches<'a>(Vec<(&'static str, Option<&'a str>)>);
 
@@ -45,9 +45,9 @@ pub(crate) enum UsageError<'a> {
     BadValue { switch: &'a str, value: &'a str },
 }
 
-/// Returns the two spellings and the description in a line of the help, such as `[-i | --id]: GPUs
-/// by index`. A missing short form is written as `N/A` or left empty.
-pub(crate) fn spellings(line: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
+/// Returns the two forms and the description in a help line such as `[-i | --id]: GPUs by index`. A
+/// missing short form is written as `N/A` or left empty.
+pub(crate) fn parse_spellings(line: &str) -> Option<(impl Iterator<Item = &str>, &str)> {
     let (names, about) = line.trim().strip_prefix('[')?.split_once("]:")?;
     Some((
         names
@@ -59,7 +59,7 @@ pub(crate) fn spellings(line: &str) -> Option<(impl Iterator<Item = &str>, &str)
 }
 
 impl<'a> Switches<'a> {
-    /// Parses the typed words. The value of a switch is the next word, or follows an equals sign.
+    /// Parses the typed words. A switch's value is the next word, or the text after an equals sign.
     pub(crate) fn parse(known: &[Switch], arguments: &'a [String]) -> Result<Self, UsageError<'a>> {
         let find = |word: &str| known.iter().find(|switch| switch.spellings.contains(&word));
         let mut typed = Vec::new();
@@ -72,7 +72,8 @@ impl<'a> Switches<'a> {
             let value = match switch.arity {
                 Arity::None if attached.is_some() => return Err(UsageError::Unknown(word)),
                 Arity::None => None,
-                // A negative number is a value, but another switch is not.
+                // A word that starts with a minus sign can be a value if it is a negative number,
+                // but not if it is another switch.
                 Arity::Required | Arity::Optional => {
                     attached.or_else(|| words.next_if(|next| find(next).is_none()))
                 }
@@ -89,11 +90,12 @@ impl<'a> Switches<'a> {
         self.0.is_empty()
     }
 
-    pub(crate) fn has(&self, spelling: &str) -> bool {
+    pub(crate) fn contains(&self, spelling: &str) -> bool {
         self.0.iter().any(|(name, _)| *name == spelling)
     }
 
-    /// Returns the last typed value of a switch.
+    /// Returns the value of a switch. If the switch was typed several times, the last value is
+    /// returned.
     pub(crate) fn value(&self, spelling: &str) -> Option<&'a str> {
         self.0
             .iter()
@@ -102,8 +104,9 @@ impl<'a> Switches<'a> {
             .and_then(|(_, value)| *value)
     }
 
-    /// Returns the last typed value of a switch as a number.
-    pub(crate) fn number(&self, switch: &'static str) -> Result<Option<i64>, UsageError<'a>> {
+    /// Returns the value of a switch as a number. If the switch was typed several times, the last
+    /// value is returned.
+    pub(crate) fn parse_number(&self, switch: &'static str) -> Result<Option<i64>, UsageError<'a>> {
         self.value(switch)
             .map(|value| {
                 value
@@ -113,7 +116,7 @@ impl<'a> Switches<'a> {
             .transpose()
     }
 
-    /// Returns the first typed switch among those given.
+    /// Returns the first of the typed switches that is among `spellings`.
     pub(crate) fn first_of(&self, spellings: &[&'static str]) -> Option<&'static str> {
         self.0
             .iter()
@@ -138,11 +141,11 @@ impl fmt::Display for UsageError<'_> {
 mod tests {
     use super::*;
 
-    fn known() -> Vec<Switch> {
+    fn known_switches() -> Vec<Switch> {
         let switch = |spellings: &[&'static str], arity| Switch {
             spellings: spellings.to_vec(),
             arity,
-            values: Values::Any,
+            values: AllowedValues::Any,
         };
         vec![
             switch(&["-s", "--status"], Arity::None),
@@ -151,27 +154,27 @@ mod tests {
         ]
     }
 
-    fn words(text: &str) -> Vec<String> {
+    fn split_words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
     #[test]
-    fn a_value_stands_behind_its_switch() {
+    fn value_follows_its_switch() {
         for text in ["-l 1", "--link 1", "--link=1", "-l=1"] {
-            let typed = words(text);
-            let switches = Switches::parse(&known(), &typed).unwrap();
-            assert_eq!(switches.number("-l"), Ok(Some(1)), "{text}");
+            let typed = split_words(text);
+            let switches = Switches::parse(&known_switches(), &typed).unwrap();
+            assert_eq!(switches.parse_number("-l"), Ok(Some(1)), "{text}");
         }
-        let typed = words("-l -1 -g -s");
-        let switches = Switches::parse(&known(), &typed).unwrap();
-        assert_eq!(switches.number("-l"), Ok(Some(-1)));
-        assert!(switches.has("-s"));
+        let typed = split_words("-l -1 -g -s");
+        let switches = Switches::parse(&known_switches(), &typed).unwrap();
+        assert_eq!(switches.parse_number("-l"), Ok(Some(-1)));
+        assert!(switches.contains("-s"));
         assert_eq!(switches.value("-g"), None);
         assert_eq!(switches.first_of(&["-s", "-g"]), Some("-g"));
     }
 
     #[test]
-    fn faults_are_told_in_the_words_of_nvidia_smi() {
+    fn error_messages_match_nvidia_smi() {
         for (text, message) in [
             ("bogus", "Option \"bogus\" is not recognized."),
             ("--status=1", "Option \"--status=1\" is not recognized."),
@@ -179,16 +182,16 @@ mod tests {
             ("-l -s", "Option \"-l\" is missing its value."),
         ] {
             assert_eq!(
-                Switches::parse(&known(), &words(text))
+                Switches::parse(&known_switches(), &split_words(text))
                     .unwrap_err()
                     .to_string(),
                 message
             );
         }
-        let typed = words("-l x");
-        let fault = Switches::parse(&known(), &typed)
+        let typed = split_words("-l x");
+        let fault = Switches::parse(&known_switches(), &typed)
             .unwrap()
-            .number("-l")
+            .parse_number("-l")
             .unwrap_err();
         assert_eq!(fault.to_string(), "Option \"x\" is invalid for \"-l\".");
     }

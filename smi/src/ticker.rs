@@ -1,4 +1,4 @@
-//! A ticker for loops that run until Ctrl-C.
+//! A ticker for loops that run until the user presses Ctrl-C.
 
 use std::{
     io, process,
@@ -9,11 +9,11 @@ use std::{
 
 use signal_hook::{consts::SIGINT, iterator::Signals};
 
-/// The maximum time that a round may continue after SIGINT, so that a driver that hangs cannot keep
-/// the process alive.
-const GRACE: Duration = Duration::from_millis(500);
+/// The maximum time that a round may continue after SIGINT. It ensures that a hanging driver call
+/// cannot keep the process alive.
+const GRACE_PERIOD: Duration = Duration::from_millis(500);
 
-/// Waits for the next round until SIGINT arrives.
+/// A ticker that waits for the next round, or until SIGINT arrives.
 pub(crate) struct Ticker {
     interval: Duration,
     next: Instant,
@@ -21,8 +21,8 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the first round. From now on, SIGINT ends the loop between two rounds. If a round
-    /// does not end in time, SIGINT ends the process with exit code 0, as in nvidia-smi.
+    /// Starts the first round. From this call on, SIGINT ends the loop between two rounds. If a
+    /// round does not end in time, SIGINT ends the process with exit code 0, as in nvidia-smi.
     pub(crate) fn start(interval: Duration) -> io::Result<Self> {
         // The signal handler is registered before the thread starts, so that no signal is missed.
         let mut signals = Signals::new([SIGINT])?;
@@ -31,8 +31,8 @@ impl Ticker {
             .name("interrupt".to_owned())
             .spawn(move || {
                 if signals.forever().next().is_some() && sender.send(()).is_ok() {
-                    thread::sleep(GRACE);
-                    // Sending fails if the loop has already ended.
+                    thread::sleep(GRACE_PERIOD);
+                    // If the loop has already ended, sending fails.
                     if sender.send(()).is_ok() {
                         process::exit(0);
                     }
@@ -45,10 +45,10 @@ impl Ticker {
         })
     }
 
-    /// Waits for the next round and returns whether there is one: `false` after SIGINT. Rounds
-    /// start at fixed intervals from the first one, independent of their duration, and missed
-    /// rounds are skipped.
-    pub(crate) fn next(&mut self) -> bool {
+    /// Waits for the next round. Returns `false` if SIGINT has arrived. Rounds start at fixed
+    /// intervals, regardless of how long they take. If a round takes too long, the rounds that it
+    /// overlaps are skipped.
+    pub(crate) fn wait_for_next(&mut self) -> bool {
         let now = Instant::now();
         while self.next < now {
             self.next += self.interval;
@@ -65,12 +65,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_go_on_until_sigint() {
+    fn rounds_continue_until_sigint() {
         let mut ticker = Ticker::start(Duration::from_millis(1)).unwrap();
-        assert!(ticker.next());
+        assert!(ticker.wait_for_next());
         ticker.next = Instant::now() + Duration::from_mins(10);
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT)
             .unwrap();
-        assert!(!ticker.next());
+        assert!(!ticker.wait_for_next());
     }
 }

@@ -1,4 +1,4 @@
-//! A time limit for driver calls, so that a GPU whose calls hang delays no other GPU.
+//! A time limit for driver calls, so that a GPU whose calls hang does not delay other GPUs.
 
 use std::{
     sync::{
@@ -10,36 +10,35 @@ use std::{
 };
 
 use gpumon_probe::{
-    sampler::{OPENING, OPENING_ONCE},
+    sampler::{ONE_SHOT_OPENING_TIME, OPENING_TIME},
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery},
 };
 
-/// A driver whose calls for each GPU are made by threads that may hang. A GPU with a hanging call
-/// answers [`Code::TIMEOUT`] immediately until that call returns.
+/// A driver whose calls are made on separate threads for each GPU, because calls may hang. While a
+/// GPU's call hangs, all other queries about that GPU return [`Code::TIMEOUT`] immediately.
 pub(crate) struct TimeLimited<D> {
     driver: Arc<D>,
-    gpus: Mutex<Vec<Arc<Gpu>>>,
-    /// The last time at which a GPU answered its first call. Opening takes time, so the deadlines
-    /// of other waiting GPUs are counted from then.
+    gpus: Mutex<Vec<Arc<GpuCallers>>>,
+    /// The last time at which any GPU completed its first call. Opening a GPU takes time, so the
+    /// deadlines of GPUs that are waiting start at this time.
     last_opened: Mutex<Option<Instant>>,
 }
 
-/// The interval at which a waiting thread checks whether another GPU has been opened in the
-/// meantime.
-const GLANCE: Duration = Duration::from_millis(50);
+/// The interval at which a waiting thread checks whether another GPU has been opened.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The threads that make the calls of a GPU.
+/// The threads that make a GPU's driver calls.
 #[derive(Default)]
-struct Gpu {
+struct GpuCallers {
     has_answered: Mutex<bool>,
     idle: Mutex<Vec<Caller>>,
     stuck: Mutex<Vec<JoinHandle<()>>>,
 }
 
-type Call = Box<dyn FnOnce() -> Answer + Send>;
+type DriverCall = Box<dyn FnOnce() -> Answer + Send>;
 
 struct Caller {
-    calls: Sender<Call>,
+    calls: Sender<DriverCall>,
     answers: Receiver<Answer>,
     thread: JoinHandle<()>,
 }
@@ -54,7 +53,7 @@ impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
     }
 
     fn call(&self, index: u32, call: impl FnOnce(&D) -> Answer + Send + 'static) -> Answer {
-        let gpu = self.gpu(index);
+        let gpu = self.find_gpu(index);
         if gpu.is_stuck() {
             return Err(Code::TIMEOUT);
         }
@@ -70,9 +69,9 @@ impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
         let begun = Instant::now();
         loop {
             let left = self
-                .deadline(begun)
+                .find_deadline(begun)
                 .saturating_duration_since(Instant::now());
-            match caller.answers.recv_timeout(left.min(GLANCE)) {
+            match caller.answers.recv_timeout(left.min(POLL_INTERVAL)) {
                 Ok(answer) => {
                     lock(&gpu.idle).push(caller);
                     if !std::mem::replace(&mut *lock(&gpu.has_answered), true) {
@@ -90,39 +89,45 @@ impl<D: QueryBackend + Send + 'static> TimeLimited<D> {
         }
     }
 
-    fn gpu(&self, index: u32) -> Arc<Gpu> {
+    fn find_gpu(&self, index: u32) -> Arc<GpuCallers> {
         let mut gpus = lock(&self.gpus);
         let known = gpus.len().max(index as usize + 1);
         gpus.resize_with(known, Arc::default);
         Arc::clone(&gpus[index as usize])
     }
 
-    fn deadline(&self, begun: Instant) -> Instant {
-        lock(&self.last_opened).map_or(begun + OPENING_ONCE, |opened| opened.max(begun) + OPENING)
+    fn find_deadline(&self, begun: Instant) -> Instant {
+        lock(&self.last_opened).map_or(begun + ONE_SHOT_OPENING_TIME, |opened| {
+            opened.max(begun) + OPENING_TIME
+        })
     }
 }
 
 impl<D: QueryBackend + Send + 'static> QueryBackend for TimeLimited<D> {
-    fn system(&self, query: SystemQuery) -> Answer {
-        self.driver.system(query)
+    fn answer_system(&self, query: SystemQuery) -> Answer {
+        self.driver.answer_system(query)
     }
 
-    fn about(&self, subject: Subject, query: Query) -> Answer {
-        self.call(subject.gpu, move |driver| driver.about(subject, query))
+    fn answer_query(&self, subject: Subject, query: Query) -> Answer {
+        self.call(subject.gpu, move |driver| {
+            driver.answer_query(subject, query)
+        })
     }
 
-    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+    fn answer_gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
         let metrics = metrics.to_vec();
-        self.call(subject.gpu, move |driver| driver.gpm(subject, &metrics))
+        self.call(subject.gpu, move |driver| {
+            driver.answer_gpm(subject, &metrics)
+        })
     }
 
-    fn forget(&self) {
-        self.driver.forget();
+    fn forget_outdated_answers(&self) {
+        self.driver.forget_outdated_answers();
     }
 }
 
-impl Gpu {
-    /// Returns whether a call that timed out is still running.
+impl GpuCallers {
+    /// Returns `true` if a call that has timed out is still running.
     fn is_stuck(&self) -> bool {
         let mut stuck = lock(&self.stuck);
         stuck.retain(|thread| !thread.is_finished());
@@ -133,7 +138,7 @@ impl Gpu {
 impl Caller {
     /// Starts a thread that ends when the `Caller` is dropped.
     fn start() -> std::io::Result<Self> {
-        let (calls, to_make) = channel::<Call>();
+        let (calls, to_make) = channel::<DriverCall>();
         let (made, answers) = channel();
         let work = move || {
             for call in to_make {
@@ -160,41 +165,44 @@ mod tests {
 
     use super::*;
 
-    /// A test driver in which GPU 0 answers at once, and GPU 1 waits for the lock.
-    struct Holding(Arc<Mutex<()>>);
+    /// A test driver in which GPU 0 returns immediately and GPU 1 blocks until the lock is free.
+    struct BlockingBackend(Arc<Mutex<()>>);
 
-    impl QueryBackend for Holding {
-        fn system(&self, _: SystemQuery) -> Answer {
+    impl QueryBackend for BlockingBackend {
+        fn answer_system(&self, _: SystemQuery) -> Answer {
             Err(Code::NOT_SUPPORTED)
         }
 
-        fn about(&self, subject: Subject, _: Query) -> Answer {
+        fn answer_query(&self, subject: Subject, _: Query) -> Answer {
             let _held = (subject.gpu == 1).then(|| lock(&self.0));
-            Ok(Value::number(subject.gpu))
+            Ok(Value::from_number(subject.gpu))
         }
 
-        fn gpm(&self, _: Subject, _: &[u32]) -> Answer {
+        fn answer_gpm(&self, _: Subject, _: &[u32]) -> Answer {
             Err(Code::NOT_SUPPORTED)
         }
     }
 
     #[test]
-    fn a_gpu_answers_again_once_the_call_has_returned() {
+    fn gpu_answers_again_after_hanging_call() {
         let gate = Arc::new(Mutex::new(()));
-        let limited = TimeLimited::new(Holding(Arc::clone(&gate)));
-        let ask = |gpu| limited.about(Subject::gpu(gpu), Query::Name);
+        let limited = TimeLimited::new(BlockingBackend(Arc::clone(&gate)));
+        let ask = |gpu| limited.answer_query(Subject::from_gpu(gpu), Query::Name);
         let held = lock(&gate);
-        assert_eq!((ask(0), ask(1)), (Ok(Value::number(0)), Err(Code::TIMEOUT)));
-        let callers = || lock(&limited.gpu(1).stuck).len();
+        assert_eq!(
+            (ask(0), ask(1)),
+            (Ok(Value::from_number(0)), Err(Code::TIMEOUT))
+        );
+        let callers = || lock(&limited.find_gpu(1).stuck).len();
         assert_eq!(
             (ask(1), callers()),
             (Err(Code::TIMEOUT), 1),
             "it is not asked again"
         );
         drop(held);
-        while limited.gpu(1).is_stuck() {
-            thread::sleep(GLANCE);
+        while limited.find_gpu(1).is_stuck() {
+            thread::sleep(POLL_INTERVAL);
         }
-        assert_eq!(ask(1), Ok(Value::number(1)));
+        assert_eq!(ask(1), Ok(Value::from_number(1)));
     }
 }

@@ -1,4 +1,4 @@
-//! The date, time and index columns at the start of the rows of `dmon` and `pmon`.
+//! The date, time, and index columns with which the rows of `dmon` and `pmon` start.
 
 use jiff::Zoned;
 
@@ -12,7 +12,7 @@ pub(crate) struct TimestampColumns {
 }
 
 impl TimestampColumns {
-    /// Parses `D`, `T` or both; returns `None` if the text contains another letter.
+    /// Parses the letters `D` and `T`. Returns `None` if the text contains any other letter.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let is_known = text.chars().all(|letter| LETTERS.contains(letter));
         is_known.then(|| Self {
@@ -21,32 +21,32 @@ impl TimestampColumns {
         })
     }
 
-    /// Returns the names of the columns, including the index.
+    /// Returns the column names, including that of the index.
     pub(crate) fn names(self) -> Vec<&'static str> {
-        self.of("Date", "Time", "gpu")
+        self.select_columns("Date", "Time", "gpu")
     }
 
     pub(crate) fn units(self) -> Vec<&'static str> {
-        self.of("YYYYMMDD", "HH:MM:SS", "Idx")
+        self.select_columns("YYYYMMDD", "HH:MM:SS", "Idx")
     }
 
-    pub(crate) fn words(self, now: &Zoned, gpu: u32) -> Vec<String> {
+    pub(crate) fn format_words(self, now: &Zoned, gpu: u32) -> Vec<String> {
         let date = now.strftime("%Y%m%d").to_string();
         let time = now.strftime("%H:%M:%S").to_string();
-        self.of(date, time, gpu.to_string())
+        self.select_columns(date, time, gpu.to_string())
     }
 
-    fn of<T>(self, date: T, time: T, index: T) -> Vec<T> {
+    fn select_columns<T>(self, date: T, time: T, index: T) -> Vec<T> {
         let date = self.date.then_some(date);
         let time = self.time.then_some(time);
         date.into_iter().chain(time).chain([index]).collect()
     }
 }
 
-/// Formats the words as columns. Date and time are 12 characters wide, and the index is
+/// Formats words as columns. The date and time columns are 12 characters wide, and the index is
 /// right-aligned.
-pub(crate) fn columns<T: AsRef<str>>(words: &[T]) -> String {
-    let (index, times) = words.split_last().expect("an index stands there always");
+pub(crate) fn format_columns<T: AsRef<str>>(words: &[T]) -> String {
+    let (index, times) = words.split_last().expect("the index is always present");
     let times: Vec<String> = times
         .iter()
         .map(|time| format!("{:<12}", time.as_ref()))
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_combination_lines_up() {
+    fn column_combinations_are_aligned() {
         let now = jiff::civil::date(2026, 11, 21)
             .at(11, 58, 28, 0)
             .to_zoned(jiff::tz::TimeZone::UTC)
@@ -79,8 +79,8 @@ mod tests {
             ),
         ] {
             let timestamp = TimestampColumns::parse(typed).unwrap();
-            assert_eq!(columns(&timestamp.names()), names);
-            assert_eq!(columns(&timestamp.words(&now, 0)), words);
+            assert_eq!(format_columns(&timestamp.names()), names);
+            assert_eq!(format_columns(&timestamp.format_words(&now, 0)), words);
         }
         assert_eq!(TimestampColumns::parse("Z"), None);
     }

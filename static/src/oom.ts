@@ -1,7 +1,7 @@
 /** The exports for notes about out-of-memory errors. */
 
-export { oomErrorOf } from './model/oom-error';
+export { parseOomError } from './model/oom-error';
 export type { KernelError, OomError } from './model/oom-error';
-export { fullerSample, describeOom } from './model/describe-oom';
+export { selectFullerSample, describeOom } from './model/describe-oom';
 export { OomNote } from './view/oom-note';
 export type { Sample } from './wire';

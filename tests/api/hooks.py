@@ -6,12 +6,12 @@ import schemathesis
 RULE = "GPU is hot"
 
 
-def whole(value):
+def floats_to_integers(value):
     """Returns the value with all whole floats, such as `2.0`, as integers."""
     if isinstance(value, dict):
-        return {key: whole(inner) for key, inner in value.items()}
+        return {key: floats_to_integers(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [whole(inner) for inner in value]
+        return [floats_to_integers(inner) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -23,7 +23,7 @@ def before_call(context, case, _kwargs) -> None:
     Runs use a backend that is not available, so that each ends at once. Valid silences refer to the
     existing rule.
     """
-    case.body = whole(case.body)
+    case.body = floats_to_integers(case.body)
     if not isinstance(case.body, dict):
         return
     if case.operation.label == "POST /api/v1/runs":

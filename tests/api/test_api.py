@@ -48,7 +48,7 @@ def copy(source: socket.socket, sink: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def relay(behind: Path) -> Iterator[str]:
+def start_relay(behind: Path) -> Iterator[str]:
     """Yields the address of a port that forwards to a unix socket."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Relay) as server:
         server.behind = str(behind)
@@ -127,10 +127,10 @@ class Api(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         self.assertIsNone(self.server.poll(), "the server has ended")
 
-    def test_the_port_does_what_the_description_says(self) -> None:
+    def test_port_matches_api_description(self) -> None:
         self.run_schemathesis(self.page)
 
-    def test_the_unix_socket_does_what_the_description_says(self) -> None:
+    def test_unix_socket_matches_api_description(self) -> None:
         with urllib.request.urlopen(f"{self.page}/api/v1/openapi.json") as answer:
             paths = json.load(answer)["paths"]
         own = [
@@ -139,7 +139,7 @@ class Api(unittest.TestCase):
             if any("x-unix-socket-only" in each for each in methods.values())
         ]
         self.assertTrue(own)
-        with relay(self.control) as url:
+        with start_relay(self.control) as url:
             self.run_schemathesis(url, *(word for path in own for word in ("--include-path", path)))
 
 

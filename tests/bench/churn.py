@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from machine import GPUMON, PORT
-from measure import Program, status_kb, wait_for
-from report import row
+from measure import Program, status_kb, wait_until_reachable
+from report import print_row
 
 GPUS = 64
 #: Processes on each GPU. Each lives for one second, so 512 processes start per second.
@@ -23,7 +23,7 @@ STEP = 30
 def churn(_):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scenario.toml"
-        path.write_text(scenario())
+        path.write_text(make_scenario())
         command = [
             GPUMON,
             "--source",
@@ -34,7 +34,7 @@ def churn(_):
             f"127.0.0.1:{PORT}",
         ]
         with Program(command, os.environ) as program:
-            wait_for(PORT, "/readyz")
+            wait_until_reachable(PORT, "/readyz")
             time.sleep(FILLED)
             begin = resident_kb(program)
             most = begin
@@ -44,7 +44,7 @@ def churn(_):
     for name, first, last in zip(("serve", "collect"), begin, most, strict=True):
         grown = (last - first) / 1024
         what = f"{GPUS} GPUs, {GPUS * PROCESSES} new processes a second: RSS of {name} grows by"
-        row(
+        print_row(
             what,
             "<= 2 MB",
             f"{grown:.1f} MB in {MEASURED // 60} min, from {first / 1024:.1f} MB",
@@ -52,7 +52,7 @@ def churn(_):
         )
 
 
-def scenario():
+def make_scenario():
     process = (
         '[[process]]\ngpu = {}\npid = {}\ncount = {}\nlifetime_s = 1\nmemory = "4 '
         'GiB"\nsm_percent = 5\n'
@@ -66,4 +66,4 @@ def scenario():
 
 
 def resident_kb(program):
-    return [status_kb(pid, "VmRSS") for pid in program.pids()[:2]]
+    return [status_kb(pid, "VmRSS") for pid in program.tree_pids()[:2]]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from machine import PORT, ROOT, Machine
 from measure import get, status_kb
-from report import row
+from report import print_row
 
 #: Seconds between the end of the last client and the measurement of the server's memory.
 REST = 15
@@ -30,68 +30,70 @@ LOAD = ROOT / "target/release/gpumon-load"
 
 
 def clients(seconds, history_seconds):
-    crowd(1_000, 8, seconds, history_seconds, cpu=0.9, rss=12, back=3)
+    measure_crowd(1_000, 8, seconds, history_seconds, cpu=0.9, rss=12, back=3)
 
 
 def many_clients(seconds, history_seconds):
-    crowd(10_000, 8, seconds, history_seconds, p50=30, p99=100, rss=150, back=15)
+    measure_crowd(10_000, 8, seconds, history_seconds, p50=30, p99=100, rss=150, back=15)
 
 
 def many_gpus(seconds, history_seconds):
-    crowd(1_000, 64, seconds, history_seconds, p99=100, rss=40)
+    measure_crowd(1_000, 64, seconds, history_seconds, p99=100, rss=40)
 
 
-def crowd(
+def measure_crowd(
     clients, gpus, seconds, history_seconds, cpu=None, p50=None, p99=None, rss=None, back=None
 ):
     # A hello frame contains the history, so there must be some before the clients connect.
-    cost = under_load(gpus, history_seconds, seconds, "stream", f"--clients={clients}")
+    cost = measure_under_load(gpus, history_seconds, seconds, "stream", f"--clients={clients}")
     said, idle = cost.said, cost.idle
     stream, what = said["stream"], f"{clients:,} clients, {gpus} GPUs, 1 Hz"
     served = said["clients"] == clients and said["ended"] == 0
-    row(f"{what}: served", "all", f"{said['clients']:,}, {said['ended']} ended", served)
-    row(
+    print_row(f"{what}: served", "all", f"{said['clients']:,}, {said['ended']} ended", served)
+    print_row(
         "  CPU of serve",
-        at_most(cpu, "% of a core"),
+        format_limit(cpu, "% of a core"),
         f"{cost.percent:.2f} %",
-        within(cost.percent, cpu),
+        is_within(cost.percent, cpu),
     )
     kernel, read = stream["kernel_ms"], stream["read_ms"]
-    row(
+    print_row(
         "  delivery, p50",
-        at_most(p50, "ms"),
-        f"{both(kernel, read, 'p50')}",
-        within(kernel["p50"], p50),
+        format_limit(p50, "ms"),
+        f"{format_delays(kernel, read, 'p50')}",
+        is_within(kernel["p50"], p50),
     )
-    row(
+    print_row(
         "  delivery, p99",
-        at_most(p99, "ms"),
-        f"{both(kernel, read, 'p99')}",
-        within(kernel["p99"], p99),
+        format_limit(p99, "ms"),
+        f"{format_delays(kernel, read, 'p99')}",
+        is_within(kernel["p99"], p99),
     )
-    row("  samples lost", "0", f"{stream['lost']:,} of {stream['expected']:,}", stream["lost"] == 0)
+    print_row(
+        "  samples lost", "0", f"{stream['lost']:,} of {stream['expected']:,}", stream["lost"] == 0
+    )
     grown = cost.full - idle
-    row(
+    print_row(
         "  RSS of serve above idle",
-        at_most(rss, "MB"),
+        format_limit(rss, "MB"),
         f"{grown:.1f} MB (idle {idle:.1f} MB)",
-        within(grown, rss),
+        is_within(grown, rss),
     )
     left = cost.after - idle
-    row(
-        f"    {REST} s after all have left",
-        at_most(back, "MB"),
+    print_row(
+        f"    {REST} s after all have disconnected",
+        format_limit(back, "MB"),
         f"{left:.1f} MB",
-        within(left, back),
+        is_within(left, back),
     )
     rate, own = said["bytes_per_s"] / 1e6, 100 * said["own_cpu_s"] / seconds
-    row(
+    print_row(
         "  RSS of serve at its peak, of collect",
         "",
         f"{cost.peak:.1f} MB, {cost.collector:.1f} MB",
         None,
     )
-    row(
+    print_row(
         "  sent, and CPU of the load generator", "", f"{rate:.1f} MB/s, {own:.1f} % of a core", None
     )
 
@@ -110,11 +112,11 @@ def half_open_connections(connections, *arguments, descriptors=None):
         time.sleep(5)
         idle, _ = rss_mb(program)
         with Load("half-open", f"--connections={connections}", "--seconds=30", *arguments) as load:
-            load.begun()
-            asked = Asking(PORT)
+            load.wait_until_connected()
+            asked = SteadyClient(PORT)
             time.sleep(2)
             full, _ = rss_mb(program)
-            said = load.result()
+            said = load.read_result()
             slowest = asked.end()
         time.sleep(REST)
         after, _ = rss_mb(program)
@@ -126,26 +128,29 @@ def half_open_connections(connections, *arguments, descriptors=None):
         f"{said['closed']:,}, the last after {closed / 1000:.1f} s" if closed else "none in 30 s"
     )
     is_ended = said["still_open"] == 0 and (closed or 0) <= 1000 * CLOSED_WITHIN
-    row(f"{what}: ended", f"all, <= {CLOSED_WITHIN} s", ended, is_ended)
+    print_row(f"{what}: ended", f"all, <= {CLOSED_WITHIN} s", ended, is_ended)
     answers = f"{asked.answered} of {asked.asked}, slowest {slowest:.0f} ms"
     all_in_time = asked.answered == asked.asked and slowest <= 1000
-    row("  others that ask meanwhile are answered", "all, <= 1 s", answers, all_in_time)
-    row("  RSS of serve above idle", "", f"{full - idle:.1f} MB", None)
-    row(
-        f"    {REST} s after all have ended", "<= 3 MB", f"{after - idle:.1f} MB", after - idle <= 3
+    print_row("  other clients get responses meanwhile", "all, <= 1 s", answers, all_in_time)
+    print_row("  RSS of serve above idle", "", f"{full - idle:.1f} MB", None)
+    print_row(
+        f"    {REST} s after all connections have ended",
+        "<= 3 MB",
+        f"{after - idle:.1f} MB",
+        after - idle <= 3,
     )
 
 
 def readers(seconds, history_seconds):
     """Measures 32 readers of the longest history of 64 GPUs, with one client of the stream."""
-    cost = under_load(64, history_seconds, seconds, "readers", "--readers=32")
+    cost = measure_under_load(64, history_seconds, seconds, "readers", "--readers=32")
     said, grown, left = cost.said, cost.full - cost.idle, cost.after - cost.idle
     stream, read = said["stream"], said["stream"]["read_ms"]
     came = (
         f"{read['p50']:.0f} ms, {read['p99']:.0f} ms at p99" if stream["samples"] else "none came"
     )
     in_time = bool(stream["samples"]) and read["p99"] <= 100
-    row(
+    print_row(
         f"32 readers of {history_seconds} s of 64 GPUs: delivery to a stream",
         "<= 100 ms at p99",
         came,
@@ -154,23 +159,31 @@ def readers(seconds, history_seconds):
     # If the client receives nothing, there are no gaps in its sequence numbers that would show the
     # loss.
     lost = max(stream["lost"], round(seconds) - 1 - stream["received"])
-    row("  its samples lost", "0", f"{lost} of {round(seconds)}", lost == 0)
-    row(
+    print_row("  lost samples of this stream", "0", f"{lost} of {round(seconds)}", lost == 0)
+    print_row(
         "  answers",
         "",
-        f"{said['answers_per_s']:.1f}/s, {statuses(said)}, {said['bytes_per_s'] / 1e6:.1f} MB/s",
+        f"{said['answers_per_s']:.1f}/s, {format_statuses(said)}, "
+        f"{said['bytes_per_s'] / 1e6:.1f} MB/s",
         None,
     )
     answer = said["answer_ms"]
     if said["answers"]:
-        row("  an answer takes", "", f"{answer['p50']:.0f} ms, {answer['p99']:.0f} ms at p99", None)
-    row(
+        print_row(
+            "  duration of a response",
+            "",
+            f"{answer['p50']:.0f} ms, {answer['p99']:.0f} ms at p99",
+            None,
+        )
+    print_row(
         "  CPU of serve",
         "",
         f"{cost.percent:.0f} % of a core, load {100 * said['own_cpu_s'] / seconds:.0f} %",
         None,
     )
-    row("  RSS of serve above before", "", f"{grown:.1f} MB, {left:.1f} MB {REST} s after", None)
+    print_row(
+        "  increase in RSS of serve", "", f"{grown:.1f} MB, {left:.1f} MB {REST} s after", None
+    )
 
 
 def kills(*_, count=50):
@@ -178,7 +191,7 @@ def kills(*_, count=50):
     gaps, killed, last = [], 0, None
     with Machine() as machine, machine.serve() as program:
         with Load("stream", "--clients=1", f"--seconds={60 * count}", "--print-samples") as load:
-            load.begun()
+            load.wait_until_connected()
             for _line in load.process.stdout:
                 now = time.monotonic()
                 if last is not None:
@@ -186,11 +199,11 @@ def kills(*_, count=50):
                 last = now
                 if killed == count:
                     break
-                for pid in program.pids()[1:]:
+                for pid in program.tree_pids()[1:]:
                     os.kill(pid, signal.SIGKILL)
                 killed += 1
     gaps.sort()
-    row(
+    print_row(
         f"SIGKILL of the collector {count} times: longest gap in a stream",
         "<= 3 s",
         f"{gaps[-1]:.1f} s, {statistics.median(gaps):.1f} s at p50, {killed} killed",
@@ -212,19 +225,19 @@ class Cost(NamedTuple):
     peak: float
 
 
-def under_load(gpus, history_seconds, seconds, mode, *arguments):
+def measure_under_load(gpus, history_seconds, seconds, mode, *arguments):
     """Returns the cost of a load of this many seconds on a server with this much history."""
     with Machine(gpus=gpus) as machine, machine.serve() as program:
         time.sleep(history_seconds)
         idle, collector = rss_mb(program)
         with Load(mode, *arguments, f"--seconds={seconds}") as load:
-            load.begun()
+            load.wait_until_connected()
             percent = serve_percent(program, seconds - 1)
             full, _ = rss_mb(program)
-            said = load.result()
+            said = load.read_result()
         time.sleep(REST)
         after, _ = rss_mb(program)
-        peak = status_kb(program.pids()[0], "VmHWM") / 1024
+        peak = status_kb(program.tree_pids()[0], "VmHWM") / 1024
     return Cost(said, percent, idle, collector, full, after, peak)
 
 
@@ -244,29 +257,29 @@ class Load:
         self.process.kill()
         self.process.wait()
 
-    def begun(self):
+    def wait_until_connected(self):
         """Waits until all clients are connected."""
         line = self.process.stderr.readline()
         if not line.startswith(("measuring", "opened")):
             raise RuntimeError(f"the load generator failed: {line}{self.process.stderr.read()}")
 
-    def result(self):
+    def read_result(self):
         output, errors = self.process.communicate()
         if self.process.returncode:
             raise RuntimeError(f"the load generator failed: {errors}")
         return json.loads(output.splitlines()[-1])
 
 
-class Asking:
+class SteadyClient:
     """A normal client, which sends a request twice a second on a new connection."""
 
     def __init__(self, port):
         self.port, self.asked, self.answered, self.slowest = port, 0, 0, 0.0
         self.over = threading.Event()
-        self.thread = threading.Thread(target=self.ask)
+        self.thread = threading.Thread(target=self.send_requests)
         self.thread.start()
 
-    def ask(self):
+    def send_requests(self):
         while not self.over.wait(0.5):
             self.asked += 1
             begun = time.monotonic()
@@ -283,24 +296,24 @@ class Asking:
 
 def rss_mb(program):
     """Returns the memory of the server and of its collector."""
-    serve, *others = program.pids()
+    serve, *others = program.tree_pids()
     return status_kb(serve, "VmRSS") / 1024, sum(status_kb(pid, "VmRSS") for pid in others) / 1024
 
 
 def serve_percent(program, seconds):
     """Returns the processor time of the server without its collector, in percent of one core."""
-    return program.cpu_percent(seconds, program.pids()[:1])
+    return program.cpu_percent(seconds, program.tree_pids()[:1])
 
 
-def at_most(target, unit):
+def format_limit(target, unit):
     return "" if target is None else f"<= {target} {unit}"
 
 
-def within(measured, target):
+def is_within(measured, target):
     return None if target is None else measured is not None and measured <= target
 
 
-def both(kernel, read, name):
+def format_delays(kernel, read, name):
     """Returns the delays until the kernel received a sample and until the client read it."""
     return (
         f"{kernel[name]:.0f} ms (read {read[name]:.0f} ms)"
@@ -309,7 +322,7 @@ def both(kernel, read, name):
     )
 
 
-def statuses(said):
+def format_statuses(said):
     return ", ".join(f"{count} x {status}" for status, count in said["statuses"].items())
 
 

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from machine import ROOT
-from measure import Program, wait_for
-from report import missed, row
+from measure import Program, wait_until_reachable
+from report import missed, print_row
 
 PORT = 19133
 PROCESSES = 2000
@@ -35,12 +35,12 @@ class Tree:
         roots = ["--sysfs", self.folder / "sys", "--procfs", procfs]
         listen = ["--listen", f"127.0.0.1:{PORT}"]
         started = Program([*command, *listen, *roots], {"GPUMON_NO_JOIN": "1"})
-        wait_for(PORT, "/readyz")
+        wait_until_reachable(PORT, "/readyz")
         return started
 
 
 @contextmanager
-def eight_gpus(writer):
+def make_eight_gpus(writer):
     with tempfile.TemporaryDirectory() as folder:
         tree = Tree(folder)
         subprocess.run([writer, "mi300x", tree.folder], check=True, capture_output=True)
@@ -48,7 +48,7 @@ def eight_gpus(writer):
 
 
 @contextmanager
-def processes():
+def start_processes():
     """Starts sleeping processes, as children of a process that ends with the block."""
     script = f"""
 import os, signal
@@ -71,23 +71,23 @@ signal.pause()
 
 
 def measure_gpus(arguments):
-    with eight_gpus(arguments.writer) as tree:
+    with make_eight_gpus(arguments.writer) as tree:
         with tree.serve(tree.folder / "proc", arguments.program) as program:
             time.sleep(5)
             percent = program.cpu_percent(arguments.seconds)
     what = "CPU of serve and collect, 8 AMD GPUs, 4 processes each"
-    row(what, "<= 0.3 % of a core", f"{percent:.3f} %", percent <= 0.3)
+    print_row(what, "<= 0.3 % of a core", f"{percent:.3f} %", percent <= 0.3)
 
 
 def measure_processes(arguments):
-    with eight_gpus(arguments.writer) as tree, processes():
+    with make_eight_gpus(arguments.writer) as tree, start_processes():
         with tree.serve("/proc", arguments.program) as program:
             # gpumon checks new processes more often, so the first seconds are measured separately.
             first = program.cpu_percent(30)
             percent = program.cpu_percent(arguments.seconds)
-    what = "  the same over 2,000 processes, 20 open files each"
-    row(what, "<= 1 % of a core", f"{percent:.3f} %", percent <= 1)
-    row("  in the first 30 s", "", f"{first:.3f} %", None)
+    what = "  the same with 2,000 processes, 20 open files each"
+    print_row(what, "<= 1 % of a core", f"{percent:.3f} %", percent <= 1)
+    print_row("  in the first 30 s", "", f"{first:.3f} %", None)
 
 
 BENCHES = {"gpus": measure_gpus, "processes": measure_processes}

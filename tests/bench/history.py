@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from machine import PORT, ROOT, Machine
 from measure import get
-from report import row
+from report import print_row
 
 HOUR_MS = 3_600_000
 
@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 POINTS = 600
 
 
-def filled(folder):
+def write_history(folder):
     """Writes 30 days of history of 8 GPUs and their processes. Returns its size."""
     command = [
         "cargo",
@@ -39,18 +39,20 @@ def filled(folder):
     return json.loads(done.stdout)
 
 
-def spans(_):
+def measure_spans(_):
     with tempfile.TemporaryDirectory() as folder, Machine() as machine:
-        size = filled(folder)
+        size = write_history(folder)
         megabytes = size["bytes"] / 1e6
         per_value = size["bytes"] / size["values"]
         each = (
             f"{megabytes:.0f} MB, {per_value:.1f} bytes per field (mean, least, largest) of "
             f"{size['rows']} rows"
         )
-        row("history of 30 days of 8 GPUs on disk, all fields", "<= 600 MB", each, megabytes <= 600)
-        row(
-            "  events beside it",
+        print_row(
+            "history of 30 days of 8 GPUs on disk, all fields", "<= 600 MB", each, megabytes <= 600
+        )
+        print_row(
+            "  events in this history",
             "hundreds of thousands",
             f"{size['events']}, {size['event_bytes'] / 1e6:.0f} MB",
             size["events"] >= 200_000,
@@ -78,27 +80,27 @@ def spans(_):
                     points = len(answer["times_ms"])
                 median = statistics.median(took)
                 measured = (
-                    f"{median:.0f} ms, {max(took):.0f} ms at worst, {points} points of "
+                    f"{median:.0f} ms, {max(took):.0f} ms at most, {points} points of "
                     f"{answer['resolution_ms'] // 1000} s"
                 )
-                row(
+                print_row(
                     f"  one field of 8 GPUs over {name}, from disk to JSON",
                     f"<= {target} ms",
                     measured,
                     median <= target,
                 )
                 if not (POINTS / 2 <= points <= POINTS + 1 and len(answer["gpus"]) >= 8):
-                    row(
+                    print_row(
                         "    points, GPUs",
                         f"{POINTS}, 8",
                         f"{points}, {len(answer['gpus'])}",
                         False,
                     )
                 if len(answer["events"]) < min(1000, hours * 300):
-                    row("    events", "up to 1000", len(answer["events"]), False)
+                    print_row("    events", "up to 1000", len(answer["events"]), False)
 
 
-def cost(seconds):
+def measure_cost(seconds):
     """Measures CPU and memory of server and collector with history on disk, and in memory only."""
     figures = {}
     for name, arguments in [("memory", []), ("disk", ["--data-dir"])]:
@@ -110,16 +112,16 @@ def cost(seconds):
                 written = sum(entry.stat().st_size for entry in os.scandir(folder))
     (percent, rss), (with_percent, with_rss) = figures["memory"], figures["disk"]
     more, larger = with_percent - percent, with_rss - rss
-    row(
-        "history on disk: CPU beside that in memory alone, 8 GPUs, 1 Hz",
+    print_row(
+        "history on disk: CPU compared with memory only, 8 GPUs, 1 Hz",
         "<= +0.1 % of a core",
         f"{more:+.3f} % ({percent:.3f} %)",
         more <= 0.1,
     )
-    row("  RSS", "<= +3 MB", f"{larger:+.1f} MB ({rss:.1f} MB)", larger <= 3)
-    row("  written", "something", f"{written / 1000:.0f} kB", written > 0)
+    print_row("  RSS", "<= +3 MB", f"{larger:+.1f} MB ({rss:.1f} MB)", larger <= 3)
+    print_row("  written", "something", f"{written / 1000:.0f} kB", written > 0)
 
 
 def history(seconds):
-    spans(seconds)
-    cost(seconds)
+    measure_spans(seconds)
+    measure_cost(seconds)

@@ -41,7 +41,7 @@ def main():
             "GPUMON_TEST_GPUS": str(given.gpus),
             "GPUMON_CONTROL": f"{folder}/control",
         }
-        script = ["sh", ROOT / "tests/hosts/sshd.sh", folder, gpumon, str(free_ports())]
+        script = ["sh", ROOT / "tests/hosts/sshd.sh", folder, gpumon, str(find_free_ports())]
         sshd = subprocess.Popen(script, env=environment, stderr=subprocess.PIPE, text=True)
         try:
             for _ in range(PORTS - 1):
@@ -55,31 +55,34 @@ def main():
                 "--listen",
                 "127.0.0.1:0",
             ]
-            measure([gpumon, "--config", "none", "fleet", *options], folder, environment, sshd)
+            measure_command(
+                [gpumon, "--config", "none", "fleet", *options], folder, environment, sshd
+            )
         finally:
             sshd.kill()
 
 
-def measure(command, folder, environment, sshd):
+def measure_command(command, folder, environment, sshd):
     begun = time.monotonic()
     server = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     address = server.stderr.readline().split()[-1]
     first = True
-    while (up := fleet(address)["nodes"]["health"].count("up")) < HOSTS:
+    while (up := read_fleet(address)["nodes"]["health"].count("up")) < HOSTS:
         took = time.monotonic() - begun
         if up and first:
             print(f"the first hosts are shown after {took:.2f} s: {up}")
             first = False
         if took > PATIENCE_S:
-            raise SystemExit(f"{up} of {HOSTS} hosts after {took:.0f} s")
+            raise SystemExit(f"only {up} of {HOSTS} hosts are shown after {took:.0f} s")
         time.sleep(0.05)
     print(f"{up} of 64 hosts are shown after {time.monotonic() - begun:.2f} s")
     before = cpu_s(server.pid)
     time.sleep(STEADY_S)
     near = [
         pid
-        for pid in pids()
-        if f"{folder}/config" in arguments(pid) and "--ssh-config" not in arguments(pid)
+        for pid in list_pids()
+        if f"{folder}/config" in process_arguments(pid)
+        and "--ssh-config" not in process_arguments(pid)
     ]
     ssh = sum(pss_kib(pid) for pid in near)
     print(
@@ -92,20 +95,22 @@ def measure(command, folder, environment, sshd):
     server.wait()
     mark = f"GPUMON_TEST_FOLDER={folder}".encode()
     while left := [
-        pid for pid in pids() if mark in variables(pid) or (f"{folder}/config" in arguments(pid))
+        pid
+        for pid in list_pids()
+        if mark in process_variables(pid) or (f"{folder}/config" in process_arguments(pid))
     ]:
         if time.monotonic() - begun > PATIENCE_S:
-            raise SystemExit(f"left behind: {left}")
+            raise SystemExit(f"processes that are still running: {left}")
         time.sleep(0.05)
-    print(f"nothing is left {time.monotonic() - begun:.2f} s after SIGKILL")
+    print(f"all processes have ended {time.monotonic() - begun:.2f} s after SIGKILL")
 
 
-def fleet(address):
+def read_fleet(address):
     with urllib.request.urlopen(f"{address}api/v1/fleet") as answer:
         return json.load(answer)
 
 
-def free_ports():
+def find_free_ports():
     while True:
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))
@@ -119,32 +124,32 @@ def free_ports():
         return first
 
 
-def pids():
+def list_pids():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def read(pid, name):
+def read_proc(pid, name):
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
         return b""
 
 
-def arguments(pid):
-    return read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
+def process_arguments(pid):
+    return read_proc(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
 
 
-def variables(pid):
-    return read(pid, "environ").split(b"\0")
+def process_variables(pid):
+    return read_proc(pid, "environ").split(b"\0")
 
 
 def pss_kib(pid):
-    lines = read(pid, "smaps_rollup").decode().splitlines()
+    lines = read_proc(pid, "smaps_rollup").decode().splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
 def cpu_s(pid):
-    fields = read(pid, "stat").rsplit(b")", 1)[1].split()
+    fields = read_proc(pid, "stat").rsplit(b")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

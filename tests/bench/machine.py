@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from measure import Program, wait_for
+from measure import Program, wait_until_reachable
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUMON = ROOT / "target/release/gpumon"
@@ -62,5 +62,5 @@ class Machine:
             *arguments,
         ]
         program = Program(command, self.environment)
-        wait_for(PORT, "/readyz")
+        wait_until_reachable(PORT, "/readyz")
         return program

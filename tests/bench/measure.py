@@ -25,14 +25,14 @@ class Program:
         return self
 
     def __exit__(self, *_):
-        for pid in reversed(self.pids()):
+        for pid in reversed(self.tree_pids()):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
         self.process.wait()
 
-    def pids(self):
+    def tree_pids(self):
         """Returns the PIDs of the process and of all its descendants, the process first."""
         found = [self.process.pid]
         for pid in found:
@@ -46,7 +46,7 @@ class Program:
     def cpu_seconds(self, pids=None):
         """Returns the processor time of all threads in seconds, with nanosecond precision."""
         total = 0
-        for pid in pids or self.pids():
+        for pid in pids or self.tree_pids():
             for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
                 try:
                     total += int(task.read_text().split()[0])
@@ -55,7 +55,7 @@ class Program:
         return total / 1e9
 
     def rss_mb(self):
-        return sum(status_kb(pid, "VmRSS") for pid in self.pids()) / 1024
+        return sum(status_kb(pid, "VmRSS") for pid in self.tree_pids()) / 1024
 
     def cpu_percent(self, seconds, pids=None):
         """Measures the processor time for this many seconds, in percent of one core."""
@@ -92,7 +92,7 @@ def get(port, path, timeout=10):
     return body, 1000 * (time.perf_counter() - begun)
 
 
-def wait_for(port, path="/", seconds=20):
+def wait_until_served(port, path="/", seconds=20):
     """Waits until the server answers at this path."""
     end = time.monotonic() + seconds
     while True:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from machine import GPUMON, ROOT, Machine
-from report import row
+from report import print_row
 
 #: A program that prints the seconds of the import, of the first measurement, and of each of many
 #: measurements.
@@ -55,17 +55,19 @@ def python(_):
     each = sorted(1e6 * seconds for seconds in took["each"])
     middle, late = each[len(each) // 2], each[len(each) * 99 // 100]
     at_once = 1e6 * took["at_once"]
-    row(
+    print_row(
         "with gpumon.measure(), median of 2,000, 200 a second",
         "<= 50 us",
         f"{middle:.0f} us, 99th percentile {late:.0f} us",
         middle <= 50,
     )
-    row("  of 10,000 one after the other, mean", "<= 50 us", f"{at_once:.0f} us", at_once <= 50)
-    row(
-        "  the first, which starts the program",
+    print_row("  mean of 10,000 without a pause", "<= 50 us", f"{at_once:.0f} us", at_once <= 50)
+    print_row(
+        "  the first one, which starts the program",
         "<= 50 ms",
         f"{1e3 * took['first']:.1f} ms",
         took["first"] <= 0.05,
     )
-    row("  import gpumon", "<= 20 ms", f"{1e3 * took['import']:.1f} ms", took["import"] <= 0.02)
+    print_row(
+        "  import gpumon", "<= 20 ms", f"{1e3 * took['import']:.1f} ms", took["import"] <= 0.02
+    )

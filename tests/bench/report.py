@@ -4,7 +4,7 @@
 missed = []
 
 
-def row(what, target, measured, ok):
+def print_row(what, target, measured, ok):
     mark = "ok  " if ok else ("OVER" if ok is False else "    ")
     print(f"  {mark}  {what:<58} {target:<24} {measured}", flush=True)
     if ok is False:

@@ -29,9 +29,9 @@ import terminal
 import wall
 import wire
 from machine import GPUMON, PORT, ROOT, Machine
-from measure import Program, get, wait_for
+from measure import Program, get, wait_until_reachable
 from reasons import REASONS
-from report import missed, row
+from report import missed, print_row
 from screen import Screen
 
 # The latencies of NVML calls on an H200.
@@ -44,19 +44,19 @@ def cost(seconds):
             time.sleep(5)
             percent = program.cpu_percent(seconds)
             rss = program.rss_mb()
-        row(
+        print_row(
             "CPU of serve and collect, 8 GPUs, 4 processes each, 1 Hz",
             "<= 0.3 % of a core",
             f"{percent:.3f} %",
             percent <= 0.3,
         )
-        row("RSS of both together, after a minute", "<= 20 MB", f"{rss:.1f} MB", rss <= 20)
-        for name, command, path in peers():
+        print_row("RSS of both together, after a minute", "<= 20 MB", f"{rss:.1f} MB", rss <= 20)
+        for name, command, path in find_peers():
             with Program(command, machine.environment) as peer:
-                wait_for(PORT + 1, path, 30)
+                wait_until_reachable(PORT + 1, path, 30)
                 time.sleep(5)
                 theirs, memory = peer.cpu_percent(seconds), peer.rss_mb()
-            row(
+            print_row(
                 f"  the same of {name}",
                 "",
                 f"{theirs:.3f} % ({theirs / percent:.1f} x), {memory:.1f} MB",
@@ -64,7 +64,7 @@ def cost(seconds):
             )
 
 
-def peers():
+def find_peers():
     port = str(PORT + 1)
     if shutil.which("all-smi"):
         yield (
@@ -98,15 +98,15 @@ def top(seconds):
             before, percent = screen.drawn, program.cpu_percent(seconds)
             rate, rss = (screen.drawn - before) / seconds, program.rss_mb()
         first = statistics.median(first_paint(command, environment) for _ in range(15))
-    row(
-        "CPU of gpumon top with its own sampler and everything on, 8 GPUs, 1 Hz, 120x40",
+    print_row(
+        "CPU of gpumon top without a server, all columns, 8 GPUs, 1 Hz, 120x40",
         "<= 0.4 % of a core",
         f"{percent:.3f} %",
         percent <= 0.4,
     )
-    row("  RSS", "<= 15 MB", f"{rss:.1f} MB", rss <= 15)
-    row("  what it writes to the terminal", "something", f"{rate / 1000:.1f} kB/s", rate > 0)
-    row("  first paint, median of 15", "<= 30 ms", f"{first:.1f} ms", first <= 30)
+    print_row("  RSS", "<= 15 MB", f"{rss:.1f} MB", rss <= 15)
+    print_row("  what it writes to the terminal", "something", f"{rate / 1000:.1f} kB/s", rate > 0)
+    print_row("  first paint, median of 15", "<= 30 ms", f"{first:.1f} ms", first <= 30)
 
 
 def compare_peers(seconds):
@@ -122,12 +122,12 @@ def first_paint(command, environment):
     ):
         while screen.first is None:
             if program.process.poll() is not None:
-                sys.exit("gpumon top ended before it drew anything")
+                sys.exit("gpumon top exited before it drew anything")
             time.sleep(0.001)
         return (screen.first - begin) * 1000
 
 
-def collect(machine, *arguments):
+def collect_records(machine, *arguments):
     """Returns the records of a collector that ends by itself."""
     done = subprocess.run(
         [GPUMON, "collect", *arguments],
@@ -141,21 +141,23 @@ def collect(machine, *arguments):
 def tick(_):
     with Machine(extra=LATENCIES) as machine:
         samples = [
-            record for record in collect(machine, "--count", "31") if record["type"] == "sample"
+            record
+            for record in collect_records(machine, "--count", "31")
+            if record["type"] == "sample"
         ][1:]
     starts = [[gpu["at_ms"] for gpu in sample["gpus"]] for sample in samples]
     spread = max(max(at) - min(at) for at in starts)
     lasting = [sample["at_ms"] - min(at) for sample, at in zip(samples, starts)]
-    row(
+    print_row(
         "one tick of 8 GPUs at an H200's latencies: first to last GPU",
         "<= 15 ms",
         f"{spread} ms (30 ticks)",
         spread <= 15,
     )
-    row(
-        "  until the sample of all was complete",
+    print_row(
+        "  until the sample of all GPUs was complete",
         "",
-        f"{statistics.median(lasting):.0f} ms, {max(lasting)} ms at worst",
+        f"{statistics.median(lasting):.0f} ms, {max(lasting)} ms at most",
         None,
     )
 
@@ -164,22 +166,22 @@ def calls(_):
     ticks = 60
     with Machine() as machine:
         machine.environment["GPUMON_FAKE_NVML_COUNTS"] = str(machine.counts)
-        collect(machine, "--count", str(ticks))
+        collect_records(machine, "--count", str(ticks))
         counts = json.loads(machine.counts.read_text())
     per_gpu = {name: by_gpu.get("0", 0) for name, by_gpu in counts.items() if by_gpu.get("0")}
     every = {name: count for name, count in per_gpu.items() if count >= ticks - 2}
     seldom = {name: count for name, count in per_gpu.items() if name not in every}
-    row(
+    print_row(
         "NVML calls per GPU and tick",
         "listed",
-        f"{len(every)} at each tick, {sum(seldom.values()) / ticks:.1f} of the others",
+        f"{len(every)} at each tick, {sum(seldom.values()) / ticks:.1f} others on average",
         None,
     )
     for name, count in sorted(per_gpu.items(), key=lambda entry: -entry[1]):
-        print(f"        {name:<48} {count / ticks:5.2f}  {REASONS.get(name, 'NO REASON IS GIVEN')}")
+        print(f"        {name:<48} {count / ticks:5.2f}  {REASONS.get(name, 'NO REASON')}")
     without = sorted(name for name in per_gpu if name not in REASONS)
-    row(
-        "  each with its reason",
+    print_row(
+        "  functions with a reason",
         "all",
         f"{len(per_gpu) - len(without)} of {len(per_gpu)}",
         not without,
@@ -206,15 +208,19 @@ def hung(_):
                 )
             time.sleep(0.05)
         ended = program.terminate()
-    row("one GPU hung: flagged after", "<= 2000 ms", f"{flagged:.0f} ms", flagged <= 2000)
-    row("  the others' readings are not older than", "fresh", f"{stale:.0f} ms", stale <= 1500)
-    row(
+    print_row("one GPU hangs: reported after", "<= 2000 ms", f"{flagged:.0f} ms", flagged <= 2000)
+    print_row(
+        "  maximum age of readings of other GPUs", "<= 1500 ms", f"{stale:.0f} ms", stale <= 1500
+    )
+    print_row(
         "  /metrics and snapshot",
         "<= 50 ms",
-        f"{statistics.median(took):.1f} ms, {max(took):.1f} ms at worst of {len(took)}",
+        f"{statistics.median(took):.1f} ms, {max(took):.1f} ms at most, {len(took)} requests",
         max(took) <= 50,
     )
-    row("  SIGTERM", "obeyed within 2 s", f"{ended:.2f} s", ended is not None and ended <= 2)
+    print_row(
+        "  exit after SIGTERM", "within 2 s", f"{ended:.2f} s", ended is not None and ended <= 2
+    )
 
 
 def day(_):
@@ -236,14 +242,14 @@ def day(_):
         figures = json.loads(done.stdout)
         hour += figures["begin_kb"]
         grown = figures["end_kb"] - figures["begin_kb"]
-        row(
+        print_row(
             f"86,400 samples at full speed: RSS of {what} grows by",
             "< 1 MB",
             f"{grown / 1024:.2f} MB, to {figures['end_kb'] / 1024:.1f} MB, in "
             f"{figures['seconds']:.0f} s",
             grown < 1024,
         )
-    row(
+    print_row(
         "RSS of both after an hour's samples",
         "<= 20 MB",
         f"{hour / 1024:.1f} MB",
@@ -253,7 +259,7 @@ def day(_):
 
 def look(_):
     if shutil.which("nvidia-smi") is None:
-        print("one look beside nvidia-smi: there is none here, so that it was not measured")
+        print("one call compared with nvidia-smi: not measured, because nvidia-smi is missing")
         return
     for busy in (False, True):
         missed.extend(wall.run(GPUMON, busy=busy))
@@ -285,13 +291,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60, help="duration of CPU measurements")
     parser.add_argument(
-        "--only", choices=[*BENCHES, *CLIENTS, *LONG], action="append", help="only run this"
+        "--only",
+        choices=[*BENCHES, *CLIENTS, *LONG],
+        action="append",
+        help="only run this measurement",
     )
     parser.add_argument(
         "--history-seconds",
         type=int,
         default=300,
-        help="seconds of history before clients connect",
+        help="seconds of history that are collected before clients connect",
     )
     arguments = parser.parse_args()
     for name in arguments.only or [*BENCHES, *CLIENTS]:
@@ -300,7 +309,7 @@ def main():
         else:
             (BENCHES | LONG)[name](arguments.seconds)
     if missed:
-        print(f"{len(missed)} over their target", file=sys.stderr)
+        print(f"{len(missed)} measurements are over their targets", file=sys.stderr)
     sys.exit(bool(missed))
 
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from machine import GPUMON, Machine
-from report import row
+from report import print_row
 
 ROUNDS = 40
 #: A command that runs long enough for the first readings.
@@ -37,6 +37,8 @@ def run_command(_):
     medians = {name: statistics.median(times) for name, times in took.items()}
     added = {name: median - medians[""] for name, median in medians.items() if name}
     ours = added["gpumon run"]
-    row("gpumon run, start and end together, median", "<= 10 ms", f"{ours:.1f} ms", ours <= 10)
+    print_row(
+        "gpumon run, start and end together, median", "<= 10 ms", f"{ours:.1f} ms", ours <= 10
+    )
     for name in peers:
-        row(f"  the same of {name}", "", f"{added[name]:.1f} ms", None)
+        print_row(f"  the same of {name}", "", f"{added[name]:.1f} ms", None)

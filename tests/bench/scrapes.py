@@ -6,7 +6,7 @@ import threading
 import time
 
 from machine import PORT, Machine
-from report import row
+from report import print_row
 
 SCRAPERS = 8
 #: Seconds between two scrapes. It is a little longer than the sample interval, so that no scrape
@@ -21,17 +21,17 @@ def scrapes(seconds):
         # Slow readings and owners only appear some seconds after the first sample.
         time.sleep(15)
         for path in ("/metrics", "/metrics/dcgm-4.9"):
-            scrape(program, path, seconds)
+            scrape_path(program, path, seconds)
 
 
-def scrape(program, path, seconds):
+def scrape_path(program, path, seconds):
     """Scrapes with eight clients at once, in the same way as Prometheus: persistent connections,
     gzip, OpenMetrics.
     """
     rounds, took, sizes = max(10, round(seconds / PERIOD_S)), [], set()
     together = threading.Barrier(SCRAPERS)
 
-    def scraper(number):
+    def run_scraper(number):
         connection = http.client.HTTPConnection(
             "127.0.0.1", PORT, source_address=(f"127.0.0.{number + 2}", 0)
         )
@@ -49,21 +49,21 @@ def scrape(program, path, seconds):
             sizes.add(len(body) if answer.status == 200 else 0)
             time.sleep(PERIOD_S)
 
-    scrapers = [threading.Thread(target=scraper, args=(number,)) for number in range(SCRAPERS)]
-    begun = program.cpu_seconds(program.pids()[:1])
+    scrapers = [threading.Thread(target=run_scraper, args=(number,)) for number in range(SCRAPERS)]
+    begun = program.cpu_seconds(program.tree_pids()[:1])
     for one in scrapers:
         one.start()
     for one in scrapers:
         one.join()
-    cpu = 1000 * (program.cpu_seconds(program.pids()[:1]) - begun) / rounds
+    cpu = 1000 * (program.cpu_seconds(program.tree_pids()[:1]) - begun) / rounds
     took.sort()
     p99 = took[int(len(took) * 0.99)]
     what = f"{path}, 64 GPUs with owners, {SCRAPERS} scrapers at once"
-    row(
+    print_row(
         f"{what}: p99",
         "<= 15 ms",
         f"{p99:.1f} ms, {statistics.median(took):.1f} ms at p50, of {len(took)}",
         p99 <= 15,
     )
-    row("  all answered, KB compressed", "all", f"{max(sizes) / 1000:.0f}", min(sizes) > 0)
-    row("  CPU of serve per second, with the samples", "", f"{cpu:.1f} ms", None)
+    print_row("  all answered, KB compressed", "all", f"{max(sizes) / 1000:.0f}", min(sizes) > 0)
+    print_row("  CPU of serve per second, with the samples", "", f"{cpu:.1f} ms", None)

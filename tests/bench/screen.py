@@ -19,7 +19,7 @@ class Screen:
         fcntl.ioctl(self.inside, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.drawn = 0
         self.first = None
-        threading.Thread(target=self._look, daemon=True).start()
+        threading.Thread(target=self._read_output, daemon=True).start()
 
     def __enter__(self):
         return self
@@ -27,7 +27,7 @@ class Screen:
     def __exit__(self, *_):
         os.close(self.inside)
 
-    def _look(self):
+    def _read_output(self):
         try:
             while text := os.read(self.outside, 1 << 16):
                 self.first = self.first or time.perf_counter()

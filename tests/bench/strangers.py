@@ -24,7 +24,7 @@ from pathlib import Path
 
 from machine import GPUMON
 from measure import status_kb
-from report import missed, row
+from report import missed, print_row
 
 #: Addresses of the network for tests (RFC 2544). They exist only in the two namespaces.
 SERVER, STRANGER = "198.18.0.1", "198.18.0.2"
@@ -92,7 +92,7 @@ class Network:
         for name in self.names:
             subprocess.run(["ip", "netns", "del", name], check=False)
 
-    def inside(self, who):
+    def namespace_command(self, who):
         return ["ip", "netns", "exec", self.names[who]]
 
 
@@ -131,7 +131,7 @@ class Site:
         options = ["--web-config", path / "web.yml", "--token-file", path / "tokens", *more]
         listen = ["--listen", f"{SERVER}:{PORT}"]
         command = [
-            *network.inside(0),
+            *network.namespace_command(0),
             program,
             "--source",
             "sim:2",
@@ -172,10 +172,10 @@ class Client:
             f"strangers.ask_on()"
         )
         words = [address, str(port), token, str(pause)]
-        command = [*network.inside(who), sys.executable, "-c", script, *words]
+        command = [*network.namespace_command(who), sys.executable, "-c", script, *words]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    def finish(self):
+    def read_results(self):
         """Returns pairs of a status (0 for no answer) and milliseconds."""
         self.process.send_signal(signal.SIGTERM)
         lines = self.process.communicate()[0].splitlines()
@@ -208,13 +208,13 @@ def ask_on():
         done.wait(max(0, pause - took))
 
 
-def wait_for(network, site):
+def wait_until_served(network, site):
     client = Client(network, 1, SERVER, PORT, TOKEN, 0.1)
     end = time.monotonic() + 60
     while not client.process.stdout.readline().startswith("200 "):
         if time.monotonic() > end:
             sys.exit("the server does not answer: " + (Path(site.folder.name) / "log").read_text())
-    client.finish()
+    client.read_results()
 
 
 def percentile(values, share):
@@ -227,20 +227,24 @@ def idle(program, seconds):
         (f"150 idle connections a second for {seconds} s", 150 * seconds, 150),
     ):
         with Network() as network, Site(program, network) as site:
-            wait_for(network, site)
+            wait_until_served(network, site)
             before, begun = site.cpu_seconds(), time.monotonic()
-            took = flood(network, count, rate)
+            took = open_idle_connections(network, count, rate)
             percent = 100 * (site.cpu_seconds() - before) / (time.monotonic() - begun)
-            row(what, "", f"accepted within {took:.1f} s", None)
-            row("  CPU of serve", "<= 5 % of a core", f"{percent:.1f} %", percent <= 5)
-            row("  RSS of serve", "", f"{status_kb(site.process.pid, 'VmRSS') / 1000:.1f} MB", None)
+            print_row(what, "", f"accepted within {took:.1f} s", None)
+            print_row("  CPU of serve", "<= 5 % of a core", f"{percent:.1f} %", percent <= 5)
+            print_row(
+                "  RSS of serve", "", f"{status_kb(site.process.pid, 'VmRSS') / 1000:.1f} MB", None
+            )
         with Network() as network, Site(program, network) as site:
-            wait_for(network, site)
-            quiet = times_while(network, lambda: time.sleep(10))
-            busy = times_while(network, lambda: flood(network, count, rate))
+            wait_until_served(network, site)
+            quiet = request_times_during(network, lambda: time.sleep(10))
+            busy = request_times_during(
+                network, lambda: open_idle_connections(network, count, rate)
+            )
             p50, p99 = statistics.median(busy), percentile(busy, 0.99)
             without = f"without {statistics.median(quiet):.1f}, {percentile(quiet, 0.99):.1f}"
-            row(
+            print_row(
                 "  requests of others, p50, p99",
                 "p99 <= 20 ms",
                 f"{p50:.1f}, {p99:.1f} ms ({without})",
@@ -248,10 +252,10 @@ def idle(program, seconds):
             )
 
 
-def flood(network, count, rate):
+def open_idle_connections(network, count, rate):
     """Opens idle connections from another machine. Returns the seconds until all are accepted."""
     command = [
-        *network.inside(1),
+        *network.namespace_command(1),
         sys.executable,
         "-c",
         FLOOD,
@@ -263,14 +267,14 @@ def flood(network, count, rate):
     return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
-def times_while(network, work):
+def request_times_during(network, work):
     """Returns the milliseconds of a normal client's requests during the work. A failed request
     counts as the longest wait.
     """
     client = Client(network, 1, SERVER, PORT, TOKEN, 0.05)
     time.sleep(1)
     work()
-    return [ms if status == 200 else TIMEOUT * 1000 for status, ms in client.finish()]
+    return [ms if status == 200 else TIMEOUT * 1000 for status, ms in client.read_results()]
 
 
 def guesses(program, seconds):
@@ -282,7 +286,7 @@ def guesses(program, seconds):
             Site(program, network, *more) as site,
             contextlib.ExitStack() as stack,
         ):
-            wait_for(network, site)
+            wait_until_served(network, site)
             if port == PROXY:
                 configuration = Path(site.folder.name) / "nginx.conf"
                 configuration.write_text(
@@ -290,7 +294,7 @@ def guesses(program, seconds):
                 )
                 nginx = subprocess.Popen(
                     [
-                        *network.inside(0),
+                        *network.namespace_command(0),
                         "nginx",
                         "-c",
                         configuration,
@@ -305,17 +309,17 @@ def guesses(program, seconds):
             right = Client(network, 1, SERVER, port, TOKEN, 0.25)
             time.sleep(seconds)
             wrong = [status for client in guessing for status, _ in client.finish()]
-            answers = right.finish()
+            answers = right.read_results()
             refused = sum(status != 200 for status, _ in answers)
             rate = len(wrong) / seconds
-            row(
+            print_row(
                 f"correct token during {rate:.0f} wrong ones a second, {way}",
                 "0 refused",
                 f"{refused} of {len(answers)}",
                 refused == 0,
             )
             counts = ", ".join(f"{wrong.count(status)} x {status}" for status in sorted(set(wrong)))
-            row("  answers to the guesses", "", counts, None)
+            print_row("  responses to the wrong tokens", "", counts, None)
 
 
 def main():

@@ -15,7 +15,7 @@ import sys
 import time
 
 from measure import Program
-from report import missed, row
+from report import missed, print_row
 from screen import Screen
 
 TERMINAL = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
@@ -54,7 +54,7 @@ def measure_live(command, environment, seconds):
             time.sleep(5)
             percent, rss = program.cpu_percent(seconds), program.rss_mb()
             if program.process.poll() is not None:
-                sys.exit(f"{command[0]} ended by itself")
+                sys.exit(f"{command[0]} exited during the measurement")
             return percent, rss
 
 
@@ -70,23 +70,28 @@ def compare_once(gpumon, environment, rounds):
         ratio = wall / medians["gpumon"][0]
         figures = f"{wall:.1f} ms, CPU {cpu:.1f} ms"
         if name == "gpumon":
-            row("the table, once, from start to end", "<= 10 ms", figures, wall <= 10)
+            print_row("the table, once, from start to end", "<= 10 ms", figures, wall <= 10)
         else:
-            row(f"  the same of {name}", "", f"{figures} ({ratio:.1f} x)", None)
+            print_row(f"  the same of {name}", "", f"{figures} ({ratio:.1f} x)", None)
 
 
 def compare_live(gpumon, environment, seconds):
     top = [gpumon, "top", "--no-daemon", "--interval-ms", "1000"]
     percent, rss = measure_live(top, environment, seconds)
-    row("gpumon top, own sampler, 1 Hz", "<= 0.2 % of a core", f"{percent:.3f} %", percent <= 0.2)
-    row("  RSS", "<= 14 MB", f"{rss:.1f} MB", rss <= 14)
+    print_row(
+        "gpumon top without a server, 1 Hz",
+        "<= 0.2 % of a core",
+        f"{percent:.3f} %",
+        percent <= 0.2,
+    )
+    print_row("  RSS", "<= 14 MB", f"{rss:.1f} MB", rss <= 14)
     for name, command in select_installed(LIVE).items():
         theirs, memory = measure_live(command, environment, seconds)
         figures = f"{theirs:.3f} % ({theirs / percent:.1f} x), {memory:.1f} MB"
-        row(f"  the same of {name}", "", figures, None)
+        print_row(f"  the same of {name}", "", figures, None)
 
 
-def run(gpumon, environment, seconds, rounds=15):
+def compare_all(gpumon, environment, seconds, rounds=15):
     environment = {**environment, **TERMINAL}
     compare_once(gpumon, environment, rounds)
     compare_live(gpumon, environment, seconds)
@@ -98,7 +103,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
-    run(arguments.gpumon, {}, arguments.seconds, arguments.rounds)
+    compare_all(arguments.gpumon, {}, arguments.seconds, arguments.rounds)
     sys.exit(bool(missed))
 
 

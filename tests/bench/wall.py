@@ -42,7 +42,7 @@ def wall_ms(command, environment):
     return (time.perf_counter() - begin) * 1000
 
 
-def measure(gpumon, rounds, environment, target, what):
+def measure_ratio(gpumon, rounds, environment, target, what):
     """Prints the medians and the ratio of each form. Returns the forms that miss the target."""
     missed = []
     for name, words in FORMS.items():
@@ -63,7 +63,7 @@ def measure(gpumon, rounds, environment, target, what):
     return missed
 
 
-def run(gpumon, rounds=15, busy=False):
+def measure_all_ratios(gpumon, rounds=15, busy=False):
     """Prints all ratios and returns those that miss their target."""
     load = None
     if busy:
@@ -73,14 +73,14 @@ def run(gpumon, rounds=15, busy=False):
     control = str(Path(tempfile.mkdtemp()) / "gpumon.sock")
     environment = dict(os.environ, GPUMON_CONTROL=control)
     state = ", busy" if busy else ""
-    missed = measure(gpumon, rounds, environment, ALONE, f"alone{state}")
+    missed = measure_ratio(gpumon, rounds, environment, ALONE, f"alone{state}")
     server = subprocess.Popen(
         [gpumon, "serve", "--listen", "127.0.0.1:0", "--control", control],
         stdout=subprocess.DEVNULL,
     )
     try:
         time.sleep(15)
-        missed += measure(gpumon, rounds, environment, SERVED, f"with a server{state}")
+        missed += measure_ratio(gpumon, rounds, environment, SERVED, f"with a server{state}")
     finally:
         server.terminate()
         if load:
@@ -94,7 +94,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--busy", action="store_true", help="run a load (needs PyTorch)")
     arguments = parser.parse_args()
-    sys.exit(bool(run(arguments.gpumon, arguments.rounds, arguments.busy)))
+    sys.exit(bool(measure_all_ratios(arguments.gpumon, arguments.rounds, arguments.busy)))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ import selectors
 import socket
 import time
 
-from clients import at_most, within
+from clients import format_limit, is_within
 from machine import PORT, Machine
-from report import row
+from report import print_row
 
 #: The stream that the page and the panel request.
 COMPRESSED = "/api/v1/stream?encoding=deflate-raw"
@@ -21,7 +21,7 @@ def wire(seconds, history_seconds):
     for gpus, rate, opening in ((64, 30, 200), (8, None, None)):
         with Machine(gpus=0) as machine, machine.serve("--source", f"sim:{gpus}") as program:
             time.sleep(history_seconds)
-            serve = program.pids()[:1]
+            serve = program.tree_pids()[:1]
             cost = {0: program.cpu_percent(seconds, serve)}
             with contextlib.closing(Clients(PLAIN, 1)) as clients:
                 plain = clients.receive(seconds)
@@ -34,21 +34,23 @@ def wire(seconds, history_seconds):
                         100 * (program.cpu_seconds(serve) - begun) / (time.monotonic() - at)
                     )
         what, one = f"{gpus} GPUs, 1 Hz, one compressed client", came[1]
-        row(
+        print_row(
             what,
-            at_most(rate, "kB/s"),
+            format_limit(rate, "kB/s"),
             f"{one.rate:.1f} kB/s ({plain.rate / one.rate:.1f} x less than plain)",
-            within(one.rate, rate),
+            is_within(one.rate, rate),
         )
-        row(
+        print_row(
             "  its first four seconds",
-            at_most(opening, "kB"),
+            format_limit(opening, "kB"),
             f"{one.opening:.0f} kB ({plain.opening:.0f} kB plain)",
-            within(one.opening, opening),
+            is_within(one.opening, opening),
         )
         each = (cost[100] - cost[0]) / 100
-        row("  CPU of serve per client, of 100", "<= 0.1 % of a core", f"{each:.3f} %", each <= 0.1)
-        row(
+        print_row(
+            "  CPU of serve per client, of 100", "<= 0.1 % of a core", f"{each:.3f} %", each <= 0.1
+        )
+        print_row(
             "    with none, one and 100",
             "",
             ", ".join(f"{percent:.2f} %" for percent in cost.values()),

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-import { patiently } from './src/patience.ts';
+import { sharedTestSettings } from './src/patience.ts';
 
 export default defineConfig({
   test: {
@@ -9,7 +9,7 @@ export default defineConfig({
     // One browser and one Jupyter server at a time are enough for two cores. All files share them.
     fileParallelism: false,
     isolate: false,
-    ...patiently,
+    ...sharedTestSettings,
     reporters: ['verbose'],
   },
 });

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-import { patiently } from './src/patience.ts';
+import { sharedTestSettings } from './src/patience.ts';
 
 // Tests of the standalone page in Firefox.
 export default defineConfig({
@@ -8,7 +8,7 @@ export default defineConfig({
     include: ['firefox/**/*.test.ts'],
     globalSetup: ['src/prerequisites.ts'],
     fileParallelism: false,
-    ...patiently,
+    ...sharedTestSettings,
     reporters: ['verbose'],
   },
 });

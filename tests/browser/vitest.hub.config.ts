@@ -1,13 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
-import { patiently } from './src/patience.ts';
+import { sharedTestSettings } from './src/patience.ts';
 
 // Tests in a separate environment that contains JupyterHub.
 export default defineConfig({
   test: {
     include: ['hub/**/*.test.ts'],
     globalSetup: ['src/prerequisites.ts'],
-    ...patiently,
+    ...sharedTestSettings,
     reporters: ['verbose'],
   },
 });

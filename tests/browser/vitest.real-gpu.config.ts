@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-import { patiently } from './src/patience.ts';
+import { sharedTestSettings } from './src/patience.ts';
 
 // Tests with a real GPU that are started manually, because no CI machine has a GPU.
 export default defineConfig({
@@ -8,7 +8,7 @@ export default defineConfig({
     include: ['real-gpu/**/*.real.ts'],
     globalSetup: ['src/prerequisites.ts'],
     fileParallelism: false,
-    ...patiently,
+    ...sharedTestSettings,
     disableConsoleIntercept: true,
     reporters: ['verbose'],
   },

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-import { patiently } from './src/patience.ts';
+import { sharedTestSettings } from './src/patience.ts';
 
 // Screenshots are taken with the tests' fixtures: a real server, and a wait until the content is
 // displayed.
@@ -9,7 +9,7 @@ export default defineConfig({
     include: ['screenshots/**/*.shot.ts'],
     globalSetup: ['src/prerequisites.ts'],
     fileParallelism: false,
-    ...patiently,
+    ...sharedTestSettings,
     reporters: ['verbose'],
   },
 });

@@ -50,7 +50,10 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", type=Path, metavar="TABLE")
     arguments = parser.parse_args()
     if arguments.amdgpu_top is None:
-        sys.exit("needs amdgpu_top: cargo install amdgpu_top, or name it with --amdgpu-top")
+        sys.exit(
+            "amdgpu_top is missing: run `cargo install amdgpu_top`, or pass its path with "
+            "--amdgpu-top"
+        )
     compared, differences = 0, []
     for name, table in read_tables(arguments):
         with tempfile.TemporaryDirectory() as folder:
@@ -58,10 +61,10 @@ def main() -> None:
             device = make_machine(arguments.fake_drm, machine, "apu", table)
             theirs = read_amdgpu_top(arguments.amdgpu_top, machine, device)
             ours = read_gpumon(arguments.gpumon, machine)
-        for reading, expected in expect(theirs):
+        for reading, expected in expected_readings(theirs):
             compared += 1
-            if (found := look_up(ours, reading)) != expected:
-                differences.append(f"{name}: {reading} is {found}, and {expected} in amdgpu_top")
+            if (found := find_reading(ours, reading)) != expected:
+                differences.append(f"{name}: {reading} is {found}, but {expected} in amdgpu_top")
     print(*differences, sep="\n", end="\n" if differences else "")
     print(f"{compared} readings compared, {len(differences)} differ")
     sys.exit(bool(differences) or compared == 0)
@@ -103,7 +106,7 @@ def read_gpumon(program: str, machine: Path) -> dict:
     return json.loads(subprocess.check_output(command, env=environment))["sample"]["gpus"][0]
 
 
-def expect(theirs: dict) -> Iterator[tuple[str, float | None]]:
+def expected_readings(theirs: dict) -> Iterator[tuple[str, float | None]]:
     """Yields the readings that follow from amdgpu_top's raw numbers."""
     is_apu = theirs["header"]["format_revision"] > 1
     for reading, fields, is_zero_missing in COMPARED:
@@ -120,7 +123,7 @@ def expect(theirs: dict) -> Iterator[tuple[str, float | None]]:
             yield reading, raw
 
 
-def look_up(sample: dict, path: str) -> float | None:
+def find_reading(sample: dict, path: str) -> float | None:
     outer, inner = path.split(".")
     value = sample[outer].get(inner)
     return value if isinstance(value, int | float) else None

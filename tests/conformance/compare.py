@@ -21,33 +21,34 @@ class Verdict:
     different: list = field(default_factory=list)
 
 
-def cells(line):
+def split_words(line):
     """Returns the words of a line: text, first column, last column."""
     return [(match.group(), match.start(), match.end()) for match in re.finditer(r"\S+", line)]
 
 
-def commas(line):
+def split_csv(line):
     """Returns the cells of a CSV line, in which only the order counts."""
     return [(cell, index, index) for index, cell in enumerate(line.split(", "))]
 
 
-def compare(theirs, ours, is_csv=False):
+def compare_outputs(theirs, ours, is_csv=False):
     """Compares outputs. `theirs` and `ours` are lists of several outputs as (exit code, text)."""
     verdict = Verdict()
     codes = {take[0] for take in theirs}
     if ours[-1][0] not in codes:
-        verdict.different.append(f"exit code {ours[-1][0]}, not {sorted(codes)}")
+        verdict.different.append(f"exit code {ours[-1][0]} instead of {sorted(codes)}")
     taken = [take[1].split("\n") for take in theirs]
     own = ours[-1][1].split("\n")
     fitting = [lines for lines in taken if len(lines) == len(own)]
     if not fitting:
-        verdict.different.append(f"{len(own)} lines, not {sorted({len(lines) for lines in taken})}")
+        counts = sorted({len(lines) for lines in taken})
+        verdict.different.append(f"{len(own)} lines instead of {counts}")
         fitting = taken[-1:]
-    split = commas if is_csv else cells
+    split = split_csv if is_csv else split_words
     for number, line in enumerate(own):
         others = [lines[number] for lines in fitting if number < len(lines)]
         if not others:
-            verdict.different.append(f"line {number + 1}: {line!r} is one too many")
+            verdict.different.append(f"line {number + 1}: {line!r} is an extra line")
         elif line in others:
             verdict.equal += len(split(line))
         else:
@@ -59,26 +60,26 @@ def compare_line(number, line, others, split, verdict):
     own = split(line)
     theirs = [split(other) for other in others if len(split(other)) == len(own)]
     if not theirs:
-        verdict.different.append(f"line {number}: {line!r}, not {others[-1]!r}")
+        verdict.different.append(f"line {number}: {line!r} instead of {others[-1]!r}")
         return
     for place, (word, start, end) in enumerate(own):
         words = {cells[place][0] for cells in theirs}
-        stands = any(stands_alike(own, cells, place) for cells in theirs)
+        stands = any(is_aligned(own, cells, place) for cells in theirs)
         if not stands:
             verdict.different.append(
-                f"line {number}: {word!r} in another column: {line!r}, not {others[-1]!r}"
+                f"line {number}: {word!r} is in another column: {line!r} instead of {others[-1]!r}"
             )
         elif word in words:
             verdict.equal += 1
-        elif moves(word, words):
+        elif is_changing_number(word, words):
             verdict.moved += 1
         else:
             verdict.different.append(
-                f"line {number}: {word!r}, not {sorted(words)}: {line.strip()!r}"
+                f"line {number}: {word!r} instead of {sorted(words)}: {line.strip()!r}"
             )
 
 
-def stands_alike(own, theirs, place):
+def is_aligned(own, theirs, place):
     """Returns whether a cell begins or ends in the same column, or at the same distance from the
     cell before it.
     """
@@ -87,10 +88,10 @@ def stands_alike(own, theirs, place):
     return start == their_start or end == their_end or behind
 
 
-def moves(word, words):
+def is_changing_number(word, words):
     """Returns whether the word is a number and the other tool's numbers differ from each other."""
 
-    def shape(text):
+    def remove_numbers(text):
         return NUMBER.sub("0", text)
 
-    return len(words) > 1 and shape(word) in {shape(other) for other in words}
+    return len(words) > 1 and remove_numbers(word) in {remove_numbers(other) for other in words}

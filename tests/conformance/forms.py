@@ -16,7 +16,7 @@ QUERIES = "gpu compute-apps accounted-apps retired-pages remapped-rows supported
 GPM = "1,2,3,4,5,6,7,9,10,11,12,13,20,21,30,40,50,60,61,62,63,100,160,166,170,171"
 
 
-def fields(smi, query):
+def list_fields(smi, query):
     """Returns the fields of a query, including aliases, as the tool itself lists them."""
     text = subprocess.run([*smi, f"--help-query-{query}"], capture_output=True, text=True).stdout
     lines = [
@@ -25,18 +25,18 @@ def fields(smi, query):
     return [name for line in lines for name in re.findall(r'"([^"]+)"', line)]
 
 
-def field_forms(smi):
+def list_field_queries(smi):
     """Returns a query for each field of `--query-gpu`, as a list of (name, arguments)."""
     return [
         (f"--query-gpu={name}", [f"--query-gpu={name}", "--format=csv"])
-        for name in fields(smi, "gpu")
+        for name in list_fields(smi, "gpu")
     ]
 
 
-def all_forms(smi, gpus):
+def list_commands(smi, gpus):
     """Returns a list of (name, arguments). `gpus` has the (uuid, bus id, serial) of each GPU."""
     uuid, bus_id, serial = gpus[0]
-    every = {query: ",".join(fields(smi, query)) for query in QUERIES}
+    every = {query: ",".join(list_fields(smi, query)) for query in QUERIES}
     last = str(len(gpus) - 1)
     forms = [
         ("summary", []),

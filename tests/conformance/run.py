@@ -20,8 +20,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from compare import compare
-from forms import HANDED_OVER, ODDITIES, QUERIES, REFUSALS, all_forms, field_forms, fields
+from compare import compare_outputs
+from forms import (
+    HANDED_OVER,
+    ODDITIES,
+    QUERIES,
+    REFUSALS,
+    list_commands,
+    list_field_queries,
+    list_fields,
+)
 
 # Words that differ because the programs themselves differ.
 PROCESS_OWN = re.compile(r"python3 -c .*")
@@ -48,7 +56,7 @@ time.sleep(10000)
 """
 
 
-def take(command, arguments, environment=None):
+def capture_output(command, arguments, environment=None):
     done = subprocess.run(
         [*command, *arguments], capture_output=True, text=True, timeout=60, env=environment
     )
@@ -63,20 +71,20 @@ def take(command, arguments, environment=None):
     return done.returncode, text
 
 
-def compare_form(arguments, programs):
+def compare_command(arguments, programs):
     """Runs both programs alternately, until nothing differs or the attempts are used up. Some
     values only change after a while.
     """
     smi, own, environment = programs
-    theirs, ours = [take(smi, arguments)], []
+    theirs, ours = [capture_output(smi, arguments)], []
     is_csv = any(
         word.startswith("--query-") and not word.startswith("--query-supported")
         for word in arguments
     )
     for _ in range(TRIES):
-        ours.append(take(own, arguments, environment))
-        theirs.append(take(smi, arguments))
-        verdict = compare(theirs, ours, is_csv)
+        ours.append(capture_output(own, arguments, environment))
+        theirs.append(capture_output(smi, arguments))
+        verdict = compare_outputs(theirs, ours, is_csv)
         if not verdict.different:
             break
     return verdict
@@ -110,19 +118,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpumon", default="gpumon")
     parser.add_argument("--smi", default="nvidia-smi")
-    parser.add_argument("--busy", action="store_true", help="run a load")
-    parser.add_argument("--daemon", action="store_true", help="run a server that answers")
+    parser.add_argument("--busy", action="store_true", help="run a load on all GPUs")
+    parser.add_argument(
+        "--daemon", action="store_true", help="run a gpumon server, which answers the queries"
+    )
     parser.add_argument(
         "--fields",
         action="store_true",
-        help="compare each field of --query-gpu separately instead of the forms",
+        help="compare each field of --query-gpu separately, instead of whole outputs",
     )
-    parser.add_argument("--only", default="", help="only forms with this text in their names")
+    parser.add_argument(
+        "--only", default="", help="only compare forms whose names contain this text"
+    )
     parser.add_argument("--verbose", action="store_true", help="print all differences")
     arguments = parser.parse_args()
     smi, own = [arguments.smi], [shutil.which(arguments.gpumon), "smi"]
     listed = (
-        take(smi, ["--query-gpu=uuid,pci.bus_id,serial", "--format=csv,noheader"])[1]
+        capture_output(smi, ["--query-gpu=uuid,pci.bus_id,serial", "--format=csv,noheader"])[1]
         .strip()
         .splitlines()
     )
@@ -137,26 +149,28 @@ def main():
     different = 0
     try:
         if arguments.fields:
-            forms, handed_over = field_forms(smi), []
+            forms, handed_over = list_field_queries(smi), []
         else:
             refusals = [(f"refused: {' '.join(map(repr, words))}", words) for words in REFUSALS]
             oddities = [(f"accepted: {' '.join(map(repr, words))}", words) for words in ODDITIES]
-            forms = all_forms(smi, gpus) + refusals + oddities
+            forms = list_commands(smi, gpus) + refusals + oddities
             handed_over = [(f"handed over: {' '.join(words)}", words) for words in HANDED_OVER]
         forms = [(*form, alone) for form in forms] + [(*form, environment) for form in handed_over]
         forms = [form for form in forms if arguments.only in form[0]]
         for name, words, variables in forms:
-            different += report(name, compare_form(words, (smi, own, variables)), arguments.verbose)
+            different += print_verdict(
+                name, compare_command(words, (smi, own, variables)), arguments.verbose
+            )
         if not arguments.only and not arguments.fields:
             different += compare_names(smi, own)
     finally:
         for process in started:
             process.terminate()
-    print(f"\n{len(forms)} forms, {different} of them differ")
+    print(f"\n{len(forms)} forms compared, {different} of them differ")
     sys.exit(different > 0)
 
 
-def report(name, verdict, verbose):
+def print_verdict(name, verdict, verbose):
     print(
         f"{name:<60} equal {verdict.equal:>5}  moved {verdict.moved:>4}  different "
         f"{len(verdict.different):>3}",
@@ -173,7 +187,7 @@ def compare_names(smi, own):
     """
     different = 0
     for query in QUERIES:
-        theirs, ours = fields(smi, query), fields(own, query)
+        theirs, ours = list_fields(smi, query), list_fields(own, query)
         same = theirs == ours
         print(
             f"{f'--help-query-{query}, names':<60} equal {len(theirs) if same else 0:>5}  "

@@ -6,23 +6,25 @@ use std::{fs, path::Path, process::Command};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Fake, FakeCuda, Server, eventually, lines_of, refused, refused_with, stderr, stdout,
+    FakeCuda, FakeNvml, Server, assert_refused, assert_refused_with, run_json_lines, stderr_text,
+    stdout_text, wait_for_condition,
 };
 
 /// Returns `gpumon bench` with these arguments and this data directory.
-fn bench(cuda: &FakeCuda, folder: &Path, words: &str) -> Command {
-    let mut command = cuda.gpumon(&["bench", "--quick", "--data-dir", folder.to_str().unwrap()]);
+fn bench_command(cuda: &FakeCuda, folder: &Path, words: &str) -> Command {
+    let mut command =
+        cuda.gpumon_command(&["bench", "--quick", "--data-dir", folder.to_str().unwrap()]);
     command.args(words.split_whitespace());
     command
 }
 
-fn stored(folder: &Path) -> Value {
+fn read_stored_baselines(folder: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join("benchmarks.json")).unwrap()).unwrap()
 }
 
 /// Sets the time of every stored baseline, because real times depend on the load of this machine.
-fn as_if(folder: &Path, median_us: f64) {
-    let mut content = stored(folder);
+fn set_stored_times(folder: &Path, median_us: f64) {
+    let mut content = read_stored_baselines(folder);
     for gpu in content["gpus"].as_object_mut().unwrap().values_mut() {
         for baseline in gpu["baseline"].as_array_mut().unwrap() {
             baseline["time"] =
@@ -33,7 +35,7 @@ fn as_if(folder: &Path, median_us: f64) {
 }
 
 #[test]
-fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work() {
+fn gpu_is_compared_with_baseline_and_sibling_gpus() {
     let cuda = FakeCuda::new("devices = 2\nkernel_ms = 1");
     let data = cuda.folder().join("new").join("data");
     for (words, said) in [
@@ -46,15 +48,19 @@ fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work(
             "stored 1 result as the baseline of GPU 0: ",
         ),
     ] {
-        let output = bench(&cuda, &data, words).output().unwrap();
+        let output = bench_command(&cuda, &data, words).output().unwrap();
         assert!(
-            output.status.success() && stderr(&output).contains(said),
+            output.status.success() && stderr_text(&output).contains(said),
             "{}",
-            stderr(&output)
+            stderr_text(&output)
         );
     }
-    as_if(&data, 100.0);
-    let (code, lines, said) = lines_of(bench(&cuda, &data, "--baseline --json --device all"));
+    set_stored_times(&data, 100.0);
+    let (code, lines, said) = run_json_lines(bench_command(
+        &cuda,
+        &data,
+        "--baseline --json --device all",
+    ));
     assert_eq!((code, said.as_str()), (Some(0), ""));
     let works: Vec<_> = lines
         .iter()
@@ -104,18 +110,18 @@ fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work(
         );
     }
 
-    let output = bench(
+    let output = bench_command(
         &cuda,
         &data,
         "copy --dtype fp32 --baseline --fail-below 0.9",
     )
     .output()
     .unwrap();
-    let text = stdout(&output);
+    let text = stdout_text(&output);
     assert_eq!(output.status.code(), Some(4), "{text}");
     for words in [
         " vs base siblings ",
-        "Below 0.9 of the baseline:",
+        "Below 0.9 times the baseline:",
         ": copy (fp32) takes ",
         "--save-baseline",
         "Below 90.0 %",
@@ -123,37 +129,44 @@ fn a_gpu_is_held_against_its_baseline_and_its_siblings_in_exactly_the_same_work(
         assert!(text.contains(words), "{words}: {text}");
     }
     assert_eq!(text.matches(" verified").count(), 1, "{text}");
-    as_if(&data, 1e9);
-    let output = bench(&cuda, &data, "--baseline --fail-below 0.9")
+    set_stored_times(&data, 1e9);
+    let output = bench_command(&cuda, &data, "--baseline --fail-below 0.9")
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
-    assert!(!stdout(&output).contains("Below"), "{}", stdout(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stdout_text(&output));
+    assert!(
+        !stdout_text(&output).contains("Below"),
+        "{}",
+        stdout_text(&output)
+    );
 }
 
 #[test]
-fn what_is_not_verified_or_says_nothing_about_the_gpu_is_not_stored() {
+fn unverified_or_unrelated_result_is_not_stored() {
     let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 0\nkernel = \"stream_triad_fp32\"";
     let cuda = FakeCuda::new(&format!("devices = 2\n{fault}"));
     let data = cuda.folder().join("data");
-    let output = bench(
+    let output = bench_command(
         &cuda,
         &data,
         "copy triad peer --size 100003 --backend both --save-baseline",
     )
     .output()
     .unwrap();
-    let said = stderr(&output);
+    let said = stderr_text(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     for words in [
-        "not stored, because not verified: triad\n",
-        "not stored, because they run between two GPUs: peer to 1\n",
-        "not stored, because the CPU has no baseline: copy, triad",
+        "not stored (not verified): triad\n",
+        "not stored (run between two GPUs): peer to 1\n",
+        "not stored (run on the CPU): copy, triad",
         "stored 1 result as the baseline of GPU 0: ",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    let gpus = stored(&data)["gpus"].as_object().unwrap().clone();
+    let gpus = read_stored_baselines(&data)["gpus"]
+        .as_object()
+        .unwrap()
+        .clone();
     let [gpu] = &gpus.values().collect::<Vec<_>>()[..] else {
         panic!("{gpus:?}")
     };
@@ -167,40 +180,40 @@ fn what_is_not_verified_or_says_nothing_about_the_gpu_is_not_stored() {
     for (words, reason) in [
         (
             "copy --backend cpu --size 1000",
-            "because the CPU has no baseline: copy",
+            "not stored (run on the CPU): copy",
         ),
         (
             "launch-latency",
-            "because they measure driver and CPU: launch-latency",
+            "not stored (limited by driver and CPU): launch-latency",
         ),
     ] {
-        let output = bench(&cuda, &data, &format!("{words} --save-baseline"))
+        let output = bench_command(&cuda, &data, &format!("{words} --save-baseline"))
             .output()
             .unwrap();
-        let said = stderr(&output);
+        let said = stderr_text(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(reason), "{said}");
         assert!(
-            said.ends_with("no baseline was stored: there is no verified result of a GPU\n"),
+            said.ends_with("no baseline was stored: the run has no verified GPU result\n"),
             "{said}"
         );
     }
 }
 
 #[test]
-fn every_bad_input_has_its_cause_and_its_cure() {
+fn invalid_input_is_refused_with_cause_and_remedy() {
     let cuda = FakeCuda::new("devices = 2");
     let data = cuda.folder().join("data");
-    refused_with(
-        bench(&cuda, &data, "--baseline"),
+    assert_refused_with(
+        bench_command(&cuda, &data, "--baseline"),
         2,
         &["no baseline is stored in ", "--save-baseline"],
     );
-    assert!(!data.exists(), "nothing is made for a question");
-    let save = bench(&cuda, &data, "copy --save-baseline --size 1000")
+    assert!(!data.exists(), "a comparison must not create the folder");
+    let save = bench_command(&cuda, &data, "copy --save-baseline --size 1000")
         .output()
         .unwrap();
-    assert!(save.status.success(), "{}", stderr(&save));
+    assert!(save.status.success(), "{}", stderr_text(&save));
     for (words, code, said) in [
         ("traid --baseline", 2, "no baseline of 'traid' is stored"),
         (
@@ -208,7 +221,11 @@ fn every_bad_input_has_its_cause_and_its_cure() {
             2,
             "no baseline in fp64 is stored",
         ),
-        ("--baseline --device 1", 2, "no such baseline of GPU 1: "),
+        (
+            "--baseline --device 1",
+            2,
+            "no matching baseline of GPU 1: ",
+        ),
         ("--baseline --device 7", 3, "no GPU '7'"),
         ("--baseline --size 5", 2, "cannot be used with '--size"),
         (
@@ -229,18 +246,23 @@ fn every_bad_input_has_its_cause_and_its_cure() {
             "cannot be used with '--compare",
         ),
     ] {
-        refused(bench(&cuda, &data, words), code, said);
+        assert_refused(bench_command(&cuda, &data, words), code, said);
     }
-    refused(
-        bench(&cuda, Path::new("none"), "--baseline"),
+    assert_refused(
+        bench_command(&cuda, Path::new("none"), "--baseline"),
         2,
-        "name one with --data-dir",
+        "give one with --data-dir",
     );
     // The GPU without a baseline is reported, and the other one is measured.
-    let (code, lines, said) = lines_of(bench(&cuda, &data, "--baseline --device all --json"));
+    let (code, lines, said) = run_json_lines(bench_command(
+        &cuda,
+        &data,
+        "--baseline --device all --json",
+    ));
     assert_eq!((code, lines.len()), (Some(0), 1), "{said}");
     assert!(
-        said.contains("no such baseline of GPU 1: ") && said.contains("--save-baseline --device 1"),
+        said.contains("no matching baseline of GPU 1: ")
+            && said.contains("--save-baseline --device 1"),
         "{said}"
     );
     for bad in [
@@ -255,28 +277,29 @@ fn every_bad_input_has_its_cause_and_its_cure() {
                 "benchmarks.json: ",
                 "--data-dir, or move the file away",
             ];
-            refused_with(bench(&cuda, &data, words), 2, &cure);
+            assert_refused_with(bench_command(&cuda, &data, words), 2, &cure);
         }
         assert_eq!(
             fs::read_to_string(data.join("benchmarks.json")).unwrap(),
             bad,
-            "nothing is lost"
+            "the invalid file is kept"
         );
     }
     let file = cuda.folder().join("file");
     fs::write(&file, "").unwrap();
-    refused(
-        bench(&cuda, &file, "copy --save-baseline"),
+    assert_refused(
+        bench_command(&cuda, &file, "copy --save-baseline"),
         2,
         "file/benchmarks.json: Not a directory",
     );
 }
 
 #[test]
-fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change_is_intended() {
-    let nvml =
-        Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"");
-    let inventory = nvml.json();
+fn doctor_and_server_report_gpu_below_baseline() {
+    let nvml = FakeNvml::new(
+        "[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"",
+    );
+    let inventory = nvml.read_json();
     let uuids: Vec<_> = inventory["inventory"]["gpus"]
         .as_array()
         .unwrap()
@@ -289,14 +312,14 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
     ));
     let data = nvml.path("data");
     let run = |words: &str| {
-        let output = bench(&cuda, &data, words).output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
+        let output = bench_command(&cuda, &data, words).output().unwrap();
+        assert!(output.status.success(), "{}", stderr_text(&output));
     };
     let folder = data.to_str().unwrap();
     // Returns the warnings of `doctor`, and the server's conditions of the first GPU.
     let warnings = || {
         let output = nvml
-            .gpumon(&["doctor", "--json", "--data-dir", folder])
+            .gpumon_command(&["doctor", "--json", "--data-dir", folder])
             .output()
             .unwrap();
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -310,9 +333,10 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
             .collect::<Vec<_>>()
     };
     let conditions = || {
-        let mut server = Server::over(&nvml, &["--interval-ms", "100", "--data-dir", folder]);
+        let mut server =
+            Server::start_with_fake(&nvml, &["--interval-ms", "100", "--data-dir", folder]);
         let mut gpus = Value::Null;
-        eventually("two samples have come", || {
+        wait_for_condition("two samples have arrived", || {
             let snapshot = server.get("/api/v1/snapshot").json();
             gpus = snapshot["sample"]["gpus"].clone();
             snapshot["sample"]["seq"].as_u64() >= Some(2)
@@ -327,9 +351,13 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
             .filter(|condition| condition["condition"] == "below_baseline")
             .collect::<Vec<_>>()
     };
-    assert_eq!(warnings(), [""; 0], "no baseline is no finding");
+    assert_eq!(
+        warnings(),
+        [""; 0],
+        "there is no warning without a baseline"
+    );
     run("copy --save-baseline --size 1000 --device all");
-    as_if(&data, 10.0);
+    set_stored_times(&data, 10.0);
     assert_eq!((warnings().len(), conditions()), (0, Vec::new()));
 
     run("--baseline");
@@ -341,7 +369,7 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
         "{told:?}"
     );
     let [condition] = &conditions()[..] else {
-        panic!("of one GPU")
+        panic!("exactly one GPU must have a condition")
     };
     assert_eq!(
         (&condition["severity"], &condition["workload"]),
@@ -359,7 +387,11 @@ fn a_gpu_below_its_baseline_is_told_by_doctor_and_by_the_server_until_the_change
         told.len() == 1 && told[0].contains("slower than GPUs of the same model"),
         "{told:?}"
     );
-    assert_eq!(conditions(), Vec::<Value>::new(), "the change is intended");
+    assert_eq!(
+        conditions(),
+        Vec::<Value>::new(),
+        "there is no condition after the change was saved as the baseline"
+    );
 
     fs::write(data.join("benchmarks.json"), "broken").unwrap();
     assert!(

@@ -4,33 +4,33 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Fake, FakeCuda, FakeMachine, Terminal, eventually, gpumon, json_lines, lines_of, refused,
-    signal, started, stderr, stdout,
+    FakeCuda, FakeMachine, FakeNvml, Terminal, assert_refused, gpumon_command, parse_json_lines,
+    run_json_lines, send_signal, start_command, stderr_text, stdout_text, wait_for_condition,
 };
 
 /// A small size for speed, which is not a multiple of a block or vector size.
-const SIZE: &str = "100003";
+const ODD_SIZE: &str = "100003";
 
 #[test]
-fn everything_is_right_on_both_and_tells_what_it_measured() {
+fn all_benchmarks_pass_on_cpu_and_gpu() {
     let cuda = FakeCuda::new("devices = 2");
     // Repeated operations are tested with small sizes by the tests of `gpumon tutorials`.
-    let listed = lines_of(gpumon(&["bench", "list", "--json"])).1;
+    let listed = run_json_lines(gpumon_command(&["bench", "list", "--json"])).1;
     let sized: Vec<_> = listed
         .iter()
         .filter(|about| about["extent"] == "elements")
         .collect();
-    let mut command = cuda.gpumon(&[
+    let mut command = cuda.gpumon_command(&[
         "bench",
         "--backend",
         "both",
         "--quick",
         "--json",
         "--size",
-        SIZE,
+        ODD_SIZE,
     ]);
     command.args(sized.iter().map(|about| about["id"].as_str().unwrap()));
-    let (code, lines, said) = lines_of(command);
+    let (code, lines, said) = run_json_lines(command);
     assert_eq!((code, said.as_str()), (Some(0), ""));
     let on = |backend: &str| {
         lines
@@ -95,14 +95,14 @@ fn everything_is_right_on_both_and_tells_what_it_measured() {
         .find(|line| line["id"] == "h2d-pinned")
         .unwrap();
     assert_eq!(link["roofline"]["share"]["absent"], "unknown");
-    cuda.counters_at_rest();
+    cuda.assert_released();
 }
 
 #[test]
-fn pageable_memory_is_copied_whole_through_buffers_that_are_used_again() {
+fn pageable_memory_is_copied_completely_through_reused_buffers() {
     let cuda = FakeCuda::new("");
     for size in ["8", "16MiB", "37000008"] {
-        let (code, lines, said) = lines_of(cuda.gpumon(&[
+        let (code, lines, said) = run_json_lines(cuda.gpumon_command(&[
             "bench",
             "h2d-pageable",
             "d2h-pageable",
@@ -113,16 +113,16 @@ fn pageable_memory_is_copied_whole_through_buffers_that_are_used_again() {
         ]));
         assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
     }
-    cuda.counters_at_rest();
+    cuda.assert_released();
 }
 
 #[test]
-fn a_product_of_any_shape_is_right_by_every_kernel_and_tells_its_shape() {
+fn products_of_all_shapes_and_kernels_are_correct() {
     for capability in ["[9, 0]", "[8, 9]", "[6, 0]"] {
         let cuda = FakeCuda::new(&format!("capability = {capability}"));
         for shape in ["70x300x13", "300x1x70", "1x260x600"] {
             let command = ["bench", "matmul", "--shape", shape, "--quick", "--json"];
-            let (code, lines, said) = lines_of(cuda.gpumon(&command));
+            let (code, lines, said) = run_json_lines(cuda.gpumon_command(&command));
             assert_eq!(code, Some(0), "{shape} on {capability}: {said}");
             for line in lines {
                 let sides: Vec<_> = shape
@@ -138,7 +138,7 @@ fn a_product_of_any_shape_is_right_by_every_kernel_and_tells_its_shape() {
                 assert_eq!(line["verify"]["checked"], 2 * sides[0] * sides[1], "{line}");
             }
         }
-        let shown = cuda.gpumon(&[
+        let shown = cuda.gpumon_command(&[
             "bench",
             "matmul",
             "--shape",
@@ -147,29 +147,32 @@ fn a_product_of_any_shape_is_right_by_every_kernel_and_tells_its_shape() {
             "--dtype",
             "fp32",
         ]);
-        assert!(stdout(&{ shown }.output().unwrap()).contains("70x300x13"));
+        assert!(stdout_text(&{ shown }.output().unwrap()).contains("70x300x13"));
     }
     for (arguments, words) in [
         (
             &["matmul", "--shape", "70x300"][..],
-            "give rows, columns and depth, as 5000x3000x7000",
+            "use rows, columns and depth, such as 5000x3000x7000",
         ),
         (
             &["matmul", "--shape", "0x1x1"],
-            "give rows, columns and depth",
+            "use rows, columns and depth",
         ),
         (
             &["matmul", "--shape", "1x1x1", "--size", "5"],
             "cannot be used with",
         ),
-        (&["triad", "--shape", "1x1x1"], "--shape is of matmul alone"),
+        (
+            &["triad", "--shape", "1x1x1"],
+            "--shape is available only for matmul",
+        ),
         (
             &["matmul", "--shape", "1x1x1", "--backend", "cpu"],
             "does not run on cpu",
         ),
         (
             &["matmul", "--shape", "1x1x1", "--backend", "both"],
-            "runs on a GPU alone",
+            "runs only on a GPU",
         ),
         (
             &[
@@ -183,8 +186,8 @@ fn a_product_of_any_shape_is_right_by_every_kernel_and_tells_its_shape() {
         ),
     ] {
         let code = if words == "needs" { 5 } else { 2 };
-        refused(
-            FakeCuda::new("").gpumon(&[&["bench"], arguments].concat()),
+        assert_refused(
+            FakeCuda::new("").gpumon_command(&[&["bench"], arguments].concat()),
             code,
             words,
         );
@@ -192,9 +195,9 @@ fn a_product_of_any_shape_is_right_by_every_kernel_and_tells_its_shape() {
 }
 
 #[test]
-fn what_has_one_size_is_right_and_what_is_done_over_and_over_has_none_either() {
+fn fixed_size_benchmarks_pass_and_refuse_size_option() {
     let cuda = FakeCuda::new("");
-    let (code, lines, said) = lines_of(cuda.gpumon(&[
+    let (code, lines, said) = run_json_lines(cuda.gpumon_command(&[
         "bench",
         "launch-latency",
         "vector-add-32x128",
@@ -211,24 +214,24 @@ fn what_has_one_size_is_right_and_what_is_done_over_and_over_has_none_either() {
         (&lines[2]["n"], &lines[2]["extent"]),
         (&10.into(), &"times".into())
     );
-    refused(
-        cuda.gpumon(&["bench", "train", "--size", "5"]),
+    assert_refused(
+        cuda.gpumon_command(&["bench", "train", "--size", "5"]),
         2,
         "'train' has no size: leave out --size",
     );
 }
 
 #[test]
-fn what_needs_two_gpus_runs_on_two_and_says_so_on_one() {
+fn peer_benchmarks_need_two_gpus() {
     let (code, lines, said) =
-        lines_of(FakeCuda::new("").gpumon(&["bench", "peer", "--quick", "--json"]));
+        run_json_lines(FakeCuda::new("").gpumon_command(&["bench", "peer", "--quick", "--json"]));
     assert_eq!(
         (code, &lines[0]["verify"]["ok"]),
         (Some(1), &false.into()),
         "{said}"
     );
     assert!(
-        said.contains("'peer' needs 2 GPUs, and there are 1"),
+        said.contains("'peer' needs 2 GPUs (found: 1): use a machine with more"),
         "{said}"
     );
     for device in ["0", "1"] {
@@ -242,19 +245,20 @@ fn what_needs_two_gpus_runs_on_two_and_says_so_on_one() {
             "--device",
             device,
             "--size",
-            SIZE,
+            ODD_SIZE,
         ];
-        let (code, lines, said) = lines_of(cuda.gpumon(&command));
+        let (code, lines, said) = run_json_lines(cuda.gpumon_command(&command));
         assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
-        cuda.counters_at_rest();
+        cuda.assert_released();
     }
 }
 
 #[test]
-fn every_ordered_pair_of_gpus_is_measured_and_checked() {
+fn every_ordered_gpu_pair_is_measured_and_verified() {
     let cuda = FakeCuda::new("devices = 3");
-    let (code, lines, said) =
-        lines_of(cuda.gpumon(&["bench", "--pairs", "--quick", "--json", "--size", SIZE]));
+    let (code, lines, said) = run_json_lines(
+        cuda.gpumon_command(&["bench", "--pairs", "--quick", "--json", "--size", ODD_SIZE]),
+    );
     assert_eq!((code, said.as_str(), lines.len()), (Some(0), "", 18));
     for id in ["peer", "peer-both", "peer-latency"] {
         let of_it = lines
@@ -269,17 +273,17 @@ fn every_ordered_pair_of_gpus_is_measured_and_checked() {
             "{id}"
         );
     }
-    cuda.counters_at_rest();
+    cuda.assert_released();
 
     // The fault is in the input of the third pair, from GPU 1 to GPU 0.
     let cuda = FakeCuda::new(
         "devices = 3\n[[fault]]\nkind = \"flip\"\nafter_kernels = 2\nkernel = \"random_u64\"",
     );
     let output = cuda
-        .gpumon(&["bench", "peer", "--pairs", "--quick", "--size", SIZE])
+        .gpumon_command(&["bench", "peer", "--pairs", "--quick", "--size", ODD_SIZE])
         .output()
         .unwrap();
-    let text = stdout(&output);
+    let text = stdout_text(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     let matrix: Vec<_> = text
         .lines()
@@ -307,9 +311,14 @@ fn every_ordered_pair_of_gpus_is_measured_and_checked() {
 }
 
 #[test]
-fn pairs_are_asked_of_what_copies_between_gpus_and_of_all_of_them() {
+fn pairs_option_is_refused_for_other_benchmarks() {
     for (devices, arguments, code, words) in [
-        (1, &[][..], 1, "'peer' needs 2 GPUs, and there are 1"),
+        (
+            1,
+            &[][..],
+            1,
+            "'peer' needs 2 GPUs (found: 1): use a machine with more",
+        ),
         (
             2,
             &["peer", "copy"],
@@ -320,8 +329,8 @@ fn pairs_are_asked_of_what_copies_between_gpus_and_of_all_of_them() {
         (2, &["--backend", "cpu"], 2, "does not run on cpu"),
     ] {
         let cuda = FakeCuda::new(&format!("devices = {devices}"));
-        refused(
-            cuda.gpumon(&[&["bench", "--pairs"], arguments].concat()),
+        assert_refused(
+            cuda.gpumon_command(&[&["bench", "--pairs"], arguments].concat()),
             code,
             words,
         );
@@ -330,18 +339,19 @@ fn pairs_are_asked_of_what_copies_between_gpus_and_of_all_of_them() {
 
 /// The two libraries number GPUs differently, so GPUs are matched by UUID.
 #[test]
-fn what_nvml_says_of_the_same_gpu_stands_beside_the_times() {
-    let nvml = Fake::new(
-        "[[gpu]]\nindex = 1\nprofile = \"idle\"\npower_watts = 600\n[[gpu]]\nindex = 0\npower_watts = 100",
+fn results_contain_nvml_readings_of_same_gpu() {
+    let nvml = FakeNvml::new(
+        "[[gpu]]\nindex = 1\nprofile = \"idle\"\npower_watts = 600\n[[gpu]]\nindex = \
+         0\npower_watts = 100",
     );
-    let told = nvml.json();
+    let told = nvml.read_json();
     let uuid = told["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
     let cuda = FakeCuda::new(&format!("uuids = [\"{uuid}\"]\nkernel_ms = 60"));
-    let command = cuda.gpumon_with(
+    let command = cuda.gpumon_command_with(
         &nvml,
-        &["bench", "copy", "--quick", "--json", "--size", SIZE],
+        &["bench", "copy", "--quick", "--json", "--size", ODD_SIZE],
     );
-    let (code, lines, said) = lines_of(command);
+    let (code, lines, said) = run_json_lines(command);
     assert_eq!(code, Some(0), "{said}");
     let load = &lines[0]["load"];
     assert!(load["samples"].as_u64() > Some(1), "{}", lines[0]);
@@ -353,17 +363,17 @@ fn what_nvml_says_of_the_same_gpu_stands_beside_the_times() {
     assert!(load["sm_mhz"]["max"].as_f64() > Some(100.0), "{load}");
     // A GPU that NVML does not list has no readings.
     let other = FakeCuda::new("kernel_ms = 20");
-    let command = other.gpumon_with(
+    let command = other.gpumon_command_with(
         &nvml,
-        &["bench", "copy", "--quick", "--json", "--size", SIZE],
+        &["bench", "copy", "--quick", "--json", "--size", ODD_SIZE],
     );
-    assert!(lines_of(command).1[0]["load"].is_null());
+    assert!(run_json_lines(command).1[0]["load"].is_null());
 }
 
 #[test]
-fn types_and_sizes_are_those_that_were_asked_for() {
+fn types_and_sizes_are_selected_by_options() {
     let cuda = FakeCuda::new("");
-    let (code, lines, _) = lines_of(cuda.gpumon(&[
+    let (code, lines, _) = run_json_lines(cuda.gpumon_command(&[
         "bench", "read", "scale", "--dtype", "fp64", "--size", "64KiB", "--quick", "--json",
     ]));
     assert_eq!((code, lines.len()), (Some(0), 2));
@@ -377,7 +387,7 @@ fn types_and_sizes_are_those_that_were_asked_for() {
 }
 
 #[test]
-fn a_flipped_bit_is_found_and_ends_with_1() {
+fn flipped_bit_sets_exit_code_1() {
     for (kernel, id) in [
         ("stream_triad_fp32", "triad"),
         ("stream_read_fp32", "read"),
@@ -386,8 +396,9 @@ fn a_flipped_bit_is_found_and_ends_with_1() {
         // Both the first and the last result are checked.
         let fault = format!("[[fault]]\nkind = \"flip\"\nafter_kernels = 0\nkernel = \"{kernel}\"");
         let cuda = FakeCuda::new(&fault);
-        let (code, lines, _) =
-            lines_of(cuda.gpumon(&["bench", id, "copy", "--quick", "--json", "--size", SIZE]));
+        let (code, lines, _) = run_json_lines(
+            cuda.gpumon_command(&["bench", id, "copy", "--quick", "--json", "--size", ODD_SIZE]),
+        );
         assert_eq!(code, Some(1), "{id}");
         assert_eq!(
             (&lines[0]["verify"]["ok"], &lines[1]["verify"]["ok"]),
@@ -395,21 +406,26 @@ fn a_flipped_bit_is_found_and_ends_with_1() {
             "{lines:?}"
         );
         let table = cuda
-            .gpumon(&["bench", id, "--quick", "--size", SIZE])
+            .gpumon_command(&["bench", id, "--quick", "--size", ODD_SIZE])
             .output()
             .unwrap();
         assert_eq!(table.status.code(), Some(1));
-        assert!(stdout(&table).contains("mismatch: "), "{}", stdout(&table));
+        assert!(
+            stdout_text(&table).contains("mismatch: "),
+            "{}",
+            stdout_text(&table)
+        );
     }
 }
 
 /// The result is checked again after the measurement.
 #[test]
-fn a_gpu_that_begins_to_err_after_the_first_look_is_found_by_the_last() {
-    let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 1\nkernel = \"stream_add_fp64\"\nlasting = true";
+fn error_after_first_check_fails_last_check() {
+    let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 1\nkernel = \
+                 \"stream_add_fp64\"\nlasting = true";
     let cuda = FakeCuda::new(fault);
-    let (code, lines, _) = lines_of(cuda.gpumon(&[
-        "bench", "add", "--dtype", "fp64", "--quick", "--json", "--size", SIZE,
+    let (code, lines, _) = run_json_lines(cuda.gpumon_command(&[
+        "bench", "add", "--dtype", "fp64", "--quick", "--json", "--size", ODD_SIZE,
     ]));
     let verify = &lines[0]["verify"];
     assert_eq!(
@@ -420,12 +436,13 @@ fn a_gpu_that_begins_to_err_after_the_first_look_is_found_by_the_last() {
 }
 
 #[test]
-fn what_a_kernel_has_not_written_is_no_result() {
+fn unwritten_result_fails_verification() {
     let cuda = FakeCuda::new(
         "[[fault]]\nkind = \"skip\"\nafter_kernels = 0\nkernel = \"stream_copy_fp32\"",
     );
-    let (code, lines, _) =
-        lines_of(cuda.gpumon(&["bench", "copy", "--quick", "--json", "--size", SIZE]));
+    let (code, lines, _) = run_json_lines(
+        cuda.gpumon_command(&["bench", "copy", "--quick", "--json", "--size", ODD_SIZE]),
+    );
     // The first check only sees the poison value. The last check sees what the other runs have
     // written.
     assert_eq!(
@@ -435,17 +452,17 @@ fn what_a_kernel_has_not_written_is_no_result() {
 }
 
 #[test]
-fn what_would_not_fit_is_refused_with_what_there_is() {
+fn too_large_size_is_refused_with_free_memory() {
     let cuda = FakeCuda::new("memory_mib = 2048");
     for size in ["512Mi", "1e15"] {
         let (code, lines, said) =
-            lines_of(cuda.gpumon(&["bench", "copy", "--size", size, "--json"]));
+            run_json_lines(cuda.gpumon_command(&["bench", "copy", "--size", size, "--json"]));
         assert_eq!(code, Some(5), "{said}");
         for words in [
             "copy needs",
             "GPU 0",
             "2.0 GiB of 2.0 GiB are free",
-            "512 MiB stay free",
+            "512 MiB must stay free",
             "--size",
         ] {
             assert!(said.contains(words), "{words}: {said}");
@@ -460,33 +477,38 @@ fn what_would_not_fit_is_refused_with_what_there_is() {
             "{said}"
         );
     }
-    assert_eq!(cuda.counters()["most_bytes"], 0, "nothing was tried");
+    assert_eq!(
+        cuda.read_counters()["most_bytes"],
+        0,
+        "no memory was allocated"
+    );
     // Another process may take memory after the free memory was queried.
     let cuda = FakeCuda::new("[[fault]]\nkind = \"out_of_memory\"\nafter_kernels = 0");
-    let (code, _, said) = lines_of(cuda.gpumon(&["bench", "copy", "--size", SIZE]));
+    let (code, _, said) =
+        run_json_lines(cuda.gpumon_command(&["bench", "copy", "--size", ODD_SIZE]));
     assert!(
         code == Some(5) && said.contains("copy needs 1 MiB"),
         "{code:?} {said}"
     );
-    refused(
-        gpumon(&["bench", "copy", "--backend", "cpu", "--size", "1e15"]),
+    assert_refused(
+        gpumon_command(&["bench", "copy", "--backend", "cpu", "--size", "1e15"]),
         5,
         "host's memory",
     );
 }
 
 #[test]
-fn what_fails_among_others_is_a_line_of_the_table_with_its_reason() {
+fn failed_benchmark_is_table_row_with_reason() {
     let cuda = FakeCuda::new("devices = 2\nmemory_mib = 2048");
     let output = cuda
-        .gpumon(&[
+        .gpumon_command(&[
             "bench", "copy", "triad", "--device", "all", "--size", "512Mi",
         ])
         .output()
         .unwrap();
-    let text = stdout(&output);
+    let text = stdout_text(&output);
     assert_eq!(
-        (output.status.code(), &*stderr(&output)),
+        (output.status.code(), &*stderr_text(&output)),
         (Some(5), ""),
         "{text}"
     );
@@ -523,10 +545,10 @@ fn what_fails_among_others_is_a_line_of_the_table_with_its_reason() {
 }
 
 #[test]
-fn a_device_that_is_lost_ends_it_with_the_drivers_words() {
+fn lost_device_ends_bench_with_driver_message() {
     let cuda = FakeCuda::new("[[fault]]\nkind = \"lost\"\nafter_kernels = 30");
     let (code, lines, said) =
-        lines_of(cuda.gpumon(&["bench", "--quick", "--json", "--size", SIZE]));
+        run_json_lines(cuda.gpumon_command(&["bench", "--quick", "--json", "--size", ODD_SIZE]));
     assert_eq!((code, said.lines().count()), (Some(1), 1), "{said}");
     assert!(
         said.contains("CUDA_ERROR_DEVICE_UNAVAILABLE") && said.contains("cannot start "),
@@ -541,19 +563,25 @@ fn a_device_that_is_lost_ends_it_with_the_drivers_words() {
 }
 
 #[test]
-fn who_interrupts_gets_what_there_is_and_the_memory_back() {
+fn interrupted_bench_prints_results_and_frees_memory() {
     let cuda = FakeCuda::new("kernel_ms = 150");
-    let child = started(cuda.gpumon(&["bench", "copy", "scale", "--json", "--size", SIZE]));
+    let child = start_command(
+        cuda.gpumon_command(&["bench", "copy", "scale", "--json", "--size", ODD_SIZE]),
+    );
     // More than seven kernels: two create the input, one is checked, one warms up, and the rest are
     // measured.
-    eventually("some runs were measured", || {
-        cuda.counters()["kernels"].as_u64() > Some(7)
+    wait_for_condition("some runs were measured", || {
+        cuda.read_counters()["kernels"].as_u64() > Some(7)
     });
-    signal("-INT", child.id());
+    send_signal("-INT", child.id());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    let lines = json_lines(&stdout(&output));
-    assert_eq!(lines.len(), 1, "nothing runs after it: {lines:?}");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr_text(&output));
+    let lines = parse_json_lines(&stdout_text(&output));
+    assert_eq!(
+        lines.len(),
+        1,
+        "nothing may run after the interruption: {lines:?}"
+    );
     assert_eq!(
         (&lines[0]["partial"], &lines[0]["stopped"]),
         (&true.into(), &"interrupted".into())
@@ -563,7 +591,7 @@ fn who_interrupts_gets_what_there_is_and_the_memory_back() {
         "{}",
         lines[0]
     );
-    let counters = cuda.counters_at_rest();
+    let counters = cuda.assert_released();
     assert!(
         counters["most_bytes"].as_u64() > Some(800_000),
         "{counters}"
@@ -571,7 +599,7 @@ fn who_interrupts_gets_what_there_is_and_the_memory_back() {
 }
 
 #[test]
-fn words_that_name_nothing_are_answered_with_what_there_is() {
+fn unknown_names_are_refused_with_available_names() {
     for (arguments, words) in [
         (
             &["traid"][..],
@@ -590,7 +618,11 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
     ] {
         let cuda = FakeCuda::new("devices = 2");
         assert_eq!(
-            refused(cuda.gpumon(&[&["bench"], arguments].concat()), 2, words),
+            assert_refused(
+                cuda.gpumon_command(&[&["bench"], arguments].concat()),
+                2,
+                words
+            ),
             "",
             "{arguments:?}"
         );
@@ -607,7 +639,7 @@ fn missing_device_is_error() {
         &["tutorials", "a"],
     ];
     let without_driver = |arguments: &[&str]| {
-        let mut command = gpumon(arguments);
+        let mut command = gpumon_command(arguments);
         command.env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1");
         command
     };
@@ -620,8 +652,12 @@ fn missing_device_is_error() {
                     backend
                 };
                 let arguments = [command, &["--device", device], backend].concat();
-                refused(without_driver(&arguments), 3, "/nowhere/libcuda.so.1");
-                refused(FakeCuda::new("devices = 0").gpumon(&arguments), 3, "");
+                assert_refused(without_driver(&arguments), 3, "/nowhere/libcuda.so.1");
+                assert_refused(
+                    FakeCuda::new("devices = 0").gpumon_command(&arguments),
+                    3,
+                    "",
+                );
             }
         }
         for (device, words) in [
@@ -629,7 +665,11 @@ fn missing_device_is_error() {
             ("GPU-ffff", "no GPU 'GPU-ffff'"),
         ] {
             let arguments = [command, &["--device", device]].concat();
-            refused(FakeCuda::new("devices = 2").gpumon(&arguments), 3, words);
+            assert_refused(
+                FakeCuda::new("devices = 2").gpumon_command(&arguments),
+                3,
+                words,
+            );
         }
     }
 }
@@ -641,7 +681,7 @@ fn gpu_is_chosen_by_each_of_its_names() {
     let bench = |name: &str| {
         let options = ["--json", "--quick", "--size", "1"];
         let arguments = [&["bench", "copy", "--device", name], &options[..]].concat();
-        lines_of(machine.gpumon(&arguments))
+        run_json_lines(machine.gpumon_command(&arguments))
     };
     let (_, lines, said) = bench("1");
     let uuid = lines[0]["device"]["uuid"].as_str().expect(&said).to_owned();
@@ -656,9 +696,9 @@ fn gpu_is_chosen_by_each_of_its_names() {
 }
 
 #[test]
-fn the_list_has_every_name_and_what_it_teaches() {
-    let text = stdout(&gpumon(&["bench", "list"]).output().unwrap());
-    let (code, lines, _) = lines_of(gpumon(&["bench", "list", "--json"]));
+fn list_has_every_benchmark_with_description() {
+    let text = stdout_text(&gpumon_command(&["bench", "list"]).output().unwrap());
+    let (code, lines, _) = run_json_lines(gpumon_command(&["bench", "list", "--json"]));
     assert!(code == Some(0) && lines.len() > 30, "{lines:?}");
     for line in lines {
         for key in ["id", "teaches"] {
@@ -668,7 +708,7 @@ fn the_list_has_every_name_and_what_it_teaches() {
 }
 
 /// Returns the output of `gpumon bench --json` with all times multiplied by a factor.
-fn as_if(lines: &[Value], factor: f64) -> String {
+fn scale_times(lines: &[Value], factor: f64) -> String {
     let mut lines = lines.to_vec();
     for line in &mut lines {
         for times in ["device_time", "host_time"] {
@@ -687,16 +727,16 @@ fn as_if(lines: &[Value], factor: f64) -> String {
 }
 
 #[test]
-fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
+fn slower_results_below_threshold_exit_with_4() {
     let cuda = FakeCuda::new("");
     let run = |more: &[&str]| {
         let command = ["bench", "copy", "scale", "--quick", "--size", "1000"];
-        cuda.gpumon(&[&command[..], more].concat())
+        cuda.gpumon_command(&[&command[..], more].concat())
             .output()
             .unwrap()
     };
     let output = run(&["--json"]);
-    let lines = json_lines(&stdout(&output));
+    let lines = parse_json_lines(&stdout_text(&output));
     assert_eq!(lines.len(), 2);
     let file = |name: &str, text: String| {
         let path = cuda.folder().join(name);
@@ -704,11 +744,11 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
         path.to_str().unwrap().to_owned()
     };
     let (was_fast, was_slow) = (
-        file("fast", as_if(&lines, 0.0001)),
-        file("slow", as_if(&lines, 10_000.0)),
+        file("fast", scale_times(&lines, 0.0001)),
+        file("slow", scale_times(&lines, 10_000.0)),
     );
     let slower = run(&["--compare", &was_fast]);
-    let text = stdout(&slower);
+    let text = stdout_text(&slower);
     assert_eq!(slower.status.code(), Some(0), "{text}");
     for words in [
         "vs old",
@@ -719,18 +759,18 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
     }
     let below = run(&["--compare", &was_fast, "--fail-below", "90%"]);
     assert!(
-        below.status.code() == Some(4) && stdout(&below).contains("Below 90.0 %: copy "),
+        below.status.code() == Some(4) && stdout_text(&below).contains("Below 90.0 %: copy "),
         "{}",
-        stdout(&below)
+        stdout_text(&below)
     );
     let above = run(&["--compare", &was_slow, "--fail-below", "0.9"]);
     assert!(
         above.status.code() == Some(0)
-            && stdout(&above).contains("No result is significantly slower"),
+            && stdout_text(&above).contains("No result is significantly slower"),
         "{}",
-        stdout(&above)
+        stdout_text(&above)
     );
-    let (code, lines, _) = lines_of(cuda.gpumon(&[
+    let (code, lines, _) = run_json_lines(cuda.gpumon_command(&[
         "bench",
         "copy",
         "--quick",
@@ -755,30 +795,35 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
     // Without earlier results, the threshold applies to rated performance, which a launch does not
     // have.
     let rated = run(&["--fail-below", "0.9"]);
-    assert!(rated.status.code() == Some(4), "{}", stdout(&rated));
+    assert!(rated.status.code() == Some(4), "{}", stdout_text(&rated));
     let none = cuda
-        .gpumon(&["bench", "launch-latency", "--quick", "--fail-below", "0.1"])
+        .gpumon_command(&["bench", "launch-latency", "--quick", "--fail-below", "0.1"])
         .output()
         .unwrap();
     assert!(
-        none.status.code() == Some(4) && stderr(&none).contains("--fail-below compared nothing"),
+        none.status.code() == Some(4)
+            && stderr_text(&none).contains("--fail-below has nothing to compare with"),
         "{}",
-        stderr(&none)
+        stderr_text(&none)
     );
     for bad in [file("empty", String::new()), "/nowhere/old.json".to_owned()] {
-        refused(gpumon(&["bench", "copy", "--compare", &bad]), 2, &bad);
+        assert_refused(
+            gpumon_command(&["bench", "copy", "--compare", &bad]),
+            2,
+            &bad,
+        );
     }
 }
 
 #[test]
-fn on_a_terminal_one_line_says_how_far_it_is_and_goes_before_anything_is_printed() {
+fn progress_line_is_removed_before_output() {
     let cuda = FakeCuda::new("kernel_ms = 40");
     let run = ["bench", "copy", "add", "--quick", "--size", "1000"];
-    let mut terminal = Terminal::with(cuda.gpumon(&run), 120, 50);
-    terminal.until(|text| {
+    let mut terminal = Terminal::start(cuda.gpumon_command(&run), 120, 50);
+    terminal.wait_until(|text| {
         text.contains("copy: measuring") && text.contains("1/2") && text.contains("[#")
     });
-    let (text, code) = terminal.finish();
+    let (text, code) = terminal.wait_for_end();
     assert_eq!(code, Some(0), "{text}");
     let erased = "\r\u{1b}[K";
     let parts: Vec<_> = text.split(erased).collect();
@@ -786,7 +831,7 @@ fn on_a_terminal_one_line_says_how_far_it_is_and_goes_before_anything_is_printed
     assert_eq!(
         rows.len(),
         2,
-        "a result each, both in an empty line: {text:?}"
+        "each of the two results starts in an empty line: {text:?}"
     );
     assert!(
         rows[0].contains("GPU 0") && rows[1].starts_with("add "),
@@ -797,9 +842,9 @@ fn on_a_terminal_one_line_says_how_far_it_is_and_goes_before_anything_is_printed
         "{text:?}"
     );
     // A terminal that cannot rewrite a line shows no progress.
-    let mut dumb = cuda.gpumon(&run);
+    let mut dumb = cuda.gpumon_command(&run);
     dumb.env("TERM", "dumb");
-    let (text, code) = Terminal::with(dumb, 120, 50).finish();
+    let (text, code) = Terminal::start(dumb, 120, 50).wait_for_end();
     assert!(
         code == Some(0) && !text.contains("measuring") && !text.contains('\u{1b}'),
         "{text:?}"

@@ -13,11 +13,12 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use crate::support::{
-    Fake, Server, Tty, copy_program, eventually, gpumon, refused, stderr, stdout,
+    FakeNvml, Server, Tty, assert_refused, copy_program, gpumon_command, stderr_text, stdout_text,
+    wait_for_condition,
 };
 
 /// Returns the bytes of the archive, and its files by name.
-fn opened(path: &Path) -> (Vec<u8>, BTreeMap<String, String>) {
+fn unpack_bundle(path: &Path) -> (Vec<u8>, BTreeMap<String, String>) {
     let mut bytes = Vec::new();
     GzDecoder::new(fs::File::open(path).unwrap())
         .read_to_end(&mut bytes)
@@ -40,20 +41,23 @@ fn opened(path: &Path) -> (Vec<u8>, BTreeMap<String, String>) {
 }
 
 /// Runs the command. Returns its output, and the bytes and files of the archive.
-fn bundle(command: &mut Command, path: &Path) -> (String, Vec<u8>, BTreeMap<String, String>) {
+fn create_bundle(
+    command: &mut Command,
+    path: &Path,
+) -> (String, Vec<u8>, BTreeMap<String, String>) {
     let output = command
         .arg("--bundle")
         .arg(path)
         .arg("--yes")
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let (bytes, files) = opened(path);
-    (stdout(&output), bytes, files)
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
+    let (bytes, files) = unpack_bundle(path);
+    (stdout_text(&output), bytes, files)
 }
 
 #[track_caller]
-fn has_none_of(bytes: &[u8], originals: &[&str]) {
+fn assert_has_none_of(bytes: &[u8], originals: &[&str]) {
     for original in originals {
         let at = bytes
             .windows(original.len())
@@ -61,31 +65,35 @@ fn has_none_of(bytes: &[u8], originals: &[&str]) {
         if let Some(at) = at {
             let around =
                 String::from_utf8_lossy(&bytes[at.saturating_sub(80)..bytes.len().min(at + 80)]);
-            panic!("{original:?} has survived in {around:?}");
+            panic!("{original:?} was not removed from {around:?}");
         }
     }
 }
 
 /// Returns all texts with this key.
-fn all_at<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
+fn find_texts<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
     match value {
         Value::Object(object) => {
             let own = object.get(key).and_then(Value::as_str);
             own.into_iter()
-                .chain(object.values().flat_map(|value| all_at(value, key)))
+                .chain(object.values().flat_map(|value| find_texts(value, key)))
                 .collect()
         }
-        Value::Array(items) => items.iter().flat_map(|item| all_at(item, key)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .flat_map(|item| find_texts(item, key))
+            .collect(),
         _ => Vec::new(),
     }
 }
 
 #[test]
-fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
-    let fake = Fake::new("");
+fn bundle_of_running_server_has_no_personal_data() {
+    let fake = FakeNvml::new("");
     let folder = fake.path("home of zoe/top secret");
     fs::create_dir_all(folder.join("gpumon")).unwrap();
-    let settings = "# hunter2\n[serve]\nalerts = \"hunter3\"\n[top]\ntheme = \"light\"\nhunter3 = \"hunter4\"\n";
+    let settings = "# hunter2\n[serve]\nalerts = \"hunter3\"\n[top]\ntheme = \"light\"\nhunter3 = \
+                    \"hunter4\"\n";
     fs::write(folder.join("gpumon/config.toml"), settings).unwrap();
     let program = folder.join("se[cr]et+x");
     copy_program("/bin/sleep", &program);
@@ -100,19 +108,21 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
         process.id()
     );
     fs::write(fake.path("scenario.toml"), scenario).unwrap();
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
-    eventually("it is ready", || server.get("/readyz").status == 200);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     assert!(
-        fake.gpumon(&["mark", "hunter5 begins"])
+        fake.gpumon_command(&["mark", "hunter5 begins"])
             .status()
             .unwrap()
             .success()
     );
-    let real = fake.json();
+    let real = fake.read_json();
     let processes = &real["sample"]["gpus"][1]["processes"];
     assert_eq!(processes[0]["name"], "se[cr]et+x");
 
-    let mut command = fake.gpumon(&["doctor"]);
+    let mut command = fake.gpumon_command(&["doctor"]);
     command
         .env("HOME", &folder)
         .env("XDG_CONFIG_HOME", &folder)
@@ -126,7 +136,7 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
             real["inventory"]["gpus"][1]["uuid"].as_str().unwrap(),
         );
     let path = fake.path("zoe.tar.gz");
-    let (list, bytes, files) = bundle(&mut command, &path);
+    let (list, bytes, files) = create_bundle(&mut command, &path);
     process.kill().unwrap();
     process.wait().unwrap();
 
@@ -134,12 +144,12 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
     let own = own.file_name().unwrap().to_str().unwrap();
     let mut originals = vec!["hunter", "zoe", "top secret", "se[cr]et", "0.001", own];
     originals.extend(
-        all_at(&real, "uuid")
+        find_texts(&real, "uuid")
             .iter()
             .map(|uuid| uuid.trim_start_matches("GPU-")),
     );
-    originals.extend(all_at(&real, "serial"));
-    has_none_of(&bytes, &originals);
+    originals.extend(find_texts(&real, "serial"));
+    assert_has_none_of(&bytes, &originals);
 
     let json = |name: &str| serde_json::from_str::<Value>(&files[name]).unwrap();
     let (sample, server) = (json("sample.json"), json("server.json"));
@@ -151,14 +161,17 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
     assert_eq!(
         of(&server["snapshot"])["name"],
         "program-1",
-        "the same in every file"
+        "the replacement is the same in every file"
     );
     assert!(
         sample["sample"]["gpus"][1]["memory"]["total_bytes"].is_u64(),
-        "a user's name is a key"
+        "a key that is also a user's name must be kept"
     );
     assert_eq!(server["snapshot"]["collector"]["state"], "running");
-    assert_eq!(all_at(&server["snapshot"]["events"], "text"), ["text-1"]);
+    assert_eq!(
+        find_texts(&server["snapshot"]["events"], "text"),
+        ["text-1"]
+    );
     let uuid = sample["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
     assert!(uuid.starts_with("GPU-id-"), "{uuid}");
     let environment = &files["environment.txt"];
@@ -216,11 +229,12 @@ fn nothing_of_a_machine_with_a_server_and_real_processes_gives_anybody_away() {
 }
 
 #[test]
-fn names_are_replaced_whatever_their_letters() {
-    let fake = Fake::new("");
+fn names_with_special_characters_are_replaced() {
+    let fake = FakeNvml::new("");
     let process = |gpu: u32, user: &str, name: &str, command: &str| {
         format!(
-            "[[process]]\ngpu = {gpu}\npid = {gpu}\nuser = '{user}'\nname = '{name}'\ncommand = '{command}'\n"
+            "[[process]]\ngpu = {gpu}\npid = {gpu}\nuser = '{user}'\nname = '{name}'\ncommand = \
+             '{command}'\n"
         )
     };
     let scenario = [
@@ -235,11 +249,11 @@ fn names_are_replaced_whatever_their_letters() {
     )
     .unwrap();
     let source = format!("sim:{}", fake.path("scenario.toml").display());
-    let (_, bytes, files) = bundle(
-        &mut gpumon(&["--source", &source, "doctor", "--control", "/nowhere/x"]),
+    let (_, bytes, files) = create_bundle(
+        &mut gpumon_command(&["--source", &source, "doctor", "--control", "/nowhere/x"]),
         &fake.path("b"),
     );
-    has_none_of(
+    assert_has_none_of(
         &bytes,
         &[
             "na.*me", "a.*b(", "(x|", "größe", "tok3n", "z.py", "nowhere",
@@ -257,9 +271,9 @@ fn names_are_replaced_whatever_their_letters() {
 }
 
 #[test]
-fn it_says_why_there_is_no_sample() {
-    let fake = Fake::new("init_error = { code = 9 }");
-    let mut nowhere = gpumon(&[
+fn missing_sample_is_listed_with_reason() {
+    let fake = FakeNvml::new("init_error = { code = 9 }");
+    let mut nowhere = gpumon_command(&[
         "--nvml-lib",
         "my libs/hunter1.so",
         "doctor",
@@ -269,13 +283,16 @@ fn it_says_why_there_is_no_sample() {
         .current_dir(fake.path(""))
         .env("GPUMON_LIBCUDA", "hunter3/a b")
         .env("GPUMON_LIBCUBLAS", "hunter4.so");
-    let (_, bytes, files) = bundle(nowhere, &fake.path("a.tar.gz"));
-    has_none_of(&bytes, &["hunter", "my libs", "a b"]);
+    let (_, bytes, files) = create_bundle(nowhere, &fake.path("a.tar.gz"));
+    assert_has_none_of(&bytes, &["hunter", "my libs", "a b"]);
     assert!(
         files["doctor.txt"].contains("problem  library") && files["doctor.txt"].contains("path-")
     );
 
-    let (_, _, files) = bundle(&mut fake.gpumon(&["doctor"]), &fake.path("b.tar.gz"));
+    let (_, _, files) = create_bundle(
+        &mut fake.gpumon_command(&["doctor"]),
+        &fake.path("b.tar.gz"),
+    );
     let sample: Value = serde_json::from_str(&files["sample.json"]).unwrap();
     assert!(
         sample["error"].as_str().unwrap().contains("driver"),
@@ -294,48 +311,52 @@ fn it_says_why_there_is_no_sample() {
 }
 
 #[test]
-fn nothing_is_overwritten_or_written_without_a_yes() {
-    let fake = Fake::new("gpus = 1");
+fn bundle_needs_confirmation_and_never_overwrites_files() {
+    let fake = FakeNvml::new("gpus = 1");
     let path = fake.path("b.tar.gz");
     let typed = path.to_str().unwrap();
-    let list = refused(fake.gpumon(&["doctor", "--bundle", typed]), 2, "--yes");
+    let list = assert_refused(
+        fake.gpumon_command(&["doctor", "--bundle", typed]),
+        2,
+        "--yes",
+    );
     assert!(list.contains("sample.json") && !path.exists(), "{list}");
 
-    let mut unread = fake.gpumon(&["doctor", "--yes", "--bundle", typed]);
+    let mut unread = fake.gpumon_command(&["doctor", "--yes", "--bundle", typed]);
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let unread = unread.stdout(full).stderr(Stdio::null()).status().unwrap();
     assert_eq!((unread.code(), path.exists()), (Some(1), false));
 
-    let doctor = fake.gpumon(&["doctor", "--bundle", typed]);
+    let doctor = fake.gpumon_command(&["doctor", "--bundle", typed]);
     for (answer, code) in [("\r", 1), ("no\r", 1), ("y\r", 0)] {
         let mut terminal = Tty::start(&doctor, 80, 24);
-        terminal.wait_for("[y/N]");
+        terminal.wait_for_text("[y/N]");
         assert!(!path.exists());
         terminal.press(answer);
         assert_eq!(
-            (terminal.ended().code(), path.exists()),
+            (terminal.wait_for_end().code(), path.exists()),
             (Some(code), code == 0)
         );
     }
     let before = fs::read(&path).unwrap();
-    refused(
-        fake.gpumon(&["doctor", "--yes", "--bundle", typed]),
+    assert_refused(
+        fake.gpumon_command(&["doctor", "--yes", "--bundle", typed]),
         2,
         "name another",
     );
     assert_eq!(fs::read(&path).unwrap(), before);
-    refused(
-        fake.gpumon(&["doctor", "--yes", "--bundle", "/nowhere/b"]),
+    assert_refused(
+        fake.gpumon_command(&["doctor", "--yes", "--bundle", "/nowhere/b"]),
         1,
         "name another",
     );
-    refused(fake.gpumon(&["doctor", "--yes"]), 2, "--bundle");
+    assert_refused(fake.gpumon_command(&["doctor", "--yes"]), 2, "--bundle");
 
     // By default, the file goes into the working directory, with the date in its name and no other
     // file next to it.
     let folder = fake.path("here");
     fs::create_dir(&folder).unwrap();
-    let mut command = fake.gpumon(&["doctor", "--bundle", "--yes"]);
+    let mut command = fake.gpumon_command(&["doctor", "--bundle", "--yes"]);
     assert!(
         command
             .current_dir(&folder)

@@ -10,35 +10,37 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    FakeCuda, eventually, gpumon, lines_of, refused, signal, started, stderr, stdout,
+    FakeCuda, assert_refused, gpumon_command, run_json_lines, send_signal, start_command,
+    stderr_text, stdout_text, wait_for_condition,
 };
 
 /// A device with little memory, so that the matrices are small, and the options for it.
-const SMALL: &str = "memory_mib = 600";
-const MEM: [&str; 4] = ["--mem", "0.5%", "--time", "1s"];
+const SMALL_DEVICE: &str = "memory_mib = 600";
+const SMALL_BURN_OPTIONS: [&str; 4] = ["--mem", "0.5%", "--time", "1s"];
 /// The number of elements of a product with this memory.
-const ELEMENTS: u64 = 256 * 256;
+const PRODUCT_ELEMENTS: u64 = 256 * 256;
 /// The product is computed twice for timing before results are checked.
-const TIMED: u64 = 2;
+const TIMED_PRODUCTS: u64 = 2;
 /// Options for 32-bit products, and the number of products that fit into this memory after the
 /// factors and the reference.
-const FP32: [&str; 2] = ["--dtype", "fp32"];
+const FP32_OPTIONS: [&str; 2] = ["--dtype", "fp32"];
 const FP32_PRODUCTS: u64 = 8;
 const FP32_KERNEL: &str = "matmul_fp32_128x64";
 
-fn burn(scenario: &str, arguments: &[&str]) -> (FakeCuda, Option<i32>, Vec<Value>, String) {
-    let cuda = FakeCuda::new(&format!("{SMALL}\n{scenario}"));
-    let (code, lines, said) =
-        lines_of(cuda.gpumon(&[&["burn", "--json"], &MEM[..], arguments].concat()));
+fn run_burn(scenario: &str, arguments: &[&str]) -> (FakeCuda, Option<i32>, Vec<Value>, String) {
+    let cuda = FakeCuda::new(&format!("{SMALL_DEVICE}\n{scenario}"));
+    let (code, lines, said) = run_json_lines(
+        cuda.gpumon_command(&[&["burn", "--json"], &SMALL_BURN_OPTIONS[..], arguments].concat()),
+    );
     (cuda, code, lines, said)
 }
 
-fn fault(kind: &str, after: u64, kernel: &str) -> String {
+fn make_kernel_fault(kind: &str, after: u64, kernel: &str) -> String {
     format!("[[fault]]\nkind = \"{kind}\"\nafter_kernels = {after}\nkernel = \"{kernel}\"")
 }
 
 #[test]
-fn every_type_burns_on_every_gpu_that_has_it() {
+fn all_types_burn_on_supporting_gpus() {
     const ALL: &[&str] = &["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"];
     for (capability, types) in [
         ("[9, 0]", ALL),
@@ -46,14 +48,14 @@ fn every_type_burns_on_every_gpu_that_has_it() {
         ("[8, 0]", &ALL[2..5]),
         ("[7, 5]", &ALL[..2]),
     ] {
-        let scenario = format!("{SMALL}\ncapability = {capability}");
+        let scenario = format!("{SMALL_DEVICE}\ncapability = {capability}");
         let started = types.iter().map(|dtype| {
             let cuda = FakeCuda::new(&scenario);
             // With these shares, all types have matrices of the same size.
             let mem = if *dtype == "fp64" { "1%" } else { "0.5%" };
             (
                 *dtype,
-                started(cuda.gpumon(&[
+                start_command(cuda.gpumon_command(&[
                     "burn", "--json", "--mem", mem, "--time", "1s", "--dtype", dtype,
                 ])),
                 cuda,
@@ -63,11 +65,11 @@ fn every_type_burns_on_every_gpu_that_has_it() {
         for (dtype, child, cuda) in started.collect::<Vec<_>>() {
             let output = child.wait_with_output().unwrap();
             assert_eq!(
-                (output.status.code(), &*stderr(&output)),
+                (output.status.code(), &*stderr_text(&output)),
                 (Some(0), ""),
                 "{dtype} on {capability}"
             );
-            let line: Value = serde_json::from_str(stdout(&output).trim()).unwrap();
+            let line: Value = serde_json::from_str(stdout_text(&output).trim()).unwrap();
             assert_eq!(
                 (&line["dtype"], &line["n"], &line["verify"]["ok"]),
                 (&dtype.into(), &256.into(), &true.into())
@@ -86,21 +88,21 @@ fn every_type_burns_on_every_gpu_that_has_it() {
             );
             // The first product is compared by element, the others by 32-bit words.
             let words = match dtype {
-                "fp64" => ELEMENTS * 2,
-                "fp16" | "bf16" | "fp8" => ELEMENTS / 2,
-                _ => ELEMENTS,
+                "fp64" => PRODUCT_ELEMENTS * 2,
+                "fp16" | "bf16" | "fp8" => PRODUCT_ELEMENTS / 2,
+                _ => PRODUCT_ELEMENTS,
             };
-            let compared = line["verify"]["checked"].as_u64().unwrap() - ELEMENTS;
+            let compared = line["verify"]["checked"].as_u64().unwrap() - PRODUCT_ELEMENTS;
             assert!(compared > 0 && compared.is_multiple_of(words), "{line}");
-            assert_eq!(cuda.counters()["held_bytes"], 0);
+            assert_eq!(cuda.read_counters()["held_bytes"], 0);
         }
     }
 }
 
 #[test]
-fn without_a_type_it_is_the_one_that_loads_the_gpu_most() {
+fn default_type_has_highest_load() {
     for (capability, dtype) in [("[9, 0]", "bf16"), ("[8, 0]", "bf16"), ("[7, 5]", "fp32")] {
-        let (_, code, lines, said) = burn(&format!("capability = {capability}"), &[]);
+        let (_, code, lines, said) = run_burn(&format!("capability = {capability}"), &[]);
         assert_eq!(
             (code, &lines[0]["dtype"]),
             (Some(0), &dtype.into()),
@@ -110,19 +112,23 @@ fn without_a_type_it_is_the_one_that_loads_the_gpu_most() {
 }
 
 #[test]
-fn whole_numbers_are_not_told_as_floating_point() {
-    let cuda = FakeCuda::new(SMALL);
+fn integer_products_are_not_counted_as_floating_point() {
+    let cuda = FakeCuda::new(SMALL_DEVICE);
     for (dtype, unit) in [("int8", " GOP/s, 0 errors"), ("fp16", " GFLOP/s, 0 errors")] {
         let job = format!(r#"{{"kind":"burn","seconds":2,"memory":0.005,"dtype":"{dtype}"}}"#);
-        let output = cuda.gpumon(&["work", &job]).output().unwrap();
-        assert!(stdout(&output).contains(unit), "{}", stdout(&output));
+        let output = cuda.gpumon_command(&["work", &job]).output().unwrap();
+        assert!(
+            stdout_text(&output).contains(unit),
+            "{}",
+            stdout_text(&output)
+        );
     }
 }
 
 #[test]
-fn all_devices_burn_at_once_and_end_on_time() {
+fn devices_burn_in_parallel_and_end_on_time() {
     let begun = Instant::now();
-    let (cuda, code, lines, said) = burn("devices = 2\nkernel_ms = 5", &["--device", "all"]);
+    let (cuda, code, lines, said) = run_burn("devices = 2\nkernel_ms = 5", &["--device", "all"]);
     assert_eq!(
         (code, said.as_str(), lines.len()),
         (Some(0), "", 2),
@@ -135,7 +141,10 @@ fn all_devices_burn_at_once_and_end_on_time() {
             (&verify["ok"], &verify["wrong"], &line["stopped"]),
             (&true.into(), &0.into(), &"time_limit".into())
         );
-        assert!(verify["checked"].as_u64().unwrap() > 2 * ELEMENTS, "{line}");
+        assert!(
+            verify["checked"].as_u64().unwrap() > 2 * PRODUCT_ELEMENTS,
+            "{line}"
+        );
         assert!(
             line["rate"]["operations_per_second"].as_f64().unwrap() > 1e6,
             "{line}"
@@ -149,14 +158,17 @@ fn all_devices_burn_at_once_and_end_on_time() {
         .map(|line| line["device"]["index"].as_u64().unwrap())
         .collect();
     assert_eq!(indices, [0, 1]);
-    cuda.counters_at_rest();
+    cuda.assert_released();
 }
 
 #[test]
-fn a_flipped_bit_makes_it_end_with_1() {
+fn flipped_bit_ends_burn_with_code_1() {
     // The fault affects one of the first products of a block, or the second pass over the block.
     for after in [1, 4, 1 + FP32_PRODUCTS] {
-        let (_, code, lines, said) = burn(&fault("flip", TIMED + after, FP32_KERNEL), &FP32);
+        let (_, code, lines, said) = run_burn(
+            &make_kernel_fault("flip", TIMED_PRODUCTS + after, FP32_KERNEL),
+            &FP32_OPTIONS,
+        );
         let verify = &lines[0]["verify"];
         assert_eq!(
             (code, &verify["ok"], &verify["wrong"]),
@@ -168,7 +180,10 @@ fn a_flipped_bit_makes_it_end_with_1() {
         ("bf16", "matmul_bf16_128x64"),
         ("int8", "matmul_int8_128x128"),
     ] {
-        let (_, code, lines, said) = burn(&fault("flip", TIMED + 1, kernel), &["--dtype", dtype]);
+        let (_, code, lines, said) = run_burn(
+            &make_kernel_fault("flip", TIMED_PRODUCTS + 1, kernel),
+            &["--dtype", dtype],
+        );
         assert_eq!(
             (code, &lines[0]["verify"]["wrong"]),
             (Some(1), &1.into()),
@@ -178,10 +193,13 @@ fn a_flipped_bit_makes_it_end_with_1() {
 }
 
 #[test]
-fn a_first_product_that_is_wrong_is_found_by_the_reference_and_by_all_others() {
-    let (_, code, lines, said) = burn(&fault("flip", TIMED, FP32_KERNEL), &FP32);
+fn wrong_first_product_is_found_by_both_comparisons() {
+    let (_, code, lines, said) = run_burn(
+        &make_kernel_fault("flip", TIMED_PRODUCTS, FP32_KERNEL),
+        &FP32_OPTIONS,
+    );
     let verify = &lines[0]["verify"];
-    let products = (verify["checked"].as_u64().unwrap() - ELEMENTS) / ELEMENTS;
+    let products = (verify["checked"].as_u64().unwrap() - PRODUCT_ELEMENTS) / PRODUCT_ELEMENTS;
     assert_eq!(
         (code, verify["wrong"].as_u64()),
         (Some(1), Some(1 + products)),
@@ -191,65 +209,71 @@ fn a_first_product_that_is_wrong_is_found_by_the_reference_and_by_all_others() {
 }
 
 #[test]
-fn a_product_that_was_not_written_is_an_error() {
+fn unwritten_product_is_error() {
     // In the second pass over a block, the correct result of the first pass must already be
     // overwritten.
     for after in [1, 1 + FP32_PRODUCTS] {
-        let (_, code, lines, _) = burn(&fault("skip", TIMED + after, FP32_KERNEL), &FP32);
+        let (_, code, lines, _) = run_burn(
+            &make_kernel_fault("skip", TIMED_PRODUCTS + after, FP32_KERNEL),
+            &FP32_OPTIONS,
+        );
         assert_eq!(
             (code, &lines[0]["verify"]["wrong"]),
-            (Some(1), &ELEMENTS.into()),
+            (Some(1), &PRODUCT_ELEMENTS.into()),
             "{after}: {lines:?}"
         );
     }
-    let (_, code, lines, _) = burn(&fault("skip", TIMED, FP32_KERNEL), &FP32);
+    let (_, code, lines, _) = run_burn(
+        &make_kernel_fault("skip", TIMED_PRODUCTS, FP32_KERNEL),
+        &FP32_OPTIONS,
+    );
     assert!(
-        code == Some(1) && lines[0]["verify"]["wrong"].as_u64() > Some(ELEMENTS),
-        "the first: {lines:?}"
+        code == Some(1) && lines[0]["verify"]["wrong"].as_u64() > Some(PRODUCT_ELEMENTS),
+        "the error is found in the first product: {lines:?}"
     );
 }
 
 #[test]
-fn who_interrupts_gets_what_there_is_and_the_memory_back() {
-    let cuda = FakeCuda::new(&format!("{SMALL}\nkernel_ms = 20"));
-    let child = started(cuda.gpumon(&[
+fn interrupted_burn_prints_results_and_frees_memory() {
+    let cuda = FakeCuda::new(&format!("{SMALL_DEVICE}\nkernel_ms = 20"));
+    let child = start_command(cuda.gpumon_command(&[
         "burn", "--json", "--mem", "0.5%", "--time", "10m", "--dtype", "fp32",
     ]));
     // The count includes the kernels for factors, timing, poison and checks.
-    eventually("products are made", || {
-        cuda.counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS)
+    wait_for_condition("products were computed", || {
+        cuda.read_counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS)
     });
-    signal("-INT", child.id());
+    send_signal("-INT", child.id());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    let line: Value = serde_json::from_str(stdout(&output).trim()).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr_text(&output));
+    let line: Value = serde_json::from_str(stdout_text(&output).trim()).unwrap();
     assert_eq!(
         (&line["partial"], &line["verify"]["ok"]),
         (&true.into(), &true.into()),
         "{line}"
     );
-    assert_eq!(cuda.counters()["held_bytes"], 0);
+    assert_eq!(cuda.read_counters()["held_bytes"], 0);
 }
 
 #[test]
-fn a_gpu_that_fails_or_hangs_keeps_nobody_from_the_result_of_another() {
+fn failing_gpu_does_not_hide_other_results() {
     let first_line = |fault: &str, is_canceled: bool| {
-        let cuda = FakeCuda::new(&format!("{SMALL}\ndevices = 2\n[[fault]]\n{fault}"));
-        let mut command = cuda.gpumon(
+        let cuda = FakeCuda::new(&format!("{SMALL_DEVICE}\ndevices = 2\n[[fault]]\n{fault}"));
+        let mut command = cuda.gpumon_command(
             &[
                 &[
                     "burn", "--json", "--mem", "0.5%", "--time", "1m", "--device", "all",
                 ],
-                &FP32[..],
+                &FP32_OPTIONS[..],
             ]
             .concat(),
         );
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         if is_canceled {
-            eventually("the other burns", || {
-                cuda.counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS)
+            wait_for_condition("the other GPU runs the stress test", || {
+                cuda.read_counters()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS)
             });
-            signal("-INT", child.id());
+            send_signal("-INT", child.id());
         }
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())
@@ -278,7 +302,7 @@ fn a_gpu_that_fails_or_hangs_keeps_nobody_from_the_result_of_another() {
 }
 
 #[test]
-fn the_cpu_burns_where_it_is_asked_to() {
+fn cpu_burns_if_selected() {
     let free = std::fs::read_to_string("/proc/meminfo").unwrap();
     let free = free
         .lines()
@@ -286,7 +310,7 @@ fn the_cpu_burns_where_it_is_asked_to() {
         .unwrap();
     let free: f64 = free.trim().trim_end_matches(" kB").parse().unwrap();
     let share = format!("{:.9}", 4096.0 / free);
-    let (code, lines, said) = lines_of(gpumon(&[
+    let (code, lines, said) = run_json_lines(gpumon_command(&[
         "burn",
         "--backend",
         "cpu",
@@ -301,10 +325,10 @@ fn the_cpu_burns_where_it_is_asked_to() {
         (Some(0), &"cpu".into(), &true.into()),
         "{said}"
     );
-    let table = gpumon(&["burn", "--backend", "cpu", "--time", "1s", "--mem", &share])
+    let table = gpumon_command(&["burn", "--backend", "cpu", "--time", "1s", "--mem", &share])
         .output()
         .unwrap();
-    let text = stdout(&table);
+    let text = stdout_text(&table);
     assert!(
         text.contains("FLOP/s") && text.contains("compute") && text.contains("verified"),
         "{text}"
@@ -312,33 +336,37 @@ fn the_cpu_burns_where_it_is_asked_to() {
 }
 
 #[test]
-fn what_cannot_be_burnt_is_answered_with_what_can() {
+fn invalid_burn_options_are_refused_with_valid_options() {
     for (arguments, code, words) in [
         (&["--mem", "120%"][..], 2, "90%"),
         (&["--time", "5"], 2, "10m"),
         (
             &["--backend", "cpu", "--dtype", "int8"],
             2,
-            "give one of fp32, fp64",
+            "use one of fp32, fp64",
         ),
         (
             &["--dtype", "fp8"],
             2,
-            "needs compute capability 8.9, and this GPU has 8.0: give another --dtype",
+            "needs compute capability 8.9, but this GPU has 8.0: use another --dtype",
         ),
         (&["--device", "9"], 3, "there is only 0"),
         (
             &["--mem", "0.001%"],
             5,
-            "burn needs 1 MiB on GPU 0 at least, and may take 0 MiB of the 600 MiB",
+            "burn needs at least 1 MiB on GPU 0, but may use only 0 MiB of the 600 MiB",
         ),
         (
             &["--mem", "0.5%", "--dtype", "fp64"],
             5,
-            "give a larger --mem",
+            "use a larger --mem",
         ),
     ] {
-        let cuda = FakeCuda::new(&format!("{SMALL}\ncapability = [8, 0]"));
-        refused(cuda.gpumon(&[&["burn"], arguments].concat()), code, words);
+        let cuda = FakeCuda::new(&format!("{SMALL_DEVICE}\ncapability = [8, 0]"));
+        assert_refused(
+            cuda.gpumon_command(&[&["burn"], arguments].concat()),
+            code,
+            words,
+        );
     }
 }

@@ -11,11 +11,11 @@ use std::{
 use gpumon_probe::model::now_ms;
 use serde_json::{Value, json};
 
-use crate::support::{Fake, Server, eventually, send, stdout};
+use crate::support::{FakeNvml, Server, send_request, stdout_text, wait_for_condition};
 
-const OWN: &[&str] = &["X-Gpumon: run"];
+const RUN_HEADERS: &[&str] = &["X-Gpumon: run"];
 
-fn cell(ended_ms: u64) -> Value {
+fn make_cell_report(ended_ms: u64) -> Value {
     json!({
         "notebook": "train.ipynb", "kernel_id": "0b1c", "cell_id": "c7", "execution_count": 3,
         "started_ms": ended_ms - 4000, "ended_ms": ended_ms, "gpus": [0, 1], "gpu_ms": 3500.5, "peak_bytes": 4e9,
@@ -24,31 +24,36 @@ fn cell(ended_ms: u64) -> Value {
 }
 
 #[tokio::test]
-async fn a_cell_reaches_everybody_and_is_a_row_of_the_history_after_a_restart() {
+async fn reported_cell_reaches_clients_and_survives_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let fake = Fake::new("gpus = 2");
+    let fake = FakeNvml::new("gpus = 2");
     let arguments = ["--data-dir", folder.path().to_str().unwrap()];
-    let server = Server::over(&fake, &arguments);
-    let mut stream = server.stream().await;
-    stream.next_of("sample").await;
-    let told = cell(now_ms() - 100);
-    let answer = send(server.port, "POST /api/v1/cells", OWN, &told.to_string());
+    let server = Server::start_with_fake(&fake, &arguments);
+    let mut stream = server.open_stream().await;
+    stream.next_frame_of_type("sample").await;
+    let told = make_cell_report(now_ms() - 100);
+    let answer = send_request(
+        server.port,
+        "POST /api/v1/cells",
+        RUN_HEADERS,
+        &told.to_string(),
+    );
     assert_eq!(answer.status, 201, "{}", answer.body);
-    let event = stream.until(|frame| frame["what"] == "cell").await;
+    let event = stream.read_until(|frame| frame["what"] == "cell").await;
     for (key, value) in told.as_object().unwrap() {
         assert_eq!(&event[key], value, "{key}");
     }
-    let stranger = send(server.port, "POST /api/v1/cells", &[], &told.to_string());
+    let stranger = send_request(server.port, "POST /api/v1/cells", &[], &told.to_string());
     assert_eq!(
         stranger.status, 403,
-        "a page of another origin cannot send the header: {}",
+        "pages of other origins cannot send the header: {}",
         stranger.body
     );
-    let old = send(
+    let old = send_request(
         server.port,
         "POST /api/v1/cells",
-        OWN,
-        &cell(now_ms() - 3_600_000).to_string(),
+        RUN_HEADERS,
+        &make_cell_report(now_ms() - 3_600_000).to_string(),
     );
     assert_eq!(old.status, 400, "{}", old.body);
 
@@ -57,28 +62,28 @@ async fn a_cell_reaches_everybody_and_is_a_row_of_the_history_after_a_restart() 
     let code = format!(
         "import sqlite3; print(sqlite3.connect({database:?}).execute({query:?}).fetchall())"
     );
-    eventually("it is on disk", || {
+    wait_for_condition("the cell is on disk", || {
         let output = Command::new("python3")
             .args(["-c", &code])
             .output()
             .unwrap();
-        stdout(&output).trim() == "[('train.ipynb', 3, '0,1', 2100.5, 0)]"
+        stdout_text(&output).trim() == "[('train.ipynb', 3, '0,1', 2100.5, 0)]"
     });
     drop((stream, server));
 
-    let server = Server::over(&fake, &arguments);
+    let server = Server::start_with_fake(&fake, &arguments);
     let span = format!(
         "/api/v1/history?from_ms={}&metrics=power.draw_watts",
         now_ms() - 60_000
     );
-    eventually("the cell is told of the past", || {
+    wait_for_condition("the history contains the cell", || {
         let answer = server.get(&span);
         answer.status == 200 && answer.body.contains(r#""cell_id":"c7""#)
     });
 }
 
 #[test]
-fn kernel_cost_is_answered_for_span() {
+fn kernel_cost_is_returned_for_span() {
     let folder = tempfile::tempdir().unwrap();
     let connection = folder.path().join("kernel-1b2c-3d4e.json");
     std::fs::write(&connection, r#"{"kernel_name": "python3"}"#).unwrap();
@@ -93,17 +98,17 @@ fn kernel_cost_is_answered_for_span() {
     BufReader::new(kernel.stdout.take().unwrap())
         .read_line(&mut worker)
         .unwrap();
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "[[gpu]]\nindex = 0\npower_watts = 500\n[[process]]\ngpu = 0\npid = {}\n\
          memory = \"8 GiB\"\nsm_percent = 50\n",
         worker.trim()
     ));
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
     let ask = |kernel_id: &str, span: &str| {
         server.get(&format!("/api/v1/cost?kernel_id={kernel_id}&{span}"))
     };
     let begun_ms = now_ms();
-    eventually("the kernel holds the GPU", || {
+    wait_for_condition("the cost contains the GPU of the kernel", || {
         let answer = ask("1b2c-3d4e", &format!("from_ms={begun_ms}")).json();
         answer["cost"]["gpus"][0]["index"] == 0
     });
@@ -135,7 +140,7 @@ fn kernel_cost_is_answered_for_span() {
     let wrong = ask("0000", "from_ms=5&to_ms=4");
     assert_eq!(wrong.status, 400);
     assert!(
-        wrong.body.contains("from_ms=5 is not before to_ms=4"),
+        wrong.body.contains("from_ms=5 must be before to_ms=4"),
         "{}",
         wrong.body
     );

@@ -7,17 +7,17 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, json_lines, stdout};
+use crate::support::{FakeNvml, parse_json_lines, stdout_text};
 
 #[test]
-fn an_inventory_comes_first_and_then_numbered_samples() {
-    let fake = Fake::new("gpus = 3");
+fn inventory_is_followed_by_numbered_samples() {
+    let fake = FakeNvml::new("gpus = 3");
     let output = fake
-        .gpumon(&["collect", "--count", "3", "--interval-ms", "1000"])
+        .gpumon_command(&["collect", "--count", "3", "--interval-ms", "1000"])
         .output()
         .unwrap();
     assert!(output.status.success());
-    let mut lines = json_lines(&stdout(&output));
+    let mut lines = parse_json_lines(&stdout_text(&output));
     assert_eq!(lines[0]["type"], "inventory");
     let details: Vec<_> = lines
         .iter()
@@ -27,7 +27,7 @@ fn an_inventory_comes_first_and_then_numbered_samples() {
     assert_eq!(
         details.len(),
         3,
-        "what changes slowly comes once in ten seconds: {details:?}"
+        "slowly changing values are sent every ten seconds: {details:?}"
     );
     // The inventory is repeated when the links of the GPUs are known. There may also be events and
     // traces.
@@ -50,9 +50,9 @@ fn an_inventory_comes_first_and_then_numbered_samples() {
 }
 
 #[test]
-fn the_hosts_network_has_a_rate_once_it_has_been_read_twice() {
-    let fake = Fake::new("");
-    let mut command = fake.gpumon(&["collect", "--count", "60", "--interval-ms", "1000"]);
+fn network_rate_needs_two_readings() {
+    let fake = FakeNvml::new("");
+    let mut command = fake.gpumon_command(&["collect", "--count", "60", "--interval-ms", "1000"]);
     let mut collector = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(collector.stdout.take().unwrap())
         .lines()
@@ -67,26 +67,26 @@ fn the_hosts_network_has_a_rate_once_it_has_been_read_twice() {
 }
 
 #[test]
-fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
+fn hardware_counters_report_activity_after_two_samples() {
     let scenario = "[[gpu]]\nindex = 0\nnvlinks = 18\nutilization_percent = 80\n";
-    let collect = |fake: &Fake| {
+    let collect = |fake: &FakeNvml| {
         let output = fake
-            .gpumon(&["collect", "--count", "3", "--interval-ms", "1000"])
+            .gpumon_command(&["collect", "--count", "3", "--interval-ms", "1000"])
             .output()
             .unwrap();
         assert!(
             output.status.success(),
             "{}",
-            crate::support::stderr(&output)
+            crate::support::stderr_text(&output)
         );
-        let mut lines = json_lines(&stdout(&output));
+        let mut lines = parse_json_lines(&stdout_text(&output));
         lines.retain(|line| line["type"] == "sample");
         lines
             .into_iter()
             .map(|line| line["gpus"][0].clone())
             .collect::<Vec<_>>()
     };
-    let samples = collect(&Fake::new(scenario));
+    let samples = collect(&FakeNvml::new(scenario));
     assert_eq!(samples[0]["activity"]["absent"], "warming_up");
     let activity = &samples[2]["activity"];
     let tensor = activity["tensor_percent"].as_f64().unwrap();
@@ -94,31 +94,34 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
     let received = samples[2]["pcie"]["rx_bytes_per_second"].as_f64().unwrap();
     assert!(
         (received / (80.0 * 2.4e7) - 1.0).abs() < 0.01,
-        "the driver's MiB become bytes: {received}"
+        "the driver's MiB are converted to bytes: {received}"
     );
     assert!(samples[2]["nvlink"]["tx_bytes_per_second"].is_number());
     // The hardware counters report 0 for GPUs without links.
-    let samples = collect(&Fake::new("gpus = 1"));
+    let samples = collect(&FakeNvml::new("gpus = 1"));
     assert_eq!(
         samples[2]["nvlink"]["tx_bytes_per_second"]["absent"],
         "not_supported"
     );
 
     // If a library cannot free GPM samples, none are requested.
-    let samples = collect(&Fake::without(scenario, &["nvmlGpmSampleFree"]));
+    let samples = collect(&FakeNvml::without_functions(
+        scenario,
+        &["nvmlGpmSampleFree"],
+    ));
     assert_eq!(samples[2]["activity"]["absent"], "not_supported");
     assert!(samples[2]["power"]["draw_watts"].is_number());
 }
 
 #[test]
-fn a_board_without_gpm_has_link_rates_from_elsewhere() {
+fn board_without_gpm_has_link_rates() {
     let scenario =
         "[[gpu]]\nindex = 0\narchitecture = \"ampere\"\nnvlinks = 12\nutilization_percent = 50\n";
-    let output = Fake::new(scenario)
-        .gpumon(&["collect", "--count", "5", "--interval-ms", "1000"])
+    let output = FakeNvml::new(scenario)
+        .gpumon_command(&["collect", "--count", "5", "--interval-ms", "1000"])
         .output()
         .unwrap();
-    let mut lines = json_lines(&stdout(&output));
+    let mut lines = parse_json_lines(&stdout_text(&output));
     lines.retain(|line| line["type"] == "sample");
     let gpu = &lines[4]["gpus"][0];
     assert_eq!(gpu["activity"]["absent"], "not_supported");
@@ -127,21 +130,21 @@ fn a_board_without_gpm_has_link_rates_from_elsewhere() {
         .unwrap();
     assert!(
         (nvlink / (50.0 * 4.1e8) - 1.0).abs() < 0.1,
-        "KiB become bytes: {gpu}"
+        "the driver's KiB are converted to bytes: {gpu}"
     );
     let pcie = gpu["pcie"]["rx_bytes_per_second"]["value"]
         .as_f64()
         .unwrap();
     assert!(
         (pcie / (50.0 * 2.4e7) - 1.0).abs() < 0.1,
-        "KB become bytes: {gpu}"
+        "the driver's KB are converted to bytes: {gpu}"
     );
 }
 
 #[test]
-fn threads_take_turns_where_the_driver_bears_only_one() {
-    let fake = Fake::new("gpus = 16\n");
-    let mut command = fake.gpumon(&["collect", "--count", "150", "--interval-ms", "200"]);
+fn threads_enter_gpm_one_at_a_time() {
+    let fake = FakeNvml::new("gpus = 16\n");
+    let mut command = fake.gpumon_command(&["collect", "--count", "150", "--interval-ms", "200"]);
     let mut collector = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(collector.stdout.take().unwrap())
         .lines()
@@ -157,13 +160,13 @@ fn threads_take_turns_where_the_driver_bears_only_one() {
 }
 
 #[test]
-fn energy_adds_up_to_the_power() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\npower_watts = 500\n");
+fn energy_matches_power() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\npower_watts = 500\n");
     let output = fake
-        .gpumon(&["collect", "--count", "7", "--interval-ms", "1000"])
+        .gpumon_command(&["collect", "--count", "7", "--interval-ms", "1000"])
         .output()
         .unwrap();
-    let mut lines = json_lines(&stdout(&output));
+    let mut lines = parse_json_lines(&stdout_text(&output));
     lines.retain(|line| line["type"] == "sample");
     let (first, last) = (&lines[0]["gpus"][0], &lines[lines.len() - 1]["gpus"][0]);
     // The counter is read every five seconds. In between, its reading has its own time stamp.
@@ -180,14 +183,17 @@ fn energy_adds_up_to_the_power() {
     let ((begun_joules, begun_ms), (joules, at_ms)) = (counter(first), counter(last));
     let watts = (joules - begun_joules) / ((at_ms - begun_ms) / 1000.0);
     // The counter changes every 100 ms, which is 2 % of 5 s.
-    assert!((watts / 500.0 - 1.0).abs() < 0.05, "{watts} W on average");
+    assert!(
+        (watts / 500.0 - 1.0).abs() < 0.05,
+        "the mean power is {watts} W"
+    );
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_it_quietly() {
-    let fake = Fake::new("gpus = 1");
+fn closed_pipe_ends_collector_quietly() {
+    let fake = FakeNvml::new("gpus = 1");
     let mut child = fake
-        .gpumon(&["collect", "--interval-ms", "100"])
+        .gpumon_command(&["collect", "--interval-ms", "100"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

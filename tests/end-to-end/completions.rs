@@ -2,10 +2,10 @@
 
 use std::process::{Command, Output};
 
-use crate::support::{gpumon, stderr, stdout};
+use crate::support::{gpumon_command, stderr_text, stdout_text};
 
 /// Typed text, and the proposals in alphabetical order. The cursor is after the last letter.
-const PROPOSED: &[(&str, &str)] = &[
+const PROPOSALS: &[(&str, &str)] = &[
     ("gpumon wai", "wait"),
     ("gpumon wait --fr", "--free"),
     ("gpumon wait --format u", "uuid"),
@@ -57,7 +57,7 @@ const PROPOSED: &[(&str, &str)] = &[
 ];
 
 /// After an equals sign, bash replaces the value by the proposal, fish the whole word.
-const ATTACHED: &[(&str, &str, &str)] = &[
+const ATTACHED_PROPOSALS: &[(&str, &str, &str)] = &[
     (
         "gpumon smi --query-gpu=clocks.max.m",
         "--query-gpu=",
@@ -71,30 +71,34 @@ const ATTACHED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-fn script(shell: &str) -> String {
-    let output = gpumon(&["completions", shell]).output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    stdout(&output)
+fn generate_completion_script(shell: &str) -> String {
+    let output = gpumon_command(&["completions", shell]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    stdout_text(&output)
 }
 
 /// Runs the completion script and these lines in a shell, if the shell is installed.
-fn run(shell: &str, arguments: &[&str], behind: &str, typed: &[&str]) -> Option<Output> {
+fn run_shell(shell: &str, arguments: &[&str], behind: &str, typed: &[&str]) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script");
-    std::fs::write(&path, format!("{}\n{behind}\n", script(shell))).unwrap();
+    std::fs::write(
+        &path,
+        format!("{}\n{behind}\n", generate_completion_script(shell)),
+    )
+    .unwrap();
     let output = Command::new(shell)
         .args(arguments)
         .arg(&path)
         .args(typed)
         .output()
         .ok()?;
-    assert_eq!(stderr(&output), "", "{typed:?}");
+    assert_eq!(stderr_text(&output), "", "{typed:?}");
     assert!(output.status.success(), "{typed:?}");
     Some(output)
 }
 
-fn sorted(output: &Output) -> String {
-    let text = stdout(output);
+fn sort_words(output: &Output) -> String {
+    let text = stdout_text(output);
     let mut words: Vec<&str> = text
         .lines()
         .filter_map(|line| line.split('\t').next())
@@ -104,10 +108,10 @@ fn sorted(output: &Output) -> String {
 }
 
 #[test]
-fn bash_proposes_what_can_be_typed() {
-    let call = "COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
-        function=$(complete -p gpumon | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
-        \"$function\" \"$1\" \"${COMP_WORDS[-1]#=}\" \"${COMP_WORDS[-2]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+fn bash_proposes_valid_words() {
+    let call = "COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); function=$(complete -p gpumon | sed \
+                's/.*-F \\([^ ]*\\).*/\\1/'); \"$function\" \"$1\" \"${COMP_WORDS[-1]#=}\" \
+                \"${COMP_WORDS[-2]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
     // Splits a line into words in the same way as bash.
     let parted = |line: &str| {
         line.replace('=', " = ")
@@ -115,31 +119,34 @@ fn bash_proposes_what_can_be_typed() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    let attached = ATTACHED.iter().map(|(line, _, proposed)| (line, proposed));
-    for (line, proposed) in PROPOSED
+    let attached = ATTACHED_PROPOSALS
+        .iter()
+        .map(|(line, _, proposed)| (line, proposed));
+    for (line, proposed) in PROPOSALS
         .iter()
         .map(|(line, proposed)| (line, proposed))
         .chain(attached)
     {
         let words = parted(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let output = run("bash", &["--norc"], call, &words).expect("bash is needed for this test");
-        assert_eq!(sorted(&output), *proposed, "{line}");
+        let output =
+            run_shell("bash", &["--norc"], call, &words).expect("bash is needed for this test");
+        assert_eq!(sort_words(&output), *proposed, "{line}");
     }
 }
 
 #[test]
-fn fish_proposes_the_same() {
-    let attached = ATTACHED
+fn fish_proposes_valid_words() {
+    let attached = ATTACHED_PROPOSALS
         .iter()
         .map(|(line, option, proposed)| (*line, format!("{option}{proposed}")));
     let attached = attached.map(|(line, proposed)| (line, proposed.replace(' ', " --query-gpu=")));
-    let all = PROPOSED
+    let all = PROPOSALS
         .iter()
         .map(|(line, proposed)| (*line, (*proposed).to_owned()))
         .chain(attached);
     for (line, proposed) in all {
-        let Some(output) = run(
+        let Some(output) = run_shell(
             "fish",
             &["--no-config"],
             "complete --do-complete $argv[1]",
@@ -147,30 +154,31 @@ fn fish_proposes_the_same() {
         ) else {
             return;
         };
-        assert_eq!(sorted(&output), proposed, "{line}");
+        assert_eq!(sort_words(&output), proposed, "{line}");
     }
 }
 
 /// zsh only proposes in an interactive shell, so the test calls the function that decides.
 #[test]
-fn zsh_reads_the_script_and_knows_whose_words_they_are() {
-    let script = script("zsh");
+fn zsh_loads_script_and_selects_completions() {
+    let script = generate_completion_script("zsh");
     assert!(script.starts_with("#compdef gpumon\n"), "{script}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script");
-    let calls = "_gpumon_smi_face -q -d\n_gpumon_smi_values 'smi -d'\n_gpumon_smi_face dmon\n_gpumon_smi_face wait -q || \
-        echo own\n_gpumon_smi_options topo | head -1\nwhence -w _gpumon _gpumon_own\n";
+    let calls = "_gpumon_smi_face -q -d\n_gpumon_smi_values 'smi -d'\n_gpumon_smi_face \
+                 dmon\n_gpumon_smi_face wait -q || echo own\n_gpumon_smi_options topo | head \
+                 -1\nwhence -w _gpumon _gpumon_own\n";
     std::fs::write(&path, format!("compdef() {{ }}\n{script}\n{calls}")).unwrap();
     let Ok(output) = Command::new("zsh").arg("-f").arg(&path).output() else {
         return;
     };
-    let text = stdout(&output);
+    let text = stdout_text(&output);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         (lines[0], lines[2], lines[3]),
         ("smi", "dmon", "own"),
         "{text}{}",
-        stderr(&output)
+        stderr_text(&output)
     );
     assert!(lines[1].starts_with(", MEMORY UTILIZATION ECC "), "{text}");
     assert!(
@@ -181,15 +189,15 @@ fn zsh_reads_the_script_and_knows_whose_words_they_are() {
         lines[5..],
         ["_gpumon: function", "_gpumon_own: function"],
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
 }
 
 /// NVIDIA provides the completions for this name.
 #[test]
-fn nothing_is_registered_for_nvidia_smi() {
+fn scripts_register_nothing_for_nvidia_smi() {
     for shell in ["bash", "zsh", "fish"] {
-        let script = script(shell);
+        let script = generate_completion_script(shell);
         let registers = [
             "complete -c nvidia-smi",
             "default nvidia-smi",
@@ -204,14 +212,19 @@ fn nothing_is_registered_for_nvidia_smi() {
 }
 
 #[test]
-fn the_manual_tells_of_every_option_and_field() {
-    let page = stdout(&gpumon(&["man", "smi"]).output().unwrap());
-    let synopsis = "gpumon smi\\fR [\\-\\-source <SOURCE>] [\\-\\-nvml\\-lib <PATH>] [\\-\\-config <FILE>] [\\-\\-no\\-daemon] [ARGUMENTS]";
+fn manual_lists_every_option_and_field() {
+    let page = stdout_text(&gpumon_command(&["man", "smi"]).output().unwrap());
+    let synopsis = "gpumon smi\\fR [\\-\\-source <SOURCE>] [\\-\\-nvml\\-lib <PATH>] \
+                    [\\-\\-config <FILE>] [\\-\\-no\\-daemon] [ARGUMENTS]";
     assert!(
         page.contains(synopsis),
-        "gpumon's own options stand first: {page}"
+        "gpumon's own options are listed first: {page}"
     );
-    let help = stdout(&gpumon(&["smi", "--help-query-gpu"]).output().unwrap());
+    let help = stdout_text(
+        &gpumon_command(&["smi", "--help-query-gpu"])
+            .output()
+            .unwrap(),
+    );
     let names: Vec<&str> = help
         .split("\n\n")
         .filter(|entry| entry.starts_with('"'))

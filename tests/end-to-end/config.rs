@@ -12,24 +12,24 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Fake, Server, Tty, ask, eventually, gpumon, is_refusal, send, signal, stderr, stdout,
-    write_secret,
+    FakeNvml, Server, Tty, gpumon_command, is_refusal, send_get, send_request, send_signal,
+    stderr_text, stdout_text, wait_for_condition, write_secret,
 };
 
 /// Writes the user's file, and returns a command that reads it.
-fn with_settings(fake: &Fake, settings: &str, arguments: &[&str]) -> Command {
+fn command_with_settings(fake: &FakeNvml, settings: &str, arguments: &[&str]) -> Command {
     fs::create_dir_all(fake.path("config/gpumon")).unwrap();
-    fs::write(user_file(fake), settings).unwrap();
-    let mut command = fake.gpumon(arguments);
+    fs::write(user_settings_file(fake), settings).unwrap();
+    let mut command = fake.gpumon_command(arguments);
     command.env("XDG_CONFIG_HOME", fake.path("config"));
     command
 }
 
-fn user_file(fake: &Fake) -> PathBuf {
+fn user_settings_file(fake: &FakeNvml) -> PathBuf {
     fake.path("config/gpumon/config.toml")
 }
 
-fn interval_ms(server: &Server) -> u64 {
+fn sampling_interval_ms(server: &Server) -> u64 {
     server.get("/api/v1/snapshot").json()["sample"]["interval_ms"]
         .as_u64()
         .unwrap_or_default()
@@ -37,10 +37,10 @@ fn interval_ms(server: &Server) -> u64 {
 
 /// Returns the next log message about reloaded settings.
 #[track_caller]
-fn reload_message(server: &mut Server) -> String {
+fn next_reload_message(server: &mut Server) -> String {
     loop {
         let message = server.next_message();
-        assert!(!message.is_empty(), "the log ended");
+        assert!(!message.is_empty(), "the log has ended");
         if message.contains("settings reloaded") {
             return message;
         }
@@ -48,21 +48,21 @@ fn reload_message(server: &mut Server) -> String {
 }
 
 #[track_caller]
-fn refused(mut command: Command, words: &str) {
+fn assert_refused(mut command: Command, words: &str) {
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr_text(&output));
     assert!(
-        stderr(&output).contains(words) && is_refusal(&stderr(&output)),
+        stderr_text(&output).contains(words) && is_refusal(&stderr_text(&output)),
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
 }
 
 /// Returns the value of a setting and its kind of origin.
-fn setting(mut command: Command, key: &str) -> (Value, String) {
+fn read_setting(mut command: Command, key: &str) -> (Value, String) {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    let shown: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    let shown: Value = serde_json::from_str(&stdout_text(&output)).unwrap();
     let all = shown["settings"].as_array().unwrap();
     let found = all.iter().find(|setting| setting["key"] == key).unwrap();
     (
@@ -72,16 +72,16 @@ fn setting(mut command: Command, key: &str) -> (Value, String) {
 }
 
 #[test]
-fn a_file_a_variable_and_a_flag_win_in_this_order() {
-    let fake = Fake::new("gpus = 1");
+fn flag_overrides_variable_and_variable_overrides_file() {
+    let fake = FakeNvml::new("gpus = 1");
     let show = |more: &[&str], variable: Option<&str>, file: &str| {
-        let mut command = with_settings(
+        let mut command = command_with_settings(
             &fake,
             file,
             &[&["config", "show", "--json", "serve"], more].concat(),
         );
         variable.map(|value| command.env("GPUMON_INTERVAL_MS", value));
-        setting(command, "interval-ms")
+        read_setting(command, "interval-ms")
     };
     let of = |value: u64, origin: &str| (Value::from(value), origin.to_owned());
     let file = "[serve]\ninterval-ms = 200\n";
@@ -97,38 +97,46 @@ fn a_file_a_variable_and_a_flag_win_in_this_order() {
     let other = fake.path("other.toml");
     fs::write(&other, "[serve]\ninterval-ms = 500\n").unwrap();
     let show = ["config", "show", "--json", "serve"];
-    let mut named = with_settings(&fake, file, &show);
+    let mut named = command_with_settings(&fake, file, &show);
     named.env("GPUMON_CONFIG", &other);
-    assert_eq!(setting(named, "interval-ms"), of(500, "file"));
-    let none = with_settings(&fake, file, &[&["--config", "none"], &show[..]].concat());
-    assert_eq!(setting(none, "interval-ms"), of(1000, "default"));
+    assert_eq!(read_setting(named, "interval-ms"), of(500, "file"));
+    let none = command_with_settings(&fake, file, &[&["--config", "none"], &show[..]].concat());
+    assert_eq!(read_setting(none, "interval-ms"), of(1000, "default"));
 }
 
 #[test]
-fn a_server_does_what_its_file_says() {
-    let fake = Fake::new("gpus = 1");
+fn server_uses_settings_file() {
+    let fake = FakeNvml::new("gpus = 1");
     let file = "[serve]\nlisten = \"127.0.0.1:0\"\ninterval-ms = 200\nmetrics-processes = true\n";
-    let server = Server::start(with_settings(&fake, file, &["serve"]));
-    eventually("it samples as often as the file says", || {
-        interval_ms(&server) == 200
+    let server = Server::start(command_with_settings(&fake, file, &["serve"]));
+    wait_for_condition("the server uses the interval of the settings file", || {
+        sampling_interval_ms(&server) == 200
     });
-    eventually("it is ready", || server.get("/readyz").status == 200);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     // An environment variable names the server, so the file does not have to.
-    assert!(fake.gpumon(&["--json"]).output().unwrap().status.success());
+    assert!(
+        fake.gpumon_command(&["--json"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     let socket = fake.path("own.sock");
     let file = format!(
         "source = \"sim:2\"\ncontrol = \"{}\"\n[serve]\nlisten = \"127.0.0.1:0\"\n",
         socket.display()
     );
     let command = |arguments: &[&str]| {
-        let mut command = with_settings(&fake, &file, arguments);
+        let mut command = command_with_settings(&fake, &file, arguments);
         command
             .env_remove("GPUMON_CONTROL")
             .env_remove("GPUMON_NVML_LIB");
         command
     };
     let _simulated = Server::start(command(&["serve"]));
-    eventually("commands find the server where the file says", || {
+    wait_for_condition("commands use the socket of the settings file", || {
         command(&["usage", "--json"])
             .output()
             .unwrap()
@@ -138,58 +146,64 @@ fn a_server_does_what_its_file_says() {
     assert!(socket.exists());
     // The top-level source also applies to nvidia-smi's commands.
     let listed = command(&["-L"]).output().unwrap();
-    assert_eq!(stdout(&listed).lines().count(), 2, "{}", stderr(&listed));
+    assert_eq!(
+        stdout_text(&listed).lines().count(),
+        2,
+        "{}",
+        stderr_text(&listed)
+    );
 }
 
 #[test]
-fn mistakes_are_refused_with_their_place() {
-    let fake = Fake::new("gpus = 1");
-    let with = |settings: &str, arguments: &[&str]| with_settings(&fake, settings, arguments);
+fn invalid_settings_are_refused_with_location() {
+    let fake = FakeNvml::new("gpus = 1");
+    let with =
+        |settings: &str, arguments: &[&str]| command_with_settings(&fake, settings, arguments);
     let lisen = "[serve]\nlisen = \"127.0.0.1:0\"\n";
-    refused(
+    assert_refused(
         with(lisen, &["serve"]),
         "config.toml:2:1: unknown key `lisen` in [serve]: did you mean `listen`?",
     );
-    refused(
+    assert_refused(
         with("[serve]\nlisten = 9123\n", &["serve"]),
         "config.toml:2:10: `serve.listen` cannot be 9123: use a text",
     );
-    refused(
+    assert_refused(
         with("sorce = \"sim\"\n", &["--json"]),
         "config.toml:1:1: unknown key `sorce`: did you mean `source`?",
     );
-    refused(with("sorce = \"sim\"\n", &["-L"]), "did you mean `source`?");
-    refused(with("source = \n", &["info"]), "config.toml:1:");
+    assert_refused(with("sorce = \"sim\"\n", &["-L"]), "did you mean `source`?");
+    assert_refused(with("source = \n", &["info"]), "config.toml:1:");
     assert!(
         with(lisen, &["--json"]).output().unwrap().status.success(),
-        "that is the server's alone"
+        "other commands ignore invalid settings of the server"
     );
     let doctor = with(lisen, &["doctor"]).output().unwrap();
     assert!(
-        stdout(&doctor).contains("has 1 mistake"),
+        stdout_text(&doctor).contains("has 1 mistake"),
         "{}",
-        stdout(&doctor)
+        stdout_text(&doctor)
     );
 
-    let file = user_file(&fake);
+    let file = user_settings_file(&fake);
     fs::write(&file, vec![b'#'; (1 << 20) + 1]).unwrap();
-    let mut huge = fake.gpumon(&["info"]);
+    let mut huge = fake.gpumon_command(&["info"]);
     huge.env("XDG_CONFIG_HOME", fake.path("config"));
-    refused(huge, "config.toml is larger than 1048576 bytes");
-    refused(
-        fake.gpumon(&["--config", "/nowhere/config.toml", "info"]),
+    assert_refused(huge, "config.toml is larger than 1048576 bytes");
+    assert_refused(
+        fake.gpumon_command(&["--config", "/nowhere/config.toml", "info"]),
         "cannot read /nowhere/config.toml",
     );
     // A directory is refused even for root, who can read any file.
-    refused(
-        fake.gpumon(&["--config", "/tmp", "info"]),
+    assert_refused(
+        fake.gpumon_command(&["--config", "/tmp", "info"]),
         "/tmp is not a regular file",
     );
 }
 
 #[test]
-fn check_names_all_mistakes_also_those_of_the_alert_file() {
-    let fake = Fake::new("gpus = 1");
+fn config_check_lists_all_errors_including_alert_file() {
+    let fake = FakeNvml::new("gpus = 1");
     fs::create_dir_all(fake.path("config/gpumon")).unwrap();
     fs::write(
         fake.path("config/gpumon/alerts.toml"),
@@ -197,11 +211,11 @@ fn check_names_all_mistakes_also_those_of_the_alert_file() {
     )
     .unwrap();
     let file = "[serve]\nalerts = \"alerts.toml\"\n[top]\ntheme = \"lihgt\"\n";
-    let output = with_settings(&fake, file, &["config", "check"])
+    let output = command_with_settings(&fake, file, &["config", "check"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = stderr(&output);
+    let said = stderr_text(&output);
     assert!(
         said.contains(
             "config.toml:4:9: `top.theme` cannot be \"lihgt\": for `lihgt`, did you mean `light`?"
@@ -209,10 +223,10 @@ fn check_names_all_mistakes_also_those_of_the_alert_file() {
         "{said}"
     );
     assert!(said.contains("alerts.toml:3:9: unknown field"), "{said}");
-    let json = with_settings(&fake, file, &["config", "check", "--json"])
+    let json = command_with_settings(&fake, file, &["config", "check", "--json"])
         .output()
         .unwrap();
-    let report: Value = serde_json::from_str(&stdout(&json)).unwrap();
+    let report: Value = serde_json::from_str(&stdout_text(&json)).unwrap();
     assert_eq!(
         (
             report["mistakes"].as_array().unwrap().len(),
@@ -229,22 +243,22 @@ fn check_names_all_mistakes_also_those_of_the_alert_file() {
     .unwrap();
     symlink(&real, fake.path("link.toml")).unwrap();
     let output = fake
-        .gpumon(&["config", "check", fake.path("link.toml").to_str().unwrap()])
+        .gpumon_command(&["config", "check", fake.path("link.toml").to_str().unwrap()])
         .output()
         .unwrap();
     assert!(
-        output.status.success() && stdout(&output).ends_with("link.toml: ok\n"),
+        output.status.success() && stdout_text(&output).ends_with("link.toml: ok\n"),
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
-    let missing = gpumon(&["config", "check", "/nowhere.toml"])
+    let missing = gpumon_command(&["config", "check", "/nowhere.toml"])
         .output()
         .unwrap();
     assert_eq!(missing.status.code(), Some(2));
-    let example = gpumon(&["config", "example"]).output().unwrap();
+    let example = gpumon_command(&["config", "example"]).output().unwrap();
     fs::write(&real, &example.stdout).unwrap();
     assert!(
-        gpumon(&["config", "check", real.to_str().unwrap()])
+        gpumon_command(&["config", "check", real.to_str().unwrap()])
             .status()
             .unwrap()
             .success()
@@ -252,12 +266,12 @@ fn check_names_all_mistakes_also_those_of_the_alert_file() {
 }
 
 #[test]
-fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
-    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"1 GiB\"\n");
+fn sighup_reloads_settings_and_keeps_them_if_invalid() {
+    let fake = FakeNvml::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"1 GiB\"\n");
     let settings = |interval_ms: u32, more: &str| {
         format!("[serve]\nlisten = \"127.0.0.1:0\"\ninterval-ms = {interval_ms}\n{more}")
     };
-    let mut command = with_settings(&fake, &settings(1000, ""), &["serve"]);
+    let mut command = command_with_settings(&fake, &settings(1000, ""), &["serve"]);
     command.stdin(Stdio::null());
     let mut server = Server::start(command);
     server.next_message();
@@ -267,18 +281,20 @@ fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
             .body
             .contains("gpumon_process_memory_bytes{")
     };
-    eventually("it is ready", || server.get("/readyz").status == 200);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     assert!(!has_processes(&server));
 
     fs::write(
-        user_file(&fake),
+        user_settings_file(&fake),
         settings(
             200,
             "metrics-processes = true\nexit-with-parent = false\nprocfs = \"/other\"\n",
         ),
     )
     .unwrap();
-    signal("-HUP", server.child.id());
+    send_signal("-HUP", server.child.id());
     let told = server.next_message();
     assert!(
         told.contains("settings reloaded: --interval-ms, --metrics-processes changed"),
@@ -289,19 +305,23 @@ fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
         told.contains("settings that take effect at the next start: --procfs"),
         "{told}"
     );
-    eventually("it samples as often as the file says now", || {
-        interval_ms(&server) == 200
+    wait_for_condition("the server uses the new interval", || {
+        sampling_interval_ms(&server) == 200
     });
-    eventually("metrics tell of processes", || has_processes(&server));
+    wait_for_condition("the metrics contain processes", || has_processes(&server));
 
-    fs::write(user_file(&fake), settings(500, "lisen = 1\n")).unwrap();
-    signal("-HUP", server.child.id());
+    fs::write(user_settings_file(&fake), settings(500, "lisen = 1\n")).unwrap();
+    send_signal("-HUP", server.child.id());
     let told = server.next_message();
     assert!(
         told.contains("not reloaded") && told.contains("config.toml:4:1: unknown key `lisen`"),
         "{told}"
     );
-    assert_eq!(interval_ms(&server), 200, "as before");
+    assert_eq!(
+        sampling_interval_ms(&server),
+        200,
+        "the interval is unchanged"
+    );
 
     // The file names alert rules for the first time.
     let rules = fake.path("config/gpumon/alerts.toml");
@@ -311,47 +331,53 @@ fn a_hang_up_reads_settings_anew_and_keeps_them_where_they_are_wrong() {
     )
     .unwrap();
     fs::write(
-        user_file(&fake),
+        user_settings_file(&fake),
         settings(200, "alerts = \"alerts.toml\"\n"),
     )
     .unwrap();
-    signal("-HUP", server.child.id());
-    eventually("its rules are there", || {
+    send_signal("-HUP", server.child.id());
+    wait_for_condition("the alert rules were loaded", || {
         server.get("/api/v1/alerts").json()["rules"][0]["name"] == "hot"
     });
     assert!(
         !has_processes(&server),
-        "what the file sets no more is as it is by default"
+        "a removed setting has its default again"
     );
-    fs::remove_file(user_file(&fake)).unwrap();
-    signal("-HUP", server.child.id());
-    eventually("and go with the file", || {
-        server.get("/api/v1/alerts").json()["rules"]
-            .as_array()
-            .unwrap()
-            .is_empty()
-    });
+    fs::remove_file(user_settings_file(&fake)).unwrap();
+    send_signal("-HUP", server.child.id());
+    wait_for_condition(
+        "the alert rules were removed with the settings file",
+        || {
+            server.get("/api/v1/alerts").json()["rules"]
+                .as_array()
+                .unwrap()
+                .is_empty()
+        },
+    );
     let (status, _) = server.terminate();
-    assert!(status.success(), "it went on all the while");
+    assert!(status.success(), "the server kept running");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hang_up_brings_a_proxy_to_whom_nobody_is_the_own_user_and_takes_it_away() {
-    let fake = Fake::new("gpus = 1");
+async fn sighup_adds_and_removes_public_origin() {
+    let fake = FakeNvml::new("gpus = 1");
     let settings = |more: &str| format!("[serve]\nlisten = \"127.0.0.1:0\"\n{more}");
-    let mut command = with_settings(&fake, &settings(""), &["serve"]);
+    let mut command = command_with_settings(&fake, &settings(""), &["serve"]);
     command.stdin(Stdio::null());
     let mut server = Server::start(command);
     server.next_message();
-    eventually("it is ready", || server.get("/readyz").status == 200);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let origin = "Origin: https://gpus.example.org";
     let by_proxy =
-        |server: &Server| ask(server.port, "/api/v1/snapshot?brief=true", &[origin]).status;
+        |server: &Server| send_get(server.port, "/api/v1/snapshot?brief=true", &[origin]).status;
     // A persistent connection of the server's own user.
     let lasting = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     let mark = || {
         let body = r#"{"text":"a"}"#;
-        let head = "POST /api/v1/marks HTTP/1.1\r\nHost: localhost\r\nX-Gpumon: run\r\nContent-Type: application/json";
+        let head = "POST /api/v1/marks HTTP/1.1\r\nHost: localhost\r\nX-Gpumon: \
+                    run\r\nContent-Type: application/json";
         write!(
             &lasting,
             "{head}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -363,16 +389,16 @@ async fn a_hang_up_brings_a_proxy_to_whom_nobody_is_the_own_user_and_takes_it_aw
         String::from_utf8_lossy(&answer[9..length.min(12)]).into_owned()
     };
     assert_eq!((mark(), by_proxy(&server)), ("201".to_owned(), 403));
-    let mut stream = server.stream().await;
-    stream.next_of("hello").await;
+    let mut stream = server.open_stream().await;
+    stream.next_frame_of_type("hello").await;
 
     fs::write(
-        user_file(&fake),
+        user_settings_file(&fake),
         settings("public-origin = [\"https://gpus.example.org\"]\n"),
     )
     .unwrap();
-    signal("-HUP", server.child.id());
-    let told = reload_message(&mut server);
+    send_signal("-HUP", server.child.id());
+    let told = next_reload_message(&mut server);
     assert!(
         told.contains("settings reloaded: --public-origin changed"),
         "{told}"
@@ -380,28 +406,28 @@ async fn a_hang_up_brings_a_proxy_to_whom_nobody_is_the_own_user_and_takes_it_aw
     assert_eq!(
         (mark(), by_proxy(&server)),
         ("403".to_owned(), 200),
-        "at once, on each connection"
+        "the change applies at once to every connection"
     );
-    while stream.next().await.is_some() {}
-    let mut stream = server.stream().await;
-    stream.next_of("hello").await;
+    while stream.next_frame().await.is_some() {}
+    let mut stream = server.open_stream().await;
+    stream.next_frame_of_type("hello").await;
 
-    fs::write(user_file(&fake), settings("")).unwrap();
-    signal("-HUP", server.child.id());
-    assert!(reload_message(&mut server).contains("--public-origin changed"));
+    fs::write(user_settings_file(&fake), settings("")).unwrap();
+    send_signal("-HUP", server.child.id());
+    assert!(next_reload_message(&mut server).contains("--public-origin changed"));
     assert_eq!((mark(), by_proxy(&server)), ("201".to_owned(), 403));
-    while stream.next().await.is_some() {}
+    while stream.next_frame().await.is_some() {}
 }
 
 #[test]
-fn a_hang_up_takes_from_users_with_a_password_what_it_takes_from_others() {
-    let fake = Fake::new("gpus = 1");
+fn sighup_revokes_run_permission_of_password_users() {
+    let fake = FakeNvml::new("gpus = 1");
     let users = fake.path("users.yml");
     // The hash of `correct horse`.
     let hash = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
     write_secret(&users, &format!("basic_auth_users:\n  ana: {hash}\n"));
     let settings = |may: bool| format!("[serve]\nweb-config = {users:?}\nallow-runs = {may}\n");
-    let mut server = Server::start(with_settings(
+    let mut server = Server::start(command_with_settings(
         &fake,
         &settings(true),
         &["serve", "--listen", "127.0.0.1:0"],
@@ -410,51 +436,52 @@ fn a_hang_up_takes_from_users_with_a_password_what_it_takes_from_others() {
         "X-Gpumon: run",
         "Authorization: Basic YW5hOmNvcnJlY3QgaG9yc2U=",
     ];
-    let mark =
-        |server: &Server| send(server.port, "POST /api/v1/marks", &ana, r#"{"text":"a"}"#).status;
+    let mark = |server: &Server| {
+        send_request(server.port, "POST /api/v1/marks", &ana, r#"{"text":"a"}"#).status
+    };
     assert_eq!(mark(&server), 201);
     for (may, status) in [(false, 403), (true, 201)] {
-        fs::write(user_file(&fake), settings(may)).unwrap();
-        signal("-HUP", server.child.id());
-        assert!(reload_message(&mut server).contains("--allow-runs changed"));
-        eventually("it holds", || mark(&server) == status);
+        fs::write(user_settings_file(&fake), settings(may)).unwrap();
+        send_signal("-HUP", server.child.id());
+        assert!(next_reload_message(&mut server).contains("--allow-runs changed"));
+        wait_for_condition("the new setting is in effect", || mark(&server) == status);
     }
 }
 
 #[test]
-fn a_file_that_may_not_be_read_stops_a_server_and_not_a_screen() {
-    let fake = Fake::new("gpus = 1");
-    let mut command = with_settings(
+fn unreadable_settings_stop_server_but_not_top() {
+    let fake = FakeNvml::new("gpus = 1");
+    let mut command = command_with_settings(
         &fake,
         "[top]\ntheme = \"light\"\n",
         &["serve", "--listen", "127.0.0.1:0"],
     );
-    fs::set_permissions(user_file(&fake), fs::Permissions::from_mode(0o000)).unwrap();
-    if fs::read(user_file(&fake)).is_ok() {
+    fs::set_permissions(user_settings_file(&fake), fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(user_settings_file(&fake)).is_ok() {
         // Root can read any file, but not a directory with this name.
-        fs::remove_file(user_file(&fake)).unwrap();
-        fs::create_dir(user_file(&fake)).unwrap();
+        fs::remove_file(user_settings_file(&fake)).unwrap();
+        fs::create_dir(user_settings_file(&fake)).unwrap();
     }
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = stderr(&output);
+    let said = stderr_text(&output);
     let is_refused = ["cannot read", "is not a regular file"]
         .iter()
         .any(|words| said.contains(words));
     assert!(is_refused && said.contains("config.toml"), "{said}");
-    let mut top = fake.gpumon(&["top"]);
+    let mut top = fake.gpumon_command(&["top"]);
     top.env("XDG_CONFIG_HOME", fake.path("config"))
         .env("TERM", "xterm-256color")
         .env("LC_ALL", "C.UTF-8");
     let mut terminal = Tty::start(&top, 160, 30);
-    terminal.wait_for("config.toml");
+    terminal.wait_for_text("config.toml");
     terminal.press("q");
-    assert!(terminal.ended().success());
+    assert!(terminal.wait_for_end().success());
 }
 
 #[test]
-fn history_is_kept_where_a_file_says_and_else_where_the_service_does() {
-    let fake = Fake::new("gpus = 1");
+fn history_folder_comes_from_settings_or_default() {
+    let fake = FakeNvml::new("gpus = 1");
     let (usual, other) = (fake.path("usual"), fake.path("config/gpumon/other"));
     let arguments = [
         "serve",
@@ -463,18 +490,18 @@ fn history_is_kept_where_a_file_says_and_else_where_the_service_does() {
         "--default-data-dir",
         usual.to_str().unwrap(),
     ];
-    let server = Server::start(with_settings(
+    let server = Server::start(command_with_settings(
         &fake,
         "[serve]\ndata-dir = \"other\"\n",
         &arguments,
     ));
-    eventually("history is where the file says", || {
+    wait_for_condition("the history is in the folder of the settings file", || {
         other.join("history.db").exists()
     });
     assert!(!usual.exists());
     drop(server);
-    let _server = Server::start(with_settings(&fake, "", &arguments));
-    eventually("history is where the service says", || {
+    let _server = Server::start(command_with_settings(&fake, "", &arguments));
+    wait_for_condition("the history is in the folder of the service", || {
         usual.join("history.db").exists()
     });
 }

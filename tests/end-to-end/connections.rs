@@ -8,24 +8,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Fake, PATIENCE, Server, ask, eventually};
+use crate::support::{FakeNvml, Server, TEST_TIMEOUT, send_get, wait_for_condition};
 
 /// The user ID of `nobody`.
-const NOBODY: u32 = 65_534;
+const NOBODY_UID: u32 = 65_534;
 
 pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
 
 #[test]
-fn connections_that_send_no_request_are_ended() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &[]);
+fn connections_without_request_are_closed() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &[]);
     let begun = Instant::now();
     let open = |said: &str| {
         let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         stream.write_all(said.as_bytes()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream
     };
     let streams = ["", "G", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: "].map(open);
@@ -37,15 +37,15 @@ fn connections_that_send_no_request_are_ended() {
     }
     assert!(
         begun.elapsed() > Duration::from_secs(8),
-        "a slow client has some seconds"
+        "slow clients get several seconds"
     );
 }
 
 #[test]
-fn more_silent_connections_than_descriptors_starve_nobody() {
+fn idle_connections_beyond_descriptor_limit_block_nobody() {
     const DESCRIPTORS: usize = 200;
-    let fake = Fake::new("gpus = 1");
-    let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
+    let fake = FakeNvml::new("gpus = 1");
+    let gpumon = fake.gpumon_command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new("prlimit");
     command
         .arg(format!("--nofile={DESCRIPTORS}:{DESCRIPTORS}"))
@@ -57,26 +57,30 @@ fn more_silent_connections_than_descriptors_starve_nobody() {
             .filter_map(|(name, value)| Some((name, value?))),
     );
     let server = Server::start(command);
-    eventually("it is ready", || server.get("/readyz").status == 200);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let open = || TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     let silent: Vec<TcpStream> = (0..DESCRIPTORS + 50).map(|_| open()).collect();
     for _ in 0..20 {
         assert_eq!(server.get("/healthz").status, 200);
     }
     // There are enough file descriptors left to replace the collector.
-    let collector = server.collector().unwrap();
-    crate::support::signal("-KILL", collector);
-    eventually("another collector has come", || {
-        server.collector().is_some_and(|pid| pid != collector)
+    let collector = server.collector_pid().unwrap();
+    crate::support::send_signal("-KILL", collector);
+    wait_for_condition("a new collector was started", || {
+        server.collector_pid().is_some_and(|pid| pid != collector)
     });
-    eventually("it samples", || server.get("/readyz").status == 200);
+    wait_for_condition("the server has a sample", || {
+        server.get("/readyz").status == 200
+    });
     drop(silent);
 }
 
 #[test]
-fn every_answer_says_that_it_is_for_this_origin_alone() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &[]);
+fn every_response_is_restricted_to_same_origin() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &[]);
     let refused: &[&str] = &["Origin: http://evil.example"];
     for (path, headers) in [
         ("/healthz", &[] as &[&str]),
@@ -84,7 +88,7 @@ fn every_answer_says_that_it_is_for_this_origin_alone() {
         ("/none", &[]),
         ("/", refused),
     ] {
-        let head = ask(server.port, path, headers).head.to_lowercase();
+        let head = send_get(server.port, path, headers).head.to_lowercase();
         for header in [
             "x-content-type-options: nosniff",
             "referrer-policy: no-referrer",
@@ -92,10 +96,14 @@ fn every_answer_says_that_it_is_for_this_origin_alone() {
             "cross-origin-opener-policy: same-origin",
             "cache-control: no-",
         ] {
-            assert!(head.contains(header), "{path}: no {header} in {head}");
+            assert!(
+                head.contains(header),
+                "{path}: {header:?} is missing in {head}"
+            );
         }
     }
-    let from_elsewhere = |headers: &[&str]| ask(server.port, "/api/v1/snapshot", headers).status;
+    let from_elsewhere =
+        |headers: &[&str]| send_get(server.port, "/api/v1/snapshot", headers).status;
     assert_eq!(from_elsewhere(&["Sec-Fetch-Site: cross-site"]), 403);
     assert_eq!(
         from_elsewhere(&["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"]),
@@ -106,7 +114,7 @@ fn every_answer_says_that_it_is_for_this_origin_alone() {
 
 /// The test needs root to run as another user, and a `/proc` that hides processes.
 #[test]
-fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
+fn port_hides_command_lines_hidden_by_proc() {
     if !is_root() {
         println!("not run: it needs root, to be two users");
         return;
@@ -136,12 +144,12 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
         .args(["-c", "import time; time.sleep(600)", secret])
         .spawn()
         .unwrap();
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",
         own.id()
     ));
     for (is_private, others_see_it) in [(true, false), (false, true)] {
-        let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
+        let gpumon = fake.gpumon_command(&["serve", "--listen", "127.0.0.1:0"]);
         let mut command = Command::new(if is_private { private[0] } else { "env" });
         command.args(if is_private { &private[1..] } else { &[] });
         command.arg(gpumon.get_program()).args(gpumon.get_args());
@@ -151,15 +159,15 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
                 .filter_map(|(name, value)| Some((name, value?))),
         );
         let server = Server::start(command);
-        eventually("the command line is known", || {
+        wait_for_condition("the snapshot contains the command line", || {
             server.get("/api/v1/snapshot").body.contains(secret)
         });
         assert!(
             !server.get("/api/v1/answers").body.contains(secret),
-            "the driver knows no command lines"
+            "answers of the driver contain no command lines"
         );
         for path in ["/api/v1/snapshot", "/api/v1/snapshot?history_s=60"] {
-            let others = as_nobody(server.port, path, &[]);
+            let others = get_as_nobody(server.port, path, &[]);
             assert_eq!(others.contains(secret), others_see_it, "{path}: {others}");
             assert!(server.get(path).body.contains(secret), "{path}");
         }
@@ -169,7 +177,7 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
             "Sec-WebSocket-Version: 13",
             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
         ];
-        let others = as_nobody(server.port, "/api/v1/stream", &upgrade);
+        let others = get_as_nobody(server.port, "/api/v1/stream", &upgrade);
         assert!(
             others.contains("\"type\":\"hello\"") && others.contains("\"type\":\"sample\""),
             "{others}"
@@ -181,7 +189,7 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
 }
 
 /// Returns the bytes that user `nobody` receives within three seconds.
-pub(crate) fn as_nobody(port: u16, path: &str, headers: &[&str]) -> String {
+pub(crate) fn get_as_nobody(port: u16, path: &str, headers: &[&str]) -> String {
     let script = "
 import socket, sys, time
 port, path, *headers = sys.argv[1:]
@@ -201,7 +209,7 @@ sys.stdout.buffer.write(got)
     let output = Command::new("python3")
         .args(["-c", script, &port.to_string(), path])
         .args(headers)
-        .uid(NOBODY)
+        .uid(NOBODY_UID)
         .output()
         .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()

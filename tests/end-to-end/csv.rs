@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Fake, refused, stderr, stdout};
+use crate::support::{FakeNvml, assert_refused, stderr_text, stdout_text};
 
 /// Returns the rows as fields by column name. Fields of these tests contain no commas.
-fn rows(fake: &Fake, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
+fn read_rows(fake: &FakeNvml, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
     let output = fake
-        .gpumon(&[&["--csv"], arguments].concat())
+        .gpumon_command(&[&["--csv"], arguments].concat())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    let text = stdout(&output);
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    let text = stdout_text(&output);
     let mut lines = text.lines();
     let header: Vec<String> = lines
         .next()
@@ -28,10 +28,10 @@ fn rows(fake: &Fake, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
 }
 
 #[test]
-fn the_columns_that_scripts_rely_on_stay() {
-    let fake = Fake::new("gpus = 1");
+fn csv_columns_are_stable() {
+    let fake = FakeNvml::new("gpus = 1");
     let header = |arguments: &[&str]| {
-        stdout(&fake.gpumon(arguments).output().unwrap())
+        stdout_text(&fake.gpumon_command(arguments).output().unwrap())
             .lines()
             .next()
             .unwrap()
@@ -49,12 +49,12 @@ fn the_columns_that_scripts_rely_on_stay() {
 }
 
 #[test]
-fn numbers_are_bare_and_what_is_absent_is_empty() {
-    let fake = Fake::new(
+fn numbers_lack_units_and_absent_readings_are_empty() {
+    let fake = FakeNvml::new(
         "gpus = 2\n[[gpu]]\nindex = 0\nutilization_percent = 42\nmemory_used = \"12 GiB\"\n\
          power_limit_watts = 300\ntemperature_celsius = 61\n[[fault]]\nkind = \"lost\"\ngpu = 1\n",
     );
-    let rows = rows(&fake, &["--columns", "all"]);
+    let rows = read_rows(&fake, &["--columns", "all"]);
     let of = |gpu: usize, column: &str| rows[gpu][column].as_str();
     assert_eq!(of(0, "state"), "ok");
     assert_eq!(of(0, "utilization_gpu_percent"), "42");
@@ -63,7 +63,11 @@ fn numbers_are_bare_and_what_is_absent_is_empty() {
         (of(0, "power_limit_watts"), of(0, "temperature_gpu_celsius")),
         ("300", "61")
     );
-    assert_eq!(of(0, "fan_percent"), "", "the chassis cools it");
+    assert_eq!(
+        of(0, "fan_percent"),
+        "",
+        "a board without fans has an empty cell"
+    );
     assert_eq!((of(1, "index"), of(1, "state")), ("1", "lost"));
     for column in [
         "utilization_gpu_percent",
@@ -76,13 +80,13 @@ fn numbers_are_bare_and_what_is_absent_is_empty() {
 }
 
 #[test]
-fn a_process_has_a_row_for_each_of_its_gpus() {
+fn process_has_row_for_each_gpu() {
     let pid = std::process::id();
     let on = |gpu: u32| {
         format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"2 GiB\"\nsm_percent = 7\n")
     };
-    let fake = Fake::new(&format!("gpus = 2\n{}{}", on(0), on(1)));
-    let rows = rows(
+    let fake = FakeNvml::new(&format!("gpus = 2\n{}{}", on(0), on(1)));
+    let rows = read_rows(
         &fake,
         &[
             "--processes",
@@ -108,17 +112,17 @@ fn a_process_has_a_row_for_each_of_its_gpus() {
 }
 
 #[test]
-fn an_unknown_column_is_refused_with_the_nearest() {
-    let fake = Fake::new("gpus = 1");
+fn unknown_column_is_refused_with_similar_name() {
+    let fake = FakeNvml::new("gpus = 1");
     let words = "unknown column 'memroy': did you mean 'memory'?";
-    refused(
-        fake.gpumon(&["--csv", "--columns", "index,memroy"]),
+    assert_refused(
+        fake.gpumon_command(&["--csv", "--columns", "index,memroy"]),
         2,
         words,
     );
-    let help = stdout(
+    let help = stdout_text(
         &fake
-            .gpumon(&["--csv", "--columns", "help"])
+            .gpumon_command(&["--csv", "--columns", "help"])
             .output()
             .unwrap(),
     );
@@ -133,14 +137,14 @@ fn an_unknown_column_is_refused_with_the_nearest() {
         &["--csv", "--json"],
         &["--short", "--csv"],
     ] {
-        refused(fake.gpumon(arguments), 2, "");
+        assert_refused(fake.gpumon_command(arguments), 2, "");
     }
 }
 
 #[test]
-fn gpus_are_chosen_by_index_uuid_and_bus_id() {
-    let fake = Fake::new("gpus = 4");
-    let json = fake.json();
+fn gpus_are_selected_by_index_or_ids() {
+    let fake = FakeNvml::new("gpus = 4");
+    let json = fake.read_json();
     let gpu = &json["inventory"]["gpus"][2];
     let (uuid, bus_id) = (
         gpu["uuid"].as_str().unwrap(),
@@ -148,7 +152,7 @@ fn gpus_are_chosen_by_index_uuid_and_bus_id() {
     );
     let short = bus_id.split_once(':').unwrap().1.to_lowercase();
     for id in ["2", uuid, bus_id, &short] {
-        let chosen = rows(&fake, &["-i", id, "--columns", "index"]);
+        let chosen = read_rows(&fake, &["-i", id, "--columns", "index"]);
         assert_eq!(
             chosen
                 .iter()
@@ -158,21 +162,21 @@ fn gpus_are_chosen_by_index_uuid_and_bus_id() {
             "{id}"
         );
     }
-    let two = rows(&fake, &["--id", &format!("3,{uuid}"), "--columns", "index"]);
+    let two = read_rows(&fake, &["--id", &format!("3,{uuid}"), "--columns", "index"]);
     assert_eq!(
         two.iter()
             .map(|row| row["index"].as_str())
             .collect::<Vec<_>>(),
         ["2", "3"]
     );
-    let table = stdout(&fake.gpumon(&["-i", "1"]).output().unwrap());
+    let table = stdout_text(&fake.gpumon_command(&["-i", "1"]).output().unwrap());
     assert!(
         table.contains("1 x H200") && !table.contains(" 2 H200"),
         "{table}"
     );
     for id in ["4", "GPU-00000000", "00:00.0", "-1"] {
-        refused(
-            fake.gpumon(&[&format!("--id={id}")]),
+        assert_refused(
+            fake.gpumon_command(&[&format!("--id={id}")]),
             6,
             &format!("no GPU '{id}': there are 0 to 3"),
         );
@@ -180,26 +184,26 @@ fn gpus_are_chosen_by_index_uuid_and_bus_id() {
 }
 
 #[test]
-fn the_short_form_says_who_holds_how_much() {
+fn short_option_lists_users_with_memory() {
     let pid = std::process::id();
-    let fake = Fake::new(&format!(
-        "gpus = 2\n[[gpu]]\nindex = 0\nutilization_percent = 96\ntemperature_celsius = 64\nmemory_used = \"6000 MiB\"\n\
-         [[process]]\ngpu = 0\npid = {pid}\nmemory = \"6000 MiB\"\n"
+    let fake = FakeNvml::new(&format!(
+        "gpus = 2\n[[gpu]]\nindex = 0\nutilization_percent = 96\ntemperature_celsius = \
+         64\nmemory_used = \"6000 MiB\"\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"6000 MiB\"\n"
     ));
-    let user = fake.json()["sample"]["gpus"][0]["processes"][0]["user"]
+    let user = fake.read_json()["sample"]["gpus"][0]["processes"][0]["user"]
         .as_str()
         .unwrap()
         .to_owned();
-    let text = stdout(&fake.gpumon(&["--short"]).output().unwrap());
+    let text = stdout_text(&fake.gpumon_command(&["--short"]).output().unwrap());
     let line = text.lines().nth(1).unwrap();
     assert!(line.starts_with("[0] NVIDIA H200 | 64'C,"), "{text}");
     assert!(
         line.contains("/ 143771 MB |") && line.ends_with(&format!("| {user}(6000M)")),
         "{text}"
     );
-    let text = stdout(
+    let text = stdout_text(
         &fake
-            .gpumon(&["--short=command,pid,power,fan"])
+            .gpumon_command(&["--short=command,pid,power,fan"])
             .output()
             .unwrap(),
     );
@@ -218,7 +222,7 @@ fn the_short_form_says_who_holds_how_much() {
         &["--short", "--total"],
         &["--short", "--total", "-i", "0"],
     ] {
-        let text = stdout(&fake.gpumon(form).output().unwrap());
+        let text = stdout_text(&fake.gpumon_command(form).output().unwrap());
         let total = text
             .lines()
             .find(|line| line.starts_with("Total, "))
@@ -233,13 +237,13 @@ fn the_short_form_says_who_holds_how_much() {
             "{text}"
         );
     }
-    refused(
-        fake.gpumon(&["--json", "--total"]),
+    assert_refused(
+        fake.gpumon_command(&["--json", "--total"]),
         2,
         "cannot be used with",
     );
-    refused(
-        fake.gpumon(&["--short=memory"]),
+    assert_refused(
+        fake.gpumon_command(&["--short=memory"]),
         2,
         "[possible values: command, pid, power, fan, codec]",
     );

@@ -12,59 +12,62 @@ use std::{
 use serde_json::Value;
 
 use crate::support::{
-    Fake, Server, copy_program, eventually, gpumon, refused, refused_with, stderr, stdout,
+    FakeNvml, Server, assert_refused, assert_refused_with, copy_program, gpumon_command,
+    stderr_text, stdout_text, wait_for_condition,
 };
 
 /// The user ID of `nobody`.
-const NOBODY: u32 = 65_534;
+const NOBODY_UID: u32 = 65_534;
 
 /// Returns a server with at least one sample, and a `Fake` whose commands cannot read GPUs
 /// themselves.
-fn served(scenario: &str, arguments: &[&str]) -> (Fake, Server) {
-    let fake = Fake::new(scenario);
-    let server = Server::over(&fake, arguments);
-    eventually("it has a sample", || server.get("/readyz").status == 200);
+fn serve_scenario(scenario: &str, arguments: &[&str]) -> (FakeNvml, Server) {
+    let fake = FakeNvml::new(scenario);
+    let server = Server::start_with_fake(&fake, arguments);
+    wait_for_condition("the server has a sample", || {
+        server.get("/readyz").status == 200
+    });
     (fake, server)
 }
 
-fn without_library(fake: &Fake, arguments: &[&str]) -> Command {
-    let mut command = fake.gpumon(arguments);
+fn command_without_library(fake: &FakeNvml, arguments: &[&str]) -> Command {
+    let mut command = fake.gpumon_command(arguments);
     command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
     command
 }
 
 #[test]
-fn a_server_answers_without_the_driver_and_with_the_past() {
-    let (fake, server) = served(
+fn command_without_driver_uses_server_and_its_history() {
+    let (fake, server) = serve_scenario(
         "gpus = 2\n[[gpu]]\nindex = 0\nutilization_percent = 100",
         &["--interval-ms", "200"],
     );
-    eventually("it has a past", || {
+    wait_for_condition("the server has a history", || {
         server.get("/api/v1/snapshot?history_s=60").json()["history"]["times_ms"]
             .as_array()
             .unwrap()
             .len()
             > 1
     });
-    let output = without_library(&fake, &[]).output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    let table = stdout(&output);
+    let output = command_without_library(&fake, &[]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr_text(&output));
+    let table = stdout_text(&output);
     let line = table
         .lines()
         .find(|line| line.trim_start().starts_with("0 H200"))
         .unwrap();
     assert!(
         line.contains("100 %") && line.contains('^'),
-        "a minute of work: {table}"
+        "the line contains a chart of the last minute: {table}"
     );
-    refused(without_library(&fake, &["--no-daemon"]), 12, "");
+    assert_refused(command_without_library(&fake, &["--no-daemon"]), 12, "");
 }
 
 #[test]
-fn every_form_comes_from_the_server() {
-    let (fake, server) = served("gpus = 2", &["--interval-ms", "200"]);
+fn every_output_format_uses_server() {
+    let (fake, server) = serve_scenario("gpus = 2", &["--interval-ms", "200"]);
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
-    eventually("it knows how they are linked", || {
+    wait_for_condition("the server knows the topology", || {
         !is_empty(&server.get("/api/v1/snapshot").json()["inventory"]["topology"])
     });
     for arguments in [
@@ -74,16 +77,20 @@ fn every_form_comes_from_the_server() {
         &["--json"],
         &["-i", "1"],
     ] {
-        let output = without_library(&fake, arguments).output().unwrap();
+        let output = command_without_library(&fake, arguments).output().unwrap();
         assert!(
             output.status.success(),
             "{arguments:?}: {}",
-            stderr(&output)
+            stderr_text(&output)
         );
     }
-    let json: Value =
-        serde_json::from_slice(&without_library(&fake, &["--json"]).output().unwrap().stdout)
-            .unwrap();
+    let json: Value = serde_json::from_slice(
+        &command_without_library(&fake, &["--json"])
+            .output()
+            .unwrap()
+            .stdout,
+    )
+    .unwrap();
     assert!(
         json["details"].as_array().unwrap().len() == 2 && json.get("history").is_none(),
         "{json}"
@@ -97,50 +104,61 @@ fn every_form_comes_from_the_server() {
 }
 
 #[test]
-fn what_this_command_names_is_read_and_not_the_server() {
-    let (fake, _server) = served("gpus = 2", &["--interval-ms", "200"]);
-    let simulated = stdout(&fake.gpumon(&["--source", "sim:1"]).output().unwrap());
+fn explicit_source_is_read_instead_of_server() {
+    let (fake, _server) = serve_scenario("gpus = 2", &["--interval-ms", "200"]);
+    let simulated = stdout_text(
+        &fake
+            .gpumon_command(&["--source", "sim:1"])
+            .output()
+            .unwrap(),
+    );
     assert!(simulated.contains("simulated  1 x"), "{simulated}");
-    refused(
-        fake.gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]),
+    assert_refused(
+        fake.gpumon_command(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]),
         12,
         "/nowhere",
     );
 }
 
 #[test]
-fn a_server_that_reads_nothing_is_passed_over_unless_it_was_insisted_on() {
-    let (fake, _server) = served("gpus = 1", &["--interval-ms", "200"]);
-    assert!(fake.gpumon(&["pause"]).output().unwrap().status.success());
+fn paused_server_is_skipped_unless_named() {
+    let (fake, _server) = serve_scenario("gpus = 1", &["--interval-ms", "200"]);
     assert!(
-        fake.gpumon(&[]).output().unwrap().status.success(),
-        "the GPUs are read here"
+        fake.gpumon_command(&["pause"])
+            .output()
+            .unwrap()
+            .status
+            .success()
     );
-    let control = fake.control();
-    let mut insisted = fake.gpumon(&["--control", control.to_str().unwrap()]);
+    assert!(
+        fake.gpumon_command(&[]).output().unwrap().status.success(),
+        "the command reads the GPUs itself"
+    );
+    let control = fake.control_path();
+    let mut insisted = fake.gpumon_command(&["--control", control.to_str().unwrap()]);
     insisted.env_remove("GPUMON_CONTROL");
-    refused_with(insisted, 1, &["paused", "--no-daemon"]);
+    assert_refused_with(insisted, 1, &["paused", "--no-daemon"]);
 }
 
 #[test]
-fn a_server_that_was_named_and_is_not_there_is_an_error() {
-    refused(
-        gpumon(&["--control", "/nowhere/gpumon.sock"]),
+fn missing_named_server_is_error() {
+    assert_refused(
+        gpumon_command(&["--control", "/nowhere/gpumon.sock"]),
         1,
         "/nowhere/gpumon.sock",
     );
-    refused(
-        gpumon(&["--control", "/nowhere/gpumon.sock", "--no-daemon"]),
+    assert_refused(
+        gpumon_command(&["--control", "/nowhere/gpumon.sock", "--no-daemon"]),
         2,
         "",
     );
-    let fake = Fake::new("gpus = 1");
+    let fake = FakeNvml::new("gpus = 1");
     assert!(
-        fake.gpumon(&[]).output().unwrap().status.success(),
-        "a variable names it for when it is there"
+        fake.gpumon_command(&[]).output().unwrap().status.success(),
+        "a server that only a variable names may be missing"
     );
     assert!(
-        fake.gpumon(&["--no-daemon"])
+        fake.gpumon_command(&["--no-daemon"])
             .output()
             .unwrap()
             .status
@@ -149,7 +167,7 @@ fn a_server_that_was_named_and_is_not_there_is_an_error() {
 }
 
 #[test]
-fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
+fn simulated_gpus_of_server_are_not_used() {
     let runtime = tempfile::tempdir().unwrap();
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let program = runtime.path().join("gpumon");
@@ -157,7 +175,7 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
     // For root, there is only one default socket on the machine, so the test runs as another user.
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
-        chown(runtime.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(runtime.path(), Some(NOBODY_UID), Some(NOBODY_UID)).unwrap();
     }
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&program);
@@ -170,7 +188,7 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
             .env("XDG_CONFIG_HOME", runtime.path());
         command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
         if is_root {
-            command.uid(NOBODY);
+            command.uid(NOBODY_UID);
         }
         command
     };
@@ -181,25 +199,27 @@ fn simulated_gpus_of_a_server_are_not_taken_for_this_machine_s() {
         "--listen",
         "127.0.0.1:0",
     ]));
-    eventually("it has a sample", || server.get("/readyz").status == 200);
+    wait_for_condition("the server has a sample", || {
+        server.get("/readyz").status == 200
+    });
     let socket = runtime.path().join("gpumon.sock");
-    eventually("the server that was named answers", || {
+    wait_for_condition("the named server answers", || {
         let named = run(&["--control", socket.to_str().unwrap()]).output();
-        stdout(&named.unwrap()).contains("simulated  3 x")
+        stdout_text(&named.unwrap()).contains("simulated  3 x")
     });
     let found = run(&[]).output().unwrap();
-    assert_eq!(found.status.code(), Some(12), "{}", stdout(&found));
+    assert_eq!(found.status.code(), Some(12), "{}", stdout_text(&found));
 }
 
 #[test]
-fn history_is_given_as_far_as_it_is_asked_for() {
-    let (_fake, server) = served("gpus = 1", &["--interval-ms", "200"]);
+fn history_length_is_selected_by_option() {
+    let (_fake, server) = serve_scenario("gpus = 1", &["--interval-ms", "200"]);
     let history = || {
         server
             .get("/api/v1/snapshot?history_s=60&metrics=power.draw_watts&brief=true")
             .json()
     };
-    eventually("there is a past", || {
+    wait_for_condition("the server has a history", || {
         history()["history"]["gpus"][0]["metrics"].is_object()
     });
     let history = history();
@@ -224,18 +244,18 @@ fn history_is_given_as_far_as_it_is_asked_for() {
 }
 
 #[test]
-fn a_command_that_a_server_hides_is_shown_to_whoever_may_see_it_anyway() {
+fn command_hidden_by_server_is_shown_if_readable() {
     // Only root can start another user's process.
     if !rustix::process::geteuid().is_root() {
         return;
     }
     let mut stranger = Command::new("sleep")
         .arg("614")
-        .uid(NOBODY)
-        .gid(NOBODY)
+        .uid(NOBODY_UID)
+        .gid(NOBODY_UID)
         .spawn()
         .unwrap();
-    let (fake, server) = served(
+    let (fake, server) = serve_scenario(
         &format!(
             "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",
             stranger.id()
@@ -245,7 +265,7 @@ fn a_command_that_a_server_hides_is_shown_to_whoever_may_see_it_anyway() {
     let told =
         server.get("/api/v1/snapshot").json()["sample"]["gpus"][0]["processes"][0]["command"]
             .clone();
-    let table = stdout(&without_library(&fake, &[]).output().unwrap());
+    let table = stdout_text(&command_without_library(&fake, &[]).output().unwrap());
     stranger.kill().unwrap();
     stranger.wait().unwrap();
     assert_eq!(told["absent"], "hidden");

@@ -14,21 +14,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Server, Tty, eventually, gpumon, in_parallel, signal};
+use crate::support::{
+    Server, Tty, gpumon_command, run_in_parallel, send_signal, wait_for_condition,
+};
 
 /// The maximum run time of one command.
-const LIMIT: Duration = Duration::from_mins(5);
+const MAX_COMMAND_TIME: Duration = Duration::from_mins(5);
 
 /// Programs in pipelines that a machine may lack. The commands before them run without them.
-const PERHAPS: [&str; 2] = ["jq", "promtool"];
+const OPTIONAL_PROGRAMS: [&str; 2] = ["jq", "promtool"];
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-fn pages() -> Vec<PathBuf> {
+fn list_pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    let mut folders = vec![root(), root().join("docs")];
+    let mut folders = vec![repository_root(), repository_root().join("docs")];
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(&folder)
             .unwrap()
@@ -36,7 +38,7 @@ fn pages() -> Vec<PathBuf> {
         {
             if path.extension().is_some_and(|extension| extension == "md") {
                 pages.push(path);
-            } else if path.is_dir() && folder != root() {
+            } else if path.is_dir() && folder != repository_root() {
                 folders.push(path);
             }
         }
@@ -44,7 +46,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-fn commands(text: &str) -> Vec<(usize, String)> {
+fn find_commands(text: &str) -> Vec<(usize, String)> {
     let (mut found, mut is_console, mut goes_on) = (Vec::<(usize, String)>::new(), false, false);
     for (number, line) in text.lines().enumerate() {
         let line = line.trim_start();
@@ -88,13 +90,13 @@ fn expected_code(command: &str) -> i32 {
         .map_or(0, |(_, code)| code.trim().parse().unwrap())
 }
 
-struct Place {
+struct CommandRunner {
     folder: tempfile::TempDir,
     server: Server,
     control: PathBuf,
 }
 
-impl Place {
+impl CommandRunner {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (bin, control) = (
@@ -123,9 +125,11 @@ impl Place {
             "--control",
             socket,
         ];
-        let server = Server::start(gpumon(&arguments));
+        let server = Server::start(gpumon_command(&arguments));
         // The first command of a page may need a sample.
-        eventually("it has a sample", || server.get("/readyz").status == 200);
+        wait_for_condition("the server has a sample", || {
+            server.get("/readyz").status == 200
+        });
         Self {
             folder,
             server,
@@ -133,11 +137,11 @@ impl Place {
         }
     }
 
-    fn command(&self, command: &str) -> Command {
+    fn build_command(&self, command: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = Command::new("bash");
         shell
-            .args(["-c", &self.localized(command)])
+            .args(["-c", &self.localize_command(command)])
             .current_dir(self.folder.path())
             .env(
                 "PATH",
@@ -155,10 +159,10 @@ impl Place {
     }
 
     /// Returns the command with the server's port, and without missing programs.
-    fn localized(&self, command: &str) -> String {
+    fn localize_command(&self, command: &str) -> String {
         let mut command =
             command.replace("127.0.0.1:9123", &format!("127.0.0.1:{}", self.server.port));
-        for program in PERHAPS {
+        for program in OPTIONAL_PROGRAMS {
             let is_there = Command::new(program)
                 .arg("--version")
                 .stdout(Stdio::null())
@@ -174,7 +178,7 @@ impl Place {
         command
     }
 
-    fn complaint(&self, command: &str) -> Option<String> {
+    fn find_problem(&self, command: &str) -> Option<String> {
         if ["gpumon top", "gpumon replay"]
             .iter()
             .any(|screen| command.contains(screen))
@@ -183,17 +187,17 @@ impl Place {
             // The terminal starts its program in another directory.
             let command = format!("cd '{}' && {command}", self.folder.path().display());
             let mut terminal = Tty::start(
-                self.command(&command).env("TERM", "xterm-256color"),
+                self.build_command(&command).env("TERM", "xterm-256color"),
                 120,
                 40,
             );
-            terminal.wait_for("GiB");
+            terminal.wait_for_text("GiB");
             terminal.press("q");
-            return (!terminal.ended().success()).then(|| "does not end well".to_owned());
+            return (!terminal.wait_for_end().success()).then(|| "does not end well".to_owned());
         }
         let log = self.folder.path().join("log");
         let file = File::create(&log).unwrap();
-        let mut shell = self.command(command);
+        let mut shell = self.build_command(command);
         shell
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
@@ -208,15 +212,20 @@ impl Place {
                 return (status.code() != expected)
                     .then(|| format!("{status}, not {expected:?}: {}", said()));
             }
-            let is_late = begun.elapsed() > LIMIT;
+            let is_late = begun.elapsed() > MAX_COMMAND_TIME;
             if is_late || (is_endless(command) && !said().trim().is_empty()) {
-                signal("-TERM", child.id());
+                send_signal("-TERM", child.id());
                 let _ = Command::new("kill")
                     .args(["-KILL", "--", &format!("-{}", child.id())])
                     .status();
                 let _ = child.wait();
-                return is_late
-                    .then(|| format!("takes more than {} s: {}", LIMIT.as_secs(), said()));
+                return is_late.then(|| {
+                    format!(
+                        "takes more than {} s: {}",
+                        MAX_COMMAND_TIME.as_secs(),
+                        said()
+                    )
+                });
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -224,11 +233,11 @@ impl Place {
 }
 
 #[test]
-fn every_command_of_the_documentation_works() {
+fn every_documented_command_works() {
     let complaints = std::sync::Mutex::new(Vec::new());
-    let pages: Vec<_> = pages()
+    let pages: Vec<_> = list_pages()
         .into_iter()
-        .map(|page| (commands(&fs::read_to_string(&page).unwrap()), page))
+        .map(|page| (find_commands(&fs::read_to_string(&page).unwrap()), page))
         .collect();
     assert!(
         pages
@@ -236,15 +245,15 @@ fn every_command_of_the_documentation_works() {
             .map(|(commands, _)| commands.len())
             .sum::<usize>()
             > 30,
-        "few commands are found"
+        "too few commands were found"
     );
-    in_parallel(2, &pages, |(commands, page)| {
+    run_in_parallel(2, &pages, |(commands, page)| {
         if commands.is_empty() {
             return;
         }
-        let place = Place::new();
+        let place = CommandRunner::new();
         for (line, command) in commands.iter().filter(|(_, command)| is_possible(command)) {
-            if let Some(complaint) = place.complaint(command) {
+            if let Some(complaint) = place.find_problem(command) {
                 complaints.lock().unwrap().push(format!(
                     "{}:{line}: `{command}` {complaint}",
                     page.display()

@@ -9,19 +9,21 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, PATIENCE, Server, ask_socket, gpumon, stderr, stdout};
+use crate::support::{
+    FakeNvml, Server, TEST_TIMEOUT, gpumon_command, send_socket_request, stderr_text, stdout_text,
+};
 
 /// GPUs without processes, because the PIDs of simulated processes do not exist.
-const IDLE: &str =
+const IDLE_GPUS: &str =
     "[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n";
 
-fn json(output: &Output) -> Value {
+fn parse_json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr_text(output)))
 }
 
 /// Returns the verdicts of all findings of this check.
-fn verdicts(report: &Value, check: &str) -> Vec<String> {
+fn find_verdicts(report: &Value, check: &str) -> Vec<String> {
     let checks = report["checks"].as_array().unwrap().iter();
     checks
         .filter(|found| found["check"] == check)
@@ -30,15 +32,15 @@ fn verdicts(report: &Value, check: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_machine_that_is_well_ends_with_0_and_tells_its_readings() {
-    let fake = Fake::without(IDLE, &["nvmlDeviceGetEncoderUtilization"]);
-    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
-    let report = json(&output);
+fn healthy_machine_exits_with_0_and_readings() {
+    let fake = FakeNvml::without_functions(IDLE_GPUS, &["nvmlDeviceGetEncoderUtilization"]);
+    let output = fake.gpumon_command(&["doctor", "--json"]).output().unwrap();
+    let report = parse_json(&output);
     assert_eq!(output.status.code(), Some(0), "{report:#}");
     assert_eq!(report["well"], true);
-    assert_eq!(verdicts(&report, "driver"), ["ok"]);
-    assert_eq!(verdicts(&report, "gpu 1")[0], "ok");
-    assert_eq!(verdicts(&report, "processes"), ["ok"]);
+    assert_eq!(find_verdicts(&report, "driver"), ["ok"]);
+    assert_eq!(find_verdicts(&report, "gpu 1")[0], "ok");
+    assert_eq!(find_verdicts(&report, "processes"), ["ok"]);
     let library = report["checks"]
         .as_array()
         .unwrap()
@@ -67,11 +69,11 @@ fn a_machine_that_is_well_ends_with_0_and_tells_its_readings() {
             .unwrap()
             .contains(&"utilization.encoder_percent".into())
     });
-    let group = group.expect("a hidden function is a missing reading");
-    assert_eq!(group["reason"], "not on this board or driver");
+    let group = group.expect("a hidden function must be reported as a missing reading");
+    assert_eq!(group["reason"], "not supported by this board or driver");
     assert_eq!(group["gpus"], serde_json::json!([0, 1]));
 
-    let text = stdout(&fake.gpumon(&["doctor"]).output().unwrap());
+    let text = stdout_text(&fake.gpumon_command(&["doctor"]).output().unwrap());
     assert!(
         text.contains("ok       gpu 0") && text.contains("no problems found"),
         "{text}"
@@ -81,35 +83,42 @@ fn a_machine_that_is_well_ends_with_0_and_tells_its_readings() {
         "{text}"
     );
     assert!(
-        text.contains("not on this board or driver")
+        text.contains("not supported by this board or driver")
             && text.contains("utilization.encoder_percent"),
         "{text}"
     );
 }
 
 #[test]
-fn a_driver_that_is_newer_than_gpumon_is_told() {
-    let fake = Fake::new(&format!(
-        "[answers]\nnvmlSystemGetDriverVersion = \"9999.1\"\n{IDLE}"
+fn driver_newer_than_tested_is_noted() {
+    let fake = FakeNvml::new(&format!(
+        "[answers]\nnvmlSystemGetDriverVersion = \"9999.1\"\n{IDLE_GPUS}"
     ));
-    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+    let output = fake.gpumon_command(&["doctor", "--json"]).output().unwrap();
     assert_eq!(
-        (output.status.code(), verdicts(&json(&output), "nvidia-smi")),
+        (
+            output.status.code(),
+            find_verdicts(&parse_json(&output), "nvidia-smi")
+        ),
         (Some(0), vec!["note".to_owned()])
     );
-    let table = stdout(&fake.gpumon(&["smi"]).output().unwrap());
+    let table = stdout_text(&fake.gpumon_command(&["smi"]).output().unwrap());
     assert!(table.contains("KMD Version: 9999.1 "), "{table}");
 }
 
 #[test]
-fn gpus_that_hang_or_are_lost_are_problems_and_the_rest_is_checked_in_time() {
-    let scenario = "gpus = 4\n[[fault]]\ngpu = 1\nkind = \"hang\"\n[[fault]]\ngpu = 2\nkind = \"lost\"\n\
-                    [[fault]]\ngpu = 3\nkind = \"hang\"\nfrom_s = 3\n";
-    let fake = Fake::new(scenario);
+fn hanging_and_lost_gpus_are_reported_in_time() {
+    let scenario = "gpus = 4\n[[fault]]\ngpu = 1\nkind = \"hang\"\n[[fault]]\ngpu = 2\nkind = \
+                    \"lost\"\n[[fault]]\ngpu = 3\nkind = \"hang\"\nfrom_s = 3\n";
+    let fake = FakeNvml::new(scenario);
     let begun = Instant::now();
-    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
-    assert!(begun.elapsed() < PATIENCE, "it took {:?}", begun.elapsed());
-    let report = json(&output);
+    let output = fake.gpumon_command(&["doctor", "--json"]).output().unwrap();
+    assert!(
+        begun.elapsed() < TEST_TIMEOUT,
+        "the command took {:?}",
+        begun.elapsed()
+    );
+    let report = parse_json(&output);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(report["well"], false);
     for (check, verdict) in [
@@ -119,15 +128,15 @@ fn gpus_that_hang_or_are_lost_are_problems_and_the_rest_is_checked_in_time() {
         ("gpu 3", "problem"),
     ] {
         assert_eq!(
-            verdicts(&report, check)[0],
+            find_verdicts(&report, check)[0],
             verdict,
             "{check} in {report:#}"
         );
     }
-    assert_eq!(verdicts(&report, "server"), ["note"]);
-    let text = stdout(
+    assert_eq!(find_verdicts(&report, "server"), ["note"]);
+    let text = stdout_text(
         &fake
-            .gpumon(&["doctor", "--control=/nowhere/x.sock"])
+            .gpumon_command(&["doctor", "--control=/nowhere/x.sock"])
             .output()
             .unwrap(),
     );
@@ -142,19 +151,19 @@ fn gpus_that_hang_or_are_lost_are_problems_and_the_rest_is_checked_in_time() {
 }
 
 #[test]
-fn where_there_is_nothing_to_read_the_code_says_why_and_the_rest_is_checked() {
+fn missing_driver_sets_exit_code_after_other_checks() {
     for (scenario, code, check) in [
         ("gpus = 0", 6, "gpus"),
         ("init_error = { code = 9 }", 9, "driver"),
         ("init_error = { code = 18 }", 18, "driver"),
         ("init_error = { code = 4 }", 4, "driver"),
     ] {
-        let fake = Fake::new(scenario);
-        let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+        let fake = FakeNvml::new(scenario);
+        let output = fake.gpumon_command(&["doctor", "--json"]).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{scenario}");
-        assert_eq!(stderr(&output), "", "the report says it all");
-        let report = json(&output);
-        assert_eq!(verdicts(&report, check), ["problem"], "{report:#}");
+        assert_eq!(stderr_text(&output), "", "all findings are in the report");
+        let report = parse_json(&output);
+        assert_eq!(find_verdicts(&report, check), ["problem"], "{report:#}");
         let found = report["checks"]
             .as_array()
             .unwrap()
@@ -162,13 +171,13 @@ fn where_there_is_nothing_to_read_the_code_says_why_and_the_rest_is_checked() {
             .find(|found| found["verdict"] == "problem")
             .unwrap();
         assert!(found["cure"].is_string());
-        assert_eq!(verdicts(&report, "kernel log").len(), 1);
+        assert_eq!(find_verdicts(&report, "kernel log").len(), 1);
     }
-    let output = gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "doctor"])
+    let output = gpumon_command(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "doctor"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(12));
-    let text = stdout(&output);
+    let text = stdout_text(&output);
     assert!(
         text.contains("problem  library") && text.contains("--source"),
         "{text}"
@@ -176,34 +185,45 @@ fn where_there_is_nothing_to_read_the_code_says_why_and_the_rest_is_checked() {
 }
 
 #[test]
-fn a_driver_that_hangs_from_the_start_does_not_hang_the_doctor() {
-    let fake = Fake::new("gpus = 1\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
+fn hanging_driver_does_not_block_doctor() {
+    let fake = FakeNvml::new("gpus = 1\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
     let begun = Instant::now();
-    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
-    assert!(begun.elapsed() < PATIENCE, "it took {:?}", begun.elapsed());
+    let output = fake.gpumon_command(&["doctor", "--json"]).output().unwrap();
+    assert!(
+        begun.elapsed() < TEST_TIMEOUT,
+        "the command took {:?}",
+        begun.elapsed()
+    );
     assert_eq!(output.status.code(), Some(1));
-    let report = json(&output);
-    assert_eq!(verdicts(&report, "driver"), ["problem"]);
-    assert_eq!(verdicts(&report, "server").len(), 1);
+    let report = parse_json(&output);
+    assert_eq!(find_verdicts(&report, "driver"), ["problem"]);
+    assert_eq!(find_verdicts(&report, "server").len(), 1);
 }
 
 #[test]
-fn processes_that_this_proc_does_not_know_are_a_warning() {
-    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 4100000000\nmemory = \"1 GiB\"\n");
-    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+fn processes_missing_in_proc_cause_warning() {
+    let fake =
+        FakeNvml::new("gpus = 1\n[[process]]\ngpu = 0\npid = 4100000000\nmemory = \"1 GiB\"\n");
+    let output = fake.gpumon_command(&["doctor", "--json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let report = json(&output);
-    assert_eq!(verdicts(&report, "processes"), ["warning"], "{report:#}");
-    assert!(stdout(&output).contains("--pid=host"));
+    let report = parse_json(&output);
+    assert_eq!(
+        find_verdicts(&report, "processes"),
+        ["warning"],
+        "{report:#}"
+    );
+    assert!(stdout_text(&output).contains("--pid=host"));
 }
 
 #[test]
-fn a_running_server_is_found_with_its_state() {
-    let fake = Fake::new(IDLE);
-    let server = Server::over(&fake, &[]);
-    crate::support::eventually("it is ready", || server.get("/readyz").status == 200);
+fn running_server_is_reported_with_state() {
+    let fake = FakeNvml::new(IDLE_GPUS);
+    let server = Server::start_with_fake(&fake, &[]);
+    crate::support::wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let found = || {
-        let report = json(&fake.gpumon(&["doctor", "--json"]).output().unwrap());
+        let report = parse_json(&fake.gpumon_command(&["doctor", "--json"]).output().unwrap());
         let found = report["checks"]
             .as_array()
             .unwrap()
@@ -222,7 +242,7 @@ fn a_running_server_is_found_with_its_state() {
         "{running}"
     );
     assert_eq!(
-        ask_socket(&fake.control(), "POST /api/v1/pause").status,
+        send_socket_request(&fake.control_path(), "POST /api/v1/pause").status,
         200
     );
     let paused = found();
@@ -231,11 +251,11 @@ fn a_running_server_is_found_with_its_state() {
 }
 
 #[test]
-fn simulated_gpus_are_said_to_be_simulated() {
-    let output = gpumon(&["--source", "sim:2", "doctor", "--control", "/nowhere/x"])
+fn simulated_gpus_are_labeled() {
+    let output = gpumon_command(&["--source", "sim:2", "doctor", "--control", "/nowhere/x"])
         .output()
         .unwrap();
-    let text = stdout(&output);
+    let text = stdout_text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(
         text.contains("simulated") && !text.contains("library"),
@@ -244,7 +264,7 @@ fn simulated_gpus_are_said_to_be_simulated() {
 }
 
 #[test]
-fn other_package_of_same_name_is_warning() {
+fn package_of_same_name_causes_warning() {
     // The folder is the program's own, so that a hard link works. A symbolic link would lead back
     // to the program's original folder.
     let program = Path::new(env!("CARGO_BIN_EXE_gpumon"));
@@ -257,7 +277,7 @@ fn other_package_of_same_name_is_warning() {
             .args(["--source", "sim:1", "doctor", "--json"])
             .output()
             .unwrap();
-        verdicts(&json(&output), "package")
+        find_verdicts(&parse_json(&output), "package")
     };
     assert!(verdicts_there().is_empty());
     let packages = environment.path().join("lib/python3.11/site-packages");
@@ -266,7 +286,7 @@ fn other_package_of_same_name_is_warning() {
 }
 
 /// Returns the finding and the remedy of every check that is not ok.
-fn complaints(report: &Value, check: &str) -> Vec<(String, String)> {
+fn find_complaints(report: &Value, check: &str) -> Vec<(String, String)> {
     let found = report["checks"].as_array().unwrap().iter();
     let found = found.filter(|found| found["check"] == check && found["verdict"] != "ok");
     let text = |found: &Value, key: &str| found[key].as_str().unwrap_or_default().to_owned();
@@ -276,21 +296,22 @@ fn complaints(report: &Value, check: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn missing_permission_advises_nothing_destructive() {
-    let devices = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\ncode = 4\n";
+fn missing_permission_causes_no_destructive_advice() {
+    let devices = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncall = \
+                   \"nvmlDeviceGetHandleByIndex_v2\"\ncode = 4\n";
     let mig = "gpus = 1\n[returns]\nnvmlDeviceGetMigDeviceHandleByIndex = 4\n[[gpu]]\nindex = 0\n\
                mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }]\n";
     for (scenario, check, finding) in [
-        (devices, "gpu 1", "refuses this user"),
-        (mig, "gpu 0", "may see none of its devices"),
+        (devices, "gpu 1", "denies access to this user"),
+        (mig, "gpu 0", "this user cannot access any of its devices"),
     ] {
-        let report = json(
-            &Fake::new(scenario)
-                .gpumon(&["doctor", "--json"])
+        let report = parse_json(
+            &FakeNvml::new(scenario)
+                .gpumon_command(&["doctor", "--json"])
                 .output()
                 .unwrap(),
         );
-        let complaints = complaints(&report, check);
+        let complaints = find_complaints(&report, check);
         let own = complaints.iter().find(|(found, _)| found.contains(finding));
         assert!(own.is_some_and(|(_, cure)| !cure.is_empty()), "{report:#}");
         for (_, cure) in &complaints {
@@ -303,14 +324,16 @@ fn missing_permission_advises_nothing_destructive() {
 
 #[test]
 fn hidden_mig_devices_are_absent_with_reason() {
-    let mig = "mig = [{ profile = \"1g.18gb\", gpu_instance = 7 }, { profile = \"1g.18gb\", gpu_instance = 8 }]\n";
-    let fault = "[[fault]]\nkind = \"returns\"\ngpu = 0\ncall = \"nvmlDeviceGetMigDeviceHandleByIndex\"\ncode = 4\n";
-    let hidden = Fake::new(&format!("[[gpu]]\nindex = 0\n{mig}{fault}")).json();
+    let mig = "mig = [{ profile = \"1g.18gb\", gpu_instance = 7 }, { profile = \"1g.18gb\", \
+               gpu_instance = 8 }]\n";
+    let fault = "[[fault]]\nkind = \"returns\"\ngpu = 0\ncall = \
+                 \"nvmlDeviceGetMigDeviceHandleByIndex\"\ncode = 4\n";
+    let hidden = FakeNvml::new(&format!("[[gpu]]\nindex = 0\n{mig}{fault}")).read_json();
     assert_eq!(
         hidden["sample"]["gpus"][0]["mig_devices"]["absent"], "no_permission",
         "{hidden:#}"
     );
-    let shown = Fake::new(&format!("[[gpu]]\nindex = 0\n{mig}")).json();
+    let shown = FakeNvml::new(&format!("[[gpu]]\nindex = 0\n{mig}")).read_json();
     assert_eq!(
         shown["sample"]["gpus"][0]["mig_devices"]
             .as_array()
@@ -322,13 +345,15 @@ fn hidden_mig_devices_are_absent_with_reason() {
 
 #[test]
 fn driver_that_does_not_start_explains_unknown_error() {
-    let output = Fake::new("init_error = { code = 999 }")
-        .gpumon(&["doctor", "--json"])
+    let output = FakeNvml::new("init_error = { code = 999 }")
+        .gpumon_command(&["doctor", "--json"])
         .output()
         .unwrap();
-    let complaints = complaints(&json(&output), "driver");
+    let complaints = find_complaints(&parse_json(&output), "driver");
     assert!(
-        complaints[0].0.contains("NVML error 999, an unknown error"),
+        complaints[0]
+            .0
+            .contains("NVML error 999 (an unknown error)"),
         "{complaints:?}"
     );
     assert!(
@@ -339,16 +364,16 @@ fn driver_that_does_not_start_explains_unknown_error() {
 
 #[test]
 fn driver_older_than_tested_is_noted() {
-    let fake = Fake::new(&format!(
-        "[answers]\nnvmlSystemGetDriverVersion = \"470.256.02\"\n{IDLE}"
+    let fake = FakeNvml::new(&format!(
+        "[answers]\nnvmlSystemGetDriverVersion = \"470.256.02\"\n{IDLE_GPUS}"
     ));
-    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
-    let complaints = complaints(&json(&output), "driver");
+    let output = fake.gpumon_command(&["doctor", "--json"]).output().unwrap();
+    let complaints = find_complaints(&parse_json(&output), "driver");
     assert_eq!(output.status.code(), Some(0), "{complaints:?}");
     assert!(
-        complaints[0]
-            .0
-            .contains("driver 470.256.02 is older than those that gpumon was tested with"),
+        complaints[0].0.contains(
+            "driver 470.256.02 is older than 580, the oldest driver that gpumon was tested with"
+        ),
         "{complaints:?}"
     );
 }

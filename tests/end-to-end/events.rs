@@ -12,24 +12,24 @@ use std::{
 use gpumon_probe::model::now_ms;
 use serde_json::Value;
 
-use crate::support::Fake;
+use crate::support::FakeNvml;
 
 /// Sleeps until this many milliseconds of the scenario have passed.
-fn until(start_ms: u64, ms: u64) {
+fn sleep_until(start_ms: u64, ms: u64) {
     thread::sleep(Duration::from_millis(
         (start_ms + ms).saturating_sub(now_ms()),
     ));
 }
 
-fn events<'a>(records: &'a [Value], what: &str, gpu: u32) -> Vec<&'a Value> {
+fn find_events<'a>(records: &'a [Value], what: &str, gpu: u32) -> Vec<&'a Value> {
     let is_it = |record: &&Value| record["what"] == what && record["gpu"]["index"] == gpu;
     records.iter().filter(is_it).collect()
 }
 
 /// Returns the events in which a condition began, and those in which it ended.
-fn condition<'a>(records: &'a [Value], name: &str, gpu: u32) -> [Vec<&'a Value>; 2] {
+fn find_condition_events<'a>(records: &'a [Value], name: &str, gpu: u32) -> [Vec<&'a Value>; 2] {
     ["condition_began", "condition_ended"].map(|what| {
-        events(records, what, gpu)
+        find_events(records, what, gpu)
             .into_iter()
             .filter(|event| event["condition"] == name)
             .collect()
@@ -45,7 +45,7 @@ fn has_condition(sample: &Value, gpu: usize, name: &str) -> bool {
 }
 
 #[test]
-fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
+fn events_and_conditions_are_reported_once() {
     let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
     let (pid, start_ms) = (sleeper.id(), now_ms());
     let scenario = format!(
@@ -93,7 +93,7 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
         memory = "10 GiB"
         "#
     );
-    let fake = Fake::new(&scenario);
+    let fake = FakeNvml::new(&scenario);
     let log = fake.path("kmsg");
     fs::write(
         &log,
@@ -110,7 +110,7 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
         log.to_str().unwrap(),
     ];
     let mut child = fake
-        .gpumon(&arguments)
+        .gpumon_command(&arguments)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -121,7 +121,7 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
             .map(|line| serde_json::from_str(&line).unwrap());
         records.collect::<Vec<Value>>()
     });
-    let inventory = fake.json()["inventory"].clone();
+    let inventory = fake.read_json()["inventory"].clone();
     // The kernel writes `PCI:` with domain, bus and device.
     let bus_id = |gpu: usize| {
         let bus_id = inventory["gpus"][gpu]["pci_bus_id"]
@@ -131,21 +131,21 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
         bus_id[4..].trim_end_matches(".0").to_owned()
     };
     let mut kernel = File::options().append(true).open(&log).unwrap();
-    until(start_ms, 2000);
+    sleep_until(start_ms, 2000);
     writeln!(
         kernel,
         "4,2,2,-;NVRM: Xid (PCI:{}): 79, pid='<unknown>', GPU has fallen off the bus.",
         bus_id(0)
     )
     .unwrap();
-    until(start_ms, 3050);
+    sleep_until(start_ms, 3050);
     writeln!(
         kernel,
         "4,3,3,-;NVRM: Xid (PCI:{}): 31, pid=4312, name=python3, MMU Fault",
         bus_id(1)
     )
     .unwrap();
-    until(start_ms, 8000);
+    sleep_until(start_ms, 8000);
     child.kill().unwrap();
     child.wait().unwrap();
     sleeper.kill().unwrap();
@@ -157,8 +157,8 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
         .collect();
     let last = samples[samples.len() - 1];
 
-    let [xid] = events(&records, "xid", 0)[..] else {
-        panic!("{:?}", events(&records, "xid", 0))
+    let [xid] = find_events(&records, "xid", 0)[..] else {
+        panic!("{:?}", find_events(&records, "xid", 0))
     };
     assert!(
         xid["code"] == 79
@@ -172,11 +172,11 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
         xid["meaning"].as_str().unwrap().ends_with('.')
             && xid["advice"].as_str().unwrap().ends_with('.')
     );
-    let [began, ended] = condition(&records, "xid", 0);
+    let [began, ended] = find_condition_events(&records, "xid", 0);
     assert_eq!(
         (began.len(), ended.len()),
         (1, 1),
-        "it begins, and is over with the reset"
+        "the condition starts once, and ends with the reset"
     );
     assert_eq!(began[0]["code"], 79);
     assert!(
@@ -185,28 +185,28 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
     );
     assert_eq!(
         (
-            events(&records, "gpu_lost", 0).len(),
-            events(&records, "gpu_back", 0).len()
+            find_events(&records, "gpu_lost", 0).len(),
+            find_events(&records, "gpu_back", 0).len()
         ),
         (1, 1)
     );
 
-    let [xid] = events(&records, "xid", 1)[..] else {
-        panic!("{:?}", events(&records, "xid", 1))
+    let [xid] = find_events(&records, "xid", 1)[..] else {
+        panic!("{:?}", find_events(&records, "xid", 1))
     };
     assert_eq!((&xid["code"], &xid["pid"]), (&31.into(), &4312.into()));
     assert!(
         xid["message"].as_str().unwrap().contains("MMU Fault"),
         "{xid}"
     );
-    let [xid] = events(&records, "xid", 5)[..] else {
-        panic!("{:?}", events(&records, "xid", 5))
+    let [xid] = find_events(&records, "xid", 5)[..] else {
+        panic!("{:?}", find_events(&records, "xid", 5))
     };
     assert!(xid["code"] == 94 && xid["message"].is_null(), "{xid}");
     assert!(has_condition(last, 1, "xid") && has_condition(last, 5, "xid"));
 
-    let [errors] = events(&records, "ecc_errors", 2)[..] else {
-        panic!("{:?}", events(&records, "ecc_errors", 2))
+    let [errors] = find_events(&records, "ecc_errors", 2)[..] else {
+        panic!("{:?}", find_events(&records, "ecc_errors", 2))
     };
     assert_eq!(
         (&errors["corrected"], &errors["uncorrected"]),
@@ -215,8 +215,8 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
     assert!(has_condition(last, 2, "ecc_uncorrected"));
 
     for what in ["process_started", "process_ended"] {
-        let [event] = events(&records, what, 3)[..] else {
-            panic!("{:?}", events(&records, what, 3))
+        let [event] = find_events(&records, what, 3)[..] else {
+            panic!("{:?}", find_events(&records, what, 3))
         };
         assert_eq!(
             (&event["pid"], &event["name"]),
@@ -224,7 +224,7 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
         );
     }
 
-    let [began, ended] = condition(&records, "held_idle", 4);
+    let [began, ended] = find_condition_events(&records, "held_idle", 4);
     assert_eq!((began.len(), ended.len()), (1, 0));
     assert_eq!(
         (&began[0]["bytes"], &began[0]["pids"]),
@@ -236,21 +236,21 @@ fn xids_memory_errors_processes_and_idle_holders_are_told_once_and_end() {
             samples
                 .iter()
                 .all(|sample| sample["gpus"][gpu]["uuid"] == whole["uuid"]),
-            "no UUID changes"
+            "UUIDs must not change"
         );
     }
 }
 
 /// The condition begins after a minute of samples.
-pub(crate) fn a_gpu_that_is_hardly_used_is_told_with_both_numbers() {
-    let fake = Fake::new(
+pub(crate) fn underused_gpu_is_reported_with_both_percentages() {
+    let fake = FakeNvml::new(
         "[[gpu]]\nindex = 0\nutilization_percent = 100\nsm_percent = 10\n[[gpu]]\nindex = 1\n",
     );
     let records = fake.collect(&["--count", "64", "--interval-ms", "1000"]);
-    let sample = records.last("sample");
+    let sample = records.last_record_of_type("sample");
     assert!(has_condition(sample, 0, "hardly_used") && !has_condition(sample, 1, "hardly_used"));
     let told: Vec<_> = records
-        .of("event")
+        .records_of_type("event")
         .filter(|event| event["condition"] == "hardly_used")
         .collect();
     let [told] = told[..] else { panic!("{told:?}") };
@@ -259,13 +259,13 @@ pub(crate) fn a_gpu_that_is_hardly_used_is_told_with_both_numbers() {
 }
 
 /// The condition begins after two minutes.
-pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_not() {
+pub(crate) fn suspected_hang_is_reported_without_false_alarms() {
     let scenario = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/fake-nvml/scenarios/hang.toml"
     ))
     .unwrap();
-    let (debugger, traced) = debugged();
+    let (debugger, traced) = start_debugged_process();
     let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
     // The process has ended, and stays a zombie until it is waited for.
     let ended = process::Command::new("true").spawn().unwrap();
@@ -277,8 +277,8 @@ pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_no
         .replace("pid = 5000000", &format!("pid = {traced}"))
         + &process(6, sleeper.id(), "sm_percent = 100\nwaits = true\n")
         + &process(7, ended.id(), "");
-    let records = Fake::new(&scenario).collect(&["--count", "126", "--interval-ms", "1000"]);
-    let sample = records.last("sample");
+    let records = FakeNvml::new(&scenario).collect(&["--count", "126", "--interval-ms", "1000"]);
+    let sample = records.last_record_of_type("sample");
     let is_told = |name: &str| {
         (0..8)
             .filter(|gpu| has_condition(sample, *gpu, name))
@@ -297,7 +297,7 @@ pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_no
         child.wait().unwrap();
     }
     let began: Vec<_> = records
-        .of("event")
+        .records_of_type("event")
         .filter(|event| event["what"] == "condition_began")
         .collect();
     let hangs = began
@@ -312,19 +312,19 @@ pub(crate) fn a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_no
         "{hangs}"
     );
     let ended: Vec<_> = records
-        .of("event")
+        .records_of_type("event")
         .filter(|event| event["what"] == "condition_ended")
         .collect();
     assert!(
         ended
             .iter()
             .all(|event| event["condition"] == "hardly_used"),
-        "it says less: {ended:?}"
+        "another condition than low SM use has ended: {ended:?}"
     );
 }
 
 /// Starts a debugger and a process to which it is attached. Both end when the pipe is closed.
-fn debugged() -> (process::ChildStdin, u32) {
+fn start_debugged_process() -> (process::ChildStdin, u32) {
     let script = "import ctypes, subprocess, sys\n\
                   child = subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL)\n\
                   seize = 0x4206\n\
@@ -357,8 +357,8 @@ fn debugged() -> (process::ChildStdin, u32) {
 }
 
 #[test]
-fn a_sleeping_gpu_is_not_woken_and_read_once_it_is_awake() {
-    let fake = Fake::new("gpus = 2");
+fn sleeping_gpu_is_read_only_after_waking() {
+    let fake = FakeNvml::new("gpus = 2");
     let status = |gpu: u32| {
         fake.path("sys").join(format!(
             "bus/pci/devices/0000:0{gpu}:00.0/power/runtime_status"
@@ -373,7 +373,7 @@ fn a_sleeping_gpu_is_not_woken_and_read_once_it_is_awake() {
     }
     let (counts, sys) = (fake.path("counts.json"), fake.path("sys"));
     let mut child = fake
-        .gpumon(&[
+        .gpumon_command(&[
             "collect",
             "--interval-ms",
             "250",

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, json_lines, refused, stderr, stdout};
+use crate::support::{
+    FakeNvml, Server, assert_refused, parse_json_lines, stderr_text, stdout_text,
+    wait_for_condition,
+};
 
 const SCENARIO: &str = "[[gpu]]\nindex = 0\n[[gpu]]\nindex = 1\n\
                         mig = [[0, [{ profile = \"3g.71gb\", gpu_instance = 2 }, \
@@ -12,20 +15,20 @@ const METRICS: &str =
 
 /// Checks the JSON rows of GPUs, MIG devices and the host, and the columns in CSV.
 #[track_caller]
-fn check(fake: &Fake, of: &[&str]) {
+fn check_export(fake: &FakeNvml, of: &[&str]) {
     let run = |more: &[&str]| {
         let output = fake
-            .gpumon(&[&["export"], of, more].concat())
+            .gpumon_command(&[&["export"], of, more].concat())
             .output()
             .unwrap();
         assert!(
             output.status.success(),
             "{of:?} {more:?}: {}",
-            stderr(&output)
+            stderr_text(&output)
         );
-        stdout(&output)
+        stdout_text(&output)
     };
-    let rows = json_lines(&run(&["--format", "ndjson", "--metrics", METRICS]));
+    let rows = parse_json_lines(&run(&["--format", "ndjson", "--metrics", METRICS]));
     let first = rows
         .iter()
         .take_while(|row| row["time_ms"] == rows[0]["time_ms"])
@@ -83,8 +86,8 @@ fn check(fake: &Fake, of: &[&str]) {
 }
 
 #[test]
-fn mig_devices_and_the_host_are_exported_where_they_are_asked_for() {
-    let fake = Fake::new(SCENARIO);
+fn mig_devices_and_host_are_exported_if_requested() {
+    let fake = FakeNvml::new(SCENARIO);
     let source = format!("sim:{}", fake.path("scenario.toml").display());
     let [recording, folder] =
         ["a.gz", "history"].map(|name| fake.path(name).to_str().unwrap().to_owned());
@@ -98,11 +101,11 @@ fn mig_devices_and_the_host_are_exported_where_they_are_asked_for() {
         "--duration",
         "2s",
     ];
-    let recorded = fake.gpumon(&arguments).output().unwrap();
-    assert!(recorded.status.success(), "{}", stderr(&recorded));
-    check(&fake, &[&recording]);
+    let recorded = fake.gpumon_command(&arguments).output().unwrap();
+    assert!(recorded.status.success(), "{}", stderr_text(&recorded));
+    check_export(&fake, &[&recording]);
 
-    let mut server = Server::over(
+    let mut server = Server::start_with_fake(
         &fake,
         &[
             "--source",
@@ -113,16 +116,16 @@ fn mig_devices_and_the_host_are_exported_where_they_are_asked_for() {
             &folder,
         ],
     );
-    eventually("there are samples", || {
+    wait_for_condition("the server has a history", || {
         server.get("/api/v1/history").json()["times_ms"]
             .as_array()
             .unwrap()
             .len()
             > 2
     });
-    check(&fake, &[]);
+    check_export(&fake, &[]);
     server.terminate();
-    check(&fake, &["--data-dir", &folder]);
+    check_export(&fake, &["--data-dir", &folder]);
     let none = ["export", "--data-dir", &folder, "--metrics", "fan"];
-    refused(fake.gpumon(&none), 1, "name other readings");
+    assert_refused(fake.gpumon_command(&none), 1, "name other readings");
 }

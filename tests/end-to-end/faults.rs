@@ -9,17 +9,19 @@ use std::{
 use gpumon_probe::{model::now_ms, surroundings::Surroundings, vendor::nvml::return_code::explain};
 use serde_json::Value;
 
-use crate::support::{Fake, PATIENCE, Server, eventually, health, signal};
+use crate::support::{
+    FakeNvml, Server, TEST_TIMEOUT, health_states, send_signal, wait_for_condition,
+};
 
-const ALL_WELL: [&str; 8] = ["ok"; 8];
+const ALL_OK: [&str; 8] = ["ok"; 8];
 
 /// Returns whether the frame is a sample with these states. Tests wait for such a sample, because
 /// on a busy machine a GPU may be late for a moment.
-fn is_sample_with(frame: &Value, expected: &[&str]) -> bool {
-    frame["type"] == "sample" && health(frame) == expected
+fn has_health_states(frame: &Value, expected: &[&str]) -> bool {
+    frame["type"] == "sample" && health_states(frame) == expected
 }
 
-fn identities(sample: &Value) -> Vec<(u64, String)> {
+fn gpu_identities(sample: &Value) -> Vec<(u64, String)> {
     let gpus = sample["gpus"].as_array().unwrap().iter();
     gpus.map(|gpu| {
         (
@@ -31,29 +33,34 @@ fn identities(sample: &Value) -> Vec<(u64, String)> {
 }
 
 #[tokio::test]
-async fn a_lost_gpu_shows_as_lost_and_the_others_keep_their_index_and_go_on() {
-    let fake = Fake::new("gpus = 8\n[[fault]]\ngpu = 3\nkind = \"lost\"\nfrom_s = 5\nto_s = 9\n");
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
-    let whole = stream.until(|frame| is_sample_with(frame, &ALL_WELL)).await;
+async fn lost_gpu_leaves_other_gpus_unchanged() {
+    let fake =
+        FakeNvml::new("gpus = 8\n[[fault]]\ngpu = 3\nkind = \"lost\"\nfrom_s = 5\nto_s = 9\n");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
+    let whole = stream
+        .read_until(|frame| has_health_states(frame, &ALL_OK))
+        .await;
     let event = stream
-        .until(|frame| frame["type"] == "event" && frame["what"] == "gpu_lost")
+        .read_until(|frame| frame["type"] == "event" && frame["what"] == "gpu_lost")
         .await;
     assert_eq!(event["gpu"]["index"], 3);
     let lost = stream
-        .until(|frame| is_sample_with(frame, &["ok", "ok", "ok", "lost", "ok", "ok", "ok", "ok"]))
+        .read_until(|frame| {
+            has_health_states(frame, &["ok", "ok", "ok", "lost", "ok", "ok", "ok", "ok"])
+        })
         .await;
     assert_eq!(
-        identities(&whole),
-        identities(&lost),
-        "no index and no UUID changes"
+        gpu_identities(&whole),
+        gpu_identities(&lost),
+        "indexes and UUIDs must not change"
     );
     assert_eq!(
         lost["gpus"][3]["power"]["draw_watts"]["absent"], "gpu_lost",
-        "never a 0"
+        "the reading is absent instead of 0"
     );
     let later = stream
-        .until(|frame| {
+        .read_until(|frame| {
             let goes_on = |index: usize| {
                 frame["gpus"][index]["at_ms"].as_u64() > lost["gpus"][index]["at_ms"].as_u64()
             };
@@ -68,30 +75,34 @@ async fn a_lost_gpu_shows_as_lost_and_the_others_keep_their_index_and_go_on() {
         lost["gpus"][3]["health"]["since_ms"]
     );
     stream
-        .until(|frame| frame["type"] == "event" && frame["what"] == "gpu_back")
+        .read_until(|frame| frame["type"] == "event" && frame["what"] == "gpu_back")
         .await;
-    let back = stream.until(|frame| is_sample_with(frame, &ALL_WELL)).await;
-    assert_eq!(identities(&whole), identities(&back));
+    let back = stream
+        .read_until(|frame| has_health_states(frame, &ALL_OK))
+        .await;
+    assert_eq!(gpu_identities(&whole), gpu_identities(&back));
 }
 
 #[tokio::test]
-async fn a_hung_gpu_is_flagged_within_two_intervals_and_holds_up_nobody() {
+async fn hanging_gpu_is_reported_within_two_intervals() {
     const INTERVAL_MS: u64 = 1000;
     let fake =
-        Fake::new("gpus = 8\n[[fault]]\ngpu = 5\nkind = \"hang\"\nfrom_s = 4.5\nto_s = 600\n");
-    let mut server = Server::over(&fake, &[]);
-    let mut stream = server.stream().await;
+        FakeNvml::new("gpus = 8\n[[fault]]\ngpu = 5\nkind = \"hang\"\nfrom_s = 4.5\nto_s = 600\n");
+    let mut server = Server::start_with_fake(&fake, &[]);
+    let mut stream = server.open_stream().await;
     let expected = ["ok", "ok", "ok", "ok", "ok", "hung", "ok", "ok"];
-    let flagged = stream.until(|frame| is_sample_with(frame, &expected)).await;
+    let flagged = stream
+        .read_until(|frame| has_health_states(frame, &expected))
+        .await;
     let asked_ms = flagged["gpus"][5]["health"]["since_ms"].as_u64().unwrap();
     let flagged_after_ms = flagged["at_ms"].as_u64().unwrap() - asked_ms;
     assert!(
         flagged_after_ms <= 2 * INTERVAL_MS,
-        "flagged after {flagged_after_ms} ms"
+        "the GPU was reported after {flagged_after_ms} ms"
     );
     assert!(
         flagged["gpus"][5]["power"]["draw_watts"].is_number(),
-        "its last readings stay, with their time"
+        "the last readings are kept with their time"
     );
     assert!(flagged["gpus"][5]["at_ms"].as_u64().unwrap() < asked_ms);
 
@@ -114,7 +125,7 @@ async fn a_hung_gpu_is_flagged_within_two_intervals_and_holds_up_nobody() {
         "the snapshot took {fastest:?}"
     );
 
-    let next = stream.next_of("sample").await;
+    let next = stream.next_frame_of_type("sample").await;
     let apart_ms = next["at_ms"].as_u64().unwrap() - flagged["at_ms"].as_u64().unwrap();
     assert!(
         apart_ms < 2 * INTERVAL_MS,
@@ -125,32 +136,32 @@ async fn a_hung_gpu_is_flagged_within_two_intervals_and_holds_up_nobody() {
     }
     let (status, took) = server.terminate();
     assert!(
-        status.success() && took < PATIENCE,
-        "SIGTERM is obeyed: {status} in {took:?}"
+        status.success() && took < TEST_TIMEOUT,
+        "after SIGTERM, the server ended with {status} in {took:?}"
     );
 }
 
 #[tokio::test]
-async fn a_gpu_that_is_lost_from_the_start_has_its_place() {
-    let fake = Fake::new("gpus = 3\n[[fault]]\ngpu = 0\nkind = \"lost\"\n");
-    let sample = &fake.json()["sample"];
-    assert_eq!(health(sample), ["lost", "ok", "ok"]);
+async fn gpu_lost_at_start_keeps_its_index() {
+    let fake = FakeNvml::new("gpus = 3\n[[fault]]\ngpu = 0\nkind = \"lost\"\n");
+    let sample = &fake.read_json()["sample"];
+    assert_eq!(health_states(sample), ["lost", "ok", "ok"]);
     assert_eq!(sample["gpus"][1]["index"], 1);
     assert!(sample["gpus"][0]["uuid"].is_null());
 }
 
 /// `nvmlReturn_t` codes that do not report a lost GPU: unknown, reset required, timeout, no
 /// permission, not found, not supported.
-const CODES: [u32; 6] = [999, 16, 10, 4, 6, 3];
+const FAILURE_CODES: [u32; 6] = [999, 16, 10, 4, 6, 3];
 
 /// All calls for each GPU except the first return errors for a while, with a different code for
 /// each GPU.
 #[tokio::test]
-async fn gpu_whose_calls_all_fail_is_reported() {
+async fn gpu_with_only_failing_calls_is_reported() {
     let begins_ms = now_ms();
     let full = "memory_used = \"139 GiB\"\n";
     let mut scenario = format!("gpus = 7\nstart_ms = {begins_ms}\n");
-    for (gpu, code) in (1..).zip(CODES) {
+    for (gpu, code) in (1..).zip(FAILURE_CODES) {
         write!(
             scenario,
             "[[gpu]]\nindex = {gpu}\n{full}\
@@ -158,43 +169,45 @@ async fn gpu_whose_calls_all_fail_is_reported() {
         )
         .unwrap();
     }
-    let fake = Fake::new(&scenario);
+    let fake = FakeNvml::new(&scenario);
     let rules = fake.path("alerts.toml");
     fs::write(
         &rules,
         "[[rule]]\nname = \"gone\"\nabsent = true\nfor = \"0s\"\nclear_for = \"0s\"\n",
     )
     .unwrap();
-    let server = Server::over(
+    let server = Server::start_with_fake(
         &fake,
         &["--interval-ms", "250", "--alerts", rules.to_str().unwrap()],
     );
-    let mut stream = server.stream().await;
+    let mut stream = server.open_stream().await;
     let is_full = |frame: &Value, gpu: usize| {
         frame["gpus"][gpu]["conditions"]
             .to_string()
             .contains("memory_nearly_full")
     };
     let whole = stream
-        .until(|frame| {
+        .read_until(|frame| {
             frame["type"] == "sample"
                 && (1..7).all(|gpu| is_full(frame, gpu))
-                && health(frame) == ["ok"; 7]
+                && health_states(frame) == ["ok"; 7]
         })
         .await;
     let mut failed = vec!["failed"; 7];
     failed[0] = "ok";
-    let sample = stream.until(|frame| is_sample_with(frame, &failed)).await;
+    let sample = stream
+        .read_until(|frame| has_health_states(frame, &failed))
+        .await;
     assert!(
         sample["at_ms"].as_u64().unwrap() < begins_ms + 20_000,
-        "it is failed while its calls fail"
+        "the GPU is only reported as failed while its calls fail"
     );
     assert_eq!(
-        identities(&whole),
-        identities(&sample),
-        "no index and no UUID changes"
+        gpu_identities(&whole),
+        gpu_identities(&sample),
+        "indexes and UUIDs must not change"
     );
-    for (gpu, code) in (1..).zip(CODES) {
+    for (gpu, code) in (1..).zip(FAILURE_CODES) {
         let health = &sample["gpus"][gpu]["health"];
         assert!(
             health["meaning"]
@@ -206,14 +219,14 @@ async fn gpu_whose_calls_all_fail_is_reported() {
         assert!(!health["advice"].as_str().unwrap().is_empty(), "{health}");
         assert!(
             !is_full(&sample, gpu),
-            "a condition of an absent reading has ended"
+            "the condition ends if its reading is absent"
         );
         assert!(
             sample["gpus"][gpu]["memory"]["used_bytes"]["absent"].is_string(),
-            "never an old value or 0"
+            "the reading is absent instead of old or 0"
         );
     }
-    eventually("metrics say which GPUs respond", || {
+    wait_for_condition("metrics report which GPUs respond", || {
         let metrics = server.get("/metrics").body;
         let is_up = |gpu: u32| {
             let name = format!("gpumon_gpu_up{{gpu=\"{gpu}\"");
@@ -230,8 +243,12 @@ async fn gpu_whose_calls_all_fail_is_reported() {
             .as_array()
             .map_or(0, Vec::len)
     };
-    eventually("all alerts fire", || firing() == 6);
-    assert_eq!(server.get("/readyz").status, 200, "one GPU responds");
+    wait_for_condition("all alerts fire", || firing() == 6);
+    assert_eq!(
+        server.get("/readyz").status,
+        200,
+        "the server is ready because one GPU responds"
+    );
     let events = server.get("/api/v1/snapshot").json()["events"].clone();
     let events: Vec<_> = events
         .as_array()
@@ -239,7 +256,7 @@ async fn gpu_whose_calls_all_fail_is_reported() {
         .iter()
         .filter(|event| event["what"] == "gpu_failed")
         .collect();
-    assert_eq!(events.len(), 6, "one event for each: {events:?}");
+    assert_eq!(events.len(), 6, "each failed GPU has one event: {events:?}");
     let unknown = events
         .iter()
         .find(|event| {
@@ -249,13 +266,16 @@ async fn gpu_whose_calls_all_fail_is_reported() {
                 .contains("(NVML error 999)")
         })
         .unwrap();
-    assert_eq!(unknown["advice"], explain(999, Surroundings::detect()).cure);
+    assert_eq!(
+        unknown["advice"],
+        explain(999, Surroundings::detect_current()).cure
+    );
     let back = stream
-        .until(|frame| is_sample_with(frame, &["ok"; 7]))
+        .read_until(|frame| has_health_states(frame, &["ok"; 7]))
         .await;
-    assert_eq!(identities(&whole), identities(&back));
+    assert_eq!(gpu_identities(&whole), gpu_identities(&back));
     assert!(back["gpus"][6]["memory"]["used_bytes"].is_number());
-    eventually("no alert fires", || firing() == 0);
+    wait_for_condition("no alert fires", || firing() == 0);
     let log = server.end_and_read_log();
     assert!(
         log.contains("GPU 1 cannot be read: an unknown error (NVML error 999); "),
@@ -266,24 +286,24 @@ async fn gpu_whose_calls_all_fail_is_reported() {
 
 /// After `systemctl daemon-reload`, a container has no access to its GPUs.
 #[tokio::test]
-async fn server_whose_gpus_all_fail_is_not_ready() {
+async fn server_with_only_failing_gpus_is_not_ready() {
     let fault = |gpu| {
         format!("[[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncode = 999\nfrom_s = 4\nto_s = 10\n")
     };
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 2\nstart_ms = {}\n{}{}",
         now_ms(),
         fault(0),
         fault(1)
     ));
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
     stream
-        .until(|frame| is_sample_with(frame, &["ok", "ok"]))
+        .read_until(|frame| has_health_states(frame, &["ok", "ok"]))
         .await;
     assert_eq!(server.get("/readyz").status, 200);
     stream
-        .until(|frame| is_sample_with(frame, &["failed", "failed"]))
+        .read_until(|frame| has_health_states(frame, &["failed", "failed"]))
         .await;
     let answer = server.get("/readyz");
     assert_eq!(answer.status, 503, "{}", answer.body);
@@ -295,110 +315,118 @@ async fn server_whose_gpus_all_fail_is_not_ready() {
         answer.body
     );
     stream
-        .until(|frame| is_sample_with(frame, &["ok", "ok"]))
+        .read_until(|frame| has_health_states(frame, &["ok", "ok"]))
         .await;
-    eventually("it is ready again", || server.get("/readyz").status == 200);
+    wait_for_condition("the server is ready again", || {
+        server.get("/readyz").status == 200
+    });
 }
 
 /// The library can still answer some calls from its memory.
 #[tokio::test]
-async fn gpu_that_opens_but_answers_nothing_is_failed() {
+async fn gpu_without_readings_after_opening_is_failed() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\n\
                     [[fault]]\nkind = \"hang\"\ngpu = 1\ncall = \"nvmlDeviceGetUUID\"\nto_s = 1\n";
-    let fake = Fake::new(scenario);
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
+    let fake = FakeNvml::new(scenario);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
     server
-        .stream()
+        .open_stream()
         .await
-        .until(|frame| is_sample_with(frame, &["ok", "failed"]))
+        .read_until(|frame| has_health_states(frame, &["ok", "failed"]))
         .await;
 }
 
 /// Sends a signal to the collector. Checks that clients are notified of the reason and then receive
 /// samples of another collector.
-async fn replaced_after(signal_name: &str, why: &str) {
-    let fake = Fake::new("gpus = 2");
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
-    let mut stream = server.stream().await;
-    stream.next_of("sample").await;
-    let first = server.collector().expect("a collector runs");
-    signal(signal_name, first);
-    let told = stream.until(|frame| frame["state"] == "restarting").await;
+async fn assert_collector_is_replaced_after(signal_name: &str, why: &str) {
+    let fake = FakeNvml::new("gpus = 2");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    let mut stream = server.open_stream().await;
+    stream.next_frame_of_type("sample").await;
+    let first = server.collector_pid().expect("a collector runs");
+    send_signal(signal_name, first);
+    let told = stream
+        .read_until(|frame| frame["state"] == "restarting")
+        .await;
     assert!(told["message"].as_str().unwrap().contains(why), "{told}");
     stream
-        .until(|frame| frame["type"] == "collector" && frame["state"] == "running")
+        .read_until(|frame| frame["type"] == "collector" && frame["state"] == "running")
         .await;
     stream
-        .until(|frame| is_sample_with(frame, &["ok", "ok"]))
+        .read_until(|frame| has_health_states(frame, &["ok", "ok"]))
         .await;
-    assert_ne!(server.collector(), Some(first));
+    assert_ne!(server.collector_pid(), Some(first));
 }
 
 #[tokio::test]
-async fn a_killed_collector_is_replaced_and_clients_stay_and_are_told() {
-    replaced_after("-KILL", "signal: 9").await;
+async fn killed_collector_is_replaced_and_clients_are_notified() {
+    assert_collector_is_replaced_after("-KILL", "signal: 9").await;
 }
 
 #[tokio::test]
-async fn a_collector_that_falls_silent_is_replaced() {
-    replaced_after("-STOP", "nothing came from it").await;
+async fn silent_collector_is_replaced() {
+    assert_collector_is_replaced_after("-STOP", "it has sent nothing for").await;
 }
 
 /// Kills the server, and waits until its collector has also ended.
-fn ends_with_its_killed_server(mut server: Server) {
-    eventually("a collector runs", || server.collector().is_some());
-    let collector = server.collector().unwrap();
+fn assert_collector_ends_with_killed_server(mut server: Server) {
+    wait_for_condition("the collector is running", || {
+        server.collector_pid().is_some()
+    });
+    let collector = server.collector_pid().unwrap();
     server.child.kill().unwrap();
     server.child.wait().unwrap();
-    eventually("the collector has ended", || {
+    wait_for_condition("the collector has ended", || {
         !std::path::Path::new(&format!("/proc/{collector}")).exists()
     });
 }
 
 #[test]
-fn the_collector_ends_with_its_server_even_if_that_is_killed() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &["--interval-ms", "100"]);
-    ends_with_its_killed_server(server);
+fn collector_ends_with_killed_server() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "100"]);
+    assert_collector_ends_with_killed_server(server);
 }
 
 #[tokio::test]
-async fn a_server_whose_log_nobody_reads_goes_on() {
-    let fake = Fake::new("gpus = 1");
-    let mut server = Server::over(&fake, &["--interval-ms", "200"]);
-    server.stop_reading_its_log();
-    let mut stream = server.stream().await;
-    stream.next_of("sample").await;
-    signal("-KILL", server.collector().expect("a collector runs"));
-    stream.until(|frame| frame["state"] == "restarting").await;
-    stream.until(|frame| frame["state"] == "running").await;
-    stream.next_of("sample").await;
+async fn server_continues_without_reader_of_log() {
+    let fake = FakeNvml::new("gpus = 1");
+    let mut server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    server.close_log();
+    let mut stream = server.open_stream().await;
+    stream.next_frame_of_type("sample").await;
+    send_signal("-KILL", server.collector_pid().expect("a collector runs"));
+    stream
+        .read_until(|frame| frame["state"] == "restarting")
+        .await;
+    stream.read_until(|frame| frame["state"] == "running").await;
+    stream.next_frame_of_type("sample").await;
     let (status, _) = server.terminate();
     assert!(status.success(), "{status}");
 }
 
 #[test]
-fn a_collector_that_hangs_in_the_driver_ends_with_its_killed_server() {
-    let fake = Fake::new("gpus = 1\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
-    let server = Server::over(&fake, &[]);
-    ends_with_its_killed_server(server);
+fn hanging_collector_ends_with_killed_server() {
+    let fake = FakeNvml::new("gpus = 1\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
+    let server = Server::start_with_fake(&fake, &[]);
+    assert_collector_ends_with_killed_server(server);
 }
 
 #[tokio::test]
-async fn a_hung_call_about_the_system_stops_no_gpu() {
-    let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nto_s = 4\n\
-                    [[fault]]\nkind = \"hang\"\ncall = \"nvmlSystemGetDriverVersion\"\nfrom_s = 3\n";
-    let fake = Fake::new(scenario);
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
+async fn hanging_system_call_stops_no_gpu() {
+    let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nto_s = 4\n[[fault]]\nkind = \
+                    \"hang\"\ncall = \"nvmlSystemGetDriverVersion\"\nfrom_s = 3\n";
+    let fake = FakeNvml::new(scenario);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
     stream
-        .until(|frame| is_sample_with(frame, &["ok", "lost", "ok"]))
+        .read_until(|frame| has_health_states(frame, &["ok", "lost", "ok"]))
         .await;
     let inventory = stream
-        .until(|frame| frame["type"] == "inventory" && frame["gpus"][1]["uuid"].is_string())
+        .read_until(|frame| frame["type"] == "inventory" && frame["gpus"][1]["uuid"].is_string())
         .await;
     assert!(inventory["platform"]["driver_version"].is_string());
     stream
-        .until(|frame| is_sample_with(frame, &["ok", "ok", "ok"]))
+        .read_until(|frame| has_health_states(frame, &["ok", "ok", "ok"]))
         .await;
 }

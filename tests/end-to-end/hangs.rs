@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Fake, PATIENCE, Server, health, stdout};
+use crate::support::{FakeNvml, Server, TEST_TIMEOUT, health_states, stdout_text};
 
-fn uuids(sample: &Value) -> Vec<&Value> {
+fn gpu_uuids(sample: &Value) -> Vec<&Value> {
     sample["gpus"]
         .as_array()
         .unwrap()
@@ -16,48 +16,55 @@ fn uuids(sample: &Value) -> Vec<&Value> {
 }
 
 /// Returns a fault in which this call for this GPU hangs for eight seconds.
-fn hang(gpu: u32, call: &str) -> String {
+fn make_hang_fault(gpu: u32, call: &str) -> String {
     format!("[[fault]]\nkind = \"hang\"\ngpu = {gpu}\ncall = \"{call}\"\nfrom_s = 2\nto_s = 10\n")
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
+async fn hanging_call_affects_only_its_gpu() {
     let calls = [
-        hang(1, "nvmlDeviceGetPowerUsage"),
+        make_hang_fault(1, "nvmlDeviceGetPowerUsage"),
         // The power limit is read every ten seconds, for the second time within the first ten.
-        hang(2, "nvmlDeviceGetPowerManagementLimit"),
-        hang(3, "nvmlGpmSampleGet"),
+        make_hang_fault(2, "nvmlDeviceGetPowerManagementLimit"),
+        make_hang_fault(3, "nvmlGpmSampleGet"),
         // The samples are read every two seconds.
-        hang(4, "nvmlDeviceGetSamples"),
+        make_hang_fault(4, "nvmlDeviceGetSamples"),
     ];
     let waits = "[[fault]]\nkind = \"hang\"\ncall = \"nvmlEventSetWait_v2\"\n";
-    let fake = Fake::new(&format!("gpus = 6\n{}{waits}", calls.concat()));
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
-    let is_sample_with =
-        |frame: &Value, expected: &[&str]| frame["type"] == "sample" && health(frame) == expected;
+    let fake = FakeNvml::new(&format!("gpus = 6\n{}{waits}", calls.concat()));
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
+    let is_sample_with = |frame: &Value, expected: &[&str]| {
+        frame["type"] == "sample" && health_states(frame) == expected
+    };
     let well = stream
-        .until(|frame| is_sample_with(frame, &["ok"; 6]))
+        .read_until(|frame| is_sample_with(frame, &["ok"; 6]))
         .await;
     let hung = stream
-        .until(|frame| is_sample_with(frame, &["ok", "hung", "hung", "hung", "hung", "ok"]))
+        .read_until(|frame| is_sample_with(frame, &["ok", "hung", "hung", "hung", "hung", "ok"]))
         .await;
-    assert_eq!(uuids(&well), uuids(&hung), "no index and no UUID changes");
+    assert_eq!(
+        gpu_uuids(&well),
+        gpu_uuids(&hung),
+        "indexes and UUIDs must not change"
+    );
     assert!(
         hung["gpus"][1]["power"]["draw_watts"].is_number(),
-        "the last that is known"
+        "the last known reading is kept"
     );
     let begun = Instant::now();
     assert_eq!(server.get("/api/v1/snapshot").status, 200);
     assert!(
         begun.elapsed() < Duration::from_secs(3),
-        "no answer waits for the driver"
+        "requests must not wait for the driver"
     );
     let is_fresh = |frame: &Value, gpu: usize| {
         frame["gpus"][gpu]["at_ms"].as_u64() > hung["gpus"][gpu]["at_ms"].as_u64()
     };
     let next = stream
-        .until(|frame| frame["type"] == "sample" && [0, 5].iter().all(|gpu| is_fresh(frame, *gpu)))
+        .read_until(|frame| {
+            frame["type"] == "sample" && [0, 5].iter().all(|gpu| is_fresh(frame, *gpu))
+        })
         .await;
     for gpu in [0, 5] {
         assert!(next["gpus"][gpu]["power"]["draw_watts"].is_number());
@@ -66,22 +73,22 @@ async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
         assert_eq!(next["gpus"][gpu]["activity"]["absent"], "no_answer");
     }
     let back = stream
-        .until(|frame| {
+        .read_until(|frame| {
             is_sample_with(frame, &["ok"; 6])
                 && frame["gpus"][0]["activity"]["sm_percent"].is_number()
         })
         .await;
-    assert_eq!(uuids(&well), uuids(&back));
+    assert_eq!(gpu_uuids(&well), gpu_uuids(&back));
 }
 
 #[tokio::test]
-async fn a_driver_that_hangs_at_its_start_leaves_a_server_that_answers() {
+async fn server_responds_while_driver_hangs_at_start() {
     let fake =
-        Fake::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\nto_s = 3\n");
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
+        FakeNvml::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\nto_s = 3\n");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
     assert_eq!(
-        stream.next_of("hello").await["collector"]["state"],
+        stream.next_frame_of_type("hello").await["collector"]["state"],
         "starting"
     );
     assert_eq!(
@@ -95,73 +102,77 @@ async fn a_driver_that_hangs_at_its_start_leaves_a_server_that_answers() {
     );
     assert!(
         !server.get("/metrics").body.contains("gpumon_gpu_power"),
-        "no value is made up"
+        "there must be no values without readings"
     );
     // The same connection receives samples when the driver is back.
-    let sample = stream.next_of("sample").await;
-    assert_eq!(health(&sample), ["ok", "ok"]);
+    let sample = stream.next_frame_of_type("sample").await;
+    assert_eq!(health_states(&sample), ["ok", "ok"]);
     assert_eq!(server.get("/readyz").status, 200);
 }
 
 #[test]
-fn a_driver_that_hangs_at_its_start_does_not_keep_a_server_from_ending() {
-    let fake = Fake::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
-    let mut server = Server::over(&fake, &[]);
+fn server_exits_while_driver_hangs_at_start() {
+    let fake = FakeNvml::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
+    let mut server = Server::start_with_fake(&fake, &[]);
     let (status, took) = server.terminate();
     assert!(
-        status.success() && took < PATIENCE,
-        "SIGTERM is obeyed: {status} in {took:?}"
+        status.success() && took < TEST_TIMEOUT,
+        "after SIGTERM, the server ended with {status} in {took:?}"
     );
 }
 
 #[tokio::test]
-async fn all_gpus_may_be_lost_and_come_back() {
+async fn all_gpus_can_be_lost_and_recover() {
     let xids = "[[event]]\ngpu = 1\nat_s = 9\nkind = \"xid\"\ncode = 31\n";
     let lost = |gpu, span| format!("[[fault]]\nkind = \"lost\"\ngpu = {gpu}\n{span}\n");
     let all = [0, 1, 2]
         .map(|gpu| lost(gpu, "from_s = 2\nto_s = 4"))
         .concat();
-    let fake = Fake::new(&format!("gpus = 3\n{all}{}{xids}", lost(0, "from_s = 6")));
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
-    let is_sample_with =
-        |frame: &Value, expected: &[&str]| frame["type"] == "sample" && health(frame) == expected;
+    let fake = FakeNvml::new(&format!("gpus = 3\n{all}{}{xids}", lost(0, "from_s = 6")));
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
+    let is_sample_with = |frame: &Value, expected: &[&str]| {
+        frame["type"] == "sample" && health_states(frame) == expected
+    };
     let well = stream
-        .until(|frame| is_sample_with(frame, &["ok"; 3]))
+        .read_until(|frame| is_sample_with(frame, &["ok"; 3]))
         .await;
     let gone = stream
-        .until(|frame| is_sample_with(frame, &["lost"; 3]))
+        .read_until(|frame| is_sample_with(frame, &["lost"; 3]))
         .await;
     for gpu in gone["gpus"].as_array().unwrap() {
         assert_eq!(
             gpu["temperature"]["gpu_celsius"]["absent"], "gpu_lost",
-            "never a 0"
+            "the reading is absent instead of 0"
         );
         assert_eq!(gpu["processes"]["absent"], "gpu_lost");
     }
     let back = stream
-        .until(|frame| is_sample_with(frame, &["ok"; 3]))
+        .read_until(|frame| is_sample_with(frame, &["ok"; 3]))
         .await;
-    assert_eq!((uuids(&well), uuids(&well)), (uuids(&gone), uuids(&back)));
+    assert_eq!(
+        (gpu_uuids(&well), gpu_uuids(&well)),
+        (gpu_uuids(&gone), gpu_uuids(&back))
+    );
 
     // A lost GPU makes the driver's wait for events fail for all GPUs. Events of the others must
     // still arrive.
     stream
-        .until(|frame| is_sample_with(frame, &["lost", "ok", "ok"]))
+        .read_until(|frame| is_sample_with(frame, &["lost", "ok", "ok"]))
         .await;
-    let xid = stream.until(|frame| frame["what"] == "xid").await;
+    let xid = stream.read_until(|frame| frame["what"] == "xid").await;
     assert_eq!(
         (&xid["gpu"]["index"], &xid["gpu"]["uuid"], &xid["code"]),
-        (&1.into(), uuids(&well)[1], &31.into())
+        (&1.into(), gpu_uuids(&well)[1], &31.into())
     );
 }
 
 #[test]
-fn a_gpu_that_hangs_from_the_start_delays_no_one_shot() {
-    let fake = Fake::new("gpus = 8\n[[fault]]\ngpu = 3\nkind = \"hang\"\n");
+fn gpu_hanging_at_start_delays_no_command() {
+    let fake = FakeNvml::new("gpus = 8\n[[fault]]\ngpu = 3\nkind = \"hang\"\n");
     let once = |form: &[&str]| {
         let begun = Instant::now();
-        let shown = stdout(&fake.gpumon(form).output().unwrap());
+        let shown = stdout_text(&fake.gpumon_command(form).output().unwrap());
         // The command takes 0.3 s on an idle machine, and ten seconds if it waits for the hanging
         // GPU.
         assert!(
@@ -185,14 +196,14 @@ fn a_gpu_that_hangs_from_the_start_delays_no_one_shot() {
     assert!(rows.lines().any(|row| row.starts_with("3,hung,")), "{rows}");
     let sample: Value = serde_json::from_str(&once(&["--json"])).unwrap();
     assert_eq!(
-        health(&sample["sample"]),
+        health_states(&sample["sample"]),
         ["ok", "ok", "ok", "hung", "ok", "ok", "ok", "ok"]
     );
     assert_eq!(sample["details"].as_array().unwrap().len(), 7);
 }
 
 #[test]
-fn a_gpu_that_the_driver_is_still_opening_is_waited_for() {
+fn command_waits_for_gpu_being_opened() {
     let opening =
         "[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetHandleByIndex_v2\"\nto_s = 1\n";
     for scenario in [
@@ -201,9 +212,11 @@ fn a_gpu_that_the_driver_is_still_opening_is_waited_for() {
         // Another GPU is in use, so the driver answers at once for that GPU.
         &format!("gpus = 2\n[[gpu]]\nindex = 0\npersistence = false\n{opening}"),
     ] {
-        let json = Fake::new(scenario).json();
+        let json = FakeNvml::new(scenario).read_json();
         assert!(
-            health(&json["sample"]).iter().all(|state| *state == "ok"),
+            health_states(&json["sample"])
+                .iter()
+                .all(|state| *state == "ok"),
             "{scenario}: {json}"
         );
         assert_eq!(

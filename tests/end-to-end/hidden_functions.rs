@@ -7,18 +7,18 @@ use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 use serde_json::Value;
 
 use crate::support::{
-    Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, refused_with,
-    stdout,
+    FakeNvml, Records, assert_no_complaints, assert_refused_with, is_below_reading,
+    readings_of_function, run_in_parallel, run_until_complete, stdout_text,
 };
 
 /// Functions without which the program cannot run.
-const NEEDED: [&str; 2] = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
+const REQUIRED_FUNCTIONS: [&str; 2] = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
 
 /// The functions that `libnvidia-ml.so.1` of driver 610.57.04 exports.
-const EXPORTED_BY_610: &str = include_str!("nvml-610.57.04.txt");
+const EXPORTS_OF_DRIVER_610: &str = include_str!("nvml-610.57.04.txt");
 
 /// Functions used here that CUDA 14 removes. A removed function returns `NVML_ERROR_DEPRECATED`.
-const REMOVED: [&str; 8] = [
+const REMOVED_FUNCTIONS: [&str; 8] = [
     "nvmlDeviceGetApplicationsClock",
     "nvmlDeviceGetCurrentClocksThrottleReasons",
     "nvmlDeviceGetDefaultApplicationsClock",
@@ -28,11 +28,11 @@ const REMOVED: [&str; 8] = [
     "nvmlDeviceGetTemperature",
     "nvmlDeviceGetViolationStatus",
 ];
-const DEPRECATED: u32 = 26;
+const DEPRECATED_CODE: u32 = 26;
 
 /// Returns a scenario with one GPU that supports everything, one with a MIG device, and one without
 /// GPM. The driver's buffers are full.
-fn scenario() -> String {
+fn full_scenario() -> String {
     let (pid, start_ms) = (std::process::id(), now_ms() - 60_000);
     format!(
         r#"start_ms = {start_ms}
@@ -59,15 +59,15 @@ fn scenario() -> String {
     )
 }
 
-fn collect(fake: &Fake, samples: u32) -> Records {
+fn collect_records(fake: &FakeNvml, samples: u32) -> Records {
     fake.collect(&["--count", &samples.to_string(), "--interval-ms", "150"])
 }
 
 /// Returns the readings that `whole` has and `run` lacks. All other readings must be the same.
-fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
+fn find_lost_readings(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
     let mut lost = BTreeSet::new();
     for gpu in 0..3 {
-        let ((before, _), (after, _)) = (whole.readings(gpu), run.readings(gpu));
+        let ((before, _), (after, _)) = (whole.classify_readings(gpu), run.classify_readings(gpu));
         lost.extend(
             before
                 .keys()
@@ -78,15 +78,19 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
             assert_eq!(
                 before.get(path),
                 Some(value),
-                "{path} of GPU {gpu} without {function}"
+                "{path} of GPU {gpu} differs without {function}"
             );
         }
     }
     if function != "nvmlDeviceGetUUID" && function != "nvmlDeviceGetHandleByIndex_v2" {
-        assert_eq!(run.identities(), whole.identities(), "without {function}");
+        assert_eq!(
+            run.gpu_identities(),
+            whole.gpu_identities(),
+            "without {function}"
+        );
     }
     assert_eq!(
-        run.identities()
+        run.gpu_identities()
             .iter()
             .map(|(index, _)| *index)
             .collect::<Vec<_>>(),
@@ -94,7 +98,7 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
         "{function}"
     );
     let metrics = |run: &Records| {
-        run.of("trace")
+        run.records_of_type("trace")
             .map(|trace| trace["metric"].as_str().unwrap().to_owned())
             .collect::<BTreeSet<_>>()
     };
@@ -103,7 +107,7 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
             .difference(&metrics(run))
             .map(|metric| format!("trace.{metric}")),
     );
-    let links = |run: &Records| run.last("inventory")["topology"].to_string();
+    let links = |run: &Records| run.last_record_of_type("inventory")["topology"].to_string();
     if links(run) != links(whole) {
         lost.insert("topology".to_owned());
     }
@@ -111,24 +115,29 @@ fn lost(function: &str, whole: &Records, run: &Records) -> BTreeSet<String> {
 }
 
 /// Returns the differences between the lost readings and those that only this function provides.
-fn difference(function: &str, scenario: &str, whole: &Records, samples: u32) -> Vec<String> {
-    let lost = lost(
+fn find_unexpected_losses(
+    function: &str,
+    scenario: &str,
+    whole: &Records,
+    samples: u32,
+) -> Vec<String> {
+    let lost = find_lost_readings(
         function,
         whole,
-        &collect(&Fake::without(scenario, &[function]), samples),
+        &collect_records(&FakeNvml::without_functions(scenario, &[function]), samples),
     );
-    let given = given_by(function);
+    let given = readings_of_function(function);
     // If the items of a list cannot be read, the list itself is absent.
     let is_list = |path: &str, given: &str| given.strip_suffix("[]") == Some(path);
     let is_given = |path: &str| {
         given
             .iter()
-            .any(|given| is_of(path, given) || is_list(path, given))
+            .any(|given| is_below_reading(path, given) || is_list(path, given))
     };
     let more = lost.iter().filter(|path| !is_given(path)).cloned();
     let less = given
         .iter()
-        .filter(|given| !lost.iter().any(|path| is_of(path, given)));
+        .filter(|given| !lost.iter().any(|path| is_below_reading(path, given)));
     let less = less.map(|given| format!("still there: {given}"));
     more.chain(less)
         .map(|what| format!("without {function}: {what}"))
@@ -136,23 +145,25 @@ fn difference(function: &str, scenario: &str, whole: &Records, samples: u32) -> 
 }
 
 #[test]
-fn a_library_without_a_function_lacks_what_only_that_gives() {
-    let scenario = scenario();
-    let whole = complete(|samples| collect(&Fake::new(&scenario), samples));
+fn missing_function_loses_only_its_readings() {
+    let scenario = full_scenario();
+    let whole = run_until_complete(|samples| collect_records(&FakeNvml::new(&scenario), samples));
     let functions: Vec<_> = FUNCTIONS
         .iter()
-        .filter(|function| !NEEDED.contains(*function))
+        .filter(|function| !REQUIRED_FUNCTIONS.contains(*function))
         .collect();
-    in_parallel(4, &functions, |function| {
-        complains_of_nothing(|samples| difference(function, &scenario, &whole, samples));
+    run_in_parallel(4, &functions, |function| {
+        assert_no_complaints(|samples| {
+            find_unexpected_losses(function, &scenario, &whole, samples)
+        });
     });
 }
 
 #[test]
-fn a_library_that_cannot_be_used_at_all_is_told_from_one_that_is_not_there() {
-    for function in NEEDED {
-        refused_with(
-            Fake::without("gpus = 2", &[function]).gpumon(&["--json"]),
+fn unusable_library_differs_from_missing_library() {
+    for function in REQUIRED_FUNCTIONS {
+        assert_refused_with(
+            FakeNvml::without_functions("gpus = 2", &[function]).gpumon_command(&["--json"]),
             12,
             &["cannot load", "too old"],
         );
@@ -160,8 +171,9 @@ fn a_library_that_cannot_be_used_at_all_is_told_from_one_that_is_not_there() {
 }
 
 /// Returns the paths of all absent readings in `gpumon --json`.
-fn absent(value: &Value, path: &str) -> BTreeSet<String> {
-    let below = |(name, value): (String, &Value)| absent(value, &format!("{path}.{name}"));
+fn find_absent_readings(value: &Value, path: &str) -> BTreeSet<String> {
+    let below =
+        |(name, value): (String, &Value)| find_absent_readings(value, &format!("{path}.{name}"));
     match value {
         Value::Object(fields) if fields.contains_key("absent") => [path.to_owned()].into(),
         Value::Object(fields) => fields
@@ -180,8 +192,8 @@ fn absent(value: &Value, path: &str) -> BTreeSet<String> {
 }
 
 /// Returns the lines of `nvidia-smi -q` without a value, each with its section.
-fn lines_without_value(fake: &Fake) -> BTreeSet<String> {
-    let log = stdout(&fake.gpumon(&["smi", "-q"]).output().unwrap());
+fn lines_without_value(fake: &FakeNvml) -> BTreeSet<String> {
+    let log = stdout_text(&fake.gpumon_command(&["smi", "-q"]).output().unwrap());
     assert!(log.lines().count() > 300, "{log}");
     let mut section = "";
     let mut without = BTreeSet::new();
@@ -204,32 +216,39 @@ fn lines_without_value(fake: &Fake) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_newer_driver_loses_no_reading_that_has_a_successor() {
-    let scenario = scenario();
+fn newer_driver_keeps_readings_with_successor() {
+    let scenario = full_scenario();
     let not_in_610: Vec<&str> = FUNCTIONS
         .iter()
         .copied()
-        .filter(|name| !EXPORTED_BY_610.lines().any(|line| line == *name))
+        .filter(|name| !EXPORTS_OF_DRIVER_610.lines().any(|line| line == *name))
         .collect();
-    let whole = Fake::new(&scenario);
-    let returns = REMOVED
-        .map(|function| format!("{function} = {DEPRECATED}\n"))
+    let whole = FakeNvml::new(&scenario);
+    let returns = REMOVED_FUNCTIONS
+        .map(|function| format!("{function} = {DEPRECATED_CODE}\n"))
         .concat();
     let drivers = [
-        ("driver 610", Fake::without(&scenario, &not_in_610), false),
+        (
+            "driver 610",
+            FakeNvml::without_functions(&scenario, &not_in_610),
+            false,
+        ),
         (
             "no removed function",
-            Fake::without(&scenario, &[&not_in_610[..], &REMOVED].concat()),
+            FakeNvml::without_functions(&scenario, &[&not_in_610[..], &REMOVED_FUNCTIONS].concat()),
             true,
         ),
         (
             "removed functions return an error",
-            Fake::new(&format!("{scenario}[returns]\n{returns}")),
+            FakeNvml::new(&format!("{scenario}[returns]\n{returns}")),
             true,
         ),
     ];
-    let collected = complete(|samples| collect(&whole, samples));
-    let (once, log) = (absent(&whole.json(), ""), lines_without_value(&whole));
+    let collected = run_until_complete(|samples| collect_records(&whole, samples));
+    let (once, log) = (
+        find_absent_readings(&whole.read_json(), ""),
+        lines_without_value(&whole),
+    );
     for (driver, fake, is_without_application_clocks) in drivers {
         // Application clocks have no successor.
         let is_known = |what: &String| {
@@ -237,9 +256,13 @@ fn a_newer_driver_loses_no_reading_that_has_a_successor() {
                 what.contains(".application_clocks.") || what.contains("Applications Clocks: ");
             is_without_application_clocks && is_application_clock
         };
-        complains_of_nothing(|samples| {
-            let mut lost = lost(driver, &collected, &collect(&fake, samples));
-            lost.extend(absent(&fake.json(), "").difference(&once).cloned());
+        assert_no_complaints(|samples| {
+            let mut lost = find_lost_readings(driver, &collected, &collect_records(&fake, samples));
+            lost.extend(
+                find_absent_readings(&fake.read_json(), "")
+                    .difference(&once)
+                    .cloned(),
+            );
             lost.extend(lines_without_value(&fake).difference(&log).cloned());
             lost.retain(|what| !is_known(what));
             lost.into_iter()

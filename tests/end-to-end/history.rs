@@ -6,22 +6,25 @@ use gpumon_history::database::Database;
 use gpumon_probe::model::now_ms;
 use serde_json::Value;
 
-use crate::support::{Fake, PATIENCE, Server, eventually, send, signal, stderr, stdout};
+use crate::support::{
+    FakeNvml, Server, TEST_TIMEOUT, send_request, send_signal, stderr_text, stdout_text,
+    wait_for_condition,
+};
 
-const FOLDER: &str = "history";
+const HISTORY_FOLDER: &str = "history";
 
 /// The interval at which a chart requests data.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const REQUEST_INTERVAL: Duration = Duration::from_secs(1);
 
-fn over(fake: &Fake, folder: &str) -> Server {
-    Server::over(fake, &["--interval-ms", "200", "--data-dir", folder])
+fn serve_with_history(fake: &FakeNvml, folder: &str) -> Server {
+    Server::start_with_fake(fake, &["--interval-ms", "200", "--data-dir", folder])
 }
 
-fn folder(fake: &Fake) -> String {
-    fake.path(FOLDER).to_str().unwrap().to_owned()
+fn data_folder(fake: &FakeNvml) -> String {
+    fake.path(HISTORY_FOLDER).to_str().unwrap().to_owned()
 }
 
-fn watts(span: &Value) -> Vec<&Value> {
+fn power_values(span: &Value) -> Vec<&Value> {
     span["gpus"][0]["metrics"]["power.draw_watts"]["values"]
         .as_array()
         .into_iter()
@@ -30,10 +33,10 @@ fn watts(span: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn a_span_is_as_fine_as_it_may_be_and_bad_questions_are_answered_with_what_there_is() {
-    let fake = Fake::new("gpus = 2");
-    let server = Server::over(&fake, &["--interval-ms", "200", "--data-dir", "none"]);
-    eventually("there are samples", || {
+fn history_has_finest_resolution_and_refuses_invalid_requests() {
+    let fake = FakeNvml::new("gpus = 2");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200", "--data-dir", "none"]);
+    wait_for_condition("the server has a history", || {
         server.get("/api/v1/history").json()["times_ms"]
             .as_array()
             .unwrap()
@@ -54,7 +57,7 @@ fn a_span_is_as_fine_as_it_may_be_and_bad_questions_are_answered_with_what_there
         span["gpus"][0]["name"].as_str().unwrap().contains("NVIDIA"),
         "{span}"
     );
-    let (times, values) = (span["times_ms"].as_array().unwrap(), watts(&span));
+    let (times, values) = (span["times_ms"].as_array().unwrap(), power_values(&span));
     assert_eq!(times.len(), values.len());
     assert!(
         values.iter().all(|watts| watts.as_f64().unwrap() > 0.0),
@@ -62,7 +65,7 @@ fn a_span_is_as_fine_as_it_may_be_and_bad_questions_are_answered_with_what_there
     );
     assert!(
         span["gpus"][0]["metrics"]["power.draw_watts"]["min"].is_null(),
-        "as sampled there is no range"
+        "there is no minimum at the full resolution"
     );
     assert_eq!(
         (&span["resolution_ms"], &span["storage"]["on_disk"]),
@@ -71,14 +74,17 @@ fn a_span_is_as_fine_as_it_may_be_and_bad_questions_are_answered_with_what_there
     assert_eq!(span["storage"]["reach_ms"], 6 * 3_600_000);
     let one = server.get("/api/v1/history?points=1").json();
     assert!(
-        watts(&one).len() <= 2 && one["resolution_ms"].as_u64().unwrap() > 1000,
+        power_values(&one).len() <= 2 && one["resolution_ms"].as_u64().unwrap() > 1000,
         "{one}"
     );
     for (query, word) in [
         ("metrics=power.drwa", "power.draw_watts"),
         ("points=0", "1 to 5000"),
-        ("from_ms=2&to_ms=1", "from_ms=2 is not before to_ms=1"),
-        ("from=1", "ask for from_ms, to_ms, metrics and points"),
+        ("from_ms=2&to_ms=1", "from_ms=2 must be before to_ms=1"),
+        (
+            "from=1",
+            "use from_ms, to_ms, metrics and points or resolution_ms",
+        ),
         ("metrics=processes.memory_bytes", "history_s=600"),
     ] {
         let answer = server.get(&format!("/api/v1/history?{query}"));
@@ -91,33 +97,35 @@ fn a_span_is_as_fine_as_it_may_be_and_bad_questions_are_answered_with_what_there
 }
 
 #[test]
-fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
-    let fake = Fake::new("gpus = 1");
-    let folder = folder(&fake);
+fn history_survives_killed_server() {
+    let fake = FakeNvml::new("gpus = 1");
+    let folder = data_folder(&fake);
     // The first ten seconds of the history may have started before the server.
     let begun_ms = now_ms() - 10_000;
-    let mut server = over(&fake, &folder);
-    eventually("it is ready", || server.get("/readyz").status == 200);
+    let mut server = serve_with_history(&fake, &folder);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let ready_ms = now_ms();
-    let mark = send(
+    let mark = send_request(
         server.port,
         "POST /api/v1/marks",
         &["X-Gpumon: run"],
         r#"{"text":"epoch 3"}"#,
     );
     assert_eq!(mark.status, 201, "{}", mark.body);
-    eventually("the first ten seconds are on disk", || {
-        Database::open_to_read(&fake.path(FOLDER))
-            .is_ok_and(|database| database.tiers().is_ok_and(|tiers| !tiers.is_empty()))
+    wait_for_condition("the first ten seconds are on disk", || {
+        Database::open_to_read(&fake.path(HISTORY_FOLDER))
+            .is_ok_and(|database| database.list_tiers().is_ok_and(|tiers| !tiers.is_empty()))
     });
-    signal("-KILL", server.child.id());
+    send_signal("-KILL", server.child.id());
     server.child.wait().unwrap();
     let killed_ms = now_ms();
 
-    let mut server = over(&fake, &folder);
+    let mut server = serve_with_history(&fake, &folder);
     let asked = format!("/api/v1/history?from_ms={begun_ms}&metrics=power.draw_watts&points=5000");
-    eventually("there are new samples", || {
-        thread::sleep(BETWEEN_LOOKS);
+    wait_for_condition("the history contains new samples", || {
+        thread::sleep(REQUEST_INTERVAL);
         let span = server.get(&asked).json();
         span["times_ms"]
             .as_array()
@@ -137,7 +145,7 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
     let last_ms = before.last().unwrap().as_u64().unwrap();
     assert!(
         last_ms + 10_000 + 11_000 > killed_ms,
-        "ten seconds are lost at most, and those in progress"
+        "at most ten seconds and the current interval are lost"
     );
     assert!(
         span["events"]
@@ -153,7 +161,7 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
     let history = &snapshot["history"];
     assert!(
         history["times_ms"][0].as_u64().unwrap() < killed_ms,
-        "charts go on from there"
+        "charts start with the history from before the restart"
     );
     assert!(
         history["means"].as_u64().is_some_and(|means| means > 0),
@@ -168,16 +176,19 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
             .unwrap()
             .iter()
             .any(|event| event["text"] == "epoch 3"),
-        "and events"
+        "events from before the restart are kept"
     );
 
     // On SIGTERM, the server also writes the unfinished ten seconds.
     let asked_ms = now_ms();
     let (status, took) = server.terminate();
-    assert!(status.success() && took < PATIENCE, "{status}, {took:?}");
-    let server = over(&fake, &folder);
-    eventually("it answers from disk", || {
-        thread::sleep(BETWEEN_LOOKS);
+    assert!(
+        status.success() && took < TEST_TIMEOUT,
+        "{status}, {took:?}"
+    );
+    let server = serve_with_history(&fake, &folder);
+    wait_for_condition("the server answers from disk", || {
+        thread::sleep(REQUEST_INTERVAL);
         let span = server.get(&asked).json();
         let times: Vec<_> = span["times_ms"]
             .as_array()
@@ -192,29 +203,31 @@ fn what_was_before_a_server_that_was_killed_is_there_for_the_next() {
 }
 
 #[test]
-fn ten_seconds_are_on_disk_when_they_are_over_however_rare_samples_are() {
-    let fake = Fake::new("gpus = 1");
-    let folder = folder(&fake);
-    let server = Server::over(&fake, &["--interval-ms", "60000", "--data-dir", &folder]);
-    eventually("it is ready", || server.get("/readyz").status == 200);
+fn history_is_written_every_ten_seconds() {
+    let fake = FakeNvml::new("gpus = 1");
+    let folder = data_folder(&fake);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "60000", "--data-dir", &folder]);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let sample = server.get("/api/v1/snapshot").json()["sample"]["seq"].clone();
-    eventually("it is on disk", || {
-        Database::open_to_read(&fake.path(FOLDER))
-            .is_ok_and(|database| database.tiers().is_ok_and(|tiers| !tiers.is_empty()))
+    wait_for_condition("the first ten seconds are on disk", || {
+        Database::open_to_read(&fake.path(HISTORY_FOLDER))
+            .is_ok_and(|database| database.list_tiers().is_ok_and(|tiers| !tiers.is_empty()))
     });
     assert_eq!(
         server.get("/api/v1/snapshot").json()["sample"]["seq"],
         sample,
-        "before there is another"
+        "the history is on disk before the second sample"
     );
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_costs_history_on_disk_and_nothing_else() {
-    let fake = Fake::new("gpus = 1");
+fn unusable_data_directory_only_disables_history_on_disk() {
+    let fake = FakeNvml::new("gpus = 1");
     std::fs::write(fake.path("file"), "").unwrap();
     let folder = fake.path("file/history").to_str().unwrap().to_owned();
-    let mut server = over(&fake, &folder);
+    let mut server = serve_with_history(&fake, &folder);
     // Alerts use the same folder, so the first message may come from either.
     let told = loop {
         let message = server.next_message();
@@ -223,7 +236,9 @@ fn a_folder_that_cannot_be_used_costs_history_on_disk_and_nothing_else() {
         }
     };
     assert!(told.contains("--data-dir"), "{told}");
-    eventually("readings go on", || server.get("/readyz").status == 200);
+    wait_for_condition("the server still has readings", || {
+        server.get("/readyz").status == 200
+    });
     let storage = server.get("/api/v1/history").json()["storage"].clone();
     assert!(
         storage["on_disk"] == false
@@ -232,29 +247,29 @@ fn a_folder_that_cannot_be_used_costs_history_on_disk_and_nothing_else() {
                 .is_some_and(|why| why.contains("file")),
         "{storage}"
     );
-    let doctor = fake.gpumon(&["doctor"]).output().unwrap();
+    let doctor = fake.gpumon_command(&["doctor"]).output().unwrap();
     assert!(
-        stdout(&doctor).contains("the directory cannot be created"),
+        stdout_text(&doctor).contains("the directory cannot be created"),
         "{}{}",
-        stdout(&doctor),
-        stderr(&doctor)
+        stdout_text(&doctor),
+        stderr_text(&doctor)
     );
 }
 
 #[test]
-fn a_size_that_is_none_is_refused_with_its_cure() {
-    let fake = Fake::new("gpus = 1");
+fn invalid_history_size_is_refused_with_remedy() {
+    let fake = FakeNvml::new("gpus = 1");
     for size in ["1", "1G", "9MB", "-1GB", "much", "1e99TB"] {
         let output = fake
-            .gpumon(&["serve", "--listen", "127.0.0.1:0", "--data-size", size])
+            .gpumon_command(&["serve", "--listen", "127.0.0.1:0", "--data-size", size])
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{size}");
         assert!(
-            stderr(&output).contains("500MB, 1GB or 2GiB")
-                || stderr(&output).contains("unexpected argument"),
+            stderr_text(&output).contains("500MB, 1GB or 2GiB")
+                || stderr_text(&output).contains("unexpected argument"),
             "{}",
-            stderr(&output)
+            stderr_text(&output)
         );
     }
 }

@@ -19,16 +19,16 @@ use rustix::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::Fake;
+use crate::support::FakeNvml;
 
 const INTERVAL_MS: u64 = 250;
 
 /// The user ID of `nobody`.
-const NOBODY: u32 = 65_534;
+const NOBODY_UID: u32 = 65_534;
 
-struct Holder(Child);
+struct GpuProcess(Child);
 
-impl Holder {
+impl GpuProcess {
     /// Starts a process with these additional arguments as this user.
     fn new(arguments: &[&str], uid: u32) -> Self {
         let mut command = Command::new("sh");
@@ -52,7 +52,7 @@ impl Holder {
 
     /// Starts a helper and waits until it is ready. Returns `None`, and prints the reason, if this
     /// machine cannot run it.
-    fn python(code: &str, arguments: &[&str]) -> Option<Self> {
+    fn start_python(code: &str, arguments: &[&str]) -> Option<Self> {
         let mut command = Command::new("python3");
         command
             .args(["-c", code])
@@ -67,7 +67,7 @@ impl Holder {
         if line.trim() == "ready" {
             return Some(holder);
         }
-        eprintln!("skipped: this machine has no means for it");
+        eprintln!("skipped: this machine does not support the test");
         None
     }
 
@@ -76,7 +76,7 @@ impl Holder {
     }
 }
 
-impl Drop for Holder {
+impl Drop for GpuProcess {
     fn drop(&mut self) {
         // A helper with a mounted file system unmounts it when its input is closed, and then exits.
         drop(self.0.stdin.take());
@@ -92,41 +92,42 @@ impl Drop for Holder {
 }
 
 /// The records and the memory of a collector.
-struct Seen {
+struct CollectorRun {
     samples: Vec<Value>,
     longest_line: usize,
     peak_bytes: u64,
 }
 
-impl Seen {
+impl CollectorRun {
     /// Returns the result of a run in which everything was on time. A busy machine may delay some
     /// runs, so several are tried.
     #[track_caller]
-    fn on_time(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
+    fn run_until_on_time(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let mut reason = String::new();
         for _ in 0..5 {
-            let seen = Self::of(pids, uid, samples)?;
+            let seen = Self::run_collector(pids, uid, samples)?;
             match seen.find_delay() {
                 None => return Some(seen),
                 Some(delay) => reason = delay,
             }
         }
-        panic!("{reason} in each of five runs");
+        panic!("{reason} in each of five attempts");
     }
 
     /// Runs a collector as this user, over two GPUs that are used by all of these processes.
-    fn of(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
+    fn run_collector(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
         let process = |pid: &u32| {
             [0, 1]
                 .map(|gpu| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"64 MiB\"\n"))
                 .concat()
         };
-        let fake = Fake::new(&format!(
+        let fake = FakeNvml::new(&format!(
             "gpus = 3\n{}",
             pids.iter().map(process).collect::<String>()
         ));
         fs::set_permissions(fake.path(""), Permissions::from_mode(0o755)).unwrap();
-        let mut command = fake.gpumon(&["collect", "--interval-ms", &INTERVAL_MS.to_string()]);
+        let mut command =
+            fake.gpumon_command(&["collect", "--interval-ms", &INTERVAL_MS.to_string()]);
         command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -196,7 +197,7 @@ impl Seen {
 
     /// Returns a process in the last sample, which must be the same on both GPUs.
     #[track_caller]
-    fn process(&self, pid: u32) -> &Value {
+    fn find_process(&self, pid: u32) -> &Value {
         let [one, other] = [0, 1].map(|gpu| {
             let processes = self.samples.last().unwrap()["gpus"][gpu]["processes"]
                 .as_array()
@@ -204,7 +205,7 @@ impl Seen {
             processes
                 .iter()
                 .find(|process| process["pid"] == pid)
-                .expect("it is listed")
+                .expect("the process must be listed")
         });
         assert_eq!(
             (&one["name"], &one["owner"]),
@@ -215,23 +216,23 @@ impl Seen {
 }
 
 /// Returns pairs of user IDs: of the collector, and of the processes that it reads.
-fn users() -> Vec<(u32, u32)> {
+fn user_pairs() -> Vec<(u32, u32)> {
     if geteuid().is_root() {
-        return vec![(0, NOBODY), (NOBODY, NOBODY), (0, 0)];
+        return vec![(0, NOBODY_UID), (NOBODY_UID, NOBODY_UID), (0, 0)];
     }
-    eprintln!("only as the user of the tests: others can be tried by root alone");
+    eprintln!("only tested as the current user, because other users need root");
     vec![(geteuid().as_raw(), geteuid().as_raw())]
 }
 
 /// Returns a folder that every user can read.
-fn folder() -> TempDir {
+fn shared_folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
 /// Creates one connection file of each invalid kind, and a valid one at the end.
-fn connection_files(folder: &Path) -> Vec<PathBuf> {
+fn create_connection_files(folder: &Path) -> Vec<PathBuf> {
     let all = Mode::from_raw_mode(0o666);
     let path = |name: &str| folder.join(format!("kernel-{name}.json"));
     mkfifoat(CWD, path("fifo"), all).unwrap();
@@ -260,26 +261,26 @@ fn connection_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the absent value for a file that cannot be read. It does not contain the path.
-fn refused() -> Value {
+fn make_refused_owner() -> Value {
     json!({"absent": "no_permission"})
 }
 
 #[test]
-fn a_connection_file_that_is_none_holds_up_nobody() {
-    let folder = folder();
-    let files = connection_files(folder.path());
-    for (collector, user) in users() {
+fn invalid_connection_file_delays_nobody() {
+    let folder = shared_folder();
+    let files = create_connection_files(folder.path());
+    for (collector, user) in user_pairs() {
         let holders: Vec<_> = files
             .iter()
-            .map(|file| Holder::new(&["-f", file.to_str().unwrap()], user))
+            .map(|file| GpuProcess::new(&["-f", file.to_str().unwrap()], user))
             .collect();
-        let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
-        let Some(seen) = Seen::on_time(&pids, collector, 10) else {
+        let pids: Vec<u32> = holders.iter().map(GpuProcess::pid).collect();
+        let Some(seen) = CollectorRun::run_until_on_time(&pids, collector, 10) else {
             continue;
         };
         assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
         for (file, pid) in files.iter().zip(pids) {
-            let process = seen.process(pid);
+            let process = seen.find_process(pid);
             let notebook = &process["owner"]["notebook"];
             assert!(
                 file.to_str()
@@ -290,7 +291,7 @@ fn a_connection_file_that_is_none_holds_up_nobody() {
             let path = if file.ends_with("kernel-real.json") {
                 json!("train.ipynb")
             } else {
-                refused()
+                make_refused_owner()
             };
             assert_eq!(notebook["path"], path, "{process}");
         }
@@ -298,27 +299,27 @@ fn a_connection_file_that_is_none_holds_up_nobody() {
 }
 
 #[test]
-fn root_does_not_read_for_a_user_what_that_user_may_not() {
+fn root_reads_only_files_readable_by_process_owner() {
     if !geteuid().is_root() {
-        eprintln!("skipped: only root may read what others may not");
+        eprintln!("skipped: the test needs root");
         return;
     }
-    let folder = folder();
+    let folder = shared_folder();
     let file = folder.path().join("kernel-secret.json");
     fs::write(&file, r#"{"jupyter_session":"root's"}"#).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     let (own, stranger) = (
-        Holder::new(&[file.to_str().unwrap()], 0),
-        Holder::new(&[file.to_str().unwrap()], NOBODY),
+        GpuProcess::new(&[file.to_str().unwrap()], 0),
+        GpuProcess::new(&[file.to_str().unwrap()], NOBODY_UID),
     );
-    let seen = Seen::of(&[own.pid(), stranger.pid()], 0, 6).unwrap();
+    let seen = CollectorRun::run_collector(&[own.pid(), stranger.pid()], 0, 6).unwrap();
     assert_eq!(
-        seen.process(own.pid())["owner"]["notebook"]["path"],
+        seen.find_process(own.pid())["owner"]["notebook"]["path"],
         "root's"
     );
     assert_eq!(
-        seen.process(stranger.pid())["owner"]["notebook"]["path"],
-        refused()
+        seen.find_process(stranger.pid())["owner"]["notebook"]["path"],
+        make_refused_owner()
     );
 }
 
@@ -336,23 +337,27 @@ libc.umount2(sys.argv[1].encode(), 2)
 ";
 
 #[test]
-fn a_connection_file_on_a_mount_that_is_dead_leaves_its_owner_unknown_and_nothing_else() {
-    for (collector, user) in users() {
-        let folder = folder();
-        let Some(_mount) = Holder::python(DEAD_MOUNT, &[folder.path().to_str().unwrap()]) else {
+fn connection_file_on_dead_mount_only_hides_owner() {
+    for (collector, user) in user_pairs() {
+        let folder = shared_folder();
+        let Some(_mount) = GpuProcess::start_python(DEAD_MOUNT, &[folder.path().to_str().unwrap()])
+        else {
             return;
         };
         let file = folder.path().join("kernel-dead.json");
         let (stuck, beside) = (
-            Holder::new(&[file.to_str().unwrap()], user),
-            Holder::new(&["x"], user),
+            GpuProcess::new(&[file.to_str().unwrap()], user),
+            GpuProcess::new(&["x"], user),
         );
-        let other = Holder::new(&["y"], 1);
-        let Some(seen) = Seen::on_time(&[stuck.pid(), beside.pid(), other.pid()], collector, 12)
-        else {
+        let other = GpuProcess::new(&["y"], 1);
+        let Some(seen) = CollectorRun::run_until_on_time(
+            &[stuck.pid(), beside.pid(), other.pid()],
+            collector,
+            12,
+        ) else {
             continue;
         };
-        let process = seen.process(stuck.pid());
+        let process = seen.find_process(stuck.pid());
         // The owner can still be found from the cgroup.
         let owner = &process["owner"];
         assert!(
@@ -366,8 +371,8 @@ fn a_connection_file_on_a_mount_that_is_dead_leaves_its_owner_unknown_and_nothin
             "{process}"
         );
         assert!(
-            seen.process(other.pid())["owner"]["parents"].is_array(),
-            "of another user"
+            seen.find_process(other.pid())["owner"]["parents"].is_array(),
+            "the process of another user is listed"
         );
     }
 }
@@ -392,29 +397,29 @@ sys.stdin.read()
 ";
 
 #[test]
-fn a_command_line_of_gigabytes_is_cut() {
-    let Some(holder) = Holder::python(MAPPED_ARGUMENTS, &["2000000000"]) else {
+fn huge_command_line_is_truncated() {
+    let Some(holder) = GpuProcess::start_python(MAPPED_ARGUMENTS, &["2000000000"]) else {
         return;
     };
     let own = geteuid().as_raw();
-    let seen = Seen::on_time(&[holder.pid()], own, 10).unwrap();
+    let seen = CollectorRun::run_until_on_time(&[holder.pid()], own, 10).unwrap();
     assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
-    let command = seen.process(holder.pid())["command"].as_str().unwrap();
+    let command = seen.find_process(holder.pid())["command"].as_str().unwrap();
     assert!(command.len() < 1100 && command.ends_with('…'), "{command}");
 }
 
 #[test]
-fn long_names_and_many_long_command_lines_make_no_large_frame() {
+fn long_names_and_command_lines_keep_frames_small() {
     let long = "\u{1b}[31mx\u{202e}\"\\".repeat(131_000 / 12);
     let own = geteuid().as_raw();
     let mut command = Command::new("sh");
     command
         .arg0("n".repeat(131_000))
         .args(["-c", "read x", "\u{1b}]0;title\u{7}"]);
-    let mut holders = vec![Holder::spawn(&mut command, own)];
-    holders.extend((0..300).map(|_| Holder::new(&[long.as_str(); 8], own)));
-    let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
-    let seen = Seen::on_time(&pids, own, 10).unwrap();
+    let mut holders = vec![GpuProcess::spawn(&mut command, own)];
+    holders.extend((0..300).map(|_| GpuProcess::new(&[long.as_str(); 8], own)));
+    let pids: Vec<u32> = holders.iter().map(GpuProcess::pid).collect();
+    let seen = CollectorRun::run_until_on_time(&pids, own, 10).unwrap();
     assert!(seen.peak_bytes < 16 << 20, "{} MiB", seen.peak_bytes >> 20);
     assert!(
         seen.longest_line < (1 << 20) + 100_000,

@@ -13,15 +13,18 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{PATIENCE, Server, Stream, Tty, ask_with, gpumon, signal, stderr, stdout};
+use crate::support::{
+    Server, Stream, TEST_TIMEOUT, Tty, gpumon_command, send_request_line, send_signal, stderr_text,
+    stdout_text,
+};
 
-const MOMENT: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The number of ports, one for each kind of host. The last one refuses connections.
-const PORTS: u16 = 9;
+const PORT_COUNT: u16 = 9;
 
 /// The maximum number of attempts to find free ports.
-const ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// A running sshd, and the configuration with which ssh finds it.
 struct Sshd {
@@ -31,15 +34,15 @@ struct Sshd {
 
 impl Sshd {
     fn start() -> Self {
-        let started = (0..ATTEMPTS).find_map(|_| Self::try_start());
-        started.expect("sshd has the ports that were free")
+        let started = (0..MAX_ATTEMPTS).find_map(|_| Self::try_start());
+        started.expect("sshd must be able to listen on free ports")
     }
 
     /// Returns `None` if another program has taken a port.
     fn try_start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/sshd.sh");
-        let first = free_ports();
+        let first = find_free_ports();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let mut command = Command::new("sh");
         command
@@ -51,24 +54,25 @@ impl Sshd {
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()
-            .expect("tools/need.py sshd installs it");
+            .expect("ssh and sshd must be installed: run `tools/need.py sshd`");
         let this = Self { folder, sshd };
         let read_log = || fs::read_to_string(this.folder.path().join("log")).unwrap();
         let is_refused = || read_log().contains("Address already in use");
         // sshd logs this for each port before it accepts connections there.
-        until("sshd listens", || {
-            read_log().matches("Server listening").count() == usize::from(PORTS - 1) || is_refused()
+        wait_until("sshd listens", || {
+            read_log().matches("Server listening").count() == usize::from(PORT_COUNT - 1)
+                || is_refused()
         });
         (!is_refused()).then_some(this)
     }
 
-    fn config(&self) -> PathBuf {
+    fn config_path(&self) -> PathBuf {
         self.folder.path().join("config")
     }
 
-    fn gpumon(&self, hosts: &str, arguments: &[&str]) -> Command {
-        let config = self.config();
-        gpumon(
+    fn fleet_command(&self, hosts: &str, arguments: &[&str]) -> Command {
+        let config = self.config_path();
+        gpumon_command(
             &[
                 &[
                     "fleet",
@@ -84,14 +88,14 @@ impl Sshd {
     }
 
     fn serve(&self, hosts: &str) -> Server {
-        Server::start(self.gpumon(hosts, &["--listen", "127.0.0.1:0"]))
+        Server::start(self.fleet_command(hosts, &["--listen", "127.0.0.1:0"]))
     }
 
     /// Returns the local ssh processes for these hosts.
-    fn near(&self) -> Vec<u32> {
-        let config = self.config();
+    fn ssh_pids(&self) -> Vec<u32> {
+        let config = self.config_path();
         let config = config.to_str().unwrap();
-        pids(|pid| {
+        find_pids(|pid| {
             let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let arguments = String::from_utf8_lossy(&arguments).into_owned();
             arguments.contains(config) && !arguments.contains("--ssh-config")
@@ -99,9 +103,9 @@ impl Sshd {
     }
 
     /// Returns the processes on the hosts, which also run on this machine.
-    fn far(&self) -> Vec<u32> {
+    fn remote_pids(&self) -> Vec<u32> {
         let mark = format!("GPUMON_TEST_FOLDER={}", self.folder.path().display());
-        pids(|pid| {
+        find_pids(|pid| {
             let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             variables
                 .split(|byte| *byte == 0)
@@ -109,10 +113,14 @@ impl Sshd {
         })
     }
 
-    fn assert_nothing_is_left(&self) {
-        until(
-            &format!("all end: near {:?}, far {:?}", self.near(), self.far()),
-            || self.near().is_empty() && self.far().is_empty(),
+    fn assert_no_processes_are_left(&self) {
+        wait_until(
+            &format!(
+                "all end: near {:?}, far {:?}",
+                self.ssh_pids(),
+                self.remote_pids()
+            ),
+            || self.ssh_pids().is_empty() && self.remote_pids().is_empty(),
         );
     }
 }
@@ -125,7 +133,7 @@ impl Drop for Sshd {
 }
 
 /// Returns the first of several consecutive free ports, one for each kind of host.
-fn free_ports() -> u16 {
+fn find_free_ports() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     loop {
         let first = TcpListener::bind("127.0.0.1:0")
@@ -133,32 +141,32 @@ fn free_ports() -> u16 {
             .local_addr()
             .unwrap()
             .port();
-        if first < u16::MAX - PORTS && (first..first + PORTS).all(|port| is_free(&port)) {
+        if first < u16::MAX - PORT_COUNT && (first..first + PORT_COUNT).all(|port| is_free(&port)) {
             return first;
         }
     }
 }
 
-fn pids(is_it: impl Fn(u32) -> bool) -> Vec<u32> {
+fn find_pids(is_it: impl Fn(u32) -> bool) -> Vec<u32> {
     let entries = fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     entries.filter(|pid| is_it(*pid)).collect()
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        sleep(MOMENT);
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{what}");
+        sleep(POLL_INTERVAL);
     }
 }
 
-fn fleet(server: &Server) -> Value {
+fn get_fleet(server: &Server) -> Value {
     server.get("/api/v1/fleet").json()
 }
 
-fn up(fleet: &Value) -> Vec<String> {
+fn running_nodes(fleet: &Value) -> Vec<String> {
     let (names, health) = (
         fleet["nodes"]["name"].as_array().unwrap(),
         fleet["nodes"]["health"].as_array().unwrap(),
@@ -172,7 +180,7 @@ fn up(fleet: &Value) -> Vec<String> {
 }
 
 /// Returns the index of a node, its health, and the reason if it is not up.
-fn node(fleet: &Value, name: &str) -> (usize, String, String) {
+fn find_node(fleet: &Value, name: &str) -> (usize, String, String) {
     let names = fleet["nodes"]["name"].as_array().unwrap();
     let place = names.iter().position(|known| known == name).unwrap();
     let reason = fleet["nodes"]["reasons"][place.to_string()]
@@ -187,11 +195,11 @@ fn node(fleet: &Value, name: &str) -> (usize, String, String) {
 }
 
 /// Waits until these nodes, and no others, are up.
-fn until_up(server: &Server, names: &[&str]) -> Value {
+fn wait_until_up(server: &Server, names: &[&str]) -> Value {
     let mut last = Value::Null;
-    until(&format!("{names:?} are up"), || {
-        last = fleet(server);
-        let up = up(&last);
+    wait_until(&format!("{names:?} are up"), || {
+        last = get_fleet(server);
+        let up = running_nodes(&last);
         assert!(
             up.iter().all(|name| names.contains(&name.as_str())),
             "{up:?}"
@@ -202,13 +210,13 @@ fn until_up(server: &Server, names: &[&str]) -> Value {
 }
 
 #[test]
-fn hosts_that_hang_die_refuse_or_babble_keep_nobody_from_the_others() {
+fn failing_hosts_do_not_block_others() {
     let ssh = Sshd::start();
     let mut server = ssh.serve(
         "gpumon[1-3],smi1,sim1,missing1,hang1,stuck1,babble1,die1,refuse1,stranger1,locked1",
     );
     let good = ["gpumon1", "gpumon2", "gpumon3", "sim1", "smi1"];
-    let told = until_up(&server, &good);
+    let told = wait_until_up(&server, &good);
     assert_eq!(
         (&told["state"], &told["source"]["kind"]),
         (&"partial".into(), &"hosts".into())
@@ -216,33 +224,42 @@ fn hosts_that_hang_die_refuse_or_babble_keep_nobody_from_the_others() {
     assert_eq!(told["gpus"]["node"].as_array().unwrap().len(), 9);
     // The command did not wait for these hosts.
     for name in ["hang1", "stuck1"] {
-        assert_ne!(node(&told, name).1, "up");
+        assert_ne!(find_node(&told, name).1, "up");
     }
     for (name, reason) in [
-        ("missing1", "neither gpumon nor nvidia-smi; install gpumon"),
-        ("babble1", "writes what is not gpumon's; have its shell"),
+        (
+            "missing1",
+            "neither gpumon nor nvidia-smi was found; install gpumon",
+        ),
+        (
+            "babble1",
+            "it sent output that is not from gpumon; make sure that its shell",
+        ),
         ("die1", "and then the power failed"),
         ("refuse1", "refuses connections; start the ssh server"),
-        ("stranger1", "host key is not known; connect once"),
-        ("locked1", "lets nobody in with the keys at hand; add a key"),
+        ("stranger1", "its host key is unknown; connect once"),
+        (
+            "locked1",
+            "it accepts none of the available keys; add a key",
+        ),
     ] {
-        until(&format!("{name} says why"), || {
-            node(&fleet(&server), name).2.contains(reason)
+        wait_until(&format!("{name} reports the reason"), || {
+            find_node(&get_fleet(&server), name).2.contains(reason)
         });
     }
-    assert_eq!(node(&fleet(&server), "missing1").1, "no_readings");
-    assert_eq!(node(&fleet(&server), "locked1").1, "unreachable");
+    assert_eq!(find_node(&get_fleet(&server), "missing1").1, "no_readings");
+    assert_eq!(find_node(&get_fleet(&server), "locked1").1, "unreachable");
     let (status, took) = server.terminate();
     assert!(status.success(), "{status}");
-    assert!(took < PATIENCE, "{took:?}");
-    ssh.assert_nothing_is_left();
+    assert!(took < TEST_TIMEOUT, "{took:?}");
+    ssh.assert_no_processes_are_left();
 }
 
 #[tokio::test]
-async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
+async fn host_is_served_under_its_name() {
     let ssh = Sshd::start();
     let server = ssh.serve("gpumon1,smi1");
-    let told = until_up(&server, &["gpumon1", "smi1"]);
+    let told = wait_until_up(&server, &["gpumon1", "smi1"]);
     assert_eq!(told["state"], "current");
     let snapshot = server.get("/nodes/smi1/api/v1/snapshot").json();
     let gpu = &snapshot["sample"]["gpus"][0];
@@ -258,13 +275,15 @@ async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
             .as_array()
             .map_or(0, Vec::len)
     };
-    until("its process is listed", || processes(&server) == 1);
+    wait_until("the process of the host is listed", || {
+        processes(&server) == 1
+    });
     let mut stream = Stream::connect_with(format!(
         "ws://localhost:{}/nodes/gpumon1/api/v1/stream",
         server.port
     ))
     .await;
-    let hello = stream.next().await.unwrap();
+    let hello = stream.next_frame().await.unwrap();
     assert_eq!(
         (
             &hello["type"],
@@ -274,10 +293,10 @@ async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
     );
     assert_eq!(
         hello["inventory"]["platform"]["source"], "simulated",
-        "it is said there, too"
+        "the greeting also reports the source"
     );
     loop {
-        let frame = stream.next().await.unwrap();
+        let frame = stream.next_frame().await.unwrap();
         if frame["type"] == "sample" {
             break;
         }
@@ -293,7 +312,7 @@ async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
         "POST /nodes/gpumon1/api/v1/pause",
         "POST /nodes/gpumon1/api/v1/runs",
     ] {
-        let refused = ask_with(server.port, request);
+        let refused = send_request_line(server.port, request);
         assert!(
             (400..500).contains(&refused.status),
             "{request}: {}",
@@ -314,7 +333,7 @@ async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
             "{path}"
         );
     }
-    let owners = fleet(&server)["owners"].to_string();
+    let owners = get_fleet(&server)["owners"].to_string();
     assert!(owners.contains("\"user\":\"bob\""), "{owners}");
     let targets = server.get("/api/v1/fleet/targets?port=9400");
     assert!(
@@ -329,70 +348,70 @@ async fn all_there_is_of_a_host_is_below_its_name_and_only_read() {
 }
 
 #[test]
-fn a_host_opens_live_in_the_terminal_and_nothing_is_left() {
+fn host_view_in_terminal_leaves_no_processes() {
     let ssh = Sshd::start();
-    let config = ssh.config();
+    let config = ssh.config_path();
     let hosts = [
         "--ssh-config",
         config.to_str().unwrap(),
         "--hosts",
         "gpumon1,refuse1",
     ];
-    let mut command = gpumon(&[&["top", "--fleet"], &hosts[..]].concat());
+    let mut command = gpumon_command(&[&["top", "--fleet"], &hosts[..]].concat());
     command
         .env("TERM", "xterm-256color")
         .env("LC_ALL", "C.UTF-8")
         .env_remove("NO_COLOR");
     let mut terminal = Tty::start(&command, 110, 30);
-    terminal.wait_for("refuses connections");
-    terminal.wait_for("GiB");
+    terminal.wait_for_text("refuses connections");
+    terminal.wait_for_text("GiB");
     terminal.press("sg\r");
-    terminal.wait_for("live from node");
+    terminal.wait_for_text("live from node");
     terminal.press("q");
-    terminal.wait_for("sorted by name");
+    terminal.wait_for_text("sorted by name");
     terminal.press("q");
-    assert!(terminal.ended().success());
-    ssh.assert_nothing_is_left();
+    assert!(terminal.wait_for_end().success());
+    ssh.assert_no_processes_are_left();
 }
 
 #[test]
-fn nothing_is_left_where_the_server_or_ssh_is_killed() {
+fn killed_server_or_ssh_leaves_no_processes() {
     let ssh = Sshd::start();
     let hosts = "gpumon1,smi1,hang1,stuck1";
     let server = ssh.serve(hosts);
-    until_up(&server, &["gpumon1", "smi1"]);
-    until("all have begun", || {
-        ssh.near().len() == 4 && ssh.far().len() > 8
+    wait_until_up(&server, &["gpumon1", "smi1"]);
+    wait_until("the programs have started on all hosts", || {
+        ssh.ssh_pids().len() == 4 && ssh.remote_pids().len() > 8
     });
-    signal("-KILL", server.child.id());
-    ssh.assert_nothing_is_left();
+    send_signal("-KILL", server.child.id());
+    ssh.assert_no_processes_are_left();
 
     let server = ssh.serve("smi1");
-    until_up(&server, &["smi1"]);
-    let far = ssh.far();
-    let [near] = ssh.near()[..] else {
-        panic!("{:?}", ssh.near())
+    wait_until_up(&server, &["smi1"]);
+    let far = ssh.remote_pids();
+    let [near] = ssh.ssh_pids()[..] else {
+        panic!("{:?}", ssh.ssh_pids())
     };
-    signal("-KILL", near);
-    until("what ran there ends", || {
-        ssh.far().iter().all(|pid| !far.contains(pid))
+    send_signal("-KILL", near);
+    wait_until("the programs on the host have ended", || {
+        ssh.remote_pids().iter().all(|pid| !far.contains(pid))
     });
-    until("it is connected anew", || {
-        ssh.near().iter().any(|pid| *pid != near)
+    wait_until("the host is connected again", || {
+        ssh.ssh_pids().iter().any(|pid| *pid != near)
     });
-    until_up(&server, &["smi1"]);
+    wait_until_up(&server, &["smi1"]);
 }
 
 #[test]
-fn a_gpu_that_is_lost_is_told_and_keeps_its_place() {
+fn lost_gpu_of_host_keeps_its_index() {
     let ssh = Sshd::start();
     let server = ssh.serve("smi1");
-    until_up(&server, &["smi1"]);
+    wait_until_up(&server, &["smi1"]);
     fs::write(ssh.folder.path().join("bin/smi/lost"), "").unwrap();
-    until("it is lost", || {
-        fleet(&server)["gpus"]["health"][0] == "not_responding"
+    wait_until("the GPU is reported as lost", || {
+        get_fleet(&server)["gpus"]["health"][0] == "not_responding"
     });
-    let lost = fleet(&server);
+    let lost = get_fleet(&server);
     assert_eq!(
         (&lost["gpus"]["index"][0], &lost["nodes"]["health"][0]),
         (&0.into(), &"up".into())
@@ -408,40 +427,45 @@ fn a_gpu_that_is_lost_is_told_and_keeps_its_place() {
         "{events}"
     );
     fs::remove_file(ssh.folder.path().join("bin/smi/lost")).unwrap();
-    until("it is back", || fleet(&server)["gpus"]["health"][0] == "ok");
+    wait_until("the GPU responds again", || {
+        get_fleet(&server)["gpus"]["health"][0] == "ok"
+    });
 }
 
 #[test]
-fn a_table_of_what_has_answered_is_printed_and_all_ends() {
+fn table_lists_responding_hosts_and_leaves_no_processes() {
     let ssh = Sshd::start();
     let output = ssh
-        .gpumon("gpumon1,smi1,refuse1", &["--table"])
+        .fleet_command("gpumon1,smi1,refuse1", &["--table"])
         .output()
         .unwrap();
-    let (told, said) = (stdout(&output), stderr(&output));
+    let (told, said) = (stdout_text(&output), stderr_text(&output));
     assert!(output.status.success(), "{said}");
     assert!(told.contains("gpumon1") && told.contains("H200"), "{told}");
     assert!(said.contains("refuse1: it refuses connections"), "{said}");
-    ssh.assert_nothing_is_left();
-    let none = ssh.gpumon("refuse1", &["--table"]).output().unwrap();
+    ssh.assert_no_processes_are_left();
+    let none = ssh.fleet_command("refuse1", &["--table"]).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
     assert!(
-        stderr(&none).contains("refuse1: it refuses connections; start"),
+        stderr_text(&none).contains("refuse1: it refuses connections; start"),
         "{}",
-        stderr(&none)
+        stderr_text(&none)
     );
 }
 
 #[test]
-fn table_of_failing_hosts_says_why_for_each() {
+fn table_of_failing_hosts_has_reasons() {
     let ssh = Sshd::start();
     let names: Vec<_> = (1..=7)
         .map(|number| format!("refuse{number}"))
         .chain(["locked1".to_owned()])
         .collect();
-    let output = ssh.gpumon(&names.join(","), &["--table"]).output().unwrap();
+    let output = ssh
+        .fleet_command(&names.join(","), &["--table"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
+    let said = stderr_text(&output);
     for name in &names {
         let reasons = said
             .lines()

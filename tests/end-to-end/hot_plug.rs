@@ -6,7 +6,7 @@ use std::time::Duration;
 use gpumon_probe::model::now_ms;
 use serde_json::Value;
 
-use crate::support::{Fake, Server, health};
+use crate::support::{FakeNvml, Server, health_states};
 
 /// Returns the index and the PCI bus ID of each GPU.
 fn bus_ids(inventory: &Value) -> Vec<(u64, String)> {
@@ -20,7 +20,7 @@ fn bus_ids(inventory: &Value) -> Vec<(u64, String)> {
     .collect()
 }
 
-fn uuids(inventory: &Value) -> Vec<Option<&str>> {
+fn gpu_uuids(inventory: &Value) -> Vec<Option<&str>> {
     inventory["gpus"]
         .as_array()
         .unwrap()
@@ -34,13 +34,14 @@ fn uuids(inventory: &Value) -> Vec<Option<&str>> {
 pub(crate) async fn added_gpu_is_read_without_renumbering() {
     let start_ms = now_ms();
     let scenario = format!(
-        "gpus = 4\nstart_ms = {start_ms}\n[[gpu]]\nindex = 0\nfrom_s = 8\n[[gpu]]\nindex = 2\nto_s = 5\n"
+        "gpus = 4\nstart_ms = {start_ms}\n[[gpu]]\nindex = 0\nfrom_s = 8\n[[gpu]]\nindex = \
+         2\nto_s = 5\n"
     );
-    let fake = Fake::new(&scenario);
-    let server = Server::over(&fake, &["--interval-ms", "500"]);
-    let mut stream = server.stream().await;
+    let fake = FakeNvml::new(&scenario);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "500"]);
+    let mut stream = server.open_stream().await;
     let hello = stream
-        .until(|frame| frame["type"] == "hello" || frame["type"] == "inventory")
+        .read_until(|frame| frame["type"] == "hello" || frame["type"] == "inventory")
         .await;
     let first = if hello["type"] == "hello" {
         hello["inventory"].clone()
@@ -50,43 +51,47 @@ pub(crate) async fn added_gpu_is_read_without_renumbering() {
     let first = if first["gpus"].is_array() {
         first
     } else {
-        stream.next_of("inventory").await
+        stream.next_frame_of_type("inventory").await
     };
     assert_eq!(first["gpus"].as_array().unwrap().len(), 3);
     let lost = stream
-        .until(|frame| frame["type"] == "sample" && health(frame) == ["ok", "lost", "ok"])
+        .read_until(|frame| {
+            frame["type"] == "sample" && health_states(frame) == ["ok", "lost", "ok"]
+        })
         .await;
     // The driver is queried again a minute after the start.
     for after_ms in [25_000, 45_000] {
         stream
-            .until(|frame| {
+            .read_until(|frame| {
                 frame["type"] == "sample" && frame["at_ms"].as_u64() > Some(start_ms + after_ms)
             })
             .await;
     }
     let added = stream
-        .until(|frame| frame["type"] == "event" && frame["what"] == "gpu_added")
+        .read_until(|frame| frame["type"] == "event" && frame["what"] == "gpu_added")
         .await;
     assert!(
         now_ms() - start_ms < Duration::from_secs(90).as_millis() as u64,
-        "it is found within about a minute"
+        "the GPU must be found within about a minute"
     );
     assert_eq!(added["gpu"]["index"], 3);
     let sample = stream
-        .until(|frame| frame["type"] == "sample" && health(frame) == ["ok", "lost", "ok", "ok"])
+        .read_until(|frame| {
+            frame["type"] == "sample" && health_states(frame) == ["ok", "lost", "ok", "ok"]
+        })
         .await;
     let snapshot = server.get("/api/v1/snapshot").json();
     let inventory = &snapshot["inventory"];
     assert_eq!(
-        uuids(inventory)[..3],
-        uuids(&first)[..],
-        "no index and no UUID changes"
+        gpu_uuids(inventory)[..3],
+        gpu_uuids(&first)[..],
+        "indexes and UUIDs must not change"
     );
     assert_eq!(bus_ids(inventory)[..3], bus_ids(&first)[..]);
-    assert_eq!(uuids(inventory)[3], added["gpu"]["uuid"].as_str());
+    assert_eq!(gpu_uuids(inventory)[3], added["gpu"]["uuid"].as_str());
     assert_eq!(
         inventory["gpus"][1]["name"], first["gpus"][1]["name"],
-        "the lost one is known by its name"
+        "the lost GPU keeps its name"
     );
     assert!(sample["gpus"][3]["power"]["draw_watts"].is_number());
     let events = snapshot["events"].as_array().unwrap();
@@ -96,7 +101,7 @@ pub(crate) async fn added_gpu_is_read_without_renumbering() {
             .filter(|event| event["what"] == "gpu_lost")
             .count(),
         1,
-        "it was lost once: {events:?}"
+        "the loss is reported once: {events:?}"
     );
     let history = server.get("/api/v1/snapshot?history_s=600").json();
     let oldest = history["history"]["times_ms"][0].as_u64().unwrap();
@@ -109,24 +114,26 @@ pub(crate) async fn added_gpu_is_read_without_renumbering() {
 /// A killed collector is replaced by one whose driver finds fewer GPUs.
 #[tokio::test]
 async fn missing_gpu_keeps_index_in_next_collector() {
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 3\nstart_ms = {}\n[[gpu]]\nindex = 0\nto_s = 4\n",
         now_ms()
     ));
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
     let whole = stream
-        .until(|frame| frame["type"] == "sample" && health(frame) == ["ok"; 3])
+        .read_until(|frame| frame["type"] == "sample" && health_states(frame) == ["ok"; 3])
         .await;
     stream
-        .until(|frame| frame["type"] == "sample" && health(frame) == ["lost", "ok", "ok"])
+        .read_until(|frame| {
+            frame["type"] == "sample" && health_states(frame) == ["lost", "ok", "ok"]
+        })
         .await;
-    crate::support::signal("-KILL", server.collector().expect("a collector runs"));
+    crate::support::send_signal("-KILL", server.collector_pid().expect("a collector runs"));
     stream
-        .until(|frame| frame["type"] == "collector" && frame["state"] == "running")
+        .read_until(|frame| frame["type"] == "collector" && frame["state"] == "running")
         .await;
-    let sample = stream.until(|frame| frame["type"] == "sample").await;
-    assert_eq!(health(&sample), ["lost", "ok", "ok"]);
+    let sample = stream.read_until(|frame| frame["type"] == "sample").await;
+    assert_eq!(health_states(&sample), ["lost", "ok", "ok"]);
     for gpu in 0..3 {
         assert_eq!(sample["gpus"][gpu]["uuid"], whole["gpus"][gpu]["uuid"]);
         assert_eq!(sample["gpus"][gpu]["index"], gpu);

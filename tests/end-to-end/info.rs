@@ -2,12 +2,15 @@
 
 use std::{fs, process::Command};
 
-use crate::support::{Fake, FakeCuda, gpumon, lines_of, stderr, stdout};
+use crate::support::{
+    FakeCuda, FakeNvml, gpumon_command, run_json_lines, stderr_text, stdout_text,
+};
 
 #[test]
-fn every_gpu_is_told_with_what_it_can_do_at_best() {
+fn every_gpu_is_listed_with_peak_performance() {
     let cuda = FakeCuda::new("devices = 2");
-    let (code, lines, said) = lines_of(cuda.gpumon(&["info", "--json", "--nvml-lib", "/nowhere"]));
+    let (code, lines, said) =
+        run_json_lines(cuda.gpumon_command(&["info", "--json", "--nvml-lib", "/nowhere"]));
     assert_eq!((code, said.as_str(), lines.len()), (Some(0), "", 1));
     let gpus = lines[0]["gpus"].as_array().unwrap();
     assert_eq!((gpus.len(), &lines[0]["cuda"]), (2, &"13.0".into()));
@@ -38,14 +41,14 @@ fn every_gpu_is_told_with_what_it_can_do_at_best() {
         lines[0]
     );
     assert_eq!(
-        cuda.counters()["contexts"].as_i64().unwrap_or(0),
+        cuda.read_counters()["contexts"].as_i64().unwrap_or(0),
         0,
-        "no GPU was started for it"
+        "no CUDA context may be created"
     );
 
-    let text = stdout(
+    let text = stdout_text(
         &cuda
-            .gpumon(&["info", "--nvml-lib", "/nowhere"])
+            .gpumon_command(&["info", "--nvml-lib", "/nowhere"])
             .output()
             .unwrap(),
     );
@@ -63,12 +66,12 @@ fn every_gpu_is_told_with_what_it_can_do_at_best() {
 
 /// The two libraries number GPUs differently, so GPUs are matched by UUID.
 #[test]
-fn links_are_those_of_the_gpu_with_the_same_uuid() {
-    let nvml = Fake::new("[[gpu]]\nindex = 1\nnvlinks = 18\nnvlinks_down = [3]");
-    let told = nvml.json();
+fn links_belong_to_gpu_with_same_uuid() {
+    let nvml = FakeNvml::new("[[gpu]]\nindex = 1\nnvlinks = 18\nnvlinks_down = [3]");
+    let told = nvml.read_json();
     let uuid = told["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
     let cuda = FakeCuda::new(&format!("uuids = [\"{uuid}\"]"));
-    let (code, lines, said) = lines_of(cuda.gpumon_with(&nvml, &["info", "--json"]));
+    let (code, lines, said) = run_json_lines(cuda.gpumon_command_with(&nvml, &["info", "--json"]));
     assert_eq!(code, Some(0), "{said}");
     let (board, gpu) = (&told["inventory"]["gpus"][1]["board"], &lines[0]["gpus"][0]);
     let linked = &gpu["links"];
@@ -83,32 +86,37 @@ fn links_are_those_of_the_gpu_with_the_same_uuid() {
 }
 
 /// A function that returns `gpumon` with these arguments and a certain library.
-type Over = dyn Fn(&[&str]) -> Command;
+type CommandBuilder = dyn Fn(&[&str]) -> Command;
 
 /// Each invalid library has its own error and remedy with every command, and nothing panics.
 #[test]
-fn bad_libraries_are_told_apart() {
+fn invalid_libraries_have_different_errors() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("libcuda.so.1");
     fs::write(&text, "no library").unwrap();
     let named = |path: &str| {
         let path = path.to_owned();
         move |arguments: &[&str]| {
-            let mut command = gpumon(arguments);
+            let mut command = gpumon_command(arguments);
             command.env("GPUMON_LIBCUDA", &path);
             command
         }
     };
     let over = |scenario: &str| {
         let cuda = FakeCuda::new(scenario);
-        move |arguments: &[&str]| cuda.gpumon(arguments)
+        move |arguments: &[&str]| cuda.gpumon_command(arguments)
     };
     let nvml = fake_nvml::install(folder.path(), &[]);
-    let bad: [(&str, Box<Over>, &[&str]); 6] = [
+    let bad: [(&str, Box<CommandBuilder>, &[&str]); 6] = [
         (
             "missing",
             Box::new(named("/nowhere/libcuda.so.1")),
-            &["cannot load", "/nowhere", "or unset GPUMON_LIBCUDA"],
+            &[
+                "cannot load",
+                "/nowhere",
+                "set GPUMON_LIBCUDA",
+                "or unset it",
+            ],
         ),
         (
             "no library",
@@ -133,7 +141,7 @@ fn bad_libraries_are_told_apart() {
         (
             "no device",
             Box::new(over("devices = 0")),
-            &["sees no GPU", "CUDA_VISIBLE_DEVICES"],
+            &["finds no GPU", "CUDA_VISIBLE_DEVICES"],
         ),
     ];
     for (name, command, words) in bad {
@@ -156,7 +164,7 @@ fn bad_libraries_are_told_apart() {
             ),
         ] {
             let output = command(arguments).output().unwrap();
-            let said = stderr(&output);
+            let said = stderr_text(&output);
             assert_eq!(
                 output.status.code(),
                 Some(code),
@@ -166,15 +174,15 @@ fn bad_libraries_are_told_apart() {
             for word in words {
                 assert!(
                     said.contains(word),
-                    "{name}, {arguments:?}: no {word} in {said}"
+                    "{name}, {arguments:?}: {word:?} is missing in {said}"
                 );
             }
-            let on_cpu = stdout(&output).contains("CPU: ");
+            let on_cpu = stdout_text(&output).contains("CPU: ");
             assert_eq!(
                 on_cpu,
                 code == 0 || arguments == ["info"],
                 "{name}, {arguments:?}: {}",
-                stdout(&output)
+                stdout_text(&output)
             );
         }
     }

@@ -2,11 +2,11 @@
 
 use std::{fs, path::Path};
 
-use fake_kubelet::{Answer, FakeKubelet, pod, pods};
+use fake_kubelet::{FakeKubelet, KubeletAnswer, make_pod, make_pods_answer};
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device, DeviceBucket},
     jobs::JobSpan,
-    writer::{Settings, Writer},
+    writer::{Writer, WriterSettings},
 };
 use gpumon_probe::{
     model::{
@@ -18,14 +18,17 @@ use gpumon_probe::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Fake, Server, eventually, gpumon, refused, refused_with, stdout};
+use crate::support::{
+    FakeNvml, Server, assert_refused, assert_refused_with, gpumon_command, stdout_text,
+    wait_for_condition,
+};
 
-const POD: &str = "0::/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice/cri-containerd-\
+const POD_CGROUP: &str = "0::/kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice/cri-containerd-\
                    0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope";
-const SLUID: &str = "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0";
+const SLURM_CGROUP: &str = "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0";
 
 /// Writes a fake `/proc` with these processes: PID, cgroup and environment.
-fn proc_with(root: &Path, processes: &[(u32, &str, &str)]) {
+fn write_proc(root: &Path, processes: &[(u32, &str, &str)]) {
     for (pid, cgroup, environment) in processes {
         let folder = root.join(pid.to_string());
         fs::create_dir_all(&folder).unwrap();
@@ -47,8 +50,8 @@ fn proc_with(root: &Path, processes: &[(u32, &str, &str)]) {
     }
 }
 
-fn uuids(fake: &Fake) -> Vec<String> {
-    let gpus = fake.json()["inventory"]["gpus"].clone();
+fn gpu_uuids(fake: &FakeNvml) -> Vec<String> {
+    let gpus = fake.read_json()["inventory"]["gpus"].clone();
     gpus.as_array()
         .unwrap()
         .iter()
@@ -56,35 +59,35 @@ fn uuids(fake: &Fake) -> Vec<String> {
         .collect()
 }
 
-fn owner(snapshot: &Value, gpu: usize) -> &Value {
+fn process_owner(snapshot: &Value, gpu: usize) -> &Value {
     &snapshot["sample"]["gpus"][gpu]["processes"][0]["owner"]
 }
 
 #[test]
-fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
+fn owners_come_from_kubelet_prolog_and_slurm_cgroup() {
     let processes = (0..3).map(|gpu| {
         format!(
             "[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"1 GiB\"\n",
             20 + gpu
         )
     });
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 4\n[[gpu]]\nindex = 3\nprofile = \"idle\"\n{}",
         processes.collect::<String>()
     ));
-    proc_with(
+    write_proc(
         &fake.path("proc"),
         &[
-            (20, POD, ""),
+            (20, POD_CGROUP, ""),
             (
                 21,
-                SLUID,
+                SLURM_CGROUP,
                 "SLURM_JOB_ID=88123 SLURM_JOB_SLUID=sEKNKTV3WPV500",
             ),
             (22, "0::/", ""),
         ],
     );
-    let uuids = uuids(&fake);
+    let uuids = gpu_uuids(&fake);
     let (gpustat, socket) = (fake.path("gpustat"), fake.path("kubelet.sock"));
     fs::create_dir(&gpustat).unwrap();
     // The file belongs to the user who runs the test. This is the user of the fake processes only
@@ -96,7 +99,7 @@ fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
     let shared = format!("{}::0", uuids[0]);
     let kubelet = FakeKubelet::start(
         &socket,
-        pods(&[pod(
+        make_pods_answer(&[make_pod(
             "research",
             "train-0",
             "trainer",
@@ -117,29 +120,29 @@ fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
         "--kubelet-socket",
         socket,
     ];
-    let server = Server::over(&fake, &arguments);
+    let server = Server::start_with_fake(&fake, &arguments);
     let snapshot = || server.get("/api/v1/snapshot").json();
-    eventually("the pod has its name", || {
-        owner(&snapshot(), 0)["pod"]["name"] == "train-0"
+    wait_for_condition("the pod of the process is known", || {
+        process_owner(&snapshot(), 0)["pod"]["name"] == "train-0"
     });
-    eventually("the jobs are known", || {
-        owner(&snapshot(), 1)["slurm"]["job_id"] == "88123"
+    wait_for_condition("the Slurm job of the process is known", || {
+        process_owner(&snapshot(), 1)["slurm"]["job_id"] == "88123"
     });
     let known = snapshot();
-    assert_eq!(owner(&known, 0)["pod"]["namespace"], "research");
-    assert_eq!(owner(&known, 0)["container"]["name"], "trainer");
+    assert_eq!(process_owner(&known, 0)["pod"]["namespace"], "research");
+    assert_eq!(process_owner(&known, 0)["container"]["name"], "trainer");
     let by_kubernetes = json!([{"by": "kubernetes", "namespace": "research", "pod": "train-0", "container": "trainer"}]);
     assert_eq!(known["sample"]["gpus"][0]["allocated_to"], by_kubernetes);
     assert_eq!(
         known["sample"]["gpus"][3]["allocated_to"][0]["job_id"], "88125",
-        "nothing runs on it"
+        "the job is reported although it has no processes"
     );
     if own == 0 {
-        eventually("the prolog tells the job", || {
-            owner(&snapshot(), 2)["slurm"]["job_id"] == "88125"
+        wait_for_condition("the job of the prolog is known", || {
+            process_owner(&snapshot(), 2)["slurm"]["job_id"] == "88125"
         });
     }
-    let table = stdout(&fake.gpumon(&[]).output().unwrap());
+    let table = stdout_text(&fake.gpumon_command(&[]).output().unwrap());
     assert!(
         table.contains("pod research/train-0") && table.contains("GPU 3: allocated to slurm 88125"),
         "{table}"
@@ -169,42 +172,40 @@ fn processes_are_named_by_the_kubelet_by_the_prolog_and_by_what_slurm_leaves() {
     assert_eq!(jobs["jobs"][0]["name"], "research/train-0", "{jobs}");
     let refusal = server.get("/api/v1/jobs?pod=train-0");
     assert!(
-        refusal.status == 400 && refusal.body.contains("ask for id"),
+        refusal.status == 400 && refusal.body.contains("use id, or no parameter"),
         "{}",
         refusal.body
     );
     let report = || {
-        fake.gpumon(&["job", "research/train-0", "--json"])
+        fake.gpumon_command(&["job", "research/train-0", "--json"])
             .output()
             .unwrap()
     };
-    eventually("it was there for long enough to be reported", || {
-        report().status.success()
-    });
-    let report: Value = serde_json::from_str(&stdout(&report())).unwrap();
+    wait_for_condition("the job has a report", || report().status.success());
+    let report: Value = serde_json::from_str(&stdout_text(&report())).unwrap();
     assert_eq!(
         (&report["kind"], &report["gpus"][0]["uuid"]),
         (&"pod".into(), &uuids[0].as_str().into())
     );
 
-    kubelet.set(Answer::Hung);
+    kubelet.set_answer(KubeletAnswer::Hung);
     let seq = snapshot()["sample"]["seq"].as_u64();
-    eventually("samples go on", || {
+    wait_for_condition("samples still arrive", || {
         snapshot()["sample"]["seq"].as_u64() > seq.map(|seq| seq + 5)
     });
     assert_eq!(
-        owner(&snapshot(), 0)["pod"]["name"],
+        process_owner(&snapshot(), 0)["pod"]["name"],
         "train-0",
-        "what was told holds for a while"
+        "the last known pod is kept for a while"
     );
 }
 
 #[test]
-fn a_kubelet_that_refuses_is_reported_once_and_costs_nothing_else() {
-    let fake = Fake::new("gpus = 1");
+fn refusing_kubelet_is_reported_once() {
+    let fake = FakeNvml::new("gpus = 1");
     let socket = fake.path("kubelet.sock");
-    let _kubelet = FakeKubelet::start(&socket, Answer::Refused).unwrap();
-    let mut server = Server::over(
+    let _kubelet = FakeKubelet::start(&socket, KubeletAnswer::Refused).unwrap();
+    let mut server = Server::start_with_fake(
         &fake,
         &[
             "--interval-ms",
@@ -224,7 +225,9 @@ fn a_kubelet_that_refuses_is_reported_once_and_costs_nothing_else() {
             && told.contains("--kubelet-socket none"),
         "{told}"
     );
-    eventually("readings go on", || server.get("/readyz").status == 200);
+    wait_for_condition("the server still has readings", || {
+        server.get("/readyz").status == 200
+    });
 }
 
 /// Writes buckets of a job with one busy and one idle GPU.
@@ -241,10 +244,10 @@ pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
         };
         GPU_FIELDS
             .iter()
-            .map(|field| value(field.id).map(Stat::of))
+            .map(|field| value(field.id).map(Stat::from_value))
             .collect()
     };
-    let settings = Settings {
+    let settings = WriterSettings {
         folder: folder.to_owned(),
         size_bytes: 1 << 30,
     };
@@ -291,14 +294,14 @@ pub(crate) fn write_history(folder: &Path, minutes: u64) -> u64 {
 }
 
 #[test]
-fn a_job_that_has_ended_is_reported_from_disk() {
+fn ended_job_is_reported_from_disk() {
     let folder = tempfile::tempdir().unwrap();
     let first_ms = write_history(folder.path(), 10);
     let data = folder.path().to_str().unwrap();
-    let output = gpumon(&["job", "88123", "--data-dir", data, "--json"])
+    let output = gpumon_command(&["job", "88123", "--data-dir", data, "--json"])
         .output()
         .unwrap();
-    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let report: Value = serde_json::from_str(&stdout_text(&output)).unwrap();
     let [one, other] = [&report["gpus"][0], &report["gpus"][1]];
     assert_eq!(
         (&report["id"], &report["from_ms"]),
@@ -333,8 +336,8 @@ fn a_job_that_has_ended_is_reported_from_disk() {
         report["advice"][0],
         "GPU 1 was never used: request one GPU."
     );
-    let text = stdout(
-        &gpumon(&["job", "88123", "--data-dir", data])
+    let text = stdout_text(
+        &gpumon_command(&["job", "88123", "--data-dir", data])
             .output()
             .unwrap(),
     );
@@ -354,33 +357,35 @@ fn a_job_that_has_ended_is_reported_from_disk() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let nearest = refused_with(
-        gpumon(&["job", "88132", "--data-dir", data]),
+    let nearest = assert_refused_with(
+        gpumon_command(&["job", "88132", "--data-dir", data]),
         2,
         &["Slurm job 88123 of ana", "another directory"],
     );
     assert!(!nearest.contains('\x1b'), "{nearest}");
     fs::remove_file(folder.path().join("history.db")).unwrap();
-    refused(
-        gpumon(&["job", "88123", "--data-dir", data]),
+    assert_refused(
+        gpumon_command(&["job", "88123", "--data-dir", data]),
         1,
         "history.db",
     );
 }
 
 #[test]
-fn without_a_server_or_a_job_it_says_what_to_do() {
-    let fake = Fake::new("gpus = 1");
-    refused_with(
-        fake.gpumon(&["job", "88123"]),
+fn missing_server_or_job_is_refused_with_remedy() {
+    let fake = FakeNvml::new("gpus = 1");
+    assert_refused_with(
+        fake.gpumon_command(&["job", "88123"]),
         1,
         &["gpumon serve", "--control"],
     );
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
-    eventually("it is ready", || server.get("/readyz").status == 200);
-    refused_with(
-        fake.gpumon(&["job", "88123"]),
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
+    assert_refused_with(
+        fake.gpumon_command(&["job", "88123"]),
         2,
-        &["none has been seen on a GPU", "--data-dir"],
+        &["no job has been seen on a GPU", "--data-dir"],
     );
 }

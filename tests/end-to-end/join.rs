@@ -18,58 +18,60 @@ use std::{
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Fake, Server, ask_socket, eventually, send};
+use crate::support::{
+    FakeNvml, HttpResponse, Server, send_request, send_socket_request, wait_for_condition,
+};
 
 /// User IDs that nothing else on the machine uses: the system service, a user of the machine, and
 /// another user.
-const SERVICE: u32 = 61_701;
-const ANA: u32 = 61_702;
-const OTHER: u32 = 61_703;
+const SERVICE_UID: u32 = 61_701;
+const ANA_UID: u32 = 61_702;
+const OTHER_UID: u32 = 61_703;
 
 /// The duration for which the cost of servers is measured.
-const MEASURED: Duration = Duration::from_secs(15);
+const MEASURED_TIME: Duration = Duration::from_secs(15);
 
 /// A secret in the command line of the other user.
-const SECRET: &str = "--token=hunter2";
+const SECRET_ARGUMENT: &str = "--token=hunter2";
 
 /// A machine with a service, whose driver lists a process of each user. If the tests do not run as
 /// root, all users are the same.
-struct Machine {
-    fake: Fake,
+struct SharedMachine {
+    fake: FakeNvml,
     /// The processes, which are killed together with the machine.
-    _processes: Vec<Process>,
+    _processes: Vec<KilledProcess>,
     ana_pid: u32,
 }
 
-struct Process(Child);
+struct KilledProcess(Child);
 
-impl Drop for Process {
+impl Drop for KilledProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn become_user(command: &mut Command, uid: u32) {
+fn set_user(command: &mut Command, uid: u32) {
     if geteuid().is_root() {
         command.uid(uid).gid(uid);
     }
 }
 
-impl Machine {
+impl SharedMachine {
     fn new() -> Self {
-        let fake = Fake::new("gpus = 2");
+        let fake = FakeNvml::new("gpus = 2");
         let kernel = fake.path("kernel-ab12.json");
         let connection =
             json!({ "kernel_name": "python3", "jupyter_session": "/home/ana/train.ipynb" });
         fs::write(&kernel, connection.to_string()).unwrap();
         fs::set_permissions(&kernel, Permissions::from_mode(0o600)).unwrap();
         fs::set_permissions(fake.path(""), Permissions::from_mode(0o755)).unwrap();
-        for (folder, uid) in [("run", SERVICE), ("ana", ANA)] {
+        for (folder, uid) in [("run", SERVICE_UID), ("ana", ANA_UID)] {
             fs::create_dir(fake.path(folder)).unwrap();
             if geteuid().is_root() {
                 chown(fake.path(folder), Some(uid), Some(uid)).unwrap();
-                chown(&kernel, Some(ANA), Some(ANA)).unwrap();
+                chown(&kernel, Some(ANA_UID), Some(ANA_UID)).unwrap();
             }
         }
         let hold = |uid, argument: &str| {
@@ -78,10 +80,13 @@ impl Machine {
                 .args(["-c", "read x", "kernel", "-f", argument])
                 .current_dir("/")
                 .stdin(Stdio::piped());
-            become_user(&mut command, uid);
-            Process(command.spawn().unwrap())
+            set_user(&mut command, uid);
+            KilledProcess(command.spawn().unwrap())
         };
-        let processes = vec![hold(ANA, kernel.to_str().unwrap()), hold(OTHER, SECRET)];
+        let processes = vec![
+            hold(ANA_UID, kernel.to_str().unwrap()),
+            hold(OTHER_UID, SECRET_ARGUMENT),
+        ];
         let listed = processes.iter().zip(0..).map(|(process, gpu)| {
             format!(
                 "[[process]]\ngpu = {gpu}\npid = {}\nmemory = \"1 GiB\"\n",
@@ -101,13 +106,13 @@ impl Machine {
         }
     }
 
-    fn socket(&self) -> PathBuf {
+    fn socket_path(&self) -> PathBuf {
         self.fake.path("run/public.sock")
     }
 
     /// Starts the system's service. With `source`, it shows other GPUs than the driver's.
-    fn service(&self, source: &[&str]) -> Server {
-        let socket = self.socket();
+    fn start_service(&self, source: &[&str]) -> Server {
+        let socket = self.socket_path();
         let arguments = [
             "serve",
             "--listen",
@@ -116,24 +121,24 @@ impl Machine {
             "--shared-socket",
             socket.to_str().unwrap(),
         ];
-        let mut command = self.fake.gpumon(&[source, &arguments[..]].concat());
+        let mut command = self.fake.gpumon_command(&[source, &arguments[..]].concat());
         command.env_remove("GPUMON_CONTROL");
-        become_user(&mut command, SERVICE);
+        set_user(&mut command, SERVICE_UID);
         Server::start(command)
     }
 
     /// Starts the server of a user.
-    fn of_ana(&self, arguments: &[&str]) -> Server {
-        let mut command = self.command_of_ana(arguments);
-        become_user(&mut command, ANA);
+    fn start_server_of_ana(&self, arguments: &[&str]) -> Server {
+        let mut command = self.build_command_of_ana(arguments);
+        set_user(&mut command, ANA_UID);
         Server::start(command)
     }
 
-    fn command_of_ana(&self, arguments: &[&str]) -> Command {
-        let (socket, control) = (self.socket(), self.fake.path("ana/control.sock"));
+    fn build_command_of_ana(&self, arguments: &[&str]) -> Command {
+        let (socket, control) = (self.socket_path(), self.fake.path("ana/control.sock"));
         let mut command = self
             .fake
-            .gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+            .gpumon_command(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
         command
             .env_remove("GPUMON_NO_JOIN")
             .env("GPUMON_JOIN", socket)
@@ -147,19 +152,19 @@ fn is_joined(server: &Server) -> bool {
     collector["joined"].is_string() && server.get("/readyz").status == 200
 }
 
-fn is_own(server: &Server) -> bool {
+fn has_ready_collector(server: &Server) -> bool {
     let collector = server.get("/api/v1/snapshot?brief=true").json()["collector"].clone();
     collector["joined"].is_null() && server.get("/readyz").status == 200
 }
 
 /// Returns the processes of all GPUs.
-fn processes(sample: &Value) -> Vec<Value> {
+fn list_processes(sample: &Value) -> Vec<Value> {
     let gpus = sample["gpus"].as_array().unwrap().iter();
     gpus.flat_map(|gpu| gpu["processes"].as_array().cloned().unwrap_or_default())
         .collect()
 }
 
-fn points(history: &Answer) -> Vec<u64> {
+fn history_points(history: &HttpResponse) -> Vec<u64> {
     history.json()["times_ms"]
         .as_array()
         .unwrap()
@@ -169,37 +174,43 @@ fn points(history: &Answer) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn a_user_s_server_shows_the_system_s_readings_and_its_own_user_s_processes_whole() {
-    let machine = Machine::new();
-    let service = machine.service(&[]);
-    eventually("there is a past", || {
-        points(&service.get("/api/v1/history?metrics=power.draw_watts")).len() > 3
+async fn joined_server_shows_system_readings_and_user_processes() {
+    let machine = SharedMachine::new();
+    let service = machine.start_service(&[]);
+    wait_for_condition("the service has a history", || {
+        history_points(&service.get("/api/v1/history?metrics=power.draw_watts")).len() > 3
     });
     let before_ms = service.get("/api/v1/snapshot").json()["sample"]["at_ms"]
         .as_u64()
         .unwrap();
-    let ana = machine.of_ana(&[]);
-    eventually("it has joined", || is_joined(&ana));
+    let ana = machine.start_server_of_ana(&[]);
+    wait_for_condition("the user's server has joined the service", || {
+        is_joined(&ana)
+    });
     assert!(
         ana.get("/readyz")
             .body
-            .contains(machine.socket().to_str().unwrap()),
-        "health says where readings come from"
+            .contains(machine.socket_path().to_str().unwrap()),
+        "/readyz names the socket of the service"
     );
-    assert_eq!(ana.collector(), None, "one probe per machine");
+    assert_eq!(
+        ana.collector_pid(),
+        None,
+        "a joined server has no collector"
+    );
 
-    let mut stream = ana.stream().await;
-    let hello = stream.next_of("hello").await;
+    let mut stream = ana.open_stream().await;
+    let hello = stream.next_frame_of_type("hello").await;
     assert!(
         hello["history"]["times_ms"][0].as_u64().unwrap() < before_ms,
         "{hello}"
     );
-    let sample = stream.next_of("sample").await;
+    let sample = stream.next_frame_of_type("sample").await;
     let snapshot = ana
         .get("/api/v1/snapshot?history_s=600&metrics=processes.memory_bytes")
         .json();
     for sample in [&sample, &snapshot["sample"]] {
-        let own = processes(sample)
+        let own = list_processes(sample)
             .into_iter()
             .find(|process| process["pid"] == machine.ana_pid)
             .unwrap();
@@ -215,7 +226,7 @@ async fn a_user_s_server_shows_the_system_s_readings_and_its_own_user_s_processe
         );
     }
     let history = ana.get("/api/v1/history?metrics=power.draw_watts,host.cpu.busy_percent");
-    assert!(points(&history)[0] < before_ms, "{}", history.body);
+    assert!(history_points(&history)[0] < before_ms, "{}", history.body);
     let usage = ana.get("/api/v1/usage?from_ms=1").json();
     assert!(
         usage["oldest_ms"]
@@ -224,13 +235,13 @@ async fn a_user_s_server_shows_the_system_s_readings_and_its_own_user_s_processe
         "{usage}"
     );
     if geteuid().is_root() {
-        let other = processes(&sample)
+        let other = list_processes(&sample)
             .into_iter()
             .find(|process| process["pid"] != machine.ana_pid)
             .unwrap();
         assert_eq!(
             (&other["command"]["absent"], &other["user"]),
-            (&json!("hidden"), &json!(OTHER.to_string()))
+            (&json!("hidden"), &json!(OTHER_UID.to_string()))
         );
         let answers = [
             "/api/v1/snapshot?history_s=600",
@@ -243,49 +254,51 @@ async fn a_user_s_server_shows_the_system_s_readings_and_its_own_user_s_processe
         for path in answers {
             let answer = ana.get(path);
             assert!(
-                answer.status == 200 && !answer.body.contains(SECRET),
+                answer.status == 200 && !answer.body.contains(SECRET_ARGUMENT),
                 "{path}: {}",
                 answer.body
             );
         }
-        assert!(!format!("{hello}{sample}{snapshot}").contains(SECRET));
+        assert!(!format!("{hello}{sample}{snapshot}").contains(SECRET_ARGUMENT));
         let theirs = service.get("/api/v1/snapshot?history_s=600").body;
         assert!(
-            !theirs.contains("train.ipynb") && !theirs.contains(SECRET),
+            !theirs.contains("train.ipynb") && !theirs.contains(SECRET_ARGUMENT),
             "{theirs}"
         );
     }
 
     stream.send(r#"{"type":"interval","ms":100}"#).await;
     stream
-        .until(|frame| frame["type"] == "sample" && frame["interval_ms"] == 100)
+        .read_until(|frame| frame["type"] == "sample" && frame["interval_ms"] == 100)
         .await;
     assert_eq!(
         service.get("/api/v1/snapshot").json()["sample"]["interval_ms"],
         100,
-        "the system's samples as often"
+        "the service must sample at the interval of the user's server"
     );
     stream.send(r#"{"type":"traces","on":true}"#).await;
-    stream.next_of("trace").await;
+    stream.next_frame_of_type("trace").await;
 
     let answers = ana.get("/api/v1/answers").json();
     assert_eq!(answers["gpus"].as_array().unwrap().len(), 2, "{answers}");
     assert_ne!(
         answers["gpus"][0]["answers"],
         json!([]),
-        "nvidia-smi's are the system's collector's"
+        "the answers of the driver come from the service"
     );
 }
 
 #[test]
-fn marks_of_a_user_s_server_stay_there_and_those_of_the_system_s_are_shown() {
-    let machine = Machine::new();
-    let service = machine.service(&[]);
-    let ana = machine.of_ana(&[]);
-    eventually("it has joined", || is_joined(&ana));
+fn joined_server_shows_shared_and_local_marks() {
+    let machine = SharedMachine::new();
+    let service = machine.start_service(&[]);
+    let ana = machine.start_server_of_ana(&[]);
+    wait_for_condition("the user's server has joined the service", || {
+        is_joined(&ana)
+    });
     let mark = |server: &Server, text: &str| {
         let body = json!({ "text": text }).to_string();
-        send(server.port, "POST /api/v1/marks", &["X-Gpumon: run"], &body)
+        send_request(server.port, "POST /api/v1/marks", &["X-Gpumon: run"], &body)
     };
     for (server, text) in [(&service, "of all"), (&ana, "own")] {
         let marked = mark(server, text);
@@ -305,45 +318,55 @@ fn marks_of_a_user_s_server_stay_there_and_those_of_the_system_s_are_shown() {
             .body
             .contains(&format!(r#""text":"{text}""#))
     };
-    eventually("both are told", || {
+    wait_for_condition("both marks are in the history", || {
         told(&ana, "of all") && told(&ana, "own")
     });
     assert!(
         !told(&service, "own"),
-        "what a user does there is the user's own"
+        "the mark of a user must not reach the service"
     );
 }
 
 #[test]
-fn while_the_system_s_server_is_away_a_collector_reads_and_then_it_is_joined_again() {
-    let machine = Machine::new();
-    let mut service = machine.service(&[]);
-    let ana = machine.of_ana(&[]);
-    eventually("it has joined", || is_joined(&ana));
+fn collector_runs_while_system_server_is_absent() {
+    let machine = SharedMachine::new();
+    let mut service = machine.start_service(&[]);
+    let ana = machine.start_server_of_ana(&[]);
+    wait_for_condition("the user's server has joined the service", || {
+        is_joined(&ana)
+    });
     // If the service is restarted, the user's server waits for it.
     service.terminate();
-    eventually("it is said that it is gone", || {
+    wait_for_condition("/readyz reports that the service is gone", || {
         ana.get("/readyz")
             .body
             .contains("no connection to the server at")
     });
-    let service = machine.service(&[]);
-    eventually("it is joined again", || is_joined(&ana));
-    assert_eq!(ana.collector(), None);
+    let service = machine.start_service(&[]);
+    wait_for_condition("the user's server has joined the service again", || {
+        is_joined(&ana)
+    });
+    assert_eq!(ana.collector_pid(), None);
 
     drop(service);
-    eventually("a collector reads", || is_own(&ana));
-    let reads = processes(&ana.get("/api/v1/snapshot").json()["sample"]);
+    wait_for_condition("the user's server reads the GPUs itself", || {
+        has_ready_collector(&ana)
+    });
+    let reads = list_processes(&ana.get("/api/v1/snapshot").json()["sample"]);
     assert!(reads.iter().any(|process| {
         process["command"]
             .as_str()
             .is_some_and(|it| it.contains("kernel-ab12"))
     }));
-    assert!(ana.collector().is_some());
-    let _service = machine.service(&[]);
-    eventually("it is joined again", || is_joined(&ana));
-    eventually("its own collector has ended", || ana.collector().is_none());
-    let times = points(&ana.get("/api/v1/history?metrics=power.draw_watts"));
+    assert!(ana.collector_pid().is_some());
+    let _service = machine.start_service(&[]);
+    wait_for_condition("the user's server has joined the service again", || {
+        is_joined(&ana)
+    });
+    wait_for_condition("the user's own collector has ended", || {
+        ana.collector_pid().is_none()
+    });
+    let times = history_points(&ana.get("/api/v1/history?metrics=power.draw_watts"));
     let longest_ms = times
         .windows(2)
         .map(|pair| pair[1] - pair[0])
@@ -351,15 +374,15 @@ fn while_the_system_s_server_is_away_a_collector_reads_and_then_it_is_joined_aga
         .unwrap();
     assert!(
         longest_ms < 20_000,
-        "what the collector read is shown, too: {times:?}"
+        "the history contains the readings of the user's own collector: {times:?}"
     );
 }
 
 #[test]
-fn a_pause_of_the_system_s_server_releases_the_gpus_for_its_users_too() {
-    let machine = Machine::new();
+fn pause_of_system_server_applies_to_joined_servers() {
+    let machine = SharedMachine::new();
     let control = machine.fake.path("run/control.sock");
-    let socket = machine.socket();
+    let socket = machine.socket_path();
     let shared = [
         "--shared-socket",
         socket.to_str().unwrap(),
@@ -368,40 +391,54 @@ fn a_pause_of_the_system_s_server_releases_the_gpus_for_its_users_too() {
     ];
     let mut command = machine
         .fake
-        .gpumon(&[&["serve", "--listen", "127.0.0.1:0"], &shared[..]].concat());
-    become_user(&mut command, SERVICE);
+        .gpumon_command(&[&["serve", "--listen", "127.0.0.1:0"], &shared[..]].concat());
+    set_user(&mut command, SERVICE_UID);
     let _service = Server::start(command);
-    let ana = machine.of_ana(&[]);
-    eventually("it has joined", || is_joined(&ana));
+    let ana = machine.start_server_of_ana(&[]);
+    wait_for_condition("the user's server has joined the service", || {
+        is_joined(&ana)
+    });
 
-    let own = ask_socket(&machine.fake.path("ana/control.sock"), "POST /api/v1/pause");
+    let own = send_socket_request(&machine.fake.path("ana/control.sock"), "POST /api/v1/pause");
     assert!(
         own.status == 409 && own.body.contains(socket.to_str().unwrap()),
         "{}",
         own.body
     );
-    let shared = ask_socket(&socket, "POST /api/v1/pause");
+    let shared = send_socket_request(&socket, "POST /api/v1/pause");
     assert!(
         shared.status == 403 && shared.body.contains("control socket"),
-        "also for root: {}",
+        "root may not pause on the shared socket either: {}",
         shared.body
     );
-    assert_eq!(ask_socket(&control, "POST /api/v1/pause").status, 200);
+    assert_eq!(
+        send_socket_request(&control, "POST /api/v1/pause").status,
+        200
+    );
     let state = || ana.get("/api/v1/snapshot").json()["collector"]["state"].clone();
-    eventually("its users see it", || state() == "paused");
+    wait_for_condition("the user's server reports the pause", || {
+        state() == "paused"
+    });
     // A collector of the user's server would use the GPUs that were released.
     sleep(Duration::from_secs(7));
-    assert_eq!((state(), ana.collector()), (json!("paused"), None));
-    assert_eq!(ask_socket(&control, "POST /api/v1/resume").status, 200);
-    eventually("readings are back", || is_joined(&ana));
+    assert_eq!((state(), ana.collector_pid()), (json!("paused"), None));
+    assert_eq!(
+        send_socket_request(&control, "POST /api/v1/resume").status,
+        200
+    );
+    wait_for_condition("the readings of the service have returned", || {
+        is_joined(&ana)
+    });
 }
 
 #[test]
-fn a_shared_socket_is_open_to_every_user_and_only_read_from() {
-    let machine = Machine::new();
-    let service = machine.service(&[]);
-    eventually("it has a sample", || service.get("/readyz").status == 200);
-    let socket = machine.socket();
+fn shared_socket_is_readonly_for_all_users() {
+    let machine = SharedMachine::new();
+    let service = machine.start_service(&[]);
+    wait_for_condition("the service has a sample", || {
+        service.get("/readyz").status == 200
+    });
+    let socket = machine.socket_path();
     assert_eq!(
         fs::metadata(&socket).unwrap().permissions().mode() & 0o777,
         0o666
@@ -415,7 +452,11 @@ fn a_shared_socket_is_open_to_every_user_and_only_read_from() {
         "DELETE /api/v1/runs/1",
         "PUT /",
     ] {
-        assert_eq!(ask_socket(&socket, request).status, 403, "{request}");
+        assert_eq!(
+            send_socket_request(&socket, request).status,
+            403,
+            "{request}"
+        );
     }
     let mut curl = Command::new("python3");
     let script = "import socket, sys
@@ -425,35 +466,39 @@ client.sendall(b'GET /api/v1/snapshot HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n'
 while part := client.recv(65536):
     sys.stdout.buffer.write(part)";
     curl.args(["-c", script, socket.to_str().unwrap()]);
-    become_user(&mut curl, OTHER);
+    set_user(&mut curl, OTHER_UID);
     let told = String::from_utf8(curl.output().unwrap().stdout).unwrap();
     assert!(
         told.contains("200 OK") && told.contains("\"sample\""),
         "{told}"
     );
     drop(service);
-    assert!(!geteuid().is_root() || !told.contains(SECRET));
+    assert!(!geteuid().is_root() || !told.contains(SECRET_ARGUMENT));
 }
 
 #[test]
-fn a_server_that_shows_something_else_is_not_joined_and_one_that_breaks_off_is_left() {
-    let machine = Machine::new();
-    let simulated = machine.service(&["--source", "sim:1"]);
-    eventually("it has a sample", || simulated.get("/readyz").status == 200);
-    let mut ana = machine.of_ana(&[]);
+fn unsuitable_system_server_is_not_joined() {
+    let machine = SharedMachine::new();
+    let simulated = machine.start_service(&["--source", "sim:1"]);
+    wait_for_condition("the service has a sample", || {
+        simulated.get("/readyz").status == 200
+    });
+    let mut ana = machine.start_server_of_ana(&[]);
     let why = (0..3)
         .map(|_| ana.next_message())
         .find(|line| line.contains("not joining"))
         .unwrap();
     assert!(
-        why.contains("simulated") && why.contains(machine.socket().to_str().unwrap()),
+        why.contains("simulated") && why.contains(machine.socket_path().to_str().unwrap()),
         "{why}"
     );
-    eventually("a collector reads", || is_own(&ana));
+    wait_for_condition("the user's server reads the GPUs itself", || {
+        has_ready_collector(&ana)
+    });
     drop((simulated, ana));
 
     // Servers whose options name another source or disable joining read the driver themselves.
-    let _service = machine.service(&[]);
+    let _service = machine.start_service(&[]);
     let library = machine.fake.path("libnvidia-ml.so.1");
     let another = machine.fake.path("another.so");
     fs::copy(library, &another).unwrap();
@@ -462,17 +507,17 @@ fn a_server_that_shows_something_else_is_not_joined_and_one_that_breaks_off_is_l
         &["--join", ""],
         &["--nvml-lib", another.to_str().unwrap()],
     ] {
-        let alone = machine.of_ana(arguments);
-        eventually("a collector reads", || {
-            is_own(&alone) && alone.collector().is_some()
+        let alone = machine.start_server_of_ana(arguments);
+        wait_for_condition("the user's server reads the GPUs itself", || {
+            has_ready_collector(&alone) && alone.collector_pid().is_some()
         });
     }
 }
 
 #[test]
-fn a_socket_that_answers_nonsense_costs_nobody_their_readings() {
-    let machine = Machine::new();
-    let socket = machine.socket();
+fn invalid_responses_of_socket_do_not_stop_readings() {
+    let machine = SharedMachine::new();
+    let socket = machine.socket_path();
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     fs::set_permissions(&socket, Permissions::from_mode(0o666)).unwrap();
     std::thread::spawn(move || {
@@ -481,8 +526,10 @@ fn a_socket_that_answers_nonsense_costs_nobody_their_readings() {
                 UnixStream::write_all(&mut stream, b"SSH-2.0-OpenSSH_9.7\r\n");
         }
     });
-    let mut ana = machine.of_ana(&[]);
-    eventually("a collector reads", || is_own(&ana));
+    let mut ana = machine.start_server_of_ana(&[]);
+    wait_for_condition("the user's server reads the GPUs itself", || {
+        has_ready_collector(&ana)
+    });
     let why = (0..3)
         .map(|_| ana.next_message())
         .find(|line| line.contains("not joining"));
@@ -490,14 +537,16 @@ fn a_socket_that_answers_nonsense_costs_nobody_their_readings() {
 }
 
 #[test]
-fn a_server_of_another_pid_namespace_where_numbers_mean_other_processes_is_not_joined() {
+fn server_of_other_pid_namespace_is_not_joined() {
     if !geteuid().is_root() {
         return;
     }
-    let machine = Machine::new();
-    let service = machine.service(&[]);
-    eventually("it has a sample", || service.get("/readyz").status == 200);
-    let inner = machine.command_of_ana(&[]);
+    let machine = SharedMachine::new();
+    let service = machine.start_service(&[]);
+    wait_for_condition("the service has a sample", || {
+        service.get("/readyz").status == 200
+    });
+    let inner = machine.build_command_of_ana(&[]);
     let mut command = Command::new("unshare");
     command
         .args(["--pid", "--fork", "--kill-child", "--mount-proc"])
@@ -515,11 +564,13 @@ fn a_server_of_another_pid_namespace_where_numbers_mean_other_processes_is_not_j
         .find(|line| line.contains("not joining"))
         .unwrap();
     assert!(why.contains("PID namespace"), "{why}");
-    eventually("a collector reads", || is_own(&ana));
+    wait_for_condition("the user's server reads the GPUs itself", || {
+        has_ready_collector(&ana)
+    });
 }
 
 /// Returns the processor time of all threads of a process in nanoseconds.
-fn used_ns(pid: u32) -> u64 {
+fn processor_time_ns(pid: u32) -> u64 {
     let of =
         |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
@@ -529,24 +580,26 @@ fn used_ns(pid: u32) -> u64 {
 }
 
 #[test]
-fn a_server_that_has_joined_costs_less_than_one_with_a_collector() {
-    let machine = Machine::new();
+fn joined_server_is_cheaper_than_collector() {
+    let machine = SharedMachine::new();
     fs::write(machine.fake.path("scenario.toml"), "gpus = 8").unwrap();
-    let service = machine.service(&[]);
+    let service = machine.start_service(&[]);
     let (joined, alone) = (
-        machine.of_ana(&[]),
-        machine.of_ana(&["--no-join", "--no-control"]),
+        machine.start_server_of_ana(&[]),
+        machine.start_server_of_ana(&["--no-join", "--no-control"]),
     );
-    eventually("both read", || {
-        is_joined(&joined) && is_own(&alone) && service.get("/readyz").status == 200
+    wait_for_condition("both servers have readings", || {
+        is_joined(&joined) && has_ready_collector(&alone) && service.get("/readyz").status == 200
     });
-    let used = |server: &Server| used_ns(server.child.id()) + server.collector().map_or(0, used_ns);
+    let used = |server: &Server| {
+        processor_time_ns(server.child.id()) + server.collector_pid().map_or(0, processor_time_ns)
+    };
     // The work of the start is not measured.
     sleep(Duration::from_secs(3));
     let before = [used(&joined), used(&alone)];
-    sleep(MEASURED);
+    sleep(MEASURED_TIME);
     let cost = [used(&joined) - before[0], used(&alone) - before[1]];
-    let percent = cost.map(|ns| ns as f64 / 1e7 / MEASURED.as_secs_f64());
+    let percent = cost.map(|ns| ns as f64 / 1e7 / MEASURED_TIME.as_secs_f64());
     println!(
         "with 8 GPUs at 1 Hz, joined {:.2} % and alone {:.2} % of a processor",
         percent[0], percent[1]
@@ -555,18 +608,18 @@ fn a_server_that_has_joined_costs_less_than_one_with_a_collector() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn alerts_of_the_service_are_told_to_the_clients_of_those_who_have_joined_it() {
-    let machine = Machine::new();
+async fn alerts_of_service_reach_clients_of_joined_servers() {
+    let machine = SharedMachine::new();
     let rule = "[[rule]]\nname = \"memory\"\nfield = \"memory.total_bytes\"\nabove = \"1 MiB\"\n";
     let [alerts, settings] = ["alerts.toml", "service.toml"].map(|name| machine.fake.path(name));
     fs::write(&alerts, rule).unwrap();
     fs::write(&settings, format!("[serve]\nalerts = {alerts:?}\n")).unwrap();
-    let _service = machine.service(&["--config", settings.to_str().unwrap()]);
-    let ana = machine.of_ana(&[]);
-    eventually("she has joined", || {
+    let _service = machine.start_service(&["--config", settings.to_str().unwrap()]);
+    let ana = machine.start_server_of_ana(&[]);
+    wait_for_condition("the user's server has joined the service", || {
         ana.get("/readyz").body.contains("joined")
     });
-    let mut stream = ana.stream().await;
+    let mut stream = ana.open_stream().await;
     let told = |frame: &Value| {
         let firing = if frame["type"] == "hello" {
             &frame["alerts"]
@@ -575,10 +628,10 @@ async fn alerts_of_the_service_are_told_to_the_clients_of_those_who_have_joined_
         };
         firing[0]["rule"] == "memory"
     };
-    stream.until(told).await;
+    stream.read_until(told).await;
     assert_eq!(
         ana.get("/api/v1/alerts").json()["rules"],
         json!([]),
-        "it evaluates none itself"
+        "a joined server evaluates no rules"
     );
 }

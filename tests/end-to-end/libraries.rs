@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use crate::support::{Fake, Server, gpumon, refused_with};
+use crate::support::{FakeNvml, Server, assert_refused_with, gpumon_command};
 
 /// The ELF header of a 64-bit shared library for this machine: 62 is x86-64, 183 is ARM.
-fn elf(machine: u16) -> Vec<u8> {
+fn make_elf_header(machine: u16) -> Vec<u8> {
     let mut header = vec![
         0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0,
     ];
@@ -18,7 +18,7 @@ fn elf(machine: u16) -> Vec<u8> {
 }
 
 #[test]
-fn a_library_for_another_machine_or_cut_off_is_no_library() {
+fn foreign_or_truncated_library_is_refused() {
     let other = if cfg!(target_arch = "x86_64") {
         183
     } else {
@@ -26,16 +26,16 @@ fn a_library_for_another_machine_or_cut_off_is_no_library() {
     };
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in [
-        ("other", elf(other)),
-        ("cut", elf(other)[..20].to_vec()),
+        ("other", make_elf_header(other)),
+        ("cut", make_elf_header(other)[..20].to_vec()),
         ("empty", Vec::new()),
     ] {
         let library = folder.path().join(name);
         fs::write(&library, bytes).unwrap();
         let library = library.to_str().unwrap();
         assert_eq!(
-            refused_with(
-                gpumon(&["--json", "--nvml-lib", library]),
+            assert_refused_with(
+                gpumon_command(&["--json", "--nvml-lib", library]),
                 12,
                 &[library, "--nvml-lib"]
             ),
@@ -45,7 +45,7 @@ fn a_library_for_another_machine_or_cut_off_is_no_library() {
 }
 
 #[test]
-fn a_library_of_long_ago_gives_what_it_has() {
+fn old_library_provides_available_readings() {
     let has = [
         "nvmlInit_v2",
         "nvmlInitWithFlags",
@@ -62,17 +62,20 @@ fn a_library_of_long_ago_gives_what_it_has() {
         .copied()
         .filter(|function| !has.contains(function))
         .collect();
-    let (old, new) = (Fake::without("gpus = 2", &hidden), Fake::new("gpus = 2"));
+    let (old, new) = (
+        FakeNvml::without_functions("gpus = 2", &hidden),
+        FakeNvml::new("gpus = 2"),
+    );
     let (old, new) = (
         old.collect(&["--count", "2", "--interval-ms", "200"]),
-        new.json(),
+        new.read_json(),
     );
     for gpu in 0..2 {
         assert_eq!(
-            old.last("inventory")["gpus"][gpu]["uuid"],
+            old.last_record_of_type("inventory")["gpus"][gpu]["uuid"],
             new["inventory"]["gpus"][gpu]["uuid"]
         );
-        let (present, absent) = old.readings(gpu);
+        let (present, absent) = old.classify_readings(gpu);
         let readings: Vec<_> = present
             .keys()
             .filter(|path| path.starts_with("sample.") && path.matches('.').count() > 1)
@@ -102,14 +105,16 @@ fn a_library_of_long_ago_gives_what_it_has() {
 }
 
 /// The server searches for a library every fifteen seconds.
-pub(crate) async fn a_server_over_a_library_that_is_missing_takes_the_one_that_is_installed() {
-    let fake = Fake::new("gpus = 2");
+pub(crate) async fn server_uses_library_installed_after_start() {
+    let fake = FakeNvml::new("gpus = 2");
     let library = fake.path("libnvidia-ml.so.1");
     let elsewhere = fake.path("kept-for-later");
     fs::rename(&library, &elsewhere).unwrap();
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
-    let told = stream.until(|frame| frame["state"] == "unavailable").await;
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
+    let told = stream
+        .read_until(|frame| frame["state"] == "unavailable")
+        .await;
     assert!(
         told["message"]
             .as_str()
@@ -122,6 +127,6 @@ pub(crate) async fn a_server_over_a_library_that_is_missing_takes_the_one_that_i
         (200, 503)
     );
     fs::rename(&elsewhere, &library).unwrap();
-    let sample = stream.next_of("sample").await;
+    let sample = stream.next_frame_of_type("sample").await;
     assert_eq!(sample["gpus"].as_array().unwrap().len(), 2);
 }

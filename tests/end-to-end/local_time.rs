@@ -15,7 +15,10 @@ use serde_json::Value;
 
 use crate::{
     jobs::write_history,
-    support::{Fake, Server, Tty, eventually, refused_with, signal, stderr, stdout},
+    support::{
+        FakeNvml, Server, Tty, assert_refused_with, send_signal, stderr_text, stdout_text,
+        wait_for_condition,
+    },
 };
 
 const SCENARIO: &str = "gpus = 1";
@@ -24,7 +27,7 @@ const SCENARIO: &str = "gpus = 1";
 const INDIA_MINUTES: i32 = 330;
 
 /// Returns a folder of time zones that has only `Asia/Kolkata`.
-fn zoneinfo(fake: &Fake) -> String {
+fn create_zoneinfo(fake: &FakeNvml) -> String {
     let header = |letters: u8| {
         [
             b"TZif2".as_slice(),
@@ -52,7 +55,7 @@ fn zoneinfo(fake: &Fake) -> String {
 }
 
 /// Returns a folder without time zones.
-fn no_zoneinfo(fake: &Fake) -> String {
+fn create_empty_zoneinfo(fake: &FakeNvml) -> String {
     let folder = fake.path("empty");
     fs::create_dir_all(&folder).unwrap();
     folder.to_str().unwrap().to_owned()
@@ -67,39 +70,44 @@ fn format_local(at_ms: u64, minutes_east: i32, format: &str) -> String {
 /// Runs a command and checks that it prints the time of its run, this many minutes east of UTC.
 /// Returns its messages.
 #[track_caller]
-fn prints_now(mut command: Command, format: &str, minutes_east: i32) -> String {
+fn assert_prints_current_time(mut command: Command, format: &str, minutes_east: i32) -> String {
     let from_ms = now_ms();
     let output = command.output().unwrap();
     let to_ms = now_ms();
-    let text = stdout(&output);
-    assert!(output.status.success(), "{command:?}: {}", stderr(&output));
+    let text = stdout_text(&output);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        stderr_text(&output)
+    );
     // A server shows its latest sample, which may be older than the run.
     let mut seconds = from_ms / 1000 - 30..=to_ms / 1000;
     let is_shown =
         seconds.any(|second| text.contains(&format_local(second * 1000, minutes_east, format)));
     assert!(
         is_shown,
-        "{command:?}: {} is not in {text}",
+        "{command:?}: {} is missing in {text}",
         format_local(to_ms, minutes_east, format)
     );
-    stderr(&output)
+    stderr_text(&output)
 }
 
-fn in_zone(mut command: Command, name: &str, zoneinfo: &str) -> Command {
+fn set_time_zone(mut command: Command, name: &str, zoneinfo: &str) -> Command {
     command.env("TZ", name).env("TZDIR", zoneinfo);
     command
 }
 
 #[test]
-fn every_form_of_tz_sets_local_time() {
-    let fake = Fake::new(SCENARIO);
-    let (zoneinfo, none) = (zoneinfo(&fake), no_zoneinfo(&fake));
+fn every_format_of_tz_sets_local_time() {
+    let fake = FakeNvml::new(SCENARIO);
+    let (zoneinfo, none) = (create_zoneinfo(&fake), create_empty_zoneinfo(&fake));
     let path = Path::new(&zoneinfo).join("Asia/Kolkata");
     let absolute = path.to_str().unwrap();
     let time = |name: &str, zoneinfo: &str, minutes_east| {
-        let command = fake.gpumon(&["smi", "--query-gpu=timestamp", "--format=csv,noheader"]);
-        prints_now(
-            in_zone(command, name, zoneinfo),
+        let command =
+            fake.gpumon_command(&["smi", "--query-gpu=timestamp", "--format=csv,noheader"]);
+        assert_prints_current_time(
+            set_time_zone(command, name, zoneinfo),
             "%Y/%m/%d %H:%M:%S",
             minutes_east,
         )
@@ -126,7 +134,7 @@ fn every_form_of_tz_sets_local_time() {
         ("Asia", &zoneinfo),
     ] {
         let message = time(name, zoneinfo, 0);
-        let expected = format!("gpumon: TZ={name} names no time zone, so times are in UTC: ");
+        let expected = format!("gpumon: TZ={name} is not a known time zone, so times are in UTC: ");
         assert!(
             message.starts_with(&expected) && message.lines().count() == 1,
             "{name}: {message}"
@@ -140,25 +148,26 @@ fn every_form_of_tz_sets_local_time() {
 
 #[test]
 fn tz_reads_no_file_of_working_directory() {
-    let fake = Fake::new(SCENARIO);
-    let zoneinfo = zoneinfo(&fake);
-    let mut command = fake.gpumon(&["smi", "--query-gpu=timestamp", "--format=csv,noheader"]);
+    let fake = FakeNvml::new(SCENARIO);
+    let zoneinfo = create_zoneinfo(&fake);
+    let mut command =
+        fake.gpumon_command(&["smi", "--query-gpu=timestamp", "--format=csv,noheader"]);
     command.current_dir(Path::new(&zoneinfo).join("Asia"));
-    let message = prints_now(
-        in_zone(command, "Kolkata", &zoneinfo),
+    let message = assert_prints_current_time(
+        set_time_zone(command, "Kolkata", &zoneinfo),
         "%Y/%m/%d %H:%M:%S",
         0,
     );
     assert!(
-        message.contains("TZ=Kolkata names no time zone"),
+        message.contains("TZ=Kolkata is not a known time zone"),
         "{message}"
     );
 }
 
 #[test]
 fn tables_and_listings_show_local_time() {
-    let fake = Fake::new(SCENARIO);
-    let zoneinfo = zoneinfo(&fake);
+    let fake = FakeNvml::new(SCENARIO);
+    let zoneinfo = create_zoneinfo(&fake);
     for (arguments, format) in [
         (&[][..], "%H:%M:%S"),
         (&["--short"], "%H:%M:%S"),
@@ -172,8 +181,8 @@ fn tables_and_listings_show_local_time() {
         (&["smi", "pmon", "-c", "1", "-o", "T"], "%H:%M:%S"),
         (&["top", "--once"], "%H:%M:%S"),
     ] {
-        let messages = prints_now(
-            in_zone(fake.gpumon(arguments), "Asia/Kolkata", &zoneinfo),
+        let messages = assert_prints_current_time(
+            set_time_zone(fake.gpumon_command(arguments), "Asia/Kolkata", &zoneinfo),
             format,
             INDIA_MINUTES,
         );
@@ -181,8 +190,8 @@ fn tables_and_listings_show_local_time() {
     }
     let folder = fake.path("reports");
     fs::create_dir(&folder).unwrap();
-    let mut bundle = in_zone(
-        fake.gpumon(&["doctor", "--bundle", "--yes"]),
+    let mut bundle = set_time_zone(
+        fake.gpumon_command(&["doctor", "--bundle", "--yes"]),
         "AAA-24",
         &zoneinfo,
     );
@@ -204,24 +213,26 @@ fn tables_and_listings_show_local_time() {
 }
 
 #[test]
-fn recorded_moments_use_local_time() {
-    let fake = Fake::new(SCENARIO);
-    let zoneinfo = zoneinfo(&fake);
+fn recorded_times_are_shown_in_local_time() {
+    let fake = FakeNvml::new(SCENARIO);
+    let zoneinfo = create_zoneinfo(&fake);
     let file = fake.path("a.gz");
     let file = file.to_str().unwrap();
-    let local = |arguments: &[&str]| in_zone(fake.gpumon(arguments), "Asia/Kolkata", &zoneinfo);
+    let local = |arguments: &[&str]| {
+        set_time_zone(fake.gpumon_command(arguments), "Asia/Kolkata", &zoneinfo)
+    };
     let recorded = local(&["record", file, "--interval-ms", "100", "--duration", "2s"])
         .output()
         .unwrap();
-    assert!(recorded.status.success(), "{}", stderr(&recorded));
+    assert!(recorded.status.success(), "{}", stderr_text(&recorded));
     let rows = |from: &str| {
         let output = local(&["export", file, "--from", from, "--metrics", "power"])
             .output()
             .unwrap();
-        assert!(output.status.success(), "{from}: {}", stderr(&output));
-        stdout(&output).lines().count()
+        assert!(output.status.success(), "{from}: {}", stderr_text(&output));
+        stdout_text(&output).lines().count()
     };
-    let csv = stdout(
+    let csv = stdout_text(
         &local(&["export", file, "--metrics", "power"])
             .output()
             .unwrap(),
@@ -245,7 +256,7 @@ fn recorded_moments_use_local_time() {
         );
     }
     let from = format_local(first_ms, INDIA_MINUTES, "%Y-%m-%d %H:%M:%S");
-    refused_with(
+    assert_refused_with(
         local(&["replay", file, "--from", "2020-02-02"]),
         2,
         &["2020-02-02 00:00:00 is not in", &from],
@@ -255,17 +266,17 @@ fn recorded_moments_use_local_time() {
         .env("TERM", "xterm-256color")
         .env("LC_ALL", "C.UTF-8");
     let mut terminal = Tty::start(&screen, 120, 30);
-    terminal.wait_for(&format_local(first_ms, INDIA_MINUTES, "%Y-%m-%d %H:%M"));
+    terminal.wait_for_text(&format_local(first_ms, INDIA_MINUTES, "%Y-%m-%d %H:%M"));
     terminal.press("q");
-    assert!(terminal.ended().success());
-    let compared = stdout(&local(&["compare", file, file]).output().unwrap());
+    assert!(terminal.wait_for_end().success());
+    let compared = stdout_text(&local(&["compare", file, file]).output().unwrap());
     assert!(compared.contains(&from), "{from}: {compared}");
 }
 
 #[test]
 fn server_silences_alerts_in_local_time() {
-    let fake = Fake::new(SCENARIO);
-    let zoneinfo = zoneinfo(&fake);
+    let fake = FakeNvml::new(SCENARIO);
+    let zoneinfo = create_zoneinfo(&fake);
     // The range is two hours around the current time in India.
     let [from, to] = [-1, 1].map(|hours| {
         let at_ms = now_ms().checked_add_signed(hours * 3_600_000).unwrap();
@@ -288,19 +299,22 @@ fn server_silences_alerts_in_local_time() {
         ("Mars", false),
     ] {
         let log = fake.path("log");
-        let mut command = in_zone(fake.gpumon(&serve), name, &zoneinfo);
+        let mut command = set_time_zone(fake.gpumon_command(&serve), name, &zoneinfo);
         let mut server = command
             .stdout(Stdio::null())
             .stderr(fs::File::create(&log).unwrap())
             .spawn()
             .unwrap();
         let mut listed = Value::Null;
-        eventually("it lists its alerts", || {
-            let output = fake.gpumon(&["alerts", "list", "--json"]).output().unwrap();
+        wait_for_condition("the server lists its alerts", || {
+            let output = fake
+                .gpumon_command(&["alerts", "list", "--json"])
+                .output()
+                .unwrap();
             listed = serde_json::from_slice(&output.stdout).unwrap_or_default();
             listed["rules"].is_array()
         });
-        signal("-TERM", server.id());
+        send_signal("-TERM", server.id());
         server.wait().unwrap();
         assert_eq!(
             listed["rules"][0]["silenced"], is_silenced,
@@ -308,7 +322,7 @@ fn server_silences_alerts_in_local_time() {
         );
         let warnings = fs::read_to_string(&log)
             .unwrap()
-            .matches("names no time zone")
+            .matches("is not a known time zone")
             .count();
         assert_eq!(warnings, usize::from(name == "Mars"), "{name}");
     }
@@ -316,10 +330,10 @@ fn server_silences_alerts_in_local_time() {
 
 #[test]
 fn reports_of_a_server_show_local_time() {
-    let fake = Fake::new(SCENARIO);
-    let zoneinfo = zoneinfo(&fake);
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
-    eventually("it has two samples", || {
+    let fake = FakeNvml::new(SCENARIO);
+    let zoneinfo = create_zoneinfo(&fake);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    wait_for_condition("the server has two samples", || {
         server.get("/api/v1/history").json()["times_ms"]
             .as_array()
             .is_some_and(|times| times.len() > 1)
@@ -329,8 +343,8 @@ fn reports_of_a_server_show_local_time() {
         (&["smi"], "%a %b %e %H:%M:%S %Y"),
         (&[], "%H:%M:%S"),
     ] {
-        let messages = prints_now(
-            in_zone(fake.gpumon(arguments), "Asia/Kolkata", &zoneinfo),
+        let messages = assert_prints_current_time(
+            set_time_zone(fake.gpumon_command(arguments), "Asia/Kolkata", &zoneinfo),
             format,
             INDIA_MINUTES,
         );
@@ -339,8 +353,12 @@ fn reports_of_a_server_show_local_time() {
     let data = fake.path("data");
     fs::create_dir(&data).unwrap();
     let first_ms = write_history(&data, 2);
-    let report = fake.gpumon(&["job", "88123", "--data-dir", data.to_str().unwrap()]);
-    let report = stdout(&in_zone(report, "Asia/Kolkata", &zoneinfo).output().unwrap());
+    let report = fake.gpumon_command(&["job", "88123", "--data-dir", data.to_str().unwrap()]);
+    let report = stdout_text(
+        &set_time_zone(report, "Asia/Kolkata", &zoneinfo)
+            .output()
+            .unwrap(),
+    );
     let begin = format_local(first_ms + 3_000, INDIA_MINUTES, "%Y-%m-%d %H:%M:%S");
     assert!(report.contains(&begin), "{begin}: {report}");
 }

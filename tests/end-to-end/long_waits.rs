@@ -6,39 +6,36 @@ use std::thread;
 use crate::{calls, events, hot_plug, libraries, replaced, traces};
 
 #[test]
-fn what_takes_long_by_waiting() {
+fn slow_checks_pass_in_parallel() {
     let checks: [(&str, fn()); 9] = [
         (
             "hardly used",
-            events::a_gpu_that_is_hardly_used_is_told_with_both_numbers,
+            events::underused_gpu_is_reported_with_both_percentages,
         ),
         (
             "suspected hang",
-            events::a_gpu_on_which_nothing_moves_is_told_of_and_what_looks_alike_is_not,
+            events::suspected_hang_is_reported_without_false_alarms,
         ),
         (
             "traces",
-            traces::the_drivers_buffers_are_drained_without_a_gap_or_a_duplicate,
+            traces::driver_buffers_are_read_without_gaps_or_duplicates,
         ),
-        ("calls", calls::what_is_dear_is_asked_rarely),
+        ("calls", calls::expensive_calls_are_rare),
         (
             "calls at 10 Hz",
-            calls::ten_times_as_many_samples_are_not_ten_times_as_many_dear_calls,
+            calls::faster_sampling_adds_few_expensive_calls,
         ),
         ("unwatched", || {
-            wait_for(calls::while_nobody_watches_what_is_dear_is_asked_for_history_alone());
+            run_async_check(calls::unwatched_server_makes_expensive_calls_only_for_history());
         }),
         ("added GPU", || {
-            wait_for(hot_plug::added_gpu_is_read_without_renumbering());
+            run_async_check(hot_plug::added_gpu_is_read_without_renumbering());
         }),
         ("mismatch", || {
-            wait_for(replaced::a_driver_that_is_upgraded_underneath_is_read_by_another_collector());
+            run_async_check(replaced::upgraded_driver_is_read_by_new_collector());
         }),
         ("missing", || {
-            wait_for(
-                libraries::a_server_over_a_library_that_is_missing_takes_the_one_that_is_installed(
-                ),
-            );
+            run_async_check(libraries::server_uses_library_installed_after_start());
         }),
     ];
     let running = checks.map(|(name, check)| {
@@ -57,7 +54,7 @@ fn what_takes_long_by_waiting() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-fn wait_for(check: impl Future<Output = ()>) {
+fn run_async_check(check: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

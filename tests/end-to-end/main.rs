@@ -1,11 +1,12 @@
 //! Tests of the real `gpumon` with the fake NVML library, through the real `dlopen`, sockets and
 //! processes.
 
+mod access_control;
 mod alerts;
 mod alone;
 mod baseline;
 mod bench;
-mod beside;
+mod bench_frameworks;
 mod bundle;
 mod burn;
 mod calls;
@@ -18,7 +19,6 @@ mod csv;
 mod daemon;
 mod docs;
 mod doctor;
-mod doors;
 mod drm_faults;
 mod events;
 mod export;

@@ -3,15 +3,22 @@
 use gpumon_probe::model::now_ms;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Fake, Server, eventually, send, stderr, stdout};
+use crate::support::{
+    FakeNvml, HttpResponse, Server, send_request, stderr_text, stdout_text, wait_for_condition,
+};
 
-const OWN: &[&str] = &["X-Gpumon: run"];
+const RUN_HEADERS: &[&str] = &["X-Gpumon: run"];
 
-fn post(server: &Server, mark: &Value) -> Answer {
-    send(server.port, "POST /api/v1/marks", OWN, &mark.to_string())
+fn post_mark(server: &Server, mark: &Value) -> HttpResponse {
+    send_request(
+        server.port,
+        "POST /api/v1/marks",
+        RUN_HEADERS,
+        &mark.to_string(),
+    )
 }
 
-fn marks(events: &Value) -> Vec<&Value> {
+fn list_marks(events: &Value) -> Vec<&Value> {
     events
         .as_array()
         .unwrap()
@@ -21,22 +28,22 @@ fn marks(events: &Value) -> Vec<&Value> {
 }
 
 #[tokio::test]
-async fn a_mark_of_a_script_reaches_everybody_and_is_remembered() {
-    let fake = Fake::new("gpus = 2");
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
-    let mut stream = server.stream().await;
-    stream.next_of("sample").await;
+async fn mark_reaches_all_clients_and_is_stored() {
+    let fake = FakeNvml::new("gpus = 2");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    let mut stream = server.open_stream().await;
+    stream.next_frame_of_type("sample").await;
     let before_ms = now_ms();
     let output = fake
-        .gpumon(&["mark", "epoch 3\u{1b}[31m"])
+        .gpumon_command(&["mark", "epoch 3\u{1b}[31m"])
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     assert_eq!(
-        (stdout(&output), stderr(&output)),
+        (stdout_text(&output), stderr_text(&output)),
         (String::new(), String::new())
     );
-    let told = stream.until(|frame| frame["what"] == "mark").await;
+    let told = stream.read_until(|frame| frame["what"] == "mark").await;
     assert_eq!(
         (&told["type"], &told["text"], &told["gpu"]),
         (&json!("event"), &json!("epoch 3\u{fffd}[31m"), &json!(null))
@@ -47,10 +54,10 @@ async fn a_mark_of_a_script_reaches_everybody_and_is_remembered() {
         .arg("-un")
         .output()
         .unwrap();
-    assert_eq!(told["user"], stdout(&user).trim());
+    assert_eq!(told["user"], stdout_text(&user).trim());
 
     // New clients receive marks in the order of their times.
-    let earlier = post(
+    let earlier = post_mark(
         &server,
         &json!({ "text": "epoch 2", "at_ms": at_ms - 1000 }),
     );
@@ -62,8 +69,8 @@ async fn a_mark_of_a_script_reaches_everybody_and_is_remembered() {
         ),
         (json!("mark"), json!(at_ms - 1000))
     );
-    let hello = server.stream().await.next().await.unwrap();
-    let texts: Vec<_> = marks(&hello["events"])
+    let hello = server.open_stream().await.next_frame().await.unwrap();
+    let texts: Vec<_> = list_marks(&hello["events"])
         .iter()
         .map(|mark| mark["text"].as_str().unwrap().to_owned())
         .collect();
@@ -75,24 +82,26 @@ async fn a_mark_of_a_script_reaches_everybody_and_is_remembered() {
 }
 
 #[test]
-fn who_may_not_mark_or_marks_wrongly_is_told_how() {
-    let fake = Fake::new("gpus = 1");
-    let none = fake.gpumon(&["mark", "epoch 3"]).output().unwrap();
+fn invalid_marks_are_refused_with_remedy() {
+    let fake = FakeNvml::new("gpus = 1");
+    let none = fake.gpumon_command(&["mark", "epoch 3"]).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
     assert!(
-        stderr(&none).contains("gpumon serve") && stderr(&none).contains("--control"),
+        stderr_text(&none).contains("gpumon serve") && stderr_text(&none).contains("--control"),
         "{}",
-        stderr(&none)
+        stderr_text(&none)
     );
 
-    let server = Server::over(&fake, &[]);
-    eventually("it is ready", || server.get("/readyz").status == 200);
-    let empty = fake.gpumon(&["mark", " "]).output().unwrap();
+    let server = Server::start_with_fake(&fake, &[]);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
+    let empty = fake.gpumon_command(&["mark", " "]).output().unwrap();
     assert_eq!(empty.status.code(), Some(1));
     assert!(
-        stderr(&empty).contains("1 to 100 characters"),
+        stderr_text(&empty).contains("1 to 100 characters"),
         "{}",
-        stderr(&empty)
+        stderr_text(&empty)
     );
     for (mark, word) in [
         (json!({ "text": "a".repeat(101) }), "1 to 100"),
@@ -103,7 +112,7 @@ fn who_may_not_mark_or_marks_wrongly_is_told_how() {
         (json!({ "text": "a", "at_ms": now_ms() + 60_000 }), "at_ms"),
         (json!({ "label": "a" }), r#"{"text":"epoch 3"}"#),
     ] {
-        let refused = post(&server, &mark);
+        let refused = post_mark(&server, &mark);
         assert_eq!(refused.status, 400, "{mark}");
         assert!(refused.body.contains(word), "{}", refused.body);
     }
@@ -119,11 +128,11 @@ fn who_may_not_mark_or_marks_wrongly_is_told_how() {
             "another site",
         ),
     ] {
-        let refused = send(server.port, "POST /api/v1/marks", headers, &mark);
+        let refused = send_request(server.port, "POST /api/v1/marks", headers, &mark);
         assert_eq!(refused.status, 403, "{headers:?}");
         assert!(refused.body.contains(word), "{}", refused.body);
     }
-    let proxied = Server::over(
+    let proxied = Server::start_with_fake(
         &fake,
         &[
             "--public-origin",
@@ -131,12 +140,12 @@ fn who_may_not_mark_or_marks_wrongly_is_told_how() {
             "--no-control",
         ],
     );
-    let refused = send(proxied.port, "POST /api/v1/marks", OWN, &mark);
+    let refused = send_request(proxied.port, "POST /api/v1/marks", RUN_HEADERS, &mark);
     assert_eq!(refused.status, 403);
     assert!(refused.body.contains("--allow-runs"), "{}", refused.body);
 
     let answers: Vec<_> = (0..25)
-        .map(|_| post(&server, &json!({ "text": "a" })))
+        .map(|_| post_mark(&server, &json!({ "text": "a" })))
         .collect();
     let last = answers.last().unwrap();
     assert_eq!((answers[0].status, last.status), (201, 429));

@@ -2,20 +2,23 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Fake, Server, eventually};
+use crate::support::{FakeNvml, Server, wait_for_condition};
 
 /// Returns the value of a series, for example `name{label="value"}`.
-fn value(page: &str, series: &str) -> Option<f64> {
+fn series_value(page: &str, series: &str) -> Option<f64> {
     page.lines()
         .find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
 #[test]
-fn every_gpu_is_told_in_gpumons_names_and_in_dcgms() {
-    let fake =
-        Fake::new("gpus = 2\n[[gpu]]\nindex = 1\nutilization_percent = 80\npower_watts = 500\n");
-    let server = Server::over(&fake, &[]);
-    eventually("it is ready", || server.get("/readyz").status == 200);
+fn every_gpu_has_metrics_in_both_naming_schemes() {
+    let fake = FakeNvml::new(
+        "gpus = 2\n[[gpu]]\nindex = 1\nutilization_percent = 80\npower_watts = 500\n",
+    );
+    let server = Server::start_with_fake(&fake, &[]);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let answer = server.get("/metrics");
     assert!(
         answer
@@ -29,16 +32,16 @@ fn every_gpu_is_told_in_gpumons_names_and_in_dcgms() {
     let labels = format!("{{gpu=\"1\",uuid=\"{uuid}\"}}");
     let page = answer.body;
     assert_eq!(
-        value(&page, &format!("gpumon_gpu_up{labels}")),
+        series_value(&page, &format!("gpumon_gpu_up{labels}")),
         Some(1.0),
         "{page}"
     );
     assert_eq!(
-        value(&page, &format!("gpumon_gpu_utilization_ratio{labels}")),
+        series_value(&page, &format!("gpumon_gpu_utilization_ratio{labels}")),
         Some(0.8)
     );
     assert_eq!(
-        value(&page, &format!("gpumon_gpu_power_watts{labels}")),
+        series_value(&page, &format!("gpumon_gpu_power_watts{labels}")),
         Some(500.0)
     );
     assert!(!page.contains("pid="));
@@ -82,10 +85,12 @@ fn every_gpu_is_told_in_gpumons_names_and_in_dcgms() {
 }
 
 #[test]
-fn an_xid_is_a_condition_and_counted_by_its_code() {
-    let fake = Fake::new("gpus = 2\n[[event]]\ngpu = 1\nat_s = 3\nkind = \"xid\"\ncode = 31\n");
-    let server = Server::over(&fake, &[]);
-    eventually("it is ready", || server.get("/readyz").status == 200);
+fn xid_is_condition_and_counted_by_code() {
+    let fake = FakeNvml::new("gpus = 2\n[[event]]\ngpu = 1\nat_s = 3\nkind = \"xid\"\ncode = 31\n");
+    let server = Server::start_with_fake(&fake, &[]);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let series = |name: &str, of: &str| {
         let page = server.get("/metrics").body;
         page.lines()
@@ -98,10 +103,10 @@ fn an_xid_is_a_condition_and_counted_by_its_code() {
             "condition=\"xid\"",
         )
     };
-    eventually("it is counted", || {
+    wait_for_condition("the Xid is counted", || {
         series("gpumon_gpu_xid_errors_total", "code=\"31\"") == Some(1.0)
     });
-    eventually("it is a condition", || of_gpu(1) == Some(1.0));
+    wait_for_condition("the Xid is a condition", || of_gpu(1) == Some(1.0));
     assert_eq!(
         (series("gpumon_gpu_xid{", "code=\"31\""), of_gpu(0)),
         (Some(1.0), Some(0.0))
@@ -109,9 +114,9 @@ fn an_xid_is_a_condition_and_counted_by_its_code() {
 }
 
 #[test]
-fn links_have_series_of_their_own_only_on_request() {
-    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nnvlinks = 6\nnvlinks_down = [2]\n");
-    let server = Server::over(&fake, &[]);
+fn link_metrics_need_request() {
+    let fake = FakeNvml::new("gpus = 1\n[[gpu]]\nindex = 0\nnvlinks = 6\nnvlinks_down = [2]\n");
+    let server = Server::start_with_fake(&fake, &[]);
     let count = |path: &str, start: &str| {
         server
             .get(path)
@@ -120,7 +125,7 @@ fn links_have_series_of_their_own_only_on_request() {
             .filter(|line| line.starts_with(start))
             .count()
     };
-    eventually("links are read", || {
+    wait_for_condition("the links were read", || {
         count("/metrics?links=true", "gpumon_nvlink_up{") == 6
     });
     assert_eq!(count("/metrics", "gpumon_nvlink_"), 0);
@@ -133,17 +138,19 @@ fn links_have_series_of_their_own_only_on_request() {
 }
 
 #[test]
-fn a_hung_gpu_is_down_within_a_moment_and_delays_no_answer() {
-    let fake = Fake::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\nfrom_s = 3\n");
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
+fn hanging_gpu_is_down_and_delays_no_answer() {
+    let fake = FakeNvml::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\nfrom_s = 3\n");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
     let up = |index: u32| {
         let page = server.get("/metrics").body;
         page.lines()
             .find(|line| line.starts_with(&format!("gpumon_gpu_up{{gpu=\"{index}\"")))
             .map(|line| line.ends_with(" 1"))
     };
-    eventually("both are up", || up(0) == Some(true) && up(1) == Some(true));
-    eventually("one is down", || up(1) == Some(false));
+    wait_for_condition("both GPUs are up", || {
+        up(0) == Some(true) && up(1) == Some(true)
+    });
+    wait_for_condition("one GPU is down", || up(1) == Some(false));
     let answers = (0..20).map(|_| {
         let begun = Instant::now();
         let page = server.get("/metrics").body;
@@ -173,12 +180,14 @@ fn a_hung_gpu_is_down_within_a_moment_and_delays_no_answer() {
 
 #[test]
 fn processes_are_opt_in() {
-    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"2 GiB\"\n");
-    let without = Server::over(&fake, &["--no-control"]);
-    eventually("it is ready", || without.get("/readyz").status == 200);
+    let fake = FakeNvml::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"2 GiB\"\n");
+    let without = Server::start_with_fake(&fake, &["--no-control"]);
+    wait_for_condition("the server is ready", || {
+        without.get("/readyz").status == 200
+    });
     assert!(!without.get("/metrics").body.contains("gpumon_process_"));
-    let with = Server::over(&fake, &["--metrics-processes"]);
-    eventually("it is ready", || with.get("/readyz").status == 200);
+    let with = Server::start_with_fake(&fake, &["--metrics-processes"]);
+    wait_for_condition("the server is ready", || with.get("/readyz").status == 200);
     let page = with.get("/metrics").body;
     let process = page
         .lines()

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server};
+use crate::support::{FakeNvml, Server};
 
 #[tokio::test]
-async fn mig_is_switched_on_and_off_without_a_restart() {
+async fn mig_mode_changes_without_restart() {
     let pid = std::process::id();
     let scenario = format!(
         r#"
@@ -32,14 +32,14 @@ async fn mig_is_switched_on_and_off_without_a_restart() {
         kind = "mig"
         "#
     );
-    let fake = Fake::new(&scenario);
-    let server = Server::over(&fake, &["--interval-ms", "250"]);
-    let mut stream = server.stream().await;
+    let fake = FakeNvml::new(&scenario);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.open_stream().await;
     let whole = stream
-        .until(|frame| frame["gpus"][0]["utilization"]["gpu_percent"].is_number())
+        .read_until(|frame| frame["gpus"][0]["utilization"]["gpu_percent"].is_number())
         .await;
     assert_eq!(whole["gpus"][0]["mig_devices"], serde_json::json!([]));
-    let collector = server.collector();
+    let collector = server.collector_pid();
 
     let has = |count: usize| {
         move |frame: &Value| {
@@ -50,8 +50,8 @@ async fn mig_is_switched_on_and_off_without_a_restart() {
                     .is_some_and(|devices| devices.len() == count)
         }
     };
-    let inventory = stream.until(has(2)).await;
-    let event = stream.next_of("event").await;
+    let inventory = stream.read_until(has(2)).await;
+    let event = stream.next_frame_of_type("event").await;
     assert_eq!(
         (&event["what"], &event["gpu"]["index"]),
         (&"mig_changed".into(), &0.into())
@@ -63,7 +63,7 @@ async fn mig_is_switched_on_and_off_without_a_restart() {
     );
     assert!(device["uuid"].as_str().unwrap().starts_with("MIG-"));
     let sample = stream
-        .until(|frame| {
+        .read_until(|frame| {
             let instance = &frame["gpus"][0]["mig_devices"][0];
             frame["type"] == "sample" && instance["activity"]["sm_percent"].as_f64() > Some(0.0)
         })
@@ -76,7 +76,7 @@ async fn mig_is_switched_on_and_off_without_a_restart() {
     );
     assert_eq!(
         sample["gpus"][0]["mig_devices"][1]["activity"]["sm_percent"], 0.0,
-        "nobody uses the other one"
+        "the other MIG device is idle"
     );
     let process = &sample["gpus"][0]["processes"][0];
     assert_eq!(
@@ -89,18 +89,24 @@ async fn mig_is_switched_on_and_off_without_a_restart() {
     );
     assert!(
         sample["gpus"][1]["utilization"]["gpu_percent"].is_number(),
-        "the other GPU is as it was"
+        "the other GPU is unchanged"
     );
 
-    stream.until(has(0)).await;
-    stream.until(|frame| frame["what"] == "mig_changed").await;
+    stream.read_until(has(0)).await;
+    stream
+        .read_until(|frame| frame["what"] == "mig_changed")
+        .await;
     let after = stream
-        .until(|frame| frame["gpus"][0]["utilization"]["gpu_percent"].is_number())
+        .read_until(|frame| frame["gpus"][0]["utilization"]["gpu_percent"].is_number())
         .await;
     assert_eq!(after["gpus"][0]["mig_devices"], serde_json::json!([]));
     assert_eq!(after["gpus"][0]["processes"], serde_json::json!([]));
     for gpu in [0, 1] {
         assert_eq!(whole["gpus"][gpu]["uuid"], after["gpus"][gpu]["uuid"]);
     }
-    assert_eq!(server.collector(), collector, "nothing was restarted");
+    assert_eq!(
+        server.collector_pid(),
+        collector,
+        "the collector must not be restarted"
+    );
 }

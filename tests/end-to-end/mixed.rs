@@ -6,27 +6,27 @@ use std::{
     process::Output,
 };
 
-use fake_drm::{Metrics, Tree, scenario};
+use fake_drm::{MetricsTable, Tree, scenario};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, stderr, stdout};
+use crate::support::{FakeNvml, Server, stderr_text, stdout_text, wait_for_condition};
 
 /// The UUID of the MI300X.
-const UUID: &str = "GPU-aaaaaaa000083000";
+const MI300X_UUID: &str = "GPU-aaaaaaa000083000";
 
 /// Creates files below `/sys` for an Instinct MI300X with work of this test's process, and for idle
 /// GPUs of Intel.
 fn make_tree() -> Tree {
     let tree = Tree::new();
-    let package = scenario::add_mixed(&tree);
-    tree.add_compute(std::process::id(), package.gpu_id(0), 8 << 30, Some(152));
+    let package = scenario::add_gpus_of_several_vendors(&tree);
+    tree.add_compute_usage(std::process::id(), package.gpu_id(0), 8 << 30, Some(152));
     tree
 }
 
 /// Runs gpumon without the environment variables of a scheduler.
-fn run_with(fake: &Fake, tree: &Tree, arguments: &[&str]) -> Output {
-    let mut command = fake.gpumon(arguments);
+fn run_gpumon(fake: &FakeNvml, tree: &Tree, arguments: &[&str]) -> Output {
+    let mut command = fake.gpumon_command(arguments);
     for variable in [
         "CUDA_VISIBLE_DEVICES",
         "ROCR_VISIBLE_DEVICES",
@@ -38,18 +38,18 @@ fn run_with(fake: &Fake, tree: &Tree, arguments: &[&str]) -> Output {
     command.env("GPUMON_SYSFS", tree.sys()).output().unwrap()
 }
 
-fn print_with(fake: &Fake, tree: &Tree, arguments: &[&str]) -> String {
-    let output = run_with(fake, tree, arguments);
-    assert!(output.status.success(), "{}", stderr(&output));
+fn gpumon_output(fake: &FakeNvml, tree: &Tree, arguments: &[&str]) -> String {
+    let output = run_gpumon(fake, tree, arguments);
+    assert!(output.status.success(), "{}", stderr_text(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Returns the JSON of all GPUs. On a busy machine, a GPU may not answer in time, so the command is
 /// repeated.
-fn print_complete(fake: &Fake, tree: &Tree) -> Value {
+fn read_complete_json(fake: &FakeNvml, tree: &Tree) -> Value {
     let mut answer = Value::Null;
-    eventually("all GPUs answer", || {
-        answer = serde_json::from_str(&print_with(fake, tree, &["--json"])).unwrap();
+    wait_for_condition("all GPUs respond", || {
+        answer = serde_json::from_str(&gpumon_output(fake, tree, &["--json"])).unwrap();
         !answer["inventory"].to_string().contains("no_answer")
     });
     answer
@@ -57,8 +57,8 @@ fn print_complete(fake: &Fake, tree: &Tree) -> Value {
 
 #[test]
 fn gpus_of_all_vendors_are_listed() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
-    let answer = print_complete(&fake, &tree);
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
+    let answer = read_complete_json(&fake, &tree);
     let gpus = answer["inventory"]["gpus"].as_array().unwrap();
     let vendors: Vec<_> = gpus
         .iter()
@@ -66,7 +66,7 @@ fn gpus_of_all_vendors_are_listed() {
         .collect();
     assert_eq!(vendors, ["nvidia", "amd", "intel", "intel"]);
     assert_eq!(gpus[1]["name"], "AMD Instinct MI300X OAM");
-    assert_eq!(gpus[1]["uuid"], UUID);
+    assert_eq!(gpus[1]["uuid"], MI300X_UUID);
     assert_eq!(
         (&gpus[1]["index"], &gpus[1]["vendor_index"]),
         (&1.into(), &0.into())
@@ -110,15 +110,15 @@ fn gpus_of_all_vendors_are_listed() {
 
 #[test]
 fn table_and_metrics_have_all_vendors() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
-    let table = print_with(&fake, &tree, &[]);
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
+    let table = gpumon_output(&fake, &tree, &[]);
     assert!(
         table.contains("Instinct MI300X") && table.contains("H200"),
         "{table}"
     );
-    let server = Server::over(&fake, &["--sysfs", tree.sys().to_str().unwrap()]);
-    let line = format!("gpumon_gpu_temperature_celsius{{gpu=\"1\",uuid=\"{UUID}\"}} 58");
-    eventually("the metrics have the GPU of AMD", || {
+    let server = Server::start_with_fake(&fake, &["--sysfs", tree.sys().to_str().unwrap()]);
+    let line = format!("gpumon_gpu_temperature_celsius{{gpu=\"1\",uuid=\"{MI300X_UUID}\"}} 58");
+    wait_for_condition("the metrics contain the AMD GPU", || {
         server.get("/metrics").body.lines().any(|own| own == line)
     });
     let text = server.get("/metrics").body;
@@ -133,9 +133,9 @@ fn table_and_metrics_have_all_vendors() {
 }
 
 #[test]
-fn machine_without_nvidia_driver_shows_others() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
-    let mut command = fake.gpumon(&["--json"]);
+fn machine_without_nvidia_driver_shows_other_gpus() {
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
+    let mut command = fake.gpumon_command(&["--json"]);
     command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
     let output = command.env("GPUMON_SYSFS", tree.sys()).output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -144,26 +144,26 @@ fn machine_without_nvidia_driver_shows_others() {
         answer["sample"]["gpus"][0]["utilization"]["gpu_percent"],
         87.0
     );
-    let only = print_with(&fake, &tree, &["--source", "amd", "--json"]);
+    let only = gpumon_output(&fake, &tree, &["--source", "amd", "--json"]);
     let only: Value = serde_json::from_str(&only).unwrap();
     assert_eq!(only["inventory"]["gpus"][0]["vendor"], "amd");
-    let only = print_with(&fake, &tree, &["--source", "intel", "--json"]);
+    let only = gpumon_output(&fake, &tree, &["--source", "intel", "--json"]);
     let only: Value = serde_json::from_str(&only).unwrap();
     assert_eq!(only["inventory"]["gpus"][1]["uuid"], "PCI-0000:84:00.0");
 }
 
 /// A node with a partitioned MI300X, whose programs are in a fake procfs.
 #[test]
-fn partitions_have_use_processes_and_owners() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), Tree::new());
+fn partitions_have_utilization_processes_and_owners() {
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), Tree::new());
     scenario::add_mi300x_in_cpx(&tree);
     let print = |arguments: &[&str]| {
-        let mut command = fake.gpumon(&[&["--source", "amd"], arguments].concat());
+        let mut command = fake.gpumon_command(&[&["--source", "amd"], arguments].concat());
         command
             .env("GPUMON_SYSFS", tree.sys())
             .env("GPUMON_PROCFS", tree.proc());
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(output.status.success(), "{}", stderr_text(&output));
         String::from_utf8(output.stdout).unwrap()
     };
     let answer: Value = serde_json::from_str(&print(&["--json"])).unwrap();
@@ -185,25 +185,25 @@ fn partitions_have_use_processes_and_owners() {
 
 #[test]
 fn gpus_are_selected_by_vendor() {
-    let (fake, tree) = (Fake::new("gpus = 2\n"), make_tree());
+    let (fake, tree) = (FakeNvml::new("gpus = 2\n"), make_tree());
     for (name, index) in [
         ("nvidia:1", 1),
         ("AMD:0", 2),
-        (UUID, 2),
+        (MI300X_UUID, 2),
         ("83:00.0", 2),
         ("intel:0", 3),
         ("PCI-0000:84:00.0", 4),
     ] {
-        let answer = print_with(&fake, &tree, &["-i", name, "--json"]);
+        let answer = gpumon_output(&fake, &tree, &["-i", name, "--json"]);
         let answer: Value = serde_json::from_str(&answer).unwrap();
         let [gpu] = &answer["sample"]["gpus"].as_array().unwrap()[..] else {
             panic!("{name}: {answer}")
         };
         assert_eq!(gpu["index"], index, "{name}");
     }
-    let refused = run_with(&fake, &tree, &["-i", "amd:1"]);
+    let refused = run_gpumon(&fake, &tree, &["-i", "amd:1"]);
     assert_eq!(refused.status.code(), Some(6));
-    let said = stderr(&refused);
+    let said = stderr_text(&refused);
     assert!(
         said.contains("no GPU 'amd:1': there is only amd:0"),
         "{said}"
@@ -212,36 +212,36 @@ fn gpus_are_selected_by_vendor() {
 
 #[test]
 fn sleeping_card_is_selected_by_vendor() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
     let power = tree.sys().join("class/drm/card1/device/power");
     fs::create_dir_all(&power).unwrap();
     fs::write(power.join("runtime_status"), "suspended\n").unwrap();
-    let answer = print_with(&fake, &tree, &["-i", "amd:0", "--json"]);
+    let answer = gpumon_output(&fake, &tree, &["-i", "amd:0", "--json"]);
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!(answer["sample"]["gpus"][0]["health"]["state"], "asleep");
     let gpu = &answer["inventory"]["gpus"][0];
     assert_eq!(
         (&gpu["vendor"], &gpu["uuid"]),
-        (&"amd".into(), &UUID.into())
+        (&"amd".into(), &MI300X_UUID.into())
     );
 }
 
 #[test]
 fn hanging_card_is_selected_by_vendor() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
     tree.block_reads(&tree.sys().join("class/drm/card1/device/gpu_metrics"));
-    let answer = print_with(&fake, &tree, &["-i", "amd:0", "--json"]);
+    let answer = gpumon_output(&fake, &tree, &["-i", "amd:0", "--json"]);
     let answer: Value = serde_json::from_str(&answer).unwrap();
     let gpu = &answer["inventory"]["gpus"][0];
     assert_eq!(
         (&gpu["vendor"], &gpu["uuid"]),
-        (&"amd".into(), &UUID.into())
+        (&"amd".into(), &MI300X_UUID.into())
     );
 }
 
 #[test]
 fn command_gets_variables_of_selected_vendor() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
     let locks = tempfile::tempdir().unwrap();
     let script = "echo $ROCR_VISIBLE_DEVICES/$HIP_VISIBLE_DEVICES/$CUDA_VISIBLE_DEVICES";
     let wait = |id: &[&str]| {
@@ -250,24 +250,24 @@ fn command_gets_variables_of_selected_vendor() {
         let options = [
             "wait", "--quiet", "--now", "--free", "10GiB", "--locks", folder,
         ];
-        print_with(&fake, &tree, &[&options, id, &command].concat())
+        gpumon_output(&fake, &tree, &[&options, id, &command].concat())
     };
-    assert_eq!(wait(&["-i", "amd:0"]).trim(), format!("{UUID}/0/"));
+    assert_eq!(wait(&["-i", "amd:0"]).trim(), format!("{MI300X_UUID}/0/"));
     let first_vendor = wait(&[]);
     assert!(first_vendor.starts_with("//GPU-"), "{first_vendor}");
 }
 
 #[test]
 fn workloads_refuse_gpus_of_other_vendors() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
     for (name, what) in [
         ("amd:0", "'amd:0' is a GPU of AMD"),
         ("GPU-aaaa", "'GPU-aaaa' is AMD Instinct MI300X"),
         ("84:00.0", "'84:00.0' is Intel"),
     ] {
-        let refused = run_with(&fake, &tree, &["bench", "copy", "--device", name]);
+        let refused = run_gpumon(&fake, &tree, &["bench", "copy", "--device", name]);
         assert_eq!(refused.status.code(), Some(3), "{name}");
-        let said = stderr(&refused);
+        let said = stderr_text(&refused);
         assert!(
             said.contains(what) && said.contains("--backend cpu"),
             "{said}"
@@ -285,22 +285,23 @@ fn list_findings(report: &Value, check: &str) -> Vec<String> {
 
 #[test]
 fn doctor_checks_drivers_of_all_vendors() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
     let unbound = tree.sys().join("bus/pci/devices/0000:85:00.0");
     fs::create_dir_all(&unbound).unwrap();
     fs::write(unbound.join("vendor"), "0x1002\n").unwrap();
     fs::write(unbound.join("class"), "0x030000\n").unwrap();
-    let mut table = Metrics::new(1, 8).bytes();
+    let mut table = MetricsTable::new(1, 8).bytes();
     table[3] = 42;
     let file = tree.sys().join("class/drm/card1/device/gpu_metrics");
     fs::write(file, table).unwrap();
-    let output = run_with(&fake, &tree, &["doctor", "--json"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let output = run_gpumon(&fake, &tree, &["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let drivers = list_findings(&report, "driver").join("\n");
     for words in [
         "\"warning\": \"the GPU of AMD at 0000:85:00.0 has no kernel driver (amdgpu)",
-        "\"note\": \"gpumon was tested on recorded data of AMD's GPUs, and never yet on a",
+        "\"note\": \"gpumon was tested with recorded data of AMD's GPUs, but not yet on \
+         real hardware",
         "recorded data of Intel's GPUs",
     ] {
         assert!(drivers.contains(words), "{drivers}");
@@ -317,8 +318,8 @@ fn doctor_checks_drivers_of_all_vendors() {
 }
 
 /// Returns the boards, samples and details of a source, without times and IDs.
-fn read_gpus(fake: &Fake, sysfs: &Path, source: &str) -> Value {
-    let mut command = fake.gpumon(&["--source", source, "--json"]);
+fn read_gpus(fake: &FakeNvml, sysfs: &Path, source: &str) -> Value {
+    let mut command = fake.gpumon_command(&["--source", source, "--json"]);
     let output = command.env("GPUMON_SYSFS", sysfs).output().unwrap();
     let mut answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut parts = Vec::new();
@@ -347,9 +348,9 @@ fn read_gpus(fake: &Fake, sysfs: &Path, source: &str) -> Value {
 }
 
 #[test]
-fn bundle_is_read_like_the_machine() {
-    let (fake, tree) = (Fake::new("gpus = 1\n"), make_tree());
-    let id = UUID.strip_prefix("GPU-").unwrap();
+fn bundle_has_same_readings_as_machine() {
+    let (fake, tree) = (FakeNvml::new("gpus = 1\n"), make_tree());
+    let id = MI300X_UUID.strip_prefix("GPU-").unwrap();
     let number = u64::from_str_radix(id, 16).unwrap();
     let node = "class/kfd/kfd/topology/nodes/2/properties";
     let properties = fs::read_to_string(tree.sys().join(node)).unwrap();
@@ -360,9 +361,9 @@ fn bundle_is_read_like_the_machine() {
     fs::write(tree.sys().join(node), lines.collect::<String>()).unwrap();
     let archive = fake.path("bundle.tar.gz");
     let arguments = ["doctor", "--yes", "--bundle", archive.to_str().unwrap()];
-    let output = run_with(&fake, &tree, &arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let list = stdout(&output);
+    let output = run_gpumon(&fake, &tree, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
+    let list = stdout_text(&output);
     assert!(list.contains("sysfs/") && list.contains(" files"), "{list}");
     let folder = tempfile::tempdir().unwrap();
     let open = || tar::Archive::new(GzDecoder::new(File::open(&archive).unwrap()));

@@ -10,25 +10,25 @@ use std::{
     time::Duration,
 };
 
-use fake_gpu_state::{Account, holders};
+use fake_gpu_state::{Account, list_holders};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::{
-    FakeCuda, FakeMachine, Terminal, eventually, gpumon, json_lines, lines_of, refused, signal,
-    started, stderr, stdout,
+    FakeCuda, FakeMachine, Terminal, assert_refused, gpumon_command, parse_json_lines,
+    run_json_lines, send_signal, start_command, stderr_text, stdout_text, wait_for_condition,
 };
 
 const MIB: u64 = 1 << 20;
 /// The memory of the fake device by default, and the part of it that stays free.
-const TOTAL: u64 = 2048 * MIB;
-const RESERVE: u64 = 512 * MIB;
+const TOTAL_BYTES: u64 = 2048 * MIB;
+const RESERVED_BYTES: u64 = 512 * MIB;
 /// The memory in use when the device is as full as allowed. It is a multiple of the page size, and
 /// some memory is left for the driver itself.
-const FULL: u64 = 1520 * MIB;
+const FULL_BYTES: u64 = 1520 * MIB;
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
-const ALL: [&str; 8] = [
+const ALL_DEMONSTRATIONS: [&str; 8] = [
     "huge",
     "fill",
     "leak",
@@ -40,12 +40,12 @@ const ALL: [&str; 8] = [
 ];
 
 /// A driver, and the folder with the shared state of its device.
-struct Shared {
+struct SharedDevice {
     cuda: FakeCuda,
     folder: TempDir,
 }
 
-impl Shared {
+impl SharedDevice {
     fn new(scenario: &str) -> Self {
         Self {
             cuda: FakeCuda::new(scenario),
@@ -53,37 +53,37 @@ impl Shared {
         }
     }
 
-    fn state(&self) -> PathBuf {
+    fn state_path(&self) -> PathBuf {
         self.folder.path().join("state")
     }
 
-    fn with_state(&self, mut command: Command) -> Command {
-        command.env(fake_gpu_state::VARIABLE, self.state());
+    fn add_state(&self, mut command: Command) -> Command {
+        command.env(fake_gpu_state::STATE_VARIABLE, self.state_path());
         command
     }
 
     /// Returns `gpumon oom` on the device with JSON output.
-    fn oom(&self, arguments: &[&str]) -> Command {
+    fn oom_command(&self, arguments: &[&str]) -> Command {
         let all = [&["oom", "--backend", "cuda", "--json"], arguments].concat();
-        self.with_state(self.cuda.gpumon(&all))
+        self.add_state(self.cuda.gpumon_command(&all))
     }
 
     /// Returns the memory of all processes together.
-    fn held(&self) -> u64 {
-        holders(&self.state(), UUID)
+    fn allocated_bytes(&self) -> u64 {
+        list_holders(&self.state_path(), UUID)
             .iter()
             .map(|holder| holder.bytes)
             .sum()
     }
 
     /// Returns an account for another program on the device.
-    fn neighbor(&self) -> Account {
-        Account::open(Some(self.state()))
+    fn open_account(&self) -> Account {
+        Account::open(Some(self.state_path()))
     }
 }
 
 /// Returns the sentences with this topic.
-fn said<'a>(lines: &'a [Value], topic: &str) -> Vec<&'a str> {
+fn find_sentences<'a>(lines: &'a [Value], topic: &str) -> Vec<&'a str> {
     let of = |line: &&Value| line["report"] == "said" && line["topic"] == topic;
     lines
         .iter()
@@ -93,20 +93,23 @@ fn said<'a>(lines: &'a [Value], topic: &str) -> Vec<&'a str> {
 }
 
 #[track_caller]
-fn is_whole(id: &str, lines: &[Value]) {
+fn assert_is_complete(id: &str, lines: &[Value]) {
     assert_eq!(
         (&lines[0]["report"], &lines.last().unwrap()["report"]),
         (&"begun".into(), &"ended".into()),
         "{id}"
     );
-    assert!(!said(lines, "step")[0].contains("This is a model"), "{id}");
+    assert!(
+        !find_sentences(lines, "step")[0].contains("This is a model"),
+        "{id}"
+    );
     for topic in ["cause", "cure", "lesson"] {
-        assert!(!said(lines, topic).is_empty(), "{id}: {topic}");
+        assert!(!find_sentences(lines, topic).is_empty(), "{id}: {topic}");
     }
     assert!(
-        said(lines, "proof")[0].ends_with("equal to the byte."),
+        find_sentences(lines, "proof")[0].ends_with("equal to the byte."),
         "{id}: {:?}",
-        said(lines, "proof")
+        find_sentences(lines, "proof")
     );
     assert!(
         lines
@@ -127,49 +130,55 @@ fn is_whole(id: &str, lines: &[Value]) {
 }
 
 #[test]
-fn each_is_shown_on_a_device_and_leaves_nothing_there() {
-    for id in ALL {
-        let shared = Shared::new("");
-        let (code, lines, complaint) = lines_of(shared.oom(&[id, "--hold", "300ms"]));
+fn all_demonstrations_work_and_free_memory() {
+    for id in ALL_DEMONSTRATIONS {
+        let shared = SharedDevice::new("");
+        let (code, lines, complaint) = run_json_lines(shared.oom_command(&[id, "--hold", "300ms"]));
         assert_eq!((code, complaint.as_str()), (Some(0), ""), "{id}: {lines:?}");
-        is_whole(id, &lines);
-        let counters = shared.cuda.counters_at_rest();
+        assert_is_complete(id, &lines);
+        let counters = shared.cuda.assert_released();
         assert!(
-            counters["most_bytes"].as_u64().unwrap() <= TOTAL - RESERVE,
+            counters["most_bytes"].as_u64().unwrap() <= TOTAL_BYTES - RESERVED_BYTES,
             "{id}: {counters}"
         );
     }
 }
 
 #[test]
-fn the_real_error_is_the_drivers() {
-    let shared = Shared::new("");
+fn out_of_memory_error_comes_from_driver() {
+    let shared = SharedDevice::new("");
     for (id, words) in [
         ("huge", "CUDA_ERROR_OUT_OF_MEMORY, code 2"),
         ("fill", "Step 8: 528 MiB free of 2.0 GiB"),
-        ("contend", "finds 902 MiB free. Refused: cannot allocate"),
+        (
+            "contend",
+            "needs 1.2 GiB, but 902 MiB are free. Refused: cannot allocate",
+        ),
         ("contend", "now the second finds 2.0 GiB free, and gets its"),
         (
             "cache",
-            "the pool keeps 768 MiB, and still 1.2 GiB are free",
+            "the pool keeps 768 MiB, and still only 1.2 GiB are free",
         ),
         ("async", "While the work runs, 1.6 GiB are free"),
         ("not-memory", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, code 701"),
     ] {
-        let (_, lines, _) = lines_of(shared.oom(&[id, "--hold", "100ms"]));
-        let steps = said(&lines, "step").join("\n");
-        assert!(steps.contains(words), "{id}: no {words} in {steps}");
+        let (_, lines, _) = run_json_lines(shared.oom_command(&[id, "--hold", "100ms"]));
+        let steps = find_sentences(&lines, "step").join("\n");
+        assert!(
+            steps.contains(words),
+            "{id}: {words:?} is missing in {steps}"
+        );
     }
 }
 
 /// The demonstration fails, and its result reports this.
 #[test]
-fn what_does_not_happen_as_it_should_is_no_success() {
+fn failed_demonstration_exits_with_error() {
     // Without the shared folder, each process has a device of its own, so the second process gets
     // its memory.
     let cuda = FakeCuda::new("");
     let (code, lines, complaint) =
-        lines_of(cuda.gpumon(&["oom", "contend", "--json", "--hold", "100ms"]));
+        run_json_lines(cuda.gpumon_command(&["oom", "contend", "--json", "--hold", "100ms"]));
     assert_eq!((code, complaint.as_str()), (Some(1), ""));
     let failed = lines
         .iter()
@@ -179,12 +188,12 @@ fn what_does_not_happen_as_it_should_is_no_success() {
         failed["error"]
             .as_str()
             .unwrap()
-            .contains("did not happen as it should"),
+            .contains("did not go as expected"),
         "{failed}"
     );
-    assert_eq!(cuda.counters()["held_bytes"], 0);
-    let old = Shared::new("version = 11010");
-    let (code, lines, _) = lines_of(old.oom(&["cache", "--hold", "100ms"]));
+    assert_eq!(cuda.read_counters()["held_bytes"], 0);
+    let old = SharedDevice::new("version = 11010");
+    let (code, lines, _) = run_json_lines(old.oom_command(&["cache", "--hold", "100ms"]));
     let failed = lines
         .iter()
         .find(|line| line["report"] == "failed")
@@ -194,36 +203,41 @@ fn what_does_not_happen_as_it_should_is_no_success() {
             && failed["error"]
                 .as_str()
                 .unwrap()
-                .contains("older than CUDA 11.2"),
+                .contains("needs a driver for CUDA 11.2 or newer"),
         "{failed}"
     );
 }
 
 #[test]
-fn who_interrupts_has_the_memory_back() {
+fn interrupted_demonstration_frees_memory() {
     for name in ["-INT", "-TERM", "-HUP"] {
-        let shared = Shared::new("");
-        let child = started(shared.oom(&["fill", "--hold", "60s"]));
-        eventually("some steps were taken", || shared.held() > 300 * MIB);
-        signal(name, child.id());
+        let shared = SharedDevice::new("");
+        let child = start_command(shared.oom_command(&["fill", "--hold", "60s"]));
+        wait_for_condition("some memory was allocated", || {
+            shared.allocated_bytes() > 300 * MIB
+        });
+        send_signal(name, child.id());
         let output = child.wait_with_output().unwrap();
         assert_eq!(
             output.status.code(),
             Some(130),
             "{name}: {}",
-            stderr(&output)
+            stderr_text(&output)
         );
-        assert_eq!(json_lines(&stdout(&output)).last().unwrap()["code"], 130);
+        assert_eq!(
+            parse_json_lines(&stdout_text(&output)).last().unwrap()["code"],
+            130
+        );
         // The memory was freed explicitly, and not only by the end of the process.
-        shared.cuda.counters_at_rest();
-        assert_eq!(shared.held(), 0);
+        shared.cuda.assert_released();
+        assert_eq!(shared.allocated_bytes(), 0);
     }
 }
 
 #[test]
-fn who_kills_it_kills_the_second_process_too() {
-    let shared = Shared::new("");
-    let mut child = started(shared.oom(&["contend", "--hold", "60s"]));
+fn killed_demonstration_ends_its_second_process() {
+    let shared = SharedDevice::new("");
+    let mut child = start_command(shared.oom_command(&["contend", "--hold", "60s"]));
     let mut out = BufReader::new(child.stdout.take().unwrap())
         .lines()
         .map_while(Result::ok);
@@ -241,28 +255,36 @@ fn who_kills_it_kills_the_second_process_too() {
     let is_there = || {
         fs::read_to_string(format!("/proc/{second}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
     };
-    assert!(is_there() && shared.held() > 1000 * MIB, "{line}");
-    signal("-KILL", child.id());
+    assert!(
+        is_there() && shared.allocated_bytes() > 1000 * MIB,
+        "{line}"
+    );
+    send_signal("-KILL", child.id());
     child.wait().unwrap();
-    eventually("the second process is gone", || !is_there());
+    wait_for_condition("the second process has ended", || !is_there());
     // The memory of a process may still be in use for a moment after it has ended.
-    eventually("its memory is free", || shared.held() == 0);
+    wait_for_condition("the memory of the second process is free", || {
+        shared.allocated_bytes() == 0
+    });
 }
 
 /// The memory that stays free is always enough for another program.
 #[test]
-fn no_allocation_of_another_program_fails() {
-    let shared = Shared::new("");
-    let mut other = shared.neighbor();
-    assert!(other.take(UUID, 100 * MIB, TOTAL));
+fn other_programs_can_always_allocate() {
+    let shared = SharedDevice::new("");
+    let mut other = shared.open_account();
+    assert!(other.take_memory(UUID, 100 * MIB, TOTAL_BYTES));
     for id in ["fill", "leak", "fragment", "cache", "async"] {
-        let mut child = started(shared.oom(&[id, "--hold", "300ms"]));
+        let mut child = start_command(shared.oom_command(&[id, "--hold", "300ms"]));
         let mut tries = 0;
         while child.try_wait().unwrap().is_none() {
-            assert!(other.take(UUID, 400 * MIB, TOTAL), "{id}: after {tries}");
+            assert!(
+                other.take_memory(UUID, 400 * MIB, TOTAL_BYTES),
+                "{id}: after {tries}"
+            );
             tries += 1;
             thread::sleep(Duration::from_millis(5));
-            other.give_back(UUID, 400 * MIB);
+            other.give_back_memory(UUID, 400 * MIB);
             thread::sleep(Duration::from_millis(50));
         }
         let output = child.wait_with_output().unwrap();
@@ -271,22 +293,24 @@ fn no_allocation_of_another_program_fails() {
         assert!(
             matches!(output.status.code(), Some(0 | 1 | 5)),
             "{id}: {}",
-            stdout(&output)
+            stdout_text(&output)
         );
         assert!(tries > 3, "{id}: {tries}");
-        assert_eq!(shared.held(), 100 * MIB, "{id}");
+        assert_eq!(shared.allocated_bytes(), 100 * MIB, "{id}");
     }
 }
 
 #[test]
-fn it_gives_way_when_others_take_what_stays_free() {
-    let shared = Shared::new("");
-    let child = started(shared.oom(&["fill", "--hold", "60s"]));
-    eventually("it is as full as it gets", || shared.held() == FULL);
-    let mut other = shared.neighbor();
-    assert!(other.take(UUID, 300 * MIB, TOTAL));
+fn demonstration_stops_for_other_programs() {
+    let shared = SharedDevice::new("");
+    let child = start_command(shared.oom_command(&["fill", "--hold", "60s"]));
+    wait_for_condition("all available memory is allocated", || {
+        shared.allocated_bytes() == FULL_BYTES
+    });
+    let mut other = shared.open_account();
+    assert!(other.take_memory(UUID, 300 * MIB, TOTAL_BYTES));
     let output = child.wait_with_output().unwrap();
-    let lines = json_lines(&stdout(&output));
+    let lines = parse_json_lines(&stdout_text(&output));
     let failed = lines
         .iter()
         .find(|line| line["report"] == "failed")
@@ -297,13 +321,14 @@ fn it_gives_way_when_others_take_what_stays_free() {
     );
     let error = failed["error"].as_str().unwrap();
     assert!(
-        error.contains("another program has taken memory") && error.contains("given back"),
+        error.contains("another program allocated memory")
+            && error.contains("all memory was freed again"),
         "{error}"
     );
-    assert_eq!(shared.held(), 300 * MIB);
+    assert_eq!(shared.allocated_bytes(), 300 * MIB);
     // If other programs use almost all memory, the demonstration is refused at its start.
-    assert!(other.take(UUID, 1300 * MIB, TOTAL));
-    let (code, lines, _) = lines_of(shared.oom(&["fill"]));
+    assert!(other.take_memory(UUID, 1300 * MIB, TOTAL_BYTES));
+    let (code, lines, _) = run_json_lines(shared.oom_command(&["fill"]));
     let failed = lines
         .iter()
         .find(|line| line["report"] == "failed")
@@ -321,19 +346,19 @@ fn it_gives_way_when_others_take_what_stays_free() {
 /// The full path: memory that one program allocates through CUDA is shown to another program by
 /// NVML.
 #[test]
-fn a_collector_sees_memory_rise_and_fall() {
+fn collector_reports_allocated_and_freed_memory() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"");
-    let (pid, samples) = machine.sampled(|| {
-        let child = started(
-            machine.with_state(
+    let (pid, samples) = machine.sample_during(|| {
+        let child = start_command(
+            machine.add_state(
                 machine
                     .cuda
-                    .gpumon(&["oom", "fill", "--hold", "3s", "--json"]),
+                    .gpumon_command(&["oom", "fill", "--hold", "3s", "--json"]),
             ),
         );
         let pid = child.id();
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", stdout_text(&output));
         pid
     });
     let gpus: Vec<_> = samples.iter().map(|sample| &sample["gpus"][0]).collect();
@@ -342,7 +367,7 @@ fn a_collector_sees_memory_rise_and_fall() {
         .filter_map(|gpu| gpu["memory"]["used_bytes"].as_u64())
         .collect();
     let (first, last, most) = (used[0], *used.last().unwrap(), *used.iter().max().unwrap());
-    assert_eq!((last, most - first), (first, FULL), "{used:?}");
+    assert_eq!((last, most - first), (first, FULL_BYTES), "{used:?}");
     let mut rise: Vec<u64> = used
         .iter()
         .take_while(|bytes| **bytes < most)
@@ -350,7 +375,7 @@ fn a_collector_sees_memory_rise_and_fall() {
         .collect();
     assert!(rise.is_sorted(), "{used:?}");
     rise.dedup();
-    assert!(rise.len() >= 4, "the memory rises in steps: {used:?}");
+    assert!(rise.len() >= 4, "the memory must grow in steps: {used:?}");
     let own = |gpu: &&&Value| {
         let processes = gpu["processes"].as_array().into_iter().flatten();
         // The worker is a child of the process that was started.
@@ -365,17 +390,21 @@ fn a_collector_sees_memory_rise_and_fall() {
     };
     assert!(
         gpus.iter().filter(own).count() > 3,
-        "the process is named: {}",
+        "the process is listed: {}",
         gpus[gpus.len() / 2]
     );
     assert!(!own(&gpus.last().unwrap()) && !own(&&gpus[0]));
 }
 
 #[test]
-fn people_see_a_bar_that_moves_and_read_the_words() {
-    let shared = Shared::new("");
-    let command = shared.with_state(shared.cuda.gpumon(&["oom", "fill", "--hold", "300ms"]));
-    let (text, code) = Terminal::with(command, 80, 24).finish();
+fn terminal_shows_moving_bar_and_text() {
+    let shared = SharedDevice::new("");
+    let command = shared.add_state(
+        shared
+            .cuda
+            .gpumon_command(&["oom", "fill", "--hold", "300ms"]),
+    );
+    let (text, code) = Terminal::start(command, 80, 24).wait_for_end();
     assert_eq!(code, Some(0), "{text}");
     assert!(
         text.contains("Stepwise filling up to the limit")
@@ -405,10 +434,14 @@ fn people_see_a_bar_that_moves_and_read_the_words() {
     }
     // In a file, there is no bar, and lines are short.
     let command = shared
-        .with_state(shared.cuda.gpumon(&["oom", "fill", "--hold", "100ms"]))
+        .add_state(
+            shared
+                .cuda
+                .gpumon_command(&["oom", "fill", "--hold", "100ms"]),
+        )
         .output()
         .unwrap();
-    let text = stdout(&command);
+    let text = stdout_text(&command);
     assert!(
         !text.contains('\r') && !text.contains('━') && text.contains("Step 8"),
         "{text}"
@@ -420,7 +453,7 @@ fn people_see_a_bar_that_moves_and_read_the_words() {
 }
 
 #[test]
-fn words_that_name_nothing_are_answered_with_what_there_is() {
+fn unknown_names_are_refused_with_available_names() {
     for (arguments, words) in [
         (&["fil"][..], "unknown scenario 'fil': did you mean 'fill'?"),
         (&["frobnicate"], "gpumon oom list"),
@@ -428,14 +461,14 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
         (&["fill", "--hold", "11m"], "10m"),
         (&["fill", "--backend", "gpu"], "cpu"),
     ] {
-        refused(
-            FakeCuda::new("").gpumon(&[&["oom"], arguments].concat()),
+        assert_refused(
+            FakeCuda::new("").gpumon_command(&[&["oom"], arguments].concat()),
             2,
             words,
         );
     }
     let without_driver = |arguments: &[&str]| {
-        let mut command = gpumon(arguments);
+        let mut command = gpumon_command(arguments);
         command
             .env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1")
             .output()
@@ -443,27 +476,28 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
     };
     let output = without_driver(&["oom", "huge", "--backend", "cuda"]);
     assert!(
-        output.status.code() == Some(3) && stderr(&output).contains("/nowhere"),
+        output.status.code() == Some(3) && stderr_text(&output).contains("/nowhere"),
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
     let output = without_driver(&["oom", "huge", "--hold", "30ms"]);
     assert!(
-        output.status.code() == Some(0) && stdout(&output).contains("on a model"),
+        output.status.code() == Some(0)
+            && stdout_text(&output).contains("with a model of a GPU's memory"),
         "{}",
-        stdout(&output)
+        stdout_text(&output)
     );
 }
 
 #[test]
-fn the_list_has_every_name_and_what_one_sees() {
-    let text = stdout(&gpumon(&["oom"]).output().unwrap());
-    let (code, lines, _) = lines_of(gpumon(&["oom", "list", "--json"]));
+fn list_has_every_demonstration_with_description() {
+    let text = stdout_text(&gpumon_command(&["oom"]).output().unwrap());
+    let (code, lines, _) = run_json_lines(gpumon_command(&["oom", "list", "--json"]));
     let ids: Vec<_> = lines
         .iter()
         .map(|line| line["id"].as_str().unwrap())
         .collect();
-    assert_eq!((code, &ids[..]), (Some(0), &ALL[..]));
+    assert_eq!((code, &ids[..]), (Some(0), &ALL_DEMONSTRATIONS[..]));
     for line in lines {
         for key in ["id", "shows"] {
             assert!(text.contains(line[key].as_str().unwrap()), "{line}");

@@ -6,11 +6,11 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use crate::support::{Fake, Server, eventually, refused};
+use crate::support::{FakeNvml, Server, assert_refused, wait_for_condition};
 
 /// All names of files that a server, its collector and benchmarks write in a data directory,
 /// including those of earlier versions.
-const NAMES: [&str; 11] = [
+const WRITTEN_FILES: [&str; 11] = [
     "history.lock",
     "history.db",
     "history.db-wal",
@@ -24,9 +24,10 @@ const NAMES: [&str; 11] = [
     "benchmarks.json.new",
 ];
 
-const ALERTS: &str = "[[rule]]\nname = \"warm\"\nfield = \"temperature.gpu_celsius\"\nabove = 1\n";
+const ALERT_RULE: &str =
+    "[[rule]]\nname = \"warm\"\nfield = \"temperature.gpu_celsius\"\nabove = 1\n";
 
-fn write(fake: &Fake, name: &str, text: &str, mode: u32) -> String {
+fn write_file(fake: &FakeNvml, name: &str, text: &str, mode: u32) -> String {
     let path = fake.path(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
@@ -36,14 +37,14 @@ fn write(fake: &Fake, name: &str, text: &str, mode: u32) -> String {
 #[test]
 fn links_in_data_directory_overwrite_nothing() {
     for links in [
-        &NAMES[..],
-        &NAMES[1..2],
-        &NAMES[2..3],
-        &NAMES[3..4],
-        &NAMES[5..],
+        &WRITTEN_FILES[..],
+        &WRITTEN_FILES[1..2],
+        &WRITTEN_FILES[2..3],
+        &WRITTEN_FILES[3..4],
+        &WRITTEN_FILES[5..],
     ] {
-        let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\ntemperature_celsius = 70\n");
-        let alerts = write(&fake, "rules.toml", ALERTS, 0o644);
+        let fake = FakeNvml::new("gpus = 1\n[[gpu]]\nindex = 0\ntemperature_celsius = 70\n");
+        let alerts = write_file(&fake, "rules.toml", ALERT_RULE, 0o644);
         let (data, victims) = (fake.path("data"), fake.path("victims"));
         for folder in [&data, &victims] {
             fs::create_dir(folder).unwrap();
@@ -61,11 +62,11 @@ fn links_in_data_directory_overwrite_nothing() {
             "--alerts",
             &alerts,
         ];
-        let mut server = Server::over(&fake, &arguments);
-        eventually("an alert fires", || {
+        let mut server = Server::start_with_fake(&fake, &arguments);
+        wait_for_condition("the alert fires", || {
             server.get("/api/v1/alerts").body.contains("\"warm\"")
         });
-        eventually("there is history", || {
+        wait_for_condition("the server has a history", || {
             server.get("/api/v1/history").json()["times_ms"]
                 .as_array()
                 .unwrap()
@@ -85,14 +86,14 @@ fn links_in_data_directory_overwrite_nothing() {
 }
 
 #[test]
-fn data_directory_that_others_write_to_is_not_used() {
-    let fake = Fake::new("gpus = 1");
-    let alerts = write(&fake, "rules.toml", ALERTS, 0o644);
+fn data_directory_writable_by_other_users_is_refused() {
+    let fake = FakeNvml::new("gpus = 1");
+    let alerts = write_file(&fake, "rules.toml", ALERT_RULE, 0o644);
     let data = fake.path("data");
     fs::create_dir(&data).unwrap();
     fs::set_permissions(&data, Permissions::from_mode(0o777)).unwrap();
     let shown = data.to_str().unwrap();
-    let server = Server::over(
+    let server = Server::start_with_fake(
         &fake,
         &[
             "--interval-ms",
@@ -104,7 +105,7 @@ fn data_directory_that_others_write_to_is_not_used() {
         ],
     );
     let cure = format!("run `chmod go-w {shown}`");
-    eventually("the problem is reported", || {
+    wait_for_condition("the problem is reported", || {
         let history = server.get("/api/v1/history").json();
         history["storage"]["problem"]
             .as_str()
@@ -119,16 +120,16 @@ fn data_directory_that_others_write_to_is_not_used() {
 }
 
 #[test]
-fn files_that_others_can_write_are_refused() {
-    let fake = Fake::new("gpus = 1");
+fn files_writable_by_other_users_are_refused() {
+    let fake = FakeNvml::new("gpus = 1");
     for mode in [0o664, 0o646] {
-        let settings = write(&fake, "settings.toml", "source = \"sim:1\"\n", mode);
-        refused(
-            fake.gpumon(&["--config", &settings, "--json"]),
+        let settings = write_file(&fake, "settings.toml", "source = \"sim:1\"\n", mode);
+        assert_refused(
+            fake.gpumon_command(&["--config", &settings, "--json"]),
             2,
             &format!("run `chmod go-w {settings}`"),
         );
-        let alerts = write(&fake, "alerts.toml", ALERTS, mode);
+        let alerts = write_file(&fake, "alerts.toml", ALERT_RULE, mode);
         let arguments = [
             "serve",
             "--listen",
@@ -138,15 +139,15 @@ fn files_that_others_can_write_are_refused() {
             "--alerts",
             &alerts,
         ];
-        refused(
-            fake.gpumon(&arguments),
+        assert_refused(
+            fake.gpumon_command(&arguments),
             2,
             &format!("run `chmod go-w {alerts}`"),
         );
-        let ssh = write(&fake, "ssh.conf", "Host *\n", mode);
+        let ssh = write_file(&fake, "ssh.conf", "Host *\n", mode);
         let arguments = ["fleet", "--hosts", "nowhere", "--ssh-config", &ssh];
-        refused(
-            fake.gpumon(&arguments),
+        assert_refused(
+            fake.gpumon_command(&arguments),
             2,
             &format!("run `chmod go-w {ssh}`"),
         );

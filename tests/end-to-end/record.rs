@@ -13,8 +13,8 @@ use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 use crate::support::{
-    Fake, PATIENCE, Server, Tty, eventually, json_lines, refused, refused_with, send, signal,
-    started, stderr, stdout,
+    FakeNvml, Server, TEST_TIMEOUT, Tty, assert_refused, assert_refused_with, parse_json_lines,
+    send_request, send_signal, start_command, stderr_text, stdout_text, wait_for_condition,
 };
 
 const SCENARIO: &str =
@@ -22,11 +22,11 @@ const SCENARIO: &str =
 
 /// Records for this many seconds, with ten samples per second.
 #[track_caller]
-fn recorded(fake: &Fake, name: &str, seconds: u32) -> String {
+fn record_seconds(fake: &FakeNvml, name: &str, seconds: u32) -> String {
     let path = fake.path(name);
     let path = path.to_str().unwrap();
     let output = fake
-        .gpumon(&[
+        .gpumon_command(&[
             "record",
             path,
             "--interval-ms",
@@ -36,45 +36,45 @@ fn recorded(fake: &Fake, name: &str, seconds: u32) -> String {
         ])
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.status.success(), "{}", stderr_text(&output));
     path.to_owned()
 }
 
-fn unpacked(path: &Path) -> String {
+fn read_compressed_file(path: &Path) -> String {
     let mut text = String::new();
     let _ = MultiGzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text);
     text
 }
 
-fn samples(path: &Path) -> Vec<Value> {
-    let mut lines = json_lines(&unpacked(path));
+fn read_samples(path: &Path) -> Vec<Value> {
+    let mut lines = parse_json_lines(&read_compressed_file(path));
     lines.retain(|line| line["type"] == "sample");
     lines
 }
 
 #[test]
-fn what_is_recorded_is_what_collect_prints_and_can_be_exported_and_compared() {
-    let fake = Fake::new(SCENARIO);
-    let [a, b] = ["a.gz", "b.gz"].map(|name| recorded(&fake, name, 2));
-    let lines = json_lines(&unpacked(Path::new(&a)));
+fn recording_matches_collect_when_exported_and_compared() {
+    let fake = FakeNvml::new(SCENARIO);
+    let [a, b] = ["a.gz", "b.gz"].map(|name| record_seconds(&fake, name, 2));
+    let lines = parse_json_lines(&read_compressed_file(Path::new(&a)));
     assert_eq!(lines[0]["type"], "inventory");
-    let samples = samples(Path::new(&a));
+    let samples = read_samples(Path::new(&a));
     // On a busy machine, some samples are late.
     assert!((5..=21).contains(&samples.len()), "{}", samples.len());
     assert!(
         lines.iter().all(|line| line["type"] != "trace"),
-        "traces come when they are asked for"
+        "traces are only recorded if they are requested"
     );
 
     // The CSV has a row for each sample and GPU, with the readings of the samples.
     let run = |arguments: &[&str]| {
-        let output = fake.gpumon(arguments).output().unwrap();
+        let output = fake.gpumon_command(arguments).output().unwrap();
         assert!(
             output.status.success(),
             "{arguments:?}: {}",
-            stderr(&output)
+            stderr_text(&output)
         );
-        stdout(&output)
+        stdout_text(&output)
     };
     let csv = run(&[
         "export",
@@ -91,7 +91,7 @@ fn what_is_recorded_is_what_collect_prints_and_can_be_exported_and_compared() {
     assert_eq!(rows.len(), 2 * samples.len());
     let last = samples.last().unwrap();
     let [.., row] = &rows[..] else {
-        panic!("no rows")
+        panic!("there are no rows")
     };
     assert_eq!((row[1], row[2]), (&*last["at_ms"].to_string(), "1"));
     assert_eq!(row[5], last["gpus"][1]["power"]["draw_watts"].to_string());
@@ -99,7 +99,7 @@ fn what_is_recorded_is_what_collect_prints_and_can_be_exported_and_compared() {
         row[0].ends_with('Z') && row[0].len() == "2026-11-23T20:00:00.000Z".len(),
         "{row:?}"
     );
-    let json = json_lines(&run(&[
+    let json = parse_json_lines(&run(&[
         "export",
         &a,
         "--format",
@@ -141,7 +141,7 @@ fn what_is_recorded_is_what_collect_prints_and_can_be_exported_and_compared() {
     let seconds = compared["a"]["duration_ms"].as_f64().unwrap() / 1000.0;
     assert!(
         (joules / (watts * seconds) - 1.0).abs() < 0.2,
-        "{joules} J of {watts} W in {seconds} s"
+        "the energy is {joules} J for {watts} W in {seconds} s"
     );
     let points = compared["b_relative_to_a"]["all"]["gpu_utilization_mean_points"]
         .as_f64()
@@ -150,41 +150,41 @@ fn what_is_recorded_is_what_collect_prints_and_can_be_exported_and_compared() {
 }
 
 #[test]
-fn standard_output_is_a_file_or_a_pipe_and_no_terminal() {
-    let fake = Fake::new(SCENARIO);
+fn recording_to_terminal_is_refused() {
+    let fake = FakeNvml::new(SCENARIO);
     let path = fake.path("a.gz");
     let arguments = ["record", "-", "--interval-ms", "100", "--duration", "1s"];
     let to_file = fake
-        .gpumon(&arguments)
+        .gpumon_command(&arguments)
         .stdout(File::create(&path).unwrap())
         .output()
         .unwrap();
     assert!(
-        to_file.status.success() && stderr(&to_file).contains("in standard output"),
+        to_file.status.success() && stderr_text(&to_file).contains("in standard output"),
         "{}",
-        stderr(&to_file)
+        stderr_text(&to_file)
     );
-    assert!(!samples(&path).is_empty());
-    let to_pipe = fake.gpumon(&arguments).output().unwrap();
+    assert!(!read_samples(&path).is_empty());
+    let to_pipe = fake.gpumon_command(&arguments).output().unwrap();
     assert!(to_pipe.status.success() && to_pipe.stdout.starts_with(&[0x1f, 0x8b]));
-    refused(
-        fake.gpumon(&[&arguments[..], &["--size", "1MB"]].concat()),
+    assert_refused(
+        fake.gpumon_command(&[&arguments[..], &["--size", "1MB"]].concat()),
         2,
         "cannot be rotated",
     );
-    let mut terminal = Tty::start(&fake.gpumon(&arguments), 80, 20);
-    assert_eq!(terminal.ended().code(), Some(2));
+    let mut terminal = Tty::start(&fake.gpumon_command(&arguments), 80, 20);
+    assert_eq!(terminal.wait_for_end().code(), Some(2));
     assert!(
-        terminal.written().contains("redirect it"),
+        terminal.output_text().contains("redirect it"),
         "{}",
-        terminal.written()
+        terminal.output_text()
     );
 }
 
 #[test]
-fn what_is_typed_wrong_is_refused_with_the_cure() {
-    let fake = Fake::new(SCENARIO);
-    let a = recorded(&fake, "a.gz", 1);
+fn invalid_options_are_refused_with_remedy() {
+    let fake = FakeNvml::new(SCENARIO);
+    let a = record_seconds(&fake, "a.gz", 1);
     let text = fake.path("text");
     fs::write(&text, "a letter\n").unwrap();
     let text = text.to_str().unwrap();
@@ -201,7 +201,7 @@ fn what_is_typed_wrong_is_refused_with_the_cure() {
             &["replay", &a, "--from", "2020-01-01"],
             "is not in the recording",
         ),
-        (&["replay", &a, "--from", "noon"], "is not a moment"),
+        (&["replay", &a, "--from", "noon"], "'noon' is not a time"),
         (
             &["export", &a, "--metrics", "powr.draw_watts"],
             "did you mean 'power_draw_watts'?",
@@ -212,77 +212,94 @@ fn what_is_typed_wrong_is_refused_with_the_cure() {
         ),
         (
             &["export", &a, "--from", "+1s", "--to", "+500ms"],
-            "give a beginning before the end",
+            "give a start before the end",
         ),
         (&["compare", &a, text], "line 1 is not a record"),
-        (&["compare", &a, "nix.gz"], "give a file of `gpumon record`"),
-        (&["compare", &a, "noon..now"], "'noon' is not a moment"),
+        (
+            &["compare", &a, "nix.gz"],
+            "give a file written by `gpumon record`",
+        ),
+        (&["compare", &a, "noon..now"], "'noon' is not a time"),
     ] {
-        refused(fake.gpumon(arguments), 2, words);
+        assert_refused(fake.gpumon_command(arguments), 2, words);
     }
-    refused(fake.gpumon(&["compare", &a, "-1h..now"]), 1, "gpumon serve");
-    refused(fake.gpumon(&["export"]), 1, "gpumon serve");
-    refused(
-        fake.gpumon(&["export", "--data-dir", "/nowhere"]),
+    assert_refused(
+        fake.gpumon_command(&["compare", &a, "-1h..now"]),
+        1,
+        "gpumon serve",
+    );
+    assert_refused(fake.gpumon_command(&["export"]), 1, "gpumon serve");
+    assert_refused(
+        fake.gpumon_command(&["export", "--data-dir", "/nowhere"]),
         1,
         "/nowhere/history.db",
     );
-    assert_eq!(fs::read(&a).unwrap(), before, "nothing was lost");
+    assert_eq!(
+        fs::read(&a).unwrap(),
+        before,
+        "the existing recording must be unchanged"
+    );
     let mut newer = before;
     newer[16] = 9;
     let other = fake.path("newer.gz");
     fs::write(&other, newer).unwrap();
-    refused(
-        fake.gpumon(&["export", other.to_str().unwrap()]),
+    assert_refused(
+        fake.gpumon_command(&["export", other.to_str().unwrap()]),
         2,
         "format 9",
     );
 }
 
 #[test]
-fn a_recorder_that_is_killed_loses_ten_seconds_at_most() {
-    let fake = Fake::new(SCENARIO);
+fn killed_recorder_loses_at_most_ten_seconds() {
+    let fake = FakeNvml::new(SCENARIO);
     let path = fake.path("a.gz");
-    let mut recorder =
-        started(fake.gpumon(&["record", path.to_str().unwrap(), "--interval-ms", "200"]));
-    eventually("a block is written", || {
+    let mut recorder = start_command(fake.gpumon_command(&[
+        "record",
+        path.to_str().unwrap(),
+        "--interval-ms",
+        "200",
+    ]));
+    wait_for_condition("a block was written", || {
         fs::metadata(&path).is_ok_and(|file| file.len() > 100)
     });
     std::thread::sleep(Duration::from_secs(3));
     let killed_ms = gpumon_probe::model::now_ms();
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    let last_ms = samples(&path).last().unwrap()["at_ms"].as_u64().unwrap();
+    let last_ms = read_samples(&path).last().unwrap()["at_ms"]
+        .as_u64()
+        .unwrap();
     assert!(
         killed_ms - last_ms <= 10_500,
-        "{} ms are lost",
+        "{} ms were lost",
         killed_ms - last_ms
     );
     let whole = fs::read(&path).unwrap();
     // A file that ends within a block is read up to the previous block.
     fs::write(&path, [&whole[..], &whole[..40]].concat()).unwrap();
     let output = fake
-        .gpumon(&["export", path.to_str().unwrap()])
+        .gpumon_command(&["export", path.to_str().unwrap()])
         .output()
         .unwrap();
     assert!(
-        output.status.success() && stderr(&output).contains("is cut off after"),
+        output.status.success() && stderr_text(&output).contains("is cut off after"),
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
     assert_eq!(
-        stdout(&output).lines().count(),
-        1 + 2 * samples(&path).len()
+        stdout_text(&output).lines().count(),
+        1 + 2 * read_samples(&path).len()
     );
 }
 
 #[test]
-fn a_full_disk_ends_it_with_a_message_and_what_was_written_can_be_read() {
-    let fake = Fake::new(SCENARIO);
+fn full_disk_ends_recording_that_stays_readable() {
+    let fake = FakeNvml::new(SCENARIO);
     let path = fake.path("a.gz");
     // Files are limited to 16 KiB, which is enough for less than half a minute.
     let mut shell = std::process::Command::new("bash");
-    let command = fake.gpumon(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
+    let command = fake.gpumon_command(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
     shell
         .args(["-c", "ulimit -f 16; exec \"$@\"", "bash"])
         .arg(command.get_program())
@@ -295,7 +312,7 @@ fn a_full_disk_ends_it_with_a_message_and_what_was_written_can_be_read() {
     }
     shell.process_group(0).stdin(Stdio::null());
     let output = shell.output().unwrap();
-    let said = stderr(&output);
+    let said = stderr_text(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
         said.contains("ulimit -f") && said.contains("can be read"),
@@ -303,69 +320,78 @@ fn a_full_disk_ends_it_with_a_message_and_what_was_written_can_be_read() {
     );
     assert!(fs::metadata(&path).unwrap().len() <= 16 * 1024);
     let export = fake
-        .gpumon(&["export", path.to_str().unwrap()])
+        .gpumon_command(&["export", path.to_str().unwrap()])
         .output()
         .unwrap();
     assert!(
-        export.status.success() && stderr(&export).is_empty(),
-        "whole blocks alone: {}",
-        stderr(&export)
+        export.status.success() && stderr_text(&export).is_empty(),
+        "the recording must end with a complete block: {}",
+        stderr_text(&export)
     );
-    assert!(samples(&path).len() > 50);
+    assert!(read_samples(&path).len() > 50);
 }
 
 #[test]
-fn ctrl_c_ends_a_recording_of_a_server_and_all_of_it_is_there() {
-    let fake = Fake::new(SCENARIO);
-    let control = fake.control();
-    let _server = Server::over(&fake, &["--interval-ms", "100"]);
-    eventually("its control socket is there", || control.exists());
+fn interrupted_recording_of_server_is_complete() {
+    let fake = FakeNvml::new(SCENARIO);
+    let control = fake.control_path();
+    let _server = Server::start_with_fake(&fake, &["--interval-ms", "100"]);
+    wait_for_condition("the server has created its control socket", || {
+        control.exists()
+    });
     let path = fake.path("a.gz");
-    let mut command = fake.gpumon(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
+    let mut command =
+        fake.gpumon_command(&["record", path.to_str().unwrap(), "--interval-ms", "100"]);
     // Without this library, only the server can provide readings.
     command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
-    let recorder = started(command);
+    let recorder = start_command(command);
     std::thread::sleep(Duration::from_secs(3));
-    signal("-INT", recorder.id());
+    send_signal("-INT", recorder.id());
     let begun = Instant::now();
     let output = recorder.wait_with_output().unwrap();
     assert!(
-        output.status.success() && begun.elapsed() < PATIENCE,
+        output.status.success() && begun.elapsed() < TEST_TIMEOUT,
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
     assert!(
-        stderr(&output).contains("recorded 0:00:0") && stderr(&output).contains("2 GPUs"),
+        stderr_text(&output).contains("recorded 0:00:0") && stderr_text(&output).contains("2 GPUs"),
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
-    assert!(samples(&path).len() >= 10, "{}", samples(&path).len());
+    assert!(
+        read_samples(&path).len() >= 10,
+        "{}",
+        read_samples(&path).len()
+    );
 }
 
 #[test]
-fn a_recording_is_played_in_the_terminal_from_any_moment() {
-    let fake = Fake::new(SCENARIO);
-    let a = recorded(&fake, "a.gz", 2);
-    let mut command = fake.gpumon(&["replay", &a, "--speed", "2", "--from", "+1s"]);
+fn recording_plays_in_terminal_from_any_time() {
+    let fake = FakeNvml::new(SCENARIO);
+    let a = record_seconds(&fake, "a.gz", 2);
+    let mut command = fake.gpumon_command(&["replay", &a, "--speed", "2", "--from", "+1s"]);
     command
         .env("TERM", "xterm-256color")
         .env("LC_ALL", "C.UTF-8");
     let mut terminal = Tty::start(&command, 120, 30);
-    terminal.wait_for("replay");
-    terminal.wait_for("2 times as fast");
-    terminal.wait_for("at its end");
+    terminal.wait_for_text("replay");
+    terminal.wait_for_text("speed 2x");
+    terminal.wait_for_text("ended, speed 2x");
     terminal.press("q");
-    assert!(terminal.ended().success());
+    assert!(terminal.wait_for_end().success());
 }
 
 #[test]
-fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
-    let fake = Fake::new(SCENARIO);
-    let a = recorded(&fake, "a.gz", 3);
-    let all = samples(Path::new(&a));
+fn served_recording_is_labeled_and_controllable() {
+    let fake = FakeNvml::new(SCENARIO);
+    let a = record_seconds(&fake, "a.gz", 3);
+    let all = read_samples(Path::new(&a));
     let [first_ms, last_ms] = [0, all.len() - 1].map(|place| all[place]["at_ms"].as_u64().unwrap());
-    let server = Server::start(fake.gpumon(&["replay", &a, "--serve", "--listen", "127.0.0.1:0"]));
-    let steer = |body: &str| send(server.port, "POST /api/v1/replay", &["X-Gpumon: run"], body);
+    let server =
+        Server::start(fake.gpumon_command(&["replay", &a, "--serve", "--listen", "127.0.0.1:0"]));
+    let steer =
+        |body: &str| send_request(server.port, "POST /api/v1/replay", &["X-Gpumon: run"], body);
     let paused = steer(&format!(
         "{{\"paused\":true,\"at_ms\":{}}}",
         first_ms + 1000
@@ -386,19 +412,19 @@ fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
     assert_eq!(snapshot["sample"]["at_ms"], at_ms);
     assert_eq!(
         snapshot["inventory"]["playback"]["paused"], true,
-        "every client is told"
+        "all clients are notified of the pause"
     );
     let history = server.get("/api/v1/history").json();
     assert!(
         history["to_ms"].as_u64().unwrap() <= at_ms,
-        "what comes later is not known yet: {history}"
+        "the history must not contain future samples: {history}"
     );
     // The replay continues to its end, and can start again.
     assert_eq!(
         steer("{\"paused\":false,\"speed\":100}").json()["speed"],
         100.0
     );
-    eventually("it has ended", || {
+    wait_for_condition("the playback has ended", || {
         server.get("/api/v1/replay").json()["ended"] == true
     });
     assert_eq!(
@@ -411,7 +437,7 @@ fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
     for refused in ["/metrics", "/api/v1/answers"] {
         assert_eq!(server.get(refused).status, 409, "{refused}");
     }
-    let mark = send(
+    let mark = send_request(
         server.port,
         "POST /api/v1/marks",
         &["X-Gpumon: run"],
@@ -423,22 +449,22 @@ fn a_recording_that_is_served_is_labeled_and_steered_and_never_taken_for_now() {
         mark.body
     );
     assert_eq!(
-        send(server.port, "POST /api/v1/replay", &[], "{\"speed\":2}").status,
+        send_request(server.port, "POST /api/v1/replay", &[], "{\"speed\":2}").status,
         403
     );
     assert!(steer("{\"speed\":-1}").body.contains("0.1 to 1000"));
-    let live = Server::over(&Fake::new("gpus = 1"), &["--no-control"]);
+    let live = Server::start_with_fake(&FakeNvml::new("gpus = 1"), &["--no-control"]);
     assert_eq!(live.get("/api/v1/replay").status, 404);
     assert!(live.get("/api/v1/snapshot").json()["inventory"]["playback"].is_null());
 }
 
 #[test]
-fn replay_without_terminal_names_replay() {
-    let fake = Fake::new(SCENARIO);
-    let a = recorded(&fake, "a.gz", 1);
-    let mut command = fake.gpumon(&["replay", &a]);
+fn replay_without_terminal_is_refused() {
+    let fake = FakeNvml::new(SCENARIO);
+    let a = record_seconds(&fake, "a.gz", 1);
+    let mut command = fake.gpumon_command(&["replay", &a]);
     command.env("TERM", "xterm");
-    refused_with(
+    assert_refused_with(
         command,
         2,
         &["gpumon replay needs a terminal", "--serve", "gpumon export"],

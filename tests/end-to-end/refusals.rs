@@ -3,67 +3,81 @@
 
 use std::{fs, net::TcpListener, process::Command};
 
-use crate::support::{Fake, Server, eventually, gpumon, refused_with, stderr};
+use crate::support::{
+    FakeNvml, Server, assert_refused_with, gpumon_command, stderr_text, wait_for_condition,
+};
 
 #[track_caller]
-fn refused(command: Command, code: i32, words: &[&str]) {
+fn assert_refused(command: Command, code: i32, words: &[&str]) {
     assert_eq!(
-        refused_with(command, code, words),
+        assert_refused_with(command, code, words),
         "",
-        "nothing but the error"
+        "there must be no output except the error"
     );
 }
 
 /// Checks that clap refuses the arguments with these words and a reference to the help.
 #[track_caller]
-fn mistyped(command: Command, words: &[&str]) {
-    refused(command, 2, &[words, &["error: ", "try '--help'"]].concat());
+fn assert_usage_error(command: Command, words: &[&str]) {
+    assert_refused(command, 2, &[words, &["error: ", "try '--help'"]].concat());
 }
 
 #[test]
-fn arguments_that_make_no_command() {
-    mistyped(gpumon(&["--sorce", "sim"]), &["--sorce", "--source"]);
-    mistyped(gpumon(&["wait", "--format", "uid"]), &["uid", "uuid"]);
-    mistyped(gpumon(&["wiat"]), &["wiat", "wait"]);
-    mistyped(gpumon(&["frobnicate"]), &["frobnicate"]);
-    mistyped(gpumon(&["--source", "cuda"]), &["cuda", "nvml", "sim:N"]);
-    mistyped(gpumon(&["--source", "sim:65"]), &["sim:65", "64"]);
-    mistyped(
-        gpumon(&["collect", "--interval-ms", "0"]),
+fn invalid_arguments_are_refused() {
+    assert_usage_error(
+        gpumon_command(&["--sorce", "sim"]),
+        &["--sorce", "--source"],
+    );
+    assert_usage_error(
+        gpumon_command(&["wait", "--format", "uid"]),
+        &["uid", "uuid"],
+    );
+    assert_usage_error(gpumon_command(&["wiat"]), &["wiat", "wait"]);
+    assert_usage_error(gpumon_command(&["frobnicate"]), &["frobnicate"]);
+    assert_usage_error(
+        gpumon_command(&["--source", "cuda"]),
+        &["cuda", "nvml", "sim:N"],
+    );
+    assert_usage_error(gpumon_command(&["--source", "sim:65"]), &["sim:65", "64"]);
+    assert_usage_error(
+        gpumon_command(&["collect", "--interval-ms", "0"]),
         &["--interval-ms", "100"],
     );
-    mistyped(
-        gpumon(&["collect", "--interval-ms", "31536000000"]),
+    assert_usage_error(
+        gpumon_command(&["collect", "--interval-ms", "31536000000"]),
         &["--interval-ms", "60000"],
     );
-    mistyped(
-        gpumon(&["serve", "--interval-ms", "1"]),
+    assert_usage_error(
+        gpumon_command(&["serve", "--interval-ms", "1"]),
         &["--interval-ms", "100"],
     );
-    mistyped(gpumon(&["serve", "--listen", "nowhere"]), &["--listen"]);
-    mistyped(
-        gpumon(&["serve", "--listen", "127.0.0.1:80000"]),
+    assert_usage_error(
+        gpumon_command(&["serve", "--listen", "nowhere"]),
+        &["--listen"],
+    );
+    assert_usage_error(
+        gpumon_command(&["serve", "--listen", "127.0.0.1:80000"]),
         &["80000", "65535", "127.0.0.1:9123"],
     );
-    refused(
-        gpumon(&["serve", "--socket", "/nowhere/at/all"]),
+    assert_refused(
+        gpumon_command(&["serve", "--socket", "/nowhere/at/all"]),
         2,
         &["/nowhere/at/all", "create"],
     );
-    mistyped(
-        gpumon(&["serve", "--public-origin", "gpus.example.org/gpumon"]),
+    assert_usage_error(
+        gpumon_command(&["serve", "--public-origin", "gpus.example.org/gpumon"]),
         &["--public-origin", "https://"],
     );
-    refused(
-        gpumon(&["serve", "--listen", "0.0.0.0:9123"]),
+    assert_refused(
+        gpumon_command(&["serve", "--listen", "0.0.0.0:9123"]),
         2,
         &["0.0.0.0:9123", "127.0.0.1", "ssh -L"],
     );
 }
 
 #[test]
-fn variables_that_are_set_to_nothing_ask_for_nothing() {
-    let mut sim = gpumon(&["--source", "sim:1"]);
+fn empty_variables_are_ignored() {
+    let mut sim = gpumon_command(&["--source", "sim:1"]);
     assert!(
         sim.env("GPUMON_NVML_LIB", "")
             .output()
@@ -71,29 +85,35 @@ fn variables_that_are_set_to_nothing_ask_for_nothing() {
             .status
             .success()
     );
-    let fake = Fake::new("gpus = 1");
+    let fake = FakeNvml::new("gpus = 1");
     assert!(
-        fake.gpumon(&[])
+        fake.gpumon_command(&[])
             .env("GPUMON_SOURCE", "")
             .output()
             .unwrap()
             .status
             .success()
     );
-    let mut nonsense = gpumon(&[]);
+    let mut nonsense = gpumon_command(&[]);
     nonsense.env("GPUMON_SOURCE", "cuda");
-    mistyped(nonsense, &["cuda", "nvml"]);
+    assert_usage_error(nonsense, &["cuda", "nvml"]);
 }
 
 #[test]
-fn where_nobody_hears_the_message_the_exit_code_still_tells() {
+fn exit_code_is_set_without_reader_of_message() {
     let full = || {
         fs::OpenOptions::new()
             .write(true)
             .open("/dev/full")
             .unwrap()
     };
-    let status = |arguments: &[&str]| gpumon(arguments).stderr(full()).status().unwrap().code();
+    let status = |arguments: &[&str]| {
+        gpumon_command(arguments)
+            .stderr(full())
+            .status()
+            .unwrap()
+            .code()
+    };
     assert_eq!(status(&["nonsense"]), Some(2));
     assert_eq!(
         status(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]),
@@ -102,23 +122,23 @@ fn where_nobody_hears_the_message_the_exit_code_still_tells() {
 }
 
 #[test]
-fn a_port_in_use() {
+fn used_port_is_refused() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    refused(
-        gpumon(&["--source", "sim", "serve", "--listen", &address]),
+    assert_refused(
+        gpumon_command(&["--source", "sim", "serve", "--listen", &address]),
         2,
         &[&address, "in use", "--listen"],
     );
 }
 
 #[test]
-fn a_socket_path_that_exists() {
+fn existing_socket_path_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "precious").unwrap();
-    refused(
-        gpumon(&["serve", "--socket", file.to_str().unwrap()]),
+    assert_refused(
+        gpumon_command(&["serve", "--socket", file.to_str().unwrap()]),
         2,
         &["not a socket"],
     );
@@ -126,19 +146,19 @@ fn a_socket_path_that_exists() {
 
     let socket = folder.path().join("socket");
     let path = socket.to_str().unwrap();
-    let mut serve = gpumon(&["--source", "sim", "serve", "--socket", path]);
+    let mut serve = gpumon_command(&["--source", "sim", "serve", "--socket", path]);
     let mut first = serve.stderr(std::process::Stdio::null()).spawn().unwrap();
-    eventually("it listens", || {
+    wait_for_condition("the server listens on its socket", || {
         std::os::unix::net::UnixStream::connect(&socket).is_ok()
     });
-    refused(
-        gpumon(&["serve", "--socket", path]),
+    assert_refused(
+        gpumon_command(&["serve", "--socket", path]),
         2,
         &["another server", path],
     );
     assert!(
         std::os::unix::net::UnixStream::connect(&socket).is_ok(),
-        "the first goes on"
+        "the first server must still listen"
     );
     first.kill().unwrap();
     first.wait().unwrap();
@@ -146,18 +166,18 @@ fn a_socket_path_that_exists() {
     // The socket of another program must not be removed either.
     let datagram = folder.path().join("datagram");
     let _log = std::os::unix::net::UnixDatagram::bind(&datagram).unwrap();
-    refused(
-        gpumon(&["serve", "--socket", datagram.to_str().unwrap()]),
+    assert_refused(
+        gpumon_command(&["serve", "--socket", datagram.to_str().unwrap()]),
         2,
         &["another server"],
     );
     assert!(datagram.exists());
 
     // The socket file of a killed server does not keep the next server from starting.
-    let mut next = gpumon(&["--source", "sim", "serve", "--socket", path])
+    let mut next = gpumon_command(&["--source", "sim", "serve", "--socket", path])
         .spawn()
         .unwrap();
-    eventually("the next listens", || {
+    wait_for_condition("the next server listens on the socket", || {
         std::os::unix::net::UnixStream::connect(&socket).is_ok()
     });
     Command::new("kill")
@@ -165,13 +185,16 @@ fn a_socket_path_that_exists() {
         .status()
         .unwrap();
     assert!(next.wait().unwrap().success());
-    assert!(!socket.exists(), "it takes its socket along");
+    assert!(
+        !socket.exists(),
+        "the server must remove its socket at exit"
+    );
 }
 
 #[test]
-fn no_library_no_driver_no_gpu_are_told_apart() {
-    let missing = gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]);
-    refused(
+fn missing_library_driver_and_gpu_have_different_errors() {
+    let missing = gpumon_command(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]);
+    assert_refused(
         missing,
         12,
         &["/nowhere/libnvidia-ml.so.1", "--nvml-lib", "--source sim"],
@@ -180,77 +203,77 @@ fn no_library_no_driver_no_gpu_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("libnvidia-ml.so.1");
     fs::write(&text, "not a library").unwrap();
-    refused(
-        gpumon(&["--nvml-lib", text.to_str().unwrap()]),
+    assert_refused(
+        gpumon_command(&["--nvml-lib", text.to_str().unwrap()]),
         12,
         &["libnvidia-ml.so.1", "--source sim"],
     );
 
-    let stub = Fake::without("gpus = 1", &["nvmlInit_v2"]);
-    refused(stub.gpumon(&[]), 12, &["nvmlInit_v2", "stub"]);
+    let stub = FakeNvml::without_functions("gpus = 1", &["nvmlInit_v2"]);
+    assert_refused(stub.gpumon_command(&[]), 12, &["nvmlInit_v2", "stub"]);
 
-    refused(
-        Fake::new("gpus = 0").gpumon(&[]),
+    assert_refused(
+        FakeNvml::new("gpus = 0").gpumon_command(&[]),
         6,
-        &["sees no GPU", "--source sim"],
+        &["finds no GPU", "--source sim"],
     );
-    refused(
-        Fake::new("init_error = { code = 9 }").gpumon(&[]),
+    assert_refused(
+        FakeNvml::new("init_error = { code = 9 }").gpumon_command(&[]),
         9,
         &["is not running", "--source sim"],
     );
-    refused(
-        Fake::new("init_error = { code = 18 }").gpumon(&[]),
+    assert_refused(
+        FakeNvml::new("init_error = { code = 18 }").gpumon_command(&[]),
         18,
         &["different versions", "; re"],
     );
-    refused(
-        Fake::new("init_error = { code = 4 }").gpumon(&[]),
+    assert_refused(
+        FakeNvml::new("init_error = { code = 4 }").gpumon_command(&[]),
         4,
         &["/dev/nvidia", "groups"],
     );
-    refused(
-        Fake::new("init_error = { code = 999 }").gpumon(&[]),
+    assert_refused(
+        FakeNvml::new("init_error = { code = 999 }").gpumon_command(&[]),
         1,
         &["NVML error 999"],
     );
 }
 
 #[test]
-fn a_scenario_with_a_typo() {
+fn invalid_scenario_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scenario.toml");
     fs::write(&file, "gpus = 2\n\n[[gpu]]\nindex = 0\nprofil = \"idle\"\n").unwrap();
     let source = format!("sim:{}", file.display());
-    refused(
-        gpumon(&["--source", &source]),
+    assert_refused(
+        gpumon_command(&["--source", &source]),
         2,
         &["scenario.toml:5:1", "profil", "profile"],
     );
-    refused(
-        gpumon(&["--source", "sim:/nowhere/a.toml"]),
+    assert_refused(
+        gpumon_command(&["--source", "sim:/nowhere/a.toml"]),
         2,
         &["/nowhere/a.toml", "path"],
     );
-    refused(
-        gpumon(&["--source", &source, "serve"]),
+    assert_refused(
+        gpumon_command(&["--source", &source, "serve"]),
         2,
         &["scenario.toml:5:1", "profile"],
     );
 
-    let fake = Fake::new("gpus = \"many\"\n");
-    let output = fake.gpumon(&[]).output().unwrap();
+    let fake = FakeNvml::new("gpus = \"many\"\n");
+    let output = fake.gpumon_command(&[]).output().unwrap();
     assert!(
-        output.status.code() == Some(2) && stderr(&output).contains("scenario.toml:1:8"),
+        output.status.code() == Some(2) && stderr_text(&output).contains("scenario.toml:1:8"),
         "{output:?}"
     );
 }
 
 #[test]
-fn a_server_without_a_gpu_goes_on_and_says_why() {
-    let fake = Fake::new("gpus = 0");
-    let server = Server::over(&fake, &[]);
-    eventually("it says why", || {
+fn server_without_gpu_runs_and_names_reason() {
+    let fake = FakeNvml::new("gpus = 0");
+    let server = Server::start_with_fake(&fake, &[]);
+    wait_for_condition("the server reports why it has no readings", || {
         let snapshot = server.get("/api/v1/snapshot").json();
         snapshot["collector"]["state"] == "unavailable"
             && snapshot["collector"]["message"]
@@ -276,8 +299,8 @@ fn failed_write_of_help_is_reported() {
         &["config", "example"],
         &["--source", "sim:1"],
     ] {
-        let output = gpumon(arguments).stdout(full()).output().unwrap();
-        let said = stderr(&output);
+        let output = gpumon_command(arguments).stdout(full()).output().unwrap();
+        let said = stderr_text(&output);
         assert_eq!(
             (
                 output.status.code(),
@@ -289,7 +312,7 @@ fn failed_write_of_help_is_reported() {
     }
     // The error cannot be written anywhere.
     assert_eq!(
-        gpumon(&["--bogus"])
+        gpumon_command(&["--bogus"])
             .stderr(full())
             .output()
             .unwrap()

@@ -9,59 +9,59 @@ use std::{
 use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 
 use crate::support::{
-    Absent, Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, lost_with,
-    stderr,
+    AbsentReadings, FakeNvml, Records, additional_readings_of_failure, assert_no_complaints,
+    is_below_reading, readings_of_function, run_in_parallel, run_until_complete, stderr_text,
 };
 
 /// The maximum number of GPUs in a scenario. A different function fails for each.
-const GPUS: usize = 64;
+const MAX_GPUS: usize = 64;
 
 /// The number of parallel collectors. Each has one thread per GPU, so more of them would not be
 /// faster.
-const AT_A_TIME: usize = 3;
+const PARALLEL_RUNS: usize = 3;
 
 /// Values of `nvmlReturn_t`.
-const NOT_SUPPORTED: u32 = 3;
-const GPU_IS_LOST: u32 = 15;
+const NOT_SUPPORTED_CODE: u32 = 3;
+const GPU_IS_LOST_CODE: u32 = 15;
 /// `NVML_ERROR_DEPRECATED`, which a removed function returns.
-const DEPRECATED: u32 = 26;
-const UNKNOWN: u32 = 999;
+const DEPRECATED_CODE: u32 = 26;
+const UNKNOWN_CODE: u32 = 999;
 
 /// Return codes that are no failures: they report the length of a list, or that there is nothing
 /// new.
-const ANSWERS: [(&str, u32); 3] = [
+const SUCCESSFUL_CODES: [(&str, u32); 3] = [
     ("nvmlDeviceGetAccountingPids", 7),
     ("nvmlDeviceGetRetiredPages_v2", 7),
     ("nvmlDeviceGetProcessesUtilizationInfo", 6),
 ];
 
 /// `NVML_ERROR_FUNCTION_NOT_FOUND`: gpumon may call an older function instead.
-const FUNCTION_NOT_FOUND: u32 = 13;
+const FUNCTION_NOT_FOUND_CODE: u32 = 13;
 
 /// Returns all codes in `make test-full`, and otherwise one of each kind. The conversion functions
 /// are tested with all codes by unit tests (`probe/src/vendor/nvml/to_model`, `smi/src/tests`).
-fn codes() -> Vec<u32> {
+fn tested_codes() -> Vec<u32> {
     if std::env::var_os("GPUMON_TEST_FULL").is_some() {
-        return (1..=30).chain([UNKNOWN]).collect();
+        return (1..=30).chain([UNKNOWN_CODE]).collect();
     }
     vec![
         2,
-        NOT_SUPPORTED,
+        NOT_SUPPORTED_CODE,
         4,
         6,
         9,
-        FUNCTION_NOT_FOUND,
-        GPU_IS_LOST,
+        FUNCTION_NOT_FOUND_CODE,
+        GPU_IS_LOST_CODE,
         18,
-        DEPRECATED,
-        UNKNOWN,
+        DEPRECATED_CODE,
+        UNKNOWN_CODE,
     ]
 }
 
 /// Returns a scenario whose GPUs have all features, and whose buffers are full.
-fn scenario() -> String {
+fn full_scenario() -> String {
     let (pid, start_ms) = (std::process::id(), now_ms() - 60_000);
-    let gpus = (0..GPUS).map(|gpu| {
+    let gpus = (0..MAX_GPUS).map(|gpu| {
         format!(
             r#"
             [[gpu]]
@@ -83,16 +83,18 @@ fn scenario() -> String {
     format!("start_ms = {start_ms}\n{}", gpus.collect::<String>())
 }
 
-fn collect(scenario: &str, samples: u32) -> Records {
-    Fake::new(scenario).collect(&["--count", &samples.to_string(), "--interval-ms", "300"])
+fn collect_records(scenario: &str, samples: u32) -> Records {
+    FakeNvml::new(scenario).collect(&["--count", &samples.to_string(), "--interval-ms", "300"])
 }
 
 /// Returns the reason of an absent reading for this code.
-fn reason(code: u32) -> String {
+fn describe_absence(code: u32) -> String {
     match code {
-        NOT_SUPPORTED | FUNCTION_NOT_FOUND | DEPRECATED => "not_supported".to_owned(),
+        NOT_SUPPORTED_CODE | FUNCTION_NOT_FOUND_CODE | DEPRECATED_CODE => {
+            "not_supported".to_owned()
+        }
         4 => "no_permission".to_owned(),
-        GPU_IS_LOST => "gpu_lost".to_owned(),
+        GPU_IS_LOST_CODE => "gpu_lost".to_owned(),
         21 => "unknown".to_owned(),
         code => format!("driver_error {code}"),
     }
@@ -100,14 +102,14 @@ fn reason(code: u32) -> String {
 
 /// Returns the reason for this code from this function. Some functions return "invalid argument"
 /// (2) if a board lacks the feature.
-fn reason_of(function: &str, code: u32) -> String {
+fn describe_absence_of_call(function: &str, code: u32) -> String {
     const NONE_BY_ARGUMENT: [&str; 3] = [
         "nvmlDeviceGetFanSpeed_v2",
         "nvmlDeviceGetMemoryErrorCounter",
         "nvmlDeviceGetNvLinkState",
     ];
     let none = code == 2 && NONE_BY_ARGUMENT.contains(&function);
-    match reason(if none { NOT_SUPPORTED } else { code }) {
+    match describe_absence(if none { NOT_SUPPORTED_CODE } else { code }) {
         // gpumon then queries the system, which does not have the GPUs of this test.
         why if function == "nvmlDeviceGetNumaNodeId" && why == "not_supported" => {
             "unknown".to_owned()
@@ -118,25 +120,28 @@ fn reason_of(function: &str, code: u32) -> String {
 
 /// Returns the readings of a GPU that are absent only because of the failure, with the reason if
 /// there is one.
-fn lost(whole: &Records, run: &Records, gpu: usize) -> Absent {
-    let ((before, _), (after, reasons)) = (whole.readings(gpu), run.readings(gpu));
+fn find_lost_readings(whole: &Records, run: &Records, gpu: usize) -> AbsentReadings {
+    let ((before, _), (after, reasons)) =
+        (whole.classify_readings(gpu), run.classify_readings(gpu));
     let lost = before.keys().filter(|path| !after.contains_key(*path));
     let reason = |path: &str| {
-        let parent = reasons.iter().find(|(absent, _)| is_of(path, absent));
+        let parent = reasons
+            .iter()
+            .find(|(absent, _)| is_below_reading(path, absent));
         parent.map(|(_, why)| why.clone()).unwrap_or_default()
     };
     lost.map(|path| (path.clone(), reason(path))).collect()
 }
 
 /// The absent readings, by function and return code.
-type Losses = BTreeMap<(&'static str, u32), BTreeSet<String>>;
+type LostReadings = BTreeMap<(&'static str, u32), BTreeSet<String>>;
 
 /// Makes each GPU fail in one of these functions. Returns complaints about wrong readings.
-fn check(
+fn check_functions(
     functions: &[&'static str],
     code: u32,
     whole: &Records,
-    losses: &mut Losses,
+    losses: &mut LostReadings,
     samples: u32,
 ) -> Vec<String> {
     let faults = functions.iter().enumerate().map(|(gpu, function)| {
@@ -144,10 +149,10 @@ fn check(
             "[[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncall = \"{function}\"\ncode = {code}\n"
         )
     });
-    let run = collect(&(scenario() + &faults.collect::<String>()), samples);
-    let (expected, told) = (whole.identities(), run.identities());
+    let run = collect_records(&(full_scenario() + &faults.collect::<String>()), samples);
+    let (expected, told) = (whole.gpu_identities(), run.gpu_identities());
     let mut complaints = Vec::new();
-    if told.len() != GPUS {
+    if told.len() != MAX_GPUS {
         complaints.push(format!("{code}: {} GPUs", told.len()));
     }
     for (gpu, function) in functions.iter().enumerate() {
@@ -166,26 +171,26 @@ fn check(
             ));
         }
         let state = match (*function, code) {
-            ("nvmlDeviceGetHandleByIndex_v2", GPU_IS_LOST) => "lost",
+            ("nvmlDeviceGetHandleByIndex_v2", GPU_IS_LOST_CODE) => "lost",
             ("nvmlDeviceGetHandleByIndex_v2", _) => "failed",
             _ => "ok",
         };
-        let health = &run.last("sample")["gpus"][gpu]["health"]["state"];
+        let health = &run.last_record_of_type("sample")["gpus"][gpu]["health"]["state"];
         if health != state {
             complain(format!("its health is {health}"));
         }
-        let lost = lost(whole, &run, gpu);
+        let lost = find_lost_readings(whole, &run, gpu);
         for (path, why) in &lost {
-            if !given_by(function)
+            if !readings_of_function(function)
                 .iter()
-                .chain(lost_with(function))
-                .any(|given| is_of(path, given))
+                .chain(additional_readings_of_failure(function))
+                .any(|given| is_below_reading(path, given))
             {
                 // The complaint leaves out the reason, which differs between attempts on a busy
                 // machine.
                 complain(format!("{path} is lost"));
             }
-            if !why.is_empty() && *why != reason_of(function, code) {
+            if !why.is_empty() && *why != describe_absence_of_call(function, code) {
                 complain(format!("{path} is absent for {why:?}"));
             }
         }
@@ -200,23 +205,23 @@ fn check(
 }
 
 #[test]
-fn a_call_that_fails_takes_its_own_readings_away_with_the_reason() {
+fn failing_call_loses_its_readings_with_reason() {
     let functions: Vec<&'static str> = FUNCTIONS
         .iter()
         .copied()
-        .filter(|name| is_about_a_gpu(name))
+        .filter(|name| takes_gpu_argument(name))
         .collect();
-    let whole = complete(|samples| collect(&scenario(), samples));
-    let runs: Vec<_> = codes()
+    let whole = run_until_complete(|samples| collect_records(&full_scenario(), samples));
+    let runs: Vec<_> = tested_codes()
         .into_iter()
-        .flat_map(|code| functions.chunks(GPUS).map(move |some| (some, code)))
+        .flat_map(|code| functions.chunks(MAX_GPUS).map(move |some| (some, code)))
         .collect();
-    let losses = Mutex::new(Losses::new());
-    in_parallel(AT_A_TIME, &runs, |(functions, code)| {
-        let mut own = Losses::new();
+    let losses = Mutex::new(LostReadings::new());
+    run_in_parallel(PARALLEL_RUNS, &runs, |(functions, code)| {
+        let mut own = LostReadings::new();
         let own_losses = Mutex::new(&mut own);
-        complains_of_nothing(|samples| {
-            check(
+        assert_no_complaints(|samples| {
+            check_functions(
                 functions,
                 *code,
                 &whole,
@@ -228,29 +233,34 @@ fn a_call_that_fails_takes_its_own_readings_away_with_the_reason() {
     });
     let losses = losses.into_inner().unwrap();
     let mut complaints = Vec::new();
-    let (there, _) = whole.readings(0);
+    let (there, _) = whole.classify_readings(0);
     for function in functions
         .iter()
         .filter(|function| **function != "nvmlDeviceGetPcieThroughput")
     {
-        let lost = &losses[&(*function, UNKNOWN)];
-        let given = given_by(function)
+        let lost = &losses[&(*function, UNKNOWN_CODE)];
+        let given = readings_of_function(function)
             .iter()
-            .filter(|given| there.keys().any(|path| is_of(path, given)));
-        let still = given.filter(|given| !lost.iter().any(|path| is_of(path, given)));
+            .filter(|given| there.keys().any(|path| is_below_reading(path, given)));
+        let still = given.filter(|given| !lost.iter().any(|path| is_below_reading(path, given)));
         complaints
             .extend(still.map(|given| format!("{function} fails, and {given} is still there")));
     }
     // All failures make the same readings absent. Only for a function that does not exist, there
     // may be a replacement.
-    for ((function, code), lost) in losses.iter().filter(|(call, _)| !ANSWERS.contains(call)) {
-        let like = if reason_of(function, *code) == reason_of(function, NOT_SUPPORTED) {
-            NOT_SUPPORTED
+    for ((function, code), lost) in losses
+        .iter()
+        .filter(|(call, _)| !SUCCESSFUL_CODES.contains(call))
+    {
+        let like = if describe_absence_of_call(function, *code)
+            == describe_absence_of_call(function, NOT_SUPPORTED_CODE)
+        {
+            NOT_SUPPORTED_CODE
         } else {
-            UNKNOWN
+            UNKNOWN_CODE
         };
         let expected = &losses[&(*function, like)];
-        if lost != expected && !(*code == FUNCTION_NOT_FOUND && lost.is_subset(expected)) {
+        if lost != expected && !(*code == FUNCTION_NOT_FOUND_CODE && lost.is_subset(expected)) {
             complaints.push(format!("{function} returns {code}: {lost:?} are gone"));
         }
     }
@@ -258,7 +268,7 @@ fn a_call_that_fails_takes_its_own_readings_away_with_the_reason() {
 }
 
 /// Functions that are not about a GPU, or whose GPU is unknown to the fake library.
-const OF_THE_SYSTEM: [&str; 9] = [
+const SYSTEM_FUNCTIONS: [&str; 9] = [
     "nvmlSystemGetDriverVersion",
     "nvmlSystemGetNVMLVersion",
     "nvmlSystemGetCudaDriverVersion_v2",
@@ -271,20 +281,22 @@ const OF_THE_SYSTEM: [&str; 9] = [
 ];
 
 #[test]
-fn a_call_about_the_system_that_fails_takes_no_gpu_away() {
-    let whole = complete(|samples| collect("gpus = 2", samples));
-    in_parallel(AT_A_TIME, &codes(), |code| {
-        let returns = OF_THE_SYSTEM
+fn failing_system_call_loses_no_gpu() {
+    let whole = run_until_complete(|samples| collect_records("gpus = 2", samples));
+    run_in_parallel(PARALLEL_RUNS, &tested_codes(), |code| {
+        let returns = SYSTEM_FUNCTIONS
             .map(|function| format!("{function} = {code}\n"))
             .concat();
         let scenario = format!("gpus = 2\n[returns]\n{returns}");
-        complains_of_nothing(|samples| {
-            let run = collect(&scenario, samples);
-            assert_eq!(run.identities(), whole.identities());
+        assert_no_complaints(|samples| {
+            let run = collect_records(&scenario, samples);
+            assert_eq!(run.gpu_identities(), whole.gpu_identities());
             let mut complaints = Vec::new();
             for version in ["driver_version", "nvml_version", "cuda_version"] {
-                let reading = &run.last("inventory")["platform"][version];
-                if !reason(*code).starts_with(reading["absent"].as_str().unwrap_or("nothing")) {
+                let reading = &run.last_record_of_type("inventory")["platform"][version];
+                if !describe_absence(*code)
+                    .starts_with(reading["absent"].as_str().unwrap_or("nothing"))
+                {
                     complaints.push(format!("{version} after {code}: {reading}"));
                 }
             }
@@ -295,10 +307,10 @@ fn a_call_about_the_system_that_fails_takes_no_gpu_away() {
                     "sample.pcie",
                     "details.modes.confidential_compute",
                 ];
-                let lost = lost(&whole, &run, gpu).into_iter();
+                let lost = find_lost_readings(&whole, &run, gpu).into_iter();
                 let wrong = lost.filter(|(path, why)| {
-                    !given.iter().any(|given| is_of(path, given))
-                        || !why.is_empty() && *why != reason(*code)
+                    !given.iter().any(|given| is_below_reading(path, given))
+                        || !why.is_empty() && *why != describe_absence(*code)
                 });
                 complaints.extend(
                     wrong.map(|(path, why)| format!("{path} of {gpu} after {code}: {why}")),
@@ -310,22 +322,22 @@ fn a_call_about_the_system_that_fails_takes_no_gpu_away() {
 }
 
 #[test]
-fn a_driver_that_does_not_start_says_why() {
+fn failing_driver_start_has_reason() {
     let calls = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
-    let cases: Vec<_> = codes()
+    let cases: Vec<_> = tested_codes()
         .into_iter()
         .flat_map(|code| calls.map(|call| (call, code)))
         .collect();
-    in_parallel(AT_A_TIME, &cases, |(call, code)| {
-        let fake = Fake::new(&format!("gpus = 2\n[returns]\n{call} = {code}\n"));
-        let output = fake.gpumon(&["--json"]).output().unwrap();
-        let message = stderr(&output);
+    run_in_parallel(PARALLEL_RUNS, &cases, |(call, code)| {
+        let fake = FakeNvml::new(&format!("gpus = 2\n[returns]\n{call} = {code}\n"));
+        let output = fake.gpumon_command(&["--json"]).output().unwrap();
+        let message = stderr_text(&output);
         let (exit, words) = match code {
-            4 => (4, "refuses this user".to_owned()),
-            6 => (6, "sees no GPU".to_owned()),
+            4 => (4, "denies access to this user".to_owned()),
+            6 => (6, "finds no GPU".to_owned()),
             9 => (9, "kernel driver is not running".to_owned()),
             18 => (18, "different versions".to_owned()),
-            code => (1, format!("NVML error {code},")),
+            code => (1, format!("NVML error {code} (")),
         };
         assert_eq!(
             output.status.code(),
@@ -340,7 +352,7 @@ fn a_driver_that_does_not_start_says_why() {
     });
 }
 
-fn is_about_a_gpu(function: &str) -> bool {
+fn takes_gpu_argument(function: &str) -> bool {
     function.starts_with("nvmlDevice") && function != "nvmlDeviceGetCount_v2"
         || ["nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet"].contains(&function)
 }

@@ -11,12 +11,13 @@ use gpumon_probe::model::now_ms;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Fake, FakeMachine, PATIENCE, Server, eventually, signal, started, stderr, stdout,
+    FakeMachine, FakeNvml, Server, TEST_TIMEOUT, send_signal, start_command, stderr_text,
+    stdout_text, wait_for_condition,
 };
 
 const GPUMON: &str = env!("CARGO_BIN_EXE_gpumon");
 
-fn number(of: &Value, path: &str) -> f64 {
+fn read_number(of: &Value, path: &str) -> f64 {
     of.pointer(path)
         .and_then(Value::as_f64)
         .unwrap_or_else(|| panic!("{path}: {of}"))
@@ -27,7 +28,7 @@ fn is_near(value: f64, expected: f64, share: f64) -> bool {
 }
 
 #[test]
-fn a_command_that_computes_gets_a_report() {
+fn computing_command_gets_report() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let load = [
         GPUMON,
@@ -51,12 +52,12 @@ fn a_command_that_computes_gets_a_report() {
         &load,
     ]
     .concat();
-    let output = machine.gpumon(&run).output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let output = machine.gpumon_command(&run).output().unwrap();
+    assert!(output.status.success(), "{}", stderr_text(&output));
     assert!(
-        stdout(&output).contains("h2d-pinned"),
-        "the output is the command's own: {}",
-        stdout(&output)
+        stdout_text(&output).contains("h2d-pinned"),
+        "the output is that of the command: {}",
+        stdout_text(&output)
     );
     let cost: Value = serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
     assert_eq!(
@@ -70,31 +71,32 @@ fn a_command_that_computes_gets_a_report() {
         "{cost}"
     );
     assert!(
-        number(&cost, "/peak_memory_bytes") > 16e6 && number(&cost, "/gpu_s") > 0.0,
+        read_number(&cost, "/peak_memory_bytes") > 16e6 && read_number(&cost, "/gpu_s") > 0.0,
         "{cost}"
     );
-    assert!(number(&cost, "/gpus/0/pcie_rx_bytes") > 1e6, "{cost}");
+    assert!(read_number(&cost, "/gpus/0/pcie_rx_bytes") > 1e6, "{cost}");
     let joules = &cost["energy_joules"];
     assert!(
-        number(joules, "/least") > 0.0 && number(joules, "/most") >= number(joules, "/estimate"),
+        read_number(joules, "/least") > 0.0
+            && read_number(joules, "/most") >= read_number(joules, "/estimate"),
         "{cost}"
     );
 
     let shown = machine
-        .gpumon(&[&["run", "--"][..], &load].concat())
+        .gpumon_command(&[&["run", "--"][..], &load].concat())
         .output()
         .unwrap();
     assert!(
-        stderr(&shown).contains("GPU time") && stderr(&shown).contains("Peak memory"),
+        stderr_text(&shown).contains("GPU time") && stderr_text(&shown).contains("Peak memory"),
         "{}",
-        stderr(&shown)
+        stderr_text(&shown)
     );
 }
 
 #[test]
-fn exit_codes_and_signals_are_the_commands_own() {
-    let fake = Fake::new("gpus = 1");
-    let sh = |script: &str| fake.gpumon(&["run", "--", "sh", "-c", script]);
+fn exit_code_and_signals_come_from_command() {
+    let fake = FakeNvml::new("gpus = 1");
+    let sh = |script: &str| fake.gpumon_command(&["run", "--", "sh", "-c", script]);
     assert_eq!(sh("exit 7").output().unwrap().status.code(), Some(7));
     assert_eq!(
         sh("kill -KILL $$").output().unwrap().status.signal(),
@@ -103,7 +105,7 @@ fn exit_codes_and_signals_are_the_commands_own() {
     assert_eq!(
         sh("kill -40 $$").output().unwrap().status.code(),
         Some(168),
-        "a signal without a name"
+        "a signal without a name has an exit code, too"
     );
     let mut echo = sh("cat; echo done >&2")
         .stdin(Stdio::piped())
@@ -111,12 +113,12 @@ fn exit_codes_and_signals_are_the_commands_own() {
         .spawn()
         .unwrap();
     echo.stdin.take().unwrap().write_all(b"through").unwrap();
-    assert_eq!(stdout(&echo.wait_with_output().unwrap()), "through");
+    assert_eq!(stdout_text(&echo.wait_with_output().unwrap()), "through");
     let trap = "trap 'echo told; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
     let mut child = sh(trap).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    signal("-TERM", child.id());
+    send_signal("-TERM", child.id());
     assert_eq!(
         (lines.next().unwrap().unwrap(), child.wait().unwrap().code()),
         ("told".to_owned(), Some(3))
@@ -139,25 +141,28 @@ fn exit_codes_and_signals_are_the_commands_own() {
     );
     let output = nohup.output().unwrap();
     assert_eq!(
-        (stdout(&output), output.status.code()),
+        (stdout_text(&output), output.status.code()),
         ("alive\n".to_owned(), Some(0)),
-        "what is ignored stays so"
+        "an ignored signal is still ignored by the command"
     );
     for (command, code, words) in [
         ("no-such-command", 127, "there is no such command"),
         ("/etc", 126, "not executable"),
     ] {
-        let output = fake.gpumon(&["run", "--", command]).output().unwrap();
+        let output = fake
+            .gpumon_command(&["run", "--", command])
+            .output()
+            .unwrap();
         assert!(
-            output.status.code() == Some(code) && stderr(&output).contains(words),
+            output.status.code() == Some(code) && stderr_text(&output).contains(words),
             "{}",
-            stderr(&output)
+            stderr_text(&output)
         );
     }
 }
 
 /// A short load on the GPU of a fake machine.
-const LOAD: [&str; 7] = [
+const LOAD_COMMAND: [&str; 7] = [
     GPUMON,
     "bench",
     "h2d-pinned",
@@ -167,17 +172,17 @@ const LOAD: [&str; 7] = [
     "cuda",
 ];
 
-/// Returns shell code that runs [`LOAD`] after `wrapper` in a process whose parents have ended, and
-/// then creates `done`.
-fn orphaned(wrapper: &str, done: &std::path::Path) -> String {
+/// Returns shell code that runs [`LOAD_COMMAND`] after `wrapper` in a process whose parents have
+/// ended, and then creates `done`.
+fn make_orphaned_load_script(wrapper: &str, done: &std::path::Path) -> String {
     format!(
         "( ( {wrapper} {} >&2; : > {} ) & )",
-        LOAD.join(" "),
+        LOAD_COMMAND.join(" "),
         done.display()
     )
 }
 
-fn wait_for(file: &std::path::Path) -> String {
+fn make_wait_script(file: &std::path::Path) -> String {
     format!("while [ ! -e {} ]; do sleep 0.05; done", file.display())
 }
 
@@ -186,20 +191,24 @@ fn orphaned_worker_of_command_is_measured() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     for wrapper in ["", "setsid"] {
         let done = machine.nvml.path(&format!("done{wrapper}"));
-        let script = format!("{}; {}", orphaned(wrapper, &done), wait_for(&done));
+        let script = format!(
+            "{}; {}",
+            make_orphaned_load_script(wrapper, &done),
+            make_wait_script(&done)
+        );
         let output = machine
-            .gpumon(&["run", "--json", "-", "--", "sh", "-c", &script])
+            .gpumon_command(&["run", "--json", "-", "--", "sh", "-c", &script])
             .output()
             .unwrap();
-        let cost: Value = serde_json::from_str(&stdout(&output))
-            .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+        let cost: Value = serde_json::from_str(&stdout_text(&output))
+            .unwrap_or_else(|error| panic!("{error}: {}", stderr_text(&output)));
         assert_eq!(
             (cost["gpus"].as_array().unwrap().len(), &cost["lost"]),
             (1, &json!([])),
             "{wrapper}: {cost}"
         );
         assert!(
-            number(&cost, "/gpu_s") > 0.0 && number(&cost, "/peak_memory_bytes") > 16e6,
+            read_number(&cost, "/gpu_s") > 0.0 && read_number(&cost, "/peak_memory_bytes") > 16e6,
             "{wrapper}: {cost}"
         );
     }
@@ -207,18 +216,18 @@ fn orphaned_worker_of_command_is_measured() {
 
 #[test]
 fn command_with_daemon_ends_at_once() {
-    let fake = Fake::new("gpus = 1");
+    let fake = FakeNvml::new("gpus = 1");
     // Ended orphans do not stay as zombies of gpumon, and gpumon does not wait for a running one.
     let zombies = "cat /proc/[0-9]*/stat 2>/dev/null | grep -c \"^[0-9]* (sleep) Z $PPID \"";
     let script = format!(
-        "for one in 1 2 3 4 5; do ( sleep 0.05 & ); done; sleep 1; {zombies}; ( setsid sleep 600 >/dev/null 2>&1 & \
-         echo $! ); exit 7"
+        "for one in 1 2 3 4 5; do ( sleep 0.05 & ); done; sleep 1; {zombies}; ( setsid sleep 600 \
+         >/dev/null 2>&1 & echo $! ); exit 7"
     );
     let output = fake
-        .gpumon(&["run", "--", "sh", "-c", &script])
+        .gpumon_command(&["run", "--", "sh", "-c", &script])
         .output()
         .unwrap();
-    let printed = stdout(&output);
+    let printed = stdout_text(&output);
     let [zombies, daemon] = printed.lines().collect::<Vec<_>>()[..] else {
         panic!("{printed}")
     };
@@ -226,13 +235,13 @@ fn command_with_daemon_ends_at_once() {
         (zombies, output.status.code()),
         ("0", Some(7)),
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
     let stat = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap();
-    signal("-KILL", daemon.parse().unwrap());
+    send_signal("-KILL", daemon.parse().unwrap());
     assert!(
         stat.contains("(sleep)") || stat.contains("(setsid)"),
-        "the daemon continues: {stat}"
+        "the daemon must still be running: {stat}"
     );
 }
 
@@ -243,8 +252,12 @@ fn orphaned_worker_of_measured_process_is_found() {
     // it belongs to the kernel that its environment names.
     for (wrapper, is_kernel) in [("", false), ("setsid", true)] {
         let [go, done] = ["go", "done"].map(|name| machine.nvml.path(&format!("{name}{wrapper}")));
-        let script = format!("{}; {}; sleep 600", wait_for(&go), orphaned(wrapper, &done));
-        let mut root = machine.gpumon(&[]);
+        let script = format!(
+            "{}; {}; sleep 600",
+            make_wait_script(&go),
+            make_orphaned_load_script(wrapper, &done)
+        );
+        let mut root = machine.gpumon_command(&[]);
         let environment: Vec<_> = root
             .get_envs()
             .map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned)))
@@ -262,16 +275,16 @@ fn orphaned_worker_of_measured_process_is_found() {
             root.env("JPY_PARENT_PID", std::process::id().to_string())
                 .env("JPY_SESSION_NAME", "train.ipynb");
         }
-        let mut root = started(root);
-        let mut measuring = Measuring::start(machine.gpumon(&["measure"]));
+        let mut root = start_command(root);
+        let mut measuring = MeasureProcess::start(machine.gpumon_command(&["measure"]));
         measuring.send(&json!({ "begin": 1, "pid": root.id() }));
-        measuring.ask(&json!({ "id": 1, "snapshot": true }));
+        measuring.send_and_receive(&json!({ "id": 1, "snapshot": true }));
         std::fs::write(&go, "").unwrap();
-        eventually("the worker has ended", || done.exists());
+        wait_for_condition("the worker has ended", || done.exists());
         measuring.send(&json!({ "end": 1 }));
-        let cost = measuring.ask(&json!({ "id": 2, "cost": 1 }))["cost"].clone();
-        measuring.end();
-        signal("-KILL", root.id());
+        let cost = measuring.send_and_receive(&json!({ "id": 2, "cost": 1 }))["cost"].clone();
+        measuring.assert_ends_soon();
+        send_signal("-KILL", root.id());
         root.wait().unwrap();
         assert_eq!(
             (cost["gpus"].as_array().unwrap().len(), &cost["lost"]),
@@ -279,26 +292,26 @@ fn orphaned_worker_of_measured_process_is_found() {
             "{wrapper}: {cost}"
         );
         assert!(
-            number(&cost, "/peak_memory_bytes") > 16e6,
+            read_number(&cost, "/peak_memory_bytes") > 16e6,
             "{wrapper}: {cost}"
         );
     }
 }
 
 #[test]
-fn orphan_of_unknown_origin_is_lost_from_report() {
+fn orphan_of_unknown_origin_is_missing_from_report() {
     let machine = FakeMachine::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    let mut root = sleeper();
-    let mut measuring = Measuring::start(machine.gpumon(&["measure"]));
+    let mut root = start_sleeper();
+    let mut measuring = MeasureProcess::start(machine.gpumon_command(&["measure"]));
     measuring.send(&json!({ "begin": 1, "pid": root.id() }));
-    measuring.ask(&json!({ "id": 1, "snapshot": true }));
+    measuring.send_and_receive(&json!({ "id": 1, "snapshot": true }));
     // Start times have a resolution of one second.
     std::thread::sleep(Duration::from_secs(2));
     let done = machine.nvml.path("done");
-    let environment = machine.gpumon(&[]);
+    let environment = machine.gpumon_command(&[]);
     let mut shell = Command::new("sh");
     shell
-        .args(["-c", &orphaned("setsid", &done)])
+        .args(["-c", &make_orphaned_load_script("setsid", &done)])
         .stderr(Stdio::null());
     shell.envs(
         environment
@@ -306,46 +319,47 @@ fn orphan_of_unknown_origin_is_lost_from_report() {
             .filter_map(|(name, value)| Some((name, value?))),
     );
     assert!(shell.status().unwrap().success());
-    eventually("the worker has ended", || done.exists());
+    wait_for_condition("the worker has ended", || done.exists());
     measuring.send(&json!({ "end": 1 }));
-    let cost = measuring.ask(&json!({ "id": 2, "cost": 1 }))["cost"].clone();
-    measuring.end();
+    let cost = measuring.send_and_receive(&json!({ "id": 2, "cost": 1 }))["cost"].clone();
+    measuring.assert_ends_soon();
     root.kill().unwrap();
     root.wait().unwrap();
     assert_eq!(cost["gpus"], json!([]), "{cost}");
     let lost = cost["lost"][0].as_str().unwrap_or_else(|| panic!("{cost}"));
     assert!(
-        lost.contains("not counted: process") && lost.contains("is not known"),
+        lost.contains("not counted: process") && lost.contains("it is unknown whether"),
         "{lost}"
     );
 }
 
 #[test]
-fn a_command_runs_where_there_is_no_driver_and_the_report_says_why_it_has_no_numbers() {
-    let fake = Fake::without("gpus = 1", &["nvmlInit_v2"]);
+fn command_without_driver_runs_and_report_has_reason() {
+    let fake = FakeNvml::without_functions("gpus = 1", &["nvmlInit_v2"]);
     let output = fake
-        .gpumon(&["run", "--", "sleep", "0.5"])
+        .gpumon_command(&["run", "--", "sleep", "0.5"])
         .output()
         .unwrap();
     assert!(output.status.success());
     assert!(
-        stderr(&output).contains("gpumon: sleep 0.5: 5") && stderr(&output).lines().count() > 1,
+        stderr_text(&output).contains("gpumon: sleep 0.5: 5")
+            && stderr_text(&output).lines().count() > 1,
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
 }
 
 #[test]
-fn marks_of_a_command_are_in_its_report_once_and_on_the_charts_of_a_server() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
+fn marks_of_command_are_in_report_and_charts() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
     let script = "sleep 0.3; echo epoch 1 > $GPUMON_MARKS; echo epoch 2 > $GPUMON_MARKS; sleep 0.5";
     let output = fake
-        .gpumon(&["run", "--mark", "--json", "-", "--", "sh", "-c", script])
+        .gpumon_command(&["run", "--mark", "--json", "-", "--", "sh", "-c", script])
         .output()
         .unwrap();
-    let cost: Value = serde_json::from_str(&stdout(&output))
-        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    let cost: Value = serde_json::from_str(&stdout_text(&output))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr_text(&output)));
     let marks: Vec<_> = cost["marks"]
         .as_array()
         .unwrap()
@@ -364,27 +378,27 @@ fn marks_of_a_command_are_in_its_report_once_and_on_the_charts_of_a_server() {
             "-c",
             "echo last > $GPUMON_MARKS",
         ];
-        let output = fake.gpumon(&last).output().unwrap();
+        let output = fake.gpumon_command(&last).output().unwrap();
         assert!(
-            stdout(&output).contains(r#""text":"last""#),
-            "a mark right before the end: {}",
-            stdout(&output)
+            stdout_text(&output).contains(r#""text":"last""#),
+            "a mark just before the end is in the report: {}",
+            stdout_text(&output)
         );
     }
-    eventually("the server knows both", || {
+    wait_for_condition("the server has both marks", || {
         let events = server.get("/api/v1/history").body;
         events.contains("epoch 1") && events.contains("epoch 2")
     });
 }
 
 /// A running `gpumon measure`, with its input and output.
-struct Measuring {
+struct MeasureProcess {
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-impl Measuring {
+impl MeasureProcess {
     fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
@@ -407,12 +421,12 @@ impl Measuring {
     }
 
     /// Returns the next line that meets this condition.
-    fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    fn read_until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
             assert!(
                 self.answers.read_line(&mut line).unwrap() > 0,
-                "it has ended"
+                "the process has ended"
             );
             let line: Value = serde_json::from_str(&line).unwrap();
             if is_it(&line) {
@@ -421,39 +435,44 @@ impl Measuring {
         }
     }
 
-    fn ask(&mut self, request: &Value) -> Value {
+    fn send_and_receive(&mut self, request: &Value) -> Value {
         self.send(request);
-        self.until(|line| line["id"] == request["id"])
+        self.read_until(|line| line["id"] == request["id"])
     }
 
-    fn end(mut self) {
+    fn assert_ends_soon(mut self) {
         drop(self.requests);
         let begun = Instant::now();
         assert!(self.child.wait().unwrap().success());
-        assert!(begun.elapsed() < PATIENCE, "it ends with its input");
+        assert!(
+            begun.elapsed() < TEST_TIMEOUT,
+            "the process must end soon after its input is closed"
+        );
     }
 }
 
-fn sleeper() -> Child {
+fn start_sleeper() -> Child {
     let mut sleep = Command::new("sleep");
     sleep.arg("600");
-    started(sleep)
+    start_command(sleep)
 }
 
 #[test]
-fn processes_are_measured_alone_and_beside_others_also_when_the_server_is_killed() {
-    let mut sleepers = [sleeper(), sleeper()];
+fn measurement_continues_after_killed_server() {
+    let mut sleepers = [start_sleeper(), start_sleeper()];
     let [one, other] = [&sleepers[0], &sleepers[1]].map(Child::id);
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "[[gpu]]\nindex = 0\npower_watts = 300\n[[gpu]]\nindex = 1\npower_watts = 200\n\
          [[process]]\ngpu = 0\npid = {one}\nmemory = \"2 GiB\"\nsm_percent = 50\n\
          [[process]]\ngpu = 1\npid = {one}\nmemory = \"1 GiB\"\nsm_percent = 30\n\
          [[process]]\ngpu = 1\npid = {other}\nmemory = \"1 GiB\"\nsm_percent = 10\n"
     ));
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
-    eventually("it is ready", || server.get("/readyz").status == 200);
-    let mut measuring = Measuring::start(fake.gpumon(&["measure"]));
-    let snapshot = measuring.ask(&json!({ "id": 1, "snapshot": true }));
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
+    let mut measuring = MeasureProcess::start(fake.gpumon_command(&["measure"]));
+    let snapshot = measuring.send_and_receive(&json!({ "id": 1, "snapshot": true }));
     assert_eq!(
         snapshot["snapshot"]["sample"]["gpus"]
             .as_array()
@@ -466,45 +485,52 @@ fn processes_are_measured_alone_and_beside_others_also_when_the_server_is_killed
     measuring.send(&json!({ "begin": 5, "at_ms": begun_ms, "name": "both", "pid": one }));
     std::thread::sleep(Duration::from_secs(2));
     measuring.send(&json!({ "mark": "half" }));
-    let so_far = measuring.ask(&json!({ "id": 2, "cost": 5 }))["cost"].clone();
+    let so_far = measuring.send_and_receive(&json!({ "id": 2, "cost": 5 }))["cost"].clone();
     assert!(
-        is_near(number(&so_far, "/duration_s"), 2.0, 0.2),
+        is_near(read_number(&so_far, "/duration_s"), 2.0, 0.2),
         "{so_far}"
     );
     std::thread::sleep(Duration::from_secs(2));
     let ended_ms = begun_ms + 4000.0;
     measuring.send(&json!({ "end": 5, "at_ms": ended_ms }));
-    let answer = measuring.ask(&json!({ "id": 3, "cost": 5 }));
+    let answer = measuring.send_and_receive(&json!({ "id": 3, "cost": 5 }));
     let cost = &answer["cost"];
     assert_eq!(
-        (number(cost, "/duration_s"), &cost["shared"], &cost["lost"]),
+        (
+            read_number(cost, "/duration_s"),
+            &cost["shared"],
+            &cost["lost"]
+        ),
         (4.0, &json!(true), &json!([])),
         "{cost}"
     );
     assert_eq!(
         (
-            number(cost, "/peak_memory_bytes"),
-            number(cost, "/memory_change_bytes")
+            read_number(cost, "/peak_memory_bytes"),
+            read_number(cost, "/memory_change_bytes")
         ),
         (3.0 * 1_073_741_824.0, 0.0)
     );
     let alone = &cost["gpus"][0]["energy_joules"];
     assert!(
-        is_near(number(alone, "/estimate"), 1200.0, 0.03) && alone["least"] == alone["most"],
+        is_near(read_number(alone, "/estimate"), 1200.0, 0.03) && alone["least"] == alone["most"],
         "{cost}"
     );
-    assert!(is_near(number(cost, "/gpus/0/held_s"), 4.0, 0.01), "{cost}");
+    assert!(
+        is_near(read_number(cost, "/gpus/0/held_s"), 4.0, 0.01),
+        "{cost}"
+    );
     let shared = &cost["gpus"][1]["energy_joules"];
     assert!(
-        is_near(number(shared, "/most"), 800.0, 0.03)
-            && number(shared, "/least") < number(shared, "/most"),
+        is_near(read_number(shared, "/most"), 800.0, 0.03)
+            && read_number(shared, "/least") < read_number(shared, "/most"),
         "{cost}"
     );
     assert_eq!(cost["marks"].as_array().unwrap().len(), 1, "{cost}");
     let stored = &answer["stored"];
     assert_eq!(
         (
-            number(stored, "/duration_s"),
+            read_number(stored, "/duration_s"),
             stored["gpus"].as_array().unwrap().len()
         ),
         (4.0, 2),
@@ -514,14 +540,14 @@ fn processes_are_measured_alone_and_beside_others_also_when_the_server_is_killed
     measuring.send(&json!({ "begin": 6, "pid": one }));
     std::thread::sleep(Duration::from_secs(1));
     drop(server);
-    measuring.until(|line| {
+    measuring.read_until(|line| {
         line["remark"]
             .as_str()
             .is_some_and(|remark| remark.contains("reading the driver directly"))
     });
     std::thread::sleep(Duration::from_secs(2));
     measuring.send(&json!({ "end": 6 }));
-    let cost = measuring.ask(&json!({ "id": 4, "cost": 6 }))["cost"].clone();
+    let cost = measuring.send_and_receive(&json!({ "id": 4, "cost": 6 }))["cost"].clone();
     assert!(
         cost["lost"][0]
             .as_str()
@@ -529,10 +555,10 @@ fn processes_are_measured_alone_and_beside_others_also_when_the_server_is_killed
             .contains("the server has ended"),
         "{cost}"
     );
-    let seconds = number(&cost, "/duration_s");
+    let seconds = read_number(&cost, "/duration_s");
     assert!(
         is_near(
-            number(&cost, "/gpus/0/energy_joules/estimate"),
+            read_number(&cost, "/gpus/0/energy_joules/estimate"),
             300.0 * seconds,
             0.1
         ),
@@ -540,12 +566,15 @@ fn processes_are_measured_alone_and_beside_others_also_when_the_server_is_killed
     );
 
     measuring.send(&json!({ "forget": 6 }));
-    let forgotten = measuring.ask(&json!({ "id": 5, "cost": 6 }));
+    let forgotten = measuring.send_and_receive(&json!({ "id": 5, "cost": 6 }));
     assert!(
-        forgotten["error"].as_str().unwrap().contains("not known"),
+        forgotten["error"]
+            .as_str()
+            .unwrap()
+            .contains("measurement 6 is unknown"),
         "{forgotten}"
     );
-    measuring.end();
+    measuring.assert_ends_soon();
     for sleeper in &mut sleepers {
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
@@ -553,23 +582,25 @@ fn processes_are_measured_alone_and_beside_others_also_when_the_server_is_killed
 }
 
 #[test]
-fn history_needs_a_server_and_what_cannot_be_read_is_told() {
-    let fake = Fake::new("gpus = 1");
-    let mut measuring = Measuring::start(fake.gpumon(&["measure"]));
-    let none = measuring.ask(&json!({ "id": 1, "history": {} }));
+fn history_without_server_is_refused_with_reason() {
+    let fake = FakeNvml::new("gpus = 1");
+    let mut measuring = MeasureProcess::start(fake.gpumon_command(&["measure"]));
+    let none = measuring.send_and_receive(&json!({ "id": 1, "history": {} }));
     assert!(
         none["error"].as_str().unwrap().contains("gpumon serve"),
         "{none}"
     );
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
-    eventually("it knows something", || {
-        let span = measuring
-            .ask(&json!({ "id": 2, "history": { "metrics": "power.draw_watts", "points": 100 } }));
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    wait_for_condition("the server has a history", || {
+        let span = measuring.send_and_receive(
+            &json!({ "id": 2, "history": { "metrics": "power.draw_watts", "points": 100 } }),
+        );
         span["history"]["gpus"]
             .as_array()
             .is_some_and(|gpus| !gpus.is_empty())
     });
-    let wrong = measuring.ask(&json!({ "id": 3, "history": { "metrics": "power.watts" } }));
+    let wrong =
+        measuring.send_and_receive(&json!({ "id": 3, "history": { "metrics": "power.watts" } }));
     assert!(
         wrong["error"]
             .as_str()
@@ -578,7 +609,7 @@ fn history_needs_a_server_and_what_cannot_be_read_is_told() {
         "{wrong}"
     );
     measuring.send(&json!({ "began": 1 }));
-    let told = measuring.until(|line| line["remark"].is_string());
+    let told = measuring.read_until(|line| line["remark"].is_string());
     assert!(
         told["remark"]
             .as_str()
@@ -587,10 +618,11 @@ fn history_needs_a_server_and_what_cannot_be_read_is_told() {
         "{told}"
     );
     measuring.send(&json!({ "stream": 200 }));
-    let [first, second] = [0; 2]
-        .map(|_| measuring.until(|line| line["sample"].is_object())["sample"]["at_ms"].clone());
+    let [first, second] = [0; 2].map(|_| {
+        measuring.read_until(|line| line["sample"].is_object())["sample"]["at_ms"].clone()
+    });
     let apart = second.as_u64().unwrap() - first.as_u64().unwrap();
     assert!((150..=450).contains(&apart), "{apart} ms");
-    measuring.end();
+    measuring.assert_ends_soon();
     drop(server);
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::support::gpumon;
+use crate::support::gpumon_command;
 
 #[test]
-fn a_key_says_what_it_means_and_its_unit() {
+fn schema_describes_keys_with_units() {
     let schema: Value =
-        serde_json::from_slice(&gpumon(&["schema"]).output().unwrap().stdout).unwrap();
+        serde_json::from_slice(&gpumon_command(&["schema"]).output().unwrap().stdout).unwrap();
     let power = &schema["$defs"]["Power"]["properties"]["limit_watts"];
     assert_eq!(power["description"], "The power limit in force.");
     assert!(
@@ -18,7 +18,7 @@ fn a_key_says_what_it_means_and_its_unit() {
         "{power}"
     );
     assert_eq!(
-        gpumon(&["schema", "everything"])
+        gpumon_command(&["schema", "everything"])
             .output()
             .unwrap()
             .status

@@ -10,18 +10,18 @@ use std::{
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use crate::support::{Fake, Server, Stream, ask, eventually};
+use crate::support::{FakeNvml, Server, Stream, send_get, wait_for_condition};
 
 #[tokio::test]
-async fn the_hello_holds_the_inventory_and_the_recent_past_and_samples_follow() {
-    let fake = Fake::new("gpus = 8");
-    let server = Server::over(&fake, &[]);
-    let mut early = server.stream().await;
-    early.next_of("sample").await;
-    early.next_of("sample").await;
+async fn hello_has_inventory_and_history_before_samples() {
+    let fake = FakeNvml::new("gpus = 8");
+    let server = Server::start_with_fake(&fake, &[]);
+    let mut early = server.open_stream().await;
+    early.next_frame_of_type("sample").await;
+    early.next_frame_of_type("sample").await;
 
-    let mut late = server.stream().await;
-    let hello = late.next().await.unwrap();
+    let mut late = server.open_stream().await;
+    let hello = late.next_frame().await.unwrap();
     assert_eq!(hello["type"], "hello");
     assert_eq!(hello["collector"]["state"], "running");
     assert_eq!(hello["inventory"]["gpus"].as_array().unwrap().len(), 8);
@@ -33,37 +33,39 @@ async fn the_hello_holds_the_inventory_and_the_recent_past_and_samples_follow() 
         assert_eq!(watts.len(), times.len());
         assert!(watts.last().unwrap().is_number());
     }
-    let sample = late.next_of("sample").await;
-    let same = early.until(|frame| frame["seq"] == sample["seq"]).await;
-    assert_eq!(sample, same, "every client gets the same");
+    let sample = late.next_frame_of_type("sample").await;
+    let same = early
+        .read_until(|frame| frame["seq"] == sample["seq"])
+        .await;
+    assert_eq!(sample, same, "all clients must get the same frame");
 }
 
 #[tokio::test]
-async fn a_compressed_stream_says_the_same() {
-    let fake = Fake::new("gpus = 8");
-    let server = Server::over(&fake, &["--interval-ms", "100"]);
+async fn compressed_stream_has_same_frames() {
+    let fake = FakeNvml::new("gpus = 8");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "100"]);
     let mut compressed = Stream::connect(server.port, "?encoding=deflate-raw").await;
-    let mut plain = server.stream().await;
-    assert_eq!(compressed.next().await.unwrap()["type"], "hello");
-    let mut sample = plain.next_of("sample").await;
-    let mut unpacked = compressed.next_of("sample").await;
+    let mut plain = server.open_stream().await;
+    assert_eq!(compressed.next_frame().await.unwrap()["type"], "hello");
+    let mut sample = plain.next_frame_of_type("sample").await;
+    let mut unpacked = compressed.next_frame_of_type("sample").await;
     for _ in 0..20 {
         // A slow client does not receive every sample.
         while sample["seq"] != unpacked["seq"] {
             if sample["seq"].as_u64() < unpacked["seq"].as_u64() {
-                sample = plain.next_of("sample").await;
+                sample = plain.next_frame_of_type("sample").await;
             } else {
-                unpacked = compressed.next_of("sample").await;
+                unpacked = compressed.next_frame_of_type("sample").await;
             }
         }
         assert_eq!(unpacked, sample);
-        sample = plain.next_of("sample").await;
+        sample = plain.next_frame_of_type("sample").await;
     }
     compressed
         .send(r#"{"type":"history","metrics":["clocks.memory_mhz"]}"#)
         .await;
     assert_eq!(
-        compressed.next_of("history").await["gpus"]
+        compressed.next_frame_of_type("history").await["gpus"]
             .as_array()
             .unwrap()
             .len(),
@@ -79,45 +81,45 @@ async fn a_compressed_stream_says_the_same() {
 }
 
 #[tokio::test]
-async fn a_paused_client_gets_no_samples_and_the_missed_past_when_it_resumes() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &["--interval-ms", "100"]);
-    let mut stream = server.stream().await;
-    stream.next_of("sample").await;
+async fn paused_client_receives_missed_history_on_resume() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "100"]);
+    let mut stream = server.open_stream().await;
+    stream.next_frame_of_type("sample").await;
     stream.send(r#"{"type":"pause"}"#).await;
-    stream.next_of("heartbeat").await;
+    stream.next_frame_of_type("heartbeat").await;
     stream.send(r#"{"type":"resume"}"#).await;
-    let history = stream.next().await.unwrap();
+    let history = stream.next_frame().await.unwrap();
     assert_eq!(
         history["type"], "history",
-        "nothing but heartbeats came during the pause"
+        "a paused client may only get heartbeats"
     );
     assert!(
         history["times_ms"].as_array().unwrap().len() >= 4,
         "{history}"
     );
-    stream.next_of("sample").await;
+    stream.next_frame_of_type("sample").await;
 }
 
 #[tokio::test]
-async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
+async fn client_gets_requested_history_and_available_fields() {
     let own = std::process::id();
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {own}\nmemory = \"2 GiB\"\n"
     ));
-    let server = Server::over(&fake, &["--interval-ms", "100"]);
-    let mut stream = server.stream().await;
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "100"]);
+    let mut stream = server.open_stream().await;
     let wanted = [
         "clocks.memory_mhz",
         "memory.free_bytes",
         "host.memory.used_bytes",
     ];
     let history = loop {
-        stream.next_of("sample").await;
+        stream.next_frame_of_type("sample").await;
         stream
             .send(&json!({"type": "history", "metrics": wanted}).to_string())
             .await;
-        let history = stream.next_of("history").await;
+        let history = stream.next_frame_of_type("history").await;
         // On a busy machine, the first samples lack the GPU's readings.
         if history["gpus"][0].is_object() {
             break history;
@@ -145,7 +147,7 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
     stream
         .send(r#"{"type":"history","metrics":["processes.memory_bytes"]}"#)
         .await;
-    let holders = stream.next_of("history").await["gpus"][0]["holders"].take();
+    let holders = stream.next_frame_of_type("history").await["gpus"][0]["holders"].take();
     assert_eq!(holders[0]["process"]["pid"], own);
     assert_eq!(
         holders[0]["memory_bytes"]
@@ -158,12 +160,12 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
     stream
         .send(&json!({"type": "history", "metrics": wanted}).to_string())
         .await;
-    stream.next_of("history").await;
+    stream.next_frame_of_type("history").await;
     // The setting remains after a pause.
     stream.send(r#"{"type":"pause"}"#).await;
     stream.send(r#"{"type":"resume"}"#).await;
     assert_eq!(
-        stream.next_of("history").await["host"]
+        stream.next_frame_of_type("history").await["host"]
             .as_object()
             .unwrap()
             .len(),
@@ -172,12 +174,12 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
     stream
         .send(r#"{"type":"history","metrics":["power.drwa","power.draw_watts"]}"#)
         .await;
-    let message = stream.next_of("error").await["message"].to_string();
+    let message = stream.next_frame_of_type("error").await["message"].to_string();
     assert!(
         message.contains("'power.drwa'") && message.contains("host.cpu.busy_percent"),
         "{message}"
     );
-    let known = stream.next_of("history").await["gpus"][0]["metrics"].take();
+    let known = stream.next_frame_of_type("history").await["gpus"][0]["metrics"].take();
     assert_eq!(
         known.as_object().unwrap().keys().collect::<Vec<_>>(),
         ["power.draw_watts"]
@@ -185,11 +187,13 @@ async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
 }
 
 #[test]
-fn the_endpoints_answer() {
-    let fake = Fake::new("gpus = 2");
-    let server = Server::over(&fake, &[]);
+fn all_endpoints_respond() {
+    let fake = FakeNvml::new("gpus = 2");
+    let server = Server::start_with_fake(&fake, &[]);
     assert_eq!(server.get("/healthz").status, 200);
-    eventually("it is ready", || server.get("/readyz").status == 200);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let snapshot = server.get("/api/v1/snapshot").json();
     assert_eq!(snapshot["sample"]["gpus"].as_array().unwrap().len(), 2);
     let missing = server.get("/nothing/here");
@@ -202,9 +206,9 @@ fn the_endpoints_answer() {
 }
 
 #[test]
-fn every_file_of_the_page_is_served_as_it_is_and_compressed() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &[]);
+fn page_files_are_served_plain_and_compressed() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &[]);
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/static/dist");
     let found = Command::new("find")
         .args([folder, "-type", "f", "-printf", "%P\n"])
@@ -215,7 +219,7 @@ fn every_file_of_the_page_is_served_as_it_is_and_compressed() {
     for path in paths.lines() {
         let file = fs::read(format!("{folder}/{path}")).unwrap();
         let plain = server.get(&format!("/{path}"));
-        let packed = ask(server.port, &format!("/{path}"), &["Accept-Encoding: gzip"]);
+        let packed = send_get(server.port, &format!("/{path}"), &["Accept-Encoding: gzip"]);
         let mut unpacked = Vec::new();
         GzDecoder::new(&packed.bytes[..])
             .read_to_end(&mut unpacked)
@@ -281,11 +285,13 @@ fn other_users_command_lines_are_hidden() {
     }
     let mut other = other.arg("600").spawn().unwrap();
     let pid = if is_root { other.id() } else { 1 };
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"1 GiB\"\n"
     ));
-    let server = Server::over(&fake, &[]);
-    eventually("it is ready", || server.get("/readyz").status == 200);
+    let server = Server::start_with_fake(&fake, &[]);
+    wait_for_condition("the server is ready", || {
+        server.get("/readyz").status == 200
+    });
     let snapshot = server.get("/api/v1/snapshot").json();
     other.kill().unwrap();
     other.wait().unwrap();
@@ -298,11 +304,12 @@ fn other_users_command_lines_are_hidden() {
 }
 
 #[test]
-fn a_server_on_a_socket_answers_by_any_name_and_ends_with_its_parent() {
+fn socket_server_accepts_any_host_until_parent_ends() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let script = format!(
-        "{} --source sim serve --socket {} --exit-with-parent 2>/dev/null & echo $!; exec sleep 600",
+        "{} --source sim serve --socket {} --exit-with-parent 2>/dev/null & echo $!; exec sleep \
+         600",
         env!("CARGO_BIN_EXE_gpumon"),
         socket.display()
     );
@@ -315,21 +322,21 @@ fn a_server_on_a_socket_answers_by_any_name_and_ends_with_its_parent() {
     BufReader::new(parent.stdout.take().unwrap())
         .read_line(&mut pid)
         .unwrap();
-    eventually("it listens", || {
+    wait_for_condition("the server listens on its socket", || {
         std::os::unix::net::UnixStream::connect(&socket).is_ok()
     });
     parent.kill().unwrap();
     parent.wait().unwrap();
-    eventually(
-        "it has ended with its parent and removed its socket",
+    wait_for_condition(
+        "the server has ended with its parent and removed its socket",
         || !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists() && !socket.exists(),
     );
 }
 
 #[test]
-fn pages_of_other_origins_and_names_are_refused_on_every_route() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &[]);
+fn other_origins_and_hosts_are_refused_everywhere() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &[]);
     let upgrade = [
         "Upgrade: websocket",
         "Sec-WebSocket-Version: 13",
@@ -353,16 +360,16 @@ fn pages_of_other_origins_and_names_are_refused_on_every_route() {
         ] {
             let headers = [&upgrade[..], &[foreign]].concat();
             assert_eq!(
-                ask(server.port, path, &headers).status,
+                send_get(server.port, path, &headers).status,
                 403,
                 "{path} with {foreign}"
             );
         }
         let own = format!("Origin: http://localhost:{}", server.port);
         assert_ne!(
-            ask(server.port, path, &[&own]).status,
+            send_get(server.port, path, &[&own]).status,
             403,
-            "{path} from its own page"
+            "{path} must be allowed from its own page"
         );
     }
 }

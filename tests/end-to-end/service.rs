@@ -14,13 +14,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Fake, PATIENCE, Server, ask_socket, eventually, refused, signal};
+use crate::support::{
+    FakeNvml, Server, TEST_TIMEOUT, assert_refused, send_signal, send_socket_request,
+    wait_for_condition,
+};
 
 /// The socket of a service manager.
-struct Manager(UnixDatagram);
+struct ServiceManager(UnixDatagram);
 
-impl Manager {
-    fn new(fake: &Fake) -> Self {
+impl ServiceManager {
+    fn new(fake: &FakeNvml) -> Self {
         let socket = UnixDatagram::bind(fake.path("notify")).unwrap();
         socket
             .set_read_timeout(Some(Duration::from_millis(200)))
@@ -28,28 +31,31 @@ impl Manager {
         Self(socket)
     }
 
-    fn next(&self) -> Option<String> {
+    fn next_message(&self) -> Option<String> {
         let mut message = [0; 4096];
         let length = self.0.recv(&mut message).ok()?;
         Some(String::from_utf8(message[..length].to_vec()).unwrap())
     }
 
     #[track_caller]
-    fn until(&self, words: &str) -> String {
+    fn wait_for_message(&self, words: &str) -> String {
         let (begun, mut told) = (Instant::now(), String::new());
-        while begun.elapsed() < PATIENCE {
-            let Some(message) = self.next() else { continue };
+        while begun.elapsed() < TEST_TIMEOUT {
+            let Some(message) = self.next_message() else {
+                continue;
+            };
             if message.contains(words) {
                 return message;
             }
             told += &message;
         }
-        panic!("{words:?} was not told, but {told:?}");
+        panic!("{words:?} was not sent, but {told:?}");
     }
 }
 
-fn managed(fake: &Fake, arguments: &[&str], watchdog_usec: u64) -> Server {
-    let mut command = fake.gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+fn serve_managed(fake: &FakeNvml, arguments: &[&str], watchdog_usec: u64) -> Server {
+    let mut command =
+        fake.gpumon_command(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
     command
         .env("NOTIFY_SOCKET", fake.path("notify"))
         .env("WATCHDOG_USEC", watchdog_usec.to_string());
@@ -57,37 +63,37 @@ fn managed(fake: &Fake, arguments: &[&str], watchdog_usec: u64) -> Server {
 }
 
 #[test]
-fn a_service_manager_is_told_from_the_start_to_the_end() {
-    let fake = Fake::new("gpus = 2");
-    let manager = Manager::new(&fake);
+fn service_manager_is_notified_from_start_to_end() {
+    let fake = FakeNvml::new("gpus = 2");
+    let manager = ServiceManager::new(&fake);
     fs::write(fake.path("alerts.toml"), "").unwrap();
     let alerts = fake.path("alerts.toml");
-    let mut server = managed(&fake, &["--alerts", alerts.to_str().unwrap()], 3_000_000);
-    manager.until("READY=1");
-    let status = manager.until("STATUS=Monitoring 2 GPUs");
+    let mut server = serve_managed(&fake, &["--alerts", alerts.to_str().unwrap()], 3_000_000);
+    manager.wait_for_message("READY=1");
+    let status = manager.wait_for_message("STATUS=Monitoring 2 GPUs");
     assert!(status.contains("connection"), "{status}");
-    manager.until("WATCHDOG=1");
-    signal("-HUP", server.child.id());
-    let reloading = manager.until("RELOADING=1");
+    manager.wait_for_message("WATCHDOG=1");
+    send_signal("-HUP", server.child.id());
+    let reloading = manager.wait_for_message("RELOADING=1");
     assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
-    manager.until("READY=1");
+    manager.wait_for_message("READY=1");
     let (ended, _) = server.terminate();
     assert!(ended.success());
-    manager.until("STOPPING=1");
+    manager.wait_for_message("STOPPING=1");
 }
 
 #[test]
-fn a_driver_that_hangs_or_is_missing_is_told_and_is_no_reason_to_restart_the_server() {
-    let fake = Fake::new("gpus = 1\n[[fault]]\ngpu = 0\nkind = \"hang\"\nfrom_s = 1.0\n");
-    let manager = Manager::new(&fake);
-    let _server = managed(&fake, &[], 3_000_000);
-    manager.until("READY=1");
-    manager.until("WATCHDOG=1");
+fn driver_problems_do_not_trigger_watchdog() {
+    let fake = FakeNvml::new("gpus = 1\n[[fault]]\ngpu = 0\nkind = \"hang\"\nfrom_s = 1.0\n");
+    let manager = ServiceManager::new(&fake);
+    let _server = serve_managed(&fake, &[], 3_000_000);
+    manager.wait_for_message("READY=1");
+    manager.wait_for_message("WATCHDOG=1");
     // The test waits longer than the watchdog's limit. Each notification must arrive in time.
     let (begun, mut last, mut latest) = (Instant::now(), Instant::now(), Duration::ZERO);
     while begun.elapsed() < Duration::from_secs(9) {
         if manager
-            .next()
+            .next_message()
             .is_some_and(|message| message.contains("WATCHDOG=1"))
         {
             latest = latest.max(last.elapsed());
@@ -99,23 +105,23 @@ fn a_driver_that_hangs_or_is_missing_is_told_and_is_no_reason_to_restart_the_ser
         "{latest:?}"
     );
 
-    let without = Fake::new("gpus = 1");
-    let manager = Manager::new(&without);
-    let mut command = without.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
+    let without = FakeNvml::new("gpus = 1");
+    let manager = ServiceManager::new(&without);
+    let mut command = without.gpumon_command(&["serve", "--listen", "127.0.0.1:0"]);
     command
         .env("NOTIFY_SOCKET", without.path("notify"))
         .env("WATCHDOG_USEC", "3000000");
     command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
     let _server = Server::start(command);
-    let status = manager.until("STATUS=cannot load");
+    let status = manager.wait_for_message("STATUS=cannot load");
     assert!(status.contains("/nowhere"), "{status}");
-    manager.until("WATCHDOG=1");
+    manager.wait_for_message("WATCHDOG=1");
 }
 
 /// Returns a server that receives a socket in the same way as from systemd: as descriptor 3, for
 /// this very process.
-fn activated(fake: &Fake, listener: UnixListener) -> Command {
-    let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
+fn socket_activated_command(fake: &FakeNvml, listener: UnixListener) -> Command {
+    let gpumon = fake.gpumon_command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new("sh");
     command.args([
         "-c",
@@ -137,49 +143,49 @@ fn activated(fake: &Fake, listener: UnixListener) -> Command {
     command
 }
 
-fn bound(path: &Path, mode: u32) -> UnixListener {
+fn bind_socket(path: &Path, mode: u32) -> UnixListener {
     let listener = UnixListener::bind(path).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     listener
 }
 
 #[test]
-fn sockets_of_a_service_manager_outlive_the_server_and_who_may_open_them_decides_what_they_are_for()
-{
-    let fake = Fake::new("gpus = 1");
+fn passed_sockets_limit_access_and_outlive_server() {
+    let fake = FakeNvml::new("gpus = 1");
     for (name, mode, status) in [("public.sock", 0o666, 403), ("gpumon.sock", 0o600, 200)] {
         let socket = fake.path(name);
-        let listener = bound(&socket, mode);
+        let listener = bind_socket(&socket, mode);
         let kept = listener.try_clone().unwrap();
-        let mut server = Server::start(activated(&fake, listener));
-        eventually("it answers there", || {
-            ask_socket(&socket, "GET /readyz").status == 200
+        let mut server = Server::start(socket_activated_command(&fake, listener));
+        wait_for_condition("the server answers on the socket", || {
+            send_socket_request(&socket, "GET /readyz").status == 200
         });
         assert_eq!(
-            ask_socket(&socket, "POST /api/v1/pause").status,
+            send_socket_request(&socket, "POST /api/v1/pause").status,
             status,
             "{name}"
         );
         let (ended, _) = server.terminate();
         assert!(
             ended.success() && socket.exists(),
-            "it is the service manager's"
+            "the socket belongs to the service manager, so the server must not remove it"
         );
         // A client that connects in the meantime is served by the next server.
         let waiting = std::thread::spawn({
             let socket = socket.clone();
-            move || ask_socket(&socket, "GET /healthz").status
+            move || send_socket_request(&socket, "GET /healthz").status
         });
-        let _server = Server::start(activated(&fake, kept));
+        let _server = Server::start(socket_activated_command(&fake, kept));
         assert_eq!(waiting.join().unwrap(), 200);
     }
 }
 
 #[test]
-fn a_socket_that_cannot_be_served_is_refused() {
-    let fake = Fake::new("gpus = 1");
+fn unsuitable_passed_socket_is_refused() {
+    let fake = FakeNvml::new("gpus = 1");
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut command = activated(&fake, bound(&fake.path("unused.sock"), 0o600));
+    let mut command =
+        socket_activated_command(&fake, bind_socket(&fake.path("unused.sock"), 0o600));
     command.stdin(Stdio::from(OwnedFd::from(tcp)));
-    refused(command, 2, "--listen");
+    assert_refused(command, 2, "--listen");
 }

@@ -9,13 +9,15 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Fake, Server, copy_program, gpumon, refused_with, stderr, stdout};
+use crate::support::{
+    FakeNvml, Server, assert_refused_with, copy_program, gpumon_command, stderr_text, stdout_text,
+};
 
 #[test]
-fn eight_gpus_through_the_real_library_path_are_all_in_the_table_and_in_json() {
-    let fake = Fake::new("gpus = 8");
-    let table = stdout(&fake.gpumon(&[]).output().unwrap());
-    let json = fake.json();
+fn eight_gpus_are_in_table_and_json() {
+    let fake = FakeNvml::new("gpus = 8");
+    let table = stdout_text(&fake.gpumon_command(&[]).output().unwrap());
+    let json = fake.read_json();
     let gpus = json["sample"]["gpus"].as_array().unwrap();
     assert_eq!(gpus.len(), 8);
     for (index, gpu) in gpus.iter().enumerate() {
@@ -36,19 +38,19 @@ fn eight_gpus_through_the_real_library_path_are_all_in_the_table_and_in_json() {
     assert_eq!(json["inventory"]["platform"]["source"], "nvml");
     assert!(
         !table.contains("simulated"),
-        "the fake library stands for a real driver: {table}"
+        "the fake library must look like a real driver: {table}"
     );
 }
 
 #[test]
-fn a_process_that_really_exists_is_listed_with_its_memory_user_and_command() {
+fn process_is_listed_with_memory_user_and_command() {
     let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
     let pid = sleeper.id();
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\nsm_percent = 40\n"
     ));
-    let json = fake.json();
-    let table = stdout(&fake.gpumon(&[]).output().unwrap());
+    let json = fake.read_json();
+    let table = stdout_text(&fake.gpumon_command(&[]).output().unwrap());
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     let process = &json["sample"]["gpus"][0]["processes"][0];
@@ -84,12 +86,12 @@ fn visible_gpus_and_chosen_processes_are_shown() {
             process(2, 4003, "compute"),
         ])
         .collect::<String>();
-    let fake = Fake::new(&scenario);
+    let fake = FakeNvml::new(&scenario);
     let table = |visible: Option<&str>, arguments: &[&str]| {
-        let mut command = fake.gpumon(arguments);
+        let mut command = fake.gpumon_command(arguments);
         command.env_remove("CUDA_VISIBLE_DEVICES");
         command.envs(visible.map(|gpus| ("CUDA_VISIBLE_DEVICES", gpus)));
-        stdout(&command.output().unwrap())
+        stdout_text(&command.output().unwrap())
     };
     let has = |table: &str, gpus: [bool; 3], processes: [bool; 3]| {
         let is_gpu = |index: usize| table.contains(&format!("\n {index} H200"));
@@ -121,30 +123,38 @@ fn visible_gpus_and_chosen_processes_are_shown() {
 }
 
 #[test]
-fn energy_has_its_cost_at_given_price() {
-    let fake = Fake::new("gpus = 1");
+fn energy_cost_uses_given_price() {
+    let fake = FakeNvml::new("gpus = 1");
     let total = |arguments: &[&str]| {
-        let output = fake.gpumon(&[&["--total"], arguments].concat()).output();
-        stdout(&output.unwrap())
+        let output = fake
+            .gpumon_command(&[&["--total"], arguments].concat())
+            .output();
+        stdout_text(&output.unwrap())
     };
-    assert!(!total(&[]).contains('('), "no price, no cost");
+    assert!(
+        !total(&[]).contains('('),
+        "there must be no cost without a price"
+    );
     let table = total(&["--price", "0.30 EUR/kWh"]);
     assert!(table.contains(" EUR) since driver load"), "{table}");
-    let refused = fake.gpumon(&["--energy-price", "0.30"]).output().unwrap();
+    let refused = fake
+        .gpumon_command(&["--energy-price", "0.30"])
+        .output()
+        .unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        stderr(&refused).contains("0.30/kWh"),
+        stderr_text(&refused).contains("0.30/kWh"),
         "{}",
-        stderr(&refused)
+        stderr_text(&refused)
     );
 }
 
 #[tokio::test]
 async fn hello_has_the_price_of_energy() {
-    let fake = Fake::new("gpus = 1");
+    let fake = FakeNvml::new("gpus = 1");
     let hello = async |arguments: &[&str]| {
-        let server = Server::over(&fake, arguments);
-        server.stream().await.next_of("hello").await
+        let server = Server::start_with_fake(&fake, arguments);
+        server.open_stream().await.next_frame_of_type("hello").await
     };
     let priced = hello(&["--energy-price", "0.30 EUR/kWh"]).await;
     assert_eq!(
@@ -155,8 +165,8 @@ async fn hello_has_the_price_of_energy() {
 }
 
 #[test]
-fn help_is_overview_with_all_options_below_help() {
-    let help = |arguments: &[&str]| stdout(&gpumon(arguments).output().unwrap());
+fn help_option_is_short_and_help_command_complete() {
+    let help = |arguments: &[&str]| stdout_text(&gpumon_command(arguments).output().unwrap());
     let overview = help(&["--help"]);
     assert_eq!(overview, help(&["-h"]));
     assert!(overview.lines().count() < 24, "{overview}");
@@ -167,11 +177,15 @@ fn help_is_overview_with_all_options_below_help() {
     );
     let check = help(&["help", "alerts", "check"]);
     assert!(check.contains("Usage: gpumon alerts check"), "{check}");
-    refused_with(gpumon(&["help", "alrts"]), 2, &["did you mean 'alerts'?"]);
+    assert_refused_with(
+        gpumon_command(&["help", "alrts"]),
+        2,
+        &["did you mean 'alerts'?"],
+    );
 }
 
 #[test]
-fn a_worker_of_a_notebooks_kernel_is_named_by_the_notebook() {
+fn worker_of_kernel_is_named_by_notebook() {
     let folder = tempfile::tempdir().unwrap();
     let connection = folder.path().join("kernel-1b2c-3d4e.json");
     let written = r#"{"kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#;
@@ -191,8 +205,11 @@ fn a_worker_of_a_notebooks_kernel_is_named_by_the_notebook() {
         "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",
         worker.trim()
     );
-    let fake = Fake::new(&scenario);
-    let (json, table) = (fake.json(), stdout(&fake.gpumon(&[]).output().unwrap()));
+    let fake = FakeNvml::new(&scenario);
+    let (json, table) = (
+        fake.read_json(),
+        stdout_text(&fake.gpumon_command(&[]).output().unwrap()),
+    );
     process::Command::new("kill")
         .arg(worker.trim())
         .status()
@@ -209,8 +226,8 @@ fn a_worker_of_a_notebooks_kernel_is_named_by_the_notebook() {
 }
 
 #[test]
-fn what_one_driver_does_not_have_takes_nothing_else_away() {
-    let fake = Fake::without(
+fn missing_reading_leaves_other_readings_unchanged() {
+    let fake = FakeNvml::without_functions(
         "gpus = 2",
         &[
             "nvmlDeviceGetMemoryInfo_v2",
@@ -218,13 +235,13 @@ fn what_one_driver_does_not_have_takes_nothing_else_away() {
             "nvmlDeviceGetUtilizationRates",
         ],
     );
-    let json = fake.json();
+    let json = fake.read_json();
     for gpu in json["sample"]["gpus"].as_array().unwrap() {
         assert_eq!(gpu["power"]["draw_watts"]["absent"], "not_supported");
         assert_eq!(gpu["utilization"]["gpu_percent"]["absent"], "not_supported");
         assert!(
             gpu["memory"]["used_bytes"].is_u64(),
-            "the older call tells it: {gpu}"
+            "the older function provides the value: {gpu}"
         );
         assert_eq!(gpu["memory"]["reserved_bytes"]["absent"], "not_supported");
         assert!(gpu["temperature"]["gpu_celsius"].is_number());
@@ -232,18 +249,18 @@ fn what_one_driver_does_not_have_takes_nothing_else_away() {
 }
 
 #[test]
-fn a_reading_that_fails_says_with_which_error() {
-    let fake = Fake::new(
+fn failed_reading_names_its_error() {
+    let fake = FakeNvml::new(
         "gpus = 1\n[returns]\nnvmlDeviceGetTemperatureV = 999\nnvmlDeviceGetPowerUsage = 4\n",
     );
-    let gpu = &fake.json()["sample"]["gpus"][0];
+    let gpu = &fake.read_json()["sample"]["gpus"][0];
     assert_eq!(gpu["temperature"]["gpu_celsius"]["absent"], "driver_error");
     assert_eq!(gpu["temperature"]["gpu_celsius"]["code"], 999);
     assert_eq!(gpu["power"]["draw_watts"]["absent"], "no_permission");
 }
 
 #[test]
-fn the_table_asks_for_nothing_that_only_a_second_look_or_a_long_wait_can_tell() {
+fn table_makes_no_slow_calls() {
     let calls = [
         "nvmlDeviceGetTotalEnergyConsumption",
         "nvmlDeviceGetMarginTemperature",
@@ -251,7 +268,7 @@ fn the_table_asks_for_nothing_that_only_a_second_look_or_a_long_wait_can_tell() 
         "nvmlDeviceGetPcieThroughput",
     ];
     let hang = |call| format!("[[fault]]\nkind = \"hang\"\ncall = \"{call}\"\n");
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 37\n{}",
         calls.map(hang).concat()
     ));
@@ -260,7 +277,7 @@ fn the_table_asks_for_nothing_that_only_a_second_look_or_a_long_wait_can_tell() 
         &["--short"],
         &["--csv", "--columns", "index,utilization_gpu_percent"],
     ] {
-        let shown = stdout(&fake.gpumon(form).output().unwrap());
+        let shown = stdout_text(&fake.gpumon_command(form).output().unwrap());
         assert!(
             shown.contains("37") && !shown.contains("no answer"),
             "{form:?}: {shown}"
@@ -269,8 +286,8 @@ fn the_table_asks_for_nothing_that_only_a_second_look_or_a_long_wait_can_tell() 
 }
 
 #[test]
-fn what_stands_before_a_command_and_means_nothing_to_it_is_refused() {
-    let fake = Fake::new("gpus = 4");
+fn unused_option_before_command_is_refused() {
+    let fake = FakeNvml::new("gpus = 4");
     for words in [
         &["-i", "0", "wait", "--free", "1GiB"][..],
         &["--json", "doctor"],
@@ -278,27 +295,31 @@ fn what_stands_before_a_command_and_means_nothing_to_it_is_refused() {
         &["-i", "0", "smi"],
         &["--watch", "2", "collect"],
     ] {
-        refused_with(
-            fake.gpumon(words),
+        assert_refused_with(
+            fake.gpumon_command(words),
             2,
             &[&format!("'{}' before", words[0]), "--help"],
         );
     }
     let output = fake
-        .gpumon(&["--source", "sim:1", "collect", "--count", "1"])
+        .gpumon_command(&["--source", "sim:1", "collect", "--count", "1"])
         .output()
         .unwrap();
-    assert!(output.status.success(), "--source means the same to all");
+    assert!(
+        output.status.success(),
+        "--source is valid for all commands"
+    );
 }
 
 #[test]
-fn a_list_that_could_not_be_read_is_not_an_empty_list() {
-    let fake = Fake::new("gpus = 1\n[returns]\nnvmlDeviceGetComputeRunningProcesses_v3 = 999\n");
+fn unreadable_process_list_is_not_shown_as_empty() {
+    let fake =
+        FakeNvml::new("gpus = 1\n[returns]\nnvmlDeviceGetComputeRunningProcesses_v3 = 999\n");
     assert_eq!(
-        fake.json()["sample"]["gpus"][0]["processes"]["absent"],
+        fake.read_json()["sample"]["gpus"][0]["processes"]["absent"],
         "driver_error"
     );
-    let table = stdout(&fake.gpumon(&[]).output().unwrap());
+    let table = stdout_text(&fake.gpumon_command(&[]).output().unwrap());
     assert!(
         table.contains("processes of GPU 0: driver error 999") && !table.contains("no processes"),
         "{table}"
@@ -306,21 +327,24 @@ fn a_list_that_could_not_be_read_is_not_an_empty_list() {
 }
 
 #[test]
-fn two_thousand_processes_each_keep_their_share() {
+fn two_thousand_processes_keep_their_utilization() {
     let process =
         |pid| format!("[[process]]\ngpu = 0\npid = {pid}\nmemory = \"10 MiB\"\nsm_percent = 1\n");
     let processes: Vec<_> = (10_000_000..10_002_000).map(process).collect();
-    let json = Fake::new(&("gpus = 1\n".to_owned() + &processes.concat())).json();
+    let json = FakeNvml::new(&("gpus = 1\n".to_owned() + &processes.concat())).read_json();
     let processes = json["sample"]["gpus"][0]["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 2_000);
     for process in processes {
         assert!(process["sm_percent"]["absent"].is_null(), "{process}");
-        assert_eq!(process["name"]["absent"], "unknown", "it does not exist");
+        assert_eq!(
+            process["name"]["absent"], "unknown",
+            "the process does not exist"
+        );
     }
 }
 
 #[test]
-fn a_process_may_call_itself_anything() {
+fn hostile_process_name_is_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let odd = folder
         .path()
@@ -331,7 +355,7 @@ fn a_process_may_call_itself_anything() {
         "gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n",
         sleeper.id()
     );
-    let json = Fake::new(&scenario).json();
+    let json = FakeNvml::new(&scenario).read_json();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     let process = &json["sample"]["gpus"][0]["processes"][0];
@@ -349,24 +373,28 @@ fn a_process_may_call_itself_anything() {
 
 #[test]
 fn simulated_values_are_labeled() {
-    let table = stdout(&gpumon(&["--source", "sim:2"]).output().unwrap());
+    let table = stdout_text(&gpumon_command(&["--source", "sim:2"]).output().unwrap());
     assert!(
         table.lines().next().unwrap().contains("simulated"),
         "{table}"
     );
-    let json = stdout(&gpumon(&["--source", "sim:2", "--json"]).output().unwrap());
+    let json = stdout_text(
+        &gpumon_command(&["--source", "sim:2", "--json"])
+            .output()
+            .unwrap(),
+    );
     assert!(json.contains(r#""source":"simulated""#), "{json}");
 }
 
 #[test]
-fn a_pipe_gets_plain_text() {
-    let table = stdout(&gpumon(&["--source", "sim:8"]).output().unwrap());
+fn pipe_receives_plain_text() {
+    let table = stdout_text(&gpumon_command(&["--source", "sim:8"]).output().unwrap());
     assert!(table.is_ascii() && !table.contains('\u{1b}'), "{table:?}");
 }
 
 /// Returns a command in its own PID namespace, as in a container; `None` if this is not permitted
 /// here.
-fn unshared(command: &process::Command) -> Option<process::Command> {
+fn command_in_pid_namespace(command: &process::Command) -> Option<process::Command> {
     const OPTIONS: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
     let kinds: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
     let is_allowed = |options: &&&[&str]| {
@@ -394,41 +422,47 @@ fn unshared(command: &process::Command) -> Option<process::Command> {
 }
 
 #[test]
-fn invisible_processes_are_noted() {
+fn invisible_processes_are_mentioned() {
     const NOTE: &str = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use";
-    let fake = Fake::new(
-        "[[gpu]]\nindex = 0\nprofile = \"idle\"\nutilization_percent = 98\nmemory_used = \"1.1 GiB\"\n",
+    let fake = FakeNvml::new(
+        "[[gpu]]\nindex = 0\nprofile = \"idle\"\nutilization_percent = 98\nmemory_used = \"1.1 \
+         GiB\"\n",
     );
-    let Some(mut table) = unshared(&fake.gpumon(&[])) else {
-        eprintln!("skipped: a PID namespace cannot be made here");
+    let Some(mut table) = command_in_pid_namespace(&fake.gpumon_command(&[])) else {
+        eprintln!("skipped: PID namespaces cannot be created here");
         return;
     };
-    let run = |arguments: &[&str]| unshared(&fake.gpumon(arguments)).unwrap().output().unwrap();
-    let table = stdout(&table.output().unwrap());
+    let run = |arguments: &[&str]| {
+        command_in_pid_namespace(&fake.gpumon_command(arguments))
+            .unwrap()
+            .output()
+            .unwrap()
+    };
+    let table = stdout_text(&table.output().unwrap());
     assert!(
         table.contains(NOTE) && !table.contains("no processes"),
         "{table}"
     );
-    assert!(stdout(&run(&["--short"])).contains(&NOTE["GPU 0: ".len()..]));
-    let json: serde_json::Value = serde_json::from_str(&stdout(&run(&["--json"]))).unwrap();
+    assert!(stdout_text(&run(&["--short"])).contains(&NOTE["GPU 0: ".len()..]));
+    let json: serde_json::Value = serde_json::from_str(&stdout_text(&run(&["--json"]))).unwrap();
     let bytes = json["sample"]["gpus"][0]["unlisted_memory_bytes"]
         .as_u64()
         .unwrap();
     assert_eq!(bytes >> 20, 1126, "{json}");
     let csv = run(&["--csv", "--columns", "process_count,unlisted_memory_bytes"]);
     assert!(
-        stdout(&csv).ends_with(&format!("\n,{bytes}\n")),
+        stdout_text(&csv).ends_with(&format!("\n,{bytes}\n")),
         "{}",
-        stdout(&csv)
+        stdout_text(&csv)
     );
-    assert!(stderr(&csv).contains(NOTE), "{}", stderr(&csv));
+    assert!(stderr_text(&csv).contains(NOTE), "{}", stderr_text(&csv));
     let of_processes = run(&["--csv", "--processes"]);
     assert!(
-        stderr(&of_processes).contains(NOTE),
+        stderr_text(&of_processes).contains(NOTE),
         "{}",
-        stderr(&of_processes)
+        stderr_text(&of_processes)
     );
-    let doctor = stdout(&run(&["doctor"]))
+    let doctor = stdout_text(&run(&["doctor"]))
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
@@ -443,15 +477,18 @@ fn invisible_processes_are_noted() {
                 .collect::<Vec<_>>()
                 .join("\n")
         };
-        let [inside, outside] = [run(arguments), fake.gpumon(arguments).output().unwrap()];
+        let [inside, outside] = [
+            run(arguments),
+            fake.gpumon_command(arguments).output().unwrap(),
+        ];
         assert_eq!(
-            without_time(stdout(&inside)),
-            without_time(stdout(&outside))
+            without_time(stdout_text(&inside)),
+            without_time(stdout_text(&outside))
         );
     }
     // The test itself may run in a container.
     let is_first =
         std::fs::read_link("/proc/self/ns/pid").unwrap() == Path::new("pid:[4026531836]");
-    let outside = stdout(&fake.gpumon(&[]).output().unwrap());
+    let outside = stdout_text(&fake.gpumon_command(&[]).output().unwrap());
     assert_eq!(outside.contains("no processes"), is_first, "{outside}");
 }

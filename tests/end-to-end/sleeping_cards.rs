@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fake_drm::{Card, CardFiles, FORBIDDEN, Tree, kfd::Package, products};
+use fake_drm::{Card, CardFiles, FORBIDDEN_FILES, Tree, kfd::Package, products};
 use serde_json::Value;
 
-use crate::support::{Server, eventually, gpumon, health, stderr};
+use crate::support::{Server, gpumon_command, health_states, stderr_text, wait_for_condition};
 
 const INTERVAL_MS: u64 = 100;
 
@@ -36,7 +36,7 @@ impl Laptop {
     }
 
     fn make_command(&self, arguments: &[&str]) -> Command {
-        let mut command = gpumon(arguments);
+        let mut command = gpumon_command(arguments);
         command
             .env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1")
             .env("GPUMON_CONTROL", self.tree.proc().join("control.sock"))
@@ -57,9 +57,9 @@ fn latest_sample(server: &Server) -> Value {
 }
 
 fn wait_for_state(server: &Server, state: &str) {
-    eventually(&format!("both cards are {state}"), || {
+    wait_for_condition(&format!("both cards are {state}"), || {
         let sample = latest_sample(server);
-        sample.is_object() && health(&sample) == [state; 2]
+        sample.is_object() && health_states(&sample) == [state; 2]
     });
 }
 
@@ -73,16 +73,16 @@ fn gated_files_of_sleeping_cards_stay_closed() {
     let watched = laptop
         .cards
         .each_ref()
-        .map(|(card, is_amd)| (card.watch(), *is_amd));
+        .map(|(card, is_amd)| (card.record_opened_files(), *is_amd));
     let check = |when: &str| {
         for (opened, is_amd) in &watched {
-            let gated = opened.take_gated(*is_amd);
+            let gated = opened.take_waking_files(*is_amd);
             assert!(gated.is_empty(), "{when}: {gated:?}");
         }
     };
     for command in [&["--json"][..], &["info"], &["doctor"], &["--csv"]] {
         let output = laptop.make_command(command).output().unwrap();
-        check(&format!("{command:?}: {}", stderr(&output)));
+        check(&format!("{command:?}: {}", stderr_text(&output)));
     }
     let server = laptop.serve();
     wait_for_state(&server, "asleep");
@@ -92,7 +92,7 @@ fn gated_files_of_sleeping_cards_stay_closed() {
     let gpus = &answer["inventory"]["gpus"];
     assert_eq!(
         gpus[0]["uuid"], "GPU-aaaaaaa000003000",
-        "it is known who sleeps"
+        "a sleeping GPU keeps its UUID"
     );
     assert_eq!(gpus[1]["pci_bus_id"], "00000000:84:00.0");
     // While cards are on, the recorder sees which files are read.
@@ -100,8 +100,8 @@ fn gated_files_of_sleeping_cards_stay_closed() {
     wait_for_state(&server, "ok");
     for (opened, is_amd) in &watched {
         assert!(
-            !opened.take_gated(*is_amd).is_empty(),
-            "nothing is recorded"
+            !opened.take_waking_files(*is_amd).is_empty(),
+            "opened files were not recorded"
         );
     }
     laptop
@@ -110,18 +110,18 @@ fn gated_files_of_sleeping_cards_stay_closed() {
         .for_each(|(card, _)| card.suspend_card());
     wait_for_state(&server, "asleep");
     for (opened, _) in &watched {
-        opened.take();
+        opened.take_opened_files();
     }
     sleep(Duration::from_millis(10 * INTERVAL_MS));
     check("a server that saw them fall asleep");
-    assert_eq!(health(&latest_sample(&server)), ["asleep"; 2]);
+    assert_eq!(health_states(&latest_sample(&server)), ["asleep"; 2]);
 }
 
 #[test]
-fn idle_card_is_read_every_second_delay() {
+fn idle_card_is_read_after_two_suspend_delays() {
     const DELAY_MS: u64 = 1000;
     let idle = |card: Card| {
-        card.with(&[
+        card.with_files(&[
             ("gpu_busy_percent", "0"),
             ("power/control", "auto"),
             ("power/autosuspend_delay_ms", &DELAY_MS.to_string()),
@@ -132,11 +132,11 @@ fn idle_card_is_read_every_second_delay() {
     let server = laptop.serve();
     wait_for_state(&server, "ok");
     let (card, _) = &laptop.cards[0];
-    let opened = card.watch();
+    let opened = card.record_opened_files();
     let mut reads = Vec::new();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(9) {
-        if opened.take().contains("gpu_metrics") {
+        if opened.take_opened_files().contains("gpu_metrics") {
             reads.push(Instant::now());
         }
         sleep(Duration::from_millis(10));
@@ -153,9 +153,15 @@ fn idle_card_is_read_every_second_delay() {
 
 #[test]
 fn forbidden_files_stay_closed_on_all_cards() {
-    let extra = FORBIDDEN.map(|name| (name, "0"));
-    let laptop = Laptop::new(|card| card.with(&extra).with(&[("power/control", "on")]));
-    let watched = laptop.cards.each_ref().map(|(card, _)| card.watch());
+    let extra = FORBIDDEN_FILES.map(|name| (name, "0"));
+    let laptop = Laptop::new(|card| {
+        card.with_files(&extra)
+            .with_files(&[("power/control", "on")])
+    });
+    let watched = laptop
+        .cards
+        .each_ref()
+        .map(|(card, _)| card.record_opened_files());
     let server = laptop.serve();
     wait_for_state(&server, "ok");
     for command in [&["--json"][..], &["info"], &["doctor"]] {
@@ -164,9 +170,9 @@ fn forbidden_files_stay_closed_on_all_cards() {
     // Details are first read after some seconds.
     sleep(Duration::from_secs(6));
     for opened in watched {
-        let opened = opened.take();
+        let opened = opened.take_opened_files();
         assert!(opened.len() > 5, "{opened:?}");
-        for name in FORBIDDEN {
+        for name in FORBIDDEN_FILES {
             assert!(!opened.contains(name), "{name} was opened");
         }
     }

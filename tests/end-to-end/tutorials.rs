@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, gpumon, lines_of, refused, stderr, stdout};
+use crate::support::{
+    FakeCuda, assert_refused, gpumon_command, run_json_lines, stderr_text, stdout_text,
+};
 
 #[test]
-fn every_variant_is_right_on_two_gpus_and_the_cpu() {
+fn all_variants_pass_on_cpu_and_two_gpus() {
     let cuda = FakeCuda::new("devices = 2");
-    let (code, lines, said) = lines_of(cuda.gpumon(&["tutorials", "--quick", "--json"]));
+    let (code, lines, said) =
+        run_json_lines(cuda.gpumon_command(&["tutorials", "--quick", "--json"]));
     assert_eq!((code, said.as_str()), (Some(0), ""));
     let mut cases: Vec<_> = lines
         .iter()
@@ -49,7 +52,7 @@ fn every_variant_is_right_on_two_gpus_and_the_cpu() {
         }
         assert!(
             line["share_of_framework"].is_null(),
-            "small sizes are no comparison: {line}"
+            "small sizes are not compared: {line}"
         );
     }
     let shown = |case: &str, at: usize| -> &Value {
@@ -78,15 +81,20 @@ fn every_variant_is_right_on_two_gpus_and_the_cpu() {
     assert_eq!(
         shown("b", 0)["outcome"]["n"],
         10,
-        "a look takes a few steps"
+        "a quick run takes few steps"
     );
-    cuda.counters_at_rest();
+    cuda.assert_released();
 }
 
 #[test]
-fn one_gpu_is_enough_for_the_rest() {
-    let (code, lines, said) =
-        lines_of(FakeCuda::new("").gpumon(&["tutorials", "k2", "k5", "--quick", "--json"]));
+fn single_gpu_variants_pass_on_one_gpu() {
+    let (code, lines, said) = run_json_lines(FakeCuda::new("").gpumon_command(&[
+        "tutorials",
+        "k2",
+        "k5",
+        "--quick",
+        "--json",
+    ]));
     assert_eq!((code, lines.len()), (Some(0), 5), "{said}");
     let skipped = lines
         .iter()
@@ -102,7 +110,7 @@ fn one_gpu_is_enough_for_the_rest() {
 }
 
 #[test]
-fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there() {
+fn wrong_variant_is_reported_with_code_1() {
     for (kind, kernel, case, variant) in [
         ("flip", "square_fp64", "c", "kernel alone"),
         ("flip", "op_select", "i", "those in one graph"),
@@ -119,17 +127,23 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
             "[[fault]]\nkind = \"{kind}\"\nafter_kernels = 0\nkernel = \"{kernel}\"\nlasting = true"
         );
         let cuda = FakeCuda::new(&fault);
-        let (code, lines, said) =
-            lines_of(cuda.gpumon(&["tutorials", case, "--quick", "--json", "--backend", "cuda"]));
+        let (code, lines, said) = run_json_lines(cuda.gpumon_command(&[
+            "tutorials",
+            case,
+            "--quick",
+            "--json",
+            "--backend",
+            "cuda",
+        ]));
         assert_eq!(code, Some(1), "{kernel}: {said}");
         let line = lines
             .iter()
             .find(|line| line["variant"] == variant)
             .unwrap();
         assert_eq!(line["outcome"]["verify"]["ok"], false, "{kernel}: {line}");
-        let text = stdout(
+        let text = stdout_text(
             &cuda
-                .gpumon(&["tutorials", case, "--quick", "--backend", "cuda"])
+                .gpumon_command(&["tutorials", case, "--quick", "--backend", "cuda"])
                 .output()
                 .unwrap(),
         );
@@ -138,15 +152,15 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
 }
 
 #[test]
-fn without_a_gpu_the_cpu_s_variants_run_unless_a_gpu_was_asked_for() {
+fn cpu_variants_run_without_gpu() {
     let run = |arguments: &[&str]| {
-        gpumon(arguments)
+        gpumon_command(arguments)
             .env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1")
             .output()
             .unwrap()
     };
     let output = run(&["tutorials", "c", "--quick"]);
-    let text = stdout(&output);
+    let text = stdout_text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(
         text.contains("CPU one thread") && !text.contains("   GPU "),
@@ -159,7 +173,7 @@ fn without_a_gpu_the_cpu_s_variants_run_unless_a_gpu_was_asked_for() {
     assert_eq!(
         text.matches("  10007  ").count(),
         2,
-        "the size that ran is named: {text}"
+        "the size of the run is shown: {text}"
     );
     assert!(
         text.trim_end()
@@ -167,9 +181,9 @@ fn without_a_gpu_the_cpu_s_variants_run_unless_a_gpu_was_asked_for() {
         "{text}"
     );
     assert!(
-        stderr(&output).contains("/nowhere/libcuda.so.1"),
+        stderr_text(&output).contains("/nowhere/libcuda.so.1"),
         "{}",
-        stderr(&output)
+        stderr_text(&output)
     );
     assert_eq!(
         run(&["tutorials", "c", "--backend", "cuda"]).status.code(),
@@ -178,19 +192,20 @@ fn without_a_gpu_the_cpu_s_variants_run_unless_a_gpu_was_asked_for() {
 }
 
 #[test]
-fn cases_that_are_not_there_are_answered_with_those_that_are() {
+fn unknown_cases_are_refused_with_available_cases() {
     for (case, words) in [
         ("k6", "did you mean 'k"),
-        ("frobnicate", "there are a, b, c"),
+        ("frobnicate", "use one of a, b, c"),
     ] {
-        refused(gpumon(&["tutorials", case]), 2, words);
+        assert_refused(gpumon_command(&["tutorials", case]), 2, words);
     }
 }
 
 #[test]
-fn a_gpu_that_is_lost_ends_it() {
+fn lost_gpu_ends_tutorials() {
     let cuda = FakeCuda::new("[[fault]]\nkind = \"lost\"\nafter_kernels = 40");
-    let (code, lines, _) = lines_of(cuda.gpumon(&["tutorials", "d", "i", "--quick", "--json"]));
+    let (code, lines, _) =
+        run_json_lines(cuda.gpumon_command(&["tutorials", "d", "i", "--quick", "--json"]));
     let last = lines.last().unwrap();
     assert_eq!(
         (code, &last["found"]),
@@ -208,12 +223,12 @@ fn a_gpu_that_is_lost_ends_it() {
 
 /// The devices of the fake driver have the name H200.
 #[test]
-fn a_framework_s_figure_is_compared_on_its_device_and_named_on_another() {
+fn framework_time_is_compared_only_on_same_device() {
     let text = |name: &str| {
         let cuda = FakeCuda::new(&format!("name = {name:?}"));
-        stdout(
+        stdout_text(
             &cuda
-                .gpumon(&["tutorials", "d", "--backend", "cuda"])
+                .gpumon_command(&["tutorials", "d", "--backend", "cuda"])
                 .output()
                 .unwrap(),
         )

@@ -4,36 +4,39 @@ use std::{fs, process::Command};
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, gpumon, stderr, stdout};
+use crate::support::{
+    FakeNvml, Server, gpumon_command, stderr_text, stdout_text, wait_for_condition,
+};
 
 const GIB: u64 = 1 << 30;
 
 /// A GB10 with a process that uses 40 GiB.
-const GB10: &str = "[[gpu]]\nindex = 0\nname = \"NVIDIA GB10\"\narchitecture = \"blackwell\"\n\
-    unified_memory = true\npower_watts = 3\ntemperature_celsius = 36\nutilization_percent = 0\n\
-    [[process]]\ngpu = 0\npid = PID\nmemory = \"40 GiB\"\n";
+const GB10_SCENARIO: &str = "[[gpu]]\nindex = 0\nname = \"NVIDIA GB10\"\narchitecture = \
+                             \"blackwell\"\nunified_memory = true\npower_watts = \
+                             3\ntemperature_celsius = 36\nutilization_percent = \
+                             0\n[[process]]\ngpu = 0\npid = PID\nmemory = \"40 GiB\"\n";
 
-fn new_fake() -> Fake {
-    let fake = Fake::new(&GB10.replace("PID", &std::process::id().to_string()));
+fn make_fake() -> FakeNvml {
+    let fake = FakeNvml::new(&GB10_SCENARIO.replace("PID", &std::process::id().to_string()));
     fs::create_dir(fake.path("proc")).unwrap();
     fake
 }
 
 /// Runs a command on a machine with 121 GiB in total and this much available memory.
-fn gpumon_with(fake: &Fake, available_gib: u64, arguments: &[&str]) -> Command {
+fn gpumon_with(fake: &FakeNvml, available_gib: u64, arguments: &[&str]) -> Command {
     let kib = |gib: u64| gib << 20;
     let (total, available) = (kib(121), kib(available_gib));
     let text = format!("MemTotal: {total} kB\nMemFree: 1 kB\nMemAvailable: {available} kB\n");
     fs::write(fake.path("proc/meminfo"), text).unwrap();
-    let mut command = fake.gpumon(arguments);
+    let mut command = fake.gpumon_command(arguments);
     command.env("GPUMON_PROCFS", fake.path("proc"));
     command.env("GPUMON_LOCKS", fake.path(""));
     command
 }
 
 #[test]
-fn memory_is_that_of_machine() {
-    let fake = new_fake();
+fn gpu_memory_equals_memory_of_machine() {
+    let fake = make_fake();
     let output = gpumon_with(&fake, 70, &["--json"]).output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let gpu = &answer["sample"]["gpus"][0];
@@ -46,11 +49,11 @@ fn memory_is_that_of_machine() {
 }
 
 #[test]
-fn table_shows_unified_memory_and_its_end() {
-    let fake = new_fake();
+fn table_shows_unified_memory_and_its_exhaustion() {
+    let fake = make_fake();
     let table = |available| {
         let output = gpumon_with(&fake, available, &[]).output().unwrap();
-        stdout(&output)
+        stdout_text(&output)
     };
     let text = table(70);
     assert!(text.contains("40.0/121 GiB"), "{text}");
@@ -67,9 +70,13 @@ fn wait_takes_gpu_by_available_memory() {
     let wait = ["wait", "--free", "10GiB", "--interval", "100ms"];
     let waited = |available, arguments: &[&str]| {
         // A GPU that was taken stays reserved for a while, so each command has its own fake.
-        let fake = new_fake();
+        let fake = make_fake();
         let output = gpumon_with(&fake, available, arguments).output().unwrap();
-        (output.status.code(), stdout(&output), stderr(&output))
+        (
+            output.status.code(),
+            stdout_text(&output),
+            stderr_text(&output),
+        )
     };
     let (code, out, said) = waited(70, &wait);
     assert_eq!((code, out.as_str()), (Some(0), "0\n"), "{said}");
@@ -79,8 +86,8 @@ fn wait_takes_gpu_by_available_memory() {
 }
 
 #[test]
-fn growth_of_memory_is_foreseen() {
-    let scenario = GB10.replace("PID", "4100001").replace(
+fn memory_growth_is_predicted() {
+    let scenario = GB10_SCENARIO.replace("PID", "4100001").replace(
         "utilization_percent",
         "memory_used = [[0, \"30 GiB\"], [600, \"90 GiB\"]]\nmemory = \"121 GiB\"\n\
          utilization_percent",
@@ -89,14 +96,14 @@ fn growth_of_memory_is_foreseen() {
     let file = folder.path().join("gb10.toml");
     fs::write(&file, scenario).unwrap();
     let source = format!("sim:{}", file.display());
-    let server = Server::start(gpumon(&[
+    let server = Server::start(gpumon_command(&[
         "serve",
         "--source",
         &source,
         "--interval-ms",
         "500",
     ]));
-    eventually("the memory is about to be full", || {
+    wait_for_condition("a condition predicts that the memory will be full", || {
         let body = server.get("/api/v1/snapshot").body;
         let answer: Value = serde_json::from_str(&body).unwrap_or_default();
         let conditions = answer["sample"]["gpus"][0]["conditions"].as_array();
@@ -109,9 +116,9 @@ fn growth_of_memory_is_foreseen() {
 }
 
 #[test]
-fn smi_prints_what_nvidia_smi_prints() {
-    let fake = new_fake();
-    let text = stdout(&fake.gpumon(&["smi"]).output().unwrap());
+fn smi_output_matches_nvidia_smi() {
+    let fake = make_fake();
+    let text = stdout_text(&fake.gpumon_command(&["smi"]).output().unwrap());
     // The expected lines without the borders at both sides.
     for line in [
         "  0  NVIDIA GB10                    On  |   0000000F:01:00.0 Off |                  N/A",
@@ -122,9 +129,9 @@ fn smi_prints_what_nvidia_smi_prints() {
         assert!(text.lines().any(|own| own == line), "{line}\n{text}");
     }
     let query = "--query-gpu=memory.total,memory.used,memory.free,utilization.gpu,power.draw";
-    let text = stdout(
+    let text = stdout_text(
         &fake
-            .gpumon(&["smi", query, "--format=csv"])
+            .gpumon_command(&["smi", query, "--format=csv"])
             .output()
             .unwrap(),
     );

@@ -6,32 +6,34 @@ use std::process;
 use gpumon_probe::usage::PERIOD_MS;
 use serde_json::Value;
 
-use crate::support::{Fake, Server, eventually, refused, stderr, stdout};
+use crate::support::{
+    FakeNvml, Server, assert_refused, stderr_text, stdout_text, wait_for_condition,
+};
 
 #[test]
-fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
+fn exclusive_owner_gets_all_energy() {
     let mut sleepers = [(); 2].map(|()| process::Command::new("sleep").arg("600").spawn().unwrap());
     let [one, other] = [&sleepers[0], &sleepers[1]].map(std::process::Child::id);
-    let fake = Fake::new(&format!(
-        "[[gpu]]\nindex = 0\npower_watts = 300\n[[gpu]]\nindex = 1\npower_watts = 80\nprofile = \"idle\"\n\
-         [[process]]\ngpu = 0\npid = {one}\nmemory = \"2 GiB\"\nsm_percent = 50\n\
-         [[process]]\ngpu = 0\npid = {other}\nmemory = \"1 GiB\"\n"
+    let fake = FakeNvml::new(&format!(
+        "[[gpu]]\nindex = 0\npower_watts = 300\n[[gpu]]\nindex = 1\npower_watts = 80\nprofile = \
+         \"idle\"\n[[process]]\ngpu = 0\npid = {one}\nmemory = \"2 GiB\"\nsm_percent = \
+         50\n[[process]]\ngpu = 0\npid = {other}\nmemory = \"1 GiB\"\n"
     ));
-    let none = fake.gpumon(&["usage"]).output().unwrap();
+    let none = fake.gpumon_command(&["usage"]).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
     assert!(
-        stderr(&none).contains("gpumon serve") && stderr(&none).contains("--control"),
+        stderr_text(&none).contains("gpumon serve") && stderr_text(&none).contains("--control"),
         "{}",
-        stderr(&none)
+        stderr_text(&none)
     );
 
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
     let known = || server.get("/api/v1/usage").json();
     let number = |of: &Value, key: &str| of[key].as_f64().unwrap_or(0.0);
     let watts = |of: &Value, joules: f64| joules / number(of, "gpu_seconds");
     // The counter is read every five seconds, so energy is known later than time.
     let mut usage = Value::Null;
-    eventually("energy of both GPUs is known", || {
+    wait_for_condition("the energy of both GPUs is known", || {
         usage = known();
         let (owner, unheld) = (&usage["owners"][0], &usage["unheld"]);
         number(owner, "gpu_seconds") > 5.0
@@ -40,7 +42,7 @@ fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
     });
     let owner = &usage["owners"][0];
     let user = process::Command::new("id").arg("-un").output().unwrap();
-    assert_eq!(owner["user"], stdout(&user).trim());
+    assert_eq!(owner["user"], stdout_text(&user).trim());
     // Both programs have the same owner, because they are in the same service or container.
     assert_eq!(usage["owners"].as_array().unwrap().len(), 1, "{usage}");
     let joules = &owner["joules"];
@@ -51,14 +53,14 @@ fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
     let active = number(owner, "active_seconds") / number(owner, "gpu_seconds");
     assert!((0.45..0.55).contains(&active), "{usage}");
 
-    let table = fake.gpumon(&["usage"]).output().unwrap();
-    let table = stdout(&table);
+    let table = fake.gpumon_command(&["usage"]).output().unwrap();
+    let table = stdout_text(&table);
     assert!(
         table.contains("User") && table.contains(" exact") && table.contains("no process"),
         "{table}"
     );
-    let json = fake.gpumon(&["usage", "--json"]).output().unwrap();
-    let json: Value = serde_json::from_str(&stdout(&json)).unwrap();
+    let json = fake.gpumon_command(&["usage", "--json"]).output().unwrap();
+    let json: Value = serde_json::from_str(&stdout_text(&json)).unwrap();
     assert_eq!(json["owners"][0]["user"], owner["user"]);
     for sleeper in &mut sleepers {
         sleeper.kill().unwrap();
@@ -67,30 +69,31 @@ fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
 }
 
 #[test]
-fn who_used_how_much_when_outlives_the_server() {
+fn usage_survives_restart_of_server() {
     let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
-    let fake = Fake::new(&format!(
-        "[[gpu]]\nindex = 0\npower_watts = 300\n[[process]]\ngpu = 0\npid = {}\nmemory = \"2 GiB\"\nsm_percent = 50\n",
+    let fake = FakeNvml::new(&format!(
+        "[[gpu]]\nindex = 0\npower_watts = 300\n[[process]]\ngpu = 0\npid = {}\nmemory = \"2 \
+         GiB\"\nsm_percent = 50\n",
         sleeper.id()
     ));
     let folder = fake.path("history").to_str().unwrap().to_owned();
-    let start = || Server::over(&fake, &["--interval-ms", "200", "--data-dir", &folder]);
+    let start = || Server::start_with_fake(&fake, &["--interval-ms", "200", "--data-dir", &folder]);
     let ask = |arguments: &[&str]| {
         let output = fake
-            .gpumon(&[&["usage", "--json"], arguments].concat())
+            .gpumon_command(&[&["usage", "--json"], arguments].concat())
             .output()
             .unwrap();
         assert!(
             output.status.success(),
             "{arguments:?}: {}",
-            stderr(&output)
+            stderr_text(&output)
         );
-        serde_json::from_str::<Value>(&stdout(&output)).unwrap()
+        serde_json::from_str::<Value>(&stdout_text(&output)).unwrap()
     };
     let seconds = |usage: &Value| usage["owners"][0]["gpu_seconds"].as_f64().unwrap_or(0.0);
 
     let mut server = start();
-    eventually("something is known", || {
+    wait_for_condition("the server has some usage", || {
         seconds(&ask(&["--since", "-1h"])) > 8.0
     });
     let (spanned, whole) = (ask(&["--since", "-1h"]), ask(&[]));
@@ -122,46 +125,46 @@ fn who_used_how_much_when_outlives_the_server() {
         "{stored}"
     );
     let table = fake
-        .gpumon(&["usage", "--data-dir", &folder, "--since", "-8d"])
+        .gpumon_command(&["usage", "--data-dir", &folder, "--since", "-8d"])
         .output()
         .unwrap();
-    let table = stdout(&table);
+    let table = stdout_text(&table);
     assert!(
-        table.contains("; nothing is known before:") && table.contains("GPU hours"),
+        table.contains("; no earlier usage is recorded:") && table.contains("GPU hours"),
         "{table}"
     );
 
     // The next server continues where this one ended.
     let _server = start();
-    eventually("both are added up", || {
+    wait_for_condition("the usage of both servers is summed", || {
         seconds(&ask(&["--since", "-1h"])) > seconds(&stored) + 4.0
     });
     assert!(seconds(&ask(&[])) < seconds(&ask(&["--since", "-1h"])) - seconds(&stored) + 5.0);
 
-    let usage = |arguments: &[&'static str]| fake.gpumon(&[&["usage"], arguments].concat());
-    refused(
+    let usage = |arguments: &[&'static str]| fake.gpumon_command(&[&["usage"], arguments].concat());
+    assert_refused(
         usage(&["--since", "2020-01-01", "--until", "2020-02-01"]),
         1,
-        "usage is recorded since",
+        "the recording starts at",
     );
-    refused(
+    assert_refused(
         usage(&["--since", "-1h", "--until", "-2h"]),
         2,
-        "give a beginning before the end",
+        "give a start before the end",
     );
-    refused(usage(&["--since", "noon"]), 2, "'noon' is not a moment");
-    refused(usage(&["--data-dir", "/nowhere"]), 1, "/nowhere/history.db");
+    assert_refused(usage(&["--since", "noon"]), 2, "'noon' is not a time");
+    assert_refused(usage(&["--data-dir", "/nowhere"]), 1, "/nowhere/history.db");
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
 }
 
 #[test]
-fn spans_that_are_none_are_refused_with_the_cure() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &[]);
+fn invalid_time_ranges_are_refused_with_remedy() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &[]);
     for (query, word) in [
-        ("from_ms=2&to_ms=1", "from_ms=2 is not before to_ms=1"),
-        ("from=1", "ask for from_ms and to_ms, or nothing"),
+        ("from_ms=2&to_ms=1", "from_ms=2 must be before to_ms=1"),
+        ("from=1", "use from_ms and to_ms, or no parameters"),
     ] {
         let answer = server.get(&format!("/api/v1/usage?{query}"));
         assert!(

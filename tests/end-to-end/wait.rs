@@ -9,14 +9,16 @@ use std::{
 
 use gpumon_probe::model::now_ms;
 
-use crate::support::{Fake, Server, eventually, is_refusal, signal, stderr, stdout};
+use crate::support::{
+    FakeNvml, Server, is_refusal, send_signal, stderr_text, stdout_text, wait_for_condition,
+};
 
 /// A shell that prints its GPUs, and ends when its standard input is closed.
-const HOLDER: [&str; 4] = ["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read _"];
+const HOLDING_COMMAND: [&str; 4] = ["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read _"];
 
 /// Returns `gpumon wait` over this fake, with its own locks.
-fn wait(fake: &Fake, arguments: &[&str]) -> Command {
-    let mut command = fake.gpumon(&[&["wait", "--interval", "100ms"], arguments].concat());
+fn wait_command(fake: &FakeNvml, arguments: &[&str]) -> Command {
+    let mut command = fake.gpumon_command(&[&["wait", "--interval", "100ms"], arguments].concat());
     command
         .env("GPUMON_LOCKS", fake.path(""))
         .env_remove("CUDA_VISIBLE_DEVICES")
@@ -25,11 +27,11 @@ fn wait(fake: &Fake, arguments: &[&str]) -> Command {
 }
 
 #[track_caller]
-fn run(mut command: Command, code: i32) -> (String, String) {
+fn run_and_check_code(mut command: Command, code: i32) -> (String, String) {
     let output: Output = command.output().unwrap();
-    let said = stderr(&output);
+    let said = stderr_text(&output);
     assert_eq!(output.status.code(), Some(code), "{said}");
-    (stdout(&output), said)
+    (stdout_text(&output), said)
 }
 
 /// A running `gpumon wait`, which ends with the test.
@@ -83,11 +85,11 @@ impl Drop for Waiter {
 }
 
 #[test]
-fn it_ends_when_memory_is_freed() {
-    let fake = Fake::new(
+fn wait_ends_when_memory_is_freed() {
+    let fake = FakeNvml::new(
         "[[gpu]]\nindex = 0\nmemory_used = [[0, \"130 GiB\"], [3, \"130 GiB\"], [3, \"10 GiB\"]]\n",
     );
-    let (out, said) = run(wait(&fake, &["--free", "100GiB"]), 0);
+    let (out, said) = run_and_check_code(wait_command(&fake, &["--free", "100GiB"]), 0);
     assert_eq!(out, "0\n");
     let lines: Vec<_> = said.lines().collect();
     assert!(
@@ -95,9 +97,13 @@ fn it_ends_when_memory_is_freed() {
         "{said}"
     );
     assert!(lines[1].contains("took GPU 0 after"), "{said}");
-    assert_eq!(lines.len(), 2, "a log is not filled: {said}");
-    let (out, said) = run(
-        wait(
+    assert_eq!(
+        lines.len(),
+        2,
+        "a log must not get repeated messages: {said}"
+    );
+    let (out, said) = run_and_check_code(
+        wait_command(
             &fake,
             &[
                 "--free", "5%", "--format", "uuid", "--quiet", "--locks", "/tmp",
@@ -111,18 +117,18 @@ fn it_ends_when_memory_is_freed() {
 }
 
 #[test]
-fn it_ends_when_the_last_process_has_gone_or_nothing_has_run_for_so_long() {
-    let fake = Fake::new(
-        "[[gpu]]\nindex = 0\nutilization_percent = [[0, 90], [2, 90], [2, 0]]\nmemory_used = \"4 MiB\"\n\
-         [[gpu]]\nindex = 1\nprofile = \"training\"\n\
-         [[process]]\ngpu = 0\npid = 4000000\nmemory = \"1 GiB\"\nto_s = 3\n",
+fn wait_ends_when_gpu_is_empty_or_idle() {
+    let fake = FakeNvml::new(
+        "[[gpu]]\nindex = 0\nutilization_percent = [[0, 90], [2, 90], [2, 0]]\nmemory_used = \"4 \
+         MiB\"\n[[gpu]]\nindex = 1\nprofile = \"training\"\n[[process]]\ngpu = 0\npid = \
+         4000000\nmemory = \"1 GiB\"\nto_s = 3\n",
     );
-    let (out, said) = run(wait(&fake, &["--hold", "1s"]), 0);
+    let (out, said) = run_and_check_code(wait_command(&fake, &["--hold", "1s"]), 0);
     assert!(
         out == "0\n" && said.contains("an empty GPU: GPU 0 1 process, GPU 1 "),
         "{out}{said}"
     );
-    let (out, said) = run(wait(&fake, &["--idle", "1s"]), 0);
+    let (out, said) = run_and_check_code(wait_command(&fake, &["--idle", "1s"]), 0);
     assert!(
         out == "0\n" && said.contains("a GPU idle for 1s: GPU 0 90 % busy"),
         "{out}{said}"
@@ -130,11 +136,12 @@ fn it_ends_when_the_last_process_has_gone_or_nothing_has_run_for_so_long() {
 }
 
 #[test]
-fn two_waiters_for_two_gpus_get_different_ones() {
-    let fake = Fake::new(
-        "gpus = 2\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n",
+fn two_waiters_get_different_gpus() {
+    let fake = FakeNvml::new(
+        "gpus = 2\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \
+         \"idle\"\n",
     );
-    let mut waiters = [(); 2].map(|()| Waiter::start(wait(&fake, &HOLDER)));
+    let mut waiters = [(); 2].map(|()| Waiter::start(wait_command(&fake, &HOLDING_COMMAND)));
     let [first, second] = &mut waiters;
     let (first, second) = (first.next_line(), second.next_line());
     assert!(
@@ -143,16 +150,16 @@ fn two_waiters_for_two_gpus_get_different_ones() {
     );
     assert!(
         waiters.iter_mut().all(|waiter| waiter.release() == Some(1)),
-        "read(1) found the end of its input"
+        "read(1) must return the end of the input"
     );
 }
 
 #[test]
-fn the_second_waiter_for_one_gpu_gets_it_when_the_first_ends() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    let mut first = Waiter::start(wait(&fake, &HOLDER));
+fn second_waiter_gets_gpu_after_first() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let mut first = Waiter::start(wait_command(&fake, &HOLDING_COMMAND));
     let uuid = first.next_line();
-    let mut second = Waiter::start(wait(&fake, &HOLDER));
+    let mut second = Waiter::start(wait_command(&fake, &HOLDING_COMMAND));
     assert!(
         second
             .next_message()
@@ -163,39 +170,45 @@ fn the_second_waiter_for_one_gpu_gets_it_when_the_first_ends() {
 }
 
 #[test]
-fn a_waiter_that_is_killed_leaves_nothing_behind() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    let mut first = Waiter::start(wait(&fake, &HOLDER));
+fn killed_waiter_releases_everything() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let mut first = Waiter::start(wait_command(&fake, &HOLDING_COMMAND));
     let uuid = first.next_line();
-    let mut second = Waiter::start(wait(&fake, &HOLDER));
+    let mut second = Waiter::start(wait_command(&fake, &HOLDING_COMMAND));
     second.next_message();
-    signal("-KILL", first.child.id());
+    send_signal("-KILL", first.child.id());
     assert_eq!(second.next_line(), uuid);
     // If a waiting process is killed, its collector ends, too.
-    let mut third = Waiter::start(wait(&fake, &HOLDER));
+    let mut third = Waiter::start(wait_command(&fake, &HOLDING_COMMAND));
     third.next_message();
     let pid = third.child.id();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     let collector = children
         .split_ascii_whitespace()
         .next()
-        .expect("it reads with a child")
+        .expect("the waiter must have a collector")
         .to_owned();
-    signal("-KILL", pid);
-    eventually("the collector has ended", || {
+    send_signal("-KILL", pid);
+    wait_for_condition("the collector has ended", || {
         let stat = fs::read_to_string(format!("/proc/{collector}/stat")).unwrap_or_default();
         // The collector may be a zombie until its adoptive parent waits for it.
         stat.is_empty() || stat.contains(") Z ")
     });
     drop(second);
-    assert_eq!(run(wait(&fake, &["--hold", "1s"]), 0).0, "0\n");
+    assert_eq!(
+        run_and_check_code(wait_command(&fake, &["--hold", "1s"]), 0).0,
+        "0\n"
+    );
 }
 
 #[test]
-fn without_a_command_the_gpu_stays_reserved_for_a_while() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    assert_eq!(run(wait(&fake, &["--hold", "1h"]), 0).0, "0\n");
-    let (out, said) = run(wait(&fake, &["--timeout", "3s"]), 124);
+fn gpu_without_command_stays_reserved_for_some_time() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    assert_eq!(
+        run_and_check_code(wait_command(&fake, &["--hold", "1h"]), 0).0,
+        "0\n"
+    );
+    let (out, said) = run_and_check_code(wait_command(&fake, &["--timeout", "3s"]), 124);
     assert!(
         out.is_empty() && said.contains("gave up after 3s") && said.contains("GPU 0 reserved 59m"),
         "{said}"
@@ -212,26 +225,32 @@ fn without_a_command_the_gpu_stays_reserved_for_a_while() {
         format!("reserved until {} by process 1\n", now_ms() + 3_000),
     )
     .unwrap();
-    let (out, said) = run(wait(&fake, &[]), 0);
+    let (out, said) = run_and_check_code(wait_command(&fake, &[]), 0);
     assert!(out == "0\n" && said.contains("GPU 0 reserved"), "{said}");
 }
 
 #[test]
-fn several_are_taken_at_once_or_none() {
+fn several_gpus_are_taken_together() {
     let idle = |index| format!("[[gpu]]\nindex = {index}\nprofile = \"idle\"\n");
-    let fake = Fake::new(&(0..3).map(idle).collect::<String>());
-    let mut one = Waiter::start(wait(&fake, &[&["-i", "1"], HOLDER.as_slice()].concat()));
+    let fake = FakeNvml::new(&(0..3).map(idle).collect::<String>());
+    let mut one = Waiter::start(wait_command(
+        &fake,
+        &[&["-i", "1"], HOLDING_COMMAND.as_slice()].concat(),
+    ));
     one.next_line();
-    let mut three = Waiter::start(wait(&fake, &[&["--gpus", "3"], HOLDER.as_slice()].concat()));
+    let mut three = Waiter::start(wait_command(
+        &fake,
+        &[&["--gpus", "3"], HOLDING_COMMAND.as_slice()].concat(),
+    ));
     assert!(
         three
             .next_message()
             .contains("3 empty GPUs: GPU 0 ready, GPU 1 taken, GPU 2 ready")
     );
-    let (out, _) = run(wait(&fake, &["--gpus", "2", "--hold", "1s"]), 0);
+    let (out, _) = run_and_check_code(wait_command(&fake, &["--gpus", "2", "--hold", "1s"]), 0);
     assert_eq!(
         out, "0,2\n",
-        "one that waits for three holds none meanwhile"
+        "a waiter for three GPUs must not hold some of them"
     );
     one.release();
     let uuids = three.next_line();
@@ -239,45 +258,58 @@ fn several_are_taken_at_once_or_none() {
 }
 
 #[test]
-fn the_command_has_the_gpu_its_own_exit_status_and_no_other_child() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+fn command_gets_gpu_and_sets_exit_code() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let script = "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER; exit 7";
-    let (out, _) = run(wait(&fake, &["--", "sh", "-c", script]), 7);
+    let (out, _) = run_and_check_code(wait_command(&fake, &["--", "sh", "-c", script]), 7);
     let (uuid, order) = out.trim().split_once(' ').unwrap();
     assert!(uuid.starts_with("GPU-") && order == "PCI_BUS_ID", "{out}");
-    let (children, _) = run(wait(&fake, &["--", "cat", "/proc/thread-self/children"]), 0);
-    assert_eq!(children, "", "what read the driver is gone");
-    let (_, said) = run(wait(&fake, &["--", "/nowhere/at/all"]), 127);
+    let (children, _) = run_and_check_code(
+        wait_command(&fake, &["--", "cat", "/proc/thread-self/children"]),
+        0,
+    );
+    assert_eq!(
+        children, "",
+        "the process that read the driver must have ended"
+    );
+    let (_, said) = run_and_check_code(wait_command(&fake, &["--", "/nowhere/at/all"]), 127);
     assert!(said.contains("cannot run /nowhere/at/all"), "{said}");
-    run(wait(&fake, &["--", "/etc/passwd"]), 126);
+    run_and_check_code(wait_command(&fake, &["--", "/etc/passwd"]), 126);
 }
 
 #[test]
-fn signals_are_the_commands() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+fn command_receives_signals() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     let script = "trap 'echo heard; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
-    let mut waiter = Waiter::start(wait(&fake, &["--", "sh", "-c", script]));
+    let mut waiter = Waiter::start(wait_command(&fake, &["--", "sh", "-c", script]));
     assert_eq!(waiter.next_line(), "ready");
-    signal("-TERM", waiter.child.id());
+    send_signal("-TERM", waiter.child.id());
     assert_eq!(
         (waiter.next_line(), waiter.child.wait().unwrap().code()),
         ("heard".to_owned(), Some(3))
     );
-    let killed = wait(&fake, &["--quiet", "--", "sh", "-c", "kill -TERM $$"])
+    let killed = wait_command(&fake, &["--quiet", "--", "sh", "-c", "kill -TERM $$"])
         .status()
         .unwrap();
-    assert_eq!(killed.signal(), Some(15), "a shell shows this as 143");
+    assert_eq!(
+        killed.signal(),
+        Some(15),
+        "shells show this signal as exit code 143"
+    );
 }
 
 #[test]
-fn a_gpu_that_is_lost_or_hangs_is_never_taken_and_holds_up_no_other() {
-    let fake = Fake::new(
+fn lost_or_hanging_gpu_is_never_taken() {
+    let fake = FakeNvml::new(
         "gpus = 3\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n\
          [[gpu]]\nindex = 2\nmemory_used = \"100 GiB\"\n\
          [[fault]]\ngpu = 0\nkind = \"hang\"\n[[fault]]\ngpu = 1\nkind = \"lost\"\n",
     );
-    assert_eq!(run(wait(&fake, &["--free", "10GiB"]), 0).0, "2\n");
-    let (_, said) = run(wait(&fake, &["-i", "0,1", "--timeout", "6s"]), 124);
+    assert_eq!(
+        run_and_check_code(wait_command(&fake, &["--free", "10GiB"]), 0).0,
+        "2\n"
+    );
+    let (_, said) = run_and_check_code(wait_command(&fake, &["-i", "0,1", "--timeout", "6s"]), 124);
     assert!(
         said.contains("GPU 1 lost") && !said.contains("ready"),
         "{said}"
@@ -285,25 +317,25 @@ fn a_gpu_that_is_lost_or_hangs_is_never_taken_and_holds_up_no_other() {
 }
 
 #[test]
-fn with_now_a_gpu_is_free_or_nothing_is_waited_for() {
-    let fake = Fake::new(
-        "gpus = 3\n[[gpu]]\nindex = 0\nmemory_used = \"100 GiB\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n\
-         [[fault]]\ngpu = 2\nkind = \"hang\"\n",
+fn now_option_never_waits() {
+    let fake = FakeNvml::new(
+        "gpus = 3\n[[gpu]]\nindex = 0\nmemory_used = \"100 GiB\"\n[[gpu]]\nindex = 1\nprofile = \
+         \"idle\"\n[[fault]]\ngpu = 2\nkind = \"hang\"\n",
     );
-    let now = |arguments: &[&str]| wait(&fake, &[&["--now"], arguments].concat());
+    let now = |arguments: &[&str]| wait_command(&fake, &[&["--now"], arguments].concat());
     assert_eq!(
-        run(now(&["--quiet", "--hold", "1m"]), 0),
+        run_and_check_code(now(&["--quiet", "--hold", "1m"]), 0),
         ("1\n".to_owned(), String::new())
     );
     // The first command has reserved the GPU.
-    let (out, said) = run(now(&[]), 1);
+    let (out, said) = run_and_check_code(now(&[]), 1);
     assert_eq!(out, "");
     assert!(
         said.contains("did not find an empty GPU: GPU 0") && said.contains("omit --now"),
         "{said}"
     );
     assert_eq!(
-        run(
+        run_and_check_code(
             now(&["--free", "20GiB", "-i", "0", "--", "sh", "-c", "exit 7"]),
             7
         )
@@ -312,7 +344,7 @@ fn with_now_a_gpu_is_free_or_nothing_is_waited_for() {
     );
     for contradiction in [["--idle", "1m"], ["--timeout", "1m"]] {
         assert!(
-            run(now(&contradiction), 2)
+            run_and_check_code(now(&contradiction), 2)
                 .1
                 .contains("cannot be used with")
         );
@@ -320,34 +352,36 @@ fn with_now_a_gpu_is_free_or_nothing_is_waited_for() {
 }
 
 #[test]
-fn a_driver_that_hangs_altogether_does_not_keep_it_from_giving_up() {
-    let fake = Fake::new("gpus = 1\n[latency]\nnvmlInit_v2 = \"600 s\"\n");
-    let (_, said) = run(wait(&fake, &["--timeout", "3s"]), 124);
+fn timeout_works_with_hanging_driver() {
+    let fake = FakeNvml::new("gpus = 1\n[latency]\nnvmlInit_v2 = \"600 s\"\n");
+    let (_, said) = run_and_check_code(wait_command(&fake, &["--timeout", "3s"]), 124);
     assert!(said.contains("does not answer"), "{said}");
 }
 
 #[test]
-fn a_crash_in_the_driver_is_survived() {
-    let fake = Fake::new(&format!(
-        "start_ms = {}\n[[gpu]]\nindex = 0\nmemory_used = [[0, \"130 GiB\"], [5, \"130 GiB\"], [5, \"1 GiB\"]]\n\
-         [[fault]]\nkind = \"crash\"\ngpu = 0\ncall = \"nvmlDeviceGetMemoryInfo_v2\"\nfrom_s = 1\nto_s = 2\n",
+fn wait_survives_driver_crash() {
+    let fake = FakeNvml::new(&format!(
+        "start_ms = {}\n[[gpu]]\nindex = 0\nmemory_used = [[0, \"130 GiB\"], [5, \"130 GiB\"], \
+         [5, \"1 GiB\"]]\n[[fault]]\nkind = \"crash\"\ngpu = 0\ncall = \
+         \"nvmlDeviceGetMemoryInfo_v2\"\nfrom_s = 1\nto_s = 2\n",
         now_ms()
     ));
     assert_eq!(
-        run(wait(&fake, &["--free", "100GiB", "--quiet"]), 0).0,
+        run_and_check_code(wait_command(&fake, &["--free", "100GiB", "--quiet"]), 0).0,
         "0\n"
     );
 }
 
 #[test]
-fn what_can_never_be_is_refused_at_once() {
-    let fake =
-        Fake::new("gpus = 2\n[[gpu]]\nindex = 1\nname = \"NVIDIA L4\"\nmemory = \"23034 MiB\"\n");
+fn impossible_condition_is_refused() {
+    let fake = FakeNvml::new(
+        "gpus = 2\n[[gpu]]\nindex = 1\nname = \"NVIDIA L4\"\nmemory = \"23034 MiB\"\n",
+    );
     let refused = |arguments: &[&str], words: &[&str]| {
-        let (out, said) = run(wait(&fake, arguments), 2);
+        let (out, said) = run_and_check_code(wait_command(&fake, arguments), 2);
         assert!(out.is_empty() && is_refusal(&said), "{said}");
         for word in words {
-            assert!(said.contains(word), "{word:?} is not in {said:?}");
+            assert!(said.contains(word), "{word:?} is missing in {said:?}");
         }
     };
     refused(
@@ -371,13 +405,13 @@ fn what_can_never_be_is_refused_at_once() {
     refused(&["--"], &["no command after --"]);
     refused(&["--gpus", "-1"], &["--gpus", "'-1'"]);
     refused(&["--free", "0"], &["more than 0"]);
-    let (_, said) = run(wait(&fake, &["--id", "5"]), 6);
+    let (_, said) = run_and_check_code(wait_command(&fake, &["--id", "5"]), 6);
     assert!(
         said.contains("no GPU '5'") && said.contains("0 to 1"),
         "{said}"
     );
-    let (_, said) = run(
-        wait(
+    let (_, said) = run_and_check_code(
+        wait_command(
             &fake,
             &["--free", "30GiB", "--gpus", "1", "--", "pyhton", "x"],
         ),
@@ -387,32 +421,33 @@ fn what_can_never_be_is_refused_at_once() {
         said.contains("cannot run pyhton") && !said.contains("took"),
         "{said}"
     );
-    let (_, said) = run(
-        wait(&fake, &["--", fake.path("scenario.toml").to_str().unwrap()]),
+    let (_, said) = run_and_check_code(
+        wait_command(&fake, &["--", fake.path("scenario.toml").to_str().unwrap()]),
         126,
     );
     assert!(
         said.contains("chmod +x") && !said.contains("took"),
         "{said}"
     );
-    let silent = Fake::without("gpus = 1", &["nvmlDeviceGetUtilizationRates"]);
-    let (_, said) = run(wait(&silent, &["--idle", "1s"]), 2);
-    assert!(said.contains("utilization not told"), "{said}");
-    let (_, said) = run(wait(&Fake::new("gpus = 0"), &[]), 6);
+    let silent = FakeNvml::without_functions("gpus = 1", &["nvmlDeviceGetUtilizationRates"]);
+    let (_, said) = run_and_check_code(wait_command(&silent, &["--idle", "1s"]), 2);
+    assert!(said.contains("utilization not reported"), "{said}");
+    let (_, said) = run_and_check_code(wait_command(&FakeNvml::new("gpus = 0"), &[]), 6);
     assert!(said.contains("no GPU"), "{said}");
 }
 
 #[test]
-fn a_lock_that_can_never_be_had_is_no_reason_to_wait() {
-    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    let uuid = fake.json()["inventory"]["gpus"][0]["uuid"]
+fn unusable_lock_is_refused() {
+    let fake = FakeNvml::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let uuid = fake.read_json()["inventory"]["gpus"][0]["uuid"]
         .as_str()
         .unwrap()
         .to_owned();
     let lock = fake.path(&format!("gpumon-{uuid}.lock"));
     fs::create_dir(&lock).unwrap();
     for conditions in [&[][..], &["--free", "1GiB"]] {
-        let (_, said) = run(wait(&fake, &[conditions, &["--quiet"]].concat()), 2);
+        let (_, said) =
+            run_and_check_code(wait_command(&fake, &[conditions, &["--quiet"]].concat()), 2);
         assert!(
             said.contains(lock.to_str().unwrap()) && said.contains("--locks"),
             "{said}"
@@ -421,19 +456,19 @@ fn a_lock_that_can_never_be_had_is_no_reason_to_wait() {
 }
 
 #[test]
-fn a_gpu_whose_name_could_not_be_printed_is_not_kept() {
-    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    let mut command = wait(&fake, &["--quiet"]);
+fn gpu_is_released_if_output_fails() {
+    let fake = FakeNvml::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let mut command = wait_command(&fake, &["--quiet"]);
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = command
         .stdout(full)
         .stderr(Stdio::piped())
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr_text(&output));
     assert_eq!(
-        run(
-            wait(&fake, &["--quiet", "--hold", "1s", "--timeout", "3s"]),
+        run_and_check_code(
+            wait_command(&fake, &["--quiet", "--hold", "1s", "--timeout", "3s"]),
             0
         )
         .0,
@@ -442,13 +477,13 @@ fn a_gpu_whose_name_could_not_be_printed_is_not_kept() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_passed_over_within_the_time_there_is() {
-    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+fn silent_server_is_skipped_before_timeout() {
+    let fake = FakeNvml::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
     // The server accepts connections but never answers.
-    let _server = std::os::unix::net::UnixListener::bind(fake.control()).unwrap();
+    let _server = std::os::unix::net::UnixListener::bind(fake.control_path()).unwrap();
     assert_eq!(
-        run(
-            wait(&fake, &["--quiet", "--hold", "1s", "--timeout", "8s"]),
+        run_and_check_code(
+            wait_command(&fake, &["--quiet", "--hold", "1s", "--timeout", "8s"]),
             0
         )
         .0,
@@ -457,14 +492,14 @@ fn a_server_that_does_not_answer_is_passed_over_within_the_time_there_is() {
 }
 
 #[test]
-fn the_choice_is_among_what_is_named_and_what_the_environment_allows() {
+fn gpus_are_limited_by_options_and_environment() {
     let idle = |index| format!("[[gpu]]\nindex = {index}\nprofile = \"idle\"\n");
-    let fake = Fake::new(&(0..4).map(idle).collect::<String>());
-    let json = fake.json();
+    let fake = FakeNvml::new(&(0..4).map(idle).collect::<String>());
+    let json = fake.read_json();
     let gpu = |index: usize| &json["inventory"]["gpus"][index];
     let uuid = |index: usize| gpu(index)["uuid"].as_str().unwrap().to_owned();
     let among = |visible: Option<&str>, ids: &[&str]| {
-        let mut command = wait(
+        let mut command = wait_command(
             &fake,
             &[
                 &["--free", "1GiB"],
@@ -474,7 +509,7 @@ fn the_choice_is_among_what_is_named_and_what_the_environment_allows() {
             .concat(),
         );
         command.envs(visible.map(|visible| ("CUDA_VISIBLE_DEVICES", visible)));
-        run(command, 0).0.trim().to_owned()
+        run_and_check_code(command, 0).0.trim().to_owned()
     };
     assert_eq!(among(None, &["-i", &uuid(2)[..12]]), uuid(2));
     assert_eq!(
@@ -484,8 +519,8 @@ fn the_choice_is_among_what_is_named_and_what_the_environment_allows() {
     assert_eq!(among(Some("3"), &[]), uuid(3));
     assert_eq!(among(Some(&uuid(1)), &[]), uuid(1));
     assert_eq!(among(Some("2,1"), &["-i", "0,1"]), uuid(1));
-    let mut command = wait(&fake, &[]);
-    let (_, said) = run(
+    let mut command = wait_command(&fake, &[]);
+    let (_, said) = run_and_check_code(
         std::mem::replace(
             command.env("CUDA_VISIBLE_DEVICES", ""),
             Command::new("true"),
@@ -499,33 +534,40 @@ fn the_choice_is_among_what_is_named_and_what_the_environment_allows() {
 }
 
 #[test]
-fn mig_devices_are_taken_one_by_one() {
-    let fake = Fake::new(
-        "[[gpu]]\nindex = 0\nmig = [{ profile = \"3g.71gb\", gpu_instance = 2 }, { profile = \"1g.18gb\", gpu_instance = 7 }]\n",
+fn mig_devices_are_taken_separately() {
+    let fake = FakeNvml::new(
+        "[[gpu]]\nindex = 0\nmig = [{ profile = \"3g.71gb\", gpu_instance = 2 }, { profile = \
+         \"1g.18gb\", gpu_instance = 7 }]\n",
     );
-    let mut first = Waiter::start(wait(&fake, &HOLDER));
+    let mut first = Waiter::start(wait_command(&fake, &HOLDING_COMMAND));
     let large = first.next_line();
     assert!(large.starts_with("MIG-"), "{large}");
     assert_eq!(
-        run(wait(&fake, &["--hold", "1s"]), 0).0,
+        run_and_check_code(wait_command(&fake, &["--hold", "1s"]), 0).0,
         "0:1\n",
-        "the large one is taken"
+        "the next command must get the whole GPU"
     );
-    let (_, said) = run(wait(&fake, &["--free", "30GiB", "--timeout", "3s"]), 124);
-    assert!(said.contains("GPU 0:0 taken, GPU 0:1 never, "), "{said}");
-    let (_, said) = run(wait(&fake, &["--gpus", "2"]), 2);
+    let (_, said) = run_and_check_code(
+        wait_command(&fake, &["--free", "30GiB", "--timeout", "3s"]),
+        124,
+    );
+    assert!(
+        said.contains("GPU 0:0 taken, GPU 0:1 never ready: "),
+        "{said}"
+    );
+    let (_, said) = run_and_check_code(wait_command(&fake, &["--gpus", "2"]), 2);
     assert!(said.contains("--gpus 2"), "{said}");
     first.release();
-    let mut command = wait(&fake, &["--format", "uuid"]);
+    let mut command = wait_command(&fake, &["--format", "uuid"]);
     command.env("CUDA_VISIBLE_DEVICES", &large);
-    assert_eq!(run(command, 0).0.trim(), large);
+    assert_eq!(run_and_check_code(command, 0).0.trim(), large);
 }
 
 #[test]
-fn a_running_server_is_asked_and_the_driver_is_left_alone() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
-    let control = fake.control();
-    let server = Server::over(
+fn running_server_replaces_driver() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let control = fake.control_path();
+    let server = Server::start_with_fake(
         &fake,
         &[
             "--interval-ms",
@@ -534,20 +576,37 @@ fn a_running_server_is_asked_and_the_driver_is_left_alone() {
             control.to_str().unwrap(),
         ],
     );
-    eventually("there is a sample", || server.get("/readyz").status == 200);
+    wait_for_condition("the server has a sample", || {
+        server.get("/readyz").status == 200
+    });
     let without_library = |arguments: &[&str]| {
-        let mut command = wait(&fake, arguments);
+        let mut command = wait_command(&fake, arguments);
         command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
         command
     };
-    assert_eq!(run(without_library(&["--hold", "1s"]), 0).0, "0\n");
-    assert!(fake.gpumon(&["pause"]).output().unwrap().status.success());
-    let mut waiter = Waiter::start(without_library(&HOLDER));
+    assert_eq!(
+        run_and_check_code(without_library(&["--hold", "1s"]), 0).0,
+        "0\n"
+    );
+    assert!(
+        fake.gpumon_command(&["pause"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    let mut waiter = Waiter::start(without_library(&HOLDING_COMMAND));
     assert!(
         waiter.next_message().contains("gpumon resume"),
-        "it does not open the driver behind the server's back"
+        "the driver must not be opened while the server is paused"
     );
-    assert!(fake.gpumon(&["resume"]).output().unwrap().status.success());
+    assert!(
+        fake.gpumon_command(&["resume"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     assert!(waiter.next_line().starts_with("GPU-"));
     let mut rest = String::new();
     drop(server);

@@ -8,12 +8,12 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{Fake, Server, Terminal, eventually, gpumon, signal};
+use crate::support::{FakeNvml, Server, Terminal, gpumon_command, send_signal, wait_for_condition};
 
 /// A child process that is killed at the end of the test, even if the test fails.
-struct Reaped(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Reaped {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -25,22 +25,29 @@ fn has_frames(count: usize) -> impl Fn(&str) -> bool {
 }
 
 #[test]
-fn a_terminal_shows_one_picture_after_the_other_in_its_place_and_keeps_the_last() {
-    let mut terminal = Terminal::with(gpumon(&["--source", "sim:2", "--watch", "0.1"]), 80, 8);
-    terminal.until(has_frames(3));
+fn terminal_redraws_in_place_and_keeps_last_table() {
+    let mut terminal = Terminal::start(
+        gpumon_command(&["--source", "sim:2", "--watch", "0.1"]),
+        80,
+        8,
+    );
+    terminal.wait_until(has_frames(3));
     for frame in terminal.frames() {
-        assert!(frame.len() <= 7, "the cursor has a line, too: {frame:?}");
+        assert!(
+            frame.len() <= 7,
+            "a line must be left for the cursor: {frame:?}"
+        );
         assert!(
             frame[0].contains("simulated") && frame.last().unwrap().contains("more row"),
             "{frame:?}"
         );
     }
-    signal("-INT", terminal.child.id());
-    let (text, code) = terminal.finish();
+    send_signal("-INT", terminal.child.id());
+    let (text, code) = terminal.wait_for_end();
     assert_eq!(code, Some(0));
     assert!(
         text.ends_with("\u{1b}[?2026l\r\u{1b}[K"),
-        "nothing after the last picture: {text:?}"
+        "there must be no output after the last table: {text:?}"
     );
     // The output must not change modes that would have to be restored: another screen, a hidden
     // cursor, a keyboard mode.
@@ -50,9 +57,13 @@ fn a_terminal_shows_one_picture_after_the_other_in_its_place_and_keeps_the_last(
 }
 
 #[test]
-fn a_terminal_that_does_not_tell_its_lines_gets_all_of_them() {
-    let mut terminal = Terminal::with(gpumon(&["--source", "sim:8", "--watch", "0.1"]), 100, 0);
-    terminal.until(has_frames(2));
+fn terminal_of_unknown_height_gets_all_lines() {
+    let mut terminal = Terminal::start(
+        gpumon_command(&["--source", "sim:8", "--watch", "0.1"]),
+        100,
+        0,
+    );
+    terminal.wait_until(has_frames(2));
     for frame in terminal.frames() {
         assert!(
             frame.len() > 12 && !frame.iter().any(|line| line.contains("more row")),
@@ -62,13 +73,13 @@ fn a_terminal_that_does_not_tell_its_lines_gets_all_of_them() {
 }
 
 #[test]
-fn words_come_and_go_with_what_they_are_about_and_move_no_value() {
+fn notes_appear_and_disappear_without_moving_values() {
     let scenario = "gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 50\n\
                     memory_used = [[0, \"139.9 GiB\"], [6, \"139.9 GiB\"], [6, \"1 GiB\"]]\n";
-    let fake = Fake::new(scenario);
-    let mut terminal = Terminal::with(fake.gpumon(&["--watch", "0.2"]), 80, 30);
-    terminal.until(|text| text.contains("memory: "));
-    terminal.until(|text| text.contains("1.0/140 GiB"));
+    let fake = FakeNvml::new(scenario);
+    let mut terminal = Terminal::start(fake.gpumon_command(&["--watch", "0.2"]), 80, 30);
+    terminal.wait_until(|text| text.contains("memory: "));
+    terminal.wait_until(|text| text.contains("1.0/140 GiB"));
     let lines: Vec<String> = terminal
         .frames()
         .concat()
@@ -83,17 +94,21 @@ fn words_come_and_go_with_what_they_are_about_and_move_no_value() {
         }
         assert!(
             !line.contains(" 1.0/140 GiB") || !line.contains("left"),
-            "there is more than enough left: {line}"
+            "there must be no warning with enough memory: {line}"
         );
     }
 }
 
 #[test]
-fn a_terminal_that_changes_its_size_is_filled_anew() {
-    let mut terminal = Terminal::with(gpumon(&["--source", "sim:2", "--watch", "600"]), 60, 30);
-    terminal.until(has_frames(1));
+fn resized_terminal_is_redrawn() {
+    let mut terminal = Terminal::start(
+        gpumon_command(&["--source", "sim:2", "--watch", "600"]),
+        60,
+        30,
+    );
+    terminal.wait_until(has_frames(1));
     terminal.resize(150, 30);
-    terminal.until(has_frames(2));
+    terminal.wait_until(has_frames(2));
     let frames = terminal.frames();
     let width = |frame: &Vec<String>| {
         let line = anstream::adapter::strip_str(&frame[0]).to_string();
@@ -107,15 +122,15 @@ fn a_terminal_that_changes_its_size_is_filled_anew() {
 }
 
 #[test]
-fn a_terminal_without_a_cursor_and_a_pipe_get_one_table_after_the_other() {
-    let mut command = gpumon(&["--source", "sim:1", "--watch", "0.1"]);
+fn dumb_terminal_and_pipe_get_consecutive_tables() {
+    let mut command = gpumon_command(&["--source", "sim:1", "--watch", "0.1"]);
     command.env("TERM", "dumb").env("CI", "true");
-    let mut terminal = Terminal::with(command, 80, 8);
-    terminal.until(|text| text.matches("simulated").count() >= 3);
+    let mut terminal = Terminal::start(command, 80, 8);
+    terminal.wait_until(|text| text.matches("simulated").count() >= 3);
     assert!(!terminal.text.contains('\u{1b}'), "{:?}", terminal.text);
 
-    let mut command = gpumon(&["--source", "sim:1", "--watch", "0.1"]);
-    let mut child = Reaped(
+    let mut command = gpumon_command(&["--source", "sim:1", "--watch", "0.1"]);
+    let mut child = KilledOnDrop(
         command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -137,13 +152,13 @@ fn a_terminal_without_a_cursor_and_a_pipe_get_one_table_after_the_other() {
     assert_eq!(
         before.flatten().as_deref(),
         Some(""),
-        "an empty line stands between two tables"
+        "there must be an empty line between two tables"
     );
     drop(lines);
     let mut said = String::new();
     assert!(
         child.0.wait().unwrap().success(),
-        "whoever read it has seen enough"
+        "a closed pipe must not be an error"
     );
     child
         .0
@@ -156,10 +171,10 @@ fn a_terminal_without_a_cursor_and_a_pipe_get_one_table_after_the_other() {
 }
 
 #[test]
-fn what_happens_is_said_without_a_server_too() {
-    let fake = Fake::new("gpus = 1\n[[event]]\nkind = \"xid\"\ngpu = 0\ncode = 79\nat_s = 2\n");
-    let mut command = fake.gpumon(&["--watch", "0.2"]);
-    let mut child = Reaped(command.stdout(Stdio::piped()).spawn().unwrap());
+fn events_are_printed_without_server() {
+    let fake = FakeNvml::new("gpus = 1\n[[event]]\nkind = \"xid\"\ngpu = 0\ncode = 79\nat_s = 2\n");
+    let mut command = fake.gpumon_command(&["--watch", "0.2"]);
+    let mut child = KilledOnDrop(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(child.0.stdout.take().unwrap())
         .lines()
         .map_while(Result::ok);
@@ -168,25 +183,25 @@ fn what_happens_is_said_without_a_server_too() {
             .by_ref()
             .take(2000)
             .any(|line| line.contains("Xid 79")),
-        "it happens two seconds after the start"
+        "the Xid must be printed two seconds after the start"
     );
 }
 
 #[test]
-fn the_driver_is_opened_once_however_often_it_is_read() {
-    let fake = Fake::new("gpus = 1");
+fn driver_is_opened_once() {
+    let fake = FakeNvml::new("gpus = 1");
     let counts = fake.path("counts.json");
-    let mut command = fake.gpumon(&["--watch", "0.1", "--csv", "--columns", "time"]);
+    let mut command = fake.gpumon_command(&["--watch", "0.1", "--csv", "--columns", "time"]);
     command
         .env("GPUMON_FAKE_NVML_COUNTS", &counts)
         .stdout(Stdio::null());
-    let _child = Reaped(command.spawn().unwrap());
+    let _child = KilledOnDrop(command.spawn().unwrap());
     let count = |function: &str, of: &str| {
         let counts: Value = serde_json::from_str(&fs::read_to_string(&counts).unwrap_or_default())
             .unwrap_or_default();
         counts[function][of].as_u64().unwrap_or(0)
     };
-    eventually("it was read many times", || {
+    wait_for_condition("the power was read ten times", || {
         count("nvmlDeviceGetPowerUsage", "0") >= 10
     });
     assert_eq!(count("nvmlInit_v2", "system"), 1);
@@ -194,10 +209,11 @@ fn the_driver_is_opened_once_however_often_it_is_read() {
 }
 
 #[test]
-fn rows_have_one_header_and_json_one_object_a_line() {
+fn watch_prints_one_csv_header_and_json_lines() {
     let three_lines = |arguments: &[&str]| {
-        let mut command = gpumon(&[&["--source", "sim:1", "--watch", "0.1"], arguments].concat());
-        let mut child = Reaped(command.stdout(Stdio::piped()).spawn().unwrap());
+        let mut command =
+            gpumon_command(&[&["--source", "sim:1", "--watch", "0.1"], arguments].concat());
+        let mut child = KilledOnDrop(command.stdout(Stdio::piped()).spawn().unwrap());
         let lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
         lines.take(3).map(Result::unwrap).collect::<Vec<_>>()
     };
@@ -215,38 +231,51 @@ fn rows_have_one_header_and_json_one_object_a_line() {
 }
 
 #[test]
-fn a_server_is_followed_at_the_pace_that_was_asked_for_and_done_without_when_it_ends() {
-    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 100");
-    let mut server = Server::over(&fake, &[]);
-    eventually("it has a sample", || server.get("/readyz").status == 200);
+fn ended_server_is_replaced_by_driver() {
+    let fake = FakeNvml::new("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 100");
+    let mut server = Server::start_with_fake(&fake, &[]);
+    wait_for_condition("the server has a sample", || {
+        server.get("/readyz").status == 200
+    });
     let counts = fake.path("counts.json");
-    let mut command = fake.gpumon(&["--watch", "0.1"]);
+    let mut command = fake.gpumon_command(&["--watch", "0.1"]);
     command.env("GPUMON_FAKE_NVML_COUNTS", &counts);
-    let mut terminal = Terminal::with(command, 100, 30);
-    terminal.until(has_frames(8));
-    assert!(!counts.exists(), "the driver is the server's business");
+    let mut terminal = Terminal::start(command, 100, 30);
+    terminal.wait_until(has_frames(8));
+    assert!(
+        !counts.exists(),
+        "the command must not open the driver while a server is running"
+    );
     assert!(
         terminal.text.contains('█'),
-        "the past is there: {}",
+        "the chart of earlier readings is shown: {}",
         terminal.text
     );
     let asked = server.get("/api/v1/snapshot").json();
     assert_eq!(asked["sample"]["interval_ms"], 100);
     server.terminate();
     let so_far = terminal.frames().len();
-    terminal.until(has_frames(so_far + 5));
-    signal("-INT", terminal.child.id());
-    assert_eq!(terminal.finish().1, Some(0));
-    eventually("it has read by itself", || counts.exists());
+    terminal.wait_until(has_frames(so_far + 5));
+    send_signal("-INT", terminal.child.id());
+    assert_eq!(terminal.wait_for_end().1, Some(0));
+    wait_for_condition("the command has read the driver itself", || counts.exists());
 }
 
 #[test]
-fn a_server_that_pauses_is_said_to() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &["--interval-ms", "100"]);
-    eventually("it has a sample", || server.get("/readyz").status == 200);
-    let mut terminal = Terminal::with(fake.gpumon(&["--watch"]), 100, 30);
-    terminal.until(has_frames(1));
-    assert!(fake.gpumon(&["pause"]).output().unwrap().status.success());
-    terminal.until(|text| text.contains("paused: the GPUs are released"));
+fn paused_server_is_reported() {
+    let fake = FakeNvml::new("gpus = 1");
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "100"]);
+    wait_for_condition("the server has a sample", || {
+        server.get("/readyz").status == 200
+    });
+    let mut terminal = Terminal::start(fake.gpumon_command(&["--watch"]), 100, 30);
+    terminal.wait_until(has_frames(1));
+    assert!(
+        fake.gpumon_command(&["pause"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    terminal.wait_until(|text| text.contains("paused: the GPUs are released"));
 }

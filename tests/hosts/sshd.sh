@@ -1,23 +1,25 @@
 #!/bin/sh
-# Hosts for tests of `gpumon fleet --hosts`, all of them this machine: a real sshd on ports of loopback, each of which is
-# another kind of host. It runs until it is killed.
+# Simulates hosts for tests of `gpumon fleet --hosts`. A real sshd listens on ports of the loopback
+# address, and each port is a different kind of host. It runs until it is killed.
 #
 #   tests/hosts/sshd.sh FOLDER GPUMON FIRST_PORT
 #
-# FOLDER/config is ssh's: its aliases are gpumon*, smi*, sim*, missing*, hang*, stuck*, babble*, die*, refuse*, stranger* and locked*.
-# What runs on a host has its name in GPUMON_TEST_FOLDER, which is FOLDER, so that a test finds it.
+# FOLDER/config is a configuration file for ssh with the hosts gpumon*, smi*, sim*, missing*, hang*,
+# stuck*, babble*, die*, refuse*, stranger* and locked*. Programs on the hosts have GPUMON_TEST_FOLDER
+# set to FOLDER in their environment, so that tests can find them.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1 gpumon=$2 port=$3
 mkdir -p "$folder" && cd "$folder" && chmod 700 .
 sshd=$(PATH=$PATH:/usr/sbin:/sbin command -v sshd)
-# Where it separates privileges.
+# sshd needs this directory for its privilege separation.
 [ "$(id -u)" != 0 ] || mkdir -p /run/sshd
 for key in host user other; do
     [ -e "$key" ] || ssh-keygen -q -t ed25519 -N '' -f "$key"
 done
 cp user.pub authorized
-kind() { # NAME, and what it has in its PATH is put into bin/NAME
+# Adds a kind of host. The programs in its PATH are in bin/NAME.
+kind() {
     mkdir -p "bin/$1"
 }
 
@@ -53,7 +55,7 @@ chmod +x bin/*/gpumon bin/*/nvidia-smi 2>/dev/null || true
 
 cat > far <<END
 #!/bin/sh
-# Runs on a host of a kind.
+# Runs the command of an ssh client on a host of the kind \$1.
 export GPUMON_TEST_FOLDER="$folder" PATH="$folder/bin/\$1:/usr/bin:/bin" HOME="$folder/home"
 unset GPUMON_SOURCE GPUMON_NVML_LIB
 case "\$1" in

@@ -12,34 +12,36 @@ import sys
 import tempfile
 from pathlib import Path
 
-from command import run
+from command import read_output
 
 
 def main(architectures: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         # A folder name of a different length shifts the contents of any file that contains it.
         first, second = (
-            released(Path(folder, name), architectures) for name in ("first", "another")
+            build_release(Path(folder, name), architectures) for name in ("first", "another")
         )
     different = sorted(
         name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
     )
     if different:
-        sys.exit(f"two builds of one commit differ in {', '.join(different)}")
-    print(f"two builds in two folders: the same {len(first)} files")
+        sys.exit(f"two builds of the same commit differ in {', '.join(different)}")
+    print(f"two builds in two folders are identical: {len(first)} files")
 
 
-def released(worktree: Path, architectures: list[str]) -> dict[str, str]:
+def build_release(worktree: Path, architectures: list[str]) -> dict[str, str]:
     """Build a release in this folder, and remove the folder afterwards. Return the checksum of each
     file.
     """
-    run("git", "worktree", "add", "--detach", worktree, "HEAD")
+    read_output("git", "worktree", "add", "--detach", worktree, "HEAD")
     try:
-        run("make", "--directory", worktree, "dist", f"ARCHITECTURES={' '.join(architectures)}")
+        read_output(
+            "make", "--directory", worktree, "dist", f"ARCHITECTURES={' '.join(architectures)}"
+        )
         lines = (worktree / "dist" / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
         return {name: checksum for checksum, name in (line.split() for line in lines)}
     finally:
-        run("git", "worktree", "remove", "--force", worktree)
+        read_output("git", "worktree", "remove", "--force", worktree)
 
 
 if __name__ == "__main__":

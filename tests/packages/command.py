@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
+def read_output(*command: str | Path, env: dict[str, str] | None = None) -> str:
     """Return the output of a command. If the command fails, exit with all of its output."""
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -28,7 +28,7 @@ def main() -> None:
     os.environ["GPUMON_VERSION"] = re.match(r"jupyterlab_gpumon-([^-]+)-", min(wheels))[1]
     checked = []
     for platform, machine in PLATFORMS.items():
-        recipe = rendered(platform)
+        recipe = render_recipe(platform)
         (wheel,) = (
             Path(source["path"]) for source in recipe["source"] if source["path"].endswith(".whl")
         )
@@ -36,18 +36,18 @@ def main() -> None:
             continue
         if wheel.name not in wheels:
             sys.exit(
-                f"the recipe packs {wheel.name} for {platform}, and dist/ has "
+                f"the recipe uses {wheel.name} for {platform}, but dist/ contains "
                 f"{', '.join(sorted(wheels))}"
             )
         check_contents(recipe, ROOT / "dist" / wheel.name)
         checked.append(platform)
     print(
-        f"conda recipe: read for {' and '.join(PLATFORMS)}; for {' and '.join(checked)}, the "
-        f"wheel has what it expects"
+        f"conda recipe: parsed for {' and '.join(PLATFORMS)}; the wheels for "
+        f"{' and '.join(checked)} contain all expected files"
     )
 
 
-def rendered(platform: str) -> dict:
+def render_recipe(platform: str) -> dict:
     for_platform = PlatformConfig(
         target_platform=platform, build_platform="linux-64", host_platform=platform
     )
@@ -67,7 +67,7 @@ def check_contents(recipe: dict, wheel: Path) -> None:
     installed = {name.split(".data/data/")[1] for name in names if ".data/data/" in name}
     for name in expected["files"]:
         if name not in installed:
-            sys.exit(f"the recipe expects {name}, which {wheel.name} does not have")
+            sys.exit(f"the recipe expects {name}, which {wheel.name} does not contain")
 
 
 if __name__ == "__main__":

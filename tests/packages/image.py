@@ -13,8 +13,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from command import ROOT, run
-from roots import ROOTS, SYSTEMS, make
+from command import ROOT, read_output
+from roots import ROOTS, SYSTEMS, make_root
 
 CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 BASE = re.search(r"^FROM (\S+)$", CONTAINERFILE.read_text(encoding="utf-8"), re.MULTILINE)[1]
@@ -31,44 +31,44 @@ def main() -> None:
     # Each run has its own images and containers. Only the base is worth keeping.
     shutil.rmtree(STORE, ignore_errors=True)
     STORE.mkdir(parents=True)
-    make_base()
-    buildah(
+    make_base_image()
+    run_buildah(
         "build", "--isolation", "chroot", "--file", CONTAINERFILE, "--tag", "gpumon", ROOT / "dist"
     )
-    container = buildah("from", "localhost/gpumon")
+    container = run_buildah("from", "localhost/gpumon")
     tried = [
         ("simulated GPUs", [], ["--source", "sim"], "simulated .*H200"),
         ("the fake NVML library", ["--volume", f"{NVML}:{NVML_INSIDE}:ro"], [], "driver .*H200"),
     ]
     for what, options, arguments, wanted in tried:
-        said = buildah(
+        said = run_buildah(
             "run", "--isolation", "chroot", *options, container, "--", "gpumon", *arguments
         )
         if not re.search(wanted, said):
-            sys.exit(f"{said}\nthe image does not say `{wanted}` with {what}")
+            sys.exit(f"{said}\nthe output of the image with {what} does not match `{wanted}`")
     if (
-        buildah("run", "--isolation", "chroot", container, "--", "id", "--user", "--name")
+        run_buildah("run", "--isolation", "chroot", container, "--", "id", "--user", "--name")
         != "gpumon"
     ):
-        sys.exit("the image runs gpumon as somebody else than its user gpumon")
+        sys.exit("the image does not run gpumon as the user gpumon")
     shutil.rmtree(STORE)
-    print(f"image: built of {BASE}, run with {tried[0][0]} and {tried[1][0]}")
+    print(f"image: built from {BASE}, runs with {tried[0][0]} and {tried[1][0]}")
 
 
-def make_base() -> None:
+def make_base_image() -> None:
     (system,) = (system for system in SYSTEMS if system.name == "debian-12")
-    make(system)
-    container = buildah("from", "scratch")
+    make_root(system)
+    container = run_buildah("from", "scratch")
     packed = STORE / "base.tar"
-    run("tar", "--create", "--file", packed, "--directory", system.root, ".")
-    buildah("add", "--quiet", container, packed, "/")
+    read_output("tar", "--create", "--file", packed, "--directory", system.root, ".")
+    run_buildah("add", "--quiet", container, packed, "/")
     packed.unlink()
-    buildah("commit", "--quiet", container, BASE)
-    buildah("rm", container)
+    run_buildah("commit", "--quiet", container, BASE)
+    run_buildah("rm", container)
 
 
-def buildah(*arguments: str | Path) -> str:
-    return run("buildah", *OPTIONS, *arguments)
+def run_buildah(*arguments: str | Path) -> str:
+    return read_output("buildah", *OPTIONS, *arguments)
 
 
 if __name__ == "__main__":

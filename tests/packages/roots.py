@@ -74,10 +74,10 @@ SYSTEMS = [
 ]
 
 
-def make(system: System) -> None:
+def make_root(system: System) -> None:
     if system.root.exists():
         return
-    print(f"{system.name}: making its root (takes minutes, once)", flush=True)
+    print(f"{system.name}: creating the system (takes minutes, only once)", flush=True)
     ROOTS.mkdir(parents=True, exist_ok=True)
     # An interrupted installation must not be used as a complete root.
     unfinished = ROOTS / f".{system.name}"
@@ -94,6 +94,7 @@ def make(system: System) -> None:
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode != 0:
         sys.exit(
-            f"{made.stderr[-3000:]}\n{system.name}: mmdebstrap failed; is its mirror to be reached?"
+            f"{made.stderr[-3000:]}\n{system.name}: mmdebstrap failed; check that the mirror can "
+            f"be reached"
         )
     unfinished.rename(system.root)

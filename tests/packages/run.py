@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from command import ROOT
-from roots import HERE, SYSTEMS, System, make
+from roots import HERE, SYSTEMS, System, make_root
 
 #: A script that runs a test in namespaces: the root with a temporary overlay, dist/, this folder,
 #: and only loopback as network.
@@ -40,12 +40,12 @@ def main(names: list[str]) -> None:
     known = {system.name: system for system in SYSTEMS}
     unknown = [name for name in names if name not in known]
     if unknown:
-        sys.exit(f"no system {unknown[0]}: choose of {', '.join(known)}")
+        sys.exit(f"there is no system {unknown[0]}; the systems are {', '.join(known)}")
     dist = ROOT / "dist"
     if not list(dist.glob("*.whl")):
         sys.exit("dist/ has no wheel: run `make dist` first")
     systems = [known[name] for name in names] or SYSTEMS
-    failed = [system.name for system in systems if not passes(system, dist)]
+    failed = [system.name for system in systems if not run_tests(system, dist)]
     print(
         f"{len(systems) - len(failed)} of {len(systems)} systems passed"
         + "".join(f"; failed: {name}" for name in failed)
@@ -53,8 +53,8 @@ def main(names: list[str]) -> None:
     sys.exit(1 if failed else 0)
 
 
-def passes(system: System, dist: Path) -> bool:
-    make(system)
+def run_tests(system: System, dist: Path) -> bool:
+    make_root(system)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as layer:
         command = [
@@ -82,7 +82,10 @@ def passes(system: System, dist: Path) -> bool:
             )
             code, said = done.returncode, done.stdout
         except subprocess.TimeoutExpired as error:
-            code, said = -1, f"{(error.stdout or b'').decode()}\nnot done after {LIMIT_S} s"
+            code, said = (
+                -1,
+                f"{(error.stdout or b'').decode()}\nthe test did not end within {LIMIT_S} s",
+            )
     print(
         f"{system.name}: {'passed' if code == 0 else 'FAILED'} in {time.monotonic() - begun:.0f} s",
         flush=True,

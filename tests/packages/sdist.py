@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from command import ROOT, run
+from command import ROOT, read_output
 
 
 def main() -> None:
@@ -25,38 +25,41 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         commit = folder / "commit.tar"
-        run("git", "archive", "--prefix=gpumon/", f"--output={commit}", "HEAD")
+        read_output("git", "archive", "--prefix=gpumon/", f"--output={commit}", "HEAD")
         environment = {
             name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"
         }
-        environment["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct")
-        from_commit = members(built(commit, folder, environment))
+        environment["SOURCE_DATE_EPOCH"] = read_output("git", "log", "-1", "--format=%ct")
+        from_commit = read_members(build_wheel(commit, folder, environment))
         # These programs hide Node.js and fail.
         without = folder / "without"
         without.mkdir()
         for program in ("node", "npm", "npx"):
             (without / program).write_text(
-                f"#!/bin/sh\necho '{program} is not needed here' >&2\nexit 1\n", encoding="utf-8"
+                f"#!/bin/sh\necho '{program} must not be run' >&2\nexit 1\n", encoding="utf-8"
             )
             (without / program).chmod(0o755)
         environment["PATH"] = f"{without}:{os.environ['PATH']}"
-        from_sdist = members(built(sdists[0], folder, environment))
+        from_sdist = read_members(build_wheel(sdists[0], folder, environment))
     names = from_commit.keys() | from_sdist.keys()
     different = sorted(name for name in names if from_commit.get(name) != from_sdist.get(name))
     if different:
         sys.exit(
-            f"{sdists[0].name} makes another wheel than HEAD, in {', '.join(different)}: is dist/ "
-            f"older?"
+            f"the wheel from {sdists[0].name} differs from that of HEAD in "
+            f"{', '.join(different)}: if dist/ is older, run `make dist`"
         )
-    print(f"{sdists[0].name}: without Node.js, it makes the same {len(names)} files as the commit")
+    print(
+        f"{sdists[0].name}: without Node.js, its wheel has the same {len(names)} files as that of "
+        f"the commit"
+    )
 
 
-def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
+def build_wheel(source: Path, folder: Path, environment: dict[str, str]) -> Path:
     """Build the wheel of an archive of sources. The folder is always the same, because debug
     information contains its name.
     """
     with tempfile.TemporaryDirectory(dir=folder) as unpacked:
-        run("tar", "--extract", "--file", source, "--directory", unpacked)
+        read_output("tar", "--extract", "--file", source, "--directory", unpacked)
         (top,) = Path(unpacked).iterdir()
         place = top.rename(folder / "gpumon")
     wheels = folder / f"wheels-of-{source.stem}"
@@ -70,13 +73,13 @@ def built(source: Path, folder: Path, environment: dict[str, str]) -> Path:
         "--wheel-dir",
         wheels,
     ]
-    run(*command, place, env=environment)
+    read_output(*command, place, env=environment)
     shutil.rmtree(place)
     (wheel,) = wheels.glob("*.whl")
     return wheel
 
 
-def members(wheel: Path) -> dict[str, bytes]:
+def read_members(wheel: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(wheel) as packed:
         return {name: packed.read(name) for name in packed.namelist()}
 

@@ -18,7 +18,7 @@ while True:
     except OSError as error:
         problem = str(error)
     if time.monotonic() > until:
-        sys.exit(f"the server does not answer as it should: {problem}")
+        sys.exit(f"the server did not send a valid snapshot within 30 s: {problem}")
     time.sleep(0.2)
 with urllib.request.urlopen(f"{sys.argv[1]}/", timeout=60) as answer:
     if b"<html" not in answer.read():

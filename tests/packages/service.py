@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from command import ROOT, run
-from roots import HERE, SYSTEMS, make
+from command import ROOT, read_output
+from roots import HERE, SYSTEMS, make_root
 
 #: The systems whose systemd supports control groups v2 and that run on this processor.
 BOOTED = [system for system in SYSTEMS if system.name in ("debian-12", "debian-13")]
@@ -72,19 +72,19 @@ LIMIT_S = 300
 
 
 def main(arguments: list[str]) -> None:
-    run("cargo", "build", "--quiet", "--package", "fake-nvml")
+    read_output("cargo", "build", "--quiet", "--package", "fake-nvml")
     if arguments[:1] == ["--here"]:
         program = Path(arguments[1])
-        install(lambda files: copy_units(files, program), "this machine", Path("/"))
+        check_installation(lambda files: copy_units(files, program), "this machine", Path("/"))
         return
     known = {system.name: system for system in BOOTED}
     unknown = [name for name in arguments if name not in known]
     if unknown:
-        sys.exit(f"{unknown[0]} is not booted: choose of {', '.join(known)}")
+        sys.exit(f"there is no system {unknown[0]}; the systems are {', '.join(known)}")
     for system in [known[name] for name in arguments] or BOOTED:
-        make(system)
+        make_root(system)
         (package,) = (ROOT / "dist").glob(f"gpumon_*_{system.debian_architecture}.deb")
-        install(
+        check_installation(
             lambda files, package=package: shutil.copy(package, files / "opt/gpumon.deb"),
             system.name,
             system.root,
@@ -100,7 +100,7 @@ def copy_units(files: Path, program: Path) -> None:
     shutil.copy(program, files / "usr/bin/gpumon")
 
 
-def install(add, name: str, root: Path) -> None:
+def check_installation(add, name: str, root: Path) -> None:
     """Boot over `root` with the files that `add` puts into a folder. Exit if a check fails."""
     with tempfile.TemporaryDirectory() as folder:
         layer, files, said = Path(folder, "layer"), Path(folder, "files"), Path(folder, "said")
@@ -136,7 +136,7 @@ def install(add, name: str, root: Path) -> None:
             )
             console = booted.stdout + booted.stderr
         except subprocess.TimeoutExpired:
-            console = f"not done after {LIMIT_S} s"
+            console = f"the test did not end within {LIMIT_S} s"
         told = said.read_text(encoding="utf-8")
     passed = "ended: success" in told
     print(f"{name}: {'passed' if passed else 'FAILED'}", flush=True)

@@ -12,17 +12,17 @@ RULES = ROOT / "deploy/prometheus/fleet.yml"
 
 #: Parts of queries that have no data, with the reason.
 MISSING = {
-    ":increase15m": "a quarter of an hour is not over",
-    ":count15m": "a quarter of an hour is not over",
+    ":increase15m": "less than a quarter of an hour has passed",
+    ":count15m": "less than a quarter of an hour has passed",
     "gpu:gpumon_gpu_up:zero": "all GPUs respond",
-    "unless": "all nodes have been scraped from the beginning",
-    'condition="held_idle"': "nothing is held idle",
+    "unless": "all nodes have been scraped since the start",
+    'condition="held_idle"': "no GPU is held idle",
     "notebook!=": "no notebook holds a GPU",
     "pod_uid!=": "no pod holds a GPU",
 }
 
 
-def queries():
+def read_queries():
     """Yield each query of the page, with the short times of a test."""
     text = PAGE.read_text(encoding="utf-8")
     cells = re.findall(r"^\| .* \| `(.*)`[^`]* \|$", text, re.MULTILINE)
@@ -30,10 +30,10 @@ def queries():
     listed = [cell.replace("\\|", "|") for cell in cells] + [
         line for block in blocks for line in block.splitlines()
     ]
-    return [shortened(query) for query in listed]
+    return [shorten_query(query) for query in listed]
 
 
-def shortened(query):
+def shorten_query(query):
     """Return the query with a range of seconds and for all nodes."""
     query = re.sub(
         r"\[(86400|720)s(:900s)?\]", lambda match: "[5s:1s]" if match[2] else "[5s]", query
@@ -45,6 +45,6 @@ def shortened(query):
     )
 
 
-def reason(query):
+def find_reason(query):
     """Return the reason why a query may have no data."""
     return next((reason for words, reason in MISSING.items() if words in query), None)

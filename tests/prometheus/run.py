@@ -38,7 +38,7 @@ PATIENCE_S = 60
 
 
 @contextmanager
-def gpumon(program, folder):
+def start_gpumon(program, folder):
     """Yield the port of a server with the busy scenario, in which this process uses a GPU."""
     process = f'[[process]]\ngpu = 1\npid = {os.getpid()}\nmemory = "2 GiB"\nsm_percent = 40\n'
     scenario = Path(folder, "scenario.toml")
@@ -60,7 +60,7 @@ def gpumon(program, folder):
 
 
 @contextmanager
-def prometheus(targets, folder):
+def start_prometheus(targets, folder):
     """Yield the address of a Prometheus that scrapes these paths every second."""
     jobs = [
         {
@@ -100,15 +100,15 @@ def prometheus(targets, folder):
         server.wait()
 
 
-def ask(address, path, **parameters):
+def request_api(address, path, **parameters):
     query = urllib.parse.urlencode(parameters)
     with urllib.request.urlopen(f"{address}{path}?{query}", timeout=PATIENCE_S) as answer:
         return json.load(answer)["data"]
 
 
-def query(address, expression):
+def run_query(address, expression):
     """Return the current series of an expression."""
-    return ask(address, "/api/v1/query", query=expression)["result"]
+    return request_api(address, "/api/v1/query", query=expression)["result"]
 
 
 def wait_for_scrapes(address):
@@ -117,7 +117,7 @@ def wait_for_scrapes(address):
     counts = {}
     while time.monotonic() < end:
         try:
-            found = query(
+            found = run_query(
                 address,
                 f"count_over_time(up[{PATIENCE_S}s]) and up == 1 and on (job) count by (job) "
                 f"({{gpu='0'}})",
@@ -128,10 +128,10 @@ def wait_for_scrapes(address):
         if len(counts) == len(PATHS) and min(counts.values()) >= SCRAPES:
             return
         time.sleep(0.5)
-    raise TimeoutError(f"after {PATIENCE_S} s, Prometheus has scraped {counts or 'nothing'}")
+    raise TimeoutError(f"Prometheus has only scraped {counts or 'nothing'} in {PATIENCE_S} s")
 
 
-def with_bool(expression):
+def add_bool(expression):
     """Return the expression with comparisons that return 0 or 1, so that it always has data."""
     outside = re.split(r"(\{[^}]*\})", expression)
     return "".join(
@@ -142,7 +142,7 @@ def with_bool(expression):
     )
 
 
-def questions():
+def list_queries():
     """Yield each query, its source, and the reason if it may have no data."""
     for old, new in QUERIES["dashboard"]:
         yield "dashboard 12239, until 4.8", old, None
@@ -152,18 +152,18 @@ def questions():
             yield "alert", expression, alerts.get("missing")
 
 
-def run(program, tell=print):
+def find_differences(program, tell=print):
     """Return the differences from queries.toml. Print whether each query has data."""
     wrong, counts = [], {}
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        port = stack.enter_context(gpumon(program, folder))
+        port = stack.enter_context(start_gpumon(program, folder))
         address = stack.enter_context(
-            prometheus({name: (port, path) for name, path in PATHS.items()}, folder)
+            start_prometheus({name: (port, path) for name, path in PATHS.items()}, folder)
         )
         wait_for_scrapes(address)
-        for kind, expression, missing in questions():
-            series, holds = query(address, with_bool(expression)), query(address, expression)
+        for kind, expression, missing in list_queries():
+            series, holds = run_query(address, add_bool(expression)), run_query(address, expression)
             counts.setdefault(kind, []).append(bool(series))
             state = f"{len(series)} series" if series else f"no data: {missing}"
             tell(
@@ -172,17 +172,17 @@ def run(program, tell=print):
             )
             if bool(series) == (missing is not None):
                 wrong.append(f"{expression} has {'data' if series else 'no data'}")
-        wrong += own_metrics(address)
-        wrong += queries_of_a_fleet(address)
+        wrong += check_gpumon_metrics(address)
+        wrong += check_fleet_queries(address)
     for kind, had in counts.items():
         tell(f"{kind}: {sum(had)} of {len(had)} have data")
     return wrong
 
 
-def own_metrics(address):
+def check_gpumon_metrics(address):
     """Check that Prometheus has read gpumon's own metrics as OpenMetrics. Return the errors."""
     wrong = []
-    metadata = ask(address, "/api/v1/targets/metadata", match_target='{job="gpumon"}')
+    metadata = request_api(address, "/api/v1/targets/metadata", match_target='{job="gpumon"}')
     known = {entry["metric"]: entry for entry in metadata}
     # Only OpenMetrics has units, and names counters after their families.
     energy = known.get("gpumon_gpu_energy_joules") or known.get("gpumon_gpu_energy_joules_total")
@@ -197,24 +197,24 @@ def own_metrics(address):
         "gpumon_gpu_utilization_ratio * on (gpu, uuid) group_right () gpumon_gpu_job_info",
         "increase(gpumon_owner_energy_joules_total[1m])",
     ]:
-        if not query(address, expression):
+        if not run_query(address, expression):
             wrong.append(f"{expression} has no data")
     return wrong
 
 
-def queries_of_a_fleet(address):
+def check_fleet_queries(address):
     """Check that Prometheus accepts the queries of `gpumon fleet`, and that most have data. Return
     the errors.
     """
     wrong = []
-    for expression in fleet_queries.queries():
+    for expression in fleet_queries.read_queries():
         try:
-            query(address, expression)
-            series = query(address, with_bool(expression))
+            run_query(address, expression)
+            series = run_query(address, add_bool(expression))
         except urllib.error.HTTPError as refusal:
             wrong.append(f"{expression} is refused: {json.load(refusal)['error']}")
             continue
-        if not series and not fleet_queries.reason(expression):
+        if not series and not fleet_queries.find_reason(expression):
             wrong.append(f"{expression} has no data")
     return wrong
 
@@ -224,7 +224,7 @@ def main():
     parser.add_argument(
         "--gpumon", default=str(HERE.parents[1] / "target/debug/gpumon"), help="path of gpumon"
     )
-    wrong = run(parser.parse_args().gpumon)
+    wrong = find_differences(parser.parse_args().gpumon)
     for line in wrong:
         print(f"WRONG: {line}", file=sys.stderr)
     sys.exit(bool(wrong))

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import gpumon
-from program import LIBRARY, over_fake
+from program import LIBRARY, fake_nvml_variables
 
 CUDA = LIBRARY.with_name("libfake_cuda.so")
 
@@ -24,13 +24,15 @@ not cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(256 << 20))
 HELD_BYTES = 256 << 20
 
 
-def over_fake_gpu(folder: "str | Path") -> "dict[str, str]":
+def fake_gpu_variables(folder: "str | Path") -> "dict[str, str]":
     """Return variables with which gpumon and allocating processes share one GPU without other
     processes.
     """
     if not CUDA.exists():
         raise FileNotFoundError(f"{CUDA} is missing: run `make fake-library`")
-    nvml = over_fake(folder, '[[gpu]]\nindex = 0\nprofile = "idle"\n') | {"GPUMON_CONFIG": "none"}
+    nvml = fake_nvml_variables(folder, '[[gpu]]\nindex = 0\nprofile = "idle"\n') | {
+        "GPUMON_CONFIG": "none"
+    }
     shown = subprocess.run(
         [gpumon.find_gpumon_bin(), "--json"], env=os.environ | nvml, capture_output=True, check=True
     )

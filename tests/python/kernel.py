@@ -12,7 +12,7 @@ PATIENCE_S = 60
 
 
 @dataclass
-class Ran:
+class CellOutput:
     """The messages of one cell until the kernel was idle again."""
 
     #: The status `ok`, `error` or `aborted`.
@@ -42,14 +42,14 @@ class Kernel:
         self.client.stop_channels()
         self.manager.shutdown_kernel()
 
-    def run(self, code: str, during=lambda: None) -> Ran:
+    def run_cell(self, code: str, during=lambda: None) -> CellOutput:
         """Run a cell. `during` is called as soon as the cell has printed something."""
         request = self.client.execute(code)
-        ran = Ran("")
+        ran = CellOutput("")
         until = time.monotonic() + PATIENCE_S
         while True:
             message = self.client.get_iopub_msg(timeout=until - time.monotonic())
-            self._take(message, ran)
+            self._record_message(message, ran)
             if message["parent_header"].get("msg_id") != request:
                 continue
             if message["msg_type"] == "stream":
@@ -62,16 +62,16 @@ class Kernel:
                 ran.status = reply["content"]["status"]
                 return ran
 
-    def listen(self, is_done) -> None:
+    def process_messages(self, is_done) -> None:
         """Process messages while no cell runs, until a condition is met."""
         until = time.monotonic() + PATIENCE_S
         while not is_done() and time.monotonic() < until:
             try:
-                self._take(self.client.get_iopub_msg(timeout=0.2), Ran(""))
+                self._record_message(self.client.get_iopub_msg(timeout=0.2), CellOutput(""))
             except queue.Empty:
                 continue
 
-    def _take(self, message: dict, ran: Ran) -> None:
+    def _record_message(self, message: dict, ran: CellOutput) -> None:
         content, kind = message["content"], message["msg_type"]
         if kind == "display_data":
             ran.displayed.append(content["data"])

@@ -16,7 +16,7 @@ LIBRARY = Path(__file__).resolve().parents[2] / "target/debug/libfake_nvml.so"
 PATIENCE_S = 90
 
 
-def over_fake(folder: str | Path, scenario: str) -> dict[str, str]:
+def fake_nvml_variables(folder: str | Path, scenario: str) -> dict[str, str]:
     """Return variables with which gpumon reads this scenario, which is stored in the folder, and
     uses no other server.
     """
@@ -29,7 +29,7 @@ def over_fake(folder: str | Path, scenario: str) -> dict[str, str]:
     }
 
 
-def output_of(*arguments: str, **env: str) -> str:
+def run_gpumon(*arguments: str, **env: str) -> str:
     """Return the output of gpumon with these arguments and variables. The command must succeed."""
     command = [gpumon.find_gpumon_bin(), *arguments]
     return subprocess.run(
@@ -37,13 +37,13 @@ def output_of(*arguments: str, **env: str) -> str:
     ).stdout
 
 
-def snapshot(**env: str) -> dict:
+def read_snapshot(**env: str) -> dict:
     """Return the output of `gpumon --json` with these variables."""
-    return json.loads(output_of("--json", **env))
+    return json.loads(run_gpumon("--json", **env))
 
 
 @contextlib.contextmanager
-def server(folder: str | Path, *arguments: str, **env: str) -> Iterator[str]:
+def start_server(folder: str | Path, *arguments: str, **env: str) -> Iterator[str]:
     """Start a server, and wait for its first sample. Yield the path of its control socket."""
     control = str(Path(folder, "control.sock"))
     command = [
@@ -57,7 +57,7 @@ def server(folder: str | Path, *arguments: str, **env: str) -> Iterator[str]:
     ]
     with subprocess.Popen(command, env=os.environ | env, stderr=subprocess.DEVNULL) as running:
         try:
-            wait_for(lambda: _is_ready(control))
+            wait_until(lambda: _is_ready(control))
             yield control
         finally:
             running.terminate()
@@ -68,10 +68,10 @@ def _is_ready(control: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def wait_for(is_so: Callable[[], bool]) -> None:
+def wait_until(is_so: Callable[[], bool]) -> None:
     """Wait until the condition is met."""
     end = time.monotonic() + PATIENCE_S
     while not is_so():
         if time.monotonic() > end:
-            raise TimeoutError("it has not come to that in time")
+            raise TimeoutError(f"the condition was not met within {PATIENCE_S} s")
         time.sleep(0.2)

@@ -18,7 +18,9 @@ import gpumon._warnings as warning
 PATIENCE_S = 60
 
 
-def constant(pid: int, gpu: int = 0, memory: str = "4 GiB", sm_percent: int = 50) -> str:
+def make_constant_process(
+    pid: int, gpu: int = 0, memory: str = "4 GiB", sm_percent: int = 50
+) -> str:
     """Return a process in a scenario whose activity is constant."""
     return (
         f'[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = "{memory}"\nsm_percent = {sm_percent}\n'
@@ -29,7 +31,7 @@ def constant(pid: int, gpu: int = 0, memory: str = "4 GiB", sm_percent: int = 50
 GPUS = "gpus = 2\n[[gpu]]\nindex = 0\npower_watts = 300\n"
 
 
-class Simulated(unittest.TestCase):
+class SimulatedGpuTest(unittest.TestCase):
     """A test with its own program and control socket."""
 
     def setUp(self) -> None:
@@ -50,7 +52,7 @@ class Simulated(unittest.TestCase):
             self.addCleanup(patch.stop)
         self.addCleanup(helper._current.close)
 
-    def scenario(self, text: str) -> None:
+    def set_scenario(self, text: str) -> None:
         """Set the scenario of programs that start from now on."""
         (self.folder / "scenario.toml").write_text(text)
 
@@ -59,7 +61,7 @@ class Simulated(unittest.TestCase):
         gpumon.snapshot()
 
     @contextlib.contextmanager
-    def server(self) -> Iterator[subprocess.Popen]:
+    def start_server(self) -> Iterator[subprocess.Popen]:
         """Start a server of this user."""
         command = [
             gpumon.find_gpumon_bin(),

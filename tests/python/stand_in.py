@@ -22,7 +22,7 @@ PRELUDE = f"import gpumon, gpumon._helper as helper\nhelper.find_gpumon_bin = la
 
 
 class StandInTest(unittest.TestCase):
-    """A test with a new stand-in, which has the faults set by `say` and ends with the test."""
+    """A test with a new stand-in. Its faults are set by `set_faults`, and it ends with the test."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -43,23 +43,23 @@ class StandInTest(unittest.TestCase):
         self.addCleanup(said.stop)
         self.addCleanup(helper._current.close)
 
-    def say(self, *faults: str) -> None:
+    def set_faults(self, *faults: str) -> None:
         """Set the faults of stand-ins that start from now on."""
         self.says.write_text("\n".join(faults))
 
-    def heard(self, lines: int = 0) -> "list[dict]":
+    def wait_for_lines(self, lines: int = 0) -> "list[dict]":
         """Wait for this many lines. Return all lines that stand-ins have received."""
         until = time.monotonic() + PATIENCE_S
         while self.heard_in.read_text().count("\n") < lines and time.monotonic() < until:
             time.sleep(0.01)
         return [json.loads(line) for line in self.heard_in.read_text().splitlines()]
 
-    def python(self, code: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    def run_code(self, code: str, *options: str) -> "subprocess.CompletedProcess[str]":
         """Run code with the stand-in, in Python's development mode with warnings as errors."""
         command = [sys.executable, "-X", "dev", "-W", "error", *options, "-c", PRELUDE + code]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
 
-    def script(self, code: str) -> str:
+    def run_script(self, code: str) -> str:
         """Run code from a file, so that child processes can import it. Return its output."""
         file = self.says.with_name("program.py")
         file.write_text(PRELUDE + code)

@@ -48,7 +48,7 @@ COST = {
 }
 
 
-def faults() -> "dict[str, float]":
+def read_faults() -> "dict[str, float]":
     with open(os.environ["STANDIN_SAYS"], encoding="utf-8") as file:
         words = [line.split() for line in file]
     return {name: float(more[0]) if more else 1 for name, *more in words}
@@ -58,7 +58,7 @@ def main() -> None:
     say = lambda value: print(json.dumps(value), flush=True)  # noqa: E731
     heard = open(os.environ["STANDIN_HEARD"], "a", encoding="utf-8")  # noqa: SIM115
     begun: "dict[int, dict]" = {}
-    told = faults()
+    told = read_faults()
     if "failed" in told:
         say({"failed": "no NVIDIA driver: install it"})
     if "mute" in told:
@@ -69,7 +69,7 @@ def main() -> None:
         heard.write(line)
         heard.flush()
         if count >= told.get("die", float("inf")):
-            sys.exit("the stand-in was told to die")
+            sys.exit("the stand-in was set to exit")
         request = json.loads(line)
         if "begin" in request:
             begun[request["begin"]] = request
@@ -82,16 +82,15 @@ def main() -> None:
             if "garbage" in told:
                 print("Segmentation fault", flush=True)
             elif request.get("cost") in begun:
-                say({"id": request["id"], **answer(begun[request["cost"]])})
+                say({"id": request["id"], **make_cost_response(begun[request["cost"]])})
             else:
-                say(
-                    {"id": request["id"], "error": "the stand-in has no such thing; begin it first"}
-                )
+                error = "the stand-in has no such measurement; start it first"
+                say({"id": request["id"], "error": error})
     if "stubborn" in told:
         time.sleep(600)
 
 
-def answer(run: dict) -> dict:
+def make_cost_response(run: dict) -> dict:
     ended_ms = run.get("ended_ms", time.time() * 1000)
     duration_s = (ended_ms - run["at_ms"]) / 1000
     times = {

@@ -13,7 +13,7 @@ import gpumon._helper as helper
 import gpumon._mail as mail
 import numpy
 import pandas
-from simulated import GPUS, Simulated
+from simulated import GPUS, SimulatedGpuTest
 from stand_in import StandInTest
 
 NAN, INFINITY, HUGE = float("nan"), float("inf"), 10**400
@@ -29,10 +29,10 @@ class Arguments(StandInTest):
             ):
                 call(value)
             self.assertLess(len(str(caught.exception)), 300)
-        self.assertEqual(self.heard(), [], "the program was asked")
+        self.assertEqual(self.wait_for_lines(), [], "the request was sent to the program")
 
     def test_impossible_pid_is_refused(self) -> None:
-        cure = "is not possible: pass a whole number from 1 to 4194304"
+        cure = "is invalid: pass an integer from 1 to 4194304"
         wrong = [True, False, 0, -1, 2**22 + 1, 2**31, 2**40, 2**70, 2.5, 1.0, NAN, INFINITY, HUGE]
         cases = [(pid, ValueError, cure) for pid in wrong]
         cases += [(pid, TypeError, cure) for pid in ("1", "", b"1", [1], {}, object())]
@@ -52,7 +52,11 @@ class Arguments(StandInTest):
 
     def test_name_must_be_text(self) -> None:
         cases = [
-            (name, TypeError, r"the name of a measurement must be a string, .*write str\(")
+            (
+                name,
+                TypeError,
+                r"the name of a measurement must be a string, .*convert it with str\(",
+            )
             for name in (3, 2.5, True, b"a", [], HUGE)
         ]
         self.assert_refused(cases, gpumon.measure)
@@ -61,7 +65,7 @@ class Arguments(StandInTest):
         self.assert_refused([(3, TypeError, "3 cannot be decorated")], gpumon.measure("step"))
 
     def test_impossible_points_are_refused(self) -> None:
-        cure = "points=.* is not possible: pass a whole number from 1 to 5000"
+        cure = "points=.* is invalid: pass an integer from 1 to 5000"
         cases = [
             (points, ValueError, cure)
             for points in (2.5, 600.0, -1, 0, 5001, 2**40, True, NAN, INFINITY, HUGE)
@@ -70,7 +74,7 @@ class Arguments(StandInTest):
         self.assert_refused(cases, lambda points: gpumon.history(FIELD, points=points))
 
     def test_impossible_times_are_refused(self) -> None:
-        cure = "is not possible: pass "
+        cure = "is invalid: pass "
         wrong = [
             NAN,
             INFINITY,
@@ -84,7 +88,7 @@ class Arguments(StandInTest):
         ]
         wrong += [datetime.datetime.min, datetime.datetime(1969, 12, 1), pandas.NaT]
         cases = [(moment, ValueError, cure) for moment in wrong]
-        seconds = "is not possible: pass seconds ago, a timedelta or a datetime"
+        seconds = "is invalid: pass a number of seconds ago, a timedelta or a datetime"
         cases += [
             (moment, TypeError, seconds)
             for moment in ("10m", "", b"1", None, [600], datetime.date(2026, 1, 1))
@@ -92,7 +96,7 @@ class Arguments(StandInTest):
         self.assert_refused(cases, lambda since: gpumon.history(FIELD, since))
         self.assert_refused(cases, lambda until: gpumon.history(FIELD, 600, until))
         for since, until in ((60, 120), (0, 0), (1e-9, 0)):
-            with self.assertRaisesRegex(ValueError, "the history ends before it begins"):
+            with self.assertRaisesRegex(ValueError, "`since` must be earlier than `until`"):
                 gpumon.history(FIELD, since, until)
 
     def test_impossible_fields_are_refused(self) -> None:
@@ -100,7 +104,7 @@ class Arguments(StandInTest):
             (
                 fields,
                 ValueError,
-                r"no field was requested: name at least one, for example gpumon.history\(\[",
+                r"no field was requested: pass at least one ID, for example gpumon.history\(\[",
             )
             for fields in ("", " ", [], [""], [FIELD, ""])
         ]
@@ -111,7 +115,7 @@ class Arguments(StandInTest):
         self.assert_refused(cases, gpumon.history)
 
     def test_impossible_interval_is_refused(self) -> None:
-        cure = "interval_s=.* is not possible: pass seconds, 0.1 to 3600"
+        cure = "interval_s=.* is invalid: pass a number of seconds from 0.1 to 3600"
         cases = [
             (interval, ValueError, cure)
             for interval in (0, 0.05, -1, 3601, NAN, INFINITY, HUGE, True)
@@ -126,9 +130,9 @@ class Arguments(StandInTest):
             gpumon.stream(interval).close()
 
     def test_impossible_mark_is_refused(self) -> None:
-        length = "a mark's text has 1 to 100 characters, not "
+        length = "the text of a mark must have 1 to 100 characters, but has "
         cases = [
-            (text, ValueError, length + "0: write what happens")
+            (text, ValueError, length + "0: describe what happens")
             for text in ("", " ", "\n", "\t\r\n")
         ]
         cases += [
@@ -136,13 +140,13 @@ class Arguments(StandInTest):
             ("語" * 500, ValueError, length + "500: shorten it"),
         ]
         cases += [
-            (text, TypeError, "a mark must be a string")
+            (text, TypeError, "the text of a mark must be a string")
             for text in (None, 3, True, b"a", ["a"], HUGE)
         ]
         self.assert_refused(cases, gpumon.mark)
         gpumon.mark(" " + "語" * 100 + "\n")
         gpumon.mark("a")
-        self.assertEqual([line["mark"] for line in self.heard(2)], ["語" * 100, "a"])
+        self.assertEqual([line["mark"] for line in self.wait_for_lines(2)], ["語" * 100, "a"])
 
     def test_unknown_field_of_a_reading_is_refused(self) -> None:
         gpu = gpumon.Gpu({}, {"index": 0, "power": {"draw_watts": 300.0}})
@@ -156,7 +160,7 @@ class Arguments(StandInTest):
             for wrong in ("", ".", "power.", "power.draw", "draw_watts", "x" * 10_000):
                 with (
                     self.subTest(wrong[:20]),
-                    self.assertRaisesRegex(KeyError, "is no field; the reference page"),
+                    self.assertRaisesRegex(KeyError, "there is no field .*: the reference page"),
                 ):
                     read(wrong)
         metrics = {FIELD: {"values": [1.0]}}
@@ -164,27 +168,27 @@ class Arguments(StandInTest):
         for wrong in ("", "x", 3, None):
             with (
                 self.subTest(wrong),
-                self.assertRaisesRegex(KeyError, f"is no field of this history, which has {FIELD}"),
+                self.assertRaisesRegex(KeyError, f"this history has no field .*, only {FIELD}"),
             ):
                 past[wrong]
 
 
-class Lines(Simulated):
+class Lines(SimulatedGpuTest):
     """Lines that the real program cannot parse."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.scenario(GPUS)
+        self.set_scenario(GPUS)
         self.warm_up()
 
-    def assert_answered(self, request: object, error: str) -> None:
+    def assert_request_is_refused(self, request: object, error: str) -> None:
         # Without an answer, there would be a `ProgramError` after half a minute.
         with self.assertRaisesRegex(gpumon.RequestError, error):
-            helper.current().ask(request)
+            helper.current_helper().send_request(request)
 
-    def test_invalid_request_is_answered_at_once(self) -> None:
+    def test_invalid_request_is_refused_at_once(self) -> None:
         for points in (2.5, -1, True, 2**40, "600"):
-            self.assert_answered(
+            self.assert_request_is_refused(
                 {"history": {"points": points}},
                 "cannot read this request: invalid .*; reinstall gpumon",
             )
@@ -195,30 +199,32 @@ class Lines(Simulated):
             {"mark": "\udce9"},
             {"mark": "x" * 10_000, "a": 1},
         ):
-            self.assert_answered(request, "cannot read this request")
-        self.assert_answered({}, "a request says what it wants")
+            self.assert_request_is_refused(request, "cannot read this request")
+        self.assert_request_is_refused({}, "the request contains no command")
 
-    def test_line_without_json_is_answered_at_once(self) -> None:
-        self.assert_answered({"history": {"points": NAN}}, "cannot read this request: .*NaN")
+    def test_line_without_json_is_refused_at_once(self) -> None:
+        self.assert_request_is_refused(
+            {"history": {"points": NAN}}, "cannot read this request: .*NaN"
+        )
         with mock.patch.object(
             mail.json, "dumps", return_value=mock.Mock(encode=lambda: b"\xff\xfe")
         ):
-            self.assert_answered({"snapshot": True}, "cannot read this request")
+            self.assert_request_is_refused({"snapshot": True}, "cannot read this request")
         # The program still answers, without a restart.
         self.assertEqual(len(gpumon.snapshot().gpus), 2)
-        self.assertEqual(helper.current()._short_lives, 0)
+        self.assertEqual(helper.current_helper()._short_lives, 0)
 
-    def test_program_refuses_marks_as_a_server_does(self) -> None:
+    def test_program_and_server_refuse_same_marks(self) -> None:
         for text, count in (("", 0), (" ", 0), ("x" * 500, 500), ("語" * 101, 101)):
-            self.assert_answered(
-                {"mark": text}, f"a mark's text has 1 to 100 characters, not {count}"
+            self.assert_request_is_refused(
+                {"mark": text}, f"the text of a mark must have 1 to 100 characters, but has {count}"
             )
         with gpumon.measure() as m:
             gpumon.mark("語" * 100)
-            helper.current()._process.send(b'{"mark": ""}\n')
+            helper.current_helper()._process.send(b'{"mark": ""}\n')
         self.assertEqual([mark["text"] for mark in m.to_dict()["marks"]], ["語" * 100])
 
-    def test_process_that_ends_early_is_named(self) -> None:
+    def test_early_end_of_process_is_reported(self) -> None:
         with subprocess.Popen(
             [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
         ) as other:

@@ -32,7 +32,7 @@ print(getattr(gpumon_build, sys.argv[2])())
 """
 
 
-def ask(libc: str, hook: str) -> "subprocess.CompletedProcess[str]":
+def run_hook(libc: str, hook: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", ASK, libc, hook]
     return subprocess.run(
         command, env={"PYTHONPATH": str(BACKEND)}, capture_output=True, text=True, check=False
@@ -40,7 +40,7 @@ def ask(libc: str, hook: str) -> "subprocess.CompletedProcess[str]":
 
 
 class Refusal(unittest.TestCase):
-    def test_without_glibc_it_refuses_and_says_why_and_what_to_do(self) -> None:
+    def test_missing_glibc_is_refused_with_advice(self) -> None:
         for hook in (
             "get_requires_for_build_wheel",
             "get_requires_for_build_editable",
@@ -48,21 +48,21 @@ class Refusal(unittest.TestCase):
             "build_editable",
         ):
             with self.subTest(hook):
-                done = ask("musl", hook)
+                done = run_hook("musl", hook)
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertRegex(
                     done.stderr,
                     "^gpumon: this system has no glibc, .* NVIDIA's driver libraries .*Debian",
                 )
 
-    def test_with_glibc_maturin_is_asked(self) -> None:
+    def test_hooks_with_glibc_call_maturin(self) -> None:
         for hook in (
             "get_requires_for_build_wheel",
             "get_requires_for_build_editable",
             "get_requires_for_build_sdist",
         ):
             with self.subTest(hook):
-                self.assertEqual(ask("glibc", hook).stdout, "['asked']\n")
+                self.assertEqual(run_hook("glibc", hook).stdout, "['asked']\n")
 
 
 #: Calls a hook in a folder with a manifest and a README. A fake maturin writes the metadata.
@@ -92,8 +92,8 @@ class Index(unittest.TestCase):
 
     README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-    def test_readme_without_address_has_neither_links_nor_pictures(self) -> None:
-        shown = gpumon_index.readme(self.README, "")
+    def test_readme_without_address_has_no_links_or_pictures(self) -> None:
+        shown = gpumon_index.make_readme(self.README, "")
         self.assertNotIn("![", shown)
         self.assertEqual(re.findall(r"\]\((?!https:)[^)]*\)", shown), [])
         for words in (
@@ -113,7 +113,7 @@ class Index(unittest.TestCase):
             )
 
     def test_readme_with_address_links_to_repository(self) -> None:
-        shown = gpumon_index.readme(self.README, ADDRESS)
+        shown = gpumon_index.make_readme(self.README, ADDRESS)
         for text, kind in ((r"(?<=!)\[[^\]]*\]", "raw"), (r"(?<!!)\[[^\]]*\]", "blob")):
             targets = re.findall(rf"{text}\(([^)]+)\)", shown)
             self.assertGreater(len(targets), 3)
@@ -134,7 +134,7 @@ class Index(unittest.TestCase):
                 (f'repository = "{ADDRESS}/"', ADDRESS),
             ):
                 manifest.write_text(f"[workspace.package]\n{line}\npublish = false\n")
-                self.assertEqual(gpumon_index.repository(), expected)
+                self.assertEqual(gpumon_index.repository_address(), expected)
 
     def test_each_hook_writes_readme_before_maturin(self) -> None:
         metadata = [f"prepare_metadata_for_build_{kind}" for kind in ("wheel", "editable")]
@@ -157,7 +157,7 @@ class Index(unittest.TestCase):
                     done.stdout,
                 )
 
-    def test_a_wheel_gets_addresses_only_with_a_repository(self) -> None:
+    def test_wheel_has_addresses_only_with_repository(self) -> None:
         name = "jupyterlab_gpumon-1.dist-info/METADATA"
         metadata = (
             "Metadata-Version: 2.4\nName: jupyterlab-gpumon\nVersion: 1\n\n# README\n\nText.\n"

@@ -3,7 +3,7 @@
 import re
 import unittest
 
-from gpumon._ipython.chart import COLORS, chart_svg, measured_html
+from gpumon._ipython.chart import COLORS, chart_svg, cost_and_chart_html
 from gpumon._ipython.samples import MOST, Sample, Samples
 from gpumon._text import GIB
 
@@ -11,7 +11,7 @@ from gpumon._text import GIB
 BACKGROUNDS = ("#ffffff", "#111111", "#1e1e1e", "#212121")
 
 
-def luminance(color: str) -> float:
+def relative_luminance(color: str) -> float:
     """Return the relative luminance as defined by WCAG 2."""
     parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (
@@ -20,25 +20,27 @@ def luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def sample(at_ms: int, percent: object = 50.0) -> dict:
+def make_sample(at_ms: int, percent: object = 50.0) -> dict:
     gpu = {"index": 0, "utilization": {"gpu_percent": percent}, "memory": {"used_bytes": 4 * GIB}}
     return {"at_ms": at_ms, "gpus": [gpu, {**gpu, "index": 1}]}
 
 
 class Chart(unittest.TestCase):
-    def test_its_colors_are_seen_on_light_and_dark(self) -> None:
+    def test_colors_are_visible_on_light_and_dark(self) -> None:
         for color in COLORS:
             for background in BACKGROUNDS:
-                darker, lighter = sorted((luminance(color), luminance(background)))
+                darker, lighter = sorted(
+                    (relative_luminance(color), relative_luminance(background))
+                )
                 self.assertGreaterEqual((lighter + 0.05) / (darker + 0.05), 3, (color, background))
 
-    def test_what_is_absent_is_a_gap(self) -> None:
+    def test_absent_reading_is_a_gap(self) -> None:
         taken = [Sample(at, None if at == 2 else 100.0, 1.0) for at in range(5)]
         path = re.search('d="(.*?)"', chart_svg({0: taken}))[1]
         self.assertEqual(re.sub("[^ML]", "", path), "MLML")
         self.assertRegex(path, r"^M4\.0 14\.0L74\.0 14\.0M214\.0")
 
-    def test_it_shows_the_gpus_that_were_held(self) -> None:
+    def test_chart_shows_only_used_gpus(self) -> None:
         taken = {index: [Sample(0, 1.0, 1.0), Sample(1, 1.0, 1.0)] for index in range(3)}
         cost = {"duration_s": 1.0, "name": None, "gpus": [], "lost": []}
         gpu = {
@@ -50,28 +52,30 @@ class Chart(unittest.TestCase):
             "energy_joules": None,
         }
         unknown = {"gpu_s": None, "peak_memory_bytes": None, "energy_joules": None}
-        self.assertEqual(measured_html(cost, taken).count("<path"), 6)
-        self.assertEqual(measured_html({**cost, **unknown, "gpus": [gpu]}, taken).count("<path"), 2)
+        self.assertEqual(cost_and_chart_html(cost, taken).count("<path"), 6)
+        self.assertEqual(
+            cost_and_chart_html({**cost, **unknown, "gpus": [gpu]}, taken).count("<path"), 2
+        )
 
-    def test_less_than_two_samples_are_no_chart(self) -> None:
+    def test_fewer_than_two_samples_give_no_chart(self) -> None:
         self.assertEqual(chart_svg({}), "")
         self.assertEqual(chart_svg({0: [Sample(0, 1.0, 1.0)]}), "")
 
-    def test_a_long_cell_has_few_samples_over_all_of_its_time(self) -> None:
+    def test_samples_of_long_cell_are_thinned_evenly(self) -> None:
         samples = Samples()
         for at in range(20_000):
-            samples.take(sample(at))
-        for taken in samples.taken().values():
+            samples.add(make_sample(at))
+        for taken in samples.by_gpu().values():
             self.assertTrue(MOST / 2 - 1 <= len(taken) <= MOST, len(taken))
             self.assertLess(taken[0].at_ms, 300)
             self.assertGreater(taken[-1].at_ms, 19_700)
             steps = {b.at_ms - a.at_ms for a, b in zip(taken, taken[1:])}
             self.assertLessEqual(len(steps), 2, steps)
 
-    def test_an_absent_reading_is_none(self) -> None:
+    def test_absent_reading_is_none(self) -> None:
         samples = Samples()
-        samples.take(sample(1, {"absent": "not_supported"}))
-        self.assertEqual(samples.taken()[0], [Sample(1, None, 4 * GIB)])
+        samples.add(make_sample(1, {"absent": "not_supported"}))
+        self.assertEqual(samples.by_gpu()[0], [Sample(1, None, 4 * GIB)])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 sys.path += [str(ROOT / "tests/prometheus"), str(DEPLOY / "grafana"), str(DEPLOY / "prometheus")]
 import run  # noqa: E402
-from program import over_fake  # noqa: E402
+from program import fake_nvml_variables  # noqa: E402
 
 #: The maximum time to wait in seconds. The scenario's event happens after 12 s, and slow readings
 #: arrive before it. Rates need several scrapes.
@@ -42,11 +42,11 @@ NOT_THERE = re.compile(r"gpumon_condition_severity\{|ALERTS\{|^instance:")
 METRIC = re.compile(r"(?<![\w:\"$])((?:gpumon_|instance:|ALERTS)[\w:]*(?:\{[^}]*\})?)")
 
 
-def program() -> str:
+def find_program() -> str:
     return gpumon.find_gpumon_bin()
 
 
-def ran(*command: object, **more) -> str:
+def run_command(*command: object, **more) -> str:
     """Return the output of a command, which must succeed."""
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, check=False, **more
@@ -56,29 +56,29 @@ def ran(*command: object, **more) -> str:
     return done.stdout + done.stderr
 
 
-def dashboards() -> dict[str, dict]:
+def read_dashboards() -> dict[str, dict]:
     return {
         path.name: json.loads(path.read_text())
         for path in sorted((DEPLOY / "grafana").glob("*.json"))
     }
 
 
-def queries(dashboard: dict) -> list[str]:
+def panel_queries(dashboard: dict) -> list[str]:
     return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
 
 
-def rules(name: str) -> list[dict]:
+def read_rules(name: str) -> list[dict]:
     groups = yaml.safe_load((DEPLOY / "prometheus" / name).read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 
-def filled(expression: str) -> str:
+def fill_variables(expression: str) -> str:
     for name, value in VARIABLES.items():
         expression = expression.replace(name, value)
     return expression
 
 
-class OverPrometheus(unittest.TestCase):
+class DeployedQueries(unittest.TestCase):
     """A Prometheus that has scraped a busy gpumon, with a problem on each GPU."""
 
     @classmethod
@@ -86,53 +86,55 @@ class OverPrometheus(unittest.TestCase):
         cls.stack = ExitStack()
         cls.addClassCleanup(cls.stack.close)
         folder = cls.stack.enter_context(tempfile.TemporaryDirectory())
-        port = cls.stack.enter_context(run.gpumon(program(), folder))
+        port = cls.stack.enter_context(run.start_gpumon(find_program(), folder))
         cls.address = cls.stack.enter_context(
-            run.prometheus({"gpumon": (port, "/metrics")}, folder)
+            run.start_prometheus({"gpumon": (port, "/metrics")}, folder)
         )
         # The event and the slow readings are available last.
         awaited = [
             f"count_over_time({name}[{PATIENCE_S}s]) >= {SCRAPES}"
             for name in ("gpumon_gpu_xid", "gpumon_gpu_remapped_rows_total")
         ]
-        if missing := cls.without_data(awaited):
+        if missing := cls.find_expressions_without_data(awaited):
             raise TimeoutError(f"no data for {missing}")
 
     @classmethod
-    def asked(cls, expression: str) -> list:
+    def query_or_empty(cls, expression: str) -> list:
         try:
-            return run.query(cls.address, expression)
+            return run.run_query(cls.address, expression)
         except OSError:
             # Prometheus refuses invalid expressions, and does not answer until it is ready.
             return []
 
     @classmethod
-    def without_data(cls, expressions: Iterable[str]) -> list[str]:
+    def find_expressions_without_data(cls, expressions: Iterable[str]) -> list[str]:
         """Return the expressions without data after a minute. If a busy machine misses a scrape,
         none has data.
         """
         missing = sorted(set(expressions))
         end = time.monotonic() + PATIENCE_S
         while (
-            missing := [expression for expression in missing if not cls.asked(expression)]
+            missing := [expression for expression in missing if not cls.query_or_empty(expression)]
         ) and time.monotonic() < end:
             time.sleep(0.5)
         return missing
 
-    def test_every_query_of_every_dashboard_has_data(self):
+    def test_every_dashboard_query_has_data(self):
         self.assertEqual(
-            self.without_data(
-                filled(query) for model in dashboards().values() for query in queries(model)
+            self.find_expressions_without_data(
+                fill_variables(query)
+                for model in read_dashboards().values()
+                for query in panel_queries(model)
             ),
             [],
         )
 
-    def test_rules_read_what_there_is(self):
+    def test_rules_have_data(self):
         expressions = []
-        for rule in [*rules("alerts.yml"), *rules("fleet.yml")]:
+        for rule in [*read_rules("alerts.yml"), *read_rules("fleet.yml")]:
             # Some series only exist while there is a problem, and some expressions compare with a
             # quarter of an hour ago.
-            expression = run.with_bool(rule["expr"]).replace("offset 15m", "offset 1s")
+            expression = run.add_bool(rule["expr"]).replace("offset 15m", "offset 1s")
             if "record" in rule:
                 expressions.append(expression)
             expressions += [
@@ -142,43 +144,43 @@ class OverPrometheus(unittest.TestCase):
             ]
             # The query runs even if the rule does not apply, because Prometheus refuses invalid
             # expressions.
-            run.query(self.address, rule["expr"])
-        self.assertEqual(self.without_data(expressions), [])
+            run.run_query(self.address, rule["expr"])
+        self.assertEqual(self.find_expressions_without_data(expressions), [])
 
-    def test_what_opentelemetry_renames_is_there(self):
+    def test_metrics_renamed_for_opentelemetry_exist(self):
         names = {name for name, _ in opentelemetry_names() if not name.startswith("gpumon_memory_")}
         # Links only have series with ?links=true, and only GPU 0 has links and fans.
         names -= {name for name in names if name.startswith("gpumon_nvlink_")}
-        self.assertEqual(self.without_data(names), [])
+        self.assertEqual(self.find_expressions_without_data(names), [])
 
 
 class Dashboards(unittest.TestCase):
-    def test_they_are_of_their_tables(self):
+    def test_dashboards_are_generated_from_current_tables(self):
         # The rules have another module of this name.
-        generate = module(DEPLOY / "grafana/generate.py")
-        made = {name: generate.text(model) for name, model in generate.dashboards().items()}
+        generate = load_module(DEPLOY / "grafana/generate.py")
+        made = {name: generate.to_text(model) for name, model in generate.make_dashboards().items()}
         for name, text in made.items():
             self.assertEqual(
                 (DEPLOY / "grafana" / name).read_text(),
                 text,
                 f"run deploy/grafana/generate.py: {name}",
             )
-        self.assertEqual(sorted(made), sorted(dashboards()))
+        self.assertEqual(sorted(made), sorted(read_dashboards()))
 
-    def test_grafanas_own_models_know_every_key(self):
+    def test_grafana_models_have_every_key(self):
         from grafana_foundation_sdk.cog.encoder import JSONEncoder
         from grafana_foundation_sdk.cog.plugins import register_default_plugins
         from grafana_foundation_sdk.models.dashboard import Dashboard
 
         register_default_plugins()
-        for name, model in dashboards().items():
+        for name, model in read_dashboards().items():
             known = json.loads(
                 JSONEncoder().encode(Dashboard.from_json(json.loads(json.dumps(model))))
             )
-            self.assertEqual(list(lost(model, known)), [], name)
+            self.assertEqual(list(find_changed_paths(model, known)), [], name)
 
     def test_panels_are_complete_and_do_not_overlap(self):
-        for name, model in dashboards().items():
+        for name, model in read_dashboards().items():
             known = {variable["name"] for variable in model["templating"]["list"]} | {
                 "__range",
                 "__rate_interval",
@@ -199,34 +201,36 @@ class Dashboards(unittest.TestCase):
                 }
                 self.assertFalse(cells & own, panel["title"])
                 cells |= own
-            for query in queries(model):
+            for query in panel_queries(model):
                 self.assertLessEqual(set(re.findall(r"\$(\w+)", query)), known, query)
 
 
 class Rules(unittest.TestCase):
-    def test_alerts_are_those_of_the_example(self):
-        generate = module(DEPLOY / "prometheus/generate.py")
+    def test_rules_are_generated_from_example_alerts(self):
+        generate = load_module(DEPLOY / "prometheus/generate.py")
         text = generate.RULES.read_text()
-        self.assertEqual(text, generate.rules(program()), "run deploy/prometheus/generate.py")
+        self.assertEqual(
+            text, generate.make_rules(find_program()), "run deploy/prometheus/generate.py"
+        )
 
-    def test_each_names_its_cure(self):
-        for rule in [*rules("alerts.yml"), *rules("fleet.yml")]:
+    def test_each_alert_has_description_and_severity(self):
+        for rule in [*read_rules("alerts.yml"), *read_rules("fleet.yml")]:
             if "alert" in rule:
                 self.assertGreater(len(rule["annotations"]["description"]), 20, rule["alert"])
                 self.assertIn(rule["labels"]["severity"], ("notice", "warning", "critical"))
 
-    def test_promtool_takes_them(self):
+    def test_promtool_accepts_rules(self):
         folder = DEPLOY / "prometheus"
-        ran("promtool", "check", "rules", "alerts.yml", "fleet.yml", cwd=folder)
-        ran("promtool", "check", "config", "--syntax-only", "prometheus.yml", cwd=folder)
-        ran("promtool", "test", "rules", "fleet_test.yml", cwd=folder)
+        run_command("promtool", "check", "rules", "alerts.yml", "fleet.yml", cwd=folder)
+        run_command("promtool", "check", "config", "--syntax-only", "prometheus.yml", cwd=folder)
+        run_command("promtool", "test", "rules", "fleet_test.yml", cwd=folder)
 
 
 class Slurm(unittest.TestCase):
-    def test_shells_take_the_scripts(self):
-        ran("shellcheck", *(DEPLOY / "slurm").glob("*.sh"))
+    def test_shellcheck_accepts_slurm_scripts(self):
+        run_command("shellcheck", *(DEPLOY / "slurm").glob("*.sh"))
 
-    def test_a_job_from_its_prolog_to_the_report_of_its_epilog(self):
+    def test_epilog_reports_job_that_prolog_has_registered(self):
         with tempfile.TemporaryDirectory() as folder:
             output, reports, gpus = (
                 Path(folder, "slurm-88123.out"),
@@ -236,36 +240,38 @@ class Slurm(unittest.TestCase):
             output.write_text("the job's own\n")
             environment = {
                 **os.environ,
-                **over_fake(
+                **fake_nvml_variables(
                     folder,
                     'gpus = 4\n[[gpu]]\nindex = 3\nmig = [{ profile = "3g.71gb", gpu_instance = 2 '
                     "}]\n",
                 ),
-                "GPUMON_PROGRAM": program(),
+                "GPUMON_PROGRAM": find_program(),
                 "GPUMON_SLURM_GPUS": str(gpus),
                 "GPUMON_SLURM_DEFAULTS": str(Path(folder, "none")),
                 "GPUMON_REPORTS": str(reports),
             }
-            listed = ran(program(), "smi", "-L", env=environment)
+            listed = run_command(find_program(), "smi", "-L", env=environment)
             uuids = re.findall(r"UUID: ([^)]+)", listed)
             mig = uuids[4]
 
-            def slurm(script: str, **variables: str) -> None:
-                ran("sh", DEPLOY / "slurm" / script, env=environment | variables)
+            def run_slurm_script(script: str, **variables: str) -> None:
+                run_command("sh", DEPLOY / "slurm" / script, env=environment | variables)
 
             job = {
                 "SLURM_JOB_ID": "88123",
                 "SLURM_JOB_UID": str(os.getuid()),
                 "SLURM_JOB_GPUS": "0,2",
             }
-            slurm("prolog.sh", **job, CUDA_VISIBLE_DEVICES="0,1")
-            slurm("prolog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000", CUDA_VISIBLE_DEVICES=mig)
-            slurm("prolog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
+            run_slurm_script("prolog.sh", **job, CUDA_VISIBLE_DEVICES="0,1")
+            run_slurm_script(
+                "prolog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000", CUDA_VISIBLE_DEVICES=mig
+            )
+            run_slurm_script("prolog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
             own = f"88123 {os.getuid()}\n"
-            self.assertEqual(files(gpus), {uuids[0]: own, uuids[2]: own, mig: "88124 1000\n"})
+            self.assertEqual(read_files(gpus), {uuids[0]: own, uuids[2]: own, mig: "88124 1000\n"})
 
             command = [
-                program(),
+                find_program(),
                 "serve",
                 "--listen",
                 "127.0.0.1:0",
@@ -278,14 +284,14 @@ class Slurm(unittest.TestCase):
                 try:
                     end = time.monotonic() + PATIENCE_S
                     while subprocess.run(
-                        [program(), "job", "88123"],
+                        [find_program(), "job", "88123"],
                         env=environment,
                         capture_output=True,
                         check=False,
                     ).returncode:
-                        self.assertLess(time.monotonic(), end, "no report")
+                        self.assertLess(time.monotonic(), end, "the job has no report")
                         time.sleep(0.5)
-                    slurm(
+                    run_slurm_script(
                         "epilog.sh",
                         **job,
                         SLURM_JOB_STDOUT="slurm-%j.out",
@@ -298,11 +304,11 @@ class Slurm(unittest.TestCase):
                 output.read_text(),
             )
             self.assertIn("2 GPUs", (reports / "88123.txt").read_text())
-            self.assertEqual(files(gpus), {mig: "88124 1000\n"})
+            self.assertEqual(read_files(gpus), {mig: "88124 1000\n"})
             # Without a server, or for a job without GPUs, the node stays in service.
-            slurm("epilog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000")
-            slurm("epilog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
-            self.assertEqual(files(gpus), {})
+            run_slurm_script("epilog.sh", SLURM_JOB_ID="88124", SLURM_JOB_UID="1000")
+            run_slurm_script("epilog.sh", SLURM_JOB_ID="88125", SLURM_JOB_UID="1000")
+            self.assertEqual(read_files(gpus), {})
 
     def test_epilog_expands_every_symbol_of_sbatch(self):
         text = (DEPLOY / "slurm/epilog.sh").read_text()
@@ -364,7 +370,7 @@ class Kubernetes(unittest.TestCase):
         },
     ]
 
-    def rendered(self, values: dict) -> dict[str, dict]:
+    def render_chart(self, values: dict) -> dict[str, dict]:
         import helm_python
 
         with helm_python.Chart.load(str(self.CHART)) as chart:
@@ -372,7 +378,7 @@ class Kubernetes(unittest.TestCase):
         documents = [yaml.safe_load(text) for name, text in texts.items() if name.endswith(".yaml")]
         return {document["kind"]: document for document in documents if document}
 
-    def test_helm_finds_nothing_to_complain_of(self):
+    def test_helm_lint_finds_no_errors(self):
         import helm_python
 
         found = helm_python.lint(str(self.CHART))
@@ -381,31 +387,31 @@ class Kubernetes(unittest.TestCase):
             [message["error"] for message in found["messages"]], ["icon is recommended"]
         )
         with self.assertRaises(helm_python.HelmError):
-            self.rendered({"hostPID": "perhaps"})
+            self.render_chart({"hostPID": "perhaps"})
 
-    def test_an_image_repository_is_required(self):
+    def test_image_repository_is_required(self):
         import helm_python
 
         with self.assertRaisesRegex(
             helm_python.HelmError, r"image\.repository is not set: .*--set image\.repository="
         ):
-            self.rendered({"image": {}})
-        (container,) = self.rendered({})["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+            self.render_chart({"image": {}})
+        (container,) = self.render_chart({})["DaemonSet"]["spec"]["template"]["spec"]["containers"]
         self.assertRegex(container["image"], r"^registry\.example/gpumon:\d")
 
-    def test_kubernetes_takes_what_is_rendered(self):
+    def test_kubernetes_accepts_rendered_chart(self):
         import kubernetes_validate
 
         for values in self.EACH:
-            for kind, document in self.rendered(values).items():
+            for kind, document in self.render_chart(values).items():
                 if document["apiVersion"].startswith("monitoring.coreos.com"):
                     self.assertIn(kind, ("PodMonitor", "PrometheusRule"))
                 else:
                     kubernetes_validate.validate(document, "1.34", strict=True)
 
-    def test_it_has_no_more_rights_than_it_needs(self):
+    def test_container_has_minimal_rights(self):
         for values in self.EACH:
-            pod = self.rendered(values)["DaemonSet"]["spec"]["template"]["spec"]
+            pod = self.render_chart(values)["DaemonSet"]["spec"]["template"]["spec"]
             (container,) = pod["containers"]
             context = container["securityContext"]
             self.assertEqual(context["capabilities"], {"drop": ["ALL"]})
@@ -421,20 +427,20 @@ class Kubernetes(unittest.TestCase):
             self.assertLessEqual(set(writable), {"run", "data"})
             self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
 
-    def test_rules_are_those_of_prometheus(self):
-        groups = self.rendered(self.EACH[3])["PrometheusRule"]["spec"]["groups"]
+    def test_prometheus_rule_has_rules_of_files(self):
+        groups = self.render_chart(self.EACH[3])["PrometheusRule"]["spec"]["groups"]
         self.assertEqual(
             [rule for group in groups for rule in group["rules"]],
-            [*rules("alerts.yml"), *rules("fleet.yml")],
+            [*read_rules("alerts.yml"), *read_rules("fleet.yml")],
         )
 
-    def test_its_version_is_that_of_the_program(self):
+    def test_chart_version_matches_program(self):
         chart = yaml.safe_load((self.CHART / "Chart.yaml").read_text())
-        self.assertEqual(ran(program(), "--version").split()[-1], chart["appVersion"])
+        self.assertEqual(run_command(find_program(), "--version").split()[-1], chart["appVersion"])
         self.assertEqual(chart["version"], chart["appVersion"])
 
-    def test_the_program_takes_the_arguments_and_the_secret(self):
-        all_of_it = self.rendered({})
+    def test_program_accepts_arguments_and_secret_of_chart(self):
+        all_of_it = self.render_chart({})
         (container,) = all_of_it["DaemonSet"]["spec"]["template"]["spec"]["containers"]
         monitor = all_of_it["PodMonitor"]["spec"]["podMetricsEndpoints"][0]
         secret = all_of_it["Secret"]["stringData"]
@@ -455,10 +461,10 @@ class Kubernetes(unittest.TestCase):
             arguments = container["args"]
             for there, here in places.items():
                 arguments = [argument.replace(there, here) for argument in arguments]
-            command = [program(), *arguments]
+            command = [find_program(), *arguments]
             with subprocess.Popen(
                 command,
-                env=os.environ | over_fake(folder, "gpus = 2\n"),
+                env=os.environ | fake_nvml_variables(folder, "gpus = 2\n"),
                 stderr=subprocess.PIPE,
                 text=True,
             ) as server:
@@ -470,7 +476,7 @@ class Kubernetes(unittest.TestCase):
                         )
                     ):
                         lines.append(server.stderr.readline())
-                        self.assertTrue(lines[-1], f"it has ended: {lines}")
+                        self.assertTrue(lines[-1], f"the server has ended: {lines}")
                     name, token = (
                         monitor["tlsConfig"]["serverName"],
                         secret[monitor["authorization"]["credentials"]["key"]],
@@ -488,12 +494,12 @@ class Kubernetes(unittest.TestCase):
                     curl += ["--resolve", f"{name}:{found.group(1)}:127.0.0.1"]
                     self.assertIn(
                         "gpumon_collector_up",
-                        ran(
+                        run_command(
                             *curl, "-H", f"Authorization: Bearer {token}", f"{url}{monitor['path']}"
                         ),
                     )
                     # The kubelet's requests have no token.
-                    ran(*curl, f"{url}{container['livenessProbe']['httpGet']['path']}")
+                    run_command(*curl, f"{url}{container['livenessProbe']['httpGet']['path']}")
                     self.assertNotEqual(
                         subprocess.run(
                             [*curl, f"{url}/metrics"], capture_output=True, check=False
@@ -501,8 +507,8 @@ class Kubernetes(unittest.TestCase):
                         0,
                     )
                     ready = container["readinessProbe"]["exec"]["command"][1:]
-                    ran(
-                        program(),
+                    run_command(
+                        find_program(),
                         *ready,
                         env=os.environ | {"GPUMON_CONTROL": f"{control}/gpumon.sock"},
                     )
@@ -511,14 +517,14 @@ class Kubernetes(unittest.TestCase):
 
 
 class OpenTelemetry(unittest.TestCase):
-    def test_names_and_units_are_those_of_the_conventions(self):
+    def test_names_and_units_follow_semantic_conventions(self):
         from opentelemetry.semconv._incubating.metrics import hw_metrics
 
         text = Path(hw_metrics.__file__).read_text()
         units = dict(re.findall(r'Final = "(hw\.[\w.]+)"\n"""\n.*?Unit: (\S+)\n', text, re.DOTALL))
         statements = [
             statement
-            for group in statements_of("transform/names")
+            for group in transform_statements("transform/names")
             for statement in group["statements"]
         ]
         to_units = [
@@ -539,14 +545,14 @@ class OpenTelemetry(unittest.TestCase):
             self.assertEqual(told, [units[name]], source)
 
     def test_every_component_is_configured(self):
-        settings = collector()
+        settings = read_collector()
         (pipeline,) = settings["service"]["pipelines"].values()
         for kind, names in pipeline.items():
             self.assertEqual(sorted(names), sorted(settings[kind]), kind)
 
 
 class Debian(unittest.TestCase):
-    def test_purge_removes_history_and_remove_keeps_it(self):
+    def test_purge_removes_history_but_remove_keeps_it(self):
         with tempfile.TemporaryDirectory() as root:
             history = Path(root, "var/lib/private/gpumon/history.db")
             history.parent.mkdir(parents=True)
@@ -562,7 +568,9 @@ class Debian(unittest.TestCase):
                 ("purge", False),
                 ("purge", False),
             ]:
-                ran("sh", script, action, env={"PATH": os.environ["PATH"], "DPKG_ROOT": root})
+                run_command(
+                    "sh", script, action, env={"PATH": os.environ["PATH"], "DPKG_ROOT": root}
+                )
                 self.assertEqual((history.exists(), link.is_symlink()), (is_kept, is_kept), action)
             self.assertTrue(other.exists())
             # cargo-deb replaces this line by the commands for systemd.
@@ -590,13 +598,13 @@ class Services(unittest.TestCase):
         "SystemCall",
     )
 
-    def settings(self, unit: str) -> set[str]:
+    def service_settings(self, unit: str) -> set[str]:
         lines = (DEPLOY / unit).read_text().split("[Service]")[1].splitlines()
         return {line for line in lines if "=" in line and not line.startswith("#")}
 
-    def test_services_are_hardened_alike(self):
+    def test_services_have_the_same_hardening(self):
         main, targets = (
-            self.settings(unit)
+            self.service_settings(unit)
             for unit in ("systemd/gpumon.service", "slurm/gpumon-targets.service")
         )
         expected = {
@@ -618,10 +626,10 @@ class JupyterHub(unittest.TestCase):
         "import sys; from jupyterhub.app import JupyterHub; from jupyterhub.spawner import Spawner;"
         "hub = JupyterHub(); hub.load_config_file(sys.argv[1]);"
         "unknown = set(hub.config.Spawner) - set(Spawner.class_traits(config=True));"
-        "sys.exit(f'not of Spawner: {unknown}' if unknown else 0)"
+        "sys.exit(f'settings that Spawner does not have: {unknown}' if unknown else 0)"
     )
 
-    def test_traitlets_takes_it(self):
+    def test_traitlets_accepts_jupyterhub_config(self):
         from traitlets.config import Configurable
         from traitlets.config.loader import PyFileConfigLoader
         from traitlets.traitlets import Dict, List
@@ -634,19 +642,19 @@ class JupyterHub(unittest.TestCase):
         self.assertIn("GPUMON_ALERTS", spawner.environment)
         self.assertEqual(len(spawner.args), 3)
         if self.HUB.exists():
-            ran(self.HUB, "-c", self.KNOWN, self.FILE)
+            run_command(self.HUB, "-c", self.KNOWN, self.FILE)
 
 
-def lost(told, known, place="") -> Iterator[str]:
+def find_changed_paths(told, known, place="") -> Iterator[str]:
     """Yield the places in which a model differs from the original values."""
     if isinstance(told, dict):
         for key, value in told.items():
-            yield from lost(
+            yield from find_changed_paths(
                 value, known.get(key) if isinstance(known, dict) else None, f"{place}.{key}"
             )
     elif isinstance(told, list):
         for at, value in enumerate(told):
-            yield from lost(
+            yield from find_changed_paths(
                 value,
                 known[at] if isinstance(known, list) and at < len(known) else None,
                 f"{place}[{at}]",
@@ -655,24 +663,24 @@ def lost(told, known, place="") -> Iterator[str]:
         yield place
 
 
-def collector() -> dict:
+def read_collector() -> dict:
     return yaml.safe_load((DEPLOY / "otel/collector.yaml").read_text())
 
 
-def statements_of(processor: str) -> list[dict]:
-    return collector()["processors"][processor]["metric_statements"]
+def transform_statements(processor: str) -> list[dict]:
+    return read_collector()["processors"][processor]["metric_statements"]
 
 
 def opentelemetry_names() -> list[tuple[str, str]]:
     """Return pairs of gpumon's names and their new names."""
     statements = [
-        line for group in statements_of("transform/names") for line in group["statements"]
+        line for group in transform_statements("transform/names") for line in group["statements"]
     ]
     found = [re.fullmatch(r'set\(name, "(.+)"\) where name == "(.+)"', line) for line in statements]
     return [(it[2], it[1]) for it in found if it]
 
 
-def module(path: Path):
+def load_module(path: Path):
     """Load a module whose name is not unique."""
     spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
     loaded = importlib.util.module_from_spec(spec)
@@ -680,7 +688,7 @@ def module(path: Path):
     return loaded
 
 
-def files(folder: Path) -> dict[str, str]:
+def read_files(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 

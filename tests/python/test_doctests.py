@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 import gpumon
-from simulated import GPUS, Simulated
+from simulated import GPUS, SimulatedGpuTest
 
 GUIDES = Path(__file__).resolve().parents[2] / "docs/guides"
 #: Modules that run a program, or need libraries that are not installed.
@@ -19,12 +19,12 @@ OF_OTHERS = re.compile(r"\.(__main__|_papermill|trackers\.[a-z]+)$")
 OF_NOTEBOOKS = re.compile(r"^\s*%|^await ", re.MULTILINE)
 
 
-class Doctests(Simulated):
+class Doctests(SimulatedGpuTest):
     def setUp(self) -> None:
         super().setUp()
-        self.scenario(GPUS)
+        self.set_scenario(GPUS)
 
-    def test_each_example_in_the_package(self) -> None:
+    def test_examples_of_package_pass(self) -> None:
         attempted = 0
         for module in pkgutil.walk_packages(gpumon.__path__, "gpumon."):
             if not OF_OTHERS.search(module.name):
@@ -36,14 +36,14 @@ class Doctests(Simulated):
         attempted += doctest.testmod(gpumon).attempted
         self.assertGreater(attempted, 15)
 
-    def test_each_example_of_the_guide(self) -> None:
+    def test_examples_of_guide_run(self) -> None:
         """Run all examples of the guide in one program, with a server."""
         blocks = re.findall(
             r"^```python\n(.*?)^```$", (GUIDES / "python.md").read_text(), re.MULTILINE | re.DOTALL
         )
         self.assertGreater(len(blocks), 5)
         names: "dict[str, object]" = {}
-        with self.server():
+        with self.start_server():
             for block in blocks:
                 self.assertNotRegex(block, OF_NOTEBOOKS)
                 with self.subTest(block), contextlib.redirect_stdout(io.StringIO()):

@@ -34,7 +34,7 @@ PAGES = {file: links.Page(MARKDOWN.render(text)) for file, text in TEXTS.items()
 MADE = ("target", "dist", "node_modules", "wheel")
 
 
-def code(text: str) -> Iterator[str]:
+def find_code_pieces(text: str) -> Iterator[str]:
     """Yield each piece of code in a page: command blocks line by line, with continuations, and code
     within text.
     """
@@ -47,10 +47,10 @@ def code(text: str) -> Iterator[str]:
         yield from (child.content for child in token.children or () if child.type == "code_inline")
 
 
-CODE = [(file, piece) for file, text in TEXTS.items() for piece in code(text)]
+CODE = [(file, piece) for file, text in TEXTS.items() for piece in find_code_pieces(text)]
 
 
-def options_of_gpumon() -> "dict[str, set[str]]":
+def read_gpumon_options() -> "dict[str, set[str]]":
     """Return the options of each command from the generated reference page. Options of all commands
     have an empty name.
     """
@@ -69,11 +69,11 @@ def options_of_gpumon() -> "dict[str, set[str]]":
 
 
 class Links(unittest.TestCase):
-    def test_each_leads_to_a_file_and_to_its_anchor(self) -> None:
+    def test_each_link_leads_to_file_and_anchor(self) -> None:
         self.assertGreater(sum(len(page.links) for page in PAGES.values()), 200)
-        self.assertEqual(list(links.complaints(PAGES)), [])
+        self.assertEqual(list(links.find_complaints(PAGES)), [])
 
-    def test_a_page_of_the_site_links_to_no_file_that_the_site_lacks(self) -> None:
+    def test_site_pages_link_only_to_site_files(self) -> None:
         inside = [
             (file, link)
             for file, page in PAGES.items()
@@ -103,13 +103,13 @@ class Links(unittest.TestCase):
             [],
         )
 
-    def test_the_site_has_each_page(self) -> None:
+    def test_site_summary_lists_each_page(self) -> None:
         listed = {(DOCS / link).resolve() for link in PAGES[DOCS / "SUMMARY.md"].links}
         self.assertEqual(
             {file for file in FILES if DOCS in file.parents} - listed, {DOCS / "SUMMARY.md"}
         )
 
-    def test_whatever_is_wrong_with_a_link_is_seen(self) -> None:
+    def test_broken_links_are_found(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             page, other = Path(folder, "page.html").resolve(), Path(folder, "other.html").resolve()
             other.write_text('<h1 id="there"></h1>')
@@ -135,25 +135,25 @@ class Links(unittest.TestCase):
                 "<p id=here>" + images + "".join(f'<a href="{link}"></a>' for link in bad + good)
             )
             pages = {file: links.Page(file.read_text()) for file in (page, other)}
-            self.assertEqual(len(list(links.complaints(pages))), len(bad) + 2)
-            self.assertIn("http://example.org", set(links.external(pages[page])))
+            self.assertEqual(len(list(links.find_complaints(pages))), len(bad) + 2)
+            self.assertIn("http://example.org", set(links.external_links(pages[page])))
 
 
 class Commands(unittest.TestCase):
-    def named(self, pattern: str) -> "list[tuple[Path, str]]":
+    def find_names(self, pattern: str) -> "list[tuple[Path, str]]":
         found = [(file, name) for file, piece in CODE for name in re.findall(pattern, piece)]
-        self.assertTrue(found, f"nothing has the form of {pattern}")
+        self.assertTrue(found, f"no code in the documentation matches {pattern}")
         return found
 
-    def assert_known(self, named: "list[tuple[Path, str]]", known: "set[str]") -> None:
+    def assert_names_exist(self, named: "list[tuple[Path, str]]", known: "set[str]") -> None:
         self.assertEqual(
             [(str(file.relative_to(ROOT)), name) for file, name in named if name not in known], []
         )
 
-    def test_targets_of_make(self) -> None:
+    def test_named_make_targets_exist(self) -> None:
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         known = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
-        self.assert_known(self.named(r"^make ([a-z][a-z0-9-]*)"), known)
+        self.assert_names_exist(self.find_names(r"^make ([a-z][a-z0-9-]*)"), known)
         workflows = [
             (file, file.read_text(encoding="utf-8"))
             for file in (ROOT / ".github/workflows").glob("*.yml")
@@ -164,9 +164,9 @@ class Commands(unittest.TestCase):
             for name in re.findall(r"\bmake ([a-z][a-z0-9-]*)$", text, re.MULTILINE)
         ]
         self.assertGreater(len(run), 2)
-        self.assert_known(run, known)
+        self.assert_names_exist(run, known)
 
-    def test_scripts_of_npm(self) -> None:
+    def test_named_npm_scripts_exist(self) -> None:
         packages = {
             "": "package.json",
             **{one: f"{one}/package.json" for one in ("static", "labextension", "tests/browser")},
@@ -176,28 +176,32 @@ class Commands(unittest.TestCase):
             for folder, file in packages.items()
             for name in json.loads((ROOT / file).read_text(encoding="utf-8"))["scripts"]
         }
-        named = self.named(r"^npm (?:run )?(?!ci\b|install\b)([a-z-]+(?: (?:-w|--workspace) \S+)?)")
-        self.assert_known(
+        named = self.find_names(
+            r"^npm (?:run )?(?!ci\b|install\b)([a-z-]+(?: (?:-w|--workspace) \S+)?)"
+        )
+        self.assert_names_exist(
             [(file, re.sub(r" (-w|--workspace)", "", name)) for file, name in named], scripts
         )
 
-    def test_crates(self) -> None:
+    def test_named_crates_exist(self) -> None:
         manifests = [file for file in ROOT.glob("*/**/Cargo.toml") if "target" not in file.parts]
         manifests += [*ROOT.glob("*/Cargo.toml"), ROOT / "Cargo.toml"]
         names = {
             re.search(r'^name = "(.+?)"', file.read_text(), re.MULTILINE)[1] for file in manifests
         }
-        self.assert_known(self.named(r"\bcargo \w+ (?:-p|--package) ([a-z-]+)"), names)
+        self.assert_names_exist(self.find_names(r"\bcargo \w+ (?:-p|--package) ([a-z-]+)"), names)
 
-    def test_files(self) -> None:
+    def test_named_files_exist(self) -> None:
         folders = "|".join(
             re.escape(one.name) for one in ROOT.iterdir() if one.is_dir() and one.name not in MADE
         )
-        named = self.named(rf"(?:^|(?<=[ =]))((?:{folders})/[\w./*-]*)")
-        self.assert_known(named, {name for _, name in named if any(ROOT.glob(name.rstrip("/")))})
+        named = self.find_names(rf"(?:^|(?<=[ =]))((?:{folders})/[\w./*-]*)")
+        self.assert_names_exist(
+            named, {name for _, name in named if any(ROOT.glob(name.rstrip("/")))}
+        )
 
-    def test_options_of_gpumon(self) -> None:
-        known, wrong, checked = options_of_gpumon(), [], 0
+    def test_named_options_exist(self) -> None:
+        known, wrong, checked = read_gpumon_options(), [], 0
         # One page is generated, and the commands on the other accept options of nvidia-smi.
         pieces = [
             (file, piece)

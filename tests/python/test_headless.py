@@ -14,13 +14,13 @@ import warnings
 from pathlib import Path
 
 import nbformat
-from fake_gpu import HELD_BYTES, HOLD, over_fake_gpu
+from fake_gpu import HELD_BYTES, HOLD, fake_gpu_variables
 from nbclient import NotebookClient
 from nbformat import v4
 from stand_in import StandInTest
 
 import gpumon
-from gpumon._cells import CellCosts, cell_costs, run_of
+from gpumon._cells import CellCosts, cell_costs, cell_run
 
 KEYS = {
     "version", "duration_s", "gpu_s", "peak_memory_bytes", "memory_change_bytes", "energy_joules",
@@ -45,7 +45,7 @@ RUNNERS = {
 }  # fmt: skip
 
 
-def write(folder: Path, *cells: nbformat.NotebookNode) -> None:
+def write_notebook(folder: Path, *cells: nbformat.NotebookNode) -> None:
     """Write `in.ipynb` with a text cell and then these cells."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     notebook = v4.new_notebook(
@@ -54,13 +54,13 @@ def write(folder: Path, *cells: nbformat.NotebookNode) -> None:
     nbformat.write(notebook, folder / "in.ipynb")
 
 
-def run(folder: Path, runner: str, **variables: str) -> subprocess.CompletedProcess:
+def run_notebook(folder: Path, runner: str, **variables: str) -> subprocess.CompletedProcess:
     """Run the notebook of this folder."""
     env = os.environ | {"GPUMON_CONFIG": "none"} | variables
     return subprocess.run(RUNNERS[runner], cwd=folder, env=env, capture_output=True, text=True)
 
 
-def costs(folder: Path) -> "list[dict | None]":
+def stored_costs(folder: Path) -> "list[dict | None]":
     """Return the stored cost of each cell in the output notebook, which must be valid."""
     notebook = nbformat.read(folder / "out.ipynb", nbformat.NO_CONVERT)
     nbformat.validate(notebook)
@@ -73,8 +73,8 @@ class Runners(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def test_cells_that_hold_a_gpu_keep_the_same_of_it_in_all_of_them(self) -> None:
-        variables = over_fake_gpu(self.folder)
+    def test_all_runners_store_cost_of_gpu_cells(self) -> None:
+        variables = fake_gpu_variables(self.folder)
         # There must be a sample between the two cells, so that the memory of the second is not
         # counted for the first.
         wait = "import time; time.sleep(1.2)"
@@ -88,12 +88,12 @@ class Runners(unittest.TestCase):
         )
         skipped = v4.new_code_cell("never", metadata={"tags": ["skip-execution"]})
         # There must also be a sample between the third cell and the end of the kernel.
-        write(self.folder, free, allocate, hold, empty, skipped, v4.new_code_cell(wait))
+        write_notebook(self.folder, free, allocate, hold, empty, skipped, v4.new_code_cell(wait))
         for runner in RUNNERS:
             with self.subTest(runner):
-                done = run(self.folder, runner, **variables)
+                done = run_notebook(self.folder, runner, **variables)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                text, first, second, third, *rest, last = costs(self.folder)
+                text, first, second, third, *rest, last = stored_costs(self.folder)
                 self.assertEqual([text, first, *rest], [None] * 4)
                 self.assertEqual([set(second), set(third), set(last)], [KEYS, KEYS, KEYS])
                 held = (HELD_BYTES, HELD_BYTES, ["NVIDIA H200"], 1)
@@ -110,9 +110,11 @@ class Runners(unittest.TestCase):
                 )
                 self.assertGreater(second["energy_joules"], third["energy_joules"])
 
-    def test_the_report_reads_what_was_written(self) -> None:
-        write(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
-        self.assertEqual(run(self.folder, "nbclient", **over_fake_gpu(self.folder)).returncode, 0)
+    def test_report_reads_stored_costs(self) -> None:
+        write_notebook(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
+        self.assertEqual(
+            run_notebook(self.folder, "nbclient", **fake_gpu_variables(self.folder)).returncode, 0
+        )
         command = [
             gpumon.find_gpumon_bin(),
             "--config",
@@ -126,10 +128,10 @@ class Runners(unittest.TestCase):
         self.assertRegex(report, r" 2 +\[1\] import ctypes, os +\S+ s +0 s +256 MiB +\S+ k?J\n")
         self.assertNotIn("earlier run", report)
 
-    def test_unseen_run_makes_stored_cost_earlier(self) -> None:
-        write(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
-        variables = over_fake_gpu(self.folder)
-        self.assertEqual(run(self.folder, "nbclient", **variables).returncode, 0)
+    def test_unmeasured_run_marks_stored_cost_as_earlier(self) -> None:
+        write_notebook(self.folder, v4.new_code_cell(HOLD + "import time; time.sleep(1.2)"))
+        variables = fake_gpu_variables(self.folder)
+        self.assertEqual(run_notebook(self.folder, "nbclient", **variables).returncode, 0)
         # A kernel that gpumon does not see runs the same source with the same count.
         again = [
             BIN / "jupyter",
@@ -154,15 +156,15 @@ class Runners(unittest.TestCase):
         report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         self.assertRegex(report, r" 2 +\[1\] import ctypes, os .* k?J earlier run\n")
 
-    def test_without_a_gpu_one_warning_and_the_notebook_runs(self) -> None:
-        write(
+    def test_notebook_without_gpu_runs_with_one_warning(self) -> None:
+        write_notebook(
             self.folder,
             v4.new_code_cell("print(6 * 7)", metadata=OLD),
             v4.new_code_cell("print('again')"),
         )
         for runner in RUNNERS:
             with self.subTest(runner):
-                done = run(
+                done = run_notebook(
                     self.folder,
                     runner,
                     GPUMON_NVML_LIB="/nowhere",
@@ -170,30 +172,30 @@ class Runners(unittest.TestCase):
                 )
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(done.stderr.count("GpumonWarning"), 1, done.stderr)
-                self.assertEqual(costs(self.folder), [None] * 3)
+                self.assertEqual(stored_costs(self.folder), [None] * 3)
                 self.assertIn('"42\\n"', (self.folder / "out.ipynb").read_text())
 
-    def test_a_cell_that_fails_takes_nothing_from_those_before(self) -> None:
+    def test_failed_cell_keeps_costs_of_earlier_cells(self) -> None:
         cells = [HOLD + "import time; time.sleep(1.2)", "time.sleep(0.1); 1 / 0", "never"]
-        write(self.folder, *(v4.new_code_cell(code, metadata=OLD) for code in cells))
-        done = run(self.folder, "papermill", **over_fake_gpu(self.folder))
+        write_notebook(self.folder, *(v4.new_code_cell(code, metadata=OLD) for code in cells))
+        done = run_notebook(self.folder, "papermill", **fake_gpu_variables(self.folder))
         self.assertIn("ZeroDivisionError", done.stderr)
         # papermill inserts a cell before the first cell and one before the failed cell.
-        kept = [cost["duration_s"] for cost in costs(self.folder) if cost]
+        kept = [cost["duration_s"] for cost in stored_costs(self.folder) if cost]
         self.assertEqual(len(kept), 2, kept)
         self.assertTrue(kept[0] >= 1.2 and kept[1] >= 0.1, kept)
 
-    def test_nbconvert_that_executes_nothing_measures_nothing(self) -> None:
-        write(self.folder, v4.new_code_cell("x = 1", metadata=OLD))
+    def test_nbconvert_without_execution_measures_nothing(self) -> None:
+        write_notebook(self.folder, v4.new_code_cell("x = 1", metadata=OLD))
         command = [word for word in RUNNERS["nbconvert"] if word != "--execute"]
         subprocess.run(
             command, cwd=self.folder, env=os.environ | {"GPUMON_NVML_LIB": "/nowhere"}, check=True
         )
-        self.assertEqual(costs(self.folder), [None, OLD["gpumon"]])
+        self.assertEqual(stored_costs(self.folder), [None, OLD["gpumon"]])
 
 
 class Runs(unittest.TestCase):
-    def test_run_of_cell_is_compared(self) -> None:
+    def test_cell_run_matches_only_same_run(self) -> None:
         for case in RUNS:
             with self.subTest(case["name"]):
                 notebook = {
@@ -203,7 +205,7 @@ class Runs(unittest.TestCase):
                     "cells": [case["cell"]],
                 }
                 [cell] = nbformat.reads(json.dumps(notebook), nbformat.NO_CONVERT).cells
-                self.assertEqual(run_of(cell) == case["run"], case["fits"])
+                self.assertEqual(cell_run(cell) == case["run"], case["fits"])
 
 
 class Hooks(StandInTest):
@@ -224,24 +226,24 @@ class Hooks(StandInTest):
 
     def test_cells_are_not_delayed(self) -> None:
         # The answers are late, like those of the driver.
-        self.say("slow 0.5")
+        self.set_faults("slow 0.5")
         cells = [v4.new_code_cell("x") for _ in range(100)]
         with cell_costs(self.client):
             taken = []
             for cell in cells:
                 taken.append(self.execute(cell))
                 time.sleep(0.005)
-            self.say("slow 0")
+            self.set_faults("slow 0")
         self.assertLess(statistics.median(taken), 2)
         self.assertEqual([cell.metadata.gpumon.gpus for cell in cells], [["NVIDIA H200"]] * 100)
 
-    def test_it_is_the_kernel_that_is_measured(self) -> None:
+    def test_kernel_process_is_measured(self) -> None:
         with cell_costs(self.client):
             self.execute(v4.new_code_cell("x"))
-        pids = {line["pid"] for line in self.heard() if line.get("name") == "cell"}
+        pids = {line["pid"] for line in self.wait_for_lines() if line.get("name") == "cell"}
         self.assertEqual(pids, {4711})
 
-    def test_a_kernel_elsewhere_is_told_once_and_not_measured(self) -> None:
+    def test_remote_kernel_is_reported_once_and_not_measured(self) -> None:
         self.client.km = types.SimpleNamespace(provisioner=types.SimpleNamespace(pid=None))
         cell = v4.new_code_cell("x", metadata=OLD)
         with warnings.catch_warnings(record=True) as told, cell_costs(self.client):
@@ -249,12 +251,12 @@ class Hooks(StandInTest):
             self.execute(cell)
             self.execute(cell)
         self.assertEqual(
-            [str(one.message).split(":")[0] for one in told],
-            ["the kernel is no process of this machine"],
+            [str(one.message).split(",")[0] for one in told],
+            ["the kernel does not run on this machine"],
         )
         self.assertEqual(cell.metadata, {})
 
-    def test_hooks_of_others_are_called_too_and_stay(self) -> None:
+    def test_other_hooks_are_called_and_kept(self) -> None:
         called = []
         self.client.on_cell_execute = mine = lambda **arguments: called.append(
             arguments["cell_index"]
@@ -265,14 +267,14 @@ class Hooks(StandInTest):
         self.assertIs(self.client.on_cell_execute, mine)
         self.assertIsNone(self.client.on_cell_executed)
 
-    def test_what_runs_when_the_kernel_dies_is_kept(self) -> None:
+    def test_cost_is_kept_when_kernel_dies(self) -> None:
         cell = v4.new_code_cell("x")
         with contextlib.suppress(RuntimeError), cell_costs(self.client):
             self.client.on_cell_execute(cell=cell, cell_index=0)
             raise RuntimeError("the kernel died")
         self.assertIn("gpumon", cell.metadata)
 
-    def test_a_skipped_cell_keeps_what_its_outputs_have_cost(self) -> None:
+    def test_skipped_cell_keeps_cost_of_its_outputs(self) -> None:
         CellCosts(self.client)
         for tags, left in ((["skip-execution"], OLD["gpumon"]), ([], None)):
             cell = v4.new_code_cell("x", metadata=OLD | {"tags": tags})

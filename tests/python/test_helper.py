@@ -16,7 +16,7 @@ import gpumon._process as process
 from stand_in import PATIENCE_S, StandInTest
 
 
-def pids_of_stand_ins(variables: "dict[str, str]") -> "list[int]":
+def stand_in_pids(variables: "dict[str, str]") -> "list[int]":
     """Return the PIDs of stand-ins with these variables."""
     wanted = f"STANDIN_HEARD={variables['STANDIN_HEARD']}\0".encode()
     found = []
@@ -33,8 +33,8 @@ def pids_of_stand_ins(variables: "dict[str, str]") -> "list[int]":
     return found
 
 
-class Ends(StandInTest):
-    def test_one_that_is_killed_in_between_is_started_once_more_and_says_what_is_lost(self) -> None:
+class EndOfHelper(StandInTest):
+    def test_killed_program_restarts_and_reports_loss(self) -> None:
         with gpumon.measure("before") as before:
             pass
         with gpumon.measure("around") as around:
@@ -46,18 +46,18 @@ class Ends(StandInTest):
         self.assertEqual((after.gpu_s, after.lost), (9.8, []))
         self.assertEqual(around.gpu_s, 9.8)
         self.assertRegex(
-            around.lost[0], "^what was used before .* started again: it was ended by SIGKILL"
+            around.lost[0], "^the usage before .* was restarted: it was ended by SIGKILL"
         )
         self.assertGreater(around.to_dict()["duration_s"], 0.3)
         self.assertIsNone(before.gpu_s)
         self.assertEqual(
             before.lost,
-            ["the gpumon program ended before it told what was used: it was ended by SIGKILL"],
+            ["the gpumon program ended before it reported the usage: it was ended by SIGKILL"],
         )
         self.assertRegex(str(before), r"^[\d.]+ m?s, GPU not measured: the gpumon program ended")
 
-    def test_one_that_always_ends_is_given_up_with_one_warning(self) -> None:
-        self.say("die 1")
+    def test_program_that_always_ends_is_given_up_once(self) -> None:
+        self.set_faults("die 1")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             until = time.monotonic() + PATIENCE_S
@@ -71,41 +71,41 @@ class Ends(StandInTest):
         self.assertIs(warning.category, gpumon.GpumonWarning)
         self.assertRegex(
             str(warning.message),
-            "ends again and again: it has ended with exit code 1: the stand-in was told to",
+            "ends repeatedly: it exited with code 1: the stand-in was set to",
         )
         self.assertEqual(warning.filename, __file__)
         self.assertIsNone(m.gpu_s)
-        self.assertRegex(m.lost[0], "again and again")
-        with self.assertRaisesRegex(gpumon.ProgramError, "again and again"):
+        self.assertRegex(m.lost[0], "ends repeatedly")
+        with self.assertRaisesRegex(gpumon.ProgramError, "ends repeatedly"):
             gpumon.snapshot()
 
-    def test_one_that_ends_while_it_is_asked(self) -> None:
-        self.say("die 3")
+    def test_program_ending_during_request_loses_cost(self) -> None:
+        self.set_faults("die 3")
         with gpumon.measure() as m:
             pass
         self.assertIsNone(m.gpu_s)
-        self.assertIn("ended before it told", m.lost[0])
+        self.assertIn("ended before it reported", m.lost[0])
 
-    def test_what_is_no_json_ends_it(self) -> None:
-        self.say("garbage")
+    def test_output_without_json_ends_program(self) -> None:
+        self.set_faults("garbage")
         with gpumon.measure() as m:
             pass
-        self.assertIn("'Segmentation fault', which is no JSON object; reinstall", m.lost[0])
+        self.assertIn("'Segmentation fault', which is not a JSON object; reinstall", m.lost[0])
 
-    def test_an_error_is_an_exception_or_what_is_lost(self) -> None:
-        with self.assertRaisesRegex(gpumon.RequestError, "no such thing; begin it first"):
+    def test_error_is_raised_or_reported_as_loss(self) -> None:
+        with self.assertRaisesRegex(gpumon.RequestError, "no such measurement; start it first"):
             gpumon.snapshot()
         with gpumon.measure() as m:
             pass
         helper._current._process.send(b'{"forget": %d}\n' % m._run.number)
         self.assertEqual(
-            (m.lost, m.gpu_s), (["the stand-in has no such thing; begin it first"], None)
+            (m.lost, m.gpu_s), (["the stand-in has no such measurement; start it first"], None)
         )
 
 
-class Is(StandInTest):
-    def test_one_that_reads_nothing_is_not_waited_for(self) -> None:
-        self.say("mute")
+class HelperResponses(StandInTest):
+    def test_program_that_reads_nothing_does_not_block(self) -> None:
+        self.set_faults("mute")
         measurements = []
         with gpumon.measure():
             pass
@@ -114,15 +114,17 @@ class Is(StandInTest):
             with gpumon.measure(f"{number}" * 20) as m:
                 pass
             measurements.append(m)
-        self.assertGreater(len(helper._current._process._waiting), 10_000, "its pipe is not full")
+        self.assertGreater(
+            len(helper._current._process._waiting), 10_000, "the program's pipe is not full"
+        )
         # A blocking write would wait forever.
         self.assertLess(time.monotonic() - began, PATIENCE_S)
         with mock.patch.object(mail, "PATIENCE_S", 0.3):
-            self.assertRegex(m.lost[0], "has not answered for 0 s: `gpumon doctor`")
+            self.assertRegex(m.lost[0], "has not answered for 0 s: run `gpumon doctor`")
         self.assertIsNone(m.gpu_s)
 
-    def test_one_that_does_not_answer_is_waited_for_in_full_only_once(self) -> None:
-        self.say("slow 1.5")
+    def test_unresponsive_program_is_awaited_only_once(self) -> None:
+        self.set_faults("slow 1.5")
         with (
             mock.patch.object(mail, "PATIENCE_S", 0.4),
             mock.patch.object(mail, "IMPATIENCE_S", 0.1),
@@ -138,24 +140,28 @@ class Is(StandInTest):
         self.assertLess(max(waited[1:]), 0.4)
         # Output since then shows that the program is alive.
         until = time.monotonic() + PATIENCE_S
-        self.assertTrue(helper.current().wait(lambda: not helper.current()._mail._is_silent, until))
+        self.assertTrue(
+            helper.current_helper().wait(
+                lambda: not helper.current_helper()._mail._is_silent, until
+            )
+        )
         with gpumon.measure() as m:
             pass
         self.assertEqual(m.gpu_s, 9.8)
 
-    def test_error_without_number_keeps_earlier_answers(self) -> None:
-        batches = [[b'{"id": 1, "cost": {}}', b'{"error": "line 3 is no request"}']]
-        both, answers, box = threading.Event(), {}, mail.Mail()
+    def test_error_without_number_keeps_earlier_responses(self) -> None:
+        batches = [[b'{"id": 1, "cost": {}}', b'{"error": "line 3 is not a request"}']]
+        both, answers, box = threading.Event(), {}, mail.MessageDispatcher()
         # No answer arrives before both requests are waiting.
         program = mock.Mock(
             failure=None,
             receive=lambda _: batches.pop() if both.wait(PATIENCE_S) and batches else [],
         )
 
-        def ask(number: int) -> None:
-            answers[number] = box.answer(number, {}, program)
+        def send_request(number: int) -> None:
+            answers[number] = box.send_request(number, {}, program)
 
-        asking = [threading.Thread(target=ask, args=(number,)) for number in (1, 2)]
+        asking = [threading.Thread(target=send_request, args=(number,)) for number in (1, 2)]
         for thread in asking:
             thread.start()
         until = time.monotonic() + PATIENCE_S
@@ -164,29 +170,32 @@ class Is(StandInTest):
         both.set()
         for thread in asking:
             thread.join(PATIENCE_S)
-        self.assertEqual(answers, {1: {"id": 1, "cost": {}}, 2: {"error": "line 3 is no request"}})
+        self.assertEqual(
+            answers, {1: {"id": 1, "cost": {}}, 2: {"error": "line 3 is not a request"}}
+        )
 
-    def test_one_that_goes_on_to_read_nothing_is_replaced(self) -> None:
-        self.say("mute")
+    def test_program_that_never_reads_is_replaced(self) -> None:
+        self.set_faults("mute")
         with gpumon.measure() as first:
             pass
         # The stand-in has read its faults by then, so others can be written.
-        self.heard(1)
-        with mock.patch.object(process, "MOST_WAITING", 100):
+        self.wait_for_lines(1)
+        with mock.patch.object(process, "MAX_WAITING_LINES", 100):
             for _ in range(20_000):
                 with gpumon.measure():
-                    self.say()
+                    self.set_faults()
                 if first._run.lost:
                     break
             with gpumon.measure() as after:
                 pass
         self.assertEqual(after.gpu_s, 9.8)
         self.assertEqual(
-            first.lost, ["the gpumon program ended before it told what was used: it reads nothing"]
+            first.lost,
+            ["the gpumon program ended before it reported the usage: it does not read its input"],
         )
 
-    def test_one_without_a_driver_warns_once(self) -> None:
-        self.say("failed")
+    def test_missing_driver_warns_once(self) -> None:
+        self.set_faults("failed")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(2):
@@ -195,13 +204,13 @@ class Is(StandInTest):
                 m.to_dict()
         self.assertEqual(
             [str(one.message) for one in caught],
-            ["gpumon measures nothing: no NVIDIA driver: install it"],
+            ["gpumon measures no GPUs: no NVIDIA driver: install it"],
         )
 
-    def test_a_warning_that_is_an_error_reaches_who_asks_and_no_thread_in_the_background(
+    def test_warning_as_error_reaches_only_the_caller(
         self,
     ) -> None:
-        self.say("failed")
+        self.set_faults("failed")
         code = (
             "import time, threading\n"
             "stream = gpumon.stream(0.1)\n"
@@ -211,11 +220,11 @@ class Is(StandInTest):
             "    try: gpumon.snapshot()\n"
             "    except Exception as error: print(type(error).__name__)\n"
         )
-        done = self.python(code)
+        done = self.run_code(code)
         self.assertEqual(done.stderr, "")
         self.assertEqual(done.stdout, "['MainThread', 'gpumon']\nGpumonWarning\nRequestError\n")
 
-    def test_none_warns_once_and_the_code_runs(self) -> None:
+    def test_missing_program_warns_once_and_code_runs(self) -> None:
         missing = gpumon.GpumonNotFound("the gpumon program is missing; reinstall it")
         with mock.patch.object(helper, "find_gpumon_bin", side_effect=missing):
             with warnings.catch_warnings(record=True) as caught:
@@ -230,26 +239,29 @@ class Is(StandInTest):
         with self.assertRaisesRegex(gpumon.GpumonError, "reinstall it"):
             gpumon.snapshot()
 
-    def test_many_threads_have_their_own_answers(self) -> None:
+    def test_threads_receive_separate_responses(self) -> None:
         failures = []
 
-        def work() -> None:
+        def measure_repeatedly() -> None:
             for _ in range(30):
                 with gpumon.measure(threading.current_thread().name) as m:
                     pass
                 if m.to_dict()["name"] != threading.current_thread().name or m.gpu_s != 9.8:
                     failures.append(m)
 
-        threads = [threading.Thread(target=work, name=f"thread {number}") for number in range(8)]
+        threads = [
+            threading.Thread(target=measure_repeatedly, name=f"thread {number}")
+            for number in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(60)
         self.assertEqual(failures, [])
-        self.assertEqual(len(pids_of_stand_ins(self.variables)), 1)
+        self.assertEqual(len(stand_in_pids(self.variables)), 1)
 
-    def test_an_interrupt_while_an_answer_is_awaited_harms_none_that_follows(self) -> None:
-        self.say("slow 1")
+    def test_interrupted_request_does_not_affect_later_ones(self) -> None:
+        self.set_faults("slow 1")
         with gpumon.measure() as m:
             pass
         signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -260,7 +272,7 @@ class Is(StandInTest):
 
 
 class Processes(StandInTest):
-    def test_a_program_ends_cleanly_and_takes_it_along(self) -> None:
+    def test_helper_ends_with_its_program(self) -> None:
         measured = "with gpumon.measure() as m: pass\n"
         for rest in (
             "m.to_dict()",
@@ -271,28 +283,28 @@ class Processes(StandInTest):
         ):
             with self.subTest(rest):
                 began = time.monotonic()
-                done = self.python(measured + rest)
+                done = self.run_code(measured + rest)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
                 self.assertLess(time.monotonic() - began, 8)
-                self.assertEqual(pids_of_stand_ins(self.variables), [])
+                self.assertEqual(stand_in_pids(self.variables), [])
 
-    def test_it_is_ended_also_if_it_does_not_end_by_itself(self) -> None:
-        self.say("stubborn")
-        done = self.python("with gpumon.measure(): pass")
+    def test_helper_that_does_not_exit_is_killed(self) -> None:
+        self.set_faults("stubborn")
+        done = self.run_code("with gpumon.measure(): pass")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(pids_of_stand_ins(self.variables), [])
+        self.assertEqual(stand_in_pids(self.variables), [])
 
-    def test_a_program_that_is_killed_leaves_nothing_behind(self) -> None:
-        done = self.python(
+    def test_killed_program_leaves_no_helper(self) -> None:
+        done = self.run_code(
             "import os, signal\nwith gpumon.measure():\n  os.kill(os.getpid(), signal.SIGKILL)"
         )
         self.assertEqual(done.returncode, -signal.SIGKILL)
         until = time.monotonic() + 30
-        while pids_of_stand_ins(self.variables) and time.monotonic() < until:
+        while stand_in_pids(self.variables) and time.monotonic() < until:
             time.sleep(0.05)
-        self.assertEqual(pids_of_stand_ins(self.variables), [])
+        self.assertEqual(stand_in_pids(self.variables), [])
 
-    def test_an_interrupt_of_the_terminal_is_not_meant_for_it(self) -> None:
+    def test_terminal_interrupt_does_not_end_helper(self) -> None:
         code = (
             "import os, signal, time\nos.setpgrp()\n"
             "with gpumon.measure() as m:\n"
@@ -301,42 +313,43 @@ class Processes(StandInTest):
             "pass\n"
             "print(m.gpu_s, m.lost)"
         )
-        self.assertEqual(self.python(code).stdout, "9.8 []\n")
+        self.assertEqual(self.run_code(code).stdout, "9.8 []\n")
 
-    def test_a_broken_connection_kills_nobody_who_has_asked_for_sigpipe(self) -> None:
+    def test_broken_connection_does_not_raise_sigpipe(self) -> None:
         code = (
             "import os, signal, time\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
             "with gpumon.measure() as m:\n"
-            "  os.kill(helper.current()._process.pid, signal.SIGKILL); time.sleep(0.3)\n"
+            "  os.kill(helper.current_helper()._process.pid, signal.SIGKILL); time.sleep(0.3)\n"
             "print(len(m.lost))"
         )
-        self.assertEqual(self.python(code).stdout, "1\n")
+        self.assertEqual(self.run_code(code).stdout, "1\n")
 
-    def test_a_forked_child_starts_its_own_only_where_it_measures(self) -> None:
+    def test_forked_child_starts_separate_helper_when_measuring(self) -> None:
         code = (
             "import os, sys\n"
             "with gpumon.measure('parent') as m:\n"
             "  child = os.fork()\n"
             "  if child == 0:\n"
-            "    print(helper.current()._process, m.lost, flush=True)\n"
+            "    print(helper.current_helper()._process, m.lost, flush=True)\n"
             "    with gpumon.measure('child') as n: pass\n"
             "    print(n.gpu_s, flush=True)\n"
             "    sys.exit()\n"
             "  os.waitpid(child, 0)\n"
             "print(m.gpu_s, m.lost)"
         )
-        done = self.python(code)
+        done = self.run_code(code)
         lines = done.stdout.splitlines()
         self.assertEqual(done.stderr, "")
         self.assertRegex(
             lines[0],
-            r"^None \['it was begun in the process \d+, which alone knows what was used'\]$",
+            r"^None \['the measurement was started in the process \d+, and only that process has "
+            r"its numbers'\]$",
         )
         self.assertEqual(lines[1:], ["9.8", "9.8 []"])
-        begun = {line["name"]: line["pid"] for line in self.heard() if "begin" in line}
+        begun = {line["name"]: line["pid"] for line in self.wait_for_lines() if "begin" in line}
         self.assertEqual(len(set(begun.values())), 2)
 
-    def test_workers_of_multiprocessing(self) -> None:
+    def test_multiprocessing_workers_measure_themselves(self) -> None:
         for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method):
                 code = (
@@ -353,10 +366,10 @@ class Processes(StandInTest):
                     "      print(pool.map(work, range(4)))\n"
                     "  print(m.gpu_s, m.lost)\n"
                 )
-                self.assertEqual(self.script(code), "[9.8, 9.8, 9.8, 9.8]\n9.8 []\n")
-        self.assertEqual(pids_of_stand_ins(self.variables), [])
+                self.assertEqual(self.run_script(code), "[9.8, 9.8, 9.8, 9.8]\n9.8 []\n")
+        self.assertEqual(stand_in_pids(self.variables), [])
 
-    def test_a_finalizer_may_forget_at_any_time(self) -> None:
+    def test_finalizer_does_not_wait_for_locks(self) -> None:
         """A finalizer must not wait for a lock that its own thread holds."""
         current = helper._current
         with gpumon.measure() as m:

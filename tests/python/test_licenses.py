@@ -5,20 +5,20 @@ import sys
 import unittest
 from pathlib import Path
 
-from program import output_of
+from program import run_gpumon
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
-from sbom import linked  # noqa: E402
+from sbom import linked_crates  # noqa: E402
 
 
 class Licenses(unittest.TestCase):
-    def test_every_library_in_the_program_is_named(self) -> None:
-        printed = output_of("licenses")
+    def test_licenses_name_every_linked_crate(self) -> None:
+        printed = run_gpumon("licenses")
         for architecture in ("x86_64", "aarch64"):
             libraries = {
                 f"{crate.name} {crate.version}"
-                for crate in linked(architecture)
+                for crate in linked_crates(architecture)
                 if not crate.is_own
             }
             self.assertGreater(len(libraries), 100)
@@ -28,7 +28,7 @@ class Licenses(unittest.TestCase):
                 "run `make licenses`",
             )
 
-    def test_what_is_collected_is_what_is_allowed(self) -> None:
+    def test_collected_licenses_match_allowed_ones(self) -> None:
         allowed = re.search(
             r"\nallow = \[(.+?)\]", (ROOT / "deny.toml").read_text(encoding="utf-8"), re.DOTALL
         )[1]

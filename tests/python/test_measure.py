@@ -14,12 +14,12 @@ import gpumon._helper as helper
 from stand_in import StandInTest
 
 
-def told(lines: "list[dict]", key: str) -> list:
+def values_of(lines: "list[dict]", key: str) -> list:
     return [line[key] for line in lines if key in line]
 
 
 class Numbers(StandInTest):
-    def test_they_are_those_that_the_program_tells(self) -> None:
+    def test_measurement_has_numbers_of_program(self) -> None:
         with gpumon.measure("train") as m:
             time.sleep(0.02)
         self.assertEqual(
@@ -43,19 +43,19 @@ class Numbers(StandInTest):
         self.assertRegex(repr(m), r"^<Measurement 'train': [\d.]+ m?s, GPU 9.80 s")
         self.assertIn("<td", m._repr_html_())
 
-    def test_beginning_and_end_are_two_lines_with_times_and_process(self) -> None:
+    def test_begin_and_end_lines_have_times(self) -> None:
         before = time.time() * 1000
         with gpumon.measure('an "epoch"\n') as m:
             pass
         m.to_dict()
         gpumon.mark("later")
-        begin, end, ask, forget, _ = self.heard(5)
+        begin, end, ask, forget, _ = self.wait_for_lines(5)
         self.assertEqual(begin["name"], 'an "epoch"\n')
         self.assertEqual(begin["pid"], os.getpid())
         self.assertTrue(before - 1 <= begin["at_ms"] <= end["at_ms"] <= time.time() * 1000)
         self.assertEqual([ask["cost"], end["end"], forget["forget"]], [begin["begin"]] * 3)
 
-    def test_meanwhile_they_are_those_so_far(self) -> None:
+    def test_running_measurement_has_numbers_so_far(self) -> None:
         with gpumon.measure() as m:
             self.assertEqual(m.gpu_s, 9.8)
             first = m.duration_s
@@ -63,11 +63,11 @@ class Numbers(StandInTest):
             self.assertGreater(m.duration_s, first)
         self.assertEqual(m.gpu_s, 9.8)
         # There was one request during the measurement and one after its end, and no others.
-        self.assertEqual(len(told(self.heard(), "cost")), 3)
+        self.assertEqual(len(values_of(self.wait_for_lines(), "cost")), 3)
         self.assertEqual(str(m), str(m))
-        self.assertEqual(len(told(self.heard(), "cost")), 3)
+        self.assertEqual(len(values_of(self.wait_for_lines(), "cost")), 3)
 
-    def test_they_are_also_data_frames_and_figures(self) -> None:
+    def test_measurement_gives_data_frames_and_figures(self) -> None:
         with gpumon.measure("train") as m:
             pass
         frame = m.to_pandas()
@@ -79,7 +79,7 @@ class Numbers(StandInTest):
             [round(axis.patches[0].get_width(), 3) for axis in axes], [9.8, 61.0, 6100.0]
         )
 
-    def test_a_library_that_is_missing_is_named_with_its_cure(self) -> None:
+    def test_missing_library_is_named_with_install_command(self) -> None:
         with gpumon.measure() as m:
             pass
         for library, call in (
@@ -99,7 +99,7 @@ class Numbers(StandInTest):
 
 
 class Blocks(StandInTest):
-    def test_they_may_be_nested_and_used_again(self) -> None:
+    def test_blocks_can_be_nested_and_reused(self) -> None:
         with gpumon.measure("outer") as outer:
             with gpumon.measure("inner") as inner:
                 pass
@@ -108,17 +108,17 @@ class Blocks(StandInTest):
         self.assertGreaterEqual(inner.duration_s, 0.05)
         self.assertGreaterEqual(outer.duration_s, inner.duration_s)
         self.assertEqual((outer.gpu_s, inner.gpu_s), (9.8, 9.8))
-        lines = self.heard()
-        self.assertEqual(told(lines, "name"), ["outer", "inner", "inner"])
-        self.assertEqual(len(set(told(lines, "begin"))), 3)
+        lines = self.wait_for_lines()
+        self.assertEqual(values_of(lines, "name"), ["outer", "inner", "inner"])
+        self.assertEqual(len(set(values_of(lines, "begin"))), 3)
 
-    def test_an_exception_passes_through_and_is_measured(self) -> None:
+    def test_exception_is_raised_and_measured(self) -> None:
         with self.assertRaisesRegex(ValueError, "mine"):
             with gpumon.measure() as m:
                 raise ValueError("mine")
         self.assertEqual(m.gpu_s, 9.8)
 
-    def test_async_with(self) -> None:
+    def test_async_block_is_measured(self) -> None:
         async def main() -> gpumon.Measurement:
             async with gpumon.measure("task") as m:
                 await asyncio.sleep(0.02)
@@ -126,23 +126,23 @@ class Blocks(StandInTest):
 
         self.assertGreaterEqual(asyncio.run(main()).duration_s, 0.02)
 
-    def test_misuse_says_what_to_do(self) -> None:
+    def test_misuse_gives_advice(self) -> None:
         m = gpumon.measure("train")
         with self.assertRaisesRegex(
-            gpumon.MeasurementError, "'train' has not begun: use it in a `with`"
+            gpumon.MeasurementError, "'train' has not started: use it in a `with`"
         ):
             m.gpu_s
-        self.assertEqual(repr(m), "<Measurement 'train', not begun>")
+        self.assertEqual(repr(m), "<Measurement 'train', not started>")
         with (
             m,
             self.assertRaisesRegex(
-                gpumon.MeasurementError, r"runs already: call gpumon.measure\(\) again"
+                gpumon.MeasurementError, r"is already running: call gpumon.measure\(\) again"
             ),
         ):
             m.start()
         m.stop()
         m.to_dict()
-        self.assertEqual(len(told(self.heard(), "end")), 1)
+        self.assertEqual(len(values_of(self.wait_for_lines(), "end")), 1)
         for wrong, error in (
             ({"name": 3}, TypeError),
             ({"pid": "1"}, TypeError),
@@ -151,29 +151,29 @@ class Blocks(StandInTest):
             with self.subTest(wrong), self.assertRaises(error):
                 gpumon.measure(**wrong)
         with self.assertRaisesRegex(
-            TypeError, r"a mark must be a string, not 3: write str\(...\) around it"
+            TypeError, r"the text of a mark must be a string, not 3: convert it with str\(...\)"
         ):
             gpumon.mark(3)
 
-    def test_a_name_that_is_no_unicode_is_measured(self) -> None:
+    def test_name_with_invalid_unicode_is_accepted(self) -> None:
         with gpumon.measure("caf\udce9") as m:
             pass
         self.assertEqual(m.to_dict()["name"], "caf?")
 
-    def test_what_nobody_can_ask_for_any_more_is_forgotten(self) -> None:
+    def test_unreachable_measurements_are_forgotten(self) -> None:
         with gpumon.measure() as kept:
             for _ in range(3):
                 with gpumon.measure():
                     pass
         gc.collect()
         kept.to_dict()
-        lines = self.heard()
-        self.assertEqual(sorted(told(lines, "forget")), told(lines, "begin")[1:])
+        lines = self.wait_for_lines()
+        self.assertEqual(sorted(values_of(lines, "forget")), values_of(lines, "begin")[1:])
         self.assertEqual(helper._current._runs, {})
 
 
 class Decorators(StandInTest):
-    def test_each_call_is_measured_by_itself(self) -> None:
+    def test_each_call_is_measured_separately(self) -> None:
         @gpumon.measure("step")
         def step(number: int) -> int:
             """Steps."""
@@ -191,13 +191,13 @@ class Decorators(StandInTest):
         self.assertRegex(plain.measurements[-1].name, r"<locals>\.plain$")
         self.assertEqual(plain.measurements[-1].gpu_s, 9.8)
 
-    def test_only_the_last_calls_are_kept(self) -> None:
+    def test_only_last_100_calls_are_kept(self) -> None:
         step = gpumon.measure(lambda: None)
         for _ in range(105):
             step()
         self.assertEqual(len(step.measurements), 100)
 
-    def test_coroutines_and_generators_are_measured_to_their_end(self) -> None:
+    def test_coroutines_and_generators_are_measured_completely(self) -> None:
         @gpumon.measure
         async def coroutine() -> int:
             await asyncio.sleep(0.02)
@@ -216,7 +216,7 @@ class Decorators(StandInTest):
             await asyncio.sleep(0.02)
             yield 2
 
-        async def collected() -> list:
+        async def collect_values() -> list:
             return [value async for value in async_generator()]
 
         self.assertEqual(asyncio.run(coroutine()), 1)
@@ -225,31 +225,31 @@ class Decorators(StandInTest):
         with self.assertRaises(StopIteration) as ended:
             next(values)
         self.assertEqual(ended.exception.value, 3)
-        self.assertEqual(asyncio.run(collected()), [1, 2])
+        self.assertEqual(asyncio.run(collect_values()), [1, 2])
         for function in (coroutine, generator, async_generator):
             (m,) = function.measurements
             self.assertGreaterEqual(m.duration_s, 0.02, function)
             self.assertEqual(m.gpu_s, 9.8)
 
-    def test_a_generator_that_is_left_ends_there(self) -> None:
+    def test_closed_generator_ends_its_measurement(self) -> None:
         @gpumon.measure
-        def numbers():
+        def yield_numbers():
             yield from range(9)
 
-        with contextlib.closing(numbers()) as values:
+        with contextlib.closing(yield_numbers()) as values:
             next(values)
-        (m,) = numbers.measurements
+        (m,) = yield_numbers.measurements
         duration_s = m.duration_s
         time.sleep(0.01)
         self.assertEqual(m.duration_s, duration_s)
 
 
 class Marks(StandInTest):
-    def test_a_mark_has_its_text_and_time(self) -> None:
+    def test_mark_has_text_and_time(self) -> None:
         gpumon.mark("epoch 3")
         with gpumon.measure() as m:
             m.to_dict()
-        (mark,) = [line for line in self.heard() if "mark" in line]
+        (mark,) = [line for line in self.wait_for_lines() if "mark" in line]
         self.assertEqual(mark["mark"], "epoch 3")
         self.assertAlmostEqual(mark["at_ms"], time.time() * 1000, delta=10_000)
 

@@ -13,13 +13,13 @@ import warnings
 import gpumon
 import gpumon._helper as helper
 from gpumon._text import GIB
-from program import over_fake
-from simulated import GPUS, PATIENCE_S, Simulated, constant
+from program import fake_nvml_variables
+from simulated import GPUS, PATIENCE_S, SimulatedGpuTest, make_constant_process
 
 
-class Costs(Simulated):
-    def test_numbers_are_those_of_the_scenario(self) -> None:
-        self.scenario(GPUS + constant(os.getpid()))
+class Costs(SimulatedGpuTest):
+    def test_numbers_match_the_scenario(self) -> None:
+        self.set_scenario(GPUS + make_constant_process(os.getpid()))
         self.warm_up()
         with gpumon.measure("train") as m:
             time.sleep(2)
@@ -41,13 +41,15 @@ class Costs(Simulated):
             [one for one in stored.values() if isinstance(one, float) and one.is_integer()]
         )
 
-    def test_memory_that_grows_and_others_on_the_gpu(self) -> None:
+    def test_growing_memory_on_shared_gpu_is_measured(self) -> None:
         start_ms = round(time.time() * 1000)
         grows = (
             f"[[process]]\ngpu = 0\npid = {os.getpid()}\nmemory = [[0, '1 GiB'], [5, '1 GiB'], "
             f"[5, '3 GiB']]\nsm_percent = 10\n"
         )
-        self.scenario(f"start_ms = {start_ms}\n" + GPUS + grows + constant(1, memory="2 GiB"))
+        self.set_scenario(
+            f"start_ms = {start_ms}\n" + GPUS + grows + make_constant_process(1, memory="2 GiB")
+        )
         self.warm_up()
         with gpumon.measure() as m:
             time.sleep(max(0.0, start_ms / 1000 + 6.5 - time.time()))
@@ -59,7 +61,7 @@ class Costs(Simulated):
         self.assertTrue(least <= m.energy_joules <= most)
         self.assertIn("shared)", str(m))
 
-    def test_it_counts_what_the_process_has_forked(self) -> None:
+    def test_child_processes_are_counted(self) -> None:
         sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
         self.addCleanup(sleeper.wait)
         self.addCleanup(sleeper.kill)
@@ -69,10 +71,10 @@ class Costs(Simulated):
             os._exit(0)
         self.addCleanup(os.waitpid, forked, 0)
         self.addCleanup(os.kill, forked, signal.SIGKILL)
-        self.scenario(
+        self.set_scenario(
             GPUS
-            + constant(sleeper.pid, memory="2 GiB", sm_percent=20)
-            + constant(forked, gpu=1, memory="1 GiB")
+            + make_constant_process(sleeper.pid, memory="2 GiB", sm_percent=20)
+            + make_constant_process(forked, gpu=1, memory="1 GiB")
         )
         self.warm_up()
         with gpumon.measure() as m:
@@ -86,8 +88,8 @@ class Costs(Simulated):
             (other.peak_memory_bytes, [gpu.index for gpu in other.gpus]), (2 * GIB, [0])
         )
 
-    def test_where_no_gpu_was_held(self) -> None:
-        self.scenario(GPUS)
+    def test_measurement_without_gpu_is_empty(self) -> None:
+        self.set_scenario(GPUS)
         self.warm_up()
         with gpumon.measure() as m:
             time.sleep(0.3)
@@ -96,7 +98,7 @@ class Costs(Simulated):
         self.assertEqual(len(m.to_pandas()), 0)
         self.assertIn("peak_memory_bytes", m.to_polars().columns)
 
-    def test_without_a_driver_it_warns_and_says_why(self) -> None:
+    def test_missing_driver_warns_with_reason(self) -> None:
         os.environ["GPUMON_SOURCE"] = "nvml"
         os.environ["GPUMON_NVML_LIB"] = str(self.folder / "none.so")
         with warnings.catch_warnings(record=True) as caught:
@@ -113,11 +115,13 @@ class Costs(Simulated):
         with self.assertRaisesRegex(gpumon.RequestError, "none.so"):
             next(gpumon.stream())
 
-    def test_a_server_that_is_killed_costs_a_second_or_so(self) -> None:
+    def test_killed_server_loses_about_a_second(self) -> None:
         # Simulated GPUs are read without a server, so this test uses the fake driver.
         del os.environ["GPUMON_SOURCE"]
-        os.environ.update(over_fake(self.folder, GPUS + constant(os.getpid())))
-        with self.server() as server:
+        os.environ.update(
+            fake_nvml_variables(self.folder, GPUS + make_constant_process(os.getpid()))
+        )
+        with self.start_server() as server:
             self.warm_up()
             with gpumon.measure() as m:
                 time.sleep(2)
@@ -128,8 +132,8 @@ class Costs(Simulated):
         self.assertAlmostEqual(m.gpu_s, 3, delta=1.5)
         self.assertEqual(helper._current._short_lives, 0)
 
-    def test_a_program_that_is_killed_measures_the_rest(self) -> None:
-        self.scenario(GPUS + constant(os.getpid()))
+    def test_restarted_program_measures_remaining_time(self) -> None:
+        self.set_scenario(GPUS + make_constant_process(os.getpid()))
         self.warm_up()
         with gpumon.measure() as m:
             time.sleep(0.5)
@@ -138,17 +142,17 @@ class Costs(Simulated):
             # This call notices that the process has ended.
             gpumon.snapshot()
             time.sleep(2)
-        self.assertRegex(m.lost[0], "^what was used before .* it was ended by SIGKILL")
+        self.assertRegex(m.lost[0], "^the usage before .* it was ended by SIGKILL")
         self.assertAlmostEqual(m.gpu_s, 1, delta=0.7)
         self.assertGreater(m.to_dict()["duration_s"], 3)
 
 
-class Readings(Simulated):
+class Readings(SimulatedGpuTest):
     def setUp(self) -> None:
         super().setUp()
-        self.scenario(GPUS + constant(os.getpid()))
+        self.set_scenario(GPUS + make_constant_process(os.getpid()))
 
-    def test_a_snapshot(self) -> None:
+    def test_snapshot_has_readings_of_gpu(self) -> None:
         now = gpumon.snapshot()
         self.assertTrue(now.is_simulated)
         self.assertLess(
@@ -162,7 +166,7 @@ class Readings(Simulated):
         self.assertEqual((gpu["fan_percent"], gpu.absence("fan_percent")), (None, "not_supported"))
         self.assertAlmostEqual(gpu.power_watts, 300, delta=10)
         self.assertIsNone(gpu.absence("power.draw_watts"))
-        with self.assertRaisesRegex(KeyError, "'power.draw_wats' is no field"):
+        with self.assertRaisesRegex(KeyError, "there is no field 'power.draw_wats'"):
             gpu["power.draw_wats"]
         (process,) = gpu.processes
         self.assertEqual((process.pid, process.memory_bytes), (os.getpid(), 4 * GIB))
@@ -172,11 +176,13 @@ class Readings(Simulated):
         self.assertRegex(repr(now), "^<Snapshot of 2 GPUs, .*, simulated>$")
         self.assertEqual(set(now.to_dict()), {"inventory", "sample"})
 
-    def test_names_steer_no_terminal(self) -> None:
-        self.scenario(GPUS + 'name = "NVIDIA \\u001b[2JH200"\n' + constant(os.getpid()))
+    def test_control_characters_in_names_are_escaped(self) -> None:
+        self.set_scenario(
+            GPUS + 'name = "NVIDIA \\u001b[2JH200"\n' + make_constant_process(os.getpid())
+        )
         self.assertIn(r"NVIDIA \x1b[2JH200", str(gpumon.snapshot()))
 
-    def test_a_snapshot_as_data_frames_has_the_columns_of_csv(self) -> None:
+    def test_data_frames_have_columns_of_csv(self) -> None:
         now = gpumon.snapshot()
         frame = now.to_pandas()
         self.assertEqual(list(frame["memory_used_bytes"])[0], 4 * GIB)
@@ -190,7 +196,7 @@ class Readings(Simulated):
         self.assertLessEqual(set(columns), set(frame.columns))
         self.assertEqual(now.to_polars()["name"].to_list(), ["NVIDIA H200"] * 2)
 
-    def test_a_stream_has_each_sample_once_and_ends_with_its_loop(self) -> None:
+    def test_stream_has_each_sample_once_until_closed(self) -> None:
         times = []
         for now in gpumon.stream(0.2):
             times.append(now.at.timestamp())
@@ -204,10 +210,10 @@ class Readings(Simulated):
             next(stream)
         self.assertEqual(list(stream), [])
         for wrong in (0.05, 4000, float("nan")):
-            with self.assertRaisesRegex(ValueError, "pass seconds, 0.1 to 3600"):
+            with self.assertRaisesRegex(ValueError, "pass a number of seconds from 0.1 to 3600"):
                 gpumon.stream(wrong)
 
-    def test_async_streams_beside_each_other_have_their_own_intervals(self) -> None:
+    def test_concurrent_async_streams_have_separate_intervals(self) -> None:
         async def count(interval_s: float) -> int:
             number = 0
             async for _ in gpumon.stream(interval_s):
@@ -225,7 +231,7 @@ class Readings(Simulated):
         self.assertGreater(often, 1.8 * rarely)
         self.assertGreaterEqual(rarely, 2)
 
-    def test_a_stream_that_nobody_reads_does_not_stop_what_is_measured(self) -> None:
+    def test_unread_stream_does_not_stop_measurement(self) -> None:
         stream = gpumon.stream(0.1)
         next(stream)
         with gpumon.measure() as m:
@@ -237,7 +243,7 @@ class Readings(Simulated):
         self.assertEqual(times, sorted(set(times)))
         stream.close()
 
-    def test_a_program_ends_cleanly_in_the_middle_of_a_stream(self) -> None:
+    def test_program_with_open_stream_ends_cleanly(self) -> None:
         code = (
             "import asyncio, gpumon, logging\n"
             # Debug mode logs slow callbacks, which are frequent on a busy machine.
@@ -280,10 +286,10 @@ class Readings(Simulated):
                 done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "end\n", ""))
 
-    def test_history_of_a_server(self) -> None:
+    def test_history_comes_from_server(self) -> None:
         with self.assertRaisesRegex(gpumon.RequestError, "no gpumon server"):
             gpumon.history("power.draw_watts")
-        with self.server():
+        with self.start_server():
             helper._current.close()
             helper._current = helper.Helper()
             self.addCleanup(helper._current.close)
@@ -320,7 +326,7 @@ class Readings(Simulated):
             self.assertEqual(list(only_host.columns), ["time", "host_memory_used_bytes"])
             with self.assertRaisesRegex(gpumon.RequestError, "power.draw_wats"):
                 gpumon.history("power.draw_wats")
-            with self.assertRaisesRegex(ValueError, "ends before it begins"):
+            with self.assertRaisesRegex(ValueError, "`since` must be earlier than `until`"):
                 gpumon.history("power.draw_watts", since=60, until=120)
             with self.assertRaisesRegex(ValueError, "no field"):
                 gpumon.history([])

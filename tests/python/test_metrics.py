@@ -27,12 +27,12 @@ class Metrics(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.server = run.gpumon(gpumon.find_gpumon_bin(), cls.folder.name)
+        cls.server = run.start_gpumon(gpumon.find_gpumon_bin(), cls.folder.name)
         cls.port = cls.server.__enter__()
         end = time.monotonic() + PATIENCE_S
         while "gpumon_gpu_remapped_rows_total" not in cls.get("/metrics")[1]:
             if time.monotonic() > end:
-                raise TimeoutError("the server has no slow readings")
+                raise TimeoutError("the server still has no slow readings")
             time.sleep(0.2)
 
     @classmethod
@@ -49,7 +49,7 @@ class Metrics(unittest.TestCase):
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
-    def test_open_metrics_is_what_its_parser_takes(self):
+    def test_parser_accepts_open_metrics(self):
         accept = (
             "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
         )
@@ -70,7 +70,7 @@ class Metrics(unittest.TestCase):
         )
         self.assertEqual(len(families["gpumon_nvlink_up"].samples), 18)
 
-    def test_the_text_format_says_the_same(self):
+    def test_text_format_has_same_metrics(self):
         of_text = {}
         kind, page = self.get("/metrics", "text/plain")
         self.assertTrue(kind.startswith("text/plain; version=0.0.4"))
@@ -88,7 +88,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(of_text, of_open_metrics)
         self.assertNotIn("gpumon_nvlink_up", of_text)
 
-    def test_the_names_of_dcgm_are_text_for_all(self):
+    def test_dcgm_metrics_are_always_text(self):
         for path, name in [
             ("/metrics/dcgm", "DCGM_FI_DEV_FB_TOTAL"),
             ("/metrics/dcgm-4.9", "DCGM_FI_DEV_FB_CAPACITY_BYTES"),
@@ -103,7 +103,7 @@ class Metrics(unittest.TestCase):
                 self.get(f"/metrics?format={path.rsplit('/')[-1]}")[1].count("# TYPE"),
             )
 
-    def test_promtool_finds_nothing_to_complain_of(self):
+    def test_promtool_accepts_metrics(self):
         page = self.get("/metrics?links=true")[1]
         done = subprocess.run(
             ["promtool", "check", "metrics"],
@@ -114,14 +114,14 @@ class Metrics(unittest.TestCase):
         )
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
-    def test_what_is_not_there_is_refused_with_what_is(self):
+    def test_unknown_format_is_refused_with_valid_formats(self):
         with self.assertRaises(urllib.error.HTTPError) as refused:
             self.get("/metrics?format=dcgm-4.10")
         with refused.exception as answer:
             self.assertEqual(answer.code, 400)
             self.assertIn("dcgm-4.9", answer.read().decode())
 
-    def test_a_real_prometheus_has_data_for_dashboards_and_alerts(self):
+    def test_prometheus_has_data_for_dashboards_and_alerts(self):
         told = []
         wrong = run.run(gpumon.find_gpumon_bin(), told.append)
         self.assertEqual(wrong, [], "\n".join(told))

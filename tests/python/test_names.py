@@ -87,7 +87,7 @@ def tracked_lines() -> Iterator[tuple[str, str]]:
 LINES = list(tracked_lines())
 
 
-def commands(line: str) -> Iterator[tuple[str, list[str]]]:
+def find_commands(line: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the tool and the unquoted words of each command in a line."""
     for found in COMMAND.finditer(line):
         tool = found["tool"]
@@ -97,10 +97,10 @@ def commands(line: str) -> Iterator[tuple[str, list[str]]]:
             yield tool, [word.strip("\"'(),.:") for word in words]
 
 
-def wrong_names(tool: str, words: list[str]) -> list[str]:
+def find_wrong_names(tool: str, words: list[str]) -> list[str]:
     """Return the words of a command that name gpumon by anything but its package or image."""
     if tool in CONTAINERS:
-        return [word for word in words if is_image_of_ours(word) and not IMAGE.fullmatch(word)]
+        return [word for word in words if is_gpumon_image(word) and not IMAGE.fullmatch(word)]
     named = [word for word in words if "gpumon" in word]
     own = [
         word
@@ -114,26 +114,26 @@ def wrong_names(tool: str, words: list[str]) -> list[str]:
     return [word for word in named if word not in own and not (may_be_short and word == "gpumon")]
 
 
-def is_image_of_ours(word: str) -> bool:
+def is_gpumon_image(word: str) -> bool:
     return not word.startswith(("/", "-", ".")) and bool(
         re.search(r"(?:^|/)gpumon(?::[^/]*)?$", word)
     )
 
 
 class PackageNames(unittest.TestCase):
-    def test_commands_name_the_package_of_pyproject(self) -> None:
-        found = [(name, tool, words) for name, line in LINES for tool, words in commands(line)]
+    def test_commands_use_name_from_pyproject(self) -> None:
+        found = [(name, tool, words) for name, line in LINES for tool, words in find_commands(line)]
         self.assertGreater(
             len([words for _, _, words in found if any(FILE_NAME in word for word in words)]), 5
         )
         wrong = [
             (name, tool, " ".join(words), bad)
             for name, tool, words in found
-            for bad in wrong_names(tool, words)
+            for bad in find_wrong_names(tool, words)
         ]
         self.assertEqual(wrong, [])
 
-    def test_a_wrong_name_is_found_in_each_form(self) -> None:
+    def test_wrong_names_are_found_in_commands(self) -> None:
         bad = [
             "pip install gpumon",
             "`pip install --upgrade gpumon`",
@@ -159,20 +159,20 @@ class PackageNames(unittest.TestCase):
             "pip says that gpumon is missing",
         ]
         named = [
-            [name for tool, words in commands(line) for name in wrong_names(tool, words)]
+            [name for tool, words in find_commands(line) for name in find_wrong_names(tool, words)]
             for line in bad + good
         ]
         self.assertEqual(
             [bool(names) for names in named], [True] * len(bad) + [False] * len(good), named
         )
 
-    def test_wheels_have_the_file_name_of_the_package(self) -> None:
+    def test_wheels_have_file_name_of_package(self) -> None:
         words = [(name, word) for name, line in LINES if ".whl" in line for word in line.split()]
         wheels = [(name, word) for name, word in words if re.search(r"gpumon-.*\.whl", word)]
         self.assertGreater(len(wheels), 3)
         self.assertEqual([(name, wheel) for name, wheel in wheels if FILE_NAME not in wheel], [])
 
-    def test_everything_that_names_the_package_agrees(self) -> None:
+    def test_package_name_is_the_same_everywhere(self) -> None:
         self.assertEqual(find.DISTRIBUTION, DISTRIBUTION)
         recipe = yaml.safe_load((ROOT / "deploy/conda/recipe.yaml").read_text())
         self.assertEqual(recipe["package"]["name"], DISTRIBUTION)
@@ -187,7 +187,7 @@ class Addresses(unittest.TestCase):
             [(name, address) for name, address in found if not is_allowed(name, address)], []
         )
 
-    def test_an_address_is_found_in_each_form(self) -> None:
+    def test_addresses_are_found_in_every_notation(self) -> None:
         bad = [
             "https://github.com/gpumon/gpumon/releases",
             "git@github.com:gpumon/gpumon.git",
@@ -217,8 +217,8 @@ def is_allowed(name: str, address: str) -> bool:
     """
     is_repository = (
         name == "Cargo.toml"
-        and bool(gpumon_index.repository())
-        and gpumon_index.repository().endswith(address)
+        and bool(gpumon_index.repository_address())
+        and gpumon_index.repository_address().endswith(address)
     )
     return is_repository or "/OWNER/" in address or address == f"pypi.org/project/{DISTRIBUTION}/"
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import nbformat
 from kernel import Kernel
 from nbclient import NotebookClient
-from simulated import GPUS, Simulated, constant
+from simulated import GPUS, SimulatedGpuTest, make_constant_process
 from stand_in import PRELUDE, StandInTest
 
 LINE = r"^[\d.]+ m?s, GPU 9.80 s, peak 61.0 GiB, 6.10 kJ$"
@@ -27,11 +27,11 @@ class Magics(StandInTest):
         self.assertEqual(self.kernel.run(PRELUDE + "%load_ext gpumon").status, "ok")
 
     def assert_line(self, shown: dict, line: str = LINE) -> None:
-        self.kernel.listen(lambda: "…" not in shown["text/plain"])
+        self.kernel.process_messages(lambda: "…" not in shown["text/plain"])
         self.assertRegex(shown["text/plain"], line)
         self.assertIn(shown["text/plain"], shown["text/html"])
 
-    def test_a_line_below_each_cell_from_on_to_off(self) -> None:
+    def test_lines_are_shown_between_on_and_off(self) -> None:
         self.assertEqual(self.kernel.run("%gpu on").displayed, [])
         ran = self.kernel.run("print('mine')\n6 * 7")
         self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
@@ -43,7 +43,7 @@ class Magics(StandInTest):
         self.assertEqual(self.kernel.run("%gpu off").displayed, [])
         self.assertEqual(self.kernel.run("1").displayed, [])
 
-    def test_what_a_front_end_has_missed_comes_with_the_next_cell(self) -> None:
+    def test_missed_update_is_shown_with_next_cell(self) -> None:
         self.kernel.run("%gpu on")
         (shown,) = self.kernel.run("1").displayed
         self.assert_line(shown)
@@ -51,7 +51,7 @@ class Magics(StandInTest):
         self.kernel.run("2")
         self.assertRegex(shown["text/plain"], LINE)
 
-    def test_a_cell_that_is_interrupted(self) -> None:
+    def test_interrupted_cell_has_cost_line(self) -> None:
         self.kernel.run("%gpu on")
         ran = self.kernel.run(
             "import time\nprint('runs', flush=True)\ntime.sleep(50)",
@@ -60,9 +60,9 @@ class Magics(StandInTest):
         self.assertEqual(ran.error, "KeyboardInterrupt: ")
         self.assert_line(ran.displayed[0])
         # The interrupt was not meant for the gpumon program.
-        self.assertEqual(self.kernel.run("helper.current()._short_lives").result, "0")
+        self.assertEqual(self.kernel.run("helper.current_helper()._short_lives").result, "0")
 
-    def test_a_cell_takes_at_most_two_milliseconds_more(self) -> None:
+    def test_hooks_take_at_most_two_milliseconds(self) -> None:
         self.kernel.run("%gpu on")
         for _ in range(20):
             self.kernel.run("1")
@@ -90,7 +90,7 @@ class Magics(StandInTest):
         self.assertLess(2 * statistics.median(computed), 2)
         self.assertLess(2 * statistics.quantiles(elapsed, n=4)[0], 2)
 
-    def test_one_cell_with_a_chart(self) -> None:
+    def test_cell_magic_shows_cost_with_chart(self) -> None:
         ran = self.kernel.run("%%gpu train\nx = 6\nprint('mine')\nx * 7")
         self.assertEqual((ran.printed, ran.result), ("mine\n", "42"))
         (shown,) = ran.displayed
@@ -101,18 +101,18 @@ class Magics(StandInTest):
         self.assertEqual(failed.error, "ZeroDivisionError: division by zero")
         self.assertRegex(failed.displayed[0]["text/plain"], LINE)
 
-    def test_one_cell_among_cells_with_lines_has_none_of_its_own(self) -> None:
+    def test_cell_magic_replaces_line_of_cell(self) -> None:
         self.kernel.run("%gpu on")
         self.assertEqual(len(self.kernel.run("%%gpu\n1").displayed), 1)
         self.assertEqual(len(self.kernel.run("1").displayed), 1)
 
-    def test_a_cell_whose_output_is_captured_has_its_line(self) -> None:
+    def test_cell_with_captured_output_has_cost_line(self) -> None:
         self.kernel.run("%gpu on")
         ran = self.kernel.run("%%capture\nprint('mine')")
         self.assertEqual(ran.printed, "")
         self.assert_line(ran.displayed[0])
 
-    def test_a_semicolon_keeps_the_last_expression_from_being_displayed(self) -> None:
+    def test_semicolon_hides_last_expression(self) -> None:
         for code, result in (
             ("1 + 1;", ""),
             ("('ä', 1);  # why", ""),
@@ -122,13 +122,13 @@ class Magics(StandInTest):
             with self.subTest(code):
                 self.assertEqual(self.kernel.run(f"%%gpu\n{code}").result, result)
 
-    def test_a_traceback_shows_the_cell_and_nothing_of_this_package(self) -> None:
+    def test_traceback_shows_only_the_cell(self) -> None:
         self.kernel.run("%colors NoColor")
         traceback = self.kernel.run("%%gpu\n1 / 0").traceback
         self.assertIn("1 / 0", traceback)
         self.assertNotIn("magics.py", traceback)
 
-    def test_why_nothing_is_measured_is_told_once(self) -> None:
+    def test_reason_without_measurement_is_shown_once(self) -> None:
         self.kernel.run("helper._current._give_up('no driver')\n%gpu on")
         first, second = (self.kernel.run("1").displayed[0] for _ in range(2))
         self.assert_line(first, r"^[\d.]+ m?s, GPU not measured: no driver$")
@@ -136,27 +136,29 @@ class Magics(StandInTest):
         (cell,) = self.kernel.run("%%gpu\n1").displayed
         self.assertEqual(cell["text/html"].count("no driver"), 1)
 
-    def test_another_word_is_refused(self) -> None:
+    def test_unknown_argument_is_refused(self) -> None:
         self.assertRegex(
-            self.kernel.run("%gpu onn").printed, "^UsageError: %gpu has no 'onn': %gpu shows"
+            self.kernel.run("%gpu onn").printed, "^UsageError: %gpu has no argument 'onn': %gpu"
         )
 
-    def test_without_gpus_it_says_why(self) -> None:
+    def test_missing_gpus_are_reported_with_reason(self) -> None:
         (shown,) = self.kernel.run("%gpu").displayed
         self.assertEqual(
-            shown["text/plain"], "gpumon: the stand-in has no such thing; begin it first"
+            shown["text/plain"], "gpumon: the stand-in has no such measurement; start it first"
         )
 
-    def test_loading_it_again_and_unloading_it(self) -> None:
+    def test_reloading_and_unloading_remove_lines(self) -> None:
         self.kernel.run("%gpu on")
         self.kernel.run("%reload_ext gpumon")
-        self.assertEqual(len(self.kernel.run("1").displayed), 0, "reloading switches the lines off")
+        self.assertEqual(
+            len(self.kernel.run("1").displayed), 0, "reloading must turn the lines off"
+        )
         self.kernel.run("%gpu on")
         self.assertEqual(len(self.kernel.run("1").displayed), 1)
         self.kernel.run("%unload_ext gpumon")
         self.assertEqual(self.kernel.run("1").displayed, [])
 
-    def test_a_kernel_that_is_restarted_begins_anew(self) -> None:
+    def test_restarted_kernel_shows_no_lines(self) -> None:
         self.kernel.run("%gpu on")
         self.kernel.run("1")
         self.kernel.manager.restart_kernel(now=False)
@@ -166,16 +168,18 @@ class Magics(StandInTest):
         self.kernel.run("%gpu on")
         self.assert_line(self.kernel.run("1").displayed[0])
 
-    def test_a_program_that_is_killed_between_cells(self) -> None:
+    def test_program_killed_between_cells_is_replaced(self) -> None:
         self.kernel.run("%gpu on")
         self.assert_line(self.kernel.run("1").displayed[0])
-        self.kernel.run("import os, signal; os.kill(helper.current()._process.pid, signal.SIGKILL)")
+        self.kernel.run(
+            "import os, signal; os.kill(helper.current_helper()._process.pid, signal.SIGKILL)"
+        )
         time.sleep(0.3)
         self.assert_line(self.kernel.run("1").displayed[0])
 
 
 class Headless(StandInTest):
-    def test_nbclient_gets_final_numbers_of_all_cells_but_the_last(self) -> None:
+    def test_nbclient_gets_final_numbers_except_last_cell(self) -> None:
         code = [
             PRELUDE + "%load_ext gpumon\n%gpu on",
             "1",
@@ -203,7 +207,7 @@ class Headless(StandInTest):
         self.assertRegex(lines[5][0], LINE + r"|^[\d.]+ m?s, GPU …$")
 
 
-class Numbers(Simulated):
+class Numbers(SimulatedGpuTest):
     """Numbers with the real program and simulated GPUs."""
 
     def setUp(self) -> None:
@@ -211,19 +215,19 @@ class Numbers(Simulated):
         self.kernel = Kernel(**self.variables)
         self.addCleanup(self.kernel.close)
         pid = int(self.kernel.run("import os; os.getpid()").result)
-        self.scenario(GPUS + constant(pid))
+        self.set_scenario(GPUS + make_constant_process(pid))
         self.assertEqual(self.kernel.run("%load_ext gpumon").status, "ok")
 
-    def final(self, shown: dict) -> str:
-        self.kernel.listen(lambda: "…" not in shown["text/plain"])
+    def wait_for_final_line(self, shown: dict) -> str:
+        self.kernel.process_messages(lambda: "…" not in shown["text/plain"])
         return shown["text/plain"]
 
-    def test_the_gpus_now(self) -> None:
+    def test_magic_shows_current_gpus(self) -> None:
         (shown,) = self.kernel.run("%gpu").displayed
         self.assertRegex(shown["text/plain"], r"(?m)^  0  NVIDIA H200 .* 4.00 GiB / 140 GiB  300 W")
         self.assertIn("<table", shown["text/html"])
 
-    def test_a_cell_and_a_script_take_the_same(self) -> None:
+    def test_cell_and_script_have_same_cost(self) -> None:
         self.kernel.run("%gpu")
         (cell,) = self.kernel.run("%%gpu\nimport time; time.sleep(2)").displayed
         self.kernel.run("%gpu on")
@@ -237,9 +241,14 @@ class Numbers(Simulated):
         with subprocess.Popen(
             [sys.executable, "-c", work], stdout=subprocess.PIPE, text=True
         ) as script:
-            self.scenario(GPUS + constant(script.pid))
+            self.set_scenario(GPUS + make_constant_process(script.pid))
             alone = script.communicate()[0]
-        for line in (cell["text/plain"], self.final(below), within.splitlines()[0], alone.strip()):
+        for line in (
+            cell["text/plain"],
+            self.wait_for_final_line(below),
+            within.splitlines()[0],
+            alone.strip(),
+        ):
             duration_s, gpu, memory, joules = re.fullmatch(
                 r"([\d.]+) s, GPU ([\d.]+ m?s), peak (.* GiB), ([\d.]+) J", line
             ).groups()
@@ -249,7 +258,7 @@ class Numbers(Simulated):
             self.assertAlmostEqual(float(joules), 300 * float(duration_s), delta=60)
             self.assertEqual(memory, "4.00 GiB")
 
-    def test_a_cell_with_its_chart(self) -> None:
+    def test_chart_shows_utilization_and_memory(self) -> None:
         self.kernel.run("%gpu")
         (shown,) = self.kernel.run("%%gpu\nimport time; time.sleep(4)").displayed
         (svg,) = re.findall("<svg.*?</svg>", shown["text/html"])

@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 from markdown_it import MarkdownIt
-from program import server
+from program import start_server
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs/guides/other-languages.md"
 #: The command that runs an example, the code that checks whether its packages are installed, and
@@ -29,7 +29,7 @@ LANGUAGES = {
 LINE = re.compile(r"GPU (\d+): \d+ %, \d+\.\d GiB, (\d+) W, mean (\d+) W")
 
 
-def example(language: str) -> str:
+def read_example(language: str) -> str:
     """Return the only code block of this language in the guide."""
     tokens = MarkdownIt().parse(GUIDE.read_text(encoding="utf-8"))
     (code,) = [
@@ -38,7 +38,7 @@ def example(language: str) -> str:
     return code
 
 
-def is_possible(language: str) -> bool:
+def can_run(language: str) -> bool:
     (program, *option), packages, _ = LANGUAGES[language]
     return (
         bool(shutil.which(program))
@@ -50,16 +50,16 @@ def is_possible(language: str) -> bool:
 
 
 class Examples(unittest.TestCase):
-    def _prints_a_line_for_each_gpu(self, language: str) -> None:
-        if not is_possible(language):
+    def _check_output(self, language: str) -> None:
+        if not can_run(language):
             self.skipTest(LANGUAGES[language][2])
         with (
             tempfile.TemporaryDirectory() as folder,
-            server(folder, "--source", "sim:2") as control,
+            start_server(folder, "--source", "sim:2") as control,
         ):
             program, option = LANGUAGES[language][0]
             variables = os.environ | {"GPUMON_CONTROL": control}
-            command = [program, option, example(language)]
+            command = [program, option, read_example(language)]
             done = subprocess.run(
                 command, env=variables, capture_output=True, text=True, check=False
             )
@@ -69,11 +69,11 @@ class Examples(unittest.TestCase):
         for line in lines:
             self.assertTrue(50 < float(line[2]) < 800 and 50 < float(line[3]) < 800, line[0])
 
-    def test_r(self) -> None:
-        self._prints_a_line_for_each_gpu("r")
+    def test_r_example_runs(self) -> None:
+        self._check_output("r")
 
-    def test_julia(self) -> None:
-        self._prints_a_line_for_each_gpu("julia")
+    def test_julia_example_runs(self) -> None:
+        self._check_output("julia")
 
 
 if __name__ == "__main__":

@@ -7,38 +7,40 @@ import unittest
 from unittest import mock
 
 import gpumon
-from gpumon._text import encodable
-from simulated import GPUS, PATIENCE_S, Simulated, constant
+from gpumon._text import escape_unencodable
+from simulated import GPUS, PATIENCE_S, SimulatedGpuTest, make_constant_process
 
 
 class Encodable(unittest.TestCase):
-    def encoded(self, text: str, encoding: "str | None") -> str:
+    def encode_for(self, text: str, encoding: "str | None") -> str:
         with mock.patch.object(sys, "stdout", mock.Mock(encoding=encoding)):
-            return encodable(text)
+            return escape_unencodable(text)
 
     def test_text_is_simplified_only_if_needed(self) -> None:
         text = "45 °C – ü…"
         for encoding in ("utf-8", None):
-            self.assertEqual(self.encoded(text, encoding), text)
-        self.assertEqual(self.encoded(text, "ascii"), "45 C - \\xfc...")
-        self.assertEqual(self.encoded(text, "latin-1"), "45 C - ü...")
-        self.assertEqual(self.encoded("a\udce9", "utf-8"), "a\\udce9")
+            self.assertEqual(self.encode_for(text, encoding), text)
+        self.assertEqual(self.encode_for(text, "ascii"), "45 C - \\xfc...")
+        self.assertEqual(self.encode_for(text, "latin-1"), "45 C - ü...")
+        self.assertEqual(self.encode_for("a\udce9", "utf-8"), "a\\udce9")
 
     def test_missing_standard_output_changes_nothing(self) -> None:
         with mock.patch.object(sys, "stdout", None):
-            self.assertEqual(encodable("45 °C"), "45 °C")
+            self.assertEqual(escape_unencodable("45 °C"), "45 °C")
 
 
-class Ascii(Simulated):
+class Ascii(SimulatedGpuTest):
     """Programs with ASCII as the encoding of standard output."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.scenario(
-            GPUS + 'name = "NVIDIA Ü"\ntemperature_celsius = 45\n' + constant(os.getpid())
+        self.set_scenario(
+            GPUS
+            + 'name = "NVIDIA Ü"\ntemperature_celsius = 45\n'
+            + make_constant_process(os.getpid())
         )
 
-    def printed(self, code: str, *options: str) -> str:
+    def run_with_ascii(self, code: str, *options: str) -> str:
         environment = os.environ | {"PYTHONIOENCODING": "ascii", "IPYTHONDIR": str(self.folder)}
         done = subprocess.run(
             [sys.executable, *options, "-c", code],
@@ -62,7 +64,7 @@ class Ascii(Simulated):
             "print(gpumon.GpuHistory({'index': 0, 'uuid': None, 'name': 'Ü', 'metrics': {}}))\n"
             "print(gpumon.Condition('hot', 1, 2, '45 °C'))\n"
         )
-        printed = self.printed(code)
+        printed = self.run_with_ascii(code)
         self.assertRegex(printed, r"(?m)^  0  NVIDIA \\xdc .*  45 C$")
         for expected in (
             r"[<Gpu 0 NVIDIA \xdc>",
@@ -74,14 +76,14 @@ class Ascii(Simulated):
 
     def test_magics_can_be_shown_in_a_terminal(self) -> None:
         code = "%load_ext gpumon\n%gpu\n%gpu on"
-        printed = self.printed(code, "-m", "IPython")
+        printed = self.run_with_ascii(code, "-m", "IPython")
         self.assertRegex(printed, r"(?m)^  0  NVIDIA \\xdc .*  45 C$")
         cell = "get_ipython().run_cell('%load_ext gpumon'); get_ipython().run_cell('%%gpu ü\\n1')"
-        self.assertRegex(self.printed(cell, "-m", "IPython"), r"(?m)^[\d.]+ m?s, ")
+        self.assertRegex(self.run_with_ascii(cell, "-m", "IPython"), r"(?m)^[\d.]+ m?s, ")
 
     def test_error_can_be_shown_in_a_terminal(self) -> None:
         os.environ |= {"GPUMON_SOURCE": "nvml", "GPUMON_NVML_LIB": "/ü.so"}
-        printed = self.printed("%load_ext gpumon\n%gpu", "-W", "ignore", "-m", "IPython")
+        printed = self.run_with_ascii("%load_ext gpumon\n%gpu", "-W", "ignore", "-m", "IPython")
         self.assertIn(r"gpumon: cannot load NVIDIA's management library /\xfc.so", printed)
 
 

@@ -19,7 +19,7 @@ import gpumon._find as find
 from gpumon.jupyter import setup_gpumon
 
 
-def address(**variables: str) -> str:
+def launcher_path(**variables: str) -> str:
     """Return the path that jupyter-server-proxy uses for gpumon, with only these variables and
     without other settings files.
     """
@@ -28,7 +28,7 @@ def address(**variables: str) -> str:
 
 
 @contextlib.contextmanager
-def shared_server(folder: str, *arguments: str) -> Iterator[str]:
+def start_shared_server(folder: str, *arguments: str) -> Iterator[str]:
     """Start a server that shares its readings, with these additional arguments. Yield the path of
     its socket.
     """
@@ -56,7 +56,7 @@ def shared_server(folder: str, *arguments: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def listening(folder: str) -> Iterator[str]:
+def open_silent_socket(folder: str) -> Iterator[str]:
     """Yield the path of a socket that accepts connections but never answers."""
     path = str(Path(folder, "silent.sock"))
     with socket.socket(socket.AF_UNIX) as silent:
@@ -66,7 +66,7 @@ def listening(folder: str) -> Iterator[str]:
 
 
 class FindGpumonBin(unittest.TestCase):
-    def test_it_finds_the_program_of_this_environment(self) -> None:
+    def test_program_of_this_environment_is_found(self) -> None:
         path = Path(gpumon.find_gpumon_bin())
         self.assertEqual(path.parent, Path(sys.executable).parent)
         printed = subprocess.run(
@@ -77,27 +77,29 @@ class FindGpumonBin(unittest.TestCase):
         )
         self.assertEqual(printed.split(), ["gpumon", gpumon.__version__])
 
-    def test_it_takes_the_first_that_can_be_run(self) -> None:
+    def test_first_executable_program_is_found(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             empty, plain, good = (Path(folder, name) for name in ("empty", "plain", "good"))
             for made, mode in ((plain, 0o644), (good, 0o755)):
                 made.mkdir()
                 (made / "gpumon").touch(mode)
-            with mock.patch.object(find, "_folders", return_value=map(str, (empty, plain, good))):
+            with mock.patch.object(
+                find, "_script_folders", return_value=map(str, (empty, plain, good))
+            ):
                 self.assertEqual(gpumon.find_gpumon_bin(), str(good / "gpumon"))
 
-    def test_where_there_is_none_it_says_where_it_looked_and_what_to_do(self) -> None:
+    def test_missing_program_is_reported_with_folders_and_advice(self) -> None:
         with tempfile.TemporaryDirectory() as empty:
-            with mock.patch.object(find, "_folders", return_value=[empty]):
+            with mock.patch.object(find, "_script_folders", return_value=[empty]):
                 with self.assertRaises(gpumon.GpumonNotFound) as caught:
                     gpumon.find_gpumon_bin()
         self.assertIn(os.path.join(empty, "gpumon"), str(caught.exception))
         self.assertIn("pip install", str(caught.exception))
 
-    def test_it_looks_beside_a_package_that_was_installed_into_a_folder(self) -> None:
+    def test_folder_next_to_package_is_searched(self) -> None:
         site_packages = Path(gpumon.__file__).parents[1]
-        self.assertIn(str(site_packages / "bin"), find._folders())
-        self.assertIn(str(site_packages.parents[2] / "bin"), find._folders())
+        self.assertIn(str(site_packages / "bin"), find._script_folders())
+        self.assertIn(str(site_packages.parents[2] / "bin"), find._script_folders())
 
 
 class OtherPackage(unittest.TestCase):
@@ -129,7 +131,9 @@ class OtherPackage(unittest.TestCase):
         head = (
             f"import os, sys; sys.path.insert(0, {str(self.site)!r})\nimport gpumon._find as find\n"
         )
-        head += f"find._folders = lambda: {[str(self.command.parent), *map(str, folders)]!r}\n"
+        head += (
+            f"find._script_folders = lambda: {[str(self.command.parent), *map(str, folders)]!r}\n"
+        )
         environment = {
             **os.environ,
             "GPUMON_CONFIG": "none",
@@ -143,7 +147,7 @@ class OtherPackage(unittest.TestCase):
             check=False,
         )
 
-    def assert_says_what_to_do(self, text: str) -> None:
+    def assert_has_advice(self, text: str) -> None:
         self.assertRegex(
             text,
             r"gpumon 0\.0\.11, which is another program .*`pip uninstall gpumon "
@@ -156,7 +160,7 @@ class OtherPackage(unittest.TestCase):
         done = subprocess.run(
             [sys.executable, "user.py"], cwd=self.site, capture_output=True, text=True, check=True
         )
-        self.assert_says_what_to_do(done.stderr)
+        self.assert_has_advice(done.stderr)
         self.assertRegex(done.stderr, r"user\.py:2: GpumonWarning: ")
 
     def test_import_without_other_package_warns_of_nothing(self) -> None:
@@ -167,7 +171,7 @@ class OtherPackage(unittest.TestCase):
 
     def test_command_of_other_package_is_not_the_program(self) -> None:
         done = self.run_python("find.find_gpumon_bin()")
-        self.assert_says_what_to_do(done.stderr.splitlines()[-1])
+        self.assert_has_advice(done.stderr.splitlines()[-1])
         self.assertIn("GpumonNotFound", done.stderr)
         # If this package was installed last, the command belongs to it.
         shutil.copyfile("/bin/true", self.command)
@@ -175,11 +179,11 @@ class OtherPackage(unittest.TestCase):
             self.run_python("print(find.find_gpumon_bin())").stdout, f"{self.command}\n"
         )
 
-    def move_other_to_another_site(self) -> None:
+    def remove_other_metadata(self) -> None:
         shutil.rmtree(self.site / "gpumon-0.0.11.dist-info")
 
-    def test_program_of_user_is_found_behind_script_of_system(self) -> None:
-        self.move_other_to_another_site()
+    def test_user_program_is_found_despite_system_script(self) -> None:
+        self.remove_other_metadata()
         program = Path(self.site, "bin", "gpumon")
         program.parent.mkdir()
         shutil.copyfile("/bin/true", program)
@@ -188,13 +192,13 @@ class OtherPackage(unittest.TestCase):
         self.assertEqual((done.stdout, done.stderr), (f"{program}\n", ""))
 
     def test_script_alone_is_not_the_program(self) -> None:
-        self.move_other_to_another_site()
+        self.remove_other_metadata()
         error = self.run_python("find.find_gpumon_bin()").stderr.splitlines()[-1]
         self.assertIn(f"{self.command} is a script of another program with the same name", error)
         self.assertIn("`pip uninstall gpumon jupyterlab-gpumon`, then install", error)
 
     def test_script_in_path_is_not_started_by_jupyter(self) -> None:
-        self.move_other_to_another_site()
+        self.remove_other_metadata()
         code = (
             "import subprocess; from gpumon.jupyter import setup_gpumon\n"
             "command = [part.format(unix_socket='s') for part in setup_gpumon()['command']('s')]\n"
@@ -209,7 +213,7 @@ class OtherPackage(unittest.TestCase):
         code = "import runpy; runpy.run_module('gpumon', run_name='__main__')"
         done = self.run_python(code)
         self.assertEqual(done.returncode, 1)
-        self.assert_says_what_to_do(done.stderr)
+        self.assert_has_advice(done.stderr)
 
     def test_replaced_command_is_reported_to_panel_and_log(self) -> None:
         code = (
@@ -220,7 +224,7 @@ class OtherPackage(unittest.TestCase):
         )
         done = self.run_python(code)
         self.assertEqual((done.returncode, done.stdout), (1, "gpumon/?other=0.0.11\n"))
-        self.assert_says_what_to_do(done.stderr.splitlines()[-1])
+        self.assert_has_advice(done.stderr.splitlines()[-1])
 
     def test_other_package_is_reported_together_with_alerts(self) -> None:
         os.remove(self.command)
@@ -234,7 +238,7 @@ class OtherPackage(unittest.TestCase):
 
 
 class PythonDashM(unittest.TestCase):
-    def test_it_is_the_program_with_its_exit_code(self) -> None:
+    def test_python_m_returns_exit_code_of_program(self) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "gpumon", "--source", "nonsense"], capture_output=True, text=True
         )
@@ -243,13 +247,13 @@ class PythonDashM(unittest.TestCase):
 
 
 class SetupGpumon(unittest.TestCase):
-    def test_jupyter_server_proxy_finds_it_by_its_entry_point(self) -> None:
+    def test_entry_point_is_found_by_jupyter_server_proxy(self) -> None:
         found = importlib.metadata.distribution("jupyterlab-gpumon").entry_points
         (entry,) = [entry for entry in found if entry.group == "jupyter_serverproxy_servers"]
         self.assertEqual(entry.name, "gpumon")
         self.assertIs(entry.load(), setup_gpumon)
 
-    def test_it_starts_the_program_of_this_environment_on_a_socket(self) -> None:
+    def test_program_is_started_on_a_socket(self) -> None:
         process = setup_gpumon()
         socket = "/run/user/1000/s"
         command = [part.format(unix_socket=socket) for part in process["command"](socket)]
@@ -260,97 +264,101 @@ class SetupGpumon(unittest.TestCase):
         self.assertTrue(process["unix_socket"])
         self.assertFalse(process["update_last_activity"])
 
-    def test_a_recording_that_the_environment_names_is_played_in_the_panel(self) -> None:
+    def test_recording_from_environment_is_replayed(self) -> None:
         with mock.patch.dict(os.environ, {"GPUMON_REPLAY": "/data/{a}.gz"}):
             command = [part.format(unix_socket="s") for part in setup_gpumon()["command"]("s")]
         expected = ["replay", "/data/{a}.gz", "--serve", "--socket", "s", "--exit-with-parent"]
         self.assertEqual(command[1:], expected)
 
-    def test_the_panel_learns_that_there_are_alert_rules(self) -> None:
+    def test_launcher_path_reports_alert_rules(self) -> None:
         alone = {"GPUMON_NO_JOIN": "1"}
         self.assertEqual(
-            address(**alone, GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts"
+            launcher_path(**alone, GPUMON_ALERTS="/etc/gpumon/alerts.toml"), "gpumon/?alerts"
         )
-        self.assertEqual(address(**alone), "gpumon/")
-        self.assertEqual(address(**alone, GPUMON_ALERTS=""), "gpumon/")
+        self.assertEqual(launcher_path(**alone), "gpumon/")
+        self.assertEqual(launcher_path(**alone, GPUMON_ALERTS=""), "gpumon/")
         self.assertEqual(
-            address(**alone, GPUMON_ALERTS="a", GPUMON_REPLAY="b"),
+            launcher_path(**alone, GPUMON_ALERTS="a", GPUMON_REPLAY="b"),
             "gpumon/",
-            "a recording has none",
+            "a recording has no alert rules",
         )
         with tempfile.TemporaryDirectory() as folder:
             settings = Path(folder, "config.toml")
             settings.write_text('[serve]\nalerts = "alerts.toml"\n')
-            self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/?alerts")
+            self.assertEqual(launcher_path(**alone, GPUMON_CONFIG=str(settings)), "gpumon/?alerts")
             settings.write_text("[serve\n")
             self.assertEqual(
-                address(**alone, GPUMON_CONFIG=str(settings)),
+                launcher_path(**alone, GPUMON_CONFIG=str(settings)),
                 "gpumon/",
-                "the server does not start",
+                "a server with these settings does not start",
             )
 
-    def test_launcher_entry_reports_fleet(self) -> None:
+    def test_launcher_path_reports_fleet(self) -> None:
         alone = {"GPUMON_NO_JOIN": "1"}
         self.assertEqual(
-            address(**alone, GPUMON_FLEET_PROMETHEUS="http://prometheus:9090"), "gpumon/?fleet"
+            launcher_path(**alone, GPUMON_FLEET_PROMETHEUS="http://prometheus:9090"),
+            "gpumon/?fleet",
         )
         self.assertEqual(
-            address(**alone, GPUMON_FLEET_HOSTS="a,b", GPUMON_ALERTS="a"), "gpumon/?alerts&fleet"
+            launcher_path(**alone, GPUMON_FLEET_HOSTS="a,b", GPUMON_ALERTS="a"),
+            "gpumon/?alerts&fleet",
         )
-        self.assertEqual(address(**alone, GPUMON_FLEET_PROMETHEUS=""), "gpumon/")
+        self.assertEqual(launcher_path(**alone, GPUMON_FLEET_PROMETHEUS=""), "gpumon/")
         with tempfile.TemporaryDirectory() as folder:
             settings = Path(folder, "config.toml")
             settings.write_text('[serve]\nfleet-prometheus = "http://prometheus:9090"\n')
-            self.assertEqual(address(**alone, GPUMON_CONFIG=str(settings)), "gpumon/?fleet")
+            self.assertEqual(launcher_path(**alone, GPUMON_CONFIG=str(settings)), "gpumon/?fleet")
 
-    def test_the_panel_learns_that_the_server_which_is_joined_has_alert_rules(self) -> None:
+    def test_launcher_path_reports_alerts_of_joined_server(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             rules = Path(folder, "alerts.toml")
             rules.write_text(
                 '[[rule]]\nname = "hot"\nfield = "temperature.gpu_celsius"\nabove = 85\n'
             )
             for more, expected in ([], "gpumon/"), (["--alerts", str(rules)], "gpumon/?alerts"):
-                with shared_server(folder, *more) as path:
-                    self.assertEqual(address(GPUMON_JOIN=path), expected)
-                    self.assertEqual(address(GPUMON_JOIN=path, GPUMON_NO_JOIN="1"), "gpumon/")
-            self.assertEqual(address(GPUMON_JOIN=path), "gpumon/", "it is there no more")
+                with start_shared_server(folder, *more) as path:
+                    self.assertEqual(launcher_path(GPUMON_JOIN=path), expected)
+                    self.assertEqual(launcher_path(GPUMON_JOIN=path, GPUMON_NO_JOIN="1"), "gpumon/")
+            self.assertEqual(
+                launcher_path(GPUMON_JOIN=path), "gpumon/", "the shared server has ended"
+            )
 
-    def test_a_jupyter_server_waits_for_nobody_who_does_not_answer(self) -> None:
-        with tempfile.TemporaryDirectory() as folder, listening(folder) as path:
+    def test_silent_server_does_not_delay_jupyter(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, open_silent_socket(folder) as path:
             begun = time.monotonic()
-            self.assertEqual(address(GPUMON_JOIN=path), "gpumon/")
+            self.assertEqual(launcher_path(GPUMON_JOIN=path), "gpumon/")
             self.assertLess(time.monotonic() - begun, 15)
 
-    def test_history_is_kept_in_the_users_state_folder(self) -> None:
-        def folder(**variables: str) -> list[str]:
+    def test_history_is_stored_in_state_folder_of_user(self) -> None:
+        def data_options(**variables: str) -> list[str]:
             with mock.patch.dict(os.environ, variables, clear=True):
                 command = setup_gpumon()["command"]("s")
             return [part.format(unix_socket="s") for part in command][5:]
 
         self.assertEqual(
-            folder(HOME="/home/ana"), ["--default-data-dir", "/home/ana/.local/state/gpumon"]
+            data_options(HOME="/home/ana"), ["--default-data-dir", "/home/ana/.local/state/gpumon"]
         )
         self.assertEqual(
-            folder(HOME="/home/ana", XDG_STATE_HOME="/state/{ana}"),
+            data_options(HOME="/home/ana", XDG_STATE_HOME="/state/{ana}"),
             ["--default-data-dir", "/state/{ana}/gpumon"],
         )
         self.assertEqual(
-            folder(HOME="/home/ana", XDG_STATE_HOME="state"),
+            data_options(HOME="/home/ana", XDG_STATE_HOME="state"),
             ["--default-data-dir", "/home/ana/.local/state/gpumon"],
         )
 
-    def test_a_path_with_braces_stays_as_it_is(self) -> None:
+    def test_braces_in_path_are_preserved(self) -> None:
         with mock.patch("gpumon.jupyter.find_gpumon_bin", return_value="/opt/{env}/bin/gpumon"):
             program = setup_gpumon()["command"]("s")[0]
         self.assertEqual(program.format(unix_socket="s"), "/opt/{env}/bin/gpumon")
 
-    def test_without_the_program_other_routes_of_the_server_still_work(self) -> None:
+    def test_missing_program_keeps_other_routes_working(self) -> None:
         with mock.patch(
             "gpumon.jupyter.find_gpumon_bin", side_effect=gpumon.GpumonNotFound("gone")
         ):
             self.assertEqual(setup_gpumon()["command"]("s")[0], "gpumon")
 
-    def test_jupyter_leaves_no_folder_of_the_socket_behind(self) -> None:
+    def test_empty_socket_folder_is_removed(self) -> None:
         code = (
             "import sys; from gpumon.jupyter import setup_gpumon; "
             "setup_gpumon()['command'](sys.argv[1])"
@@ -367,7 +375,7 @@ class SetupGpumon(unittest.TestCase):
                 left = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
                 self.assertEqual((folder.exists(), left), (bool(others), others))
 
-    def test_it_loads_no_other_package(self) -> None:
+    def test_import_loads_no_other_package(self) -> None:
         code = (
             "import sys\n"
             "before = set(sys.modules)\n"
@@ -402,11 +410,12 @@ class SetupGpumon(unittest.TestCase):
         self.assertEqual(done.stdout, "none\n")
         self.assertEqual(done.stderr.count("Traceback"), 1, done.stderr)
         self.assertIn(
-            "AttributeError: module 'gpumon' has no attribute '__version__': it is not installed",
+            "AttributeError: module 'gpumon' has no attribute '__version__': the package is not "
+            "installed",
             done.stderr,
         )
 
-    def test_the_package_itself_loads_nothing_until_something_is_asked_of_it(self) -> None:
+    def test_import_loads_modules_lazily(self) -> None:
         code = (
             "import sys; before = set(sys.modules); import gpumon; print(*sorted(set(sys.modules) "
             "- before))"

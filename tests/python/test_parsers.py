@@ -13,7 +13,7 @@ from unittest import mock
 
 import gpumon
 from lxml import etree
-from program import over_fake, snapshot
+from program import fake_nvml_variables, read_snapshot
 
 SCENARIO = """
 gpus = 3
@@ -65,7 +65,7 @@ class Parsers(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         folder = Path(cls.folder.name)
         os.symlink(gpumon.find_gpumon_bin(), folder / "nvidia-smi")
-        scenario = over_fake(folder, SCENARIO.format(pid=os.getpid()))
+        scenario = fake_nvml_variables(folder, SCENARIO.format(pid=os.getpid()))
         cls.environment = mock.patch.dict(
             os.environ, scenario, PATH=f"{folder}:{os.environ['PATH']}"
         )
@@ -76,16 +76,16 @@ class Parsers(unittest.TestCase):
         cls.environment.stop()
         cls.folder.cleanup()
 
-    def smi(self, *arguments):
+    def run_nvidia_smi(self, *arguments):
         return subprocess.run(
             ["nvidia-smi", *arguments], capture_output=True, text=True, check=True
         ).stdout
 
-    def test_gputil(self):
+    def test_gputil_reads_gpus(self):
         import GPUtil
 
         gpus = GPUtil.getGPUs()
-        read = snapshot()
+        read = read_snapshot()
         self.assertEqual([gpu.id for gpu in gpus], [0, 1, 2])
         self.assertEqual(
             [gpu.uuid for gpu in gpus], [gpu["uuid"] for gpu in read["inventory"]["gpus"]]
@@ -98,7 +98,7 @@ class Parsers(unittest.TestCase):
         self.assertAlmostEqual(gpus[0].memoryUsed, 61 * 1024, delta=1)
         self.assertEqual(GPUtil.getAvailable(limit=8, maxLoad=0.5, maxMemory=0.05), [1])
 
-    def test_accelerate(self):
+    def test_accelerate_reads_gpus(self):
         source = importlib.util.find_spec("accelerate").submodule_search_locations[0]
         spec = importlib.util.spec_from_file_location(
             "environment", Path(source, "utils/environment.py")
@@ -109,21 +109,21 @@ class Parsers(unittest.TestCase):
             spec.loader.exec_module(environment)
             names, count = environment.get_gpu_info()
             driver = environment.get_driver_version()
-        read = snapshot()["inventory"]
+        read = read_snapshot()["inventory"]
         self.assertEqual((names[:2], count), (["NVIDIA H200", "NVIDIA GeForce RTX 4090"], 3))
         self.assertEqual(driver, read["platform"]["driver_version"])
 
-    def test_the_xml_is_valid_by_the_dtd_that_is_printed(self):
-        dtd = etree.DTD(io.StringIO(self.smi("--dtd")))
-        log = etree.fromstring(self.smi("-q", "-x").encode())
+    def test_xml_is_valid_by_printed_dtd(self):
+        dtd = etree.DTD(io.StringIO(self.run_nvidia_smi("--dtd")))
+        log = etree.fromstring(self.run_nvidia_smi("-q", "-x").encode())
         self.assertTrue(dtd.validate(log), dtd.error_log)
         whole = etree.fromstring(
-            self.smi("-q", "-x", "--dtd").encode(), etree.XMLParser(dtd_validation=True)
+            self.run_nvidia_smi("-q", "-x", "--dtd").encode(), etree.XMLParser(dtd_validation=True)
         )
         self.assertEqual(len(whole.findall("gpu")), 3)
 
-    def test_the_xml_has_what_telegraf_and_netdata_read(self):
-        text = self.smi("-q", "-x")
+    def test_xml_has_values_for_telegraf_and_netdata(self):
+        text = self.run_nvidia_smi("-q", "-x")
         self.assertIn('<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">', text)
         self.assertIn("<nvidia_smi_log>", text.splitlines())
         self.assertEqual(text.rstrip("\n").splitlines()[-1], "</nvidia_smi_log>")
@@ -139,12 +139,13 @@ class Parsers(unittest.TestCase):
         )
         self.assertEqual(log.findtext("gpu/utilization/gpu_util"), "96 %")
 
-    def test_the_table_is_found_by_the_expressions_that_programs_use(self):
-        table = self.smi()
-        driver = snapshot()["inventory"]["platform"]["driver_version"]
+    def test_table_matches_expressions_of_other_programs(self):
+        table = self.run_nvidia_smi()
+        driver = read_snapshot()["inventory"]["platform"]["driver_version"]
         self.assertRegex(table, rf"Driver Version: {driver} ")
         self.assertRegex(
-            self.smi("-L"), r"(?m)^GPU 1: NVIDIA GeForce RTX 4090 \(UUID: GPU-[0-9a-f-]{36}\)$"
+            self.run_nvidia_smi("-L"),
+            r"(?m)^GPU 1: NVIDIA GeForce RTX 4090 \(UUID: GPU-[0-9a-f-]{36}\)$",
         )
 
 

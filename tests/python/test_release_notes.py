@@ -14,7 +14,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
-from release_notes import Mismatch, notes, version_of  # noqa: E402
+from release_notes import VersionMismatch, extract_notes, read_version  # noqa: E402
 
 CHANGELOG = """# Changelog
 
@@ -40,23 +40,25 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 class Notes(unittest.TestCase):
-    def test_they_are_the_section_of_that_version_alone(self) -> None:
-        self.assertEqual(notes(CHANGELOG, "1.10.0"), "### Terminal\n- Newer.\n")
-        self.assertEqual(notes(CHANGELOG, "1.1.0"), "The second.\n")
+    def test_notes_are_section_of_version(self) -> None:
+        self.assertEqual(extract_notes(CHANGELOG, "1.10.0"), "### Terminal\n- Newer.\n")
+        self.assertEqual(extract_notes(CHANGELOG, "1.1.0"), "The second.\n")
 
-    def test_a_version_without_section_or_text_is_refused(self) -> None:
+    def test_version_without_section_or_text_is_refused(self) -> None:
         for version in ("1.1", "1.1.1", "1x1.0", "Unreleased"):
             with (
                 self.subTest(version),
-                self.assertRaisesRegex(Mismatch, f"no section of {version}"),
+                self.assertRaisesRegex(VersionMismatch, f"no section of {version}"),
             ):
-                notes(CHANGELOG, version)
-        with self.assertRaisesRegex(Mismatch, "says nothing of 2.0.0"):
-            notes("## 2.0.0 (2027-02)\n\n## 1.0.0 (2027-01)\nOld.\n", "2.0.0")
+                extract_notes(CHANGELOG, version)
+        with self.assertRaisesRegex(
+            VersionMismatch, "the section of 2.0.0 in CHANGELOG.md is empty"
+        ):
+            extract_notes("## 2.0.0 (2027-02)\n\n## 1.0.0 (2027-01)\nOld.\n", "2.0.0")
 
 
 class Version(unittest.TestCase):
-    def test_packages_of_npm_must_have_it_too(self) -> None:
+    def test_npm_packages_must_have_same_version(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "Cargo.toml").write_text('[workspace.package]\nversion = "1.1.0"\n')
@@ -68,19 +70,19 @@ class Version(unittest.TestCase):
                 (root / package).mkdir(parents=True)
                 (root / package / "package.json").write_text(json.dumps({"version": version}))
             with self.assertRaisesRegex(
-                Mismatch, "labextension/package.json has version 1.0.0, Cargo.toml has 1.1.0"
+                VersionMismatch, "labextension/package.json has version 1.0.0, Cargo.toml has 1.1.0"
             ):
-                version_of(root)
+                read_version(root)
 
 
 class Command(unittest.TestCase):
     def test_this_version_has_notes(self) -> None:
-        for arguments in ([], [version_of(ROOT)]):
+        for arguments in ([], [read_version(ROOT)]):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertGreater(len(done.stdout), 100)
 
-    def test_a_tag_of_another_version_is_refused(self) -> None:
+    def test_tag_of_another_version_is_refused(self) -> None:
         done = run("9.9.9")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("not 9.9.9", done.stderr)
@@ -89,12 +91,12 @@ class Command(unittest.TestCase):
 class Image(unittest.TestCase):
     WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
 
-    def refusal(self, image: str) -> str:
+    def workflow_error(self, image: str) -> str:
         """Return the workflow's error about this image name; empty if the name is accepted."""
         (step,) = [
             one
             for one in self.WORKFLOW["jobs"]["build"]["steps"]
-            if one.get("name") == "The container image has a name"
+            if one.get("name") == "Check the name of the container image"
         ]
         command = ["bash", "-e", "-c", step["run"]]
         done = subprocess.run(
@@ -111,11 +113,11 @@ class Image(unittest.TestCase):
             "ghcr.io/",
             "ghcr.io/image",
         ):
-            self.assertIn("set it to ghcr.io/OWNER/gpumon", self.refusal(image), image)
-        self.assertIn("IMAGE is not set", self.refusal(""))
-        self.assertEqual(self.refusal("ghcr.io/OWNER/gpumon"), "")
+            self.assertIn("set it to ghcr.io/OWNER/gpumon", self.workflow_error(image), image)
+        self.assertIn("IMAGE is not set", self.workflow_error(""))
+        self.assertEqual(self.workflow_error("ghcr.io/OWNER/gpumon"), "")
 
-    def test_token_is_sent_to_registry_of_github_alone(self) -> None:
+    def test_token_is_sent_only_to_github_registry(self) -> None:
         steps = [step for job in self.WORKFLOW["jobs"].values() for step in job["steps"]]
         logins = [step["run"] for step in steps if "docker login" in step.get("run", "")]
         self.assertEqual([run.split("docker login ")[1].split()[0] for run in logins], ["ghcr.io"])

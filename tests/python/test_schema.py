@@ -11,7 +11,7 @@ import urllib.request
 
 import gpumon
 from jsonschema import Draft202012Validator
-from program import output_of, over_fake, snapshot
+from program import run_gpumon, fake_nvml_variables, read_snapshot
 
 # A machine with all features and many problems.
 RICH = f"""
@@ -46,8 +46,8 @@ memory = "1 GiB"
 PATIENCE_S = 30
 
 
-def validator(of: str) -> Draft202012Validator:
-    schema = json.loads(output_of("schema", of))
+def make_validator(of: str) -> Draft202012Validator:
+    schema = json.loads(run_gpumon("schema", of))
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 
@@ -64,7 +64,7 @@ class Schema(unittest.TestCase):
         ]
         self.assertEqual(complaints, [])
 
-    def serve(self, env: dict[str, str]) -> str:
+    def start_server(self, env: dict[str, str]) -> str:
         """Start a server that ends with the test. Return the address of the page."""
         command = [
             gpumon.find_gpumon_bin(),
@@ -80,37 +80,37 @@ class Schema(unittest.TestCase):
         self.addCleanup(server.terminate)
         return server.stderr.readline().split()[-1].rstrip("/")
 
-    def test_what_gpumon_prints_is_what_the_schema_says(self) -> None:
-        env = over_fake(self.folder, RICH)
-        of_snapshot = validator("snapshot")
-        self.assert_valid(of_snapshot, snapshot(**env))
-        page = self.serve(env)
+    def test_output_matches_schema(self) -> None:
+        env = fake_nvml_variables(self.folder, RICH)
+        of_snapshot = make_validator("snapshot")
+        self.assert_valid(of_snapshot, read_snapshot(**env))
+        page = self.start_server(env)
         until = time.monotonic() + PATIENCE_S
         while True:
             with urllib.request.urlopen(f"{page}/api/v1/snapshot?history_s=60") as answer:
                 now = json.load(answer)
             if now["events"] and now["sample"] and now["sample"]["gpus"][0]["conditions"]:
                 break
-            self.assertLess(time.monotonic(), until, "nothing is the matter")
+            self.assertLess(time.monotonic(), until, "there are no events and conditions")
             time.sleep(0.02)
         self.assert_valid(of_snapshot, now)
-        of_record = validator("record")
-        lines = output_of("collect", "--count", "3", "--interval-ms", "200", **env).splitlines()
+        of_record = make_validator("record")
+        lines = run_gpumon("collect", "--count", "3", "--interval-ms", "200", **env).splitlines()
         self.assertGreater(len(lines), 5)
         for line in lines:
             self.assert_valid(of_record, json.loads(line))
 
-    def test_what_gpumon_would_not_print_is_refused(self) -> None:
-        of_snapshot = validator("snapshot")
-        good = snapshot(**over_fake(self.folder, "gpus = 1"))
+    def test_schema_refuses_wrong_snapshots(self) -> None:
+        of_snapshot = make_validator("snapshot")
+        good = read_snapshot(**fake_nvml_variables(self.folder, "gpus = 1"))
         self.assert_valid(of_snapshot, good)
         wrong = {
-            "an index as text": lambda whole, gpu: gpu.update(index="0"),
-            "a reason that is none": lambda whole, gpu: gpu["power"].update(
+            "an index that is a string": lambda whole, gpu: gpu.update(index="0"),
+            "an unknown reason for absence": lambda whole, gpu: gpu["power"].update(
                 draw_watts={"absent": "because"}
             ),
-            "a health that is none": lambda whole, gpu: gpu.update(health={"state": "fine"}),
-            "a process without its readings": lambda whole, gpu: gpu.update(processes=[{"pid": 1}]),
+            "an unknown health": lambda whole, gpu: gpu.update(health={"state": "fine"}),
+            "a process without readings": lambda whole, gpu: gpu.update(processes=[{"pid": 1}]),
             "no inventory": lambda whole, gpu: whole.pop("inventory"),
         }
         for name, change in wrong.items():

@@ -7,7 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from program import output_of
+from program import run_gpumon
 
 SHARE = Path(sys.prefix) / "share"
 COMPLETIONS = {
@@ -18,26 +18,28 @@ COMPLETIONS = {
 PAGES = SHARE / "man" / "man1"
 
 
-def commands() -> set[str]:
+def list_commands() -> set[str]:
     """Return the commands of `gpumon help`, and the subcommands in their help as `alerts-check`."""
-    own = listed("help") | {"help"}
+    own = commands_in_help("help") | {"help"}
     return own | {
-        f"{command}-{action}" for command in own - {"smi"} for action in listed(command, "-h")
+        f"{command}-{action}"
+        for command in own - {"smi"}
+        for action in commands_in_help(command, "-h")
     }
 
 
-def listed(*arguments: str) -> set[str]:
-    found = re.findall(r"^Commands:\n((?:  .*\n)+)", output_of(*arguments), re.MULTILINE)
+def commands_in_help(*arguments: str) -> set[str]:
+    found = re.findall(r"^Commands:\n((?:  .*\n)+)", run_gpumon(*arguments), re.MULTILINE)
     return {name for text in found for name in re.findall(r"^  (\w[\w-]*)", text, re.MULTILINE)} - {
         "help"
     }
 
 
 class Completions(unittest.TestCase):
-    def test_they_are_those_of_this_program(self) -> None:
+    def test_completions_match_program(self) -> None:
         for shell, path in COMPLETIONS.items():
             with self.subTest(shell):
-                self.assertEqual(path.read_text(), output_of("completions", shell))
+                self.assertEqual(path.read_text(), run_gpumon("completions", shell))
 
     def test_bash_completes_commands_options_and_values(self) -> None:
         for typed, proposed in (
@@ -64,7 +66,7 @@ class Completions(unittest.TestCase):
                 self.assertEqual((done.stdout.strip(), done.stderr), (proposed, ""))
 
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
-    def test_zsh_loads_them(self) -> None:
+    def test_zsh_loads_completions(self) -> None:
         script = (
             f'fpath=("{COMPLETIONS["zsh"].parent}" $fpath); autoload -Uz compinit; compinit -D; '
             f"echo $_comps[gpumon]"
@@ -98,18 +100,18 @@ class Completions(unittest.TestCase):
 
 
 class ManualPages(unittest.TestCase):
-    def test_there_is_one_for_each_command(self) -> None:
-        expected = {"gpumon.1", *(f"gpumon-{command}.1" for command in commands())}
+    def test_each_command_has_a_page(self) -> None:
+        expected = {"gpumon.1", *(f"gpumon-{command}.1" for command in list_commands())}
         self.assertEqual({path.name for path in PAGES.glob("gpumon*.1")}, expected)
 
-    def test_they_are_those_of_this_program(self) -> None:
-        for command in commands():
+    def test_pages_match_program(self) -> None:
+        for command in list_commands():
             with self.subTest(command):
                 page = (PAGES / f"gpumon-{command}.1").read_text()
-                self.assertEqual(undated(page), undated(output_of("man", command)))
+                self.assertEqual(remove_date(page), remove_date(run_gpumon("man", command)))
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
-    def test_groff_has_nothing_to_complain_of(self) -> None:
+    def test_groff_accepts_pages(self) -> None:
         for page in PAGES.glob("gpumon*.1"):
             with self.subTest(page.name):
                 done = subprocess.run(
@@ -121,7 +123,7 @@ class ManualPages(unittest.TestCase):
                 self.assertEqual(done.stderr, "")
 
 
-def undated(page: str) -> str:
+def remove_date(page: str) -> str:
     """Return the page without its date."""
     return re.sub(r"^(\.TH \S+ 1) \S+", r"\1", page, flags=re.MULTILINE)
 

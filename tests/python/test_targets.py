@@ -26,7 +26,7 @@ gpu02 gpu:4
 """
 
 
-def program() -> str:
+def find_program() -> str:
     return gpumon.find_gpumon_bin()
 
 
@@ -35,21 +35,21 @@ class Slurm(unittest.TestCase):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.file = self.folder / "targets.json"
 
-    def written(self, sinfo: str, *labels: str) -> subprocess.CompletedProcess:
+    def write_targets(self, sinfo: str, *labels: str) -> subprocess.CompletedProcess:
         fake = self.folder / "sinfo"
         fake.write_text(sinfo)
         fake.chmod(0o755)
         environment = {
             **os.environ,
             "GPUMON_SINFO": str(fake),
-            "GPUMON_PROGRAM": program(),
+            "GPUMON_PROGRAM": find_program(),
             "GPUMON_PORT": "9124",
         }
         command = ["sh", DEPLOY / "slurm/targets.sh", self.file, *labels]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def test_nodes_with_gpus_become_targets(self):
-        done = self.written(
+        done = self.write_targets(
             f"#!/bin/sh\n[ \"$*\" = '-N -h -o %N %G' ] && cat <<'END'\n{SINFO}END\n",
             "cluster=alps",
             "room=b 1",
@@ -60,15 +60,19 @@ class Slurm(unittest.TestCase):
             json.loads(self.file.read_text()),
             [{"targets": ["gpu01:9124", "gpu02:9124"], "labels": labels}],
         )
-        self.assertEqual(self.file.stat().st_mode & 0o777, 0o644, "Prometheus has another user")
+        self.assertEqual(
+            self.file.stat().st_mode & 0o777,
+            0o644,
+            "Prometheus runs as another user, who must be able to read the file",
+        )
 
-    def test_the_file_stays_where_slurm_does_not_answer(self):
+    def test_file_is_kept_if_slurm_does_not_respond(self):
         self.file.write_text("[]")
         for broken in (
             "#!/bin/sh\nexit 1\n",
             "#!/bin/sh\necho 'slurm_load_node: Unable to contact slurm controller!'\n",
         ):
-            self.assertNotEqual(self.written(broken).returncode, 0)
+            self.assertNotEqual(self.write_targets(broken).returncode, 0)
             self.assertEqual(self.file.read_text(), "[]")
             self.assertEqual(
                 sorted(path.name for path in self.folder.iterdir()), ["sinfo", "targets.json"]
@@ -76,16 +80,16 @@ class Slurm(unittest.TestCase):
 
 
 class Prometheus(unittest.TestCase):
-    def test_both_forms_are_taken(self):
+    def test_prometheus_accepts_file_and_http_targets(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         hosts = ["fleet", "--hosts", "127.0.0.1:1,gpu[1-2].invalid"]
-        command = [program(), *hosts, "--listen", "127.0.0.1:0"]
+        command = [find_program(), *hosts, "--listen", "127.0.0.1:0"]
         server = self.enterContext(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
         self.addCleanup(server.kill)
         address = re.search(r"http://\S+", server.stderr.readline()).group(0)
         file = folder / "targets.json"
         written = [
-            program(),
+            find_program(),
             "fleet",
             "targets",
             "--hosts",
@@ -135,7 +139,7 @@ class Prometheus(unittest.TestCase):
 
 
 class Kubernetes(unittest.TestCase):
-    def test_the_pod_monitor_without_helm_is_that_of_the_chart(self):
+    def test_pod_monitor_matches_chart(self):
         import helm_python
 
         with helm_python.Chart.load(str(DEPLOY / "kubernetes/gpumon")) as chart:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpumon._snapshot import Snapshot
 from gpumon._table import snapshot_notes
-from gpumon._text import escaped
+from gpumon._text import escape_controls
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "invisible-characters.json").read_text())
 
@@ -14,12 +14,12 @@ CASES = json.loads((Path(__file__).resolve().parents[1] / "invisible-characters.
 class Escaped(unittest.TestCase):
     def test_invisible_characters_are_escaped(self) -> None:
         for digits in CASES["invisible"]:
-            self.assertTrue(escaped(chr(int(digits, 16))).startswith("\\"), digits)
+            self.assertTrue(escape_controls(chr(int(digits, 16))).startswith("\\"), digits)
 
     def test_visible_characters_are_kept(self) -> None:
         for digits in CASES["visible"]:
             letter = chr(int(digits, 16))
-            self.assertEqual(escaped(letter), letter, digits)
+            self.assertEqual(escape_controls(letter), letter, digits)
 
 
 class Notes(unittest.TestCase):

@@ -12,7 +12,7 @@ from gpumon.trackers import Tracker
 from stand_in import StandInTest
 
 
-class Unreachable(Tracker):
+class UnreachableTracker(Tracker):
     """A tracker whose server cannot be reached."""
 
     def __init__(self, error: BaseException) -> None:
@@ -27,7 +27,7 @@ class Unreachable(Tracker):
 
 class Trackers(StandInTest):
     def test_failing_server_does_not_end_the_run(self) -> None:
-        tracker, done = Unreachable(ConnectionError("no route to host")), []
+        tracker, done = UnreachableTracker(ConnectionError("no route to host")), []
         with self.assertWarns(gpumon.GpumonWarning) as caught:
             with tracker:
                 for number in range(3):
@@ -43,7 +43,7 @@ class Trackers(StandInTest):
         self.assertEqual(warning.filename, __file__)
 
     def test_only_first_error_is_a_warning(self) -> None:
-        tracker = Unreachable(OSError("gone"))
+        tracker = UnreachableTracker(OSError("gone"))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(2):
@@ -58,14 +58,14 @@ class Trackers(StandInTest):
             self.assertWarns(gpumon.GpumonWarning),
             self.assertRaisesRegex(ZeroDivisionError, "mine"),
         ):
-            with Unreachable(OSError("gone")):
+            with UnreachableTracker(OSError("gone")):
                 raise ZeroDivisionError("mine")
 
     def test_interrupt_while_logging_ends_the_run(self) -> None:
-        with self.assertRaises(KeyboardInterrupt), Unreachable(KeyboardInterrupt()):
+        with self.assertRaises(KeyboardInterrupt), UnreachableTracker(KeyboardInterrupt()):
             pass
 
-    def test_failing_logger_of_lightning_spares_the_others(self) -> None:
+    def test_failing_lightning_logger_does_not_affect_other_loggers(self) -> None:
         library = types.SimpleNamespace(Callback=type("Callback", (), {}))
         with mock.patch.dict(sys.modules, {"lightning.pytorch": library}):
             sys.modules.pop("gpumon.trackers.lightning", None)

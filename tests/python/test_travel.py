@@ -9,13 +9,13 @@ import warnings
 
 import cloudpickle
 import gpumon
-from simulated import GPUS, Simulated
+from simulated import GPUS, SimulatedGpuTest
 from stand_in import StandInTest
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
 
-def copies(original: object) -> "list[object]":
+def make_copies(original: object) -> "list[object]":
     """Return copies made by pickle with each protocol, by cloudpickle and by copy."""
     pickled = [pickle.loads(pickle.dumps(original, protocol)) for protocol in PROTOCOLS]
     return [
@@ -41,7 +41,7 @@ class Measurements(StandInTest):
     def test_copy_has_numbers_and_no_connection(self) -> None:
         with gpumon.measure("train") as m:
             pass
-        for one in copies(m):
+        for one in make_copies(m):
             self.assertEqual(one.to_dict(), m.to_dict())
             self.assertEqual(
                 (one.name, one.duration_s, one.started, one.gpu_s, one.lost),
@@ -53,21 +53,21 @@ class Measurements(StandInTest):
             self.assertEqual(list(one.to_pandas()["gpu_s"]), [9.8])
             self.assertIsNone(one._helper)
 
-    def test_pickling_first_reads_the_numbers(self) -> None:
+    def test_pickling_waits_for_the_numbers(self) -> None:
         with gpumon.measure() as m:
             pass
         self.assertEqual(pickle.loads(pickle.dumps(m)).gpu_s, 9.8)
-        self.assertEqual(sum("cost" in line for line in self.heard()), 1)
+        self.assertEqual(sum("cost" in line for line in self.wait_for_lines()), 1)
 
-    def test_copy_of_running_measurement_is_over(self) -> None:
+    def test_copy_of_running_measurement_has_ended(self) -> None:
         with gpumon.measure("train") as m:
-            so_far = copies(m)
+            so_far = make_copies(m)
             self.assertEqual(m.lost, [])
         for one in so_far:
             self.assertEqual(one.gpu_s, 9.8)
             self.assertRegex(
                 one.lost[-1],
-                r"^what was used after [\d:]+, when this copy was made: .* still running$",
+                r"^the usage after [\d:]+, when this copy was made: .* still running$",
             )
             self.assertLessEqual(one.duration_s, m.duration_s)
             self.assertAlmostEqual(one.duration_s, one.to_dict()["duration_s"])
@@ -75,8 +75,8 @@ class Measurements(StandInTest):
         self.assertEqual((m.gpu_s, m.lost), (9.8, []))
 
     def test_copy_of_unstarted_measurement_can_start(self) -> None:
-        for one in copies(gpumon.measure("later", pid=os.getpid())):
-            self.assertEqual(repr(one), "<Measurement 'later', not begun>")
+        for one in make_copies(gpumon.measure("later", pid=os.getpid())):
+            self.assertEqual(repr(one), "<Measurement 'later', not started>")
             with one:
                 pass
             self.assertEqual((one.gpu_s, one.pid), (9.8, os.getpid()))
@@ -84,19 +84,19 @@ class Measurements(StandInTest):
     def test_copy_can_measure_again(self) -> None:
         with gpumon.measure("train") as m:
             pass
-        for one in copies(m):
+        for one in make_copies(m):
             with one:
                 self.assertEqual(one.lost, [])
             self.assertEqual(one.gpu_s, 9.8)
             self.assertGreater(one.started, m.started)
 
-    def test_attributes_of_users_travel(self) -> None:
+    def test_user_attributes_are_copied(self) -> None:
         with gpumon.measure() as m:
             m.loss = 0.5
-        for one in copies(m):
+        for one in make_copies(m):
             self.assertEqual(one.loss, 0.5)
 
-    def test_failed_unpickling_leaves_no_noise(self) -> None:
+    def test_failed_unpickling_prints_nothing(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             gpumon.Measurement.__new__(gpumon.Measurement)
@@ -138,12 +138,14 @@ class Functions(StandInTest):
             sent(1)
         self.assertEqual(len(sent.measurements), 100)
 
-    def test_function_can_send_itself_while_running(self) -> None:
+    def test_running_function_can_pickle_itself(self) -> None:
         @gpumon.measure
-        def recursive(depth: int) -> int:
-            return pickle.loads(cloudpickle.dumps(recursive))(depth - 1) + 1 if depth else 0
+        def pickle_and_recurse(depth: int) -> int:
+            return (
+                pickle.loads(cloudpickle.dumps(pickle_and_recurse))(depth - 1) + 1 if depth else 0
+            )
 
-        self.assertEqual(recursive(3), 3)
+        self.assertEqual(pickle_and_recurse(3), 3)
 
     def test_process_pools_return_measurements(self) -> None:
         for method in ("fork", "spawn", "forkserver"):
@@ -166,15 +168,15 @@ class Functions(StandInTest):
                     "    print(pool.submit(str, outer).result().split(',')[1])\n"
                 )
                 expected = "0 1 2\n" + "work 9.8 [('step', 9.8)]\n" * 2 + " GPU 9.80 s\n"
-                self.assertEqual(self.script(code), expected)
+                self.assertEqual(self.run_script(code), expected)
 
 
-class Readings(Simulated):
+class Readings(SimulatedGpuTest):
     def test_readings_can_be_copied(self) -> None:
-        self.scenario(GPUS)
+        self.set_scenario(GPUS)
         now = gpumon.snapshot()
         for original in (now, now.gpus[0]):
-            for one in copies(original):
+            for one in make_copies(original):
                 self.assertEqual(one.to_dict(), original.to_dict())
                 self.assertEqual(repr(one), repr(original))
 
@@ -187,16 +189,16 @@ class Readings(Simulated):
             "metrics": {"power.draw_watts": series},
         }
         past = gpumon.History({"times_ms": [0, 1000], "resolution_ms": 1000, "gpus": [gpu]})
-        for one in copies(past):
+        for one in make_copies(past):
             self.assertEqual(one.gpus[0]["power.draw_watts"].values, [1.0, None])
             self.assertEqual(one.to_dict(), past.to_dict())
 
     def test_stream_refuses_to_be_copied(self) -> None:
-        self.scenario(GPUS)
+        self.set_scenario(GPUS)
         with gpumon.stream() as stream:
             for copied in (copy.copy, copy.deepcopy, pickle.dumps, cloudpickle.dumps):
                 with self.assertRaisesRegex(
-                    TypeError, r"a stream cannot be copied or sent: call gpumon.stream\(\) again"
+                    TypeError, r"a stream cannot be copied or pickled: call gpumon.stream\(\) in"
                 ):
                     copied(stream)
 
@@ -208,7 +210,7 @@ class Readings(Simulated):
             gpumon.MeasurementError,
             gpumon.GpumonNotFound,
         ):
-            for one in copies(kind("why; what to do")):
+            for one in make_copies(kind("why; what to do")):
                 self.assertEqual((type(one), str(one)), (kind, "why; what to do"))
 
 

@@ -24,7 +24,7 @@ OF_OTHERS = (
 USE = Path(__file__).with_name("typed_use.py")
 
 
-def mypy(path: object) -> str:
+def run_mypy(path: object) -> str:
     """Return the errors of mypy."""
     # Values from JSON have the type Any until a function with a declared type returns them.
     command = [
@@ -40,7 +40,7 @@ def mypy(path: object) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-def pyright(path: Path) -> str:
+def run_pyright(path: Path) -> str:
     """Return the errors of pyright from npm, with all of its rules."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(path, folder)
@@ -58,22 +58,22 @@ def pyright(path: Path) -> str:
 
 
 class Types(unittest.TestCase):
-    def test_the_package_is_typed(self) -> None:
-        self.assertEqual(mypy(PACKAGE), "")
+    def test_package_passes_mypy(self) -> None:
+        self.assertEqual(run_mypy(PACKAGE), "")
 
-    def test_users_get_the_types_that_are_documented(self) -> None:
-        self.assertEqual(mypy(USE), "")
+    def test_documented_types_are_inferred(self) -> None:
+        self.assertEqual(run_mypy(USE), "")
         used = USE.read_text()
         self.assertEqual([name for name in gpumon.__all__ if f"gpumon.{name}" not in used], [])
 
-    def test_pyright_accepts_what_users_write(self) -> None:
-        self.assertEqual(pyright(USE), "")
+    def test_pyright_accepts_user_code(self) -> None:
+        self.assertEqual(run_pyright(USE), "")
         with tempfile.TemporaryDirectory() as folder:
             wrong = Path(folder, USE.name)
             wrong.write_text(USE.read_text() + "assert_type(step.measurements, int)\n")
-            self.assertIn("deque[Measurement]", pyright(wrong))
+            self.assertIn("deque[Measurement]", run_pyright(wrong))
 
-    def test_types_and_objects_agree(self) -> None:
+    def test_stubs_match_runtime(self) -> None:
         with tempfile.NamedTemporaryFile("w") as others:
             others.write(OF_OTHERS)
             others.flush()
@@ -90,7 +90,7 @@ class Types(unittest.TestCase):
             )
         self.assertEqual((done.returncode, done.stdout if done.returncode else ""), (0, ""))
 
-    def test_all_that_is_public_is_there(self) -> None:
+    def test_all_public_names_exist(self) -> None:
         for name in gpumon.__all__:
             self.assertTrue(getattr(gpumon, name).__doc__, name)
         self.assertLessEqual(set(gpumon.__all__), set(dir(gpumon)))

@@ -15,13 +15,13 @@ NAMES_MODULE = re.compile(r"\bvendor::(?:\{[^;]*?)?\b(?:nvml|amd|intel|drm)\b(?:
 OF_VENDORS = ("probe/src/vendor/", "probe/examples/", "smi/")
 
 
-def names_vendor_module(text: str) -> bool:
+def uses_vendor_module(text: str) -> bool:
     """Return whether a Rust file uses a vendor's module, apart from its unit tests."""
     return bool(NAMES_MODULE.search(text.split("#[cfg(test)]")[0]))
 
 
 class Vendors(unittest.TestCase):
-    def test_no_other_code_names_vendor_module(self):
+    def test_only_vendor_code_uses_vendor_modules(self):
         files = subprocess.check_output(["git", "ls-files", "*.rs"], cwd=ROOT, text=True).split()
         product = [
             name
@@ -29,17 +29,17 @@ class Vendors(unittest.TestCase):
             if not name.startswith(OF_VENDORS) and not re.search(r"(^|/|_)tests?(/|\.rs|_)", name)
         ]
         self.assertGreater(len(product), 500)
-        naming = [name for name in product if names_vendor_module((ROOT / name).read_text())]
+        naming = [name for name in product if uses_vendor_module((ROOT / name).read_text())]
         self.assertEqual(naming, [])
 
-    def test_use_over_several_lines_is_found(self):
-        self.assertTrue(names_vendor_module("use gpumon_probe::vendor::nvml::xid;"))
+    def test_import_over_several_lines_is_found(self):
+        self.assertTrue(uses_vendor_module("use gpumon_probe::vendor::nvml::xid;"))
         self.assertTrue(
-            names_vendor_module(
+            uses_vendor_module(
                 "use probe::{\n  vendor::{\n    ERRORS,\n    nvml::query::Code,\n  },\n};"
             )
         )
-        self.assertFalse(names_vendor_module("use vendor::{Source, SourceError};\nlet nvml = 1;"))
+        self.assertFalse(uses_vendor_module("use vendor::{Source, SourceError};\nlet nvml = 1;"))
 
 
 if __name__ == "__main__":

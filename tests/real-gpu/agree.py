@@ -85,20 +85,20 @@ FIELDS = [
 failures = []
 
 
-def check(ok, line):
+def print_check(ok, line):
     print(("  ok    " if ok else "  DIFF  ") + line)
     if not ok:
         failures.append(line)
 
 
-def value(reading):
+def reading_value(reading):
     """Returns the value of a reading; None if it is absent."""
     if isinstance(reading, dict):
         return reading.get("value")
     return reading
 
 
-def smi(query, fields):
+def query_nvidia_smi(query, fields):
     command = ["nvidia-smi", f"--query-{query}={','.join(fields)}", "--format=csv,noheader,nounits"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(output)) if row]
@@ -110,15 +110,15 @@ def gpumon_json(gpumon):
     )
 
 
-def ours(snapshot, index, path):
+def gpumon_value(snapshot, index, path):
     where, *rest = path
     reading = snapshot[where]["gpus"][index]
     for key in rest:
         reading = reading[key]
-    return value(reading)
+    return reading_value(reading)
 
 
-def compare(name, mine, before, after, tolerance):
+def compare_values(name, mine, before, after, tolerance):
     """Returns whether gpumon's value is between nvidia-smi's two values, with the tolerance on both
     sides, and both as text.
     """
@@ -140,7 +140,7 @@ def compare(name, mine, before, after, tolerance):
     return low - slack <= mine <= high + slack, f"{mine:.2f} | {before} {after}"
 
 
-def start(program, seconds):
+def start_program(program, seconds):
     process = subprocess.Popen(
         [sys.executable, "-c", program, str(seconds)], stdout=subprocess.PIPE, text=True
     )
@@ -155,53 +155,61 @@ def check_readings(gpumon):
     agreed = {name: 0 for name in names}
     count = 0
     for _ in range(ROUNDS):
-        before, snapshot, after = smi("gpu", names), gpumon_json(gpumon), smi("gpu", names)
+        before, snapshot, after = (
+            query_nvidia_smi("gpu", names),
+            gpumon_json(gpumon),
+            query_nvidia_smi("gpu", names),
+        )
         for index, (first, second) in enumerate(zip(before, after)):
             count += 1
             for (name, path, tolerance), one, two in zip(FIELDS, first, second):
-                ok, words = compare(name, ours(snapshot, index, path), one, two, tolerance)
+                ok, words = compare_values(
+                    name, gpumon_value(snapshot, index, path), one, two, tolerance
+                )
                 agreed[name] += ok
                 if worst[name] is None or not ok:
                     worst[name] = words
         time.sleep(0.5)
     print(f"readings, gpumon | nvidia-smi before and after, {count} comparisons each:")
     for name in names:
-        check(agreed[name] == count, f"{name:24} {agreed[name]}/{count}  {worst[name]}")
+        print_check(agreed[name] == count, f"{name:24} {agreed[name]}/{count}  {worst[name]}")
 
 
 def check_processes(gpumon, load, hold):
     print("processes:")
-    apps = {int(pid): memory for pid, memory in smi("compute-apps", ["pid", "used_memory"])}
+    apps = {
+        int(pid): memory for pid, memory in query_nvidia_smi("compute-apps", ["pid", "used_memory"])
+    }
     snapshot = gpumon_json(gpumon)
     lists = [gpu["processes"] for gpu in snapshot["sample"]["gpus"]]
     for index, processes in enumerate(lists):
         if isinstance(processes, dict):
-            check(False, f"the processes of GPU {index} are absent: {processes}")
+            print_check(False, f"the processes of GPU {index} are absent: {processes}")
     found = {
         process["pid"]: process
         for processes in lists
         if isinstance(processes, list)
         for process in processes
     }
-    check(set(found) == set(apps), f"the same PIDs: {sorted(found)} | {sorted(apps)}")
+    print_check(set(found) == set(apps), f"the same PIDs: {sorted(found)} | {sorted(apps)}")
     for pid, memory in apps.items():
-        mine = value(found[pid]["memory_bytes"]) if pid in found else None
-        agrees, words = compare("memory", mine, memory, memory, ("MiB", 1))
-        check(agrees, f"memory of {pid}: {words} MiB")
+        mine = reading_value(found[pid]["memory_bytes"]) if pid in found else None
+        agrees, words = compare_values("memory", mine, memory, memory, ("MiB", 1))
+        print_check(agrees, f"memory of {pid}: {words} MiB")
     for pid, busy in ((load.pid, True), (hold.pid, False)):
-        share = value(found[pid]["sm_percent"]) if pid in found else None
-        check(
+        share = reading_value(found[pid]["sm_percent"]) if pid in found else None
+        print_check(
             share is not None and (share > 50 if busy else share < 5),
             f"SM of {pid}: {share} %, busy: {busy}",
         )
     if load.pid in found:
-        check(
-            "-c" in value(found[load.pid]["command"]),
-            f"command and user: {value(found[load.pid]['user'])}",
+        print_check(
+            "-c" in reading_value(found[load.pid]["command"]),
+            f"command and user: {reading_value(found[load.pid]['user'])}",
         )
 
 
-def frames(connection, seconds):
+def read_frames(connection, seconds):
     """Yields the text frames of a WebSocket within this many seconds (RFC 6455, section 5.2; frames
     from servers are not masked).
     """
@@ -243,13 +251,13 @@ def check_stream(gpumon):
         answer = b""
         while not answer.endswith(b"\r\n\r\n"):
             answer += connection.recv(1)
-        check(b" 101 " in answer, "the upgrade is accepted")
-        received = list(frames(connection, STREAM_S))
+        print_check(b" 101 " in answer, "the upgrade is accepted")
+        received = list(read_frames(connection, STREAM_S))
         samples = [frame for frame in received if frame["type"] == "sample"]
-        check(received[0]["type"] == "hello", f"the first frame is {received[0]['type']}")
-        check(len(samples) >= STREAM_S - 2, f"{len(samples)} samples in {STREAM_S} s")
-        watts = [value(frame["gpus"][0]["power"]["draw_watts"]) for frame in samples]
-        check(
+        print_check(received[0]["type"] == "hello", f"the first frame is {received[0]['type']}")
+        print_check(len(samples) >= STREAM_S - 2, f"{len(samples)} samples in {STREAM_S} s")
+        watts = [reading_value(frame["gpus"][0]["power"]["draw_watts"]) for frame in samples]
+        print_check(
             all(watts) and all(frame["gpus"][0]["health"]["state"] == "ok" for frame in samples),
             f"power {watts} W",
         )
@@ -257,13 +265,13 @@ def check_stream(gpumon):
         server.terminate()
         started = time.time()
         server.wait(timeout=10)
-        check(
+        print_check(
             server.returncode == 0,
-            f"SIGTERM ends it with {server.returncode} in {time.time() - started:.2f} s",
+            f"exit code {server.returncode} {time.time() - started:.2f} s after SIGTERM",
         )
 
 
-def cost(command, runs=20):
+def measure_cost(command, runs=20):
     times = []
     for _ in range(runs):
         begun = time.perf_counter()
@@ -274,7 +282,7 @@ def cost(command, runs=20):
 
 def main():
     gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
-    load, hold = start(LOAD, LOAD_S), start(HOLD, LOAD_S)
+    load, hold = start_program(LOAD, LOAD_S), start_program(HOLD, LOAD_S)
     try:
         time.sleep(3)
         check_readings(gpumon)
@@ -282,7 +290,8 @@ def main():
         check_stream(gpumon)
         subprocess.run([gpumon], check=True)
         print(
-            f"one call: gpumon {cost([gpumon]):.0f} ms, nvidia-smi {cost(['nvidia-smi']):.0f} ms "
+            f"one call: gpumon {measure_cost([gpumon]):.0f} ms, "
+            f"nvidia-smi {measure_cost(['nvidia-smi']):.0f} ms "
             f"(median)"
         )
     finally:

@@ -37,23 +37,23 @@ class Nvml:
         if self.library.nvmlInit_v2() or self.library.nvmlDeviceGetHandleByIndex_v2(
             0, ctypes.byref(self.device)
         ):
-            sys.exit("NVML cannot be asked")
+            sys.exit("NVML cannot be initialized")
 
-    def joules(self):
+    def next_joules(self):
         """Returns the energy counter at its next change. It changes every 100 ms."""
-        first = self.millijoules()
-        while (now := self.millijoules()) == first:
+        first = self.read_millijoules()
+        while (now := self.read_millijoules()) == first:
             pass
         return now / 1000
 
-    def millijoules(self):
+    def read_millijoules(self):
         value = ctypes.c_ulonglong()
         if self.library.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(value)):
             sys.exit("the energy counter cannot be read")
         return value.value
 
 
-def beside_allocator():
+def context_bytes():
     """Returns the process's GPU memory beyond the memory that PyTorch has reserved: the context, as
     counted by the driver.
     """
@@ -71,7 +71,7 @@ def beside_allocator():
     return used[os.getpid()] - torch.cuda.memory_reserved()
 
 
-def prepare():
+def warm_up():
     """Performs the one-time work of a program, which is not measured."""
     import torch
 
@@ -83,7 +83,7 @@ def prepare():
     return matrices
 
 
-def work(matrices):
+def run_work(matrices):
     """Computes in bursts with pauses. Returns PyTorch's numbers about the work."""
     import torch
 
@@ -106,22 +106,22 @@ def work(matrices):
     return {"gpu_s": kernels / 1e6, "reserved_bytes": torch.cuda.max_memory_reserved()}
 
 
-def known(matrices):
+def measure_truth(matrices):
     """Returns the real cost of the work, between two changes of the counter."""
     nvml = Nvml()
-    before = nvml.joules()
+    before = nvml.next_joules()
     begun = time.time()
-    told = work(matrices)
-    joules = nvml.joules() - before
+    told = run_work(matrices)
+    joules = nvml.next_joules() - before
     return {
         "gpu_s": told["gpu_s"],
-        "peak_memory_bytes": told["reserved_bytes"] + beside_allocator(),
+        "peak_memory_bytes": told["reserved_bytes"] + context_bytes(),
         "energy_joules": joules,
         "seconds": time.time() - begun,
     }
 
 
-def compared(way, cost, truth):
+def print_comparison(way, cost, truth):
     """Prints a line. Returns whether all numbers are as accurate as promised."""
     energy = cost["energy_joules"]
     found = {**cost, "energy_joules": energy["estimate"]}
@@ -144,42 +144,42 @@ def compared(way, cost, truth):
     return is_right
 
 
-def by_measure():
+def check_measure():
     import gpumon
 
-    matrices = prepare()
+    matrices = warm_up()
     time.sleep(1)
     nvml = Nvml()
-    nvml.joules()
+    nvml.next_joules()
     with gpumon.measure("work") as measured:
-        truth = known(matrices)
-    return compared("measure", measured.to_dict(), truth)
+        truth = measure_truth(matrices)
+    return print_comparison("measure", measured.to_dict(), truth)
 
 
-def by_cell():
+def check_cell_magic():
     try:
         from IPython.core.interactiveshell import InteractiveShell
     except ImportError:
-        print("  left  %%gpu: needs IPython", flush=True)
+        print("  skip  %%gpu: needs IPython", flush=True)
         return True
     import gpumon._ipython.magics as magics
 
     shell = InteractiveShell.instance()
     measured = []
 
-    class Kept(magics.Measurement):
+    class RecordedMeasurement(magics.Measurement):
         def start(self):
             measured.append(self)
             return super().start()
 
-    magics.Measurement = Kept
-    shell.user_ns.update(known=known, matrices=prepare())
+    magics.Measurement = RecordedMeasurement
+    shell.user_ns.update(known=measure_truth, matrices=warm_up())
     shell.run_cell("%load_ext gpumon")
     shell.run_cell("%%gpu work\ntruth = known(matrices)").raise_error()
-    return compared("%%gpu", measured[0].to_dict(), shell.user_ns["truth"])
+    return print_comparison("%%gpu", measured[0].to_dict(), shell.user_ns["truth"])
 
 
-def by_run(gpumon):
+def check_gpumon_run(gpumon):
     """Compares `gpumon run`, which measures the whole process, with the counter."""
     with tempfile.TemporaryDirectory() as folder:
         report, truth = os.path.join(folder, "cost.json"), os.path.join(folder, "truth.json")
@@ -188,7 +188,7 @@ def by_run(gpumon):
             check=True,
         )
         with open(report, encoding="utf-8") as cost, open(truth, encoding="utf-8") as told:
-            return compared("gpumon run", json.load(cost), json.load(told))
+            return print_comparison("gpumon run", json.load(cost), json.load(told))
 
 
 def work_in_process(path):
@@ -196,15 +196,15 @@ def work_in_process(path):
     import torch
 
     nvml = Nvml()
-    before = nvml.joules()
+    before = nvml.next_joules()
     torch.cuda.init()
     matrices = [torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
-    told = work(matrices)
+    told = run_work(matrices)
     truth = {
         "gpu_s": told["gpu_s"],
-        "peak_memory_bytes": told["reserved_bytes"] + beside_allocator(),
+        "peak_memory_bytes": told["reserved_bytes"] + context_bytes(),
     }
-    truth["energy_joules"] = nvml.joules() - before
+    truth["energy_joules"] = nvml.next_joules() - before
     with open(path, "w", encoding="utf-8") as file:
         json.dump(truth, file)
         file.flush()
@@ -213,13 +213,13 @@ def work_in_process(path):
     os._exit(0)
 
 
-def overhead():
+def measure_overhead():
     """Measures the cost of measuring to a program, as the difference of medians around a step of
     one millisecond.
     """
     import gpumon
 
-    def steps(measured):
+    def time_steps(measured):
         times = []
         for _ in range(1000):
             begun = time.perf_counter()
@@ -235,11 +235,11 @@ def overhead():
             times.append(time.perf_counter() - begun)
         return sorted(times)[len(times) // 2]
 
-    steps(True)
-    cost_us = (steps(True) - steps(False)) * 1e6
+    time_steps(True)
+    cost_us = (time_steps(True) - time_steps(False)) * 1e6
     print(
-        f"  {'ok   ' if cost_us <= 50 else 'WRONG'} measure costs {cost_us:.1f} us around a step "
-        f"of 1 ms",
+        f"  {'ok   ' if cost_us <= 50 else 'WRONG'} gpumon.measure takes {cost_us:.1f} us "
+        f"around a step of 1 ms",
         flush=True,
     )
     return cost_us <= 50
@@ -249,7 +249,7 @@ def main():
     if sys.argv[1:2] == ["--work"]:
         return work_in_process(sys.argv[2])
     gpumon = sys.argv[1] if sys.argv[1:] else "gpumon"
-    results = [by_run(gpumon), by_measure(), by_cell(), overhead()]
+    results = [check_gpumon_run(gpumon), check_measure(), check_cell_magic(), measure_overhead()]
     return 0 if all(results) else 1
 
 

@@ -23,19 +23,19 @@ FLOPS_PER_SM_AND_CYCLE = 4096
 failures = []
 
 
-def check(ok, line):
+def print_check(ok, line):
     print(("  ok    " if ok else "  OFF   ") + line, flush=True)
     if not ok:
         failures.append(line)
 
 
-def value(reading):
+def reading_value(reading):
     if isinstance(reading, dict) and ("value" in reading or "absent" in reading):
         return reading.get("value")
     return reading
 
 
-def share(found, expected):
+def format_deviation(found, expected):
     return f"{100 * (found / expected - 1):+.2f} %"
 
 
@@ -61,7 +61,7 @@ class Load:
         self.thread.join()
 
 
-def measure(gpumon, load, gpu):
+def measure_load(gpumon, load, gpu):
     """Returns samples over some seconds, and the steps per second between the first and the last
     sample.
     """
@@ -78,16 +78,16 @@ def measure(gpumon, load, gpu):
     return samples[1:], (last - first) / (ended - begun)
 
 
-def mean(samples, *path):
+def mean_reading(samples, *path):
     numbers = []
     for sample in samples:
         for key in path:
-            sample = value(sample)[key]
-        numbers.append(value(sample))
+            sample = reading_value(sample)[key]
+        numbers.append(reading_value(sample))
     return sum(numbers) / len(numbers) if None not in numbers else None
 
 
-def counter(sample):
+def energy_counter(sample):
     """Returns the energy counter and its time; it is read less often than other readings."""
     reading = sample["power"]["energy_joules_total"]
     return (
@@ -106,7 +106,7 @@ def check_matrix_products(gpumon):
         torch.cuda.synchronize()
 
     with Load(step) as load:
-        samples, steps = measure(gpumon, load, 0)
+        samples, steps = measure_load(gpumon, load, 0)
         print("bf16 matrix products:")
         for part in (
             "sm",
@@ -118,31 +118,41 @@ def check_matrix_products(gpumon):
             "integer",
             "dram_bandwidth",
         ):
-            print(f"        {part:16} {mean(samples, 'activity', part + '_percent'):6.1f} %")
-        check(mean(samples, "activity", "sm_percent") > 90, "the multiprocessors are busy")
-        check(mean(samples, "activity", "tensor_percent") > 80, "the tensor cores are busy")
-        check(mean(samples, "activity", "tensor_integer_percent") < 1, "and not with integers")
+            print(
+                f"        {part:16} {mean_reading(samples, 'activity', part + '_percent'):6.1f} %"
+            )
+        print_check(
+            mean_reading(samples, "activity", "sm_percent") > 90, "the multiprocessors are busy"
+        )
+        print_check(
+            mean_reading(samples, "activity", "tensor_percent") > 80, "the tensor cores are busy"
+        )
+        print_check(
+            mean_reading(samples, "activity", "tensor_integer_percent") < 1,
+            "the tensor cores do not compute with integers",
+        )
         # The peak rate of the tensor cores at the current clock.
         possible = (
             torch.cuda.get_device_properties(0).multi_processor_count
             * FLOPS_PER_SM_AND_CYCLE
             * 1e6
-            * mean(samples, "clocks", "sm_mhz")
+            * mean_reading(samples, "clocks", "sm_mhz")
         )
         expected = 100 * steps * 100 * 2 * 8192**3 / possible
-        found = mean(samples, "activity", "tensor_percent")
-        check(
+        found = mean_reading(samples, "activity", "tensor_percent")
+        print_check(
             abs(found / expected - 1) < 0.02,
-            f"tensor cores {found:.1f} %, by what was computed {expected:.1f} %: "
-            f"{share(found, expected)}",
+            f"tensor cores {found:.1f} %, expected for these products {expected:.1f} %: "
+            f"{format_deviation(found, expected)}",
         )
-        (first, begun), (last, ended) = counter(samples[0]), counter(samples[-1])
+        (first, begun), (last, ended) = energy_counter(samples[0]), energy_counter(samples[-1])
         energy, seconds = last - first, (ended - begun) / 1000
         # The counter changes every 100 ms.
-        integral = mean(samples[1:], "power", "draw_watts") * seconds
-        check(
+        integral = mean_reading(samples[1:], "power", "draw_watts") * seconds
+        print_check(
             abs(energy / integral - 1) < 0.05,
-            f"energy {energy:.0f} J, integrated {integral:.0f} J: {share(energy, integral)}",
+            f"energy {energy:.0f} J, integrated {integral:.0f} J: "
+            f"{format_deviation(energy, integral)}",
         )
 
 
@@ -169,16 +179,17 @@ def check_copies(gpumon):
                 torch.cuda.synchronize(1)
 
         with Load(step) as load:
-            samples, steps = measure(gpumon, load, 0)
+            samples, steps = measure_load(gpumon, load, 0)
         copied = steps * 8 * size
-        read = mean(samples, link, f"{direction}_bytes_per_second")
+        read = mean_reading(samples, link, f"{direction}_bytes_per_second")
         print(f"{name}: {copied / 1e9:.1f} GB/s copied")
         # The link carries more bytes than are copied: PCIe packets of 256 bytes have 8 to 10 % of
         # headers and acknowledgements, NVLink's 2 to 3 %.
         overhead = (read or 0) / copied - 1
-        check(
+        print_check(
             0 < overhead < (0.12 if link == "pcie" else 0.04),
-            f"{link} {direction}: {(read or 0) / 1e9:.1f} GB/s read, {share(read or 0, copied)}",
+            f"{link} {direction}: {(read or 0) / 1e9:.1f} GB/s read, "
+            f"{format_deviation(read or 0, copied)}",
         )
 
 
@@ -186,7 +197,11 @@ def main():
     gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
     check_matrix_products(gpumon)
     check_copies(gpumon)
-    print(f"{len(failures)} off" if failures else "everything within its tolerance")
+    print(
+        f"{len(failures)} values are outside their tolerance"
+        if failures
+        else "all values are within their tolerance"
+    )
     sys.exit(bool(failures))
 
 

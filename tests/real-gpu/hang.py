@@ -97,7 +97,7 @@ time.sleep(10000)
 """
 
 
-def start(code, ranks=1):
+def start_ranks(code, ranks=1):
     environment = {
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
@@ -117,27 +117,29 @@ def start(code, ranks=1):
     return running
 
 
-def trace(process):
+def trace_process(process):
     """Traces the process like a debugger. Its other threads are not traced, because a tracer has to
     wait for the end of each.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.ptrace(PTRACE_SEIZE, process.pid, None, None):
-        sys.exit(f"cannot trace the load: {os.strerror(ctypes.get_errno())}")
+        sys.exit(f"the load cannot be traced: {os.strerror(ctypes.get_errno())}")
 
 
-def suspected(server):
+def suspected_hangs(server):
     """Returns the suspected hangs by GPU."""
-    found = ((gpu["index"], condition) for gpu in server.gpus() for condition in gpu["conditions"])
+    found = (
+        (gpu["index"], condition) for gpu in server.gpu_samples() for condition in gpu["conditions"]
+    )
     return {
         index: condition for index, condition in found if condition["condition"] == "suspected_hang"
     }
 
 
-def watch(server, seconds, until_found):
+def wait_for_suspected_hangs(server, seconds, until_found):
     begun = time.monotonic()
     while time.monotonic() - begun < seconds:
-        found = suspected(server)
+        found = suspected_hangs(server)
         if found and until_found:
             return time.monotonic() - begun, found
         if found:
@@ -146,63 +148,63 @@ def watch(server, seconds, until_found):
     return None, {}
 
 
-def hangs(gpumon, code, ranks=1):
+def check_hang(gpumon, code, ranks=1):
     """Checks that the hanging GPU is named, with its process."""
     with Server(gpumon) as server:
         # gpumon first learns the power of the idle GPU.
         time.sleep(5)
-        running = start(code, ranks)
-        seconds, found = watch(server, NAMED_WITHIN_S, until_found=True)
+        running = start_ranks(code, ranks)
+        seconds, found = wait_for_suspected_hangs(server, NAMED_WITHIN_S, until_found=True)
         pids = {process.pid for process in running}
-        end(running)
+        end_processes(running)
     if seconds is None:
-        return False, f"not told within {NAMED_WITHIN_S} s"
+        return False, f"not reported within {NAMED_WITHIN_S} s"
     condition = found.get(0, {})
     is_right = list(found) == [0] and condition["pids"] == [running[0].pid]
     if ranks > 1:
         differing = [(other["gpu"], other["pid"]) for other in condition["differing"]]
         is_right &= differing == [(1, running[1].pid)] and pids >= set(condition["pids"])
-    return is_right, f"told after {seconds:.0f} s: {condition.get('text')}"
+    return is_right, f"reported after {seconds:.0f} s: {condition.get('text')}"
 
 
-def is_well(gpumon, code, debugged=False):
+def check_no_hang(gpumon, code, debugged=False):
     with Server(gpumon) as server:
         time.sleep(5)
-        running = start(code)
+        running = start_ranks(code)
         if debugged:
-            trace(running[0])
-        _, found = watch(server, WATCHED_S, until_found=False)
-        last = server.gpus()[0]
-        end(running)
+            trace_process(running[0])
+        _, found = wait_for_suspected_hangs(server, WATCHED_S, until_found=False)
+        last = server.gpu_samples()[0]
+        end_processes(running)
     utilization, power = (
-        value(last[group][name])
+        reading_value(last[group][name])
         for group, name in [("utilization", "gpu_percent"), ("power", "draw_watts")]
     )
-    said = "; ".join(condition["text"] for condition in found.values()) or "nothing told"
+    said = "; ".join(condition["text"] for condition in found.values()) or "no hang reported"
     return not found, f"{said} in {WATCHED_S} s (at the end {utilization} %, {power} W)"
 
 
-def value(reading):
+def reading_value(reading):
     return reading.get("value") if isinstance(reading, dict) else reading
 
 
-def end(running):
+def end_processes(running):
     for process in running:
         process.kill()
         process.wait()
 
 
 SCENARIOS = {
-    "spin": lambda gpumon: hangs(gpumon, SPIN),
-    "collective": lambda gpumon: hangs(gpumon, COLLECTIVE, ranks=2),
-    "debugger": lambda gpumon: is_well(gpumon, SPIN, debugged=True),
-    "training": lambda gpumon: is_well(gpumon, TRAINING),
-    "inference": lambda gpumon: is_well(gpumon, INFERENCE),
-    "idle": lambda gpumon: is_well(gpumon, IDLE),
+    "spin": lambda gpumon: check_hang(gpumon, SPIN),
+    "collective": lambda gpumon: check_hang(gpumon, COLLECTIVE, ranks=2),
+    "debugger": lambda gpumon: check_no_hang(gpumon, SPIN, debugged=True),
+    "training": lambda gpumon: check_no_hang(gpumon, TRAINING),
+    "inference": lambda gpumon: check_no_hang(gpumon, INFERENCE),
+    "idle": lambda gpumon: check_no_hang(gpumon, IDLE),
 }
 
 
-def gpu_count():
+def count_gpus():
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
     return sum(line.startswith("GPU ") for line in listed.splitlines())
 
@@ -211,8 +213,8 @@ def main():
     gpumon, *names = sys.argv[1:] or ["gpumon"]
     wrong = 0
     for name in names or SCENARIOS:
-        if name == "collective" and gpu_count() < 2:
-            print("  left  collective: needs two GPUs", flush=True)
+        if name == "collective" and count_gpus() < 2:
+            print("  skip  collective: needs two GPUs", flush=True)
             continue
         is_right, said = SCENARIOS[name](gpumon)
         print(f"  {'ok   ' if is_right else 'WRONG'} {name}: {said}", flush=True)

@@ -59,21 +59,23 @@ torch.zeros(1, device="cuda")
 cuda = ctypes.CDLL("libcuda.so.1")
 
 
-def done(code, doing):
+def check_result(code, doing):
     if code != 0:
         text = ctypes.c_char_p()
         cuda.cuGetErrorString(code, ctypes.byref(text))
-        sys.exit(f"{doing}: {text.value.decode() if text.value else code}")
+        sys.exit(f"cannot {doing}: {text.value.decode() if text.value else code}")
 
 
-def kernel(image, name, shared=0):
+def load_kernel(image, name, shared=0):
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
-    done(cuda.cuModuleLoadData(ctypes.byref(module), image), f"load the code of {name}")
-    done(cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), f"find {name}")
+    check_result(cuda.cuModuleLoadData(ctypes.byref(module), image), f"load the code of {name}")
+    check_result(
+        cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), f"find {name}"
+    )
     if shared:
-        done(
+        check_result(
             cuda.cuFuncSetAttribute(function, MAX_DYNAMIC_SHARED_BYTES, shared),
-            f"give {name} shared memory",
+            f"set the shared memory of {name}",
         )
     return function
 
@@ -102,7 +104,7 @@ class LaunchConfig(ctypes.Structure):
     ]
 
 
-def launcher(function, blocks, threads, shared, *arguments, is_programmatic=False):
+def make_launcher(function, blocks, threads, shared, *arguments, is_programmatic=False):
     """Returns a function that launches a kernel, with programmatic dependent launch if its code
     waits for the previous kernel. An argument is a number, a float, or a buffer that is passed by
     value.
@@ -122,7 +124,9 @@ def launcher(function, blocks, threads, shared, *arguments, is_programmatic=Fals
     )
 
     def launch(keep=values):
-        done(cuda.cuLaunchKernelEx(ctypes.byref(how), function, places, None), "start a kernel")
+        check_result(
+            cuda.cuLaunchKernelEx(ctypes.byref(how), function, places, None), "start a kernel"
+        )
 
     return launch
 
@@ -139,7 +143,7 @@ def tensor_map(memory, element, width, lines, depth, rows):
     code = cuda.cuTensorMapEncodeTiled(
         bytes_of_map, element, 2, address, extents, strides, tile, steps, 0, 3, 2, 0
     )
-    done(code, "describe a matrix to the copy engine")
+    check_result(code, "describe a matrix to the copy engine")
     return bytes_of_map
 
 
@@ -171,13 +175,13 @@ class Cublas:
         assert self.lt.cublasLtCreate(ctypes.byref(self.lt_handle)) == 0
         self.workspace = torch.empty(self.WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
 
-    def runners(self, product):
+    def supported_runners(self, product):
         """Returns the interfaces that support the product."""
-        of = {"cuBLAS": self.by_gemm(product), "cublasLt": self.by_lt(product)}
+        of = {"cuBLAS": self.make_gemm_runner(product), "cublasLt": self.make_lt_runner(product)}
         return {name: run for name, run in of.items() if run and run() == 0}
 
     @staticmethod
-    def matrices(product):
+    def gemm_arguments(product):
         number = {"fp64": ctypes.c_double, "int8": ctypes.c_int32}.get(
             product.dtype, ctypes.c_float
         )
@@ -186,11 +190,11 @@ class Cublas:
         ]
         return number(1), number(0), *places
 
-    def by_gemm(self, product):
+    def make_gemm_runner(self, product):
         _, _, _, element, result, computation, _, _ = TYPES[product.dtype]
         if product.dtype == "fp8":
             return None
-        one, zero, a, b, out = self.matrices(product)
+        one, zero, a, b, out = self.gemm_arguments(product)
         of_b, of_a = (0, 1) if product.is_step_by_step else (1, 0)
         (rows, columns, depth), (pitch, lead) = product.shape, product.pitches
         return lambda: self.library.cublasGemmEx(
@@ -215,24 +219,24 @@ class Cublas:
             -1,
         )
 
-    def by_lt(self, product):
+    def make_lt_runner(self, product):
         _, _, _, element, result, computation, _, _ = TYPES[product.dtype]
-        one, zero, a, b, out = self.matrices(product)
+        one, zero, a, b, out = self.gemm_arguments(product)
         (rows, columns, depth), (pitch, lead) = product.shape, product.pitches
 
-        def made(kind, *given):
+        def create_handle(kind, *given):
             handle = ctypes.c_void_p()
             assert getattr(self.lt, f"cublasLt{kind}Create")(ctypes.byref(handle), *given) == 0, (
                 kind
             )
             return handle
 
-        def put(kind, handle, attribute, value):
+        def set_attribute(kind, handle, attribute, value):
             setting = getattr(self.lt, f"cublasLt{kind}SetAttribute")
             assert setting(handle, attribute, ctypes.byref(value), ctypes.sizeof(value)) == 0, kind
 
-        def layout(code, down, across, lead):
-            return made(
+        def create_layout(code, down, across, lead):
+            return create_handle(
                 "MatrixLayout",
                 code,
                 ctypes.c_uint64(down),
@@ -241,20 +245,30 @@ class Cublas:
             )
 
         factor = result if product.dtype in ("fp64", "int8") else 0
-        how, preference = made("MatmulDesc", computation, factor), made("MatmulPreference")
+        how, preference = (
+            create_handle("MatmulDesc", computation, factor),
+            create_handle("MatmulPreference"),
+        )
         across = (
             (lambda lines: (lines, depth))
             if product.is_step_by_step
             else (lambda lines: (depth, lines))
         )
-        of_b, of_a = layout(element, *across(columns), lead), layout(element, *across(rows), lead)
-        of_out = layout(result, columns, rows, pitch)
-        put("MatmulDesc", how, self.TRANS_A, ctypes.c_int32(not product.is_step_by_step))
-        put("MatmulDesc", how, self.TRANS_B, ctypes.c_int32(product.is_step_by_step))
+        of_b, of_a = (
+            create_layout(element, *across(columns), lead),
+            create_layout(element, *across(rows), lead),
+        )
+        of_out = create_layout(result, columns, rows, pitch)
+        set_attribute("MatmulDesc", how, self.TRANS_A, ctypes.c_int32(not product.is_step_by_step))
+        set_attribute("MatmulDesc", how, self.TRANS_B, ctypes.c_int32(product.is_step_by_step))
         if product.dtype == "fp8":
-            put("MatmulDesc", how, self.FAST_ACCUM, ctypes.c_int8(1))
-        put("MatmulPreference", preference, self.WORKSPACE, ctypes.c_uint64(self.WORKSPACE_BYTES))
-        put("MatmulPreference", preference, self.SCHEMES, ctypes.c_uint32(self.SUM_AS_COMPUTED))
+            set_attribute("MatmulDesc", how, self.FAST_ACCUM, ctypes.c_int8(1))
+        set_attribute(
+            "MatmulPreference", preference, self.WORKSPACE, ctypes.c_uint64(self.WORKSPACE_BYTES)
+        )
+        set_attribute(
+            "MatmulPreference", preference, self.SCHEMES, ctypes.c_uint32(self.SUM_AS_COMPUTED)
+        )
         #: A buffer for cublasLtMatmulHeuristicResult_t, which begins with the algorithm.
         found, count = ctypes.create_string_buffer(96), ctypes.c_int()
         described = (self.lt_handle, how, of_b, of_a, of_out, of_out, preference)
@@ -300,17 +314,24 @@ class Product:
         self.out = matrix(rows * columns, self.result_width)
         self.parts = []
         self.image = (KERNELS / "matmul_check.ptx").read_bytes() + b"\0"
-        fill = kernel(self.image, f"matmul_fill_{dtype}")
+        fill = load_kernel(self.image, f"matmul_fill_{dtype}")
         for memory, side, seed in ((self.a, 0, 1), (self.b, 1, 2)):
-            numbers = [shape[side], shape[2], held(self.padded[side]), depth, *self.strides, seed]
-            launcher(fill, 65536, 256, 0, memory.data_ptr(), *numbers)()
+            numbers = [
+                shape[side],
+                shape[2],
+                held(self.padded[side]),
+                depth,
+                *self.line_and_step_strides,
+                seed,
+            ]
+            make_launcher(fill, 65536, 256, 0, memory.data_ptr(), *numbers)()
 
     @property
-    def strides(self):
+    def line_and_step_strides(self):
         """The distances of lines and of steps."""
         return (1, self.pitches[1]) if self.is_step_by_step else (self.pitches[1], 1)
 
-    def wrong(self):
+    def count_wrong(self):
         """Returns the number of wrong elements."""
         *_, result_bits, sum_bits = TYPES[self.dtype]
         rows, columns, depth = self.shape
@@ -322,13 +343,20 @@ class Product:
         blocks = -(-rows // 32) * -(-columns // 32)
         found = torch.zeros(blocks * 3, dtype=torch.int64, device="cuda")
         matrices = [memory.data_ptr() for memory in (found, self.out, self.a, self.b)]
-        check = kernel(self.image, f"matmul_check_{self.dtype}")
-        numbers = [*self.shape, self.pitches[0], *self.strides, of_result, of_terms, least]
-        launcher(check, blocks, 256, 0, *matrices, *numbers)()
+        check = load_kernel(self.image, f"matmul_check_{self.dtype}")
+        numbers = [
+            *self.shape,
+            self.pitches[0],
+            *self.line_and_step_strides,
+            of_result,
+            of_terms,
+            least,
+        ]
+        make_launcher(check, blocks, 256, 0, *matrices, *numbers)()
         torch.cuda.synchronize()
         return int(found.view(-1, 3)[:, 0].sum())
 
-    def own(self, folder, parts=(1,)):
+    def make_kernel_runners(self, folder, parts=(1,)):
         """Returns functions that run each kernel of this type in a folder, by the tile size in its
         name and the number of parts of its sums.
         """
@@ -340,13 +368,13 @@ class Product:
         runners = {}
         for down, across, takes in names:
             for count in parts:
-                run = self.runner(
+                run = self.make_kernel_runner(
                     image, int(down), int(across), count, len(takes.split()), is_programmatic
                 )
                 runners |= {f"{down}x{across}" + f" in {count}" * (count > 1): run} if run else {}
         return runners
 
-    def runner(self, image, down, across, parts, parameters, is_programmatic):
+    def make_kernel_runner(self, image, down, across, parts, parameters, is_programmatic):
         """Returns a function that runs a kernel; None if there is no last round, or if its sums
         have too few slabs for the parts.
         """
@@ -381,8 +409,8 @@ class Product:
                 view(self.b, self.padded[1], across),
             ]
             numbers = [*self.shape, self.pitches[0]]
-        function = kernel(image, name, shared)
-        return launcher(
+        function = load_kernel(image, name, shared)
+        return make_launcher(
             function,
             blocks,
             threads,
@@ -403,7 +431,7 @@ def sample_clock_and_power(samples):
         time.sleep(0.004)
 
 
-def timed(run, repetitions):
+def time_runs(run, repetitions):
     before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     before.record()
     for _ in range(repetitions):
@@ -413,7 +441,7 @@ def timed(run, repetitions):
     return before.elapsed_time(after) / repetitions / 1000
 
 
-def compare(product, runners, options, samples):
+def measure_kernels(product, runners, options, samples):
     """Measures all kernels. Returns the number of wrong elements."""
     wrong, seconds, about = {}, {name: [] for name in runners}, {name: [] for name in runners}
     for name, run in runners.items():
@@ -423,16 +451,17 @@ def compare(product, runners, options, samples):
             product.out.fill_(0xFF)
             for _ in range(times):
                 run()
-            wrong[name] += product.wrong()
+            wrong[name] += product.count_wrong()
     repetitions = {
-        name: max(1, int(options.run_ms / 1000 / timed(run, 2))) for name, run in runners.items()
+        name: max(1, int(options.run_ms / 1000 / time_runs(run, 2)))
+        for name, run in runners.items()
     }
     # The order is random, because the previous kernel affects the temperature and the clock.
     names, order = list(runners), random.Random(0)
     for _ in range(options.rounds):
         for name in order.sample(names, len(names)):
             begin = time.perf_counter()
-            seconds[name].append(timed(runners[name], repetitions[name]))
+            seconds[name].append(time_runs(runners[name], repetitions[name]))
             about[name] += [sample[1:] for sample in samples[-200:] if sample[0] > begin]
     yardsticks = [name for name in names if name in ("cuBLAS", "cublasLt")] or names[:1]
     best = min((seconds[name] for name in yardsticks), key=statistics.median)
@@ -454,14 +483,22 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "types", nargs="*", choices=[*TYPES, []], help="element types; all by default"
+        "types", nargs="*", choices=[*TYPES, []], help="element types; by default all"
     )
     parser.add_argument(
-        "--sizes", default="2048,4096,8192", help="rows of the matrices, or rows, columns and depth"
+        "--sizes", default="2048,4096,8192", help="sizes, comma-separated: N or ROWSxCOLUMNSxDEPTH"
     )
-    parser.add_argument("--before", type=Path, help="a folder with other versions of the kernels")
-    parser.add_argument("--parts", default="1", help="numbers of parts for the last round's sums")
-    parser.add_argument("--run-ms", type=float, default=2, help="run time of each in a round")
+    parser.add_argument(
+        "--before", type=Path, help="a folder with another version of the kernels, for comparison"
+    )
+    parser.add_argument(
+        "--parts",
+        default="1",
+        help="numbers of parts into which the sums of the last round are cut, comma-separated",
+    )
+    parser.add_argument(
+        "--run-ms", type=float, default=2, help="run time of each kernel per round, in milliseconds"
+    )
     parser.add_argument("--rounds", type=int, default=21)
     options = parser.parse_args()
     pynvml.nvmlInit()
@@ -472,13 +509,16 @@ def main():
         for size in options.sizes.split(","):
             sides = tuple(map(int, size.split("x")))
             product = Product(dtype, sides if len(sides) == 3 else sides * 3)
-            runners = cublas.runners(product)
+            runners = cublas.supported_runners(product)
             if options.before:
                 runners |= {
-                    f"before {tile}": run for tile, run in product.own(options.before).items()
+                    f"before {tile}": run
+                    for tile, run in product.make_kernel_runners(options.before).items()
                 }
-            runners |= product.own(KERNELS, list(map(int, options.parts.split(","))))
-            wrong += compare(product, runners, options, samples)
+            runners |= product.make_kernel_runners(
+                KERNELS, list(map(int, options.parts.split(",")))
+            )
+            wrong += measure_kernels(product, runners, options, samples)
             del product, runners
             torch.cuda.empty_cache()
     return 1 if wrong else 0

@@ -26,7 +26,7 @@ EDGE_S = 0.4
 HERE = Path(__file__).resolve().parent
 
 
-def stream():
+def start_stream():
     program = Path(tempfile.mkdtemp()) / "small_kernels"
     subprocess.run(["nvcc", "-O3", "-o", program, HERE / "small_kernels.cu"], check=True)
     running = subprocess.Popen([program], stdout=subprocess.PIPE, text=True)
@@ -38,7 +38,7 @@ def stream():
     return running, marks
 
 
-def rate(marks, begun, ended):
+def step_rate(marks, begun, ended):
     """Returns the kernels per second between two moments, without the first seconds."""
     within = [mark for mark in marks if begun + EDGE_S <= mark[0] <= ended]
     (first_at, first), (last_at, last) = within[0], within[-1]
@@ -55,7 +55,7 @@ def cpu_seconds(pid):
     )
 
 
-def cost(gpumon, interval_ms, seconds=10):
+def measure_cost(gpumon, interval_ms, seconds=10):
     collector = subprocess.Popen(
         [gpumon, "collect", "--interval-ms", str(interval_ms)], stdout=subprocess.DEVNULL
     )
@@ -75,7 +75,7 @@ def cost(gpumon, interval_ms, seconds=10):
 
 def main():
     gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
-    running, marks = stream()
+    running, marks = start_stream()
     time.sleep(3)
     collector = subprocess.Popen(
         [gpumon, "collect", "--interval-ms", "100"], stdout=subprocess.DEVNULL
@@ -88,7 +88,7 @@ def main():
         os.kill(collector.pid, signal.SIGCONT if polled else signal.SIGSTOP)
         begun = time.monotonic()
         time.sleep(WINDOW_S)
-        windows[polled].append(rate(marks, begun, time.monotonic()))
+        windows[polled].append(step_rate(marks, begun, time.monotonic()))
     os.kill(collector.pid, signal.SIGCONT)
     collector.kill()
     collector.wait()
@@ -104,9 +104,9 @@ def main():
         f"{error:.4f}, {len(ratios)} pairs)"
     )
     for interval_ms in (1000, 100):
-        percent, rss = cost(gpumon, interval_ms)
+        percent, rss = measure_cost(gpumon, interval_ms)
         print(
-            f"collect at {1000 // interval_ms} Hz beside it: {percent:.2f} % of a core, RSS "
+            f"collect at {1000 // interval_ms} Hz meanwhile: {percent:.2f} % of a core, RSS "
             f"{rss:.1f} MB"
         )
     running.kill()

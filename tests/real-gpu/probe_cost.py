@@ -26,8 +26,8 @@ from pathlib import Path
 from server import PORT, Server
 
 #: The limits without clients: percent of a core per GPU, and MB of both processes.
-MOST_PERCENT = 0.25
-MOST_MB = 32
+MAX_PERCENT = 0.25
+MAX_MB = 32
 
 SETTLE_S = 8
 BURN_SETTLE_S = 15
@@ -48,7 +48,7 @@ PEERS = {
 }
 
 
-def threads(pid):
+def thread_seconds(pid):
     """Returns the run time of threads in seconds, by name."""
     seconds = Counter()
     for task in Path(f"/proc/{pid}/task").iterdir():
@@ -66,7 +66,7 @@ def threads(pid):
     return seconds
 
 
-def children(pid):
+def child_pids(pid):
     tasks = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text().split()]
 
@@ -80,15 +80,15 @@ def memory_mb(pid):
     return found["Rss"], found["Pss"], found.get("Anonymous", 0.0)
 
 
-def shares(pids, seconds):
+def measure_shares(pids, seconds):
     """Measures for this many seconds. Returns the percent of a core by process, each with its
     threads.
     """
-    before = {pid: threads(pid) for pid in pids}
+    before = {pid: thread_seconds(pid) for pid in pids}
     begun = time.monotonic()
     time.sleep(seconds)
     took = time.monotonic() - begun
-    after = {pid: threads(pid) for pid in pids}
+    after = {pid: thread_seconds(pid) for pid in pids}
     by_thread = {
         pid: {name: 100 * (ran - before[pid][name]) / took for name, ran in after[pid].items()}
         for pid in pids
@@ -109,10 +109,10 @@ class Watcher:
         )
         if b" 101 " not in self.socket.recv(64):
             sys.exit("the server does not upgrade to a WebSocket")
-        threading.Thread(target=self.drain, daemon=True).start()
+        threading.Thread(target=self.read_stream, daemon=True).start()
         return self
 
-    def drain(self):
+    def read_stream(self):
         try:
             while self.socket.recv(1 << 16):
                 pass
@@ -123,20 +123,20 @@ class Watcher:
         self.socket.close()
 
 
-def largest(names):
+def format_top_threads(names):
     """Returns the most expensive threads as text."""
     top = sorted(names.items(), key=lambda one: -one[1])[:4]
     return ", ".join(f"{name} {percent:.3f}" for name, percent in top if percent >= 0.001)
 
 
-def measure(load, server, seconds):
+def print_cost(load, server, seconds):
     """Prints the cost of both processes. Returns their percent of a core without clients, and their
     memory.
     """
-    pids = {"serve": server.process.pid, "collect": children(server.process.pid)[0]}
+    pids = {"serve": server.process.pid, "collect": child_pids(server.process.pid)[0]}
 
-    def told(state, for_seconds):
-        found = shares(pids.values(), for_seconds)
+    def measure_state(state, for_seconds):
+        found = measure_shares(pids.values(), for_seconds)
         total = sum(percent for percent, _ in found.values())
         print(f"{load}, {state}: {total:.3f} % of a core", flush=True)
         for name, pid in pids.items():
@@ -144,23 +144,23 @@ def measure(load, server, seconds):
             rss, pss, own = memory_mb(pid)
             print(
                 f"  {name:8}{percent:.3f} %  RSS {rss:.1f} MB, PSS {pss:.1f}, anonymous {own:.1f} "
-                f" ({largest(names)})",
+                f" ({format_top_threads(names)})",
                 flush=True,
             )
         return total
 
-    unwatched = told(f"nobody watches, {seconds} s", seconds)
+    unwatched = measure_state(f"no clients, {seconds} s", seconds)
     memory = sum(memory_mb(pid)[0] for pid in pids.values())
     with Watcher():
         time.sleep(2)
-        told("one WebSocket", seconds * WATCHED_SHARE)
+        measure_state("one WebSocket", seconds * WATCHED_SHARE)
     return unwatched, memory
 
 
 def measure_peers(load):
     """Measures all peers at the same time. Each is a process of its own that mostly waits."""
     if not shutil.which("nvidia-smi"):
-        print("  nvidia-smi is not here", flush=True)
+        print("  nvidia-smi is not installed", flush=True)
         return
     running = {
         name: subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -168,10 +168,12 @@ def measure_peers(load):
     }
     time.sleep(PEER_SETTLE_S)
     ended = [name for name, peer in running.items() if peer.poll() is not None]
-    found = shares([peer.pid for name, peer in running.items() if name not in ended], PEER_S)
+    found = measure_shares(
+        [peer.pid for name, peer in running.items() if name not in ended], PEER_S
+    )
     for name, peer in running.items():
         if name in ended:
-            print(f"{load}, {name}: ended with {peer.returncode}", flush=True)
+            print(f"{load}, {name}: exited with code {peer.returncode}", flush=True)
         else:
             print(
                 f"{load}, {name}: {found[peer.pid][0]:.3f} % of a core, RSS "
@@ -185,12 +187,12 @@ def measure_peers(load):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("gpumon", nargs="?", default="gpumon")
-    parser.add_argument("--no-load", action="store_true", help="only idle GPUs")
+    parser.add_argument("--no-load", action="store_true", help="only measure with idle GPUs")
     parser.add_argument(
         "--seconds",
         type=int,
         default=40,
-        help="duration of each measurement without clients; half of it with one",
+        help="duration of each measurement without clients, in seconds; with a client, it is half",
     )
     args, source = parser.parse_known_args()
     gpumon = str(Path(args.gpumon).resolve()) if os.path.exists(args.gpumon) else args.gpumon
@@ -198,10 +200,10 @@ def main():
         tempfile.TemporaryDirectory() as folder,
         Server(gpumon, "--no-join", "--data-dir", folder, *source) as server,
     ):
-        gpus = len(server.gpus())
+        gpus = len(server.gpu_samples())
         # A client counts as watching for ten seconds after its last request.
         time.sleep(10 + SETTLE_S)
-        results = [measure(f"{gpus} GPUs, idle", server, args.seconds)]
+        results = [print_cost(f"{gpus} GPUs, idle", server, args.seconds)]
         measure_peers("idle")
         if not args.no_load:
             seconds = (
@@ -211,18 +213,18 @@ def main():
                 [gpumon, "burn", "--time", f"{seconds:.0f}s"], stdout=subprocess.DEVNULL
             )
             time.sleep(BURN_SETTLE_S)
-            results.append(measure(f"{gpus} GPUs, burn", server, args.seconds))
+            results.append(print_cost(f"{gpus} GPUs, burn", server, args.seconds))
             measure_peers("burn")
             if burn.poll() is not None:
-                sys.exit(f"gpumon burn ended with {burn.returncode} before it was measured")
+                sys.exit(f"gpumon burn exited with code {burn.returncode} during the measurement")
             burn.terminate()
             burn.wait()
     worst, memory = max(percent for percent, _ in results) / gpus, max(mb for _, mb in results)
     print(
-        f"unwatched: {worst:.3f} % of a core for each GPU (at most {MOST_PERCENT}), {memory:.1f} "
-        f"MB (at most {MOST_MB})"
+        f"unwatched: {worst:.3f} % of a core for each GPU (at most {MAX_PERCENT}), {memory:.1f} "
+        f"MB (at most {MAX_MB})"
     )
-    return int(worst > MOST_PERCENT or memory > MOST_MB)
+    return int(worst > MAX_PERCENT or memory > MAX_MB)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Server:
             except OSError:
                 if self.process.poll() is not None:
                     raise SystemExit(
-                        f"{' '.join(self.command)} ended with {self.process.returncode}"
+                        f"{' '.join(self.command)} exited with code {self.process.returncode}"
                     ) from None
                 time.sleep(0.1)
 
@@ -43,6 +43,6 @@ class Server:
             body = answer.read()
         return json.loads(body) if path.startswith("/api/") else body
 
-    def gpus(self):
+    def gpu_samples(self):
         """Returns the latest sample of each GPU."""
         return self.get("/api/v1/snapshot")["sample"]["gpus"]

@@ -25,7 +25,7 @@ ENERGY_TOLERANCE = 0.02
 failures = []
 
 
-def check(ok, line):
+def print_check(ok, line):
     print(("  ok    " if ok else "  OFF   ") + line, flush=True)
     if not ok:
         failures.append(line)
@@ -47,7 +47,7 @@ class Field(ctypes.Structure):
     ]
 
 
-def poll(points, stop):
+def poll_power(points, stop):
     """Polls the instant power (field 186) as fast as possible."""
     nvml = ctypes.CDLL("libnvidia-ml.so.1")
     device, field = ctypes.c_void_p(), Field(id=186)
@@ -59,7 +59,7 @@ def poll(points, stop):
         time.sleep(0.001)
 
 
-def load(stop):
+def run_load(stop):
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     while not stop.is_set():
         if int(time.time() / 1.5) % 2:
@@ -70,7 +70,7 @@ def load(stop):
             time.sleep(0.01)
 
 
-def joules(points, begun, ended):
+def trace_joules(points, begun, ended):
     """Returns the area under a step curve, which keeps each value until the next."""
     within = [point for point in points if begun <= point[0] <= ended]
     pairs = zip(within, within[1:])
@@ -87,7 +87,7 @@ def value_at(points, at, cursor):
     return points[cursor][1], cursor
 
 
-def counter(sample):
+def energy_counter(sample):
     reading = sample["power"]["energy_joules_total"]
     return (
         (reading["value"], reading["at_ms"])
@@ -100,8 +100,8 @@ def main():
     gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
     stop, polled = threading.Event(), []
     threads = [
-        threading.Thread(target=load, args=(stop,)),
-        threading.Thread(target=poll, args=(polled, stop)),
+        threading.Thread(target=run_load, args=(stop,)),
+        threading.Thread(target=poll_power, args=(polled, stop)),
     ]
     for thread in threads:
         thread.start()
@@ -127,7 +127,7 @@ def main():
             after["start_us"] - before["start_us"] - before["offsets_us"][-1]
             for before, after in zip(traces, traces[1:])
         ]
-        check(
+        print_check(
             all(step > 0 for step in steps)
             and max(steps) < 2.5 * spacing_ms * 1000
             and not any(trace["gap"] for trace in traces[1:]),
@@ -144,20 +144,20 @@ def main():
             ]
 
     samples = [record["gpus"][0] for record in records if record["type"] == "sample"]
-    (first, first_ms), (last, last_ms) = counter(samples[0]), counter(samples[-1])
+    (first, first_ms), (last, last_ms) = energy_counter(samples[0]), energy_counter(samples[-1])
     begun, ended = first_ms / 1000, min(last_ms / 1000, curve[-1][0])
     counted = (last - first) * (ended - begun) / (last_ms / 1000 - begun)
-    drained, asked = joules(curve, begun, ended), joules(polled, begun, ended)
+    drained, asked = trace_joules(curve, begun, ended), trace_joules(polled, begun, ended)
     share = drained / asked - 1
-    check(
+    print_check(
         abs(share) < ENERGY_TOLERANCE,
         f"energy of {ended - begun:.0f} s: 50 Hz {drained:.0f} J, polled {asked:.0f} J: "
         f"{100 * share:+.2f} %",
     )
     share = drained / counted - 1
-    check(
+    print_check(
         abs(share) < ENERGY_TOLERANCE,
-        f"  against the energy counter's {counted:.0f} J: {100 * share:+.2f} %",
+        f"  compared with {counted:.0f} J of the energy counter: {100 * share:+.2f} %",
     )
 
     best = None
@@ -172,8 +172,8 @@ def main():
     every = 1000 * statistics.median([after - at for at, after in zip(changes, changes[1:])])
     print(f"  the polled power changes every {every:.0f} ms ({len(polled)} polls)")
     print(
-        f"  the two curves lie {best[0]:.1f} W apart on average, the 50 Hz one {best[1]} ms "
-        f"ahead; swing {max(w for _, w in curve) - min(w for _, w in curve):.0f} W"
+        f"  the two curves differ by {best[0]:.1f} W on average, and the 50 Hz curve is {best[1]} "
+        f"ms ahead; range {max(w for _, w in curve) - min(w for _, w in curve):.0f} W"
     )
     sys.exit(bool(failures))
 

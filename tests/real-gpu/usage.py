@@ -57,17 +57,19 @@ class Counter:
     def __init__(self):
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
         self.device = ctypes.c_void_p()
-        self.ask("nvmlInit_v2")
-        self.ask("nvmlDeviceGetHandleByIndex_v2", 0, ctypes.byref(self.device))
+        self.call_nvml("nvmlInit_v2")
+        self.call_nvml("nvmlDeviceGetHandleByIndex_v2", 0, ctypes.byref(self.device))
 
-    def ask(self, name, *arguments):
+    def call_nvml(self, name, *arguments):
         if code := getattr(self.nvml, name)(*arguments):
             sys.exit(f"{name}: error {code}")
 
-    def joules(self):
+    def read_joules(self):
         # The counter changes ten times a second.
         millijoules = ctypes.c_ulonglong()
-        self.ask("nvmlDeviceGetTotalEnergyConsumption", self.device, ctypes.byref(millijoules))
+        self.call_nvml(
+            "nvmlDeviceGetTotalEnergyConsumption", self.device, ctypes.byref(millijoules)
+        )
         return millijoules.value / 1000
 
 
@@ -87,50 +89,50 @@ class Load:
             env={**os.environ, "HOME": "/tmp"},
             cwd="/tmp",
         )
-        self.wait("loaded")
+        self.wait_for_word("loaded")
 
-    def hold(self):
+    def create_context(self):
         """Creates a context on the GPU."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        self.wait("ready")
+        self.wait_for_word("ready")
 
-    def wait(self, word):
+    def wait_for_word(self, word):
         if self.process.stdout.readline().strip() != word:
             sys.exit("the load failed")
 
-    def work(self, seconds):
+    def run_work(self, seconds):
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
-        self.wait("done")
+        self.wait_for_word("done")
 
     def end(self):
         self.process.kill()
         self.process.wait()
 
 
-def owners(server):
+def owners_by_user(server):
     """Returns the owners by user. There may be others than the loads."""
     return {owner["user"]: owner for owner in server.get("/api/v1/usage")["owners"]}
 
 
-def of(server, work):
+def find_owner(server, work):
     # A user without a name is listed by ID.
-    return owners(server)[str(USERS[work])]
+    return owners_by_user(server)[str(USERS[work])]
 
 
-def alone(gpumon, counter, work):
+def check_alone(gpumon, counter, work):
     with Server(gpumon) as server:
         time.sleep(3)
         load = Load(work)
-        before = counter.joules()
-        load.hold()
-        load.work(ALONE_S)
+        before = counter.read_joules()
+        load.create_context()
+        load.run_work(ALONE_S)
         load.end()
-        used = counter.joules() - before
+        used = counter.read_joules() - before
         # The counter must be read once more.
         time.sleep(12)
-        told = of(server, work)["joules"]
+        told = find_owner(server, work)["joules"]
     off = told["estimate"] / used - 1
     return (
         abs(off) <= TOLERANCE,
@@ -139,21 +141,21 @@ def alone(gpumon, counter, work):
     )
 
 
-def shared(gpumon, counter):
+def check_shared(gpumon, counter):
     with Server(gpumon) as server:
         loads = {work: Load(work) for work in USERS}
         for load in loads.values():
-            load.hold()
+            load.create_context()
         # Both must be listed before they work.
         time.sleep(3)
-        begun, used = owners(server), dict.fromkeys(USERS, 0.0)
+        begun, used = owners_by_user(server), dict.fromkeys(USERS, 0.0)
         for _ in range(TURNS):
             for work, load in loads.items():
-                before = counter.joules()
-                load.work(TURN_S)
-                used[work] += counter.joules() - before
+                before = counter.read_joules()
+                load.run_work(TURN_S)
+                used[work] += counter.read_joules() - before
         time.sleep(12)
-        ended = owners(server)
+        ended = owners_by_user(server)
         for load in loads.values():
             load.end()
     for work, user in USERS.items():
@@ -174,9 +176,9 @@ def shared(gpumon, counter):
 def main():
     gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
     counter = Counter()
-    results = [(f"{work} alone", *alone(gpumon, counter, work)) for work in USERS]
+    results = [(f"{work} alone", *check_alone(gpumon, counter, work)) for work in USERS]
     results += [
-        (f"{work} in turns", *result) for work, result in zip(USERS, shared(gpumon, counter))
+        (f"{work} in turns", *result) for work, result in zip(USERS, check_shared(gpumon, counter))
     ]
     for name, is_right, said in results:
         print(f"  {'ok   ' if is_right else 'WRONG'} {name}: {said}", flush=True)

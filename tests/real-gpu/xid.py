@@ -56,7 +56,7 @@ def main():
         and any(c["condition"] == "xid" for c in conditions_last)
     )
     print(
-        "told once, and a condition while it lasts"
+        "one Xid was reported, with a condition while it lasts"
         if ok
         else f"OFF: {len(xids)} Xids, {len(conditions)} conditions"
     )

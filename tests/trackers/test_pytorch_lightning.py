@@ -22,7 +22,7 @@ assert unittest.TextTestRunner().run(Older()).wasSuccessful()
 
 
 class OlderName(unittest.TestCase):
-    def test_it_is_used_where_the_program_has_loaded_it(self) -> None:
+    def test_loaded_package_name_is_used(self) -> None:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
             cwd=Path(__file__).parent,

@@ -23,7 +23,7 @@ os.environ |= {
 }
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from simulated import GPUS, Simulated, constant  # noqa: E402
+from simulated import GPUS, SimulatedGpuTest, make_constant_process  # noqa: E402
 
 EPOCH = {
     f"gpu/{name}"
@@ -52,12 +52,12 @@ def wandb_records(file: bytes) -> "Iterator[bytes]":
             yield record
 
 
-def numbers(items) -> dict:
+def record_values(items) -> dict:
     """Return the values of a record by name."""
     return {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items}
 
 
-class TrackerTest(Simulated):
+class TrackerTest(SimulatedGpuTest):
     """A test in its own folder, with this process on GPU 0: 4 GiB, half of the time, at 300 W."""
 
     def setUp(self) -> None:
@@ -66,7 +66,7 @@ class TrackerTest(Simulated):
         work = tempfile.mkdtemp(dir=self.folder)
         os.chdir(work)
         self.addCleanup(os.chdir, here)
-        self.scenario(GPUS + constant(os.getpid()))
+        self.set_scenario(GPUS + make_constant_process(os.getpid()))
         self.warm_up()
 
     def assert_epochs(self, by_step: "list[tuple[int, dict]]", steps: "list[int]") -> None:
@@ -91,7 +91,7 @@ class Trackers(TrackerTest):
                     time.sleep(EPOCH_S)
         self.assert_metrics(tracker.totals, "gpu/run/", EPOCHS)
 
-    def test_nothing_is_imported_but_what_is_asked_for(self) -> None:
+    def test_only_requested_framework_is_imported(self) -> None:
         code = (
             "import sys, gpumon, gpumon.trackers; from gpumon.trackers.tensorboard import "
             "TensorBoardTracker;"
@@ -100,7 +100,7 @@ class Trackers(TrackerTest):
         )
         self.assertEqual(os.popen(f'"{sys.executable}" -c "{code}"').read(), "[]\n")
 
-    def test_training_does_not_wait_for_numbers(self) -> None:
+    def test_training_does_not_wait_for_cost(self) -> None:
         from gpumon.trackers import Tracker
 
         class Log(Tracker):
@@ -158,9 +158,9 @@ class Trackers(TrackerTest):
         for data in wandb_records(Path(written).read_bytes()):
             record = wandb_internal_pb2.Record.FromString(data)
             if record.HasField("history"):
-                rows.append(numbers(record.history.item))
+                rows.append(record_values(record.history.item))
             if record.HasField("summary"):
-                summary |= numbers(record.summary.update)
+                summary |= record_values(record.summary.update)
         epochs = [row for row in rows if "gpu/energy_joules" in row]
         self.assert_epochs([(row["gpu/epoch"], row) for row in epochs], [0, 1, 2])
         self.assert_metrics(summary, "gpu/run/", EPOCHS)
@@ -188,7 +188,7 @@ class Trackers(TrackerTest):
 
 
 class Frameworks(TrackerTest):
-    def lightning(self, pl, loggers) -> None:
+    def run_lightning(self, pl, loggers) -> None:
         import torch
 
         from gpumon.trackers.lightning import GpuCostCallback
@@ -229,7 +229,7 @@ class Frameworks(TrackerTest):
         import lightning.pytorch as pl
         from lightning.pytorch import loggers
 
-        self.lightning(pl, loggers)
+        self.run_lightning(pl, loggers)
 
     def test_transformers(self) -> None:
         import mlflow
@@ -272,14 +272,14 @@ class Frameworks(TrackerTest):
 
         from gpumon.trackers.keras import GpuCostCallback
 
-        class Slow(keras.callbacks.Callback):
+        class SlowCallback(keras.callbacks.Callback):
             def on_train_batch_end(self, batch, logs=None) -> None:
                 time.sleep(EPOCH_S)
 
         model = keras.Sequential([keras.layers.Dense(1)])
         model.compile("sgd", "mse")
         callback = GpuCostCallback()
-        callbacks = [Slow(), callback, keras.callbacks.CSVLogger("log.csv")]
+        callbacks = [SlowCallback(), callback, keras.callbacks.CSVLogger("log.csv")]
         data = numpy.zeros((4, 4)), numpy.zeros((4, 1))
         history = model.fit(*data, epochs=EPOCHS, verbose=0, callbacks=callbacks).history
         rows = [(epoch, {name: history[name][epoch] for name in EPOCH}) for epoch in range(EPOCHS)]

@@ -8,43 +8,44 @@ use crate::{
     error::RunError,
     gpu::Gpu,
     info::{Cpu, compute_peak, memory_bandwidth},
-    measure::{Limits, Now, measure},
+    measure::{MeasureLimits, MeasureProgress, measure_runs},
     memory_budget::MemoryBudget,
     protocol::{
-        Amount, Backend, Bound, Cost, DeviceName, Dtype, Engine, Environment, Outcome, Phase, Rate,
-        Stopped, Verification,
+        Amount, Backend, Cost, DeviceName, Dtype, Engine, Environment, LimitingResource,
+        MeasureEnd, Phase, RunOutcome, Throughput, Verification,
     },
-    random::SEED,
-    roofline::{Rated, roofline},
-    statistics::summarize,
-    workload::{Prepared, Ready, Size, Workload},
+    random::SEED_TEXT,
+    roofline::{RatedPeak, compute_roofline},
+    statistics::summarize_times,
+    workload::{Prepared, PreparedResult, Size, Workload},
 };
 
-pub(crate) enum Place<'a> {
+pub(crate) enum ExecutionPlace<'a> {
     Cuda(&'a Gpu),
     Cpu(&'a Cpu),
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Request {
-    /// The type of the elements; the workload's usual one if this is `None`.
+pub(crate) struct WorkloadRequest {
+    /// The type of the elements, or `None` for the workload's usual type.
     pub dtype: Option<Dtype>,
-    /// The size; the workload's usual one if this is `None` or does not apply.
+    /// The size, or `None` for the workload's usual size. It is ignored by workloads that it does
+    /// not apply to.
     pub amount: Option<Amount>,
     pub engine: Engine,
-    pub limits: Limits,
+    pub limits: MeasureLimits,
 }
 
-/// Runs a workload and reports progress to `tell`. When `interrupted` is set, the measurements so
-/// far are returned. All memory is released before this returns.
-pub(crate) fn run(
+/// Runs a workload, and reports its progress to `tell`. If `interrupted` is set, the measurements
+/// so far are returned. All memory is released before this function returns.
+pub(crate) fn run_workload(
     workload: &Workload,
-    place: &Place<'_>,
+    place: &ExecutionPlace<'_>,
     cpu: &Cpu,
-    request: &Request,
+    request: &WorkloadRequest,
     interrupted: &AtomicBool,
-    tell: &mut dyn FnMut(Now),
-) -> Result<Outcome, RunError> {
+    tell: &mut dyn FnMut(MeasureProgress),
+) -> Result<RunOutcome, RunError> {
     let about = &workload.about;
     let backend = place.backend();
     if !about.runs_on(backend) {
@@ -68,61 +69,62 @@ pub(crate) fn run(
     let budget = place.memory_budget()?;
     let asked = request
         .amount
-        .and_then(|amount| amount.n(about.extent, dtype));
+        .and_then(|amount| amount.to_n(about.extent, dtype));
     let n = asked.unwrap_or_else(|| workload.usual_n(backend, dtype, &budget));
     let size = Size { n: n.max(1), dtype };
     let memory_bytes = match place {
-        Place::Cuda(_) => workload.program.cost_of(size).memory_bytes,
-        Place::Cpu(_) => workload.program.cpu_bytes(size),
+        ExecutionPlace::Cuda(_) => workload.program.cost_of(size).memory_bytes,
+        ExecutionPlace::Cpu(_) => workload.program.cpu_bytes(size),
     };
     let cost = Cost {
         memory_bytes,
         ..workload.program.cost_of(size)
     };
-    budget.check(about.id, cost.memory_bytes)?;
-    if let Place::Cuda(_) = place {
-        MemoryBudget::for_host(0).check(about.id, cost.host_bytes)?;
+    budget.check_size(about.id, cost.memory_bytes)?;
+    if let ExecutionPlace::Cuda(_) = place {
+        MemoryBudget::for_host(0).check_size(about.id, cost.host_bytes)?;
     }
-    tell(Now::Phase(Phase::Preparing));
-    let mut work = place
-        .prepare(workload, size, request.engine)
-        .map_err(|error| match error {
-            // Another process has allocated the memory in the meantime.
-            RunError::Cuda(error) if error.is_out_of_memory() => {
-                budget.too_large(about.id, cost.memory_bytes)
-            }
-            error => error,
-        })?;
+    tell(MeasureProgress::Phase(Phase::Preparing));
+    let mut work =
+        place
+            .prepare_work(workload, size, request.engine)
+            .map_err(|error| match error {
+                // Another process has allocated memory since the check.
+                RunError::Cuda(error) if error.is_out_of_memory() => {
+                    budget.too_large_error(about.id, cost.memory_bytes)
+                }
+                error => error,
+            })?;
     let to = match place {
-        Place::Cuda(gpu) if workload.program.gpus() > 1 => {
+        ExecutionPlace::Cuda(gpu) if workload.program.gpu_count() > 1 => {
             gpu.neighbor()?.map(|other| other.device().into())
         }
         _ => None,
     };
     let kernel = work.kernel()?;
-    let Run {
+    let MeasuredRun {
         samples,
         stopped,
         verify,
         from_ms,
         to_ms,
-    } = Run::new(work.as_mut(), &request.limits, interrupted, tell)?;
-    tell(Now::Phase(Phase::GivingBack));
+    } = MeasuredRun::measure_work(work.as_mut(), &request.limits, interrupted, tell)?;
+    tell(MeasureProgress::Phase(Phase::GivingBack));
     drop(work);
 
-    let device_time = summarize(samples.iter().filter_map(|sample| sample.device_us));
-    let host_time = summarize(samples.iter().map(|sample| sample.host_us));
-    let rate = Rate::from_cost(
+    let device_time = summarize_times(samples.iter().filter_map(|sample| sample.device_us));
+    let host_time = summarize_times(samples.iter().map(|sample| sample.host_us));
+    let rate = Throughput::from_cost(
         cost,
         device_time
             .as_ref()
             .or(host_time.as_ref())
             .map(|times| times.median_us),
     );
-    let roofline = roofline(about.bound, &rate, place.rated(about.bound, dtype));
-    Ok(Outcome {
+    let roofline = compute_roofline(about.bound, &rate, place.rated_peak(about.bound, dtype));
+    Ok(RunOutcome {
         id: about.id.into(),
-        seed: SEED.into(),
+        seed: SEED_TEXT.into(),
         backend,
         engine: request.engine,
         device: place.name(),
@@ -136,7 +138,7 @@ pub(crate) fn run(
         device_time,
         host_time,
         stopped,
-        partial: stopped == Stopped::Interrupted,
+        partial: stopped == MeasureEnd::Interrupted,
         rate,
         roofline,
         verify,
@@ -144,44 +146,44 @@ pub(crate) fn run(
     })
 }
 
-struct Run {
-    samples: Vec<crate::workload::Sample>,
-    stopped: Stopped,
+struct MeasuredRun {
+    samples: Vec<crate::workload::TimedRun>,
+    stopped: MeasureEnd,
     verify: Verification,
     from_ms: u64,
     to_ms: u64,
 }
 
-impl Run {
-    /// Measures work, and verifies two results: the first, which replaces poison, and the last,
-    /// which is computed under load.
-    fn new(
+impl MeasuredRun {
+    /// Measures a workload, and verifies two results: the first, which replaces the poison in
+    /// memory, and the last, which is computed under load.
+    fn measure_work(
         work: &mut dyn Prepared,
-        limits: &Limits,
+        limits: &MeasureLimits,
         interrupted: &AtomicBool,
-        tell: &mut dyn FnMut(Now),
+        tell: &mut dyn FnMut(MeasureProgress),
     ) -> Result<Self, RunError> {
         if interrupted.load(Relaxed) {
-            let (samples, verify, now_ms) = (Vec::new(), Verification::nothing(), now_ms());
+            let (samples, verify, now_ms) = (Vec::new(), Verification::empty(), now_ms());
             return Ok(Self {
                 samples,
-                stopped: Stopped::Interrupted,
+                stopped: MeasureEnd::Interrupted,
                 verify,
                 from_ms: now_ms,
                 to_ms: now_ms,
             });
         }
-        tell(Now::Phase(Phase::Checking));
+        tell(MeasureProgress::Phase(Phase::Checking));
         work.run()?;
         let first = work.verify()?;
         let from_ms = now_ms();
-        let (samples, stopped) = measure(work, limits, interrupted, tell)?;
+        let (samples, stopped) = measure_runs(work, limits, interrupted, tell)?;
         let to_ms = now_ms();
-        let verify = if stopped == Stopped::Interrupted {
+        let verify = if stopped == MeasureEnd::Interrupted {
             first
         } else {
-            tell(Now::Phase(Phase::Verifying));
-            first.and(work.verify()?)
+            tell(MeasureProgress::Phase(Phase::Verifying));
+            first.merge(work.verify()?)
         };
         Ok(Self {
             samples,
@@ -193,7 +195,7 @@ impl Run {
     }
 }
 
-impl Place<'_> {
+impl ExecutionPlace<'_> {
     pub(crate) fn gpu(&self) -> Option<&Gpu> {
         if let Self::Cuda(gpu) = self {
             Some(gpu)
@@ -216,28 +218,33 @@ impl Place<'_> {
         }
     }
 
-    fn prepare<'a>(&'a self, workload: &Workload, size: Size, engine: Engine) -> Ready<'a> {
+    fn prepare_work<'a>(
+        &'a self,
+        workload: &Workload,
+        size: Size,
+        engine: Engine,
+    ) -> PreparedResult<'a> {
         let program = workload.program;
         match self {
-            Self::Cuda(gpu) if engine == Engine::Cublas => {
-                program.on_cublas(gpu, size).ok_or(RunError::NotInCublas {
+            Self::Cuda(gpu) if engine == Engine::Cublas => program
+                .prepare_cublas_run(gpu, size)
+                .ok_or(RunError::NotInCublas {
                     id: workload.about.id,
                     dtype: size.dtype,
-                })?
-            }
-            Self::Cuda(gpu) => program.on_cuda(gpu, size),
-            Self::Cpu(_) => program.on_cpu(size),
+                })?,
+            Self::Cuda(gpu) => program.prepare_cuda_run(gpu, size),
+            Self::Cpu(_) => program.prepare_cpu_run(size),
         }
     }
 
-    /// Returns the peak rate of the resource that limits a workload, and the clock that the rate is
-    /// for.
-    pub(crate) fn rated(&self, bound: Bound, dtype: Dtype) -> Reading<Rated> {
+    /// Returns the peak rate of the resource that limits a workload, with the clock that this rate
+    /// requires.
+    pub(crate) fn rated_peak(&self, bound: LimitingResource, dtype: Dtype) -> Reading<RatedPeak> {
         match (bound, self) {
-            (Bound::Memory, Self::Cuda(gpu)) => {
-                memory_bandwidth(gpu.device()).map(Rated::at_any_clock)
+            (LimitingResource::Memory, Self::Cuda(gpu)) => {
+                memory_bandwidth(gpu.device()).map(RatedPeak::at_any_clock)
             }
-            (Bound::Compute, Self::Cuda(gpu)) => compute_peak(gpu.device(), dtype),
+            (LimitingResource::Compute, Self::Cuda(gpu)) => compute_peak(gpu.device(), dtype),
             _ => Reading::Absent(Absence::Unknown),
         }
     }
@@ -271,18 +278,22 @@ mod tests {
     use super::*;
     use crate::catalogue;
 
-    const BRIEF: Limits = Limits {
+    const BRIEF_LIMITS: MeasureLimits = MeasureLimits {
         warm_up: Duration::ZERO,
         least: Duration::ZERO,
         time: Duration::ZERO,
     };
 
-    fn run_on_cpu(id: &str, request: Request, interrupted: bool) -> Result<Outcome, RunError> {
-        let cpu = Cpu::this();
+    fn run_on_cpu(
+        id: &str,
+        request: WorkloadRequest,
+        interrupted: bool,
+    ) -> Result<RunOutcome, RunError> {
+        let cpu = Cpu::read();
         let flag = AtomicBool::new(interrupted);
-        run(
-            catalogue::find(id).unwrap(),
-            &Place::Cpu(&cpu),
+        run_workload(
+            catalogue::find_workload(id).unwrap(),
+            &ExecutionPlace::Cpu(&cpu),
             &cpu,
             &request,
             &flag,
@@ -291,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_says_what_was_measured_and_that_it_is_right() {
-        let request = Request {
+    fn outcome_describes_verified_measurement() {
+        let request = WorkloadRequest {
             dtype: Some(Dtype::Fp64),
             amount: Some(Amount::Bytes(80_000)),
             engine: Engine::Own,
-            limits: BRIEF,
+            limits: BRIEF_LIMITS,
         };
         let outcome = run_on_cpu("triad", request, false).unwrap();
         assert_eq!(
@@ -330,30 +341,33 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_it_does_not_have_is_refused_with_words() {
-        let request = Request {
+    fn unsupported_type_is_refused_with_message() {
+        let request = WorkloadRequest {
             dtype: Some(Dtype::Bytes),
             amount: None,
             engine: Engine::Own,
-            limits: BRIEF,
+            limits: BRIEF_LIMITS,
         };
         let error = run_on_cpu("copy", request, false).unwrap_err();
         assert!(
-            error.to_string().ends_with("give one of fp32, fp64"),
+            error.to_string().ends_with("use one of fp32, fp64"),
             "{error}"
         );
     }
 
     #[test]
-    fn who_interrupts_before_anything_was_checked_gets_no_success() {
-        let request = Request {
+    fn interruption_before_first_check_is_failure() {
+        let request = WorkloadRequest {
             dtype: None,
             amount: Some(Amount::Count(100)),
             engine: Engine::Own,
-            limits: BRIEF,
+            limits: BRIEF_LIMITS,
         };
         let outcome = run_on_cpu("copy", request, true).unwrap();
         assert!(outcome.partial && !outcome.verify.ok, "{outcome:?}");
-        assert_eq!((outcome.host_time, outcome.rate), (None, Rate::default()));
+        assert_eq!(
+            (outcome.host_time, outcome.rate),
+            (None, Throughput::default())
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! Comparison of results with their references, element by element.
+//! Comparison of results with reference values, element by element.
 
 use std::ops::{Add, Mul};
 
 use crate::{
-    parallel::{self, CHUNK},
+    parallel::{self, CHUNK_ELEMENTS},
     protocol::Verification,
     random,
     real::Real,
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected {
     pub(crate) value: DoubleDouble,
-    /// The size of the inputs, which errors are relative to.
+    /// The size of the inputs. Errors are relative to this size.
     pub(crate) scale: f64,
 }
 
@@ -24,8 +24,8 @@ impl Expected {
         }
     }
 
-    /// Returns the sum of products that are exact.
-    pub(crate) fn of_products(products: impl Iterator<Item = f64>) -> Self {
+    /// Returns the expected value of a sum of products. `products` must be exact.
+    pub(crate) fn from_products(products: impl Iterator<Item = f64>) -> Self {
         let (sum, scale) = products.fold((0.0, 0.0), |(sum, scale), product| {
             (sum + product, scale + product.abs())
         });
@@ -33,34 +33,35 @@ impl Expected {
     }
 }
 
-/// Compares elements with their expected values. `first` is the index of the first element.
-pub(crate) fn compare<T: Real>(
+/// Compares elements with their expected values. `first` is the index of the first element of
+/// `got`.
+pub(crate) fn compare_elements<T: Real>(
     got: &[T],
     first: u64,
     tolerance: f64,
     expected: impl Fn(u64) -> Expected + Sync,
 ) -> Verification {
-    of_each(got, first, |got, index| {
+    check_each_element(got, first, |got, index| {
         let Expected { value, scale } = expected(index);
         let distance = value.distance_to(got.to_f64());
-        // The scale can be 0 if nothing was rounded.
+        // The scale can be 0, so an exact result must not be divided by it.
         let error = if distance == 0.0 {
             0.0
         } else {
             distance / (T::EPSILON * scale)
         };
-        Verification::for_element(index, error, tolerance)
+        Verification::from_element_error(index, error, tolerance)
     })
 }
 
-/// Compares words that must be equal.
+/// Compares words, which must be equal to the expected words.
 pub(crate) fn compare_words(
     got: &[u64],
     first: u64,
     expected: impl Fn(u64) -> u64 + Sync,
 ) -> Verification {
-    of_each(got, first, |got, index| {
-        Verification::for_element(
+    check_each_element(got, first, |got, index| {
+        Verification::from_element_error(
             index,
             if *got == expected(index) {
                 0.0
@@ -73,29 +74,31 @@ pub(crate) fn compare_words(
 }
 
 /// Checks each element with its index, and combines the results.
-fn of_each<T: Sync>(
+fn check_each_element<T: Sync>(
     got: &[T],
     first: u64,
     check: impl Fn(&T, u64) -> Verification + Sync,
 ) -> Verification {
-    let found = parallel::map((first..).step_by(CHUNK).zip(got.chunks(CHUNK)), &|(
-        first,
-        got,
-    )| {
-        got.iter()
-            .zip(first..)
-            .map(|(got, index)| check(got, index))
-            .collect()
-    });
+    let found = parallel::map(
+        (first..)
+            .step_by(CHUNK_ELEMENTS)
+            .zip(got.chunks(CHUNK_ELEMENTS)),
+        &|(first, got)| {
+            got.iter()
+                .zip(first..)
+                .map(|(got, index)| check(got, index))
+                .collect()
+        },
+    );
     found.into_iter().collect()
 }
 
-/// Returns a function that compares words with the random ones of this seed.
-pub(crate) fn compare_random(seed: u64) -> impl Fn(&[u64], u64) -> Verification + Copy {
-    move |got, first| compare_words(got, first, |index| random::bits(seed, index))
+/// Returns a function that compares words with the random words of this seed.
+pub(crate) fn make_random_check(seed: u64) -> impl Fn(&[u64], u64) -> Verification + Copy {
+    move |got, first| compare_words(got, first, |index| random::generate_bits(seed, index))
 }
 
-/// A number with about 106 bits of precision.
+/// A floating-point number with about 106 bits of precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DoubleDouble {
     high: f64,
@@ -122,7 +125,8 @@ impl DoubleDouble {
 impl Add for DoubleDouble {
     type Output = Self;
 
-    /// Adds with Knuth's method, which computes the rounding error by subtracting again.
+    /// Adds with Knuth's algorithm, which computes the rounding error by subtracting the operands
+    /// again.
     fn add(self, other: Self) -> Self {
         let high = self.high + other.high;
         let from_other = high - self.high;
@@ -137,7 +141,7 @@ impl Add for DoubleDouble {
 impl Mul for DoubleDouble {
     type Output = Self;
 
-    /// Multiplies, and computes the rounding error with a fused multiply-add.
+    /// Multiplies. The rounding error is computed with a fused multiply-add.
     fn mul(self, other: Self) -> Self {
         let high = self.high * other.high;
         let lost = self.high.mul_add(other.high, -high);
@@ -152,7 +156,7 @@ impl Mul for DoubleDouble {
 mod tests {
     use super::*;
 
-    fn one(_: u64) -> Expected {
+    fn expect_one(_: u64) -> Expected {
         Expected {
             value: DoubleDouble::from_f64(1.0),
             scale: 1.0,
@@ -160,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn right_results_pass_and_their_error_is_told() {
+    fn correct_results_pass_and_error_is_reported() {
         let got = [1.0_f32, 1.0 + f32::EPSILON, 1.0];
-        let found = compare(&got, 0, 2.0, one);
+        let found = compare_elements(&got, 0, 2.0, expect_one);
         assert!(
             found.ok && (found.largest_error - 1.0).abs() < 1e-9,
             "{found:?}"
@@ -171,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_element_fails_and_is_named() {
+    fn first_wrong_element_is_reported() {
         let mut got = vec![1.0_f64; 100_000];
         got[70_001] = 1.0 + 3.0 * f64::EPSILON;
         got[90_000] = -1.0;
-        let found = compare(&got, 1000, 2.0, one);
+        let found = compare_elements(&got, 1000, 2.0, expect_one);
         assert!(!found.ok, "{found:?}");
         assert_eq!(
             (found.checked, found.wrong, found.first_wrong),
@@ -184,20 +188,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_or_was_never_written_fails() {
+    fn nan_and_poison_fail() {
         for poison in [
             f32::NAN,
             f32::INFINITY,
             f32::POISON,
             f32::from_bits(u32::MAX),
         ] {
-            assert!(!compare(&[1.0, poison], 0, 1e30, one).ok, "{poison}");
+            assert!(
+                !compare_elements(&[1.0, poison], 0, 1e30, expect_one).ok,
+                "{poison}"
+            );
         }
     }
 
     #[test]
-    fn nothing_checked_is_a_failure() {
-        assert!(!compare::<f32>(&[], 0, 1.0, one).ok);
+    fn empty_check_is_a_failure() {
+        assert!(!compare_elements::<f32>(&[], 0, 1.0, expect_one).ok);
         assert!(!compare_words(&[], 0, |_| 0).ok);
         assert!(compare_words(&[5, 6], 5, |index| index).ok);
         assert_eq!(
@@ -212,12 +219,12 @@ mod double_double_tests {
     use super::*;
 
     #[test]
-    fn what_an_f64_loses_is_kept() {
+    fn double_double_keeps_rounding_error() {
         let tiny = f64::EPSILON / 8.0;
         let sum = DoubleDouble::from_f64(1.0) + DoubleDouble::from_f64(tiny);
         assert_eq!(sum.distance_to(1.0).to_bits(), tiny.to_bits());
         let near = 1.0 + f64::EPSILON;
-        // (1 + e)^2 is 1 + 2e + e^2, and an f64 has no room for the last term.
+        // (1 + e)^2 is 1 + 2e + e^2. An f64 cannot represent the last term.
         let square = DoubleDouble::from_f64(near) * DoubleDouble::from_f64(near);
         assert_eq!(
             square.distance_to(near * near).to_bits(),
@@ -226,7 +233,7 @@ mod double_double_tests {
     }
 
     #[test]
-    fn nothing_is_near_to_no_number() {
+    fn distance_to_nan_is_nan() {
         assert!(DoubleDouble::from_f64(1.0).distance_to(f64::NAN).is_nan());
     }
 }

@@ -1,6 +1,6 @@
 //! Matrix products on the CPU with the crates `gemm-f32` and `gemm-f64`.
 
-// The functions of these crates take pointers.
+// The functions of the gemm crates take raw pointers.
 #![allow(unsafe_code)]
 
 use std::{marker::PhantomData, ops::Range};
@@ -9,7 +9,7 @@ use gemm_common::Parallelism;
 
 use crate::{check::DoubleDouble, parallel, real::Real};
 
-/// A function of the gemm crates that multiplies matrices. The arguments are the sizes m, n and k;
+/// A function of the gemm crates that multiplies matrices. Its arguments are the sizes m, n and k;
 /// the result, A and B, each with its column and row stride; two factors; and which matrices are
 /// conjugated.
 type Gemm<T> = unsafe fn(
@@ -34,22 +34,22 @@ type Gemm<T> = unsafe fn(
     Parallelism,
 );
 
-/// A type of numbers that the CPU can multiply matrices of.
+/// A number type whose matrices the CPU can multiply.
 pub(crate) trait CpuProduct: Real {
-    /// Returns the fastest function for this processor.
-    fn gemm() -> Gemm<Self>;
+    /// Returns the fastest multiplication function for this processor.
+    fn gemm_function() -> Gemm<Self>;
 
-    /// Returns a sum of products in higher precision, and the sum of the absolute values of its
-    /// terms.
+    /// Returns the dot product of `a` and `b` in higher precision, and the sum of the absolute
+    /// values of its terms.
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64);
 }
 
 impl CpuProduct for f32 {
-    fn gemm() -> Gemm<Self> {
+    fn gemm_function() -> Gemm<Self> {
         gemm_f32::gemm::f32::get_gemm_fn()
     }
 
-    /// The sum uses 64 bits, which represent each product exactly.
+    /// Sums in 64 bits, which represent each product of two 32-bit numbers exactly.
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         const LANES: usize = 8;
         let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);
@@ -72,7 +72,7 @@ impl CpuProduct for f32 {
 }
 
 impl CpuProduct for f64 {
-    fn gemm() -> Gemm<Self> {
+    fn gemm_function() -> Gemm<Self> {
         gemm_f64::gemm::f64::get_gemm_fn()
     }
 
@@ -87,60 +87,60 @@ impl CpuProduct for f64 {
     }
 }
 
-/// The product size from which several threads are used: its terms times the bytes of an element. A
-/// smaller product takes less time than waking other threads.
-const SHARED_FROM: usize = 3 << 20;
-/// The product size from which two threads are used, which save at most half of the time. On two
-/// cores, 100 x 100 takes 9.9 us in fp32 and 19 us in fp64 on one thread, and 24 us and 16 to 29 us
-/// on both.
-const SHARED_BY_TWO_FROM: usize = 9 << 20;
+/// The size of a product from which several threads are used: the number of terms times the size of
+/// an element in bytes. For smaller products, waking other threads takes longer than the product.
+const MIN_SHARED_WORK: usize = 3 << 20;
+/// The size of a product from which two threads are used, which save at most half of the time. On
+/// two cores, a 100 x 100 product takes 9.9 us in fp32 and 19 us in fp64 on one thread. On two
+/// threads, it takes 24 us in fp32 and 16 to 29 us in fp64.
+const MIN_WORK_FOR_TWO_THREADS: usize = 9 << 20;
 /// The minimum number of terms of a tile.
-const LEAST_TERMS: usize = 60_000;
-/// The number of terms of a tile from which each thread gets several tiles, so that no thread waits
-/// long for a delayed one.
-const SEVERAL_FROM: usize = 1 << 21;
-const SEVERAL: usize = 3;
+const MIN_TILE_TERMS: usize = 60_000;
+/// The number of terms per tile from which each thread gets several tiles, so that threads do not
+/// wait long for a delayed one.
+const MIN_TERMS_OF_EXTRA_TILES: usize = 1 << 21;
+const TILES_PER_THREAD: usize = 3;
 
-/// Multiplies A with B, both row by row, on all threads, each with its own tiles of the result.
-/// Unlike the threads of the gemm crates, which wait until one of them has reordered B, no thread
-/// waits for another.
-pub(crate) fn multiply_by_all<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
-    let (down, across) = tiles(n, size_of::<T>(), rayon::current_num_threads());
+/// Multiplies A by B on all threads. Both are in row-major order. Each thread computes separate
+/// tiles of the result. No thread waits for another, unlike those of the gemm crates, which wait
+/// until one of them has reordered B.
+pub(crate) fn multiply_on_all_threads<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
+    let (down, across) = tile_counts(n, size_of::<T>(), rayon::current_num_threads());
     let product = Product::new(out, a, b, n);
     let tile = |at, of| at * n / of..(at + 1) * n / of;
-    // SAFETY: no two tiles have an element in common.
-    parallel::for_each_below(down * across, &|at| unsafe {
-        product.tile(tile(at / across, down), tile(at % across, across));
+    // SAFETY: the tiles do not overlap.
+    parallel::for_each_index(down * across, &|at| unsafe {
+        product.compute_tile(tile(at / across, down), tile(at % across, across));
     });
 }
 
-/// Multiplies A with B, both row by row, on this thread alone.
-pub(crate) fn multiply_here<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
-    // SAFETY: this is the only tile.
-    unsafe { Product::new(out, a, b, n).tile(0..n, 0..n) };
+/// Multiplies A by B on the current thread only. Both are in row-major order.
+pub(crate) fn multiply_on_this_thread<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
+    // SAFETY: no other tile is being computed.
+    unsafe { Product::new(out, a, b, n).compute_tile(0..n, 0..n) };
 }
 
-/// Returns the numbers of tiles from top to bottom and from left to right. On sixteen threads, most
+/// Returns the number of tiles from top to bottom and from left to right. On sixteen threads, most
 /// of the fastest divisions had four tiles from left to right.
-fn tiles(n: usize, width: usize, threads: usize) -> (usize, usize) {
+fn tile_counts(n: usize, width: usize, threads: usize) -> (usize, usize) {
     let terms = n * n * n;
     if terms * width
         < if threads == 2 {
-            SHARED_BY_TWO_FROM
+            MIN_WORK_FOR_TWO_THREADS
         } else {
-            SHARED_FROM
+            MIN_SHARED_WORK
         }
     {
         return (1, 1);
     }
     let count = threads
-        .min(terms / LEAST_TERMS)
-        .max((SEVERAL * threads).min(terms / SEVERAL_FROM));
+        .min(terms / MIN_TILE_TERMS)
+        .max((TILES_PER_THREAD * threads).min(terms / MIN_TERMS_OF_EXTRA_TILES));
     let across = threads.isqrt().max(1);
     ((count / across).max(1), across)
 }
 
-/// Three matrices of `n` rows with `n` elements each.
+/// The three matrices of a product, each with `n` rows of `n` elements.
 struct Product<'a, T> {
     out: *mut T,
     a: *const T,
@@ -168,25 +168,25 @@ impl<'a, T: CpuProduct> Product<'a, T> {
         }
     }
 
-    /// Computes some rows and columns of the result on this thread.
+    /// Computes a tile of the result on the current thread.
     ///
     /// # Safety
     /// No other thread may compute the same elements at the same time.
-    unsafe fn tile(&self, rows: Range<usize>, columns: Range<usize>) {
+    unsafe fn compute_tile(&self, rows: Range<usize>, columns: Range<usize>) {
         assert!(
             rows.start <= rows.end && rows.end <= self.n,
-            "the rows are there"
+            "the rows are within the matrix"
         );
         assert!(
             columns.start <= columns.end && columns.end <= self.n,
-            "the columns are there"
+            "the columns are within the matrix"
         );
         let (n, pitch) = (self.n, self.n.cast_signed());
         let (zero, one) = (T::from_f64(0.0), T::from_f64(1.0));
         // SAFETY: each matrix has `n` rows of `n` elements, and the tile and its inputs are within
-        // them. The caller guarantees exclusive access to the tile.
+        // the matrices. The caller guarantees exclusive access to the tile.
         unsafe {
-            T::gemm()(
+            T::gemm_function()(
                 rows.len(),
                 columns.len(),
                 n,
@@ -217,7 +217,7 @@ mod tests {
     use crate::random::{SEED_A, SEED_B};
 
     #[test]
-    fn each_thread_has_a_tile_unless_there_is_too_little_for_all() {
+    fn small_products_use_fewer_tiles_than_threads() {
         let of = [
             (1000, 16),
             (300, 16),
@@ -240,36 +240,36 @@ mod tests {
             (1, 1),
             (1, 1),
         ];
-        assert_eq!(of.map(|(n, threads)| tiles(n, 4, threads)), expected);
+        assert_eq!(of.map(|(n, threads)| tile_counts(n, 4, threads)), expected);
         assert_eq!(
-            [80, 70].map(|n| tiles(n, 8, 4)),
+            [80, 70].map(|n| tile_counts(n, 8, 4)),
             [(2, 2), (1, 1)],
             "twice as wide, sooner shared"
         );
         assert_eq!(
-            [110, 100].map(|n| tiles(n, 8, 2)),
+            [110, 100].map(|n| tile_counts(n, 8, 2)),
             [(2, 1), (1, 1)],
             "two threads share later"
         );
     }
 
-    /// Tests sides that no number of tiles divides.
+    /// These sides are not divisible by any number of tiles.
     #[test]
-    fn tiles_make_up_the_whole_product() {
+    fn tiles_cover_the_whole_product() {
         for (n, threads) in [(97, 4), (151, 8), (211, 16), (147, 3)] {
             let matrix = |seed| {
                 (0..(n * n) as u64)
-                    .map(|index| f64::random(seed, index))
+                    .map(|index| f64::random_number(seed, index))
                     .collect::<Vec<_>>()
             };
             let (a, b) = (matrix(SEED_A), matrix(SEED_B));
             let (mut whole, mut parts) = (vec![f64::NAN; n * n], vec![f64::NAN; n * n]);
-            multiply_here(&mut whole, &a, &b, n);
+            multiply_on_this_thread(&mut whole, &a, &b, n);
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build()
                 .unwrap();
-            pool.install(|| multiply_by_all(&mut parts, &a, &b, n));
+            pool.install(|| multiply_on_all_threads(&mut parts, &a, &b, n));
             let sum: f64 = (0..n).map(|k| a[n + k] * b[k * n + 2]).sum();
             assert!((whole[n + 2] - sum).abs() < 1e-12, "{n}");
             assert!(

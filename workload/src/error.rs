@@ -1,7 +1,7 @@
-//! Errors of workloads.
+//! Errors while running workloads.
 
 use crate::{
-    cuda::{CublasError, CudaError, Unavailable},
+    cuda::{CublasError, CudaError, DriverUnavailable},
     protocol::{Backend, Dtype},
 };
 
@@ -10,39 +10,43 @@ const GIB: f64 = (1_u64 << 30) as f64;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum RunError {
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Unavailable(#[from] DriverUnavailable),
     #[error(transparent)]
     Cuda(#[from] CudaError),
     #[error(transparent)]
     Cublas(#[from] CublasError),
-    #[error("cuBLAS does not do '{id}' in {dtype}: leave out --engine, or give another --dtype")]
+    #[error("cuBLAS cannot run '{id}' in {dtype}: leave out --engine, or use another --dtype")]
     NotInCublas { id: &'static str, dtype: Dtype },
     #[error(
-        "the result of '{id}' is a mismatch on this GPU: verify it with `gpumon bench {id}`, and stress test it with `gpumon burn`"
+        "the result of '{id}' is a mismatch on this GPU: verify it with `gpumon bench {id}`, and \
+         stress test it with `gpumon burn`"
     )]
     Wrong { id: &'static str },
     #[error("'{id}' does not run on {backend}; see `gpumon bench list`")]
     NotThere { id: &'static str, backend: Backend },
     #[error(
-        "'{id}' does the same {most} times at most, since nothing could be checked beyond that: give a smaller --size"
+        "'{id}' can repeat its work at most {most} times, because results cannot be verified \
+         beyond that: use a smaller --size"
     )]
     TooOften { id: &'static str, most: u64 },
     #[error(
-        "'{id}' needs {needed} GPUs, and there are {found}: run it where there are more, or let CUDA_VISIBLE_DEVICES show them"
+        "'{id}' needs {needed} GPUs (found: {found}): use a machine with more, or make more \
+         visible with CUDA_VISIBLE_DEVICES"
     )]
     TooFewGpus {
         id: &'static str,
         needed: usize,
         found: usize,
     },
-    #[error("'{id}' has no type {dtype}: {}", types(.valid))]
+    #[error("'{id}' does not support the type {dtype}: {}", suggest_types(.valid))]
     NoSuchType {
         id: &'static str,
         dtype: Dtype,
         valid: &'static [Dtype],
     },
     #[error(
-        "'{id}' in {dtype} needs compute capability {}.{}, and this GPU has {}.{}: give another --dtype", .needed.0,
+        "'{id}' in {dtype} needs compute capability {}.{}, but this GPU has {}.{}: use another \
+         --dtype", .needed.0,
         .needed.1, .has.0, .has.1
     )]
     NotOnThisGpu {
@@ -53,8 +57,8 @@ pub(crate) enum RunError {
         has: (u32, u32),
     },
     #[error(
-        "{id} needs {} {place}, where {} of {} are free and {} stay free for others: {fix}",
-        gib(*.needed_bytes), gib(*.free_bytes), gib(*.total_bytes), gib(*.reserve_bytes)
+        "{id} needs {} {place}, where {} of {} are free, but {} must stay free for others: {fix}",
+        format_gib(*.needed_bytes), format_gib(*.free_bytes), format_gib(*.total_bytes), format_gib(*.reserve_bytes)
     )]
     TooLarge {
         id: &'static str,
@@ -67,25 +71,25 @@ pub(crate) enum RunError {
         fix: &'static str,
     },
     #[error(
-        "{id} needs {} {place} at least, and may take {} of the {} that are free: give a larger --mem, or end what holds \
-         the rest", gib(*.needed_bytes), gib(*.allowed_bytes), gib(*.free_bytes)
+        "{id} needs at least {} {place}, but may use only {} of the {} that are free: use a \
+         larger --mem, or stop the processes that use the rest", format_gib(*.needed_bytes), format_gib(*.allowed_bytes), format_gib(*.free_bytes)
     )]
     TooLittle {
         id: &'static str,
         /// The location of the memory, such as `on GPU 0`.
         place: String,
         needed_bytes: u64,
-        /// The free memory without the part that is reserved for others.
+        /// The free memory in bytes, without the part reserved for other processes.
         allowed_bytes: u64,
         free_bytes: u64,
     },
 }
 
-fn types(valid: &[Dtype]) -> String {
+fn suggest_types(valid: &[Dtype]) -> String {
     match valid {
         [] => "leave out --dtype".to_owned(),
         valid => format!(
-            "give one of {}",
+            "use one of {}",
             valid
                 .iter()
                 .map(Dtype::to_string)
@@ -95,8 +99,8 @@ fn types(valid: &[Dtype]) -> String {
     }
 }
 
-/// Formats a size such as `12.3 GiB`, or in MiB if it is below one GiB.
-pub(crate) fn gib(bytes: u64) -> String {
+/// Formats a size in GiB, such as `12.3 GiB`, or in MiB if it is less than 1 GiB.
+pub(crate) fn format_gib(bytes: u64) -> String {
     match bytes as f64 / GIB {
         small if small < 1.0 => format!("{:.0} MiB", small * 1024.0),
         gib => format!("{gib:.1} GiB"),
@@ -108,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_is_told_with_what_there_is() {
+    fn too_large_error_shows_available_memory() {
         let error = RunError::TooLarge {
             id: "copy",
             place: "on GPU 0".to_owned(),
@@ -116,10 +120,10 @@ mod tests {
             free_bytes: (139 << 30) + (1 << 29),
             total_bytes: 140 << 30,
             reserve_bytes: 512 << 20,
-            fix: "give a smaller --size",
+            fix: "use a smaller --size",
         };
-        let said = "copy needs 160.0 GiB on GPU 0, where 139.5 GiB of 140.0 GiB are free and 512 MiB stay free for \
-            others: give a smaller --size";
+        let said = "copy needs 160.0 GiB on GPU 0, where 139.5 GiB of 140.0 GiB are free, but \
+                    512 MiB must stay free for others: use a smaller --size";
         assert_eq!(error.to_string(), said);
     }
 }

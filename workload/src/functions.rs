@@ -1,26 +1,25 @@
-//! Sine, cosine and exponential functions without branches, which the compiler can vectorize. The
-//! functions of the C library are called for one number after another, which takes several times as
-//! long.
+//! Sine, cosine and exponential functions without branches, which the compiler can vectorize.
+//! Calling the C library's functions for one number after another takes several times as long.
 //!
-//! Sine and cosine subtract a multiple of a quarter turn. The remainder is within an eighth of a
-//! turn around 0, where a few terms of the Taylor series are as exact as the type. The quarter turn
-//! is subtracted in parts of few bits, so that multiples of the parts are exact.
+//! Sine and cosine subtract a multiple of a quarter turn. The remainder is at most an eighth of a
+//! turn, where a few terms of the Taylor series are as exact as the type. The quarter turn is
+//! subtracted in several parts with few bits each, so that multiples of the parts are exact.
 
 use std::f32::consts::LOG2_E;
 
-/// Defines a function for the sine and cosine of a floating-point type.
+/// Defines a function that computes sine and cosine in a floating-point type.
 macro_rules! sin_cos {
     ($name:ident, $float:ident, $word:ident, $most:expr, $shift:expr, $parts:expr, $terms:expr) => {
-        /// Returns the cosine and sine; NaN if the number is too large for its remainder to be
-        /// precise.
+        /// Returns the cosine and the sine of `x`, or NaN if `x` is so large that the remainder
+        /// would be imprecise.
         #[inline(always)]
         // A call would prevent the vectorization of the surrounding loop.
         #[allow(clippy::inline_always)]
         pub(crate) fn $name(x: $float) -> ($float, $float) {
-            /// A constant that leaves no room for a fraction when it is added to a small number, so
-            /// that the lowest bits count integers.
+            /// Adding this constant to a small number rounds it to an integer, which is then in the
+            /// lowest bits of the sum.
             const SHIFT: $float = $shift;
-            /// The largest number that has a precise remainder.
+            /// The largest number whose remainder is precise.
             const MOST: $float = $most;
             const PARTS: [$float; 3] = $parts;
             let shifted = x * std::$float::consts::FRAC_2_PI + SHIFT;
@@ -39,7 +38,7 @@ macro_rules! sin_cos {
                 term -= 1;
             }
             let (sine, cosine) = (rest + rest * sine, 1.0 + cosine);
-            // Each quarter turn swaps sine and cosine, and each half turn changes the sign.
+            // Each quarter turn swaps sine and cosine. Each half turn changes the sign of both.
             let turn = shifted.to_bits();
             let is_odd = (turn & 1).wrapping_neg();
             let pick = |even: $float, odd: $float, sign: $word| {
@@ -61,7 +60,7 @@ sin_cos!(
     u32,
     1e3,
     12_582_912.0, // 1.5 * 2^23
-    // The parts of a quarter turn have 11 bits, 11 bits, and the remaining bits.
+    // A quarter turn in three parts: 11 bits, 11 bits, and the remaining bits.
     [
         f32::from_bits(0x3fc9_0000),
         f32::from_bits(0x39fd_a000),
@@ -75,7 +74,7 @@ sin_cos!(
     u64,
     1e6,
     6_755_399_441_055_744.0, // 1.5 * 2^52
-    // The parts of a quarter turn have 33 bits, 33 bits, and the remaining bits.
+    // A quarter turn in three parts: 33 bits, 33 bits, and the remaining bits.
     [
         f64::from_bits(0x3ff9_21fb_5440_0000),
         f64::from_bits(0x3dd0_b461_1a60_0000),
@@ -94,13 +93,13 @@ const FACTORIALS: [f64; 20] = {
     factorials
 };
 
-/// A constant that leaves no room for a fraction when it is added to a small number, so that the
-/// lowest bits count integers.
+/// Adding this constant to a small number rounds it to an integer, which is then in the lowest bits
+/// of the sum.
 const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23
 /// The logarithm of 2 in two parts. Multiples of the first part are exact.
 const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7200), f32::from_bits(0x35bf_be8e)];
-/// The factors between successive terms of the series, for the last term first.
-const STEPS: [f32; 7] = [
+/// The factors between successive terms of the series, beginning with the last term.
+const TERM_FACTORS: [f32; 7] = [
     1.0 / 7.0,
     1.0 / 6.0,
     1.0 / 5.0,
@@ -109,8 +108,8 @@ const STEPS: [f32; 7] = [
     1.0 / 2.0,
     1.0,
 ];
-/// The range of inputs: the result is 0 below it and infinite above it.
-const RANGE: (f32, f32) = (-104.0, 89.0);
+/// The limits of inputs. The result is 0 below this range, and infinite above it.
+const INPUT_RANGE: (f32, f32) = (-104.0, 89.0);
 const BIAS: i32 = f32::MAX_EXP - 1;
 const FRACTION: u32 = f32::MANTISSA_DIGITS - 1;
 
@@ -118,14 +117,15 @@ const FRACTION: u32 = f32::MANTISSA_DIGITS - 1;
 #[inline(always)]
 #[allow(clippy::inline_always)] // A call would prevent the vectorization of the surrounding loop.
 pub(crate) fn exp_f32(x: f32) -> f32 {
-    let x = x.clamp(RANGE.0, RANGE.1);
+    let x = x.clamp(INPUT_RANGE.0, INPUT_RANGE.1);
     let shifted = x * LOG2_E + SHIFT;
     let multiple = shifted - SHIFT;
     let rest = LN_2.iter().fold(x, |rest, part| rest - multiple * part);
-    let sum = STEPS
+    let sum = TERM_FACTORS
         .iter()
         .fold(1.0, |sum, step| sum * (rest * step) + 1.0);
-    // The exponent is applied in two halves, because the whole can exceed the range of the type.
+    // The exponent is applied in two halves, because 2 to the full exponent may exceed the range of
+    // the type.
     let exponent = shifted
         .to_bits()
         .wrapping_sub(SHIFT.to_bits())
@@ -140,7 +140,7 @@ pub(crate) fn exp_f32(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// Returns the largest error over a range of numbers, in units of the precision at 1.
+    /// Returns the largest error of cosine and sine from `-most` to `most`, in units of `epsilon`.
     fn largest_error(most: f64, epsilon: f64, of: impl Fn(f64) -> (f64, (f64, f64))) -> f64 {
         let numbers = (0..=400_000).map(|at| (f64::from(at) / 200_000.0 - 1.0) * most);
         let errors = numbers.map(|number| {
@@ -150,16 +150,16 @@ mod tests {
         errors.fold(0.0, f64::max)
     }
 
-    fn narrow(number: f64) -> (f64, (f64, f64)) {
+    fn cos_sin_narrow(number: f64) -> (f64, (f64, f64)) {
         let x = number as f32;
         let (cosine, sine) = cos_sin_f32(x);
         (f64::from(x), (f64::from(cosine), f64::from(sine)))
     }
 
     #[test]
-    fn they_are_exact_to_a_unit_of_the_type() {
+    fn error_is_within_one_unit_of_type() {
         for most in [1e-3, 1.0, 10.0, 1e3] {
-            let error = largest_error(most, f64::from(f32::EPSILON), narrow);
+            let error = largest_error(most, f64::from(f32::EPSILON), cos_sin_narrow);
             assert!(error <= 1.0, "{most}: {error}");
         }
         for most in [1e-3, 1.0, 10.0, 1e3, 1e6] {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_no_number_gives_none() {
+    fn too_large_or_nan_input_gives_nan() {
         for x in [1.1e6, f64::NAN, f64::INFINITY, f64::MIN] {
             assert!(
                 cos_sin_f64(x).0.is_nan() && cos_sin_f64(x).1.is_nan(),
@@ -200,7 +200,7 @@ mod exp_tests {
     }
 
     #[test]
-    fn what_is_no_usual_number_has_its_result() {
+    fn special_inputs_have_exact_results() {
         let results = [0.0, -0.0, f32::NEG_INFINITY, -200.0, f32::INFINITY, 200.0]
             .map(|x| exp_f32(x).to_bits());
         assert_eq!(

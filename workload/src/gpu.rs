@@ -1,11 +1,11 @@
-//! A GPU that runs workloads.
+//! GPUs that run workloads.
 
 use std::rc::Rc;
 
 use crate::{
     cuda::{
-        Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain,
-        Queue, Stream, Unavailable,
+        Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, DriverUnavailable,
+        Grid, Kernel, Plain, Queue, Stream,
     },
     error::RunError,
     info::Cpu,
@@ -13,41 +13,42 @@ use crate::{
     memory_budget::MemoryBudget,
     protocol::{DeviceName, Verification},
     real::Real,
-    workload::{Sample, WORD_BYTES},
+    workload::{TimedRun, WORD_BYTES},
 };
 
 /// The number of threads per block, unless a kernel needs another number.
-pub(crate) const THREADS: u32 = 256;
-/// The byte that fills poisoned memory. Floating-point numbers with all bits set are NaN.
-const POISON: u8 = 0xff;
-/// The size of the pieces in which results are read back, so that the check needs little host
-/// memory.
+pub(crate) const THREADS_PER_BLOCK: u32 = 256;
+/// The byte that poisoned memory is filled with. Floating-point numbers with all bits set are NaN.
+const POISON_BYTE: u8 = 0xff;
+/// The size in bytes of the pieces in which results are copied to the host. Small pieces keep the
+/// host memory for the check small.
 const CHUNK_BYTES: u64 = 32 << 20;
 
 impl Grid {
-    /// Returns a grid with the usual number of threads per block.
-    pub(crate) fn of_blocks(blocks: u64) -> Self {
+    /// Returns a grid with this number of blocks and the usual number of threads per block.
+    pub(crate) fn with_blocks(blocks: u64) -> Self {
         Self {
             blocks: blocks as u32,
-            threads: THREADS,
+            threads: THREADS_PER_BLOCK,
         }
     }
 }
 
 /// Returns a grid with at least one thread for each element.
-pub(crate) fn thread_each(elements: u64) -> Grid {
-    Grid::of_blocks(elements.div_ceil(u64::from(THREADS)).max(1))
+pub(crate) fn grid_for_elements(elements: u64) -> Grid {
+    Grid::with_blocks(elements.div_ceil(u64::from(THREADS_PER_BLOCK)).max(1))
 }
 
 pub(crate) struct Gpu {
-    /// The stream is the first field, so that it is dropped before its context.
+    /// The GPU's stream. This is the first field, so that it is dropped before its context.
     pub(crate) stream: Stream,
     pub(crate) context: Rc<Context>,
-    /// Whether another process computes on this GPU. In this case, at most a quarter of the free
+    /// Whether another process is computing on this GPU. If so, at most a quarter of the free
     /// memory is used.
     pub(crate) is_shared: bool,
     neighbor: Option<Neighbor>,
-    /// Whether another process computes on one of the GPUs after this one.
+    /// Whether another process is computing on one of the additional GPUs that were reserved after
+    /// this one.
     pub(crate) has_shared_neighbors: bool,
 }
 
@@ -62,7 +63,7 @@ impl Gpu {
     pub(crate) fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
         Ok(Self {
-            stream: context.stream()?,
+            stream: context.create_stream()?,
             context,
             is_shared: false,
             neighbor: None,
@@ -70,12 +71,12 @@ impl Gpu {
         })
     }
 
-    /// Sets the second GPU for workloads that need two.
+    /// Sets the second GPU that workloads use if they need two.
     pub(crate) fn pair_with(&mut self, other: Neighbor) {
         self.neighbor = Some(other);
     }
 
-    /// Returns this GPU as the second one for another GPU.
+    /// Returns this GPU as the neighbor of another GPU.
     pub(crate) fn as_neighbor(&self) -> Neighbor {
         Neighbor {
             device: self.device().clone(),
@@ -83,13 +84,14 @@ impl Gpu {
         }
     }
 
-    /// Returns the second GPU for workloads that need two: the one that was set, or else the next
-    /// GPU by index, where the first follows the last. Returns `None` if there is no other GPU.
-    pub(crate) fn neighbor(&self) -> Result<Option<Neighbor>, Unavailable> {
+    /// Returns the second GPU for workloads that need two: the one that was set, or else the GPU
+    /// with the next index. The first GPU follows the last. Returns `None` if there is no other
+    /// GPU.
+    pub(crate) fn neighbor(&self) -> Result<Option<Neighbor>, DriverUnavailable> {
         if self.neighbor.is_some() {
             return Ok(self.neighbor.clone());
         }
-        let devices = self.device().driver().devices()?;
+        let devices = self.device().driver().list_devices()?;
         let next = devices.get((self.device().index as usize + 1) % devices.len());
         let next = next.filter(|next| next.index != self.device().index);
         Ok(next.map(|next| Neighbor {
@@ -116,16 +118,16 @@ impl Gpu {
         })
     }
 
-    /// Executes the operations that `work` adds to the queue, and returns the time they took.
-    pub(crate) fn time<'scope>(
+    /// Executes the operations that `work` adds to the queue, and returns the time that they took.
+    pub(crate) fn run_timed<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
-    ) -> Result<Sample, RunError> {
-        Ok(self.stream.time(work)?.into())
+    ) -> Result<TimedRun, RunError> {
+        Ok(self.stream.run_timed(work)?.into())
     }
 
-    pub(crate) fn kernel(&self, code: Code, name: &str) -> Result<Kernel, CudaError> {
-        self.context.load(code)?.kernel(name)
+    pub(crate) fn load_kernel(&self, code: Code, name: &str) -> Result<Kernel, CudaError> {
+        self.context.load_module(code)?.find_kernel(name)
     }
 
     pub(crate) fn load_kernels(
@@ -133,54 +135,62 @@ impl Gpu {
         code: Code,
         names: &[&str],
     ) -> Result<Vec<Kernel>, CudaError> {
-        let code = self.context.load(code)?;
-        names.iter().map(|name| code.kernel(name)).collect()
+        let code = self.context.load_module(code)?;
+        names.iter().map(|name| code.find_kernel(name)).collect()
     }
 
-    pub(crate) fn zeroed(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
+    pub(crate) fn allocate_zeroed(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(bytes)?;
         self.stream.run(|queue| queue.fill(&memory, 0))?;
         Ok(memory)
     }
 
-    /// Allocates memory in which no element is a number.
-    pub(crate) fn poisoned(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
+    /// Allocates memory that is filled with poison.
+    pub(crate) fn allocate_poisoned(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(bytes)?;
-        self.poison(&memory)?;
+        self.fill_with_poison(&memory)?;
         Ok(memory)
     }
 
-    pub(crate) fn poison(&self, memory: &DeviceMemory) -> Result<(), CudaError> {
+    pub(crate) fn fill_with_poison(&self, memory: &DeviceMemory) -> Result<(), CudaError> {
         self.stream
-            .run(|queue| queue.fill(memory, POISON))
+            .run(|queue| queue.fill(memory, POISON_BYTE))
             .map(drop)
     }
 
-    /// Allocates memory with random numbers.
-    pub(crate) fn random_array<T: Real>(
+    /// Allocates an array of random numbers.
+    pub(crate) fn allocate_random_array<T: Real>(
         &self,
         elements: u64,
         seed: u64,
     ) -> Result<DeviceMemory, CudaError> {
         let kernel = format!("random_{}", T::DTYPE);
-        self.random_by(&kernel, elements, T::DTYPE.bytes(), seed)
+        self.run_random_kernel(&kernel, elements, T::DTYPE.bytes(), seed)
     }
 
-    /// Allocates memory with random 64-bit words.
-    pub(crate) fn random_words(&self, words: u64, seed: u64) -> Result<DeviceMemory, CudaError> {
-        self.random_by("random_u64", words, WORD_BYTES, seed)
+    /// Allocates an array of random 64-bit words.
+    pub(crate) fn allocate_random_words(
+        &self,
+        words: u64,
+        seed: u64,
+    ) -> Result<DeviceMemory, CudaError> {
+        self.run_random_kernel("random_u64", words, WORD_BYTES, seed)
     }
 
-    fn random_by(
+    fn run_random_kernel(
         &self,
         kernel: &str,
         elements: u64,
         width: u64,
         seed: u64,
     ) -> Result<DeviceMemory, CudaError> {
-        let kernel = self.kernel(kernels::RANDOM, kernel)?;
+        let kernel = self.load_kernel(kernels::RANDOM, kernel)?;
         let memory = self.context.allocate(elements * width)?;
-        let grid = Grid::of_blocks(elements.div_ceil(u64::from(THREADS)).clamp(1, 1 << 16));
+        let grid = Grid::with_blocks(
+            elements
+                .div_ceil(u64::from(THREADS_PER_BLOCK))
+                .clamp(1, 1 << 16),
+        );
         let arguments = [
             Argument::Out(&memory),
             Argument::U64(elements),
@@ -191,24 +201,29 @@ impl Gpu {
         Ok(memory)
     }
 
-    pub(crate) fn upload<T: Plain>(&self, elements: &[T]) -> Result<DeviceMemory, CudaError> {
+    pub(crate) fn copy_to_device<T: Plain>(
+        &self,
+        elements: &[T],
+    ) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(size_of_val(elements) as u64)?;
-        self.stream.run(|queue| queue.copy_in(&memory, elements))?;
+        self.stream
+            .run(|queue| queue.copy_to_device(&memory, elements))?;
         Ok(memory)
     }
 
-    pub(crate) fn download<T: Plain + Default>(
+    pub(crate) fn copy_to_host<T: Plain + Default>(
         &self,
         memory: &DeviceMemory,
     ) -> Result<Vec<T>, CudaError> {
         let mut elements = vec![T::default(); memory.bytes() as usize / size_of::<T>()];
         self.stream
-            .run(|queue| queue.copy_out(&mut elements, memory, 0))?;
+            .run(|queue| queue.copy_to_host(&mut elements, memory, 0))?;
         Ok(elements)
     }
 
-    /// Reads memory back in pieces, and checks each one with the index of its first element.
-    pub(crate) fn check<T: Plain + Default>(
+    /// Copies memory to the host in pieces. `check` receives each piece and the index of its first
+    /// element.
+    pub(crate) fn check_memory<T: Plain + Default>(
         &self,
         memory: &DeviceMemory,
         elements: u64,
@@ -217,13 +232,13 @@ impl Gpu {
         let width = size_of::<T>() as u64;
         let chunk = (CHUNK_BYTES / width).min(elements);
         let mut budget = vec![T::default(); chunk as usize];
-        let (mut first, mut found) = (0, Verification::nothing());
+        let (mut first, mut found) = (0, Verification::empty());
         while first < elements {
             let piece = &mut budget[..chunk.min(elements - first) as usize];
             self.stream
-                .run(|queue| queue.copy_out(piece, memory, first * width))?;
+                .run(|queue| queue.copy_to_host(piece, memory, first * width))?;
             let piece = &budget[..chunk.min(elements - first) as usize];
-            found = found.and(check(piece, first));
+            found = found.merge(check(piece, first));
             first += piece.len() as u64;
         }
         Ok(found)

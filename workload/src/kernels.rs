@@ -1,5 +1,5 @@
 //! Kernels that several workloads share. `tools/kernels.py` compiles them from the sources in the
-//! same folder. A workload with its own kernel includes it with [`ptx`].
+//! directory `kernels`. A kernel that only one workload uses is included there with [`ptx`].
 
 use crate::cuda::Code;
 
@@ -8,7 +8,7 @@ macro_rules! ptx {
         $crate::cuda::Code::Ptx($crate::kernels::packed!($name, ".ptx"))
     };
 }
-/// Includes a compressed file that `build.rs` wrote.
+/// Includes a compressed file that was written by `build.rs`.
 macro_rules! packed {
     ($($name:literal),*) => {
         include_bytes!(concat!(env!("OUT_DIR"), "/", $($name),*))
@@ -18,28 +18,28 @@ pub(crate) use {packed, ptx};
 
 pub(crate) const RANDOM: Code = ptx!("random");
 pub(crate) const STREAM: Code = ptx!("stream");
-/// Kernels with one thread per element.
+/// Kernels that compute one element per thread.
 pub(crate) const ELEMENTWISE: Code = ptx!("elementwise");
-/// Matrix products on any GPU, and many small products at once.
+/// Kernels for matrix products on any GPU, and for many small products.
 pub(crate) const MATMUL_ANY: Code = ptx!("matmul_any");
-/// Random matrices, and the check of a product.
+/// Kernels that generate random matrices and check a product.
 pub(crate) const MATMUL_CHECK: Code = ptx!("matmul_check");
-/// Matrix products of fp32.
+/// Kernels for fp32 matrix products.
 pub(crate) const MATMUL_FP32: Code = ptx!("matmul_fp32.compute_80");
-/// Matrix products of fp32 on Hopper.
+/// Kernels for fp32 matrix products on Hopper.
 pub(crate) const MATMUL_FP32_HOPPER: Code =
     Code::Cubin(packed!("matmul_fp32.sm_90a.cubin"), LISTING);
-/// Batched products of up to 104 rows.
+/// Kernels for batched products of matrices with up to 104 rows.
 pub(crate) const MATMUL_BATCHED: Code = ptx!("matmul_batched.compute_80");
-/// Batched products of up to 104 rows, for Hopper and later.
+/// Kernels for batched products of matrices with up to 104 rows, for Hopper and later.
 pub(crate) const MATMUL_BATCHED_HOPPER: Code = ptx!("matmul_batched.compute_90");
-/// Matrix products of fp64 with tensor cores.
+/// Kernels for fp64 matrix products with tensor cores.
 pub(crate) const MATMUL_FP64: Code = ptx!("matmul_fp64.compute_80");
-/// Matrix products of narrow types with tensor cores.
+/// Kernels for matrix products of narrow types with tensor cores.
 pub(crate) const MATMUL_TENSOR: Code = ptx!("matmul_tensor.compute_80");
-/// Matrix products of 8-bit floating-point numbers with tensor cores.
+/// Kernels for matrix products of 8-bit floating-point numbers with tensor cores.
 pub(crate) const MATMUL_TENSOR_ADA: Code = ptx!("matmul_tensor.compute_89");
-/// Matrix products with Hopper's tensor cores.
+/// Kernels for matrix products with Hopper's tensor cores.
 pub(crate) const MATMUL_HOPPER: Code = Code::Cubin(packed!("matmul_hopper.sm_90a.cubin"), LISTING);
 
 const LISTING: &str = include_str!("../kernels/listing.txt");
@@ -48,9 +48,9 @@ const LISTING: &str = include_str!("../kernels/listing.txt");
 mod tests {
     use std::{fs, path::Path};
 
-    /// A driver refuses kernels of a newer PTX version than it supports.
+    /// A driver refuses kernels whose PTX version is newer than the driver supports.
     #[test]
-    fn no_kernel_asks_for_a_newer_driver_than_it_needs() {
+    fn kernels_do_not_need_newer_driver() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
         let files = fs::read_dir(folder)
             .unwrap()

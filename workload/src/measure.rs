@@ -1,4 +1,4 @@
-//! The repetition of runs, and the decision when to stop.
+//! The repetition of a workload's runs, and the decision when to stop.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -7,29 +7,29 @@ use std::{
 
 use crate::{
     error::RunError,
-    protocol::{Backend, Phase, Report, Stopped},
+    protocol::{Backend, MeasureEnd, Phase, Report},
     statistics::relative_deviation,
-    workload::{Prepared, Sample},
+    workload::{Prepared, TimedRun},
 };
 
 /// The minimum number of measured runs.
-pub(crate) const FEWEST: usize = 10;
+pub(crate) const MIN_RUNS: usize = 10;
 /// The maximum number of measured runs.
-pub(crate) const MOST: usize = 20_000;
-/// The time under load after which the clock of a GPU depends only on its power and cooling.
-pub(crate) const SETTLING: Duration = Duration::from_secs(3);
+pub(crate) const MAX_RUNS: usize = 20_000;
+/// The time under load after which a GPU's clock depends only on its power and cooling.
+pub(crate) const SETTLE_TIME: Duration = Duration::from_secs(3);
 /// The minimum time between two progress reports.
-const TELL_EVERY: Duration = Duration::from_millis(100);
-/// The relative deviation below which times are steady.
-pub(crate) const STEADY: f64 = 0.005;
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// The relative deviation below which times count as steady.
+pub(crate) const STEADY_DEVIATION: f64 = 0.005;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// The minimum duration of unmeasured runs, which raise the clocks and fill the caches. There
-    /// is at least one such run.
+pub(crate) struct MeasureLimits {
+    /// The minimum duration of runs before measuring, which raise the clocks and fill the caches.
+    /// There is at least one such run.
     pub warm_up: Duration,
-    /// The minimum duration of measuring, even if the times are steady, because other readings of
-    /// the device take time.
+    /// The minimum duration of measuring, even if the times are steady sooner. Other readings of
+    /// the device need this time.
     pub least: Duration,
     /// The maximum duration of measuring if the times do not become steady. At least ten runs are
     /// measured in any case.
@@ -37,14 +37,14 @@ pub(crate) struct Limits {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Now {
+pub(crate) enum MeasureProgress {
     Phase(Phase),
     /// The completed share of the measurement, from 0 to 1, sent at most ten times a second.
     Share(f64),
 }
 
-impl Now {
-    /// Converts the progress into a report of a step.
+impl MeasureProgress {
+    /// Converts the progress to a report about a step.
     pub(crate) fn into_report(self, step: usize, id: &str, backend: Backend) -> Report {
         match self {
             Self::Phase(phase) => Report::Phase {
@@ -62,7 +62,7 @@ impl Now {
     }
 }
 
-impl Limits {
+impl MeasureLimits {
     /// Returns the limits of a quick or a full measurement.
     pub(crate) fn new(is_quick: bool) -> Self {
         if is_quick { Self::QUICK } else { Self::FULL }
@@ -82,60 +82,65 @@ impl Limits {
     };
 }
 
-pub(crate) fn measure(
+pub(crate) fn measure_runs(
     work: &mut dyn Prepared,
-    limits: &Limits,
+    limits: &MeasureLimits,
     interrupted: &AtomicBool,
-    tell: &mut dyn FnMut(Now),
-) -> Result<(Vec<Sample>, Stopped), RunError> {
-    tell(Now::Phase(Phase::WarmingUp));
+    tell: &mut dyn FnMut(MeasureProgress),
+) -> Result<(Vec<TimedRun>, MeasureEnd), RunError> {
+    tell(MeasureProgress::Phase(Phase::WarmingUp));
     let begun = Instant::now();
     loop {
         if interrupted.load(Relaxed) {
-            return Ok((Vec::new(), Stopped::Interrupted));
+            return Ok((Vec::new(), MeasureEnd::Interrupted));
         }
         work.run()?;
         if begun.elapsed() >= limits.warm_up {
             break;
         }
     }
-    tell(Now::Phase(Phase::Measuring));
+    tell(MeasureProgress::Phase(Phase::Measuring));
     let begun = Instant::now();
     let mut told = begun;
     let (mut samples, mut times) = (Vec::new(), Vec::new());
     loop {
         if interrupted.load(Relaxed) {
-            return Ok((samples, Stopped::Interrupted));
+            return Ok((samples, MeasureEnd::Interrupted));
         }
         let sample = work.run()?;
         samples.push(sample);
         times.push(sample.device_us.unwrap_or(sample.host_us));
-        if told.elapsed() >= TELL_EVERY {
+        if told.elapsed() >= PROGRESS_INTERVAL {
             told = Instant::now();
-            tell(Now::Share(share(times.len(), begun.elapsed(), limits)));
+            tell(MeasureProgress::Share(completed_share(
+                times.len(),
+                begun.elapsed(),
+                limits,
+            )));
         }
-        if times.len() < FEWEST {
+        if times.len() < MIN_RUNS {
             continue;
         }
         // The check reads all times, so it is only done after every tenth run.
-        let may_be_steady = times.len() % FEWEST == 0 && begun.elapsed() >= limits.least;
-        if may_be_steady && relative_deviation(&times).is_some_and(|deviation| deviation <= STEADY)
+        let may_be_steady = times.len() % MIN_RUNS == 0 && begun.elapsed() >= limits.least;
+        if may_be_steady
+            && relative_deviation(&times).is_some_and(|deviation| deviation <= STEADY_DEVIATION)
         {
-            return Ok((samples, Stopped::Steady));
+            return Ok((samples, MeasureEnd::Steady));
         }
         if begun.elapsed() >= limits.time {
-            return Ok((samples, Stopped::TimeLimit));
+            return Ok((samples, MeasureEnd::TimeLimit));
         }
-        if times.len() >= MOST {
-            return Ok((samples, Stopped::Enough));
+        if times.len() >= MAX_RUNS {
+            return Ok((samples, MeasureEnd::Enough));
         }
     }
 }
 
-/// Returns the completed share of the measurement, which ends with the time limit, but not before
-/// the minimum number of runs.
-fn share(runs: usize, elapsed: Duration, limits: &Limits) -> f64 {
-    let of_runs = runs as f64 / FEWEST as f64;
+/// Returns the completed share of a measurement. The measurement ends at the time limit, but not
+/// before the minimum number of runs.
+fn completed_share(runs: usize, elapsed: Duration, limits: &MeasureLimits) -> f64 {
+    let of_runs = runs as f64 / MIN_RUNS as f64;
     let of_time = elapsed.as_secs_f64() / limits.time.as_secs_f64().max(f64::MIN_POSITIVE);
     of_runs.min(of_time).min(1.0)
 }
@@ -145,84 +150,91 @@ mod tests {
     use super::*;
     use crate::protocol::Verification;
 
-    /// Work that takes given times in turn, and can interrupt itself.
-    struct Told<'a> {
+    /// Work whose runs take the given times, and which can interrupt itself.
+    struct ScriptedWork<'a> {
         times_us: &'a [f64],
         runs: usize,
         stops_at: usize,
         flag: &'a AtomicBool,
     }
 
-    impl Prepared for Told<'_> {
-        fn run(&mut self) -> Result<Sample, RunError> {
+    impl Prepared for ScriptedWork<'_> {
+        fn run(&mut self) -> Result<TimedRun, RunError> {
             let host_us = self.times_us[self.runs % self.times_us.len()];
             self.runs += 1;
             self.flag.store(self.runs >= self.stops_at, Relaxed);
-            Ok(Sample {
+            Ok(TimedRun {
                 device_us: None,
                 host_us,
             })
         }
 
         fn verify(&mut self) -> Result<Verification, RunError> {
-            Ok(Verification::nothing())
+            Ok(Verification::empty())
         }
     }
 
-    fn measured(times_us: &[f64], stops_at: usize, time: Duration) -> (usize, usize, Stopped) {
+    fn measure_scripted(
+        times_us: &[f64],
+        stops_at: usize,
+        time: Duration,
+    ) -> (usize, usize, MeasureEnd) {
         let flag = AtomicBool::new(false);
-        let mut work = Told {
+        let mut work = ScriptedWork {
             times_us,
             runs: 0,
             stops_at,
             flag: &flag,
         };
-        let limits = Limits {
+        let limits = MeasureLimits {
             warm_up: Duration::ZERO,
             least: Duration::ZERO,
             time,
         };
-        let (samples, stopped) = measure(&mut work, &limits, &flag, &mut |_| {}).unwrap();
+        let (samples, stopped) = measure_runs(&mut work, &limits, &flag, &mut |_| {}).unwrap();
         (work.runs, samples.len(), stopped)
     }
 
     #[test]
-    fn steady_times_are_enough_after_ten_and_a_warm_up() {
+    fn steady_times_stop_after_ten_runs() {
         let hour = Duration::from_hours(1);
         assert_eq!(
-            measured(&[100.0, 100.4], usize::MAX, hour),
-            (11, 10, Stopped::Steady)
+            measure_scripted(&[100.0, 100.4], usize::MAX, hour),
+            (11, 10, MeasureEnd::Steady)
         );
     }
 
     #[test]
-    fn times_that_never_settle_end_with_the_time_but_not_before_ten() {
+    fn unsteady_times_stop_at_limit_after_ten_runs() {
         assert_eq!(
-            measured(&[1.0, 2.0], usize::MAX, Duration::ZERO),
-            (11, 10, Stopped::TimeLimit)
+            measure_scripted(&[1.0, 2.0], usize::MAX, Duration::ZERO),
+            (11, 10, MeasureEnd::TimeLimit)
         );
         let hour = Duration::from_hours(1);
         assert_eq!(
-            measured(&[1.0, 2.0], usize::MAX, hour),
-            (MOST + 1, MOST, Stopped::Enough)
+            measure_scripted(&[1.0, 2.0], usize::MAX, hour),
+            (MAX_RUNS + 1, MAX_RUNS, MeasureEnd::Enough)
         );
     }
 
     #[test]
-    fn it_is_done_with_the_last_of_runs_and_time() {
-        let limits = Limits {
+    fn progress_needs_both_runs_and_time() {
+        let limits = MeasureLimits {
             time: Duration::from_secs(2),
-            ..Limits::QUICK
+            ..MeasureLimits::QUICK
         };
-        let at = |runs, ms| share(runs, Duration::from_millis(ms), &limits);
+        let at = |runs, ms| completed_share(runs, Duration::from_millis(ms), &limits);
         let shares = [at(5, 3000), at(1000, 500), at(1000, 3000)]
             .map(|share| (share * 100.0).round() as u32);
         assert_eq!(shares, [50, 25, 100]);
     }
 
     #[test]
-    fn who_interrupts_keeps_what_there_is() {
+    fn interruption_keeps_earlier_measurements() {
         let hour = Duration::from_hours(1);
-        assert_eq!(measured(&[1.0, 2.0], 4, hour), (4, 3, Stopped::Interrupted));
+        assert_eq!(
+            measure_scripted(&[1.0, 2.0], 4, hour),
+            (4, 3, MeasureEnd::Interrupted)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The memory that a workload may use.
+//! The amount of memory that a workload may use.
 
 use gpumon_probe::bounded;
 
@@ -12,9 +12,10 @@ pub(crate) struct MemoryBudget {
     pub place: String,
     pub free_bytes: u64,
     pub total_bytes: u64,
-    /// The size of the last cache. Arrays that fit into it do not use the memory behind it.
+    /// The size of the last cache before memory, in bytes. Arrays that fit into the cache do not
+    /// measure the memory.
     pub cache_bytes: u64,
-    /// Whether another process computes on the GPU. In this case, three quarters of the free memory
+    /// Whether another process is computing on the GPU. If so, three quarters of the free memory
     /// are left to it.
     pub is_shared: bool,
 }
@@ -34,10 +35,10 @@ impl MemoryBudget {
         }
     }
 
-    /// Returns the budget of this host, which is 0 if the operating system does not report its
-    /// memory.
+    /// Returns the budget of the host's memory. The budget is 0 if the operating system does not
+    /// report its memory.
     pub(crate) fn for_host(cache_bytes: u64) -> Self {
-        let text = bounded::text("/proc/meminfo", bounded::TABLE).unwrap_or_default();
+        let text = bounded::read_text("/proc/meminfo", bounded::TABLE_LIMIT).unwrap_or_default();
         let bytes = |key: &str| parse_kib(&text, key).unwrap_or(0) * 1024;
         Self {
             place: "of the host's memory".to_owned(),
@@ -48,8 +49,8 @@ impl MemoryBudget {
         }
     }
 
-    /// Returns the memory that is left to others, so that their allocations do not fail because of
-    /// a workload.
+    /// Returns the memory in bytes that is left to other processes, so that their allocations do
+    /// not fail because of a workload.
     pub(crate) fn reserve_bytes(&self) -> u64 {
         let of_all = (512 * MIB).max(self.total_bytes / 100 * 3);
         if self.is_shared {
@@ -63,15 +64,15 @@ impl MemoryBudget {
         self.free_bytes.saturating_sub(self.reserve_bytes())
     }
 
-    pub(crate) fn check(&self, id: &'static str, needed_bytes: u64) -> Result<(), RunError> {
+    pub(crate) fn check_size(&self, id: &'static str, needed_bytes: u64) -> Result<(), RunError> {
         if needed_bytes <= self.usable_bytes() {
             Ok(())
         } else {
-            Err(self.too_large(id, needed_bytes))
+            Err(self.too_large_error(id, needed_bytes))
         }
     }
 
-    pub(crate) fn too_large(&self, id: &'static str, needed_bytes: u64) -> RunError {
+    pub(crate) fn too_large_error(&self, id: &'static str, needed_bytes: u64) -> RunError {
         RunError::TooLarge {
             id,
             place: self.place.clone(),
@@ -79,7 +80,7 @@ impl MemoryBudget {
             free_bytes: self.free_bytes,
             total_bytes: self.total_bytes,
             reserve_bytes: self.reserve_bytes(),
-            fix: "give a smaller --size",
+            fix: "use a smaller --size",
         }
     }
 }
@@ -94,7 +95,7 @@ pub(crate) fn parse_kib(meminfo: &str, key: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn budget(free: u64, total: u64) -> MemoryBudget {
+    fn make_budget(free: u64, total: u64) -> MemoryBudget {
         MemoryBudget {
             place: "here".to_owned(),
             free_bytes: free * MIB,
@@ -105,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn something_stays_free_for_others() {
-        assert_eq!(budget(10_000, 10_000).usable_bytes(), 9_488 * MIB);
-        assert_eq!(budget(100_000, 100_000).reserve_bytes() / MIB, 3_000);
-        assert_eq!(budget(100, 10_000).usable_bytes(), 0);
+    fn reserve_stays_free_for_other_programs() {
+        assert_eq!(make_budget(10_000, 10_000).usable_bytes(), 9_488 * MIB);
+        assert_eq!(make_budget(100_000, 100_000).reserve_bytes() / MIB, 3_000);
+        assert_eq!(make_budget(100, 10_000).usable_bytes(), 0);
         let shared = |free, total| MemoryBudget {
             is_shared: true,
-            ..budget(free, total)
+            ..make_budget(free, total)
         };
         assert_eq!(shared(8_000, 10_000).usable_bytes(), 2_000 * MIB);
         assert_eq!(
@@ -122,16 +123,19 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_before_it_is_tried() {
-        assert_eq!(budget(1_024, 10_000).check("copy", 512 * MIB), Ok(()));
-        let error = budget(1_024, 10_000)
-            .check("copy", 512 * MIB + 1)
+    fn too_large_request_is_refused() {
+        assert_eq!(
+            make_budget(1_024, 10_000).check_size("copy", 512 * MIB),
+            Ok(())
+        );
+        let error = make_budget(1_024, 10_000)
+            .check_size("copy", 512 * MIB + 1)
             .unwrap_err();
         assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
     }
 
     #[test]
-    fn the_host_tells_its_memory() {
+    fn host_memory_is_read() {
         assert_eq!(
             parse_kib("MemTotal:    16 kB\nMemFree: 3 kB\n", "MemFree:"),
             Some(3)

@@ -1,17 +1,17 @@
-//! Work on all threads of the CPU. Closures are passed as `dyn`, because rayon would add 4 KB of
-//! code for each one otherwise.
+//! Parallel work on all threads of the CPU. Closures are passed as `dyn`, because rayon would
+//! otherwise add 4 KB of code for each closure.
 
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-/// The number of elements per task if there is little work for each element. It makes the cost of a
-/// task negligible.
-pub(crate) const CHUNK: usize = 1 << 14;
+/// The number of elements per task if there is little work for each element. It is large enough to
+/// make the cost of a task negligible.
+pub(crate) const CHUNK_ELEMENTS: usize = 1 << 14;
 
-/// Calls `work` with each number below `count`. A single call is made on this thread, because
-/// waking another thread takes longer.
-pub(crate) fn for_each_below(count: usize, work: &(dyn Fn(usize) + Sync)) {
+/// Calls `work` with each number below `count`, on all threads. A single call is made on the
+/// current thread, because waking another thread takes longer.
+pub(crate) fn for_each_index(count: usize, work: &(dyn Fn(usize) + Sync)) {
     if count == 1 {
         work(0);
     } else {
@@ -19,12 +19,12 @@ pub(crate) fn for_each_below(count: usize, work: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Calls `work` with each piece.
+/// Calls `work` with each piece, on all threads.
 pub(crate) fn for_each<T: Send>(pieces: impl Iterator<Item = T>, work: &(dyn Fn(T) + Sync)) {
     map(pieces, work);
 }
 
-/// Returns the results of `work` for all pieces, in their order.
+/// Returns the results of `work` for all pieces, in the order of the pieces.
 pub(crate) fn map<T: Send, R: Send>(
     mut pieces: impl Iterator<Item = T>,
     work: &(dyn Fn(T) -> R + Sync),
@@ -32,7 +32,8 @@ pub(crate) fn map<T: Send, R: Send>(
     let Some(first) = pieces.next() else {
         return Vec::new();
     };
-    // A single small piece takes less time than waking another thread.
+    // A single piece is processed on the current thread, because waking another thread takes
+    // longer.
     let Some(second) = pieces.next() else {
         return vec![work(first)];
     };
@@ -41,7 +42,7 @@ pub(crate) fn map<T: Send, R: Send>(
         .chain(pieces)
         .map(|piece| Mutex::new((Some(piece), None)))
         .collect();
-    for_each_below(cells.len(), &|at| {
+    for_each_index(cells.len(), &|at| {
         let mut cell = cells[at].lock().unwrap_or_else(PoisonError::into_inner);
         cell.1 = cell.0.take().map(work);
     });
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_piece_is_worked_on_once_and_results_come_in_order() {
+    fn pieces_run_once_with_results_in_order() {
         for count in [0, 1, 2, 1000] {
             let mut numbers: Vec<u64> = (0..count).collect();
             let lengths = map(numbers.chunks_mut(3), &|piece: &mut [_]| {

@@ -1,4 +1,4 @@
-//! The types of numbers that workloads compute with.
+//! The number types that workloads use for computing.
 
 use std::ops::{Add, Mul};
 
@@ -14,30 +14,30 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
     const DTYPE: Dtype;
     /// The distance from 1 to the next larger number.
     const EPSILON: f64;
-    /// A value that no result has.
+    /// A value that never occurs in a result.
     const POISON: Self;
 
-    /// Converts random bits to a number from -1 to 1.
+    /// Converts random bits to a number between -1 and 1.
     fn from_random_bits(bits: u64) -> Self;
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
     /// Returns the bits as an unsigned number of the same width.
-    fn word(self) -> u64;
-    /// Converts bytes in memory order to a number; returns poison if there are too few or too many.
+    fn to_word(self) -> u64;
+    /// Converts little-endian bytes to a number. Returns poison if the number of bytes is wrong.
     fn from_le_bytes(bytes: &[u8]) -> Self;
-    fn argument(self) -> Argument<'static>;
+    fn to_argument(self) -> Argument<'static>;
     fn cos_sin(self) -> (Self, Self);
 
-    fn random(seed: u64, index: u64) -> Self {
-        Self::from_random_bits(random::bits(seed, index))
+    fn random_number(seed: u64, index: u64) -> Self {
+        Self::from_random_bits(random::generate_bits(seed, index))
     }
 
     fn random_array(elements: u64, seed: u64) -> Vec<Self> {
-        random::array(elements, |index| Self::random(seed, index))
+        random::generate_array(elements, |index| Self::random_number(seed, index))
     }
 
     fn random_exact(seed: u64, index: u64) -> DoubleDouble {
-        DoubleDouble::from_f64(Self::random(seed, index).to_f64())
+        DoubleDouble::from_f64(Self::random_number(seed, index).to_f64())
     }
 }
 
@@ -56,13 +56,13 @@ impl Real for f32 {
     fn to_f64(self) -> f64 {
         f64::from(self)
     }
-    fn word(self) -> u64 {
+    fn to_word(self) -> u64 {
         u64::from(self.to_bits())
     }
     fn from_le_bytes(bytes: &[u8]) -> Self {
         bytes.try_into().map_or(Self::POISON, Self::from_le_bytes)
     }
-    fn argument(self) -> Argument<'static> {
+    fn to_argument(self) -> Argument<'static> {
         Argument::F32(self)
     }
     fn cos_sin(self) -> (Self, Self) {
@@ -85,13 +85,13 @@ impl Real for f64 {
     fn to_f64(self) -> f64 {
         self
     }
-    fn word(self) -> u64 {
+    fn to_word(self) -> u64 {
         self.to_bits()
     }
     fn from_le_bytes(bytes: &[u8]) -> Self {
         bytes.try_into().map_or(Self::POISON, Self::from_le_bytes)
     }
-    fn argument(self) -> Argument<'static> {
+    fn to_argument(self) -> Argument<'static> {
         Argument::F64(self)
     }
     fn cos_sin(self) -> (Self, Self) {
@@ -103,9 +103,9 @@ impl Real for f64 {
 mod tests {
     use super::*;
 
-    fn is_between<T: Real>() {
+    fn check_random_range<T: Real>() {
         let numbers: Vec<_> = (0..1000)
-            .map(|index| T::random(random::SEED_A, index).to_f64())
+            .map(|index| T::random_number(random::SEED_A, index).to_f64())
             .collect();
         assert!(numbers.iter().all(|number| (-1.0..1.0).contains(number)));
         let mean = numbers.iter().sum::<f64>() / 1000.0;
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn random_numbers_lie_on_both_sides_of_zero() {
-        is_between::<f32>();
-        is_between::<f64>();
+    fn random_numbers_are_on_both_sides_of_zero() {
+        check_random_range::<f32>();
+        check_random_range::<f64>();
     }
 }

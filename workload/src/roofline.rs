@@ -2,15 +2,15 @@
 
 use gpumon_probe::model::{Absence, Reading};
 
-use crate::protocol::{Bound, Rate, Roofline};
+use crate::protocol::{LimitingResource, Roofline, Throughput};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rated {
+pub(crate) struct RatedPeak {
     pub(crate) per_second: f64,
     pub(crate) at_mhz: Option<f64>,
 }
 
-impl Rated {
+impl RatedPeak {
     pub(crate) fn at_any_clock(per_second: f64) -> Self {
         Self {
             per_second,
@@ -19,12 +19,16 @@ impl Rated {
     }
 }
 
-/// Compares a rate with the theoretical peak.
-pub(crate) fn roofline(limit: Bound, rate: &Rate, rated: Reading<Rated>) -> Roofline {
+/// Compares the achieved rate with the theoretical peak of the limiting resource.
+pub(crate) fn compute_roofline(
+    limit: LimitingResource,
+    rate: &Throughput,
+    rated: Reading<RatedPeak>,
+) -> Roofline {
     let reached = match limit {
-        Bound::Compute => rate.operations_per_second,
-        Bound::Memory | Bound::Link => rate.bytes_per_second,
-        Bound::Latency | Bound::Driver => None,
+        LimitingResource::Compute => rate.operations_per_second,
+        LimitingResource::Memory | LimitingResource::Link => rate.bytes_per_second,
+        LimitingResource::Latency | LimitingResource::Driver => None,
     };
     let share = match (reached, rated.value()) {
         (Some(reached), Some(rated)) => Reading::Now(reached / rated.per_second),
@@ -44,36 +48,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slower_clock_makes_the_same_rate_a_larger_share() {
-        let rate = Rate {
+    fn slower_clock_increases_share_of_peak() {
+        let rate = Throughput {
             bytes_per_second: Some(1e12),
             operations_per_second: Some(500e12),
         };
-        let rated = Rated {
+        let rated = RatedPeak {
             per_second: 1000e12,
             at_mhz: Some(1830.0),
         };
-        let roofline = roofline(Bound::Compute, &rate, Reading::Now(rated));
+        let roofline = compute_roofline(LimitingResource::Compute, &rate, Reading::Now(rated));
         assert_eq!(roofline.share, Reading::Now(0.5));
-        assert_eq!(roofline.share_at(1525.0), Some(0.6));
-        assert_eq!(roofline.share_at(0.0), None);
+        assert_eq!(roofline.share_at_clock(1525.0), Some(0.6));
+        assert_eq!(roofline.share_at_clock(0.0), None);
     }
 
     #[test]
-    fn where_nothing_is_known_there_is_no_share() {
-        let rate = Rate {
+    fn unknown_peak_gives_no_share() {
+        let rate = Throughput {
             bytes_per_second: Some(2e12),
             operations_per_second: None,
         };
-        let unknown = roofline(Bound::Memory, &rate, Reading::Absent(Absence::Unknown));
-        assert_eq!(unknown.share, Reading::Absent(Absence::Unknown));
-        let memory = roofline(
-            Bound::Memory,
+        let unknown = compute_roofline(
+            LimitingResource::Memory,
             &rate,
-            Reading::Now(Rated::at_any_clock(4e12)),
+            Reading::Absent(Absence::Unknown),
+        );
+        assert_eq!(unknown.share, Reading::Absent(Absence::Unknown));
+        let memory = compute_roofline(
+            LimitingResource::Memory,
+            &rate,
+            Reading::Now(RatedPeak::at_any_clock(4e12)),
         );
         assert_eq!(
-            (memory.share.clone(), memory.share_at(1000.0)),
+            (memory.share.clone(), memory.share_at_clock(1000.0)),
             (Reading::Now(0.5), None)
         );
     }

@@ -1,29 +1,31 @@
-//! Suggestions for words that were typed wrong.
+//! Suggestions for mistyped words.
 
 use strsim::osa_distance;
 
-/// Returns the valid word that is nearest to a typed one, ignoring case. The distance is the number
-/// of wrong, missing, additional and swapped letters. Returns `None` if even the nearest word is
-/// too different.
-pub fn nearest<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// Returns the valid word that is nearest to the typed word, ignoring case. The distance is the
+/// number of wrong, missing, additional and swapped letters. Returns `None` if even the nearest
+/// word is too different.
+pub fn find_nearest<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let distances = valid
         .into_iter()
         .map(|word| (osa_distance(&typed, &word.to_lowercase()), word));
-    // Among equally near words the first is returned, so that the order of the valid words decides.
+    // If several words are equally near, the first of them is returned, so the order of the valid
+    // words matters.
     let (distance, word) = distances.min_by_key(|(distance, _)| *distance)?;
-    // One mistake in three letters is allowed. With more, the result would be a guess.
+    // One mistake per three letters is allowed. With more mistakes, the suggestion would only be a
+    // guess.
     (distance <= (typed.chars().count().max(word.chars().count()) / 3).max(1)).then_some(word)
 }
 
-/// Returns the question whether the nearest valid word was meant, or `otherwise` if no word is near
+/// Returns a question that suggests the nearest valid word, or `otherwise` if no word is near
 /// enough.
-pub fn did_you_mean<'a>(
+pub fn suggest_word<'a>(
     typed: &str,
     valid: impl IntoIterator<Item = &'a str>,
     otherwise: &str,
 ) -> String {
-    nearest(typed, valid).map_or_else(
+    find_nearest(typed, valid).map_or_else(
         || otherwise.to_owned(),
         |word| format!("did you mean '{word}'?"),
     )
@@ -34,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word_and_another_word_none() {
+    fn typo_gets_suggestion_but_unrelated_word_does_not() {
         let words = ["memory", "power", "temperature", "pid"];
         for (typed, meant) in [
             ("memroy", Some("memory")),
@@ -46,8 +48,8 @@ mod tests {
             ("", None),
             ("user", None),
         ] {
-            assert_eq!(nearest(typed, words), meant, "{typed}");
+            assert_eq!(find_nearest(typed, words), meant, "{typed}");
         }
-        assert_eq!(nearest("any", []), None);
+        assert_eq!(find_nearest("any", []), None);
     }
 }

@@ -5,32 +5,32 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::{
-    beside::Shared,
     cuda::Elapsed,
     error::RunError,
+    frameworks::SharedOperation,
     gpu::Gpu,
     memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, KernelUse, Shape, Verification},
+    protocol::{Backend, Cost, Dtype, Extent, KernelUse, LimitingResource, Shape, Verification},
 };
 
-/// The size of a word. Data is copied in whole words.
+/// The size of a word in bytes. Data is copied in whole words.
 pub(crate) const WORD_BYTES: u64 = 8;
 
-/// The size of an array on a GPU with enough memory, so that the time to start and end is
-/// negligible.
-const ARRAY_BYTES: u64 = 1 << 30;
-/// The size of an array on a CPU with small caches.
-const HOST_ARRAY_BYTES: u64 = 64 << 20;
-/// The minimum size of an array in relation to the cache. With this factor, the cache no longer
-/// contains data when it is read again.
-const CACHES: u64 = 4;
-/// The divisor of the usable memory that limits the size of an array, so that all arrays of a
-/// workload fit.
-const PART: u64 = 8;
+/// The size in bytes of an array on a GPU with enough memory. It makes the time for starting and
+/// ending a run negligible.
+const GPU_ARRAY_BYTES: u64 = 1 << 30;
+/// The size in bytes of an array on a CPU with small caches.
+const CPU_ARRAY_BYTES: u64 = 64 << 20;
+/// The minimum size of an array, as a multiple of the cache size. With this factor, data is no
+/// longer in the cache when it is read again.
+const CACHE_FACTOR: u64 = 4;
+/// The share of the usable memory that an array may use is one divided by this number, so that all
+/// arrays of a workload fit.
+const ARRAY_DIVISOR: u64 = 8;
 
-/// A workload of the catalogue.
+/// A workload of the catalog.
 pub(crate) struct Workload {
-    pub(crate) about: About,
+    pub(crate) about: WorkloadDescription,
     pub(crate) usual: UsualSize,
     pub(crate) program: &'static dyn Program,
 }
@@ -39,72 +39,74 @@ pub(crate) struct Workload {
 pub(crate) enum UsualSize {
     /// A number of elements, rows or repetitions.
     Count(u64),
-    /// The number of elements that makes arrays larger than all caches.
+    /// The number of elements for which arrays are larger than all caches.
     LargerThanCaches,
-    /// A number of bytes, and the divisor of the usable memory that limits it.
+    /// A number of bytes, and a divisor: the size is limited to the usable memory divided by it.
     Bytes(u64, u64),
     Computed(fn(Backend, Dtype, &MemoryBudget) -> u64),
 }
 
-/// Work that is ready to run, or the error of preparing it.
-pub(crate) type Ready<'gpu> = Result<Box<dyn Prepared + 'gpu>, RunError>;
+/// Prepared work, or the error that occurred while preparing it.
+pub(crate) type PreparedResult<'gpu> = Result<Box<dyn Prepared + 'gpu>, RunError>;
 
-/// The code of a workload for a GPU, the CPU, or both, depending on its entry in the catalogue.
+/// The code of a workload for a GPU, for the CPU, or for both. Its entry in the catalog states
+/// which.
 pub(crate) trait Program: Sync {
     fn cost_of(&self, size: Size) -> Cost;
 
-    /// Returns the memory in use on the CPU, including the check.
+    /// Returns the memory used on the CPU in bytes, including memory for the check.
     fn cpu_bytes(&self, size: Size) -> u64 {
         self.cost_of(size).memory_bytes
     }
 
-    /// Returns the types that all run if none is requested, the usual one first; `None` if only the
-    /// usual one runs.
-    fn each_type(&self, _: Backend) -> Option<&'static [Dtype]> {
+    /// Returns the types that are run if no type is requested, the usual type first, or `None` if
+    /// only the usual type is run.
+    fn default_types(&self, _: Backend) -> Option<&'static [Dtype]> {
         None
     }
 
-    /// Checks that a GPU supports a type.
+    /// Checks that a GPU supports a number type.
     fn check_device(&self, _: &Gpu, _: Dtype) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// Returns the number of GPUs in use: the given one, and those after it.
-    fn gpus(&self) -> usize {
+    /// Returns the number of GPUs that the workload uses: the given GPU, and those that follow it.
+    fn gpu_count(&self) -> usize {
         1
     }
 
     /// Prepares a run on a GPU with random inputs and poisoned outputs.
-    fn on_cuda<'gpu>(&self, _: &'gpu Gpu, _: Size) -> Ready<'gpu> {
-        unreachable!("the catalogue has it on the CPU alone");
+    fn prepare_cuda_run<'gpu>(&self, _: &'gpu Gpu, _: Size) -> PreparedResult<'gpu> {
+        unreachable!("this workload runs only on the CPU");
     }
 
-    /// Prepares a run with NVIDIA's library for comparison, with the same inputs and the same
-    /// check.
-    fn on_cublas<'gpu>(&self, _: &'gpu Gpu, _: Size) -> Option<Ready<'gpu>> {
+    /// Prepares a run with NVIDIA's cuBLAS for comparison, with the same inputs and the same check.
+    /// Returns `None` if the workload has no such run.
+    fn prepare_cublas_run<'gpu>(&self, _: &'gpu Gpu, _: Size) -> Option<PreparedResult<'gpu>> {
         None
     }
 
     /// Prepares a run on the CPU with random inputs and poisoned outputs.
-    fn on_cpu(&self, _: Size) -> Ready<'static> {
-        unreachable!("the catalogue has it on GPUs alone");
+    fn prepare_cpu_run(&self, _: Size) -> PreparedResult<'static> {
+        unreachable!("this workload runs only on GPUs");
     }
 
-    /// Returns rows, columns and depth if they are not all equal.
+    /// Returns the shape of a matrix product, if its rows, columns and depth are not all equal.
     fn shape(&self) -> Option<Shape> {
         None
     }
 
-    /// Returns the data for frameworks that have the same operation; `None` if no framework has it.
-    fn shared_operation(&self, _: Size) -> Option<Shared> {
+    /// Returns the data for other frameworks that have the same operation, or `None` if there is no
+    /// such framework.
+    fn shared_operation(&self, _: Size) -> Option<SharedOperation> {
         None
     }
 }
 
 pub(crate) trait Prepared {
-    fn run(&mut self) -> Result<Sample, RunError>;
+    fn run(&mut self) -> Result<TimedRun, RunError>;
 
-    /// Returns the kernel in use if there are several to choose from.
+    /// Returns the kernel in use, if there are several to choose from.
     fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
         Ok(None)
     }
@@ -121,10 +123,10 @@ struct Work<State, Run, Verify> {
 
 impl<State, Run, Verify> Prepared for Work<State, Run, Verify>
 where
-    Run: FnMut(&mut State) -> Result<Sample, RunError>,
+    Run: FnMut(&mut State) -> Result<TimedRun, RunError>,
     Verify: FnMut(&mut State) -> Result<Verification, RunError>,
 {
-    fn run(&mut self) -> Result<Sample, RunError> {
+    fn run(&mut self) -> Result<TimedRun, RunError> {
         (self.run)(&mut self.state)
     }
 
@@ -133,71 +135,73 @@ where
     }
 }
 
-/// Returns work with runs that write into `state`, which is then verified.
+/// Returns prepared work. `run` writes its results into `state`, and `verify` checks them.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "workloads end their preparation with it"
 )]
 pub(crate) fn prepare_work<'gpu, State: 'gpu>(
     state: State,
-    run: impl FnMut(&mut State) -> Result<Sample, RunError> + 'gpu,
+    run: impl FnMut(&mut State) -> Result<TimedRun, RunError> + 'gpu,
     verify: impl FnMut(&mut State) -> Result<Verification, RunError> + 'gpu,
-) -> Ready<'gpu> {
+) -> PreparedResult<'gpu> {
     Ok(Box::new(Work { state, run, verify }))
 }
 
-/// Returns work on the CPU, timed by the host's clock.
-pub(crate) fn prepare_on_cpu<State: 'static>(
+/// Returns prepared work on the CPU, which is timed by the host's clock.
+pub(crate) fn prepare_cpu_work<State: 'static>(
     state: State,
     run: impl Fn(&mut State) + 'static,
     verify: impl Fn(&State) -> Verification + 'static,
-) -> Ready<'static> {
+) -> PreparedResult<'static> {
     prepare_work(
         state,
-        move |state| Ok(Sample::on_cpu(|| run(state))),
+        move |state| Ok(TimedRun::time_on_cpu(|| run(state))),
         move |state| Ok(verify(state)),
     )
 }
 
 /// The description of a workload.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct About {
-    /// The name as typed by users.
+pub struct WorkloadDescription {
+    /// The workload's name, as typed by users.
     pub id: &'static str,
-    /// A description in one sentence.
+    /// A sentence that describes what the workload does.
     pub does: &'static str,
-    /// The lesson of the workload, in one sentence.
+    /// The lesson that the workload teaches, in one sentence.
     pub teaches: &'static str,
-    /// The supported types of numbers, the usual one first; empty if the workload only moves bytes,
-    /// or has no data.
+    /// The supported number types, the usual type first. Empty if the workload only moves bytes, or
+    /// has no data.
     pub dtypes: &'static [Dtype],
-    /// The backends that it runs on.
+    /// The backends that the workload supports.
     pub backends: &'static [Backend],
-    /// The resource that limits its speed.
-    pub bound: Bound,
-    /// The quantity that its size counts.
+    /// The resource that limits the workload's speed.
+    pub bound: LimitingResource,
+    /// The quantity that the workload's size counts.
     pub extent: Extent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// The number of elements of each array, or of rows of each square matrix, depending on
-    /// [`About::extent`].
+    /// The size of the workload, such as the number of elements of each array or of rows of each
+    /// matrix. [`WorkloadDescription::extent`] states what is counted.
     pub n: u64,
-    /// The type of each element.
+    /// The number type of each element.
     pub dtype: Dtype,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Sample {
-    /// The time by the device's clock; `None` on the CPU, which has only the host's clock.
+pub(crate) struct TimedRun {
+    /// The time in microseconds, measured by the device's clock; `None` on the CPU, which has only
+    /// the host's clock.
     pub device_us: Option<f64>,
-    /// The time by the host's clock, from the first call until all work was done.
+    /// The time in microseconds, measured by the host's clock from the first call until all work
+    /// was done.
     pub host_us: f64,
 }
 
-impl Sample {
-    pub(crate) fn on_cpu(work: impl FnOnce()) -> Self {
+impl TimedRun {
+    pub(crate) fn time_on_cpu(work: impl FnOnce()) -> Self {
         let begun = Instant::now();
         work();
         Self {
@@ -206,8 +210,8 @@ impl Sample {
         }
     }
 
-    /// Returns the time of a single one of `of` equal operations.
-    pub(crate) fn of_one(self, of: u64) -> Self {
+    /// Divides the time by `of`, so that it is the time of one of `of` equal operations.
+    pub(crate) fn divide_by(self, of: u64) -> Self {
         let of = of as f64;
         Self {
             device_us: self.device_us.map(|us| us / of),
@@ -216,7 +220,7 @@ impl Sample {
     }
 }
 
-impl From<Elapsed> for Sample {
+impl From<Elapsed> for TimedRun {
     fn from(Elapsed { device_us, host_us }: Elapsed) -> Self {
         Self {
             device_us: Some(device_us),
@@ -230,19 +234,19 @@ impl Size {
         self.n.saturating_mul(self.dtype.bytes())
     }
 
-    /// Returns the size of an array in 64-bit words. Words of this size are long enough to differ
-    /// from their neighbors.
-    pub(crate) fn words(self) -> u64 {
+    /// Returns the size of an array in 64-bit words. Words of this length are unlikely to be equal
+    /// to their neighbors.
+    pub(crate) fn word_count(self) -> u64 {
         self.bytes().div_ceil(WORD_BYTES)
     }
 }
 
 impl Workload {
-    /// Returns the size if none is requested.
+    /// Returns the size of the workload if none is requested.
     pub(crate) fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
         match self.usual {
             UsualSize::Count(count) => count,
-            UsualSize::LargerThanCaches => larger_than_caches(backend, dtype, budget),
+            UsualSize::LargerThanCaches => elements_beyond_caches(backend, dtype, budget),
             UsualSize::Bytes(bytes, part) => {
                 bytes.min(budget.usable_bytes() / part).max(WORD_BYTES)
             }
@@ -250,31 +254,33 @@ impl Workload {
         }
     }
 
-    /// Returns the types that run on a backend, the usual one first.
+    /// Returns the types that are run on a backend if none is requested, the usual type first.
     pub(crate) fn types_on(&self, backend: Backend) -> &'static [Dtype] {
-        self.program.each_type(backend).unwrap_or(self.about.dtypes)
+        self.program
+            .default_types(backend)
+            .unwrap_or(self.about.dtypes)
     }
 }
 
-/// Returns the number of elements that makes arrays larger than all caches.
-pub(crate) fn larger_than_caches(backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+/// Returns the number of elements for which arrays are larger than all caches.
+pub(crate) fn elements_beyond_caches(backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
     let wanted = match backend {
-        Backend::Cuda => ARRAY_BYTES,
-        Backend::Cpu => HOST_ARRAY_BYTES,
+        Backend::Cuda => GPU_ARRAY_BYTES,
+        Backend::Cpu => CPU_ARRAY_BYTES,
     };
     let bytes = wanted
-        .max(CACHES * budget.cache_bytes)
-        .min(budget.usable_bytes() / PART);
-    // The number is a multiple of what any machine moves at a time.
+        .max(CACHE_FACTOR * budget.cache_bytes)
+        .min(budget.usable_bytes() / ARRAY_DIVISOR);
+    // The number of elements is a multiple of the number that any machine moves at a time.
     (bytes / dtype.bytes() / 1024 * 1024).max(1024)
 }
 
-impl About {
+impl WorkloadDescription {
     pub fn runs_on(&self, backend: Backend) -> bool {
         self.backends.contains(&backend)
     }
 
-    /// Returns the type that is used if none is requested.
+    /// Returns the type that the workload uses if none is requested.
     pub fn usual_dtype(&self) -> Dtype {
         self.dtypes.first().copied().unwrap_or(Dtype::Bytes)
     }
@@ -285,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_hide_from_caches_and_leave_room() {
+    fn arrays_exceed_caches_and_leave_room() {
         let mib = 1 << 20;
         let budget = |free, cache| MemoryBudget {
             place: "here".to_owned(),
@@ -295,11 +301,11 @@ mod tests {
             is_shared: false,
         };
         let bytes = |backend, budget: &MemoryBudget| {
-            larger_than_caches(backend, Dtype::Fp64, budget) * 8 / mib
+            elements_beyond_caches(backend, Dtype::Fp64, budget) * 8 / mib
         };
         assert_eq!(bytes(Backend::Cuda, &budget(32_768, 50)), 1024);
         assert_eq!(bytes(Backend::Cpu, &budget(32_768, 100)), 400);
         assert_eq!(bytes(Backend::Cpu, &budget(32_768, 2)), 64);
-        assert!(bytes(Backend::Cuda, &budget(4_983, 50)) * PART <= 4_000);
+        assert!(bytes(Backend::Cuda, &budget(4_983, 50)) * ARRAY_DIVISOR <= 4_000);
     }
 }

@@ -21,13 +21,13 @@ use gpumon_probe::{
 use jiff::tz::TimeZone;
 
 use self::{
-    place::{Place, PlaceState},
-    since_start::SinceStart,
+    place::{AlertTarget, TargetState},
+    since_start::TimeSinceStart,
 };
 use crate::{
     notify::Notification,
-    rules::{AlertRules, Quiet, Rule},
-    status::Status,
+    rules::{AlertRules, QuietTime, Rule},
+    status::AlertStatus,
 };
 
 pub use saved::SavedAlert;
@@ -35,21 +35,21 @@ pub use status::{PlaceStatus, RuleState, RuleStatus};
 
 /// The data that rules are evaluated with at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Readings<'a> {
+pub struct EvaluationInput<'a> {
     /// The newest sample; `None` if there is none, or if it is too old to show the current state.
     pub sample: Option<&'a Sample>,
     /// The inventory; `None` until it is known.
     pub inventory: Option<&'a Inventory>,
     /// Whether GPUs are read at all. Delays do not count during a pause or before the first sample.
     pub is_watched: bool,
-    /// When the collector was started. After a restart, the collector needs time to find conditions
-    /// again; any other number means a restart.
+    /// When the collector was started; a different value means that it was restarted. A restarted
+    /// collector needs time to detect its conditions again.
     pub started_ms: u64,
 }
 
-/// The result of one update.
+/// The events and notifications that one update produces.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
+pub struct EvaluationOutcome {
     /// Events for all clients.
     pub events: Vec<Event>,
     /// Notifications, each with the names of its receivers.
@@ -62,42 +62,41 @@ pub struct Evaluator {
     clock: Clock,
     zone: TimeZone,
     conditions: ConditionSettings,
-    since_start: SinceStart,
-    rules: Vec<Watched>,
+    since_start: TimeSinceStart,
+    rules: Vec<WatchedRule>,
     /// States of rules that were removed.
-    dropped: Vec<PlaceState>,
+    dropped: Vec<TargetState>,
 }
 
 /// A rule and its state for each target.
 #[derive(Debug)]
-struct Watched {
+struct WatchedRule {
     rule: Rule,
-    places: BTreeMap<Place, PlaceState>,
-    /// The end of a silence that was set by command, and not in the alert file.
+    places: BTreeMap<AlertTarget, TargetState>,
+    /// The end of a silence that was set with a command; `None` for the silences in the alert file.
     silenced_until_ms: Option<u64>,
 }
 
 impl Evaluator {
     /// Creates an evaluator in which no rule has a state yet. `zone` is the time zone for silences
-    /// by hour of the day, and `conditions` are the settings with which the collector finds
-    /// conditions.
+    /// by hour of the day, and `conditions` are the collector's settings for detecting conditions.
     pub fn new(rules: &AlertRules, zone: TimeZone, conditions: ConditionSettings) -> Self {
         let mut evaluator = Self {
             clock: Clock::default(),
             zone,
             conditions,
-            since_start: SinceStart::default(),
+            since_start: TimeSinceStart::default(),
             rules: Vec::new(),
             dropped: Vec::new(),
         };
-        evaluator.replace(rules, &BTreeSet::new());
+        evaluator.replace_rules(rules, &BTreeSet::new());
         evaluator
     }
 
     /// Replaces the rules. A rule keeps its state if its name and check are unchanged; the alerts
-    /// of all others are resolved by the next [`Self::update`]. `new_receivers` are notified of
-    /// everything that fires.
-    pub fn replace(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
+    /// of other rules are resolved by the next [`Self::update`]. The receivers in `new_receivers`
+    /// are notified of every firing alert.
+    pub fn replace_rules(&mut self, rules: &AlertRules, new_receivers: &BTreeSet<String>) {
         let mut known = std::mem::take(&mut self.rules);
         for rule in &rules.rules {
             let same = known
@@ -105,11 +104,11 @@ impl Evaluator {
                 .position(|old| old.rule.name == rule.name && old.rule.check == rule.check);
             let state = same.map(|at| known.swap_remove(at));
             self.rules.push(match state {
-                Some(old) => Watched {
+                Some(old) => WatchedRule {
                     rule: rule.clone(),
                     ..old
                 },
-                None => Watched {
+                None => WatchedRule {
                     rule: rule.clone(),
                     places: BTreeMap::new(),
                     silenced_until_ms: None,
@@ -127,12 +126,12 @@ impl Evaluator {
             .flat_map(|watched| watched.places.values_mut());
         states
             .chain(&mut self.dropped)
-            .for_each(|state| state.forget_told(new_receivers));
+            .for_each(|state| state.forget_notifications_to(new_receivers));
     }
 
-    /// Silences a rule until a moment, or ends the silence with `None`. Returns `false` if there is
-    /// no rule with this name.
-    pub fn silence(&mut self, rule: &str, until_ms: Option<u64>) -> bool {
+    /// Silences a rule until the given time, or ends its silence if `until_ms` is `None`. Returns
+    /// `false` if no rule has this name.
+    pub fn silence_rule(&mut self, rule: &str, until_ms: Option<u64>) -> bool {
         let found = self
             .rules
             .iter_mut()
@@ -143,35 +142,37 @@ impl Evaluator {
     }
 
     /// Updates all rules with the newest data.
-    pub fn update(&mut self, readings: &Readings<'_>, now_ms: u64) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub fn update(&mut self, readings: &EvaluationInput<'_>, now_ms: u64) -> EvaluationOutcome {
+        let mut outcome = EvaluationOutcome::default();
         let now = self.clock.advance(now_ms, readings.is_watched);
         self.since_start.update(readings, now);
         for mut state in std::mem::take(&mut self.dropped) {
-            state.end(now_ms, &mut outcome);
+            state.end_alert(now_ms, &mut outcome);
         }
         for watched in &mut self.rules {
             watched.silenced_until_ms = watched
                 .silenced_until_ms
                 .filter(|until_ms| *until_ms > now_ms);
             let is_silenced = watched.is_silenced(now_ms, &self.zone);
-            let Watched { rule, places, .. } = watched;
+            let WatchedRule { rule, places, .. } = watched;
             if readings.is_watched {
-                let there: BTreeSet<Place> = observe::places(&rule.check, readings).collect();
+                let there: BTreeSet<AlertTarget> =
+                    observe::list_targets(&rule.check, readings).collect();
                 // No GPU counts as removed while the inventory is unknown.
                 let inventory = readings.inventory;
-                let is_over = |place: &Place, state: &mut PlaceState| {
+                let is_over = |place: &AlertTarget, state: &mut TargetState| {
                     inventory.is_some()
-                        && (!there.contains(place) || state.is_of_another(place, inventory))
+                        && (!there.contains(place)
+                            || state.belongs_to_another_gpu(place, inventory))
                 };
                 for (_, mut state) in places.extract_if(.., is_over) {
-                    state.end(now_ms, &mut outcome);
+                    state.end_alert(now_ms, &mut outcome);
                 }
                 for place in there {
                     let state = places
                         .entry(place.clone())
-                        .or_insert_with(|| PlaceState::new(&rule.check));
-                    if self.since_start.may_be_unfound(
+                        .or_insert_with(|| TargetState::new(&rule.check));
+                    if self.since_start.may_condition_be_undetected(
                         &rule.check,
                         &place,
                         readings,
@@ -179,24 +180,24 @@ impl Evaluator {
                     ) {
                         continue;
                     }
-                    let seen = observe::observe(&rule.check, &place, readings, state);
-                    state.apply(rule, &place, readings, seen, now, &mut outcome);
+                    let seen = observe::observe_target(&rule.check, &place, readings, state);
+                    state.apply_observation(rule, &place, readings, seen, now, &mut outcome);
                 }
             }
             for state in places.values_mut() {
-                state.notify(rule, is_silenced, now_ms, &mut outcome);
+                state.notify_receivers(rule, is_silenced, now_ms, &mut outcome);
             }
         }
         outcome
     }
 
     /// Returns the firing alerts, the most severe first, then the oldest.
-    pub fn firing(&self) -> Vec<FiringAlert> {
+    pub fn firing_alerts(&self) -> Vec<FiringAlert> {
         let mut firing: Vec<_> = self
             .rules
             .iter()
             .flat_map(|watched| watched.places.values())
-            .filter_map(place::PlaceState::firing)
+            .filter_map(place::TargetState::firing_alert)
             .collect();
         firing.sort_by_key(|alert| {
             (
@@ -215,19 +216,19 @@ impl Evaluator {
     }
 }
 
-impl Watched {
+impl WatchedRule {
     fn is_silenced(&self, now_ms: u64, zone: &TimeZone) -> bool {
         self.silenced_until_ms.is_some()
             || self
                 .rule
                 .quiet
                 .iter()
-                .any(|quiet: &Quiet| quiet.has(now_ms, zone))
+                .any(|quiet: &QuietTime| quiet.contains(now_ms, zone))
     }
 }
 
-impl Outcome {
-    fn tell(&mut self, at_ms: u64, alert: &FiringAlert, status: Status) {
+impl EvaluationOutcome {
+    fn add_event(&mut self, at_ms: u64, alert: &FiringAlert, status: AlertStatus) {
         let notification = Notification {
             status,
             at_ms,
@@ -236,7 +237,13 @@ impl Outcome {
         self.events.push(notification.into_event());
     }
 
-    fn notify(&mut self, at_ms: u64, alert: &FiringAlert, status: Status, receivers: &[String]) {
+    fn add_notification(
+        &mut self,
+        at_ms: u64,
+        alert: &FiringAlert,
+        status: AlertStatus,
+        receivers: &[String],
+    ) {
         if !receivers.is_empty() {
             let notification = Notification {
                 status,

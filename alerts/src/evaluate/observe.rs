@@ -9,27 +9,31 @@ use gpumon_probe::{
 };
 
 use super::{
-    Readings,
-    place::{Place, PlaceState},
+    EvaluationInput,
+    place::{AlertTarget, TargetState},
 };
 use crate::{
     describe,
-    rules::{Bound, Check, Rate, Subject, Watch},
+    rules::{Rate, RuleCheck, Threshold, Watch, WatchedField},
 };
 
 /// Returns the targets that a rule is evaluated for.
-pub(super) fn places<'a>(
-    check: &'a Check,
-    readings: &Readings<'a>,
-) -> Box<dyn Iterator<Item = Place> + 'a> {
+pub(super) fn list_targets<'a>(
+    check: &'a RuleCheck,
+    readings: &EvaluationInput<'a>,
+) -> Box<dyn Iterator<Item = AlertTarget> + 'a> {
     let is_absence = matches!(check.watch, Watch::Absent(_));
-    if check.watch.is_of_host() {
-        return Box::new(std::iter::once(Place::Machine));
+    if check.watch.is_about_host() {
+        return Box::new(std::iter::once(AlertTarget::Machine));
     }
     let gpus: &[Gpu] = readings.inventory.map_or(&[], |inventory| &inventory.gpus);
     if check.gpus.is_empty() {
-        let none = (is_absence && gpus.is_empty()).then_some(Place::Machine);
-        return Box::new(gpus.iter().map(|gpu| Place::Gpu(gpu.index)).chain(none));
+        let none = (is_absence && gpus.is_empty()).then_some(AlertTarget::Machine);
+        return Box::new(
+            gpus.iter()
+                .map(|gpu| AlertTarget::Gpu(gpu.index))
+                .chain(none),
+        );
     }
     let is_named = |gpu: &&Gpu| check.gpus.iter().any(|name| name.is_name_of(gpu));
     let named = gpus.iter().filter(is_named);
@@ -39,26 +43,26 @@ pub(super) fn places<'a>(
         .iter()
         .filter(move |name| is_absence && is_missing(name));
     let missing = missing.map(|name| match name {
-        GpuName::Index(index) => Place::Gpu(*index),
-        name => Place::Missing(name.to_string()),
+        GpuName::Index(index) => AlertTarget::Gpu(*index),
+        name => AlertTarget::Missing(name.to_string()),
     });
-    Box::new(named.map(|gpu| Place::Gpu(gpu.index)).chain(missing))
+    Box::new(named.map(|gpu| AlertTarget::Gpu(gpu.index)).chain(missing))
 }
 
-/// Compares a sample with a rule for one target, and describes a match in a sentence. Once the rule
-/// fires, it matches until the value reaches the threshold at which it clears.
-pub(super) fn observe(
-    check: &Check,
-    place: &Place,
-    readings: &Readings<'_>,
-    state: &mut PlaceState,
+/// Compares a sample with a rule for one target, and describes a match in a sentence. A firing rule
+/// keeps matching until the value reaches its clearing threshold.
+pub(super) fn observe_target(
+    check: &RuleCheck,
+    place: &AlertTarget,
+    readings: &EvaluationInput<'_>,
+    state: &mut TargetState,
 ) -> Observation<String> {
     let sample = readings.sample;
     let gpu = match place {
-        Place::Gpu(index) => {
+        AlertTarget::Gpu(index) => {
             sample.and_then(|sample| sample.gpus.iter().find(|gpu| gpu.index == *index))
         }
-        Place::Machine | Place::Missing(_) => None,
+        AlertTarget::Machine | AlertTarget::Missing(_) => None,
     };
     match &check.watch {
         Watch::Value {
@@ -66,34 +70,39 @@ pub(super) fn observe(
             bound,
             rate,
         } => {
-            let value = value(*subject, *bound, gpu, readings);
+            let value = compared_value(*subject, *bound, gpu, readings);
             let at_ms = sample.map(|sample| sample.at_ms);
             let compared = match (rate, &mut state.window) {
                 (Some(Rate { per, .. }), Some(window)) => {
                     window.push(at_ms, value);
-                    window.per_second().map(|change| change * per.seconds())
+                    window
+                        .rate_per_second()
+                        .map(|change| change * per.seconds())
                 }
                 _ => value,
             };
             match compared {
-                // After a start or a gap, a rate is unknown until half of its window has values.
+                // After a start or a gap in the samples, a rate is unknown until values cover half
+                // of its window.
                 None if value.is_some() => Observation::Inconclusive,
                 None => Observation::Unknown,
-                Some(value) if bound.is_beyond(value, state.lasts()) => {
-                    Observation::Active(describe::met_value(check, *subject, *bound, *rate, value))
+                Some(value) if bound.is_exceeded_by(value, state.is_firing()) => {
+                    Observation::Active(describe::describe_match(
+                        check, *subject, *bound, *rate, value,
+                    ))
                 }
                 Some(_) => Observation::Inactive,
             }
         }
-        Watch::Absent(subject) => match absence(*subject, gpu, readings) {
-            Some(why) => Observation::Active(describe::met_absence(check, *subject, &why)),
+        Watch::Absent(subject) => match absence_reason(*subject, gpu, readings) {
+            Some(why) => Observation::Active(describe::describe_absence(check, *subject, &why)),
             None => Observation::Inactive,
         },
         Watch::Condition { kind, min_severity } => {
             let Some(gpu) = gpu else {
                 return Observation::Unknown;
             };
-            let met = condition(gpu, *kind, *min_severity);
+            let met = find_condition(gpu, *kind, *min_severity);
             met.map_or(Observation::Inactive, |met| {
                 Observation::Active(met.text.trim_end_matches('.').to_owned())
             })
@@ -102,7 +111,7 @@ pub(super) fn observe(
 }
 
 /// Returns the most severe condition of a GPU with this kind and at least this severity.
-pub(super) fn condition<'a>(
+pub(super) fn find_condition<'a>(
     gpu: &'a GpuSample,
     kind: Option<&str>,
     least: Severity,
@@ -112,10 +121,10 @@ pub(super) fn condition<'a>(
     })
 }
 
-impl Bound {
-    /// Returns `true` if the value is beyond the threshold. If the rule fires already (`was`), its
-    /// clearing threshold is used.
-    fn is_beyond(self, value: f64, was: bool) -> bool {
+impl Threshold {
+    /// Returns `true` if `value` is beyond the threshold. For a rule that is already firing
+    /// (`was`), the clearing threshold applies.
+    fn is_exceeded_by(self, value: f64, was: bool) -> bool {
         let threshold = if was { self.clear } else { self.value };
         if self.is_above {
             value > threshold
@@ -125,15 +134,15 @@ impl Bound {
     }
 }
 
-/// Returns the value to compare; `None` if the GPU does not answer or has no such value.
-fn value(
-    subject: Subject,
-    bound: Bound,
+/// Returns the value to compare; `None` if the GPU does not respond or has no such value.
+fn compared_value(
+    subject: WatchedField,
+    bound: Threshold,
     gpu: Option<&GpuSample>,
-    readings: &Readings<'_>,
+    readings: &EvaluationInput<'_>,
 ) -> Option<f64> {
     let (value, limit) = match subject {
-        Subject::Gpu(field) => {
+        WatchedField::Gpu(field) => {
             let gpu = gpu.filter(|gpu| gpu.health == Health::Ok)?;
             let board = readings
                 .inventory
@@ -143,7 +152,7 @@ fn value(
                 field.limit_value(GPU_FIELDS, gpu, board),
             )
         }
-        Subject::Host(field) => {
+        WatchedField::Host(field) => {
             let host = &readings.sample?.host;
             (
                 field.access.value(host)?,
@@ -162,29 +171,31 @@ fn value(
 
 /// Returns why a reading or GPU is absent; `None` if it is present. A sleeping GPU is not expected
 /// to have readings.
-fn absence(
-    subject: Option<Subject>,
+fn absence_reason(
+    subject: Option<WatchedField>,
     gpu: Option<&GpuSample>,
-    readings: &Readings<'_>,
+    readings: &EvaluationInput<'_>,
 ) -> Option<String> {
     let Some(sample) = readings.sample else {
-        return Some("GPUs are not read".to_owned());
+        return Some("no GPU is being read".to_owned());
     };
-    if let Some(Subject::Host(field)) = subject {
-        return (field.access.read)(&sample.host).err().map(word);
+    if let Some(WatchedField::Host(field)) = subject {
+        return (field.access.read)(&sample.host).err().map(describe_reason);
     }
     let Some(gpu) = gpu else {
         return Some("there is no such GPU".to_owned());
     };
     match (&gpu.health, subject) {
-        (Health::Ok, Some(Subject::Gpu(field))) => (field.access.read)(gpu).err().map(word),
+        (Health::Ok, Some(WatchedField::Gpu(field))) => {
+            (field.access.read)(gpu).err().map(describe_reason)
+        }
         (Health::Ok | Health::Asleep { .. }, _) => None,
-        (health, _) => Some(format!("the GPU is {}", health.word())),
+        (health, _) => Some(format!("the GPU is {}", health.json_name())),
     }
 }
 
-/// Returns the JSON name of a reason in words.
-fn word(reason: &gpumon_probe::model::Absence) -> String {
+/// Returns the JSON name of an absence reason with spaces instead of underscores.
+fn describe_reason(reason: &gpumon_probe::model::Absence) -> String {
     let reason = serde_json::to_value(reason).unwrap_or_default();
     reason["absent"]
         .as_str()

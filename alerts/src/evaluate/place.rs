@@ -8,17 +8,17 @@ use gpumon_probe::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, Readings, window::Window};
+use super::{EvaluationInput, EvaluationOutcome, window::RateWindow};
 use crate::{
-    rules::{Check, Rule, Watch},
-    status::Status,
+    rules::{Rule, RuleCheck, Watch},
+    status::AlertStatus,
 };
 
 /// A target that a rule is evaluated for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Place {
-    /// The machine, or all of its GPUs while none is known.
+pub(super) enum AlertTarget {
+    /// The whole machine, for rules about the host and while no GPU is known.
     Machine,
     /// The GPU with this index.
     Gpu(u32),
@@ -27,25 +27,25 @@ pub(super) enum Place {
 }
 
 #[derive(Debug)]
-pub(super) struct PlaceState {
+pub(super) struct TargetState {
     /// The delays, with the description of the match. The description is empty if the match began
     /// before the program started.
     hysteresis: Hysteresis<String>,
     /// The window of values, for rules over a rate.
-    pub(super) window: Option<Window>,
+    pub(super) window: Option<RateWindow>,
     firing: Option<FiringAlert>,
     /// The firing alert that each receiver was last notified of, and when.
     told: BTreeMap<String, (FiringAlert, u64)>,
 }
 
-impl PlaceState {
-    pub(super) fn new(check: &Check) -> Self {
+impl TargetState {
+    pub(super) fn new(check: &RuleCheck) -> Self {
         let window = match &check.watch {
             Watch::Value {
                 rate: Some(rate),
                 subject,
                 ..
-            } => Some(Window::new(rate.over_ms, *subject)),
+            } => Some(RateWindow::new(rate.over_ms, *subject)),
             _ => None,
         };
         let hysteresis = Hysteresis::new(check.for_ms, check.clear_for_ms);
@@ -57,9 +57,9 @@ impl PlaceState {
         }
     }
 
-    /// Restores the state from before the program's start. `fires` is whether the alert still
-    /// fired, and `told_ms` when each receiver was notified of it.
-    pub(super) fn earlier(
+    /// Restores the state that was saved before a restart. `fires` is whether the alert was still
+    /// firing, and `told_ms` is when each receiver was notified.
+    pub(super) fn from_saved(
         alert: &FiringAlert,
         fires: bool,
         told_ms: BTreeMap<String, u64>,
@@ -75,8 +75,9 @@ impl PlaceState {
         }
     }
 
-    /// Continues a restored state with the rule's check. `since` is when a firing alert began.
-    pub(super) fn resumed(self, check: &Check, since: Moment) -> Self {
+    /// Continues a restored state with the rule's `check`. If an alert is firing, `since` is when
+    /// it began.
+    pub(super) fn resume(self, check: &RuleCheck, since: Moment) -> Self {
         let mut state = Self {
             firing: self.firing,
             told: self.told,
@@ -90,9 +91,11 @@ impl PlaceState {
         state
     }
 
-    /// Returns the alert that fires, or that some receivers still consider firing, with the
+    /// Returns the alert that is firing, or that some receivers still consider firing, with the
     /// receivers that were notified and when; `None` if there is no such alert.
-    pub(super) fn told(&self) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
+    pub(super) fn notified_alert(
+        &self,
+    ) -> Option<(&FiringAlert, impl Iterator<Item = (&str, u64)>)> {
         let newest = || {
             self.told
                 .values()
@@ -106,39 +109,46 @@ impl PlaceState {
         Some((self.firing.as_ref().or_else(newest)?, told))
     }
 
-    /// Returns `true` if the alert belongs to another GPU than the one that has its index now.
-    pub(super) fn is_of_another(&self, place: &Place, inventory: Option<&Inventory>) -> bool {
+    /// Returns `true` if the alert is about a different GPU from the one that has the target's
+    /// index now.
+    pub(super) fn belongs_to_another_gpu(
+        &self,
+        place: &AlertTarget,
+        inventory: Option<&Inventory>,
+    ) -> bool {
         let uuid = |gpu: Option<GpuRef>| gpu.and_then(|gpu| gpu.uuid);
-        let known = self.told().and_then(|(alert, _)| uuid(alert.gpu.clone()));
+        let known = self
+            .notified_alert()
+            .and_then(|(alert, _)| uuid(alert.gpu.clone()));
         known
             .zip(uuid(gpu_ref(place, inventory)))
             .is_some_and(|(known, now)| known != now)
     }
 
     /// Returns `true` if the rule fires.
-    pub(super) fn lasts(&self) -> bool {
-        self.hysteresis.lasts()
+    pub(super) fn is_firing(&self) -> bool {
+        self.hysteresis.is_ongoing()
     }
 
-    /// Returns since when the rule has matched without firing yet, and the description of the
-    /// match.
-    pub(super) fn pending(&self) -> Option<(Moment, &String)> {
-        self.hysteresis.pending()
+    /// Returns when a pending rule began to match, with the description of the match; `None` if the
+    /// rule is not pending.
+    pub(super) fn pending_match(&self) -> Option<(Moment, &String)> {
+        self.hysteresis.pending_start_and_value()
     }
 
-    pub(super) fn firing(&self) -> Option<FiringAlert> {
+    pub(super) fn firing_alert(&self) -> Option<FiringAlert> {
         self.firing.clone()
     }
 
     /// Updates the state with an observation, and adds the resulting events to the outcome.
-    pub(super) fn apply(
+    pub(super) fn apply_observation(
         &mut self,
         rule: &Rule,
-        place: &Place,
-        readings: &Readings<'_>,
+        place: &AlertTarget,
+        readings: &EvaluationInput<'_>,
         seen: Observation<String>,
         now: Moment,
-        outcome: &mut Outcome,
+        outcome: &mut EvaluationOutcome,
     ) {
         let lasting = self.hysteresis.update(seen, now);
         match (lasting, &mut self.firing) {
@@ -149,25 +159,25 @@ impl PlaceState {
                         rule: rule.name.clone(),
                         severity: rule.severity,
                         since_ms: since.wall_ms,
-                        text: text(rule, place, met),
+                        text: alert_text(rule, place, met),
                         silenced: false,
                         names_processes: rule.check.names_processes(),
                     },
                 };
-                outcome.tell(now.wall_ms, &alert, Status::Firing);
+                outcome.add_event(now.wall_ms, &alert, AlertStatus::Firing);
                 self.firing = Some(alert);
             }
             (Some((_, met)), Some(firing)) => {
-                // The text describes the current match, and the severity is that of the newest
-                // rules.
+                // The text describes the current match. The severity is updated because the rules
+                // may have been reloaded.
                 if !met.is_empty() {
-                    firing.alert.text = text(rule, place, met);
+                    firing.alert.text = alert_text(rule, place, met);
                 }
                 firing.alert.severity = rule.severity;
             }
             (None, Some(_)) => {
                 if let Some(firing) = self.firing.take() {
-                    outcome.tell(now.wall_ms, &firing, Status::Resolved);
+                    outcome.add_event(now.wall_ms, &firing, AlertStatus::Resolved);
                 }
             }
             (None, None) => {}
@@ -175,12 +185,12 @@ impl PlaceState {
     }
 
     /// Adds the notifications that receivers have not had yet, unless the rule is silenced.
-    pub(super) fn notify(
+    pub(super) fn notify_receivers(
         &mut self,
         rule: &Rule,
         is_silenced: bool,
         now_ms: u64,
-        outcome: &mut Outcome,
+        outcome: &mut EvaluationOutcome,
     ) {
         if let Some(firing) = &mut self.firing {
             firing.alert.silenced = is_silenced;
@@ -189,11 +199,11 @@ impl PlaceState {
             return;
         }
         let Some(firing) = &self.firing else {
-            self.take_back(now_ms, outcome);
+            self.notify_resolved(now_ms, outcome);
             return;
         };
         let is_due = |told_ms: u64| {
-            // With the absolute difference, a clock that was set back does not delay the
+            // Because the absolute difference is used, setting the clock back does not delay the
             // repetition.
             rule.repeat_ms
                 .is_some_and(|repeat_ms| now_ms.abs_diff(told_ms) >= repeat_ms)
@@ -209,38 +219,39 @@ impl PlaceState {
             .filter(|name| !is_told(name))
             .cloned()
             .collect();
-        outcome.notify(now_ms, firing, Status::Firing, &due);
+        outcome.add_notification(now_ms, firing, AlertStatus::Firing, &due);
         self.told
             .extend(due.into_iter().map(|name| (name, (firing.clone(), now_ms))));
     }
 
-    /// Forgets that these receivers were notified.
-    pub(super) fn forget_told(&mut self, receivers: &BTreeSet<String>) {
+    /// Forgets that these receivers were notified, so that they are notified again.
+    pub(super) fn forget_notifications_to(&mut self, receivers: &BTreeSet<String>) {
         self.told.retain(|name, _| !receivers.contains(name));
     }
 
     /// Ends the alert because its rule or target was removed.
-    pub(super) fn end(&mut self, now_ms: u64, outcome: &mut Outcome) {
+    pub(super) fn end_alert(&mut self, now_ms: u64, outcome: &mut EvaluationOutcome) {
         if let Some(firing) = self.firing.take() {
-            outcome.tell(now_ms, &firing, Status::Resolved);
+            outcome.add_event(now_ms, &firing, AlertStatus::Resolved);
         }
-        self.take_back(now_ms, outcome);
+        self.notify_resolved(now_ms, outcome);
     }
 
-    /// Notifies all receivers that were notified of the alert that it is resolved.
-    fn take_back(&mut self, now_ms: u64, outcome: &mut Outcome) {
+    /// Adds a notification that the alert is resolved, for every receiver that was notified of the
+    /// alert.
+    fn notify_resolved(&mut self, now_ms: u64, outcome: &mut EvaluationOutcome) {
         let told = std::mem::take(&mut self.told);
         let receivers: Vec<String> = told.keys().cloned().collect();
         if let Some((alert, _)) = told.into_values().max_by_key(|(_, told_ms)| *told_ms) {
-            outcome.notify(now_ms, &alert, Status::Resolved, &receivers);
+            outcome.add_notification(now_ms, &alert, AlertStatus::Resolved, &receivers);
         }
     }
 }
 
-fn text(rule: &Rule, place: &Place, met: &str) -> String {
+fn alert_text(rule: &Rule, place: &AlertTarget, met: &str) -> String {
     let text = match place {
-        Place::Missing(uuid) => format!("{uuid}: {met}"),
-        Place::Machine | Place::Gpu(_) => met.to_owned(),
+        AlertTarget::Missing(uuid) => format!("{uuid}: {met}"),
+        AlertTarget::Machine | AlertTarget::Gpu(_) => met.to_owned(),
     };
     match &rule.message {
         Some(message) => format!("{text}. {message}"),
@@ -248,8 +259,8 @@ fn text(rule: &Rule, place: &Place, met: &str) -> String {
     }
 }
 
-pub(super) fn gpu_ref(place: &Place, inventory: Option<&Inventory>) -> Option<GpuRef> {
-    let Place::Gpu(index) = *place else {
+pub(super) fn gpu_ref(place: &AlertTarget, inventory: Option<&Inventory>) -> Option<GpuRef> {
+    let AlertTarget::Gpu(index) = *place else {
         return None;
     };
     let gpu = inventory.and_then(|inventory| inventory.gpus.iter().find(|gpu| gpu.index == index));

@@ -1,5 +1,5 @@
-//! Alerts that are saved across restarts of the program: which alerts fire, and which receivers
-//! were notified.
+//! The alert state that is saved across restarts: which alerts are firing, and which receivers were
+//! notified.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,41 @@ use gpumon_probe::model::FiringAlert;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Evaluator, Watched,
-    place::{Place, PlaceState},
+    Evaluator, WatchedRule,
+    place::{AlertTarget, TargetState},
 };
 use crate::describe;
 
-/// The maximum number of saved alerts. All others are sent again after a restart if they fire.
-const MOST: usize = 1000;
+/// The maximum number of saved alerts. Firing alerts beyond this limit are sent again after a
+/// restart.
+const MAX_SAVED_ALERTS: usize = 1000;
 
-/// An alert that fires, or that has ended without all receivers having been notified.
+/// An alert that is firing, or that ended before all receivers were notified.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedAlert {
-    /// The description of the rule's check. A rule with another description counts as another rule.
+    /// The description of the rule's check. A rule whose check has changed counts as a different
+    /// rule.
     watch: String,
-    place: Place,
+    place: AlertTarget,
     fires: bool,
     alert: FiringAlert,
-    /// When each receiver was notified that the alert fires, by name.
+    /// When each receiver was notified that the alert fires, by receiver name.
     told_ms: BTreeMap<String, u64>,
 }
 
 impl SavedAlert {
-    /// Returns `true` if both belong to the same rule and target.
-    fn is_same(&self, other: &Self) -> bool {
+    /// Returns `true` if both saved alerts belong to the same rule and target.
+    fn is_same_alert(&self, other: &Self) -> bool {
         self.place == other.place
             && self.alert.alert.rule == other.alert.alert.rule
             && self.watch == other.watch
     }
 
-    /// Updates saved alerts, and keeps only notifications that certainly arrived. If a receiver is
-    /// up to date, these are the notifications in `now`; if some of its notifications wait or were
-    /// lost, these are the ones in `before`. Receivers that were removed are forgotten.
-    pub fn merge(
+    /// Combines the saved alerts with the current ones, and keeps only notifications that were
+    /// certainly delivered: those in `now` for receivers that are up to date, and those in `before`
+    /// for receivers with waiting or lost notifications. Notifications of removed receivers are
+    /// dropped.
+    pub fn merge_saved_alerts(
         before: &[Self],
         now: Vec<Self>,
         is_up_to_date: &BTreeMap<String, bool>,
@@ -61,36 +64,36 @@ impl SavedAlert {
             if old.told_ms.is_empty() {
                 continue;
             }
-            match merged.iter_mut().find(|saved| saved.is_same(&old)) {
+            match merged.iter_mut().find(|saved| saved.is_same_alert(&old)) {
                 Some(saved) => saved.told_ms.extend(old.told_ms),
                 None => merged.push(old),
             }
         }
         merged.retain(|saved| saved.fires || !saved.told_ms.is_empty());
-        merged.truncate(MOST);
+        merged.truncate(MAX_SAVED_ALERTS);
         merged
     }
 
-    /// Returns `true` if both are equal except for the alert itself, whose text changes with every
-    /// reading.
-    pub fn is_like(&self, other: &Self) -> bool {
-        self.is_same(other) && self.fires == other.fires && self.told_ms == other.told_ms
+    /// Returns `true` if both saved alerts are equal apart from the alert's text, which changes
+    /// with every reading.
+    pub fn equals_except_text(&self, other: &Self) -> bool {
+        self.is_same_alert(other) && self.fires == other.fires && self.told_ms == other.told_ms
     }
 }
 
 impl Evaluator {
     /// Returns the alerts to be saved across a restart.
-    pub fn saved(&self) -> Vec<SavedAlert> {
-        let of_rule = |watched: &Watched| -> Vec<SavedAlert> {
+    pub fn saved_alerts(&self) -> Vec<SavedAlert> {
+        let of_rule = |watched: &WatchedRule| -> Vec<SavedAlert> {
             let mut watch = None;
-            let saved = |(place, state): (&Place, &PlaceState)| {
-                let (alert, told) = state.told()?;
+            let saved = |(place, state): (&AlertTarget, &TargetState)| {
+                let (alert, told) = state.notified_alert()?;
                 Some(SavedAlert {
                     watch: watch
-                        .get_or_insert_with(|| describe::watch(&watched.rule.check))
+                        .get_or_insert_with(|| describe::describe_check(&watched.rule.check))
                         .clone(),
                     place: place.clone(),
-                    fires: state.lasts(),
+                    fires: state.is_firing(),
                     alert: alert.clone(),
                     told_ms: told
                         .map(|(name, told_ms)| (name.to_owned(), told_ms))
@@ -102,8 +105,9 @@ impl Evaluator {
         self.rules.iter().flat_map(of_rule).collect()
     }
 
-    /// Restores saved alerts, before the first [`Self::update`]. Alerts that fired continue until
-    /// the rule is seen not to match; alerts of removed rules are resolved.
+    /// Restores saved alerts. Must be called before the first [`Self::update`]. Firing alerts
+    /// continue until a sample shows that the rule no longer matches; alerts of removed rules are
+    /// resolved.
     pub fn restore(&mut self, saved: Vec<SavedAlert>) {
         for SavedAlert {
             watch,
@@ -113,15 +117,17 @@ impl Evaluator {
             told_ms,
         } in saved
         {
-            let state = PlaceState::earlier(&alert, fires, told_ms);
-            let is_of = |watched: &&mut Watched| {
+            let state = TargetState::from_saved(&alert, fires, told_ms);
+            let is_of = |watched: &&mut WatchedRule| {
                 watched.rule.name == alert.alert.rule
-                    && describe::watch(&watched.rule.check) == watch
+                    && describe::describe_check(&watched.rule.check) == watch
             };
             match self.rules.iter_mut().find(is_of) {
                 Some(watched) => {
-                    let state =
-                        state.resumed(&watched.rule.check, self.clock.at(alert.alert.since_ms));
+                    let state = state.resume(
+                        &watched.rule.check,
+                        self.clock.moment_at(alert.alert.since_ms),
+                    );
                     watched.places.entry(place).or_insert(state);
                 }
                 None => self.dropped.push(state),

@@ -1,60 +1,64 @@
-//! The time for which each GPU has answered since the collector was started. A restarted collector
-//! needs minutes to find conditions again. Until then, a missing condition proves nothing, and a
+//! The time for which each GPU has responded since the collector was started. A restarted collector
+//! needs minutes to detect conditions again. Until then, an absent condition proves nothing, so a
 //! firing alert continues.
 
 use std::collections::BTreeMap;
 
 use gpumon_probe::{
-    derive::{ConditionSettings, Moment, found_after_ms},
+    derive::{ConditionSettings, Moment, detection_time_ms},
     model::{GpuSample, Health},
 };
 
-use super::{Readings, observe, place::Place};
-use crate::rules::{Check, Watch};
+use super::{EvaluationInput, observe, place::AlertTarget};
+use crate::rules::{RuleCheck, Watch};
 
 #[derive(Debug, Default)]
-pub(super) struct SinceStart {
+pub(super) struct TimeSinceStart {
     started_ms: Option<u64>,
     last: Option<Moment>,
-    /// Milliseconds by GPU index.
+    /// The time for which each GPU has responded, in milliseconds, by GPU index.
     answered_ms: BTreeMap<u32, u64>,
 }
 
-impl SinceStart {
-    /// Adds the time since the previous call for all GPUs that answer now.
-    pub(super) fn update(&mut self, readings: &Readings<'_>, now: Moment) {
+impl TimeSinceStart {
+    /// Adds the time since the previous call for every GPU that responds now.
+    pub(super) fn update(&mut self, readings: &EvaluationInput<'_>, now: Moment) {
         if self.started_ms.replace(readings.started_ms) != Some(readings.started_ms) {
             self.answered_ms.clear();
         }
-        let step_ms = self.last.replace(now).map_or(0, |last| now.since(last));
-        for gpu in gpus(readings).iter().filter(|gpu| gpu.health == Health::Ok) {
+        let step_ms = self.last.replace(now).map_or(0, |last| now.ms_since(last));
+        for gpu in sample_gpus(readings)
+            .iter()
+            .filter(|gpu| gpu.health == Health::Ok)
+        {
             *self.answered_ms.entry(gpu.index).or_default() += step_ms;
         }
     }
 
-    /// Returns `true` if a rule is about a condition that is absent, but may not have been found
-    /// yet. A sleeping GPU has no conditions.
-    pub(super) fn may_be_unfound(
+    /// Returns `true` if the rule's condition is absent, but the collector may not have had enough
+    /// time to detect it. A sleeping GPU has no conditions.
+    pub(super) fn may_condition_be_undetected(
         &self,
-        check: &Check,
-        place: &Place,
-        readings: &Readings<'_>,
+        check: &RuleCheck,
+        place: &AlertTarget,
+        readings: &EvaluationInput<'_>,
         settings: &ConditionSettings,
     ) -> bool {
-        let (Watch::Condition { kind, min_severity }, Place::Gpu(index)) = (&check.watch, place)
+        let (Watch::Condition { kind, min_severity }, AlertTarget::Gpu(index)) =
+            (&check.watch, place)
         else {
             return false;
         };
-        let Some(gpu) = gpus(readings).iter().find(|gpu| gpu.index == *index) else {
+        let Some(gpu) = sample_gpus(readings).iter().find(|gpu| gpu.index == *index) else {
             return false;
         };
         let answered_ms = self.answered_ms.get(index).copied().unwrap_or(0);
         !matches!(gpu.health, Health::Asleep { .. })
-            && observe::condition(gpu, *kind, *min_severity).is_none()
-            && answered_ms < found_after_ms(*kind, settings)
+            && observe::find_condition(gpu, *kind, *min_severity).is_none()
+            && answered_ms < detection_time_ms(*kind, settings)
     }
 }
 
-fn gpus<'a>(readings: &Readings<'a>) -> &'a [GpuSample] {
+fn sample_gpus<'a>(readings: &EvaluationInput<'a>) -> &'a [GpuSample] {
     readings.sample.map_or(&[], |sample| &sample.gpus)
 }

@@ -1,4 +1,4 @@
-//! The status of rules, for people and programs.
+//! The status of rules, for display and as JSON.
 
 use gpumon_probe::model::{GpuRef, Severity};
 use jiff::tz::TimeZone;
@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Watched,
-    place::{Place, PlaceState},
+    WatchedRule,
+    place::{AlertTarget, TargetState},
 };
 use crate::describe;
 
@@ -22,9 +22,9 @@ pub struct RuleStatus {
     pub text: String,
     /// Whether the rule's notifications are silenced now.
     pub silenced: bool,
-    /// End of the silence that was set by command, in milliseconds since 1970.
+    /// End of the silence that was set with a command, in milliseconds since 1970.
     pub silenced_until_ms: Option<u64>,
-    /// GPUs for which the rule is pending or fires.
+    /// GPUs, or the machine, for which the rule is pending or firing.
     pub active: Vec<PlaceStatus>,
 }
 
@@ -48,13 +48,13 @@ pub struct PlaceStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleState {
-    /// The rule matches, but not for long enough yet.
+    /// The rule matches, but has not yet matched for long enough to fire.
     Pending,
-    /// The rule has matched for long enough, and fires.
+    /// The rule has matched for long enough and is firing.
     Firing,
 }
 
-impl Watched {
+impl WatchedRule {
     pub(super) fn status(&self, now_ms: u64, zone: &TimeZone) -> RuleStatus {
         let Self {
             rule,
@@ -62,8 +62,8 @@ impl Watched {
             silenced_until_ms,
         } = self;
         let names_processes = rule.check.names_processes();
-        let place = |(place, state): (&Place, &PlaceState)| {
-            if let Some(firing) = state.firing() {
+        let place = |(place, state): (&AlertTarget, &TargetState)| {
+            if let Some(firing) = state.firing_alert() {
                 let state = RuleState::Firing;
                 let alert = firing.alert;
                 let since_ms = alert.since_ms;
@@ -75,13 +75,13 @@ impl Watched {
                     names_processes,
                 });
             }
-            let (since, met) = state.pending()?;
+            let (since, met) = state.pending_match()?;
             let gpu = match place {
-                Place::Gpu(index) => Some(GpuRef {
+                AlertTarget::Gpu(index) => Some(GpuRef {
                     index: *index,
                     uuid: None,
                 }),
-                Place::Machine | Place::Missing(_) => None,
+                AlertTarget::Machine | AlertTarget::Missing(_) => None,
             };
             let (state, text) = (RuleState::Pending, met.clone());
             Some(PlaceStatus {
@@ -95,7 +95,7 @@ impl Watched {
         RuleStatus {
             name: rule.name.clone(),
             severity: rule.severity,
-            text: describe::watch(&rule.check),
+            text: describe::describe_check(&rule.check),
             silenced: self.is_silenced(now_ms, zone),
             silenced_until_ms: *silenced_until_ms,
             active: places.iter().filter_map(place).collect(),

@@ -7,8 +7,8 @@ use gpumon_probe::model::{
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::{Evaluator, Readings};
-use crate::{rules::AlertRules, status::Status};
+use super::{EvaluationInput, Evaluator};
+use crate::{rules::AlertRules, status::AlertStatus};
 
 /// The start of every timeline: midnight in UTC, which is the time zone of the tests.
 pub(super) const START_MS: u64 = 1_764_547_200_000;
@@ -19,10 +19,11 @@ pub(super) struct TestTimeline {
     pub(super) step_ms: u64,
     started_ms: u64,
     inventory: Inventory,
-    /// Alerts that fired (`+`) or were resolved (`-`), with the second and the GPU.
+    /// Events such as `133 -a 0`: the second, `+` (fired) or `-` (resolved) with the rule's name,
+    /// and the GPU.
     events: Vec<String>,
-    /// Notifications that an alert fires (`+`) or is resolved (`-`), with the second and the
-    /// receivers.
+    /// Notifications such as `1 -a log`: the second, `+` (fired) or `-` (resolved) with the rule's
+    /// name, and the receivers.
     notifications: Vec<String>,
 }
 
@@ -30,13 +31,13 @@ impl TestTimeline {
     /// Creates a timeline of two GPUs with one tick per second. The header and name of a single
     /// rule can be omitted from `rules`.
     pub(super) fn new(rules: &str) -> Self {
-        let rules = parsed(rules);
+        let rules = parse_rules(rules);
         Self {
             evaluator: Evaluator::new(&rules, TimeZone::UTC, ConditionSettings::default()),
             now_ms: START_MS,
             step_ms: 1000,
             started_ms: 0,
-            inventory: inventory(2),
+            inventory: make_inventory(2),
             events: Vec::new(),
             notifications: Vec::new(),
         }
@@ -46,33 +47,42 @@ impl TestTimeline {
         self.reload_with(rules, &[]);
     }
 
-    /// Reloads the rules with receivers that have not been notified of anything.
+    /// Reloads the rules. The receivers in `new_receivers` have not been notified of anything.
     pub(super) fn reload_with(&mut self, rules: &str, new_receivers: &[&str]) {
         let new_receivers = new_receivers
             .iter()
             .map(|name| (*name).to_owned())
             .collect();
-        self.evaluator.replace(&parsed(rules), &new_receivers);
+        self.evaluator
+            .replace_rules(&parse_rules(rules), &new_receivers);
     }
 
-    /// Advances by some seconds, in which both GPUs are as in [`sample`], except that `change` is
+    /// Advances the timeline by `seconds`. Both GPUs are as in [`sample`], except that `change` is
     /// applied to the first.
-    pub(super) fn show(&mut self, seconds: u64, change: impl Fn(&mut GpuSample)) -> &mut Self {
-        self.show_sample(seconds, |sample| change(&mut sample.gpus[0]))
+    pub(super) fn advance_with_gpu(
+        &mut self,
+        seconds: u64,
+        change: impl Fn(&mut GpuSample),
+    ) -> &mut Self {
+        self.advance_with_sample(seconds, |sample| change(&mut sample.gpus[0]))
     }
 
-    pub(super) fn show_sample(&mut self, seconds: u64, change: impl Fn(&mut Sample)) -> &mut Self {
+    pub(super) fn advance_with_sample(
+        &mut self,
+        seconds: u64,
+        change: impl Fn(&mut Sample),
+    ) -> &mut Self {
         for _ in 0..seconds * 1000 / self.step_ms {
             self.now_ms += self.step_ms;
-            let mut sample = sample(self.now_ms, 2);
+            let mut sample = make_sample(self.now_ms, 2);
             change(&mut sample);
             self.tick(Some(&sample), true);
         }
         self
     }
 
-    /// Advances by some seconds without samples.
-    pub(super) fn silent(&mut self, seconds: u64, is_watched: bool) -> &mut Self {
+    /// Advances the timeline by `seconds` without samples.
+    pub(super) fn advance_without_samples(&mut self, seconds: u64, is_watched: bool) -> &mut Self {
         for _ in 0..seconds * 1000 / self.step_ms {
             self.now_ms += self.step_ms;
             self.tick(None, is_watched);
@@ -81,7 +91,7 @@ impl TestTimeline {
     }
 
     pub(super) fn tick(&mut self, sample: Option<&Sample>, is_watched: bool) {
-        let readings = Readings {
+        let readings = EvaluationInput {
             sample,
             inventory: Some(&self.inventory),
             is_watched,
@@ -103,7 +113,7 @@ impl TestTimeline {
                 .push(format!("{second} {sign}{}{gpu}", alert.rule));
         }
         for (notification, receivers) in outcome.notifications {
-            let sign = if notification.status == Status::Firing {
+            let sign = if notification.status == AlertStatus::Firing {
                 '+'
             } else {
                 '-'
@@ -115,22 +125,22 @@ impl TestTimeline {
     }
 
     /// Simulates a restart of the collector, which then knows no conditions.
-    pub(super) fn replace_collector(&mut self) {
+    pub(super) fn restart_collector(&mut self) {
         self.started_ms = self.now_ms;
     }
 
     /// Returns the events since the last call.
-    pub(super) fn events(&mut self) -> Vec<String> {
+    pub(super) fn take_events(&mut self) -> Vec<String> {
         std::mem::take(&mut self.events)
     }
 
     /// Returns the notifications since the last call.
-    pub(super) fn notifications(&mut self) -> Vec<String> {
+    pub(super) fn take_notifications(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notifications)
     }
 }
 
-fn parsed(rules: &str) -> AlertRules {
+fn parse_rules(rules: &str) -> AlertRules {
     let text = if rules.contains("[[") {
         rules.to_owned()
     } else {
@@ -139,7 +149,7 @@ fn parsed(rules: &str) -> AlertRules {
     AlertRules::from_toml(&text, "test").unwrap()
 }
 
-fn inventory(gpus: u32) -> Inventory {
+fn make_inventory(gpus: u32) -> Inventory {
     let gpu = |index: u32| -> Gpu {
         let source = "sim:1"
             .parse::<gpumon_probe::vendor::SourceChoice>()
@@ -150,7 +160,7 @@ fn inventory(gpus: u32) -> Inventory {
             std::time::Duration::from_secs(1),
             gpumon_probe::owner::CommandLines::Own,
         );
-        let one = gpumon_probe::sampler::once(&source, &options).unwrap();
+        let one = gpumon_probe::sampler::sample_once(&source, &options).unwrap();
         Gpu {
             index,
             vendor_index: Some(index),
@@ -170,10 +180,11 @@ fn inventory(gpus: u32) -> Inventory {
 }
 
 /// Returns a sample of cool, idle GPUs with half of their memory in use.
-pub(super) fn sample(at_ms: u64, gpus: u32) -> Sample {
+pub(super) fn make_sample(at_ms: u64, gpus: u32) -> Sample {
     let gpu = |index: u32| {
         let uuid = Some(format!("GPU-{index}"));
-        let mut sample = GpuSample::absent(index, uuid, at_ms, Health::Ok, &Absence::NotSupported);
+        let mut sample =
+            GpuSample::new_absent(index, uuid, at_ms, Health::Ok, &Absence::NotSupported);
         sample.temperature.gpu_celsius = Reading::Now(40.0);
         sample.memory.total_bytes = Reading::Now(80 << 30);
         sample.memory.used_bytes = Reading::Now(40 << 30);
@@ -184,17 +195,17 @@ pub(super) fn sample(at_ms: u64, gpus: u32) -> Sample {
         at_ms,
         interval_ms: 1000,
         gpus: (0..gpus).map(gpu).collect(),
-        host: host(),
+        host: make_host_sample(),
     }
 }
 
-fn host() -> HostSample {
+fn make_host_sample() -> HostSample {
     let mut host = gpumon_probe::host::HostReader::new().read();
     host.memory.total_bytes = Reading::Now(100 << 30);
     host.memory.used_bytes = Reading::Now(50 << 30);
     host
 }
 
-pub(super) fn celsius(degrees: f64) -> impl Fn(&mut GpuSample) {
+pub(super) fn set_celsius(degrees: f64) -> impl Fn(&mut GpuSample) {
     move |sample| sample.temperature.gpu_celsius = Reading::Now(degrees)
 }

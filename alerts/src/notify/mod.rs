@@ -1,7 +1,7 @@
 //! Delivery of notifications to webhooks and commands.
 //!
-//! [`Dispatcher`] runs a [`worker`] for each receiver, a thread with a bounded queue, so that a
-//! receiver that hangs delays neither the others nor the sender. [`program`] runs a program within
+//! [`Dispatcher`] runs a [`worker`] thread with a bounded queue for each receiver, so that a
+//! hanging receiver delays neither the others nor the sender. [`program`] runs a program within
 //! limits, [`webhook`] sends requests with curl, and [`payload`] builds the messages.
 
 mod payload;
@@ -19,15 +19,15 @@ use gpumon_probe::model::{Event, EventKind, FiringAlert};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::{values::Values, worker::Worker};
-use crate::rules::{Receiver, Way};
-pub use crate::status::Status;
+use self::{values::PlaceholderValues, worker::DeliveryWorker};
+use crate::rules::{DeliveryMethod, Receiver};
+pub use crate::status::AlertStatus;
 
-/// A message to receivers that an alert fires or is resolved.
+/// A notification that an alert fires or has been resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
     /// Whether the alert fires or is resolved.
-    pub status: Status,
+    pub status: AlertStatus,
     /// When the change was noticed, in milliseconds since 1970.
     pub at_ms: u64,
     /// The alert in its current or last state.
@@ -39,8 +39,8 @@ impl Notification {
     pub(crate) fn into_event(self) -> Event {
         let FiringAlert { gpu, alert } = self.alert;
         let what = match self.status {
-            Status::Firing => EventKind::AlertFiring(alert),
-            Status::Resolved => EventKind::AlertResolved(alert),
+            AlertStatus::Firing => EventKind::AlertFiring(alert),
+            AlertStatus::Resolved => EventKind::AlertResolved(alert),
         };
         Event {
             at_ms: self.at_ms,
@@ -72,48 +72,52 @@ pub struct ReceiverStatus {
 
 /// The reason why a notification was not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct DeliveryError {
     /// The problem and its remedy, without secrets.
     pub message: String,
     /// The maximum number of attempts; 1 if another attempt would fail in the same way.
     pub attempts: u32,
 }
 
-/// A callback for problems, called once for each series of failures.
-pub type OnProblem = Arc<dyn Fn(String) + Send + Sync>;
+/// A callback that receives the description of a problem, once for each series of failures.
+pub type ProblemCallback = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The delivery threads of all receivers.
 pub struct Dispatcher {
-    workers: BTreeMap<String, Worker>,
-    on_problem: OnProblem,
+    workers: BTreeMap<String, DeliveryWorker>,
+    on_problem: ProblemCallback,
 }
 
 impl Dispatcher {
     /// Creates a dispatcher without receivers.
-    pub fn new(on_problem: OnProblem) -> Self {
+    pub fn new(on_problem: ProblemCallback) -> Self {
         Self {
             workers: BTreeMap::new(),
             on_problem,
         }
     }
 
-    /// Replaces the receivers. An unchanged receiver keeps its waiting notifications; those of all
-    /// others are dropped.
+    /// Replaces the receivers. Unchanged receivers keep their waiting notifications; all other
+    /// waiting notifications are dropped.
     ///
-    /// Returns the names of the receivers to notify of everything that fires. These are the new
-    /// receivers, and those that did not get their last notification, because their problem may
-    /// have been solved.
-    pub fn replace(&mut self, receivers: &[Receiver]) -> BTreeSet<String> {
+    /// Returns the names of the receivers that must be notified of every firing alert: new
+    /// receivers, and receivers that missed their last notification, because their problem may have
+    /// been fixed.
+    pub fn replace_receivers(&mut self, receivers: &[Receiver]) -> BTreeSet<String> {
         let mut known = std::mem::take(&mut self.workers);
         let mut ignorant = BTreeSet::new();
         for receiver in receivers {
             let same = known
                 .remove(&receiver.name)
                 .filter(|worker| worker.receiver() == receiver);
-            if same.as_ref().is_none_or(Worker::is_behind) {
+            if same
+                .as_ref()
+                .is_none_or(DeliveryWorker::has_lost_notifications)
+            {
                 ignorant.insert(receiver.name.clone());
             }
-            let worker = same.unwrap_or_else(|| Worker::start(receiver.clone(), &self.on_problem));
+            let worker =
+                same.unwrap_or_else(|| DeliveryWorker::start(receiver.clone(), &self.on_problem));
             self.workers.insert(receiver.name.clone(), worker);
         }
         ignorant
@@ -127,7 +131,7 @@ impl Dispatcher {
     }
 
     /// Returns for each receiver, by name, whether it has received all of its notifications.
-    pub fn is_up_to_date(&self) -> BTreeMap<String, bool> {
+    pub fn delivery_completeness_by_receiver(&self) -> BTreeMap<String, bool> {
         self.workers
             .iter()
             .map(|(name, worker)| (name.clone(), worker.is_up_to_date()))
@@ -135,21 +139,21 @@ impl Dispatcher {
     }
 
     pub fn status(&self) -> Vec<ReceiverStatus> {
-        self.workers.values().map(Worker::status).collect()
+        self.workers.values().map(DeliveryWorker::status).collect()
     }
 }
 
 /// Returns an error message if the program that a receiver needs is not found.
-pub fn missing_program(receiver: &Receiver) -> Option<String> {
+pub fn describe_missing_program(receiver: &Receiver) -> Option<String> {
     let program = match &receiver.way {
-        Way::Webhook { .. } => webhook::CURL,
-        Way::Command { words } => words.first()?,
+        DeliveryMethod::Webhook { .. } => webhook::CURL,
+        DeliveryMethod::Command { words } => words.first()?,
     };
-    if program::is_found(program) {
+    if program::program_exists(program) {
         return None;
     }
     Some(format!(
-        "the program {program} is not found; install it, or name its path"
+        "the program {program} was not found; install it, or use its full path"
     ))
 }
 
@@ -165,23 +169,23 @@ impl std::fmt::Debug for Dispatcher {
 ///
 /// # Errors
 /// Returns the reason why the notification was not delivered.
-pub fn deliver(
+pub fn deliver_notification(
     receiver: &Receiver,
     notification: &Notification,
     host: &str,
-) -> Result<(), Failure> {
+) -> Result<(), DeliveryError> {
     match &receiver.way {
-        Way::Webhook { address, format } => webhook::post(
+        DeliveryMethod::Webhook { address, format } => webhook::post_json(
             address,
-            &payload::body(*format, notification, host),
+            &payload::webhook_body(*format, notification, host),
             receiver.timeout,
         ),
-        Way::Command { words } => {
-            let values = Values::new(notification, host);
-            let mut words = words.iter().map(|word| values.fill(word));
+        DeliveryMethod::Command { words } => {
+            let values = PlaceholderValues::new(notification, host);
+            let mut words = words.iter().map(|word| values.fill_placeholders(word));
             let program = words.next().unwrap_or_default();
-            let input = payload::json(notification, host).to_string();
-            let output = program::run(
+            let input = payload::event_json(notification, host).to_string();
+            let output = program::run_program(
                 &program,
                 words,
                 values.variables(),
@@ -191,7 +195,7 @@ pub fn deliver(
             if !output.text.is_empty() {
                 tracing::info!("alerts: {}: {}", receiver.name, output.text.trim_end());
             }
-            output.success()
+            output.check_success()
         }
     }
 }

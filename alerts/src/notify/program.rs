@@ -1,5 +1,5 @@
-//! Execution of a program with limits of time and output. A program that exceeds its time is killed
-//! with all of its child processes.
+//! Runs programs with a time limit and an output limit. A program that exceeds its time limit is
+//! killed with all of its child processes.
 
 use std::{
     env,
@@ -15,32 +15,33 @@ use std::{
 use gpumon_probe::child;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::Failure;
+use super::DeliveryError;
 
 /// The maximum number of output bytes that are kept.
-const LONGEST_OUTPUT: u64 = 4096;
-/// The maximum time for which remaining child processes may keep the output open.
+const MAX_OUTPUT_BYTES: u64 = 4096;
+/// The maximum time to wait for child processes that keep the output open after the program has
+/// ended.
 const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
-/// The maximum number of attempts. It is small, because a program that fails may have done its work
-/// already, and repeats it with each attempt.
-const ATTEMPTS: u32 = 3;
+/// The maximum number of attempts. The limit is low because a program that fails may already have
+/// done its work, and would repeat it with each attempt.
+const MAX_ATTEMPTS: u32 = 3;
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The exit status and output of a program.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct ProgramOutput {
     program: String,
     status: ExitStatus,
     /// Standard output and standard error together.
     pub(super) text: String,
 }
 
-impl Output {
+impl ProgramOutput {
     /// Checks that the program succeeded.
     ///
     /// # Errors
     /// Returns the exit status and the last line of output if the program failed.
-    pub(super) fn success(&self) -> Result<(), Failure> {
+    pub(super) fn check_success(&self) -> Result<(), DeliveryError> {
         if self.status.success() {
             return Ok(());
         }
@@ -51,9 +52,9 @@ impl Output {
             .last()
             .map(|line| format!(": {line}"))
             .unwrap_or_default();
-        Err(Failure {
+        Err(DeliveryError {
             message: format!("{} failed ({}){said}", self.program, self.status),
-            attempts: ATTEMPTS,
+            attempts: MAX_ATTEMPTS,
         })
     }
 
@@ -66,26 +67,26 @@ impl Output {
 ///
 /// # Errors
 /// Returns an error if the program cannot be started or does not end in time.
-pub(super) fn run<'v>(
+pub(super) fn run_program<'v>(
     program: &str,
     arguments: impl Iterator<Item = String>,
     variables: impl Iterator<Item = (String, &'v str)>,
     input: &str,
     timeout: Duration,
-) -> Result<Output, Failure> {
+) -> Result<ProgramOutput, DeliveryError> {
     let cannot_start = |error: io::Error| {
         let cure = if error.kind() == io::ErrorKind::NotFound {
-            "install it, or name its path"
+            "install it, or use its full path"
         } else {
             "check it"
         };
-        Failure {
+        DeliveryError {
             message: format!("cannot start {program}: {error}; {cure}"),
             attempts: 1,
         }
     };
     let (mut output, writer) = io::pipe().map_err(cannot_start)?;
-    let mut command = child::command(program);
+    let mut command = child::new_command(program);
     command
         .args(arguments)
         .envs(variables)
@@ -95,35 +96,39 @@ pub(super) fn run<'v>(
         .stderr(writer);
     // The program gets its own process group, so that it can be killed with its child processes.
     let mut child = command.process_group(0).spawn().map_err(cannot_start)?;
-    // The command still has the write ends of the pipe, and reading would not end before they are
-    // closed.
+    // The command still has the write ends of the output pipe. Reading from the pipe ends only
+    // after they are closed.
     drop(command);
     let (sender, text) = mpsc::channel();
     let input = input.to_owned();
     let stdin = child.stdin.take();
     thread::spawn(move || {
-        // The program does not have to read its input.
+        // Errors are ignored because the program need not read its input.
         let _ = stdin.map(|mut stdin| stdin.write_all(input.as_bytes()));
     });
     thread::spawn(move || {
         let mut kept = Vec::new();
-        let _ = output.by_ref().take(LONGEST_OUTPUT).read_to_end(&mut kept);
+        let _ = output
+            .by_ref()
+            .take(MAX_OUTPUT_BYTES)
+            .read_to_end(&mut kept);
         let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
         let _ = io::copy(&mut output, &mut io::sink());
     });
-    let ended = wait(&mut child, timeout).map_err(cannot_start)?;
+    let ended = wait_with_timeout(&mut child, timeout).map_err(cannot_start)?;
     let Some(status) = ended else {
         let seconds = timeout.as_secs();
         let message = format!(
-            "{program} did not end within {seconds} s and was killed; raise `timeout` or mend it"
+            "{program} did not end within {seconds} s and was killed; raise `timeout`, or fix the \
+             program"
         );
-        return Err(Failure {
+        return Err(DeliveryError {
             message,
-            attempts: ATTEMPTS,
+            attempts: MAX_ATTEMPTS,
         });
     };
     let text = text.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
-    Ok(Output {
+    Ok(ProgramOutput {
         program: program.to_owned(),
         status,
         text,
@@ -131,7 +136,7 @@ pub(super) fn run<'v>(
 }
 
 /// Returns `true` if a program with this name or path can be executed.
-pub(super) fn is_found(program: &str) -> bool {
+pub(super) fn program_exists(program: &str) -> bool {
     let is_executable = |path: &Path| {
         path.metadata()
             .is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
@@ -145,7 +150,7 @@ pub(super) fn is_found(program: &str) -> bool {
 }
 
 /// Waits for the program to exit; returns `None` if it had to be killed.
-fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+fn wait_with_timeout(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
@@ -165,10 +170,14 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> 
 mod tests {
     use super::*;
 
-    fn shell(script: &str, input: &str, timeout_ms: u64) -> Result<Output, Failure> {
+    fn run_shell(
+        script: &str,
+        input: &str,
+        timeout_ms: u64,
+    ) -> Result<ProgramOutput, DeliveryError> {
         let arguments = ["-c", script].map(str::to_owned).into_iter();
         let variables = [("GPUMON_ALERT_RULE".to_owned(), "hot")].into_iter();
-        run(
+        run_program(
             "/bin/sh",
             arguments,
             variables,
@@ -178,22 +187,22 @@ mod tests {
     }
 
     #[test]
-    fn it_gets_its_input_and_variables_and_its_output_is_kept() {
-        let output = shell("cat; echo; echo $GPUMON_ALERT_RULE >&2", "{}", 5000).unwrap();
+    fn program_receives_input_and_output_is_returned() {
+        let output = run_shell("cat; echo; echo $GPUMON_ALERT_RULE >&2", "{}", 5000).unwrap();
         assert_eq!(
-            (output.text.as_str(), output.success()),
+            (output.text.as_str(), output.check_success()),
             ("{}\nhot\n", Ok(()))
         );
-        let failure = shell("echo first; echo why >&2; exit 3", "", 5000)
+        let failure = run_shell("echo first; echo why >&2; exit 3", "", 5000)
             .unwrap()
-            .success()
+            .check_success()
             .unwrap_err();
-        assert_eq!(failure.attempts, ATTEMPTS);
+        assert_eq!(failure.attempts, MAX_ATTEMPTS);
         assert!(
             failure.message.contains("exit status: 3") && failure.message.ends_with(": why"),
             "{failure:?}"
         );
-        let missing = run(
+        let missing = run_program(
             "/no/such",
             [].into_iter(),
             [].into_iter(),
@@ -208,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_hangs_is_killed_with_all_that_it_has_started() {
+    fn hanging_program_is_killed_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("alive");
         let begun = Instant::now();
         let script = format!("(sleep 2; touch {}) & sleep 60", file.display());
-        let failure = shell(&script, "", 300).unwrap_err();
+        let failure = run_shell(&script, "", 300).unwrap_err();
         assert!(
-            failure.attempts == ATTEMPTS && failure.message.contains("killed"),
+            failure.attempts == MAX_ATTEMPTS && failure.message.contains("killed"),
             "{failure:?}"
         );
         assert!(
@@ -228,16 +237,16 @@ mod tests {
     }
 
     #[test]
-    fn neither_endless_output_nor_input_that_nobody_reads_blocks() {
-        let output = shell(
+    fn endless_output_and_unread_input_do_not_block() {
+        let output = run_shell(
             "head -c 1000000 /dev/zero | tr '\\0' x",
             &"y".repeat(1_000_000),
             10_000,
         )
         .unwrap();
-        assert_eq!(output.text.len() as u64, LONGEST_OUTPUT);
+        assert_eq!(output.text.len() as u64, MAX_OUTPUT_BYTES);
         let begun = Instant::now();
-        let output = shell("sleep 30 & echo done", "", 10_000).unwrap();
+        let output = run_shell("sleep 30 & echo done", "", 10_000).unwrap();
         assert!(
             output.is_success() && begun.elapsed() < Duration::from_secs(5),
             "{:?}",

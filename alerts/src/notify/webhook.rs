@@ -6,37 +6,41 @@
 
 use std::{fmt::Write, time::Duration};
 
-use super::{Failure, program};
-use crate::rules::Address;
+use super::{DeliveryError, program};
+use crate::rules::WebhookAddress;
 
 pub(super) const CURL: &str = "curl";
 /// The maximum number of attempts if the webhook cannot be reached: about one day.
-const ATTEMPTS: u32 = 300;
-/// The maximum number of attempts if the webhook answers with an error: about one hour. It may
-/// reject only this notification, and others wait for it.
-const ATTEMPTS_OF_ANSWERED: u32 = 20;
-/// The additional time before curl is killed. Its own time limit expires first, so that curl can
-/// report which part took too long.
-const GRACE: Duration = Duration::from_secs(2);
+const MAX_ATTEMPTS_UNREACHABLE: u32 = 300;
+/// The maximum number of attempts if the webhook responds with an error: about one hour. The
+/// webhook may reject only this notification, and other notifications wait behind it.
+const MAX_ATTEMPTS_AFTER_ERROR_RESPONSE: u32 = 20;
+/// The additional time before curl is killed. curl's own time limit expires first, so that curl can
+/// report which step took too long.
+const TIMEOUT_MARGIN: Duration = Duration::from_secs(2);
 
 /// Sends a JSON body.
 ///
 /// # Errors
 /// Returns an error if the request was not accepted. The message contains no part of the address.
-pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(), Failure> {
+pub(super) fn post_json(
+    address: &WebhookAddress,
+    body: &str,
+    timeout: Duration,
+) -> Result<(), DeliveryError> {
     let arguments = ["--disable", "--config", "-"]
         .map(str::to_owned)
         .into_iter();
-    let output = program::run(
+    let output = program::run_program(
         CURL,
         arguments,
         [].into_iter(),
-        &settings(address, body, timeout),
-        timeout + GRACE,
+        &curl_config(address, body, timeout),
+        timeout + TIMEOUT_MARGIN,
     )?;
     let (said, code) = output
         .text
-        .rsplit_once(MARK)
+        .rsplit_once(STATUS_MARKER)
         .unwrap_or((&output.text, "000"));
     if !output.is_success() {
         let said = said
@@ -48,34 +52,36 @@ pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(
             "the webhook cannot be reached: {}",
             said.trim_start_matches("curl: ")
         );
-        return Err(Failure {
+        return Err(DeliveryError {
             message,
-            attempts: ATTEMPTS,
+            attempts: MAX_ATTEMPTS_UNREACHABLE,
         });
     }
     match code.trim().parse::<u16>() {
         Ok(200..=299) => Ok(()),
         Ok(code @ (408 | 429 | 500..)) => {
-            let message = format!("the webhook answers with status {code}; it is tried again");
-            Err(Failure {
+            let message = format!("the webhook responded with status {code}; retrying");
+            Err(DeliveryError {
                 message,
-                attempts: ATTEMPTS_OF_ANSWERED,
+                attempts: MAX_ATTEMPTS_AFTER_ERROR_RESPONSE,
             })
         }
         Ok(code @ 300..=399) => {
             let message = format!(
-                "the webhook answers with status {code}, a redirection; write where it leads as its URL"
+                "the webhook responded with status {code}, a redirect; use the URL that it \
+                 redirects to"
             );
-            Err(Failure {
+            Err(DeliveryError {
                 message,
                 attempts: 1,
             })
         }
         code => {
             let code = code.unwrap_or_default();
-            let message =
-                format!("the webhook refuses with status {code}; check its URL and format");
-            Err(Failure {
+            let message = format!(
+                "the webhook rejected the request with status {code}; check its URL and format"
+            );
+            Err(DeliveryError {
                 message,
                 attempts: 1,
             })
@@ -84,10 +90,10 @@ pub(super) fn post(address: &Address, body: &str, timeout: Duration) -> Result<(
 }
 
 /// The marker before the status code in curl's output.
-const MARK: &str = "\nstatus ";
+const STATUS_MARKER: &str = "\nstatus ";
 
 /// Returns curl's configuration, one option per line, for its standard input.
-fn settings(address: &Address, body: &str, timeout: Duration) -> String {
+fn curl_config(address: &WebhookAddress, body: &str, timeout: Duration) -> String {
     let scheme = if address.is_tls { "https" } else { "http" };
     let url = format!("{scheme}://{}{}", address.authority(), address.target);
     let agent = concat!("gpumon/", env!("CARGO_PKG_VERSION"));
@@ -99,20 +105,20 @@ fn settings(address: &Address, body: &str, timeout: Duration) -> String {
         ("max-time", &seconds),
         ("user-agent", agent),
         ("header", "Content-Type: application/json"),
-        // Without this header, curl waits for permission before it sends a large body, and some
-        // servers do not answer.
+        // An empty `Expect` header stops curl from waiting for the server's permission before it
+        // sends a large body. Some servers never respond to that request.
         ("header", "Expect:"),
         ("data-raw", body),
         ("output", "/dev/null"),
-        ("write-out", &format!("{MARK}%{{http_code}}")),
+        ("write-out", &format!("{STATUS_MARKER}%{{http_code}}")),
     ] {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{name} = \"{}\"", quoted(value));
+        let _ = writeln!(text, "{name} = \"{}\"", quote_value(value));
     }
     text
 }
 
-fn quoted(value: &str) -> String {
+fn quote_value(value: &str) -> String {
     value
         .replace('\\', r"\\")
         .replace('"', "\\\"")
@@ -131,8 +137,8 @@ mod tests {
 
     use super::*;
 
-    /// Starts a server that sends `answer` to one request and returns the request.
-    fn server(answer: &'static str) -> (Address, thread::JoinHandle<String>) {
+    /// Starts a server that sends `answer` to one request. The thread returns the request.
+    fn start_server(answer: &'static str) -> (WebhookAddress, thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!(
             "http://{}/services/T0/secret[1]?x={{a,b}}",
@@ -149,15 +155,15 @@ mod tests {
             stream.write_all(answer.as_bytes()).unwrap();
             request
         });
-        (Address::parse(&url).unwrap(), served)
+        (WebhookAddress::parse(&url).unwrap(), served)
     }
 
     const BODY: &str = "{\"text\":\"a \\\"quoted\\\" \\\\ °C @file\\n\",\"end\":\"END\"}";
 
     #[test]
-    fn a_body_arrives_as_it_is() {
-        let (address, served) = server("HTTP/1.1 204 No Content\r\n\r\n");
-        assert_eq!(post(&address, BODY, Duration::from_secs(5)), Ok(()));
+    fn body_arrives_unchanged() {
+        let (address, served) = start_server("HTTP/1.1 204 No Content\r\n\r\n");
+        assert_eq!(post_json(&address, BODY, Duration::from_secs(5)), Ok(()));
         let request = served.join().unwrap();
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
         assert!(
@@ -172,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_to_do_and_nothing_of_the_address() {
+    fn failure_message_gives_remedy_without_address() {
         for (answer, word, attempts) in [
             (
                 "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
@@ -182,22 +188,26 @@ mod tests {
             (
                 "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
                 "status 503",
-                ATTEMPTS_OF_ANSWERED,
+                MAX_ATTEMPTS_AFTER_ERROR_RESPONSE,
             ),
             (
                 "HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n",
                 "status 429",
-                ATTEMPTS_OF_ANSWERED,
+                MAX_ATTEMPTS_AFTER_ERROR_RESPONSE,
             ),
             (
                 "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
-                "redirection",
+                "a redirect; use the URL",
                 1,
             ),
-            ("no HTTP at all", "cannot be reached", ATTEMPTS),
+            (
+                "no HTTP at all",
+                "cannot be reached",
+                MAX_ATTEMPTS_UNREACHABLE,
+            ),
         ] {
-            let (address, served) = server(answer);
-            let failure = post(&address, BODY, Duration::from_secs(5)).unwrap_err();
+            let (address, served) = start_server(answer);
+            let failure = post_json(&address, BODY, Duration::from_secs(5)).unwrap_err();
             served.join().unwrap();
             assert_eq!(
                 (failure.message.contains(word), failure.attempts),
@@ -205,9 +215,10 @@ mod tests {
                 "{failure:?}"
             );
         }
-        let address = Address::parse("https://no-such-host.invalid/services/secret").unwrap();
-        let failure = post(&address, BODY, Duration::from_secs(5)).unwrap_err();
-        assert_eq!(failure.attempts, ATTEMPTS, "{failure:?}");
+        let address =
+            WebhookAddress::parse("https://no-such-host.invalid/services/secret").unwrap();
+        let failure = post_json(&address, BODY, Duration::from_secs(5)).unwrap_err();
+        assert_eq!(failure.attempts, MAX_ATTEMPTS_UNREACHABLE, "{failure:?}");
         for secret in ["no-such-host", "services", "secret"] {
             assert!(!failure.message.contains(secret), "{failure:?}");
         }

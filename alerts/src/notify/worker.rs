@@ -7,61 +7,62 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Failure, Notification, OnProblem, ReceiverStatus, deliver};
+use super::{DeliveryError, Notification, ProblemCallback, ReceiverStatus, deliver_notification};
 use crate::{describe, rules::Receiver};
 
-/// The maximum number of notifications that wait for one receiver. The oldest is dropped to make
-/// room for another.
-const MOST_WAITING: usize = 256;
-/// The shortest and longest delay before the next attempt. The delay doubles after each failure.
-const SHORTEST_RETRY: Duration = Duration::from_secs(1);
-const LONGEST_RETRY: Duration = Duration::from_mins(5);
-/// The maximum age of a notification: an older one does not describe the present.
-const LONGEST_AGE: Duration = Duration::from_hours(24);
+/// The maximum number of notifications that wait for one receiver. When the queue is full, the
+/// oldest is dropped.
+const MAX_WAITING: usize = 256;
+/// The delay before the first retry. The delay doubles after each failure, up to `MAX_RETRY_DELAY`.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
+/// The maximum age of a notification. Delivery of an older notification is not retried, because it
+/// no longer describes the present.
+const MAX_AGE: Duration = Duration::from_hours(24);
 
 /// The delivery thread of one receiver. When this value is dropped, the thread ends after the
 /// current delivery.
-pub(super) struct Worker {
+pub(super) struct DeliveryWorker {
     receiver: Receiver,
     queue: Arc<Queue>,
 }
 
 #[derive(Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Waiting>,
+struct QueueState {
+    waiting: VecDeque<QueuedNotification>,
     is_closed: bool,
-    /// The status, except for the number of waiting notifications, which is counted on request.
+    /// The status, except for the number of waiting notifications, which is computed on request.
     status: ReceiverStatus,
     is_under_way: bool,
     /// Whether a notification was lost since the last successful delivery.
     is_behind: bool,
 }
 
-/// A queued notification with its attempts so far.
-struct Waiting {
+/// A queued notification with the number of attempts so far.
+struct QueuedNotification {
     notification: Notification,
     host: String,
     attempts: u32,
     since: Instant,
 }
 
-impl Worker {
-    pub(super) fn start(receiver: Receiver, on_problem: &OnProblem) -> Self {
+impl DeliveryWorker {
+    pub(super) fn start(receiver: Receiver, on_problem: &ProblemCallback) -> Self {
         let queue = Arc::new(Queue::default());
         let (own, of_thread) = (receiver.clone(), Arc::clone(&queue));
         let problem = Arc::clone(on_problem);
         let started = thread::Builder::new()
             .name("alert-receiver".to_owned())
-            .spawn(move || of_thread.work(&own, &*problem));
+            .spawn(move || of_thread.run_deliveries(&own, &*problem));
         if let Err(error) = started {
             on_problem(format!(
-                "alerts cannot be sent to {}: no thread: {error}",
+                "alerts cannot be sent to {}: no thread could be started: {error}",
                 receiver.name
             ));
         }
@@ -74,11 +75,17 @@ impl Worker {
 
     pub(super) fn push(&self, notification: Notification, host: String) {
         let mut state = self.queue.lock();
-        if state.waiting.len() == MOST_WAITING {
+        if state.waiting.len() == MAX_WAITING {
             let oldest = state.waiting.pop_front();
-            oldest.inspect(|oldest| state.give_up(&self.receiver, oldest, "too many wait"));
+            oldest.inspect(|oldest| {
+                state.record_lost_notification(
+                    &self.receiver,
+                    oldest,
+                    "too many alerts are waiting",
+                );
+            });
         }
-        state.waiting.push_back(Waiting {
+        state.waiting.push_back(QueuedNotification {
             notification,
             host,
             attempts: 0,
@@ -89,7 +96,7 @@ impl Worker {
     }
 
     /// Returns `true` if a notification was lost since the last successful delivery.
-    pub(super) fn is_behind(&self) -> bool {
+    pub(super) fn has_lost_notifications(&self) -> bool {
         self.queue.lock().is_behind
     }
 
@@ -104,52 +111,57 @@ impl Worker {
         let state = self.queue.lock();
         ReceiverStatus {
             name: self.receiver.name.clone(),
-            kind: self.receiver.kind(),
+            kind: self.receiver.describe_kind(),
             waiting: state.waiting.len(),
             ..state.status.clone()
         }
     }
 }
 
-impl Drop for Worker {
+impl Drop for DeliveryWorker {
     fn drop(&mut self) {
         self.queue.lock().is_closed = true;
         self.queue.changed.notify_one();
     }
 }
 
-impl State {
-    fn give_up(&mut self, receiver: &Receiver, lost: &Waiting, why: &str) {
+impl QueueState {
+    fn record_lost_notification(
+        &mut self,
+        receiver: &Receiver,
+        lost: &QueuedNotification,
+        why: &str,
+    ) {
         self.status.failed += 1;
         self.is_behind = true;
-        let Waiting {
+        let QueuedNotification {
             notification,
             attempts,
             ..
         } = lost;
-        let headline = describe::headline(notification.status, &notification.alert);
+        let headline = describe::alert_headline(notification.status, &notification.alert);
         let times = if *attempts == 1 {
             "1 attempt".to_owned()
         } else {
             format!("{attempts} attempts")
         };
-        let what = format!("{headline}: given up after {times}: {why}");
+        let what = format!("{headline}: gave up after {times}: {why}");
         tracing::warn!("alerts: {}: {what}", receiver.name);
         self.status.given_up = Some(what);
     }
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self, receiver: &Receiver, on_problem: &(dyn Fn(String) + Send + Sync)) {
-        let mut retry = SHORTEST_RETRY;
-        while let Some(mut next) = self.next() {
+    fn run_deliveries(&self, receiver: &Receiver, on_problem: &(dyn Fn(String) + Send + Sync)) {
+        let mut retry = MIN_RETRY_DELAY;
+        while let Some(mut next) = self.wait_for_next() {
             next.attempts += 1;
-            let Err(Failure { message, attempts }) =
-                deliver(receiver, &next.notification, &next.host)
+            let Err(DeliveryError { message, attempts }) =
+                deliver_notification(receiver, &next.notification, &next.host)
             else {
                 let mut state = self.lock();
                 state.status.sent += 1;
@@ -157,7 +169,7 @@ impl Queue {
                 if state.status.error.take().is_some() {
                     tracing::info!("alerts reach {} again", receiver.name);
                 }
-                retry = SHORTEST_RETRY;
+                retry = MIN_RETRY_DELAY;
                 continue;
             };
             let mut state = self.lock();
@@ -166,24 +178,24 @@ impl Queue {
                 // The problem is reported once, until a delivery succeeds again.
                 on_problem(format!("Alerts do not reach {}: {message}", receiver.name));
             }
-            if next.attempts >= attempts || next.since.elapsed() >= LONGEST_AGE {
-                state.give_up(receiver, &next, &message);
-                retry = SHORTEST_RETRY;
-            } else if state.waiting.len() >= MOST_WAITING {
-                state.give_up(receiver, &next, "too many wait");
+            if next.attempts >= attempts || next.since.elapsed() >= MAX_AGE {
+                state.record_lost_notification(receiver, &next, &message);
+                retry = MIN_RETRY_DELAY;
+            } else if state.waiting.len() >= MAX_WAITING {
+                state.record_lost_notification(receiver, &next, "too many alerts are waiting");
             } else {
-                // The failed notification goes before those that arrived in the meantime.
+                // The failed notification is retried before those that arrived in the meantime.
                 state.waiting.push_front(next);
-                let is_open = |state: &mut State| !state.is_closed;
+                let is_open = |state: &mut QueueState| !state.is_closed;
                 drop(self.changed.wait_timeout_while(state, retry, is_open));
-                retry = (retry * 2).min(LONGEST_RETRY);
+                retry = (retry * 2).min(MAX_RETRY_DELAY);
             }
         }
     }
 
     /// Waits for the next notification; returns `None` when the queue is closed.
-    fn next(&self) -> Option<Waiting> {
-        let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
+    fn wait_for_next(&self) -> Option<QueuedNotification> {
+        let is_idle = |state: &mut QueueState| state.waiting.is_empty() && !state.is_closed;
         let mut state = self
             .changed
             .wait_while(self.lock(), is_idle)
@@ -201,18 +213,18 @@ mod tests {
     use std::{fs, sync::mpsc};
 
     use super::*;
-    use crate::{notify::payload::tests::notification, rules::Way};
+    use crate::{notify::payload::tests::make_notification, rules::DeliveryMethod};
 
-    fn command(name: &str, script: &str, timeout_ms: u64) -> Receiver {
+    fn make_command_receiver(name: &str, script: &str, timeout_ms: u64) -> Receiver {
         let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         Receiver {
             name: name.into(),
-            way: Way::Command { words },
+            way: DeliveryMethod::Command { words },
             timeout: Duration::from_millis(timeout_ms),
         }
     }
 
-    fn eventually(what: &str, condition: impl Fn() -> bool) {
+    fn wait_until(what: &str, condition: impl Fn() -> bool) {
         let begun = Instant::now();
         while !condition() {
             assert!(
@@ -224,13 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_hangs_delays_nobody_and_is_told_of_once() {
+    fn hanging_receiver_does_not_delay_sender() {
         let (sender, problems) = mpsc::channel();
-        let on_problem: OnProblem = Arc::new(move |message| drop(sender.send(message)));
-        let worker = Worker::start(command("slow", "sleep 60", 200), &on_problem);
+        let on_problem: ProblemCallback = Arc::new(move |message| drop(sender.send(message)));
+        let worker =
+            DeliveryWorker::start(make_command_receiver("slow", "sleep 60", 200), &on_problem);
         let begun = Instant::now();
-        for _ in 0..MOST_WAITING + 10 {
-            worker.push(notification(), "gpu1".into());
+        for _ in 0..MAX_WAITING + 10 {
+            worker.push(make_notification(), "gpu1".into());
         }
         assert!(
             begun.elapsed() < Duration::from_millis(150),
@@ -238,7 +251,7 @@ mod tests {
             begun.elapsed()
         );
         assert!(
-            worker.status().waiting <= MOST_WAITING && worker.status().failed >= 9,
+            worker.status().waiting <= MAX_WAITING && worker.status().failed >= 9,
             "{:?}",
             worker.status()
         );
@@ -252,43 +265,46 @@ mod tests {
     }
 
     #[test]
-    fn that_one_was_lost_is_known_until_one_is_delivered() {
+    fn worker_has_lost_notifications_until_next_delivery() {
         let folder = tempfile::tempdir().unwrap();
-        let on_problem: OnProblem = Arc::new(|_| {});
-        let mut receiver = command("gate", "", 5000);
-        receiver.way = Way::Command {
+        let on_problem: ProblemCallback = Arc::new(|_| {});
+        let mut receiver = make_command_receiver("gate", "", 5000);
+        receiver.way = DeliveryMethod::Command {
             words: vec![folder.path().join("program").display().to_string()],
         };
-        let worker = Worker::start(receiver, &on_problem);
-        assert!(!worker.is_behind());
-        worker.push(notification(), String::new());
-        eventually("it cannot be started", || worker.status().failed == 1);
-        assert!(worker.is_behind());
-        worker.push(notification(), String::new());
-        eventually("it cannot be started", || worker.status().failed == 2);
+        let worker = DeliveryWorker::start(receiver, &on_problem);
+        assert!(!worker.has_lost_notifications());
+        worker.push(make_notification(), String::new());
+        wait_until("it cannot be started", || worker.status().failed == 1);
+        assert!(worker.has_lost_notifications());
+        worker.push(make_notification(), String::new());
+        wait_until("it cannot be started", || worker.status().failed == 2);
         std::os::unix::fs::symlink("/bin/true", folder.path().join("program")).unwrap();
-        worker.push(notification(), String::new());
-        eventually("it is delivered", || worker.status().sent == 1);
-        assert!(!worker.is_behind());
+        worker.push(make_notification(), String::new());
+        wait_until("it is delivered", || worker.status().sent == 1);
+        assert!(!worker.has_lost_notifications());
     }
 
     #[test]
-    fn a_command_that_fails_is_run_three_times_and_blocks_nobody_for_ever() {
+    fn failing_command_is_run_three_times() {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("runs");
-        // The command writes a line, and then fails or does not end.
+        // The command writes the rule's name. For the rule `bad` the command then fails, and for
+        // `slow` it does not end in time.
         let script = format!(
-            "echo $GPUMON_ALERT_RULE >> {}; case $GPUMON_ALERT_RULE in bad) exit 3;; slow) sleep 60;; esac",
+            "echo $GPUMON_ALERT_RULE >> {}; case $GPUMON_ALERT_RULE in bad) exit 3;; slow) sleep \
+             60;; esac",
             runs.display()
         );
-        let on_problem: OnProblem = Arc::new(|_| {});
-        let worker = Worker::start(command("shell", &script, 1500), &on_problem);
+        let on_problem: ProblemCallback = Arc::new(|_| {});
+        let worker =
+            DeliveryWorker::start(make_command_receiver("shell", &script, 1500), &on_problem);
         for rule in ["bad", "slow", "good"] {
-            let mut notification = notification();
+            let mut notification = make_notification();
             notification.alert.alert.rule = rule.into();
             worker.push(notification, String::new());
         }
-        eventually("the last has arrived", || worker.status().sent == 1);
+        wait_until("the last has arrived", || worker.status().sent == 1);
         assert_eq!(
             fs::read_to_string(&runs).unwrap(),
             "bad\nbad\nbad\nslow\nslow\nslow\ngood\n"
@@ -303,25 +319,26 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_for_a_while_is_tried_again_in_its_order() {
+    fn failed_notifications_are_retried_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let (gate, out) = (folder.path().join("gate"), folder.path().join("out"));
-        // The command hangs until the file exists, which counts as a temporary failure.
+        // The command hangs until the file `gate` exists. A timeout counts as a temporary failure.
         let script = format!(
             "test -e {} || sleep 60; echo $GPUMON_ALERT_RULE >> {}",
             gate.display(),
             out.display()
         );
-        let on_problem: OnProblem = Arc::new(|_| {});
-        let worker = Worker::start(command("gate", &script, 1000), &on_problem);
+        let on_problem: ProblemCallback = Arc::new(|_| {});
+        let worker =
+            DeliveryWorker::start(make_command_receiver("gate", &script, 1000), &on_problem);
         for rule in ["first", "second"] {
-            let mut notification = notification();
+            let mut notification = make_notification();
             notification.alert.alert.rule = rule.into();
             worker.push(notification, String::new());
         }
-        eventually("it has failed", || worker.status().error.is_some());
+        wait_until("it has failed", || worker.status().error.is_some());
         fs::write(&gate, "").unwrap();
-        eventually("both have arrived", || worker.status().sent == 2);
+        wait_until("both have arrived", || worker.status().sent == 2);
         assert_eq!(fs::read_to_string(&out).unwrap(), "first\nsecond\n");
         assert_eq!((worker.status().error, worker.status().waiting), (None, 0));
     }

@@ -1,14 +1,14 @@
-//! The address of a webhook. An address is a secret, because it is all that a sender needs, and is
+//! Webhook addresses. An address is a secret, because anyone who knows it can send messages, and is
 //! never shown.
 
 use std::fmt;
 
 /// The example URL in error messages, without its scheme.
-const EXAMPLE: &str = "://HOST/PATH";
+const EXAMPLE_URL: &str = "://HOST/PATH";
 
 /// A parsed `http` or `https` URL.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct WebhookAddress {
     /// Whether the scheme is `https`.
     pub is_tls: bool,
     /// The name or address of the host. An IPv6 address has no brackets.
@@ -18,32 +18,34 @@ pub struct Address {
     pub target: String,
 }
 
-impl Address {
+impl WebhookAddress {
     /// Parses a URL.
     ///
     /// # Errors
     /// Returns what is wrong with the URL, without quoting it.
     pub fn parse(url: &str) -> Result<Self, &'static str> {
-        const FORM: &str = "not the URL of a webhook; write it as \"https://HOST/PATH\"";
-        let (scheme, rest) = url.split_once("://").ok_or(FORM)?;
+        const EXPECTED_URL: &str = "not the URL of a webhook; use \"https://HOST/PATH\"";
+        let (scheme, rest) = url.split_once("://").ok_or(EXPECTED_URL)?;
         let is_tls = match scheme {
             "https" => true,
             "http" => false,
-            _ => return Err(FORM),
+            _ => return Err(EXPECTED_URL),
         };
         if rest
             .chars()
             .any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii())
         {
             return Err(
-                "the URL has spaces or other letters than ASCII; write them as %20 and the like",
+                "the URL contains spaces or non-ASCII characters; percent-encode them, such as \
+                 %20 for a space",
             );
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
             return Err(
-                "the URL has a user name, which is not sent; put what authorizes into the path or the query",
+                "the URL contains a user name, which is not sent; put the credentials into the \
+                 path or the query",
             );
         }
         let usual = if is_tls { 443 } else { 80 };
@@ -63,9 +65,9 @@ impl Address {
         };
         let port = port
             .filter(|port| *port != 0)
-            .ok_or("the URL's port is none from 1 to 65535")?;
+            .ok_or("the port of the URL must be a number from 1 to 65535")?;
         if host.is_empty() {
-            return Err(FORM);
+            return Err(EXPECTED_URL);
         }
         let slash = if target.starts_with('/') { "" } else { "/" };
         Ok(Self {
@@ -90,8 +92,8 @@ impl Address {
     }
 }
 
-/// Replaces everything in a text that may be the address of a webhook, except for the example.
-pub(super) fn hidden(text: &str) -> String {
+/// Replaces everything in `text` that may be a webhook address, except for the example URL.
+pub(super) fn redact_urls(text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -102,8 +104,8 @@ pub(super) fn hidden(text: &str) -> String {
         let (address, behind) = address.split_at(end);
         hidden.extend([
             before,
-            if address == EXAMPLE {
-                EXAMPLE
+            if address == EXAMPLE_URL {
+                EXAMPLE_URL
             } else {
                 "://…"
             },
@@ -113,7 +115,7 @@ pub(super) fn hidden(text: &str) -> String {
     hidden + rest
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for WebhookAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Address(…)")
     }
@@ -124,9 +126,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_taken_apart_and_never_shown() {
+    fn parsed_url_is_never_displayed() {
         let parts = |url| {
-            Address::parse(url).map(|it| (it.is_tls, it.host.clone(), it.port, it.target.clone()))
+            WebhookAddress::parse(url)
+                .map(|it| (it.is_tls, it.host.clone(), it.port, it.target.clone()))
         };
         assert_eq!(
             parts("https://hooks.example.org/services/T0/B0?x=1#y"),
@@ -146,7 +149,9 @@ mod tests {
             Ok((false, "::1".into(), 81, "/?a".into()))
         );
         assert_eq!(
-            Address::parse("http://[::1]:81/").unwrap().authority(),
+            WebhookAddress::parse("http://[::1]:81/")
+                .unwrap()
+                .authority(),
             "[::1]:81"
         );
         for bad in [
@@ -157,10 +162,13 @@ mod tests {
             "http://a:0/",
             "http://a b/",
         ] {
-            let error = Address::parse(bad).unwrap_err();
+            let error = WebhookAddress::parse(bad).unwrap_err();
             assert!(!error.contains(bad), "{error}");
         }
-        let shown = format!("{:?}", Address::parse("https://hooks.example.org/secret"));
+        let shown = format!(
+            "{:?}",
+            WebhookAddress::parse("https://hooks.example.org/secret")
+        );
         assert!(!shown.contains("secret"), "{shown}");
     }
 }

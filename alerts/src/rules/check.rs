@@ -8,121 +8,122 @@ use gpumon_probe::{
         fields::{GPU_FIELDS, HOST_FIELDS, Unit},
     },
     private_file::{PrivateFile, Secrecy},
-    toml_error::suggest,
+    toml_error::suggest_word,
     units::{Amount, unit_names},
 };
 use toml::Spanned;
 
 use super::{
-    AlertRules, Bound, Check, Quiet, Rate, Receiver, Rule, Subject, Watch, Way,
-    address::Address,
+    AlertRules, DeliveryMethod, QuietTime, Rate, Receiver, Rule, RuleCheck, Threshold, Watch,
+    WatchedField,
+    address::WebhookAddress,
     field_of,
     file::{AlertFile, CommandTable, RuleTable, WebhookTable},
     quiet,
-    time::Time,
+    time::RuleDuration,
 };
 use crate::placeholder;
 
-/// A byte range of the alert file, and what is wrong there.
-type Complaint = (Range<usize>, String);
+/// A byte range of the alert file, and a description of the problem there.
+type Problem = (Range<usize>, String);
 
-/// The default time before an alert is resolved. A reading that recovers for a shorter time may get
-/// worse again at once.
-const CLEAR_FOR_MS: u64 = 60_000;
-/// The shortest and longest window of a rate. A shorter window yields noise, and a longer one uses
-/// memory for nothing.
-const RATE_OVER: [Duration; 2] = [Duration::from_secs(10), Duration::from_hours(1)];
-const RATE_OVER_MS: u64 = 60_000;
-const REPEAT_AT_LEAST: Duration = Duration::from_mins(1);
-const TIMEOUT: Duration = Duration::from_secs(10);
-const TIMEOUTS: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
-const LONGEST_NAME: usize = 100;
-const LONGEST_MESSAGE: usize = 500;
-/// The maximum number of rules, more than anybody can distinguish.
-const MOST_RULES: usize = 1000;
-const MOST_RECEIVERS: usize = 50;
+/// The default time for which a rule must not match before its alert is resolved. Readings that
+/// recover only briefly may soon get worse again.
+const DEFAULT_CLEAR_FOR_MS: u64 = 60_000;
+/// The shortest and longest allowed window for a rate. A shorter window yields noise, and a longer
+/// one wastes memory.
+const RATE_WINDOW_RANGE: [Duration; 2] = [Duration::from_secs(10), Duration::from_hours(1)];
+const DEFAULT_RATE_WINDOW_MS: u64 = 60_000;
+const MIN_REPEAT: Duration = Duration::from_mins(1);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT_RANGE: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
+const MAX_NAME_CHARS: usize = 100;
+const MAX_MESSAGE_CHARS: usize = 500;
+/// The maximum number of rules, more than anybody can keep track of.
+const MAX_RULES: usize = 1000;
+const MAX_RECEIVERS: usize = 50;
 /// The keyword for any condition.
-const ANY: &str = "any";
+const ANY_CONDITION: &str = "any";
 
-pub(super) fn understood(file: AlertFile) -> Result<AlertRules, Complaint> {
-    if let Some(rule) = file.rule.get(MOST_RULES) {
+pub(super) fn validate(file: AlertFile) -> Result<AlertRules, Problem> {
+    if let Some(rule) = file.rule.get(MAX_RULES) {
         return Err((
             rule.name.span(),
-            format!("there are more than {MOST_RULES} rules; join some of them"),
+            format!("there are more than {MAX_RULES} rules; combine some of them"),
         ));
     }
     let mut receivers = Vec::new();
     let mut names = BTreeSet::new();
     for webhook in file.webhook {
-        own_name(&webhook.name, &mut names, "receiver")?;
-        receivers.push(of_webhook(webhook)?);
+        check_name(&webhook.name, &mut names, "receiver")?;
+        receivers.push(build_webhook(webhook)?);
     }
     for command in file.command {
-        own_name(&command.name, &mut names, "receiver")?;
-        receivers.push(of_command(command)?);
+        check_name(&command.name, &mut names, "receiver")?;
+        receivers.push(build_command(command)?);
     }
-    if receivers.len() > MOST_RECEIVERS {
+    if receivers.len() > MAX_RECEIVERS {
         return Err((
             0..0,
-            format!("there are more than {MOST_RECEIVERS} receivers; join some of them"),
+            format!("there are more than {MAX_RECEIVERS} receivers; combine some of them"),
         ));
     }
     let mut names = BTreeSet::new();
     let mut rules = Vec::new();
     for rule in file.rule {
-        own_name(&rule.name, &mut names, "rule")?;
-        rules.push(of_rule(rule, &receivers)?);
+        check_name(&rule.name, &mut names, "rule")?;
+        rules.push(build_rule(rule, &receivers)?);
     }
     Ok(AlertRules { rules, receivers })
 }
 
-fn own_name(
+fn check_name(
     name: &Spanned<String>,
     names: &mut BTreeSet<String>,
     what: &str,
-) -> Result<(), Complaint> {
+) -> Result<(), Problem> {
     let text = name.get_ref();
     if text.trim().is_empty()
-        || text.chars().count() > LONGEST_NAME
+        || text.chars().count() > MAX_NAME_CHARS
         || text.chars().any(char::is_control)
     {
         return Err((
             name.span(),
-            format!("a name has 1 to {LONGEST_NAME} letters, on one line"),
+            format!("a name must have 1 to {MAX_NAME_CHARS} characters, on one line"),
         ));
     }
     if !names.insert(text.clone()) {
         return Err((
             name.span(),
-            format!("there are two {what}s named `{text}`; give each a name of its own"),
+            format!("there are two {what}s named `{text}`; give each a unique name"),
         ));
     }
     Ok(())
 }
 
-fn of_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Complaint> {
-    let watch = of_watch(&rule)?;
-    let gpus = of_gpus(&rule, &watch)?;
+fn build_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Problem> {
+    let watch = build_watch(&rule)?;
+    let gpus = check_gpus(&rule, &watch)?;
     let message = rule
         .message
-        .map(|message| of_message(&message))
+        .map(|message| check_message(&message))
         .transpose()?;
     let repeat_ms = rule
         .repeat
-        .map(|repeat| at_least(&repeat, REPEAT_AT_LEAST))
+        .map(|repeat| check_min_time(&repeat, MIN_REPEAT))
         .transpose()?;
     let quiet = rule.silence.iter().map(|text| {
         let wrong = || {
             (
                 text.span(),
                 format!(
-                    "`{}` is no time of silence; use {}",
+                    "`{}` is not a valid silence; use {}",
                     text.get_ref(),
-                    quiet::EXPECTED
+                    quiet::EXPECTED_FORMATS
                 ),
             )
         };
-        Quiet::parse(text.get_ref()).ok_or_else(wrong)
+        QuietTime::parse(text.get_ref()).ok_or_else(wrong)
     });
     let known: Vec<&str> = receivers
         .iter()
@@ -134,8 +135,8 @@ fn of_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Complaint> {
             for name in &named {
                 if !known.contains(&name.get_ref().as_str()) {
                     let cure = match known.as_slice() {
-                        [] => "add a [[webhook]] or a [[command]] of this name".to_owned(),
-                        known => suggest(name.get_ref(), known),
+                        [] => "add a [[webhook]] or a [[command]] with this name".to_owned(),
+                        known => suggest_word(name.get_ref(), known),
                     };
                     return Err((
                         name.span(),
@@ -147,11 +148,13 @@ fn of_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Complaint> {
         }
     };
     Ok(Rule {
-        check: Check {
+        check: RuleCheck {
             watch,
             gpus,
-            for_ms: rule.for_time.map_or(0, Time::ms),
-            clear_for_ms: rule.clear_for.map_or(CLEAR_FOR_MS, Time::ms),
+            for_ms: rule.for_time.map_or(0, RuleDuration::ms),
+            clear_for_ms: rule
+                .clear_for
+                .map_or(DEFAULT_CLEAR_FOR_MS, RuleDuration::ms),
         },
         name: rule.name.into_inner(),
         severity: rule.severity.unwrap_or(Severity::Warning),
@@ -162,94 +165,124 @@ fn of_rule(rule: RuleTable, receivers: &[Receiver]) -> Result<Rule, Complaint> {
     })
 }
 
-fn of_watch(rule: &RuleTable) -> Result<Watch, Complaint> {
+fn build_watch(rule: &RuleTable) -> Result<Watch, Problem> {
     match (&rule.condition, &rule.absent, &rule.field) {
         (Some(condition), _, _) => {
-            refuse(rule, &["condition", "min_severity"], "a rule over a condition")?;
+            refuse_meaningless_keys(
+                rule,
+                &["condition", "min_severity"],
+                "a rule with `condition`",
+            )?;
             let kind = match condition.get_ref().as_str() {
-                ANY => None,
-                word => Some(of_condition(word).map_err(|message| (condition.span(), message))?),
+                ANY_CONDITION => None,
+                word => Some(find_condition(word).map_err(|message| (condition.span(), message))?),
             };
-            let min_severity = rule.min_severity.as_ref().map_or(Severity::Notice, |least| *least.get_ref());
+            let min_severity = rule
+                .min_severity
+                .as_ref()
+                .map_or(Severity::Notice, |least| *least.get_ref());
             Ok(Watch::Condition { kind, min_severity })
         }
         (None, Some(absent), field) => {
             if !absent.get_ref() {
-                return Err((absent.span(), "a rule over what is there needs a threshold; remove `absent`".to_owned()));
+                return Err((
+                    absent.span(),
+                    "`absent` must be true; for a rule about a value, remove it and set a threshold"
+                        .to_owned(),
+                ));
             }
-            refuse(rule, &["absent", "field"], "a rule over what is absent")?;
-            Ok(Watch::Absent(field.as_ref().map(of_field).transpose()?))
+            refuse_meaningless_keys(rule, &["absent", "field"], "a rule with `absent`")?;
+            Ok(Watch::Absent(field.as_ref().map(find_field).transpose()?))
         }
         (None, None, Some(field)) => {
-            refuse(
+            refuse_meaningless_keys(
                 rule,
-                &["field", "above", "below", "clear_above", "clear_below", "per", "over"],
-                "a rule over a field",
+                &[
+                    "field",
+                    "above",
+                    "below",
+                    "clear_above",
+                    "clear_below",
+                    "per",
+                    "over",
+                ],
+                "a rule with `field`",
             )?;
-            let subject = of_field(field)?;
-            let rate = of_rate(rule)?;
-            Ok(Watch::Value { subject, bound: of_bound(rule, field, subject, rate)?, rate })
+            let subject = find_field(field)?;
+            let rate = build_rate(rule)?;
+            Ok(Watch::Value {
+                subject,
+                bound: build_threshold(rule, field, subject, rate)?,
+                rate,
+            })
         }
         (None, None, None) => Err((
             rule.name.span(),
-            "what does this rule watch? add `field = \"temperature.gpu_celsius\"` with `above` or `below`, `condition = \
-             \"throttled\"`, or `absent = true`"
+            "the rule has nothing to check; add `field = \"temperature.gpu_celsius\"` with \
+             `above` or `below`, `condition = \"throttled\"`, or `absent = true`"
                 .to_owned(),
         )),
     }
 }
 
-/// Refuses keys that have no meaning for this kind of rule.
-fn refuse(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Complaint> {
-    fn span<T>(value: Option<&Spanned<T>>) -> Option<Range<usize>> {
+/// Returns an error for a key that is not in `allowed`, because the key has no effect in this kind
+/// of rule.
+fn refuse_meaningless_keys(rule: &RuleTable, allowed: &[&str], what: &str) -> Result<(), Problem> {
+    fn find_span<T>(value: Option<&Spanned<T>>) -> Option<Range<usize>> {
         value.map(Spanned::span)
     }
     let keys = [
-        ("field", span(rule.field.as_ref())),
-        ("condition", span(rule.condition.as_ref())),
-        ("min_severity", span(rule.min_severity.as_ref())),
-        ("absent", span(rule.absent.as_ref())),
-        ("above", span(rule.above.as_ref())),
-        ("below", span(rule.below.as_ref())),
-        ("clear_above", span(rule.clear_above.as_ref())),
-        ("clear_below", span(rule.clear_below.as_ref())),
-        ("per", span(rule.per.as_ref())),
-        ("over", span(rule.over.as_ref())),
+        ("field", find_span(rule.field.as_ref())),
+        ("condition", find_span(rule.condition.as_ref())),
+        ("min_severity", find_span(rule.min_severity.as_ref())),
+        ("absent", find_span(rule.absent.as_ref())),
+        ("above", find_span(rule.above.as_ref())),
+        ("below", find_span(rule.below.as_ref())),
+        ("clear_above", find_span(rule.clear_above.as_ref())),
+        ("clear_below", find_span(rule.clear_below.as_ref())),
+        ("per", find_span(rule.per.as_ref())),
+        ("over", find_span(rule.over.as_ref())),
     ];
     let extra = keys
         .into_iter()
         .find_map(|(key, span)| Some((key, span.filter(|_| !allowed.contains(&key))?)));
     extra.map_or(Ok(()), |(key, span)| {
-        Err((span, format!("`{key}` means nothing in {what}; remove it")))
+        Err((span, format!("`{key}` has no effect in {what}; remove it")))
     })
 }
 
-fn of_condition(word: &str) -> Result<&'static str, String> {
+fn find_condition(word: &str) -> Result<&'static str, String> {
     let known = ConditionKind::TAGS
         .iter()
         .copied()
         .find(|known| *known == word);
     known.ok_or_else(|| {
-        let words: Vec<&str> = ConditionKind::TAGS.iter().copied().chain([ANY]).collect();
-        format!("unknown condition `{word}`; {}", suggest(word, &words))
+        let words: Vec<&str> = ConditionKind::TAGS
+            .iter()
+            .copied()
+            .chain([ANY_CONDITION])
+            .collect();
+        format!("unknown condition `{word}`; {}", suggest_word(word, &words))
     })
 }
 
-fn of_field(field: &Spanned<String>) -> Result<Subject, Complaint> {
+fn find_field(field: &Spanned<String>) -> Result<WatchedField, Problem> {
     let id = field.get_ref().as_str();
     let subjects = || {
-        let gpu = GPU_FIELDS.iter().map(Subject::Gpu);
-        gpu.chain(HOST_FIELDS.iter().map(Subject::Host))
+        let gpu = GPU_FIELDS.iter().map(WatchedField::Gpu);
+        gpu.chain(HOST_FIELDS.iter().map(WatchedField::Host))
     };
     subjects()
         .find(|subject| subject.id() == id)
         .ok_or_else(|| {
-            let ids: Vec<&str> = subjects().map(Subject::id).collect();
-            let cure = match suggest(id, &ids) {
+            let ids: Vec<&str> = subjects().map(WatchedField::id).collect();
+            let cure = match suggest_word(id, &ids) {
                 near if near.starts_with("did you mean") => near,
-                // A list of all fields would fill a page.
-                _ => of_same_group(id, &ids).unwrap_or_else(|| {
-                    "name one of the page \"Fields\", as temperature.gpu_celsius".to_owned()
+                // Only fields of the same group are suggested, because a list of all fields would
+                // fill a page.
+                _ => suggest_fields_of_group(id, &ids).unwrap_or_else(|| {
+                    "see the page \"Fields\" for all names, such as temperature.gpu_celsius"
+                        .to_owned()
                 }),
             };
             (field.span(), format!("unknown field `{id}`; {cure}"))
@@ -257,7 +290,7 @@ fn of_field(field: &Spanned<String>) -> Result<Subject, Complaint> {
 }
 
 /// Suggests the fields of the same group; returns `None` if there are none.
-fn of_same_group(id: &str, ids: &[&str]) -> Option<String> {
+fn suggest_fields_of_group(id: &str, ids: &[&str]) -> Option<String> {
     let (group, _) = id.rsplit_once('.').filter(|(group, _)| !group.is_empty())?;
     let near: Vec<&str> = ids
         .iter()
@@ -267,18 +300,19 @@ fn of_same_group(id: &str, ids: &[&str]) -> Option<String> {
     (!near.is_empty()).then(|| format!("use one of {}", near.join(", ")))
 }
 
-fn of_rate(rule: &RuleTable) -> Result<Option<Rate>, Complaint> {
+fn build_rate(rule: &RuleTable) -> Result<Option<Rate>, Problem> {
     let Some(per) = &rule.per else {
         return rule.over.as_ref().map_or(Ok(None), |over| {
             Err((
                 over.span(),
-                "`over` is the window of a rate; add `per = \"minute\"`, or remove it".to_owned(),
+                "`over` is the window of a rate; add `per = \"minute\"`, or remove `over`"
+                    .to_owned(),
             ))
         });
     };
     let over_ms = match &rule.over {
-        None => RATE_OVER_MS,
-        Some(over) => within(over, RATE_OVER)?.as_millis() as u64,
+        None => DEFAULT_RATE_WINDOW_MS,
+        Some(over) => check_time_range(over, RATE_WINDOW_RANGE)?.as_millis() as u64,
     };
     Ok(Some(Rate {
         per: *per.get_ref(),
@@ -286,19 +320,19 @@ fn of_rate(rule: &RuleTable) -> Result<Option<Rate>, Complaint> {
     }))
 }
 
-fn of_bound(
+fn build_threshold(
     rule: &RuleTable,
     field: &Spanned<String>,
-    subject: Subject,
+    subject: WatchedField,
     rate: Option<Rate>,
-) -> Result<Bound, Complaint> {
+) -> Result<Threshold, Problem> {
     let (is_above, threshold, clear, other) = match (&rule.above, &rule.below) {
         (Some(above), None) => (true, above, &rule.clear_below, &rule.clear_above),
         (None, Some(below)) => (false, below, &rule.clear_above, &rule.clear_below),
         (Some(_), Some(below)) => {
             return Err((
                 below.span(),
-                "a rule has one threshold; make two rules of it".to_owned(),
+                "a rule can have only one threshold; split it into two rules".to_owned(),
             ));
         }
         (None, None) => {
@@ -315,14 +349,15 @@ fn of_bound(
     };
     if let Some(other) = other {
         let message = format!(
-            "a rule that fires {side} a value is cleared on the other side; write `{opposite}`"
+            "a rule with `{side}` clears on the other side of its threshold; use `{opposite}`"
         );
         return Err((other.span(), message));
     }
     let unit = field_of!(subject, unit);
     let has_limit = rate.is_none() && field_of!(subject, limit).is_some();
     let scale = |amount: &Spanned<Amount>| {
-        of_amount(amount.get_ref(), unit, has_limit).map_err(|message| (amount.span(), message))
+        convert_amount(amount.get_ref(), unit, has_limit)
+            .map_err(|message| (amount.span(), message))
     };
     let (value, is_share) = scale(threshold)?;
     check_range(threshold, value, is_share, rate, subject)?;
@@ -331,9 +366,7 @@ fn of_bound(
         Some(clear) => match scale(clear)? {
             (clear, is_same) if is_same == is_share => clear,
             _ => {
-                let message = format!(
-                    "`{side}` and `{opposite}` must be of the same kind: both or neither in %"
-                );
+                let message = format!("`{side}` and `{opposite}` must both be in %, or neither");
                 return Err((clear.span(), message));
             }
         },
@@ -343,12 +376,12 @@ fn of_bound(
         .filter(|_| (is_above && clear_value > value) || (!is_above && clear_value < value))
     {
         let message = format!(
-            "it would clear before it fires; `{opposite}` must be {} `{side}`",
+            "the rule would clear before it fires; `{opposite}` must be {} `{side}`",
             if is_above { "at most" } else { "at least" }
         );
         return Err((clear.span(), message));
     }
-    Ok(Bound {
+    Ok(Threshold {
         is_above,
         value,
         clear: clear_value,
@@ -356,12 +389,12 @@ fn of_bound(
     })
 }
 
-/// Converts an amount to the unit of its field, or to percent of the field's limit, and returns
-/// `true` with a percentage. A number without a unit has the unit of the field.
+/// Converts an amount to its field's unit, or to percent of the field's limit. The returned flag is
+/// `true` for a percentage. A number without a unit is in the field's unit.
 ///
 /// # Errors
-/// Returns the units that the field supports.
-fn of_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, bool), String> {
+/// Returns an error that lists the units the field supports.
+fn convert_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, bool), String> {
     let Amount {
         number,
         unit: typed,
@@ -377,27 +410,27 @@ fn of_amount(amount: &Amount, unit: Unit, has_limit: bool) -> Result<(f64, bool)
     let names = unit_names(unit).iter().map(|(name, _)| *name);
     let names: Vec<&str> = names.chain(has_limit.then_some("%")).collect();
     Err(match names.as_slice() {
-        [] => format!("this field has no unit `{typed}`; write a number alone"),
+        [] => format!("this field has no unit, but the value has `{typed}`; write only a number"),
         names => format!(
-            "this field is not in `{typed}`; use one of {}",
+            "the unit `{typed}` does not fit this field; use one of {}",
             names.join(", ")
         ),
     })
 }
 
-/// Refuses a threshold that no reading can ever pass, such as 200 for a percentage, because it must
-/// be a mistake.
+/// Returns an error if no reading can ever pass the threshold, such as 200 for a percentage,
+/// because this must be a mistake.
 fn check_range(
     threshold: &Spanned<Amount>,
     value: f64,
     is_share: bool,
     rate: Option<Rate>,
-    subject: Subject,
-) -> Result<(), Complaint> {
+    subject: WatchedField,
+) -> Result<(), Problem> {
     let (least, largest) = field_of!(subject, range);
     if rate.is_none() && !is_share && !(least..=largest).contains(&value) {
         let message = format!(
-            "{} is always between {least} and {largest}; choose a value there",
+            "{} is always between {least} and {largest}; choose a value in this range",
             subject.id()
         );
         return Err((threshold.span(), message));
@@ -405,40 +438,40 @@ fn check_range(
     Ok(())
 }
 
-fn of_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuName>, Complaint> {
+fn check_gpus(rule: &RuleTable, watch: &Watch) -> Result<Vec<GpuName>, Problem> {
     let Some(gpus) = &rule.gpus else {
         return Ok(Vec::new());
     };
-    if watch.is_of_host() {
+    if watch.is_about_host() {
         return Err((
             gpus.span(),
-            "this field is the machine's, and of no GPU; remove `gpus`".to_owned(),
+            "this field belongs to the host, not to a GPU; remove `gpus`".to_owned(),
         ));
     }
     if gpus.get_ref().is_empty() {
         return Err((
             gpus.span(),
-            "no GPU is named; name some, or remove `gpus` for all of them".to_owned(),
+            "`gpus` is empty; list some GPUs, or remove it for all of them".to_owned(),
         ));
     }
     Ok(gpus.get_ref().clone())
 }
 
-fn of_message(message: &Spanned<String>) -> Result<String, Complaint> {
+fn check_message(message: &Spanned<String>) -> Result<String, Problem> {
     let text = message.get_ref().trim();
     if text.is_empty()
-        || text.chars().count() > LONGEST_MESSAGE
+        || text.chars().count() > MAX_MESSAGE_CHARS
         || text.chars().any(char::is_control)
     {
         return Err((
             message.span(),
-            format!("a message has 1 to {LONGEST_MESSAGE} letters, on one line"),
+            format!("a message must have 1 to {MAX_MESSAGE_CHARS} characters, on one line"),
         ));
     }
     Ok(text.to_owned())
 }
 
-fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
+fn build_webhook(webhook: WebhookTable) -> Result<Receiver, Problem> {
     let (span, url) = match (webhook.url, webhook.url_file) {
         (Some(url), None) => (url.span(), url.into_inner()),
         (None, Some(file)) => {
@@ -449,37 +482,39 @@ fn of_webhook(webhook: WebhookTable) -> Result<Receiver, Complaint> {
         (Some(_), Some(file)) => {
             return Err((
                 file.span(),
-                "`url` is there, too; remove one of them".to_owned(),
+                "both `url` and `url_file` are set; remove one of them".to_owned(),
             ));
         }
         (None, None) => {
-            let message = "where to? add `url = \"https://...\"`, or `url_file` with the name of a file that has it";
+            let message = "the webhook has no URL; add `url = \"https://...\"`, or `url_file` \
+                           with the name of a file that contains it";
             return Err((webhook.name.span(), message.to_owned()));
         }
     };
-    let address = Address::parse(&url).map_err(|message| (span, message.to_owned()))?;
+    let address = WebhookAddress::parse(&url).map_err(|message| (span, message.to_owned()))?;
     Ok(Receiver {
         name: webhook.name.into_inner(),
-        way: Way::Webhook {
+        way: DeliveryMethod::Webhook {
             address,
             format: webhook.format,
         },
-        timeout: of_timeout(webhook.timeout.as_ref())?,
+        timeout: check_timeout(webhook.timeout.as_ref())?,
     })
 }
 
-fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
+fn build_command(command: CommandTable) -> Result<Receiver, Problem> {
     let words = command.command.get_ref();
     if words
         .first()
         .is_none_or(|program| program.get_ref().is_empty())
     {
-        let message = "which program? name it first, as [\"notify-send\", \"{rule}\", \"{text}\"]";
+        let message = "the command is empty; start it with a program, such as [\"notify-send\", \
+                       \"{rule}\", \"{text}\"]";
         return Err((command.command.span(), message.to_owned()));
     }
     for word in words {
-        if let Some(unknown) = placeholder::unknown(word.get_ref()) {
-            let cure = suggest(unknown, &placeholder::NAMES);
+        if let Some(unknown) = placeholder::find_unknown_placeholder(word.get_ref()) {
+            let cure = suggest_word(unknown, &placeholder::PLACEHOLDER_NAMES);
             return Err((
                 word.span(),
                 format!("unknown placeholder `{{{unknown}}}`; {cure}"),
@@ -488,25 +523,28 @@ fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
         if word.get_ref().contains('\0') {
             return Err((
                 word.span(),
-                "a word of a command has no zero byte; remove it".to_owned(),
+                "a command cannot contain a zero byte; remove it".to_owned(),
             ));
         }
     }
     let program = &words[0];
-    if placeholder::is_in(program.get_ref()) {
-        let message =
-            "the program cannot be a placeholder; name it, and use placeholders in its arguments";
+    if placeholder::has_placeholder(program.get_ref()) {
+        let message = "the program cannot be a placeholder; write its name, and use placeholders \
+                       only in its arguments";
         return Err((program.span(), message.to_owned()));
     }
     let with_text = words
         .iter()
-        .find(|word| placeholder::has_text(word.get_ref()));
-    if let Some(word) = with_text.filter(|_| !placeholder::shows_arguments(program.get_ref())) {
+        .find(|word| placeholder::has_text_placeholder(word.get_ref()));
+    if let Some(word) =
+        with_text.filter(|_| !placeholder::only_displays_arguments(program.get_ref()))
+    {
         let message = format!(
-            "`{{text}}` has names of processes, which anybody chooses, and `{}` might execute its arguments; use \
-             \"$GPUMON_ALERT_TEXT\" in a script instead. Only {} can have `{{text}}`",
+            "`{{text}}` contains names of processes, which any user can choose, and `{}` might \
+             execute its arguments; use \"$GPUMON_ALERT_TEXT\" in a script instead. Only {} can \
+             have `{{text}}` as an argument",
             program.get_ref(),
-            placeholder::SHOWING_PROGRAMS.join(", ")
+            placeholder::DISPLAY_PROGRAMS.join(", ")
         );
         return Err((word.span(), message));
     }
@@ -518,16 +556,21 @@ fn of_command(command: CommandTable) -> Result<Receiver, Complaint> {
         .collect();
     Ok(Receiver {
         name: command.name.into_inner(),
-        timeout: of_timeout(command.timeout.as_ref())?,
-        way: Way::Command { words },
+        timeout: check_timeout(command.timeout.as_ref())?,
+        way: DeliveryMethod::Command { words },
     })
 }
 
-fn of_timeout(timeout: Option<&Spanned<Time>>) -> Result<Duration, Complaint> {
-    timeout.map_or(Ok(TIMEOUT), |timeout| within(timeout, TIMEOUTS))
+fn check_timeout(timeout: Option<&Spanned<RuleDuration>>) -> Result<Duration, Problem> {
+    timeout.map_or(Ok(DEFAULT_TIMEOUT), |timeout| {
+        check_time_range(timeout, TIMEOUT_RANGE)
+    })
 }
 
-fn within(time: &Spanned<Time>, [least, most]: [Duration; 2]) -> Result<Duration, Complaint> {
+fn check_time_range(
+    time: &Spanned<RuleDuration>,
+    [least, most]: [Duration; 2],
+) -> Result<Duration, Problem> {
     let given = time.get_ref().0;
     if (least..=most).contains(&given) {
         return Ok(given);
@@ -535,21 +578,21 @@ fn within(time: &Spanned<Time>, [least, most]: [Duration; 2]) -> Result<Duration
     Err((
         time.span(),
         format!(
-            "this time is from {} s to {} s",
+            "this time must be from {} s to {} s",
             least.as_secs(),
             most.as_secs()
         ),
     ))
 }
 
-fn at_least(time: &Spanned<Time>, least: Duration) -> Result<u64, Complaint> {
+fn check_min_time(time: &Spanned<RuleDuration>, least: Duration) -> Result<u64, Problem> {
     let given = *time.get_ref();
     if given.0 >= least {
         return Ok(given.ms());
     }
     Err((
         time.span(),
-        format!("this time is at least {} s", least.as_secs()),
+        format!("this time must be at least {} s", least.as_secs()),
     ))
 }
 
@@ -558,9 +601,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amount_is_value_or_share_of_limit() {
-        let read =
-            |text: &str, unit, has_limit| of_amount(&Amount::parse(text).unwrap(), unit, has_limit);
+    fn amount_is_absolute_or_percent_of_limit() {
+        let read = |text: &str, unit, has_limit| {
+            convert_amount(&Amount::parse(text).unwrap(), unit, has_limit)
+        };
         assert_eq!(read("85 C", Unit::Celsius, false), Ok((85.0, false)));
         assert_eq!(read("85", Unit::Celsius, false), Ok((85.0, false)));
         assert_eq!(read("90 %", Unit::Bytes, true), Ok((90.0, true)));
@@ -568,7 +612,7 @@ mod tests {
         for (text, unit, cure) in [
             ("90 %", Unit::Bytes, "GiB"),
             ("90 F", Unit::Celsius, "C, °C"),
-            ("3 lanes", Unit::Count, "a number alone"),
+            ("3 lanes", Unit::Count, "write only a number"),
         ] {
             let error = read(text, unit, false).unwrap_err();
             assert!(error.contains(cure), "{text}: {error}");

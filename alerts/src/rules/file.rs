@@ -9,7 +9,7 @@ use gpumon_probe::{
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Per, time::Time};
+use super::{RateUnit, time::RuleDuration};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,15 +34,15 @@ pub(super) struct RuleTable {
     pub(super) below: Option<Spanned<Amount>>,
     pub(super) clear_above: Option<Spanned<Amount>>,
     pub(super) clear_below: Option<Spanned<Amount>>,
-    pub(super) per: Option<Spanned<Per>>,
-    pub(super) over: Option<Spanned<Time>>,
+    pub(super) per: Option<Spanned<RateUnit>>,
+    pub(super) over: Option<Spanned<RuleDuration>>,
     #[serde(rename = "for")]
-    pub(super) for_time: Option<Time>,
-    pub(super) clear_for: Option<Time>,
+    pub(super) for_time: Option<RuleDuration>,
+    pub(super) clear_for: Option<RuleDuration>,
     pub(super) gpus: Option<Spanned<Vec<GpuName>>>,
     pub(super) severity: Option<Severity>,
     pub(super) message: Option<Spanned<String>>,
-    pub(super) repeat: Option<Spanned<Time>>,
+    pub(super) repeat: Option<Spanned<RuleDuration>>,
     #[serde(default)]
     pub(super) silence: Vec<Spanned<String>>,
     pub(super) notify: Option<Vec<Spanned<String>>>,
@@ -56,7 +56,7 @@ pub(super) struct WebhookTable {
     pub(super) url_file: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) format: WebhookFormat,
-    pub(super) timeout: Option<Spanned<Time>>,
+    pub(super) timeout: Option<Spanned<RuleDuration>>,
 }
 
 /// The format of a webhook's request body.
@@ -84,5 +84,5 @@ impl fmt::Display for WebhookFormat {
 pub(super) struct CommandTable {
     pub(super) name: Spanned<String>,
     pub(super) command: Spanned<Vec<Spanned<String>>>,
-    pub(super) timeout: Option<Spanned<Time>>,
+    pub(super) timeout: Option<Spanned<RuleDuration>>,
 }

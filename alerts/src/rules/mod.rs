@@ -16,15 +16,15 @@ use gpumon_probe::{
         ConditionKind, GpuName, GpuSample, HostSample, Severity,
         fields::{Field, Unwatched},
     },
-    private_file::{FileError, PrivateFile, Secrecy},
+    private_file::{PrivateFile, PrivateFileError, Secrecy},
     toml_error::TomlError,
 };
 use serde::Deserialize;
 use thiserror::Error;
 
-pub use address::Address;
+pub use address::WebhookAddress;
 pub use file::WebhookFormat;
-pub use quiet::Quiet;
+pub use quiet::QuietTime;
 
 /// The rules and receivers of an alert file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,33 +41,33 @@ pub struct Rule {
     /// The unique name of the rule.
     pub name: String,
     /// The part of the rule that is compared with samples.
-    pub check: Check,
+    pub check: RuleCheck,
     /// The severity of the rule's alerts.
     pub severity: Severity,
     /// An additional message for people, such as a link to a runbook.
     pub message: Option<String>,
-    /// The time after which a firing alert is sent again.
+    /// The interval at which a firing alert is sent again.
     pub repeat_ms: Option<u64>,
-    /// The times at which nobody is notified.
-    pub quiet: Vec<Quiet>,
+    /// The times during which nobody is notified.
+    pub quiet: Vec<QuietTime>,
     /// The names of the receivers that are notified.
     pub notify: Vec<String>,
 }
 
 /// The part of a rule that is compared with samples. The state of the rule depends on nothing else.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
+pub struct RuleCheck {
     pub watch: Watch,
-    /// The GPUs of the rule; empty for all GPUs, and for the machine.
+    /// The GPUs that the rule applies to. Empty for all GPUs, and for rules about the machine.
     pub gpus: Vec<GpuName>,
     /// The time for which the rule must match before it fires.
     pub for_ms: u64,
-    /// The time for which the rule must not match before it is resolved.
+    /// The time for which the rule must not match before its alert is resolved.
     pub clear_for_ms: u64,
 }
 
-impl Check {
-    /// Returns `true` if the texts of the alerts can contain names of processes and notebooks.
+impl RuleCheck {
+    /// Returns `true` if the alerts' texts can contain names of processes and notebooks.
     pub fn names_processes(&self) -> bool {
         match &self.watch {
             Watch::Condition { kind, .. } => kind.is_none_or(ConditionKind::names_processes),
@@ -81,28 +81,28 @@ impl Check {
 pub enum Watch {
     /// A field with a value beyond a threshold.
     Value {
-        subject: Subject,
-        bound: Bound,
+        subject: WatchedField,
+        bound: Threshold,
         /// The rate to compare instead of the value itself.
         rate: Option<Rate>,
     },
-    /// An absent reading; without a subject, a GPU that does not respond.
-    Absent(Option<Subject>),
+    /// A reading that is absent, or with `None`, a GPU that does not respond.
+    Absent(Option<WatchedField>),
     /// A condition that gpumon derives from readings.
     Condition {
-        /// The kind as in JSON; `None` for any kind.
+        /// The JSON name of the kind; `None` for any kind.
         kind: Option<&'static str>,
-        /// The lowest severity that counts.
+        /// The lowest severity that matches.
         min_severity: Severity,
     },
 }
 
-/// Returns a property that fields of GPUs and of the machine share.
+/// Returns a property that exists both for fields of GPUs and for fields of the machine.
 macro_rules! field_of {
     ($subject:expr, $property:ident) => {
         match $subject {
-            $crate::rules::Subject::Gpu(field) => field.$property,
-            $crate::rules::Subject::Host(field) => field.$property,
+            $crate::rules::WatchedField::Gpu(field) => field.$property,
+            $crate::rules::WatchedField::Host(field) => field.$property,
         }
     };
 }
@@ -110,7 +110,7 @@ pub(crate) use field_of;
 
 /// A field of a GPU, or of the machine.
 #[derive(Debug, Clone, Copy)]
-pub enum Subject {
+pub enum WatchedField {
     /// A field of [`GPU_FIELDS`](gpumon_probe::model::fields::GPU_FIELDS).
     Gpu(&'static Field<GpuSample>),
     /// A field of [`HOST_FIELDS`](gpumon_probe::model::fields::HOST_FIELDS).
@@ -119,12 +119,12 @@ pub enum Subject {
 
 /// A threshold, in the unit of its field or in percent of the field's limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bound {
-    /// Whether the rule matches above the threshold, and not below it.
+pub struct Threshold {
+    /// Whether the rule matches values above the threshold; otherwise, values below the threshold.
     pub is_above: bool,
     /// The threshold beyond which the rule matches.
     pub value: f64,
-    /// The threshold at which the rule no longer matches.
+    /// The value that a firing rule must reach before the rule no longer matches.
     pub clear: f64,
     /// Whether both thresholds are in percent of the field's limit.
     pub is_share: bool,
@@ -133,8 +133,8 @@ pub struct Bound {
 /// The rate of change of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// The unit of time of the change.
-    pub per: Per,
+    /// The rate's unit of time.
+    pub per: RateUnit,
     /// The length of the window in which the change is measured.
     pub over_ms: u64,
 }
@@ -142,7 +142,7 @@ pub struct Rate {
 /// A unit of time for rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Per {
+pub enum RateUnit {
     Second,
     Minute,
     Hour,
@@ -153,17 +153,17 @@ pub enum Per {
 pub struct Receiver {
     /// The unique name of the receiver.
     pub name: String,
-    pub way: Way,
+    pub way: DeliveryMethod,
     /// The time limit of one delivery.
     pub timeout: Duration,
 }
 
 /// The method of delivery to a receiver.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Way {
+pub enum DeliveryMethod {
     /// An HTTP request to a webhook.
     Webhook {
-        address: Address,
+        address: WebhookAddress,
         format: WebhookFormat,
     },
     /// A program, executed without a shell.
@@ -175,11 +175,11 @@ pub enum Way {
 
 /// The reason why an alert file cannot be used.
 #[derive(Debug, Error)]
-pub enum BadRules {
-    /// The file cannot be read, or other users could change it and so choose the programs that
-    /// gpumon starts.
+pub enum AlertFileError {
+    /// The file cannot be read, or other users could modify it and thereby choose the programs that
+    /// gpumon runs.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] PrivateFileError),
     /// Part of the content is invalid.
     #[error(transparent)]
     Invalid(#[from] TomlError),
@@ -191,7 +191,7 @@ impl AlertRules {
     /// # Errors
     /// Returns an error if the file cannot be read or is invalid. The message contains the position
     /// and the remedy.
-    pub fn read(path: &Path) -> Result<Self, BadRules> {
+    pub fn read(path: &Path) -> Result<Self, AlertFileError> {
         let file = PrivateFile::read(path, Secrecy::Public)?;
         Ok(Self::from_toml(file.text(), &path.display().to_string())?)
     }
@@ -201,22 +201,23 @@ impl AlertRules {
     /// # Errors
     /// Same as for [`Self::read`]. No error quotes an address.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
-        let parsed = toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin));
+        let parsed = toml::from_str(text)
+            .map_err(|error| TomlError::from_parser_error(&error, text, origin));
         let read = parsed.and_then(|file: file::AlertFile| {
-            check::understood(file)
-                .map_err(|(span, message)| TomlError::at(&span, text, origin, message))
+            check::validate(file)
+                .map_err(|(span, message)| TomlError::new_at_span(&span, text, origin, message))
         });
         read.map_err(|error| TomlError {
-            message: address::hidden(&error.message),
+            message: address::redact_urls(&error.message),
             ..error
         })
     }
 }
 
 impl AlertRules {
-    /// Returns `true` if a rule uses a field that is read less often while nobody watches. All of
-    /// its values are needed to fire without delay.
-    pub fn watch(&self) -> bool {
+    /// Returns `true` if a rule uses a field that is read less often while nobody watches. Such a
+    /// rule needs every reading in order to fire without delay.
+    pub fn uses_slow_fields(&self) -> bool {
         self.rules.iter().any(|rule| {
             let subject = rule.check.watch.subject();
             subject.is_some_and(|subject| field_of!(subject, unwatched) != Unwatched::EverySample)
@@ -224,7 +225,7 @@ impl AlertRules {
     }
 }
 
-impl Subject {
+impl WatchedField {
     pub fn id(self) -> &'static str {
         field_of!(self, id)
     }
@@ -236,7 +237,7 @@ impl Subject {
 
 impl Watch {
     /// Returns the watched field, if any.
-    pub(crate) fn subject(&self) -> Option<Subject> {
+    pub(crate) fn subject(&self) -> Option<WatchedField> {
         match self {
             Self::Value { subject, .. } => Some(*subject),
             Self::Absent(subject) => *subject,
@@ -244,19 +245,19 @@ impl Watch {
         }
     }
 
-    /// Returns `true` if the rule is about the machine and not about a GPU.
-    pub(crate) fn is_of_host(&self) -> bool {
-        self.subject().is_some_and(Subject::is_host)
+    /// Returns `true` if the rule is about the machine, not about a GPU.
+    pub(crate) fn is_about_host(&self) -> bool {
+        self.subject().is_some_and(WatchedField::is_host)
     }
 }
 
-impl PartialEq for Subject {
+impl PartialEq for WatchedField {
     fn eq(&self, other: &Self) -> bool {
         self.id() == other.id()
     }
 }
 
-impl Per {
+impl RateUnit {
     /// Returns the length of the unit in seconds.
     pub fn seconds(self) -> f64 {
         match self {
@@ -269,10 +270,10 @@ impl Per {
 
 impl Receiver {
     /// Returns a short description for people, without secrets, such as `webhook (slack)`.
-    pub fn kind(&self) -> String {
+    pub fn describe_kind(&self) -> String {
         match &self.way {
-            Way::Webhook { format, .. } => format!("webhook ({format})"),
-            Way::Command { words } => {
+            DeliveryMethod::Webhook { format, .. } => format!("webhook ({format})"),
+            DeliveryMethod::Command { words } => {
                 let program = words.first().map_or("", String::as_str);
                 format!(
                     "command ({})",

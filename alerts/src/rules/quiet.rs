@@ -9,18 +9,18 @@ use jiff::{
 
 /// A time at which nobody is notified, in the time zone of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quiet {
+pub enum QuietTime {
     /// Every day from the first time until the second, which may be on the next day.
     Daily(Time, Time),
     /// All times before this moment.
     Until(DateTime),
 }
 
-/// The accepted forms, for error messages.
-pub(super) const EXPECTED: &str = "hours of the day, as \"22:00-07:00\", or a date, as \"until 2026-12-24\" or \
-                                   \"until 2026-12-24T18:00\"";
+/// The accepted formats of a quiet time, for error messages.
+pub(super) const EXPECTED_FORMATS: &str = "hours of the day, such as \"22:00-07:00\", or a date, \
+                                         such as \"until 2026-12-24\" or \"until 2026-12-24T18:00\"";
 
-impl Quiet {
+impl QuietTime {
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some(until) = text.strip_prefix("until ") {
             return until.trim().parse().ok().map(Self::Until);
@@ -30,8 +30,8 @@ impl Quiet {
         (from != to).then_some(Self::Daily(from, to))
     }
 
-    /// Returns `true` if the moment is within this time, in the given time zone.
-    pub fn has(&self, at_ms: u64, zone: &TimeZone) -> bool {
+    /// Returns `true` if `at_ms` is within this quiet time in the given time zone.
+    pub fn contains(&self, at_ms: u64, zone: &TimeZone) -> bool {
         let Ok(at) = Timestamp::from_millisecond(at_ms.cast_signed()) else {
             return false;
         };
@@ -48,7 +48,7 @@ impl Quiet {
 mod tests {
     use super::*;
 
-    fn has(text: &str, at: &str) -> bool {
+    fn quiet_time_contains(text: &str, at: &str) -> bool {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let at_ms = at
             .parse::<DateTime>()
@@ -57,11 +57,13 @@ mod tests {
             .unwrap()
             .timestamp()
             .as_millisecond();
-        Quiet::parse(text).unwrap().has(at_ms as u64, &zone)
+        QuietTime::parse(text)
+            .unwrap()
+            .contains(at_ms as u64, &zone)
     }
 
     #[test]
-    fn hours_of_the_day_may_go_over_midnight() {
+    fn silence_hours_can_cross_midnight() {
         for (at, night, noon) in [
             ("2026-03-01T21:59:59", false, false),
             ("2026-03-01T22:00", true, false),
@@ -70,7 +72,10 @@ mod tests {
             ("2026-03-02T12:30", false, true),
         ] {
             assert_eq!(
-                (has("22:00-07:00", at), has("12:00 - 13:00", at)),
+                (
+                    quiet_time_contains("22:00-07:00", at),
+                    quiet_time_contains("12:00 - 13:00", at)
+                ),
                 (night, noon),
                 "{at}"
             );
@@ -78,12 +83,15 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_the_end() {
+    fn silence_ends_at_date() {
         assert!(
-            has("until 2026-12-24", "2026-12-23T23:59:59")
-                && !has("until 2026-12-24", "2026-12-24T00:00")
+            quiet_time_contains("until 2026-12-24", "2026-12-23T23:59:59")
+                && !quiet_time_contains("until 2026-12-24", "2026-12-24T00:00")
         );
-        assert!(has("until 2026-12-24T18:00", "2026-12-24T17:00"));
+        assert!(quiet_time_contains(
+            "until 2026-12-24T18:00",
+            "2026-12-24T17:00"
+        ));
         for text in [
             "",
             "22:00",
@@ -92,7 +100,7 @@ mod tests {
             "until tomorrow",
             "until",
         ] {
-            assert_eq!(Quiet::parse(text), None, "{text}");
+            assert_eq!(QuietTime::parse(text), None, "{text}");
         }
     }
 }

@@ -7,13 +7,13 @@ use gpumon_probe::model::Vendor;
 
 use super::*;
 
-fn error(text: &str) -> String {
+fn expect_error(text: &str) -> String {
     AlertRules::from_toml(text, "alerts.toml")
         .unwrap_err()
         .to_string()
 }
 
-fn rule(keys: &str) -> Rule {
+fn parse_rule(keys: &str) -> Rule {
     AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f")
         .unwrap()
         .rules
@@ -21,8 +21,8 @@ fn rule(keys: &str) -> Rule {
 }
 
 #[test]
-fn a_rule_is_understood_with_its_defaults() {
-    let hot = rule("field = \"temperature.gpu_celsius\"\nabove = \"85 C\"");
+fn rule_is_parsed_with_defaults() {
+    let hot = parse_rule("field = \"temperature.gpu_celsius\"\nabove = \"85 C\"");
     let Watch::Value {
         subject,
         bound,
@@ -34,7 +34,7 @@ fn a_rule_is_understood_with_its_defaults() {
     assert_eq!(subject.id(), "temperature.gpu_celsius");
     assert_eq!(
         bound,
-        Bound {
+        Threshold {
             is_above: true,
             value: 85.0,
             clear: 85.0,
@@ -45,8 +45,9 @@ fn a_rule_is_understood_with_its_defaults() {
         (hot.check.for_ms, hot.check.clear_for_ms, hot.severity),
         (0, 60_000, Severity::Warning)
     );
-    let leak = rule(
-        "field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nfor = \"2m\"\nclear_for = \"0s\"",
+    let leak = parse_rule(
+        "field = \"memory.used_bytes\"\nabove = \"1 GiB\"\nper = \"minute\"\nfor = \
+         \"2m\"\nclear_for = \"0s\"",
     );
     let Watch::Value {
         rate: Some(rate), ..
@@ -57,12 +58,12 @@ fn a_rule_is_understood_with_its_defaults() {
     assert_eq!(
         rate,
         Rate {
-            per: Per::Minute,
+            per: RateUnit::Minute,
             over_ms: 60_000
         }
     );
     assert_eq!((leak.check.for_ms, leak.check.clear_for_ms), (120_000, 0));
-    let xid = rule(
+    let xid = parse_rule(
         "condition = \"xid\"\nmin_severity = \"critical\"\nrepeat = \"4h\"\n\
          gpus = [1, \"GPU-1A2b\", \"AMD:0\"]",
     );
@@ -82,11 +83,11 @@ fn a_rule_is_understood_with_its_defaults() {
         ]
     );
     assert_eq!(xid.repeat_ms, Some(14_400_000));
-    assert_eq!(rule("absent = true").check.watch, Watch::Absent(None));
+    assert_eq!(parse_rule("absent = true").check.watch, Watch::Absent(None));
 }
 
 #[test]
-fn receivers_are_notified_by_name_and_all_where_none_is_named() {
+fn rule_notifies_named_receivers_or_all() {
     let text = "
         [[webhook]]
         name = \"slack\"
@@ -112,7 +113,7 @@ fn receivers_are_notified_by_name_and_all_where_none_is_named() {
     let named: Vec<_> = rules.iter().map(|rule| rule.notify.join(" ")).collect();
     assert_eq!(named, ["slack desktop", "desktop", ""]);
     assert_eq!(
-        [receivers[0].kind(), receivers[1].kind()],
+        [receivers[0].describe_kind(), receivers[1].describe_kind()],
         ["webhook (slack)", "command (notify-send)"]
     );
     assert_eq!(
@@ -126,13 +127,17 @@ fn receivers_are_notified_by_name_and_all_where_none_is_named() {
 }
 
 #[test]
-fn the_address_of_a_webhook_can_stand_in_a_file_of_its_own() {
+fn webhook_address_is_read_from_url_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("url");
     let text = format!("[[webhook]]\nname = \"a\"\nurl_file = {file:?}\n");
-    assert!(error(&text).contains("cannot read"), "{}", error(&text));
+    assert!(
+        expect_error(&text).contains("cannot read"),
+        "{}",
+        expect_error(&text)
+    );
     std::fs::write(&file, "https://hooks.example.org/x\n").unwrap();
-    let Way::Webhook { address, .. } = AlertRules::from_toml(&text, "f")
+    let DeliveryMethod::Webhook { address, .. } = AlertRules::from_toml(&text, "f")
         .unwrap()
         .receivers
         .remove(0)
@@ -143,18 +148,22 @@ fn the_address_of_a_webhook_can_stand_in_a_file_of_its_own() {
     assert_eq!(address.target, "/x");
     std::fs::write(&file, "secret-word").unwrap();
     assert!(
-        !error(&text).contains("secret-word") && error(&text).contains("https://HOST/PATH"),
+        !expect_error(&text).contains("secret-word")
+            && expect_error(&text).contains("https://HOST/PATH"),
         "{}",
-        error(&text)
+        expect_error(&text)
     );
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_cure() {
-    let in_rule = |keys: &str| error(&format!("[[rule]]\nname = \"a\"\n{keys}"));
+fn errors_show_position_and_remedy() {
+    let in_rule = |keys: &str| expect_error(&format!("[[rule]]\nname = \"a\"\n{keys}"));
     let hot = "field = \"temperature.gpu_celsius\"\n";
     for (keys, expected) in [
-        ("", "alerts.toml:2:8: what does this rule watch? add `field"),
+        (
+            "",
+            "alerts.toml:2:8: the rule has nothing to check; add `field",
+        ),
         (
             "feild = \"x\"",
             "3:1: unknown key `feild`; did you mean `field`?",
@@ -169,7 +178,7 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             "field = \"gpu\"\nabove = 1",
-            "name one of the page \"Fields\"",
+            "see the page \"Fields\" for all names",
         ),
         (
             "condition = \"throtled\"",
@@ -177,7 +186,7 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             "condition = \"xid\"\nabove = 1",
-            "4:9: `above` means nothing in a rule over a condition; remove it",
+            "4:9: `above` has no effect in a rule with `condition`; remove it",
         ),
         (
             "condition = \"xid\"\nmin_severity = \"critcal\"",
@@ -185,20 +194,20 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             "absent = false",
-            "3:10: a rule over what is there needs a threshold",
+            "3:10: `absent` must be true; for a rule about a value, remove it",
         ),
         (
             "absent = true\nabove = 3",
-            "`above` means nothing in a rule over what is absent",
+            "`above` has no effect in a rule with `absent`",
         ),
         (hot, "a threshold is missing; add `above"),
         (
             &format!("{hot}above = 1\nbelow = 2"),
-            "5:9: a rule has one threshold; make two rules of it",
+            "5:9: a rule can have only one threshold; split it into two rules",
         ),
         (
             &format!("{hot}above = 85\nclear_above = 80"),
-            "write `clear_below`",
+            "other side of its threshold; use `clear_below`",
         ),
         (
             &format!("{hot}above = 85\nclear_below = 90"),
@@ -206,11 +215,11 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             &format!("{hot}above = \"85 GiB\""),
-            "4:9: this field is not in `GiB`; use one of C, °C",
+            "4:9: the unit `GiB` does not fit this field; use one of C, °C",
         ),
         (
             &format!("{hot}above = \"hot\""),
-            "expected a number, as 85, or one with its unit",
+            "expected a number, such as 85, or a number with its unit",
         ),
         (
             &format!("{hot}above = 850"),
@@ -226,7 +235,7 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             &format!("{hot}above = 85\nper = \"minute\"\nover = \"2h\""),
-            "this time is from 10 s to 3600 s",
+            "this time must be from 10 s to 3600 s",
         ),
         (
             &format!("{hot}above = 85\nfor = 5"),
@@ -238,20 +247,23 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             &format!("{hot}above = 85\nsilence = [\"at night\"]"),
-            "5:12: `at night` is no time of silence; use hours of the day",
+            "5:12: `at night` is not a valid silence; use hours of the day",
         ),
         (
             &format!("{hot}above = 85\ngpus = [\"H200\"]"),
-            "'H200' cannot be a GPU: give an index (0), an index among the GPUs of a vendor",
+            "'H200' is not a GPU: use an index (0), an index among the GPUs of a vendor",
         ),
-        (&format!("{hot}above = 85\ngpus = []"), "no GPU is named"),
+        (
+            &format!("{hot}above = 85\ngpus = []"),
+            "`gpus` is empty; list some GPUs",
+        ),
         (
             "field = \"host.memory.used_bytes\"\nabove = \"90 %\"\ngpus = [0]",
-            "the machine's, and of no GPU",
+            "belongs to the host, not to a GPU",
         ),
         (
             "field = \"memory.used_bytes\"\nabove = \"90 %\"\nclear_below = \"20 GiB\"",
-            "must be of the same kind",
+            "must both be in %, or neither",
         ),
         (
             &format!("{hot}above = 85\nnotify = [\"slack\"]"),
@@ -259,7 +271,7 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             &format!("{hot}above = 85\nmessage = \"\"\"a\nb\"\"\""),
-            "a message has 1 to 500 letters",
+            "a message must have 1 to 500 characters",
         ),
     ] {
         let error = in_rule(keys);
@@ -271,21 +283,27 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
     }
     let twice = "[[rule]]\nname = \"a\"\ncondition = \"xid\"\n";
     assert!(
-        error(&twice.repeat(2)).contains("5:8: there are two rules named `a`"),
+        expect_error(&twice.repeat(2)).contains("5:8: there are two rules named `a`"),
         "{}",
-        error(&twice.repeat(2))
+        expect_error(&twice.repeat(2))
     );
     for (text, expected) in [
-        ("[[webhook]]\nname = \"a\"", "where to? add `url"),
+        (
+            "[[webhook]]\nname = \"a\"",
+            "the webhook has no URL; add `url",
+        ),
         (
             "[[webhook]]\nname = \"a\"\nurl = \"https://u:p@h/\"",
-            "has a user name",
+            "contains a user name, which is not sent",
         ),
         (
             "[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\nformat = \"teams\"",
             "unknown value `teams`; use one of json, slack",
         ),
-        ("[[command]]\nname = \"a\"\ncommand = []", "which program?"),
+        (
+            "[[command]]\nname = \"a\"\ncommand = []",
+            "the command is empty; start it with a program",
+        ),
         (
             "[[command]]\nname = \"a\"\ncommand = [\"x\", \"{rul}\"]",
             "unknown placeholder `{rul}`; did you mean `rule`?",
@@ -296,7 +314,8 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
         ),
         (
             "[[command]]\nname = \"a\"\ncommand = [\"sh\", \"-ec\", \"wall '{text}'\"]",
-            "3:25: `{text}` has names of processes, which anybody chooses, and `sh` might execute",
+            "3:25: `{text}` contains names of processes, which any user can choose, and `sh` \
+             might execute its arguments",
         ),
         (
             "[[command]]\nname = \"a\"\ncommand = [\"{rule}\"]",
@@ -307,12 +326,16 @@ fn what_is_wrong_is_told_with_its_place_and_cure() {
             "unknown key `rules`; did you mean `rule`?",
         ),
     ] {
-        assert!(error(text).contains(expected), "{text}: {}", error(text));
+        assert!(
+            expect_error(text).contains(expected),
+            "{text}: {}",
+            expect_error(text)
+        );
     }
 }
 
 #[test]
-fn text_placeholder_is_refused_for_programs_that_execute() {
+fn text_placeholder_is_refused_for_programs_executing_arguments() {
     let error_of = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
         let text = format!(
@@ -353,17 +376,24 @@ fn text_placeholder_is_refused_for_programs_that_execute() {
 }
 
 #[test]
-fn no_error_quotes_an_address_at_a_wrong_place() {
+fn error_never_quotes_misplaced_address() {
     for text in [
         "[[webhook]]\nname = \"a\"\nurl = \"http:/hooks.example.org/secret\"",
-        "[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\nformat = \"https://hooks.example.org/secret\"",
-        "[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\ntimeout = \"https://hooks.example.org/secret\"",
+        "[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\nformat = \
+         \"https://hooks.example.org/secret\"",
+        "[[webhook]]\nname = \"a\"\nurl = \"https://h/\"\ntimeout = \
+         \"https://hooks.example.org/secret\"",
         "[[rule]]\nname = \"a\"\ncondition = \"https://hooks.example.org/secret\"",
-        "[[rule]]\nname = \"a\"\ncondition = \"xid\"\nnotify = [\"https://hooks.example.org/secret\"]",
+        "[[rule]]\nname = \"a\"\ncondition = \"xid\"\nnotify = \
+         [\"https://hooks.example.org/secret\"]",
         "[[webhook]]\nname = \"a\"\n\"https://hooks.example.org/secret\" = 1",
         "[[webhook]]\nname = \"a\"\nurl = https://hooks.example.org/secret",
     ] {
-        assert!(!error(text).contains("secret"), "{text}: {}", error(text));
+        assert!(
+            !expect_error(text).contains("secret"),
+            "{text}: {}",
+            expect_error(text)
+        );
     }
 }
 
@@ -392,11 +422,11 @@ fn file_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn a_rule_about_what_is_read_rarely_watches() {
+fn rule_on_slow_field_requires_frequent_readings() {
     let watch = |keys: &str| {
         AlertRules::from_toml(&format!("[[rule]]\nname = \"a\"\n{keys}"), "f")
             .unwrap()
-            .watch()
+            .uses_slow_fields()
     };
     assert!(watch("field = \"activity.sm_percent\"\nbelow = 5"));
     assert!(watch("field = \"host.cpu.busy_percent\"\nabove = 95"));

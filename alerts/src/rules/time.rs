@@ -2,28 +2,28 @@
 
 use std::time::Duration;
 
-use gpumon_probe::units::Accepted;
+use gpumon_probe::units::AcceptedAmounts;
 use serde::{Deserialize, Deserializer};
 
-/// The accepted durations: a longer one must be a mistake.
-const TIME: Accepted<Duration> = Accepted::accept_durations(
+/// The accepted durations of a rule. A duration over 30 days must be a mistake.
+const ACCEPTED_DURATIONS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::ZERO,
     Duration::from_hours(30 * 24),
-    "a time up to 30 days with its unit, as \"30s\", \"2m\" or \"4h\"",
+    "a time up to 30 days with its unit, such as \"30s\", \"2m\" or \"4h\"",
 );
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Time(pub(super) Duration);
+pub(super) struct RuleDuration(pub(super) Duration);
 
-impl Time {
+impl RuleDuration {
     pub(super) fn ms(self) -> u64 {
         self.0.as_millis() as u64
     }
 }
 
-impl<'de> Deserialize<'de> for Time {
+impl<'de> Deserialize<'de> for RuleDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        TIME.deserialize(deserializer).map(Self)
+        ACCEPTED_DURATIONS.deserialize(deserializer).map(Self)
     }
 }
 
@@ -32,12 +32,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_has_unit_and_bound() {
+    fn duration_needs_unit_and_is_limited() {
         for (text, seconds) in [("0s", 0), ("90s", 90), ("1h30m", 5400), ("30d", 2_592_000)] {
-            assert_eq!(TIME.parse(text), Ok(Duration::from_secs(seconds)), "{text}");
+            assert_eq!(
+                ACCEPTED_DURATIONS.parse(text),
+                Ok(Duration::from_secs(seconds)),
+                "{text}"
+            );
         }
         for text in ["", "2", "2 min 3", "-1m", "31d", "m"] {
-            assert!(TIME.parse(text).is_err(), "{text}");
+            assert!(ACCEPTED_DURATIONS.parse(text).is_err(), "{text}");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Tests with several nodes under one Prometheus: a rule fires for the same nodes and GPUs as in
-//! gpumon's own evaluation. States and conditions are exported in both possible forms: only 1 while
-//! active, and always 0 or 1.
+//! gpumon's own evaluation. States and conditions are exported in both supported ways: as series
+//! that exist only while active, and as series that are always 0 or 1.
 
 use std::{collections::BTreeSet, fmt::Write, fs};
 
 use gpumon_alerts::{
-    evaluate::{Evaluator, Readings},
+    evaluate::{EvaluationInput, Evaluator},
     prometheus,
     rules::AlertRules,
 };
@@ -19,7 +19,7 @@ use gpumon_probe::{
 };
 use jiff::tz::TimeZone;
 
-use super::{START_MS, inventory, promtool};
+use super::{START_MS, make_inventory, run_promtool};
 
 const NODES: [&str; 2] = ["a", "b"];
 const SECONDS: u64 = 120;
@@ -46,9 +46,9 @@ struct Node {
 
 struct Case {
     rule: &'static str,
-    /// Whether to compare the GPUs that fire, by index, and not only the nodes.
+    /// Whether to compare which GPUs fire, by index, and not only which nodes.
     by_gpu: bool,
-    /// A function that changes a node with two healthy GPUs in each second.
+    /// A function that modifies a node with two healthy GPUs in each second.
     change: fn(u64, &str, &mut Node),
 }
 
@@ -56,22 +56,22 @@ const CASES: &[Case] = &[
     Case {
         rule: "absent = true\ngpus = [0, 7]\nclear_for = \"0s\"",
         by_gpu: true,
-        change: |second, node, it| lose(it, 0, node == "a" && (40..60).contains(&second)),
+        change: |second, node, it| set_gpu_lost(it, 0, node == "a" && (40..60).contains(&second)),
     },
     Case {
         rule: "absent = true\ngpus = [\"GPU-A1\"]\nclear_for = \"0s\"",
         by_gpu: false,
-        change: |second, node, it| lose(it, 1, node == "a" && (40..60).contains(&second)),
+        change: |second, node, it| set_gpu_lost(it, 1, node == "a" && (40..60).contains(&second)),
     },
     Case {
         rule: "absent = true\nfor = \"5s\"\nclear_for = \"5s\"",
         by_gpu: false,
-        change: comes_and_goes,
+        change: interrupt_collectors,
     },
     Case {
         rule: "absent = true\nclear_for = \"0s\"\ngpus = [0, 1]",
         by_gpu: true,
-        change: comes_and_goes,
+        change: interrupt_collectors,
     },
     Case {
         rule: "absent = true\nclear_for = \"0s\"",
@@ -86,14 +86,19 @@ const CASES: &[Case] = &[
         rule: "absent = true\nfield = \"power.draw_watts\"\nclear_for = \"0s\"",
         by_gpu: false,
         change: |second, node, it| {
-            comes_and_goes(second, node, it);
+            interrupt_collectors(second, node, it);
             if node == "a" && (10..20).contains(&second) {
                 it.sample.gpus[1].power.draw_watts = Reading::Absent(Absence::NotSupported);
             }
             if node == "a" && (40..50).contains(&second) {
                 let health = Health::Asleep { since_ms: 1 };
-                it.sample.gpus[1] =
-                    GpuSample::absent(1, Some("GPU-a1".into()), START_MS, health, &Absence::Asleep);
+                it.sample.gpus[1] = GpuSample::new_absent(
+                    1,
+                    Some("GPU-a1".into()),
+                    START_MS,
+                    health,
+                    &Absence::Asleep,
+                );
             }
         },
     },
@@ -110,14 +115,15 @@ const CASES: &[Case] = &[
         rule: "absent = true\nfield = \"host.memory.used_bytes\"\nclear_for = \"0s\"",
         by_gpu: false,
         change: |second, node, it| {
-            comes_and_goes(second, node, it);
+            interrupt_collectors(second, node, it);
             if node == "a" && (10..20).contains(&second) {
                 it.sample.host.memory.used_bytes = Reading::Absent(Absence::NotSupported);
             }
         },
     },
     Case {
-        rule: "field = \"utilization.gpu_percent\"\nbelow = 30\nclear_above = 50\nfor = \"5s\"\nclear_for = \"5s\"\ngpus = [1]",
+        rule: "field = \"utilization.gpu_percent\"\nbelow = 30\nclear_above = 50\nfor = \
+               \"5s\"\nclear_for = \"5s\"\ngpus = [1]",
         by_gpu: true,
         change: |second, node, it| {
             let percent = match second {
@@ -131,7 +137,8 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        rule: "field = \"temperature.gpu_celsius\"\nabove = 85\nclear_for = \"0s\"\ngpus = [\"gpu-B0\", 1]",
+        rule: "field = \"temperature.gpu_celsius\"\nabove = 85\nclear_for = \"0s\"\ngpus = \
+               [\"gpu-B0\", 1]",
         by_gpu: true,
         change: |second, _, it| {
             let celsius = if (20..40).contains(&second) {
@@ -146,7 +153,8 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        rule: "condition = \"throttled\"\nmin_severity = \"warning\"\nclear_for = \"0s\"\ngpus = [\"GPU-b\"]",
+        rule: "condition = \"throttled\"\nmin_severity = \"warning\"\nclear_for = \"0s\"\ngpus = \
+               [\"GPU-b\"]",
         by_gpu: true,
         change: |second, _, it| {
             let severity = if second < 60 {
@@ -173,8 +181,8 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Stops the collector of one node for a while, and pauses and restarts that of the other node.
-fn comes_and_goes(second: u64, node: &str, it: &mut Node) {
+/// Restarts the collector of node `b`, and pauses and resumes the collector of node `a`.
+fn interrupt_collectors(second: u64, node: &str, it: &mut Node) {
     it.collector = match (node, second) {
         ("b", 30..60) => Collector::Restarting,
         ("a", 70..90) => Collector::Paused,
@@ -183,12 +191,12 @@ fn comes_and_goes(second: u64, node: &str, it: &mut Node) {
     };
 }
 
-fn lose(it: &mut Node, number: usize, is_lost: bool) {
+fn set_gpu_lost(it: &mut Node, number: usize, is_lost: bool) {
     if is_lost {
         let GpuSample {
             index, uuid, at_ms, ..
         } = it.sample.gpus[number].clone();
-        it.sample.gpus[number] = GpuSample::absent(
+        it.sample.gpus[number] = GpuSample::new_absent(
             index,
             uuid,
             at_ms,
@@ -198,11 +206,16 @@ fn lose(it: &mut Node, number: usize, is_lost: bool) {
     }
 }
 
-fn node(second: u64, name: &str, host: &mut HostReader, change: fn(u64, &str, &mut Node)) -> Node {
+fn build_node(
+    second: u64,
+    name: &str,
+    host: &mut HostReader,
+    change: fn(u64, &str, &mut Node),
+) -> Node {
     let at_ms = START_MS + second * 1000;
     let gpu = |index: u32| {
         let uuid = Some(format!("GPU-{name}{index}"));
-        let mut gpu = GpuSample::absent(index, uuid, at_ms, Health::Ok, &Absence::NotSupported);
+        let mut gpu = GpuSample::new_absent(index, uuid, at_ms, Health::Ok, &Absence::NotSupported);
         gpu.power.draw_watts = Reading::Now(300.0);
         gpu.utilization.gpu_percent = Reading::Now(90.0);
         gpu
@@ -223,8 +236,9 @@ fn node(second: u64, name: &str, host: &mut HostReader, change: fn(u64, &str, &m
     node
 }
 
-/// Returns the nodes and GPUs that fire in each second, in gpumon's own evaluation.
-fn own(
+/// Returns the nodes and GPUs for which the rule fires in each second, according to gpumon's own
+/// evaluation.
+fn evaluate_nodes(
     rules: &AlertRules,
     nodes: &[(&str, Vec<Node>)],
     by_gpu: bool,
@@ -232,7 +246,7 @@ fn own(
     let mut fire = vec![BTreeSet::new(); SECONDS as usize];
     for (name, seconds) in nodes {
         let mut evaluator = Evaluator::new(rules, TimeZone::UTC, ConditionSettings::default());
-        let template: Inventory = inventory();
+        let template: Inventory = make_inventory();
         let mut known = template.clone();
         for (second, Node { collector, sample }) in seconds.iter().enumerate() {
             let is_read = *collector == Collector::Running;
@@ -247,14 +261,14 @@ fn own(
                     })
                     .collect();
             }
-            let readings = Readings {
+            let readings = EvaluationInput {
                 sample: is_read.then_some(sample),
                 inventory: Some(&known),
                 is_watched: is_read || *collector == Collector::Restarting,
                 started_ms: 0,
             };
             evaluator.update(&readings, sample.at_ms);
-            let firing = evaluator.firing().into_iter();
+            let firing = evaluator.firing_alerts().into_iter();
             let place = firing.map(|it| {
                 (
                     (*name).to_owned(),
@@ -269,7 +283,7 @@ fn own(
 
 /// Returns the series that `/metrics` would export for a node. An inactive state is 0 if
 /// `with_zeros` is set, and absent otherwise.
-fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
+fn metric_series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
     let mut text = String::new();
     let mut add = |series: String, read: &dyn Fn(&Node) -> Option<f64>| {
         let values: Vec<_> = seconds.iter().map(read).collect();
@@ -325,7 +339,10 @@ fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
             };
             add(format!("{metric}{{{labels}}}"), &|node| {
                 let gpu = gpu(node).filter(|gpu| gpu.health == Health::Ok)?;
-                field.access.value(&gpu).map(|value| field.unit.base(value))
+                field
+                    .access
+                    .value(&gpu)
+                    .map(|value| field.unit.to_base_unit(value))
             });
         }
         add(format!("gpumon_gpu_up{{{labels}}}"), &|node| {
@@ -334,7 +351,7 @@ fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
         });
         for word in ["ok", "asleep", "lost"] {
             let series = format!("gpumon_gpu_state{{state=\"{word}\",{labels}}}");
-            add(series, &|node| state(gpu(node)?.health.word() == word));
+            add(series, &|node| state(gpu(node)?.health.json_name() == word));
         }
         let severity = |node: &Node| {
             Some(
@@ -359,7 +376,7 @@ fn series(name: &str, seconds: &[Node], with_zeros: bool) -> String {
 }
 
 #[test]
-fn on_several_nodes_prometheus_fires_where_gpumon_does() {
+fn prometheus_fires_like_gpumon_on_several_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let mut host = HostReader::new();
     for (
@@ -377,11 +394,11 @@ fn on_several_nodes_prometheus_fires_where_gpumon_does() {
             (
                 name,
                 (0..SECONDS)
-                    .map(|at| node(at, name, &mut host, *change))
+                    .map(|at| build_node(at, name, &mut host, *change))
                     .collect(),
             )
         });
-        let fire = own(&rules, &nodes, *by_gpu);
+        let fire = evaluate_nodes(&rules, &nodes, *by_gpu);
         let changes = fire.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(changes >= 2, "{rule}: it fires and resolves");
         let exported = prometheus::export(&rules);
@@ -393,10 +410,11 @@ fn on_several_nodes_prometheus_fires_where_gpumon_does() {
         .unwrap();
         for with_zeros in [false, true] {
             let mut text = format!(
-                "rule_files: [rules{number}.yml]\nevaluation_interval: 1s\ntests:\n  - interval: 1s\n    input_series:\n"
+                "rule_files: [rules{number}.yml]\nevaluation_interval: 1s\ntests:\n  - interval: \
+                 1s\n    input_series:\n"
             );
             for (name, seconds) in &nodes {
-                text += &series(name, seconds, with_zeros);
+                text += &metric_series(name, seconds, with_zeros);
             }
             text += "    promql_expr_test:\n";
             let by = if *by_gpu { "instance, gpu" } else { "instance" };
@@ -411,13 +429,14 @@ fn on_several_nodes_prometheus_fires_where_gpumon_does() {
                 let samples = samples.collect::<Vec<_>>().join(", ");
                 writeln!(
                     text,
-                    "      - expr: '{expression}'\n        eval_time: {second}s\n        exp_samples: [{samples}]"
+                    "      - expr: '{expression}'\n        eval_time: {second}s\n        \
+                     exp_samples: [{samples}]"
                 )
                 .unwrap();
             }
             let tested = format!("fleet{number}.yml");
             fs::write(folder.path().join(&tested), text).unwrap();
-            promtool(&["test", "rules", &tested], folder.path());
+            run_promtool(&["test", "rules", &tested], folder.path());
         }
     }
 }

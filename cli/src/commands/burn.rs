@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use gpumon_workload::protocol::{BurnJob, Dtype, Job};
 
-use super::bench::{Layout, Results, Subject};
+use super::bench::{Layout, Results, TableKind};
 use crate::{
     exit::Failure,
     options::{SourceArgs, parse_time},
-    run::{self, WhereArgs, parse_share},
+    run::{self, RunTargetArgs, parse_share},
 };
 
 /// Stress GPUs or the CPU at full load, and count computation errors
@@ -31,7 +31,7 @@ pub(crate) struct BurnArgs {
     mem: f64,
 
     #[command(flatten)]
-    place: WhereArgs,
+    place: RunTargetArgs,
 
     /// Data type; by default, bf16 on GPUs of compute capability 8.0 or newer, fp32 on older GPUs
     /// and on the CPU
@@ -65,18 +65,18 @@ Exit codes: 0 no errors, 1 computation errors, failure or nothing verified, 2 in
 pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
     source.source.check()?;
     let job = Job::Burn(BurnJob {
-        place: args.place.place(),
+        place: args.place.to_target(),
         seconds: args.time.as_secs_f64(),
         memory: args.mem,
         dtype: args.dtype,
     });
     let has_integers = args.dtype == Some(Dtype::Int8);
     let layout = Layout {
-        subject: Subject::Burn,
+        subject: TableKind::Burn,
         is_beside: false,
         has_integers,
     };
-    run::print(
+    run::run_and_print(
         source,
         &job,
         args.place.time_limit,

@@ -15,13 +15,13 @@ use gpumon_probe::{
     benchmarks::{self, BelowBaselines},
     model::{KnownGpu, Record},
     owner::CommandLines,
-    sampler::{self, Learned, Options, SharedInterval, Watched},
+    sampler::{self, LearnedBaselines, Options, SharedInterval, WatchFlag},
     vendor::LatestAnswers,
 };
-use gpumon_server::{frame::INTERVAL_MS, supervisor::Request};
+use gpumon_server::{frame::INTERVAL_LIMITS_MS, supervisor::CollectorRequest};
 
 use crate::{
-    exit::{Result, say},
+    exit::{Result, print_message},
     options::{SamplingArgs, SourceArgs},
     terminal::output::print_json,
 };
@@ -92,24 +92,27 @@ Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GP
 const WRITE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The interval at which the file of benchmarks is read again.
-const LOOK_INTERVAL: Duration = Duration::from_mins(1);
+const BENCHMARKS_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The maximum time that the first sample waits for the file of benchmarks.
-const LOOK_WITHIN: Duration = Duration::from_millis(200);
+const BENCHMARKS_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The file of learned values in the data directory.
-const LEARNED: &str = "learned.json";
+const LEARNED_FILE: &str = "learned.json";
 
-/// The maximum time that the end of the process waits for the disk.
-const WRITE_WITHIN: Duration = Duration::from_secs(1);
+/// The maximum time for which the process waits for the disk when it exits.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the arguments with which `serve` starts its collector.
-pub(crate) fn arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec<OsString> {
+pub(crate) fn build_arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec<OsString> {
     let mut arguments: Vec<_> = ["collect", "--hide-commands", "--supervised"]
         .map(OsString::from)
         .into();
     arguments.extend(sampling.to_arguments());
-    for (option, file) in [("--state", LEARNED), ("--benchmarks", benchmarks::FILE)] {
+    for (option, file) in [
+        ("--state", LEARNED_FILE),
+        ("--benchmarks", benchmarks::FILE_NAME),
+    ] {
         arguments.extend(
             data_dir
                 .into_iter()
@@ -121,7 +124,7 @@ pub(crate) fn arguments(sampling: &SamplingArgs, data_dir: Option<&Path>) -> Vec
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
     if args.list_gpus {
-        return list_gpus(source, args);
+        return print_gpus(source, args);
     }
     let known_gpus = if args.known_gpus {
         read_known_gpus(io::stdin().lock())
@@ -134,13 +137,13 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
         CommandLines::All
     };
     let answers = args.supervised.then(Arc::<LatestAnswers>::default);
-    let learned = args.state.clone().map(keep_learned);
+    let learned = args.state.clone().map(persist_learned_baselines);
     let options = Options {
         answers: answers.clone(),
         below_baselines: args.benchmarks.clone().map(watch_benchmarks),
         learned: learned.clone(),
         known_gpus: known_gpus.into(),
-        ..args.sampling.options(commands)
+        ..args.sampling.to_options(commands)
     };
     if let Some(answers) = answers {
         let (interval, allocations) = (
@@ -149,10 +152,10 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
         );
         let watched = Arc::clone(&options.watched);
         let learned = learned.clone();
-        // The process must end with its standard input even if the driver hangs, so the thread that
-        // reads the driver cannot do this.
+        // The process must exit when standard input is closed, even if the driver hangs. A separate
+        // thread therefore reads the requests.
         thread::spawn(move || {
-            let write_answers = || write_line(&Record::Answers(answers.get()));
+            let write_answers = || write_line(&Record::Answers(answers.collect_answers()));
             apply_requests(
                 io::stdin().lock(),
                 &interval,
@@ -160,14 +163,14 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
                 &allocations,
                 write_answers,
             );
-            write_learned(learned);
+            write_learned_baselines(learned);
             std::process::exit(0);
         });
     }
-    let source = source.open_for(&args.sampling)?;
+    let source = source.open_with_sampling(&args.sampling)?;
     let mut left = args.count;
     let mut written = Ok(());
-    sampler::run(&source, &options, |record| {
+    sampler::run_sampler(&source, &options, |record| {
         written = write_line(record);
         if let (Record::Sample(_), Some(left)) = (record, &mut left) {
             *left -= 1;
@@ -178,35 +181,36 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result {
             ControlFlow::Continue(())
         }
     })?;
-    write_learned(learned);
+    write_learned_baselines(learned);
     Ok(written?)
 }
 
-fn list_gpus(source: &SourceArgs, args: &CollectArgs) -> Result {
-    let sys_root = args.sampling.options(CommandLines::Own).sys_root;
-    let uuids = sampler::identify_gpus(&source.open_for(&args.sampling)?, &sys_root)?;
+fn print_gpus(source: &SourceArgs, args: &CollectArgs) -> Result {
+    let sys_root = args.sampling.to_options(CommandLines::Own).sys_root;
+    let uuids = sampler::identify_gpus(&source.open_with_sampling(&args.sampling)?, &sys_root)?;
     print_json(&uuids)?;
-    // Exiting does not wait for other threads, because a GPU may hang.
+    // `exit` does not wait for the thread that reads the driver, which may be blocked by a hung
+    // GPU.
     std::process::exit(0);
 }
 
-/// Returns the GPUs that the first line lists; none if that line is another request.
+/// Returns the GPUs listed in the first line, or an empty list if that line is another request.
 fn read_known_gpus(mut requests: impl BufRead) -> Vec<KnownGpu> {
     let mut line = Vec::new();
     let _ = requests.read_until(b'\n', &mut line);
-    if let Ok(Request::KnownGpus(gpus)) = serde_json::from_slice(line.trim_ascii()) {
+    if let Ok(CollectorRequest::KnownGpus(gpus)) = serde_json::from_slice(line.trim_ascii()) {
         return gpus;
     }
-    say("no earlier GPUs are known: the first line does not name them");
+    print_message("no list of known GPUs was received: send it in the first line");
     Vec::new()
 }
 
-/// Reads the learned values and starts a thread that writes them regularly. Problems with the file
-/// do not stop the readings.
-fn keep_learned(file: PathBuf) -> Arc<Learned> {
-    let (learned, problem) = Learned::read(file);
+/// Reads the learned values and starts a thread that writes them regularly. An unreadable or
+/// unwritable file does not stop the sampling.
+fn persist_learned_baselines(file: PathBuf) -> Arc<LearnedBaselines> {
+    let (learned, problem) = LearnedBaselines::read(file);
     if let Some(problem) = problem {
-        say(&problem);
+        print_message(&problem);
     }
     let learned = Arc::new(learned);
     let kept = Arc::clone(&learned);
@@ -216,7 +220,7 @@ fn keep_learned(file: PathBuf) -> Arc<Learned> {
             thread::sleep(WRITE_INTERVAL);
             let problem = kept.write().err().map(|error| error.to_string());
             if let Some(problem) = problem.as_ref().filter(|_| problem != last_problem) {
-                say(problem);
+                print_message(problem);
             }
             last_problem = problem;
         }
@@ -224,8 +228,8 @@ fn keep_learned(file: PathBuf) -> Arc<Learned> {
     learned
 }
 
-/// Starts a thread that reads the file of benchmarks regularly. The disk may never answer, so the
-/// first sample waits only briefly.
+/// Starts a thread that reads the file of benchmarks regularly. The first read may block on the
+/// disk, so this function waits for it only briefly.
 fn watch_benchmarks(file: PathBuf) -> Arc<BelowBaselines> {
     let below = Arc::<BelowBaselines>::default();
     let watched = Arc::clone(&below);
@@ -234,33 +238,33 @@ fn watch_benchmarks(file: PathBuf) -> Arc<BelowBaselines> {
         let mut seen = None;
         loop {
             if let Err(error) = watched.update(&file, &mut seen) {
-                let cure = "`gpumon bench --baseline` says what to do";
-                say(&format!("{} is not used: {error}; {cure}", file.display()));
+                let cure = "run `gpumon bench --baseline` for advice";
+                print_message(&format!("ignored {}: {error}; {cure}", file.display()));
             }
             let _ = sender.send(());
-            thread::sleep(LOOK_INTERVAL);
+            thread::sleep(BENCHMARKS_INTERVAL);
         }
     });
-    let _ = first.recv_timeout(LOOK_WITHIN);
+    let _ = first.recv_timeout(BENCHMARKS_TIMEOUT);
     below
 }
 
-/// Writes the learned values, but gives up if the disk does not answer in time.
-fn write_learned(learned: Option<Arc<Learned>>) {
+/// Writes the learned values, but gives up if the disk does not respond in time.
+fn write_learned_baselines(learned: Option<Arc<LearnedBaselines>>) {
     let Some(learned) = learned else { return };
     let (sender, written) = mpsc::channel();
     thread::spawn(move || sender.send(learned.write()));
-    if let Ok(Err(error)) = written.recv_timeout(WRITE_WITHIN) {
-        say(&error.to_string());
+    if let Ok(Err(error)) = written.recv_timeout(WRITE_TIMEOUT) {
+        print_message(&error.to_string());
     }
 }
 
-/// Applies the request of each line until the input ends or answers can no longer be written. An
+/// Applies the request in each line until the input ends or a response can no longer be written. An
 /// invalid line is reported and ignored.
 fn apply_requests(
     mut requests: impl BufRead,
     interval: &SharedInterval,
-    watched: &Watched,
+    watched: &WatchFlag,
     allocations: &Allocations,
     mut write_answers: impl FnMut() -> io::Result<()>,
 ) {
@@ -270,20 +274,20 @@ fn apply_requests(
         .is_ok_and(|length| length > 0)
     {
         match serde_json::from_slice(line.trim_ascii()) {
-            Ok(Request::IntervalMs(ms)) if INTERVAL_MS.contains(&ms) => {
+            Ok(CollectorRequest::IntervalMs(ms)) if INTERVAL_LIMITS_MS.contains(&ms) => {
                 interval.set(Duration::from_millis(ms.into()));
             }
-            Ok(Request::IntervalMs(ms)) => say(&format!(
-                "ignored an interval of {ms} ms: give 100 to 60000"
+            Ok(CollectorRequest::IntervalMs(ms)) => print_message(&format!(
+                "ignored an interval of {ms} ms: give 100 to 60000 ms"
             )),
-            Ok(Request::Watched(is_watched)) => watched.set(is_watched),
-            Ok(Request::Answers) if write_answers().is_err() => return,
-            Ok(Request::Answers) => {}
-            Ok(Request::Allocations(devices)) => allocations.set_kubernetes(devices),
-            Ok(Request::KnownGpus(_)) => {
-                say("ignored a list of known GPUs: send it in the first line");
+            Ok(CollectorRequest::Watched(is_watched)) => watched.set(is_watched),
+            Ok(CollectorRequest::Answers) if write_answers().is_err() => return,
+            Ok(CollectorRequest::Answers) => {}
+            Ok(CollectorRequest::Allocations(devices)) => allocations.set_kubernetes(devices),
+            Ok(CollectorRequest::KnownGpus(_)) => {
+                print_message("ignored a list of known GPUs: send it in the first line");
             }
-            Err(error) => say(&format!(
+            Err(error) => print_message(&format!(
                 "ignored an invalid request: {error}; give {{\"interval_ms\":1000}}"
             )),
         }
@@ -313,13 +317,13 @@ mod tests {
             .unwrap()
             .open(0)
             .unwrap()
-            .identity();
+            .identify();
         let known = vec![KnownGpu {
             gpu,
             health: Health::Lost { since_ms: 7 },
         }];
-        let line =
-            serde_json::to_string(&Request::KnownGpus(known.clone())).unwrap() + "\n\"answers\"\n";
+        let line = serde_json::to_string(&CollectorRequest::KnownGpus(known.clone())).unwrap()
+            + "\n\"answers\"\n";
         let mut requests = line.as_bytes();
         assert_eq!(read_known_gpus(&mut requests), known);
         assert_eq!(requests, b"\"answers\"\n", "the next request is not read");
@@ -327,14 +331,14 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_applied_and_invalid_lines_are_not() {
+    fn invalid_requests_are_ignored() {
         let interval = SharedInterval::new(Duration::from_secs(1));
         let mut answers = 0;
         let mut after = |lines: &[u8]| {
             apply_requests(
                 lines,
                 &interval,
-                &Watched::default(),
+                &WatchFlag::default(),
                 &Allocations::default(),
                 || {
                     answers += 1;

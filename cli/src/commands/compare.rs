@@ -8,23 +8,24 @@ use gpumon_probe::{
     local_time::time_zone,
     model::{ConditionKind, Health, Inventory, Record, Sample, Vendor, fields::GPU_FIELDS, now_ms},
     stat::{Stat, Window},
-    units::duration,
-    untrusted::escaped,
+    units::format_duration,
+    untrusted::escape_untrusted,
 };
 use gpumon_recording::Recording;
 use serde_json::json;
 
 use super::{
     figures::{
-        self, FIGURES, Figure, Figures, METRICS, Meter, Point, divide, percent, throttled_percent,
+        self, FIGURES, Figure, Figures, METRICS, Meter, Point, calculate_ratio,
+        calculate_throttled_percent, format_change,
     },
     replay,
 };
 use crate::{
-    exit::{Failure, Result, say, usage},
-    moment::{Beside, MomentSpan, shown},
+    exit::{Failure, Result, print_message, usage},
+    moment::{TimeReference, TypedTimeSpan, format_time},
     past::PastArgs,
-    recorded::samples,
+    recorded::for_each_sample,
     terminal::{
         columns::{Column, Columns},
         output::print_report,
@@ -62,7 +63,7 @@ Examples:
   gpumon compare before.gpumon.gz after.gpumon.gz
       Compare two recorded runs.
   gpumon compare 'yesterday 20:00..22:00' 20:00..22:00
-      Compare last night with the night before, as far as the running server remembers.
+      Compare last night with the night before, if the history of the running server reaches back that far.
 
 Environment:
   GPUMON_CONTROL  default of --control
@@ -71,7 +72,7 @@ Exit codes: 0 success, 1 error or no server, 2 invalid argument or not a recordi
 
 /// One side of a comparison.
 struct Side {
-    /// The recording or span as the user typed it.
+    /// The name of the recording, or the span as the user typed it.
     name: String,
     from_ms: u64,
     to_ms: u64,
@@ -88,23 +89,26 @@ struct GpuName {
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
-    let subjects = [Subject::new(&args.first)?, Subject::new(&args.second)?];
+    let subjects = [
+        ComparedSubject::new(&args.first)?,
+        ComparedSubject::new(&args.second)?,
+    ];
     let [a, b] = subjects;
     let sides = [a.measure(&args.past)?, b.measure(&args.past)?];
     print_report(
         args.json,
-        || as_json(&sides),
-        |terminal| draw(&sides, terminal),
+        || to_json(&sides),
+        |terminal| format_report(&sides, terminal),
     )
 }
 
-fn as_json(sides: &[Side; 2]) -> serde_json::Value {
+fn to_json(sides: &[Side; 2]) -> serde_json::Value {
     let side = |side: &Side| {
         let gpus: Vec<_> = side
             .gpus
             .iter()
             .map(|(GpuName { index, uuid, name }, figures)| {
-                json!({ "index": index, "uuid": uuid, "name": name, "figures": figures.as_json() })
+                json!({ "index": index, "uuid": uuid, "name": name, "figures": figures.to_json() })
             })
             .collect();
         json!({
@@ -112,23 +116,23 @@ fn as_json(sides: &[Side; 2]) -> serde_json::Value {
             "from_ms": side.from_ms,
             "to_ms": side.to_ms,
             "duration_ms": side.duration_ms(),
-            "all": side.all.as_json(),
+            "all": side.all.to_json(),
             "gpus": gpus,
         })
     };
     let [a, b] = sides;
     let gpus: Vec<_> = pair_gpus(sides)
         .filter_map(|(name, [a, b])| {
-            Some(json!({ "index": name.index, "figures": b?.compare_with(a?).as_json() }))
+            Some(json!({ "index": name.index, "figures": b?.compare_with(a?).to_json() }))
         })
         .collect();
-    let ratio = figures::divide(a.duration_ms() as f64, b.duration_ms() as f64);
+    let ratio = figures::calculate_ratio(a.duration_ms() as f64, b.duration_ms() as f64);
     json!({
         "a": side(a),
         "b": side(b),
         "b_relative_to_a": {
             "duration_ratio": ratio,
-            "all": b.all.compare_with(&a.all).as_json(),
+            "all": b.all.compare_with(&a.all).to_json(),
             "gpus": gpus,
         },
     })
@@ -140,7 +144,7 @@ impl Side {
     }
 }
 
-/// Returns each GPU that is on at least one side, with its figures on both.
+/// Returns each GPU that occurs on at least one side, with its figures on both sides.
 fn pair_gpus([a, b]: &[Side; 2]) -> impl Iterator<Item = (&GpuName, [Option<&Figures>; 2])> {
     let mut names: Vec<&GpuName> = a.gpus.iter().chain(&b.gpus).map(|(name, _)| name).collect();
     names.sort_by_key(|name| name.index);
@@ -156,51 +160,55 @@ fn pair_gpus([a, b]: &[Side; 2]) -> impl Iterator<Item = (&GpuName, [Option<&Fig
     })
 }
 
-fn draw(sides: &[Side; 2], terminal: Option<usize>) -> String {
+fn format_report(sides: &[Side; 2], terminal: Option<usize>) -> String {
     let [a, b] = sides;
     let zone = time_zone();
     let mut text = String::new();
     for (letter, side) in ["A", "B"].iter().zip(sides) {
-        let [from, to] = [side.from_ms, side.to_ms].map(|ms| shown(ms, &zone));
-        let time = duration(side.duration_ms());
-        let longer =
-            divide(a.duration_ms() as f64, b.duration_ms() as f64).filter(|_| *letter == "B");
+        let [from, to] = [side.from_ms, side.to_ms].map(|ms| format_time(ms, &zone));
+        let time = format_duration(side.duration_ms());
+        let longer = calculate_ratio(a.duration_ms() as f64, b.duration_ms() as f64)
+            .filter(|_| *letter == "B");
         let longer = longer
-            .map(|ratio| format!(", {}", percent(ratio)))
+            .map(|ratio| format!(", {}", format_change(ratio)))
             .unwrap_or_default();
         let _ = writeln!(
             text,
             "{}  {}  {from} to {to} ({time}{longer})",
             paint(STRONG, letter),
-            escaped(&side.name)
+            escape_untrusted(&side.name)
         );
     }
     let mut rows = Vec::new();
     if pair_gpus(sides).count() != 1 {
-        rows.extend(group("All GPUs", [Some(&a.all), Some(&b.all)]));
+        rows.extend(format_group("All GPUs", [Some(&a.all), Some(&b.all)]));
     }
     for (gpu, figures) in pair_gpus(sides) {
-        let name = gpu.name.as_deref().map(Vendor::strip_from);
+        let name = gpu.name.as_deref().map(Vendor::strip_vendor);
         let name = format!("GPU {} {}", gpu.index, name.unwrap_or_default());
-        rows.extend(group(&escaped(name.trim_end()), figures));
+        rows.extend(format_group(&escape_untrusted(name.trim_end()), figures));
     }
-    let first = [Column::align_left("", 0), Column::align_left("", 0)].into_iter();
+    let first = [
+        Column::new_left_aligned("", 0),
+        Column::new_left_aligned("", 0),
+    ]
+    .into_iter();
     let all: Vec<_> = first.chain(FIGURES.iter().map(Figure::column)).collect();
     let columns = Columns::new(&all, &rows, terminal);
     text += "\n";
     text + &columns.format_rows(&rows)
 }
 
-/// Returns the rows of A, of B and of their difference.
-fn group(name: &str, figures: [Option<&Figures>; 2]) -> Vec<Vec<String>> {
+/// Returns the rows of side A, side B, and the difference B - A.
+fn format_group(name: &str, figures: [Option<&Figures>; 2]) -> Vec<Vec<String>> {
     let row =
         |side: &str, cells: Vec<String>| [vec![String::new(), side.to_owned()], cells].concat();
     let mut rows = Vec::new();
     for (side, figures) in ["A", "B"].into_iter().zip(figures) {
-        rows.extend(figures.map(|figures| row(side, figures.cells().collect())));
+        rows.extend(figures.map(|figures| row(side, figures.format_cells().collect())));
     }
     if let [Some(a), Some(b)] = figures {
-        rows.push(row("B - A", b.compare_with(a).cells().collect()));
+        rows.push(row("B - A", b.compare_with(a).format_cells().collect()));
     }
     if let Some(first) = rows.first_mut() {
         name.clone_into(&mut first[0]);
@@ -208,19 +216,19 @@ fn group(name: &str, figures: [Option<&Figures>; 2]) -> Vec<Vec<String>> {
     rows
 }
 
-enum Subject<'a> {
+enum ComparedSubject<'a> {
     Recording(&'a str),
-    Span(&'a str, MomentSpan),
+    Span(&'a str, TypedTimeSpan),
 }
 
-impl<'a> Subject<'a> {
-    /// Parses an argument. If a file with this name exists, the argument is a recording, even if it
-    /// looks like a span.
+impl<'a> ComparedSubject<'a> {
+    /// Parses one side of the comparison. If a file with the name `text` exists, it is read as a
+    /// recording, even if `text` looks like a span.
     fn new(text: &'a str) -> Result<Self> {
         if !text.contains("..") || Path::new(text).exists() {
             if !Path::new(text).exists() {
-                let cure = "give a file of `gpumon record`, or a span of history as FROM..TO, for \
-                            example 20:00..22:00";
+                let cure = "give a file written by `gpumon record`, or a span of history as \
+                            FROM..TO, for example 20:00..22:00";
                 return Err(usage!("there is no recording '{text}': {cure}"));
             }
             return Ok(Self::Recording(text));
@@ -232,30 +240,30 @@ impl<'a> Subject<'a> {
 
     fn measure(&self, past: &PastArgs) -> Result<Side> {
         match self {
-            Self::Recording(file) => of_recording(file),
-            Self::Span(text, span) => of_history(text, *span, past),
+            Self::Recording(file) => measure_recording(file),
+            Self::Span(text, span) => measure_history(text, *span, past),
         }
     }
 }
 
 #[derive(Default)]
-struct Measured {
+struct RecordingMeter {
     gpus: BTreeMap<u32, (GpuName, Meter)>,
     inventory: Option<Inventory>,
     first_ms: Option<u64>,
     last: Option<(u64, u32)>,
-    /// The memory of all GPUs together.
+    /// The total memory of all GPUs.
     memory: Window,
 }
 
-fn of_recording(file: &str) -> Result<Side> {
-    let recording = Recording::open(Path::new(file)).map_err(replay::failure)?;
-    if let Some(cuts) = replay::cuts(&recording) {
-        say(&cuts);
+fn measure_recording(file: &str) -> Result<Side> {
+    let recording = Recording::open(Path::new(file)).map_err(replay::to_usage_failure)?;
+    if let Some(cuts) = replay::describe_cuts(&recording) {
+        print_message(&cuts);
     }
-    let mut measured = Measured::default();
-    let (first_ms, last_ms) = recording.times_ms();
-    samples(
+    let mut measured = RecordingMeter::default();
+    let (first_ms, last_ms) = recording.first_and_last_sample_ms();
+    for_each_sample(
         &recording,
         &(first_ms.min(last_ms)..last_ms.max(first_ms).saturating_add(1)),
         |record| {
@@ -270,10 +278,10 @@ fn of_recording(file: &str) -> Result<Side> {
     Ok(measured.into_side(file))
 }
 
-impl Measured {
+impl RecordingMeter {
     fn add(&mut self, sample: &Sample) {
         let interval_ms = u64::from(sample.interval_ms);
-        // After a gap, a sample counts for one interval only.
+        // A sample after a gap counts for only one interval.
         let time_ms = self.last.map_or(interval_ms, |(before_ms, _)| {
             let apart_ms = sample.at_ms.saturating_sub(before_ms);
             if apart_ms > (interval_ms * 5 / 2).max(1500) {
@@ -298,7 +306,7 @@ impl Measured {
             });
             let stat = |id| {
                 let field = GPU_FIELDS.iter().find(|field| field.id == id)?;
-                field.access.value(gpu).map(Stat::of)
+                field.access.value(gpu).map(Stat::from_value)
             };
             let is_throttled = gpu
                 .conditions
@@ -321,7 +329,7 @@ impl Measured {
     }
 
     fn into_side(self, name: &str) -> Side {
-        // The last inventory of the recording is the most complete one.
+        // The recording's last inventory is the most complete.
         let known = self
             .inventory
             .map_or_else(Vec::new, |inventory| inventory.gpus);
@@ -338,24 +346,29 @@ impl Measured {
             to_ms: self.last.map_or(0, |(at_ms, interval_ms)| {
                 at_ms.saturating_add(interval_ms.into())
             }),
-            all: Figures::of_all(&gpus.iter().map(|(_, figures)| figures), self.memory.max()),
+            all: Figures::combine(&gpus.iter().map(|(_, figures)| figures), self.memory.max()),
             gpus,
         }
     }
 }
 
-fn of_history(text: &str, span: MomentSpan, past: &PastArgs) -> Result<Side> {
+fn measure_history(text: &str, span: TypedTimeSpan, past: &PastArgs) -> Result<Side> {
     let asked = span
-        .resolve(&Beside::now(now_ms()))
+        .resolve(&TimeReference::from_now(now_ms()))
         .map_err(|why| usage!("{text}: {why}"))?;
-    let span = past.ask(&asked, &METRICS, None)?;
+    let span = past.fetch_history(&asked, &METRICS, None)?;
     if span.gpus.is_empty() {
-        return Err(anyhow!("{text}: nothing is known of that time; {}", past.cure()).into());
+        return Err(anyhow!(
+            "{text}: no history is recorded for that time; {}",
+            past.describe_fix()
+        )
+        .into());
     }
-    // If the start of the span is missing, the two sides are less comparable.
+    // If history does not reach back to the start of the span, a message warns that the two sides
+    // are less comparable.
     if span.from_ms > asked.start.saturating_add(span.resolution_ms) {
-        let from = crate::moment::shown(span.from_ms, &Beside::now(0).zone);
-        say(&format!("{text}: nothing is known before {from}"));
+        let from = crate::moment::format_time(span.from_ms, &TimeReference::from_now(0).zone);
+        print_message(&format!("{text}: no history is recorded before {from}"));
     }
     Ok(measure_span(text, &span))
 }
@@ -381,7 +394,7 @@ fn measure_span(text: &str, span: &HistorySpan) -> Side {
                 name: gpu.name.clone(),
             };
             let conditions = span.conditions.iter();
-            let throttled = throttled_percent(
+            let throttled = calculate_throttled_percent(
                 conditions.filter(|condition| condition.uuid == gpu.uuid),
                 slice::from_ref(&(span.from_ms..span.to_ms)),
             );
@@ -391,9 +404,9 @@ fn measure_span(text: &str, span: &HistorySpan) -> Side {
     Side {
         name: text.to_owned(),
         from_ms: span.from_ms,
-        // The end of a side is exclusive.
+        // `to_ms` is exclusive.
         to_ms: span.to_ms + 1,
-        all: Figures::of_all(
+        all: Figures::combine(
             &gpus.iter().map(|(_, figures)| figures),
             memory.iter().filter_map(Window::integral).reduce(f64::max),
         ),

@@ -1,4 +1,5 @@
-//! The figures that `gpumon compare` and `gpumon job` compare.
+//! The figures, such as utilization and energy, by which `gpumon compare` and `gpumon job` compare
+//! runs.
 
 use std::ops::Range;
 
@@ -13,26 +14,25 @@ use serde_json::{Map, Number, Value};
 use super::show::csv::format_rounded;
 use crate::terminal::{
     columns::Column,
-    units::{gib_in_column, priced_energy},
+    units::{format_energy_with_cost, format_gib},
 };
 
-/// The definition of a compared figure.
+/// The definition of a figure that is compared.
 pub(super) struct Figure {
-    /// The name in JSON, which ends with the unit.
+    /// The figure's JSON key, which ends with the unit.
     pub(super) key: &'static str,
     heading: &'static str,
     unit: Unit,
-    /// The way to combine the values of all GPUs.
-    of_all: OfAll,
-    /// The rank of the figure. On a narrow terminal, figures with the highest rank are left out
-    /// first.
+    /// How the values of several GPUs are combined into one.
+    of_all: Combination,
+    /// The figure's rank. On a narrow terminal, figures with the highest rank are left out first.
     rank: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// A percentage, compared by the difference in points. All other units are compared by their
-    /// ratio.
+    /// A percentage. Percentages are compared by their difference in percentage points, all other
+    /// units by their ratio.
     Percent,
     Bytes,
     Joules,
@@ -40,7 +40,7 @@ enum Unit {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OfAll {
+enum Combination {
     Mean,
     Most,
     Sum,
@@ -51,7 +51,7 @@ impl Figure {
         key: &'static str,
         heading: &'static str,
         unit: Unit,
-        of_all: OfAll,
+        of_all: Combination,
         rank: u8,
     ) -> Self {
         Self {
@@ -64,79 +64,85 @@ impl Figure {
     }
 
     pub(super) fn column(&self) -> Column {
-        Column::align_right(self.heading, self.rank)
+        Column::new_right_aligned(self.heading, self.rank)
     }
 }
 
-pub(super) const COUNT: usize = 8;
+pub(super) const FIGURE_COUNT: usize = 8;
 
 /// The definitions of all figures, in the order of the columns and of [`Figures`].
-pub(super) const FIGURES: [Figure; COUNT] = [
+pub(super) const FIGURES: [Figure; FIGURE_COUNT] = [
     Figure::new(
         "gpu_utilization_mean_percent",
         "GPU util",
         Unit::Percent,
-        OfAll::Mean,
+        Combination::Mean,
         0,
     ),
     Figure::new(
         "gpu_utilization_peak_percent",
         "Peak util",
         Unit::Percent,
-        OfAll::Most,
+        Combination::Most,
         4,
     ),
     Figure::new(
         "sm_active_mean_percent",
         "SM active",
         Unit::Percent,
-        OfAll::Mean,
+        Combination::Mean,
         2,
     ),
     Figure::new(
         "tensor_active_mean_percent",
         "Tensor",
         Unit::Percent,
-        OfAll::Mean,
+        Combination::Mean,
         3,
     ),
     Figure::new(
         "memory_peak_bytes",
         "Peak memory",
         Unit::Bytes,
-        OfAll::Sum,
+        Combination::Sum,
         0,
     ),
-    Figure::new("energy_joules", "Energy", Unit::Joules, OfAll::Sum, 0),
-    Figure::new("power_mean_watts", "Mean power", Unit::Watts, OfAll::Sum, 1),
+    Figure::new("energy_joules", "Energy", Unit::Joules, Combination::Sum, 0),
+    Figure::new(
+        "power_mean_watts",
+        "Mean power",
+        Unit::Watts,
+        Combination::Sum,
+        1,
+    ),
     Figure::new(
         "throttled_percent",
         "Throttled",
         Unit::Percent,
-        OfAll::Mean,
+        Combination::Mean,
         5,
     ),
 ];
 
-/// The indices of figures.
-pub(super) const UTILIZATION: usize = 0;
-pub(super) const SM_ACTIVE: usize = 2;
-pub(super) const TENSOR_ACTIVE: usize = 3;
-pub(super) const MEMORY_PEAK: usize = 4;
-pub(super) const THROTTLED: usize = 7;
+/// The indices of figures in [`FIGURES`].
+pub(super) const UTILIZATION_INDEX: usize = 0;
+pub(super) const SM_ACTIVE_INDEX: usize = 2;
+pub(super) const TENSOR_ACTIVE_INDEX: usize = 3;
+pub(super) const MEMORY_PEAK_INDEX: usize = 4;
+pub(super) const THROTTLED_INDEX: usize = 7;
 
 /// The value of each figure; `None` if it was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Figures(pub(super) [Option<f64>; COUNT]);
+pub(crate) struct Figures(pub(super) [Option<f64>; FIGURE_COUNT]);
 
-/// The differences between two sides: points or ratios, by the figure's unit.
+/// The differences between two sides: percentage points or ratios, depending on each figure's unit.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Difference([Option<f64>; COUNT]);
+pub(super) struct Difference([Option<f64>; FIGURE_COUNT]);
 
 impl Figures {
-    /// Returns the figures of all GPUs together. `memory_peak` is the maximum memory that all GPUs
-    /// used at the same time.
-    pub(super) fn of_all<'a>(
+    /// Combines the figures of several GPUs. `memory_peak` is the maximum memory that all GPUs
+    /// together used at the same time.
+    pub(super) fn combine<'a>(
         gpus: &(impl Iterator<Item = &'a Self> + Clone),
         memory_peak: Option<f64>,
     ) -> Self {
@@ -144,16 +150,16 @@ impl Figures {
         for (place, figure) in FIGURES.iter().enumerate() {
             let values: Window = gpus.clone().filter_map(|gpu| gpu.0[place]).collect();
             all.0[place] = match figure.of_all {
-                OfAll::Mean => values.mean(),
-                OfAll::Most => values.max(),
-                OfAll::Sum => values.integral(),
+                Combination::Mean => values.mean(),
+                Combination::Most => values.max(),
+                Combination::Sum => values.integral(),
             };
         }
-        all.0[MEMORY_PEAK] = memory_peak.or(all.0[MEMORY_PEAK]);
+        all.0[MEMORY_PEAK_INDEX] = memory_peak.or(all.0[MEMORY_PEAK_INDEX]);
         all
     }
 
-    /// Returns the differences between these figures and others.
+    /// Returns the differences between these figures and `others`.
     pub(super) fn compare_with(&self, others: &Self) -> Difference {
         let mut difference = Difference::default();
         for (place, figure) in FIGURES.iter().enumerate() {
@@ -162,24 +168,24 @@ impl Figures {
                     .zip(others.0[place])
                     .and_then(|(own, other)| match figure.unit {
                         Unit::Percent => Some(own - other),
-                        _ => divide(other, own),
+                        _ => calculate_ratio(other, own),
                     });
         }
         difference
     }
 
-    pub(super) fn as_json(&self) -> Value {
-        object(&self.0, |figure| figure.key.to_owned())
+    pub(super) fn to_json(&self) -> Value {
+        build_json_object(&self.0, |figure| figure.key.to_owned())
     }
 
-    pub(super) fn cells(&self) -> impl Iterator<Item = String> {
+    pub(super) fn format_cells(&self) -> impl Iterator<Item = String> {
         FIGURES.iter().zip(self.0).map(|(figure, value)| {
             value.map_or_else(
                 || "-".to_owned(),
                 |value| match figure.unit {
                     Unit::Percent => format!("{value:.0} %"),
-                    Unit::Bytes => format!("{} GiB", gib_in_column(value as u64)),
-                    Unit::Joules => priced_energy(value),
+                    Unit::Bytes => format!("{} GiB", format_gib(value as u64)),
+                    Unit::Joules => format_energy_with_cost(value),
                     Unit::Watts => format!("{value:.0} W"),
                 },
             )
@@ -188,8 +194,8 @@ impl Figures {
 }
 
 impl Difference {
-    pub(super) fn as_json(&self) -> Value {
-        object(&self.0, |figure| match figure.unit {
+    pub(super) fn to_json(&self) -> Value {
+        build_json_object(&self.0, |figure| match figure.unit {
             Unit::Percent => figure.key.replace("_percent", "_points"),
             Unit::Bytes => figure.key.replace("_bytes", "_ratio"),
             Unit::Joules => figure.key.replace("_joules", "_ratio"),
@@ -197,20 +203,20 @@ impl Difference {
         })
     }
 
-    pub(super) fn cells(&self) -> impl Iterator<Item = String> {
+    pub(super) fn format_cells(&self) -> impl Iterator<Item = String> {
         FIGURES
             .iter()
             .zip(self.0)
             .map(|(figure, value)| match (figure.unit, value) {
                 (_, None) => "-".to_owned(),
                 (Unit::Percent, Some(points)) => format!("{points:+.0}"),
-                (_, Some(ratio)) => percent(ratio),
+                (_, Some(ratio)) => format_change(ratio),
             })
     }
 }
 
 /// Formats a ratio as a percentage, such as `+12 %` for 1.12.
-pub(super) fn percent(ratio: f64) -> String {
+pub(super) fn format_change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     if percent.abs() < 9.95 {
         format!("{percent:+.1} %")
@@ -220,11 +226,14 @@ pub(super) fn percent(ratio: f64) -> String {
 }
 
 /// Returns `second / first`; `None` if `first` is not positive.
-pub(super) fn divide(first: f64, second: f64) -> Option<f64> {
+pub(super) fn calculate_ratio(first: f64, second: f64) -> Option<f64> {
     (first > 0.0).then(|| second / first)
 }
 
-fn object(values: &[Option<f64>; COUNT], key: impl Fn(&Figure) -> String) -> Value {
+fn build_json_object(
+    values: &[Option<f64>; FIGURE_COUNT],
+    key: impl Fn(&Figure) -> String,
+) -> Value {
     let number = |value: Option<f64>| {
         let value = value
             .and_then(|value| format_rounded(value).parse().ok())
@@ -239,7 +248,7 @@ fn object(values: &[Option<f64>; COUNT], key: impl Fn(&Figure) -> String) -> Val
         .into()
 }
 
-/// The metrics from which figures are computed, by their IDs.
+/// The IDs of the metrics from which figures are computed.
 pub(super) const METRICS: [&str; 6] = [
     "utilization.gpu_percent",
     "activity.sm_percent",
@@ -249,23 +258,23 @@ pub(super) const METRICS: [&str; 6] = [
     "power.energy_joules_total",
 ];
 
-/// The readings of a GPU during some time.
+/// The readings of a device over a short time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Point {
-    /// The time that the point covers, in milliseconds.
+    /// The length of time that the point covers, in milliseconds.
     pub(super) time_ms: u64,
     /// The values of the metrics, in the order of [`METRICS`].
     pub(super) stats: [Option<Stat>; METRICS.len()],
     /// The time at which the energy counter was read, in milliseconds since 1970.
     pub(super) counted_ms: u64,
-    /// Whether the clocks were reduced; `None` if the points do not have this information.
+    /// Whether the clocks were reduced; `None` if unknown.
     pub(super) is_throttled: Option<bool>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     time_ms: u64,
-    /// The summed values of the metrics, in the order of [`METRICS`].
+    /// The sums of the metrics' values, in the order of [`METRICS`].
     windows: [Window; METRICS.len()],
     throttled: Window,
     idle: Window,
@@ -273,24 +282,24 @@ pub(super) struct Meter {
 }
 
 impl Point {
-    /// Returns the readings of a device at an index of a span.
+    /// Returns the readings of a device at the index `place` of a span.
     pub(super) fn new(span: &HistorySpan, device: &DeviceSpan, place: usize) -> Self {
         let stats = METRICS.map(|metric| find_series(device, metric)?.stat_at(place));
         let [utilization, _, _, memory, watts, _] = stats;
         if utilization.or(memory).or(watts).is_none() {
             return Self::default();
         }
-        let time_ms = time_ms(span, place);
+        let time_ms = point_duration_ms(span, place);
         Self {
             time_ms,
             stats,
-            // The counter was read at the end of the point's time.
+            // The energy counter was read at the end of the time that the point covers.
             counted_ms: span.times_ms[place] + time_ms,
             is_throttled: None,
         }
     }
 
-    /// Returns the maximum memory during the point's time, in bytes.
+    /// Returns the maximum memory in use while the point lasted, in bytes.
     pub(super) fn memory_bytes(&self) -> Option<f64> {
         let [_, _, _, memory, ..] = self.stats;
         memory.map(|stat| stat.max)
@@ -307,7 +316,7 @@ impl Meter {
             }
         }
         let [utilization, sm_active, .., joules] = point.stats;
-        // A maximum of 0 means that the GPU was idle during the whole time.
+        // A maximum of 0 means that the GPU was idle for the whole time that the point covers.
         let is_idle = utilization.or(sm_active).map(|stat| stat.max <= 0.0);
         for (window, is) in [
             (&mut self.idle, is_idle),
@@ -322,23 +331,23 @@ impl Meter {
         }
     }
 
-    /// Marks a gap, so that the energy counter is not extended across it.
-    pub(super) fn interrupt(&mut self) {
+    /// Marks a gap in the readings, so that energy is not counted across it.
+    pub(super) fn mark_gap(&mut self) {
         self.energy.interrupt();
     }
 
-    /// Returns the total time that the readings cover, in milliseconds.
-    pub(super) fn time_ms(&self) -> u64 {
+    /// Returns the total time covered by readings, in milliseconds.
+    pub(super) fn covered_ms(&self) -> u64 {
         self.time_ms
     }
 
-    /// Returns the share of time in which the GPU was idle, in percent.
+    /// Returns the percentage of time in which the GPU was idle.
     pub(super) fn idle_percent(&self) -> Option<f64> {
         self.idle.mean()
     }
 
-    /// Returns the figures. `throttled` is the share of time with reduced clocks in percent, used
-    /// if the points do not have this information.
+    /// Returns the figures. `throttled` is the percentage of time with reduced clocks; it is used
+    /// if the points have no information about throttling.
     pub(super) fn to_figures(&self, throttled: Option<f64>) -> Figures {
         let [utilization, sm_active, tensor_active, memory, watts, _] = &self.windows;
         Figures([
@@ -347,30 +356,29 @@ impl Meter {
             sm_active.mean(),
             tensor_active.mean(),
             memory.max(),
-            self.energy.extend_to(self.time_ms, watts.mean()),
+            self.energy.extrapolate_energy(self.time_ms, watts.mean()),
             watts.mean(),
             self.throttled.mean().or(throttled),
         ])
     }
 }
 
-/// Returns the time that a point of a span covers, in milliseconds. Gaps between samples are left
-/// out.
-pub(super) fn time_ms(span: &HistorySpan, place: usize) -> u64 {
+/// Returns the time that a span's point covers, in milliseconds, excluding gaps between samples.
+pub(super) fn point_duration_ms(span: &HistorySpan, place: usize) -> u64 {
     match span.times_ms.get(place + 1) {
         Some(next) => (next - span.times_ms[place]).min(span.resolution_ms * 5 / 2),
         None => span.resolution_ms,
     }
 }
 
-/// Returns a metric of a GPU, or the corresponding metric of a MIG device.
+/// Returns the series of a GPU's metric, or of the corresponding metric of a MIG device.
 pub(super) fn find_series<'a>(device: &'a DeviceSpan, metric: &str) -> Option<&'a Series> {
     let of_gpu = device.metrics.get(metric);
     of_gpu.or_else(|| device.metrics.get(&format!("mig.{metric}")))
 }
 
-/// Returns the share of these times in which a device's clocks were reduced, in percent.
-pub(super) fn throttled_percent<'a>(
+/// Returns the percentage of `times` in which a device's clocks were reduced.
+pub(super) fn calculate_throttled_percent<'a>(
     conditions: impl IntoIterator<Item = &'a ConditionSpan>,
     times: &[Range<u64>],
 ) -> f64 {
@@ -382,7 +390,7 @@ pub(super) fn throttled_percent<'a>(
         .flat_map(|throttled| {
             times
                 .iter()
-                .map(move |time| overlapping_ms(time, &throttled))
+                .map(move |time| calculate_overlap_ms(time, &throttled))
         })
         .sum();
     let all_ms: u64 = times
@@ -392,7 +400,7 @@ pub(super) fn throttled_percent<'a>(
     (100.0 * throttled_ms as f64 / all_ms.max(1) as f64).min(100.0)
 }
 
-pub(super) fn overlapping_ms(one: &Range<u64>, other: &Range<u64>) -> u64 {
+pub(super) fn calculate_overlap_ms(one: &Range<u64>, other: &Range<u64>) -> u64 {
     one.end
         .min(other.end)
         .saturating_sub(one.start.max(other.start))
@@ -403,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_side_is_told_in_points_and_ratios_of_the_other() {
+    fn differences_are_points_or_ratios() {
         let a = Figures([
             Some(80.0),
             Some(100.0),
@@ -425,20 +433,20 @@ mod tests {
             Some(12.0),
         ]);
         let difference = b.compare_with(&a);
-        let cells: Vec<_> = difference.cells().collect();
+        let cells: Vec<_> = difference.format_cells().collect();
         assert_eq!(
             cells,
             ["+10", "+0", "-", "-5", "-50 %", "+10 %", "+0.0 %", "+12"]
         );
-        assert_eq!(difference.as_json()["energy_ratio"], 1.1);
-        assert_eq!(difference.as_json()["gpu_utilization_mean_points"], 10.0);
-        assert_eq!(difference.as_json()["sm_active_mean_points"], Value::Null);
-        let nothing = b.compare_with(&Figures([Some(0.0); COUNT]));
+        assert_eq!(difference.to_json()["energy_ratio"], 1.1);
+        assert_eq!(difference.to_json()["gpu_utilization_mean_points"], 10.0);
+        assert_eq!(difference.to_json()["sm_active_mean_points"], Value::Null);
+        let nothing = b.compare_with(&Figures([Some(0.0); FIGURE_COUNT]));
         assert_eq!(nothing.0[5], None, "nothing is a multiple of 0");
     }
 
     #[test]
-    fn all_gpus_have_the_sum_of_energy_and_the_memory_of_one_moment() {
+    fn combined_figures_have_total_energy_and_simultaneous_memory() {
         let gpu = |joules: f64, bytes| {
             Figures([
                 Some(50.0),
@@ -452,7 +460,7 @@ mod tests {
             ])
         };
         let gpus = [gpu(1.0, 10.0), gpu(3.0, 20.0)];
-        let all = Figures::of_all(&gpus.iter(), Some(25.0));
+        let all = Figures::combine(&gpus.iter(), Some(25.0));
         assert_eq!(
             all.0,
             [
@@ -473,7 +481,7 @@ mod tests {
         let stats = [None, None, None, None, Some(watts), joules];
         Point {
             time_ms: 1000,
-            stats: stats.map(|value| value.map(Stat::of)),
+            stats: stats.map(|value| value.map(Stat::from_value)),
             counted_ms: counted_ms.unwrap_or(0),
             is_throttled: None,
         }
@@ -517,7 +525,14 @@ mod tests {
         let mut meter = Meter::default();
         let point = |time_ms, percent, is_throttled| Point {
             time_ms,
-            stats: [Some(Stat::of(percent)), None, None, None, None, None],
+            stats: [
+                Some(Stat::from_value(percent)),
+                None,
+                None,
+                None,
+                None,
+                None,
+            ],
             is_throttled: Some(is_throttled),
             ..Point::default()
         };

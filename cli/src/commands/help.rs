@@ -2,7 +2,7 @@
 
 use crate::{
     exit::{Failure, usage},
-    suggest::nearest,
+    suggest::find_nearest,
     terminal::output::print,
 };
 
@@ -25,7 +25,7 @@ pub(crate) fn run(gpumon: clap::Command, args: &HelpArgs) -> Result<(), Failure>
     for name in &args.path {
         let Some(found) = command.find_subcommand(name) else {
             let names = command.get_subcommands().map(clap::Command::get_name);
-            let hint = nearest(name, names)
+            let hint = find_nearest(name, names)
                 .map_or_else(String::new, |meant| format!(": did you mean '{meant}'?"));
             let path = args.path.join(" ");
             return Err(usage!("unknown command '{path}'{hint}"));

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use clap_mangen::{Man, roff::Roff};
 use gpumon_probe::safe_file;
 
-use crate::{exit::Failure, man, suggest::nearest, terminal::output::print_raw};
+use crate::{exit::Failure, man, suggest::find_nearest, terminal::output::print_raw};
 
 /// Print the manual pages of gpumon
 ///
@@ -35,21 +35,21 @@ Examples:
   gpumon man --out ~/.local/share/man/man1
       Install all pages for this user.";
 
-/// Prints or writes manual pages. `gpumon` is the definition of the command line.
+/// Prints or writes manual pages. `gpumon` is the definition of the whole command line.
 pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> {
-    let all = all(gpumon);
+    let all = list_commands(gpumon);
     if let Some(folder) = &args.out {
-        return Ok(write_all(&all, folder)?);
+        return Ok(write_all_pages(&all, folder)?);
     }
     let page = match &args.command {
         None => &all[0],
-        Some(name) => find(&all, name).map_err(Failure::usage)?,
+        Some(name) => find_command(&all, name).map_err(Failure::usage)?,
     };
-    print_raw(&render(page)?)
+    print_raw(&render_page(page)?)
 }
 
 /// Returns gpumon itself, followed by each visible command and its subcommands.
-fn all(gpumon: clap::Command) -> Vec<clap::Command> {
+fn list_commands(gpumon: clap::Command) -> Vec<clap::Command> {
     let mut gpumon = gpumon.disable_help_subcommand(true);
     gpumon.build();
     let shown = |command: &clap::Command| -> Vec<clap::Command> {
@@ -67,27 +67,27 @@ fn all(gpumon: clap::Command) -> Vec<clap::Command> {
     std::iter::once(gpumon).chain(commands).collect()
 }
 
-fn find<'a>(all: &'a [clap::Command], name: &str) -> anyhow::Result<&'a clap::Command> {
-    // The name has the form `alerts-check`.
+fn find_command<'a>(all: &'a [clap::Command], name: &str) -> anyhow::Result<&'a clap::Command> {
+    // `name` is a page name without the prefix, such as `alerts-check`.
     let name_of = |command| page_name(command).trim_start_matches("gpumon-");
     let names = || all.iter().map(name_of);
     let found = all.iter().find(|command| name_of(command) == name);
-    found.ok_or_else(|| match nearest(name, names()) {
+    found.ok_or_else(|| match find_nearest(name, names()) {
         Some(meant) => anyhow!("unknown command '{name}': did you mean '{meant}'?"),
         None => anyhow!(
-            "unknown command '{name}': there are {}",
+            "unknown command '{name}': the commands are {}",
             names().collect::<Vec<_>>().join(", ")
         ),
     })
 }
 
-fn write_all(all: &[clap::Command], folder: &Path) -> anyhow::Result<()> {
+fn write_all_pages(all: &[clap::Command], folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     for command in all {
         let path = folder.join(format!("{}.1", page_name(command)));
         safe_file::create_empty(&path)
-            .and_then(|mut file| file.write_all(render(command)?.as_bytes()))
+            .and_then(|mut file| file.write_all(render_page(command)?.as_bytes()))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
@@ -100,10 +100,13 @@ fn page_name(command: &clap::Command) -> &str {
         .unwrap_or_else(|| command.get_name())
 }
 
-fn render(command: &clap::Command) -> io::Result<String> {
-    let page = Man::new(as_page(command));
+fn render_page(command: &clap::Command) -> io::Result<String> {
+    let page = Man::new(to_page_command(command));
     let mut title = Roff::new();
-    let (date, source) = (man::date(), format!("gpumon {}", env!("CARGO_PKG_VERSION")));
+    let (date, source) = (
+        man::find_page_date(),
+        format!("gpumon {}", env!("CARGO_PKG_VERSION")),
+    );
     title.control(
         "TH",
         [
@@ -128,23 +131,25 @@ fn render(command: &clap::Command) -> io::Result<String> {
     }
     let mut rest = Roff::new();
     if command.get_name() == "smi" {
-        man::smi(&mut rest);
+        man::add_smi_sections(&mut rest);
     }
     let notes = command
         .get_after_long_help()
         .or_else(|| command.get_after_help());
     if let Some(notes) = notes {
-        man::notes(&mut rest, &notes.to_string());
+        man::add_notes(&mut rest, &notes.to_string());
     }
-    man::see_also(&mut rest, page_name(command));
+    man::add_see_also(&mut rest, page_name(command));
     rest.to_writer(&mut text)?;
-    // An empty line already separates paragraphs, and formatters warn about line breaks around it.
+    // An empty line already separates the paragraphs. Formatters warn about line breaks next to an
+    // empty line.
     Ok(String::from_utf8_lossy(&text).replace(".br\n\n.br\n", "\n"))
 }
 
-/// Returns the command with the usage line of its help, which has no list of options. The first
-/// sentence of its description is removed, because the page's name section has it.
-fn as_page(command: &clap::Command) -> clap::Command {
+/// Returns the command with two changes for its page. The usage line is the one from the help,
+/// which does not list the options. The description's first sentence is removed, because it is
+/// already in the page's name section.
+fn to_page_command(command: &clap::Command) -> clap::Command {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
     let command = command

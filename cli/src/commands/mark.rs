@@ -1,4 +1,4 @@
-//! `gpumon mark`: marks a moment on charts, for use in scripts.
+//! `gpumon mark`: marks the current time on charts, for use in scripts.
 
 use std::{
     convert::Infallible,
@@ -30,7 +30,7 @@ pub(crate) struct MarkArgs {
 const NOTES: &str = "\
 Examples:
   gpumon mark 'epoch 3'
-      Mark the beginning of an epoch. 20 marks may come at once, and then one per second.
+      Mark the beginning of an epoch. Up to 20 marks are accepted at once, then one per second.
   gpumon mark 'sweep starts'; python sweep.py; gpumon mark 'sweep ended'
       Mark where a program starts and ends.
 
@@ -39,25 +39,26 @@ Environment:
 
 Exit codes: 0 success, 1 no server or refused by it, 2 invalid argument";
 
-/// The maximum number of marks that wait for a server. The server accepts fewer marks at once.
-const MOST_WAITING: usize = 64;
+/// The maximum number of queued marks. The server accepts fewer marks at a time.
+const MAX_QUEUED: usize = 64;
 
-/// The time to wait for a server at the end, which normally answers in a few milliseconds.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// The maximum time to wait for the server before exiting. A server normally responds in a few
+/// milliseconds.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &MarkArgs) -> Result {
-    send(&args.server, &json!({ "text": args.text }))
+    send_mark(&args.server, &json!({ "text": args.text }))
 }
 
-/// Forwards marks to a running server, if any, without waiting for it.
-pub(crate) struct Forwarder {
+/// Forwards marks to a running server, if there is one, without blocking the caller.
+pub(crate) struct MarkForwarder {
     server: ServerArgs,
     /// The queue of marks, and a channel that closes when all marks are sent; `None` before the
     /// first mark.
     way: Option<(SyncSender<CostMark>, Receiver<Infallible>)>,
 }
 
-impl Forwarder {
+impl MarkForwarder {
     pub(crate) fn new(server: &ServerArgs) -> Self {
         Self {
             server: server.clone(),
@@ -65,23 +66,23 @@ impl Forwarder {
         }
     }
 
-    /// Queues a mark. The mark is dropped if the queue is full because the server does not answer.
-    pub(crate) fn send(&mut self, mark: &CostMark) {
+    /// Queues a mark. The mark is dropped if the queue is full because the server does not respond.
+    pub(crate) fn queue_mark(&mut self, mark: &CostMark) {
         if self.way.is_none() {
-            self.way = self.start().ok();
+            self.way = self.start_sender().ok();
         }
         if let Some((marks, _)) = &self.way {
             let _ = marks.try_send(mark.clone());
         }
     }
 
-    fn start(&self) -> io::Result<(SyncSender<CostMark>, Receiver<Infallible>)> {
-        let (marks, waiting) = mpsc::sync_channel(MOST_WAITING);
+    fn start_sender(&self) -> io::Result<(SyncSender<CostMark>, Receiver<Infallible>)> {
+        let (marks, waiting) = mpsc::sync_channel(MAX_QUEUED);
         let (running, ended) = mpsc::channel();
         let server = self.server.clone();
         let work = move || {
             for CostMark { at_ms, text } in waiting {
-                let _ = send(&server, &json!({ "text": text, "at_ms": at_ms }));
+                let _ = send_mark(&server, &json!({ "text": text, "at_ms": at_ms }));
             }
             drop(running);
         };
@@ -89,18 +90,19 @@ impl Forwarder {
         Ok((marks, ended))
     }
 
-    /// Waits briefly for the queued marks, which would be lost when this process ends.
-    pub(crate) fn finish(&mut self) {
+    /// Waits briefly until the queued marks are sent, because they would be lost when this process
+    /// ends.
+    pub(crate) fn wait_for_queued_marks(&mut self) {
         if let Some((marks, ended)) = self.way.take() {
             drop(marks);
-            let _ = ended.recv_timeout(PATIENCE);
+            let _ = ended.recv_timeout(FLUSH_TIMEOUT);
         }
     }
 }
 
-fn send(server: &ServerArgs, mark: &Value) -> Result {
+fn send_mark(server: &ServerArgs, mark: &Value) -> Result {
     let body = mark.to_string();
     server
-        .request("POST", "/api/v1/marks", &body, "takes no marks")
+        .request("POST", "/api/v1/marks", &body, "does not support marks")
         .map(drop)
 }

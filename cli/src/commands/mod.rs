@@ -41,9 +41,9 @@ use clap::{CommandFactory, Subcommand};
 
 use crate::{
     args::Args,
-    config::Resolved,
+    config::ResolvedArguments,
     exit::{Failure, usage},
-    terminal::price::show_costs,
+    terminal::price::set_energy_price,
 };
 
 #[derive(Debug, Subcommand)]
@@ -90,15 +90,16 @@ pub(crate) enum Command {
 }
 
 /// Runs the command. `resolved` is the command line from which `args` was parsed.
-pub(crate) fn dispatch(args: Args, resolved: Resolved) -> Result<(), Failure> {
+pub(crate) fn dispatch(args: Args, resolved: ResolvedArguments) -> Result<(), Failure> {
     let name = resolved.matches.subcommand_name();
-    if let (Some(name), Some(option)) = (name, args.show.typed()) {
+    if let (Some(name), Some(option)) = (name, args.show.find_typed_option()) {
         return Err(usage!(
-            "'{option}' before '{name}' has no effect on it: remove it, or put it after '{name}' if `gpumon {name} --help` lists it"
+            "'{option}' before '{name}' has no effect: remove it, or put it after '{name}' if \
+             `gpumon {name} --help` lists it"
         ));
     }
     if let Some(price) = args.energy_price {
-        show_costs(price);
+        set_energy_price(price);
     }
     let source = &args.source;
     let Some(command) = args.command else {

@@ -1,4 +1,4 @@
-//! `gpumon pause` and `gpumon resume`: make a running server release the GPUs, and read them again.
+//! `gpumon pause` and `gpumon resume`: make a running server release the GPUs and read them again.
 
 use std::time::Duration;
 
@@ -44,19 +44,19 @@ pub(crate) fn pause(args: &PauseArgs) -> Result {
         .time
         .map(|time| format!("?for_ms={}", time.as_millis()))
         .unwrap_or_default();
-    order(&args.server, &format!("/api/v1/pause{query}"))
+    send_order(&args.server, &format!("/api/v1/pause{query}"))
 }
 
 pub(crate) fn resume(args: &ResumeArgs) -> Result {
-    order(&args.server, "/api/v1/resume")
+    send_order(&args.server, "/api/v1/resume")
 }
 
-fn order(server: &ServerArgs, target: &str) -> Result {
+fn send_order(server: &ServerArgs, target: &str) -> Result {
     let reply = server.request("POST", target, "", "cannot be paused")?;
     let status: CollectorStatus = reply.parse()?;
     if let (CollectorState::Paused, Some(message)) = (status.state, &status.message) {
-        crate::exit::say(message);
+        crate::exit::print_message(message);
     }
-    // The raw reply keeps fields that a newer server adds.
+    // Printing the raw reply keeps fields that a newer server adds.
     print_raw(&format!("{}\n", reply.body.trim()))
 }

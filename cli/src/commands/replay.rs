@@ -3,23 +3,23 @@
 use std::{iter, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use gpumon_probe::local_time::time_zone;
-use gpumon_recording::{BadRecording, Player, Recording};
+use gpumon_recording::{Player, Recording, RecordingError};
 use gpumon_server::{
-    Readings, Settings,
-    auth::Doors,
-    listen::{Listener, Purpose},
+    SampleSource, ServerSettings,
+    auth::AccessPolicy,
+    listen::{Listener, PortPurpose},
     view::ShowProcesses,
 };
 
 use super::{
-    serve::{asked_to_end, in_runtime, parse_address},
+    serve::{parse_address, run_in_runtime, wait_for_shutdown},
     top::ScreenArgs,
 };
 use crate::{
-    config::Resolved,
-    exit::{Failure, Result, say, usage},
+    config::ResolvedArguments,
+    exit::{Failure, Result, print_message, usage},
     fleet::served::default_settings,
-    moment::{Beside, Moment, shown},
+    moment::{TimeReference, TypedTime, format_time},
     options::SourceArgs,
     top,
 };
@@ -31,8 +31,8 @@ use crate::{
 /// step, skip, faster, slower, go to a time.
 ///
 /// With --serve, a server plays the recording to the page and to every other client, which show
-/// that it is a recording. No command finds this server by itself, and its metrics are empty, so
-/// that no program takes the recording for live readings.
+/// that it is a recording. No command finds this server automatically, and its metrics are empty,
+/// so that no program takes the recording for live readings.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct ReplayArgs {
@@ -46,17 +46,20 @@ pub(crate) struct ReplayArgs {
     /// Begin at this moment: a time of day, a date and time, or a time after the first sample, such
     /// as +90s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<Moment>,
+    from: Option<TypedTime>,
 
-    /// Play the recording on the web page instead
+    /// Play the recording on the web page instead of the terminal
     #[arg(long)]
     serve: bool,
 
     /// Loopback address and port to listen on; port 0 selects a free port
-    #[arg(long, requires = "serve", default_value = "127.0.0.1:9124", value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    #[arg(
+        long, requires = "serve", default_value = "127.0.0.1:9124", value_name = "ADDRESS:PORT",
+        value_parser = parse_address
+    )]
     listen: SocketAddr,
 
-    /// Listen on a unix socket instead, accessible to this user only
+    /// Listen on a unix socket instead of a port, accessible to this user only
     #[arg(
         long,
         requires = "serve",
@@ -84,14 +87,14 @@ Examples:
 
 Exit codes: 0 success, 1 error, 2 invalid argument or not a recording";
 
-pub(crate) fn run(source: &SourceArgs, args: ReplayArgs, resolved: Resolved) -> Result {
-    let player = open(&args.file, args.speed, args.from)?;
-    let remark = cuts(player.recording());
+pub(crate) fn run(source: &SourceArgs, args: ReplayArgs, resolved: ResolvedArguments) -> Result {
+    let player = open_player(&args.file, args.speed, args.from)?;
+    let remark = describe_cuts(player.recording());
     if args.serve {
         if let Some(remark) = remark {
-            say(&remark);
+            print_message(&remark);
         }
-        return in_runtime(serve(
+        return run_in_runtime(serve(
             player,
             args.listen,
             args.socket,
@@ -100,7 +103,7 @@ pub(crate) fn run(source: &SourceArgs, args: ReplayArgs, resolved: Resolved) -> 
     }
     top::run(
         args.screen
-            .request(source.clone(), None, Some(player), remark, resolved),
+            .into_request(source.clone(), None, Some(player), remark, resolved),
     )
 }
 
@@ -110,16 +113,16 @@ async fn serve(
     socket: Option<PathBuf>,
     exit_with_parent: bool,
 ) -> Result {
-    let shutdown = asked_to_end(exit_with_parent, None)?;
-    let doors = Arc::new(Doors::none());
+    let shutdown = wait_for_shutdown(exit_with_parent, None)?;
+    let policy = Arc::new(AccessPolicy::allow_all());
     let door = match &socket {
-        Some(path) => Listener::unix(path).await?,
-        None => Listener::tcp(listen, Purpose::Everything, &doors)?,
+        Some(path) => Listener::open_unix(path).await?,
+        None => Listener::open_tcp(listen, PortPurpose::Everything, &policy)?,
     };
-    tracing::info!("replaying at {}", door.address(&doors));
-    let settings = Settings {
-        readings: Readings::Recording(Box::new(player)),
-        doors,
+    tracing::info!("replaying at {}", door.display_address(&policy));
+    let settings = ServerSettings {
+        readings: SampleSource::Recording(Box::new(player)),
+        policy,
         show_processes: ShowProcesses::Names,
         ..default_settings()
     };
@@ -127,46 +130,46 @@ async fn serve(
     Ok(())
 }
 
-/// Opens a recording and returns a player at the requested start.
-fn open(file: &std::path::Path, speed: f64, from: Option<Moment>) -> Result<Player> {
-    let recording = Recording::open(file).map_err(failure)?;
-    let times_ms = recording.times_ms();
+/// Opens a recording and returns a player that starts at `from`.
+fn open_player(file: &std::path::Path, speed: f64, from: Option<TypedTime>) -> Result<Player> {
+    let recording = Recording::open(file).map_err(to_usage_failure)?;
+    let times_ms = recording.first_and_last_sample_ms();
     let mut player = Player::new(recording);
     player.set_speed(speed);
     if let Some(from) = from {
-        let at_ms = within(from, times_ms).map_err(|why| usage!(why))?;
+        let at_ms = resolve_start(from, times_ms).map_err(|why| usage!(why))?;
         player.start_at(at_ms);
     }
     Ok(player)
 }
 
-fn within(from: Moment, (first_ms, last_ms): (u64, u64)) -> Result<u64, String> {
-    let at_ms = from.resolve(&Beside::recording((first_ms, last_ms)))?;
-    // The comparison ignores fractions of a second, because the first sample is rarely at a whole
-    // second.
+fn resolve_start(from: TypedTime, (first_ms, last_ms): (u64, u64)) -> Result<u64, String> {
+    let at_ms = from.resolve(&TimeReference::from_recording((first_ms, last_ms)))?;
+    // A start time up to a second before the first sample is accepted, because the first sample
+    // rarely has a whole second.
     if at_ms.saturating_add(1000) > first_ms && at_ms <= last_ms {
         return Ok(at_ms);
     }
     let zone = time_zone();
-    let [at, first, last] = [at_ms, first_ms, last_ms].map(|ms| shown(ms, &zone));
+    let [at, first, last] = [at_ms, first_ms, last_ms].map(|ms| format_time(ms, &zone));
     Err(format!(
         "{at} is not in the recording, which is from {first} to {last}"
     ))
 }
 
-/// Reports a bad recording as an invalid argument.
-pub(crate) fn failure(error: BadRecording) -> Failure {
+/// Converts an error in a recording to an error for an invalid argument.
+pub(crate) fn to_usage_failure(error: RecordingError) -> Failure {
     Failure::usage(error)
 }
 
-/// Returns a description of damaged parts of a recording; `None` if it is complete.
-pub(crate) fn cuts(recording: &Recording) -> Option<String> {
-    let cuts = recording.cuts();
+/// Describes the damaged parts of a recording. Returns `None` if the recording is complete.
+pub(crate) fn describe_cuts(recording: &Recording) -> Option<String> {
+    let cuts = recording.unreadable_parts();
     let first = cuts.first()?;
     let after = if first.after_ms == 0 {
         "its beginning".to_owned()
     } else {
-        shown(first.after_ms, &time_zone())
+        format_time(first.after_ms, &time_zone())
     };
     let bytes: u64 = cuts.iter().map(|cut| cut.bytes).sum();
     let more = if cuts.len() > 1 {
@@ -180,7 +183,7 @@ pub(crate) fn cuts(recording: &Recording) -> Option<String> {
         "damaged"
     };
     Some(format!(
-        "{} is {what} after {after}{more}: {bytes} bytes cannot be read, and the rest is used",
+        "{} is {what} after {after}{more}: {bytes} bytes cannot be read and are skipped",
         first.file
     ))
 }
@@ -192,5 +195,5 @@ fn parse_speed(text: &str) -> Result<f64, String> {
         .parse()
         .ok()
         .filter(|speed| (0.1..=1000.0).contains(speed));
-    speed.ok_or_else(|| "not a speed: give 0.1 to 1000 times the real one, as 10".to_owned())
+    speed.ok_or_else(|| "not a speed: give a factor from 0.1 to 1000, such as 10".to_owned())
 }

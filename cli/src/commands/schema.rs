@@ -1,4 +1,4 @@
-//! `gpumon schema`: prints a JSON Schema that describes gpumon's JSON.
+//! `gpumon schema`: prints a JSON Schema of gpumon's JSON output.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,20 @@ use serde_json::{Map, Value, json};
 
 use crate::{exit::Failure, terminal::output::print_raw};
 
-/// The panic message for a description of the API that does not match the types.
-const COMPARED: &str = "a test compares the description with the types";
+/// The panic message if the API description does not match the types. A test ensures that they
+/// match.
+const MISMATCH_MESSAGE: &str = "the API description matches the types, which a test checks";
 
 /// Print the JSON Schema of gpumon's output
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
     /// Kind of output to describe
-    #[arg(value_enum, default_value_t = What::Snapshot)]
-    what: What,
+    #[arg(value_enum, default_value_t = SchemaKind::Snapshot)]
+    what: SchemaKind,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum What {
+pub(crate) enum SchemaKind {
     /// `gpumon --json`, and the server's /api/v1/snapshot
     Snapshot,
     /// A record of `gpumon collect`
@@ -32,22 +33,23 @@ pub(crate) enum What {
 }
 
 pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
-    print_raw(&format!("{:#}\n", schema(args.what)))
+    print_raw(&format!("{:#}\n", build_schema(args.what)))
 }
 
-/// Returns the schema of the JSON that gpumon writes, which may be stricter than what it accepts.
-pub(crate) fn schema(what: What) -> Value {
+/// Returns the schema of gpumon's JSON output, which may be stricter than the JSON that gpumon
+/// accepts.
+pub(crate) fn build_schema(what: SchemaKind) -> Value {
     let mut types = load_types();
     let name = match what {
-        What::Snapshot => "Snapshot",
-        What::Record => "Record",
-        What::Frame => "ServerFrame",
-        What::Cost => "Cost",
-        What::StoredCost => "StoredCost",
+        SchemaKind::Snapshot => "Snapshot",
+        SchemaKind::Record => "Record",
+        SchemaKind::Frame => "ServerFrame",
+        SchemaKind::Cost => "Cost",
+        SchemaKind::StoredCost => "StoredCost",
     };
-    let mut schema = types.remove(name).expect(COMPARED);
+    let mut schema = types.remove(name).expect(MISMATCH_MESSAGE);
     let mut used = BTreeSet::new();
-    collect(&schema, &types, &mut used);
+    collect_types(&schema, &types, &mut used);
     types.retain(|name, _| used.contains(name));
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!(name);
@@ -55,18 +57,18 @@ pub(crate) fn schema(what: What) -> Value {
     schema
 }
 
-/// Returns the schemas of the API's types by their names.
+/// Returns the schemas of the API's types, by type name.
 pub(crate) fn load_types() -> Map<String, Value> {
-    let text = gpumon_server::openapi::document().replace("#/components/schemas/", "#/$defs/");
-    let mut document: Value = serde_json::from_str(&text).expect(COMPARED);
+    let text = gpumon_server::openapi::read_document().replace("#/components/schemas/", "#/$defs/");
+    let mut document: Value = serde_json::from_str(&text).expect(MISMATCH_MESSAGE);
     match document["components"]["schemas"].take() {
         Value::Object(types) => types,
-        _ => panic!("{COMPARED}"),
+        _ => panic!("{MISMATCH_MESSAGE}"),
     }
 }
 
 /// Collects the names of all types that a schema refers to, directly or indirectly.
-fn collect(schema: &Value, types: &Map<String, Value>, used: &mut BTreeSet<String>) {
+fn collect_types(schema: &Value, types: &Map<String, Value>, used: &mut BTreeSet<String>) {
     match schema {
         Value::Object(parts) => {
             let named = parts
@@ -76,11 +78,15 @@ fn collect(schema: &Value, types: &Map<String, Value>, used: &mut BTreeSet<Strin
             if let Some((name, inner)) = named.and_then(|name| types.get_key_value(name))
                 && used.insert(name.clone())
             {
-                collect(inner, types, used);
+                collect_types(inner, types, used);
             }
-            parts.values().for_each(|part| collect(part, types, used));
+            parts
+                .values()
+                .for_each(|part| collect_types(part, types, used));
         }
-        Value::Array(parts) => parts.iter().for_each(|part| collect(part, types, used)),
+        Value::Array(parts) => parts
+            .iter()
+            .for_each(|part| collect_types(part, types, used)),
         _ => {}
     }
 }
@@ -92,8 +98,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_described_as_the_catalogue_has_them() {
-        let schema = schema(What::Snapshot);
+    fn schema_descriptions_match_catalogue() {
+        let schema = build_schema(SchemaKind::Snapshot);
         let described =
             |kind: &str, key: &str| schema["$defs"][kind]["properties"][key]["description"].clone();
         let help = |id| GPU_FIELDS.iter().find(|field| field.id == id).unwrap().help;
@@ -107,8 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_a_snapshot_says_what_it_means() {
-        let schema = schema(What::Snapshot);
+    fn every_snapshot_key_has_description() {
+        let schema = build_schema(SchemaKind::Snapshot);
         let kinds = schema["$defs"].as_object().unwrap();
         assert!(kinds.len() > 40, "{}", kinds.len());
         for (kind, described) in kinds.iter().chain([(&"Snapshot".to_owned(), &schema)]) {

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use gpumon_workload::protocol::{
-    BackendChoice, Check, DeviceName, Job, Report, SelftestJob, Verdict, Where,
+    BackendChoice, DeviceName, Job, ReadingCheck, Report, SelftestJob, Verdict, Where,
 };
 
 use crate::{
     describe,
     exit::Failure,
     options::{SourceArgs, parse_time},
-    run::{self, ForPeople},
+    run::{self, ReportFormatter},
     terminal::{
         columns::{Column, Columns, terminal_columns},
-        style::{ALARM, DIM, STRONG, WELL, paint},
+        style::{ALARM, DIM, HEALTHY, STRONG, paint},
         units::ABSENT,
     },
 };
@@ -40,7 +40,7 @@ pub(crate) struct SelftestArgs {
     #[arg(long)]
     quick: bool,
 
-    /// Stop after this time, for example 30s or 2h; by default, after ten minutes
+    /// Stop after this time, for example 30s or 2h; the default is ten minutes
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time_limit: Option<Duration>,
 
@@ -76,43 +76,43 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
         place,
         quick: args.quick,
     });
-    run::print(
+    run::run_and_print(
         source,
         &job,
         args.time_limit,
         None,
-        &mut Text::new(),
+        &mut ChecksFormatter::new(),
         args.json,
     )
 }
 
-/// The indentation of readings below their load.
+/// The indentation of readings below the description of their load.
 const INDENT: usize = 2;
 const COLUMNS: [Column; 5] = [
-    Column::align_left("reading", 0).at_least(39),
-    Column::align_points("expected", 4, 3, 0),
-    Column::align_points("reported", 4, 3, 0),
-    Column::align_left("unit", 0).at_least(4),
-    Column::align_left("result", 0).at_least(12),
+    Column::new_left_aligned("reading", 0).with_min_width(39),
+    Column::new_point_aligned("expected", 4, 3, 0),
+    Column::new_point_aligned("reported", 4, 3, 0),
+    Column::new_left_aligned("unit", 0).with_min_width(4),
+    Column::new_left_aligned("result", 0).with_min_width(12),
 ];
 
 #[derive(Debug)]
-struct Text {
+struct ChecksFormatter {
     columns: Columns,
     devices: Vec<DeviceName>,
-    /// The load of the previous row.
+    /// The load of the previously printed row.
     load: Option<String>,
     verified: usize,
     mismatches: usize,
     not_reported: usize,
 }
 
-impl Text {
+impl ChecksFormatter {
     fn new() -> Self {
-        Self::with_room(terminal_columns())
+        Self::with_width(terminal_columns())
     }
 
-    fn with_room(terminal: Option<usize>) -> Self {
+    fn with_width(terminal: Option<usize>) -> Self {
         let columns = Columns::with_headings(&COLUMNS, terminal);
         Self {
             columns,
@@ -124,25 +124,25 @@ impl Text {
         }
     }
 
-    /// Returns the row of a check. The first row of each load follows the description of the load.
-    fn lines(&mut self, check: &Check) -> String {
-        let mut text = self.head();
+    /// Returns the row of a check. Before the first row of each load, the load is described.
+    fn format_check(&mut self, check: &ReadingCheck) -> String {
+        let mut text = self.format_headings();
         if self.load.as_deref() != Some(&check.load) {
             self.load = Some(check.load.to_string());
-            text += &(paint(STRONG, &describe::capital(&check.does)) + "\n");
+            text += &(paint(STRONG, &describe::capitalize(&check.does)) + "\n");
         }
         let (count, style) = match check.verdict {
-            Verdict::Verified => (&mut self.verified, WELL),
+            Verdict::Verified => (&mut self.verified, HEALTHY),
             Verdict::Mismatch => (&mut self.mismatches, ALARM),
             Verdict::NotReported => (&mut self.not_reported, DIM),
         };
         *count += 1;
-        let verdict = paint(style, check.verdict.words());
+        let verdict = paint(style, check.verdict.describe());
         let unit = check.unit.name();
         let figure = |reading| {
             check
                 .unit
-                .figure(reading)
+                .format_without_unit(reading)
                 .unwrap_or_else(|| ABSENT.to_owned())
         };
         let reading = format!("{:INDENT$}GPU {} {}", "", check.gpu, check.reading);
@@ -153,7 +153,7 @@ impl Text {
             unit.to_owned(),
             verdict,
         ];
-        text += &(self.columns.line(&cells) + "\n");
+        text += &(self.columns.format_row(&cells) + "\n");
         if check.verdict == Verdict::Mismatch {
             let why = format!(
                 "expected {} to {} {unit}: {}",
@@ -166,31 +166,31 @@ impl Text {
         text
     }
 
-    fn all(&self) -> usize {
+    fn count_checks(&self) -> usize {
         self.verified + self.mismatches + self.not_reported
     }
 
-    /// Returns the GPUs and the headings if no row has been printed yet.
-    fn head(&mut self) -> String {
-        if self.all() > 0 {
+    /// Returns the GPUs and the headings before the first row, and an empty string afterwards.
+    fn format_headings(&mut self) -> String {
+        if self.count_checks() > 0 {
             return String::new();
         }
         let devices = self
             .devices
             .iter()
-            .map(describe::device)
+            .map(describe::label_device)
             .collect::<Vec<_>>()
             .join(", ");
         devices + "\n" + &self.columns.headings()
     }
 }
 
-impl ForPeople for Text {
-    fn result(&mut self, report: &Report) -> Option<String> {
+impl ReportFormatter for ChecksFormatter {
+    fn format_result(&mut self, report: &Report) -> Option<String> {
         match report {
-            Report::Check { check } => return Some(self.lines(check)),
-            Report::Failed { id, error, .. } if self.all() > 0 => {
-                let error = escaped(&format!("{id}: failed: {error}"));
+            Report::Check { check } => return Some(self.format_check(check)),
+            Report::Failed { id, error, .. } if self.count_checks() > 0 => {
+                let error = escape_untrusted(&format!("{id}: failed: {error}"));
                 return Some(self.columns.format_remark(2 * INDENT, ALARM, &error));
             }
             Report::Begun { devices, .. } => self.devices.clone_from(devices),
@@ -199,8 +199,8 @@ impl ForPeople for Text {
         None
     }
 
-    fn end(&self) -> String {
-        let all = self.all();
+    fn format_summary(&self) -> String {
+        let all = self.count_checks();
         if all == 0 {
             return String::new();
         }
@@ -222,8 +222,8 @@ mod tests {
 
     use super::*;
 
-    fn check(load: &'static str, verdict: Verdict) -> Check {
-        Check {
+    fn make_check(load: &'static str, verdict: Verdict) -> ReadingCheck {
+        ReadingCheck {
             load: load.into(),
             does: "memory is read".into(),
             gpu: 0,
@@ -250,18 +250,18 @@ mod tests {
         )
         .unwrap();
         compare_report("selftest", |terminal| {
-            let mut text = Text::with_room(terminal);
-            assert_eq!(text.result(&failed), None, "there is no table yet");
+            let mut text = ChecksFormatter::with_width(terminal);
+            assert_eq!(text.format_result(&failed), None, "there is no table yet");
             let mut shown = String::new();
             for (load, verdict) in [
                 ("read", Verdict::Verified),
                 ("read", Verdict::Mismatch),
                 ("other", Verdict::NotReported),
             ] {
-                shown += &text.lines(&check(load, verdict));
+                shown += &text.format_check(&make_check(load, verdict));
             }
-            shown + &text.result(&failed).unwrap_or_default() + &text.end()
+            shown + &text.format_result(&failed).unwrap_or_default() + &text.format_summary()
         });
-        assert_eq!(Text::with_room(None).end(), "");
+        assert_eq!(ChecksFormatter::with_width(None).format_summary(), "");
     }
 }

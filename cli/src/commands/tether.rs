@@ -1,4 +1,4 @@
-//! `gpumon tether`: runs another program that ends with the process that started it.
+//! `gpumon tether`: runs another program that ends when its parent process ends.
 
 use std::{ffi::OsString, os::unix::process::CommandExt};
 
@@ -8,13 +8,12 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use crate::exit::Failure;
 
-/// The name of the command.
-pub(crate) const NAME: &str = "tether";
+pub(crate) const COMMAND_NAME: &str = "tether";
 
 /// Run a program in place of this process, and end it when the parent process ends for any reason
 #[derive(Debug, clap::Args)]
 pub(crate) struct TetherArgs {
-    /// PID of the parent; exit at once if the parent has another PID
+    /// PID of the parent; exit immediately if the parent has another PID
     #[arg(value_name = "PID")]
     parent: u32,
 
@@ -29,17 +28,18 @@ pub(crate) struct TetherArgs {
 }
 
 pub(crate) fn run(args: &TetherArgs) -> Result<(), Failure> {
-    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot follow the parent")?;
-    // The parent may have ended before the request above took effect.
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .context("cannot watch the parent process")?;
+    // The parent may have ended before the kernel was asked to send a signal at its end.
     if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != args.parent) {
         return Err(anyhow!("the parent process has ended").into());
     }
     let Some((program, arguments)) = args.program.split_first() else {
         return Ok(());
     };
-    let error = child::command(program).args(arguments).exec();
+    let error = child::new_command(program).args(arguments).exec();
     Err(anyhow!(
-        "cannot start {}: {error}; install the client of OpenSSH",
+        "cannot start {}: {error}; install the OpenSSH client",
         program.display()
     )
     .into())

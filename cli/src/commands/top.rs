@@ -7,11 +7,11 @@ use gpumon_recording::Player;
 
 use super::replay;
 use crate::{
-    config::{self, Resolved},
+    config::{self, ResolvedArguments},
     exit::Failure,
-    fleet::options::{OwnFleetArgs, no_fleet},
+    fleet::options::{UnprefixedFleetArgs, make_missing_fleet_error},
     local::{Server, ServerArgs},
-    options::{SourceArgs, parse_interval},
+    options::{SourceArgs, build_interval_parser},
     shown_gpus::ShownGpusArgs,
     shown_processes::ShownProcesses,
     top::{self, Request, Selection, settings::Settings},
@@ -33,7 +33,7 @@ pub(crate) struct TopArgs {
         env = "GPUMON_TOP_INTERVAL_MS",
         value_name = "MS",
         default_value_t = 1000,
-        value_parser = parse_interval()
+        value_parser = build_interval_parser()
     )]
     interval_ms: u32,
 
@@ -59,10 +59,10 @@ pub(crate) struct TopArgs {
     server: ServerArgs,
 
     #[command(flatten)]
-    fleet_source: OwnFleetArgs,
+    fleet_source: UnprefixedFleetArgs,
 }
 
-/// The options for the look of the screen, live and in a replay.
+/// Options for the appearance of the screen, live and in a replay.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScreenArgs {
     #[command(flatten)]
@@ -84,22 +84,22 @@ pub(crate) struct ScreenArgs {
 }
 
 impl ScreenArgs {
-    /// Returns the request for the screen: a recording if there is a player, or else the readings
-    /// of a server or the driver. `resolved` is the command line.
-    pub(crate) fn request(
+    /// Returns the request for the screen. With a `player`, the screen shows its recording,
+    /// otherwise readings of a server or the driver. `resolved` is the command line.
+    pub(crate) fn into_request(
         self,
         source: SourceArgs,
         server: Option<Server>,
         player: Option<Player>,
         remark: Option<String>,
-        resolved: Resolved,
+        resolved: ResolvedArguments,
     ) -> Request {
         Request {
             server,
             player,
             is_theme_typed: resolved.is_typed("theme"),
             remarks: remark.into_iter().chain(resolved.remarks).collect(),
-            file: config::written_path(source.config.as_deref()),
+            file: config::find_writable_path(source.config.as_deref()),
             is_file_named: source.config.is_some(),
             source,
             mouse: self.settings.mouse && !self.no_mouse,
@@ -113,12 +113,20 @@ impl ScreenArgs {
     }
 }
 
-pub(crate) fn run(source: &SourceArgs, args: TopArgs, resolved: Resolved) -> Result<(), Failure> {
+pub(crate) fn run(
+    source: &SourceArgs,
+    args: TopArgs,
+    resolved: ResolvedArguments,
+) -> Result<(), Failure> {
     if args.fleet {
-        let fleet = args.fleet_source.args.settings()?.ok_or_else(no_fleet)?;
+        let fleet = args
+            .fleet_source
+            .args
+            .settings()?
+            .ok_or_else(make_missing_fleet_error)?;
         let mut request = args
             .screen
-            .request(source.clone(), None, None, None, resolved);
+            .into_request(source.clone(), None, None, None, resolved);
         request.settings.interval_ms = args.interval_ms;
         return top::fleet::run(request, fleet);
     }
@@ -134,13 +142,13 @@ pub(crate) fn run(source: &SourceArgs, args: TopArgs, resolved: Resolved) -> Res
         .as_deref()
         .map(Player::open)
         .transpose()
-        .map_err(replay::failure)?;
+        .map_err(replay::to_usage_failure)?;
     let remark = player
         .as_ref()
-        .and_then(|player| replay::cuts(player.recording()));
+        .and_then(|player| replay::describe_cuts(player.recording()));
     let mut request = args
         .screen
-        .request(source.clone(), server, player, remark, resolved);
+        .into_request(source.clone(), server, player, remark, resolved);
     request.settings.interval_ms = args.interval_ms;
     top::run(Request {
         readonly: args.readonly,

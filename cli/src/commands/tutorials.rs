@@ -1,21 +1,25 @@
-//! `gpumon tutorials`: tutorial benchmarks, each a small program in several variants.
+//! `gpumon tutorials`: runs tutorial benchmarks, which are small programs in several variants.
 
 use gpumon_workload::{
-    protocol::{Backend, Found, FrameworkTime, Job, Outcome, Report, TutorialReport, TutorialsJob},
+    protocol::{
+        Backend, FrameworkTime, Job, Report, RunOutcome, TutorialReport, TutorialsJob,
+        VariantOutcome,
+    },
     tutorials::CASES,
 };
 
 use super::bench::{
-    count, format_framework, format_microseconds, format_remarks, format_verdict, median,
+    format_framework, format_median, format_microseconds, format_problem_size, format_remarks,
+    format_verdict,
 };
 use crate::{
     describe,
     exit::Failure,
     options::SourceArgs,
-    run::{self, ForPeople, FrameworkArgs, WhereArgs},
+    run::{self, FrameworkArgs, ReportFormatter, RunTargetArgs},
     terminal::{
         columns::{Column, Columns, terminal_columns},
-        style::{ALARM, DIM, NOTICE, PLAIN, STRONG, WELL, paint},
+        style::{ALARM, DIM, HEALTHY, NOTICE, PLAIN, STRONG, paint},
     },
 };
 
@@ -23,8 +27,9 @@ use crate::{
 ///
 /// The cases come from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products,
 /// sums, training, transfers, fused operations, batches, devices. Each variant is timed by the GPU
-/// and by the host, and its result is verified. Next to it is the time of a framework on an H200,
-/// or on CPU cores of its host; on such a device, the host times are compared.
+/// and by the host, and its result is verified. Each variant is listed with the time of a framework
+/// on an H200, or on CPU cores of the H200's host; if this machine has the same device, the host
+/// times are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct TutorialsArgs {
@@ -33,13 +38,13 @@ pub(crate) struct TutorialsArgs {
     cases: Vec<String>,
 
     #[command(flatten)]
-    place: WhereArgs,
+    place: RunTargetArgs,
 
     #[command(flatten)]
     beside: FrameworkArgs,
 
-    /// Use small arrays, whose sizes the table names, measure each variant for 0.2 seconds, and
-    /// skip the comparison with known figures of frameworks
+    /// Use small arrays, with the sizes given in the table; measure each variant for 0.2 seconds,
+    /// and skip the comparison with known figures of frameworks
     #[arg(long)]
     quick: bool,
 
@@ -70,50 +75,50 @@ pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failu
     source.source.check()?;
     let job = Job::Tutorials(TutorialsJob {
         cases: args.cases.clone(),
-        place: args.place.place(),
+        place: args.place.to_target(),
         quick: args.quick,
     });
-    run::print(
+    run::run_and_print(
         source,
         &job,
         args.place.time_limit,
         Some(&args.beside),
-        &mut Text::new(args.quick),
+        &mut TutorialsFormatter::new(args.quick),
         args.json,
     )
 }
 
 /// Returns the values that the argument [`TutorialsArgs::cases`] accepts.
-pub(crate) fn names() -> Vec<&'static str> {
+pub(crate) fn list_accepted_cases() -> Vec<&'static str> {
     CASES.iter().map(|case| case.id).collect()
 }
 
 /// The indentation of variants below the title of their case.
 const INDENT: usize = 3;
-const VARIANT: usize = 38;
+const VARIANT_WIDTH: usize = 38;
 const COLUMNS: [Column; 5] = [
-    Column::align_left("variant", 0).at_least(VARIANT),
-    Column::align_right("size", 2).at_least(8),
-    Column::align_points("device us", 6, 3, 1),
-    Column::align_points("host us", 6, 3, 0),
-    Column::align_left("result", 0).at_least(8),
+    Column::new_left_aligned("variant", 0).with_min_width(VARIANT_WIDTH),
+    Column::new_right_aligned("size", 2).with_min_width(8),
+    Column::new_point_aligned("device us", 6, 3, 1),
+    Column::new_point_aligned("host us", 6, 3, 0),
+    Column::new_left_aligned("result", 0).with_min_width(8),
 ];
-const QUICK: &str = "Quick run: sizes are those of the table, not those of the titles.";
+const QUICK_NOTE: &str = "Quick run: sizes are those of the table, not those of the titles.";
 
-struct Text {
-    /// Whether the run is quick, so that sizes differ from those in the titles.
+struct TutorialsFormatter {
+    /// Whether this is a quick run, in which sizes differ from those in the cases' titles.
     is_quick: bool,
     columns: Columns,
-    /// The current case, and the lesson that it teaches.
+    /// The current case, and the sentence about what it demonstrates.
     case: Option<(String, String)>,
 }
 
-impl Text {
+impl TutorialsFormatter {
     fn new(is_quick: bool) -> Self {
-        Self::with_room(is_quick, terminal_columns())
+        Self::with_width(is_quick, terminal_columns())
     }
 
-    fn with_room(is_quick: bool, terminal: Option<usize>) -> Self {
+    fn with_width(is_quick: bool, terminal: Option<usize>) -> Self {
         Self {
             is_quick,
             columns: Columns::with_headings(&COLUMNS, terminal),
@@ -121,10 +126,10 @@ impl Text {
         }
     }
 
-    /// Returns the row of a variant. The first row of a case follows the lesson of the previous
-    /// case and the title.
-    fn lines(&mut self, report: &TutorialReport) -> String {
-        let lines = self.variant(report);
+    /// Returns the row of a variant. The first row of a case is preceded by the previous case's
+    /// takeaway and the new case's title.
+    fn format_report(&mut self, report: &TutorialReport) -> String {
+        let lines = self.format_variant(report);
         if self
             .case
             .as_ref()
@@ -133,10 +138,10 @@ impl Text {
             return lines;
         }
         let before = if self.case.is_some() {
-            format!("{}\n", self.end())
+            format!("{}\n", self.format_summary())
         } else {
             let note = if self.is_quick {
-                format!("{QUICK}\n")
+                format!("{QUICK_NOTE}\n")
             } else {
                 String::new()
             };
@@ -147,7 +152,7 @@ impl Text {
         format!("{before}{title}\n{lines}")
     }
 
-    fn variant(&self, report: &TutorialReport) -> String {
+    fn format_variant(&self, report: &TutorialReport) -> String {
         let place = match report.backend {
             Backend::Cuda => "GPU",
             Backend::Cpu => "CPU",
@@ -162,19 +167,24 @@ impl Text {
             format!("{text}{}\n", paint(style, verdict))
         };
         match &report.found {
-            Found::Measured { outcome } => self.measured(name, report, outcome),
-            Found::Shown { ok: true, text } => shown(text, WELL, "verified"),
-            Found::Shown { ok: false, text } => shown(text, ALARM, "mismatch"),
-            Found::Skipped { reason } => line(DIM, &format!("skipped: {reason}")),
-            Found::Failed { error, .. } => line(ALARM, &format!("failed: {error}")),
+            VariantOutcome::Measured { outcome } => self.format_measured_row(name, report, outcome),
+            VariantOutcome::Shown { ok: true, text } => shown(text, HEALTHY, "verified"),
+            VariantOutcome::Shown { ok: false, text } => shown(text, ALARM, "mismatch"),
+            VariantOutcome::Skipped { reason } => line(DIM, &format!("skipped: {reason}")),
+            VariantOutcome::Failed { error, .. } => line(ALARM, &format!("failed: {error}")),
         }
     }
 
-    /// Returns a row with both times and the verification. The comparison with a framework follows
-    /// on the same line if there is room.
-    fn measured(&self, name: String, report: &TutorialReport, outcome: &Outcome) -> String {
-        let mut text = self.line(name, outcome);
-        if let Some((is_slower, comparison)) = comparison(report) {
+    /// Returns a row with the device time, the host time and the verification. If there is room,
+    /// the comparison with a framework is on the same line.
+    fn format_measured_row(
+        &self,
+        name: String,
+        report: &TutorialReport,
+        outcome: &RunOutcome,
+    ) -> String {
+        let mut text = self.format_row(name, outcome);
+        if let Some((is_slower, comparison)) = format_comparison(report) {
             text = self.columns.append_or_wrap(
                 &text,
                 2 * INDENT,
@@ -185,7 +195,7 @@ impl Text {
         text += &format_remarks(&self.columns, 2 * INDENT, outcome, None);
         for run in &report.beside {
             text += &format_framework(&self.columns, 2 * INDENT, run, outcome, |of_run| {
-                let line = self.line(of_run.id.to_string(), of_run);
+                let line = self.format_row(of_run.id.to_string(), of_run);
                 format!(
                     "{line}\n{}",
                     format_remarks(&self.columns, 3 * INDENT, of_run, None)
@@ -195,25 +205,30 @@ impl Text {
         text
     }
 
-    fn line(&self, name: String, outcome: &Outcome) -> String {
+    fn format_row(&self, name: String, outcome: &RunOutcome) -> String {
         let [device, host] =
-            [&outcome.device_time, &outcome.host_time].map(|times| median(times.as_ref()));
-        self.columns
-            .line(&[name, count(outcome), device, host, format_verdict(outcome)])
+            [&outcome.device_time, &outcome.host_time].map(|times| format_median(times.as_ref()));
+        self.columns.format_row(&[
+            name,
+            format_problem_size(outcome),
+            device,
+            host,
+            format_verdict(outcome),
+        ])
     }
 }
 
-impl ForPeople for Text {
-    fn result(&mut self, report: &Report) -> Option<String> {
+impl ReportFormatter for TutorialsFormatter {
+    fn format_result(&mut self, report: &Report) -> Option<String> {
         if let Report::Tutorial { tutorial } = report {
-            Some(self.lines(tutorial))
+            Some(self.format_report(tutorial))
         } else {
             None
         }
     }
 
-    /// Returns the lesson of the last case.
-    fn end(&self) -> String {
+    /// Returns the sentence about what the last case demonstrates.
+    fn format_summary(&self) -> String {
         let lesson = |(_, teaches): &(_, String)| {
             format!(
                 "{:INDENT$}{}\n",
@@ -225,10 +240,11 @@ impl ForPeople for Text {
     }
 }
 
-/// Returns whether the variant is slower than the framework, and the comparison as text. On a
-/// different device, the text has only the framework's time.
-fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
-    // A framework that ran on this machine is a better comparison.
+/// Compares the variant with a framework. Returns whether the variant is slower, and the comparison
+/// as text. If the framework ran on a different device, the text contains only the framework's
+/// time.
+fn format_comparison(report: &TutorialReport) -> Option<(bool, String)> {
+    // If a framework ran on this machine, that comparison is shown instead.
     if report.beside.iter().any(|run| run.ratio.is_some()) {
         return None;
     }
@@ -246,7 +262,10 @@ fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
     }
     Some((
         share > 1.0,
-        format!("{} than {name} ({figure})", describe::factor(1.0 / share)),
+        format!(
+            "{} than {name} ({figure})",
+            describe::format_factor(1.0 / share)
+        ),
     ))
 }
 
@@ -254,12 +273,12 @@ fn comparison(report: &TutorialReport) -> Option<(bool, String)> {
 mod tests {
     use crate::{
         commands::bench::sample_outcome as outcome,
-        terminal::{snapshot::compare_report, style::plain},
+        terminal::{snapshot::compare_report, style::strip_styles},
     };
 
     use super::*;
 
-    fn report(case: &'static str, found: Found) -> TutorialReport {
+    fn make_report(case: &'static str, found: VariantOutcome) -> TutorialReport {
         TutorialReport {
             case: case.into(),
             title: "A title".into(),
@@ -273,10 +292,10 @@ mod tests {
         }
     }
 
-    fn compare_times(share: f64, same_device: bool, columns: Option<usize>) -> String {
-        let mut report = report(
+    fn format_compared_report(share: f64, same_device: bool, columns: Option<usize>) -> String {
+        let mut report = make_report(
             "a",
-            Found::Measured {
+            VariantOutcome::Measured {
                 outcome: Box::new(outcome("GPU-a", 60.0)),
             },
         );
@@ -288,20 +307,20 @@ mod tests {
             same_device,
         });
         report.share_of_framework = Some(share);
-        plain(&Text::with_room(false, columns).lines(&report))
+        strip_styles(&TutorialsFormatter::with_width(false, columns).format_report(&report))
     }
 
     #[test]
-    fn a_time_is_compared_with_a_frameworks_on_the_same_device_alone() {
-        let faster = compare_times(1.0 / 1.1, true, Some(160));
+    fn times_are_compared_only_on_same_device() {
+        let faster = format_compared_report(1.0 / 1.1, true, Some(160));
         let words = "verified  1.10x faster than CuPy (73.0 us on an H200, measured 2026-11)\n";
         assert!(faster.ends_with(words), "{faster}");
         assert!(
-            compare_times(2.0, true, Some(160)).contains("2.00x slower than CuPy ("),
+            format_compared_report(2.0, true, Some(160)).contains("2.00x slower than CuPy ("),
             "{}",
-            compare_times(2.0, true, Some(160))
+            format_compared_report(2.0, true, Some(160))
         );
-        let other = compare_times(2.0, false, Some(160));
+        let other = format_compared_report(2.0, false, Some(160));
         assert!(
             other.ends_with("verified  CuPy: 73.0 us on an H200, measured 2026-11\n"),
             "{other}"
@@ -310,28 +329,31 @@ mod tests {
 
     #[test]
     fn table_has_the_time_of_a_framework() {
-        compare_report("tutorials", |terminal| compare_times(0.5, true, terminal));
+        compare_report("tutorials", |terminal| {
+            format_compared_report(0.5, true, terminal)
+        });
     }
 
     #[test]
-    fn a_case_begins_with_its_title_and_ends_with_what_it_teaches() {
-        let mut text = Text::with_room(true, None);
-        let shown = || Found::Shown {
+    fn case_starts_with_title_and_ends_with_lesson() {
+        let mut text = TutorialsFormatter::with_width(true, None);
+        let shown = || VariantOutcome::Shown {
             ok: true,
             text: "80 GB fit".to_owned(),
         };
-        let first = plain(&text.lines(&report("e", shown())));
+        let first = strip_styles(&text.format_report(&make_report("e", shown())));
         assert!(
-            first.starts_with(&format!("{QUICK}\nvariant ")) && first.contains("\ne  A title\n"),
+            first.starts_with(&format!("{QUICK_NOTE}\nvariant "))
+                && first.contains("\ne  A title\n"),
             "{first}"
         );
         assert!(
             first.ends_with("   GPU a variant                       80 GB fit: verified\n"),
             "{first}"
         );
-        let skipped = plain(&text.lines(&report(
+        let skipped = strip_styles(&text.format_report(&make_report(
             "e",
-            Found::Skipped {
+            VariantOutcome::Skipped {
                 reason: "why".to_owned(),
             },
         )));
@@ -339,9 +361,9 @@ mod tests {
             skipped,
             "   GPU a variant                       skipped: why\n"
         );
-        let failed = text.lines(&report(
+        let failed = text.format_report(&make_report(
             "e",
-            Found::Failed {
+            VariantOutcome::Failed {
                 error: "why".to_owned(),
                 refused: false,
             },
@@ -350,8 +372,8 @@ mod tests {
             failed.ends_with(&format!(" {}\n", paint(ALARM, "failed: why"))),
             "{failed:?}"
         );
-        let next = plain(&text.lines(&report("k1", shown())));
+        let next = strip_styles(&text.format_report(&make_report("k1", shown())));
         assert!(next.starts_with("   It teaches.\n\nk1 A title"), "{next}");
-        assert_eq!(text.end(), "   It teaches.\n");
+        assert_eq!(text.format_summary(), "   It teaches.\n");
     }
 }

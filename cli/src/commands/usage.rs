@@ -1,12 +1,13 @@
-//! `gpumon usage`: prints energy and GPU time by owner, since the server's start or in a time span.
+//! `gpumon usage`: prints energy and GPU time by owner, since the server's start or in a given span
+//! of time.
 
 use std::ops::Range;
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
     model::{Job, JobKind, now_ms},
-    units::duration,
-    untrusted::escaped,
+    units::format_duration,
+    untrusted::escape_untrusted,
     usage::{Joules, OwnerUsage, PERIOD_MS, Usage},
 };
 use jiff::tz::TimeZone;
@@ -14,12 +15,12 @@ use jiff::tz::TimeZone;
 use crate::{
     describe::NotebookNames,
     exit::{Result, usage},
-    moment::{Beside, Moment, MomentSpan, shown},
+    moment::{TimeReference, TypedTime, TypedTimeSpan, format_time},
     past::PastArgs,
     terminal::{
         columns::{Column, Columns, format_number, terminal_columns},
         output::{print, print_raw},
-        units::{ABSENT, energy, priced_energy},
+        units::{ABSENT, format_energy, format_energy_with_cost},
     },
 };
 
@@ -36,12 +37,12 @@ pub(crate) struct UsageArgs {
     /// Start of the span: a date, a time of day or both, or a time before now, such as -7d; by
     /// default, the server's start, or with --until as far back as usage is recorded
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<Moment>,
+    since: Option<TypedTime>,
 
-    /// End of the span, which is not included, in the same forms; by default, now. The span is
+    /// End of the span (exclusive), in the formats of --since; by default, now. The span is
     /// extended to whole quarters of an hour
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    until: Option<Moment>,
+    until: Option<TypedTime>,
 
     /// Print the usage as JSON
     #[arg(long)]
@@ -67,28 +68,29 @@ Environment:
 
 Exit codes: 0 success, 1 no server, refused by it, or nothing known of that time, 2 invalid argument";
 
-/// The relative difference of bounds up to which a number counts as exact.
-const EXACT: f64 = 1e-3;
+/// The relative difference between a range's bounds up to which a number counts as exact.
+const EXACT_TOLERANCE: f64 = 1e-3;
 
 const COLUMNS: [Column; 6] = [
-    Column::align_left("User", 0),
-    Column::align_left("Job", 0),
-    Column::align_right("GPU hours", 0),
-    Column::align_right("Active hours", 2),
-    Column::align_right("Energy", 0),
-    Column::align_left("Range", 1),
+    Column::new_left_aligned("User", 0),
+    Column::new_left_aligned("Job", 0),
+    Column::new_right_aligned("GPU hours", 0),
+    Column::new_right_aligned("Active hours", 2),
+    Column::new_right_aligned("Energy", 0),
+    Column::new_left_aligned("Range", 1),
 ];
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 pub(crate) fn run(args: &UsageArgs) -> Result {
-    let beside = Beside::now(now_ms());
-    let Answer { json, usage, span } = Answer::new(&args.past, args.since, args.until, &beside)?;
+    let beside = TimeReference::from_now(now_ms());
+    let UsageAnswer { json, usage, span } =
+        UsageAnswer::new(&args.past, args.since, args.until, &beside)?;
     if args.json {
-        // The raw reply keeps fields that a newer server adds.
+        // Printing the raw reply keeps fields that a newer server adds.
         return print_raw(&format!("{}\n", json.trim()));
     }
-    print(&text(
+    print(&format_report(
         &usage,
         span.as_ref(),
         &beside.zone,
@@ -96,86 +98,91 @@ pub(crate) fn run(args: &UsageArgs) -> Result {
     ))
 }
 
-/// The usage by owner.
-pub(crate) struct Answer {
+/// The usage by owner, as received and parsed.
+pub(crate) struct UsageAnswer {
     json: String,
     pub(crate) usage: Usage,
     /// The requested span; `None` for the time since the server's start.
     span: Option<Range<u64>>,
 }
 
-impl Answer {
-    /// Requests the usage in a time span, or since the server's start if no limit is given.
+impl UsageAnswer {
+    /// Requests the usage in a span of time, or since the server's start if neither `since` nor
+    /// `until` is given.
     ///
     /// # Errors
-    /// Returns an error if neither a server nor a data directory can be read, or if nothing is
-    /// recorded for that time.
+    /// Returns an error if neither a server nor a data directory can be read, or if no usage is
+    /// recorded for the span.
     pub(crate) fn new(
         past: &PastArgs,
-        since: Option<Moment>,
-        until: Option<Moment>,
-        beside: &Beside,
+        since: Option<TypedTime>,
+        until: Option<TypedTime>,
+        beside: &TimeReference,
     ) -> Result<Self> {
         let has_span = since.is_some() || until.is_some();
-        let span = MomentSpan::new(since, until).resolve(beside);
+        let span = TypedTimeSpan::new(since, until).resolve(beside);
         let span = if has_span {
             Some(span.map_err(|why| usage!(why))?)
         } else {
             None
         };
-        let json = past.usage(span.as_ref())?;
-        let usage: Usage =
-            serde_json::from_str(&json).context("the server is of another version; restart it")?;
+        let json = past.fetch_usage(span.as_ref())?;
+        let usage: Usage = serde_json::from_str(&json)
+            .context("the server runs another version of gpumon; restart it")?;
         if span.is_some() || usage.oldest_ms.is_some() {
             let end_ms = span.as_ref().map_or(beside.end_ms, |span| span.end);
-            check(&usage, end_ms, past.cure(), &beside.zone)?;
+            check_usage_is_recorded(&usage, end_ms, past.describe_fix(), &beside.zone)?;
         }
         Ok(Self { json, usage, span })
     }
 }
 
-/// Checks that usage is recorded for a span that ends at `end_ms`.
-fn check(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result {
+/// Returns an error if no usage is recorded for a span that ends at `end_ms`.
+fn check_usage_is_recorded(usage: &Usage, end_ms: u64, cure: &str, zone: &TimeZone) -> Result {
     let Some(oldest_ms) = usage.oldest_ms else {
         return Err(anyhow!(
-            "the server is older than this gpumon and knows no spans of time; restart it"
+            "the server is older than this gpumon and does not support spans of time; restart it"
         )
         .into());
     };
-    // A server that has just started has no usage yet, and that is no error.
+    // A server that has just started has no usage yet, which is not an error.
     if usage.since_ms < usage.at_ms || usage.at_ms == oldest_ms || oldest_ms == 0 {
         return Ok(());
     }
-    let [end, oldest] = [end_ms, oldest_ms].map(|ms| shown(ms, zone));
+    let [end, oldest] = [end_ms, oldest_ms].map(|ms| format_time(ms, zone));
     if oldest_ms < end_ms {
         return Err(anyhow!(
             "no usage is recorded for that time: no server has run since; give an earlier time"
         )
         .into());
     }
-    Err(anyhow!("nothing is known before {end}: usage is recorded since {oldest}; give a later time, or {cure}").into())
+    Err(anyhow!(
+        "no usage is recorded before {end}: the recording starts at {oldest}; give a later time, \
+         or {cure}"
+    )
+    .into())
 }
 
-/// Returns the heading with the time that the usage covers.
-fn heading(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone) -> String {
+/// Returns the heading, which states the time that the usage covers.
+fn format_heading(usage: &Usage, span: Option<&Range<u64>>, zone: &TimeZone) -> String {
     let Usage {
         since_ms, at_ms, ..
     } = *usage;
-    let time = duration(at_ms.saturating_sub(since_ms));
+    let time = format_duration(at_ms.saturating_sub(since_ms));
     if usage.oldest_ms.is_none() {
         return format!("Since the server's first sample, {time} ago:");
     }
-    let [since, until] = [since_ms, at_ms].map(|ms| shown(ms, zone));
+    let [since, until] = [since_ms, at_ms].map(|ms| format_time(ms, zone));
     let is_cut = span.is_some_and(|span| span.start > 0 && since_ms >= span.start + PERIOD_MS);
     let is_cut = if is_cut {
-        "; nothing is known before"
+        "; no earlier usage is recorded"
     } else {
         ""
     };
     format!("{since} to {until}, {time}{is_cut}:")
 }
 
-fn text(
+fn format_report(
     usage: &Usage,
     span: Option<&Range<u64>>,
     zone: &TimeZone,
@@ -185,71 +192,71 @@ fn text(
         usage
             .owners
             .iter()
-            .filter_map(|owner| path_of(owner.job.as_ref()?)),
+            .filter_map(|owner| find_notebook_path(owner.job.as_ref()?)),
     );
     let mut rows: Vec<[String; COLUMNS.len()]> = usage
         .owners
         .iter()
-        .map(|owner| row(owner, &names))
+        .map(|owner| format_row(owner, &names))
         .collect();
     if usage.unheld.gpu_seconds > 0.0 {
         let joules = usage.unheld.joules;
-        let (hours, none) = (hours(usage.unheld.gpu_seconds), ABSENT.to_owned());
+        let (hours, none) = (format_hours(usage.unheld.gpu_seconds), ABSENT.to_owned());
         rows.push([
             none.clone(),
             "no process".to_owned(),
             hours,
             none.clone(),
-            priced_energy(joules),
+            format_energy_with_cost(joules),
             none,
         ]);
     }
     let columns = Columns::new(&COLUMNS, &rows, terminal);
-    let mut text = heading(usage, span, zone) + "\n" + &columns.format_rows(&rows);
+    let mut text = format_heading(usage, span, zone) + "\n" + &columns.format_rows(&rows);
     if rows.is_empty() {
-        text += "Nothing yet: usage is added up from the second sample on.\n";
+        text += "No usage yet: usage is counted from the second sample on.\n";
     }
     text
 }
 
-fn row(usage: &OwnerUsage, names: &NotebookNames) -> [String; COLUMNS.len()] {
+fn format_row(usage: &OwnerUsage, names: &NotebookNames) -> [String; COLUMNS.len()] {
     let user = usage
         .user
         .as_deref()
-        .map_or_else(|| "unknown".to_owned(), escaped);
-    let job = usage
-        .job
-        .as_ref()
-        .map_or_else(|| ABSENT.to_owned(), |job| escaped(&label(job, names)));
+        .map_or_else(|| "unknown".to_owned(), escape_untrusted);
+    let job = usage.job.as_ref().map_or_else(
+        || ABSENT.to_owned(),
+        |job| escape_untrusted(&format_label(job, names)),
+    );
     let (drawn, range) = match usage.joules {
         None => (ABSENT.to_owned(), ABSENT.to_owned()),
-        Some(Joules { least, most, .. }) if most - least <= most * EXACT => {
-            (priced_energy(most), "exact".to_owned())
+        Some(Joules { least, most, .. }) if most - least <= most * EXACT_TOLERANCE => {
+            (format_energy_with_cost(most), "exact".to_owned())
         }
         Some(Joules {
             least,
             most,
             estimate,
         }) => (
-            format!("~{}", priced_energy(estimate)),
-            format!("{} to {}", energy(least), energy(most)),
+            format!("~{}", format_energy_with_cost(estimate)),
+            format!("{} to {}", format_energy(least), format_energy(most)),
         ),
     };
     [
         user,
         job,
-        hours(usage.gpu_seconds),
-        hours(usage.active_seconds),
+        format_hours(usage.gpu_seconds),
+        format_hours(usage.active_seconds),
         drawn,
         range,
     ]
 }
 
-fn hours(seconds: f64) -> String {
+fn format_hours(seconds: f64) -> String {
     format_number(seconds / SECONDS_PER_HOUR, 3)
 }
 
-fn path_of(job: &Job) -> Option<&str> {
+fn find_notebook_path(job: &Job) -> Option<&str> {
     job.path
         .as_ref()?
         .value()
@@ -257,15 +264,17 @@ fn path_of(job: &Job) -> Option<&str> {
         .filter(|path| !path.is_empty())
 }
 
-/// Returns the name of a notebook, or the kind and ID of another job.
-fn label(job: &Job, names: &NotebookNames) -> String {
+/// Returns a notebook's name, or the kind and the ID of another job.
+fn format_label(job: &Job, names: &NotebookNames) -> String {
     let short = job.id.chars().take(12).collect::<String>();
     match job.kind {
         JobKind::Notebook => {
-            let name = path_of(job).and_then(|path| names.of_path(path));
+            let name = find_notebook_path(job).and_then(|path| names.find_by_path(path));
             name.map_or_else(|| format!("notebook {short}"), ToOwned::to_owned)
         }
-        JobKind::Slurm | JobKind::Pbs | JobKind::Lsf => format!("{} {}", job.kind.word(), job.id),
+        JobKind::Slurm | JobKind::Pbs | JobKind::Lsf => {
+            format!("{} {}", job.kind.json_name(), job.id)
+        }
         JobKind::Pod => format!("pod {}", job.name.as_deref().unwrap_or(&job.id)),
         JobKind::Container => format!("container {short}"),
         JobKind::Service => job.id.clone(),
@@ -279,7 +288,7 @@ mod tests {
     use super::*;
     use crate::terminal::snapshot::compare_report;
 
-    fn owner(
+    fn make_owner(
         user: Option<&str>,
         job: Option<(JobKind, &str)>,
         joules: Option<[f64; 3]>,
@@ -304,8 +313,8 @@ mod tests {
         }
     }
 
-    fn usage() -> Usage {
-        let mut notebook = owner(
+    fn make_usage() -> Usage {
+        let mut notebook = make_owner(
             Some("bob\x1b[2J"),
             Some((JobKind::Notebook, "0123456789abcdef")),
             None,
@@ -316,15 +325,15 @@ mod tests {
             since_ms: 1_000,
             at_ms: 12_601_000,
             owners: vec![
-                owner(
+                make_owner(
                     Some("ana"),
                     Some((JobKind::Slurm, "88123")),
                     Some([3.6e6, 3.6e6, 3.6e6]),
                 ),
-                owner(None, None, Some([0.0, 7.2e5, 1.8e6])),
+                make_owner(None, None, Some([0.0, 7.2e5, 1.8e6])),
                 notebook,
                 hidden,
-                owner(
+                make_owner(
                     Some("root"),
                     Some((JobKind::Container, &"ab".repeat(32))),
                     Some([0.0; 3]),
@@ -340,18 +349,18 @@ mod tests {
 
     #[test]
     fn notebooks_of_same_name_differ_in_usage() {
-        let mut usage = usage();
+        let mut usage = make_usage();
         usage.owners = [
             "/home/bob/first/train.ipynb",
             "/home/bob/second/train.ipynb",
         ]
         .map(|path| {
-            let mut owner = owner(Some("bob"), Some((JobKind::Notebook, "k")), None);
+            let mut owner = make_owner(Some("bob"), Some((JobKind::Notebook, "k")), None);
             owner.job.as_mut().unwrap().path = Some(Reading::Now(path.to_owned()));
             owner
         })
         .into();
-        let text = text(&usage, None, &TimeZone::UTC, None);
+        let text = format_report(&usage, None, &TimeZone::UTC, None);
         assert!(
             text.contains("first/train.ipynb ") && text.contains("second/train.ipynb "),
             "{text}"
@@ -361,16 +370,16 @@ mod tests {
     #[test]
     fn table_matches_its_snapshot() {
         compare_report("usage", |terminal| {
-            text(&usage(), None, &TimeZone::UTC, terminal)
+            format_report(&make_usage(), None, &TimeZone::UTC, terminal)
         });
         assert!(
-            text(&Usage::default(), None, &TimeZone::UTC, None)
-                .ends_with("Nothing yet: usage is added up from the second sample on.\n")
+            format_report(&Usage::default(), None, &TimeZone::UTC, None)
+                .ends_with("No usage yet: usage is counted from the second sample on.\n")
         );
     }
 
     #[test]
-    fn a_span_is_told_as_far_as_it_is_known_and_with_the_cure_where_it_is_not() {
+    fn unrecorded_span_error_names_recorded_time() {
         let at = |text: &str| {
             text.parse::<jiff::Timestamp>()
                 .unwrap()
@@ -378,12 +387,12 @@ mod tests {
                 .cast_unsigned()
         };
         let (begin, end) = (at("2026-11-16T00:00:00Z"), at("2026-11-23T00:00:00Z"));
-        let first = |usage: &Usage| heading(usage, Some(&(begin..end)), &TimeZone::UTC);
+        let first = |usage: &Usage| format_heading(usage, Some(&(begin..end)), &TimeZone::UTC);
         let whole = Usage {
             since_ms: begin,
             at_ms: end,
             oldest_ms: Some(5),
-            ..usage()
+            ..make_usage()
         };
         assert_eq!(
             first(&whole),
@@ -397,10 +406,10 @@ mod tests {
         };
         assert_eq!(
             first(&cut),
-            "2026-11-20 00:00:00 to 2026-11-23 00:00:00, 3 days; nothing is known before:"
+            "2026-11-20 00:00:00 to 2026-11-23 00:00:00, 3 days; no earlier usage is recorded:"
         );
         let checked = |usage: &Usage| {
-            let checked = check(usage, end, "keep more", &TimeZone::UTC);
+            let checked = check_usage_is_recorded(usage, end, "keep more", &TimeZone::UTC);
             checked
                 .err()
                 .map(|failure| format!("{failure:?}"))
@@ -413,7 +422,10 @@ mod tests {
             ..whole.clone()
         };
         assert!(
-            checked(&later).contains("usage is recorded since 2026-11-24 08:15:00"),
+            checked(&later).contains(
+                "no usage is recorded before 2026-11-23 00:00:00: the recording starts at \
+                 2026-11-24 08:15:00; give a later time, or keep more"
+            ),
             "{}",
             checked(&later)
         );

@@ -2,15 +2,15 @@
 
 use std::{env, ffi::OsString, path::PathBuf, time::Duration};
 
-use gpumon_probe::units::Accepted;
+use gpumon_probe::units::AcceptedAmounts;
 
 use crate::{
     exit::{Failure, usage},
     local::ServerArgs,
     options::{SourceArgs, parse_time},
     wait::{
-        self, Choice, Conditions, Format, HOLD, Locks, Patience, Progress, Reader, Search,
-        WantedMemory,
+        self, ACCEPTED_HOLD_TIMES, Conditions, DeviceSelection, Format, Locks, Patience, Progress,
+        Reader, Search, WantedMemory,
     },
 };
 
@@ -64,7 +64,10 @@ pub(crate) struct WaitArgs {
     ///
     /// A process can use only one MIG device, so MIG devices are not selected if more than one is
     /// needed.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(
+        long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=64)
+    )]
     gpus: u16,
 
     /// Candidates: index (3, or 3:1 for a MIG device or a partition), index among the GPUs of a
@@ -83,25 +86,31 @@ pub(crate) struct WaitArgs {
     timeout: Option<Duration>,
 
     /// Sampling interval, from 100ms to 1m
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = |text: &str| INTERVAL.parse(text))]
+    #[arg(
+        long, value_name = "TIME", default_value = "1s",
+        value_parser = |text: &str| ACCEPTED_INTERVALS.parse(text)
+    )]
     interval: Duration,
 
     /// Print only errors, no progress
     #[arg(short, long)]
     quiet: bool,
 
-    /// Form in which the selected GPUs are printed; several GPUs are comma-separated
+    /// Format in which the selected GPUs are printed; several GPUs are comma-separated
     #[arg(long, value_enum, default_value_t = Format::Index, conflicts_with = "command")]
     format: Format,
 
     /// Without a command, how long the GPU stays reserved after it is printed, up to 1h
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = |text: &str| HOLD.parse(text), conflicts_with = "command")]
+    #[arg(
+        long, value_name = "TIME", default_value = "30s",
+        value_parser = |text: &str| ACCEPTED_HOLD_TIMES.parse(text), conflicts_with = "command"
+    )]
     hold: Duration,
 
     /// Folder of the lock files [default: /run/lock or /tmp]
     ///
-    /// The default is the first of these that is writable by all users. Containers must share one
-    /// folder of the host.
+    /// The default is the first of the two folders that is writable by all users. Containers must
+    /// share one folder of the host.
     #[arg(
         long,
         env = "GPUMON_LOCKS",
@@ -118,7 +127,7 @@ pub(crate) struct WaitArgs {
     command: Vec<OsString>,
 }
 
-const INTERVAL: Accepted<Duration> = Accepted::accept_durations(
+const ACCEPTED_INTERVALS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::from_millis(100),
     Duration::from_mins(1),
     "an interval from 100ms to 1m, such as 500ms, 2s or 1m",
@@ -135,7 +144,7 @@ Examples:
   CUDA_VISIBLE_DEVICES=$(gpumon wait --free 50% --format uuid) ./simulate
       Pass the UUID to CUDA, whose indexes may differ from those of NVML.
   gpumon wait -i amd:0,amd:1 -- python train.py
-      Run on one of two GPUs of AMD, which ROCm then sees alone.
+      Run on one of two AMD GPUs; ROCm then sees only that one.
   gpumon wait -i 2,3 --quiet && echo ready
       Wait for GPU 2 or 3 without output.
   gpumon wait --now --free 20GiB -- python train.py
@@ -164,14 +173,14 @@ pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
     if args.command.is_empty() && env::args_os().any(|word| word == "--") {
         return Err(usage!("no command after --: name one, or leave out --"));
     }
-    wait::check(&args.command)?;
+    wait::check_command(&args.command)?;
     let search = Search {
         conditions: Conditions {
             free: args.free,
             idle: args.idle,
             empty: args.empty || (args.free.is_none() && args.idle.is_none()),
         },
-        choice: Choice::new(args.id.clone()),
+        choice: DeviceSelection::new(args.id.clone()),
         count: usize::from(args.gpus),
         locks: Locks::new(
             args.locks
@@ -185,9 +194,9 @@ pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
         },
     };
     let mut reader = Reader::new(source, &args.server, args.interval);
-    let found = wait::find(&search, &mut reader, &mut Progress::new(args.quiet))?;
+    let found = wait::find_devices(&search, &mut reader, &mut Progress::new(args.quiet))?;
     if args.command.is_empty() {
-        return wait::hand_over(found, args.format, args.hold);
+        return wait::print_devices(found, args.format, args.hold);
     }
-    Err(wait::run(&found, &args.command, &mut reader))
+    Err(wait::run_command(&found, &args.command, &mut reader))
 }

@@ -1,5 +1,5 @@
-//! `gpumon work`: the worker process. `gpumon_workload::child` runs the job; this module provides
-//! its arguments and the driver's readings.
+//! `gpumon work`: the worker process. `gpumon_workload::child` runs the job. This module provides
+//! the job's arguments and the driver's readings.
 
 use std::{ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
 
@@ -10,20 +10,20 @@ use gpumon_probe::{
     sampler::{self, Options},
     vendor::ReadDepth,
 };
-use gpumon_workload::child::{self, JobFailure, ReadDriver};
+use gpumon_workload::child::{self, DriverReader, JobFailure};
 
 use crate::{
     exit::Failure,
-    options::{SourceArgs, options_in_environment},
+    options::{SourceArgs, read_environment_options},
 };
 
 /// Run one job of the workload runner, and report its progress, one JSON object per line
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkArgs {
-    /// Job as JSON; `-` for standard input
+    /// Job as JSON, or `-` to read it from standard input
     job: String,
 
-    /// PID of the parent; exit at once if the parent has another PID
+    /// PID of the parent; exit immediately if the parent has another PID
     #[arg(long, value_name = "PID")]
     parent: Option<u32>,
 
@@ -34,17 +34,17 @@ pub(crate) struct WorkArgs {
 
 pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let driver: Arc<dyn ReadDriver> = Arc::new(Driver(source.clone()));
-    match child::run(&args.job, args.parent, args.python.as_deref(), &driver) {
+    let driver: Arc<dyn DriverReader> = Arc::new(SourceReader(source.clone()));
+    match child::run_job(&args.job, args.parent, args.python.as_deref(), &driver) {
         Ok(0) => Ok(()),
-        Ok(code) => Err(Failure::reported(code)),
+        Ok(code) => Err(Failure::from_printed_error(code)),
         Err(JobFailure { message, code }) => Err(Failure::with_code(anyhow!(message), code)),
     }
 }
 
-struct Driver(SourceArgs);
+struct SourceReader(SourceArgs);
 
-impl ReadDriver for Driver {
+impl DriverReader for SourceReader {
     fn list_gpus(&self) -> Vec<Gpu> {
         let interval = Duration::from_secs(1);
         let options = Options {
@@ -52,11 +52,11 @@ impl ReadDriver for Driver {
             ..Options::new(interval, CommandLines::Own)
         };
         let source = self.0.open();
-        let read = source.and_then(|source| sampler::once(&source, &options));
+        let read = source.and_then(|source| sampler::sample_once(&source, &options));
         read.map(|read| read.inventory.gpus).unwrap_or_default()
     }
 
-    fn read(
+    fn read_gpus(
         &self,
         depth: ReadDepth,
         interval: Duration,
@@ -64,16 +64,16 @@ impl ReadDriver for Driver {
     ) {
         let options = Options {
             depth,
-            ..options_in_environment(interval, CommandLines::Own)
+            ..read_environment_options(interval, CommandLines::Own)
         };
         let on_record = |record: &Record| match record {
             Record::Sample(sample) => on_sample(&sample.gpus),
             _ => ControlFlow::Continue(()),
         };
-        // Without readings, the job continues; `gpumon doctor` reports why they are missing.
+        // The job also runs without readings. `gpumon doctor` reports why readings are missing.
         let _ = self
             .0
             .open()
-            .and_then(|source| sampler::run(&source, &options, on_record));
+            .and_then(|source| sampler::run_sampler(&source, &options, on_record));
     }
 }

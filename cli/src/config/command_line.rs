@@ -1,8 +1,8 @@
 //! The command line, completed with the values of settings files.
 //!
-//! The values of files are added as arguments to the typed command line, so that the clap
-//! definitions validate them like typed ones. A value is left out if a variable or a flag sets the
-//! same option, or conflicts with it.
+//! The values are added to the typed command line as arguments, so that the clap definitions
+//! validate them like typed arguments. A value is left out if a variable or a flag sets the same
+//! option or conflicts with it.
 
 use std::{
     env,
@@ -15,47 +15,47 @@ use clap::{
 };
 
 use super::{
-    SettingsFile, Unreadable, find,
-    keys::{Keys, conflicts_of},
-    merge,
-    parse::{Entry, Mistake, Parsed, parse},
-    remember,
+    SettingsFile, UnreadableFile, find_files,
+    keys::{Keys, list_conflicts},
+    merge_entries,
+    parse::{Entry, Mistake, ParsedFile, parse},
+    store_general_settings,
 };
 
-/// A command line with all values that apply to it.
+/// A command line to which the values of settings files have been added.
 #[derive(Debug)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedArguments {
     pub(crate) matches: ArgMatches,
-    /// The matches of variables and flags, without files.
+    /// The matches from variables and flags only, without settings files.
     pub(super) typed: ArgMatches,
     /// All settings of the files, including those that this command does not use.
     pub(crate) entries: Vec<Entry>,
-    /// Mistakes in files that do not stop the command.
+    /// Messages about mistakes in settings files that do not stop the command.
     pub(crate) remarks: Vec<String>,
 }
 
-impl Resolved {
-    /// Returns `true` if a flag sets the option, as opposed to a variable or a file.
+impl ResolvedArguments {
+    /// Returns `true` if a flag sets the option, rather than a variable or a file.
     pub(crate) fn is_typed(&self, option: &str) -> bool {
-        let typed = leaf_matches(&self.typed);
+        let typed = find_leaf_matches(&self.typed);
         typed.try_contains_id(option).is_ok()
             && typed.value_source(option) == Some(ValueSource::CommandLine)
     }
 
     /// Returns `true` if a flag, a variable or a file sets the option.
     pub(crate) fn is_set(&self, option: &str) -> bool {
-        let source = leaf_matches(&self.matches).value_source(option);
+        let source = find_leaf_matches(&self.matches).value_source(option);
         source.is_some_and(|source| source != ValueSource::DefaultValue)
     }
 
     /// Returns the settings file that was named with `--config` or its variable.
     pub(crate) fn config(&self) -> Option<&Path> {
-        named(&self.typed).map(PathBuf::as_path)
+        find_config_path(&self.typed).map(PathBuf::as_path)
     }
 }
 
-fn named(matches: &ArgMatches) -> Option<&PathBuf> {
-    leaf_matches(matches)
+fn find_config_path(matches: &ArgMatches) -> Option<&PathBuf> {
+    find_leaf_matches(matches)
         .try_get_one::<PathBuf>("config")
         .ok()
         .flatten()
@@ -64,16 +64,16 @@ fn named(matches: &ArgMatches) -> Option<&PathBuf> {
 /// The reason why a command line cannot be resolved.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The arguments are invalid, or ask for help or the version.
+    /// The arguments are invalid, or request the help or the version.
     Arguments(clap::Error),
-    /// The mistakes in settings files; never empty.
+    /// The messages for mistakes in settings files; never empty.
     Settings(Vec<String>),
 }
 
-/// Commands with a full screen, which start even if settings of the screen are wrong.
-const SCREENS: [&str; 2] = ["top", "replay"];
-/// Commands that use no settings, or report mistakes in settings themselves.
-const WITHOUT: [&str; 6] = [
+/// Commands with a full screen, which start even if the screen's settings are invalid.
+const SCREEN_COMMANDS: [&str; 2] = ["top", "replay"];
+/// Commands that use no settings, or that report mistakes in settings in their own output.
+const COMMANDS_WITHOUT_SETTINGS: [&str; 6] = [
     "config",
     "doctor",
     "completions",
@@ -83,32 +83,41 @@ const WITHOUT: [&str; 6] = [
 ];
 
 /// Resolves a command line. The first of `words` is the name of the program.
-pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved, Refusal> {
+pub(crate) fn resolve_command_line(
+    command: &Command,
+    words: &[OsString],
+) -> Result<ResolvedArguments, Refusal> {
     let (prepared, typed, is_complete) =
-        match_typed(prepare(command.clone()), words).map_err(Refusal::Arguments)?;
-    let path = path(&typed);
-    let arguments = arguments(command, &path);
+        match_typed_arguments(prepare_command(command.clone()), words)
+            .map_err(Refusal::Arguments)?;
+    let path = list_command_names(&typed);
+    let arguments = list_arguments(command, &path);
     let command = prepared;
-    let (files, unreadable) = find(named(&typed).map(PathBuf::as_path));
+    let (files, unreadable) = find_files(find_config_path(&typed).map(PathBuf::as_path));
     let keys = if files.is_empty() {
         None
     } else {
         Some(Keys::new())
     };
-    let parsed: Vec<Parsed> = keys
+    let parsed: Vec<ParsedFile> = keys
         .iter()
         .flat_map(|keys| files.iter().map(|file: &SettingsFile| parse(file, keys)))
         .collect();
     let mistakes = parsed.iter().flat_map(|parsed| &parsed.mistakes);
-    let remarks = judged(&path, &arguments, keys.as_ref(), mistakes, &unreadable)?;
-    let entries = merge(parsed.into_iter().map(|parsed| parsed.entries));
+    let remarks = check_mistakes(&path, &arguments, keys.as_ref(), mistakes, &unreadable)?;
+    let entries = merge_entries(parsed.into_iter().map(|parsed| parsed.entries));
     let general = entries.iter().filter(|entry| entry.key.table.is_none());
-    remember(
+    store_general_settings(
         general
             .map(|entry| (entry.key.name().to_owned(), entry.texts.concat().into()))
             .collect(),
     );
-    let set = words_of(&entries, &arguments, leaf(&command, &path), &typed);
+    let set = build_file_arguments(
+        &entries,
+        &arguments,
+        find_leaf_command(&command, &path),
+        &typed,
+    );
     if set.is_empty() {
         let matches = if is_complete {
             Ok(typed.clone())
@@ -116,23 +125,24 @@ pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved,
             command.try_get_matches_from(words)
         };
         let matches = matches.map_err(Refusal::Arguments)?;
-        return Ok(Resolved {
+        return Ok(ResolvedArguments {
             matches,
             typed,
             entries,
             remarks,
         });
     }
-    let at = place(&command, words, &path);
+    let at = find_insertion_index(&command, words, &path);
     let all = words[..at].iter().chain(&set).chain(&words[at..]);
     let matches = command.clone().try_get_matches_from(all).map_err(|error| {
-        // The typed arguments may be wrong even without the files.
+        // If the typed arguments are invalid even without the settings files, their error is
+        // reported.
         match command.try_get_matches_from(words) {
             Err(of_typed) => Refusal::Arguments(of_typed),
-            Ok(_) => Refusal::Settings(vec![contradiction(&error, &files)]),
+            Ok(_) => Refusal::Settings(vec![describe_conflict(&error, &files)]),
         }
     })?;
-    Ok(Resolved {
+    Ok(ResolvedArguments {
         matches,
         typed,
         entries,
@@ -140,65 +150,68 @@ pub(crate) fn resolve(command: &Command, words: &[OsString]) -> Result<Resolved,
     })
 }
 
-/// Returns the names of the command and its subcommands.
-pub(super) fn path(matches: &ArgMatches) -> Vec<String> {
+/// Returns the names of the matched command and its subcommands.
+pub(super) fn list_command_names(matches: &ArgMatches) -> Vec<String> {
     let inner = matches
         .subcommand()
-        .map(|(name, inner)| (name.to_owned(), path(inner)));
+        .map(|(name, inner)| (name.to_owned(), list_command_names(inner)));
     inner
         .map(|(name, rest)| [vec![name], rest].concat())
         .unwrap_or_default()
 }
 
-pub(super) fn leaf<'a>(command: &'a Command, path: &[String]) -> &'a Command {
+pub(super) fn find_leaf_command<'a>(command: &'a Command, path: &[String]) -> &'a Command {
     path.iter().fold(command, |command, name| {
         command.find_subcommand(name).unwrap_or(command)
     })
 }
 
-pub(super) fn leaf_matches(matches: &ArgMatches) -> &ArgMatches {
+pub(super) fn find_leaf_matches(matches: &ArgMatches) -> &ArgMatches {
     matches
         .subcommand()
-        .map_or(matches, |(_, inner)| leaf_matches(inner))
+        .map_or(matches, |(_, inner)| find_leaf_matches(inner))
 }
 
 /// Returns the arguments of a command, including those that all commands share.
-fn arguments(command: &Command, path: &[String]) -> Vec<Arg> {
+fn list_arguments(command: &Command, path: &[String]) -> Vec<Arg> {
     let general = command
         .get_arguments()
         .filter(|arg| !path.is_empty() && arg.is_global_set());
-    leaf(command, path)
+    find_leaf_command(command, path)
         .get_arguments()
         .chain(general)
         .cloned()
         .collect()
 }
 
-/// Returns the mistakes that only need a remark, or refuses the command line. Mistakes in settings
-/// that this command does not use are ignored, and mistakes that affect only a screen are remarks.
-fn judged<'a>(
+/// Returns remarks about mistakes that do not stop the command, or refuses the command line.
+/// Mistakes in settings that this command does not use are ignored. Mistakes that affect only a
+/// full screen become remarks.
+fn check_mistakes<'a>(
     path: &[String],
     arguments: &[Arg],
     keys: Option<&Keys>,
     mistakes: impl Iterator<Item = &'a Mistake>,
-    unreadable: &[Unreadable],
+    unreadable: &[UnreadableFile],
 ) -> Result<Vec<String>, Refusal> {
     let command = path.first().map(String::as_str);
-    if command.is_some_and(|command| WITHOUT.contains(&command)) {
+    if command.is_some_and(|command| COMMANDS_WITHOUT_SETTINGS.contains(&command)) {
         return Ok(Vec::new());
     }
-    let is_live = command.is_some_and(|command| SCREENS.contains(&command));
+    let is_live = command.is_some_and(|command| SCREEN_COMMANDS.contains(&command));
     let is_screen = is_live || command.is_none();
     let uses = |table: &str| {
-        let mut of_table = keys.into_iter().flat_map(|keys| keys.of(Some(table)));
+        let mut of_table = keys
+            .into_iter()
+            .flat_map(|keys| keys.iter_table(Some(table)));
         command == Some(table)
             || is_screen && table == "top"
-            || of_table.any(|key| arguments.iter().any(|arg| key.is_same(arg)))
+            || of_table.any(|key| arguments.iter().any(|arg| key.matches_argument(arg)))
     };
     let (mut told, mut refused) = (Vec::new(), Vec::new());
     for file in unreadable
         .iter()
-        .filter(|file| !(is_live && file.can_be_made()))
+        .filter(|file| !(is_live && file.can_be_created()))
     {
         if is_screen && !file.is_named {
             told.push(file.to_string());
@@ -210,7 +223,8 @@ fn judged<'a>(
         match mistake.table {
             Some("top") if is_screen => told.push(mistake.error.to_string()),
             Some(table) if !uses(table) => {}
-            // A screen may not show a fleet, so a mistake in the fleet's settings does not stop it.
+            // A screen need not show a fleet, so a mistake in the fleet's settings becomes a
+            // remark.
             Some("fleet") if is_live => told.push(mistake.error.to_string()),
             _ => refused.push(mistake.error.to_string()),
         }
@@ -222,15 +236,15 @@ fn judged<'a>(
     }
 }
 
-/// Returns the settings of files as arguments of this command. Settings that a variable or a flag
-/// sets or contradicts are left out.
-fn words_of(
+/// Converts settings from files to arguments of this command. A setting is left out if a variable
+/// or a flag sets the same option or conflicts with it.
+fn build_file_arguments(
     entries: &[Entry],
     arguments: &[Arg],
     leaf: &Command,
     typed: &ArgMatches,
 ) -> Vec<OsString> {
-    let typed = leaf_matches(typed);
+    let typed = find_leaf_matches(typed);
     let is_set = |arg: &Arg| {
         arg.get_env()
             .and_then(env::var_os)
@@ -243,16 +257,22 @@ fn words_of(
             Some(ValueSource::CommandLine | ValueSource::EnvVariable)
         )
     };
-    let used = entries
-        .iter()
-        .filter_map(|entry| Some((entry, arguments.iter().find(|arg| entry.key.is_same(arg))?)));
+    let used = entries.iter().filter_map(|entry| {
+        Some((
+            entry,
+            arguments
+                .iter()
+                .find(|arg| entry.key.matches_argument(arg))?,
+        ))
+    });
     let used = used.filter(|(entry, arg)| {
         let is_contradicted = || {
             arguments
                 .iter()
-                .any(|other| is_typed(other) && contradict(leaf, arg, other))
+                .any(|other| is_typed(other) && are_in_conflict(leaf, arg, other))
         };
-        // A switch that is off by default needs no argument, and must not cause a conflict.
+        // A switch that is off by default and is set to `false` needs no argument. The argument
+        // might conflict with another option.
         let is_off = entry.is_switched_off()
             && arg
                 .get_default_values()
@@ -269,21 +289,21 @@ fn words_of(
     .collect()
 }
 
-/// Returns the index in `words` after the command's name, where arguments of the command can be
+/// Returns the index in `words` after the command's name, at which arguments of the command can be
 /// inserted.
-fn place(command: &Command, words: &[OsString], wanted: &[String]) -> usize {
+fn find_insertion_index(command: &Command, words: &[OsString], wanted: &[String]) -> usize {
     let names = |end: &usize| {
         let begun = command
             .clone()
             .ignore_errors(true)
             .try_get_matches_from(&words[..*end]);
-        begun.is_ok_and(|begun| path(&begun) == wanted)
+        begun.is_ok_and(|begun| list_command_names(&begun) == wanted)
     };
     (1..=words.len()).find(names).unwrap_or(words.len())
 }
 
-/// Returns the message for settings that conflict only when files are combined.
-fn contradiction(error: &clap::Error, files: &[SettingsFile]) -> String {
+/// Returns the error message for settings of different files that conflict with each other.
+fn describe_conflict(error: &clap::Error, files: &[SettingsFile]) -> String {
     let text = error.to_string();
     let what = text
         .lines()
@@ -295,20 +315,23 @@ fn contradiction(error: &clap::Error, files: &[SettingsFile]) -> String {
         .map(|file| Path::new(&file.path).display().to_string())
         .collect();
     format!(
-        "{}: {what}; `gpumon config show` says what is set where",
+        "{}: {what}; run `gpumon config show` to see where each setting comes from",
         files.join(", ")
     )
 }
 
-/// Returns the command changed in two ways: empty variables are ignored, and switches accept a
-/// value, such as `--allow-runs=false`.
-fn prepare(command: Command) -> Command {
-    command.mut_args(prepared_argument).mut_subcommands(prepare)
+/// Returns the command with two changes: empty variables are ignored, and switches accept a value,
+/// as in `--allow-runs=false`.
+fn prepare_command(command: Command) -> Command {
+    command
+        .mut_args(prepare_argument)
+        .mut_subcommands(prepare_command)
 }
 
-fn prepared_argument(arg: Arg) -> Arg {
+fn prepare_argument(arg: Arg) -> Arg {
     let is_switch = arg.get_env().is_some() && matches!(arg.get_action(), ArgAction::SetTrue);
-    // A variable that switches an option off must not cause a conflict.
+    // A variable with the value `false` switches an option off and must not cause a conflict, so it
+    // is ignored.
     let is_unset = |value: OsString| value.is_empty() || is_switch && value == "false";
     let arg = if arg.get_env().and_then(env::var_os).is_some_and(is_unset) {
         arg.env(Resettable::Reset)
@@ -325,9 +348,9 @@ fn prepared_argument(arg: Arg) -> Arg {
         .default_value("false")
 }
 
-/// Returns the matches of variables and flags, and whether all required arguments are present. A
-/// variable is ignored if it conflicts with a typed flag.
-pub(super) fn match_typed(
+/// Returns the command, the matches from variables and flags, and whether all required arguments
+/// are present. A variable that conflicts with a typed flag is ignored.
+pub(super) fn match_typed_arguments(
     command: Command,
     words: &[OsString],
 ) -> Result<(Command, ArgMatches, bool), clap::Error> {
@@ -348,18 +371,21 @@ pub(super) fn match_typed(
     else {
         return Err(error);
     };
-    let path = path(&lenient);
-    let (leaf, of_leaf) = (leaf(&command, &path), leaf_matches(&lenient));
+    let path = list_command_names(&lenient);
+    let (leaf, of_leaf) = (
+        find_leaf_command(&command, &path),
+        find_leaf_matches(&lenient),
+    );
     let from = |source: ValueSource| {
         leaf.get_arguments()
             .filter(move |arg| of_leaf.value_source(arg.get_id().as_str()) == Some(source))
     };
     let overruled: Vec<_> = from(ValueSource::EnvVariable)
-        .filter(|set| from(ValueSource::CommandLine).any(|flag| contradict(leaf, set, flag)))
+        .filter(|set| from(ValueSource::CommandLine).any(|flag| are_in_conflict(leaf, set, flag)))
         .map(|arg| arg.get_id().clone())
         .collect();
     let is_overruled = |arg: &Arg| overruled.contains(arg.get_id());
-    let command = at_leaf(command, &path, &|leaf: Command| {
+    let command = change_leaf_command(command, &path, &|leaf: Command| {
         leaf.mut_args(|arg| {
             if is_overruled(&arg) {
                 arg.env(Resettable::Reset)
@@ -370,7 +396,7 @@ pub(super) fn match_typed(
     });
     match command.clone().try_get_matches_from(words) {
         Ok(typed) => Ok((command, typed, true)),
-        // A settings file may have the missing argument.
+        // A settings file may contain the missing argument.
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
             Ok((command, lenient, false))
         }
@@ -378,13 +404,20 @@ pub(super) fn match_typed(
     }
 }
 
-fn at_leaf(command: Command, path: &[String], change: &dyn Fn(Command) -> Command) -> Command {
+fn change_leaf_command(
+    command: Command,
+    path: &[String],
+    change: &dyn Fn(Command) -> Command,
+) -> Command {
     match path.split_first() {
-        Some((name, rest)) => command.mut_subcommand(name, |inner| at_leaf(inner, rest, change)),
+        Some((name, rest)) => {
+            command.mut_subcommand(name, |inner| change_leaf_command(inner, rest, change))
+        }
         None => change(command),
     }
 }
 
-pub(super) fn contradict(command: &Command, a: &Arg, b: &Arg) -> bool {
-    conflicts_of(command, a).contains(b.get_id()) || conflicts_of(command, b).contains(a.get_id())
+pub(super) fn are_in_conflict(command: &Command, a: &Arg, b: &Arg) -> bool {
+    list_conflicts(command, a).contains(b.get_id())
+        || list_conflicts(command, b).contains(a.get_id())
 }

@@ -1,35 +1,40 @@
-//! Writes values into a table of a settings file. The rest of the file is kept: comments, order,
-//! empty lines and unknown keys.
+//! Writes values to a table of a settings file. Comments, order, empty lines and unknown keys are
+//! preserved.
 
 use std::{fs, io, ops::Range, path::Path};
 
-use gpumon_probe::{private_file::FileError, safe_file};
+use gpumon_probe::{private_file::PrivateFileError, safe_file};
 use toml::de::{DeTable, DeValue};
 
 use super::read_text;
 
-/// Writes these keys and values below `[table]`, and creates the file and its directory if
-/// necessary.
+/// Writes keys and values to `[table]`, and creates the file and its directory if necessary.
 pub(crate) fn write_table(path: &Path, table: &str, values: &[(&str, String)]) -> io::Result<()> {
     let text = match read_text(path) {
         Ok(text) => text,
-        Err(FileError::Unreadable(_, error)) if error.kind() == io::ErrorKind::NotFound => {
+        Err(PrivateFileError::Unreadable(_, error)) if error.kind() == io::ErrorKind::NotFound => {
             String::new()
         }
         Err(error) => return Err(io::Error::other(error)),
     };
-    let text = edited(&text, table, values).map_err(io::Error::other)?;
+    let text = edit_text(&text, table, values).map_err(io::Error::other)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A symbolic link is resolved, so that its target is replaced and not the link.
+    // Resolving a symbolic link replaces the target of the link instead of the link itself.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     safe_file::replace(&path, text.as_bytes(), 0o644)
 }
 
-pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Result<String, String> {
+pub(super) fn edit_text(
+    text: &str,
+    table: &str,
+    values: &[(&str, String)],
+) -> Result<String, String> {
     let parsed = DeTable::parse(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        let line = error
+            .span()
+            .map_or(1, |span| find_line_number(text, span.start));
         format!(
             "line {line}: {}",
             error.message().lines().next().unwrap_or("not TOML")
@@ -64,13 +69,13 @@ pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Resu
     let DeValue::Table(there) = values_there.get_ref() else {
         return Err(format!("`{table}` is not a table"));
     };
-    if !text[line_start(text, name.span().start)..]
+    if !text[find_line_start(text, name.span().start)..]
         .trim_start()
         .starts_with('[')
     {
         return Err(format!(
             "line {}: write `{table}` as a table, below a line [{table}]",
-            line_of(text, name.span().start)
+            find_line_number(text, name.span().start)
         ));
     }
     let mut places: Vec<(Range<usize>, &str)> = Vec::new();
@@ -81,7 +86,7 @@ pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Resu
             None => new.push((*key, value.as_str())),
         }
     }
-    // New keys are inserted after the last own key of the table, before any subtable.
+    // New keys are inserted after the table's last key, before any subtable.
     let own = there.iter().filter(|(_, value)| {
         !matches!(value.get_ref(), DeValue::Table(_) | DeValue::Array(_))
             || !is_heading(text, value.span().start)
@@ -108,18 +113,18 @@ pub(super) fn edited(text: &str, table: &str, values: &[(&str, String)]) -> Resu
     Ok(edited)
 }
 
-fn line_start(text: &str, place: usize) -> usize {
+fn find_line_start(text: &str, place: usize) -> usize {
     text[..place].rfind('\n').map_or(0, |end| end + 1)
 }
 
-fn line_of(text: &str, place: usize) -> usize {
+fn find_line_number(text: &str, place: usize) -> usize {
     text.get(..place)
         .map_or(1, |before| before.matches('\n').count() + 1)
 }
 
-/// Returns `true` if the line of this offset is a table heading.
+/// Returns `true` if the line that contains the offset `place` is a table heading.
 fn is_heading(text: &str, place: usize) -> bool {
-    text[line_start(text, place)..]
+    text[find_line_start(text, place)..]
         .trim_start()
         .starts_with('[')
 }

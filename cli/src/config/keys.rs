@@ -6,25 +6,25 @@ use clap::{Arg, ArgMatches, Command, Id, parser::ValueSource};
 use serde::Serialize;
 
 use super::{
-    command_line::{Refusal, leaf_matches, resolve},
-    value::Wanted,
+    command_line::{Refusal, find_leaf_matches, resolve_command_line},
+    value::ValueType,
 };
 use crate::grammar;
 
-/// The commands whose options have a table of their own in the settings file.
+/// The commands with a separate table in the settings file.
 pub(crate) const TABLES: [&str; 3] = ["serve", "fleet", "top"];
 
-/// The option that names the settings file, and so cannot be a key in it.
-const CONFIG: &str = "config";
+/// The option that names the settings file. It cannot be a key in the file.
+const CONFIG_OPTION: &str = "config";
 
 /// A settings key: an option that also has an environment variable.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
-    /// The key's table in the file; `None` for options of `gpumon` itself, which precede the first
-    /// table.
+    /// The key's table in the file, or `None` for options of `gpumon` itself, which come before the
+    /// first table.
     pub(crate) table: Option<&'static str>,
     pub(crate) arg: Arg,
-    /// The options that conflict with this one.
+    /// The options that conflict with this option.
     pub(crate) conflicts: Vec<Id>,
 }
 
@@ -33,15 +33,15 @@ pub(crate) struct Keys(Vec<Key>);
 
 impl Keys {
     pub(crate) fn new() -> Self {
-        let gpumon = grammar::command();
-        let mut keys = keys_of(&gpumon, None);
+        let gpumon = grammar::build_command();
+        let mut keys = list_keys(&gpumon, None);
         for table in TABLES {
             let command = gpumon.find_subcommand(table).into_iter();
-            let own = command.flat_map(|command| keys_of(command, Some(table)));
-            // Options of `gpumon` itself apply to every command, and an option that several
-            // commands share is a key of the first table only.
+            let own = command.flat_map(|command| list_keys(command, Some(table)));
+            // An option of `gpumon` itself is not repeated in a command's table. An option that
+            // several commands share is a key only in the first of their tables.
             let own: Vec<Key> = own
-                .filter(|key| !keys.iter().any(|known| known.is_same(&key.arg)))
+                .filter(|key| !keys.iter().any(|known| known.matches_argument(&key.arg)))
                 .collect();
             keys.extend(own);
         }
@@ -52,12 +52,12 @@ impl Keys {
         self.0.iter()
     }
 
-    pub(crate) fn of(&self, table: Option<&str>) -> impl Iterator<Item = &Key> {
+    pub(crate) fn iter_table(&self, table: Option<&str>) -> impl Iterator<Item = &Key> {
         self.0.iter().filter(move |key| key.table == table)
     }
 
     pub(crate) fn get(&self, table: Option<&str>, name: &str) -> Option<&Key> {
-        self.of(table).find(|key| key.name() == name)
+        self.iter_table(table).find(|key| key.name() == name)
     }
 }
 
@@ -81,11 +81,11 @@ impl Key {
             .unwrap_or_default()
     }
 
-    pub(crate) fn wanted(&self) -> Wanted {
-        Wanted::by(&self.arg)
+    pub(crate) fn value_type(&self) -> ValueType {
+        ValueType::from_argument(&self.arg)
     }
 
-    /// Returns the name with its table, such as `serve.listen`.
+    /// Returns the key's name with its table, such as `serve.listen`.
     pub(crate) fn full_name(&self) -> String {
         self.table.map_or_else(
             || self.name().to_owned(),
@@ -93,8 +93,8 @@ impl Key {
         )
     }
 
-    /// Returns `true` if the argument of a command sets this key.
-    pub(crate) fn is_same(&self, arg: &Arg) -> bool {
+    /// Returns `true` if this key sets the argument `arg` of a command.
+    pub(crate) fn matches_argument(&self, arg: &Arg) -> bool {
         self.arg.get_long() == arg.get_long() && self.arg.get_env() == arg.get_env()
     }
 
@@ -104,22 +104,22 @@ impl Key {
     }
 }
 
-fn keys_of(command: &Command, table: Option<&'static str>) -> Vec<Key> {
+fn list_keys(command: &Command, table: Option<&'static str>) -> Vec<Key> {
     let keys = command.get_arguments().filter(|arg| {
-        arg.get_long().is_some_and(|name| name != CONFIG)
+        arg.get_long().is_some_and(|name| name != CONFIG_OPTION)
             && arg.get_env().is_some()
             && !arg.is_hide_set()
     });
     keys.map(|arg| Key {
         table,
         arg: arg.clone(),
-        conflicts: conflicts_of(command, arg),
+        conflicts: list_conflicts(command, arg),
     })
     .collect()
 }
 
-/// Returns the options that the definition of this argument declares as conflicts.
-pub(super) fn conflicts_of(command: &Command, arg: &Arg) -> Vec<Id> {
+/// Returns the options that are declared to conflict with `arg`.
+pub(super) fn list_conflicts(command: &Command, arg: &Arg) -> Vec<Id> {
     if arg.is_global_set() {
         return Vec::new();
     }
@@ -140,7 +140,7 @@ pub(crate) enum Origin {
 }
 
 #[derive(Debug)]
-pub(crate) struct Effective {
+pub(crate) struct EffectiveSetting {
     pub(crate) key: Key,
     /// The value in TOML; `None` if the key has no value.
     pub(crate) value: Option<String>,
@@ -148,11 +148,11 @@ pub(crate) struct Effective {
 }
 
 /// Returns the settings that apply to a command line, with their values and origins.
-pub(crate) fn effective(words: &[OsString]) -> Result<Vec<Effective>, Refusal> {
-    let resolved = resolve(&grammar::command(), words)?;
+pub(crate) fn resolve_settings(words: &[OsString]) -> Result<Vec<EffectiveSetting>, Refusal> {
+    let resolved = resolve_command_line(&grammar::build_command(), words)?;
     let (all, typed) = (
-        leaf_matches(&resolved.matches),
-        leaf_matches(&resolved.typed),
+        find_leaf_matches(&resolved.matches),
+        find_leaf_matches(&resolved.typed),
     );
     let has = |key: &Key| all.try_get_raw(key.arg.get_id().as_str()).is_ok();
     let command = resolved.matches.subcommand_name().map(str::to_owned);
@@ -170,24 +170,24 @@ pub(crate) fn effective(words: &[OsString]) -> Result<Vec<Effective>, Refusal> {
                 path: entry.origin.clone(),
                 line: entry.line,
             });
-            let value = value(key, all);
+            let value = format_value(key, all);
             let origin = match typed.value_source(key.arg.get_id().as_str()) {
                 Some(ValueSource::CommandLine) => Origin::Flag {
                     name: format!("--{}", key.name()),
                 },
-                _ if is_set(key) && !is_overruled(key, typed) => Origin::Variable {
+                _ if is_variable_set(key) && !is_overruled(key, typed) => Origin::Variable {
                     name: key.variable(),
                 },
-                // The value of a file is ignored if it conflicts with a flag or a variable. The
-                // file is the origin only if its value is in effect.
+                // A file is the origin of a value only if the value is in effect. The value of a
+                // file is ignored if it conflicts with a flag or a variable.
                 _ if set
-                    .is_some_and(|entry| value.as_deref() == Some(&key.written(&entry.texts))) =>
+                    .is_some_and(|entry| value.as_deref() == Some(&key.to_toml(&entry.texts))) =>
                 {
                     from_file.unwrap_or(Origin::Default)
                 }
                 _ => Origin::Default,
             };
-            Effective {
+            EffectiveSetting {
                 key: key.clone(),
                 value,
                 origin,
@@ -196,17 +196,17 @@ pub(crate) fn effective(words: &[OsString]) -> Result<Vec<Effective>, Refusal> {
         .collect())
 }
 
-fn is_set(key: &Key) -> bool {
+fn is_variable_set(key: &Key) -> bool {
     env::var_os(key.variable()).is_some_and(|value| !value.is_empty())
 }
 
-/// Returns `true` if the variable is ignored because it conflicts with a typed flag.
+/// Returns `true` if the key's variable is ignored because it conflicts with a typed flag.
 fn is_overruled(key: &Key, typed: &ArgMatches) -> bool {
-    key.wanted() != super::Wanted::Switch
+    key.value_type() != super::ValueType::Switch
         && typed.value_source(key.arg.get_id().as_str()) != Some(ValueSource::EnvVariable)
 }
 
-fn value(key: &Key, matches: &ArgMatches) -> Option<String> {
+fn format_value(key: &Key, matches: &ArgMatches) -> Option<String> {
     let raw = matches
         .try_get_raw(key.arg.get_id().as_str())
         .ok()
@@ -214,5 +214,5 @@ fn value(key: &Key, matches: &ArgMatches) -> Option<String> {
     let texts: Vec<String> = raw
         .map(|text| text.to_string_lossy().into_owned())
         .collect();
-    Some(key.written(&texts))
+    Some(key.to_toml(&texts))
 }

@@ -1,9 +1,9 @@
-//! The parser of a settings file, which collects all mistakes in it.
+//! The parser of a settings file, which collects all mistakes in the file.
 
 use std::{ops::Range, path::Path};
 
-use gpumon_probe::{toml_error::TomlError, untrusted::escaped};
-use gpumon_workload::suggest::nearest;
+use gpumon_probe::{toml_error::TomlError, untrusted::escape_untrusted};
+use gpumon_workload::suggest::find_nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::{
@@ -15,10 +15,10 @@ use super::{
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) key: Key,
-    /// The value as command-line arguments; several for a list.
+    /// The value as command-line arguments. A list has several arguments.
     pub(crate) texts: Vec<String>,
     pub(crate) origin: String,
-    /// The line number, from 1.
+    /// The line number, starting at 1.
     pub(crate) line: usize,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Mistake {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedFile {
     pub(crate) entries: Vec<Entry>,
     pub(crate) mistakes: Vec<Mistake>,
 }
@@ -42,24 +42,24 @@ impl Entry {
     }
 }
 
-pub(crate) fn parse(file: &SettingsFile, keys: &Keys) -> Parsed {
-    let origin = escaped(&file.path.display().to_string());
+pub(crate) fn parse(file: &SettingsFile, keys: &Keys) -> ParsedFile {
+    let origin = escape_untrusted(&file.path.display().to_string());
     let mut parser = Parser {
         text: &file.text,
         folder: file.path.parent().unwrap_or(Path::new("")),
         origin,
         keys,
-        parsed: Parsed::default(),
+        parsed: ParsedFile::default(),
     };
     match DeTable::parse(&file.text) {
-        Ok(table) => parser.table(None, table.get_ref()),
+        Ok(table) => parser.parse_table(None, table.get_ref()),
         Err(error) => parser.parsed.mistakes.push(Mistake {
             table: None,
-            error: TomlError::parse(&error, &file.text, &parser.origin),
+            error: TomlError::from_parser_error(&error, &file.text, &parser.origin),
         }),
     }
     parser.parsed.entries.sort_by_key(|entry| entry.line);
-    parser.contradictions();
+    parser.find_conflicts();
     let Parser { mut parsed, .. } = parser;
     parsed
         .mistakes
@@ -72,26 +72,26 @@ struct Parser<'a> {
     folder: &'a Path,
     origin: String,
     keys: &'a Keys,
-    parsed: Parsed,
+    parsed: ParsedFile,
 }
 
 impl Parser<'_> {
-    fn table(&mut self, table: Option<&'static str>, values: &DeTable<'_>) {
+    fn parse_table(&mut self, table: Option<&'static str>, values: &DeTable<'_>) {
         for (name, value) in values {
             let inner = TABLES
                 .into_iter()
                 .find(|known| table.is_none() && *known == name.get_ref());
             match (inner, value.get_ref(), self.keys.get(table, name.get_ref())) {
-                (Some(inner), DeValue::Table(values), _) => self.table(Some(inner), values),
-                (Some(inner), ..) => self.mistake(
+                (Some(inner), DeValue::Table(values), _) => self.parse_table(Some(inner), values),
+                (Some(inner), ..) => self.add_mistake(
                     table,
                     &name.span(),
                     &format!("`{inner}` is a table: write [{inner}] and its keys below it"),
                 ),
-                (None, value_of, Some(key)) => match key.texts(value_of, self.folder) {
+                (None, value_of, Some(key)) => match key.to_arguments(value_of, self.folder) {
                     Ok(texts) => {
                         let TomlError { line, .. } =
-                            TomlError::at(&value.span(), self.text, "", String::new());
+                            TomlError::new_at_span(&value.span(), self.text, "", String::new());
                         self.parsed.entries.push(Entry {
                             key: key.clone(),
                             texts,
@@ -105,24 +105,24 @@ impl Parser<'_> {
                             .get(value.span())
                             .and_then(|text| text.lines().next())
                             .unwrap_or_default();
-                        self.mistake(
+                        self.add_mistake(
                             table,
                             &value.span(),
                             &format!("`{}` cannot be {written}: {cure}", key.full_name()),
                         );
                     }
                 },
-                (None, _, None) => self.mistake(
+                (None, _, None) => self.add_mistake(
                     table,
                     &name.span(),
-                    &unknown(self.keys, table, name.get_ref()),
+                    &describe_unknown_key(self.keys, table, name.get_ref()),
                 ),
             }
         }
     }
 
     /// Adds a mistake for each pair of keys in one table that conflict.
-    fn contradictions(&mut self) {
+    fn find_conflicts(&mut self) {
         let entries = std::mem::take(&mut self.parsed.entries);
         for (place, entry) in entries
             .iter()
@@ -159,14 +159,15 @@ impl Parser<'_> {
         self.parsed.entries = entries;
     }
 
-    fn mistake(&mut self, table: Option<&'static str>, span: &Range<usize>, message: &str) {
-        // The message quotes the file, which may contain control characters.
-        let error = TomlError::at(span, self.text, &self.origin, escaped(message));
+    fn add_mistake(&mut self, table: Option<&'static str>, span: &Range<usize>, message: &str) {
+        // The error message quotes the file, which may contain control characters.
+        let error =
+            TomlError::new_at_span(span, self.text, &self.origin, escape_untrusted(message));
         self.parsed.mistakes.push(Mistake { table, error });
     }
 }
 
-fn unknown(keys: &Keys, table: Option<&str>, name: &str) -> String {
+fn describe_unknown_key(keys: &Keys, table: Option<&str>, name: &str) -> String {
     let place = |table: Option<&str>| {
         table.map_or_else(
             || "before the first table".to_owned(),
@@ -178,8 +179,10 @@ fn unknown(keys: &Keys, table: Option<&str>, name: &str) -> String {
         .unwrap_or_default();
     let tables = TABLES.into_iter().filter(|_| table.is_none());
     let cure = if let Some(elsewhere) = keys.iter().find(|key| key.name() == name) {
-        format!("it stands {}", place(elsewhere.table))
-    } else if let Some(near) = nearest(name, keys.of(table).map(Key::name).chain(tables)) {
+        format!("it belongs {}", place(elsewhere.table))
+    } else if let Some(near) =
+        find_nearest(name, keys.iter_table(table).map(Key::name).chain(tables))
+    {
         format!("did you mean `{near}`?")
     } else {
         "`gpumon config example` lists all keys".to_owned()

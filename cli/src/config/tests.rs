@@ -5,23 +5,23 @@ use std::{ffi::OsString, fs, io, path::Path};
 use clap::CommandFactory as _;
 use gpumon_probe::toml_error::TomlError;
 
-use super::{edit::edited, merge, *};
+use super::{edit::edit_text, merge_entries, *};
 use crate::args::Args;
 
-fn file(path: &str, text: &str) -> SettingsFile {
+fn make_file(path: &str, text: &str) -> SettingsFile {
     SettingsFile {
         path: path.into(),
         text: text.to_owned(),
     }
 }
 
-fn read(text: &str) -> Parsed {
-    parse(&file("/etc/gpumon/config.toml", text), &Keys::new())
+fn parse_text(text: &str) -> ParsedFile {
+    parse(&make_file("/etc/gpumon/config.toml", text), &Keys::new())
 }
 
 #[track_caller]
-fn mistake(text: &str) -> String {
-    match read(text).mistakes.as_slice() {
+fn find_mistake(text: &str) -> String {
+    match parse_text(text).mistakes.as_slice() {
         [Mistake { error, .. }] => error
             .to_string()
             .trim_start_matches("/etc/gpumon/config.toml:")
@@ -30,33 +30,35 @@ fn mistake(text: &str) -> String {
     }
 }
 
-/// Returns the merged settings as `table.key = value`, with values as on the command line.
-fn held(files: &[&str]) -> Vec<String> {
+/// Merges the files and returns each setting as `table.key = value`. Values are formatted as on the
+/// command line.
+fn merge_files(files: &[&str]) -> Vec<String> {
     let keys = Keys::new();
     let parsed = files
         .iter()
-        .map(|text| parse(&file("/etc/gpumon/config.toml", text), &keys).entries);
+        .map(|text| parse(&make_file("/etc/gpumon/config.toml", text), &keys).entries);
     let shown =
         |entry: &parse::Entry| format!("{} = {}", entry.key.full_name(), entry.texts.join("|"));
-    merge(parsed).iter().map(shown).collect()
+    merge_entries(parsed).iter().map(shown).collect()
 }
 
 #[test]
-fn each_type_of_toml_becomes_what_would_be_typed() {
-    let text = "source = \"sim:2\"\n[serve]\ninterval-ms = 0x1F4\nallow-runs = true\ndata-size = \"2GiB\"\n\
-                public-origin = [\"https://a.example\", \"https://b.example\"]\nalerts = \"alerts.toml\"\ndata-dir = \"none\"\n\
-                [top]\nmemory-thresholds = [5, 50]\ncolumns = [\"pid\", \"what\"]\n";
+fn toml_values_become_arguments() {
+    let text = "source = \"sim:2\"\n[serve]\ninterval-ms = 0x1F4\nallow-runs = true\ndata-size = \
+                \"2GiB\"\npublic-origin = [\"https://a.example\", \"https://b.example\"]\nalerts = \
+                \"alerts.toml\"\ndata-dir = \"none\"\n[top]\nmemory-thresholds = [5, 50]\ncolumns \
+                = [\"pid\", \"what\"]\n";
     for text in [
         text.to_owned(),
         text.replace('\n', "\r\n"),
         format!("\u{feff}{text}"),
     ] {
         assert!(
-            read(&text).mistakes.is_empty(),
+            parse_text(&text).mistakes.is_empty(),
             "{:?}",
-            read(&text).mistakes
+            parse_text(&text).mistakes
         );
-        let all = held(&[&text]);
+        let all = merge_files(&[&text]);
         for line in [
             "source = sim:2",
             "serve.interval-ms = 500",
@@ -70,7 +72,11 @@ fn each_type_of_toml_becomes_what_would_be_typed() {
         ] {
             assert!(all.iter().any(|set| set == line), "{line}: {all:?}");
         }
-        let lines: Vec<usize> = read(&text).entries.iter().map(|entry| entry.line).collect();
+        let lines: Vec<usize> = parse_text(&text)
+            .entries
+            .iter()
+            .map(|entry| entry.line)
+            .collect();
         assert_eq!(
             (lines.iter().min(), lines.iter().max()),
             (Some(&1), Some(&11)),
@@ -88,7 +94,7 @@ fn settings_of_0_2_0_are_read() {
             heading = line;
         } else if line.contains(" = ") {
             // Each key is parsed alone, because some keys conflict.
-            let parsed = read(&format!("{heading}\n{line}\n"));
+            let parsed = parse_text(&format!("{heading}\n{line}\n"));
             assert!(parsed.mistakes.is_empty(), "{:?}", parsed.mistakes);
             assert_eq!(parsed.entries.len(), 1, "{heading} {line}");
             count += 1;
@@ -98,65 +104,70 @@ fn settings_of_0_2_0_are_read() {
 }
 
 #[test]
-fn an_unknown_key_is_named_with_its_place_and_the_nearest() {
+fn unknown_key_error_suggests_a_fix() {
     assert_eq!(
-        mistake("sorce = \"sim\""),
+        find_mistake("sorce = \"sim\""),
         "1:1: unknown key `sorce`: did you mean `source`?"
     );
     assert_eq!(
-        mistake("\n[serve]\nlisen = 1"),
+        find_mistake("\n[serve]\nlisen = 1"),
         "3:1: unknown key `lisen` in [serve]: did you mean `listen`?"
     );
     assert_eq!(
-        mistake("[serv]\nlisten = 1"),
+        find_mistake("[serv]\nlisten = 1"),
         "1:2: unknown key `serv`: did you mean `serve`?"
     );
     assert_eq!(
-        mistake("data-dir = \"none\""),
-        "1:1: unknown key `data-dir`: it stands below [serve]"
+        find_mistake("data-dir = \"none\""),
+        "1:1: unknown key `data-dir`: it belongs below [serve]"
     );
     assert_eq!(
-        mistake("[serve]\ncontrol = \"/s\""),
-        "2:1: unknown key `control` in [serve]: it stands before the first table"
+        find_mistake("[serve]\ncontrol = \"/s\""),
+        "2:1: unknown key `control` in [serve]: it belongs before the first table"
     );
-    assert!(mistake("[top]\nfrobnicate = 1").contains("`gpumon config example` lists all keys"));
-    // These options are no keys: the one that names the file, those that apply to a single call,
-    // and hidden ones.
+    assert!(
+        find_mistake("[top]\nfrobnicate = 1").contains("`gpumon config example` lists all keys")
+    );
+    // Options that name the settings file, apply only to a single call, or are hidden are not
+    // settings keys.
     for text in [
         "config = \"x\"",
         "json = true",
         "[serve]\nworker = \"/bin/true\"",
         "[top]\nonce = true",
     ] {
-        assert!(mistake(text).contains("unknown key"), "{text}");
+        assert!(find_mistake(text).contains("unknown key"), "{text}");
     }
 }
 
 #[test]
-fn a_wrong_value_says_what_is_wanted() {
+fn wrong_value_error_describes_valid_values() {
     for (text, wanted) in [
         ("source = \"simm\"", "1:10: `source` cannot be \"simm\": "),
         (
             "[serve]\nlisten = 9123",
-            "2:10: `serve.listen` cannot be 9123: use a text, as \"127.0.0.1:9123\"",
+            "2:10: `serve.listen` cannot be 9123: use a string, such as \"127.0.0.1:9123\"",
         ),
         (
             "[serve]\nlisten = \"9123\"",
             "cannot be \"9123\": not ADDRESS:PORT",
         ),
-        ("[serve]\ninterval-ms = \"500\"", "use a number, as 1000"),
+        (
+            "[serve]\ninterval-ms = \"500\"",
+            "use a number, such as 1000",
+        ),
         ("[serve]\ninterval-ms = 5", "5 is not in 100..=60000"),
         ("[serve]\nallow-runs = 1", "use true or false"),
-        ("[serve]\ndata-size = 5", "use a text, as \"1GB\""),
+        ("[serve]\ndata-size = 5", "use a string, such as \"1GB\""),
         (
             "[serve]\ndata-size = \"5\"",
             "not a size of 10MB or more, such as 500MB",
         ),
         (
             "[serve]\npublic-origin = \"https://a.example\"",
-            "use a list, as [\"URL\"]",
+            "use a list, such as [\"URL\"]",
         ),
-        ("[serve]\ndata-dir = \"~/gpumon\"", "write the whole path"),
+        ("[serve]\ndata-dir = \"~/gpumon\"", "write the full path"),
         ("[serve]\ninterval-ms = 1979-05-27", "use a number"),
         ("serve = 1", "write [serve] and its keys below it"),
         ("[top]\ntheme = \"lihgt\"", "did you mean `light`?"),
@@ -164,20 +175,26 @@ fn a_wrong_value_says_what_is_wanted() {
             "[top]\ncolumns = [\"pid\", \"memroy\"]",
             "for `memroy`, did you mean `memory`?",
         ),
-        ("[top]\ncolumns = [7]", "use a list of some of gpu, pid"),
+        (
+            "[top]\ncolumns = [7]",
+            "use a list with one or more of gpu, pid",
+        ),
         ("[top]\nrange-s = 61", "use one of 1, 10, 60, 120,"),
         ("[top]\npower-thresholds = [75, 10]", "use two percentages"),
-        ("[top]\npower-thresholds = 7", "use a list, as [50, 90]"),
+        (
+            "[top]\npower-thresholds = 7",
+            "use a list, such as [50, 90]",
+        ),
         ("source = \n", "1:"),
         ("source = \"a\"\nsource = \"b\"", "2:1: duplicate key"),
     ] {
-        let message = mistake(text);
+        let message = find_mistake(text);
         assert!(
             message.contains(wanted) && message.lines().count() == 1,
             "{text}: {message}"
         );
     }
-    let evil = mistake("[top]\ntheme = \"\\u001b]0;pwn\\u0007\"");
+    let evil = find_mistake("[top]\ntheme = \"\\u001b]0;pwn\\u0007\"");
     assert!(
         evil.contains("pwn") && !evil.contains(char::is_control),
         "{evil:?}"
@@ -185,28 +202,30 @@ fn a_wrong_value_says_what_is_wanted() {
 }
 
 #[test]
-fn keys_that_cannot_be_used_together_are_refused_in_one_file() {
+fn conflicting_keys_in_one_file_are_refused() {
     let together = "[serve]\nsocket = \"/s\"\nlisten = \"127.0.0.1:1\"\n";
     assert_eq!(
-        mistake(together),
+        find_mistake(together),
         "3:1: `serve.listen` cannot be used with `serve.socket` of line 2: remove one of them"
     );
     assert!(
-        mistake("[serve]\nno-control = true\nsocket = \"/s\"\n").contains("cannot be used with")
+        find_mistake("[serve]\nno-control = true\nsocket = \"/s\"\n")
+            .contains("cannot be used with")
     );
     assert!(
-        read("[serve]\nno-control = false\nsocket = \"/s\"\n")
+        parse_text("[serve]\nno-control = false\nsocket = \"/s\"\n")
             .mistakes
             .is_empty()
     );
 }
 
 #[test]
-fn the_later_file_wins_and_takes_away_what_contradicts_it() {
-    let system = "source = \"sim:1\"\n[serve]\nlisten = \"127.0.0.1:1\"\ninterval-ms = 500\nallow-runs = true\n";
+fn later_file_overrides_and_removes_conflicting_keys() {
+    let system = "source = \"sim:1\"\n[serve]\nlisten = \"127.0.0.1:1\"\ninterval-ms = \
+                  500\nallow-runs = true\n";
     let user = "[serve]\nsocket = \"/s\"\nallow-runs = false\n";
     assert_eq!(
-        held(&[system, user]),
+        merge_files(&[system, user]),
         [
             "source = sim:1",
             "serve.interval-ms = 500",
@@ -220,18 +239,18 @@ fn the_later_file_wins_and_takes_away_what_contradicts_it() {
         "serve.interval-ms = 500",
         "serve.allow-runs = true",
     ];
-    assert_eq!(held(&[user, system]), turned);
+    assert_eq!(merge_files(&[user, system]), turned);
 }
 
 #[test]
-fn every_option_of_the_server_is_a_key_and_each_variable_follows_one_scheme() {
+fn server_options_have_settings_keys_and_variables() {
     let gpumon = Args::command();
     let keys = Keys::new();
     let serve = gpumon.find_subcommand("serve").unwrap();
     for arg in serve.get_arguments().filter(|arg| !arg.is_hide_set()) {
         let name = arg.get_long().unwrap();
         assert!(
-            keys.iter().any(|key| key.is_same(arg)),
+            keys.iter().any(|key| key.matches_argument(arg)),
             "give --{name} of `serve` an `env`"
         );
     }
@@ -273,18 +292,18 @@ fn every_option_of_the_server_is_a_key_and_each_variable_follows_one_scheme() {
     assert_eq!(names.len(), many, "no two keys share a variable");
 }
 
-/// Resolves a command line with a named settings file, so that this machine's own files have no
-/// effect.
-fn resolved(text: &str, words: &[&str]) -> Result<Resolved, Refusal> {
+/// Resolves a command line with the settings file `text`, so that this machine's settings files
+/// have no effect.
+fn resolve_with_file(text: &str, words: &[&str]) -> Result<ResolvedArguments, Refusal> {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), text).unwrap();
     let config = ["gpumon", "--config", file.path().to_str().unwrap()];
     let words: Vec<OsString> = config.iter().chain(words).map(OsString::from).collect();
-    resolve(&Args::command(), &words)
+    resolve_command_line(&Args::command(), &words)
 }
 
-fn raw(resolved: &Resolved, option: &str) -> Vec<String> {
-    let leaf = command_line::leaf_matches(&resolved.matches);
+fn list_raw_values(resolved: &ResolvedArguments, option: &str) -> Vec<String> {
+    let leaf = command_line::find_leaf_matches(&resolved.matches);
     let values = leaf.try_get_raw(option).unwrap().into_iter().flatten();
     values
         .map(|value| value.to_string_lossy().into_owned())
@@ -292,19 +311,24 @@ fn raw(resolved: &Resolved, option: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_file_sets_what_is_not_typed() {
-    let text = "source = \"sim:2\"\n[serve]\nlisten = \"127.0.0.1:1\"\nallow-runs = true\ninterval-ms = 500\n\
-                public-origin = [\"https://a.example\"]\n[top]\nmouse = false\n";
-    let serve = resolved(text, &["serve", "--interval-ms", "700"]).unwrap();
-    assert_eq!(raw(&serve, "interval_ms"), ["700"]);
-    assert_eq!(raw(&serve, "listen"), ["127.0.0.1:1"]);
+fn file_sets_options_that_are_not_typed() {
+    let text = "source = \"sim:2\"\n[serve]\nlisten = \"127.0.0.1:1\"\nallow-runs = \
+                true\ninterval-ms = 500\npublic-origin = [\"https://a.example\"]\n[top]\nmouse = \
+                false\n";
+    let serve = resolve_with_file(text, &["serve", "--interval-ms", "700"]).unwrap();
+    assert_eq!(list_raw_values(&serve, "interval_ms"), ["700"]);
+    assert_eq!(list_raw_values(&serve, "listen"), ["127.0.0.1:1"]);
     assert_eq!(
-        (raw(&serve, "allow_runs"), raw(&serve, "source")),
+        (
+            list_raw_values(&serve, "allow_runs"),
+            list_raw_values(&serve, "source")
+        ),
         (vec!["true".to_owned()], vec!["sim:2".to_owned()])
     );
     assert!(serve.is_typed("interval_ms") && !serve.is_typed("listen"));
-    // Flags can switch an option off, replace a value, and remove a conflicting option.
-    let serve = resolved(
+    // Flags can switch off an option of a settings file, replace its value, or remove a conflicting
+    // option.
+    let serve = resolve_with_file(
         text,
         &[
             "--source",
@@ -318,33 +342,46 @@ fn a_file_sets_what_is_not_typed() {
     );
     let serve = serve.unwrap();
     assert_eq!(
-        (raw(&serve, "allow_runs"), raw(&serve, "source")),
+        (
+            list_raw_values(&serve, "allow_runs"),
+            list_raw_values(&serve, "source")
+        ),
         (vec!["false".to_owned()], vec!["sim:1".to_owned()])
     );
     assert_eq!(
-        (raw(&serve, "listen"), raw(&serve, "socket")),
+        (
+            list_raw_values(&serve, "listen"),
+            list_raw_values(&serve, "socket")
+        ),
         (vec!["127.0.0.1:9123".to_owned()], vec!["/s".to_owned()])
     );
-    assert_eq!(raw(&serve, "public_origin"), ["https://b.example"]);
-    // Each command uses only the settings for its own options.
-    let top = resolved(text, &["top"]).unwrap();
     assert_eq!(
-        (raw(&top, "mouse"), raw(&top, "interval_ms")),
+        list_raw_values(&serve, "public_origin"),
+        ["https://b.example"]
+    );
+    // Each command uses only the settings for its own options.
+    let top = resolve_with_file(text, &["top"]).unwrap();
+    assert_eq!(
+        (
+            list_raw_values(&top, "mouse"),
+            list_raw_values(&top, "interval_ms")
+        ),
         (vec!["false".to_owned()], vec!["1000".to_owned()])
     );
-    let collect = resolved(text, &["collect"]).unwrap();
+    let collect = resolve_with_file(text, &["collect"]).unwrap();
     assert_eq!(
-        raw(&collect, "interval_ms"),
+        list_raw_values(&collect, "interval_ms"),
         ["500"],
         "an option with the same variable"
     );
-    let wait = resolved(text, &["wait", "--free", "1GiB", "--", "serve", "--listen"]).unwrap();
-    assert_eq!(raw(&wait, "source"), ["sim:2"]);
+    let wait =
+        resolve_with_file(text, &["wait", "--free", "1GiB", "--", "serve", "--listen"]).unwrap();
+    assert_eq!(list_raw_values(&wait, "source"), ["sim:2"]);
 }
 
 #[test]
-fn a_command_is_stopped_by_what_it_would_use_alone() {
-    let refused = |text: &str, words: &[&str]| match resolved(text, words) {
+fn command_refuses_only_mistakes_in_its_own_settings() {
+    let refused = |text: &str, words: &[&str]| match resolve_with_file(text, words) {
         Err(Refusal::Settings(mistakes)) => mistakes.len(),
         Err(Refusal::Arguments(error)) => panic!("{error}"),
         Ok(_) => 0,
@@ -365,9 +402,9 @@ fn a_command_is_stopped_by_what_it_would_use_alone() {
     // A screen starts despite a mistake in its settings, and reports the mistake.
     let text = "[top]\nthme = 1\ntheme = \"light\"\n";
     assert_eq!(refused(text, &["serve"]), 0);
-    let top = resolved(text, &["top"]).unwrap();
+    let top = resolve_with_file(text, &["top"]).unwrap();
     assert_eq!(
-        (raw(&top, "theme"), top.remarks.len()),
+        (list_raw_values(&top, "theme"), top.remarks.len()),
         (vec!["light".to_owned()], 1)
     );
     for command in [&["doctor"][..], &["man"], &["config", "check"]] {
@@ -376,11 +413,11 @@ fn a_command_is_stopped_by_what_it_would_use_alone() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_with_its_cure() {
+fn unreadable_file_error_names_file_and_fix() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
     let why = || {
-        let (files, unreadable) = find(Some(&path));
+        let (files, unreadable) = find_files(Some(&path));
         assert!(files.is_empty());
         unreadable[0].to_string()
     };
@@ -389,19 +426,20 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
     assert!(why().ends_with("save it as UTF-8"), "{}", why());
     fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
     assert!(why().contains("larger than 1048576 bytes"), "{}", why());
-    // A file of exactly the maximum size is read, also through a symbolic link.
+    // A file of exactly the maximum size can be read, both directly and through a symbolic link.
     fs::write(&path, vec![b'#'; 1 << 20]).unwrap();
     let link = folder.path().join("link.toml");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert_eq!(find(Some(&link)).0.len(), 1);
+    assert_eq!(find_files(Some(&link)).0.len(), 1);
     assert!(
-        find(Some(Path::new("/dev/zero"))).1[0]
+        find_files(Some(Path::new("/dev/zero"))).1[0]
             .to_string()
             .contains("not a regular file"),
         "no end"
     );
-    assert!(is_without_files(Some(Path::new("none"))));
-    // With a home directory such as /dev/null, the usual file is treated as missing.
+    assert!(has_no_files(Some(Path::new("none"))));
+    // If the home directory is not a directory, such as /dev/null, the user's settings file counts
+    // as missing.
     assert!(super::is_out_of_reach(
         Path::new("/dev/null/gpumon/config.toml"),
         io::ErrorKind::NotADirectory
@@ -416,18 +454,20 @@ fn a_file_that_cannot_be_read_is_named_with_its_cure() {
     );
 }
 
-fn values(all: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
+fn to_owned_values(all: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
     all.iter()
         .map(|(key, value)| (*key, (*value).to_owned()))
         .collect()
 }
 
 #[test]
-fn writing_keeps_comments_order_and_what_nobody_knows() {
-    let new = values(&[("theme", "\"light\""), ("sort", "\"sm\"")]);
-    let written = |text: &str| edited(text, "top", &new).unwrap();
-    let text = "# mine\nsource = \"sim\"\n\n[top] # screen\nsort = \"pid\"   # by number\nfuture = 1\n\n# night\n[serve]\ntheme = 2\n";
-    let expected = "# mine\nsource = \"sim\"\n\n[top] # screen\nsort = \"sm\"   # by number\nfuture = 1\ntheme = \"light\"\n\n# night\n[serve]\ntheme = 2\n";
+fn writing_keeps_comments_order_and_unknown_keys() {
+    let new = to_owned_values(&[("theme", "\"light\""), ("sort", "\"sm\"")]);
+    let written = |text: &str| edit_text(text, "top", &new).unwrap();
+    let text = "# mine\nsource = \"sim\"\n\n[top] # screen\nsort = \"pid\"   # by number\nfuture \
+                = 1\n\n# night\n[serve]\ntheme = 2\n";
+    let expected = "# mine\nsource = \"sim\"\n\n[top] # screen\nsort = \"sm\"   # by \
+                    number\nfuture = 1\ntheme = \"light\"\n\n# night\n[serve]\ntheme = 2\n";
     assert_eq!(written(text), expected);
     assert_eq!(written(expected), expected, "a second time changes nothing");
     assert_eq!(written(""), "[top]\ntheme = \"light\"\nsort = \"sm\"\n");
@@ -457,40 +497,40 @@ fn writing_keeps_comments_order_and_what_nobody_knows() {
         "top = 1\n",
         "top = \n",
     ] {
-        assert!(edited(text, "top", &new).is_err(), "{text}");
+        assert!(edit_text(text, "top", &new).is_err(), "{text}");
     }
 }
 
 #[test]
-fn a_file_is_written_where_it_is_and_for_whom_it_was() {
+fn writing_keeps_symlink_and_permissions() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (
         folder.path().join("kept/config.toml"),
         folder.path().join("link.toml"),
     );
-    let new = values(&[("tree", "true")]);
+    let new = to_owned_values(&[("tree", "true")]);
     write_table(&path, "top", &new).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     symlink(&path, &link).unwrap();
-    write_table(&link, "top", &values(&[("tree", "false")])).unwrap();
+    write_table(&link, "top", &to_owned_values(&[("tree", "false")])).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(&path).unwrap(), "[top]\ntree = false\n");
     assert_eq!(
         fs::metadata(&path).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    // A file that somebody has broken in the meantime is not overwritten.
+    // A file that has become invalid since it was read is not overwritten.
     fs::write(&path, "tree = \n").unwrap();
     assert!(write_table(&path, "top", &new).is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "tree = \n");
 }
 
 #[test]
-fn a_mistake_has_one_place() {
+fn mistake_has_line_and_column() {
     let Mistake {
         error: TomlError { line, column, .. },
         ..
-    } = read("[serve]\n  lisen = 1").mistakes.remove(0);
+    } = parse_text("[serve]\n  lisen = 1").mistakes.remove(0);
     assert_eq!((line, column), (2, 3));
 }

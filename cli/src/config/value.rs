@@ -7,25 +7,25 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, Command, error::ErrorKind};
-use gpumon_workload::suggest::nearest;
+use gpumon_workload::suggest::find_nearest;
 use toml::de::DeValue;
 
-use super::{NONE, keys::Key};
+use super::{NO_FILE, keys::Key};
 
 /// The type of a key's value in a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ValueType {
     Switch,
     Number,
     Text,
-    /// A list of texts: an option that can be repeated.
+    /// A list of strings, from an option that can be repeated.
     List,
-    /// A list of numbers, which is one comma-separated value on the command line.
+    /// A list of numbers, which is a single comma-separated argument on the command line.
     Numbers,
 }
 
-impl Wanted {
-    pub(super) fn by(arg: &Arg) -> Self {
+impl ValueType {
+    pub(super) fn from_argument(arg: &Arg) -> Self {
         let is = |types: &[TypeId]| {
             types
                 .iter()
@@ -47,7 +47,8 @@ impl Wanted {
             .is_some_and(|names| names[0].contains(','))
         {
             Self::Numbers
-        // A size such as `1GB` also has a numeric type, but its default is no number.
+        // An option for a size also has a numeric type, but its default, such as `1GB`, is not a
+        // number.
         } else if is_numeric
             && is(&[
                 TypeId::of::<u16>(),
@@ -64,60 +65,64 @@ impl Wanted {
 }
 
 impl Key {
-    /// Converts a value of a settings file to arguments. The error is a hint for a correct value.
-    /// Relative paths are resolved against `folder`, the directory of the file.
-    pub(super) fn texts(&self, value: &DeValue<'_>, folder: &Path) -> Result<Vec<String>, String> {
-        let texts = self.typed_texts(value).ok_or_else(|| self.usage())?;
+    /// Converts a value from a settings file to arguments. The error is a hint for a correct value.
+    /// Relative paths are resolved against `folder`, the directory that contains the file.
+    pub(super) fn to_arguments(
+        &self,
+        value: &DeValue<'_>,
+        folder: &Path,
+    ) -> Result<Vec<String>, String> {
+        let texts = self.convert_value(value).ok_or_else(|| self.usage())?;
         let texts: Vec<String> = texts
             .into_iter()
-            .map(|text| self.in_folder(text, folder))
+            .map(|text| self.resolve_path(text, folder))
             .collect::<Result<_, _>>()?;
-        match self.check(&texts) {
+        match self.find_problem(&texts) {
             Some(problem) => Err(problem),
             None => Ok(texts),
         }
     }
 
-    fn typed_texts(&self, value: &DeValue<'_>) -> Option<Vec<String>> {
+    fn convert_value(&self, value: &DeValue<'_>) -> Option<Vec<String>> {
         let one = |text: String| Some(vec![text]);
-        match self.wanted() {
-            Wanted::Switch => one(value.as_bool()?.to_string()),
-            Wanted::Number => one(number(value)?),
-            Wanted::Text => one(value.as_str()?.to_owned()),
-            Wanted::List => value
+        match self.value_type() {
+            ValueType::Switch => one(value.as_bool()?.to_string()),
+            ValueType::Number => one(parse_number(value)?),
+            ValueType::Text => one(value.as_str()?.to_owned()),
+            ValueType::List => value
                 .as_array()?
                 .iter()
                 .map(|one| one.get_ref().as_str().map(str::to_owned))
                 .collect(),
-            Wanted::Numbers => {
+            ValueType::Numbers => {
                 let numbers: Option<Vec<String>> = value
                     .as_array()?
                     .iter()
-                    .map(|one| number(one.get_ref()))
+                    .map(|one| parse_number(one.get_ref()))
                     .collect();
                 one(numbers?.join(","))
             }
         }
     }
 
-    fn in_folder(&self, text: String, folder: &Path) -> Result<String, String> {
+    fn resolve_path(&self, text: String, folder: &Path) -> Result<String, String> {
         let is_path = self.arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
-        if !is_path || text == NONE || text.is_empty() {
+        if !is_path || text == NO_FILE || text.is_empty() {
             return Ok(text);
         }
         if text.starts_with('~') {
-            return Err("write the whole path: no shell reads `~` here".to_owned());
+            return Err("write the full path: `~` is not expanded here".to_owned());
         }
         Ok(folder.join(&text).to_string_lossy().into_owned())
     }
 
-    /// Returns the option's own error for these values, if any.
-    fn check(&self, texts: &[String]) -> Option<String> {
-        // The parser is applied to a stand-in option, because the real one may require or exclude
-        // other options.
+    /// Returns the error of the option's parser for the values `texts`, if any.
+    fn find_problem(&self, texts: &[String]) -> Option<String> {
+        // The parser is used with a temporary option, because the real option may require or
+        // exclude other options.
         let arg = Arg::new("value")
             .long("value")
-            .action(if self.wanted() == Wanted::Switch {
+            .action(if self.value_type() == ValueType::Switch {
                 ArgAction::Append
             } else {
                 self.arg.get_action().clone()
@@ -131,24 +136,31 @@ impl Key {
             .err()?;
         Some(match (error.kind(), error.source()) {
             (ErrorKind::ValueValidation, Some(cause)) => cause.to_string(),
-            _ => self.nearest(texts),
+            _ => self.suggest_choice(texts),
         })
     }
 
-    /// Returns a hint with the choice most similar to a wrong value, or with all valid values.
-    fn nearest(&self, texts: &[String]) -> String {
+    /// Returns a hint with the choice most similar to the wrong value, or with all choices.
+    fn suggest_choice(&self, texts: &[String]) -> String {
         let choices = self.choices();
-        let words = texts.iter().filter(|_| self.wanted() != Wanted::Number);
+        let words = texts
+            .iter()
+            .filter(|_| self.value_type() != ValueType::Number);
         let wrong = words.into_iter().find(|text| !choices.contains(*text));
-        let near =
-            wrong.and_then(|text| Some((text, nearest(text, choices.iter().map(String::as_str))?)));
+        let near = wrong.and_then(|text| {
+            Some((
+                text,
+                find_nearest(text, choices.iter().map(String::as_str))?,
+            ))
+        });
         near.map_or_else(
             || self.usage(),
             |(text, near)| format!("for `{text}`, did you mean `{near}`?"),
         )
     }
 
-    /// Returns the names of the possible values, if the option has a fixed set.
+    /// Returns the names of the option's possible values, or an empty list if any value is
+    /// possible.
     pub(crate) fn choices(&self) -> Vec<String> {
         let choices = self.arg.get_possible_values();
         choices
@@ -158,24 +170,26 @@ impl Key {
             .collect()
     }
 
-    /// Returns a short hint for a correct value.
+    /// Returns a short hint that describes correct values.
     pub(crate) fn usage(&self) -> String {
         let choices = self.choices();
-        match self.wanted() {
-            Wanted::Switch => "use true or false".to_owned(),
-            Wanted::Text | Wanted::Number if !choices.is_empty() => {
+        match self.value_type() {
+            ValueType::Switch => "use true or false".to_owned(),
+            ValueType::Text | ValueType::Number if !choices.is_empty() => {
                 format!("use one of {}", choices.join(", "))
             }
-            Wanted::List if !choices.is_empty() => {
-                format!("use a list of some of {}", choices.join(", "))
+            ValueType::List if !choices.is_empty() => {
+                format!("use a list with one or more of {}", choices.join(", "))
             }
-            Wanted::Text => format!("use a text, as {}", self.example()),
-            Wanted::Number => format!("use a number, as {}", self.example()),
-            Wanted::List | Wanted::Numbers => format!("use a list, as {}", self.example()),
+            ValueType::Text => format!("use a string, such as {}", self.example()),
+            ValueType::Number => format!("use a number, such as {}", self.example()),
+            ValueType::List | ValueType::Numbers => {
+                format!("use a list, such as {}", self.example())
+            }
         }
     }
 
-    /// Returns the default in TOML, or else the placeholder for the value.
+    /// Returns the default as TOML, or the placeholder for the value if the option has no default.
     pub(crate) fn example(&self) -> String {
         let defaults = self
             .arg
@@ -185,23 +199,23 @@ impl Key {
         let mut texts: Vec<String> = defaults.collect();
         if texts.is_empty() {
             let names = self.arg.get_value_names().unwrap_or_default().iter();
-            texts.extend(if self.wanted() == Wanted::Switch {
+            texts.extend(if self.value_type() == ValueType::Switch {
                 vec!["false".to_owned()]
             } else {
                 names.map(ToString::to_string).collect()
             });
         }
-        self.written(&texts)
+        self.to_toml(&texts)
     }
 
-    /// Converts arguments to a value in TOML.
-    pub(crate) fn written(&self, texts: &[String]) -> String {
+    /// Converts arguments to a TOML value.
+    pub(crate) fn to_toml(&self, texts: &[String]) -> String {
         let first = texts.first().cloned().unwrap_or_default();
-        match self.wanted() {
-            Wanted::Switch | Wanted::Number => first,
-            Wanted::Text => quoted(&first),
-            Wanted::Numbers => format!("[{}]", first.split(',').collect::<Vec<_>>().join(", ")),
-            Wanted::List => {
+        match self.value_type() {
+            ValueType::Switch | ValueType::Number => first,
+            ValueType::Text => quote_toml(&first),
+            ValueType::Numbers => format!("[{}]", first.split(',').collect::<Vec<_>>().join(", ")),
+            ValueType::List => {
                 let delimiter = self.arg.get_value_delimiter();
                 let parts = texts.iter().flat_map(|text| match delimiter {
                     Some(delimiter) => text.split(delimiter).map(str::to_owned).collect(),
@@ -210,7 +224,7 @@ impl Key {
                 format!(
                     "[{}]",
                     parts
-                        .map(|part| quoted(&part))
+                        .map(|part| quote_toml(&part))
                         .collect::<Vec<_>>()
                         .join(", ")
                 )
@@ -219,8 +233,8 @@ impl Key {
     }
 }
 
-/// Returns the text as a TOML string on one line.
-fn quoted(text: &str) -> String {
+/// Quotes text as a TOML string on one line.
+fn quote_toml(text: &str) -> String {
     let mut quoted = String::from('"');
     for letter in text.chars() {
         match letter {
@@ -234,8 +248,8 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Returns a TOML number as an argument. Integers become decimal.
-fn number(value: &DeValue<'_>) -> Option<String> {
+/// Converts a TOML number to an argument. Integers are written in decimal.
+fn parse_number(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::Integer(number) => Some(
             i64::from_str_radix(number.as_str(), number.radix())

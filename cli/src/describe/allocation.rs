@@ -1,12 +1,15 @@
-//! GPUs that schedulers have allocated.
+//! Description of GPUs that schedulers have allocated.
 
 use gpumon_probe::model::{Allocation, Gpu, GpuSample, MigInstance};
 
 use super::mig;
 
-/// Returns the labels of allocated GPUs and MIG devices without a listed process, each with its
-/// jobs or pods.
-pub(crate) fn unused_allocations(gpu: &GpuSample, known: Option<&Gpu>) -> Vec<(String, String)> {
+/// Returns the labels of allocated GPUs and MIG devices that have no processes, each with the names
+/// of its jobs or pods.
+pub(crate) fn list_unused_allocations(
+    gpu: &GpuSample,
+    known: Option<&Gpu>,
+) -> Vec<(String, String)> {
     let is_whole = gpu.processes_omitted == 0 && gpu.unlisted_memory_bytes.is_none();
     let Some(processes) = gpu.processes.value().filter(|_| is_whole) else {
         return Vec::new();
@@ -17,10 +20,10 @@ pub(crate) fn unused_allocations(gpu: &GpuSample, known: Option<&Gpu>) -> Vec<(S
             .any(|process| part.is_none() || process.mig == part)
     };
     let parts = gpu.mig_devices.value().into_iter().flatten().map(|part| {
-        let device = known.and_then(|known| mig::device_of(known, part.instance));
+        let device = known.and_then(|known| mig::find_mig_device(known, part.instance));
         let name = device.map_or_else(
             || gpu.index.to_string(),
-            |device| mig::label(gpu.index, device),
+            |device| mig::format_mig_label(gpu.index, device),
         );
         (name, Some(part.instance), &part.allocated_to)
     });
@@ -29,12 +32,12 @@ pub(crate) fn unused_allocations(gpu: &GpuSample, known: Option<&Gpu>) -> Vec<(S
         .chain(parts);
     let unused = all.filter(|(_, part, holders)| is_free(*part) && !holders.is_empty());
     unused
-        .map(|(name, _, holders)| (name, names(holders)))
+        .map(|(name, _, holders)| (name, join_holder_names(holders)))
         .collect()
 }
 
-/// Returns the names of the jobs and pods without repetitions.
-fn names(holders: &[Allocation]) -> String {
+/// Joins the names of the jobs and pods, without duplicates.
+fn join_holder_names(holders: &[Allocation]) -> String {
     let mut names: Vec<String> = Vec::new();
     for holder in holders {
         let user = match holder {

@@ -5,11 +5,11 @@ use gpumon_workload::protocol::DeviceName;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The maximum width of a name. A longer name would take space from the readings.
-pub(crate) const LONGEST: usize = 24;
+pub(crate) const MAX_NAME_WIDTH: usize = 24;
 
-/// The least informative words of names, in the order of their removal. The GPUs of one machine
-/// rarely differ in these words alone.
-const NEEDLESS: [&str; 9] = [
+/// The least informative words of device names, in the order in which they are removed. The GPUs of
+/// one machine rarely differ only in these words.
+const DISPENSABLE_WORDS: [&str; 9] = [
     "Edition",
     "Generation",
     "GPU",
@@ -21,24 +21,24 @@ const NEEDLESS: [&str; 9] = [
     "Workstation",
 ];
 
-/// Returns a GPU's name without the vendor, which is the same for all GPUs.
-pub(crate) fn full_name(name: Option<&Reading<String>>) -> String {
+/// Returns a GPU's name without the vendor's name.
+pub(crate) fn format_name_without_vendor(name: Option<&Reading<String>>) -> String {
     let name = name.and_then(Reading::value);
     name.map_or_else(
         || "unknown GPU".to_owned(),
-        |name| Vendor::strip_from(name).to_owned(),
+        |name| Vendor::strip_vendor(name).to_owned(),
     )
 }
 
-/// Returns the name of a device on which a workload runs, such as `GPU 0: H200`.
-pub(crate) fn device(device: &DeviceName) -> String {
-    let name = Vendor::strip_from(&device.name);
+/// Returns the label of a device that runs a workload, such as `GPU 0: H200`.
+pub(crate) fn label_device(device: &DeviceName) -> String {
+    let name = Vendor::strip_vendor(&device.name);
     device
         .index
-        .map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
+        .map_or_else(|| capitalize(name), |index| format!("GPU {index}: {name}"))
 }
 
-pub(crate) fn capital(text: &str) -> String {
+pub(crate) fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     letters
         .next()
@@ -46,18 +46,18 @@ pub(crate) fn capital(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Fits a name into this many columns. Uninformative words are removed first, and then the name is
-/// cut.
+/// Shortens a name to at most `columns` columns. Uninformative words are removed first; then the
+/// name is cut.
 pub(crate) fn fit_name(name: &str, columns: usize, ellipsis: &str) -> String {
     let mut words: Vec<&str> = name.split(' ').collect();
-    for needless in NEEDLESS {
+    for needless in DISPENSABLE_WORDS {
         if words.join(" ").width() <= columns {
             break;
         }
         words.retain(|word| *word != needless);
     }
     let short = words.join(" ");
-    // A name that consists only of such words is kept.
+    // A name that consists only of uninformative words is kept.
     let short = if short.is_empty() {
         name.to_owned()
     } else {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boards_that_differ_are_still_told_apart() {
+    fn short_names_of_different_gpus_differ() {
         for (name, short) in [
             ("H200", "H200"),
             ("A100-SXM4-80GB", "A100-SXM4-80GB"),
@@ -108,12 +108,12 @@ mod tests {
                 "RTX PRO 6000 Server",
             ),
         ] {
-            assert_eq!(fit_name(name, LONGEST, "…"), short);
+            assert_eq!(fit_name(name, MAX_NAME_WIDTH, "…"), short);
         }
     }
 
     #[test]
-    fn what_still_does_not_fit_is_cut_and_says_so() {
+    fn long_name_is_cut_with_mark() {
         assert_eq!(
             fit_name("RTX PRO 6000 Blackwell Max-Q", 10, "…"),
             "RTX PRO 6…"

@@ -1,10 +1,10 @@
-//! The video engines of a GPU, and its link to the host.
+//! Formats the utilization of a GPU's video engines and the state of its PCIe link.
 
 use gpumon_probe::model::GpuSample;
 
 /// Formats the utilization of encoder and decoder, such as `enc/dec 0/35 %`. Returns `None` if both
 /// are absent.
-pub(crate) fn format_codec(gpu: &GpuSample) -> Option<String> {
+pub(crate) fn format_codec_utilization(gpu: &GpuSample) -> Option<String> {
     let utilization = &gpu.utilization;
     let [encoder, decoder] = [&utilization.encoder_percent, &utilization.decoder_percent]
         .map(|percent| percent.value().map(|percent| format!("{percent:.0}")));
@@ -16,7 +16,7 @@ pub(crate) fn format_codec(gpu: &GpuSample) -> Option<String> {
     }
 }
 
-/// Formats the generation and width of the PCIe link, such as `5x16`. Returns `None` if one is
+/// Formats the generation and width of the PCIe link, such as `5x16`. Returns `None` if either is
 /// absent.
 pub(crate) fn format_pcie_link(gpu: &GpuSample) -> Option<String> {
     let (generation, width) = (gpu.pcie.generation.value()?, gpu.pcie.width.value()?);

@@ -1,66 +1,73 @@
-//! Events as sentences.
+//! Descriptions of events as sentences.
 
 use gpumon_probe::{
-    model::{Cell, Event, EventKind, Mark, ProcessRef, Run, RunStatus, with_advice},
-    units::duration,
+    model::{Cell, Event, EventKind, Mark, ProcessRef, Run, RunStatus, join_advice},
+    units::format_duration,
 };
 
 use super::phrase::Level;
 
-pub(crate) fn of_event(event: &Event) -> (Level, String) {
-    fn say(level: Level, text: impl Into<String>) -> (Level, String) {
+pub(crate) fn describe_event(event: &Event) -> (Level, String) {
+    fn pair_with_level(level: Level, text: impl Into<String>) -> (Level, String) {
         (level, text.into())
     }
     match &event.what {
-        EventKind::GpuLost => say(Level::Act, "GPU lost (fallen off the bus)"),
-        EventKind::GpuHung => say(Level::Act, "GPU not responding (driver hang)"),
+        EventKind::GpuLost => pair_with_level(Level::Act, "GPU lost (fallen off the bus)"),
+        EventKind::GpuHung => pair_with_level(Level::Act, "GPU not responding (driver hang)"),
         EventKind::GpuFailed { meaning, .. } if meaning.is_empty() => {
-            say(Level::Act, "GPU cannot be read")
+            pair_with_level(Level::Act, "GPU cannot be read")
         }
-        EventKind::GpuFailed { meaning, advice } => say(
+        EventKind::GpuFailed { meaning, advice } => pair_with_level(
             Level::Act,
-            format!("GPU cannot be read: {}", with_advice(meaning, advice)),
+            format!("GPU cannot be read: {}", join_advice(meaning, advice)),
         ),
-        EventKind::GpuAdded => say(Level::Note, "GPU added"),
-        EventKind::GpuAsleep => say(Level::Note, "GPU suspended by power management"),
-        EventKind::GpuBack => say(Level::Note, "GPU responding again"),
-        EventKind::Xid(xid) => say(Level::Warn, xid.text()),
+        EventKind::GpuAdded => pair_with_level(Level::Note, "GPU added"),
+        EventKind::GpuAsleep => pair_with_level(Level::Note, "GPU suspended by power management"),
+        EventKind::GpuBack => pair_with_level(Level::Note, "GPU responding again"),
+        EventKind::Xid(xid) => pair_with_level(Level::Warn, xid.text()),
         EventKind::EccErrors {
             corrected,
             uncorrected: 0,
-        } => say(Level::Note, format!("{corrected} corrected memory errors.")),
-        EventKind::EccErrors { uncorrected, .. } => say(
+        } => pair_with_level(Level::Note, format!("{corrected} corrected memory errors.")),
+        EventKind::EccErrors { uncorrected, .. } => pair_with_level(
             Level::Act,
             format!(
-                "{uncorrected} uncorrectable memory errors. Results may be wrong: run the work again."
+                "{uncorrected} uncorrectable memory errors. Results may be wrong: run the work \
+                 again."
             ),
         ),
-        EventKind::ConditionBegan(condition) => say(condition.severity.into(), &*condition.text),
+        EventKind::ConditionBegan(condition) => {
+            pair_with_level(condition.severity.into(), &*condition.text)
+        }
         EventKind::ConditionEnded(condition) => {
-            say(Level::Note, format!("Resolved: {}", condition.text))
+            pair_with_level(Level::Note, format!("Resolved: {}", condition.text))
         }
-        EventKind::ProcessStarted(process) => {
-            say(Level::Note, format!("{} started", of_process(process)))
-        }
+        EventKind::ProcessStarted(process) => pair_with_level(
+            Level::Note,
+            format!("{} started", describe_process(process)),
+        ),
         EventKind::ProcessEnded(process) => {
-            say(Level::Note, format!("{} exited", of_process(process)))
+            pair_with_level(Level::Note, format!("{} exited", describe_process(process)))
         }
-        EventKind::MigChanged => say(Level::Note, "MIG configuration changed"),
-        EventKind::PowerSourceChanged => say(Level::Note, "Power source changed"),
+        EventKind::MigChanged => pair_with_level(Level::Note, "MIG configuration changed"),
+        EventKind::PowerSourceChanged => pair_with_level(Level::Note, "Power source changed"),
         EventKind::ClockChanged { by_ms } => {
             let (way, by) = (
                 if *by_ms < 0 { "back" } else { "forward" },
-                duration(by_ms.unsigned_abs()),
+                format_duration(by_ms.unsigned_abs()),
             );
-            say(
+            pair_with_level(
                 Level::Warn,
                 format!(
-                    "System clock set {way} by {by}. Check the time synchronization of this machine."
+                    "System clock set {way} by {by}. Check the time synchronization of this \
+                     machine."
                 ),
             )
         }
-        EventKind::RunBegan(run) => say(Level::Note, format!("Run started: {}", run.title)),
-        EventKind::RunStep(run) => say(
+        EventKind::RunBegan(run) => {
+            pair_with_level(Level::Note, format!("Run started: {}", run.title))
+        }
+        EventKind::RunStep(run) => pair_with_level(
             Level::Note,
             format!(
                 "Run {}: {}",
@@ -68,27 +75,29 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
                 run.step.as_deref().unwrap_or("finishing")
             ),
         ),
-        EventKind::RunEnded(run) => of_run_end(run),
-        EventKind::Mark(Mark { text, user: None }) => say(Level::Note, format!("Mark: {text}")),
+        EventKind::RunEnded(run) => describe_run_end(run),
+        EventKind::Mark(Mark { text, user: None }) => {
+            pair_with_level(Level::Note, format!("Mark: {text}"))
+        }
         EventKind::Mark(Mark {
             text,
             user: Some(user),
-        }) => say(Level::Note, format!("Mark: {text} ({user})")),
-        EventKind::Cell(cell) => say(Level::Note, of_cell(cell)),
-        EventKind::AlertFiring(alert) => say(
+        }) => pair_with_level(Level::Note, format!("Mark: {text} ({user})")),
+        EventKind::Cell(cell) => pair_with_level(Level::Note, describe_cell(cell)),
+        EventKind::AlertFiring(alert) => pair_with_level(
             alert.severity.into(),
             format!("Alert {}: {}", alert.rule, alert.text),
         ),
-        EventKind::AlertResolved(alert) => say(
+        EventKind::AlertResolved(alert) => pair_with_level(
             Level::Note,
             format!("Resolved: alert {}: {}", alert.rule, alert.text),
         ),
-        EventKind::AlertProblem { message } => say(Level::Warn, &**message),
+        EventKind::AlertProblem { message } => pair_with_level(Level::Warn, &**message),
     }
 }
 
-/// Describes an execution, such as `train.ipynb [3] ran for 12 s`.
-fn of_cell(
+/// Describes the execution of a notebook's cell, such as `train.ipynb [3] ran for 12 s`.
+fn describe_cell(
     Cell {
         notebook,
         execution_count,
@@ -100,11 +109,11 @@ fn of_cell(
     let count = execution_count.map_or_else(|| " ".to_owned(), |count| count.to_string());
     format!(
         "{notebook} [{count}] ran for {}",
-        duration(ended_ms.saturating_sub(*started_ms))
+        format_duration(ended_ms.saturating_sub(*started_ms))
     )
 }
 
-fn of_run_end(run: &Run) -> (Level, String) {
+fn describe_run_end(run: &Run) -> (Level, String) {
     let title = &run.title;
     match run.status {
         RunStatus::Running | RunStatus::Done => (Level::Note, format!("Run completed: {title}")),
@@ -115,7 +124,7 @@ fn of_run_end(run: &Run) -> (Level, String) {
 }
 
 /// Describes a process, such as `train.py (ana, 4711)`.
-fn of_process(process: &ProcessRef) -> String {
+fn describe_process(process: &ProcessRef) -> String {
     let name = process
         .name
         .value()

@@ -1,7 +1,7 @@
-//! Frameworks that ran a workload for comparison.
+//! Descriptions of frameworks that ran a workload for comparison.
 
 use anstyle::Style;
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use gpumon_workload::protocol::FrameworkRun;
 
 use crate::terminal::{
@@ -9,23 +9,24 @@ use crate::terminal::{
     style::{DIM, NOTICE},
 };
 
-/// Formats the name and version, such as `CuPy 14.0`.
-pub(crate) fn framework(run: &FrameworkRun) -> String {
+/// Formats a framework's name and version, such as `CuPy 14.0`.
+pub(crate) fn format_framework_label(run: &FrameworkRun) -> String {
     let version = run.version.split('+').next().unwrap_or_default();
-    escaped(format!("{} {version}", run.name).trim_end())
+    escape_untrusted(format!("{} {version}", run.name).trim_end())
 }
 
-/// Returns how gpumon compares with the framework, and the style of the text.
-pub(crate) fn comparison(run: &FrameworkRun) -> Option<(Style, String)> {
+/// Describes how gpumon compares with the framework. Returns the style and the text, or `None` if
+/// there is no ratio.
+pub(crate) fn compare_with_framework(run: &FrameworkRun) -> Option<(Style, String)> {
     let ratio = run.ratio?;
     Some((
         if ratio < 1.0 { NOTICE } else { DIM },
-        format!("gpumon is {}", factor(ratio)),
+        format!("gpumon is {}", format_factor(ratio)),
     ))
 }
 
-/// Formats a ratio of the other's time to gpumon's, such as `1.10x faster`.
-pub(crate) fn factor(ratio: f64) -> String {
+/// Formats the ratio of another program's time to gpumon's time, such as `1.10x faster`.
+pub(crate) fn format_factor(ratio: f64) -> String {
     let (ratio, word) = if ratio < 1.0 {
         (1.0 / ratio, "slower")
     } else {

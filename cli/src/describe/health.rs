@@ -1,17 +1,17 @@
-//! GPUs without readings.
+//! Phrases for GPUs without readings.
 
 use gpumon_probe::{
-    model::{Absence, GpuSample, Health, Reading, with_advice},
-    units::duration,
+    model::{Absence, GpuSample, Health, Reading, join_advice},
+    units::format_duration,
 };
 
 use super::phrase::{Level, Phrase};
-use crate::terminal::units::clock;
+use crate::terminal::units::format_clock;
 
-/// The age in milliseconds below which a state has no duration worth showing.
+/// The minimum age of a state, in milliseconds, from which its duration is shown.
 const JUST_NOW_MS: u64 = 5_000;
 
-pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
+pub(super) fn find_health_phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
     let history = |since_ms: u64, text: &dyn Fn() -> String| {
         if now_ms.saturating_sub(since_ms) < JUST_NOW_MS {
             String::new()
@@ -21,11 +21,14 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
     };
     let lasting = |since_ms: u64| {
         history(since_ms, &|| {
-            format!(" for {}", duration(now_ms - since_ms))
+            format!(" for {}", format_duration(now_ms - since_ms))
         })
     };
-    let since =
-        |since_ms: u64| history(since_ms, &|| format!(" since {}", clock(since_ms, now_ms)));
+    let since = |since_ms: u64| {
+        history(since_ms, &|| {
+            format!(" since {}", format_clock(since_ms, now_ms))
+        })
+    };
     Some(match &gpu.health {
         Health::Ok if gpu.power.draw_watts == Reading::Absent(Absence::NoAnswer) => Phrase::new(
             Level::Warn,
@@ -67,7 +70,7 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
             meaning,
             advice,
         } => {
-            let explained = with_advice(meaning, advice);
+            let explained = join_advice(meaning, advice);
             let why = if explained.is_empty() {
                 format!("{reason}; see gpumon doctor")
             } else {
@@ -82,9 +85,9 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
     })
 }
 
-/// Returns the start of a GPU's state without readings, and its phrase, as shown in a list of
-/// states.
-pub(crate) fn without_readings(gpu: &GpuSample) -> Option<(u64, Phrase)> {
+/// Returns when a GPU's state without readings started, and the phrase for the state. Returns
+/// `None` if the GPU has readings.
+pub(crate) fn find_unreadable_state(gpu: &GpuSample) -> Option<(u64, Phrase)> {
     let (Health::Asleep { since_ms }
     | Health::Hung { since_ms }
     | Health::Lost { since_ms }
@@ -92,5 +95,5 @@ pub(crate) fn without_readings(gpu: &GpuSample) -> Option<(u64, Phrase)> {
     else {
         return None;
     };
-    Some((since_ms, phrase(gpu, since_ms)?))
+    Some((since_ms, find_health_phrase(gpu, since_ms)?))
 }

@@ -1,26 +1,25 @@
-//! The load of a GPU in three levels: utilization, memory, and temperature and power compared with
-//! their limits.
+//! The load of a GPU in three levels, derived from utilization, memory, temperature and power.
 
 use gpumon_probe::model::{
     Gpu, GpuSample, MigSample,
     fields::{GPU_FIELDS, OVERVIEW},
 };
 
-use super::{memory::taken_share, share};
+use super::{memory::unavailable_memory_fraction, used_memory_fraction};
 
-/// A level of load. Terminals show each level by color and weight, so that no information depends
-/// on color alone.
+/// A level of load. Terminals show levels by color and weight, so that no information depends on
+/// color alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Load {
+pub(crate) enum LoadLevel {
     #[default]
     Light,
     Moderate,
     Heavy,
 }
 
-impl Load {
-    /// Returns the level of a fraction between 0 and 1.
-    pub(crate) fn of(share: Option<f64>, [moderate, heavy]: [u32; 2]) -> Self {
+impl LoadLevel {
+    /// Returns the level of load for a fraction between 0 and 1. The thresholds are percentages.
+    pub(crate) fn from_share(share: Option<f64>, [moderate, heavy]: [u32; 2]) -> Self {
         match share.map(|share| share * 100.0) {
             Some(percent) if percent >= heavy.into() => Self::Heavy,
             Some(percent) if percent >= moderate.into() => Self::Moderate,
@@ -29,50 +28,66 @@ impl Load {
     }
 }
 
-/// Parses two percentages, the smaller one first.
-fn parse_pair(text: &str) -> Result<[u32; 2], String> {
+/// Parses a pair of percentages, the smaller one first.
+fn parse_threshold_pair(text: &str) -> Result<[u32; 2], String> {
     let numbers: Option<Vec<u32>> = text
         .split(',')
         .map(|number| number.trim().parse().ok())
         .collect();
     match numbers.as_deref() {
         Some([low, high]) if 1 <= *low && low < high && *high <= 100 => Ok([*low, *high]),
-        _ => Err("use two percentages from 1 to 100, the smaller first, as 10 and 75".to_owned()),
+        _ => Err(
+            "use two percentages from 1 to 100, the smaller first, such as 10 and 75".to_owned(),
+        ),
     }
 }
 
-/// Formats two thresholds as on the command line.
-fn typed([low, high]: [u32; 2]) -> String {
+/// Formats two thresholds in the format of the command line.
+fn format_threshold_pair([low, high]: [u32; 2]) -> String {
     format!("{low},{high}")
 }
 
-/// Percentages of a reading's limit from which on the load is moderate, and heavy.
+/// Percentages of each reading's limit at which the load becomes moderate and heavy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
 pub(crate) struct Thresholds {
     /// GPU utilization from which load is moderate, and heavy, in percent
-    #[arg(long = "utilization-thresholds", env = "GPUMON_TOP_UTILIZATION_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().utilization), value_parser = parse_pair)]
+    #[arg(
+        long = "utilization-thresholds", env = "GPUMON_TOP_UTILIZATION_THRESHOLDS",
+        value_name = "LOW,HIGH", default_value = format_threshold_pair(Self::default().utilization),
+        value_parser = parse_threshold_pair
+    )]
     pub(crate) utilization: [u32; 2],
 
     /// Memory use from which load is moderate, and heavy, in percent of all memory
-    #[arg(long = "memory-thresholds", env = "GPUMON_TOP_MEMORY_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().memory), value_parser = parse_pair)]
+    #[arg(
+        long = "memory-thresholds", env = "GPUMON_TOP_MEMORY_THRESHOLDS", value_name = "LOW,HIGH",
+        default_value = format_threshold_pair(Self::default().memory), value_parser = parse_threshold_pair
+    )]
     pub(crate) memory: [u32; 2],
 
     /// Temperature from which load is moderate, and heavy, in percent of the slowdown
     /// temperature
-    #[arg(long = "temperature-thresholds", env = "GPUMON_TOP_TEMPERATURE_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().temperature), value_parser = parse_pair)]
+    #[arg(
+        long = "temperature-thresholds", env = "GPUMON_TOP_TEMPERATURE_THRESHOLDS",
+        value_name = "LOW,HIGH", default_value = format_threshold_pair(Self::default().temperature),
+        value_parser = parse_threshold_pair
+    )]
     pub(crate) temperature: [u32; 2],
 
     /// Power draw from which load is moderate, and heavy, in percent of the power limit
-    #[arg(long = "power-thresholds", env = "GPUMON_TOP_POWER_THRESHOLDS", value_name = "LOW,HIGH", default_value = typed(Self::default().power), value_parser = parse_pair)]
+    #[arg(
+        long = "power-thresholds", env = "GPUMON_TOP_POWER_THRESHOLDS", value_name = "LOW,HIGH",
+        default_value = format_threshold_pair(Self::default().power), value_parser = parse_threshold_pair
+    )]
     pub(crate) power: [u32; 2],
 }
 
 impl Default for Thresholds {
-    /// Returns the thresholds of the overview's fields in the catalog.
+    /// Returns the thresholds from the catalog of fields.
     fn default() -> Self {
         let of = |id| GPU_FIELDS.iter().find(|field| field.id == id)?.load;
         let [utilization, memory, power, temperature] =
-            OVERVIEW.map(|id| of(id).expect("what an overview shows has thresholds"));
+            OVERVIEW.map(|id| of(id).expect("all fields of the overview have thresholds"));
         Self {
             utilization,
             memory,
@@ -82,17 +97,17 @@ impl Default for Thresholds {
     }
 }
 
-/// The load levels of all readings. A level is light if the reading or its limit is absent.
+/// The level of load for each reading. The level is light if the reading or its limit is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Loads {
-    pub(crate) utilization: Load,
-    pub(crate) memory: Load,
-    pub(crate) temperature: Load,
-    pub(crate) power: Load,
+pub(crate) struct LoadLevels {
+    pub(crate) utilization: LoadLevel,
+    pub(crate) memory: LoadLevel,
+    pub(crate) temperature: LoadLevel,
+    pub(crate) power: LoadLevel,
 }
 
-impl Loads {
-    pub(crate) fn of_gpu(gpu: &GpuSample, board: Option<&Gpu>, thresholds: &Thresholds) -> Self {
+impl LoadLevels {
+    pub(crate) fn from_gpu(gpu: &GpuSample, board: Option<&Gpu>, thresholds: &Thresholds) -> Self {
         let sm = gpu
             .activity
             .value()
@@ -103,29 +118,35 @@ impl Loads {
             Some(value? / limit.filter(|limit| **limit > 0.0)?)
         };
         Self {
-            utilization: Load::of(busy.map(|percent| percent / 100.0), thresholds.utilization),
-            memory: Load::of(taken_share(gpu), thresholds.memory),
-            temperature: Load::of(
+            utilization: LoadLevel::from_share(
+                busy.map(|percent| percent / 100.0),
+                thresholds.utilization,
+            ),
+            memory: LoadLevel::from_share(unavailable_memory_fraction(gpu), thresholds.memory),
+            temperature: LoadLevel::from_share(
                 of(gpu.temperature.gpu_celsius.value(), slowdown),
                 thresholds.temperature,
             ),
-            power: Load::of(
+            power: LoadLevel::from_share(
                 of(gpu.power.draw_watts.value(), gpu.power.limit_watts.value()),
                 thresholds.power,
             ),
         }
     }
 
-    /// Returns the loads of a MIG device, which has no temperature or power of its own.
-    pub(crate) fn of_part(part: &MigSample, thresholds: &Thresholds) -> Self {
+    /// Returns the loads of a MIG device. A MIG device has no temperature or power readings.
+    pub(crate) fn from_part(part: &MigSample, thresholds: &Thresholds) -> Self {
         let busy = part.activity.value().and_then(|activity| {
             let graphics = activity.graphics_percent.value();
             activity.sm_percent.value().or(graphics)
         });
         Self {
-            utilization: Load::of(busy.map(|percent| percent / 100.0), thresholds.utilization),
-            memory: Load::of(
-                share(
+            utilization: LoadLevel::from_share(
+                busy.map(|percent| percent / 100.0),
+                thresholds.utilization,
+            ),
+            memory: LoadLevel::from_share(
+                used_memory_fraction(
                     part.memory.used_bytes.value(),
                     part.memory.total_bytes.value(),
                 ),
@@ -145,16 +166,17 @@ mod tests {
 
     #[test]
     fn each_reading_is_compared_with_its_own_limit() {
-        let mut gpu = examples::sample(1).gpus.remove(0);
-        let mut board = examples::inventory(1, "NVIDIA H200").gpus.remove(0);
+        let mut gpu = examples::example_sample(1).gpus.remove(0);
+        let mut board = examples::example_inventory(1, "NVIDIA H200").gpus.remove(0);
         gpu.utilization.gpu_percent = Reading::Now(9.9);
         (gpu.memory.used_bytes, gpu.memory.total_bytes) = (Reading::Now(80), Reading::Now(100));
         gpu.temperature.gpu_celsius = Reading::Now(64.0);
         board.board.thresholds.slowdown_celsius = Reading::Now(90.0);
         (gpu.power.draw_watts, gpu.power.limit_watts) = (Reading::Now(69.0), Reading::Now(70.0));
-        let loads = |gpu: &GpuSample, thresholds| Loads::of_gpu(gpu, Some(&board), &thresholds);
-        let (light, moderate, heavy) = (Load::Light, Load::Moderate, Load::Heavy);
-        let usual = Loads {
+        let loads =
+            |gpu: &GpuSample, thresholds| LoadLevels::from_gpu(gpu, Some(&board), &thresholds);
+        let (light, moderate, heavy) = (LoadLevel::Light, LoadLevel::Moderate, LoadLevel::Heavy);
+        let usual = LoadLevels {
             utilization: light,
             memory: heavy,
             temperature: moderate,
@@ -168,7 +190,7 @@ mod tests {
         };
         assert_eq!(
             loads(&gpu, mild),
-            Loads {
+            LoadLevels {
                 memory: light,
                 temperature: heavy,
                 ..usual

@@ -1,5 +1,6 @@
-//! Names of notebooks: the shortest end of each path that no other path shares. The web page
-//! follows the same rule, and `tests/notebook-names.json` contains cases for both.
+//! Names of notebooks: for each path, the shortest suffix that no other path shares. The web page
+//! follows the same rule, and `tests/notebook-names.json` contains test cases for both
+//! implementations.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ impl NotebookNames {
     pub(crate) fn new<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
         let ends: HashMap<&str, Vec<String>> = paths
             .into_iter()
-            .map(|path| (path, ends_of(path)))
+            .map(|path| (path, list_path_ends(path)))
             .collect();
         let mut counts: HashMap<String, usize> = HashMap::new();
         for end in ends.values().flatten() {
@@ -27,26 +28,27 @@ impl NotebookNames {
     }
 
     /// Returns the names of all notebooks with processes on a GPU.
-    pub(crate) fn of_sample(sample: &Sample) -> Self {
+    pub(crate) fn from_sample(sample: &Sample) -> Self {
         let processes = sample
             .gpus
             .iter()
             .filter_map(|gpu| gpu.processes.value())
             .flatten();
-        Self::new(processes.filter_map(notebook_path))
+        Self::new(processes.filter_map(find_notebook_path))
     }
 
-    pub(crate) fn of_process(&self, process: &Process) -> Option<&str> {
-        self.of_path(notebook_path(process)?)
+    pub(crate) fn find_by_process(&self, process: &Process) -> Option<&str> {
+        self.find_by_path(find_notebook_path(process)?)
     }
 
-    pub(crate) fn of_path(&self, path: &str) -> Option<&str> {
+    pub(crate) fn find_by_path(&self, path: &str) -> Option<&str> {
         self.0.get(path).map(String::as_str)
     }
 }
 
-/// Returns the path of the notebook whose kernel is this process or started it.
-pub(crate) fn notebook_path(process: &Process) -> Option<&str> {
+/// Returns the path of the notebook to which the process belongs: the process is the notebook's
+/// kernel or was started by it.
+pub(crate) fn find_notebook_path(process: &Process) -> Option<&str> {
     process
         .owner
         .value()?
@@ -57,12 +59,12 @@ pub(crate) fn notebook_path(process: &Process) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// Returns the possible names of a path: its ends, from the shortest to the whole path.
-fn ends_of(path: &str) -> Vec<String> {
+/// Returns the candidate names of a path: its suffixes, from the shortest to the whole path.
+fn list_path_ends(path: &str) -> Vec<String> {
     let (folder, base) = path
         .rsplit_once('/')
         .map_or((None, path), |(folder, base)| (Some(folder), base));
-    let shown = match (console_number(base), folder) {
+    let shown = match (find_console_number(base), folder) {
         (None, _) => path.to_owned(),
         (Some(number), None) => format!("Console {number}"),
         (Some(number), Some(folder)) => format!("{folder}/Console {number}"),
@@ -78,9 +80,9 @@ fn ends_of(path: &str) -> Vec<String> {
     ends
 }
 
-/// Returns the number of a console from the last part of its session's path. JupyterLab requests
-/// the path `console-1-<uuid>`, which Jupyter shows as `Console 1`.
-fn console_number(base: &str) -> Option<&str> {
+/// Returns the number of a console, such as 1, from the last part of its session's path. JupyterLab
+/// requests the path `console-1-<uuid>`, which Jupyter shows as `Console 1`.
+fn find_console_number(base: &str) -> Option<&str> {
     let is_number =
         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_uuid = |text: &str| {
@@ -122,7 +124,7 @@ mod tests {
             let known = NotebookNames::new(paths.iter().map(String::as_str));
             let found: Vec<_> = paths
                 .iter()
-                .map(|path| known.of_path(path).unwrap())
+                .map(|path| known.find_by_path(path).unwrap())
                 .collect();
             assert_eq!(found, names, "{name}");
         }

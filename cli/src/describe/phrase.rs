@@ -4,16 +4,16 @@ use gpumon_probe::model::Severity;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phrase {
-    /// The short form, which fits the width that views reserve for it.
+    /// The short form of the phrase, at most [`Phrase::MAX_SHORT_WIDTH`] columns wide.
     pub(crate) short: String,
-    /// The long form, which includes a remedy if there is one.
+    /// The long form of the phrase, which includes a remedy if there is one.
     pub(crate) long: String,
     pub(crate) level: Level,
 }
 
 impl Phrase {
-    /// The width that views reserve for the first phrase of a GPU, in columns.
-    pub(crate) const SHORT: usize = 24;
+    /// The width in columns that views reserve for a GPU's first phrase.
+    pub(crate) const MAX_SHORT_WIDTH: usize = 24;
 
     pub(super) fn new(level: Level, short: impl Into<String>, long: impl Into<String>) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Phrase {
     }
 }
 
-/// The importance of a phrase, in descending order.
+/// The importance of a phrase. The most important level comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// A problem that needs action.
@@ -33,7 +33,7 @@ pub(crate) enum Level {
     Warn,
     /// Useful information.
     Note,
-    /// A normal state.
+    /// A normal state, shown only for information.
     Quiet,
 }
 

@@ -9,18 +9,18 @@ use unicode_width::UnicodeWidthStr;
 use super::*;
 use crate::table::examples::{self, GIB, NOW_MS};
 
-fn gpu() -> GpuSample {
-    examples::sample(1).gpus.remove(0)
+fn example_gpu() -> GpuSample {
+    examples::example_sample(1).gpus.remove(0)
 }
 
-fn context(is_one_shot: bool) -> Context {
+fn build_context(is_one_shot: bool) -> Context {
     Context {
         now_ms: NOW_MS,
         is_one_shot,
     }
 }
 
-fn condition(severity: Severity, kind: ConditionKind) -> Condition {
+fn make_condition(severity: Severity, kind: ConditionKind) -> Condition {
     let text = "A link is down: it is slow; see how to mend it. More is to be said.".to_owned();
     Condition {
         since_ms: 0,
@@ -30,14 +30,14 @@ fn condition(severity: Severity, kind: ConditionKind) -> Condition {
     }
 }
 
-fn phrases_of(gpu: &GpuSample) -> Vec<(String, String)> {
-    of_gpu(gpu, context(false))
+fn list_phrases(gpu: &GpuSample) -> Vec<(String, String)> {
+    list_gpu_phrases(gpu, build_context(false))
         .into_iter()
         .map(|phrase| (phrase.short, phrase.long))
         .collect()
 }
 
-fn suspected_hang(differing: Vec<GpuProcess>) -> ConditionKind {
+fn make_suspected_hang(differing: Vec<GpuProcess>) -> ConditionKind {
     ConditionKind::SuspectedHang {
         power_watts: 123.2,
         pids: vec![4_194_304],
@@ -47,7 +47,7 @@ fn suspected_hang(differing: Vec<GpuProcess>) -> ConditionKind {
 }
 
 /// Returns every kind of condition, each with long numbers.
-fn conditions() -> Vec<ConditionKind> {
+fn list_all_conditions() -> Vec<ConditionKind> {
     use ThrottleReason::*;
     let reasons = vec![
         SwPowerCap,
@@ -93,8 +93,8 @@ fn conditions() -> Vec<ConditionKind> {
             bytes_per_second: 1e9,
             growing: Vec::new(),
         },
-        suspected_hang(Vec::new()),
-        suspected_hang(vec![GpuProcess {
+        make_suspected_hang(Vec::new()),
+        make_suspected_hang(vec![GpuProcess {
             gpu: 63,
             pid: 4_194_304,
         }]),
@@ -136,8 +136,8 @@ fn conditions() -> Vec<ConditionKind> {
 }
 
 #[test]
-fn every_short_phrase_fits_into_the_room_that_is_kept_for_it() {
-    let mut gpu = gpu();
+fn short_phrases_fit_reserved_width() {
+    let mut gpu = example_gpu();
     let since_ms = NOW_MS - 7_000_000;
     let healths = [
         Health::Asleep { since_ms },
@@ -153,12 +153,12 @@ fn every_short_phrase_fits_into_the_room_that_is_kept_for_it() {
     let mut phrases: Vec<Phrase> = Vec::new();
     for health in healths {
         gpu.health = health;
-        phrases.extend(of_gpu(&gpu, context(true)));
+        phrases.extend(list_gpu_phrases(&gpu, build_context(true)));
     }
     gpu.health = Health::Ok;
-    for kind in conditions() {
-        gpu.conditions = vec![condition(Severity::Warning, kind)];
-        phrases.extend(of_gpu(&gpu, context(false)));
+    for kind in list_all_conditions() {
+        gpu.conditions = vec![make_condition(Severity::Warning, kind)];
+        phrases.extend(list_gpu_phrases(&gpu, build_context(false)));
     }
     gpu.conditions.clear();
     for reason in [
@@ -166,12 +166,12 @@ fn every_short_phrase_fits_into_the_room_that_is_kept_for_it() {
         ThrottleReason::DisplayClockSetting,
     ] {
         gpu.throttle_reasons = Reading::Now(vec![reason]);
-        phrases.extend(of_gpu(&gpu, context(true)));
+        phrases.extend(list_gpu_phrases(&gpu, build_context(true)));
     }
     assert!(phrases.len() > 20);
     for phrase in phrases {
         assert!(
-            (1..=Phrase::SHORT).contains(&phrase.short.width()),
+            (1..=Phrase::MAX_SHORT_WIDTH).contains(&phrase.short.width()),
             "{}",
             phrase.short
         );
@@ -184,10 +184,10 @@ fn every_short_phrase_fits_into_the_room_that_is_kept_for_it() {
 }
 
 #[test]
-fn what_matters_most_comes_first() {
-    let mut gpu = gpu();
+fn most_important_phrase_comes_first() {
+    let mut gpu = example_gpu();
     gpu.conditions = vec![
-        condition(
+        make_condition(
             Severity::Notice,
             ConditionKind::Throttled {
                 reasons: vec![ThrottleReason::SwPowerCap],
@@ -195,11 +195,11 @@ fn what_matters_most_comes_first() {
                 gpu_celsius: None,
             },
         ),
-        condition(
+        make_condition(
             Severity::Warning,
             ConditionKind::NvLinkDown { links: vec![3] },
         ),
-        condition(
+        make_condition(
             Severity::Critical,
             ConditionKind::Xid {
                 pid: None,
@@ -209,7 +209,7 @@ fn what_matters_most_comes_first() {
             },
         ),
     ];
-    let shorts: Vec<String> = phrases_of(&gpu)
+    let shorts: Vec<String> = list_phrases(&gpu)
         .into_iter()
         .map(|(short, _)| short)
         .collect();
@@ -218,25 +218,25 @@ fn what_matters_most_comes_first() {
         ["Xid 79: fell off the bus", "NVLink 3 down", "power-capped"]
     );
     assert_eq!(
-        phrases_of(&gpu)[1].1,
+        list_phrases(&gpu)[1].1,
         "NVLink 3 down",
         "advice is left to views that have room for sentences"
     );
 }
 
 #[test]
-fn a_gpu_without_readings_says_since_when_and_what_to_do() {
-    let mut gpu = gpu();
+fn unreadable_gpu_shows_duration_and_remedy() {
+    let mut gpu = example_gpu();
     gpu.health = Health::Lost {
         since_ms: NOW_MS - 720_000,
     };
-    let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
+    let [(short, long)] = list_phrases(&gpu).try_into().unwrap();
     assert_eq!(short, "GPU lost for 12 min");
     assert_eq!(long, "GPU lost since 09:01:20: see gpumon doctor");
     gpu.health = Health::Hung {
         since_ms: NOW_MS - 1_000,
     };
-    let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
+    let [(short, long)] = list_phrases(&gpu).try_into().unwrap();
     assert_eq!(
         short, "not responding",
         "what was found out just now has no history"
@@ -247,23 +247,23 @@ fn a_gpu_without_readings_says_since_when_and_what_to_do() {
     );
     gpu.uuid = None;
     assert_eq!(
-        phrases_of(&gpu)[0].1,
+        list_phrases(&gpu)[0].1,
         "not responding (driver hang): see gpumon doctor",
         "it has no last values"
     );
 }
 
 #[test]
-fn what_is_left_of_memory_is_what_is_read_now_and_has_its_unit() {
-    let mut gpu = gpu();
+fn phrase_shows_current_free_memory_with_unit() {
+    let mut gpu = example_gpu();
     let kind = ConditionKind::MemoryNearlyFull {
         free_bytes: 0,
         total_bytes: 141 * GIB,
     };
-    gpu.conditions = vec![condition(Severity::Warning, kind)];
+    gpu.conditions = vec![make_condition(Severity::Warning, kind)];
     gpu.memory.free_bytes = Reading::Now(960 << 20);
     assert_eq!(
-        phrases_of(&gpu)[0],
+        list_phrases(&gpu)[0],
         (
             "memory: 960 MiB left".to_owned(),
             "memory nearly full: 960 MiB left".to_owned()
@@ -271,46 +271,51 @@ fn what_is_left_of_memory_is_what_is_read_now_and_has_its_unit() {
     );
     gpu.memory.free_bytes = Reading::Absent(Absence::NoAnswer);
     assert_eq!(
-        phrases_of(&gpu)[0].0,
+        list_phrases(&gpu)[0].0,
         "memory: 0 B left",
         "of the same sample"
     );
 }
 
 #[test]
-fn a_one_shot_reading_shows_what_it_reads_and_a_condition_is_not_told_twice() {
-    let mut gpu = gpu();
+fn conditions_are_not_repeated_in_single_samples() {
+    let mut gpu = example_gpu();
     gpu.throttle_reasons = Reading::Now(vec![
         ThrottleReason::HwSlowdown,
         ThrottleReason::HwThermalSlowdown,
     ]);
     gpu.memory.free_bytes = Reading::Now(GIB);
     let shorts = |context| {
-        of_gpu(&gpu, context)
+        list_gpu_phrases(&gpu, context)
             .into_iter()
             .map(|phrase| phrase.short)
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        shorts(context(true)),
+        shorts(build_context(true)),
         ["thermal slowdown (HW)", "memory: 1.00 GiB left"]
     );
-    assert_eq!(shorts(context(false)), [""; 0]);
+    assert_eq!(shorts(build_context(false)), [""; 0]);
 }
 
 #[test]
-fn memory_that_grows_is_told_with_its_rate() {
-    let mut gpu = gpu();
+fn growing_memory_is_shown_with_rate() {
+    let mut gpu = example_gpu();
     let kind = ConditionKind::MemoryFilling {
         left_ms: 40_000,
         bytes_per_second: GIB as f64,
         growing: Vec::new(),
     };
-    gpu.conditions = vec![condition(Severity::Critical, kind)];
-    let [phrase] = of_gpu(&gpu, context(false)).try_into().unwrap();
+    gpu.conditions = vec![make_condition(Severity::Critical, kind)];
+    let [phrase] = list_gpu_phrases(&gpu, build_context(false))
+        .try_into()
+        .unwrap();
     assert_eq!(
         (phrase.short.as_str(), phrase.level),
         ("full in 40 s", Level::Act)
     );
-    assert_eq!(phrase.long, "memory full in about 40 s: grows 1.00 GiB/s");
+    assert_eq!(
+        phrase.long,
+        "memory full in about 40 s: grows by 1.00 GiB/s"
+    );
 }

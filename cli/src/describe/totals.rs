@@ -2,13 +2,13 @@
 
 use gpumon_probe::model::GpuSample;
 
-use super::{draw_of, used_of};
+use super::{format_power_draw, format_used_of_total};
 
-/// The total of a reading over the GPUs that have it.
+/// The total of a reading over all GPUs that report it.
 pub(crate) struct Total {
     pub(crate) count: usize,
     pub(crate) sum: f64,
-    /// The sum of the limits, or `None` if a GPU has no limit.
+    /// The sum of the GPUs' limits, or `None` if a GPU has no limit.
     pub(crate) limit: Option<f64>,
 }
 
@@ -25,7 +25,7 @@ impl Total {
         }
     }
 
-    /// Returns the sum as a fraction of the limit.
+    /// Returns the total as a fraction of the limit.
     pub(crate) fn share(&self) -> Option<f64> {
         let limit = self.limit.filter(|limit| *limit > 0.0);
         limit.map(|limit| self.sum / limit)
@@ -50,7 +50,7 @@ pub(crate) fn add_up_gpus(gpus: &[&GpuSample]) -> [(Total, String); 3] {
         Some((*gpu.power.draw_watts.value()?, limit))
     });
     let percent = format!("{:.0} %", busy.sum / busy.count as f64);
-    let used = used_of(memory.sum as u64, memory.limit.map(|total| total as u64));
-    let draw = draw_of(power.sum, power.limit);
+    let used = format_used_of_total(memory.sum as u64, memory.limit.map(|total| total as u64));
+    let draw = format_power_draw(power.sum, power.limit);
     [(busy, percent), (memory, used), (power, draw)]
 }

@@ -1,10 +1,10 @@
-//! The columns of the tables of nodes and GPUs.
+//! Columns of the tables of nodes and GPUs.
 
 use gpumon_fleet::model::GpuState;
-use gpumon_probe::{model::Vendor, untrusted::escaped};
+use gpumon_probe::{model::Vendor, untrusted::escape_untrusted};
 
 use super::{
-    nodes::Line,
+    nodes::FleetLine,
     text::{
         format_conditions, format_memory, format_owners, format_power, format_state,
         format_temperature, format_utilization,
@@ -16,44 +16,44 @@ use crate::terminal::{
     units::ABSENT,
 };
 
-/// The maximum width of a name, in columns.
-const LONGEST_NAME: usize = 40;
-const LONGEST_MODEL: usize = 24;
+/// The maximum width of a name, in characters.
+const MAX_NAME_WIDTH: usize = 40;
+const MAX_MODEL_WIDTH: usize = 24;
 
-pub(crate) fn node_columns<'a>() -> [Field<Line<'a>>; 10] {
+pub(crate) fn build_node_columns<'a>() -> [Field<FleetLine<'a>>; 10] {
     [
-        (Column::align_left("Node", 0), name),
-        (Column::align_left("GPUs", 5), |line| {
+        (Column::new_left_aligned("Node", 0), format_name),
+        (Column::new_left_aligned("GPUs", 5), |line| {
             let mut models = line
                 .gpus
                 .iter()
                 .filter_map(|row| line.rows.model_name(*row));
-            let model = models.next().map(short_model).unwrap_or_default();
+            let model = models.next().map(shorten_model).unwrap_or_default();
             format!("{} {model}", line.sum.gpus).trim_end().to_owned()
         }),
-        (Column::align_right("Util %", 0), |line| {
+        (Column::new_right_aligned("Util %", 0), |line| {
             format_utilization(&line.sum)
         }),
-        (Column::align_right("Memory GiB", 0), |line| {
+        (Column::new_right_aligned("Memory GiB", 0), |line| {
             format_memory(&line.sum)
         }),
-        (Column::align_right("Power", 3), |line| {
+        (Column::new_right_aligned("Power", 3), |line| {
             format_power(&line.sum)
         }),
-        (Column::align_right("Max C", 2), |line| {
+        (Column::new_right_aligned("Max C", 2), |line| {
             format_temperature(&line.sum)
         }),
-        (Column::align_right("Busy", 4), |line| {
-            count(line, GpuState::Busy)
+        (Column::new_right_aligned("Busy", 4), |line| {
+            format_state_count(line, GpuState::Busy)
         }),
-        (Column::align_right("Idle", 4), |line| {
-            count(line, GpuState::Idle)
+        (Column::new_right_aligned("Idle", 4), |line| {
+            format_state_count(line, GpuState::Idle)
         }),
-        (Column::align_right("Free", 0), |line| {
-            count(line, GpuState::Free)
+        (Column::new_right_aligned("Free", 0), |line| {
+            format_state_count(line, GpuState::Free)
         }),
-        (Column::align_left("Users", 1), |line| {
-            match line.users().as_slice() {
+        (Column::new_left_aligned("Users", 1), |line| {
+            match line.list_users().as_slice() {
                 [] => ABSENT.to_owned(),
                 [first, second, others @ ..] if others.len() > 1 => {
                     format!("{first} {second} and {} more", others.len())
@@ -64,52 +64,52 @@ pub(crate) fn node_columns<'a>() -> [Field<Line<'a>>; 10] {
     ]
 }
 
-pub(crate) fn gpu_columns<'a>() -> [Field<Line<'a>>; 10] {
+pub(crate) fn build_gpu_columns<'a>() -> [Field<FleetLine<'a>>; 10] {
     [
-        (Column::align_left("Node", 0), name),
-        (Column::align_right("GPU", 0), |line| {
+        (Column::new_left_aligned("Node", 0), format_name),
+        (Column::new_right_aligned("GPU", 0), |line| {
             line.rows.fleet.gpus.index[line.gpus[0]].to_string()
         }),
-        (Column::align_left("Model", 5), |line| {
+        (Column::new_left_aligned("Model", 5), |line| {
             format_model(line.rows.model_name(line.gpus[0]))
         }),
-        (Column::align_left("State", 0), |line| {
+        (Column::new_left_aligned("State", 0), |line| {
             format_state(line.rows, line.gpus[0])
         }),
-        (Column::align_right("Util %", 0), |line| {
+        (Column::new_right_aligned("Util %", 0), |line| {
             format_utilization(&line.sum)
         }),
-        (Column::align_right("Memory GiB", 0), |line| {
+        (Column::new_right_aligned("Memory GiB", 0), |line| {
             format_memory(&line.sum)
         }),
-        (Column::align_right("Power", 3), |line| {
+        (Column::new_right_aligned("Power", 3), |line| {
             format_power(&line.sum)
         }),
-        (Column::align_right("C", 4), |line| {
+        (Column::new_right_aligned("C", 4), |line| {
             format_temperature(&line.sum)
         }),
-        (Column::align_left("Owner", 1), |line| {
-            or_none(format_owners(line.rows, line.gpus[0]))
+        (Column::new_left_aligned("Owner", 1), |line| {
+            replace_empty_with_dash(format_owners(line.rows, line.gpus[0]))
         }),
-        (Column::align_left("Conditions", 2), |line| {
-            or_none(format_conditions(line.rows, line.gpus[0]))
+        (Column::new_left_aligned("Conditions", 2), |line| {
+            replace_empty_with_dash(format_conditions(line.rows, line.gpus[0]))
         }),
     ]
 }
 
-fn name(line: &Line<'_>) -> String {
-    cut(&line.name(), LONGEST_NAME)
+fn format_name(line: &FleetLine<'_>) -> String {
+    cut(&line.safe_name(), MAX_NAME_WIDTH)
 }
 
-fn count(line: &Line<'_>, state: GpuState) -> String {
+fn format_state_count(line: &FleetLine<'_>, state: GpuState) -> String {
     if line.gpus.is_empty() {
         ABSENT.to_owned()
     } else {
-        line.sum.in_state(state).to_string()
+        line.sum.count_in_state(state).to_string()
     }
 }
 
-fn or_none(text: String) -> String {
+fn replace_empty_with_dash(text: String) -> String {
     if text.is_empty() {
         ABSENT.to_owned()
     } else {
@@ -119,10 +119,13 @@ fn or_none(text: String) -> String {
 
 /// Returns the short name of a GPU model, or a dash.
 pub(crate) fn format_model(name: Option<&str>) -> String {
-    name.map_or_else(|| ABSENT.to_owned(), short_model)
+    name.map_or_else(|| ABSENT.to_owned(), shorten_model)
 }
 
-/// Returns the name without the vendor, such as `H100 80GB HBM3` for `NVIDIA H100 80GB HBM3`.
-fn short_model(name: &str) -> String {
-    cut(&escaped(Vendor::strip_from(name)), LONGEST_MODEL)
+/// Returns a model's name without the vendor: `H100 80GB HBM3` for `NVIDIA H100 80GB HBM3`.
+fn shorten_model(name: &str) -> String {
+    cut(
+        &escape_untrusted(Vendor::strip_vendor(name)),
+        MAX_MODEL_WIDTH,
+    )
 }

@@ -7,7 +7,7 @@ use gpumon_fleet::{
 };
 use gpumon_probe::{model::fields::Unit, units::Amount};
 
-/// A quantity that can be compared.
+/// A quantity that a filter can compare.
 #[derive(Debug, Clone, Copy)]
 enum Quantity {
     Utilization,
@@ -18,26 +18,26 @@ enum Quantity {
     Idle,
 }
 
-/// The name of a quantity in a filter.
-struct Word {
+/// The name of a quantity in a filter, and its units.
+struct QuantityName {
     name: &'static str,
     quantity: Quantity,
-    /// The unit of its readings.
+    /// The unit of the quantity's readings.
     unit: Unit,
-    /// The unit of numbers without a unit.
+    /// The unit that a typed number has by default.
     default_unit: &'static str,
-    /// The accepted units, for error messages.
+    /// The accepted units, as listed in error messages.
     units: &'static str,
 }
 
-const fn word(
+const fn define_quantity_name(
     name: &'static str,
     quantity: Quantity,
     unit: Unit,
     default_unit: &'static str,
     units: &'static str,
-) -> Word {
-    Word {
+) -> QuantityName {
+    QuantityName {
         name,
         quantity,
         unit,
@@ -46,37 +46,37 @@ const fn word(
     }
 }
 
-const WORDS: [Word; 6] = [
-    word(
+const QUANTITY_NAMES: [QuantityName; 6] = [
+    define_quantity_name(
         "utilization",
         Quantity::Utilization,
         Unit::Percent,
         "%",
         "%",
     ),
-    word(
+    define_quantity_name(
         "memory",
         Quantity::Memory,
         Unit::Bytes,
         "GiB",
         "%, MiB, GiB, TiB",
     ),
-    word(
+    define_quantity_name(
         "left",
         Quantity::Left,
         Unit::Bytes,
         "GiB",
         "%, MiB, GiB, TiB",
     ),
-    word("power", Quantity::Power, Unit::Watts, "W", "%, W, kW"),
-    word(
+    define_quantity_name("power", Quantity::Power, Unit::Watts, "W", "%, W, kW"),
+    define_quantity_name(
         "temperature",
         Quantity::Temperature,
         Unit::Celsius,
         "C",
         "C, F",
     ),
-    word("idle", Quantity::Idle, Unit::Seconds, "min", "s, min, h, d"),
+    define_quantity_name("idle", Quantity::Idle, Unit::Seconds, "min", "s, min, h, d"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ enum Operator {
     Equal,
 }
 
-/// The operators. Longer ones come first, because they contain shorter ones.
+/// The operators. `>=` and `<=` come first, because they start like `>` and `<`.
 const OPERATORS: [(&str, Operator); 5] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -102,15 +102,15 @@ pub(crate) struct Comparison {
     quantity: Quantity,
     operator: Operator,
     than: f64,
-    /// Whether the number is a share of the quantity's maximum.
+    /// Whether the number is a percentage of the quantity's maximum.
     is_share: bool,
 }
 
 impl Comparison {
-    /// Parses a word. Returns `None` if it is not a comparison.
+    /// Parses a comparison. Returns `None` if the word is not a comparison.
     ///
     /// # Errors
-    /// Returns the mistake and how to correct it.
+    /// Returns a message that explains the mistake and how to correct it.
     pub(crate) fn parse(word: &str) -> Result<Option<Self>, String> {
         let at = word.find(['<', '>', '=']);
         let Some((name, rest)) = at.map(|at| word.split_at(at)) else {
@@ -125,31 +125,34 @@ impl Comparison {
         let Some((sign, operator, right)) = operator else {
             return Ok(None);
         };
-        let Some(known) = WORDS.iter().find(|known| known.name.starts_with(name)) else {
-            let names = WORDS.map(|known| known.name).join(", ");
+        let Some(known) = QUANTITY_NAMES
+            .iter()
+            .find(|known| known.name.starts_with(name))
+        else {
+            let names = QUANTITY_NAMES.map(|known| known.name).join(", ");
             return Err(format!(
-                "{word}: nothing is called {name}. Compare {names}."
+                "{word}: unknown quantity {name}. Valid quantities: {names}."
             ));
         };
-        // The web page parses the same grammar, which has no exponents.
+        // Exponents are not accepted, because the web page parses the same grammar.
         let unit_at = right.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
         let (digits, unit) = right.split_at(unit_at.unwrap_or(right.len()));
-        let number = digits
-            .parse()
-            .map_err(|_| format!("{word}: a number has to follow {sign}, as in memory>80GiB."))?;
+        let number = digits.parse().map_err(|_| {
+            format!("{word}: a number must follow {sign}, for example memory>80GiB.")
+        })?;
         let amount = Amount {
             number,
             unit: unit.to_owned(),
         };
-        let is_share = amount.unit == "%" && known.quantity.whole().is_some();
+        let is_share = amount.unit == "%" && known.quantity.maximum_id().is_some();
         let than = if is_share {
             Some(amount.number)
         } else {
-            known.convert(&amount)
+            known.convert_amount(&amount)
         };
         let than = than.ok_or_else(|| {
             let unit = amount.unit.to_lowercase();
-            format!("{word}: there is no unit {unit} here. Use {}.", known.units)
+            format!("{word}: invalid unit {unit}. Valid units: {}.", known.units)
         })?;
         Ok(Some(Self {
             quantity: known.quantity,
@@ -159,12 +162,13 @@ impl Comparison {
         }))
     }
 
-    /// Returns `true` if the row's reading matches. An absent reading matches no comparison.
-    pub(crate) fn matches(self, rows: &Rows<'_>, row: usize) -> bool {
+    /// Returns `true` if the reading in the row matches. A comparison with an absent reading never
+    /// matches.
+    pub(crate) fn matches_row(self, rows: &Rows<'_>, row: usize) -> bool {
         let value = if self.is_share {
-            self.quantity.share(rows, row)
+            self.quantity.read_share(rows, row)
         } else {
-            self.quantity.value(rows, row)
+            self.quantity.read_value(rows, row)
         };
         value.is_some_and(|value| match self.operator {
             Operator::More => value > self.than,
@@ -177,7 +181,7 @@ impl Comparison {
 }
 
 impl Quantity {
-    fn value(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
+    fn read_value(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
         let read = |id| rows.value(id, row);
         match self {
             Self::Utilization => read(UTILIZATION),
@@ -189,12 +193,12 @@ impl Quantity {
         }
     }
 
-    fn share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
-        Some(self.value(rows, row)? / rows.value(self.whole()?, row)? * 100.0)
+    fn read_share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
+        Some(self.read_value(rows, row)? / rows.value(self.maximum_id()?, row)? * 100.0)
     }
 
-    /// Returns the reading that is the maximum of this quantity.
-    fn whole(self) -> Option<&'static str> {
+    /// Returns the ID of the metric that contains the maximum of this quantity.
+    fn maximum_id(self) -> Option<&'static str> {
         match self {
             Self::Memory | Self::Left => Some(MEMORY_TOTAL),
             Self::Power => Some(POWER_LIMIT),
@@ -203,10 +207,10 @@ impl Quantity {
     }
 }
 
-impl Word {
-    /// Converts an amount to the unit of the readings. Returns `None` if its unit belongs to
+impl QuantityName {
+    /// Converts an amount to the unit of the readings. Returns `None` if the amount has a unit of
     /// another quantity.
-    fn convert(&self, amount: &Amount) -> Option<f64> {
+    fn convert_amount(&self, amount: &Amount) -> Option<f64> {
         let Amount { number, unit } = amount;
         let unit = match (self.unit, unit.to_lowercase().as_str()) {
             (_, "") | (Unit::Bytes, "g") => self.default_unit.to_owned(),

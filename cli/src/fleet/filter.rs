@@ -1,32 +1,32 @@
-//! The filter for GPUs, which keeps the GPUs that match every word. This filter and that of the web
-//! page are tested with the same cases, `fleet/filter-cases.json`.
+//! The filter for GPUs, which keeps the GPUs that match every word. The web page has the same
+//! filter, and both are tested with the cases in `fleet/filter-cases.json`.
 
 use gpumon_fleet::{
     Rows,
     model::{FleetOwner, GpuState, NodeHealth, OwnerKind},
 };
 
-use super::{comparison::Comparison, text::condition};
+use super::{comparison::Comparison, text::describe_condition};
 
-/// The temperature from which on a GPU counts as hot.
-const HOT: &str = "temperature>=80c";
+/// The comparison that the word `hot` stands for.
+const HOT_COMPARISON: &str = "temperature>=80c";
 
-/// A filter of words that must all match.
+/// A filter that consists of words. A GPU must match every word.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Filter(Vec<Word>);
+pub(crate) struct Filter(Vec<FilterWord>);
 
 #[derive(Debug, Clone)]
-struct Word {
+struct FilterWord {
     is_excluded: bool,
-    test: Test,
+    test: Criterion,
 }
 
 #[derive(Debug, Clone)]
-enum Test {
+enum Criterion {
     State(&'static [GpuState]),
     Critical,
     Compared(Comparison),
-    In(Place, String),
+    In(NameKind, String),
     Anywhere(String),
 }
 
@@ -39,7 +39,7 @@ const STATES: [(&str, &[GpuState]); 5] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NameKind {
     Node,
     Gpu,
     User,
@@ -49,39 +49,41 @@ enum Place {
     Condition,
 }
 
-const PLACES: [(&str, Place); 7] = [
-    ("node", Place::Node),
-    ("gpu", Place::Gpu),
-    ("user", Place::User),
-    ("job", Place::Job),
-    ("notebook", Place::Notebook),
-    ("namespace", Place::Namespace),
-    ("condition", Place::Condition),
+const NAME_KINDS: [(&str, NameKind); 7] = [
+    ("node", NameKind::Node),
+    ("gpu", NameKind::Gpu),
+    ("user", NameKind::User),
+    ("job", NameKind::Job),
+    ("notebook", NameKind::Notebook),
+    ("namespace", NameKind::Namespace),
+    ("condition", NameKind::Condition),
 ];
 
 impl Filter {
     /// Parses a filter.
     ///
     /// # Errors
-    /// Returns the mistake and how to correct it.
+    /// Returns a message that explains the mistake and how to correct it.
     pub(crate) fn parse(typed: &str) -> Result<Self, String> {
-        let words = words(typed).into_iter().filter(|word| !word.is_empty());
+        let words = split_words(typed)
+            .into_iter()
+            .filter(|word| !word.is_empty());
         words
-            .filter_map(|word| Word::parse(&word.to_lowercase()).transpose())
+            .filter_map(|word| FilterWord::parse(&word.to_lowercase()).transpose())
             .collect::<Result<_, _>>()
             .map(Self)
     }
 
-    /// Returns for each row whether it matches, or `None` if all rows do.
-    pub(crate) fn shown(&self, rows: &Rows<'_>) -> Option<Vec<bool>> {
+    /// Returns whether each row matches, or `None` if all rows match.
+    pub(crate) fn select_rows(&self, rows: &Rows<'_>) -> Option<Vec<bool>> {
         if self.0.is_empty() {
             return None;
         }
         let mut shown = vec![true; rows.count()];
         for word in &self.0 {
-            let fit = word.test.fit(rows);
+            let fit = word.test.choose_name_match(rows);
             for (row, shown) in shown.iter_mut().enumerate() {
-                *shown &= word.test.matches(rows, row, fit) != word.is_excluded;
+                *shown &= word.test.matches_row(rows, row, fit) != word.is_excluded;
             }
         }
         Some(shown)
@@ -89,7 +91,7 @@ impl Filter {
 }
 
 /// Splits a filter at spaces and commas, except inside quotes.
-fn words(typed: &str) -> Vec<String> {
+fn split_words(typed: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
     for letter in typed.chars() {
@@ -104,16 +106,16 @@ fn words(typed: &str) -> Vec<String> {
     words
 }
 
-/// Whether a name must match in full or in part.
+/// How a name is compared: in full or in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fit {
+enum NameMatch {
     Whole,
     Part,
 }
 
-impl Fit {
-    fn matches(self, name: &str, text: &str) -> bool {
-        // Quotes only keep the parts of a word together, so names are compared without them.
+impl NameMatch {
+    fn is_match(self, name: &str, text: &str) -> bool {
+        // Quotes only group the parts of a word, so they are removed before names are compared.
         let name = name.to_lowercase().replace('"', "");
         if self == Self::Whole {
             name == text
@@ -123,98 +125,104 @@ impl Fit {
     }
 }
 
-impl Word {
-    /// Parses a word. Returns `None` if it is incomplete, such as `user:`.
+impl FilterWord {
+    /// Parses a word. Returns `None` if the word is incomplete, such as `user:`.
     fn parse(typed: &str) -> Result<Option<Self>, String> {
         let (is_excluded, word) = match typed.strip_prefix(['-', '!']) {
             Some(word) if !word.is_empty() => (true, word),
             _ => (false, typed),
         };
         let with = |test| Ok(Some(Self { is_excluded, test }));
-        let compared = if word == "hot" { HOT } else { word };
+        let compared = if word == "hot" { HOT_COMPARISON } else { word };
         if let Some(comparison) = Comparison::parse(compared)? {
-            return with(Test::Compared(comparison));
+            return with(Criterion::Compared(comparison));
         }
         if word == "critical" {
-            return with(Test::Critical);
+            return with(Criterion::Critical);
         }
         if let Some((_, states)) = STATES.iter().find(|(name, _)| *name == word) {
-            return with(Test::State(states));
+            return with(Criterion::State(states));
         }
         let Some((name, text)) = word.split_once(':') else {
-            return with(Test::Anywhere(word.to_owned()));
+            return with(Criterion::Anywhere(word.to_owned()));
         };
-        if let Some((_, place)) = PLACES.iter().find(|(known, _)| *known == name) {
+        if let Some((_, place)) = NAME_KINDS.iter().find(|(known, _)| *known == name) {
             return if text.is_empty() {
                 Ok(None)
             } else {
-                with(Test::In(*place, text.to_owned()))
+                with(Criterion::In(*place, text.to_owned()))
             };
         }
-        // A colon can also be part of a node's name with a port.
+        // A colon may also separate a node's name from its port.
         let is_name = text.starts_with(|first: char| first.is_ascii_digit());
         if is_name || name.is_empty() || !name.bytes().all(|letter| letter.is_ascii_alphabetic()) {
-            return with(Test::Anywhere(word.to_owned()));
+            return with(Criterion::Anywhere(word.to_owned()));
         }
-        let places = PLACES.map(|(name, _)| format!("{name}:")).join(", ");
-        Err(format!("{word}: nothing is called {name}. Use {places}."))
+        let places = NAME_KINDS.map(|(name, _)| format!("{name}:")).join(", ");
+        Err(format!(
+            "{word}: unknown field {name}. Valid fields: {places}."
+        ))
     }
 }
 
-impl Test {
-    /// Returns how names are compared. Names of owners must match in full, because one name can
-    /// contain another. Names of nodes and GPUs must match in full only if one of them does.
-    fn fit(&self, rows: &Rows<'_>) -> Fit {
+impl Criterion {
+    /// Returns how names are compared. Owners' names must match in full, because one name may
+    /// contain another. A node's or GPU's name must match in full if any name does; otherwise,
+    /// partial matches are accepted.
+    fn choose_name_match(&self, rows: &Rows<'_>) -> NameMatch {
         match self {
-            Self::In(Place::User | Place::Job | Place::Notebook | Place::Namespace, _) => {
-                Fit::Whole
-            }
-            Self::In(place @ (Place::Node | Place::Gpu), text) => {
+            Self::In(
+                NameKind::User | NameKind::Job | NameKind::Notebook | NameKind::Namespace,
+                _,
+            ) => NameMatch::Whole,
+            Self::In(place @ (NameKind::Node | NameKind::Gpu), text) => {
                 let is_called_so = |row| {
                     place
-                        .names(rows, row)
-                        .any(|name| Fit::Whole.matches(name, text))
+                        .list_names(rows, row)
+                        .any(|name| NameMatch::Whole.is_match(name, text))
                 };
                 if (0..rows.count()).any(is_called_so) {
-                    Fit::Whole
+                    NameMatch::Whole
                 } else {
-                    Fit::Part
+                    NameMatch::Part
                 }
             }
-            _ => Fit::Part,
+            _ => NameMatch::Part,
         }
     }
 
-    fn matches(&self, rows: &Rows<'_>, row: usize, fit: Fit) -> bool {
+    fn matches_row(&self, rows: &Rows<'_>, row: usize, fit: NameMatch) -> bool {
         match self {
             Self::State(states) => states.contains(&rows.state(row)),
             Self::Critical => is_critical(rows, row),
-            Self::Compared(comparison) => comparison.matches(rows, row),
-            Self::In(Place::Condition, text) => has_condition(rows, row, text),
-            Self::In(place, text) => place.names(rows, row).any(|name| fit.matches(name, text)),
+            Self::Compared(comparison) => comparison.matches_row(rows, row),
+            Self::In(NameKind::Condition, text) => has_condition(rows, row, text),
+            Self::In(place, text) => place
+                .list_names(rows, row)
+                .any(|name| fit.is_match(name, text)),
             Self::Anywhere(text) => {
                 let owners = rows
                     .list_owners(row)
                     .iter()
-                    .flat_map(|owner| names_of(owner));
+                    .flat_map(|owner| list_owner_names(owner));
                 let mut names = [
-                    Some(rows.node_name(rows.node_place(row))),
+                    Some(rows.node_name(rows.node_position(row))),
                     rows.model_name(row),
                 ]
                 .into_iter()
                 .chain(owners)
                 .flatten();
-                names.any(|name| fit.matches(name, text)) || has_condition(rows, row, text)
+                names.any(|name| fit.is_match(name, text)) || has_condition(rows, row, text)
             }
         }
     }
 }
 
-impl Place {
-    /// Returns the row's names that this prefix refers to.
-    fn names<'a>(self, rows: &Rows<'a>, row: usize) -> impl Iterator<Item = &'a str> {
+impl NameKind {
+    /// Returns the row's names of this kind.
+    fn list_names<'a>(self, rows: &Rows<'a>, row: usize) -> impl Iterator<Item = &'a str> {
         let of_row = match self {
-            Self::Node => Some(rows.node_name(rows.node_place(row))),
+            Self::Node => Some(rows.node_name(rows.node_position(row))),
             Self::Gpu => rows.model_name(row),
             _ => None,
         };
@@ -235,7 +243,7 @@ impl Place {
     }
 }
 
-fn names_of(owner: &FleetOwner) -> [Option<&str>; 3] {
+fn list_owner_names(owner: &FleetOwner) -> [Option<&str>; 3] {
     [
         owner.user.as_deref(),
         Some(&owner.id),
@@ -243,9 +251,9 @@ fn names_of(owner: &FleetOwner) -> [Option<&str>; 3] {
     ]
 }
 
-/// Returns `true` if a GPU does not respond or has a critical condition.
+/// Returns `true` if the row's GPU does not respond or has a critical condition.
 fn is_critical(rows: &Rows<'_>, row: usize) -> bool {
-    let health = rows.fleet.nodes.health.get(rows.node_place(row));
+    let health = rows.fleet.nodes.health.get(rows.node_position(row));
     let is_node_down = health.is_some_and(|health| *health != NodeHealth::Up);
     let is_gone = match rows.state(row) {
         GpuState::Lost => true,
@@ -259,6 +267,7 @@ fn is_critical(rows: &Rows<'_>, row: usize) -> bool {
 fn has_condition(rows: &Rows<'_>, row: usize, text: &str) -> bool {
     let conditions = rows.list_conditions(row);
     conditions.iter().any(|one| {
-        one.kind.to_lowercase().contains(text) || condition(&one.kind).to_lowercase().contains(text)
+        one.kind.to_lowercase().contains(text)
+            || describe_condition(&one.kind).to_lowercase().contains(text)
     })
 }

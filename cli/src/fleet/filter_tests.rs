@@ -1,4 +1,5 @@
-//! Tests with the cases of `fleet/filter-cases.json`, which the tests of the web page share.
+//! Tests of the filter with the cases in `fleet/filter-cases.json`, which are also used in the web
+//! page's tests.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ struct Cases {
     selections: Vec<Selection>,
 }
 
-/// The mean utilization in percent, or `None` if no GPU reports it.
+/// The mean utilization of each node and of the fleet, in percent; `None` if no GPU of the node
+/// reports it.
 #[derive(Deserialize)]
 struct Means {
     nodes: BTreeMap<String, Option<f64>>,
@@ -42,7 +44,7 @@ struct Mistake {
     error: String,
 }
 
-/// The readings of all GPUs that match a filter.
+/// The expected readings of all GPUs that match a filter.
 #[derive(Deserialize)]
 struct Selection {
     typed: String,
@@ -66,8 +68,8 @@ fn filters_match_same_rows_as_page() {
     } in filters
     {
         let shown = Filter::parse(&typed).map(|filter| {
-            let shown = filter.shown(&rows);
-            shown.map(|shown| rows.select(Some(&shown)).collect::<Vec<_>>())
+            let shown = filter.select_rows(&rows);
+            shown.map(|shown| rows.select_rows(Some(&shown)).collect::<Vec<_>>())
         });
         if shown != Ok(expected.clone()) {
             wrong.push(format!("{typed}: {shown:?} instead of {expected:?}"));
@@ -77,7 +79,7 @@ fn filters_match_same_rows_as_page() {
 }
 
 #[test]
-fn invalid_filters_say_what_is_wrong() {
+fn invalid_filter_reports_mistake() {
     for Mistake { typed, error } in read_cases().mistakes {
         assert_eq!(Filter::parse(&typed).unwrap_err(), error, "{typed}");
     }
@@ -90,22 +92,22 @@ fn mean_utilization_ignores_gpus_without_reading() {
     let lines = list_nodes(&rows, None, Sort::Name);
     let found = lines
         .iter()
-        .map(|line| (line.name(), line.sum.value(UTILIZATION)))
+        .map(|line| (line.safe_name(), line.sum.value(UTILIZATION)))
         .collect();
     assert_eq!(means.nodes, found);
-    let all = Summary::new(&rows, rows.select(None));
+    let all = Summary::new(&rows, rows.select_rows(None));
     assert_eq!(all.value(UTILIZATION), Some(means.fleet));
 }
 
 #[test]
-fn selected_gpus_are_summed_up_as_on_page() {
+fn sums_of_selection_match_page() {
     let Cases {
         fleet, selections, ..
     } = read_cases();
     let rows = Rows::new(&fleet);
     for selection in selections {
-        let shown = Filter::parse(&selection.typed).unwrap().shown(&rows);
-        let sum = Summary::new(&rows, rows.select(shown.as_deref()));
+        let shown = Filter::parse(&selection.typed).unwrap().select_rows(&rows);
+        let sum = Summary::new(&rows, rows.select_rows(shown.as_deref()));
         assert_eq!(sum.gpus, selection.gpus, "{}", selection.typed);
         for (id, value) in &selection.readings {
             let is_partial = selection.partial.contains(id);

@@ -1,4 +1,4 @@
-//! The search for nodes with a number of free GPUs that have enough memory.
+//! Search for nodes with enough free GPUs that have enough memory.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use gpumon_fleet::{
 };
 use serde::Serialize;
 
-/// The fraction of the requested memory that suffices. A board with 80 GiB reports a little less,
-/// because the memory reserved by firmware is not counted.
-const TOLERANCE: f64 = 0.97;
+/// The fraction of the requested memory that is sufficient. A board with 80 GiB reports slightly
+/// less, because memory reserved by firmware is not counted.
+const SUFFICIENT_FRACTION: f64 = 0.97;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// The requested GPUs.
+/// A request for a number of free GPUs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WantedGpus {
     pub(crate) gpus: u32,
-    /// The total memory of each GPU, or 0 for any.
+    /// The minimum total memory of each GPU in bytes; 0 accepts any GPU.
     pub(crate) memory_bytes: u64,
 }
 
@@ -27,40 +27,41 @@ pub(crate) struct WantedGpus {
 pub(crate) struct FreeNode {
     pub(crate) node: String,
     pub(crate) model: Option<String>,
-    /// The memory of each GPU.
+    /// The total memory of each GPU in bytes.
     pub(crate) memory_bytes: Option<f64>,
-    /// The indexes of the free GPUs. The list is empty if the fleet lists only nodes.
+    /// The indices of the free GPUs. The list is empty if the fleet's data has only nodes.
     pub(crate) indexes: Vec<u32>,
     pub(crate) free: u32,
-    /// The number of GPUs on the node.
+    /// The total number of GPUs on the node, including GPUs that are not free.
     pub(crate) gpus: u32,
 }
 
-/// Returns the nodes that have enough free GPUs, those with the fewest first, so that wholly free
-/// nodes remain for larger requests.
-pub(crate) fn free_nodes(
+/// Returns the nodes that have enough free GPUs. Nodes with the fewest free GPUs come first, so
+/// that completely free nodes remain for larger requests.
+pub(crate) fn find_free_nodes(
     rows: &Rows<'_>,
     wanted: WantedGpus,
     shown: Option<&[bool]>,
 ) -> Vec<FreeNode> {
     let mut kinds: BTreeMap<(usize, Option<&str>, u64), FreeNode> = BTreeMap::new();
-    for row in rows.select(shown) {
+    for row in rows.select_rows(shown) {
         let memory = rows
             .value(MEMORY_TOTAL, row)
             .map(|total| total / f64::from(rows.count_gpus(row).max(1)));
-        // Unknown memory is enough for a request without a minimum.
+        // If no minimum memory is requested, GPUs with unknown memory are accepted.
         let is_enough = wanted.memory_bytes == 0
-            || memory.is_some_and(|memory| memory >= wanted.memory_bytes as f64 * TOLERANCE);
+            || memory
+                .is_some_and(|memory| memory >= wanted.memory_bytes as f64 * SUFFICIENT_FRACTION);
         if rows.state(row) != GpuState::Free || !is_enough {
             continue;
         }
         let key = (
-            rows.node_place(row),
+            rows.node_position(row),
             rows.model_name(row),
             memory.map_or(0, |memory| (memory / GIB).round() as u64),
         );
         let kind = kinds.entry(key).or_insert_with(|| FreeNode {
-            node: rows.node_name(rows.node_place(row)).to_owned(),
+            node: rows.node_name(rows.node_position(row)).to_owned(),
             model: rows.model_name(row).map(ToOwned::to_owned),
             memory_bytes: memory,
             indexes: Vec::new(),
@@ -69,13 +70,13 @@ pub(crate) fn free_nodes(
                 .fleet
                 .nodes
                 .gpus
-                .get(rows.node_place(row))
+                .get(rows.node_position(row))
                 .copied()
                 .unwrap_or_default(),
         });
         kind.free += rows.count_gpus(row);
         kind.indexes
-            .extend(rows.is_by_gpu().then(|| rows.fleet.gpus.index[row]));
+            .extend(rows.lists_gpus().then(|| rows.fleet.gpus.index[row]));
     }
     let mut found: Vec<_> = kinds
         .into_iter()
@@ -94,31 +95,31 @@ pub(crate) fn free_nodes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::testing::{Example, busy, fleet};
+    use crate::fleet::testing::{ExampleGpu, build_fleet, make_busy_gpu};
 
     #[test]
-    fn the_tightest_fit_is_first_and_a_board_of_80_gib_counts_as_one() {
-        let free = Example {
+    fn tightest_fit_is_first_despite_reserved_memory() {
+        let free = ExampleGpu {
             processes: Some(0),
-            ..Example::default()
+            ..ExampleGpu::default()
         };
-        let small = Example {
+        let small = ExampleGpu {
             model: "NVIDIA L4",
             total_gib: 22.5,
             ..free.clone()
         };
-        let fleet = fleet(&[
+        let fleet = build_fleet(&[
             ("whole", &vec![free.clone(); 8]),
             (
                 "half",
-                &[vec![free.clone(); 4], vec![busy("ana", 90.0); 4]].concat(),
+                &[vec![free.clone(); 4], vec![make_busy_gpu("ana", 90.0); 4]].concat(),
             ),
             ("mixed", &[vec![free.clone(); 3], vec![small; 4]].concat()),
             ("away", &[]),
         ]);
         let rows = Rows::new(&fleet);
         let find = |gpus, gib: u64| {
-            let found = free_nodes(
+            let found = find_free_nodes(
                 &rows,
                 WantedGpus {
                     gpus,
@@ -143,7 +144,7 @@ mod tests {
             (find(8, 80).len(), find(9, 0).len(), find(1, 90).len()),
             (1, 0, 0)
         );
-        let first = &free_nodes(
+        let first = &find_free_nodes(
             &rows,
             WantedGpus {
                 gpus: 4,

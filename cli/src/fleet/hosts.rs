@@ -1,4 +1,4 @@
-//! The options that name hosts to read over ssh.
+//! Options for the hosts that are read over ssh.
 
 use std::{env, fs::File, path::PathBuf, time::Duration};
 
@@ -19,21 +19,21 @@ use crate::{
     exit::{Failure, Result, usage},
 };
 
-/// The interval between samples in the overview of the fleet.
+/// The sampling interval of hosts in the fleet overview.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The maximum size of a file with a list of hosts, in bytes.
-const LARGEST_FILE: usize = 4 << 20;
+/// The maximum size of a file with host names, in bytes.
+const MAX_FILE_BYTES: usize = 4 << 20;
 
-/// The file name that stands for standard input.
+/// The file name that means standard input.
 const STDIN: &str = "-";
 
 #[derive(Debug, Clone, clap::Args)]
-// The field names are also the names of the options.
+// The field names must match the option names, which have the prefix `fleet-`.
 #[allow(clippy::struct_field_names)]
 pub(crate) struct HostsArgs {
     /// Hosts to read over ssh instead of a Prometheus, such as `a,ana@b,c:2222,node[01-08]`; up to
-    /// 64. Each is read with gpumon if it is installed there, otherwise with nvidia-smi
+    /// 64. Each host is read with gpumon if installed, otherwise with nvidia-smi
     #[arg(long, env = "GPUMON_FLEET_HOSTS", value_name = "LIST")]
     fleet_hosts: Option<String>,
 
@@ -48,8 +48,8 @@ pub(crate) struct HostsArgs {
 }
 
 impl HostsArgs {
-    /// Returns `true` if any hosts are named.
-    pub(super) fn is_wanted(&self) -> bool {
+    /// Returns `true` if any hosts are given.
+    pub(super) fn has_hosts(&self) -> bool {
         self.list().is_some() || self.file().is_some()
     }
 
@@ -63,7 +63,7 @@ impl HostsArgs {
             .filter(|file| !file.as_os_str().is_empty())
     }
 
-    /// Returns the named hosts, at most `most`, or `None` if there are none.
+    /// Returns the given hosts, at most `most`, or `None` if no hosts are given.
     ///
     /// # Errors
     /// Returns an error if a name is invalid or a file cannot be read.
@@ -77,19 +77,19 @@ impl HostsArgs {
         let Some(file) = self.file() else {
             return Ok(listed);
         };
-        let text = read(file).map_err(usage)?;
+        let text = read_host_file(file).map_err(usage)?;
         let in_file = HostList::parse_file(&text, most);
         let in_file = in_file.map_err(|error| usage(anyhow!("{}: {error}", file.display())))?;
         let Some(listed) = listed else {
             return Ok(Some(in_file));
         };
         listed
-            .with(in_file, most)
+            .merge(in_file, most)
             .map(Some)
             .map_err(|error| usage(anyhow!(error)))
     }
 
-    /// Returns the fleet of the named hosts, without connecting to them yet.
+    /// Returns the settings of a fleet with the given hosts, without connecting to the hosts.
     pub(super) fn settings(&self) -> Result<Option<FleetSettings>> {
         let Some(hosts) = self.read_hosts(MOST_HOSTS)? else {
             return Ok(None);
@@ -99,8 +99,9 @@ impl HostsArgs {
             .as_deref()
             .filter(|file| !file.as_os_str().is_empty());
         if let Some(file) = config {
-            // The file names programs that ssh starts, and ssh checks only the permissions of the
-            // user's default file.
+            // The configuration can name programs that ssh starts, and ssh checks the permissions
+            // only of the user's default file. The permissions of other files are therefore checked
+            // here.
             PrivateFile::read(file, Secrecy::Public)
                 .map_err(|error| usage!("--ssh-config {}: {error}", file.display()))?;
         }
@@ -110,7 +111,10 @@ impl HostsArgs {
             ssh: Ssh::with_config(config),
             tether: (
                 program,
-                vec![tether::NAME.to_owned(), std::process::id().to_string()],
+                vec![
+                    tether::COMMAND_NAME.to_owned(),
+                    std::process::id().to_string(),
+                ],
             ),
             interval: INTERVAL,
         });
@@ -123,12 +127,12 @@ impl HostsArgs {
     }
 }
 
-/// Reads a file of limited size.
-pub(crate) fn read(file: &PathBuf) -> anyhow::Result<String> {
+/// Reads a file with host names, up to the maximum size.
+pub(crate) fn read_host_file(file: &PathBuf) -> anyhow::Result<String> {
     let read = if file.as_os_str() == STDIN {
-        bounded::text_of(std::io::stdin(), LARGEST_FILE)
+        bounded::read_text_from(std::io::stdin(), MAX_FILE_BYTES)
     } else {
-        File::open(file).and_then(|open| bounded::text_of(open, LARGEST_FILE))
+        File::open(file).and_then(|open| bounded::read_text_from(open, MAX_FILE_BYTES))
     };
     read.with_context(|| format!("cannot read {} as a list of hosts", file.display()))
 }

@@ -1,10 +1,10 @@
-//! Fleets in the terminal: the parts that the commands for fleets share.
+//! Shared parts of the commands that show fleets in the terminal.
 //!
-//! - [`options`] define the source of a fleet and the access to its nodes. [`renamed`] contains
-//!   options of one command under other names in another.
-//! - [`nodes`] lists nodes and GPUs in order, with their sums. [`columns`] contains the columns of
-//!   their tables. [`filter`] and [`comparison`] parse filters, as the web page does in
-//!   `static/src/model/fleet/`. [`free`] finds free GPUs.
+//! - [`options`] defines the options for the source of a fleet and the access to its nodes.
+//!   [`renamed`] gives the options of one command other names in another command.
+//! - [`nodes`] lists nodes and GPUs in order, with their totals. [`columns`] contains the columns
+//!   of their tables. [`filter`] and [`comparison`] parse filters in the same way as the web page
+//!   in `static/src/model/fleet/`. [`free`] finds free GPUs.
 //! - [`text`] formats readings. [`served`] contains the settings of a fleet server.
 
 pub(crate) mod columns;

@@ -1,4 +1,4 @@
-//! The ordered lists of a fleet's nodes and GPUs.
+//! Ordered lists of a fleet's nodes and GPUs.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -6,28 +6,29 @@ use gpumon_fleet::{
     Rows, Summary,
     model::{GpuState, MEMORY_TOTAL, MEMORY_USED, NodeHealth, POWER, TEMPERATURE, UTILIZATION},
 };
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 
-use super::text::{at_least, bytes, condition, watts};
+use super::text::{describe_condition, format_bytes, format_watts, mark_lower_bound};
 
-/// A node with its visible GPUs, or a single GPU.
+/// One line of a list: a node with its visible GPUs, or a single GPU.
 #[derive(Debug, Clone)]
-pub(crate) struct Line<'a> {
+pub(crate) struct FleetLine<'a> {
     pub(crate) rows: &'a Rows<'a>,
-    /// The position of the node in the fleet.
+    /// The node's position in the fleet.
     pub(crate) node: usize,
-    /// The rows of the visible GPUs, by index. GPUs that the fleet does not list have no rows.
+    /// The rows of the visible GPUs, by index. The list may be empty if the fleet's data does not
+    /// include individual GPUs.
     pub(crate) gpus: Vec<usize>,
     pub(crate) sum: Summary,
 }
 
-/// The order of nodes and GPUs.
+/// Order of nodes and GPUs in the list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Sort {
     /// Lost GPUs and problems first
     #[default]
     Worst,
-    /// In order of the names
+    /// In alphabetical order of names
     Name,
     /// Highest utilization of GPUs first
     Utilization,
@@ -64,8 +65,8 @@ impl Sort {
         }
     }
 
-    /// Compares two summaries by this order. Unknown values come last. An unknown load counts as no
-    /// load.
+    /// Compares two nodes or GPUs by this order. Unknown values come last; an unknown load counts
+    /// as no load.
     fn compare(self, a: &Summary, b: &Summary) -> Ordering {
         let highest_first = |id| compare_highest_first(a.value(id), b.value(id));
         let load = |sum: &Summary| sum.value(UTILIZATION).unwrap_or(0.0);
@@ -89,16 +90,16 @@ pub(crate) fn list_nodes<'a>(
     rows: &'a Rows<'a>,
     shown: Option<&[bool]>,
     sort: Sort,
-) -> Vec<Line<'a>> {
-    let line = |node| Line {
+) -> Vec<FleetLine<'a>> {
+    let line = |node| FleetLine {
         rows,
         node,
         gpus: Vec::new(),
         sum: Summary::default(),
     };
-    let mut lines: Vec<Line<'_>> = (0..rows.fleet.nodes.name.len()).map(line).collect();
-    for row in rows.select(shown) {
-        let Some(line) = lines.get_mut(rows.node_place(row)) else {
+    let mut lines: Vec<FleetLine<'_>> = (0..rows.fleet.nodes.name.len()).map(line).collect();
+    for row in rows.select_rows(shown) {
+        let Some(line) = lines.get_mut(rows.node_position(row)) else {
             continue;
         };
         line.gpus.extend(rows.is_listed(row).then_some(row));
@@ -117,27 +118,27 @@ pub(crate) fn list_gpus<'a>(
     rows: &'a Rows<'a>,
     shown: Option<&[bool]>,
     sort: Sort,
-) -> Vec<Line<'a>> {
-    let listed = rows.select(shown).filter(|row| rows.is_listed(*row));
-    let mut lines: Vec<Line<'_>> = listed.map(|row| Line::of_gpu(rows, row)).collect();
+) -> Vec<FleetLine<'a>> {
+    let listed = rows.select_rows(shown).filter(|row| rows.is_listed(*row));
+    let mut lines: Vec<FleetLine<'_>> = listed.map(|row| FleetLine::from_gpu(rows, row)).collect();
     lines.sort_by_key(|line| (line.node, rows.fleet.gpus.index[line.gpus[0]]));
     lines.sort_by(|a, b| sort.compare(&a.sum, &b.sum));
     lines
 }
 
-impl<'a> Line<'a> {
-    pub(crate) fn of_gpu(rows: &'a Rows<'a>, row: usize) -> Self {
-        Line {
+impl<'a> FleetLine<'a> {
+    pub(crate) fn from_gpu(rows: &'a Rows<'a>, row: usize) -> Self {
+        FleetLine {
             rows,
-            node: rows.node_place(row),
+            node: rows.node_position(row),
             gpus: vec![row],
             sum: Summary::new(rows, [row]),
         }
     }
 
-    /// Returns the name of the node, made safe to print.
-    pub(crate) fn name(&self) -> String {
-        escaped(self.rows.node_name(self.node))
+    /// Returns the node's name, escaped for printing.
+    pub(crate) fn safe_name(&self) -> String {
+        escape_untrusted(self.rows.node_name(self.node))
     }
 
     /// Returns `true` if the node or one of its GPUs is lost, unknown, or in a critical condition.
@@ -145,19 +146,19 @@ impl<'a> Line<'a> {
         self.sum.rank() <= 2
     }
 
-    /// Returns the users of the GPUs, made safe to print.
-    pub(crate) fn users(&self) -> Vec<String> {
+    /// Returns the names of the users of the GPUs, escaped for printing.
+    pub(crate) fn list_users(&self) -> Vec<String> {
         let owners = self.gpus.iter().flat_map(|row| self.rows.list_owners(*row));
         let users = owners.map(|owner| owner.user.as_deref().unwrap_or(&owner.id));
         let users: BTreeSet<&str> = users.collect();
-        users.into_iter().map(escaped).collect()
+        users.into_iter().map(escape_untrusted).collect()
     }
 
-    /// Returns the problems of the node, the worst first, separated by semicolons.
-    pub(crate) fn troubles(&self) -> String {
+    /// Returns the node's problems, separated by semicolons, worst first.
+    pub(crate) fn format_problems(&self) -> String {
         let nodes = &self.rows.fleet.nodes;
         let reason = nodes.reasons.get(&(self.node as u32));
-        let reason = reason.map(|reason| format!(": {}", escaped(reason)));
+        let reason = reason.map(|reason| format!(": {}", escape_untrusted(reason)));
         let reason = reason.unwrap_or_default();
         let mut troubles = Vec::new();
         match nodes.health.get(self.node) {
@@ -165,7 +166,7 @@ impl<'a> Line<'a> {
             Some(NodeHealth::NoReadings) => troubles.push(format!("no readings{reason}")),
             Some(NodeHealth::Up) | None => {}
         }
-        let lost = self.sum.in_state(GpuState::Lost);
+        let lost = self.sum.count_in_state(GpuState::Lost);
         if lost > 0 {
             troubles.push(format!("{lost} lost"));
         }
@@ -188,8 +189,8 @@ impl<'a> Line<'a> {
         }
         kinds.sort_by_key(|(severity, ..)| std::cmp::Reverse(*severity));
         troubles.extend(kinds.into_iter().map(|(_, kind, count)| match count {
-            1 => condition(kind),
-            many => format!("{} ({many})", condition(kind)),
+            1 => describe_condition(kind),
+            many => format!("{} ({many})", describe_condition(kind)),
         }));
         troubles.join("; ")
     }
@@ -212,7 +213,10 @@ pub(crate) struct Totals {
 
 impl Totals {
     pub(crate) fn new(rows: &Rows<'_>, shown: Option<&[bool]>) -> Self {
-        let nodes: BTreeSet<usize> = rows.select(shown).map(|row| rows.node_place(row)).collect();
+        let nodes: BTreeSet<usize> = rows
+            .select_rows(shown)
+            .map(|row| rows.node_position(row))
+            .collect();
         let health = |node: &&usize| rows.fleet.nodes.health.get(**node);
         Self {
             nodes: nodes.len(),
@@ -220,13 +224,13 @@ impl Totals {
                 .iter()
                 .filter(|node| health(node) != Some(&NodeHealth::Up))
                 .count(),
-            sum: Summary::new(rows, rows.select(shown)),
+            sum: Summary::new(rows, rows.select_rows(shown)),
         }
     }
 
-    /// Returns the number of GPUs in each state, such as `6120 busy` or `310 idle but held`, and
-    /// then the readings. States without GPUs are omitted.
-    pub(crate) fn parts(&self) -> Vec<String> {
+    /// Returns the number of GPUs in each state, such as `6120 busy` or `310 idle but held`,
+    /// followed by the readings. States without GPUs are omitted.
+    pub(crate) fn format_parts(&self) -> Vec<String> {
         let states = [
             (GpuState::Busy, "busy"),
             (GpuState::Idle, "idle but held"),
@@ -234,27 +238,32 @@ impl Totals {
             (GpuState::Lost, "lost"),
             (GpuState::Unknown, "unknown"),
         ];
-        let states = states.map(|(state, name)| match self.sum.in_state(state) {
+        let states = states.map(|(state, name)| match self.sum.count_in_state(state) {
             0 => None,
             count => Some(format!("{count} {name}")),
         });
         let read = |id| self.sum.value(id).filter(|value| *value > 0.0);
         let sum = |id, text: fn(f64) -> String| {
             let value = text(read(id).unwrap_or(0.0));
-            at_least(value, self.sum.is_partial(id))
+            mark_lower_bound(value, self.sum.is_partial(id))
         };
         let utilization = self.sum.value(UTILIZATION);
         let readings = [
             utilization.map(|percent| format!("{percent:.0} % utilization")),
-            read(MEMORY_TOTAL)
-                .map(|total| format!("{} of {}", sum(MEMORY_USED, bytes), bytes(total))),
-            read(POWER).map(|_| sum(POWER, watts)),
+            read(MEMORY_TOTAL).map(|total| {
+                format!(
+                    "{} of {}",
+                    sum(MEMORY_USED, format_bytes),
+                    format_bytes(total)
+                )
+            }),
+            read(POWER).map(|_| sum(POWER, format_watts)),
         ];
         states.into_iter().chain(readings).flatten().collect()
     }
 
-    /// Returns the numbers of nodes and GPUs, such as `1000 nodes (3 without readings)  8000 GPUs`.
-    pub(crate) fn sizes(&self) -> String {
+    /// Returns the number of nodes and GPUs, such as `1000 nodes (3 without readings)  8000 GPUs`.
+    pub(crate) fn format_sizes(&self) -> String {
         let away = match self.nodes_away {
             0 => String::new(),
             away => format!(" ({away} without readings)"),
@@ -274,35 +283,38 @@ mod tests {
     use gpumon_fleet::model::GpuHealth;
 
     use super::*;
-    use crate::fleet::testing::{Example, busy, fleet};
+    use crate::fleet::testing::{ExampleGpu, build_fleet, make_busy_gpu};
 
     #[test]
-    fn worst_node_comes_first_and_names_are_ordered() {
-        let lost = Example {
+    fn nodes_are_sorted_by_severity_or_name() {
+        let lost = ExampleGpu {
             health: GpuHealth::NotResponding,
-            ..Example::default()
+            ..ExampleGpu::default()
         };
-        let idle = Example {
+        let idle = ExampleGpu {
             idle_s: Some(900.0),
-            ..busy("bob", 0.0)
+            ..make_busy_gpu("bob", 0.0)
         };
-        let fleet = fleet(&[
-            ("node1", &[lost, busy("ana", 1.0)]),
+        let fleet = build_fleet(&[
+            ("node1", &[lost, make_busy_gpu("ana", 1.0)]),
             ("node2", &[]),
             (
                 "node3",
-                &[Example {
+                &[ExampleGpu {
                     condition: Some(("throttled", 2)),
-                    ..busy("eve", 99.0)
+                    ..make_busy_gpu("eve", 99.0)
                 }],
             ),
-            ("node9", &[busy("ana", 20.0), idle]),
-            ("node10", &[busy("ana", 90.0), busy("ana", 70.0)]),
+            ("node9", &[make_busy_gpu("ana", 20.0), idle]),
+            (
+                "node10",
+                &[make_busy_gpu("ana", 90.0), make_busy_gpu("ana", 70.0)],
+            ),
         ]);
         let rows = Rows::new(&fleet);
         let names = |sort| {
             let lines = list_nodes(&rows, None, sort);
-            lines.iter().map(Line::name).collect::<Vec<_>>()
+            lines.iter().map(FleetLine::safe_name).collect::<Vec<_>>()
         };
         assert_eq!(
             names(Sort::Worst),
@@ -322,7 +334,7 @@ mod tests {
         assert_eq!(
             (
                 sum.value(UTILIZATION),
-                sum.in_state(GpuState::Busy),
+                sum.count_in_state(GpuState::Busy),
                 sum.value(POWER)
             ),
             (Some(80.0), 2, Some(1300.0))
@@ -330,18 +342,21 @@ mod tests {
         let sum = &lines[3].sum;
         assert_eq!(
             (
-                sum.in_state(GpuState::Busy),
-                sum.in_state(GpuState::Idle),
-                lines[3].users().join(" ")
+                sum.count_in_state(GpuState::Busy),
+                sum.count_in_state(GpuState::Idle),
+                lines[3].list_users().join(" ")
             ),
             (1, 1, "ana bob".to_owned())
         );
         assert_eq!(
-            (lines[0].sum.in_state(GpuState::Lost), lines[1].gpus.len()),
+            (
+                lines[0].sum.count_in_state(GpuState::Lost),
+                lines[1].gpus.len()
+            ),
             (1, 0)
         );
         let shown: Vec<bool> = (0..rows.count())
-            .map(|row| rows.node_name(rows.node_place(row)) == "node9")
+            .map(|row| rows.node_name(rows.node_position(row)) == "node9")
             .collect();
         assert_eq!(
             list_nodes(&rows, Some(&shown), Sort::Worst).len(),

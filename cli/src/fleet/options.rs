@@ -1,6 +1,6 @@
-//! The options for the source of a fleet and the access to its nodes. They belong to `gpumon
-//! serve`. `gpumon fleet` and `gpumon top --fleet` have the same options without the prefix
-//! `fleet-`.
+//! Options for the source of a fleet and the access to its nodes. `gpumon serve` has these options
+//! with the prefix `fleet-`; `gpumon fleet` and `gpumon top --fleet` have the same options without
+//! the prefix.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -13,16 +13,16 @@ use gpumon_server::fleet::{
 
 use super::{
     hosts::HostsArgs,
-    renamed::{Rename, Renamed},
+    renamed::{RenameOption, RenamedArgs},
 };
 use crate::exit::{Failure, usage};
 
-/// The options without the prefix `fleet-`.
-pub(crate) type OwnFleetArgs = Renamed<FleetArgs, WithoutPrefix>;
+/// The options of [`FleetArgs`], renamed to have no prefix `fleet-`.
+pub(crate) type UnprefixedFleetArgs = RenamedArgs<FleetArgs, WithoutPrefix>;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Fleet")]
-// The prefix distinguishes the fields from the other options of the server.
+// The prefix `fleet_` distinguishes these fields from the server's other options.
 #[allow(clippy::struct_field_names)]
 pub(crate) struct FleetArgs {
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) struct FleetArgs {
     )]
     fleet_prometheus_user: Option<String>,
 
-    /// File with the password of that user
+    /// File with the password of that user for Prometheus
     #[arg(
         long,
         env = "GPUMON_FLEET_PROMETHEUS_PASSWORD_FILE",
@@ -60,8 +60,8 @@ pub(crate) struct FleetArgs {
     )]
     fleet_prometheus_password_file: Option<PathBuf>,
 
-    /// CA certificates (PEM) that verify the certificate of Prometheus, instead of those of the
-    /// system
+    /// CA certificates (PEM) that verify the certificate of Prometheus, instead of the system's
+    /// certificates
     #[arg(long, env = "GPUMON_FLEET_PROMETHEUS_CA_FILE", value_name = "FILE")]
     fleet_prometheus_ca_file: Option<PathBuf>,
 
@@ -74,7 +74,7 @@ pub(crate) struct FleetArgs {
     )]
     fleet_prometheus_cert_file: Option<PathBuf>,
 
-    /// File with the key (PEM) of that certificate
+    /// File with the private key (PEM) of the client certificate
     #[arg(
         long,
         env = "GPUMON_FLEET_PROMETHEUS_KEY_FILE",
@@ -85,11 +85,17 @@ pub(crate) struct FleetArgs {
 
     /// HTTP header for Prometheus, such as `X-Scope-OrgID: research` for a tenant of Mimir;
     /// repeatable
-    #[arg(long, env = "GPUMON_FLEET_PROMETHEUS_HEADER", value_name = "NAME: VALUE", value_parser = parse_header)]
+    #[arg(
+        long, env = "GPUMON_FLEET_PROMETHEUS_HEADER", value_name = "NAME: VALUE",
+        value_parser = parse_header
+    )]
     fleet_prometheus_header: Vec<Pair>,
 
     /// Label and value that all series of this fleet have, such as `cluster=alps`; repeatable
-    #[arg(long, env = "GPUMON_FLEET_LABEL", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = parse_label)]
+    #[arg(
+        long, env = "GPUMON_FLEET_LABEL", value_name = "NAME=VALUE", value_delimiter = ',',
+        value_parser = parse_label
+    )]
     fleet_label: Vec<Pair>,
 
     /// Label that names the node, instead of the host of `instance` or dcgm-exporter's `Hostname`
@@ -97,10 +103,13 @@ pub(crate) struct FleetArgs {
     fleet_node_label: Option<String>,
 
     /// URL of a node's gpumon server, to open it from the fleet: {host} is replaced by the host at
-    /// which Prometheus reads its metrics, {port} by the port there, {node} by the node's name;
-    /// with `none`, nodes cannot be opened
-    #[arg(long, env = "GPUMON_FLEET_NODE_URL", value_name = "URL", default_value_t = Pattern::default(), value_parser = parse_node_url)]
-    fleet_node_url: Pattern,
+    /// which Prometheus reads the node's metrics, {port} by the port of these metrics, {node} by
+    /// the node's name; with `none`, nodes cannot be opened
+    #[arg(
+        long, env = "GPUMON_FLEET_NODE_URL", value_name = "URL",
+        default_value_t = NodeUrlPattern::default(), value_parser = parse_node_url
+    )]
+    fleet_node_url: NodeUrlPattern,
 
     /// Hosts of nodes to which tokens, passwords and sessions are sent, such as
     /// `*.gpus.example.org`, where `*` matches anything but a dot. By default, nodes whose
@@ -113,27 +122,28 @@ pub(crate) struct FleetArgs {
     )]
     fleet_node_hosts: Vec<HostPattern>,
 
-    /// CA certificates (PEM) that verify the certificates of nodes, instead of those of the system
+    /// CA certificates (PEM) that verify the certificates of nodes, instead of the system's
+    /// certificates
     #[arg(long, env = "GPUMON_FLEET_NODE_CA_FILE", value_name = "FILE")]
     fleet_node_ca_file: Option<PathBuf>,
 
-    /// File with a token of the scope read that nodes accept, for viewers who have not signed in at
-    /// a node themselves
+    /// File with a token of the scope `read` that nodes accept, for viewers who have not signed in
+    /// at a node themselves
     #[arg(long, env = "GPUMON_FLEET_NODE_TOKEN_FILE", value_name = "FILE")]
     fleet_node_token_file: Option<PathBuf>,
 }
 
-/// The pattern of node URLs, or `None` if nodes cannot be opened.
+/// A URL template for nodes, or `None` if nodes cannot be opened.
 #[derive(Debug, Clone)]
-struct Pattern(Option<NodeUrl>);
+struct NodeUrlPattern(Option<NodeUrl>);
 
-impl Default for Pattern {
+impl Default for NodeUrlPattern {
     fn default() -> Self {
         Self(Some(NodeUrl::default()))
     }
 }
 
-impl std::fmt::Display for Pattern {
+impl std::fmt::Display for NodeUrlPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
             Some(url) => url.fmt(f),
@@ -142,14 +152,14 @@ impl std::fmt::Display for Pattern {
     }
 }
 
-/// A name and its value.
+/// A pair of a name and a value, such as a label or an HTTP header.
 type Pair = (String, String);
 
 #[derive(Debug)]
 pub(crate) struct WithoutPrefix;
 
-impl Rename for WithoutPrefix {
-    fn rename(arg: Arg) -> Arg {
+impl RenameOption for WithoutPrefix {
+    fn rename_option(arg: Arg) -> Arg {
         let name = arg
             .get_long()
             .and_then(|name| name.strip_prefix("fleet-"))
@@ -159,19 +169,20 @@ impl Rename for WithoutPrefix {
 }
 
 impl FleetArgs {
-    /// Returns the settings of the named fleet, if any.
+    /// Returns the settings of the fleet, or `None` if no source is given.
     pub(crate) fn settings(&self) -> Result<Option<FleetSettings>, Failure> {
         let Some(url) = self.fleet_prometheus.as_ref().filter(|url| !url.is_empty()) else {
             return self.hosts.settings();
         };
-        if self.hosts.is_wanted() {
+        if self.hosts.has_hosts() {
             return Err(usage!(
-                "both a Prometheus and hosts are named, and one fleet is shown: remove one of them, --prometheus none or \
-                 --hosts none on the command line"
+                "both Prometheus and hosts are configured, but a fleet has only one source: \
+                 remove one of them, on the command line with --prometheus none or --hosts none"
             ));
         }
-        let reader = PrometheusReader::new(self.prometheus(url)).map_err(Failure::usage)?;
-        let nodes = RemoteNodes::open(self.nodes()).map_err(|why| usage!(why))?;
+        let reader =
+            PrometheusReader::new(self.prometheus_settings(url)).map_err(Failure::usage)?;
+        let nodes = RemoteNodes::open(self.node_settings()).map_err(|why| usage!(why))?;
         Ok(Some(FleetSettings {
             reader: Arc::new(reader),
             nodes,
@@ -179,21 +190,23 @@ impl FleetArgs {
         }))
     }
 
-    fn nodes(&self) -> NodeSettings {
+    fn node_settings(&self) -> NodeSettings {
         NodeSettings {
             url: self.fleet_node_url.0.clone(),
             hosts: self.fleet_node_hosts.clone(),
-            ca_file: named(self.fleet_node_ca_file.as_ref()),
-            token_file: named(self.fleet_node_token_file.as_ref()),
+            ca_file: filter_empty_path(self.fleet_node_ca_file.as_ref()),
+            token_file: filter_empty_path(self.fleet_node_token_file.as_ref()),
         }
     }
 
-    fn prometheus(&self, url: &str) -> Settings {
-        let user = self
-            .fleet_prometheus_user
-            .clone()
-            .zip(named(self.fleet_prometheus_password_file.as_ref()));
-        let authorization = match (named(self.fleet_prometheus_token_file.as_ref()), user) {
+    fn prometheus_settings(&self, url: &str) -> Settings {
+        let user = self.fleet_prometheus_user.clone().zip(filter_empty_path(
+            self.fleet_prometheus_password_file.as_ref(),
+        ));
+        let authorization = match (
+            filter_empty_path(self.fleet_prometheus_token_file.as_ref()),
+            user,
+        ) {
             (Some(file), _) => Authorization::BearerFile(file),
             (None, Some((user, password_file))) => Authorization::Basic {
                 user,
@@ -201,11 +214,11 @@ impl FleetArgs {
             },
             (None, None) => Authorization::None,
         };
-        let certificate = named(self.fleet_prometheus_cert_file.as_ref())
-            .zip(named(self.fleet_prometheus_key_file.as_ref()));
+        let certificate = filter_empty_path(self.fleet_prometheus_cert_file.as_ref())
+            .zip(filter_empty_path(self.fleet_prometheus_key_file.as_ref()));
         Settings {
             authorization,
-            ca_file: named(self.fleet_prometheus_ca_file.as_ref()),
+            ca_file: filter_empty_path(self.fleet_prometheus_ca_file.as_ref()),
             client_certificate: certificate.map(|(certificate_file, key_file)| ClientCertificate {
                 certificate_file,
                 key_file,
@@ -221,36 +234,38 @@ impl FleetArgs {
     }
 }
 
-/// Returns the error if no fleet is named.
-pub(crate) fn no_fleet() -> Failure {
+/// Returns the error for a command line without a source of the fleet.
+pub(crate) fn make_missing_fleet_error() -> Failure {
     usage!(
-        "which fleet? Name a Prometheus that has metrics of gpumon or dcgm-exporter, by --prometheus URL, or hosts to \
-         read over ssh, by --hosts a,b,c; or set `prometheus` or `hosts` in [fleet] of the settings file"
+        "no fleet is configured: name a Prometheus that has metrics of gpumon or dcgm-exporter \
+         with --prometheus URL, or hosts to read over ssh with --hosts a,b,c; or set `prometheus` \
+         or `hosts` in [fleet] of the settings file"
     )
 }
 
-/// Returns a file name, unless the variable for it is set but empty.
-fn named(file: Option<&PathBuf>) -> Option<PathBuf> {
+/// Returns the path, or `None` if it is empty because its variable is set but empty.
+fn filter_empty_path(file: Option<&PathBuf>) -> Option<PathBuf> {
     file.cloned().filter(|path| !path.as_os_str().is_empty())
 }
 
-fn parse_node_url(text: &str) -> Result<Pattern, String> {
+fn parse_node_url(text: &str) -> Result<NodeUrlPattern, String> {
     if text.is_empty() || text == "none" {
-        Ok(Pattern(None))
+        Ok(NodeUrlPattern(None))
     } else {
-        text.parse().map(|url| Pattern(Some(url)))
+        text.parse().map(|url| NodeUrlPattern(Some(url)))
     }
 }
 
 fn parse_header(text: &str) -> Result<Pair, String> {
-    pair(text, ':').ok_or_else(|| "not NAME: VALUE, as `X-Scope-OrgID: research`".to_owned())
+    split_pair(text, ':')
+        .ok_or_else(|| "not NAME: VALUE, such as `X-Scope-OrgID: research`".to_owned())
 }
 
 fn parse_label(text: &str) -> Result<Pair, String> {
-    pair(text, '=').ok_or_else(|| "not NAME=VALUE, as cluster=alps".to_owned())
+    split_pair(text, '=').ok_or_else(|| "not NAME=VALUE, such as cluster=alps".to_owned())
 }
 
-fn pair(text: &str, separator: char) -> Option<Pair> {
+fn split_pair(text: &str, separator: char) -> Option<Pair> {
     let (name, value) = text.split_once(separator)?;
     let (name, value) = (name.trim(), value.trim());
     (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))

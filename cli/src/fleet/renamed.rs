@@ -1,21 +1,21 @@
-//! Options of one command that another command has under other names.
+//! Options that two commands share under different names.
 
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// The names of the options in the other command.
-pub(crate) trait Rename {
-    /// Returns the option as it is in the other command.
-    fn rename(arg: Arg) -> Arg;
+/// A rule for renaming options, for use in another command.
+pub(crate) trait RenameOption {
+    /// Returns the option as it appears in the other command.
+    fn rename_option(arg: Arg) -> Arg;
 }
 
-/// The options of `A` with the names of `R`.
+/// The options `A`, renamed by `R`.
 #[derive(Debug)]
-pub(crate) struct Renamed<A, R> {
+pub(crate) struct RenamedArgs<A, R> {
     pub(crate) args: A,
     names: std::marker::PhantomData<R>,
 }
 
-impl<A: FromArgMatches, R> FromArgMatches for Renamed<A, R> {
+impl<A: FromArgMatches, R> FromArgMatches for RenamedArgs<A, R> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         Ok(Self {
             args: A::from_arg_matches(matches)?,
@@ -28,10 +28,10 @@ impl<A: FromArgMatches, R> FromArgMatches for Renamed<A, R> {
     }
 }
 
-impl<A: Args, R: Rename> Args for Renamed<A, R> {
+impl<A: Args, R: RenameOption> Args for RenamedArgs<A, R> {
     fn augment_args(command: Command) -> Command {
         let own = A::augment_args(Command::new("options"));
-        command.args(own.get_arguments().cloned().map(R::rename))
+        command.args(own.get_arguments().cloned().map(R::rename_option))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

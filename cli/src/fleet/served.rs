@@ -1,32 +1,33 @@
-//! The settings of a server that shows a fleet and reads no GPUs itself.
+//! Settings for a server that shows a fleet and does not read GPUs itself.
 
 use std::sync::Arc;
 
 use gpumon_server::{
-    Live, Readings, Settings, alerts::AlertSettings, auth::Doors, fleet::FleetSettings,
-    runs::RunSettings, view::ShowProcesses,
+    LiveSettings, SampleSource, ServerSettings, alerts::AlertSettings, auth::AccessPolicy,
+    fleet::FleetSettings, runs::RunSettings, view::ShowProcesses,
 };
 use gpumon_workload::parent::WorkerCommand;
 
 use crate::terminal::price::energy_price;
 
-/// Returns the settings of a fleet server that needs no sign-in.
-pub(crate) fn settings(fleet: FleetSettings) -> Settings {
-    Settings {
+/// Returns the settings of a fleet server that requires no sign-in.
+pub(crate) fn build_fleet_server_settings(fleet: FleetSettings) -> ServerSettings {
+    ServerSettings {
         fleet: Some(fleet),
         ..default_settings()
     }
 }
 
 /// Returns the settings of a server that neither reads GPUs nor starts processes.
-pub(crate) fn default_settings() -> Settings {
-    Settings {
-        readings: Readings::None,
+pub(crate) fn default_settings() -> ServerSettings {
+    ServerSettings {
+        readings: SampleSource::None,
         join: None,
-        live: Live::default().fixed(),
-        doors: Arc::new(Doors::none()),
+        live: LiveSettings::default().into_fixed(),
+        policy: Arc::new(AccessPolicy::allow_all()),
         show_processes: ShowProcesses::default(),
-        // The server refuses all requests that change something.
+        // The worker is never started, because the server refuses all requests that change
+        // anything.
         runs: RunSettings {
             worker: WorkerCommand {
                 program: "gpumon".into(),

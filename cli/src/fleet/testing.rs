@@ -1,4 +1,4 @@
-//! An example fleet for tests.
+//! Example fleets for tests.
 
 use gpumon_fleet::{
     FleetBuilder, NewGpu, NewNode,
@@ -10,7 +10,7 @@ use gpumon_fleet::{
 
 /// An example GPU.
 #[derive(Debug, Clone)]
-pub(crate) struct Example {
+pub(crate) struct ExampleGpu {
     pub(crate) health: GpuHealth,
     pub(crate) model: &'static str,
     pub(crate) busy: Option<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct Example {
     pub(crate) condition: Option<(&'static str, u8)>,
 }
 
-impl Default for Example {
+impl Default for ExampleGpu {
     fn default() -> Self {
         Self {
             health: GpuHealth::Ok,
@@ -42,28 +42,28 @@ impl Default for Example {
     }
 }
 
-/// Returns a GPU that a user computes on.
-pub(crate) fn busy(user: &'static str, percent: f64) -> Example {
-    Example {
+/// Returns a GPU on which a user is computing.
+pub(crate) fn make_busy_gpu(user: &'static str, percent: f64) -> ExampleGpu {
+    ExampleGpu {
         busy: Some(percent),
         used_gib: Some(60.0),
         watts: Some(650.0),
         celsius: Some(64.0),
         processes: Some(1),
         users: vec![user],
-        ..Example::default()
+        ..ExampleGpu::default()
     }
 }
 
-/// Returns a fleet of these nodes with their GPUs. A node without GPUs is unreachable.
-pub(crate) fn fleet(nodes: &[(&str, &[Example])]) -> Fleet {
+/// Returns a fleet with the given nodes and GPUs. A node without GPUs is unreachable.
+pub(crate) fn build_fleet(nodes: &[(&str, &[ExampleGpu])]) -> Fleet {
     let source = FleetSource {
         kind: FleetSourceKind::Prometheus,
         name: "http://prometheus:9090".to_owned(),
     };
     let mut fleet = FleetBuilder::new(Fleet {
         state: FleetState::Current,
-        ..Fleet::unread(source, 1_763_630_000_000, 15)
+        ..Fleet::new_unread(source, 1_763_630_000_000, 15)
     });
     for (name, gpus) in nodes {
         let is_up = !gpus.is_empty();

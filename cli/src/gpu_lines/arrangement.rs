@@ -1,15 +1,15 @@
-//! The choice of cells in the lines of GPUs, with their order and widths.
+//! Arrangement of a GPU's lines: which cells are shown, and their order and widths.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    cells::{GpuCells, Kind},
-    further::Further,
+    cells::{CellsKind, GpuCells},
+    further::FurtherReading,
 };
 use crate::{
     describe::{self, Phrase},
     terminal::{
-        columns::{Part, choose},
+        columns::{Part, choose_parts},
         glyphs::Glyphs,
         units::ABSENT,
     },
@@ -17,22 +17,22 @@ use crate::{
 
 pub(super) const GAP: usize = 2;
 
-/// The width to which longer names are cut if there is too little room.
-const SHORTEST_NAME: usize = 8;
-/// The minimum width of a legible sparkline.
-const SHORTEST_PAST: usize = 8;
-const SHORTEST_BAR: usize = 5;
-/// The minimum width of the sparkline and the bar in a line that shows further readings.
-const GOOD: usize = 20;
+/// The minimum width to which a longer name is cut if space is limited.
+const MIN_NAME_WIDTH: usize = 8;
+/// The minimum width at which a sparkline is legible.
+const MIN_SPARKLINE_WIDTH: usize = 8;
+const MIN_BAR_WIDTH: usize = 5;
+/// The minimum width of the sparkline and the bar before further readings are added to the line.
+const GOOD_GRAPH_WIDTH: usize = 20;
 /// The maximum width of a sparkline or bar.
-const LONGEST: usize = 40;
-/// The maximum width of words next to the numbers, unless a third of the line is wider. Longer
-/// words have a line of their own.
-const WORDS: usize = 34;
-/// The width of a line from which on there is room for long words.
-const WIDE: usize = 120;
-/// The width reserved for temporary words before a line is broken in two.
-const COMMON_WORDS: usize = "thermal slowdown".len();
+const MAX_GRAPH_WIDTH: usize = 40;
+/// The maximum width of phrases to the right of the numbers; in wide lines, a third of the line.
+/// Longer phrases get a separate line.
+const MAX_WORDS_WIDTH: usize = 34;
+/// The minimum width of a line with room for the long forms of phrases.
+const WIDE_LINE_WIDTH: usize = 120;
+/// The width that is reserved for phrases that may appear later before a line is broken in two.
+const COMMON_WORDS_WIDTH: usize = "thermal slowdown".len();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
@@ -43,11 +43,11 @@ pub(super) enum Slot {
     Bar,
     Temperature,
     Power,
-    /// A reading, by its position in [`Further::ALL`].
+    /// A further reading, given by its position in [`FurtherReading::ALL`].
     Further(usize),
 }
 
-/// The widths of the widest cells.
+/// The width of the widest cell in each column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CellWidths {
     pub(super) index: usize,
@@ -58,14 +58,14 @@ pub(crate) struct CellWidths {
     temperature: usize,
     pub(super) draw: usize,
     limit: usize,
-    further: [usize; Further::ALL.len()],
+    further: [usize; FurtherReading::ALL.len()],
 }
 
 impl CellWidths {
-    /// Returns the widths of these cells, without totals. Numbers have room to grow, so that they
-    /// do not move other cells.
+    /// Returns the widths of these cells, excluding totals. Numbers get room to grow, so that other
+    /// cells do not move when the numbers change.
     pub(crate) fn new(rows: &[GpuCells]) -> Self {
-        let rows = || rows.iter().filter(|row| row.kind != Kind::Total);
+        let rows = || rows.iter().filter(|row| row.kind != CellsKind::Total);
         let widest =
             |cell: fn(&GpuCells) -> &str| rows().map(|row| cell(row).width()).max().unwrap_or(0);
         let (total, limit) = (widest(|row| &row.total), widest(|row| &row.limit));
@@ -75,12 +75,12 @@ impl CellWidths {
         } else {
             describe::BUSY_WIDTH
         };
-        let mut further = [0; Further::ALL.len()];
+        let mut further = [0; FurtherReading::ALL.len()];
         for (place, width) in further.iter_mut().enumerate() {
             let values = rows().map(|row| row.further[place].as_str());
             let known = values.filter(|value| !matches!(*value, "" | ABSENT));
             let widest = known.map(UnicodeWidthStr::width).max();
-            let common = Further::ALL[place].common_width();
+            let common = FurtherReading::ALL[place].common_width();
             *width = widest.map_or(0, |widest| widest.max(common));
         }
         Self {
@@ -96,7 +96,7 @@ impl CellWidths {
         }
     }
 
-    /// Returns the maximum of these widths and the previous ones.
+    /// Returns the larger of these and the previous widths.
     pub(crate) fn merge_max(self, before: &Self) -> Self {
         let mut further = self.further;
         for (further, before) in further.iter_mut().zip(before.further) {
@@ -115,21 +115,21 @@ impl CellWidths {
         }
     }
 
-    /// Returns the width of memory such as `78.2/140 GiB`.
-    fn memory(&self) -> usize {
-        self.used + with_slash(self.total) + " GiB".len()
+    /// Returns the width of the memory cell, such as `78.2/140 GiB`.
+    fn memory_width(&self) -> usize {
+        self.used + width_with_slash(self.total) + " GiB".len()
     }
 
-    /// Returns the width of power such as `692/700 W`.
-    fn power(&self) -> usize {
+    /// Returns the width of the power cell, such as `692/700 W`.
+    fn power_width(&self) -> usize {
         match self.draw {
             0 => 0,
-            draw => draw + with_slash(self.limit) + " W".len(),
+            draw => draw + width_with_slash(self.limit) + " W".len(),
         }
     }
 }
 
-fn with_slash(width: usize) -> usize {
+fn width_with_slash(width: usize) -> usize {
     if width == 0 { 0 } else { width + 1 }
 }
 
@@ -138,13 +138,14 @@ pub(crate) struct LineOptions {
     pub(crate) columns: usize,
     /// Whether the utilization of the last minute is available.
     pub(crate) has_past: bool,
-    /// Whether room is reserved for words, so that nothing moves when they appear and disappear.
+    /// Whether room is reserved for phrases, so that the other cells do not move when phrases
+    /// appear and disappear.
     pub(crate) is_steady: bool,
-    /// Whether memory may be on a second line.
+    /// Whether memory may be moved to a second line.
     pub(crate) may_break: bool,
 }
 
-/// The positions of cells, which are the same in the lines of all GPUs.
+/// The positions of the cells, which are the same for all GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arrangement {
     pub(super) columns: usize,
@@ -158,7 +159,7 @@ pub(crate) struct Arrangement {
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     slot: Slot,
-    /// The minimum width, or the only one.
+    /// The minimum width of the cell. For a cell of fixed width, also its maximum width.
     width: usize,
     most: usize,
     rank: u8,
@@ -166,8 +167,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns a cell of fixed width. Cells of higher rank are omitted first, and those of rank 0
-    /// never.
+    /// Returns a cell of fixed width. Cells with the highest rank are omitted first. Cells of rank
+    /// 0 are never omitted.
     fn new(slot: Slot, width: usize, rank: u8) -> Self {
         Self {
             slot,
@@ -178,53 +179,60 @@ impl Candidate {
         }
     }
 
-    /// Lets the cell grow to this width if there is room.
-    fn up_to(self, most: usize) -> Self {
+    /// Sets the maximum width to which the cell may grow.
+    fn grow_to(self, most: usize) -> Self {
         Self { most, ..self }
     }
 
-    /// Omits the cell unless the others can grow by this many columns in total.
-    fn leave_out_below(self, rest: usize) -> Self {
+    /// Omits the cell unless the other cells can still grow by a total of `rest` columns.
+    fn omit_below(self, rest: usize) -> Self {
         Self { rest, ..self }
     }
 }
 
 impl Arrangement {
     pub(crate) fn new(rows: &[GpuCells], widths: &CellWidths, options: LineOptions) -> Self {
-        let arranged = Self::of_names(rows, widths, options);
+        let arranged = Self::arrange_cells(rows, widths, options);
         if !arranged.is_cramped(options) {
             return arranged;
         }
-        // One long name should neither break all lines nor take the room of sparklines and bars.
+        // A single long name should not break all lines, or reduce the room for sparklines and
+        // bars.
         let short = |row: &GpuCells| match row.kind {
-            Kind::Part => row.name.width(),
-            _ => describe::fit_name(&row.name, describe::LONGEST, Glyphs::Ascii.ellipsis()).width(),
+            CellsKind::Part => row.name.width(),
+            _ => describe::fit_name(
+                &row.name,
+                describe::MAX_NAME_WIDTH,
+                Glyphs::Ascii.ellipsis(),
+            )
+            .width(),
         };
         let name = rows.iter().map(short).max().unwrap_or(0);
-        Self::of_names(rows, &CellWidths { name, ..*widths }, options)
+        Self::arrange_cells(rows, &CellWidths { name, ..*widths }, options)
     }
 
-    fn of_names(rows: &[GpuCells], widths: &CellWidths, options: LineOptions) -> Self {
+    fn arrange_cells(rows: &[GpuCells], widths: &CellWidths, options: LineOptions) -> Self {
         let room = options.columns.saturating_sub(widths.index + 1);
-        let words = count_columns_of_words(rows, options);
-        // Words that exist already can be below their line, but words that may appear later need
-        // room.
+        let words = words_width(rows, options);
+        // Existing phrases can be moved below their line, but phrases that may appear later need
+        // reserved room.
         let least = match options {
             LineOptions {
                 is_steady: false, ..
             } => 0,
             LineOptions {
                 may_break: true, ..
-            } => words.min(COMMON_WORDS),
+            } => words.min(COMMON_WORDS_WIDTH),
             _ => words,
         };
         let room_without =
             |words: usize| room.saturating_sub(if words > 0 { words + GAP } else { 0 });
-        let mut gpus = rows.iter().filter(|row| row.kind != Kind::Total);
+        let mut gpus = rows.iter().filter(|row| row.kind != CellsKind::Total);
         let first = gpus.next();
-        // If all GPUs have the same name, the title above the lines shows it, so it can be omitted.
+        // If all GPUs have the same name, the title above the lines shows it, so the lines may omit
+        // it.
         let is_named_above = first.is_some_and(|first| {
-            let is_like = |row: &GpuCells| row.kind == Kind::Gpu && row.name == first.name;
+            let is_like = |row: &GpuCells| row.kind == CellsKind::Gpu && row.name == first.name;
             gpus.all(is_like)
         });
         let names: &[bool] = if is_named_above {
@@ -234,7 +242,7 @@ impl Arrangement {
         };
         for is_named in names {
             for words in [words, least] {
-                let one = widths.in_one_line(*is_named, options, widths.name);
+                let one = widths.list_one_line_candidates(*is_named, options, widths.name);
                 if let Some(line) = choose_cells(&one, room_without(words)) {
                     return Self {
                         columns: options.columns,
@@ -245,9 +253,9 @@ impl Arrangement {
             }
         }
         let lines = if options.may_break {
-            widths.in_two_lines(room, words, options)
+            widths.arrange_in_two_lines(room, words, options)
         } else {
-            let cut = widths.in_one_line(!is_named_above, options, SHORTEST_NAME);
+            let cut = widths.list_one_line_candidates(!is_named_above, options, MIN_NAME_WIDTH);
             vec![choose_required_cells(&cut, room_without(words))]
         };
         Self {
@@ -257,7 +265,7 @@ impl Arrangement {
         }
     }
 
-    /// Returns `true` if a common cell had to be omitted.
+    /// Returns `true` if the cells need two lines, or if a sparkline or bar had to be omitted.
     fn is_cramped(&self, options: LineOptions) -> bool {
         let has = |wanted: Slot| {
             let mut cells = self.lines.iter().flatten();
@@ -267,15 +275,15 @@ impl Arrangement {
     }
 
     /// Returns the width of the sparkline.
-    pub(crate) fn past_columns(&self) -> usize {
-        self.width_of(Slot::Past)
+    pub(crate) fn sparkline_width(&self) -> usize {
+        self.slot_width(Slot::Past)
     }
 
-    pub(crate) fn name_columns(&self) -> usize {
-        self.width_of(Slot::Name)
+    pub(crate) fn name_width(&self) -> usize {
+        self.slot_width(Slot::Name)
     }
 
-    fn width_of(&self, wanted: Slot) -> usize {
+    fn slot_width(&self, wanted: Slot) -> usize {
         let mut cells = self.lines.iter().flatten();
         let found = cells.find(|(slot, _)| *slot == wanted);
         found.map_or(0, |(_, width)| *width)
@@ -283,62 +291,74 @@ impl Arrangement {
 }
 
 impl CellWidths {
-    fn in_one_line(&self, is_named: bool, options: LineOptions, name: usize) -> Vec<Candidate> {
+    fn list_one_line_candidates(
+        &self,
+        is_named: bool,
+        options: LineOptions,
+        name: usize,
+    ) -> Vec<Candidate> {
         let name = name.min(self.name);
-        // A line that cannot be broken omits power, which the charts show, too.
+        // A line that cannot be broken may omit power, because the charts also show power.
         let power = if options.may_break { 0 } else { 2 };
-        let past = if options.has_past { SHORTEST_PAST } else { 0 };
-        let drawn = [past, SHORTEST_BAR].into_iter().filter(|width| *width > 0);
-        let until_good: usize = drawn.map(|width| GOOD - width).sum();
+        let past = if options.has_past {
+            MIN_SPARKLINE_WIDTH
+        } else {
+            0
+        };
+        let drawn = [past, MIN_BAR_WIDTH].into_iter().filter(|width| *width > 0);
+        let until_good: usize = drawn.map(|width| GOOD_GRAPH_WIDTH - width).sum();
         let further = self.further.iter().enumerate().map(|(place, width)| {
             let labeled = width
                 + if *width > 0 {
-                    Further::ALL[place].label().len()
+                    FurtherReading::ALL[place].label().len()
                 } else {
                     0
                 };
-            Candidate::new(Slot::Further(place), labeled, 5 + place as u8)
-                .leave_out_below(until_good)
+            Candidate::new(Slot::Further(place), labeled, 5 + place as u8).omit_below(until_good)
         });
         let candidates = [
-            Candidate::new(Slot::Name, if is_named { name } else { 0 }, 0).up_to(self.name),
+            Candidate::new(Slot::Name, if is_named { name } else { 0 }, 0).grow_to(self.name),
             Candidate::new(Slot::Utilization, self.utilization, 0),
-            Candidate::new(Slot::Past, past, 4).up_to(LONGEST),
-            Candidate::new(Slot::Memory, self.memory(), 0),
-            Candidate::new(Slot::Bar, SHORTEST_BAR, 3).up_to(LONGEST),
+            Candidate::new(Slot::Past, past, 4).grow_to(MAX_GRAPH_WIDTH),
+            Candidate::new(Slot::Memory, self.memory_width(), 0),
+            Candidate::new(Slot::Bar, MIN_BAR_WIDTH, 3).grow_to(MAX_GRAPH_WIDTH),
             Candidate::new(Slot::Temperature, self.temperature, 0),
-            Candidate::new(Slot::Power, self.power(), power),
+            Candidate::new(Slot::Power, self.power_width(), power),
         ];
         candidates.into_iter().chain(further).collect()
     }
 
-    /// Returns two lines, with memory on the second one.
-    fn in_two_lines(
+    /// Arranges the cells in two lines, with memory on the second line.
+    fn arrange_in_two_lines(
         &self,
         room: usize,
         words: usize,
         options: LineOptions,
     ) -> Vec<Vec<(Slot, usize)>> {
-        let name = self.name.min(SHORTEST_NAME);
-        let past = if options.has_past { SHORTEST_PAST } else { 0 };
+        let name = self.name.min(MIN_NAME_WIDTH);
+        let past = if options.has_past {
+            MIN_SPARKLINE_WIDTH
+        } else {
+            0
+        };
         let first = [
-            Candidate::new(Slot::Name, name, 1).up_to(self.name),
+            Candidate::new(Slot::Name, name, 1).grow_to(self.name),
             Candidate::new(Slot::Utilization, self.utilization, 0),
             Candidate::new(Slot::Past, past, 4)
-                .up_to(LONGEST)
-                .leave_out_below(self.name - name),
+                .grow_to(MAX_GRAPH_WIDTH)
+                .omit_below(self.name - name),
             Candidate::new(Slot::Temperature, self.temperature, 3),
-            Candidate::new(Slot::Power, self.power(), 2),
+            Candidate::new(Slot::Power, self.power_width(), 2),
         ];
         let bar = |most| {
             [
-                Candidate::new(Slot::Memory, self.memory(), 0),
-                Candidate::new(Slot::Bar, SHORTEST_BAR, 1).up_to(most),
+                Candidate::new(Slot::Memory, self.memory_width(), 0),
+                Candidate::new(Slot::Bar, MIN_BAR_WIDTH, 1).grow_to(most),
             ]
         };
         let next_to_words = room.saturating_sub(if words > 0 { words + GAP } else { 0 });
         let second = [next_to_words, room]
-            .map(|room| choose_cells(&bar(LONGEST / 2), room).filter(|line| line.len() > 1))
+            .map(|room| choose_cells(&bar(MAX_GRAPH_WIDTH / 2), room).filter(|line| line.len() > 1))
             .into_iter()
             .flatten()
             .next();
@@ -349,8 +369,8 @@ impl CellWidths {
     }
 }
 
-/// Returns the cells that fit into this many columns, as wide as possible. Returns `None` if not
-/// even the required cells fit.
+/// Returns the cells that fit into `columns` columns, as wide as possible, or `None` if not even
+/// the required cells fit.
 fn choose_cells(candidates: &[Candidate], columns: usize) -> Option<Vec<(Slot, usize)>> {
     let cells = choose_required_cells(candidates, columns);
     let taken: usize = cells.iter().map(|(_, width)| width + GAP).sum();
@@ -368,12 +388,12 @@ fn choose_required_cells(candidates: &[Candidate], columns: usize) -> Vec<(Slot,
         rank: cell.rank,
         rest: cell.rest,
     });
-    let mut is_shown = choose(&parts.collect::<Vec<_>>(), GAP, columns).into_iter();
+    let mut is_shown = choose_parts(&parts.collect::<Vec<_>>(), GAP, columns).into_iter();
     shown.retain(|_| is_shown.next() == Some(true));
     let taken: usize = shown.iter().map(|cell| cell.width + GAP).sum();
     for _ in taken..columns + GAP {
         let growing = shown.iter_mut().filter(|cell| cell.width < cell.most);
-        // Names grow first, and then sparklines and bars evenly.
+        // Names grow first; then sparklines and bars grow evenly.
         let next = growing.min_by_key(|cell| (cell.slot != Slot::Name, cell.width));
         let Some(cell) = next else { break };
         cell.width += 1;
@@ -382,16 +402,20 @@ fn choose_required_cells(candidates: &[Candidate], columns: usize) -> Vec<(Slot,
     cells.collect()
 }
 
-/// Returns the width to reserve for words.
-fn count_columns_of_words(rows: &[GpuCells], options: LineOptions) -> usize {
+/// Returns the width to reserve for phrases to the right of the numbers.
+fn words_width(rows: &[GpuCells], options: LineOptions) -> usize {
     if options.is_steady {
-        return Phrase::SHORT;
+        return Phrase::MAX_SHORT_WIDTH;
     }
     let third = options.columns / 3;
-    let wide = if options.columns >= WIDE { third } else { 0 };
+    let wide = if options.columns >= WIDE_LINE_WIDTH {
+        third
+    } else {
+        0
+    };
     let wanted = |row: &GpuCells| {
-        let [long, short] = [row.long_columns(), row.short_columns()];
-        [(long, wide), (short, WORDS.max(third))]
+        let [long, short] = [row.long_words_width(), row.short_words_width()];
+        [(long, wide), (short, MAX_WORDS_WIDTH.max(third))]
             .into_iter()
             .find(|(width, most)| width <= most)
             .map(|(width, _)| width)
@@ -400,18 +424,18 @@ fn count_columns_of_words(rows: &[GpuCells], options: LineOptions) -> usize {
 }
 
 impl GpuCells {
-    /// Returns the width of all words in their long form.
-    pub(super) fn long_columns(&self) -> usize {
-        columns_of(self.words.iter().map(|phrase| phrase.long.as_str()))
+    /// Returns the width of all phrases in their long form.
+    pub(super) fn long_words_width(&self) -> usize {
+        joined_width(self.words.iter().map(|phrase| phrase.long.as_str()))
     }
 
-    fn short_columns(&self) -> usize {
-        columns_of(self.words.iter().map(|phrase| phrase.short.as_str()))
+    fn short_words_width(&self) -> usize {
+        joined_width(self.words.iter().map(|phrase| phrase.short.as_str()))
     }
 }
 
-/// Returns the width of texts separated by commas.
-pub(super) fn columns_of<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+/// Returns the width of the strings when joined by commas.
+pub(super) fn joined_width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts
         .map(|text| text.width() + 2)
         .sum::<usize>()
@@ -432,7 +456,7 @@ mod tests {
             temperature: 5,
             draw: 3,
             limit: 3,
-            further: Further::ALL.map(Further::common_width),
+            further: FurtherReading::ALL.map(FurtherReading::common_width),
         }
     }
 
@@ -466,14 +490,14 @@ mod tests {
             let taken = count_columns(&arrangement);
             assert!(columns < 60 || taken <= columns, "{taken} of {columns}");
             assert!(
-                columns < 80 || columns - taken >= Phrase::SHORT,
+                columns < 80 || columns - taken >= Phrase::MAX_SHORT_WIDTH,
                 "{taken} of {columns}"
             );
         }
     }
 
     #[test]
-    fn readings_are_added_in_their_order() {
+    fn further_readings_are_added_in_order() {
         let shown = |columns| {
             let cells = arrange_at(columns, "H200").lines.remove(0).into_iter();
             let further = cells.filter_map(|(slot, _)| match slot {
@@ -487,11 +511,11 @@ mod tests {
             let places = shown(columns);
             assert_eq!(places, (0..places.len()).collect::<Vec<_>>(), "{columns}");
         }
-        assert_eq!(shown(400).len(), Further::ALL.len());
+        assert_eq!(shown(400).len(), FurtherReading::ALL.len());
     }
 
     #[test]
-    fn curve_power_and_name_make_room_for_words() {
+    fn sparkline_power_and_name_yield_to_words() {
         let has = |columns, wanted| {
             let line = &arrange_at(columns, "H200").lines[0];
             line.iter().any(|(slot, _)| *slot == wanted)

@@ -1,26 +1,26 @@
-//! The text of one GPU, MIG device, or total before it is laid out.
+//! The text of the cells of a GPU, MIG device, or total, before the cells are laid out.
 
 use gpumon_probe::model::{Gpu, GpuDetails, GpuSample, Health, MigDevice, MigSample};
 
-use super::further::Further;
+use super::further::FurtherReading;
 use crate::{
-    describe::{self, Level, Load, Loads, Phrase, Thresholds, Total, add_up_gpus},
+    describe::{self, Level, LoadLevel, LoadLevels, Phrase, Thresholds, Total, add_up_gpus},
     terminal::{
         Layout,
-        line::printable,
-        units::{ABSENT, energy, whole},
+        line::make_printable,
+        units::{ABSENT, format_energy, format_whole_number},
     },
 };
 
-/// The context of all lines.
+/// The context in which all lines are formatted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Context {
+pub(crate) struct LineContext {
     pub(crate) thresholds: Thresholds,
     pub(crate) layout: Layout,
     pub(crate) phrases: describe::Context,
 }
 
-/// The cells of a line. Absent ones are empty.
+/// The text of the cells in a line. Absent values are empty.
 #[derive(Debug, Default)]
 pub(crate) struct GpuCells {
     pub(super) index: String,
@@ -33,17 +33,17 @@ pub(crate) struct GpuCells {
     pub(super) temperature: String,
     pub(super) draw: String,
     pub(super) limit: String,
-    pub(super) further: [String; Further::ALL.len()],
-    pub(super) loads: Loads,
-    /// Phrases worth showing, the most important first.
+    pub(super) further: [String; FurtherReading::ALL.len()],
+    pub(super) loads: LoadLevels,
+    /// Phrases about the GPU's state, most important first.
     pub(super) words: Vec<Phrase>,
-    /// Whether the values are from the past.
+    /// Whether the values are old, rather than current readings.
     pub(super) is_stale: bool,
-    pub(super) kind: Kind,
+    pub(super) kind: CellsKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Kind {
+pub(super) enum CellsKind {
     #[default]
     Gpu,
     Part,
@@ -51,28 +51,28 @@ pub(super) enum Kind {
 }
 
 impl GpuCells {
-    pub(crate) fn of_gpu(
+    pub(crate) fn from_gpu(
         gpu: &GpuSample,
         board: Option<&Gpu>,
         details: Option<&GpuDetails>,
-        context: &Context,
+        context: &LineContext,
     ) -> Self {
         let layout = context.layout;
-        let name = describe::full_name(board.map(|board| &board.name));
+        let name = describe::format_name_without_vendor(board.map(|board| &board.name));
         let power = &gpu.power;
         let watts = |watts: Option<&f64>| watts.map(|watts| format!("{watts:.0}"));
         Self {
             index: gpu.index.to_string(),
-            name: printable(&name, layout),
-            utilization: describe::busy(gpu),
-            temperature: whole(&gpu.temperature.gpu_celsius, layout.glyphs.celsius()),
+            name: make_printable(&name, layout),
+            utilization: describe::format_utilization(gpu),
+            temperature: format_whole_number(&gpu.temperature.gpu_celsius, layout.glyphs.celsius()),
             draw: watts(power.draw_watts.value()).unwrap_or_else(|| ABSENT.to_owned()),
             limit: watts(power.limit_watts.value()).unwrap_or_default(),
-            further: Further::ALL.map(|further| further.read(gpu, details, layout.glyphs)),
-            loads: Loads::of_gpu(gpu, board, &context.thresholds),
+            further: FurtherReading::ALL.map(|further| further.read(gpu, details, layout.glyphs)),
+            loads: LoadLevels::from_gpu(gpu, board, &context.thresholds),
             words: describe_gpu(gpu, context),
             is_stale: gpu.health != Health::Ok,
-            ..Self::of_memory(
+            ..Self::from_memory(
                 gpu.memory.used_bytes.value(),
                 gpu.memory.total_bytes.value(),
             )
@@ -80,35 +80,41 @@ impl GpuCells {
     }
 
     /// Returns the cells of a MIG device.
-    pub(crate) fn of_part(
+    pub(crate) fn from_part(
         part: &MigSample,
         device: Option<&MigDevice>,
         gpu: &GpuSample,
-        context: &Context,
+        context: &LineContext,
     ) -> Self {
         let profile = device
             .and_then(|device| device.profile.value())
             .map_or("MIG", String::as_str);
         let name = device.map_or_else(
             || profile.to_owned(),
-            |device| format!("{} {profile}", describe::label(gpu.index, device)),
+            |device| {
+                format!(
+                    "{} {profile}",
+                    describe::format_mig_label(gpu.index, device)
+                )
+            },
         );
         Self {
-            name: printable(&name, context.layout),
-            utilization: describe::of_part(&part.activity),
-            loads: Loads::of_part(part, &context.thresholds),
+            name: make_printable(&name, context.layout),
+            utilization: describe::format_part_utilization(&part.activity),
+            loads: LoadLevels::from_part(part, &context.thresholds),
             is_stale: gpu.health != Health::Ok,
-            kind: Kind::Part,
-            ..Self::of_memory(
+            kind: CellsKind::Part,
+            ..Self::from_memory(
                 part.memory.used_bytes.value(),
                 part.memory.total_bytes.value(),
             )
         }
     }
 
-    /// Returns the cells of all GPUs together: the mean utilization, and sums. If some GPUs do not
-    /// respond or lack a value, the words contain the number of those included.
-    pub(crate) fn of_total(gpus: &[GpuSample], thresholds: &Thresholds) -> Self {
+    /// Returns the cells for the total of all GPUs: the mean utilization, and sums of the other
+    /// values. If some GPUs do not respond or lack a value, a phrase states how many GPUs are
+    /// included.
+    pub(crate) fn from_total(gpus: &[GpuSample], thresholds: &Thresholds) -> Self {
         let well: Vec<_> = gpus.iter().filter(|gpu| gpu.health == Health::Ok).collect();
         let [(busy, percent), (memory, _), (power, _)] = add_up_gpus(&well);
         let joules = Total::new(&well, |gpu| {
@@ -126,7 +132,7 @@ impl GpuCells {
             long: count,
             level: Level::Quiet,
         };
-        let load = |total: &Total, thresholds| Load::of(total.share(), thresholds);
+        let load = |total: &Total, thresholds| LoadLevel::from_share(total.share(), thresholds);
         let bytes = |bytes: f64| bytes as u64;
         let mut cells = Self {
             utilization: or_dash(&busy, percent),
@@ -135,43 +141,46 @@ impl GpuCells {
                 .limit
                 .map(|limit| format!("{limit:.0}"))
                 .unwrap_or_default(),
-            loads: Loads {
+            loads: LoadLevels {
                 utilization: load(&busy, thresholds.utilization),
                 memory: load(&memory, thresholds.memory),
-                temperature: Load::default(),
+                temperature: LoadLevel::default(),
                 power: load(&power, thresholds.power),
             },
             words: (least < gpus.len()).then_some(note).into_iter().collect(),
-            kind: Kind::Total,
-            ..Self::of_memory(
+            kind: CellsKind::Total,
+            ..Self::from_memory(
                 (memory.count > 0).then_some(bytes(memory.sum)).as_ref(),
                 memory.limit.map(bytes).as_ref(),
             )
         };
         if joules.count == gpus.len() {
-            let place = Further::ALL
+            let place = FurtherReading::ALL
                 .iter()
-                .position(|further| *further == Further::Energy);
-            cells.further[place.expect("all readings are in the list")] = energy(joules.sum);
+                .position(|further| *further == FurtherReading::Energy);
+            cells.further[place.expect("all readings are in the list")] = format_energy(joules.sum);
         }
         cells
     }
 
-    fn of_memory(used: Option<&u64>, total: Option<&u64>) -> Self {
+    fn from_memory(used: Option<&u64>, total: Option<&u64>) -> Self {
         Self {
-            used: used.map_or_else(|| ABSENT.to_owned(), |bytes| describe::used(*bytes)),
-            total: total.map_or_else(String::new, |bytes| describe::total(*bytes)),
-            memory_share: describe::share(used, total),
+            used: used.map_or_else(
+                || ABSENT.to_owned(),
+                |bytes| describe::format_used_memory(*bytes),
+            ),
+            total: total.map_or_else(String::new, |bytes| describe::format_total_memory(*bytes)),
+            memory_share: describe::used_memory_fraction(used, total),
             ..Self::default()
         }
     }
 }
 
-/// Returns the phrases worth showing about a GPU, in characters that the terminal supports.
-pub(crate) fn describe_gpu(gpu: &GpuSample, context: &Context) -> Vec<Phrase> {
+/// Returns the phrases to show about a GPU, using only characters that the terminal supports.
+pub(crate) fn describe_gpu(gpu: &GpuSample, context: &LineContext) -> Vec<Phrase> {
     let layout = context.layout;
-    let shown = |text: &str| printable(&layout.glyphs.replace_dashes(text), layout);
-    let phrases = describe::of_gpu(gpu, context.phrases).into_iter();
+    let shown = |text: &str| make_printable(&layout.glyphs.replace_dashes(text), layout);
+    let phrases = describe::list_gpu_phrases(gpu, context.phrases).into_iter();
     phrases
         .map(|phrase| Phrase {
             short: shown(&phrase.short),

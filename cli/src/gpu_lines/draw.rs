@@ -1,14 +1,14 @@
-//! The text of lines as pieces. Each piece has a [`Role`], for which the caller chooses a style.
+//! Drawing of lines as pieces of text. Each piece has a [`Role`], which the caller maps to a style.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    arrangement::{Arrangement, CellWidths, GAP, Slot, columns_of},
-    cells::{GpuCells, Kind},
-    further::Further,
+    arrangement::{Arrangement, CellWidths, GAP, Slot, joined_width},
+    cells::{CellsKind, GpuCells},
+    further::FurtherReading,
 };
 use crate::{
-    describe::{self, Level, Load, Phrase},
+    describe::{self, Level, LoadLevel, Phrase},
     terminal::{
         Layout,
         line::{self, pad_end, pad_start},
@@ -16,17 +16,17 @@ use crate::{
     },
 };
 
-/// The meaning of a piece of text.
+/// The meaning of a piece of text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Plain,
     Name,
-    /// Labels, absent values, and values from the past.
+    /// Labels, absent values, and old values.
     Dim,
-    /// The sparkline of the utilization.
+    /// The sparkline of utilization over the last minute.
     Past,
-    Number(Load),
-    Bar(Load),
+    Number(LoadLevel),
+    Bar(LoadLevel),
     Words(Level),
 }
 
@@ -48,12 +48,12 @@ impl GpuLines<'_> {
         let mut lines: Vec<_> = (0..)
             .zip(&arrangement.lines)
             .map(|(number, line)| {
-                let (mut drawn, mut excess) = (self.start(number), 0);
+                let (mut drawn, mut excess) = (self.draw_start(number), 0);
                 let shown = line.iter().filter(|(slot, _)| self.is_shown(*slot));
                 for (place, (slot, width)) in shown.enumerate() {
                     let cell = self.draw_cell(*slot, *width, past);
-                    // Numbers of a total can be wider, so they may extend into the gaps around
-                    // them.
+                    // A total's numbers may be wider than their columns, so they may extend into
+                    // the gaps.
                     excess += cell.width().saturating_sub(*width);
                     let gap = if place == 0 { 0 } else { GAP };
                     let taken = excess.min(gap.saturating_sub(1));
@@ -68,11 +68,12 @@ impl GpuLines<'_> {
         lines
     }
 
-    /// Returns the index, or for a total, its name in the columns of index and name.
-    fn start(&self, number: usize) -> Line {
+    /// Draws the start of a line: a GPU's index, or a total's name, which may extend from the index
+    /// column into the name column.
+    fn draw_start(&self, number: usize) -> Line {
         let index = match (number, self.cells.kind) {
-            (0, Kind::Total) => {
-                let is_named = self.arrangement.name_columns() > 0;
+            (0, CellsKind::Total) => {
+                let is_named = self.arrangement.name_width() > 0;
                 let name = if is_named { "Total" } else { "all" };
                 return Line::new(Role::Name, pad_end(name, self.widths.index + 1));
             }
@@ -82,8 +83,8 @@ impl GpuLines<'_> {
         Line::new(Role::Plain, pad_start(index, self.widths.index) + " ")
     }
 
-    /// Returns `true` if a cell is shown. Further readings are hidden if they leave no room for an
-    /// urgent phrase.
+    /// Returns `true` if a cell is shown. Further readings are hidden if an urgent phrase would not
+    /// fit next to them.
     fn is_shown(&self, slot: Slot) -> bool {
         let is_urgent = self
             .cells
@@ -93,10 +94,10 @@ impl GpuLines<'_> {
         !matches!(slot, Slot::Further(_))
             || !is_urgent
             || self.layout.width.is_none()
-            || self.cells.long_columns() <= self.room_for_words(|_| true)
+            || self.cells.long_words_width() <= self.room_for_words(|_| true)
     }
 
-    /// Returns the width available for words next to the numbers.
+    /// Returns the width available for phrases to the right of the cells.
     fn room_for_words(&self, is_shown: impl Fn(Slot) -> bool) -> usize {
         let line = self.arrangement.lines.last().into_iter().flatten();
         let shown = line.filter(|(slot, _)| is_shown(*slot));
@@ -116,14 +117,14 @@ impl GpuLines<'_> {
         let glyphs = layout.glyphs;
         let line = match slot {
             Slot::Name => {
-                let role = if cells.kind == Kind::Part {
+                let role = if cells.kind == CellsKind::Part {
                     Role::Plain
                 } else {
                     Role::Name
                 };
-                // The line of a total starts with the name already.
+                // The start of a total's line already contains the name, so less width remains.
                 let written = "Total".len().saturating_sub(widths.index + 1);
-                let width = if cells.kind == Kind::Total {
+                let width = if cells.kind == CellsKind::Total {
                     width - written.min(width)
                 } else {
                     width
@@ -137,10 +138,10 @@ impl GpuLines<'_> {
             ),
             Slot::Past => Line::new(
                 Role::Past,
-                pad_end(&glyphs.draw_spark(past.iter().copied()), width),
+                pad_end(&glyphs.draw_sparkline(past.iter().copied()), width),
             ),
             Slot::Memory => {
-                let text = with_limit(&cells.used, widths.used, &cells.total, "GiB");
+                let text = format_with_limit(&cells.used, widths.used, &cells.total, "GiB");
                 style_number(cells.loads.memory, &pad_end(&text, width))
             }
             Slot::Bar => match cells.memory_share {
@@ -157,11 +158,11 @@ impl GpuLines<'_> {
                 &pad_start(&cells.temperature, width),
             ),
             Slot::Power => {
-                let text = with_limit(&cells.draw, widths.draw, &cells.limit, "W");
+                let text = format_with_limit(&cells.draw, widths.draw, &cells.limit, "W");
                 style_number(cells.loads.power, &pad_end(&text, width))
             }
             Slot::Further(place) => {
-                let (further, value) = (Further::ALL[place], &cells.further[place]);
+                let (further, value) = (FurtherReading::ALL[place], &cells.further[place]);
                 let label = if value.is_empty() {
                     ""
                 } else {
@@ -169,7 +170,7 @@ impl GpuLines<'_> {
                 };
                 let role = match (further, value.as_str()) {
                     (_, ABSENT) => Role::Dim,
-                    (Further::Ecc, errors) if errors != "0" => Role::Words(Level::Act),
+                    (FurtherReading::Ecc, errors) if errors != "0" => Role::Words(Level::Act),
                     _ => Role::Plain,
                 };
                 let columns = width - further.label().len();
@@ -185,8 +186,8 @@ impl GpuLines<'_> {
         }
     }
 
-    /// Adds the words next to the numbers if there is room, or else in lines below if several lines
-    /// are allowed.
+    /// Adds the phrases to the right of the numbers if there is room. Otherwise, adds lines below
+    /// if several lines are allowed.
     fn add_words(&self, lines: &mut Vec<Line>) {
         let (words, layout) = (&self.cells.words, self.layout);
         let room = match layout.width {
@@ -196,18 +197,18 @@ impl GpuLines<'_> {
         let Some(last) = lines.last_mut().filter(|_| !words.is_empty()) else {
             return;
         };
-        let in_one_line = || (!self.arrangement.may_break).then(|| count_phrases(words, room));
+        let in_one_line = || (!self.arrangement.may_break).then(|| fit_first_phrases(words, room));
         let pieces = fit_phrases(words, room).or_else(in_one_line);
         match pieces {
             Some(pieces) => {
                 last.push(Role::Plain, " ".repeat(GAP));
-                last.extend(join(pieces));
+                last.extend(join_pieces(pieces));
             }
             None => lines.extend(self.draw_words_below()),
         }
     }
 
-    /// Returns the words in as few lines as possible. A single phrase may be in its long form.
+    /// Draws the phrases in as few lines as possible. A single phrase may be in its long form.
     fn draw_words_below(&self) -> Vec<Line> {
         let indent = self.widths.index + 1;
         let columns = self.arrangement.columns;
@@ -238,7 +239,7 @@ impl GpuLines<'_> {
 
 /// Formats a right-aligned amount with its limit, such as `78.2/140 GiB`. An absent amount has no
 /// unit.
-fn with_limit(amount: &str, columns: usize, limit: &str, unit: &str) -> String {
+fn format_with_limit(amount: &str, columns: usize, limit: &str, unit: &str) -> String {
     let aligned = pad_start(amount, columns);
     match (amount, limit) {
         ("" | ABSENT, "") => aligned,
@@ -247,9 +248,9 @@ fn with_limit(amount: &str, columns: usize, limit: &str, unit: &str) -> String {
     }
 }
 
-/// Returns a number in the style of its load. An absent number has no load, and blanks are not
-/// underlined.
-fn style_number(load: Load, text: &str) -> Line {
+/// Styles a number by its load. An absent number is dimmed. Blanks around the number have no style,
+/// because some styles underline.
+fn style_number(load: LoadLevel, text: &str) -> Line {
     let number = text.trim();
     let role = if number == ABSENT {
         Role::Dim
@@ -266,8 +267,8 @@ fn style_number(load: Load, text: &str) -> Line {
 /// The text of a phrase with its importance.
 type Piece = (Level, String);
 
-/// Returns all phrases, with as many in their long form as fit: all, the first, or none. Returns
-/// `None` if they do not fit.
+/// Returns all phrases if they fit, or `None` if they do not. As many phrases as possible are in
+/// their long form: all of them, only the first, or none.
 fn fit_phrases(phrases: &[Phrase], columns: usize) -> Option<Vec<Piece>> {
     [phrases.len(), 1, 0].into_iter().find_map(|long| {
         let pieces: Vec<_> = phrases
@@ -282,12 +283,12 @@ fn fit_phrases(phrases: &[Phrase], columns: usize) -> Option<Vec<Piece>> {
                 (phrase.level, text.clone())
             })
             .collect();
-        (columns_of(pieces.iter().map(|(_, text)| text.as_str())) <= columns).then_some(pieces)
+        (joined_width(pieces.iter().map(|(_, text)| text.as_str())) <= columns).then_some(pieces)
     })
 }
 
-/// Returns the first phrases that fit, and the number of the others.
-fn count_phrases(phrases: &[Phrase], columns: usize) -> Vec<Piece> {
+/// Returns as many phrases as fit, followed by the number of omitted phrases.
+fn fit_first_phrases(phrases: &[Phrase], columns: usize) -> Vec<Piece> {
     let first = |count: usize| {
         let first = phrases[..count].iter();
         let mut pieces: Vec<_> = first
@@ -298,13 +299,13 @@ fn count_phrases(phrases: &[Phrase], columns: usize) -> Vec<Piece> {
         pieces
     };
     let fits =
-        |pieces: &Vec<Piece>| columns_of(pieces.iter().map(|(_, text)| text.as_str())) <= columns;
+        |pieces: &Vec<Piece>| joined_width(pieces.iter().map(|(_, text)| text.as_str())) <= columns;
     let counts = (1..phrases.len()).rev();
     let alone = || vec![(phrases[0].level, phrases[0].short.clone())];
     counts.map(first).find(fits).unwrap_or_else(alone)
 }
 
-fn join(pieces: Vec<Piece>) -> Line {
+fn join_pieces(pieces: Vec<Piece>) -> Line {
     let mut line = Line::default();
     for (place, (level, text)) in pieces.into_iter().enumerate() {
         line.push(Role::Dim, if place > 0 { ", " } else { "" });
@@ -319,7 +320,7 @@ mod tests {
     use crate::terminal::glyphs::Glyphs;
 
     #[test]
-    fn lines_have_no_more_columns_than_the_terminal() {
+    fn lines_are_not_wider_than_terminal() {
         let gpu = GpuCells {
             index: "0".to_owned(),
             name: "GeForce RTX 4090 Laptop GPU".to_owned(),
@@ -339,13 +340,13 @@ mod tests {
         };
         let part = GpuCells {
             name: "0:0 3g.71gb".to_owned(),
-            kind: Kind::Part,
+            kind: CellsKind::Part,
             ..GpuCells::default()
         };
         let total = GpuCells {
             used: "11000".to_owned(),
             total: "22000".to_owned(),
-            kind: Kind::Total,
+            kind: CellsKind::Total,
             ..GpuCells::default()
         };
         let rows = [gpu, part, total];
@@ -373,7 +374,7 @@ mod tests {
                         arrangement: &arrangement,
                         layout,
                     };
-                    let curve = vec![Some(0.5); arrangement.past_columns()];
+                    let curve = vec![Some(0.5); arrangement.sparkline_width()];
                     for line in lines.draw(&curve) {
                         assert!(
                             columns < 60 || line.width() <= columns + 4,
@@ -410,8 +411,8 @@ mod tests {
             new_phrase(Level::Note, "power-capped", "power-capped"),
         ];
         let at = |columns| {
-            let pieces =
-                fit_phrases(&phrases, columns).unwrap_or_else(|| count_phrases(&phrases, columns));
+            let pieces = fit_phrases(&phrases, columns)
+                .unwrap_or_else(|| fit_first_phrases(&phrases, columns));
             let texts: Vec<_> = pieces.into_iter().map(|(_, text)| text).collect();
             texts.join(", ")
         };

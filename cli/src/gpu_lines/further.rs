@@ -1,4 +1,5 @@
-//! Further readings, shown in wide lines. The reasons for reduced clocks follow as words.
+//! Further readings, which are shown in wide lines. Reasons for reduced clocks are shown as phrases
+//! instead.
 
 use gpumon_probe::model::{Absence, Activity, GpuDetails, GpuSample, Reading};
 
@@ -6,30 +7,30 @@ use crate::{
     describe,
     terminal::{
         glyphs::Glyphs,
-        units::{ABSENT, energy, three_digits},
+        units::{ABSENT, format_energy, format_three_digits},
     },
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Further {
+pub(super) enum FurtherReading {
     SmActivity,
     TensorActivity,
     SmClock,
     MemoryTemperature,
     Fan,
     PerformanceState,
-    /// Uncorrected errors since the driver was loaded.
+    /// The number of uncorrected errors since the driver was loaded.
     Ecc,
     /// Energy since the driver was loaded.
     Energy,
-    /// Utilization of encoder and decoder.
+    /// Utilization of the video encoder and decoder.
     Codec,
-    /// Generation and width of the link, and its traffic.
+    /// Generation, width and traffic of the PCIe link.
     Pcie,
 }
 
-impl Further {
-    /// All further readings, the most important first. The last ones are omitted first.
+impl FurtherReading {
+    /// All further readings, most important first. The last readings are omitted first.
     pub(super) const ALL: [Self; 10] = [
         Self::SmActivity,
         Self::TensorActivity,
@@ -43,7 +44,7 @@ impl Further {
         Self::Pcie,
     ];
 
-    /// Returns the label of the reading, which is empty if the unit makes it clear.
+    /// Returns the reading's label, which is empty if the unit makes the meaning clear.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::SmActivity => "SM ",
@@ -56,7 +57,7 @@ impl Further {
         }
     }
 
-    /// Returns the width of common values, which is reserved so that nothing moves.
+    /// Returns the width of a typical value, which is reserved so that the other cells do not move.
     pub(super) fn common_width(self) -> usize {
         let widest = match self {
             Self::SmActivity | Self::TensorActivity | Self::Fan => "100 %",
@@ -71,46 +72,51 @@ impl Further {
         widest.len()
     }
 
-    /// Returns the value as text. The text is empty if this GPU has no such value, does not
-    /// respond, or has not been read yet, and a dash if the value cannot be read at present.
+    /// Formats the value. The result is empty if the GPU has no such value, does not respond, or
+    /// has not been read yet. The result is a dash if the value cannot be read at present.
     pub(super) fn read(
         self,
         gpu: &GpuSample,
         details: Option<&GpuDetails>,
         glyphs: Glyphs,
     ) -> String {
-        let percent = |reading: &Reading<f64>| as_text(reading, |value| format!("{value:.0} %"));
+        let percent =
+            |reading: &Reading<f64>| format_reading(reading, |value| format!("{value:.0} %"));
         let activity = |part: fn(&Activity) -> &Reading<f64>| match &gpu.activity {
-            Reading::Absent(reason) => of_absence(reason),
+            Reading::Absent(reason) => format_absence(reason),
             Reading::Now(all) | Reading::Earlier { value: all, .. } => percent(part(all)),
         };
         match self {
             Self::SmActivity => activity(|activity| &activity.sm_percent),
             Self::TensorActivity => activity(|activity| &activity.tensor_percent),
-            Self::SmClock => as_text(&gpu.clocks.sm_mhz, |mhz| format!("{mhz} MHz")),
-            Self::MemoryTemperature => as_text(&gpu.temperature.memory_celsius, |celsius| {
+            Self::SmClock => format_reading(&gpu.clocks.sm_mhz, |mhz| format!("{mhz} MHz")),
+            Self::MemoryTemperature => format_reading(&gpu.temperature.memory_celsius, |celsius| {
                 format!("{celsius:.0} {}", glyphs.celsius())
             }),
             Self::Fan => percent(&gpu.fan_percent),
-            Self::PerformanceState => as_text(&gpu.performance_state, |state| format!("P{state}")),
+            Self::PerformanceState => {
+                format_reading(&gpu.performance_state, |state| format!("P{state}"))
+            }
             Self::Ecc => details.map_or_else(String::new, |details| {
-                as_text(&details.ecc.volatile.uncorrected_total, ToString::to_string)
+                format_reading(&details.ecc.volatile.uncorrected_total, ToString::to_string)
             }),
-            Self::Energy => as_text(&gpu.power.energy_joules_total, |joules| energy(*joules)),
-            Self::Codec => describe::format_codec(gpu).unwrap_or_default(),
+            Self::Energy => format_reading(&gpu.power.energy_joules_total, |joules| {
+                format_energy(*joules)
+            }),
+            Self::Codec => describe::format_codec_utilization(gpu).unwrap_or_default(),
             Self::Pcie => format_pcie(gpu),
         }
     }
 }
 
-fn as_text<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
+fn format_reading<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
     match reading {
         Reading::Now(value) | Reading::Earlier { value, .. } => format(value),
-        Reading::Absent(reason) => of_absence(reason),
+        Reading::Absent(reason) => format_absence(reason),
     }
 }
 
-fn of_absence(reason: &Absence) -> String {
+fn format_absence(reason: &Absence) -> String {
     match reason {
         Absence::NotSupported
         | Absence::NotReadYet
@@ -121,15 +127,15 @@ fn of_absence(reason: &Absence) -> String {
     }
 }
 
-/// Formats the generation and width of the PCIe link, and its traffic, such as `5x16 1.24 out 0.30
-/// in GB/s`.
+/// Formats the generation, width and traffic of the PCIe link, such as `5x16 1.24 out 0.30 in
+/// GB/s`.
 fn format_pcie(gpu: &GpuSample) -> String {
     let pcie = &gpu.pcie;
     let (sent, received) = (
         pcie.tx_bytes_per_second.value(),
         pcie.rx_bytes_per_second.value(),
     );
-    let rate = |bytes: &f64| three_digits(bytes / 1e9);
+    let rate = |bytes: &f64| format_three_digits(bytes / 1e9);
     let traffic = sent
         .zip(received)
         .map(|(sent, received)| format!("{:>4} out {:>4} in GB/s", rate(sent), rate(received)));

@@ -1,6 +1,6 @@
-//! The lines of GPUs: utilization with its last minute, memory, temperature, power, further
-//! readings if there is room, and important states in words. The table prints them, and `gpumon
-//! top` draws them.
+//! The lines that describe GPUs: current and recent utilization, memory, temperature, power,
+//! further readings if there is room, and phrases for important states. The table prints these
+//! lines, and `gpumon top` draws them.
 
 mod arrangement;
 mod cells;
@@ -9,6 +9,6 @@ mod further;
 
 pub(crate) use self::{
     arrangement::{Arrangement, CellWidths, LineOptions},
-    cells::{Context, GpuCells, describe_gpu},
+    cells::{GpuCells, LineContext, describe_gpu},
     draw::{GpuLines, Role},
 };

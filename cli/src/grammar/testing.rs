@@ -1,7 +1,7 @@
-//! The default definition in tests, in which `main` does not set one.
+//! The definition of the command line for tests, in which `main` does not run.
 
 use clap::CommandFactory as _;
 
-pub(super) fn undefined() -> clap::Command {
+pub(super) fn build_default_command() -> clap::Command {
     crate::args::Args::command()
 }

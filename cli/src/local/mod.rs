@@ -1,4 +1,4 @@
-//! A client of a running server on this machine, over its local socket.
+//! Client for a running server on this machine, over the server's local socket.
 //!
 //! The client is blocking, so that commands need no async runtime.
 
@@ -6,45 +6,45 @@ use std::{fmt, io, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_server::{
-    frame::{ClientFrame, INTERVAL_MS, ServerFrame},
+    frame::{ClientFrame, INTERVAL_LIMITS_MS, ServerFrame},
     local::{self, send_request},
 };
 use serde::de::DeserializeOwned;
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::{config::for_all, exit::Result};
+use crate::{config::find_general_setting, exit::Result};
 
-pub(crate) use gpumon_server::local::Answer;
+pub(crate) use gpumon_server::local::LocalResponse;
 
-/// The time limit for an answer. A server never waits for the driver, only for its collector to
-/// end.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum time to wait for a response. A server never waits for the driver, only for its
+/// collector to end.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The server to ask; the same for every command that needs one.
+/// Options for the server to use; the same for every command that needs a server.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServerArgs {
     /// Control socket of the gpumon server, if not at its default path
-    #[arg(long, env = CONTROL, value_name = "PATH")]
+    #[arg(long, env = CONTROL_VARIABLE, value_name = "PATH")]
     control: Option<PathBuf>,
 }
 
-const CONTROL: &str = "GPUMON_CONTROL";
+const CONTROL_VARIABLE: &str = "GPUMON_CONTROL";
 
 pub(crate) struct Server {
     pub(crate) stream: UnixStream,
     pub(crate) path: PathBuf,
 }
 
-/// The error that no server listens on any of these sockets.
+/// The error that no server listens on any of the sockets, with the error of each socket.
 #[derive(Debug)]
-pub(crate) struct NoServer(Vec<(PathBuf, io::Error)>);
+pub(crate) struct NoServerError(Vec<(PathBuf, io::Error)>);
 
-impl NoServer {
+impl NoServerError {
     pub(crate) const CURE: &str =
         "start one with `gpumon serve`, or name its socket with --control";
 
-    /// Returns the sockets that were tried, each with its error.
-    pub(crate) fn places(&self) -> String {
+    /// Returns the sockets that were tried, each followed by its error.
+    pub(crate) fn describe_sockets(&self) -> String {
         let places = self
             .0
             .iter()
@@ -54,41 +54,43 @@ impl NoServer {
 }
 
 impl ServerArgs {
-    pub(crate) fn is_named() -> bool {
-        for_all(CONTROL, "control").is_some()
+    pub(crate) fn is_named_in_settings() -> bool {
+        find_general_setting(CONTROL_VARIABLE, "control").is_some()
     }
 
-    /// Returns the server that a variable or a settings file names for all commands, or else the
-    /// default.
+    /// Returns the server set for all commands by a variable or a settings file, or the default
+    /// server.
     pub(crate) fn from_environment() -> Self {
         Self {
-            control: for_all(CONTROL, "control").map(PathBuf::from),
+            control: find_general_setting(CONTROL_VARIABLE, "control").map(PathBuf::from),
         }
     }
 
-    /// Connects to the named server, or to the first one that listens on a default socket.
-    pub(crate) fn connect(&self) -> Result<Server, NoServer> {
-        let named = self.named().cloned();
+    /// Connects to the named server, or to the first server that listens on a default socket.
+    pub(crate) fn connect(&self) -> Result<Server, NoServerError> {
+        let named = self.named_socket().cloned();
         let is_named = named.is_some();
         let mut missed = Vec::new();
-        for path in named.map_or_else(local::paths, |path| vec![path]) {
+        for path in named.map_or_else(local::socket_paths, |path| vec![path]) {
             match UnixStream::connect(&path) {
-                Ok(stream) if is_named || local::is_own(&path) => {
+                Ok(stream) if is_named || local::is_socket_of_current_user(&path) => {
                     return Ok(Server { stream, path });
                 }
-                Ok(_) => missed.push((path, io::Error::other("in somebody else's folder"))),
+                Ok(_) => {
+                    missed.push((path, io::Error::other("its folder belongs to another user")));
+                }
                 Err(error) => missed.push((path, error)),
             }
         }
-        Err(NoServer(missed))
+        Err(NoServerError(missed))
     }
 
-    /// Sends a request and returns the server's reply. `lacks` completes the error for an older
-    /// server, such as “does not report usage”.
+    /// Sends a request and returns the server's reply. For an older server that does not know
+    /// `target`, `lacks` completes the error message, such as “does not report usage”.
     ///
     /// # Errors
-    /// Returns an error if no server is running, or if the server does not answer, is too old or
-    /// refuses.
+    /// Returns an error if no server is running, or if the server does not respond, is too old, or
+    /// refuses the request.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -98,42 +100,49 @@ impl ServerArgs {
     ) -> Result<Reply> {
         let server = self.connect().map_err(anyhow::Error::from)?;
         let at = server.path.display().to_string();
-        let answer = send_request(server.stream, PATIENCE, &format!("{method} {target}"), body)
-            .with_context(|| format!("the server at {at} does not answer; restart it"))?;
+        let answer = send_request(
+            server.stream,
+            RESPONSE_TIMEOUT,
+            &format!("{method} {target}"),
+            body,
+        )
+        .with_context(|| format!("the server at {at} does not answer; restart it"))?;
         let why = answer.body.trim();
         match answer.status {
             200..300 => Ok(Reply {
                 at,
                 body: answer.body,
             }),
-            404 if why.starts_with(NO_RULE) => Err(anyhow!("{why}").into()),
+            404 if why.starts_with(UNKNOWN_RULE) => Err(anyhow!("{why}").into()),
             404 | 405 => Err(anyhow!(
                 "the server at {at} is older than this gpumon and {lacks}; restart it"
             )
             .into()),
-            _ => Err(anyhow!("the server at {at} refuses: {why}").into()),
+            _ => Err(anyhow!("the server at {at} refused the request: {why}").into()),
         }
     }
 
-    /// Returns the socket that was named; `None` for an empty name, as from an empty variable.
-    pub(crate) fn named(&self) -> Option<&PathBuf> {
+    /// Returns the named socket, or `None` if the name is empty, for example from an empty
+    /// variable.
+    pub(crate) fn named_socket(&self) -> Option<&PathBuf> {
         self.control
             .as_ref()
             .filter(|path| !path.as_os_str().is_empty())
     }
 
-    /// Returns `true` if a flag of this command names the server, as opposed to a variable or a
+    /// Returns `true` if a flag of this command names the server, rather than a variable or a
     /// settings file.
     pub(crate) fn is_typed(&self) -> bool {
-        self.named()
-            .is_some_and(|path| for_all(CONTROL, "control").is_none_or(|set| set != *path))
+        self.named_socket().is_some_and(|path| {
+            find_general_setting(CONTROL_VARIABLE, "control").is_none_or(|set| set != *path)
+        })
     }
 }
 
-/// The start of the server's answer to a silence for a rule that does not exist.
-const NO_RULE: &str = "no alert rule";
+/// The start of the server's response if the rule to silence does not exist.
+const UNKNOWN_RULE: &str = "no alert rule";
 
-/// The answer of a server that has accepted a request.
+/// The response of a server that has accepted a request.
 pub(crate) struct Reply {
     /// The path of the server's socket.
     at: String,
@@ -145,58 +154,59 @@ impl Reply {
         let at = &self.at;
         let read = serde_json::from_str(&self.body);
         Ok(read.with_context(|| {
-            format!("the server at {at} is not gpumon's; name it with --control")
+            format!("the server at {at} is not a gpumon server; name another socket with --control")
         })?)
     }
 }
 
 impl Server {
     /// Sends one request without a body.
-    pub(crate) fn ask(self, method: &str, target: &str) -> io::Result<Answer> {
-        self.ask_within(PATIENCE, method, target)
+    pub(crate) fn send_request(self, method: &str, target: &str) -> io::Result<LocalResponse> {
+        self.send_request_within(RESPONSE_TIMEOUT, method, target)
     }
 
-    /// Sends one request without a body, with its own time limit, for callers that can do without
-    /// the server.
-    pub(crate) fn ask_within(
+    /// Sends one request without a body. The time limit `patience` is for callers that do not
+    /// depend on the server.
+    pub(crate) fn send_request_within(
         self,
         patience: Duration,
         method: &str,
         target: &str,
-    ) -> io::Result<Answer> {
+    ) -> io::Result<LocalResponse> {
         send_request(self.stream, patience, &format!("{method} {target}"), "")
     }
 }
 
-impl fmt::Display for NoServer {
+impl fmt::Display for NoServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "no gpumon server found at {}; {}",
-            self.places(),
+            self.describe_sockets(),
             Self::CURE
         )
     }
 }
 
-impl std::error::Error for NoServer {}
+impl std::error::Error for NoServerError {}
 
-/// The time limit for reading and writing the stream. A server sends a frame every few seconds even
-/// if nothing has happened.
-const SILENCE: Duration = Duration::from_secs(20);
+/// The maximum time for each read and write on the stream. A server sends a frame every few seconds
+/// even if nothing has happened.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The frames that a server streams.
+/// The frames in a server's stream.
 pub(crate) struct Frames(WebSocket<UnixStream>);
 
 impl Server {
-    /// Requests the stream of samples and events. The server sends a sample per `interval`, limited
-    /// to the intervals that it supports. With `traces`, it also sends the traces of driver calls.
+    /// Requests the stream of samples and events. The server sends one sample per `interval`, which
+    /// is limited to the supported intervals. With `traces`, the server also sends the driver's own
+    /// records.
     pub(crate) fn stream(self, interval: Duration, traces: bool) -> io::Result<Frames> {
-        self.stream.set_read_timeout(Some(SILENCE))?;
-        self.stream.set_write_timeout(Some(SILENCE))?;
+        self.stream.set_read_timeout(Some(STREAM_TIMEOUT))?;
+        self.stream.set_write_timeout(Some(STREAM_TIMEOUT))?;
         let opened = tungstenite::client("ws://localhost/api/v1/stream", self.stream);
         let (mut socket, _) = opened.map_err(|error| io::Error::other(error.to_string()))?;
-        let (shortest, longest) = INTERVAL_MS.into_inner();
+        let (shortest, longest) = INTERVAL_LIMITS_MS.into_inner();
         let ms = u32::try_from(interval.as_millis())
             .unwrap_or(longest)
             .clamp(shortest, longest);
@@ -204,20 +214,21 @@ impl Server {
             .send(Message::text(serde_json::to_string(
                 &ClientFrame::Interval { ms },
             )?))
-            .map_err(as_io)?;
+            .map_err(to_io_error)?;
         if traces {
             socket
                 .send(Message::text(serde_json::to_string(
                     &ClientFrame::Traces { on: true },
                 )?))
-                .map_err(as_io)?;
+                .map_err(to_io_error)?;
         }
         Ok(Frames(socket))
     }
 }
 
 impl Frames {
-    /// Waits for the next frame, and skips frames that only newer servers send.
+    /// Waits for the next frame. Frames of unknown types, which newer servers may send, are
+    /// skipped.
     pub(crate) fn next(&mut self) -> io::Result<ServerFrame> {
         loop {
             if let Ok(Some(frame)) = ServerFrame::decode(&self.next_text()?) {
@@ -229,7 +240,7 @@ impl Frames {
     /// Waits for the next frame and returns its text.
     pub(crate) fn next_text(&mut self) -> io::Result<String> {
         loop {
-            match self.0.read().map_err(as_io)? {
+            match self.0.read().map_err(to_io_error)? {
                 Message::Text(text) => return Ok(text.as_str().to_owned()),
                 Message::Close(_) => return Err(io::ErrorKind::ConnectionAborted.into()),
                 _ => {}
@@ -238,7 +249,7 @@ impl Frames {
     }
 }
 
-fn as_io(error: Error) -> io::Error {
+fn to_io_error(error: Error) -> io::Error {
     match error {
         Error::Io(error) => error,
         other => io::Error::other(other),

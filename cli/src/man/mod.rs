@@ -1,4 +1,4 @@
-//! Sections of a manual page after the options.
+//! Sections that follow the options in a manual page.
 
 mod smi;
 
@@ -7,10 +7,10 @@ use std::env;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 use jiff::Timestamp;
 
-pub(crate) use self::smi::smi;
+pub(crate) use self::smi::add_smi_sections;
 
-/// Adds the notes below a command's help, without reflowing them.
-pub(crate) fn notes(page: &mut Roff, text: &str) {
+/// Adds the notes from the end of a command's help, without reflowing them.
+pub(crate) fn add_notes(page: &mut Roff, text: &str) {
     page.control("SH", ["NOTES"]);
     page.control("nf", []);
     for line in text.lines() {
@@ -20,7 +20,7 @@ pub(crate) fn notes(page: &mut Roff, text: &str) {
 }
 
 /// Adds the section with related manual pages.
-pub(crate) fn see_also(page: &mut Roff, own: &str) {
+pub(crate) fn add_see_also(page: &mut Roff, own: &str) {
     page.control("SH", ["SEE ALSO"]);
     let pages = ["gpumon", "nvidia-smi"]
         .into_iter()
@@ -35,9 +35,9 @@ pub(crate) fn see_also(page: &mut Roff, own: &str) {
     page.text(words);
 }
 
-/// Returns the date for manual pages, such as `2026-01-31`: the time of the program file, or of
-/// `SOURCE_DATE_EPOCH` for reproducible builds.
-pub(crate) fn date() -> String {
+/// Returns the date for manual pages, such as `2026-01-31`. The date comes from `SOURCE_DATE_EPOCH`
+/// for reproducible builds, otherwise from the program file.
+pub(crate) fn find_page_date() -> String {
     let named = env::var("SOURCE_DATE_EPOCH")
         .ok()
         .and_then(|seconds| Timestamp::from_second(seconds.parse().ok()?).ok());
@@ -48,7 +48,7 @@ pub(crate) fn date() -> String {
     built.strftime("%Y-%m-%d").to_string()
 }
 
-fn paragraph(page: &mut Roff, text: &str) {
+fn add_paragraph(page: &mut Roff, text: &str) {
     if !text.trim().is_empty() {
         page.text([roman(text.trim())]);
     }

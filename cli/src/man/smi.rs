@@ -4,15 +4,15 @@
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use gpumon_smi::{
     Arity,
-    cli_spec::{self, CommandSpec, OptionSpec, ValueHint, commands},
+    cli_spec::{self, CommandSpec, OptionSpec, ValueHint, list_commands},
 };
 
-use super::paragraph;
+use super::add_paragraph;
 
-/// Adds a section for nvidia-smi itself, for each of its commands, and for the fields of each
+/// Adds sections for nvidia-smi's options, for each of its commands, and for the fields of each
 /// query.
-pub(crate) fn smi(page: &mut Roff) {
-    let commands = commands();
+pub(crate) fn add_smi_sections(page: &mut Roff) {
+    let commands = list_commands();
     for command in &commands {
         if command.name == "smi" {
             page.control("SH", ["ARGUMENTS OF NVIDIA-SMI"]);
@@ -21,18 +21,18 @@ pub(crate) fn smi(page: &mut Roff) {
                 "SH",
                 [format!("GPUMON SMI {}", command.name.to_uppercase()).as_str()],
             );
-            paragraph(page, &format!("{}.", command.about));
+            add_paragraph(page, &format!("{}.", command.about));
         }
         command
             .options
             .iter()
-            .for_each(|option| describe(page, option));
+            .for_each(|option| add_option(page, option));
     }
-    queries(page, &commands[0]);
+    add_query_fields(page, &commands[0]);
 }
 
-/// Adds an option with its description and values. Fields of queries have their own section.
-fn describe(page: &mut Roff, option: &OptionSpec) {
+/// Adds an option with its description and values. The fields of queries are in a separate section.
+fn add_option(page: &mut Roff, option: &OptionSpec) {
     page.control("TP", []);
     let mut term: Vec<Inline> = Vec::new();
     for (place, spelling) in option.spellings.iter().enumerate() {
@@ -45,23 +45,23 @@ fn describe(page: &mut Roff, option: &OptionSpec) {
         Arity::Optional => term.extend([roman(" ["), italic("VALUE"), roman("]")]),
     }
     page.text(term);
-    paragraph(page, &format!("{}.", option.about));
-    let has_section = !cli_spec::fields(&option.spellings).is_empty();
+    add_paragraph(page, &format!("{}.", option.about));
+    let has_section = !cli_spec::list_fields(&option.spellings).is_empty();
     match &option.values {
-        ValueHint::One(words) => paragraph(page, &format!("One of: {}.", words.join(", "))),
+        ValueHint::One(words) => add_paragraph(page, &format!("One of: {}.", words.join(", "))),
         ValueHint::Commas(words) if !has_section => {
-            paragraph(page, &format!("They are: {}.", words.join(", ")));
+            add_paragraph(page, &format!("They are: {}.", words.join(", ")));
         }
         ValueHint::Letters(letters) => {
-            paragraph(page, &format!("Any of the letters {}.", letters.join(", ")));
+            add_paragraph(page, &format!("Any of the letters {}.", letters.join(", ")));
         }
         ValueHint::Any | ValueHint::File | ValueHint::Commas(_) => {}
     }
 }
 
-fn queries(page: &mut Roff, itself: &CommandSpec) {
+fn add_query_fields(page: &mut Roff, itself: &CommandSpec) {
     for option in &itself.options {
-        let fields = cli_spec::fields(&option.spellings);
+        let fields = cli_spec::list_fields(&option.spellings);
         let (false, Some(switch)) = (fields.is_empty(), option.spellings.first()) else {
             continue;
         };
@@ -69,7 +69,10 @@ fn queries(page: &mut Roff, itself: &CommandSpec) {
         for field in fields {
             page.control("TP", []);
             page.text([bold(field.names.join(", "))]);
-            field.about.lines().for_each(|line| paragraph(page, line));
+            field
+                .about
+                .lines()
+                .for_each(|line| add_paragraph(page, line));
         }
     }
 }
@@ -79,9 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_tells_of_options_values_commands_and_fields() {
+    fn page_has_options_values_commands_and_fields() {
         let mut page = Roff::new();
-        smi(&mut page);
+        add_smi_sections(&mut page);
         let text = page.render();
         for told in [
             ".SH \"ARGUMENTS OF NVIDIA-SMI\"",

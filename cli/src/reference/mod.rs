@@ -5,10 +5,11 @@ mod settings;
 
 use std::{env, fs, path::Path};
 
-/// Compares a committed page with the generated one, or writes it if `GPUMON_UPDATE_TYPES` is set.
+/// Compares a committed page with the generated page. If `GPUMON_UPDATE_TYPES` is set, writes the
+/// generated page instead.
 #[track_caller]
-fn check(name: &str, page: &str) {
-    compare(
+fn check_page(name: &str, page: &str) {
+    compare_file(
         &Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../docs/reference")
             .join(name),
@@ -17,7 +18,7 @@ fn check(name: &str, page: &str) {
 }
 
 #[track_caller]
-fn compare(file: &Path, text: &str) {
+fn compare_file(file: &Path, text: &str) {
     if env::var_os("GPUMON_UPDATE_TYPES").is_some() {
         fs::write(file, text).unwrap();
     }
@@ -29,7 +30,7 @@ fn compare(file: &Path, text: &str) {
     );
 }
 
-fn cell(text: &str) -> String {
+fn format_cell(text: &str) -> String {
     text.replace('|', "\\|")
         .replace("\n\n", "<br>")
         .replace('\n', " ")

@@ -1,7 +1,8 @@
-//! Runs that a terminal starts and shows. `gpumon_workload::parent` starts the worker process; this
-//! module adds signals, printed results and the announcement to a server.
+//! Workload runs that are started and shown in a terminal. `gpumon_workload::parent` starts the
+//! worker process; this module adds signal handling, printed results and the announcement to a
+//! server.
 //!
-//! - [`WhereArgs`] and [`FrameworkArgs`] are the arguments of commands that start a run.
+//! - [`RunTargetArgs`] and [`FrameworkArgs`] are the arguments of commands that start a run.
 //! - [`printer`] prints reports, with the progress line below them on a terminal.
 //! - [`Announcer`] passes reports on to a server of this machine.
 
@@ -27,9 +28,9 @@ use std::{
 use anyhow::{Context, anyhow};
 use gpumon_probe::units::Amount;
 use gpumon_workload::{
-    parent::{self, End, Listener, StandardError, StopReason, WorkerCommand, WorkerError},
+    parent::{self, Listener, StandardError, StopReason, WorkerCommand, WorkerEnd, WorkerError},
     protocol::{
-        BackendChoice, Job, Line, NotAReport, Where,
+        BackendChoice, InvalidReport, Job, ReportLine, Where,
         exit_code::{FAILED, INTERRUPTED},
     },
 };
@@ -38,34 +39,37 @@ use signal_hook::{
     flag,
 };
 
-pub(crate) use self::printer::{ForPeople, print, print_list};
+pub(crate) use self::printer::{ReportFormatter, print_list, run_and_print};
 use crate::{
-    exit::{Failure, Result, say},
+    exit::{Failure, Result, print_message},
     local::{Server, ServerArgs},
     options::{SourceArgs, parse_time},
 };
 
-pub(crate) trait View {
-    /// Handles a line of the worker process, in its raw and its parsed form.
-    fn on_line(&mut self, raw: &str, line: Line) -> Result;
+pub(crate) trait RunView {
+    /// Handles a line from the worker process. `raw` is the unparsed line.
+    fn on_line(&mut self, raw: &str, line: ReportLine) -> Result;
 
     fn on_tick(&mut self) {}
 
     fn end(&mut self) {}
 }
 
-/// Runs a job in a worker process and returns the reported exit code. `limit` is the time limit of
-/// the run.
-pub(crate) fn follow(
+/// Runs a job in a worker process and returns the reported exit code. `limit` is the run's time
+/// limit.
+pub(crate) fn run_job(
     source: &SourceArgs,
     job: &Job,
     limit: Option<Duration>,
     beside: Option<&FrameworkArgs>,
-    view: &mut dyn View,
+    view: &mut dyn RunView,
 ) -> Result<u8> {
     let interrupted = install_signal_handlers()?;
     let limit = limit.unwrap_or_else(|| {
-        job.usual_limit() + beside.map(FrameworkArgs::usual_time).unwrap_or_default()
+        job.default_time_limit()
+            + beside
+                .map(FrameworkArgs::additional_time)
+                .unwrap_or_default()
     });
     let program = env::current_exe().context("cannot find gpumon's own program")?;
     let frameworks = beside.map(FrameworkArgs::to_arguments).unwrap_or_default();
@@ -81,39 +85,41 @@ pub(crate) fn follow(
         announcer: Announcer::new(source),
         interrupted: &interrupted,
     };
-    let end = parent::run(&command, job, limit, StandardError::Inherit, &mut terminal);
+    let end = parent::run_worker(&command, job, limit, StandardError::Inherit, &mut terminal);
     terminal.view.end();
-    terminal.announcer.end();
+    terminal.announcer.finish_sending();
     let end = end.map_err(|error| match error {
         WorkerError::Listener(failure) => failure,
-        WorkerError::Start { .. } => anyhow!("{error}: are there too many processes?").into(),
+        WorkerError::Start { .. } => {
+            anyhow!("{error}: end other programs if there are too many processes").into()
+        }
         WorkerError::LineTooLong(error) => anyhow!(error).into(),
     })?;
     if end.is_killed {
-        say("the worker process did not exit and was killed");
+        print_message("the worker process did not exit and was killed");
     }
     match end {
-        End { status: None, .. } => {
+        WorkerEnd { status: None, .. } => {
             Err(anyhow!("the worker process cannot be killed: it is stuck in the driver").into())
         }
-        End {
+        WorkerEnd {
             stopped: Some(StopReason::TimeLimit),
             ..
         } => {
             let limit = limit.as_secs();
             Err(
-                anyhow!("the run exceeded its time limit of {limit}s: raise it with --time-limit")
+                anyhow!("the run exceeded its time limit of {limit} s: raise it with --time-limit")
                     .into(),
             )
         }
-        End {
+        WorkerEnd {
             code: Some(code), ..
         } => Ok(code),
-        End {
+        WorkerEnd {
             stopped: Some(StopReason::Canceled | StopReason::ParentEnds),
             ..
         } => Ok(INTERRUPTED),
-        End {
+        WorkerEnd {
             stopped: None,
             status: Some(status),
             ..
@@ -121,7 +127,7 @@ pub(crate) fn follow(
             let fix = "run `gpumon doctor`, and see the kernel log (`dmesg`)";
             let error = anyhow!(
                 "the worker process ended unexpectedly ({}): {fix}",
-                how(status)
+                describe_status(status)
             );
             Err(Failure::with_code(error, FAILED))
         }
@@ -129,7 +135,7 @@ pub(crate) fn follow(
 }
 
 struct Terminal<'a> {
-    view: &'a mut dyn View,
+    view: &'a mut dyn RunView,
     announcer: Announcer,
     interrupted: &'a AtomicBool,
 }
@@ -137,10 +143,10 @@ struct Terminal<'a> {
 impl Listener for Terminal<'_> {
     type Error = Failure;
 
-    fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result {
-        // A line that is no report comes from the driver or a library.
+    fn on_line(&mut self, raw: &str, line: Result<ReportLine, InvalidReport>) -> Result {
+        // A line that is not a report was printed by the driver or a library, and is ignored.
         let Ok(line) = line else { return Ok(()) };
-        self.announcer.pass_on(raw);
+        self.announcer.send_line(raw);
         self.view.on_line(raw, line)
     }
 
@@ -152,8 +158,8 @@ impl Listener for Terminal<'_> {
     }
 }
 
-/// Returns a flag that the first terminating signal sets. A second signal ends this process at
-/// once, and the worker process with it.
+/// Returns a flag that is set by the first signal to terminate. A second signal ends this process
+/// immediately, and its worker process as well.
 pub(crate) fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -163,17 +169,19 @@ pub(crate) fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
-fn how(status: ExitStatus) -> String {
+fn describe_status(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
-        (Some(9), _) => "killed by signal 9, as the kernel does where memory runs out".to_owned(),
+        (Some(9), _) => {
+            "killed by signal 9, possibly by the kernel because memory ran out".to_owned()
+        }
         (Some(signal), _) => format!("killed by signal {signal}"),
         (None, code) => format!("exit code {}", code.unwrap_or_default()),
     }
 }
 
-/// The device of a run, and its time limit.
+/// Options for the device of a run and for the run's time limit.
 #[derive(Debug, clap::Args)]
-pub(crate) struct WhereArgs {
+pub(crate) struct RunTargetArgs {
     /// Backend to run on
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     backend: BackendChoice,
@@ -193,8 +201,8 @@ pub(crate) struct WhereArgs {
     pub(crate) time_limit: Option<Duration>,
 }
 
-impl WhereArgs {
-    pub(crate) fn place(&self) -> Where {
+impl RunTargetArgs {
+    pub(crate) fn to_target(&self) -> Where {
         Where {
             backend: self.backend,
             device: self.device.clone(),
@@ -212,14 +220,14 @@ pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     });
     share
         .filter(|share| *share > 0.0 && *share <= 1.0)
-        .ok_or_else(|| "not a share of at most 1, such as 0.9 or 90%".to_owned())
+        .ok_or_else(|| "not a share above 0 and up to 1, such as 0.9 or 90%".to_owned())
 }
 
 /// The additional time for a run with frameworks: each framework is imported, compiles its
 /// operations, and is measured for as long as a workload.
-const USUAL_TIME: Duration = Duration::from_mins(20);
+const FRAMEWORK_TIME: Duration = Duration::from_mins(20);
 
-/// The frameworks that run for comparison.
+/// Options for the frameworks that run for comparison.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FrameworkArgs {
     /// Run each operation also with NumPy, Numba, CuPy, PyTorch and JAX, if they are installed and
@@ -241,9 +249,9 @@ pub(crate) struct FrameworkArgs {
 
 impl FrameworkArgs {
     /// Returns the time to add to the usual limit of a run.
-    fn usual_time(&self) -> Duration {
+    fn additional_time(&self) -> Duration {
         if self.beside {
-            USUAL_TIME
+            FRAMEWORK_TIME
         } else {
             Duration::ZERO
         }
@@ -256,13 +264,13 @@ impl FrameworkArgs {
         }
         let named = self.python.clone();
         let python =
-            named.unwrap_or_else(|| python_of(["VIRTUAL_ENV", "CONDA_PREFIX"].map(env::var_os)));
+            named.unwrap_or_else(|| find_python(["VIRTUAL_ENV", "CONDA_PREFIX"].map(env::var_os)));
         vec!["--python".into(), python.into()]
     }
 }
 
-/// Returns the Python interpreter of the first active environment.
-fn python_of(environments: [Option<OsString>; 2]) -> PathBuf {
+/// Returns the Python interpreter of the first environment that is set.
+fn find_python(environments: [Option<OsString>; 2]) -> PathBuf {
     let active = environments
         .into_iter()
         .flatten()
@@ -273,33 +281,34 @@ fn python_of(environments: [Option<OsString>; 2]) -> PathBuf {
     )
 }
 
-/// The maximum number of lines that wait for a slow server. If the queue is full, nothing more is
-/// sent.
-const WAITING: usize = 1000;
-/// The time limit for sending one line.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The time that the end of a run waits for the last line to be sent.
-const LAST: Duration = Duration::from_millis(300);
+/// The maximum number of lines that wait for a slow server. Once the queue is full, nothing more is
+/// sent to the server.
+const MAX_QUEUED_LINES: usize = 1000;
+/// The maximum time to send one line.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The maximum time to wait, at the end of a run, until the last line is sent.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(300);
 
 struct Announcer(Option<(SyncSender<String>, JoinHandle<()>)>);
 
 impl Announcer {
-    /// Connects to the server that reads the same GPUs, if any.
+    /// Connects to a server that reads the same GPUs, if there is one.
     fn new(source: &SourceArgs) -> Self {
-        if source.is_read_here() {
+        if source.bypasses_server() {
             return Self(None);
         }
-        let (sender, lines) = mpsc::sync_channel(WAITING);
+        let (sender, lines) = mpsc::sync_channel(MAX_QUEUED_LINES);
         let thread = thread::spawn(move || {
             if let Ok(server) = ServerArgs::from_environment().connect() {
-                // A server that does not accept announcements closes the connection.
-                let _ = stream(server, &lines);
+                // If the server does not accept announcements, it closes the connection, and the
+                // run continues without it.
+                let _ = stream_lines(server, &lines);
             }
         });
         Self(Some((sender, thread)))
     }
 
-    fn pass_on(&mut self, line: &str) {
+    fn send_line(&mut self, line: &str) {
         let Some((sender, _)) = &self.0 else { return };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
             sender.try_send(format!("{line}\n"))
@@ -308,22 +317,23 @@ impl Announcer {
         }
     }
 
-    fn end(&mut self) {
+    fn finish_sending(&mut self) {
         let Some((sender, thread)) = self.0.take() else {
             return;
         };
         drop(sender);
         let begun = Instant::now();
-        while !thread.is_finished() && begun.elapsed() < LAST {
+        while !thread.is_finished() && begun.elapsed() < FLUSH_TIMEOUT {
             thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
-/// Sends one request with the lines as its chunked body.
-fn stream(server: Server, lines: &Receiver<String>) -> io::Result<()> {
+/// Sends one request with the lines as its chunked body, so that each line is sent as soon as it
+/// arrives.
+fn stream_lines(server: Server, lines: &Receiver<String>) -> io::Result<()> {
     let mut stream = server.stream;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let id = RandomState::new().hash_one(std::process::id());
     write!(
         stream,
@@ -342,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_written_in_two_ways() {
+    fn share_is_parsed_as_number_or_percentage() {
         for (text, thousandths) in [
             ("80%", 800.0),
             ("0.8", 800.0),
@@ -362,9 +372,9 @@ mod tests {
     }
 
     #[test]
-    fn an_active_environment_goes_before_path() {
+    fn active_environment_precedes_path() {
         let of = |virtual_env: Option<&str>, conda: Option<&str>| {
-            python_of([virtual_env, conda].map(|it| it.map(Into::into)))
+            find_python([virtual_env, conda].map(|it| it.map(Into::into)))
         };
         assert_eq!(of(None, None), PathBuf::from("python3"));
         assert_eq!(

@@ -1,35 +1,34 @@
-//! Printed reports of a run: a line of text or the raw report, with a progress line below on a
-//! terminal.
+//! Printing of a run's reports: text or the raw report, followed by a progress line on a terminal.
 
 use std::time::{Duration, Instant};
 
-use gpumon_probe::untrusted::escaped;
-use gpumon_workload::protocol::{Job, Line, Phase, Report};
+use gpumon_probe::untrusted::escape_untrusted;
+use gpumon_workload::protocol::{Job, Phase, Report, ReportLine};
 use serde::Serialize;
 
-use super::{FrameworkArgs, View, follow};
+use super::{FrameworkArgs, RunView, run_job};
 use crate::{
-    exit::{Failure, Result, say},
+    exit::{Failure, Result, print_message},
     options::SourceArgs,
     terminal::{
-        glyphs::Glyphs, output, status_line::StatusLine, text::cut, units::compact_duration,
+        glyphs::Glyphs, output, status_line::StatusLine, text::cut, units::format_compact_duration,
     },
 };
 
-pub(crate) trait ForPeople {
-    /// Returns the text of a result or of a failed part; `None` for other reports.
-    fn result(&mut self, report: &Report) -> Option<String>;
+pub(crate) trait ReportFormatter {
+    /// Returns the text for a result or a failed part of the run, or `None` for other reports.
+    fn format_result(&mut self, report: &Report) -> Option<String>;
 
-    /// Returns the JSON of a result, from a line in its raw and its parsed form.
-    fn object(&mut self, raw: &str, line: &Line) -> Option<String> {
+    /// Returns the JSON for a result. `raw` is the unparsed line.
+    fn format_json(&mut self, raw: &str, line: &ReportLine) -> Option<String> {
         matches!(line.report, Report::Check { .. } | Report::Tutorial { .. })
             .then(|| raw.to_owned())
     }
 
-    fn end(&self) -> String;
+    fn format_summary(&self) -> String;
 }
 
-/// Prints a list of available items, as one JSON object or one text per line.
+/// Prints a list of available items, each as a JSON object or as text on its own line.
 pub(crate) fn print_list<T: Serialize>(
     entries: impl IntoIterator<Item = T>,
     for_programs: bool,
@@ -46,12 +45,12 @@ pub(crate) fn print_list<T: Serialize>(
 }
 
 /// Runs a job and prints its results as text or as JSON.
-pub(crate) fn print(
+pub(crate) fn run_and_print(
     source: &SourceArgs,
     job: &Job,
     limit: Option<Duration>,
     beside: Option<&FrameworkArgs>,
-    text: &mut impl ForPeople,
+    text: &mut impl ReportFormatter,
     for_programs: bool,
 ) -> Result {
     let mut printer = Printer {
@@ -59,11 +58,11 @@ pub(crate) fn print(
         for_programs,
         progress: ProgressLine::new(),
     };
-    let code = follow(source, job, limit, beside, &mut printer);
+    let code = run_job(source, job, limit, beside, &mut printer);
     if !for_programs {
-        output::print(&printer.text.end())?;
+        output::print(&printer.text.format_summary())?;
     }
-    Failure::unless_success(code?)
+    Failure::check_exit_code(code?)
 }
 
 struct Printer<'a, T> {
@@ -72,17 +71,17 @@ struct Printer<'a, T> {
     progress: ProgressLine,
 }
 
-impl<T: ForPeople> Printer<'_, T> {
-    /// Returns whether the report was printed as a result.
-    fn print(&mut self, raw: &str, line: &Line) -> Result<bool> {
+impl<T: ReportFormatter> Printer<'_, T> {
+    /// Prints the report if it contains a result. Returns whether it was printed.
+    fn print_report(&mut self, raw: &str, line: &ReportLine) -> Result<bool> {
         if self.for_programs {
-            let Some(object) = self.text.object(raw, line) else {
+            let Some(object) = self.text.format_json(raw, line) else {
                 return Ok(false);
             };
             self.progress.clear();
             output::print_raw(&(object + "\n"))?;
         } else {
-            let Some(text) = self.text.result(&line.report) else {
+            let Some(text) = self.text.format_result(&line.report) else {
                 return Ok(false);
             };
             self.progress.clear();
@@ -92,16 +91,16 @@ impl<T: ForPeople> Printer<'_, T> {
     }
 }
 
-impl<T: ForPeople> View for Printer<'_, T> {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result {
-        let is_printed = self.print(raw, &line)?;
+impl<T: ReportFormatter> RunView for Printer<'_, T> {
+    fn on_line(&mut self, raw: &str, line: ReportLine) -> Result {
+        let is_printed = self.print_report(raw, &line)?;
         match &line.report {
-            // Users of JSON get the message on standard error, too.
+            // With JSON output, these messages are also printed on standard error.
             Report::Said { text, .. } | Report::Failed { error: text, .. }
                 if !is_printed || self.for_programs =>
             {
                 self.progress.clear();
-                say(text);
+                print_message(text);
             }
             report => self.progress.on_report(report),
         }
@@ -117,7 +116,7 @@ impl<T: ForPeople> View for Printer<'_, T> {
     }
 }
 
-const BAR: usize = 16;
+const BAR_WIDTH: usize = 16;
 
 /// The progress line on standard error, if that is a terminal that can rewrite a line.
 pub(crate) struct ProgressLine {
@@ -164,7 +163,7 @@ impl ProgressLine {
 
     pub(crate) fn show(&mut self) {
         if self.is_shown && !self.what.is_empty() {
-            let line = self.line(self.begun.elapsed().as_millis() as u64);
+            let line = self.format_line(self.begun.elapsed().as_millis() as u64);
             self.shown.show(&cut(&line, StatusLine::columns()));
         }
     }
@@ -173,13 +172,13 @@ impl ProgressLine {
         self.shown.clear();
     }
 
-    fn line(&self, elapsed_ms: u64) -> String {
-        let mut parts = vec![format!("{:>5}", compact_duration(elapsed_ms))];
+    fn format_line(&self, elapsed_ms: u64) -> String {
+        let mut parts = vec![format!("{:>5}", format_compact_duration(elapsed_ms))];
         if self.steps > 1 {
             parts.push(format!("{}/{}", self.step + 1, self.steps));
         }
         parts.extend(self.share.map(|share| {
-            let (full, empty) = Glyphs::Ascii.draw_bar(share, BAR);
+            let (full, empty) = Glyphs::Ascii.draw_bar(share, BAR_WIDTH);
             format!("[{full}{empty}]")
         }));
         let text = if self.text.is_empty() {
@@ -187,7 +186,7 @@ impl ProgressLine {
         } else {
             format!(", {}", self.text)
         };
-        parts.push(escaped(&format!("{}{text}", self.what)));
+        parts.push(escape_untrusted(&format!("{}{text}", self.what)));
         parts.join("  ")
     }
 }
@@ -217,7 +216,7 @@ mod tests {
         status.is_shown = false;
         let mut line_after = |report: Report| {
             status.on_report(&report);
-            status.line(65_000)
+            status.format_line(65_000)
         };
         line_after(Report::Begun {
             title: "copy, add".to_owned(),

@@ -1,13 +1,13 @@
-//! A snapshot of all readings, from a running server or from the driver.
+//! A snapshot of all readings, taken from a running server or from the driver.
 
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
-    allocation::SLURM_GPUS,
+    allocation::SLURM_GPU_FOLDER,
     model::{Absence, GpuDetails, Inventory, Process, Reading, Sample, now_ms},
     owner::{CommandLines, Resolver},
-    sampler::{self, OneShot, Options},
+    sampler::{self, OneShotReadings, Options},
     vendor::{ReadDepth, Source},
 };
 use gpumon_server::frame::{self, CollectorState, CollectorStatus};
@@ -16,32 +16,32 @@ use crate::{
     describe::Thresholds,
     exit::Result,
     local::ServerArgs,
-    options::{SourceArgs, options_in_environment},
-    table::{METRIC, REACH_MS, UtilizationHistory, View},
+    options::{SourceArgs, read_environment_options},
+    table::{MAX_HISTORY_MS, METRIC, UtilizationHistory, View},
 };
 
-/// The time limit for a server's answer, which normally takes a millisecond.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// The maximum time to wait for a server's response, which normally takes a millisecond.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum age of a sample that counts as current, in milliseconds.
 const MAX_AGE_MS: u64 = 2_500;
 
-/// The minimum age at which a sample may be rejected, so that a late sample of a server with a
-/// short interval is still accepted.
-const LATE_MS: u64 = 1_000;
+/// The minimum age, in milliseconds, at which a sample is rejected as old. Late samples are thus
+/// accepted even if the server's sampling interval is short.
+const MIN_AGE_LIMIT_MS: u64 = 1_000;
 
 pub(crate) struct Snapshot {
-    /// The server's snapshot, without the inventory and the sample.
+    /// The server's snapshot. Its inventory and sample are moved to the fields below.
     pub(crate) frame: frame::Snapshot,
     pub(crate) inventory: Inventory,
     pub(crate) sample: Sample,
     pub(crate) past: UtilizationHistory,
-    /// Whether the snapshot consists of a single sample.
+    /// Whether the snapshot is based on a single sample, so that earlier samples are missing.
     pub(crate) is_single: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum SnapshotContents {
     /// The utilization of the last minute.
     Past,
     /// Details that change slowly, and events.
@@ -54,49 +54,62 @@ pub(crate) enum Need {
 pub(crate) struct SourceSelection<'a> {
     pub(crate) source: &'a SourceArgs,
     pub(crate) server: &'a ServerArgs,
-    /// The processes whose command lines are looked up, including those that a server hides.
+    /// The processes whose command lines are read from `/proc`, including command lines that a
+    /// server hides.
     pub(crate) commands: CommandLines,
 }
 
 impl Snapshot {
-    /// Takes a snapshot from a server with a fresh sample, or else reads the GPUs directly.
-    pub(crate) fn take(at: SourceSelection<'_>, need: Need, depth: ReadDepth) -> Result<Self> {
+    /// Takes a snapshot from a server with a fresh sample. If there is none, reads the GPUs
+    /// directly.
+    pub(crate) fn take(
+        at: SourceSelection<'_>,
+        need: SnapshotContents,
+        depth: ReadDepth,
+    ) -> Result<Self> {
         match Self::from_server(at, need)? {
             Some(snapshot) => Ok(snapshot),
             None => Self::read(&at.source.open()?, need, depth, at.commands),
         }
     }
 
-    /// Takes a snapshot from a server; `None` if no server can provide one and the user has not
-    /// named one.
-    pub(crate) fn from_server(at: SourceSelection<'_>, need: Need) -> Result<Option<Self>> {
-        if at.source.is_read_here() && !at.server.is_typed() {
+    /// Takes a snapshot from a server. Returns `None` if no server can provide a snapshot, unless
+    /// the user named a server, which is an error.
+    pub(crate) fn from_server(
+        at: SourceSelection<'_>,
+        need: SnapshotContents,
+    ) -> Result<Option<Self>> {
+        if at.source.bypasses_server() && !at.server.is_typed() {
             return Ok(None);
         }
         match Self::request(at.server, need, at.commands) {
             Ok(snapshot) => Ok(Some(snapshot).filter(|snapshot| {
-                at.server.named().is_some() || !snapshot.inventory.platform.is_simulated
+                at.server.named_socket().is_some() || !snapshot.inventory.platform.is_simulated
             })),
             Err(error) if at.server.is_typed() => Err(error.into()),
             Err(_) => Ok(None),
         }
     }
 
-    fn request(server: &ServerArgs, need: Need, commands: CommandLines) -> anyhow::Result<Self> {
+    fn request(
+        server: &ServerArgs,
+        need: SnapshotContents,
+        commands: CommandLines,
+    ) -> anyhow::Result<Self> {
         let server = server.connect()?;
         let name = server.path.display().to_string();
         let target = match need {
-            Need::Past => {
+            SnapshotContents::Past => {
                 format!(
                     "/api/v1/snapshot?brief=true&history_s={}&metrics={METRIC}",
-                    REACH_MS / 1000
+                    MAX_HISTORY_MS / 1000
                 )
             }
-            Need::Everything => "/api/v1/snapshot".to_owned(),
-            Need::Nothing => "/api/v1/snapshot?brief=true".to_owned(),
+            SnapshotContents::Everything => "/api/v1/snapshot".to_owned(),
+            SnapshotContents::Nothing => "/api/v1/snapshot?brief=true".to_owned(),
         };
         let answer = server
-            .ask_within(TIMEOUT, "GET", &target)
+            .send_request_within(SERVER_TIMEOUT, "GET", &target)
             .with_context(|| {
                 format!("the server at {name} does not answer; restart it, or use --no-daemon")
             })?;
@@ -105,7 +118,8 @@ impl Snapshot {
             .and_then(|body| serde_json::from_str(&body).ok())
             .ok_or_else(|| {
                 anyhow!(
-                    "the server at {name} is of another version; restart it, or use --no-daemon"
+                    "the server at {name} runs another version of gpumon; restart it, or use \
+                     --no-daemon"
                 )
             })?;
         if snapshot
@@ -114,35 +128,39 @@ impl Snapshot {
             .is_some_and(|inventory| inventory.playback.is_some())
         {
             anyhow::bail!(
-                "the server at {name} replays a recording: look at it with `gpumon top`, or use --no-daemon"
+                "the server at {name} replays a recording: view it with `gpumon top`, or use \
+                 --no-daemon"
             );
         }
         let message = snapshot.collector.message.clone();
         Self::from_frame(snapshot, now_ms(), commands).ok_or_else(|| {
-            let why = message.unwrap_or_else(|| "it has no fresh sample".to_owned());
+            let why = message.unwrap_or_else(|| "it has no recent sample".to_owned());
             anyhow!(
-                "the server at {name} reads no GPU now: {why}; use --no-daemon to read them here"
+                "the server at {name} has no readings at the moment: {why}; use --no-daemon to \
+                 read the GPUs directly"
             )
         })
     }
 
-    /// Converts a server's frame to a snapshot; `None` if its sample is not current.
+    /// Converts a server's frame to a snapshot. Returns `None` if the sample in the frame is not
+    /// current.
     fn from_frame(mut frame: frame::Snapshot, now_ms: u64, commands: CommandLines) -> Option<Self> {
         let is_running = frame.collector.state == CollectorState::Running;
         frame.sample = frame.sample.filter(|sample| {
-            let oldest_ms = (2 * u64::from(sample.interval_ms)).clamp(LATE_MS, MAX_AGE_MS);
+            let oldest_ms = (2 * u64::from(sample.interval_ms)).clamp(MIN_AGE_LIMIT_MS, MAX_AGE_MS);
             is_running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
         });
         let past = frame.history.take();
-        let past = past.as_ref().map(UtilizationHistory::of);
+        let past = past.as_ref().map(UtilizationHistory::from_history);
         let mut snapshot = Self::new(frame, past.unwrap_or_default())?;
         if commands == CommandLines::All && !snapshot.inventory.platform.is_simulated {
-            Hidden::new().fill_in(&mut snapshot.sample);
+            HiddenCommands::new().fill_in_hidden_commands(&mut snapshot.sample);
         }
         Some(snapshot)
     }
 
-    /// Returns a snapshot from a server's frame; `None` if the inventory or the sample is missing.
+    /// Creates a snapshot from a server's frame. Returns `None` if the frame has no inventory or no
+    /// sample.
     pub(crate) fn new(mut frame: frame::Snapshot, past: UtilizationHistory) -> Option<Self> {
         let (inventory, sample) = (frame.inventory.take()?, frame.sample.take()?);
         Some(Self {
@@ -160,22 +178,22 @@ impl Snapshot {
     /// Returns an error if no GPU can be read.
     pub(crate) fn read(
         source: &Arc<dyn Source>,
-        need: Need,
+        need: SnapshotContents,
         depth: ReadDepth,
         commands: CommandLines,
     ) -> Result<Self> {
         let options = Options {
             depth,
-            details: need == Need::Everything,
-            slurm_gpus: Some(SLURM_GPUS.into()),
-            ..options_in_environment(Duration::from_secs(1), commands)
+            details: need == SnapshotContents::Everything,
+            slurm_gpus: Some(SLURM_GPU_FOLDER.into()),
+            ..read_environment_options(Duration::from_secs(1), commands)
         };
-        let OneShot {
+        let OneShotReadings {
             inventory,
             sample,
             details,
             ..
-        } = sampler::once(source, &options)?;
+        } = sampler::sample_once(source, &options)?;
         Ok(Self::from_reading(inventory, sample, details))
     }
 
@@ -235,23 +253,26 @@ impl Snapshot {
     }
 }
 
-const PATIENCE: Duration = Duration::from_millis(200);
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Looks up the command lines that a server hides from its clients, because it does not know which
-/// user asks. This user may read them, as with `ps`.
-pub(crate) struct Hidden(Resolver);
+/// A resolver for command lines that a server hides, because the server does not know which user
+/// sent the request. Like `ps`, the resolver reads only what this user may read.
+pub(crate) struct HiddenCommands(Resolver);
 
-impl Hidden {
+impl HiddenCommands {
     pub(crate) fn new() -> Self {
         Self(Resolver::new("/proc", CommandLines::All))
     }
 
     /// Fills in the hidden command lines and names that this user may read.
-    pub(crate) fn fill_in(&mut self, sample: &mut Sample) {
-        let mut found: Vec<Process> = list_hidden(sample).map(|process| process.clone()).collect();
-        self.0.fill(&mut found, PATIENCE);
-        for process in list_hidden(sample) {
-            // The server may run in another PID namespace, where the same PID is another process.
+    pub(crate) fn fill_in_hidden_commands(&mut self, sample: &mut Sample) {
+        let mut found: Vec<Process> = list_processes_with_hidden_command(sample)
+            .map(|process| process.clone())
+            .collect();
+        self.0.fill(&mut found, LOOKUP_TIMEOUT);
+        for process in list_processes_with_hidden_command(sample) {
+            // The server may run in another PID namespace, in which the PID belongs to another
+            // process.
             let same = found
                 .iter()
                 .find(|same| same.pid == process.pid && same.started_ms == process.started_ms);
@@ -263,7 +284,7 @@ impl Hidden {
     }
 }
 
-fn list_hidden(sample: &mut Sample) -> impl Iterator<Item = &mut Process> {
+fn list_processes_with_hidden_command(sample: &mut Sample) -> impl Iterator<Item = &mut Process> {
     let gpus = sample.gpus.iter_mut();
     let processes = gpus.filter_map(|gpu| gpu.processes.value_mut());
     processes
@@ -277,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    fn snapshot(age_ms: u64, interval_ms: u32, state: CollectorState) -> Option<Snapshot> {
+    fn convert_snapshot(age_ms: u64, interval_ms: u32, state: CollectorState) -> Option<Snapshot> {
         let source = "sim:1"
             .parse::<gpumon_probe::vendor::SourceChoice>()
             .unwrap()
@@ -285,7 +306,7 @@ mod tests {
             .unwrap();
         let mut snapshot = Snapshot::read(
             &source,
-            Need::Nothing,
+            SnapshotContents::Nothing,
             ReadDepth::OneShot,
             CommandLines::All,
         )
@@ -299,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_fresh_sample_of_a_running_collector_tells_how_things_are() {
+    fn stale_sample_or_paused_collector_is_rejected() {
         for (age_ms, interval_ms, is_fresh) in [
             (900, 1000, true),
             (1_999, 1000, true),
@@ -307,19 +328,24 @@ mod tests {
             (900, 100, true),
             (2_600, 60_000, false),
         ] {
-            let snapshot = snapshot(age_ms, interval_ms, CollectorState::Running);
+            let snapshot = convert_snapshot(age_ms, interval_ms, CollectorState::Running);
             assert_eq!(
                 snapshot.is_some(),
                 is_fresh,
                 "{age_ms} ms old, one every {interval_ms}"
             );
         }
-        assert!(snapshot(10, 1000, CollectorState::Paused).is_none());
+        assert!(convert_snapshot(10, 1000, CollectorState::Paused).is_none());
     }
 
     #[test]
     fn hidden_command_of_same_process_is_found() {
-        let mut known = vec![examples::process(std::process::id(), "ana", 1.0, "")];
+        let mut known = vec![examples::example_process(
+            std::process::id(),
+            "ana",
+            1.0,
+            "",
+        )];
         Resolver::new("/proc", CommandLines::All).fill(&mut known, Duration::from_secs(20));
         let hidden = |started_ms: Reading<u64>| {
             let mut process = known[0].clone();
@@ -328,10 +354,10 @@ mod tests {
             process
         };
         let stranger = Reading::Now(known[0].started_ms.value().unwrap() - 60_000);
-        let mut sample = examples::sample(2);
+        let mut sample = examples::example_sample(2);
         sample.gpus[0].processes = Reading::Now(vec![hidden(stranger)]);
         sample.gpus[1].processes = Reading::Now(vec![hidden(known[0].started_ms.clone())]);
-        Hidden::new().fill_in(&mut sample);
+        HiddenCommands::new().fill_in_hidden_commands(&mut sample);
         let found = |gpu: usize| &sample.gpus[gpu].processes.value().unwrap()[0];
         assert_eq!(
             found(0).command,

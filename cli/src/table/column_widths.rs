@@ -1,9 +1,9 @@
-//! The column widths that each update of a table passes on to the next one, so that no value moves.
+//! The column widths of a table, which are kept from one update to the next so that no value moves.
 
 use super::processes::Widths;
 use crate::gpu_lines::CellWidths;
 
-/// The widths so far. Columns never become narrower.
+/// The largest widths of all updates so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ColumnWidths {
     pub(super) gpus: CellWidths,

@@ -1,4 +1,4 @@
-//! An example machine: all readings are available, and there are no problems.
+//! An example machine on which all readings are available and no problems exist.
 
 use gpumon_probe::model::{
     Absence, BatchJob, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Driver, Gpu,
@@ -12,12 +12,12 @@ pub(crate) const GIB: u64 = 1 << 30;
 /// The time of the examples, 09:13:20 UTC.
 pub(crate) const NOW_MS: u64 = 1_763_630_000_000;
 
-pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
+pub(crate) fn example_inventory(count: u32, name: &str) -> Inventory {
     let gpu = |index| Gpu {
         uuid: Some(format!("GPU-{index}")),
         name: Reading::Now(name.to_owned()),
         pci_bus_id: Reading::Now(format!("00000000:0{index}:00.0")),
-        ..Gpu::unidentified(index, &Absence::NotSupported)
+        ..Gpu::new_unidentified(index, &Absence::NotSupported)
     };
     let version = |text: &str| Reading::Now(text.to_owned());
     Inventory {
@@ -38,23 +38,23 @@ pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
     }
 }
 
-/// Returns a sample of this many GPUs, each with a slightly higher load than the one before.
-pub(crate) fn sample(count: u32) -> Sample {
+/// Returns a sample of `count` GPUs. The load increases slightly from each GPU to the next.
+pub(crate) fn example_sample(count: u32) -> Sample {
     Sample {
         seq: 0,
         at_ms: NOW_MS,
         interval_ms: 1000,
-        gpus: (0..count).map(gpu).collect(),
-        host: host(),
+        gpus: (0..count).map(example_gpu).collect(),
+        host: example_host(),
     }
 }
 
-fn gpu(index: u32) -> GpuSample {
+fn example_gpu(index: u32) -> GpuSample {
     let share = f64::from(index % 8 + 1) / 8.0;
     let total = 141 * GIB;
     let used = (share * 130.0 * GIB as f64) as u64;
     let uuid = Some(format!("GPU-{index}"));
-    let absent = GpuSample::absent(index, uuid, NOW_MS, Health::Ok, &Absence::NotSupported);
+    let absent = GpuSample::new_absent(index, uuid, NOW_MS, Health::Ok, &Absence::NotSupported);
     GpuSample {
         utilization: Utilization {
             gpu_percent: Reading::Now((share * 100.0).round()),
@@ -92,8 +92,8 @@ fn gpu(index: u32) -> GpuSample {
     }
 }
 
-/// Returns a process that computes and started a little over two hours ago.
-pub(crate) fn process(pid: u32, user: &str, memory_gib: f64, command: &str) -> Process {
+/// Returns a compute process that was started a little over two hours before [`NOW_MS`].
+pub(crate) fn example_process(pid: u32, user: &str, memory_gib: f64, command: &str) -> Process {
     let none = || Reading::Absent(Absence::NotSupported);
     Process {
         pid,
@@ -117,7 +117,7 @@ pub(crate) fn process(pid: u32, user: &str, memory_gib: f64, command: &str) -> P
 }
 
 /// Returns a notebook's kernel, a step of a Slurm job, and a program in a container.
-pub(crate) fn processes() -> Vec<Process> {
+pub(crate) fn example_processes() -> Vec<Process> {
     let owned = |process: Process, owner: Owner| Process {
         owner: Reading::Now(owner),
         ..process
@@ -135,11 +135,12 @@ pub(crate) fn processes() -> Vec<Process> {
     };
     vec![
         owned(
-            process(
+            example_process(
                 5120,
                 "bob",
                 4.8,
-                "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16",
+                "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype \
+                 bfloat16",
             ),
             Owner {
                 slurm: Some(BatchJob {
@@ -151,14 +152,14 @@ pub(crate) fn processes() -> Vec<Process> {
             },
         ),
         owned(
-            process(4312, "ana", 61.0, "python3 -m ipykernel_launcher"),
+            example_process(4312, "ana", 61.0, "python3 -m ipykernel_launcher"),
             Owner {
                 notebook: Some(notebook),
                 ..Owner::default()
             },
         ),
         owned(
-            process(777, "carol", 0.02, "python3 eval.py"),
+            example_process(777, "carol", 0.02, "python3 eval.py"),
             Owner {
                 container: Some(container),
                 ..Owner::default()
@@ -167,34 +168,34 @@ pub(crate) fn processes() -> Vec<Process> {
     ]
 }
 
-fn host() -> HostSample {
-    fn none<T>() -> Reading<T> {
+fn example_host() -> HostSample {
+    fn absent_reading<T>() -> Reading<T> {
         Reading::Absent(Absence::NotSupported)
     }
     let ram = || RamSample {
-        total_bytes: none(),
-        used_bytes: none(),
+        total_bytes: absent_reading(),
+        used_bytes: absent_reading(),
     };
     HostSample {
         at_ms: NOW_MS,
         cpu: CpuSample {
-            count: none(),
-            busy_percent: none(),
-            load_1m: none(),
+            count: absent_reading(),
+            busy_percent: absent_reading(),
+            load_1m: absent_reading(),
         },
         memory: ram(),
         swap: ram(),
         disk: DiskSample {
-            read_bytes_total: none(),
-            written_bytes_total: none(),
-            read_bytes_per_second: none(),
-            written_bytes_per_second: none(),
+            read_bytes_total: absent_reading(),
+            written_bytes_total: absent_reading(),
+            read_bytes_per_second: absent_reading(),
+            written_bytes_per_second: absent_reading(),
         },
         network: NetworkSample {
-            received_bytes_total: none(),
-            sent_bytes_total: none(),
-            received_bytes_per_second: none(),
-            sent_bytes_per_second: none(),
+            received_bytes_total: absent_reading(),
+            sent_bytes_total: absent_reading(),
+            received_bytes_per_second: absent_reading(),
+            sent_bytes_per_second: absent_reading(),
         },
     }
 }

@@ -1,4 +1,4 @@
-//! The first line: the machine, the driver, and the time.
+//! The first line of the table, with the driver, the GPU models, the machine, and the time.
 
 use gpumon_probe::model::Inventory;
 use unicode_width::UnicodeWidthStr;
@@ -8,16 +8,15 @@ use super::View;
 use crate::describe;
 use crate::terminal::{
     Layout,
-    line::{Line, printable},
+    line::{Line, make_printable},
     style::{DIM, PLAIN, SIMULATED, STRONG},
-    units::clock,
+    units::format_clock,
 };
 
 const GAP: usize = 2;
 
-/// Returns the line, such as `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host
-/// 10:42:07`.
-pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
+/// Formats the first line, such as `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host 10:42:07`.
+pub(super) fn format_line(view: &View<'_>, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut parts = vec![(STRONG, "gpumon".to_owned())];
     if inventory.platform.is_simulated {
@@ -31,10 +30,10 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
                 .map(|version| (PLAIN, version)),
         );
     }
-    let time = clock(view.sample.at_ms, view.sample.at_ms);
+    let time = format_clock(view.sample.at_ms, view.sample.at_ms);
     let room = layout.columns().saturating_sub(time.len() + GAP);
     let taken: usize = parts.iter().map(|(_, text)| text.width() + GAP).sum();
-    let models = models(inventory);
+    let models = format_models(inventory);
     let fits = layout.width.is_none() || taken + models.width() <= room;
     parts.push((
         PLAIN,
@@ -45,10 +44,11 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
         },
     ));
     parts.push((DIM, inventory.hostname.clone()));
-    // Parts that do not fit are omitted whole, the least important, which is last, first.
+    // The parts are in order of importance. From the first part that does not fit, the parts are
+    // omitted.
     let mut line = Line::default();
     for (style, text) in parts {
-        let part = Line::new(style, printable(&text, layout));
+        let part = Line::new(style, make_printable(&text, layout));
         let gap = if line.width() == 0 { 0 } else { GAP };
         if layout.width.is_some() && line.width() + gap + part.width() > room {
             break;
@@ -67,12 +67,12 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
     line
 }
 
-/// Returns the GPU models, such as `2 x H200` or `1 x H200 + 1 x L40S`, in order of their first
-/// GPU.
-fn models(inventory: &Inventory) -> String {
+/// Returns the GPU models in the order of their first GPU, such as `2 x H200` or `1 x H200 + 1 x
+/// L40S`.
+fn format_models(inventory: &Inventory) -> String {
     let mut counts: Vec<(String, u32)> = Vec::new();
     for gpu in &inventory.gpus {
-        let name = describe::full_name(Some(&gpu.name));
+        let name = describe::format_name_without_vendor(Some(&gpu.name));
         match counts.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
             None => counts.push((name, 1)),

@@ -1,5 +1,5 @@
-//! The table that `gpumon` prints: a first line, one or two lines per GPU, and a line per process,
-//! or a view like that of gpustat.
+//! The table that `gpumon` prints, with a first line, one or two lines per GPU, and a line per
+//! process. Alternatively, the short view, which is similar to gpustat's output.
 //!
 //! The text contains ANSI styles, which the caller removes if necessary.
 
@@ -19,23 +19,24 @@ use crate::{
     shown_processes::ShownProcesses,
     terminal::{
         Layout,
-        line::{Line, printable},
+        line::{Line, make_printable},
         style::{DIM, NOTICE},
     },
 };
 
 pub(crate) use self::column_widths::ColumnWidths;
-pub(crate) use self::history::{METRIC, REACH_MS, UtilizationHistory};
-pub(crate) use self::processes::{GOOD_WHAT, SHORTEST_WHAT};
+pub(crate) use self::history::{MAX_HISTORY_MS, METRIC, UtilizationHistory};
+pub(crate) use self::processes::{GOOD_LABEL_WIDTH, MIN_LABEL_WIDTH};
 pub(crate) use self::short::ShortPart;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) inventory: &'a Inventory,
     pub(crate) sample: &'a Sample,
-    /// The utilization of the last minute, as far as it is known.
+    /// The known utilization values of the last minute.
     pub(crate) past: &'a UtilizationHistory,
-    /// Whether there is only this sample. Otherwise, lasting states are among its conditions.
+    /// Whether there is only a single sample. With more samples, lasting states are included in its
+    /// conditions.
     pub(crate) is_one_shot: bool,
     pub(crate) thresholds: Thresholds,
     /// A notice about the whole table, such as a paused server.
@@ -53,32 +54,32 @@ impl<'a> View<'a> {
     }
 }
 
-/// Returns the table as complete lines. `kept` contains the column widths of the previous update,
-/// if the table is updated in place.
+/// Returns the table as complete lines. If the table is updated in place, `kept` contains the
+/// column widths of the previous update.
 pub(crate) fn render(
     view: &View<'_>,
     layout: Layout,
     mut kept: Option<&mut ColumnWidths>,
 ) -> String {
-    let mut lines = vec![head::line(view, layout)];
+    let mut lines = vec![head::format_line(view, layout)];
     lines.extend(
         view.notice
-            .map(|notice| Line::new(NOTICE, printable(notice, layout))),
+            .map(|notice| Line::new(NOTICE, make_printable(notice, layout))),
     );
     lines.push(Line::default());
-    lines.extend(gpus::lines(view, layout, kept.as_deref_mut()));
-    lines.extend(view.with_total.then(|| total::line(view)));
+    lines.extend(gpus::format_lines(view, layout, kept.as_deref_mut()));
+    lines.extend(view.with_total.then(|| total::format_line(view)));
     lines.push(Line::default());
-    lines.extend(processes::lines(view, layout, kept));
-    finish(lines, layout)
+    lines.extend(processes::format_lines(view, layout, kept));
+    join_lines(lines, layout)
 }
 
-/// Returns the view like that of gpustat: a line per GPU with its users and their memory, and with
-/// these parts.
+/// Returns the short view, similar to gpustat's output: one line per GPU with its users, the memory
+/// of their processes, and the additional `parts`.
 pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> String {
-    let total = view.with_total.then(|| total::line(view));
-    finish(
-        short::lines(view, layout, parts)
+    let total = view.with_total.then(|| total::format_line(view));
+    join_lines(
+        short::format_lines(view, layout, parts)
             .into_iter()
             .chain(total)
             .collect(),
@@ -86,8 +87,9 @@ pub(crate) fn render_short(view: &View<'_>, layout: Layout, parts: &[ShortPart])
     )
 }
 
-/// Cuts the lines to the height of the terminal, with a note about the number of missing ones.
-fn finish(mut lines: Vec<Line>, layout: Layout) -> String {
+/// Joins the lines. If they exceed the height of the terminal, the last lines are replaced by a
+/// note with their number.
+fn join_lines(mut lines: Vec<Line>, layout: Layout) -> String {
     if let Some(height) = layout.height.filter(|height| lines.len() > *height) {
         let shown = height.saturating_sub(1);
         let missing = lines.len() - shown;

@@ -1,32 +1,38 @@
-//! Readable names of processes.
+//! Readable labels of processes.
 
 use gpumon_probe::model::{Owner, Process, ProcessKind};
 use unicode_width::UnicodeWidthStr;
 
 use crate::terminal::{
     Layout,
-    line::{cut, printable},
+    line::{cut, make_printable},
 };
 
-/// The minimum width of a name. If less would remain, the environment of the process is omitted.
-const SHORTEST: usize = 12;
+/// The minimum width of a process's name. If less space would remain, the job or container is
+/// omitted from the label.
+const MIN_NAME_WIDTH: usize = 12;
 
 const SCRIPTS: [&str; 7] = [".py", ".sh", ".jl", ".R", ".js", ".pl", ".rb"];
 
-/// The notebook or command of a process, and the job, pod, container, or service that it runs in.
+/// The label of a process: its notebook or command, and the job, pod, container, or service to
+/// which it belongs.
 pub(crate) struct ProcessLabel {
-    /// The program without its folders, and all its arguments.
+    /// The command line with the folders of its program removed.
     name: String,
-    /// The same, with the folders of its script removed, too.
+    /// The command line with the folders of both its program and its script removed.
     short: String,
-    /// The environment of the process, the most informative part first.
+    /// The job, pod, container, or service of the process, most informative part first.
     behind: Vec<String>,
 }
 
 impl ProcessLabel {
-    /// Returns the label of a process, or `None` if nothing is known about it. `notebook` is the
-    /// name of its notebook.
-    pub(crate) fn of(process: &Process, notebook: Option<&str>, layout: Layout) -> Option<Self> {
+    /// Returns the label of a process, or `None` if neither a notebook nor a command is known.
+    /// `notebook` is the name of the process's notebook.
+    pub(crate) fn from_process(
+        process: &Process,
+        notebook: Option<&str>,
+        layout: Layout,
+    ) -> Option<Self> {
         let owner = process.owner.value();
         let (name, command) = (process.name.value(), process.command.value());
         let (name, short) = match (notebook, name, command) {
@@ -38,19 +44,19 @@ impl ProcessLabel {
                 (named.clone(), named)
             }
             (None, _, Some(command)) => {
-                let tidy = without_folders(command, name.map(String::as_str));
-                let short = with_short_script(&tidy);
+                let tidy = strip_folders(command, name.map(String::as_str));
+                let short = shorten_script(&tidy);
                 (tidy, short)
             }
             (None, Some(name), None) => (name.clone(), name.clone()),
             (None, None, None) => return None,
         };
-        let printable = |text: String| printable(&text, layout);
+        let printable = |text: String| make_printable(&text, layout);
         Some(Self {
             name: printable(name),
             short: printable(short),
             behind: owner
-                .map(behind)
+                .map(list_environment)
                 .unwrap_or_default()
                 .into_iter()
                 .map(printable)
@@ -58,16 +64,16 @@ impl ProcessLabel {
         })
     }
 
-    pub(crate) fn whole(&self) -> String {
-        self.name.clone() + &in_brackets(&self.behind)
+    pub(crate) fn full_text(&self) -> String {
+        self.name.clone() + &join_in_brackets(&self.behind)
     }
 
-    /// Fits the label into this many columns: with the whole environment if there is room, or else
-    /// with its most informative part, which is shorter than a command line.
-    pub(crate) fn fit_in(&self, columns: usize, layout: Layout) -> String {
-        let behind = in_brackets(&self.behind[..self.behind.len().min(1)]);
+    /// Fits the label into `columns` columns. If there is no room for all parts of the environment,
+    /// only the most informative part is shown.
+    pub(crate) fn fit_to_width(&self, columns: usize, layout: Layout) -> String {
+        let behind = join_in_brackets(&self.behind[..self.behind.len().min(1)]);
         let less = [
-            self.whole(),
+            self.full_text(),
             self.name.clone() + &behind,
             self.short.clone() + &behind,
         ];
@@ -75,13 +81,13 @@ impl ProcessLabel {
             return fits;
         }
         match columns.checked_sub(behind.width()) {
-            Some(room) if room >= SHORTEST => cut(&self.short, room, layout) + &behind,
+            Some(room) if room >= MIN_NAME_WIDTH => cut(&self.short, room, layout) + &behind,
             _ => cut(&(self.short.clone() + &behind), columns, layout),
         }
     }
 }
 
-fn in_brackets(behind: &[String]) -> String {
+fn join_in_brackets(behind: &[String]) -> String {
     if behind.is_empty() {
         String::new()
     } else {
@@ -90,16 +96,16 @@ fn in_brackets(behind: &[String]) -> String {
 }
 
 /// Returns the last part of a path.
-fn base(path: &str) -> &str {
+fn last_component(path: &str) -> &str {
     path.rsplit('/')
         .next()
         .filter(|base| !base.is_empty())
         .unwrap_or(path)
 }
 
-/// Returns a command line without the program's folders. Folder names may contain blanks, so the
-/// program's own name marks their end.
-fn without_folders(command: &str, name: Option<&str>) -> String {
+/// Returns a command line without the folders of its program. Folder names may contain blanks, so
+/// the program's name `name` marks their end.
+fn strip_folders(command: &str, name: Option<&str>) -> String {
     let program = command.split(' ').next().unwrap_or_default();
     let named = name
         .filter(|_| command.starts_with(['/', '.']))
@@ -108,11 +114,11 @@ fn without_folders(command: &str, name: Option<&str>) -> String {
             let rest = &command[start + name.len()..];
             (rest.is_empty() || rest.starts_with(' ')).then_some(start)
         });
-    // A title that a process has given itself, such as `[kworker/0:1]`, is not a path.
+    // A title that a process has set for itself, such as `[kworker/0:1]`, is not a path.
     let is_path = !program.starts_with(['[', '(']) && !program.ends_with(':');
     let start = named.unwrap_or_else(|| {
         if is_path {
-            program.len() - base(program).len()
+            program.len() - last_component(program).len()
         } else {
             0
         }
@@ -120,8 +126,8 @@ fn without_folders(command: &str, name: Option<&str>) -> String {
     command[start..].to_owned()
 }
 
-/// Returns a command line without the folders of its script.
-fn with_short_script(command: &str) -> String {
+/// Returns a command line with the folders of its script removed.
+fn shorten_script(command: &str) -> String {
     let is_script =
         |word: &str| word.contains('/') && SCRIPTS.iter().any(|end| word.ends_with(end));
     let mut script = command
@@ -129,12 +135,12 @@ fn with_short_script(command: &str) -> String {
         .filter(|word| !word.starts_with('-') && is_script(word));
     script.next().map_or_else(
         || command.to_owned(),
-        |script| command.replacen(script, base(script), 1),
+        |script| command.replacen(script, last_component(script), 1),
     )
 }
 
-/// Returns nvidia-smi's letters for the kind of a process.
-pub(super) fn kind(process: &Process) -> &'static str {
+/// Returns the letters by which nvidia-smi denotes the type of a process.
+pub(super) fn kind_letters(process: &Process) -> &'static str {
     match (process.kind, process.mps) {
         (ProcessKind::Compute, false) => "C",
         (ProcessKind::Graphics, _) => "G",
@@ -144,11 +150,12 @@ pub(super) fn kind(process: &Process) -> &'static str {
     }
 }
 
-/// Returns the environment of a process, the most informative part first.
-fn behind(owner: &Owner) -> Vec<String> {
+/// Returns the job, pod, container, or service to which a process belongs, most informative part
+/// first.
+fn list_environment(owner: &Owner) -> Vec<String> {
     let batch = owner
         .batch_job()
-        .map(|(kind, job)| format!("{} {}", kind.word(), job.job_id));
+        .map(|(kind, job)| format!("{} {}", kind.json_name(), job.job_id));
     let pod = owner.pod.as_ref().map(|pod| format!("pod {}", pod.label()));
     let container = owner
         .container
@@ -175,8 +182,8 @@ mod tests {
         glyphs: Glyphs::Braille,
     };
 
-    fn of(command: &str, name: &str) -> ProcessLabel {
-        let mut process = examples::process(1, "ana", 1.0, command);
+    fn build_label(command: &str, name: &str) -> ProcessLabel {
+        let mut process = examples::example_process(1, "ana", 1.0, command);
         process.name = Reading::Now(name.to_owned());
         let slurm = Some(BatchJob {
             job_id: "88123".to_owned(),
@@ -188,12 +195,12 @@ mod tests {
             unit: Some("a.scope".to_owned()),
             ..Owner::default()
         });
-        ProcessLabel::of(&process, None, TERMINAL).unwrap()
+        ProcessLabel::from_process(&process, None, TERMINAL).unwrap()
     }
 
     #[test]
-    fn a_program_loses_its_folders_and_a_script_only_where_there_is_no_room() {
-        let what = of(
+    fn script_folders_are_removed_only_if_needed() {
+        let what = build_label(
             "/home/ana/miniconda3/envs/torch/bin/python3 -u /home/ana/work/train.py --bf16",
             "python3",
         );
@@ -210,7 +217,7 @@ mod tests {
             (36, "python3 -u train.py -… (slurm 88123)"),
             (20, "python3 -u train.py…"),
         ] {
-            assert_eq!(what.fit_in(columns, TERMINAL), text);
+            assert_eq!(what.fit_to_width(columns, TERMINAL), text);
         }
     }
 
@@ -224,14 +231,14 @@ mod tests {
             })
         };
         assert_eq!(
-            behind(&Owner {
+            list_environment(&Owner {
                 pbs: job(),
                 ..Owner::default()
             }),
             ["pbs 7.server"]
         );
         assert_eq!(
-            behind(&Owner {
+            list_environment(&Owner {
                 lsf: job(),
                 ..Owner::default()
             }),
@@ -240,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_stays_as_it_is() {
+    fn process_title_is_unchanged() {
         for (command, name, text) in [
             (
                 "/opt/my tools/bin/serve --port 80",
@@ -257,7 +264,7 @@ mod tests {
             ("/usr/bin/", "x", "/usr/bin/"),
             ("", "x", ""),
         ] {
-            assert_eq!(of(command, name).name, text);
+            assert_eq!(build_label(command, name).name, text);
         }
     }
 }

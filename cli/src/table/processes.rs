@@ -1,4 +1,4 @@
-//! The lines of processes, one per process and GPU.
+//! The lines of processes. A process on several GPUs has a line for each of them.
 
 use std::cmp::Reverse;
 
@@ -8,15 +8,15 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     View,
     column_widths::ColumnWidths,
-    process_label::{ProcessLabel, kind},
+    process_label::{ProcessLabel, kind_letters},
 };
 
 use crate::terminal::{
     Layout,
-    columns::{Part, choose},
-    line::{Line, cut, pad_end, pad_start, printable},
+    columns::{Part, choose_parts},
+    line::{Line, cut, make_printable, pad_end, pad_start},
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
-    units::{ABSENT, compact_duration, gib_in_column, whole},
+    units::{ABSENT, format_compact_duration, format_gib, format_whole_number},
 };
 use crate::{
     describe::{self, NotebookNames},
@@ -27,7 +27,7 @@ const COLUMNS: usize = 8;
 const HEADINGS: [&str; COLUMNS] = [
     "GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "HOST MEM", "TIME",
 ];
-/// The ranks of the columns. Those with the highest rank are omitted first.
+/// The ranks of the columns. The columns with the highest rank are omitted first.
 const RANKS: [u8; COLUMNS] = [0, 0, 1, 4, 0, 2, 5, 3];
 const USER: usize = 2;
 const TYPE: usize = 3;
@@ -35,15 +35,15 @@ const MEMORY_HELD: usize = 4;
 const SM: usize = 5;
 const HOST_MEMORY: usize = 6;
 const GAP: usize = 2;
-/// The maximum width of a user name. A longer one would push the command off the screen.
-const LONGEST_USER: usize = 16;
-const SHORTEST_USER: usize = 8;
-/// The minimum width of the process's name, for which other columns are omitted.
-pub(crate) const SHORTEST_WHAT: usize = 16;
-/// The width in which most commands fit along with their job.
-pub(crate) const GOOD_WHAT: usize = 40;
+/// The maximum width of a user name. A longer name would push the command off the screen.
+const MAX_USER_WIDTH: usize = 16;
+const MIN_USER_WIDTH: usize = 8;
+/// The minimum width of a process label. Other columns are omitted to make room for it.
+pub(crate) const MIN_LABEL_WIDTH: usize = 16;
+/// The width that is sufficient for most commands and their job.
+pub(crate) const GOOD_LABEL_WIDTH: usize = 40;
 
-/// The widths of the columns. A column of width 0 is omitted.
+/// The widths of the columns. Columns of width 0 are omitted.
 pub(super) type Widths = [usize; COLUMNS];
 
 struct Row {
@@ -51,22 +51,27 @@ struct Row {
     what: Option<ProcessLabel>,
 }
 
-pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
+pub(super) fn format_lines(
+    view: &View<'_>,
+    layout: Layout,
+    kept: Option<&mut ColumnWidths>,
+) -> Vec<Line> {
     let mut rows = Vec::new();
-    let names = NotebookNames::of_sample(view.sample);
+    let names = NotebookNames::from_sample(view.sample);
     for gpu in &view.sample.gpus {
         let known = view.find_board(gpu.index);
         let place = |process: &Process| {
             let part = process
                 .mig
                 .zip(known)
-                .and_then(|(instance, known)| describe::device_of(known, instance));
+                .and_then(|(instance, known)| describe::find_mig_device(known, instance));
             part.map_or_else(
                 || gpu.index.to_string(),
-                |part| describe::label(gpu.index, part),
+                |part| describe::format_mig_label(gpu.index, part),
             )
         };
-        // Processes are sorted by MIG device, and then by memory in use, with unknown amounts last.
+        // The processes are sorted by MIG device and then by memory in use. Processes with unknown
+        // memory come last.
         let is_listed =
             |process: &&Process| view.listed.is_none_or(|listed| listed.is_shown(process));
         let processes = gpu.processes.value().into_iter().flatten();
@@ -79,15 +84,15 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
             )
         });
         rows.extend(
-            processes
-                .into_iter()
-                .map(|process| row(place(process), process, &names, view.sample.at_ms, layout)),
+            processes.into_iter().map(|process| {
+                build_row(place(process), process, &names, view.sample.at_ms, layout)
+            }),
         );
     }
     let mut lines = if rows.is_empty() {
         Vec::new()
     } else {
-        table(&rows, layout, kept)
+        format_table(&rows, layout, kept)
     };
     let is_well = |health: &Health| *health == Health::Ok;
     let unknown = view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health));
@@ -105,19 +110,19 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
             format!(
                 "GPU {}: {}",
                 gpu.index,
-                describe::more_processes(gpu.processes_omitted)
+                describe::format_omitted_processes(gpu.processes_omitted)
             ),
         ));
     }
     for gpu in &view.sample.gpus {
-        let note =
-            describe::unlisted_processes(gpu).map(|note| format!("GPU {}: {note}", gpu.index));
+        let note = describe::format_unlisted_processes(gpu)
+            .map(|note| format!("GPU {}: {note}", gpu.index));
         lines.extend(note.map(|note| Line::new(DIM, note)));
     }
     for gpu in view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health)) {
         let known = view.find_board(gpu.index);
-        for (place, holders) in describe::unused_allocations(gpu, known) {
-            let holders = printable(&holders, layout);
+        for (place, holders) in describe::list_unused_allocations(gpu, known) {
+            let holders = make_printable(&holders, layout);
             lines.push(Line::new(
                 DIM,
                 format!("GPU {place}: allocated to {holders}, no process"),
@@ -127,7 +132,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     if lines.is_empty() {
         let is_limited = view.listed.is_some_and(ShownProcesses::is_limited);
         let words = if is_limited {
-            "no such processes"
+            "no matching processes"
         } else {
             "no processes"
         };
@@ -136,7 +141,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWid
     lines
 }
 
-fn row(
+fn build_row(
     place: String,
     process: &Process,
     names: &NotebookNames,
@@ -149,41 +154,41 @@ fn row(
         place,
         process.pid.to_string(),
         process.user.value().map_or_else(absent, |user| {
-            cut(&printable(user, layout), LONGEST_USER, layout)
+            cut(&make_printable(user, layout), MAX_USER_WIDTH, layout)
         }),
-        kind(process).to_owned(),
+        kind_letters(process).to_owned(),
         memory.map_or_else(
             || "unknown".to_owned(),
-            |bytes| format!("{} GiB", gib_in_column(*bytes)),
+            |bytes| format!("{} GiB", format_gib(*bytes)),
         ),
-        whole(&process.sm_percent, "%"),
+        format_whole_number(&process.sm_percent, "%"),
         process
             .host_memory_bytes
             .value()
-            .map_or_else(absent, |bytes| format!("{} GiB", gib_in_column(*bytes))),
+            .map_or_else(absent, |bytes| format!("{} GiB", format_gib(*bytes))),
         process.started_ms.value().map_or_else(absent, |started| {
-            compact_duration(now_ms.saturating_sub(*started))
+            format_compact_duration(now_ms.saturating_sub(*started))
         }),
     ];
     Row {
         cells,
-        what: ProcessLabel::of(process, names.of_process(process), layout),
+        what: ProcessLabel::from_process(process, names.find_by_process(process), layout),
     }
 }
 
-fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
+fn format_table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
     let mut widths = HEADINGS.map(str::len);
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(&row.cells) {
             *width = (*width).max(cell.width());
         }
     }
-    // The columns have room for numbers to grow without moving what follows.
+    // A minimum width lets the numbers grow without moving the columns to the right.
     for memory in [MEMORY_HELD, HOST_MEMORY] {
         widths[memory] = widths[memory].max("00.0 GiB".len());
     }
     widths[SM] = widths[SM].max("100 %".len());
-    // Columns with the same content in all rows are not informative.
+    // A column with the same content in every row is not informative.
     if rows.iter().all(|row| row.cells[TYPE] == "C") {
         widths[TYPE] = 0;
     }
@@ -202,8 +207,8 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
         let columns = layout.width.unwrap_or(usize::MAX);
         columns.saturating_sub(taken)
     };
-    if room(&widths) < SHORTEST_WHAT {
-        widths[USER] = widths[USER].min(SHORTEST_USER);
+    if room(&widths) < MIN_LABEL_WIDTH {
+        widths[USER] = widths[USER].min(MIN_USER_WIDTH);
     }
     if let Some(columns) = layout.width {
         let shown: Vec<usize> = (0..COLUMNS).filter(|at| widths[*at] > 0).collect();
@@ -211,35 +216,35 @@ fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<L
             width: widths[*at],
             rank: RANKS[*at],
             rest: if *at == HOST_MEMORY {
-                GOOD_WHAT
+                GOOD_LABEL_WIDTH
             } else {
-                SHORTEST_WHAT
+                MIN_LABEL_WIDTH
             },
         });
-        let fits = choose(&parts.collect::<Vec<_>>(), GAP, columns.saturating_sub(GAP));
+        let fits = choose_parts(&parts.collect::<Vec<_>>(), GAP, columns.saturating_sub(GAP));
         for (at, _) in shown.iter().zip(fits).filter(|(_, fits)| !fits) {
             widths[*at] = 0;
         }
     }
     let room = room(&widths);
-    let mut head = cells(&HEADINGS.map(str::to_owned), &widths, layout, |_| DIM);
+    let mut head = format_cells(&HEADINGS.map(str::to_owned), &widths, layout, |_| DIM);
     head.push(DIM, "WHAT");
     let mut lines = vec![head];
     lines.extend(rows.iter().map(|row| {
-        let mut line = cells(&row.cells, &widths, layout, style);
+        let mut line = format_cells(&row.cells, &widths, layout, cell_style);
         line.push(
             PLAIN,
             row.what
                 .as_ref()
-                .map_or_else(|| ABSENT.to_owned(), |what| what.fit_in(room, layout)),
+                .map_or_else(|| ABSENT.to_owned(), |what| what.fit_to_width(room, layout)),
         );
         line
     }));
     lines
 }
 
-/// Colors have the same meaning as in the lines of GPUs.
-fn style(column: usize) -> anstyle::Style {
+/// Returns a column's style. Colors have the same meaning as in the lines of GPUs.
+fn cell_style(column: usize) -> anstyle::Style {
     match column {
         MEMORY_HELD => MEMORY,
         SM => UTILIZATION,
@@ -247,9 +252,9 @@ fn style(column: usize) -> anstyle::Style {
     }
 }
 
-/// Returns the line of a process. All cells but the user's name are right-aligned. Columns of width
-/// 0 are omitted.
-fn cells(
+/// Formats the line of a process. All cells except the user's name are right-aligned. Columns of
+/// width 0 are omitted.
+fn format_cells(
     cells: &[String; COLUMNS],
     widths: &Widths,
     layout: Layout,

@@ -1,26 +1,28 @@
-//! The view like that of gpustat: one line per GPU, with its users and their memory, in gpustat's
-//! colors.
+//! The short view, similar to gpustat's output and in the same colors: one line per GPU, with its
+//! users and their memory.
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use gpumon_probe::model::{GpuSample, Health, Process, Reading, Vendor};
 use unicode_width::UnicodeWidthStr;
 
-use super::{View, gpus::phrase_context};
+use super::{View, gpus::build_phrase_context};
 
 use crate::terminal::{
     Layout,
-    line::{Line, pad_end, pad_start, printable},
+    line::{Line, make_printable, pad_end, pad_start},
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
-    units::{ABSENT, clock},
+    units::{ABSENT, format_clock},
 };
 use crate::{
-    describe::{LONGEST, Level, fit_name, more_processes, unlisted_processes},
+    describe::{
+        Level, MAX_NAME_WIDTH, fit_name, format_omitted_processes, format_unlisted_processes,
+    },
     gpu_lines::describe_gpu,
     shown_processes::ShownProcesses,
 };
 
-/// Parts that can be added to a line.
+/// Parts that can be added to a line of the short view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ShortPart {
     /// Name of each GPU process
@@ -31,7 +33,7 @@ pub(crate) enum ShortPart {
     Power,
     /// Fan speed in percent
     Fan,
-    /// Utilization of encoder and decoder
+    /// Utilization of the video encoder and decoder
     Codec,
 }
 
@@ -44,26 +46,26 @@ const FAN: Style = AnsiColor::Cyan.on_default();
 const CODEC: Style = AnsiColor::Green.on_default().dimmed();
 const POWER: Style = AnsiColor::Magenta.on_default();
 
-/// The temperature from which on gpustat shows it in bold.
+/// The temperature above which gpustat shows the number in bold.
 const HOT_CELSIUS: f64 = 50.0;
 const BUSY_PERCENT: f64 = 30.0;
 
-/// The width of the index and the numbers.
-const NUMBERS: usize = "[0]  | 64'C,  96 % |  80123 / 143771 MB |".len();
-const FAN_COLUMNS: usize = " 30 %,".len();
-const CODEC_COLUMNS: usize = " (E: 100 %  D: 100 %)".len();
-const POWER_COLUMNS: usize = ",  693 /  700 W".len();
+/// The width of the index and the numbers in a line without additional parts.
+const NUMBERS_WIDTH: usize = "[0]  | 64'C,  96 % |  80123 / 143771 MB |".len();
+const FAN_WIDTH: usize = " 30 %,".len();
+const CODEC_WIDTH: usize = " (E: 100 %  D: 100 %)".len();
+const POWER_WIDTH: usize = ",  693 /  700 W".len();
 
 const MIB: u64 = 1 << 20;
 
-pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec<Line> {
+pub(super) fn format_lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec<Line> {
     let numbers = [
-        (ShortPart::Fan, FAN_COLUMNS),
-        (ShortPart::Codec, CODEC_COLUMNS),
-        (ShortPart::Power, POWER_COLUMNS),
+        (ShortPart::Fan, FAN_WIDTH),
+        (ShortPart::Codec, CODEC_WIDTH),
+        (ShortPart::Power, POWER_WIDTH),
     ]
     .into_iter()
-    .fold(NUMBERS, |sum, (part, columns)| {
+    .fold(NUMBERS_WIDTH, |sum, (part, columns)| {
         sum + if parts.contains(&part) { columns } else { 0 }
     });
     let name = |index: u32| {
@@ -71,12 +73,19 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
             .find_board(index)
             .and_then(|board| board.name.value())
             .map_or("unknown GPU", String::as_str);
-        // gpustat shows the full name. Here, it is shortened if it leaves no room for the numbers.
+        // gpustat always shows the full name. Here, the name is shortened if there is not enough
+        // room for the numbers.
         let has_room = layout
             .width
             .is_none_or(|columns| name.width() + numbers <= columns);
-        let short = || fit_name(Vendor::strip_from(name), LONGEST, layout.glyphs.ellipsis());
-        printable(&if has_room { name.to_owned() } else { short() }, layout)
+        let short = || {
+            fit_name(
+                Vendor::strip_vendor(name),
+                MAX_NAME_WIDTH,
+                layout.glyphs.ellipsis(),
+            )
+        };
+        make_printable(&if has_room { name.to_owned() } else { short() }, layout)
     };
     let longest = view
         .sample
@@ -92,7 +101,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
         .map(|gpu| gpu.index.to_string().len())
         .max()
         .unwrap_or(1);
-    let mut lines = vec![head(view, longest, layout)];
+    let mut lines = vec![format_head(view, longest, layout)];
     for gpu in &view.sample.gpus {
         let mut line = Line::new(
             INDEX,
@@ -100,8 +109,8 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
         );
         line.push(NAME, pad_end(&name(gpu.index), longest));
         line.push(PLAIN, " | ");
-        readings(gpu, &mut line, parts);
-        for said in describe_gpu(gpu, &phrase_context(view, layout))
+        push_readings(gpu, &mut line, parts);
+        for said in describe_gpu(gpu, &build_phrase_context(view, layout))
             .iter()
             .filter(|said| said.level == Level::Act)
         {
@@ -115,29 +124,29 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, parts: &[ShortPart]) -> Vec
     lines
 }
 
-/// Returns the first line, such as `node17          10:42:07  580.159.04`.
-fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
+/// Formats the first line of the short view, such as `node17          10:42:07  580.159.04`.
+fn format_head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
     let inventory = view.inventory;
     let mut line = Line::new(
         STRONG,
-        pad_end(&printable(&inventory.hostname, layout), longest + 4),
+        pad_end(&make_printable(&inventory.hostname, layout), longest + 4),
     );
     line.push(
         PLAIN,
-        format!("  {}  ", clock(view.sample.at_ms, view.sample.at_ms)),
+        format!("  {}  ", format_clock(view.sample.at_ms, view.sample.at_ms)),
     );
     if inventory.platform.is_simulated {
         line.push(SIMULATED, "simulated");
     } else {
         let versions = inventory.platform.driver_versions().join("  ");
-        line.push(DIM, printable(&versions, layout));
+        line.push(DIM, make_printable(&versions, layout));
     }
     line
 }
 
-/// Adds the readings in gpustat's order, with the fan before the utilization, such as `64'C,  30 %,
-/// 96 %,  693 /  700 W | 80123 / 143771 MB`.
-fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
+/// Adds a GPU's readings in gpustat's order, in which the fan precedes the utilization, such as
+/// `64'C,  30 %, 96 %,  693 /  700 W | 80123 / 143771 MB`.
+fn push_readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     let whole = |reading: &Reading<f64>, width: usize| {
         pad_start(
             &reading
@@ -189,7 +198,8 @@ fn readings(gpu: &GpuSample, line: &mut Line, parts: &[ShortPart]) {
     line.push(PLAIN, " MB");
 }
 
-/// Adds the users of the GPU, such as `ana:train.py/4711(61000M) bob:python/815(4800M)`.
+/// Adds the users of a GPU with their processes and memory, such as `ana:train.py/4711(61000M)
+/// bob:python/815(4800M)`.
 fn push_holders(
     gpu: &GpuSample,
     listed: Option<&ShownProcesses>,
@@ -206,10 +216,10 @@ fn push_holders(
                 |process: &&Process| listed.is_none_or(|listed| listed.is_shown(process));
             for process in processes.iter().filter(is_listed) {
                 let user = process.user.value().map_or(ABSENT, String::as_str);
-                line.push(DIM, format!(" {}", printable(user, layout)));
+                line.push(DIM, format!(" {}", make_printable(user, layout)));
                 if parts.contains(&ShortPart::Command) {
                     let name = process.name.value().map_or(ABSENT, String::as_str);
-                    line.push(PLAIN, format!(":{}", printable(name, layout)));
+                    line.push(PLAIN, format!(":{}", make_printable(name, layout)));
                 }
                 if parts.contains(&ShortPart::Pid) {
                     line.push(PLAIN, format!("/{}", process.pid));
@@ -223,13 +233,16 @@ fn push_holders(
                 line.push(PLAIN, ")");
             }
             if gpu.processes_omitted > 0 {
-                line.push(DIM, format!(" {}", more_processes(gpu.processes_omitted)));
+                line.push(
+                    DIM,
+                    format!(" {}", format_omitted_processes(gpu.processes_omitted)),
+                );
             }
-            if let Some(note) = unlisted_processes(gpu) {
+            if let Some(note) = format_unlisted_processes(gpu) {
                 line.push(DIM, format!(" {note}"));
             }
         }
-        // The problem of an unhealthy GPU is shown elsewhere in the line.
+        // An unhealthy GPU's problem is already shown elsewhere in the line.
         Reading::Absent(reason) if gpu.health == Health::Ok => line.push(DIM, format!(" {reason}")),
         Reading::Absent(_) => {}
     }

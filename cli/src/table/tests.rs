@@ -1,5 +1,5 @@
 //! Tests of whole tables: snapshots at several widths, which `INSTA_UPDATE=always` rewrites, and
-//! rules that hold at any width.
+//! rules that apply at any width.
 
 use clap::ValueEnum;
 use gpumon_probe::model::{
@@ -10,21 +10,23 @@ use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    describe::Load,
+    describe::LoadLevel,
     terminal::{
         glyphs::Glyphs,
-        style::{self, plain},
+        style::{self, strip_styles},
     },
 };
 
 use super::{
-    examples::{GIB, NOW_MS, inventory, process, processes, sample},
+    examples::{
+        GIB, NOW_MS, example_inventory, example_process, example_processes, example_sample,
+    },
     *,
 };
 
 const WIDTHS: [usize; 4] = [60, 80, 120, 200];
 
-/// A scene to draw.
+/// The data of a table to draw.
 struct Scene {
     inventory: Inventory,
     sample: Sample,
@@ -34,7 +36,10 @@ struct Scene {
 
 impl Scene {
     fn new(count: u32) -> Self {
-        let (inventory, sample) = (inventory(count, "NVIDIA H200"), sample(count));
+        let (inventory, sample) = (
+            example_inventory(count, "NVIDIA H200"),
+            example_sample(count),
+        );
         Self {
             inventory,
             sample,
@@ -43,7 +48,7 @@ impl Scene {
         }
     }
 
-    fn of(count: u32, change: impl FnOnce(&mut Self)) -> Self {
+    fn with_change(count: u32, change: impl FnOnce(&mut Self)) -> Self {
         let mut scene = Self::new(count);
         change(&mut scene);
         scene
@@ -62,9 +67,9 @@ impl Scene {
         }
     }
 
-    /// Adds a minute of history, in which the utilization has risen and the memory of the first GPU
-    /// has filled.
-    fn remember(&mut self) {
+    /// Adds a minute of history, in which utilization has risen and the first GPU's memory has
+    /// filled.
+    fn add_history(&mut self) {
         let memory = &self.sample.gpus[0].memory;
         let left =
             memory.total_bytes.value().unwrap_or(&0) - memory.used_bytes.value().unwrap_or(&0);
@@ -95,7 +100,7 @@ impl Scene {
                 holders: Vec::new(),
             }
         });
-        self.past = UtilizationHistory::of(&History {
+        self.past = UtilizationHistory::from_history(&History {
             times_ms,
             gpus: gpus.collect(),
             ..History::default()
@@ -103,21 +108,21 @@ impl Scene {
         self.is_one_shot = false;
     }
 
-    fn drawn(&self, layout: Layout) -> String {
+    fn render_table(&self, layout: Layout) -> String {
         render(&self.view(), layout, None)
     }
 
-    fn piped(&self) -> String {
-        self.drawn(PIPE)
+    fn render_piped(&self) -> String {
+        self.render_table(PIPE)
     }
 
-    /// Compares the table with the snapshot of this name at all widths.
-    fn looks_like(&self, name: &str) {
+    /// Compares the table at all tested widths with the snapshot `name`.
+    fn compare_with_snapshot(&self, name: &str) {
         let picture = |width: usize| {
             let ruler = format!("{width:=<width$}\n");
-            ruler + &plain(&self.drawn(terminal(width)))
+            ruler + &strip_styles(&self.render_table(make_terminal_layout(width)))
         };
-        compare(name, &WIDTHS.map(picture).join("\n"));
+        assert_matches_snapshot(name, &WIDTHS.map(picture).join("\n"));
     }
 }
 
@@ -127,7 +132,7 @@ const PIPE: Layout = Layout {
     glyphs: Glyphs::Ascii,
 };
 
-fn terminal(width: usize) -> Layout {
+fn make_terminal_layout(width: usize) -> Layout {
     Layout {
         width: Some(width),
         height: None,
@@ -136,13 +141,13 @@ fn terminal(width: usize) -> Layout {
 }
 
 #[track_caller]
-fn compare(name: &str, drawn: &str) {
+fn assert_matches_snapshot(name: &str, drawn: &str) {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, drawn);
     });
 }
 
-fn condition(severity: Severity, text: &str, kind: ConditionKind) -> Condition {
+fn make_condition(severity: Severity, text: &str, kind: ConditionKind) -> Condition {
     Condition {
         since_ms: NOW_MS - 1_560_000,
         severity,
@@ -151,21 +156,21 @@ fn condition(severity: Severity, text: &str, kind: ConditionKind) -> Condition {
     }
 }
 
-fn gone(index: u32, health: Health, reason: &Absence) -> GpuSample {
-    GpuSample::absent(index, Some(format!("GPU-{index}")), NOW_MS, health, reason)
+fn make_unreadable_gpu(index: u32, health: Health, reason: &Absence) -> GpuSample {
+    GpuSample::new_absent(index, Some(format!("GPU-{index}")), NOW_MS, health, reason)
 }
 
-/// Returns eight GPUs, each with a different problem.
-fn troubles() -> Scene {
-    Scene::of(8, |scene| {
-        scene.remember();
+/// Returns a scene with eight GPUs, each with a different problem.
+fn make_scene_with_problems() -> Scene {
+    Scene::with_change(8, |scene| {
+        scene.add_history();
         let since_ms = NOW_MS - 720_000;
         let gpus = &mut scene.sample.gpus;
-        gpus[0].processes = Reading::Now(processes());
-        gpus[1] = gone(1, Health::Lost { since_ms }, &Absence::GpuLost);
+        gpus[0].processes = Reading::Now(example_processes());
+        gpus[1] = make_unreadable_gpu(1, Health::Lost { since_ms }, &Absence::GpuLost);
         gpus[2].health = Health::Hung { since_ms };
-        gpus[3] = gone(3, Health::Asleep { since_ms }, &Absence::Asleep);
-        gpus[4].conditions = vec![condition(
+        gpus[3] = make_unreadable_gpu(3, Health::Asleep { since_ms }, &Absence::Asleep);
+        gpus[4].conditions = vec![make_condition(
             Severity::Notice,
             "Clocks reduced: power-capped at 700 W.",
             ConditionKind::Throttled {
@@ -174,7 +179,7 @@ fn troubles() -> Scene {
                 gpu_celsius: None,
             },
         )];
-        gpus[5].conditions = vec![condition(
+        gpus[5].conditions = vec![make_condition(
             Severity::Critical,
             "Xid 79: The GPU has fallen off the bus. Reboot the machine.",
             ConditionKind::Xid {
@@ -185,7 +190,7 @@ fn troubles() -> Scene {
             },
         )];
         gpus[6].utilization.gpu_percent = Reading::Now(0.0);
-        gpus[6].conditions = vec![condition(
+        gpus[6].conditions = vec![make_condition(
             Severity::Notice,
             "explore.ipynb (ana) idle, holding 30.1 GiB for 26 minutes.",
             ConditionKind::HeldIdle {
@@ -196,7 +201,7 @@ fn troubles() -> Scene {
         )];
         gpus[7].memory.used_bytes = Reading::Now(140 * GIB);
         gpus[7].memory.free_bytes = Reading::Now(GIB);
-        gpus[7].conditions = vec![condition(
+        gpus[7].conditions = vec![make_condition(
             Severity::Warning,
             "Memory nearly full: 1.0 GiB of 141.0 GiB free. The next allocation may fail.",
             ConditionKind::MemoryNearlyFull {
@@ -209,38 +214,38 @@ fn troubles() -> Scene {
 }
 
 #[test]
-fn one_gpu_with_its_processes() {
-    Scene::of(1, |scene| {
-        scene.sample.gpus[0].processes = Reading::Now(processes());
+fn one_gpu_matches_snapshot() {
+    Scene::with_change(1, |scene| {
+        scene.sample.gpus[0].processes = Reading::Now(example_processes());
     })
-    .looks_like("one");
+    .compare_with_snapshot("one");
 }
 
 #[test]
-fn two_gpus_of_different_makes_with_their_last_minute() {
-    let scene = Scene::of(2, |scene| {
+fn two_gpus_with_history_match_snapshot() {
+    let scene = Scene::with_change(2, |scene| {
         scene.inventory.gpus[1].name =
             Reading::Now("NVIDIA GeForce RTX 4090 Laptop GPU".to_owned());
         scene.sample.gpus[0].memory.used_bytes = Reading::Now(100 * GIB);
-        scene.remember();
+        scene.add_history();
         let laptop = &mut scene.sample.gpus[1];
         laptop.memory.used_bytes = Reading::Now(3 * GIB);
         laptop.memory.total_bytes = Reading::Now(16 * GIB);
         laptop.power.limit_watts = Reading::Absent(Absence::NotSupported);
         laptop.fan_percent = Reading::Now(30.0);
-        laptop.processes = Reading::Now(processes());
+        laptop.processes = Reading::Now(example_processes());
     });
-    scene.looks_like("two");
+    scene.compare_with_snapshot("two");
 }
 
 #[test]
-fn eight_gpus_each_with_something_else_the_matter() {
-    troubles().looks_like("troubles");
+fn eight_problems_match_snapshot() {
+    make_scene_with_problems().compare_with_snapshot("troubles");
 }
 
 #[test]
-fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
-    let scene = Scene::of(2, |scene| {
+fn mig_gpu_shows_devices_and_their_users() {
+    let scene = Scene::with_change(2, |scene| {
         let unknown = || Reading::Absent(Absence::NotSupported);
         let part = |index, gpu_instance| MigDevice {
             index,
@@ -272,39 +277,45 @@ fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
             }
         });
         gpu.mig_devices = Reading::Now(shown.collect());
-        let mut inside = process(6001, "ana", 8.9, "python3 sweep.py");
+        let mut inside = example_process(6001, "ana", 8.9, "python3 sweep.py");
         inside.mig = Some(parts[1].instance);
-        let mut other = process(6002, "bob", 8.5, "python3 eval.py");
+        let mut other = example_process(6002, "bob", 8.5, "python3 eval.py");
         other.mig = Some(parts[0].instance);
         gpu.processes = Reading::Now(vec![inside, other]);
         scene.inventory.gpus[1].mig_devices = parts;
     });
-    scene.looks_like("mig");
+    scene.compare_with_snapshot("mig");
 }
 
 #[test]
-fn gpustat_s_users_feel_at_home() {
-    let mut scene = troubles();
+fn short_view_resembles_gpustat() {
+    let mut scene = make_scene_with_problems();
     scene.inventory.gpus[6].name = Reading::Now("NVIDIA RTX 6000 Ada Generation".to_owned());
-    let short = |parts| plain(&render_short(&scene.view(), terminal(100), parts));
-    compare("short", &short(&[]));
-    compare("short_all", &short(ShortPart::value_variants()));
+    let short = |parts| {
+        strip_styles(&render_short(
+            &scene.view(),
+            make_terminal_layout(100),
+            parts,
+        ))
+    };
+    assert_matches_snapshot("short", &short(&[]));
+    assert_matches_snapshot("short_all", &short(ShortPart::value_variants()));
 }
 
 #[test]
-fn a_total_counts_the_gpus_that_answer_and_says_where_a_reading_is_missing() {
+fn totals_count_responding_gpus_and_missing_readings() {
     let scene = |change: fn(&mut Scene)| {
-        let scene = Scene::of(4, change);
+        let scene = Scene::with_change(4, change);
         let view = View {
             with_total: true,
             ..scene.view()
         };
         let totals = [
-            render(&view, terminal(100), None),
-            render_short(&view, terminal(100), &[]),
+            render(&view, make_terminal_layout(100), None),
+            render_short(&view, make_terminal_layout(100), &[]),
         ]
         .map(|drawn| {
-            let drawn = plain(&drawn);
+            let drawn = strip_styles(&drawn);
             drawn
                 .lines()
                 .find(|line| line.starts_with("Total"))
@@ -346,11 +357,11 @@ fn a_total_counts_the_gpus_that_answer_and_says_where_a_reading_is_missing() {
 }
 
 #[test]
-fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
-    let mut scene = troubles();
+fn lines_fit_terminal_and_cuts_are_marked() {
+    let mut scene = make_scene_with_problems();
     scene.inventory.hostname = "訓練.例え".repeat(10);
     scene.inventory.gpus[2].name = Reading::Now("🦀 GPU \u{1b}[31m".repeat(4));
-    let whole = scene.piped();
+    let whole = scene.render_piped();
     for width in (10..=40).chain([59, 60, 61, 72, 80, 81, 100, 119, 132, 160, 200, 250, 300]) {
         for glyphs in [Glyphs::Ascii, Glyphs::Braille] {
             let layout = Layout {
@@ -358,7 +369,7 @@ fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
                 height: None,
                 glyphs,
             };
-            let drawn = plain(&scene.drawn(layout));
+            let drawn = strip_styles(&scene.render_table(layout));
             for line in drawn.lines() {
                 assert!(
                     line.width() <= width,
@@ -366,7 +377,8 @@ fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
                     line.width()
                 );
             }
-            let command = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16";
+            let command = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 \
+                           --dtype bfloat16";
             let sign = glyphs.ellipsis();
             let is_signed = || {
                 drawn
@@ -384,12 +396,12 @@ fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
 }
 
 #[test]
-fn what_tells_most_is_there_in_sixty_columns_and_everything_in_two_hundred() {
-    let mut scene = troubles();
+fn important_readings_fit_sixty_columns() {
+    let mut scene = make_scene_with_problems();
     let gpu = &mut scene.sample.gpus[0];
     gpu.utilization.gpu_percent = Reading::Now(42.0);
     scene.sample.gpus[4].fan_percent = Reading::Now(31.0);
-    let at = |width| plain(&scene.drawn(terminal(width)));
+    let at = |width| strip_styles(&scene.render_table(make_terminal_layout(width)));
     for expected in [
         "42 %",
         "16.2/141 GiB",
@@ -416,12 +428,12 @@ fn what_tells_most_is_there_in_sixty_columns_and_everything_in_two_hundred() {
 }
 
 #[test]
-fn points_and_units_stand_below_each_other() {
-    let scene = Scene::of(8, |scene| {
+fn decimal_points_and_units_are_aligned() {
+    let scene = Scene::with_change(8, |scene| {
         scene.sample.gpus[0].memory.used_bytes = Reading::Now(GIB / 2);
         scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(5.0);
     });
-    let drawn = plain(&scene.drawn(terminal(100)));
+    let drawn = strip_styles(&scene.render_table(make_terminal_layout(100)));
     let lines: Vec<&str> = drawn.lines().skip(2).take(8).collect();
     for mark in [" %", ".", "/141 GiB", "°C", "/700 W"] {
         let column = |line: &str| line.split(mark).next().unwrap().width();
@@ -433,12 +445,13 @@ fn points_and_units_stand_below_each_other() {
 }
 
 #[test]
-fn a_lost_gpu_keeps_its_line_with_dashes_and_never_a_zero() {
-    let scene = Scene::of(3, |scene| {
-        scene.sample.gpus[1] = gone(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
+fn lost_gpu_shows_dashes_instead_of_zeros() {
+    let scene = Scene::with_change(3, |scene| {
+        scene.sample.gpus[1] =
+            make_unreadable_gpu(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
     });
-    let text = scene.piped();
-    let line = plain(&text)
+    let text = scene.render_piped();
+    let line = strip_styles(&text)
         .lines()
         .find(|line| line.trim_start().starts_with("1 H"))
         .unwrap()
@@ -449,7 +462,7 @@ fn a_lost_gpu_keeps_its_line_with_dashes_and_never_a_zero() {
         "{line}"
     );
     assert!(
-        plain(&text)
+        strip_styles(&text)
             .lines()
             .any(|line| line.trim_start().starts_with("2 H")),
         "{text}"
@@ -457,8 +470,8 @@ fn a_lost_gpu_keeps_its_line_with_dashes_and_never_a_zero() {
 }
 
 #[test]
-fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice() {
-    let mut scene = Scene::of(1, |scene| {
+fn conditions_appear_once_with_and_without_server() {
+    let mut scene = Scene::with_change(1, |scene| {
         let gpu = &mut scene.sample.gpus[0];
         gpu.throttle_reasons = Reading::Now(vec![
             ThrottleReason::HwSlowdown,
@@ -466,7 +479,7 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
         ]);
         gpu.memory.free_bytes = Reading::Now(GIB);
     });
-    let once = plain(&scene.piped());
+    let once = strip_styles(&scene.render_piped());
     assert!(
         once.contains("hardware thermal slowdown") && once.contains("nearly full: 1.00 GiB left"),
         "{once}"
@@ -476,7 +489,7 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
         "the other reason says more: {once}"
     );
     scene.is_one_shot = false;
-    let watched = plain(&scene.piped());
+    let watched = strip_styles(&scene.render_piped());
     assert!(
         !watched.contains("slowdown") && !watched.contains("nearly full"),
         "{watched}"
@@ -484,19 +497,20 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
 }
 
 #[test]
-fn words_are_red_only_where_somebody_should_act() {
+fn only_urgent_words_are_red() {
     let red = style::ALARM.render().to_string();
-    // Bars of heavy load are red, too.
+    // Bars that show a heavy load are also red, so they are excluded.
     let is_red = |scene: &Scene| {
         scene
-            .drawn(terminal(120))
+            .render_table(make_terminal_layout(120))
             .split(&red)
             .skip(1)
             .any(|red| !red.starts_with(['━', '#']))
     };
     let with = |kind: ConditionKind, severity| {
-        Scene::of(1, |scene| {
-            scene.sample.gpus[0].conditions = vec![condition(severity, "It is so.", kind.clone())];
+        Scene::with_change(1, |scene| {
+            scene.sample.gpus[0].conditions =
+                vec![make_condition(severity, "It is so.", kind.clone())];
             scene.is_one_shot = false;
         })
     };
@@ -509,18 +523,22 @@ fn words_are_red_only_where_somebody_should_act() {
         ConditionKind::EccUncorrected { count: 1 },
         Severity::Critical
     )));
-    assert!(is_red(&Scene::of(1, |scene| {
+    assert!(is_red(&Scene::with_change(1, |scene| {
         scene.sample.gpus[0].memory.used_bytes = Reading::Now(100 * GIB);
-        scene.remember();
+        scene.add_history();
     })));
 }
 
 #[test]
-fn only_the_terminal_s_own_colors_are_used() {
-    let drawn =
-        troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200), &[]);
-    // Black or white can be the terminal's background, and the 256-color palette does not follow
-    // its theme.
+fn table_uses_only_terminal_colors() {
+    let drawn = make_scene_with_problems().render_table(make_terminal_layout(200))
+        + &render_short(
+            &make_scene_with_problems().view(),
+            make_terminal_layout(200),
+            &[],
+        );
+    // Black or white text may be invisible on the terminal's background, and the 256-color palette
+    // does not follow the terminal's theme.
     let backgrounds = (40..=48).map(|code| code.to_string());
     for code in ["30m", "37m", "90m", "97m", "38;"]
         .map(str::to_owned)
@@ -533,10 +551,17 @@ fn only_the_terminal_s_own_colors_are_used() {
 
 #[test]
 fn simulated_values_are_labeled_in_every_view() {
-    let scene = Scene::of(2, |scene| {
+    let scene = Scene::with_change(2, |scene| {
         scene.inventory.platform.is_simulated = true;
     });
-    assert!(scene.piped().lines().next().unwrap().contains("simulated"));
+    assert!(
+        scene
+            .render_piped()
+            .lines()
+            .next()
+            .unwrap()
+            .contains("simulated")
+    );
     assert!(
         render_short(&scene.view(), PIPE, &[])
             .lines()
@@ -547,37 +572,39 @@ fn simulated_values_are_labeled_in_every_view() {
 }
 
 #[test]
-fn a_stranger_cannot_drive_the_terminal() {
-    let scene = Scene::of(1, |scene| {
+fn untrusted_text_has_no_control_characters() {
+    let scene = Scene::with_change(1, |scene| {
         let evil = "evil \u{1b}[2J\u{7} \n more\u{202e}".to_owned();
-        let mut process = process(7, &evil, 1.0, &evil);
+        let mut process = example_process(7, &evil, 1.0, &evil);
         process.name = Reading::Now(evil.clone());
         scene.inventory.hostname.clone_from(&evil);
         scene.inventory.gpus[0].name = Reading::Now(evil.clone());
         let kind = ConditionKind::PageRetirementPending;
-        scene.sample.gpus[0].conditions = vec![condition(Severity::Notice, &evil, kind)];
+        scene.sample.gpus[0].conditions = vec![make_condition(Severity::Notice, &evil, kind)];
         scene.sample.gpus[0].processes = Reading::Now(vec![process]);
     });
     for text in [
-        scene.drawn(terminal(200)),
-        scene.piped(),
-        render_short(&scene.view(), terminal(200), &[]),
+        scene.render_table(make_terminal_layout(200)),
+        scene.render_piped(),
+        render_short(&scene.view(), make_terminal_layout(200), &[]),
     ] {
         assert!(
             !text.contains("\u{1b}[2J") && !text.contains(['\u{7}', '\u{202e}']),
             "{text:?}"
         );
-        assert!(plain(&text).contains("evil  [2J"), "{text:?}");
+        assert!(strip_styles(&text).contains("evil  [2J"), "{text:?}");
     }
 }
 
 #[test]
-fn a_low_window_says_how_many_rows_it_leaves_out() {
-    let scene = troubles();
-    let whole = plain(&scene.drawn(terminal(100))).lines().count();
-    let drawn = plain(&scene.drawn(Layout {
+fn low_window_shows_number_of_omitted_rows() {
+    let scene = make_scene_with_problems();
+    let whole = strip_styles(&scene.render_table(make_terminal_layout(100)))
+        .lines()
+        .count();
+    let drawn = strip_styles(&scene.render_table(Layout {
         height: Some(10),
-        ..terminal(100)
+        ..make_terminal_layout(100)
     }));
     assert_eq!(drawn.lines().count(), 10);
     assert!(
@@ -587,23 +614,23 @@ fn a_low_window_says_how_many_rows_it_leaves_out() {
         )),
         "{drawn}"
     );
-    let fits = plain(&scene.drawn(Layout {
+    let fits = strip_styles(&scene.render_table(Layout {
         height: Some(whole),
-        ..terminal(100)
+        ..make_terminal_layout(100)
     }));
     assert!(!fits.contains("more row"), "{fits}");
 }
 
 #[test]
-fn whoever_holds_most_comes_first() {
-    let scene = Scene::of(1, |scene| {
-        let mut unknown = process(1, "root", 0.0, "Xorg");
+fn process_with_most_memory_comes_first() {
+    let scene = Scene::with_change(1, |scene| {
+        let mut unknown = example_process(1, "root", 0.0, "Xorg");
         unknown.memory_bytes = Reading::Absent(Absence::Unknown);
-        let mut all = processes();
+        let mut all = example_processes();
         all.push(unknown);
         scene.sample.gpus[0].processes = Reading::Now(all);
     });
-    let drawn = plain(&scene.piped());
+    let drawn = strip_styles(&scene.render_piped());
     let pids: Vec<&str> = drawn
         .lines()
         .skip(5)
@@ -614,7 +641,7 @@ fn whoever_holds_most_comes_first() {
 
 #[test]
 fn notebooks_of_same_name_differ_in_table() {
-    let scene = Scene::of(1, |scene| {
+    let scene = Scene::with_change(1, |scene| {
         let notebooks = [
             "/home/ana/first/train.ipynb",
             "/home/ana/second/train.ipynb",
@@ -626,7 +653,7 @@ fn notebooks_of_same_name_differ_in_table() {
                     .value()
                     .is_some_and(|owner| owner.notebook.is_some())
             };
-            let mut process = processes().into_iter().find(is_notebook).unwrap();
+            let mut process = example_processes().into_iter().find(is_notebook).unwrap();
             let Reading::Now(owner) = &mut process.owner else {
                 panic!()
             };
@@ -635,7 +662,7 @@ fn notebooks_of_same_name_differ_in_table() {
         });
         scene.sample.gpus[0].processes = Reading::Now(notebooks.into());
     });
-    let drawn = plain(&scene.piped());
+    let drawn = strip_styles(&scene.render_piped());
     assert!(
         drawn.contains(" first/train.ipynb (") && drawn.contains(" second/train.ipynb ("),
         "{drawn}"
@@ -643,13 +670,13 @@ fn notebooks_of_same_name_differ_in_table() {
 }
 
 #[test]
-fn a_list_ends_in_how_many_more_processes_there_are() {
-    let scene = Scene::of(2, |scene| {
-        scene.sample.gpus[0].processes = Reading::Now(processes());
+fn list_ends_with_number_of_omitted_processes() {
+    let scene = Scene::with_change(2, |scene| {
+        scene.sample.gpus[0].processes = Reading::Now(example_processes());
         scene.sample.gpus[0].processes_omitted = 1;
         scene.sample.gpus[1].processes_omitted = 976;
     });
-    let drawn = plain(&scene.piped());
+    let drawn = strip_styles(&scene.render_piped());
     assert!(
         drawn.ends_with("GPU 0: 1 more process\nGPU 1: 976 more processes\n"),
         "{drawn}"
@@ -658,7 +685,7 @@ fn a_list_ends_in_how_many_more_processes_there_are() {
 
 #[test]
 fn invisible_processes_are_noted() {
-    let scene = Scene::of(2, |scene| {
+    let scene = Scene::with_change(2, |scene| {
         for gpu in &mut scene.sample.gpus {
             gpu.processes = Reading::Now(Vec::new());
         }
@@ -668,7 +695,7 @@ fn invisible_processes_are_noted() {
             user: None,
         }];
     });
-    let drawn = plain(&scene.piped());
+    let drawn = strip_styles(&scene.render_piped());
     let note = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use\n";
     assert!(
         drawn.ends_with(note) && !drawn.contains("no processes"),
@@ -677,13 +704,13 @@ fn invisible_processes_are_noted() {
 }
 
 #[test]
-fn a_gpu_that_is_allocated_and_not_used_says_to_whom() {
-    let scene = Scene::of(2, |scene| {
+fn unused_allocated_gpu_shows_its_job() {
+    let scene = Scene::with_change(2, |scene| {
         let allocated = Allocation::Slurm {
             job_id: "88123".to_owned(),
             user: Some("ana\x1b".to_owned()),
         };
-        scene.sample.gpus[0].processes = Reading::Now(processes());
+        scene.sample.gpus[0].processes = Reading::Now(example_processes());
         scene.sample.gpus[0].allocated_to = vec![allocated.clone()];
         let [namespace, pod] = ["research", "train-0"].map(str::to_owned);
         let of_pod = |container: &str| Allocation::Kubernetes {
@@ -693,7 +720,7 @@ fn a_gpu_that_is_allocated_and_not_used_says_to_whom() {
         };
         scene.sample.gpus[1].allocated_to = vec![allocated, of_pod("trainer"), of_pod("loader")];
     });
-    let drawn = plain(&scene.piped());
+    let drawn = strip_styles(&scene.render_piped());
     assert!(
         drawn.contains("GPU 1: allocated to slurm 88123 (ana")
             && !drawn.contains("GPU 0: allocated"),
@@ -705,8 +732,8 @@ fn a_gpu_that_is_allocated_and_not_used_says_to_whom() {
     );
 }
 
-/// Returns the position of each mark in the line of a GPU.
-fn places(drawn: &str, gpu: &str) -> Vec<usize> {
+/// Returns the positions of the units, such as `°C`, in the line of a GPU.
+fn find_mark_positions(drawn: &str, gpu: &str) -> Vec<usize> {
     let line = drawn
         .lines()
         .find(|line| line.starts_with(gpu))
@@ -720,13 +747,18 @@ fn places(drawn: &str, gpu: &str) -> Vec<usize> {
 }
 
 #[test]
-fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
+fn values_do_not_move_when_words_change() {
     for width in [60, 80, 100, 120, 160, 200, 300] {
         let mut kept = ColumnWidths::default();
-        let mut draw =
-            |scene: &Scene| plain(&render(&scene.view(), terminal(width), Some(&mut kept)));
-        let mut scene = Scene::of(2, |scene| scene.is_one_shot = false);
-        let before = places(&draw(&scene), " 0 ");
+        let mut draw = |scene: &Scene| {
+            strip_styles(&render(
+                &scene.view(),
+                make_terminal_layout(width),
+                Some(&mut kept),
+            ))
+        };
+        let mut scene = Scene::with_change(2, |scene| scene.is_one_shot = false);
+        let before = find_mark_positions(&draw(&scene), " 0 ");
         for text in [
             "Clocks reduced: power-capped at 700 W.",
             "Xid 79: it fell off.",
@@ -747,15 +779,16 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
             };
             scene.sample.gpus[0]
                 .conditions
-                .push(condition(Severity::Notice, text, kind));
+                .push(make_condition(Severity::Notice, text, kind));
             let drawn = draw(&scene);
-            assert_eq!(places(&drawn, " 0 "), before, "{drawn}");
+            assert_eq!(find_mark_positions(&drawn, " 0 "), before, "{drawn}");
             assert!(drawn.contains("power-capped"), "{drawn}");
         }
-        // A lost GPU has no wide cells, and it may have been the one with the widest.
-        scene.sample.gpus[1] = gone(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
+        // The widest cells may have belonged to this GPU, and a lost GPU has only narrow cells.
+        scene.sample.gpus[1] =
+            make_unreadable_gpu(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
         let drawn = draw(&scene);
-        assert_eq!(places(&drawn, " 0 "), before, "{drawn}");
+        assert_eq!(find_mark_positions(&drawn, " 0 "), before, "{drawn}");
         scene.sample.gpus.swap_remove(0);
         let line = draw(&scene)
             .lines()
@@ -767,34 +800,38 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
 }
 
 #[test]
-fn the_columns_of_processes_stay_where_they_were_when_the_widest_ends() {
+fn process_columns_stay_after_widest_process_ends() {
     let mut kept = ColumnWidths::default();
-    let mut scene = Scene::of(1, |scene| {
-        let mut all = processes();
+    let mut scene = Scene::with_change(1, |scene| {
+        let mut all = example_processes();
         all[0].user = Reading::Now("somebody-long".to_owned());
         scene.sample.gpus[0].processes = Reading::Now(all);
     });
     let mut column_of = |scene: &Scene| {
-        let drawn = plain(&render(&scene.view(), terminal(120), Some(&mut kept)));
+        let drawn = strip_styles(&render(
+            &scene.view(),
+            make_terminal_layout(120),
+            Some(&mut kept),
+        ));
         drawn.lines().find_map(|line| line.find("WHAT")).unwrap()
     };
     let before = column_of(&scene);
-    scene.sample.gpus[0].processes = Reading::Now(processes().split_off(1));
+    scene.sample.gpus[0].processes = Reading::Now(example_processes().split_off(1));
     assert_eq!(column_of(&scene), before);
 }
 
 #[test]
-fn one_long_name_does_not_break_the_lines_of_all() {
-    let scene = Scene::of(3, |scene| {
+fn long_name_does_not_break_other_lines() {
+    let scene = Scene::with_change(3, |scene| {
         scene.inventory.gpus[1].name =
             Reading::Now("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition".to_owned());
         scene.is_one_shot = false;
-        scene.remember();
+        scene.add_history();
     });
     for width in [80, 100, 120] {
-        let drawn = plain(&render(
+        let drawn = strip_styles(&render(
             &scene.view(),
-            terminal(width),
+            make_terminal_layout(width),
             Some(&mut ColumnWidths::default()),
         ));
         let line = drawn
@@ -806,18 +843,20 @@ fn one_long_name_does_not_break_the_lines_of_all() {
             "one line: {drawn}"
         );
     }
-    let short = plain(&render_short(&scene.view(), terminal(80), &[]));
+    let short = strip_styles(&render_short(&scene.view(), make_terminal_layout(80), &[]));
     assert!(short.contains("[1] RTX PRO 6000 Max-Q |"), "{short}");
     assert!(
-        plain(&scene.drawn(terminal(300))).contains("Max-Q Workstation Edition"),
+        strip_styles(&scene.render_table(make_terminal_layout(300)))
+            .contains("Max-Q Workstation Edition"),
         "where there is room, it is whole"
     );
 }
 
 #[test]
-fn several_matters_take_one_line_and_advice_is_left_to_others() {
-    let scene = Scene::of(1, |scene| {
-        let advice = "Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.";
+fn several_phrases_share_one_line() {
+    let scene = Scene::with_change(1, |scene| {
+        let advice = "Check power, cooling and seating, then reboot; if the error recurs, the \
+                      board or the slot is faulty.";
         let xid = |code| ConditionKind::Xid {
             pid: None,
             code,
@@ -826,50 +865,60 @@ fn several_matters_take_one_line_and_advice_is_left_to_others() {
         };
         scene.is_one_shot = false;
         scene.sample.gpus[0].conditions = vec![
-            condition(
+            make_condition(
                 Severity::Critical,
                 &format!("Xid 79: The GPU fell off. {advice}"),
                 xid(79),
             ),
-            condition(
+            make_condition(
                 Severity::Warning,
                 &format!("Xid 31: An address. {advice}"),
                 xid(31),
             ),
-            condition(
+            make_condition(
                 Severity::Warning,
                 &format!("NVLink 3 is down: slow; {advice}"),
                 ConditionKind::NvLinkDown { links: vec![3] },
             ),
         ];
     });
-    let drawn = plain(&scene.drawn(terminal(60)));
+    let drawn = strip_styles(&scene.render_table(make_terminal_layout(60)));
     assert!(
         drawn.contains("\n   Xid 79: fell off the bus, Xid 31: bad address\n   NVLink 3 down\n"),
         "{drawn}"
     );
-    let short = plain(&render_short(&scene.view(), terminal(200), &[]));
+    let short = strip_styles(&render_short(&scene.view(), make_terminal_layout(200), &[]));
     assert!(short.contains("| Xid 79: fell off the bus |"), "{short}");
-    for text in [drawn, short, plain(&scene.drawn(terminal(200)))] {
+    for text in [
+        drawn,
+        short,
+        strip_styles(&scene.render_table(make_terminal_layout(200))),
+    ] {
         assert!(!text.contains("seating"), "{text}");
     }
 }
 
 #[test]
-fn load_is_told_by_color_and_by_weight() {
-    let scene = Scene::of(1, |scene| {
+fn load_is_shown_by_color_and_weight() {
+    let scene = Scene::with_change(1, |scene| {
         scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(95.0);
     });
-    let painted = scene.drawn(PIPE);
+    let painted = scene.render_table(PIPE);
     assert!(
-        painted.contains(&style::paint(style::of_load(Load::Heavy), "95 %")),
+        painted.contains(&style::paint(
+            style::choose_load_style(LoadLevel::Heavy),
+            "95 %"
+        )),
         "{painted:?}"
     );
     let mut view = scene.view();
     view.thresholds.utilization = [96, 97];
     let painted = render(&view, PIPE, None);
     assert!(
-        painted.contains(&style::paint(style::of_load(Load::Light), "95 %")),
+        painted.contains(&style::paint(
+            style::choose_load_style(LoadLevel::Light),
+            "95 %"
+        )),
         "{painted:?}"
     );
 }

@@ -1,16 +1,16 @@
-//! The line with the totals of all GPUs.
+//! The line of the table with the totals of all GPUs.
 
 use gpumon_probe::model::Health;
 
 use super::View;
 
 use crate::describe::{Total, add_up_gpus};
-use crate::terminal::{line::Line, style::STRONG, units::priced_energy};
+use crate::terminal::{line::Line, style::STRONG, units::format_energy_with_cost};
 
-/// Returns a line such as `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh since
-/// driver load`. A value that some GPUs lack is shown with the number of GPUs that have it. GPUs
-/// that do not respond are not counted.
-pub(super) fn line(view: &View<'_>) -> Line {
+/// Formats the totals, such as `Total, 8 GPUs: 63 % mean, 512.3/1128 GiB, 3200/5600 W, 12.3 kWh
+/// since driver load`. If some GPUs lack a value, the number of GPUs with the value is shown. GPUs
+/// that do not respond are not included.
+pub(super) fn format_line(view: &View<'_>) -> Line {
     let all = view.sample.gpus.len();
     let well: Vec<_> = view
         .sample
@@ -36,7 +36,7 @@ pub(super) fn line(view: &View<'_>) -> Line {
         part(power.count, draw),
         part(
             joules.count,
-            priced_energy(joules.sum) + " since driver load",
+            format_energy_with_cost(joules.sum) + " since driver load",
         ),
     ];
     let count = if well.len() < all {

@@ -1,10 +1,10 @@
-//! The division of values over time into columns.
+//! Reduction of values over time to one value per column of a chart.
 
 use gpumon_probe::stat::Window;
 
-/// Returns the mean of the values in each of this many equal parts of the time before `now_ms`, or
-/// `None` for a part without values.
-pub(crate) fn divide_time(
+/// Divides the last `span_ms` before `now_ms` into `columns` equal parts, and returns the mean
+/// value of each part. Parts without values are `None`.
+pub(crate) fn average_by_column(
     values: &[(u64, f64)],
     now_ms: u64,
     span_ms: u64,
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn column_is_mean_and_gap_is_absent() {
+    fn column_shows_mean_and_gap_is_empty() {
         let values = [
             (1_000, 0.0),
             (2_000, 0.0),
@@ -36,15 +36,18 @@ mod tests {
             (39_000, 2.0),
         ];
         assert_eq!(
-            divide_time(&values, 40_000, 40_000, 4),
+            average_by_column(&values, 40_000, 40_000, 4),
             [Some(0.0), None, Some(100.0), Some(34.0)]
         );
     }
 
     #[test]
-    fn old_values_are_left_out() {
+    fn values_before_span_are_ignored() {
         let values = [(1_000, 50.0), (99_000, 1.0)];
-        assert_eq!(divide_time(&values, 100_000, 60_000, 2), [None, Some(1.0)]);
-        assert_eq!(divide_time(&values, 100_000, 60_000, 0), []);
+        assert_eq!(
+            average_by_column(&values, 100_000, 60_000, 2),
+            [None, Some(1.0)]
+        );
+        assert_eq!(average_by_column(&values, 100_000, 60_000, 0), []);
     }
 }

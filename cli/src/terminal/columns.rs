@@ -1,31 +1,33 @@
-//! Tables whose columns are as wide as their widest cells, and which omit columns if there is too
-//! little room.
+//! Tables whose columns are as wide as their widest cell. If a table is too wide, some columns are
+//! omitted.
 
 use std::cmp::Reverse;
 
 use anstyle::Style;
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
     line::Line,
     screen,
-    style::{DIM, paint, plain},
+    style::{DIM, paint, strip_styles},
     text::{cut, wrap},
     units::ABSENT,
 };
 
-/// The space between two cells, in columns.
+/// The width of the gap between two cells.
 const GAP: usize = 1;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     heading: &'static str,
     align: Align,
-    /// The rank. Columns with the highest rank are omitted first, and those with rank 0 never.
+    /// The column's rank. Columns with the highest rank are omitted first; columns of rank 0 are
+    /// never omitted.
     rank: u8,
     width: usize,
-    /// The width to which the column is cut before other columns are omitted.
+    /// The minimum width of a shrinkable column, to which it is cut before other columns are
+    /// omitted.
     least: Option<usize>,
     is_optional: bool,
 }
@@ -34,15 +36,16 @@ pub(crate) struct Column {
 enum Align {
     Left,
     Right,
-    /// Numbers aligned at the decimal point, with room for this many digits after the point.
+    /// Aligns numbers at the decimal point, with room for the given number of digits after the
+    /// point.
     Point(usize),
 }
 
-/// A column, and the function that returns an item's cell.
+/// A column and the function that formats an item's cell in this column.
 pub(crate) type Field<T> = (Column, fn(&T) -> String);
 
 impl Column {
-    pub(crate) const fn align_left(heading: &'static str, rank: u8) -> Self {
+    pub(crate) const fn new_left_aligned(heading: &'static str, rank: u8) -> Self {
         Self {
             heading,
             align: Align::Left,
@@ -53,15 +56,16 @@ impl Column {
         }
     }
 
-    pub(crate) const fn align_right(heading: &'static str, rank: u8) -> Self {
+    pub(crate) const fn new_right_aligned(heading: &'static str, rank: u8) -> Self {
         Self {
             align: Align::Right,
-            ..Self::align_left(heading, rank)
+            ..Self::new_left_aligned(heading, rank)
         }
     }
 
-    /// Returns a column of numbers with room for this many digits before and after the point.
-    pub(crate) const fn align_points(
+    /// Returns a column of numbers that are aligned at the decimal point, with room for the given
+    /// number of digits before and after the point.
+    pub(crate) const fn new_point_aligned(
         heading: &'static str,
         before: usize,
         after: usize,
@@ -70,26 +74,26 @@ impl Column {
         Self {
             align: Align::Point(after),
             width: before + 1 + after,
-            ..Self::align_left(heading, rank)
+            ..Self::new_left_aligned(heading, rank)
         }
     }
 
-    /// Sets a minimum width.
-    pub(crate) const fn at_least(self, width: usize) -> Self {
+    /// Sets the minimum width of the column.
+    pub(crate) const fn with_min_width(self, width: usize) -> Self {
         Self { width, ..self }
     }
 
-    /// Makes the column shrinkable: its cells, which must have no styles, are cut to the room that
-    /// the other columns leave, but not below this width.
-    pub(crate) const fn cut_down_to(self, least: usize) -> Self {
+    /// Makes the column shrinkable: if there is too little room, its cells are cut, but not below
+    /// the width `least`. The cells must not contain styles.
+    pub(crate) const fn shrink_to(self, least: usize) -> Self {
         Self {
             least: Some(least),
             ..self
         }
     }
 
-    /// Makes the column optional: it is omitted if all its cells are dashes.
-    pub(crate) const fn unless_absent(self) -> Self {
+    /// Makes the column optional. An optional column is omitted if all its cells are dashes.
+    pub(crate) const fn omit_if_absent(self) -> Self {
         Self {
             is_optional: true,
             ..self
@@ -97,11 +101,11 @@ impl Column {
     }
 
     /// Aligns a cell, which may contain styles.
-    fn place(&self, cell: &str) -> String {
+    fn align_cell(&self, cell: &str) -> String {
         let cell = self
             .least
             .map_or_else(|| cell.to_owned(), |_| cut(cell, self.width));
-        let [before, after] = self.count_blanks(&plain(&cell));
+        let [before, after] = self.count_blanks(&strip_styles(&cell));
         format!("{:before$}{cell}{:after$}", "", "")
     }
 
@@ -111,8 +115,8 @@ impl Column {
         let after = match self.align {
             Align::Left => room,
             Align::Right => 0,
-            // A heading is right-aligned, and a dash is in the place of the last digit before the
-            // point.
+            // A dash is aligned with the last digit before the point. Other text without a point,
+            // such as a heading, is right-aligned.
             Align::Point(after) => match shown.split_once('.') {
                 Some((_, digits)) => after.saturating_sub(digits.len()),
                 None if shown.bytes().all(|byte| byte.is_ascii_digit()) || shown == ABSENT => {
@@ -127,13 +131,13 @@ impl Column {
 }
 
 pub(crate) trait Cell {
-    /// Returns the text without styles, which is as wide as the cell.
+    /// Returns the text without styles. It has the same width as the cell.
     fn to_plain_text(&self) -> String;
 }
 
 impl Cell for String {
     fn to_plain_text(&self) -> String {
-        plain(self)
+        strip_styles(self)
     }
 }
 
@@ -143,19 +147,20 @@ impl<S> Cell for Line<S> {
     }
 }
 
-/// A part of a line that is shown if there is room.
+/// A part of a line that is shown if there is enough room.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Part {
     pub(crate) width: usize,
-    /// The rank. Parts with the highest rank are omitted first, and those with rank 0 never.
+    /// The part's rank. Parts with the highest rank are omitted first; parts of rank 0 are never
+    /// omitted.
     pub(crate) rank: u8,
-    /// The minimum width of the rest of the line if this part is shown, in columns.
+    /// The width, in columns, that must remain for the rest of the line if this part is shown.
     pub(crate) rest: usize,
 }
 
-/// Returns for each part whether it is shown in a line of this many columns. The parts of a rank
-/// are all shown or all omitted.
-pub(crate) fn choose(parts: &[Part], gap: usize, columns: usize) -> Vec<bool> {
+/// Returns whether each part is shown in a line of `columns` columns. Parts with the same rank are
+/// either all shown or all omitted.
+pub(crate) fn choose_parts(parts: &[Part], gap: usize, columns: usize) -> Vec<bool> {
     let mut ranks: Vec<u8> = parts.iter().map(|part| part.rank).collect();
     ranks.sort_unstable_by_key(|rank| Reverse(*rank));
     ranks.dedup();
@@ -177,7 +182,7 @@ pub(crate) fn choose(parts: &[Part], gap: usize, columns: usize) -> Vec<bool> {
 /// The visible columns of a table, with their widths.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    /// The columns, each with its position among all columns.
+    /// The visible columns, each with its index in the list of all columns.
     shown: Vec<(usize, Column)>,
     /// The width of the terminal, or `None` if the output is not a terminal.
     terminal: Option<usize>,
@@ -197,7 +202,7 @@ impl Columns {
             .map(|(at, column)| {
                 let widths = cells(at).map(|cell| cell.width());
                 let width = widths.fold(column.width.max(column.heading.width()), usize::max);
-                (at, column.at_least(width))
+                (at, column.with_min_width(width))
             })
             .collect();
         if let Some(room) = terminal {
@@ -208,7 +213,7 @@ impl Columns {
                 rank: column.rank,
                 rest: 0,
             });
-            let mut is_shown = choose(&parts.collect::<Vec<_>>(), GAP, room).into_iter();
+            let mut is_shown = choose_parts(&parts.collect::<Vec<_>>(), GAP, room).into_iter();
             shown.retain(|_| is_shown.next() == Some(true));
             let excess = width(&shown).saturating_sub(room);
             for (_, column) in &mut shown {
@@ -221,12 +226,13 @@ impl Columns {
         Self { shown, terminal }
     }
 
-    /// Returns the columns that fit, for a table whose rows are not known yet.
+    /// Returns the columns that fit, each as wide as its heading or minimum width, for a table
+    /// whose rows are not known yet.
     pub(crate) fn with_headings(all: &[Column], terminal: Option<usize>) -> Self {
         Self::new::<String>(all, &[[]; 0], terminal)
     }
 
-    /// Returns no columns, for output that consists of sentences.
+    /// Returns an empty list of columns, for output that consists only of sentences.
     pub(crate) fn empty(terminal: Option<usize>) -> Self {
         Self::with_headings(&[], terminal)
     }
@@ -243,12 +249,12 @@ impl Columns {
 
     /// Returns the headings without a style.
     pub(crate) fn plain_headings(&self) -> String {
-        self.join(|_, column| column.place(column.heading))
+        self.join_cells(|_, column| column.align_cell(column.heading))
     }
 
-    /// Returns the line of a row whose cells consist of styled pieces. `blank` is the style of the
-    /// space between them.
-    pub(crate) fn line_of_pieces<S: Copy>(&self, cells: &[Line<S>], blank: S) -> Line<S> {
+    /// Joins the cells of a row, which consist of styled pieces, to a line. `blank` is the style of
+    /// the space between the cells.
+    pub(crate) fn join_pieces<S: Copy>(&self, cells: &[Line<S>], blank: S) -> Line<S> {
         let mut line = Line::default();
         for (at, column) in &self.shown {
             let [before, after] = column.count_blanks(&cells[*at].to_plain_text());
@@ -259,18 +265,19 @@ impl Columns {
         line
     }
 
-    /// Returns the line of a row. `cells` has one cell for each column, visible or not.
-    pub(crate) fn line(&self, cells: &[String]) -> String {
-        self.join(|at, column| column.place(&cells[at]))
+    /// Formats a row as a line. `cells` contains one cell for each column, including omitted
+    /// columns.
+    pub(crate) fn format_row(&self, cells: &[String]) -> String {
+        self.join_cells(|at, column| column.align_cell(&cells[at]))
     }
 
-    /// Returns the headings and a line for each row.
+    /// Returns the headings, followed by one line for each row.
     pub(crate) fn format_rows<R: AsRef<[String]>>(&self, rows: &[R]) -> String {
-        let lines = rows.iter().map(|row| self.line(row.as_ref()) + "\n");
+        let lines = rows.iter().map(|row| self.format_row(row.as_ref()) + "\n");
         std::iter::once(self.headings()).chain(lines).collect()
     }
 
-    /// Wraps a sentence. All lines but the first are indented by this many columns.
+    /// Wraps a sentence. All lines except the first are indented by `indent` columns.
     pub(crate) fn wrap_sentence(&self, indent: usize, text: &str) -> String {
         let lines = self.terminal.map_or_else(
             || vec![text.to_owned()],
@@ -279,16 +286,19 @@ impl Columns {
         lines.join(&format!("\n{:indent$}", ""))
     }
 
-    /// Returns a line with a name in the first column, followed by a sentence.
+    /// Formats a line with a name in the first column, followed by a sentence.
     pub(crate) fn format_sentence_line(&self, name: &str, style: Style, text: &str) -> String {
         let width = self.shown.first().map_or(0, |(_, column)| column.width);
         format!(
             "{name:width$} {}\n",
-            paint(style, &self.wrap_sentence(width + 1, &escaped(text)))
+            paint(
+                style,
+                &self.wrap_sentence(width + 1, &escape_untrusted(text))
+            )
         )
     }
 
-    /// Returns a remark as separate lines, indented by this many columns.
+    /// Formats a remark as separate lines that are indented by `indent` columns.
     pub(crate) fn format_remark(&self, indent: usize, style: Style, text: &str) -> String {
         format!(
             "{:indent$}{}\n",
@@ -297,10 +307,10 @@ impl Columns {
         )
     }
 
-    /// Appends a text to a line if there is room, and otherwise on a new line that is indented by
-    /// this many columns.
+    /// Appends text to a line if there is enough room. Otherwise, the text follows on a new line,
+    /// indented by `indent` columns.
     pub(crate) fn append_or_wrap(&self, line: &str, indent: usize, text: &str) -> String {
-        let width = plain(line).width() + 2 + plain(text).width();
+        let width = strip_styles(line).width() + 2 + strip_styles(text).width();
         let is_room = self.terminal.is_none_or(|room| width <= room);
         if is_room {
             format!("{line}  {text}")
@@ -309,7 +319,7 @@ impl Columns {
         }
     }
 
-    fn join(&self, cell: impl Fn(usize, &Column) -> String) -> String {
+    fn join_cells(&self, cell: impl Fn(usize, &Column) -> String) -> String {
         let cells: Vec<_> = self
             .shown
             .iter()
@@ -324,7 +334,7 @@ fn width(shown: &[(usize, Column)]) -> usize {
     widths.sum::<usize>().saturating_sub(GAP)
 }
 
-/// Returns a table of items. `remark` returns the text that follows the line of an item.
+/// Formats items as a table. The result of `remark` is added after the line of each item.
 pub(crate) fn format_table<T>(
     fields: &[Field<T>],
     items: &[T],
@@ -338,21 +348,21 @@ pub(crate) fn format_table<T>(
     let lines = items
         .iter()
         .zip(&rows)
-        .map(|(item, row)| format!("{}\n{}", columns.line(row), remark(&columns, item)));
+        .map(|(item, row)| format!("{}\n{}", columns.format_row(row), remark(&columns, item)));
     std::iter::once(columns.headings()).chain(lines).collect()
 }
 
 /// Returns the width of the terminal, or `None` if standard output is not a terminal.
 pub(crate) fn terminal_columns() -> Option<usize> {
-    screen::size().map(|(columns, _)| columns)
+    screen::terminal_size().map(|(columns, _)| columns)
 }
 
 /// Formats a value, or returns a dash if it is absent.
-pub(crate) fn or_absent(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
+pub(crate) fn format_optional(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), format)
 }
 
-/// Formats a number with three significant digits and at most this many decimals.
+/// Formats a number with three significant digits and at most `most_decimals` decimals.
 pub(crate) fn format_number(value: f64, most_decimals: usize) -> String {
     let value: f64 = format!("{value:.2e}").parse().unwrap_or(value);
     let magnitude = if value == 0.0 {
@@ -371,15 +381,15 @@ mod tests {
     use super::*;
 
     const ALL: [Column; 4] = [
-        Column::align_left("name", 0).at_least(6),
-        Column::align_points("us", 4, 2, 0),
-        Column::align_right("W", 2).at_least(4),
-        Column::align_left("result", 0).at_least(8),
+        Column::new_left_aligned("name", 0).with_min_width(6),
+        Column::new_point_aligned("us", 4, 2, 0),
+        Column::new_right_aligned("W", 2).with_min_width(4),
+        Column::new_left_aligned("result", 0).with_min_width(8),
     ];
     const NO_ROWS: [Vec<String>; 0] = [];
 
     #[test]
-    fn numbers_have_three_digits_and_zeros() {
+    fn numbers_keep_three_significant_digits() {
         let shown = [
             0.0, 0.0123, 0.62, 1.847, 9.996, 73.04, 512.4, 999.6, 17_312.0, 632_400.0,
         ]
@@ -396,9 +406,13 @@ mod tests {
     fn points_are_aligned_and_styles_have_no_width() {
         let columns = Columns::new(&ALL, &NO_ROWS, None);
         let line = |us: &str| {
-            columns.line(&["copy", us, "700", "\u{1b}[32mverified\u{1b}[0m"].map(str::to_owned))
+            columns
+                .format_row(&["copy", us, "700", "\u{1b}[32mverified\u{1b}[0m"].map(str::to_owned))
         };
-        assert_eq!(plain(&columns.headings()), "name        us    W result\n");
+        assert_eq!(
+            strip_styles(&columns.headings()),
+            "name        us    W result\n"
+        );
         assert_eq!(
             line("1.85"),
             "copy      1.85  700 \u{1b}[32mverified\u{1b}[0m"
@@ -414,8 +428,9 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_high_rank_make_room_first() {
-        let headings = |terminal| plain(&Columns::new(&ALL, &NO_ROWS, Some(terminal)).headings());
+    fn high_rank_columns_are_omitted_first() {
+        let headings =
+            |terminal| strip_styles(&Columns::new(&ALL, &NO_ROWS, Some(terminal)).headings());
         assert_eq!(headings(28), "name        us    W result\n");
         assert_eq!(headings(27), "name        us result\n");
         assert_eq!(headings(5), "name        us result\n", "rank 0 stays");
@@ -435,28 +450,30 @@ mod tests {
     }
 
     #[test]
-    fn cells_widen_cut_and_remove_columns() {
+    fn wide_cells_shrink_or_omit_other_columns() {
         let all = [
-            Column::align_right("cell", 0),
-            Column::align_left("code", 0).cut_down_to(6),
-            Column::align_left("link", 0).unless_absent(),
+            Column::new_right_aligned("cell", 0),
+            Column::new_left_aligned("code", 0).shrink_to(6),
+            Column::new_left_aligned("link", 0).omit_if_absent(),
         ];
         let rows = [["100000", "print(1 + 1)", ABSENT], ["2", "x", ABSENT]];
         let rows = rows.map(|row| row.map(str::to_owned));
         let table = |terminal| {
             let columns = Columns::new(&all, &rows, terminal);
-            [0, 1].map(|row: usize| columns.line(&rows[row])).join("\n")
+            [0, 1]
+                .map(|row: usize| columns.format_row(&rows[row]))
+                .join("\n")
         };
         assert_eq!(table(None), "100000 print(1 + 1)\n     2 x");
         assert_eq!(table(Some(15)), "100000 print(1…\n     2 x");
         assert_eq!(table(Some(5)), "100000 print…\n     2 x", "the least width");
         let short = [["1", "x", ABSENT].map(str::to_owned)];
         assert_eq!(
-            Columns::new(&all, &short, Some(5)).line(&short[0]),
+            Columns::new(&all, &short, Some(5)).format_row(&short[0]),
             "   1 x"
         );
         assert_eq!(
-            plain(&Columns::new(&all, &short, Some(5)).headings()),
+            strip_styles(&Columns::new(&all, &short, Some(5)).headings()),
             "cell code\n",
             "short cells are not widened"
         );

@@ -1,14 +1,14 @@
-//! The characters of lines and bars, chosen by what the terminal can show.
+//! The characters for lines and bars, depending on what the terminal can show.
 
 use std::env;
 
-use super::screen::{is_dumb, speaks_utf8};
+use super::screen::{is_dumb_terminal, is_utf8_locale};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
-    /// Braille characters with two by four dots.
+    /// Braille characters, which contain dots in two columns and four rows.
     Braille,
-    /// Half blocks, which the Linux console has, too.
+    /// Half-block characters, which the Linux console also supports.
     Blocks,
     /// Only ASCII characters.
     Ascii,
@@ -25,29 +25,29 @@ impl Glyphs {
         }
     }
 
-    /// Returns the best characters that the terminal and the locale support.
-    pub(crate) fn of_terminal() -> Self {
+    /// Returns the most detailed character set that the terminal and the locale support.
+    pub(crate) fn from_terminal() -> Self {
         match env::var("TERM").as_deref() {
-            _ if !speaks_utf8() || is_dumb() => Self::Ascii,
+            _ if !is_utf8_locale() || is_dumb_terminal() => Self::Ascii,
             Ok("linux") => Self::Blocks,
             _ => Self::Braille,
         }
     }
 
-    pub(crate) fn dots(self) -> (usize, usize) {
+    pub(crate) fn dots_per_cell(self) -> (usize, usize) {
         match self {
             Self::Braille => (2, 4),
             Self::Blocks | Self::Ascii => (1, 2),
         }
     }
 
-    /// Returns a cell whose dot columns are filled from below to these heights in dots. `None` is
-    /// an absent value.
+    /// Returns a character with filled dot columns. `heights` contains the height of each column in
+    /// dots, counted from the bottom; `None` means an absent value.
     pub(crate) fn draw_column(self, heights: &[Option<usize>]) -> char {
         let first = heights.first().copied().flatten();
         match self {
             Self::Braille => {
-                // These are the bits of the dots of the left and the right column, from below.
+                // The bits of the dots in the left and right columns, each from bottom to top.
                 const DOTS: [[u32; 4]; 2] = [[0x40, 0x04, 0x02, 0x01], [0x80, 0x20, 0x10, 0x08]];
                 let bits = heights.iter().zip(DOTS).map(|(height, dots)| {
                     dots.iter()
@@ -64,9 +64,9 @@ impl Glyphs {
         }
     }
 
-    /// Returns a cell with a part of a line. Each dot column has a first and a last dot, counted
-    /// from below.
-    pub(crate) fn line(self, columns: &[(usize, usize)]) -> char {
+    /// Returns a character with a segment of a line. `columns` contains the first and last dot for
+    /// each dot column, counted from the bottom.
+    pub(crate) fn draw_line(self, columns: &[(usize, usize)]) -> char {
         let first = columns.first().map_or(0, |(from, to)| to - from);
         match (self, first) {
             (Self::Braille, _) => {
@@ -91,7 +91,8 @@ impl Glyphs {
         }
     }
 
-    /// Returns a cell of a guide line, along the upper edge or through the middle of its row.
+    /// Returns a character for a horizontal guide line, at the middle or the upper edge of the text
+    /// row.
     pub(crate) fn draw_guide(self, is_middle: bool) -> char {
         match (self, is_middle) {
             (Self::Braille, true) => '⠂',
@@ -101,14 +102,14 @@ impl Glyphs {
         }
     }
 
-    /// Returns a sparkline with one character per value between 0 and 1, and a blank for an absent
-    /// one.
-    pub(crate) fn draw_spark(self, shares: impl IntoIterator<Item = Option<f64>>) -> String {
+    /// Returns a sparkline with one character per value. Values are between 0 and 1; absent values
+    /// become blanks.
+    pub(crate) fn draw_sparkline(self, shares: impl IntoIterator<Item = Option<f64>>) -> String {
         let steps: &[char] = match self {
             Self::Braille => &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
             Self::Blocks | Self::Ascii => &['_', '.', ',', '-', '=', '+', '*', '^'],
         };
-        // A value above 0 is drawn above the base line.
+        // Any visible value above 0 is drawn higher than 0.
         let step = |share: f64| {
             let step = (share.clamp(0.0, 1.0) * (steps.len() - 1) as f64).round() as usize;
             steps[if share > 0.005 { step.max(1) } else { step }]
@@ -117,8 +118,8 @@ impl Glyphs {
         shares.map(|share| share.map_or(' ', step)).collect()
     }
 
-    /// Returns the full and the empty part of a bar: a heavy line or block and a light line with
-    /// half steps, or `#` and `.`. `share` is between 0 and 1.
+    /// Returns the filled and the empty part of a bar. `share` is between 0 and 1. The bar consists
+    /// of heavy lines or blocks and a light line, with half steps, or of `#` and `.`.
     ///
     /// A share above 0 fills at least the smallest step, and a share below 1 never fills the whole
     /// bar.
@@ -149,7 +150,7 @@ impl Glyphs {
         if self == Self::Ascii { "C" } else { "°C" }
     }
 
-    /// Replaces dashes that the terminal cannot show.
+    /// Replaces dashes that the terminal cannot show by hyphens.
     pub(crate) fn replace_dashes(self, text: &str) -> String {
         if self == Self::Braille {
             text.to_owned()
@@ -158,7 +159,7 @@ impl Glyphs {
         }
     }
 
-    /// Returns the mark at the end of a text that was cut.
+    /// Returns the character that marks the end of text that was cut.
     pub(crate) fn ellipsis(self) -> &'static str {
         if self == Self::Braille { "…" } else { "~" }
     }
@@ -181,25 +182,25 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_dots_between_two_heights() {
-        assert_eq!(Glyphs::Braille.line(&[(3, 4), (0, 4)]), '⢹');
-        assert_eq!(Glyphs::Braille.line(&[(0, 0), (4, 4)]), ' ');
+    fn line_fills_dots_between_two_heights() {
+        assert_eq!(Glyphs::Braille.draw_line(&[(3, 4), (0, 4)]), '⢹');
+        assert_eq!(Glyphs::Braille.draw_line(&[(0, 0), (4, 4)]), ' ');
         assert_eq!(
-            [(0, 0), (0, 1), (0, 2)].map(|dots| Glyphs::Blocks.line(&[dots])),
+            [(0, 0), (0, 1), (0, 2)].map(|dots| Glyphs::Blocks.draw_line(&[dots])),
             [' ', '─', '│']
         );
-        assert_eq!(Glyphs::Ascii.line(&[(1, 2)]), '-');
+        assert_eq!(Glyphs::Ascii.draw_line(&[(1, 2)]), '-');
     }
 
     #[test]
     fn sparkline_shows_small_shares_and_gaps() {
         let shares = [None, Some(0.0), Some(0.01), Some(0.5), Some(1.0)];
-        assert_eq!(Glyphs::Braille.draw_spark(shares), " ▁▂▅█");
-        assert_eq!(Glyphs::Ascii.draw_spark(shares), " _.=^");
+        assert_eq!(Glyphs::Braille.draw_sparkline(shares), " ▁▂▅█");
+        assert_eq!(Glyphs::Ascii.draw_sparkline(shares), " _.=^");
     }
 
     #[test]
-    fn bar_has_its_width() {
+    fn bar_has_requested_width() {
         for glyphs in Glyphs::ALL {
             for columns in [1, 7, 30] {
                 for step in 0..=100 {
@@ -215,19 +216,20 @@ mod tests {
     }
 
     #[test]
-    fn console_has_every_character_of_blocks() {
+    fn linux_console_can_show_block_glyphs() {
         let glyphs = Glyphs::Blocks;
         let (full, empty) = glyphs.draw_bar(0.45, 10);
-        let spark = glyphs.draw_spark((0..=10).map(|tenth| Some(f64::from(tenth) / 10.0)));
+        let spark = glyphs.draw_sparkline((0..=10).map(|tenth| Some(f64::from(tenth) / 10.0)));
         let drawn = [full, empty, spark, glyphs.ellipsis().to_owned()].concat();
         let drawn = drawn + &glyphs.replace_dashes("a – b") + glyphs.celsius();
-        // The characters of the Linux console are listed in its `drivers/tty/vt/cp437.uni`.
+        // The characters of the Linux console are listed in the kernel's
+        // `drivers/tty/vt/cp437.uni`.
         let is_known = |shown: char| shown.is_ascii() || "─█▌°".contains(shown);
         assert!(drawn.chars().all(is_known), "{drawn}");
     }
 
     #[test]
-    fn bar_is_empty_at_nothing_full_at_all() {
+    fn bar_fills_from_zero_to_one() {
         let bar = |share| Glyphs::Ascii.draw_bar(share, 10);
         assert_eq!(bar(0.0).0, "");
         assert_eq!(bar(0.001).0, "#");

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Layout, glyphs::Glyphs, style::paint};
 
-/// Pieces of text, each with a style or a meaning.
+/// A line of text pieces, each with a style or a role.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<S = Style>(Vec<(S, String)>);
 
@@ -29,7 +29,7 @@ impl<S> Line<S> {
         self.0.extend(other.0);
     }
 
-    /// Returns the same text with other styles.
+    /// Returns the line with each style replaced by the result of `style`.
     pub(crate) fn map<T>(self, style: impl Fn(S) -> T) -> Line<T> {
         let pieces = self.0.into_iter();
         Line(pieces.map(|(of, text)| (style(of), text)).collect())
@@ -49,8 +49,8 @@ impl<S> Line<S> {
 }
 
 impl Line {
-    /// Returns the line with its styles, cut to the width of the terminal. A cut line ends with a
-    /// mark. Trailing blanks are removed.
+    /// Returns the styled line, cut to the terminal's width. A cut line ends with an ellipsis.
+    /// Trailing blanks are removed.
     pub(crate) fn paint(mut self, layout: Layout) -> String {
         while let Some((_, text)) = self.0.last_mut() {
             text.truncate(text.trim_end_matches(' ').len());
@@ -72,16 +72,18 @@ impl Line {
     }
 }
 
-/// Fits the pieces of one text into this many columns. A cut text has exactly one mark at its end,
-/// even if a piece had been cut before. Trailing blanks are removed.
+/// Fits consecutive pieces of text into `columns` columns. If the text is cut, it ends with exactly
+/// one ellipsis, even if one of the pieces already ends with an ellipsis. Trailing blanks are
+/// removed.
 pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec<String> {
     let mut rest = pieces.concat().trim_end_matches(' ').width();
     let (mut room, sign) = (columns, layout.glyphs.ellipsis());
     let mut fitted: Vec<String> = Vec::new();
     for piece in pieces {
-        // The mark also replaces the pieces that follow.
+        // If the remaining pieces do not fit, the ellipsis replaces both the cut text and the
+        // pieces that follow.
         let mut shown = match piece {
-            _ if rest > room => cut_open(piece, room, layout),
+            _ if rest > room => cut_with_continuation(piece, room, layout),
             whole if whole.width() <= room => (*whole).to_owned(),
             blanks_behind => pad_end(blanks_behind.trim_end_matches(' '), room),
         };
@@ -101,18 +103,18 @@ pub(crate) fn fit_pieces(pieces: &[&str], columns: usize, layout: Layout) -> Vec
     fitted
 }
 
-/// Cuts a text to this many columns and marks the cut.
+/// Cuts text to `columns` columns. Text that was cut ends with an ellipsis.
 pub(crate) fn cut(text: &str, columns: usize, layout: Layout) -> String {
     if text.width() <= columns {
         text.to_owned()
     } else {
-        cut_open(text, columns, layout)
+        cut_with_continuation(text, columns, layout)
     }
 }
 
-/// Cuts a text that continues in another piece, so that it is also cut if it exactly fills the
+/// Cuts text that is followed by another piece. The text is cut even if it exactly fills the
 /// columns.
-fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
+fn cut_with_continuation(text: &str, columns: usize, layout: Layout) -> String {
     if text.width() < columns {
         return text.to_owned();
     }
@@ -124,7 +126,7 @@ fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
         width += character.width().unwrap_or(0);
         width <= before_sign
     });
-    // A text that was cut before already has a mark.
+    // Text that was cut before already ends with an ellipsis, which is not repeated.
     fits.collect::<String>()
         .trim_end_matches(layout.glyphs.ellipsis())
         .to_owned()
@@ -139,10 +141,10 @@ pub(crate) fn pad_end(text: &str, columns: usize) -> String {
     text.to_owned() + &" ".repeat(columns.saturating_sub(text.width()))
 }
 
-/// Makes untrusted text safe for a terminal. Letters that the terminal cannot show become question
-/// marks.
-pub(crate) fn printable(text: &str, layout: Layout) -> String {
-    let shown = |letter: char| match untrusted::printable(letter) {
+/// Makes untrusted text safe for a terminal. Characters that the terminal cannot show become
+/// question marks.
+pub(crate) fn make_printable(text: &str, layout: Layout) -> String {
+    let shown = |letter: char| match untrusted::to_printable(letter) {
         letter
             if !letter.is_ascii() && layout.width.is_some() && layout.glyphs == Glyphs::Ascii =>
         {
@@ -157,7 +159,7 @@ pub(crate) fn printable(text: &str, layout: Layout) -> String {
 mod tests {
     use super::{super::style::PLAIN, *};
 
-    fn layout(width: usize) -> Layout {
+    fn make_layout(width: usize) -> Layout {
         Layout {
             width: Some(width),
             height: None,
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_where_the_terminal_ends_and_says_so() {
+    fn line_is_cut_at_width_with_mark() {
         let mut line = Line::new(PLAIN, "abc");
         line.push(PLAIN, "def");
         for (width, shown) in [
@@ -178,19 +180,22 @@ mod tests {
             (1, "…"),
             (0, ""),
         ] {
-            assert_eq!(line.clone().paint(layout(width)), shown, "{width}");
+            assert_eq!(line.clone().paint(make_layout(width)), shown, "{width}");
         }
     }
 
     #[test]
-    fn what_was_cut_before_has_one_sign() {
+    fn text_cut_twice_has_one_mark() {
         assert_eq!(
-            [5, 4, 3].map(|columns| cut("abc… and more", columns, layout(80))),
+            [5, 4, 3].map(|columns| cut("abc… and more", columns, make_layout(80))),
             ["abc…", "abc…", "ab…"]
         );
-        assert_eq!(fit_pieces(&["ab…", "def"], 4, layout(80)).concat(), "ab…");
+        assert_eq!(
+            fit_pieces(&["ab…", "def"], 4, make_layout(80)).concat(),
+            "ab…"
+        );
         let pieces =
-            |columns| fit_pieces(&["abc…", "  ", "def", "  "], columns, layout(80)).concat();
+            |columns| fit_pieces(&["abc…", "  ", "def", "  "], columns, make_layout(80)).concat();
         assert_eq!(
             [10, 9, 8, 6, 5, 4, 3].map(pieces),
             [
@@ -207,20 +212,20 @@ mod tests {
 
     #[test]
     fn wide_letters_take_two_columns_each() {
-        assert_eq!(cut("訓練データ", 10, layout(80)), "訓練データ");
-        assert_eq!(cut("訓練データ", 9, layout(80)), "訓練デー…");
-        assert_eq!(cut("訓練データ", 8, layout(80)), "訓練デ…");
+        assert_eq!(cut("訓練データ", 10, make_layout(80)), "訓練データ");
+        assert_eq!(cut("訓練データ", 9, make_layout(80)), "訓練デー…");
+        assert_eq!(cut("訓練データ", 8, make_layout(80)), "訓練デ…");
         assert_eq!(pad_start("訓", 4), "  訓");
     }
 
     #[test]
-    fn strangers_cannot_drive_the_terminal_or_turn_text_around() {
+    fn untrusted_text_loses_control_and_direction_characters() {
         assert_eq!(
-            printable("a\u{1b}[2J\u{9b}b\u{202e}c\n", layout(80)),
+            make_printable("a\u{1b}[2J\u{9b}b\u{202e}c\n", make_layout(80)),
             "a [2J b?c "
         );
         assert_eq!(
-            printable(
+            make_printable(
                 "é",
                 Layout {
                     width: Some(80),
@@ -231,7 +236,7 @@ mod tests {
             "?"
         );
         assert_eq!(
-            printable(
+            make_printable(
                 "é",
                 Layout {
                     width: None,

@@ -1,4 +1,4 @@
-//! The terminal: styles, lines, tables, charts, and supported characters.
+//! Terminal output: styles, lines, tables, charts, and supported characters.
 
 pub(crate) mod chart;
 pub(crate) mod columns;
@@ -16,7 +16,7 @@ pub(crate) mod units;
 
 use self::glyphs::Glyphs;
 
-/// The available space and characters.
+/// The space and the character set available for output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     /// The width to which all lines are cut, or `None` for lines of any length.
@@ -27,7 +27,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Returns the width to fill. If lines may have any length, it is that of a wide terminal.
+    /// Returns the width to fill. If lines may have any length, this is the width of a wide
+    /// terminal.
     pub(crate) fn columns(self) -> usize {
         self.width.unwrap_or(120)
     }

@@ -5,22 +5,22 @@ use std::io::{self, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use super::{columns::terminal_columns, text::for_locale};
+use super::{columns::terminal_columns, text::adapt_to_locale};
 use crate::exit::Failure;
 
-/// Prints text. Styles are removed if standard output does not support them, and characters are
-/// limited to those of the locale.
+/// Prints text. Styles are removed if standard output does not support them, and characters that
+/// the locale does not support are replaced.
 ///
 /// # Errors
 /// Returns an error if the text cannot be written.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    out.write_all(for_locale(text).as_bytes())?;
+    out.write_all(adapt_to_locale(text).as_bytes())?;
     out.flush()?;
     Ok(())
 }
 
-/// Prints a command's result as JSON, or as text for the width of the terminal.
+/// Prints a command's result as JSON, or as text that fits the terminal's width.
 ///
 /// # Errors
 /// Returns an error if the result cannot be written.

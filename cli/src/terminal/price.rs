@@ -1,4 +1,4 @@
-//! Energy costs in this process's output, if the price is known.
+//! Formats energy costs in this process's output if the price is known.
 
 use std::sync::OnceLock;
 
@@ -6,8 +6,8 @@ use gpumon_probe::model::EnergyPrice;
 
 static PRICE: OnceLock<EnergyPrice> = OnceLock::new();
 
-/// Adds the cost to all amounts of energy that this process prints.
-pub(crate) fn show_costs(price: EnergyPrice) {
+/// Sets the energy price, which adds costs to all amounts of energy that this process prints.
+pub(crate) fn set_energy_price(price: EnergyPrice) {
     let _ = PRICE.set(price);
 }
 
@@ -21,9 +21,9 @@ pub(crate) fn format_cost(joules: f64) -> Option<String> {
     energy_price().map(|price| price.format_cost(joules))
 }
 
-/// Adds the cost to a formatted amount of energy if the price is known, as in `1.39 kWh (0.42
+/// Appends the cost to a formatted amount of energy if the price is known, as in `1.39 kWh (0.42
 /// EUR)`.
-pub(crate) fn with_cost(amount: String, joules: f64) -> String {
+pub(crate) fn append_cost(amount: String, joules: f64) -> String {
     match format_cost(joules) {
         Some(cost) => format!("{amount} ({cost})"),
         None => amount,

@@ -1,4 +1,4 @@
-//! Standard output: a terminal with its size and capabilities, or a file.
+//! Standard output: either a terminal with a size and capabilities, or a file.
 
 use std::{
     env,
@@ -7,14 +7,14 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 
-use super::{Layout, glyphs::Glyphs, style::plain};
+use super::{Layout, glyphs::Glyphs, style::strip_styles};
 
-/// Returns `true` if the cursor of the terminal cannot be moved.
-pub(crate) fn is_dumb() -> bool {
+/// Returns `true` if the terminal does not support moving the cursor.
+pub(crate) fn is_dumb_terminal() -> bool {
     env::var("TERM").is_ok_and(|terminal| terminal == "dumb" || terminal.is_empty())
 }
 
-/// Whether the output has colors.
+/// When the output has colors.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum Color {
     /// Colors if the terminal supports them; `NO_COLOR` and `CLICOLOR_FORCE` override this
@@ -33,14 +33,14 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Creates the screen. `is_watched` indicates that the output is updated repeatedly.
+    /// Creates the screen. `is_watched` means that the output is updated repeatedly.
     pub(crate) fn new(color: Color, is_watched: bool) -> Self {
         let has_colors = match color {
             Color::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
             Color::Always => true,
             Color::Never => false,
         };
-        let is_renewed = is_watched && size().is_some() && !is_dumb();
+        let is_renewed = is_watched && terminal_size().is_some() && !is_dumb_terminal();
         Self {
             has_colors,
             is_renewed,
@@ -48,17 +48,17 @@ impl Screen {
         }
     }
 
-    /// Returns the layout. On a terminal, lines have its width. Other outputs get plain text of any
-    /// length.
+    /// Returns the layout: on a terminal, lines have the terminal's width. Other outputs get plain
+    /// text with lines of any length.
     pub(crate) fn layout(&self) -> Layout {
-        match size() {
+        match terminal_size() {
             Some((width, height)) => Layout {
                 width: Some(width),
-                // One line remains free for the cursor.
+                // The last line of the terminal remains free for the cursor.
                 height: height
                     .filter(|_| self.is_renewed)
                     .map(|height| height.saturating_sub(1).max(1)),
-                glyphs: Glyphs::of_terminal(),
+                glyphs: Glyphs::from_terminal(),
             },
             None => Layout {
                 width: None,
@@ -68,27 +68,27 @@ impl Screen {
         }
     }
 
-    /// Prints an update of whole lines. It replaces the previous update, or follows it after an
-    /// empty line.
+    /// Prints an update that consists of whole lines. On a terminal, it replaces the previous
+    /// update; otherwise, it follows the previous update after an empty line.
     pub(crate) fn show(&mut self, picture: &str) -> io::Result<()> {
         let picture = if self.has_colors {
             picture.to_owned()
         } else {
-            plain(picture)
+            strip_styles(picture)
         };
         let is_first = self.pictures == 0;
         self.pictures += 1;
         let text = match (self.is_renewed, is_first) {
             (false, true) => picture,
             (false, false) => format!("\n{picture}"),
-            (true, _) => renewed(&picture, is_first),
+            (true, _) => render_update(&picture, is_first),
         };
         write(&text)
     }
 
-    /// Leaves the last update on the screen and the cursor below it, and removes the `^C` that the
-    /// terminal has printed.
-    pub(crate) fn leave(&self) -> io::Result<()> {
+    /// Ends the updates: the last update remains on the screen, the cursor moves below it, and the
+    /// `^C` printed by the terminal is removed.
+    pub(crate) fn leave_last_update(&self) -> io::Result<()> {
         if self.is_renewed {
             write("\r\x1b[K")
         } else {
@@ -97,29 +97,31 @@ impl Screen {
     }
 }
 
-/// Writes text and flushes it, so that no partial update is visible.
+/// Writes text and flushes standard output, so that no partial update is visible.
 fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Returns the control sequences that overwrite the screen line by line from the top and clear the
-/// rest. Before the first update, the old content is scrolled into the terminal's history.
-fn renewed(picture: &str, is_first: bool) -> String {
+/// Adds the control sequences by which an update overwrites the screen line by line from the top
+/// and clears the rest. Before the first update, the screen's old content is scrolled into the
+/// terminal's history.
+fn render_update(picture: &str, is_first: bool) -> String {
     let before = if is_first {
-        "\n".repeat(size().and_then(|(_, height)| height).unwrap_or(0))
+        "\n".repeat(terminal_size().and_then(|(_, height)| height).unwrap_or(0))
     } else {
         String::new()
     };
     let lines = picture.replace('\n', "\x1b[K\n");
-    // Terminals with mode 2026 show the whole update at once, and others ignore the mode.
+    // Terminals that support mode 2026 show the whole update in one step; other terminals ignore
+    // the mode.
     format!("{before}\x1b[?2026h\x1b[H{lines}\x1b[J\x1b[?2026l")
 }
 
-/// Returns the columns and lines of standard output if it is a terminal that reports its columns.
-/// Lines are `None` if it does not report them.
-pub(crate) fn size() -> Option<(usize, Option<usize>)> {
+/// Returns the number of columns and lines of the terminal at standard output. Returns `None` if
+/// there is no terminal or its columns are unknown. The lines are `None` if unknown.
+pub(crate) fn terminal_size() -> Option<(usize, Option<usize>)> {
     let size = rustix::termios::tcgetwinsize(io::stdout())
         .ok()
         .filter(|_| io::stdout().is_terminal())?;
@@ -127,9 +129,9 @@ pub(crate) fn size() -> Option<(usize, Option<usize>)> {
     (size.ws_col > 0).then_some((size.ws_col.into(), height))
 }
 
-/// Returns `true` if the locale's encoding is UTF-8. The first variable that is set determines it,
-/// as in setlocale(3).
-pub(crate) fn speaks_utf8() -> bool {
+/// Returns `true` if the locale's encoding is UTF-8. As in setlocale(3), the first variable that is
+/// set determines the locale.
+pub(crate) fn is_utf8_locale() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .filter_map(|name| env::var(name).ok())

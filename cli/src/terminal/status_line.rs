@@ -2,10 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::screen::is_dumb;
+use super::screen::is_dumb_terminal;
 
-/// A line on standard error that shows progress. It must be cleared before anything else is
-/// printed.
+/// A progress line on standard error. It must be cleared before anything else is printed.
 #[derive(Debug, Default)]
 pub(crate) struct StatusLine {
     shown: String,
@@ -13,11 +12,11 @@ pub(crate) struct StatusLine {
 
 impl StatusLine {
     pub(crate) fn is_possible() -> bool {
-        io::stderr().is_terminal() && !is_dumb()
+        io::stderr().is_terminal() && !is_dumb_terminal()
     }
 
-    /// Returns the usable width. A line that fills the last column would move the cursor to the
-    /// next line.
+    /// Returns the usable width, which excludes the last column. A line that fills the last column
+    /// would move the cursor to the next line.
     pub(crate) fn columns() -> usize {
         rustix::termios::tcgetwinsize(io::stderr())
             .map_or(80, |size| usize::from(size.ws_col))
@@ -26,7 +25,7 @@ impl StatusLine {
 
     pub(crate) fn show(&mut self, line: &str) {
         if self.shown != line {
-            // If the terminal is gone, nobody reads the line, so errors are ignored.
+            // Errors are ignored, because nobody can read the line after the terminal is closed.
             let _ = write!(io::stderr(), "\r\x1b[K{line}");
             line.clone_into(&mut self.shown);
         }

@@ -1,40 +1,40 @@
-//! The colors. Each has one meaning, the same as on the web page. They are the terminal's own
-//! colors, so they suit light and dark themes.
+//! The colors. Each color has one meaning, which is the same on the web page. The terminal's own
+//! palette is used, so that the colors suit light and dark themes.
 
 use anstyle::{AnsiColor, Effects, Style};
 
-use crate::describe::{Level, Load};
+use crate::describe::{Level, LoadLevel};
 
 pub(crate) const PLAIN: Style = Style::new();
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
-// Plain blue is illegible on black.
+// Plain blue is hard to read on a black background.
 pub(crate) const UTILIZATION: Style = AnsiColor::BrightBlue.on_default().bold();
 pub(crate) const MEMORY: Style = AnsiColor::Magenta.on_default();
-/// The mark of simulated values, which is the same everywhere.
+/// The label of simulated values, which has the same style in all views.
 pub(crate) const SIMULATED: Style = AnsiColor::Yellow.on_default().bold();
-/// A state without problems.
-pub(crate) const WELL: Style = AnsiColor::Green.on_default();
-/// Information that may interest the user.
+/// A healthy state without problems.
+pub(crate) const HEALTHY: Style = AnsiColor::Green.on_default();
+/// Information that may be important to the user.
 pub(crate) const NOTICE: Style = AnsiColor::Yellow.on_default();
 /// Problems that need action.
 pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
 
-pub(crate) fn of_load(load: Load) -> Style {
+pub(crate) fn choose_load_style(load: LoadLevel) -> Style {
     match load {
-        Load::Light => WELL,
-        Load::Moderate => NOTICE.bold(),
-        Load::Heavy => ALARM.underline(),
+        LoadLevel::Light => HEALTHY,
+        LoadLevel::Moderate => NOTICE.bold(),
+        LoadLevel::Heavy => ALARM.underline(),
     }
 }
 
-/// Returns the style of a bar, without the underline of the load's style.
-pub(crate) fn of_load_bar(load: Load) -> Style {
-    let style = of_load(load);
+/// Returns the style of a bar for a level of load. Unlike text, bars are not underlined.
+pub(crate) fn choose_load_bar_style(load: LoadLevel) -> Style {
+    let style = choose_load_style(load);
     style.effects(style.get_effects().remove(Effects::UNDERLINE))
 }
 
-pub(crate) fn of_level(level: Level) -> Style {
+pub(crate) fn choose_level_style(level: Level) -> Style {
     match level {
         Level::Act => ALARM,
         Level::Warn => NOTICE,
@@ -44,7 +44,7 @@ pub(crate) fn of_level(level: Level) -> Style {
 }
 
 /// Removes all styles from a text.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn strip_styles(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 

@@ -1,50 +1,49 @@
-//! Text of a limited width.
+//! Functions for text of limited width.
 
 use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{Layout, glyphs::Glyphs, line, screen::speaks_utf8};
+use super::{Layout, glyphs::Glyphs, line, screen::is_utf8_locale};
 
-/// A layout without limits, for text that the caller cuts itself.
-pub(crate) const ANY_ROOM: Layout = Layout {
+/// A layout without limits, used if the caller cuts the text itself.
+pub(crate) const UNLIMITED_LAYOUT: Layout = Layout {
     width: None,
     height: None,
     glyphs: Glyphs::Braille,
 };
 
-/// Makes untrusted text safe to print: replaces characters that control a terminal or hide other
+/// Makes untrusted text safe to print by replacing characters that control a terminal or hide other
 /// text.
-pub(crate) fn printable(text: &str) -> String {
-    line::printable(text, ANY_ROOM)
+pub(crate) fn make_printable(text: &str) -> String {
+    line::make_printable(text, UNLIMITED_LAYOUT)
 }
 
-/// Cuts text to this many columns. A cut text ends with `…`.
+/// Cuts text to `columns` columns. Text that was cut ends with `…`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
-    line::cut(text, columns, ANY_ROOM)
+    line::cut(text, columns, UNLIMITED_LAYOUT)
 }
 
-/// Returns as much of the pieces of a line as fits.
+/// Returns as many pieces of a line as fit into `columns` columns. The last piece may be cut.
 pub(crate) fn fit_pieces(pieces: &[&str], columns: usize) -> Vec<String> {
-    line::fit_pieces(pieces, columns, ANY_ROOM)
+    line::fit_pieces(pieces, columns, UNLIMITED_LAYOUT)
 }
 
-/// Fits text into this many columns, left-aligned.
+/// Fits text into `columns` columns, left-aligned.
 pub(crate) fn align_left(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     let missing = columns.saturating_sub(text.width());
     text + &" ".repeat(missing)
 }
 
-/// Fits text into this many columns, right-aligned.
+/// Fits text into `columns` columns, right-aligned.
 pub(crate) fn align_right(text: &str, columns: usize) -> String {
     let text = cut(text, columns);
     " ".repeat(columns.saturating_sub(text.width())) + &text
 }
 
-/// Returns the ASCII replacement for one of gpumon's symbols on terminals without UTF-8, and `?`
-/// for any other character.
-pub(crate) fn in_ascii(symbol: &str) -> &'static str {
+/// Returns the ASCII replacement for one of gpumon's symbols, or `?` for any other character.
+pub(crate) fn to_ascii(symbol: &str) -> &'static str {
     match symbol {
         "…" | "±" => "~",
         "─" | "━" | "·" | "–" => "-",
@@ -59,15 +58,15 @@ pub(crate) fn in_ascii(symbol: &str) -> &'static str {
     }
 }
 
-/// Replaces gpumon's own symbols that the locale cannot show.
-pub(crate) fn for_locale(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() || speaks_utf8() {
+/// Replaces those of gpumon's own symbols that the locale does not support.
+pub(crate) fn adapt_to_locale(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || is_utf8_locale() {
         return text.into();
     }
     let mut buffer = [0; 4];
     let shown = text
         .chars()
-        .map(|letter| match in_ascii(letter.encode_utf8(&mut buffer)) {
+        .map(|letter| match to_ascii(letter.encode_utf8(&mut buffer)) {
             _ if letter.is_ascii() => letter.to_string(),
             "?" => letter.to_string(),
             ascii => ascii.to_owned(),
@@ -75,7 +74,7 @@ pub(crate) fn for_locale(text: &str) -> Cow<'_, str> {
     shown.collect::<String>().into()
 }
 
-/// Wraps text into lines of this many columns. Longer words are broken.
+/// Wraps text into lines of at most `columns` columns. Words longer than a line are broken.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_text_has_its_width_and_sign() {
+    fn cut_text_has_requested_width_and_mark() {
         assert_eq!(cut("memory", 6), "memory");
         assert_eq!(cut("memory", 4), "mem…");
         assert_eq!(cut("memory", 0), "");

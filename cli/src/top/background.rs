@@ -1,13 +1,14 @@
-//! The background of the terminal, which the theme `auto` follows.
+//! Detection of the terminal's background, which the theme `auto` follows.
 //!
-//! No code waits for the terminal's answer. The answer is read along with the keys whenever it
-//! arrives, so no part of it is taken for a key, and a terminal that never answers costs no time.
+//! No code waits for the terminal's response. The response is read with the keys whenever it
+//! arrives, so no part of it is mistaken for a key, and a terminal that never responds costs no
+//! time.
 
 use std::env;
 
-/// The escape sequence that asks the terminal for its background color. The sequence ends with BEL,
-/// so that the answer does too: released versions of rxvt write only half of the alternative
-/// terminator.
+/// The escape sequence that requests the terminal's background color. It ends with BEL, so that the
+/// response also ends with BEL. With the alternative terminator, released versions of rxvt send
+/// only half of the terminator.
 pub(super) const QUERY: &str = "\u{1b}]11;?\u{7}";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,12 +19,12 @@ pub(super) enum Background {
 }
 
 impl Background {
-    /// Returns the background according to `COLORFGBG`, which rxvt, Konsole and others set.
+    /// Returns the background set in `COLORFGBG`, which terminals such as rxvt and Konsole set.
     pub(super) fn from_environment() -> Self {
         Self::parse_numbers(&env::var("COLORFGBG").unwrap_or_default())
     }
 
-    /// Parses two of the sixteen colors, such as `0;15`. The last number is the background.
+    /// Parses color numbers from 0 to 15, such as `0;15`. The last number is the background.
     fn parse_numbers(numbers: &str) -> Self {
         match numbers.rsplit(';').next().map(str::parse) {
             Some(Ok(7 | 9..=15)) => Self::Light,
@@ -42,15 +43,16 @@ impl Background {
     }
 }
 
-/// Parses one to four hexadecimal digits as a fraction of the largest number with as many digits.
+/// Parses one to four hexadecimal digits as a fraction of the largest number with the same number
+/// of digits.
 fn parse_share(digits: &str) -> Option<f64> {
     let most: &u32 = [0, 0xf, 0xff, 0xfff, 0xffff].get(digits.len())?;
     let value = u32::from_str_radix(digits, 16).ok()?;
     Some(f64::from(value) / f64::from(*most))
 }
 
-/// Returns `false` for terminals that would print the query instead of answering it.
-pub(super) fn is_askable() -> bool {
+/// Returns `false` for terminals that would print the query instead of responding to it.
+pub(super) fn supports_query() -> bool {
     let terminal = env::var("TERM").unwrap_or_default();
     !["linux", "vt", "Eterm"]
         .iter()
@@ -62,9 +64,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn color_is_light_or_dark_or_invalid() {
+    fn color_is_classified_as_light_or_dark() {
         let of = |color: &str| Background::parse_color(color.as_bytes());
-        // These colors are white, beige, and yellow. The eye sees yellow as brighter than blue.
+        // These colors are white, beige, and yellow. Yellow counts as light, because people see it
+        // as brighter than blue.
         for light in [
             "rgb:ffff/ffff/ffff",
             "rgb:fd/f6/e3",
@@ -91,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_names_background_in_its_last_number() {
+    fn last_number_of_variable_is_background() {
         for (numbers, background) in [
             ("0;15", Background::Light),
             ("0;default;7", Background::Light),

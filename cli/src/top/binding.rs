@@ -1,9 +1,8 @@
-//! Key bindings. Each screen has one list of them, from which both its help and its footer are
-//! made.
+//! Key bindings. The list of a screen's bindings is the source of its help and its footer.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key, its action, and the section of the help that lists it.
+/// A key, its action, and the section of the help in which it is listed.
 pub(super) struct Binding<A: 'static, P: 'static = ()> {
     pub(super) keys: &'static [KeyCode],
     /// Whether the control key must be held.
@@ -12,11 +11,11 @@ pub(super) struct Binding<A: 'static, P: 'static = ()> {
     pub(super) action: A,
     pub(super) part: P,
     pub(super) help: &'static str,
-    /// The label in the footer, if the key is listed there.
+    /// The label of the key in the footer, or `None` if the footer does not list the key.
     pub(super) short: Option<&'static str>,
 }
 
-pub(super) const fn key<A: Copy, P: Copy>(
+pub(super) const fn bind_key<A: Copy, P: Copy>(
     keys: &'static [KeyCode],
     shown: &'static str,
     action: A,
@@ -35,7 +34,7 @@ pub(super) const fn key<A: Copy, P: Copy>(
     }
 }
 
-pub(super) const fn control<A: Copy, P: Copy>(
+pub(super) const fn bind_control_key<A: Copy, P: Copy>(
     keys: &'static [KeyCode],
     shown: &'static str,
     action: A,
@@ -54,15 +53,15 @@ pub(super) const fn control<A: Copy, P: Copy>(
 }
 
 impl<A, P> Binding<A, P> {
-    /// Returns all keys of the binding, starting with the one that is shown elsewhere.
-    pub(super) fn names(&self) -> String {
+    /// Returns all keys of the binding. The first key is the one that is shown outside of the help.
+    pub(super) fn format_keys(&self) -> String {
         let others = self.keys.iter().skip(1).map(|key| format!(" {key}"));
         self.shown.to_owned() + &others.collect::<String>()
     }
 }
 
-/// Returns the action of a key, or `None` if the key has none.
-pub(super) fn action<A: Copy, P>(bindings: &[Binding<A, P>], event: KeyEvent) -> Option<A> {
+/// Returns the action of a key, or `None` if the key has no binding.
+pub(super) fn find_action<A: Copy, P>(bindings: &[Binding<A, P>], event: KeyEvent) -> Option<A> {
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
     let binding = bindings
         .iter()
@@ -72,7 +71,7 @@ pub(super) fn action<A: Copy, P>(bindings: &[Binding<A, P>], event: KeyEvent) ->
 
 #[cfg(test)]
 #[track_caller]
-pub(super) fn assert_no_key_means_two_things<A, P>(bindings: &[Binding<A, P>]) {
+pub(super) fn assert_keys_are_unique<A, P>(bindings: &[Binding<A, P>]) {
     let mut seen = Vec::new();
     for binding in bindings {
         for key in binding.keys {

@@ -1,4 +1,4 @@
-//! A fuzz target that draws an untrusted recording.
+//! Fuzz target that draws an untrusted recording.
 
 use std::{
     path::Path,
@@ -15,7 +15,7 @@ use ratatui::{
 
 use super::{
     app::App,
-    draw::draw,
+    draw::draw_screen,
     feed::Feed,
     model::{Model, Origin},
     settings::Settings,
@@ -25,9 +25,9 @@ use super::{
 };
 use crate::terminal::glyphs::Glyphs;
 
-/// Plays a recording from its beginning, one step for each view, then jumps to its end and its
-/// beginning, and draws every step.
-pub(crate) fn replay(recording: &Path) {
+/// Plays a recording from its start with one step per view, then jumps to its end and back to its
+/// start. Draws the screen after each step.
+pub(crate) fn fuzz_replay(recording: &Path) {
     let Ok(player) = Player::open(recording) else {
         return;
     };
@@ -50,24 +50,24 @@ pub(crate) fn replay(recording: &Path) {
             .into_iter()
             .chain([KeyCode::Tab])
         {
-            app.terminal(&Event::Key(code.into()));
+            app.handle_terminal_event(&Event::Key(code.into()));
         }
-        draw_in(&mut app, 120, 40);
+        draw_with_size(&mut app, 120, 40);
     }
     for key in [')', '(', ',', ' '] {
-        app.terminal(&Event::Key(KeyCode::Char(key).into()));
-        draw_in(&mut app, 80, 24);
+        app.handle_terminal_event(&Event::Key(KeyCode::Char(key).into()));
+        draw_with_size(&mut app, 80, 24);
     }
     app.tick(Instant::now() + Duration::from_hours(1));
-    draw_in(&mut app, 200, 60);
+    draw_with_size(&mut app, 200, 60);
 }
 
-fn draw_in(app: &mut App, width: u16, height: u16) {
+fn draw_with_size(app: &mut App, width: u16, height: u16) {
     let mut buffer = Buffer::empty(Rect {
         x: 0,
         y: 0,
         width,
         height,
     });
-    draw(app, &mut buffer);
+    draw_screen(app, &mut buffer);
 }

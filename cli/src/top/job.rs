@@ -1,28 +1,29 @@
-//! Job control: whether this program or the shell has the terminal.
+//! Job control: checks whether this program or another job of the shell is in the foreground of the
+//! terminal.
 //!
-//! The kernel stops all threads of a background job that reads or changes its terminal, and then no
-//! thread is left to receive a request to end. So the program checks first.
+//! The kernel stops all threads of a background job that reads or changes its terminal. No thread
+//! could then handle a request to end the program, so the program checks this first.
 
 use std::{path::Path, process};
 
 use gpumon_probe::process_stat::ProcessStat;
 use rustix::{io::Errno, stdio::stdout, termios::tcgetpgrp};
 
-/// This program's position among the jobs of its terminal.
+/// Whether this program may use its terminal, according to job control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Job {
-    /// The program is in the foreground.
+pub(super) enum TerminalJob {
+    /// This program is in the foreground.
     InFront,
     /// Another job is in the foreground.
     Behind,
     /// There is no job control: the terminal is not the controlling terminal of this session.
     Alone,
-    /// The terminal is gone, or no process can bring this program to the foreground again.
+    /// The terminal was closed, or no process can bring this program back to the foreground.
     Lost,
 }
 
-impl Job {
-    pub(super) fn now() -> Self {
+impl TerminalJob {
+    pub(super) fn detect() -> Self {
         let front = match tcgetpgrp(stdout()) {
             Ok(front) => front.as_raw_nonzero().get().unsigned_abs(),
             // `OPNOTSUPP` means that the foreground process group is outside this container's PID
@@ -48,8 +49,8 @@ impl Job {
     }
 }
 
-/// Returns `true` if this program's process group is orphaned by the kernel's rule: no process of
-/// the group has a parent that is in the same session but in another group.
+/// Returns `true` if this program's process group is orphaned according to the kernel's rule: no
+/// process in the group has a parent in another group of the same session.
 fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) -> bool {
     let mut parent = own.parent;
     loop {
@@ -63,9 +64,10 @@ fn is_orphaned(own: ProcessStat, state_of: impl Fn(u32) -> Option<ProcessStat>) 
     }
 }
 
-/// Reads the process group and session of a process. Both are 0 if they are outside the container.
+/// Reads the process group and the session of a process. Each is 0 if it is outside of the
+/// container.
 fn read_state(pid: u32) -> Option<ProcessStat> {
-    ProcessStat::read_since_boot(Path::new("/proc"), pid, None).ok()
+    ProcessStat::read_with_boot_time(Path::new("/proc"), pid, None).ok()
 }
 
 #[cfg(test)]
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_orphaned_where_nobody_of_its_session_could_bring_it_to_the_front() {
+    fn job_without_parent_in_session_is_orphaned() {
         let place = |parent, group, session| ProcessStat {
             state: 'S',
             parent,
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_a_job_state() {
+    fn current_process_has_job_state() {
         let own = read_state(process::id()).unwrap();
         assert_eq!(own.parent, std::os::unix::process::parent_id());
         assert!(own.group > 0);

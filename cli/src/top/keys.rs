@@ -3,8 +3,8 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    binding::{self, Binding, control, key},
-    kill::Kill,
+    binding::{self, Binding, bind_control_key, bind_key},
+    kill::KillSignal,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,11 +12,11 @@ pub(super) enum Action {
     Quit,
     Help,
     Setup,
-    /// Undoes the last narrowing, such as a filter or a selected GPU.
+    /// Undoes the last restriction of the view, such as a filter or a selected GPU.
     Back,
     Suspend,
     Redraw,
-    /// Moves the selection in the list by this many lines.
+    /// Moves the selection in the list by this number of lines.
     Move(isize),
     PageUp,
     PageDown,
@@ -44,13 +44,14 @@ pub(super) enum Action {
     FindPrevious,
     Details,
     Environment,
-    /// Asks for confirmation to send a signal to the tagged processes, or else to the selected one.
-    Signal(Kill),
+    /// Opens the confirmation for sending a signal to the tagged processes, or to the selected
+    /// process if none is tagged.
+    Signal(KillSignal),
     Faster,
     Slower,
     Theme,
     Save,
-    /// Tags the selected process, or acts as `Pause` if none is selected.
+    /// Tags the selected process. If no process is selected, has the effect of `Pause`.
     TagOrPause,
     ClearTags,
     Pause,
@@ -63,23 +64,23 @@ pub(super) enum Action {
     Goto,
 }
 
-/// A section of the help.
+/// The section of the help in which a key is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum HelpSection {
     Screen,
     Charts,
     Processes,
     Replay,
 }
 
+use HelpSection::{Charts, Processes, Replay, Screen};
 use KeyCode::{
     BackTab, Char, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up,
 };
-use Part::{Charts, Processes, Replay, Screen};
 
-/// All key bindings. Those that matter most in the footer come first.
-pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
-    key(
+/// All key bindings. The most important keys for the footer come first.
+pub(super) const BINDINGS: &[Binding<Action, HelpSection>] = &[
+    bind_key(
         &[Char('q'), F(10)],
         "q",
         Action::Quit,
@@ -87,7 +88,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "quit",
         Some("quit"),
     ),
-    key(
+    bind_key(
         &[Char('?'), Char('h'), F(1)],
         "?",
         Action::Help,
@@ -95,7 +96,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "this help",
         Some("help"),
     ),
-    key(
+    bind_key(
         &[Char('S'), F(2)],
         "S",
         Action::Setup,
@@ -103,7 +104,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "setup: columns, charts, theme, thresholds",
         Some("setup"),
     ),
-    key(
+    bind_key(
         &[Char('p'), Char('Z')],
         "p",
         Action::Pause,
@@ -111,7 +112,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "pause or resume; restart a replay that is over",
         None,
     ),
-    key(
+    bind_key(
         &[Char(' ')],
         "space",
         Action::TagOrPause,
@@ -119,7 +120,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "tag the selected process, or pause if none is",
         Some("tag"),
     ),
-    key(
+    bind_key(
         &[Char('U')],
         "U",
         Action::ClearTags,
@@ -127,7 +128,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "remove all tags",
         None,
     ),
-    key(
+    bind_key(
         &[Char('.')],
         ".",
         Action::StepForward,
@@ -135,7 +136,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "one sample forward",
         Some("step"),
     ),
-    key(
+    bind_key(
         &[Char(',')],
         ",",
         Action::StepBack,
@@ -143,7 +144,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "one sample back",
         None,
     ),
-    key(
+    bind_key(
         &[Char(')')],
         ")",
         Action::SkipForward,
@@ -151,7 +152,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "half a minute forward",
         Some("skip"),
     ),
-    key(
+    bind_key(
         &[Char('(')],
         "(",
         Action::SkipBack,
@@ -159,7 +160,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "half a minute back",
         None,
     ),
-    key(
+    bind_key(
         &[Char('>')],
         ">",
         Action::SpeedUp,
@@ -167,16 +168,16 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "faster",
         Some("faster"),
     ),
-    key(&[Char('<')], "<", Action::SlowDown, Replay, "slower", None),
-    key(
+    bind_key(&[Char('<')], "<", Action::SlowDown, Replay, "slower", None),
+    bind_key(
         &[Char(':')],
         ":",
         Action::Goto,
         Replay,
-        "go to a time, as 10:42 or 10:42:07",
+        "go to a time, such as 10:42 or 10:42:07",
         Some("go to"),
     ),
-    key(
+    bind_key(
         &[Tab],
         "tab",
         Action::NextView,
@@ -184,7 +185,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "next view",
         Some("view"),
     ),
-    key(
+    bind_key(
         &[BackTab],
         "shift-tab",
         Action::PreviousView,
@@ -192,7 +193,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "previous view",
         None,
     ),
-    key(
+    bind_key(
         &[Right],
         "→",
         Action::NextGpu,
@@ -200,7 +201,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "next GPU; after the last, all of them",
         Some("GPU"),
     ),
-    key(
+    bind_key(
         &[Left],
         "←",
         Action::PreviousGpu,
@@ -208,23 +209,23 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "previous GPU",
         None,
     ),
-    key(
+    bind_key(
         &[Char('m')],
         "m",
         Action::NextMetric,
         Charts,
-        "another reading in the charts of all GPUs",
+        "chart the next reading of all GPUs",
         Some("metric"),
     ),
-    key(
+    bind_key(
         &[Char('M')],
         "M",
         Action::PreviousMetric,
         Charts,
-        "the one before it",
+        "chart the previous reading of all GPUs",
         None,
     ),
-    key(
+    bind_key(
         &[Char('c')],
         "c",
         Action::ChooseMetrics,
@@ -232,23 +233,23 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "choose the readings that are charted",
         None,
     ),
-    key(
+    bind_key(
         &[Char(']')],
         "]",
         Action::LongerRange,
         Charts,
-        "charts reach further back",
+        "show a longer time in the charts",
         None,
     ),
-    key(
+    bind_key(
         &[Char('[')],
         "[",
         Action::ShorterRange,
         Charts,
-        "charts reach less far back",
+        "show a shorter time in the charts",
         None,
     ),
-    key(
+    bind_key(
         &[Char('s')],
         "s",
         Action::NextSort,
@@ -256,7 +257,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "sort by the next column",
         Some("sort"),
     ),
-    key(
+    bind_key(
         &[Char('o'), F(6)],
         "o",
         Action::ChooseSort,
@@ -264,23 +265,23 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "choose the column to sort by",
         None,
     ),
-    key(
+    bind_key(
         &[Char('r')],
         "r",
         Action::Reverse,
         Processes,
-        "sort the other way round",
+        "reverse the sort order",
         None,
     ),
-    key(
+    bind_key(
         &[Char('f'), Char('\\'), F(4)],
         "f",
         Action::Filter,
         Processes,
-        "filter by words, as `ana gpu:0 what:train`",
+        "filter by words, such as `ana gpu:0 what:train`",
         Some("filter"),
     ),
-    key(
+    bind_key(
         &[Char('u')],
         "u",
         Action::ChooseUser,
@@ -288,7 +289,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "list the processes of one user",
         Some("user"),
     ),
-    key(
+    bind_key(
         &[Char('/'), F(3)],
         "/",
         Action::Search,
@@ -296,7 +297,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "search while you type",
         Some("search"),
     ),
-    key(
+    bind_key(
         &[Char('n')],
         "n",
         Action::FindNext,
@@ -304,31 +305,31 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "next match of the search",
         None,
     ),
-    key(
+    bind_key(
         &[Char('N')],
         "N",
         Action::FindPrevious,
         Processes,
-        "the one before",
+        "previous match of the search",
         None,
     ),
-    key(
+    bind_key(
         &[Char('t'), F(5)],
         "t",
         Action::Tree,
         Processes,
-        "below those that started them, as a tree",
+        "show processes below their parents, as a tree",
         Some("tree"),
     ),
-    key(
+    bind_key(
         &[Enter, Char('i')],
         "enter",
         Action::Details,
         Processes,
-        "the screen of the selected process",
+        "details of the selected process",
         Some("details"),
     ),
-    key(
+    bind_key(
         &[Char('e')],
         "e",
         Action::Environment,
@@ -336,31 +337,31 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "its environment",
         None,
     ),
-    key(
+    bind_key(
         &[Char('T'), F(9)],
         "T",
-        Action::Signal(Kill::Terminate),
+        Action::Signal(KillSignal::Terminate),
         Processes,
         "send a signal to the tagged or selected processes",
         Some("signal"),
     ),
-    key(
+    bind_key(
         &[Char('K')],
         "K",
-        Action::Signal(Kill::End),
+        Action::Signal(KillSignal::End),
         Processes,
-        "the same, SIGKILL first",
+        "send a signal, with SIGKILL preselected",
         None,
     ),
-    key(
+    bind_key(
         &[Char('I')],
         "I",
-        Action::Signal(Kill::Interrupt),
+        Action::Signal(KillSignal::Interrupt),
         Processes,
-        "the same, SIGINT first",
+        "send a signal, with SIGINT preselected",
         None,
     ),
-    key(
+    bind_key(
         &[Down, Char('j')],
         "↓",
         Action::Move(1),
@@ -368,7 +369,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "select the next process",
         None,
     ),
-    key(
+    bind_key(
         &[Up, Char('k')],
         "↑",
         Action::Move(-1),
@@ -376,7 +377,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "select the previous process",
         None,
     ),
-    key(
+    bind_key(
         &[PageDown],
         "page down",
         Action::PageDown,
@@ -384,14 +385,14 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "a page further",
         None,
     ),
-    control(
+    bind_control_key(
         &[Char('d')],
         "ctrl-d",
         Action::Move(5),
         Processes,
         "half a page further",
     ),
-    key(
+    bind_key(
         &[PageUp],
         "page up",
         Action::PageUp,
@@ -399,14 +400,14 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "a page back",
         None,
     ),
-    control(
+    bind_control_key(
         &[Char('u')],
         "ctrl-u",
         Action::Move(-5),
         Processes,
         "half a page back",
     ),
-    key(
+    bind_key(
         &[Home, Char('g')],
         "home",
         Action::First,
@@ -414,7 +415,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "the first",
         None,
     ),
-    key(
+    bind_key(
         &[End, Char('G')],
         "end",
         Action::Last,
@@ -422,16 +423,16 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "the last",
         None,
     ),
-    key(
+    bind_key(
         &[Char('z')],
         "z",
         Action::Room,
         Screen,
-        "the view alone, the processes alone, or both",
+        "show only the view, only the processes, or both",
         Some("zoom"),
     ),
-    key(&[Char('1')], "1", Action::View(0), Screen, "charts", None),
-    key(
+    bind_key(&[Char('1')], "1", Action::View(0), Screen, "charts", None),
+    bind_key(
         &[Char('2')],
         "2",
         Action::View(1),
@@ -439,7 +440,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "activity of the GPU's parts",
         None,
     ),
-    key(
+    bind_key(
         &[Char('3')],
         "3",
         Action::View(2),
@@ -447,7 +448,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "PCIe and NVLink",
         None,
     ),
-    key(
+    bind_key(
         &[Char('4')],
         "4",
         Action::View(3),
@@ -455,7 +456,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "MIG instances",
         None,
     ),
-    key(
+    bind_key(
         &[Char('5')],
         "5",
         Action::View(4),
@@ -463,7 +464,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "the machine",
         None,
     ),
-    key(
+    bind_key(
         &[Char('6')],
         "6",
         Action::View(5),
@@ -471,7 +472,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "conditions and events",
         None,
     ),
-    key(
+    bind_key(
         &[Char('+'), Char('=')],
         "+",
         Action::Faster,
@@ -479,7 +480,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "sample more often",
         None,
     ),
-    key(
+    bind_key(
         &[Char('-')],
         "-",
         Action::Slower,
@@ -487,7 +488,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "sample less often",
         None,
     ),
-    key(
+    bind_key(
         &[Char('C')],
         "C",
         Action::Theme,
@@ -495,7 +496,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "another theme",
         None,
     ),
-    key(
+    bind_key(
         &[Char('W')],
         "W",
         Action::Save,
@@ -503,7 +504,7 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "save these settings",
         None,
     ),
-    key(
+    bind_key(
         &[Esc],
         "esc",
         Action::Back,
@@ -511,30 +512,30 @@ pub(super) const BINDINGS: &[Binding<Action, Part>] = &[
         "close a dialog; clear filter, tags, GPU; go back",
         None,
     ),
-    control(
+    bind_control_key(
         &[Char('l')],
         "ctrl-l",
         Action::Redraw,
         Screen,
-        "draw everything anew",
+        "redraw the screen",
     ),
-    control(
+    bind_control_key(
         &[Char('z')],
         "ctrl-z",
         Action::Suspend,
         Screen,
         "back to the shell; `fg` resumes",
     ),
-    control(&[Char('c')], "ctrl-c", Action::Quit, Screen, "quit"),
+    bind_control_key(&[Char('c')], "ctrl-c", Action::Quit, Screen, "quit"),
 ];
 
-/// Returns the action of a key.
-pub(super) fn action(event: KeyEvent) -> Option<Action> {
-    binding::action(BINDINGS, event)
+/// Returns the action of a key, or `None` if the key has no binding.
+pub(super) fn find_action(event: KeyEvent) -> Option<Action> {
+    binding::find_action(BINDINGS, event)
 }
 
-/// Returns the name printed on a key, or `None` for modifier keys.
-pub(super) fn name(event: KeyEvent) -> Option<String> {
+/// Returns the name of a key, such as `ctrl-c`, or `None` for modifier keys.
+pub(super) fn key_name(event: KeyEvent) -> Option<String> {
     let key = match event.code {
         Char(letter) => letter.to_string(),
         KeyCode::Null | KeyCode::Modifier(_) => return None,
@@ -558,28 +559,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_means_two_things() {
-        binding::assert_no_key_means_two_things(BINDINGS);
+    fn every_key_has_one_action() {
+        binding::assert_keys_are_unique(BINDINGS);
     }
 
     #[test]
-    fn a_control_key_is_not_its_letter() {
+    fn control_key_differs_from_letter() {
         let event = |modifiers| KeyEvent::new(Char('c'), modifiers);
-        assert_eq!(action(event(KeyModifiers::CONTROL)), Some(Action::Quit));
         assert_eq!(
-            name(event(KeyModifiers::CONTROL)).as_deref(),
+            find_action(event(KeyModifiers::CONTROL)),
+            Some(Action::Quit)
+        );
+        assert_eq!(
+            key_name(event(KeyModifiers::CONTROL)).as_deref(),
             Some("ctrl-c")
         );
         assert_eq!(
-            name(KeyEvent::new(F(9), KeyModifiers::NONE)).as_deref(),
+            key_name(KeyEvent::new(F(9), KeyModifiers::NONE)).as_deref(),
             Some("f9")
         );
         assert_eq!(
-            action(event(KeyModifiers::NONE)),
+            find_action(event(KeyModifiers::NONE)),
             Some(Action::ChooseMetrics)
         );
         assert_eq!(
-            action(KeyEvent::new(Char('M'), KeyModifiers::SHIFT)),
+            find_action(KeyEvent::new(Char('M'), KeyModifiers::SHIFT)),
             Some(Action::PreviousMetric)
         );
     }

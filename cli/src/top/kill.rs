@@ -1,5 +1,5 @@
-//! Signals to processes. A signal reaches exactly the process on the screen, and never another
-//! process that has reused its PID.
+//! Sending signals to processes. A signal is sent only to the process shown on the screen, and
+//! never to another process that has reused its PID.
 
 use std::{
     fs, io,
@@ -15,15 +15,15 @@ use rustix::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kill {
-    /// The same signal as Ctrl-C: Python raises `KeyboardInterrupt`.
+pub(super) enum KillSignal {
+    /// The signal of Ctrl-C, for which Python raises `KeyboardInterrupt`.
     Interrupt,
     Terminate,
-    /// Kills the process unconditionally.
+    /// A signal that ends the process unconditionally.
     End,
 }
 
-impl Kill {
+impl KillSignal {
     pub(super) const ALL: [Self; 3] = [Self::Interrupt, Self::Terminate, Self::End];
 
     pub(super) fn name(self) -> &'static str {
@@ -36,9 +36,9 @@ impl Kill {
 
     pub(super) fn effect(self) -> &'static str {
         match self {
-            Self::Interrupt => "interrupts it, as Ctrl-C does",
+            Self::Interrupt => "interrupts it, like Ctrl-C",
             Self::Terminate => "asks it to end",
-            Self::End => "ends it at once, and nothing is saved",
+            Self::End => "ends it at once; unsaved work is lost",
         }
     }
 
@@ -51,24 +51,26 @@ impl Kill {
     }
 }
 
-/// A process pinned by a pidfd: its PID cannot be reused while this exists.
+/// A process pinned by a pidfd. While the pidfd is open, a signal cannot reach another process that
+/// has reused the PID.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct PinnedProcess {
     pub(super) pid: u32,
     pub(super) name: String,
     pub(super) user: String,
     handle: OwnedFd,
 }
 
-/// Returns `true` if the user `own` may signal a process of `owner`. Only root and the owner may.
+/// Returns `true` if the user `own` may signal a process that belongs to `owner`. Only root and the
+/// owner may.
 fn may_signal(own: Uid, owner: u32) -> bool {
     own.is_root() || owner == own.as_raw()
 }
 
-impl Target {
-    /// Opens a handle to the process that started at `started_ms`. `missing` is the explanation
-    /// used in the error if there is no such process.
-    pub(super) fn hold(
+impl PinnedProcess {
+    /// Opens a handle to the process that started at `started_ms`. If there is no such process, the
+    /// error contains `missing` as an explanation.
+    pub(super) fn open(
         pid: u32,
         started_ms: Option<u64>,
         name: String,
@@ -85,13 +87,15 @@ impl Target {
             Errno::NOSYS => {
                 "this kernel is too old to send signals safely: it needs Linux 5.3".to_owned()
             }
-            error => format!("cannot take hold of process {pid}: {error}"),
+            error => format!("cannot open a handle of process {pid}: {error}"),
         })?;
-        // The handle must be opened before this read, so that the PID cannot be reused in between.
+        // The process is checked only after its handle was opened, so that a reuse of the PID in
+        // between is detected.
         let stat = ProcessStat::read(Path::new("/proc"), pid).map_err(|_| gone())?;
-        if started_ms.is_none() || !stat.is_started_at(started_ms) {
+        if started_ms.is_none() || !stat.may_have_started_at(started_ms) {
             return Err(format!(
-                "PID {pid} is not, or no longer, {name}'s in this PID namespace: no signal is sent"
+                "PID {pid} does not belong to {name} in this PID namespace, or no longer does: no \
+                 signal is sent"
             ));
         }
         let owner = fs::metadata(format!("/proc/{pid}"))
@@ -99,7 +103,7 @@ impl Target {
             .uid();
         if !may_signal(geteuid(), owner) {
             return Err(format!(
-                "{name} ({pid}) is {user}'s: only {user} or root may send it signals"
+                "{name} ({pid}) belongs to {user}: only {user} or root can send signals to it"
             ));
         }
         Ok(Self {
@@ -110,12 +114,12 @@ impl Target {
         })
     }
 
-    /// Returns the name and PID, such as `python (4242)`.
+    /// Returns the process's name and PID, such as `python (4242)`.
     pub(super) fn label(&self) -> String {
         format!("{} ({})", self.name, self.pid)
     }
 
-    pub(super) fn send(&self, kill: Kill) -> io::Result<()> {
+    pub(super) fn send(&self, kill: KillSignal) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.handle, kill.signal())?)
     }
 
@@ -141,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn sleeper() -> (Child, Option<u64>) {
+    fn spawn_sleeper() -> (Child, Option<u64>) {
         let child = Command::new("sleep").arg("600").spawn().unwrap();
         let started_ms = ProcessStat::read(Path::new("/proc"), child.id())
             .unwrap()
@@ -150,8 +154,8 @@ mod tests {
         (child, started_ms)
     }
 
-    fn hold(pid: u32, started_ms: Option<u64>) -> Result<Target, String> {
-        Target::hold(
+    fn open_process(pid: u32, started_ms: Option<u64>) -> Result<PinnedProcess, String> {
+        PinnedProcess::open(
             pid,
             started_ms,
             "sleep".to_owned(),
@@ -161,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn a_process_gets_the_signal_and_its_end_is_seen() {
-        let (mut child, started_ms) = sleeper();
-        let target = hold(child.id(), started_ms).unwrap();
+    fn signaled_process_ends_and_is_detected() {
+        let (mut child, started_ms) = spawn_sleeper();
+        let target = open_process(child.id(), started_ms).unwrap();
         assert!(!target.has_ended());
-        target.send(Kill::Terminate).unwrap();
+        target.send(KillSignal::Terminate).unwrap();
         let begun = Instant::now();
         while !target.has_ended() {
             assert!(begun.elapsed() < Duration::from_secs(30));
@@ -175,21 +179,22 @@ mod tests {
             std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()),
             Some(15)
         );
-        assert!(target.send(Kill::End).is_err(), "nobody else gets it");
+        assert!(target.send(KillSignal::End).is_err(), "nobody else gets it");
         assert!(
-            hold(child.id(), started_ms)
+            open_process(child.id(), started_ms)
                 .unwrap_err()
                 .contains("has ended")
         );
     }
 
     #[test]
-    fn another_process_with_the_same_number_gets_nothing() {
-        let (mut child, started_ms) = sleeper();
-        let refused = hold(child.id(), started_ms.map(|started| started - 3_600_000)).unwrap_err();
+    fn reused_pid_gets_no_signal() {
+        let (mut child, started_ms) = spawn_sleeper();
+        let refused =
+            open_process(child.id(), started_ms.map(|started| started - 3_600_000)).unwrap_err();
         assert!(refused.contains("no signal is sent"), "{refused}");
         assert!(
-            hold(child.id(), None).is_err(),
+            open_process(child.id(), None).is_err(),
             "a start that is not known cannot be compared"
         );
         assert!(child.try_wait().unwrap().is_none());
@@ -198,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_process_is_refused() {
+    fn signaling_other_users_process_requires_root() {
         let user = Uid::from_raw(1000);
         assert!(may_signal(user, 1000) && may_signal(Uid::ROOT, 1000));
         assert!(!may_signal(user, 1001) && !may_signal(user, 0));

@@ -1,56 +1,58 @@
-//! The layout of the screen: how much room each part gets.
+//! The layout of the screen, which divides the space among its parts.
 
 use ratatui::layout::Rect;
 
-use super::view::Room;
+use super::view::ScreenSplit;
 
-/// The smallest screen, in columns and rows, that can show anything readable.
-pub(super) const SMALLEST: (u16, u16) = (40, 10);
+/// The minimum size of the screen in columns and rows. Smaller screens cannot show anything
+/// readable.
+pub(super) const MIN_SIZE: (u16, u16) = (40, 10);
 
 /// The minimum width in columns of a GPU's line.
-const GPU_COLUMNS: u16 = 80;
-/// The minimum height, in lines, of the screen below the host's line for a line of totals.
-const WITH_TOTALS: u16 = 16;
-/// The minimum height of a view and of the list of processes, in lines.
-const LEAST_VIEW: u16 = 4;
-const LEAST_PROCESSES: u16 = 4;
+const MIN_GPU_WIDTH: u16 = 80;
+/// The minimum height, in lines, of the area below the host's line at which a line of totals is
+/// shown.
+const MIN_HEIGHT_WITH_TOTALS: u16 = 16;
+/// The minimum heights of a view and of the list of processes, in lines.
+const MIN_VIEW_HEIGHT: u16 = 4;
+const MIN_PROCESSES_HEIGHT: u16 = 4;
 
-/// The areas of all parts of the screen. A part of height 0 is not shown.
+/// The areas of all parts of the screen. Parts with a height of 0 are not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Areas {
     pub(super) title: Rect,
-    /// The replay controls, or the reason why no data arrives.
+    /// The banner with the replay controls, or with the reason why no data arrives.
     pub(super) banner: Rect,
     pub(super) host: Rect,
     pub(super) gpus: Rect,
     pub(super) gpu_columns: u16,
-    /// The totals of all GPUs.
+    /// The line with the totals of all GPUs.
     pub(super) totals: Rect,
     pub(super) tabs: Rect,
     pub(super) view: Rect,
     pub(super) processes: Rect,
-    /// The number of lines that the list of processes has too few.
+    /// The number of lines that are missing to show the whole list of processes.
     lacking: u16,
     pub(super) footer: Rect,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wishes {
+pub(super) struct LayoutRequest {
     pub(super) banner: bool,
     pub(super) gpus: usize,
     pub(super) processes: usize,
-    pub(super) room: Room,
+    pub(super) room: ScreenSplit,
 }
 
-/// Divides the screen among its parts, or returns `None` if it is too small.
-pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
-    if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
+/// Divides the screen among its parts. Returns `None` if the screen is too small.
+pub(super) fn divide_screen(screen: Rect, wishes: LayoutRequest) -> Option<Areas> {
+    if screen.width < MIN_SIZE.0 || screen.height < MIN_SIZE.1 {
         return None;
     }
     let mut left = screen;
-    let title = take(&mut left, 1);
-    let banner = take(&mut left, u16::from(wishes.banner));
-    let host = take(&mut left, 1);
+    let title = take_lines(&mut left, 1);
+    let banner = take_lines(&mut left, u16::from(wishes.banner));
+    let host = take_lines(&mut left, 1);
     let footer = Rect {
         y: screen.bottom() - 1,
         height: 1,
@@ -59,26 +61,28 @@ pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
     left.height -= 1;
     let gpus = wishes.gpus.max(1) as u16;
     let most = (left.height * 2 / 5).max(1);
-    let beside = gpus.div_ceil(most).min(screen.width / GPU_COLUMNS).max(1);
+    let beside = gpus.div_ceil(most).min(screen.width / MIN_GPU_WIDTH).max(1);
     let gpu_lines = gpus.div_ceil(beside).min(most);
-    let has_totals = wishes.gpus > 1 && left.height >= WITH_TOTALS;
-    let gpu_area = take(&mut left, gpu_lines);
-    let totals = take(&mut left, u16::from(has_totals));
-    let tabs = take(&mut left, 1);
+    let has_totals = wishes.gpus > 1 && left.height >= MIN_HEIGHT_WITH_TOTALS;
+    let gpu_area = take_lines(&mut left, gpu_lines);
+    let totals = take_lines(&mut left, u16::from(has_totals));
+    let tabs = take_lines(&mut left, 1);
     let wanted = u16::try_from(wishes.processes + 1).unwrap_or(u16::MAX);
     let processes = match wishes.room {
-        Room::View => 0,
-        Room::Processes => left.height,
-        Room::Both if left.height < LEAST_VIEW + LEAST_PROCESSES + 1 => left.height,
-        // The height changes in steps of four lines, so that the other parts do not move whenever a
+        ScreenSplit::View => 0,
+        ScreenSplit::Processes => left.height,
+        ScreenSplit::Both if left.height < MIN_VIEW_HEIGHT + MIN_PROCESSES_HEIGHT + 1 => {
+            left.height
+        }
+        // The height changes in steps of four lines, so that other parts do not move each time a
         // process starts or ends.
-        Room::Both => wanted
+        ScreenSplit::Both => wanted
             .div_ceil(4)
             .saturating_mul(4)
-            .clamp(LEAST_PROCESSES, left.height / 2),
+            .clamp(MIN_PROCESSES_HEIGHT, left.height / 2),
     };
     let view_lines = left.height - processes;
-    let view = take(&mut left, view_lines);
+    let view = take_lines(&mut left, view_lines);
     let gpu_columns = beside;
     let lacking = wanted.saturating_sub(left.height);
     let processes = left;
@@ -98,9 +102,9 @@ pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
 }
 
 impl Areas {
-    /// Returns the area of the list of processes, extended over the view's `empty` last lines as
-    /// far as needed. One empty line stays to separate the two.
-    pub(super) fn processes_over(&self, empty: u16) -> Rect {
+    /// Returns the area of the list of processes. If the list needs more lines, it is extended over
+    /// the last `empty` lines of the view. One empty line remains between the view and the list.
+    pub(super) fn extended_processes_area(&self, empty: u16) -> Rect {
         let more = if self.processes.height > 0 {
             empty.saturating_sub(1).min(self.lacking)
         } else {
@@ -114,7 +118,7 @@ impl Areas {
     }
 }
 
-fn take(left: &mut Rect, lines: u16) -> Rect {
+fn take_lines(left: &mut Rect, lines: u16) -> Rect {
     let lines = lines.min(left.height);
     let taken = Rect {
         height: lines,
@@ -125,27 +129,29 @@ fn take(left: &mut Rect, lines: u16) -> Rect {
     taken
 }
 
-/// Returns the number of columns and rows in which to arrange the charts, or `None` if not even one
-/// chart fits. If there are too few rows, the last charts are not shown.
-pub(super) fn grid(area: Rect, charts: usize) -> Option<(u16, u16)> {
-    const LEAST: (u16, u16) = (16, 3);
-    if area.width < LEAST.0 || area.height < LEAST.1 || charts == 0 {
+/// Returns the number of columns and rows for a grid of charts, or `None` if not even one chart
+/// fits. If there are not enough rows, the last charts are not shown.
+pub(super) fn choose_grid(area: Rect, charts: usize) -> Option<(u16, u16)> {
+    const MIN_CHART_SIZE: (u16, u16) = (16, 3);
+    if area.width < MIN_CHART_SIZE.0 || area.height < MIN_CHART_SIZE.1 || charts == 0 {
         return None;
     }
     let fitting = (1..=charts as u16).map(|columns| (columns, (charts as u16).div_ceil(columns)));
-    let fitting = fitting
-        .filter(|(columns, rows)| area.width / columns >= LEAST.0 && area.height / rows >= LEAST.1);
-    // A chart is best about five times as wide as high, in character cells.
+    let fitting = fitting.filter(|(columns, rows)| {
+        area.width / columns >= MIN_CHART_SIZE.0 && area.height / rows >= MIN_CHART_SIZE.1
+    });
+    // Charts look best if they are about five times as wide as high, measured in character cells.
     let worth = |(columns, rows): &(u16, u16)| (area.width / columns).min(5 * (area.height / rows));
     let best = fitting.max_by_key(|size| (worth(size), std::cmp::Reverse(size.0 * size.1)));
     Some(best.unwrap_or((
-        (area.width / LEAST.0).min(charts as u16),
-        area.height / LEAST.1,
+        (area.width / MIN_CHART_SIZE.0).min(charts as u16),
+        area.height / MIN_CHART_SIZE.1,
     )))
 }
 
-/// Returns one field of a grid. The last column and row take the remaining space.
-pub(super) fn field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect {
+/// Returns the area of one field in a grid. The last column and the last row include the remaining
+/// space.
+pub(super) fn find_grid_field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect {
     let (column, row) = (place % columns, place / columns);
     let (width, height) = (area.width / columns, area.height / rows);
     let last = |at: u16, of: u16, size: u16, all: u16| {
@@ -163,14 +169,21 @@ pub(super) fn field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect
     }
 }
 
-/// Returns one field of a grid that its charts fill completely: if they would leave the last row
+/// Returns the area of one field in a grid without empty fields. If the last row would be
 /// incomplete, the first row has fewer and wider fields instead.
-pub(super) fn filled(area: Rect, shape: (u16, u16), place: u16, charts: u16) -> Rect {
+pub(super) fn find_filled_grid_field(
+    area: Rect,
+    shape: (u16, u16),
+    place: u16,
+    charts: u16,
+) -> Rect {
     let (columns, rows) = shape;
     match charts % columns {
-        leading if leading == 0 || charts > columns * rows => field(area, shape, place),
-        leading if place < leading => field(field(area, (1, rows), 0), (leading, 1), place),
-        leading => field(area, shape, place - leading + columns),
+        leading if leading == 0 || charts > columns * rows => find_grid_field(area, shape, place),
+        leading if place < leading => {
+            find_grid_field(find_grid_field(area, (1, rows), 0), (leading, 1), place)
+        }
+        leading => find_grid_field(area, shape, place - leading + columns),
     }
 }
 
@@ -178,7 +191,7 @@ pub(super) fn filled(area: Rect, shape: (u16, u16), place: u16, charts: u16) -> 
 mod tests {
     use super::*;
 
-    fn screen(width: u16, height: u16) -> Rect {
+    fn screen_area(width: u16, height: u16) -> Rect {
         Rect {
             x: 0,
             y: 0,
@@ -188,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_belongs_to_exactly_one_part_at_any_size() {
+    fn parts_cover_screen_without_overlap() {
         for (width, height) in [
             (40, 10),
             (60, 12),
@@ -200,14 +213,14 @@ mod tests {
         ] {
             for gpus in [0, 1, 2, 8, 64] {
                 for (banner, processes) in [(false, 0), (true, 3), (false, 2000)] {
-                    for room in [Room::Both, Room::View, Room::Processes] {
-                        let wishes = Wishes {
+                    for room in [ScreenSplit::Both, ScreenSplit::View, ScreenSplit::Processes] {
+                        let wishes = LayoutRequest {
                             banner,
                             gpus,
                             processes,
                             room,
                         };
-                        let areas = areas(screen(width, height), wishes).unwrap();
+                        let areas = divide_screen(screen_area(width, height), wishes).unwrap();
                         let parts = [
                             areas.title,
                             areas.banner,
@@ -233,25 +246,25 @@ mod tests {
             }
         }
         assert_eq!(
-            areas(
-                screen(39, 10),
-                Wishes {
+            divide_screen(
+                screen_area(39, 10),
+                LayoutRequest {
                     banner: false,
                     gpus: 1,
                     processes: 0,
-                    room: Room::Both
+                    room: ScreenSplit::Both
                 }
             ),
             None
         );
         assert_eq!(
-            areas(
-                screen(40, 9),
-                Wishes {
+            divide_screen(
+                screen_area(40, 9),
+                LayoutRequest {
                     banner: false,
                     gpus: 1,
                     processes: 0,
-                    room: Room::Both
+                    room: ScreenSplit::Both
                 }
             ),
             None
@@ -259,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn eight_gpus_charts_and_processes_all_have_room_at_80_by_24() {
-        let wishes = Wishes {
+    fn gpus_charts_and_processes_fit_80_by_24() {
+        let wishes = LayoutRequest {
             banner: false,
             gpus: 8,
             processes: 8,
-            room: Room::Both,
+            room: ScreenSplit::Both,
         };
-        let areas = areas(screen(80, 24), wishes).unwrap();
+        let areas = divide_screen(screen_area(80, 24), wishes).unwrap();
         assert_eq!((areas.gpus.height, areas.gpu_columns), (8, 1));
         assert!(
             areas.totals.height == 1 && areas.view.height >= 6 && areas.processes.height >= 5,
@@ -275,15 +288,25 @@ mod tests {
     }
 
     #[test]
-    fn many_gpus_stand_beside_each_other_where_it_is_wide() {
-        let wishes = Wishes {
+    fn wide_screen_has_several_gpu_columns() {
+        let wishes = LayoutRequest {
             banner: false,
             gpus: 64,
             processes: 8,
-            room: Room::Both,
+            room: ScreenSplit::Both,
         };
-        assert_eq!(areas(screen(300, 60), wishes).unwrap().gpu_columns, 3);
-        assert_eq!(areas(screen(80, 24), wishes).unwrap().gpu_columns, 1);
+        assert_eq!(
+            divide_screen(screen_area(300, 60), wishes)
+                .unwrap()
+                .gpu_columns,
+            3
+        );
+        assert_eq!(
+            divide_screen(screen_area(80, 24), wishes)
+                .unwrap()
+                .gpu_columns,
+            1
+        );
     }
 
     #[test]
@@ -296,10 +319,10 @@ mod tests {
             (120, 20, 2),
             (60, 4, 64),
         ] {
-            let area = screen(width, height);
-            let (columns, rows) = grid(area, charts).unwrap();
+            let area = screen_area(width, height);
+            let (columns, rows) = choose_grid(area, charts).unwrap();
             let fields: Vec<_> = (0..columns * rows)
-                .map(|place| field(area, (columns, rows), place))
+                .map(|place| find_grid_field(area, (columns, rows), place))
                 .collect();
             assert_eq!(
                 fields.iter().map(|field| field.area()).sum::<u32>(),
@@ -313,7 +336,7 @@ mod tests {
             );
         }
         let three: Vec<_> = (0..3)
-            .map(|place| filled(screen(120, 20), (2, 2), place, 3))
+            .map(|place| find_filled_grid_field(screen_area(120, 20), (2, 2), place, 3))
             .collect();
         assert_eq!(
             three
@@ -322,7 +345,7 @@ mod tests {
                 .collect::<Vec<_>>(),
             [(0, 0, 120), (0, 10, 60), (60, 10, 60)]
         );
-        assert_eq!(grid(screen(300, 30), 8), Some((4, 2)));
-        assert_eq!(grid(screen(80, 2), 1), None);
+        assert_eq!(choose_grid(screen_area(300, 30), 8), Some((4, 2)));
+        assert_eq!(choose_grid(screen_area(80, 2), 1), None);
     }
 }

@@ -1,5 +1,5 @@
-//! The loop of a live screen: it waits for input, processes it, and draws whenever something has
-//! changed.
+//! The main loop of a live screen, which waits for input, handles it, and draws the screen after
+//! changes.
 
 use std::{
     io,
@@ -12,33 +12,33 @@ use ratatui::buffer::Buffer;
 
 use super::{
     input::{self, Input, Signal},
-    job::Job,
+    job::TerminalJob,
     screen::{self, Screen},
     theme::ThemeName,
 };
 use crate::exit::Failure;
 
-/// How often a background job checks whether it is in the foreground again.
+/// The interval at which a background job checks whether it is in the foreground again.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Next {
-    /// Nothing has changed, so wait.
+pub(super) enum NextStep {
+    /// Wait for the next input, because nothing has changed.
     Wait,
     Draw,
     /// Draw everything, including unchanged cells.
     DrawAnew,
-    /// Set the terminal up again, because another process stopped and continued this one: the
+    /// Set up the terminal again. Another process has stopped and continued this program, so the
     /// terminal may be in any state.
     TakeAgain,
-    /// Restore the terminal and stop until another process continues this one.
+    /// Restore the terminal and stop this program until another process continues it.
     Suspend,
     Quit,
-    /// Restore the terminal and end by this signal.
+    /// Restore the terminal and end this program with the given signal.
     Die(i32),
 }
 
-impl From<Signal> for Next {
+impl From<Signal> for NextStep {
     fn from(signal: Signal) -> Self {
         match signal {
             Signal::End => Self::Quit,
@@ -50,37 +50,37 @@ impl From<Signal> for Next {
     }
 }
 
-/// The content of a live screen.
-pub(super) trait Live {
-    /// Processes one input.
-    fn take(&mut self, input: Input) -> Result<Next, Failure>;
+/// A screen that the main loop can run.
+pub(super) trait LiveScreen {
+    /// Handles an input.
+    fn handle_input(&mut self, input: Input) -> Result<NextStep, Failure>;
 
-    /// Returns how long to wait for the next input.
-    fn idle(&self, now: Instant) -> Duration;
+    /// Returns the maximum time to wait for the next input.
+    fn poll_timeout(&self, now: Instant) -> Duration;
 
     fn theme(&self) -> ThemeName;
 
-    /// Applies changes that depend on time alone.
-    fn tick(&mut self, now: Instant) -> Next;
+    /// Applies changes that depend only on the time.
+    fn tick(&mut self, now: Instant) -> NextStep;
 
     fn draw(&mut self, buffer: &mut Buffer);
 }
 
 /// Runs a live screen until the user quits.
-pub(super) fn show(
-    mut app: impl Live,
+pub(super) fn run_screen(
+    mut app: impl LiveScreen,
     mouse: bool,
     inputs: SyncSender<Input>,
     waiting: &Receiver<Input>,
 ) -> Result<(), Failure> {
-    // A warning about the time zone must appear before the live view hides this screen.
+    // A warning about the time zone must be printed before the live screen covers the terminal.
     time_zone();
     input::watch_signals(inputs.clone())?;
     let shown = run_in_terminal(&mut app, mouse, inputs, waiting);
     match shown {
-        Ok(End::Of(signal)) => input::die(signal),
+        Ok(End::Of(signal)) => input::end_by_signal(signal),
         Ok(End::Wanted) => Ok(()),
-        // The terminal is gone, so nobody can read an error.
+        // If the terminal was closed, nobody could read an error message.
         Err(failure) if failure.is_broken_pipe() => Ok(()),
         Err(failure) => Err(failure),
     }
@@ -89,40 +89,41 @@ pub(super) fn show(
 enum End {
     /// The user quit, or the terminal was closed.
     Wanted,
-    /// A signal other than those that ask the program to end.
+    /// A signal that does not count as a request to end, such as SIGQUIT.
     Of(i32),
 }
 
-/// Runs a live screen. The terminal is restored when this function returns.
+/// Runs a live screen, and restores the terminal when it returns.
 fn run_in_terminal(
-    app: &mut impl Live,
+    app: &mut impl LiveScreen,
     mouse: bool,
     inputs: SyncSender<Input>,
     waiting: &Receiver<Input>,
 ) -> Result<End, Failure> {
-    // The program may have been started in the background.
+    // The program may have been started as a background job, which must wait before it uses the
+    // terminal.
     if let Some(end) = wait_for_foreground(app, waiting)? {
         return Ok(end);
     }
-    let mut screen = Screen::take(mouse).map_err(terminal_error)?;
+    let mut screen = Screen::take_over_terminal(mouse).map_err(convert_terminal_error)?;
     input::watch_terminal(inputs)?;
-    follow(app, &mut screen, waiting)
+    run_loop(app, &mut screen, waiting)
 }
 
-/// Handles input until the screen ends, and draws only when something has changed.
-fn follow(
-    app: &mut impl Live,
+/// Handles input until the screen ends. The screen is drawn only if something has changed.
+fn run_loop(
+    app: &mut impl LiveScreen,
     screen: &mut Screen,
     waiting: &Receiver<Input>,
 ) -> Result<End, Failure> {
-    let mut next = Next::DrawAnew;
+    let mut next = NextStep::DrawAnew;
     loop {
-        if next >= Next::Suspend
-            && let Some(patience) = screen.patience()
+        if next >= NextStep::Suspend
+            && let Some(patience) = screen.remaining_wait()
         {
             match waiting.recv_timeout(patience) {
                 Ok(input) => {
-                    next = next.max(take(app, screen, input)?);
+                    next = next.max(forward_input(app, screen, input)?);
                     continue;
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
@@ -130,69 +131,73 @@ fn follow(
             }
         }
         match next {
-            Next::Quit => return Ok(End::Wanted),
-            Next::Die(signal) => return Ok(End::Of(signal)),
-            Next::Suspend | Next::TakeAgain => {
-                if next == Next::Suspend {
-                    screen::suspend()?;
+            NextStep::Quit => return Ok(End::Wanted),
+            NextStep::Die(signal) => return Ok(End::Of(signal)),
+            NextStep::Suspend | NextStep::TakeAgain => {
+                if next == NextStep::Suspend {
+                    screen::suspend_program()?;
                 }
                 if let Some(end) = wait_for_foreground(app, waiting)? {
                     return Ok(end);
                 }
-                screen.take_again().map_err(terminal_error)?;
+                screen.take_over_again().map_err(convert_terminal_error)?;
             }
-            Next::Wait | Next::Draw | Next::DrawAnew => {}
+            NextStep::Wait | NextStep::Draw | NextStep::DrawAnew => {}
         }
-        if next != Next::Wait {
+        if next != NextStep::Wait {
             if app.theme() == ThemeName::Auto {
-                screen.ask_for_background()?;
+                screen.request_background()?;
             }
             screen
-                .draw(|buffer| app.draw(buffer), next > Next::Draw)
-                .map_err(terminal_error)?;
+                .draw(|buffer| app.draw(buffer), next > NextStep::Draw)
+                .map_err(convert_terminal_error)?;
         }
-        next = Next::Wait;
-        match waiting.recv_timeout(app.idle(Instant::now())) {
-            Ok(input) => next = take(app, screen, input)?,
+        next = NextStep::Wait;
+        match waiting.recv_timeout(app.poll_timeout(Instant::now())) {
+            Ok(input) => next = forward_input(app, screen, input)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(End::Wanted),
         }
-        // All inputs that have arrived are handled before one drawing.
-        while next < Next::TakeAgain
+        // All inputs that have already arrived are handled before the next drawing.
+        while next < NextStep::TakeAgain
             && let Ok(input) = waiting.try_recv()
         {
-            next = next.max(take(app, screen, input)?);
+            next = next.max(forward_input(app, screen, input)?);
         }
         next = next.max(app.tick(Instant::now()));
     }
 }
 
-fn take(app: &mut impl Live, screen: &mut Screen, input: Input) -> Result<Next, Failure> {
+fn forward_input(
+    app: &mut impl LiveScreen,
+    screen: &mut Screen,
+    input: Input,
+) -> Result<NextStep, Failure> {
     screen.is_answered |= matches!(input, Input::Background(_));
-    app.take(input)
+    app.handle_input(input)
 }
 
-/// Handles input while another job has the terminal. Returns `None` once this program is in the
-/// foreground, or how the program must end. Ending by a signal must not need the terminal, because
-/// bash continues a stopped job in the background for that purpose.
+/// Handles input while another job uses the terminal. Returns `None` when this program is in the
+/// foreground, or the way in which the program should end. Ending by a signal must work without the
+/// terminal, because bash continues a stopped job in the background to end it.
 fn wait_for_foreground(
-    app: &mut impl Live,
+    app: &mut impl LiveScreen,
     waiting: &Receiver<Input>,
 ) -> Result<Option<End>, Failure> {
-    let was_behind = Job::now() == Job::Behind;
+    let was_behind = TerminalJob::detect() == TerminalJob::Behind;
     loop {
-        match Job::now() {
-            Job::InFront => return Ok(None),
-            Job::Alone if !was_behind => return Ok(None),
-            // The shell that controlled the jobs is gone, or the terminal is.
-            Job::Alone | Job::Lost => return Ok(Some(End::Wanted)),
-            Job::Behind => {}
+        match TerminalJob::detect() {
+            TerminalJob::InFront => return Ok(None),
+            TerminalJob::Alone if !was_behind => return Ok(None),
+            // The shell that controlled the jobs has ended, or the terminal was closed.
+            TerminalJob::Alone | TerminalJob::Lost => return Ok(Some(End::Wanted)),
+            TerminalJob::Behind => {}
         }
         match waiting.recv_timeout(POLL_INTERVAL) {
-            Ok(input) => match app.take(input)? {
-                Next::Quit => return Ok(Some(End::Wanted)),
-                Next::Die(signal) => return Ok(Some(End::Of(signal))),
-                Next::Suspend => screen::suspend()?,
+            Ok(input) => match app.handle_input(input)? {
+                NextStep::Quit => return Ok(Some(End::Wanted)),
+                NextStep::Die(signal) => return Ok(Some(End::Of(signal))),
+                NextStep::Suspend => screen::suspend_program()?,
                 _ => {}
             },
             Err(RecvTimeoutError::Timeout) => {}
@@ -201,9 +206,8 @@ fn wait_for_foreground(
     }
 }
 
-/// Converts an error that means that the terminal is gone into a broken pipe, which is not
-/// reported.
-fn terminal_error(error: io::Error) -> io::Error {
+/// Converts errors of a closed terminal to a broken pipe, which is not reported.
+fn convert_terminal_error(error: io::Error) -> io::Error {
     match error
         .raw_os_error()
         .map(rustix::io::Errno::from_raw_os_error)

@@ -1,20 +1,20 @@
 //! The live screen, `gpumon top`.
 //!
-//! - [`feed`] contains the sources of readings, [`replay`] among them. [`model`] keeps the newest
-//!   readings, and [`history`] the earlier ones.
-//! - [`input`] defines all inputs, [`app`] handles them, and [`keys`] lists the key bindings in
-//!   terms of [`binding`].
+//! - [`feed`] contains the sources of readings, including [`replay`]. [`model`] stores the newest
+//!   readings, and [`history`] stores earlier readings.
+//! - [`input`] defines all inputs, and [`app`] handles them. [`keys`] lists the key bindings, which
+//!   [`binding`] defines.
 //! - [`selection`] removes GPUs that are not selected. [`once`] prints a single frame.
-//! - [`job`] checks whether the terminal may be used, and [`background`] whether it is light or
-//!   dark.
-//! - [`draw`] draws [`state`] and [`model`]: [`layout`] divides the screen, each file in [`panel`]
-//!   and [`dialog`] draws one part with a [`painter`], and [`screen`] is the terminal.
-//! - [`processes`] is the list of processes, [`inspect`] reads details of one, and [`kill`] sends
-//!   it signals.
-//! - [`settings`] are read at the start. [`live`] is the loop. [`fleet`] is another screen in the
-//!   same loop, for many machines.
+//! - [`job`] checks whether the terminal may be used. [`background`] detects whether the terminal
+//!   is light or dark.
+//! - [`draw`] draws [`state`] and [`model`]. [`layout`] divides the screen, each file in [`panel`]
+//!   and [`dialog`] draws one part with a [`painter`], and [`screen`] writes to the terminal.
+//! - [`processes`] is the list of processes. [`inspect`] reads the details of a process, and
+//!   [`kill`] sends signals.
+//! - [`settings`] are read at the start. [`live`] is the main loop. [`fleet`] is another screen for
+//!   many machines, which uses the same loop.
 //!
-//! The thread that draws never calls the driver and never reads files of a process that could hang
+//! The thread that draws never calls the driver, and never reads files of a process that may hang
 //! in the driver.
 
 mod app;
@@ -67,10 +67,10 @@ pub(crate) use self::selection::Selection;
 use self::{
     app::App,
     background::Background,
-    draw::draw,
-    feed::{Feed, PastReader, Way},
+    draw::draw_screen,
+    feed::{Feed, PastReader, ServerAddress},
     input::Input,
-    live::{Live, Next},
+    live::{LiveScreen, NextStep},
     model::{Model, Origin},
     settings::Settings,
     state::State,
@@ -79,43 +79,43 @@ use self::{
 use crate::terminal::glyphs::Glyphs;
 use crate::{
     describe::Level,
-    exit::{Failure, say},
+    exit::{Failure, print_message},
     local::Server,
     options::SourceArgs,
     shown_processes::ShownProcesses,
 };
 
-/// The capacity of the input queue. If the terminal accepts no output, the readers wait, and memory
-/// stays bounded.
-const WAITING: usize = 64;
+/// The maximum number of queued inputs. If the terminal accepts no output, the threads that send
+/// inputs wait, so that memory use is limited.
+const INPUT_CAPACITY: usize = 64;
 
-/// How long to wait for the first sample. An error within this time is reported before the live
-/// screen opens.
-const FIRST: Duration = Duration::from_millis(1500);
+/// The maximum time to wait for the first sample. An error within this time is reported before the
+/// live screen opens.
+const FIRST_SAMPLE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The interval between the two samples of [`once`], in milliseconds.
-const ONCE_MS: u32 = 250;
+const ONCE_INTERVAL_MS: u32 = 250;
 
-/// The options of a live screen.
+/// The options with which a live screen is started.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Request {
     pub(crate) source: SourceArgs,
     pub(crate) server: Option<Server>,
-    /// A recording to play instead of any live source.
+    /// A recording to play instead of showing live readings.
     pub(crate) player: Option<Player>,
-    /// Messages to show first.
+    /// Messages to show when the screen opens.
     pub(crate) remarks: Vec<String>,
     /// The settings from files, environment variables and flags.
     pub(crate) settings: Settings,
     pub(crate) mouse: bool,
-    /// Whether the theme was given on the command line. Such a theme takes precedence over
-    /// `NO_COLOR`, which is set for all programs.
+    /// Whether the theme was given on the command line. In this case, it takes precedence over
+    /// `NO_COLOR`, which applies to all programs.
     pub(crate) is_theme_typed: bool,
-    /// The file in which `W` saves the settings, or `None` if there is no location for it.
+    /// The file to which `W` saves the settings, or `None` if no location is known.
     pub(crate) file: Option<PathBuf>,
     pub(crate) is_file_named: bool,
     pub(crate) selection: Selection,
-    /// The user to whose processes the list is limited.
+    /// The user to whose processes the list is limited, if any.
     pub(crate) user: Option<String>,
     pub(crate) shown: ShownProcesses,
     pub(crate) readonly: bool,
@@ -126,20 +126,25 @@ pub(crate) struct Request {
 pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
     if !request.once {
         match request.player {
-            Some(_) => screen::check(
+            Some(_) => screen::check_terminal(
                 "gpumon replay",
                 "play it on the web page with --serve, or print it with `gpumon export`",
             )?,
-            None => screen::check("gpumon top", screen::INSTEAD)?,
+            None => screen::check_terminal("gpumon top", screen::ALTERNATIVES)?,
         }
     }
-    let theme = theme_of(&request);
+    let theme = choose_theme(&request);
     let mut settings = request.settings.without_repetitions();
     let file = request.file;
     let new = file
         .as_ref()
         .filter(|path| request.is_file_named && !path.exists());
-    let new = new.map(|path| format!("{} does not exist yet; W creates it", path.display()));
+    let new = new.map(|path| {
+        format!(
+            "{} does not exist yet; press W to create it",
+            path.display()
+        )
+    });
     let remark = request
         .remarks
         .into_iter()
@@ -147,16 +152,17 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
         .collect::<Vec<_>>()
         .join("; ");
     if request.once {
-        // Rates need a second sample, and a short interval avoids a needless wait.
-        settings.interval_ms = ONCE_MS;
+        // Rates require a second sample. A short interval avoids unnecessary waiting.
+        settings.interval_ms = ONCE_INTERVAL_MS;
     }
-    let (inputs, waiting) = mpsc::sync_channel(WAITING);
+    let (inputs, waiting) = mpsc::sync_channel(INPUT_CAPACITY);
     let interval = Duration::from_millis(settings.interval_ms.into());
     let past = request
         .server
         .as_ref()
         .filter(|_| request.player.is_none() && !request.once);
-    let past = past.map(|server| PastReader::new(Way::Socket(server.path.clone()), inputs.clone()));
+    let past = past
+        .map(|server| PastReader::new(ServerAddress::Socket(server.path.clone()), inputs.clone()));
     let (feed, origin) = match (request.player.take(), request.server) {
         (Some(player), _) => (Feed::Recording(Box::new(player)), Origin::Recording),
         (None, Some(server)) => (
@@ -173,34 +179,34 @@ pub(crate) fn run(mut request: Request) -> Result<(), Failure> {
         ..Model::new(origin)
     };
     if request.once {
-        once::read(&mut model, &waiting)?;
+        once::read_complete_sample(&mut model, &waiting)?;
     } else if origin != Origin::Recording {
         wait_for_first_sample(&mut model, &waiting)?;
     }
     let mut state = State::new(
         &settings,
         theme,
-        settings.glyphs.unwrap_or_else(Glyphs::of_terminal),
+        settings.glyphs.unwrap_or_else(Glyphs::from_terminal),
     );
     state.set_background(Background::from_environment());
     state.processes.user = request.user;
     state.processes.shown = request.shown;
     match (remark.is_empty(), request.once) {
         (true, _) => {}
-        (false, true) => say(&remark),
-        (false, false) => state.tell(Level::Warn, remark),
+        (false, true) => print_message(&remark),
+        (false, false) => state.show_notice(Level::Warn, remark),
     }
     let mouse = request.mouse;
     let mut app = App::new(model, state, feed, settings, file, inputs.clone());
     app.is_readonly = request.readonly;
     app.past = past;
     if request.once {
-        return Ok(once::print(&mut app)?);
+        return Ok(once::print_frame(&mut app)?);
     }
-    live::show(app, mouse, inputs, &waiting)
+    live::run_screen(app, mouse, inputs, &waiting)
 }
 
-fn theme_of(request: &Request) -> ThemeName {
+fn choose_theme(request: &Request) -> ThemeName {
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if no_color && !request.is_theme_typed {
         ThemeName::Monochrome
@@ -209,12 +215,12 @@ fn theme_of(request: &Request) -> ThemeName {
     }
 }
 
-/// Waits briefly for the first sample, so that an error that prevents all readings is printed to
-/// the normal screen, where it remains.
+/// Waits briefly for the first sample. If an error prevents all readings, it can then be printed to
+/// the normal screen, where it stays visible.
 fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
     while model.sample.is_none() {
-        match waiting.recv_timeout(FIRST.saturating_sub(begun.elapsed())) {
+        match waiting.recv_timeout(FIRST_SAMPLE_TIMEOUT.saturating_sub(begun.elapsed())) {
             Ok(Input::Update(update)) => model.ingest(update),
             Ok(Input::Failed(failure)) => return Err(failure),
             Ok(_) | Err(_) => return Ok(()),
@@ -226,21 +232,21 @@ fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result
     Ok(())
 }
 
-impl Live for App {
-    fn take(&mut self, input: Input) -> Result<Next, Failure> {
+impl LiveScreen for App {
+    fn handle_input(&mut self, input: Input) -> Result<NextStep, Failure> {
         let next = match input {
-            Input::Terminal(event) => self.terminal(&event),
+            Input::Terminal(event) => self.handle_terminal_event(&event),
             Input::Background(background) => {
                 self.state.set_background(background);
-                Next::Draw
+                NextStep::Draw
             }
-            Input::Update(update) => self.update(update),
-            Input::Inspected(inspection) => self.inspected(*inspection),
+            Input::Update(update) => self.apply_update(update),
+            Input::Inspected(inspection) => self.apply_inspection(*inspection),
             Input::Signal(signal) => signal.into(),
-            Input::Gone => Next::Quit,
+            Input::Gone => NextStep::Quit,
             Input::Failed(failure) => return Err(failure),
-            // These inputs belong to the fleet screen.
-            Input::Fleet(_) | Input::Node(..) => Next::Wait,
+            // Only the fleet screen uses these inputs.
+            Input::Fleet(_) | Input::Node(..) => NextStep::Wait,
         };
         self.model
             .refused
@@ -248,11 +254,11 @@ impl Live for App {
             .map_or(Ok(next), |refused| Err(refused.into()))
     }
 
-    fn idle(&self, now: Instant) -> Duration {
-        self.idle(now)
+    fn poll_timeout(&self, now: Instant) -> Duration {
+        self.poll_timeout(now)
     }
 
-    fn tick(&mut self, now: Instant) -> Next {
+    fn tick(&mut self, now: Instant) -> NextStep {
         self.tick(now)
     }
 
@@ -261,6 +267,6 @@ impl Live for App {
     }
 
     fn draw(&mut self, buffer: &mut Buffer) {
-        self.hits = draw(self, buffer);
+        self.hits = draw_screen(self, buffer);
     }
 }

@@ -12,33 +12,33 @@ use gpumon_probe::model::{
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
-    history::{History, Line, Window},
+    history::{ChartLine, History, Window},
     selection::Selection,
-    text::printable,
+    text::make_printable,
 };
 use crate::{
     describe::{self, Context},
-    device_id::NoSuchGpu,
+    device_id::GpuLookupError,
 };
 
-const EVENTS: usize = 200;
+const MAX_EVENTS: usize = 200;
 
 pub(crate) enum Update {
     Hello(Box<Hello>),
     Record(Box<Record>),
-    /// The usage of the processes of the sample that follows.
+    /// The CPU usage of processes, for the sample that follows.
     Usage(Usage),
     History(frame::History),
     /// A longer history from the server.
     Past(Box<HistorySpan>),
-    /// The reason why the server sends no longer history.
+    /// The reason why the server has not sent a longer history.
     NoPast(String),
     Collector(CollectorStatus),
-    /// The reason why no data arrives at present, or why no more will.
+    /// The reason why no data arrives, whether temporarily or permanently.
     Silent(String),
     /// The reason why the driver is read directly instead of through a server.
     Direct(String),
-    /// The replay starts again at another time.
+    /// The replay was set to another time and continues from there.
     Rewound,
 }
 
@@ -55,19 +55,19 @@ impl Update {
     }
 }
 
-/// The CPU usage of the processes of a sample by PID, if it could be read.
+/// The CPU usage of a sample's processes, by PID. Processes that could not be read are missing.
 pub(crate) type Usage = HashMap<u32, ProcessUsage>;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ProcessUsage {
-    /// Percent of one CPU, or `None` until there are two readings to compare.
+    /// CPU usage in percent of one CPU, or `None` until two readings can be compared.
     pub(super) cpu_percent: Option<f64>,
     pub(super) threads: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Origin {
-    /// This program reads the driver directly.
+    /// This program, which reads the driver directly.
     #[default]
     Driver,
     Server,
@@ -82,23 +82,23 @@ pub(crate) struct Model {
     pub(super) inventory: Option<Inventory>,
     pub(super) sample: Option<Sample>,
     pub(super) usage: Usage,
-    /// Details by GPU, in order of arrival.
+    /// The details of each GPU, in order of arrival.
     pub(super) details: Vec<GpuDetails>,
     /// Events, the oldest first.
     pub(super) events: VecDeque<Event>,
     pub(super) history: History,
-    /// Whether a server has sent the history of everything that can be charted.
+    /// Whether a server has sent the history of all metrics that can be charted.
     pub(super) has_past: bool,
-    /// The reason why no data arrives, or `None` if it does.
+    /// The reason why no data arrives, or `None` if data arrives.
     pub(super) silent: Option<String>,
-    /// The reason why the driver is read directly, or `None` if a server is the source or none was
-    /// tried.
+    /// The reason why the driver is read directly. `None` if readings come from a server, or if no
+    /// server was tried.
     pub(super) direct: Option<String>,
-    /// Whether the model is frozen. A frozen model is never late.
+    /// Whether the model is paused. The samples of a paused model never count as late.
     pub(super) paused: bool,
     pub(super) selection: Selection,
-    /// The selected GPU name that no GPU has.
-    pub(super) refused: Option<NoSuchGpu>,
+    /// The error for a selected GPU name that matches no GPU.
+    pub(super) refused: Option<GpuLookupError>,
 }
 
 impl Model {
@@ -110,9 +110,9 @@ impl Model {
     }
 
     pub(crate) fn ingest(&mut self, mut update: Update) {
-        match self.selection.retain(&mut update) {
+        match self.selection.retain_selected(&mut update) {
             Err(refused) => self.refused = Some(refused),
-            Ok(()) if self.selection.omits(&update) => return,
+            Ok(()) if self.selection.is_irrelevant(&update) => return,
             Ok(()) => {}
         }
         match update {
@@ -128,15 +128,16 @@ impl Model {
                     .inventory
                     .as_ref()
                     .map_or(&[][..], |inventory| &inventory.gpus);
-                self.history.set_past(&past, |uuid| index_of(gpus, uuid));
+                self.history
+                    .set_server_rows(&past, |uuid| find_index(gpus, uuid));
             }
-            // The absence of a history is reported once and is not part of the model.
+            // A missing history is reported once to the user, but it is not stored in the model.
             Update::NoPast(_) => {}
             Update::Collector(status) => self.apply_collector(&status),
-            Update::Silent(why) => self.silent = Some(printable(&why)),
+            Update::Silent(why) => self.silent = Some(make_printable(&why)),
             Update::Direct(why) => {
                 self.silent = None;
-                self.direct = Some(printable(&why));
+                self.direct = Some(make_printable(&why));
             }
             Update::Rewound => {
                 *self = Self {
@@ -152,7 +153,7 @@ impl Model {
         self.apply_collector(&hello.collector);
         self.inventory = hello.inventory.or(self.inventory.take());
         if self.playback().is_some() {
-            // The server may play the recording from another time.
+            // In a replay, the server may now play another part of the recording.
             self.history = History::default();
         }
         self.apply_history(&hello.history);
@@ -173,7 +174,7 @@ impl Model {
             .as_ref()
             .map_or(1000, |sample| sample.interval_ms);
         self.history
-            .extend(past, interval, |uuid| index_of(gpus, uuid));
+            .add_server_history(past, interval, |uuid| find_index(gpus, uuid));
     }
 
     fn apply_record(&mut self, record: Record) {
@@ -193,10 +194,10 @@ impl Model {
                 None => self.details.push(details),
             },
             Record::Event(event) => {
-                if self.events.len() == EVENTS {
+                if self.events.len() == MAX_EVENTS {
                     self.events.pop_front();
                 }
-                // An event may be older than the events already recorded.
+                // Events may arrive late, so each event is inserted in the order of time.
                 let before = self
                     .events
                     .iter()
@@ -213,7 +214,7 @@ impl Model {
             status
                 .message
                 .as_deref()
-                .map_or_else(|| "unknown reason".to_owned(), printable)
+                .map_or_else(|| "unknown reason".to_owned(), make_printable)
         };
         self.silent = match status.state {
             CollectorState::Running => None,
@@ -228,21 +229,21 @@ impl Model {
         };
     }
 
-    /// The GPUs of the newest sample.
+    /// Returns the GPUs in the newest sample.
     pub(super) fn gpus(&self) -> &[GpuSample] {
         self.sample.as_ref().map_or(&[], |sample| &sample.gpus)
     }
 
-    pub(super) fn gpu(&self, index: u32) -> Option<&GpuSample> {
+    pub(super) fn find_gpu(&self, index: u32) -> Option<&GpuSample> {
         self.gpus().iter().find(|gpu| gpu.index == index)
     }
 
     pub(super) fn find_vendor(&self, index: u32) -> Vendor {
-        self.board(index)
+        self.find_board(index)
             .map_or_else(Vendor::default, |gpu| gpu.vendor)
     }
 
-    pub(super) fn board(&self, index: u32) -> Option<&Gpu> {
+    pub(super) fn find_board(&self, index: u32) -> Option<&Gpu> {
         self.inventory
             .as_ref()?
             .gpus
@@ -250,12 +251,12 @@ impl Model {
             .find(|gpu| gpu.index == index)
     }
 
-    /// Returns a GPU's name without the vendor, which is the same for all GPUs.
-    pub(super) fn name(&self, index: u32) -> String {
-        describe::full_name(self.board(index).map(|gpu| &gpu.name))
+    /// Returns a GPU's name without the vendor's name.
+    pub(super) fn gpu_name(&self, index: u32) -> String {
+        describe::format_name_without_vendor(self.find_board(index).map(|gpu| &gpu.name))
     }
 
-    pub(super) fn details(&self, index: u32) -> Option<&GpuDetails> {
+    pub(super) fn find_details(&self, index: u32) -> Option<&GpuDetails> {
         self.details.iter().find(|details| details.index == index)
     }
 
@@ -265,45 +266,47 @@ impl Model {
             .is_some_and(|known| known.platform.is_simulated)
     }
 
-    /// Returns the state of the server's replay, or `None` if the server sends live data.
+    /// Returns the state of the server's replay, or `None` if the server sends live readings.
     pub(super) fn playback(&self) -> Option<&Playback> {
         self.inventory.as_ref()?.playback.as_ref()
     }
 
-    /// Returns `true` if the data was recorded earlier, by this machine or a server.
-    pub(super) fn is_recording(&self) -> bool {
+    /// Returns `true` if the data comes from a recording, which either this program or a server
+    /// plays.
+    pub(super) fn is_recorded(&self) -> bool {
         self.origin == Origin::Recording || self.playback().is_some()
     }
 
-    /// Returns the time that the screen shows: the time of the newest sample, or this machine's
-    /// clock if the sample is late.
+    /// Returns the time shown on the screen. This is the time of the newest sample, or this
+    /// machine's clock if the next sample is overdue.
     pub(super) fn now_ms(&self) -> u64 {
         let newest = self.sample.as_ref().map_or(0, |sample| sample.at_ms);
-        if self.is_recording() || self.late_ms().is_none() {
+        if self.is_recorded() || self.overdue_age_ms().is_none() {
             newest
         } else {
             now_ms()
         }
     }
 
-    /// Returns the age of the newest sample in milliseconds if the next one is overdue.
-    pub(super) fn late_ms(&self) -> Option<u64> {
+    /// Returns the age of the newest sample in milliseconds, or `None` if the next sample is not
+    /// overdue.
+    pub(super) fn overdue_age_ms(&self) -> Option<u64> {
         let sample = self
             .sample
             .as_ref()
-            .filter(|_| !self.is_recording() && !self.paused)?;
+            .filter(|_| !self.is_recorded() && !self.paused)?;
         let age = now_ms().saturating_sub(sample.at_ms);
         (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
     }
 
-    /// Returns `true` if the data is outdated and nothing newer arrives.
+    /// Returns `true` if the data is outdated and no newer data arrives.
     pub(super) fn is_stale(&self) -> bool {
         self.origin != Origin::Recording
             && !self.paused
-            && (self.silent.is_some() || self.late_ms().is_some())
+            && (self.silent.is_some() || self.overdue_age_ms().is_some())
     }
 
-    /// Returns the context that decides how GPUs are described.
+    /// Returns the context for the descriptions of GPUs.
     pub(super) fn context(&self) -> Context {
         Context {
             now_ms: self.now_ms(),
@@ -311,8 +314,13 @@ impl Model {
         }
     }
 
-    pub(super) fn line(&self, line: Line, span_ms: u64, columns: usize) -> Vec<Option<f64>> {
-        self.history.values(
+    pub(super) fn read_line_values(
+        &self,
+        line: ChartLine,
+        span_ms: u64,
+        columns: usize,
+    ) -> Vec<Option<f64>> {
+        self.history.read_line_values(
             line,
             Window {
                 end_ms: self.now_ms(),
@@ -323,7 +331,7 @@ impl Model {
     }
 }
 
-fn index_of(gpus: &[Gpu], uuid: &str) -> Option<u32> {
+fn find_index(gpus: &[Gpu], uuid: &str) -> Option<u32> {
     gpus.iter()
         .find(|gpu| gpu.uuid.as_deref() == Some(uuid))
         .map(|gpu| gpu.index)
@@ -335,8 +343,8 @@ mod tests {
     use crate::top::testing;
 
     #[test]
-    fn details_of_a_gpu_replace_those_before_and_events_are_bounded() {
-        let mut model = testing::model(2);
+    fn model_replaces_details_and_limits_events() {
+        let mut model = testing::simulated_model(2);
         let again = model.details[1].clone();
         model.ingest(Update::Record(Box::new(Record::Details(again))));
         assert_eq!(model.details.len(), 2);
@@ -349,14 +357,14 @@ mod tests {
             model.ingest(Update::Record(Box::new(Record::Event(event))));
         }
         assert_eq!(
-            (model.events.len(), model.events[EVENTS - 1].at_ms),
-            (EVENTS, 999)
+            (model.events.len(), model.events[MAX_EVENTS - 1].at_ms),
+            (MAX_EVENTS, 999)
         );
     }
 
     #[test]
     fn silence_ends_with_the_next_sample() {
-        let mut model = testing::model(1);
+        let mut model = testing::simulated_model(1);
         model.ingest(Update::Silent("gone".to_owned()));
         assert!(model.silent.is_some());
         let sample = model.sample.clone().unwrap();
@@ -365,17 +373,17 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_never_late() {
-        let mut model = testing::model(1);
+    fn recording_is_never_late() {
+        let mut model = testing::simulated_model(1);
         model.sample.as_mut().unwrap().at_ms = 5000;
-        assert!(model.late_ms().is_some());
+        assert!(model.overdue_age_ms().is_some());
         model.origin = Origin::Recording;
-        assert_eq!((model.late_ms(), model.now_ms()), (None, 5000));
+        assert_eq!((model.overdue_age_ms(), model.now_ms()), (None, 5000));
     }
 
     #[test]
-    fn what_a_server_says_cannot_drive_the_terminal() {
-        let mut model = testing::model(1);
+    fn server_text_has_no_control_characters() {
+        let mut model = testing::simulated_model(1);
         model.ingest(Update::Silent("gone\u{1b}[2J".to_owned()));
         assert_eq!(model.silent.as_deref(), Some("gone [2J"));
         let status = CollectorStatus {

@@ -1,4 +1,4 @@
-//! Prints one frame to standard output at the cursor, for `--once`.
+//! Printing of a single frame to standard output, for `--once`.
 
 use std::{
     io::{self, Write},
@@ -20,7 +20,7 @@ use ratatui::{
 
 use super::{
     app::App,
-    draw::draw,
+    draw::draw_screen,
     input::Input,
     model::{Model, Origin},
     screen,
@@ -29,16 +29,20 @@ use crate::exit::Failure;
 
 /// The size in columns and rows if standard output is not a terminal. The last row, the footer, is
 /// not printed.
-const SIZE: (u16, u16) = (120, 41);
+const DEFAULT_SIZE: (u16, u16) = (120, 41);
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const SAMPLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait for a server's history. A server of another version may not have one.
-const PAST_PATIENCE: Duration = Duration::from_secs(1);
+/// The maximum time to wait for a server's history. A server of another version may not send any.
+const HISTORY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reads until the model has a sample with rates and owners: the first sample of a server, along
-/// with its history, or the second sample of this program's own sampler.
-pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
+/// Reads until the model has a sample with rates and owners. With a server, this is the first
+/// sample, and its history is also read; otherwise, it is the second sample of this program's own
+/// sampler.
+pub(super) fn read_complete_sample(
+    model: &mut Model,
+    waiting: &Receiver<Input>,
+) -> Result<(), Failure> {
     let begun = Instant::now();
     let first = u64::from(model.origin != Origin::Server);
     while model
@@ -46,7 +50,7 @@ pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), F
         .as_ref()
         .is_none_or(|sample| sample.seq < first)
     {
-        match waiting.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) {
+        match waiting.recv_timeout(SAMPLE_TIMEOUT.saturating_sub(begun.elapsed())) {
             Ok(Input::Update(update)) => model.ingest(update),
             Ok(Input::Failed(failure)) => return Err(failure),
             Ok(_) => {}
@@ -57,7 +61,7 @@ pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), F
                     .unwrap_or_else(|| "run `gpumon doctor`".to_owned());
                 return Err(Failure::from(anyhow!(
                     "no readings within {} s: {why}",
-                    PATIENCE.as_secs()
+                    SAMPLE_TIMEOUT.as_secs()
                 )));
             }
         }
@@ -67,7 +71,7 @@ pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), F
     }
     let begun = Instant::now();
     while model.origin == Origin::Server && model.direct.is_none() && !model.has_past {
-        match waiting.recv_timeout(PAST_PATIENCE.saturating_sub(begun.elapsed())) {
+        match waiting.recv_timeout(HISTORY_TIMEOUT.saturating_sub(begun.elapsed())) {
             Ok(Input::Update(update)) => model.ingest(update),
             Ok(Input::Failed(failure)) => return Err(failure),
             Ok(_) => {}
@@ -77,16 +81,17 @@ pub(super) fn read(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), F
     Ok(())
 }
 
-/// Prints a frame of the terminal's size without the footer, where the shell's prompt will be.
-pub(super) fn print(app: &mut App) -> io::Result<()> {
-    let (width, height) = screen::size().unwrap_or(SIZE);
+/// Prints a frame in the terminal's size. The footer is omitted, because the shell's prompt takes
+/// its place.
+pub(super) fn print_frame(app: &mut App) -> io::Result<()> {
+    let (width, height) = screen::terminal_size().unwrap_or(DEFAULT_SIZE);
     let mut buffer = Buffer::empty(Rect {
         x: 0,
         y: 0,
         width,
         height,
     });
-    draw(app, &mut buffer);
+    draw_screen(app, &mut buffer);
     let lines = buffer
         .content
         .chunks(usize::from(width.max(1)))
@@ -100,7 +105,7 @@ pub(super) fn print(app: &mut App) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes one row of cells without trailing blanks.
+/// Writes one row of cells, without trailing blanks.
 fn write_line(out: &mut Vec<u8>, cells: &[Cell]) -> io::Result<()> {
     let is_blank = |cell: &Cell| {
         cell.symbol() == " "

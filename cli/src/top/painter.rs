@@ -1,4 +1,4 @@
-//! Drawing of text, bars and sparklines, which also records the action of a click on them.
+//! Drawing of text, bars and sparklines. The painter also records the actions of clicks on them.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
@@ -6,13 +6,13 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     dialog::Page,
     keys::Action,
-    processes::{Column, Key},
+    processes::{Column, ProcessKey},
     text::{cut, fit_pieces},
     theme::Theme,
     view::View,
 };
 use crate::terminal::glyphs::Glyphs;
-use crate::terminal::text::in_ascii;
+use crate::terminal::text::to_ascii;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {
@@ -21,11 +21,11 @@ pub(super) enum Hit {
     Tab(View),
     Middle,
     Heading(Column),
-    Process(Key),
+    Process(ProcessKey),
     Processes,
     Do(Action),
     Page(Page),
-    /// A line of a dialog, by index.
+    /// A line of a dialog, given by its index.
     Dialog(usize),
 }
 
@@ -33,13 +33,20 @@ pub(super) struct Painter<'a> {
     pub(super) buffer: &'a mut Buffer,
     pub(super) theme: &'a Theme,
     pub(super) glyphs: Glyphs,
-    /// The clickable areas. Later entries are on top of earlier ones.
+    /// The clickable areas. If areas overlap, the later entry is on top.
     pub(super) hits: Vec<(Rect, Hit)>,
 }
 
 impl Painter<'_> {
-    /// Writes text, cut to this many columns, and returns the columns used.
-    pub(super) fn text(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
+    /// Draws text that is cut to `columns` columns, and returns the number of columns used.
+    pub(super) fn draw_text(
+        &mut self,
+        x: u16,
+        y: u16,
+        columns: u16,
+        text: &str,
+        style: Style,
+    ) -> u16 {
         let area = self.buffer.area;
         if y < area.top() || y >= area.bottom() || x >= area.right() {
             return 0;
@@ -50,15 +57,15 @@ impl Painter<'_> {
         text.width() as u16
     }
 
-    /// Writes one character that is one column wide.
-    pub(super) fn cell(&mut self, x: u16, y: u16, symbol: char, style: Style) {
+    /// Draws a character with a width of one column.
+    pub(super) fn draw_cell(&mut self, x: u16, y: u16, symbol: char, style: Style) {
         if let Some(cell) = self.buffer.cell_mut((x, y)) {
             cell.set_char(symbol).set_style(style);
         }
     }
 
-    /// Writes styled pieces one after the other, and returns the columns used.
-    pub(super) fn line<T: AsRef<str>>(
+    /// Draws styled pieces of text in sequence, and returns the number of columns used.
+    pub(super) fn draw_pieces<T: AsRef<str>>(
         &mut self,
         x: u16,
         y: u16,
@@ -69,38 +76,52 @@ impl Painter<'_> {
         let texts: Vec<&str> = parts.iter().map(|(text, _)| text.as_ref()).collect();
         let mut taken = 0;
         for (text, (_, style)) in fit_pieces(&texts, columns.into()).iter().zip(parts) {
-            taken += self.text(x + taken, y, columns - taken, text, *style);
+            taken += self.draw_text(x + taken, y, columns - taken, text, *style);
         }
         taken
     }
 
-    /// Writes text that ends at the right edge of this many columns.
-    pub(super) fn text_right(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) {
+    /// Draws right-aligned text in an area that is `columns` columns wide.
+    pub(super) fn draw_text_right(
+        &mut self,
+        x: u16,
+        y: u16,
+        columns: u16,
+        text: &str,
+        style: Style,
+    ) {
         let text = cut(text, columns.into());
         let width = text.width() as u16;
-        self.text(x + columns.saturating_sub(width), y, width, &text, style);
+        self.draw_text(x + columns.saturating_sub(width), y, width, &text, style);
     }
 
-    /// Draws a horizontal bar. With `None`, the space stays empty.
-    pub(super) fn bar(&mut self, x: u16, y: u16, columns: u16, share: Option<f64>, style: Style) {
+    /// Draws a horizontal bar, or blanks if the value is `None`.
+    pub(super) fn draw_bar(
+        &mut self,
+        x: u16,
+        y: u16,
+        columns: u16,
+        share: Option<f64>,
+        style: Style,
+    ) {
         let Some(share) = share else { return };
         let (full, empty) = self.glyphs.draw_bar(share, columns.into());
-        self.line(x, y, columns, &[(full, style), (empty, self.theme.dim)]);
+        self.draw_pieces(x, y, columns, &[(full, style), (empty, self.theme.dim)]);
     }
 
-    /// Draws a sparkline of values between 0 and 1, one row high.
-    pub(super) fn spark(
+    /// Draws a sparkline with a height of one row. The values are between 0 and 1.
+    pub(super) fn draw_sparkline(
         &mut self,
         x: u16,
         y: u16,
         values: impl Iterator<Item = Option<f64>>,
         style: Style,
     ) {
-        let text = self.glyphs.draw_spark(values);
-        self.text(x, y, text.width() as u16, &text, style);
+        let text = self.glyphs.draw_sparkline(values);
+        self.draw_text(x, y, text.width() as u16, &text, style);
     }
 
-    pub(super) fn hit(&mut self, area: Rect, hit: Hit) {
+    pub(super) fn add_hit(&mut self, area: Rect, hit: Hit) {
         self.hits.push((area, hit));
     }
 
@@ -115,7 +136,7 @@ impl Painter<'_> {
         if self.glyphs == Glyphs::Ascii {
             for cell in &mut self.buffer.content {
                 if !cell.symbol().is_ascii() {
-                    let shown = in_ascii(cell.symbol());
+                    let shown = to_ascii(cell.symbol());
                     cell.set_symbol(shown);
                 }
             }
@@ -124,7 +145,7 @@ impl Painter<'_> {
     }
 }
 
-pub(super) fn row(area: Rect, line: u16) -> Rect {
+pub(super) fn row_area(area: Rect, line: u16) -> Rect {
     Rect {
         y: area.y + line,
         height: 1,

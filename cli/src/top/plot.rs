@@ -1,35 +1,36 @@
-//! Charts: one value over time, filled from below, optionally with a second value on the same axis
-//! as a line.
+//! Charts of one value over time, with the area below the value filled. A second value may be drawn
+//! as a line on the same axis.
 
 use gpumon_probe::model::fields::Unit;
 use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    metrics::Drawn,
+    metrics::ChartUnit,
     painter::Painter,
-    text::{clock, day_and_minute, hour_and_minute, wrap},
+    text::{format_day_and_minute, format_hour_and_minute, format_time, wrap},
 };
 
-/// The minimum width of a chart with an axis. A narrower chart has no room for axis labels.
-const WITH_AXIS: u16 = 36;
-/// The minimum width of a chart with an axis of percentages, whose labels are shorter.
-const WITH_PERCENTAGES: u16 = 24;
-/// The minimum height of a chart with times.
-const WITH_TIMES: u16 = 6;
+/// The minimum width of a chart with axis labels.
+const MIN_WIDTH_WITH_AXIS: u16 = 36;
+/// The minimum width of a chart with axis labels if the values are percentages, which have shorter
+/// labels.
+const MIN_WIDTH_WITH_PERCENTAGES: u16 = 24;
+/// The minimum height of a chart with a time axis.
+const MIN_HEIGHT_WITH_TIMES: u16 = 6;
 /// The minimum height of a chart with guide lines.
-const WITH_GUIDES: u16 = 2;
-/// The minimum height of a chart with a second line. In a lower chart, the line would hide the
-/// filled area.
-const WITH_OVERLAY: u16 = 4;
-const AXIS: u16 = 10;
-/// The time span from which on charts have dates on their axis.
+const MIN_HEIGHT_WITH_GUIDES: u16 = 2;
+/// The minimum height of a chart with a second value. In a lower chart, the line of this value
+/// would hide the filled area.
+const MIN_HEIGHT_WITH_OVERLAY: u16 = 4;
+const AXIS_WIDTH: u16 = 10;
+/// The time span from which the time axis of a chart shows dates.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-const AXIS_OF_PERCENTAGES: u16 = 6;
+const PERCENTAGE_AXIS_WIDTH: u16 = 6;
 
 pub(super) struct Plot<'a> {
     pub(super) title: String,
-    /// The current values, at the right of the title.
+    /// The current values, shown at the right end of the title.
     pub(super) now: Vec<(String, Style)>,
     pub(super) style: Style,
     pub(super) unit: Unit,
@@ -37,7 +38,7 @@ pub(super) struct Plot<'a> {
     pub(super) limit: Option<f64>,
     pub(super) span_ms: u64,
     pub(super) end_ms: u64,
-    /// Returns this many values, the newest last.
+    /// A function that returns the given number of values, oldest first.
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
     pub(super) overlay: Option<Overlay<'a>>,
     /// The reason why there are no values, if known.
@@ -45,14 +46,14 @@ pub(super) struct Plot<'a> {
     pub(super) is_selected: bool,
 }
 
-/// A second value on the axis of the first.
+/// A second value, drawn as a line on the axis of the first value.
 pub(super) struct Overlay<'a> {
     pub(super) style: Style,
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
 }
 
 impl Plot<'_> {
-    /// Draws the chart, leaving one free column at its right.
+    /// Draws the chart. The rightmost column of the area stays empty.
     pub(super) fn draw(&self, painter: &mut Painter<'_>, area: Rect) {
         let area = Rect {
             width: area.width.saturating_sub(1),
@@ -62,13 +63,14 @@ impl Plot<'_> {
             return;
         }
         self.draw_title(painter, area);
-        let is_wide = area.width >= WITH_AXIS;
-        let has_axis = is_wide || (self.unit == Unit::Percent && area.width >= WITH_PERCENTAGES);
-        let has_times = area.height >= WITH_TIMES && area.width >= WITH_AXIS;
+        let is_wide = area.width >= MIN_WIDTH_WITH_AXIS;
+        let has_axis =
+            is_wide || (self.unit == Unit::Percent && area.width >= MIN_WIDTH_WITH_PERCENTAGES);
+        let has_times = area.height >= MIN_HEIGHT_WITH_TIMES && area.width >= MIN_WIDTH_WITH_AXIS;
         let gutter = match (has_axis, is_wide) {
             (false, _) => 0,
-            (true, false) => AXIS_OF_PERCENTAGES,
-            (true, true) => AXIS,
+            (true, false) => PERCENTAGE_AXIS_WIDTH,
+            (true, true) => AXIS_WIDTH,
         };
         let inner = Rect {
             x: area.x + gutter,
@@ -76,9 +78,9 @@ impl Plot<'_> {
             width: area.width - gutter,
             height: area.height - 1 - u16::from(has_times),
         };
-        let (across, up) = painter.glyphs.dots();
+        let (across, up) = painter.glyphs.dots_per_cell();
         let values = (self.values)(usize::from(inner.width) * across);
-        let floor = self.unit.floor();
+        let floor = self.unit.axis_start();
         let largest = values
             .iter()
             .flatten()
@@ -86,11 +88,11 @@ impl Plot<'_> {
         let ceiling = self
             .limit
             .filter(|limit| *limit >= largest)
-            .unwrap_or_else(|| self.unit.ceiling(largest));
+            .unwrap_or_else(|| self.unit.axis_end(largest));
         let levels = usize::from(inner.height) * up;
         let heights: Vec<Option<usize>> = values
             .iter()
-            .map(|value| height(*value, floor, ceiling, levels))
+            .map(|value| height_in_dots(*value, floor, ceiling, levels))
             .collect();
         draw_guides(painter, inner);
         for line in 0..inner.height {
@@ -101,17 +103,17 @@ impl Plot<'_> {
                 });
                 let symbol = painter.glyphs.draw_column(&within[..columns.len()]);
                 if symbol != ' ' {
-                    painter.cell(x, inner.y + line, symbol, self.style);
+                    painter.draw_cell(x, inner.y + line, symbol, self.style);
                 }
             }
         }
         if let Some(overlay) = self
             .overlay
             .as_ref()
-            .filter(|_| inner.height >= WITH_OVERLAY)
+            .filter(|_| inner.height >= MIN_HEIGHT_WITH_OVERLAY)
         {
             overlay.draw(painter, inner, |value| {
-                height(value, floor, ceiling, levels)
+                height_in_dots(value, floor, ceiling, levels)
             });
         }
         if let Some(reason) = self
@@ -122,7 +124,7 @@ impl Plot<'_> {
             let lines = wrap(reason, inner.width.into());
             let above = usize::from(inner.height).saturating_sub(lines.len()) as u16 / 2;
             for (line, text) in (inner.y + above..inner.bottom()).zip(lines) {
-                painter.text(inner.x, line, inner.width, &text, painter.theme.dim);
+                painter.draw_text(inner.x, line, inner.width, &text, painter.theme.dim);
             }
         }
         if has_axis {
@@ -130,12 +132,12 @@ impl Plot<'_> {
             let label = |value: f64| self.unit.format(value, glyphs);
             let (top, bottom) = (label(ceiling), label(floor));
             let dim = painter.theme.dim;
-            painter.text_right(area.x, inner.y, gutter - 1, &top, dim);
+            painter.draw_text_right(area.x, inner.y, gutter - 1, &top, dim);
             if inner.height > 1 {
-                painter.text_right(area.x, inner.bottom() - 1, gutter - 1, &bottom, dim);
+                painter.draw_text_right(area.x, inner.bottom() - 1, gutter - 1, &bottom, dim);
             }
             if inner.height > 4 {
-                painter.text_right(
+                painter.draw_text_right(
                     area.x,
                     inner.y + inner.height / 2,
                     gutter - 1,
@@ -168,28 +170,28 @@ impl Plot<'_> {
             .map(|(text, _)| text.width() as u16)
             .sum::<u16>()
             .min(area.width);
-        painter.text(
+        painter.draw_text(
             area.x,
             area.y,
             area.width.saturating_sub(columns + 1),
             &self.title,
             style,
         );
-        painter.line(area.right() - columns, area.y, columns, &self.now);
+        painter.draw_pieces(area.right() - columns, area.y, columns, &self.now);
     }
 
     fn draw_times(&self, painter: &mut Painter<'_>, area: Rect) {
         let dim = painter.theme.dim;
         let begin = self.end_ms.saturating_sub(self.span_ms);
         let label = match self.span_ms {
-            0..600_000 => clock,
-            600_000..DAY_MS => hour_and_minute,
-            DAY_MS.. => day_and_minute,
+            0..600_000 => format_time,
+            600_000..DAY_MS => format_hour_and_minute,
+            DAY_MS.. => format_day_and_minute,
         };
-        painter.text(area.x, area.y, area.width, &label(begin), dim);
+        painter.draw_text(area.x, area.y, area.width, &label(begin), dim);
         if area.width >= 40 {
             let middle = label(begin + self.span_ms / 2);
-            painter.text(
+            painter.draw_text(
                 area.x + (area.width - middle.width() as u16) / 2,
                 area.y,
                 area.width,
@@ -197,7 +199,7 @@ impl Plot<'_> {
                 dim,
             );
         }
-        painter.text_right(area.x, area.y, area.width, &label(self.end_ms), dim);
+        painter.draw_text_right(area.x, area.y, area.width, &label(self.end_ms), dim);
     }
 }
 
@@ -208,13 +210,13 @@ impl Overlay<'_> {
         area: Rect,
         height: impl Fn(Option<f64>) -> Option<usize>,
     ) {
-        let (across, up) = painter.glyphs.dots();
+        let (across, up) = painter.glyphs.dots_per_cell();
         let heights: Vec<_> = (self.values)(usize::from(area.width) * across)
             .into_iter()
             .map(height)
             .collect();
-        // Each column spans from the value of the previous column to its own, so that a step is
-        // drawn as a line, too.
+        // Each column covers the range from the previous column's value to its own value, so that
+        // steps are also connected.
         let spans: Vec<Option<(usize, usize)>> = (0..heights.len())
             .map(|at| {
                 let to = heights[at]?;
@@ -240,24 +242,24 @@ impl Overlay<'_> {
                         .flatten()
                         .map_or((0, 0), |(from, to)| (within(from), within(to)))
                 });
-                let symbol = painter.glyphs.line(&dots[..columns.len()]);
+                let symbol = painter.glyphs.draw_line(&dots[..columns.len()]);
                 if symbol != ' ' {
-                    painter.cell(x, area.y + line, symbol, self.style);
+                    painter.draw_cell(x, area.y + line, symbol, self.style);
                 }
             }
         }
     }
 }
 
-/// Draws lines at the upper end and in the middle of the axis.
+/// Draws guide lines at the upper end and in the middle of the axis.
 fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
-    if area.height < WITH_GUIDES {
+    if area.height < MIN_HEIGHT_WITH_GUIDES {
         return;
     }
     let middle = (area.y + area.height / 2, area.height % 2 == 1);
     for (y, is_middle) in [(area.y, false), middle] {
         for x in area.left()..area.right() {
-            painter.cell(
+            painter.draw_cell(
                 x,
                 y,
                 painter.glyphs.draw_guide(is_middle),
@@ -267,9 +269,9 @@ fn draw_guides(painter: &mut Painter<'_>, area: Rect) {
     }
 }
 
-/// Returns the height of a value in dots. A present value has at least one dot, which distinguishes
-/// zero from a gap.
-fn height(value: Option<f64>, floor: f64, ceiling: f64, levels: usize) -> Option<usize> {
+/// Returns the height of a value in dots. A present value has at least one dot, so that zero
+/// differs from a gap.
+fn height_in_dots(value: Option<f64>, floor: f64, ceiling: f64, levels: usize) -> Option<usize> {
     let share = ((value? - floor) / (ceiling - floor)).clamp(0.0, 1.0);
     Some(((share * levels as f64).round() as usize).max(1))
 }
@@ -279,11 +281,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_read_has_no_dot_and_nothing_done_has_one() {
-        assert_eq!(height(None, 0.0, 100.0, 8), None);
-        assert_eq!(height(Some(0.0), 0.0, 100.0, 8), Some(1));
-        assert_eq!(height(Some(50.0), 0.0, 100.0, 8), Some(4));
-        assert_eq!(height(Some(500.0), 0.0, 100.0, 8), Some(8));
-        assert_eq!(height(Some(10.0), 20.0, 100.0, 8), Some(1));
+    fn zero_has_dot_unlike_absent_value() {
+        assert_eq!(height_in_dots(None, 0.0, 100.0, 8), None);
+        assert_eq!(height_in_dots(Some(0.0), 0.0, 100.0, 8), Some(1));
+        assert_eq!(height_in_dots(Some(50.0), 0.0, 100.0, 8), Some(4));
+        assert_eq!(height_in_dots(Some(500.0), 0.0, 100.0, 8), Some(8));
+        assert_eq!(height_in_dots(Some(10.0), 20.0, 100.0, 8), Some(1));
     }
 }

@@ -1,4 +1,4 @@
-//! A line of input from the user: a filter, a search, or a time.
+//! A line in which the user types a filter, a search, or a time.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_width::UnicodeWidthStr;
@@ -6,8 +6,8 @@ use unicode_width::UnicodeWidthStr;
 use super::processes::Filter;
 use crate::fleet;
 
-/// The maximum length of the line.
-const LONGEST: usize = 200;
+/// The maximum length of the typed text, in characters.
+const MAX_LENGTH: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
@@ -20,13 +20,13 @@ pub(super) enum Purpose {
     Filter,
     Search,
     Goto,
-    /// A filter of the fleet screen, which reports its errors itself.
+    /// A filter of the fleet screen. The fleet screen reports mistakes in the filter.
     Fleet,
 }
 
-/// The result of a key press.
+/// The effect of a key press in the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum PromptResult {
     Changed,
     Done,
     Canceled,
@@ -41,7 +41,7 @@ impl Prompt {
         }
     }
 
-    pub(super) fn question(&self) -> &'static str {
+    pub(super) fn label(&self) -> &'static str {
         match self.purpose {
             Purpose::Filter | Purpose::Fleet => "filter: ",
             Purpose::Search => "search: ",
@@ -49,32 +49,32 @@ impl Prompt {
         }
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Typed {
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> PromptResult {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Enter => Typed::Done,
-            KeyCode::Esc => Typed::Canceled,
-            KeyCode::Char('c') if control => Typed::Canceled,
+            KeyCode::Enter => PromptResult::Done,
+            KeyCode::Esc => PromptResult::Canceled,
+            KeyCode::Char('c') if control => PromptResult::Canceled,
             KeyCode::Char('u') if control => {
                 self.text.clear();
-                Typed::Changed
+                PromptResult::Changed
             }
             KeyCode::Char('w') if control => {
                 let kept = self.text.trim_end().rfind(' ').map_or(0, |space| space + 1);
                 self.text.truncate(kept);
-                Typed::Changed
+                PromptResult::Changed
             }
             KeyCode::Backspace => {
                 self.text.pop();
-                Typed::Changed
+                PromptResult::Changed
             }
             KeyCode::Char(letter)
-                if !control && !letter.is_control() && self.text.len() < LONGEST =>
+                if !control && !letter.is_control() && self.text.len() < MAX_LENGTH =>
             {
                 self.text.push(letter);
-                Typed::Changed
+                PromptResult::Changed
             }
-            _ => Typed::Nothing,
+            _ => PromptResult::Nothing,
         }
     }
 
@@ -86,7 +86,7 @@ impl Prompt {
         }
     }
 
-    pub(super) fn end(&self, columns: usize) -> &str {
+    pub(super) fn visible_end(&self, columns: usize) -> &str {
         let mut starts = self.text.char_indices().map(|(start, _)| start);
         let start = starts
             .find(|start| self.text[*start..].width() <= columns)
@@ -100,20 +100,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_typed_and_mended() {
+    fn prompt_text_is_typed_and_edited() {
         let mut prompt = Prompt::new(Purpose::Filter, "user:ana ");
         let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
         for letter in "gpü".chars() {
-            assert_eq!(prompt.key(key(KeyCode::Char(letter))), Typed::Changed);
+            assert_eq!(
+                prompt.handle_key(key(KeyCode::Char(letter))),
+                PromptResult::Changed
+            );
         }
-        prompt.key(key(KeyCode::Backspace));
+        prompt.handle_key(key(KeyCode::Backspace));
         assert_eq!(prompt.text, "user:ana gp");
-        prompt.key(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL));
+        prompt.handle_key(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL));
         assert_eq!(prompt.text, "user:ana ");
-        assert_eq!(prompt.end(4), "ana ");
-        prompt.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
+        assert_eq!(prompt.visible_end(4), "ana ");
+        prompt.handle_key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
         assert_eq!(prompt.text, "");
-        assert_eq!(prompt.key(key(KeyCode::Enter)), Typed::Done);
-        assert_eq!(prompt.key(key(KeyCode::Esc)), Typed::Canceled);
+        assert_eq!(prompt.handle_key(key(KeyCode::Enter)), PromptResult::Done);
+        assert_eq!(prompt.handle_key(key(KeyCode::Esc)), PromptResult::Canceled);
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal, which is taken over as a whole and always restored.
+//! Access to the terminal, which the screen takes over and always restores.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -31,45 +31,46 @@ use rustix::{
     termios::{LocalModes, tcgetattr, tcgetwinsize},
 };
 
-use super::{background, job::Job};
+use super::{background, job::TerminalJob};
 use crate::exit::Failure;
 
-/// The capacity in bytes of the output buffer that is kept from one frame to the next.
-const FRAME: usize = 64 * 1024;
+/// The maximum capacity, in bytes, of the output buffer that is kept for the next frame.
+const KEPT_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The maximum size that is drawn, in columns and rows from the top left. A terminal may report
-/// 65535 of each, for which there would not be enough memory.
-const LARGEST: (u16, u16) = (1000, 500);
+/// The maximum size to draw, in columns and rows. A terminal may report 65535 columns and rows, for
+/// which memory would be insufficient.
+const MAX_SIZE: (u16, u16) = (1000, 500);
 
-/// How long to wait for the terminal's answer before restoring the terminal. A shell would read the
-/// answer as keys.
-const ANSWER: Duration = Duration::from_millis(200);
+/// The maximum time to wait for the terminal's response before the terminal is restored. A response
+/// that arrives later would be read by the shell as keys.
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Whether the terminal is taken over, for the panic hook that restores it.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal is taken over. The panic hook restores the terminal only in this case.
+static IS_TAKEN_OVER: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, taken over until this value is dropped.
 pub(super) struct Screen {
-    out: CrosstermBackend<Out>,
+    out: CrosstermBackend<FrameWriter>,
     shown: Buffer,
-    /// The buffer of the next frame, which is kept to reuse its memory.
+    /// The buffer for the next frame. It is kept so that its memory is reused.
     spare: Buffer,
     mouse: bool,
-    /// The time at which the terminal was asked for its background.
+    /// The time at which the terminal's background was requested.
     asked: Option<Instant>,
     pub(super) is_answered: bool,
 }
 
-/// The commands to use in place of `gpumon top`.
-pub(super) const INSTEAD: &str = "use `gpumon top --once` for one frame, `gpumon --watch` for a table again and again, or \
-                                  `gpumon collect` for JSON";
+/// Advice on commands to use instead of `gpumon top`.
+pub(super) const ALTERNATIVES: &str = "use `gpumon top --once` for one frame, `gpumon --watch` \
+                                       for a table that is printed repeatedly, or `gpumon collect` \
+                                       for JSON";
 
-/// Checks that standard output is a terminal on which the command can draw. `instead` is the advice
-/// if it is not.
-pub(super) fn check(command: &str, instead: &str) -> Result<(), Failure> {
+/// Checks that standard output is a terminal on which the command can draw. Otherwise, the error
+/// contains the advice `instead`.
+pub(super) fn check_terminal(command: &str, instead: &str) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage(anyhow!(
-            "{command} needs a terminal, and its output goes elsewhere; {instead}"
+            "{command} needs a terminal, but its output is redirected; {instead}"
         )));
     }
     let terminal = std::env::var("TERM").unwrap_or_default();
@@ -80,16 +81,16 @@ pub(super) fn check(command: &str, instead: &str) -> Result<(), Failure> {
             format!("TERM is {terminal}")
         };
         return Err(Failure::usage(anyhow!(
-            "{command} needs a terminal whose cursor can be moved, and {what}; {instead}"
+            "{command} needs a terminal that can move the cursor, but {what}; {instead}"
         )));
     }
     Ok(())
 }
 
 impl Screen {
-    /// Takes the terminal over.
-    pub(super) fn take(mouse: bool) -> io::Result<Self> {
-        let out = CrosstermBackend::new(Out::default());
+    /// Takes over the terminal.
+    pub(super) fn take_over_terminal(mouse: bool) -> io::Result<Self> {
+        let out = CrosstermBackend::new(FrameWriter::default());
         let mut screen = Self {
             out,
             shown: Buffer::default(),
@@ -98,30 +99,31 @@ impl Screen {
             asked: None,
             is_answered: false,
         };
-        give_back_in_a_panic();
-        screen.enter()?;
+        install_panic_hook();
+        screen.set_up_terminal()?;
         Ok(screen)
     }
 
-    /// Asks for the background before the next frame, once each time the terminal is taken over.
-    pub(super) fn ask_for_background(&mut self) -> io::Result<()> {
-        if self.asked.is_some() || !background::is_askable() {
+    /// Requests the terminal's background. The request is sent with the next frame, once each time
+    /// the terminal is taken over.
+    pub(super) fn request_background(&mut self) -> io::Result<()> {
+        if self.asked.is_some() || !background::supports_query() {
             return Ok(());
         }
         (self.asked, self.is_answered) = (Some(Instant::now()), false);
         queue!(self.out, Print(background::QUERY))
     }
 
-    /// Returns how much longer to wait for an answer before the terminal is given back.
-    pub(super) fn patience(&self) -> Option<Duration> {
+    /// Returns how much longer to wait for the terminal's response before restoring the terminal.
+    pub(super) fn remaining_wait(&self) -> Option<Duration> {
         let asked = self.asked.filter(|_| !self.is_answered)?;
-        ANSWER.checked_sub(asked.elapsed())
+        RESPONSE_TIMEOUT.checked_sub(asked.elapsed())
     }
 
-    /// Draws the cells that have changed since the last frame, or all cells.
+    /// Draws the cells that have changed since the last frame. If `anew` is set, draws all cells.
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Buffer), anew: bool) -> io::Result<()> {
         let size = tcgetwinsize(stdout())?;
-        let area = drawn(size.ws_col, size.ws_row);
+        let area = limit_area(size.ws_col, size.ws_row);
         queue!(self.out, BeginSynchronizedUpdate)?;
         if anew || self.shown.area != area {
             queue!(self.out, Clear(ClearType::All))?;
@@ -136,17 +138,18 @@ impl Screen {
         Write::flush(&mut self.out)
     }
 
-    /// Sets the terminal up again, whatever state another process left it in.
-    pub(super) fn take_again(&mut self) -> io::Result<()> {
-        // Crossterm does not set raw mode again while it considers it enabled.
+    /// Sets up the terminal again, regardless of the state in which another process left it.
+    pub(super) fn take_over_again(&mut self) -> io::Result<()> {
+        // Raw mode is disabled first, because crossterm does not enable it again while it is
+        // recorded as enabled.
         disable_raw_mode()?;
         self.asked = None;
-        self.enter()
+        self.set_up_terminal()
     }
 
-    fn enter(&mut self) -> io::Result<()> {
+    fn set_up_terminal(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
-        TAKEN.store(true, Ordering::SeqCst);
+        IS_TAKEN_OVER.store(true, Ordering::SeqCst);
         queue!(self.out, EnterAlternateScreen, Hide)?;
         if self.mouse {
             queue!(self.out, EnableMouseCapture)?;
@@ -157,37 +160,39 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        leave();
+        restore_terminal();
     }
 }
 
-/// Restores the terminal and stops this program, as Ctrl-Z does, until a process continues it in
-/// the foreground or in the background, or to end it.
-pub(super) fn suspend() -> io::Result<()> {
-    leave();
-    // `SIGSTOP` cannot be handled. This program handles `SIGTSTP` itself, which leads here.
+/// Restores the terminal and stops this program, as Ctrl-Z does. Another process may later continue
+/// the program in the foreground or in the background, or continue it to end it.
+pub(super) fn suspend_program() -> io::Result<()> {
+    restore_terminal();
+    // `SIGSTOP` always stops the program. `SIGTSTP` is not used, because this program handles it by
+    // calling this function.
     Ok(kill_process(getpid(), Signal::STOP)?)
 }
 
-/// Restores the terminal's mode only. Writing to a terminal that accepts no output could block.
-pub(super) fn leave_in_a_hurry() {
-    if Job::now().has_terminal() {
+/// Restores only the terminal's mode, because writing to a terminal that accepts no output would
+/// block.
+pub(super) fn restore_mode() {
+    if TerminalJob::detect().has_terminal() {
         let _ = disable_raw_mode();
     }
 }
 
-/// Restores the terminal if it has not been restored yet.
-fn leave() {
-    if !TAKEN.swap(false, Ordering::SeqCst) {
+/// Restores the terminal unless it is already restored.
+fn restore_terminal() {
+    if !IS_TAKEN_OVER.swap(false, Ordering::SeqCst) {
         return;
     }
-    let has_terminal = Job::now().has_terminal();
-    // In the background, the shell has already set its own modes, and some terminals forbid
-    // writing.
+    let has_terminal = TerminalJob::detect().has_terminal();
+    // If this program is in the background, the shell has already set its own modes, and some
+    // terminals do not allow background programs to write.
     if has_terminal
         || tcgetattr(stdout()).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::TOSTOP))
     {
-        let mut out = Out::default();
+        let mut out = FrameWriter::default();
         let _ = queue!(
             out,
             EndSynchronizedUpdate,
@@ -202,42 +207,44 @@ fn leave() {
     }
 }
 
-/// Restores the terminal before a panic of any thread prints its message.
-fn give_back_in_a_panic() {
+/// Installs a hook that restores the terminal before the message of a panic on any thread is
+/// printed.
+fn install_panic_hook() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |what| {
-        leave();
+        restore_terminal();
         before(what);
     }));
 }
 
-/// Returns the columns and rows of standard output if it is a terminal that reports them.
-pub(super) fn size() -> Option<(u16, u16)> {
+/// Returns the number of columns and rows of standard output, or `None` if it is not a terminal
+/// that reports them.
+pub(super) fn terminal_size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(stdout())
         .ok()
         .filter(|size| size.ws_col > 0 && size.ws_row > 0)?;
-    let Rect { width, height, .. } = drawn(size.ws_col, size.ws_row);
+    let Rect { width, height, .. } = limit_area(size.ws_col, size.ws_row);
     Some((width, height))
 }
 
-fn drawn(columns: u16, rows: u16) -> Rect {
+fn limit_area(columns: u16, rows: u16) -> Rect {
     Rect {
         x: 0,
         y: 0,
-        width: columns.min(LARGEST.0),
-        height: rows.min(LARGEST.1),
+        width: columns.min(MAX_SIZE.0),
+        height: rows.min(MAX_SIZE.1),
     }
 }
 
-/// Standard output, to which each frame is written in one piece. It has no lock, unlike that of
-/// `std`, because a thread that panics would wait for a thread that draws. Bytes that could not be
-/// written are dropped with it.
+/// A writer for standard output that writes each frame at once. Unlike standard output in `std`, it
+/// has no lock, because a panicking thread would wait for the thread that draws. Bytes that could
+/// not be written are dropped with the writer.
 #[derive(Default)]
-struct Out {
+struct FrameWriter {
     waiting: Vec<u8>,
 }
 
-impl Write for Out {
+impl Write for FrameWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.waiting.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -257,7 +264,7 @@ impl Write for Out {
             }
         }
         self.waiting.clear();
-        self.waiting.shrink_to(FRAME);
+        self.waiting.shrink_to(KEPT_BUFFER_BYTES);
         Ok(())
     }
 }
@@ -267,9 +274,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_terminal_is_so_large_that_memory_ends() {
+    fn huge_terminal_is_drawn_in_part() {
         assert_eq!(
-            drawn(80, 24),
+            limit_area(80, 24),
             Rect {
                 x: 0,
                 y: 0,
@@ -278,7 +285,7 @@ mod tests {
             }
         );
         assert_eq!(
-            drawn(u16::MAX, u16::MAX),
+            limit_area(u16::MAX, u16::MAX),
             Rect {
                 x: 0,
                 y: 0,
@@ -286,6 +293,6 @@ mod tests {
                 height: 500
             }
         );
-        assert_eq!(drawn(0, u16::MAX).area(), 0);
+        assert_eq!(limit_area(0, u16::MAX).area(), 0);
     }
 }

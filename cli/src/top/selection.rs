@@ -1,11 +1,11 @@
-//! Restricts all updates to the selected GPUs.
+//! Limits updates to the selected GPUs.
 
 use std::collections::BTreeSet;
 
 use gpumon_probe::model::{Event, Gpu, GpuRef, Inventory, Record, Sample};
 
 use super::model::Update;
-use crate::{device_id::NoSuchGpu, shown_gpus::ShownGpus};
+use crate::{device_id::GpuLookupError, shown_gpus::ShownGpus};
 
 /// The selected GPUs, and their indices in the newest inventory.
 #[derive(Debug, Clone, Default)]
@@ -22,22 +22,25 @@ impl Selection {
         }
     }
 
-    /// Removes everything about other GPUs. Returns an error if a selected name matches no GPU.
-    pub(super) fn retain(&mut self, update: &mut Update) -> Result<(), NoSuchGpu> {
+    /// Removes all data of other GPUs from an update. Returns an error if a selected name matches
+    /// no GPU.
+    pub(super) fn retain_selected(&mut self, update: &mut Update) -> Result<(), GpuLookupError> {
         match update {
             Update::Hello(hello) => {
                 if let Some(inventory) = &mut hello.inventory {
-                    self.inventory(inventory)?;
+                    self.retain_inventory(inventory)?;
                 }
-                hello.details.retain(|details| self.has(details.index));
-                hello.events.retain(|event| self.has_event(event));
+                hello
+                    .details
+                    .retain(|details| self.includes_gpu(details.index));
+                hello.events.retain(|event| self.includes_event(event));
                 if let Some(sample) = &mut hello.sample {
-                    self.sample(sample);
+                    self.retain_sample(sample);
                 }
             }
             Update::Record(record) => match &mut **record {
-                Record::Inventory(inventory) => self.inventory(inventory)?,
-                Record::Sample(sample) => self.sample(sample),
+                Record::Inventory(inventory) => self.retain_inventory(inventory)?,
+                Record::Sample(sample) => self.retain_sample(sample),
                 _ => {}
             },
             _ => {}
@@ -45,39 +48,41 @@ impl Selection {
         Ok(())
     }
 
-    /// Returns `true` if a record is only about GPUs that are not selected.
-    pub(super) fn omits(&self, update: &Update) -> bool {
+    /// Returns `true` if the update only concerns GPUs that are not selected.
+    pub(super) fn is_irrelevant(&self, update: &Update) -> bool {
         let Update::Record(record) = update else {
             return false;
         };
         match &**record {
-            Record::Details(details) => !self.has(details.index),
-            Record::Event(event) => !self.has_event(event),
+            Record::Details(details) => !self.includes_gpu(details.index),
+            Record::Event(event) => !self.includes_event(event),
             _ => false,
         }
     }
 
-    fn inventory(&mut self, inventory: &mut Inventory) -> Result<(), NoSuchGpu> {
-        self.indices = self.shown.find(&inventory.gpus)?;
-        inventory.gpus.retain(|gpu: &Gpu| self.has(gpu.index));
+    fn retain_inventory(&mut self, inventory: &mut Inventory) -> Result<(), GpuLookupError> {
+        self.indices = self.shown.find_indices(&inventory.gpus)?;
+        inventory
+            .gpus
+            .retain(|gpu: &Gpu| self.includes_gpu(gpu.index));
         inventory
             .topology
-            .retain(|link| self.has(link.a) && self.has(link.b));
+            .retain(|link| self.includes_gpu(link.a) && self.includes_gpu(link.b));
         Ok(())
     }
 
-    fn sample(&self, sample: &mut Sample) {
-        sample.gpus.retain(|gpu| self.has(gpu.index));
+    fn retain_sample(&self, sample: &mut Sample) {
+        sample.gpus.retain(|gpu| self.includes_gpu(gpu.index));
     }
 
-    fn has_event(&self, event: &Event) -> bool {
+    fn includes_event(&self, event: &Event) -> bool {
         event
             .gpu
             .as_ref()
-            .is_none_or(|GpuRef { index, .. }| self.has(*index))
+            .is_none_or(|GpuRef { index, .. }| self.includes_gpu(*index))
     }
 
-    fn has(&self, index: u32) -> bool {
+    fn includes_gpu(&self, index: u32) -> bool {
         match &self.indices {
             Some(indices) => indices.contains(&index),
             None => !self.shown.is_limited(),
@@ -91,8 +96,8 @@ mod tests {
     use crate::top::{model::Model, testing};
 
     #[test]
-    fn only_what_is_about_the_selected_gpus_is_kept() {
-        let moment = testing::moment(4);
+    fn updates_keep_only_selected_gpus() {
+        let moment = testing::sample_simulated_gpus(4);
         let mut model = Model {
             selection: Selection::new(ShownGpus::with_names(&["3", "1"])),
             ..Model::default()
@@ -119,7 +124,7 @@ mod tests {
         let mut none = Selection::new(ShownGpus::with_names(&["7"]));
         let mut update = Update::Record(Box::new(Record::Inventory(moment.inventory)));
         assert!(
-            none.retain(&mut update)
+            none.retain_selected(&mut update)
                 .unwrap_err()
                 .to_string()
                 .contains("no GPU '7': there are 0 to 3")

@@ -1,4 +1,4 @@
-//! The user's current choices on the screen.
+//! The user's current choices in the live screen.
 
 use std::time::{Duration, Instant};
 
@@ -6,50 +6,50 @@ use super::{
     background::Background,
     processes::ProcessView,
     settings::{RANGES_S, Settings},
-    text::printable,
+    text::make_printable,
     theme::{Theme, ThemeName},
-    view::{Room, View},
+    view::{ScreenSplit, View},
 };
 use crate::describe::{Level, Thresholds};
 use crate::gpu_lines::CellWidths;
 use crate::terminal::glyphs::Glyphs;
 
-const NOTICE: Duration = Duration::from_secs(6);
+const NOTICE_DURATION: Duration = Duration::from_secs(6);
 
-/// The intervals between samples that the keys step through, in milliseconds.
+/// The sampling intervals, in milliseconds, between which keys switch.
 const INTERVALS_MS: [u32; 8] = [100, 250, 500, 1000, 2000, 5000, 10_000, 60_000];
 
 pub(super) struct State {
     pub(super) theme_name: ThemeName,
     pub(super) theme: Theme,
     pub(super) background: Background,
-    /// Whether `NO_COLOR` determines the theme, regardless of the settings.
+    /// Whether the theme without colors is used because of `NO_COLOR`, regardless of the settings.
     is_theme_forced: bool,
     pub(super) glyphs: Glyphs,
-    /// The selected glyphs, or `None` to choose by the terminal.
+    /// The characters chosen by the user, or `None` to choose by the terminal's capabilities.
     pub(super) chosen_glyphs: Option<Glyphs>,
     pub(super) view: View,
-    pub(super) room: Room,
-    /// The selected GPU, or `None` for all of them.
+    pub(super) room: ScreenSplit,
+    /// The selected GPU, or `None` for all GPUs.
     pub(super) gpu: Option<u32>,
     /// The charted metrics, as positions in `METRICS`.
     pub(super) metrics: Vec<usize>,
-    /// The metric that is charted for all GPUs, as a position in `metrics`.
+    /// The metric that is charted for all GPUs, as a position in the field `metrics`.
     pub(super) metric: usize,
-    /// The time range, as a position in `RANGES_S`.
+    /// The time range of charts, as a position in `RANGES_S`.
     pub(super) range: usize,
     pub(super) interval_ms: u32,
     pub(super) processes: ProcessView,
-    /// The first visible line of the list of GPUs.
+    /// The index of the first visible line in the list of GPUs.
     pub(super) gpu_scroll: usize,
-    /// The widest columns of the GPU lines so far.
+    /// The maximum widths of the cells in the GPUs' lines so far.
     pub(super) gpu_widths: CellWidths,
     pub(super) view_scroll: usize,
     pub(super) thresholds: Thresholds,
     pub(super) notice: Option<Notice>,
 }
 
-/// A temporary message.
+/// A message that is shown temporarily.
 pub(super) struct Notice {
     pub(super) text: String,
     pub(super) level: Level,
@@ -66,7 +66,7 @@ impl State {
             glyphs,
             chosen_glyphs: settings.glyphs,
             view: settings.view,
-            room: Room::default(),
+            room: ScreenSplit::default(),
             gpu: None,
             metrics: settings.metrics.clone(),
             metric: 0,
@@ -90,9 +90,9 @@ impl State {
         }
     }
 
-    /// Returns the current choices as settings to save. Settings that cannot be changed on the
-    /// screen keep the values in `read`.
-    pub(super) fn settings(&self, read: &Settings) -> Settings {
+    /// Returns the current choices as settings to save. Settings that the screen cannot change keep
+    /// the values in `read`.
+    pub(super) fn to_settings(&self, read: &Settings) -> Settings {
         Settings {
             theme: if self.is_theme_forced {
                 read.theme
@@ -125,7 +125,8 @@ impl State {
             .unwrap_or(0)
     }
 
-    /// Selects the next or the previous GPU, or all GPUs beyond the first and the last.
+    /// Selects the next or previous GPU. After the last GPU and before the first GPU, all GPUs are
+    /// selected.
     pub(super) fn step_gpu(&mut self, gpus: &[u32], forward: bool) {
         let now = self
             .gpu
@@ -145,7 +146,7 @@ impl State {
         self.is_theme_forced = false;
     }
 
-    /// Sets the terminal's background, and with it the theme if that is `auto`.
+    /// Sets the terminal's background, which determines the theme if the theme is `auto`.
     pub(super) fn set_background(&mut self, background: Background) {
         self.background = background;
         self.theme = Theme::new(self.theme_name.resolve(background));
@@ -153,7 +154,7 @@ impl State {
 
     pub(super) fn set_glyphs(&mut self, glyphs: Option<Glyphs>) {
         self.chosen_glyphs = glyphs;
-        self.glyphs = glyphs.unwrap_or_else(Glyphs::of_terminal);
+        self.glyphs = glyphs.unwrap_or_else(Glyphs::from_terminal);
     }
 
     pub(super) fn step_interval(&mut self, faster: bool) {
@@ -167,17 +168,17 @@ impl State {
         self.interval_ms = next.unwrap_or(now);
     }
 
-    pub(super) fn tell(&mut self, level: Level, text: impl Into<String>) {
-        // Paths, names, and errors can contain control characters.
+    pub(super) fn show_notice(&mut self, level: Level, text: impl Into<String>) {
+        // The message may contain paths, names or errors, in which control characters are possible.
         self.notice = Some(Notice {
-            text: printable(&text.into()),
+            text: make_printable(&text.into()),
             level,
-            until: Instant::now() + NOTICE,
+            until: Instant::now() + NOTICE_DURATION,
         });
     }
 
-    /// Removes the notice if its time is over. Returns `true` if it was removed.
-    pub(super) fn forget_notice(&mut self, now: Instant) -> bool {
+    /// Removes the notice if it has expired. Returns `true` if it was removed.
+    pub(super) fn remove_expired_notice(&mut self, now: Instant) -> bool {
         let is_over = self
             .notice
             .as_ref()
@@ -193,13 +194,13 @@ impl State {
 mod tests {
     use super::*;
 
-    fn state() -> State {
+    fn make_state() -> State {
         State::new(&Settings::default(), ThemeName::Dark, Glyphs::Braille)
     }
 
     #[test]
-    fn gpus_go_round_through_all_of_them() {
-        let mut state = state();
+    fn gpu_keys_cycle_through_all_gpus() {
+        let mut state = make_state();
         let mut seen = Vec::new();
         for forward in [true, true, true, true, false, false] {
             state.step_gpu(&[0, 1, 5], forward);
@@ -209,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn intervals_stay_between_their_ends() {
-        let mut state = state();
+    fn intervals_stay_within_limits() {
+        let mut state = make_state();
         state.interval_ms = 300;
         state.step_interval(true);
         assert_eq!(state.interval_ms, 250);
@@ -225,8 +226,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_chosen_is_what_is_saved() {
-        let mut state = state();
+    fn saved_settings_are_current_choices() {
+        let mut state = make_state();
         state.processes.tree = true;
         state.set_glyphs(Some(Glyphs::Ascii));
         state.thresholds.power = [1, 2];
@@ -235,7 +236,7 @@ mod tests {
             mouse: false,
             ..Settings::default()
         };
-        let saved = state.settings(&read);
+        let saved = state.to_settings(&read);
         let glyphs = Some(Glyphs::Ascii);
         let thresholds = Thresholds {
             power: [1, 2],
@@ -261,25 +262,25 @@ mod tests {
         assert_eq!(state.theme.memory, memory(ThemeName::Dark));
         state.set_background(Background::Light);
         assert_eq!(state.theme.memory, memory(ThemeName::Light));
-        assert_eq!(state.settings(&read), read);
+        assert_eq!(state.to_settings(&read), read);
         state.set_theme(ThemeName::ColorBlind);
         state.set_background(Background::Dark);
         assert_eq!(state.theme.memory, memory(ThemeName::ColorBlind));
     }
 
     #[test]
-    fn a_theme_that_no_color_sets_is_not_saved() {
+    fn theme_from_no_color_variable_is_not_saved() {
         let read = Settings::default();
         let mut state = State::new(&read, ThemeName::Monochrome, Glyphs::Braille);
-        assert_eq!(state.settings(&read).theme, ThemeName::Auto);
+        assert_eq!(state.to_settings(&read).theme, ThemeName::Auto);
         state.set_theme(ThemeName::Monochrome);
-        assert_eq!(state.settings(&read).theme, ThemeName::Monochrome);
+        assert_eq!(state.to_settings(&read).theme, ThemeName::Monochrome);
     }
 
     #[test]
-    fn a_notice_cannot_drive_the_terminal() {
-        let mut state = state();
-        state.tell(Level::Note, "a\u{1b}]0;b\u{7}c\u{202e}d");
+    fn notice_has_no_control_characters() {
+        let mut state = make_state();
+        state.show_notice(Level::Note, "a\u{1b}]0;b\u{7}c\u{202e}d");
         assert_eq!(state.notice.unwrap().text, "a ]0;b c?d");
     }
 }

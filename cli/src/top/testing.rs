@@ -1,17 +1,17 @@
-//! Simulated GPUs for tests.
+//! Simulated GPUs for tests of the live screen.
 
 use std::{sync::OnceLock, time::Duration};
 
 use gpumon_probe::{
     model::{Health, Process, Reading, Record, Sample},
     owner::CommandLines,
-    sampler::{self, OneShot, Options},
+    sampler::{self, OneShotReadings, Options},
     vendor::SourceChoice,
 };
 
 use super::model::{Model, Update};
 
-pub(super) fn moment(gpus: u32) -> OneShot {
+pub(super) fn sample_simulated_gpus(gpus: u32) -> OneShotReadings {
     let source = SourceChoice::Sim(gpus)
         .open(&gpumon_probe::vendor::Roots::default())
         .unwrap();
@@ -19,8 +19,9 @@ pub(super) fn moment(gpus: u32) -> OneShot {
         details: true,
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     };
-    // If other tests keep the machine busy, one sample may not have enough time to open every GPU.
-    let mut moments = (0..20).map(|_| sampler::once(&source, &options).unwrap());
+    // If other tests keep the machine busy, the first sample may not include every GPU, so more
+    // samples are tried.
+    let mut moments = (0..20).map(|_| sampler::sample_once(&source, &options).unwrap());
     moments
         .find(|moment| {
             moment
@@ -32,25 +33,27 @@ pub(super) fn moment(gpus: u32) -> OneShot {
         .expect("GPUs are opened")
 }
 
-pub(super) fn sample(gpus: u32) -> Sample {
-    static ONE: OnceLock<Sample> = OnceLock::new();
+pub(super) fn simulated_sample(gpus: u32) -> Sample {
+    static ONE_GPU_SAMPLE: OnceLock<Sample> = OnceLock::new();
     if gpus == 1 {
-        ONE.get_or_init(|| moment(1).sample).clone()
+        ONE_GPU_SAMPLE
+            .get_or_init(|| sample_simulated_gpus(1).sample)
+            .clone()
     } else {
-        moment(gpus).sample
+        sample_simulated_gpus(gpus).sample
     }
 }
 
-/// Returns a model with one minute of samples of simulated GPUs, each used by two processes of its
-/// own.
-pub(super) fn model(gpus: u32) -> Model {
-    let OneShot {
+/// Returns a model with one minute of samples from simulated GPUs. Each GPU is used by two
+/// processes that use no other GPU.
+pub(super) fn simulated_model(gpus: u32) -> Model {
+    let OneShotReadings {
         inventory,
         mut sample,
         details,
         ..
-    } = moment(gpus);
-    let template = processes(8);
+    } = sample_simulated_gpus(gpus);
+    let template = example_processes(8);
     for gpu in &mut sample.gpus {
         let own = template
             .iter()
@@ -83,8 +86,8 @@ pub(super) fn model(gpus: u32) -> Model {
     model
 }
 
-/// Returns processes that differ in every column by which they can be sorted.
-pub(super) fn processes(count: u32) -> Vec<Process> {
+/// Returns processes that differ in every column that can be sorted.
+pub(super) fn example_processes(count: u32) -> Vec<Process> {
     let users = ["ana", "bob", "chen"];
     let commands = [
         "python train.py --bf16",

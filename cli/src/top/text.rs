@@ -1,36 +1,37 @@
-//! Text of a limited width, and numbers in a readable form.
+//! Text of limited width, and numbers in a readable format.
 
 use gpumon_probe::{
     local_time::time_zone,
     model::{Process, Reading},
-    units::decimal_size,
+    units::format_decimal_size,
 };
 
 pub(super) use crate::terminal::{
-    text::{ANY_ROOM, align_left, align_right, cut, fit_pieces, printable, wrap},
+    text::{UNLIMITED_LAYOUT, align_left, align_right, cut, fit_pieces, make_printable, wrap},
     units::ABSENT,
 };
-use crate::{moment::zoned, table::process_label::ProcessLabel};
+use crate::{moment::to_zoned, table::process_label::ProcessLabel};
 
-/// Returns a short description of a process: its program or notebook, and its environment.
-pub(super) fn what(process: &Process, notebook: Option<&str>) -> Option<String> {
-    ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.whole())
+/// Describes a process by its program or notebook and by its job, pod or container.
+pub(super) fn describe_process(process: &Process, notebook: Option<&str>) -> Option<String> {
+    ProcessLabel::from_process(process, notebook, UNLIMITED_LAYOUT).map(|what| what.full_text())
 }
 
-pub(super) fn fitted_what(
+pub(super) fn fit_process_description(
     process: &Process,
     notebook: Option<&str>,
     columns: usize,
 ) -> Option<String> {
-    ProcessLabel::of(process, notebook, ANY_ROOM).map(|what| what.fit_in(columns, ANY_ROOM))
+    ProcessLabel::from_process(process, notebook, UNLIMITED_LAYOUT)
+        .map(|what| what.fit_to_width(columns, UNLIMITED_LAYOUT))
 }
 
-/// Formats a rate such as `1.24 GB/s`, in the decimal units that are common for links.
-pub(super) fn rate(bytes_per_second: f64) -> String {
-    format!("{}/s", decimal_size(bytes_per_second))
+/// Formats a rate, such as `1.24 GB/s`. The units are decimal, as is common for links.
+pub(super) fn format_rate(bytes_per_second: f64) -> String {
+    format!("{}/s", format_decimal_size(bytes_per_second))
 }
 
-/// Returns a reading's value, or the reason why there is none.
+/// Formats the value of a reading, or the reason for its absence.
 pub(super) fn format_reading<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
     match (reading.value(), reading.absence()) {
         (Some(value), _) => format(value),
@@ -39,33 +40,33 @@ pub(super) fn format_reading<T>(reading: &Reading<T>, format: impl FnOnce(&T) ->
     }
 }
 
-/// Returns a reading's value, or a dash.
-pub(super) fn shown<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
+/// Formats the value of a reading, or returns a dash if it is absent.
+pub(super) fn format_or_dash<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
     reading.value().map_or_else(|| ABSENT.to_owned(), format)
 }
 
-/// Formats a reading such as `64 %`, or returns a dash.
-pub(super) fn percent(reading: &Reading<f64>) -> String {
-    shown(reading, |percent| format!("{percent:.0} %"))
+/// Formats a reading, such as `64 %`, or returns a dash if it is absent.
+pub(super) fn format_percent(reading: &Reading<f64>) -> String {
+    format_or_dash(reading, |percent| format!("{percent:.0} %"))
 }
 
 /// Formats a time such as `10:42:07` in the local time zone.
-pub(super) fn clock(at_ms: u64) -> String {
-    local(at_ms, "%H:%M:%S")
+pub(super) fn format_time(at_ms: u64) -> String {
+    format_local_time(at_ms, "%H:%M:%S")
 }
 
 /// Formats a time such as `10:42` in the local time zone.
-pub(super) fn hour_and_minute(at_ms: u64) -> String {
-    local(at_ms, "%H:%M")
+pub(super) fn format_hour_and_minute(at_ms: u64) -> String {
+    format_local_time(at_ms, "%H:%M")
 }
 
 /// Formats a time such as `Mar 01 10:42` in the local time zone.
-pub(super) fn day_and_minute(at_ms: u64) -> String {
-    local(at_ms, "%b %d %H:%M")
+pub(super) fn format_day_and_minute(at_ms: u64) -> String {
+    format_local_time(at_ms, "%b %d %H:%M")
 }
 
 /// Formats a chart's time range, such as `2 min`, `6 h`, or `30 d`.
-pub(super) fn range(span_ms: u64) -> String {
+pub(super) fn format_range(span_ms: u64) -> String {
     match span_ms / 1000 {
         seconds if seconds % (24 * 3600) == 0 => format!("{} d", seconds / (24 * 3600)),
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
@@ -74,12 +75,12 @@ pub(super) fn range(span_ms: u64) -> String {
 }
 
 /// Formats a time such as `2026-03-01 10:42:07` in the local time zone.
-pub(super) fn date_and_clock(at_ms: u64) -> String {
-    local(at_ms, "%Y-%m-%d %H:%M:%S")
+pub(super) fn format_date_and_time(at_ms: u64) -> String {
+    format_local_time(at_ms, "%Y-%m-%d %H:%M:%S")
 }
 
-fn local(at_ms: u64, format: &str) -> String {
-    zoned(at_ms, &time_zone()).map_or_else(
+fn format_local_time(at_ms: u64, format: &str) -> String {
+    to_zoned(at_ms, &time_zone()).map_or_else(
         || ABSENT.to_owned(),
         |moment| moment.strftime(format).to_string(),
     )
@@ -92,7 +93,11 @@ mod tests {
     #[test]
     fn rates_keep_three_digits() {
         assert_eq!(
-            [rate(12.0), rate(1_240_000.0), rate(64.2e9)],
+            [
+                format_rate(12.0),
+                format_rate(1_240_000.0),
+                format_rate(64.2e9)
+            ],
             ["12 B/s", "1.24 MB/s", "64.2 GB/s"]
         );
     }

@@ -1,15 +1,16 @@
-//! The colors. Each has one meaning, the same as in the table and on the web page.
+//! The color themes. Each color has one meaning, which is the same in the table and on the web
+//! page.
 
 use ratatui::style::{Color, Modifier, Style};
 
 use super::background::Background;
-use crate::describe::{Level, Load};
+use crate::describe::{Level, LoadLevel};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThemeName {
     /// [`Self::Light`] on a light background, otherwise [`Self::Dark`].
     Auto,
-    /// The terminal's own colors, chosen for a dark background.
+    /// The terminal's own palette, with colors that suit a dark background.
     Dark,
     /// Darker colors for a light background.
     Light,
@@ -47,7 +48,7 @@ impl ThemeName {
         }
     }
 
-    /// Returns the theme to use on this background.
+    /// Returns the theme to use for a terminal's background, which replaces `Auto`.
     pub(super) fn resolve(self, background: Background) -> Self {
         match (self, background) {
             (Self::Auto, Background::Light) => Self::Light,
@@ -56,7 +57,7 @@ impl ThemeName {
         }
     }
 
-    /// Returns the next theme that looks different on this background.
+    /// Returns the next theme that differs from this theme on the given background.
     pub(super) fn next(self, background: Background) -> Self {
         let from_here = Self::ALL.iter().cycle().skip_while(|theme| **theme != self);
         from_here
@@ -86,27 +87,27 @@ pub(super) struct Theme {
     pub(super) power: Style,
     pub(super) temperature: Style,
     pub(super) traffic: Style,
-    /// The mark of simulated values, which is the same everywhere.
+    /// The label of simulated values, which has the same style in all views.
     pub(super) simulated: Style,
     pub(super) well: Style,
-    /// Information that may interest the user.
+    /// Information that may be important to the user.
     pub(super) notice: Style,
     /// Problems that need action.
     pub(super) alarm: Style,
-    /// The row or word that keys act on.
+    /// The row or word to which keys apply.
     pub(super) selected: Style,
-    /// Matches of the search.
+    /// Matches of the current search.
     pub(super) found: Style,
 }
 
 impl Theme {
-    /// Returns the colors of a theme. [`ThemeName::Auto`] has those of the dark theme.
+    /// Returns the styles of a theme. [`ThemeName::Auto`] has the styles of the dark theme.
     pub(super) fn new(name: ThemeName) -> Self {
         let plain = Style::new();
         let color = |color| plain.fg(color);
         let bold = |color| plain.fg(color).add_modifier(Modifier::BOLD);
-        // The colors are reset, because a reversed row of several colors would look like separate
-        // blocks.
+        // The selected row has a single color, because a reversed row with several colors would
+        // look like separate blocks.
         let selected = plain
             .fg(Color::Reset)
             .bg(Color::Reset)
@@ -116,7 +117,7 @@ impl Theme {
                 plain,
                 strong: plain.add_modifier(Modifier::BOLD),
                 dim: color(Color::DarkGray),
-                // Plain blue is illegible on black.
+                // Plain blue is hard to read on a black background.
                 utilization: bold(Color::LightBlue),
                 memory: color(Color::Magenta),
                 power: color(Color::Yellow),
@@ -129,8 +130,8 @@ impl Theme {
                 selected,
                 found: bold(Color::Yellow).add_modifier(Modifier::UNDERLINED),
             },
-            // The theme uses the 256-color palette, because the sixteen colors that terminals
-            // choose themselves are often too pale on white.
+            // This theme uses the 256-color palette, because many terminals define the first
+            // sixteen colors so that they are too pale on white.
             ThemeName::Light => Self {
                 plain,
                 strong: plain.add_modifier(Modifier::BOLD),
@@ -147,8 +148,8 @@ impl Theme {
                 selected,
                 found: bold(Color::Indexed(94)).add_modifier(Modifier::UNDERLINED),
             },
-            // These are the nearest of the 256 colors, because few terminals on clusters report
-            // that they support more.
+            // Each color is the nearest color of the 256-color palette, because few terminals on
+            // clusters report support for more colors.
             ThemeName::ColorBlind => {
                 let color = |index| color(Color::Indexed(index));
                 let bold = |index| bold(Color::Indexed(index));
@@ -169,8 +170,8 @@ impl Theme {
                     found: bold(227).add_modifier(Modifier::UNDERLINED),
                 }
             }
-            // On white, the palette's yellow and orange are illegible and its dark colors look
-            // alike, so the alarm is a block.
+            // On white, the palette's yellow and orange are hard to read, and its dark colors look
+            // alike. The alarm therefore has a colored background.
             ThemeName::ColorBlindLight => {
                 let color = |index| color(Color::Indexed(index));
                 let bold = |index| bold(Color::Indexed(index));
@@ -236,8 +237,8 @@ impl Theme {
         }
     }
 
-    /// Returns the theme with all measured values in gray, which marks them as outdated.
-    pub(super) fn faded(&self) -> Self {
+    /// Returns the theme with all measured values in gray, which indicates that they are outdated.
+    pub(super) fn to_faded(&self) -> Self {
         let gray = self.dim;
         Self {
             plain: gray,
@@ -254,15 +255,15 @@ impl Theme {
         }
     }
 
-    pub(super) fn of_load(&self, load: Load) -> Style {
+    pub(super) fn choose_load_style(&self, load: LoadLevel) -> Style {
         match load {
-            Load::Light => self.well.remove_modifier(Modifier::BOLD),
-            Load::Moderate => self.notice.add_modifier(Modifier::BOLD),
-            Load::Heavy => self.alarm.add_modifier(Modifier::UNDERLINED),
+            LoadLevel::Light => self.well.remove_modifier(Modifier::BOLD),
+            LoadLevel::Moderate => self.notice.add_modifier(Modifier::BOLD),
+            LoadLevel::Heavy => self.alarm.add_modifier(Modifier::UNDERLINED),
         }
     }
 
-    pub(super) fn of_level(&self, level: Level) -> Style {
+    pub(super) fn choose_level_style(&self, level: Level) -> Style {
         match level {
             Level::Act => self.alarm,
             Level::Warn => self.notice,
@@ -271,7 +272,7 @@ impl Theme {
         }
     }
 
-    pub(super) fn of(&self, meaning: Meaning) -> Style {
+    pub(super) fn choose_meaning_style(&self, meaning: Meaning) -> Style {
         match meaning {
             Meaning::Utilization => self.utilization,
             Meaning::Memory => self.memory,
@@ -287,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn next_theme_looks_different_and_comes_round() {
+    fn next_theme_looks_different_and_cycles() {
         for background in [Background::Dark, Background::Light] {
             let look = |theme: ThemeName| theme.resolve(background);
             let mut all = vec![ThemeName::Auto];
@@ -303,22 +304,22 @@ mod tests {
     }
 
     #[test]
-    fn without_colors_there_is_none_and_an_alarm_still_stands_out() {
+    fn monochrome_alarm_is_distinct_without_color() {
         let theme = Theme::new(ThemeName::Monochrome);
         for style in [
             theme.alarm,
             theme.memory,
             theme.dim,
             theme.notice,
-            theme.of(Meaning::Power),
+            theme.choose_meaning_style(Meaning::Power),
         ] {
             assert_eq!((style.fg, style.bg), (None, None));
         }
         assert!(theme.alarm.add_modifier.contains(Modifier::UNDERLINED));
     }
 
-    /// Returns the RGB values of one of the 256 colors as terminals define them.
-    fn rgb(color: Color) -> [f64; 3] {
+    /// Returns the RGB values that terminals define for a color of the 256-color palette.
+    fn to_rgb(color: Color) -> [f64; 3] {
         let Color::Indexed(index) = color else {
             panic!("{color:?} is the terminal's own")
         };
@@ -332,7 +333,7 @@ mod tests {
         bytes.map(|byte| f64::from(byte) / 255.0)
     }
 
-    fn linear(rgb: [f64; 3]) -> [f64; 3] {
+    fn to_linear(rgb: [f64; 3]) -> [f64; 3] {
         rgb.map(|part| {
             if part <= 0.04045 {
                 part / 12.92
@@ -342,26 +343,26 @@ mod tests {
         })
     }
 
-    fn times(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
+    fn multiply(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
         matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
     }
 
-    /// Returns the contrast ratio by WCAG 2.
-    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+    /// Returns the contrast ratio as defined in WCAG 2.
+    fn contrast_ratio(a: [f64; 3], b: [f64; 3]) -> f64 {
         let light = |rgb| {
-            let [red, green, blue] = linear(rgb);
+            let [red, green, blue] = to_linear(rgb);
             0.05 + 0.2126 * red + 0.7152 * green + 0.0722 * blue
         };
         light(a).max(light(b)) / light(a).min(light(b))
     }
 
-    fn lab(linear: [f64; 3]) -> [f64; 3] {
+    fn to_lab(linear: [f64; 3]) -> [f64; 3] {
         const XYZ: [[f64; 3]; 3] = [
             [0.4124, 0.3576, 0.1805],
             [0.2126, 0.7152, 0.0722],
             [0.0193, 0.1192, 0.9505],
         ];
-        let [x, y, z] = times(XYZ, linear);
+        let [x, y, z] = multiply(XYZ, linear);
         let [x, y, z] = [x / 0.9505, y, z / 1.089].map(|part: f64| {
             if part > 0.008_856 {
                 part.cbrt()
@@ -372,7 +373,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    fn styles(theme: &Theme) -> [Style; 11] {
+    fn list_styles(theme: &Theme) -> [Style; 11] {
         let Theme {
             dim,
             utilization,
@@ -403,17 +404,17 @@ mod tests {
     }
 
     #[test]
-    fn every_color_can_be_read_on_its_background() {
+    fn every_color_is_legible_on_background() {
         for (name, pages) in [
             (ThemeName::Light, [0xff, 0xff]),
             (ThemeName::ColorBlind, [0x00, 0x28]),
             (ThemeName::ColorBlindLight, [0xff, 0xf5]),
             (ThemeName::HighContrast, [0x00, 0x00]),
         ] {
-            for style in styles(&Theme::new(name)) {
+            for style in list_styles(&Theme::new(name)) {
                 for page in pages {
-                    let page = style.bg.map_or([f64::from(page) / 255.0; 3], rgb);
-                    let contrast = contrast(rgb(style.fg.unwrap()), page);
+                    let page = style.bg.map_or([f64::from(page) / 255.0; 3], to_rgb);
+                    let contrast = contrast_ratio(to_rgb(style.fg.unwrap()), page);
                     assert!(contrast >= 4.5, "{name:?}: {style:?} has {contrast:.2}");
                 }
             }
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn every_eye_tells_loads_apart_in_the_color_blind_themes() {
+    fn color_blind_themes_distinguish_loads() {
         // The matrices are from Machado, Oliveira and Fernandes (2009): normal vision, protanopia,
         // deuteranopia, and tritanopia.
         let visions = [
@@ -444,11 +445,12 @@ mod tests {
         ];
         for name in [ThemeName::ColorBlind, ThemeName::ColorBlindLight] {
             let theme = Theme::new(name);
-            let loads = [Load::Light, Load::Moderate, Load::Heavy].map(|load| theme.of_load(load));
+            let loads = [LoadLevel::Light, LoadLevel::Moderate, LoadLevel::Heavy]
+                .map(|load| theme.choose_load_style(load));
             for vision in visions {
                 let seen = loads.map(|style| {
-                    let linear = linear(rgb(style.bg.or(style.fg).unwrap()));
-                    lab(times(vision, linear).map(|part| part.clamp(0.0, 1.0)))
+                    let linear = to_linear(to_rgb(style.bg.or(style.fg).unwrap()));
+                    to_lab(multiply(vision, linear).map(|part| part.clamp(0.0, 1.0)))
                 });
                 for (a, b) in [(0, 1), (0, 2), (1, 2)] {
                     let distance = seen[a]

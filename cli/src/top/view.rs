@@ -1,4 +1,4 @@
-//! The views that share the middle of the screen.
+//! Views that can be shown in the middle of the screen.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
@@ -49,15 +49,15 @@ impl View {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Room {
-    /// A view, with the processes below it.
+pub(super) enum ScreenSplit {
+    /// The selected view, with the list of processes below it.
     #[default]
     Both,
     View,
     Processes,
 }
 
-impl Room {
+impl ScreenSplit {
     pub(super) fn next(self) -> Self {
         match self {
             Self::Both => Self::View,
@@ -72,9 +72,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn views_go_round_in_both_directions() {
+    fn views_cycle_in_both_directions() {
         assert_eq!(View::Events.step(true), View::Charts);
         assert_eq!(View::Charts.step(false), View::Events);
-        assert_eq!(Room::Both.next().next().next(), Room::Both);
+        assert_eq!(ScreenSplit::Both.next().next().next(), ScreenSplit::Both);
     }
 }

@@ -10,67 +10,69 @@ use gpumon_probe::model::{
 use crate::{
     device_id::{self, DeviceId},
     exit::{Failure, usage},
-    visible::{Visible, VisibleAs},
+    visible::{VisibilityVariables, VisibleName},
 };
 
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct DeviceReadings {
     pub(super) inventory: Inventory,
-    /// The last sample of every GPU in the inventory.
+    /// The last sample of each GPU in the inventory.
     pub(super) gpus: Vec<GpuSample>,
-    /// Slowly changing details by index, for the GPUs that have sent them.
+    /// Details that change slowly, by GPU index. GPUs that have not sent details are missing.
     pub(super) details: BTreeMap<u32, GpuDetails>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    /// NVML's index of the GPU.
+    /// The index of the GPU.
     pub(super) gpu: u32,
     /// The index of the MIG device, or `None` for a whole GPU.
     pub(super) mig: Option<u32>,
-    /// The UUID, or `None` if the driver has never reported it.
+    /// The UUID of the device, or `None` if the driver has not reported it yet.
     pub(super) uuid: Option<String>,
     pub(super) vendor: Vendor,
-    /// The name in variables such as `CUDA_VISIBLE_DEVICES`.
-    pub(super) visible_as: Option<VisibleAs>,
+    /// The name of the device in variables such as `CUDA_VISIBLE_DEVICES`.
+    pub(super) visible_as: Option<VisibleName>,
     pub(super) at_ms: u64,
-    /// The memory available to programs if nothing else uses the device.
+    /// The memory, in bytes, that programs could use if nothing else used the device.
     pub(super) capacity_bytes: Reading<u64>,
     /// The current state, or the reason why the device cannot be used.
-    pub(super) state: Result<State, Trouble>,
+    pub(super) state: Result<DeviceState, Obstacle>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct State {
+pub(super) struct DeviceState {
     pub(super) free_bytes: Reading<u64>,
-    /// The percentage of time in which kernels ran, or for a MIG device, in which its SMs had work.
+    /// The percentage of time in which kernels ran. For a MIG device, the percentage of time in
+    /// which its SMs had work.
     pub(super) busy_percent: Reading<f64>,
-    pub(super) users: Reading<Users>,
+    pub(super) users: Reading<DeviceUsers>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Users {
-    /// The number of processes that compute. Processes that only draw, such as a display server, do
-    /// not count.
+pub(super) struct DeviceUsers {
+    /// The number of compute processes. Processes that only draw, such as a display server, are not
+    /// counted.
     pub(super) computing: usize,
-    /// Memory in use that does not belong to processes that draw.
+    /// The memory in use, in bytes, excluding the memory of processes that only draw.
     pub(super) held_bytes: u64,
-    /// The part of `held_bytes` that the driver itself may use.
+    /// The maximum part of `held_bytes` that may belong to the driver itself.
     pub(super) driver_bytes: u64,
 }
 
-/// A reason why a device cannot be used, regardless of its readings.
+/// A reason why a device cannot be used, independent of its readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct Obstacle {
     pub(super) what: String,
-    /// Whether the device is gone, so that it may never become usable.
+    /// Whether the device may never become usable again.
     pub(super) gone: bool,
 }
 
-/// The memory that an idle driver uses at most. It uses a few MiB if it reports its reserve
-/// separately, and this limit is less than the memory of a CUDA context.
+/// The maximum memory that an idle driver uses. The driver uses a few MiB if it reports reserved
+/// memory separately. The limit is smaller than the memory of a CUDA context.
 const DRIVER_BYTES: u64 = 128 << 20;
-/// The same limit for drivers before 510, which count their reserve as used memory.
+/// The maximum memory that an idle driver before version 510 uses. These drivers count reserved
+/// memory as used.
 const DRIVER_BYTES_WITH_RESERVE: u64 = 1 << 30;
 
 impl Candidate {
@@ -86,17 +88,17 @@ impl Candidate {
         format!("GPU {}", self.index())
     }
 
-    /// Returns the index, such as `3`, or `3:1` for a MIG device, which is the form that container
-    /// runtimes use.
+    /// Returns the index, such as `3`, or `3:1` for a MIG device. Container runtimes use the same
+    /// format.
     pub(super) fn index(&self) -> String {
         self.mig
             .map_or_else(|| self.gpu.to_string(), |mig| format!("{}:{mig}", self.gpu))
     }
 }
 
-/// Returns all devices that could be taken, in the driver's order. A GPU in MIG mode offers its MIG
-/// devices instead of itself.
-pub(super) fn candidates(view: &View) -> Vec<Candidate> {
+/// Returns all devices that could be taken, in the driver's order. For a GPU in MIG mode, its MIG
+/// devices are returned instead.
+pub(super) fn list_candidates(view: &DeviceReadings) -> Vec<Candidate> {
     let mut all = Vec::new();
     for gpu in &view.inventory.gpus {
         let Some(sample) = view.gpus.iter().find(|sample| sample.index == gpu.index) else {
@@ -110,12 +112,12 @@ pub(super) fn candidates(view: &View) -> Vec<Candidate> {
         all.extend(parts.map(|mig| make_candidate(gpu, Some(mig), sample, details)));
     }
     for candidate in &mut all {
-        candidate.visible_as = VisibleAs::new(candidate.id(), &view.inventory.gpus);
+        candidate.visible_as = VisibleName::new(candidate.id(), &view.inventory.gpus);
     }
     all
 }
 
-/// Returns a candidate for a GPU or one of its MIG devices.
+/// Creates the candidate for a GPU or for one of its MIG devices.
 fn make_candidate(
     gpu: &Gpu,
     mig: Option<&MigDevice>,
@@ -129,7 +131,7 @@ fn make_candidate(
             parts.find(|part| part.uuid == mig.uuid).map(|part| {
                 let busy = match part.activity.value() {
                     Some(activity) => activity.sm_percent.clone(),
-                    None => absence_of(&part.activity),
+                    None => copy_absence(&part.activity),
                 };
                 (&part.memory, busy)
             })
@@ -137,14 +139,16 @@ fn make_candidate(
     };
     let is_divided = details.and_then(|details| details.modes.mig.value());
     let is_divided = mig.is_none() && is_divided.is_some_and(|mode| mode.current);
-    let state = match (trouble(sample, details), &readings) {
+    let state = match (find_obstacle(sample, details), &readings) {
         (Some(trouble), _) => Err(trouble),
-        (None, None) => Err(passing("not read yet")),
-        (None, Some(_)) if is_divided => Err(passing("MIG without a device")),
-        (None, Some((memory, busy))) => Ok(State {
+        (None, None) => Err(make_temporary_obstacle("not read yet")),
+        (None, Some(_)) if is_divided => {
+            Err(make_temporary_obstacle("MIG enabled without MIG devices"))
+        }
+        (None, Some((memory, busy))) => Ok(DeviceState {
             free_bytes: memory.free_bytes.clone(),
             busy_percent: busy.clone(),
-            users: users(sample, memory, mig.map(|mig| mig.instance)),
+            users: count_users(sample, memory, mig.map(|mig| mig.instance)),
         }),
     };
     Candidate {
@@ -155,32 +159,32 @@ fn make_candidate(
         visible_as: None,
         at_ms: sample.at_ms,
         capacity_bytes: readings.map_or_else(
-            || absence_of(&sample.mig_devices),
-            |(memory, _)| capacity(memory),
+            || copy_absence(&sample.mig_devices),
+            |(memory, _)| usable_memory(memory),
         ),
         state,
     }
 }
 
-fn absence_of<T, U>(reading: &Reading<T>) -> Reading<U> {
+fn copy_absence<T, U>(reading: &Reading<T>) -> Reading<U> {
     Reading::Absent(reading.absence().cloned().unwrap_or(Absence::NoAnswer))
 }
 
-fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> {
+fn find_obstacle(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Obstacle> {
     match &sample.health {
         Health::Ok => {}
-        Health::Asleep { .. } => return Some(passing("asleep")),
-        Health::Hung { .. } => return Some(passing("hung")),
+        Health::Asleep { .. } => return Some(make_temporary_obstacle("asleep")),
+        Health::Hung { .. } => return Some(make_temporary_obstacle("hung")),
         Health::Lost { .. } => {
-            return Some(Trouble {
+            return Some(Obstacle {
                 what: "lost".to_owned(),
                 gone: true,
             });
         }
-        // The driver may recover, because a wait can last for days.
+        // The driver may recover from some errors while a wait lasts for days.
         Health::Failed { reason, .. } => {
             let gone = !matches!(reason, Absence::DriverError { .. } | Absence::NoAnswer);
-            return Some(Trouble {
+            return Some(Obstacle {
                 what: reason.to_string(),
                 gone,
             });
@@ -188,7 +192,9 @@ fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> 
     }
     let computes = |process: &Process| process.kind != ProcessKind::Graphics;
     match details.and_then(|details| details.modes.compute.value()) {
-        Some(ComputeMode::Prohibited) => return Some(passing("compute mode prohibited")),
+        Some(ComputeMode::Prohibited) => {
+            return Some(make_temporary_obstacle("compute mode prohibited"));
+        }
         Some(ComputeMode::ExclusiveProcess)
             if sample.processes_omitted > 0
                 || sample
@@ -196,24 +202,24 @@ fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> 
                     .value()
                     .is_some_and(|all| all.iter().any(computes)) =>
         {
-            return Some(passing("in exclusive use"));
+            return Some(make_temporary_obstacle("in exclusive use"));
         }
         _ => {}
     }
     let mut kinds = sample.conditions.iter().map(|condition| &condition.kind);
     kinds
         .any(|kind| matches!(kind, ConditionKind::RecoveryNeeded { .. }))
-        .then(|| passing("needs recovery"))
+        .then(|| make_temporary_obstacle("needs recovery"))
 }
 
-fn passing(what: &str) -> Trouble {
-    Trouble {
+fn make_temporary_obstacle(what: &str) -> Obstacle {
+    Obstacle {
         what: what.to_owned(),
         gone: false,
     }
 }
 
-fn capacity(memory: &MemorySample) -> Reading<u64> {
+fn usable_memory(memory: &MemorySample) -> Reading<u64> {
     let reserved = memory.reserved_bytes.value().copied().unwrap_or(0);
     memory
         .total_bytes
@@ -221,13 +227,13 @@ fn capacity(memory: &MemorySample) -> Reading<u64> {
         .map(|total| total.saturating_sub(reserved))
 }
 
-/// Returns the users of a GPU or of one MIG device. Processes that the sample omits count as
-/// computing on every device.
-fn users(
+/// Returns the number and the memory of the processes on a GPU or MIG device. Processes that the
+/// sample omits are counted as compute processes on every device.
+fn count_users(
     sample: &GpuSample,
     memory: &MemorySample,
     instance: Option<MigInstance>,
-) -> Reading<Users> {
+) -> Reading<DeviceUsers> {
     let (list, used) = match (&sample.processes, &memory.used_bytes) {
         (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => {
             return Reading::Absent(reason.clone());
@@ -242,11 +248,11 @@ fn users(
             .filter(|process| instance.is_none() || process.mig == instance)
     };
     let draws = |process: &&Process| process.kind == ProcessKind::Graphics;
-    // If the driver does not report a process's memory, the process may use all of it.
+    // If a process's memory is unknown, all used memory may belong to this process.
     let memory_drawing: u64 = here().filter(draws).fold(0, |sum, process| {
         sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX))
     });
-    Reading::Now(Users {
+    Reading::Now(DeviceUsers {
         computing: here().filter(|process| !draws(process)).count()
             + sample.processes_omitted as usize,
         held_bytes: used.saturating_sub(memory_drawing),
@@ -258,37 +264,38 @@ fn users(
     })
 }
 
-/// The selection of GPUs by `--id` and by the environment.
+/// The GPUs selected by `--id` and by the environment.
 #[derive(Debug, Clone)]
-pub(crate) struct Choice {
+pub(crate) struct DeviceSelection {
     named: Vec<String>,
-    visible: Option<Visible>,
+    visible: Option<VisibilityVariables>,
 }
 
-impl Choice {
-    /// Returns a selection of the GPUs with these names, or without names, of all GPUs of the first
-    /// vendor.
+impl DeviceSelection {
+    /// Creates a selection of the GPUs called `named`. Without names, all GPUs of a single vendor
+    /// are selected.
     pub(crate) fn new(named: Vec<String>) -> Self {
         Self {
             named,
-            visible: Visible::from_environment(),
+            visible: VisibilityVariables::from_environment(),
         }
     }
 
     /// Removes all candidates that are not selected.
-    pub(super) fn retain(
+    pub(super) fn retain_selected(
         &self,
         inventory: &Inventory,
         candidates: &mut Vec<Candidate>,
     ) -> Result<(), Failure> {
         if let Some(visible) = &self.visible {
             let ids = visible
-                .list_allowed(&inventory.gpus)
+                .list_allowed_devices(&inventory.gpus)
                 .map_err(|why| usage!(why))?;
-            candidates.retain(|candidate| ids.iter().any(|id| is_part_of(*id, candidate)));
+            candidates
+                .retain(|candidate| ids.iter().any(|id| id_includes_candidate(*id, candidate)));
         }
         if self.named.is_empty() {
-            // A program is built for one vendor's GPUs.
+            // Most programs are built for the GPUs of a single vendor.
             let first = inventory.gpus.iter().map(|gpu| gpu.vendor).min();
             candidates.retain(|candidate| Some(candidate.vendor) == first);
         } else {
@@ -299,9 +306,10 @@ impl Choice {
                 .flat_map(|list| list.split(','))
                 .map(str::trim)
             {
-                ids.extend(device_id::find(name, &inventory.gpus)?);
+                ids.extend(device_id::find_device(name, &inventory.gpus)?);
             }
-            candidates.retain(|candidate| ids.iter().any(|id| is_part_of(*id, candidate)));
+            candidates
+                .retain(|candidate| ids.iter().any(|id| id_includes_candidate(*id, candidate)));
         }
         match (&self.visible, candidates.is_empty()) {
             (Some(visible), true) => Err(usage!(
@@ -312,7 +320,7 @@ impl Choice {
     }
 }
 
-fn is_part_of(id: DeviceId, candidate: &Candidate) -> bool {
+fn id_includes_candidate(id: DeviceId, candidate: &Candidate) -> bool {
     id.gpu == candidate.gpu && (id.mig.is_none() || id.mig == candidate.mig)
 }
 
@@ -324,69 +332,69 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn process(kind: ProcessKind, memory_bytes: Reading<u64>) -> Process {
-        fn absent<T>() -> Reading<T> {
+    fn make_process(kind: ProcessKind, memory_bytes: Reading<u64>) -> Process {
+        fn absent_reading<T>() -> Reading<T> {
             Reading::Absent(Absence::Unknown)
         }
         Process {
             pid: 1,
             kind,
             memory_bytes,
-            sm_percent: absent(),
-            memory_percent: absent(),
-            encoder_percent: absent(),
-            decoder_percent: absent(),
-            name: absent(),
+            sm_percent: absent_reading(),
+            memory_percent: absent_reading(),
+            encoder_percent: absent_reading(),
+            decoder_percent: absent_reading(),
+            name: absent_reading(),
             program: None,
-            command: absent(),
-            user: absent(),
+            command: absent_reading(),
+            user: absent_reading(),
             host_memory_bytes: Reading::Absent(Absence::Unknown),
             traced: Reading::Absent(Absence::Unknown),
-            started_ms: absent(),
+            started_ms: absent_reading(),
             mig: None,
             mps: false,
             owner: Reading::Now(Owner::default()),
         }
     }
 
-    /// Returns a GPU with these processes and 2 GiB of memory in use.
-    fn sample(processes: Vec<Process>) -> GpuSample {
-        let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
+    /// Returns a GPU on which the given processes run and 2 GiB of memory are in use.
+    fn make_gpu_sample(processes: Vec<Process>) -> GpuSample {
+        let mut sample = GpuSample::new_absent(0, None, 1, Health::Ok, &Absence::Unknown);
         sample.memory.used_bytes = Reading::Now(2 * GIB);
         sample.memory.reserved_bytes = Reading::Now(GIB / 2);
         sample.processes = Reading::Now(processes);
         sample
     }
 
-    fn used(processes: Vec<Process>) -> (usize, u64) {
-        let sample = sample(processes);
-        let users = users(&sample, &sample.memory, None);
+    fn count_used(processes: Vec<Process>) -> (usize, u64) {
+        let sample = make_gpu_sample(processes);
+        let users = count_users(&sample, &sample.memory, None);
         let users = users.value().unwrap();
         (users.computing, users.held_bytes)
     }
 
     #[test]
-    fn a_display_server_is_in_nobodys_way_and_memory_without_a_process_is() {
-        let draws = || process(ProcessKind::Graphics, Reading::Now(GIB));
-        let does_both = || process(ProcessKind::ComputeAndGraphics, Reading::Now(GIB));
+    fn display_server_does_not_count_as_user() {
+        let draws = || make_process(ProcessKind::Graphics, Reading::Now(GIB));
+        let does_both = || make_process(ProcessKind::ComputeAndGraphics, Reading::Now(GIB));
         assert_eq!(
-            used(vec![]),
+            count_used(vec![]),
             (0, 2 * GIB),
             "of another container's, perhaps"
         );
-        assert_eq!(used(vec![draws()]), (0, GIB));
-        assert_eq!(used(vec![draws(), draws()]), (0, 0));
-        assert_eq!(used(vec![draws(), does_both()]), (1, GIB));
+        assert_eq!(count_used(vec![draws()]), (0, GIB));
+        assert_eq!(count_used(vec![draws(), draws()]), (0, 0));
+        assert_eq!(count_used(vec![draws(), does_both()]), (1, GIB));
         assert_eq!(
-            used(vec![process(
+            count_used(vec![make_process(
                 ProcessKind::Graphics,
                 Reading::Absent(Absence::Unknown)
             )]),
             (0, 0)
         );
-        let mut old_driver = sample(vec![]);
+        let mut old_driver = make_gpu_sample(vec![]);
         let driver_bytes = |sample: &GpuSample| {
-            users(sample, &sample.memory, None)
+            count_users(sample, &sample.memory, None)
                 .value()
                 .unwrap()
                 .driver_bytes
@@ -395,17 +403,17 @@ mod tests {
         old_driver.memory.reserved_bytes = Reading::Absent(Absence::NotSupported);
         assert_eq!(driver_bytes(&old_driver), DRIVER_BYTES_WITH_RESERVE);
         old_driver.processes = Reading::Absent(Absence::NoPermission);
-        let mut crowded = sample(vec![draws()]);
+        let mut crowded = make_gpu_sample(vec![draws()]);
         crowded.processes_omitted = 7;
         assert_eq!(
-            users(&crowded, &crowded.memory, None)
+            count_users(&crowded, &crowded.memory, None)
                 .value()
                 .unwrap()
                 .computing,
             7
         );
         assert!(
-            users(&old_driver, &old_driver.memory, None)
+            count_users(&old_driver, &old_driver.memory, None)
                 .value()
                 .is_none(),
             "unknown is not nobody"
@@ -413,33 +421,45 @@ mod tests {
     }
 
     #[test]
-    fn modes_and_health_keep_a_gpu_from_being_taken() {
-        let computes = || process(ProcessKind::Compute, Reading::Now(GIB));
+    fn modes_and_health_make_gpu_unusable() {
+        let computes = || make_process(ProcessKind::Compute, Reading::Now(GIB));
         let why = |sample: &GpuSample, mode| {
-            let mut details = GpuDetails::absent(0, None, 1, &Absence::Unknown);
+            let mut details = GpuDetails::new_absent(0, None, 1, &Absence::Unknown);
             details.modes.compute = Reading::Now(mode);
-            trouble(sample, Some(&details)).map(|trouble| trouble.what)
+            find_obstacle(sample, Some(&details)).map(|trouble| trouble.what)
         };
-        assert_eq!(why(&sample(vec![computes()]), ComputeMode::Default), None);
         assert_eq!(
-            why(&sample(vec![]), ComputeMode::Prohibited),
+            why(&make_gpu_sample(vec![computes()]), ComputeMode::Default),
+            None
+        );
+        assert_eq!(
+            why(&make_gpu_sample(vec![]), ComputeMode::Prohibited),
             Some("compute mode prohibited".to_owned())
         );
-        assert_eq!(why(&sample(vec![]), ComputeMode::ExclusiveProcess), None);
         assert_eq!(
-            why(&sample(vec![computes()]), ComputeMode::ExclusiveProcess),
+            why(&make_gpu_sample(vec![]), ComputeMode::ExclusiveProcess),
+            None
+        );
+        assert_eq!(
+            why(
+                &make_gpu_sample(vec![computes()]),
+                ComputeMode::ExclusiveProcess
+            ),
             Some("in exclusive use".to_owned())
         );
-        let mut lost = sample(vec![]);
+        let mut lost = make_gpu_sample(vec![]);
         lost.health = Health::Lost { since_ms: 1 };
         assert_eq!(
-            trouble(&lost, None),
-            Some(Trouble {
+            find_obstacle(&lost, None),
+            Some(Obstacle {
                 what: "lost".to_owned(),
                 gone: true
             })
         );
         lost.health = Health::Hung { since_ms: 1 };
-        assert_eq!(trouble(&lost, None), Some(passing("hung")));
+        assert_eq!(
+            find_obstacle(&lost, None),
+            Some(make_temporary_obstacle("hung"))
+        );
     }
 }

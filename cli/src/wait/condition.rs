@@ -1,23 +1,23 @@
-//! The conditions to wait for, and how far a candidate is from meeting them.
+//! The conditions for which `gpumon wait` waits, and how close a candidate is to meeting them.
 
 use std::{collections::HashMap, fmt, time::Duration};
 
 use gpumon_probe::{
     model::{Absence, Reading},
-    units::{Accepted, Amount, short_duration},
+    units::{AcceptedAmounts, Amount, format_short_duration},
 };
 
-use super::candidate::{Candidate, State, Users};
+use super::candidate::{Candidate, DeviceState, DeviceUsers};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-const FREE: Accepted<u64> = Accepted::accept_sizes(
+const ACCEPTED_FREE_SIZES: AcceptedAmounts<u64> = AcceptedAmounts::accept_sizes(
     1,
     u64::MAX,
     "a size of more than 0, such as 20GiB, 8000MB or 50%",
 );
 
-/// The memory that must be free.
+/// The amount of memory that must be free.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum WantedMemory {
     Bytes(u64),
@@ -35,12 +35,12 @@ impl WantedMemory {
                     "not a share from 1% to 99%; for a GPU without processes, use --empty"
                         .to_owned()
                 }),
-            _ => FREE.parse(text).map(Self::Bytes),
+            _ => ACCEPTED_FREE_SIZES.parse(text).map(Self::Bytes),
         }
     }
 
-    /// Returns the bytes for a device with this much memory available to programs.
-    fn of(self, capacity_bytes: u64) -> u64 {
+    /// Returns the amount in bytes. `capacity_bytes` is the memory that is available to programs.
+    fn to_bytes(self, capacity_bytes: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Percent(percent) => (capacity_bytes as f64 * percent / 100.0).ceil() as u64,
@@ -51,14 +51,14 @@ impl WantedMemory {
 impl fmt::Display for WantedMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Bytes(bytes) => f.write_str(&gib(*bytes)),
+            Self::Bytes(bytes) => f.write_str(&format_gib(*bytes)),
             Self::Percent(percent) => write!(f, "{percent} %"),
         }
     }
 }
 
-/// Formats bytes, such as `12.3 GiB`, in MiB below 0.1 GiB.
-pub(super) fn gib(bytes: u64) -> String {
+/// Formats bytes in GiB, such as `12.3 GiB`. Amounts below 0.1 GiB are in MiB.
+pub(super) fn format_gib(bytes: u64) -> String {
     match bytes as f64 / GIB {
         gib if gib < 0.1 => format!("{:.0} MiB", gib * 1024.0),
         gib => format!("{gib:.1} GiB"),
@@ -73,23 +73,23 @@ pub(crate) struct Conditions {
     pub(crate) empty: bool,
 }
 
-const AND: &str = " + ";
+const CONDITION_SEPARATOR: &str = " + ";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Met,
-    /// A condition is not met yet. The text describes the current state.
+    /// At least one condition is not met yet. The text describes the current state.
     NotYet(String),
-    /// The device cannot be taken at present, whatever the conditions are. The text is the reason.
+    /// The device cannot be taken at present, regardless of the conditions. The text is the reason.
     Out(String),
     /// The conditions can never be met. The text is the reason.
     Never(String),
 }
 
 impl Conditions {
-    /// Describes the devices to wait for, such as `an empty GPU with 20.0 GiB free` or `2 GPUs idle
-    /// for 5m`. `noun` is the name of one device.
-    pub(super) fn goal(&self, count: usize, noun: &str) -> String {
+    /// Describes the devices that are waited for, such as `an empty GPU with 20.0 GiB free` or `2
+    /// GPUs idle for 5m`. `noun` is the word for one device.
+    pub(super) fn describe_goal(&self, count: usize, noun: &str) -> String {
         let what = match (count, self.empty) {
             (1, true) => format!("an empty {noun}"),
             (1, false) => format!("a {noun}"),
@@ -102,7 +102,7 @@ impl Conditions {
             .unwrap_or_default();
         let idle = self
             .idle
-            .map(|idle| format!(" idle for {}", short_duration(idle)))
+            .map(|idle| format!(" idle for {}", format_short_duration(idle)))
             .unwrap_or_default();
         let and = if free.is_empty() || idle.is_empty() {
             ""
@@ -112,10 +112,10 @@ impl Conditions {
         format!("{what}{free}{and}{idle}")
     }
 
-    /// Returns whether a candidate meets the conditions. `idle` is the time for which nothing has
-    /// run on it, or `None` if something has just run or the utilization is unknown.
-    pub(super) fn judge(&self, candidate: &Candidate, idle: Option<Duration>) -> Verdict {
-        if let Some(never) = self.never(candidate) {
+    /// Checks whether a candidate meets the conditions. `idle` is the time since anything ran on
+    /// the candidate. It is `None` if something has just run or the utilization is unknown.
+    pub(super) fn evaluate(&self, candidate: &Candidate, idle: Option<Duration>) -> Verdict {
+        if let Some(never) = self.find_permanent_obstacle(candidate) {
             return Verdict::Never(never);
         }
         let state = match &candidate.state {
@@ -125,23 +125,24 @@ impl Conditions {
         };
         let missing = [
             self.free
-                .and_then(|amount| lacks_memory(amount, candidate, state)),
-            self.idle.and_then(|wanted| is_busy(wanted, idle, state)),
-            self.empty.then(|| is_used(state)).flatten(),
+                .and_then(|amount| describe_missing_memory(amount, candidate, state)),
+            self.idle
+                .and_then(|wanted| describe_load(wanted, idle, state)),
+            self.empty.then(|| describe_users(state)).flatten(),
         ];
         let missing: Vec<_> = missing.into_iter().flatten().collect();
         if missing.is_empty() {
             Verdict::Met
         } else {
-            Verdict::NotYet(missing.join(AND))
+            Verdict::NotYet(missing.join(CONDITION_SEPARATOR))
         }
     }
 
-    fn never(&self, candidate: &Candidate) -> Option<String> {
+    fn find_permanent_obstacle(&self, candidate: &Candidate) -> Option<String> {
         if let Some(amount) = self.free {
             match (candidate.capacity_bytes.value(), &candidate.state) {
-                (Some(&capacity), _) if amount.of(capacity) > capacity => {
-                    return Some(format!("{} for programs", gib(capacity)));
+                (Some(&capacity), _) if amount.to_bytes(capacity) > capacity => {
+                    return Some(format!("only {} for programs", format_gib(capacity)));
                 }
                 (None, Err(trouble)) if trouble.gone => return Some(trouble.what.clone()),
                 _ => {}
@@ -152,8 +153,8 @@ impl Conditions {
         };
         let untold = |what: &str, absence: Option<&Absence>| {
             absence
-                .filter(|reason| is_final(reason))
-                .map(|reason| format!("{what} not told ({reason})"))
+                .filter(|reason| is_permanent(reason))
+                .map(|reason| format!("{what} not reported ({reason})"))
         };
         let free = self
             .free
@@ -172,65 +173,72 @@ impl Conditions {
 }
 
 impl Verdict {
-    /// Returns the number of unmet conditions as a measure of the distance.
+    /// Returns how far a candidate is from meeting the conditions: the number of unmet conditions,
+    /// or a larger number if the device cannot be taken.
     pub(super) fn distance(&self) -> usize {
         match self {
             Self::Met => 0,
-            Self::NotYet(how) => how.split(AND).count(),
+            Self::NotYet(how) => how.split(CONDITION_SEPARATOR).count(),
             Self::Out(_) => 8,
             Self::Never(_) => 9,
         }
     }
 }
 
-/// Returns `true` if waiting cannot help.
-fn is_final(reason: &Absence) -> bool {
+/// Returns `true` if the reading will stay absent, so that waiting is pointless.
+fn is_permanent(reason: &Absence) -> bool {
     matches!(reason, Absence::NotSupported | Absence::NoPermission)
 }
 
-fn lacks_memory(amount: WantedMemory, candidate: &Candidate, state: &State) -> Option<String> {
-    // An earlier value does not show the current state.
+fn describe_missing_memory(
+    amount: WantedMemory,
+    candidate: &Candidate,
+    state: &DeviceState,
+) -> Option<String> {
+    // An older reading does not show the current state.
     let Reading::Now(free) = state.free_bytes else {
         return Some("memory unknown".to_owned());
     };
     let wanted = match (amount, candidate.capacity_bytes.value()) {
         (WantedMemory::Bytes(bytes), _) => bytes,
-        (WantedMemory::Percent(_), Some(&capacity)) => amount.of(capacity),
+        (WantedMemory::Percent(_), Some(&capacity)) => amount.to_bytes(capacity),
         (WantedMemory::Percent(_), None) => return Some("memory unknown".to_owned()),
     };
-    (free < wanted).then(|| format!("{} free", gib(free)))
+    (free < wanted).then(|| format!("{} free", format_gib(free)))
 }
 
-fn is_busy(wanted: Duration, idle: Option<Duration>, state: &State) -> Option<String> {
+fn describe_load(wanted: Duration, idle: Option<Duration>, state: &DeviceState) -> Option<String> {
     match (idle, &state.busy_percent) {
         (Some(idle), _) if idle >= wanted => None,
-        (Some(idle), _) => Some(format!("idle {}", short_duration(idle))),
+        (Some(idle), _) => Some(format!("idle {}", format_short_duration(idle))),
         (None, Reading::Now(busy)) if *busy > IDLE_PERCENT => Some(format!("{busy:.0} % busy")),
         (None, _) => Some("utilization unknown".to_owned()),
     }
 }
 
-fn is_used(state: &State) -> Option<String> {
+fn describe_users(state: &DeviceState) -> Option<String> {
     match state.users {
-        Reading::Now(Users {
+        Reading::Now(DeviceUsers {
             computing: 0,
             held_bytes,
             driver_bytes,
-        }) => (held_bytes > driver_bytes).then(|| format!("{} held", gib(held_bytes))),
-        Reading::Now(Users { computing: 1, .. }) => Some("1 process".to_owned()),
-        Reading::Now(Users { computing, .. }) => Some(format!("{computing} processes")),
+        }) => (held_bytes > driver_bytes).then(|| format!("{} held", format_gib(held_bytes))),
+        Reading::Now(DeviceUsers { computing: 1, .. }) => Some("1 process".to_owned()),
+        Reading::Now(DeviceUsers { computing, .. }) => Some(format!("{computing} processes")),
         Reading::Earlier { .. } | Reading::Absent(_) => Some("processes unknown".to_owned()),
     }
 }
 
-/// The maximum utilization of an idle GPU. Drivers report 1 % now and then although nothing runs.
+/// The maximum utilization of an idle GPU in percent. Drivers occasionally report 1 % although
+/// nothing runs.
 const IDLE_PERCENT: f64 = 1.0;
 
-/// The maximum time between two readings. After a longer gap, it is unknown what has run in
-/// between.
+/// The maximum time between two readings in milliseconds. After a longer gap, the clock starts
+/// again, because anything may have run in between.
 const GAP_MS: u64 = 10_000;
 
-/// A clock for each candidate, which starts when the candidate is first seen idle.
+/// The idle clocks of the candidates, by UUID. A clock starts when its candidate is first seen
+/// idle.
 #[derive(Debug, Default)]
 pub(super) struct IdleClocks(HashMap<String, Clock>);
 
@@ -241,8 +249,8 @@ struct Clock {
 }
 
 impl IdleClocks {
-    /// Updates the clock with a reading. Returns the time for which nothing has run, or `None` if
-    /// something runs or the utilization is unknown.
+    /// Updates a candidate's clock with its reading. Returns the time for which the candidate has
+    /// been idle, or `None` if something runs or the utilization is unknown.
     pub(super) fn update(&mut self, candidate: &Candidate, interval: Duration) -> Option<Duration> {
         let uuid = candidate.uuid.as_ref()?;
         let busy = candidate
@@ -272,13 +280,13 @@ impl IdleClocks {
 mod tests {
     use gpumon_probe::model::{Absence, Vendor};
 
-    use super::super::candidate::{State, Trouble};
+    use super::super::candidate::{DeviceState, Obstacle};
 
     use super::*;
 
     const GIB: u64 = 1 << 30;
 
-    fn candidate(state: Result<State, Trouble>) -> Candidate {
+    fn make_candidate_in_state(state: Result<DeviceState, Obstacle>) -> Candidate {
         let capacity_bytes = Reading::Now(80 * GIB);
         Candidate {
             gpu: 0,
@@ -292,20 +300,20 @@ mod tests {
         }
     }
 
-    fn state(free_gib: u64, busy: f64, computing: usize, held_gib: u64) -> State {
-        let users = Users {
+    fn make_state(free_gib: u64, busy: f64, computing: usize, held_gib: u64) -> DeviceState {
+        let users = DeviceUsers {
             computing,
             held_bytes: held_gib * GIB,
             driver_bytes: GIB / 8,
         };
-        State {
+        DeviceState {
             free_bytes: Reading::Now(free_gib * GIB),
             busy_percent: Reading::Now(busy),
             users: Reading::Now(users),
         }
     }
 
-    fn all() -> Conditions {
+    fn make_all_conditions() -> Conditions {
         let (free, idle) = (
             Some(WantedMemory::Bytes(20 * GIB)),
             Some(Duration::from_mins(1)),
@@ -317,11 +325,11 @@ mod tests {
         }
     }
 
-    fn not_yet(what: &str) -> Verdict {
+    fn make_unmet_verdict(what: &str) -> Verdict {
         Verdict::NotYet(what.to_owned())
     }
 
-    fn out(why: &str) -> Verdict {
+    fn make_unusable_verdict(why: &str) -> Verdict {
         Verdict::Out(why.to_owned())
     }
 
@@ -341,39 +349,48 @@ mod tests {
             let error = WantedMemory::parse(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
         }
-        assert_eq!((Percent(50.0).of(81), Bytes(7).of(81)), (41, 7));
+        assert_eq!((Percent(50.0).to_bytes(81), Bytes(7).to_bytes(81)), (41, 7));
         let shown = [Percent(50.0), Bytes(20 << 30)].map(|wanted| wanted.to_string());
         assert_eq!(shown, ["50 %", "20.0 GiB"]);
-        assert_eq!([gib(4 << 20), gib(150_754_820_096)], ["4 MiB", "140.4 GiB"]);
+        assert_eq!(
+            [format_gib(4 << 20), format_gib(150_754_820_096)],
+            ["4 MiB", "140.4 GiB"]
+        );
     }
 
     #[test]
-    fn all_conditions_have_to_hold_and_what_is_missing_is_said() {
+    fn unmet_conditions_are_described() {
         let minute = Some(Duration::from_mins(1));
         assert_eq!(
-            all().judge(&candidate(Ok(state(20, 1.0, 0, 0))), minute),
+            make_all_conditions().evaluate(
+                &make_candidate_in_state(Ok(make_state(20, 1.0, 0, 0))),
+                minute
+            ),
             Verdict::Met
         );
         for (state, idle, said) in [
-            (state(19, 0.0, 0, 0), minute, "19.0 GiB free"),
+            (make_state(19, 0.0, 0, 0), minute, "19.0 GiB free"),
             (
-                state(20, 0.0, 0, 0),
+                make_state(20, 0.0, 0, 0),
                 Some(Duration::from_secs(59)),
                 "idle 59s",
             ),
-            (state(20, 87.0, 0, 0), None, "87 % busy"),
-            (state(20, 0.0, 2, 0), minute, "2 processes"),
-            (state(20, 0.0, 0, 1), minute, "1.0 GiB held"),
+            (make_state(20, 87.0, 0, 0), None, "87 % busy"),
+            (make_state(20, 0.0, 2, 0), minute, "2 processes"),
+            (make_state(20, 0.0, 0, 1), minute, "1.0 GiB held"),
             (
-                state(3, 50.0, 1, 1),
+                make_state(3, 50.0, 1, 1),
                 None,
                 "3.0 GiB free + 50 % busy + 1 process",
             ),
         ] {
-            assert_eq!(all().judge(&candidate(Ok(state)), idle), not_yet(said));
+            assert_eq!(
+                make_all_conditions().evaluate(&make_candidate_in_state(Ok(state)), idle),
+                make_unmet_verdict(said)
+            );
         }
         assert_eq!(
-            all().goal(1, "GPU"),
+            make_all_conditions().describe_goal(1, "GPU"),
             "an empty GPU with 20.0 GiB free and idle for 1m"
         );
         assert_eq!(
@@ -382,7 +399,7 @@ mod tests {
                 idle: None,
                 empty: true
             }
-            .goal(2, "GPU"),
+            .describe_goal(2, "GPU"),
             "2 empty GPUs"
         );
         assert_eq!(
@@ -391,14 +408,14 @@ mod tests {
                 idle: minute,
                 empty: false
             }
-            .goal(1, "simulated GPU"),
+            .describe_goal(1, "simulated GPU"),
             "a simulated GPU idle for 1m"
         );
     }
 
     #[test]
-    fn what_is_old_or_unknown_meets_nothing() {
-        let unknown = State {
+    fn outdated_or_missing_readings_meet_no_condition() {
+        let unknown = DeviceState {
             free_bytes: Reading::Earlier {
                 value: 70 * GIB,
                 at_ms: 1,
@@ -407,22 +424,28 @@ mod tests {
             users: Reading::Absent(Absence::Unknown),
         };
         let said = "memory unknown + utilization unknown + processes unknown";
-        assert_eq!(all().judge(&candidate(Ok(unknown)), None), not_yet(said));
-        let hung = Trouble {
+        assert_eq!(
+            make_all_conditions().evaluate(&make_candidate_in_state(Ok(unknown)), None),
+            make_unmet_verdict(said)
+        );
+        let hung = Obstacle {
             what: "hung".to_owned(),
             gone: false,
         };
-        assert_eq!(all().judge(&candidate(Err(hung)), None), out("hung"));
-        let mut nameless = candidate(Ok(state(80, 0.0, 0, 0)));
+        assert_eq!(
+            make_all_conditions().evaluate(&make_candidate_in_state(Err(hung)), None),
+            make_unusable_verdict("hung")
+        );
+        let mut nameless = make_candidate_in_state(Ok(make_state(80, 0.0, 0, 0)));
         nameless.uuid = None;
         assert_eq!(
-            all().judge(&nameless, Some(Duration::MAX)),
-            out("not read yet")
+            make_all_conditions().evaluate(&nameless, Some(Duration::MAX)),
+            make_unusable_verdict("not read yet")
         );
     }
 
     #[test]
-    fn what_can_never_be_is_told_from_what_is_not_yet() {
+    fn impossible_and_unmet_conditions_differ() {
         let huge = Conditions {
             free: Some(WantedMemory::Bytes(81 * GIB)),
             idle: None,
@@ -430,11 +453,14 @@ mod tests {
         };
         let never = |what: &str| Verdict::Never(what.to_owned());
         assert_eq!(
-            huge.judge(&candidate(Ok(state(80, 0.0, 0, 0))), None),
-            never("80.0 GiB for programs")
+            huge.evaluate(
+                &make_candidate_in_state(Ok(make_state(80, 0.0, 0, 0))),
+                None
+            ),
+            never("only 80.0 GiB for programs")
         );
         let lost = || {
-            candidate(Err(Trouble {
+            make_candidate_in_state(Err(Obstacle {
                 what: "lost".to_owned(),
                 gone: true,
             }))
@@ -442,20 +468,26 @@ mod tests {
         let mut never_seen = lost();
         never_seen.capacity_bytes = Reading::Absent(Absence::GpuLost);
         assert_eq!(
-            all().judge(&lost(), None),
-            out("lost"),
+            make_all_conditions().evaluate(&lost(), None),
+            make_unusable_verdict("lost"),
             "it may come back, and is large enough"
         );
-        assert_eq!(all().judge(&never_seen, None), never("lost"));
-        let mut blind = state(80, 0.0, 0, 0);
+        assert_eq!(
+            make_all_conditions().evaluate(&never_seen, None),
+            never("lost")
+        );
+        let mut blind = make_state(80, 0.0, 0, 0);
         blind.busy_percent = Reading::Absent(Absence::NotSupported);
-        let said = never("utilization not told (not on this board or driver)");
-        assert_eq!(all().judge(&candidate(Ok(blind)), None), said);
+        let said = never("utilization not reported (not supported by this board or driver)");
+        assert_eq!(
+            make_all_conditions().evaluate(&make_candidate_in_state(Ok(blind)), None),
+            said
+        );
     }
 
     fn make_candidate(at_ms: u64, busy_percent: Reading<f64>) -> Candidate {
         let absent = || Reading::Absent(Absence::Unknown);
-        let state = Ok(State {
+        let state = Ok(DeviceState {
             free_bytes: absent(),
             busy_percent,
             users: Reading::Absent(Absence::Unknown),
@@ -473,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_watched_without_a_break_counts() {
+    fn idle_time_counts_without_gaps() {
         let mut clocks = IdleClocks::default();
         let mut look = |candidate: &Candidate| {
             clocks
@@ -507,7 +539,7 @@ mod tests {
             None
         );
         let mut hung = make_candidate(27_000, Reading::Now(0.0));
-        hung.state = Err(Trouble {
+        hung.state = Err(Obstacle {
             what: "hung".into(),
             gone: false,
         });

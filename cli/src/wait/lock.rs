@@ -1,7 +1,7 @@
-//! Locks on GPUs, in files shared by all users of the machine.
+//! Locks on GPUs, which are files shared by all users of the machine.
 //!
-//! A process that ends after finding a GPU writes the end of the reservation into the file, because
-//! the program that will use the GPU has yet to start.
+//! A process that finds a GPU and then ends writes a reservation with an end time to the file,
+//! because the program that will use the GPU has not started yet.
 
 use std::{
     fs::{self, File},
@@ -13,22 +13,22 @@ use std::{
 use anyhow::{Context, anyhow};
 use gpumon_probe::{
     model::now_ms,
-    units::{Accepted, short_duration},
+    units::{AcceptedAmounts, format_short_duration},
 };
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::{
     exit::Failure,
-    lock_file::{self, FOLDERS, Taken, open, write_note},
+    lock_file::{self, LOCK_FOLDERS, LockResult, open_lock_file, write_lock_text},
 };
 
 /// The maximum time for which a GPU stays reserved after the waiting process has ended.
-const LONGEST_HOLD: Duration = Duration::from_hours(1);
+const MAX_RESERVATION: Duration = Duration::from_hours(1);
 
-/// The accepted reservation times.
-pub(crate) const HOLD: Accepted<Duration> = Accepted::accept_durations(
+/// The accepted times for a reservation.
+pub(crate) const ACCEPTED_HOLD_TIMES: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::from_secs(1),
-    LONGEST_HOLD,
+    MAX_RESERVATION,
     "a time from 1s to 1h, such as 30s or 5m",
 );
 
@@ -37,17 +37,17 @@ pub(crate) struct Locks {
     folder: PathBuf,
 }
 
-/// A GPU locked by this process.
+/// A lock that this process holds on a GPU.
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
     file: File,
-    /// The time of locking. The GPU's state may have changed since earlier readings.
+    /// The time at which the GPU was locked. Earlier readings may be outdated.
     pub(super) since_ms: u64,
 }
 
 impl Locks {
-    /// Opens the named folder, or else the one that all users share.
+    /// Opens the folder `named`, or the folder that all users share if none is named.
     pub(crate) fn new(named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(folder) = named {
             let is_folder = fs::metadata(folder).is_ok_and(|found| found.is_dir());
@@ -66,19 +66,19 @@ impl Locks {
         let shared = lock_file::shared_folder().map(|folder| Self { folder });
         let why = || {
             anyhow!(
-                "no folder for locks: neither {} is open to all users; name one with --locks",
-                FOLDERS.join(" nor ")
+                "no folder for lock files: neither {} is writable by all users; name one with \
+                 --locks",
+                LOCK_FOLDERS.join(" nor ")
             )
         };
         Ok(shared.with_context(why)?)
     }
 
-    /// Returns the reason why the lock of the GPU with this UUID can never be taken, if there is
-    /// one.
-    pub(super) fn obstacle(&self, uuid: &str) -> Option<String> {
-        let path = self.path(uuid);
-        let error = open(&path).err().filter(is_lasting)?;
-        let cure = "remove it, or name another folder with --locks";
+    /// Returns the reason why the GPU with this UUID can never be locked, if there is one.
+    pub(super) fn find_permanent_obstacle(&self, uuid: &str) -> Option<String> {
+        let path = self.lock_path(uuid);
+        let error = open_lock_file(&path).err().filter(is_permanent)?;
+        let cure = "remove the file, or name another folder with --locks";
         Some(format!(
             "its lock {} cannot be opened ({error}): {cure}",
             path.display()
@@ -89,16 +89,16 @@ impl Locks {
     ///
     /// # Errors
     /// Returns the reason why the GPU cannot be taken at present.
-    pub(super) fn take(&self, uuid: &str) -> Result<Lock, String> {
-        let path = self.path(uuid);
-        let taken = lock_file::take(&path);
+    pub(super) fn try_lock(&self, uuid: &str) -> Result<Lock, String> {
+        let path = self.lock_path(uuid);
+        let taken = lock_file::try_lock(&path);
         let taken = taken.map_err(|error| format!("lock {}: {error}", path.display()))?;
-        let Taken::Mine(file, note) = taken else {
+        let LockResult::Mine(file, note) = taken else {
             return Err("taken".to_owned());
         };
         let since_ms = now_ms();
-        match reserved_for(&note, since_ms) {
-            Some(left) => Err(format!("reserved {}", short_duration(left))),
+        match remaining_reservation(&note, since_ms) {
+            Some(left) => Err(format!("reserved {}", format_short_duration(left))),
             None => Ok(Lock {
                 path,
                 file,
@@ -107,45 +107,47 @@ impl Locks {
         }
     }
 
-    fn path(&self, uuid: &str) -> PathBuf {
-        lock_file::path(&self.folder, "gpumon", uuid)
+    fn lock_path(&self, uuid: &str) -> PathBuf {
+        lock_file::lock_path(&self.folder, "gpumon", uuid)
     }
 }
 
 impl Lock {
-    /// Reserves the GPU for this long after the process has ended.
-    pub(super) fn reserve(&mut self, hold: Duration) -> anyhow::Result<()> {
+    /// Reserves the GPU for the time `hold` after this process has ended.
+    pub(super) fn reserve_after_exit(&mut self, hold: Duration) -> anyhow::Result<()> {
         let until = now_ms() + hold.as_millis() as u64;
-        self.note(&format!(
+        self.write_text(&format!(
             "reserved until {until} by process {}\n",
             std::process::id()
         ))
         .with_context(|| {
             format!(
-                "cannot reserve in {}: make room there, or name another folder with --locks",
+                "cannot write the reservation to {}: free disk space there, or name another \
+                 folder with --locks",
                 self.path.display()
             )
         })
     }
 
-    /// Removes the reservation, so that the lock ends with this process.
+    /// Removes the reservation, so that the GPU is free when this process ends.
     pub(super) fn release(&mut self) -> io::Result<()> {
-        self.note("")
+        self.write_text("")
     }
 
-    /// Passes the lock on to the program that this process becomes, and to its child processes.
-    pub(super) fn inherit(&self) -> io::Result<()> {
+    /// Makes the lock inheritable, so that the command that replaces this process and its child
+    /// processes keep the lock.
+    pub(super) fn make_inheritable(&self) -> io::Result<()> {
         Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
     }
 
-    fn note(&mut self, text: &str) -> io::Result<()> {
-        write_note(&mut self.file, text)
+    fn write_text(&mut self, text: &str) -> io::Result<()> {
+        write_lock_text(&mut self.file, text)
     }
 }
 
-/// Returns `true` if waiting cannot resolve the error. A full disk or too many open files are
-/// temporary, but another user's file is not.
-fn is_lasting(error: &io::Error) -> bool {
+/// Returns `true` if waiting cannot resolve the error. A full disk and too many open files are
+/// temporary problems; a file of another user is not.
+fn is_permanent(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull};
     let passes = matches!(
         error.kind(),
@@ -158,8 +160,8 @@ fn is_lasting(error: &io::Error) -> bool {
         )
 }
 
-/// Returns the remaining time of a reservation by a process that has ended.
-fn reserved_for(note: &str, now_ms: u64) -> Option<Duration> {
+/// Returns the remaining time of a reservation. The process that wrote the reservation has ended.
+fn remaining_reservation(note: &str, now_ms: u64) -> Option<Duration> {
     let until: u64 = note
         .strip_prefix("reserved until ")?
         .split(' ')
@@ -167,8 +169,8 @@ fn reserved_for(note: &str, now_ms: u64) -> Option<Duration> {
         .parse()
         .ok()?;
     let left = Duration::from_millis(until.checked_sub(now_ms)?);
-    // A reservation written with a wrong clock must not last for years.
-    (!left.is_zero() && left <= LONGEST_HOLD).then_some(left)
+    // A longer reservation was written while the clock was wrong, so it is ignored.
+    (!left.is_zero() && left <= MAX_RESERVATION).then_some(left)
 }
 
 #[cfg(test)]
@@ -176,29 +178,29 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, symlink};
 
     use super::*;
-    use crate::lock_file::is_still;
+    use crate::lock_file::is_same_file;
 
-    fn locks() -> (tempfile::TempDir, Locks) {
+    fn open_locks() -> (tempfile::TempDir, Locks) {
         let folder = tempfile::tempdir().unwrap();
         let locks = Locks::new(Some(folder.path())).unwrap();
         (folder, locks)
     }
 
-    fn why(attempt: Result<Lock, String>) -> String {
+    fn expect_failure(attempt: Result<Lock, String>) -> String {
         attempt.err().unwrap_or_else(|| "taken by me".to_owned())
     }
 
     #[test]
-    fn one_at_a_time_and_the_next_when_it_is_let_go() {
-        let (_folder, locks) = locks();
-        let Ok(first) = locks.take("GPU-1") else {
+    fn lock_is_exclusive_until_release() {
+        let (_folder, locks) = open_locks();
+        let Ok(first) = locks.try_lock("GPU-1") else {
             panic!("nobody has it")
         };
-        assert_eq!(why(locks.take("GPU-1")), "taken");
-        assert!(locks.take("GPU-2").is_ok(), "another GPU");
+        assert_eq!(expect_failure(locks.try_lock("GPU-1")), "taken");
+        assert!(locks.try_lock("GPU-2").is_ok(), "another GPU");
         drop(first);
-        assert!(locks.take("GPU-1").is_ok());
-        let mode = fs::metadata(locks.path("GPU-1")).unwrap().mode();
+        assert!(locks.try_lock("GPU-1").is_ok());
+        let mode = fs::metadata(locks.lock_path("GPU-1")).unwrap().mode();
         assert_eq!(
             mode & 0o777,
             0o666,
@@ -207,15 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_outlives_the_waiter_and_ends() {
-        let (_folder, locks) = locks();
-        let Ok(mut lock) = locks.take("GPU-1") else {
+    fn reservation_outlives_process_and_expires() {
+        let (_folder, locks) = open_locks();
+        let Ok(mut lock) = locks.try_lock("GPU-1") else {
             panic!("nobody has it")
         };
-        lock.reserve(Duration::from_secs(90)).unwrap();
+        lock.reserve_after_exit(Duration::from_secs(90)).unwrap();
         drop(lock);
-        assert!(why(locks.take("GPU-1")).starts_with("reserved 1m"));
-        let write = |note: &str| fs::write(locks.path("GPU-1"), note).unwrap();
+        assert!(expect_failure(locks.try_lock("GPU-1")).starts_with("reserved 1m"));
+        let write = |note: &str| fs::write(locks.lock_path("GPU-1"), note).unwrap();
         let now = now_ms();
         for note in [
             format!("reserved until {now} by process 1\n"),
@@ -224,44 +226,51 @@ mod tests {
             "nonsense".to_owned(),
         ] {
             write(&note);
-            assert!(locks.take("GPU-1").is_ok(), "{note}");
+            assert!(locks.try_lock("GPU-1").is_ok(), "{note}");
         }
     }
 
     #[test]
-    fn what_somebody_put_there_is_neither_followed_nor_written_to() {
-        let (folder, locks) = locks();
+    fn file_of_other_kind_is_not_written() {
+        let (folder, locks) = open_locks();
         let precious = folder.path().join("precious");
         fs::write(&precious, "text").unwrap();
-        symlink(&precious, locks.path("GPU-link")).unwrap();
-        fs::hard_link(&precious, locks.path("GPU-hard")).unwrap();
-        fs::create_dir(locks.path("GPU-folder")).unwrap();
-        symlink(folder.path().join("nowhere"), locks.path("GPU-dangling")).unwrap();
+        symlink(&precious, locks.lock_path("GPU-link")).unwrap();
+        fs::hard_link(&precious, locks.lock_path("GPU-hard")).unwrap();
+        fs::create_dir(locks.lock_path("GPU-folder")).unwrap();
+        symlink(
+            folder.path().join("nowhere"),
+            locks.lock_path("GPU-dangling"),
+        )
+        .unwrap();
         for uuid in ["GPU-link", "GPU-hard", "GPU-folder", "GPU-dangling"] {
-            assert!(why(locks.take(uuid)).starts_with("lock "), "{uuid}");
+            assert!(
+                expect_failure(locks.try_lock(uuid)).starts_with("lock "),
+                "{uuid}"
+            );
         }
         assert_eq!(fs::read_to_string(&precious).unwrap(), "text");
         assert!(!folder.path().join("nowhere").exists());
-        assert!(locks.path("../x").starts_with(folder.path()));
-        assert!(!locks.path("../x").display().to_string().contains(".."));
+        assert!(locks.lock_path("../x").starts_with(folder.path()));
+        assert!(!locks.lock_path("../x").display().to_string().contains(".."));
     }
 
     #[test]
-    fn a_lock_on_a_file_that_was_removed_keeps_nobody_out_and_none_is_taken_on_it() {
-        let (_folder, locks) = locks();
-        let Ok(old) = locks.take("GPU-1") else {
+    fn lock_on_removed_file_has_no_effect() {
+        let (_folder, locks) = open_locks();
+        let Ok(old) = locks.try_lock("GPU-1") else {
             panic!("nobody has it")
         };
-        fs::remove_file(locks.path("GPU-1")).unwrap();
-        assert!(!is_still(&locks.path("GPU-1"), &old.file));
-        let Ok(new) = locks.take("GPU-1") else {
+        fs::remove_file(locks.lock_path("GPU-1")).unwrap();
+        assert!(!is_same_file(&locks.lock_path("GPU-1"), &old.file));
+        let Ok(new) = locks.try_lock("GPU-1") else {
             panic!("nobody has the new one")
         };
-        assert!(is_still(&locks.path("GPU-1"), &new.file));
+        assert!(is_same_file(&locks.lock_path("GPU-1"), &new.file));
     }
 
     #[test]
-    fn a_folder_that_is_none_is_refused() {
+    fn file_is_refused_as_lock_folder() {
         let failure = Locks::new(Some(Path::new("/nowhere/at/all"))).unwrap_err();
         assert!(failure.message().unwrap().contains("--locks"));
     }

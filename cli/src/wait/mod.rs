@@ -1,12 +1,12 @@
-//! The parts of `gpumon wait`.
+//! The modules of `gpumon wait`.
 //!
-//! - [`condition`] defines the conditions to wait for.
-//! - [`reader`] reads the GPUs through a running server or its own collector, so that this process
-//!   never calls the driver. [`candidate`] contains the state of each device and the selection of
-//!   devices.
+//! - [`condition`] defines the conditions for which the command waits.
+//! - [`reader`] reads the GPUs through a running server or a separate collector, so that this
+//!   process never calls the driver. [`candidate`] contains the state of each device and the
+//!   selection of devices.
 //! - [`lock`] prevents two waiting processes from taking the same device.
-//! - [`search`] combines these, [`progress`] reports progress, and [`hand_over`] hands the devices
-//!   over.
+//! - [`search`] combines the other modules, [`progress`] reports progress, and [`hand_over`] hands
+//!   the devices over.
 
 mod candidate;
 mod condition;
@@ -17,11 +17,11 @@ mod reader;
 mod search;
 
 pub(crate) use self::{
-    candidate::Choice,
+    candidate::DeviceSelection,
     condition::{Conditions, WantedMemory},
-    hand_over::{Format, check, hand_over, not_started, run},
-    lock::{HOLD, Locks},
+    hand_over::{Format, check_command, make_start_failure, print_devices, run_command},
+    lock::{ACCEPTED_HOLD_TIMES, Locks},
     progress::Progress,
     reader::Reader,
-    search::{Patience, Search, find},
+    search::{Patience, Search, find_devices},
 };

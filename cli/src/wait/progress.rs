@@ -1,18 +1,18 @@
-//! Progress on standard error. A terminal shows the goal and below it a status line that is updated
-//! in place. Other outputs get a line with both from time to time.
+//! Progress messages on standard error. A terminal shows the goal, followed by a status line that
+//! is updated in place. Other outputs get a line with both at long intervals.
 
 use std::time::{Duration, Instant};
 
-use gpumon_probe::units::short_duration;
+use gpumon_probe::units::format_short_duration;
 use unicode_width::UnicodeWidthStr;
 
 use super::condition::Verdict;
-use crate::{exit::say, terminal::status_line::StatusLine};
+use crate::{exit::print_message, terminal::status_line::StatusLine};
 
-/// The interval between lines if they cannot be replaced.
+/// The interval between lines if the output is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The reporter of progress, with its output and the time of the last line.
+/// Reports the progress of a wait.
 #[derive(Debug)]
 pub(crate) struct Progress {
     output: Output,
@@ -28,9 +28,9 @@ enum Output {
     Terminal,
 }
 
-/// The state of one candidate, and its distance from the goal.
+/// A description of a candidate's state, and the candidate's distance from the goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct CandidateState {
     text: String,
     distance: usize,
 }
@@ -50,33 +50,37 @@ impl Progress {
         }
     }
 
-    /// Reports the goal and the state of each candidate.
-    pub(super) fn waiting(&mut self, goal: &str, parts: &[Part]) {
+    /// Reports the goal and each candidate's state.
+    pub(super) fn report_waiting(&mut self, goal: &str, parts: &[CandidateState]) {
         match self.output {
             Output::None => {}
             Output::Lines if self.last.is_some_and(|last| last.elapsed() < LINE_INTERVAL) => {}
             Output::Lines => {
                 self.last = Some(Instant::now());
-                say(&format!("waiting for {goal}: {}", Part::all(parts)));
+                print_message(&format!(
+                    "waiting for {goal}: {}",
+                    CandidateState::join_all(parts)
+                ));
             }
             Output::Terminal => {
                 if self.last.replace(Instant::now()).is_none() {
-                    say(&format!("waiting for {goal}"));
+                    print_message(&format!("waiting for {goal}"));
                 }
-                let head = format!("{:>7}  ", short_duration(self.begun.elapsed()));
-                self.shown.show(&fit(&head, parts, StatusLine::columns()));
+                let head = format!("{:>7}  ", format_short_duration(self.begun.elapsed()));
+                self.shown
+                    .show(&fit_states(&head, parts, StatusLine::columns()));
             }
         }
     }
 
-    /// Reports the devices found, in place of the status line.
-    pub(super) fn found(&mut self, names: &[String]) {
+    /// Reports the devices that were taken, and removes the status line.
+    pub(super) fn report_found(&mut self, names: &[String]) {
         self.clear();
         if self.output != Output::None {
-            say(&format!(
+            print_message(&format!(
                 "took {} after {}",
                 names.join(", "),
-                short_duration(self.begun.elapsed())
+                format_short_duration(self.begun.elapsed())
             ));
         }
     }
@@ -86,12 +90,12 @@ impl Progress {
     }
 }
 
-impl Part {
-    pub(super) fn of(name: &str, verdict: &Verdict) -> Self {
+impl CandidateState {
+    pub(super) fn from_verdict(name: &str, verdict: &Verdict) -> Self {
         let text = match verdict {
             Verdict::Met => format!("{name} ready"),
             Verdict::NotYet(how) | Verdict::Out(how) => format!("{name} {how}"),
-            Verdict::Never(why) => format!("{name} never, {why}"),
+            Verdict::Never(why) => format!("{name} never ready: {why}"),
         };
         Self {
             text,
@@ -99,15 +103,15 @@ impl Part {
         }
     }
 
-    pub(super) fn alone(why: String) -> Self {
+    pub(super) fn from_reason(why: String) -> Self {
         Self {
             text: why,
             distance: 0,
         }
     }
 
-    /// Joins all candidates, in the driver's order.
-    pub(super) fn all(parts: &[Self]) -> String {
+    /// Joins the descriptions of all candidates in the driver's order.
+    pub(super) fn join_all(parts: &[Self]) -> String {
         parts
             .iter()
             .map(|part| part.text.as_str())
@@ -116,10 +120,10 @@ impl Part {
     }
 }
 
-/// Joins all candidates in order. If they do not fit, the nearest ones come first, followed by the
-/// number of the others.
-fn fit(head: &str, parts: &[Part], width: usize) -> String {
-    let all = format!("{head}{}", Part::all(parts));
+/// Joins the descriptions of all candidates in the driver's order. If they do not fit, lists those
+/// nearest to the goal, followed by the number of other candidates.
+fn fit_states(head: &str, parts: &[CandidateState], width: usize) -> String {
+    let all = format!("{head}{}", CandidateState::join_all(parts));
     if all.width() <= width {
         return all;
     }
@@ -136,8 +140,8 @@ fn fit(head: &str, parts: &[Part], width: usize) -> String {
         }
     }
     let nearest = nearest.first().map_or("", |part| part.text.as_str());
-    // Cutting a wide character in half would make the line too wide, but none of these texts
-    // contains one.
+    // The text is cut by characters. It contains no wide characters, so the line does not become
+    // too wide.
     format!("{head}{nearest}").chars().take(width).collect()
 }
 
@@ -146,14 +150,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_never_grows_beyond_its_terminal_and_keeps_the_nearest() {
+    fn status_line_fits_terminal_and_keeps_nearest_candidates() {
         let parts = [
-            Part::of(
+            CandidateState::from_verdict(
                 "GPU 0",
                 &Verdict::NotYet("1.0 GiB free + 90 % busy".to_owned()),
             ),
-            Part::of("GPU 1", &Verdict::Out("taken".to_owned())),
-            Part::of("GPU 2", &Verdict::NotYet("idle 3s".to_owned())),
+            CandidateState::from_verdict("GPU 1", &Verdict::Out("taken".to_owned())),
+            CandidateState::from_verdict("GPU 2", &Verdict::NotYet("idle 3s".to_owned())),
         ];
         for (width, line) in [
             (
@@ -169,7 +173,7 @@ mod tests {
             (5, " 1s  "),
             (0, ""),
         ] {
-            assert_eq!(fit(" 1s  ", &parts, width), line);
+            assert_eq!(fit_states(" 1s  ", &parts, width), line);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The state of the GPUs, read through a running server or through an own collector.
+//! Reading of the GPUs' state through a running server or a separate collector.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use gpumon_probe::{
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 use serde::Deserialize;
 
-use super::candidate::View;
+use super::candidate::DeviceReadings;
 use crate::{
     collector,
     exit::{Failure, Result},
@@ -24,14 +24,15 @@ use crate::{
     options::SourceArgs,
 };
 
-/// The interval between samples while a locked GPU must be checked again.
+/// The sampling interval while a locked GPU must be checked again.
 const FAST_INTERVAL: Duration = Duration::from_millis(100);
-/// How long the driver may take beyond an interval before it is reported as silent.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a server may take. One that works answers within a millisecond. If it does not, reading
-/// the driver directly yields more.
-const SERVER_PATIENCE: Duration = Duration::from_secs(1);
-/// The minimum delay before an ended collector is restarted.
+/// The maximum time beyond the sampling interval for which the driver may be silent. A longer
+/// silence is reported.
+const DRIVER_TIMEOUT: Duration = Duration::from_secs(3);
+/// The maximum time to wait for a server's response. A server normally responds within a
+/// millisecond. A slower server is not used, and the driver is read directly.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(1);
+/// The minimum time between two starts of the collector.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -45,12 +46,13 @@ pub(crate) struct Reader {
 
 #[derive(Debug)]
 pub(super) enum ReadResult {
-    Available(Box<View>),
-    /// The GPUs cannot be read at present, for this reason.
+    Available(Box<DeviceReadings>),
+    /// The GPUs cannot be read at present. The text is the reason.
     Unavailable(String),
 }
 
-/// The required part of `/api/v1/snapshot`. The other parts may be from another version.
+/// The required fields of `/api/v1/snapshot`. The other fields may have the format of another
+/// version.
 #[derive(Debug, Deserialize)]
 struct Snapshot {
     collector: CollectorStatus,
@@ -74,8 +76,8 @@ impl Reader {
         self.interval
     }
 
-    /// Reads the next sample: one interval after the last, sooner with `hurry`, and no later than
-    /// the deadline.
+    /// Reads the next sample. The sample is taken one interval after the previous sample, or sooner
+    /// with `hurry`, but not after `deadline`.
     pub(super) fn read(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<ReadResult> {
         let interval = if hurry {
             self.interval.min(FAST_INTERVAL)
@@ -92,7 +94,7 @@ impl Reader {
                 thread::sleep(within(interval.saturating_sub(last.elapsed())));
             }
             self.last = Some(Instant::now());
-            if let Some(look) = self.ask_server(within(SERVER_PATIENCE)) {
+            if let Some(look) = self.request_from_server(within(SERVER_TIMEOUT)) {
                 return Ok(look);
             }
         }
@@ -101,10 +103,10 @@ impl Reader {
             none => none.insert(Collector::start(&self.source, interval)?),
         };
         collector.set_interval(interval);
-        match collector.receive(within(interval + PATIENCE)) {
+        match collector.receive_sample(within(interval + DRIVER_TIMEOUT)) {
             Ok(read) => Ok(read),
             // The collector has already reported the reason.
-            Err(Some(code)) => Err(Failure::reported(code)),
+            Err(Some(code)) => Err(Failure::from_printed_error(code)),
             Err(None) => {
                 self.collector = None;
                 thread::sleep(within(RESTART_DELAY));
@@ -121,9 +123,9 @@ impl Reader {
         }
     }
 
-    /// Returns the state from the server of this user or machine, or `None` if no server can read
-    /// these GPUs.
-    fn ask_server(&self, within: Duration) -> Option<ReadResult> {
+    /// Returns the state reported by a server of this user or machine. Returns `None` if no server
+    /// can read these GPUs.
+    fn request_from_server(&self, within: Duration) -> Option<ReadResult> {
         if self.source.no_daemon || self.source.source != SourceChoice::Auto {
             return None;
         }
@@ -131,7 +133,7 @@ impl Reader {
             .server
             .connect()
             .ok()?
-            .ask_within(within, "GET", "/api/v1/snapshot")
+            .send_request_within(within, "GET", "/api/v1/snapshot")
             .ok()?;
         let snapshot: Snapshot = serde_json::from_str(&answer.body).ok()?;
         snapshot.into_reading(now_ms())
@@ -159,7 +161,7 @@ impl Snapshot {
         match (collector.state, inventory, sample) {
             (CollectorState::Running, Some(inventory), Some(sample)) => {
                 let age_ms = now_ms.saturating_sub(sample.at_ms);
-                // If a sample is this late, the server has a problem.
+                // A sample with such a delay means that the server has a problem.
                 if age_ms > 5_000 + 3 * u64::from(sample.interval_ms) {
                     return unavailable("the server has no new samples");
                 }
@@ -167,25 +169,26 @@ impl Snapshot {
                     .into_iter()
                     .map(|details| (details.index, details))
                     .collect();
-                Some(ReadResult::Available(Box::new(View {
+                Some(ReadResult::Available(Box::new(DeviceReadings {
                     inventory,
                     gpus: sample.gpus,
                     details,
                 })))
             }
-            // Another reader of the driver would defeat the purpose of the pause.
+            // While the server is paused, the driver must not be read directly, because the pause
+            // is meant to release it.
             (CollectorState::Paused, ..) => unavailable("gpumon is paused; run `gpumon resume`"),
             (CollectorState::Starting | CollectorState::Running, ..) => {
                 unavailable("the server's collector is starting")
             }
             (CollectorState::Restarting, ..) => unavailable("the server's collector is restarting"),
-            // A collector of this process's own reports the driver's reason.
+            // If a separate collector is started instead, it reports the driver's reason.
             (CollectorState::Unavailable, ..) => None,
         }
     }
 }
 
-/// How long the collector may take to end before it is abandoned.
+/// The maximum time for the collector to end before it is abandoned.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -193,17 +196,17 @@ pub(super) struct Collector {
     child: Child,
     requests: Option<ChildStdin>,
     records: Receiver<Record>,
-    view: Option<View>,
+    view: Option<DeviceReadings>,
     interval: Duration,
 }
 
 impl Collector {
     pub(super) fn start(source: &SourceArgs, interval: Duration) -> Result<Self> {
-        let mut command = collector::command(source, interval)?;
+        let mut command = collector::build_command(source, interval)?;
         let mut child = command
             .arg("--hide-commands")
             .spawn()
-            .context("cannot start a gpumon collect")?;
+            .context("cannot start `gpumon collect`")?;
         let (sender, records) = mpsc::channel();
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         thread::spawn(move || {
@@ -235,11 +238,11 @@ impl Collector {
         }
     }
 
-    /// Waits for the next sample, and uses the newest one that has arrived.
+    /// Waits for the next sample. If several samples have arrived, the newest one is used.
     ///
     /// # Errors
-    /// Returns the collector's exit code if it ended before it sent anything.
-    fn receive(&mut self, patience: Duration) -> Result<ReadResult, Option<u8>> {
+    /// Returns the collector's exit code if it ended before it sent a sample.
+    fn receive_sample(&mut self, patience: Duration) -> Result<ReadResult, Option<u8>> {
         let deadline = Instant::now() + patience;
         let mut has_sample = false;
         loop {
@@ -262,7 +265,7 @@ impl Collector {
         })
     }
 
-    /// Ends the collector, which releases the driver.
+    /// Stops the collector, which releases the driver.
     pub(super) fn stop(mut self) {
         drop(self.requests.take());
         // Killing fails only if the collector has already ended.
@@ -278,7 +281,7 @@ impl Collector {
         match (record, &mut self.view) {
             (Record::Inventory(inventory), Some(view)) => view.inventory = inventory,
             (Record::Inventory(inventory), view @ None) => {
-                *view = Some(View {
+                *view = Some(DeviceReadings {
                     inventory,
                     gpus: Vec::new(),
                     details: BTreeMap::new(),
@@ -296,8 +299,8 @@ impl Collector {
         false
     }
 
-    /// Returns the exit code of a collector that failed immediately, or `None` if it had sent a
-    /// sample before.
+    /// Returns the exit code of a collector that failed immediately, or `None` if it has sent a
+    /// sample.
     fn exit_code(&mut self) -> Option<u8> {
         let status = self.child.wait().ok()?;
         let code = status
@@ -312,7 +315,7 @@ impl Collector {
 mod tests {
     use super::*;
 
-    fn look(text: &str) -> Option<String> {
+    fn read_snapshot(text: &str) -> Option<String> {
         let snapshot: Snapshot = serde_json::from_str(text).unwrap();
         snapshot.into_reading(10_000).map(|look| match look {
             ReadResult::Available(_) => "seen".to_owned(),
@@ -321,20 +324,20 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_reads_nothing_yet_is_waited_for_and_one_that_cannot_is_not() {
+    fn only_starting_server_is_awaited() {
         let status = |state: &str| {
             let collector = format!(r#"{{"state":"{state}","since_ms":0,"message":null}}"#);
             format!(
                 r#"{{"version":"9","new":1,"collector":{collector},"inventory":null,"sample":null,"details":[]}}"#
             )
         };
-        assert!(look(&status("paused")).is_some_and(|why| why.contains("gpumon resume")));
+        assert!(read_snapshot(&status("paused")).is_some_and(|why| why.contains("gpumon resume")));
         for state in ["starting", "running", "restarting"] {
             assert!(
-                look(&status(state)).is_some_and(|why| why.contains("starting")),
+                read_snapshot(&status(state)).is_some_and(|why| why.contains("starting")),
                 "{state}"
             );
         }
-        assert_eq!(look(&status("unavailable")), None);
+        assert_eq!(read_snapshot(&status("unavailable")), None);
     }
 }

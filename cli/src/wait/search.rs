@@ -1,4 +1,4 @@
-//! The search for devices: read, judge, lock, and check again.
+//! The search for devices: reading, evaluating, locking, and checking again.
 
 use std::{
     cmp::Reverse,
@@ -8,14 +8,14 @@ use std::{
 use anyhow::anyhow;
 use gpumon_probe::{
     model::{Vendor, now_ms},
-    units::short_duration,
+    units::format_short_duration,
 };
 
 use super::{
-    candidate::{Candidate, Choice, View, candidates},
-    condition::{Conditions, IdleClocks, Verdict, gib},
+    candidate::{Candidate, DeviceReadings, DeviceSelection, list_candidates},
+    condition::{Conditions, IdleClocks, Verdict, format_gib},
     lock::{Lock, Locks},
-    progress::{Part, Progress},
+    progress::{CandidateState, Progress},
     reader::{ReadResult, Reader},
 };
 use crate::exit::{Failure, Result, usage};
@@ -23,57 +23,57 @@ use crate::exit::{Failure, Result, usage};
 /// The exit code after a timeout, the same as that of timeout(1).
 const TIMED_OUT: u8 = 124;
 
-/// The exit code if no device is available and waiting was not requested.
-const NOT_NOW: u8 = 1;
+/// The exit code if no device is available and `--now` is given.
+const NOT_AVAILABLE: u8 = 1;
 
-/// The options of a search.
+/// The options of a search for devices.
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) conditions: Conditions,
-    pub(crate) choice: Choice,
-    /// The number of devices to take at once. Fewer are never taken.
+    pub(crate) choice: DeviceSelection,
+    /// The number of devices to take. Either all of them are taken or none.
     pub(crate) count: usize,
     pub(crate) locks: Locks,
     pub(crate) patience: Patience,
 }
 
-/// How long to search.
+/// The maximum duration of a search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Patience {
     Endless,
     Until(Duration),
-    /// A single check without waiting.
+    /// Check once without waiting.
     Now,
 }
 
-/// A device that was found. It stays locked while this value exists.
+/// A device that was found. The device stays locked while this value exists.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct LockedDevice {
     pub(super) candidate: Candidate,
     pub(super) uuid: String,
     pub(super) lock: Lock,
 }
 
-struct Judged {
+struct RatedCandidate {
     candidate: Candidate,
     verdict: Verdict,
-    /// Whether its lock can never be taken.
+    /// Whether the device can never be locked.
     is_locked_out: bool,
 }
 
-impl Judged {
-    fn part(&self) -> Part {
-        Part::of(&self.candidate.name(), &self.verdict)
+impl RatedCandidate {
+    fn to_state(&self) -> CandidateState {
+        CandidateState::from_verdict(&self.candidate.name(), &self.verdict)
     }
 }
 
-/// Waits until enough candidates meet the conditions at the same time, and takes them, in the
-/// driver's order.
-pub(crate) fn find(
+/// Waits until enough candidates meet the conditions at the same time. Takes these candidates and
+/// returns them in the driver's order.
+pub(crate) fn find_devices(
     search: &Search,
     reader: &mut Reader,
     progress: &mut Progress,
-) -> Result<Vec<Held>> {
+) -> Result<Vec<LockedDevice>> {
     let deadline = match search.patience {
         Patience::Until(timeout) => Some(Instant::now() + timeout),
         Patience::Endless | Patience::Now => None,
@@ -86,12 +86,12 @@ pub(crate) fn find(
             .inspect_err(|_| progress.clear())?;
         let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
         match look {
-            // The last attempt had less time than the others, so the state seen before is more
-            // meaningful.
+            // The last attempt had less time than earlier attempts, so the previously seen state is
+            // more meaningful.
             ReadResult::Unavailable(_) if is_over && !parts.is_empty() => {}
             ReadResult::Unavailable(why) => {
                 held.clear();
-                parts = vec![Part::alone(why)];
+                parts = vec![CandidateState::from_reason(why)];
             }
             ReadResult::Available(view) => {
                 noun = if view.inventory.platform.is_simulated {
@@ -99,38 +99,38 @@ pub(crate) fn find(
                 } else {
                     "GPU"
                 };
-                let judged = search.judge(&view, &mut clocks, reader.interval());
+                let judged = search.rate_candidates(&view, &mut clocks, reader.interval());
                 let mut judged = judged.inspect_err(|_| progress.clear())?;
-                if search.take(&mut held, &mut judged) {
+                if search.lock_and_check(&mut held, &mut judged) {
                     held.sort_by_key(|held| (held.candidate.gpu, held.candidate.mig));
                     let indices = held.iter().map(|held| held.candidate.index());
-                    progress.found(
+                    progress.report_found(
                         &indices
                             .map(|index| format!("{noun} {index}"))
                             .collect::<Vec<_>>(),
                     );
                     return Ok(held);
                 }
-                parts = judged.iter().map(Judged::part).collect();
+                parts = judged.iter().map(RatedCandidate::to_state).collect();
             }
         }
-        let goal = search.conditions.goal(search.count, noun);
+        let goal = search.conditions.describe_goal(search.count, noun);
         let given_up = match search.patience {
             Patience::Until(timeout) if is_over => Some((
                 format!(
                     "gave up after {} of waiting for {goal}: {}",
-                    short_duration(timeout),
-                    Part::all(&parts)
+                    format_short_duration(timeout),
+                    CandidateState::join_all(&parts)
                 ),
                 TIMED_OUT,
             )),
-            // Devices that are locked at this point are checked once more.
+            // If devices have been locked, they are checked once more before giving up.
             Patience::Now if held.is_empty() => Some((
                 format!(
                     "did not find {goal}: {}; omit --now to wait",
-                    Part::all(&parts)
+                    CandidateState::join_all(&parts)
                 ),
-                NOT_NOW,
+                NOT_AVAILABLE,
             )),
             Patience::Endless | Patience::Until(_) | Patience::Now => None,
         };
@@ -139,23 +139,24 @@ pub(crate) fn find(
             return Err(Failure::with_code(anyhow!(why), code));
         }
         if held.is_empty() {
-            progress.waiting(&goal, &parts);
+            progress.report_waiting(&goal, &parts);
         }
     }
 }
 
 impl Search {
-    /// Returns all candidates that may be taken, each with its distance from the conditions.
-    fn judge(
+    /// Returns all candidates that may be taken, each with the result of checking the conditions.
+    fn rate_candidates(
         &self,
-        view: &View,
+        view: &DeviceReadings,
         clocks: &mut IdleClocks,
         interval: Duration,
-    ) -> Result<Vec<Judged>> {
-        let mut all = candidates(view);
-        self.choice.retain(&view.inventory, &mut all)?;
+    ) -> Result<Vec<RatedCandidate>> {
+        let mut all = list_candidates(view);
+        self.choice.retain_selected(&view.inventory, &mut all)?;
         if self.count > 1 {
-            // A program can use only one NVIDIA MIG device, but all partitions of other vendors.
+            // A program can use only a single NVIDIA MIG device, but several partitions of other
+            // vendors' GPUs.
             all.retain(|candidate| candidate.mig.is_none() || candidate.vendor != Vendor::Nvidia);
         }
         let judged: Vec<_> = all
@@ -165,11 +166,13 @@ impl Search {
                 let obstacle = candidate
                     .uuid
                     .as_ref()
-                    .and_then(|uuid| self.locks.obstacle(uuid));
+                    .and_then(|uuid| self.locks.find_permanent_obstacle(uuid));
                 let is_locked_out = obstacle.is_some();
-                let verdict = obstacle
-                    .map_or_else(|| self.conditions.judge(&candidate, idle), Verdict::Never);
-                Judged {
+                let verdict = obstacle.map_or_else(
+                    || self.conditions.evaluate(&candidate, idle),
+                    Verdict::Never,
+                );
+                RatedCandidate {
                     candidate,
                     verdict,
                     is_locked_out,
@@ -180,7 +183,7 @@ impl Search {
         Ok(judged)
     }
 
-    fn check_possible(&self, judged: &[Judged]) -> Result<(), String> {
+    fn check_possible(&self, judged: &[RatedCandidate]) -> Result<(), String> {
         let possible = judged
             .iter()
             .filter(|judged| !matches!(judged.verdict, Verdict::Never(_)))
@@ -191,7 +194,7 @@ impl Search {
         if judged.len() < self.count {
             let there = judged.len();
             return Err(format!(
-                "--gpus {} is more than the number of candidates, {there}: ask for fewer",
+                "--gpus {} is more than the number of candidates, {there}: request fewer GPUs",
                 self.count
             ));
         }
@@ -213,43 +216,44 @@ impl Search {
                 format!("no GPU can ever have {free}")
             } else {
                 format!(
-                    "only {possible} of the {} GPUs asked for can ever have {free}",
+                    "only {possible} of the {} requested GPUs can ever have {free}",
                     self.count
                 )
             };
             return Err(format!(
-                "{ask}: the largest, {name}, has {} for programs; ask for less",
-                gib(capacity)
+                "{ask}: the largest, {name}, has {} available to programs; request less memory",
+                format_gib(capacity)
             ));
         }
-        let why: Vec<_> = judged.iter().map(Judged::part).collect();
+        let why: Vec<_> = judged.iter().map(RatedCandidate::to_state).collect();
         Err(format!(
-            "nothing here can ever be {}: {}",
-            self.conditions.goal(self.count, "GPU"),
-            Part::all(&why)
+            "the candidate GPUs can never provide {}: {}",
+            self.conditions.describe_goal(self.count, "GPU"),
+            CandidateState::join_all(&why)
         ))
     }
 
-    /// Locks candidates that meet the conditions, and checks locked ones again. Returns `true` when
-    /// enough have passed.
+    /// Locks candidates that meet the conditions, and checks locked candidates again. Returns
+    /// `true` when enough candidates have passed the second check.
     ///
-    /// The lock is held on all needed devices or on none, so that two processes waiting for several
+    /// Either all needed devices are locked or none, so that two processes that each need several
     /// GPUs never wait for each other.
-    fn take(&self, held: &mut Vec<Held>, judged: &mut [Judged]) -> bool {
-        let is_met = |judged: &Judged| judged.verdict == Verdict::Met;
+    fn lock_and_check(&self, held: &mut Vec<LockedDevice>, judged: &mut [RatedCandidate]) -> bool {
+        let is_met = |judged: &RatedCandidate| judged.verdict == Verdict::Met;
         held.retain_mut(|held| {
             let found = judged
                 .iter()
                 .find(|judged| judged.candidate.uuid.as_ref() == Some(&held.uuid));
             found.filter(|judged| is_met(judged)).is_some_and(|judged| {
                 held.candidate = judged.candidate.clone();
-                // After the clock was set back, all readings would seem older than the lock.
+                // If the clock was set back, all readings would seem older than the lock.
                 held.lock.since_ms = held.lock.since_ms.min(now_ms());
                 true
             })
         });
         if held.len() == self.count {
-            // Another process may have used the device between the reading and the lock.
+            // Another process may have used the device between the reading and the locking, so a
+            // reading after the locking is required.
             return held
                 .iter()
                 .all(|held| held.candidate.at_ms >= held.lock.since_ms);
@@ -259,7 +263,7 @@ impl Search {
             held.clear();
             return false;
         }
-        // The devices with the most free memory are taken first.
+        // Devices with the most free memory are taken first.
         met.sort_by_key(|judged| {
             let free = judged
                 .candidate
@@ -276,8 +280,8 @@ impl Search {
             if held.len() == self.count || held.iter().any(|held| held.uuid == uuid) {
                 continue;
             }
-            match self.locks.take(&uuid) {
-                Ok(lock) => held.push(Held {
+            match self.locks.try_lock(&uuid) {
+                Ok(lock) => held.push(LockedDevice {
                     candidate: judged.candidate.clone(),
                     uuid,
                     lock,
@@ -296,17 +300,22 @@ impl Search {
 mod tests {
     use gpumon_probe::model::{Absence, Reading};
 
-    use super::{super::candidate::State, *};
+    use super::{super::candidate::DeviceState, *};
 
-    /// Returns a candidate with a reading of this time.
-    fn judged(index: u32, at_ms: u64, free_bytes: u64, verdict: Verdict) -> Judged {
-        let state = Ok(State {
+    /// Returns a candidate with a reading at `at_ms`.
+    fn make_rated_candidate(
+        index: u32,
+        at_ms: u64,
+        free_bytes: u64,
+        verdict: Verdict,
+    ) -> RatedCandidate {
+        let state = Ok(DeviceState {
             free_bytes: Reading::Now(free_bytes),
             busy_percent: Reading::Absent(Absence::Unknown),
             users: Reading::Absent(Absence::Unknown),
         });
         let (uuid, capacity_bytes) = (Some(format!("GPU-{index}")), Reading::Now(free_bytes));
-        Judged {
+        RatedCandidate {
             candidate: Candidate {
                 gpu: index,
                 mig: None,
@@ -322,60 +331,75 @@ mod tests {
         }
     }
 
-    fn search(folder: &tempfile::TempDir, count: usize) -> Search {
+    fn make_search(folder: &tempfile::TempDir, count: usize) -> Search {
         Search {
             conditions: Conditions {
                 free: None,
                 idle: None,
                 empty: true,
             },
-            choice: Choice::new(Vec::new()),
+            choice: DeviceSelection::new(Vec::new()),
             count,
             locks: Locks::new(Some(folder.path())).unwrap(),
             patience: Patience::Endless,
         }
     }
 
-    fn indices(held: &[Held]) -> Vec<u32> {
+    fn list_indices(held: &[LockedDevice]) -> Vec<u32> {
         held.iter().map(|held| held.candidate.gpu).collect()
     }
 
     #[test]
-    fn what_was_taken_is_looked_at_once_more() {
+    fn locked_devices_are_checked_again() {
         let folder = tempfile::tempdir().unwrap();
-        let (search, mut held) = (search(&folder, 1), Vec::new());
+        let (search, mut held) = (make_search(&folder, 1), Vec::new());
         let before = now_ms() - 1_000;
-        assert!(!search.take(&mut held, &mut [judged(0, before, 1, Verdict::Met)]));
-        assert_eq!(indices(&held), [0]);
+        assert!(!search.lock_and_check(
+            &mut held,
+            &mut [make_rated_candidate(0, before, 1, Verdict::Met)]
+        ));
+        assert_eq!(list_indices(&held), [0]);
         assert!(
-            !search.take(&mut held, &mut [judged(0, before, 1, Verdict::Met)]),
+            !search.lock_and_check(
+                &mut held,
+                &mut [make_rated_candidate(0, before, 1, Verdict::Met)]
+            ),
             "read before the lock"
         );
         let used = || Verdict::NotYet("1 process".to_owned());
-        assert!(!search.take(&mut held, &mut [judged(0, now_ms(), 1, used())]));
+        assert!(!search.lock_and_check(
+            &mut held,
+            &mut [make_rated_candidate(0, now_ms(), 1, used())]
+        ));
         assert!(
-            held.is_empty() && search.locks.take("GPU-0").is_ok(),
+            held.is_empty() && search.locks.try_lock("GPU-0").is_ok(),
             "it is let go"
         );
-        assert!(!search.take(&mut held, &mut [judged(0, now_ms(), 1, Verdict::Met)]));
-        assert!(search.take(&mut held, &mut [judged(0, now_ms(), 1, Verdict::Met)]));
+        assert!(!search.lock_and_check(
+            &mut held,
+            &mut [make_rated_candidate(0, now_ms(), 1, Verdict::Met)]
+        ));
+        assert!(search.lock_and_check(
+            &mut held,
+            &mut [make_rated_candidate(0, now_ms(), 1, Verdict::Met)]
+        ));
     }
 
     #[test]
-    fn the_emptiest_are_taken_and_one_that_is_taken_is_said_to_be() {
+    fn emptiest_devices_are_taken_first() {
         let folder = tempfile::tempdir().unwrap();
-        let (search, mut held) = (search(&folder, 2), Vec::new());
+        let (search, mut held) = (make_search(&folder, 2), Vec::new());
         let all = || {
             [(0, 5), (1, 9), (2, 7), (3, 9)]
-                .map(|(index, free)| judged(index, 1, free, Verdict::Met))
+                .map(|(index, free)| make_rated_candidate(index, 1, free, Verdict::Met))
         };
-        search.take(&mut held, &mut all());
-        assert_eq!(indices(&held), [1, 3]);
+        search.lock_and_check(&mut held, &mut all());
+        assert_eq!(list_indices(&held), [1, 3]);
         let mut others = Vec::new();
-        search.take(&mut others, &mut all());
-        assert_eq!(indices(&others), [2, 0]);
+        search.lock_and_check(&mut others, &mut all());
+        assert_eq!(list_indices(&others), [2, 0]);
         let (mut late, mut seen) = (Vec::new(), all());
-        assert!(!search.take(&mut late, &mut seen) && late.is_empty());
+        assert!(!search.lock_and_check(&mut late, &mut seen) && late.is_empty());
         assert!(
             seen.iter()
                 .all(|judged| judged.verdict == Verdict::Out("taken".to_owned()))

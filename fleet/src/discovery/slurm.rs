@@ -1,16 +1,17 @@
-//! The nodes with GPUs of a Slurm cluster, from the output of Slurm's own programs.
+//! The GPU nodes of a Slurm cluster, parsed from the output of `sinfo` or `scontrol`.
 
 use thiserror::Error;
 
-use super::{MOST_TARGETS, Target};
-use crate::hosts::{NamesError, expand};
+use super::{MAX_TARGETS, Target};
+use crate::hosts::{NamesError, expand_names};
 
 /// The reasons why a list of nodes is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NodesError {
-    /// A line is in neither format.
+    /// A line is neither `sinfo` nor `scontrol` output.
     #[error(
-        "line {line} is none of Slurm's: '{text}'; give what `sinfo -N -h -o '%N %G'` or `scontrol show nodes` prints"
+        "line {line} is not output of Slurm: '{text}'; use the output of `sinfo -N -h -o '%N %G'` \
+         or `scontrol show nodes`"
     )]
     Line {
         /// The line number, starting at 1.
@@ -18,36 +19,36 @@ pub enum NodesError {
         /// The beginning of the line.
         text: String,
     },
-    /// A list of names is invalid.
+    /// A list of node names is invalid.
     #[error("line {line}: {error}")]
     Names {
         /// The line number, starting at 1.
         line: usize,
-        /// The problem of the list.
+        /// The problem with the list.
         error: NamesError,
     },
 }
 
-/// Returns the nodes with GPUs in order, without repetitions. The input consists of lines such as
-/// `node01 gpu:h100:8(S:0-1)` (from `sinfo -N -h -o '%N %G'`), or of the output of `scontrol show
-/// nodes` with or without `-o`. A node is scraped at its address if that differs from its name.
+/// Returns the GPU nodes in order, without duplicates. The input consists of lines such as `node01
+/// gpu:h100:8(S:0-1)` (from `sinfo -N -h -o '%N %G'`), or is the output of `scontrol show nodes`
+/// with or without `-o`. If a node's address differs from its name, Prometheus scrapes the address.
 ///
 /// # Errors
 /// Returns a [`NodesError`] if a line is invalid.
-pub fn gpu_nodes(text: &str) -> Result<Vec<Target>, NodesError> {
+pub fn parse_gpu_nodes(text: &str) -> Result<Vec<Target>, NodesError> {
     let mut nodes: Vec<Node> = Vec::new();
     for (line, content) in (1..).zip(text.lines()) {
         let mut words = content.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
         if first.contains('=') {
-            read_pairs(content, &mut nodes);
+            parse_scontrol_line(content, &mut nodes);
         } else if first
             .chars()
             .all(|letter| letter.is_ascii_alphanumeric() || "._-[],".contains(letter))
         {
             let gres = words.next().unwrap_or_default();
-            let names =
-                expand(first, MOST_TARGETS).map_err(|error| NodesError::Names { line, error })?;
+            let names = expand_names(first, MAX_TARGETS)
+                .map_err(|error| NodesError::Names { line, error })?;
             nodes.extend(names.into_iter().map(|name| Node {
                 name,
                 address: None,
@@ -77,8 +78,8 @@ struct Node {
     has_gpus: bool,
 }
 
-/// Parses a line of `scontrol show nodes`, which has several lines per node without `-o`.
-fn read_pairs(line: &str, nodes: &mut Vec<Node>) {
+/// Parses a line of `scontrol show nodes`. Without `-o`, `scontrol` prints several lines per node.
+fn parse_scontrol_line(line: &str, nodes: &mut Vec<Node>) {
     for (key, value) in line
         .split_ascii_whitespace()
         .filter_map(|word| word.split_once('='))
@@ -98,7 +99,7 @@ fn read_pairs(line: &str, nodes: &mut Vec<Node>) {
     }
 }
 
-/// Returns `true` if generic resources such as `gpu:h100:8(S:0-1),nic:2` include a GPU.
+/// Returns `true` if a node's generic resources, such as `gpu:h100:8(S:0-1),nic:2`, include a GPU.
 fn has_gpus(gres: &str) -> bool {
     gres.split(',').any(|resource| {
         let resource = resource.split('(').next().unwrap_or_default();
@@ -111,8 +112,8 @@ fn has_gpus(gres: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn hosts(text: &str) -> Vec<String> {
-        gpu_nodes(text)
+    fn list_hosts(text: &str) -> Vec<String> {
+        parse_gpu_nodes(text)
             .unwrap()
             .into_iter()
             .map(|target| target.host)
@@ -120,41 +121,47 @@ mod tests {
     }
 
     #[test]
-    fn sinfo_names_a_node_once_for_each_partition() {
-        let text = "cpu01 (null)\ngpu01 gpu:h100:8(S:0-1)\ngpu01 gpu:h100:8(S:0-1)\ngpu02 nic:2,gpu:4\nold gpu:0\nfpga fpga:2\n\n";
-        assert_eq!(hosts(text), ["gpu01", "gpu02"]);
+    fn sinfo_node_of_several_partitions_is_listed_once() {
+        let text = "cpu01 (null)\ngpu01 gpu:h100:8(S:0-1)\ngpu01 gpu:h100:8(S:0-1)\ngpu02 \
+                    nic:2,gpu:4\nold gpu:0\nfpga fpga:2\n\n";
+        assert_eq!(list_hosts(text), ["gpu01", "gpu02"]);
         assert_eq!(
-            hosts("gpu[01-03,07] gpu:a100:4\n"),
+            list_hosts("gpu[01-03,07] gpu:a100:4\n"),
             ["gpu01", "gpu02", "gpu03", "gpu07"]
         );
         assert_eq!(
-            hosts("gpu01 gpu:nvidia_a100_1g.5gb:7(S:0),gpu:0\n"),
+            list_hosts("gpu01 gpu:nvidia_a100_1g.5gb:7(S:0),gpu:0\n"),
             ["gpu01"]
         );
     }
 
     #[test]
-    fn scontrol_tells_of_each_node_on_one_line_or_several() {
-        let lines = "NodeName=gpu01 Arch=x86_64 CoresPerSocket=32\n   CPUAlloc=0 CPUEfctv=64\n   Gres=gpu:h100:4(S:0-1)\n   \
-                     NodeAddr=gpu01 NodeHostName=gpu01 Version=24.05.4\n   OS=Linux 5.14.0 #1 SMP\n   Reason=a = b\n\n\
-                     NodeName=cpu01 Arch=x86_64\n   Gres=(null)\n   NodeAddr=cpu01 NodeHostName=cpu01\n\nNodeName=gpu02 \
-                     Arch=x86_64\n   Gres=gpu:1\n   NodeAddr=10.0.0.2 NodeHostName=gpu02\n";
-        assert_eq!(hosts(lines), ["gpu01", "10.0.0.2"]);
-        let one_line = "NodeName=gpu01 Gres=gpu:2 NodeAddr=gpu01 State=IDLE\nNodeName=c Gres=(null) NodeAddr=c\n";
-        assert_eq!(hosts(one_line), ["gpu01"]);
+    fn scontrol_output_may_have_several_lines_per_node() {
+        let lines = "NodeName=gpu01 Arch=x86_64 CoresPerSocket=32\n   CPUAlloc=0 CPUEfctv=64\n   \
+                     Gres=gpu:h100:4(S:0-1)\n   NodeAddr=gpu01 NodeHostName=gpu01 \
+                     Version=24.05.4\n   OS=Linux 5.14.0 #1 SMP\n   Reason=a = b\n\nNodeName=cpu01 \
+                     Arch=x86_64\n   Gres=(null)\n   NodeAddr=cpu01 \
+                     NodeHostName=cpu01\n\nNodeName=gpu02 Arch=x86_64\n   Gres=gpu:1\n   \
+                     NodeAddr=10.0.0.2 NodeHostName=gpu02\n";
+        assert_eq!(list_hosts(lines), ["gpu01", "10.0.0.2"]);
+        let one_line = "NodeName=gpu01 Gres=gpu:2 NodeAddr=gpu01 State=IDLE\nNodeName=c \
+                        Gres=(null) NodeAddr=c\n";
+        assert_eq!(list_hosts(one_line), ["gpu01"]);
     }
 
     #[test]
-    fn what_slurm_does_not_print_is_refused_with_its_line() {
-        let error = gpu_nodes("gpu01 gpu:1\n<html>\u{1b}\n")
+    fn invalid_slurm_output_is_refused_with_line() {
+        let error = parse_gpu_nodes("gpu01 gpu:1\n<html>\u{1b}\n")
             .unwrap_err()
             .to_string();
         assert!(
-            error.starts_with("line 2 is none of Slurm's: '<html>\\u{1b}'; give what `sinfo"),
+            error.starts_with(
+                "line 2 is not output of Slurm: '<html>\\u{1b}'; use the output of `sinfo"
+            ),
             "{error}"
         );
         assert!(matches!(
-            gpu_nodes("n[1-999999999] gpu:1"),
+            parse_gpu_nodes("n[1-999999999] gpu:1"),
             Err(NodesError::Names { line: 1, .. })
         ));
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The maximum number of targets, more than any Prometheus scrapes.
-pub const MOST_TARGETS: usize = 100_000;
+pub const MAX_TARGETS: usize = 100_000;
 
 /// Targets with the same labels: one element of the list that Prometheus reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +35,8 @@ pub struct Label {
 /// The error for an invalid label.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "'{0}' is no label; write NAME=VALUE, the name of letters, digits and underscores, as in cluster=alps"
+    "'{0}' is not a label; use NAME=VALUE, with letters, digits and underscores in NAME, such as \
+     cluster=alps"
 )]
 pub struct LabelError(String);
 
@@ -62,7 +63,7 @@ impl FromStr for Label {
 
 /// Returns one group of these targets at this port, or no group without targets, so that Prometheus
 /// scrapes nothing.
-pub fn groups(targets: &[Target], port: u16, labels: &[Label]) -> Vec<TargetGroup> {
+pub fn group_targets(targets: &[Target], port: u16, labels: &[Label]) -> Vec<TargetGroup> {
     let address = |target: &Target| {
         let host = &target.host;
         if host.contains(':') {
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_what_prometheus_reads() {
+    fn target_groups_have_prometheus_format() {
         let target = |host: &str| Target {
             host: host.to_owned(),
         };
@@ -96,16 +97,16 @@ mod tests {
             "cluster=alps".parse().unwrap(),
             "__metrics_path__=/metrics/dcgm".parse().unwrap(),
         ];
-        let groups = groups(&[target("n1"), target("fe80::1")], 9400, &labels);
+        let groups = group_targets(&[target("n1"), target("fe80::1")], 9400, &labels);
         assert_eq!(
             serde_json::to_string(&groups).unwrap(),
             r#"[{"targets":["n1:9400","[fe80::1]:9400"],"labels":{"__metrics_path__":"/metrics/dcgm","cluster":"alps"}}]"#
         );
-        assert_eq!(super::groups(&[], 9400, &labels), []);
+        assert_eq!(super::group_targets(&[], 9400, &labels), []);
     }
 
     #[test]
-    fn what_is_no_label_is_refused() {
+    fn invalid_label_is_refused() {
         for text in ["", "=", "a", "a=", "=b", "1a=b", "a-b=c", "a=b\nc"] {
             assert!(
                 text.parse::<Label>()

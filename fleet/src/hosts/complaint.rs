@@ -1,62 +1,63 @@
-//! Messages of ssh, converted into sentences with a remedy.
+//! Conversion of ssh's error messages into sentences with a remedy.
 
 use gpumon_probe::owner::{clean_line, clean_name};
 
 /// The message that nologin(8) writes to standard output.
 pub(super) const NOLOGIN: &str = "This account is currently not available";
 
-/// Parts of ssh's messages, each with its meaning and its remedy.
+/// Fragments of ssh's error messages, each with its meaning and remedy.
 const COMPLAINTS: [(&str, &str, &str); 15] = [
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
         "its host key has changed",
-        "if it was installed anew, remove the old key with `ssh-keygen -R HOST` and connect once with ssh; otherwise \
-         somebody else may answer in its place",
+        "if it was reinstalled, remove the old key with `ssh-keygen -R HOST` and connect once \
+         with ssh; otherwise another machine may be answering in its place",
     ),
     (
         "Host key verification failed",
-        "its host key is not known",
+        "its host key is unknown",
         "connect once with ssh and accept the key, or add it to ~/.ssh/known_hosts",
     ),
     (
         "host key is known for",
-        "its host key is not known",
+        "its host key is unknown",
         "connect once with ssh and accept the key, or add it to ~/.ssh/known_hosts",
     ),
     (
         "Permission denied",
-        "it lets nobody in with the keys at hand",
-        "add a key to the agent (ssh-add), or its public part to ~/.ssh/authorized_keys there; passwords are not asked for",
+        "it accepts none of the available keys",
+        "add a key to the agent (ssh-add), or its public part to ~/.ssh/authorized_keys there; \
+         gpumon cannot enter passwords",
     ),
     (
         "Could not resolve hostname",
-        "its name is not known",
+        "its name cannot be resolved",
         "check the name, or add it to ~/.ssh/config",
     ),
     (
         "Connection refused",
         "it refuses connections",
-        "start the ssh server there, or give its port as host:port",
+        "start the ssh server there, or specify its port as host:port",
     ),
     (
         "Connection timed out",
         "it does not answer",
-        "check that it is on and that a firewall lets ssh through",
+        "check that it is on and that no firewall blocks ssh",
     ),
     (
         "Operation timed out",
         "it does not answer",
-        "check that it is on and that a firewall lets ssh through",
+        "check that it is on and that no firewall blocks ssh",
     ),
     (
         "timed out during banner exchange",
-        "it does not answer as an ssh server",
-        "check the port, and the load there",
+        "no ssh server answers on this port",
+        "check the port and the load of the host",
     ),
     (
         "No route to host",
         "it cannot be reached",
-        "check that it is on and in this network",
+        "check that it is on and on this network",
     ),
     (
         "Network is unreachable",
@@ -65,28 +66,29 @@ const COMPLAINTS: [(&str, &str, &str); 15] = [
     ),
     (
         NOLOGIN,
-        "the shell of the account there is nologin, which runs nothing",
-        "name an account with a shell, as USER@HOST, or give this one a shell with `chsh`",
+        "the account's shell is nologin, which runs no commands",
+        "use an account with a shell, as USER@HOST, or give this one a shell with `chsh`",
     ),
     (
         "Unprivileged users are not permitted to log in",
-        "it lets no users in while it starts or shuts down",
-        "it is tried again by itself; if this stays, remove /run/nologin there",
+        "it allows no logins while it starts or shuts down",
+        "gpumon retries automatically; if this persists, remove /run/nologin there",
     ),
     (
         "Timeout, server",
-        "the connection broke off",
-        "it is tried again by itself",
+        "the connection was lost",
+        "gpumon retries automatically",
     ),
     (
         "Connection closed",
         "it closed the connection",
-        "look at the log of the ssh server there",
+        "check the log of the ssh server there",
     ),
 ];
 
-/// Returns one sentence for the messages of an ssh that has ended, or of the remote command.
-pub fn sentence(host: &str, messages: &str) -> String {
+/// Returns a sentence that describes why the connection to `host` ended. `messages` are the error
+/// output of ssh and the remote command.
+pub fn describe_failure(host: &str, messages: &str) -> String {
     for (said, what, cure) in COMPLAINTS {
         if messages.contains(said) {
             return format!("{host}: {what}; {}", cure.replace("HOST", host));
@@ -103,8 +105,8 @@ pub fn sentence(host: &str, messages: &str) -> String {
     )
 }
 
-/// Returns `true` for a warning of a shell or of Perl about a locale that ssh has passed on and the
-/// host lacks. Such a warning is never the reason why a connection ended.
+/// Returns `true` for a shell's or Perl's warning that the host lacks a locale that ssh passed on.
+/// Such a warning is never the reason why a connection ended.
 fn is_about_locale(line: &str) -> bool {
     let is_warning = line.contains("setlocale") || line.starts_with("perl: warning:");
     let is_setting =
@@ -112,16 +114,17 @@ fn is_about_locale(line: &str) -> bool {
     is_warning || is_setting || line == "are supported and installed on your system."
 }
 
-/// Returns the sentence for a host that has neither nvidia-smi nor a compatible gpumon. `version`
-/// is the version of an incompatible gpumon, if any.
-pub fn missing(host: &str, version: &str) -> String {
+/// Returns an error message for a host that has neither nvidia-smi nor a compatible gpumon.
+/// `version` is the version of an incompatible gpumon, or is empty.
+pub fn describe_missing_programs(host: &str, version: &str) -> String {
     let version = clean_name(version.trim());
     let install = "install gpumon's wheel there with `pip install jupyterlab_gpumon-*.whl`";
     if version.is_empty() {
-        return format!("{host}: there is neither gpumon nor nvidia-smi; {install}");
+        return format!("{host}: neither gpumon nor nvidia-smi was found; {install}");
     }
     format!(
-        "{host}: {version} there is of another version than this, and there is no nvidia-smi; {install}"
+        "{host}: {version} is installed there, which is not the version of this gpumon, and \
+         nvidia-smi was not found; {install}"
     )
 }
 
@@ -130,20 +133,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_ssh_become_sentences_with_a_cure() {
+    fn ssh_messages_become_sentences_with_remedy() {
         for (said, expected) in [
             (
-                "No ED25519 host key is known for n1 and you have requested strict checking.\r\nHost key verification \
-                 failed.\r\n",
-                "n1: its host key is not known; connect once",
+                "No ED25519 host key is known for n1 and you have requested strict \
+                 checking.\r\nHost key verification failed.\r\n",
+                "n1: its host key is unknown; connect once",
             ),
             (
                 "ana@n1: Permission denied (publickey,password).\r\n",
-                "n1: it lets nobody in",
+                "n1: it accepts none of the available keys; add a key",
             ),
             (
                 "ssh: Could not resolve hostname n1: Name or service not known\r\n",
-                "n1: its name is not known; check",
+                "n1: its name cannot be resolved; check",
             ),
             (
                 "ssh: connect to host n1 port 22: Connection refused\r\n",
@@ -159,7 +162,7 @@ mod tests {
             ),
             (
                 "Timeout, server n1 not responding.\r\n",
-                "n1: the connection broke off; it is tried again",
+                "n1: the connection was lost; gpumon retries automatically",
             ),
             (
                 "Connection closed by 127.0.0.1 port 22\r\n",
@@ -168,44 +171,49 @@ mod tests {
             ("x\ngpumon: no GPU\n\n", "n1: no GPU"),
             (
                 "This account is currently not available.\n",
-                "n1: the shell of the account there is nologin",
+                "n1: the account's shell is nologin, which runs no commands",
             ),
             (
-                "\"System is booting up. Unprivileged users are not permitted to log in yet. Please come back later. For \
-                 technical details, see pam_nologin(8).\"\nConnection closed by 127.0.0.1 port 22\r\n",
-                "n1: it lets no users in while it starts",
+                "\"System is booting up. Unprivileged users are not permitted to log in yet. \
+                 Please come back later. For technical details, see pam_nologin(8).\"\nConnection \
+                 closed by 127.0.0.1 port 22\r\n",
+                "n1: it allows no logins while it starts or shuts down",
             ),
             (
                 "no GPU\nbash: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\n",
                 "n1: no GPU",
             ),
             (
-                "perl: warning: Setting locale failed.\nperl: warning: Please check that your locale settings:\n\
-                 \tLANGUAGE = (unset),\n\tLC_ALL = \"x\",\n\tLANG = \"C\"\n    are supported and installed on your system.\n\
-                 perl: warning: Falling back to the standard locale (\"C\").\n",
+                "perl: warning: Setting locale failed.\nperl: warning: Please check that your \
+                 locale settings:\n\tLANGUAGE = (unset),\n\tLC_ALL = \"x\",\n\tLANG = \"C\"\n    \
+                 are supported and installed on your system.\nperl: warning: Falling back to the \
+                 standard locale (\"C\").\n",
                 "n1: the connection ended",
             ),
             ("", "n1: the connection ended"),
         ] {
-            let sentence = sentence("n1", said);
+            let sentence = describe_failure("n1", said);
             assert!(sentence.starts_with(expected), "{said:?}: {sentence}");
         }
         let changed =
             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.";
-        assert!(sentence("n1", changed).contains("ssh-keygen -R n1"));
-        let hostile = sentence("n1", &format!("\u{1b}[2J{}", "x".repeat(100_000)));
+        assert!(describe_failure("n1", changed).contains("ssh-keygen -R n1"));
+        let hostile = describe_failure("n1", &format!("\u{1b}[2J{}", "x".repeat(100_000)));
         assert!(!hostile.contains('\u{1b}') && hostile.len() < 1_200);
     }
 
     #[test]
-    fn what_is_missing_there_is_said_with_what_to_install() {
-        let sentence = missing("n1", "");
+    fn missing_programs_are_reported_with_remedy() {
+        let sentence = describe_missing_programs("n1", "");
         assert!(
-            sentence.contains("neither gpumon nor nvidia-smi; install gpumon's wheel there"),
+            sentence
+                .contains("neither gpumon nor nvidia-smi was found; install gpumon's wheel there"),
             "{sentence}"
         );
         assert!(
-            missing("n1", "gpumon 0.1.0\n").contains("gpumon 0.1.0 there is of another version")
+            describe_missing_programs("n1", "gpumon 0.1.0\n").contains(
+                "gpumon 0.1.0 is installed there, which is not the version of this gpumon"
+            )
         );
     }
 }

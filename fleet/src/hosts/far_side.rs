@@ -1,4 +1,4 @@
-//! The remote command that runs on a host: one line that works in every user's shell.
+//! The remote command that runs on a host, as a single line that works in every user's shell.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use super::smi;
 
 const SCRIPT: &str = include_str!("far_side.sh");
 
-/// The interval between lists of processes in seconds. Each list starts several programs.
+/// The interval between process lists, in seconds. Each list starts several programs.
 const PROCESSES_S: u64 = 5;
 
-/// Returns a command that prints samples of a host's GPUs at this interval until its standard input
-/// ends. The user's shell may not be a POSIX shell, so it starts one that is.
-pub(super) fn command(interval: Duration) -> String {
+/// Returns a command that prints samples of a host's GPUs every `interval` until its standard input
+/// ends. The user's shell may not be a POSIX shell, so the command starts `sh`.
+pub(super) fn build_remote_command(interval: Duration) -> String {
     let lines = SCRIPT
         .lines()
         .map(str::trim)
@@ -19,17 +19,17 @@ pub(super) fn command(interval: Duration) -> String {
     let script = lines
         .collect::<Vec<_>>()
         .join(" ")
-        .replace("@VERSIONS@", &versions())
+        .replace("@VERSIONS@", &build_version_pattern())
         .replace("@INTERVAL_MS@", &interval.as_millis().to_string())
         .replace("@INTERVAL_S@", &interval.as_secs().max(1).to_string())
         .replace("@PROCESSES_S@", &PROCESSES_S.to_string())
-        .replace("@FIELDS@", &smi::fields().join(" "));
+        .replace("@FIELDS@", &smi::list_query_fields().join(" "));
     format!("exec sh -c '{script}'")
 }
 
-/// Returns a pattern of the compatible versions: those with the same minor version before 1.0, and
-/// with the same major version afterwards.
-fn versions() -> String {
+/// Returns a shell pattern that matches the compatible versions: before 1.0, those with the same
+/// minor version; from 1.0 on, those with the same major version.
+fn build_version_pattern() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut numbers = version.split('.');
     match (numbers.next(), numbers.next()) {
@@ -46,15 +46,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_one_line_that_every_shell_can_hand_on() {
-        let command = command(Duration::from_secs(2));
+    fn remote_command_is_valid_in_every_shell() {
+        let command = build_remote_command(Duration::from_secs(2));
         let script = command
             .strip_prefix("exec sh -c '")
             .unwrap()
             .strip_suffix('\'')
             .unwrap();
-        // A single quote would end the script. In fish, a backslash before a quote is special, and
-        // in csh, an exclamation mark before a letter.
+        // The script is in single quotes, so a single quote would end it. In fish, a backslash
+        // before a quote is special; in csh, an exclamation mark before a letter is.
         assert!(
             !script.contains(['\'', '\n', '@']) && !script.replace("! ", "").contains('!'),
             "{script}"

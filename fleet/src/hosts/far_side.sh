@@ -31,8 +31,9 @@ done;
 echo "#csv $(uname -n)";
 echo "#fields $q";
 
-# A running nvidia-smi keeps the driver loaded, so that other queries get their answers at once. It ends if a GPU is lost,
-# without the values of the other GPUs. Then each GPU is queried separately.
+# A running nvidia-smi keeps the driver loaded, so that other queries get their answers immediately.
+# If a GPU is lost, nvidia-smi ends without printing the other GPUs' values; each GPU is then
+# queried separately.
 gpus() {
   while :; do
     nvidia-smi --query-gpu="$q" --format=csv,noheader,nounits -l @INTERVAL_S@ 2>&1 </dev/null;

@@ -4,41 +4,45 @@ use std::collections::{BTreeMap, HashSet};
 
 use thiserror::Error;
 
-use super::names::{NamesError, expand};
+use super::names::{NamesError, expand_names};
 
-/// The maximum number of hosts. Each host needs a process of its own, both here and on the host.
+/// The maximum number of hosts. Each host needs a process on this machine and one on the host.
 pub const MOST_HOSTS: usize = 64;
 
-/// The maximum length of a host: the longest DNS name, the longest Linux user name, and a port.
-const LONGEST: usize = 300;
+/// The maximum length of a host, in bytes. This leaves room for the longest DNS name, the longest
+/// Linux user name, and a port.
+const MAX_HOST_LENGTH: usize = 300;
 
-/// The factor by which a file may repeat hosts.
-const REPEATED: usize = 64;
+/// A file may list up to this many times the maximum number of hosts, because it may contain
+/// duplicates.
+const MAX_REPETITIONS: usize = 64;
 
-/// Characters that no host or user name contains, and that ssh refuses as well. A shell would
-/// interpret them where ssh's configuration inserts names into commands, and a slash would change
-/// the path of a URL.
-const NEVER: &str = "'`\"$\\;&<>|(){}[],/*?!#";
+/// Characters that no host or user name contains and that ssh also rejects. ssh's configuration can
+/// insert names into shell commands, where these characters would be interpreted. A slash would
+/// also change the path of a URL.
+const FORBIDDEN_CHARACTERS: &str = "'`\"$\\;&<>|(){}[],/*?!#";
 
-/// A host to read over ssh.
+/// A host that is read over ssh.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Host {
-    /// The name in the list: without user and port, unless other hosts differ only in these.
+    /// The host's name in the list. It includes the user and port only if other hosts differ in
+    /// nothing else.
     pub name: String,
-    /// The argument for ssh: a name or an IP address, after `user@` if given.
+    /// The destination argument for ssh: a host name or an IP address, preceded by `user@` if a
+    /// user was given.
     pub destination: String,
     /// The port, if given.
     pub port: Option<u16>,
 }
 
 impl Host {
-    /// Returns the name or IP address without the user.
+    /// Returns the host name or IP address, without the user.
     pub fn address(&self) -> &str {
-        bare(&self.destination)
+        strip_user(&self.destination)
     }
 }
 
-/// Hosts in the order in which they were given, without repetitions.
+/// Hosts in the order in which they were given, without duplicates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostList {
     hosts: Vec<Host>,
@@ -49,24 +53,25 @@ pub struct HostList {
 pub enum HostListError {
     /// The list has too many hosts.
     #[error(
-        "there are more than {0} hosts; give fewer, or show more than {MOST_HOSTS}, each of which needs a connection of \
-         its own, with `gpumon fleet --prometheus URL`"
+        "there are more than {0} hosts; use fewer, or show more than {MOST_HOSTS} with `gpumon \
+         fleet --prometheus URL`, because each host needs a connection of its own"
     )]
     TooMany(usize),
-    /// The list has no host.
-    #[error("no host is given; write names separated by commas, as in a,b,node[01-08]")]
+    /// The list contains no hosts.
+    #[error("the list contains no host; write names separated by commas, such as a,b,node[01-08]")]
     None,
     /// A list in brackets is invalid.
     #[error(transparent)]
     Names(NamesError),
     /// A name is invalid.
     #[error(
-        "'{name}' is no host: {reason}; write host, user@host, host:port or ssh://user@host:port"
+        "'{name}' is not a valid host: {reason}; use host, user@host, host:port or \
+         ssh://user@host:port"
     )]
     Name {
         /// The name, with unprintable characters escaped.
         name: String,
-        /// The reason why it is invalid.
+        /// The reason why the name is invalid.
         reason: &'static str,
     },
     /// A line of a file is invalid.
@@ -74,7 +79,7 @@ pub enum HostListError {
     Line {
         /// The line number, starting at 1.
         line: usize,
-        /// The problem of the line.
+        /// The problem with the line.
         error: Box<Self>,
     },
 }
@@ -95,13 +100,13 @@ impl HostList {
     /// # Errors
     /// Returns a [`HostListError`] if the list is invalid.
     pub fn parse(list: &str, most: usize) -> Result<Self, HostListError> {
-        Self::new(parsed(list, most)?, most)
+        Self::new(parse_hosts(list, most)?, most)
     }
 
-    /// Parses a file with a list in each line. `#` starts a comment.
+    /// Parses a file that contains a list of hosts on each line. `#` starts a comment.
     ///
     /// # Errors
-    /// Returns a [`HostListError`] with the line if a list is invalid.
+    /// Returns a [`HostListError`] with the line number if a list is invalid.
     pub fn parse_file(text: &str, most: usize) -> Result<Self, HostListError> {
         let mut hosts = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -110,9 +115,10 @@ impl HostList {
                 line: number,
                 error: Box::new(error),
             };
-            hosts.extend(parsed(list, most).map_err(at)?);
-            // Hosts may be repeated, so the limit is higher here.
-            if hosts.len() > most.saturating_mul(REPEATED) {
+            hosts.extend(parse_hosts(list, most).map_err(at)?);
+            // A host may be listed several times, so this limit is higher than the limit for
+            // distinct hosts.
+            if hosts.len() > most.saturating_mul(MAX_REPETITIONS) {
                 return Err(HostListError::TooMany(most));
             }
         }
@@ -123,9 +129,9 @@ impl HostList {
     ///
     /// # Errors
     /// Returns [`HostListError::TooMany`] if there are more than `most`.
-    pub fn with(self, others: Self, most: usize) -> Result<Self, HostListError> {
+    pub fn merge(self, others: Self, most: usize) -> Result<Self, HostListError> {
         let plain = |host: Host| Host {
-            name: bare(&host.destination).to_owned(),
+            name: strip_user(&host.destination).to_owned(),
             ..host
         };
         Self::new(
@@ -164,16 +170,19 @@ impl HostList {
     }
 }
 
-fn parsed(list: &str, most: usize) -> Result<Vec<Host>, HostListError> {
-    expand(list, most)?.iter().map(|name| host(name)).collect()
+fn parse_hosts(list: &str, most: usize) -> Result<Vec<Host>, HostListError> {
+    expand_names(list, most)?
+        .iter()
+        .map(|name| parse_host(name))
+        .collect()
 }
 
-fn host(typed: &str) -> Result<Host, HostListError> {
+fn parse_host(typed: &str) -> Result<Host, HostListError> {
     let refuse = |reason| HostListError::Name {
         name: typed.escape_debug().to_string(),
         reason,
     };
-    if typed.len() > LONGEST {
+    if typed.len() > MAX_HOST_LENGTH {
         let start = typed
             .chars()
             .take(40)
@@ -191,24 +200,29 @@ fn host(typed: &str) -> Result<Host, HostListError> {
         .rsplit_once('@')
         .map_or((None, rest), |(user, place)| (Some(user), place));
     let (name, port) =
-        split_port(place).ok_or_else(|| refuse("its port is no number from 1 to 65535"))?;
+        split_port(place).ok_or_else(|| refuse("its port is not a number from 1 to 65535"))?;
     for part in user.into_iter().chain([name]) {
         if part.is_empty() {
-            return Err(refuse("a part of it is empty"));
+            return Err(refuse("its user or its name is empty"));
         }
         if part.starts_with('-') {
             return Err(refuse(
-                "it begins with a hyphen, which ssh would take for an option",
+                "a part of it begins with a hyphen, which ssh would read as an option",
             ));
         }
         if part
             .chars()
             .any(|character| character.is_control() || character.is_whitespace())
         {
-            return Err(refuse("it has a control character"));
+            return Err(refuse("it contains a space or a control character"));
         }
-        if part.contains(|character| NEVER.contains(character)) || part == "." || part == ".." {
-            return Err(refuse("it has a character that no name has"));
+        if part.contains(|character| FORBIDDEN_CHARACTERS.contains(character))
+            || part == "."
+            || part == ".."
+        {
+            return Err(refuse(
+                "it contains a character that is not allowed in names",
+            ));
         }
     }
     let destination = user.map_or_else(|| name.to_owned(), |user| format!("{user}@{name}"));
@@ -232,14 +246,14 @@ fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
         };
     }
     match place.split_once(':') {
-        // Several colons are part of an IPv6 address.
+        // An address with several colons is an IPv6 address without a port.
         Some((name, text)) if !text.contains(':') => Some((name, Some(port(text)?))),
         _ => Some((place, None)),
     }
 }
 
-/// Returns the destination without the user.
-fn bare(destination: &str) -> &str {
+/// Removes the user from an ssh destination.
+fn strip_user(destination: &str) -> &str {
     destination
         .rsplit_once('@')
         .map_or(destination, |(_, name)| name)
@@ -249,7 +263,7 @@ fn bare(destination: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn told(list: &str) -> Vec<(String, String, Option<u16>)> {
+    fn list_hosts(list: &str) -> Vec<(String, String, Option<u16>)> {
         let hosts = HostList::parse(list, MOST_HOSTS).unwrap().hosts;
         hosts
             .into_iter()
@@ -257,7 +271,7 @@ mod tests {
             .collect()
     }
 
-    fn of(
+    fn expected_host(
         name: &str,
         destination: &str,
         port: impl Into<Option<u16>>,
@@ -266,40 +280,43 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_what_ssh_takes() {
+    fn hosts_accept_ssh_formats() {
         assert_eq!(
-            told("a,ana@b,c:2222,ssh://bob@d:22/,ssh://e,[::1]:2200,fe80::1%eth0,ana@[::2]"),
+            list_hosts("a,ana@b,c:2222,ssh://bob@d:22/,ssh://e,[::1]:2200,fe80::1%eth0,ana@[::2]"),
             [
-                of("a", "a", None),
-                of("b", "ana@b", None),
-                of("c", "c", 2222),
-                of("d", "bob@d", 22),
-                of("e", "e", None),
-                of("::1", "::1", 2200),
-                of("fe80::1%eth0", "fe80::1%eth0", None),
-                of("::2", "ana@::2", None),
+                expected_host("a", "a", None),
+                expected_host("b", "ana@b", None),
+                expected_host("c", "c", 2222),
+                expected_host("d", "bob@d", 22),
+                expected_host("e", "e", None),
+                expected_host("::1", "::1", 2200),
+                expected_host("fe80::1%eth0", "fe80::1%eth0", None),
+                expected_host("::2", "ana@::2", None),
             ]
         );
         assert_eq!(
-            told("ana@n[1-2]:22"),
-            [of("n1", "ana@n1", 22), of("n2", "ana@n2", 22)]
+            list_hosts("ana@n[1-2]:22"),
+            [
+                expected_host("n1", "ana@n1", 22),
+                expected_host("n2", "ana@n2", 22)
+            ]
         );
     }
 
     #[test]
-    fn each_host_is_there_once_and_names_tell_them_apart() {
-        assert_eq!(told("a,n[1-2],n[2-3],a").len(), 4);
+    fn hosts_are_unique_and_have_distinct_names() {
+        assert_eq!(list_hosts("a,n[1-2],n[2-3],a").len(), 4);
         assert_eq!(
-            told("a,ana@a:7,b"),
+            list_hosts("a,ana@a:7,b"),
             [
-                of("a", "a", None),
-                of("ana@a:7", "ana@a", 7),
-                of("b", "b", None)
+                expected_host("a", "a", None),
+                expected_host("ana@a:7", "ana@a", 7),
+                expected_host("b", "b", None)
             ]
         );
         let both = HostList::parse("a,b", MOST_HOSTS)
             .unwrap()
-            .with(
+            .merge(
                 HostList::parse_file("root@a\nb", MOST_HOSTS).unwrap(),
                 MOST_HOSTS,
             )
@@ -314,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_comments_and_its_errors_have_a_line() {
+    fn host_file_allows_comments_and_reports_line_numbers() {
         let hosts =
             HostList::parse_file("# lab\n\nbox1 # ana's\n  node[1-2] , root@x\n", MOST_HOSTS)
                 .unwrap()
@@ -325,7 +342,8 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.starts_with("line 2: '-b' is no host: it begins with a hyphen"),
+            error
+                .starts_with("line 2: '-b' is not a valid host: a part of it begins with a hyphen"),
             "{error}"
         );
         assert_eq!(
@@ -335,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_would_misunderstand_is_refused_with_the_cure() {
+    fn unsafe_host_names_are_refused_with_remedy() {
         for name in [
             "-oProxyCommand=x",
             "a@-b",
@@ -363,7 +381,7 @@ mod tests {
                 "{name}: {error:?}"
             );
             assert!(
-                error.to_string().contains("write host, user@host"),
+                error.to_string().contains("use host, user@host, host:port"),
                 "{error}"
             );
         }
@@ -381,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_can_be_are_refused_with_the_cure() {
+    fn too_many_hosts_are_refused_with_remedy() {
         assert_eq!(
             HostList::parse("n[1-64]", MOST_HOSTS).unwrap().hosts.len(),
             MOST_HOSTS

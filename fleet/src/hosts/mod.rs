@@ -1,9 +1,9 @@
-//! Hosts that are read over ssh.
+//! Monitoring of hosts over ssh.
 //!
 //! [`HostList`] parses the list of hosts, [`Ssh`] starts the system's `ssh`, and [`far_side`] is
-//! the remote command. [`Reader`] converts its output into records: gpumon's records stay
-//! unchanged, and [`smi`] converts nvidia-smi's CSV. [`complaint`] converts ssh's messages into
-//! sentences.
+//! the remote command. [`Reader`] converts the remote command's output into records: gpumon's
+//! records stay unchanged, and [`smi`] converts nvidia-smi's CSV. [`complaint`] converts ssh's
+//! error messages into sentences.
 
 pub mod complaint;
 pub mod far_side;
@@ -14,6 +14,6 @@ pub mod smi;
 mod ssh;
 
 pub use list::{Host, HostList, HostListError, MOST_HOSTS};
-pub use names::{NamesError, expand};
-pub use reader::{LONGEST_LINE, Progress, Reader};
+pub use names::{NamesError, expand_names};
+pub use reader::{MAX_LINE_BYTES, Progress, Reader};
 pub use ssh::Ssh;

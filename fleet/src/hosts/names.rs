@@ -1,4 +1,4 @@
-//! Lists of names in Slurm's format, separated by commas, such as `node[01-64,70]` or
+//! Comma-separated lists of names in Slurm's format, such as `node[01-64,70]` or
 //! `rack[1-2]node[1-8]`.
 
 use thiserror::Error;
@@ -9,12 +9,15 @@ pub enum NamesError {
     /// A bracket is unmatched or nested.
     #[error("'{0}' has an unmatched or nested bracket; write ranges as node[01-64,70]")]
     Bracket(String),
-    /// The text in brackets is not a range.
-    #[error("'{range}' in '{name}' is no range; write two numbers, the lower first, as [01-64,70]")]
+    /// The text in brackets is not a valid range.
+    #[error(
+        "'{range}' in '{name}' is not a range; write two numbers, the lower one first, such as \
+         [01-64,70]"
+    )]
     Range {
         /// The text in brackets.
         range: String,
-        /// The name that contains it.
+        /// The name that contains the brackets.
         name: String,
     },
     /// The list has too many names.
@@ -22,21 +25,21 @@ pub enum NamesError {
     TooMany(usize),
 }
 
-/// Expands the brackets of a list, and returns its at most `most` names in order. Brackets around
-/// text with a colon belong to an IPv6 address and stay.
+/// Expands the bracketed ranges in a list and returns the names in order, at most `most` of them.
+/// Brackets that contain a colon belong to an IPv6 address and are kept.
 ///
 /// # Errors
 /// Returns a [`NamesError`] if the list is invalid.
-pub fn expand(list: &str, most: usize) -> Result<Vec<String>, NamesError> {
+pub fn expand_names(list: &str, most: usize) -> Result<Vec<String>, NamesError> {
     let mut names = Vec::new();
-    for word in words(list)? {
+    for word in split_words(list)? {
         let mut expanded = vec![String::new()];
         let mut rest = word;
-        while let Some((before, range, after)) = bracket(rest) {
+        while let Some((before, range, after)) = split_at_brackets(rest) {
             let numbers = if range.contains(':') {
                 vec![format!("[{range}]")]
             } else {
-                numbers(range, word, most)?
+                expand_ranges(range, word, most)?
             };
             if expanded.len() * numbers.len() > most {
                 return Err(NamesError::TooMany(most));
@@ -58,8 +61,8 @@ pub fn expand(list: &str, most: usize) -> Result<Vec<String>, NamesError> {
     Ok(names)
 }
 
-/// Splits a list at commas and spaces outside of brackets.
-fn words(list: &str) -> Result<Vec<&str>, NamesError> {
+/// Splits a list at the commas and spaces outside brackets.
+fn split_words(list: &str) -> Result<Vec<&str>, NamesError> {
     let mut is_inside = false;
     for character in list.chars() {
         match character {
@@ -86,16 +89,16 @@ fn words(list: &str) -> Result<Vec<&str>, NamesError> {
         .collect())
 }
 
-/// Splits a word into the text before, in, and after its first brackets.
-fn bracket(word: &str) -> Option<(&str, &str, &str)> {
+/// Splits a word into the text before, inside, and after its first pair of brackets.
+fn split_at_brackets(word: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = word.split_once('[')?;
     let (range, after) = rest.split_once(']')?;
     Some((before, range, after))
 }
 
-/// Returns the numbers of ranges such as `01-64,70`, with the leading zeros of the lower end of
-/// each range.
-fn numbers(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, NamesError> {
+/// Returns the numbers in ranges such as `01-64,70`. Each number keeps the leading zeros of its
+/// range's lower end.
+fn expand_ranges(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, NamesError> {
     let mut numbers = Vec::new();
     for range in ranges.split(',').map(str::trim) {
         let bad = || NamesError::Range {
@@ -127,50 +130,50 @@ fn numbers(ranges: &str, name: &str, most: usize) -> Result<Vec<String>, NamesEr
 mod tests {
     use super::*;
 
-    fn expanded(list: &str) -> Vec<String> {
-        expand(list, 100).unwrap()
+    fn expand_list(list: &str) -> Vec<String> {
+        expand_names(list, 100).unwrap()
     }
 
     #[test]
-    fn ranges_are_expanded_as_slurm_does() {
+    fn ranges_expand_in_slurm_format() {
         assert_eq!(
-            expanded("node[08-11,70]"),
+            expand_list("node[08-11,70]"),
             ["node08", "node09", "node10", "node11", "node70"]
         );
         assert_eq!(
-            expanded("node[8-11]"),
+            expand_list("node[8-11]"),
             ["node8", "node9", "node10", "node11"]
         );
         assert_eq!(
-            expanded("node[098-101].example"),
+            expand_list("node[098-101].example"),
             [98, 99, 100, 101].map(|it| format!("node{it:03}.example"))
         );
         assert_eq!(
-            expanded("r[1-2]n[01-02]"),
+            expand_list("r[1-2]n[01-02]"),
             ["r1n01", "r1n02", "r2n01", "r2n02"]
         );
-        assert_eq!(expanded("a, b\tc[1,3] ,"), ["a", "b", "c1", "c3"]);
+        assert_eq!(expand_list("a, b\tc[1,3] ,"), ["a", "b", "c1", "c3"]);
         assert_eq!(
-            expanded("login,gpu[1-2],big"),
+            expand_list("login,gpu[1-2],big"),
             ["login", "gpu1", "gpu2", "big"]
         );
-        assert_eq!(expanded("[1-3]"), ["1", "2", "3"]);
-        assert_eq!(expanded(" , ,"), Vec::<String>::new());
+        assert_eq!(expand_list("[1-3]"), ["1", "2", "3"]);
+        assert_eq!(expand_list(" , ,"), Vec::<String>::new());
     }
 
     #[test]
-    fn brackets_of_an_address_stay() {
+    fn brackets_of_ipv6_address_are_kept() {
         assert_eq!(
-            expanded("root@[fe80::1]:22,[::1]"),
+            expand_list("root@[fe80::1]:22,[::1]"),
             ["root@[fe80::1]:22", "[::1]"]
         );
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn invalid_list_is_refused() {
         for list in ["node[1-2", "node1-2]", "node[1-[2]]", "]["] {
             assert!(
-                matches!(expand(list, 9), Err(NamesError::Bracket(_))),
+                matches!(expand_names(list, 9), Err(NamesError::Bracket(_))),
                 "{list}"
             );
         }
@@ -185,24 +188,24 @@ mod tests {
             "n[99999999999999999999]",
         ] {
             assert!(
-                matches!(expand(list, 9), Err(NamesError::Range { .. })),
+                matches!(expand_names(list, 9), Err(NamesError::Range { .. })),
                 "{list}"
             );
         }
     }
 
     #[test]
-    fn a_list_of_billions_is_refused_without_being_made() {
+    fn huge_list_is_refused_before_expansion() {
         for list in [
             "n[1-9999999999]",
             "n[1-9]m[1-9]",
             "n[1-9],m",
             "n[1-9]m[1-9]o[1-9]p[1-9]q[1-9]r[1-9]s[1-9]",
         ] {
-            assert_eq!(expand(list, 9), Err(NamesError::TooMany(9)), "{list}");
+            assert_eq!(expand_names(list, 9), Err(NamesError::TooMany(9)), "{list}");
         }
         let many = format!("n[{}]", vec!["1-9"; 100_000].join(","));
-        assert_eq!(expand(&many, 9), Err(NamesError::TooMany(9)));
-        assert_eq!(expand("n[1-9]", 9).unwrap().len(), 9);
+        assert_eq!(expand_names(&many, 9), Err(NamesError::TooMany(9)));
+        assert_eq!(expand_names("n[1-9]", 9).unwrap().len(), 9);
     }
 }

@@ -1,23 +1,23 @@
-//! Conversion of a host's output into records, line by line.
+//! Line-by-line conversion of a host's output into records.
 
 use std::time::Duration;
 
 use super::{complaint, smi::Converter};
 
-/// The maximum length of a line in bytes. A record of gpumon has at most a megabyte of processes
-/// and some kilobytes for each GPU.
-pub const LONGEST_LINE: usize = 8 << 20;
+/// The maximum length of a line, in bytes. A gpumon record contains at most a megabyte of processes
+/// and a few kilobytes per GPU.
+pub const MAX_LINE_BYTES: usize = 8 << 20;
 
-/// The maximum size of the output before the first record, in bytes. Shells of users may print
-/// text, which is skipped.
-const MOST_BEFORE: usize = 64 << 10;
+/// The maximum size of the output before the first record, in bytes. A user's shell may print text
+/// at startup, which is skipped.
+const MAX_PREAMBLE_BYTES: usize = 64 << 10;
 
-/// The maximum output per time window in bytes. Hosts with many GPUs and processes write less at
-/// ten samples per second.
-const MOST_BYTES: usize = 128 << 20;
+/// The maximum output of a host per time window, in bytes. Even a host with many GPUs and processes
+/// stays below it at ten samples per second.
+const MAX_WINDOW_BYTES: usize = 128 << 20;
 const WINDOW_MS: u64 = 10_000;
 
-/// A reader of one host's output.
+/// A parser for one host's output.
 pub struct Reader {
     host: String,
     interval: Duration,
@@ -26,25 +26,25 @@ pub struct Reader {
 }
 
 enum State {
-    /// The remote command has not identified itself.
+    /// The remote command has not yet reported which program runs.
     Connecting { bytes: usize },
-    /// The remote command is gpumon.
+    /// The remote command runs gpumon.
     Records,
-    /// The remote command is nvidia-smi.
+    /// The remote command runs nvidia-smi.
     Csv(Box<Converter>),
 }
 
-/// The progress of a connection.
+/// The state of a connection to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// The remote command has sent nothing.
+    /// The remote command has not sent anything yet.
     Connecting,
-    /// The remote command runs.
+    /// The remote command is running.
     Connected,
 }
 
 impl Reader {
-    /// Creates a reader for the host of this name, with samples at this interval.
+    /// Creates a reader for `host`, which sends samples every `interval`.
     pub fn new(host: &str, interval: Duration) -> Self {
         Self {
             host: host.to_owned(),
@@ -61,18 +61,18 @@ impl Reader {
         }
     }
 
-    /// Emits the records of a line: gpumon's records unchanged, which the receiver must decode, or
-    /// records converted from nvidia-smi's rows.
+    /// Processes one line of a host's output and emits the resulting records. gpumon's records are
+    /// passed on unchanged and must be decoded by the receiver; nvidia-smi's rows are converted.
     ///
     /// # Errors
-    /// Returns a sentence with the reason why the host cannot be read, and a remedy.
-    pub fn line(
+    /// Returns the reason why the host cannot be read, with a remedy.
+    pub fn handle_line(
         &mut self,
         line: &str,
         now_ms: u64,
         mut emit: impl FnMut(&str),
     ) -> Result<(), String> {
-        self.count(line.len(), now_ms)?;
+        self.count_bytes(line.len(), now_ms)?;
         let host = &self.host;
         match &mut self.state {
             State::Connecting { bytes } => {
@@ -82,19 +82,20 @@ impl Reader {
                 } else if let Some(name) = line.strip_prefix("#csv ") {
                     self.state = State::Csv(Box::new(Converter::new(name, self.interval)));
                 } else if let Some(version) = line.strip_prefix("#missing") {
-                    return Err(complaint::missing(host, version));
+                    return Err(complaint::describe_missing_programs(host, version));
                 } else if line.contains(complaint::NOLOGIN) {
-                    return Err(complaint::sentence(host, line));
-                } else if *bytes > MOST_BEFORE {
+                    return Err(complaint::describe_failure(host, line));
+                } else if *bytes > MAX_PREAMBLE_BYTES {
                     return Err(format!(
-                        "{host}: it writes what is not gpumon's; have its shell print nothing where there is no terminal"
+                        "{host}: it sent output that is not from gpumon; make sure that its shell \
+                         prints nothing when there is no terminal"
                     ));
                 }
             }
             State::Records => emit(line),
             State::Csv(converter) => {
                 let records = converter
-                    .line(line, now_ms)
+                    .handle_line(line, now_ms)
                     .map_err(|message| format!("{host}: {message}"))?;
                 emit_records(&records, emit);
             }
@@ -102,34 +103,36 @@ impl Reader {
         Ok(())
     }
 
-    /// Emits the records that depend on time alone. This function must be called several times per
-    /// second.
+    /// Emits the records that become due as time passes. Callers must call this function several
+    /// times per second.
     pub fn tick(&mut self, now_ms: u64, emit: impl FnMut(&str)) {
         if let State::Csv(converter) = &mut self.state {
             emit_records(&converter.tick(now_ms), emit);
         }
     }
 
-    /// Returns `true` if the remote command accepts requests, one per line. nvidia-smi does not.
-    pub fn takes_requests(&self) -> bool {
+    /// Returns `true` if the remote command accepts requests, one per line. gpumon does; nvidia-smi
+    /// does not.
+    pub fn accepts_requests(&self) -> bool {
         matches!(self.state, State::Records)
     }
 
-    /// Returns `true` if [`Self::tick`] has an effect.
-    pub fn ticks(&self) -> bool {
+    /// Returns `true` if [`Self::tick`] can emit records in the current state.
+    pub fn needs_ticks(&self) -> bool {
         matches!(self.state, State::Csv(_))
     }
 
-    /// Counts received bytes, because a host with endless output would overload this machine.
-    fn count(&mut self, bytes: usize, now_ms: u64) -> Result<(), String> {
+    /// Counts the received bytes and returns an error if there are too many, because endless output
+    /// would overload this machine.
+    fn count_bytes(&mut self, bytes: usize, now_ms: u64) -> Result<(), String> {
         let (since_ms, counted) = &mut self.window;
         if now_ms.saturating_sub(*since_ms) > WINDOW_MS {
             (*since_ms, *counted) = (now_ms, 0);
         }
         *counted += bytes;
-        if *counted > MOST_BYTES {
+        if *counted > MAX_WINDOW_BYTES {
             return Err(format!(
-                "{}: it writes more than any machine has to tell; look at what runs there",
+                "{}: it sends more data than any machine should; check what runs there",
                 self.host
             ));
         }
@@ -139,7 +142,7 @@ impl Reader {
 
 fn emit_records(records: &[gpumon_probe::model::Record], mut emit: impl FnMut(&str)) {
     for record in records {
-        // Records can always be serialized as JSON.
+        // Serializing a record as JSON cannot fail.
         if let Ok(line) = serde_json::to_string(record) {
             emit(&line);
         }
@@ -150,28 +153,28 @@ fn emit_records(records: &[gpumon_probe::model::Record], mut emit: impl FnMut(&s
 mod tests {
     use super::*;
 
-    fn lines(reader: &mut Reader, lines: &[&str]) -> Result<Vec<String>, String> {
+    fn read_lines(reader: &mut Reader, lines: &[&str]) -> Result<Vec<String>, String> {
         let mut emitted = Vec::new();
         for line in lines {
-            reader.line(line, 1_000, |line| emitted.push(line.to_owned()))?;
+            reader.handle_line(line, 1_000, |line| emitted.push(line.to_owned()))?;
         }
         Ok(emitted)
     }
 
-    fn reader() -> Reader {
+    fn new_reader() -> Reader {
         Reader::new("n1", Duration::from_secs(2))
     }
 
     #[test]
-    fn records_are_handed_on_as_they_are_behind_what_a_shell_prints() {
-        let mut reader = reader();
+    fn records_after_shell_output_stay_unchanged() {
+        let mut reader = new_reader();
         assert_eq!(
-            lines(&mut reader, &["Welcome!", "{\"type\":\"x\"}"]).unwrap(),
+            read_lines(&mut reader, &["Welcome!", "{\"type\":\"x\"}"]).unwrap(),
             [""; 0]
         );
         assert_eq!(reader.progress(), Progress::Connecting);
         assert_eq!(
-            lines(
+            read_lines(
                 &mut reader,
                 &["#records gpumon 0.2.0", "{\"type\":\"x\"}", "#"]
             )
@@ -182,31 +185,35 @@ mod tests {
     }
 
     #[test]
-    fn what_babbles_is_cut_off_with_a_cure() {
+    fn endless_output_is_refused_with_remedy() {
         let line = "x".repeat(1000);
         let babble: Vec<_> = vec![line.as_str(); 70];
-        let error = lines(&mut reader(), &babble).unwrap_err();
+        let error = read_lines(&mut new_reader(), &babble).unwrap_err();
         assert!(
-            error.starts_with("n1: it writes what is not gpumon's; have its shell"),
+            error.starts_with(
+                "n1: it sent output that is not from gpumon; make sure that its shell"
+            ),
             "{error}"
         );
-        let mut connected = reader();
-        lines(&mut connected, &["#records gpumon 0.2.0"]).unwrap();
+        let mut connected = new_reader();
+        read_lines(&mut connected, &["#records gpumon 0.2.0"]).unwrap();
         let line = "x".repeat(1 << 20);
-        let error = lines(&mut connected, &vec![line.as_str(); 129]).unwrap_err();
-        assert!(error.contains("more than any machine"), "{error}");
-        let mut slow = reader();
-        lines(&mut slow, &["#records gpumon 0.2.0"]).unwrap();
+        let error = read_lines(&mut connected, &vec![line.as_str(); 129]).unwrap_err();
+        assert!(error.contains("more data than any machine"), "{error}");
+        let mut slow = new_reader();
+        read_lines(&mut slow, &["#records gpumon 0.2.0"]).unwrap();
         for second in 0..200 {
-            slow.line(&line, second * 1000, |_| ()).unwrap();
+            slow.handle_line(&line, second * 1000, |_| ()).unwrap();
         }
     }
 
     #[test]
-    fn what_is_missing_there_ends_it() {
-        let error = lines(&mut reader(), &["#missing gpumon 0.1.0"]).unwrap_err();
+    fn missing_program_ends_connection() {
+        let error = read_lines(&mut new_reader(), &["#missing gpumon 0.1.0"]).unwrap_err();
         assert!(
-            error.contains("gpumon 0.1.0 there is of another version"),
+            error.contains(
+                "gpumon 0.1.0 is installed there, which is not the version of this gpumon"
+            ),
             "{error}"
         );
     }

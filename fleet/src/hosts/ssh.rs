@@ -1,4 +1,4 @@
-//! The arguments of the system's `ssh`.
+//! The arguments for the system's `ssh`.
 
 use std::{
     ffi::OsString,
@@ -10,14 +10,16 @@ use super::{Host, far_side};
 
 /// The maximum time to establish a connection, in seconds.
 const CONNECT_S: u32 = 10;
-/// The interval between checks of a connection, in seconds. It ends after three unanswered checks.
+/// The interval between keepalive checks, in seconds. The connection ends after three unanswered
+/// checks.
 const ALIVE_S: u32 = 5;
 
-/// The system's `ssh` with its agent and configuration. It never asks for a password.
+/// The system's `ssh` program, with the user's agent and configuration. ssh never prompts for a
+/// password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ssh {
     pub program: PathBuf,
-    /// The configuration file (`-F`), or `None` for the user's own.
+    /// The configuration file (`-F`), or `None` for the user's default.
     pub config: Option<PathBuf>,
 }
 
@@ -31,7 +33,7 @@ impl Default for Ssh {
 }
 
 impl Ssh {
-    /// Uses this configuration file instead of the user's own.
+    /// Creates an `Ssh` that uses `config` instead of the user's configuration file.
     pub fn with_config(config: Option<&Path>) -> Self {
         Self {
             config: config.map(Path::to_owned),
@@ -39,14 +41,15 @@ impl Ssh {
         }
     }
 
-    /// Returns the arguments for samples of this host at this interval.
-    pub fn arguments(&self, host: &Host, interval: Duration) -> Vec<OsString> {
+    /// Returns the ssh arguments that start the remote command on `host` with samples every
+    /// `interval`.
+    pub fn build_arguments(&self, host: &Host, interval: Duration) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         if let Some(config) = &self.config {
             arguments.extend(["-F".into(), config.into()]);
         }
-        // There is no terminal and no forwarding. An existing shared connection of the user is
-        // used, but none is created.
+        // ssh allocates no terminal and forwards nothing. It uses an existing shared connection of
+        // the user but does not create one.
         arguments.extend(["-T", "-a", "-x"].map(OsString::from));
         let options = [
             "BatchMode=yes".to_owned(),
@@ -66,11 +69,11 @@ impl Ssh {
         if let Some(port) = host.port {
             arguments.extend(["-p".into(), port.to_string().into()]);
         }
-        // Arguments after `--` are never options.
+        // Arguments after `--` are never parsed as options.
         arguments.extend([
             "--".into(),
             host.destination.clone().into(),
-            far_side::command(interval).into(),
+            far_side::build_remote_command(interval).into(),
         ]);
         arguments
     }
@@ -82,10 +85,10 @@ mod tests {
     use crate::hosts::HostList;
 
     #[test]
-    fn a_host_stands_where_nothing_is_an_option() {
+    fn host_follows_end_of_options() {
         let hosts = HostList::parse("ana@a:2222", 1).unwrap();
         let ssh = Ssh::with_config(Some(Path::new("/x/config")));
-        let arguments = ssh.arguments(&hosts.hosts()[0], Duration::from_secs(2));
+        let arguments = ssh.build_arguments(&hosts.hosts()[0], Duration::from_secs(2));
         let arguments: Vec<_> = arguments.iter().map(|it| it.to_str().unwrap()).collect();
         assert_eq!(arguments[..2], ["-F", "/x/config"]);
         let [.., port, number, dashes, destination, command] = &arguments[..] else {

@@ -1,4 +1,4 @@
-//! Events of a fleet.
+//! The types of a fleet's events.
 
 use std::cmp::Reverse;
 
@@ -8,28 +8,28 @@ use ts_rs::TS;
 
 use super::FleetState;
 
-/// Xids and lost GPUs of a time range: the answer of `/api/v1/fleet/events`.
+/// Xids and lost GPUs in a time range: the response of `/api/v1/fleet/events`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetEvents {
     /// Start of the time range, in milliseconds since 1970.
     pub from_ms: u64,
     /// End of the time range, in milliseconds since 1970.
     pub to_ms: u64,
-    /// Whether everything could be read.
+    /// Whether all data could be read.
     pub state: FleetState,
     /// Problems with the source, each as a sentence with a remedy.
     pub problems: Vec<String>,
-    /// The events, lasting ones first, and then the newest.
+    /// The events: ongoing problems first, then the most recent.
     pub events: Vec<FleetEvent>,
     /// The total number of events, including those not listed.
     pub events_total: u32,
 }
 
-/// The maximum number of listed events.
-const MOST_EVENTS: usize = 1000;
+/// The maximum number of events in a response.
+const MAX_EVENTS: usize = 1000;
 
 impl FleetEvents {
-    /// Returns the events of a time range before anything has been read.
+    /// Creates the response for a time range before any data has been read.
     pub fn empty(from_ms: u64, to_ms: u64) -> Self {
         Self {
             from_ms,
@@ -41,32 +41,33 @@ impl FleetEvents {
         }
     }
 
-    /// Sets the events, limited to the newest. Events that still last come first.
+    /// Sets the events, sorted with ongoing problems first and then the most recent, and drops
+    /// events beyond the maximum number.
     pub fn set_events(&mut self, mut events: Vec<FleetEvent>) {
         events.sort_by_key(|event| Reverse((event.lasts, event.last_ms)));
         self.events_total = events.len() as u32;
-        events.truncate(MOST_EVENTS);
+        events.truncate(MAX_EVENTS);
         self.events = events;
     }
 }
 
-/// A problem of a GPU or a node.
+/// A problem with a GPU or a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetEvent {
     /// The name of the node.
     pub node: String,
-    /// NVML's index of the GPU; `null` for a problem of the node.
+    /// The GPU's NVML index; `null` for a problem with the node.
     pub gpu: Option<u32>,
     /// The kind of the event.
     pub kind: FleetEventKind,
-    /// The number of an Xid.
+    /// The Xid's number; `null` for other kinds.
     pub xid: Option<u32>,
     /// The number of occurrences in the time range.
     pub count: u32,
     /// The time of the last occurrence, in milliseconds since 1970, with the resolution of the
     /// query.
     pub last_ms: u64,
-    /// Whether the problem still lasts.
+    /// Whether the problem is ongoing.
     pub lasts: bool,
 }
 
@@ -78,6 +79,6 @@ pub enum FleetEventKind {
     Xid,
     /// A GPU was lost, or did not respond.
     GpuNotResponding,
-    /// A node did not respond.
+    /// The node did not respond.
     NodeUnreachable,
 }

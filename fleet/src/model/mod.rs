@@ -1,9 +1,9 @@
 //! The JSON types of a fleet.
 //!
-//! [`Fleet`] is the current state of all GPUs, [`FleetUsage`] the usage by owner, [`FleetEvents`]
-//! the problems, and [`FleetHistory`] readings of the fleet or one node over time. Values that
-//! exist once per GPU are in columns of the same length, so that ten thousand GPUs take a few
-//! hundred kilobytes.
+//! [`Fleet`] is the current state of all GPUs, [`FleetUsage`] is the usage by owner,
+//! [`FleetEvents`] contains problems, and [`FleetHistory`] contains readings of the fleet or one
+//! node over time. Per-GPU values are stored in columns of equal length, so that ten thousand GPUs
+//! take a few hundred kilobytes.
 
 mod events;
 mod history;

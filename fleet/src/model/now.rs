@@ -1,4 +1,4 @@
-//! The current state of a fleet.
+//! The types for a fleet's current state.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// The current state of all GPUs of a fleet: the answer of `/api/v1/fleet`, and of
+/// The current state of all GPUs in a fleet: the response of `/api/v1/fleet`, and of
 /// `/api/v1/fleet/node` for a single node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct Fleet {
-    /// The time of the reading, in milliseconds since 1970.
+    /// The time of the readings, in milliseconds since 1970.
     pub at_ms: u64,
     /// The source of the data.
     pub source: FleetSource,
@@ -20,32 +20,32 @@ pub struct Fleet {
     pub problems: Vec<String>,
     /// The time until the next update, in seconds.
     pub refresh_s: u32,
-    /// Whether positions in [`Self::gpus`] are GPUs or nodes.
+    /// Whether each position in [`Self::gpus`] represents a GPU or a node.
     pub resolution: Resolution,
-    /// The nodes in order of their names.
+    /// The nodes, sorted by name.
     pub nodes: FleetNodes,
-    /// The GPUs, in order of their nodes and indexes.
+    /// The GPUs, sorted by node and index.
     pub gpus: FleetGpus,
-    /// The current owners of GPUs.
+    /// The owners that currently use GPUs.
     pub owners: Vec<FleetOwner>,
     /// The pairs of a GPU and its owner. A GPU with several owners has several entries.
     pub holds: Vec<FleetHold>,
-    /// The current conditions of GPUs.
+    /// The conditions that GPUs currently have.
     pub conditions: Vec<FleetCondition>,
-    /// The combined states and readings of each node's GPUs, in the order of the nodes.
+    /// The combined states and readings of each node's GPUs, in the order of `nodes`.
     #[serde(default)]
     pub sums: FleetSums,
-    /// The combined states and readings of all GPUs, in columns with one entry.
+    /// The combined states and readings of all GPUs, in columns of length one.
     #[serde(default)]
     pub totals: FleetSums,
-    /// The reasons why no GPU has a reading, by the id of its field, or `processes`, `owners`,
-    /// `conditions`.
+    /// The reasons for data that no GPU has, by the id of the reading's field, or by `processes`,
+    /// `owners`, or `conditions`.
     pub missing: BTreeMap<String, String>,
 }
 
 impl Fleet {
-    /// Returns a fleet that has not been read yet.
-    pub fn unread(source: FleetSource, at_ms: u64, refresh_s: u32) -> Self {
+    /// Creates a fleet that has not been read yet.
+    pub fn new_unread(source: FleetSource, at_ms: u64, refresh_s: u32) -> Self {
         Self {
             at_ms,
             source,
@@ -70,7 +70,7 @@ impl Fleet {
 pub struct FleetSource {
     /// The kind of the source.
     pub kind: FleetSourceKind,
-    /// The address of Prometheus without credentials, or the number of hosts.
+    /// The address of Prometheus without credentials; for hosts over ssh, the number of hosts.
     pub name: String,
 }
 
@@ -78,9 +78,9 @@ pub struct FleetSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetSourceKind {
-    /// Prometheus, or another server with its HTTP API.
+    /// Prometheus, or another server with the same HTTP API.
     Prometheus,
-    /// Hosts that are read over ssh.
+    /// Hosts that are monitored over ssh.
     Hosts,
 }
 
@@ -98,31 +98,31 @@ pub enum FleetState {
     Outdated,
 }
 
-/// The meaning of one position in the columns of a fleet.
+/// The meaning of each position in a fleet's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
-    /// Each position is a GPU.
+    /// Each position represents a GPU.
     Gpu,
-    /// Each position is a node, because there are too many GPUs to list. Its readings are averages
-    /// over its GPUs, or sums of bytes and watts.
+    /// Each position represents a node, because there are too many GPUs to list. A node's readings
+    /// are averages over its GPUs, or sums for bytes and watts.
     Node,
 }
 
 /// The nodes of a fleet, in columns of the same length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetNodes {
-    /// The names of the nodes: the host of Prometheus' label `instance`, with the port if a host
-    /// has several nodes.
+    /// The names of the nodes, taken from the host in Prometheus' label `instance`. A name includes
+    /// the port if several nodes have the same host.
     pub name: Vec<String>,
     /// The health of each node.
     pub health: Vec<NodeHealth>,
-    /// The reasons why nodes are not `up`, by position.
+    /// The reasons why nodes are not `up`, by the node's position.
     pub reasons: BTreeMap<u32, String>,
-    /// The number of GPUs of each node, even if they are not listed.
+    /// The number of GPUs in each node, including unlisted GPUs.
     pub gpus: Vec<u32>,
-    /// The reasons why nodes cannot be opened at `nodes/NAME/`, by position. All other nodes can be
-    /// opened.
+    /// The reasons why some nodes' pages at `nodes/NAME/` cannot be opened, by the node's position.
+    /// All other nodes can be opened.
     pub unopenable: BTreeMap<u32, String>,
 }
 
@@ -138,14 +138,14 @@ pub enum NodeHealth {
     NoReadings,
 }
 
-/// The GPUs of a fleet, or its nodes, depending on [`Resolution`], in columns of the same length.
+/// Columns of equal length, with one entry for each GPU or each node, depending on [`Resolution`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetGpus {
     /// The position of each GPU's node in [`Fleet::nodes`].
     pub node: Vec<u32>,
-    /// NVML's index of each GPU; 0 for nodes.
+    /// The NVML index of each GPU; 0 for nodes.
     pub index: Vec<u32>,
-    /// The position of each GPU's name in `models`; `null` if it is unknown.
+    /// The position of each GPU's model name in `models`; `null` if it is unknown.
     pub model: Vec<Option<u32>>,
     /// The names of GPU models, such as "NVIDIA H200".
     pub models: Vec<String>,
@@ -155,10 +155,10 @@ pub struct FleetGpus {
     /// `memory.total_bytes`, `power.draw_watts`, `power.limit_watts`, `temperature.gpu_celsius`.
     /// Unknown readings are `null`.
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
-    /// The number of processes on each GPU; `null` if it is unknown.
+    /// The number of processes on each GPU; `null` if unknown.
     pub processes: Vec<Option<u32>>,
-    /// The time for which each GPU has been idle although its memory is in use, in seconds;
-    /// otherwise `null`.
+    /// How long each GPU has been idle although its memory is in use, in seconds; `null` if it is
+    /// not.
     pub idle_holding_s: Vec<Option<f64>>,
     /// The state of each GPU.
     #[serde(default)]
@@ -166,8 +166,8 @@ pub struct FleetGpus {
     /// The urgency of each GPU's state, from 0 for a lost GPU to 6 for a GPU without problems.
     #[serde(default)]
     pub rank: Vec<u8>,
-    /// The positions of the nodes of GPUs that are not in the columns, because nothing is known
-    /// about them. A node has as many entries as it last had GPUs, or one if that is unknown.
+    /// The node positions of GPUs that are not in the columns because nothing is known about them.
+    /// A node is repeated once for each GPU it last had, or appears once if that number is unknown.
     #[serde(default)]
     pub unlisted: Vec<u32>,
 }
@@ -175,18 +175,20 @@ pub struct FleetGpus {
 /// The combined states and readings of several GPUs, in columns of the same length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetSums {
-    /// The number of GPUs in all.
+    /// The total number of GPUs.
     pub gpus: Vec<u32>,
     /// The number of GPUs in each state.
     pub states: BTreeMap<GpuState, Vec<u32>>,
-    /// The rank of the worst GPU.
+    /// The rank of the GPU with the most urgent state.
     pub rank: Vec<u8>,
-    /// The mean utilization, the highest temperature, and the sums of the other readings, by the
-    /// ids of their fields, over the GPUs that report them; `null` if no GPU does.
+    /// The mean utilization, the highest temperature, and the sums of all other readings, by field
+    /// id. GPUs that do not report a reading are left out; the value is `null` if no GPU reports
+    /// it.
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
     /// The number of GPUs that report each reading.
     pub reporting: BTreeMap<String, Vec<u32>>,
-    /// The longest time for which a GPU has been idle although its memory is in use, in seconds.
+    /// The longest time that any of the GPUs has been idle although its memory is in use, in
+    /// seconds.
     pub idle_holding_s: Vec<Option<f64>>,
 }
 
@@ -196,9 +198,9 @@ pub struct FleetSums {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum GpuState {
-    /// The GPU computes, or an owner uses it.
+    /// The GPU is computing, or an owner uses it.
     Busy,
-    /// An owner uses the GPU's memory, but nothing has run on it for minutes.
+    /// An owner uses the GPU's memory, but no kernel has run for minutes.
     Idle,
     /// No owner uses the GPU.
     Free,
@@ -226,7 +228,7 @@ pub enum GpuHealth {
     Ok,
     /// The GPU is lost, does not respond, or cannot be read.
     NotResponding,
-    /// The node of the GPU is unreachable.
+    /// The GPU's node is unreachable.
     Unknown,
 }
 
@@ -237,10 +239,10 @@ pub struct FleetOwner {
     pub user: Option<String>,
     /// The kind of the owner.
     pub kind: OwnerKind,
-    /// The id of the owner: a job's number, a pod's name or UID, or a notebook's kernel; empty for
-    /// a user's other processes.
+    /// The owner's id: a job's number, a pod's name or UID, or a notebook's kernel; empty for a
+    /// user's other processes.
     pub id: String,
-    /// The namespace of a pod, if known.
+    /// The pod's namespace, if known.
     pub namespace: Option<String>,
 }
 
@@ -250,40 +252,40 @@ pub struct FleetOwner {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum OwnerKind {
-    /// The kernel of a notebook.
+    /// A Jupyter notebook's kernel.
     Notebook,
-    /// A job of Slurm.
+    /// A batch job in Slurm.
     SlurmJob,
-    /// A job of PBS.
+    /// A batch job in PBS.
     PbsJob,
-    /// A job of LSF.
+    /// A batch job in LSF.
     LsfJob,
-    /// A pod of Kubernetes.
+    /// A pod in a Kubernetes cluster.
     Pod,
     /// A container that belongs to no pod.
     Container,
-    /// A unit of systemd.
+    /// A systemd unit, such as a service.
     Unit,
-    /// Other processes of a user.
+    /// A user's other processes.
     User,
 }
 
 /// A pair of a GPU and an owner that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetHold {
-    /// The position of the GPU.
+    /// The GPU's position in the fleet.
     pub gpu: u32,
-    /// The position of the owner.
+    /// The owner's position in the fleet.
     pub owner: u32,
 }
 
-/// A condition of a GPU.
+/// A condition on one GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetCondition {
-    /// The position of the GPU.
+    /// The GPU's position in the fleet.
     pub gpu: u32,
     /// The name of the condition, such as `power_capped` or `xid_79`.
     pub kind: String,
-    /// 1 for a notice, 2 for a warning, 3 if critical.
+    /// The severity: 1 for a notice, 2 for a warning, 3 for a critical condition.
     pub severity: u8,
 }

@@ -1,6 +1,6 @@
-//! The readings of a GPU that a fleet shows, by the ids of their fields.
+//! The GPU readings that a fleet shows, by field id.
 
-/// The utilization in percent, or the mean utilization of several GPUs.
+/// The utilization in percent; for several GPUs, the mean.
 pub const UTILIZATION: &str = "utilization.gpu_percent";
 /// The memory in use, in bytes.
 pub const MEMORY_USED: &str = "memory.used_bytes";
@@ -10,7 +10,7 @@ pub const MEMORY_TOTAL: &str = "memory.total_bytes";
 pub const POWER: &str = "power.draw_watts";
 /// The power limit, in watts.
 pub const POWER_LIMIT: &str = "power.limit_watts";
-/// The temperature in degrees Celsius, or the highest temperature of several GPUs.
+/// The temperature in degrees Celsius; for several GPUs, the highest.
 pub const TEMPERATURE: &str = "temperature.gpu_celsius";
 
 pub const READINGS: [&str; 6] = [
@@ -22,12 +22,12 @@ pub const READINGS: [&str; 6] = [
     TEMPERATURE,
 ];
 
-/// The memory in use, in bytes, from which on a GPU with unknown processes counts as used. The
-/// driver itself uses less.
+/// The amount of memory in use, in bytes, above which a GPU counts as used if its processes are
+/// unknown. The driver itself uses less.
 pub const HELD_BYTES: f64 = (1_u64 << 30) as f64;
 
-/// Returns `true` if a GPU, or all GPUs of a node, can have this value. Exporters may write any
-/// number.
+/// Returns `true` if `value` is possible for a GPU or for all GPUs of a node. Exporters can report
+/// any number.
 pub fn is_plausible(id: &str, value: f64) -> bool {
     match id {
         UTILIZATION => (0.0..=100.0).contains(&value),

@@ -1,4 +1,4 @@
-//! Usage of a fleet by owner.
+//! The types for a fleet's usage by owner.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,18 @@ use ts_rs::TS;
 
 use super::{FleetOwner, FleetState, OwnerKind};
 
-/// The maximum number of listed jobs. Users, namespaces, and notebooks are all listed.
-const MOST_JOBS: usize = 500;
+/// The maximum number of jobs in a response. Users, namespaces, and notebooks are always listed
+/// completely.
+const MAX_JOBS: usize = 500;
 
-/// The usage of a fleet by owner in a time range: the answer of `/api/v1/fleet/usage`.
+/// A fleet's usage by owner in a time range: the response of `/api/v1/fleet/usage`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct FleetUsage {
     /// Start of the time range, in milliseconds since 1970.
     pub from_ms: u64,
     /// End of the time range, in milliseconds since 1970.
     pub to_ms: u64,
-    /// Whether everything could be read. If it is `partial`, all amounts are lower bounds.
+    /// Whether all data could be read. If the state is `partial`, all amounts are lower bounds.
     pub state: FleetState,
     /// Problems with the source, each as a sentence with a remedy.
     pub problems: Vec<String>,
@@ -27,52 +28,52 @@ pub struct FleetUsage {
     pub owners: Vec<OwnerUsage>,
     /// The total number of owners, including those not listed.
     pub owners_total: u32,
-    /// The total of all owners that `owners` does not list.
+    /// The totals of all owners that are not listed in `owners`.
     #[serde(default)]
     pub unlisted: UsageGroup,
-    /// Totals by user over all owners, whether listed or not, in descending order of GPU time. The
-    /// entry whose `name` is `null` is the total of unknown users.
+    /// Totals by user over all owners, including unlisted owners, in descending order of GPU time.
+    /// The entry whose `name` is `null` covers the unknown users.
     #[serde(default)]
     pub users: Vec<UsageGroup>,
-    /// Totals by Kubernetes namespace over all pods, whether listed or not, in descending order of
-    /// GPU time. The entry whose `name` is `null` is the total of pods whose namespace is unknown.
+    /// Totals by Kubernetes namespace over all pods, including unlisted pods, in descending order
+    /// of GPU time. The entry whose `name` is `null` covers the pods whose namespace is unknown.
     #[serde(default)]
     pub namespaces: Vec<UsageGroup>,
-    /// Time in which GPUs had no owner, summed over GPUs, in seconds.
+    /// Time during which GPUs had no owner, summed over GPUs, in seconds.
     pub unheld_gpu_s: Option<f64>,
-    /// Energy of GPUs while they had no owner, in joules.
+    /// Energy that GPUs used while they had no owner, in joules.
     pub unheld_energy_joules: Option<f64>,
-    /// Energy of all GPUs, in joules.
+    /// Energy used by all GPUs, in joules.
     pub energy_joules: Option<f64>,
 }
 
 /// The usage of one owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct OwnerUsage {
-    /// The owner of the processes.
+    /// The owner that used the GPUs.
     pub owner: FleetOwner,
-    /// Time in which the owner used GPUs, summed over GPUs, in seconds.
+    /// Time during which the owner used GPUs, summed over GPUs, in seconds.
     pub gpu_s: Option<f64>,
-    /// The part of that time in which kernels ran, in seconds.
+    /// The part of `gpu_s` during which kernels ran, in seconds.
     pub active_gpu_s: Option<f64>,
-    /// Energy of the GPUs, in joules.
+    /// Energy that the GPUs used during this time, in joules.
     pub energy_joules: Option<f64>,
-    /// The number of nodes used.
+    /// The number of nodes that the owner used.
     pub nodes: u32,
 }
 
 /// The total usage of several owners.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, TS)]
 pub struct UsageGroup {
-    /// The user or namespace that they share; `null` if it is unknown.
+    /// The user or namespace that the owners share; `null` if unknown.
     pub name: Option<String>,
     /// The number of owners.
     pub owners: u32,
-    /// Time in which the owners used GPUs, summed over GPUs, in seconds.
+    /// Time during which the owners used GPUs, summed over GPUs, in seconds.
     pub gpu_s: Option<f64>,
-    /// The part of that time in which kernels ran, in seconds.
+    /// The part of `gpu_s` during which kernels ran, in seconds.
     pub active_gpu_s: Option<f64>,
-    /// Energy of the GPUs, in joules.
+    /// Energy that the GPUs used during this time, in joules.
     pub energy_joules: Option<f64>,
 }
 
@@ -81,7 +82,7 @@ pub struct UsageGroup {
 pub type Amounts = [Option<f64>; 3];
 
 impl FleetUsage {
-    /// Returns the usage of a time range before anything has been read.
+    /// Creates the response for a time range before any data has been read.
     pub fn empty(from_ms: u64, to_ms: u64) -> Self {
         Self {
             from_ms,
@@ -99,7 +100,8 @@ impl FleetUsage {
         }
     }
 
-    /// Sets the owners, which must be complete, and adds them up by user and by namespace.
+    /// Sets the list of owners and computes the totals by user and by namespace. `owners` must
+    /// contain every owner.
     pub fn set_owners(&mut self, mut owners: Vec<OwnerUsage>) {
         owners.sort_by(|a, b| {
             compare_descending(a.gpu_s, b.gpu_s).then_with(|| a.owner.cmp(&b.owner))
@@ -113,7 +115,7 @@ impl FleetUsage {
         let is_listed = |usage: &OwnerUsage| {
             let is_job = !matches!(usage.owner.kind, OwnerKind::User | OwnerKind::Notebook);
             jobs += usize::from(is_job);
-            !is_job || jobs <= MOST_JOBS
+            !is_job || jobs <= MAX_JOBS
         };
         let (listed, unlisted): (Vec<_>, Vec<_>) = owners.into_iter().partition(is_listed);
         self.owners = listed;
@@ -139,7 +141,7 @@ impl OwnerUsage {
 }
 
 impl UsageGroup {
-    /// Returns the total of these owners.
+    /// Returns the total usage of `owners`.
     pub fn sum<'a>(owners: impl IntoIterator<Item = &'a OwnerUsage>) -> Self {
         let mut sum = Self::default();
         owners.into_iter().for_each(|usage| sum.add(usage));
@@ -155,9 +157,10 @@ impl UsageGroup {
         [self.gpu_s, self.active_gpu_s, self.energy_joules]
     }
 
-    /// Returns the remainder of this group without `part`, which belongs to it.
+    /// Returns this group without the owners and amounts in `part`, which must be a subset of the
+    /// group.
     #[must_use]
-    pub fn without(&self, part: &Self) -> Self {
+    pub fn subtract_part(&self, part: &Self) -> Self {
         let mut rest = Self {
             owners: self.owners.saturating_sub(part.owners),
             ..Self::default()
@@ -176,7 +179,7 @@ impl UsageGroup {
     }
 }
 
-/// Returns the sum of the known amounts.
+/// Adds two sets of amounts. An unknown amount counts as zero unless both are unknown.
 pub fn add_amounts(a: Amounts, b: Amounts) -> Amounts {
     [0, 1, 2].map(|at| sum_known([a[at], b[at]]))
 }
@@ -195,8 +198,8 @@ fn compare_descending(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
     b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0))
 }
 
-/// Adds up owners by the name that `name_of` returns. Owners for which it returns `None` are
-/// omitted.
+/// Totals the owners by the name that `name_of` returns. Owners for which `name_of` returns `None`
+/// are omitted.
 fn group_owners(
     owners: &[OwnerUsage],
     name_of: impl Fn(&FleetOwner) -> Option<Option<String>>,
@@ -222,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_jobs_are_cut_and_totals_are_complete() {
+    fn job_limit_does_not_affect_totals() {
         let owner = |kind, id: u32| FleetOwner {
             user: Some(format!("u{}", id % 2)),
             kind,

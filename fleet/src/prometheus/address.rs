@@ -12,28 +12,31 @@ pub(super) struct Address {
     /// The base URL without a trailing slash.
     base: String,
     pub(super) is_encrypted: bool,
-    /// Whether the address is on this machine. Compression would cost more than it saves then.
+    /// Whether the address is on this machine. If so, responses are not compressed, because
+    /// compression would take longer than the transfer.
     pub(super) is_local: bool,
 }
 
 impl Address {
-    /// Parses an address.
+    /// Parses the address that the user typed.
     ///
     /// # Errors
-    /// Returns the problem of the address and its remedy. The address is not repeated if it may
+    /// Returns the problem with the address and its remedy. The message omits the address if it may
     /// contain a password.
     pub(super) fn new(typed: &str) -> Result<Self, SettingsError> {
         let typed = typed.trim();
         if typed.contains('@') {
             return Err(SettingsError(
-                "the address of Prometheus has credentials, which logs and process lists would show; remove what stands \
-                 before the @, and give the user by name and the password in a file"
+                "the address of Prometheus contains credentials, which would appear in logs and \
+                 process lists; remove the part before the @, and specify the user and a password \
+                 file with the options for them"
                     .to_owned(),
             ));
         }
         let unfit = |cause: &str| {
             SettingsError(format!(
-                "'{}' is no address of Prometheus: {cause}; use one as https://prometheus.example.org:9090",
+                "'{}' is not an address of Prometheus: {cause}; use one such as \
+                 https://prometheus.example.org:9090",
                 gpumon_probe::owner::clean_line(typed)
             ))
         };
@@ -50,7 +53,7 @@ impl Address {
             return Err(unfit("it has a query or a fragment"));
         }
         let path = uri.path().trim_end_matches('/');
-        // People copy addresses with such endings from a browser's address bar or from Grafana.
+        // People copy addresses with these suffixes from a browser's address bar or from Grafana.
         let path = path
             .strip_suffix("/graph")
             .or_else(|| path.strip_suffix("/api/v1"))
@@ -70,7 +73,7 @@ impl Address {
         })
     }
 
-    /// Returns the address for display.
+    /// Returns the address for display to users.
     pub(super) fn name(&self) -> &str {
         &self.base
     }
@@ -79,8 +82,8 @@ impl Address {
         self.base.parse().ok()
     }
 
-    /// Returns the URL of an endpoint of the API, such as `query`, with its parameters.
-    pub(super) fn endpoint(&self, endpoint: &str, parameters: &[(&str, &str)]) -> String {
+    /// Returns the URL of an API endpoint such as `query`, including its parameters.
+    pub(super) fn endpoint_url(&self, endpoint: &str, parameters: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(parameters);
         format!("{}/api/v1/{endpoint}?{}", self.base, query.finish())
@@ -92,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_what_stands_before_the_api() {
+    fn api_path_is_removed_from_address() {
         for (typed, base) in [
             ("http://127.0.0.1:9090", "http://127.0.0.1:9090"),
             (
@@ -113,7 +116,7 @@ mod tests {
         }
         let endpoint = Address::new("http://p/x")
             .unwrap()
-            .endpoint("query", &[("query", "up{a=\"b & c\"}")]);
+            .endpoint_url("query", &[("query", "up{a=\"b & c\"}")]);
         assert_eq!(
             endpoint,
             "http://p/x/api/v1/query?query=up%7Ba%3D%22b+%26+c%22%7D"
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_and_a_password_is_not_repeated() {
+    fn invalid_address_is_refused_without_repeating_password() {
         for typed in [
             "",
             "prometheus:9090",
@@ -132,13 +135,13 @@ mod tests {
             "http://a b",
         ] {
             let error = Address::new(typed).unwrap_err().to_string();
-            assert!(error.contains("use one as https://"), "{error}");
+            assert!(error.contains("use one such as https://"), "{error}");
         }
         let error = Address::new("https://ana:secret@example.org")
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("password in a file") && !error.contains("secret"),
+            error.contains("specify the user and a password file") && !error.contains("secret"),
             "{error}"
         );
     }

@@ -1,4 +1,4 @@
-//! Queries to Prometheus, whose answers are parsed off the event loop.
+//! Prometheus queries. Responses are parsed outside the event loop.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -8,47 +8,47 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    answer::{self, Answer, MOST_SERIES},
+    answer::{self, Answer, MAX_SERIES},
     client::{Client, QueryError},
-    promql::{is_label_name, quoted},
+    promql::{is_label_name, quote},
     settings::{Settings, SettingsError},
 };
 
-/// The maximum size of an answer in bytes, enough for a hundred thousand series.
-const MOST_BYTES: usize = 48 << 20;
+/// The maximum size of a response, in bytes. This is enough for a hundred thousand series.
+const MAX_ANSWER_BYTES: usize = 48 << 20;
 
-/// A Prometheus, and the selection of series to read.
+/// A Prometheus server, and the matchers that select the series to read.
 pub(super) struct Source {
     client: Client,
     pub(super) settings: Settings,
-    /// The matchers of all series, such as `cluster="a"`.
+    /// The matchers that are added to every query, such as `cluster="a"`.
     pub(super) matchers: String,
-    /// The size of answers that have been freed, in KiB.
+    /// The total size of freed responses that has not been reported yet, in KiB.
     released_kib: AtomicUsize,
 }
 
-/// The times of a range query.
+/// The time range and step of a range query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Steps {
     /// The start in seconds since 1970. It is usually a multiple of `step_s`, so that all viewers
-    /// get the same answer.
+    /// get the same response.
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) step_s: u32,
 }
 
-/// The parsed answer, with the warnings of its source.
+/// The value parsed from a response, and the source's warnings.
 #[derive(Debug)]
-pub(super) struct Asked<T> {
+pub(super) struct ParsedAnswer<T> {
     pub(super) value: T,
     pub(super) warnings: Vec<String>,
 }
 
 impl Source {
-    /// Creates a source from settings.
+    /// Creates a source from `settings`.
     ///
     /// # Errors
-    /// Returns the problem of the settings and its remedy.
+    /// Returns the problem with the settings and its remedy.
     pub(super) fn new(settings: Settings) -> Result<Self, SettingsError> {
         let named = settings
             .labels
@@ -59,14 +59,14 @@ impl Source {
             if !is_label_name(name) {
                 let name = gpumon_probe::owner::clean_name(name);
                 return Err(SettingsError(format!(
-                    "'{name}' is no name of a label; use letters, digits and underscores"
+                    "'{name}' is not a valid label name; use letters, digits and underscores"
                 )));
             }
         }
         let matchers: Vec<_> = settings
             .labels
             .iter()
-            .map(|(name, value)| format!("{name}={}", quoted(value)))
+            .map(|(name, value)| format!("{name}={}", quote(value)))
             .collect();
         Ok(Self {
             client: Client::new(&settings)?,
@@ -76,18 +76,18 @@ impl Source {
         })
     }
 
-    /// Returns how many KiB of answers have been freed since the last call.
+    /// Returns the total size of the responses freed since the last call, in KiB.
     pub(super) fn released_kib(&self) -> usize {
         self.released_kib.swap(0, Relaxed)
     }
 
-    /// Returns the address for display.
+    /// Returns the server's address for display to users.
     pub(super) fn address(&self) -> &str {
         self.client.address()
     }
 
-    /// Returns the matchers of all series, combined with further ones.
-    pub(super) fn matchers_and(&self, further: &str) -> String {
+    /// Returns the matchers of this source combined with `further`.
+    pub(super) fn combine_matchers(&self, further: &str) -> String {
         match (self.matchers.as_str(), further) {
             ("", further) => further.to_owned(),
             (all, "") => all.to_owned(),
@@ -95,20 +95,20 @@ impl Source {
         }
     }
 
-    /// Sends a query, and parses the answer with `read`.
+    /// Sends a query, and converts the response with `read`.
     ///
     /// # Errors
-    /// Returns the reason why there is no answer.
-    pub(super) async fn ask<T: Send + 'static>(
+    /// Returns the reason why there is no valid response.
+    pub(super) async fn send_query<T: Send + 'static>(
         &self,
         expression: &str,
         steps: Option<Steps>,
         read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
-    ) -> Result<Asked<T>, QueryError> {
+    ) -> Result<ParsedAnswer<T>, QueryError> {
         let answered = match steps {
             None => {
                 self.client
-                    .get("query", &[("query", expression)], MOST_BYTES)
+                    .get("query", &[("query", expression)], MAX_ANSWER_BYTES)
                     .await
             }
             Some(Steps { from, to, step_s }) => {
@@ -121,7 +121,7 @@ impl Source {
                     ("step", &step),
                 ];
                 self.client
-                    .get("query_range", &parameters, MOST_BYTES)
+                    .get("query_range", &parameters, MAX_ANSWER_BYTES)
                     .await
             }
         };
@@ -131,27 +131,27 @@ impl Source {
             Err(_) => 0,
         };
         let asked = match answered {
-            Ok(bytes) => self.parsed(bytes, read).await,
+            Ok(bytes) => self.parse_answer(bytes, read).await,
             Err(error) => Err(error),
         };
         self.released_kib.fetch_add(size / 1024, Relaxed);
         asked
     }
 
-    async fn parsed<T: Send + 'static>(
+    async fn parse_answer<T: Send + 'static>(
         &self,
         bytes: Bytes,
         read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
-    ) -> Result<Asked<T>, QueryError> {
+    ) -> Result<ParsedAnswer<T>, QueryError> {
         let parsed = tokio::task::spawn_blocking(move || {
-            let mut answer = answer::parse(&bytes)?;
+            let mut answer = answer::parse_answer(&bytes)?;
             if answer.is_cut {
                 answer.warnings.push(format!(
-                    "it has more than {MOST_SERIES} series, and the others are left out"
+                    "it has more than {MAX_SERIES} series, and the others were left out"
                 ));
             }
             let value = read(&answer);
-            Ok(Asked {
+            Ok(ParsedAnswer {
                 value,
                 warnings: answer.warnings,
             })
@@ -165,8 +165,9 @@ impl Source {
 }
 
 impl Steps {
-    /// Returns the steps of this many seconds until now.
-    pub(super) fn until_now(range_s: u32, step_s: u32) -> Self {
+    /// Returns steps that cover the last `range_s` seconds and are aligned to multiples of
+    /// `step_s`.
+    pub(super) fn new_until_now(range_s: u32, step_s: u32) -> Self {
         let step = u64::from(step_s.max(1));
         let to = now_ms() / 1000 / step * step;
         Self {
@@ -176,10 +177,10 @@ impl Steps {
         }
     }
 
-    /// Returns the same steps until the current minute, so that recent events are visible before
-    /// the next multiple of a long step.
-    pub(super) fn until_this_minute(range_s: u32, step_s: u32) -> Self {
-        let even = Self::until_now(range_s, step_s);
+    /// Returns steps that cover the last `range_s` seconds and end at the current minute, so that
+    /// recent events are visible before the next multiple of a long step.
+    pub(super) fn new_until_this_minute(range_s: u32, step_s: u32) -> Self {
+        let even = Self::new_until_now(range_s, step_s);
         let later = (now_ms() / 60_000 * 60).saturating_sub(even.to);
         Self {
             from: even.from + later,

@@ -1,5 +1,5 @@
-//! A cache whose readers share each value. Values are read one at a time, only on request, and at
-//! most once per period.
+//! A cache that shares each value among its readers. The source is read only on request, by one
+//! reader at a time, and at most once per period.
 
 use std::{
     collections::HashMap,
@@ -10,30 +10,30 @@ use std::{
 
 use tokio::{sync::watch, time::timeout};
 
-/// The maximum delay between two attempts to read a failing source.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// The maximum delay between two attempts to read a source that keeps failing.
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 
-/// The last value, and the state of the current reading.
-pub(super) struct Cached<T>(Mutex<Slot<T>>);
+/// The last value, and the state of the read in progress.
+pub(super) struct CachedValue<T>(Mutex<Slot<T>>);
 
 struct Slot<T> {
     last: Option<Arc<T>>,
-    /// The time from which on the value is read again.
+    /// The time from which the cached value is due to be read again.
     next: Instant,
     failures: u32,
-    /// The receiver that closes when the current reading is complete.
+    /// A channel that closes when the read in progress finishes.
     flight: Option<watch::Receiver<()>>,
 }
 
-/// A value that was read, and the time for which it is fresh.
-pub(super) struct Fresh<T> {
+/// A value that has just been read, and how long it stays fresh.
+pub(super) struct FreshValue<T> {
     pub(super) value: Arc<T>,
     pub(super) period: Duration,
-    /// Whether the source failed. A failing source is read less and less often.
+    /// Whether the source failed. The delay between attempts grows with each failure.
     pub(super) is_failure: bool,
 }
 
-impl<T> Default for Cached<T> {
+impl<T> Default for CachedValue<T> {
     fn default() -> Self {
         Self(Mutex::new(Slot {
             last: None,
@@ -44,37 +44,37 @@ impl<T> Default for Cached<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Cached<T> {
-    /// Returns the last value, after reading it again if it is due. `patience` returns how long to
-    /// wait, depending on whether there is an earlier value. Returns `None` if nothing has been
-    /// read by then.
-    pub(super) async fn get<F>(
+impl<T: Send + Sync + 'static> CachedValue<T> {
+    /// Returns the cached value, which is read again first if it is due. `patience` returns the
+    /// maximum time to wait, given whether there is an earlier value. Returns `None` if there is
+    /// still no value after that time.
+    pub(super) async fn get_or_read<F>(
         self: &Arc<Self>,
         patience: impl FnOnce(bool) -> Duration,
         read: impl FnOnce(Option<Arc<T>>) -> F,
     ) -> Option<Arc<T>>
     where
-        F: Future<Output = Fresh<T>> + Send + 'static,
+        F: Future<Output = FreshValue<T>> + Send + 'static,
     {
-        let (last, flight) = self.last(read);
+        let (last, flight) = self.get_last_or_start(read);
         let Some(mut flight) = flight else {
             return last;
         };
-        // The reading is over, whatever its result.
+        // The outcome does not matter: on a timeout, the earlier value is returned.
         let _ = timeout(patience(last.is_some()), flight.changed()).await;
-        self.slot().last.clone()
+        self.lock_slot().last.clone()
     }
 
-    /// Returns the last value. If it is due, a reading starts, and a receiver is returned that
-    /// closes when the reading is complete.
-    pub(super) fn last<F>(
+    /// Returns the cached value. If the value is due, a read starts, and a receiver is returned
+    /// that closes when the read finishes.
+    pub(super) fn get_last_or_start<F>(
         self: &Arc<Self>,
         read: impl FnOnce(Option<Arc<T>>) -> F,
     ) -> (Option<Arc<T>>, Option<watch::Receiver<()>>)
     where
-        F: Future<Output = Fresh<T>> + Send + 'static,
+        F: Future<Output = FreshValue<T>> + Send + 'static,
     {
-        let mut slot = self.slot();
+        let mut slot = self.lock_slot();
         let is_flying = slot
             .flight
             .as_ref()
@@ -86,20 +86,21 @@ impl<T: Send + Sync + 'static> Cached<T> {
             let (landed, flight) = watch::channel(());
             slot.flight = Some(flight);
             let (this, reading) = (Arc::clone(self), read(slot.last.clone()));
-            // The reading continues even if its requester has gone, because others may wait for it.
+            // The read continues even if its requester has gone away, because others may be waiting
+            // for the result.
             tokio::spawn(async move {
                 let begin = Instant::now();
                 let fresh = reading.await;
-                this.keep(fresh, begin);
+                this.store(fresh, begin);
                 drop(landed);
             });
         }
         (slot.last.clone(), slot.flight.clone())
     }
 
-    /// Stores a value whose reading started at `begin`.
-    fn keep(&self, fresh: Fresh<T>, begin: Instant) {
-        let (mut slot, now) = (self.slot(), Instant::now());
+    /// Stores a value whose read started at `begin`.
+    fn store(&self, fresh: FreshValue<T>, begin: Instant) {
+        let (mut slot, now) = (self.lock_slot(), Instant::now());
         slot.failures = if fresh.is_failure {
             slot.failures + 1
         } else {
@@ -109,12 +110,13 @@ impl<T: Send + Sync + 'static> Cached<T> {
             .period
             .saturating_mul(1 << slot.failures.min(8).saturating_sub(1));
         let pause = if fresh.is_failure {
-            pause.min(LONGEST_PAUSE.max(fresh.period))
+            pause.min(MAX_PAUSE.max(fresh.period))
         } else {
             fresh.period
         };
-        // A shorter pause ensures that a request once per period gets a new value each time. A slow
-        // source rests for as long as it has taken.
+        // The pause is shorter than the period so that a client that requests once per period gets
+        // a new value each time. After a slow read, the source is not read again for as long as the
+        // read took.
         let pause = if fresh.is_failure {
             pause
         } else {
@@ -124,12 +126,12 @@ impl<T: Send + Sync + 'static> Cached<T> {
         slot.last = Some(fresh.value);
     }
 
-    fn slot(&self) -> std::sync::MutexGuard<'_, Slot<T>> {
+    fn lock_slot(&self) -> std::sync::MutexGuard<'_, Slot<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Caches by key. The most recently requested ones are kept.
+/// A cache with one value per key. Only the most recently requested keys are kept.
 pub(super) struct CachedByKey<K, T> {
     most: usize,
     slots: Mutex<Slots<K, T>>,
@@ -137,7 +139,7 @@ pub(super) struct CachedByKey<K, T> {
 
 struct Slots<K, T> {
     clock: u64,
-    all: HashMap<K, (u64, Arc<Cached<T>>)>,
+    all: HashMap<K, (u64, Arc<CachedValue<T>>)>,
 }
 
 impl<K: Eq + Hash + Clone, T> CachedByKey<K, T> {
@@ -151,7 +153,7 @@ impl<K: Eq + Hash + Clone, T> CachedByKey<K, T> {
         }
     }
 
-    pub(super) fn of(&self, key: K) -> Arc<Cached<T>> {
+    pub(super) fn find_slot(&self, key: K) -> Arc<CachedValue<T>> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.clock += 1;
         let now = slots.clock;
@@ -180,8 +182,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn fresh(value: u32, is_failure: bool) -> Fresh<u32> {
-        Fresh {
+    fn make_fresh_value(value: u32, is_failure: bool) -> FreshValue<u32> {
+        FreshValue {
             value: Arc::new(value),
             period: SECOND,
             is_failure,
@@ -189,15 +191,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_who_ask_share_one_reading() {
-        let (cached, count) = (Arc::new(Cached::default()), Arc::new(AtomicU32::new(0)));
+    async fn concurrent_requests_share_one_reading() {
+        let (cached, count) = (
+            Arc::new(CachedValue::default()),
+            Arc::new(AtomicU32::new(0)),
+        );
         let ask = || {
             let count = Arc::clone(&count);
-            cached.get(
+            cached.get_or_read(
                 |_| SECOND,
                 move |_| async move {
                     tokio::time::sleep(Duration::from_millis(20)).await;
-                    fresh(count.fetch_add(1, Ordering::SeqCst), false)
+                    make_fresh_value(count.fetch_add(1, Ordering::SeqCst), false)
                 },
             )
         };
@@ -208,18 +213,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_slow_is_shown_as_it_was_and_goes_on() {
-        let cached = Arc::new(Cached::default());
-        cached.keep(
-            Fresh {
+    async fn slow_reading_continues_while_old_value_is_returned() {
+        let cached = Arc::new(CachedValue::default());
+        cached.store(
+            FreshValue {
                 period: Duration::ZERO,
-                ..fresh(1, false)
+                ..make_fresh_value(1, false)
             },
             Instant::now(),
         );
         let slow = |_| async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            fresh(2, false)
+            make_fresh_value(2, false)
         };
         let patience = |has_some| {
             if has_some {
@@ -228,54 +233,63 @@ mod tests {
                 SECOND
             }
         };
-        assert_eq!(cached.get(patience, slow).await.as_deref(), Some(&1));
+        assert_eq!(
+            cached.get_or_read(patience, slow).await.as_deref(),
+            Some(&1)
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(cached.get(patience, slow).await.as_deref(), Some(&2));
-        let none = Arc::new(Cached::<u32>::default());
-        assert_eq!(none.get(|_| Duration::from_millis(1), slow).await, None);
+        assert_eq!(
+            cached.get_or_read(patience, slow).await.as_deref(),
+            Some(&2)
+        );
+        let none = Arc::new(CachedValue::<u32>::default());
+        assert_eq!(
+            none.get_or_read(|_| Duration::from_millis(1), slow).await,
+            None
+        );
     }
 
     #[tokio::test]
-    async fn a_source_that_fails_is_asked_less_often_and_one_that_panics_again() {
-        let cached = Cached::default();
+    async fn failing_source_is_read_less_often() {
+        let cached = CachedValue::default();
         for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
-            cached.keep(fresh(0, true), Instant::now());
+            cached.store(make_fresh_value(0, true), Instant::now());
             let until = cached
-                .slot()
+                .lock_slot()
                 .next
                 .duration_since(Instant::now())
                 .as_secs_f64();
             assert!((f64::from(pause) - until).abs() < 0.5, "{pause} {until}");
         }
-        cached.keep(fresh(0, false), Instant::now());
-        assert_eq!(cached.slot().failures, 0);
+        cached.store(make_fresh_value(0, false), Instant::now());
+        assert_eq!(cached.lock_slot().failures, 0);
         let until = cached
-            .slot()
+            .lock_slot()
             .next
             .duration_since(Instant::now())
             .as_secs_f64();
         assert!((0.7..=0.8).contains(&until), "{until}");
-        // This reading took five seconds, so the source rests for as long.
-        cached.keep(
-            fresh(0, false),
+        // This read took five seconds, so the next one starts at least five seconds later.
+        cached.store(
+            make_fresh_value(0, false),
             Instant::now().checked_sub(5 * SECOND).unwrap(),
         );
         let until = cached
-            .slot()
+            .lock_slot()
             .next
             .duration_since(Instant::now())
             .as_secs_f64();
         assert!((4.5..=5.1).contains(&until), "{until}");
-        let cached = Arc::new(Cached::default());
+        let cached = Arc::new(CachedValue::default());
         assert_eq!(
             cached
-                .get(|_| SECOND, |_| async { panic!("as a test wants") })
+                .get_or_read(|_| SECOND, |_| async { panic!("as a test wants") })
                 .await,
             None
         );
         assert_eq!(
             cached
-                .get(|_| SECOND, |_| async { fresh(3, false) })
+                .get_or_read(|_| SECOND, |_| async { make_fresh_value(3, false) })
                 .await
                 .as_deref(),
             Some(&3)
@@ -283,12 +297,12 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_that_were_asked_for_last_are_kept() {
+    fn most_recent_keys_are_kept() {
         let slots = CachedByKey::<u32, u32>::new(2);
-        let [one, two] = [1, 2].map(|key| slots.of(key));
-        slots.of(1);
-        slots.of(3);
-        assert!(Arc::ptr_eq(&one, &slots.of(1)));
-        assert!(!Arc::ptr_eq(&two, &slots.of(2)));
+        let [one, two] = [1, 2].map(|key| slots.find_slot(key));
+        slots.find_slot(1);
+        slots.find_slot(3);
+        assert!(Arc::ptr_eq(&one, &slots.find_slot(1)));
+        assert!(!Arc::ptr_eq(&two, &slots.find_slot(2)));
     }
 }

@@ -1,4 +1,4 @@
-//! The facts about GPUs and nodes in single series.
+//! Extraction of values about GPUs and nodes from individual series.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -8,89 +8,94 @@ use std::{
 use super::{
     answer::{Answer, Labels, Row},
     metrics::{self, Family},
-    owners::{owner, pod},
-    questions::{HELD_IDLE_STEP_S, NODE_RULES, QuestionName},
-    target::{Interner, Target, gpu},
+    owners::{read_owner, read_pod},
+    questions::{HELD_IDLE_STEP_S, NODE_RULES, QueryName},
+    target::{Interner, Target, read_gpu_index},
 };
 use crate::model::{FleetOwner, is_plausible};
 
-/// The content of one series.
+/// The data in one series.
 #[derive(Debug, Clone)]
 pub(super) struct Fact {
     pub(super) target: Arc<Target>,
-    /// NVML's index of the GPU, or `None` for a node.
+    /// The GPU's NVML index, or `None` for a node.
     pub(super) gpu: Option<u32>,
-    /// The UUID of the GPU, or an empty string if it is unknown.
+    /// The GPU's UUID, or an empty string if it is unknown.
     pub(super) uuid: Arc<str>,
     pub(super) family: Family,
-    /// Whether the fact is about a MIG device.
+    /// Whether the series belongs to a MIG device.
     pub(super) is_part: bool,
-    /// The id of the reading, or an empty string for other facts.
+    /// The id of the reading, or an empty string if the series is not a reading.
     pub(super) id: &'static str,
     /// The value in the unit of the reading.
     pub(super) value: f64,
-    /// Further content from the labels.
-    pub(super) more: More,
+    /// Additional data from the series' labels.
+    pub(super) more: FactDetail,
 }
 
-/// The content of a series in addition to its value.
+/// The data of a series that is in its labels rather than its value.
 #[derive(Debug, Clone)]
-pub(super) enum More {
+pub(super) enum FactDetail {
     None,
-    /// The name of a GPU model, and whether the GPU is simulated.
+    /// A GPU model's name, and whether the GPU is simulated.
     Model(Arc<str>, bool),
-    /// The owner of a GPU, and the UID of a pod.
+    /// A GPU's owner, and the pod's UID.
     Owner(Arc<FleetOwner>, Arc<str>),
-    /// The name of a condition, or the state of a collector.
+    /// A condition's name or a collector's state.
     Word(Arc<str>),
-    /// The name of a GPU model, and the owner of the GPU.
+    /// A GPU model's name, and the GPU's owner, if any.
     ModelAndOwner(Arc<str>, Option<Arc<FleetOwner>>),
 }
 
-/// The facts in the answer to a query.
+/// The labels and values parsed from one Prometheus query response.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct QueryFacts {
     pub(super) all: Vec<Fact>,
-    /// The Prometheus jobs that scrape the series.
+    /// The Prometheus jobs that scraped the series.
     pub(super) jobs: BTreeSet<String>,
-    /// Whether two jobs scrape the same GPU.
+    /// Whether two Prometheus jobs scrape the same GPU.
     pub(super) is_doubled: bool,
 }
 
-/// The maximum number of jobs, which is more than the jobs that scrape GPUs in practice.
-pub(super) const MOST_JOBS: usize = 50;
+/// The maximum number of Prometheus jobs. In practice, fewer jobs scrape GPUs.
+pub(super) const MAX_JOBS: usize = 50;
 
-/// Reads the facts of an answer.
-pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&str>) -> Facts {
+/// Parses the series of a response, which answers the query `of`.
+pub(super) fn read_facts(
+    of: QueryName,
+    answer: &Answer<'_>,
+    node_label: Option<&str>,
+) -> QueryFacts {
     let mut interner = Interner::new(node_label);
-    let mut told = Facts {
+    let mut told = QueryFacts {
         all: Vec::with_capacity(answer.rows.len()),
-        ..Facts::default()
+        ..QueryFacts::default()
     };
     let mut jobs_of_gpus = HashMap::new();
     let mut job = String::new();
     let mut parts = HashSet::new();
     for row in &answer.rows {
-        let Some(fact) = fact(of, row, &mut interner) else {
+        let Some(fact) = read_fact(of, row, &mut interner) else {
             continue;
         };
-        // MIG devices are added up, but two replicas of Prometheus report each of them twice.
+        // The values of MIG devices are added up, so duplicates from a second Prometheus replica
+        // must be skipped.
         if fact.is_part {
-            let part = interner.text(row.labels.get("GPU_I_ID"));
+            let part = interner.intern_cleaned_text(row.labels.get("GPU_I_ID"));
             if !parts.insert((Arc::clone(&fact.target), fact.gpu, part, fact.id)) {
                 continue;
             }
         }
         let name = row.labels.get("job");
-        if of == QuestionName::Roster {
+        if of == QueryName::Roster {
             let first = jobs_of_gpus
                 .entry((Arc::clone(&fact.target), fact.gpu))
                 .or_insert(name);
             told.is_doubled |= *first != name;
         }
-        if job != name && of != QuestionName::Up {
+        if job != name && of != QueryName::Up {
             name.clone_into(&mut job);
-            if !job.is_empty() && told.jobs.len() < MOST_JOBS {
+            if !job.is_empty() && told.jobs.len() < MAX_JOBS {
                 told.jobs.insert(job.clone());
             }
         }
@@ -99,96 +104,107 @@ pub(super) fn read(of: QuestionName, answer: &Answer<'_>, node_label: Option<&st
     told
 }
 
-fn fact(of: QuestionName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Fact> {
+fn read_fact(of: QueryName, row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Fact> {
     let labels = &row.labels;
-    let value = if of == QuestionName::HeldIdle {
-        lasted_s(row)?
+    let value = if of == QueryName::HeldIdle {
+        calculate_duration_s(row)?
     } else {
         row.value()?
     };
     let name = labels.get("__name__");
     let (id, family, factor) = match of {
-        QuestionName::Utilization => metrics::by_name(&[metrics::UTILIZATION], name)?,
-        QuestionName::MemoryUsed => metrics::by_name(&[metrics::MEMORY_USED], name)?,
-        QuestionName::Power => metrics::by_name(&[metrics::POWER], name)?,
-        QuestionName::Temperature => metrics::by_name(&[metrics::TEMPERATURE], name)?,
-        QuestionName::PowerLimit => metrics::by_name(&[metrics::POWER_LIMIT], name)?,
-        QuestionName::MemoryTotal => {
+        QueryName::Utilization => metrics::find_by_name(&[metrics::UTILIZATION], name)?,
+        QueryName::MemoryUsed => metrics::find_by_name(&[metrics::MEMORY_USED], name)?,
+        QueryName::Power => metrics::find_by_name(&[metrics::POWER], name)?,
+        QueryName::Temperature => metrics::find_by_name(&[metrics::TEMPERATURE], name)?,
+        QueryName::PowerLimit => metrics::find_by_name(&[metrics::POWER_LIMIT], name)?,
+        QueryName::MemoryTotal => {
             let parts = [
                 metrics::MEMORY_TOTAL,
                 metrics::MEMORY_USED,
                 metrics::MEMORY_FREE,
                 metrics::MEMORY_RESERVED,
             ];
-            metrics::by_name(&parts, name)?
+            metrics::find_by_name(&parts, name)?
         }
-        // PromQL functions remove the names of metrics.
-        QuestionName::Xids | QuestionName::IdleDcgm => ("", Family::Old, 1.0),
-        QuestionName::ByNode => {
+        // These queries use PromQL functions, which drop metric names.
+        QueryName::Xids | QueryName::IdleDcgm => ("", Family::Old, 1.0),
+        QueryName::ByNode => {
             let (_, id, factor) = NODE_RULES.into_iter().find(|(rule, ..)| *rule == name)?;
             (id, Family::Own, factor)
         }
         _ => ("", Family::Own, 1.0),
     };
     let more = match of {
-        QuestionName::Roster => More::Model(
-            interner.text(labels.get("name")),
+        QueryName::Roster => FactDetail::Model(
+            interner.intern_cleaned_text(labels.get("name")),
             labels.get("source") == "simulated",
         ),
-        QuestionName::ModelsByNode => More::Model(interner.text(labels.get("name")), false),
-        QuestionName::Holders | QuestionName::HoldersByNode => More::Owner(
-            Arc::new(owner(labels, interner)?),
-            interner.text(labels.get("pod_uid")),
+        QueryName::ModelsByNode => {
+            FactDetail::Model(interner.intern_cleaned_text(labels.get("name")), false)
+        }
+        QueryName::Holders | QueryName::HoldersByNode => FactDetail::Owner(
+            Arc::new(read_owner(labels, interner)?),
+            interner.intern_cleaned_text(labels.get("pod_uid")),
         ),
-        QuestionName::States => {
+        QueryName::States => {
             let state = labels.get("state");
-            More::Word(interner.text(if state.is_empty() { "stuck" } else { state }))
+            FactDetail::Word(interner.intern_cleaned_text(if state.is_empty() {
+                "stuck"
+            } else {
+                state
+            }))
         }
-        QuestionName::Conditions | QuestionName::ConditionsByNode | QuestionName::Xids => {
-            More::Word(condition(of, labels, value, interner)?)
+        QueryName::Conditions | QueryName::ConditionsByNode | QueryName::Xids => {
+            FactDetail::Word(find_condition_name(of, labels, value, interner)?)
         }
-        _ if family.is_dcgm()
-            && matches!(of, QuestionName::Utilization | QuestionName::MemoryTotal) =>
-        {
-            let owner = (of == QuestionName::Utilization)
-                .then(|| pod(labels))
+        _ if family.is_dcgm() && matches!(of, QueryName::Utilization | QueryName::MemoryTotal) => {
+            let owner = (of == QueryName::Utilization)
+                .then(|| read_pod(labels))
                 .flatten();
-            More::ModelAndOwner(interner.text(labels.get("modelName")), owner.map(Arc::new))
+            FactDetail::ModelAndOwner(
+                interner.intern_cleaned_text(labels.get("modelName")),
+                owner.map(Arc::new),
+            )
         }
-        _ => More::None,
+        _ => FactDetail::None,
     };
     let of_node = matches!(
         of,
-        QuestionName::States
-            | QuestionName::Up
-            | QuestionName::ByNode
-            | QuestionName::HoldersByNode
-            | QuestionName::ModelsByNode
-            | QuestionName::ConditionsByNode
+        QueryName::States
+            | QueryName::Up
+            | QueryName::ByNode
+            | QueryName::HoldersByNode
+            | QueryName::ModelsByNode
+            | QueryName::ConditionsByNode
     );
     Some(Fact {
-        target: interner.target(labels, family)?,
-        gpu: if of_node { None } else { Some(gpu(labels)?) },
-        uuid: interner.text(labels.first(&["uuid", "UUID"])),
+        target: interner.intern_target(labels, family)?,
+        gpu: if of_node {
+            None
+        } else {
+            Some(read_gpu_index(labels)?)
+        },
+        uuid: interner.intern_cleaned_text(labels.first_value(&["uuid", "UUID"])),
         family,
         is_part: family.is_dcgm() && !labels.get("GPU_I_ID").is_empty(),
         id,
-        value: plausible(id, value * factor)?,
+        value: filter_plausible(id, value * factor)?,
         more,
     })
 }
 
-/// Returns the value of a reading if it is plausible for a GPU or for all GPUs of a node.
-fn plausible(id: &str, value: f64) -> Option<f64> {
-    // An average may exceed its values by a rounding error.
+/// Returns `value` if it is plausible for a GPU or for all GPUs of a node.
+fn filter_plausible(id: &str, value: f64) -> Option<f64> {
+    // Rounding can make an average slightly larger than its largest value.
     if id == metrics::UTILIZATION && value > 100.0 && value < 100.01 {
         return Some(100.0);
     }
     is_plausible(id, value).then_some(value)
 }
 
-/// Returns for how many seconds up to the last sample there has been a sample at each step.
-fn lasted_s(row: &Row<'_>) -> Option<f64> {
+/// Returns the duration of the uninterrupted samples that end with the last one, in seconds.
+fn calculate_duration_s(row: &Row<'_>) -> Option<f64> {
     let (last, _) = row.samples.last()?;
     let mut begin = *last;
     for (at, _) in row.samples.iter().rev() {
@@ -200,22 +216,24 @@ fn lasted_s(row: &Row<'_>) -> Option<f64> {
     Some(last - begin)
 }
 
-/// Returns the name of a condition. An Xid is named by its number.
-fn condition(
-    of: QuestionName,
+/// Returns the name of a condition. For an Xid, the name contains the Xid's number.
+fn find_condition_name(
+    of: QueryName,
     labels: &Labels<'_>,
     value: f64,
     interner: &mut Interner<'_>,
 ) -> Option<Arc<str>> {
     let named = labels.get("condition");
-    let code = if of == QuestionName::Xids {
+    let code = if of == QueryName::Xids {
         Some(value as u32)
     } else {
         labels.get("code").parse::<u32>().ok()
     };
     match code {
-        Some(code) if named.is_empty() => Some(interner.text(&format!("xid_{code}"))),
+        Some(code) if named.is_empty() => {
+            Some(interner.intern_cleaned_text(&format!("xid_{code}")))
+        }
         _ if named.is_empty() => None,
-        _ => Some(interner.text(named)),
+        _ => Some(interner.intern_cleaned_text(named)),
     }
 }

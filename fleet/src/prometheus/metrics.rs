@@ -1,4 +1,4 @@
-//! Names of metrics: those of gpumon and those of dcgm-exporter, from the catalog of fields.
+//! The metric names of gpumon and dcgm-exporter, from the field catalog.
 
 use std::sync::LazyLock;
 
@@ -8,18 +8,19 @@ pub(super) use crate::model::{
     MEMORY_TOTAL, MEMORY_USED, POWER, POWER_LIMIT, TEMPERATURE, UTILIZATION,
 };
 
-/// A family of metric names. If several families report the same reading, the first one is used.
+/// A family of metric names. If several families contain the same reading, the first of them is
+/// used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Family {
-    /// The names of gpumon.
+    /// The metric names of gpumon.
     Own,
-    /// The names of dcgm-exporter since 4.9.
+    /// The metric names of dcgm-exporter 4.9 and later.
     Renamed,
-    /// The names of dcgm-exporter until 4.8.
+    /// The metric names of dcgm-exporter up to 4.8.
     Old,
 }
 
-/// A set of families.
+/// A set of metric families.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Families {
     pub(super) own: bool,
@@ -27,26 +28,26 @@ pub(super) struct Families {
     pub(super) old: bool,
 }
 
-/// A reading with its name in each family.
+/// A reading, and its metric name in each family.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     pub(super) id: &'static str,
     names: [&'static str; 3],
-    /// The factor by which a value under each name is multiplied.
+    /// The factor that converts each family's values into the reading's unit.
     factors: [f64; 3],
 }
 
-/// The field that dcgm-exporter reports if it does not report the total memory.
+/// The field for free memory, which dcgm-exporter exports instead of the total memory.
 pub(super) const MEMORY_FREE: &str = "memory.free_bytes";
 pub(super) const MEMORY_RESERVED: &str = "memory.reserved_bytes";
 
-static NAMED: LazyLock<Vec<Reading>> =
+static NAMED_READINGS: LazyLock<Vec<Reading>> =
     LazyLock::new(|| GPU_FIELDS.iter().filter_map(Reading::new).collect());
 
 impl Family {
     const ALL: [Self; 3] = [Self::Own, Self::Renamed, Self::Old];
 
-    /// Returns `true` for the families of dcgm-exporter.
+    /// Returns `true` for dcgm-exporter's families.
     pub(super) fn is_dcgm(self) -> bool {
         self != Self::Own
     }
@@ -59,7 +60,7 @@ impl Families {
         old: true,
     };
 
-    pub(super) fn has(self, family: Family) -> bool {
+    pub(super) fn contains(self, family: Family) -> bool {
         match family {
             Family::Own => self.own,
             Family::Renamed => self.renamed,
@@ -67,7 +68,7 @@ impl Families {
         }
     }
 
-    pub(super) fn is_none(self) -> bool {
+    pub(super) fn is_empty(self) -> bool {
         self == Self::default()
     }
 
@@ -85,19 +86,23 @@ impl Families {
 }
 
 impl Reading {
-    /// Returns the reading of a field, or `None` if it has no metric.
-    pub(super) fn of(id: &str) -> Option<Self> {
-        NAMED.iter().find(|reading| reading.id == id).copied()
+    /// Returns the reading for the field `id`, or `None` if the field has no metric.
+    pub(super) fn find(id: &str) -> Option<Self> {
+        NAMED_READINGS
+            .iter()
+            .find(|reading| reading.id == id)
+            .copied()
     }
 
     fn new(field: &Field) -> Option<Self> {
         let own = field.prometheus?;
-        // The value is so large that no precision is lost although DCGM counts whole mebibytes.
+        // DCGM counts whole mebibytes. This value is large enough that the conversion loses no
+        // precision.
         let much = f64::from(1 << 30);
         let (renamed, old, factors) = field.dcgm.map_or(("", "", [1.0; 2]), |dcgm| {
             let factors = [
-                dcgm.renamed_value(field.unit, much),
-                dcgm.value(field.unit, much),
+                dcgm.to_renamed_unit(field.unit, much),
+                dcgm.to_dcgm_unit(field.unit, much),
             ]
             .map(|it| much / it);
             (dcgm.renamed, dcgm.name, factors)
@@ -106,41 +111,42 @@ impl Reading {
         Some(Self {
             id: field.id,
             names,
-            factors: [much / field.unit.base(much), factors[0], factors[1]],
+            factors: [much / field.unit.to_base_unit(much), factors[0], factors[1]],
         })
     }
 
-    /// Returns the names in these families.
-    pub(super) fn names(&self, families: Families) -> Vec<&'static str> {
+    /// Returns the reading's metric names in `families`.
+    pub(super) fn list_names(&self, families: Families) -> Vec<&'static str> {
         let named = Family::ALL.into_iter().zip(self.names);
         named
-            .filter(|(family, name)| families.has(*family) && !name.is_empty())
+            .filter(|(family, name)| families.contains(*family) && !name.is_empty())
             .map(|(_, name)| name)
             .collect()
     }
 
-    /// Returns the family of a name, and its factor. Returns `None` if the name belongs to another
-    /// reading.
-    pub(super) fn family(&self, name: &str) -> Option<(Family, f64)> {
+    /// Returns the family that contains the metric `name`, and the factor for its values. Returns
+    /// `None` if the metric belongs to another reading.
+    pub(super) fn find_family(&self, name: &str) -> Option<(Family, f64)> {
         let at = self.names.iter().position(|known| *known == name)?;
         Some((Family::ALL[at], self.factors[at]))
     }
 }
 
-/// Returns the names of all these readings.
-pub(super) fn names(ids: &[&str], families: Families) -> Vec<&'static str> {
+/// Returns the metric names of all readings in `ids`.
+pub(super) fn list_all_names(ids: &[&str], families: Families) -> Vec<&'static str> {
     ids.iter()
-        .filter_map(|id| Reading::of(id))
-        .flat_map(|reading| reading.names(families))
+        .filter_map(|id| Reading::find(id))
+        .flat_map(|reading| reading.list_names(families))
         .collect()
 }
 
-/// Returns the reading with this name, the family of the name, and its factor.
-pub(super) fn by_name(ids: &[&str], name: &str) -> Option<(&'static str, Family, f64)> {
+/// Returns the reading that the metric `name` belongs to, the metric's family, and the factor for
+/// its values.
+pub(super) fn find_by_name(ids: &[&str], name: &str) -> Option<(&'static str, Family, f64)> {
     ids.iter()
-        .filter_map(|id| Reading::of(id))
+        .filter_map(|id| Reading::find(id))
         .find_map(|reading| {
-            let (family, factor) = reading.family(name)?;
+            let (family, factor) = reading.find_family(name)?;
             Some((reading.id, family, factor))
         })
 }
@@ -150,18 +156,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reading_has_its_names_and_units() {
+    fn readings_have_names_and_factors() {
         for id in crate::model::READINGS
             .into_iter()
             .chain([MEMORY_FREE, MEMORY_RESERVED])
         {
             assert_eq!(
-                Reading::of(id).unwrap().names(Families::ALL).len(),
+                Reading::find(id).unwrap().list_names(Families::ALL).len(),
                 3,
                 "{id}"
             );
         }
-        let value = |id: &str, name: &str| Reading::of(id).unwrap().family(name);
+        let value = |id: &str, name: &str| Reading::find(id).unwrap().find_family(name);
         assert_eq!(
             value(UTILIZATION, "gpumon_gpu_utilization_ratio"),
             Some((Family::Own, 100.0))
@@ -188,7 +194,7 @@ mod tests {
             ..Families::default()
         };
         assert_eq!(
-            names(&[POWER, TEMPERATURE], own),
+            list_all_names(&[POWER, TEMPERATURE], own),
             ["gpumon_gpu_power_watts", "gpumon_gpu_temperature_celsius"]
         );
     }

@@ -1,9 +1,10 @@
-//! A fleet from Prometheus or another server with its HTTP API: Thanos, Mimir or VictoriaMetrics.
+//! Reading of a fleet from Prometheus or a server with the same HTTP API, such as Thanos, Mimir or
+//! VictoriaMetrics.
 //!
-//! `questions` contains all queries about the current state and how often they are sent. `client`
-//! sends queries within limits, `answer` parses their answers, `facts` reads single series, and
-//! `assemble` combines them. `spans` reads data about time ranges. `reader` caches the results for
-//! all viewers.
+//! `questions` lists the queries about the current state and how often they are sent. `client`
+//! sends queries within limits, `answer` parses responses, `facts` extracts values from individual
+//! series, and `assemble` combines them. `spans` reads data about time ranges. `reader` caches the
+//! results for all viewers.
 
 mod address;
 mod answer;

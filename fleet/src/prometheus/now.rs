@@ -1,4 +1,4 @@
-//! The current state of a fleet: sends the queries that are due, and combines the answers.
+//! Reading of a fleet's current state: sends the queries that are due and combines their responses.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -11,41 +11,42 @@ use tokio::sync::Mutex;
 
 use super::{
     answer::Row,
-    ask::{Asked, Source, Steps, now_ms},
-    assemble::{Assembled, FactsByQuestion, Inputs, Nodes, assemble},
-    cached::Fresh,
+    ask::{ParsedAnswer, Source, Steps, now_ms},
+    assemble::{AssembledFleet, FactsByQuery, Inputs, Nodes, assemble_fleet},
+    cached::FreshValue,
     client::QueryError,
-    facts::{self, Facts, MOST_JOBS},
+    facts::{self, MAX_JOBS, QueryFacts},
     metrics::{self, Families, Family},
     questions::{
-        CENSUS, CENSUS_EVERY, QUESTIONS, Question, QuestionName, Scope, UP, census, recorded_census,
+        CENSUS_INTERVAL, CENSUS_READINGS, GPU_UP_METRIC, QUERIES, Query, QueryName, Scope,
+        build_census_query, build_recorded_census_query,
     },
 };
 use crate::model::{Fleet, FleetOwner, FleetSource, FleetSourceKind, FleetState, Resolution};
 
 /// The maximum number of concurrent queries.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_QUERIES: usize = 4;
 
-/// The maximum age of an earlier answer that replaces a failed query.
-const KEPT: Duration = Duration::from_mins(5);
+/// If a query fails, an earlier response is used for at most this long.
+const MAX_ANSWER_AGE: Duration = Duration::from_mins(5);
 
-/// The maximum number of reported problems per reading.
-const MOST_PROBLEMS: usize = 5;
+/// The maximum number of problems that are reported each time the fleet is read.
+const MAX_PROBLEMS: usize = 5;
 
-/// A reader of the current state of a fleet or a part of it.
+/// A reader for the current state of a fleet or a part of one.
 pub(super) struct NowReader {
     source: Arc<Source>,
     matchers: String,
-    /// The resolution to use regardless of the number of GPUs.
+    /// The resolution to use regardless of the number of GPUs, if set.
     forced: Option<Resolution>,
-    known: Mutex<Known>,
-    told: std::sync::Mutex<Told>,
+    known: Mutex<ReaderState>,
+    told: std::sync::Mutex<FleetContext>,
 }
 
-/// Further results of a reading.
+/// Additional results from the last time the fleet was read, which other queries need.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Told {
-    /// The node of each target.
+pub(super) struct FleetContext {
+    /// The nodes, with the targets of each node.
     pub(super) nodes: Arc<Nodes>,
     pub(super) pods: Arc<HashMap<String, FleetOwner>>,
     pub(super) families: Families,
@@ -56,10 +57,10 @@ pub(super) struct Told {
 }
 
 #[derive(Default)]
-struct Known {
-    facts: FactsByQuestion,
-    /// The time of the last answer to each query.
-    answered: BTreeMap<QuestionName, Instant>,
+struct ReaderState {
+    facts: FactsByQuery,
+    /// The time at which each query was last answered.
+    answered: BTreeMap<QueryName, Instant>,
     counted: Option<Instant>,
     gpus: u32,
     present: Families,
@@ -70,14 +71,14 @@ struct Known {
     seen: HashMap<String, u64>,
 }
 
-/// The result of several queries. If none was answered, the current state is unknown.
+/// The combined result of several queries. If no query was answered, the current state is unknown.
 #[derive(Default)]
-struct Outcome {
+struct QueryResults {
     answers: usize,
     failure: Option<QueryError>,
 }
 
-/// Problems found in answers.
+/// The problems found in query responses.
 #[derive(Default)]
 struct Problems(BTreeSet<String>);
 
@@ -87,7 +88,7 @@ impl NowReader {
         further_matchers: &str,
         forced: Option<Resolution>,
     ) -> Self {
-        let matchers = source.matchers_and(further_matchers);
+        let matchers = source.combine_matchers(further_matchers);
         Self {
             source,
             matchers,
@@ -97,26 +98,28 @@ impl NowReader {
         }
     }
 
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn context(&self) -> FleetContext {
         self.told
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone()
     }
 
-    /// Reads the current state. If that fails, the earlier state is returned, marked as outdated.
-    pub(super) async fn read(self: Arc<Self>, before: Option<Arc<Fleet>>) -> Fresh<Fleet> {
+    /// Reads the current state. On failure, returns the previous state `before`, marked as
+    /// outdated.
+    pub(super) async fn read(self: Arc<Self>, before: Option<Arc<Fleet>>) -> FreshValue<Fleet> {
         let mut known = self.known.lock().await;
-        match self.ask_all(&mut known).await {
-            Ok((fleet, period)) => Fresh {
+        match self.read_fleet(&mut known).await {
+            Ok((fleet, period)) => FreshValue {
                 value: Arc::new(fleet),
                 period,
                 is_failure: false,
             },
             Err(error) => {
                 known.answered.clear();
-                let value = Arc::new(self.outdated(before.as_deref(), error.to_string()));
-                Fresh {
+                let value =
+                    Arc::new(self.build_outdated_fleet(before.as_deref(), error.to_string()));
+                FreshValue {
                     value,
                     period: self.source.settings.period,
                     is_failure: true,
@@ -125,9 +128,9 @@ impl NowReader {
         }
     }
 
-    /// Returns the earlier or an empty state, with this problem.
-    pub(super) fn outdated(&self, before: Option<&Fleet>, problem: String) -> Fleet {
-        let mut fleet = before.cloned().unwrap_or_else(|| self.empty());
+    /// Returns the previous state, or an empty one, marked as outdated with the given problem.
+    pub(super) fn build_outdated_fleet(&self, before: Option<&Fleet>, problem: String) -> Fleet {
+        let mut fleet = before.cloned().unwrap_or_else(|| self.build_empty_fleet());
         fleet.state = if before.is_some_and(|it| it.state != FleetState::Loading) {
             FleetState::Outdated
         } else {
@@ -137,46 +140,48 @@ impl NowReader {
         fleet
     }
 
-    /// Returns the earlier state, with the problem that Prometheus is slower than viewers can wait.
-    pub(super) fn slow(&self, before: Option<&Fleet>) -> Fleet {
+    /// Returns the previous state, marked with the problem that Prometheus takes longer than
+    /// viewers can wait.
+    pub(super) fn build_slow_fleet(&self, before: Option<&Fleet>) -> Fleet {
         let (address, limit) = (
             self.source.address().to_owned(),
             self.source.settings.timeout,
         );
-        self.outdated(before, QueryError::Slow { address, limit }.to_string())
+        self.build_outdated_fleet(before, QueryError::Slow { address, limit }.to_string())
     }
 
-    async fn ask_all(&self, known: &mut Known) -> Result<(Fleet, Duration), QueryError> {
+    async fn read_fleet(&self, known: &mut ReaderState) -> Result<(Fleet, Duration), QueryError> {
         let mut problems = Problems::default();
-        if is_due(known.counted, CENSUS_EVERY, self.source.settings.period)
-            || known.present.is_none()
+        if is_due(known.counted, CENSUS_INTERVAL, self.source.settings.period)
+            || known.present.is_empty()
         {
-            self.count(known, &mut problems).await?;
+            self.count_gpus(known, &mut problems).await?;
         }
         let resolution = known.resolution.unwrap_or(Resolution::Gpu);
-        let due: Vec<&Question> = QUESTIONS
+        let due: Vec<&Query> = QUERIES
             .iter()
             .filter(|it| it.of.contains(&resolution))
             .collect();
-        let is_first = |question: &&Question| question.name != QuestionName::Up;
+        let is_first = |question: &&Query| question.name != QueryName::Up;
         let (first, last): (Vec<_>, Vec<_>) = due.into_iter().partition(is_first);
-        let mut outcome = self.ask_due(&first, known, &mut problems).await?;
-        // The other answers contain the jobs that this query needs.
-        outcome.add(self.ask_due(&last, known, &mut problems).await?);
+        let mut outcome = self.send_due_queries(&first, known, &mut problems).await?;
+        // The query for `up` runs last, because the other responses reveal which jobs it has to
+        // select.
+        outcome.add(self.send_due_queries(&last, known, &mut problems).await?);
         if let Some(failure) = outcome.failure.filter(|_| outcome.answers == 0) {
             return Err(failure);
         }
         let readings = [
-            QuestionName::Utilization,
-            QuestionName::Temperature,
-            QuestionName::ByNode,
+            QueryName::Utilization,
+            QueryName::Temperature,
+            QueryName::ByNode,
         ];
         if readings
             .into_iter()
-            .all(|name| known.facts.of(name).is_empty())
+            .all(|name| known.facts.find_facts(name).is_empty())
         {
-            // Counting is due at the next reading, in order to find out whether there are any GPUs
-            // left.
+            // Without readings, there may be no GPUs left, so they must be counted again at the
+            // next opportunity.
             known.counted = None;
         }
         let every = if resolution == Resolution::Node { 2 } else { 1 };
@@ -187,14 +192,16 @@ impl NowReader {
             std::mem::take(&mut known.facts),
             std::mem::take(&mut known.seen),
         );
-        let (assembled, facts) = self.assembled(inputs, problems, period).await?;
+        let (assembled, facts) = self
+            .assemble_in_background(inputs, problems, period)
+            .await?;
         known.facts = facts;
         known.seen.clone_from(&assembled.seen);
         known.families = known.present;
         if assembled.is_dcgm_covered {
             (known.families.renamed, known.families.old) = (false, false);
         }
-        let told = Told {
+        let told = FleetContext {
             nodes: Arc::new(assembled.nodes),
             pods: Arc::new(assembled.pods),
             families: known.families,
@@ -209,24 +216,24 @@ impl NowReader {
         Ok((assembled.fleet, period))
     }
 
-    async fn assembled(
+    async fn assemble_in_background(
         &self,
         (present, resolution, facts, seen): (
             Families,
             Resolution,
-            FactsByQuestion,
+            FactsByQuery,
             HashMap<String, u64>,
         ),
         problems: Problems,
         period: Duration,
-    ) -> Result<(Assembled, FactsByQuestion), QueryError> {
-        let source = self.empty().source;
+    ) -> Result<(AssembledFleet, FactsByQuery), QueryError> {
+        let source = self.build_empty_fleet().source;
         let state = if problems.0.is_empty() {
             FleetState::Current
         } else {
             FleetState::Partial
         };
-        let problems = problems.0.into_iter().take(MOST_PROBLEMS).collect();
+        let problems = problems.0.into_iter().take(MAX_PROBLEMS).collect();
         let assembling = tokio::task::spawn_blocking(move || {
             let at_ms = now_ms();
             let refresh_s = period.as_secs().max(1) as u32;
@@ -242,7 +249,7 @@ impl NowReader {
                 refresh_s,
                 seen,
             };
-            (assemble(&inputs), facts)
+            (assemble_fleet(&inputs), facts)
         });
         let broken = |error: tokio::task::JoinError| QueryError::NotPrometheus {
             address: self.source.address().to_owned(),
@@ -251,21 +258,25 @@ impl NowReader {
         assembling.await.map_err(broken)
     }
 
-    /// Counts GPUs by the family of their metrics.
-    async fn count(&self, known: &mut Known, problems: &mut Problems) -> Result<(), QueryError> {
-        let recorded = self.count_recorded(problems).await?;
-        let Some(expression) = census(&self.matchers, recorded.is_none()) else {
+    /// Counts the GPUs in each metric family.
+    async fn count_gpus(
+        &self,
+        known: &mut ReaderState,
+        problems: &mut Problems,
+    ) -> Result<(), QueryError> {
+        let recorded = self.count_recorded_gpus(problems).await?;
+        let Some(expression) = build_census_query(&self.matchers, recorded.is_none()) else {
             return Ok(());
         };
-        let asked = self.source.ask(&expression, None, |answer| {
+        let asked = self.source.send_query(&expression, None, |answer| {
             let counts = answer
                 .rows
                 .iter()
-                .filter_map(|row| Some((family(row.labels.get("__name__"))?, row.value()?)));
+                .filter_map(|row| Some((find_family(row.labels.get("__name__"))?, row.value()?)));
             counts.collect::<Vec<_>>()
         });
         let asked = asked.await?;
-        problems.warnings(&asked.warnings);
+        problems.add_warnings(&asked.warnings);
         let mut counts = asked.value;
         counts.extend(recorded.map(|count| (Family::Own, count)));
         let mut present = Families::default();
@@ -277,19 +288,23 @@ impl NowReader {
             .map(|(_, count)| *count as u32)
             .max()
             .unwrap_or(0);
-        if present.is_none() {
+        if present.is_empty() {
             let address = self.source.address();
             problems.add(format!(
-                "Prometheus at {address} has no metrics of GPUs{}. Have it scrape gpumon or dcgm-exporter: \
-                 deploy/prometheus/prometheus.yml is an example",
-                if self.matchers.is_empty() { "" } else { " with the labels that are asked for" },
+                "Prometheus at {address} has no GPU metrics{}. Configure it to scrape gpumon or \
+                 dcgm-exporter: deploy/prometheus/prometheus.yml is an example",
+                if self.matchers.is_empty() {
+                    ""
+                } else {
+                    " with the requested labels"
+                },
             ));
-            // All GPUs may be down, which is visible in `up`.
+            // All GPUs may be down. In that case, only `up` still shows them.
             present = known.present;
         } else {
             known.counted = Some(Instant::now());
         }
-        // Whether the other families add anything must be determined again.
+        // The code must determine again which families add GPUs that the others lack.
         (known.present, known.families) = (present, present);
         let is_many = known.gpus > self.source.settings.gpus_most && present.own;
         let resolution = if is_many {
@@ -303,38 +318,42 @@ impl NowReader {
             .replace(resolution)
             .is_some_and(|before| before != resolution)
         {
-            (known.facts, known.answered) = (FactsByQuestion::default(), BTreeMap::new());
+            (known.facts, known.answered) = (FactsByQuery::default(), BTreeMap::new());
         }
         Ok(())
     }
 
     /// Returns the number of gpumon's GPUs if a recording rule shows that there are too many to
-    /// list. Counting them would take Prometheus as long as all other queries.
-    async fn count_recorded(&self, problems: &mut Problems) -> Result<Option<f64>, QueryError> {
-        let expression = recorded_census(&self.matchers).filter(|_| self.forced.is_none());
+    /// list. Counting them directly would take Prometheus as long as all other queries together.
+    async fn count_recorded_gpus(
+        &self,
+        problems: &mut Problems,
+    ) -> Result<Option<f64>, QueryError> {
+        let expression =
+            build_recorded_census_query(&self.matchers).filter(|_| self.forced.is_none());
         let Some(expression) = expression else {
             return Ok(None);
         };
         let asked = self
             .source
-            .ask(&expression, None, |answer| {
+            .send_query(&expression, None, |answer| {
                 answer.rows.first().and_then(Row::value)
             })
             .await?;
-        problems.warnings(&asked.warnings);
+        problems.add_warnings(&asked.warnings);
         Ok(asked
             .value
             .filter(|count| *count > f64::from(self.source.settings.gpus_most)))
     }
 
-    /// Sends the queries that are due, some at a time.
-    async fn ask_due(
+    /// Sends the queries that are due, a limited number at a time.
+    async fn send_due_queries(
         &self,
-        questions: &[&Question],
-        known: &mut Known,
+        questions: &[&Query],
+        known: &mut ReaderState,
         problems: &mut Problems,
-    ) -> Result<Outcome, QueryError> {
-        let mut outcome = Outcome::default();
+    ) -> Result<QueryResults, QueryError> {
+        let mut outcome = QueryResults::default();
         let scope = Scope {
             matchers: &self.matchers,
             families: known.families,
@@ -346,7 +365,7 @@ impl NowReader {
             .iter()
             .filter(|it| is_due(known.answered.get(&it.name).copied(), it.every, period));
         let asking = due.filter_map(|question| {
-            Some(ask(
+            Some(send_query(
                 Arc::clone(&self.source),
                 question.name,
                 question.range,
@@ -354,34 +373,34 @@ impl NowReader {
             ))
         });
         let asking: Vec<_> = asking.collect();
-        // Facts are dropped if no metric can answer their query any longer.
+        // If no metric can answer a query any more, its old values are dropped.
         for question in questions
             .iter()
             .filter(|it| (it.expression)(&scope).is_none())
         {
             known.facts.set(question.name, Arc::default());
         }
-        let mut answers = stream::iter(asking).buffer_unordered(AT_ONCE);
+        let mut answers = stream::iter(asking).buffer_unordered(MAX_CONCURRENT_QUERIES);
         while let Some((name, asked)) = answers.next().await {
             match asked {
                 Ok(asked) => {
                     outcome.answers += 1;
-                    problems.warnings(&asked.warnings);
+                    problems.add_warnings(&asked.warnings);
                     known.answered.insert(name, Instant::now());
-                    let free = MOST_JOBS.saturating_sub(known.jobs.len());
+                    let free = MAX_JOBS.saturating_sub(known.jobs.len());
                     known.jobs.extend(asked.value.jobs.into_iter().take(free));
-                    if name == QuestionName::Roster {
+                    if name == QueryName::Roster {
                         known.is_doubled = asked.value.is_doubled;
                     }
                     known.facts.set(name, Arc::new(asked.value.all));
                 }
-                Err(error) if error.is_of_all() => return Err(error),
+                Err(error) if error.affects_all_queries() => return Err(error),
                 Err(error) => {
                     problems.add(format!("{}: {error}", name.help()));
                     if known
                         .answered
                         .get(&name)
-                        .is_none_or(|at| at.elapsed() > KEPT)
+                        .is_none_or(|at| at.elapsed() > MAX_ANSWER_AGE)
                     {
                         known.facts.set(name, Arc::default());
                     }
@@ -392,12 +411,12 @@ impl NowReader {
         Ok(outcome)
     }
 
-    fn empty(&self) -> Fleet {
+    fn build_empty_fleet(&self) -> Fleet {
         let source = FleetSource {
             kind: FleetSourceKind::Prometheus,
             name: self.source.address().to_owned(),
         };
-        Fleet::unread(
+        Fleet::new_unread(
             source,
             now_ms(),
             self.source.settings.period.as_secs().max(1) as u32,
@@ -405,7 +424,7 @@ impl NowReader {
     }
 }
 
-impl Outcome {
+impl QueryResults {
     fn add(&mut self, more: Self) {
         self.answers += more.answers;
         self.failure = more.failure.or(self.failure.take());
@@ -417,42 +436,43 @@ impl Problems {
         self.0.insert(problem);
     }
 
-    fn warnings(&mut self, warnings: &[String]) {
+    fn add_warnings(&mut self, warnings: &[String]) {
         self.0
-            .extend(warnings.iter().map(|warning| incomplete(warning)));
+            .extend(warnings.iter().map(|warning| describe_warning(warning)));
     }
 }
 
-async fn ask(
+async fn send_query(
     source: Arc<Source>,
-    name: QuestionName,
+    name: QueryName,
     range: Option<(u32, u32)>,
     expression: String,
-) -> (QuestionName, Result<Asked<Facts>, QueryError>) {
+) -> (QueryName, Result<ParsedAnswer<QueryFacts>, QueryError>) {
     let label = source.settings.node_label.clone();
-    let steps = range.map(|(range_s, step_s)| Steps::until_now(range_s, step_s));
-    let asked = source.ask(&expression, steps, move |answer| {
-        facts::read(name, answer, label.as_deref())
+    let steps = range.map(|(range_s, step_s)| Steps::new_until_now(range_s, step_s));
+    let asked = source.send_query(&expression, steps, move |answer| {
+        facts::read_facts(name, answer, label.as_deref())
     });
     (name, asked.await)
 }
 
-/// Describes a warning of the source as a problem.
-pub(super) fn incomplete(warning: &str) -> String {
+/// Describes a warning in a response as a problem for users.
+pub(super) fn describe_warning(warning: &str) -> String {
     format!(
-        "The answer may lack something, as its source says: {warning}. Check the stores behind it"
+        "The source warns that its answer may be incomplete: {warning}. Check the stores behind it"
     )
 }
 
-/// Returns `true` if a query is due. It is sent half a period early rather than one period late.
+/// Returns `true` if a query is due. Half a period of tolerance prevents a query from being sent a
+/// whole period late.
 fn is_due(last: Option<Instant>, every: u32, period: Duration) -> bool {
     last.is_none_or(|at| at.elapsed() + period / 2 >= period * every)
 }
 
-fn family(name: &str) -> Option<Family> {
-    if name == UP {
+fn find_family(name: &str) -> Option<Family> {
+    if name == GPU_UP_METRIC {
         Some(Family::Own)
     } else {
-        metrics::by_name(&CENSUS, name).map(|(_, family, _)| family)
+        metrics::find_by_name(&CENSUS_READINGS, name).map(|(_, family, _)| family)
     }
 }

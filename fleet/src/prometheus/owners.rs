@@ -1,23 +1,23 @@
-//! The owners of GPUs, by the labels of series.
+//! Identification of GPU owners from the labels of series.
 
 use gpumon_probe::owner::clean_name;
 
 use super::{answer::Labels, target::Interner};
 use crate::model::{FleetOwner, OwnerKind};
 
-/// The labels of gpumon's counters that distinguish owners.
+/// The labels that distinguish owners in gpumon's counters.
 pub(super) const OWNER_LABELS: &str =
     "user, slurm_job, pbs_job, lsf_job, pod_uid, container, unit, notebook";
 
-/// The labels of the scraped pod, which the Prometheus Operator adds to each series.
+/// The labels of the scraped pod, which the Prometheus Operator adds to every series.
 const TARGET_LABELS: [&str; 3] = ["pod", "namespace", "container"];
 
-/// Returns the owner of a GPU from gpumon's labels. If there are several, the most specific one is
-/// used, as in gpumon's own usage.
-pub(super) fn owner(labels: &Labels<'_>, interner: &mut Interner<'_>) -> Option<FleetOwner> {
+/// Returns a GPU's owner according to gpumon's labels. If several kinds of owner are given, the
+/// most specific is used, as in gpumon's own usage data.
+pub(super) fn read_owner(labels: &Labels<'_>, interner: &mut Interner<'_>) -> Option<FleetOwner> {
     let mut text = |label: &str| {
-        let text = held(labels, label);
-        (!text.is_empty()).then(|| interner.text(text).to_string())
+        let text = find_owner_label(labels, label);
+        (!text.is_empty()).then(|| interner.intern_cleaned_text(text).to_string())
     };
     let user = text("user");
     let kinds = [
@@ -48,9 +48,10 @@ pub(super) fn owner(labels: &Labels<'_>, interner: &mut Interner<'_>) -> Option<
     })
 }
 
-/// Returns the owner of a GPU from dcgm-exporter's labels.
-pub(super) fn pod(labels: &Labels<'_>) -> Option<FleetOwner> {
-    let [id, namespace] = ["pod", "namespace"].map(|label| clean_name(held(labels, label)));
+/// Returns a GPU's owner according to dcgm-exporter's labels.
+pub(super) fn read_pod(labels: &Labels<'_>) -> Option<FleetOwner> {
+    let [id, namespace] =
+        ["pod", "namespace"].map(|label| clean_name(find_owner_label(labels, label)));
     let namespace = (!namespace.is_empty()).then_some(namespace);
     (!id.is_empty()).then_some(FleetOwner {
         user: None,
@@ -60,13 +61,14 @@ pub(super) fn pod(labels: &Labels<'_>) -> Option<FleetOwner> {
     })
 }
 
-/// Returns a label of the owner, and not of the exporter's own pod.
-fn held<'a>(labels: &'a Labels<'_>, name: &str) -> &'a str {
+/// Returns a label that describes the GPU's owner rather than the exporter's pod.
+fn find_owner_label<'a>(labels: &'a Labels<'_>, name: &str) -> &'a str {
     let at = TARGET_LABELS.iter().position(|label| *label == name);
     let Some(at) = at else {
         return labels.get(name);
     };
-    // Prometheus renames labels of a target that have the names of its own labels.
+    // If a target's labels have the same names as labels that Prometheus adds, Prometheus renames
+    // the target's labels with the prefix `exported_`.
     let exported = ["exported_pod", "exported_namespace", "exported_container"];
     if exported.iter().any(|label| !labels.get(label).is_empty()) {
         return labels.get(exported[at]);
@@ -81,18 +83,23 @@ mod tests {
     use super::*;
     use crate::prometheus::answer;
 
-    fn of(
+    fn read_owner_from_metric(
         metric: &str,
         read: impl Fn(&Labels<'_>, &mut Interner<'_>) -> Option<FleetOwner>,
     ) -> Option<FleetOwner> {
         let text = format!(
             r#"{{"status":"success","data":{{"result":[{{"metric":{metric},"value":[1,"1"]}}]}}}}"#
         );
-        let answer = answer::parse(text.as_bytes()).unwrap();
+        let answer = answer::parse_answer(text.as_bytes()).unwrap();
         read(&answer.rows[0].labels, &mut Interner::new(None))
     }
 
-    fn is(kind: OwnerKind, id: &str, user: Option<&str>, namespace: Option<&str>) -> FleetOwner {
+    fn expected_owner(
+        kind: OwnerKind,
+        id: &str,
+        user: Option<&str>,
+        namespace: Option<&str>,
+    ) -> FleetOwner {
         let text = |text: &str| text.to_owned();
         FleetOwner {
             user: user.map(text),
@@ -103,51 +110,60 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_is_the_smallest_of_what_is_told() {
+    fn owner_is_most_specific_label() {
         for (labels, expected) in [
             (
                 r#"{"user":"ana","slurm_job":"7","unit":"slurmd.service"}"#,
-                Some(is(OwnerKind::SlurmJob, "7", Some("ana"), None)),
+                Some(expected_owner(OwnerKind::SlurmJob, "7", Some("ana"), None)),
             ),
             (
                 r#"{"user":"ana","notebook":"k","slurm_job":"7"}"#,
-                Some(is(OwnerKind::Notebook, "k", Some("ana"), None)),
+                Some(expected_owner(OwnerKind::Notebook, "k", Some("ana"), None)),
             ),
             (
                 r#"{"user":"ana","pbs_job":"7.server"}"#,
-                Some(is(OwnerKind::PbsJob, "7.server", Some("ana"), None)),
+                Some(expected_owner(
+                    OwnerKind::PbsJob,
+                    "7.server",
+                    Some("ana"),
+                    None,
+                )),
             ),
             (
                 r#"{"user":"ana","lsf_job":"7[1]"}"#,
-                Some(is(OwnerKind::LsfJob, "7[1]", Some("ana"), None)),
+                Some(expected_owner(OwnerKind::LsfJob, "7[1]", Some("ana"), None)),
             ),
             (
                 r#"{"user":"0","pod_uid":"u"}"#,
-                Some(is(OwnerKind::Pod, "u", Some("0"), None)),
+                Some(expected_owner(OwnerKind::Pod, "u", Some("0"), None)),
             ),
             (
                 r#"{"user":"bo"}"#,
-                Some(is(OwnerKind::User, "", Some("bo"), None)),
+                Some(expected_owner(OwnerKind::User, "", Some("bo"), None)),
             ),
             (r#"{"gpu":"0"}"#, None),
-            // This target is scraped by the Prometheus Operator.
+            // The Prometheus Operator scrapes this target.
             (
                 r#"{"pod":"gpumon-x","namespace":"monitoring","container":"gpumon","exported_pod":"p","exported_namespace":"n","pod_uid":"u"}"#,
-                Some(is(OwnerKind::Pod, "p", None, Some("n"))),
+                Some(expected_owner(OwnerKind::Pod, "p", None, Some("n"))),
             ),
             (
                 r#"{"pod":"gpumon-x","container":"gpumon","user":"ana"}"#,
-                Some(is(OwnerKind::User, "", Some("ana"), None)),
+                Some(expected_owner(OwnerKind::User, "", Some("ana"), None)),
             ),
         ] {
-            assert_eq!(of(labels, owner), expected, "{labels}");
+            assert_eq!(
+                read_owner_from_metric(labels, read_owner),
+                expected,
+                "{labels}"
+            );
         }
     }
 
     #[test]
-    fn the_pod_of_dcgm_exporter_itself_holds_nothing() {
-        let pod = |labels: &str| of(labels, |labels, _| pod(labels));
-        let held = Some(is(OwnerKind::Pod, "train-0", None, Some("ml")));
+    fn exporter_pod_is_not_taken_as_owner() {
+        let pod = |labels: &str| read_owner_from_metric(labels, |labels, _| read_pod(labels));
+        let held = Some(expected_owner(OwnerKind::Pod, "train-0", None, Some("ml")));
         assert_eq!(
             pod(r#"{"pod":"train-0","namespace":"ml","container":"main"}"#),
             held

@@ -1,8 +1,7 @@
-//! Parts of queries. Text from labels or settings must always be quoted before it becomes part of a
-//! query.
+//! Construction of PromQL queries. Text from labels or settings must always be quoted.
 
-/// Quotes a string for a query.
-pub(super) fn quoted(text: &str) -> String {
+/// Quotes a string for use in a PromQL query.
+pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {
@@ -16,9 +15,9 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Returns a regular expression that matches only these texts. Prometheus looks up such expressions
-/// in its index instead of matching them.
-pub(super) fn any_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+/// Returns a regular expression that matches exactly the strings in `texts`. Prometheus looks up
+/// the strings in its index instead of evaluating the expression.
+pub(super) fn build_exact_pattern<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut pattern = String::new();
     for text in texts {
         if !pattern.is_empty() {
@@ -31,12 +30,12 @@ pub(super) fn any_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
             pattern.push(character);
         }
     }
-    quoted(&pattern)
+    quote(&pattern)
 }
 
-/// Returns a selector of the series with these names and matchers such as `a="b",c="d"`. Returns
-/// `None` without names.
-pub(super) fn series(names: &[&str], matchers: &str) -> Option<String> {
+/// Returns a selector for the series with the given names and with matchers such as `a="b",c="d"`.
+/// Returns `None` if `names` is empty.
+pub(super) fn build_selector(names: &[&str], matchers: &str) -> Option<String> {
     let braces = |inner: &str| {
         if inner.is_empty() {
             String::new()
@@ -51,13 +50,13 @@ pub(super) fn series(names: &[&str], matchers: &str) -> Option<String> {
             let separator = if matchers.is_empty() { "" } else { "," };
             Some(format!(
                 "{{__name__=~{}{separator}{matchers}}}",
-                any_of(names.iter().copied())
+                build_exact_pattern(names.iter().copied())
             ))
         }
     }
 }
 
-/// Returns `true` if the text is a valid label name in a query.
+/// Returns `true` if `text` is a valid label name in PromQL.
 pub(super) fn is_label_name(text: &str) -> bool {
     let is_begin = |character: char| character.is_ascii_alphabetic() || character == '_';
     let mut characters = text.chars();
@@ -70,27 +69,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_leaves_its_quotes() {
+    fn quoted_text_cannot_end_quotes() {
         assert_eq!(
-            quoted("a\"} or vector(1) # \\ \n"),
+            quote("a\"} or vector(1) # \\ \n"),
             r#""a\"} or vector(1) # \\ \n""#
         );
-        assert_eq!(any_of(["node1.a:9124", "x|y"]), r#""node1\\.a:9124|x\\|y""#);
+        assert_eq!(
+            build_exact_pattern(["node1.a:9124", "x|y"]),
+            r#""node1\\.a:9124|x\\|y""#
+        );
     }
 
     #[test]
     fn series_are_selected_by_one_name_or_several() {
-        assert_eq!(series(&["up"], "").unwrap(), "up");
-        assert_eq!(series(&["up"], "a=\"b\"").unwrap(), "up{a=\"b\"}");
+        assert_eq!(build_selector(&["up"], "").unwrap(), "up");
+        assert_eq!(build_selector(&["up"], "a=\"b\"").unwrap(), "up{a=\"b\"}");
         assert_eq!(
-            series(&["a", "b"], "c=\"d\"").unwrap(),
+            build_selector(&["a", "b"], "c=\"d\"").unwrap(),
             "{__name__=~\"a|b\",c=\"d\"}"
         );
-        assert_eq!(series(&[], ""), None);
+        assert_eq!(build_selector(&[], ""), None);
     }
 
     #[test]
-    fn names_of_labels_have_letters_digits_and_underscores() {
+    fn label_names_have_letters_digits_and_underscores() {
         assert_eq!(
             ["node", "_a1", "1a", "", "a-b", "a\"b"].map(is_label_name),
             [true, true, false, false, false, false]

@@ -6,29 +6,28 @@ use std::collections::BTreeSet;
 
 use super::{
     metrics::{self, Families, Family},
-    promql::{any_of, series},
+    promql::{build_exact_pattern, build_selector},
 };
 use crate::model::Resolution;
 
-/// A query, and the use of its series.
-pub(super) struct Question {
-    pub(super) name: QuestionName,
+/// A query, and how often and in which resolutions it is sent.
+pub(super) struct Query {
+    pub(super) name: QueryName,
     /// The purpose of the query.
     pub(super) help: &'static str,
-    /// The number of readings from one query to the next.
+    /// How often the query is sent: 1 means every time the fleet is read, 20 means every 20th time.
     pub(super) every: u32,
     /// The resolutions in which the query is used.
     pub(super) of: &'static [Resolution],
-    /// The range and the step of a range query in seconds, or `None` for a query about the current
-    /// time.
+    /// The time range and the step of a range query, in seconds, or `None` for an instant query.
     pub(super) range: Option<(u32, u32)>,
-    /// Returns the query, or `None` if no metric can answer it.
+    /// A function that returns the PromQL expression, or `None` if no existing metric can answer
+    /// the query.
     pub(super) expression: fn(&Scope<'_>) -> Option<String>,
 }
 
-/// The name of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum QuestionName {
+pub(super) enum QueryName {
     Utilization,
     MemoryUsed,
     Power,
@@ -51,19 +50,20 @@ pub(super) enum QuestionName {
     ConditionsByNode,
 }
 
-/// The series that queries select.
+/// The parameters that determine which series the queries select.
 pub(super) struct Scope<'a> {
-    /// The matchers of all series, such as `cluster="a"`.
+    /// The matchers that are added to every query, such as `cluster="a"`.
     pub(super) matchers: &'a str,
-    /// The families that are read.
+    /// The metric families that are read.
     pub(super) families: Families,
-    /// The families that exist, including those that add nothing.
+    /// The metric families that exist, including those that contribute no additional GPUs.
     pub(super) present: Families,
     /// The Prometheus jobs whose targets have GPUs.
     pub(super) jobs: &'a BTreeSet<String>,
 }
 
-/// The rules of `deploy/prometheus/fleet.yml` for each node, each with its reading and a factor.
+/// The per-node recording rules in `deploy/prometheus/fleet.yml`. Each comes with the id of its
+/// reading and the factor for its values.
 pub(super) const NODE_RULES: [(&str, &str, f64); 8] = [
     ("instance:gpumon_gpus:count", "gpus", 1.0),
     ("instance:gpumon_gpus_down:sum", "gpus_down", 1.0),
@@ -95,169 +95,175 @@ pub(super) const NODE_RULES: [(&str, &str, f64); 8] = [
     ),
 ];
 
-/// The number of readings between queries for data that rarely changes, which is about five
+/// The value of `every` for data that rarely changes. With the default period, this is about five
 /// minutes.
-const SLOW: u32 = 20;
+const SLOW_INTERVAL: u32 = 20;
 
 const GPU: &[Resolution] = &[Resolution::Gpu];
 const NODE: &[Resolution] = &[Resolution::Node];
 const BOTH: &[Resolution] = &[Resolution::Gpu, Resolution::Node];
 
-/// How far back the idle time of GPUs with memory in use is determined, and at which step, in
-/// seconds.
-const HELD_IDLE_S: u32 = 12 * 3600;
+/// How far back the idle time of GPUs with memory in use can be traced, in seconds.
+const HELD_IDLE_RANGE_S: u32 = 12 * 3600;
 pub(super) const HELD_IDLE_STEP_S: u32 = 900;
 
-/// The time without a sample after which a node has no readings, in seconds.
+/// The maximum age of a node's last sample, in seconds. After that, the node counts as having no
+/// readings.
 pub(super) const STUCK_S: u32 = 60;
 
-/// All queries of the current state.
-pub(super) const QUESTIONS: [Question; 20] = [
-    Question {
-        name: QuestionName::Utilization,
-        help: "Utilization of each GPU; of dcgm-exporter also which pod holds it",
+/// All queries for a fleet's current state.
+pub(super) const QUERIES: [Query; 20] = [
+    Query {
+        name: QueryName::Utilization,
+        help: "Utilization of each GPU; with dcgm-exporter, also the pod that holds it",
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| scope.readings(&[metrics::UTILIZATION]),
+        expression: |scope| scope.select_readings(&[metrics::UTILIZATION]),
     },
-    Question {
-        name: QuestionName::MemoryUsed,
+    Query {
+        name: QueryName::MemoryUsed,
         help: "Memory in use on each GPU",
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| scope.readings(&[metrics::MEMORY_USED]),
+        expression: |scope| scope.select_readings(&[metrics::MEMORY_USED]),
     },
-    Question {
-        name: QuestionName::Power,
+    Query {
+        name: QueryName::Power,
         help: "Power draw of each GPU",
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| scope.readings(&[metrics::POWER]),
+        expression: |scope| scope.select_readings(&[metrics::POWER]),
     },
-    Question {
-        name: QuestionName::Temperature,
+    Query {
+        name: QueryName::Temperature,
         help: "Temperature of each GPU",
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| scope.readings(&[metrics::TEMPERATURE]),
+        expression: |scope| scope.select_readings(&[metrics::TEMPERATURE]),
     },
-    Question {
-        name: QuestionName::Down,
+    Query {
+        name: QueryName::Down,
         help: "GPUs that do not respond",
         every: 1,
         of: GPU,
         range: None,
-        expression: |scope| Some(format!("{} == 0", scope.own("gpumon_gpu_up")?)),
+        expression: |scope| {
+            Some(format!(
+                "{} == 0",
+                scope.select_gpumon_metric("gpumon_gpu_up")?
+            ))
+        },
     },
-    Question {
-        name: QuestionName::States,
+    Query {
+        name: QueryName::States,
         help: "State of each node's collector, and nodes without a new sample",
         every: 1,
         of: BOTH,
         range: None,
         expression: |scope| {
             let (state, age) = (
-                scope.own("gpumon_collector_state")?,
-                scope.own("gpumon_sample_age_seconds")?,
+                scope.select_gpumon_metric("gpumon_collector_state")?,
+                scope.select_gpumon_metric("gpumon_sample_age_seconds")?,
             );
             Some(format!("{state} == 1 or {age} > {STUCK_S}"))
         },
     },
-    Question {
-        name: QuestionName::Conditions,
-        help: "Conditions that last, with their severity, and Xids that do",
+    Query {
+        name: QueryName::Conditions,
+        help: "Current conditions with their severity, and current Xids",
         every: 1,
         of: GPU,
         range: None,
         expression: |scope| {
             let (severity, xid) = (
-                scope.own("gpumon_condition_severity")?,
-                scope.own("gpumon_gpu_xid")?,
+                scope.select_gpumon_metric("gpumon_condition_severity")?,
+                scope.select_gpumon_metric("gpumon_gpu_xid")?,
             );
             Some(format!("{severity} or {xid} == 1"))
         },
     },
-    Question {
-        name: QuestionName::Xids,
-        help: "The newest Xid of each GPU, by dcgm-exporter",
+    Query {
+        name: QueryName::Xids,
+        help: "The newest Xid of each GPU, from dcgm-exporter",
         every: 1,
         of: GPU,
         range: None,
         expression: |scope| {
             Some(format!(
                 "{} > 0",
-                scope.dcgm(["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"])?
+                scope.select_dcgm_metric(["DCGM_FI_DEV_XID_ERROR", "DCGM_FI_DEV_XID_ERRORS"])?
             ))
         },
     },
-    Question {
-        name: QuestionName::Holders,
+    Query {
+        name: QueryName::Holders,
         help: "Users, jobs, pods and notebooks on each GPU",
         every: 2,
         of: GPU,
         range: None,
-        expression: |scope| scope.own("gpumon_gpu_job_info"),
+        expression: |scope| scope.select_gpumon_metric("gpumon_gpu_job_info"),
     },
-    Question {
-        name: QuestionName::Processes,
+    Query {
+        name: QueryName::Processes,
         help: "Number of processes on each GPU",
         every: 4,
         of: GPU,
         range: None,
-        expression: |scope| scope.own("gpumon_gpu_processes"),
+        expression: |scope| scope.select_gpumon_metric("gpumon_gpu_processes"),
     },
-    Question {
-        name: QuestionName::Roster,
-        help: "GPUs of the last hour with their names, also those that are gone",
-        every: SLOW,
+    Query {
+        name: QueryName::Roster,
+        help: "GPUs of the last hour with their names, including those that are gone",
+        every: SLOW_INTERVAL,
         of: GPU,
         range: None,
         expression: |scope| {
             Some(format!(
                 "last_over_time({}[1h])",
-                scope.own("gpumon_gpu_info")?
+                scope.select_gpumon_metric("gpumon_gpu_info")?
             ))
         },
     },
-    Question {
-        name: QuestionName::MemoryTotal,
-        help: "Memory of each GPU, or what it adds up from; dcgm-exporter's GPUs with their names",
-        every: SLOW,
+    Query {
+        name: QueryName::MemoryTotal,
+        help: "Memory of each GPU, or the amounts that add up to it; with dcgm-exporter, also the \
+               names of the GPUs",
+        every: SLOW_INTERVAL,
         of: GPU,
         range: None,
         expression: |scope| {
-            let mut names = metrics::names(&[metrics::MEMORY_TOTAL], scope.present);
+            let mut names = metrics::list_all_names(&[metrics::MEMORY_TOTAL], scope.present);
             let parts = [
                 metrics::MEMORY_USED,
                 metrics::MEMORY_FREE,
                 metrics::MEMORY_RESERVED,
             ];
-            names.extend(metrics::names(
+            names.extend(metrics::list_all_names(
                 &parts,
                 Families {
                     own: false,
                     ..scope.present
                 },
             ));
-            series(&names, scope.matchers)
+            build_selector(&names, scope.matchers)
         },
     },
-    Question {
-        name: QuestionName::PowerLimit,
+    Query {
+        name: QueryName::PowerLimit,
         help: "Power limit of each GPU",
-        every: SLOW,
+        every: SLOW_INTERVAL,
         of: GPU,
         range: None,
-        expression: |scope| scope.readings(&[metrics::POWER_LIMIT]),
+        expression: |scope| scope.select_readings(&[metrics::POWER_LIMIT]),
     },
-    Question {
-        name: QuestionName::IdleDcgm,
-        help: "GPUs on which nothing ran for half an hour, by dcgm-exporter",
-        every: SLOW,
+    Query {
+        name: QueryName::IdleDcgm,
+        help: "GPUs on which nothing ran for half an hour, from dcgm-exporter",
+        every: SLOW_INTERVAL,
         of: GPU,
         range: None,
         expression: |scope| {
@@ -265,19 +271,19 @@ pub(super) const QUESTIONS: [Question; 20] = [
                 own: false,
                 ..scope.families
             };
-            let names = metrics::names(&[metrics::UTILIZATION], families);
+            let names = metrics::list_all_names(&[metrics::UTILIZATION], families);
             Some(format!(
                 "max_over_time({}[30m]) == 0",
-                series(&names, scope.matchers)?
+                build_selector(&names, scope.matchers)?
             ))
         },
     },
-    Question {
-        name: QuestionName::HeldIdle,
-        help: "Since when memory has been held idle",
-        every: SLOW,
+    Query {
+        name: QueryName::HeldIdle,
+        help: "The time since which memory has been held idle",
+        every: SLOW_INTERVAL,
         of: GPU,
-        range: Some((HELD_IDLE_S, HELD_IDLE_STEP_S)),
+        range: Some((HELD_IDLE_RANGE_S, HELD_IDLE_STEP_S)),
         expression: |scope| {
             let held = "condition=\"held_idle\"";
             let matchers = if scope.matchers.is_empty() {
@@ -287,104 +293,105 @@ pub(super) const QUESTIONS: [Question; 20] = [
             };
             scope
                 .families
-                .has(Family::Own)
-                .then(|| series(&["gpumon_condition_severity"], &matchers))
+                .contains(Family::Own)
+                .then(|| build_selector(&["gpumon_condition_severity"], &matchers))
                 .flatten()
         },
     },
-    Question {
-        name: QuestionName::ByNode,
+    Query {
+        name: QueryName::ByNode,
         help: "Recorded sums and averages of each node",
         every: 2,
         of: NODE,
         range: None,
-        expression: |scope| series(&NODE_RULES.map(|(name, ..)| name), scope.matchers),
+        expression: |scope| build_selector(&NODE_RULES.map(|(name, ..)| name), scope.matchers),
     },
-    Question {
-        name: QuestionName::ConditionsByNode,
-        help: "Conditions that last, the worst of each node",
+    Query {
+        name: QueryName::ConditionsByNode,
+        help: "Current conditions of each node, with the highest severity",
         every: 2,
         of: NODE,
         range: None,
         expression: |scope| {
             Some(format!(
                 "max by (cluster, job, instance, condition) ({})",
-                scope.own("gpumon_condition_severity")?
+                scope.select_gpumon_metric("gpumon_condition_severity")?
             ))
         },
     },
-    Question {
-        name: QuestionName::HoldersByNode,
+    Query {
+        name: QueryName::HoldersByNode,
         help: "Recorded users, jobs, pods and notebooks of each node",
         every: 4,
         of: NODE,
         range: None,
-        expression: |scope| scope.own("instance:gpumon_gpu_job_info:count"),
+        expression: |scope| scope.select_gpumon_metric("instance:gpumon_gpu_job_info:count"),
     },
-    Question {
-        name: QuestionName::ModelsByNode,
+    Query {
+        name: QueryName::ModelsByNode,
         help: "Recorded names of the GPUs of each node",
-        every: SLOW,
+        every: SLOW_INTERVAL,
         of: NODE,
         range: None,
-        expression: |scope| scope.own("instance:gpumon_gpu_info:count"),
+        expression: |scope| scope.select_gpumon_metric("instance:gpumon_gpu_info:count"),
     },
-    Question {
-        name: QuestionName::Up,
+    Query {
+        name: QueryName::Up,
         help: "Whether each node could be scraped",
         every: 1,
         of: BOTH,
         range: None,
-        expression: up,
+        expression: build_up_query,
     },
 ];
 
-impl QuestionName {
+impl QueryName {
     /// Returns the purpose of the query.
     pub(super) fn help(self) -> &'static str {
-        QUESTIONS
+        QUERIES
             .iter()
             .find(|question| question.name == self)
             .map_or("", |question| question.help)
     }
 
-    /// Returns `true` if an answer may be so old that its subject no longer exists.
-    pub(super) fn is_slow(self) -> bool {
-        QUESTIONS
+    /// Returns `true` if the query is sent so rarely that its data can refer to GPUs or nodes that
+    /// no longer exist.
+    pub(super) fn is_infrequent(self) -> bool {
+        QUERIES
             .iter()
-            .any(|question| question.name == self && question.every >= SLOW)
+            .any(|question| question.name == self && question.every >= SLOW_INTERVAL)
     }
 }
 
 impl Scope<'_> {
-    fn readings(&self, ids: &[&str]) -> Option<String> {
-        series(&metrics::names(ids, self.families), self.matchers)
+    fn select_readings(&self, ids: &[&str]) -> Option<String> {
+        build_selector(&metrics::list_all_names(ids, self.families), self.matchers)
     }
 
-    /// Returns the selector of a metric that only gpumon has.
-    fn own(&self, name: &str) -> Option<String> {
+    /// Returns a selector for a metric that only gpumon exports.
+    fn select_gpumon_metric(&self, name: &str) -> Option<String> {
         self.families
-            .has(Family::Own)
-            .then(|| series(&[name], self.matchers))
+            .contains(Family::Own)
+            .then(|| build_selector(&[name], self.matchers))
             .flatten()
     }
 
-    /// Returns the selector of a metric of dcgm-exporter by its new and its old name.
-    fn dcgm(&self, [renamed, old]: [&str; 2]) -> Option<String> {
+    /// Returns a selector for a dcgm-exporter metric by its new and its old name.
+    fn select_dcgm_metric(&self, [renamed, old]: [&str; 2]) -> Option<String> {
         let both = [(Family::Renamed, renamed), (Family::Old, old)].into_iter();
         let names: Vec<_> = both
-            .filter(|(of, _)| self.families.has(*of))
+            .filter(|(of, _)| self.families.contains(*of))
             .map(|(_, name)| name)
             .collect();
-        series(&names, self.matchers)
+        build_selector(&names, self.matchers)
     }
 }
 
 /// Returns the query for whether targets with GPUs could be scraped. It includes jobs whose names
-/// suggest GPUs, because a target that has never been scraped is not in a known job.
-pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
-    let mut pattern = any_of(scope.jobs.iter().map(String::as_str));
-    // The pattern ends with a quote, which is added again below.
+/// suggest GPUs, because a target that has never been scraped belongs to no known job.
+pub(super) fn build_up_query(scope: &Scope<'_>) -> Option<String> {
+    let mut pattern = build_exact_pattern(scope.jobs.iter().map(String::as_str));
+    // Removes the closing quote, which is added again below.
     pattern.pop();
     let separator = if scope.jobs.is_empty() { "" } else { "|" };
     let jobs = format!("job=~{pattern}{separator}.*gpumon.*|.*dcgm.*\"");
@@ -393,24 +400,28 @@ pub(super) fn up(scope: &Scope<'_>) -> Option<String> {
     } else {
         format!("{jobs},{}", scope.matchers)
     };
-    series(&["up"], &matchers)
+    build_selector(&["up"], &matchers)
 }
 
 /// Returns the query for the number of gpumon's GPUs in the largest job, as counted by a recording
 /// rule.
-pub(super) fn recorded_census(matchers: &str) -> Option<String> {
+pub(super) fn build_recorded_census_query(matchers: &str) -> Option<String> {
     Some(format!(
         "max({})",
-        series(&["job:gpumon_gpus:count"], matchers)?
+        build_selector(&["job:gpumon_gpus:count"], matchers)?
     ))
 }
 
-/// Returns the query for the number of GPUs by metric name, with or without gpumon's. The result
-/// determines the other queries.
-pub(super) fn census(matchers: &str, with_own: bool) -> Option<String> {
-    let mut names = if with_own { vec![UP] } else { Vec::new() };
-    names.extend(metrics::names(
-        &CENSUS,
+/// Returns the query that counts GPUs by metric name, with or without gpumon's GPUs. Its result
+/// determines which other queries are sent.
+pub(super) fn build_census_query(matchers: &str, with_own: bool) -> Option<String> {
+    let mut names = if with_own {
+        vec![GPU_UP_METRIC]
+    } else {
+        Vec::new()
+    };
+    names.extend(metrics::list_all_names(
+        &CENSUS_READINGS,
         Families {
             own: false,
             ..Families::ALL
@@ -418,18 +429,18 @@ pub(super) fn census(matchers: &str, with_own: bool) -> Option<String> {
     ));
     Some(format!(
         "count by (__name__) ({})",
-        series(&names, matchers)?
+        build_selector(&names, matchers)?
     ))
 }
 
-/// The number of readings from one count to the next.
-pub(super) const CENSUS_EVERY: u32 = SLOW;
+/// The number of times that the fleet is read from one count of the GPUs to the next.
+pub(super) const CENSUS_INTERVAL: u32 = SLOW_INTERVAL;
 
-/// A metric that gpumon exports for every GPU, whatever its state.
-pub(super) const UP: &str = "gpumon_gpu_up";
+/// A metric that gpumon exports for every GPU, regardless of the GPU's state.
+pub(super) const GPU_UP_METRIC: &str = "gpumon_gpu_up";
 
-/// The readings that reveal a dcgm-exporter, because every one exports at least one of them.
-pub(super) const CENSUS: [&str; 3] = [
+/// The readings that reveal a dcgm-exporter. Every dcgm-exporter exports at least one of them.
+pub(super) const CENSUS_READINGS: [&str; 3] = [
     metrics::UTILIZATION,
     metrics::TEMPERATURE,
     metrics::MEMORY_USED,

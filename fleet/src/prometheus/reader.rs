@@ -1,40 +1,40 @@
-//! The reader of a fleet from Prometheus, shared by all viewers.
+//! A fleet reader for Prometheus, shared by all viewers.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc, time::Duration};
 
 use super::{
     ask::Source,
-    cached::{Cached, CachedByKey, Fresh},
+    cached::{CachedByKey, CachedValue, FreshValue},
     client::QueryError,
-    now::{NowReader, Told},
-    promql::any_of,
+    now::{FleetContext, NowReader},
+    promql::build_exact_pattern,
     settings::{Settings, SettingsError},
-    spans::{Span, events, history, usage},
+    spans::{TimeRangeResult, events, history, usage},
     target::Target,
 };
 use crate::{
     builder::{FleetBuilder, NewGpu, NewNode},
     model::{Fleet, FleetEvents, FleetHistory, FleetState, FleetUsage, READINGS, Resolution},
-    reader::{Answer, FleetError, FleetReader, NodeAddress, Range},
+    reader::{FleetError, FleetFuture, FleetReader, NodeAddress, Range},
     rows::Rows,
 };
 
-/// How long to wait for new data if older data can be shown.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The maximum time to wait for new data if older data can be shown instead.
+const UPDATE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The maximum number of nodes that are read individually, if the fleet lists only nodes.
-const MOST_NODES: usize = 32;
+/// The maximum number of nodes that are read individually when the fleet lists only nodes.
+const MAX_NODES: usize = 32;
 
-/// The maximum number of cached time ranges.
-const MOST_RANGES: usize = 16;
-const MOST_HISTORIES: usize = 64;
+/// The maximum number of time ranges whose results are cached.
+const MAX_RANGES: usize = 16;
+const MAX_HISTORIES: usize = 64;
 
-/// A reader of a fleet from Prometheus. It sends queries only on request.
+/// A fleet reader for Prometheus. It sends queries only on request.
 pub struct PrometheusReader {
     source: Arc<Source>,
     now: Arc<NowReader>,
-    fleet: Arc<Cached<Fleet>>,
-    /// The nodes that are read individually, each with its own reader, if the fleet lists only
+    fleet: Arc<CachedValue<Fleet>>,
+    /// The fleets of individual nodes, which are read separately when the main fleet lists only
     /// nodes.
     nodes: CachedByKey<String, Fleet>,
     node_readers: std::sync::Mutex<HashMap<String, Arc<NowReader>>>,
@@ -44,45 +44,57 @@ pub struct PrometheusReader {
 }
 
 impl PrometheusReader {
-    /// Creates a reader without sending any query.
+    /// Creates a reader without sending any queries.
     ///
     /// # Errors
-    /// Returns the problem of the settings, or of a file that they name, and its remedy.
+    /// Returns the problem with the settings, or with a file that they refer to, and its remedy.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         let source = Arc::new(Source::new(settings)?);
         Ok(Self {
             now: Arc::new(NowReader::new(Arc::clone(&source), "", None)),
             source,
             fleet: Arc::default(),
-            nodes: CachedByKey::new(MOST_NODES),
+            nodes: CachedByKey::new(MAX_NODES),
             node_readers: std::sync::Mutex::default(),
-            usage: CachedByKey::new(MOST_RANGES),
-            events: CachedByKey::new(MOST_RANGES),
-            history: CachedByKey::new(MOST_HISTORIES),
+            usage: CachedByKey::new(MAX_RANGES),
+            events: CachedByKey::new(MAX_RANGES),
+            history: CachedByKey::new(MAX_HISTORIES),
         })
     }
 
     fn patience(&self) -> impl Fn(bool) -> Duration + use<> {
         let limit = self.source.settings.timeout;
-        move |has_some| if has_some { PATIENCE.min(limit) } else { limit }
+        move |has_some| {
+            if has_some {
+                UPDATE_TIMEOUT.min(limit)
+            } else {
+                limit
+            }
+        }
     }
 
-    async fn read_now(&self, cached: &Arc<Cached<Fleet>>, reader: &Arc<NowReader>) -> Arc<Fleet> {
+    async fn read_current_fleet(
+        &self,
+        cached: &Arc<CachedValue<Fleet>>,
+        reader: &Arc<NowReader>,
+    ) -> Arc<Fleet> {
         let reading = Arc::clone(reader);
         let fleet = cached
-            .get(self.patience(), |before| reading.read(before))
+            .get_or_read(self.patience(), |before| reading.read(before))
             .await;
         match fleet {
-            None => Arc::new(reader.slow(None)),
+            None => Arc::new(reader.build_slow_fleet(None)),
             Some(fleet) if is_late(&fleet, self.source.settings.timeout) => {
-                Arc::new(reader.slow(Some(&fleet)))
+                Arc::new(reader.build_slow_fleet(Some(&fleet)))
             }
             Some(fleet) => fleet,
         }
     }
 
-    async fn read_at_once(&self) -> Arc<Fleet> {
-        let (last, flight) = self.fleet.last(|before| Arc::clone(&self.now).read(before));
+    async fn read_without_waiting(&self) -> Arc<Fleet> {
+        let (last, flight) = self
+            .fleet
+            .get_last_or_start(|before| Arc::clone(&self.now).read(before));
         match last {
             Some(fleet) if flight.is_none() => fleet,
             Some(fleet) if matches!(fleet.state, FleetState::Current | FleetState::Partial) => {
@@ -92,51 +104,51 @@ impl PrometheusReader {
                     ..(*fleet).clone()
                 })
             }
-            // After a failed reading, the new one is worth waiting for.
-            _ => self.read_now(&self.fleet, &self.now).await,
+            // There is no earlier data that was current, so it is better to wait for a new read.
+            _ => self.read_current_fleet(&self.fleet, &self.now).await,
         }
     }
 
-    /// Returns the further results of the last reading.
+    /// Returns the additional results from the last time the fleet was read.
     ///
     /// # Errors
-    /// Returns the problems of a fleet without GPUs.
-    async fn read_known(&self) -> Result<Told, Vec<String>> {
-        let known = self.now.told();
-        if !known.families.is_none() {
+    /// Returns the fleet's problems if no GPUs are found.
+    async fn read_context(&self) -> Result<FleetContext, Vec<String>> {
+        let known = self.now.context();
+        if !known.families.is_empty() {
             return Ok(known);
         }
-        let fleet = self.read_now(&self.fleet, &self.now).await;
-        let known = self.now.told();
-        if known.families.is_none() {
+        let fleet = self.read_current_fleet(&self.fleet, &self.now).await;
+        let known = self.now.context();
+        if known.families.is_empty() {
             Err(fleet.problems.clone())
         } else {
             Ok(known)
         }
     }
 
-    /// Reads data about a time range. If that is not possible, `empty` is returned with the reason.
-    async fn read_span<K: Eq + Hash + Clone, T: Span, F>(
+    /// Reads data about a time range. On failure, returns `empty` with the reason as a problem.
+    async fn read_span<K: Eq + Hash + Clone, T: TimeRangeResult, F>(
         &self,
         cache: &CachedByKey<K, T>,
         key: K,
         empty: impl Fn() -> T,
-        read: impl FnOnce(Told, Option<Arc<T>>) -> F,
+        read: impl FnOnce(FleetContext, Option<Arc<T>>) -> F,
     ) -> Arc<T>
     where
-        F: Future<Output = Fresh<T>> + Send + 'static,
+        F: Future<Output = FreshValue<T>> + Send + 'static,
     {
         let with_problems = |problems| {
             let mut value = empty();
             *value.state_and_problems().1 = problems;
             Arc::new(value)
         };
-        let known = match self.read_known().await {
+        let known = match self.read_context().await {
             Ok(known) => known,
             Err(problems) => return with_problems(problems),
         };
-        let cached = cache.of(key);
-        let value = cached.get(self.patience(), |before| read(known, before));
+        let cached = cache.find_slot(key);
+        let value = cached.get_or_read(self.patience(), |before| read(known, before));
         value.await.unwrap_or_else(|| {
             let (address, limit) = (
                 self.source.address().to_owned(),
@@ -146,117 +158,124 @@ impl PrometheusReader {
         })
     }
 
-    /// Returns the targets of a node.
-    fn targets(&self, node: &str) -> Result<Vec<Arc<Target>>, FleetError> {
-        let targets = self.now.told().nodes.targets_of(node).map(<[_]>::to_vec);
+    /// Returns the targets that belong to `node`.
+    fn find_targets(&self, node: &str) -> Result<Vec<Arc<Target>>, FleetError> {
+        let targets = self
+            .now
+            .context()
+            .nodes
+            .find_targets(node)
+            .map(<[_]>::to_vec);
         targets.ok_or_else(|| FleetError::NoSuchNode(gpumon_probe::owner::clean_name(node)))
     }
 
     async fn read_node(&self, node: &str) -> Result<Arc<Fleet>, FleetError> {
-        let fleet = self.read_now(&self.fleet, &self.now).await;
-        let targets = self.targets(node)?;
+        let fleet = self.read_current_fleet(&self.fleet, &self.now).await;
+        let targets = self.find_targets(node)?;
         if fleet.resolution == Resolution::Gpu {
-            return Ok(Arc::new(one_node(&fleet, node)));
+            return Ok(Arc::new(extract_node(&fleet, node)));
         }
         let reader = {
             let mut readers = self
                 .node_readers
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            if readers.len() >= MOST_NODES && !readers.contains_key(node) {
+            if readers.len() >= MAX_NODES && !readers.contains_key(node) {
                 readers.clear();
             }
             let new = || {
                 Arc::new(NowReader::new(
                     Arc::clone(&self.source),
-                    &matchers(&targets),
+                    &build_matchers(&targets),
                     Some(Resolution::Gpu),
                 ))
             };
             Arc::clone(readers.entry(node.to_owned()).or_insert_with(new))
         };
         let told = self
-            .read_now(&self.nodes.of(node.to_owned()), &reader)
+            .read_current_fleet(&self.nodes.find_slot(node.to_owned()), &reader)
             .await;
-        Ok(Arc::new(one_node(&told, node)))
+        Ok(Arc::new(extract_node(&told, node)))
     }
 }
 
 impl FleetReader for PrometheusReader {
-    fn now(&self) -> Answer<'_, Arc<Fleet>> {
-        Box::pin(self.read_now(&self.fleet, &self.now))
+    fn fetch_current_fleet(&self) -> FleetFuture<'_, Arc<Fleet>> {
+        Box::pin(self.read_current_fleet(&self.fleet, &self.now))
     }
 
-    fn at_once(&self) -> Answer<'_, Arc<Fleet>> {
-        Box::pin(self.read_at_once())
+    fn get_last_known_fleet(&self) -> FleetFuture<'_, Arc<Fleet>> {
+        Box::pin(self.read_without_waiting())
     }
 
-    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Result<Arc<Fleet>, FleetError>> {
+    fn fetch_node<'a>(&'a self, name: &'a str) -> FleetFuture<'a, Result<Arc<Fleet>, FleetError>> {
         Box::pin(self.read_node(name))
     }
 
-    fn usage(&self, range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>> {
+    fn fetch_usage(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetUsage>, FleetError>> {
         Box::pin(async move {
             let source = &self.source;
-            let empty = || usage::nothing(source, range);
-            let read = |told, before| usage::read(Arc::clone(source), told, range, before);
+            let empty = || usage::empty_usage(source, range);
+            let read = |told, before| usage::read_usage(Arc::clone(source), told, range, before);
             Ok(self.read_span(&self.usage, range, empty, read).await)
         })
     }
 
-    fn events(&self, range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>> {
+    fn fetch_events(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetEvents>, FleetError>> {
         Box::pin(async move {
             let source = &self.source;
-            let empty = || events::nothing(source, range);
-            let read = |told, before| events::read(Arc::clone(source), told, range, before);
+            let empty = || events::empty_events(source, range);
+            let read = |told, before| events::read_events(Arc::clone(source), told, range, before);
             Ok(self.read_span(&self.events, range, empty, read).await)
         })
     }
 
-    fn history<'a>(
+    fn fetch_history<'a>(
         &'a self,
         range: Range,
         node: Option<&'a str>,
-    ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
+    ) -> FleetFuture<'a, Result<Arc<FleetHistory>, FleetError>> {
         Box::pin(async move {
             let name = node.map(str::to_owned);
-            let is_known = self.read_known().await.is_ok();
+            let is_known = self.read_context().await.is_ok();
             let node = match node.filter(|_| is_known) {
-                Some(node) => Some((node.to_owned(), matchers(&self.targets(node)?))),
+                Some(node) => Some((node.to_owned(), build_matchers(&self.find_targets(node)?))),
                 None => None,
             };
-            let empty = || history::nothing(name.clone());
-            let read =
-                |told, before| history::read(Arc::clone(&self.source), told, (range, node), before);
+            let empty = || history::empty_history(name.clone());
+            let read = |told, before| {
+                history::read_history(Arc::clone(&self.source), told, (range, node), before)
+            };
             let key = (range, name.clone());
             Ok(self.read_span(&self.history, key, empty, read).await)
         })
     }
 
-    fn released_kib(&self) -> usize {
+    fn take_released_kib(&self) -> usize {
         self.source.released_kib()
     }
 
-    fn address(&self, node: &str) -> Option<NodeAddress> {
-        self.targets(node)
+    fn find_address(&self, node: &str) -> Option<NodeAddress> {
+        self.find_targets(node)
             .ok()?
             .first()
-            .map(|target| target.address())
+            .map(|target| target.to_node_address())
     }
 }
 
-/// Returns the matchers of the series of a node.
-pub(super) fn matchers(targets: &[Arc<Target>]) -> String {
-    let instances = any_of(targets.iter().map(|target| &*target.instance));
+/// Returns matchers that select the series of a node's targets.
+pub(super) fn build_matchers(targets: &[Arc<Target>]) -> String {
+    let instances = build_exact_pattern(targets.iter().map(|target| &*target.instance));
     let cluster = targets
         .iter()
         .map(|target| &*target.cluster)
         .find(|cluster| !cluster.is_empty());
-    let cluster = cluster.map(|cluster| format!(",cluster={}", super::promql::quoted(cluster)));
+    let cluster = cluster.map(|cluster| format!(",cluster={}", super::promql::quote(cluster)));
     format!("instance=~{instances}{}", cluster.unwrap_or_default())
 }
 
-/// Returns `true` if the data is older than a reader that fails would leave unmarked.
+/// Returns `true` if the data is too old to be shown as current, considering how often it is
+/// refreshed.
 fn is_late(fleet: &Fleet, limit: Duration) -> bool {
     let age = super::ask::now_ms().saturating_sub(fleet.at_ms);
     let longest = Duration::from_secs(u64::from(fleet.refresh_s) * 2) + limit;
@@ -264,14 +283,15 @@ fn is_late(fleet: &Fleet, limit: Duration) -> bool {
         && age > longest.as_millis() as u64
 }
 
-/// Returns the part of a fleet that belongs to one node. The result is empty if the node is gone.
-fn one_node(fleet: &Fleet, name: &str) -> Fleet {
+/// Returns the part of a fleet that belongs to the node `name`. The result is empty if the node has
+/// disappeared.
+fn extract_node(fleet: &Fleet, name: &str) -> Fleet {
     let mut builder = FleetBuilder::new(Fleet {
         state: fleet.state,
         problems: fleet.problems.clone(),
         resolution: fleet.resolution,
         missing: fleet.missing.clone(),
-        ..Fleet::unread(fleet.source.clone(), fleet.at_ms, fleet.refresh_s)
+        ..Fleet::new_unread(fleet.source.clone(), fleet.at_ms, fleet.refresh_s)
     });
     let Fleet { nodes, gpus, .. } = fleet;
     let Some(at) = nodes.name.iter().position(|known| known == name) else {

@@ -1,40 +1,41 @@
-//! The address of Prometheus, and this program's credentials.
+//! Settings for the connection to Prometheus: its address and gpumon's credentials.
 
 use std::{path::PathBuf, time::Duration};
 
 use thiserror::Error;
 
-/// The address of Prometheus, and this program's credentials. Secrets are in files, which are read
-/// again when they change.
+/// The address of Prometheus, gpumon's credentials, and the selection of series. Secrets are in
+/// files, which are read again when they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The address without `/api/v1/query`, such as `https://prometheus.example.org:9090/prefix`.
     /// It must not contain credentials.
     pub url: String,
-    /// This program's credentials.
+    /// gpumon's credentials for Prometheus.
     pub authorization: Authorization,
-    /// The file with certificates that verify the server's certificate, in PEM, instead of those of
-    /// the system.
+    /// A PEM file with the CA certificates that verify the server's certificate, instead of the
+    /// system's.
     pub ca_file: Option<PathBuf>,
-    /// The certificate for a server that requires one.
+    /// The client certificate, for servers that require one.
     pub client_certificate: Option<ClientCertificate>,
-    /// Further headers of each request, such as `X-Scope-OrgID` for a tenant of Mimir.
+    /// Additional headers for every request, such as `X-Scope-OrgID` for a Mimir tenant.
     pub headers: Vec<(String, String)>,
     /// Labels and values that select the series to read, such as `cluster` if one Prometheus
     /// contains several clusters.
     pub labels: Vec<(String, String)>,
-    /// The label that names the node, instead of the host of `instance` or dcgm-exporter's
-    /// `Hostname`.
+    /// The label that contains the node's name, instead of the host in `instance` or
+    /// dcgm-exporter's label `Hostname`.
     pub node_label: Option<String>,
-    /// The interval between readings while someone watches.
+    /// The interval at which the fleet is read while someone is watching.
     pub period: Duration,
     /// The time limit of a query.
     pub timeout: Duration,
-    /// The number of GPUs above which only nodes are listed, with the sums of the recording rules.
+    /// The number of GPUs above which only nodes are listed, using the sums from the recording
+    /// rules.
     pub gpus_most: u32,
 }
 
-/// This program's credentials for Prometheus.
+/// gpumon's credentials for Prometheus.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Authorization {
     /// No credentials are sent.
@@ -42,7 +43,7 @@ pub enum Authorization {
     None,
     /// A bearer token in a file.
     BearerFile(PathBuf),
-    /// A user with a password in a file.
+    /// A user name, and a file that contains the password.
     Basic {
         /// The user name.
         user: String,
@@ -51,7 +52,7 @@ pub enum Authorization {
     },
 }
 
-/// A certificate and its key, in PEM.
+/// A client certificate and its key, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// The file with the certificate and its chain.
@@ -60,21 +61,21 @@ pub struct ClientCertificate {
     pub key_file: PathBuf,
 }
 
-/// A problem of settings, with its remedy.
+/// A problem with the settings, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct SettingsError(pub(crate) String);
 
 impl Settings {
-    /// The default interval. Prometheus rarely scrapes more often.
-    pub const PERIOD: Duration = Duration::from_secs(15);
-    /// The default time limit, longer than a query about ten thousand GPUs takes.
-    pub const TIMEOUT: Duration = Duration::from_secs(10);
+    /// The default interval between readings. Prometheus rarely scrapes more often.
+    pub const DEFAULT_PERIOD: Duration = Duration::from_secs(15);
+    /// The default time limit of a query. A query about ten thousand GPUs takes less time.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
     /// The default number of GPUs above which only nodes are listed. More GPUs do not fit on a
-    /// screen, and take Prometheus seconds.
-    pub const GPUS_MOST: u32 = 20_000;
+    /// screen, and Prometheus would need seconds for each query.
+    pub const DEFAULT_MAX_GPUS: u32 = 20_000;
 
-    /// Returns the default settings for this address.
+    /// Creates default settings for the Prometheus server at `url`.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -84,9 +85,9 @@ impl Settings {
             headers: Vec::new(),
             labels: Vec::new(),
             node_label: None,
-            period: Self::PERIOD,
-            timeout: Self::TIMEOUT,
-            gpus_most: Self::GPUS_MOST,
+            period: Self::DEFAULT_PERIOD,
+            timeout: Self::DEFAULT_TIMEOUT,
+            gpus_most: Self::DEFAULT_MAX_GPUS,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{answer::Labels, metrics::Family};
 use crate::reader::NodeAddress;
 
 /// The maximum GPU index, which is more than any machine has.
-const MOST_GPUS: u32 = 1024;
+const MAX_GPUS: u32 = 1024;
 
 /// A scrape target of Prometheus, according to the labels of its series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,8 +24,8 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn address(&self) -> NodeAddress {
-        let (host, port) = split(&self.instance);
+    pub(super) fn to_node_address(&self) -> NodeAddress {
+        let (host, port) = split_port(&self.instance);
         NodeAddress {
             host: clean_name(host),
             port,
@@ -50,7 +50,7 @@ impl<'s> Interner<'s> {
     }
 
     /// Returns an untrusted text, cleaned.
-    pub(super) fn text(&mut self, text: &str) -> Arc<str> {
+    pub(super) fn intern_cleaned_text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return Arc::clone(known);
         }
@@ -60,26 +60,30 @@ impl<'s> Interner<'s> {
     }
 
     /// Returns the target of a series, or `None` if no label names a node.
-    pub(super) fn target(&mut self, labels: &Labels<'_>, family: Family) -> Option<Arc<Target>> {
+    pub(super) fn intern_target(
+        &mut self,
+        labels: &Labels<'_>,
+        family: Family,
+    ) -> Option<Arc<Target>> {
         let instance = labels.get("instance");
         let named = self.node_label.map_or("", |label| labels.get(label));
         let named = if named.is_empty() && family.is_dcgm() {
-            labels.first(&["Hostname", "hostname"])
+            labels.first_value(&["Hostname", "hostname"])
         } else {
             named
         };
         let (host, port) = if named.is_empty() {
-            split(instance)
+            split_port(instance)
         } else {
             (named, None)
         };
         if host.is_empty() {
             return None;
         }
-        let verbatim: Arc<str> = self.verbatim(instance);
+        let verbatim: Arc<str> = self.intern_unchanged_text(instance);
         let target = Target {
-            cluster: self.text(labels.get("cluster")),
-            host: self.text(host),
+            cluster: self.intern_cleaned_text(labels.get("cluster")),
+            host: self.intern_cleaned_text(host),
             port,
             instance: verbatim,
         };
@@ -92,7 +96,7 @@ impl<'s> Interner<'s> {
     }
 
     /// Returns a text unchanged, as needed in queries.
-    fn verbatim(&mut self, text: &str) -> Arc<str> {
+    fn intern_unchanged_text(&mut self, text: &str) -> Arc<str> {
         // The key contains a character that no label contains, so that it differs from the keys of
         // cleaned texts.
         let key = format!("\0{text}");
@@ -101,16 +105,16 @@ impl<'s> Interner<'s> {
 }
 
 /// Returns NVML's index of the GPU.
-pub(super) fn gpu(labels: &Labels<'_>) -> Option<u32> {
+pub(super) fn read_gpu_index(labels: &Labels<'_>) -> Option<u32> {
     labels
         .get("gpu")
         .parse()
         .ok()
-        .filter(|index| *index < MOST_GPUS)
+        .filter(|index| *index < MAX_GPUS)
 }
 
 /// Splits a host from its port. IPv6 addresses are returned without brackets.
-fn split(instance: &str) -> (&str, Option<u16>) {
+fn split_port(instance: &str) -> (&str, Option<u16>) {
     // Some relabeling rules write the instance as a URL.
     let instance = instance
         .split_once("://")
@@ -139,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_is_a_host_and_a_port() {
+    fn instance_splits_into_host_and_port() {
         for (instance, host, port) in [
             ("node1.example.org:9124", "node1.example.org", Some(9124)),
             ("node1", "node1", None),
@@ -150,7 +154,7 @@ mod tests {
             ("node1:99999", "node1:99999", None),
             ("", "", None),
         ] {
-            assert_eq!(split(instance), (host, port), "{instance}");
+            assert_eq!(split_port(instance), (host, port), "{instance}");
         }
     }
 }

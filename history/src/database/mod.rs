@@ -1,9 +1,10 @@
 //! Years of history in one SQLite file, which any SQLite tool can read.
 //!
-//! - [`schema`] defines the tables, from the catalogue of fields, and their migrations.
+//! - [`schema`] defines the tables, generated from the field catalog, and their migrations.
 //! - [`write`] adds rows, [`roll_up`] makes the coarser tiers, [`retention`] deletes old rows.
 //! - [`usage`] stores the usage of each owner over time.
-//! - [`read`] puts a span into a grid, [`salvage`] copies the readable rows of a damaged file.
+//! - [`read`] reads a time span into a grid, [`salvage`] copies the readable rows of a damaged
+//!   file.
 
 // SQLite's integers are signed, and times are far below their maximum.
 #![allow(clippy::cast_possible_wrap)]
@@ -24,22 +25,22 @@ use std::{
     time::Duration,
 };
 
-use gpumon_probe::safe_file::{Folder, FolderError, Owner};
+use gpumon_probe::safe_file::{AcceptedOwner, Folder, FolderError};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::bucket::BUCKET_MS;
 
-pub use self::read::{EVENTS, StoredSpan};
-pub use self::schema::reference;
+pub use self::read::{MAX_EVENTS, StoredSpan};
+pub use self::schema::render_reference;
 pub(crate) use self::{
     retention::{Allowance, Limits},
-    roll_up::RolledUp,
+    roll_up::RollUpProgress,
     salvage::Salvage,
-    write::Devices,
+    write::StoredDevices,
 };
 
 /// The name of the database file in its directory.
-pub const FILE: &str = "history.db";
+pub const FILE_NAME: &str = "history.db";
 
 /// The tables of one resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +90,8 @@ pub struct Database {
 pub enum DatabaseError {
     /// The file was written by a newer version of gpumon.
     #[error(
-        "{FILE} was written by a newer gpumon (its schema is {found}, this program knows {}): update gpumon, or name \
-         another directory",
+        "{FILE_NAME} was written by a newer gpumon (its schema is {found}, this version supports \
+         {}): update gpumon, or choose another directory",
         schema::VERSION
     )]
     Newer {
@@ -98,14 +99,14 @@ pub enum DatabaseError {
         found: i64,
     },
     /// The file is a database of another program.
-    #[error("{FILE} is a database of another program: name another directory")]
+    #[error("{FILE_NAME} is a database of another program: choose another directory")]
     Foreign,
     #[error(transparent)]
     Folder(#[from] FolderError),
-    #[error("{FILE} cannot be opened: {0}")]
+    #[error("{FILE_NAME} cannot be opened: {0}")]
     File(io::Error),
     /// An error from SQLite.
-    #[error("{}", describe(.0))]
+    #[error("{}", describe_sqlite_error(.0))]
     Sqlite(#[from] rusqlite::Error),
 }
 
@@ -123,20 +124,22 @@ impl DatabaseError {
 }
 
 /// Returns the inode of the database in a directory.
-pub(crate) fn inode(folder: &Path) -> Option<u64> {
-    fs::metadata(folder.join(FILE)).ok().map(|file| file.ino())
+pub(crate) fn read_inode(folder: &Path) -> Option<u64> {
+    fs::metadata(folder.join(FILE_NAME))
+        .ok()
+        .map(|file| file.ino())
 }
 
 /// Returns the path of the database in a directory with all links resolved, because SQLite opens it
 /// without following links.
-fn path_in(folder: &Path) -> Result<PathBuf, DatabaseError> {
+fn resolve_path(folder: &Path) -> Result<PathBuf, DatabaseError> {
     Ok(fs::canonicalize(folder)
         .map_err(DatabaseError::File)?
-        .join(FILE))
+        .join(FILE_NAME))
 }
 
-/// Returns the URI of a path with options for SQLite.
-fn uri(path: &Path, options: &str) -> String {
+/// Returns the SQLite URI for a path, with the given options.
+fn build_uri(path: &Path, options: &str) -> String {
     let bytes = path.as_os_str().as_bytes().iter();
     let escaped = bytes.fold(String::new(), |mut all, byte| {
         match byte {
@@ -151,9 +154,9 @@ fn uri(path: &Path, options: &str) -> String {
     format!("file:{escaped}?{options}")
 }
 
-/// Returns the cause and cure of common errors, and SQLite's own message.
-fn describe(error: &rusqlite::Error) -> String {
-    // SQLite reports this code if it cannot enlarge the shared-memory file of its readers.
+/// Returns the cause and remedy of common errors, and SQLite's own message.
+fn describe_sqlite_error(error: &rusqlite::Error) -> String {
+    // SQLite reports this code if the disk is too full to enlarge the shared-memory file.
     let has_no_room = error
         .sqlite_error()
         .is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
@@ -164,7 +167,7 @@ fn describe(error: &rusqlite::Error) -> String {
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             "it cannot be opened: check owner and permissions"
         }
-        Some(ErrorCode::SystemIoFailure) => "the disk does not work as it should",
+        Some(ErrorCode::SystemIoFailure) => "the disk reports an input/output error",
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "another program has locked it"
         }
@@ -180,41 +183,43 @@ impl Database {
     /// # Errors
     /// Returns an error if the database cannot be opened or created, or has an unsupported version.
     pub fn open(folder: &Path) -> Result<Self, DatabaseError> {
-        // The file names users and their processes, so it is private. SQLite gives its companion
-        // files the same mode.
+        // The file contains names of users and their processes, so it is private. SQLite gives its
+        // companion files the same mode.
         drop(
-            Folder::create(folder, Owner::Own)?
-                .open_file(FILE)
+            Folder::create(folder, AcceptedOwner::Own)?
+                .open_file(FILE_NAME)
                 .map_err(DatabaseError::File)?,
         );
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(path_in(folder)?, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)?;
+        let connection = Connection::open_with_flags(
+            resolve_path(folder)?,
+            flags | OpenFlags::SQLITE_OPEN_NOFOLLOW,
+        )?;
         connection.busy_timeout(Duration::from_secs(5))?;
         let database = Self {
             connection,
-            inode: inode(folder),
+            inode: read_inode(folder),
         };
-        database.check()?;
-        // An existing file is not changed before it has been read: a damaged file must stay as it
-        // is.
+        database.check_version()?;
+        // Only a new file has version 0. An existing file must not be changed before it has been
+        // read, because it may be damaged.
         if database
             .connection
             .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?
             == 0
         {
-            // Rows are about 1 KiB. Pages of 8 KiB leave less unused space than smaller ones.
-            database.set("page_size", 8192)?;
-            database.set("auto_vacuum", 2)?;
+            // Rows are about 1 KiB. Pages of 8 KiB waste less space than smaller pages.
+            database.set_pragma("page_size", 8192)?;
+            database.set_pragma("auto_vacuum", 2)?;
         }
-        database.set("journal_mode", "wal")?;
-        // In this mode, a killed process loses nothing. A power failure may lose the rows since the
-        // last checkpoint.
-        database.set("synchronous", "normal")?;
-        database.set("cache_size", -256)?;
-        database.set("wal_autocheckpoint", 128)?;
-        database.set("journal_size_limit", 2 << 20)?;
-        schema::migrate(&database.connection)?;
+        database.set_pragma("journal_mode", "wal")?;
+        // With `synchronous` set to `normal`, a killed process loses nothing, but a power failure
+        // may lose the rows since the last checkpoint.
+        database.set_pragma("synchronous", "normal")?;
+        database.set_pragma("cache_size", -256)?;
+        database.set_pragma("wal_autocheckpoint", 128)?;
+        database.set_pragma("journal_size_limit", 2 << 20)?;
+        schema::migrate_schema(&database.connection)?;
         Ok(database)
     }
 
@@ -224,11 +229,11 @@ impl Database {
     /// Returns an error if there is no database, or if it cannot be read or has an unsupported
     /// version.
     pub fn open_to_read(folder: &Path) -> Result<Self, DatabaseError> {
-        let path = path_in(folder)?;
-        let opened = Self::open_uri(folder, &uri(&path, "mode=ro"));
-        // SQLite creates companion files even to read a database in WAL mode, which fails on a full
-        // or read-only disk. A database that was closed is complete without them, and nobody can
-        // change it on such a disk.
+        let path = resolve_path(folder)?;
+        let opened = Self::open_uri(folder, &build_uri(&path, "mode=ro"));
+        // SQLite creates companion files even for reading a database in WAL mode, which fails on a
+        // full or read-only disk. A cleanly closed database is complete without companion files and
+        // cannot change on such a disk, so it is opened as immutable.
         let is_refused = |error: &DatabaseError| {
             let DatabaseError::Sqlite(error) = error else {
                 return false;
@@ -237,11 +242,12 @@ impl Database {
             matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::DiskFull))
                 || matches!(code, Some(ErrorCode::ReadOnly | ErrorCode::SystemIoFailure))
         };
-        let is_closed =
-            || fs::metadata(folder.join(format!("{FILE}-wal"))).map_or(true, |wal| wal.len() == 0);
+        let is_closed = || {
+            fs::metadata(folder.join(format!("{FILE_NAME}-wal"))).map_or(true, |wal| wal.len() == 0)
+        };
         match opened {
             Err(error) if is_refused(&error) && is_closed() => {
-                Self::open_uri(folder, &uri(&path, "immutable=1")).map_err(|_| error)
+                Self::open_uri(folder, &build_uri(&path, "immutable=1")).map_err(|_| error)
             }
             opened => opened,
         }
@@ -255,10 +261,10 @@ impl Database {
         connection.busy_timeout(Duration::from_secs(1))?;
         let database = Self {
             connection,
-            inode: inode(folder),
+            inode: read_inode(folder),
         };
-        database.set("cache_size", -1024)?;
-        database.check()?;
+        database.set_pragma("cache_size", -1024)?;
+        database.check_version()?;
         Ok(database)
     }
 
@@ -268,7 +274,7 @@ impl Database {
     }
 
     /// Returns an error if the file belongs to another program or to a newer version of gpumon.
-    fn check(&self) -> Result<(), DatabaseError> {
+    fn check_version(&self) -> Result<(), DatabaseError> {
         let number = |name| {
             self.connection
                 .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
@@ -285,7 +291,7 @@ impl Database {
         }
     }
 
-    fn set(&self, name: &str, value: impl rusqlite::ToSql) -> Result<(), rusqlite::Error> {
+    fn set_pragma(&self, name: &str, value: impl rusqlite::ToSql) -> Result<(), rusqlite::Error> {
         self.connection
             .pragma_update_and_check(None, name, value, |_| Ok(()))
             .or_else(|error| match error {
@@ -295,7 +301,7 @@ impl Database {
             })
     }
 
-    /// Checks every page of the file, which reads all of them.
+    /// Checks the integrity of the file, for which every page is read.
     ///
     /// # Errors
     /// Returns the first problems that SQLite finds.

@@ -1,4 +1,4 @@
-//! Reading spans from the tables.
+//! Queries that read time spans from the tables.
 
 use std::collections::HashMap;
 
@@ -7,21 +7,21 @@ use rusqlite::params;
 
 use super::{
     Database, DatabaseError, REACH_MS, TIERS,
-    roll_up::ALL,
-    schema::{OF_PROCESSES, Subject, columns_in, columns_of, parse_job_kind},
-    write::{parsed, stat},
+    roll_up::ALL_TIMES,
+    schema::{IS_PROCESS_EVENT, Subject, column_names, parse_job_kind, read_columns},
+    write::{parse_json, read_stat},
 };
 use crate::{
     bucket::Device,
     grid::Grid,
-    jobs::{JobSpan, MOST},
+    jobs::{JobSpan, MAX_JOBS},
     plan::{Plan, SpanRequest, Tier},
     span::{ConditionSpan, HistorySpan, Storage},
     wanted::{DeviceKind, Metric},
 };
 
 /// The maximum number of events, and of conditions, in a span.
-pub const EVENTS: usize = 1000;
+pub const MAX_EVENTS: usize = 1000;
 
 impl Database {
     /// Returns the index of each tier that has rows, the finest first, with the time of its oldest
@@ -29,10 +29,12 @@ impl Database {
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn tiers(&self) -> Result<Vec<(usize, Tier)>, DatabaseError> {
+    pub fn list_tiers(&self) -> Result<Vec<(usize, Tier)>, DatabaseError> {
         let mut tiers = Vec::new();
         for (tier, stored) in TIERS.iter().enumerate() {
-            if let Some(oldest_ms) = self.edge("min", Subject::Host, tier, ALL)? {
+            if let Some(oldest_ms) =
+                self.find_first_or_last_time("min", Subject::Host, tier, ALL_TIMES)?
+            {
                 tiers.push((
                     tier,
                     Tier {
@@ -46,19 +48,20 @@ impl Database {
         Ok(tiers)
     }
 
-    /// Adds the rows of a tier to a grid, and after its newest row those of the finer tiers.
-    /// Returns the end of the newest row.
+    /// Adds the rows of `tier` to a grid, and then the rows of finer tiers for the time after the
+    /// newest of these rows. Returns the end of the newest row added.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn add_to(&self, grid: &mut Grid, tier: usize) -> Result<u64, DatabaseError> {
-        let devices = self.devices()?;
+    pub fn add_to_grid(&self, grid: &mut Grid, tier: usize) -> Result<u64, DatabaseError> {
+        let devices = self.read_devices()?;
         let mut from_ms = grid.from_ms();
         // All reads must see the same state of the database, even if another process writes.
         self.connection.execute_batch("BEGIN")?;
         let read = (0..=tier).rev().try_for_each(|tier| {
             self.add_rows(grid, tier, from_ms, &devices)?;
-            let newest = self.edge("max", Subject::Host, tier, from_ms..=grid.to_ms())?;
+            let newest =
+                self.find_first_or_last_time("max", Subject::Host, tier, from_ms..=grid.to_ms())?;
             from_ms = newest.map_or(from_ms, |newest| newest + TIERS[tier].resolution_ms);
             Ok(())
         });
@@ -66,7 +69,7 @@ impl Database {
         read.map(|()| from_ms)
     }
 
-    /// Adds the rows of the devices and of the host in the order of time.
+    /// Adds the rows of the devices and of the host to the grid in chronological order.
     fn add_rows(
         &self,
         grid: &mut Grid,
@@ -74,24 +77,28 @@ impl Database {
         from_ms: u64,
         devices: &HashMap<i64, Device>,
     ) -> Result<(), DatabaseError> {
-        let wanted = grid.wanted().clone();
+        let wanted = grid.selection().clone();
         let to_ms = grid.to_ms();
         let bounds = params![from_ms as i64, to_ms as i64];
         let (of_gpus, of_mig) = (
-            self.select_columns(Subject::Gpu, tier, wanted.metrics_of(DeviceKind::Gpu))?,
-            self.select_columns(Subject::Gpu, tier, wanted.metrics_of(DeviceKind::Mig))?,
+            self.select_columns(Subject::Gpu, tier, wanted.metrics_for(DeviceKind::Gpu))?,
+            self.select_columns(Subject::Gpu, tier, wanted.metrics_for(DeviceKind::Mig))?,
         );
         let of_host =
-            self.select_columns(Subject::Host, tier, wanted.metrics_of(DeviceKind::Host))?;
+            self.select_columns(Subject::Host, tier, wanted.metrics_for(DeviceKind::Host))?;
         let has_devices = of_gpus.width + of_mig.width > 0;
-        let (gpu, host) = (Subject::Gpu.table(tier), Subject::Host.table(tier));
+        let (gpu, host) = (
+            Subject::Gpu.table_name(tier),
+            Subject::Host.table_name(tier),
+        );
         let mut hosts = self.connection.prepare(&format!(
             "SELECT at_ms, samples{} FROM {host} WHERE at_ms >= ?1 AND at_ms <= ?2 ORDER BY at_ms",
             of_host.sql
         ))?;
         let mut hosts = hosts.query(bounds)?;
         let mut rows = self.connection.prepare(&format!(
-            "SELECT at_ms, device, samples{}{} FROM {gpu} WHERE at_ms >= ?1 AND at_ms <= ?2 ORDER BY at_ms",
+            "SELECT at_ms, device, samples{}{} FROM {gpu} WHERE at_ms >= ?1 AND at_ms <= ?2 ORDER \
+             BY at_ms",
             of_gpus.sql, of_mig.sql
         ))?;
         let mut rows = rows.query(bounds)?;
@@ -110,32 +117,33 @@ impl Database {
                     let stats = selected
                         .columns
                         .iter()
-                        .map(|(column, ranged)| stat(known, first + column, *ranged).ok()?);
+                        .map(|(column, ranged)| read_stat(known, first + column, *ranged).ok()?);
                     let owner = (device.kind(), &*device.uuid);
-                    grid.add(owner, at_ms as u64, known.get(2)?, stats);
+                    grid.add_values(owner, at_ms as u64, known.get(2)?, stats);
                 }
                 row = rows.next()?;
             }
             let stats = of_host
                 .columns
                 .iter()
-                .map(|(column, ranged)| stat(host, 2 + column, *ranged).ok()?);
-            grid.add((DeviceKind::Host, ""), at_ms as u64, host.get(1)?, stats);
+                .map(|(column, ranged)| read_stat(host, 2 + column, *ranged).ok()?);
+            grid.add_values((DeviceKind::Host, ""), at_ms as u64, host.get(1)?, stats);
         }
         Ok(())
     }
 
-    /// Selects the columns of these metrics. Columns that an older database lacks are read as NULL.
+    /// Returns the columns of `metrics` for a query. Columns that an older database lacks are read
+    /// as NULL.
     fn select_columns(
         &self,
         subject: Subject,
         tier: usize,
         metrics: &[&Metric],
-    ) -> Result<Selected, DatabaseError> {
-        let known = columns_in(&self.connection, &subject.table(tier))?;
-        let mut selected = Selected::default();
+    ) -> Result<SelectedColumns, DatabaseError> {
+        let known = read_columns(&self.connection, &subject.table_name(tier))?;
+        let mut selected = SelectedColumns::default();
         for metric in metrics {
-            let columns = columns_of(metric.field, metric.kind);
+            let columns = column_names(metric.field, metric.kind);
             selected
                 .columns
                 .push((selected.width, metric.kind == Kind::Gauge));
@@ -156,8 +164,12 @@ impl Database {
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn span(&self, request: &SpanRequest) -> Result<HistorySpan, DatabaseError> {
-        let tiers: Vec<_> = self.tiers()?.into_iter().map(|(_, tier)| tier).collect();
+    pub fn read_span(&self, request: &SpanRequest) -> Result<HistorySpan, DatabaseError> {
+        let tiers: Vec<_> = self
+            .list_tiers()?
+            .into_iter()
+            .map(|(_, tier)| tier)
+            .collect();
         let plan = Plan::new(request, &tiers);
         let mut grid = plan.new_grid(&request.wanted);
         let mut stored = StoredSpan::default();
@@ -174,7 +186,7 @@ impl Database {
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn devices(&self) -> Result<HashMap<i64, Device>, DatabaseError> {
+    pub fn read_devices(&self) -> Result<HashMap<i64, Device>, DatabaseError> {
         let mut statement = self
             .connection
             .prepare("SELECT id, uuid, device_index, name, parent FROM device")?;
@@ -190,37 +202,41 @@ impl Database {
         Ok(devices.collect::<Result<_, _>>()?)
     }
 
-    /// Returns at most `most` events of a span, the oldest first. If there are more, the newest are
-    /// returned, and other events take precedence over those of processes.
+    /// Returns at most `most` events of a span, the oldest first. If the span has more, other
+    /// events take precedence over process events, and newer events over older ones.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn events(
+    pub fn read_events(
         &self,
         from_ms: u64,
         to_ms: u64,
         most: usize,
     ) -> Result<Vec<Event>, DatabaseError> {
         let mut events = Vec::new();
-        for kinds in [format!("NOT ({OF_PROCESSES})"), OF_PROCESSES.to_owned()] {
+        for kinds in [
+            format!("NOT ({IS_PROCESS_EVENT})"),
+            IS_PROCESS_EVENT.to_owned(),
+        ] {
             let mut statement = self.connection.prepare(&events_sql(&kinds))?;
             let bounds = params![from_ms as i64, to_ms as i64, (most - events.len()) as i64];
             let found = statement.query_map(bounds, |row| row.get::<_, String>(0))?;
-            let found = found.filter_map(|json| json.map(|json| parsed(&json)).transpose());
+            let found = found.filter_map(|json| json.map(|json| parse_json(&json)).transpose());
             events.extend(found.collect::<Result<Vec<Event>, _>>()?);
         }
         events.sort_by_key(|event| event.at_ms);
         Ok(events)
     }
 
-    /// Returns at most [`MOST`](crate::jobs::MOST) jobs with their devices, the most recently seen
-    /// first. `called` limits them to the jobs that it names.
+    /// Returns at most [`MAX_JOBS`](crate::jobs::MAX_JOBS) jobs with their devices, the most
+    /// recently seen first. If `called` is set, returns only the jobs with this ID or name.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>, DatabaseError> {
-        // A file of an earlier version that is opened for reading has no such table.
-        if columns_in(&self.connection, "job")?.is_empty() {
+    pub fn read_jobs(&self, called: Option<&str>) -> Result<Vec<JobSpan>, DatabaseError> {
+        // A file from an earlier version has no `job` table, and opening it for reading does not
+        // add the table.
+        if read_columns(&self.connection, "job")?.is_empty() {
             return Ok(Vec::new());
         }
         let mut statement = self.connection.prepare(
@@ -228,10 +244,10 @@ impl Database {
         )?;
         let mut rows = statement.query([])?;
         let mut spans = Vec::new();
-        while spans.len() < MOST
+        while spans.len() < MAX_JOBS
             && let Some(row) = rows.next()?
         {
-            // Newer versions may have stored other kinds.
+            // Newer versions may have stored other kinds of jobs.
             let Some((kind, private)) = parse_job_kind(&row.get::<_, String>(0)?) else {
                 continue;
             };
@@ -247,27 +263,27 @@ impl Database {
                 to_ms,
                 private,
             };
-            if called.is_none_or(|text| span.is_called(text)) {
+            if called.is_none_or(|text| span.has_name(text)) {
                 spans.push(span);
             }
         }
         Ok(spans)
     }
 
-    /// Returns the conditions of a span in the order of their beginnings.
+    /// Returns the conditions of a span, ordered by start time.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn conditions(
+    pub fn read_conditions(
         &self,
         from_ms: u64,
         to_ms: u64,
     ) -> Result<Vec<ConditionSpan>, DatabaseError> {
-        let mut statement = self.connection.prepare(CONDITIONS)?;
-        let mut rows = statement.query(params![from_ms as i64, to_ms as i64, EVENTS as i64])?;
+        let mut statement = self.connection.prepare(SELECT_CONDITIONS)?;
+        let mut rows = statement.query(params![from_ms as i64, to_ms as i64, MAX_EVENTS as i64])?;
         let mut spans = Vec::new();
         while let Some(row) = rows.next()? {
-            if let Some(condition) = parsed(&row.get::<_, String>(3)?) {
+            if let Some(condition) = parse_json(&row.get::<_, String>(3)?) {
                 let (from_ms, to_ms) =
                     (row.get::<_, i64>(1)? as u64, row.get::<_, Option<i64>>(2)?);
                 spans.push(ConditionSpan {
@@ -294,8 +310,8 @@ pub struct StoredSpan {
 }
 
 impl StoredSpan {
-    /// Reads the events, conditions and devices of a span, and puts its points into the grid unless
-    /// the plan uses samples. After an error, the parts that were read before remain.
+    /// Reads the events, conditions and devices of a span, and adds its points to the grid unless
+    /// the plan uses samples. Data that was read before an error is kept.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
@@ -306,21 +322,22 @@ impl StoredSpan {
         tier: Option<&Tier>,
         grid: &mut Grid,
     ) -> Result<(), DatabaseError> {
-        self.events = database.events(plan.from_ms, plan.to_ms, EVENTS)?;
-        self.conditions = database.conditions(plan.from_ms, plan.to_ms)?;
+        self.events = database.read_events(plan.from_ms, plan.to_ms, MAX_EVENTS)?;
+        self.conditions = database.read_conditions(plan.from_ms, plan.to_ms)?;
         let stored = tier.filter(|tier| !tier.is_sampled).and_then(|tier| {
             TIERS
                 .iter()
                 .position(|stored| stored.resolution_ms == tier.resolution_ms)
         });
         if let Some(stored) = stored {
-            self.end_ms = database.add_to(grid, stored)?;
-            self.devices = database.devices()?.into_values().collect();
+            self.end_ms = database.add_to_grid(grid, stored)?;
+            self.devices = database.read_devices()?.into_values().collect();
         }
         Ok(())
     }
 
-    /// Returns the span with the points of the grid. `known` returns devices that are in memory.
+    /// Converts the stored data and the points of `grid` to a span. `known` looks up a device in
+    /// memory by its UUID.
     pub fn into_span<'a>(
         self,
         plan: &Plan,
@@ -343,17 +360,18 @@ impl StoredSpan {
     }
 }
 
-/// Returns the query for the newest events of these kinds. An index provides the order, so that
-/// SQLite reads the JSON of the returned events only.
+/// Returns the query for the newest events that satisfy the SQL condition `kinds`. An index
+/// provides the order, so SQLite reads only the JSON of the returned events.
 fn events_sql(kinds: &str) -> String {
     format!(
-        "SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2 AND {kinds} ORDER BY at_ms DESC LIMIT ?3"
+        "SELECT json FROM event WHERE at_ms >= ?1 AND at_ms <= ?2 AND {kinds} ORDER BY at_ms DESC \
+         LIMIT ?3"
     )
 }
 
-/// The query for the newest conditions of a span. The open ones and those that ended after its
-/// start are each found through an index.
-const CONDITIONS: &str = "
+/// The query for the newest conditions of a span. Open conditions and conditions that ended after
+/// the span's start are selected separately, so that each part uses an index.
+const SELECT_CONDITIONS: &str = "
     SELECT uuid, from_ms, to_ms, json FROM condition WHERE rowid IN (
         SELECT rowid FROM (
             SELECT rowid, from_ms FROM condition WHERE to_ms IS NULL AND from_ms <= ?2
@@ -363,7 +381,7 @@ const CONDITIONS: &str = "
 
 /// Columns that are added to a `SELECT` statement.
 #[derive(Debug, Default)]
-struct Selected {
+struct SelectedColumns {
     sql: String,
     /// The offset of the first column of each field, and whether the field has a minimum and
     /// maximum.
@@ -377,7 +395,7 @@ mod tests {
 
     use super::*;
 
-    fn event(at_ms: u64) -> Event {
+    fn make_event(at_ms: u64) -> Event {
         let unknown = || Reading::Absent(Absence::Unknown);
         let started = ProcessRef {
             pid: 1,
@@ -400,13 +418,13 @@ mod tests {
     }
 
     #[test]
-    fn events_of_processes_give_way_to_others_and_no_event_is_read_that_is_not_given() {
+    fn process_events_are_dropped_before_other_events() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
-        database.import_events((1..=5000).map(event)).unwrap();
+        database.import_events((1..=5000).map(make_event)).unwrap();
         let times = |from_ms, to_ms, most| -> Vec<_> {
             database
-                .events(from_ms, to_ms, most)
+                .read_events(from_ms, to_ms, most)
                 .unwrap()
                 .iter()
                 .map(|event| event.at_ms)
@@ -434,8 +452,8 @@ mod tests {
             lines.map(|line| line.unwrap() + "\n").collect::<String>()
         };
         for (kinds, index) in [
-            (format!("NOT ({OF_PROCESSES})"), "event_important"),
-            (OF_PROCESSES.to_owned(), "event_time"),
+            (format!("NOT ({IS_PROCESS_EVENT})"), "event_important"),
+            (IS_PROCESS_EVENT.to_owned(), "event_time"),
         ] {
             let plan = plan(&events_sql(&kinds));
             assert!(
@@ -443,7 +461,7 @@ mod tests {
                 "{plan}"
             );
         }
-        let plan = plan(CONDITIONS);
+        let plan = plan(SELECT_CONDITIONS);
         assert_eq!(
             plan.matches("USING COVERING INDEX condition_end").count(),
             2,

@@ -1,17 +1,17 @@
-//! Deletion of old rows, and of the oldest rows of a database that is too large, in small steps
-//! that delay no other work.
+//! Deletion of old rows, and of the oldest rows in a database that is too large, in steps small
+//! enough not to delay other work.
 //!
-//! The system's clock can be wrong by years, after a start or at any time. Age is therefore
-//! measured from the newest row of the file, and rows are deleted no faster than this process runs:
-//! a wrong clock deletes at most one day of history per day. A correct clock is not slowed down by
-//! this, because rows are added no faster. Time without any rows does not count.
+//! The system clock can be wrong by years, after booting or at any time. Age is therefore measured
+//! from the newest row in the file, and rows are deleted no faster than this process runs: a wrong
+//! clock deletes at most one day of history per day. With a correct clock, this limit has no
+//! effect, because rows are added no faster. Periods without rows do not count.
 
 use std::time::Duration;
 
 use super::{
     DAY_MS, Database, TIERS,
-    roll_up::ALL,
-    schema::{OF_PROCESSES, Subject, TABLES},
+    roll_up::ALL_TIMES,
+    schema::{IS_PROCESS_EVENT, Subject, TABLES},
 };
 
 /// Limits of the database's size.
@@ -20,47 +20,47 @@ pub(crate) struct Limits {
     pub(crate) size_bytes: u64,
 }
 
-/// The amount of history that may be deleted from each tier because of its age, in milliseconds. It
-/// grows by the time for which this process runs.
+/// The amount of history, in milliseconds, that may be deleted from each tier because of its age.
+/// The allowance grows with the time for which this process runs, up to one day.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance([u64; TIERS.len()]);
 
 impl Allowance {
     /// Adds the elapsed time of a monotonic clock.
-    pub(crate) fn add(&mut self, passed: Duration) {
+    pub(crate) fn add_elapsed_time(&mut self, passed: Duration) {
         for tier in &mut self.0 {
             *tier = (*tier + passed.as_millis() as u64).min(DAY_MS);
         }
     }
 }
 
-/// The maximum number of rows deleted from a table at once. About 50 rows are added per minute.
-const ROWS: i64 = 1000;
+/// The maximum number of rows deleted from a table in one step. About 50 rows are added per minute.
+const MAX_DELETED_ROWS: i64 = 1000;
 
-/// The time for which starts and ends of processes are kept. They are frequent.
-const PROCESS_EVENTS_MS: u64 = 30 * DAY_MS;
+/// The time for which process events are kept. These events are frequent.
+const PROCESS_EVENT_KEEP_MS: u64 = 30 * DAY_MS;
 
 impl Database {
-    /// Deletes a part of the rows that are older than their tier is kept, within the allowance. If
-    /// the file exceeds its size limit, the oldest rows of all tables are deleted, the same share
-    /// of each, so that all resolutions become shorter alike.
-    pub(crate) fn forget(
+    /// Deletes rows that are older than their tier's `keep_ms`, as far as the allowance permits. If
+    /// the file exceeds its size limit, also deletes the same share of the oldest rows from every
+    /// table, so that the history of all resolutions shrinks alike.
+    pub(crate) fn delete_excess_rows(
         &self,
         now_ms: u64,
         allowance: &mut Allowance,
         limits: Limits,
     ) -> Result<(), rusqlite::Error> {
-        // With a clock that is ahead, rows are not older than their distance to the newest row.
+        // If the clock is ahead, the age of rows is measured from the newest row.
         if let Some(newest_ms) = self.newest_ms()? {
-            self.forget_old(now_ms.min(newest_ms), allowance)?;
+            self.delete_expired_rows(now_ms.min(newest_ms), allowance)?;
         }
         if self.used_bytes()? > limits.size_bytes {
-            self.forget_oldest_share()?;
+            self.delete_oldest_hundredth()?;
         }
-        // Free pages are used again. They are returned to the file system only if the file exceeds
-        // its limit.
-        if self.number("page_count")? * self.number("page_size")? > limits.size_bytes {
-            // Each row that SQLite returns is a freed page.
+        // SQLite reuses free pages, so they are returned to the file system only if the file
+        // exceeds its limit.
+        if self.read_pragma("page_count")? * self.read_pragma("page_size")? > limits.size_bytes {
+            // The pragma frees one page for each row that is read from its result.
             let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum(512)")?;
             let mut pages = vacuum.query([])?;
             while pages.next()?.is_some() {}
@@ -70,7 +70,8 @@ impl Database {
 
     /// Returns the time of the newest row of any tier.
     fn newest_ms(&self) -> Result<Option<u64>, rusqlite::Error> {
-        let newest = (0..TIERS.len()).map(|tier| self.edge("max", Subject::Host, tier, ALL));
+        let newest = (0..TIERS.len())
+            .map(|tier| self.find_first_or_last_time("max", Subject::Host, tier, ALL_TIMES));
         Ok(newest
             .collect::<Result<Vec<_>, _>>()?
             .into_iter()
@@ -78,17 +79,21 @@ impl Database {
             .flatten())
     }
 
-    fn forget_old(&self, now_ms: u64, allowance: &mut Allowance) -> Result<(), rusqlite::Error> {
-        // The oldest remaining time of each tier.
+    fn delete_expired_rows(
+        &self,
+        now_ms: u64,
+        allowance: &mut Allowance,
+    ) -> Result<(), rusqlite::Error> {
+        // The time of each tier's oldest remaining row.
         let mut oldest = [None; TIERS.len()];
         for (tier, (stored, allowed_ms)) in TIERS.iter().zip(&mut allowance.0).enumerate() {
-            let edge = || self.edge("min", Subject::Host, tier, ALL);
+            let edge = || self.find_first_or_last_time("min", Subject::Host, tier, ALL_TIMES);
             let Some(before_ms) = edge()? else { continue };
             let allowed_until_ms =
                 before_ms + *allowed_ms / stored.resolution_ms * stored.resolution_ms;
             let bound_ms = now_ms.saturating_sub(stored.keep_ms).min(allowed_until_ms);
             for subject in Subject::ALL {
-                self.delete(&subject.table(tier), "at_ms < ?1", bound_ms as i64)?;
+                self.delete(&subject.table_name(tier), "at_ms < ?1", bound_ms as i64)?;
             }
             oldest[tier] = edge()?;
             let deleted_ms = oldest[tier]
@@ -96,7 +101,7 @@ impl Database {
                 .saturating_sub(before_ms);
             *allowed_ms = allowed_ms.saturating_sub(deleted_ms);
         }
-        // Other tables lose the rows of the same period.
+        // The other tables lose the rows of the same period as the tiers.
         let bound = |keep_ms: u64| {
             let same = TIERS
                 .iter()
@@ -104,13 +109,17 @@ impl Database {
                 .unwrap_or(TIERS.len() - 1);
             oldest[same].map(|oldest_ms| now_ms.saturating_sub(keep_ms).min(oldest_ms) as i64)
         };
-        for (table, (time, keep_ms)) in kept() {
+        for (table, (time, keep_ms)) in list_prunable_tables() {
             if let Some(bound) = bound(keep_ms) {
                 self.delete(table, &format!("{time} < ?1"), bound)?;
             }
         }
-        if let Some(bound) = bound(PROCESS_EVENTS_MS) {
-            self.delete("event", &format!("{OF_PROCESSES} AND at_ms < ?1"), bound)?;
+        if let Some(bound) = bound(PROCESS_EVENT_KEEP_MS) {
+            self.delete(
+                "event",
+                &format!("{IS_PROCESS_EVENT} AND at_ms < ?1"),
+                bound,
+            )?;
         }
         Ok(())
     }
@@ -118,12 +127,12 @@ impl Database {
     /// Returns the size of the pages in use, in bytes.
     pub(crate) fn used_bytes(&self) -> Result<u64, rusqlite::Error> {
         Ok(
-            (self.number("page_count")? - self.number("freelist_count")?)
-                * self.number("page_size")?,
+            (self.read_pragma("page_count")? - self.read_pragma("freelist_count")?)
+                * self.read_pragma("page_size")?,
         )
     }
 
-    fn number(&self, pragma: &str) -> Result<u64, rusqlite::Error> {
+    fn read_pragma(&self, pragma: &str) -> Result<u64, rusqlite::Error> {
         self.connection
             .pragma_query_value(None, pragma, |row| row.get::<_, i64>(0))
             .map(|number| number as u64)
@@ -131,21 +140,23 @@ impl Database {
 
     fn delete(&self, table: &str, which: &str, bound: i64) -> Result<(), rusqlite::Error> {
         let sql = format!(
-            "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {which} LIMIT {ROWS})"
+            "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {which} LIMIT \
+             {MAX_DELETED_ROWS})"
         );
         self.connection.execute(&sql, [bound])?;
         Ok(())
     }
 
-    /// Deletes the rows in the oldest hundredth of the time that each table covers, up to [`ROWS`]
-    /// of a table.
-    fn forget_oldest_share(&self) -> Result<(), rusqlite::Error> {
+    /// Deletes the rows in the oldest hundredth of the time that each table covers, at most
+    /// [`MAX_DELETED_ROWS`] per table.
+    fn delete_oldest_hundredth(&self) -> Result<(), rusqlite::Error> {
         let tiers = Subject::ALL
             .into_iter()
-            .flat_map(|subject| (0..TIERS.len()).map(move |tier| subject.table(tier)));
-        let others = kept().map(|(table, (time, _))| (table.to_owned(), time));
+            .flat_map(|subject| (0..TIERS.len()).map(move |tier| subject.table_name(tier)));
+        let others = list_prunable_tables().map(|(table, (time, _))| (table.to_owned(), time));
         for (table, time) in tiers.map(|table| (table, "at_ms")).chain(others) {
-            // SQLite uses the index for a single `min` or `max` in a query.
+            // SQLite uses the index only if a query has a single `min` or `max`, so each has its
+            // own subquery.
             let sql = format!(
                 "SELECT oldest + (newest - oldest) / 100
                  FROM (SELECT (SELECT min({time}) FROM {table}) AS oldest, (SELECT max({time}) FROM {table}) AS newest)"
@@ -159,9 +170,9 @@ impl Database {
     }
 }
 
-/// Returns the tables other than the tiers that have rows deleted: name, column of the time, and
-/// time to keep in milliseconds.
-fn kept() -> impl Iterator<Item = (&'static str, (&'static str, u64))> {
+/// Returns the tables, apart from the tiers, from which old rows are deleted: the name, the time
+/// column, and the time for which rows are kept, in milliseconds.
+fn list_prunable_tables() -> impl Iterator<Item = (&'static str, (&'static str, u64))> {
     TABLES
         .iter()
         .filter_map(|table| Some((table.name, table.kept?)))
@@ -178,7 +189,7 @@ mod tests {
         size_bytes: u64::MAX,
     };
 
-    fn rows(tier: usize, from_ms: u64, count: u64) -> impl Iterator<Item = Bucket> {
+    fn make_rows(tier: usize, from_ms: u64, count: u64) -> impl Iterator<Item = Bucket> {
         let resolution_ms = TIERS[tier].resolution_ms;
         (0..count).map(move |row| Bucket {
             at_ms: from_ms + row * resolution_ms,
@@ -189,26 +200,30 @@ mod tests {
 
     fn oldest_ms(database: &Database, tier: usize) -> u64 {
         database
-            .edge("min", Subject::Host, tier, ALL)
+            .find_first_or_last_time("min", Subject::Host, tier, ALL_TIMES)
             .unwrap()
             .unwrap()
     }
 
     #[test]
-    fn clock_ahead_deletes_no_faster_than_time_passes() {
+    fn clock_set_ahead_does_not_speed_up_deletion() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
         for tier in 0..TIERS.len() {
-            database.import(tier, rows(tier, FIRST_MS, 4000)).unwrap();
+            database
+                .import_buckets(tier, make_rows(tier, FIRST_MS, 4000))
+                .unwrap();
         }
-        // A clock that is 400 days ahead has written this row.
+        // This row was written while the clock was 400 days ahead.
         let ahead_ms = FIRST_MS + 400 * DAY_MS;
-        database.import(0, rows(0, ahead_ms, 1)).unwrap();
+        database
+            .import_buckets(0, make_rows(0, ahead_ms, 1))
+            .unwrap();
         let mut allowance = Allowance::default();
         for minute in 1..=90 {
-            allowance.add(HOUR / 60);
+            allowance.add_elapsed_time(HOUR / 60);
             database
-                .forget(ahead_ms + minute * 60_000, &mut allowance, LIMITS)
+                .delete_excess_rows(ahead_ms + minute * 60_000, &mut allowance, LIMITS)
                 .unwrap();
         }
         let deleted_ms = [0, 1, 2].map(|tier| oldest_ms(&database, tier) - FIRST_MS);
@@ -216,47 +231,57 @@ mod tests {
     }
 
     #[test]
-    fn long_run_deletes_a_day_in_a_day() {
+    fn at_most_one_day_is_deleted_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
-        database.import(2, rows(2, FIRST_MS, 96 * 10)).unwrap();
+        database
+            .import_buckets(2, make_rows(2, FIRST_MS, 96 * 10))
+            .unwrap();
         let mut allowance = Allowance::default();
         // Nothing has been deleted for a week.
-        allowance.add(7 * 24 * HOUR);
+        allowance.add_elapsed_time(7 * 24 * HOUR);
         let ahead_ms = FIRST_MS + 800 * DAY_MS;
-        database.import(2, rows(2, ahead_ms, 1)).unwrap();
-        (0..5).for_each(|_| database.forget(ahead_ms, &mut allowance, LIMITS).unwrap());
+        database
+            .import_buckets(2, make_rows(2, ahead_ms, 1))
+            .unwrap();
+        (0..5).for_each(|_| {
+            database
+                .delete_excess_rows(ahead_ms, &mut allowance, LIMITS)
+                .unwrap();
+        });
         assert_eq!(oldest_ms(&database, 2), FIRST_MS + DAY_MS);
     }
 
     #[test]
-    fn clock_ahead_leaves_a_file_that_nothing_is_added_to() {
+    fn clock_set_ahead_keeps_rows_of_unchanged_file() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
-        database.import(0, rows(0, FIRST_MS, 4000)).unwrap();
+        database
+            .import_buckets(0, make_rows(0, FIRST_MS, 4000))
+            .unwrap();
         let mut allowance = Allowance([DAY_MS; TIERS.len()]);
         database
-            .forget(FIRST_MS + 400 * DAY_MS, &mut allowance, LIMITS)
+            .delete_excess_rows(FIRST_MS + 400 * DAY_MS, &mut allowance, LIMITS)
             .unwrap();
         assert_eq!(oldest_ms(&database, 0), FIRST_MS);
     }
 
     #[test]
-    fn time_without_rows_is_passed_over() {
+    fn time_without_rows_does_not_delay_deletion() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
-        // The rows are those of ten minutes, a month in which nothing ran, and now.
+        // The table has rows for ten minutes, then none for a month, then one current row.
         database
-            .import(
+            .import_buckets(
                 0,
-                rows(0, FIRST_MS, 60).chain(rows(0, FIRST_MS + 30 * DAY_MS, 1)),
+                make_rows(0, FIRST_MS, 60).chain(make_rows(0, FIRST_MS + 30 * DAY_MS, 1)),
             )
             .unwrap();
         let mut allowance = Allowance::default();
         for _ in 0..11 {
-            allowance.add(HOUR / 60);
+            allowance.add_elapsed_time(HOUR / 60);
             database
-                .forget(FIRST_MS + 30 * DAY_MS + BUCKET_MS, &mut allowance, LIMITS)
+                .delete_excess_rows(FIRST_MS + 30 * DAY_MS + BUCKET_MS, &mut allowance, LIMITS)
                 .unwrap();
         }
         assert_eq!(oldest_ms(&database, 0), FIRST_MS + 30 * DAY_MS);

@@ -1,4 +1,4 @@
-//! The coarser tiers, each made from the next finer one.
+//! Aggregation of each tier's rows into the next coarser tier.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -9,42 +9,49 @@ use super::{Database, TIERS, schema::Subject, write::read_row};
 use crate::grid::field_stat;
 
 /// The latest time that a row can have.
-const LAST_MS: u64 = i64::MAX as u64;
+const MAX_TIME_MS: u64 = i64::MAX as u64;
 
 /// All possible times of rows.
-pub(super) const ALL: RangeInclusive<u64> = 0..=LAST_MS;
+pub(super) const ALL_TIMES: RangeInclusive<u64> = 0..=MAX_TIME_MS;
 
 /// The time up to which each coarser tier is complete, in milliseconds.
 #[derive(Debug, Default)]
-pub(crate) struct RolledUp([u64; TIERS.len()]);
+pub(crate) struct RollUpProgress([u64; TIERS.len()]);
 
-impl RolledUp {
-    /// Starts at this time: rows that are added later for earlier times are not rolled up.
-    pub(crate) fn beginning_at(at_ms: u64) -> Self {
+impl RollUpProgress {
+    /// Creates a progress at which everything before `at_ms` is complete: rows that are added later
+    /// for earlier times are not rolled up.
+    pub(crate) fn new_from(at_ms: u64) -> Self {
         Self(TIERS.map(|tier| at_ms / tier.resolution_ms * tier.resolution_ms))
     }
 }
 
 impl Database {
-    /// Returns how far the coarser tiers of the file are complete.
-    pub(crate) fn rolled_up(&self) -> Result<RolledUp, rusqlite::Error> {
+    /// Returns the times up to which the file's coarser tiers are complete.
+    pub(crate) fn roll_up_progress(&self) -> Result<RollUpProgress, rusqlite::Error> {
         let mut until = [0; TIERS.len()];
         for (tier, until) in until.iter_mut().enumerate().skip(1) {
             let resolution_ms = TIERS[tier].resolution_ms;
-            let newest = self.edge("max", Subject::Host, tier, ALL)?;
+            let newest = self.find_first_or_last_time("max", Subject::Host, tier, ALL_TIMES)?;
             *until = newest.map_or(0, |newest| newest + resolution_ms);
         }
-        Ok(RolledUp(until))
+        Ok(RollUpProgress(until))
     }
 
-    /// Makes all rows of the coarser tiers whose time has passed at `now_ms`.
-    pub(crate) fn roll_up(&self, until: &mut RolledUp, now_ms: u64) -> Result<(), rusqlite::Error> {
+    /// Creates all rows of the coarser tiers whose period has ended by `now_ms`.
+    pub(crate) fn roll_up(
+        &self,
+        until: &mut RollUpProgress,
+        now_ms: u64,
+    ) -> Result<(), rusqlite::Error> {
         for (tier, until) in until.0.iter_mut().enumerate().skip(1) {
             let resolution_ms = TIERS[tier].resolution_ms;
-            // After the clock was set back, the rows since then are made again.
+            // If the clock was set back, the rows from the current time on are created again.
             *until = (*until).min(now_ms / resolution_ms * resolution_ms);
-            // The search for the next row skips times in which nothing ran.
-            while let Some(next) = self.edge("min", Subject::Host, tier - 1, *until..=LAST_MS)? {
+            // The search for the next row skips periods without rows.
+            while let Some(next) =
+                self.find_first_or_last_time("min", Subject::Host, tier - 1, *until..=MAX_TIME_MS)?
+            {
                 let from_ms = next / resolution_ms * resolution_ms;
                 if from_ms + resolution_ms > now_ms {
                     break;
@@ -57,11 +64,11 @@ impl Database {
         Ok(())
     }
 
-    /// Makes the coarse rows that contain `at_ms` again if they exist, because finer rows have been
-    /// added.
+    /// Recreates the existing coarser rows whose period contains `at_ms`, because finer rows have
+    /// been added.
     pub(crate) fn roll_up_again(
         &self,
-        until: &RolledUp,
+        until: &RollUpProgress,
         at_ms: u64,
     ) -> Result<(), rusqlite::Error> {
         for (tier, until) in until.0.iter().enumerate().skip(1) {
@@ -75,7 +82,7 @@ impl Database {
     }
 
     /// Returns the time of the first or last row of a tier in a span. `which` is `min` or `max`.
-    pub(super) fn edge(
+    pub(super) fn find_first_or_last_time(
         &self,
         which: &str,
         subject: Subject,
@@ -84,7 +91,7 @@ impl Database {
     ) -> Result<Option<u64>, rusqlite::Error> {
         let sql = format!(
             "SELECT {which}(at_ms) FROM {} WHERE at_ms BETWEEN ?1 AND ?2",
-            subject.table(tier)
+            subject.table_name(tier)
         );
         let bounds = params![*span.start() as i64, *span.end() as i64];
         let edge: Option<i64> = self
@@ -95,14 +102,14 @@ impl Database {
     }
 
     /// Returns the number of samples in a stored row.
-    fn samples(
+    fn read_sample_count(
         &self,
         subject: Subject,
         tier: usize,
         at_ms: u64,
         device: i64,
     ) -> Result<Option<u32>, rusqlite::Error> {
-        let (table, key) = (subject.table(tier), subject.device());
+        let (table, key) = (subject.table_name(tier), subject.device_expression());
         let sql = format!("SELECT samples FROM {table} WHERE at_ms = ?1 AND {key} = ?2");
         let found = self
             .connection
@@ -117,11 +124,12 @@ impl Database {
         tier: usize,
         from_ms: u64,
     ) -> Result<(), rusqlite::Error> {
-        let device = subject.device();
+        let device = subject.device_expression();
         let (columns, metrics) = (subject.columns().concat().join(", "), subject.metrics());
-        let table = subject.table(tier - 1);
+        let table = subject.table_name(tier - 1);
         let sql = format!(
-            "SELECT at_ms, {device}, samples, {columns} FROM {table} WHERE at_ms >= ?1 AND at_ms < ?2 ORDER BY at_ms"
+            "SELECT at_ms, {device}, samples, {columns} FROM {table} WHERE at_ms >= ?1 AND at_ms \
+             < ?2 ORDER BY at_ms"
         );
         let mut statement = self.connection.prepare(&sql)?;
         let mut rows = statement.query(params![
@@ -141,10 +149,10 @@ impl Database {
             }
         }
         for (device, (samples, totals)) in devices {
-            // The finer rows may have been deleted, or the stored row describes an earlier period
-            // because the clock was set back.
+            // A stored row with more samples is kept: the finer rows may have been deleted, or the
+            // stored row describes an earlier period because the clock was set back.
             if self
-                .samples(subject, tier, from_ms, device)?
+                .read_sample_count(subject, tier, from_ms, device)?
                 .is_some_and(|known| known > samples)
             {
                 continue;
@@ -154,7 +162,7 @@ impl Database {
                 .zip(metrics)
                 .map(|(window, metric)| field_stat(window, metric.kind))
                 .collect();
-            self.put(subject, tier, from_ms, device, samples, &stats)?;
+            self.put_row(subject, tier, from_ms, device, samples, &stats)?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Copies the readable rows of a damaged database to the new one that replaces it.
+//! Copies the readable rows of a damaged database to the new database that replaces it.
 //!
-//! Rows are read in the order of their row IDs, which needs no index. If a page cannot be read, the
-//! search for the next readable one doubles its distance until it succeeds, and then narrows it
-//! down by bisection. The rows between are read backwards from there.
+//! Rows are read in the order of their row IDs, which needs no index. After an unreadable page, the
+//! search for the next readable page doubles its distance until it succeeds, and then narrows the
+//! position down by bisection. The rows before that position are read backwards.
 
 use std::{
     collections::HashMap,
@@ -14,31 +14,31 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter, types::Value}
 
 use super::{
     Database,
-    schema::{columns_in, tables},
+    schema::{read_columns, table_names},
 };
 
-/// The maximum number of rows that are read at once.
-const ROWS: usize = 200;
+/// The maximum number of rows that are read in one step.
+const MAX_ROWS: usize = 200;
 
-/// The time limit of the whole salvage.
-const MOST: Duration = Duration::from_mins(10);
+/// The time limit of the entire salvage.
+const TIME_LIMIT: Duration = Duration::from_mins(10);
 
 /// The progress through the tables of a damaged file.
 #[derive(Debug)]
 pub(crate) struct Salvage {
     source: Connection,
     tables: Vec<String>,
-    at: Place,
-    /// The IDs of the damaged file's devices in the new file.
+    at: SalvagePosition,
+    /// The new file's device IDs, by the device IDs in the damaged file.
     devices: HashMap<i64, i64>,
-    /// The time at which the damage was found.
+    /// The time at which the damage was detected.
     begun_ms: u64,
     give_up_at: Instant,
 }
 
 /// A position in the damaged file.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SalvagePosition {
     table: usize,
     /// The ID of the last row that was read or skipped.
     row: i64,
@@ -47,26 +47,26 @@ struct Place {
 }
 
 /// Rows of a table that are read together.
-struct Part {
+struct RowBatch {
     rows: Vec<Vec<Value>>,
-    /// The ID of the last row of the part, or `None` at the end of the table.
+    /// The last row ID that the batch covers; `None` at the end of the table.
     until: Option<i64>,
 }
 
 impl Salvage {
-    /// Opens a damaged file. Returns `None` if not even its tables can be determined.
+    /// Opens a damaged file. Returns `None` if even its tables cannot be determined.
     pub(crate) fn new(path: &Path, begun_ms: u64) -> Option<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let source = Connection::open_with_flags(path.canonicalize().ok()?, flags).ok()?;
         source.busy_timeout(Duration::from_secs(1)).ok()?;
-        // With this check, SQLite reports damaged cells instead of returning them as rows.
+        // With `cell_size_check`, SQLite reports damaged cells instead of returning them as rows.
         source
             .pragma_update_and_check(None, "cell_size_check", 1, |_| Ok(()))
             .ok();
         let is_there =
-            |table: &String| columns_in(&source, table).is_ok_and(|columns| !columns.is_empty());
-        let tables: Vec<_> = tables().filter(is_there).collect();
-        let at = Place {
+            |table: &String| read_columns(&source, table).is_ok_and(|columns| !columns.is_empty());
+        let tables: Vec<_> = table_names().filter(is_there).collect();
+        let at = SalvagePosition {
             table: 0,
             row: i64::MIN,
             added: 0,
@@ -79,30 +79,29 @@ impl Salvage {
             at,
             devices,
             begun_ms,
-            give_up_at: Instant::now() + MOST,
+            give_up_at: Instant::now() + TIME_LIMIT,
         })
     }
 
-    /// Returns the time at which the damage was found.
-    pub(crate) fn begun_ms(&self) -> u64 {
+    /// Returns the time at which the damage was detected.
+    pub(crate) fn started_ms(&self) -> u64 {
         self.begun_ms
     }
 
-    /// Copies rows for at most `time`. Returns the total number of rows added once nothing remains
-    /// to be copied.
+    /// Copies rows for at most `time`. Returns the total number of rows added once all tables have
+    /// been copied.
     ///
     /// # Errors
-    /// Returns an error if the new database cannot be written. The same rows are tried again in the
-    /// next step.
-    pub(crate) fn step(
+    /// Returns an error if the new database cannot be written. The next step retries the same rows.
+    pub(crate) fn copy_rows(
         &mut self,
         database: &Database,
         time: Duration,
     ) -> Result<Option<usize>, rusqlite::Error> {
         let (before, until) = (self.at, Instant::now() + time);
-        let worked = database.at_once(|database| {
+        let worked = database.run_in_transaction(|database| {
             while self.at.table < self.tables.len() && Instant::now() < until {
-                self.take_part(database)?;
+                self.copy_batch(database)?;
             }
             Ok(())
         });
@@ -111,24 +110,24 @@ impl Salvage {
         Ok(is_over.then_some(self.at.added))
     }
 
-    fn take_part(&mut self, database: &Database) -> Result<(), rusqlite::Error> {
+    fn copy_batch(&mut self, database: &Database) -> Result<(), rusqlite::Error> {
         let table = self.tables[self.at.table].clone();
         let (own, theirs) = (
-            columns_in(&database.connection, &table)?,
-            columns_in(&self.source, &table),
+            read_columns(&database.connection, &table)?,
+            read_columns(&self.source, &table),
         );
         let columns: Vec<String> = theirs
             .unwrap_or_default()
             .intersection(&own)
             .cloned()
             .collect();
-        let Part { rows, until } = self.read(&table, &columns);
+        let RowBatch { rows, until } = self.read_batch(&table, &columns);
         for row in rows {
-            self.at.added += usize::from(self.add(database, &table, &columns, row)?);
+            self.at.added += usize::from(self.add_row(database, &table, &columns, row)?);
         }
         self.at = match until {
-            Some(row) => Place { row, ..self.at },
-            None => Place {
+            Some(row) => SalvagePosition { row, ..self.at },
+            None => SalvagePosition {
                 table: self.at.table + 1,
                 row: i64::MIN,
                 ..self.at
@@ -137,8 +136,8 @@ impl Salvage {
         Ok(())
     }
 
-    fn read(&self, table: &str, columns: &[String]) -> Part {
-        let (rows, is_whole) = self.rows(table, columns, self.at.row, i64::MAX, "ASC");
+    fn read_batch(&self, table: &str, columns: &[String]) -> RowBatch {
+        let (rows, is_whole) = self.read_rows(table, columns, self.at.row, i64::MAX, "ASC");
         let last = rows.last().map_or(self.at.row, |(number, _)| *number);
         let values = |rows: Vec<(i64, Vec<Value>)>| {
             rows.into_iter()
@@ -146,19 +145,20 @@ impl Salvage {
                 .collect::<Vec<_>>()
         };
         if is_whole {
-            let until = (rows.len() == ROWS).then_some(last);
-            return Part {
+            let until = (rows.len() == MAX_ROWS).then_some(last);
+            return RowBatch {
                 rows: values(rows),
                 until,
             };
         }
         let mut rows = values(rows);
-        let Some(next) = self.next_readable(table, last) else {
-            return Part { rows, until: None };
+        let Some(next) = self.find_next_readable_row(table, last) else {
+            return RowBatch { rows, until: None };
         };
-        rows.extend(values(self.rows(table, columns, last, next, "DESC").0));
-        // The ID of a row can be readable although its values are not.
-        Part {
+        rows.extend(values(self.read_rows(table, columns, last, next, "DESC").0));
+        // A row's ID can be readable even if its values are not, so `next` itself is skipped if the
+        // previous batch ended just before it.
+        RowBatch {
             rows,
             until: Some(if next - 1 > self.at.row {
                 next - 1
@@ -168,11 +168,12 @@ impl Salvage {
         }
     }
 
-    /// Returns the ID of the first row after the unreadable page.
-    fn next_readable(&self, table: &str, row: i64) -> Option<i64> {
+    /// Returns the ID of the first row after an unreadable page.
+    fn find_next_readable_row(&self, table: &str, row: i64) -> Option<i64> {
         let sql = format!("SELECT rowid FROM {table} WHERE rowid >= ?1 ORDER BY rowid LIMIT 1");
         let mut probe = self.source.prepare(&sql).ok()?;
-        // This returns the first row ID from a number on, or an error if its page cannot be read.
+        // This closure returns the first row ID that is at least `from`, or an error if its page
+        // cannot be read.
         let mut first_from = |from: i64| match probe.query_row([from], |row| row.get(0)) {
             Ok(next) => Ok(Some(next)),
             Err(rusqlite::Error::QueryReturnedNoRows) => Ok(None),
@@ -187,7 +188,8 @@ impl Salvage {
             }
             (bad, distance) = (from, distance.checked_mul(2)?);
         };
-        // The doubling overshoots by far if the row IDs are times and the first page is damaged.
+        // If row IDs are times and the first page is damaged, doubling the distance goes far beyond
+        // the first readable row.
         while good - bad > 1 {
             let middle = i64::midpoint(bad, good);
             match first_from(middle) {
@@ -198,8 +200,8 @@ impl Salvage {
         next
     }
 
-    /// Returns the readable rows between two IDs, and whether all of them could be read.
-    fn rows(
+    /// Returns the readable rows between two IDs, and whether all rows could be read.
+    fn read_rows(
         &self,
         table: &str,
         columns: &[String],
@@ -209,7 +211,8 @@ impl Salvage {
     ) -> (Vec<(i64, Vec<Value>)>, bool) {
         let names = columns.join(", ");
         let sql = format!(
-            "SELECT rowid, {names} FROM {table} WHERE rowid > ?1 AND rowid < ?2 ORDER BY rowid {order} LIMIT {ROWS}"
+            "SELECT rowid, {names} FROM {table} WHERE rowid > ?1 AND rowid < ?2 ORDER BY rowid \
+             {order} LIMIT {MAX_ROWS}"
         );
         let mut read = Vec::new();
         let done = self.source.prepare_cached(&sql).and_then(|mut statement| {
@@ -225,9 +228,9 @@ impl Salvage {
         (read, done.is_ok())
     }
 
-    /// Adds a row and returns whether it was added. Rows that the new file already contains stay
-    /// unchanged.
-    fn add(
+    /// Adds a row to the new file, and returns whether it was added. Rows that already exist are
+    /// not changed.
+    fn add_row(
         &mut self,
         database: &Database,
         table: &str,
@@ -237,7 +240,7 @@ impl Salvage {
         let place = |name: &str| columns.iter().position(|column| column == name);
         let (mut columns, mut id) = (columns.to_vec(), None);
         if table == "device" {
-            // The ID may belong to another device in the new file.
+            // In the new file, the ID may belong to another device.
             let Some(place) = place("id") else {
                 return Ok(false);
             };

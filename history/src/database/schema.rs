@@ -11,7 +11,7 @@ use crate::wanted::{DeviceKind, Metric};
 /// The application ID of gpumon's databases in the file header: "gpmn".
 pub(super) const APPLICATION_ID: i64 = 0x6770_6d6e;
 
-/// The kinds of tables with a row for each time.
+/// The kinds of tables that have one row per time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     Gpu,
@@ -21,8 +21,8 @@ pub(super) enum Subject {
 impl Subject {
     pub(super) const ALL: [Self; 2] = [Self::Gpu, Self::Host];
 
-    /// Returns the name of the table of a tier.
-    pub(super) fn table(self, tier: usize) -> String {
+    /// Returns the name of the table for a tier.
+    pub(super) fn table_name(self, tier: usize) -> String {
         let name = match self {
             Self::Gpu => "gpu",
             Self::Host => "host",
@@ -30,26 +30,27 @@ impl Subject {
         format!("{name}_{}", TIERS[tier].name)
     }
 
-    /// Returns the definitions of the columns that precede those of the catalogue.
-    fn keys(self) -> &'static str {
+    /// Returns the SQL definitions of the columns that precede the field columns.
+    fn key_columns(self) -> &'static str {
         match self {
             Self::Gpu => {
-                "at_ms INTEGER NOT NULL, device INTEGER NOT NULL REFERENCES device (id), samples INTEGER NOT NULL"
+                "at_ms INTEGER NOT NULL, device INTEGER NOT NULL REFERENCES device (id), samples \
+                 INTEGER NOT NULL"
             }
             Self::Host => "at_ms INTEGER PRIMARY KEY NOT NULL, samples INTEGER NOT NULL",
         }
     }
 
-    /// Returns the names of the columns of each field: three for a gauge, one for others.
+    /// Returns the column names of each field: three for a gauge, one for other kinds.
     pub(super) fn columns(self) -> Vec<Vec<String>> {
         let columns = self.metrics().iter();
         columns
-            .map(|metric| columns_of(metric.field, metric.kind))
+            .map(|metric| column_names(metric.field, metric.kind))
             .collect()
     }
 
-    /// Returns the SQL expression for the device of a row.
-    pub(super) fn device(self) -> &'static str {
+    /// Returns the SQL expression for a row's device.
+    pub(super) fn device_expression(self) -> &'static str {
         match self {
             Self::Gpu => "device",
             Self::Host => "0",
@@ -64,8 +65,8 @@ impl Subject {
     }
 }
 
-/// Returns the names of the columns of a field, the same as in `gpumon --csv`.
-pub(super) fn columns_of(id: &str, kind: Kind) -> Vec<String> {
+/// Returns the column names of a field, which are the same as in `gpumon --csv`.
+pub(super) fn column_names(id: &str, kind: Kind) -> Vec<String> {
     let name = id.replace('.', "_");
     match kind {
         Kind::Gauge => vec![name.clone(), format!("{name}_min"), format!("{name}_max")],
@@ -73,17 +74,17 @@ pub(super) fn columns_of(id: &str, kind: Kind) -> Vec<String> {
     }
 }
 
-/// A table other than those of the tiers. A new entry is enough for a new table: it is created in
+/// A table other than those of the tiers. A new table only needs a new entry: it is created in
 /// files that lack it, and is included in retention, salvage and the reference.
 pub(super) struct Table {
     pub(super) name: &'static str,
-    /// The description for the reference.
+    /// The table's description in the reference.
     meaning: &'static str,
     columns: &'static str,
     /// The names of the indexes with their definitions.
     indexes: &'static [(&'static str, &'static str)],
-    /// The column with the time of a row, and the time for which rows are kept. `None` if the few
-    /// rows are kept forever.
+    /// The column with a row's time, and the time for which rows are kept. `None` for a table with
+    /// few rows, which are kept forever.
     pub(super) kept: Option<(&'static str, u64)>,
 }
 
@@ -93,16 +94,17 @@ const YEAR_MS: u64 = 365 * DAY_MS;
 pub(super) const TABLES: &[Table] = &[
     Table {
         name: "device",
-        meaning: "GPUs and MIG devices. `kind` is `gpu` or `mig`; `device_index` is the driver's index, `parent` the UUID of \
-                  the GPU of a MIG device.",
-        columns: "id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, device_index INTEGER NOT NULL, \
-                  name TEXT, parent TEXT",
+        meaning: "GPUs and MIG devices. `kind` is `gpu` or `mig`; `device_index` is the driver's \
+                  index, `parent` the UUID of the GPU of a MIG device.",
+        columns: "id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, \
+                  device_index INTEGER NOT NULL, name TEXT, parent TEXT",
         indexes: &[],
         kept: None,
     },
     Table {
         name: "event",
-        meaning: "What happened. `kind` is the key `what` of the JSON, an [Event](api.md#event). Starts and ends of processes are kept for 30 days, others for a year.",
+        meaning: "Events. `kind` is the key `what` of the JSON, an [Event](api.md#event). Starts \
+                  and ends of processes are kept for 30 days, other events for a year.",
         columns: "at_ms INTEGER NOT NULL, uuid TEXT, kind TEXT NOT NULL, json TEXT NOT NULL",
         indexes: &[
             ("event_time", "event (at_ms)"),
@@ -112,10 +114,11 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "condition",
-        meaning: "What was the matter with a GPU, from its beginning to its end; `to_ms` is NULL while it lasts. `json` is a \
-                  [Condition](api.md#condition).",
-        columns: "uuid TEXT NOT NULL, condition TEXT NOT NULL, severity TEXT NOT NULL, from_ms INTEGER NOT NULL, \
-                  to_ms INTEGER, text TEXT NOT NULL, json TEXT NOT NULL, UNIQUE (uuid, condition, from_ms)",
+        meaning: "Conditions of GPUs, from their beginning to their end; `to_ms` is NULL while a \
+                  condition lasts. `json` is a [Condition](api.md#condition).",
+        columns: "uuid TEXT NOT NULL, condition TEXT NOT NULL, severity TEXT NOT NULL, from_ms \
+                  INTEGER NOT NULL, to_ms INTEGER, text TEXT NOT NULL, json TEXT NOT NULL, UNIQUE \
+                  (uuid, condition, from_ms)",
         indexes: &[
             ("condition_time", "condition (from_ms)"),
             ("condition_end", "condition (to_ms, from_ms)"),
@@ -124,10 +127,11 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "cell",
-        meaning: "Executions of notebooks' cells, as the keys of [Cell](api.md#cell).",
-        columns: "notebook TEXT NOT NULL, kernel_id TEXT NOT NULL, cell_id TEXT NOT NULL, execution_count INTEGER, \
-                  started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, gpus TEXT NOT NULL, gpu_ms REAL, peak_bytes REAL, \
-                  change_bytes REAL, joules REAL, shared INTEGER NOT NULL, UNIQUE (kernel_id, cell_id, started_ms)",
+        meaning: "Executions of notebooks' cells. The columns are the keys of [Cell](api.md#cell).",
+        columns: "notebook TEXT NOT NULL, kernel_id TEXT NOT NULL, cell_id TEXT NOT NULL, \
+                  execution_count INTEGER, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL, \
+                  gpus TEXT NOT NULL, gpu_ms REAL, peak_bytes REAL, change_bytes REAL, joules \
+                  REAL, shared INTEGER NOT NULL, UNIQUE (kernel_id, cell_id, started_ms)",
         indexes: &[("cell_end", "cell (ended_ms)")],
         kept: Some(("ended_ms", YEAR_MS)),
     },
@@ -140,62 +144,68 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "job",
-        meaning: "Which Slurm, PBS or LSF job, pod, container, notebook or service was on which GPU or MIG device, a \
-                  [JobSpan](api.md#jobspan). `kind` begins with `private_` if that is private. `to_ms` is when it was seen there last, at most ten seconds late.",
-        columns: "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, from_ms INTEGER NOT NULL, \
-                  to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, from_ms)",
+        meaning: "The Slurm, PBS or LSF jobs, pods, containers, notebooks and services that were \
+                  on each GPU or MIG device. A row is a [JobSpan](api.md#jobspan). `kind` begins \
+                  with `private_` for a private job. `to_ms` is the time at which the job was last \
+                  seen there, at most ten seconds late.",
+        columns: "kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT, user TEXT, uuid TEXT NOT NULL, \
+                  from_ms INTEGER NOT NULL, to_ms INTEGER NOT NULL, UNIQUE (kind, id, uuid, \
+                  from_ms)",
         indexes: &[("job_end", "job (to_ms)")],
         kept: Some(("to_ms", YEAR_MS)),
     },
     Table {
         name: "usage",
-        meaning: "Who used how much energy and GPU time in the quarter of an hour that begins at `at_ms`, an \
-                  [OwnerUsage](api.md#ownerusage). `kind` is that of a job, with its `id` and `name`; `user` where it is \
-                  nothing more than the user; `private_slurm`, `private_pbs` or `private_lsf` of a private job; `unheld` of what no process held. `user` is empty where it is not known.",
-        columns: "at_ms INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, user TEXT NOT NULL, name TEXT, \
-                  gpu_seconds REAL NOT NULL, exclusive_seconds REAL NOT NULL, active_seconds REAL NOT NULL, \
-                  joules_least REAL, joules_most REAL, joules_estimate REAL, UNIQUE (at_ms, kind, id, user)",
+        meaning: "Energy and GPU time of each owner in the quarter of an hour that begins at \
+                  `at_ms`. A row is an [OwnerUsage](api.md#ownerusage). `kind` is the kind of the \
+                  job, with its `id` and `name`; `user` if the owner is only a user; \
+                  `private_slurm`, `private_pbs` or `private_lsf` for a private job; `unheld` for \
+                  GPUs that no process held. `user` is empty if the user is not known.",
+        columns: "at_ms INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, user TEXT NOT \
+                  NULL, name TEXT, gpu_seconds REAL NOT NULL, exclusive_seconds REAL NOT NULL, \
+                  active_seconds REAL NOT NULL, joules_least REAL, joules_most REAL, \
+                  joules_estimate REAL, UNIQUE (at_ms, kind, id, user)",
         indexes: &[],
         kept: Some(("at_ms", YEAR_MS)),
     },
 ];
 
-/// The condition for starts and ends of processes. They are frequent, and are therefore kept for a
-/// shorter time and give way to other events.
-pub(super) const OF_PROCESSES: &str = "kind IN ('process_started', 'process_ended')";
+/// The SQL condition for process events. They are frequent, so they are kept for a shorter time
+/// than other events and are dropped first.
+pub(super) const IS_PROCESS_EVENT: &str = "kind IN ('process_started', 'process_ended')";
 
-/// The index for all other events.
+/// The index for all events except process events.
 const IMPORTANT_EVENTS: &str =
     "event (at_ms) WHERE kind NOT IN ('process_started', 'process_ended')";
 
-/// The SQL for each version of the tables that updates from the version before. The first entry
-/// makes version 2. A new version is an entry here, with a case in
-/// `history/tests/store/versions.rs`; its SQL works on the tables of the previous version. New
-/// tables, indexes and fields do not need a new version.
-const STEPS: &[&str] = &[];
+/// The SQL migrations, each from one version of the tables to the next. The first entry migrates to
+/// version 2. A new entry also needs a case in `history/tests/store/versions.rs`. New tables,
+/// indexes and fields need no new version.
+const MIGRATIONS: &[&str] = &[];
 
 /// The current version of the tables.
-pub(super) const VERSION: i64 = 1 + STEPS.len() as i64;
+pub(super) const VERSION: i64 = 1 + MIGRATIONS.len() as i64;
 
-/// Returns the names of all tables, the small ones first, then the tiers from coarse to fine.
-pub(super) fn tables() -> impl Iterator<Item = String> {
+/// Returns the names of all tables: first the tables of [`TABLES`], then the tiers from coarse to
+/// fine.
+pub(super) fn table_names() -> impl Iterator<Item = String> {
     let tiers = (0..TIERS.len())
         .rev()
-        .flat_map(|tier| [Subject::Host, Subject::Gpu].map(|subject| subject.table(tier)));
+        .flat_map(|tier| [Subject::Host, Subject::Gpu].map(|subject| subject.table_name(tier)));
     TABLES
         .iter()
         .map(|table| table.name.to_owned())
         .chain(tiers)
 }
 
-/// Creates missing tables, indexes and columns, and updates older versions. If nothing is missing,
-/// nothing is written, so that a full disk does not prevent reading.
-pub(super) fn migrate(connection: &Connection) -> Result<(), DatabaseError> {
-    migrate_by(STEPS, connection)
+/// Creates missing tables, indexes and columns, and migrates older versions. If nothing is missing,
+/// nothing is written, so that an up-to-date file can be opened on a full disk.
+pub(super) fn migrate_schema(connection: &Connection) -> Result<(), DatabaseError> {
+    apply_migrations(MIGRATIONS, connection)
 }
 
-/// Runs the steps that the file has not seen, in one transaction.
-fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseError> {
+/// Runs the migrations that the file still needs in one transaction.
+fn apply_migrations(steps: &[&str], connection: &Connection) -> Result<(), DatabaseError> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let version = 1 + steps.len() as i64;
     // An empty file is created with the current version.
@@ -207,7 +217,7 @@ fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseErr
     let steps = steps[done..].join(";\n");
     let work = || {
         connection.execute_batch(&steps)?;
-        let sql = missing(connection)?;
+        let sql = build_missing_sql(connection)?;
         if !sql.is_empty() || found != version {
             let stamp = format!(
                 "PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {version};\n"
@@ -216,7 +226,7 @@ fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseErr
         }
         Ok::<_, rusqlite::Error>(())
     };
-    if steps.is_empty() && found == version && missing(connection)?.is_empty() {
+    if steps.is_empty() && found == version && build_missing_sql(connection)?.is_empty() {
         return Ok(());
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -226,8 +236,8 @@ fn migrate_by(steps: &[&str], connection: &Connection) -> Result<(), DatabaseErr
 }
 
 /// Returns the SQL that creates missing tables, indexes and columns.
-fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
-    let known = names(connection)?;
+fn build_missing_sql(connection: &Connection) -> Result<String, rusqlite::Error> {
+    let known = list_table_and_index_names(connection)?;
     let mut sql = String::new();
     // Writing to a string cannot fail, so the results of `writeln!` are ignored.
     for Table {
@@ -246,8 +256,8 @@ fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
     }
     for subject in Subject::ALL {
         for tier in 0..TIERS.len() {
-            let (table, keys) = (subject.table(tier), subject.keys());
-            let known = columns_in(connection, &table)?;
+            let (table, keys) = (subject.table_name(tier), subject.key_columns());
+            let known = read_columns(connection, &table)?;
             let columns = subject.columns().concat();
             if known.is_empty() {
                 let columns = columns
@@ -271,15 +281,17 @@ fn missing(connection: &Connection) -> Result<String, rusqlite::Error> {
 }
 
 /// Returns the names of all tables and indexes.
-fn names(connection: &Connection) -> Result<BTreeSet<String>, rusqlite::Error> {
+fn list_table_and_index_names(
+    connection: &Connection,
+) -> Result<BTreeSet<String>, rusqlite::Error> {
     connection
         .prepare("SELECT name FROM sqlite_schema")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
-/// Returns the columns of a table, or none if the table does not exist.
-pub(super) fn columns_in(
+/// Returns the column names of a table, or an empty list if the table does not exist.
+pub(super) fn read_columns(
     connection: &Connection,
     table: &str,
 ) -> Result<BTreeSet<String>, rusqlite::Error> {
@@ -288,25 +300,30 @@ pub(super) fn columns_in(
 }
 
 /// Returns the text of `docs/reference/history.md`.
-pub fn reference() -> String {
+pub fn render_reference() -> String {
     let mut text = String::from(
-        "<!-- Generated from the catalogue of fields and the schema by `make types`. Do not edit this file. -->\n\
-         # History database\n\n\
-         `gpumon serve --data-dir DIR` writes `DIR/history.db`, an SQLite database in WAL mode. Other programs may read it \
-         at any time, also while gpumon writes; copy it with `sqlite3 DIR/history.db \".backup copy.db\"`.\n\n",
+        "<!-- Generated from the catalogue of fields and the schema by `make types`. Do not edit \
+         this file. -->\n# History database\n\n`gpumon serve --data-dir DIR` writes \
+         `DIR/history.db`, an SQLite database in WAL mode. Other programs can read it at any time, \
+         even while gpumon writes; copy it with `sqlite3 DIR/history.db \".backup copy.db\"`.\n\n",
     );
     let _ = writeln!(
         text,
-        "`PRAGMA user_version` is the version of the schema, {VERSION}. Columns of new fields are added without a new \
-         version. A gpumon that does not know the version leaves the file as it is and keeps its history in memory.\n\n\
-         Times (`_ms`) are milliseconds since 1970-01-01 UTC.\n\n## Tables\n\n| Table | Contents |\n|---|---|"
+        "`PRAGMA user_version` is the version of the schema, {VERSION}. Columns of new fields are \
+         added without a new version. A gpumon that does not know the version leaves the file as \
+         it is and keeps its history in memory.\n\nTimes (`_ms`) are milliseconds since 1970-01-01 \
+         UTC.\n\n## Tables\n\n| Table | Contents |\n|---|---|"
     );
     for (tier, stored) in TIERS.iter().enumerate() {
-        let (gpu, host) = (Subject::Gpu.table(tier), Subject::Host.table(tier));
+        let (gpu, host) = (
+            Subject::Gpu.table_name(tier),
+            Subject::Host.table_name(tier),
+        );
         let days = stored.keep_ms / super::DAY_MS;
         let _ = writeln!(
             text,
-            "| `{gpu}`, `{host}` | A row per {} seconds and GPU or MIG device, or of the host; kept for {days} days. |",
+            "| `{gpu}`, `{host}` | One row every {} seconds for each GPU or MIG device, or for \
+             the host; kept for {days} days. |",
             stored.resolution_ms / 1000
         );
     }
@@ -320,13 +337,14 @@ pub fn reference() -> String {
         (Subject::Gpu, "gpu_10s, gpu_1min, gpu_15min"),
         (Subject::Host, "host_10s, host_1min, host_15min"),
     ] {
-        let keys = subject.keys();
+        let keys = subject.key_columns();
         let _ = writeln!(
             text,
-            "\n### {title}\n\n```sql\n{keys}\n```\n\n`at_ms` is the beginning of the row's time, `samples` how many samples \
-             it is made of. NULL is what was not read. A column per field of the [catalogue](fields.md), named as in \
-             `gpumon --csv`: the mean of a gauge, with the least (`_min`) and the largest (`_max`), to four digits; the \
-             last value of a counter or a state.\n\n| Field | Columns |\n|---|---|"
+            "\n### {title}\n\n```sql\n{keys}\n```\n\n`at_ms` is the beginning of the row's time, \
+             and `samples` the number of samples in it. NULL means that nothing was read. There is \
+             a column for each field of the [catalogue](fields.md), named as in `gpumon --csv`: \
+             for a gauge the mean, the minimum (`_min`) and the maximum (`_max`), to four digits; \
+             for a counter or a state the last value.\n\n| Field | Columns |\n|---|---|"
         );
         for (metric, columns) in subject.metrics().iter().zip(subject.columns()) {
             let id = metric.field;
@@ -337,7 +355,7 @@ pub fn reference() -> String {
     text
 }
 
-/// The stored kinds of batch jobs with a private ID, which only the environment of their processes
+/// The stored names of batch job kinds with a private ID, which only the processes' environment
 /// contains. Earlier versions do not know these kinds, and show the user instead.
 const PRIVATE_KINDS: [(&str, JobKind); 3] = [
     ("private_slurm", JobKind::Slurm),
@@ -345,13 +363,13 @@ const PRIVATE_KINDS: [(&str, JobKind); 3] = [
     ("private_lsf", JobKind::Lsf),
 ];
 
-/// Returns the stored word for a job's kind.
+/// Returns the stored name of a job's kind.
 pub(super) fn job_kind_word(kind: JobKind, private: bool) -> &'static str {
     let is_private = |(_, its): &&(_, JobKind)| private && *its == kind;
     PRIVATE_KINDS
         .iter()
         .find(is_private)
-        .map_or(kind.word(), |(word, _)| word)
+        .map_or(kind.json_name(), |(word, _)| word)
 }
 
 /// Parses a stored kind into the kind and [`Job::private`](gpumon_probe::model::Job::private).
@@ -361,7 +379,7 @@ pub(super) fn parse_job_kind(word: &str) -> Option<(JobKind, bool)> {
         .iter()
         .find(|(its, _)| *its == word)
         .map(|(_, kind)| (*kind, true));
-    private.or_else(|| Some((JobKind::from_word(word)?, false)))
+    private.or_else(|| Some((JobKind::from_json_name(word)?, false)))
 }
 
 #[cfg(test)]
@@ -369,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_batch_jobs_are_stored_as_such() {
+    fn private_batch_jobs_are_stored_as_private() {
         for (kind, private, word) in [
             (JobKind::Slurm, true, "private_slurm"),
             (JobKind::Pbs, true, "private_pbs"),
@@ -386,9 +404,9 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_done_once_and_all_of_it_or_nothing() {
+    fn migration_runs_once_or_is_rolled_back() {
         let connection = Connection::open_in_memory().unwrap();
-        migrate_by(&[], &connection).unwrap();
+        apply_migrations(&[], &connection).unwrap();
         let version = || {
             connection
                 .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
@@ -400,7 +418,7 @@ mod tests {
         let add = "ALTER TABLE run ADD COLUMN gpu TEXT; UPDATE run SET gpu = 'GPU-' || id";
         let broken = [add, "UPDATE run SET nothing = 1"];
         assert!(
-            migrate_by(&broken, &connection)
+            apply_migrations(&broken, &connection)
                 .unwrap_err()
                 .to_string()
                 .contains("nothing")
@@ -408,29 +426,31 @@ mod tests {
         assert_eq!(
             (
                 version(),
-                columns_in(&connection, "run").unwrap().contains("gpu")
+                read_columns(&connection, "run").unwrap().contains("gpu")
             ),
             (1, false)
         );
         let steps = [add, "DROP INDEX run_end; UPDATE run SET gpu = gpu || '!'"];
         for _ in 0..2 {
-            migrate_by(&steps, &connection).unwrap();
+            apply_migrations(&steps, &connection).unwrap();
         }
         let gpu: String = connection
             .query_row("SELECT gpu FROM run", [], |row| row.get(0))
             .unwrap();
         assert_eq!((version(), gpu), (3, "GPU-a!".to_owned()));
         assert!(
-            names(&connection).unwrap().contains("run_end"),
+            list_table_and_index_names(&connection)
+                .unwrap()
+                .contains("run_end"),
             "what a step takes away is made as it is now"
         );
         let changes = connection.total_changes();
-        migrate_by(&steps, &connection).unwrap();
+        apply_migrations(&steps, &connection).unwrap();
         assert_eq!(connection.total_changes(), changes);
         let empty = Connection::open_in_memory().unwrap();
-        migrate_by(&broken, &empty).unwrap();
+        apply_migrations(&broken, &empty).unwrap();
         assert!(
-            !columns_in(&empty, "run").unwrap().contains("gpu"),
+            !read_columns(&empty, "run").unwrap().contains("gpu"),
             "an empty file needs no steps"
         );
     }

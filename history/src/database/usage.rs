@@ -1,4 +1,4 @@
-//! Usage by owner, in periods of a quarter of an hour.
+//! Usage by owner, in periods of 15 minutes.
 
 use gpumon_probe::{
     model::{Job, JobKind, Reading},
@@ -8,18 +8,18 @@ use rusqlite::{Row, params};
 
 use super::{
     Database, DatabaseError,
-    schema::{columns_in, job_kind_word, parse_job_kind},
+    schema::{job_kind_word, parse_job_kind, read_columns},
 };
 
 /// The kind of usage for which only the user is known.
-const USER: &str = "user";
+const USER_KIND: &str = "user";
 
-/// The kind of usage that no listed process can have caused.
-const UNHELD: &str = "unheld";
+/// The kind of usage that cannot be attributed to any listed process.
+const UNHELD_KIND: &str = "unheld";
 
-/// The query that adds usage to the stored row of the same owner and period, from an earlier bucket
-/// or process.
-const ADD: &str = "
+/// The query that adds usage to the row that an earlier bucket or process stored for the same owner
+/// and period.
+const ADD_SQL: &str = "
     INSERT INTO usage (at_ms, kind, id, user, name, gpu_seconds, exclusive_seconds, active_seconds, joules_least,
         joules_most, joules_estimate) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
     ON CONFLICT (at_ms, kind, id, user) DO UPDATE SET
@@ -31,16 +31,16 @@ const ADD: &str = "
         joules_most = coalesce(joules_most + excluded.joules_most, joules_most, excluded.joules_most),
         joules_estimate = coalesce(joules_estimate + excluded.joules_estimate, joules_estimate, excluded.joules_estimate)";
 
-/// The query for the total usage of each owner in a span, with the owner's last name.
-const SUM: &str = "
+/// The query for each owner's total usage in a span, and the owner's latest name.
+const SUM_SQL: &str = "
     SELECT kind, id, user, name, sum(gpu_seconds), sum(exclusive_seconds), sum(active_seconds), sum(joules_least),
         sum(joules_most), sum(joules_estimate), max(iif(name IS NULL, 0, at_ms))
     FROM usage WHERE at_ms >= ?1 AND at_ms < ?2 GROUP BY kind, id, user";
 
 impl Database {
-    /// Adds the usage of a period, or of a part of one.
+    /// Adds the usage of a whole period or of a part of a period.
     pub(crate) fn add_usage(&self, period: &Period) -> Result<(), rusqlite::Error> {
-        let mut add = self.connection.prepare_cached(ADD)?;
+        let mut add = self.connection.prepare_cached(ADD_SQL)?;
         for OwnerUsage {
             user,
             job,
@@ -50,7 +50,7 @@ impl Database {
             joules,
         } in &period.owners
         {
-            let (kind, id) = job.as_ref().map_or((USER, ""), |job| {
+            let (kind, id) = job.as_ref().map_or((USER_KIND, ""), |job| {
                 (job_kind_word(job.kind, job.private), &job.id)
             });
             let name = job.as_ref().and_then(|job| {
@@ -77,7 +77,8 @@ impl Database {
             ];
             add.execute(&[key, amounts].concat()[..])?;
         }
-        // This row is written even if its amounts are zero, because it shows that somebody watched.
+        // This row is written even if its amounts are zero, because it shows that usage was
+        // recorded during the period.
         let UnheldUsage {
             gpu_seconds,
             joules,
@@ -85,7 +86,7 @@ impl Database {
         let (at_ms, none) = (period.at_ms as i64, None::<String>);
         add.execute(params![
             at_ms,
-            UNHELD,
+            UNHELD_KIND,
             "",
             "",
             none,
@@ -99,11 +100,11 @@ impl Database {
         Ok(())
     }
 
-    /// Returns the total usage of the periods that begin in a span.
+    /// Returns the total usage of the periods that start in a span.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn usage(&self, from_ms: u64, to_ms: u64) -> Result<Period, DatabaseError> {
+    pub fn read_usage(&self, from_ms: u64, to_ms: u64) -> Result<Period, DatabaseError> {
         let mut sum = Period {
             at_ms: from_ms,
             ..Period::default()
@@ -111,30 +112,30 @@ impl Database {
         if !self.has_usage()? {
             return Ok(sum);
         }
-        let mut statement = self.connection.prepare(SUM)?;
+        let mut statement = self.connection.prepare(SUM_SQL)?;
         let mut rows = statement.query(params![from_ms as i64, to_ms as i64])?;
         while let Some(row) = rows.next()? {
-            if row.get::<_, String>(0)? == UNHELD {
+            if row.get::<_, String>(0)? == UNHELD_KIND {
                 sum.unheld = UnheldUsage {
                     gpu_seconds: row.get(4)?,
                     joules: row.get(8)?,
                 };
             } else {
-                sum.owners.push(owner(row)?);
+                sum.owners.push(parse_owner(row)?);
             }
         }
         Ok(sum)
     }
 
-    /// Returns the starts of the first and last period with known usage.
+    /// Returns the starts of the first and the last period with recorded usage.
     ///
     /// # Errors
     /// Returns an error if the database cannot be read.
-    pub fn usage_reach_ms(&self) -> Result<Option<(u64, u64)>, DatabaseError> {
+    pub fn usage_time_range_ms(&self) -> Result<Option<(u64, u64)>, DatabaseError> {
         if !self.has_usage()? {
             return Ok(None);
         }
-        // SQLite uses the index for a single `min` or `max` in a query.
+        // SQLite uses the index only if a query has a single `min` or `max`.
         let edge = |which: &str| {
             let sql = format!("SELECT {which}(at_ms) FROM usage");
             self.connection
@@ -145,15 +146,16 @@ impl Database {
             .map(|(first, last)| (first as u64, last as u64)))
     }
 
-    /// Returns `false` for a file of an earlier version that is opened for reading.
+    /// Returns `true` if the file has a table for usage. A file from an earlier version has none
+    /// until it is opened for writing.
     fn has_usage(&self) -> Result<bool, DatabaseError> {
-        Ok(!columns_in(&self.connection, "usage")?.is_empty())
+        Ok(!read_columns(&self.connection, "usage")?.is_empty())
     }
 }
 
-fn owner(row: &Row<'_>) -> Result<OwnerUsage, rusqlite::Error> {
+fn parse_owner(row: &Row<'_>) -> Result<OwnerUsage, rusqlite::Error> {
     let (kind, user): (String, String) = (row.get(0)?, row.get(2)?);
-    // A kind that only newer versions know is shown as its user.
+    // Usage with a job kind that only newer versions know is attributed to the user.
     let job = parse_job_kind(&kind).map(|(kind, private)| {
         let name: Option<String> = row.get(3)?;
         let (path, name) = if kind == JobKind::Notebook {
@@ -198,7 +200,12 @@ mod tests {
 
     const AT_MS: u64 = 1_800_000_000_000;
 
-    fn used(user: &str, job: Option<Job>, seconds: f64, joules: Option<[f64; 3]>) -> OwnerUsage {
+    fn make_usage(
+        user: &str,
+        job: Option<Job>,
+        seconds: f64,
+        joules: Option<[f64; 3]>,
+    ) -> OwnerUsage {
         let joules = joules.map(|[least, estimate, most]| Joules {
             least,
             most,
@@ -215,7 +222,7 @@ mod tests {
         }
     }
 
-    fn notebook(path: Option<&str>) -> Job {
+    fn make_notebook(path: Option<&str>) -> Job {
         let path = path.map(|path| Reading::Now(path.to_owned()));
         Job {
             kind: JobKind::Notebook,
@@ -227,10 +234,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_is_added_to_what_was_there_and_summed_up_by_owner() {
+    fn usage_is_added_and_summed_by_owner() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(folder.path()).unwrap();
-        assert_eq!(database.usage_reach_ms().unwrap(), None);
+        assert_eq!(database.usage_time_range_ms().unwrap(), None);
         let unheld = UnheldUsage {
             gpu_seconds: 2.0,
             joules: 100.0,
@@ -247,15 +254,15 @@ mod tests {
         add(
             AT_MS,
             vec![
-                used("ana", Some(notebook(None)), 10.0, None),
-                used("", None, 5.0, Some([1.0, 2.0, 3.0])),
+                make_usage("ana", Some(make_notebook(None)), 10.0, None),
+                make_usage("", None, 5.0, Some([1.0, 2.0, 3.0])),
             ],
         );
         add(
             AT_MS,
-            vec![used(
+            vec![make_usage(
                 "ana",
-                Some(notebook(Some("a/b.ipynb"))),
+                Some(make_notebook(Some("a/b.ipynb"))),
                 10.0,
                 Some([5.0, 5.0, 5.0]),
             )],
@@ -263,12 +270,12 @@ mod tests {
         add(
             AT_MS + PERIOD_MS,
             vec![
-                used("ana", Some(notebook(None)), 1.0, None),
-                used("ana", None, 7.0, None),
+                make_usage("ana", Some(make_notebook(None)), 1.0, None),
+                make_usage("ana", None, 7.0, None),
             ],
         );
 
-        let sum = |from_ms, to_ms| database.usage(from_ms, to_ms).unwrap();
+        let sum = |from_ms, to_ms| database.read_usage(from_ms, to_ms).unwrap();
         let all = sum(AT_MS, AT_MS + 2 * PERIOD_MS);
         assert_eq!(
             all.unheld,
@@ -286,7 +293,7 @@ mod tests {
         let with_job = of(Some("ana"), true);
         assert_eq!(
             (&with_job.job, with_job.gpu_seconds),
-            (&Some(notebook(Some("a/b.ipynb"))), 21.0)
+            (&Some(make_notebook(Some("a/b.ipynb"))), 21.0)
         );
         assert_eq!(
             with_job.joules,
@@ -305,7 +312,7 @@ mod tests {
         assert_eq!((first.owners.len(), first.unheld.gpu_seconds), (2, 4.0));
         assert_eq!(sum(0, AT_MS), Period::default());
         assert_eq!(
-            database.usage_reach_ms().unwrap(),
+            database.usage_time_range_ms().unwrap(),
             Some((AT_MS, AT_MS + PERIOD_MS))
         );
     }

@@ -1,4 +1,4 @@
-//! Writing buckets and events to the tables.
+//! Queries that write buckets and events to the tables.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Database, DatabaseError,
-    roll_up::ALL,
+    roll_up::ALL_TIMES,
     schema::{Subject, job_kind_word},
 };
 use crate::{
@@ -21,20 +21,21 @@ use crate::{
     wanted::DeviceKind,
 };
 
-/// The devices with a row in the database, which is written again only if something changed.
+/// The devices that have a row in the database. A device's row is written again only if the device
+/// has changed.
 #[derive(Debug, Default)]
-pub(crate) struct Devices {
+pub(crate) struct StoredDevices {
     known: HashMap<String, (i64, Device)>,
-    /// The time of the newest stored bucket. It can be incomplete if an earlier process ended
-    /// during it.
+    /// The time of the newest stored bucket. The bucket can be incomplete if an earlier process
+    /// ended before the bucket did.
     newest_ms: Option<u64>,
 }
 
-impl Devices {
+impl StoredDevices {
     /// Returns the state for a database that has just been opened.
-    pub(crate) fn of(database: &Database) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn load(database: &Database) -> Result<Self, rusqlite::Error> {
         Ok(Self {
-            newest_ms: database.edge("max", Subject::Host, 0, ALL)?,
+            newest_ms: database.find_first_or_last_time("max", Subject::Host, 0, ALL_TIMES)?,
             ..Self::default()
         })
     }
@@ -44,7 +45,11 @@ impl Devices {
         self.newest_ms
     }
 
-    fn id(&mut self, database: &Database, device: &Device) -> Result<i64, rusqlite::Error> {
+    fn store_device(
+        &mut self,
+        database: &Database,
+        device: &Device,
+    ) -> Result<i64, rusqlite::Error> {
         if let Some((id, known)) = self.known.get(&device.uuid)
             && known == device
         {
@@ -62,7 +67,7 @@ impl Devices {
     }
 }
 
-/// A row of a tier: its number of samples, and a value for each field.
+/// A row of a tier: the number of samples, and a value for each field.
 pub(super) type TierRow = (u32, Vec<Option<Stat>>);
 
 impl Database {
@@ -70,7 +75,7 @@ impl Database {
     ///
     /// # Errors
     /// Returns the error of `work` or of the transaction, which is rolled back.
-    pub(crate) fn at_once<E: From<rusqlite::Error>>(
+    pub(crate) fn run_in_transaction<E: From<rusqlite::Error>>(
         &self,
         work: impl FnOnce(&Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -79,17 +84,17 @@ impl Database {
         done.inspect_err(|_| drop(self.connection.execute_batch("ROLLBACK")))
     }
 
-    /// Adds buckets to a tier unchanged. Their length is the tier's resolution.
+    /// Adds buckets to a tier unchanged. Each bucket must have the length of the tier's resolution.
     ///
     /// # Errors
-    /// Returns an error if a row cannot be added; then none is.
-    pub fn import(
+    /// Returns an error if a row cannot be added. No rows are added in that case.
+    pub fn import_buckets(
         &self,
         tier: usize,
         sums: impl Iterator<Item = Bucket>,
     ) -> Result<(), DatabaseError> {
-        let mut devices = Devices::default();
-        self.at_once(|database| {
+        let mut devices = StoredDevices::default();
+        self.run_in_transaction(|database| {
             for sum in sums {
                 for DeviceBucket {
                     device,
@@ -97,10 +102,10 @@ impl Database {
                     stats,
                 } in &sum.devices
                 {
-                    let id = devices.id(database, device)?;
-                    database.put(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
+                    let id = devices.store_device(database, device)?;
+                    database.put_row(Subject::Gpu, tier, sum.at_ms, id, *samples, stats)?;
                 }
-                database.put(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
+                database.put_row(Subject::Host, tier, sum.at_ms, 0, sum.samples, &sum.host)?;
                 sum.conditions
                     .iter()
                     .try_for_each(|condition| database.add_condition(condition))?;
@@ -109,23 +114,25 @@ impl Database {
         })
     }
 
-    /// Adds events of any time.
+    /// Adds events of any age.
     ///
     /// # Errors
-    /// Returns an error if an event cannot be added; then none is.
+    /// Returns an error if an event cannot be added. No events are added in that case.
     pub fn import_events(
         &self,
         mut events: impl Iterator<Item = Event>,
     ) -> Result<(), DatabaseError> {
-        self.at_once(|database| Ok(events.try_for_each(|event| database.add_event(&event))?))
+        self.run_in_transaction(|database| {
+            Ok(events.try_for_each(|event| database.add_event(&event))?)
+        })
     }
 
-    /// Adds a bucket. If one of the same time is stored, after a restart or because of a late
-    /// sample, both are merged. Returns whether one was stored.
+    /// Adds a bucket. If a bucket with the same start is already stored, because of a restart or a
+    /// late sample, both are merged. Returns whether such a bucket was stored.
     pub(crate) fn add_bucket(
         &self,
         bucket: &Bucket,
-        devices: &mut Devices,
+        devices: &mut StoredDevices,
     ) -> Result<bool, rusqlite::Error> {
         let is_new = devices
             .newest_ms
@@ -134,7 +141,7 @@ impl Database {
             if is_new {
                 Ok(None)
             } else {
-                self.row(subject, 0, bucket.at_ms, device)
+                self.read_stored_row(subject, 0, bucket.at_ms, device)
             }
         };
         for DeviceBucket {
@@ -143,12 +150,12 @@ impl Database {
             stats,
         } in &bucket.devices
         {
-            let id = devices.id(self, device)?;
+            let id = devices.store_device(self, device)?;
             match row(Subject::Gpu, id)? {
-                None => self.put(Subject::Gpu, 0, bucket.at_ms, id, *samples, stats)?,
+                None => self.put_row(Subject::Gpu, 0, bucket.at_ms, id, *samples, stats)?,
                 Some(known) => {
                     let (samples, stats) = join_stats(DeviceKind::Gpu, known, *samples, stats);
-                    self.put(Subject::Gpu, 0, bucket.at_ms, id, samples, &stats)?;
+                    self.put_row(Subject::Gpu, 0, bucket.at_ms, id, samples, &stats)?;
                 }
             }
         }
@@ -158,7 +165,7 @@ impl Database {
             None => (bucket.samples, bucket.host.clone()),
             Some(known) => join_stats(DeviceKind::Host, known, bucket.samples, &bucket.host),
         };
-        self.put(Subject::Host, 0, bucket.at_ms, 0, samples, &host)?;
+        self.put_row(Subject::Host, 0, bucket.at_ms, 0, samples, &host)?;
         bucket
             .conditions
             .iter()
@@ -172,8 +179,8 @@ impl Database {
         Ok(is_joined)
     }
 
-    /// Writes a row of a tier, and replaces an existing one.
-    pub(super) fn put(
+    /// Writes a row of a tier, replacing an existing row.
+    pub(super) fn put_row(
         &self,
         subject: Subject,
         tier: usize,
@@ -191,7 +198,7 @@ impl Database {
         let count = columns.iter().map(Vec::len).sum::<usize>() + if of_host { 2 } else { 3 };
         let sql = format!(
             "INSERT OR REPLACE INTO {} ({keys}, {}) VALUES (?1{})",
-            subject.table(tier),
+            subject.table_name(tier),
             columns.concat().join(", "),
             (2..=count).fold(String::new(), |all, number| format!("{all}, ?{number}"))
         );
@@ -213,16 +220,19 @@ impl Database {
         Ok(())
     }
 
-    /// Returns the stored row of one device and time.
-    fn row(
+    /// Returns the stored row for a device and time.
+    fn read_stored_row(
         &self,
         subject: Subject,
         tier: usize,
         at_ms: u64,
         device: i64,
     ) -> Result<Option<TierRow>, rusqlite::Error> {
-        let key = subject.device();
-        let (table, columns) = (subject.table(tier), subject.columns().concat().join(", "));
+        let key = subject.device_expression();
+        let (table, columns) = (
+            subject.table_name(tier),
+            subject.columns().concat().join(", "),
+        );
         let sql = format!(
             "SELECT at_ms, {key}, samples, {columns} FROM {table} WHERE at_ms = ?1 AND {key} = ?2"
         );
@@ -232,7 +242,7 @@ impl Database {
             .optional()
     }
 
-    /// Adds an event, and the run or cell that belongs to it.
+    /// Adds an event, and the run or cell that it describes.
     pub(crate) fn add_event(&self, event: &Event) -> Result<(), rusqlite::Error> {
         let json = serde_json::to_value(event).unwrap_or_default();
         let kind = json["what"].as_str().unwrap_or_default();
@@ -260,8 +270,8 @@ impl Database {
         Ok(())
     }
 
-    /// Adds a cell, and replaces an existing one: two pages that show the same notebook both send
-    /// it.
+    /// Adds a cell or replaces an existing one, because every page that shows the notebook sends
+    /// its cells.
     fn add_cell(&self, cell: &Cell) -> Result<(), rusqlite::Error> {
         let gpus = cell
             .gpus
@@ -290,9 +300,11 @@ impl Database {
         Ok(())
     }
 
-    /// Returns `true` if there is a row of ten seconds that begin at `at_ms`.
+    /// Returns `true` if a bucket that starts at `at_ms` is stored.
     pub(crate) fn has_bucket(&self, at_ms: u64) -> Result<bool, rusqlite::Error> {
-        Ok(self.edge("min", Subject::Host, 0, at_ms..=at_ms)?.is_some())
+        Ok(self
+            .find_first_or_last_time("min", Subject::Host, 0, at_ms..=at_ms)?
+            .is_some())
     }
 
     /// Returns `true` if a run is stored.
@@ -350,9 +362,9 @@ impl Database {
         Ok(())
     }
 
-    /// Ends the conditions and runs that the last process left open because it was killed. Their
-    /// end is that of the newest row.
-    pub(crate) fn end_what_was_left_open(&self) -> Result<(), rusqlite::Error> {
+    /// Ends the conditions and runs that remained open because the previous process was killed.
+    /// Their end is set to the end of the newest row.
+    pub(crate) fn end_open_entries(&self) -> Result<(), rusqlite::Error> {
         let last = "(SELECT coalesce(max(at_ms) + 10000, 0) FROM host_10s)";
         self.connection.execute_batch(&format!(
             "UPDATE condition SET to_ms = max(from_ms, {last}) WHERE to_ms IS NULL;
@@ -361,20 +373,22 @@ impl Database {
     }
 }
 
-/// Parses a row with `at_ms`, `device` and `samples` before the columns of all fields.
+/// Parses a row in which the columns `at_ms`, `device` and `samples` precede the columns of all
+/// fields.
 pub(super) fn read_row(row: &Row<'_>, subject: Subject) -> Result<TierRow, rusqlite::Error> {
     let mut next = 3;
     let stats = subject.metrics().iter().map(|metric| {
         let width = if metric.kind == Kind::Gauge { 3 } else { 1 };
         next += width;
-        stat(row, next - width, width == 3)
+        read_stat(row, next - width, width == 3)
     });
     let stats = stats.collect::<Result<_, _>>()?;
     Ok((row.get(2)?, stats))
 }
 
-/// Returns the value that begins at a column. With `has_range`, the minimum and maximum follow.
-pub(super) fn stat(
+/// Returns the value at `column`. With `has_range`, the next two columns are its minimum and
+/// maximum.
+pub(super) fn read_stat(
     row: &Row<'_>,
     column: usize,
     has_range: bool,
@@ -390,7 +404,7 @@ pub(super) fn stat(
         return Ok(None);
     };
     if !has_range {
-        return Ok(Some(Stat::of(value)));
+        return Ok(Some(Stat::from_value(value)));
     }
     let (min, max) = (
         number(column + 1)?.unwrap_or(value),
@@ -403,9 +417,9 @@ pub(super) fn stat(
     }))
 }
 
-/// Parses the JSON of a stored object. Returns `None` if a newer version wrote it in another
+/// Parses a stored JSON object. Returns `None` if a newer version wrote the object in another
 /// format.
-pub(super) fn parsed<T: serde::de::DeserializeOwned>(json: &str) -> Option<T> {
+pub(super) fn parse_json<T: serde::de::DeserializeOwned>(json: &str) -> Option<T> {
     serde_json::from_str::<Value>(json)
         .ok()
         .and_then(|value| serde_json::from_value(value).ok())

@@ -1,47 +1,48 @@
-//! Compression of one field of several buckets.
+//! Compression of one field's values in several buckets.
 //!
 //! Gauges have four significant digits, so that all values of a column are integer multiples of one
-//! power of ten. Each mean is written as its difference to the one before, the minimum and maximum
-//! as their differences to the mean.
+//! power of ten. Each mean is stored as its difference from the previous mean, and the minimum and
+//! maximum as their differences from the mean.
 
 use gpumon_probe::stat::Stat;
 
-/// The first byte of a column: without values, with one constant value, or with varying values.
+/// The first byte of a column without values. `CONSTANT` and `VARIED` mark columns with one
+/// repeated value and with varying values.
 const EMPTY: u8 = 0;
 const CONSTANT: u8 = 1;
 const VARIED: u8 = 2;
 
-/// The possible powers of ten, which are tried from the largest.
+/// The possible powers of ten, tried from the largest to the smallest.
 const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
 
-/// The value in place of a power for numbers that are not multiples of any: their bits are written
-/// instead.
-const BITS: i32 = -10;
+/// The value in place of a power of ten if the numbers have no common power. The numbers' bits are
+/// stored instead.
+const RAW_BITS: i32 = -10;
 
-/// The limit of integers. Larger ones lose digits when they are converted to a float.
-const MOST: f64 = 9.0e15;
+/// The largest integer that is used. Larger integers lose digits in an `f64`.
+const MAX_INTEGER: f64 = 9.0e15;
 
 /// Appends a compressed column to `bytes`.
-pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
+pub(super) fn write_column(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
     let known = || column.iter().flatten();
     let Some(first) = known().next() else {
         return bytes.push(EMPTY);
     };
     let numbers = || known().flat_map(|stat| [stat.mean, stat.min, stat.max]);
-    let power = power_of_all(numbers());
+    let power = find_common_power(numbers());
     let is_constant = known().count() == column.len()
         && numbers().all(|number| number.total_cmp(&first.mean).is_eq());
     bytes.push(if is_constant { CONSTANT } else { VARIED });
-    bytes.push((power - BITS) as u8);
+    bytes.push((power - RAW_BITS) as u8);
     if is_constant {
-        return write_signed(to_whole(first.mean, power), bytes);
+        return write_signed(to_scaled_integer(first.mean, power), bytes);
     }
     for eight in column.chunks(8) {
         bytes.push(eight.iter().enumerate().fold(0, |bits, (bit, stat)| {
             bits | (u8::from(stat.is_some()) << bit)
         }));
     }
-    let whole = |number: f64| to_whole(number, power);
+    let whole = |number: f64| to_scaled_integer(number, power);
     let mut before = 0;
     for stat in known() {
         write_signed(whole(stat.mean).wrapping_sub(before), bytes);
@@ -56,33 +57,33 @@ pub(super) fn write(column: &[Option<Stat>], bytes: &mut Vec<u8>) {
 }
 
 /// Decompresses a column of `length` values. Returns `None` if the bytes were not written by
-/// [`write`].
-pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>> {
+/// [`write_column`].
+pub(super) fn read_column(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>> {
     let bytes = &mut bytes;
-    let kind = byte(bytes)?;
+    let kind = read_byte(bytes)?;
     if kind == EMPTY {
         return Some(vec![None; length]);
     }
-    let power = i32::from(byte(bytes)?) + BITS;
+    let power = i32::from(read_byte(bytes)?) + RAW_BITS;
     if kind == CONSTANT {
-        let value = from_whole(signed(bytes)?, power);
-        return Some(vec![Some(Stat::of(value)); length]);
+        let value = from_scaled_integer(read_signed(bytes)?, power);
+        return Some(vec![Some(Stat::from_value(value)); length]);
     }
     let bits: Vec<u8> = (0..length.div_ceil(8))
-        .map(|_| byte(bytes))
+        .map(|_| read_byte(bytes))
         .collect::<Option<_>>()?;
     let is_known = |place: usize| bits[place / 8] >> (place % 8) & 1 == 1;
     let count = (0..length).filter(|place| is_known(*place)).count();
-    let mut signed = || -> Option<Vec<i64>> { (0..count).map(|_| signed(bytes)).collect() };
+    let mut signed = || -> Option<Vec<i64>> { (0..count).map(|_| read_signed(bytes)).collect() };
     let (steps, below, above) = (signed()?, signed()?, signed()?);
     let mut value = 0_i64;
     let stats = steps.into_iter().zip(below).zip(above);
     let mut stats = stats.map(|((step, below), above)| {
         value = value.wrapping_add(step);
         Stat {
-            mean: from_whole(value, power),
-            min: from_whole(value.wrapping_sub(below), power),
-            max: from_whole(value.wrapping_add(above), power),
+            mean: from_scaled_integer(value, power),
+            min: from_scaled_integer(value.wrapping_sub(below), power),
+            max: from_scaled_integer(value.wrapping_add(above), power),
         }
     });
     Some(
@@ -92,26 +93,27 @@ pub(super) fn read(mut bytes: &[u8], length: usize) -> Option<Vec<Option<Stat>>>
     )
 }
 
-/// Returns the largest power of ten that divides all numbers, or [`BITS`] if there is none.
-fn power_of_all(numbers: impl Iterator<Item = f64>) -> i32 {
+/// Returns the largest power of ten that divides all numbers, or [`RAW_BITS`] if there is none.
+fn find_common_power(numbers: impl Iterator<Item = f64>) -> i32 {
     let mut power = *POWERS.end();
     for known in numbers {
         let is_whole = |power| {
-            let whole = to_whole(known, power);
-            from_whole(whole, power).total_cmp(&known).is_eq() && (whole as f64).abs() < MOST
+            let whole = to_scaled_integer(known, power);
+            from_scaled_integer(whole, power).total_cmp(&known).is_eq()
+                && (whole as f64).abs() < MAX_INTEGER
         };
         while !is_whole(power) {
             power -= 1;
             if !POWERS.contains(&power) {
-                return BITS;
+                return RAW_BITS;
             }
         }
     }
     power
 }
 
-fn to_whole(number: f64, power: i32) -> i64 {
-    if power == BITS {
+fn to_scaled_integer(number: f64, power: i32) -> i64 {
+    if power == RAW_BITS {
         return number.to_bits().cast_signed();
     }
     let unit = 10_f64.powi(power.abs());
@@ -123,8 +125,8 @@ fn to_whole(number: f64, power: i32) -> i64 {
     scaled.round() as i64
 }
 
-fn from_whole(whole: i64, power: i32) -> f64 {
-    if power == BITS {
+fn from_scaled_integer(whole: i64, power: i32) -> f64 {
+    if power == RAW_BITS {
         return f64::from_bits(whole.cast_unsigned());
     }
     let unit = 10_f64.powi(power.abs());
@@ -135,14 +137,14 @@ fn from_whole(whole: i64, power: i32) -> f64 {
     }
 }
 
-fn byte(bytes: &mut &[u8]) -> Option<u8> {
+fn read_byte(bytes: &mut &[u8]) -> Option<u8> {
     let (first, rest) = bytes.split_first()?;
     *bytes = rest;
     Some(*first)
 }
 
-/// Appends an integer with seven bits per byte (zigzag encoding: small absolute values need few
-/// bytes).
+/// Appends an integer in zigzag encoding with seven bits per byte, so that small absolute values
+/// need few bytes.
 pub(super) fn write_signed(number: i64, bytes: &mut Vec<u8>) {
     let mut rest = ((number << 1) ^ (number >> 63)) as u64;
     while rest >= 0x80 {
@@ -152,10 +154,10 @@ pub(super) fn write_signed(number: i64, bytes: &mut Vec<u8>) {
     bytes.push(rest as u8);
 }
 
-pub(super) fn signed(bytes: &mut &[u8]) -> Option<i64> {
+pub(super) fn read_signed(bytes: &mut &[u8]) -> Option<i64> {
     let (mut rest, mut shift) = (0_u64, 0);
     loop {
-        let next = byte(bytes)?;
+        let next = read_byte(bytes)?;
         rest |= u64::from(next & 0x7f).checked_shl(shift)?;
         if next & 0x80 == 0 {
             return Some((rest >> 1).cast_signed() ^ -(rest & 1).cast_signed());
@@ -167,35 +169,39 @@ pub(super) fn signed(bytes: &mut &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wanted::rounded;
+    use crate::wanted::round_to_four_digits;
 
-    fn packed(column: &[Option<Stat>]) -> usize {
+    fn pack_and_check(column: &[Option<Stat>]) -> usize {
         let mut bytes = Vec::new();
-        write(column, &mut bytes);
-        assert_eq!(read(&bytes, column.len()).as_deref(), Some(column));
+        write_column(column, &mut bytes);
+        assert_eq!(read_column(&bytes, column.len()).as_deref(), Some(column));
         for short in 0..bytes.len() {
             // Truncated bytes must not cause a panic.
-            let _ = read(&bytes[..short], column.len());
+            let _ = read_column(&bytes[..short], column.len());
         }
         bytes.len()
     }
 
     #[test]
-    fn what_is_written_is_read_again_to_the_last_digit() {
+    fn column_is_read_back_exactly() {
         let stat = |value: f64| {
-            let of = |factor: f64| rounded(value * factor);
+            let of = |factor: f64| round_to_four_digits(value * factor);
             Some(Stat {
                 mean: of(1.0),
                 min: of(0.9),
                 max: of(1.2),
             })
         };
-        assert_eq!(packed(&[None; 30]), 1);
-        assert!(packed(&[Some(Stat::of(80_000_000_000.0)); 30]) <= 5);
+        assert_eq!(pack_and_check(&[None; 30]), 1);
+        assert!(pack_and_check(&[Some(Stat::from_value(80_000_000_000.0)); 30]) <= 5);
         let watts: Vec<_> = (0..30)
             .map(|at| stat(534.4 + f64::from(at % 7) * 3.1))
             .collect();
-        assert!(packed(&watts) < 30 * 6, "{}", packed(&watts));
+        assert!(
+            pack_and_check(&watts) < 30 * 6,
+            "{}",
+            pack_and_check(&watts)
+        );
         let gaps: Vec<_> = (0..30)
             .map(|at| {
                 if at % 3 == 0 {
@@ -205,20 +211,24 @@ mod tests {
                 }
             })
             .collect();
-        packed(&gaps);
-        packed(&[
+        pack_and_check(&gaps);
+        pack_and_check(&[
             stat(1.377e11),
             stat(0.0),
             stat(12.0),
             stat(-7.5),
             stat(0.012_35),
         ]);
-        packed(&[
-            Some(Stat::of(123_456_716.123)),
-            Some(Stat::of(123_456_724.5)),
+        pack_and_check(&[
+            Some(Stat::from_value(123_456_716.123)),
+            Some(Stat::from_value(123_456_724.5)),
         ]);
         for strange in [f64::MAX, f64::MIN_POSITIVE, 1.0 / 3.0, 1e300, -0.0, 9.1e15] {
-            packed(&[Some(Stat::of(strange)), None, Some(Stat::of(1.0))]);
+            pack_and_check(&[
+                Some(Stat::from_value(strange)),
+                None,
+                Some(Stat::from_value(1.0)),
+            ]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The buckets of the last hours, compressed in memory.
+//! Buckets of the last hours, compressed in memory.
 
 mod column;
 
@@ -21,24 +21,24 @@ use crate::{
     grid::Grid,
     jobs::JobSpan,
     span::ConditionSpan,
-    wanted::{DeviceKind, Wanted},
+    wanted::{DeviceKind, MetricSelection},
 };
 
 /// The time for which buckets are kept, in milliseconds.
 pub const REACH_MS: u64 = 6 * 60 * 60 * 1000;
 
 /// The number of buckets in a compressed block: five minutes.
-const PACKED: usize = 30;
+const BUCKETS_PER_BLOCK: usize = 30;
 
-/// The maximum number of buckets. A time limit would empty the memory when the clock is set.
-const MOST: usize = (REACH_MS / BUCKET_MS) as usize;
-/// The maximum number of conditions in all compressed blocks. The size of values depends only on
-/// the number of GPUs, but conditions and jobs grow with every process that starts or ends, so that
-/// the oldest are dropped.
-const MOST_CONDITIONS: usize = 4096;
-const MOST_JOBS: usize = 8192;
+/// The maximum number of buckets. A limit on age would drop all buckets if the clock was set ahead.
+const MAX_BUCKETS: usize = (REACH_MS / BUCKET_MS) as usize;
+/// The maximum number of conditions in all compressed blocks. The number of values depends only on
+/// the number of GPUs, but conditions and jobs grow with every process that starts or ends. The
+/// oldest are dropped beyond this limit.
+const MAX_CONDITIONS: usize = 4096;
+const MAX_JOBS: usize = 8192;
 
-/// The newest buckets, and compressed blocks of the earlier ones.
+/// The newest buckets, and earlier buckets in compressed blocks.
 #[derive(Debug, Default)]
 pub struct MemoryTier {
     blocks: VecDeque<Block>,
@@ -48,23 +48,23 @@ pub struct MemoryTier {
 /// A compressed block of buckets.
 #[derive(Debug)]
 struct Block {
-    /// The start of each bucket, and its number of samples of the host.
+    /// The start and the number of host samples of each bucket.
     times: Vec<(u64, u32)>,
     /// The devices, in the order of their columns.
     devices: Vec<Device>,
-    /// The conditions, each with the position of its bucket.
+    /// The conditions, each with its bucket's position.
     conditions: Vec<(usize, ConditionSpan)>,
-    /// The jobs in their last state, each with the position of its bucket.
+    /// The latest state of each job, with its bucket's position.
     jobs: Vec<(usize, JobSpan)>,
-    /// The usage of all buckets, which belongs to the last one.
+    /// The combined usage of all buckets, which is returned with the last bucket.
     usage: Vec<Period>,
     bytes: Box<[u8]>,
 }
 
 impl MemoryTier {
-    /// Adds a bucket, or merges it with the newest one if both have the same start. Drops the
-    /// oldest buckets above the limit. If the clock was set back, earlier buckets can have later
-    /// times.
+    /// Adds a bucket, or merges it with the newest bucket if both have the same start. Drops the
+    /// oldest buckets above the limit. If the clock was set back, later times can precede earlier
+    /// ones.
     pub fn push(&mut self, bucket: Bucket) {
         if let Some(known) = self
             .newest
@@ -73,15 +73,16 @@ impl MemoryTier {
         {
             return known.join(bucket);
         }
-        // The times of a block are in order and close together, so that blocks can be sorted by
-        // time.
+        // The buckets in a block are in chronological order and close together, so that blocks can
+        // be sorted by time.
         let is_next = |known: &Bucket| {
-            (known.at_ms..known.at_ms + PACKED as u64 * BUCKET_MS).contains(&bucket.at_ms)
+            (known.at_ms..known.at_ms + BUCKETS_PER_BLOCK as u64 * BUCKET_MS)
+                .contains(&bucket.at_ms)
         };
-        if self.newest.len() >= PACKED || !self.newest.last().is_none_or(is_next) {
+        if self.newest.len() >= BUCKETS_PER_BLOCK || !self.newest.last().is_none_or(is_next) {
             let mut block = Block::pack(&self.newest);
             if let Some(last) = self.blocks.back_mut() {
-                block.take_usage_of(last);
+                block.take_shared_usage(last);
             }
             self.blocks.push_back(block);
             self.newest.clear();
@@ -90,11 +91,11 @@ impl MemoryTier {
                     .iter_mut()
                     .rev()
                     .map(|block| &mut block.conditions),
-                MOST_CONDITIONS,
+                MAX_CONDITIONS,
             );
             drop_oldest(
                 self.blocks.iter_mut().rev().map(|block| &mut block.jobs),
-                MOST_JOBS,
+                MAX_JOBS,
             );
         }
         self.newest.push(bucket);
@@ -105,21 +106,22 @@ impl MemoryTier {
                 .map(|block| block.times.len())
                 .sum::<usize>();
         while let Some(oldest) = self.blocks.front()
-            && count - oldest.times.len() > MOST
+            && count - oldest.times.len() > MAX_BUCKETS
         {
             count -= oldest.times.len();
             self.blocks.pop_front();
         }
     }
 
-    /// Drops buckets that begin before `oldest_ms`. Compressed blocks are dropped only as a whole.
+    /// Drops buckets that start before `oldest_ms`. A compressed block is dropped once all of its
+    /// buckets are older.
     pub fn drop_before(&mut self, oldest_ms: u64) {
         self.blocks.retain(|block| block.last_ms() >= oldest_ms);
         self.newest.retain(|bucket| bucket.at_ms >= oldest_ms);
     }
 
-    /// Removes and returns the oldest buckets, some minutes of them. The result is empty if there
-    /// are none.
+    /// Removes and returns the oldest buckets, which cover some minutes. Returns an empty list if
+    /// there are no buckets.
     pub fn take_oldest(&mut self) -> Vec<Bucket> {
         match self.blocks.pop_front() {
             Some(block) => block.unpack(),
@@ -127,8 +129,8 @@ impl MemoryTier {
         }
     }
 
-    /// Returns the starts of the oldest and the newest bucket.
-    pub fn reach_ms(&self) -> Option<(u64, u64)> {
+    /// Returns the start of the oldest bucket and the start of the newest bucket.
+    pub fn time_range_ms(&self) -> Option<(u64, u64)> {
         let edges = self
             .blocks
             .iter()
@@ -143,11 +145,11 @@ impl MemoryTier {
             .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
 
-    /// Adds the buckets from `from_ms` on to a grid.
-    pub fn add_to(&self, grid: &mut Grid, from_ms: u64) {
+    /// Adds the buckets that start at or after `from_ms` to a grid.
+    pub fn add_to_grid(&self, grid: &mut Grid, from_ms: u64) {
         let from_ms = from_ms.max(grid.from_ms());
-        let wanted = grid.wanted().clone();
-        // A grid requires the order of time.
+        let wanted = grid.selection().clone();
+        // Values must be added to a grid in chronological order.
         let mut blocks: Vec<_> = self
             .blocks
             .iter()
@@ -158,28 +160,28 @@ impl MemoryTier {
         let (before, behind) =
             blocks.split_at(blocks.partition_point(|block| block.times[0].0 <= first_ms));
         for block in before {
-            block.add_to(grid, from_ms, &wanted);
+            block.add_to_grid(grid, from_ms, &wanted);
         }
         for bucket in self.newest.iter().filter(|bucket| bucket.at_ms >= from_ms) {
             for (owner, samples, stats) in bucket.rows() {
-                let metrics = wanted.metrics_of(owner.0).iter();
+                let metrics = wanted.metrics_for(owner.0).iter();
                 let stats = metrics.map(|metric| *stats.get(metric.place)?);
-                grid.add(owner, bucket.at_ms, samples, stats);
+                grid.add_values(owner, bucket.at_ms, samples, stats);
             }
         }
         for block in behind {
-            block.add_to(grid, from_ms, &wanted);
+            block.add_to_grid(grid, from_ms, &wanted);
         }
     }
 
-    /// Returns the size of the compressed values in bytes.
+    /// Returns the size of the compressed blocks in bytes.
     pub fn packed_bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.bytes.len()).sum()
     }
 }
 
-/// Limits lists to `most` items in total by removing the oldest. The lists are ordered from the
-/// newest to the oldest; within a list, the oldest item is first.
+/// Limits the lists to `most` items in total by removing the oldest items. The lists are ordered
+/// from newest to oldest; within a list, the oldest item is first.
 fn drop_oldest<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, most: usize) {
     let mut room = most;
     for list in lists {
@@ -192,14 +194,14 @@ fn drop_oldest<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, most: usi
 }
 
 impl Block {
-    /// Moves usage out of the previous block if it belongs to a quarter of an hour that this block
-    /// also has. The owners of each quarter are then stored once.
-    fn take_usage_of(&mut self, before: &mut Self) {
+    /// Moves usage from the previous block to this block if both have usage in the same period of
+    /// 15 minutes, so that the period's owners are stored only once.
+    fn take_shared_usage(&mut self, before: &mut Self) {
         let is_shared =
             |period: &mut Period| self.usage.iter().any(|own| own.at_ms == period.at_ms);
         let shared: Vec<_> = before.usage.extract_if(.., is_shared).collect();
         if !shared.is_empty() {
-            self.usage = Period::joined(shared.into_iter().chain(mem::take(&mut self.usage)));
+            self.usage = Period::join_all(shared.into_iter().chain(mem::take(&mut self.usage)));
         }
     }
 
@@ -211,13 +213,13 @@ impl Block {
         let mut devices: Vec<Device> = Vec::new();
         for DeviceBucket { device, .. } in buckets.iter().flat_map(|bucket| &bucket.devices) {
             match devices.iter_mut().find(|known| known.uuid == device.uuid) {
-                // The last description of a device is the valid one.
+                // The latest description of a device is used.
                 Some(known) => known.clone_from(device),
                 None => devices.push(device.clone()),
             }
         }
         let mut bytes = Vec::new();
-        for owner in list_owners(&devices) {
+        for owner in list_devices_and_host(&devices) {
             let row = |bucket: &'_ Bucket| {
                 let mut rows = bucket.rows();
                 rows.find_map(|(of, samples, stats)| {
@@ -238,11 +240,11 @@ impl Block {
             .iter()
             .map(|bucket| (bucket.at_ms, bucket.samples))
             .collect();
-        // Only the last state of each condition is kept.
+        // Only the latest state of each condition is kept.
         let mut conditions: Vec<(usize, &ConditionSpan)> = Vec::new();
         for (place, bucket) in buckets.iter().enumerate() {
             for condition in &bucket.conditions {
-                conditions.retain(|(_, known)| !known.is_same(condition));
+                conditions.retain(|(_, known)| !known.is_same_condition(condition));
                 conditions.push((place, condition));
             }
         }
@@ -250,7 +252,7 @@ impl Block {
             .into_iter()
             .map(|(place, condition)| (place, condition.clone()))
             .collect();
-        // A running job is in every bucket, and only its last state is kept.
+        // A running job is in every bucket, but only its latest state is kept.
         let jobs: BTreeMap<_, _> = buckets
             .iter()
             .enumerate()
@@ -263,7 +265,7 @@ impl Block {
             .map(|(place, job)| (place, job.clone()))
             .collect();
         jobs.sort_by_key(|(place, _)| *place);
-        let usage = Period::joined(
+        let usage = Period::join_all(
             buckets
                 .iter()
                 .flat_map(|bucket| bucket.usage.iter().cloned()),
@@ -283,7 +285,7 @@ impl Block {
             DeviceKind::Gpu | DeviceKind::Mig => (0..GPU_FIELDS.len()).collect(),
             DeviceKind::Host => (0..HOST_FIELDS.len()).collect(),
         };
-        // The bytes were written by this process, so that they can be read.
+        // Decoding cannot fail, because this process wrote the bytes.
         let columns = self.columns(all).unwrap_or_default();
         let Some(((_, of_host), of_devices)) = columns.split_last() else {
             return Vec::new();
@@ -307,8 +309,8 @@ impl Block {
                 .collect(),
             samples: *samples,
             host: row(of_host, place),
-            conditions: at(&self.conditions, place),
-            jobs: at(&self.jobs, place),
+            conditions: items_at(&self.conditions, place),
+            jobs: items_at(&self.jobs, place),
             usage: if place + 1 == length {
                 self.usage.clone()
             } else {
@@ -318,37 +320,39 @@ impl Block {
         self.times.iter().enumerate().map(bucket).collect()
     }
 
-    /// Decompresses the fields at these positions of each device's catalogue.
+    /// Decompresses the selected fields of each device. `fields` returns field positions for each
+    /// kind of device.
     fn columns(&self, fields: impl Fn(DeviceKind) -> Vec<usize>) -> Option<Vec<Columns>> {
         let mut bytes = Vec::new();
         let mut decoder = DeflateDecoder::new(&*self.bytes);
         decoder.read_to_end(&mut bytes).ok()?;
         let mut rest = &*bytes;
-        list_owners(&self.devices)
+        list_devices_and_host(&self.devices)
             .map(|(device, _)| read_columns(&mut rest, self.times.len(), &fields(device)))
             .collect()
     }
 
-    fn add_to(&self, grid: &mut Grid, from_ms: u64, wanted: &Wanted) {
+    fn add_to_grid(&self, grid: &mut Grid, from_ms: u64, wanted: &MetricSelection) {
         let fields = |device| {
-            let metrics = wanted.metrics_of(device).iter();
+            let metrics = wanted.metrics_for(device).iter();
             metrics.map(|metric| metric.place).collect()
         };
         let Some(columns) = self.columns(fields) else {
             return;
         };
-        // The outer loop is over times, because a grid requires their order.
+        // The outer loop is over times, because values must be added to a grid in chronological
+        // order.
         for (place, (at_ms, _)) in self
             .times
             .iter()
             .enumerate()
             .filter(|(_, (at_ms, _))| *at_ms >= from_ms)
         {
-            for (owner, (samples, columns)) in list_owners(&self.devices)
+            for (owner, (samples, columns)) in list_devices_and_host(&self.devices)
                 .zip(&columns)
                 .filter(|(_, (all, _))| all[place] > 0)
             {
-                grid.add(
+                grid.add_values(
                     owner,
                     *at_ms,
                     samples[place],
@@ -359,23 +363,23 @@ impl Block {
     }
 }
 
-/// Returns the devices and then the host, in the order of their columns.
-fn list_owners(devices: &[Device]) -> impl Iterator<Item = (DeviceKind, &str)> {
+/// Returns the devices, followed by the host, in the order of their columns.
+fn list_devices_and_host(devices: &[Device]) -> impl Iterator<Item = (DeviceKind, &str)> {
     let devices = devices.iter();
     devices
         .map(|device| (device.kind(), &*device.uuid))
         .chain([(DeviceKind::Host, "")])
 }
 
-/// Returns the items of the bucket at a position.
-fn at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
+/// Returns the items of the bucket at position `place`.
+fn items_at<T: Clone>(all: &[(usize, T)], place: usize) -> Vec<T> {
     all.iter()
         .filter(|(of, _)| *of == place)
         .map(|(_, span)| span.clone())
         .collect()
 }
 
-/// Writes the numbers of samples, and each column after its length.
+/// Writes the numbers of samples, and then each column, preceded by its length in bytes.
 fn write_columns(rows: &[Option<Row>], bytes: &mut Vec<u8>) {
     let samples = rows.iter().map(|row| row.as_ref().map_or(0, |row| row.0));
     samples.for_each(|samples| column::write_signed(samples.into(), bytes));
@@ -386,7 +390,7 @@ fn write_columns(rows: &[Option<Row>], bytes: &mut Vec<u8>) {
     for field in 0..count {
         own.clear();
         let stat = |row: &Option<Row>| *row.as_ref()?.1.get(field)?;
-        column::write(&rows.iter().map(stat).collect::<Vec<_>>(), &mut own);
+        column::write_column(&rows.iter().map(stat).collect::<Vec<_>>(), &mut own);
         column::write_signed((own.len() as u64).cast_signed(), bytes);
         bytes.extend(&own);
     }
@@ -397,15 +401,15 @@ type Row = (u32, Vec<Option<Stat>>);
 
 type Columns = (Vec<u32>, Vec<Vec<Option<Stat>>>);
 
-/// Reads the columns of these fields, and skips the others.
+/// Reads the columns at the positions in `fields`, and skips all others.
 fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Columns> {
     let samples = (0..length)
-        .map(|_| Some(column::signed(bytes)? as u32))
+        .map(|_| Some(column::read_signed(bytes)? as u32))
         .collect::<Option<Vec<_>>>()?;
-    let count = column::signed(bytes)? as usize;
+    let count = column::read_signed(bytes)? as usize;
     let mut columns = vec![vec![None; length]; fields.len()];
     for field in 0..count {
-        let own = column::signed(bytes)? as usize;
+        let own = column::read_signed(bytes)? as usize;
         let (own, rest) = bytes.split_at_checked(own)?;
         *bytes = rest;
         for (column, _) in columns
@@ -413,7 +417,7 @@ fn read_columns(bytes: &mut &[u8], length: usize, fields: &[usize]) -> Option<Co
             .zip(fields)
             .filter(|(_, wanted)| **wanted == field)
         {
-            *column = column::read(own, length)?;
+            *column = column::read_column(own, length)?;
         }
     }
     Some((samples, columns))
@@ -429,12 +433,12 @@ mod tests {
     use super::*;
 
     /// Returns a bucket of a GPU and a MIG device with constant and varying gauges.
-    fn bucket(at_ms: u64) -> Bucket {
+    fn make_bucket(at_ms: u64) -> Bucket {
         let wave = (at_ms / 10_000 % 17) as f64;
         let stats = |scale: f64| {
             let stat = |place: usize| match place % 4 {
                 0 => None,
-                1 => Some(Stat::of(80.0)),
+                1 => Some(Stat::from_value(80.0)),
                 _ => Some(Stat {
                     mean: 500.0 + wave * scale,
                     min: 480.0,
@@ -461,14 +465,14 @@ mod tests {
             at_ms,
             devices,
             samples: 10,
-            host: vec![Some(Stat::of(3.0)); HOST_FIELDS.len()],
+            host: vec![Some(Stat::from_value(3.0)); HOST_FIELDS.len()],
             conditions: if at_ms == 70_000 {
-                vec![condition()]
+                vec![make_condition()]
             } else {
                 Vec::new()
             },
             jobs: if at_ms == 80_000 {
-                vec![job(at_ms)]
+                vec![make_job(at_ms)]
             } else {
                 Vec::new()
             },
@@ -476,7 +480,7 @@ mod tests {
         }
     }
 
-    fn job(to_ms: u64) -> JobSpan {
+    fn make_job(to_ms: u64) -> JobSpan {
         let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
         JobSpan {
             kind: JobKind::Slurm,
@@ -490,7 +494,7 @@ mod tests {
         }
     }
 
-    fn condition() -> ConditionSpan {
+    fn make_condition() -> ConditionSpan {
         let kind = ConditionKind::PageRetirementPending;
         let condition = Condition {
             since_ms: 65_000,
@@ -506,48 +510,48 @@ mod tests {
         }
     }
 
-    fn span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
-        let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
-        tier.add_to(&mut grid, from_ms);
+    fn read_span(tier: &MemoryTier, from_ms: u64) -> crate::span::HistorySpan {
+        let mut grid = Grid::new(0, u64::MAX, 10_000, MetricSelection::select_all());
+        tier.add_to_grid(&mut grid, from_ms);
         grid.into_span(10_000, |_| Device::default())
     }
 
     #[test]
-    fn packed_or_not_it_is_the_same() {
+    fn packed_buckets_equal_original_buckets() {
         let mut tier = MemoryTier::default();
-        let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
+        let mut grid = Grid::new(0, u64::MAX, 10_000, MetricSelection::select_all());
         for at in 1..=100 {
-            tier.push(bucket(at * 10_000));
+            tier.push(make_bucket(at * 10_000));
             let mut one = MemoryTier::default();
-            one.push(bucket(at * 10_000));
-            one.add_to(&mut grid, 0);
+            one.push(make_bucket(at * 10_000));
+            one.add_to_grid(&mut grid, 0);
         }
         assert_eq!(
-            (tier.blocks.len(), tier.newest.len(), tier.reach_ms()),
+            (tier.blocks.len(), tier.newest.len(), tier.time_range_ms()),
             (3, 10, Some((10_000, 1_000_000)))
         );
         assert_eq!(
-            span(&tier, 0),
+            read_span(&tier, 0),
             grid.into_span(10_000, |_| Device::default())
         );
-        assert_eq!(span(&tier, 455_000).times_ms[0], 460_000);
+        assert_eq!(read_span(&tier, 455_000).times_ms[0], 460_000);
         let mut at = 0;
         while let part @ [_, ..] = &*tier.take_oldest() {
             for taken in part {
                 at += 1;
-                assert_eq!(*taken, bucket(at * 10_000));
+                assert_eq!(*taken, make_bucket(at * 10_000));
             }
         }
         assert_eq!(at, 100);
     }
 
     #[test]
-    fn a_job_that_lasts_is_packed_once_as_it_was_last() {
+    fn running_job_is_packed_once_with_last_state() {
         let mut tier = MemoryTier::default();
         (10..=40).for_each(|at| {
             tier.push(Bucket {
-                jobs: vec![job(at * 10_000)],
-                ..bucket(at * 10_000)
+                jobs: vec![make_job(at * 10_000)],
+                ..make_bucket(at * 10_000)
             });
         });
         assert_eq!(tier.blocks.len(), 1);
@@ -556,11 +560,11 @@ mod tests {
             .into_iter()
             .flat_map(|bucket| bucket.jobs)
             .collect();
-        assert_eq!(jobs, [job(390_000)]);
+        assert_eq!(jobs, [make_job(390_000)]);
     }
 
     #[test]
-    fn what_was_used_is_packed_as_one_sum() {
+    fn usage_is_packed_as_one_sum() {
         let used = |gpu_seconds| Period {
             unheld: UnheldUsage {
                 gpu_seconds,
@@ -572,7 +576,7 @@ mod tests {
         (1..=40).for_each(|at| {
             tier.push(Bucket {
                 usage: vec![used(at as f64)],
-                ..bucket(at * 10_000)
+                ..make_bucket(at * 10_000)
             });
         });
         let block = tier.take_oldest();
@@ -587,16 +591,16 @@ mod tests {
         for at in 1..=1000_u64 {
             let jobs = (0..40).map(|number| JobSpan {
                 id: format!("{at}-{number}"),
-                ..job(at * 10_000)
+                ..make_job(at * 10_000)
             });
             let conditions = (0..20).map(|number| ConditionSpan {
                 from_ms: at * 100 + number,
-                ..condition()
+                ..make_condition()
             });
             tier.push(Bucket {
                 jobs: jobs.collect(),
                 conditions: conditions.collect(),
-                ..bucket(at * 10_000)
+                ..make_bucket(at * 10_000)
             });
         }
         let (conditions, jobs) = tier
@@ -605,11 +609,11 @@ mod tests {
             .fold((0, 0), |(conditions, jobs), block| {
                 (conditions + block.conditions.len(), jobs + block.jobs.len())
             });
-        assert_eq!((conditions, jobs), (MOST_CONDITIONS, MOST_JOBS));
+        assert_eq!((conditions, jobs), (MAX_CONDITIONS, MAX_JOBS));
         let newest = tier.blocks.back().unwrap();
         assert_eq!(
             (newest.conditions.len(), newest.jobs.len()),
-            (20 * PACKED, 40 * PACKED),
+            (20 * BUCKETS_PER_BLOCK, 40 * BUCKETS_PER_BLOCK),
             "the oldest are dropped"
         );
         assert_eq!(
@@ -630,14 +634,14 @@ mod tests {
             let conditions = if at % 10 == 0 {
                 vec![ConditionSpan {
                     to_ms,
-                    ..condition()
+                    ..make_condition()
                 }]
             } else {
                 Vec::new()
             };
             tier.push(Bucket {
                 conditions: if at <= 20 { conditions } else { Vec::new() },
-                ..bucket(at * 10_000)
+                ..make_bucket(at * 10_000)
             });
         });
         let conditions: Vec<_> = tier
@@ -649,13 +653,13 @@ mod tests {
             conditions,
             [ConditionSpan {
                 to_ms: Some(200_000),
-                ..condition()
+                ..make_condition()
             }]
         );
     }
 
     #[test]
-    fn usage_of_one_quarter_is_kept_once() {
+    fn usage_of_quarter_hour_is_kept_once() {
         let owner = |job: u64| OwnerUsage {
             user: Some("ana".to_owned()),
             job: Some(Job {
@@ -678,7 +682,7 @@ mod tests {
             };
             tier.push(Bucket {
                 usage: vec![used],
-                ..bucket(at * 10_000)
+                ..make_bucket(at * 10_000)
             });
         }
         let counts: Vec<_> = tier
@@ -696,11 +700,11 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_is_added_also_where_a_block_is_full() {
+    fn late_bucket_is_merged_even_if_block_is_full() {
         for count in 1..=40 {
             let mut tier = MemoryTier::default();
-            (1..=count).for_each(|at| tier.push(bucket(at * 10_000)));
-            tier.push(bucket(count * 10_000));
+            (1..=count).for_each(|at| tier.push(make_bucket(at * 10_000)));
+            tier.push(make_bucket(count * 10_000));
             let mut all = Vec::new();
             while let part @ [_, ..] = &*tier.take_oldest() {
                 all.extend_from_slice(part);
@@ -710,10 +714,10 @@ mod tests {
     }
 
     #[test]
-    fn it_reaches_six_hours_back() {
+    fn memory_keeps_six_hours() {
         let mut tier = MemoryTier::default();
-        (1..=3000).for_each(|at| tier.push(bucket(at * 10_000)));
-        let (oldest_ms, newest_ms) = tier.reach_ms().unwrap();
+        (1..=3000).for_each(|at| tier.push(make_bucket(at * 10_000)));
+        let (oldest_ms, newest_ms) = tier.time_range_ms().unwrap();
         let reach_ms = newest_ms - oldest_ms;
         assert!(
             newest_ms == 30_000_000 && (REACH_MS..REACH_MS + 300_000).contains(&reach_ms),
@@ -721,21 +725,21 @@ mod tests {
         );
         tier.drop_before(29_999_000);
         assert_eq!(
-            tier.reach_ms().map(|(oldest_ms, _)| oldest_ms),
+            tier.time_range_ms().map(|(oldest_ms, _)| oldest_ms),
             Some(30_000_000)
         );
     }
 
     #[test]
-    fn clock_that_is_set_forgets_nothing() {
+    fn clock_change_loses_no_buckets() {
         for set_ms in [400 * 24 * 3_600_000, 5_000_000] {
             let mut tier = MemoryTier::default();
-            (1001..=1500).for_each(|at| tier.push(bucket(at * 10_000)));
-            (0..40).for_each(|at| tier.push(bucket(set_ms + at * 10_000)));
+            (1001..=1500).for_each(|at| tier.push(make_bucket(at * 10_000)));
+            (0..40).for_each(|at| tier.push(make_bucket(set_ms + at * 10_000)));
             // The clock is set back to the correct time.
-            (1505..=1600).for_each(|at| tier.push(bucket(at * 10_000)));
-            let mut grid = Grid::new(0, u64::MAX, 0, Wanted::all());
-            tier.add_to(&mut grid, 0);
+            (1505..=1600).for_each(|at| tier.push(make_bucket(at * 10_000)));
+            let mut grid = Grid::new(0, u64::MAX, 0, MetricSelection::select_all());
+            tier.add_to_grid(&mut grid, 0);
             let times = grid.into_span(10_000, |_| Device::default()).times_ms;
             for at in (1001..=1500).chain(1505..=1600) {
                 assert!(times.contains(&(at * 10_000)), "{at} after {set_ms}");

@@ -1,4 +1,4 @@
-//! The queue of the writer thread. Adding to it never waits for a disk, even if the disk hangs.
+//! The writer thread's queue. Adding to the queue never waits for the disk, even if the disk hangs.
 
 use std::{
     collections::VecDeque,
@@ -10,17 +10,17 @@ use gpumon_probe::model::{Event, EventKind};
 
 use crate::{bucket::Bucket, memory::MemoryTier};
 
-/// The maximum number of events that wait for a disk that does not work. Events of processes are
+/// The maximum number of events in the queue while the disk does not work. Process events are
 /// dropped first.
-const EVENTS: usize = 4000;
+const MAX_EVENTS: usize = 4000;
 
 /// The longest time that events wait before they are written.
-const EVENTS_WAIT: Duration = Duration::from_secs(10);
+const MAX_EVENT_WAIT: Duration = Duration::from_secs(10);
 
-/// The data that waits for the disk. Buckets are compressed and limited as in [`MemoryTier`].
+/// The data that waits to be written. Buckets are compressed and limited as in [`MemoryTier`].
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    /// The oldest buckets, which are written next in one transaction.
+    /// The oldest buckets, which are the next to be written in one transaction.
     part: Vec<Bucket>,
     buckets: MemoryTier,
     pub(super) events: VecDeque<Event>,
@@ -30,11 +30,11 @@ pub(super) struct Pending {
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     pub(super) pending: Pending,
-    /// The inode of a file that a reader has found damaged.
+    /// The inode of a database file in which a reader has found damage.
     pub(super) damaged: Option<u64>,
     /// Whether the thread ends after this delivery.
     pub(super) is_last: bool,
-    /// The sender that is notified when everything is written.
+    /// The channel that is notified when everything is written.
     pub(super) done: Option<SyncSender<()>>,
     /// The time at which the data is written.
     write_at: Option<Instant>,
@@ -49,7 +49,7 @@ pub(super) struct Inbox {
 impl Pending {
     pub(super) fn add_event(&mut self, event: Event) {
         self.events.push_back(event);
-        if self.events.len() > EVENTS {
+        if self.events.len() > MAX_EVENTS {
             let of_process = |event: &Event| {
                 matches!(
                     event.what,
@@ -61,7 +61,8 @@ impl Pending {
         }
     }
 
-    /// Returns the buckets to be written next, the oldest. The result is empty if none are waiting.
+    /// Returns the oldest waiting buckets, which are the next to be written. Returns an empty list
+    /// if no buckets are waiting.
     pub(super) fn next_part(&mut self) -> &mut Vec<Bucket> {
         if self.part.is_empty() {
             self.part = self.buckets.take_oldest();
@@ -69,23 +70,23 @@ impl Pending {
         &mut self.part
     }
 
-    /// Returns the buckets of the last call of [`Self::next_part`].
+    /// Returns the buckets that [`Self::next_part`] last returned.
     pub(super) fn part(&self) -> &[Bucket] {
         &self.part
     }
 
-    /// Removes the buckets of the part and the events, which have been written.
+    /// Removes the current part and the events after they have been written.
     pub(super) fn forget_part(&mut self) {
         self.part.clear();
         self.events.clear();
     }
 
-    /// Returns the start of the oldest bucket.
+    /// Returns the start of the oldest waiting bucket.
     pub(super) fn oldest_ms(&self) -> Option<u64> {
         self.part
             .first()
             .map(|bucket| bucket.at_ms)
-            .or_else(|| Some(self.buckets.reach_ms()?.0))
+            .or_else(|| Some(self.buckets.time_range_ms()?.0))
     }
 
     /// Removes the buckets for which `is_kept` returns `false`.
@@ -103,7 +104,7 @@ impl Pending {
         self.buckets = kept;
     }
 
-    /// Adds the newer buckets and events.
+    /// Appends the newer buckets and events.
     pub(super) fn append(&mut self, mut newer: Self) {
         newer.retain(|bucket| {
             self.buckets.push(bucket.clone());
@@ -118,29 +119,29 @@ impl Pending {
 
 impl Inbox {
     pub(super) fn add_bucket(&self, bucket: Bucket) {
-        self.add(Duration::ZERO, |delivery| {
+        self.add_to_delivery(Duration::ZERO, |delivery| {
             delivery.pending.buckets.push(bucket);
         });
     }
 
     pub(super) fn add_event(&self, event: Event) {
-        self.add(EVENTS_WAIT, |delivery| delivery.pending.add_event(event));
+        self.add_to_delivery(MAX_EVENT_WAIT, |delivery| delivery.pending.add_event(event));
     }
 
-    /// Reports that a file with this inode is damaged.
-    pub(super) fn add_damage(&self, inode: u64) {
-        self.add(Duration::ZERO, |delivery| delivery.damaged = Some(inode));
+    /// Reports that the database file with this inode is damaged.
+    pub(super) fn report_damage(&self, inode: u64) {
+        self.add_to_delivery(Duration::ZERO, |delivery| delivery.damaged = Some(inode));
     }
 
     /// Ends the thread after everything has been written, and then notifies `done`.
     pub(super) fn end(&self, done: Option<SyncSender<()>>) {
-        self.add(Duration::ZERO, |delivery| {
+        self.add_to_delivery(Duration::ZERO, |delivery| {
             (delivery.is_last, delivery.done) = (true, done);
         });
     }
 
-    /// Waits for data to be written, but at most for this time.
-    pub(super) fn wait(&self, most: Duration) -> Delivery {
+    /// Waits until data is due to be written, but no longer than `most`.
+    pub(super) fn wait_for_data(&self, most: Duration) -> Delivery {
         let latest = Instant::now() + most;
         let mut delivery = self.lock();
         loop {
@@ -160,7 +161,7 @@ impl Inbox {
         }
     }
 
-    fn add(&self, wait: Duration, add: impl FnOnce(&mut Delivery)) {
+    fn add_to_delivery(&self, wait: Duration, add: impl FnOnce(&mut Delivery)) {
         let mut delivery = self.lock();
         let write_at = Instant::now() + wait;
         delivery.write_at = Some(

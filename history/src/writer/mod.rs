@@ -31,24 +31,24 @@ use crate::{
 };
 
 /// The time limit for the last write when the program ends.
-const LAST: Duration = Duration::from_secs(2);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The directory and size limit of the history.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct WriterSettings {
     /// The directory, which is created if necessary.
     pub folder: PathBuf,
     /// The size limit of all files in bytes.
     pub size_bytes: u64,
 }
 
-/// The state of writing to disk.
+/// The state of the writer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct WriterStatus {
     /// Whether history can be read from disk. This can be `true` even if it cannot be written, for
     /// example on a full disk.
     pub is_readable: bool,
-    /// The problem with its cure.
+    /// The problem and its remedy.
     pub problem: Option<String>,
     /// The end of the newest bucket that is on disk.
     pub written_ms: u64,
@@ -56,7 +56,7 @@ pub struct Status {
 
 /// The stored history at the start of the program.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoredHistory {
     /// The values of the last minutes.
     pub grid: Grid,
     /// The newest events.
@@ -67,24 +67,27 @@ pub struct Restored {
 #[derive(Debug)]
 pub struct Writer {
     inbox: Arc<Inbox>,
-    status: Arc<Mutex<Status>>,
+    status: Arc<Mutex<WriterStatus>>,
     size_bytes: Arc<AtomicU64>,
     folder: PathBuf,
 }
 
 impl Writer {
-    /// Starts the thread. `restore` receives the stored history of the last `reach_ms`; `tell`
-    /// receives each problem once, and a message when it is over.
+    /// Starts the thread. `restore` receives the stored history of the last `reach_ms`. `tell`
+    /// receives each problem once, and a message when the problem is solved.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be created.
     pub fn start(
-        settings: Settings,
+        settings: WriterSettings,
         reach_ms: u64,
-        restore: impl FnOnce(Restored) + Send + 'static,
+        restore: impl FnOnce(RestoredHistory) + Send + 'static,
         tell: impl Fn(&str) + Send + 'static,
     ) -> io::Result<Self> {
-        let (inbox, status) = (Arc::<Inbox>::default(), Arc::<Mutex<Status>>::default());
+        let (inbox, status) = (
+            Arc::<Inbox>::default(),
+            Arc::<Mutex<WriterStatus>>::default(),
+        );
         let folder = settings.folder.clone();
         let size_bytes = Arc::new(AtomicU64::new(settings.size_bytes));
         let mut thread = WriterThread::new(
@@ -107,11 +110,12 @@ impl Writer {
     }
 
     /// Changes the size limit. Excess rows are deleted within a minute after the next write.
-    pub fn limit(&self, size_bytes: u64) {
+    pub fn set_size_limit(&self, size_bytes: u64) {
         self.size_bytes.store(size_bytes, Ordering::Relaxed);
     }
 
-    /// Adds a bucket without waiting. If the disk does not work, it is kept as long as in memory.
+    /// Adds a bucket without waiting. While the disk does not work, the bucket is kept for as long
+    /// as the history in memory covers.
     pub fn add_bucket(&self, bucket: Bucket) {
         self.inbox.add_bucket(bucket);
     }
@@ -121,44 +125,44 @@ impl Writer {
         self.inbox.add_event(event);
     }
 
-    /// Writes all remaining data, and waits for this for at most two seconds.
+    /// Writes all remaining data and ends the thread, waiting for at most two seconds.
     pub fn end(&self) {
         let (done, ended) = sync_channel(1);
         self.inbox.end(Some(done));
-        let _ = ended.recv_timeout(LAST);
+        let _ = ended.recv_timeout(FINAL_WRITE_TIMEOUT);
     }
 
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> WriterStatus {
         self.status
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// Opens a connection for reading. Returns `None` if there is nothing to be read. This waits
-    /// for the disk.
+    /// Opens a connection for reading, which may wait for the disk. Returns `None` if there is
+    /// nothing to be read.
     ///
     /// # Errors
     /// Returns an error if the database cannot be opened.
-    pub fn reader(&self) -> Result<Option<Database>, DatabaseError> {
+    pub fn open_reader(&self) -> Result<Option<Database>, DatabaseError> {
         if !self.status().is_readable {
             return Ok(None);
         }
-        let inode = database::inode(&self.folder);
+        let inode = database::read_inode(&self.folder);
         Database::open_to_read(&self.folder)
             .map(Some)
-            .inspect_err(|error| self.hear_of(inode, error))
+            .inspect_err(|error| self.report_if_damaged(inode, error))
     }
 
-    /// Reports an error of a reader. A damaged file is then replaced, even if writing does not
-    /// reach the damaged part.
-    pub fn reading_failed(&self, database: &Database, error: &DatabaseError) {
-        self.hear_of(database.inode(), error);
+    /// Reports a reader's error. If the file is damaged, the writer replaces it even if writing has
+    /// not reached the damaged part.
+    pub fn report_read_error(&self, database: &Database, error: &DatabaseError) {
+        self.report_if_damaged(database.inode(), error);
     }
 
-    fn hear_of(&self, inode: Option<u64>, error: &DatabaseError) {
+    fn report_if_damaged(&self, inode: Option<u64>, error: &DatabaseError) {
         if let Some(inode) = inode.filter(|_| error.is_corrupt()) {
-            self.inbox.add_damage(inode);
+            self.inbox.report_damage(inode);
         }
     }
 }

@@ -1,14 +1,15 @@
-//! The data of a process that becomes the writer after another one. Both have read the same GPUs.
+//! Handling of unwritten data when this process becomes the writer after another process that has
+//! read the same GPUs.
 
 use gpumon_probe::model::EventKind;
 
 use super::inbox::Pending;
 use crate::{bucket::BUCKET_MS, database::Database, span::ConditionSpan};
 
-/// Removes buckets and events whose times already have a row on disk. The newest row alone would
-/// not decide this, because its clock may have been wrong. Conditions that continue, and this
-/// process's own marks, cells and runs, are kept.
-pub(super) fn forget_known(
+/// Removes waiting buckets and events for times that already have a row on disk. Comparing with the
+/// newest row alone is not enough, because the other process's clock may have been wrong. Ongoing
+/// conditions, and this process's own marks, cells and runs, are kept.
+pub(super) fn remove_stored_entries(
     pending: &mut Pending,
     database: &Database,
 ) -> Result<(), rusqlite::Error> {
@@ -24,12 +25,12 @@ pub(super) fn forget_known(
     pending.retain(|bucket| {
         let is_new = !is_known(bucket.at_ms);
         for condition in bucket.conditions.iter().filter(|_| !is_new) {
-            open.retain(|known| !known.is_same(condition));
+            open.retain(|known| !known.is_same_condition(condition));
             open.extend(condition.to_ms.is_none().then(|| condition.clone()));
         }
         is_new
     });
-    database.at_once(|database| {
+    database.run_in_transaction(|database| {
         open.iter()
             .try_for_each(|condition| database.add_condition(condition))
     })?;

@@ -13,38 +13,39 @@ use std::{
 use gpumon_probe::model::now_ms;
 
 use super::{
-    Restored, Settings, Status,
-    aside::{forget_damaged, move_aside, wal_bytes},
-    folder::{Refusal, lock},
+    RestoredHistory, WriterSettings, WriterStatus,
+    aside::{delete_damaged_files, move_aside, wal_bytes},
+    folder::{LockRefusal, lock_folder},
     inbox::{Inbox, Pending},
-    take_over::forget_known,
+    take_over::remove_stored_entries,
 };
 use crate::{
     bucket::BUCKET_MS,
     database::{
-        self, Allowance, Database, DatabaseError, Devices, EVENTS, FILE, Limits, RolledUp, Salvage,
+        self, Allowance, Database, DatabaseError, FILE_NAME, Limits, MAX_EVENTS, RollUpProgress,
+        Salvage, StoredDevices,
     },
     grid::Grid,
     memory::REACH_MS,
-    wanted::Wanted,
+    wanted::MetricSelection,
 };
 
-const RETRY: Duration = Duration::from_mins(1);
+const RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The longest time for which salvage delays new data.
-const SALVAGE: Duration = Duration::from_millis(200);
+const SALVAGE_STEP: Duration = Duration::from_millis(200);
 const SALVAGE_PAUSE: Duration = Duration::from_secs(1);
 
 /// A database that is open for writing.
-struct Open {
+struct OpenDatabase {
     database: Database,
-    devices: Devices,
-    rolled_up: RolledUp,
+    devices: StoredDevices,
+    rolled_up: RollUpProgress,
 }
 
-/// The reason why nothing is written.
+/// The reason why data cannot be written.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum WriteFailure {
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
@@ -53,44 +54,46 @@ enum Failure {
     File(#[from] io::Error),
 }
 
-type Restore = Box<dyn FnOnce(Restored) + Send>;
+type RestoreCallback = Box<dyn FnOnce(RestoredHistory) + Send>;
 
 pub(super) struct WriterThread {
-    settings: Settings,
-    /// The size limit on disk, which can change.
+    settings: WriterSettings,
+    /// The size limit on disk, which can change while the thread runs.
     size_bytes: Arc<AtomicU64>,
-    status: Arc<Mutex<Status>>,
+    status: Arc<Mutex<WriterStatus>>,
     /// The lock on the directory while this process writes to it.
     lock: Option<File>,
-    open: Option<Open>,
+    open: Option<OpenDatabase>,
     is_readable: bool,
-    /// The salvage of a damaged file, and its name.
+    /// The salvage of a damaged file, and the file's name.
     salvage: Option<(Salvage, String)>,
     pending: Pending,
-    /// The newest bucket that is known to be on disk.
+    /// The start of the newest bucket that this process knows to be on disk.
     newest_ms: Option<u64>,
-    /// Whether another process has written to the directory since then.
+    /// Whether another process has written to the directory since this process last opened the
+    /// database.
     was_refused: bool,
     /// The time of the next attempt after an error.
     retry_at: Option<Instant>,
-    /// Whether a reader has found the file damaged.
+    /// Whether a reader has reported that the file is damaged.
     is_damaged: bool,
-    /// The time at which old rows are deleted next.
+    /// The time of the next deletion of old rows.
     forget_at: Instant,
-    /// The amount of history that may be deleted. It was last increased at `allowed_at`.
+    /// The amount of history that may be deleted, last increased at `allowed_at`.
     allowance: Allowance,
     allowed_at: Instant,
-    /// The callback that receives the stored history, and the time that it covers in milliseconds.
-    restore: Option<(Restore, u64)>,
+    /// The callback that receives the stored history, and how far back that history goes, in
+    /// milliseconds.
+    restore: Option<(RestoreCallback, u64)>,
     tell: Box<dyn Fn(&str) + Send>,
 }
 
 impl WriterThread {
     pub(super) fn new(
-        settings: Settings,
+        settings: WriterSettings,
         size_bytes: &Arc<AtomicU64>,
-        status: &Arc<Mutex<Status>>,
-        restore: (Restore, u64),
+        status: &Arc<Mutex<WriterStatus>>,
+        restore: (RestoreCallback, u64),
         tell: Box<dyn Fn(&str) + Send>,
     ) -> Self {
         Self {
@@ -115,18 +118,22 @@ impl WriterThread {
     }
 
     pub(super) fn run(&mut self, inbox: &Inbox) {
-        self.work();
+        self.write_pending();
         loop {
             let is_salvaging = self.salvage.is_some() && self.open.is_some();
-            let delivery = inbox.wait(if is_salvaging { SALVAGE_PAUSE } else { RETRY });
+            let delivery = inbox.wait_for_data(if is_salvaging {
+                SALVAGE_PAUSE
+            } else {
+                RETRY_INTERVAL
+            });
             self.pending.append(delivery.pending);
             self.is_damaged = delivery
                 .damaged
-                .is_some_and(|inode| self.own_inode() == Some(inode));
+                .is_some_and(|inode| self.open_database_inode() == Some(inode));
             if delivery.is_last {
                 self.retry_at = None;
             }
-            self.work();
+            self.write_pending();
             if delivery.is_last {
                 // A closed database is complete without its companion files.
                 self.close();
@@ -138,50 +145,56 @@ impl WriterThread {
         }
     }
 
-    /// Writes all waiting data, unless an error is to be retried later.
-    fn work(&mut self) {
+    /// Writes all waiting data, unless an earlier error must be retried later.
+    fn write_pending(&mut self) {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
         }
         let mut done = if self.is_damaged {
-            self.begin_anew()
+            self.replace_damaged()
         } else {
             self.open_and_write()
         };
-        if let Err(Failure::Database(error)) = &done
+        if let Err(WriteFailure::Database(error)) = &done
             && error.is_corrupt()
             && self.lock.is_some()
         {
-            done = self.begin_anew();
+            done = self.replace_damaged();
         }
         if done.is_err() {
-            // The cached devices and the progress of the tiers belong to the failed transaction.
+            // The cached devices and tier progress belong to the failed transaction, so the
+            // database is reopened.
             self.close();
         }
-        self.retry_at = done.is_err().then(|| Instant::now() + RETRY);
-        let problem = done.err().map(|failure| self.problem(&failure.to_string()));
+        self.retry_at = done.is_err().then(|| Instant::now() + RETRY_INTERVAL);
+        let problem = done
+            .err()
+            .map(|failure| self.describe_problem(&failure.to_string()));
         let told = {
-            let mut status = self.status();
+            let mut status = self.lock_status();
             status.is_readable = self.is_readable;
             std::mem::replace(&mut status.problem, problem.clone())
         };
         match (&problem, told) {
             (Some(problem), told) if told.as_ref() != Some(problem) => (self.tell)(problem),
             (None, Some(_)) => {
-                (self.tell)(&format!("history is written to {} again", self.folder()));
+                (self.tell)(&format!(
+                    "history is written to {} again",
+                    self.folder_text()
+                ));
             }
             _ => {}
         }
     }
 
-    fn open_and_write(&mut self) -> Result<(), Failure> {
-        self.open()?;
-        self.write()?;
-        self.salvage()
+    fn open_and_write(&mut self) -> Result<(), WriteFailure> {
+        self.ensure_open()?;
+        self.write_all_parts()?;
+        self.run_salvage_step()
     }
 
     /// Moves a damaged file aside and creates a new one.
-    fn begin_anew(&mut self) -> Result<(), Failure> {
+    fn replace_damaged(&mut self) -> Result<(), WriteFailure> {
         (self.open, self.is_readable, self.is_damaged) = (None, false, false);
         self.move_aside()?;
         self.open_and_write()
@@ -191,30 +204,31 @@ impl WriterThread {
         (self.open, self.lock) = (None, None);
     }
 
-    fn own_inode(&self) -> Option<u64> {
+    fn open_database_inode(&self) -> Option<u64> {
         self.open.as_ref()?.database.inode()
     }
 
-    fn status(&self) -> MutexGuard<'_, Status> {
+    fn lock_status(&self) -> MutexGuard<'_, WriterStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn folder(&self) -> String {
+    fn folder_text(&self) -> String {
         self.settings.folder.display().to_string()
     }
 
-    fn problem(&self, why: &str) -> String {
-        let (folder, hours) = (self.folder(), REACH_MS / 3_600_000);
+    fn describe_problem(&self, why: &str) -> String {
+        let (folder, hours) = (self.folder_text(), REACH_MS / 3_600_000);
         format!(
-            "history is not written to {folder}: {why}. It is kept in memory for {hours} hours; retrying every minute"
+            "history is not written to {folder}: {why}. It is kept in memory for {hours} hours; \
+             retrying every minute"
         )
     }
 
-    /// Opens the database, or opens it again if the file in the directory is another one.
-    fn open(&mut self) -> Result<(), Failure> {
+    /// Opens the database if it is closed, or if the file in the directory has been replaced.
+    fn ensure_open(&mut self) -> Result<(), WriteFailure> {
         if self.open.is_some() {
-            if self.own_inode().is_some()
-                && self.own_inode() == database::inode(&self.settings.folder)
+            if self.open_database_inode().is_some()
+                && self.open_database_inode() == database::read_inode(&self.settings.folder)
             {
                 return Ok(());
             }
@@ -222,15 +236,15 @@ impl WriterThread {
             self.is_readable = false;
         }
         if self.lock.is_none() {
-            let locked = lock(&self.settings.folder).map_err(
-                |Refusal {
+            let locked = lock_folder(&self.settings.folder).map_err(
+                |LockRefusal {
                      why,
                      is_readable,
                      is_anothers,
                  }| {
                     self.was_refused |= is_anothers;
                     self.is_readable = is_readable && self.can_read();
-                    Failure::Refused(why)
+                    WriteFailure::Refused(why)
                 },
             );
             self.lock = Some(locked?);
@@ -242,42 +256,42 @@ impl WriterThread {
         Ok(())
     }
 
-    fn open_to_write(&mut self) -> Result<Open, DatabaseError> {
+    fn open_to_write(&mut self) -> Result<OpenDatabase, DatabaseError> {
         let database = Database::open(&self.settings.folder)?;
         self.restore(&database)?;
-        let devices = Devices::of(&database)?;
+        let devices = StoredDevices::load(&database)?;
         let newest_ms = devices.newest_ms().unwrap_or(0);
-        // The progress is read before anything is written, so that a damaged file stays unchanged.
+        // The progress is read before anything is written, so that a damaged file is not changed.
         let rolled_up = if self.salvage.is_some() && newest_ms == 0 {
-            RolledUp::beginning_at(self.pending.oldest_ms().unwrap_or_else(now_ms))
+            RollUpProgress::new_from(self.pending.oldest_ms().unwrap_or_else(now_ms))
         } else {
-            database.rolled_up()?
+            database.roll_up_progress()?
         };
         let is_others =
             self.was_refused || self.newest_ms.is_some_and(|known_ms| newest_ms > known_ms);
-        // Conditions of this process continue after a problem of the disk. Only those of another
-        // process are ended.
+        // This process's own conditions continue after a disk problem. Only another process's
+        // conditions are ended.
         if self.newest_ms.is_none() || is_others {
-            database.end_what_was_left_open()?;
+            database.end_open_entries()?;
         }
         if is_others {
-            forget_known(&mut self.pending, &database)?;
+            remove_stored_entries(&mut self.pending, &database)?;
         }
         (self.newest_ms, self.was_refused) = (Some(newest_ms), false);
-        Ok(Open {
+        Ok(OpenDatabase {
             database,
             devices,
             rolled_up,
         })
     }
 
-    /// Returns `true` if the history can be read although it cannot be written.
+    /// Returns `true` if the history can be read even though it cannot be written.
     fn can_read(&mut self) -> bool {
         Database::open_to_read(&self.settings.folder)
             .is_ok_and(|database| self.restore(&database).is_ok())
     }
 
-    /// Passes the history of the last minutes to the callback, once.
+    /// Passes the stored history to the `restore` callback, if that has not been done yet.
     fn restore(&mut self, database: &Database) -> Result<(), DatabaseError> {
         let Some((_, reach_ms)) = self.restore else {
             return Ok(());
@@ -287,41 +301,41 @@ impl WriterThread {
             now_ms.saturating_sub(reach_ms),
             now_ms,
             BUCKET_MS,
-            Wanted::all(),
+            MetricSelection::select_all(),
         );
-        let events = database.events(0, now_ms, EVENTS)?;
-        database.add_to(&mut grid, 0)?;
+        let events = database.read_events(0, now_ms, MAX_EVENTS)?;
+        database.add_to_grid(&mut grid, 0)?;
         if let Some((restore, _)) = self.restore.take() {
-            restore(Restored { grid, events });
+            restore(RestoredHistory { grid, events });
         }
         Ok(())
     }
 
-    fn move_aside(&mut self) -> Result<(), Failure> {
+    fn move_aside(&mut self) -> Result<(), WriteFailure> {
         let aside = move_aside(&self.settings.folder)?;
         (self.tell)(&format!(
-            "{FILE} in {} was damaged: it is kept as {aside}, and a new one was created",
-            self.folder()
+            "{FILE_NAME} in {} was damaged: it was renamed to {aside}, and a new one was created",
+            self.folder_text()
         ));
         self.salvage = Salvage::new(&self.settings.folder.join(&aside), now_ms())
             .map(|salvage| (salvage, aside));
         Ok(())
     }
 
-    /// Copies some more rows of a damaged file.
-    fn salvage(&mut self) -> Result<(), Failure> {
+    /// Copies a few more rows of a damaged file.
+    fn run_salvage_step(&mut self) -> Result<(), WriteFailure> {
         let (Some((salvage, aside)), Some(open)) = (&mut self.salvage, &self.open) else {
             return Ok(());
         };
         let added = salvage
-            .step(&open.database, SALVAGE)
+            .copy_rows(&open.database, SALVAGE_STEP)
             .map_err(DatabaseError::from)?;
         if let Some(added) = added {
             let again = open
                 .database
-                .roll_up_again(&open.rolled_up, salvage.begun_ms());
+                .roll_up_again(&open.rolled_up, salvage.started_ms());
             (self.tell)(&format!(
-                "{added} rows of {aside} could be read and were copied to {FILE}"
+                "{added} rows of {aside} could be read and were copied to {FILE_NAME}"
             ));
             self.salvage = None;
             again.map_err(DatabaseError::from)?;
@@ -330,7 +344,7 @@ impl WriterThread {
     }
 
     /// Writes all waiting data, the oldest first. The status is updated after each part.
-    fn write(&mut self) -> Result<(), Failure> {
+    fn write_all_parts(&mut self) -> Result<(), WriteFailure> {
         loop {
             let is_due = Instant::now() >= self.forget_at;
             if self.pending.next_part().is_empty() && self.pending.events.is_empty() && !is_due {
@@ -341,25 +355,27 @@ impl WriterThread {
     }
 
     /// Writes one part, and deletes old rows if this is due.
-    fn write_part(&mut self, is_due: bool) -> Result<(), Failure> {
+    fn write_part(&mut self, is_due: bool) -> Result<(), WriteFailure> {
         let Some(open) = &mut self.open else {
             return Ok(());
         };
         let (buckets, events) = (self.pending.part(), &self.pending.events);
         let newest_ms = buckets.last().map(|bucket| bucket.at_ms + BUCKET_MS);
-        let Settings { folder, .. } = &self.settings;
+        let WriterSettings { folder, .. } = &self.settings;
         let size_bytes = self.size_bytes.load(Ordering::Relaxed);
-        // A reader can make the log grow, for which no rows should be deleted.
+        // A reader can make the write-ahead log grow, but no rows should be deleted for that
+        // reason.
         let wal_bytes = wal_bytes(folder).min(size_bytes / 10);
         let limits = Limits {
             size_bytes: size_bytes - wal_bytes,
         };
         if is_due {
-            self.allowance
-                .add(std::mem::replace(&mut self.allowed_at, Instant::now()).elapsed());
+            self.allowance.add_elapsed_time(
+                std::mem::replace(&mut self.allowed_at, Instant::now()).elapsed(),
+            );
         }
         let allowance = &mut self.allowance;
-        let written: Result<(), rusqlite::Error> = open.database.at_once(|database| {
+        let written: Result<(), rusqlite::Error> = open.database.run_in_transaction(|database| {
             let mut joined = Vec::new();
             for bucket in buckets {
                 if database.add_bucket(bucket, &mut open.devices)? {
@@ -376,7 +392,7 @@ impl WriterThread {
                     .try_for_each(|at_ms| database.roll_up_again(&open.rolled_up, *at_ms))?;
             }
             if is_due {
-                database.forget(now_ms(), allowance, limits)
+                database.delete_excess_rows(now_ms(), allowance, limits)
             } else {
                 Ok(())
             }
@@ -384,13 +400,13 @@ impl WriterThread {
         written.map_err(DatabaseError::from)?;
         self.pending.forget_part();
         if is_due {
-            self.forget_at = Instant::now() + RETRY;
+            self.forget_at = Instant::now() + RETRY_INTERVAL;
             let in_use = self.salvage.as_ref().map(|(_, aside)| &**aside);
-            forget_damaged(folder, size_bytes, in_use)?;
+            delete_damaged_files(folder, size_bytes, in_use)?;
         }
         if let Some(written_ms) = newest_ms {
             self.newest_ms = self.newest_ms.max(Some(written_ms - BUCKET_MS));
-            self.status().written_ms = written_ms;
+            self.lock_status().written_ms = written_ms;
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
-//! Tests of damaged files: a new file is created, and all readable rows are copied to it.
+//! Tests with damaged files: a new file is created, and all readable rows are copied to it.
 
 use std::{fs, path::Path, time::Duration};
 
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket},
-    database::{Database, DatabaseError, FILE},
+    database::{Database, DatabaseError, FILE_NAME},
     grid::Grid,
     jobs::JobSpan,
     plan::SpanRequest,
-    wanted::Wanted,
+    wanted::MetricSelection,
 };
 use gpumon_probe::{
     model::{Cell, Event, EventKind, JobKind, Run, RunKind, RunStatus},
@@ -17,21 +17,23 @@ use gpumon_probe::{
 use rusqlite::Connection;
 
 use crate::{
-    support::bucket,
-    writing::{FIRST_MS, condition, end, mark, next, start, wait},
+    support::make_bucket,
+    writing::{
+        FIRST_MS, end_writer, make_condition, make_mark, receive_message, start_writer, wait_until,
+    },
 };
 
 #[test]
-fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
+fn damaged_file_is_moved_aside_and_replaced() {
     for damage in ["no database", "a damaged page"] {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join(FILE);
-        let (writer, _told) = start(folder.path());
-        (0..200).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-        wait("they are written", || {
+        let file = folder.path().join(FILE_NAME);
+        let (writer, _told) = start_writer(folder.path());
+        (0..200).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 2)));
+        wait_until("they are written", || {
             writer.status().written_ms >= FIRST_MS + 200 * BUCKET_MS
         });
-        end(&writer, folder.path());
+        end_writer(&writer, folder.path());
         let mut bytes = fs::read(&file).unwrap();
         if damage == "no database" {
             bytes = b"nothing that SQLite knows".repeat(1000);
@@ -40,14 +42,14 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
             bytes[8192..middle].fill(0xa5);
         }
         fs::write(&file, &bytes).unwrap();
-        let (writer, told) = start(folder.path());
-        (200..230).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-        let told = next(&told);
+        let (writer, told) = start_writer(folder.path());
+        (200..230).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 2)));
+        let told = receive_message(&told);
         assert!(
             told.contains("was damaged: it is kept as history.db.corrupt-"),
             "{damage}: {told}"
         );
-        wait("it is written again", || {
+        wait_until("it is written again", || {
             writer.status().problem.is_none() && writer.status().is_readable
         });
         writer.end();
@@ -69,22 +71,22 @@ fn a_damaged_file_is_moved_aside_and_a_new_one_begun() {
     }
 }
 
-/// Writes one event and a number of buckets, and closes the file.
+/// Writes one event and `buckets` buckets, and closes the file.
 fn write_hours(folder: &Path, buckets: u64) {
-    let (writer, _told) = start(folder);
-    writer.add_event(mark(FIRST_MS));
-    (0..buckets).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-    wait("they are written", || {
+    let (writer, _told) = start_writer(folder);
+    writer.add_event(make_mark(FIRST_MS));
+    (0..buckets).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 2)));
+    wait_until("they are written", || {
         writer.status().written_ms >= FIRST_MS + buckets * BUCKET_MS
     });
     writer.end();
 }
 
-/// Overwrites pages of a database with other bytes.
-fn damage(folder: &Path, pages: impl Iterator<Item = u64>) {
-    let mut bytes = fs::read(folder.join(FILE)).unwrap();
+/// Overwrites the given pages of a database with garbage.
+fn overwrite_pages(folder: &Path, pages: impl Iterator<Item = u64>) {
+    let mut bytes = fs::read(folder.join(FILE_NAME)).unwrap();
     pages.for_each(|page| bytes[(page as usize - 1) * 8192..page as usize * 8192].fill(0xa5));
-    fs::write(folder.join(FILE), &bytes).unwrap();
+    fs::write(folder.join(FILE_NAME), &bytes).unwrap();
 }
 
 /// Reads the rows of all tiers, and a span.
@@ -94,16 +96,21 @@ fn read_all(database: &Database) -> Result<(), DatabaseError> {
         to_ms: u64::MAX >> 1,
         points: 1,
         resolution_ms: None,
-        wanted: Wanted::all(),
+        wanted: MetricSelection::select_all(),
     };
-    let mut grid = Grid::new(FIRST_MS, u64::MAX >> 1, 3_600_000, Wanted::all());
-    for (tier, _) in database.tiers()? {
-        database.add_to(&mut grid, tier)?;
+    let mut grid = Grid::new(
+        FIRST_MS,
+        u64::MAX >> 1,
+        3_600_000,
+        MetricSelection::select_all(),
+    );
+    for (tier, _) in database.list_tiers()? {
+        database.add_to_grid(&mut grid, tier)?;
     }
-    database.span(&request).map(|_| ())
+    database.read_span(&request).map(|_| ())
 }
 
-fn cell() -> Cell {
+fn make_cell() -> Cell {
     Cell {
         notebook: "train.ipynb".to_owned(),
         user: None,
@@ -121,7 +128,7 @@ fn cell() -> Cell {
     }
 }
 
-fn job(from_ms: u64) -> JobSpan {
+fn make_job(from_ms: u64) -> JobSpan {
     let [id, uuid] = ["88123", "GPU-a"].map(str::to_owned);
     JobSpan {
         kind: JobKind::Slurm,
@@ -136,10 +143,10 @@ fn job(from_ms: u64) -> JobSpan {
 }
 
 #[test]
-fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
+fn file_with_damaged_page_is_replaced() {
     let whole = tempfile::tempdir().unwrap();
     write_hours(whole.path(), 200);
-    let schema = Connection::open(whole.path().join(FILE)).unwrap();
+    let schema = Connection::open(whole.path().join(FILE_NAME)).unwrap();
     let mut roots = schema
         .prepare("SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0")
         .unwrap();
@@ -155,9 +162,9 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
     assert!(roots.len() > 12, "{roots:?}");
     for (name, page) in roots {
         let folder = tempfile::tempdir().unwrap();
-        fs::copy(whole.path().join(FILE), folder.path().join(FILE)).unwrap();
-        damage(folder.path(), [page as u64].into_iter());
-        let (writer, told) = start(folder.path());
+        fs::copy(whole.path().join(FILE_NAME), folder.path().join(FILE_NAME)).unwrap();
+        overwrite_pages(folder.path(), [page as u64].into_iter());
+        let (writer, told) = start_writer(folder.path());
         let run = Run {
             run: "another".to_owned(),
             kind: RunKind::Bench,
@@ -167,16 +174,16 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
         };
         writer.add_event(Event {
             what: EventKind::RunBegan(run),
-            ..mark(FIRST_MS + 399 * BUCKET_MS)
+            ..make_mark(FIRST_MS + 399 * BUCKET_MS)
         });
         writer.add_event(Event {
-            what: EventKind::Cell(cell()),
-            ..mark(FIRST_MS + 399 * BUCKET_MS)
+            what: EventKind::Cell(make_cell()),
+            ..make_mark(FIRST_MS + 399 * BUCKET_MS)
         });
-        // The rows of half an hour are in all tiers. The writer reads the damaged pages that no
-        // reader does.
-        (200..400).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
-        let (conditions, jobs) = (vec![condition(FIRST_MS)], vec![job(FIRST_MS)]);
+        // These rows cover half an hour, so they reach all tiers, and the writer reads damaged
+        // pages that no reader has read.
+        (200..400).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 1)));
+        let (conditions, jobs) = (vec![make_condition(FIRST_MS)], vec![make_job(FIRST_MS)]);
         let usage = vec![Period {
             at_ms: FIRST_MS,
             ..Period::default()
@@ -185,15 +192,15 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
             conditions,
             jobs,
             usage,
-            ..bucket(FIRST_MS + 400 * BUCKET_MS, 1)
+            ..make_bucket(FIRST_MS + 400 * BUCKET_MS, 1)
         });
         let end_ms = FIRST_MS + 401 * BUCKET_MS;
-        wait(&name, || {
+        wait_until(&name, || {
             writer.status().written_ms == end_ms && writer.status().problem.is_none()
         });
-        let reader = writer.reader().unwrap().expect("it can be read");
+        let reader = writer.open_reader().unwrap().expect("it can be read");
         if let Err(error) = read_all(&reader) {
-            writer.reading_failed(&reader, &error);
+            writer.report_read_error(&reader, &error);
         }
         drop(reader);
         let told = told
@@ -203,9 +210,9 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
             told.contains("was damaged: it is kept as history.db.corrupt-"),
             "{name}: {told}"
         );
-        wait(&name, || {
+        wait_until(&name, || {
             writer
-                .reader()
+                .open_reader()
                 .unwrap()
                 .is_some_and(|reader| read_all(&reader).is_ok())
         });
@@ -214,35 +221,38 @@ fn whichever_page_is_damaged_a_new_file_is_begun_by_whoever_meets_it() {
 }
 
 #[test]
-fn what_can_be_read_of_a_damaged_file_is_in_the_new_one() {
+fn readable_rows_are_copied_to_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (1000, 30);
     write_hours(folder.path(), first);
-    let pages = fs::metadata(folder.path().join(FILE)).unwrap().len() / 8192;
-    damage(folder.path(), (1..8).map(|part| pages * part / 8));
-    let (writer, told) = start(folder.path());
-    (first..first + second).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
-    wait("what is new is written", || {
+    let pages = fs::metadata(folder.path().join(FILE_NAME)).unwrap().len() / 8192;
+    overwrite_pages(folder.path(), (1..8).map(|part| pages * part / 8));
+    let (writer, told) = start_writer(folder.path());
+    (first..first + second)
+        .for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 2)));
+    wait_until("what is new is written", || {
         writer.status().written_ms == FIRST_MS + (first + second) * BUCKET_MS
     });
-    let reader = writer.reader().unwrap().expect("it can be read");
+    let reader = writer.open_reader().unwrap().expect("it can be read");
     if let Err(error) = read_all(&reader) {
-        writer.reading_failed(&reader, &error);
+        writer.report_read_error(&reader, &error);
         // A second report about the replaced file must have no effect.
-        wait("it is put aside", || {
+        wait_until("it is put aside", || {
             writer.status().is_readable && read_all(&reader).is_err()
         });
-        writer.reading_failed(&reader, &error);
+        writer.report_read_error(&reader, &error);
     }
     drop(reader);
-    let told: Vec<_> = std::iter::repeat_with(|| next(&told)).take(2).collect();
+    let told: Vec<_> = std::iter::repeat_with(|| receive_message(&told))
+        .take(2)
+        .collect();
     assert!(
         told[0].contains("was damaged")
             && told[1].contains("could be read and were copied to history.db"),
         "{told:?}"
     );
     writer.end();
-    let database = Connection::open(folder.path().join(FILE)).unwrap();
+    let database = Connection::open(folder.path().join(FILE_NAME)).unwrap();
     let count = |table: &str| {
         database
             .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
@@ -250,7 +260,7 @@ fn what_can_be_read_of_a_damaged_file_is_in_the_new_one() {
             })
             .unwrap() as u64
     };
-    // The seven damaged pages contain at most a hundred of these rows.
+    // The seven damaged pages contain at most a hundred rows of this table.
     let all = first + second;
     assert!(
         (all - 100..=all).contains(&count("host_10s")),

@@ -1,4 +1,4 @@
-//! Tests of the database, which is read with SQL.
+//! Tests of the database that read it with SQL.
 
 use std::{
     fs,
@@ -10,12 +10,12 @@ use std::{
 
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Device},
-    database::{Database, FILE},
+    database::{Database, FILE_NAME},
     jobs::JobSpan,
     plan::SpanRequest,
     span::ConditionSpan,
-    wanted::Wanted,
-    writer::{Restored, Settings, Writer},
+    wanted::MetricSelection,
+    writer::{RestoredHistory, Writer, WriterSettings},
 };
 use gpumon_probe::{
     model::{
@@ -27,18 +27,18 @@ use gpumon_probe::{
 };
 use rusqlite::Connection;
 
-use crate::support::bucket;
+use crate::support::make_bucket;
 
-const SIZE: u64 = 1 << 30;
+const SIZE_LIMIT: u64 = 1 << 30;
 
 /// The start of the first bucket, a multiple of the coarsest tier's resolution.
 const FIRST_MS: u64 = 1_800_000_000_000;
 
-fn start(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
+fn start_writer(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
     let (tell, told) = mpsc::channel();
-    let settings = Settings {
+    let settings = WriterSettings {
         folder: folder.to_owned(),
-        size_bytes: SIZE,
+        size_bytes: SIZE_LIMIT,
     };
     let writer = Writer::start(
         settings,
@@ -50,9 +50,9 @@ fn start(folder: &Path) -> (Writer, mpsc::Receiver<String>) {
     (writer, told)
 }
 
-/// Writes these buckets and ends the writer.
-fn write(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
-    let (writer, told) = start(folder);
+/// Writes `buckets` and ends the writer.
+fn write_buckets(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
+    let (writer, told) = start_writer(folder);
     for bucket in buckets {
         let end_ms = bucket.at_ms + BUCKET_MS;
         writer.add_bucket(bucket);
@@ -67,7 +67,7 @@ fn write(folder: &Path, buckets: impl IntoIterator<Item = Bucket>) {
 }
 
 #[test]
-fn what_was_used_is_added_up_over_restarts() {
+fn usage_is_added_up_over_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let used = |at_ms, gpu_seconds| Bucket {
         usage: vec![Period {
@@ -78,13 +78,13 @@ fn what_was_used_is_added_up_over_restarts() {
                 joules: 1.0,
             },
         }],
-        ..bucket(at_ms, 1)
+        ..make_bucket(at_ms, 1)
     };
-    write(
+    write_buckets(
         folder.path(),
         [used(FIRST_MS, 8.0), used(FIRST_MS + BUCKET_MS, 10.0)],
     );
-    write(
+    write_buckets(
         folder.path(),
         [
             used(FIRST_MS + BUCKET_MS, 5.0),
@@ -93,7 +93,7 @@ fn what_was_used_is_added_up_over_restarts() {
     );
     let sum = Database::open_to_read(folder.path())
         .unwrap()
-        .usage(0, u64::MAX >> 1)
+        .read_usage(0, u64::MAX >> 1)
         .unwrap();
     assert_eq!(
         sum.unheld,
@@ -102,34 +102,34 @@ fn what_was_used_is_added_up_over_restarts() {
             joules: 4.0
         }
     );
-    // Files of earlier versions lack the table until gpumon writes to them.
-    Connection::open(folder.path().join(FILE))
+    // A file from an earlier version has no such table until gpumon writes to the file.
+    Connection::open(folder.path().join(FILE_NAME))
         .unwrap()
         .execute("DROP TABLE usage", [])
         .unwrap();
     let earlier = Database::open_to_read(folder.path()).unwrap();
     assert_eq!(
         (
-            earlier.usage_reach_ms().unwrap(),
-            earlier.usage(0, FIRST_MS).unwrap()
+            earlier.usage_time_range_ms().unwrap(),
+            earlier.read_usage(0, FIRST_MS).unwrap()
         ),
         (None, Period::default())
     );
-    write(folder.path(), [used(FIRST_MS + 3 * BUCKET_MS, 1.0)]);
+    write_buckets(folder.path(), [used(FIRST_MS + 3 * BUCKET_MS, 1.0)]);
     assert_eq!(
-        earlier.usage_reach_ms().unwrap(),
+        earlier.usage_time_range_ms().unwrap(),
         Some((FIRST_MS, FIRST_MS))
     );
 }
 
-fn number<T: rusqlite::types::FromSql>(folder: &Path, sql: &str) -> T {
-    Connection::open(folder.join(FILE))
+fn query_value<T: rusqlite::types::FromSql>(folder: &Path, sql: &str) -> T {
+    Connection::open(folder.join(FILE_NAME))
         .unwrap()
         .query_row(sql, [], |row| row.get(0))
         .unwrap()
 }
 
-fn watts(bucket: &Bucket) -> Stat {
+fn power_stat(bucket: &Bucket) -> Stat {
     let place = GPU_FIELDS
         .iter()
         .position(|field| field.id == "power.draw_watts")
@@ -138,14 +138,14 @@ fn watts(bucket: &Bucket) -> Stat {
 }
 
 #[test]
-fn any_tool_reads_what_was_written_and_coarser_rows_are_those_of_the_finer_ones() {
+fn rows_are_readable_by_sql_in_all_tiers() {
     let folder = tempfile::tempdir().unwrap();
     let buckets: Vec<_> = (0..13)
-        .map(|at| bucket(FIRST_MS + at * BUCKET_MS, 2))
+        .map(|at| make_bucket(FIRST_MS + at * BUCKET_MS, 2))
         .collect();
-    write(folder.path(), buckets.clone());
+    write_buckets(folder.path(), buckets.clone());
     // Integers must also be stored exactly.
-    let number = |sql: &str| Some(number::<f64>(folder.path(), sql));
+    let number = |sql: &str| Some(query_value::<f64>(folder.path(), sql));
     assert_eq!(
         number("SELECT count(*) FROM gpu_10s JOIN device ON device.id = device WHERE kind = 'gpu'"),
         Some(26.0)
@@ -153,9 +153,9 @@ fn any_tool_reads_what_was_written_and_coarser_rows_are_those_of_the_finer_ones(
     assert_eq!(number("SELECT count(*) FROM gpu_1min"), Some(4.0));
     assert_eq!(
         number("SELECT power_draw_watts FROM gpu_10s ORDER BY at_ms, device LIMIT 1"),
-        Some(watts(&buckets[0]).mean)
+        Some(power_stat(&buckets[0]).mean)
     );
-    let minute: Vec<_> = buckets[..6].iter().map(watts).collect();
+    let minute: Vec<_> = buckets[..6].iter().map(power_stat).collect();
     let mean = minute.iter().map(|stat| stat.mean).sum::<f64>() / 6.0;
     let first = "FROM gpu_1min ORDER BY at_ms, device LIMIT 1";
     assert!(
@@ -179,39 +179,41 @@ fn any_tool_reads_what_was_written_and_coarser_rows_are_those_of_the_finer_ones(
 }
 
 #[test]
-fn a_bucket_in_two_parts_as_a_restart_makes_it_is_one() {
+fn bucket_split_by_restart_is_merged() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = bucket(FIRST_MS, 1);
+    let whole = make_bucket(FIRST_MS, 1);
     let other = Bucket {
         at_ms: FIRST_MS,
-        ..bucket(FIRST_MS + 3_600_000, 1)
+        ..make_bucket(FIRST_MS + 3_600_000, 1)
     };
-    write(folder.path(), [whole.clone()]);
-    write(folder.path(), [other.clone()]);
+    write_buckets(folder.path(), [whole.clone()]);
+    write_buckets(folder.path(), [other.clone()]);
     assert_eq!(
-        number::<u32>(folder.path(), "SELECT samples FROM gpu_10s"),
+        query_value::<u32>(folder.path(), "SELECT samples FROM gpu_10s"),
         20
     );
-    let mean = f64::midpoint(watts(&whole).mean, watts(&other).mean);
+    let mean = f64::midpoint(power_stat(&whole).mean, power_stat(&other).mean);
     assert!(
-        (number::<f64>(folder.path(), "SELECT power_draw_watts FROM gpu_10s") - mean).abs() < 0.1
+        (query_value::<f64>(folder.path(), "SELECT power_draw_watts FROM gpu_10s") - mean).abs()
+            < 0.1
     );
 }
 
 #[test]
-fn a_sample_that_comes_late_is_in_its_ten_seconds_and_in_their_minute() {
+fn late_sample_updates_bucket_and_minute() {
     let folder = tempfile::tempdir().unwrap();
     let late = |at_ms| Bucket {
         at_ms,
-        ..bucket(at_ms + 3_600_000, 1)
+        ..make_bucket(at_ms + 3_600_000, 1)
     };
-    let buckets = (0..6).map(|at| bucket(FIRST_MS + at * BUCKET_MS, 1));
-    write(
+    let buckets = (0..6).map(|at| make_bucket(FIRST_MS + at * BUCKET_MS, 1));
+    write_buckets(
         folder.path(),
         buckets.chain([late(FIRST_MS + 5 * BUCKET_MS)]),
     );
-    let samples =
-        |table: &str| number::<u32>(folder.path(), &format!("SELECT sum(samples) FROM {table}"));
+    let samples = |table: &str| {
+        query_value::<u32>(folder.path(), &format!("SELECT sum(samples) FROM {table}"))
+    };
     assert_eq!(
         (
             samples("gpu_10s"),
@@ -223,13 +225,14 @@ fn a_sample_that_comes_late_is_in_its_ten_seconds_and_in_their_minute() {
 }
 
 #[test]
-fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
+fn older_database_gets_columns_of_new_fields() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), [bucket(FIRST_MS, 1)]);
-    Connection::open(folder.path().join(FILE))
+    write_buckets(folder.path(), [make_bucket(FIRST_MS, 1)]);
+    Connection::open(folder.path().join(FILE_NAME))
         .unwrap()
         .execute_batch(
-            "ALTER TABLE gpu_10s DROP COLUMN power_draw_watts; ALTER TABLE gpu_10s DROP COLUMN power_draw_watts_min",
+            "ALTER TABLE gpu_10s DROP COLUMN power_draw_watts; ALTER TABLE gpu_10s DROP COLUMN \
+             power_draw_watts_min",
         )
         .unwrap();
     let request = SpanRequest {
@@ -237,12 +240,12 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
         to_ms: FIRST_MS + 60_000,
         points: 10,
         resolution_ms: None,
-        wanted: Wanted::all(),
+        wanted: MetricSelection::select_all(),
     };
     let read = |folder: &Path| {
         Database::open_to_read(folder)
             .unwrap()
-            .span(&request)
+            .read_span(&request)
             .unwrap()
     };
     let before = read(folder.path());
@@ -251,15 +254,18 @@ fn a_database_of_an_older_program_gets_the_columns_of_new_fields() {
         "it is read without them, too"
     );
     assert!(before.gpus[0].metrics.contains_key("memory.used_bytes"));
-    write(folder.path(), [bucket(FIRST_MS + BUCKET_MS, 1)]);
+    write_buckets(folder.path(), [make_bucket(FIRST_MS + BUCKET_MS, 1)]);
     let watts_again = &read(folder.path()).gpus[0].metrics["power.draw_watts"];
     assert_eq!(
         watts_again.values,
-        [None, Some(watts(&bucket(FIRST_MS + BUCKET_MS, 1)).mean)]
+        [
+            None,
+            Some(power_stat(&make_bucket(FIRST_MS + BUCKET_MS, 1)).mean)
+        ]
     );
 }
 
-fn job(id: &str, uuid: &str, from_ms: u64, to_ms: u64) -> JobSpan {
+fn make_job(id: &str, uuid: &str, from_ms: u64, to_ms: u64) -> JobSpan {
     let [id, uuid] = [id, uuid].map(str::to_owned);
     JobSpan {
         kind: JobKind::Slurm,
@@ -274,44 +280,44 @@ fn job(id: &str, uuid: &str, from_ms: u64, to_ms: u64) -> JobSpan {
 }
 
 #[test]
-fn a_job_is_one_row_for_each_gpu_that_is_written_again_while_it_lasts() {
+fn running_job_updates_one_row_per_gpu() {
     let folder = tempfile::tempdir().unwrap();
     let end = FIRST_MS + 60_000;
     let later = [
-        job("88123", "GPU-a", FIRST_MS, end),
-        job("88123", "GPU-b", FIRST_MS, end - 1),
-        job("5", "GPU-a", 1, 2),
+        make_job("88123", "GPU-a", FIRST_MS, end),
+        make_job("88123", "GPU-b", FIRST_MS, end - 1),
+        make_job("5", "GPU-a", 1, 2),
     ];
     let first = later.clone().map(|job| JobSpan {
         to_ms: job.from_ms,
         user: None,
         ..job
     });
-    write(
+    write_buckets(
         folder.path(),
         [
             Bucket {
                 jobs: first.to_vec(),
-                ..bucket(FIRST_MS, 1)
+                ..make_bucket(FIRST_MS, 1)
             },
             Bucket {
                 jobs: later.to_vec(),
-                ..bucket(FIRST_MS + BUCKET_MS, 1)
+                ..make_bucket(FIRST_MS + BUCKET_MS, 1)
             },
         ],
     );
     let database = Database::open_to_read(folder.path()).unwrap();
     assert_eq!(
-        database.jobs(None).unwrap(),
+        database.read_jobs(None).unwrap(),
         later,
         "those that were seen last come first"
     );
-    assert_eq!(database.jobs(Some("5")).unwrap(), later[2..]);
-    assert_eq!(database.jobs(Some("88")).unwrap(), []);
+    assert_eq!(database.read_jobs(Some("5")).unwrap(), later[2..]);
+    assert_eq!(database.read_jobs(Some("88")).unwrap(), []);
 }
 
 #[test]
-fn a_database_of_a_newer_program_or_of_another_one_is_left_as_it_is() {
+fn newer_or_foreign_database_is_not_changed() {
     for (sql, words) in [
         (
             "PRAGMA application_id = 0x67706d6e; PRAGMA user_version = 99",
@@ -323,29 +329,29 @@ fn a_database_of_a_newer_program_or_of_another_one_is_left_as_it_is() {
         ),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        Connection::open(folder.path().join(FILE))
+        Connection::open(folder.path().join(FILE_NAME))
             .unwrap()
             .execute_batch(sql)
             .unwrap();
-        let before = fs::read(folder.path().join(FILE)).unwrap();
-        let (writer, told) = start(folder.path());
+        let before = fs::read(folder.path().join(FILE_NAME)).unwrap();
+        let (writer, told) = start_writer(folder.path());
         let told = told.recv_timeout(Duration::from_mins(1)).unwrap();
         assert!(
             told.contains(words) && told.contains("another directory"),
             "{told}"
         );
-        assert!(writer.reader().unwrap().is_none());
-        writer.add_bucket(bucket(FIRST_MS, 1));
+        assert!(writer.open_reader().unwrap().is_none());
+        writer.add_bucket(make_bucket(FIRST_MS, 1));
         writer.end();
-        assert_eq!(fs::read(folder.path().join(FILE)).unwrap(), before);
+        assert_eq!(fs::read(folder.path().join(FILE_NAME)).unwrap(), before);
     }
 }
 
 #[test]
-fn what_was_there_before_a_restart_is_handed_over() {
+fn stored_history_is_restored_after_restart() {
     let folder = tempfile::tempdir().unwrap();
     let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
-    let (writer, _told) = start(folder.path());
+    let (writer, _told) = start_writer(folder.path());
     writer.add_event(Event {
         at_ms: now_ms - 1,
         gpu: None,
@@ -354,16 +360,16 @@ fn what_was_there_before_a_restart_is_handed_over() {
             user: None,
         }),
     });
-    writer.add_bucket(bucket(now_ms - BUCKET_MS, 1));
+    writer.add_bucket(make_bucket(now_ms - BUCKET_MS, 1));
     writer.end();
     let (hand_over, restored) = mpsc::channel();
-    let settings = Settings {
+    let settings = WriterSettings {
         folder: folder.path().to_owned(),
-        size_bytes: SIZE,
+        size_bytes: SIZE_LIMIT,
     };
-    let restore = move |restored: Restored| drop(hand_over.send(restored));
+    let restore = move |restored: RestoredHistory| drop(hand_over.send(restored));
     let writer = Writer::start(settings, 600_000, restore, |problem| panic!("{problem}")).unwrap();
-    let Restored { grid, events } = restored.recv_timeout(Duration::from_mins(1)).unwrap();
+    let RestoredHistory { grid, events } = restored.recv_timeout(Duration::from_mins(1)).unwrap();
     assert!(
         matches!(&events[..], [Event { what: EventKind::Mark(mark), .. }] if mark.text == "epoch 3")
     );
@@ -373,7 +379,7 @@ fn what_was_there_before_a_restart_is_handed_over() {
 }
 
 #[test]
-fn all_tables_and_damaged_files_have_their_share_of_the_size() {
+fn size_limit_covers_all_tables_and_damaged_files() {
     let folder = tempfile::tempdir().unwrap();
     let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
     let span = |back: u64, to_ms: Option<u64>| {
@@ -400,17 +406,17 @@ fn all_tables_and_damaged_files_have_their_share_of_the_size() {
         .chain(conditions)
         .collect();
     database
-        .import(
+        .import_buckets(
             0,
             std::iter::once(Bucket {
                 conditions,
-                ..bucket(now_ms - BUCKET_MS, 1)
+                ..make_bucket(now_ms - BUCKET_MS, 1)
             }),
         )
         .unwrap();
     drop(database);
     let file = |name: &str| folder.path().join(name);
-    let size_bytes = fs::metadata(file(FILE)).unwrap().len() * 3 / 4;
+    let size_bytes = fs::metadata(file(FILE_NAME)).unwrap().len() * 3 / 4;
     let (old, new) = (
         "history.db.corrupt-1700000000000",
         "history.db.corrupt-1700000000001",
@@ -419,7 +425,7 @@ fn all_tables_and_damaged_files_have_their_share_of_the_size() {
         fs::write(file(name), vec![0; size_bytes as usize]).unwrap();
     }
     let run = |size_bytes| {
-        let settings = Settings {
+        let settings = WriterSettings {
             folder: folder.path().to_owned(),
             size_bytes,
         };
@@ -433,7 +439,7 @@ fn all_tables_and_damaged_files_have_their_share_of_the_size() {
         run(size_bytes);
     }
     let count = |which: &str| {
-        number::<i64>(
+        query_value::<i64>(
             folder.path(),
             &format!("SELECT count(*) FROM condition WHERE {which}"),
         )
@@ -449,7 +455,7 @@ fn all_tables_and_damaged_files_have_their_share_of_the_size() {
         "the oldest go"
     );
     assert!(!file(new).exists() && file("other").exists());
-    assert!(fs::metadata(file(FILE)).unwrap().len() <= size_bytes * 21 / 20);
+    assert!(fs::metadata(file(FILE_NAME)).unwrap().len() <= size_bytes * 21 / 20);
 }
 
 #[test]
@@ -462,8 +468,8 @@ fn clock_that_is_years_ahead_deletes_nothing() {
     for (tier, resolution_ms) in [(0, BUCKET_MS), (1, 60_000), (2, 900_000)] {
         let rows = (1..=300)
             .rev()
-            .map(|back| bucket(ended_ms - back * resolution_ms, 2));
-        database.import(tier, rows).unwrap();
+            .map(|back| make_bucket(ended_ms - back * resolution_ms, 2));
+        database.import_buckets(tier, rows).unwrap();
     }
     let what = EventKind::Mark(Mark {
         text: "epoch".to_owned(),
@@ -476,7 +482,7 @@ fn clock_that_is_years_ahead_deletes_nothing() {
     });
     database.import_events(events).unwrap();
     drop(database);
-    let settings = Settings {
+    let settings = WriterSettings {
         folder: folder.path().to_owned(),
         size_bytes: 1 << 30,
     };
@@ -488,11 +494,11 @@ fn clock_that_is_years_ahead_deletes_nothing() {
             |problem| panic!("{problem}"),
         )
         .unwrap();
-        writer.add_bucket(bucket(now_ms + start * BUCKET_MS, 2));
+        writer.add_bucket(make_bucket(now_ms + start * BUCKET_MS, 2));
         writer.end();
     }
     let count = |table: &str| {
-        number::<i64>(
+        query_value::<i64>(
             folder.path(),
             &format!("SELECT count(*) FROM {table} WHERE at_ms < {ended_ms}"),
         )
@@ -503,54 +509,54 @@ fn clock_that_is_years_ahead_deletes_nothing() {
 }
 
 #[test]
-fn clock_that_is_set_back_replaces_no_older_row() {
+fn clock_set_back_does_not_replace_older_row() {
     let folder = tempfile::tempdir().unwrap();
     let now_ms = now_ms() / 900_000 * 900_000;
     let past_ms = now_ms - 100 * 24 * 3_600_000;
     let database = Database::open(folder.path()).unwrap();
     let whole = Bucket {
         samples: 900,
-        ..bucket(past_ms, 2)
+        ..make_bucket(past_ms, 2)
     };
     database
-        .import(2, std::iter::once(whole).chain([bucket(now_ms, 2)]))
+        .import_buckets(2, std::iter::once(whole).chain([make_bucket(now_ms, 2)]))
         .unwrap();
     drop(database);
-    let settings = Settings {
+    let settings = WriterSettings {
         folder: folder.path().to_owned(),
         size_bytes: 1 << 30,
     };
     let writer = Writer::start(settings, 600_000, |_| {}, |problem| panic!("{problem}")).unwrap();
-    (0..100).for_each(|at| writer.add_bucket(bucket(past_ms + at * BUCKET_MS, 2)));
+    (0..100).for_each(|at| writer.add_bucket(make_bucket(past_ms + at * BUCKET_MS, 2)));
     writer.end();
     let sql = format!("SELECT samples FROM host_15min WHERE at_ms = {past_ms}");
-    assert_eq!(number::<i64>(folder.path(), &sql), 900);
+    assert_eq!(query_value::<i64>(folder.path(), &sql), 900);
 }
 
 #[test]
-fn what_is_too_old_goes_and_the_file_stays_within_its_size() {
+fn old_rows_are_deleted_and_file_shrinks() {
     let folder = tempfile::tempdir().unwrap();
     let now_ms = now_ms() / BUCKET_MS * BUCKET_MS;
     let three_days = 3 * 24 * 3_600_000;
-    write(folder.path(), [bucket(now_ms - three_days, 1)]);
+    write_buckets(folder.path(), [make_bucket(now_ms - three_days, 1)]);
     let database = Database::open(folder.path()).unwrap();
     database
-        .import(
+        .import_buckets(
             0,
             (1..=2000)
                 .rev()
-                .map(|back| bucket(now_ms - back * BUCKET_MS, 2)),
+                .map(|back| make_bucket(now_ms - back * BUCKET_MS, 2)),
         )
         .unwrap();
     drop(database);
-    let bytes = || fs::metadata(folder.path().join(FILE)).unwrap().len();
+    let bytes = || fs::metadata(folder.path().join(FILE_NAME)).unwrap().len();
     let before = bytes();
-    let settings = Settings {
+    let settings = WriterSettings {
         folder: folder.path().to_owned(),
         size_bytes: before / 2,
     };
     for minute in 0..130 {
-        // The work of each minute is also done at every start.
+        // Every start also does the work that is otherwise done once a minute.
         let writer = Writer::start(
             settings.clone(),
             600_000,
@@ -558,7 +564,7 @@ fn what_is_too_old_goes_and_the_file_stays_within_its_size() {
             |problem| panic!("{problem}"),
         )
         .unwrap();
-        writer.add_bucket(bucket(now_ms + minute * BUCKET_MS, 2));
+        writer.add_bucket(make_bucket(now_ms + minute * BUCKET_MS, 2));
         writer.end();
     }
     assert!(
@@ -566,7 +572,7 @@ fn what_is_too_old_goes_and_the_file_stays_within_its_size() {
         "{} of {before}",
         bytes()
     );
-    let oldest: u64 = number::<i64>(folder.path(), "SELECT min(at_ms) FROM gpu_10s") as u64;
+    let oldest: u64 = query_value::<i64>(folder.path(), "SELECT min(at_ms) FROM gpu_10s") as u64;
     assert!(
         oldest > now_ms - 2000 * BUCKET_MS && oldest < now_ms - 500 * BUCKET_MS,
         "{}",

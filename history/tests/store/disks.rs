@@ -1,5 +1,5 @@
 //! Tests of full and read-only disks: readings are written once the disk works again, and the
-//! stored history can be read meanwhile.
+//! stored history remains readable meanwhile.
 
 use std::{
     env, fs,
@@ -14,27 +14,28 @@ use std::{
 
 use gpumon_history::{
     bucket::BUCKET_MS,
-    database::{Database, FILE},
+    database::{Database, FILE_NAME},
     plan::SpanRequest,
-    wanted::Wanted,
-    writer::{Settings, Writer},
+    wanted::MetricSelection,
+    writer::{Writer, WriterSettings},
 };
 
 use crate::{
-    support::bucket,
-    writing::{FIRST_MS, next, start, wait},
+    support::make_bucket,
+    writing::{FIRST_MS, receive_message, start_writer, wait_until},
 };
 
-/// Runs the test again in a mount namespace with a disk of its own. Returns `false` inside this
-/// namespace. The test fails on systems without namespaces, unless a variable allows skipping it.
-fn within_own_disk(test: &str) -> bool {
-    const INSIDE: &str = "GPUMON_TEST_DISK";
-    const LEFT_OUT: &str = "GPUMON_TEST_NO_NAMESPACES";
-    if env::var_os(INSIDE).is_some() {
+/// Runs the named test again in a mount namespace with a disk of its own, and returns `true`.
+/// Returns `false` if already inside such a namespace. The test fails on systems without
+/// namespaces, unless a variable allows skipping it.
+fn run_in_namespace(test: &str) -> bool {
+    const INSIDE_VARIABLE: &str = "GPUMON_TEST_DISK";
+    const SKIP_VARIABLE: &str = "GPUMON_TEST_NO_NAMESPACES";
+    if env::var_os(INSIDE_VARIABLE).is_some() {
         return false;
     }
-    if env::var_os(LEFT_OUT).is_some() {
-        eprintln!("{test} is left out: {LEFT_OUT} is set");
+    if env::var_os(SKIP_VARIABLE).is_some() {
+        eprintln!("{test} is left out: {SKIP_VARIABLE} is set");
         return true;
     }
     let script = "mount -t tmpfs -o size=4m tmpfs /mnt; exec \"$0\" \"$@\"";
@@ -48,7 +49,7 @@ fn within_own_disk(test: &str) -> bool {
             .args(["--mount", "sh", "-ec", script])
             .arg(env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
-            .env(INSIDE, "1")
+            .env(INSIDE_VARIABLE, "1")
             .output();
         match run {
             Ok(run) if run.status.success() => {
@@ -65,25 +66,26 @@ fn within_own_disk(test: &str) -> bool {
         assert!(!errors.contains("panicked"), "{errors}");
     }
     panic!(
-        "this system gives a test no disk of its own, allow user namespaces or set {LEFT_OUT}=1: {errors}"
+        "this system gives a test no disk of its own, allow user namespaces or set \
+         {SKIP_VARIABLE}=1: {errors}"
     );
 }
 
 const FOLDER: &str = "/mnt/history";
 
-/// Fills the disk until [`give_back`] is called.
-fn fill() {
+/// Fills the disk until [`free_disk`] is called.
+fn fill_disk() {
     let full = fs::write("/mnt/filler", vec![0; 8 << 20]).unwrap_err();
     assert_eq!(full.kind(), ErrorKind::StorageFull);
 }
 
-fn give_back() {
+fn free_disk() {
     fs::remove_file("/mnt/filler").unwrap();
 }
 
-fn remount(how: &str) {
-    // The thread of a dropped writer closes its files a moment later.
-    wait("nothing is open for writing", || {
+fn remount_disk(how: &str) {
+    // A dropped writer's thread closes its files a moment later.
+    wait_until("nothing is open for writing", || {
         let done = Command::new("mount")
             .args(["-o", &format!("remount,{how}"), "/mnt"])
             .output()
@@ -94,10 +96,15 @@ fn remount(how: &str) {
     });
 }
 
-/// Copies the files of a writer in a consistent state, even if it still writes.
-fn copy_at_one_moment(from: &Path, to: &Path) {
+/// Copies a writer's files in a consistent state, even while it is writing.
+fn copy_consistent_state(from: &Path, to: &Path) {
     let read = || {
-        let files = [FILE, "history.db-wal", "history.db-shm", "history.lock"];
+        let files = [
+            FILE_NAME,
+            "history.db-wal",
+            "history.db-shm",
+            "history.lock",
+        ];
         files.map(|file| (file, fs::read(from.join(file)).unwrap()))
     };
     let mut files = read();
@@ -113,9 +120,9 @@ fn copy_at_one_moment(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the indexes of the buckets that are on disk.
-fn written(database: &Database) -> Vec<u64> {
-    let (wanted, _) = Wanted::named(["power.draw_watts"].into_iter());
+/// Returns the indexes of the buckets on disk.
+fn list_written_buckets(database: &Database) -> Vec<u64> {
+    let (wanted, _) = MetricSelection::parse_names(["power.draw_watts"].into_iter());
     let request = SpanRequest {
         from_ms: FIRST_MS,
         to_ms: FIRST_MS + 5000 * BUCKET_MS - 1,
@@ -123,7 +130,7 @@ fn written(database: &Database) -> Vec<u64> {
         resolution_ms: None,
         wanted,
     };
-    let span = database.span(&request).unwrap();
+    let span = database.read_span(&request).unwrap();
     let values = &span.gpus[0].metrics["power.draw_watts"].values;
     let known = span
         .times_ms
@@ -135,26 +142,26 @@ fn written(database: &Database) -> Vec<u64> {
         .collect()
 }
 
-fn add(writer: &Writer, buckets: Range<u64>) {
-    buckets.for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 2)));
+fn add_buckets(writer: &Writer, buckets: Range<u64>) {
+    buckets.for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 2)));
 }
 
 #[test]
-fn a_full_disk_is_told_and_loses_nothing() {
-    if within_own_disk("disks::a_full_disk_is_told_and_loses_nothing") {
+fn full_disk_is_reported_and_loses_nothing() {
+    if run_in_namespace("disks::full_disk_is_reported_and_loses_nothing") {
         return;
     }
     let folder = Path::new(FOLDER);
-    let (writer, told) = start(folder);
-    add(&writer, 0..20);
-    wait("it is written", || {
+    let (writer, told) = start_writer(folder);
+    add_buckets(&writer, 0..20);
+    wait_until("it is written", || {
         writer.status().written_ms == FIRST_MS + 20 * BUCKET_MS
     });
-    fill();
+    fill_disk();
     let mut end = 20;
     let problem = loop {
-        // The pages of the file may still have room for some buckets.
-        add(&writer, end..end + 1);
+        // The file's pages may still have room for some buckets, even on a full disk.
+        add_buckets(&writer, end..end + 1);
         end += 1;
         sleep(Duration::from_millis(5));
         if let Ok(problem) = told.try_recv() {
@@ -166,34 +173,38 @@ fn a_full_disk_is_told_and_loses_nothing() {
         problem.contains("the disk is full: free some space"),
         "{problem}"
     );
-    // The problem is reported once, and adding buckets does not wait for the disk.
+    // The problem is reported only once, and adding buckets does not wait for the disk.
     let begun = Instant::now();
-    add(&writer, end..end + 100);
+    add_buckets(&writer, end..end + 100);
     assert!(begun.elapsed() < Duration::from_mins(1));
     assert_eq!(told.try_iter().count(), 0);
     let on_disk = writer.status().written_ms;
-    let known = written(&writer.reader().unwrap().expect("it can still be read"));
+    let known = list_written_buckets(&writer.open_reader().unwrap().expect("it can still be read"));
     assert_eq!(
         known.last().map(|at| FIRST_MS + (at + 1) * BUCKET_MS),
         Some(on_disk),
         "what is said to be there is"
     );
-    give_back();
+    free_disk();
     writer.end();
-    wait("all is written", || {
+    wait_until("all is written", || {
         writer.status().written_ms == FIRST_MS + (end + 100) * BUCKET_MS
     });
-    assert_eq!(next(&told), format!("history is written to {FOLDER} again"));
+    assert_eq!(
+        receive_message(&told),
+        format!("history is written to {FOLDER} again")
+    );
     let database = Database::open_to_read(folder).unwrap();
     database.check_integrity().unwrap();
-    assert_eq!(written(&database), (0..end + 100).collect::<Vec<_>>());
+    assert_eq!(
+        list_written_buckets(&database),
+        (0..end + 100).collect::<Vec<_>>()
+    );
 }
 
 #[test]
-fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
-    if within_own_disk(
-        "disks::what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start",
-    ) {
+fn history_is_readable_on_full_or_read_only_disk() {
+    if run_in_namespace("disks::history_is_readable_on_full_or_read_only_disk") {
         return;
     }
     let folder = Path::new(FOLDER);
@@ -201,31 +212,32 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
         (0, "the disk is full: free some space"),
         (1, "it is read-only: name another directory"),
     ] {
-        let (writer, _told) = start(folder);
+        let (writer, _told) = start_writer(folder);
         let begun = at * 10;
-        add(&writer, begun..begun + 5);
+        add_buckets(&writer, begun..begun + 5);
         writer.end();
-        // These are the files of a process that was killed while it wrote.
+        // The copied files are in the same state as those of a process that was killed while
+        // writing.
         let killed = Path::new("/mnt").join(format!("killed-{at}"));
         fs::create_dir(&killed).unwrap();
-        let (writer, _told) = start(folder);
-        add(&writer, begun + 5..begun + 6);
-        wait("it is written", || {
+        let (writer, _told) = start_writer(folder);
+        add_buckets(&writer, begun + 5..begun + 6);
+        wait_until("it is written", || {
             writer.status().written_ms == FIRST_MS + (begun + 6) * BUCKET_MS
         });
-        copy_at_one_moment(folder, &killed);
+        copy_consistent_state(folder, &killed);
         writer.end();
         drop(writer);
         if at == 0 {
-            fill();
+            fill_disk();
         } else {
-            remount("ro");
+            remount_disk("ro");
         }
         let known: Vec<_> = (0..=at).flat_map(|at| at * 10..at * 10 + 6).collect();
         for folder in [folder, &killed] {
             let (hand_over, restored) = mpsc::channel();
             let (tell, told) = mpsc::channel();
-            let settings = Settings {
+            let settings = WriterSettings {
                 folder: folder.to_owned(),
                 size_bytes: 1 << 30,
             };
@@ -241,16 +253,20 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
                         told.try_iter().collect::<Vec<_>>()
                     )
                 });
-            wait("it can be read", || writer.status().is_readable);
-            assert_eq!(written(&writer.reader().unwrap().unwrap()), known, "{what}");
+            wait_until("it can be read", || writer.status().is_readable);
             assert_eq!(
-                written(&Database::open_to_read(folder).unwrap()),
+                list_written_buckets(&writer.open_reader().unwrap().unwrap()),
+                known,
+                "{what}"
+            );
+            assert_eq!(
+                list_written_buckets(&Database::open_to_read(folder).unwrap()),
                 known,
                 "{what}"
             );
             // On a full disk, the existing files may still have room for some buckets.
             let told = (begun + 6..begun + 300).find_map(|at| {
-                add(&writer, at..at + 1);
+                add_buckets(&writer, at..at + 1);
                 told.recv_timeout(Duration::from_millis(20)).ok()
             });
             assert!(
@@ -259,34 +275,36 @@ fn what_is_there_is_read_where_the_disk_is_full_or_read_only_from_the_start() {
             );
             assert!(writer.status().is_readable);
         }
-        if at == 0 { give_back() } else { remount("rw") }
+        if at == 0 {
+            free_disk();
+        } else {
+            remount_disk("rw");
+        }
     }
 }
 
 #[test]
-fn a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it() {
-    if within_own_disk(
-        "disks::a_read_only_disk_is_told_and_what_was_read_meanwhile_is_written_behind_it",
-    ) {
+fn readings_are_written_after_disk_becomes_writable() {
+    if run_in_namespace("disks::readings_are_written_after_disk_becomes_writable") {
         return;
     }
     let folder = Path::new(FOLDER);
     fs::create_dir(folder).unwrap();
-    remount("ro");
-    let (writer, told) = start(folder);
-    let problem = next(&told);
+    remount_disk("ro");
+    let (writer, told) = start_writer(folder);
+    let problem = receive_message(&told);
     assert!(
-        problem.contains("it is read-only: name another directory with --data-dir"),
+        problem.contains("the directory is read-only: choose another with --data-dir"),
         "{problem}"
     );
-    add(&writer, 0..100);
-    remount("rw");
+    add_buckets(&writer, 0..100);
+    remount_disk("rw");
     writer.end();
-    wait("all is written", || {
+    wait_until("all is written", || {
         writer.status().written_ms == FIRST_MS + 100 * BUCKET_MS
     });
     assert_eq!(
-        written(&Database::open_to_read(folder).unwrap()),
+        list_written_buckets(&Database::open_to_read(folder).unwrap()),
         (0..100).collect::<Vec<_>>()
     );
 }

@@ -1,5 +1,5 @@
-//! Tests of disks that do not work: only history on disk is affected, each fault is reported once,
-//! and data is written when the disk works again.
+//! Tests of disk faults: only the history on disk is affected, each fault is reported once, and
+//! data is written when the disk works again.
 
 use std::{
     fs::{self, Permissions},
@@ -9,29 +9,29 @@ use std::{
 
 use gpumon_history::{
     bucket::{BUCKET_MS, Bucket},
-    database::{Database, FILE},
+    database::{Database, FILE_NAME},
     memory::REACH_MS,
     plan::SpanRequest,
-    wanted::Wanted,
+    wanted::MetricSelection,
 };
 use gpumon_probe::model::{Event, EventKind, Mark};
 use rusqlite::Connection;
 use rustix::process::geteuid;
 
 use crate::{
-    support::bucket,
-    writing::{FIRST_MS, condition, mark, next, start, wait},
+    support::make_bucket,
+    writing::{FIRST_MS, make_condition, make_mark, receive_message, start_writer, wait_until},
 };
 
 #[test]
-fn what_a_disk_does_not_take_for_hours_is_written_when_it_works_again() {
+fn hours_of_buckets_are_written_after_disk_fault() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("history");
     fs::write(&own, "in the place of the directory").unwrap();
-    let (writer, told) = start(&own);
-    assert!(next(&told).contains("the directory cannot be created"));
+    let (writer, told) = start_writer(&own);
+    assert!(receive_message(&told).contains("the directory cannot be created"));
     let (hours, reach) = (2400, REACH_MS / BUCKET_MS);
-    (0..hours).for_each(|at| writer.add_bucket(bucket(FIRST_MS + at * BUCKET_MS, 1)));
+    (0..hours).for_each(|at| writer.add_bucket(make_bucket(FIRST_MS + at * BUCKET_MS, 1)));
     let mark = |at_ms| Event {
         at_ms,
         gpu: None,
@@ -50,16 +50,16 @@ fn what_a_disk_does_not_take_for_hours_is_written_when_it_works_again() {
     fs::remove_file(&own).unwrap();
     writer.end();
     let end_ms = FIRST_MS + hours * BUCKET_MS;
-    wait("all of it is written", || {
+    wait_until("all of it is written", || {
         writer.status().written_ms == end_ms
     });
     let database = Database::open_to_read(&own).unwrap();
-    let oldest_ms = database.tiers().unwrap()[0].1.oldest_ms;
+    let oldest_ms = database.list_tiers().unwrap()[0].1.oldest_ms;
     assert!(
         oldest_ms <= end_ms - reach * BUCKET_MS,
         "as much as memory keeps"
     );
-    let (wanted, _) = Wanted::named(["power.draw_watts"].into_iter());
+    let (wanted, _) = MetricSelection::parse_names(["power.draw_watts"].into_iter());
     let request = SpanRequest {
         from_ms: oldest_ms,
         to_ms: end_ms - 1,
@@ -67,7 +67,7 @@ fn what_a_disk_does_not_take_for_hours_is_written_when_it_works_again() {
         resolution_ms: None,
         wanted,
     };
-    let span = database.span(&request).unwrap();
+    let span = database.read_span(&request).unwrap();
     let rows = ((end_ms - oldest_ms) / BUCKET_MS) as usize;
     assert_eq!(
         (span.resolution_ms, span.times_ms.len(), span.events),
@@ -83,40 +83,40 @@ fn what_a_disk_does_not_take_for_hours_is_written_when_it_works_again() {
 }
 
 #[test]
-fn two_programs_do_not_write_into_one_folder() {
+fn second_process_does_not_write_to_directory() {
     let folder = tempfile::tempdir().unwrap();
-    let (first, _told) = start(folder.path());
-    wait("the first opens it", || first.status().is_readable);
-    let (second, told) = start(folder.path());
-    let told = next(&told);
+    let (first, _told) = start_writer(folder.path());
+    wait_until("the first opens it", || first.status().is_readable);
+    let (second, told) = start_writer(folder.path());
+    let told = receive_message(&told);
     assert!(
         told.contains("another gpumon writes its history there")
             && told.contains("kept in memory for 6 hours"),
         "{told}"
     );
-    // The history of another machine must not be read through a network file system.
+    // Another machine's history must not be read through a network file system.
     let lock = folder.path().join("history.lock");
     let own = fs::read(&lock).unwrap();
     fs::write(&lock, "another-machine").unwrap();
-    let (third, told) = start(folder.path());
-    let told = next(&told);
+    let (third, told) = start_writer(folder.path());
+    let told = receive_message(&told);
     assert!(
         told.contains("the gpumon of another-machine writes") && told.contains("of this machine"),
         "{told}"
     );
-    assert!(third.reader().unwrap().is_none());
+    assert!(third.open_reader().unwrap().is_none());
     fs::write(&lock, own).unwrap();
-    second.add_bucket(bucket(FIRST_MS, 1));
+    second.add_bucket(make_bucket(FIRST_MS, 1));
     second.end();
-    first.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
-    wait("the first writes", || {
+    first.add_bucket(make_bucket(FIRST_MS + BUCKET_MS, 1));
+    wait_until("the first writes", || {
         first.status().written_ms > FIRST_MS + BUCKET_MS
     });
     let tiers = second
-        .reader()
+        .open_reader()
         .unwrap()
         .expect("the second reads what the first writes")
-        .tiers()
+        .list_tiers()
         .unwrap();
     assert_eq!(
         tiers[0].1.oldest_ms,
@@ -126,12 +126,12 @@ fn two_programs_do_not_write_into_one_folder() {
 }
 
 #[test]
-fn whoever_takes_over_a_folder_writes_nothing_twice() {
+fn new_writer_of_directory_duplicates_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let (first, _told) = start(folder.path());
-    wait("the first opens it", || first.status().is_readable);
-    let (second, told) = start(folder.path());
-    assert!(next(&told).contains("another gpumon writes its history there"));
+    let (first, _told) = start_writer(folder.path());
+    wait_until("the first opens it", || first.status().is_readable);
+    let (second, told) = start_writer(folder.path());
+    assert!(receive_message(&told).contains("another gpumon writes its history there"));
     let of_gpu = |at_ms| Event {
         at_ms,
         gpu: None,
@@ -139,32 +139,32 @@ fn whoever_takes_over_a_folder_writes_nothing_twice() {
     };
     for at in 0..100 {
         let at_ms = FIRST_MS + at * BUCKET_MS;
-        first.add_bucket(bucket(at_ms, 2));
+        first.add_bucket(make_bucket(at_ms, 2));
         first.add_event(of_gpu(at_ms));
-        // Only the second process has seen this condition.
+        // Only the second process has recorded this condition.
         let conditions = if at == 5 {
-            vec![condition(at_ms + 7)]
+            vec![make_condition(at_ms + 7)]
         } else {
             Vec::new()
         };
         second.add_bucket(Bucket {
             conditions,
-            ..bucket(at_ms, 2)
+            ..make_bucket(at_ms, 2)
         });
         second.add_event(of_gpu(at_ms + 3));
     }
-    second.add_event(mark(FIRST_MS + 500));
-    wait("the first writes", || {
+    second.add_event(make_mark(FIRST_MS + 500));
+    wait_until("the first writes", || {
         first.status().written_ms == FIRST_MS + 100 * BUCKET_MS
     });
     first.end();
-    second.add_bucket(bucket(FIRST_MS + 100 * BUCKET_MS, 2));
+    second.add_bucket(make_bucket(FIRST_MS + 100 * BUCKET_MS, 2));
     second.add_event(of_gpu(FIRST_MS + 100 * BUCKET_MS));
     second.end();
-    wait("the second writes", || {
+    wait_until("the second writes", || {
         second.status().written_ms == FIRST_MS + 101 * BUCKET_MS
     });
-    let database = Connection::open(folder.path().join(FILE)).unwrap();
+    let database = Connection::open(folder.path().join(FILE_NAME)).unwrap();
     let number = |sql: &str| {
         database
             .query_row(sql, [], |row| row.get::<_, i64>(0))
@@ -194,26 +194,26 @@ fn whoever_takes_over_a_folder_writes_nothing_twice() {
 }
 
 #[test]
-fn what_is_the_matter_goes_on_when_a_disk_works_again() {
+fn condition_continues_after_disk_fault() {
     let folder = tempfile::tempdir().unwrap();
-    let (writer, told) = start(folder.path());
+    let (writer, told) = start_writer(folder.path());
     writer.add_bucket(Bucket {
-        conditions: vec![condition(FIRST_MS)],
-        ..bucket(FIRST_MS, 1)
+        conditions: vec![make_condition(FIRST_MS)],
+        ..make_bucket(FIRST_MS, 1)
     });
-    wait("it is written", || writer.status().written_ms > FIRST_MS);
-    // A missing table is an error, but no damage.
-    let other = Connection::open(folder.path().join(FILE)).unwrap();
+    wait_until("it is written", || writer.status().written_ms > FIRST_MS);
+    // A missing table is an error, but not damage.
+    let other = Connection::open(folder.path().join(FILE_NAME)).unwrap();
     other
         .execute_batch("ALTER TABLE gpu_10s RENAME TO elsewhere")
         .unwrap();
-    writer.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
-    assert!(next(&told).contains("no such table"));
+    writer.add_bucket(make_bucket(FIRST_MS + BUCKET_MS, 1));
+    assert!(receive_message(&told).contains("no such table"));
     other
         .execute_batch("ALTER TABLE elsewhere RENAME TO gpu_10s")
         .unwrap();
     writer.end();
-    wait("it is written again", || {
+    wait_until("it is written again", || {
         writer.status().written_ms > FIRST_MS + BUCKET_MS
     });
     let open = "SELECT count(*) FROM condition WHERE to_ms IS NULL";
@@ -223,9 +223,9 @@ fn what_is_the_matter_goes_on_when_a_disk_works_again() {
             .unwrap(),
         1
     );
-    // The next process did not see the condition, and ends it.
-    let (writer, _told) = start(folder.path());
-    wait("it is opened", || writer.status().is_readable);
+    // The next process ends the condition, because that process has not detected it.
+    let (writer, _told) = start_writer(folder.path());
+    wait_until("it is opened", || writer.status().is_readable);
     assert_eq!(
         other
             .query_row(open, [], |row| row.get::<_, i64>(0))
@@ -235,31 +235,31 @@ fn what_is_the_matter_goes_on_when_a_disk_works_again() {
 }
 
 #[test]
-fn a_folder_that_is_no_folder_or_not_ours_is_told_with_its_cure() {
+fn unusable_directory_is_reported_with_cure() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
-    let (_writer, told) = start(&folder.path().join("file/history"));
-    let told = next(&told);
+    let (_writer, told) = start_writer(&folder.path().join("file/history"));
+    let told = receive_message(&told);
     assert!(
         told.contains("the directory cannot be created") && told.contains("--data-dir"),
         "{told}"
     );
-    // Root can write to any directory.
+    // Root can write to every directory, so root cannot run this check.
     if !geteuid().is_root() {
         let closed = folder.path().join("closed");
         fs::create_dir(&closed).unwrap();
         fs::set_permissions(&closed, Permissions::from_mode(0o500)).unwrap();
-        let (_writer, told) = start(&closed);
-        assert!(next(&told).contains("check owner and permissions"));
+        let (_writer, told) = start_writer(&closed);
+        assert!(receive_message(&told).contains("check owner and permissions"));
     }
 }
 
 #[test]
-fn the_folder_is_this_users_alone() {
+fn directory_is_private() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("state/gpumon");
-    let (writer, _told) = start(&own);
-    wait("it is made", || writer.status().is_readable);
+    let (writer, _told) = start_writer(&own);
+    wait_until("it is made", || writer.status().is_readable);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&own), 0o700);
     for file in fs::read_dir(&own).unwrap() {
@@ -269,20 +269,24 @@ fn the_folder_is_this_users_alone() {
 }
 
 #[test]
-fn a_folder_that_is_gone_is_made_again() {
+fn deleted_directory_is_created_again() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("history");
-    let (writer, _told) = start(&own);
-    writer.add_bucket(bucket(FIRST_MS, 1));
-    wait("it is written", || writer.status().written_ms > FIRST_MS);
+    let (writer, _told) = start_writer(&own);
+    writer.add_bucket(make_bucket(FIRST_MS, 1));
+    wait_until("it is written", || writer.status().written_ms > FIRST_MS);
     fs::remove_dir_all(&own).unwrap();
-    writer.add_bucket(bucket(FIRST_MS + BUCKET_MS, 1));
-    wait("it is written again", || {
+    writer.add_bucket(make_bucket(FIRST_MS + BUCKET_MS, 1));
+    wait_until("it is written again", || {
         writer.status().written_ms > FIRST_MS + BUCKET_MS
     });
     writer.end();
     assert_eq!(
-        Database::open_to_read(&own).unwrap().tiers().unwrap().len(),
+        Database::open_to_read(&own)
+            .unwrap()
+            .list_tiers()
+            .unwrap()
+            .len(),
         1
     );
 }

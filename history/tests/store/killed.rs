@@ -1,5 +1,5 @@
-//! Tests of a process that is killed at any moment while it writes: neither written rows nor the
-//! file are lost.
+//! Tests that a process can be killed at any moment while it writes, without losing written rows or
+//! damaging the file.
 
 use std::{
     env,
@@ -14,17 +14,17 @@ use gpumon_history::{
     bucket::BUCKET_MS,
     database::{Database, TIERS},
     plan::SpanRequest,
-    wanted::Wanted,
-    writer::{Settings, Writer},
+    wanted::MetricSelection,
+    writer::{Writer, WriterSettings},
 };
 
-use crate::support::{bucket, noise};
+use crate::support::{make_bucket, pseudorandom_number};
 
-/// The variable that makes this program the writer, with its directory.
-const FOLDER: &str = "GPUMON_TEST_FOLDER";
+/// The environment variable that makes this program act as the writer. Its value is the directory.
+const FOLDER_VARIABLE: &str = "GPUMON_TEST_FOLDER";
 
-/// Returns the number of kills. `make test-full` makes 500.
-fn kills() -> u64 {
+/// Returns the number of times to kill the writer. `make test-full` sets this to 500.
+fn kill_count() -> u64 {
     if env::var_os("GPUMON_TEST_FULL").is_some() {
         500
     } else {
@@ -35,11 +35,11 @@ fn kills() -> u64 {
 /// The start of the first bucket, a multiple of the coarsest tier's resolution.
 const FIRST_MS: u64 = 1_800_000_000_000;
 
-/// Writes one bucket after the other, and prints which ones are on disk, until the process is
+/// Writes one bucket after another, and prints which buckets are on disk, until the process is
 /// killed.
-fn write(folder: &Path) -> ! {
+fn write_until_killed(folder: &Path) -> ! {
     let restored = |_| {};
-    let settings = Settings {
+    let settings = WriterSettings {
         folder: folder.to_owned(),
         size_bytes: 1 << 30,
     };
@@ -47,10 +47,10 @@ fn write(folder: &Path) -> ! {
     while !writer.status().is_readable {
         sleep(Duration::from_micros(100));
     }
-    let last = newest(folder).map_or(FIRST_MS, |newest| newest + BUCKET_MS);
+    let last = check_and_find_newest(folder).map_or(FIRST_MS, |newest| newest + BUCKET_MS);
     for at_ms in (last..).step_by(BUCKET_MS as usize) {
         println!("added {at_ms}");
-        writer.add_bucket(bucket(at_ms, 2));
+        writer.add_bucket(make_bucket(at_ms, 2));
         while writer.status().written_ms <= at_ms {
             sleep(Duration::from_micros(50));
         }
@@ -59,11 +59,12 @@ fn write(folder: &Path) -> ! {
     unreachable!("time has no end");
 }
 
-/// Checks that no row is missing, and returns the time of the newest one.
-fn newest(folder: &Path) -> Option<u64> {
+/// Checks that no row is missing, and returns the time of the newest row.
+fn check_and_find_newest(folder: &Path) -> Option<u64> {
     let database = Database::open_to_read(folder).unwrap();
-    let (wanted, _) = Wanted::named(["power.draw_watts", "host.cpu.busy_percent"].into_iter());
-    let tiers = database.tiers().unwrap();
+    let (wanted, _) =
+        MetricSelection::parse_names(["power.draw_watts", "host.cpu.busy_percent"].into_iter());
+    let tiers = database.list_tiers().unwrap();
     let (_, finest) = tiers.first()?;
     let request = |from_ms, to_ms| SpanRequest {
         from_ms,
@@ -73,7 +74,7 @@ fn newest(folder: &Path) -> Option<u64> {
         wanted: wanted.clone(),
     };
     let whole = database
-        .span(&request(
+        .read_span(&request(
             finest.oldest_ms,
             finest.oldest_ms + 5000 * BUCKET_MS - 1,
         ))
@@ -97,10 +98,10 @@ fn newest(folder: &Path) -> Option<u64> {
     );
     let newest = *whole.times_ms.last()?;
     for (number, tier) in &tiers {
-        // The coarser tiers must also be complete: each row exists once its time is over.
+        // The coarser tiers must also be complete: each row must exist once its period has ended.
         let points = ((newest - finest.oldest_ms) / tier.resolution_ms + 2) as u32;
         let span = database
-            .span(&SpanRequest {
+            .read_span(&SpanRequest {
                 points,
                 ..request(finest.oldest_ms, newest)
             })
@@ -125,15 +126,15 @@ fn is_added(line: &io::Result<String>) -> bool {
 }
 
 #[test]
-fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
-    if let Some(folder) = env::var_os(FOLDER) {
-        write(Path::new(&folder));
+fn killed_writer_loses_no_written_bucket() {
+    if let Some(folder) = env::var_os(FOLDER_VARIABLE) {
+        write_until_killed(Path::new(&folder));
     }
     let mut folder = tempfile::tempdir().unwrap();
-    // The newest bucket after the previous kills.
+    // The newest bucket that was on disk after the previous kill.
     let mut known = None;
     let (mut most_lost, mut all, mut without_file) = (0, 0, 0);
-    for kill in 0..kills() {
+    for kill in 0..kill_count() {
         // A new file is started regularly, because large files take longer to check.
         if kill % 25 == 0 {
             (folder, known) = (tempfile::tempdir().unwrap(), None);
@@ -141,10 +142,10 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
         let mut child = Command::new(env::current_exe().unwrap())
             .args([
                 "--exact",
-                "killed::whoever_is_killed_while_writing_loses_nothing_that_was_written",
+                "killed::killed_writer_loses_no_written_bucket",
                 "--nocapture",
             ])
-            .env(FOLDER, folder.path())
+            .env(FOLDER_VARIABLE, folder.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -152,7 +153,7 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
         // Some processes are killed early, while they create or recover the file.
         let is_early = kill.is_multiple_of(5);
         let begun = (!is_early).then(|| lines.find(is_added));
-        let wait = if is_early { 5.0 } else { 150.0 } * noise([kill, 1, 2]);
+        let wait = if is_early { 5.0 } else { 150.0 } * pseudorandom_number([kill, 1, 2]);
         sleep(Duration::from_micros((wait * 1000.0) as u64));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -182,12 +183,12 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
         });
         let database = Database::open_to_read(folder.path()).unwrap();
         database.check_integrity().unwrap();
-        let newest = newest(folder.path());
+        let newest = check_and_find_newest(folder.path());
         assert!(
             newest >= written.max(known),
             "{newest:?} is on disk, and {written:?} was said to be, {known:?} was"
         );
-        // A bucket is added only when the previous one is on disk.
+        // The writer adds a bucket only after the previous bucket is on disk.
         let lost = added.map_or(0, |added| {
             (added + BUCKET_MS).saturating_sub(newest.map_or(FIRST_MS, |at| at + BUCKET_MS))
         });
@@ -195,13 +196,14 @@ fn whoever_is_killed_while_writing_loses_nothing_that_was_written() {
         known = newest;
     }
     eprintln!(
-        "{} kills, {all} buckets, {most_lost} ms lost at most, {without_file} before there was a file",
-        kills()
+        "{} kills, {all} buckets, {most_lost} ms lost at most, {without_file} before there was a \
+         file",
+        kill_count()
     );
-    assert!(all > kills(), "{all} buckets were written in all");
+    assert!(all > kill_count(), "{all} buckets were written in all");
     assert!(most_lost <= BUCKET_MS, "{most_lost} ms lost");
     assert!(
-        without_file < kills() / 4,
+        without_file < kill_count() / 4,
         "most are killed while there is a file"
     );
 }

@@ -1,5 +1,5 @@
-//! Tests of the history in memory and on disk, with files that are damaged or from an older
-//! version, and with full disks.
+//! Tests of the history in memory and on disk, including damaged files, files from older versions,
+//! and full disks.
 
 mod damage;
 mod database;

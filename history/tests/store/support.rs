@@ -1,8 +1,8 @@
-//! Buckets of GPUs whose readings vary like real ones.
+//! Test buckets of GPUs with realistically varying readings.
 
 use gpumon_history::{
     bucket::{Bucket, Device, DeviceBucket},
-    wanted::rounded,
+    wanted::round_to_four_digits,
 };
 use gpumon_probe::{
     model::fields::{Field, GPU_FIELDS, HOST_FIELDS, Kind, Unit},
@@ -10,7 +10,7 @@ use gpumon_probe::{
 };
 
 /// Returns a pseudorandom number from 0 to 1 that depends only on the seeds.
-pub(crate) fn noise(seeds: [u64; 3]) -> f64 {
+pub(crate) fn pseudorandom_number(seeds: [u64; 3]) -> f64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for seed in seeds {
         state = (state ^ seed).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -19,15 +19,15 @@ pub(crate) fn noise(seeds: [u64; 3]) -> f64 {
     (state >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Returns the value of a field in one bucket. It varies by a tenth around a level that changes
-/// every ten minutes.
-fn stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat> {
+/// Returns a field's value in one bucket. It varies by a tenth around a level that changes every
+/// ten minutes.
+fn make_stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat> {
     // One field in eight is not supported.
     if place % 8 == 7 {
         return None;
     }
     let step = at_ms / 10_000;
-    let level = noise([place, device, step / 60]);
+    let level = pseudorandom_number([place, device, step / 60]);
     let scale = match field.unit {
         Unit::Percent => 100.0,
         Unit::Bytes => 141e9,
@@ -37,20 +37,20 @@ fn stat<S>(field: &Field<S>, place: u64, device: u64, at_ms: u64) -> Option<Stat
         Unit::Megahertz => 1980.0,
         Unit::BytesPerSecond => 50e9,
     };
-    let value = scale * (level * 0.9 + noise([place, device, step]) * 0.1);
+    let value = scale * (level * 0.9 + pseudorandom_number([place, device, step]) * 0.1);
     Some(match field.kind {
-        Kind::Counter => Stat::of((step as f64 * scale * 1000.0).floor() / 1000.0),
-        Kind::State => Stat::of(value.floor()),
+        Kind::Counter => Stat::from_value((step as f64 * scale * 1000.0).floor() / 1000.0),
+        Kind::State => Stat::from_value(value.floor()),
         Kind::Gauge => Stat {
-            mean: rounded(value),
-            min: rounded(value * 0.95),
-            max: rounded(value * 1.04),
+            mean: round_to_four_digits(value),
+            min: round_to_four_digits(value * 0.95),
+            max: round_to_four_digits(value * 1.04),
         },
     })
 }
 
-/// Returns a bucket of this number of GPUs.
-pub(crate) fn bucket(at_ms: u64, gpus: u64) -> Bucket {
+/// Returns a bucket with `gpus` GPUs.
+pub(crate) fn make_bucket(at_ms: u64, gpus: u64) -> Bucket {
     let devices = (0..gpus).map(|gpu| DeviceBucket {
         device: Device {
             uuid: format!("GPU-{gpu:08}-0000-0000-0000-000000000000"),
@@ -62,13 +62,13 @@ pub(crate) fn bucket(at_ms: u64, gpus: u64) -> Bucket {
         stats: GPU_FIELDS
             .iter()
             .zip(0..)
-            .map(|(field, place)| stat(field, place, gpu, at_ms))
+            .map(|(field, place)| make_stat(field, place, gpu, at_ms))
             .collect(),
     });
     let host = HOST_FIELDS
         .iter()
         .zip(100..)
-        .map(|(field, place)| stat(field, place, 99, at_ms));
+        .map(|(field, place)| make_stat(field, place, 99, at_ms));
     Bucket {
         at_ms,
         devices: devices.collect(),

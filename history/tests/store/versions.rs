@@ -1,4 +1,4 @@
-//! Tests that a database of an older version is updated without losing any rows.
+//! Tests that opening a database of an older version migrates it without losing rows.
 
 use std::{
     collections::BTreeMap,
@@ -10,10 +10,10 @@ use std::{
 
 use gpumon_history::{
     bucket::BUCKET_MS,
-    database::{Database, FILE},
+    database::{Database, FILE_NAME},
     plan::SpanRequest,
-    wanted::Wanted,
-    writer::{Settings, Writer},
+    wanted::MetricSelection,
+    writer::{Writer, WriterSettings},
 };
 use gpumon_probe::{
     model::{EventKind, JobKind},
@@ -21,20 +21,21 @@ use gpumon_probe::{
 };
 use rusqlite::Connection;
 
-use crate::support::bucket;
+use crate::support::make_bucket;
 
-/// A file of each version, the oldest first. These files never change.
+/// A database of each schema version as SQL, the oldest first. These files must never change.
 const VERSIONS: [&str; 1] = [include_str!("version-1.sql")];
 
-/// A file of gpumon 0.2.0, which has the same schema version as the first file and more tables.
-const OF_0_2_0: &str = include_str!("version-0.2.0.sql");
+/// A database written by gpumon 0.2.0 as SQL, with the schema version of the first entry in
+/// [`VERSIONS`], but more tables.
+const DATABASE_0_2_0: &str = include_str!("version-0.2.0.sql");
 
 const FIRST_MS: u64 = 1_800_000_000_000;
 
-/// Returns the names in a file, and the columns of its tables.
-fn shape(folder: &Path) -> BTreeMap<String, Vec<String>> {
-    let connection = Connection::open(folder.join(FILE)).unwrap();
-    // A writer may still use the file.
+/// Returns the names of all tables and indexes in a file, with their columns.
+fn read_schema(folder: &Path) -> BTreeMap<String, Vec<String>> {
+    let connection = Connection::open(folder.join(FILE_NAME)).unwrap();
+    // A writer may still be using the file.
     connection.busy_timeout(Duration::from_mins(1)).unwrap();
     let mut names = connection
         .prepare("SELECT name FROM sqlite_schema")
@@ -56,55 +57,55 @@ fn shape(folder: &Path) -> BTreeMap<String, Vec<String>> {
     names.map(|name| (name.clone(), columns(&name))).collect()
 }
 
-fn version(folder: &Path) -> i64 {
-    Connection::open(folder.join(FILE))
+fn read_version(folder: &Path) -> i64 {
+    Connection::open(folder.join(FILE_NAME))
         .unwrap()
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .unwrap()
 }
 
 #[test]
-fn a_file_of_each_version_is_taken_over_with_its_rows() {
+fn file_of_each_version_is_migrated() {
     let new = tempfile::tempdir().unwrap();
     drop(Database::open(new.path()).unwrap());
     assert_eq!(
-        version(new.path()) as usize,
+        read_version(new.path()) as usize,
         VERSIONS.len(),
         "each version has its file"
     );
     for sql in VERSIONS {
         let folder = tempfile::tempdir().unwrap();
-        Connection::open(folder.path().join(FILE))
+        Connection::open(folder.path().join(FILE_NAME))
             .unwrap()
             .execute_batch(sql)
             .unwrap();
-        let found = version(folder.path());
+        let found = read_version(folder.path());
         assert_eq!(
             Database::open_to_read(folder.path())
                 .unwrap()
-                .jobs(None)
+                .read_jobs(None)
                 .unwrap(),
             [],
             "none were kept"
         );
         let (tell, told) = mpsc::channel();
-        let settings = Settings {
+        let settings = WriterSettings {
             folder: folder.path().to_owned(),
             size_bytes: 1 << 30,
         };
         let tell = move |problem: &str| drop(tell.send(problem.to_owned()));
         let writer = Writer::start(settings, 600_000, |_| {}, tell).unwrap();
-        writer.add_bucket(bucket(FIRST_MS + 6 * BUCKET_MS, 1));
+        writer.add_bucket(make_bucket(FIRST_MS + 6 * BUCKET_MS, 1));
         writer.end();
-        // This limit on the end of a writer is the same as that of a server.
+        // A server also waits for at most a minute until a writer has ended.
         let until = Instant::now() + Duration::from_mins(1);
-        while shape(folder.path()) != shape(new.path()) && Instant::now() < until {
+        while read_schema(folder.path()) != read_schema(new.path()) && Instant::now() < until {
             thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(told.recv_timeout(Duration::from_millis(100)).ok(), None);
         assert_eq!(
-            (version(folder.path()), shape(folder.path())),
-            (version(new.path()), shape(new.path())),
+            (read_version(folder.path()), read_schema(folder.path())),
+            (read_version(new.path()), read_schema(new.path())),
             "of {found}"
         );
 
@@ -113,11 +114,11 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
             to_ms: FIRST_MS + 69_999,
             points: 10,
             resolution_ms: None,
-            wanted: Wanted::all(),
+            wanted: MetricSelection::select_all(),
         };
         let span = Database::open_to_read(folder.path())
             .unwrap()
-            .span(&request)
+            .read_span(&request)
             .unwrap();
         let old = span.gpus.iter().find(|gpu| gpu.uuid == "GPU-a").unwrap();
         let of = |metric: &str| old.metrics[metric].clone();
@@ -140,8 +141,9 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
             (FIRST_MS + 1000, Some(FIRST_MS + 20_000)),
             "its program is gone"
         );
-        // This row sums up a minute that the older version had not completed.
-        let minute = Connection::open(folder.path().join(FILE)).unwrap();
+        // This minute's row is created by the current version, because the older version had not
+        // completed the minute.
+        let minute = Connection::open(folder.path().join(FILE_NAME)).unwrap();
         let sql =
             "SELECT power_draw_watts FROM gpu_1min JOIN device ON id = device WHERE uuid = 'GPU-a'";
         assert_eq!(
@@ -154,33 +156,37 @@ fn a_file_of_each_version_is_taken_over_with_its_rows() {
 #[test]
 fn database_of_0_2_0_keeps_its_rows() {
     let folder = tempfile::tempdir().unwrap();
-    let connection = Connection::open(folder.path().join(FILE)).unwrap();
-    connection.execute_batch(OF_0_2_0).unwrap();
+    let connection = Connection::open(folder.path().join(FILE_NAME)).unwrap();
+    connection.execute_batch(DATABASE_0_2_0).unwrap();
     drop(connection);
     // The file is opened for reading first, because opening it for writing updates it.
     for open in [Database::open_to_read, Database::open] {
         let database = open(folder.path()).unwrap();
-        let jobs = database.jobs(None).unwrap();
+        let jobs = database.read_jobs(None).unwrap();
         assert!(
             matches!(&jobs[..], [job] if job.kind == JobKind::Slurm && job.id == "4711"
                 && job.to_ms == FIRST_MS + 19_000 && !job.private),
             "{jobs:?}"
         );
-        let used = database.usage(FIRST_MS, FIRST_MS + PERIOD_MS).unwrap();
+        let used = database.read_usage(FIRST_MS, FIRST_MS + PERIOD_MS).unwrap();
         assert_eq!((used.owners.len(), used.unheld.gpu_seconds), (1, 1.5));
         assert_eq!(used.owners[0].user.as_deref(), Some("ana"));
         assert_eq!(used.owners[0].joules.map(|own| own.most), Some(9000.0));
-        let events = database.events(FIRST_MS, FIRST_MS + 60_000, 10).unwrap();
+        let events = database
+            .read_events(FIRST_MS, FIRST_MS + 60_000, 10)
+            .unwrap();
         let cell = events.iter().find_map(|event| match &event.what {
             EventKind::Cell(cell) => Some(cell),
             _ => None,
         });
         let cell = cell.unwrap();
         assert_eq!((cell.gpu_ms, cell.change_bytes), (Some(9806.0), None));
-        let conditions = database.conditions(FIRST_MS, FIRST_MS + 60_000).unwrap();
+        let conditions = database
+            .read_conditions(FIRST_MS, FIRST_MS + 60_000)
+            .unwrap();
         assert_eq!(conditions.len(), 1);
     }
     let new = tempfile::tempdir().unwrap();
     drop(Database::open(new.path()).unwrap());
-    assert_eq!(shape(folder.path()), shape(new.path()));
+    assert_eq!(read_schema(folder.path()), read_schema(new.path()));
 }

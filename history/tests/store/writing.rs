@@ -1,4 +1,4 @@
-//! Functions that start, end and observe writers, and their input.
+//! Test helpers that start, end and observe writers, and create their input.
 
 use std::{
     fs::File,
@@ -10,15 +10,15 @@ use std::{
 
 use gpumon_history::{
     span::ConditionSpan,
-    writer::{Settings, Writer},
+    writer::{Writer, WriterSettings},
 };
 use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, Mark, Severity};
 
 pub(crate) const FIRST_MS: u64 = 1_800_000_000_000;
 
-pub(crate) fn start(folder: &Path) -> (Writer, Receiver<String>) {
+pub(crate) fn start_writer(folder: &Path) -> (Writer, Receiver<String>) {
     let (tell, told) = mpsc::channel();
-    let settings = Settings {
+    let settings = WriterSettings {
         folder: folder.to_owned(),
         size_bytes: 1 << 30,
     };
@@ -32,20 +32,20 @@ pub(crate) fn start(folder: &Path) -> (Writer, Receiver<String>) {
     (writer, told)
 }
 
-/// Ends a writer, so that the next one can start. A process that another test starts at the same
-/// time inherits the lock for a moment.
-pub(crate) fn end(writer: &Writer, folder: &Path) {
+/// Ends a writer, and waits until its lock is free. A process that another test starts at the same
+/// time briefly inherits the lock.
+pub(crate) fn end_writer(writer: &Writer, folder: &Path) {
     writer.end();
-    wait("the lock is free", || {
+    wait_until("the lock is free", || {
         File::open(folder.join("history.lock")).is_ok_and(|file| file.try_lock().is_ok())
     });
 }
 
-pub(crate) fn next(told: &Receiver<String>) -> String {
+pub(crate) fn receive_message(told: &Receiver<String>) -> String {
     told.recv_timeout(Duration::from_mins(1)).unwrap()
 }
 
-pub(crate) fn mark(at_ms: u64) -> Event {
+pub(crate) fn make_mark(at_ms: u64) -> Event {
     Event {
         at_ms,
         gpu: None,
@@ -56,7 +56,7 @@ pub(crate) fn mark(at_ms: u64) -> Event {
     }
 }
 
-pub(crate) fn condition(from_ms: u64) -> ConditionSpan {
+pub(crate) fn make_condition(from_ms: u64) -> ConditionSpan {
     let kind = ConditionKind::PageRetirementPending;
     let condition = Condition {
         since_ms: from_ms,
@@ -72,7 +72,7 @@ pub(crate) fn condition(from_ms: u64) -> ConditionSpan {
     }
 }
 
-pub(crate) fn wait(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let patience = Instant::now() + Duration::from_mins(1);
     while !is_so() {
         assert!(Instant::now() < patience, "{what}");

@@ -24,13 +24,13 @@ import { AcceleratorButton } from './accelerator-button';
 import { findAccelerators, loadAccelerators } from './accelerators';
 import type { NotebookPanel } from './notebook-panel';
 
-const OFF = { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: false };
+const INACTIVE_ACCELERATOR = { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: false };
 
 let status: string;
 let changed: () => void;
 
 /** Returns the button of a notebook whose kernel is in this state. */
-function make(first: string): HTMLButtonElement {
+function createButton(first: string): HTMLButtonElement {
   const kernel = {
     get status() {
       return status;
@@ -57,40 +57,40 @@ function make(first: string): HTMLButtonElement {
   return button;
 }
 
-function becomes(now: string): void {
+function setStatus(now: string): void {
   status = now;
   changed();
 }
 
 beforeEach(() => {
   vi.clearAllMocks();
-  vi.mocked(findAccelerators).mockResolvedValue([OFF]);
+  vi.mocked(findAccelerators).mockResolvedValue([INACTIVE_ACCELERATOR]);
   vi.mocked(loadAccelerators).mockResolvedValue({
-    accelerators: [{ ...OFF, isOn: true }],
+    accelerators: [{ ...INACTIVE_ACCELERATOR, isOn: true }],
     failures: [],
   });
 });
 
 describe('accelerator query', () => {
   it('idle kernel is queried once per start', async () => {
-    const button = make('busy');
+    const button = createButton('busy');
     expect(findAccelerators).not.toHaveBeenCalled();
     expect(button.hidden).toBe(true);
-    becomes('idle');
-    becomes('busy');
-    becomes('idle');
+    setStatus('idle');
+    setStatus('busy');
+    setStatus('idle');
     expect(findAccelerators).toHaveBeenCalledTimes(1);
     await vi.waitFor(() => expect(button.hidden).toBe(false));
-    becomes('restarting');
+    setStatus('restarting');
     expect(button.hidden).toBe(true);
-    becomes('idle');
+    setStatus('idle');
     expect(findAccelerators).toHaveBeenCalledTimes(2);
   });
 });
 
 describe('accelerator button', () => {
   it('repeated clicks load accelerators once', async () => {
-    const button = make('idle');
+    const button = createButton('idle');
     await vi.waitFor(() => expect(button.textContent).toBe('Accelerate'));
     button.click();
     button.click();
@@ -99,16 +99,16 @@ describe('accelerator button', () => {
     expect(button.getAttribute('aria-pressed')).toBe('true');
   });
 
-  it('busy kernel is left alone', () => {
-    const button = make('busy');
+  it('busy kernel is neither queried nor accelerated', () => {
+    const button = createButton('busy');
     button.click();
     expect(Notification.info).toHaveBeenCalledTimes(1);
     expect(findAccelerators).not.toHaveBeenCalled();
   });
 
   it('declined restart leaves kernel running', async () => {
-    vi.mocked(findAccelerators).mockResolvedValue([{ ...OFF, isLate: true }]);
-    const button = make('idle');
+    vi.mocked(findAccelerators).mockResolvedValue([{ ...INACTIVE_ACCELERATOR, isLate: true }]);
+    const button = createButton('idle');
     button.click();
     await vi.waitFor(() => expect(showDialog).toHaveBeenCalledTimes(1));
     const [asked] = vi.mocked(showDialog).mock.calls[0] ?? [];

@@ -48,7 +48,7 @@ export class AcceleratorButton extends Widget {
     super.dispose();
   }
 
-  private get kernel(): Kernel.IKernelConnection | null {
+  private get currentKernel(): Kernel.IKernelConnection | null {
     return this.panel.sessionContext.session?.kernel ?? null;
   }
 
@@ -60,7 +60,7 @@ export class AcceleratorButton extends Widget {
 
   /** Queries the kernel once after each start, when the kernel is idle. */
   private readonly onStatus = (): void => {
-    const status = this.kernel?.status;
+    const status = this.currentKernel?.status;
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
       this.isQueried = false;
       this.showState([]);
@@ -75,9 +75,10 @@ export class AcceleratorButton extends Widget {
    * meanwhile.
    */
   private async queryKernel(): Promise<Accelerator[]> {
-    const { kernel } = this;
-    const found = kernel === null ? [] : await findAccelerators(kernel).catch(() => null);
-    if (found === null || kernel !== this.kernel || this.isDisposed) {
+    const { currentKernel } = this;
+    const found =
+      currentKernel === null ? [] : await findAccelerators(currentKernel).catch(() => null);
+    if (found === null || currentKernel !== this.currentKernel || this.isDisposed) {
       return [];
     }
     this.showState(found);
@@ -86,7 +87,7 @@ export class AcceleratorButton extends Widget {
 
   private showState(accelerators: readonly Accelerator[]): void {
     const { button, trans, isLoading } = this;
-    const [names, libraries] = describe(accelerators);
+    const [names, libraries] = joinNames(accelerators);
     const isOn = accelerators.length > 0 && accelerators.every((one) => one.isOn);
     button.hidden = accelerators.length === 0;
     button.textContent = isLoading
@@ -103,7 +104,7 @@ export class AcceleratorButton extends Widget {
 
   private async accelerate(): Promise<void> {
     const { trans } = this;
-    if (this.kernel?.status !== 'idle') {
+    if (this.currentKernel?.status !== 'idle') {
       const message = trans.__('The kernel is busy. Load accelerators when it is idle.');
       Notification.info(message, { autoClose: 5000 });
       return;
@@ -119,7 +120,7 @@ export class AcceleratorButton extends Widget {
     } else if (
       late.length === 0 ||
       (await this.offerRestart(
-        trans.__('%1 must be loaded before %2 is imported', ...describe(late)),
+        trans.__('%1 must be loaded before %2 is imported', ...joinNames(late)),
         trans.__('Restart and Load'),
       ))
     ) {
@@ -130,7 +131,7 @@ export class AcceleratorButton extends Widget {
   private async offerRestart(title: string, label: string): Promise<boolean> {
     const { trans } = this;
     const { path } = this.panel.sessionContext;
-    const holding = await this.notebooks.describeHolding(path, this.kernel?.id ?? '');
+    const holding = await this.notebooks.describeHolding(path, this.currentKernel?.id ?? '');
     const { button } = await showDialog({
       title,
       body: `${holding} ${trans.__('This restarts the kernel. All variables are lost.')}`,
@@ -144,15 +145,15 @@ export class AcceleratorButton extends Widget {
   }
 
   private async load(accelerators: readonly Accelerator[]): Promise<void> {
-    const { kernel, trans } = this;
-    if (kernel === null) {
+    const { currentKernel, trans } = this;
+    if (currentKernel === null) {
       return;
     }
     this.isLoading = true;
     this.isQueried = true;
     this.showState(accelerators);
     // If the kernel ends meanwhile, it is queried again after it has started.
-    const loaded = await loadAccelerators(kernel, accelerators).catch(() => null);
+    const loaded = await loadAccelerators(currentKernel, accelerators).catch(() => null);
     this.isLoading = false;
     this.showState(loaded?.accelerators ?? []);
     if (loaded !== null && loaded.failures.length > 0) {
@@ -163,7 +164,7 @@ export class AcceleratorButton extends Widget {
 }
 
 /** Returns the names of the accelerators and of their libraries. */
-function describe(accelerators: readonly Accelerator[]): [string, string] {
+function joinNames(accelerators: readonly Accelerator[]): [string, string] {
   return [
     accelerators.map(({ name }) => name).join(', '),
     accelerators.map(({ library }) => library).join(', '),

@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest';
 
 import { findAccelerators, loadAccelerators } from './accelerators';
 
-type Answers = Record<string, unknown>;
+type KernelReply = Record<string, unknown>;
 
 /**
  * Returns a kernel that sends these replies in order, and a list of the expressions it received.
  */
-function kernelOf(
+function makeKernel(
   language: string,
-  ...replies: Answers[]
-): { kernel: Kernel.IKernelConnection; asked: Answers[] } {
-  const asked: Answers[] = [];
+  ...replies: KernelReply[]
+): { kernel: Kernel.IKernelConnection; asked: KernelReply[] } {
+  const asked: KernelReply[] = [];
   const kernel = {
     info: Promise.resolve({ language_info: { name: language } }),
-    requestExecute: (request: Answers) => {
+    requestExecute: (request: KernelReply) => {
       asked.push(request);
       return {
         done: Promise.resolve({ content: { status: 'ok', user_expressions: replies.shift() } }),
@@ -25,11 +25,11 @@ function kernelOf(
   return { kernel: kernel as unknown as Kernel.IKernelConnection, asked };
 }
 
-const state = (text: string): Answers => ({ status: 'ok', data: { 'text/plain': text } });
+const state = (text: string): KernelReply => ({ status: 'ok', data: { 'text/plain': text } });
 
 describe('accelerators of a kernel', () => {
   it('query leaves no trace in the kernel', async () => {
-    const { kernel, asked } = kernelOf('python', { state: state('[[1, 0, 1], [1, 1, 1]]') });
+    const { kernel, asked } = makeKernel('python', { state: state('[[1, 0, 1], [1, 1, 1]]') });
     expect(await findAccelerators(kernel)).toEqual([
       { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: true },
       { name: 'cuml.accel', library: 'scikit-learn', isOn: true, isLate: false },
@@ -42,18 +42,20 @@ describe('accelerators of a kernel', () => {
     });
   });
 
-  it('unreadable answer yields no accelerators', async () => {
+  it('unreadable reply yields no accelerators', async () => {
     expect(
-      await findAccelerators(kernelOf('python', { state: state('[[0, 0, 1], [0, 0, 0]]') }).kernel),
+      await findAccelerators(
+        makeKernel('python', { state: state('[[0, 0, 1], [0, 0, 0]]') }).kernel,
+      ),
     ).toEqual([]);
     expect(
-      await findAccelerators(kernelOf('python', { state: { status: 'error' } }).kernel),
+      await findAccelerators(makeKernel('python', { state: { status: 'error' } }).kernel),
     ).toEqual([]);
-    expect(await findAccelerators(kernelOf('python', {}).kernel)).toEqual([]);
+    expect(await findAccelerators(makeKernel('python', {}).kernel)).toEqual([]);
   });
 
   it('kernel of another language is not queried', async () => {
-    const { kernel, asked } = kernelOf('julia');
+    const { kernel, asked } = makeKernel('julia');
     expect(await findAccelerators(kernel)).toEqual([]);
     expect(asked).toEqual([]);
   });
@@ -61,7 +63,7 @@ describe('accelerators of a kernel', () => {
 
 describe('loading accelerators', () => {
   it('inactive accelerators load in order and report failures', async () => {
-    const { kernel, asked } = kernelOf('python', {
+    const { kernel, asked } = makeKernel('python', {
       'cudf.pandas': state("'no load function'"),
       'cuml.accel': { status: 'error', ename: 'RuntimeError', evalue: 'no CUDA device' },
       state: state('[[1, 0, 0], [1, 0, 0]]'),
@@ -72,7 +74,7 @@ describe('loading accelerators', () => {
       { ...off, name: 'cuml.accel' },
       { ...off, name: 'other', isOn: true },
     ]);
-    expect(Object.keys(asked[0]?.user_expressions as Answers)).toEqual([
+    expect(Object.keys(asked[0]?.user_expressions as KernelReply)).toEqual([
       'cudf.pandas',
       'cuml.accel',
       'state',

@@ -46,7 +46,7 @@ const EXPRESSION = `(lambda own: exec(${JSON.stringify(QUERY)}, own) or own['ans
 export async function findAccelerators(kernel: Kernel.IKernelConnection): Promise<Accelerator[]> {
   const { language_info } = await kernel.info;
   return language_info.name === 'python'
-    ? read((await evaluate(kernel, { state: EXPRESSION })).state)
+    ? parseAccelerators((await evaluate(kernel, { state: EXPRESSION })).state)
     : [];
 }
 
@@ -64,7 +64,7 @@ export async function loadAccelerators(
   const loading = Object.fromEntries(names.map((name) => [name, load(name)]));
   // The state is evaluated last, so it includes the results of the other expressions.
   const answers = await evaluate(kernel, { ...loading, state: EXPRESSION });
-  const after = read(answers.state);
+  const after = parseAccelerators(answers.state);
   const failures = names
     .filter((name) => after.find((one) => one.name === name)?.isOn !== true)
     .map((name) => {
@@ -101,7 +101,7 @@ async function evaluate(
     : {};
 }
 
-function read(answer: ExpressionResult | undefined): Accelerator[] {
+function parseAccelerators(answer: ExpressionResult | undefined): Accelerator[] {
   const text = answer?.status === 'ok' ? answer.data?.['text/plain'] : undefined;
   const rows = JSON.parse(text ?? '[]') as [number, number, number][];
   return ACCELERATORS.flatMap(({ name, library }, i) => {

@@ -2,7 +2,7 @@
 
 import type { NotebookPanel } from './notebook-panel';
 
-export class BelowCells<View extends { element: HTMLElement }> {
+export class CellAttachments<View extends { element: HTMLElement }> {
   private readonly views = new Map<string, View>();
 
   /**

@@ -18,7 +18,7 @@ const COST: CellCost = {
   energy_joules: 100,
   shared: false,
 };
-const STORED: StoredCost = {
+const STORED_COST: StoredCost = {
   version: 1,
   duration_s: 4,
   gpu_s: 1,
@@ -32,7 +32,7 @@ const STORED: StoredCost = {
 /** The cost of a run with the same execution count as the cell. */
 const RUN = { cost: COST, running: false, count: 3 };
 
-const STORED_AS: Record<string, string> = { last: 'stored ', earlier: 'earlier ' };
+const STORED_LABELS: Record<string, string> = { last: 'stored ', earlier: 'earlier ' };
 
 /** A cell that counts the changes of its metadata, like a JupyterLab cell. */
 class Cell {
@@ -64,11 +64,11 @@ class Cell {
     const line = this.node.querySelector('.gpumon-cell-line');
     return line === null
       ? null
-      : `${STORED_AS[line.getAttribute('data-stored') ?? ''] ?? ''}${text(line)}`;
+      : `${STORED_LABELS[line.getAttribute('data-stored') ?? ''] ?? ''}${readLineText(line)}`;
   }
 }
 
-function text(line: Element): string {
+function readLineText(line: Element): string {
   const seen = [
     ...line.querySelectorAll(
       '[data-cost=elapsed], [data-cost=elapsed] ~ .gpumon-cell-was:not([hidden])',
@@ -109,7 +109,7 @@ async function openNotebook(...all: Cell[]): Promise<void> {
   await vi.advanceTimersByTimeAsync(0);
 }
 
-async function change(): Promise<void> {
+async function emitContentChange(): Promise<void> {
   changed.forEach((slot) => slot());
   await vi.advanceTimersByTimeAsync(1000);
 }
@@ -126,37 +126,37 @@ afterEach(() => {
 
 it('stored costs appear without kernel or server', async () => {
   await openNotebook(
-    new Cell('a', { gpumon: STORED }),
+    new Cell('a', { gpumon: STORED_COST }),
     new Cell('b'),
-    new Cell('c', { gpumon: STORED }, 'markdown'),
+    new Cell('c', { gpumon: STORED_COST }, 'markdown'),
   );
   expect(cells.map(({ line }) => line)).toEqual(['stored 4.00 s', null, null]);
   expect(cells.map(({ changes }) => changes)).toEqual([0, 0, 0]);
 });
 
-it('finished run replaces and shows stored cost', async () => {
-  const cell = new Cell('a', { gpumon: STORED, tags: ['x'] });
+it('finished run is compared with replaced stored cost', async () => {
+  const cell = new Cell('a', { gpumon: STORED_COST, tags: ['x'] });
   await openNotebook(cell);
-  lines.started('a');
+  lines.onStarted('a');
   expect(cell.line).toBe('stored 4.00 s');
-  lines.measured('a', { ...RUN, running: true });
-  lines.ended('a', { ...STORED, duration_s: 5 });
-  await change();
+  lines.onMeasured('a', { ...RUN, running: true });
+  lines.onEnded('a', { ...STORED_COST, duration_s: 5 });
+  await emitContentChange();
   expect(cell.line).toBe('5.00 s was 4.00 s');
-  expect(cell.model.metadata).toEqual({ gpumon: { ...STORED, duration_s: 5 }, tags: ['x'] });
+  expect(cell.model.metadata).toEqual({ gpumon: { ...STORED_COST, duration_s: 5 }, tags: ['x'] });
   // The next run is compared with this run, and takes equally long.
-  lines.started('a');
-  lines.measured('a', { ...RUN, running: true });
-  lines.ended('a', { ...STORED, duration_s: 5 });
+  lines.onStarted('a');
+  lines.onMeasured('a', { ...RUN, running: true });
+  lines.onEnded('a', { ...STORED_COST, duration_s: 5 });
   expect([cell.line, cell.changes]).toEqual(['5.00 s', 1]);
 });
 
 it('run without cost removes the stored cost', async () => {
-  const cell = new Cell('a', { gpumon: STORED, tags: ['x'] });
+  const cell = new Cell('a', { gpumon: STORED_COST, tags: ['x'] });
   await openNotebook(cell, new Cell('b'));
   for (const { model } of cells) {
-    lines.started(model.id);
-    lines.ended(model.id, null);
+    lines.onStarted(model.id);
+    lines.onEnded(model.id, null);
   }
   expect(cells.map(({ line, changes }) => [line, changes])).toEqual([
     [null, 1],
@@ -167,20 +167,22 @@ it('run without cost removes the stored cost', async () => {
 
 it('disabled setting stores nothing', async () => {
   settings.storeCosts = false;
-  const cell = new Cell('a', { gpumon: STORED });
+  const cell = new Cell('a', { gpumon: STORED_COST });
   await openNotebook(cell);
-  lines.started('a');
-  lines.measured('a', RUN);
-  lines.ended('a', { ...STORED, duration_s: 5 });
+  lines.onStarted('a');
+  lines.onMeasured('a', RUN);
+  lines.onEnded('a', { ...STORED_COST, duration_s: 5 });
   // The stored cost belongs to the previous run.
   expect([cell.line, cell.model.metadata]).toEqual(['5.00 s was 4.00 s', {}]);
-  lines.started('a');
-  lines.ended('a', null);
+  lines.onStarted('a');
+  lines.onEnded('a', null);
   expect([cell.line, cell.changes]).toEqual([null, 1]);
 });
 
-it('cost is marked as earlier after unseen run', async () => {
-  await openNotebook(...['a', 'b', 'c', 'd', 'e'].map((id) => new Cell(id, { gpumon: STORED })));
+it('stored cost of another run is marked earlier', async () => {
+  await openNotebook(
+    ...['a', 'b', 'c', 'd', 'e'].map((id) => new Cell(id, { gpumon: STORED_COST })),
+  );
   const [unchanged, edited, runElsewhere, cleared, timed] = cells;
   if (edited && runElsewhere && cleared && timed) {
     edited.source = 'train(epochs=2)';
@@ -188,7 +190,7 @@ it('cost is marked as earlier after unseen run', async () => {
     cleared.model.executionCount = null;
     timed.model.setMetadata('execution', { 'iopub.execute_input': '2026-11-28T06:00:00Z' });
   }
-  await change();
+  await emitContentChange();
   expect(unchanged?.line).toBe('stored 4.00 s');
   for (const cell of [edited, runElsewhere, cleared, timed]) {
     expect(cell?.line).toBe('earlier 4.00 s');
@@ -196,52 +198,52 @@ it('cost is marked as earlier after unseen run', async () => {
   if (edited) {
     edited.source = 'train()';
   }
-  await change();
+  await emitContentChange();
   expect(edited?.line).toBe('stored 4.00 s');
 });
 
-it('cost is marked as earlier after another page', async () => {
-  const cell = new Cell('a', { gpumon: STORED });
+it('run on another page replaces measured cost', async () => {
+  const cell = new Cell('a', { gpumon: STORED_COST });
   await openNotebook(cell);
-  lines.measured('a', RUN);
-  await change();
+  lines.onMeasured('a', RUN);
+  await emitContentChange();
   expect(cell.line).toBe('5.00 s');
   cell.model.executionCount = 4;
-  await change();
+  await emitContentChange();
   expect(cell.line).toBe('earlier 4.00 s');
   // A reloaded page also reports the measured cost of the earlier run.
-  lines.measured('a', RUN);
+  lines.onMeasured('a', RUN);
   expect(cell.line).toBe('earlier 4.00 s');
 });
 
 it('lines are hidden if only storing is enabled', async () => {
   settings.cellLine = false;
-  const cell = new Cell('a', { gpumon: STORED });
+  const cell = new Cell('a', { gpumon: STORED_COST });
   await openNotebook(cell);
-  lines.started('a');
-  lines.measured('a', RUN);
-  lines.ended('a', { ...STORED, duration_s: 5 });
+  lines.onStarted('a');
+  lines.onMeasured('a', RUN);
+  lines.onEnded('a', { ...STORED_COST, duration_s: 5 });
   expect([cell.line, cell.changes]).toEqual([null, 1]);
 });
 
 it('lines follow moved cells and external changes', async () => {
   await openNotebook(
-    new Cell('a', { gpumon: STORED }),
+    new Cell('a', { gpumon: STORED_COST }),
     new Cell('b'),
     new Cell('c', { gpumon: 'not a cost' }),
   );
-  lines.started('b');
-  lines.measured('b', RUN);
+  lines.onStarted('b');
+  lines.onMeasured('b', RUN);
   // JupyterLab creates a new widget for a cell that is moved.
   cells = [
     new Cell('b'),
-    new Cell('a', { gpumon: STORED }),
+    new Cell('a', { gpumon: STORED_COST }),
     new Cell('c', { gpumon: 'not a cost' }),
   ];
-  await change();
+  await emitContentChange();
   expect(cells.map(({ line }) => line)).toEqual(['5.00 s', 'stored 4.00 s', null]);
   removeStoredCosts({ content: { widgets: cells } } as unknown as NotebookPanel);
-  await change();
+  await emitContentChange();
   expect(cells.map(({ line }) => line)).toEqual(['5.00 s', null, null]);
   expect(cells.map(({ model }) => model.metadata)).toEqual([{}, {}, {}]);
 });

@@ -10,10 +10,10 @@ import { adoptStyle } from '@gpumon/page/style';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { Settings } from '../settings';
-import { BelowCells } from './below-cells';
+import { CellAttachments } from './below-cells';
 import { CellCosts, type CellCostListener, type MeasuredRun } from './cells';
 import type { CellModel, NotebookPanel } from './notebook-panel';
-import { hasStoredCosts, isOfLastRun, storeCost, storedCostOf } from './stored-costs';
+import { hasStoredCosts, isFromLastRun, storeCost, findStoredCost } from './stored-costs';
 
 /**
  * The delay of an update, because a notebook changes with every key press and every line of output.
@@ -32,7 +32,7 @@ export interface CellLinesOptions {
 
 export class CellLines implements IDisposable, CellCostListener {
   isDisposed = false;
-  private readonly lines: BelowCells<CellLine>;
+  private readonly lines: CellAttachments<CellLine>;
   /** The newest run of each cell whose line shows a measured run. */
   private readonly measuredRuns = new Map<string, MeasuredRun>();
   /** The stored cost of each cell before its newest run. */
@@ -45,29 +45,29 @@ export class CellLines implements IDisposable, CellCostListener {
     private readonly options: CellLinesOptions,
   ) {
     adoptStyle(cellStyle);
-    this.lines = new BelowCells(panel);
-    void this.follow();
+    this.lines = new CellAttachments(panel);
+    void this.followNotebook();
   }
 
-  started(cellId: string): void {
+  onStarted(cellId: string): void {
     this.measuredRuns.delete(cellId);
-    const cell = this.cell(cellId);
+    const cell = this.findCell(cellId);
     if (cell !== undefined) {
-      this.earlier.set(cellId, storedCostOf(cell));
-      this.showStored(cell);
+      this.earlier.set(cellId, findStoredCost(cell));
+      this.showStoredCost(cell);
     }
   }
 
-  measured(cellId: string, run: MeasuredRun): void {
-    const cell = this.cell(cellId);
+  onMeasured(cellId: string, run: MeasuredRun): void {
+    const cell = this.findCell(cellId);
     if (cell !== undefined && isLastRun(run, cell)) {
       this.measuredRuns.set(cellId, run);
       this.attach(cellId)?.update(run.cost, run.running, this.earlier.get(cellId) ?? null);
     }
   }
 
-  ended(cellId: string, cost: StoredCost | null): void {
-    const cell = this.cell(cellId);
+  onEnded(cellId: string, cost: StoredCost | null): void {
+    const cell = this.findCell(cellId);
     if (cell === undefined) {
       return;
     }
@@ -75,7 +75,7 @@ export class CellLines implements IDisposable, CellCostListener {
     storeCost(cell, this.options.settings()?.storeCosts === true ? cost : null);
     if (cost === null) {
       this.measuredRuns.delete(cellId);
-      this.showStored(cell);
+      this.showStoredCost(cell);
     }
   }
 
@@ -90,18 +90,18 @@ export class CellLines implements IDisposable, CellCostListener {
     this.lines.dispose();
   }
 
-  private async follow(): Promise<void> {
+  private async followNotebook(): Promise<void> {
     const { panel, options } = this;
     // Without stored costs, nothing is shown until a cell runs, so the feed is requested only when
     // the kernel is ready.
     await (hasStoredCosts(panel) ? null : panel.sessionContext.ready);
     const feed = await options.feed();
-    this.followStored();
+    this.followStoredCosts();
     await panel.sessionContext.ready;
     this.followRuns(feed);
   }
 
-  private followStored(): void {
+  private followStoredCosts(): void {
     if (!this.isDisposed) {
       this.panel.context.model.contentChanged.connect(this.onChange);
       this.refresh();
@@ -132,17 +132,17 @@ export class CellLines implements IDisposable, CellCostListener {
         this.attach(model.id);
       } else {
         this.measuredRuns.delete(model.id);
-        this.showStored(model);
+        this.showStoredCost(model);
       }
     }
   }
 
-  private showStored(cell: CellModel): void {
-    const stored = storedCostOf(cell);
+  private showStoredCost(cell: CellModel): void {
+    const stored = findStoredCost(cell);
     if (stored === null) {
       this.lines.remove(cell.id);
     } else {
-      this.attach(cell.id)?.updateStored(stored, isOfLastRun(stored, cell));
+      this.attach(cell.id)?.updateStored(stored, isFromLastRun(stored, cell));
     }
   }
 
@@ -152,7 +152,7 @@ export class CellLines implements IDisposable, CellCostListener {
       : null;
   }
 
-  private cell(cellId: string): CellModel | undefined {
+  private findCell(cellId: string): CellModel | undefined {
     return this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
   }
 }

@@ -3,7 +3,7 @@ import type { KernelCost } from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 
-import { kernelCost } from '../../../static/src/testing/kernel-cost';
+import { makeKernelCost } from '../../../static/src/testing/kernel-cost';
 import { NOW } from '../../../static/src/testing/frames';
 import { CellCosts, type CellCostListener } from './cells';
 import type { NotebookPanel } from './notebook-panel';
@@ -28,7 +28,7 @@ let feed: { store: { sample: { at_ms: number } | null } };
 /** The recorded executions that the charts show. */
 let put: unknown[];
 
-function request(path: string, init?: RequestInit): Promise<Response> {
+function recordRequest(path: string, init?: RequestInit): Promise<Response> {
   if (init?.method === 'POST') {
     posted.push(JSON.parse(init.body as string));
     return Promise.resolve(Response.json({}));
@@ -44,7 +44,7 @@ function request(path: string, init?: RequestInit): Promise<Response> {
 beforeEach(() => {
   [asked, answers, posted, reports, put] = [[], [], [], [], []];
   const cells = {
-    keepIn: () => undefined,
+    attachStorage: () => undefined,
     executions: [],
     put: (execution: unknown) => put.push(execution),
   };
@@ -52,12 +52,12 @@ beforeEach(() => {
     receive = listener;
     return { update: () => undefined, unsubscribe: () => undefined };
   };
-  const known = { store: { sample: null, cells }, options: { request }, subscribe };
+  const known = { store: { sample: null, cells }, options: { request: recordRequest }, subscribe };
   feed = known;
   const listener: CellCostListener = {
-    started: (cellId) => reports.push(['started', cellId]),
-    measured: (cellId, { cost, running }) => reports.push([cellId, cost.energy_joules, running]),
-    ended: (cellId, cost) =>
+    onStarted: (cellId) => reports.push(['started', cellId]),
+    onMeasured: (cellId, { cost, running }) => reports.push([cellId, cost.energy_joules, running]),
+    onEnded: (cellId, cost) =>
       reports.push(['ended', cellId, cost?.energy_joules ?? null, cost?.run?.execution_count]),
   };
   const session = {
@@ -72,7 +72,7 @@ beforeEach(() => {
 
 afterEach(() => costs.dispose());
 
-function message(type: string, at_ms: number): void {
+function sendMessage(type: string, at_ms: number): void {
   const msg = {
     header: { msg_type: type, msg_id: 'run', date: new Date(at_ms).toISOString() },
     parent_header: { msg_id: 'run' },
@@ -82,9 +82,9 @@ function message(type: string, at_ms: number): void {
   slots.message?.(kernel, { direction: type === 'execute_request' ? 'send' : 'recv', msg });
 }
 
-function start(): void {
-  message('execute_request', NOW);
-  message('execute_input', NOW);
+function startCell(): void {
+  sendMessage('execute_request', NOW);
+  sendMessage('execute_input', NOW);
 }
 
 function sendSamples(...seconds: number[]): void {
@@ -94,21 +94,21 @@ function sendSamples(...seconds: number[]): void {
   }
 }
 
-async function answerNext(cost: KernelCost | null): Promise<void> {
+async function respondToNext(cost: KernelCost | null): Promise<void> {
   answers.shift()?.(cost);
   await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 const energy = (most: number): KernelCost =>
-  kernelCost({ energy_joules: { least: 0, most, estimate: most } });
+  makeKernelCost({ energy_joules: { least: 0, most, estimate: most } });
 
 it('ended cell causes one request', async () => {
-  start();
-  message('execute_reply', NOW + 5000);
+  startCell();
+  sendMessage('execute_reply', NOW + 5000);
   expect(asked.map(({ search }) => search)).toEqual([
     `?kernel_id=k&from_ms=${NOW}&to_ms=${NOW + 5000}`,
   ]);
-  await answerNext(energy(100));
+  await respondToNext(energy(100));
   expect(reports).toEqual([
     ['started', 'c'],
     ['c', 100, false],
@@ -119,16 +119,16 @@ it('ended cell causes one request', async () => {
 });
 
 it('running cell causes one request per second', async () => {
-  start();
+  startCell();
   sendSamples(0.5, 1.2, 1.4);
   expect(asked.map(({ search }) => search)).toEqual([`?kernel_id=k&from_ms=${NOW}`]);
-  await answerNext(energy(20));
+  await respondToNext(energy(20));
   sendSamples(2.3);
   expect(asked).toHaveLength(2);
-  message('execute_reply', NOW + 2500);
+  sendMessage('execute_reply', NOW + 2500);
   // This answer is about the time before the end, and arrives too late.
-  await answerNext(energy(40));
-  await answerNext(energy(50));
+  await respondToNext(energy(40));
+  await respondToNext(energy(50));
   expect(reports).toEqual([
     ['started', 'c'],
     ['c', 20, true],
@@ -137,37 +137,37 @@ it('running cell causes one request per second', async () => {
   ]);
 });
 
-it('unknown end of run stores nothing', async () => {
-  start();
+it('run without observed end stores no cost', async () => {
+  startCell();
   sendSamples(1.2);
-  await answerNext(energy(20));
+  await respondToNext(energy(20));
   slots.status?.(null, 'dead');
-  await answerNext(energy(30));
+  await respondToNext(energy(30));
   expect(reports.slice(2)).toEqual([['c', 30, false]]);
 });
 
 it('run without GPU removes the stored cost', async () => {
-  start();
-  message('execute_reply', NOW + 5000);
-  await answerNext(kernelCost({ gpus: [] }));
+  startCell();
+  sendMessage('execute_reply', NOW + 5000);
+  await respondToNext(makeKernelCost({ gpus: [] }));
   expect(reports).toEqual([
     ['started', 'c'],
     ['ended', 'c', null, undefined],
   ]);
 });
 
-it('last answer is kept without a server', async () => {
-  start();
+it('latest cost is kept if the server fails', async () => {
+  startCell();
   sendSamples(1.2);
-  await answerNext(energy(20));
-  message('execute_reply', NOW + 2000);
-  await answerNext(null);
+  await respondToNext(energy(20));
+  sendMessage('execute_reply', NOW + 2000);
+  await respondToNext(null);
   expect(reports.slice(1)).toEqual([
     ['c', 20, true],
     ['c', 20, false],
   ]);
-  start();
-  message('execute_reply', NOW + 4000);
-  await answerNext(null);
+  startCell();
+  sendMessage('execute_reply', NOW + 4000);
+  await respondToNext(null);
   expect(reports.slice(3)).toEqual([['started', 'c']]);
 });

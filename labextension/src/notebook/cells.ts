@@ -1,11 +1,11 @@
 /** The GPU cost of each run of a notebook's cells, requested from the server. */
 
 import {
-  cellCost,
-  costOf,
+  costOfCell,
+  requestCost,
   EXECUTION_KEY,
   isWorthShowing,
-  record,
+  recordCell,
   runOf,
   type CellCost,
   type KernelCost,
@@ -20,13 +20,13 @@ import { PageSubscription } from '../page-subscription';
 import { ExecutionTracker, type StartedExecution } from './executions';
 
 /** The sample interval while a cell runs. It is short enough to catch brief peaks. */
-const RUNNING_MS = 250;
+const SAMPLE_INTERVAL_MS = 250;
 /** The interval of requests to the server while a cell runs. */
-const ASK_EVERY_MS = 1000;
+const REQUEST_INTERVAL_MS = 1000;
 /**
  * The maximum number of characters of code that are recorded, which are enough to recognize a cell.
  */
-const LONGEST_CODE = 2000;
+const MAX_CODE_LENGTH = 2000;
 
 interface Execution extends StartedExecution {
   key: string;
@@ -48,10 +48,10 @@ export interface MeasuredRun {
 
 /** Receives the costs of the newest run of each cell. */
 export interface CellCostListener {
-  started: (cellId: string) => void;
-  measured: (cellId: string, run: MeasuredRun) => void;
+  onStarted: (cellId: string) => void;
+  onMeasured: (cellId: string, run: MeasuredRun) => void;
   /** Receives the cost of a finished run to store; `null` if the cost is not worth showing. */
-  ended: (cellId: string, cost: StoredCost | null) => void;
+  onEnded: (cellId: string, cost: StoredCost | null) => void;
 }
 
 export class CellCosts implements IDisposable {
@@ -67,7 +67,7 @@ export class CellCosts implements IDisposable {
     private readonly feed: Feed,
     private readonly listener: CellCostListener,
   ) {
-    this.tellKnown();
+    this.reportRecordedCosts();
     this.subscription = new PageSubscription(feed, (frame) => {
       if (frame?.type === 'sample') {
         this.onSample();
@@ -83,15 +83,19 @@ export class CellCosts implements IDisposable {
           asked_ms: what.at_ms,
           cost: null,
         });
-        this.listener.started(what.cellId);
-        this.subscription.measure(RUNNING_MS);
+        this.listener.onStarted(what.cellId);
+        this.subscription.setMeasurementInterval(SAMPLE_INTERVAL_MS);
       },
       ended: (execution, at_ms) => {
-        void this.finish(execution, at_ms, true);
+        void this.finishExecution(execution, at_ms, true);
       },
       abandoned: () => {
         for (const [execution, { at_ms }] of [...this.executions]) {
-          void this.finish(execution, Math.max(at_ms, feed.store.sample?.at_ms ?? 0), false);
+          void this.finishExecution(
+            execution,
+            Math.max(at_ms, feed.store.sample?.at_ms ?? 0),
+            false,
+          );
         }
       },
     });
@@ -110,55 +114,59 @@ export class CellCosts implements IDisposable {
    * Reports the recorded costs of cells that this kernel has run, because they survive a reload of
    * the page.
    */
-  private tellKnown(): void {
+  private reportRecordedCosts(): void {
     const { cells } = this.feed.store;
-    cells.keepIn(() => sessionStorage);
+    cells.attachStorage(() => sessionStorage);
     const kernelId = this.panel.sessionContext.session?.kernel?.id;
     for (const { key, cellId, cost, count } of cells.executions.filter(
       (one) => one.kernelId === kernelId,
     )) {
       this.newest.set(cellId, key);
-      this.listener.measured(cellId, { cost, running: false, count });
+      this.listener.onMeasured(cellId, { cost, running: false, count });
     }
   }
 
   private onSample(): void {
     const at_ms = this.feed.store.sample?.at_ms ?? 0;
     for (const execution of this.executions.values()) {
-      if (execution.ended_ms === null && at_ms - execution.asked_ms > ASK_EVERY_MS) {
+      if (execution.ended_ms === null && at_ms - execution.asked_ms > REQUEST_INTERVAL_MS) {
         execution.asked_ms = at_ms;
-        void this.askSoFar(execution);
+        void this.requestCostSoFar(execution);
       }
     }
   }
 
-  private async askSoFar(execution: Execution): Promise<void> {
-    const answer = await this.ask(execution);
+  private async requestCostSoFar(execution: Execution): Promise<void> {
+    const answer = await this.requestRunCost(execution);
     if (answer !== null && execution.ended_ms === null && !this.isDisposed) {
-      execution.cost = this.tell(execution, cellCost(answer), true) ?? execution.cost;
+      execution.cost = this.reportCost(execution, costOfCell(answer), true) ?? execution.cost;
     }
   }
 
-  private async ask({ kernelId, at_ms, ended_ms }: Execution): Promise<KernelCost | null> {
+  private async requestRunCost({
+    kernelId,
+    at_ms,
+    ended_ms,
+  }: Execution): Promise<KernelCost | null> {
     const { request } = this.feed.options;
-    return request === undefined ? null : costOf(kernelId, at_ms, ended_ms, request);
+    return request === undefined ? null : requestCost(kernelId, at_ms, ended_ms, request);
   }
 
   /** Reports the cost of a run, and stores the cost if the end of the run was observed. */
-  private async finish(id: string, ended_ms: number, isSeen: boolean): Promise<void> {
+  private async finishExecution(id: string, ended_ms: number, isSeen: boolean): Promise<void> {
     const execution = this.executions.get(id);
     if (execution?.ended_ms !== null) {
       return;
     }
     // The span of a run must be at least 1 ms long.
     execution.ended_ms = Math.max(execution.at_ms + 1, ended_ms);
-    const answer = await this.ask(execution);
+    const answer = await this.requestRunCost(execution);
     this.executions.delete(id);
     if (this.isDisposed) {
       return;
     }
-    const known = answer === null ? null : cellCost(answer);
-    const cost = this.tell(execution, known ?? execution.cost, false);
+    const known = answer === null ? null : costOfCell(answer);
+    const cost = this.reportCost(execution, known ?? execution.cost, false);
     const { cellId, key, code, count } = execution;
     // The stored cost is kept if only part of the run was measured.
     const isKnown = isSeen && answer?.cost.lost.length === 0;
@@ -166,15 +174,15 @@ export class CellCosts implements IDisposable {
       const cell = this.panel.content.widgets.find(({ model }) => model.id === cellId)?.model;
       const run = runOf(code, count, cell?.getMetadata(EXECUTION_KEY));
       const stored = cost === null ? null : answer.stored;
-      this.listener.ended(cellId, stored === null ? null : { ...stored, run });
+      this.listener.onEnded(cellId, stored === null ? null : { ...stored, run });
     }
     if (this.executions.size === 0) {
-      this.subscription.measure(null);
+      this.subscription.setMeasurementInterval(null);
     }
   }
 
   /** Reports the cost of a run, and returns the cost if it is worth showing or was shown before. */
-  private tell(
+  private reportCost(
     { key, cellId, kernelId, count, code, cost: shownCost }: Execution,
     cost: CellCost | null,
     running: boolean,
@@ -184,15 +192,15 @@ export class CellCosts implements IDisposable {
     }
     const { path } = this.panel.sessionContext;
     const notebook = PathExt.basename(path);
-    const shown = code.slice(0, LONGEST_CODE);
+    const shown = code.slice(0, MAX_CODE_LENGTH);
     const execution = { key, kernelId, cellId, notebook, path, count, code: shown, running, cost };
     this.feed.store.cells.put(execution);
     const { request } = this.feed.options;
     if (!running && request !== undefined) {
-      void record(execution, request);
+      void recordCell(execution, request);
     }
     if (this.newest.get(cellId) === key) {
-      this.listener.measured(cellId, { cost, running, count });
+      this.listener.onMeasured(cellId, { cost, running, count });
     }
     return cost;
   }

@@ -1,14 +1,14 @@
 import { showErrorMessage } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 
-import type { InNotebooksOptions } from './in-notebooks';
+import type { NotebookFeaturesOptions } from './in-notebooks';
 import type { NotebookPanel } from './notebook-panel';
 import { removeStoredCosts } from './stored-costs';
 
 const SETTING = 'storeCosts';
 
 export interface CostCommandsOptions extends Pick<
-  InNotebooksOptions,
+  NotebookFeaturesOptions,
   'app' | 'palette' | 'registry' | 'translator' | 'trans'
 > {
   /** Returns the active notebook. */
@@ -51,7 +51,9 @@ export async function addCostCommands(options: CostCommandsOptions): Promise<voi
   const store = 'gpumon:store-costs';
   commands.addCommand(store, {
     label,
-    caption: trans.__('For all notebooks, store the GPU cost of a run in each cell with GPU use'),
+    caption: trans.__(
+      'In all notebooks, store the GPU cost of each run in the metadata of its cell',
+    ),
     describedBy,
     isToggleable: true,
     isToggled,

@@ -41,7 +41,7 @@ afterEach(() => {
   tracker.dispose();
 });
 
-function request(id: string, cellId?: string): void {
+function sendRequest(id: string, cellId?: string): void {
   const metadata = cellId === undefined ? {} : { cellId };
   anyMessage.emit(kernel, {
     direction: 'send',
@@ -53,26 +53,32 @@ function request(id: string, cellId?: string): void {
   });
 }
 
-function answer(type: string, id: string, date: string, content = {}, metadata = {}): void {
-  const told = { execution_count: 3, ...content };
+function sendKernelMessage(
+  type: string,
+  id: string,
+  date: string,
+  content = {},
+  metadata = {},
+): void {
+  const fullContent = { execution_count: 3, ...content };
   const msg = {
     header: { msg_type: type, date },
     parent_header: { msg_id: id },
     metadata,
-    content: told,
+    content: fullContent,
   };
   anyMessage.emit(kernel, { direction: 'recv', msg });
 }
 
 describe('cell executions', () => {
   it('execution starts and ends by kernel messages', () => {
-    request('r1', 'a');
-    request('r2', 'b');
+    sendRequest('r1', 'a');
+    sendRequest('r2', 'b');
     expect(received).toEqual([]);
-    answer('execute_input', 'r1', '2026-11-20T10:42:07.250Z');
-    answer('stream', 'r1', '2026-11-20T10:42:08Z');
-    answer('execute_reply', 'r1', '2026-11-20T10:42:09.500Z');
-    answer('execute_input', 'r2', '2026-11-20T10:42:09.600Z');
+    sendKernelMessage('execute_input', 'r1', '2026-11-20T10:42:07.250Z');
+    sendKernelMessage('stream', 'r1', '2026-11-20T10:42:08Z');
+    sendKernelMessage('execute_reply', 'r1', '2026-11-20T10:42:09.500Z');
+    sendKernelMessage('execute_input', 'r2', '2026-11-20T10:42:09.600Z');
     const at = Date.UTC(2026, 10, 20, 10, 42);
     expect(received).toEqual([
       ['started', 'r1', { cellId: 'a', kernelId: 'k', at_ms: at + 7250, count: 3, code: 'x = 1' }],
@@ -81,23 +87,29 @@ describe('cell executions', () => {
     ]);
   });
 
-  it('only cells have executions', () => {
-    request('r1');
-    answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
-    answer('execute_input', 'of another client', '2026-11-20T10:42:07Z');
+  it('requests outside cells start no execution', () => {
+    sendRequest('r1');
+    sendKernelMessage('execute_input', 'r1', '2026-11-20T10:42:07Z');
+    sendKernelMessage('execute_input', 'of another client', '2026-11-20T10:42:07Z');
     expect(received).toEqual([]);
   });
 
-  it('brief execution starts with its reply', () => {
+  it('execution without start message starts with its reply', () => {
     const date = '2026-11-20T10:42:07Z';
     const at = Date.parse(date);
-    request('r1', 'a');
-    answer('execute_reply', 'r1', date, { status: 'ok' }, { started: '2026-11-20T10:42:06.500Z' });
-    answer('execute_input', 'r1', date);
-    request('r2', 'b');
-    answer('execute_reply', 'r2', date, { status: 'ok' });
-    request('r3', 'c');
-    answer('execute_reply', 'r3', date, { status: 'aborted' });
+    sendRequest('r1', 'a');
+    sendKernelMessage(
+      'execute_reply',
+      'r1',
+      date,
+      { status: 'ok' },
+      { started: '2026-11-20T10:42:06.500Z' },
+    );
+    sendKernelMessage('execute_input', 'r1', date);
+    sendRequest('r2', 'b');
+    sendKernelMessage('execute_reply', 'r2', date, { status: 'ok' });
+    sendRequest('r3', 'c');
+    sendKernelMessage('execute_reply', 'r3', date, { status: 'aborted' });
     expect(received).toEqual([
       ['started', 'r1', { cellId: 'a', kernelId: 'k', at_ms: at - 500, count: 3, code: 'x = 1' }],
       ['ended', 'r1', at],
@@ -109,13 +121,13 @@ describe('cell executions', () => {
 
   it('execution fails with error message or reply', () => {
     const date = '2026-11-20T10:42:07Z';
-    request('r1', 'a');
-    answer('error', 'r1', date, { ename: 'OutOfMemoryError' });
-    request('r2', 'b');
-    answer('execute_reply', 'r2', date, { status: 'error', ename: 'KeyError' });
-    answer('error', 'r2', date, { ename: 'KeyError' });
-    request('r3', 'c');
-    answer('execute_reply', 'r3', date, { status: 'ok' });
+    sendRequest('r1', 'a');
+    sendKernelMessage('error', 'r1', date, { ename: 'OutOfMemoryError' });
+    sendRequest('r2', 'b');
+    sendKernelMessage('execute_reply', 'r2', date, { status: 'error', ename: 'KeyError' });
+    sendKernelMessage('error', 'r2', date, { ename: 'KeyError' });
+    sendRequest('r3', 'c');
+    sendKernelMessage('execute_reply', 'r3', date, { status: 'ok' });
     expect(received.filter((one) => Array.isArray(one) && one[0] === 'failed')).toEqual([
       ['failed', 'r1', 'OutOfMemoryError'],
       ['failed', 'r2', 'KeyError'],
@@ -123,20 +135,20 @@ describe('cell executions', () => {
   });
 
   it('executions end with their kernel', () => {
-    request('r1', 'a');
+    sendRequest('r1', 'a');
     statusChanged.emit(session, 'busy');
     expect(received).toEqual([]);
     statusChanged.emit(session, 'restarting');
     expect(received).toEqual(['abandoned']);
-    answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
+    sendKernelMessage('execute_input', 'r1', '2026-11-20T10:42:07Z');
     expect(received).toEqual(['abandoned']);
   });
 
   it('messages of replaced kernel are ignored', () => {
     session.session = null;
     kernelChanged.emit();
-    request('r1', 'a');
-    answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
+    sendRequest('r1', 'a');
+    sendKernelMessage('execute_input', 'r1', '2026-11-20T10:42:07Z');
     expect(received).toEqual(['abandoned']);
     tracker.dispose();
     expect([anyMessage, kernelChanged, statusChanged].map(({ slots }) => slots.size)).toEqual([

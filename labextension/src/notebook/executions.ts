@@ -59,7 +59,7 @@ export class ExecutionTracker {
     const kernel = this.session.session?.kernel ?? null;
     if (kernel !== this.kernel) {
       this.kernel?.anyMessage.disconnect(this.onMessage);
-      this.abandon();
+      this.abandonExecutions();
       this.kernel = kernel;
       kernel?.anyMessage.connect(this.onMessage);
     }
@@ -67,11 +67,11 @@ export class ExecutionTracker {
 
   private readonly onStatus = (_: ISessionContext, status: Kernel.Status): void => {
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
-      this.abandon();
+      this.abandonExecutions();
     }
   };
 
-  private abandon(): void {
+  private abandonExecutions(): void {
     this.requests.clear();
     this.listener.abandoned();
   }
@@ -102,7 +102,7 @@ export class ExecutionTracker {
     if ((type === 'execute_input' || isAnswered) && !request.isStarted) {
       request.isStarted = true;
       const { cellId, code } = request;
-      const began_ms = isAnswered ? startOf(msg, at_ms) : at_ms;
+      const began_ms = isAnswered ? readStartTime(msg, at_ms) : at_ms;
       const count = content.execution_count ?? null;
       this.listener.started(execution, {
         cellId,
@@ -123,7 +123,7 @@ export class ExecutionTracker {
 }
 
 /** Returns the start of the execution that a reply reports; `otherwise_ms` if it reports none. */
-function startOf({ metadata }: KernelMessage.IMessage, otherwise_ms: number): number {
+function readStartTime({ metadata }: KernelMessage.IMessage, otherwise_ms: number): number {
   const { started } = metadata as { started?: unknown };
   const at_ms = typeof started === 'string' ? Date.parse(started) : NaN;
   return Number.isNaN(at_ms) ? otherwise_ms : at_ms;

@@ -4,7 +4,7 @@ import oomStyle from '@gpumon/page/oom.css?inline';
 import { adoptStyle } from '@gpumon/page/style';
 
 import { PageSubscription } from '../page-subscription';
-import { BelowCells } from './below-cells';
+import { CellAttachments } from './below-cells';
 import { ExecutionTracker, type StartedExecution } from './executions';
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
@@ -16,7 +16,7 @@ const FRESH_MS = 5000;
 export class CellFailures {
   private isDisposed = false;
   private readonly executions = new Map<string, StartedExecution>();
-  private readonly notes: BelowCells<OomNote>;
+  private readonly notes: CellAttachments<OomNote>;
   /** Updates the notes of cells with the next sample. */
   private readonly updates = new Map<string, (sample: Sample) => void>();
   private readonly subscription: PageSubscription;
@@ -28,7 +28,7 @@ export class CellFailures {
     private readonly notebooks: LabNotebooks,
   ) {
     // The note is inserted next to the error, before the line with the cost.
-    this.notes = new BelowCells(panel, '.gpumon-cell-line');
+    this.notes = new CellAttachments(panel, '.gpumon-cell-line');
     this.subscription = new PageSubscription(feed, (frame) => {
       if (frame?.type === 'sample') {
         this.updates.forEach((update) => update(frame));
@@ -69,8 +69,9 @@ export class CellFailures {
   ): Promise<void> {
     const { sample, clock } = this.feed.store;
     const before = sample !== null && clock.now() - sample.at_ms < FRESH_MS ? sample : null;
-    const { describeOom, fullerSample, oomErrorOf, OomNote } = await import('@gpumon/page/oom');
-    const error = oomErrorOf(kernelError);
+    const { describeOom, selectFullerSample, parseOomError, OomNote } =
+      await import('@gpumon/page/oom');
+    const error = parseOomError(kernelError);
     const runsAgain = [...this.executions.values()].some((other) => other.cellId === cellId);
     if (error === null || runsAgain || this.isDisposed) {
       return;
@@ -86,6 +87,6 @@ export class CellFailures {
       }
     };
     show(before);
-    this.updates.set(cellId, (sample) => show(fullerSample(before, sample, kernelId)));
+    this.updates.set(cellId, (sample) => show(selectFullerSample(before, sample, kernelId)));
   }
 }

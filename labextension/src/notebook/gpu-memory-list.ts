@@ -1,14 +1,20 @@
-import { DASH, isConsolePath, memorySize, notebookNames, shareOf } from '@gpumon/page/cells';
+import {
+  DASH,
+  isConsolePath,
+  formatMemorySize,
+  notebookNames,
+  computeKernelShare,
+} from '@gpumon/page/cells';
 import type { Feed, Subscription } from '@gpumon/page/feed';
 import type { IRunningSessions } from '@jupyterlab/running';
 import { consoleIcon, notebookIcon } from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
 
-import type { InNotebooksOptions } from './in-notebooks';
+import type { NotebookFeaturesOptions } from './in-notebooks';
 import { describeHolding, newestSample } from './notebooks';
 
 /** The list's section in the sidebar of JupyterLab and Notebook 7. */
-const SIDE_BAR = '.jp-RunningSessions';
+const SECTION_SELECTOR = '.jp-RunningSessions';
 
 type Texts = 'label' | 'labelTitle';
 type Item = Omit<IRunningSessions.IRunningItem, Texts> & Record<Texts, () => string>;
@@ -29,7 +35,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
 
   constructor(
     private readonly options: Pick<
-      InNotebooksOptions,
+      NotebookFeaturesOptions,
       'app' | 'connection' | 'notebooks' | 'trans'
     >,
   ) {
@@ -56,7 +62,8 @@ export class GpuMemoryList implements IRunningSessions.IManager {
   /** Requests samples if the list is visible. */
   refreshRunning(): void {
     const seen =
-      !document.hidden && (document.querySelector(SIDE_BAR)?.getClientRects().length ?? 0) > 0;
+      !document.hidden &&
+      (document.querySelector(SECTION_SELECTOR)?.getClientRects().length ?? 0) > 0;
     this.subscription?.update({ active: seen });
     if (seen && this.feed === null) {
       this.feed = this.options.connection.feed();
@@ -83,14 +90,14 @@ export class GpuMemoryList implements IRunningSessions.IManager {
       if (sample === null || kernelId === undefined) {
         return [];
       }
-      const { gpus, bytes } = shareOf(sample, kernelId);
+      const { gpus, bytes } = computeKernelShare(sample, kernelId);
       const name = (names.get(path) ?? '') || session.name;
       const title = describeHolding(this.options.trans, path, kernelId, sample);
       const item: Item = {
         icon: () => (isConsolePath(path) ? consoleIcon : notebookIcon),
         label: () => name,
         labelTitle: () => title,
-        detail: () => (bytes === null ? DASH : memorySize(bytes)),
+        detail: () => (bytes === null ? DASH : formatMemorySize(bytes)),
         open: () => void this.options.notebooks().then((notebooks) => notebooks.open(kernelId)),
         shutdown: () => void sessions.shutdown(id),
       };

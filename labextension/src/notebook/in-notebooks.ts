@@ -8,9 +8,9 @@ import type { Connection } from '../server/connection';
 import type { Settings } from '../settings';
 import { addToToolbar, type NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
-import { PerNotebook, type Disposable } from './per-notebook';
+import { NotebookFeature, type Disposable } from './per-notebook';
 
-export interface InNotebooksOptions {
+export interface NotebookFeaturesOptions {
   app: JupyterFrontEnd;
   connection: Connection;
   notebooks: () => Promise<LabNotebooks>;
@@ -23,27 +23,27 @@ export interface InNotebooksOptions {
   showPanel: () => void;
 }
 
-const PARTS = ['cellLine', 'notebookUse', 'memoryWarnings', 'accelerators'] as const;
-type Part = (typeof PARTS)[number];
+const FEATURE_NAMES = ['cellLine', 'notebookUse', 'memoryWarnings', 'accelerators'] as const;
+type FeatureName = (typeof FEATURE_NAMES)[number];
 
 /**
  * The notebook features, which settings enable: lines below cells, chips in the toolbars and the
  * status bar, memory warnings, and the accelerator button.
  */
-export class InNotebooks {
+export class NotebookFeatures {
   private readonly open = new Set<NotebookPanel>();
   /** The features by setting. `cellLine` also measures the costs that `storeCosts` stores. */
-  private readonly parts: Record<Part, PerNotebook>;
+  private readonly parts: Record<FeatureName, NotebookFeature>;
   /** The objects of features that all notebooks share. */
-  private readonly shared = new Map<Part, Disposable>();
+  private readonly shared = new Map<FeatureName, Disposable>();
   private settings: Settings | null = null;
 
-  constructor(options: InNotebooksOptions) {
+  constructor(options: NotebookFeaturesOptions) {
     const { app, connection, notebooks, trans, statusBar, showPanel } = options;
     const current = (): NotebookPanel | null =>
       [...this.open].find((notebook) => notebook === app.shell.currentWidget) ?? null;
     this.parts = {
-      cellLine: new PerNotebook(
+      cellLine: new NotebookFeature(
         async (notebook) => {
           const { CellLines } = await import('./notebook-chunk');
           const feed = (): ReturnType<Connection['feed']> => connection.feed();
@@ -52,7 +52,7 @@ export class InNotebooks {
         // Stored costs are shown whether or not there is a kernel.
         ({ context }) => context,
       ),
-      notebookUse: new PerNotebook(async (notebook) => {
+      notebookUse: new NotebookFeature(async (notebook) => {
         const [feed, { ChipWidget }] = await Promise.all([
           connection.feed(),
           import('./notebook-chunk'),
@@ -76,7 +76,7 @@ export class InNotebooks {
         addToToolbar(notebook, 'gpumon', chip);
         return chip;
       }),
-      memoryWarnings: new PerNotebook(async (notebook) => {
+      memoryWarnings: new NotebookFeature(async (notebook) => {
         const [feed, own, { CellFailures, MemoryWatch }] = await Promise.all([
           connection.feed(),
           notebooks(),
@@ -86,7 +86,7 @@ export class InNotebooks {
         this.share('memoryWarnings', () => new MemoryWatch(feed, own));
         return new CellFailures(notebook, feed, own);
       }),
-      accelerators: new PerNotebook(async (notebook) => {
+      accelerators: new NotebookFeature(async (notebook) => {
         const [own, { AcceleratorButton }] = await Promise.all([
           notebooks(),
           import('./notebook-chunk'),
@@ -106,7 +106,7 @@ export class InNotebooks {
     }
     this.settings = settings;
     const isEnabled = { ...settings, cellLine: settings.cellLine || settings.storeCosts };
-    for (const part of PARTS) {
+    for (const part of FEATURE_NAMES) {
       this.parts[part].setEnabled(isEnabled[part]);
       if (!isEnabled[part]) {
         this.shared.get(part)?.dispose();
@@ -118,13 +118,13 @@ export class InNotebooks {
   add(notebook: NotebookPanel): void {
     this.open.add(notebook);
     notebook.disposed.connect(() => this.open.delete(notebook));
-    PARTS.forEach((part) => this.parts[part].add(notebook));
+    FEATURE_NAMES.forEach((part) => this.parts[part].add(notebook));
   }
 
   /**
    * Creates the shared object of a feature once, unless the feature has been disabled meanwhile.
    */
-  private share(part: Part, make: () => Disposable): void {
+  private share(part: FeatureName, make: () => Disposable): void {
     if (this.parts[part].isEnabled && !this.shared.has(part)) {
       this.shared.set(part, make());
     }

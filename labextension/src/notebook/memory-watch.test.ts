@@ -65,11 +65,11 @@ const warning = (text: string, urgent = false): MemoryWarning => ({
   kernelId: 'k',
 });
 /** Sends a sample this many seconds after the last one. */
-function sample(after_s = 1): void {
+function sendSample(after_s = 1): void {
   vi.advanceTimersByTime(after_s * 1000);
   listener({ type: 'sample' } as never);
 }
-function hide(hidden: boolean): void {
+function setPageHidden(hidden: boolean): void {
   Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
   document.dispatchEvent(new Event('visibilitychange'));
 }
@@ -91,37 +91,37 @@ beforeEach(() => {
 });
 afterEach(() => {
   watch.dispose();
-  hide(false);
+  setPageHidden(false);
   vi.useRealTimers();
 });
 
 describe('memory warnings', () => {
   it('warning appears once, updates and disappears', () => {
-    sample();
+    sendSample();
     expect(notifications()).toEqual([]);
     warnings = [warning('in 2 min')];
-    sample();
+    sendSample();
     expect(notifications()).toMatchObject([
       { message: 'in 2 min', type: 'warning', autoClose: false },
     ]);
     warnings = [warning('in 90 s')];
-    sample();
+    sendSample();
     expect(notifications()).toMatchObject([{ message: 'in 2 min' }]);
-    sample(10);
+    sendSample(10);
     expect(notifications()).toMatchObject([{ id: notifications()[0]?.id, message: 'in 90 s' }]);
     warnings = [warning('in 50 s', true)];
-    sample();
+    sendSample();
     expect(notifications()).toMatchObject([
       { message: 'in 50 s', type: 'error', autoClose: false },
     ]);
     warnings = [];
-    sample();
+    sendSample();
     expect(notifications()).toEqual([]);
   });
 
   it('warning stays open during its action', () => {
     warnings = [warning('in 2 min')];
-    sample();
+    sendSample();
     const [action] = notifications()[0]?.actions ?? [];
     const event = new Event('click', { cancelable: true });
     action?.callback(event);
@@ -135,44 +135,44 @@ describe('memory warnings', () => {
 
   it('dismissed warning is not shown again soon', () => {
     warnings = [warning('in 2 min')];
-    sample();
+    sendSample();
     page.notifications.clear();
     warnings = [warning('in 20 s', true)];
-    sample(60);
+    sendSample(60);
     warnings = [];
-    sample();
+    sendSample();
     warnings = [warning('in 2 min')];
-    sample();
+    sendSample();
     expect(notifications()).toEqual([]);
-    sample(300);
+    sendSample(300);
     expect(notifications()).toHaveLength(1);
   });
 
   it('hidden notification does not return to the screen', () => {
     warnings = [warning('in 2 min')];
-    sample();
-    sample();
+    sendSample();
+    sendSample();
     document.getElementById(notifications()[0]?.id ?? '')?.remove();
     warnings = [warning('in 20 s', true)];
-    sample();
+    sendSample();
     expect(notifications()).toMatchObject([{ message: 'in 20 s', autoClose: 0 }]);
   });
 
-  it('hidden page makes the watch inactive', () => {
-    hide(true);
+  it('hidden page deactivates the memory watch', () => {
+    setPageHidden(true);
     expect(update).toHaveBeenLastCalledWith({ active: false });
     warnings = [warning('in 2 min')];
-    sample();
+    sendSample();
     expect(notifications()).toEqual([]);
-    hide(false);
+    setPageHidden(false);
     expect(update).toHaveBeenLastCalledWith({ active: true });
-    sample();
+    sendSample();
     expect(notifications()).toHaveLength(1);
   });
 
   it('disposal dismisses all notifications', () => {
     warnings = [warning('in 2 min')];
-    sample();
+    sendSample();
     watch.dispose();
     watch.dispose();
     expect(notifications()).toEqual([]);

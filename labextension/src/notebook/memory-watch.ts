@@ -21,7 +21,7 @@ const RENEW_MS = 10_000;
 /** The time after a notification was closed during which its GPU causes no other notification. */
 const QUIET_MS = 5 * 60_000;
 
-interface Shown {
+interface OpenNotification {
   id: string;
   text: string;
   urgent: boolean;
@@ -37,7 +37,7 @@ interface Shown {
 export class MemoryWatch implements IDisposable {
   isDisposed = false;
   private readonly warnings = new MemoryWarnings();
-  private readonly shown = new Map<number, Shown>();
+  private readonly shown = new Map<number, OpenNotification>();
   private readonly quiet_until_ms = new Map<number, number>();
   private readonly subscription: PageSubscription;
   private updated_ms = 0;
@@ -80,7 +80,7 @@ export class MemoryWatch implements IDisposable {
     for (const warning of warnings) {
       const shown = this.shown.get(warning.gpu);
       if (shown !== undefined) {
-        this.renew(warning, shown);
+        this.updateNotification(warning, shown);
       } else if (Date.now() >= (this.quiet_until_ms.get(warning.gpu) ?? 0)) {
         this.notify(warning);
       }
@@ -90,12 +90,15 @@ export class MemoryWatch implements IDisposable {
   private notify({ gpu, text, urgent, kernelId }: MemoryWarning): void {
     const id = Notification.emit(text, urgent ? 'error' : 'warning', {
       autoClose: false,
-      actions: this.actions(kernelId),
+      actions: this.notificationActions(kernelId),
     });
     this.shown.set(gpu, { id, text, urgent, updated_ms: Date.now(), seen: false });
   }
 
-  private renew({ gpu, text, urgent, kernelId }: MemoryWarning, shown: Shown): void {
+  private updateNotification(
+    { gpu, text, urgent, kernelId }: MemoryWarning,
+    shown: OpenNotification,
+  ): void {
     const now_ms = Date.now();
     const onScreen = document.getElementById(shown.id) !== null;
     const closed = !Notification.manager.has(shown.id) || (shown.seen && !onScreen);
@@ -114,7 +117,7 @@ export class MemoryWatch implements IDisposable {
       message: text,
       type: urgent ? 'error' : 'warning',
       autoClose: closed ? 0 : false,
-      actions: this.actions(kernelId),
+      actions: this.notificationActions(kernelId),
     });
   }
 
@@ -122,7 +125,7 @@ export class MemoryWatch implements IDisposable {
    * Returns the notification's actions. They do not close the notification, which stays while its
    * warning applies.
    */
-  private actions(kernelId: string): Notification.IAction[] {
+  private notificationActions(kernelId: string): Notification.IAction[] {
     return this.notebooks.actions(kernelId).map(({ label, caption, run }) => ({
       label,
       caption,

@@ -15,7 +15,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 
-import { gpu, NOW, process, sample } from '../../../static/src/testing/frames';
+import { makeGpu, NOW, makeProcess, makeSample } from '../../../static/src/testing/frames';
 import type { Connection } from '../server/connection';
 import { GpuMemoryList } from './gpu-memory-list';
 import { LabNotebooks } from './notebooks';
@@ -36,16 +36,16 @@ let feed: Feed;
 let app: JupyterFrontEnd;
 let notebooks: LabNotebooks;
 
-function session(path: string, kernelId: string): (typeof sessions)[number] {
+function createSession(path: string, kernelId: string): (typeof sessions)[number] {
   return { id: `of ${path}`, path, name: '', kernel: { id: kernelId } };
 }
 
-function connection(): Connection {
+function createConnection(): Connection {
   const made: unknown = { feed: () => Promise.resolve(feed) };
   return made as Connection;
 }
 
-function run(id: string, kernelId: string): Promise<void> {
+function runCommand(id: string, kernelId: string): Promise<void> {
   return commands.get(id)?.execute({ kernelId }) ?? Promise.reject(new Error(`no command ${id}`));
 }
 
@@ -53,21 +53,21 @@ beforeEach(() => {
   vi.clearAllMocks();
   executed.mockResolvedValue();
   sessions = [
-    session('first/train.ipynb', 'k1'),
-    session('second/train.ipynb', 'k2'),
-    session(CONSOLE, 'k3'),
+    createSession('first/train.ipynb', 'k1'),
+    createSession('second/train.ipynb', 'k2'),
+    createSession(CONSOLE, 'k3'),
   ];
   commands = new Map();
   const owned = (kernel_id: string, pid: number, memory_bytes: number) =>
-    process(pid, {
+    makeProcess(pid, {
       memory_bytes,
       owner: { parents: [], notebook: { kernel_id, path: 'x.ipynb', kernel_pid: pid } },
     });
   const gpus = [
-    gpu(0, { processes: [owned('k1', 7, 8 * 2 ** 30), owned('k2', 8, 2 ** 30)] }),
-    gpu(1, { processes: [owned('k1', 7, 8 * 2 ** 30)] }),
+    makeGpu(0, { processes: [owned('k1', 7, 8 * 2 ** 30), owned('k2', 8, 2 ** 30)] }),
+    makeGpu(1, { processes: [owned('k1', 7, 8 * 2 ** 30)] }),
   ];
-  feed = { store: { phase: { phase: 'open' }, sample: sample(NOW, gpus) } } as unknown as Feed;
+  feed = { store: { phase: { phase: 'open' }, sample: makeSample(NOW, gpus) } } as unknown as Feed;
   app = {
     commands: {
       addCommand: (id: string, command: Command) => commands.set(id, command),
@@ -76,11 +76,11 @@ beforeEach(() => {
     },
     serviceManager: { sessions: { running: () => sessions.values() } },
   } as unknown as JupyterFrontEnd;
-  notebooks = new LabNotebooks(app, connection(), nullTranslator.load(''));
+  notebooks = new LabNotebooks(app, createConnection(), nullTranslator.load(''));
 });
 
-it.each(QUESTIONS)('question of %s names path, GPUs and memory', async (id) => {
-  await run(id, 'k1');
+it.each(QUESTIONS)('confirmation of %s names path, GPUs and memory', async (id) => {
+  await runCommand(id, 'k1');
   const { title, body } = vi.mocked(showDialog).mock.calls[0]?.[0] ?? {};
   expect(title).toMatch(/ the kernel of first\/train\.ipynb\?$/);
   expect((body as string).replaceAll('\u00a0', ' ')).toMatch(
@@ -88,25 +88,25 @@ it.each(QUESTIONS)('question of %s names path, GPUs and memory', async (id) => {
   );
 });
 
-it('question covers unknown and unused memory', async () => {
-  await run('gpumon:restart-kernel', 'k3');
+it('confirmation mentions unknown or unused GPU memory', async () => {
+  await runCommand('gpumon:restart-kernel', 'k3');
   expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.body).toContain(
     `${CONSOLE} holds no GPU memory.`,
   );
   feed.store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: 0 };
-  await run('gpumon:restart-kernel', 'k1');
+  await runCommand('gpumon:restart-kernel', 'k1');
   expect(vi.mocked(showDialog).mock.calls[1]?.[0]?.body).toContain(
-    'How much GPU memory first/train.ipynb holds is unknown.',
+    'The GPU memory of first/train.ipynb is unknown.',
   );
 });
 
 it('JupyterLab opens notebooks and consoles', async () => {
-  await run('gpumon:go-to-notebook', 'k2');
+  await runCommand('gpumon:go-to-notebook', 'k2');
   expect(executed).toHaveBeenLastCalledWith('docmanager:open', {
     path: 'second/train.ipynb',
     activate: true,
   });
-  await run('gpumon:go-to-notebook', 'k3');
+  await runCommand('gpumon:go-to-notebook', 'k3');
   expect(executed).toHaveBeenLastCalledWith('console:open', { path: CONSOLE, activate: true });
   const label = commands.get('gpumon:go-to-notebook')?.label;
   expect(
@@ -115,25 +115,25 @@ it('JupyterLab opens notebooks and consoles', async () => {
 });
 
 it('shared kernel belongs to the notebook', () => {
-  sessions = [session(CONSOLE, 'k1'), session('first/train.ipynb', 'k1')];
+  sessions = [createSession(CONSOLE, 'k1'), createSession('first/train.ipynb', 'k1')];
   expect(notebooks.pathOf('k1')).toBe('first/train.ipynb');
 });
 
 it('failure to open a notebook is explained', async () => {
   executed.mockRejectedValue(new Error('Not Found'));
-  await run('gpumon:go-to-notebook', 'k1');
+  await runCommand('gpumon:go-to-notebook', 'k1');
   expect(showErrorMessage).toHaveBeenLastCalledWith(
     'Cannot open first/train.ipynb',
     new Error('Not Found'),
   );
-  await run('gpumon:go-to-notebook', 'gone');
+  await runCommand('gpumon:go-to-notebook', 'gone');
   expect(showErrorMessage).toHaveBeenLastCalledWith(
     'Cannot open the notebook',
     'Its kernel has ended.',
   );
 });
 
-it('shutdown question names kernels with their folders', async () => {
+it('shutdown confirmation lists notebooks with their folders', async () => {
   const sideBar = document.createElement('div');
   sideBar.className = 'jp-RunningSessions';
   document.body.replaceChildren(sideBar);
@@ -149,7 +149,7 @@ it('shutdown question names kernels with their folders', async () => {
   const trans = nullTranslator.load('');
   const list = new GpuMemoryList({
     app,
-    connection: connection(),
+    connection: createConnection(),
     notebooks: () => Promise.resolve(notebooks),
     trans,
   });

@@ -1,5 +1,11 @@
 import type { NotebookHost } from '@gpumon/page';
-import { DASH, isConsolePath, memorySize, shareOf, type Sample } from '@gpumon/page/cells';
+import {
+  DASH,
+  isConsolePath,
+  formatMemorySize,
+  computeKernelShare,
+  type Sample,
+} from '@gpumon/page/cells';
 import type { Feed } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
@@ -9,7 +15,7 @@ import { Menu } from '@lumino/widgets';
 
 import type { Connection } from '../server/connection';
 
-const GO = 'gpumon:go-to-notebook';
+const GO_COMMAND = 'gpumon:go-to-notebook';
 
 type Arguments = Readonly<Record<string, unknown>>;
 
@@ -44,10 +50,10 @@ export class LabNotebooks implements NotebookHost {
     const description = trans.__('The ID of the kernel');
     const properties = { kernelId: { type: 'string', description } } as const;
     const describedBy = { args: { type: 'object', properties, required: ['kernelId'] } } as const;
-    app.commands.addCommand(GO, {
+    app.commands.addCommand(GO_COMMAND, {
       label: (args) => (isConsole(args) ? trans.__('Go to Console') : trans.__('Go to Notebook')),
       describedBy,
-      execute: (args) => this.goTo(kernelIdOf(args)),
+      execute: (args) => this.goToNotebook(kernelIdOf(args)),
     });
     for (const action of this.kernelActions()) {
       app.commands.addCommand(action.command, {
@@ -64,7 +70,7 @@ export class LabNotebooks implements NotebookHost {
   };
 
   open(kernelId: string): void {
-    void this.app.commands.execute(GO, { kernelId });
+    void this.app.commands.execute(GO_COMMAND, { kernelId });
   }
 
   openMenu(kernelId: string, anchor: HTMLElement): void {
@@ -72,7 +78,7 @@ export class LabNotebooks implements NotebookHost {
     const menu = new Menu({ commands: this.app.commands });
     this.menu = menu;
     const args = { kernelId };
-    menu.addItem({ command: GO, args });
+    menu.addItem({ command: GO_COMMAND, args });
     menu.addItem({ type: 'separator' });
     this.kernelActions().forEach(({ command }) => menu.addItem({ command, args }));
     const { left, bottom } = anchor.getBoundingClientRect();
@@ -88,7 +94,7 @@ export class LabNotebooks implements NotebookHost {
     const path = this.pathOf(kernelId) ?? '';
     const run = (command: string) => () => void app.commands.execute(command, { kernelId });
     return [
-      { label: trans.__('Go'), caption: trans.__('Go to %1', path), run: run(GO) },
+      { label: trans.__('Go'), caption: trans.__('Go to %1', path), run: run(GO_COMMAND) },
       ...this.kernelActions().map(({ command, brief, question }) => ({
         label: brief,
         caption: question(path),
@@ -113,7 +119,7 @@ export class LabNotebooks implements NotebookHost {
     return sessions.find(({ path }) => !isConsolePath(path)) ?? sessions[0] ?? null;
   }
 
-  private async goTo(kernelId: string): Promise<void> {
+  private async goToNotebook(kernelId: string): Promise<void> {
     const { app, trans } = this;
     const path = this.pathOf(kernelId);
     if (path === null) {
@@ -124,7 +130,7 @@ export class LabNotebooks implements NotebookHost {
     // Both commands open a tab if none is open.
     const command = isConsolePath(path) ? 'console:open' : 'docmanager:open';
     const opened = app.commands.execute(command, { path, activate: true });
-    await orShowError(opened, trans.__('Cannot open %1', path));
+    await catchAndShowError(opened, trans.__('Cannot open %1', path));
   }
 
   private kernelActions(): KernelAction[] {
@@ -138,7 +144,9 @@ export class LabNotebooks implements NotebookHost {
         label: trans.__('Interrupt Kernel…'),
         brief: trans.__('Interrupt'),
         question: (path) => trans.__('Interrupt the kernel of %1?', path),
-        consequence: trans.__('The running cell is stopped. Variables keep their memory.'),
+        consequence: trans.__(
+          'The running cell is stopped. All variables are kept, including their GPU memory.',
+        ),
         run: (session) => KernelAPI.interruptKernel(idOf(session), serverSettings),
       },
       {
@@ -181,7 +189,7 @@ export class LabNotebooks implements NotebookHost {
     // The kernel may have ended while the dialog was open.
     const session = this.sessionOf(kernelId);
     if (button.accept && session !== null) {
-      await orShowError(run(session), verb);
+      await catchAndShowError(run(session), verb);
     }
   }
 }
@@ -199,16 +207,16 @@ export function describeHolding(
   sample: Sample | null,
 ): string {
   if (sample === null) {
-    return trans.__('How much GPU memory %1 holds is unknown.', path);
+    return trans.__('The GPU memory of %1 is unknown.', path);
   }
-  const { gpus, bytes } = shareOf(sample, kernelId);
-  const memory = bytes === null ? DASH : memorySize(bytes);
+  const { gpus, bytes } = computeKernelShare(sample, kernelId);
+  const memory = bytes === null ? DASH : formatMemorySize(bytes);
   return gpus.length === 0
     ? trans.__('%1 holds no GPU memory.', path)
     : trans.__('%1 holds %2 of GPU %3.', path, memory, gpus.join(', '));
 }
 
-async function orShowError(done: Promise<unknown>, title: string): Promise<void> {
+async function catchAndShowError(done: Promise<unknown>, title: string): Promise<void> {
   try {
     await done;
   } catch (error) {

@@ -2,24 +2,24 @@ import type { IDisposable } from '@lumino/disposable';
 import { beforeEach, expect, it, vi } from 'vitest';
 
 import type { NotebookPanel } from './notebook-panel';
-import { PerNotebook } from './per-notebook';
+import { NotebookFeature } from './per-notebook';
 
-class Made implements IDisposable {
+class TestFeature implements IDisposable {
   isDisposed = false;
   dispose(): void {
     this.isDisposed = true;
   }
 }
 
-let made: Made[];
-let per: PerNotebook;
+let made: TestFeature[];
+let per: NotebookFeature;
 let close: () => void;
 let panel: NotebookPanel;
 
 beforeEach(() => {
   made = [];
-  per = new PerNotebook(() => {
-    const one = new Made();
+  per = new NotebookFeature(() => {
+    const one = new TestFeature();
     made.push(one);
     return Promise.resolve(one);
   });
@@ -54,15 +54,18 @@ it('notebook closed during loading keeps no feature', async () => {
   expect(living()).toBe(0);
 });
 
-it('feature waits only for what it needs', async () => {
+it('feature waits only for its kernel or file', async () => {
   const never = { ready: new Promise<void>(() => undefined), isReady: false };
   const patient = {
     ...panel,
     sessionContext: never,
     context: { ready: Promise.resolve(), isReady: true },
   };
-  const make = vi.fn(() => Promise.resolve(new Made()));
-  const [kernel, file] = [new PerNotebook(make), new PerNotebook(make, ({ context }) => context)];
+  const make = vi.fn(() => Promise.resolve(new TestFeature()));
+  const [kernel, file] = [
+    new NotebookFeature(make),
+    new NotebookFeature(make, ({ context }) => context),
+  ];
   for (const part of [kernel, file]) {
     part.setEnabled(true);
     part.add(patient as unknown as NotebookPanel);

@@ -4,13 +4,13 @@ export interface Disposable {
   dispose: () => void;
 }
 
-interface Awaited {
+interface Readiness {
   readonly isReady: boolean;
   readonly ready: Promise<unknown>;
 }
 
 /** A feature of each open notebook that a setting enables. */
-export class PerNotebook {
+export class NotebookFeature {
   isEnabled = false;
   /** The feature of each open notebook; `null` if it is not loaded. */
   private readonly notebooks = new Map<NotebookPanel, Disposable | null>();
@@ -21,7 +21,7 @@ export class PerNotebook {
    */
   constructor(
     private readonly make: (panel: NotebookPanel) => Promise<Disposable>,
-    private readonly awaited: (panel: NotebookPanel) => Awaited = (panel) => panel.sessionContext,
+    private readonly awaited: (panel: NotebookPanel) => Readiness = (panel) => panel.sessionContext,
   ) {}
 
   add(panel: NotebookPanel): void {

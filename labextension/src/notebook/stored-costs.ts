@@ -5,7 +5,7 @@
 
 import {
   EXECUTION_KEY,
-  isOfRun,
+  belongsToRun,
   METADATA_KEY,
   readStoredCost,
   runOf,
@@ -14,7 +14,7 @@ import {
 
 import type { CellModel, NotebookPanel } from './notebook-panel';
 
-export function storedCostOf(cell: CellModel): StoredCost | null {
+export function findStoredCost(cell: CellModel): StoredCost | null {
   return cell.type === 'code' ? readStoredCost(cell.getMetadata(METADATA_KEY)) : null;
 }
 
@@ -22,9 +22,9 @@ export function storedCostOf(cell: CellModel): StoredCost | null {
  * Returns whether a stored cost belongs to the cell's last run, and not to an earlier run or to
  * other code.
  */
-export function isOfLastRun(stored: StoredCost, cell: CellModel): boolean {
+export function isFromLastRun(stored: StoredCost, cell: CellModel): boolean {
   const { executionCount, sharedModel } = cell;
-  return isOfRun(
+  return belongsToRun(
     stored,
     runOf(sharedModel.getSource(), executionCount, cell.getMetadata(EXECUTION_KEY)),
   );
@@ -45,7 +45,7 @@ export function storeCost(cell: CellModel, cost: StoredCost | null): void {
 }
 
 export function hasStoredCosts(panel: NotebookPanel): boolean {
-  return panel.content.widgets.some(({ model }) => storedCostOf(model) !== null);
+  return panel.content.widgets.some(({ model }) => findStoredCost(model) !== null);
 }
 
 /** Removes the stored costs of all cells, including those that cannot be read. */

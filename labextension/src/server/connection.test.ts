@@ -27,7 +27,7 @@ beforeEach(() => {
   connection = new Connection({} as never, trans as never, 'en');
 });
 
-it('alert rules connect and are requested once', async () => {
+it('feed connects once if alert rules exist', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: true, fleet: false, otherPackage: null });
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.made).toBe(1));
@@ -38,7 +38,7 @@ it('alert rules connect and are requested once', async () => {
   expect(mocks.disposed).toBe(1);
 });
 
-it('nothing connects without notifications', async () => {
+it('feed does not connect without alert rules', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: false, fleet: false, otherPackage: null });
   await connection.apply(chosen(true));
   await vi.waitFor(() => expect(mocks.readMarks).toHaveBeenCalledOnce());
@@ -46,7 +46,7 @@ it('nothing connects without notifications', async () => {
   expect(mocks.newFeed).not.toHaveBeenCalled();
 });
 
-it('disabled setting prevents request until enabled', async () => {
+it('feed connects only after notifications are enabled', async () => {
   mocks.readMarks.mockResolvedValue({ alerts: true, fleet: false, otherPackage: null });
   await connection.apply(chosen(false));
   await new Promise((resolve) => setTimeout(resolve, 20));

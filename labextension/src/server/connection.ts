@@ -29,13 +29,13 @@ export class Connection {
   }
 
   feed(): Promise<Feed> {
-    return (this.made ??= this.make());
+    return (this.made ??= this.createFeed());
   }
 
   async apply(settings: Settings): Promise<void> {
     this.chosen = settings;
     if (this.made !== null) {
-      await this.applyTo(await this.made);
+      await this.applySettingsTo(await this.made);
     } else if (settings.alertNotifications) {
       void this.connectForAlerts();
     }
@@ -59,7 +59,7 @@ export class Connection {
     }
   }
 
-  private async make(): Promise<Feed> {
+  private async createFeed(): Promise<Feed> {
     const { settings, trans, language } = this;
     const { loadXids, newFeed } = await import('./stream');
     const feed = newFeed(settings, trans, language);
@@ -69,22 +69,22 @@ export class Connection {
         console.error('gpumon: the texts of Xids cannot be loaded', error),
       );
     }
-    await this.applyTo(feed);
+    await this.applySettingsTo(feed);
     return feed;
   }
 
-  private async applyTo(feed: Feed): Promise<void> {
+  private async applySettingsTo(feed: Feed): Promise<void> {
     if (this.chosen !== null) {
       const { memoryUnit, temperatureUnit, warnMinutes } = this.chosen;
       const { chooseUnits } = await import('@gpumon/page/feed');
       chooseUnits({ memory: memoryUnit, temperature: temperatureUnit });
       feed.store.memoryHorizon_ms = warnMinutes * 60_000;
       // The caller need not wait for the notifications.
-      void this.notify(feed);
+      void this.updateAlertNotifications(feed);
     }
   }
 
-  private async notify(feed: Feed): Promise<void> {
+  private async updateAlertNotifications(feed: Feed): Promise<void> {
     const isWanted = (): boolean => this.chosen?.alertNotifications === true;
     if (!isWanted()) {
       this.endNotifications?.();

@@ -7,10 +7,10 @@ import { ServerConnection } from '@jupyterlab/services';
 import { readMarks } from './launcher-entry';
 
 const settings = { baseUrl: 'https://hub.example.org/user/me/' } as ServerConnection.ISettings;
-const NONE = { alerts: false, fleet: false, otherPackage: null };
+const NO_FLAGS = { alerts: false, fleet: false, otherPackage: null };
 const request = vi.mocked(ServerConnection.makeRequest);
 
-function answer(body: string, status = 200): void {
+function respondWith(body: string, status = 200): void {
   request.mockImplementation(() => Promise.resolve(new Response(body, { status })));
 }
 
@@ -26,19 +26,19 @@ beforeEach(() => {
   request.mockReset();
 });
 
-it('marks are read without starting a server', async () => {
+it('launcher flags are read without starting a server', async () => {
   for (const [info, marks] of [
-    [['gpumon', 'gpumon/?alerts'], { ...NONE, alerts: true }],
-    [['gpumon', 'gpumon/?fleet'], { ...NONE, fleet: true }],
+    [['gpumon', 'gpumon/?alerts'], { ...NO_FLAGS, alerts: true }],
+    [['gpumon', 'gpumon/?fleet'], { ...NO_FLAGS, fleet: true }],
     [
       ['gpumon', 'gpumon/?alerts&fleet&other=0.0.11'],
       { alerts: true, fleet: true, otherPackage: '0.0.11' },
     ],
-    [['gpumon', 'gpumon/'], NONE],
-    [['gpumon'], NONE],
-    [['other', 'other/?alerts'], NONE],
+    [['gpumon', 'gpumon/'], NO_FLAGS],
+    [['gpumon'], NO_FLAGS],
+    [['other', 'other/?alerts'], NO_FLAGS],
   ] as const) {
-    answer(serversInfo(...(info as unknown as [string, string?])));
+    respondWith(serversInfo(...(info as unknown as [string, string?])));
     expect(await readMarks(settings), info.join()).toEqual(marks);
   }
   expect(request.mock.calls[0]?.[0]).toBe(
@@ -46,15 +46,15 @@ it('marks are read without starting a server', async () => {
   );
 });
 
-it('unsuitable answer yields no marks', async () => {
+it('invalid response sets no launcher flags', async () => {
   for (const [body, status] of [
     ['no such page', 404],
     ['<html>Password:</html>', 200],
     ['{}', 200],
   ] as const) {
-    answer(body, status);
-    expect(await readMarks(settings)).toEqual(NONE);
+    respondWith(body, status);
+    expect(await readMarks(settings)).toEqual(NO_FLAGS);
   }
   request.mockImplementation(() => Promise.reject(new TypeError('no network')));
-  expect(await readMarks(settings)).toEqual(NONE);
+  expect(await readMarks(settings)).toEqual(NO_FLAGS);
 });

@@ -7,11 +7,13 @@ import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 
 import { version } from '../../package.json';
-import { diagnose, explain, checkVersion, streamUrl } from './stream';
+import { diagnoseStream, explainStatus, checkVersion, streamUrl } from './stream';
 
 const trans = nullTranslator.load('');
 
-function settings(changes: Partial<ServerConnection.ISettings> = {}): ServerConnection.ISettings {
+function createSettings(
+  changes: Partial<ServerConnection.ISettings> = {},
+): ServerConnection.ISettings {
   const base = {
     baseUrl: 'https://hub.example.org/user/me/',
     wsUrl: 'wss://hub.example.org/user/me/',
@@ -23,36 +25,40 @@ function settings(changes: Partial<ServerConnection.ISettings> = {}): ServerConn
 
 describe('stream URL', () => {
   it('stream URL keeps hub prefix, hides token', () => {
-    expect(streamUrl(settings())).toBe(
+    expect(streamUrl(createSettings())).toBe(
       'wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw',
     );
   });
 
   it('stream URL has token if Jupyter requires it', () => {
-    expect(streamUrl(settings({ appendToken: true }))).toBe(
+    expect(streamUrl(createSettings({ appendToken: true }))).toBe(
       'wss://hub.example.org/user/me/gpumon/api/v1/stream?encoding=deflate-raw&token=a%20secret%26more',
     );
-    expect(streamUrl(settings({ appendToken: true, token: '' }))).not.toContain('token');
+    expect(streamUrl(createSettings({ appendToken: true, token: '' }))).not.toContain('token');
   });
 });
 
 describe('connection diagnosis', () => {
-  it('each failure has a fix', () => {
-    expect(explain(404, trans)?.command).toContain('pip install jupyter-server-proxy');
-    expect(explain(403, trans)?.message).toContain('log in');
-    expect(explain(424, trans)?.message).toMatch(/JupyterHub ends idle servers. Reload the page/);
-    expect(explain(500, trans)?.command).toContain('gpumon serve');
-    expect(explain(502, trans)?.message).toContain('HTTP 502');
-    expect(explain(200, trans)?.message).toContain('WebSockets');
-    expect(explain(0, trans)?.message).toMatch(/is not responding\..* run this in a terminal/);
-    expect(explain(302, trans)).toBeNull();
+  it('each failure message names a fix', () => {
+    expect(explainStatus(404, trans)?.command).toContain('pip install jupyter-server-proxy');
+    expect(explainStatus(403, trans)?.message).toContain('log in');
+    expect(explainStatus(424, trans)?.message).toMatch(
+      /JupyterHub stops idle servers. Reload the page/,
+    );
+    expect(explainStatus(500, trans)?.command).toContain('gpumon serve');
+    expect(explainStatus(502, trans)?.message).toContain('HTTP 502');
+    expect(explainStatus(200, trans)?.message).toContain('WebSockets');
+    expect(explainStatus(0, trans)?.message).toMatch(
+      /is not responding\..* run this in a terminal/,
+    );
+    expect(explainStatus(302, trans)).toBeNull();
   });
 
   it('diagnosis requests server health behind the proxy', async () => {
     vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(
       new Response('', { status: 404 }),
     );
-    expect((await diagnose(settings(), trans))?.title).toBe(
+    expect((await diagnoseStream(createSettings(), trans))?.title).toBe(
       'gpumon is not proxied by this Jupyter server',
     );
     expect(vi.mocked(ServerConnection.makeRequest).mock.calls[0]?.[0]).toBe(
@@ -65,13 +71,13 @@ describe('connection diagnosis', () => {
       vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(
         new Response(text, { status: 200 }),
       );
-      return (await diagnose(settings(), trans))?.title;
+      return (await diagnoseStream(createSettings(), trans))?.title;
     };
     expect(await answer('<html>Password:</html>')).toBe('Not logged in');
     expect(await answer('ok\n')).toBe('No WebSocket connection');
   });
 
-  it('failed start names the other package', async () => {
+  it('failed start is explained by another package', async () => {
     const path_info = 'gpumon/?other=0.0.11';
     vi.mocked(ServerConnection.makeRequest)
       .mockResolvedValueOnce(new Response('', { status: 500 }))
@@ -80,21 +86,21 @@ describe('connection diagnosis', () => {
           JSON.stringify({ server_processes: [{ name: 'gpumon', launcher_entry: { path_info } }] }),
         ),
       );
-    const diagnosis = await diagnose(settings(), trans);
+    const diagnosis = await diagnoseStream(createSettings(), trans);
     expect(diagnosis?.title).toBe('Another package called gpumon is installed');
     expect(diagnosis?.message).toMatch(
-      /gpumon 0\.0\.11 .*install the wheel of this program again.*restart Jupyter/,
+      /gpumon 0\.0\.11 .*reinstall the wheel of this program, then restart Jupyter/,
     );
     expect(diagnosis?.command).toBe('pip uninstall gpumon jupyterlab-gpumon');
     vi.mocked(ServerConnection.makeRequest)
       .mockResolvedValueOnce(new Response('', { status: 500 }))
       .mockResolvedValueOnce(new Response('{"server_processes": []}'));
-    expect((await diagnose(settings(), trans))?.title).toBe('gpumon failed to start');
+    expect((await diagnoseStream(createSettings(), trans))?.title).toBe('gpumon failed to start');
   });
 
   it('missing Jupyter server is reported', async () => {
     vi.mocked(ServerConnection.makeRequest).mockRejectedValueOnce(new TypeError('no network'));
-    expect((await diagnose(settings(), trans))?.message).toContain(
+    expect((await diagnoseStream(createSettings(), trans))?.message).toContain(
       'Jupyter server is not responding',
     );
   });
@@ -104,7 +110,7 @@ describe('server version mismatch', () => {
   it('incompatible versions are both shown with fix', () => {
     const older = checkVersion('0.1.7', trans, '0.2.0');
     expect(older?.message).toMatch(
-      /gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter.*install version 0\.2\.0/,
+      /gpumon 0\.1\.7, but this panel is version 0\.2\.0.*Restart Jupyter.*install version 0\.2\.0/,
     );
     expect(older?.command).toBe('pip install jupyterlab_gpumon-*.whl');
     expect(checkVersion('1.0.0', trans, '0.9.0')?.message).toMatch(

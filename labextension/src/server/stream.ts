@@ -27,9 +27,9 @@ const ROUTE = 'gpumon';
  */
 const TIMEOUT_MS = 5000;
 /** JupyterHub's status code for a user's server that is not running. */
-const STOPPED = 424;
+const STATUS_STOPPED = 424;
 /** Stands for the status of an answer that did not arrive in time. */
-const LATE = 0;
+const STATUS_TIMEOUT = 0;
 
 /** Returns a feed through the proxy, and sets the language of all views. */
 export function newFeed(
@@ -42,8 +42,8 @@ export function newFeed(
   setLocale(language === 'en' ? undefined : language);
   return new Feed({
     openSocket: () => openStream(settings),
-    request: requestOf(settings),
-    diagnose: () => diagnose(settings, trans),
+    request: createRequest(settings),
+    diagnose: () => diagnoseStream(settings, trans),
     checkVersion: (version) => checkVersion(version, trans),
     checkInstallation: () => explainOtherPackage(settings, trans),
   });
@@ -60,17 +60,18 @@ export function nodeFeed(
 ): Feed {
   return new Feed({
     openSocket: () => openStream(settings, path),
-    request: requestOf(settings, path),
+    request: createRequest(settings, path),
     readOnly: true,
     diagnose: async () =>
-      (await nodeProblem(requestOf(settings, path), trans)) ?? (await diagnose(settings, trans)),
+      (await diagnoseNode(createRequest(settings, path), trans)) ??
+      (await diagnoseStream(settings, trans)),
   });
 }
 
 /**
  * Returns a function that sends requests through the proxy to the server, or to a path below it.
  */
-export function requestOf(settings: ServerConnection.ISettings, below = ''): Request {
+export function createRequest(settings: ServerConnection.ISettings, below = ''): Request {
   return (path, init = {}) =>
     ServerConnection.makeRequest(URLExt.join(settings.baseUrl, ROUTE, below, path), init, settings);
 }
@@ -79,13 +80,13 @@ export function requestOf(settings: ServerConnection.ISettings, below = ''): Req
  * Returns why a node cannot be shown: the user must sign in, or the node's server reports a
  * problem.
  */
-async function nodeProblem(request: Request, trans: TranslationBundle): Promise<Diagnosis | null> {
+async function diagnoseNode(request: Request, trans: TranslationBundle): Promise<Diagnosis | null> {
   try {
     const response = await request('api/v1/session');
     if (response.status === 401) {
       return {
         title: trans.__('Not signed in'),
-        message: trans.__('This node asks for a token or a password. Open its page to sign in.'),
+        message: trans.__('This node requires a token or a password. Open its page to sign in.'),
       };
     }
     const text = response.ok ? '' : (await response.text()).trim();
@@ -112,19 +113,20 @@ function openStream(settings: ServerConnection.ISettings, below?: string): Socke
 /**
  * Returns why the stream cannot be opened and how to fix it, or `null` if the reason is unknown.
  */
-export async function diagnose(
+export async function diagnoseStream(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
 ): Promise<Diagnosis | null> {
   const status = await requestHealth(settings);
   return (
     (failedToStart(status) ? await explainOtherPackage(settings, trans) : null) ??
-    explain(status, trans)
+    explainStatus(status, trans)
   );
 }
 
 /**
- * Returns the status code of the proxy's answer, 0 after a timeout, or `null` if the request failed.
+ * Returns the status code of the proxy's answer, 0 after a timeout, or `null` if the request
+ * failed.
  */
 async function requestHealth(settings: ServerConnection.ISettings): Promise<number | null> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -136,12 +138,12 @@ async function requestHealth(settings: ServerConnection.ISettings): Promise<numb
     const isAnother = response.ok && (await response.text()).trim() !== 'ok';
     return isAnother ? 401 : response.status;
   } catch {
-    return signal.aborted ? LATE : null;
+    return signal.aborted ? STATUS_TIMEOUT : null;
   }
 }
 
 function failedToStart(status: number | null): boolean {
-  return status !== null && (status >= 500 || status === LATE);
+  return status !== null && (status >= 500 || status === STATUS_TIMEOUT);
 }
 
 /**
@@ -158,7 +160,7 @@ async function explainOtherPackage(
     : {
         title: trans.__('Another package called gpumon is installed'),
         message: trans.__(
-          'The package gpumon %1 in the Python environment that Jupyter runs in is another program, with files of the same names. Run this there, install the wheel of this program again, then restart Jupyter:',
+          'The package gpumon %1 in the Python environment of Jupyter belongs to another program. Its files have the same names as files of this program. Run this command in that environment, reinstall the wheel of this program, then restart Jupyter:',
           other,
         ),
         command: 'pip uninstall gpumon jupyterlab-gpumon',
@@ -166,7 +168,7 @@ async function explainOtherPackage(
 }
 
 /** Explains the status code of the proxy's answer; `null` means that there was none. */
-export function explain(status: number | null, trans: TranslationBundle): Diagnosis | null {
+export function explainStatus(status: number | null, trans: TranslationBundle): Diagnosis | null {
   const tell = (title: string, message: string, command?: string): Diagnosis => ({
     title,
     message,
@@ -180,7 +182,7 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
   }
   if (failedToStart(status)) {
     const what =
-      status === LATE
+      status === STATUS_TIMEOUT
         ? trans.__('Jupyter has started the gpumon server, but it is not responding.')
         : trans.__('Jupyter could not start the gpumon server, or it exited (HTTP %1).', status);
     const fix = trans.__(
@@ -193,7 +195,7 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
     return tell(
       trans.__('No WebSocket connection'),
       trans.__(
-        'gpumon responds, but not by WebSocket. Allow WebSockets in every proxy to Jupyter.',
+        'gpumon responds, but the WebSocket connection fails. Allow WebSockets in every proxy to Jupyter.',
       ),
     );
   }
@@ -210,10 +212,10 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
         trans.__('Not logged in'),
         trans.__('Jupyter refuses the connection. Reload the page and log in again.'),
       );
-    case STOPPED:
+    case STATUS_STOPPED:
       return tell(
         trans.__('The Jupyter server is stopped'),
-        trans.__('JupyterHub ends idle servers. Reload the page to start it again.'),
+        trans.__('JupyterHub stops idle servers. Reload the page to start yours again.'),
       );
     default:
       return null;
@@ -230,15 +232,15 @@ export function checkVersion(
   trans: TranslationBundle,
   panel = version,
 ): Diagnosis | null {
-  const [major, minor] = majorAndMinor(server);
-  const [ourMajor, ourMinor] = majorAndMinor(panel);
+  const [major, minor] = parseMajorAndMinor(server);
+  const [ourMajor, ourMinor] = parseMajorAndMinor(panel);
   const difference = major - ourMajor || minor - ourMinor;
   if (Number.isNaN(difference) || difference === 0) {
     return null;
   }
   const isOld = difference < 0;
   const mismatch = trans.__(
-    'The server runs gpumon %1, this panel is version %2. Values may be wrong or incomplete.',
+    'The server runs gpumon %1, but this panel is version %2. Values may be wrong or incomplete.',
     server,
     panel,
   );
@@ -261,7 +263,7 @@ export function checkVersion(
 }
 
 /** Returns the major and minor version: `0.1` for `0.1.3`. */
-function majorAndMinor(text: string): [number, number] {
+function parseMajorAndMinor(text: string): [number, number] {
   const [major, minor] = text.split('.').map(Number);
   return [major ?? NaN, minor ?? NaN];
 }

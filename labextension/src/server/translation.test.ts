@@ -6,7 +6,7 @@ vi.mock('@jupyterlab/services', () => ({ ServerConnection: { makeSettings: vi.fn
 import type { ServerConnection } from '@jupyterlab/services';
 import { TranslationManager } from '@jupyterlab/translation';
 
-import { memorySize } from '../../../static/src/lib/format';
+import { formatMemorySize } from '../../../static/src/lib/format';
 import { trans } from '../../../static/src/lib/translation';
 import { newFeed } from './stream';
 
@@ -31,7 +31,7 @@ it('view texts use language and plurals of JupyterLab', async () => {
   const manager = new TranslationManager('', '', undefined, connector as never);
   await manager.fetch('pl');
   newFeed({} as ServerConnection.ISettings, manager.load('gpumon'), manager.languageCode);
-  expect(memorySize(4.81 * 2 ** 30)).toBe('4,81\u00a0GiB');
+  expect(formatMemorySize(4.81 * 2 ** 30)).toBe('4,81\u00a0GiB');
   expect([1, 2, 5].map(say)).toEqual(['z 1 rdzenia', 'z 2 rdzeni', 'z 5 rdzeni w sumie']);
   expect(trans.__('GPU %1: %2', 0, 'zgubione')).toBe('zgubione (GPU 0)');
   // A text without a translation is shown in English.

@@ -6,13 +6,13 @@ vi.mock('@jupyterlab/apputils', () => ({ Notification: { warning: vi.fn() } }));
 import { Notification } from '@jupyterlab/apputils';
 
 import { properties } from '../../schema/plugin.json';
-import { chosenCharts, warnOfUnknown } from './chosen-charts';
+import { findChartIds, warnAboutUnknownCharts } from './chosen-charts';
 
 const trans = nullTranslator.load('gpumon');
 
 it('charts are selected by name or ID', () => {
   expect(
-    chosenCharts(
+    findChartIds(
       ['Power', ' sm active', 'cpu', 'RAM, total', 'temperature.gpu_celsius', 'power'],
       trans,
     ),
@@ -28,14 +28,14 @@ it('charts are selected by name or ID', () => {
 it('each offered name selects another chart', () => {
   const { examples } = properties.charts.items;
   expect(examples.length).toBeGreaterThan(70);
-  expect(chosenCharts(examples, trans)).toHaveLength(examples.length);
-  warnOfUnknown(examples, trans);
+  expect(findChartIds(examples, trans)).toHaveLength(examples.length);
+  warnAboutUnknownCharts(examples, trans);
   expect(Notification.warning).not.toHaveBeenCalled();
 });
 
 it('unknown chart name suggests the nearest one', () => {
-  expect(chosenCharts(['Powr', 'SM activ'], trans)).toEqual([]);
-  warnOfUnknown(['Powr', 'SM activ', 'Fan'], trans);
+  expect(findChartIds(['Powr', 'SM activ'], trans)).toEqual([]);
+  warnAboutUnknownCharts(['Powr', 'SM activ', 'Fan'], trans);
   const messages = vi.mocked(Notification.warning).mock.calls.map(([message]) => message);
   expect(messages).toEqual([
     expect.stringMatching(/"Powr".*"Power"/),

@@ -1,4 +1,4 @@
-import type { Mounted, MountOptions, ViewOptions } from '@gpumon/page';
+import type { MountHandle, MountOptions, ViewOptions } from '@gpumon/page';
 import type { Feed } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -16,7 +16,7 @@ export interface LazyViewOptions {
 }
 
 /** The methods of a mounted view that a widget calls. */
-type MountedView = Omit<Mounted, 'setInterval'> & Partial<Mounted>;
+type MountedView = Omit<MountHandle, 'setInterval'> & Partial<MountHandle>;
 
 /**
  * A widget that loads its view when it first becomes visible. The view is inactive while the widget
@@ -69,19 +69,19 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
 
   protected override onAfterAttach(): void {
     if (this.isVisible) {
-      void this.reveal();
+      void this.showView();
     }
   }
 
   protected override onAfterShow(): void {
-    void this.reveal();
+    void this.showView();
   }
 
   protected override onBeforeHide(): void {
     this.view?.setVisible(false);
   }
 
-  private async reveal(): Promise<void> {
+  private async showView(): Promise<void> {
     this.view?.setVisible(true);
     if (this.view !== null || this.isLoading) {
       return;
@@ -110,7 +110,7 @@ export abstract class LazyView<View extends MountedView = MountedView> extends W
 }
 
 /** A view of the GPUs of a feed. */
-export abstract class FeedView<View extends Mounted = Mounted> extends LazyView<View> {
+export abstract class FeedView<View extends MountHandle = MountHandle> extends LazyView<View> {
   constructor(
     id: string,
     private readonly heading: string,

@@ -1,7 +1,7 @@
 import { MainAreaWidget } from '@jupyterlab/apputils';
 
 import { gpuIcon } from '../icon';
-import { chosenCharts } from './chosen-charts';
+import { findChartIds } from './chosen-charts';
 import { DashboardPanel, FleetPanel, NodePanel } from './tab-views';
 import type { Tabs, TabView } from './tabs';
 
@@ -19,7 +19,7 @@ export function openCharts(tabs: Tabs, address: string, id: string | null): void
     options.app.shell.activateById(known.id);
     return;
   }
-  const shown = withSettings(tabs, address);
+  const shown = addSettingsToAddress(tabs, address);
   addTab(tabs, charts, new DashboardPanel(newId(tabs), shown, options), true);
 }
 
@@ -86,12 +86,12 @@ function gpusOf(address: string): string | null {
 }
 
 /** Adds the time range and charts of the settings to an address that has none. */
-function withSettings({ settings, options }: Tabs, address: string): string {
+function addSettingsToAddress({ settings, options }: Tabs, address: string): string {
   const parts = new URLSearchParams(address);
   if (settings === null) {
     return address;
   }
-  const ids = chosenCharts(settings.charts, options.trans);
+  const ids = findChartIds(settings.charts, options.trans);
   if (ids.length > 0 && !parts.has('charts')) {
     parts.set('charts', ids.join());
   }

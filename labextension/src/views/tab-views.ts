@@ -1,11 +1,11 @@
 /** The views in tabs: charts, the fleet, and a node of the fleet. */
 
-import type { Mounted, MountedDashboard, MountOptions, ViewOptions } from '@gpumon/page';
+import type { MountHandle, MountedDashboard, MountOptions, ViewOptions } from '@gpumon/page';
 import type { Feed } from '@gpumon/page/feed';
 import type { MountedFleet } from '@gpumon/page/fleet';
 import { URLExt } from '@jupyterlab/coreutils';
 
-import { diagnose, nodeFeed, requestOf } from '../server/stream';
+import { diagnoseStream, nodeFeed, createRequest } from '../server/stream';
 import { FeedView, LazyView, type LazyViewOptions } from './lazy-view';
 import type { TabView } from './tabs';
 
@@ -102,9 +102,9 @@ export class FleetPanel extends LazyView<MountedFleet> implements TabView {
   private readonly request = async (path: string, init?: RequestInit): Promise<Response> => {
     const { app, trans } = this.options;
     const settings = app.serviceManager.serverSettings;
-    const response = await requestOf(settings)(path, init);
+    const response = await createRequest(settings)(path, init);
     const isPage = response.headers.get('content-type')?.includes('html') === true;
-    const why = isPage ? await diagnose(settings, trans) : null;
+    const why = isPage ? await diagnoseStream(settings, trans) : null;
     return why === null
       ? response
       : new Response(`${why.title}. ${why.message} ${why.command ?? ''}`, {
@@ -143,7 +143,7 @@ export class NodePanel extends FeedView implements TabView {
   protected override mount(
     { mountDashboard, mountMonitor }: ViewModule,
     options: MountOptions & ViewOptions,
-  ): Mounted {
+  ): MountHandle {
     const { trans, app } = this.options;
     const page = URLExt.join(app.serviceManager.serverSettings.baseUrl, 'gpumon', this.path);
     const setAddress = (address: string): void => {

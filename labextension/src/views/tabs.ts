@@ -37,8 +37,8 @@ export class Tabs {
   apply(settings: Settings): void {
     const { charts } = settings;
     if (charts.join() !== (this.settings?.charts.join() ?? '')) {
-      void import('./chosen-charts').then(({ warnOfUnknown }) =>
-        warnOfUnknown(charts, this.options.trans),
+      void import('./chosen-charts').then(({ warnAboutUnknownCharts }) =>
+        warnAboutUnknownCharts(charts, this.options.trans),
       );
     }
     this.settings = settings;
@@ -50,7 +50,7 @@ export class Tabs {
   }
 
   /** Reopens the tabs of the last session with these commands. */
-  restore(openCharts: string, openFleet: string): void {
+  restoreTabs(openCharts: string, openFleet: string): void {
     for (const [tracker, command] of [
       [this.charts, openCharts],
       [this.fleet, openFleet],

@@ -7,9 +7,9 @@ use crate::{
     owner::is_sluid,
 };
 
-/// The names for processes of one GPU, by their MIG instance.
+/// The names for the processes of one GPU, by MIG instance.
 #[derive(Debug, Default)]
-pub(crate) struct Naming(BTreeMap<Option<MigInstance>, Device>);
+pub(crate) struct ProcessNaming(BTreeMap<Option<MigInstance>, Device>);
 
 #[derive(Debug, Default)]
 struct Device {
@@ -19,7 +19,7 @@ struct Device {
     containers: BTreeSet<String>,
 }
 
-impl Naming {
+impl ProcessNaming {
     pub(crate) fn new(sample: &GpuSample) -> Self {
         let mig = sample.mig_devices.value().into_iter().flatten();
         let parts = mig.map(|mig| (Some(mig.instance), &mig.allocated_to));
@@ -42,8 +42,8 @@ impl Naming {
     }
 
     /// Records the pod and container of a process. Must be called for all processes of the GPU
-    /// before any is named.
-    pub(crate) fn see(&mut self, mig: Option<MigInstance>, owner: &Owner) {
+    /// before [`Self::name_process`].
+    pub(crate) fn record_owner(&mut self, mig: Option<MigInstance>, owner: &Owner) {
         let Some(device) = self.0.get_mut(&mig) else {
             return;
         };
@@ -63,8 +63,8 @@ impl Naming {
         }
     }
 
-    /// Fills in the names of a process that only the allocation of its device has.
-    pub(crate) fn name(&self, process: &mut Process) {
+    /// Fills in the job or pod of a process if only its device's allocation has this information.
+    pub(crate) fn name_process(&self, process: &mut Process) {
         let Some(device) = self.0.get(&process.mig) else {
             return;
         };
@@ -78,8 +78,8 @@ impl Naming {
 }
 
 impl Device {
-    /// Fills in the name of the pod if the device has only one pod. Several cannot be told apart,
-    /// because the kubelet reports no UIDs.
+    /// Fills in the pod's name if the device has only one pod. Several pods cannot be
+    /// distinguished, because the kubelet does not report their UIDs.
     fn name_pod(&self, owner: &mut Owner) {
         let Some(pod) = owner.pod.as_mut().filter(|_| self.pods.len() == 1) else {
             return;
@@ -108,8 +108,8 @@ impl Device {
         }
     }
 
-    /// Fills in the job that holds the device for a process without a job, or with a SLUID only.
-    /// Processes of other users, such as monitors and displays, are left out.
+    /// Fills in the job that the device is allocated to if the process has no job, or only a job
+    /// with a SLUID. Processes of other users, such as monitors and displays, are skipped.
     fn name_job(&self, owner: &mut Owner, user: Option<&str>) {
         let jobs = self.holders.iter().filter_map(|holder| match holder {
             Allocation::Slurm { job_id, user } => Some((job_id, user.as_deref())),

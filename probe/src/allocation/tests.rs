@@ -1,6 +1,6 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-use super::{gpustat::JobOfDevice, *};
+use super::{gpustat::DeviceJob, *};
 use crate::{
     derive::examples,
     model::{
@@ -11,14 +11,14 @@ use crate::{
 
 const GPU: &str = "GPU-0";
 
-fn slurm(job_id: &str, user: Option<&str>) -> Allocation {
+fn slurm_allocation(job_id: &str, user: Option<&str>) -> Allocation {
     Allocation::Slurm {
         job_id: job_id.to_owned(),
         user: user.map(str::to_owned),
     }
 }
 
-fn pod(name: &str, container: &str) -> Allocation {
+fn pod_allocation(name: &str, container: &str) -> Allocation {
     let [namespace, pod, container] = ["research", name, container].map(str::to_owned);
     Allocation::Kubernetes {
         namespace,
@@ -27,48 +27,48 @@ fn pod(name: &str, container: &str) -> Allocation {
     }
 }
 
-fn device(name: &str, to: Allocation) -> AllocatedDevice {
+fn make_device(name: &str, to: Allocation) -> AllocatedDevice {
     AllocatedDevice {
         device: name.to_owned(),
         to,
     }
 }
 
-fn sample() -> GpuSample {
+fn make_sample() -> GpuSample {
     GpuSample {
         uuid: Some(GPU.to_owned()),
-        ..examples::sample(0)
+        ..examples::make_sample(0)
     }
 }
 
-/// Returns the owners of the processes after naming, on a GPU with these allocations.
-fn named(holders: &[Allocation], processes: &[Process]) -> Vec<Owner> {
-    let mut sample = sample();
+/// Returns the owners of `processes` after naming, on a GPU with the allocations `holders`.
+fn name_processes(holders: &[Allocation], processes: &[Process]) -> Vec<Owner> {
+    let mut sample = make_sample();
     sample.allocated_to = holders.to_vec();
-    let mut naming = Naming::new(&sample);
+    let mut naming = ProcessNaming::new(&sample);
     for process in processes {
         process
             .owner
             .value()
             .into_iter()
-            .for_each(|owner| naming.see(process.mig, owner));
+            .for_each(|owner| naming.record_owner(process.mig, owner));
     }
     let named = processes.iter().cloned().map(|mut process| {
-        naming.name(&mut process);
+        naming.name_process(&mut process);
         process.owner.value().cloned().unwrap_or_default()
     });
     named.collect()
 }
 
-fn process(user: &str, owner: Owner) -> Process {
+fn make_process(user: &str, owner: Owner) -> Process {
     Process {
         user: Reading::Now(user.to_owned()),
         owner: Reading::Now(owner),
-        ..examples::process(7, 1)
+        ..examples::make_process(7, 1)
     }
 }
 
-fn in_pod(uid: &str, container: &str) -> Owner {
+fn pod_owner(uid: &str, container: &str) -> Owner {
     let container = Container {
         runtime: ContainerRuntime::Containerd,
         id: container.to_owned(),
@@ -85,7 +85,7 @@ fn in_pod(uid: &str, container: &str) -> Owner {
     }
 }
 
-fn in_job(job_id: &str, step: Option<&str>) -> Owner {
+fn job_owner(job_id: &str, step: Option<&str>) -> Owner {
     let slurm = BatchJob {
         job_id: job_id.to_owned(),
         step: step.map(str::to_owned),
@@ -98,23 +98,30 @@ fn in_job(job_id: &str, step: Option<&str>) -> Owner {
 }
 
 #[test]
-fn a_process_that_nothing_else_names_is_of_the_job_that_holds_its_gpu() {
-    let job =
-        |holders: &[Allocation], process: Process| named(holders, &[process])[0].slurm.clone();
-    let held = [slurm("88123", Some("ana"))];
+fn unnamed_process_gets_job_of_gpu() {
+    let job = |holders: &[Allocation], process: Process| {
+        name_processes(holders, &[process])[0].slurm.clone()
+    };
+    let held = [slurm_allocation("88123", Some("ana"))];
     let ours = BatchJob {
         job_id: "88123".to_owned(),
         step: None,
         private: false,
     };
-    assert_eq!(job(&held, process("ana", Owner::default())), Some(ours));
     assert_eq!(
-        job(&held, process("root", Owner::default())),
+        job(&held, make_process("ana", Owner::default())),
+        Some(ours)
+    );
+    assert_eq!(
+        job(&held, make_process("root", Owner::default())),
         None,
         "a monitor's"
     );
     assert_eq!(
-        job(&[slurm("88123", None)], process("root", Owner::default())),
+        job(
+            &[slurm_allocation("88123", None)],
+            make_process("root", Owner::default())
+        ),
         None,
         "whose job it is, is not known"
     );
@@ -123,51 +130,60 @@ fn a_process_that_nothing_else_names_is_of_the_job_that_holds_its_gpu() {
         ..Owner::default()
     };
     assert_eq!(
-        job(&held, process("ana", unread)),
+        job(&held, make_process("ana", unread)),
         None,
         "what its environment tells is not known yet"
     );
     assert_eq!(
-        job(&held, process("ana", in_job("5", None)))
+        job(&held, make_process("ana", job_owner("5", None)))
             .unwrap()
             .job_id,
         "5",
         "it says itself of which it is"
     );
-    let by_sluid = job(&held, process("chen", in_job("sEKNKTV3WPV500", Some("0")))).unwrap();
+    let by_sluid = job(
+        &held,
+        make_process("chen", job_owner("sEKNKTV3WPV500", Some("0"))),
+    )
+    .unwrap();
     assert_eq!(
         (by_sluid.job_id.as_str(), by_sluid.step.as_deref()),
         ("88123", Some("0"))
     );
-    let shared = [slurm("88123", Some("ana")), slurm("88124", Some("ana"))];
+    let shared = [
+        slurm_allocation("88123", Some("ana")),
+        slurm_allocation("88124", Some("ana")),
+    ];
     assert_eq!(
-        job(&shared, process("ana", Owner::default())),
+        job(&shared, make_process("ana", Owner::default())),
         None,
         "it can be of either"
     );
 }
 
 #[test]
-fn a_pod_and_its_container_are_named_where_they_can_be_no_others() {
+fn pod_and_container_are_named_if_unambiguous() {
     let names = |holders: &[Allocation], owners: &[Owner]| {
         let processes: Vec<_> = owners
             .iter()
-            .map(|owner| process("root", owner.clone()))
+            .map(|owner| make_process("root", owner.clone()))
             .collect();
-        let labels = named(holders, &processes).into_iter().map(|owner| {
-            let container = owner.container.and_then(|container| container.name);
-            (owner.pod.unwrap().label(), container)
-        });
+        let labels = name_processes(holders, &processes)
+            .into_iter()
+            .map(|owner| {
+                let container = owner.container.and_then(|container| container.name);
+                (owner.pod.unwrap().label(), container)
+            });
         labels.collect::<Vec<_>>()
     };
     let (told, trainer) = ("research/train-0".to_owned(), Some("trainer".to_owned()));
-    let one = pod("train-0", "trainer");
-    let (same, other) = (in_pod("1-1", "aa"), in_pod("2-2", "cc"));
+    let one = pod_allocation("train-0", "trainer");
+    let (same, other) = (pod_owner("1-1", "aa"), pod_owner("2-2", "cc"));
     assert_eq!(
         names(std::slice::from_ref(&one), &[same.clone(), same.clone()]),
         vec![(told.clone(), trainer.clone()); 2]
     );
-    let two_containers = [one.clone(), pod("train-0", "loader")];
+    let two_containers = [one.clone(), pod_allocation("train-0", "loader")];
     assert_eq!(
         names(&two_containers, std::slice::from_ref(&same)),
         [(told.clone(), None)]
@@ -175,7 +191,7 @@ fn a_pod_and_its_container_are_named_where_they_can_be_no_others() {
     assert_eq!(
         names(
             std::slice::from_ref(&one),
-            &[same.clone(), in_pod("1-1", "bb")]
+            &[same.clone(), pod_owner("1-1", "bb")]
         ),
         vec![(told, None); 2]
     );
@@ -187,22 +203,22 @@ fn a_pod_and_its_container_are_named_where_they_can_be_no_others() {
     );
     assert_eq!(
         names(
-            &[one, pod("train-1", "trainer")],
+            &[one, pod_allocation("train-1", "trainer")],
             std::slice::from_ref(&same)
         ),
         unnamed[..1],
         "time-slicing"
     );
-    assert_eq!(names(&[slurm("1", None)], &[same]), unnamed[..1]);
+    assert_eq!(names(&[slurm_allocation("1", None)], &[same]), unnamed[..1]);
 }
 
 #[test]
-fn a_process_in_a_mig_instance_is_named_by_what_holds_that() {
+fn mig_process_gets_job_of_its_device() {
     let instance = MigInstance {
         gpu_instance: 1,
         compute_instance: 0,
     };
-    let mut sample = sample();
+    let mut sample = make_sample();
     let mig = MigSample {
         uuid: "MIG-1".to_owned(),
         instance,
@@ -212,21 +228,24 @@ fn a_process_in_a_mig_instance_is_named_by_what_holds_that() {
     };
     sample.mig_devices = Reading::Now(vec![mig]);
     let allocations = Allocations::default();
-    allocations.set_slurm(vec![device("MIG-1", slurm("7", Some("ana")))]);
+    allocations.set_slurm(vec![make_device(
+        "MIG-1",
+        slurm_allocation("7", Some("ana")),
+    )]);
     allocations.fill(&mut sample, None);
     assert_eq!(sample.allocated_to, []);
     assert_eq!(
         sample.mig_devices.value().unwrap()[0].allocated_to,
-        [slurm("7", Some("ana"))]
+        [slurm_allocation("7", Some("ana"))]
     );
-    let naming = Naming::new(&sample);
+    let naming = ProcessNaming::new(&sample);
     let mut inside = Process {
         mig: Some(instance),
-        ..process("ana", Owner::default())
+        ..make_process("ana", Owner::default())
     };
-    let mut beside = process("ana", Owner::default());
-    naming.name(&mut inside);
-    naming.name(&mut beside);
+    let mut beside = make_process("ana", Owner::default());
+    naming.name_process(&mut inside);
+    naming.name_process(&mut beside);
     assert_eq!(
         inside.owner.value().unwrap().slurm.as_ref().unwrap().job_id,
         "7"
@@ -235,50 +254,56 @@ fn a_process_in_a_mig_instance_is_named_by_what_holds_that() {
 }
 
 #[test]
-fn a_gpu_is_found_by_uuid_or_minor_number_and_its_holders_are_told_within_limits() {
+fn gpu_is_found_by_uuid_or_minor_number() {
     let allocations = Allocations::default();
     let of = |minor| {
-        let mut sample = sample();
+        let mut sample = make_sample();
         allocations.fill(&mut sample, minor);
         sample.allocated_to
     };
-    allocations.set_slurm(vec![device(GPU, slurm("7", None))]);
+    allocations.set_slurm(vec![make_device(GPU, slurm_allocation("7", None))]);
     allocations.set_kubernetes(vec![
-        device("gpu-3", pod("train-0", "trainer")),
-        device("gpu-3", pod("train-0", "trainer")),
+        make_device("gpu-3", pod_allocation("train-0", "trainer")),
+        make_device("gpu-3", pod_allocation("train-0", "trainer")),
     ]);
-    assert_eq!(of(Some(3)), [slurm("7", None), pod("train-0", "trainer")]);
-    assert_eq!(of(None), [slurm("7", None)]);
+    assert_eq!(
+        of(Some(3)),
+        [
+            slurm_allocation("7", None),
+            pod_allocation("train-0", "trainer")
+        ]
+    );
+    assert_eq!(of(None), [slurm_allocation("7", None)]);
     let hostile = |number: usize| {
-        device(
+        make_device(
             GPU,
-            pod(&format!("{number}\u{1b}[2J\n{}", "x".repeat(5000)), "\0"),
+            pod_allocation(&format!("{number}\u{1b}[2J\n{}", "x".repeat(5000)), "\0"),
         )
     };
     allocations.set_kubernetes((0..5000).map(hostile).collect());
     let told = serde_json::to_string(&of(None)).unwrap();
-    assert_eq!(of(None).len(), 1 + MOST_PER_DEVICE);
+    assert_eq!(of(None).len(), 1 + MAX_PER_DEVICE);
     assert!(
         told.len() < 20_000 && !told.contains("\\u001b") && !told.contains("\\n"),
         "{told}"
     );
     allocations.set_kubernetes(
         (0..5000)
-            .map(|number| device(&number.to_string(), pod("a", "b")))
+            .map(|number| make_device(&number.to_string(), pod_allocation("a", "b")))
             .collect(),
     );
-    assert_eq!(allocations.lock().kubernetes.len(), MOST_DEVICES);
+    assert_eq!(allocations.lock().kubernetes.len(), MAX_DEVICES);
     allocations.set_kubernetes(Vec::new());
-    assert_eq!(of(Some(3)), [slurm("7", None)]);
+    assert_eq!(of(Some(3)), [slurm_allocation("7", None)]);
 }
 
-fn write(folder: &Path, name: &str, text: &str) {
+fn write_file(folder: &Path, name: &str, text: &str) {
     fs::write(folder.join(name), text).unwrap();
     fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o644)).unwrap();
 }
 
 #[test]
-fn of_the_prologs_folder_only_regular_files_of_root_or_oneself_are_believed() {
+fn only_trusted_regular_files_are_read() {
     let folder = std::env::temp_dir().join(format!("gpumon-gpustat-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     for (name, text) in [
@@ -291,7 +316,7 @@ fn of_the_prologs_folder_only_regular_files_of_root_or_oneself_are_believed() {
         ("GPU-long", &"9".repeat(1 << 20)),
         ("GPU-all", "88126 0"),
     ] {
-        write(&folder, name, text);
+        write_file(&folder, name, text);
     }
     fs::set_permissions(folder.join("GPU-all"), fs::Permissions::from_mode(0o666)).unwrap();
     std::os::unix::fs::symlink(folder.join("GPU-b"), folder.join("GPU-link")).unwrap();
@@ -304,13 +329,13 @@ fn of_the_prologs_folder_only_regular_files_of_root_or_oneself_are_believed() {
     )
     .unwrap();
     fs::create_dir_all(folder.join("GPU-folder")).unwrap();
-    let job = |device: &str, job_id: &str, uid| JobOfDevice {
+    let job = |device: &str, job_id: &str, uid| DeviceJob {
         device: device.to_owned(),
         job_id: job_id.to_owned(),
         uid,
     };
     let own = rustix::process::geteuid().as_raw();
-    let read = gpustat::read(&folder, own);
+    let read = gpustat::read_jobs(&folder, own);
     let long = job("GPU-long", &"9".repeat(64), None);
     let known = [
         job("GPU-a", "88124", None),
@@ -322,18 +347,18 @@ fn of_the_prologs_folder_only_regular_files_of_root_or_oneself_are_believed() {
     if own == 0 {
         std::os::unix::fs::chown(folder.join("GPU-b"), Some(65_533), None).unwrap();
         assert_eq!(
-            gpustat::read(&folder, own).len(),
+            gpustat::read_jobs(&folder, own).len(),
             known.len() - 1,
             "what a stranger wrote"
         );
     }
     let allocations = std::sync::Arc::new(Allocations::default());
     allocations.follow_slurm(folder.clone());
-    allocations.wait(Duration::from_mins(1));
+    allocations.wait_for_first_reading(Duration::from_mins(1));
     assert!(allocations.lock().slurm.contains_key("GPU-a"));
     let none = std::sync::Arc::new(Allocations::default());
     none.follow_slurm(folder.join("none"));
-    none.wait(Duration::from_mins(1));
+    none.wait_for_first_reading(Duration::from_mins(1));
     assert!(!none.lock().is_reading && none.lock().slurm.is_empty());
     fs::remove_dir_all(folder).unwrap();
 }

@@ -1,34 +1,35 @@
-//! Reading and writing of the file, which is always replaced as a whole, by one process at a time.
+//! Reading and writing of the benchmark file, which is always replaced as a whole, by one process
+//! at a time.
 
 use std::{ffi::OsStr, io, path::Path};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::{Benchmarks, MOST_GPUS};
+use super::{Benchmarks, MAX_GPUS};
 use crate::{
-    safe_file::{self, Folder, Owner, invalid},
-    untrusted::escaped,
+    safe_file::{self, AcceptedOwner, Folder, invalid_data},
+    untrusted::escape_untrusted,
 };
 
-/// The name of the file in a data directory.
-pub const FILE: &str = "benchmarks.json";
+/// The name of the benchmark file in a data directory.
+pub const FILE_NAME: &str = "benchmarks.json";
 
-/// The version of the format. Other versions are not read.
+/// The version of the file format. Files with other versions are not read.
 const VERSION: u32 = 1;
 
-/// The maximum size of the file in bytes. With all workloads in all types, a GPU has 60 kB,
-/// including its latest results.
-const MOST_BYTES: usize = 16 << 20;
+/// The maximum size of the file in bytes. One GPU with results for all workloads and types takes 60
+/// kB.
+const MAX_BYTES: usize = 16 << 20;
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenFile<'a> {
     version: u32,
     gpus: &'a Benchmarks,
 }
 
 #[derive(Deserialize)]
-struct Versioned {
+struct FileVersion {
     version: u32,
 }
 
@@ -37,66 +38,68 @@ struct Content {
     gpus: Benchmarks,
 }
 
-/// Reads a file. A missing file has no results.
+/// Reads a file. If the file does not exist, returns no results.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, is damaged or too large, or has another version.
 pub fn read(path: &Path) -> io::Result<Benchmarks> {
-    parse(safe_file::read(path, MOST_BYTES)?)
+    parse(safe_file::read(path, MAX_BYTES)?)
 }
 
 fn parse(bytes: Option<Vec<u8>>) -> io::Result<Benchmarks> {
     let Some(bytes) = bytes else {
         return Ok(Benchmarks::default());
     };
-    // The version is read first, because other versions may have another format.
-    let Versioned { version } = serde_json::from_slice(&bytes)?;
+    // The version is parsed first, because other versions may have another format.
+    let FileVersion { version } = serde_json::from_slice(&bytes)?;
     if version != VERSION {
-        return Err(invalid(format!(
-            "it is of version {version}, and {VERSION} is known"
+        return Err(invalid_data(format!(
+            "it has version {version}, but this gpumon supports version {VERSION}"
         )));
     }
     let Content { gpus } = serde_json::from_slice(&bytes)?;
-    if gpus.gpus.len() > MOST_GPUS {
-        return Err(invalid(format!("it has more than {MOST_GPUS} GPUs")));
+    if gpus.gpus.len() > MAX_GPUS {
+        return Err(invalid_data(format!("it has more than {MAX_GPUS} GPUs")));
     }
     let mut results = gpus
         .gpus
         .values()
         .flat_map(|gpu| gpu.baseline.iter().chain(&gpu.latest));
-    if let Some(result) = results.find(|result| !result.is_possible()) {
-        let workload = escaped(&result.workload);
-        return Err(invalid(format!(
-            "it has a result of {workload:.80} that cannot be"
+    if let Some(result) = results.find(|result| !result.is_plausible()) {
+        let workload = escape_untrusted(&result.workload);
+        return Err(invalid_data(format!(
+            "it contains an impossible result of {workload:.80}"
         )));
     }
     Ok(gpus)
 }
 
-/// Changes the content of a file atomically. Missing folders and files are created. Other processes
-/// that change the file wait.
+/// Changes the content of a file atomically, while other processes wait. A missing file and its
+/// folders are created.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read or written. The old content is kept.
+/// Returns an error if the file cannot be read or written. In that case, the file is not changed.
 pub fn change(path: &Path, change: impl FnOnce(&mut Benchmarks)) -> io::Result<()> {
     let name = path
         .file_name()
         .and_then(OsStr::to_str)
-        .ok_or_else(|| invalid("it names no file"))?;
-    let folder = path.parent().ok_or_else(|| invalid("it has no folder"))?;
-    let folder = Folder::create(folder, Owner::AnyForRoot)?;
-    // A failed lock is ignored, because some network file systems do not support locks, and two
-    // runs at the same time are rare.
+        .ok_or_else(|| invalid_data("the path does not name a file"))?;
+    let folder = path
+        .parent()
+        .ok_or_else(|| invalid_data("the path has no directory"))?;
+    let folder = Folder::create(folder, AcceptedOwner::AnyForRoot)?;
+    // A failed lock is ignored, because some network file systems do not support locks, and
+    // concurrent runs are rare.
     let _ = flock(folder.handle(), FlockOperation::LockExclusive);
-    let mut gpus = parse(folder.read(name, MOST_BYTES)?)?;
+    let mut gpus = parse(folder.read(name, MAX_BYTES)?)?;
     change(&mut gpus);
-    let bytes = serde_json::to_vec(&Written {
+    let bytes = serde_json::to_vec(&WrittenFile {
         version: VERSION,
         gpus: &gpus,
     })?;
-    if bytes.len() > MOST_BYTES {
-        return Err(invalid(format!(
-            "it would have more than {MOST_BYTES} bytes"
+    if bytes.len() > MAX_BYTES {
+        return Err(invalid_data(format!(
+            "it would be larger than {MAX_BYTES} bytes"
         )));
     }
     folder.replace(name, &bytes)

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The maximum length of a name, because texts of conditions contain names.
-const LONGEST_NAME: usize = 64;
+/// The maximum length of a name in bytes. Names are part of condition texts.
+const MAX_NAME_BYTES: usize = 64;
 
 /// The verified result of one benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,11 +11,11 @@ pub struct Measurement {
     pub workload: String,
     /// The element type of the workload.
     pub dtype: String,
-    /// The size, in the units of the workload.
+    /// The problem size, in a unit that depends on the workload.
     pub n: u64,
     /// The time of the measurement, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The measured time of one run.
+    /// The measured duration of one run.
     pub time: Interval,
     /// The version of gpumon.
     pub gpumon: String,
@@ -42,26 +42,26 @@ pub struct Interval {
 impl Interval {
     /// Returns the speed relative to `old`: 1 is equally fast, and larger is faster. Returns `None`
     /// if the ratio is not finite.
-    pub fn ratio(&self, old: &Self) -> Option<f64> {
+    pub fn speed_ratio(&self, old: &Self) -> Option<f64> {
         Some(old.median_us / self.median_us).filter(|ratio| ratio.is_finite())
     }
 
-    /// Returns `true` if this is slower than `old`, and the two intervals do not overlap.
+    /// Returns `true` if this interval is slower than `old` and does not overlap `old`.
     pub fn is_slower(&self, old: &Self) -> bool {
         self.low_us > old.high_us
     }
 }
 
 impl Measurement {
-    /// Returns `true` if both measure the same workload, type and size.
+    /// Returns `true` if both results are for the same workload, type and size.
     pub fn is_same_work(&self, other: &Self) -> bool {
         (&self.workload, &self.dtype, self.n) == (&other.workload, &other.dtype, other.n)
     }
 
     /// Returns `true` if the values are plausible.
-    pub(super) fn is_possible(&self) -> bool {
+    pub(super) fn is_plausible(&self) -> bool {
         let is_name = |name: &str| {
-            name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic())
+            name.len() <= MAX_NAME_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic())
         };
         let Interval {
             median_us,

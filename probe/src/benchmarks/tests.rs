@@ -2,7 +2,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use super::*;
 
-fn result(workload: &str, n: u64, median_us: f64) -> Measurement {
+fn make_result(workload: &str, n: u64, median_us: f64) -> Measurement {
     Measurement {
         workload: workload.to_owned(),
         dtype: "fp32".to_owned(),
@@ -20,44 +20,51 @@ fn result(workload: &str, n: u64, median_us: f64) -> Measurement {
     }
 }
 
-fn of(gpus: &[(&str, f64)]) -> Benchmarks {
+fn make_benchmarks(gpus: &[(&str, f64)]) -> Benchmarks {
     let mut benchmarks = Benchmarks::default();
     for (uuid, median_us) in gpus {
-        benchmarks.save_baseline(uuid, "NVIDIA H200", vec![result("copy", 8, *median_us)]);
+        benchmarks.save_baseline(
+            uuid,
+            "NVIDIA H200",
+            vec![make_result("copy", 8, *median_us)],
+        );
     }
     benchmarks
 }
 
 #[test]
-fn the_same_work_is_replaced_and_the_rest_is_kept() {
-    let mut benchmarks = of(&[("GPU-a", 100.0)]);
+fn result_replaces_only_that_of_same_workload() {
+    let mut benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
     benchmarks.save_baseline(
         "GPU-a",
         "NVIDIA H200",
-        vec![result("triad", 8, 7.0), result("copy", 9, 8.0)],
+        vec![make_result("triad", 8, 7.0), make_result("copy", 9, 8.0)],
     );
-    benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![result("copy", 8, 90.0)]);
+    benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![make_result("copy", 8, 90.0)]);
     let times: Vec<_> = benchmarks
-        .baseline("GPU-a")
+        .find_baseline("GPU-a")
         .iter()
         .map(|result| result.time.median_us)
         .collect();
     assert_eq!(times, [7.0, 8.0, 90.0]);
-    assert!(benchmarks.baseline("GPU-b").is_empty());
+    assert!(benchmarks.find_baseline("GPU-b").is_empty());
 }
 
 #[test]
-fn a_result_is_below_its_baseline_until_a_better_one_or_a_new_baseline_comes() {
-    let mut benchmarks = of(&[("GPU-a", 100.0)]);
-    let below =
-        |benchmarks: &Benchmarks| benchmarks.below_baseline("GPU-a").map(|below| below.ratio);
+fn slow_result_is_reported_until_better_or_rebased() {
+    let mut benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
+    let below = |benchmarks: &Benchmarks| {
+        benchmarks
+            .find_below_baseline("GPU-a")
+            .map(|below| below.ratio)
+    };
     for (median_us, ratio) in [
         (111.0, None),
         (112.0, Some(100.0 / 112.0)),
         (300.0, Some(100.0 / 300.0)),
         (90.0, None),
     ] {
-        benchmarks.save_latest("GPU-a", vec![result("copy", 8, median_us)]);
+        benchmarks.save_latest("GPU-a", vec![make_result("copy", 8, median_us)]);
         assert_eq!(below(&benchmarks), ratio, "{median_us}");
     }
     let uncertain = Interval {
@@ -69,36 +76,37 @@ fn a_result_is_below_its_baseline_until_a_better_one_or_a_new_baseline_comes() {
         "GPU-a",
         vec![Measurement {
             time: uncertain,
-            ..result("copy", 8, 200.0)
+            ..make_result("copy", 8, 200.0)
         }],
     );
     assert_eq!(below(&benchmarks), None, "the intervals meet");
-    benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![result("triad", 8, 10.0)]);
+    benchmarks.save_baseline("GPU-a", "NVIDIA H200", vec![make_result("triad", 8, 10.0)]);
     benchmarks.save_latest(
         "GPU-a",
-        vec![result("copy", 8, 200.0), result("triad", 8, 40.0)],
+        vec![make_result("copy", 8, 200.0), make_result("triad", 8, 40.0)],
     );
     assert_eq!(below(&benchmarks), Some(0.25), "the worst");
-    benchmarks.save_latest("GPU-a", vec![result("sum", 8, 1e6)]);
-    benchmarks.save_latest("GPU-b", vec![result("copy", 8, 1e6)]);
+    benchmarks.save_latest("GPU-a", vec![make_result("sum", 8, 1e6)]);
+    benchmarks.save_latest("GPU-b", vec![make_result("copy", 8, 1e6)]);
     assert_eq!(
-        benchmarks.all_below_baseline().len(),
+        benchmarks.find_all_below_baseline().len(),
         1,
         "what has no baseline is not kept"
     );
     benchmarks.save_baseline(
         "GPU-a",
         "NVIDIA H200",
-        vec![result("copy", 8, 200.0), result("triad", 8, 40.0)],
+        vec![make_result("copy", 8, 200.0), make_result("triad", 8, 40.0)],
     );
     assert_eq!(below(&benchmarks), None, "the change is intended");
 }
 
 #[test]
-fn siblings_are_others_of_the_same_model_with_the_same_work() {
-    let mut benchmarks = of(&[("GPU-a", 118.0), ("GPU-b", 100.0)]);
-    let siblings =
-        |benchmarks: &Benchmarks, uuid, n| benchmarks.siblings(uuid, &result("copy", n, 1.0));
+fn siblings_have_same_model_and_work() {
+    let mut benchmarks = make_benchmarks(&[("GPU-a", 118.0), ("GPU-b", 100.0)]);
+    let siblings = |benchmarks: &Benchmarks, uuid, n| {
+        benchmarks.find_siblings(uuid, &make_result("copy", n, 1.0))
+    };
     assert_eq!(
         siblings(&benchmarks, "GPU-a", 8),
         Some(Siblings {
@@ -114,13 +122,15 @@ fn siblings_are_others_of_the_same_model_with_the_same_work() {
         (None, None)
     );
     assert_eq!(
-        benchmarks.below_siblings("GPU-a").map(|below| below.ratio),
+        benchmarks
+            .find_below_siblings("GPU-a")
+            .map(|below| below.ratio),
         Some(100.0 / 118.0)
     );
-    assert_eq!(benchmarks.below_siblings("GPU-b"), None);
-    benchmarks.save_baseline("GPU-c", "NVIDIA L4", vec![result("copy", 8, 1.0)]);
+    assert_eq!(benchmarks.find_below_siblings("GPU-b"), None);
+    benchmarks.save_baseline("GPU-c", "NVIDIA L4", vec![make_result("copy", 8, 1.0)]);
     assert_eq!(siblings(&benchmarks, "GPU-c", 8), None, "another model");
-    benchmarks.save_baseline("GPU-d", "NVIDIA H200", vec![result("copy", 8, 120.0)]);
+    benchmarks.save_baseline("GPU-d", "NVIDIA H200", vec![make_result("copy", 8, 120.0)]);
     assert_eq!(
         siblings(&benchmarks, "GPU-a", 8),
         Some(Siblings {
@@ -128,28 +138,31 @@ fn siblings_are_others_of_the_same_model_with_the_same_work() {
             count: 2
         })
     );
-    assert_eq!(benchmarks.below_siblings("GPU-a"), None);
+    assert_eq!(benchmarks.find_below_siblings("GPU-a"), None);
 }
 
 #[test]
-fn what_was_stored_is_read_again_by_its_user_alone_and_nothing_is_left_beside_it() {
+fn stored_file_is_private_and_readable() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("new").join(FILE);
+    let path = folder.path().join("new").join(FILE_NAME);
     assert_eq!(
         read(&path).unwrap(),
         Benchmarks::default(),
         "there need be none"
     );
-    change(&path, |benchmarks| *benchmarks = of(&[("GPU-a", 100.0)])).unwrap();
     change(&path, |benchmarks| {
-        benchmarks.save_latest("GPU-a", vec![result("copy", 8, 300.0)]);
+        *benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
+    })
+    .unwrap();
+    change(&path, |benchmarks| {
+        benchmarks.save_latest("GPU-a", vec![make_result("copy", 8, 300.0)]);
     })
     .unwrap();
     let again = read(&path).unwrap();
     assert_eq!(
         (
-            again.baseline("GPU-a").len(),
-            again.below_baseline("GPU-a").is_some()
+            again.find_baseline("GPU-a").len(),
+            again.find_below_baseline("GPU-a").is_some()
         ),
         (1, true)
     );
@@ -159,10 +172,13 @@ fn what_was_stored_is_read_again_by_its_user_alone_and_nothing_is_left_beside_it
 }
 
 #[test]
-fn a_file_that_is_broken_or_of_another_version_is_refused_and_stays() {
+fn invalid_file_is_refused_and_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(FILE);
-    change(&path, |benchmarks| *benchmarks = of(&[("GPU-a", 100.0)])).unwrap();
+    let path = folder.path().join(FILE_NAME);
+    change(&path, |benchmarks| {
+        *benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
+    })
+    .unwrap();
     let good = fs::read_to_string(&path).unwrap();
     for (bad, cause) in [
         ("", "EOF"),
@@ -170,19 +186,19 @@ fn a_file_that_is_broken_or_of_another_version_is_refused_and_stays() {
         (&good[..good.len() - 5], "EOF"),
         (
             "{\"version\":2,\"other\":[]}",
-            "it is of version 2, and 1 is known",
+            "it has version 2, but this gpumon supports version 1",
         ),
         (
             &good.replace("\"low_us\":99.0", "\"low_us\":-1.0"),
-            "a result of copy that cannot be",
+            "it contains an impossible result of copy",
         ),
         (
             &good.replace("\"copy\"", "\"co\\u001bpy\""),
-            "that cannot be",
+            "it contains an impossible result of co",
         ),
         (
             &good.replace("\"low_us\":99.0", "\"low_us\":101.0"),
-            "a result of copy that cannot be",
+            "it contains an impossible result of copy",
         ),
     ] {
         fs::write(&path, bad).unwrap();
@@ -208,47 +224,57 @@ fn a_file_that_is_broken_or_of_another_version_is_refused_and_stays() {
 }
 
 #[test]
-fn neither_results_nor_gpus_become_any_number() {
+fn results_and_gpus_are_limited() {
     let mut benchmarks = Benchmarks::default();
-    let many = |from: u64| (from..from + 600).map(|n| result("copy", n, 1.0)).collect();
+    let many = |from: u64| {
+        (from..from + 600)
+            .map(|n| make_result("copy", n, 1.0))
+            .collect()
+    };
     benchmarks.save_baseline("GPU-a", "NVIDIA H200", many(0));
     assert_eq!(
-        benchmarks.baseline("GPU-a").first().map(|result| result.n),
-        Some(600 - MOST_RESULTS as u64)
+        benchmarks
+            .find_baseline("GPU-a")
+            .first()
+            .map(|result| result.n),
+        Some(600 - MAX_RESULTS as u64)
     );
-    for gpu in 0..=MOST_GPUS as u64 {
+    for gpu in 0..=MAX_GPUS as u64 {
         let newer = Measurement {
             at_ms: 1_800_000_000_000 + gpu,
-            ..result("copy", 8, 1.0)
+            ..make_result("copy", 8, 1.0)
         };
         benchmarks.save_baseline(&format!("GPU-{gpu}"), "NVIDIA H200", vec![newer]);
     }
     assert_eq!(
-        (benchmarks.gpus.len(), benchmarks.baseline("GPU-a").len()),
-        (MOST_GPUS, 0),
+        (
+            benchmarks.gpus.len(),
+            benchmarks.find_baseline("GPU-a").len()
+        ),
+        (MAX_GPUS, 0),
         "the oldest is forgotten"
     );
 }
 
 #[test]
-fn a_collector_reads_a_file_once_and_again_when_it_has_changed() {
+fn changed_file_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(FILE);
+    let path = folder.path().join(FILE_NAME);
     let (watched, mut seen) = (BelowBaselines::default(), None);
     watched.update(&path, &mut seen).unwrap();
-    assert!(watched.get().is_empty(), "there need be none");
+    assert!(watched.gpus_by_uuid().is_empty(), "there need be none");
     change(&path, |benchmarks| {
-        *benchmarks = of(&[("GPU-a", 100.0)]);
-        benchmarks.save_latest("GPU-a", vec![result("copy", 8, 300.0)]);
+        *benchmarks = make_benchmarks(&[("GPU-a", 100.0)]);
+        benchmarks.save_latest("GPU-a", vec![make_result("copy", 8, 300.0)]);
     })
     .unwrap();
     watched.update(&path, &mut seen).unwrap();
-    assert_eq!(watched.get().keys().collect::<Vec<_>>(), ["GPU-a"]);
+    assert_eq!(watched.gpus_by_uuid().keys().collect::<Vec<_>>(), ["GPU-a"]);
     fs::write(&path, "broken").unwrap();
     assert!(watched.update(&path, &mut seen).is_err());
-    assert!(watched.get().is_empty());
+    assert!(watched.gpus_by_uuid().is_empty());
     watched.update(&path, &mut seen).unwrap();
     fs::remove_file(&path).unwrap();
     watched.update(&path, &mut seen).unwrap();
-    assert!(watched.get().is_empty());
+    assert!(watched.gpus_by_uuid().is_empty());
 }

@@ -1,4 +1,4 @@
-//! The collector's view of the file, which other processes write.
+//! The collector's view of the benchmark file, which other processes write.
 
 use std::{
     collections::BTreeMap,
@@ -10,24 +10,25 @@ use std::{
 use super::{BelowBaseline, file};
 use crate::file_stamp::FileStamp;
 
-/// The GPUs with latest results below their baselines. Reading this value never waits for the disk.
+/// The GPUs that have a latest result below their baseline. Reading this value never waits for the
+/// disk.
 #[derive(Debug, Default)]
 pub struct BelowBaselines {
     latest: Mutex<Arc<BTreeMap<String, BelowBaseline>>>,
 }
 
 impl BelowBaselines {
-    /// Returns the GPUs by UUID.
-    pub(crate) fn get(&self) -> Arc<BTreeMap<String, BelowBaseline>> {
+    /// Returns the GPUs that are below their baselines, by UUID.
+    pub(crate) fn gpus_by_uuid(&self) -> Arc<BTreeMap<String, BelowBaseline>> {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the file if its stamp differs from `seen`, where `None` is a missing file. Waits for
-    /// the disk.
+    /// Reads the file if its stamp differs from `seen`, which is `None` for a missing file. This
+    /// may wait for the disk.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be used, once for each version of the file. No GPU is
-    /// below its baseline then.
+    /// Returns an error if the file cannot be used, once for each version of the file. In that
+    /// case, no GPU counts as below its baseline.
     pub fn update(&self, path: &Path, seen: &mut Option<FileStamp>) -> io::Result<()> {
         let now = FileStamp::read(path);
         if std::mem::replace(seen, now) == now {
@@ -36,7 +37,7 @@ impl BelowBaselines {
         let read = file::read(path);
         let below = read
             .as_ref()
-            .map(super::Benchmarks::all_below_baseline)
+            .map(super::Benchmarks::find_all_below_baseline)
             .unwrap_or_default();
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(below);
         read.map(drop)

@@ -8,15 +8,15 @@ use crate::model::{
 pub(super) const GIB: u64 = 1 << 30;
 
 /// Returns a sample of a busy, healthy GPU with 80 GiB and no processes.
-pub(crate) fn sample(at_ms: u64) -> GpuSample {
-    let mut sample = GpuSample::absent(
+pub(crate) fn make_sample(at_ms: u64) -> GpuSample {
+    let mut sample = GpuSample::new_absent(
         0,
         Some("GPU-0".into()),
         at_ms,
         Health::Ok,
         &Absence::NotSupported,
     );
-    use_gpu(&mut sample, 90.0, 60.0);
+    set_gpu_use(&mut sample, 90.0, 60.0);
     sample.memory.total_bytes = Reading::Now(80 * GIB);
     sample.memory.used_bytes = Reading::Now(0);
     sample.memory.free_bytes = Reading::Now(80 * GIB);
@@ -27,35 +27,35 @@ pub(crate) fn sample(at_ms: u64) -> GpuSample {
     sample
 }
 
-/// Sets NVML's utilization and GPM's activity of the multiprocessors.
-pub(crate) fn use_gpu(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64) {
+/// Sets NVML's GPU utilization and GPM's SM activity.
+pub(crate) fn set_gpu_use(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64) {
     sample.utilization.gpu_percent = Reading::Now(gpu_percent);
-    sample.activity = Reading::Now(activity(sm_percent, 0.0));
+    sample.activity = Reading::Now(make_activity(sm_percent, 0.0));
 }
 
-pub(crate) fn activity(sm_percent: f64, tensor_percent: f64) -> Activity {
+pub(crate) fn make_activity(sm_percent: f64, tensor_percent: f64) -> Activity {
     Activity {
         graphics_percent: Reading::Now(sm_percent),
         sm_percent: Reading::Now(sm_percent),
         tensor_percent: Reading::Now(tensor_percent),
-        ..Activity::absent(&Absence::NotSupported)
+        ..Activity::new_absent(&Absence::NotSupported)
     }
 }
 
-/// Returns details without any condition.
-pub(super) fn details(at_ms: u64) -> GpuDetails {
-    GpuDetails::absent(0, Some("GPU-0".into()), at_ms, &Absence::NotSupported)
+/// Returns details that cause no condition.
+pub(super) fn make_details(at_ms: u64) -> GpuDetails {
+    GpuDetails::new_absent(0, Some("GPU-0".into()), at_ms, &Absence::NotSupported)
 }
 
-/// Returns a board with 16 lanes.
-pub(super) fn board() -> Board {
-    let mut board = Board::absent(&Absence::Unknown);
+/// Returns a board with 16 PCIe lanes.
+pub(super) fn make_board() -> Board {
+    let mut board = Board::new_absent(&Absence::Unknown);
     board.pcie_max_width = Reading::Now(16);
     board
 }
 
 /// Returns a compute process of the user `ana`.
-pub(crate) fn process(pid: u32, memory_bytes: u64) -> Process {
+pub(crate) fn make_process(pid: u32, memory_bytes: u64) -> Process {
     let absent = || Reading::Absent(Absence::NotSupported);
     Process {
         pid,

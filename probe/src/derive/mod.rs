@@ -1,16 +1,16 @@
-//! Values derived from readings: rates, events, conditions.
+//! Values derived from readings: rates, events and conditions.
 //!
 //! - [`HostRates`] derives rates from two consecutive samples.
 //! - [`sanity_check`] removes impossible readings before they are used.
 //! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] and
-//!   [`unlisted_bytes`] apply the rules of two of them to a single sample.
+//!   [`unlisted_bytes`] apply two of its rules to a single sample.
 //! - [`found_after_ms`] is the time that a new collector needs to detect a lasting condition.
-//! - [`Baseline`] contains the usual clock and power of a GPU, which one of the conditions learns.
-//! - [`Clock`] and [`Hysteresis`] delay the beginning and the end of conditions and alerts.
+//! - [`Baseline`] contains the learned usual clock and power of a GPU.
+//! - [`Clock`] and [`Hysteresis`] delay the start and end of conditions and alerts.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
 //! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
 
-// Readings can have any value, so that arithmetic must not overflow.
+// Readings can have any value, so arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod conditions;
@@ -21,10 +21,10 @@ mod rates;
 pub mod sanity_check;
 
 #[cfg(test)]
-pub(crate) use conditions::learned_baseline;
+pub(crate) use conditions::make_learned_baseline;
 pub use conditions::{
     Baseline, Clock, ConditionSettings, ConditionTracker, Hysteresis, Moment, Observation,
-    could_hang, found_after_ms, is_memory_nearly_full, unlisted_bytes,
+    could_hang, detection_time_ms, is_memory_nearly_full, unlisted_bytes,
 };
 pub use ecc::EccTracker;
 pub use error_filter::ErrorFilter;

@@ -1,7 +1,7 @@
 //! Rates computed from two consecutive samples.
 //!
-//! Recordings contain counters. Rates are computed from them afterwards, so that a live view and
-//! the playback of a recording use the same code.
+//! Recordings contain only counters. Their rates are computed afterwards, so that the live view and
+//! playback use the same code.
 
 use crate::model::{Absence, HostSample, Reading};
 
@@ -14,8 +14,8 @@ pub struct HostRates {
 impl HostRates {
     /// Fills in the rates of `host`, using the previous sample.
     pub fn fill(&mut self, host: &mut HostSample) {
-        // The same reading is passed again if the host is read less often than the GPUs, or was
-        // slow to answer.
+        // The same reading is passed again if the host is read less often than the GPUs, or
+        // responded slowly.
         if let Some(known) = self
             .before
             .as_ref()
@@ -41,11 +41,11 @@ impl HostRates {
                 total(before).read_at_ms(before.at_ms),
                 now.read_at_ms(host.at_ms),
             );
-            // A counter that was not read again keeps its rate.
+            // A counter that has not been read again keeps its rate.
             if then_ms == now_ms {
-                return known(before).clone().dated(now_ms);
+                return known(before).clone().with_time(now_ms);
             }
-            per_second(
+            compute_rate(
                 total(before).value(),
                 now.value(),
                 now_ms.saturating_sub(then_ms),
@@ -75,9 +75,9 @@ impl HostRates {
     }
 }
 
-/// Returns the growth per second. A counter that decreased was reset (a disk or card was replaced),
-/// so that the rate needs another sample.
-fn per_second(before: Option<&u64>, after: Option<&u64>, elapsed_ms: u64) -> Reading<f64> {
+/// Returns the growth per second. If the counter has decreased, it was reset because a disk or card
+/// was replaced, and the rate is available only after another sample.
+fn compute_rate(before: Option<&u64>, after: Option<&u64>, elapsed_ms: u64) -> Reading<f64> {
     let bytes = after
         .zip(before)
         .and_then(|(after, before)| after.checked_sub(*before));
@@ -93,7 +93,7 @@ mod tests {
     use crate::host::HostReader;
 
     #[test]
-    fn a_counter_that_is_read_more_rarely_keeps_its_rate_until_then() {
+    fn rarely_read_counter_keeps_its_rate() {
         let mut rates = HostRates::default();
         let mut rate_of = |at_ms, received_bytes_total| {
             let mut host = HostReader::new().read();
@@ -129,26 +129,29 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_bytes_over_the_time_between_two_readings() {
+    fn rate_is_bytes_per_elapsed_time() {
         assert_eq!(
-            per_second(Some(&1000), Some(&3000), 500),
+            compute_rate(Some(&1000), Some(&3000), 500),
             Reading::Now(4000.0)
         );
-        assert_eq!(per_second(Some(&1000), Some(&1000), 500), Reading::Now(0.0));
+        assert_eq!(
+            compute_rate(Some(&1000), Some(&1000), 500),
+            Reading::Now(0.0)
+        );
     }
 
     #[test]
-    fn no_time_or_a_counter_that_runs_backwards_gives_no_rate() {
+    fn decreasing_counter_gives_no_rate() {
         assert_eq!(
-            per_second(Some(&1000), Some(&3000), 0),
+            compute_rate(Some(&1000), Some(&3000), 0),
             Reading::Absent(Absence::WarmingUp)
         );
         assert_eq!(
-            per_second(Some(&3000), Some(&1000), 500),
+            compute_rate(Some(&3000), Some(&1000), 500),
             Reading::Absent(Absence::WarmingUp)
         );
         assert_eq!(
-            per_second(None, Some(&1000), 500),
+            compute_rate(None, Some(&1000), 500),
             Reading::Absent(Absence::WarmingUp)
         );
     }

@@ -1,4 +1,4 @@
-//! Removal of impossible readings: drivers have returned 4,000,000 %, and more used memory than
+//! Removal of impossible readings. Drivers have returned 4,000,000 %, and more used memory than
 //! total memory.
 //!
 //! Impossible readings are marked as unknown before they are used, so that they are neither shown
@@ -6,23 +6,24 @@
 
 use crate::model::{
     Absence, EccCounts, GpuDetails, GpuSample, MemorySample, NvLink, Process, Reading,
-    fields::{Field, GPU_FIELDS, MOST_BYTES_PER_SECOND, MOST_FAN_PERCENT, Unit},
+    fields::{Field, GPU_FIELDS, MAX_BYTES_PER_SECOND, MAX_FAN_PERCENT, Unit},
 };
 
-/// The tolerance for hardware counters, whose rounding can make 100 % slightly larger.
+/// The tolerance for hardware counters, which may report slightly more than 100 % because of
+/// rounding.
 const ROUNDING_PERCENT: f64 = 0.5;
 
-/// The largest plausible counter. Larger values are markers or garbage: even an error every
-/// nanosecond would need centuries to reach this value.
-const MOST_COUNTED: u64 = u64::MAX / 2;
+/// The largest plausible counter. Larger values are markers or garbage: even one error per
+/// nanosecond would need centuries to exceed this value.
+const MAX_COUNT: u64 = u64::MAX / 2;
 
-/// The longest plausible time since the driver was loaded, a century.
-const MOST_SECONDS: f64 = 3.2e9;
+/// The longest plausible time since the driver was loaded: a century.
+const MAX_SECONDS: f64 = 3.2e9;
 
-/// Marks impossible readings of a sample as unknown.
+/// Marks impossible readings in a sample as unknown.
 pub fn check(sample: &mut GpuSample) {
     for field in GPU_FIELDS {
-        let clamp = |value| in_range(field, value);
+        let clamp = |value| clamp_to_range(field, value);
         (field.access.amend)(sample, &clamp);
         if let Some(access) = field.mig {
             sample
@@ -46,21 +47,21 @@ pub fn check(sample: &mut GpuSample) {
     }
 }
 
-/// Returns the value, limited to the field's range, or `None` if it is impossible.
-fn in_range(field: &Field, value: f64) -> Option<f64> {
+/// Returns the value, limited to the field's range, or `None` if the value is impossible.
+fn clamp_to_range(field: &Field, value: f64) -> Option<f64> {
     let (least, largest) = field.range;
     let rounding = if field.unit == Unit::Percent {
         ROUNDING_PERCENT
     } else {
         0.0
     };
-    // No range contains NaN.
+    // This check also rejects NaN, which is in no range.
     (least..=largest + rounding)
         .contains(&value)
         .then(|| value.min(largest))
 }
 
-/// Marks impossible readings of details as unknown.
+/// Marks impossible readings in the details as unknown.
 pub fn check_details(details: &mut GpuDetails) {
     let EccCounts {
         corrected_total,
@@ -74,7 +75,7 @@ pub fn check_details(details: &mut GpuDetails) {
         &mut aggregate.uncorrected_total,
     ];
     for counter in errors.into_iter().chain([&mut details.pcie_replays_total]) {
-        keep_if(counter, |total| *total <= MOST_COUNTED);
+        remove_unless(counter, |total| *total <= MAX_COUNT);
     }
     let throttled = &mut details.throttled;
     for seconds in [
@@ -85,9 +86,9 @@ pub fn check_details(details: &mut GpuDetails) {
         &mut throttled.low_utilization_seconds_total,
         &mut throttled.reliability_seconds_total,
     ] {
-        keep_if(seconds, |seconds| (0.0..=MOST_SECONDS).contains(seconds));
+        remove_unless(seconds, |seconds| (0.0..=MAX_SECONDS).contains(seconds));
     }
-    keep_if(&mut details.bar1, |bar1| {
+    remove_unless(&mut details.bar1, |bar1| {
         bar1.used_bytes <= bar1.total_bytes
     });
     for link in details.nvlinks.value_mut().into_iter().flatten() {
@@ -107,24 +108,22 @@ pub fn check_details(details: &mut GpuDetails) {
             .into_iter()
             .chain(by_kind)
         {
-            keep_if(counter, |total| *total <= MOST_COUNTED);
+            remove_unless(counter, |total| *total <= MAX_COUNT);
         }
-        keep_if(bytes_per_second, |rate| {
-            (0.0..=MOST_BYTES_PER_SECOND).contains(rate)
+        remove_unless(bytes_per_second, |rate| {
+            (0.0..=MAX_BYTES_PER_SECOND).contains(rate)
         });
     }
     for fan in details.fans.value_mut().into_iter().flatten() {
-        keep_if(&mut fan.speed_percent, |percent| {
-            (0.0..=MOST_FAN_PERCENT).contains(percent)
+        remove_unless(&mut fan.speed_percent, |percent| {
+            (0.0..=MAX_FAN_PERCENT).contains(percent)
         });
-        keep_if(&mut fan.rpm, |rpm| *rpm <= 100_000);
+        remove_unless(&mut fan.rpm, |rpm| *rpm <= 100_000);
     }
     for process in details.accounting.value_mut().into_iter().flatten() {
-        percent(&mut process.gpu_percent);
-        percent(&mut process.memory_percent);
-        keep_if(&mut process.max_memory_bytes, |bytes| {
-            *bytes <= MOST_COUNTED
-        });
+        check_percent(&mut process.gpu_percent);
+        check_percent(&mut process.memory_percent);
+        remove_unless(&mut process.max_memory_bytes, |bytes| *bytes <= MAX_COUNT);
     }
 }
 
@@ -139,11 +138,11 @@ fn check_memory(memory: &mut MemorySample) {
         &mut memory.reserved_bytes,
         &mut memory.free_bytes,
     ] {
-        keep_if(bytes, |bytes| *bytes <= total);
+        remove_unless(bytes, |bytes| *bytes <= total);
     }
-    // Used and free memory are computed from each other, so that both are wrong.
+    // Used and free memory are computed from each other, so both are wrong.
     if memory.used_bytes == Reading::Absent(Absence::Unknown) {
-        keep_if(&mut memory.free_bytes, |_| false);
+        remove_unless(&mut memory.free_bytes, |_| false);
     }
 }
 
@@ -157,15 +156,15 @@ fn check_process(process: &mut Process, total_bytes: Option<u64>) {
     } = process;
     [sm_percent, memory_percent, encoder_percent, decoder_percent]
         .into_iter()
-        .for_each(percent);
-    keep_if(&mut process.memory_bytes, |bytes| {
+        .for_each(check_percent);
+    remove_unless(&mut process.memory_bytes, |bytes| {
         total_bytes.is_none_or(|total| *bytes <= total)
     });
 }
 
-/// Marks an impossible share as unknown. Values slightly above 100 become 100.
-fn percent(reading: &mut Reading<f64>) {
-    keep_if(reading, |percent| {
+/// Marks an impossible percentage as unknown. Values slightly above 100 become 100.
+fn check_percent(reading: &mut Reading<f64>) {
+    remove_unless(reading, |percent| {
         (0.0..=100.0 + ROUNDING_PERCENT).contains(percent)
     });
     if let Some(percent) = reading.value_mut() {
@@ -173,9 +172,9 @@ fn percent(reading: &mut Reading<f64>) {
     }
 }
 
-/// Marks a reading as unknown if it is not possible. NaN is removed as well, because no range
-/// contains it.
-fn keep_if<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
+/// Marks a reading as unknown if `is_possible` returns `false`. NaN is removed too, because no
+/// range contains NaN.
+fn remove_unless<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
     if reading.value().is_some_and(|value| !is_possible(value)) {
         *reading = Reading::Absent(Absence::Unknown);
     }
@@ -192,9 +191,9 @@ mod tests {
     const UNKNOWN: Reading<f64> = Reading::Absent(Absence::Unknown);
 
     #[test]
-    fn what_can_be_stays_as_it_is() {
-        let mut sample = examples::sample(1);
-        sample.processes = Reading::Now(vec![examples::process(1, GIB)]);
+    fn possible_values_are_kept() {
+        let mut sample = examples::make_sample(1);
+        sample.processes = Reading::Now(vec![examples::make_process(1, GIB)]);
         sample.power.draw_watts = Reading::Now(700.0);
         sample.temperature.margin_celsius = Reading::Now(-3.0);
         sample.clocks.sm_mhz = Reading::Now(1980);
@@ -202,7 +201,7 @@ mod tests {
         let before = sample.clone();
         check(&mut sample);
         assert_eq!(sample, before);
-        let mut details = examples::details(1);
+        let mut details = examples::make_details(1);
         details.ecc.volatile.corrected_total = Reading::Now(3);
         details.throttled.power_seconds_total = Reading::Now(86_400.0);
         let before = details.clone();
@@ -211,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_unknown() {
-        let mut sample = examples::sample(1);
+    fn impossible_values_become_unknown() {
+        let mut sample = examples::make_sample(1);
         sample.utilization.gpu_percent = Reading::Now(4_000_000.0);
         sample.utilization.encoder_percent = Reading::Earlier {
             value: -1.0,
             at_ms: 1,
         };
-        sample.activity = Reading::Now(examples::activity(f64::NAN, 101.0));
+        sample.activity = Reading::Now(examples::make_activity(f64::NAN, 101.0));
         sample.power.draw_watts = Reading::Now(4_294_967.0);
         sample.power.energy_joules_total = Reading::Now(-1.0);
         sample.temperature.gpu_celsius = Reading::Now(-300.0);
@@ -259,9 +258,9 @@ mod tests {
     }
 
     #[test]
-    fn a_hair_beyond_all_is_all() {
-        let mut sample = examples::sample(1);
-        sample.activity = Reading::Now(examples::activity(100.3, 100.0));
+    fn rounded_percentage_is_limited_to_100() {
+        let mut sample = examples::make_sample(1);
+        sample.activity = Reading::Now(examples::make_activity(100.3, 100.0));
         check(&mut sample);
         assert_eq!(
             sample.activity.value().unwrap().sm_percent,
@@ -270,12 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn no_memory_is_used_that_is_not_there() {
-        let mut sample = examples::sample(1);
+    fn memory_beyond_total_becomes_unknown() {
+        let mut sample = examples::make_sample(1);
         sample.memory.used_bytes = Reading::Now(81 * GIB);
         sample.processes = Reading::Now(vec![
-            examples::process(1, u64::MAX),
-            examples::process(2, GIB),
+            examples::make_process(1, u64::MAX),
+            examples::make_process(2, GIB),
         ]);
         let mut mig_memory = sample.memory.clone();
         mig_memory.total_bytes = Reading::Now(GIB);
@@ -286,7 +285,7 @@ mod tests {
                 compute_instance: 0,
             },
             memory: mig_memory,
-            activity: Reading::Now(examples::activity(170.0, 0.0)),
+            activity: Reading::Now(examples::make_activity(170.0, 0.0)),
             allocated_to: Vec::new(),
         }]);
         check(&mut sample);
@@ -305,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn markers_among_the_details_are_unknown() {
-        let mut details = examples::details(1);
+    fn markers_in_details_become_unknown() {
+        let mut details = examples::make_details(1);
         details.ecc.volatile.uncorrected_total = Reading::Now(u64::MAX);
         details.pcie_replays_total = Reading::Now(u64::MAX);
         details.throttled.thermal_seconds_total = Reading::Now(-1.0);

@@ -1,7 +1,7 @@
-//! Readings of the machine around the GPUs, through sysinfo.
+//! Readings of the host machine, taken with the sysinfo crate.
 //!
 //! Disk counters are read from sysfs instead. sysinfo counts by mounted file system, which omits
-//! swap and unmounted disks, and it reads the free space of each file system, which hangs on a dead
+//! swap and unmounted disks, and also reads each file system's free space, which hangs on a dead
 //! network mount.
 
 use std::{
@@ -25,22 +25,22 @@ use crate::{
 const SECTOR_BYTES: u64 = 512;
 
 /// The interval between searches for new disks and network cards.
-const LIST_AGAIN: Duration = Duration::from_mins(1);
+const LIST_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The minimum ratio between the interval of network readings and their CPU time. sysinfo reads
-/// eleven files per network card, which takes 0.2 ms, and a host of containers has hundreds of
-/// cards.
-const NETWORK_SHARE: u32 = 5000;
+/// The minimum ratio of the interval between network readings to the CPU time of one reading.
+/// sysinfo reads eleven files per network card, which takes 0.2 ms, and a container host has
+/// hundreds of cards.
+const NETWORK_CPU_RATIO: u32 = 5000;
 
 /// A reader for processors, memory, disks and network cards. Readings that the system does not
 /// provide are absent.
 #[derive(Debug)]
 pub struct HostReader {
-    /// `None` on systems that sysinfo does not support.
+    /// The sysinfo handle; `None` on systems that sysinfo does not support.
     system: Option<System>,
-    /// The time of the first reading of the processors.
+    /// The time of the first CPU reading.
     cpu_since: Option<Instant>,
-    disks: Physical,
+    disks: PhysicalDevices,
     networks: NetworkReader,
 }
 
@@ -50,16 +50,16 @@ impl HostReader {
         Self {
             system: System::new().ok(),
             cpu_since: None,
-            disks: Physical::new("/sys/block"),
+            disks: PhysicalDevices::new("/sys/block"),
             networks: NetworkReader::new(),
         }
     }
 
-    /// Reads the machine. Rates are computed by `derive`.
+    /// Reads the host. Rates are not included; `derive` computes them.
     pub fn read(&mut self) -> HostSample {
         let at_ms = now_ms();
-        // The first reading of sysinfo is the average since boot, and sysinfo does not read the
-        // processors again before this interval.
+        // sysinfo's first CPU reading is the average since boot, and sysinfo does not read the CPU
+        // again before this interval has passed.
         let compared = self
             .cpu_since
             .is_some_and(|since| since.elapsed() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
@@ -68,16 +68,16 @@ impl HostReader {
             system.refresh_memory();
             self.cpu_since.get_or_insert_with(Instant::now);
         }
-        let disks = self.disks();
-        let [received, sent] = self.networks.totals(at_ms);
+        let disks = self.read_disks();
+        let [received, sent] = self.networks.read_totals(at_ms);
         // The total is 0 if `/proc/meminfo` could not be read.
         let memory = self
             .system
             .as_ref()
             .filter(|system| system.total_memory() > 0);
-        let ram = |amount: fn(&System) -> u64| reading(memory.map(amount));
-        // The differences are computed here, because the numbers are inconsistent in some
-        // containers, and sysinfo's own differences would overflow.
+        let ram = |amount: fn(&System) -> u64| to_reading(memory.map(amount));
+        // Used memory is computed here, because the amounts are inconsistent in some containers,
+        // and the subtraction in sysinfo would overflow.
         HostSample {
             at_ms,
             memory: RamSample {
@@ -92,10 +92,10 @@ impl HostReader {
                 total_bytes: ram(System::total_swap),
                 used_bytes: ram(|system| system.total_swap().saturating_sub(system.free_swap())),
             },
-            cpu: self.cpu(compared),
+            cpu: self.read_cpu(compared),
             disk: DiskSample {
-                read_bytes_total: reading(disks.map(|totals| totals.0)),
-                written_bytes_total: reading(disks.map(|totals| totals.1)),
+                read_bytes_total: to_reading(disks.map(|totals| totals.0)),
+                written_bytes_total: to_reading(disks.map(|totals| totals.1)),
                 read_bytes_per_second: Reading::Absent(Absence::WarmingUp),
                 written_bytes_per_second: Reading::Absent(Absence::WarmingUp),
             },
@@ -108,12 +108,12 @@ impl HostReader {
         }
     }
 
-    fn cpu(&self, compared: bool) -> CpuSample {
+    fn read_cpu(&self, compared: bool) -> CpuSample {
         let system = self
             .system
             .as_ref()
             .filter(|system| !system.cpus().is_empty());
-        let count = reading(system.map(|system| system.cpus().len() as u32));
+        let count = to_reading(system.map(|system| system.cpus().len() as u32));
         let busy_percent = match system {
             None => Reading::Absent(Absence::NotSupported),
             Some(_) if !compared => Reading::Absent(Absence::WarmingUp),
@@ -121,7 +121,7 @@ impl HostReader {
                 Reading::Now((f64::from(system.global_cpu_usage()) * 10.0).round() / 10.0)
             }
         };
-        let load_1m = reading(System::load_average().ok().map(|load| load.one));
+        let load_1m = to_reading(System::load_average().ok().map(|load| load.one));
         CpuSample {
             count,
             busy_percent,
@@ -130,11 +130,12 @@ impl HostReader {
     }
 
     /// Returns the bytes read and written by all physical disks. Partitions, RAID, LVM and loop
-    /// devices are left out, because they would count the same bytes twice.
-    fn disks(&mut self) -> Option<(u64, u64)> {
+    /// devices are skipped, because they would count the same bytes twice.
+    fn read_disks(&mut self) -> Option<(u64, u64)> {
         let stats = self.disks.names().iter().filter_map(|disk| {
-            let stat = bounded::text(format!("/sys/block/{disk}/stat"), bounded::VALUE).ok()?;
-            disk_bytes(&stat)
+            let stat =
+                bounded::read_text(format!("/sys/block/{disk}/stat"), bounded::VALUE_LIMIT).ok()?;
+            parse_disk_bytes(&stat)
         });
         stats.reduce(|(read, written), disk| {
             (read.saturating_add(disk.0), written.saturating_add(disk.1))
@@ -152,8 +153,8 @@ impl Default for HostReader {
 #[derive(Debug)]
 struct NetworkReader {
     networks: Option<Networks>,
-    cards: Physical,
-    /// The bytes received and sent at the latest reading.
+    cards: PhysicalDevices,
+    /// The bytes received and sent, as of the latest reading.
     latest: [Reading<u64>; 2],
     read_at_ms: u64,
     due: Instant,
@@ -163,17 +164,17 @@ impl NetworkReader {
     fn new() -> Self {
         Self {
             networks: Networks::new().ok(),
-            cards: Physical::new("/sys/class/net"),
+            cards: PhysicalDevices::new("/sys/class/net"),
             latest: [const { Reading::Absent(Absence::NotSupported) }; 2],
             read_at_ms: 0,
             due: Instant::now(),
         }
     }
 
-    /// Returns the bytes received and sent since boot by all physical cards. Bridges and the cards
-    /// of containers are left out, because they would count the same bytes twice. If there are no
-    /// physical cards, as inside a container, all cards except loopback count.
-    fn totals(&mut self, at_ms: u64) -> [Reading<u64>; 2] {
+    /// Returns the bytes received and sent since boot by all physical cards. Bridges and virtual
+    /// cards of containers are skipped, because they would count the same bytes twice. If there are
+    /// no physical cards, as inside a container, all cards except loopback count.
+    fn read_totals(&mut self, at_ms: u64) -> [Reading<u64>; 2] {
         let Some(networks) = &mut self.networks else {
             return self.latest.clone();
         };
@@ -181,11 +182,12 @@ impl NetworkReader {
             return self
                 .latest
                 .clone()
-                .map(|total| total.dated(self.read_at_ms));
+                .map(|total| total.with_time(self.read_at_ms));
         }
-        let used_before = cpu_time();
+        let used_before = thread_cpu_time();
         networks.refresh(true);
-        self.due = Instant::now() + cpu_time().saturating_sub(used_before) * NETWORK_SHARE;
+        self.due =
+            Instant::now() + thread_cpu_time().saturating_sub(used_before) * NETWORK_CPU_RATIO;
         self.read_at_ms = at_ms;
         let physical = self.cards.names();
         let cards = || {
@@ -207,22 +209,22 @@ impl NetworkReader {
                 (received.saturating_add(card.0), sent.saturating_add(card.1))
             });
         self.latest = [
-            reading(totals.map(|totals| totals.0)),
-            reading(totals.map(|totals| totals.1)),
+            to_reading(totals.map(|totals| totals.0)),
+            to_reading(totals.map(|totals| totals.1)),
         ];
         self.latest.clone()
     }
 }
 
-/// The physical devices of a class: those with a `device` in sysfs.
+/// The physical devices of a class, which have a `device` entry in sysfs.
 #[derive(Debug)]
-struct Physical {
+struct PhysicalDevices {
     folder: &'static str,
     names: BTreeSet<String>,
     listed: Option<Instant>,
 }
 
-impl Physical {
+impl PhysicalDevices {
     fn new(folder: &'static str) -> Self {
         Self {
             folder,
@@ -234,7 +236,7 @@ impl Physical {
     fn names(&mut self) -> &BTreeSet<String> {
         if self
             .listed
-            .is_none_or(|listed| listed.elapsed() >= LIST_AGAIN)
+            .is_none_or(|listed| listed.elapsed() >= LIST_INTERVAL)
         {
             let found = fs::read_dir(Path::new(self.folder))
                 .into_iter()
@@ -251,18 +253,19 @@ impl Physical {
 }
 
 /// Returns the CPU time of this thread.
-fn cpu_time() -> Duration {
+fn thread_cpu_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime)
         .try_into()
         .unwrap_or_default()
 }
 
-fn reading<T>(value: Option<T>) -> Reading<T> {
+fn to_reading<T>(value: Option<T>) -> Reading<T> {
     value.ok_or(Absence::NotSupported).into()
 }
 
-/// Returns the bytes read and written, from the third and the seventh number of a disk's `stat`.
-fn disk_bytes(stat: &str) -> Option<(u64, u64)> {
+/// Parses the bytes read and written from a disk's `stat` file, in which they are the third and
+/// seventh fields, in sectors.
+fn parse_disk_bytes(stat: &str) -> Option<(u64, u64)> {
     let sectors = |place| {
         stat.split_ascii_whitespace()
             .nth(place)?
@@ -311,25 +314,25 @@ mod tests {
     }
 
     #[test]
-    fn network_cards_that_are_not_read_again_yet_have_the_time_of_their_reading() {
+    fn unread_network_cards_keep_reading_time() {
         let mut reader = NetworkReader::new();
-        let first = reader.totals(1_000);
+        let first = reader.read_totals(1_000);
         reader.due = Instant::now() + Duration::from_mins(1);
-        let [received, _] = reader.totals(2_000);
-        assert_eq!(received, first[0].clone().dated(1_000));
+        let [received, _] = reader.read_totals(2_000);
+        assert_eq!(received, first[0].clone().with_time(1_000));
         reader.due = Instant::now();
         assert!(matches!(
-            reader.totals(3_000),
+            reader.read_totals(3_000),
             [Reading::Now(_) | Reading::Absent(_), _]
         ));
     }
 
     #[test]
-    fn a_disks_bytes_are_its_sectors() {
+    fn disk_bytes_come_from_sectors() {
         assert_eq!(
-            disk_bytes("  10 0 16 5 20 1 32 7 0 9 12\n"),
+            parse_disk_bytes("  10 0 16 5 20 1 32 7 0 9 12\n"),
             Some((16 * 512, 32 * 512))
         );
-        assert_eq!(disk_bytes("10 0 16"), None);
+        assert_eq!(parse_disk_bytes("10 0 16"), None);
     }
 }

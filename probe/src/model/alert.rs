@@ -7,7 +7,7 @@ use ts_rs::TS;
 use super::{GpuRef, Severity};
 use crate::flat;
 
-/// An alert: a rule of the alert file that applies to a GPU or to the machine.
+/// An alert: a rule of the alert file that matches a GPU or the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Alert {
     /// The name of the alert's rule.
@@ -41,7 +41,7 @@ pub struct FiringAlert {
     pub alert: Alert,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_false(value: &bool) -> bool {
     !value
 }

@@ -16,7 +16,7 @@ pub enum Allocation {
     Slurm {
         /// The ID of the job, from `SLURM_JOB_ID`.
         job_id: String,
-        /// The login name of the job's user, or the user's number if there is no name. Omitted if
+        /// The login name of the job's user, or the numeric user ID if there is no name. Omitted if
         /// the file does not contain the user.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]

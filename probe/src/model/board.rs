@@ -15,7 +15,7 @@ pub struct Board {
     pub part_number: Reading<String>,
     /// The version of the VBIOS (`nvmlDeviceGetVbiosVersion`).
     pub vbios_version: Reading<String>,
-    /// The architecture by NVIDIA's name, such as `Hopper` (`nvmlDeviceGetArchitecture`).
+    /// NVIDIA's name of the architecture, such as `Hopper` (`nvmlDeviceGetArchitecture`).
     pub architecture: Reading<String>,
     /// The CUDA compute capability, such as `9.0` (`nvmlDeviceGetCudaComputeCapability`).
     pub compute_capability: Reading<String>,
@@ -94,7 +94,7 @@ pub struct Thresholds {
 
 impl Board {
     /// Returns a board whose readings are all absent for the given reason.
-    pub fn absent(reason: &Absence) -> Self {
+    pub fn new_absent(reason: &Absence) -> Self {
         let energy_source = None;
         absent!(reason; Self { energy_source }; serial, part_number, vbios_version, architecture,
             compute_capability, cores, memory_bus_bits, minor_number, numa_node,

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 /// Converts a PCI bus ID in any of the driver's formats (`0000:3b:00`, `3b:00.0`,
-/// `00000000:3B:00.0`) to NVML's format (`00000000:3B:00.0`). Returns `None` if the text is no bus
-/// ID.
-pub fn normal_bus_id(text: &str) -> Option<String> {
+/// `00000000:3B:00.0`) to NVML's format (`00000000:3B:00.0`). Returns `None` if the text is not a
+/// bus ID.
+pub fn normalize_bus_id(text: &str) -> Option<String> {
     let hex = |text: &str, longest: usize| {
         let fits = (1..=longest).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -23,9 +23,9 @@ pub fn normal_bus_id(text: &str) -> Option<String> {
     Some(format!("{domain:08X}:{bus:02X}:{device:02X}.{function:X}"))
 }
 
-/// Returns the sysfs directory of the device with this bus ID. NVML's bus IDs have eight digits in
-/// the domain, those of sysfs four. `sys_root` is `/sys`, except in tests.
-pub(crate) fn sysfs_device(sys_root: &Path, bus_id: &str) -> PathBuf {
+/// Returns the sysfs directory of the device with this bus ID. The domain has eight digits in
+/// NVML's bus IDs, but four in sysfs. `sys_root` is `/sys`, except in tests.
+pub(crate) fn sysfs_device_path(sys_root: &Path, bus_id: &str) -> PathBuf {
     let short = bus_id
         .strip_prefix("0000")
         .unwrap_or(bus_id)
@@ -38,16 +38,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_a_bus_id_becomes_nvml_s() {
+    fn bus_id_is_converted_to_nvml_format() {
         for text in ["0000:3b:00", "3b:00.0", "00000000:3B:00.0", "0:3B:0"] {
             assert_eq!(
-                normal_bus_id(text).as_deref(),
+                normalize_bus_id(text).as_deref(),
                 Some("00000000:3B:00.0"),
                 "{text}"
             );
         }
         assert_eq!(
-            normal_bus_id("10000:e1:00.0").as_deref(),
+            normalize_bus_id("10000:e1:00.0").as_deref(),
             Some("00010000:E1:00.0")
         );
         for text in [
@@ -59,13 +59,13 @@ mod tests {
             "0000:+3:00",
             "123456789:3b:00",
         ] {
-            assert_eq!(normal_bus_id(text), None, "{text}");
+            assert_eq!(normalize_bus_id(text), None, "{text}");
         }
     }
 
     #[test]
-    fn the_system_writes_a_bus_id_shorter_than_nvml() {
-        let folder = |bus_id| sysfs_device(Path::new("/sys"), bus_id);
+    fn sysfs_bus_id_has_short_domain() {
+        let folder = |bus_id| sysfs_device_path(Path::new("/sys"), bus_id);
         assert_eq!(
             folder("00000000:3B:00.0"),
             Path::new("/sys/bus/pci/devices/0000:3b:00.0")

@@ -1,4 +1,4 @@
-//! The GPU use of a notebook's cell.
+//! The GPU use of a notebook cell.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,14 +29,14 @@ pub struct Cell {
     /// The peak device memory of the notebook's kernel, summed over all GPUs, in bytes; `null` if
     /// the driver does not report it.
     pub peak_bytes: Option<f64>,
-    /// The difference of the kernel's device memory after and before the execution, in bytes;
-    /// negative if memory was freed.
+    /// The change in the kernel's device memory during the execution, in bytes; negative if memory
+    /// was freed.
     pub change_bytes: Option<f64>,
     /// Energy of the GPUs that the kernel used, including the share of other processes; `null` if
     /// power is not reported.
     pub joules: Option<f64>,
-    /// Whether other processes used one of these GPUs at the same time, so that the energy is not
-    /// the cell's alone.
+    /// Whether other processes used one of the cell's GPUs at the same time. If so, `joules`
+    /// includes their energy.
     pub shared: bool,
     /// The login name of the user who reported the cell, if the server can determine the user. The
     /// server sets this field. Other users receive the event without the notebook's name.

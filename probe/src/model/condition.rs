@@ -7,8 +7,8 @@ use ts_rs::TS;
 use super::{RecoveryAction, Severity, ThrottleReason};
 use crate::{flat, tagged};
 
-/// Something about a GPU that its users should know. A condition has a beginning, is in every
-/// sample while it lasts, and ends.
+/// A state of a GPU that its users should know about. A condition has a start and an end, and is
+/// part of every sample in between.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Condition {
     /// The time at which the condition began.
@@ -29,13 +29,13 @@ pub struct Condition {
 pub enum ConditionKind {
     /// The driver reported an error.
     Xid {
-        /// NVIDIA's number of the error.
+        /// NVIDIA's number for the error.
         code: u32,
-        /// The process that caused the latest of these errors, if the driver reports it.
+        /// The process that caused the latest error, if the driver reports the process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         pid: Option<u32>,
-        /// Number of these errors since the condition began.
+        /// Number of errors with this code since the condition began.
         count: u32,
         /// The time of the latest error.
         last_ms: u64,
@@ -55,11 +55,11 @@ pub enum ConditionKind {
     },
     /// Processes hold memory, and none of them has run a kernel for minutes.
     HeldIdle {
-        /// The device memory of these processes.
+        /// The device memory of the idle processes, in bytes.
         bytes: u64,
         /// The time since the last kernel ran.
         idle_ms: u64,
-        /// The PIDs of these processes.
+        /// The PIDs of the idle processes.
         pids: Vec<u32>,
     },
     /// Kernels run all the time, but use only a small part of the GPU.
@@ -71,17 +71,17 @@ pub enum ConditionKind {
         /// Share of time in which the tensor cores had work.
         tensor_percent: Option<f64>,
     },
-    /// Kernels have run for minutes without a pause, and nothing moves, as in a collective
+    /// Kernels have run for minutes without a pause and without progress, as in a collective
     /// operation that waits for a process that never arrives.
     SuspectedHang {
-        /// The power draw, which is close to that of a GPU that is in use but idle.
+        /// The power draw, which is close to that of a GPU with an idle program.
         power_watts: f64,
         /// The PIDs of the processes on this GPU.
         pids: Vec<u32>,
         /// Other GPUs of the same job that also seem to hang, by NVML's index.
         waiting: Vec<u32>,
-        /// Processes of the same job on GPUs that do not seem to hang. The other processes probably
-        /// wait for these. Empty if most GPUs of the job do not seem to hang.
+        /// Processes of the same job on GPUs that do not seem to hang. The job's other processes
+        /// probably wait for them. Empty if most GPUs of the job do not seem to hang.
         differing: Vec<GpuProcess>,
     },
     /// Memory is in use, but belongs to no listed process.
@@ -92,11 +92,11 @@ pub enum ConditionKind {
     /// The clock or the power draw has been lower for minutes than this GPU's usual value at the
     /// same load, and the driver reports no reason.
     SlowerThanItself {
-        /// The clock of the multiprocessors now.
+        /// The current clock of the multiprocessors.
         sm_mhz: f64,
         /// The usual clock of the multiprocessors at this load.
         usual_sm_mhz: f64,
-        /// The power draw of the GPU now.
+        /// The current power draw of the GPU.
         power_watts: f64,
         /// The usual power draw of the GPU at this load.
         usual_power_watts: f64,
@@ -127,7 +127,7 @@ pub enum ConditionKind {
     },
     /// Memory in use has grown steadily for half a minute, and will fill the GPU within an hour.
     MemoryFilling {
-        /// The time until the memory is full at this rate.
+        /// The time until the memory is full at the current growth rate.
         left_ms: u64,
         /// The rate at which memory in use grows.
         bytes_per_second: f64,
@@ -155,12 +155,12 @@ pub enum ConditionKind {
     },
     /// NVLinks are down that should be up.
     NvLinkDown {
-        /// The numbers of these links.
+        /// The numbers of the links that are down.
         links: Vec<u32>,
     },
     /// The PCIe link has fewer lanes than board and slot support.
     PcieDegraded {
-        /// Number of lanes in use now.
+        /// Number of lanes currently in use.
         width: u32,
         /// Number of lanes that board and slot support.
         max_width: u32,
@@ -168,7 +168,8 @@ pub enum ConditionKind {
 }
 
 impl ConditionKind {
-    /// Returns the severity of the condition. The severity of an Xid is in the table of Xids.
+    /// Returns the severity of the condition. For an Xid, the severity comes from the table of
+    /// driver errors instead.
     pub fn severity(&self) -> Severity {
         match self {
             Self::Throttled { reasons, .. } => {
@@ -181,8 +182,8 @@ impl ConditionKind {
             | Self::HeldIdle { .. }
             | Self::HardlyUsed { .. }
             | Self::HeldByNobody { .. } => Severity::Notice,
-            // The condition is critical when less than a minute remains, because that is too short
-            // to react.
+            // With less than a minute left, there is not enough time to react, so the condition is
+            // critical.
             Self::MemoryFilling {
                 left_ms: ..60_000, ..
             }

@@ -1,15 +1,15 @@
-//! The GPU use of a command, a notebook's cell or a part of a program.
+//! The GPU use of a command, a notebook cell or a part of a program.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::Mark;
-use crate::{owner::clean_line, stat::Spread, units::three_digits_of, usage::Joules};
+use crate::{owner::clean_line, stat::Spread, units::round_to_three_digits, usage::Joules};
 
 /// Stored amounts of memory are multiples of this size, so that small differences between two runs
 /// of a cell do not change the notebook file.
-const STORED_BYTES: f64 = 1024.0 * 1024.0;
+const STORED_UNIT_BYTES: f64 = 1024.0 * 1024.0;
 
 /// The GPU use of a measurement, including all processes that it started: the output of `gpumon run
 /// --json` and of the Python package. `gpus` is empty if the measurement used no GPU.
@@ -31,26 +31,26 @@ pub struct Cost {
     pub gpu_s: Option<f64>,
     /// The peak device memory, summed over all GPUs; `null` if the driver does not report it.
     pub peak_memory_bytes: Option<u64>,
-    /// The device memory at the end minus that before the start; `null` if the processes have
-    /// ended, too.
+    /// The change in device memory between the start and the end of the measurement; `null` if the
+    /// driver does not report it, or if the processes have ended.
     pub memory_change_bytes: Option<i64>,
-    /// Energy of the GPUs while the measurement used them. The energy is exact for GPUs without
-    /// other users, except for the first and the last sample, and otherwise a range. `null` if
-    /// power is not reported.
+    /// Energy of the GPUs while the measurement used them. For GPUs without other users, the energy
+    /// is exact except for the first and the last sample; otherwise it is a range. `null` if power
+    /// is not reported.
     pub energy_joules: Option<Joules>,
     /// Whether other processes used one of the GPUs at the same time.
     pub shared: bool,
     /// The use of each GPU, by index.
     pub gpus: Vec<GpuCost>,
-    /// Driver errors of these GPUs.
+    /// Driver errors of the GPUs during the measurement.
     pub xids: Vec<CostXid>,
     /// The moments that were marked during the measurement.
     pub marks: Vec<CostMark>,
-    /// Missing data with the reasons, as sentences.
+    /// Descriptions of missing data and the reasons, as sentences.
     pub lost: Vec<String>,
 }
 
-/// The part of a measurement's GPU use that is on one GPU.
+/// A measurement's use of one GPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, TS, JsonSchema)]
 pub struct GpuCost {
     /// NVML's index of the GPU.
@@ -68,33 +68,33 @@ pub struct GpuCost {
     /// Share of time in which the multiprocessors had work while the measurement used the GPU,
     /// including the work of other processes (GPM's `SM_UTIL`); `null` before Hopper.
     pub sm_percent: Option<Spread>,
-    /// Share of time in which the tensor cores had work, including that of other processes
+    /// Share of time in which the tensor cores had work, including the work of other processes
     /// (`ANY_TENSOR_UTIL`).
     pub tensor_percent: Option<Spread>,
-    /// Used share of the bandwidth of device memory, including that of other processes
+    /// Used share of the bandwidth of device memory, including use by other processes
     /// (`DRAM_BW_UTIL`).
     pub dram_percent: Option<Spread>,
     /// The peak device memory on this GPU; `null` if the driver does not report it.
     pub peak_memory_bytes: Option<u64>,
-    /// The device memory on this GPU at the end minus that before the start; `null` if the
-    /// processes have ended, too.
+    /// The change in device memory on this GPU between the start and the end of the measurement;
+    /// `null` if the driver does not report it, or if the processes have ended.
     pub memory_change_bytes: Option<i64>,
     /// Energy of this GPU while the measurement used it, a range if other processes used it at the
     /// same time; `null` if power is not reported.
     pub energy_joules: Option<Joules>,
     /// Whether other processes used this GPU at the same time.
     pub shared: bool,
-    /// Data that crossed the PCIe link to the GPU while the measurement used it, including that of
+    /// Data transferred to the GPU over PCIe while the measurement used the GPU, including data of
     /// other processes.
     pub pcie_rx_bytes: Option<u64>,
-    /// Data that crossed the PCIe link from the GPU while the measurement used it, including that
+    /// Data transferred from the GPU over PCIe while the measurement used the GPU, including data
     /// of other processes.
     pub pcie_tx_bytes: Option<u64>,
-    /// Data that crossed all NVLinks to the GPU while the measurement used it, including that of
-    /// other processes.
+    /// Data transferred to the GPU over all NVLinks while the measurement used the GPU, including
+    /// data of other processes.
     pub nvlink_rx_bytes: Option<u64>,
-    /// Data that crossed all NVLinks from the GPU while the measurement used it, including that of
-    /// other processes.
+    /// Data transferred from the GPU over all NVLinks while the measurement used the GPU, including
+    /// data of other processes.
     pub nvlink_tx_bytes: Option<u64>,
     /// Conditions of the GPU while the measurement used it, the earliest first.
     pub conditions: Vec<CostCondition>,
@@ -120,7 +120,7 @@ pub struct CostXid {
     pub at_ms: u64,
     /// NVML's index of the GPU, if the driver reports it.
     pub gpu: Option<u32>,
-    /// NVIDIA's number of the error.
+    /// NVIDIA's number for the error.
     pub xid: u32,
     /// The meaning of the error and its remedy.
     pub text: String,
@@ -136,18 +136,19 @@ pub struct CostMark {
 }
 
 impl CostMark {
-    /// Returns a mark with the text in one line, cut to the length that servers accept.
-    pub fn read(at_ms: u64, text: &str) -> Self {
+    /// Creates a mark. The text is converted to a single line and truncated to the length that
+    /// servers accept.
+    pub fn from_text(at_ms: u64, text: &str) -> Self {
         Self {
             at_ms,
             text: clean_line(text.trim())
                 .chars()
-                .take(Mark::LONGEST_TEXT)
+                .take(Mark::MAX_TEXT_CHARS)
                 .collect(),
         }
     }
 
-    pub fn new(at_ms: u64, mark: &Mark) -> Self {
+    pub fn from_mark(at_ms: u64, mark: &Mark) -> Self {
         Self {
             at_ms,
             text: mark.text.clone(),
@@ -172,7 +173,7 @@ pub struct StoredCost {
     /// The peak device memory of the notebook's kernel, summed over all GPUs; `null` if the driver
     /// does not report it.
     pub peak_memory_bytes: Option<f64>,
-    /// The device memory of the notebook's kernel after the run minus that before the run.
+    /// The change in the device memory of the notebook's kernel during the run, in bytes.
     pub memory_change_bytes: Option<f64>,
     /// Energy of the GPUs while the notebook's kernel used them, in joules, including the share of
     /// other processes. `null` if power is not reported.
@@ -181,8 +182,8 @@ pub struct StoredCost {
     pub shared: bool,
     /// The names of the GPUs that the kernel used, by index.
     pub gpus: Vec<String>,
-    /// The run that this cost belongs to. If it is missing, as in entries of older versions, or is
-    /// not the cell's current run, the cost is that of an earlier run.
+    /// The run that this cost belongs to. If `run` is missing, as in entries of older versions, or
+    /// is not the cell's current run, the cost is that of an earlier run.
     pub run: Option<CellRun>,
 }
 
@@ -192,43 +193,43 @@ pub struct StoredCost {
 pub struct CellRun {
     /// The CRC-32 of the cell's source in UTF-8.
     pub source_crc32: u32,
-    /// The cell's `execution_count`; `null` if it has none.
+    /// The cell's `execution_count`; `null` if the cell has none.
     pub execution_count: Option<u32>,
     /// The time at which the run started: `metadata.execution["iopub.execute_input"]` of the cell;
-    /// `null` if it is not recorded.
+    /// `null` if the time is not recorded.
     pub started: Option<String>,
 }
 
 impl StoredCost {
     pub const VERSION: u32 = 1;
     /// The longest plausible duration, about thirty years.
-    const LONGEST_S: f64 = 1e9;
+    const MAX_DURATION_S: f64 = 1e9;
     /// The largest plausible amount of memory, eight pebibytes.
-    const MOST_BYTES: f64 = 9_007_199_254_740_992.0;
+    const MAX_BYTES: f64 = 9_007_199_254_740_992.0;
     /// The largest plausible energy, about the output of a power station in a week.
-    const MOST_JOULES: f64 = 1e15;
+    const MAX_JOULES: f64 = 1e15;
     /// The largest plausible number of GPUs of one cell.
-    const MOST_GPUS: usize = 1024;
+    const MAX_GPUS: usize = 1024;
 
-    /// Returns `true` if all numbers are plausible, because a notebook file can contain any number.
-    /// The page has the same limits.
-    pub fn is_possible(&self) -> bool {
+    /// Returns `true` if all numbers are plausible. A notebook file can contain any number. The web
+    /// page checks the same limits.
+    pub fn is_plausible(&self) -> bool {
         let is_within = |value: f64, most: f64| (0.0..=most).contains(&value);
         let is_absent_or =
             |value: Option<f64>, most: f64| value.is_none_or(|value| is_within(value, most));
-        is_within(self.duration_s, Self::LONGEST_S)
-            && is_absent_or(self.gpu_s, Self::LONGEST_S)
-            && is_absent_or(self.peak_memory_bytes, Self::MOST_BYTES)
-            && is_absent_or(self.memory_change_bytes.map(f64::abs), Self::MOST_BYTES)
-            && is_absent_or(self.energy_joules, Self::MOST_JOULES)
-            && self.gpus.len() <= Self::MOST_GPUS
+        is_within(self.duration_s, Self::MAX_DURATION_S)
+            && is_absent_or(self.gpu_s, Self::MAX_DURATION_S)
+            && is_absent_or(self.peak_memory_bytes, Self::MAX_BYTES)
+            && is_absent_or(self.memory_change_bytes.map(f64::abs), Self::MAX_BYTES)
+            && is_absent_or(self.energy_joules, Self::MAX_JOULES)
+            && self.gpus.len() <= Self::MAX_GPUS
     }
 
-    /// Converts a cost to the form stored in a notebook, without the run. Returns `None` if no GPU
-    /// was used.
-    pub fn new(cost: &Cost) -> Option<Self> {
+    /// Converts a cost to the format stored in a notebook, without the run. Returns `None` if no
+    /// GPU was used.
+    pub fn from_cost(cost: &Cost) -> Option<Self> {
         // Adding 0 turns -0 into 0, because -0 would be written differently.
-        let whole_mib = |bytes: f64| (bytes / STORED_BYTES).round() * STORED_BYTES + 0.0;
+        let whole_mib = |bytes: f64| (bytes / STORED_UNIT_BYTES).round() * STORED_UNIT_BYTES + 0.0;
         let gpus: Vec<_> = cost
             .gpus
             .iter()
@@ -236,15 +237,15 @@ impl StoredCost {
             .collect();
         (!gpus.is_empty()).then(|| Self {
             version: Self::VERSION,
-            duration_s: three_digits_of(cost.duration_s),
-            gpu_s: cost.gpu_s.map(three_digits_of),
+            duration_s: round_to_three_digits(cost.duration_s),
+            gpu_s: cost.gpu_s.map(round_to_three_digits),
             peak_memory_bytes: cost.peak_memory_bytes.map(|bytes| whole_mib(bytes as f64)),
             memory_change_bytes: cost
                 .memory_change_bytes
                 .map(|bytes| whole_mib(bytes as f64)),
             energy_joules: cost
                 .energy_joules
-                .map(|joules| three_digits_of(joules.most)),
+                .map(|joules| round_to_three_digits(joules.most)),
             shared: cost.shared,
             gpus,
             run: None,
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notebook_keeps_round_numbers() {
+    fn stored_cost_is_rounded() {
         let gpu = GpuCost {
             name: Some("NVIDIA H200".to_owned()),
             ..GpuCost::default()
@@ -275,21 +276,21 @@ mod tests {
             gpus: vec![gpu],
             ..Cost::default()
         };
-        let stored = serde_json::to_value(StoredCost::new(&cost)).unwrap();
+        let stored = serde_json::to_value(StoredCost::from_cost(&cost)).unwrap();
         let expected = serde_json::json!({
             "version": 1, "duration_s": 12.3, "gpu_s": 0.000_123, "peak_memory_bytes": 3_145_728.0,
             "memory_change_bytes": -1_048_576.0, "energy_joules": 6120.0, "shared": false, "gpus": ["NVIDIA H200"],
             "run": null,
         });
         assert_eq!(stored, expected);
-        let little = StoredCost::new(&Cost {
+        let little = StoredCost::from_cost(&Cost {
             memory_change_bytes: Some(-1),
             ..cost
         });
         let change = little.and_then(|cost| cost.memory_change_bytes);
         assert!(change.is_some_and(|bytes| bytes == 0.0 && bytes.is_sign_positive()));
         assert_eq!(
-            StoredCost::new(&Cost {
+            StoredCost::from_cost(&Cost {
                 duration_s: 1.0,
                 ..Cost::default()
             }),

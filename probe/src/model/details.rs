@@ -6,8 +6,8 @@ use ts_rs::TS;
 
 use super::{Absence, Reading, reading::absent};
 
-/// Slowly changing readings of one GPU. They are read every ten seconds, because many of them take
-/// longer than all readings of a sample.
+/// Slowly changing readings of one GPU, read every ten seconds, because many of them take longer to
+/// read than a whole sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuDetails {
     /// NVML's index of the GPU.
@@ -36,7 +36,7 @@ pub struct GpuDetails {
     pub bar1: Reading<Bar1>,
     /// Counter of retransmitted PCIe packets (`nvmlDeviceGetPcieReplayCounter`).
     pub pcie_replays_total: Reading<u64>,
-    /// All NVLinks of the GPU; empty if it has none.
+    /// All NVLinks of the GPU; empty if the GPU has none.
     pub nvlinks: Reading<Vec<NvLink>>,
     /// The NVLink fabric of an `NVSwitch` system (`nvmlDeviceGetGpuFabricInfoV`).
     pub fabric: Reading<Fabric>,
@@ -186,11 +186,11 @@ pub struct RemappedRows {
     pub pending: bool,
     /// Whether a row could not be remapped.
     pub failed: bool,
-    /// Numbers of memory banks by their remaining spare rows (`nvmlDeviceGetRowRemapperHistogram`).
+    /// Number of memory banks by remaining spare rows (`nvmlDeviceGetRowRemapperHistogram`).
     pub spare: Option<SpareRows>,
 }
 
-/// Numbers of memory banks by their remaining spare rows.
+/// Number of memory banks by remaining spare rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct SpareRows {
     /// Banks with all spare rows left.
@@ -236,10 +236,10 @@ pub struct NvLink {
     pub rx_bytes_total: Reading<u64>,
     /// Counter of errors: the sum of replays, recoveries and CRC errors.
     pub errors_total: Reading<u64>,
-    /// Counter of packets that were sent again (`NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY`).
+    /// Counter of retransmitted packets (`NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY`).
     #[serde(default = "not_read")]
     pub replays_total: Reading<u64>,
-    /// Counter of recoveries, in which the link was trained again
+    /// Counter of recoveries, in which the link was retrained
     /// (`NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY`).
     #[serde(default = "not_read")]
     pub recoveries_total: Reading<u64>,
@@ -248,7 +248,7 @@ pub struct NvLink {
     pub crc_errors_total: Reading<u64>,
 }
 
-/// Returns the default of counters that recordings of earlier versions do not contain.
+/// Returns the default for counters that are missing from recordings of earlier versions.
 fn not_read() -> Reading<u64> {
     Reading::Absent(Absence::NotReadYet)
 }
@@ -361,7 +361,7 @@ absent! {
 
 impl GpuDetails {
     /// Returns details whose readings are all absent for the given reason.
-    pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, reason: &Absence) -> Self {
+    pub fn new_absent(index: u32, uuid: Option<String>, at_ms: u64, reason: &Absence) -> Self {
         absent!(reason; Self { index, uuid, at_ms }; modes, application_clocks, requested_power_limit_watts, throttled,
             ecc, retired_pages, remapped_rows, bar1, pcie_replays_total, nvlinks, fabric, c2c_enabled, recovery_action,
             fans, accounting)

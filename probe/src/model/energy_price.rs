@@ -1,4 +1,4 @@
-//! The price of energy, for the costs in reports.
+//! The price of energy, for costs in reports.
 
 use std::str::FromStr;
 
@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::untrusted::escaped;
+use crate::untrusted::escape_untrusted;
 
 /// The maximum length of a currency's name.
-const LONGEST_CURRENCY: usize = 8;
+const MAX_CURRENCY_CHARS: usize = 8;
 const KWH_JOULES: f64 = 3.6e6;
 
-/// The unit that a price ends with, after a slash.
+/// The unit at the end of a price, after a slash.
 const UNIT: &str = "kWh";
 
 /// The price of a kilowatt hour, such as `0.30/kWh`, `$0.30/kWh` or `0.30 EUR/kWh`.
@@ -67,7 +67,7 @@ impl FromStr for EnergyPrice {
             })
         };
         parse().ok_or_else(|| {
-            "not a price of energy: give one per kilowatt hour, such as 0.30/kWh, $0.30/kWh or \
+            "not an energy price: use an amount per kilowatt hour, such as 0.30/kWh, $0.30/kWh or \
              '0.30 EUR/kWh'"
                 .to_owned()
         })
@@ -85,8 +85,8 @@ fn strip_unit(text: &str) -> Option<&str> {
 
 /// Returns `true` if the text can be the name or the sign of a currency.
 fn is_currency(text: &str) -> bool {
-    text.chars().count() <= LONGEST_CURRENCY
-        && escaped(text) == text
+    text.chars().count() <= MAX_CURRENCY_CHARS
+        && escape_untrusted(text) == text
         && !text.contains(|letter: char| letter.is_ascii_digit() || "/()<>-+.,".contains(letter))
 }
 

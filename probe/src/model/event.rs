@@ -1,4 +1,4 @@
-//! Events, which happen at one moment.
+//! Events of GPUs and of the machine, each at one point in time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use crate::{flat, owner::clean_line, tagged};
 /// An event with its time and its GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Event {
-    /// The time at which the event was noticed.
+    /// The time at which the event was detected.
     pub at_ms: u64,
-    /// The GPU of the event, or `null` for an event of the machine.
+    /// The GPU that the event is about, or `null` for an event of the machine.
     pub gpu: Option<GpuRef>,
     /// The kind of the event, with its values.
     #[serde(flatten)]
@@ -30,9 +30,9 @@ pub struct GpuRef {
 }
 
 impl Event {
-    /// Returns `true` if both are the same event. Names of processes are not compared, because they
-    /// depend on what each user may see.
-    pub fn is_same(&self, other: &Self) -> bool {
+    /// Returns `true` if both values are the same event. Process names are not compared, because
+    /// they depend on what each user may see.
+    pub fn is_same_event(&self, other: &Self) -> bool {
         use EventKind::{ProcessEnded, ProcessStarted};
         let is_alike = match (&self.what, &other.what) {
             (ProcessStarted(one), ProcessStarted(other))
@@ -56,7 +56,7 @@ pub enum EventKind {
         /// The meaning of the driver's code, as a clause; empty if there is no explanation.
         #[serde(default)]
         meaning: String,
-        /// The remedy, as a clause; empty if there is no advice.
+        /// The remedy, as a clause; empty if there is no known remedy.
         #[serde(default)]
         advice: String,
     },
@@ -64,9 +64,9 @@ pub enum EventKind {
     GpuAdded,
     /// The system has switched the GPU off to save power.
     GpuAsleep,
-    /// The GPU answers again.
+    /// The GPU responds again.
     GpuBack,
-    /// The driver reported an error (NVML event, or a line of the kernel's log).
+    /// The driver reported an error (NVML event, or a line in the kernel log).
     Xid(XidReport),
     /// New memory errors were counted since the previous check.
     EccErrors {
@@ -89,7 +89,7 @@ pub enum EventKind {
     /// The board's power source changed, for example from mains to battery
     /// (`nvmlEventTypePowerSourceChange`).
     PowerSourceChanged,
-    /// The system's clock was set, so that times before and after this event cannot be compared.
+    /// The system clock was set, so times before and after this event cannot be compared.
     ClockChanged {
         /// The change of the clock in milliseconds; negative if the clock was set back.
         by_ms: i64,
@@ -100,7 +100,7 @@ pub enum EventKind {
     RunStep(Run),
     /// A run ended on the GPU.
     RunEnded(Run),
-    /// A person or a script marked this moment, for example the beginning of an epoch.
+    /// A person or a script marked this moment, for example the start of an epoch.
     Mark(Mark),
     /// A notebook's cell was executed; the time of the event is the end of the execution.
     Cell(Cell),
@@ -127,8 +127,8 @@ pub struct Mark {
     pub user: Option<String>,
 }
 
-/// Joins a meaning and its advice to a clause. The advice may be empty.
-pub fn with_advice(meaning: &str, advice: &str) -> String {
+/// Joins a meaning and its advice into one clause. The advice may be empty.
+pub fn join_advice(meaning: &str, advice: &str) -> String {
     if advice.is_empty() {
         meaning.to_owned()
     } else {
@@ -136,7 +136,7 @@ pub fn with_advice(meaning: &str, advice: &str) -> String {
     }
 }
 
-/// The event that reports a change of a GPU's health to this state.
+/// Converts a GPU's new health state to the event that reports the change.
 impl From<&Health> for EventKind {
     fn from(health: &Health) -> Self {
         match health {
@@ -155,34 +155,34 @@ impl From<&Health> for EventKind {
 }
 
 impl Mark {
-    /// The maximum number of characters in a mark's text. The page shows the text next to the
+    /// The maximum number of characters in a mark's text. The web page shows the text next to the
     /// pointer.
-    pub const LONGEST_TEXT: usize = 100;
+    pub const MAX_TEXT_CHARS: usize = 100;
 
-    /// Parses the text of a mark: trims it, and replaces invisible characters and terminal control
-    /// characters.
+    /// Parses the text of a mark: trims the text, and replaces invisible characters and terminal
+    /// control characters.
     ///
     /// # Errors
-    /// Returns an error with the limit if the text is empty or too long.
+    /// Returns an error that states the limit if the text is empty or too long.
     pub fn parse_text(text: &str) -> Result<String, String> {
         let text = text.trim();
         let length = text.chars().count();
-        if !(1..=Self::LONGEST_TEXT).contains(&length) {
+        if !(1..=Self::MAX_TEXT_CHARS).contains(&length) {
             return Err(format!(
-                "a mark's text has 1 to {} characters, not {length}",
-                Self::LONGEST_TEXT
+                "the text of a mark must have 1 to {} characters, but has {length}",
+                Self::MAX_TEXT_CHARS
             ));
         }
         Ok(clean_line(text))
     }
 }
 
-/// A driver error with its meaning. NVIDIA's driver numbers its errors: Xids.
+/// A driver error and its meaning. NVIDIA's driver numbers its errors, which are called Xids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct XidReport {
-    /// The number of the Xid, or gpumon's number for an error of another driver.
+    /// The Xid's number, or gpumon's number for an error of another driver.
     pub code: u32,
-    /// The name of an error of another driver. Omitted for Xids.
+    /// The name of the error, for other drivers than NVIDIA's. Omitted for Xids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub name: Option<String>,
@@ -194,14 +194,14 @@ pub struct XidReport {
     pub meaning: String,
     /// The remedy, as a sentence.
     pub advice: String,
-    /// The driver's message in the kernel's log, if it was read.
+    /// The driver's message in the kernel log, if the log was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub message: Option<String>,
 }
 
 impl XidReport {
-    /// Returns a sentence with the number or name, the process and the meaning.
+    /// Returns a sentence with the error's number or name, the process and the meaning.
     pub fn headline(&self) -> String {
         let process = self.pid.map(|pid| format!(" (process {pid})"));
         let process = process.unwrap_or_default();
@@ -224,11 +224,11 @@ pub struct ProcessRef {
     pub pid: u32,
     /// The script that an interpreter runs, such as `train.py`, otherwise the program's name.
     pub name: Reading<String>,
-    /// The program's name, if `name` is that of a script. Omitted otherwise.
+    /// The program's name, if `name` is a script's name. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub program: Option<String>,
-    /// The login name of the process's effective user, or the number if there is no name.
+    /// The login name of the process's effective user, or the numeric user ID if there is no name.
     pub user: Reading<String>,
     /// The start time of the process.
     pub started_ms: Reading<u64>,
@@ -237,7 +237,7 @@ pub struct ProcessRef {
 /// A run of the workload runner, as shown in events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Run {
-    /// The ID of the run, which is the same in all of its events.
+    /// The ID of the run, which is the same in all events of the run.
     pub run: String,
     /// The kind of work in the run.
     pub kind: RunKind,
@@ -266,7 +266,7 @@ pub enum RunKind {
     Oom,
     /// A self-test, which compares readings with known loads.
     Selftest,
-    /// A run in a terminal that announced no kind.
+    /// A run in a terminal that did not report its kind.
     Other,
 }
 
@@ -282,7 +282,7 @@ pub enum RunStatus {
     Failed,
     /// A user stopped the run.
     Canceled,
-    /// The program that announced the run stopped reporting before the end.
+    /// The program that runs the work stopped reporting before the end.
     Lost,
 }
 

@@ -1,4 +1,4 @@
-//! Names by which users identify GPUs.
+//! The names that users can use to identify GPUs.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{Gpu, Vendor, normal_bus_id};
+use super::{Gpu, Vendor, normalize_bus_id};
 
 /// A name of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -17,26 +17,26 @@ pub enum GpuName {
     Index(u32),
     /// The index among the GPUs of one vendor: `amd:0`.
     OfVendor(Vendor, u32),
-    /// A UUID or its first characters, in lower case.
+    /// A UUID or its first characters, in lowercase.
     Uuid(String),
     /// A PCI bus ID, such as `00000000:3B:00.0`.
     BusId(String),
 }
 
-/// The error for a text that is no name of a GPU.
+/// The error for text that does not identify a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "'{0}' cannot be a GPU: give an index (0), an index among the GPUs of a vendor (amd:0), a UUID \
-     or its beginning (GPU-1a2b3c4d), or a PCI bus ID (0000:3b:00.0)"
+    "'{0}' is not a GPU: use an index (0), an index among the GPUs of a vendor (amd:0), a UUID or \
+     its beginning (GPU-1a2b3c4d), or a PCI bus ID (0000:3b:00.0)"
 )]
-pub struct BadGpuName(String);
+pub struct GpuNameError(String);
 
 /// A GPU's name as written in JSON or TOML.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(
     untagged,
-    expecting = "a GPU is its index, as 0, or a name, as \"amd:0\" or \"GPU-1a2b3c4d\""
+    expecting = "a GPU is an index, such as 0, or a name, such as \"amd:0\" or \"GPU-1a2b3c4d\""
 )]
 enum TypedName {
     /// The index among all GPUs of the machine.
@@ -46,12 +46,12 @@ enum TypedName {
     Name(String),
 }
 
-/// The prefixes of UUIDs, each with the characters allowed after it in addition to letters and
-/// digits. A GPU without a UUID of its own is identified by its slot.
-const UUIDS: [(&str, &str); 2] = [("gpu-", "-"), ("pci-", "-:.")];
+/// The prefixes of UUIDs, each with the characters that may follow in addition to letters and
+/// digits. A GPU without a UUID is identified by its PCI slot.
+const UUID_PREFIXES: [(&str, &str); 2] = [("gpu-", "-"), ("pci-", "-:.")];
 
 impl GpuName {
-    /// Returns `true` if this is a name of the GPU.
+    /// Returns `true` if this name identifies the GPU.
     pub fn is_name_of(&self, gpu: &Gpu) -> bool {
         match self {
             Self::Index(index) => gpu.index == *index,
@@ -65,21 +65,21 @@ impl GpuName {
             Self::BusId(id) => gpu
                 .pci_bus_id
                 .value()
-                .is_some_and(|own| normal_bus_id(own).as_ref() == Some(id)),
+                .is_some_and(|own| normalize_bus_id(own).as_ref() == Some(id)),
         }
     }
 }
 
 impl FromStr for GpuName {
-    type Err = BadGpuName;
+    type Err = GpuNameError;
 
-    fn from_str(text: &str) -> Result<Self, BadGpuName> {
-        let bad = || BadGpuName(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, GpuNameError> {
+        let bad = || GpuNameError(text.to_owned());
         if let Ok(index) = text.parse() {
             return Ok(Self::Index(index));
         }
         if let Some((vendor, index)) = text.split_once(':')
-            && let Some(vendor) = Vendor::from_word(vendor)
+            && let Some(vendor) = Vendor::from_name(vendor)
         {
             return index
                 .parse()
@@ -87,7 +87,7 @@ impl FromStr for GpuName {
                 .map_err(|_| bad());
         }
         let name = text.to_ascii_lowercase();
-        let is_uuid = UUIDS.iter().any(|(prefix, others)| {
+        let is_uuid = UUID_PREFIXES.iter().any(|(prefix, others)| {
             let fits = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);
             let rest = name.strip_prefix(prefix);
             rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(fits))
@@ -95,16 +95,17 @@ impl FromStr for GpuName {
         if is_uuid {
             return Ok(Self::Uuid(name));
         }
-        // A text without a function number, such as `0:1`, is too ambiguous for a bus ID.
-        let bus_id = normal_bus_id(text).filter(|_| text.contains('.'));
+        // Without a function number, as in `0:1`, a bus ID would be ambiguous, so it is not
+        // accepted.
+        let bus_id = normalize_bus_id(text).filter(|_| text.contains('.'));
         bus_id.map(Self::BusId).ok_or_else(bad)
     }
 }
 
 impl TryFrom<TypedName> for GpuName {
-    type Error = BadGpuName;
+    type Error = GpuNameError;
 
-    fn try_from(typed: TypedName) -> Result<Self, BadGpuName> {
+    fn try_from(typed: TypedName) -> Result<Self, GpuNameError> {
         match typed {
             TypedName::Index(index) => Ok(Self::Index(index)),
             TypedName::Name(name) => name.parse(),
@@ -116,7 +117,7 @@ impl fmt::Display for GpuName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Index(index) => write!(f, "{index}"),
-            Self::OfVendor(vendor, index) => write!(f, "{}:{index}", vendor.word()),
+            Self::OfVendor(vendor, index) => write!(f, "{}:{index}", vendor.lower_name()),
             Self::Uuid(name) | Self::BusId(name) => f.write_str(name),
         }
     }
@@ -133,7 +134,7 @@ mod tests {
             vendor_index: Some(0),
             uuid: Some(uuid.to_owned()),
             pci_bus_id: Reading::Now("00000000:1B:00.0".to_owned()),
-            ..Gpu::unidentified(2, &Absence::Unknown)
+            ..Gpu::new_unidentified(2, &Absence::Unknown)
         }
     }
 
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused_with_examples() {
+    fn invalid_name_is_refused_with_examples() {
         for text in [
             "",
             "-1",
@@ -204,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_from_json_and_written() {
+    fn gpu_name_round_trips_through_json() {
         let names = r#"[1, "2", "Amd:0", "GPU-1A2b", "3b:00.0"]"#;
         let names: Vec<GpuName> = serde_json::from_str(names).unwrap();
         let written: Vec<_> = names.iter().map(ToString::to_string).collect();
         assert_eq!(written, ["1", "2", "amd:0", "gpu-1a2b", "00000000:3B:00.0"]);
         let error = serde_json::from_str::<GpuName>("1.5").unwrap_err();
-        assert!(error.to_string().contains("a GPU is its index"), "{error}");
+        assert!(error.to_string().contains("a GPU is an index"), "{error}");
     }
 }

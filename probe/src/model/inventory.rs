@@ -1,4 +1,4 @@
-//! The inventory of a machine: read once, and again after every change.
+//! The inventory of a machine, which is read at the start and again after every change.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,14 @@ use ts_rs::TS;
 
 use super::{Absence, Board, GpuLink, Health, MigDevice, Playback, Reading, Vendor};
 
-/// The machine, its driver and its GPUs.
+/// The machine, its drivers and its GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Inventory {
     /// The time at which the inventory was read.
     pub at_ms: u64,
     /// The machine's host name.
     pub hostname: String,
-    /// The drivers and libraries that the readings come from.
+    /// The drivers and libraries that provide the readings.
     pub platform: Platform,
     /// All GPUs that the driver lists, in the driver's order. A lost GPU keeps its position.
     pub gpus: Vec<Gpu>,
@@ -21,13 +21,13 @@ pub struct Inventory {
     /// have been read.
     #[serde(default)]
     pub topology: Vec<GpuLink>,
-    /// The state of the playback, if the data comes from a recording and not from the machine.
+    /// The state of the playback, if the data comes from a recording instead of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub playback: Option<Playback>,
 }
 
-/// The drivers that the readings come from.
+/// The drivers that provide the readings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(from = "PlatformJson", into = "PlatformJson")]
 #[ts(as = "PlatformJson")]
@@ -45,7 +45,7 @@ pub struct Driver {
     pub vendor: Vendor,
     /// The version of the driver, such as `580.159.04` (`nvmlSystemGetDriverVersion`).
     pub version: Reading<String>,
-    /// The version of the library through which the driver is read, such as `13.580.159.04`
+    /// The version of the library for accessing the driver, such as `13.580.159.04`
     /// (`nvmlSystemGetNVMLVersion`).
     pub library_version: Reading<String>,
     /// The newest CUDA version that the driver supports, such as `13.0`
@@ -53,7 +53,8 @@ pub struct Driver {
     pub cuda_version: Reading<String>,
 }
 
-/// [`Platform`] in JSON. Recordings and servers of version 0.2 and older have no `drivers`.
+/// The JSON format of [`Platform`]. Recordings and servers of version 0.2 and older have no
+/// `drivers`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[ts(rename = "Platform")]
 #[schemars(rename = "Platform")]
@@ -125,8 +126,8 @@ impl Platform {
         }
     }
 
-    /// Returns the versions to show, such as `driver 580.159.04` and `CUDA 13.0`. If there are
-    /// several drivers, the vendor's name precedes each.
+    /// Returns the versions to display, such as `driver 580.159.04` and `CUDA 13.0`. If there are
+    /// several drivers, each version is preceded by the vendor's name.
     pub fn versions(&self) -> Vec<String> {
         let versions = self.drivers.iter().flat_map(|driver| {
             let cuda = driver.cuda_version.value();
@@ -136,7 +137,7 @@ impl Platform {
         versions.flatten().collect()
     }
 
-    /// Returns the driver versions for a short line: `580.159.04`, or `NVIDIA 580.159.04` if there
+    /// Returns the driver versions in a short format: `580.159.04`, or `NVIDIA 580.159.04` if there
     /// are several drivers.
     pub fn driver_versions(&self) -> Vec<String> {
         let drivers = self.drivers.iter();
@@ -154,7 +155,7 @@ impl Platform {
     }
 }
 
-/// The kind of source that readings come from.
+/// The kind of source that provides the readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
@@ -164,8 +165,8 @@ pub enum SourceKind {
     Simulated,
 }
 
-/// A GPU that an earlier collector has read. Later collectors keep its index, even if the GPU is
-/// gone.
+/// A GPU that an earlier collector has read. Later collectors reserve its index, even if the GPU
+/// has been removed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnownGpu {
     pub gpu: Gpu,
@@ -182,13 +183,13 @@ pub struct Gpu {
     #[serde(default)]
     #[ts(optional, as = "Option<Vendor>")]
     pub vendor: Vendor,
-    /// The index that the vendor's driver gave the GPU. Missing while the driver does not list the
-    /// GPU, and in recordings of version 0.2 and older.
+    /// The index that the vendor's driver assigned to the GPU. Missing while the driver does not
+    /// list the GPU, and in recordings of version 0.2 and older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub vendor_index: Option<u32>,
-    /// The UUID (`nvmlDeviceGetUUID`). `null` while the driver has not reported it, for a GPU that
-    /// was lost or hung from the start.
+    /// The UUID (`nvmlDeviceGetUUID`). `null` if the driver has not reported it yet, because the
+    /// GPU was lost or hung from the start.
     pub uuid: Option<String>,
     /// The name of the model, such as `NVIDIA H200` (`nvmlDeviceGetName`).
     pub name: Reading<String>,
@@ -196,15 +197,15 @@ pub struct Gpu {
     pub pci_bus_id: Reading<String>,
     /// The constant properties of the board.
     pub board: Board,
-    /// The MIG devices of the GPU; empty if MIG is off. The inventory is sent again when they
-    /// change.
+    /// The MIG devices of the GPU; empty if MIG is off. When MIG devices change, the inventory is
+    /// sent again.
     #[serde(default)]
     pub mig_devices: Vec<MigDevice>,
 }
 
 impl Gpu {
     /// Returns a GPU with a known index whose other properties are absent for the given reason.
-    pub fn unidentified(index: u32, reason: &Absence) -> Self {
+    pub fn new_unidentified(index: u32, reason: &Absence) -> Self {
         Self {
             index,
             vendor: Vendor::default(),
@@ -212,7 +213,7 @@ impl Gpu {
             uuid: None,
             name: Reading::Absent(reason.clone()),
             pci_bus_id: Reading::Absent(reason.clone()),
-            board: Board::absent(reason),
+            board: Board::new_absent(reason),
             mig_devices: Vec::new(),
         }
     }
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_several_drivers_has_its_vendor() {
+    fn several_drivers_are_listed_with_vendor() {
         let driver = |version: &str| Driver {
             vendor: Vendor::Nvidia,
             version: Reading::Now(version.to_owned()),

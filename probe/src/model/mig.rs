@@ -52,11 +52,11 @@ pub struct MigSample {
     pub instance: MigInstance,
     /// Device memory of the MIG device (`nvmlDeviceGetMemoryInfo_v2`).
     pub memory: MemorySample,
-    /// Activity of the units in percent of the MIG device (`nvmlGpmMigSampleGet`). MIG devices have
-    /// no other utilization.
+    /// Activity of the units, as a share of the MIG device's capacity (`nvmlGpmMigSampleGet`). MIG
+    /// devices have no other utilization reading.
     pub activity: Reading<Activity>,
     /// The jobs or pods to which a scheduler has allocated the device, whether or not their
-    /// processes use it. Omitted if none is known.
+    /// processes use the device. Omitted if no allocation is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(optional, as = "Option<Vec<Allocation>>")]
     pub allocated_to: Vec<Allocation>,

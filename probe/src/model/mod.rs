@@ -1,7 +1,7 @@
 //! The data model: the records of `gpumon collect`, the frames of the WebSocket and the entries of
 //! the history.
 //!
-//! Names carry their unit: `_bytes`, `_percent` (0 to 100), `_watts`, `_celsius`, `_mhz`, `_ms`.
+//! Names end with a unit: `_bytes`, `_percent` (0 to 100), `_watts`, `_celsius`, `_mhz`, `_ms`.
 //! Every `at_ms` and `since_ms` is a wall-clock time in milliseconds since the Unix epoch. The
 //! TypeScript types in `static/src/wire/` are generated from this module.
 
@@ -39,8 +39,8 @@ pub use activity::Activity;
 pub use alert::{Alert, FiringAlert};
 pub use allocation::Allocation;
 pub use board::{Board, EnergySource, MaxClocks, PowerLimits, Thresholds};
-pub use bus_id::normal_bus_id;
-pub(crate) use bus_id::sysfs_device;
+pub use bus_id::normalize_bus_id;
+pub(crate) use bus_id::sysfs_device_path;
 pub use cell::Cell;
 pub use condition::{Condition, ConditionKind, GpuProcess, MemoryGrowth};
 pub use cost::{CellRun, Cost, CostCondition, CostMark, CostXid, GpuCost, StoredCost};
@@ -51,9 +51,9 @@ pub use details::{
 };
 pub use energy_price::EnergyPrice;
 pub use event::{
-    Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, with_advice,
+    Event, EventKind, GpuRef, Mark, ProcessRef, Run, RunKind, RunStatus, XidReport, join_advice,
 };
-pub use gpu_name::{BadGpuName, GpuName};
+pub use gpu_name::{GpuName, GpuNameError};
 pub use inventory::{Driver, Gpu, Inventory, KnownGpu, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use object::Object;
@@ -64,7 +64,7 @@ pub use playback::Playback;
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
 pub(crate) use reading::{Absent, absent};
-pub use record::{Record, type_of};
+pub use record::{Record, read_type};
 pub use sample::{
     Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemoryKind, MemorySample,
     NetworkSample, NvLinks, PcieLink, Power, REASONS, RamSample, ReasonInfo, Sample, Temperature,
@@ -74,7 +74,7 @@ pub use severity::Severity;
 pub use topology::{GpuLink, PciPath};
 pub use trace::{Trace, TraceMetric};
 pub use vendor::Vendor;
-pub use wording::{GPU_PROCESS, OF_BROWSER, SLOW_CLOCK, WORDINGS, Wording};
+pub use wording::{BROWSER_WORDINGS, GPU_PROCESS, SLOW_CLOCK_RATIO, WORDINGS, Wording};
 
 /// Returns the current time in milliseconds since the Unix epoch, or 0 if the clock is set to a
 /// time before 1970.

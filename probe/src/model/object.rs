@@ -1,8 +1,8 @@
-//! JSON objects with a tag: a field that contains the kind of the object.
+//! Tagged JSON objects: one field, the tag, contains the object's kind.
 //!
-//! The code that serde derives for `tag` and `flatten` copies all values into an intermediate form,
-//! and is compiled once more for that form: 200 KB. This module reads the fields one by one
-//! instead.
+//! The code that serde derives for `tag` and `flatten` first copies all values into an intermediate
+//! representation, and is compiled a second time for that representation, which adds 200 KB. This
+//! module reads the fields one by one instead.
 
 use std::mem;
 
@@ -12,12 +12,12 @@ use serde::{
 };
 use serde_json::{Error, Map, Value};
 
-/// An object from which fields are taken one by one.
+/// A JSON object from which fields are taken one by one.
 #[derive(Debug)]
 pub struct Object(Map<String, Value>);
 
 impl Object {
-    /// Parses the text of an object.
+    /// Parses a JSON object.
     ///
     /// # Errors
     /// Returns an error if the text is not an object.
@@ -52,11 +52,11 @@ impl Object {
         }
     }
 
-    /// Removes all remaining fields and returns them as one value.
+    /// Removes all remaining fields and returns them as one value of type `T`.
     ///
     /// # Errors
-    /// Returns an error if the fields do not form a value of this type.
-    pub fn rest<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
+    /// Returns an error if the fields do not form such a value.
+    pub fn take_rest<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
         T::deserialize(Value::Object(mem::take(&mut self.0)))
     }
 
@@ -64,7 +64,7 @@ impl Object {
     ///
     /// # Errors
     /// Returns an error with the name of a remaining field.
-    pub fn strict(&self) -> Result<(), Error> {
+    pub fn check_no_field_remains(&self) -> Result<(), Error> {
         match self.0.keys().next() {
             Some(name) => Err(Error::custom(format_args!("unknown field `{name}`"))),
             None => Ok(()),
@@ -75,7 +75,7 @@ impl Object {
     ///
     /// # Errors
     /// Returns an error if the value is not an object, or if `read` fails.
-    pub fn within<'de, T, D: Deserializer<'de>>(
+    pub fn deserialize_object<'de, T, D: Deserializer<'de>>(
         deserializer: D,
         read: fn(&mut Self) -> Result<T, Error>,
     ) -> Result<T, D::Error> {
@@ -84,8 +84,8 @@ impl Object {
 }
 
 /// Implements `Deserialize` for an enum whose variant is given by a tag. With `strict`, unknown
-/// fields are an error. A field may be optional (`default`), or take all fields that remain
-/// (`rest`).
+/// fields are an error. A field can be marked as optional (`default`), or as taking all remaining
+/// fields (`rest`).
 #[macro_export]
 macro_rules! tagged {
     ($type:ident by $key:literal $($strict:ident)? {
@@ -96,7 +96,7 @@ macro_rules! tagged {
             /// All tags, in the order of the variants.
             pub const TAGS: &'static [&'static str] = &[$($tag),+];
 
-            /// Returns the tag of the value, or `None` for the variant of unknown tags.
+            /// Returns the value's tag, or `None` for the variant that stands for unknown tags.
             // The `match` makes the compiler report variants that have no tag.
             pub fn tag(&self) -> Option<&'static str> {
                 match self {
@@ -111,7 +111,8 @@ macro_rules! tagged {
                         $({ $($field: $crate::taken!(from $field $($how)?)),* })?
                         $(($crate::taken!(from $all $all)))?,)+
                     $(_ => Self::$other,)?
-                    #[allow(unreachable_patterns, reason = "where there is a variant for all others")]
+                    #[allow(unreachable_patterns, reason = "some types have a variant for all \
+                                                            other values")]
                     other => return Err(serde::de::Error::unknown_variant(other, Self::TAGS)),
                 };
                 $(from.$strict()?;)?
@@ -122,7 +123,7 @@ macro_rules! tagged {
     };
 }
 
-/// Implements `Deserialize` for a structure field by field, with the same options for fields as
+/// Implements `Deserialize` for a structure field by field. Fields have the same options as in
 /// [`tagged`].
 #[macro_export]
 macro_rules! flat {
@@ -149,7 +150,7 @@ macro_rules! taken {
         $from.take_or_default(stringify!($field))?
     };
     ($from:ident $field:ident rest) => {
-        $from.rest()?
+        $from.take_rest()?
     };
 }
 
@@ -159,7 +160,7 @@ macro_rules! deserialized_by_read {
     ($type:ident) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::model::Object::within(deserializer, Self::read)
+                $crate::model::Object::deserialize_object(deserializer, Self::read)
             }
         }
     };
@@ -173,7 +174,7 @@ mod tests {
     use crate::model::{ConditionKind, EventKind, Health};
 
     #[test]
-    fn fields_are_taken_until_nothing_is_left() {
+    fn taken_fields_are_removed_from_object() {
         let mut object = Object::parse(r#"{"a":1,"b":null,"c":[2],"d":3}"#).unwrap();
         assert_eq!(object.take::<u8>("a").unwrap(), 1);
         assert_eq!(
@@ -198,13 +199,16 @@ mod tests {
             object.take::<u8>("c").unwrap_err().to_string(),
             "`c`: invalid type: sequence, expected u8"
         );
-        object.strict().unwrap();
+        object.check_no_field_remains().unwrap();
         let left = Object::parse(r#"{"e":1}"#).unwrap();
-        assert_eq!(left.strict().unwrap_err().to_string(), "unknown field `e`");
+        assert_eq!(
+            left.check_no_field_remains().unwrap_err().to_string(),
+            "unknown field `e`"
+        );
         assert!(Object::parse("[]").is_err() && Object::parse(r#"{"a":1} x"#).is_err());
     }
 
-    /// Reads an object of each tag in the JSON Schema.
+    /// Deserializes one object for each tag in the JSON Schema.
     fn check_tags<T: DeserializeOwned + JsonSchema>(key: &str) {
         let schema = schema_for!(T);
         let variants = schema.get("oneOf").and_then(Value::as_array).unwrap();
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tags_that_are_read_are_those_that_are_written() {
+    fn every_written_tag_is_read() {
         check_tags::<ConditionKind>("condition");
         check_tags::<EventKind>("what");
         check_tags::<Health>("state");

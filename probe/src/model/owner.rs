@@ -6,8 +6,8 @@ use ts_rs::TS;
 
 use super::{Absence, Reading};
 
-/// The owners of a process in addition to its user. A part is omitted if the process has no such
-/// owner, or if the reader may not see it.
+/// The owners of a process in addition to its user. An owner is omitted if the process has none of
+/// this kind, or if the reader may not see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Owner {
     /// The notebook whose kernel is the process or one of its ancestors.
@@ -30,7 +30,7 @@ pub struct Owner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub pod: Option<Pod>,
-    /// The container in which the process runs, also within a pod.
+    /// The container in which the process runs, including a container within a pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub container: Option<Container>,
@@ -38,11 +38,11 @@ pub struct Owner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unit: Option<String>,
-    /// The ancestors, from the parent upwards, without the first process of the PID namespace.
+    /// The ancestors, starting with the parent, without PID 1 of the PID namespace.
     pub parents: Vec<Ancestor>,
-    /// Whether only the cgroup has been read so far, but not the notebook, the ancestors, or a
-    /// batch job that is recorded only in the environment. The value stays `true` if the files of
-    /// the process cannot be read. Omitted if everything has been read.
+    /// Whether only the cgroup has been read so far. The notebook, the ancestors, and a batch job
+    /// that is recorded only in the environment are still missing. The value stays `true` if the
+    /// process's files cannot be read. Omitted if everything has been read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(optional, as = "Option<bool>")]
     pub partial: bool,
@@ -87,7 +87,7 @@ impl Owner {
         batch.or_else(pod).or_else(container).or_else(service)
     }
 
-    /// Returns the batch job of the process with its kind.
+    /// Returns the process's batch job and its kind.
     pub fn batch_job(&self) -> Option<(JobKind, &BatchJob)> {
         let jobs = [
             (JobKind::Slurm, &self.slurm),
@@ -98,7 +98,7 @@ impl Owner {
             .find_map(|(kind, job)| Some((kind, job.as_ref()?)))
     }
 
-    /// Returns the fields of all batch systems.
+    /// Returns mutable references to the job fields of all batch systems.
     pub fn batch_jobs_mut(&mut self) -> [&mut Option<BatchJob>; 3] {
         [&mut self.slurm, &mut self.pbs, &mut self.lsf]
     }
@@ -126,14 +126,14 @@ pub struct Job {
     /// The namespace and name of the pod, such as `research/train-0`, if they are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether the ID comes only from the environment of the processes, which only their user and
-    /// root can read. Omitted if `false`.
+    /// Whether the ID comes only from the processes' environment, which only their user and root
+    /// can read. Omitted if `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
 }
 
 impl Job {
-    /// Returns `true` if the job has more data than a kind and an ID.
+    /// Returns `true` if the job has more data than its kind and ID.
     pub fn has_details(&self) -> bool {
         self.path.is_some() || self.name.is_some() || self.private
     }
@@ -147,17 +147,17 @@ impl Job {
 pub enum JobKind {
     /// A Jupyter kernel and the processes that it started.
     Notebook,
-    /// A job of Slurm.
+    /// A job run by Slurm.
     Slurm,
-    /// A job of PBS or TORQUE.
+    /// A job run by PBS or TORQUE.
     Pbs,
-    /// A job of LSF.
+    /// A job run by LSF.
     Lsf,
-    /// A pod of Kubernetes.
+    /// A pod run by Kubernetes.
     Pod,
     /// A container outside of pods.
     Container,
-    /// A service of systemd.
+    /// A service run by systemd.
     Service,
 }
 
@@ -173,12 +173,12 @@ impl JobKind {
     ];
 
     /// Returns the kind's name in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn json_name(self) -> &'static str {
         Self::WORDS[self as usize].1
     }
 
     /// Returns the kind with this name in JSON.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn from_json_name(word: &str) -> Option<Self> {
         Self::WORDS
             .into_iter()
             .find(|(_, its)| *its == word)
@@ -199,7 +199,7 @@ impl JobKind {
 /// A Jupyter kernel and its notebook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Notebook {
-    /// The ID that Jupyter gave the kernel.
+    /// The ID that Jupyter assigned to the kernel.
     pub kernel_id: String,
     /// The name of the kernel specification, such as `python3` or `julia-1.11`, if the connection
     /// file contains it.
@@ -209,39 +209,39 @@ pub struct Notebook {
     /// The path of the notebook from the connection file, relative to Jupyter's root directory or
     /// absolute, as Jupyter wrote it. Only the user of the process and the user of the server can
     /// see the path. `no_permission` if the file cannot be opened or is not a regular file;
-    /// `unknown` if there is no file, or if it contains no path because Jupyter did not start the
-    /// kernel.
+    /// `unknown` if there is no file, or if the file contains no path because Jupyter did not start
+    /// the kernel.
     #[serde(default = "unknown")]
     pub path: Reading<String>,
-    /// The PID of the kernel, which differs from that of the process if the kernel started the
+    /// The PID of the kernel, which differs from the process's own PID if the kernel started the
     /// process.
     pub kernel_pid: u32,
 }
 
-/// Returns the default of paths that recordings of earlier versions do not contain.
+/// Returns the default for paths that are missing from recordings of earlier versions.
 fn unknown() -> Reading<String> {
     Reading::Absent(Absence::Unknown)
 }
 
-/// A job of a batch system, or a step of it.
+/// A job of a batch system, or one of the job's steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct BatchJob {
     /// The ID as the batch system writes it: `88123` for Slurm, `88123.server` or `88123[7].server`
-    /// for PBS, `88123` or `88123[7]` for LSF. If the ID of a Slurm job is unknown, this is its
-    /// SLUID, by which Slurm 26.05 names cgroups.
+    /// for PBS, `88123` or `88123[7]` for LSF. If the ID of a Slurm job is unknown, this is the
+    /// job's SLUID, which Slurm 26.05 uses in cgroup names.
     pub job_id: String,
     /// The step of a Slurm job, such as `0`, `batch` or `interactive`, if it is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub step: Option<String>,
-    /// Whether the ID comes only from the environment of the process, which only its user and root
-    /// can read. Other users do not receive the job. Omitted if `false`.
+    /// Whether the ID comes only from the process's environment, which only its user and root can
+    /// read. Other users do not receive the job. Omitted if `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[ts(optional, as = "Option<bool>")]
     pub private: bool,
 }
 
-/// A pod of Kubernetes.
+/// A pod run by Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Pod {
     /// The UID of the pod, in Kubernetes' format.
@@ -257,8 +257,8 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Returns the namespace and name, such as `research/train-0`, or the UID if they are not
-    /// available.
+    /// Returns the namespace and name, such as `research/train-0`, or the UID if the name is
+    /// unknown.
     pub fn label(&self) -> String {
         match (&self.namespace, &self.name) {
             (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
@@ -290,7 +290,7 @@ impl Container {
     }
 }
 
-/// The container runtimes that can be recognized by the names of cgroups.
+/// The container runtimes that can be recognized from cgroup names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerRuntime {

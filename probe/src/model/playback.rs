@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// The state of a recording's playback. All data is that of the newest sample played.
+/// The state of a recording's playback. All other data is from the newest sample played.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Playback {
     /// The time of the recording's first sample.

@@ -9,13 +9,13 @@ use super::{Absence, MigInstance, Owner, Reading, reading::absent};
 /// A process that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Process {
-    /// The PID reported by the driver: in the PID namespace of the caller with newer drivers, in
-    /// that of the host with older ones.
+    /// The PID reported by the driver. Newer drivers report it in the PID namespace of the caller,
+    /// older drivers in the namespace of the host.
     pub pid: u32,
     /// The kind of use: compute, graphics or both.
     pub kind: ProcessKind,
-    /// Device memory of the process. `unknown` in containers if the driver cannot report it, never
-    /// 0.
+    /// Device memory of the process. In containers, the driver may not be able to report it; the
+    /// value is then `unknown`, never 0.
     pub memory_bytes: Reading<u64>,
     /// Share of the last sampling period in which the process's kernels ran
     /// (`nvmlDeviceGetProcessUtilization`, `smUtil`).
@@ -28,18 +28,17 @@ pub struct Process {
     /// Utilization of the video decoder by the process (`decUtil`).
     pub decoder_percent: Reading<f64>,
     /// The script that an interpreter runs, such as `train.py`, otherwise the program's name from
-    /// `/proc/PID/comm`. A script's name is part of the command line: users who may not see the
-    /// command line get the program's name.
+    /// `/proc/PID/comm`. A script's name is part of the command line, so users who may not see the
+    /// command line receive the program's name.
     pub name: Reading<String>,
-    /// The program's name from `/proc/PID/comm`, if `name` is that of a script. Omitted otherwise.
+    /// The program's name from `/proc/PID/comm`, if `name` is a script's name. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub program: Option<String>,
     /// The command line, with arguments separated by spaces. A command line of more than 1024 bytes
-    /// is cut there and ends in `…`. Hidden for processes of other users if gpumon runs as a
-    /// service.
+    /// is truncated and ends in `…`. Hidden for other users' processes if gpumon runs as a service.
     pub command: Reading<String>,
-    /// The login name of the process's effective user, or the number if there is no name.
+    /// The login name of the process's effective user, or the numeric user ID if there is no name.
     pub user: Reading<String>,
     /// Host memory of the process, as in `ps` (`VmRSS` in `/proc/PID/status`), including pages that
     /// are shared with other processes. Read every few seconds.
@@ -66,8 +65,9 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns a process with the PID, the kind and the memory that a driver reports.
-    pub(crate) fn without_name(pid: u32, kind: ProcessKind, memory_bytes: Reading<u64>) -> Self {
+    /// Returns a process with only the PID, kind and memory that a driver reports. All other
+    /// readings are absent.
+    pub(crate) fn new_unnamed(pid: u32, kind: ProcessKind, memory_bytes: Reading<u64>) -> Self {
         let (program, mig, mps) = (None, None, false);
         absent!(&Absence::NoAnswer; Self { pid, kind, memory_bytes, program, mig, mps };
             sm_percent, memory_percent, encoder_percent, decoder_percent, name, command, user,
@@ -75,7 +75,7 @@ impl Process {
     }
 }
 
-/// Returns the default of readings that recordings of earlier versions do not contain.
+/// Returns the default for readings that are missing from recordings of earlier versions.
 fn not_read<T>() -> Reading<T> {
     Reading::Absent(Absence::NotReadYet)
 }
@@ -98,8 +98,8 @@ mod tests {
     use crate::derive::examples;
 
     #[test]
-    fn a_process_of_an_earlier_recording_lacks_what_was_added_since() {
-        let mut recorded = serde_json::to_value(examples::process(7, 1)).unwrap();
+    fn process_of_old_recording_lacks_newer_fields() {
+        let mut recorded = serde_json::to_value(examples::make_process(7, 1)).unwrap();
         for added in ["host_memory_bytes", "traced"] {
             recorded.as_object_mut().unwrap().remove(added).unwrap();
         }

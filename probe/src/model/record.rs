@@ -1,4 +1,4 @@
-//! Records, the lines of `gpumon collect`.
+//! Records, which are the lines of `gpumon collect`.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use ts_rs::TS;
 use super::{Event, GpuDetails, Inventory, Object, Sample, Trace};
 use crate::vendor::DriverAnswers;
 
-/// A line of `gpumon collect`: a JSON object, whose kind is given by `type`.
+/// A line of `gpumon collect`: a JSON object whose kind is given by `type`.
 ///
-/// The first line is an inventory, and another inventory follows after every change.
-// Only one record exists at a time, so that the size of the largest variant does not matter.
+/// The first line is an inventory, and another inventory follows every change.
+// Only one record exists at a time, so the size of the largest variant does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -21,11 +21,11 @@ pub enum Record {
     Inventory(Inventory),
     /// The readings of one moment.
     Sample(Sample),
-    /// The slowly changing readings of one GPU, every ten seconds.
+    /// The slowly changing readings of one GPU, sent every ten seconds.
     Details(GpuDetails),
     /// Values of one GPU that the driver recorded between two samples.
     Trace(Trace),
-    /// The driver's latest answers to single calls. A server requests them for programs that
+    /// The driver's latest responses to individual calls. A server requests them for programs that
     /// imitate the vendor's own tools.
     #[ts(skip)]
     #[schemars(skip)]
@@ -35,13 +35,13 @@ pub enum Record {
 }
 
 impl Record {
-    /// Decodes a line. The code that serde derives is larger, and copies the whole value to find
-    /// its `type`.
+    /// Decodes a line. The code that serde derives would be larger, and would copy the whole value
+    /// to find its `type`.
     ///
     /// # Errors
     /// Returns an error if the line is not a record.
     pub fn decode(line: &str) -> Result<Self, serde_json::Error> {
-        match &*type_of(line)? {
+        match &*read_type(line)? {
             "inventory" => serde_json::from_str(line).map(Self::Inventory),
             "sample" => serde_json::from_str(line).map(Self::Sample),
             "details" => serde_json::from_str(line).map(Self::Details),
@@ -53,11 +53,11 @@ impl Record {
     }
 }
 
-/// Returns the `type` of a record or frame. In texts that gpumon writes, `type` is the first field.
+/// Returns the `type` of a record or frame. In text that gpumon writes, `type` is the first field.
 ///
 /// # Errors
 /// Returns an error if the text is not an object with a `type`.
-pub fn type_of(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+pub fn read_type(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     let at_sight = text
         .strip_prefix(r#"{"type":""#)
         .and_then(|rest| Some(rest.split_once('"')?.0));
@@ -82,12 +82,12 @@ mod tests {
         },
     };
 
-    /// Returns one record of each kind, with the values that a collector writes.
-    fn records() -> Vec<Record> {
+    /// Returns one record of each kind, with values as a collector writes them.
+    fn make_records() -> Vec<Record> {
         let source = SourceChoice::Sim(3)
             .open(&crate::vendor::Roots::default())
             .unwrap();
-        let moment = sampler::once(
+        let moment = sampler::sample_once(
             &source,
             &Options::new(Duration::from_secs(1), CommandLines::All),
         )
@@ -95,7 +95,7 @@ mod tests {
         vec![
             Record::Inventory(moment.inventory),
             Record::Sample(moment.sample),
-            Record::Details(GpuDetails::absent(
+            Record::Details(GpuDetails::new_absent(
                 1,
                 None,
                 5,
@@ -112,7 +112,7 @@ mod tests {
             }),
             Record::Answers(DriverAnswers {
                 renumbered: false,
-                gpus: vec![(0, answers().into())],
+                gpus: vec![(0, make_cached_answers().into())],
             }),
             Record::Event(Event {
                 at_ms: 3,
@@ -122,9 +122,9 @@ mod tests {
         ]
     }
 
-    fn answers() -> CachedAnswers {
+    fn make_cached_answers() -> CachedAnswers {
         let mut answers = CachedAnswers::default();
-        answers.keep(
+        answers.store_answer(
             None,
             Query::Field(185, 2),
             2,
@@ -134,9 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn every_record_is_decoded_as_it_was_written() {
-        let records = records();
-        // The `match` makes the compiler report kinds that are missing in the list.
+    fn decoding_restores_every_record() {
+        let records = make_records();
+        // The `match` makes the compiler report kinds that are missing from `make_records`.
         let numbers = records.iter().map(|record| match record {
             Record::Inventory(_) => 0,
             Record::Sample(_) => 1,
@@ -150,23 +150,23 @@ mod tests {
             let line = serde_json::to_string(&record).unwrap();
             assert!(line.starts_with(r#"{"type":""#), "{line}");
             assert_eq!(Record::decode(&line).unwrap(), record);
-            // Other programs may write the type last.
+            // Other programs may write the field `type` last.
             let (kind, rest) = line[1..].split_once(',').unwrap();
             let turned = format!(
                 "{{{},{kind}}}",
-                rest.trim_end_matches('}').to_owned() + &closing(rest)
+                rest.trim_end_matches('}').to_owned() + &closing_braces(rest)
             );
             assert_eq!(Record::decode(&turned).unwrap(), record, "{turned}");
         }
     }
 
-    /// Returns the closing braces of an object's text, except for the last.
-    fn closing(text: &str) -> String {
+    /// Returns the closing braces at the end of `text`, except for the last one.
+    fn closing_braces(text: &str) -> String {
         "}".repeat(text.len() - text.trim_end_matches('}').len() - 1)
     }
 
     #[test]
-    fn what_is_no_record_is_refused() {
+    fn invalid_record_is_refused() {
         for line in [
             "",
             "null",

@@ -10,7 +10,7 @@ use ts_rs::TS;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// A fact that is worth knowing.
+    /// Information that may be useful to know.
     Notice,
     /// Work is slower, or may soon be impossible.
     Warning,

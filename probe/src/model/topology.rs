@@ -50,7 +50,7 @@ impl PciPath {
         Self::System,
     ];
 
-    /// Returns the path with this number of `nvmlGpuTopologyLevel_t`.
+    /// Returns the path for a value of `nvmlGpuTopologyLevel_t`.
     pub fn from_level(level: i128) -> Option<Self> {
         Self::ALL.into_iter().find(|path| *path as i128 == level)
     }

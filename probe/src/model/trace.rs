@@ -15,13 +15,13 @@ pub struct Trace {
     pub uuid: Option<String>,
     /// The metric that was recorded.
     pub metric: TraceMetric,
-    /// The driver's time of the first value, in microseconds since the Unix epoch.
+    /// The driver's timestamp of the first value, in microseconds since the Unix epoch.
     pub start_us: u64,
-    /// The time of each value after `start_us`, in microseconds, in ascending order.
+    /// The time from `start_us` to each value, in microseconds, in ascending order.
     pub offsets_us: Vec<u32>,
-    /// The recorded values, one for each time.
+    /// The recorded values, one for each offset.
     pub values: Vec<f64>,
-    /// Whether values before the first may be missing, because the driver's buffer was read too
+    /// Whether values before the first one may be missing, because the driver's buffer was read too
     /// late.
     pub gap: bool,
 }

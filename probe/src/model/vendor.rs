@@ -1,4 +1,4 @@
-//! The vendors of GPUs.
+//! The GPU vendors that gpumon supports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub enum Vendor {
 impl Vendor {
     pub const ALL: [Self; 3] = [Self::Nvidia, Self::Amd, Self::Intel];
 
-    /// Returns the name in the vendor's own spelling.
+    /// Returns the vendor's name in its official capitalization.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nvidia => "NVIDIA",
@@ -42,7 +42,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the name of the vendor's links between GPUs.
+    /// Returns the vendor's name for links between GPUs.
     pub fn link_name(self) -> &'static str {
         match self {
             Self::Nvidia => "NVLink",
@@ -51,7 +51,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the name of a part of a GPU that programs see as a separate GPU.
+    /// Returns the vendor's term for a part of a GPU that programs see as a separate GPU.
     pub fn partition_name(self) -> &'static str {
         match self {
             Self::Nvidia => "MIG instance",
@@ -59,19 +59,19 @@ impl Vendor {
         }
     }
 
-    /// Returns the name in lower case, as used in `amd:0`.
-    pub fn word(self) -> String {
+    /// Returns the name in lowercase, as used in `amd:0`.
+    pub fn lower_name(self) -> String {
         self.name().to_ascii_lowercase()
     }
 
     /// Returns the vendor with this name, regardless of case.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn from_name(word: &str) -> Option<Self> {
         let mut vendors = Self::ALL.into_iter();
         vendors.find(|vendor| vendor.name().eq_ignore_ascii_case(word))
     }
 
-    /// Returns the name of a GPU without its vendor: `H200` for `NVIDIA H200`.
-    pub fn strip_from(name: &str) -> &str {
+    /// Returns a GPU's name without its vendor: `H200` for `NVIDIA H200`.
+    pub fn strip_vendor(name: &str) -> &str {
         let mut vendors = Self::ALL.iter();
         let stripped = vendors.find_map(|vendor| name.strip_prefix(vendor.name()));
         stripped
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn only_whole_vendor_is_stripped_from_names() {
         let names = ["NVIDIA H200", "H200", "NVIDIAH200", "AMD Radeon RX 580"];
-        let stripped = names.map(Vendor::strip_from);
+        let stripped = names.map(Vendor::strip_vendor);
         assert_eq!(stripped, ["H200", "H200", "NVIDIAH200", "Radeon RX 580"]);
     }
 }

@@ -1,68 +1,70 @@
-//! The wording of conditions, in one table: the server, terminals and assistants fill it in, and
-//! the browser translates texts that are generated from it.
+//! The wording of conditions, in one table. The server, terminals and assistants fill in the
+//! values; the browser translates texts that are generated from the table.
 //!
-//! In a text, `{idle_ms}` is the field of this name, formatted by the unit at the end of the name,
-//! and `{#links}` is a number or the length of a list. `[failed|one|other]` is the first text if
-//! the field is present, true or not empty, and otherwise the second; `[#links|one|several]` is a
-//! text for one and a text for several, and nothing for none; `[action|reset=text|drain=text]` is
-//! the text for the word in the field.
+//! In a text, `{idle_ms}` is the value of that field, formatted according to the unit at the end of
+//! its name, and `{#links}` is a number or the length of a list. `[failed|one|other]` is the first
+//! text if the field is present, true or not empty, and otherwise the second;
+//! `[#links|one|several]` has a text for one item and a text for several, and is empty for none;
+//! `[action|reset=text|drain=text]` has a text for each possible word in the field.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{ConditionKind, ThrottleReason};
-use crate::units::{approximate_duration, byte_size, duration, list, three_digits};
+use crate::units::{
+    format_approximate_duration, format_byte_size, format_duration, format_three_digits, join_list,
+};
 
-/// The maximum number of processes that are named in a text. The others are counted.
-const MOST_NAMES: usize = 3;
+/// The maximum number of processes named in a text. All others are only counted.
+const MAX_NAMES: usize = 3;
 
-/// The share of its usual clock below which a GPU is slow. Boards lower their clock by some steps
-/// when they are warm, without a reason.
-pub const SLOW_CLOCK: f64 = 0.93;
+/// The share of its usual clock below which a GPU is slow. Warm boards lower their clock by a few
+/// steps without reporting a reason.
+pub const SLOW_CLOCK_RATIO: f64 = 0.93;
 
-/// The wording of a kind of condition.
+/// The wording for one kind of condition.
 #[derive(Debug)]
 pub struct Wording {
-    /// The tag of the kind in JSON.
+    /// The kind's tag in JSON.
     pub tag: &'static str,
     /// The name of the condition, as a heading.
     pub label: &'static str,
-    /// The condition in at most 24 columns, for use between numbers in a line.
+    /// The condition in at most 24 columns, for display between numbers in a line.
     pub short: &'static str,
-    /// A longer text, for a separate line.
+    /// A longer text, for display on a separate line.
     pub long: &'static str,
     /// The condition and its remedy in sentences.
     pub text: &'static str,
 }
 
-/// The text of a process in a condition's list of processes.
+/// The text for each process in a condition's list of processes.
 pub const GPU_PROCESS: &str = "GPU {gpu} (PID {pid})";
 
-/// The sentences for users who may not see the processes that the texts of these conditions name.
-const ANONYMOUS: [(&str, &str); 3] = [
+/// Sentences for users who may not see the processes named in the texts of these conditions.
+const ANONYMOUS_TEXTS: [(&str, &str); 3] = [
     (
         "held_idle",
-        "Processes hold memory, and none has done anything for minutes.",
+        "Processes hold memory, but have been idle for minutes.",
     ),
     (
         "suspected_hang",
-        "Kernels have run for minutes without a pause, and nothing moves.",
+        "Kernels have run for minutes without a pause, but make no progress.",
     ),
     (
         "memory_filling",
-        "Memory in use grows steadily, and will be full within an hour.",
+        "Memory use grows steadily, and memory will be full within an hour.",
     ),
 ];
 
-/// The short and the long texts that replace those of the table in the browser, if they are not
-/// empty.
-pub const OF_BROWSER: [(&str, &str, &str); 2] = [
+/// Short and long texts that the browser uses instead of those in [`WORDINGS`]. An empty text
+/// replaces nothing.
+pub const BROWSER_WORDINGS: [(&str, &str, &str); 2] = [
     (
         "below_baseline",
         "",
         "Below its baseline: {workload} ({dtype}) took {median_us} on {measured_ms}, and \
-         {baseline_us} on {baseline_ms}. Check power limit, clocks and cooling, then run `gpumon \
-         bench --baseline` again; `gpumon bench --save-baseline` if the change is intended.",
+         {baseline_us} on {baseline_ms}. Check power limit, clocks and cooling. If the change is \
+         intended, store a new baseline: `gpumon bench --save-baseline`.",
     ),
     ("memory_nearly_full", "{free_bytes} left", ""),
 ];
@@ -73,7 +75,7 @@ macro_rules! wordings {
     };
 }
 
-/// The wording of every kind of condition except Xids, which have their own table.
+/// The wording of every kind of condition except Xids, which are in a separate table.
 pub static WORDINGS: &[Wording] = wordings! {
     "throttled" "Clocks reduced" "{reasons}" "{reasons}" "Clocks reduced: {reasons}.";
     "held_idle" "Idle, holding memory" "idle {idle_ms}" "idle, holding memory for {idle_ms}"
@@ -84,35 +86,36 @@ pub static WORDINGS: &[Wording] = wordings! {
          SM activity: kernels run {gpu_percent} of the time on {sm_percent} of the SMs. They are \
          small, or wait for data.]";
     "suspected_hang" "Suspected hang" "suspected hang"
-        "suspected hang: [only|{differing} does not wait|kernels run, and nothing moves]"
-        "[pids|Suspected hang: the kernels of {pids} run all the time at {power_watts}, and \
-         nothing moves.|Suspected hang: the kernels run all the time at {power_watts}, and nothing \
-         moves.][#waiting| GPU {waiting} of the same job waits, too.| GPUs {waiting} of the same \
-         job wait, too.][#differing| {differing} of the same job does not wait: look there first.| \
-         {differing} of the same job do not wait: look there first.]";
+        "suspected hang: [only|{differing} is not waiting|kernels run without progress]"
+        "[pids|Suspected hang: the kernels of {pids} run all the time at {power_watts}, but make \
+         no progress.|Suspected hang: the kernels run all the time at {power_watts}, but make no \
+         progress.][#waiting| GPU {waiting} of the same job is also waiting.| GPUs {waiting} of \
+         the same job are also waiting.][#differing| {differing} of the same job is not waiting: \
+         check it first.| {differing} of the same job are not waiting: check them first.]";
     "held_by_nobody" "Memory held by no process" "{bytes}, no process"
-        "{bytes} in use that no listed process holds"
-        "{bytes} in use that no listed process holds: of a container that cannot be seen from \
-         here, of a process that has ended and was not waited for, or managed memory. `sudo fuser \
-         -v /dev/nvidia*` on the host lists who has the GPU open.";
+        "{bytes} used by no listed process"
+        "{bytes} used by no listed process: the memory belongs to a container that is not visible \
+         from here, or to a process that has ended but was not waited for, or it is managed \
+         memory. `sudo fuser -v /dev/nvidia*` on the host lists the processes that have the GPU \
+         open.";
     "slower_than_itself" "Slower than usual" "slow: {sm_mhz}"
-        "slower than itself: {sm_mhz}, usually {usual_sm_mhz}"
-        "Slower than itself: {sm_mhz} and {power_watts} at a load at which {usual_sm_mhz} and \
-         {usual_power_watts} are usual for it.[#faster| GPU {faster} is faster at the same load.| \
-         GPUs {faster} are faster at the same load.][#stronger| GPU {stronger} draws more at the \
-         same load.| GPUs {stronger} draw more at the same load.] The driver gives no reason: \
-         check power cables and cooling, and reset the GPU when it is idle.";
+        "slower than usual: {sm_mhz} instead of {usual_sm_mhz}"
+        "Slower than usual: {sm_mhz} and {power_watts} at a load that usually gives \
+         {usual_sm_mhz} and {usual_power_watts}.[#faster| GPU {faster} is faster at the same \
+         load.| GPUs {faster} are faster at the same load.][#stronger| GPU {stronger} draws more \
+         power at the same load.| GPUs {stronger} draw more power at the same load.] The driver \
+         reports no reason: check power cables and cooling, and reset the GPU when it is idle.";
     "below_baseline" "Below its baseline" "bench {ratio}x"
         "below its baseline: {workload} {ratio}x"
-        "Below its baseline: {workload} ({dtype}) takes {median_us}, and took {baseline_us} \
-         ({ratio}x). Check power limit, clocks and cooling, then run `gpumon bench --baseline` \
-         again; `gpumon bench --save-baseline` if the change is intended.";
+        "Below its baseline: {workload} ({dtype}) takes {median_us}, compared with {baseline_us} \
+         before ({ratio}x). Check power limit, clocks and cooling. If the change is intended, \
+         store a new baseline: `gpumon bench --save-baseline`.";
     "memory_nearly_full" "Memory nearly full" "memory: {free_bytes} left"
         "memory nearly full: {free_bytes} left"
         "Memory nearly full: {free_bytes} of {total_bytes} free. The next allocation may fail.";
     "memory_filling" "Memory filling up" "full in {left_ms}"
-        "memory full in about {left_ms}: grows {bytes_per_second}"
-        "Memory full in about {left_ms}: grows {bytes_per_second}[growing| ({growing})|].";
+        "memory full in about {left_ms}: grows by {bytes_per_second}"
+        "Memory full in about {left_ms}: grows by {bytes_per_second}[growing| ({growing})|].";
     "ecc_uncorrected" "Memory errors" "[#count|{#count} memory error|{#count} memory errors]"
         "[#count|{#count} uncorrectable memory error|{#count} uncorrectable memory errors]"
         "[#count|{#count} uncorrectable memory error since the driver was loaded: results may be \
@@ -130,11 +133,11 @@ pub static WORDINGS: &[Wording] = wordings! {
          |drain_p2p=peer-to-peer drain|drain_and_reset=drain, then reset]"
         "[action|none=nothing to recover|gpu_reset=GPU reset required|node_reboot=reboot required\
          |drain_p2p=peer-to-peer drain required|drain_and_reset=drain and reset required]"
-        "[action|none=The driver asks for no recovery.|gpu_reset=GPU reset required: stop its \
-         processes, then run `nvidia-smi --gpu-reset`.|node_reboot=Reboot required before the GPU \
-         is used again.|drain_p2p=Peer-to-peer drain required: stop programs that use several GPUs \
-         together, and start none until they have ended.|drain_and_reset=Drain and reset required: \
-         let running programs end, start none, then reset the GPU.]";
+        "[action|none=The driver requests no recovery action.|gpu_reset=GPU reset required: stop \
+         its processes, then run `nvidia-smi --gpu-reset`.|node_reboot=Reboot required before the \
+         GPU is used again.|drain_p2p=Peer-to-peer drain required: stop programs that use several \
+         GPUs together, and start no new ones until they have ended.|drain_and_reset=Drain and \
+         reset required: let running programs end, start no new ones, then reset the GPU.]";
     "nv_link_down" "NVLink down" "[#links|NVLink {links} down|{#links} NVLinks down]"
         "[#links|NVLink {links} down|{#links} NVLinks down]"
         "[#links|NVLink {links} down: transfers between GPUs are slow or fail. See `nvidia-smi \
@@ -148,34 +151,42 @@ pub static WORDINGS: &[Wording] = wordings! {
 };
 
 impl ConditionKind {
-    /// Returns the condition and its remedy in sentences. `name` names processes by their PIDs.
+    /// Returns the condition and its remedy in sentences. `name` returns the name of a process,
+    /// given its PID.
     pub fn text(&self, name: &dyn Fn(u32) -> String) -> String {
-        self.fill(|wording| wording.text, name)
+        self.fill_wording(|wording| wording.text, name)
     }
 
     /// Returns the condition in at most 24 columns.
-    pub fn short(&self) -> String {
-        self.fill(|wording| wording.short, &|_| String::new())
+    pub fn short_text(&self) -> String {
+        self.fill_wording(|wording| wording.short, &|_| String::new())
     }
 
-    /// Returns the condition for a separate line, without names of processes.
-    pub fn long(&self) -> String {
-        self.fill(|wording| wording.long, &|_| String::new())
+    /// Returns a description of the condition for a separate line, without process names.
+    pub fn long_text(&self) -> String {
+        self.fill_wording(|wording| wording.long, &|_| String::new())
     }
 
-    /// Returns the sentence for users who may not see the processes that the text names.
-    pub fn anonymous(&self) -> Option<&'static str> {
-        let known = ANONYMOUS.iter().find(|(tag, _)| self.tag() == Some(tag));
+    /// Returns the sentence for users who may not see the processes named in the text; `None` if
+    /// the text names no processes.
+    pub fn anonymous_text(&self) -> Option<&'static str> {
+        let known = ANONYMOUS_TEXTS
+            .iter()
+            .find(|(tag, _)| self.tag() == Some(tag));
         known.map(|(_, sentence)| *sentence)
     }
 
-    /// Returns `true` if the texts of conditions with this tag contain names of processes and
+    /// Returns `true` if the texts of conditions with this tag contain names of processes or
     /// notebooks.
     pub fn names_processes(tag: &str) -> bool {
-        ANONYMOUS.iter().any(|(known, _)| *known == tag)
+        ANONYMOUS_TEXTS.iter().any(|(known, _)| *known == tag)
     }
 
-    fn fill(&self, text: fn(&Wording) -> &'static str, name: &dyn Fn(u32) -> String) -> String {
+    fn fill_wording(
+        &self,
+        text: fn(&Wording) -> &'static str,
+        name: &dyn Fn(u32) -> String,
+    ) -> String {
         let wording = WORDINGS.iter().find(|it| self.tag() == Some(it.tag));
         let values = serde_json::to_value(self).unwrap_or_default();
         let (Some(wording), Value::Object(mut values)) = (wording, values) else {
@@ -188,7 +199,7 @@ impl ConditionKind {
                 siblings,
                 ..
             } => {
-                let is_slow = *sm_mhz < usual_sm_mhz * SLOW_CLOCK;
+                let is_slow = *sm_mhz < usual_sm_mhz * SLOW_CLOCK_RATIO;
                 let siblings_are = if is_slow { "faster" } else { "stronger" };
                 values.insert(siblings_are.to_owned(), siblings.clone().into());
             }
@@ -205,29 +216,29 @@ impl ConditionKind {
             }
             _ => {}
         }
-        Fields { values, name }.fill(text(wording))
+        ConditionFields { values, name }.fill(text(wording))
     }
 }
 
-/// The values of a condition, by the names of its fields.
-struct Fields<'a> {
+/// The values of a condition's fields, by field name.
+struct ConditionFields<'a> {
     values: Map<String, Value>,
     name: &'a dyn Fn(u32) -> String,
 }
 
-impl Fields<'_> {
+impl ConditionFields<'_> {
     fn fill(&self, text: &str) -> String {
         let mut parts = text.split('[');
         let mut filled = self.fill_fields(parts.next().unwrap_or_default());
         for part in parts {
             let (choice, rest) = part.split_once(']').unwrap_or((part, ""));
-            filled += &self.fill_fields(self.choose(choice));
+            filled += &self.fill_fields(self.choose_alternative(choice));
             filled += &self.fill_fields(rest);
         }
         filled
     }
 
-    fn choose<'t>(&self, choice: &'t str) -> &'t str {
+    fn choose_alternative<'t>(&self, choice: &'t str) -> &'t str {
         let (field, texts) = choice.split_once('|').unwrap_or_default();
         if let Some(Value::String(word)) = self.values.get(field) {
             let mut words = texts.split('|').filter_map(|text| text.split_once('='));
@@ -235,7 +246,7 @@ impl Fields<'_> {
             return known.map_or("", |(_, text)| text);
         }
         let (first, second) = texts.split_once('|').unwrap_or_default();
-        match (field.strip_prefix('#'), self.count(field)) {
+        match (field.strip_prefix('#'), self.count_in_field(field)) {
             (Some(_), 0) => "",
             (Some(_), 1) | (None, 1..) => first,
             _ => second,
@@ -247,15 +258,15 @@ impl Fields<'_> {
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let (field, rest) = part.split_once('}').unwrap_or((part, ""));
-            filled += &self.show(field);
+            filled += &self.format_field(field);
             filled += rest;
         }
         filled
     }
 
-    /// Returns the number in a field, or the length of its list. Returns 0 if the field is absent
-    /// or false.
-    fn count(&self, field: &str) -> u64 {
+    /// Returns the number in `field`, or the length of the list in it. Returns 0 if the field is
+    /// absent or false.
+    fn count_in_field(&self, field: &str) -> u64 {
         match self.values.get(field.trim_start_matches('#')) {
             None | Some(Value::Null) => 0,
             Some(Value::Bool(is)) => (*is).into(),
@@ -264,19 +275,19 @@ impl Fields<'_> {
         }
     }
 
-    fn show(&self, field: &str) -> String {
+    fn format_field(&self, field: &str) -> String {
         match self.values.get(field) {
-            None => self.count(field).to_string(),
+            None => self.count_in_field(field).to_string(),
             Some(Value::String(text)) => text.clone(),
-            Some(Value::Array(items)) => self.show_list(field, items),
+            Some(Value::Array(items)) => self.format_list(field, items),
             Some(value) => {
                 let number = value.as_f64().unwrap_or_default();
                 match field.rsplit('_').next().unwrap_or_default() {
-                    "bytes" => byte_size(number),
-                    "second" => format!("{}/s", byte_size(number)),
-                    "ms" if field == "left_ms" => approximate_duration(number as u64),
-                    "ms" => duration(number as u64),
-                    "us" => format!("{} us", three_digits(number)),
+                    "bytes" => format_byte_size(number),
+                    "second" => format!("{}/s", format_byte_size(number)),
+                    "ms" if field == "left_ms" => format_approximate_duration(number as u64),
+                    "ms" => format_duration(number as u64),
+                    "us" => format!("{} us", format_three_digits(number)),
                     "percent" => format!("{number:.0} %"),
                     "watts" => format!("{number:.0} W"),
                     "mhz" => format!("{number:.0} MHz"),
@@ -287,21 +298,21 @@ impl Fields<'_> {
         }
     }
 
-    /// Returns the items of a list in the form `1, 2 and 3`.
-    fn show_list(&self, field: &str, items: &[Value]) -> String {
+    /// Formats the items of a list as in `1, 2 and 3`.
+    fn format_list(&self, field: &str, items: &[Value]) -> String {
         let most = match field {
-            "pids" | "growing" => MOST_NAMES,
+            "pids" | "growing" => MAX_NAMES,
             _ => items.len(),
         };
         let shown = items.iter().take(most);
-        let mut shown: Vec<String> = shown.map(|item| self.show_item(field, item)).collect();
+        let mut shown: Vec<String> = shown.map(|item| self.format_item(field, item)).collect();
         if items.len() > most {
             shown.push(format!("{} more", items.len().saturating_sub(most)));
         }
-        list(&shown)
+        join_list(&shown)
     }
 
-    fn show_item(&self, field: &str, item: &Value) -> String {
+    fn format_item(&self, field: &str, item: &Value) -> String {
         match field {
             "pids" | "growing" => {
                 let pid = item.get("pid").unwrap_or(item).as_u64();
@@ -339,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn three_processes_are_named_and_more_counted() {
+    fn at_most_three_processes_are_named() {
         let kind = ConditionKind::HeldIdle {
             bytes: 1 << 30,
             idle_ms: 60_000,
@@ -352,22 +363,23 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_its_wording() {
+    fn every_condition_kind_has_wording() {
         let kinds: Vec<_> = WORDINGS.iter().map(|wording| wording.tag).collect();
         for tag in ConditionKind::TAGS {
             assert!(*tag == "xid" || kinds.contains(tag), "{tag}");
         }
     }
 
-    /// Returns the texts of a condition in JSON. Processes are named by their PIDs.
+    /// Returns the short, long and full text of a condition given as JSON. Processes are named by
+    /// their PIDs.
     fn fill(json: serde_json::Value) -> [String; 3] {
         let kind: ConditionKind = serde_json::from_value(json).unwrap();
         let text = kind.text(&|pid| format!("p{pid}"));
-        [kind.short(), kind.long(), text]
+        [kind.short_text(), kind.long_text(), text]
     }
 
     #[test]
-    fn texts_choose_by_their_fields() {
+    fn texts_depend_on_condition_fields() {
         let used = |tensor: Option<f64>| {
             json!({
                 "condition": "hardly_used",
@@ -403,8 +415,8 @@ mod tests {
             [
                 "drain, then reset",
                 "drain and reset required",
-                "Drain and reset required: let running programs end, start none, then reset the \
-                 GPU."
+                "Drain and reset required: let running programs end, start no new ones, then \
+                 reset the GPU."
             ]
         );
         assert_eq!(
@@ -428,12 +440,18 @@ mod tests {
         };
         assert_eq!(
             slower(1410.0, &[1, 2]),
-            "Slower than itself: 1410 MHz and 330 W at a load at which 1980 MHz and 500 W are \
-             usual for it. GPUs 1 and 2 are faster at the same load. The driver gives no reason: \
-             check power cables and cooling, and reset the GPU when it is idle."
+            "Slower than usual: 1410 MHz and 330 W at a load that usually gives 1980 MHz and 500 \
+             W. GPUs 1 and 2 are faster at the same load. The driver reports no reason: check \
+             power cables and cooling, and reset the GPU when it is idle."
         );
-        assert!(slower(1980.0, &[2]).contains(" it. GPU 2 draws more at the same load. The"));
-        assert!(slower(1410.0, &[]).contains("are usual for it. The driver gives no reason"));
+        assert!(
+            slower(1980.0, &[2])
+                .contains(" and 500 W. GPU 2 draws more power at the same load. The driver")
+        );
+        assert!(
+            slower(1410.0, &[])
+                .contains("usually gives 1980 MHz and 500 W. The driver reports no reason")
+        );
         assert_eq!(
             fill(json!({ "condition": "pcie_degraded", "width": 8, "max_width": 16 })),
             [
@@ -454,10 +472,10 @@ mod tests {
             hang,
             [
                 "suspected hang",
-                "suspected hang: GPU 3 (PID 13) does not wait",
-                "Suspected hang: the kernels of p7 run all the time at 123 W, and nothing moves. \
-                 GPUs 1 and 2 of the same job wait, too. GPU 3 (PID 13) of the same job does not \
-                 wait: look there first."
+                "suspected hang: GPU 3 (PID 13) is not waiting",
+                "Suspected hang: the kernels of p7 run all the time at 123 W, but make no \
+                 progress. GPUs 1 and 2 of the same job are also waiting. GPU 3 (PID 13) of the \
+                 same job is not waiting: check it first."
             ]
         );
     }

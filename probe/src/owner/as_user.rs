@@ -1,4 +1,4 @@
-//! Actions of root with the rights of another user.
+//! Execution of actions with another user's rights, for a process that runs as root.
 
 use std::{io, process};
 
@@ -13,41 +13,42 @@ pub(super) struct User {
     pub(super) gid: u32,
 }
 
-/// Runs `action` on this thread with the rights of `user`, and without supplementary groups.
+/// Runs `action` on this thread with the rights of `user`, without supplementary groups.
 ///
-/// Only the effective IDs change. If the real or saved user ID changed, the user could send signals
-/// to the thread, and a signal that ends a thread ends its process.
-pub(super) fn run<T>(user: User, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+/// Only the effective IDs are changed. If the real or saved user ID were also changed, the user
+/// could send signals to the thread, and a signal that ends a thread ends the whole process.
+pub(super) fn run_as_user<T>(user: User, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let groups = getgroups()?;
     set_thread_groups(&[])?;
-    // The guard is created after the first call, because if that is refused, as in containers
-    // without the capability, there is nothing to restore.
-    let _restore = Restore(&groups);
+    // The guard is created only after the groups have been set. If setting them is refused, as in
+    // containers without the capability, there is nothing to restore.
+    let _restore = RestoreRights(&groups);
     set_thread_res_gid(None, Gid::from_raw(user.gid), None)?;
     set_thread_res_uid(None, Uid::from_raw(user.uid), None)?;
     action()
 }
 
-struct Restore<'a>(&'a [Gid]);
+struct RestoreRights<'a>(&'a [Gid]);
 
-impl Drop for Restore<'_> {
+impl Drop for RestoreRights<'_> {
     fn drop(&mut self) {
         let restored = set_thread_res_uid(None, Uid::ROOT, None)
             .and_then(|()| set_thread_res_gid(None, Gid::ROOT, None))
             .and_then(|()| set_thread_groups(self.0));
-        // The process is aborted, because this thread would continue with the wrong rights.
+        // If the rights cannot be restored, the process is aborted, because this thread would
+        // continue with the wrong rights.
         if restored.is_err() {
             process::abort();
         }
     }
 }
 
-/// Returns `true` if the tests run as root and may act as another user, which some containers
-/// forbid.
+/// Returns `true` if the tests run as root and may act as another user. Some containers forbid
+/// this.
 #[cfg(test)]
-pub(super) fn is_possible() -> bool {
+pub(super) fn can_act_as_user() -> bool {
     let is_possible = rustix::process::geteuid().is_root()
-        && run(
+        && run_as_user(
             User {
                 uid: 65_533,
                 gid: 65_533,
@@ -56,7 +57,7 @@ pub(super) fn is_possible() -> bool {
         )
         .is_ok();
     if !is_possible {
-        eprintln!("skipped: only root can act as somebody else");
+        eprintln!("skipped: only root can act as another user");
     }
     is_possible
 }
@@ -68,8 +69,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_effective_ids_of_one_thread_change_and_only_for_a_while() {
-        if !is_possible() {
+    fn only_effective_ids_of_thread_change() {
+        if !can_act_as_user() {
             return;
         }
         let ids = || {
@@ -85,7 +86,7 @@ mod tests {
             (line("Uid:"), line("Gid:"), line("Groups:"), line("CapEff:"))
         };
         let before = ids();
-        let (uids, gids, groups, capabilities) = run(
+        let (uids, gids, groups, capabilities) = run_as_user(
             User {
                 uid: 65_533,
                 gid: 65_532,
@@ -99,17 +100,17 @@ mod tests {
         );
         assert_eq!((groups.as_str(), capabilities.trim_matches('0')), ("", ""));
         assert_eq!(ids(), before);
-        let elsewhere = run(
+        let elsewhere = run_as_user(
             User {
                 uid: 65_533,
                 gid: 65_532,
             },
-            || Ok(thread::spawn(geteuid_of_process).join().unwrap()),
+            || Ok(thread::spawn(read_process_euid).join().unwrap()),
         );
         assert_eq!(elsewhere.unwrap(), "0", "the process stays root's");
     }
 
-    fn geteuid_of_process() -> String {
+    fn read_process_euid() -> String {
         let status = fs::read_to_string(format!("/proc/{}/status", process::id())).unwrap();
         let uids = status
             .lines()

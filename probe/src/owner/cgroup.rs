@@ -1,9 +1,10 @@
-//! The owners that a process's cgroup path names: batch systems, Kubernetes, containers and
+//! Parsing of owners from a process's cgroup path: batch systems, Kubernetes, containers and
 //! systemd.
 
 use crate::model::{BatchJob, Container, ContainerRuntime, Owner, Pod};
 
-/// Services that start containers for others, so that they do not own the containers.
+/// Services that start containers for other users or services, and therefore do not own the
+/// containers.
 const RUNTIME_SERVICES: [&str; 9] = [
     "containerd.service",
     "crio.service",
@@ -16,47 +17,47 @@ const RUNTIME_SERVICES: [&str; 9] = [
     "rke2-server.service",
 ];
 
-/// Fills in the owners that `/proc/PID/cgroup` names (cgroups(7)): one line per hierarchy,
+/// Fills in the owners found in `/proc/PID/cgroup` (cgroups(7)), which has one line per hierarchy:
 /// `id:controllers:path`.
 ///
-/// The innermost of nested pods and containers is used, as with kind or Docker in Docker. The outer
-/// one serves as a machine and contains the programs of all its users.
-pub(super) fn read(text: &str, owner: &mut Owner) {
+/// If pods or containers are nested, as with kind or Docker in Docker, the innermost is used. The
+/// outer container serves as a machine and contains the programs of all its users.
+pub(super) fn fill_owner(text: &str, owner: &mut Owner) {
     let paths: Vec<Vec<&str>> = text
         .lines()
         .filter_map(|line| line.splitn(3, ':').nth(2))
-        .map(components)
+        .map(split_path)
         .filter(|path| !path.is_empty())
         .collect();
-    owner.slurm = paths.iter().find_map(|path| slurm(path));
-    owner.pbs = paths.iter().find_map(|path| pbs(path));
-    owner.lsf = paths.iter().find_map(|path| lsf(path));
+    owner.slurm = paths.iter().find_map(|path| find_slurm_job(path));
+    owner.pbs = paths.iter().find_map(|path| find_pbs_job(path));
+    owner.lsf = paths.iter().find_map(|path| find_lsf_job(path));
     owner.pod = paths
         .iter()
-        .find_map(|path| path.iter().rev().find_map(|component| pod(component)));
-    owner.container = paths.iter().find_map(|path| Some(container(path)?.1));
-    // A path with a container is preferred, because in some hierarchies a process can be in the
-    // cgroup of the program that started its container.
-    let contained = paths.iter().find(|path| is_contained(path));
+        .find_map(|path| path.iter().rev().find_map(|component| parse_pod(component)));
+    owner.container = paths.iter().find_map(|path| Some(find_container(path)?.1));
+    // A path with a container takes precedence, because in some hierarchies a process remains in
+    // the cgroup of the program that started its container.
+    let contained = paths.iter().find(|path| is_in_container(path));
     owner.unit = match contained {
-        Some(path) => unit_of_contained(path, owner.pod.is_some()),
-        None => paths.iter().find_map(|path| unit(path)),
+        Some(path) => find_contained_unit(path, owner.pod.is_some()),
+        None => paths.iter().find_map(|path| find_unit(path)),
     };
 }
 
-/// Splits a path into its parts. A colon separates parts, too: with the systemd driver, a kubelet
-/// names a cgroup `slice:prefix:name`, which a container runtime with the cgroupfs driver uses as
-/// the name of one directory.
-fn components(path: &str) -> Vec<&str> {
+/// Splits a path into its components at slashes and colons. With the systemd driver, a kubelet
+/// names a cgroup `slice:prefix:name`, and a container runtime with the cgroupfs driver uses this
+/// as the name of a single directory.
+fn split_path(path: &str) -> Vec<&str> {
     path.split(['/', ':'])
         .filter(|component| !component.is_empty())
         .collect()
 }
 
-/// Finds a job of Slurm in `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2) or
+/// Finds a Slurm job in `/system.slice/slurmstepd.scope/job_42/step_0/user/task_0` (v2) or
 /// `/slurm/uid_1000/job_42/step_batch` (v1). In v2, Slurm 26.05 writes the job's SLUID instead of
 /// `job_42`, unless cgroup.conf(5) contains `CgroupJobIdPaths=yes`.
-fn slurm(path: &[&str]) -> Option<BatchJob> {
+fn find_slurm_job(path: &[&str]) -> Option<BatchJob> {
     let below = path
         .iter()
         .position(|part| part.ends_with("slurmstepd.scope") || part.starts_with("slurm"))?;
@@ -89,16 +90,16 @@ pub(crate) fn is_sluid(id: &str) -> bool {
             .is_some_and(|digits| digits.bytes().all(is_digit))
 }
 
-/// Finds a job of PBS or TORQUE.
+/// Finds a PBS or TORQUE job.
 ///
 /// - The cgroups hook of PBS writes `/pbs_jobs.service/jobid/88123.server`.
-/// - With cgroup v2, it writes `/pbs_jobs.service/jobs/…`.
+/// - With cgroup v2, the hook writes `/pbs_jobs.service/jobs/…`.
 /// - Older versions write `/pbs_jobs.slice/pbs_jobs-88123.server.slice` or
 ///   `/pbs_jobs/88123.server`.
 /// - TORQUE writes `/torque/88123.server`.
 ///
-/// The name `pbs_jobs` is the `cgroup_prefix` in the configuration of PBS.
-fn pbs(path: &[&str]) -> Option<BatchJob> {
+/// The name `pbs_jobs` is the default of `cgroup_prefix` in PBS's configuration.
+fn find_pbs_job(path: &[&str]) -> Option<BatchJob> {
     let job_id = path.windows(2).enumerate().find_map(|(at, pair)| {
         let parent = pair[0].strip_suffix(".slice").unwrap_or(pair[0]);
         let is_service = |name: &&str| name.ends_with(".service");
@@ -111,7 +112,7 @@ fn pbs(path: &[&str]) -> Option<BatchJob> {
             .and_then(|rest| rest.strip_prefix('-'))
             .unwrap_or(name);
         (is_jobs_of_service || is_prefix)
-            .then(|| unescape(id))
+            .then(|| unescape_unit(id))
             .filter(|id| is_pbs_id(id))
     })?;
     Some(BatchJob {
@@ -121,7 +122,7 @@ fn pbs(path: &[&str]) -> Option<BatchJob> {
     })
 }
 
-/// Returns `true` for `88123`, `88123.server` and `88123[7].server`.
+/// Returns `true` for IDs such as `88123`, `88123.server` and `88123[7].server`.
 fn is_pbs_id(id: &str) -> bool {
     let sequence = id.split_once('.').map_or(id, |(sequence, _)| sequence);
     match sequence.split_once('[') {
@@ -132,10 +133,10 @@ fn is_pbs_id(id: &str) -> bool {
     }
 }
 
-/// Finds a job of LSF in `/lsf/CLUSTER/job.88123.4711.1700000000`, which contains the job, the
-/// process and the second of its start. For an element of an array, the index can follow the job:
+/// Finds an LSF job in `/lsf/CLUSTER/job.88123.4711.1700000000`, which contains the job ID, the PID
+/// and the start time in seconds. For an element of a job array, the index can follow the job ID:
 /// `job.88123[7].…`.
-fn lsf(path: &[&str]) -> Option<BatchJob> {
+fn find_lsf_job(path: &[&str]) -> Option<BatchJob> {
     let below = path
         .iter()
         .position(|part| matches!(*part, "lsf" | "lsf.slice" | "lsf.service"))?;
@@ -154,14 +155,14 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Parses `kubepods-burstable-pod0a1b_….slice` (systemd driver, with underscores for dashes) or
-/// `pod0a1b-…` (cgroupfs driver). The `--cgroup-root` of a kubelet can precede the name:
+/// Parses `kubepods-burstable-pod0a1b_….slice` (systemd driver, with underscores instead of dashes)
+/// or `pod0a1b-…` (cgroupfs driver). The kubelet's `--cgroup-root` can precede the name:
 /// `kubelet-kubepods-pod0a1b_….slice`.
-fn pod(component: &str) -> Option<Pod> {
+fn parse_pod(component: &str) -> Option<Pod> {
     let name = component.strip_suffix(".slice").unwrap_or(component);
     let (before, uid) = name.rsplit_once("pod")?;
     let uid = uid.replace('_', "-");
-    // The UID of a static pod is a hash without dashes.
+    // A static pod's UID is a hash without dashes.
     let digits = uid.bytes().filter(|byte| *byte != b'-');
     let is_uid =
         digits.clone().count() == 32 && digits.clone().all(|byte| byte.is_ascii_hexdigit());
@@ -173,7 +174,7 @@ fn pod(component: &str) -> Option<Pod> {
 }
 
 /// Finds the innermost container, and its position in the path.
-fn container(path: &[&str]) -> Option<(usize, Container)> {
+fn find_container(path: &[&str]) -> Option<(usize, Container)> {
     path.iter().enumerate().rev().find_map(|(at, component)| {
         let name = component.strip_suffix(".scope").unwrap_or(component);
         let (prefix, id) = name.rsplit_once('-').unwrap_or(("", name));
@@ -200,40 +201,40 @@ fn container(path: &[&str]) -> Option<(usize, Container)> {
     })
 }
 
-fn is_contained(path: &[&str]) -> bool {
-    container(path).is_some() || path.iter().any(|component| pod(component).is_some())
+fn is_in_container(path: &[&str]) -> bool {
+    find_container(path).is_some() || path.iter().any(|component| parse_pod(component).is_some())
 }
 
-/// Returns the unit inside the container, or the unit that started the container, except for
-/// services of runtimes. Pods are always started by Kubernetes, so that their outer units are
-/// ignored.
-fn unit_of_contained(path: &[&str], is_pod: bool) -> Option<String> {
-    let (outside, inside) = path.split_at(container(path).map_or(path.len(), |(at, _)| at));
+/// Returns the unit inside the container, or otherwise the unit that started the container, unless
+/// that is a container runtime's service. Pods are always started by Kubernetes, so their outer
+/// units are ignored.
+fn find_contained_unit(path: &[&str], is_pod: bool) -> Option<String> {
+    let (outside, inside) = path.split_at(find_container(path).map_or(path.len(), |(at, _)| at));
     let started_by =
-        || unit(outside).filter(|unit| !is_pod && !RUNTIME_SERVICES.contains(&unit.as_str()));
-    unit(inside).or_else(started_by)
+        || find_unit(outside).filter(|unit| !is_pod && !RUNTIME_SERVICES.contains(&unit.as_str()));
+    find_unit(inside).or_else(started_by)
 }
 
 /// Returns the innermost unit. Scopes of containers and sessions, and cgroups of batch systems are
-/// left out, because other fields contain them.
-fn unit(path: &[&str]) -> Option<String> {
+/// skipped, because other fields describe them.
+fn find_unit(path: &[&str]) -> Option<String> {
     path.iter().enumerate().rev().find_map(|(at, component)| {
         let is_unit = component
             .rsplit_once('.')
             .is_some_and(|(_, kind)| kind == "service" || kind == "scope");
         let is_of_batch_system =
-            component.ends_with("slurmstepd.scope") || pbs(&path[at..]).is_some();
-        let tells_something = container(&[component]).is_none()
+            component.ends_with("slurmstepd.scope") || find_pbs_job(&path[at..]).is_some();
+        let tells_something = find_container(&[component]).is_none()
             && !is_of_batch_system
             && !component.starts_with("session-")
             && *component != "init.scope";
-        (is_unit && tells_something).then(|| unescape(component))
+        (is_unit && tells_something).then(|| unescape_unit(component))
     })
 }
 
-/// Decodes characters that systemd writes as `\x2d` (systemd.unit(5), "String Escaping for
+/// Decodes escape sequences of systemd such as `\x2d` (systemd.unit(5), "String Escaping for
 /// Inclusion in Unit Names").
-fn unescape(name: &str) -> String {
+fn unescape_unit(name: &str) -> String {
     let mut plain = String::new();
     let mut rest = name;
     while let Some((before, after)) = rest.split_once("\\x") {
@@ -262,14 +263,14 @@ mod tests {
 
     const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-    fn owner(text: &str) -> Owner {
+    fn parse_owner(text: &str) -> Owner {
         let mut owner = Owner::default();
-        read(text, &mut owner);
+        fill_owner(text, &mut owner);
         owner
     }
 
     #[test]
-    fn slurm_of_both_cgroup_versions() {
+    fn slurm_job_is_found_in_both_cgroup_versions() {
         for (path, step) in [
             (
                 "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0",
@@ -288,16 +289,17 @@ mod tests {
                 "extern",
             ),
         ] {
-            let job = owner(path).slurm.unwrap();
+            let job = parse_owner(path).slurm.unwrap();
             assert_eq!(
                 (job.job_id.as_str(), job.step.as_deref()),
                 ("42", Some(step)),
                 "{path}"
             );
         }
-        let by_sluid = owner("0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0")
-            .slurm
-            .unwrap();
+        let by_sluid =
+            parse_owner("0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0")
+                .slurm
+                .unwrap();
         assert_eq!(
             (by_sluid.job_id.as_str(), by_sluid.step.as_deref()),
             ("sEKNKTV3WPV500", Some("0"))
@@ -311,17 +313,19 @@ mod tests {
             "job_",
         ] {
             let path = format!("0::/system.slice/slurmstepd.scope/{no_job}/step_0");
-            assert_eq!(owner(&path).slurm, None, "{no_job}");
+            assert_eq!(parse_owner(&path).slurm, None, "{no_job}");
         }
-        assert_eq!(owner("0::/system.slice/slurmd.service").slurm, None);
+        assert_eq!(parse_owner("0::/system.slice/slurmd.service").slurm, None);
         assert_eq!(
-            owner("0::/system.slice/slurmd.service").unit.as_deref(),
+            parse_owner("0::/system.slice/slurmd.service")
+                .unit
+                .as_deref(),
             Some("slurmd.service")
         );
     }
 
     #[test]
-    fn pods_of_both_cgroup_drivers() {
+    fn pod_is_found_with_both_cgroup_drivers() {
         let systemd = format!(
             "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice/cri-containerd-{ID}.scope"
         );
@@ -331,7 +335,7 @@ mod tests {
             (systemd, ContainerRuntime::Containerd),
             (cgroupfs, ContainerRuntime::Unknown),
         ] {
-            let owner = owner(&text);
+            let owner = parse_owner(&text);
             assert_eq!(
                 owner.pod.unwrap().uid,
                 "11111111-2222-3333-4444-555555555555"
@@ -372,7 +376,7 @@ mod tests {
                 "88123.server",
             ),
         ] {
-            let owner = owner(path);
+            let owner = parse_owner(path);
             let job = owner
                 .pbs
                 .as_ref()
@@ -392,16 +396,16 @@ mod tests {
             "pbs/7x",
             "pbs/[7]",
         ] {
-            assert_eq!(owner(&format!("0::/{none}")).pbs, None, "{none}");
+            assert_eq!(parse_owner(&format!("0::/{none}")).pbs, None, "{none}");
         }
         assert_eq!(
-            owner("0::/system.slice/pbs.service").unit.as_deref(),
+            parse_owner("0::/system.slice/pbs.service").unit.as_deref(),
             Some("pbs.service")
         );
     }
 
     #[test]
-    fn lsf_job_is_found_below_its_cluster() {
+    fn lsf_job_is_found_below_cluster_name() {
         for (path, id) in [
             ("9:freezer:/lsf/cluster1/job.88123.4711.1700000000", "88123"),
             (
@@ -410,7 +414,7 @@ mod tests {
             ),
             ("0::/lsf.slice/cluster1/job.88123.4711.1700000000", "88123"),
         ] {
-            let job = owner(path).lsf.map(|job| (job.job_id, job.private));
+            let job = parse_owner(path).lsf.map(|job| (job.job_id, job.private));
             assert_eq!(job, Some((id.to_owned(), false)), "{path}");
         }
         for none in [
@@ -419,35 +423,35 @@ mod tests {
             "job.7.8.9",
             "lsf/cluster1/job.",
         ] {
-            assert_eq!(owner(&format!("0::/{none}")).lsf, None, "{none}");
+            assert_eq!(parse_owner(&format!("0::/{none}")).lsf, None, "{none}");
         }
     }
 
     #[test]
-    fn innermost_of_nested_containers_counts() {
+    fn innermost_of_nested_containers_is_found() {
         const INNER: &str = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
         const OUTER_UID: &str = "99999999_2222_3333_4444_555555555555";
         for (path, has_pod) in [
-            // This is Docker in Docker.
+            // This path is from Docker in Docker.
             (format!("/docker/{ID}/docker/{INNER}"), false),
-            // This is kind, with a kubelet in a Docker container.
+            // This path is from kind, with a kubelet in a Docker container.
             (
                 format!(
                     "/system.slice/docker-{ID}.scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{SLICE_UID}.slice/cri-containerd-{INNER}.scope"
                 ),
                 true,
             ),
-            // This is kind in a pod.
+            // This path is from kind in a pod.
             (
                 format!(
                     "/kubepods.slice/kubepods-pod{OUTER_UID}.slice/cri-containerd-{ID}.scope/kubelet/kubepods/pod{UID}/{INNER}"
                 ),
                 true,
             ),
-            // This is Docker in a pod, with only one pod.
+            // This path is from Docker in a pod.
             (format!("/kubepods/pod{UID}/{ID}/docker/{INNER}"), true),
         ] {
-            let owner = owner(&format!("0::{path}"));
+            let owner = parse_owner(&format!("0::{path}"));
             assert_eq!(owner.container.unwrap().id, INNER, "{path}");
             assert_eq!(
                 owner.pod.map(|pod| pod.uid),
@@ -461,7 +465,7 @@ mod tests {
     #[test]
     fn unit_that_started_container_is_found() {
         for (path, unit) in [
-            // This is Podman with `--cgroups=split`, which Quadlet uses.
+            // This path is from Podman with `--cgroups=split`, which Quadlet uses.
             (
                 format!("/system.slice/ollama.service/libpod-payload-{ID}"),
                 Some("ollama.service"),
@@ -477,7 +481,7 @@ mod tests {
             ),
             (format!("/system.slice:docker:{ID}"), None),
         ] {
-            let owner = owner(&format!("0::{path}"));
+            let owner = parse_owner(&format!("0::{path}"));
             assert_eq!(owner.unit.as_deref(), unit, "{path}");
             assert!(owner.container.is_some(), "{path}");
         }
@@ -490,8 +494,8 @@ mod tests {
     fn pod_is_found_below_service_and_cgroup_root() {
         use ContainerRuntime::{Containerd, Crio, Docker, Unknown};
         for (text, runtime) in [
-            // This is containerd or CRI-O with the cgroupfs driver under a kubelet with the systemd
-            // driver.
+            // This path is from containerd or CRI-O with the cgroupfs driver under a kubelet with
+            // the systemd driver.
             (
                 format!(
                     "0::/system.slice/containerd.service/kubepods-besteffort-pod{SLICE_UID}.slice:cri-containerd:{ID}"
@@ -504,7 +508,7 @@ mod tests {
                 ),
                 Crio,
             ),
-            // This is a kubelet with `--cgroup-root=/kubelet`, as in kind.
+            // This path is from a kubelet with `--cgroup-root=/kubelet`, as in kind.
             (
                 format!(
                     "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod{SLICE_UID}.slice/cri-containerd-{ID}.scope"
@@ -525,7 +529,7 @@ mod tests {
                 format!("0::/kubepods.slice/kubepods-pod{SLICE_UID}.slice/docker-{ID}.scope"),
                 Docker,
             ),
-            // This is the view from within a container, where paths are relative to the container's
+            // This path is as seen within a container, where paths are relative to the container's
             // own cgroup.
             (
                 format!(
@@ -533,7 +537,7 @@ mod tests {
                 ),
                 Containerd,
             ),
-            // This is cgroup v1, where not every hierarchy has the pod.
+            // These lines are from cgroup v1, where not every hierarchy has the pod.
             (
                 format!(
                     "13:misc:/\n12:pids:/system.slice/containerd.service\n4:memory:/system.slice/containerd.service/kubepods-besteffort-pod{SLICE_UID}.slice:cri-containerd:{ID}\n1:name=systemd:/system.slice/containerd.service\n0::/system.slice/containerd.service"
@@ -541,7 +545,7 @@ mod tests {
                 Containerd,
             ),
         ] {
-            let owner = owner(&text);
+            let owner = parse_owner(&text);
             assert_eq!(owner.pod.map(|pod| pod.uid).as_deref(), Some(UID), "{text}");
             assert_eq!(
                 owner.container,
@@ -555,18 +559,18 @@ mod tests {
             assert_eq!(owner.unit, None, "{text}");
         }
         let static_pod =
-            owner("0::/kubepods.slice/kubepods-pod0123456789abcdef0123456789abcdef.slice");
+            parse_owner("0::/kubepods.slice/kubepods-pod0123456789abcdef0123456789abcdef.slice");
         assert_eq!(
             static_pod.pod.unwrap().uid,
             "0123456789abcdef0123456789abcdef"
         );
         let podman_pod =
             format!("0::/machine.slice/machine-libpod_pod_{ID}.slice/libpod-{ID}.scope");
-        assert_eq!(owner(&podman_pod).pod, None);
+        assert_eq!(parse_owner(&podman_pod).pod, None);
     }
 
     #[test]
-    fn containers_by_their_runtime() {
+    fn container_runtime_is_recognized() {
         for (path, runtime) in [
             (
                 format!("0::/system.slice/docker-{ID}.scope"),
@@ -601,13 +605,17 @@ mod tests {
             ),
             (format!("0::/default/{ID}"), ContainerRuntime::Unknown),
         ] {
-            assert_eq!(owner(&path).container.unwrap().runtime, runtime, "{path}");
+            assert_eq!(
+                parse_owner(&path).container.unwrap().runtime,
+                runtime,
+                "{path}"
+            );
         }
-        assert_eq!(owner("0::/docker/short").container, None);
+        assert_eq!(parse_owner("0::/docker/short").container, None);
     }
 
     #[test]
-    fn the_innermost_unit_that_tells_something() {
+    fn innermost_meaningful_unit_is_found() {
         for (path, unit) in [
             ("0::/system.slice/ollama.service", Some("ollama.service")),
             ("0::/user.slice/user-1000.slice/session-3.scope", None),
@@ -620,7 +628,7 @@ mod tests {
             ("", None),
             ("nonsense", None),
         ] {
-            assert_eq!(owner(path).unit.as_deref(), unit, "{path}");
+            assert_eq!(parse_owner(path).unit.as_deref(), unit, "{path}");
         }
     }
 }

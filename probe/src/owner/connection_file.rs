@@ -1,9 +1,9 @@
 //! Safe opening of a file that a process names on its command line.
 //!
-//! The path is untrusted. It can lead to a pipe without a writer, to a device that acts when it is
+//! The path is untrusted. It can lead to a pipe without a writer, to a device that acts when
 //! opened, to an endless device, or to a file that only root may read. The file is therefore opened
-//! below the process's own root and with its user's rights, only if it is a regular file, and is
-//! read up to a limit.
+//! below the process's own root directory with the rights of the process's user, must be a regular
+//! file, and is read only up to a limit.
 
 use std::{
     fs::File,
@@ -21,32 +21,32 @@ use rustix::{
 use super::as_user::{self, User};
 use crate::bounded;
 
-/// The maximum number of bytes that are read. Jupyter writes some hundred bytes.
-const LONGEST: usize = 64 << 10;
+/// The maximum number of bytes to read. Jupyter writes a few hundred bytes.
+const MAX_BYTES: usize = 64 << 10;
 
-/// Reads the file `path` below `root`. Only root can open the root of another user's process. If
-/// this process is root, `user` has the rights that are used for reading.
+/// Reads the file at `path` below `root`. Only root can open the root directory of another user's
+/// process. If gpumon runs as root, `user` is the user with whose rights the file is read.
 pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result<Vec<u8>> {
     let read = || {
-        let place = find(root, Path::new(path))?;
+        let place = open_path(root, Path::new(path))?;
         if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::RegularFile {
             return Err(ErrorKind::InvalidInput.into());
         }
-        // The file is opened through its descriptor, because the path may lead to another file by
-        // now.
+        // The file is opened through the checked file descriptor, because another file may now be
+        // at the path.
         let file = openat(
             CWD,
             format!("/proc/self/fd/{}", place.as_raw_fd()),
             OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        bounded::read_from(File::from(file), LONGEST)
+        bounded::read_from(File::from(file), MAX_BYTES)
     };
     match user {
-        // A separate thread is used, because while the thread acts as the user, that user can
-        // permanently change its priority.
+        // A separate thread is used, because while a thread acts as the user, the user can
+        // permanently change the thread's priority.
         Some(user) => thread::scope(|scope| {
-            let reading = scope.spawn(|| as_user::run(user, read));
+            let reading = scope.spawn(|| as_user::run_as_user(user, read));
             reading
                 .join()
                 .unwrap_or_else(|_| Err(ErrorKind::Other.into()))
@@ -55,25 +55,25 @@ pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result
     }
 }
 
-/// Flags to find a file. `O_PATH` opens no device and waits for no pipe.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// The flags for finding a file. With `O_PATH`, no device is opened, and pipes do not block.
+const FIND_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn find(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+fn open_path(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    match openat2(root, path, PLACE, Mode::empty(), resolve) {
-        // The call is missing in Linux before 5.6, and forbidden in some sandboxes.
-        Err(Errno::NOSYS | Errno::PERM) => step_by_step(root, path),
+    match openat2(root, path, FIND_FLAGS, Mode::empty(), resolve) {
+        // `openat2` does not exist before Linux 5.6, and is forbidden in some sandboxes.
+        Err(Errno::NOSYS | Errno::PERM) => open_step_by_step(root, path),
         found => Ok(found?),
     }
 }
 
-/// Opens a path component by component, without following links, and never upwards.
-fn step_by_step(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+/// Opens a path component by component, without following links or going up to parent directories.
+fn open_step_by_step(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let mut place = root.try_clone()?;
     for component in path.components() {
         match component {
             Component::RootDir | Component::CurDir => {}
-            Component::Normal(name) => place = openat(&place, name, PLACE, Mode::empty())?,
+            Component::Normal(name) => place = openat(&place, name, FIND_FLAGS, Mode::empty())?,
             Component::ParentDir | Component::Prefix(_) => {
                 return Err(ErrorKind::InvalidInput.into());
             }
@@ -114,12 +114,12 @@ mod tests {
         }
     }
 
-    fn opened(root: &Path) -> OwnedFd {
+    fn open_folder(root: &Path) -> OwnedFd {
         open(root, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap()
     }
 
     #[test]
-    fn nothing_but_a_regular_file_is_read_and_nothing_blocks() {
+    fn only_regular_file_is_read() {
         let folder = Folder::new("kinds");
         let root = folder.0.clone();
         mkfifoat(CWD, root.join("run/pipe"), Mode::RUSR | Mode::WUSR).unwrap();
@@ -137,7 +137,7 @@ mod tests {
                 "/run/file",
                 "run/file",
             ] {
-                tell.send((name, read(&opened(&root), name, None).ok()))
+                tell.send((name, read(&open_folder(&root), name, None).ok()))
                     .unwrap();
             }
         });
@@ -155,16 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn a_path_cannot_lead_out_of_the_root_on_either_way() {
+    fn path_cannot_leave_root() {
         let folder = Folder::new("out");
         fs::write(folder.0.join("secret"), "secret").unwrap();
         symlink("/secret", folder.0.join("run/absolute")).unwrap();
         symlink("../secret", folder.0.join("run/relative")).unwrap();
         let root = folder.0.join("run");
         for name in ["../secret", "absolute", "relative", "/../secret"] {
-            let root = opened(&root);
+            let root = open_folder(&root);
             assert!(read(&root, name, None).is_err(), "{name}");
-            let found = step_by_step(&root, Path::new(name));
+            let found = open_step_by_step(&root, Path::new(name));
             let is_file =
                 found.is_ok_and(|place| fstat(&place).unwrap().st_mode & 0o170_000 == 0o100_000);
             assert!(!is_file, "{name} step by step");
@@ -172,21 +172,21 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_up_to_a_limit_on_either_way() {
+    fn file_is_read_up_to_limit() {
         let folder = Folder::new("long");
-        fs::write(folder.0.join("run/long"), vec![b'x'; 3 * LONGEST]).unwrap();
-        let root = opened(&folder.0);
-        assert_eq!(read(&root, "run/long", None).unwrap().len(), LONGEST);
-        let place = step_by_step(&root, Path::new("/run/./long")).unwrap();
+        fs::write(folder.0.join("run/long"), vec![b'x'; 3 * MAX_BYTES]).unwrap();
+        let root = open_folder(&folder.0);
+        assert_eq!(read(&root, "run/long", None).unwrap().len(), MAX_BYTES);
+        let place = open_step_by_step(&root, Path::new("/run/./long")).unwrap();
         assert_eq!(
             usize::try_from(fstat(&place).unwrap().st_size),
-            Ok(3 * LONGEST)
+            Ok(3 * MAX_BYTES)
         );
     }
 
     #[test]
     fn root_reads_with_the_rights_of_the_process() {
-        if !as_user::is_possible() {
+        if !as_user::can_act_as_user() {
             return;
         }
         let folder = Folder::new("rights");
@@ -199,11 +199,11 @@ mod tests {
         for (mode, may_read) in [(0o600, false), (0o604, true)] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(
-                read(&opened(&folder.0), "run/file", user).is_ok(),
+                read(&open_folder(&folder.0), "run/file", user).is_ok(),
                 may_read,
                 "{mode:o}"
             );
         }
-        assert!(read(&opened(&folder.0), "run/file", None).is_ok());
+        assert!(read(&open_folder(&folder.0), "run/file", None).is_ok());
     }
 }

@@ -1,5 +1,5 @@
 //! The interface to the process reader. One finder serves all GPUs, so that each process is read
-//! once.
+//! only once.
 
 use std::{
     collections::BTreeSet,
@@ -9,42 +9,43 @@ use std::{
 };
 
 use super::{
-    CommandLines, ProcessName, process_reader::ProcessReader, table::ProcessFields, workers::Shared,
+    CommandLines, ProcessName, process_reader::ProcessReader, table::ProcessFields,
+    workers::SharedState,
 };
 use crate::model::{Owner, Process};
 
-/// A finder of details about processes that the driver does not report.
+/// A reader of process details that the driver does not report.
 #[derive(Clone)]
-pub struct Finder(Arc<Shared>);
+pub struct Finder(Arc<SharedState>);
 
-/// One GPU's access to a finder, which keeps the GPU's processes up to date.
+/// Gives one GPU access to a finder, and keeps the GPU's list of processes up to date.
 pub struct Resolver {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     listed: BTreeSet<u32>,
 }
 
 impl Finder {
-    /// Returns a finder for the processes below `root`, which is `/proc` except in tests.
+    /// Creates a finder for the processes below `root`, which is `/proc` except in tests.
     pub fn new(root: impl Into<PathBuf>, commands: CommandLines) -> Self {
-        Self(Shared::new(ProcessReader::new(root.into(), commands)))
+        Self(SharedState::new(ProcessReader::new(root.into(), commands)))
     }
 
-    /// Returns a finder that behaves as if it ran as this user.
+    /// Creates a finder that behaves as if gpumon ran as the user `uid`.
     #[cfg(test)]
-    pub(super) fn of_user(root: impl Into<PathBuf>, commands: CommandLines, uid: u32) -> Self {
-        Self(Shared::new(
-            ProcessReader::new(root.into(), commands).of_user(uid),
+    pub(super) fn with_uid(root: impl Into<PathBuf>, commands: CommandLines, uid: u32) -> Self {
+        Self(SharedState::new(
+            ProcessReader::new(root.into(), commands).with_uid(uid),
         ))
     }
 
-    /// Returns the number of remembered processes and the number of threads.
+    /// Returns the number of processes in the table and the number of threads.
     #[cfg(test)]
-    pub(super) fn size(&self) -> (usize, usize) {
+    pub(super) fn process_and_thread_counts(&self) -> (usize, usize) {
         let state = self.0.lock();
-        (state.table.len(), state.threads())
+        (state.table.len(), state.thread_count())
     }
 
-    /// Returns a resolver for one more GPU.
+    /// Returns a resolver for another GPU.
     pub fn resolver(&self) -> Resolver {
         Resolver {
             shared: Arc::clone(&self.0),
@@ -54,18 +55,18 @@ impl Finder {
 }
 
 impl Resolver {
-    /// Returns a resolver with a finder of its own.
+    /// Creates a resolver with a finder of its own.
     pub fn new(root: impl Into<PathBuf>, commands: CommandLines) -> Self {
         Finder::new(root, commands).resolver()
     }
 
-    /// Fills in the details of all processes of one reading, and forgets processes that are not
-    /// listed. Waits for processes that are new in this reading, but at most for `patience`;
-    /// unknown details are "not read yet".
+    /// Fills in the details of all processes in a GPU's list, and forgets processes that are no
+    /// longer listed. Waits for new processes, but no longer than `patience`; details that are
+    /// still unknown are "not read yet".
     ///
     /// A process that has ended after the driver listed it stays in the list, with unknown details.
     pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
-        self.ask(
+        self.request_details(
             processes.iter().map(|process| process.pid).collect(),
             patience,
         );
@@ -74,17 +75,17 @@ impl Resolver {
         }
     }
 
-    /// Requests the details of all processes of one reading, and waits like [`Self::fill`].
-    pub(crate) fn ask(&mut self, listed: BTreeSet<u32>, patience: Duration) {
+    /// Requests the details of all listed processes, and waits like [`Self::fill`].
+    pub(crate) fn request_details(&mut self, listed: BTreeSet<u32>, patience: Duration) {
         let deadline = Instant::now() + patience;
         let ended: Vec<u32> = self.listed.difference(&listed).copied().collect();
         let mut pending: Vec<u32> = listed.difference(&self.listed).copied().collect();
         let mut state = self.shared.lock();
         for pid in &pending {
-            state.table.list(*pid);
+            state.table.add_listing(*pid);
         }
         if !ended.is_empty() {
-            state.table.unlist(&ended);
+            state.table.remove_listings(&ended);
         }
         for pid in &listed {
             state.table.refresh(*pid);
@@ -92,34 +93,35 @@ impl Resolver {
         self.listed = listed;
         loop {
             self.shared.ensure_threads(&mut state);
-            // The last process is checked first, because processes are read in this order.
+            // The last process is checked first, because processes are read in order and the last
+            // one finishes last.
             while pending.pop_if(|pid| state.is_settled(*pid)).is_some() {}
             let left = deadline.saturating_duration_since(Instant::now());
             if pending.is_empty() || left.is_zero() {
                 return;
             }
-            state = self.shared.wait(state, left);
+            state = self.shared.wait_for_change(state, left);
         }
     }
 
     /// Returns `true` if processes of other PID namespaces are not visible.
-    pub(crate) fn is_in_namespace(&self) -> bool {
-        self.shared.is_in_namespace()
+    pub(crate) fn is_in_child_pid_namespace(&self) -> bool {
+        self.shared.is_in_child_pid_namespace()
     }
 
-    /// Returns the process's user, or `None` if it is not known.
-    pub(crate) fn uid(&self, pid: u32) -> Option<u32> {
-        self.shared.lock().table.uid(pid)
+    /// Returns the user ID of the process, or `None` if it is unknown.
+    pub(crate) fn process_uid(&self, pid: u32) -> Option<u32> {
+        self.shared.lock().table.process_uid(pid)
     }
 
-    /// Returns the process's name, or `None` if it is not known.
-    pub(crate) fn name(&self, pid: u32) -> Option<ProcessName> {
-        self.shared.lock().table.name(pid)
+    /// Returns the name of the process, or `None` if it is unknown.
+    pub(crate) fn process_name(&self, pid: u32) -> Option<ProcessName> {
+        self.shared.lock().table.process_name(pid)
     }
 
-    /// Calls `see` with the owners in the process's cgroup, if they are known.
+    /// Calls `see` with the owners found in the process's cgroup, if they are known.
     pub(crate) fn with_cgroup(&self, pid: u32, see: impl FnOnce(&Owner)) {
-        if let Some(owner) = self.shared.lock().table.owner(pid) {
+        if let Some(owner) = self.shared.lock().table.cgroup_owner(pid) {
             see(owner);
         }
     }
@@ -132,6 +134,6 @@ impl Resolver {
 impl Drop for Resolver {
     fn drop(&mut self) {
         let listed: Vec<u32> = self.listed.iter().copied().collect();
-        self.shared.lock().table.unlist(&listed);
+        self.shared.lock().table.remove_listings(&listed);
     }
 }

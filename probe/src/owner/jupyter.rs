@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::clean;
 use crate::model::{Absence, Notebook};
 
-/// The fields that Jupyter adds to the connection file. Kernels that Jupyter did not start lack
-/// them.
+/// The fields that Jupyter adds to the connection file. They are missing if Jupyter did not start
+/// the kernel.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ConnectionFile {
@@ -20,16 +20,16 @@ struct ConnectionFile {
     kernel_name: String,
 }
 
-/// Returns the notebook of a kernel with these arguments, or `None` if they are not those of a
+/// Returns the notebook of the kernel with these arguments, or `None` if the process is not a
 /// kernel.
 ///
-/// `read` reads the connection file. Its argument is the path below the process's root.
-pub(super) fn notebook(
+/// `read` reads the connection file. Its argument is the path below the process's root directory.
+pub(super) fn read_notebook(
     pid: u32,
     arguments: &[String],
     read: impl FnOnce(&str) -> io::Result<Vec<u8>>,
 ) -> Option<Notebook> {
-    let (path, kernel_id) = connection(arguments)?;
+    let (path, kernel_id) = find_connection_file(arguments)?;
     let (connection, without): (ConnectionFile, _) = match read(path.trim_start_matches('/')) {
         Ok(bytes) => (
             serde_json::from_slice(&bytes).unwrap_or_default(),
@@ -42,30 +42,30 @@ pub(super) fn notebook(
     };
     let told = |text: String| (!text.is_empty()).then_some(text);
     Some(Notebook {
-        kernel_id: clean::id(&kernel_id),
-        kernel_name: told(clean::name(&connection.kernel_name)),
-        path: told(clean::line(&connection.jupyter_session))
+        kernel_id: clean::clean_id(&kernel_id),
+        kernel_name: told(clean::clean_name(&connection.kernel_name)),
+        path: told(clean::clean_line(&connection.jupyter_session))
             .ok_or(without)
             .into(),
         kernel_pid: pid,
     })
 }
 
-/// Returns `true` if these are the arguments of a kernel.
+/// Returns `true` if `arguments` are those of a Jupyter kernel.
 pub(super) fn is_kernel(arguments: &[String]) -> bool {
-    connection(arguments).is_some()
+    find_connection_file(arguments).is_some()
 }
 
 /// Returns the argument with the path of the connection file, and the kernel's ID.
-fn connection(arguments: &[String]) -> Option<(&String, String)> {
+fn find_connection_file(arguments: &[String]) -> Option<(&String, String)> {
     arguments
         .iter()
-        .find_map(|argument| Some((argument, kernel_id(argument)?)))
+        .find_map(|argument| Some((argument, parse_kernel_id(argument)?)))
 }
 
-/// Returns the ID in `…/kernel-<id>.json`, which may follow an option such as
-/// `--connection-file=…`.
-fn kernel_id(argument: &str) -> Option<String> {
+/// Returns the ID in `…/kernel-<id>.json`. An option such as `--connection-file=` may precede the
+/// path.
+fn parse_kernel_id(argument: &str) -> Option<String> {
     let file = argument.rsplit(['/', '=']).next()?;
     let id = file.strip_prefix("kernel-")?.strip_suffix(".json")?;
     let is_id = !id.is_empty()
@@ -80,16 +80,16 @@ mod tests {
     use super::*;
     use crate::model::Reading;
 
-    fn missing(_: &str) -> io::Result<Vec<u8>> {
+    fn read_missing(_: &str) -> io::Result<Vec<u8>> {
         Err(ErrorKind::NotFound.into())
     }
 
-    fn arguments(line: &str) -> Vec<String> {
+    fn split_arguments(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
     }
 
     #[test]
-    fn kernels_of_every_language_are_known_by_their_connection_file() {
+    fn kernel_is_recognized_by_connection_file() {
         for line in [
             "/usr/bin/python3 -m ipykernel_launcher -f /tmp/none/kernel-1b2c.json",
             "R --slave -e IRkernel::main() --args /tmp/none/kernel-1b2c.json",
@@ -97,7 +97,9 @@ mod tests {
             "xcpp --connection-file=/tmp/none/kernel-1b2c.json",
         ] {
             assert_eq!(
-                notebook(7, &arguments(line), missing).unwrap().kernel_id,
+                read_notebook(7, &split_arguments(line), read_missing)
+                    .unwrap()
+                    .kernel_id,
                 "1b2c",
                 "{line}"
             );
@@ -107,23 +109,32 @@ mod tests {
             "vi kernel-1b2c.json.bak",
             "python3",
         ] {
-            assert_eq!(notebook(7, &arguments(line), missing), None, "{line}");
+            assert_eq!(
+                read_notebook(7, &split_arguments(line), read_missing),
+                None,
+                "{line}"
+            );
         }
     }
 
     #[test]
-    fn the_connection_file_tells_notebook_and_kernel() {
+    fn connection_file_has_notebook_and_kernel() {
         let read = |path: &str| {
             assert_eq!(path, "run/kernel-1b2c.json");
             Ok(br#"{"key":"secret","kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#.to_vec())
         };
-        let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), read).unwrap();
+        let known = read_notebook(
+            7,
+            &split_arguments("python3 -f /run/kernel-1b2c.json"),
+            read,
+        )
+        .unwrap();
         assert_eq!(known.path, Reading::Now("/home/ana/train.ipynb".to_owned()));
         assert_eq!(known.kernel_name.as_deref(), Some("python3"));
         assert_eq!(known.kernel_pid, 7);
     }
     #[test]
-    fn a_path_that_is_not_told_is_absent_with_its_reason() {
+    fn missing_path_has_reason() {
         for (read, reason) in [
             (Err(ErrorKind::NotFound), Absence::Unknown),
             (Err(ErrorKind::PermissionDenied), Absence::NoPermission),
@@ -138,7 +149,12 @@ mod tests {
                 read.map(|text| text.as_bytes().to_vec())
                     .map_err(io::Error::from)
             };
-            let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), read).unwrap();
+            let known = read_notebook(
+                7,
+                &split_arguments("python3 -f /run/kernel-1b2c.json"),
+                read,
+            )
+            .unwrap();
             assert_eq!(known.path, Reading::Absent(reason));
         }
     }

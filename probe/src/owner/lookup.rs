@@ -13,9 +13,9 @@ use crate::{
     process_stat::{Birth, ProcessStat},
 };
 
-/// The maximum number of ancestors. Deeper ones are not useful, and a changing `/proc` could
+/// The maximum number of ancestors. More ancestors are not useful, and a changing `/proc` could
 /// contain a loop.
-const MOST_ANCESTORS: usize = 16;
+const MAX_ANCESTORS: usize = 16;
 
 /// The name of Slurm's daemon that starts the processes of a job step.
 const STEP_DAEMON: &str = "slurmstepd";
@@ -28,21 +28,21 @@ pub(super) struct OwnerQuery<'a> {
     pub(super) user: Option<User>,
     pub(super) by_cgroup: &'a Reading<Owner>,
     pub(super) arguments: Option<&'a [String]>,
-    /// The PID of the kernel that the process belonged to in an earlier lookup.
+    /// The PID of the kernel that an earlier lookup found for the process.
     pub(super) kernel: Option<u32>,
-    /// Whether the command line is hidden, and with it the notebook's path.
+    /// Whether the command line and the notebook's path are hidden.
     pub(super) hidden: bool,
-    /// Whether this process is root, so that files with untrusted paths must be read with the
-    /// user's rights.
+    /// Whether gpumon runs as root, so that files with untrusted paths must be read with the rights
+    /// of the process's user.
     pub(super) is_root: bool,
 }
 
-/// Returns the owners in a process's cgroup, which does not depend on the process. They are "not
-/// read yet" if the cgroup names none.
-pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
+/// Returns the owners found in a process's cgroup, which cannot block. The result is "not read yet"
+/// if the cgroup names no owner.
+pub(super) fn read_cgroup_owner(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
     let mut owner = Owner::default();
-    cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
-    shorten(&mut owner);
+    cgroup::fill_owner(&proc_fs.read_cgroup(pid).unwrap_or_default(), &mut owner);
+    clean_names(&mut owner);
     if owner == Owner::default() {
         return Reading::Absent(Absence::NotReadYet);
     }
@@ -52,7 +52,7 @@ pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
     })
 }
 
-pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
+pub(super) fn read_owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     let OwnerQuery {
         pid, origin, user, ..
     } = *query;
@@ -65,8 +65,8 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     }
     let mut sluid = owner.slurm.as_mut().filter(|job| is_sluid(&job.job_id));
     let notebook = |pid, birth, user, arguments: &[String]| {
-        jupyter::notebook(pid, arguments, |path| {
-            read_below(proc_fs, pid, birth, user, query.is_root, path)
+        jupyter::read_notebook(pid, arguments, |path| {
+            read_file_of_process(proc_fs, pid, birth, user, query.is_root, path)
         })
     };
     let is_fork =
@@ -75,36 +75,36 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         .arguments
         .and_then(|arguments| notebook(pid, origin.birth, user, arguments));
     let mut parent = origin.parent;
-    while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
+    while parent > 1 && owner.parents.len() < MAX_ANCESTORS {
         let Some(above) = proc_fs.read_stat(parent) else {
             break;
         };
-        // The command lines of other users' processes are not read, because that could block, and
+        // The command lines of other users' processes are not read. Reading them could block, which
         // would count as a hang of this process's user.
-        let its_user = proc_fs.user(parent);
+        let its_user = proc_fs.read_user(parent);
         let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
         let arguments = if is_alike {
-            proc_fs.arguments(parent)
+            proc_fs.read_arguments(parent)
         } else {
             None
         };
         let name = proc_fs
-            .name(parent, arguments.as_deref())
+            .read_name(parent, arguments.as_deref())
             .unwrap_or_default();
         if name == STEP_DAEMON
-            && let Some(job) = sluid.take_if(|_| proc_fs.is_only(parent, ROOT))
+            && let Some(job) = sluid.take_if(|_| proc_fs.has_only_user(parent, ROOT))
         {
-            match job_of_step_daemon(proc_fs, parent) {
+            match read_step_daemon_job(proc_fs, parent) {
                 Some(id) => job.job_id = id,
                 None => sluid = Some(job),
             }
         }
         owner.parents.push(Ancestor {
             pid: parent,
-            name: clean::name(&name),
+            name: clean::clean_name(&name),
         });
-        // A worker belongs to the notebook whose kernel started it. A fork of a kernel has the
-        // command line of that kernel.
+        // A worker belongs to the notebook of the kernel that started it. A forked process has the
+        // command line of its kernel, so its own notebook may be replaced.
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
             let of_parent =
                 arguments.and_then(|arguments| notebook(parent, above.birth, its_user, &arguments));
@@ -112,8 +112,7 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
         }
         parent = above.parent;
     }
-    // If the leader of the session is among the ancestors, none of the ancestors below it has
-    // ended.
+    // If the session leader is among the ancestors, no ancestor between them has ended.
     let is_below_leader = owner
         .parents
         .iter()
@@ -123,9 +122,9 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
             .notebook
             .as_ref()
             .is_none_or(|notebook| notebook.kernel_pid == pid)
-        && let Some(kernel) = kernel_of_orphan(proc_fs, query)
+        && let Some(kernel) = find_orphan_kernel(proc_fs, query)
     {
-        let arguments = proc_fs.arguments(kernel);
+        let arguments = proc_fs.read_arguments(kernel);
         if owner.notebook.is_none() || is_fork(arguments.as_deref()) {
             let birth = proc_fs.read_stat(kernel).map(|origin| origin.birth);
             let of_kernel = birth
@@ -136,24 +135,24 @@ pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     }
     if let Some(job) = sluid
         && let [Some(job_id), its_sluid] =
-            proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_JOB_SLUID"])
+            proc_fs.read_variables(pid, ["SLURM_JOB_ID", "SLURM_JOB_SLUID"])
         && its_sluid.is_none_or(|its| its == job.job_id)
     {
         (job.job_id, job.private) = (job_id, true);
     }
     if let Some(notebook) = owner.notebook.as_mut().filter(|_| query.hidden) {
-        // Path and kernel name come from the connection file, which only its user can read.
+        // The path and the kernel name come from the connection file, which only its user can read.
         (notebook.path, notebook.kernel_name) = (Reading::Absent(Absence::Hidden), None);
     }
-    shorten(&mut owner);
+    clean_names(&mut owner);
     owner
 }
 
-/// Returns the kernel of a process whose connection to the kernel is lost because an ancestor has
-/// ended. The kernel is the leader of the session, since Jupyter starts each kernel in its own
-/// session; or the kernel found in an earlier lookup; or the only kernel of the Jupyter server and
-/// notebook that the environment names.
-fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
+/// Returns the kernel of a process whose link to the kernel is lost because an ancestor has ended.
+/// The kernel is the session leader, because Jupyter starts each kernel in its own session; or the
+/// kernel found by an earlier lookup; or the only kernel that has the same Jupyter server and
+/// notebook in its environment.
+fn find_orphan_kernel(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     const VARIABLES: [&str; 2] = ["JPY_PARENT_PID", "JPY_SESSION_NAME"];
     let OwnerQuery {
         pid, origin, user, ..
@@ -164,13 +163,15 @@ fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
                 .read_stat(*kernel)
                 .is_some_and(|its| its.birth.ticks <= origin.birth.ticks)
         };
-        let is_alike = || proc_fs.user(*kernel).map(|its| its.uid) == user.map(|user| user.uid);
+        let is_alike =
+            || proc_fs.read_user(*kernel).map(|its| its.uid) == user.map(|user| user.uid);
         let has_connection_file = || {
             proc_fs
-                .arguments(*kernel)
+                .read_arguments(*kernel)
                 .is_some_and(|all| jupyter::is_kernel(&all))
         };
-        // The user must be the same, because variables of another user's process are not read.
+        // Both processes must have the same user, because the variables of another user's process
+        // must not be read.
         is_older() && is_alike() && has_connection_file()
     };
     let known = [Some(origin.session), query.kernel]
@@ -180,16 +181,16 @@ fn kernel_of_orphan(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Option<u32> {
     if let Some(kernel) = known.into_iter().find(is_kernel) {
         return Some(kernel);
     }
-    let variables = proc_fs.variables(pid, VARIABLES);
+    let variables = proc_fs.read_variables(pid, VARIABLES);
     let server = variables[0].as_ref()?.parse().ok()?;
     let is_alike =
-        |kernel: &u32| is_kernel(kernel) && proc_fs.variables(*kernel, VARIABLES) == variables;
-    let mut kernels = proc_fs.children(server).into_iter().filter(is_alike);
+        |kernel: &u32| is_kernel(kernel) && proc_fs.read_variables(*kernel, VARIABLES) == variables;
+    let mut kernels = proc_fs.read_children(server).into_iter().filter(is_alike);
     kernels.next().filter(|_| kernels.next().is_none())
 }
 
-/// Fills in the job that the environment names. Only one job is filled in, because one batch system
-/// can set the variables of another for scripts that expect them.
+/// Fills in the job found in the process's environment. Only one job is filled in, because a batch
+/// system can set another system's variables for scripts that expect them.
 fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
     let names = [
         "SLURM_JOB_ID",
@@ -198,7 +199,7 @@ fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
         "LSB_JOBID",
         "LSB_JOBINDEX",
     ];
-    let [slurm, step, pbs, lsf, index] = proc_fs.variables(pid, names);
+    let [slurm, step, pbs, lsf, index] = proc_fs.read_variables(pid, names);
     let job = |job_id| BatchJob {
         job_id,
         step: None,
@@ -212,7 +213,7 @@ fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
     } else if let Some(job_id) = pbs {
         owner.pbs = Some(job(job_id));
     } else if let Some(job_id) = lsf {
-        // LSF sets the index to 0 in jobs that are not elements of an array.
+        // LSF sets the index to 0 for jobs that are not part of an array.
         let index = index
             .filter(|index| index != "0")
             .map_or_else(String::new, |index| format!("[{index}]"));
@@ -220,9 +221,9 @@ fn read_batch_variables(proc_fs: &ProcFs, pid: u32, owner: &mut Owner) {
     }
 }
 
-/// Returns the job from the command line of a step daemon: `slurmstepd: [88123.batch]`.
-fn job_of_step_daemon(proc_fs: &ProcFs, pid: u32) -> Option<String> {
-    let arguments = proc_fs.arguments(pid)?;
+/// Returns the job ID from the command line of a step daemon: `slurmstepd: [88123.batch]`.
+fn read_step_daemon_job(proc_fs: &ProcFs, pid: u32) -> Option<String> {
+    let arguments = proc_fs.read_arguments(pid)?;
     let (job_id, _) = arguments
         .first()?
         .strip_prefix(STEP_DAEMON)?
@@ -232,8 +233,8 @@ fn job_of_step_daemon(proc_fs: &ProcFs, pid: u32) -> Option<String> {
     is_number.then(|| job_id.to_owned())
 }
 
-/// Reads a file that a process names, with at most the rights of that process.
-fn read_below(
+/// Reads a file that a process names, with no more rights than the process has.
+fn read_file_of_process(
     proc_fs: &ProcFs,
     pid: u32,
     birth: Birth,
@@ -242,15 +243,15 @@ fn read_below(
     path: &str,
 ) -> io::Result<Vec<u8>> {
     let root = proc_fs.open_root(pid, birth, user)?;
-    if is_root && !user.is_some_and(|user| proc_fs.is_only(pid, user)) {
+    if is_root && !user.is_some_and(|user| proc_fs.has_only_user(pid, user)) {
         return Err(ErrorKind::PermissionDenied.into());
     }
     connection_file::read(&root, path, user.filter(|user| is_root && user.uid != 0))
 }
 
-/// Cleans all names, because cgroups and variables can have any name.
-fn shorten(owner: &mut Owner) {
-    let id = |text: &mut String| *text = clean::id(text);
+/// Cleans all names, because names in cgroups and variables can be arbitrary.
+fn clean_names(owner: &mut Owner) {
+    let id = |text: &mut String| *text = clean::clean_id(text);
     for BatchJob {
         job_id,
         step,
@@ -267,7 +268,7 @@ fn shorten(owner: &mut Owner) {
         id(container);
     }
     if let Some(unit) = &mut owner.unit {
-        *unit = clean::name(unit);
+        *unit = clean::clean_name(unit);
     }
 }
 
@@ -278,7 +279,8 @@ mod tests {
     use super::*;
     use crate::model::JobKind;
 
-    /// A fake `/proc`, with processes given by PID, parent, command line, cgroup and environment.
+    /// A fake `/proc` whose processes are defined by PID, parent, command line, cgroup and
+    /// environment.
     struct FakeProc(PathBuf);
 
     impl FakeProc {
@@ -302,12 +304,12 @@ mod tests {
             Self(root)
         }
 
-        fn owner(&self, pid: u32, hidden: bool) -> Owner {
+        fn find_owner(&self, pid: u32, hidden: bool) -> Owner {
             let proc_fs = ProcFs::new(self.0.clone());
-            let arguments = proc_fs.arguments(pid);
+            let arguments = proc_fs.read_arguments(pid);
             let origin = proc_fs.read_stat(pid).unwrap();
             let arguments = arguments.as_deref();
-            let (user, by_cgroup) = (proc_fs.user(pid), &by_cgroup(&proc_fs, pid));
+            let (user, by_cgroup) = (proc_fs.read_user(pid), &read_cgroup_owner(&proc_fs, pid));
             let query = OwnerQuery {
                 pid,
                 origin,
@@ -318,7 +320,7 @@ mod tests {
                 hidden,
                 is_root: false,
             };
-            owner(&proc_fs, &query)
+            read_owner(&proc_fs, &query)
         }
     }
 
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_belongs_to_the_notebook_whose_kernel_started_it() {
+    fn child_process_belongs_to_notebook_of_parent() {
         let fake = FakeProc::new(
             "worker",
             &[
@@ -348,7 +350,7 @@ mod tests {
         let connection = r#"{"kernel_name":"python3","jupyter_session":"train.ipynb"}"#;
         fs::write(fake.0.join("20/root/run/kernel-ab12.json"), connection).unwrap();
         for pid in [20, 30] {
-            let notebook = fake.owner(pid, false).notebook.unwrap();
+            let notebook = fake.find_owner(pid, false).notebook.unwrap();
             assert_eq!(
                 (notebook.kernel_id.as_str(), notebook.kernel_pid),
                 ("ab12", 20)
@@ -356,20 +358,20 @@ mod tests {
             assert_eq!(notebook.path, Reading::Now("train.ipynb".to_owned()));
         }
         let parents: Vec<_> = fake
-            .owner(30, false)
+            .find_owner(30, false)
             .parents
             .iter()
             .map(|parent| parent.pid)
             .collect();
         assert_eq!(parents, [20, 10]);
-        let hidden = fake.owner(30, true).notebook.unwrap();
+        let hidden = fake.find_owner(30, true).notebook.unwrap();
         assert_eq!(
             hidden.path,
             Reading::Absent(Absence::Hidden),
             "another user's path stays hidden"
         );
         assert_eq!(hidden.kernel_name, None, "it is of the same file");
-        assert_eq!(fake.owner(10, false).notebook, None);
+        assert_eq!(fake.find_owner(10, false).notebook, None);
     }
 
     #[test]
@@ -387,7 +389,7 @@ mod tests {
                 (30, 1, "python3 worker.py", "", &train),
                 (31, 1, "python3 worker.py", "", "JPY_PARENT_PID=10"),
                 (32, 1, "python3 worker.py", "", ""),
-                // These are forks that did not start another program.
+                // These processes are forks of a kernel that did not start another program.
                 (33, 1, &one, "", &train),
                 (34, 20, &one, "", &train),
                 (40, 10, "conda run -f /run/kernel-ef56.json", "", ""),
@@ -395,7 +397,7 @@ mod tests {
             ],
         );
         let kernel_of = |pid: u32| {
-            fake.owner(pid, false)
+            fake.find_owner(pid, false)
                 .notebook
                 .map(|notebook| (notebook.kernel_id, notebook.kernel_pid))
         };
@@ -429,7 +431,7 @@ mod tests {
             "the leader of its session"
         );
         let proc_fs = ProcFs::new(fake.0.clone());
-        let (origin, user) = (proc_fs.read_stat(31).unwrap(), proc_fs.user(31));
+        let (origin, user) = (proc_fs.read_stat(31).unwrap(), proc_fs.read_user(31));
         let (by_cgroup, kernel) = (&Reading::Absent(Absence::NotReadYet), Some(20));
         let query = OwnerQuery {
             pid: 31,
@@ -441,18 +443,18 @@ mod tests {
             hidden: false,
             is_root: false,
         };
-        let remembered = owner(&proc_fs, &query)
+        let remembered = read_owner(&proc_fs, &query)
             .notebook
             .map(|notebook| (notebook.kernel_id, notebook.kernel_pid));
         assert_eq!(remembered, of_one, "it was an ancestor before");
-        // This is another kernel of the same notebook.
+        // Process 21 becomes another kernel of the same notebook.
         fs::write(fake.0.join("21/environ"), train.replace(' ', "\0")).unwrap();
         assert_eq!(kernel_of(30), None);
         assert_eq!(kernel_of(20), of_one);
     }
 
     #[test]
-    fn a_job_named_by_its_sluid_is_told_by_its_step_daemon_or_by_the_environment() {
+    fn sluid_job_is_found_by_daemon_or_environment() {
         const CGROUP: &str = "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0";
         let variables = "SLURM_JOB_ID=88124 SLURM_JOB_SLUID=sEKNKTV3WPV500";
         let fake = FakeProc::new(
@@ -479,7 +481,7 @@ mod tests {
             .unwrap();
             let BatchJob {
                 job_id, private, ..
-            } = fake.owner(30, false).slurm.unwrap();
+            } = fake.find_owner(30, false).slurm.unwrap();
             (job_id, private)
         };
         assert_eq!(job("0\t0\t0\t0"), ("88123".to_owned(), false));
@@ -490,14 +492,14 @@ mod tests {
             "what a user has started tells what the user likes"
         );
         assert_eq!(
-            fake.owner(40, false).slurm.unwrap().job_id,
+            fake.find_owner(40, false).slurm.unwrap().job_id,
             "sEKNKTV3WPV500",
             "the environment of another job"
         );
     }
 
     #[test]
-    fn root_reads_nothing_for_a_setuid_program_or_for_whom_it_does_not_know() {
+    fn root_reads_no_files_of_setuid_processes() {
         let fake = FakeProc::new("setuid", &[(20, 1, "su -c /run/kernel-ab12.json", "", "")]);
         fs::create_dir_all(fake.0.join("20/root/run")).unwrap();
         fs::write(
@@ -514,8 +516,8 @@ mod tests {
             .unwrap();
             let (origin, user, arguments) = (
                 proc_fs.read_stat(20).unwrap(),
-                proc_fs.user(20),
-                proc_fs.arguments(20),
+                proc_fs.read_user(20),
+                proc_fs.read_arguments(20),
             );
             let arguments = arguments.as_deref();
             let by_cgroup = &Reading::Absent(Absence::NotReadYet);
@@ -530,7 +532,7 @@ mod tests {
                 hidden,
                 is_root,
             };
-            owner(&proc_fs, &query).notebook.unwrap().path
+            read_owner(&proc_fs, &query).notebook.unwrap().path
         };
         assert_eq!(path("0\t0\t0\t0"), Reading::Now("secret".to_owned()));
         for ids in ["1000\t0\t0\t0", "0\t0\t1000\t0", ""] {
@@ -539,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn slurm_is_known_by_the_environment_where_the_cgroup_does_not_tell() {
+    fn slurm_job_is_read_from_environment() {
         let fake = FakeProc::new(
             "slurm",
             &[(
@@ -550,7 +552,7 @@ mod tests {
                 "HOME=/ SLURM_JOB_ID=88123 SLURM_STEP_ID=0",
             )],
         );
-        let job = fake.owner(20, false).slurm.unwrap();
+        let job = fake.find_owner(20, false).slurm.unwrap();
         assert_eq!(
             (job.job_id.as_str(), job.step.as_deref(), job.private),
             ("88123", Some("0"), true)
@@ -570,7 +572,7 @@ mod tests {
             ),
         ] {
             let fake = FakeProc::new("batch", &[(20, 1, "python3", "0::/", variables)]);
-            let owner = fake.owner(20, false);
+            let owner = fake.find_owner(20, false);
             let (its_kind, job) = owner.batch_job().unwrap();
             assert_eq!(
                 (its_kind, job.job_id.as_str(), job.private),
@@ -582,7 +584,7 @@ mod tests {
             "other",
             &[(20, 1, "python3", "0::/pbs/88123.server", "LSB_JOBID=7")],
         );
-        let owner = fake.owner(20, false);
+        let owner = fake.find_owner(20, false);
         assert_eq!(
             (owner.pbs.map(|job| job.private), owner.lsf),
             (Some(false), None),
@@ -595,7 +597,7 @@ mod tests {
         let job = format!("SLURM_JOB_ID=\u{1b}[2J{}", "7".repeat(4000));
         let cgroup = format!("0::/a.slice/{}.service", "u".repeat(4000));
         let fake = FakeProc::new("long", &[(20, 1, "python3", &cgroup, &job)]);
-        let owner = fake.owner(20, false);
+        let owner = fake.find_owner(20, false);
         for text in [&owner.slurm.unwrap().job_id, &owner.unit.unwrap()] {
             assert!(
                 text.len() <= 131 && text.ends_with('…') && !text.contains('\u{1b}'),
@@ -605,8 +607,8 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_among_the_parents_ends() {
+    fn parent_loop_ends() {
         let fake = FakeProc::new("loop", &[(20, 30, "a", "", ""), (30, 20, "b", "", "")]);
-        assert_eq!(fake.owner(20, false).parents.len(), MOST_ANCESTORS);
+        assert_eq!(fake.find_owner(20, false).parents.len(), MAX_ANCESTORS);
     }
 }

@@ -1,12 +1,12 @@
 //! The owners of processes: name, command line, user and start time, notebook, job, pod, container
 //! and service.
 //!
-//! Everything is read below one root, which is `/proc` except in tests. A process can delay the
-//! reading: its command line can be in memory that another process has to provide, and its files on
-//! a file system that does not answer. Processes are therefore read by the threads of a [`Finder`]
-//! (`workers.rs`) in two stages, and only the second stage can block. Callers wait for a limited
-//! time, and get [`NotReadYet`](crate::model::Absence::NotReadYet) for details that are not known
-//! by then.
+//! Everything is read below one root directory, which is `/proc` except in tests. A process can
+//! block the reader: its command line can be in memory that another process must provide, and its
+//! files can be on a file system that does not respond. Processes are therefore read by the threads
+//! of a [`Finder`] (`workers.rs`) in two stages, and only the second stage can block. Callers wait
+//! for a limited time, and receive [`NotReadYet`](crate::model::Absence::NotReadYet) for details
+//! that are still unknown then.
 
 mod as_user;
 mod cgroup;
@@ -26,17 +26,18 @@ mod workers;
 
 pub(crate) use self::{cgroup::is_sluid, process_reader::ProcessName, table::ProcessFields};
 pub use self::{
-    clean::{line as clean_line, name as clean_name},
+    clean::{clean_line, clean_name},
     finder::{Finder, Resolver},
-    proc_fs::children,
+    proc_fs::read_children,
     process_reader::user_name,
 };
 
 /// The users whose command lines may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandLines {
-    /// All users, for a terminal, where `ps` shows the same.
+    /// All users. This is used in a terminal, where `ps` shows the same command lines.
     All,
-    /// Only the user that gpumon runs as, for a service, which other users can view.
+    /// Only the user that gpumon runs as. This is used by a service, whose data other users can
+    /// see.
     Own,
 }

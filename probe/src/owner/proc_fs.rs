@@ -16,19 +16,19 @@ use crate::{
     process_stat::{Birth, ProcessStat, is_first_pid_namespace, read_boot_time_ms},
 };
 
-/// The maximum length of `comm`, in bytes. Longer names are cut.
+/// The maximum length of `comm`, in bytes. The kernel truncates longer names.
 const COMM_LENGTH: usize = 15;
 
 /// The kernel's limit for PIDs (`PID_MAX_LIMIT`).
-const LARGEST_PID: u32 = 1 << 22;
+const MAX_PID: u32 = 1 << 22;
 
 /// Access to `/proc`, or to a folder with the same structure.
 pub(super) struct ProcFs {
     root: PathBuf,
-    /// Whether all processes of the machine are visible. They are not visible from a container, or
-    /// if `/proc` shows users only their own processes (`hidepid`).
+    /// Whether all processes of the machine are visible. This is not the case in a container, or if
+    /// `/proc` shows users only their own processes (`hidepid`).
     sees_all: bool,
-    /// Whether this is certainly not the machine's first PID namespace.
+    /// Whether this process is known to be outside the machine's initial PID namespace.
     pub(super) is_in_namespace: bool,
     booted_ms: Option<u64>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Status {
     pub(super) user: Option<User>,
     /// The resident memory (`VmRSS`), which zombies do not have.
     pub(super) resident_bytes: Option<u64>,
-    /// Whether a process is attached as tracer (`TracerPid`).
+    /// Whether a tracer is attached to the process (`TracerPid`).
     pub(super) traced: Option<bool>,
     /// Whether the process is a zombie whose threads have all ended.
     pub(super) has_ended: bool,
@@ -50,8 +50,8 @@ impl ProcFs {
     pub(super) fn new(root: PathBuf) -> Self {
         let booted_ms = read_boot_time_ms(&root);
         let is_first = is_first_pid_namespace(&root);
-        let sees_all =
-            is_first == Some(true) && bounded::text(root.join("1/stat"), bounded::STAT).is_ok();
+        let sees_all = is_first == Some(true)
+            && bounded::read_text(root.join("1/stat"), bounded::STAT_LIMIT).is_ok();
         Self {
             root,
             sees_all,
@@ -60,37 +60,38 @@ impl ProcFs {
         }
     }
 
-    /// Returns the reason why a process that the driver lists is missing.
-    pub(super) fn why_missing(&self, pid: u32) -> Absence {
-        if self.sees_all && pid < LARGEST_PID {
+    /// Returns the reason why a process that the driver lists is missing from `/proc`.
+    pub(super) fn missing_reason(&self, pid: u32) -> Absence {
+        if self.sees_all && pid < MAX_PID {
             Absence::Ended
         } else {
             Absence::NotInProc
         }
     }
 
-    /// Returns the process's `stat`, or `None` if there is no such process.
+    /// Returns the contents of the process's `stat` file, or `None` if there is no such process.
     pub(super) fn read_stat(&self, pid: u32) -> Option<ProcessStat> {
-        ProcessStat::read_since_boot(&self.root, pid, self.booted_ms).ok()
+        ProcessStat::read_with_boot_time(&self.root, pid, self.booted_ms).ok()
     }
 
-    pub(super) fn children(&self, pid: u32) -> Vec<u32> {
-        children(&self.root, pid)
+    pub(super) fn read_children(&self, pid: u32) -> Vec<u32> {
+        read_children(&self.root, pid)
     }
 
-    /// Returns the process's `cgroup`, with one line per hierarchy.
-    pub(super) fn cgroup(&self, pid: u32) -> Option<String> {
-        self.text(pid, "cgroup", bounded::CGROUP)
+    /// Returns the contents of the process's `cgroup` file, which has one line per hierarchy.
+    pub(super) fn read_cgroup(&self, pid: u32) -> Option<String> {
+        self.read_text(pid, "cgroup", bounded::CGROUP_LIMIT)
     }
 
-    /// Returns variables of the process's environment, which only its user and root may read.
-    pub(super) fn variables<const N: usize>(
+    /// Returns the given variables of the process's environment, which only its user and root may
+    /// read.
+    pub(super) fn read_variables<const N: usize>(
         &self,
         pid: u32,
         names: [&str; N],
     ) -> [Option<String>; N] {
         let environment = self
-            .text(pid, "environ", bounded::ENVIRONMENT)
+            .read_text(pid, "environ", bounded::ENVIRONMENT_LIMIT)
             .unwrap_or_default();
         names.map(|name| {
             let mut values = environment
@@ -102,11 +103,11 @@ impl ProcFs {
         })
     }
 
-    /// Opens the root directory of a process, which is the container's if the process is in a
-    /// container.
+    /// Opens the root directory of a process. For a process in a container, this is the container's
+    /// root directory.
     ///
-    /// The PID may belong to another process by now, whose files the first process may not be
-    /// allowed to read. Birth and user are therefore compared after opening.
+    /// The PID may since have been reused by another process, whose files the original process may
+    /// not be allowed to read. The start time and the user are therefore compared after opening.
     pub(super) fn open_root(
         &self,
         pid: u32,
@@ -119,8 +120,8 @@ impl ProcFs {
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        let is_the_same =
-            self.read_stat(pid).is_some_and(|now| now.birth == birth) && self.user(pid) == user;
+        let is_the_same = self.read_stat(pid).is_some_and(|now| now.birth == birth)
+            && self.read_user(pid) == user;
         if is_the_same {
             Ok(root)
         } else {
@@ -128,11 +129,13 @@ impl ProcFs {
         }
     }
 
-    /// Returns `true` if all IDs of a process, real, effective and saved, are those of the user. A
-    /// setuid or setgid program has the rights of its file's owner, but the arguments of the user
-    /// who started it. Returns `false` if the IDs are not known.
-    pub(super) fn is_only(&self, pid: u32, user: User) -> bool {
-        let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
+    /// Returns `true` if the real, effective and saved IDs of a process are all those of `user`. A
+    /// setuid or setgid program has the rights of its file's owner, but arguments from the user who
+    /// started it. Returns `false` if the IDs are unknown.
+    pub(super) fn has_only_user(&self, pid: u32, user: User) -> bool {
+        let status = self
+            .read_text(pid, "status", bounded::STAT_LIMIT)
+            .unwrap_or_default();
         [("Uid:", user.uid), ("Gid:", user.gid)]
             .iter()
             .all(|(key, own)| {
@@ -142,8 +145,8 @@ impl ProcFs {
     }
 
     /// Returns the command line, or `None` if it cannot be read.
-    pub(super) fn arguments(&self, pid: u32) -> Option<Vec<String>> {
-        let text = self.text(pid, "cmdline", bounded::COMMAND_LINE)?;
+    pub(super) fn read_arguments(&self, pid: u32) -> Option<Vec<String>> {
+        let text = self.read_text(pid, "cmdline", bounded::COMMAND_LINE_LIMIT)?;
         Some(
             text.trim_end_matches('\0')
                 .split('\0')
@@ -152,13 +155,15 @@ impl ProcFs {
         )
     }
 
-    pub(super) fn status(&self, pid: u32) -> Status {
-        let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
+    pub(super) fn read_status(&self, pid: u32) -> Status {
+        let status = self
+            .read_text(pid, "status", bounded::STAT_LIMIT)
+            .unwrap_or_default();
         let field = |key, number| status_values(&status, key).nth(number)?.parse::<u64>().ok();
         let effective = |key| field(key, 1)?.try_into().ok();
         let user = match (effective("Uid:"), effective("Gid:")) {
             (Some(uid), Some(gid)) => Some(User { uid, gid }),
-            // The folder belongs to root if the process may not be dumped.
+            // The directory belongs to root if the process is not dumpable.
             _ => fs::metadata(self.root.join(pid.to_string()))
                 .ok()
                 .map(|folder| User {
@@ -175,14 +180,14 @@ impl ProcFs {
         }
     }
 
-    pub(super) fn user(&self, pid: u32) -> Option<User> {
-        self.status(pid).user
+    pub(super) fn read_user(&self, pid: u32) -> Option<User> {
+        self.read_status(pid).user
     }
 
-    /// Returns `comm`. If `comm` was cut, returns the file name of the first argument, if its
-    /// beginning is the same.
-    pub(super) fn name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
-        let comm = self.text(pid, "comm", bounded::VALUE)?;
+    /// Returns `comm`. If `comm` was truncated, returns the file name of the first argument
+    /// instead, if it starts with `comm`.
+    pub(super) fn read_name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
+        let comm = self.read_text(pid, "comm", bounded::VALUE_LIMIT)?;
         let comm = comm.trim_end_matches('\n');
         let program = arguments.and_then(|arguments| file_name(arguments.first()?));
         match program {
@@ -193,25 +198,25 @@ impl ProcFs {
         }
     }
 
-    fn text(&self, pid: u32, name: &str, limit: usize) -> Option<String> {
-        bounded::text(self.root.join(pid.to_string()).join(name), limit).ok()
+    fn read_text(&self, pid: u32, name: &str, limit: usize) -> Option<String> {
+        bounded::read_text(self.root.join(pid.to_string()).join(name), limit).ok()
     }
 }
 
-/// Returns the values after a key of `/proc/PID/status`.
+/// Returns the values after `key` in the text of `/proc/PID/status`.
 fn status_values<'a>(status: &'a str, key: &str) -> impl Iterator<Item = &'a str> {
     let values = status.lines().find_map(|line| line.strip_prefix(key));
     values.unwrap_or_default().split_ascii_whitespace()
 }
 
-/// Returns the children of all threads of a process. Returns none if the kernel does not provide
-/// the list (`CONFIG_PROC_CHILDREN`). `root` is `/proc` except in tests.
-pub fn children(root: &Path, pid: u32) -> Vec<u32> {
+/// Returns the PIDs of the children of all threads of a process, or none if the kernel does not
+/// provide the list (`CONFIG_PROC_CHILDREN`). `root` is `/proc` except in tests.
+pub fn read_children(root: &Path, pid: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(root.join(pid.to_string()).join("task")) else {
         return Vec::new();
     };
     let list = |thread: DirEntry| {
-        bounded::text(thread.path().join("children"), bounded::TABLE).unwrap_or_default()
+        bounded::read_text(thread.path().join("children"), bounded::TABLE_LIMIT).unwrap_or_default()
     };
     let pids = |list: String| {
         list.split_ascii_whitespace()
@@ -221,8 +226,8 @@ pub fn children(root: &Path, pid: u32) -> Vec<u32> {
     threads.flatten().map(list).flat_map(pids).collect()
 }
 
-/// Returns the command line to show. A process of the workload runner has the typed command as its
-/// first argument; the others are the runner's own.
+/// Returns the command line to display. In a process of the workload runner, the first argument is
+/// the command that the user typed, and only that is displayed.
 pub(super) fn command_line(arguments: &[String]) -> String {
     match arguments {
         [typed, own @ ..]
@@ -235,8 +240,8 @@ pub(super) fn command_line(arguments: &[String]) -> String {
 }
 
 /// Returns the script that an interpreter runs: the file name, or the module after `-m`. Returns
-/// `None` if the program is not an interpreter, or runs neither.
-pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
+/// `None` if the program is not an interpreter, or runs neither a file nor a module.
+pub(super) fn script_name(program: &str, arguments: &[String]) -> Option<String> {
     let interpreters = ["python", "julia", "node", "perl", "ruby", "Rscript"];
     if !interpreters
         .iter()
@@ -251,15 +256,15 @@ pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
             // These are Python's only options with a separate value.
             "-W" | "-X" => drop(rest.next()),
             option if is_plain_option(program, option) => {}
-            // The next argument may belong to the option, such as a program text or a secret.
+            // The next argument may be the option's value, such as program code or a secret.
             option if option.starts_with('-') => return None,
             script => return file_name(script).map(str::to_owned),
         }
     }
 }
 
-/// Returns `true` for an option without a separate value: one with `=`, or single-letter switches
-/// of Python.
+/// Returns `true` for an option without a separate value: a long option with `=`, or single-letter
+/// switches of Python.
 fn is_plain_option(program: &str, option: &str) -> bool {
     const SWITCHES: &str = "bBdEhiIOPqRsSuvVx";
     match option.strip_prefix("--") {
@@ -278,10 +283,10 @@ fn file_name(path: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_stat::FIRST_NAMESPACE;
+    use crate::process_stat::FIRST_PID_NAMESPACE;
 
-    /// Returns a fake `/proc` with one process.
-    fn proc_with(name: &str, stat: &str, comm: &str, cmdline: &str) -> (PathBuf, ProcFs) {
+    /// Returns a fake `/proc` that contains one process.
+    fn make_proc(name: &str, stat: &str, comm: &str, cmdline: &str) -> (PathBuf, ProcFs) {
         let root = std::env::temp_dir().join(format!("gpumon-proc-{}-{name}", std::process::id()));
         fs::create_dir_all(root.join("42")).unwrap();
         fs::write(root.join("stat"), "cpu 1 2 3\nbtime 1000\nprocesses 7\n").unwrap();
@@ -293,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+    fn parentheses_in_name_do_not_shift_fields() {
         let fields: Vec<String> = (3..=52)
             .map(|field| {
                 if field == 22 {
@@ -303,7 +308,7 @@ mod tests {
                 }
             })
             .collect();
-        let (root, proc_fs) = proc_with(
+        let (root, proc_fs) = make_proc(
             "parens",
             &format!("42 (a) b) {}", fields.join(" ")),
             "a) b\n",
@@ -325,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_called_by_what_was_typed() {
+    fn typed_command_line_is_shown_without_internal_arguments() {
         for (arguments, command) in [
             (
                 &[
@@ -355,9 +360,9 @@ mod tests {
     }
 
     #[test]
-    fn a_start_beyond_all_time_does_not_overflow() {
+    fn huge_start_time_does_not_overflow() {
         let largest = vec![u64::MAX.to_string(); 48].join(" ");
-        let (root, _) = proc_with("late", &format!("42 (a) S 1 {largest}"), "a\n", "");
+        let (root, _) = make_proc("late", &format!("42 (a) S 1 {largest}"), "a\n", "");
         fs::write(root.join("stat"), format!("btime {}\n", u64::MAX)).unwrap();
         let birth = ProcFs::new(root.clone()).read_stat(42).unwrap().birth;
         assert_eq!((birth.ticks, birth.started_ms), (u64::MAX, Some(u64::MAX)));
@@ -365,11 +370,11 @@ mod tests {
     }
 
     #[test]
-    fn a_root_is_opened_only_of_the_process_that_was_read_before() {
+    fn root_of_reused_pid_is_not_opened() {
         let stat = |ticks: u64| format!("42 (a) S 1 {}{ticks} 0", "0 ".repeat(17));
-        let (root, proc_fs) = proc_with("again", &stat(500), "a\n", "");
+        let (root, proc_fs) = make_proc("again", &stat(500), "a\n", "");
         fs::create_dir_all(root.join("42/root")).unwrap();
-        let user = proc_fs.user(42);
+        let user = proc_fs.read_user(42);
         let birth = proc_fs.read_stat(42).unwrap().birth;
         assert!(proc_fs.open_root(42, birth, user).is_ok());
         let another = user.map(|user| User {
@@ -386,10 +391,10 @@ mod tests {
     }
 
     #[test]
-    fn a_setuid_or_setgid_program_is_not_one_users_only() {
-        let (root, proc_fs) = proc_with("setuid", "", "su\n", "");
+    fn setuid_program_has_several_users() {
+        let (root, proc_fs) = make_proc("setuid", "", "su\n", "");
         assert!(
-            !proc_fs.is_only(42, User { uid: 7, gid: 8 }),
+            !proc_fs.has_only_user(42, User { uid: 7, gid: 8 }),
             "nothing is known"
         );
         for (uids, gids, is_only) in [
@@ -405,7 +410,7 @@ mod tests {
             )
             .unwrap();
             assert_eq!(
-                proc_fs.is_only(42, User { uid: 7, gid: 8 }),
+                proc_fs.has_only_user(42, User { uid: 7, gid: 8 }),
                 is_only,
                 "{uids} {gids}"
             );
@@ -414,11 +419,12 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_process_and_its_tracer_stand_in_its_status() {
-        let (root, proc_fs) = proc_with("memory", "", "a\n", "");
+    fn memory_and_tracer_are_read_from_status() {
+        let (root, proc_fs) = make_proc("memory", "", "a\n", "");
         for (memory, bytes, traced, has_ended) in [
             (
-                "State:\tS (sleeping)\nTracerPid:\t0\nVmHWM:\t 9 kB\nVmRSS:\t   5648 kB\nThreads:\t1\n",
+                "State:\tS (sleeping)\nTracerPid:\t0\nVmHWM:\t 9 kB\nVmRSS:\t   5648 \
+                 kB\nThreads:\t1\n",
                 Some(5648 * 1024),
                 Some(false),
                 false,
@@ -444,7 +450,7 @@ mod tests {
             .unwrap();
             let user = Some(User { uid: 7, gid: 8 });
             assert_eq!(
-                proc_fs.status(42),
+                proc_fs.read_status(42),
                 Status {
                     user,
                     resident_bytes: bytes,
@@ -458,10 +464,10 @@ mod tests {
     }
 
     #[test]
-    fn who_sees_all_processes_knows_that_one_has_ended() {
-        let (root, proc_fs) = proc_with("sees-all", "", "a\n", "");
+    fn missing_process_has_ended_if_all_are_visible() {
+        let (root, proc_fs) = make_proc("sees-all", "", "a\n", "");
         assert_eq!(
-            proc_fs.why_missing(43),
+            proc_fs.missing_reason(43),
             Absence::NotInProc,
             "nothing is known"
         );
@@ -473,47 +479,47 @@ mod tests {
             ProcFs::new(root.clone())
         };
         assert_eq!(
-            namespace(FIRST_NAMESPACE).why_missing(43),
+            namespace(FIRST_PID_NAMESPACE).missing_reason(43),
             Absence::NotInProc,
             "others are hidden"
         );
         fs::create_dir_all(root.join("1")).unwrap();
         fs::write(root.join("1/stat"), "1 (systemd) S 0").unwrap();
         assert_eq!(
-            namespace("pid:[4026533001]").why_missing(43),
+            namespace("pid:[4026533001]").missing_reason(43),
             Absence::NotInProc,
             "a container"
         );
         assert!(namespace("pid:[4026533001]").is_in_namespace);
-        let proc_fs = namespace(FIRST_NAMESPACE);
+        let proc_fs = namespace(FIRST_PID_NAMESPACE);
         assert!(!proc_fs.is_in_namespace);
         assert_eq!(
-            [43, LARGEST_PID].map(|pid| proc_fs.why_missing(pid)),
+            [43, MAX_PID].map(|pid| proc_fs.missing_reason(pid)),
             [Absence::Ended, Absence::NotInProc]
         );
         fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
-    fn a_cut_name_is_completed_from_the_command_line() {
-        let (root, proc_fs) = proc_with(
+    fn cut_name_is_completed_from_command_line() {
+        let (root, proc_fs) = make_proc(
             "cut",
             "",
             "tritonserver-wo\n",
             "/opt/bin/tritonserver-worker\0--port\x001\0",
         );
-        let arguments = proc_fs.arguments(42).unwrap();
+        let arguments = proc_fs.read_arguments(42).unwrap();
         assert_eq!(arguments, ["/opt/bin/tritonserver-worker", "--port", "1"]);
         assert_eq!(
-            proc_fs.name(42, Some(&arguments)).unwrap(),
+            proc_fs.read_name(42, Some(&arguments)).unwrap(),
             "tritonserver-worker"
         );
-        assert_eq!(proc_fs.name(42, None).unwrap(), "tritonserver-wo");
+        assert_eq!(proc_fs.read_name(42, None).unwrap(), "tritonserver-wo");
         fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
-    fn an_interpreter_is_named_by_what_it_runs() {
+    fn interpreter_is_named_by_script() {
         for (line, name) in [
             ("python3 /home/ana/train.py --bf16", Some("train.py")),
             ("python -u -W ignore train.py", Some("train.py")),
@@ -533,7 +539,11 @@ mod tests {
             ("tritonserver model.py", None),
         ] {
             let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(script(&arguments[0], &arguments).as_deref(), name, "{line}");
+            assert_eq!(
+                script_name(&arguments[0], &arguments).as_deref(),
+                name,
+                "{line}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading of a process in two stages.
+//! Reading of processes in two stages.
 
 use std::{
     path::PathBuf,
@@ -17,8 +17,8 @@ use crate::{
     process_stat::ProcessStat,
 };
 
-/// The interval between two lookups of the owners, which read twenty files. Only the name of the
-/// notebook can change.
+/// The interval between two lookups of a process's owners, which read twenty files. Only the
+/// notebook's name can change.
 const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
 
 pub(super) struct ProcessReader {
@@ -27,7 +27,7 @@ pub(super) struct ProcessReader {
     own_uid: u32,
 }
 
-/// The result of the first stage: data of the kernel, which does not depend on the process.
+/// The result of the first stage: data from the kernel, which cannot block.
 #[derive(Debug, Clone)]
 pub(super) struct Basics {
     pub(super) origin: ProcessStat,
@@ -36,12 +36,12 @@ pub(super) struct Basics {
     pub(super) traced: Reading<bool>,
     /// Whether the command line is hidden.
     pub(super) hidden: bool,
-    /// The program's name, which may be cut.
+    /// The program's name from `comm`, which may be truncated.
     pub(super) name: String,
     pub(super) owner: Reading<Owner>,
 }
 
-/// The result of the second stage: data that depends on the process.
+/// The result of the second stage: data that the process controls, so reading it can block.
 #[derive(Debug, Clone)]
 pub(super) struct Details {
     pub(super) name: ProcessName,
@@ -50,12 +50,12 @@ pub(super) struct Details {
     owner_read: Instant,
 }
 
-/// The displayed name of a process, and the program's name if it is different.
+/// The displayed name of a process, and the program's name if that is different.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProcessName {
-    /// The name, see [`Process::name`](crate::model::Process::name).
+    /// The displayed name, see [`Process::name`](crate::model::Process::name).
     pub(crate) name: Reading<String>,
-    /// The program, see [`Process::program`](crate::model::Process::program).
+    /// The program's name, see [`Process::program`](crate::model::Process::program).
     pub(crate) program: Option<String>,
 }
 
@@ -76,35 +76,35 @@ impl ProcessReader {
     }
 
     #[cfg(test)]
-    pub(super) fn of_user(self, own_uid: u32) -> Self {
+    pub(super) fn with_uid(self, own_uid: u32) -> Self {
         Self { own_uid, ..self }
     }
 
-    /// Returns `true` if this PID namespace is not the machine's first one, so that processes of
+    /// Returns `true` if this is not the machine's initial PID namespace, so that processes in
     /// other namespaces are not visible.
-    pub(super) fn is_in_namespace(&self) -> bool {
+    pub(super) fn is_in_child_pid_namespace(&self) -> bool {
         self.proc_fs.is_in_namespace
     }
 
-    /// Runs the first stage.
+    /// Runs the first stage of reading a process.
     ///
     /// # Errors
     /// Returns the reason for the absence if there is no such process.
-    pub(super) fn basics(&self, pid: u32) -> Result<Basics, Absence> {
-        let missing = || self.proc_fs.why_missing(pid);
+    pub(super) fn read_basics(&self, pid: u32) -> Result<Basics, Absence> {
+        let missing = || self.proc_fs.missing_reason(pid);
         let origin = self.proc_fs.read_stat(pid).ok_or_else(missing)?;
         let Status {
             user,
             resident_bytes,
             traced,
             has_ended,
-        } = self.proc_fs.status(pid);
+        } = self.proc_fs.read_status(pid);
         let why_none = if has_ended {
             Absence::Ended
         } else {
             Absence::Unknown
         };
-        let host_memory_bytes = Reading::from(resident_bytes.ok_or(why_none)).dated(now_ms());
+        let host_memory_bytes = Reading::from(resident_bytes.ok_or(why_none)).with_time(now_ms());
         Ok(Basics {
             origin,
             user,
@@ -112,14 +112,19 @@ impl ProcessReader {
             traced: Reading::from(traced.ok_or(Absence::Unknown)),
             hidden: self.commands == CommandLines::Own
                 && user.map(|user| user.uid) != Some(self.own_uid),
-            name: clean::name(&self.proc_fs.name(pid, None).ok_or_else(missing)?),
-            owner: lookup::by_cgroup(&self.proc_fs, pid),
+            name: clean::clean_name(&self.proc_fs.read_name(pid, None).ok_or_else(missing)?),
+            owner: lookup::read_cgroup_owner(&self.proc_fs, pid),
         })
     }
 
-    /// Runs the second stage, which can block forever. `before` is the earlier result for the same
-    /// process.
-    pub(super) fn details(&self, pid: u32, basics: &Basics, before: Option<Details>) -> Details {
+    /// Runs the second stage of reading a process, which can block forever. `before` is the
+    /// previous result for the same process.
+    pub(super) fn read_details(
+        &self,
+        pid: u32,
+        basics: &Basics,
+        before: Option<Details>,
+    ) -> Details {
         let &Basics {
             origin,
             user,
@@ -127,16 +132,17 @@ impl ProcessReader {
             owner: ref by_cgroup,
             ..
         } = basics;
-        let arguments = self.proc_fs.arguments(pid);
-        let program = self.proc_fs.name(pid, arguments.as_deref());
+        let arguments = self.proc_fs.read_arguments(pid);
+        let program = self.proc_fs.read_name(pid, arguments.as_deref());
         let script = program
             .as_deref()
             .zip(arguments.as_deref())
             .filter(|_| !hidden);
-        let script = script.and_then(|(program, arguments)| proc_fs::script(program, arguments));
+        let script =
+            script.and_then(|(program, arguments)| proc_fs::script_name(program, arguments));
         let command = arguments
             .as_ref()
-            .map(|arguments| clean::line(&proc_fs::command_line(arguments)));
+            .map(|arguments| clean::clean_line(&proc_fs::command_line(arguments)));
         let (owner, owner_read) = match before {
             Some(before) if before.owner_read.elapsed() < OWNER_REFRESH_AFTER => {
                 (before.owner, before.owner_read)
@@ -155,17 +161,17 @@ impl ProcessReader {
                     hidden,
                     is_root,
                 };
-                (lookup::owner(&self.proc_fs, &query), Instant::now())
+                (lookup::read_owner(&self.proc_fs, &query), Instant::now())
             }
         };
-        let clean_name = |name: String| clean::name(&name);
+        let clean_name = |name: String| clean::clean_name(&name);
         let name = match script {
             Some(script) => ProcessName {
-                name: Reading::Now(clean::name(&script)),
+                name: Reading::Now(clean::clean_name(&script)),
                 program: program.map(clean_name),
             },
             None => ProcessName {
-                name: known_or_unknown(program.map(clean_name)),
+                name: to_reading(program.map(clean_name)),
                 program: None,
             },
         };
@@ -174,7 +180,7 @@ impl ProcessReader {
             command: if hidden {
                 Reading::Absent(Absence::Hidden)
             } else {
-                known_or_unknown(command.filter(|line| !line.is_empty()))
+                to_reading(command.filter(|line| !line.is_empty()))
             },
             owner,
             owner_read,
@@ -182,16 +188,16 @@ impl ProcessReader {
     }
 }
 
-/// Returns the login name, or the number if there is no name. Can block, because a directory
-/// service may be asked.
+/// Returns the login name, or the numeric ID if there is no name. Can block, because a directory
+/// service may be queried.
 pub fn user_name(uid: u32) -> String {
     let user = uzers::get_user_by_uid(uid);
     user.map_or_else(
         || uid.to_string(),
-        |user| clean::name(&user.name().to_string_lossy()),
+        |user| clean::clean_name(&user.name().to_string_lossy()),
     )
 }
 
-fn known_or_unknown(text: Option<String>) -> Reading<String> {
+fn to_reading(text: Option<String>) -> Reading<String> {
     text.map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }

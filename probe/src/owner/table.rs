@@ -1,4 +1,4 @@
-//! The table of all listed processes, with the queues of both stages.
+//! The table of all listed processes, with a queue for each stage of reading.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,11 +12,11 @@ use super::{
 use crate::model::{Absence, Owner, Process, Reading};
 
 /// The interval between two readings of a process. A process can start another program (exec) or
-/// rename itself, like the workers of Ray and vLLM.
+/// rename itself, as the workers of Ray and vLLM do.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
 
-/// The maximum number of login names, so that a user with many IDs cannot fill the memory.
-const MOST_USERS: usize = 1024;
+/// The maximum number of cached login names, so that a user with many IDs cannot fill the memory.
+const MAX_USERS: usize = 1024;
 
 #[derive(Default)]
 pub(super) struct Table {
@@ -29,24 +29,24 @@ pub(super) struct Table {
 
 #[derive(Default)]
 struct Entry {
-    /// The number of GPUs that list the process. The entry is removed when it becomes 0.
+    /// The number of GPUs that list the process. The entry is removed when this number becomes 0.
     listings: u32,
     basics_read: Option<Instant>,
-    /// `None` if there is no such process.
+    /// The result of the first stage; `None` if there is no such process.
     basics: Option<Basics>,
     /// The reason why the process is missing.
     why_missing: Option<Absence>,
     details: Option<Details>,
-    /// Whether the first stage is queued or running.
+    /// Whether the process's first stage is queued or running.
     basics_queued: bool,
-    /// Whether the second stage is queued or running.
+    /// Whether the process's second stage is queued or running.
     details_queued: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessFields {
     All,
-    /// Name, user and start time only, because copying all details of thousands of processes takes
+    /// Only name, user and start time. Copying all details of thousands of processes would take
     /// longer than everything else.
     Brief,
 }
@@ -55,7 +55,7 @@ pub(super) struct Task {
     pub(super) pid: u32,
     pub(super) basics: Basics,
     pub(super) before: Option<Details>,
-    /// The user whose login name is not known yet.
+    /// The process's user ID, if its login name is not known yet.
     pub(super) unnamed: Option<u32>,
 }
 
@@ -71,11 +71,11 @@ impl Table {
         self.entries.len()
     }
 
-    pub(super) fn list(&mut self, pid: u32) {
+    pub(super) fn add_listing(&mut self, pid: u32) {
         self.entries.entry(pid).or_default().listings += 1;
     }
 
-    pub(super) fn unlist(&mut self, pids: &[u32]) {
+    pub(super) fn remove_listings(&mut self, pids: &[u32]) {
         for pid in pids {
             if let Some(entry) = self.entries.get_mut(pid) {
                 entry.listings -= 1;
@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    /// Queues the first stage of a process that has not been read for a while.
+    /// Queues the first stage for a process that has not been read for a while.
     pub(super) fn refresh(&mut self, pid: u32) {
         let Some(entry) = self.entries.get_mut(&pid) else {
             return;
@@ -110,7 +110,7 @@ impl Table {
         self.basics_due.pop_front()
     }
 
-    /// Stores the result of the first stage, and queues the second.
+    /// Stores the result of the first stage, and queues the second stage.
     pub(super) fn set_basics(&mut self, pid: u32, basics: Result<Basics, Absence>) {
         let Some(entry) = self.entries.get_mut(&pid) else {
             return;
@@ -121,8 +121,8 @@ impl Table {
             Err(absence) => (None, Some(absence)),
         };
         entry.why_missing = why_missing;
-        // Another birth means that the PID belongs to another process. PIDs are not reused so fast
-        // that both could have the same birth.
+        // A different start time means that the PID now belongs to another process. PIDs are not
+        // reused so quickly that both processes could have the same start time.
         let birth = |basics: &Option<Basics>| basics.as_ref().map(|basics| basics.origin.birth);
         if birth(&entry.basics) != birth(&basics) {
             entry.details = None;
@@ -141,18 +141,20 @@ impl Table {
         }
     }
 
-    /// Returns `true` if a second stage is queued for a user who has none running.
+    /// Returns `true` if a second stage is queued for a user who has no second stage running.
     pub(super) fn has_task(&self, is_busy: impl Fn(Option<u32>) -> bool) -> bool {
-        self.details_due.iter().any(|pid| !is_busy(self.uid(*pid)))
+        self.details_due
+            .iter()
+            .any(|pid| !is_busy(self.process_uid(*pid)))
     }
 
-    /// Returns the next second stage of a user who has none running.
+    /// Returns the next queued second stage of a user who has no second stage running.
     pub(super) fn next_task(&mut self, is_busy: impl Fn(Option<u32>) -> bool) -> Option<Task> {
         loop {
             let at = self
                 .details_due
                 .iter()
-                .position(|pid| !is_busy(self.uid(*pid)))?;
+                .position(|pid| !is_busy(self.process_uid(*pid)))?;
             let pid = self.details_due.remove(at)?;
             let Some(entry) = self.entries.get_mut(&pid) else {
                 continue;
@@ -191,19 +193,19 @@ impl Table {
     }
 
     pub(super) fn name_user(&mut self, uid: u32, name: String) {
-        if self.users.len() >= MOST_USERS {
+        if self.users.len() >= MAX_USERS {
             self.users.clear();
         }
         self.users.insert(uid, name);
     }
 
-    /// Returns the process's user, or `None` if it is not known.
-    pub(super) fn uid(&self, pid: u32) -> Option<u32> {
+    /// Returns the user ID of the process, or `None` if it is unknown.
+    pub(super) fn process_uid(&self, pid: u32) -> Option<u32> {
         Some(self.entries.get(&pid)?.basics.as_ref()?.user?.uid)
     }
 
-    /// Returns the process's name, or `None` if it is not known.
-    pub(super) fn name(&self, pid: u32) -> Option<ProcessName> {
+    /// Returns the name of the process, or `None` if it is unknown.
+    pub(super) fn process_name(&self, pid: u32) -> Option<ProcessName> {
         let Entry {
             basics, details, ..
         } = self.entries.get(&pid)?;
@@ -217,12 +219,12 @@ impl Table {
         told.or_else(by_basics)
     }
 
-    /// Returns the owners in the process's cgroup, or `None` if there are none.
-    pub(super) fn owner(&self, pid: u32) -> Option<&Owner> {
+    /// Returns the owners found in the process's cgroup, or `None` if there are none.
+    pub(super) fn cgroup_owner(&self, pid: u32) -> Option<&Owner> {
         self.entries.get(&pid)?.basics.as_ref()?.owner.value()
     }
 
-    /// Returns `true` if both stages are complete, or will never run.
+    /// Returns `true` if both stages are complete, or if no more stages will run.
     pub(super) fn is_complete(&self, pid: u32) -> bool {
         self.entries.get(&pid).is_none_or(|entry| {
             entry.basics_read.is_some() && (entry.basics.is_none() || entry.details.is_some())
@@ -237,7 +239,7 @@ impl Table {
 
     /// Fills in the known details of a process.
     pub(super) fn fill(&self, process: &mut Process, fields: ProcessFields) {
-        fn absent<T>(reason: Absence) -> Reading<T> {
+        fn absent_reading<T>(reason: Absence) -> Reading<T> {
             Reading::Absent(reason)
         }
         process.program = None;
@@ -246,7 +248,8 @@ impl Table {
             .get(&process.pid)
             .filter(|entry| entry.basics_read.is_some());
         let Some(basics) = entry.and_then(|entry| entry.basics.as_ref()) else {
-            // A process that was read and is missing has ended since the driver listed it.
+            // A process that was read before but is missing now has ended since the driver listed
+            // it.
             let reason = || {
                 if entry.is_some() {
                     Absence::Unknown
@@ -257,13 +260,13 @@ impl Table {
             let missing = entry
                 .and_then(|entry| entry.why_missing.clone())
                 .unwrap_or(Absence::NotReadYet);
-            process.host_memory_bytes = absent(missing.clone());
-            process.traced = absent(missing);
-            process.name = absent(reason());
-            process.command = absent(reason());
-            process.user = absent(reason());
-            process.started_ms = absent(reason());
-            process.owner = absent(reason());
+            process.host_memory_bytes = absent_reading(missing.clone());
+            process.traced = absent_reading(missing);
+            process.name = absent_reading(reason());
+            process.command = absent_reading(reason());
+            process.user = absent_reading(reason());
+            process.started_ms = absent_reading(reason());
+            process.owner = absent_reading(reason());
             return;
         };
         process.host_memory_bytes = basics.host_memory_bytes.clone();
@@ -272,14 +275,14 @@ impl Table {
             .origin
             .birth
             .started_ms
-            .map_or(absent(Absence::Unknown), Reading::Now);
+            .map_or(absent_reading(Absence::Unknown), Reading::Now);
         process.user = match basics.user {
             Some(user) => self
                 .users
                 .get(&user.uid)
                 .cloned()
-                .map_or(absent(Absence::NotReadYet), Reading::Now),
-            None => absent(Absence::Unknown),
+                .map_or(absent_reading(Absence::NotReadYet), Reading::Now),
+            None => absent_reading(Absence::Unknown),
         };
         match entry.and_then(|entry| entry.details.as_ref()) {
             Some(details) if fields == ProcessFields::Brief => details.name.fill(process),
@@ -290,14 +293,14 @@ impl Table {
             }
             None => {
                 process.name = Reading::Now(basics.name.clone());
-                process.command = absent(if basics.hidden {
+                process.command = absent_reading(if basics.hidden {
                     Absence::Hidden
                 } else {
                     Absence::NotReadYet
                 });
                 process.owner = match fields {
                     ProcessFields::All => basics.owner.clone(),
-                    ProcessFields::Brief => absent(Absence::NotReadYet),
+                    ProcessFields::Brief => absent_reading(Absence::NotReadYet),
                 };
             }
         }

@@ -1,4 +1,4 @@
-//! Tests of reading processes, including those whose files never answer.
+//! Tests of reading processes, including processes whose files block forever.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,13 +12,13 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use super::*;
 use crate::model::{Absence, Process, ProcessKind, Reading};
 
-/// A time limit for everything that does not block.
-const LONG: Duration = Duration::from_mins(1);
+/// The time limit for everything that must not block.
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
-/// The patience of a running sampler.
-const SHORT: Duration = Duration::from_millis(50);
+/// The time that a running sampler waits for details.
+const SHORT_WAIT: Duration = Duration::from_millis(50);
 
-fn process(pid: u32) -> Process {
+fn make_process(pid: u32) -> Process {
     Process {
         pid,
         kind: ProcessKind::Compute,
@@ -40,8 +40,8 @@ fn process(pid: u32) -> Process {
     }
 }
 
-/// A fake `/proc`, in which the command line of some processes is a pipe. Reading it blocks until
-/// somebody writes.
+/// A fake `/proc`, in which the command lines of some processes are pipes. Reading such a command
+/// line blocks until something is written to the pipe.
 struct FakeProc(PathBuf);
 
 impl FakeProc {
@@ -75,8 +75,8 @@ impl FakeProc {
         }
     }
 
-    /// Unblocks the reader of the pipe, after waiting for it.
-    fn answer(&self, pid: u32) {
+    /// Waits until the pipe has a reader, and unblocks the reader.
+    fn unblock(&self, pid: u32) {
         drop(
             OpenOptions::new()
                 .write(true)
@@ -93,31 +93,31 @@ impl Drop for FakeProc {
 }
 
 fn fill(resolver: &mut Resolver, pids: &[u32], patience: Duration) -> Vec<Process> {
-    let mut processes: Vec<_> = pids.iter().map(|pid| process(*pid)).collect();
+    let mut processes: Vec<_> = pids.iter().map(|pid| make_process(*pid)).collect();
     resolver.fill(&mut processes, patience);
     processes
 }
 
-/// Repeats the reading until the result is right.
+/// Reads the processes repeatedly until `is_right` returns `true`.
 #[track_caller]
-fn eventually(resolver: &mut Resolver, pids: &[u32], is_right: impl Fn(&[Process]) -> bool) {
+fn wait_until(resolver: &mut Resolver, pids: &[u32], is_right: impl Fn(&[Process]) -> bool) {
     let begun = Instant::now();
     loop {
-        let processes = fill(resolver, pids, SHORT);
+        let processes = fill(resolver, pids, SHORT_WAIT);
         if is_right(&processes) {
             return;
         }
-        assert!(begun.elapsed() < LONG, "{processes:#?}");
+        assert!(begun.elapsed() < MAX_WAIT, "{processes:#?}");
         sleep(Duration::from_millis(20));
     }
 }
 
-fn is_known(process: &Process) -> bool {
+fn is_identified(process: &Process) -> bool {
     process.name == Reading::Now("train.py".to_owned()) && process.owner.value().is_some()
 }
 
-/// Returns `true` if only the first stage is complete.
-fn is_half_known(process: &Process) -> bool {
+/// Returns `true` if only the first stage of reading the process is complete.
+fn has_first_stage_only(process: &Process) -> bool {
     let not_read = Some(&Absence::NotReadYet);
     (process.command.absence(), process.owner.absence()) == (not_read, not_read)
         && process.name == Reading::Now("python3".to_owned())
@@ -126,9 +126,9 @@ fn is_half_known(process: &Process) -> bool {
 }
 
 #[test]
-fn this_very_process_is_known_by_name_user_and_start() {
+fn process_of_current_user_is_described() {
     let mut resolver = Resolver::new("/proc", CommandLines::Own);
-    let [this] = &fill(&mut resolver, &[std::process::id()], LONG)[..] else {
+    let [this] = &fill(&mut resolver, &[std::process::id()], MAX_WAIT)[..] else {
         panic!()
     };
     assert!(
@@ -161,9 +161,9 @@ fn this_very_process_is_known_by_name_user_and_start() {
 }
 
 #[test]
-fn a_process_that_has_ended_stays_listed_with_its_details_unknown() {
+fn ended_process_has_unknown_details() {
     let mut resolver = Resolver::new("/proc", CommandLines::All);
-    let processes = fill(&mut resolver, &[u32::MAX - 1], LONG);
+    let processes = fill(&mut resolver, &[u32::MAX - 1], MAX_WAIT);
     assert_eq!(processes[0].name, Reading::Absent(Absence::Unknown));
     assert_eq!(
         processes[0].host_memory_bytes,
@@ -173,60 +173,60 @@ fn a_process_that_has_ended_stays_listed_with_its_details_unknown() {
 }
 
 #[test]
-fn another_users_command_line_is_hidden_from_a_service_only() {
+fn command_line_is_hidden_from_service_only() {
     let own = [std::process::id()];
     let hidden = fill(
-        &mut Finder::of_user("/proc", CommandLines::Own, u32::MAX - 1).resolver(),
+        &mut Finder::with_uid("/proc", CommandLines::Own, u32::MAX - 1).resolver(),
         &own,
-        LONG,
+        MAX_WAIT,
     );
     assert_eq!(hidden[0].command, Reading::Absent(Absence::Hidden));
     assert!(hidden[0].name.value().is_some());
     let shown = fill(
-        &mut Finder::of_user("/proc", CommandLines::All, u32::MAX - 1).resolver(),
+        &mut Finder::with_uid("/proc", CommandLines::All, u32::MAX - 1).resolver(),
         &own,
-        LONG,
+        MAX_WAIT,
     );
     assert!(shown[0].command.value().is_some());
 }
 
 #[test]
-fn a_process_that_does_not_answer_holds_up_its_own_user_and_nobody_else() {
+fn hung_process_blocks_only_its_user() {
     let proc = FakeProc::new("stuck");
     let (stuck, same_user, other) = (20, 21, 30);
     proc.add(stuck, 71_000, false);
     proc.add(same_user, 71_000, true);
     proc.add(other, 72_000, true);
-    let mut resolver = Finder::of_user(&proc.0, CommandLines::All, 1).resolver();
+    let mut resolver = Finder::with_uid(&proc.0, CommandLines::All, 1).resolver();
     let pids = [stuck, same_user, other];
     let begun = Instant::now();
-    fill(&mut resolver, &pids, SHORT);
+    fill(&mut resolver, &pids, SHORT_WAIT);
     assert!(
         begun.elapsed() < Duration::from_millis(450),
         "{:?}",
         begun.elapsed()
     );
-    eventually(&mut resolver, &pids, |now| {
-        is_half_known(&now[0]) && is_half_known(&now[1]) && is_known(&now[2])
+    wait_until(&mut resolver, &pids, |now| {
+        has_first_stage_only(&now[0]) && has_first_stage_only(&now[1]) && is_identified(&now[2])
     });
 
-    // The wait is longer than the time limit, so that new processes of that user count as blocked,
-    // and nobody waits for them.
+    // The wait is longer than the time after which a stage counts as hung, so new processes of that
+    // user count as blocked and are not waited for.
     sleep(Duration::from_millis(600));
     proc.add(22, 71_000, true);
     let begun = Instant::now();
-    let now = fill(&mut resolver, &[stuck, same_user, 22, other], LONG);
-    assert!(begun.elapsed() < LONG / 2, "{:?}", begun.elapsed());
-    assert!(is_half_known(&now[2]), "{:?}", now[2]);
+    let now = fill(&mut resolver, &[stuck, same_user, 22, other], MAX_WAIT);
+    assert!(begun.elapsed() < MAX_WAIT / 2, "{:?}", begun.elapsed());
+    assert!(has_first_stage_only(&now[2]), "{:?}", now[2]);
 
-    proc.answer(stuck);
-    eventually(&mut resolver, &[same_user, 22, other], |now| {
-        now.iter().all(is_known)
+    proc.unblock(stuck);
+    wait_until(&mut resolver, &[same_user, 22, other], |now| {
+        now.iter().all(is_identified)
     });
 }
 
 #[test]
-fn a_process_that_does_not_answer_is_known_by_its_cgroup_all_the_same() {
+fn job_of_hung_process_comes_from_cgroup() {
     let proc = FakeProc::new("cgroup");
     proc.add(20, 71_000, false);
     fs::write(
@@ -234,7 +234,7 @@ fn a_process_that_does_not_answer_is_known_by_its_cgroup_all_the_same() {
         "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n",
     )
     .unwrap();
-    let mut resolver = Finder::of_user(&proc.0, CommandLines::All, 1).resolver();
+    let mut resolver = Finder::with_uid(&proc.0, CommandLines::All, 1).resolver();
     let job = |process: &Process| {
         process
             .owner
@@ -244,28 +244,28 @@ fn a_process_that_does_not_answer_is_known_by_its_cgroup_all_the_same() {
             .map(|job| job.job_id.clone())
     };
     let is_partial = |process: &Process| process.owner.value().is_some_and(|owner| owner.partial);
-    eventually(&mut resolver, &[20], |now| {
+    wait_until(&mut resolver, &[20], |now| {
         job(&now[0]).as_deref() == Some("42") && is_partial(&now[0])
     });
-    proc.answer(20);
-    eventually(&mut resolver, &[20], |now| {
+    proc.unblock(20);
+    wait_until(&mut resolver, &[20], |now| {
         job(&now[0]).as_deref() == Some("42") && !is_partial(&now[0])
     });
 }
 
 #[test]
-fn however_many_users_processes_hang_the_threads_are_few_and_all_come_back() {
+fn number_of_threads_is_limited() {
     let proc = FakeProc::new("many");
     let pids: Vec<u32> = (100..140).collect();
     for pid in &pids {
         proc.add(*pid, 71_000 + pid, false);
     }
-    let finder = Finder::of_user(&proc.0, CommandLines::All, 1);
+    let finder = Finder::with_uid(&proc.0, CommandLines::All, 1);
     let mut resolver = finder.resolver();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(4) {
         let asked = Instant::now();
-        fill(&mut resolver, &pids, SHORT);
+        fill(&mut resolver, &pids, SHORT_WAIT);
         assert!(
             asked.elapsed() < Duration::from_millis(450),
             "{:?}",
@@ -273,13 +273,13 @@ fn however_many_users_processes_hang_the_threads_are_few_and_all_come_back() {
         );
         sleep(Duration::from_millis(50));
     }
-    let (_, threads) = finder.size();
+    let (_, threads) = finder.process_and_thread_counts();
     assert_eq!(
         threads,
         1 + 4 + 16,
         "one that looks, those that hang now and those that were abandoned"
     );
-    let now = fill(&mut resolver, &pids, SHORT);
+    let now = fill(&mut resolver, &pids, SHORT_WAIT);
     let told = now
         .iter()
         .filter(|process| process.started_ms.value().is_some())
@@ -287,25 +287,29 @@ fn however_many_users_processes_hang_the_threads_are_few_and_all_come_back() {
     assert_eq!(told, pids.len(), "the first stage of everybody");
     std::thread::scope(|scope| {
         for pid in &pids {
-            scope.spawn(|| proc.answer(*pid));
+            scope.spawn(|| proc.unblock(*pid));
         }
-        eventually(&mut resolver, &pids, |now| {
+        wait_until(&mut resolver, &pids, |now| {
             now.iter().all(|process| process.owner.value().is_some())
         });
     });
 }
 
 #[test]
-fn what_no_gpu_lists_any_longer_is_forgotten() {
+fn unlisted_process_is_forgotten() {
     let proc = FakeProc::new("forgotten");
     (1..=3).for_each(|pid| proc.add(pid, 71_000, true));
-    let finder = Finder::of_user(&proc.0, CommandLines::All, 1);
+    let finder = Finder::with_uid(&proc.0, CommandLines::All, 1);
     let (mut one, mut other) = (finder.resolver(), finder.resolver());
-    assert!(fill(&mut one, &[1, 2], LONG).iter().all(is_known));
-    fill(&mut other, &[2, 3], LONG);
-    assert_eq!(finder.size().0, 3);
-    fill(&mut one, &[], LONG);
-    assert_eq!(finder.size().0, 2, "another GPU still lists one");
+    assert!(fill(&mut one, &[1, 2], MAX_WAIT).iter().all(is_identified));
+    fill(&mut other, &[2, 3], MAX_WAIT);
+    assert_eq!(finder.process_and_thread_counts().0, 3);
+    fill(&mut one, &[], MAX_WAIT);
+    assert_eq!(
+        finder.process_and_thread_counts().0,
+        2,
+        "another GPU still lists one"
+    );
     drop(other);
-    assert_eq!(finder.size().0, 0);
+    assert_eq!(finder.process_and_thread_counts().0, 0);
 }

@@ -1,10 +1,10 @@
 //! The threads that read processes: one for the first stage, which cannot block, and several for
-//! the second, which can.
+//! the second stage, which can.
 //!
-//! A second stage that takes longer than [`LIMIT`] counts as hung. Its thread cannot be stopped, so
-//! that it is abandoned and replaced. Other processes of the same user are not read until it
-//! returns, because they would probably hang, too, and one user can have any number of them.
-//! Processes of other users are read as usual.
+//! A second stage that takes longer than [`HUNG_AFTER`] counts as hung. Its thread cannot be
+//! stopped, so it is abandoned and replaced. Other processes of the same user are not read until
+//! the hung stage returns, because they would probably hang too, and one user can have any number
+//! of them. Processes of other users are read as usual.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -17,29 +17,29 @@ use super::{
 };
 use crate::thread;
 
-/// The time after which a second stage counts as hung. It takes 0.2 ms, or longer on a busy machine
-/// or a network file system.
-const LIMIT: Duration = Duration::from_millis(500);
+/// The time after which a second stage counts as hung. A stage normally takes 0.2 ms, or longer on
+/// a busy machine or a network file system.
+const HUNG_AFTER: Duration = Duration::from_millis(500);
 
-/// The maximum number of threads for the second stage, each for another user.
-const MOST_WORKERS: usize = 4;
+/// The maximum number of threads for the second stage. Each thread serves a different user.
+const MAX_WORKERS: usize = 4;
 
-/// The maximum number of abandoned threads. Further threads that hang are not replaced.
-const MOST_ABANDONED: usize = 16;
+/// The maximum number of abandoned threads. If more threads hang, they are not replaced.
+const MAX_ABANDONED: usize = 16;
 
-/// The number of first stages after which second stages are started.
-const BATCH: usize = 32;
+/// The number of first stages to run before second stages are started.
+const BATCH_SIZE: usize = 32;
 
-/// The time after which a thread without work ends.
-const IDLE: Duration = Duration::from_secs(10);
+/// The time after which an idle thread ends.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The state shared by the threads of GPUs and the threads that read processes.
-pub(super) struct Shared {
+/// The state shared by the GPU threads and the threads that read processes.
+pub(super) struct SharedState {
     reader: ProcessReader,
     state: Mutex<State>,
-    /// Signals that there is something to read.
+    /// Signals that there are processes to read.
     work: Condvar,
-    /// Signals that something has been read.
+    /// Signals that a process has been read.
     changed: Condvar,
 }
 
@@ -47,42 +47,42 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) table: Table,
     has_basics_thread: bool,
-    /// The number of threads for the second stage that are not abandoned.
+    /// The number of threads for the second stage, without abandoned threads.
     workers: usize,
-    /// The number of these threads that wait for work.
+    /// The number of second-stage threads that are waiting for work.
     idle: usize,
-    running: Vec<Running>,
+    running: Vec<RunningTask>,
     next_id: u64,
 }
 
-struct Running {
+struct RunningTask {
     id: u64,
     uid: Option<u32>,
     since: Instant,
     abandoned: bool,
 }
 
-impl Running {
-    fn hangs(&self) -> bool {
-        self.since.elapsed() > LIMIT
+impl RunningTask {
+    fn is_hung(&self) -> bool {
+        self.since.elapsed() > HUNG_AFTER
     }
 }
 
 impl State {
-    /// Returns `true` if no more details are expected soon: the process is complete, or another
-    /// process of its user hangs.
+    /// Returns `true` if no more details of the process are expected soon: both stages are
+    /// complete, or a second stage of the same user hangs.
     pub(super) fn is_settled(&self, pid: u32) -> bool {
-        let uid = self.table.uid(pid);
+        let uid = self.table.process_uid(pid);
         let is_held_up = || {
             self.running
                 .iter()
-                .any(|running| running.uid == uid && running.hangs())
+                .any(|running| running.uid == uid && running.is_hung())
         };
         self.table.is_complete(pid) || (self.table.has_basics(pid) && is_held_up())
     }
 
     #[cfg(test)]
-    pub(super) fn threads(&self) -> usize {
+    pub(super) fn thread_count(&self) -> usize {
         let abandoned = self
             .running
             .iter()
@@ -95,7 +95,7 @@ impl State {
         self.running.iter().any(|running| running.uid == uid)
     }
 
-    fn abandon(&mut self) {
+    fn abandon_hung(&mut self) {
         let mut abandoned = self
             .running
             .iter()
@@ -104,9 +104,9 @@ impl State {
         for running in self
             .running
             .iter_mut()
-            .filter(|running| !running.abandoned && running.hangs())
+            .filter(|running| !running.abandoned && running.is_hung())
         {
-            if abandoned < MOST_ABANDONED {
+            if abandoned < MAX_ABANDONED {
                 running.abandoned = true;
                 abandoned += 1;
                 self.workers -= 1;
@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-impl Shared {
+impl SharedState {
     pub(super) fn new(reader: ProcessReader) -> Arc<Self> {
         Arc::new(Self {
             reader,
@@ -125,16 +125,16 @@ impl Shared {
         })
     }
 
-    pub(super) fn is_in_namespace(&self) -> bool {
-        self.reader.is_in_namespace()
+    pub(super) fn is_in_child_pid_namespace(&self) -> bool {
+        self.reader.is_in_child_pid_namespace()
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a change, but only briefly, because a thread that hangs sends no signal.
-    pub(super) fn wait<'a>(
+    /// Waits for a change, but only briefly, because a thread that hangs does not signal.
+    pub(super) fn wait_for_change<'a>(
         &self,
         state: MutexGuard<'a, State>,
         most: Duration,
@@ -145,22 +145,22 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Starts threads for all queued stages. If the machine cannot start a thread, the stages
-    /// remain queued.
+    /// Starts threads for all queued stages. If the machine cannot start a thread, stages remain
+    /// queued.
     pub(super) fn ensure_threads(self: &Arc<Self>, state: &mut State) {
-        state.abandon();
+        state.abandon_hung();
         if state.table.has_basics_due() && !state.has_basics_thread {
             let shared = Arc::clone(self);
             state.has_basics_thread =
                 thread::spawn("owner-basics", move || shared.run_basics()).is_ok();
         }
         let has_task = state.table.has_task(|uid| state.is_busy(uid));
-        // Threads must not be woken without work, because each of them wakes the waiting callers,
+        // Threads must not be woken without work. Each woken thread wakes the waiting callers,
         // which call this function again.
         if !has_task && !state.table.has_basics_due() {
             return;
         }
-        if has_task && state.idle == 0 && state.workers < MOST_WORKERS {
+        if has_task && state.idle == 0 && state.workers < MAX_WORKERS {
             let shared = Arc::clone(self);
             state.workers +=
                 usize::from(thread::spawn("owner-details", move || shared.run_details()).is_ok());
@@ -168,12 +168,12 @@ impl Shared {
         self.work.notify_all();
     }
 
-    /// Waits for work. Returns `false` if there was none for [`IDLE`].
+    /// Waits for work. Returns `false` if none arrived within [`IDLE_TIMEOUT`].
     fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         self.changed.notify_all();
         let (state, waited) = self
             .work
-            .wait_timeout(state, IDLE)
+            .wait_timeout(state, IDLE_TIMEOUT)
             .unwrap_or_else(PoisonError::into_inner);
         (state, !waited.timed_out())
     }
@@ -184,11 +184,11 @@ impl Shared {
             let mut read = 0;
             while let Some(pid) = state.table.next_basics() {
                 drop(state);
-                let basics = self.reader.basics(pid);
+                let basics = self.reader.read_basics(pid);
                 state = self.lock();
                 state.table.set_basics(pid, basics);
                 read += 1;
-                if read % BATCH == 0 {
+                if read % BATCH_SIZE == 0 {
                     self.ensure_threads(&mut state);
                 }
             }
@@ -219,7 +219,7 @@ impl Shared {
             };
             let id = state.next_id;
             state.next_id += 1;
-            state.running.push(Running {
+            state.running.push(RunningTask {
                 id,
                 uid: task.uid(),
                 since: Instant::now(),
@@ -232,7 +232,7 @@ impl Shared {
             }
             let details = self
                 .reader
-                .details(task.pid, &task.basics, task.before.take());
+                .read_details(task.pid, &task.basics, task.before.take());
             state = self.lock();
             state.table.set_details(&task, details);
             let was_abandoned = state
@@ -240,7 +240,7 @@ impl Shared {
                 .extract_if(.., |running| running.id == id)
                 .any(|running| running.abandoned);
             if was_abandoned {
-                // The abandoned thread ends, because another thread has replaced it.
+                // An abandoned thread ends here, because another thread has replaced it.
                 self.ensure_threads(&mut state);
                 return;
             }

@@ -1,5 +1,5 @@
-//! The amount of data read at a tick: everything while somebody watches, otherwise only the
-//! expensive readings that the history needs.
+//! Decides how much is read at a tick: everything while somebody watches; otherwise, expensive
+//! readings only as often as the history needs them.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -8,47 +8,47 @@ use std::{
 
 use crate::{model::now_ms, vendor::ReadDepth};
 
-/// The length of the history's steps.
+/// The length of the history's time steps.
 const HISTORY_STEP_MS: u64 = 10_000;
 
-/// The interval of the host's readings while nobody watches. They are less expensive, so that there
-/// are two per step.
+/// The interval between readings of the host while nobody watches. The host is cheaper to read, so
+/// it is read twice per history step.
 pub(super) const HOST_STEP_MS: u64 = 5_000;
 
-/// Whether somebody watches, shared by the sampler and the code that knows.
+/// Whether somebody watches. The flag is shared with the sampler by the code that sets it.
 #[derive(Debug)]
-pub struct Watched(AtomicBool);
+pub struct WatchFlag(AtomicBool);
 
-impl Watched {
+impl WatchFlag {
     /// Sets whether somebody watches, starting with the next sample.
     pub fn set(&self, is_watched: bool) {
         self.0.store(is_watched, Ordering::Relaxed);
     }
 
-    pub(super) fn get(&self) -> bool {
+    pub(super) fn is_watched(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Default for Watched {
-    /// Returns a state in which somebody watches.
+impl Default for WatchFlag {
+    /// Returns a flag that is set: somebody watches.
     fn default() -> Self {
         Self(AtomicBool::new(true))
     }
 }
 
-/// A division of time into steps, which finds the last sample of each step. Averages read with that
-/// sample cover exactly one step.
+/// Divides time into steps and detects the last sample of each step. Averages read with that sample
+/// cover exactly one step.
 #[derive(Debug)]
 pub(super) struct Steps {
     length_ms: u64,
-    /// The number of the step after the one that was closed last.
+    /// The number of the step after the last closed step.
     next: u64,
 }
 
 impl Steps {
-    /// Returns the steps of the history.
-    pub(super) fn of_history() -> Self {
+    /// Returns steps with the length used by the history.
+    pub(super) fn new_for_history() -> Self {
         Self::new(HISTORY_STEP_MS)
     }
 
@@ -56,27 +56,27 @@ impl Steps {
         Self { length_ms, next: 0 }
     }
 
-    /// Returns `true` if the current sample closes a step. The first sample does, and so does a
-    /// sample that is probably the last one, because ticks can be slightly late.
-    pub(super) fn close(&mut self, interval: Duration) -> bool {
-        self.close_at(now_ms(), interval)
+    /// Returns `true` if the current sample closes a step. The first sample always does. So does a
+    /// sample that is probably the last of its step, because ticks can be slightly late.
+    pub(super) fn closes_step(&mut self, interval: Duration) -> bool {
+        self.closes_step_at(now_ms(), interval)
     }
 
-    fn close_at(&mut self, now_ms: u64, interval: Duration) -> bool {
+    fn closes_step_at(&mut self, now_ms: u64, interval: Duration) -> bool {
         let next = (now_ms + interval.as_millis() as u64 * 5 / 4) / self.length_ms;
         std::mem::replace(&mut self.next, next) != next
     }
 
-    /// Returns the depth of the current reading: `depth`, or less if nobody watches.
-    pub(super) fn depth(
+    /// Returns how much to read now: `depth`, or less if nobody watches.
+    pub(super) fn choose_depth(
         &mut self,
         depth: ReadDepth,
-        watched: &Watched,
+        watched: &WatchFlag,
         interval: Duration,
     ) -> ReadDepth {
-        if depth == ReadDepth::Full && !watched.get() {
+        if depth == ReadDepth::Full && !watched.is_watched() {
             ReadDepth::Unwatched {
-                closes_step: self.close(interval),
+                closes_step: self.closes_step(interval),
             }
         } else {
             depth
@@ -88,12 +88,12 @@ impl Steps {
 mod tests {
     use super::*;
 
-    /// Returns the seconds of the ticks that close a step. There is a tick every second, starting
-    /// at `first_ms` and up to 3 ms late.
-    fn closing(first_ms: u64) -> Vec<u64> {
-        let mut steps = Steps::of_history();
+    /// Returns the seconds of the ticks that close a step. Ticks are one second apart, start at
+    /// `first_ms` and are up to 3 ms late.
+    fn closing_seconds(first_ms: u64) -> Vec<u64> {
+        let mut steps = Steps::new_for_history();
         let ticks = (0..60).filter(|tick| {
-            steps.close_at(first_ms + tick * 1000 + tick % 4, Duration::from_secs(1))
+            steps.closes_step_at(first_ms + tick * 1000 + tick % 4, Duration::from_secs(1))
         });
         ticks
             .map(|tick| (first_ms + tick * 1000 + tick % 4) / 1000)
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_of_each_step_closes_it_whenever_ticks_come() {
+    fn one_sample_closes_each_step() {
         for phase_ms in [0, 1, 300, 740, 748, 750, 900, 997, 998, 999] {
-            let closing = closing(100_000 + phase_ms);
+            let closing = closing_seconds(100_000 + phase_ms);
             let steps: Vec<_> = closing.iter().skip(1).map(|second| second / 10).collect();
             assert_eq!(
                 steps,
@@ -119,31 +119,31 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_out_at_slower_intervals_than_steps() {
+    fn slow_interval_closes_every_step() {
         let mut steps = Steps::new(HOST_STEP_MS);
-        assert!((0..9).all(|tick| steps.close_at(tick * 60_000, Duration::from_mins(1))));
+        assert!((0..9).all(|tick| steps.closes_step_at(tick * 60_000, Duration::from_mins(1))));
     }
 
     #[test]
-    fn who_watches_gets_everything_at_the_next_sample() {
-        let (watched, second) = (Watched::default(), Duration::from_secs(1));
-        let mut steps = Steps::of_history();
+    fn watching_restores_full_depth() {
+        let (watched, second) = (WatchFlag::default(), Duration::from_secs(1));
+        let mut steps = Steps::new_for_history();
         assert_eq!(
-            steps.depth(ReadDepth::Full, &watched, second),
+            steps.choose_depth(ReadDepth::Full, &watched, second),
             ReadDepth::Full
         );
         watched.set(false);
         assert_eq!(
-            steps.depth(ReadDepth::Full, &watched, second),
+            steps.choose_depth(ReadDepth::Full, &watched, second),
             ReadDepth::Unwatched { closes_step: true }
         );
         assert_eq!(
-            steps.depth(ReadDepth::Metered, &watched, second),
+            steps.choose_depth(ReadDepth::Metered, &watched, second),
             ReadDepth::Metered
         );
         watched.set(true);
         assert_eq!(
-            steps.depth(ReadDepth::Full, &watched, second),
+            steps.choose_depth(ReadDepth::Full, &watched, second),
             ReadDepth::Full
         );
     }

@@ -1,21 +1,20 @@
-//! Detection of changes of the system's clock, by comparison with the time since the machine
-//! started.
+//! Detection of changes to the system clock, by comparison with the time since boot.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The minimum change that is reported. Time synchronization causes smaller changes all the time.
-const LEAST_MS: u64 = 10_000;
+/// The minimum change that is reported. Time synchronization constantly causes smaller changes.
+const MIN_CHANGE_MS: u64 = 10_000;
 
-/// A comparison of the two clocks at every tick.
+/// Compares the system clock with the time since boot at every tick.
 #[derive(Debug, Default)]
 pub(super) struct ClockWatch {
-    /// The system's clock minus the time since the start, in milliseconds.
+    /// The system clock minus the time since boot, in milliseconds.
     ahead_ms: Option<i64>,
 }
 
 impl ClockWatch {
-    /// Returns the change of the clock since the previous call in milliseconds, or `None` if it was
-    /// not set. The time since the start of the machine includes time in which it was suspended.
+    /// Returns how far the system clock was set since the previous call, in milliseconds, or `None`
+    /// if it was not set. The time since boot includes suspended time.
     pub(super) fn update(&mut self, now_ms: u64) -> Option<i64> {
         let since_start = clock_gettime(ClockId::Boottime);
         self.compare(
@@ -27,7 +26,7 @@ impl ClockWatch {
     fn compare(&mut self, now_ms: u64, since_start_ms: u64) -> Option<i64> {
         let ahead_ms = now_ms.cast_signed() - since_start_ms.cast_signed();
         let by_ms = ahead_ms - self.ahead_ms.replace(ahead_ms)?;
-        (by_ms.unsigned_abs() >= LEAST_MS).then_some(by_ms)
+        (by_ms.unsigned_abs() >= MIN_CHANGE_MS).then_some(by_ms)
     }
 }
 
@@ -36,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn set_clock_is_found_once() {
+    fn clock_change_is_reported_once() {
         let mut watch = ClockWatch::default();
         let changes = [
             (1_000_000, 1000),
@@ -52,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_correction_is_not_a_change() {
+    fn slow_clock_correction_is_not_reported() {
         let mut watch = ClockWatch::default();
         let found =
             (0..1000).find_map(|second| watch.compare(1_000_000 + second * 1500, second * 1000));

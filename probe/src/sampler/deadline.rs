@@ -1,28 +1,27 @@
-//! The deadline of a tick that waits for GPUs.
+//! The deadline of a tick that waits for the GPUs' responses.
 
 use std::time::{Duration, Instant};
 
-/// The time within which all GPUs that the driver keeps open have been read.
-const KEPT_OPEN: Duration = Duration::from_millis(300);
+/// The time within which all GPUs that the driver keeps open can be read.
+const KEPT_OPEN_TIME: Duration = Duration::from_millis(300);
 
-/// The minimum time to wait after a first reading, because GPUs that are read at the same time wait
-/// for the same locks of the driver.
-const QUIET: Duration = Duration::from_millis(150);
+/// The minimum time to wait after a GPU's first reading. GPUs that are read at the same time wait
+/// for the same driver locks.
+const MIN_QUIET_TIME: Duration = Duration::from_millis(150);
 
-/// The maximum time to wait for a thread that is ready but has no CPU, followed by the interval of
-/// checks.
-const STARVED: Duration = Duration::from_secs(2);
-const STEP: Duration = Duration::from_millis(50);
+/// The maximum total time to wait for threads that are ready to run but get no CPU.
+const MAX_STARVED_TIME: Duration = Duration::from_secs(2);
+const STARVED_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The time that the driver needs to open a GPU. Without persistence mode, it opens a GPU at its
+/// The time that the driver needs to open a GPU. Without persistence mode, a GPU is opened at its
 /// first use.
-pub const OPENING: Duration = Duration::from_secs(2);
+pub const OPENING_TIME: Duration = Duration::from_secs(2);
 
-/// The maximum time to wait in a one-shot command if no GPU answers, because the command has
-/// nothing else to show.
-pub const OPENING_ONCE: Duration = Duration::from_secs(10);
+/// The maximum time that a one-shot command waits if no GPU responds, because it has nothing else
+/// to show.
+pub const ONE_SHOT_OPENING_TIME: Duration = Duration::from_secs(10);
 
-/// The time until which a tick waits, which is adjusted to the answers so far.
+/// The time at which a tick stops waiting, adjusted according to the responses so far.
 pub(super) struct Deadline {
     begun: Instant,
     latest: Instant,
@@ -32,7 +31,7 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    pub(super) fn after(patience: Duration) -> Self {
+    pub(super) fn with_patience(patience: Duration) -> Self {
         let begun = Instant::now();
         let latest = begun + patience;
         Self {
@@ -44,31 +43,33 @@ impl Deadline {
         }
     }
 
-    pub(super) fn at(&self) -> Instant {
+    pub(super) fn instant(&self) -> Instant {
         self.at
     }
 
-    /// Extends the deadline for threads that are ready but have no CPU. Returns `false` if the
-    /// maximum time is over.
+    /// Extends the deadline for threads that are ready to run but get no CPU. Returns `false` if
+    /// the maximum time is over.
     pub(super) fn extend(&mut self, now: Instant) -> bool {
-        let is_extended = now < (self.begun + STARVED).min(self.latest);
+        let is_extended = now < (self.begun + MAX_STARVED_TIME).min(self.latest);
         if is_extended {
-            self.at = (now + STEP).min(self.latest);
+            self.at = (now + STARVED_CHECK_INTERVAL).min(self.latest);
         }
         is_extended
     }
 
-    /// Adjusts the deadline after the first reading of a GPU. Other GPUs are expected to take as
-    /// long to open, unless they hang.
+    /// Adjusts the deadline after a GPU's first reading. Other GPUs are expected to open within the
+    /// same time, unless they hang.
     pub(super) fn on_first_read(&mut self, stays_open: bool, now: Instant) {
         let first_read = *self.first_read.get_or_insert(now - self.begun);
         self.opens_slowly |= !stays_open;
         let quiet = if self.opens_slowly {
-            OPENING
+            OPENING_TIME
         } else {
-            first_read.max(QUIET)
+            first_read.max(MIN_QUIET_TIME)
         };
-        self.at = (now + quiet).max(self.begun + KEPT_OPEN).min(self.latest);
+        self.at = (now + quiet)
+            .max(self.begun + KEPT_OPEN_TIME)
+            .min(self.latest);
     }
 }
 
@@ -76,42 +77,42 @@ impl Deadline {
 mod tests {
     use super::*;
 
-    /// Returns the deadline in milliseconds, given the times of GPUs' first readings.
-    fn until(reads: &[u64], stays_open: bool) -> u128 {
-        let mut deadline = Deadline::after(Duration::from_secs(10));
+    /// Returns the deadline in milliseconds, given the times of the GPUs' first readings.
+    fn deadline_ms(reads: &[u64], stays_open: bool) -> u128 {
+        let mut deadline = Deadline::with_patience(Duration::from_secs(10));
         for at_ms in reads {
             deadline.on_first_read(stays_open, deadline.begun + Duration::from_millis(*at_ms));
         }
-        (deadline.at() - deadline.begun).as_millis()
+        (deadline.instant() - deadline.begun).as_millis()
     }
 
     #[test]
-    fn the_first_gpus_that_are_read_tell_how_long_others_may_take() {
-        assert_eq!(until(&[], true), 10_000, "nothing is known yet");
-        assert_eq!(until(&[20, 40], true), 300);
-        assert_eq!(until(&[20, 200], true), 350, "a driver that is busy");
+    fn first_reads_determine_deadline() {
+        assert_eq!(deadline_ms(&[], true), 10_000, "nothing is known yet");
+        assert_eq!(deadline_ms(&[20, 40], true), 300);
+        assert_eq!(deadline_ms(&[20, 200], true), 350, "a driver that is busy");
         assert_eq!(
-            until(&[1_500], true),
+            deadline_ms(&[1_500], true),
             3_000,
             "all of them are opened slowly"
         );
-        assert_eq!(until(&[1_500, 2_900], true), 4_400);
+        assert_eq!(deadline_ms(&[1_500, 2_900], true), 4_400);
         assert_eq!(
-            until(&[20], false),
+            deadline_ms(&[20], false),
             2_020,
             "one is in use, and the driver opens the rest now"
         );
-        assert_eq!(until(&[9_000], true), 10_000);
+        assert_eq!(deadline_ms(&[9_000], true), 10_000);
     }
 
     #[test]
     fn threads_without_cpu_get_two_seconds() {
-        let mut deadline = Deadline::after(Duration::from_secs(10));
+        let mut deadline = Deadline::with_patience(Duration::from_secs(10));
         let begun = deadline.begun;
         deadline.on_first_read(true, begun);
         let mut seconds = [0.3, 1.9, 2.0].map(|seconds| begun + Duration::from_secs_f64(seconds));
         assert_eq!(seconds.map(|now| deadline.extend(now)), [true, true, false]);
-        seconds[1] += STEP;
-        assert_eq!(deadline.at(), seconds[1]);
+        seconds[1] += STARVED_CHECK_INTERVAL;
+        assert_eq!(deadline.instant(), seconds[1]);
     }
 }

@@ -1,5 +1,4 @@
-//! The state of one GPU between ticks: its identity, its last readings, whether an answer is
-//! pending.
+//! The state of one GPU between ticks: its identity, its latest readings, and its pending query.
 
 use std::time::{Duration, Instant};
 
@@ -9,39 +8,39 @@ use crate::{
     derive::{Baseline, ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{
         Absence, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, KnownGpu, ProcessRef,
-        Trace, Vendor, XidReport, normal_bus_id, now_ms,
+        Trace, Vendor, XidReport, normalize_bus_id, now_ms,
     },
     vendor::{DeviceError, DriverError, ErrorInfo},
 };
 
-/// The minimum time after which a driver call counts as hung, because a busy driver can be this
-/// slow.
-const SLOW: Duration = Duration::from_millis(150);
+/// The minimum time after which a driver call counts as hung. Calls to a busy driver can take this
+/// long.
+const MIN_PATIENCE: Duration = Duration::from_millis(150);
 
-/// The maximum time in which a driver without persistence mode opens its GPUs.
-const OPENING: Duration = Duration::from_secs(30);
+/// The maximum time that a driver without persistence mode may take to open its GPUs.
+const MAX_OPENING_TIME: Duration = Duration::from_secs(30);
 
 pub(super) struct GpuState {
     gpu: Gpu,
     /// The latest sample.
     last: GpuSample,
-    /// The processes that do not fit into `last`, until events have been derived.
+    /// The processes that do not fit into `last`, kept until events have been derived.
     omitted: Vec<ProcessRef>,
     /// The latest details.
     details: Option<GpuDetails>,
     /// The error of the latest reading, if it failed.
     error: Option<DeviceError>,
-    /// The query that has not been answered yet.
+    /// The query that the GPU's thread has not answered yet.
     pending: Option<PendingQuery>,
     /// Whether events have been derived from `last`.
     derived: bool,
-    /// Whether the details have probably changed, and should be read at the next tick.
+    /// Whether the details have probably changed and should be read at the next tick.
     details_requested: bool,
     /// Whether the GPU has ever answered.
     opened: bool,
     /// The event for an added GPU, kept until its UUID is known.
     added: Option<EventKind>,
-    /// The health in the latest sample, to detect changes.
+    /// The health in the latest sample, for detecting changes.
     shown: Health,
     conditions: ConditionTracker,
     processes: ProcessTracker,
@@ -50,7 +49,7 @@ pub(super) struct GpuState {
     events: Vec<EventKind>,
 }
 
-/// The changes that an answer contains, except for the sample.
+/// The changes that result from a response, apart from the sample.
 #[derive(Default)]
 pub(super) struct Update {
     pub(super) identity_changed: bool,
@@ -67,12 +66,12 @@ struct PendingQuery {
 }
 
 impl GpuState {
-    /// Returns the state of a GPU that has not answered.
+    /// Creates the state of a GPU that has not responded yet.
     pub(super) fn new(gpu: Gpu, settings: &ConditionSettings) -> Self {
         let (index, uuid) = (gpu.index, gpu.uuid.clone());
         Self {
             gpu,
-            last: GpuSample::absent(index, uuid, now_ms(), Health::Ok, &Absence::NoAnswer),
+            last: GpuSample::new_absent(index, uuid, now_ms(), Health::Ok, &Absence::NoAnswer),
             omitted: Vec::new(),
             details: None,
             error: None,
@@ -89,15 +88,15 @@ impl GpuState {
         }
     }
 
-    /// Sets the identity and health that an earlier collector knew.
-    pub(super) fn continued(self, known: KnownGpu) -> Self {
+    /// Sets the identity and health that an earlier collector recorded.
+    pub(super) fn with_known_identity(self, known: KnownGpu) -> Self {
         let KnownGpu { gpu, health } = known;
         let Gpu { index, uuid, .. } = gpu.clone();
-        let last = GpuSample::absent(index, uuid, now_ms(), health.clone(), &Absence::NoAnswer);
+        let last = GpuSample::new_absent(index, uuid, now_ms(), health.clone(), &Absence::NoAnswer);
         Self {
             gpu: Gpu {
-                // The driver's index is kept, because the driver may have renumbered its GPUs, and
-                // does not list missing ones.
+                // The index reported by the driver is kept, because the driver may have renumbered
+                // its GPUs, and does not list missing GPUs.
                 vendor_index: self.gpu.vendor_index,
                 ..gpu
             },
@@ -107,8 +106,8 @@ impl GpuState {
         }
     }
 
-    /// Marks the GPU as added while the machine was running.
-    pub(super) fn added(self) -> Self {
+    /// Marks the GPU as added to the running machine.
+    pub(super) fn with_added_event(self) -> Self {
         Self {
             added: Some(EventKind::GpuAdded),
             ..self
@@ -128,12 +127,12 @@ impl GpuState {
         self.conditions.baseline()
     }
 
-    /// Restores a baseline that was learned before.
+    /// Restores a previously learned baseline.
     pub(super) fn restore(&mut self, baseline: &Baseline) {
         self.conditions.restore(baseline);
     }
 
-    /// Sets the latest benchmark result, if it is below the baseline.
+    /// Sets the latest benchmark result that is slower than its baseline, or `None`.
     pub(super) fn set_below_baseline(&mut self, below: Option<BelowBaseline>) {
         self.conditions.set_below_baseline(below);
     }
@@ -145,9 +144,9 @@ impl GpuState {
         }
     }
 
-    /// Returns the PCI bus ID in the form used in the kernel's log.
-    pub(super) fn logged_as(&self) -> Option<String> {
-        normal_bus_id(self.gpu.pci_bus_id.value()?)
+    /// Returns the PCI bus ID in the format used by the kernel log.
+    pub(super) fn log_bus_id(&self) -> Option<String> {
+        normalize_bus_id(self.gpu.pci_bus_id.value()?)
     }
 
     /// Returns the latest details.
@@ -155,12 +154,12 @@ impl GpuState {
         self.details.as_ref()
     }
 
-    /// Returns the health at the latest answer.
+    /// Returns the health according to the latest response.
     pub(super) fn health(&self) -> &Health {
         &self.last.health
     }
 
-    /// Returns `true` if the GPU has ever answered.
+    /// Returns `true` if the GPU has ever responded.
     pub(super) fn has_answered(&self) -> bool {
         self.opened
     }
@@ -170,7 +169,7 @@ impl GpuState {
         self.error.as_ref()
     }
 
-    /// Requests the details for the next tick.
+    /// Requests that the details are read at the next tick.
     pub(super) fn request_details(&mut self) {
         self.details_requested = true;
     }
@@ -189,7 +188,7 @@ impl GpuState {
         self.conditions.on_error(report, info, now_ms)
     }
 
-    /// Returns `true` if the answer to an earlier query is missing.
+    /// Returns `true` if an earlier query has not been answered yet.
     pub(super) fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
@@ -202,14 +201,14 @@ impl GpuState {
         });
     }
 
-    /// Marks the pending answer as hung.
+    /// Marks the pending query as hung.
     pub(super) fn give_up_waiting(&mut self) {
         if let Some(pending) = &mut self.pending {
             pending.is_given_up = true;
         }
     }
 
-    /// Applies an answer to a query.
+    /// Applies the response to a query.
     pub(super) fn ingest(&mut self, outcome: Outcome) -> Update {
         self.pending = None;
         self.opened = true;
@@ -220,14 +219,14 @@ impl GpuState {
                 let at_ms = now_ms();
                 let identity_changed = match identity {
                     Some(gpu) => self.set_identity(*gpu),
-                    None => self.remains_unknown(&Absence::Asleep),
+                    None => self.update_unknown_reason(&Absence::Asleep),
                 };
                 let since_ms = if let Health::Asleep { since_ms } = self.last.health {
                     since_ms
                 } else {
                     at_ms
                 };
-                self.replace(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
+                self.replace_sample(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
                 Update {
                     identity_changed,
                     ..Update::default()
@@ -235,11 +234,11 @@ impl GpuState {
             }
             Outcome::Failed(error) => {
                 let at_ms = now_ms();
-                let (health, reason) = self.failure(&error, at_ms);
-                self.replace(health, &reason, at_ms);
+                let (health, reason) = self.failed_health(&error, at_ms);
+                self.replace_sample(health, &reason, at_ms);
                 self.error = Some(error);
                 Update {
-                    identity_changed: self.remains_unknown(&reason),
+                    identity_changed: self.update_unknown_reason(&reason),
                     ..Update::default()
                 }
             }
@@ -264,7 +263,7 @@ impl GpuState {
             ..Update::default()
         };
         if let Some(gpu) = identity {
-            // The first identity of a GPU is not a change of its MIG devices.
+            // A GPU's first identification does not count as a change of its MIG devices.
             update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
             update.identity_changed = self.set_identity(gpu);
         }
@@ -286,25 +285,25 @@ impl GpuState {
         is_changed
     }
 
-    /// Replaces the latest sample by one without readings.
-    fn replace(&mut self, health: Health, reason: &Absence, at_ms: u64) {
+    /// Replaces the latest sample with a sample without readings.
+    fn replace_sample(&mut self, health: Health, reason: &Absence, at_ms: u64) {
         let absent =
-            GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
+            GpuSample::new_absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
         let known = std::mem::replace(&mut self.last, absent);
-        // The allocation is kept, because the owner of a failed GPU is especially interesting.
+        // The allocation is kept, because it is important to know who uses a failed GPU.
         self.last.allocated_to = known.allocated_to;
-        // Memory size and power limit are kept, because they do not change, and past readings are
-        // shown relative to them.
+        // Memory size and power limit are kept, because they do not change, and earlier readings
+        // are displayed relative to them.
         if known.memory.total_bytes.value().is_some() {
-            self.last.memory.total_bytes = known.memory.total_bytes.dated(known.at_ms);
+            self.last.memory.total_bytes = known.memory.total_bytes.with_time(known.at_ms);
         }
         if known.power.limit_watts.value().is_some() {
-            self.last.power.limit_watts = known.power.limit_watts.dated(known.at_ms);
+            self.last.power.limit_watts = known.power.limit_watts.with_time(known.at_ms);
         }
     }
 
     /// Updates the reason why the GPU is not identified. Returns `true` if the reason has changed.
-    fn remains_unknown(&mut self, reason: &Absence) -> bool {
+    fn update_unknown_reason(&mut self, reason: &Absence) -> bool {
         let why = self.gpu.name.absence();
         let is_unknown = self.gpu.uuid.is_none() && self.gpu.pci_bus_id.value().is_none();
         let changed = is_unknown && why.is_some_and(|known| known != reason);
@@ -312,15 +311,15 @@ impl GpuState {
             self.gpu = Gpu {
                 vendor: self.gpu.vendor,
                 vendor_index: self.gpu.vendor_index,
-                ..Gpu::unidentified(self.gpu.index, reason)
+                ..Gpu::new_unidentified(self.gpu.index, reason)
             };
         }
         changed
     }
 
-    /// Returns the health and the reason for absent readings after an error. If the same error was
-    /// seen before, the time of its first occurrence is kept.
-    fn failure(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
+    /// Returns the health and the reason for absent readings after an error. If the same error
+    /// occurred before, the time of its first occurrence is kept.
+    fn failed_health(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
         let (reason, meaning, advice) = match error {
             DeviceError::Lost => {
                 let since_ms = if let Health::Lost { since_ms } = self.last.health {
@@ -359,14 +358,14 @@ impl GpuState {
     }
 
     /// Returns the sample for this tick without conditions, and the events since the previous tick.
-    pub(super) fn compose(&mut self, interval: Duration) -> (GpuSample, Vec<EventKind>) {
+    pub(super) fn compose_sample(&mut self, interval: Duration) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
-        // A GPU counts as hung after almost one interval, because waking the threads takes some
-        // time.
+        // A GPU counts as hung after slightly less than one interval, because waking the threads
+        // takes some time.
         let patience = if self.opened {
-            interval.mul_f64(0.9).max(SLOW)
+            interval.mul_f64(0.9).max(MIN_PATIENCE)
         } else {
-            OPENING
+            MAX_OPENING_TIME
         };
         let is_hung =
             |pending: &&PendingQuery| pending.is_given_up || pending.since.elapsed() >= patience;
@@ -390,8 +389,8 @@ impl GpuState {
         (sample, events)
     }
 
-    /// Fills in the conditions, given the samples of all GPUs, and returns events for those that
-    /// began and ended.
+    /// Fills in the conditions, given the samples of all GPUs. Returns events for conditions that
+    /// started or ended.
     pub(super) fn derive_conditions(
         &mut self,
         samples: &mut [GpuSample],
@@ -416,22 +415,26 @@ mod tests {
     const INTERVAL: Duration = Duration::from_secs(1);
 
     fn new_state() -> GpuState {
-        let gpu = Gpu::unidentified(3, &Absence::NoAnswer);
+        let gpu = Gpu::new_unidentified(3, &Absence::NoAnswer);
         GpuState::new(gpu, &ConditionSettings::default())
     }
 
-    fn compose(state: &mut GpuState, now_ms: u64, events: &mut Vec<(u64, EventKind)>) -> GpuSample {
-        let (sample, new) = state.compose(INTERVAL);
+    fn compose_and_collect(
+        state: &mut GpuState,
+        now_ms: u64,
+        events: &mut Vec<(u64, EventKind)>,
+    ) -> GpuSample {
+        let (sample, new) = state.compose_sample(INTERVAL);
         events.extend(new.into_iter().map(|what| (now_ms, what)));
         sample
     }
 
-    fn lost(state: &mut GpuState) {
+    fn report_lost(state: &mut GpuState) {
         state.ingest(Outcome::Failed(DeviceError::Lost));
     }
 
-    fn answers(state: &mut GpuState) {
-        let mut sample = GpuSample::absent(
+    fn report_readings(state: &mut GpuState) {
+        let mut sample = GpuSample::new_absent(
             3,
             Some("GPU-3".into()),
             now_ms(),
@@ -450,16 +453,19 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_gpu_keeps_its_index_and_the_time_it_was_lost() {
+    fn lost_gpu_keeps_index_and_time() {
         let mut state = new_state();
         let mut events = Vec::new();
-        answers(&mut state);
-        assert_eq!(compose(&mut state, 1, &mut events).health, Health::Ok);
-        lost(&mut state);
-        let first = compose(&mut state, 2, &mut events);
+        report_readings(&mut state);
+        assert_eq!(
+            compose_and_collect(&mut state, 1, &mut events).health,
+            Health::Ok
+        );
+        report_lost(&mut state);
+        let first = compose_and_collect(&mut state, 2, &mut events);
         std::thread::sleep(Duration::from_millis(3));
-        lost(&mut state);
-        let second = compose(&mut state, 3, &mut events);
+        report_lost(&mut state);
+        let second = compose_and_collect(&mut state, 3, &mut events);
         assert!(matches!(first.health, Health::Lost { .. }));
         assert_eq!(first.health, second.health);
         assert_eq!(second.index, 3);
@@ -468,13 +474,13 @@ mod tests {
             matches!(second.memory.total_bytes, Reading::Earlier { value: 7, .. }),
             "how large it was stays"
         );
-        answers(&mut state);
-        compose(&mut state, 4, &mut events);
+        report_readings(&mut state);
+        compose_and_collect(&mut state, 4, &mut events);
         assert_eq!(events, [(2, EventKind::GpuLost), (4, EventKind::GpuBack)]);
     }
 
     #[test]
-    fn a_gpu_that_was_never_read_says_why_and_one_that_was_stays_who_it_is() {
+    fn failed_gpu_has_reason_and_keeps_identity() {
         let mut state = new_state();
         let refused = || {
             let (meaning, advice) = ("refused".to_owned(), "ask".to_owned());
@@ -495,7 +501,7 @@ mod tests {
         assert_eq!(state.gpu().uuid.as_deref(), Some("GPU-3"));
         let other = Gpu {
             uuid: Some("GPU-4".into()),
-            ..Gpu::unidentified(3, &Absence::Asleep)
+            ..Gpu::new_unidentified(3, &Absence::Asleep)
         };
         let asleep = Outcome::Asleep(Some(Box::new(other)));
         assert!(state.ingest(asleep).identity_changed);
@@ -503,58 +509,64 @@ mod tests {
     }
 
     #[test]
-    fn earlier_collectors_lost_gpu_is_reported_once() {
+    fn lost_gpu_of_previous_collector_is_reported_once() {
         let gpu = Gpu {
             uuid: Some("GPU-3".into()),
-            ..Gpu::unidentified(3, &Absence::Unknown)
+            ..Gpu::new_unidentified(3, &Absence::Unknown)
         };
         let known = KnownGpu {
             gpu,
             health: Health::Lost { since_ms: 7 },
         };
-        let mut state = new_state().continued(known);
+        let mut state = new_state().with_known_identity(known);
         let mut events = Vec::new();
-        lost(&mut state);
-        let sample = compose(&mut state, 1, &mut events);
+        report_lost(&mut state);
+        let sample = compose_and_collect(&mut state, 1, &mut events);
         assert_eq!(
             (sample.health, sample.uuid.as_deref()),
             (Health::Lost { since_ms: 7 }, Some("GPU-3"))
         );
-        answers(&mut state);
-        compose(&mut state, 2, &mut events);
+        report_readings(&mut state);
+        compose_and_collect(&mut state, 2, &mut events);
         assert_eq!(events, [(2, EventKind::GpuBack)]);
     }
 
     #[test]
-    fn a_gpu_that_takes_long_to_open_does_not_hang_yet() {
+    fn slowly_opening_gpu_is_not_hung() {
         let mut state = new_state();
         let mut events = Vec::new();
         state.mark_pending();
         state.pending.as_mut().unwrap().since -= 5 * INTERVAL;
-        let sample = compose(&mut state, 1, &mut events);
+        let sample = compose_and_collect(&mut state, 1, &mut events);
         assert_eq!(sample.health, Health::Ok);
         assert_eq!(sample.power.draw_watts, Reading::Absent(Absence::NoAnswer));
-        state.pending.as_mut().unwrap().since -= OPENING;
+        state.pending.as_mut().unwrap().since -= MAX_OPENING_TIME;
         assert!(matches!(
-            compose(&mut state, 2, &mut events).health,
+            compose_and_collect(&mut state, 2, &mut events).health,
             Health::Hung { .. }
         ));
     }
 
     #[test]
-    fn a_gpu_hangs_after_an_interval_without_an_answer_and_shows_its_last_readings() {
+    fn unanswered_interval_makes_gpu_hung() {
         let mut state = new_state();
         let mut events = Vec::new();
-        answers(&mut state);
+        report_readings(&mut state);
         state.mark_pending();
-        assert_eq!(compose(&mut state, 1, &mut events).health, Health::Ok);
+        assert_eq!(
+            compose_and_collect(&mut state, 1, &mut events).health,
+            Health::Ok
+        );
         state.pending.as_mut().unwrap().since -= INTERVAL;
-        let sample = compose(&mut state, 2, &mut events);
+        let sample = compose_and_collect(&mut state, 2, &mut events);
         assert!(matches!(sample.health, Health::Hung { .. }));
         assert_eq!(sample.uuid.as_deref(), Some("GPU-3"));
         assert_eq!(events.len(), 1);
-        answers(&mut state);
-        assert_eq!(compose(&mut state, 3, &mut events).health, Health::Ok);
+        report_readings(&mut state);
+        assert_eq!(
+            compose_and_collect(&mut state, 3, &mut events).health,
+            Health::Ok
+        );
         assert_eq!(events[1].1, EventKind::GpuBack);
     }
 }

@@ -1,4 +1,4 @@
-//! The thread of a GPU, which at each tick opens the GPU if necessary, reads it, and finds the
+//! The thread of one GPU. At each tick, it opens the GPU if necessary, reads it, and finds the
 //! owners of its processes.
 
 use std::{
@@ -10,47 +10,46 @@ use std::{
 
 use super::{
     Options, SharedInterval,
-    attention::{Steps, Watched},
+    attention::{Steps, WatchFlag},
     message::{Message, Outcome, Query, Readings},
     process_list,
 };
 use crate::{
-    allocation::{Allocations, Naming},
+    allocation::{Allocations, ProcessNaming},
     derive::{sanity_check, unlisted_bytes},
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
     vendor::{Device, DeviceError, LatestAnswers, ReadDepth, Source},
 };
 
-/// The interval between two attempts to open a GPU that is lost, because it usually stays lost
-/// until it is reset.
+/// The interval between attempts to open a lost GPU, which usually stays lost until it is reset.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// The interval between two readings of the details.
-const DETAILS_EVERY: Duration = Duration::from_secs(10);
+const DETAILS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The number of slots in the interval, over which GPUs are distributed.
+/// The number of time slots in the interval of details, over which the GPUs are distributed.
 const DETAIL_SLOTS: u32 = 8;
 
-/// The maximum time that the first reading waits for the owners of processes, because a one-shot
-/// command has no second reading, and a stream has nothing else to show yet.
-pub(super) const FIRST_OWNERS: Duration = Duration::from_millis(500);
+/// The maximum time that the first reading waits for the owners of processes. The wait is long
+/// because a one-shot command has no second reading, and a stream has nothing else to show yet.
+pub(super) const FIRST_OWNER_WAIT: Duration = Duration::from_millis(500);
 
-/// The maximum time that later readings wait for the owners of new processes. With short intervals,
-/// a fifth of the interval is used instead.
-const OWNERS: Duration = Duration::from_millis(50);
+/// The maximum time that later readings wait for the owners of new processes. For short intervals,
+/// the limit is a fifth of the interval.
+const OWNER_WAIT: Duration = Duration::from_millis(50);
 
-/// The tick at which the driver is asked for all values that only its vendor's own tools show. A
-/// separate tick is used so that the first sample is not delayed. Afterwards, the changing values
-/// are read with the details.
-const ALL_AT: u32 = 2;
+/// The tick at which the driver is queried for all values that only its vendor's own tools show.
+/// This is not the first tick, so that the first sample is not delayed. Later, the values that can
+/// change are read together with the details.
+const TOOL_QUERY_TICK: u32 = 2;
 
 /// A worker that reads one GPU on its own thread.
 pub(super) struct GpuWorker {
     source: Arc<dyn Source>,
     index: u32,
     sender: Sender<Message>,
-    /// `None` if the processes are simulated and not in `/proc`.
+    /// The resolver of process owners; `None` if the processes are simulated and not in `/proc`.
     resolver: Option<Resolver>,
     /// Whether the GPU has ever been read.
     was_read: bool,
@@ -60,17 +59,17 @@ pub(super) struct GpuWorker {
     allocations: Arc<Allocations>,
     sys_root: PathBuf,
     depth: ReadDepth,
-    watched: Arc<Watched>,
+    watched: Arc<WatchFlag>,
     steps: Steps,
-    /// The time of the next reading of details, or `None` if they are not wanted.
+    /// The time of the next reading of details, or `None` if details are not requested.
     details_due: Option<Instant>,
-    /// The destination of the driver's answers, or `None` if they are not wanted.
+    /// The destination of the driver's responses, or `None` if they are not requested.
     answers: Option<Arc<LatestAnswers>>,
     /// The number of readings since the GPU was opened.
     ticks: u32,
-    /// Whether traces are wanted.
+    /// Whether traces are requested.
     traces: bool,
-    /// The identity that was reported last.
+    /// The latest identity that was reported to the sampler.
     reported: Option<Gpu>,
     state: State,
 }
@@ -102,7 +101,7 @@ impl GpuWorker {
             sys_root: options.sys_root.clone(),
             depth: options.depth,
             watched: Arc::clone(&options.watched),
-            steps: Steps::of_history(),
+            steps: Steps::new_for_history(),
             details_due: options.details.then(Instant::now),
             answers: options.answers.clone(),
             ticks: 0,
@@ -112,14 +111,14 @@ impl GpuWorker {
         }
     }
 
-    /// Answers a query. Can block for as long as the driver does.
-    pub(super) fn answer(&mut self, query: Query) -> Message {
+    /// Answers a query. This can block for as long as the driver does.
+    pub(super) fn answer_query(&mut self, query: Query) -> Message {
         if query.details_now && self.details_due.is_some() {
             self.details_due = Some(Instant::now());
         }
         let outcome = match self.read() {
             Ok(Some(readings)) => Outcome::Read(Box::new(readings)),
-            Ok(None) => Outcome::Asleep(self.identify_asleep()),
+            Ok(None) => Outcome::Asleep(self.identify_sleeping_gpu()),
             Err(error) => Outcome::Failed(error),
         };
         Message::Answer {
@@ -128,24 +127,24 @@ impl GpuWorker {
         }
     }
 
-    /// Reads the GPU, or returns `None` if it sleeps.
+    /// Reads the GPU. Returns `None` if the GPU sleeps.
     fn read(&mut self) -> Result<Option<Readings>, DeviceError> {
         if !self.open()? {
             return Ok(None);
         }
-        match self.read_open() {
+        match self.read_open_gpu() {
             Ok(readings) => Ok(Some(readings)),
             // The GPU fell asleep after it was opened.
             Err(DeviceError::Asleep) => {
                 self.state = State::Closed;
                 Ok(None)
             }
-            Err(error) => Err(self.fail(error)),
+            Err(error) => Err(self.record_failure(error)),
         }
     }
 
-    /// Identifies a sleeping GPU, unless it was identified before.
-    fn identify_asleep(&mut self) -> Option<Box<Gpu>> {
+    /// Identifies a sleeping GPU, unless it has already been identified.
+    fn identify_sleeping_gpu(&mut self) -> Option<Box<Gpu>> {
         if self.reported.is_none() {
             let gpu = self.source.identify_closed(self.index, &Absence::Asleep);
             self.reported = gpu.uuid.is_some().then_some(gpu);
@@ -154,40 +153,41 @@ impl GpuWorker {
         None
     }
 
-    fn read_open(&mut self) -> Result<Readings, DeviceError> {
+    fn read_open_gpu(&mut self) -> Result<Readings, DeviceError> {
         let State::Open(device) = &mut self.state else {
             unreachable!("open() succeeded")
         };
         let uuid = || self.reported.as_ref().and_then(|gpu| gpu.uuid.clone());
         let mut sample =
-            GpuSample::absent(self.index, uuid(), now_ms(), Health::Ok, &Absence::NoAnswer);
+            GpuSample::new_absent(self.index, uuid(), now_ms(), Health::Ok, &Absence::NoAnswer);
         let depth = self
             .steps
-            .depth(self.depth, &self.watched, self.interval.get());
+            .choose_depth(self.depth, &self.watched, self.interval.get());
         device.read(&mut sample, depth)?;
         sanity_check::check(&mut sample);
-        // Traces are only read while somebody watches, because they are not stored.
+        // Traces are read only while somebody watches, because they are not stored.
         let traces = if self.traces && depth == ReadDepth::Full {
-            device.traces()
+            device.take_traces()
         } else {
             Vec::new()
         };
         let mut details = None;
         if self.details_due.is_some_and(|due| due <= Instant::now()) {
-            let mut read = GpuDetails::absent(self.index, uuid(), now_ms(), &Absence::NoAnswer);
-            device.details(&mut read)?;
+            let mut read = GpuDetails::new_absent(self.index, uuid(), now_ms(), &Absence::NoAnswer);
+            device.read_details(&mut read)?;
             sanity_check::check_details(&mut read);
             details = Some(read);
-            self.details_due = Some(next_details(self.index, self.reported.is_none()));
+            self.details_due = Some(next_details_time(self.index, self.reported.is_none()));
         }
         self.ticks = self.ticks.saturating_add(1);
         if self.answers.is_some()
-            && (self.ticks == ALL_AT || (self.ticks > ALL_AT && details.is_some()))
+            && (self.ticks == TOOL_QUERY_TICK
+                || (self.ticks > TOOL_QUERY_TICK && details.is_some()))
         {
-            device.query_for_tools(self.ticks == ALL_AT);
+            device.run_tool_queries(self.ticks == TOOL_QUERY_TICK);
         }
         let errors = device.take_errors();
-        let identity = device.identity();
+        let identity = device.identify();
         sample.uuid.clone_from(&identity.uuid);
         if let Some(details) = &mut details {
             details.uuid.clone_from(&identity.uuid);
@@ -204,11 +204,11 @@ impl GpuWorker {
             });
         }
         if is_first {
-            self.allocations.wait(OWNERS);
+            self.allocations.wait_for_first_reading(OWNER_WAIT);
         }
         self.allocations
             .fill(&mut sample, identity.board.minor_number.value().copied());
-        let omitted = self.list(&mut sample, is_first);
+        let omitted = self.fill_processes(&mut sample, is_first);
         Ok(Readings {
             identity: changed.then_some(identity),
             sample,
@@ -220,25 +220,25 @@ impl GpuWorker {
     }
 
     /// Fills in the owners of processes, and returns the processes that do not fit into the sample.
-    fn list(&mut self, sample: &mut GpuSample, is_first: bool) -> Vec<ProcessRef> {
+    fn fill_processes(&mut self, sample: &mut GpuSample, is_first: bool) -> Vec<ProcessRef> {
         if self
             .resolver
             .as_ref()
-            .is_some_and(Resolver::is_in_namespace)
+            .is_some_and(Resolver::is_in_child_pid_namespace)
         {
             sample.unlisted_memory_bytes = unlisted_bytes(sample);
         }
-        let mut naming = Naming::new(sample);
+        let mut naming = ProcessNaming::new(sample);
         let Reading::Now(processes) = &mut sample.processes else {
             return Vec::new();
         };
         let patience = if is_first {
-            FIRST_OWNERS
+            FIRST_OWNER_WAIT
         } else {
-            OWNERS.min(self.interval.get() / 5)
+            OWNER_WAIT.min(self.interval.get() / 5)
         };
         if let Some(resolver) = &mut self.resolver {
-            resolver.ask(
+            resolver.request_details(
                 processes.iter().map(|process| process.pid).collect(),
                 patience,
             );
@@ -247,13 +247,15 @@ impl GpuWorker {
             for process in &*processes {
                 match &self.resolver {
                     Some(resolver) => {
-                        resolver.with_cgroup(process.pid, |owner| naming.see(process.mig, owner));
+                        resolver.with_cgroup(process.pid, |owner| {
+                            naming.record_owner(process.mig, owner);
+                        });
                     }
                     None => process
                         .owner
                         .value()
                         .into_iter()
-                        .for_each(|owner| naming.see(process.mig, owner)),
+                        .for_each(|owner| naming.record_owner(process.mig, owner)),
                 }
             }
         }
@@ -261,15 +263,16 @@ impl GpuWorker {
             if let Some(resolver) = &self.resolver {
                 resolver.describe(process, how);
             }
-            naming.name(process);
+            naming.name_process(process);
         };
-        let (listed, omitted) = process_list::fit(mem::take(processes), self.budget, describe);
+        let (listed, omitted) =
+            process_list::fit_into_budget(mem::take(processes), self.budget, describe);
         *processes = listed;
         sample.processes_omitted = omitted.len() as u32;
         omitted
     }
 
-    /// Opens the GPU if necessary. Returns `false` if it sleeps.
+    /// Opens the GPU if necessary. Returns `false` if the GPU sleeps.
     fn open(&mut self) -> Result<bool, DeviceError> {
         match &self.state {
             State::Open(_) => return Ok(true),
@@ -281,7 +284,7 @@ impl GpuWorker {
         }
         match self.source.open(self.index) {
             Ok(device) => {
-                if let (Some(answers), Some(reader)) = (&self.answers, device.answers()) {
+                if let (Some(answers), Some(reader)) = (&self.answers, device.answers_reader()) {
                     answers.set_reader(self.index, reader);
                 }
                 (self.state, self.ticks) = (State::Open(device), 0);
@@ -289,11 +292,11 @@ impl GpuWorker {
                 Ok(true)
             }
             Err(DeviceError::Asleep) => Ok(false),
-            Err(error) => Err(self.fail(error)),
+            Err(error) => Err(self.record_failure(error)),
         }
     }
 
-    fn fail(&mut self, error: DeviceError) -> DeviceError {
+    fn record_failure(&mut self, error: DeviceError) -> DeviceError {
         self.state = State::Failed {
             error: error.clone(),
             at: Instant::now(),
@@ -302,9 +305,9 @@ impl GpuWorker {
     }
 }
 
-/// Returns the time of the next details. All GPUs read their first details at once, and are then
-/// distributed over the interval.
-fn next_details(index: u32, are_first: bool) -> Instant {
+/// Returns the time at which the details are read next. All GPUs read their first details
+/// immediately, and are then distributed over the interval.
+fn next_details_time(index: u32, are_first: bool) -> Instant {
     let turn = f64::from(index % DETAIL_SLOTS) / f64::from(DETAIL_SLOTS);
-    Instant::now() + DETAILS_EVERY.mul_f64(if are_first { 0.5 + turn / 2.0 } else { 1.0 })
+    Instant::now() + DETAILS_INTERVAL.mul_f64(if are_first { 0.5 + turn / 2.0 } else { 1.0 })
 }

@@ -1,5 +1,5 @@
-//! The thread that reads the host. It is separate, because its readings can hang, for example on a
-//! dead disk.
+//! The thread that reads the host. A separate thread is used because readings of the host can hang,
+//! for example on a failed disk.
 
 use std::{
     sync::{
@@ -11,14 +11,14 @@ use std::{
 
 use super::{
     Options, SharedInterval,
-    attention::{HOST_STEP_MS, Steps, Watched},
+    attention::{HOST_STEP_MS, Steps, WatchFlag},
     threads::spawn,
 };
 use crate::{host::HostReader, model::HostSample, vendor::SourceError};
 
-/// The minimum age of a reading before the host is read again, slightly less than a second to
-/// tolerate early ticks.
-const FRESH: Duration = Duration::from_millis(900);
+/// The minimum age of the latest reading before the host is read again. This is slightly less than
+/// a second to tolerate early ticks.
+const MIN_AGE: Duration = Duration::from_millis(900);
 
 /// A worker that reads the host on its own thread.
 pub(super) struct HostWorker {
@@ -28,7 +28,7 @@ pub(super) struct HostWorker {
     asked: Option<Instant>,
     state: State,
     interval: Arc<SharedInterval>,
-    watched: Arc<Watched>,
+    watched: Arc<WatchFlag>,
     steps: Steps,
 }
 
@@ -36,16 +36,16 @@ pub(super) struct HostWorker {
 enum State {
     /// All queries have been answered.
     Free,
-    /// The thread was asked at this tick.
+    /// The host was queried at this tick.
     Asked,
-    /// The answer to an earlier query is missing. The sampler does not wait for it, because that
-    /// would delay the readings of GPUs.
+    /// An earlier query has not been answered yet. The sampler does not wait for the response,
+    /// because that would delay the readings of GPUs.
     Late,
 }
 
 impl HostWorker {
     /// Reads the host once, so that there is always a latest reading, and starts the thread. If
-    /// this first reading hangs, nothing starts, which the supervisor notices.
+    /// this first reading hangs, nothing is started, which the supervisor detects.
     pub(super) fn start(options: &Options) -> Result<Self, SourceError> {
         let mut reader = HostReader::new();
         let latest = reader.read();
@@ -68,8 +68,8 @@ impl HostWorker {
         })
     }
 
-    /// Requests a reading, unless an answer is pending, or the latest reading is new enough.
-    pub(super) fn ask(&mut self) {
+    /// Requests a reading, unless a query is pending or the latest reading is new enough.
+    pub(super) fn request_reading(&mut self) {
         self.ingest(self.answers.try_recv().ok());
         let is_due = self.is_due();
         self.state = match self.state {
@@ -83,15 +83,15 @@ impl HostWorker {
     }
 
     fn is_due(&mut self) -> bool {
-        if self.watched.get() {
-            self.asked.is_none_or(|asked| asked.elapsed() >= FRESH)
+        if self.watched.is_watched() {
+            self.asked.is_none_or(|asked| asked.elapsed() >= MIN_AGE)
         } else {
-            self.steps.close(self.interval.get())
+            self.steps.closes_step(self.interval.get())
         }
     }
 
-    /// Waits for the answer to this tick's query.
-    pub(super) fn wait(&mut self, deadline: Instant) {
+    /// Waits for the response to the current tick's query.
+    pub(super) fn wait_for_reading(&mut self, deadline: Instant) {
         if self.state == State::Asked {
             self.ingest(
                 self.answers

@@ -1,7 +1,7 @@
-//! The learned baselines of all GPUs, which are kept in a file over restarts.
+//! The learned baselines of all GPUs, which are stored in a file across restarts.
 //!
-//! The file is small and not essential: gpumon continues without it if it is damaged, or on a disk
-//! that does not answer.
+//! The file is small and not essential: gpumon continues without it if it is damaged, or if the
+//! disk does not respond.
 
 use std::{
     collections::BTreeMap,
@@ -22,23 +22,23 @@ use serde::{Deserialize, Serialize};
 use crate::{
     derive::Baseline,
     model::now_ms,
-    safe_file::{Folder, Owner, invalid},
+    safe_file::{AcceptedOwner, Folder, invalid_data},
 };
 
-/// The version of the format. Other versions are not read.
+/// The version of the file format. Files with other versions are not read.
 const VERSION: u32 = 1;
 
 /// The maximum size of the file in bytes, more than the baselines of all GPUs need.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
-/// The maximum number of GPUs, more than a machine has. The oldest are removed.
-const MOST_GPUS: usize = 256;
+/// The maximum number of GPUs, more than any machine has. The oldest are removed.
+const MAX_GPUS: usize = 256;
 
-/// The maximum time to wait for the file.
-const READ_WITHIN: Duration = Duration::from_secs(1);
+/// The maximum time to wait until the file has been read.
+const MAX_READ_TIME: Duration = Duration::from_secs(1);
 
-/// The learned baselines by UUID.
-pub struct Learned {
+/// The learned baselines of all GPUs, by UUID.
+pub struct LearnedBaselines {
     path: PathBuf,
     gpus: Mutex<BTreeMap<String, Gpu>>,
     /// Whether the baselines have changed since the file was written.
@@ -53,21 +53,21 @@ struct Content {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Gpu {
-    /// The time of the latest change.
+    /// The time at which the baseline last changed.
     at_ms: u64,
     baseline: Baseline,
 }
 
-impl Learned {
-    /// Reads the file, which may be missing. If it cannot be used, returns the reason, and starts
-    /// without baselines.
+impl LearnedBaselines {
+    /// Reads the file, which may be missing. If the file cannot be used, returns the reason and
+    /// starts without baselines.
     pub fn read(path: PathBuf) -> (Self, Option<String>) {
         let (sender, content) = mpsc::channel();
         let file = path.clone();
-        // The file is read in a separate thread, because the disk may never answer.
+        // The file is read in a separate thread, because the disk may never respond.
         thread::spawn(move || sender.send(read(&file)));
         let content = content
-            .recv_timeout(READ_WITHIN)
+            .recv_timeout(MAX_READ_TIME)
             .unwrap_or_else(|_| Err("the disk does not answer".to_owned()));
         let (gpus, problem) = match content {
             Ok(gpus) => (gpus, None),
@@ -76,7 +76,8 @@ impl Learned {
                 (
                     BTreeMap::new(),
                     Some(format!(
-                        "{file} is not used: {cause}; what is usual for each GPU is learned anew"
+                        "{file} cannot be used: {cause}; the usual values of each GPU are learned \
+                         again"
                     )),
                 )
             }
@@ -92,13 +93,13 @@ impl Learned {
     }
 
     /// Returns the learned baseline of a GPU.
-    pub(super) fn baseline(&self, uuid: &str) -> Option<Baseline> {
-        self.gpus().get(uuid).map(|gpu| gpu.baseline.clone())
+    pub(super) fn find_baseline(&self, uuid: &str) -> Option<Baseline> {
+        self.lock_gpus().get(uuid).map(|gpu| gpu.baseline.clone())
     }
 
     /// Stores the baseline of a GPU, unless it is empty.
-    pub(super) fn keep(&self, uuid: &str, baseline: Baseline) {
-        let mut gpus = self.gpus();
+    pub(super) fn store(&self, uuid: &str, baseline: Baseline) {
+        let mut gpus = self.lock_gpus();
         if baseline.is_empty()
             || gpus
                 .get(uuid)
@@ -113,7 +114,7 @@ impl Learned {
                 baseline,
             },
         );
-        while gpus.len() > MOST_GPUS {
+        while gpus.len() > MAX_GPUS {
             let oldest = gpus
                 .iter()
                 .min_by_key(|(_, gpu)| gpu.at_ms)
@@ -123,7 +124,7 @@ impl Learned {
         self.is_new.store(true, Ordering::Relaxed);
     }
 
-    /// Replaces the file if the baselines have changed. Waits for the disk.
+    /// Replaces the file if the baselines have changed. This waits for the disk.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. The next call tries again.
@@ -133,10 +134,11 @@ impl Learned {
         }
         let content = Content {
             version: VERSION,
-            gpus: self.gpus().clone(),
+            gpus: self.lock_gpus().clone(),
         };
         let bytes = serde_json::to_vec(&content)?;
-        let written = place(&self.path).and_then(|(folder, name)| folder.replace(name, &bytes));
+        let written =
+            open_folder(&self.path).and_then(|(folder, name)| folder.replace(name, &bytes));
         written
             .inspect_err(|_| self.is_new.store(true, Ordering::Relaxed))
             .map_err(|error| {
@@ -147,12 +149,12 @@ impl Learned {
             })
     }
 
-    fn gpus(&self) -> MutexGuard<'_, BTreeMap<String, Gpu>> {
+    fn lock_gpus(&self) -> MutexGuard<'_, BTreeMap<String, Gpu>> {
         self.gpus.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Learned {
+impl fmt::Debug for LearnedBaselines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Learned")
             .field("path", &self.path)
@@ -161,20 +163,20 @@ impl fmt::Debug for Learned {
 }
 
 /// Returns the directory of a file and its name in it.
-fn place(path: &Path) -> io::Result<(Folder, &str)> {
+fn open_folder(path: &Path) -> io::Result<(Folder, &str)> {
     let name = path
         .file_name()
         .and_then(OsStr::to_str)
-        .ok_or_else(|| invalid("it names no file"))?;
+        .ok_or_else(|| invalid_data("the path does not name a file"))?;
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    Ok((Folder::open(folder, Owner::Own)?, name))
+    Ok((Folder::open(folder, AcceptedOwner::Own)?, name))
 }
 
 fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
-    let bytes = place(path).and_then(|(folder, name)| folder.read(name, MOST_BYTES));
+    let bytes = open_folder(path).and_then(|(folder, name)| folder.read(name, MAX_BYTES));
     let bytes = match bytes {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(BTreeMap::new()),
@@ -185,14 +187,14 @@ fn read(path: &Path) -> Result<BTreeMap<String, Gpu>, String> {
         serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     if version != VERSION {
         return Err(format!(
-            "it is of version {version}, and {VERSION} is known"
+            "it has version {version}, but this gpumon supports version {VERSION}"
         ));
     }
-    if gpus.len() > MOST_GPUS {
-        return Err(format!("it has more than {MOST_GPUS} GPUs"));
+    if gpus.len() > MAX_GPUS {
+        return Err(format!("it has more than {MAX_GPUS} GPUs"));
     }
-    // Implausible baselines are removed, and the others are used.
-    gpus.retain(|_, gpu| gpu.baseline.is_possible());
+    // Implausible baselines are removed, and all others are used.
+    gpus.retain(|_, gpu| gpu.baseline.is_plausible());
     Ok(gpus)
 }
 
@@ -201,30 +203,34 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::derive::learned_baseline;
+    use crate::derive::make_learned_baseline;
 
-    fn read_again(path: &Path) -> (Learned, Option<String>) {
-        Learned::read(path.to_owned())
+    fn read_again(path: &Path) -> (LearnedBaselines, Option<String>) {
+        LearnedBaselines::read(path.to_owned())
     }
 
     #[test]
-    fn what_was_learned_is_there_after_a_restart_and_only_what_is_new_is_written() {
+    fn baselines_survive_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("learned.json");
         let (learned, problem) = read_again(&path);
         assert_eq!(problem, None, "there need be none");
-        learned.keep("GPU-1", Baseline::default());
+        learned.store("GPU-1", Baseline::default());
         learned.write().unwrap();
         assert!(!path.exists(), "nothing was learned");
-        learned.keep("GPU-1", learned_baseline());
+        learned.store("GPU-1", make_learned_baseline());
         learned.write().unwrap();
         let (again, problem) = read_again(&path);
         assert_eq!(
-            (again.baseline("GPU-1"), again.baseline("GPU-2"), problem),
-            (Some(learned_baseline()), None, None)
+            (
+                again.find_baseline("GPU-1"),
+                again.find_baseline("GPU-2"),
+                problem
+            ),
+            (Some(make_learned_baseline()), None, None)
         );
         fs::remove_file(&path).unwrap();
-        learned.keep("GPU-1", learned_baseline());
+        learned.store("GPU-1", make_learned_baseline());
         learned.write().unwrap();
         assert!(!path.exists(), "nothing is new");
         assert_eq!(
@@ -235,11 +241,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_broken_or_too_large_or_tells_what_cannot_be_is_done_without() {
+    fn invalid_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("learned.json");
         let (learned, _) = read_again(&path);
-        learned.keep("GPU-1", learned_baseline());
+        learned.store("GPU-1", make_learned_baseline());
         learned.write().unwrap();
         let good = fs::read_to_string(&path).unwrap();
         for bad in [
@@ -252,21 +258,21 @@ mod tests {
             fs::write(&path, bad).unwrap();
             let (learned, problem) = read_again(&path);
             assert!(
-                problem.is_some_and(|said| said.contains("learned.json is not used")),
+                problem.is_some_and(|said| said.contains("learned.json cannot be used")),
                 "{bad}"
             );
-            learned.keep("GPU-1", learned_baseline());
+            learned.store("GPU-1", make_learned_baseline());
             learned.write().unwrap();
             assert!(read_again(&path).1.is_none(), "it is replaced");
         }
         fs::write(&path, good.replace("1980.0", "1e300")).unwrap();
         let (learned, problem) = read_again(&path);
         assert_eq!(
-            (learned.baseline("GPU-1"), problem),
+            (learned.find_baseline("GPU-1"), problem),
             (None, None),
             "no chip is as fast"
         );
-        fs::write(&path, " ".repeat(MOST_BYTES + 1)).unwrap();
+        fs::write(&path, " ".repeat(MAX_BYTES + 1)).unwrap();
         assert!(
             read_again(&path)
                 .1
@@ -277,7 +283,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         let (learned, problem) = read_again(&path);
         assert!(problem.unwrap().contains("it is not a regular file"));
-        learned.keep("GPU-1", learned_baseline());
+        learned.store("GPU-1", make_learned_baseline());
         let error = learned.write().unwrap_err().to_string();
         assert!(
             error.starts_with("cannot write ") && error.contains("learned.json"),
@@ -291,11 +297,11 @@ mod tests {
     }
 
     #[test]
-    fn of_boards_that_are_gone_the_oldest_are_forgotten() {
+    fn oldest_gpus_are_removed() {
         let (learned, _) = read_again(Path::new("/nonexistent/learned.json"));
-        for gpu in 0..MOST_GPUS + 10 {
-            learned.keep(&format!("GPU-{gpu}"), learned_baseline());
+        for gpu in 0..MAX_GPUS + 10 {
+            learned.store(&format!("GPU-{gpu}"), make_learned_baseline());
         }
-        assert_eq!(learned.gpus().len(), MOST_GPUS);
+        assert_eq!(learned.lock_gpus().len(), MAX_GPUS);
     }
 }

@@ -1,4 +1,4 @@
-//! Messages from the reading threads to the sampler, and its queries to them.
+//! Messages from the reading threads to the sampler, and the sampler's queries to these threads.
 
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
@@ -7,18 +7,18 @@ use crate::{
 
 /// A message from a thread to the sampler.
 pub(super) enum Message {
-    /// The answer of a GPU to a query.
+    /// A GPU's response to a query.
     Answer { index: u32, outcome: Outcome },
-    /// A GPU was read for the first time, and the owners of its processes are being looked up.
-    /// `stays_open` is `true` if the driver keeps unused GPUs open.
+    /// A GPU was read for the first time, but the owners of its processes are still being looked
+    /// up. `stays_open` is `true` if the driver keeps unused GPUs open.
     FirstRead { index: u32, stays_open: bool },
-    /// A GPU was opened, or opened again.
+    /// A GPU was opened or reopened.
     Opened { index: u32 },
-    /// The driver reported something about a GPU.
+    /// The driver sent a notice about a GPU.
     Notice { index: u32, notice: Notice },
     /// The driver logged an error.
     Logged(LoggedError),
-    /// The kernel's log can no longer be read.
+    /// The kernel log can no longer be read.
     LogEnded,
     /// The links between the GPUs.
     Links(Vec<GpuLink>),
@@ -28,7 +28,8 @@ pub(super) enum Message {
 pub(super) enum Outcome {
     /// The GPU was read.
     Read(Box<Readings>),
-    /// The GPU sleeps, and was not woken. The identity is present if it was not reported before.
+    /// The GPU sleeps, and was not woken. The identity is included if it has not been reported
+    /// before.
     Asleep(Option<Box<Gpu>>),
     /// The GPU could not be read.
     Failed(DeviceError),
@@ -45,14 +46,14 @@ pub(super) struct Readings {
     pub(super) details: Option<GpuDetails>,
     /// Values that the driver recorded since the previous tick.
     pub(super) traces: Vec<Trace>,
-    /// Driver errors that were found in the readings.
+    /// Driver errors found in the readings.
     pub(super) errors: Vec<DriverError>,
 }
 
-/// A query of the sampler to a GPU's thread.
+/// A query from the sampler to a GPU's thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Query {
-    /// Whether to read the details at once, even if they are not due, because the driver reported a
-    /// change.
+    /// Whether to read the details immediately, even if they are not due, because the driver
+    /// reported a change.
     pub(super) details_now: bool,
 }

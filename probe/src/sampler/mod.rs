@@ -1,7 +1,7 @@
 //! The sampler, which schedules all readings: one thread per GPU and one for the host, a common
 //! tick, and one sample per tick.
 //!
-//! A worker that does not answer in time delays nothing: the sample contains the GPU's last
+//! A worker that does not respond in time delays nothing: the sample contains the GPU's latest
 //! readings, and reports the GPU as hung after one interval.
 
 mod attention;
@@ -27,9 +27,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::attention::Watched;
-pub use self::deadline::{OPENING, OPENING_ONCE};
-pub use self::learned::Learned;
+pub use self::attention::WatchFlag;
+pub use self::deadline::{ONE_SHOT_OPENING_TIME, OPENING_TIME};
+pub use self::learned::LearnedBaselines;
 pub use self::placed::identify_gpus;
 pub use self::shared_interval::SharedInterval;
 use self::{sampling::Sampling, ticker::Ticker};
@@ -47,44 +47,44 @@ use crate::{
 pub struct Options {
     /// The time between samples.
     pub interval: Arc<SharedInterval>,
-    /// Whether somebody watches. While nobody does, expensive readings are only read as often as
-    /// the history needs them.
-    pub watched: Arc<Watched>,
+    /// Whether somebody watches. While nobody watches, expensive readings are taken only as often
+    /// as the history needs them.
+    pub watched: Arc<WatchFlag>,
     /// The users whose command lines may be shown.
     pub commands: CommandLines,
-    /// The folder with the processes, `/proc` except in tests.
+    /// The directory with the processes, `/proc` except in tests.
     pub proc_root: PathBuf,
-    /// The folder that shows whether a laptop's GPU sleeps, `/sys` except in tests.
+    /// The directory that shows whether a laptop's GPU sleeps, `/sys` except in tests.
     pub sys_root: PathBuf,
-    /// The file of the kernel's log, `/dev/kmsg` except in tests, or `None` to ignore the log.
+    /// The kernel log's file, `/dev/kmsg` except in tests, or `None` to ignore the log.
     pub kernel_log: Option<PathBuf>,
     /// The amount of data in each sample.
     pub depth: ReadDepth,
-    /// Whether to read details, too.
+    /// Whether to also read the details.
     pub details: bool,
-    /// Whether to wait for events of the driver, to read its traces, and to find the links between
-    /// GPUs. One-shot commands need none of these.
+    /// Whether to wait for driver events, to read the driver's traces, and to find the links
+    /// between GPUs. One-shot commands need none of these.
     pub events: bool,
-    /// The destination of the driver's single answers, for programs that imitate the vendor's own
-    /// tools.
+    /// The destination of the driver's individual responses, for programs that imitate the vendor's
+    /// own tools.
     pub answers: Option<Arc<LatestAnswers>>,
     /// The allocations of GPUs by schedulers.
     pub allocations: Arc<Allocations>,
-    /// The folder in which Slurm's prolog writes the jobs of GPUs, or `None` to ignore it.
+    /// The directory in which Slurm's prolog writes the jobs of GPUs, or `None` to ignore Slurm.
     pub slurm_gpus: Option<PathBuf>,
     /// The settings of conditions.
     pub conditions: ConditionSettings,
     /// The benchmark results of GPUs, or `None` if there are none.
     pub below_baselines: Option<Arc<BelowBaselines>>,
-    /// The learned baselines of GPUs, or `None` if they are not kept.
-    pub learned: Option<Arc<Learned>>,
-    /// The GPUs that an earlier collector read, by their index, which they keep. Empty if there was
-    /// none.
+    /// The learned baselines of GPUs, or `None` if they are not stored.
+    pub learned: Option<Arc<LearnedBaselines>>,
+    /// The GPUs that an earlier collector read, by index. They keep their indices. Empty if there
+    /// was no earlier collector.
     pub known_gpus: Arc<[KnownGpu]>,
 }
 
 impl Options {
-    /// Returns the options for this machine, without details and without the kernel's log.
+    /// Returns the options for this machine, without details and the kernel log.
     pub fn new(interval: Duration, commands: CommandLines) -> Self {
         Self {
             interval: Arc::new(SharedInterval::new(interval)),
@@ -109,28 +109,28 @@ impl Options {
 
 /// An inventory and one sample.
 #[derive(Debug)]
-pub struct OneShot {
+pub struct OneShotReadings {
     pub inventory: Inventory,
     pub sample: Sample,
-    /// The details of each GPU that answered; empty if they were not requested.
+    /// The details of each GPU that responded; empty if details were not requested.
     pub details: Vec<GpuDetails>,
 }
 
-/// Passes an inventory, and then a sample per interval with the records before it, to `emit`, until
-/// `emit` returns `Break`.
+/// Passes an inventory to `emit`, and then at each interval a sample, preceded by its other
+/// records, until `emit` returns `Break`.
 ///
-/// Threads that hang in the driver are abandoned. They cannot be stopped, so that the process
-/// should end soon afterwards.
+/// Threads that hang in the driver are abandoned. They cannot be stopped, so the process should end
+/// soon after this function returns.
 ///
 /// # Errors
 /// Returns [`SourceError`] if there is no GPU to sample, or if the driver was replaced after its
 /// library was loaded.
-pub fn run(
+pub fn run_sampler(
     source: &Arc<dyn Source>,
     options: &Options,
     mut emit: impl FnMut(&Record) -> ControlFlow<()>,
 ) -> Result<(), SourceError> {
-    let mut sampling = Sampling::start(source, options, OPENING)?;
+    let mut sampling = Sampling::start(source, options, OPENING_TIME)?;
     if emit(&Record::Inventory(sampling.inventory())).is_break() {
         return Ok(());
     }
@@ -143,27 +143,30 @@ pub fn run(
                 return Ok(());
             }
         }
-        let mut wait = ticker.until_next(Instant::now());
-        while !options.interval.sleep(interval, wait) {
+        let mut wait = ticker.time_until_next_tick(Instant::now());
+        while !options.interval.sleep_unless_changed(interval, wait) {
             interval = options.interval.get();
-            // The interval starts at the last sample, so that clients that change it often do not
-            // get more samples than others.
+            // The new interval starts at the last sample, so that clients that change it often do
+            // not get more samples than others.
             let now = Instant::now();
-            ticker = Ticker::after(sampled_at, interval, now);
-            wait = ticker.until_next(now);
+            ticker = Ticker::new_after(sampled_at, interval, now);
+            wait = ticker.time_until_next_tick(now);
         }
     }
 }
 
-/// Returns the inventory and one sample, in which GPUs that have not answered are hung.
+/// Returns the inventory and one sample. GPUs that have not responded are marked as hung.
 ///
 /// # Errors
 /// Returns [`SourceError`] if there is no GPU to sample.
-pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<OneShot, SourceError> {
-    let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
+pub fn sample_once(
+    source: &Arc<dyn Source>,
+    options: &Options,
+) -> Result<OneShotReadings, SourceError> {
+    let mut sampling = Sampling::start(source, options, ONE_SHOT_OPENING_TIME)?;
     sampling.give_up_waiting();
-    let sample = sampling.compose(options.interval.get());
-    Ok(OneShot {
+    let sample = sampling.compose_sample(options.interval.get());
+    Ok(OneShotReadings {
         inventory: sampling.inventory(),
         sample,
         details: sampling.details(),
@@ -178,7 +181,7 @@ mod tests {
     use crate::vendor::SourceChoice;
 
     #[test]
-    fn an_interval_that_changes_all_the_time_makes_no_more_samples() {
+    fn changing_interval_adds_no_samples() {
         let source = SourceChoice::Sim(1)
             .open(&crate::vendor::Roots::default())
             .unwrap();
@@ -193,7 +196,7 @@ mod tests {
             }
         });
         let mut samples = Vec::new();
-        run(&source, &options, |record| {
+        run_sampler(&source, &options, |record| {
             samples.extend(matches!(record, Record::Sample(_)).then(Instant::now));
             if samples.len() < 10 {
                 ControlFlow::Continue(())

@@ -1,8 +1,8 @@
-//! Assignment of GPUs to the indices that an earlier collector gave them, regardless of the
+//! Assignment of GPUs to the indices that an earlier collector gave them, independently of the
 //! driver's order.
 //!
-//! A driver numbers its GPUs when it is loaded, in the order of the PCI bus. An added or missing
-//! GPU shifts all GPUs after it.
+//! A driver numbers its GPUs in the order of the PCI bus when it is loaded. Adding or removing a
+//! GPU therefore renumbers all GPUs after it.
 
 use std::{
     path::Path,
@@ -10,21 +10,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Options, deadline::OPENING, threads::spawn};
+use super::{Options, deadline::OPENING_TIME, threads::spawn};
 use crate::{
     model::{Absence, Health, KnownGpu},
     vendor::{MachineSource, Source, SourceError},
 };
 
-/// The driver's index of each GPU, or `None` if the driver does not find the GPU.
+/// The index reported by the driver for each GPU, or `None` if the driver does not find the GPU.
 #[derive(Debug, Clone, PartialEq)]
 struct DriverIndices(Vec<Option<u32>>);
 
-/// Returns a source with the known GPUs at their indices, or `source` itself if no GPU is known.
+/// Returns a source in which the known GPUs have their earlier indices, or `source` itself if no
+/// GPU is known.
 ///
 /// # Errors
 /// Returns an error if the driver finds no GPU.
-pub(super) fn at_known_indices(
+pub(super) fn assign_known_indices(
     source: &Arc<dyn Source>,
     options: &Options,
 ) -> Result<Arc<dyn Source>, SourceError> {
@@ -32,13 +33,13 @@ pub(super) fn at_known_indices(
         return Ok(Arc::clone(source));
     }
     let found = identify_gpus(source, &options.sys_root)?;
-    let driver_indices = DriverIndices::assign(&options.known_gpus, &found);
+    let driver_indices = DriverIndices::assign_indices(&options.known_gpus, &found);
     if let Some(answers) = options
         .answers
         .as_ref()
         .filter(|_| !driver_indices.are_unchanged())
     {
-        answers.set_renumbered();
+        answers.mark_renumbered();
     }
     Ok(Arc::new(MachineSource::with_indices(
         Arc::clone(source),
@@ -46,8 +47,8 @@ pub(super) fn at_known_indices(
     )))
 }
 
-/// Returns the UUID of each GPU, by the driver's index. The UUID is `None` for a GPU that does not
-/// answer in time, or that sleeps and cannot be identified. `sys_root` is `/sys` except in tests.
+/// Returns the UUID of each GPU, in the driver's order. The UUID is `None` for a GPU that does not
+/// respond in time, or that sleeps and cannot be identified. `sys_root` is `/sys` except in tests.
 ///
 /// # Errors
 /// Returns an error if the driver finds no GPU.
@@ -67,14 +68,14 @@ pub fn identify_gpus(
             };
             let gpu = opened.map_or_else(
                 || source.identify_closed(index, &Absence::NoAnswer),
-                |mut device| device.identity(),
+                |mut device| device.identify(),
             );
             let _ = sender.send((index, gpu.uuid));
         })?;
     }
     drop(sender);
     let mut found = vec![None; count as usize];
-    let until = Instant::now() + OPENING;
+    let until = Instant::now() + OPENING_TIME;
     let left = || {
         until
             .saturating_duration_since(Instant::now())
@@ -87,11 +88,11 @@ pub fn identify_gpus(
 }
 
 impl DriverIndices {
-    /// Assigns each GPU its earlier index. A GPU with an unknown UUID gets the first free index,
-    /// because the driver's order has not changed, and the index of a lost GPU only if no other is
-    /// free. A GPU with a new UUID gets the index of a GPU that was never identified, or else a new
-    /// index.
-    fn assign(known: &[KnownGpu], found: &[Option<String>]) -> Self {
+    /// Assigns each GPU its earlier index. A GPU whose UUID could not be read gets the first free
+    /// index, assuming that the driver's order has not changed, and a lost GPU's index only if no
+    /// other index is free. A GPU with a new UUID gets the index of a GPU that was never
+    /// identified, or otherwise a new index.
+    fn assign_indices(known: &[KnownGpu], found: &[Option<String>]) -> Self {
         let mut driver_indices = vec![None; known.len()];
         let position_of = |uuid: &String| {
             known
@@ -143,7 +144,7 @@ mod tests {
         let known = |(index, uuid): (u32, Option<&str>)| KnownGpu {
             gpu: Gpu {
                 uuid: uuid.map(str::to_owned),
-                ..Gpu::unidentified(index, &Absence::NoAnswer)
+                ..Gpu::new_unidentified(index, &Absence::NoAnswer)
             },
             health: Health::Ok,
         };
@@ -151,10 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn gpus_keep_indices_and_new_ones_follow() {
+    fn new_gpus_get_indices_after_known_gpus() {
         let assigned = |before: &[Option<&str>], now: &[Option<&str>]| {
             let now: Vec<_> = now.iter().map(|uuid| uuid.map(str::to_owned)).collect();
-            DriverIndices::assign(&known_gpus(before), &now).0
+            DriverIndices::assign_indices(&known_gpus(before), &now).0
         };
         let (a, b, c, d, unknown) = (Some("a"), Some("b"), Some("c"), Some("d"), None);
         assert_eq!(assigned(&[a, b], &[a, b]), [Some(0), Some(1)]);
@@ -191,7 +192,7 @@ mod tests {
         let mut known = known_gpus(&[a, b, c]);
         known[1].health = Health::Lost { since_ms: 1 };
         let found = [a.map(str::to_owned), None];
-        let indices = DriverIndices::assign(&known, &found).0;
+        let indices = DriverIndices::assign_indices(&known, &found).0;
         assert_eq!(
             indices,
             [Some(0), None, Some(1)],
@@ -200,27 +201,27 @@ mod tests {
     }
 
     #[test]
-    fn known_gpus_are_read_and_missing_lost() {
+    fn missing_known_gpu_is_reported_as_lost() {
         let source: Arc<dyn Source> = SourceChoice::Sim(2)
             .open(&crate::vendor::Roots::default())
             .unwrap();
-        let uuid = |index| source.open(index).unwrap().identity().uuid;
+        let uuid = |index| source.open(index).unwrap().identify().uuid;
         let (zero, one) = (uuid(0), uuid(1));
         let before = known_gpus(&[one.as_deref(), Some("GPU-gone"), zero.as_deref()]);
         let options = Options {
             known_gpus: before.into(),
             ..Options::new(Duration::from_secs(1), crate::owner::CommandLines::All)
         };
-        let placed = at_known_indices(&source, &options).unwrap();
+        let placed = assign_known_indices(&source, &options).unwrap();
         assert_eq!(placed.device_count(), Ok(3));
-        let identity = placed.open(0).unwrap().identity();
+        let identity = placed.open(0).unwrap().identify();
         assert_eq!((identity.index, identity.uuid), (0, one));
         assert_eq!(placed.open(1).err(), Some(DeviceError::Lost));
         let mut device = placed.open(2).unwrap();
-        assert_eq!(device.identity().uuid, zero);
-        assert!(device.traces().iter().all(|trace| trace.index == 2));
+        assert_eq!(device.identify().uuid, zero);
+        assert!(device.take_traces().iter().all(|trace| trace.index == 2));
         let links: Vec<_> = placed
-            .links(&[0, 1, 2])
+            .find_links(&[0, 1, 2])
             .into_iter()
             .map(|link| (link.a, link.b))
             .collect();

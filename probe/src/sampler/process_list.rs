@@ -1,4 +1,4 @@
-//! Selection of the processes in a sample, limited by size.
+//! Selects the processes in a sample so that its size stays limited.
 //!
 //! A user can start thousands of processes on a GPU, each with a command line of the maximum
 //! length. A sample with all of them would be larger than clients accept.
@@ -10,21 +10,23 @@ use crate::{
     owner::ProcessFields,
 };
 
-/// The maximum size of the processes of all GPUs in JSON, in bytes.
-const ALL_BYTES: usize = 1 << 20;
+/// The maximum size in bytes of all GPUs' processes as JSON.
+const TOTAL_BUDGET_BYTES: usize = 1 << 20;
 
-/// The size that one GPU always has, in bytes, regardless of the number of GPUs.
-const LEAST_BYTES: usize = 32 << 10;
+/// The size in bytes that is always available to one GPU's processes, regardless of the number of
+/// GPUs.
+const MIN_GPU_BYTES: usize = 32 << 10;
 
-/// Returns the maximum size of the processes of one GPU in JSON, in bytes.
-pub(crate) fn budget(gpus: u32) -> usize {
-    (ALL_BYTES / (gpus.max(1) as usize)).max(LEAST_BYTES)
+/// Returns the maximum size in bytes of one GPU's processes as JSON.
+pub(crate) fn budget_per_gpu(gpus: u32) -> usize {
+    (TOTAL_BUDGET_BYTES / (gpus.max(1) as usize)).max(MIN_GPU_BYTES)
 }
 
-/// Returns the processes that fit into `budget`, in the order of their PIDs, and those that do not.
-/// Processes with the most memory come first. `describe` fills in the texts of a process. It is
-/// called one process at a time, so that texts of omitted processes do not fill the memory.
-pub(crate) fn fit(
+/// Selects the processes that fit into `budget`, preferring those with the most memory. Returns the
+/// selected processes in the order of their PIDs, and the omitted processes. `describe` fills in
+/// the texts of one process at a time, so that the texts of omitted processes do not fill the
+/// memory.
+pub(crate) fn fit_into_budget(
     mut processes: Vec<Process>,
     budget: usize,
     mut describe: impl FnMut(&mut Process, ProcessFields),
@@ -46,7 +48,7 @@ pub(crate) fn fit(
                 ProcessFields::Brief
             },
         );
-        let bytes = length(&process);
+        let bytes = json_bytes(&process);
         if omitted.is_empty() && bytes <= left {
             left -= bytes;
             listed.push(process);
@@ -72,17 +74,17 @@ pub(crate) fn fit(
     (listed, omitted)
 }
 
-/// Returns the size of a process in JSON with its separator, in bytes.
-fn length(process: &Process) -> usize {
-    let mut bytes = Counted(1);
-    // The result is ignored, because serializing a process and counting bytes cannot fail.
+/// Returns the size in bytes of a process as JSON, including the separator.
+fn json_bytes(process: &Process) -> usize {
+    let mut bytes = ByteCounter(1);
+    // The result is ignored, because serialization into a byte counter cannot fail.
     let _ = serde_json::to_writer(&mut bytes, process);
     bytes.0
 }
 
-struct Counted(usize);
+struct ByteCounter(usize);
 
-impl io::Write for Counted {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -101,16 +103,16 @@ mod tests {
         model::{Ancestor, Notebook, Owner, Reading},
     };
 
-    fn held(pid: u32, memory_bytes: u64) -> Process {
-        examples::process(pid, memory_bytes)
+    fn make_process(pid: u32, memory_bytes: u64) -> Process {
+        examples::make_process(pid, memory_bytes)
     }
 
     #[test]
-    fn the_processes_with_the_most_memory_are_listed_by_pid_and_the_others_counted() {
+    fn processes_with_most_memory_are_listed() {
         let processes: Vec<_> = (1..=1000)
-            .map(|pid| held(pid, u64::from(pid % 10)))
+            .map(|pid| make_process(pid, u64::from(pid % 10)))
             .collect();
-        let (listed, omitted) = fit(processes, 60 << 10, |_, _| ());
+        let (listed, omitted) = fit_into_budget(processes, 60 << 10, |_, _| ());
         assert_eq!(listed.len() + omitted.len(), 1000);
         assert!((100..=200).contains(&listed.len()), "{}", listed.len());
         assert!(listed.is_sorted_by_key(|process| process.pid));
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_makes_json_larger_than_the_budget() {
+    fn texts_never_exceed_budget() {
         let text = |byte: &str, length: usize| Reading::Now(byte.repeat(length));
         let parents = (0..16)
             .map(|pid| Ancestor {
@@ -157,10 +159,13 @@ mod tests {
             };
             process.owner = Reading::Now(owner);
         };
-        let mut long = held(u32::MAX, u64::MAX);
+        let mut long = make_process(u32::MAX, u64::MAX);
         described(&mut long);
-        for processes in [vec![long; 100], vec![held(u32::MAX, u64::MAX); 3000]] {
-            let (listed, omitted) = fit(processes, 256 << 10, |_, _| ());
+        for processes in [
+            vec![long; 100],
+            vec![make_process(u32::MAX, u64::MAX); 3000],
+        ] {
+            let (listed, omitted) = fit_into_budget(processes, 256 << 10, |_, _| ());
             assert!(!listed.is_empty() && !omitted.is_empty());
             let bytes = serde_json::to_vec(&listed).unwrap().len();
             assert!(bytes <= 256 << 10, "{bytes}");
@@ -169,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn every_gpu_has_some_room() {
+    fn every_gpu_has_minimum_budget() {
         assert_eq!(
-            (budget(1), budget(8), budget(64)),
+            (budget_per_gpu(1), budget_per_gpu(8), budget_per_gpu(64)),
             (1 << 20, 128 << 10, 32 << 10)
         );
     }

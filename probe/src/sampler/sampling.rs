@@ -1,4 +1,4 @@
-//! The state between two samples, and the creation of records at a tick.
+//! The sampler's state between two samples, and the creation of records at a tick.
 
 use std::{
     mem,
@@ -7,12 +7,12 @@ use std::{
 };
 
 use super::{
-    Learned, Options,
+    LearnedBaselines, Options,
     clock_watch::ClockWatch,
     gpu_state::GpuState,
     message::{Message, Query},
     placed,
-    threads::{find_links, follow_driver, follow_log},
+    threads::{follow_driver, follow_log, start_link_search},
     workers::Workers,
 };
 use crate::{
@@ -26,12 +26,12 @@ use crate::{
 };
 
 /// The maximum time that a sample waits for a late GPU, regardless of the interval.
-const LATEST: Duration = Duration::from_millis(500);
+const MAX_WAIT: Duration = Duration::from_millis(500);
 
 /// The interval between two updates of the learned baselines.
-const KEEP_INTERVAL: Duration = Duration::from_secs(10);
+const STORE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The tick at which the links between GPUs are read if some GPUs are still not open.
+/// The tick at which the links between GPUs are read even if some GPUs are still not open.
 const LINKS_AT_TICK: u64 = 10;
 
 /// The state of the sampler.
@@ -40,50 +40,51 @@ pub(super) struct Sampling {
     platform: Platform,
     workers: Workers,
     states: Vec<GpuState>,
-    links: Links,
-    /// The channel for GPUs that were opened and whose events should be reported, or `None` if
-    /// events are not wanted.
+    links: LinkState,
+    /// The channel for newly opened GPUs whose events should be reported, or `None` if events are
+    /// not requested.
     opened: Option<Sender<u32>>,
     errors: ErrorFilter,
     host_rates: HostRates,
     clock: ClockWatch,
     below_baselines: Option<Arc<BelowBaselines>>,
-    learned: Option<Arc<Learned>>,
-    /// The time of the latest update of the learned baselines.
+    learned: Option<Arc<LearnedBaselines>>,
+    /// The time of the latest update of the stored baselines.
     kept: Instant,
     seq: u64,
     inventory_changed: bool,
-    /// Events since the previous sample.
+    /// Events that have occurred since the previous sample.
     events: Vec<Event>,
-    /// Records that precede the sample.
+    /// Records to send before the sample.
     records: Vec<Record>,
 }
 
-/// The state of the links between GPUs.
-enum Links {
-    /// The links are not wanted, or have been requested.
+/// Whether the links between GPUs still have to be read.
+enum LinkState {
+    /// The links have been requested, or are not needed. The list is empty until they are known.
     Settled(Vec<GpuLink>),
     Wanted,
 }
 
 impl Sampling {
-    /// Starts the workers, and waits for their first answers, but at most for `patience`.
+    /// Starts the workers, and waits for their first responses, but no longer than `patience`.
     pub(super) fn start(
         source: &Arc<dyn Source>,
         options: &Options,
         patience: Duration,
     ) -> Result<Self, SourceError> {
-        let source = &placed::at_known_indices(source, options)?;
+        let source = &placed::assign_known_indices(source, options)?;
         let count = source.device_count()?;
-        // The platform is read only once, because this thread must not wait for the driver later.
+        // The platform is read only once, because this thread must not wait for the driver later
+        // on.
         let platform = source.platform();
         let state = |index| {
             let gpu = source.identify_closed(index, &Absence::NoAnswer);
             let state = GpuState::new(gpu, &options.conditions);
             match options.known_gpus.get(index as usize) {
-                Some(known) => state.continued(known.clone()),
+                Some(known) => state.with_known_identity(known.clone()),
                 None if options.known_gpus.is_empty() => state,
-                None => state.added(),
+                None => state.with_added_event(),
             }
         };
         let workers = Workers::start(source, platform.is_simulated, count, options)?;
@@ -101,9 +102,9 @@ impl Sampling {
             workers,
             states: (0..count).map(state).collect(),
             links: if options.events && count > 1 {
-                Links::Wanted
+                LinkState::Wanted
             } else {
-                Links::Settled(Vec::new())
+                LinkState::Settled(Vec::new())
             },
             errors: ErrorFilter::new(log_is_read),
             host_rates: HostRates::default(),
@@ -116,7 +117,7 @@ impl Sampling {
             events: Vec::new(),
             records: Vec::new(),
         };
-        sampling.ask_and_collect(patience);
+        sampling.query_and_collect(patience);
         sampling.inventory_changed = false;
         Ok(sampling)
     }
@@ -133,13 +134,13 @@ impl Sampling {
             gpus: self.states.iter().map(GpuState::gpu).collect(),
             playback: None,
             topology: match &self.links {
-                Links::Settled(links) => links.clone(),
-                Links::Wanted => Vec::new(),
+                LinkState::Settled(links) => links.clone(),
+                LinkState::Wanted => Vec::new(),
             },
         }
     }
 
-    /// Returns the newest details of all GPUs that have any.
+    /// Returns the latest details of all GPUs that have any.
     pub(super) fn details(&self) -> Vec<GpuDetails> {
         self.states
             .iter()
@@ -148,19 +149,19 @@ impl Sampling {
             .collect()
     }
 
-    /// Runs one tick, and returns all records, with the sample at the end.
+    /// Runs one tick. Returns all records of the tick, with the sample last.
     ///
     /// # Errors
-    /// Returns an error if the driver was replaced after its library was loaded, so that another
-    /// process has to load the new library.
+    /// Returns an error if the driver was replaced after its library was loaded. Another process
+    /// then has to load the new library.
     pub(super) fn tick(&mut self, interval: Duration) -> Result<Vec<Record>, SourceError> {
-        // The first sample uses the answers from the start of the workers.
+        // The first sample uses the workers' responses from the start.
         if self.seq > 0 {
-            self.ask_and_collect((interval / 2).min(LATEST));
+            self.query_and_collect((interval / 2).min(MAX_WAIT));
         }
         self.check_driver()?;
-        let sample = self.compose(interval);
-        self.keep_learned(KEEP_INTERVAL);
+        let sample = self.compose_sample(interval);
+        self.store_learned_baselines(STORE_INTERVAL);
         let mut records = Vec::new();
         if mem::take(&mut self.inventory_changed) {
             records.push(Record::Inventory(self.inventory()));
@@ -171,8 +172,8 @@ impl Sampling {
         Ok(records)
     }
 
-    /// Returns the sample of this tick. Its events are added to those of the tick.
-    pub(super) fn compose(&mut self, interval: Duration) -> Sample {
+    /// Returns the sample of this tick, and collects the events that result from it.
+    pub(super) fn compose_sample(&mut self, interval: Duration) -> Sample {
         let now = now_ms();
         if let Some(by_ms) = self.clock.update(now) {
             self.events.push(Event {
@@ -181,12 +182,18 @@ impl Sampling {
                 what: EventKind::ClockChanged { by_ms },
             });
         }
-        for (gpu, error) in self.errors.due(now) {
+        for (gpu, error) in self.errors.take_due_errors(now) {
             self.on_error(gpu as usize, error, now);
         }
-        let composed = self.states.iter_mut().map(|state| state.compose(interval));
+        let composed = self
+            .states
+            .iter_mut()
+            .map(|state| state.compose_sample(interval));
         let (mut gpus, mut events): (Vec<_>, Vec<_>) = composed.unzip();
-        let below = self.below_baselines.as_ref().map(|below| below.get());
+        let below = self
+            .below_baselines
+            .as_ref()
+            .map(|below| below.gpus_by_uuid());
         for (number, state) in self.states.iter_mut().enumerate() {
             if let Some(below) = &below {
                 let uuid = state.gpu_ref().uuid;
@@ -199,7 +206,7 @@ impl Sampling {
                 self.add_event(gpu, what, now);
             }
         }
-        let mut host = self.workers.host();
+        let mut host = self.workers.latest_host();
         self.host_rates.fill(&mut host);
         let seq = self.seq;
         self.seq += 1;
@@ -212,15 +219,16 @@ impl Sampling {
         }
     }
 
-    /// Marks all pending answers as hung.
+    /// Marks all pending queries as hung.
     pub(super) fn give_up_waiting(&mut self) {
         self.states.iter_mut().for_each(GpuState::give_up_waiting);
     }
 
-    /// Queries all free workers, and waits for their answers, but at most for `patience`.
-    fn ask_and_collect(&mut self, patience: Duration) {
-        // Late answers are handled first, so that their GPUs can be queried at this tick.
-        for message in self.workers.messages() {
+    /// Queries all workers that have no pending query, and waits for their responses, but no longer
+    /// than `patience`.
+    fn query_and_collect(&mut self, patience: Duration) {
+        // Late responses are handled first, so that the GPUs can be queried at this tick.
+        for message in self.workers.take_messages() {
             self.ingest(message);
         }
         let free = self
@@ -236,13 +244,13 @@ impl Sampling {
                 },
             )
         });
-        for index in self.workers.ask(queries) {
+        for index in self.workers.send_queries(queries) {
             self.states[index].mark_pending();
         }
-        for message in self.workers.messages_until_answered(patience) {
+        for message in self.workers.collect_until_answered(patience) {
             self.ingest(message);
         }
-        self.ask_for_links();
+        self.request_links();
     }
 
     fn ingest(&mut self, message: Message) {
@@ -252,7 +260,7 @@ impl Sampling {
                 let update = self.states[index as usize].ingest(outcome);
                 self.inventory_changed |= update.identity_changed;
                 if update.identity_changed {
-                    self.restore(index as usize);
+                    self.restore_baseline(index as usize);
                 }
                 if update.mig_changed {
                     self.add_event(index as usize, EventKind::MigChanged, now);
@@ -264,7 +272,7 @@ impl Sampling {
                     self.on_error(index as usize, error, now);
                 }
             }
-            // This message only affects the waiting time.
+            // This message only affects how long the tick waits.
             Message::FirstRead { .. } => {}
             Message::Opened { index } => {
                 if let Some(opened) = &self.opened {
@@ -274,33 +282,33 @@ impl Sampling {
             Message::Notice { index, notice } => self.on_notice(index as usize, notice, now),
             Message::Logged(logged) => {
                 let is_it =
-                    |state: &GpuState| state.logged_as().as_ref() == Some(&logged.pci_bus_id);
+                    |state: &GpuState| state.log_bus_id().as_ref() == Some(&logged.pci_bus_id);
                 if let Some(gpu) = self.states.iter().position(is_it)
-                    && let Some(error) = self.errors.from_log(gpu as u32, logged.error, now)
+                    && let Some(error) = self.errors.on_log_line(gpu as u32, logged.error, now)
                 {
                     self.on_error(gpu, error, now);
                 }
             }
-            Message::LogEnded => self.errors.log_ended(),
+            Message::LogEnded => self.errors.on_log_end(),
             Message::Links(links) => {
-                self.links = Links::Settled(links);
+                self.links = LinkState::Settled(links);
                 self.inventory_changed = true;
             }
         }
     }
 
-    /// Restores the learned baseline of a GPU after it was identified.
-    fn restore(&mut self, gpu: usize) {
+    /// Restores a GPU's learned baseline after the GPU has been identified.
+    fn restore_baseline(&mut self, gpu: usize) {
         let (Some(learned), Some(uuid)) = (&self.learned, self.states[gpu].gpu_ref().uuid) else {
             return;
         };
-        if let Some(baseline) = learned.baseline(&uuid) {
+        if let Some(baseline) = learned.find_baseline(&uuid) {
             self.states[gpu].restore(&baseline);
         }
     }
 
-    /// Stores the learned baselines of all GPUs, if the latest update was at least `interval` ago.
-    fn keep_learned(&mut self, interval: Duration) {
+    /// Stores the learned baselines of all GPUs, if the last time was at least `interval` ago.
+    fn store_learned_baselines(&mut self, interval: Duration) {
         let Some(learned) = self
             .learned
             .as_ref()
@@ -310,7 +318,7 @@ impl Sampling {
         };
         for state in &self.states {
             if let Some(uuid) = state.gpu_ref().uuid {
-                learned.keep(&uuid, state.baseline());
+                learned.store(&uuid, state.baseline());
             }
         }
         self.kept = Instant::now();
@@ -319,12 +327,12 @@ impl Sampling {
     fn on_notice(&mut self, gpu: usize, notice: Notice, now_ms: u64) {
         match notice {
             Notice::Error { code } => {
-                if let Some(error) = self.errors.from_driver(gpu as u32, code, now_ms) {
+                if let Some(error) = self.errors.on_driver_event(gpu as u32, code, now_ms) {
                     self.on_error(gpu, error, now_ms);
                 }
             }
             Notice::PowerSource => self.add_event(gpu, EventKind::PowerSourceChanged, now_ms),
-            // The notice contains no values, so that the details are read at the next tick.
+            // The notice contains no values, so the details must be read at the next tick.
             Notice::EccCorrected | Notice::EccUncorrected | Notice::Partitions => {
                 self.states[gpu].request_details();
             }
@@ -333,13 +341,13 @@ impl Sampling {
 
     fn on_error(&mut self, gpu: usize, error: DriverError, now_ms: u64) {
         let info = describe_error(error.code);
-        let report = info.report(error);
+        let report = info.build_report(error);
         let mut events = self.states[gpu].on_error(&report, &info, now_ms);
         events.insert(0, EventKind::Xid(report));
         for what in events {
             self.add_event(gpu, what, now_ms);
         }
-        // The error may have changed the recovery that the driver requests, which is part of the
+        // The error may have changed the recovery that the driver requests, which is one of the
         // details.
         self.states[gpu].request_details();
     }
@@ -352,30 +360,30 @@ impl Sampling {
         });
     }
 
-    fn ask_for_links(&mut self) {
+    fn request_links(&mut self) {
         let opened = || self.states.iter().filter(|state| state.is_ok());
         let all = opened().count() == self.states.len();
-        if matches!(self.links, Links::Wanted) && (all || self.seq >= LINKS_AT_TICK) {
-            find_links(
+        if matches!(self.links, LinkState::Wanted) && (all || self.seq >= LINKS_AT_TICK) {
+            start_link_search(
                 &self.source,
                 opened().map(|state| state.gpu_ref().index).collect(),
                 self.workers.sender(),
             );
-            self.links = Links::Settled(Vec::new());
+            self.links = LinkState::Settled(Vec::new());
         }
     }
 
     /// Checks that no driver was unloaded or replaced. In that case, all GPUs of the vendor fail,
-    /// and this process cannot load the library again. GPUs of other vendors still answer.
+    /// and this process cannot load the library again. GPUs of other vendors still respond.
     fn check_driver(&self) -> Result<(), SourceError> {
         let states = self.states.iter();
-        let gpus = states.map(|state| (state.vendor(), state.is_ok(), state.driver_replaced()));
+        let gpus = states.map(|state| (state.vendor(), state.is_ok(), state.replacement_error()));
         find_replaced_driver(&gpus).map_or(Ok(()), Err)
     }
 }
 
-/// Returns the error of a driver that was replaced, if none of its GPUs answers. Each item is a
-/// GPU: its driver, `true` if it answers, and the error that reports a replacement.
+/// Returns the error of a driver that was replaced, if none of its GPUs responds. Each item
+/// describes a GPU: its driver, whether it responds, and the error that reports a replacement.
 fn find_replaced_driver<D: PartialEq>(
     gpus: &(impl Iterator<Item = (D, bool, Option<SourceError>)> + Clone),
 ) -> Option<SourceError> {
@@ -390,12 +398,12 @@ fn find_replaced_driver<D: PartialEq>(
 }
 
 impl GpuState {
-    /// Returns `true` if the latest answer was successful.
+    /// Returns `true` if the latest response was successful.
     fn is_ok(&self) -> bool {
         self.health() == &Health::Ok && self.has_answered()
     }
 
-    fn driver_replaced(&self) -> Option<SourceError> {
+    fn replacement_error(&self) -> Option<SourceError> {
         match self.error() {
             Some(DeviceError::DriverReplaced { cause, .. }) => Some(cause.clone()),
             _ => None,
@@ -406,10 +414,10 @@ impl GpuState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{derive::learned_baseline, owner::CommandLines, vendor::SourceChoice};
+    use crate::{derive::make_learned_baseline, owner::CommandLines, vendor::SourceChoice};
 
     #[test]
-    fn replaced_driver_is_found_though_another_answers() {
+    fn replaced_driver_is_found_among_several_drivers() {
         let replaced = || Some(SourceError::VersionMismatch("replaced".to_owned()));
         let find = |gpus: &[(&str, bool, Option<SourceError>)]| {
             find_replaced_driver(&gpus.iter().cloned())
@@ -424,8 +432,8 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_goes_on_with_what_was_learned_of_it_and_that_is_kept() {
-        let learned = || Arc::new(Learned::read("/nonexistent/learned.json".into()).0);
+    fn learned_baseline_is_restored_and_stored() {
+        let learned = || Arc::new(LearnedBaselines::read("/nonexistent/learned.json".into()).0);
         let source = SourceChoice::Sim(1)
             .open(&crate::vendor::Roots::default())
             .unwrap();
@@ -436,16 +444,16 @@ mod tests {
                 learned: Some(learned),
                 ..options.clone()
             };
-            Sampling::start(&source, &options, super::super::OPENING).unwrap()
+            Sampling::start(&source, &options, super::super::OPENING_TIME).unwrap()
         };
         let uuid = start(learned()).states[0].gpu_ref().uuid.unwrap();
-        before.keep(&uuid, learned_baseline());
+        before.store(&uuid, make_learned_baseline());
         let mut sampling = start(before);
-        assert_eq!(sampling.states[0].baseline(), learned_baseline());
+        assert_eq!(sampling.states[0].baseline(), make_learned_baseline());
         sampling.learned = Some(Arc::clone(&after));
-        sampling.keep_learned(Duration::from_hours(1));
-        assert_eq!(after.baseline(&uuid), None, "not yet");
-        sampling.keep_learned(Duration::ZERO);
-        assert_eq!(after.baseline(&uuid), Some(learned_baseline()));
+        sampling.store_learned_baselines(Duration::from_hours(1));
+        assert_eq!(after.find_baseline(&uuid), None, "not yet");
+        sampling.store_learned_baselines(Duration::ZERO);
+        assert_eq!(after.find_baseline(&uuid), Some(make_learned_baseline()));
     }
 }

@@ -1,11 +1,11 @@
-//! The interval between samples, which can be changed while sampling.
+//! The sampling interval, which can be changed while sampling.
 
 use std::{
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
-/// The interval, shared by the sampler and the code that changes it.
+/// The sampling interval, shared by the sampler and the code that changes it.
 #[derive(Debug)]
 pub struct SharedInterval {
     interval: Mutex<Duration>,
@@ -25,15 +25,15 @@ impl SharedInterval {
         *self.interval.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the interval, and wakes a sleeping sampler.
+    /// Changes the interval, and wakes the sampler if it is sleeping.
     pub fn set(&self, interval: Duration) {
         *self.interval.lock().unwrap_or_else(PoisonError::into_inner) = interval;
         self.changed.notify_all();
     }
 
-    /// Sleeps for `wait`, or until the interval is no longer `known`. Returns `true` if the full
+    /// Sleeps for `wait`, or until the interval differs from `known`. Returns `true` if the full
     /// time has passed.
-    pub(super) fn sleep(&self, known: Duration, wait: Duration) -> bool {
+    pub(super) fn sleep_unless_changed(&self, known: Duration, wait: Duration) -> bool {
         let interval = self.interval.lock().unwrap_or_else(PoisonError::into_inner);
         let woken = self
             .changed
@@ -48,17 +48,17 @@ mod tests {
     use std::{sync::Arc, time::Instant};
 
     #[test]
-    fn a_change_wakes_the_sleeper() {
+    fn change_wakes_sleeping_sampler() {
         let (slow, fast) = (Duration::from_mins(1), Duration::from_millis(100));
         let interval = Arc::new(SharedInterval::new(slow));
         let begun = Instant::now();
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| interval.sleep(slow, slow));
+            let sleeper = scope.spawn(|| interval.sleep_unless_changed(slow, slow));
             interval.set(fast);
             assert!(!sleeper.join().unwrap());
         });
         assert!(begun.elapsed() < Duration::from_secs(30));
         assert_eq!(interval.get(), fast);
-        assert!(interval.sleep(fast, Duration::from_millis(1)));
+        assert!(interval.sleep_unless_changed(fast, Duration::from_millis(1)));
     }
 }

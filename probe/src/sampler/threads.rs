@@ -1,4 +1,4 @@
-//! Threads that wait for events of drivers and of the kernel's log.
+//! Threads that wait for driver events and kernel log messages.
 
 use std::{
     path::PathBuf,
@@ -14,14 +14,14 @@ use crate::{
     vendor::{Source, SourceError},
 };
 
-/// Starts a thread that is abandoned if it hangs. A panic in the thread terminates the process.
+/// Starts a thread, which is abandoned if it hangs. A panic in the thread terminates the process.
 pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), SourceError> {
     thread::spawn(name, body).map_err(|error| SourceError::NoThread {
         cause: error.to_string(),
     })
 }
 
-/// Starts a thread that forwards the driver's events. GPUs that were opened are sent to it through
+/// Starts a thread that forwards the driver's events. The indices of opened GPUs must be sent on
 /// the returned channel. The event source is also created in the thread, because the driver may
 /// hang in that call.
 pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -> Sender<u32> {
@@ -31,7 +31,7 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
         let Some(mut reporter) = source.reporter() else {
             return;
         };
-        // There are no events before the first GPU was opened.
+        // There are no events until the first GPU has been opened.
         let Ok(first) = to_add.recv() else { return };
         reporter.add(first);
         loop {
@@ -39,7 +39,7 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
                 Ok(gpu) => reporter.add(gpu),
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
-                    if let Some((index, notice)) = reporter.wait()
+                    if let Some((index, notice)) = reporter.wait_for_event()
                         && sender.send(Message::Notice { index, notice }).is_err()
                     {
                         return;
@@ -48,12 +48,13 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
             }
         }
     };
-    // The error is ignored: events are missing if the machine cannot start a thread.
+    // The error is ignored: if the thread cannot be started, only events are missing.
     let _ = spawn("gpu-events", body);
     opened
 }
 
-/// Follows the drivers' errors in the kernel's log. Returns `true` if the log can be read.
+/// Starts threads that read the drivers' errors from the kernel log. Returns `true` if the log can
+/// be read.
 pub(super) fn follow_log(
     source: &dyn Source,
     path: Option<&PathBuf>,
@@ -63,7 +64,7 @@ pub(super) fn follow_log(
     let started = logs.into_iter().map(|mut log| {
         let sender = sender.clone();
         let body = move || {
-            while let Some(error) = log.wait() {
+            while let Some(error) = log.wait_for_error() {
                 if sender.send(Message::Logged(error)).is_err() {
                     return;
                 }
@@ -75,13 +76,13 @@ pub(super) fn follow_log(
     started.fold(false, |any, is_started| any | is_started)
 }
 
-/// Starts a thread that reads the links between these GPUs. If a GPU hangs, there is no answer, and
-/// nothing waits for it.
-pub(super) fn find_links(source: &Arc<dyn Source>, gpus: Vec<u32>, sender: Sender<Message>) {
+/// Starts a thread that reads the links between the given GPUs. If a GPU hangs, no links are sent,
+/// but nothing waits for them.
+pub(super) fn start_link_search(source: &Arc<dyn Source>, gpus: Vec<u32>, sender: Sender<Message>) {
     let source = Arc::clone(source);
     let body = move || {
-        let _ = sender.send(Message::Links(source.links(&gpus)));
+        let _ = sender.send(Message::Links(source.find_links(&gpus)));
     };
-    // The error is ignored: links are missing if the machine cannot start a thread.
+    // The error is ignored: if the thread cannot be started, only links are missing.
     let _ = spawn("gpu-links", body);
 }

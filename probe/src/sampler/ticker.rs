@@ -1,11 +1,12 @@
-//! The clock of the sampler.
+//! The clock that determines when samples are taken.
 
 use std::time::{Duration, Instant};
 
-/// The minimum time between two samples after a change of the interval.
-const SHORTEST: Duration = Duration::from_millis(100);
+/// The minimum time between two samples after the interval was changed.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A clock with ticks at fixed times, so that the time needed for a sample does not delay the next.
+/// A clock whose ticks are at fixed times, so that the time for taking a sample does not delay the
+/// next sample.
 #[derive(Debug)]
 pub(super) struct Ticker {
     interval: Duration,
@@ -13,7 +14,7 @@ pub(super) struct Ticker {
 }
 
 impl Ticker {
-    /// Returns a ticker with its first tick now.
+    /// Returns a ticker that starts now.
     pub(super) fn new(interval: Duration) -> Self {
         Self {
             interval,
@@ -21,18 +22,18 @@ impl Ticker {
         }
     }
 
-    /// Returns a ticker whose first tick is one interval after the last one, or now if that time
-    /// has passed.
-    pub(super) fn after(last: Instant, interval: Duration, now: Instant) -> Self {
+    /// Returns a ticker whose first tick is one interval after `last`, or now if that time has
+    /// passed.
+    pub(super) fn new_after(last: Instant, interval: Duration, now: Instant) -> Self {
         Self {
             interval,
-            next: (last + interval.max(SHORTEST)).max(now),
+            next: (last + interval.max(MIN_INTERVAL)).max(now),
         }
     }
 
-    /// Returns the time until the next tick. Missed ticks, as on a suspended or overloaded machine,
-    /// are skipped.
-    pub(super) fn until_next(&mut self, now: Instant) -> Duration {
+    /// Returns the time until the next tick. Ticks that were missed, for example while the machine
+    /// was suspended or overloaded, are skipped.
+    pub(super) fn time_until_next_tick(&mut self, now: Instant) -> Duration {
         while self.next < now {
             let missed = (now - self.next).as_nanos() / self.interval.as_nanos().max(1) + 1;
             self.next += self.interval * u32::try_from(missed).unwrap_or(u32::MAX);
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_sample_does_not_move_the_tick_and_missed_ticks_are_left_out() {
+    fn slow_sample_does_not_delay_ticks() {
         let interval = Duration::from_millis(100);
         let start = Instant::now();
         let mut ticker = Ticker {
@@ -56,24 +57,25 @@ mod tests {
             next: start + interval,
         };
         assert_eq!(
-            ticker.until_next(start + Duration::from_millis(30)),
+            ticker.time_until_next_tick(start + Duration::from_millis(30)),
             Duration::from_millis(70)
         );
         assert_eq!(
-            ticker.until_next(start + Duration::from_millis(160)),
+            ticker.time_until_next_tick(start + Duration::from_millis(160)),
             Duration::from_millis(40)
         );
         assert_eq!(
-            ticker.until_next(start + Duration::from_millis(1_250)),
+            ticker.time_until_next_tick(start + Duration::from_millis(1_250)),
             Duration::from_millis(50)
         );
     }
 
     #[test]
-    fn a_new_interval_counts_from_the_last_tick() {
+    fn new_interval_starts_at_last_tick() {
         let (start, ms) = (Instant::now(), Duration::from_millis);
         let wait = |interval, now| {
-            Ticker::after(start, ms(interval), start + ms(now)).until_next(start + ms(now))
+            Ticker::new_after(start, ms(interval), start + ms(now))
+                .time_until_next_tick(start + ms(now))
         };
         assert_eq!(
             (wait(1_000, 300), wait(10, 30), wait(200, 900)),

@@ -1,4 +1,5 @@
-//! The threads that read, and their communication with the sampler.
+//! The worker threads that read GPUs and the host, and the sampler's communication with these
+//! threads.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +17,7 @@ use rustix::thread::gettid;
 use super::{
     Options,
     deadline::Deadline,
-    gpu_worker::{FIRST_OWNERS, GpuWorker},
+    gpu_worker::{FIRST_OWNER_WAIT, GpuWorker},
     host_worker::HostWorker,
     message::{Message, Query},
     process_list,
@@ -29,17 +30,17 @@ use crate::{
     vendor::{Source, SourceError},
 };
 
-/// The minimum time without a CPU between two checks for a thread to count as starved.
+/// The minimum time without a CPU, between two checks, for which a thread counts as starved.
 const STARVED_STEP: Duration = Duration::from_millis(20);
 
 /// One thread per GPU, and one for the host.
 pub(super) struct Workers {
     gpus: Vec<SyncSender<Query>>,
-    /// The kernel's ID of each GPU's thread, or 0 until the thread runs.
+    /// The thread ID of each GPU's thread in the kernel, or 0 until the thread runs.
     threads: Vec<Arc<AtomicU32>>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
-    /// The GPUs that were queried at this tick and have not answered.
+    /// The GPUs that were queried at this tick and have not responded yet.
     pending: BTreeSet<u32>,
     host: HostWorker,
 }
@@ -55,9 +56,9 @@ impl Workers {
             options.allocations.follow_slurm(folder.clone());
         }
         let (sender, messages) = mpsc::channel();
-        // Simulated processes are not in `/proc`.
+        // There is no finder for simulated processes, because they are not in `/proc`.
         let finder = (!is_simulated).then(|| Finder::new(&options.proc_root, options.commands));
-        let budget = process_list::budget(count);
+        let budget = process_list::budget_per_gpu(count);
         let threads: Vec<Arc<AtomicU32>> = (0..count).map(|_| Arc::default()).collect();
         let gpus = (0..)
             .zip(&threads)
@@ -78,7 +79,7 @@ impl Workers {
                         sender.clone(),
                     );
                     while let Ok(query) = asked.recv()
-                        && sender.send(worker.answer(query)).is_ok()
+                        && sender.send(worker.answer_query(query)).is_ok()
                     {}
                 })?;
                 Ok(ask)
@@ -94,38 +95,41 @@ impl Workers {
         })
     }
 
-    /// Returns a channel for messages from other threads.
+    /// Returns a channel on which other threads can send messages.
     pub(super) fn sender(&self) -> Sender<Message> {
         self.sender.clone()
     }
 
-    /// Queries the host and these GPUs, and returns the indices of those that will answer.
-    pub(super) fn ask(&mut self, queries: impl Iterator<Item = (usize, Query)>) -> Vec<usize> {
-        self.host.ask();
+    /// Queries the host and the given GPUs. Returns the indices of the GPUs that were queried.
+    pub(super) fn send_queries(
+        &mut self,
+        queries: impl Iterator<Item = (usize, Query)>,
+    ) -> Vec<usize> {
+        self.host.request_reading();
         let asked = queries.filter(|(index, query)| self.gpus[*index].try_send(*query).is_ok());
         let asked: Vec<_> = asked.map(|(index, _)| index).collect();
         self.pending = asked.iter().map(|index| *index as u32).collect();
         asked
     }
 
-    /// Returns the messages since the previous tick.
-    pub(super) fn messages(&mut self) -> Vec<Message> {
+    /// Returns the messages received since the previous tick.
+    pub(super) fn take_messages(&mut self) -> Vec<Message> {
         self.messages.try_iter().collect()
     }
 
-    /// Returns the messages until all GPUs queried at this tick have answered, or `patience` is
-    /// over. The wait is shorter if the answers so far show that the other GPUs hang.
-    pub(super) fn messages_until_answered(&mut self, patience: Duration) -> Vec<Message> {
-        let mut deadline = Deadline::after(patience);
-        // These GPUs have been read, and will answer soon.
+    /// Returns messages until all GPUs queried at this tick have responded, or `patience` has
+    /// passed. The wait is shorter if the responses so far suggest that the other GPUs hang.
+    pub(super) fn collect_until_answered(&mut self, patience: Duration) -> Vec<Message> {
+        let mut deadline = Deadline::with_patience(patience);
+        // The GPUs that have been read, and whose responses will arrive soon.
         let mut read = BTreeSet::new();
         let mut waited = BTreeMap::new();
         let mut messages = Vec::new();
         while !self.pending.is_empty() {
             let until = if read.is_empty() {
-                deadline.at()
+                deadline.instant()
             } else {
-                deadline.at() + FIRST_OWNERS
+                deadline.instant() + FIRST_OWNER_WAIT
             };
             match self
                 .messages
@@ -142,24 +146,25 @@ impl Workers {
                     }
                     messages.push(message);
                 }
-                // A thread that waits for a CPU on a busy machine does not hang in the driver.
+                // A thread that waits for a CPU on a busy machine does not count as hung.
                 Err(RecvTimeoutError::Timeout)
                     if self.is_any_starved(&mut waited) && deadline.extend(Instant::now()) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
         messages.extend(self.messages.try_iter());
-        self.host.wait(deadline.at());
+        self.host.wait_for_reading(deadline.instant());
         messages
     }
 
     /// Returns `true` if the thread of a queried GPU has waited for a CPU since the previous call.
-    /// `waited` contains the waiting times until then.
+    /// `waited` contains each thread's total waiting time so far.
     fn is_any_starved(&self, waited: &mut BTreeMap<u32, Duration>) -> bool {
         let starved = self.pending.iter().filter(|index| {
             let thread = self.threads[**index as usize].load(Relaxed);
             let file = Path::new("/proc/self/task").join(thread.to_string());
-            let text = bounded::text(file.join("schedstat"), bounded::STAT).unwrap_or_default();
+            let text =
+                bounded::read_text(file.join("schedstat"), bounded::STAT_LIMIT).unwrap_or_default();
             let waits = parse_run_delay(&text).unwrap_or_default();
             let before = waited.insert(**index, waits).unwrap_or_default();
             thread == 0 || waits.saturating_sub(before) >= STARVED_STEP
@@ -167,14 +172,14 @@ impl Workers {
         starved.count() > 0
     }
 
-    /// Returns the newest reading of the host.
-    pub(super) fn host(&self) -> HostSample {
+    /// Returns the latest reading of the host.
+    pub(super) fn latest_host(&self) -> HostSample {
         self.host.latest()
     }
 }
 
-/// Parses the time in which a thread was ready but had no CPU, from `/proc/PID/task/TID/schedstat`
-/// (the kernel's `Documentation/scheduler/sched-stats.rst`).
+/// Parses the total time for which a thread was ready to run but had no CPU, from
+/// `/proc/PID/task/TID/schedstat` (the kernel's `Documentation/scheduler/sched-stats.rst`).
 fn parse_run_delay(text: &str) -> Option<Duration> {
     let nanoseconds = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(nanoseconds))

@@ -1,7 +1,7 @@
-//! Amounts in user input: `20GiB`, `90 %`, `300 W`, `85 C`, `1h30m`.
+//! Parsing of amounts in user input, such as `20GiB`, `90 %`, `300 W`, `85 C`, `1h30m`.
 //!
 //! Options, settings, rules, scenarios and filters parse amounts with this module. All errors have
-//! the same form: the expected values with examples, and a suggestion.
+//! the same structure: the expected values with examples, and a suggestion.
 
 use std::{fmt, time::Duration};
 
@@ -23,14 +23,14 @@ pub struct Amount {
     pub unit: String,
 }
 
-/// The amounts that an option or a key accepts.
+/// The range of amounts that an option or a key accepts.
 #[derive(Debug, Clone, Copy)]
-pub struct Accepted<T> {
-    /// Parses an amount. The error is a suggestion, which may be empty.
+pub struct AcceptedAmounts<T> {
+    /// Parses an amount. The error contains a suggestion, which may be empty.
     read: fn(&str) -> Result<T, String>,
     least: T,
     most: T,
-    /// A noun phrase with the bounds and examples.
+    /// A noun phrase that describes the accepted amounts, with bounds and examples.
     expected: &'static str,
 }
 
@@ -105,8 +105,8 @@ impl Amount {
         number.is_finite().then_some(Self { number, unit })
     }
 
-    /// Converts the number to the first name of this unit. Returns `None` for the unit of another
-    /// quantity.
+    /// Converts the number to the first name in [`unit_names`]. Returns `None` if the amount has
+    /// the unit of another quantity.
     pub fn convert_to(&self, unit: Unit) -> Option<f64> {
         Some(self.number * find_factor(&self.unit, unit)?)
     }
@@ -120,7 +120,8 @@ impl<'de> Deserialize<'de> for Amount {
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
-                    "a number, as 85, or one with its unit, as \"85 C\", \"20 GiB\" or \"90 %\"",
+                    "a number, such as 85, or a number with its unit, such as \"85 C\", \"20 \
+                     GiB\" or \"90 %\"",
                 )
             }
 
@@ -144,7 +145,7 @@ impl<'de> Deserialize<'de> for Amount {
     }
 }
 
-impl Accepted<u64> {
+impl AcceptedAmounts<u64> {
     /// Accepts sizes in bytes with an unambiguous unit: `20GiB`, but not `20G`.
     pub const fn accept_sizes(least: u64, most: u64, expected: &'static str) -> Self {
         Self {
@@ -156,7 +157,7 @@ impl Accepted<u64> {
     }
 }
 
-impl Accepted<Duration> {
+impl AcceptedAmounts<Duration> {
     /// Accepts durations with a unit: `500ms`, `2h30m`, `1d`.
     pub const fn accept_durations(least: Duration, most: Duration, expected: &'static str) -> Self {
         Self {
@@ -168,18 +169,18 @@ impl Accepted<Duration> {
     }
 }
 
-impl<T: PartialOrd> Accepted<T> {
+impl<T: PartialOrd> AcceptedAmounts<T> {
     /// Parses an amount.
     ///
     /// # Errors
-    /// Returns a text with the expected values and a suggestion.
+    /// Returns a message with the expected values and a suggestion.
     pub fn parse(&self, text: &str) -> Result<T, String> {
-        self.find(text)
+        self.parse_or_suggest(text)
             .map_err(|hint| format!("not {}{hint}", self.expected))
     }
 
-    /// Parses an amount. The error is a suggestion, which may be empty.
-    fn find(&self, text: &str) -> Result<T, String> {
+    /// Parses an amount. The error contains a suggestion, which may be empty.
+    fn parse_or_suggest(&self, text: &str) -> Result<T, String> {
         let amount = (self.read)(text)?;
         let is_accepted = (&self.least..=&self.most).contains(&&amount);
         is_accepted.then_some(amount).ok_or_else(String::new)
@@ -194,7 +195,7 @@ impl<T: PartialOrd> Accepted<T> {
     }
 }
 
-impl<T: PartialOrd> Visitor<'_> for &Accepted<T> {
+impl<T: PartialOrd> Visitor<'_> for &AcceptedAmounts<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -202,7 +203,7 @@ impl<T: PartialOrd> Visitor<'_> for &Accepted<T> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        self.find(text).map_err(|hint| {
+        self.parse_or_suggest(text).map_err(|hint| {
             let expected = self.expected;
             E::custom(format_args!(
                 "invalid value: string {text:?}, expected {expected}{hint}"
@@ -230,7 +231,7 @@ fn read_size(text: &str) -> Result<u64, String> {
         return Err(String::new());
     };
     if let Some(bytes) = amount.convert_to(Unit::Bytes) {
-        // Negative numbers are refused here, because the cast would turn them into 0.
+        // Negative numbers are rejected here, because the cast would turn them into 0.
         return if bytes >= 0.0 {
             Ok(bytes as u64)
         } else {
@@ -250,10 +251,11 @@ fn read_size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{byte_size, duration, short_duration};
+    use crate::units::{format_byte_size, format_duration, format_short_duration};
 
-    const SIZE: Accepted<u64> = Accepted::accept_sizes(1, 1 << 50, "a size, such as 20GiB");
-    const TIME: Accepted<Duration> = Accepted::accept_durations(
+    const SIZE: AcceptedAmounts<u64> =
+        AcceptedAmounts::accept_sizes(1, 1 << 50, "a size, such as 20GiB");
+    const TIME: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
         Duration::from_micros(1),
         Duration::from_hours(24 * 7),
         "a time, such as 10m",
@@ -376,15 +378,18 @@ mod tests {
     }
 
     #[test]
-    fn printed_amounts_can_be_typed() {
+    fn formatted_amounts_can_be_parsed() {
         for bytes in [1.0, 512.0, 1536.0, 3e6, 5e9, 7e13] {
-            let typed = SIZE.parse(&byte_size(bytes)).unwrap() as f64;
+            let typed = SIZE.parse(&format_byte_size(bytes)).unwrap() as f64;
             assert!((typed / bytes - 1.0).abs() < 0.01, "{bytes}: {typed}");
         }
         for seconds in [1, 45, 60, 130, 3_600, 8_040, 86_400, 604_800] {
             let time = Duration::from_secs(seconds);
-            assert!(TIME.parse(&duration(seconds * 1000)).is_ok(), "{time:?}");
-            let typed = TIME.parse(&short_duration(time)).unwrap();
+            assert!(
+                TIME.parse(&format_duration(seconds * 1000)).is_ok(),
+                "{time:?}"
+            );
+            let typed = TIME.parse(&format_short_duration(time)).unwrap();
             assert!(
                 time.abs_diff(typed) < Duration::from_mins(1),
                 "{time:?}: {typed:?}"

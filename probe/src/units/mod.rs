@@ -1,18 +1,18 @@
-//! Formatting of numbers for display, and parsing of amounts: [`amount`] can parse all output of
-//! this module.
+//! Formatting of numbers for display, and parsing of amounts. [`amount`] can parse everything that
+//! this module formats.
 
 mod amount;
 
 use std::time::Duration;
 
-pub use self::amount::{Accepted, Amount, parse_duration, unit_names};
+pub use self::amount::{AcceptedAmounts, Amount, parse_duration, unit_names};
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const GIB: f64 = KIB * MIB;
 
 /// Formats at most three significant digits, and at most two decimal places.
-pub fn three_digits(value: f64) -> String {
+pub fn format_three_digits(value: f64) -> String {
     match value.abs() {
         below if below < 9.995 => format!("{value:.2}"),
         below if below < 99.95 => format!("{value:.1}"),
@@ -21,23 +21,23 @@ pub fn three_digits(value: f64) -> String {
 }
 
 /// Rounds to three significant digits.
-pub fn three_digits_of(value: f64) -> f64 {
+pub fn round_to_three_digits(value: f64) -> f64 {
     // A number in this format can always be parsed.
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
 /// Formats bytes in powers of 1024: `78.2 GiB`, `300 MiB`.
-pub fn byte_size(bytes: f64) -> String {
+pub fn format_byte_size(bytes: f64) -> String {
     match bytes {
         few if few < KIB => format!("{few:.0} B"),
-        few if few < MIB => format!("{} KiB", three_digits(few / KIB)),
-        few if few < GIB => format!("{} MiB", three_digits(few / MIB)),
-        many => format!("{} GiB", three_digits(many / GIB)),
+        few if few < MIB => format!("{} KiB", format_three_digits(few / KIB)),
+        few if few < GIB => format!("{} MiB", format_three_digits(few / MIB)),
+        many => format!("{} GiB", format_three_digits(many / GIB)),
     }
 }
 
-/// Formats a number in the first unit in which it is below 1000, or else in the last one. Each unit
-/// is a thousand times the previous one: `850 Wh`, `12.3 kWh`.
+/// Formats a number in the first unit in which it is below 1000, or else in the last unit. Each
+/// unit is a thousand times the previous one: `850 Wh`, `12.3 kWh`.
 pub fn format_scaled(mut value: f64, units: &[&str]) -> String {
     let mut units = units.iter();
     let mut unit = units.next().copied().unwrap_or_default();
@@ -47,11 +47,11 @@ pub fn format_scaled(mut value: f64, units: &[&str]) -> String {
         }
         (value, unit) = (value / 1e3, larger);
     }
-    format!("{} {unit}", three_digits(value))
+    format!("{} {unit}", format_three_digits(value))
 }
 
 /// Formats bytes in powers of 1000, which vendors use for disks and links: `512 B`, `1.24 GB`.
-pub fn decimal_size(bytes: f64) -> String {
+pub fn format_decimal_size(bytes: f64) -> String {
     if bytes < 1e3 {
         format!("{bytes:.0} B")
     } else {
@@ -60,7 +60,7 @@ pub fn decimal_size(bytes: f64) -> String {
 }
 
 /// Formats a duration in its two largest units: `45s`, `12m10s`, `2h14m`.
-pub fn short_duration(time: Duration) -> String {
+pub fn format_short_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
@@ -71,8 +71,8 @@ pub fn short_duration(time: Duration) -> String {
     }
 }
 
-/// Joins items in the form `1, 2 and 3`.
-pub fn list(items: &[String]) -> String {
+/// Joins items as in `1, 2 and 3`.
+pub fn join_list(items: &[String]) -> String {
     match items {
         [all @ .., before, last] => [all, &[format!("{before} and {last}")]].concat().join(", "),
         _ => items.concat(),
@@ -80,7 +80,7 @@ pub fn list(items: &[String]) -> String {
 }
 
 /// Formats a duration in milliseconds: `45 s`, `26 min`, `3.5 h`, `6 days`.
-pub fn duration(ms: u64) -> String {
+pub fn format_duration(ms: u64) -> String {
     let minutes = ms / 60_000;
     match minutes {
         0 => format!("{} s", ms / 1000),
@@ -90,12 +90,12 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// Formats the duration of a forecast, in steps of 10 s below a minute, otherwise in whole minutes.
-pub fn approximate_duration(ms: u64) -> String {
+/// Formats a duration for a forecast: in steps of 10 s below a minute, otherwise in whole minutes.
+pub fn format_approximate_duration(ms: u64) -> String {
     if ms < 55_000 {
-        duration(ms.div_ceil(10_000).max(1) * 10_000)
+        format_duration(ms.div_ceil(10_000).max(1) * 10_000)
     } else {
-        duration((ms + 30_000) / 60_000 * 60_000)
+        format_duration((ms + 30_000) / 60_000 * 60_000)
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_at_every_size() {
+    fn three_digits_are_kept_at_every_size() {
         for (value, text) in [
             (0.0, "0.00"),
             (8.534, "8.53"),
@@ -113,19 +113,19 @@ mod tests {
             (99.96, "100"),
             (140.4, "140"),
         ] {
-            assert_eq!(three_digits(value), text);
+            assert_eq!(format_three_digits(value), text);
         }
     }
 
     #[test]
-    fn a_number_is_rounded_to_three_digits() {
+    fn number_is_rounded_to_three_digits() {
         let rounded = [0.0, 12.3456, -6123.0, 0.000_123_456, 999_999.0]
-            .map(|value| three_digits_of(value).to_string());
+            .map(|value| round_to_three_digits(value).to_string());
         assert_eq!(rounded, ["0", "12.3", "-6120", "0.000123", "1000000"]);
     }
 
     #[test]
-    fn a_byte_size_has_three_digits_and_below_one_gib_another_unit() {
+    fn byte_size_has_three_digits() {
         let sizes = [
             0.0,
             40.0 * MIB,
@@ -134,7 +134,7 @@ mod tests {
             1.5 * GIB,
             78.25 * GIB,
         ]
-        .map(byte_size);
+        .map(format_byte_size);
         assert_eq!(
             sizes,
             [
@@ -148,7 +148,7 @@ mod tests {
         let energy =
             [0.5, 850.0, 12_300.0, 5e10].map(|wh| format_scaled(wh, &["Wh", "kWh", "MWh"]));
         assert_eq!(energy, ["0.50 Wh", "850 Wh", "12.3 kWh", "50000 MWh"]);
-        let sizes = [512.0, 1_240.0, 1.24e9].map(decimal_size);
+        let sizes = [512.0, 1_240.0, 1.24e9].map(format_decimal_size);
         assert_eq!(sizes, ["512 B", "1.24 kB", "1.24 GB"]);
     }
 
@@ -162,7 +162,7 @@ mod tests {
             (7_200, "2h"),
             (8_040, "2h14m"),
         ] {
-            assert_eq!(short_duration(Duration::from_secs(seconds)), text);
+            assert_eq!(format_short_duration(Duration::from_secs(seconds)), text);
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
             (12_600, "3.5 h"),
             (526_000, "6 days"),
         ] {
-            assert_eq!(duration(seconds * 1000), text);
+            assert_eq!(format_duration(seconds * 1000), text);
         }
         for (seconds, text) in [
             (3, "10 s"),
@@ -184,7 +184,7 @@ mod tests {
             (70, "1 min"),
             (170, "3 min"),
         ] {
-            assert_eq!(approximate_duration(seconds * 1000), text);
+            assert_eq!(format_approximate_duration(seconds * 1000), text);
         }
     }
 }

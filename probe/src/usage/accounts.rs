@@ -1,17 +1,17 @@
-//! The usage so far, in total and by quarters of an hour.
+//! The usage so far, in total and in periods of 15 minutes.
 
 use std::collections::BTreeMap;
 
 use super::{OwnerUsage, PERIOD_MS, Period, UnheldUsage};
 use crate::model::{Job, JobKind};
 
-/// The maximum number of remembered owners, more than the jobs of a machine in months. Beyond that,
-/// jobs with the least usage are added to their user, and then users to the unknown owner. The
-/// periods together also have at most this number of owners.
-pub(super) const MOST_OWNERS: usize = 4096;
+/// The maximum number of owners kept in memory, more than a machine has jobs in months. Beyond this
+/// limit, jobs with the least usage are merged into their user, and then users into the unknown
+/// owner. The limit also applies to all periods together.
+pub(super) const MAX_OWNERS: usize = 4096;
 
-/// The number of additional owners that are merged at a time, because finding the smallest requires
-/// reading all of them.
+/// The number of owners above the limit at which owners are merged. Merging many at once is
+/// cheaper, because finding the smallest requires reading all of them.
 pub(super) const SPARE_OWNERS: usize = 256;
 
 /// The identity of an owner.
@@ -32,38 +32,38 @@ pub(super) struct Ledger {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     pub(super) total: Ledger,
-    /// The usage by the start of the period, without fresh usage.
+    /// The usage that has already been taken, by start of the period.
     periods: BTreeMap<u64, Ledger>,
-    /// The usage that has not been taken yet, by the start of the period.
+    /// The usage that has not been taken yet, by start of the period.
     fresh: BTreeMap<u64, Ledger>,
 }
 
 impl Accounts {
-    /// Adds the usage of one moment.
+    /// Adds the usage in `used`, which occurred at `at_ms`.
     pub(super) fn add(&mut self, at_ms: u64, used: &Ledger) {
         self.total.add(used);
-        self.total.limit();
+        self.total.limit_owners();
         let fresh = self.fresh.entry(at_ms / PERIOD_MS * PERIOD_MS).or_default();
         fresh.add(used);
-        fresh.limit();
+        fresh.limit_owners();
     }
 
     /// Returns the usage since the previous call.
-    pub(super) fn take_fresh(&mut self) -> Vec<Period> {
+    pub(super) fn take_new_usage(&mut self) -> Vec<Period> {
         let fresh = std::mem::take(&mut self.fresh);
         let taken = fresh
             .iter()
-            .map(|(at_ms, ledger)| ledger.period(*at_ms))
+            .map(|(at_ms, ledger)| ledger.to_period(*at_ms))
             .collect();
         for (at_ms, ledger) in fresh {
             let period = self.periods.entry(at_ms).or_default();
             period.add(&ledger);
-            period.limit();
+            period.limit_owners();
         }
-        // Periods without owners also use memory, so that each counts as at least one.
+        // Periods without owners also use memory, so each period counts as at least one owner.
         let size = |ledger: &Ledger| ledger.owners.len().max(1);
         let mut count: usize = self.periods.values().map(size).sum();
-        while count > MOST_OWNERS
+        while count > MAX_OWNERS
             && let Some((_, oldest)) = self.periods.pop_first()
         {
             count -= size(&oldest);
@@ -71,13 +71,13 @@ impl Accounts {
         taken
     }
 
-    /// Returns the remembered periods, the oldest first. A period can occur twice if it has fresh
-    /// usage.
+    /// Returns the periods in memory, the oldest first. A period that has new usage can occur
+    /// twice.
     pub(super) fn periods(&self) -> impl Iterator<Item = Period> {
         self.periods
             .iter()
             .chain(&self.fresh)
-            .map(|(at_ms, ledger)| ledger.period(*at_ms))
+            .map(|(at_ms, ledger)| ledger.to_period(*at_ms))
     }
 }
 
@@ -89,8 +89,8 @@ impl OwnerKey {
         }
     }
 
-    /// Returns the empty usage of this owner.
-    fn new_usage(&self) -> OwnerUsage {
+    /// Returns usage of this owner with all amounts set to zero.
+    fn empty_usage(&self) -> OwnerUsage {
         let job = self.job.clone().map(|(kind, id)| Job {
             kind,
             id,
@@ -107,11 +107,11 @@ impl OwnerKey {
 }
 
 impl Ledger {
-    /// Returns the usage of an owner, which is created if it is missing.
+    /// Returns the usage of an owner, inserting an empty entry if there is none.
     pub(super) fn get_or_insert(&mut self, key: &OwnerKey) -> &mut OwnerUsage {
         self.owners
             .entry(key.clone())
-            .or_insert_with(|| key.new_usage())
+            .or_insert_with(|| key.empty_usage())
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -121,7 +121,7 @@ impl Ledger {
         self.unheld.add(other.unheld);
     }
 
-    /// Adds the usage of an owner, and takes over the newest names of its job.
+    /// Adds the usage of an owner, and updates the names of the owner's job.
     fn add_owner(&mut self, key: &OwnerKey, usage: &OwnerUsage) {
         let known = self.get_or_insert(key);
         known.add(usage);
@@ -131,26 +131,27 @@ impl Ledger {
     }
 
     /// Merges the owners with the least usage if there are too many.
-    pub(super) fn limit(&mut self) {
+    pub(super) fn limit_owners(&mut self) {
         let user_alone = |key: &OwnerKey| OwnerKey {
             user: key.user.clone(),
             job: None,
         };
         let unknown = |_: &OwnerKey| OwnerKey::default();
-        while self.owners.len() > MOST_OWNERS
-            && (self.merge_least(user_alone) || self.merge_least(unknown))
-        {}
+        while self.owners.len() > MAX_OWNERS
+            && (self.merge_smallest_owners(user_alone) || self.merge_smallest_owners(unknown))
+        {
+        }
     }
 
     /// Merges the owners with the least GPU time into the owners returned by `into`. Returns
     /// `false` if there is nothing left to merge.
-    fn merge_least(&mut self, into: impl Fn(&OwnerKey) -> OwnerKey) -> bool {
+    fn merge_smallest_owners(&mut self, into: impl Fn(&OwnerKey) -> OwnerKey) -> bool {
         let others = self.owners.iter().filter(|(key, _)| into(key) != **key);
         let mut others: Vec<_> = others
             .map(|(key, usage)| (usage.gpu_seconds, key.clone()))
             .collect();
         others.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        others.truncate(self.owners.len().saturating_sub(MOST_OWNERS) + SPARE_OWNERS);
+        others.truncate(self.owners.len().saturating_sub(MAX_OWNERS) + SPARE_OWNERS);
         for (_, key) in &others {
             if let Some(usage) = self.owners.remove(key) {
                 self.get_or_insert(&into(key)).add(&usage);
@@ -167,7 +168,7 @@ impl Ledger {
         self.unheld.add(period.unheld);
     }
 
-    pub(super) fn period(&self, at_ms: u64) -> Period {
+    pub(super) fn to_period(&self, at_ms: u64) -> Period {
         Period {
             at_ms,
             owners: self.owners(),

@@ -1,63 +1,64 @@
-//! The energy and GPU time of the owners on one GPU, computed from consecutive samples.
+//! The energy and GPU time of each owner on one GPU, calculated from consecutive samples.
 //!
 //! The board's energy counter is read every few seconds. Its growth is divided among the samples in
-//! proportion to the power. Without a counter, the energy is the integral of the power.
+//! proportion to their power. Without a counter, energy is the integral of the power.
 
 use std::collections::BTreeMap;
 
 use super::{
     accounts::{Accounts, OwnerKey},
-    steps::{Last, Span, Step, share_out},
+    steps::{LastSample, Span, Step, divide_step},
 };
 use crate::model::{Absence, GpuSample, Job, Owner, Process};
 
-/// The delay after which usage is reported if there is no energy counter.
+/// The delay after which usage is reported if the board has no energy counter.
 const SETTLE_AFTER_S: f64 = 5.0;
 
-/// The age at which a reading of the counter is too old to wait for the next.
-const COUNTER_IS_OLD_MS: u64 = 65_000;
+/// The maximum age of a counter reading. If the reading is older, the meter does not wait for the
+/// next one.
+const MAX_COUNTER_AGE_MS: u64 = 65_000;
 
 /// The maximum time to wait for the owners of processes.
-const OWNERS_KNOWN_AFTER_S: f64 = 30.0;
+const MAX_OWNER_WAIT_S: f64 = 30.0;
 
-/// The maximum growth of the counter, relative to the board's power limit. A larger growth means
-/// that the counter was reset.
-const MOST_OF_LIMIT: f64 = 2.0;
+/// The maximum growth of the energy counter, relative to the board's power limit. A larger growth
+/// means that the counter was reset.
+const MAX_LIMIT_RATIO: f64 = 2.0;
 
-/// The maximum power of boards that report no limit.
-const MOST_WATTS: f64 = 3_000.0;
+/// The maximum power of boards that report no power limit, in watts.
+const MAX_WATTS: f64 = 3_000.0;
 
 #[derive(Debug, Default)]
 pub(super) struct GpuMeter {
-    last: Option<Last>,
+    last: Option<LastSample>,
     /// Steps that have not been assigned to owners yet.
     steps: Vec<Step>,
-    /// The latest reading of the energy counter, with its time.
+    /// The latest reading of the energy counter in joules, and its time.
     counter: Option<(f64, u64)>,
-    /// The start of the counter's growth that is divided among owners. Earlier growth is either not
-    /// assigned, or was assigned by power.
+    /// The time from which the counter's growth is divided among owners. Earlier growth is not
+    /// assigned to an owner, or was assigned by power alone.
     counts_since_ms: u64,
     /// The latest power draw while a program used the GPU and no kernel ran.
     idle_watts: Option<f64>,
-    /// The owners of the processes in the steps, as far as they are known.
-    owners: BTreeMap<u32, Owned>,
+    /// The owners of the processes in the steps by PID, as far as they are known.
+    owners: BTreeMap<u32, ProcessOwner>,
 }
 
 #[derive(Debug)]
-struct Owned {
+struct ProcessOwner {
     key: OwnerKey,
-    /// The job of the process, with its latest names.
+    /// The job of the process, with its latest name.
     job: Option<Job>,
-    /// Whether more details of the owner may become known.
+    /// Whether details of the owner may still be missing.
     is_partial: bool,
 }
 
 impl GpuMeter {
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, accounts: &mut Accounts) {
-        let Some(now) = Last::new(gpu, interval_ms) else {
-            // The use of a GPU that does not answer, or whose processes are not known, is not
-            // assigned to any owner.
-            self.settle(1.0, accounts);
+        let Some(now) = LastSample::from_sample(gpu, interval_ms) else {
+            // If the GPU does not respond or its processes are unknown, its use is not assigned to
+            // any owner.
+            self.assign_steps_to_owners(1.0, accounts);
             (self.last, self.counter) = (None, None);
             return;
         };
@@ -70,66 +71,70 @@ impl GpuMeter {
             self.last = Some(last);
             return;
         }
-        if elapsed_ms == 0 || elapsed_ms > now.longest_gap_ms(&last) {
-            self.settle(1.0, accounts);
+        if elapsed_ms == 0 || elapsed_ms > now.max_gap_ms(&last) {
+            self.assign_steps_to_owners(1.0, accounts);
             self.begin(gpu, now);
             return;
         }
-        self.know(gpu);
+        self.learn_owners(gpu);
         let step = Step::new(&last, &now, Span::new(last.at_ms, now.at_ms));
         self.idle_watts = step.idle_watts.or(self.idle_watts);
         self.steps.push(step);
         self.last = Some(now);
-        self.close(gpu, accounts);
+        self.assign_steps_if_complete(gpu, accounts);
     }
 
-    /// Starts with the first sample, or with the first sample after a gap.
-    fn begin(&mut self, gpu: &GpuSample, now: Last) {
+    /// Starts measuring at the first sample, or at the first sample after a gap.
+    fn begin(&mut self, gpu: &GpuSample, now: LastSample) {
         self.counts_since_ms = gpu.at_ms;
-        self.counter = self.counter_of(gpu);
-        self.know(gpu);
+        self.counter = self.recent_counter(gpu);
+        self.learn_owners(gpu);
         self.last = Some(now);
     }
 
-    /// Returns the energy counter with the time of its reading, or `None` if the reading is too
-    /// old, or from before the last gap.
-    fn counter_of(&self, gpu: &GpuSample) -> Option<(f64, u64)> {
+    /// Returns the energy counter and the time of its reading, or `None` if the reading is too old,
+    /// or from before the last gap.
+    fn recent_counter(&self, gpu: &GpuSample) -> Option<(f64, u64)> {
         let reading = &gpu.power.energy_joules_total;
         let at_ms = reading.read_at_ms(gpu.at_ms);
         let is_recent =
-            at_ms >= self.counts_since_ms && gpu.at_ms.saturating_sub(at_ms) <= COUNTER_IS_OLD_MS;
+            at_ms >= self.counts_since_ms && gpu.at_ms.saturating_sub(at_ms) <= MAX_COUNTER_AGE_MS;
         reading
             .value()
             .filter(|_| is_recent)
             .map(|joules| (*joules, at_ms))
     }
 
-    /// Assigns the use until now to owners, if the counter has been read and the owners are known.
-    fn close(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
+    /// Assigns the use so far to owners, if the energy counter has been read again and the owners
+    /// are known.
+    fn assign_steps_if_complete(&mut self, gpu: &GpuSample, accounts: &mut Accounts) {
         let seconds: f64 = self.steps.iter().map(|step| step.span.seconds()).sum();
         let is_known =
-            !self.owners.values().any(|owned| owned.is_partial) || seconds >= OWNERS_KNOWN_AFTER_S;
+            !self.owners.values().any(|owned| owned.is_partial) || seconds >= MAX_OWNER_WAIT_S;
         if !is_known {
             return;
         }
-        match (self.counter, self.counter_of(gpu)) {
+        match (self.counter, self.recent_counter(gpu)) {
             (Some((before, at_ms)), Some((after, now_ms))) if now_ms != at_ms => {
                 let integral: f64 = self.steps.iter().filter_map(|step| step.joules).sum();
                 let limit = gpu
                     .power
                     .limit_watts
                     .value()
-                    .map_or(MOST_WATTS, |limit| limit * MOST_OF_LIMIT);
+                    .map_or(MAX_WATTS, |limit| limit * MAX_LIMIT_RATIO);
                 let grown = after - before;
                 let is_possible =
                     (0.0..=limit * (seconds + 1.0)).contains(&grown) && integral > 0.0;
                 self.counter = Some((after, now_ms));
-                self.settle(if is_possible { grown / integral } else { 1.0 }, accounts);
+                self.assign_steps_to_owners(
+                    if is_possible { grown / integral } else { 1.0 },
+                    accounts,
+                );
             }
             (Some(_), Some(_)) => {}
             (_, after) => {
                 if after.is_some() || seconds >= SETTLE_AFTER_S {
-                    self.settle(1.0, accounts);
+                    self.assign_steps_to_owners(1.0, accounts);
                 }
                 self.counter = after;
             }
@@ -138,11 +143,11 @@ impl GpuMeter {
 
     /// Assigns all steps to owners. The energy of each step is its power integral, multiplied by
     /// `factor`.
-    pub(super) fn settle(&mut self, factor: f64, accounts: &mut Accounts) {
+    pub(super) fn assign_steps_to_owners(&mut self, factor: f64, accounts: &mut Accounts) {
         for step in self.steps.drain(..) {
             let joules = step.joules.map(|joules| joules * factor);
             let owners = &self.owners;
-            let mut used = share_out(&step, joules, self.idle_watts, |pid| {
+            let mut used = divide_step(&step, joules, self.idle_watts, |pid| {
                 owners
                     .get(&pid)
                     .map_or_else(OwnerKey::default, |owned| owned.key.clone())
@@ -159,9 +164,9 @@ impl GpuMeter {
             .retain(|pid, _| last.is_some_and(|last| last.holders.contains_key(pid)));
     }
 
-    fn know(&mut self, gpu: &GpuSample) {
+    fn learn_owners(&mut self, gpu: &GpuSample) {
         for process in gpu.processes.value().into_iter().flatten() {
-            // A known owner is kept, except that the names of notebooks and pods can change.
+            // A known owner is kept, unless it has a notebook or pod, whose name can change.
             let has_name = process
                 .owner
                 .value()
@@ -172,13 +177,13 @@ impl GpuMeter {
                     .get(&process.pid)
                     .is_none_or(|owned| owned.is_partial)
             {
-                self.owners.insert(process.pid, Owned::new(process));
+                self.owners.insert(process.pid, ProcessOwner::new(process));
             }
         }
     }
 }
 
-impl Owned {
+impl ProcessOwner {
     fn new(process: &Process) -> Self {
         let owner = process.owner.value();
         let job = owner.and_then(Owner::job);

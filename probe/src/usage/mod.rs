@@ -1,13 +1,13 @@
-//! Usage by owner: energy and GPU time, computed from samples.
+//! Usage by owner: energy and GPU time, calculated from samples.
 //!
-//! An owner is a user, together with the job of the processes, if there is one: a notebook, batch
-//! job, pod, container or service. [`UsageMeter`] receives samples in their order, independently of
-//! their source and of the current time.
+//! An owner is a user, or one of a user's jobs: a notebook, batch job, pod, container or service.
+//! [`UsageMeter`] receives samples in chronological order, independently of their source and of the
+//! current time.
 //!
-//! If only one owner uses a GPU, all energy of the board is that owner's, including the idle power,
-//! and is exact. If several owners use a GPU, the energy of each is only known within bounds: at
-//! least the energy above the idle power while no other owner's kernels ran, and at most all energy
-//! while the owner was on the GPU. [`Joules::estimate`] is between these bounds.
+//! If only one owner uses a GPU, all energy of the board is assigned to that owner, including the
+//! idle power, and is exact. If several owners use a GPU, the energy of each is known only within
+//! bounds: at least the energy above the idle power while no other owner's kernels ran, and at most
+//! all energy while the owner was on the GPU. [`Joules::estimate`] is between these bounds.
 
 mod accounts;
 pub mod cost;
@@ -30,54 +30,54 @@ use self::{
 };
 use crate::model::{GpuSample, Job, Sample};
 
-/// The length of the periods by which usage is stored: a quarter of an hour, because the days of
-/// all time zones consist of whole quarters.
+/// The length of a period of stored usage: 15 minutes, because in all time zones, days start at a
+/// multiple of 15 minutes.
 pub const PERIOD_MS: u64 = 15 * 60 * 1000;
 
-/// The usage in a span of time, by owner.
+/// The usage in a time span, by owner.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// The time of the first sample; 0 if there is none. For a query with a span, the start of the
-    /// answer: the start of a quarter of an hour, or of the recorded data.
+    /// returned usage, which is the start of a 15-minute period, or of the recorded data.
     pub since_ms: u64,
-    /// The time of the last sample. The use in the last seconds before it may be missing. For a
-    /// query with a span, the end of the answer.
+    /// The time of the last sample. The use in the last seconds before this time may be missing.
+    /// For a query with a span, the end of the returned usage.
     pub at_ms: u64,
     /// The usage of each owner, the highest energy first.
     pub owners: Vec<OwnerUsage>,
-    /// The usage that belongs to no listed process.
+    /// The usage that cannot be attributed to any listed process.
     pub unheld: UnheldUsage,
-    /// For a query with a span, the time of the oldest recorded usage, or 0 if there is none.
-    /// Omitted otherwise.
+    /// For a query with a span, the time of the oldest recorded usage, or 0 if no usage is
+    /// recorded. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_ms: Option<u64>,
 }
 
-/// The usage in a quarter of an hour, or in a part of it.
+/// The usage in a period of 15 minutes, or in a part of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Period {
     /// The start of the period, a multiple of [`PERIOD_MS`].
     pub at_ms: u64,
     /// The usage of each owner.
     pub owners: Vec<OwnerUsage>,
-    /// The usage that belongs to no listed process.
+    /// The usage that cannot be attributed to any listed process.
     pub unheld: UnheldUsage,
 }
 
 /// The usage of one owner, summed over all GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnerUsage {
-    /// The login name of the user, or `null` if the owner of the processes is not known.
+    /// The login name of the user, or `null` if the owner of the processes is unknown.
     pub user: Option<String>,
-    /// The job of the processes, or `null` if they belong to no job.
+    /// The job of the processes, or `null` if the processes belong to no job.
     pub job: Option<Job>,
     /// The time in which a process of the owner was on a GPU, in seconds. Two GPUs for a minute are
     /// 120 s.
     pub gpu_seconds: f64,
-    /// The part of this time in which no other owner used the same GPU.
+    /// The part of `gpu_seconds` in which no other owner used the same GPU.
     pub exclusive_seconds: f64,
-    /// The time in which the owner's kernels ran, by the driver's SM share of each process
-    /// (`smUtil`).
+    /// The time in which the owner's kernels ran, according to the driver's SM share of each
+    /// process (`smUtil`), in seconds.
     pub active_seconds: f64,
     /// The energy of the owner, or `null` if none of the GPUs reports its power.
     pub joules: Option<Joules>,
@@ -90,8 +90,8 @@ pub struct Joules {
     pub least: f64,
     /// The upper bound of the energy.
     pub most: f64,
-    /// The estimate: energy above the idle power is divided by SM share, the rest evenly. If the
-    /// driver reports no shares, all energy is divided evenly.
+    /// The estimate: energy above the idle power is divided by SM share, and the remaining energy
+    /// evenly. If the driver reports no shares, all energy is divided evenly.
     pub estimate: f64,
 }
 
@@ -110,9 +110,9 @@ impl Add for Joules {
 /// The usage of GPUs while no process was listed on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnheldUsage {
-    /// The time without processes, in seconds, summed over all GPUs.
+    /// The time without processes, summed over all GPUs, in seconds.
     pub gpu_seconds: f64,
-    /// The energy in this time, in joules.
+    /// The energy used during `gpu_seconds`, in joules.
     pub joules: f64,
 }
 
@@ -122,7 +122,7 @@ impl OwnerUsage {
         self.gpu_seconds += more.gpu_seconds;
         self.exclusive_seconds += more.exclusive_seconds;
         self.active_seconds += more.active_seconds;
-        add_known(&mut self.joules, more.joules);
+        add_if_measured(&mut self.joules, more.joules);
     }
 }
 
@@ -134,8 +134,8 @@ impl UnheldUsage {
     }
 }
 
-/// Adds an amount to a sum. Both can be unknown.
-fn add_known<T: Add<Output = T> + Copy>(sum: &mut Option<T>, more: Option<T>) {
+/// Adds an amount to a sum. Both can be unknown (`None`).
+fn add_if_measured<T: Add<Output = T> + Copy>(sum: &mut Option<T>, more: Option<T>) {
     if let Some(more) = more {
         *sum = Some(sum.map_or(more, |sum| sum + more));
     }
@@ -151,8 +151,8 @@ pub struct UsageMeter {
 }
 
 impl UsageMeter {
-    /// Applies the next sample. A gap between two samples, as after a pause of the collector, is
-    /// not assigned to any owner.
+    /// Adds the next sample. The time of a gap between two samples, for example after a pause of
+    /// the collector, is not assigned to any owner.
     pub fn push(&mut self, sample: &Sample) {
         self.push_gpus(sample.at_ms, sample.interval_ms, &sample.gpus);
     }
@@ -179,28 +179,28 @@ impl UsageMeter {
         }
     }
 
-    /// Ends the measurement: steps that wait for the next reading of the energy counter are
+    /// Ends the measurement. Steps that wait for the next reading of the energy counter are
     /// assigned by power alone.
     pub fn end(&mut self) {
         self.gpus
             .values_mut()
-            .for_each(|meter| meter.settle(1.0, &mut self.accounts));
+            .for_each(|meter| meter.assign_steps_to_owners(1.0, &mut self.accounts));
     }
 
     /// Returns the usage since the previous call, so that the caller can store it. Each amount is
-    /// returned once.
-    pub fn take_fresh(&mut self) -> Vec<Period> {
-        self.accounts.take_fresh()
+    /// returned only once.
+    pub fn take_new_usage(&mut self) -> Vec<Period> {
+        self.accounts.take_new_usage()
     }
 
-    /// Returns the remembered quarters of an hour. A quarter can occur more than once, with
-    /// different parts.
+    /// Returns the periods of 15 minutes in memory. A period can occur more than once, with
+    /// different parts of its usage.
     pub fn periods(&self) -> impl Iterator<Item = Period> {
         self.accounts.periods()
     }
 
-    /// Returns the times of the first and the last sample, or 0 if there is none.
-    pub fn reach_ms(&self) -> (u64, u64) {
+    /// Returns the times of the first and the last sample, or 0 if there are no samples.
+    pub fn time_range_ms(&self) -> (u64, u64) {
         (self.since_ms.unwrap_or(0), self.at_ms)
     }
 }
@@ -221,17 +221,17 @@ impl Usage {
 }
 
 impl Period {
-    /// Joins parts of the same period.
-    pub fn joined(periods: impl IntoIterator<Item = Self>) -> Vec<Self> {
+    /// Joins parts that belong to the same period.
+    pub fn join_all(periods: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut ledgers: BTreeMap<u64, Ledger> = BTreeMap::new();
         for period in periods {
             let ledger = ledgers.entry(period.at_ms).or_default();
             ledger.add_period(&period);
-            ledger.limit();
+            ledger.limit_owners();
         }
         ledgers
             .into_iter()
-            .map(|(at_ms, ledger)| ledger.period(at_ms))
+            .map(|(at_ms, ledger)| ledger.to_period(at_ms))
             .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! The step between two samples of a GPU, and the division of its energy among owners.
+//! The step between two consecutive samples of a GPU, and the division of its energy among owners.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use super::{
 };
 use crate::model::{GpuSample, Health, Process, Reading};
 
-/// The number of intervals, followed by the additional time, after which two samples have a gap
-/// between them.
-const LONGEST_GAP_INTERVALS: u64 = 3;
-const LONGEST_GAP_MS: u64 = 2_000;
+/// The number of intervals, to which `MAX_GAP_MS` is added, that may pass between two samples.
+/// After a longer time, there is a gap between them.
+const MAX_GAP_INTERVALS: u64 = 3;
+const MAX_GAP_MS: u64 = 2_000;
 
-/// The age of process shares at which the GPU's utilization describes the only owner better.
-const SHARES_ARE_OLD_MS: u64 = 3_000;
+/// The age of process shares above which the GPU's utilization is used for the only owner instead.
+const MAX_SHARES_AGE_MS: u64 = 3_000;
 
-/// A span of time in milliseconds since 1970. The end is infinite while a measurement continues.
+/// A time span in milliseconds since 1970. The end is infinite while a measurement continues.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) from_ms: f64,
@@ -35,7 +35,7 @@ impl Span {
         (self.to_ms - self.from_ms) / 1000.0
     }
 
-    /// Returns the common part of two spans, or `None` if there is none.
+    /// Returns the intersection of two spans, or `None` if they do not overlap.
     pub(super) fn intersect(self, other: Self) -> Option<Self> {
         let both = Self {
             from_ms: self.from_ms.max(other.from_ms),
@@ -45,55 +45,56 @@ impl Span {
     }
 }
 
-/// The previous sample.
+/// The data of the previous sample.
 #[derive(Debug)]
-pub(super) struct Last {
+pub(super) struct LastSample {
     pub(super) at_ms: u64,
     pub(super) interval_ms: u32,
     pub(super) watts: Option<f64>,
     gpu_percent: Option<f64>,
     pub(super) holders: BTreeMap<u32, Option<f64>>,
-    /// The time of the processes' shares.
+    /// The time at which the process shares were read.
     shares_at_ms: u64,
     omitted: bool,
 }
 
-/// The step between two samples of a GPU.
+/// The time between two consecutive samples of a GPU.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) span: Span,
-    /// The integral of the power, or `None` if the power is not known.
+    /// The integral of the power, or `None` if the power is unknown.
     pub(super) joules: Option<f64>,
-    /// Whether the shares of the processes are older than the step.
+    /// Whether the process shares are older than the step.
     pub(super) shares_are_old: bool,
     /// Share of time in which a kernel ran.
     pub(super) gpu_share: Option<f64>,
-    /// The power at the end, if programs used the GPU and no kernel ran.
+    /// The power at the end of the step, if programs used the GPU but no kernel ran.
     pub(super) idle_watts: Option<f64>,
-    /// The use by process.
-    pub(super) holders: BTreeMap<u32, Hold>,
-    /// Whether there were more processes than are listed.
+    /// The use by each process, by PID.
+    pub(super) holders: BTreeMap<u32, ProcessUse>,
+    /// Whether some processes were omitted from the sample's list.
     pub(super) omitted: bool,
 }
 
-/// The use of a GPU in a step by a process, or by all processes of an owner.
+/// The use of a GPU in one step by a process, or by all processes of an owner.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hold {
-    /// Share of time in which the kernels ran, 0 to 1.
+pub(super) struct ProcessUse {
+    /// Share of time in which the process's kernels ran, 0 to 1.
     pub(super) share: Option<f64>,
     pub(super) before: bool,
     pub(super) after: bool,
 }
 
-impl Last {
-    /// Returns the data of a sample, or `None` if the GPU's processes are not known.
-    pub(super) fn new(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
+impl LastSample {
+    /// Returns the data of a sample, or `None` if the GPU's processes are unknown.
+    pub(super) fn from_sample(gpu: &GpuSample, interval_ms: u32) -> Option<Self> {
         let (Health::Ok, Reading::Now(processes)) = (&gpu.health, &gpu.processes) else {
             return None;
         };
         let mut holders: BTreeMap<u32, Option<f64>> = BTreeMap::new();
         let mut shares_at_ms = 0;
-        // The MPS server is skipped, because it computes for its clients, which are also listed.
+        // The MPS server is skipped, because it only works on behalf of its clients, which are also
+        // listed.
         let is_server = |process: &&Process| {
             process
                 .name
@@ -101,7 +102,8 @@ impl Last {
                 .is_some_and(|name| name.starts_with("nvidia-cuda-mps"))
         };
         for process in processes.iter().filter(|process| !is_server(process)) {
-            // A process can use several MIG instances.
+            // A process that uses several MIG instances has several entries; the largest share is
+            // used.
             let share = process.sm_percent.value().map(|percent| percent / 100.0);
             shares_at_ms = process.sm_percent.read_at_ms(gpu.at_ms).max(shares_at_ms);
             let known = holders.entry(process.pid).or_insert(share);
@@ -126,20 +128,20 @@ impl Last {
         })
     }
 
-    /// Returns the maximum time between two samples without a gap.
-    pub(super) fn longest_gap_ms(&self, last: &Self) -> u64 {
-        LONGEST_GAP_INTERVALS * u64::from(self.interval_ms.max(last.interval_ms)) + LONGEST_GAP_MS
+    /// Returns the maximum time between two samples that does not count as a gap.
+    pub(super) fn max_gap_ms(&self, last: &Self) -> u64 {
+        MAX_GAP_INTERVALS * u64::from(self.interval_ms.max(last.interval_ms)) + MAX_GAP_MS
     }
 }
 
 impl Step {
-    /// Returns the step between two samples, or the part of it that is in a span.
-    pub(super) fn new(last: &Last, now: &Last, span: Span) -> Self {
+    /// Returns the step between two samples, limited to `span`.
+    pub(super) fn new(last: &LastSample, now: &LastSample, span: Span) -> Self {
         let pids = last.holders.keys().chain(now.holders.keys());
         let holders = pids.map(|pid| {
             let (before, after) = (last.holders.get(pid), now.holders.get(pid));
-            let hold = Hold {
-                // The share in the later sample is used, because the driver reports the share of
+            let hold = ProcessUse {
+                // The share in the later sample is preferred, because the driver reports shares for
                 // the time before the reading.
                 share: after.or(before).copied().flatten(),
                 before: before.is_some(),
@@ -155,7 +157,7 @@ impl Step {
         Self {
             span,
             joules: watts.map(|watts| watts * span.seconds()),
-            shares_are_old: now.shares_at_ms.saturating_add(SHARES_ARE_OLD_MS) < now.at_ms,
+            shares_are_old: now.shares_at_ms.saturating_add(MAX_SHARES_AGE_MS) < now.at_ms,
             gpu_share: now.gpu_percent.map(|percent| percent / 100.0),
             idle_watts: now.watts.filter(|_| is_idle && !now.holders.is_empty()),
             holders: holders.collect(),
@@ -163,7 +165,7 @@ impl Step {
         }
     }
 
-    /// Ends the step earlier.
+    /// Shortens the step so that it ends at `to_ms`.
     pub(super) fn truncate(&mut self, to_ms: f64) {
         let seconds = self.span.seconds();
         self.span.to_ms = to_ms;
@@ -172,9 +174,9 @@ impl Step {
     }
 }
 
-impl Hold {
-    /// Returns the share of time in which the process was present: half if it started or ended in
-    /// the step.
+impl ProcessUse {
+    /// Returns the share of the step in which the process was present: half if it started or ended
+    /// during the step.
     fn presence(&self) -> f64 {
         if self.before && self.after { 1.0 } else { 0.5 }
     }
@@ -187,8 +189,8 @@ impl Hold {
     }
 }
 
-/// Divides a step with this energy among the owners of its processes.
-pub(super) fn share_out(
+/// Divides the energy and time of a step among the owners of its processes.
+pub(super) fn divide_step(
     step: &Step,
     joules: Option<f64>,
     idle_watts: Option<f64>,
@@ -198,16 +200,16 @@ pub(super) fn share_out(
     let seconds = step.span.seconds();
     let listed = step.holders.iter();
     let listed = listed.map(|(pid, hold)| (owner_of(*pid), *hold));
-    // Omitted processes also use the GPU.
+    // Omitted processes also use the GPU, but their owner is unknown.
     let unlisted = step.omitted.then(|| {
-        let hold = Hold {
+        let hold = ProcessUse {
             share: None,
             before: true,
             after: true,
         };
         (OwnerKey::default(), hold)
     });
-    let mut parts: BTreeMap<OwnerKey, Hold> = BTreeMap::new();
+    let mut parts: BTreeMap<OwnerKey, ProcessUse> = BTreeMap::new();
     for (owner, hold) in listed.chain(unlisted) {
         parts
             .entry(owner)
@@ -230,27 +232,28 @@ pub(super) fn share_out(
         }
         usage.joules = joules.map(|joules| {
             let idle_joules = idle_watts.map(|watts| (watts * seconds).min(joules));
-            part_of(joules, idle_joules, key, &parts)
+            energy_part(joules, idle_joules, key, &parts)
         });
     }
-    // If the only owner started or ended in the step, the GPU had no owner in the other half.
+    // If the only owner started or ended during the step, the GPU had no owner for the other half
+    // of the step.
     let presence = if is_shared {
         1.0
     } else {
-        parts.values().map(Hold::presence).sum()
+        parts.values().map(ProcessUse::presence).sum()
     };
     used.unheld.gpu_seconds = seconds * (1.0 - presence);
     used.unheld.joules = joules.unwrap_or(0.0) * (1.0 - presence);
     used
 }
 
-/// Returns one owner's part of the energy. The estimates of all owners add up to the total, without
-/// the energy of no owner.
-fn part_of(
+/// Returns one owner's part of the energy. The estimates of all owners add up to the total, apart
+/// from energy that belongs to no owner.
+fn energy_part(
     joules: f64,
     idle_joules: Option<f64>,
     key: &OwnerKey,
-    parts: &BTreeMap<OwnerKey, Hold>,
+    parts: &BTreeMap<OwnerKey, ProcessUse>,
 ) -> Joules {
     let own = &parts[key];
     let is_whole = own.before && own.after;
@@ -262,7 +265,7 @@ fn part_of(
             estimate: joules * own.presence(),
         };
     }
-    let presence: f64 = parts.values().map(Hold::presence).sum();
+    let presence: f64 = parts.values().map(ProcessUse::presence).sum();
     let evenly = own.presence() / presence;
     let shares: Option<f64> = parts.values().map(|part| part.share).sum();
     let Some((all, share)) = shares.filter(|all| *all > 0.0).zip(own.share) else {

@@ -1,5 +1,5 @@
 use super::{
-    accounts::{MOST_OWNERS, SPARE_OWNERS},
+    accounts::{MAX_OWNERS, SPARE_OWNERS},
     *,
 };
 use crate::{
@@ -33,12 +33,12 @@ impl Timeline {
         }
     }
 
-    /// Shows these processes and this power draw for some seconds.
-    fn show(&mut self, seconds: u64, watts: f64, processes: &[Process]) -> &mut Self {
-        self.show_changed(seconds, watts, processes, |_| {})
+    /// Advances by `seconds` with the given power draw and processes.
+    fn advance(&mut self, seconds: u64, watts: f64, processes: &[Process]) -> &mut Self {
+        self.advance_with_change(seconds, watts, processes, |_| {})
     }
 
-    fn show_changed(
+    fn advance_with_change(
         &mut self,
         seconds: u64,
         watts: f64,
@@ -46,7 +46,7 @@ impl Timeline {
         change: impl Fn(&mut GpuSample),
     ) -> &mut Self {
         for _ in 0..seconds {
-            // The power between two samples is interpolated linearly.
+            // The power is interpolated linearly between two samples.
             self.joules += f64::midpoint(self.watts, watts);
             (self.at_ms, self.watts) = (self.at_ms + 1_000, watts);
             if self.at_ms.is_multiple_of(5_000) {
@@ -55,7 +55,7 @@ impl Timeline {
                     at_ms: self.at_ms,
                 };
             }
-            let mut gpu = examples::sample(self.at_ms);
+            let mut gpu = examples::make_sample(self.at_ms);
             gpu.power.draw_watts = Reading::Now(watts);
             gpu.power.limit_watts = Reading::Now(700.0);
             gpu.power.energy_joules_total = self.read.clone();
@@ -72,7 +72,7 @@ impl Timeline {
         self.meter.usage()
     }
 
-    fn of(&self, user: &str) -> OwnerUsage {
+    fn usage_of(&self, user: &str) -> OwnerUsage {
         self.usage()
             .owners
             .into_iter()
@@ -81,15 +81,15 @@ impl Timeline {
     }
 }
 
-fn of(user: &str, pid: u32, sm_percent: f64) -> Process {
+fn make_process(user: &str, pid: u32, sm_percent: f64) -> Process {
     Process {
         user: Reading::Now(user.to_owned()),
         sm_percent: Reading::Now(sm_percent),
-        ..examples::process(pid, 1 << 30)
+        ..examples::make_process(pid, 1 << 30)
     }
 }
 
-fn of_job(user: &str, pid: u32, job_id: &str) -> Process {
+fn make_job_process(user: &str, pid: u32, job_id: &str) -> Process {
     let slurm = Some(BatchJob {
         job_id: job_id.to_owned(),
         step: None,
@@ -100,12 +100,12 @@ fn of_job(user: &str, pid: u32, job_id: &str) -> Process {
             slurm,
             ..Owner::default()
         }),
-        ..of(user, pid, 90.0)
+        ..make_process(user, pid, 90.0)
     }
 }
 
 #[track_caller]
-fn near(is: f64, expected: f64) {
+fn assert_near(is: f64, expected: f64) {
     assert!(
         (is - expected).abs() <= expected.abs() * 1e-6 + 1e-6,
         "{is} instead of {expected}"
@@ -114,94 +114,102 @@ fn near(is: f64, expected: f64) {
 
 /// Asserts the lower bound, the estimate and the upper bound.
 #[track_caller]
-fn joules(owner: &OwnerUsage, least: f64, estimate: f64, most: f64) {
+fn assert_joules(owner: &OwnerUsage, least: f64, estimate: f64, most: f64) {
     let joules = owner.joules.unwrap();
-    near(joules.least, least);
-    near(joules.estimate, estimate);
-    near(joules.most, most);
+    assert_near(joules.least, least);
+    assert_near(joules.estimate, estimate);
+    assert_near(joules.most, most);
 }
 
 #[test]
-fn who_has_a_gpu_alone_used_what_its_counter_grew_by() {
+fn sole_owner_gets_energy_counter_growth() {
     let mut timeline = Timeline::new();
-    let ana = [of("ana", 7, 80.0), of("ana", 8, 30.0)];
+    let ana = [make_process("ana", 7, 80.0), make_process("ana", 8, 30.0)];
     timeline
-        .show(10, IDLE_WATTS, &ana)
-        .show(100, 500.0, &ana)
-        .show(10, IDLE_WATTS, &ana);
-    let owner = timeline.of("ana");
-    // The measurement covers the time from the first reading of the counter, after five seconds, to
-    // the last.
-    joules(&owner, 51_900.0, 51_900.0, 51_900.0);
-    near(owner.gpu_seconds, 119.0);
-    near(owner.exclusive_seconds, 119.0);
-    near(owner.active_seconds, 119.0);
+        .advance(10, IDLE_WATTS, &ana)
+        .advance(100, 500.0, &ana)
+        .advance(10, IDLE_WATTS, &ana);
+    let owner = timeline.usage_of("ana");
+    // The counter is read every five seconds, so the measurement covers the time from its first to
+    // its last reading.
+    assert_joules(&owner, 51_900.0, 51_900.0, 51_900.0);
+    assert_near(owner.gpu_seconds, 119.0);
+    assert_near(owner.exclusive_seconds, 119.0);
+    assert_near(owner.active_seconds, 119.0);
     assert_eq!(timeline.usage().owners.len(), 1);
     assert_eq!(timeline.usage().unheld, UnheldUsage::default());
 }
 
 #[test]
-fn a_counter_corrects_the_power_between_its_readings() {
-    let ana = [of("ana", 7, 100.0)];
+fn energy_counter_corrects_power_integral() {
+    let ana = [make_process("ana", 7, 100.0)];
     let mut timeline = Timeline::new();
-    // The reported power is a fifth too low.
-    timeline.show_changed(60, 500.0, &ana, |gpu| {
+    // The reported power is a fifth below the actual power.
+    timeline.advance_with_change(60, 500.0, &ana, |gpu| {
         gpu.power.draw_watts = Reading::Now(400.0);
     });
-    let joules = timeline.of("ana").joules.unwrap();
-    // In the first four seconds, only the power is known.
-    near(joules.estimate, 4.0 * 400.0 + 55.0 * 500.0);
-    near(joules.least, joules.most);
+    let joules = timeline.usage_of("ana").joules.unwrap();
+    // In the first four seconds, before the first reading of the counter, only the power is known.
+    assert_near(joules.estimate, 4.0 * 400.0 + 55.0 * 500.0);
+    assert_near(joules.least, joules.most);
 }
 
 #[test]
-fn without_a_counter_power_is_added_up_and_without_power_energy_is_unknown() {
-    let ana = [of("ana", 7, 100.0)];
+fn power_integral_replaces_missing_energy_counter() {
+    let ana = [make_process("ana", 7, 100.0)];
     let mut timeline = Timeline::new();
-    timeline.show_changed(60, 500.0, &ana, |gpu| {
+    timeline.advance_with_change(60, 500.0, &ana, |gpu| {
         gpu.power.energy_joules_total = Reading::Absent(Absence::NotSupported);
     });
-    let told_s = timeline.of("ana").gpu_seconds;
+    let told_s = timeline.usage_of("ana").gpu_seconds;
     assert!((54.0..=59.0).contains(&told_s), "{told_s}");
-    joules(
-        &timeline.of("ana"),
+    assert_joules(
+        &timeline.usage_of("ana"),
         500.0 * told_s,
         500.0 * told_s,
         500.0 * told_s,
     );
     let mut timeline = Timeline::new();
-    timeline.show_changed(60, 500.0, &ana, |gpu| gpu.power = examples::sample(0).power);
-    assert!(timeline.of("ana").gpu_seconds > 50.0 && timeline.of("ana").joules.is_none());
+    timeline.advance_with_change(60, 500.0, &ana, |gpu| {
+        gpu.power = examples::make_sample(0).power;
+    });
+    assert!(
+        timeline.usage_of("ana").gpu_seconds > 50.0 && timeline.usage_of("ana").joules.is_none()
+    );
 }
 
 #[test]
-fn shared_use_lies_within_bounds_and_estimates_add_up() {
+fn shared_use_has_bounds_and_consistent_estimates() {
     let mut timeline = Timeline::new();
     let (idle, ana_computes) = (
-        [of("ana", 7, 0.0), of("bob", 8, 0.0)],
-        [of("ana", 7, 90.0), of("bob", 8, 0.0)],
+        [make_process("ana", 7, 0.0), make_process("bob", 8, 0.0)],
+        [make_process("ana", 7, 90.0), make_process("bob", 8, 0.0)],
     );
-    let both_compute = [of("ana", 7, 60.0), of("bob", 8, 20.0)];
-    timeline.show(11, IDLE_WATTS, &idle);
-    let before = timeline.of("ana").joules.unwrap();
-    near(before.estimate, timeline.of("bob").joules.unwrap().estimate);
+    let both_compute = [make_process("ana", 7, 60.0), make_process("bob", 8, 20.0)];
+    timeline.advance(11, IDLE_WATTS, &idle);
+    let before = timeline.usage_of("ana").joules.unwrap();
+    assert_near(
+        before.estimate,
+        timeline.usage_of("bob").joules.unwrap().estimate,
+    );
     timeline
-        .show(100, 400.0, &ana_computes)
-        .show(100, 500.0, &both_compute)
-        .show(9, 500.0, &both_compute);
-    let (ana, bob) = (timeline.of("ana"), timeline.of("bob"));
+        .advance(100, 400.0, &ana_computes)
+        .advance(100, 500.0, &both_compute)
+        .advance(9, 500.0, &both_compute);
+    let (ana, bob) = (timeline.usage_of("ana"), timeline.usage_of("bob"));
     let all = timeline.usage();
     let whole: f64 = all
         .owners
         .iter()
         .map(|owner| owner.joules.unwrap().estimate)
         .sum();
-    // All energy until the last reading of the counter is assigned to an owner.
-    near(whole, ana.joules.unwrap().most);
-    near(ana.joules.unwrap().most, bob.joules.unwrap().most);
-    // The bound consists of 99 s at 400 W, less 100 W of idle power, and a second at 250 W between.
-    near(ana.joules.unwrap().least, 99.0 * 300.0 + 150.0);
-    near(bob.joules.unwrap().least, 0.0);
+    // All energy up to the last reading of the counter is assigned to an owner.
+    assert_near(whole, ana.joules.unwrap().most);
+    assert_near(ana.joules.unwrap().most, bob.joules.unwrap().most);
+    // The lower bound is 99 s at 400 W minus 100 W of idle power, plus a second of transition at
+    // 250 W minus idle power.
+    assert_near(ana.joules.unwrap().least, 99.0 * 300.0 + 150.0);
+    assert_near(bob.joules.unwrap().least, 0.0);
     for owner in &all.owners {
         let Joules {
             least,
@@ -209,7 +217,7 @@ fn shared_use_lies_within_bounds_and_estimates_add_up() {
             estimate,
         } = owner.joules.unwrap();
         assert!(least <= estimate && estimate <= most, "{owner:?}");
-        near(owner.exclusive_seconds, 0.0);
+        assert_near(owner.exclusive_seconds, 0.0);
     }
     let ratio = (ana.joules.unwrap().estimate) / bob.joules.unwrap().estimate;
     assert!((2.5..5.0).contains(&ratio), "{ratio}");
@@ -221,64 +229,66 @@ fn shared_use_lies_within_bounds_and_estimates_add_up() {
 }
 
 #[test]
-fn where_shares_are_not_told_the_estimate_is_even_and_a_list_that_is_cut_is_never_exclusive() {
+fn missing_process_shares_are_estimated_as_equal() {
     let unknown = |user, pid| Process {
         sm_percent: Reading::Absent(Absence::NotSupported),
-        ..of(user, pid, 0.0)
+        ..make_process(user, pid, 0.0)
     };
     let mut timeline = Timeline::new();
-    timeline.show(60, 500.0, &[unknown("ana", 7), unknown("bob", 8)]);
+    timeline.advance(60, 500.0, &[unknown("ana", 7), unknown("bob", 8)]);
     let (ana, bob) = (
-        timeline.of("ana").joules.unwrap(),
-        timeline.of("bob").joules.unwrap(),
+        timeline.usage_of("ana").joules.unwrap(),
+        timeline.usage_of("bob").joules.unwrap(),
     );
-    near(ana.estimate, bob.estimate);
-    near(ana.estimate * 2.0, ana.most);
-    near(ana.least, 0.0);
+    assert_near(ana.estimate, bob.estimate);
+    assert_near(ana.estimate * 2.0, ana.most);
+    assert_near(ana.least, 0.0);
     let mut timeline = Timeline::new();
-    timeline.show_changed(60, 500.0, &[of("ana", 7, 100.0)], |gpu| {
+    timeline.advance_with_change(60, 500.0, &[make_process("ana", 7, 100.0)], |gpu| {
         gpu.processes_omitted = 5;
     });
-    let joules = timeline.of("ana").joules.unwrap();
+    let joules = timeline.usage_of("ana").joules.unwrap();
     assert!(joules.least == 0.0 && joules.most > 20_000.0, "{joules:?}");
 }
 
 #[test]
-fn who_comes_and_goes_is_told_for_the_time_in_between() {
+fn temporary_owner_has_energy_bounds() {
     let mut timeline = Timeline::new();
-    let ana = [of("ana", 7, 50.0)];
+    let ana = [make_process("ana", 7, 50.0)];
     timeline
-        .show(20, IDLE_WATTS, &[])
-        .show(40, 300.0, &ana)
-        .show(20, IDLE_WATTS, &[]);
-    let (owner, all) = (timeline.of("ana"), timeline.usage());
-    near(owner.gpu_seconds, 40.0);
+        .advance(20, IDLE_WATTS, &[])
+        .advance(40, 300.0, &ana)
+        .advance(20, IDLE_WATTS, &[]);
+    let (owner, all) = (timeline.usage_of("ana"), timeline.usage());
+    assert_near(owner.gpu_seconds, 40.0);
     let told = owner.joules.unwrap();
     assert!(
         told.least < 40.0 * 300.0 && told.most > 40.0 * 300.0 && told.most - told.least < 500.0,
         "{told:?}"
     );
-    near(
+    assert_near(
         told.estimate + all.unheld.joules,
         79.0 * IDLE_WATTS + 40.0 * 200.0,
     );
-    near(owner.gpu_seconds + all.unheld.gpu_seconds, 79.0);
+    assert_near(owner.gpu_seconds + all.unheld.gpu_seconds, 79.0);
 }
 
 #[test]
-fn owners_are_users_with_what_their_processes_are_of_also_where_that_is_found_late() {
+fn earlier_use_is_assigned_to_late_owner() {
     let unread = |pid| Process {
         user: Reading::Absent(Absence::NotReadYet),
         owner: Reading::Absent(Absence::NotReadYet),
-        ..of("", pid, 50.0)
+        ..make_process("", pid, 50.0)
     };
     let mut timeline = Timeline::new();
+    timeline.advance(3, 500.0, &[unread(7)]).advance(
+        60,
+        500.0,
+        &[make_job_process("ana", 7, "42")],
+    );
     timeline
-        .show(3, 500.0, &[unread(7)])
-        .show(60, 500.0, &[of_job("ana", 7, "42")]);
-    timeline
-        .show(60, 500.0, &[of_job("ana", 9, "43")])
-        .show(60, 500.0, &[of("ana", 10, 10.0)]);
+        .advance(60, 500.0, &[make_job_process("ana", 9, "43")])
+        .advance(60, 500.0, &[make_process("ana", 10, 10.0)]);
     let owners = timeline.usage().owners;
     let names: Vec<_> = owners
         .iter()
@@ -302,38 +312,38 @@ fn owners_are_users_with_what_their_processes_are_of_also_where_that_is_found_la
 }
 
 #[test]
-fn the_server_of_mps_is_nobody_beside_its_clients() {
+fn mps_server_is_not_an_owner() {
     let server = Process {
         name: Reading::Now("nvidia-cuda-mps-server".into()),
-        ..of("root", 5, 0.0)
+        ..make_process("root", 5, 0.0)
     };
     let mut timeline = Timeline::new();
-    timeline.show(60, 500.0, &[server, of("ana", 7, 90.0)]);
+    timeline.advance(60, 500.0, &[server, make_process("ana", 7, 90.0)]);
     assert_eq!(timeline.usage().owners.len(), 1);
-    near(
-        timeline.of("ana").exclusive_seconds,
-        timeline.of("ana").gpu_seconds,
+    assert_near(
+        timeline.usage_of("ana").exclusive_seconds,
+        timeline.usage_of("ana").gpu_seconds,
     );
 }
 
 #[test]
-fn gaps_lost_gpus_and_counters_that_are_set_anew_are_nobodys_use() {
-    let ana = [of("ana", 7, 100.0)];
+fn use_during_gaps_and_resets_is_unassigned() {
+    let ana = [make_process("ana", 7, 100.0)];
     let mut timeline = Timeline::new();
-    timeline.show(61, 500.0, &ana);
+    timeline.advance(61, 500.0, &ana);
     timeline.at_ms += 3_600_000;
     timeline.joules += 1e7;
-    timeline.show(60, 500.0, &ana);
+    timeline.advance(60, 500.0, &ana);
     let (seconds, used) = (
-        timeline.of("ana").gpu_seconds,
-        timeline.of("ana").joules.unwrap(),
+        timeline.usage_of("ana").gpu_seconds,
+        timeline.usage_of("ana").joules.unwrap(),
     );
     assert!(
         (110.0..=119.0).contains(&seconds) && used.most <= 119.0 * 500.0,
         "{seconds} s {used:?}"
     );
-    timeline.show_changed(60, 500.0, &[], |gpu| {
-        *gpu = GpuSample::absent(
+    timeline.advance_with_change(60, 500.0, &[], |gpu| {
+        *gpu = GpuSample::new_absent(
             0,
             None,
             gpu.at_ms,
@@ -342,14 +352,14 @@ fn gaps_lost_gpus_and_counters_that_are_set_anew_are_nobodys_use() {
         );
     });
     timeline.joules = 12.0;
-    timeline.show(60, 500.0, &ana);
+    timeline.advance(60, 500.0, &ana);
     timeline.joules += 1e9;
-    timeline.show(60, 500.0, &ana);
+    timeline.advance(60, 500.0, &ana);
     timeline.joules = 3.0;
-    timeline.show(60, 500.0, &ana);
+    timeline.advance(60, 500.0, &ana);
     let (seconds, used) = (
-        timeline.of("ana").gpu_seconds,
-        timeline.of("ana").joules.unwrap(),
+        timeline.usage_of("ana").gpu_seconds,
+        timeline.usage_of("ana").joules.unwrap(),
     );
     assert!((290.0..=300.0).contains(&seconds), "{seconds}");
     assert!(
@@ -359,25 +369,25 @@ fn gaps_lost_gpus_and_counters_that_are_set_anew_are_nobodys_use() {
 }
 
 #[test]
-fn energy_that_power_told_before_a_stall_is_not_told_again_by_the_counter() {
-    let ana = [of("ana", 7, 100.0)];
+fn energy_before_stall_is_counted_once() {
+    let ana = [make_process("ana", 7, 100.0)];
     for hangs in [true, false] {
         let mut timeline = Timeline::new();
-        // The counter is read in second 40, and not again before the driver stalls in second 44.
-        timeline.show(44, 300.0, &ana);
+        // The counter is read at second 40, and not again before the driver stalls at second 44.
+        timeline.advance(44, 300.0, &ana);
         let read = timeline.read.clone();
         if hangs {
             let hung = |gpu: &mut GpuSample| gpu.health = Health::Hung { since_ms: START_MS };
-            timeline.show_changed(6, 300.0, &ana, hung);
+            timeline.advance_with_change(6, 300.0, &ana, hung);
         } else {
             (timeline.at_ms, timeline.joules) =
                 (timeline.at_ms + 6_000, timeline.joules + 6.0 * 300.0);
         }
         timeline.read = read;
-        timeline.show(16, 300.0, &ana);
-        let owner = timeline.of("ana");
+        timeline.advance(16, 300.0, &ana);
+        let owner = timeline.usage_of("ana");
         assert!(owner.gpu_seconds > 55.0, "{owner:?}");
-        joules(
+        assert_joules(
             &owner,
             owner.gpu_seconds * 300.0,
             owner.gpu_seconds * 300.0,
@@ -387,14 +397,18 @@ fn energy_that_power_told_before_a_stall_is_not_told_again_by_the_counter() {
 }
 
 #[test]
-fn many_owners_are_told_by_their_user() {
+fn many_owners_are_merged_by_user() {
     let mut timeline = Timeline::new();
     for job in 0..5_000_u32 {
-        timeline.show(1, 500.0, &[of_job("ana", job + 1, &job.to_string())]);
+        timeline.advance(
+            1,
+            500.0,
+            &[make_job_process("ana", job + 1, &job.to_string())],
+        );
     }
     let usage = timeline.usage();
     assert!(
-        (MOST_OWNERS - SPARE_OWNERS..=MOST_OWNERS).contains(&usage.owners.len()),
+        (MAX_OWNERS - SPARE_OWNERS..=MAX_OWNERS).contains(&usage.owners.len()),
         "{}",
         usage.owners.len()
     );
@@ -404,13 +418,13 @@ fn many_owners_are_told_by_their_user() {
 }
 
 #[test]
-fn users_without_jobs_are_bounded() {
+fn number_of_users_is_limited() {
     let mut timeline = Timeline::new();
     for user in 0..5_000_u32 {
-        timeline.show(1, 500.0, &[of(&user.to_string(), user + 1, 50.0)]);
+        timeline.advance(1, 500.0, &[make_process(&user.to_string(), user + 1, 50.0)]);
     }
     let usage = timeline.usage();
-    assert!(usage.owners.len() <= MOST_OWNERS, "{}", usage.owners.len());
+    assert!(usage.owners.len() <= MAX_OWNERS, "{}", usage.owners.len());
     let seconds: f64 = usage.owners.iter().map(|owner| owner.gpu_seconds).sum();
     assert!((4_990.0..=5_000.0).contains(&seconds), "{seconds}");
     let others = usage.owners.iter().find(|owner| owner.user.is_none());
@@ -421,7 +435,7 @@ fn users_without_jobs_are_bounded() {
 }
 
 #[test]
-fn joined_periods_of_many_jobs_are_bounded() {
+fn number_of_owners_in_joined_periods_is_limited() {
     let period = |part: u32| {
         let owner = |job: u32| OwnerUsage {
             user: Some("ana".to_owned()),
@@ -443,47 +457,47 @@ fn joined_periods_of_many_jobs_are_bounded() {
             ..Period::default()
         }
     };
-    let joined = Period::joined((0..30).map(period));
+    let joined = Period::join_all((0..30).map(period));
     assert!(
-        joined[0].owners.len() <= MOST_OWNERS,
+        joined[0].owners.len() <= MAX_OWNERS,
         "{}",
         joined[0].owners.len()
     );
     let seconds: f64 = joined[0].owners.iter().map(|owner| owner.gpu_seconds).sum();
-    near(seconds, 30_000.0);
+    assert_near(seconds, 30_000.0);
 }
 
 #[test]
-fn quarters_of_an_hour_have_what_was_used_in_them_and_together_all_of_it() {
+fn periods_add_up_to_total() {
     let mut timeline = Timeline::new();
     let first_ms = (START_MS + 1_000) / PERIOD_MS * PERIOD_MS;
     timeline
-        .show(1_000, 500.0, &[of("ana", 7, 90.0)])
-        .show(1_100, 300.0, &[of("bob", 8, 90.0)])
-        .show(30, 300.0, &[]);
-    let fresh = timeline.meter.take_fresh();
-    timeline.show(30, 300.0, &[of("ana", 7, 90.0)]);
+        .advance(1_000, 500.0, &[make_process("ana", 7, 90.0)])
+        .advance(1_100, 300.0, &[make_process("bob", 8, 90.0)])
+        .advance(30, 300.0, &[]);
+    let fresh = timeline.meter.take_new_usage();
+    timeline.advance(30, 300.0, &[make_process("ana", 7, 90.0)]);
     let all: Vec<_> = timeline.meter.periods().collect();
-    let again = timeline.meter.take_fresh();
+    let again = timeline.meter.take_new_usage();
     assert_eq!(
         Usage::sum(all.clone()),
         Usage::sum([fresh, again.clone()].concat()),
         "each part is taken once"
     );
-    assert!(timeline.meter.take_fresh().is_empty());
+    assert!(timeline.meter.take_new_usage().is_empty());
     let sum = Usage::sum(all);
     let whole = timeline.usage();
     for (part, of_all) in sum.owners.iter().zip(&whole.owners) {
         assert_eq!(part.user, of_all.user);
-        near(part.gpu_seconds, of_all.gpu_seconds);
-        near(
+        assert_near(part.gpu_seconds, of_all.gpu_seconds);
+        assert_near(
             part.joules.unwrap().estimate,
             of_all.joules.unwrap().estimate,
         );
     }
-    near(sum.unheld.gpu_seconds, whole.unheld.gpu_seconds);
+    assert_near(sum.unheld.gpu_seconds, whole.unheld.gpu_seconds);
 
-    let joined = Period::joined(timeline.meter.periods());
+    let joined = Period::join_all(timeline.meter.periods());
     let begins: Vec<_> = joined
         .iter()
         .map(|period| (period.at_ms - first_ms) / PERIOD_MS)
@@ -496,21 +510,26 @@ fn quarters_of_an_hour_have_what_was_used_in_them_and_together_all_of_it() {
             .map(|owner| owner.gpu_seconds)
             .sum::<f64>()
     };
-    // Usage that becomes known late is counted in the period in which it occurred.
-    near(seconds(&joined[1]) + joined[1].unheld.gpu_seconds, 900.0);
+    // Usage that becomes known late is counted in the period in which it occurred, not in a later
+    // one.
+    assert_near(seconds(&joined[1]) + joined[1].unheld.gpu_seconds, 900.0);
 }
 
 #[test]
-fn so_many_quarters_of_an_hour_are_remembered_as_there_is_room_for() {
+fn number_of_periods_is_limited() {
     let mut timeline = Timeline::new();
     for job in 0..5_000_u32 {
-        timeline.show(1, 500.0, &[of_job("ana", job + 1, &job.to_string())]);
-        timeline.meter.take_fresh();
+        timeline.advance(
+            1,
+            500.0,
+            &[make_job_process("ana", job + 1, &job.to_string())],
+        );
+        timeline.meter.take_new_usage();
     }
     let periods: Vec<_> = timeline.meter.periods().collect();
     let owners: usize = periods.iter().map(|period| period.owners.len()).sum();
     assert!(
-        owners <= MOST_OWNERS && periods[0].at_ms > START_MS,
+        owners <= MAX_OWNERS && periods[0].at_ms > START_MS,
         "{owners}"
     );
 }

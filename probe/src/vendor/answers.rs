@@ -1,6 +1,6 @@
-//! The driver's answers in the format of the vendor's own tools.
+//! The driver's raw responses, in the format that the vendor's own tools use.
 //!
-//! Only the vendor's module interprets the answers. All other code passes them on.
+//! Only the vendor's module interprets the responses. All other code passes them on unchanged.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::nvml::query::CachedAnswers;
 use crate::model::Health;
 
-/// The answers of a driver about one GPU.
+/// A driver's raw responses about one GPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VendorAnswers(pub(super) CachedAnswers);
@@ -27,11 +27,11 @@ impl From<CachedAnswers> for VendorAnswers {
     }
 }
 
-/// A function that returns the latest answers about one GPU. The function can run on any thread,
+/// A function that returns the latest responses about one GPU. The function can run on any thread,
 /// because it reads from memory and does not call the driver, which may hang.
 pub type AnswersReader = Box<dyn Fn() -> VendorAnswers + Send>;
 
-/// The latest answers about all sampled GPUs.
+/// The latest responses about all sampled GPUs.
 #[derive(Default)]
 pub struct LatestAnswers {
     readers: Mutex<BTreeMap<u32, AnswersReader>>,
@@ -39,19 +39,19 @@ pub struct LatestAnswers {
 }
 
 impl LatestAnswers {
-    /// Registers the reader of a GPU that has been opened.
+    /// Registers the reader for a GPU that has been opened.
     pub(crate) fn set_reader(&self, index: u32, reader: AnswersReader) {
-        self.readers().insert(index, reader);
+        self.lock_readers().insert(index, reader);
     }
 
     /// Records that gpumon's GPU indices no longer match those of the driver.
-    pub(crate) fn set_renumbered(&self) {
+    pub(crate) fn mark_renumbered(&self) {
         self.renumbered.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the answers about every GPU that has been opened.
-    pub fn get(&self) -> DriverAnswers {
-        let readers = self.readers();
+    /// Returns the responses about every GPU that has been opened.
+    pub fn collect_answers(&self) -> DriverAnswers {
+        let readers = self.lock_readers();
         let renumbered = self.renumbered.load(Ordering::Relaxed);
         DriverAnswers {
             renumbered,
@@ -62,28 +62,28 @@ impl LatestAnswers {
         }
     }
 
-    fn readers(&self) -> MutexGuard<'_, BTreeMap<u32, AnswersReader>> {
+    fn lock_readers(&self) -> MutexGuard<'_, BTreeMap<u32, AnswersReader>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for LatestAnswers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.readers().keys()).finish()
+        f.debug_set().entries(self.lock_readers().keys()).finish()
     }
 }
 
-/// The answers that a collector received, as one record.
+/// The driver responses that a collector has received, as a single record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriverAnswers {
-    /// Whether gpumon's GPU indices differ from those that the driver uses now.
+    /// Whether gpumon's GPU indices differ from the driver's current indices.
     #[serde(default)]
     pub renumbered: bool,
-    /// The index and the answers of each GPU.
+    /// The index and the responses of each GPU.
     pub gpus: Vec<(u32, VendorAnswers)>,
 }
 
-/// The answers about one GPU, with its health.
+/// The driver's responses about one GPU, and the GPU's health.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GpuAnswers {
     pub index: u32,

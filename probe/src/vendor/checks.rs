@@ -10,15 +10,15 @@ use super::{
 };
 use crate::model::{Severity, Vendor};
 
-/// A finding about a vendor's driver, as `gpumon doctor` shows it.
+/// A finding about a vendor's driver, as shown by `gpumon doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverFinding {
-    /// The subject in one or two words.
+    /// The subject of the check, in one or two words.
     pub check: &'static str,
     pub severity: Severity,
     /// The finding as a sentence.
     pub text: String,
-    /// The suggested fix, as a clause.
+    /// The suggested fix, worded as a clause.
     pub cure: Option<String>,
 }
 
@@ -30,12 +30,12 @@ pub struct DeviceNode {
     pub vendor: Vendor,
 }
 
-/// The first minor number of render nodes. Lower numbers belong to `cardN`, the nodes for graphics
-/// output.
+/// The first minor number of render nodes. Lower numbers belong to `cardN`, the device nodes for
+/// graphics output.
 const FIRST_RENDER_MINOR: u32 = 128;
 
-/// The maximum time to wait for the driver while cards are checked.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The maximum time to wait for the driver while checking the cards.
+const MAX_WAIT: Duration = Duration::from_secs(3);
 
 /// Returns the AMD and Intel cards.
 fn find_cards(roots: &Roots) -> [(Vendor, Vec<Card>); 2] {
@@ -48,12 +48,12 @@ fn find_cards(roots: &Roots) -> [(Vendor, Vec<Card>); 2] {
 /// Checks the AMD and Intel drivers, and the files of all cards that are awake.
 pub fn check_drivers(roots: &Roots) -> Vec<DriverFinding> {
     let [(_, amd_cards), (_, intel_cards)] = find_cards(roots);
-    let mut findings = amd::BINDING.check(&roots.sys, &amd_cards);
-    findings.extend(intel::BINDING.check(&roots.sys, &intel_cards));
+    let mut findings = amd::BINDING.find_unbound_gpus(&roots.sys, &amd_cards);
+    findings.extend(intel::BINDING.find_unbound_gpus(&roots.sys, &intel_cards));
     findings.extend(amd::check_topology(&roots.sys, &amd_cards));
     let mut tasks = make_tasks(amd_cards, amd::check_card);
     tasks.extend(make_tasks(intel_cards, intel::check_card));
-    findings.extend(run_tasks(tasks, PATIENCE));
+    findings.extend(run_tasks(tasks, MAX_WAIT));
     findings
 }
 
@@ -88,13 +88,13 @@ pub fn device_nodes(roots: &Roots) -> Vec<DeviceNode> {
     nodes
 }
 
-/// Returns the errors that the AMD and Intel drivers wrote to the kernel log at `path`, with one
+/// Returns the errors that the AMD and Intel drivers wrote to the kernel log at `path`, as one
 /// finding for each GPU and kind of error.
 ///
 /// # Errors
 /// Returns an error if the log cannot be read.
 pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
-    let messages = kernel_log::past_messages(path)?;
+    let messages = kernel_log::read_past_messages(path)?;
     let mut errors = Vec::new();
     for mut parser in [amd::log_parser(), intel::log_parser()] {
         errors.extend(messages.iter().flat_map(|message| parser.parse(message)));
@@ -108,7 +108,7 @@ pub fn check_driver_log(path: &Path) -> io::Result<Vec<DriverFinding>> {
         let info = describe_error(*code);
         let severity = match info.severity {
             Severity::Notice => return None,
-            // A lasting error is reported by a condition of the GPU, so that a notice is enough
+            // If the problem persists, a condition of the GPU reports it, so a notice is enough
             // here.
             Severity::Warning | Severity::Critical if info.by_program => Severity::Notice,
             Severity::Warning | Severity::Critical => Severity::Warning,
@@ -140,21 +140,21 @@ mod tests {
     use fake_drm::{Tree, products, scenario};
 
     use super::*;
-    use crate::vendor::drm::testing::roots_of;
+    use crate::vendor::drm::testing::make_roots;
 
     #[test]
-    fn machines_that_are_well_have_no_findings() {
-        for machine in scenario::ALL {
+    fn healthy_machines_have_no_findings() {
+        for machine in scenario::SCENARIOS {
             let tree = Tree::new();
             (machine.build)(&tree);
-            let findings = check_drivers(&roots_of(&tree));
+            let findings = check_drivers(&make_roots(&tree));
             let findings = findings.into_iter().filter(|own| own.check != "compute");
             assert_eq!(findings.collect::<Vec<_>>(), [], "{}", machine.name);
         }
     }
 
     #[test]
-    fn checks_wake_no_sleeping_card() {
+    fn checks_do_not_wake_sleeping_card() {
         let cards = [
             (products::make_radeon("0000:03:00.0"), true),
             (products::make_arc_b580("0000:03:00.0"), false),
@@ -163,19 +163,19 @@ mod tests {
             let tree = Tree::new();
             let files = tree.add_card(0, &card);
             files.suspend_card();
-            let opened = files.watch();
-            check_drivers(&roots_of(&tree));
-            device_nodes(&roots_of(&tree));
-            let opened: Vec<_> = opened.take_gated(is_amd).into_iter().collect();
+            let opened = files.record_opened_files();
+            check_drivers(&make_roots(&tree));
+            device_nodes(&make_roots(&tree));
+            let opened: Vec<_> = opened.take_waking_files(is_amd).into_iter().collect();
             assert_eq!(opened, [""; 0]);
         }
     }
 
     #[test]
-    fn partitions_have_device_nodes_of_their_own() {
+    fn partitions_have_separate_device_nodes() {
         let tree = Tree::new();
         scenario::add_mi300x_in_cpx(&tree);
-        let nodes = device_nodes(&roots_of(&tree));
+        let nodes = device_nodes(&make_roots(&tree));
         let paths: Vec<_> = nodes.iter().map(|node| node.path.as_str()).collect();
         assert_eq!(paths[..2], ["/dev/kfd", "/dev/dri/renderD128"]);
         assert_eq!((paths.len(), paths[16]), (17, "/dev/dri/renderD143"));

@@ -1,4 +1,4 @@
-//! The `--source` option: parsing it and opening the source.
+//! Parsing of the `--source` option, and opening of the selected source.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,15 +21,15 @@ use super::{
 /// The source that `--source` selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceChoice {
-    /// The drivers of all vendors that this machine has.
+    /// The drivers of all vendors that are present on this machine.
     Auto,
     Nvml,
     Amd,
-    /// Both drivers of Intel GPUs.
+    /// Both kernel drivers for Intel GPUs, `i915` and `xe`.
     Intel,
-    /// This many simulated GPUs.
+    /// The given number of simulated GPUs.
     Sim(u32),
-    /// The simulated GPUs of a scenario file.
+    /// The simulated GPUs that a scenario file describes.
     SimScenario(PathBuf),
 }
 
@@ -47,11 +47,11 @@ impl SourceChoice {
                             (1 to 64), or sim:FILE.toml for a scenario";
 
     /// The values of `--source` that shell completion suggests.
-    pub const PROPOSED: [&str; 6] = ["auto", "nvml", "amd", "intel", "sim", "sim:8"];
+    pub const COMPLETIONS: [&str; 6] = ["auto", "nvml", "amd", "intel", "sim", "sim:8"];
 
     /// The maximum number of simulated GPUs.
     pub const SIM_MAX: u32 = Scenario::MAX_GPUS;
-    const SIM_DEFAULT: u32 = 2;
+    const DEFAULT_SIM_GPUS: u32 = 2;
     const SIM_SEED: u64 = 1;
 
     /// Checks the choice as far as possible without a driver.
@@ -70,10 +70,10 @@ impl SourceChoice {
         matches!(self, Self::Auto | Self::Amd | Self::Intel)
     }
 
-    /// Opens the source.
+    /// Opens the selected source.
     ///
     /// # Errors
-    /// Returns a [`SourceError`] that names what is missing and how to fix it.
+    /// Returns a [`SourceError`] that states what is missing and how to fix it.
     pub fn open(&self, roots: &Roots) -> Result<Arc<dyn Source>, SourceError> {
         let nvidia = || Ok(Arc::new(NvmlSource::open(roots)?) as Arc<dyn Source>);
         let amd = || Ok(Arc::new(AmdSource::open(roots)?) as Arc<dyn Source>);
@@ -83,7 +83,7 @@ impl SourceChoice {
             Self::Nvml => nvidia(),
             Self::Amd => amd(),
             Self::Intel => intel(),
-            Self::Sim(count) => Ok(Arc::new(sim::start(Scenario::simple(
+            Self::Sim(count) => Ok(Arc::new(sim::start(Scenario::with_gpus(
                 *count,
                 Self::SIM_SEED,
             )))),
@@ -92,13 +92,13 @@ impl SourceChoice {
     }
 }
 
-/// The maximum size of a scenario file in bytes. A scenario with hundreds of GPUs and all kinds of
+/// The maximum size of a scenario file, in bytes. A scenario with hundreds of GPUs and all kinds of
 /// faults is smaller.
-const LARGEST_SCENARIO: usize = 4 << 20;
+const MAX_SCENARIO_BYTES: usize = 4 << 20;
 
 fn read_scenario(path: &Path) -> Result<Scenario, SourceError> {
     let name = path.display().to_string();
-    let text = bounded::regular_text(path, LARGEST_SCENARIO).map_err(|error| {
+    let text = bounded::read_regular_text(path, MAX_SCENARIO_BYTES).map_err(|error| {
         SourceError::BadScenario(format!(
             "cannot read scenario {name}: {error}; check the path"
         ))
@@ -117,7 +117,7 @@ impl FromStr for SourceChoice {
                 "nvml" => Ok(Self::Nvml),
                 "amd" => Ok(Self::Amd),
                 "intel" => Ok(Self::Intel),
-                "sim" => Ok(Self::Sim(Self::SIM_DEFAULT)),
+                "sim" => Ok(Self::Sim(Self::DEFAULT_SIM_GPUS)),
                 _ => Err(bad()),
             },
             Some(("sim", file))
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_means_one_source() {
+    fn each_source_name_is_parsed() {
         for (text, choice) in [
             ("auto", SourceChoice::Auto),
             ("nvml", SourceChoice::Nvml),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused_with_the_right_spellings() {
+    fn invalid_source_is_rejected_with_valid_names() {
         for text in ["", "cuda", "sim:0", "sim:65", "sim:-1", "sim:", "nvml:2"] {
             let error = text.parse::<SourceChoice>().unwrap_err().to_string();
             assert!(error.contains(text) && error.contains("sim:N"), "{error}");

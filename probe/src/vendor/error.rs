@@ -1,5 +1,5 @@
-//! Errors that prevent a source or a device from being used. Each vendor's module writes its own
-//! messages.
+//! Errors that prevent a source or device from being used. Each vendor's module writes its own
+//! error messages.
 
 use thiserror::Error;
 
@@ -14,19 +14,19 @@ pub enum DeviceError {
     /// The system has powered the GPU down.
     #[error("GPU asleep")]
     Asleep,
-    /// The driver was unloaded or replaced while the library was loaded. Readings need a new
-    /// process, which loads the library again.
+    /// The driver was unloaded or replaced after this process loaded its library. Only a new
+    /// process can load the library again.
     #[error("{cause}")]
     DriverReplaced {
         /// The driver's return code.
         code: u32,
-        /// The reason why the driver cannot be opened now.
+        /// The reason why the driver cannot be opened at present.
         cause: SourceError,
     },
-    /// The driver refuses to open the GPU, or fails every call about it.
+    /// The driver refuses to open the GPU, or every call about the GPU fails.
     #[error("{meaning}; {advice}")]
     Failed {
-        /// The reason that is given for absent readings.
+        /// The reason that absent readings get.
         reason: Absence,
         /// The meaning of the driver's return code, as a clause.
         meaning: String,
@@ -35,13 +35,13 @@ pub enum DeviceError {
     },
 }
 
-/// The reason why a source cannot be opened. Each message names what is missing and how to fix it.
+/// The reason why a source cannot be opened. Each message states what is missing and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SourceError {
-    /// The library is missing or cannot be loaded.
+    /// The driver's library is missing or cannot be loaded.
     #[error("{0}")]
     NoLibrary(String),
-    /// The library is installed, but the kernel driver is not.
+    /// The driver's library is installed, but the kernel driver is not.
     #[error("{0}")]
     NoDriver(String),
     /// The library and the driver are installed, but there is no GPU.
@@ -50,21 +50,22 @@ pub enum SourceError {
     /// The versions of the library and the kernel driver differ, for example after an upgrade.
     #[error("{0}")]
     VersionMismatch(String),
-    /// This user may not open the device files.
+    /// The current user may not open the device files.
     #[error("{0}")]
     NoPermission(String),
-    /// Another error of the driver.
+    /// Any other driver error.
     #[error("{0}")]
     Driver(String),
     /// The system refused to start the threads that read the GPUs.
     #[error(
-        "cannot start a thread for each GPU: {cause}; raise the limit (`ulimit -u`, or the container's pids limit)"
+        "cannot start a thread for each GPU: {cause}; raise the limit (`ulimit -u`, or the \
+         container's pids limit)"
     )]
     NoThread {
         /// The system's error message.
         cause: String,
     },
-    /// The scenario of the simulation is invalid.
+    /// The simulation's scenario is invalid.
     #[error("{0}")]
     BadScenario(String),
 }

@@ -14,8 +14,8 @@ pub fn gpu_metrics(bytes: &[u8]) {
     amd::fuzzing::gpu_metrics(bytes);
 }
 
-/// Parses the `fdinfo` of a process in repeated scans, one second apart. NUL characters separate
-/// the scans.
+/// Parses a process's `fdinfo` in repeated scans, one second apart. NUL characters separate the
+/// scans.
 pub fn fdinfo(text: &str) {
     let mut usage = Usage::new(amd::fuzzing::names());
     let start = Instant::now();
@@ -23,20 +23,20 @@ pub fn fdinfo(text: &str) {
         let Some(info) = ClientInfo::parse(part) else {
             continue;
         };
-        info.bytes_in("");
+        info.sum_memory("");
         let (pid, minor) = (1, 128);
         let client = Client { pid, minor, info };
         usage.update(start + Duration::from_secs(seconds), &[&client]);
-        usage.processes(&[&client], true);
+        usage.list_processes(&[&client], true);
     }
 }
 
-/// Parses the properties of a node in KFD's topology.
+/// Parses a node's properties in KFD's topology.
 pub fn kfd_node(text: &str) {
     amd::fuzzing::kfd_node(text);
 }
 
-/// Parses kernel messages for errors of the AMD and Intel drivers.
+/// Parses kernel log messages for errors of the AMD and Intel drivers.
 pub fn kernel_log(text: &str) {
     let parsers: [Box<dyn LogParser>; 2] = [amd::log_parser(), intel::log_parser()];
     for mut parser in parsers {

@@ -1,4 +1,4 @@
-//! The machine's memory, which GPUs without their own memory share.
+//! The machine's memory, which GPUs without their own memory use.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::vendor) struct MachineMemory {
     pub(in crate::vendor) total_bytes: u64,
-    /// The memory that programs can still get, including caches that the kernel can free.
+    /// The memory that programs can still allocate, including caches that the kernel can free.
     pub(in crate::vendor) available_bytes: u64,
 }
 
@@ -19,7 +19,7 @@ impl MachineMemory {
     /// Reads `MemTotal` and `MemAvailable` from `meminfo` in `proc_root`, which is `/proc` except
     /// in tests.
     pub(in crate::vendor) fn read(proc_root: &Path) -> Option<Self> {
-        let text = bounded::text(proc_root.join("meminfo"), bounded::STAT).ok()?;
+        let text = bounded::read_text(proc_root.join("meminfo"), bounded::STAT_LIMIT).ok()?;
         let bytes = |key: &str| {
             let mut lines = text.lines();
             let value = lines.find_map(|line| line.strip_prefix(key))?;
@@ -34,16 +34,16 @@ impl MachineMemory {
 }
 
 impl GpuSample {
-    /// Sets this GPU's memory to that of the machine. The processes must have been read before.
-    /// Memory that other programs use counts neither as used nor as free.
-    pub(in crate::vendor) fn share_memory(&mut self, machine: Option<MachineMemory>) {
+    /// Replaces the GPU's memory readings with the machine's memory. The processes must be read
+    /// first. Memory that other programs use counts as neither used nor free.
+    pub(in crate::vendor) fn set_memory_from_machine(&mut self, machine: Option<MachineMemory>) {
         let machine = Reading::from(machine.ok_or(Absence::Unknown));
         self.memory_kind = MemoryKind::Unified;
         self.memory = MemorySample {
             total_bytes: machine.clone().map(|own| own.total_bytes),
             free_bytes: machine.map(|own| own.available_bytes),
             used_bytes: self.sum_process_memory(),
-            ..MemorySample::absent(&Absence::NotSupported)
+            ..MemorySample::new_absent(&Absence::NotSupported)
         };
     }
 

@@ -1,7 +1,7 @@
-//! Copies of the files from which AMD and Intel GPUs are read, for bug reports.
+//! Copying of the files from which AMD and Intel GPUs are read, for bug reports.
 //!
-//! The copies have the same paths as the originals, so that gpumon can read them instead. Files are
-//! skipped if reading them wakes a GPU, changes a counter or takes a second.
+//! The copies have the same paths as the originals, so gpumon can read the copies instead. A file
+//! is skipped if reading it wakes a GPU, changes a counter, or takes a second.
 
 use std::{
     collections::BTreeSet,
@@ -20,34 +20,34 @@ use super::{
 /// A copy of a system file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemFile {
-    /// The path relative to `/sys` or `/proc`, with the prefix `sysfs` or `procfs`.
+    /// The file's path relative to `/sys` or `/proc`, prefixed with `sysfs` or `procfs`.
     pub path: PathBuf,
     pub content: FileContent,
 }
 
-/// The content of a file, or the target of a link.
+/// A file's content, or a symbolic link's target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileContent {
-    /// The parts of a file, in order.
+    /// The parts of a regular file's content, in order.
     Parts(Vec<FilePart>),
     /// The target of a symbolic link.
     Link(PathBuf),
 }
 
-/// A part of a file. All variants but `Plain` identify a GPU.
+/// A part of a file. All variants except `Plain` contain data that identifies a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePart {
-    /// Bytes that identify nothing.
+    /// Bytes that do not identify a GPU.
     Plain(Vec<u8>),
-    /// An ID as 16 hexadecimal digits, whatever its format in the file.
+    /// An ID as 16 hexadecimal digits, regardless of its format in the file.
     Id(String),
     Serial(String),
 }
 
-/// The maximum time to wait for the drivers.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum total time to wait for the drivers.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// Copies the files of all AMD and Intel cards, and of the processes that have a card open.
+/// Copies the files of all AMD and Intel cards, and the files of processes that have a card open.
 pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
     let amd_cards = amd::find_cards(&roots.sys);
     let intel_cards = intel::find_cards(&roots.sys);
@@ -73,14 +73,14 @@ pub fn record_files(roots: &Roots) -> Vec<SystemFile> {
         let sys = roots.sys.clone();
         Box::new(move |send| record(&Recorder::new(&sys, "sysfs", send), &card))
     }));
-    let mut files = run_tasks(tasks, PATIENCE);
-    // Cards behind the same bridge yield the files of the bridge twice.
+    let mut files = run_tasks(tasks, MAX_WAIT);
+    // Cards behind the same bridge each include the bridge's files, so duplicates are removed.
     let mut known = BTreeSet::new();
     files.retain(|file| known.insert(file.path.clone()));
     files
 }
 
-/// Returns a task that copies the kernel's files about processes that have an awake card open.
+/// Returns a task that copies the procfs files of processes that have an awake card open.
 fn make_processes_task(
     proc_root: &Path,
     amd_cards: &[Card],
@@ -96,8 +96,8 @@ fn make_processes_task(
         };
         let recorder = Recorder::new(&proc_root, "procfs", send);
         recorder.copy(Path::new(""), &["meminfo"]);
-        // The link shows whether the processes run in a container, where PIDs differ from those of
-        // the drivers.
+        // This link reveals whether the processes run in a container, where PIDs differ from the
+        // PIDs that the drivers report.
         let namespace = Path::new("self/ns/pid");
         if let Ok(target) = fs::read_link(proc_root.join(namespace)) {
             recorder.add_link(namespace, target);
@@ -117,12 +117,12 @@ mod tests {
         model::{Absence, Gpu, GpuDetails, GpuSample},
         vendor::{
             SourceChoice,
-            drm::testing::{read, read_details, recorded_cards, roots_of},
+            drm::testing::{find_recorded_cards, make_roots, read_details, read_sample},
         },
     };
 
     fn record(tree: &Tree) -> Vec<SystemFile> {
-        record_files(&roots_of(tree))
+        record_files(&make_roots(tree))
     }
 
     fn write_copy(file: &SystemFile, folder: &Path) -> io::Result<()> {
@@ -142,7 +142,7 @@ mod tests {
 
     type Readings = (Gpu, Option<(GpuSample, GpuDetails)>);
 
-    /// Reads all GPUs that are awake. Returns nothing if there is no driver.
+    /// Reads all GPUs that are awake. Returns an empty vector if there is no driver.
     fn read_all(choice: &SourceChoice, roots: &Roots) -> Vec<Readings> {
         let Ok(source) = choice.open(roots) else {
             return Vec::new();
@@ -151,14 +151,15 @@ mod tests {
             let Ok(mut device) = source.open(index) else {
                 return (source.identify_closed(index, &Absence::Asleep), None);
             };
-            let sample = read(&mut *device).unwrap();
+            let sample = read_sample(&mut *device).unwrap();
             let details = read_details(&mut *device);
-            (device.identity(), Some((sample, details)))
+            (device.identify(), Some((sample, details)))
         };
         (0..source.device_count().unwrap()).map(read_one).collect()
     }
 
-    /// Checks that a copy of a machine's files yields the same readings as the original.
+    /// Checks that reading a copy of a machine's files yields the same readings as reading the
+    /// originals.
     #[track_caller]
     fn check_copy(name: &str, tree: &Tree) {
         let folder = tempfile::tempdir().unwrap();
@@ -171,28 +172,28 @@ mod tests {
             ..Roots::default()
         };
         for choice in [SourceChoice::Amd, SourceChoice::Intel] {
-            let original = read_all(&choice, &roots_of(tree));
+            let original = read_all(&choice, &make_roots(tree));
             assert_eq!(read_all(&choice, &copy), original, "{name}");
         }
     }
 
     #[test]
     fn copies_of_machines_have_equal_readings() {
-        for machine in scenario::ALL {
+        for machine in scenario::SCENARIOS {
             let tree = Tree::new();
             (machine.build)(&tree);
             check_copy(machine.name, &tree);
         }
         let tree = Tree::new();
-        tree.add_card(0, &products::make_radeon("0000:03:00.0").behind_switch());
+        tree.add_card(0, &products::make_radeon("0000:03:00.0").with_pcie_switch());
         check_copy("a card with a switch", &tree);
     }
 
     #[test]
     fn copies_of_recorded_boards_have_equal_readings() {
-        for (name, card) in [recorded_cards("amd"), recorded_cards("intel")].concat() {
+        for (name, card) in [find_recorded_cards("amd"), find_recorded_cards("intel")].concat() {
             let tree = Tree::new();
-            tree.add_recorded(&card);
+            tree.add_recorded_card(&card);
             check_copy(&name, &tree);
         }
     }
@@ -203,11 +204,12 @@ mod tests {
         let card = products::make_mi300x("0000:83:00.0");
         let files = tree.add_card(1, &card);
         files.write(&[("pcie_bw", "1 2 3"), ("xgmi_error", "0")]);
-        let client = Client::new("amdgpu", card.address(), 7).with("drm-client-name", "secret");
+        let client =
+            Client::new("amdgpu", card.address(), 7).with_line("drm-client-name", "secret");
         tree.add_process(&Process::new(77, "python3").open_card(129, &client));
-        let opened = files.watch();
+        let opened = files.record_opened_files();
         let copies = record(&tree);
-        let opened = opened.take();
+        let opened = opened.take_opened_files();
         assert!(opened.contains("gpu_metrics"), "{opened:?}");
         assert!(!opened.contains("pcie_bw") && !opened.contains("xgmi_error"));
         let has = |place: &str| copies.iter().any(|file| file.path == Path::new(place));
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn recording_wakes_no_sleeping_card() {
+    fn recording_does_not_wake_sleeping_card() {
         for (card, is_amd) in [
             (products::make_radeon("0000:03:00.0"), true),
             (products::make_arc_b580("0000:03:00.0"), false),
@@ -230,10 +232,13 @@ mod tests {
             files.suspend_card();
             let client = Client::new("amdgpu", card.address(), 7);
             tree.add_process(&Process::new(77, "python3").open_card(128, &client));
-            let opened = files.watch();
+            let opened = files.record_opened_files();
             let copies = record(&tree);
             assert_eq!(
-                opened.take_gated(is_amd).into_iter().collect::<Vec<_>>(),
+                opened
+                    .take_waking_files(is_amd)
+                    .into_iter()
+                    .collect::<Vec<_>>(),
                 [""; 0]
             );
             let has = |end: &str| copies.iter().any(|file| file.path.ends_with(end));

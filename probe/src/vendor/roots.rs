@@ -1,16 +1,16 @@
-//! The file locations in which drivers are searched.
+//! The locations in which drivers are searched for.
 
 use std::{ffi::OsString, path::PathBuf};
 
-/// The file locations in which drivers are searched.
+/// The root folders and the library name that are used to find drivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots {
-    /// The file name of the NVML library, if not the default.
+    /// The NVML library's file name, if it is not the default.
     pub nvml_lib: Option<OsString>,
-    /// The path of `/sys`, which differs in tests.
+    /// The path of `/sys`, which is replaced in tests.
     pub sys: PathBuf,
-    /// The path of `/proc`, which differs in tests and in containers that mount the host's `/proc`
-    /// elsewhere.
+    /// The path of `/proc`, which is replaced in tests and in containers that mount the host's
+    /// `/proc` elsewhere.
     pub proc: PathBuf,
 }
 

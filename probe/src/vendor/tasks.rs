@@ -6,22 +6,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A task that delivers its results one by one.
+/// A task that delivers its results to a callback, one by one.
 pub(super) type Task<T> = Box<dyn FnOnce(&dyn Fn(T)) + Send>;
 
-/// Runs each task on its own thread, and returns the results that arrive in time, in the order of
-/// the tasks. A task that hangs in a driver is abandoned.
+/// Runs each task on its own thread, and returns the results that arrive within `patience`, in the
+/// order of the tasks. If a task hangs in a driver, it is abandoned.
 pub(super) fn run_tasks<T: Send + 'static>(tasks: Vec<Task<T>>, patience: Duration) -> Vec<T> {
     let (sender, results) = mpsc::channel();
     for (place, task) in tasks.into_iter().enumerate() {
         let sender = sender.clone();
         let run = move || {
             task(&|result| {
-                // Sending fails if the result is too late, because the receiver is gone.
+                // If the result is too late, there is no receiver, so sending fails.
                 let _ = sender.send((place, result));
             });
         };
-        // If the thread cannot be started, the task has no results.
+        // If the thread cannot be started, the task delivers no results.
         let _ = thread::Builder::new()
             .name("driver-files".to_owned())
             .spawn(run);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn task_that_hangs_delays_no_other() {
+    fn hanging_task_does_not_delay_other_tasks() {
         let tasks: Vec<Task<u32>> = vec![
             Box::new(|send| {
                 send(1);

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _lines: dict[int, CellLines] = {}
 
 
-def load(shell: InteractiveShell) -> None:
+def load_magics(shell: InteractiveShell) -> None:
     """Register the magics of a shell."""
     lines = _lines.setdefault(id(shell), CellLines(shell))
     shell.register_magics(GpuMagics(shell, lines))
 
 
-def unload(shell: InteractiveShell) -> None:
+def unload_magics(shell: InteractiveShell) -> None:
     """Remove the hooks of a shell, so that cells show no more lines."""
     lines = _lines.pop(id(shell), None)
     if lines is not None:
-        lines.off()
+        lines.disable()

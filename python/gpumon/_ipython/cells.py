@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpumon._ipython.line import Line
+from gpumon._ipython.line import CostLine
 from gpumon._measurement import Measurement
 
 if TYPE_CHECKING:
@@ -18,31 +18,31 @@ class CellLines:
         self._shell = shell
         self._is_on = False
         self._measurement: Measurement | None = None
-        self._lines: list[Line] = []
+        self._lines: list[CostLine] = []
         #: The reasons for missing measurements that were already shown.
         self._told: set[str] = set()
 
-    def on(self) -> None:
+    def enable(self) -> None:
         """Show lines from the next cell on."""
         if not self._is_on:
             self._is_on = True
             self._told.clear()
-            self._shell.events.register("pre_run_cell", self._before)
-            self._shell.events.register("post_run_cell", self._after)
+            self._shell.events.register("pre_run_cell", self._on_cell_start)
+            self._shell.events.register("post_run_cell", self._on_cell_end)
 
-    def off(self) -> None:
+    def disable(self) -> None:
         """Stop showing lines, including that of the running cell."""
         if self._is_on:
             self._is_on = False
             self._measurement = None
-            self._shell.events.unregister("pre_run_cell", self._before)
-            self._shell.events.unregister("post_run_cell", self._after)
+            self._shell.events.unregister("pre_run_cell", self._on_cell_start)
+            self._shell.events.unregister("post_run_cell", self._on_cell_end)
 
-    def skip(self) -> None:
+    def skip_cell(self) -> None:
         """Show no line below the running cell, because it shows its cost itself."""
         self._measurement = None
 
-    def _before(self, info: Any) -> None:
+    def _on_cell_start(self, info: Any) -> None:
         # Some front ends, such as nbclient, read a kernel's messages only while a cell runs, and
         # miss updates that arrive later. So a final line is shown again with the next cell. The
         # last cell of such a run only shows its duration.
@@ -50,7 +50,7 @@ class CellLines:
         if info.store_history:
             self._measurement = Measurement().start()
 
-    def _after(self, result: Any) -> None:
+    def _on_cell_end(self, result: Any) -> None:
         # The inner cell that ``%%capture`` runs ends before the outer cell.
         if not result.info.store_history:
             return
@@ -58,6 +58,6 @@ class CellLines:
         # The cell that has switched the lines on has no measurement.
         if measurement is not None:
             measurement.stop()
-            line = Line(self._shell, measurement, self._told)
+            line = CostLine(self._shell, measurement, self._told)
             line.show()
             self._lines.append(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpumon._html import cost_html
-from gpumon._text import byte_size, seconds
+from gpumon._text import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ MOST_GPUS = len(COLORS)
 WIDTH, HEIGHT, LEFT, TOP, GAP = 280, 56, 4, 14, 20
 
 
-def measured_html(cost: Mapping[str, Any], samples: Mapping[int, list[Sample]]) -> str:
+def cost_and_chart_html(cost: Mapping[str, Any], samples: Mapping[int, list[Sample]]) -> str:
     """Return the cost of a cell as text, next to a chart of the GPUs that the cell used."""
     held = {gpu["index"] for gpu in cost["gpus"]}
     shown = {index: taken for index, taken in samples.items() if not held or index in held}
@@ -45,14 +45,17 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
     )
     utilization = {
         index: [
-            ((sample.at_ms - begin) / (end - begin), _part(sample.utilization_percent, 100))
+            (
+                (sample.at_ms - begin) / (end - begin),
+                _relative_value(sample.utilization_percent, 100),
+            )
             for sample in taken
         ]
         for index, taken in shown.items()
     }
     memory = {
         index: [
-            ((sample.at_ms - begin) / (end - begin), _part(sample.memory_bytes, most))
+            ((sample.at_ms - begin) / (end - begin), _relative_value(sample.memory_bytes, most))
             for sample in taken
         ]
         for index, taken in shown.items()
@@ -60,10 +63,10 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
     second = TOP + HEIGHT + GAP
     height = second + HEIGHT + 16
     parts = [
-        *_panel("GPU utilization", "100 %", TOP, utilization),
-        *_panel("Memory", byte_size(most), second, memory),
-        *(_legend(shown, second + HEIGHT + 12) if len(shown) > 1 else ()),
-        _right(seconds((end - begin) / 1000), second + HEIGHT + 12),
+        *_draw_panel("GPU utilization", "100 %", TOP, utilization),
+        *_draw_panel("Memory", format_bytes(most), second, memory),
+        *(_draw_legend(shown, second + HEIGHT + 12) if len(shown) > 1 else ()),
+        _format_right_label(format_seconds((end - begin) / 1000), second + HEIGHT + 12),
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="GPU utilization and '
@@ -74,17 +77,19 @@ def chart_svg(samples: Mapping[int, list[Sample]]) -> str:
     )
 
 
-def _part(value: float | None, of: float) -> float | None:
+def _relative_value(value: float | None, of: float) -> float | None:
     return None if value is None else min(1.0, max(0.0, value / of))
 
 
 Points = list[tuple[float, "float | None"]]
 
 
-def _panel(title: str, top_label: str, top: float, lines: Mapping[int, Points]) -> Iterator[str]:
+def _draw_panel(
+    title: str, top_label: str, top: float, lines: Mapping[int, Points]
+) -> Iterator[str]:
     bottom = top + HEIGHT
     yield f'<text x="{LEFT}" y="{top - 4}">{title}</text>'
-    yield _right(top_label, top - 4)
+    yield _format_right_label(top_label, top - 4)
     for y in (top, bottom):
         yield (
             f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y}" y2="{y}" stroke="currentColor" '
@@ -92,17 +97,17 @@ def _panel(title: str, top_label: str, top: float, lines: Mapping[int, Points]) 
         )
     for number, points in enumerate(lines.values()):
         yield (
-            f'<path d="{_path(points, bottom)}" fill="none" stroke="{COLORS[number]}" '
+            f'<path d="{_path_data(points, bottom)}" fill="none" stroke="{COLORS[number]}" '
             f'stroke-width="1.5" '
             f'stroke-linejoin="round" stroke-linecap="round"/>'
         )
 
 
-def _right(text: str, y: float) -> str:
+def _format_right_label(text: str, y: float) -> str:
     return f'<text x="{LEFT + WIDTH}" y="{y}" text-anchor="end" opacity="0.75">{text}</text>'
 
 
-def _path(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
+def _path_data(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
     """Return the path of a line, with a gap for each absent reading."""
     steps: list[str] = []
     is_drawing = False
@@ -115,7 +120,7 @@ def _path(points: Iterable[tuple[float, float | None]], bottom: float) -> str:
     return "".join(steps)
 
 
-def _legend(indices: Iterable[int], y: float) -> Iterator[str]:
+def _draw_legend(indices: Iterable[int], y: float) -> Iterator[str]:
     yield f'<text x="{LEFT}" y="{y}">GPU</text>'
     for number, index in enumerate(indices):
         yield (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from gpumon._helper import current
+from gpumon._helper import current_helper
 from gpumon._ipython.output import Output
 from gpumon._table import cost_line
-from gpumon._text import encodable, seconds
+from gpumon._text import escape_unencodable, format_seconds
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpumon._measurement import Measurement
 
 
-class Line:
+class CostLine:
     """The cost of a cell, in one line.
 
     The driver reports the last readings of a cell up to three seconds after its end. The next cell
@@ -39,9 +39,11 @@ class Line:
     def show(self) -> None:
         """Show the known numbers, and update the line when the others are known."""
         if self._can_change:
-            self._output = Output.line(f"{seconds(self._measurement.duration_s)}, GPU …")
+            self._output = Output.show_line(
+                f"{format_seconds(self._measurement.duration_s)}, GPU …"
+            )
         # A daemon thread does not keep a kernel from exiting while it waits for numbers.
-        threading.Thread(target=self._finish, name="gpumon", daemon=True).start()
+        threading.Thread(target=self._show_final_cost, name="gpumon", daemon=True).start()
 
     def show_again(self) -> bool:
         """Show the line again if it is final; return whether it is."""
@@ -50,11 +52,11 @@ class Line:
             self._output.change_line(text)
         return text is not None
 
-    def _finish(self) -> None:
+    def _show_final_cost(self) -> None:
         cost = self._measurement.to_dict()
         reason = cost["lost"][0] if cost["lost"] and not cost["gpus"] else None
         text = (
-            f"{seconds(cost['duration_s'])}, GPU not measured"
+            f"{format_seconds(cost['duration_s'])}, GPU not measured"
             if reason in self._told
             else cost_line(cost)
         )
@@ -65,7 +67,7 @@ class Line:
         self._text = text
         if self._output is None:
             # No line is printed to a terminal session that is exiting.
-            if not current().is_over:
-                print(encodable(text))
+            if not current_helper().is_over:
+                print(escape_unencodable(text))
         else:
             self._output.change_line(text)

@@ -10,7 +10,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from gpumon._errors import GpumonError
 from gpumon._html import snapshot_html
-from gpumon._ipython.chart import measured_html
+from gpumon._ipython.chart import cost_and_chart_html
 from gpumon._ipython.output import Output
 from gpumon._ipython.samples import Samples
 from gpumon._measurement import Measurement
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gpumon._ipython.cells import CellLines
 
 HELP = (
-    "%gpu shows the GPUs now, %gpu on a line below each cell, %gpu off no more of them; %%gpu "
-    "measures one cell"
+    "%gpu shows the GPUs, %gpu on adds a line below each cell, %gpu off removes these lines; "
+    "%%gpu measures one cell"
 )
 
 
@@ -42,7 +42,7 @@ class GpuMagics(Magics):
 
         %gpu        show the GPUs now
         %gpu on     show a line below each cell: duration, GPU time, peak memory and energy
-        %gpu off    show no more lines
+        %gpu off    stop showing these lines
         %%gpu NAME  show the cost of this cell and a chart, up to three seconds after its end;
                     the name is optional, and the cell cannot use `await` outside of functions
         """
@@ -50,14 +50,14 @@ class GpuMagics(Magics):
         # Tracebacks leave out this function, because errors come from the cell.
         __tracebackhide__ = True
         if cell is not None:
-            self._lines.skip()
-            _run_measured(self._of_shell, word or None, cell)
+            self._lines.skip_cell()
+            _measure_cell(self._of_shell, word or None, cell)
         elif word == "on":
-            self._lines.on()
+            self._lines.enable()
         elif word == "off":
-            self._lines.off()
+            self._lines.disable()
         elif word:
-            raise UsageError(f"%gpu has no {word!r}: {HELP}")
+            raise UsageError(f"%gpu has no argument {word!r}: {HELP}")
         else:
             _show_now()
 
@@ -66,23 +66,23 @@ def _show_now() -> None:
     try:
         now = snapshot()
     except GpumonError as error:
-        Output.line(f"gpumon: {error}")
+        Output.show_line(f"gpumon: {error}")
     else:
         Output(str(now), snapshot_html(now))
 
 
-def _run_measured(shell: InteractiveShell, name: str | None, cell: str) -> None:
+def _measure_cell(shell: InteractiveShell, name: str | None, cell: str) -> None:
     __tracebackhide__ = True
     measurement = Measurement(name)
     samples = Samples()
     try:
         with samples, measurement:
-            _execute(shell, cell)
+            _execute_cell(shell, cell)
     finally:
-        Output(str(measurement), measured_html(measurement.to_dict(), samples.taken()))
+        Output(str(measurement), cost_and_chart_html(measurement.to_dict(), samples.by_gpu()))
 
 
-def _execute(shell: Any, cell: str) -> None:
+def _execute_cell(shell: Any, cell: str) -> None:
     """Run a cell within a cell, as IPython does: the last expression is displayed, and errors are
     passed on.
     """

@@ -6,9 +6,9 @@ import contextlib
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from gpumon._errors import ProgramError
-from gpumon._helper import current
+from gpumon._helper import current_helper
 from gpumon._mail import Json
-from gpumon._snapshot import reading
+from gpumon._snapshot import find_reading
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -34,13 +34,13 @@ class Samples:
         self._of_gpus: dict[int, list[Sample]] = {}
         self._came = 0
         self._every = 1
-        self._helper = current()
+        self._helper = current_helper()
         self._number: int | None = None
 
     def __enter__(self) -> Samples:
         # If nothing can be read, the measurement of the same cell reports the reason.
         with contextlib.suppress(ProgramError):
-            self._number = self._helper.subscribe(INTERVAL_S, self.take)
+            self._number = self._helper.subscribe(INTERVAL_S, self.add)
         return self
 
     def __exit__(
@@ -52,11 +52,11 @@ class Samples:
         if self._number is not None:
             self._helper.unsubscribe(self._number)
 
-    def taken(self) -> dict[int, list[Sample]]:
+    def by_gpu(self) -> dict[int, list[Sample]]:
         """Return the samples of each GPU, by index."""
         return {index: list(samples) for index, samples in sorted(self._of_gpus.items())}
 
-    def take(self, sample: Json) -> None:
+    def add(self, sample: Json) -> None:
         """Store the readings that the charts show."""
         self._came += 1
         if self._came % self._every:
@@ -64,8 +64,8 @@ class Samples:
         for gpu in sample["gpus"]:
             kept = Sample(
                 sample["at_ms"],
-                reading(gpu, "utilization.gpu_percent"),
-                reading(gpu, "memory.used_bytes"),
+                find_reading(gpu, "utilization.gpu_percent"),
+                find_reading(gpu, "memory.used_bytes"),
             )
             self._of_gpus.setdefault(gpu["index"], []).append(kept)
         if max((len(samples) for samples in self._of_gpus.values()), default=0) > MOST:

@@ -66,7 +66,7 @@ class Tracker(abc.ABC):
             self._epoch.stop()
             self._ended.append((step, time.monotonic(), self._epoch))
             self._epoch = None
-            self._log_ended(is_last=is_logged_now)
+            self._log_ended_epochs(is_last=is_logged_now)
 
     def stop(self) -> None:
         """End the run, and log all remaining epochs. An unfinished epoch, for example after an
@@ -77,7 +77,7 @@ class Tracker(abc.ABC):
             return
         run, self._run = self._run, None
         run.stop()
-        self._log_ended(is_last=True)
+        self._log_ended_epochs(is_last=True)
         self.totals = metrics_of(run.to_dict(), RUN)
         self.try_logging(self.log_metrics, self.totals, None)
 
@@ -99,7 +99,7 @@ class Tracker(abc.ABC):
     ) -> None:
         self.stop()
 
-    def _log_ended(self, is_last: bool) -> None:
+    def _log_ended_epochs(self, is_last: bool) -> None:
         while self._ended and (is_last or time.monotonic() - self._ended[0][1] > FINAL_AFTER_S):
             step, _, measurement = self._ended.pop(0)
             self.try_logging(self.log_metrics, metrics_of(measurement.to_dict(), EPOCH), step)
@@ -112,8 +112,7 @@ class Tracker(abc.ABC):
             if not self._has_warned:
                 self._has_warned = True
                 warn(
-                    f"{type(self).__name__} cannot log the use of the GPUs: "
-                    f"{type(error).__name__}: {error}. The run "
-                    "continues without these metrics; check that the tracker's server can be "
-                    "reached"
+                    f"{type(self).__name__} cannot log the GPU use: "
+                    f"{type(error).__name__}: {error}. The run continues without these metrics. "
+                    "Check that the server of the tracker can be reached"
                 )

@@ -14,7 +14,7 @@ from gpumon.trackers._tracker import Tracker
 NAMES = ("lightning.pytorch", "pytorch_lightning")
 
 
-def _library() -> Any:
+def _import_lightning() -> Any:
     for name in NAMES:
         if name in sys.modules:
             return sys.modules[name]
@@ -24,7 +24,7 @@ def _library() -> Any:
         return importlib.import_module(NAMES[1])
 
 
-Callback: Any = _library().Callback
+Callback: Any = _import_lightning().Callback
 
 
 class GpuCostCallback(Callback, Tracker):

@@ -1,11 +1,11 @@
-//! Alerts: the rules of the alert file, which are evaluated at every sample. [`routes`] has their
+//! Alerts: the rules of the alert file are evaluated at every sample. [`routes`] contains the
 //! endpoints.
 //!
-//! The start and end of an alert is an event; firing alerts are part of the hello and of snapshots.
-//! Separate threads notify the receivers, and nothing here waits for them.
+//! An alert's start and end are events. Firing alerts are part of the hello frame and of snapshots.
+//! Separate threads notify the receivers, so nothing here waits for them.
 
 pub(crate) mod routes;
-mod told_file;
+mod saved_alerts_file;
 
 use std::{
     io,
@@ -15,9 +15,9 @@ use std::{
 };
 
 use gpumon_alerts::{
-    evaluate::{Evaluator, Readings, RuleStatus, SavedAlert},
+    evaluate::{EvaluationInput, Evaluator, RuleStatus, SavedAlert},
     notify::{Dispatcher, ReceiverStatus},
-    rules::{AlertRules, BadRules},
+    rules::{AlertFileError, AlertRules},
 };
 use gpumon_probe::{
     derive::ConditionSettings,
@@ -32,18 +32,18 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 
-use self::told_file::ToldFile;
+use self::saved_alerts_file::SavedAlertsFile;
 use crate::{
     hub::Hub,
-    watching::{Watcher, Watching},
+    watching::{ViewerCounter, ViewerGuard},
 };
 
-pub(crate) use self::routes::router;
+pub(crate) use self::routes::build_router;
 
 /// The interval at which rules are evaluated if no samples arrive.
-const INTERVAL: Duration = Duration::from_secs(1);
+const EVALUATION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time limit for reading saved alerts at the start.
+/// The time limit for reading saved alerts when the server starts.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The interval at which clients receive new values of firing alerts.
@@ -52,9 +52,10 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// The alert rules of a server, and the file they come from.
 #[derive(Debug, Clone)]
 pub struct AlertSettings {
-    /// The rules that were read at the start.
+    /// The rules that were read when the server started.
     pub rules: AlertRules,
-    /// The reason why the file was not read at the start. There are no rules in this case.
+    /// The reason why the file could not be read when the server started. In this case there are no
+    /// rules.
     pub problem: Option<String>,
     /// The settings for the detection of conditions.
     pub conditions: ConditionSettings,
@@ -85,7 +86,7 @@ pub struct AlertStatus {
     /// The error in the alert file. If there were rules before the error, they remain in force.
     /// `null` if there is no error.
     pub error: Option<String>,
-    /// Whether the server has an alert file, which may have no rules.
+    /// Whether the server has an alert file. The file may contain no rules.
     #[serde(default)]
     pub has_file: bool,
 }
@@ -93,26 +94,31 @@ pub struct AlertStatus {
 /// The rules and their state. Without an alert file, there are no rules.
 pub(crate) struct Alerts {
     hub: Arc<Hub>,
-    state: Mutex<State>,
+    state: Mutex<AlertState>,
     /// The path of the alert file, which can change with the settings.
     file: watch::Receiver<Option<PathBuf>>,
 }
 
-struct State {
+struct AlertState {
     evaluator: Evaluator,
     dispatcher: Dispatcher,
     error: Option<String>,
-    /// The firing alerts that clients last received, and the time of that.
+    /// The firing alerts that clients last received, and the time at which they were sent.
     told: (Vec<FiringAlert>, Instant),
-    /// Rules about readings that are taken less often while nobody watches count as a viewer.
-    watching: Arc<Watching>,
-    watcher: Option<Watcher>,
-    /// The file of alerts that are kept over a restart, and its last contents.
-    file: Option<(ToldFile, Vec<SavedAlert>)>,
+    /// The counter of viewers. Rules count as a viewer if they need readings that are taken less
+    /// often while nobody watches.
+    watching: Arc<ViewerCounter>,
+    watcher: Option<ViewerGuard>,
+    /// The file that keeps alerts over a restart, and the alerts that were last written to it.
+    file: Option<(SavedAlertsFile, Vec<SavedAlert>)>,
 }
 
 impl Alerts {
-    pub(crate) fn new(hub: Arc<Hub>, settings: &AlertSettings, watching: Arc<Watching>) -> Self {
+    pub(crate) fn new(
+        hub: Arc<Hub>,
+        settings: &AlertSettings,
+        watching: Arc<ViewerCounter>,
+    ) -> Self {
         let AlertSettings {
             rules,
             problem,
@@ -121,19 +127,19 @@ impl Alerts {
         } = settings;
         let of_dispatcher = Arc::clone(&hub);
         let mut dispatcher = Dispatcher::new(Arc::new(move |message| {
-            tell_problem(&of_dispatcher, message);
+            report_problem(&of_dispatcher, message);
         }));
-        dispatcher.replace(&rules.receivers);
+        dispatcher.replace_receivers(&rules.receivers);
         let evaluator = Evaluator::new(rules, time_zone(), conditions.clone());
         let error = problem.as_ref().map(|problem| {
-            format!("There are no alerts, since the alert file was not loaded: {problem}")
+            format!("There are no alerts, because the alert file could not be loaded: {problem}")
         });
         if let Some(message) = &error {
-            tell_problem(&hub, message.clone());
+            report_problem(&hub, message.clone());
         }
         let told = (Vec::new(), Instant::now());
-        let watcher = rules.watch().then(|| watching.begin());
-        let state = State {
+        let watcher = rules.uses_slow_fields().then(|| watching.add_viewer());
+        let state = AlertState {
             evaluator,
             dispatcher,
             error,
@@ -150,9 +156,9 @@ impl Alerts {
     }
 
     /// Evaluates the rules, and sends the results to clients and receivers.
-    fn evaluate(&self, now_ms: u64) {
-        let known = self.hub.readings(now_ms);
-        let readings = Readings {
+    fn evaluate_rules(&self, now_ms: u64) {
+        let known = self.hub.alert_readings(now_ms);
+        let readings = EvaluationInput {
             sample: known.sample.as_deref(),
             inventory: known.inventory.as_deref(),
             is_watched: known.is_watched,
@@ -161,7 +167,9 @@ impl Alerts {
         let host = known
             .inventory
             .as_ref()
-            .map_or_else(told_file::host, |inventory| inventory.hostname.clone());
+            .map_or_else(saved_alerts_file::hostname, |inventory| {
+                inventory.hostname.clone()
+            });
         let mut state = self.lock();
         let outcome = state.evaluator.update(&readings, now_ms);
         for event in outcome.events {
@@ -170,28 +178,28 @@ impl Alerts {
         for (notification, receivers) in &outcome.notifications {
             state.dispatcher.send(notification, &host, receivers);
         }
-        let firing = state.evaluator.firing();
+        let firing = state.evaluator.firing_alerts();
         let (told, at) = &state.told;
         let is_renewed = *told != firing && at.elapsed() >= RENEW_INTERVAL;
         if is_renewed
             || !told
                 .iter()
-                .map(without_value)
-                .eq(firing.iter().map(without_value))
+                .map(strip_text)
+                .eq(firing.iter().map(strip_text))
         {
             state.told = (firing.clone(), Instant::now());
-            self.hub.set_firing(firing);
+            self.hub.set_firing_alerts(firing);
         }
         state.save();
     }
 
-    /// Restores the alerts from before the last restart from the data directory.
+    /// Restores the alerts that were saved in the data directory before the last restart.
     async fn restore(&self, folder: PathBuf) {
         let shown = folder.display().to_string();
         let late = || io::Error::new(io::ErrorKind::TimedOut, "the disk does not answer");
         let opened = timeout(
             DISK_TIMEOUT,
-            spawn_blocking(move || ToldFile::open(&folder)),
+            spawn_blocking(move || SavedAlertsFile::open(&folder)),
         )
         .await;
         let opened = opened.map_or_else(
@@ -203,19 +211,22 @@ impl Alerts {
             Err(error) => {
                 let why = match error.kind() {
                     io::ErrorKind::WouldBlock => {
-                        "another gpumon does so there: give each its own --data-dir".to_owned()
+                        "another gpumon uses this directory: give each its own --data-dir"
+                            .to_owned()
                     }
-                    _ => format!("{error}: name another directory with --data-dir"),
+                    _ => format!("{error}: choose another directory with --data-dir"),
                 };
                 tracing::warn!(
-                    "alerts: which receivers are notified is not kept in {shown}: {why}; they are notified again after a restart"
+                    "alerts: notifications are not recorded in {shown}: {why}; receivers are \
+                     notified again after a restart"
                 );
                 return;
             }
         };
         let saved = saved.unwrap_or_else(|error| {
             tracing::warn!(
-                "alerts: cannot read which receivers were notified from {shown}: {error}; they are notified again"
+                "alerts: cannot read from {shown} which receivers were notified: {error}; they \
+                 are notified again"
             );
             Vec::new()
         });
@@ -224,16 +235,17 @@ impl Alerts {
         state.file = Some((file, saved));
     }
 
-    /// Writes the remaining data, with a time limit.
-    pub(crate) fn end(&self) {
+    /// Writes the remaining alerts to the file, with a time limit.
+    pub(crate) fn finish_writing(&self) {
         let file = self.lock().file.take();
         if let Some((file, _)) = file {
-            file.end();
+            file.finish_writing();
         }
     }
 
-    /// Replaces the rules, or keeps the old ones and reports the error.
-    fn reload(&self, read: Result<AlertRules, BadRules>) {
+    /// Replaces the rules. If the file could not be read, keeps the old rules and reports the
+    /// error.
+    fn replace_rules(&self, read: Result<AlertRules, AlertFileError>) {
         let mut state = self.lock();
         match read {
             Ok(rules) => {
@@ -242,24 +254,27 @@ impl Alerts {
                     rules.rules.len(),
                     rules.receivers.len()
                 );
-                let new_receivers = state.dispatcher.replace(&rules.receivers);
-                state.evaluator.replace(&rules, &new_receivers);
-                state.watcher = rules.watch().then(|| state.watching.begin());
+                let new_receivers = state.dispatcher.replace_receivers(&rules.receivers);
+                state.evaluator.replace_rules(&rules, &new_receivers);
+                state.watcher = rules
+                    .uses_slow_fields()
+                    .then(|| state.watching.add_viewer());
                 state.error = None;
             }
             Err(error) => {
                 let message = format!(
-                    "The alert file was changed and not loaded, the rules before hold: {error}"
+                    "The changed alert file could not be loaded, and the previous rules stay in \
+                     effect: {error}"
                 );
                 state.error = Some(message.clone());
-                tell_problem(&self.hub, message);
+                report_problem(&self.hub, message);
             }
         }
     }
 
     /// Silences a rule. Returns `false` if there is no rule with this name.
-    fn silence(&self, rule: &str, until_ms: Option<u64>) -> bool {
-        self.lock().evaluator.silence(rule, until_ms)
+    fn silence_rule(&self, rule: &str, until_ms: Option<u64>) -> bool {
+        self.lock().evaluator.silence_rule(rule, until_ms)
     }
 
     fn status(&self, now_ms: u64) -> AlertStatus {
@@ -272,47 +287,50 @@ impl Alerts {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AlertState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl AlertState {
     /// Writes the alerts to the file if they have changed. If the disk is busy, they are written at
     /// a later call.
     fn save(&mut self) {
         let Some((file, written)) = &mut self.file else {
             return;
         };
-        let saved = SavedAlert::merge(
+        let saved = SavedAlert::merge_saved_alerts(
             written,
-            self.evaluator.saved(),
-            &self.dispatcher.is_up_to_date(),
+            self.evaluator.saved_alerts(),
+            &self.dispatcher.delivery_completeness_by_receiver(),
         );
-        let is_written =
-            saved.len() == written.len() && saved.iter().zip(&*written).all(|(a, b)| a.is_like(b));
+        let is_written = saved.len() == written.len()
+            && saved
+                .iter()
+                .zip(&*written)
+                .all(|(a, b)| a.equals_except_text(b));
         if !is_written && file.write(saved.clone()) {
             *written = saved;
         }
     }
 }
 
-/// Evaluates the rules, and reads them again on request. The data directory keeps which receivers
-/// were notified. This function never returns.
-pub(crate) async fn run(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
+/// Evaluates the rules, and reads the alert file again when notified. Firing alerts and notified
+/// receivers are saved in the data directory. This function never returns.
+pub(crate) async fn run_alerts(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
     let mut file = alerts.file.clone();
     if let Some(folder) = data_folder {
         alerts.restore(folder).await;
     }
     let mut samples = alerts.hub.samples();
-    let mut ticks = interval(INTERVAL);
+    let mut ticks = interval(EVALUATION_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut may_reload = true;
     // The file may be on a disk that does not respond, so it is read by another thread.
     let mut reading = JoinSet::new();
     loop {
         tokio::select! {
-            // The channel cannot be closed, because `alerts` owns the hub.
+            // The channel of samples cannot be closed, because `alerts` owns the hub.
             _ = samples.changed() => {}
             _ = ticks.tick() => {}
             reloaded = file.changed(), if may_reload && reading.is_empty() => match reloaded {
@@ -322,23 +340,23 @@ pub(crate) async fn run(alerts: Arc<Alerts>, data_folder: Option<PathBuf>) {
                         file.map_or_else(|| Ok(AlertRules::default()), |file| AlertRules::read(&file))
                     });
                 }
-                // The sender is gone, so there will be no further requests.
+                // The sender is gone, so there will be no further reload requests.
                 Err(_) => may_reload = false,
             },
-            Some(Ok(read)) = reading.join_next() => alerts.reload(read),
+            Some(Ok(read)) = reading.join_next() => alerts.replace_rules(read),
         }
-        alerts.evaluate(now_ms());
+        alerts.evaluate_rules(now_ms());
     }
 }
 
-/// Returns the alert without its text, which contains the current value.
-fn without_value(alert: &FiringAlert) -> FiringAlert {
+/// Returns a copy of the alert without its text, because the text contains the current value.
+fn strip_text(alert: &FiringAlert) -> FiringAlert {
     let mut alert = alert.clone();
     alert.alert.text = String::new();
     alert
 }
 
-fn tell_problem(hub: &Hub, message: String) {
+fn report_problem(hub: &Hub, message: String) {
     tracing::warn!("{message}");
     hub.add_event(Event {
         at_ms: now_ms(),

@@ -16,9 +16,9 @@ use super::AlertStatus;
 use crate::{app::AppState, audit, auth::Client, peer, view::View};
 
 /// The maximum size of a request in bytes, which allows for escaped characters in names.
-const LARGEST: usize = 4096;
-/// The maximum length of a silence. A longer one should be written in the alert file.
-const LONGEST_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+const MAX_BODY_BYTES: usize = 4096;
+/// The maximum length of a silence. Longer silences belong in the alert file.
+const MAX_SILENCE_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A request to silence a rule for some time.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,25 +27,25 @@ pub(crate) struct Silence {
     /// The name of the rule.
     rule: String,
     /// The length of the silence in milliseconds; 0 ends it.
-    #[schemars(range(max = LONGEST_MS))]
+    #[schemars(range(max = MAX_SILENCE_MS))]
     for_ms: u64,
 }
 
-pub(crate) fn router() -> Router<AppState> {
+pub(crate) fn build_router() -> Router<AppState> {
     Router::new()
         .route(
             "/api/v1/alerts/silence",
-            post(silence).route_layer(middleware::from_fn(peer::may_change)),
+            post(post_silence).route_layer(middleware::from_fn(peer::require_change_permission)),
         )
-        .route_layer(DefaultBodyLimit::max(LARGEST))
-        .route("/api/v1/alerts", get(status))
+        .route_layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .route("/api/v1/alerts", get(get_status))
 }
 
-async fn status(
+async fn get_status(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
 ) -> Json<AlertStatus> {
-    let view = View::of(&client, app.show_processes).await;
+    let view = View::for_client(&client, app.show_processes).await;
     let mut status = app.alerts.status(now_ms());
     for rule in &mut status.rules {
         let hidden = rule
@@ -58,28 +58,29 @@ async fn status(
 }
 
 /// Silences a rule, and returns the state of all rules.
-async fn silence(
+async fn post_silence(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     body: Bytes,
 ) -> Result<Json<AlertStatus>, (StatusCode, String)> {
     let bad = |why: String| {
         let message = format!(
-            "{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {LONGEST_MS}, or 0 to end it\n"
+            "{why}; send {{\"rule\":\"NAME\",\"for_ms\":7200000}} with up to {MAX_SILENCE_MS} ms, \
+             or 0 to end the silence\n"
         );
         (StatusCode::BAD_REQUEST, message)
     };
     let Silence { rule, for_ms } =
         serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
-    if for_ms > LONGEST_MS {
+    if for_ms > MAX_SILENCE_MS {
         return Err(bad(
-            "a silence of more than 30 days stands in the alert file".to_owned(),
+            "a silence can last at most 30 days; put a longer one into the alert file".to_owned(),
         ));
     }
     let now_ms = now_ms();
     if !app
         .alerts
-        .silence(&rule, (for_ms > 0).then(|| now_ms + for_ms))
+        .silence_rule(&rule, (for_ms > 0).then(|| now_ms + for_ms))
     {
         let known: Vec<String> = app
             .alerts
@@ -89,8 +90,8 @@ async fn silence(
             .map(|rule| rule.name)
             .collect();
         let cure = match known.as_slice() {
-            [] => "there are none: start the server with --alerts FILE".to_owned(),
-            known => format!("there are {}", known.join(", ")),
+            [] => "this server has no alert rules: start it with --alerts FILE".to_owned(),
+            known => format!("use one of {}", known.join(", ")),
         };
         return Err((
             StatusCode::NOT_FOUND,
@@ -102,7 +103,7 @@ async fn silence(
     } else {
         format!("for {} s", for_ms.div_ceil(1000))
     };
-    audit::note(&client, &format!("silenced the rule {rule} {time}")).await;
-    app.alerts.evaluate(now_ms);
+    audit::log_action(&client, &format!("silenced the rule {rule} {time}")).await;
+    app.alerts.evaluate_rules(now_ms);
     Ok(Json(app.alerts.status(now_ms)))
 }

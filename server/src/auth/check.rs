@@ -11,15 +11,15 @@ use axum::{
 use tokio::time::Instant;
 
 use super::{
-    client::{Client, counted},
+    access_policy::{AccessPolicy, digest_password_hash},
+    client::{Client, client_key},
     cookie,
-    credentials::{Authorization, NotUnderstood, authorization},
+    credentials::{Authorization, InvalidAuthorization, parse_authorization},
     digest::Digest,
-    doors::{Doors, hash_digest},
     identity::{Identity, Proof},
     limits::{
-        GUESSES, GUESSES_BY_PROXY, GUESSES_FOR_USER, Guesser, HANDSHAKES, REQUESTS_BY_PROXY,
-        Requester,
+        GUESS_LIMIT, GUESS_LIMIT_BY_PROXY, GUESS_LIMIT_FOR_USER, Guesser, HANDSHAKE_LIMIT,
+        REQUEST_LIMIT_BY_PROXY, Requester,
     },
     passwords::Guess,
     rate::Rate,
@@ -28,57 +28,60 @@ use super::{
 };
 use crate::{
     connections::Arrival,
-    peer::{Peer, Who},
+    peer::{Peer, PeerKey},
     refused_credentials::Credential,
 };
 
 /// The reason why a client is refused.
-pub(super) enum Refusal {
-    /// The request has no credentials, or expired ones.
+pub(super) enum AuthRefusal {
+    /// The request has no credentials, or they have expired.
     Unknown,
     /// The token or password is wrong.
     Wrong,
-    /// There were too many wrong passwords. No further one is checked for this time.
+    /// There were too many wrong passwords. The next password is checked only after this time.
     TooManyFailures(Duration),
     /// Too many passwords are being checked at the same time.
     Busy,
 }
 
-/// Limits the rate of requests before all other processing, except for the server's own user. The
-/// owner of a valid token or session has a separate limit, which others at the same address cannot
+/// Limits the request rate before any other processing, except for the server's own user. The owner
+/// of a valid token or session has a separate limit, which other clients at the same address cannot
 /// use up.
-pub(crate) async fn limit(
-    State(doors): State<Arc<Doors>>,
+pub(crate) async fn limit_rate(
+    State(policy): State<Arc<AccessPolicy>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if let Err(wait) = doors.admit_request(&arrival(&request), request.headers()) {
-        let message = "too many requests: ask for less at a time, or set rate_limit in the web configuration\n";
-        return too_many(message.to_owned(), wait);
+    if let Err(wait) = policy.admit_request(&request_arrival(&request), request.headers()) {
+        let message = "too many requests: send fewer at a time, or set rate_limit in the web \
+                       configuration\n";
+        return too_many_requests(message.to_owned(), wait);
     }
     next.run(request).await
 }
 
-pub(crate) async fn check(
-    State(doors): State<Arc<Doors>>,
+pub(crate) async fn authenticate_request(
+    State(policy): State<Arc<AccessPolicy>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let arrival = arrival(&request);
-    let is_asked = arrival.peer.is_port() && doors.asks();
-    let required = Scope::required(request.method(), request.uri().path()).filter(|_| is_asked);
+    let arrival = request_arrival(&request);
+    let is_asked = arrival.peer.uses_port() && policy.requires_sign_in();
+    let required =
+        Scope::required_scope(request.method(), request.uri().path()).filter(|_| is_asked);
     let mut client = Client {
         peer: arrival.peer,
         identity: None,
     };
     if let Some(required) = required {
-        let identity = match doors.identify(&arrival, request.headers()).await {
+        let identity = match policy.identify_client(&arrival, request.headers()).await {
             Ok(identity) => identity,
-            Err(refusal) => return refusal.answer(&doors, request.headers()),
+            Err(refusal) => return refusal.respond(&policy, request.headers()),
         };
         if identity.scope < required {
             let message = format!(
-                "this needs the scope {required}, and {identity} has {}; use a token of that scope\n",
+                "this request needs the scope {required}, but {identity} has {}; use a token with \
+                 that scope\n",
                 identity.scope
             );
             return (StatusCode::FORBIDDEN, message).into_response();
@@ -89,26 +92,26 @@ pub(crate) async fn check(
     next.run(request).await
 }
 
-/// Returns the origin of a request, which its connection has attached.
-pub(super) fn arrival(request: &Request) -> Arrival {
+/// Returns the connection's origin, which was attached to the request.
+pub(super) fn request_arrival(request: &Request) -> Arrival {
     request
         .extensions()
         .get::<Arrival>()
         .cloned()
-        .expect("connections say where requests come from")
+        .expect("every request has the address of its connection")
 }
 
-impl Doors {
+impl AccessPolicy {
     /// Counts a new TLS connection.
     ///
     /// # Errors
     /// Returns the time after which this client may open a connection.
     pub(crate) fn admit_handshake(&self, peer: Peer) -> Result<(), Duration> {
-        if peer.is_own() {
+        if peer.belongs_to_server_user() {
             return Ok(());
         }
         self.handshakes
-            .admit(counted(peer), HANDSHAKES, Instant::now())
+            .admit(client_key(peer), HANDSHAKE_LIMIT, Instant::now())
     }
 
     /// Counts a request.
@@ -117,149 +120,172 @@ impl Doors {
     /// Returns the time after which this client may send a request.
     fn admit_request(&self, arrival: &Arrival, headers: &HeaderMap) -> Result<(), Duration> {
         let (peer, now) = (arrival.peer, Instant::now());
-        if !peer.is_port() || peer.is_own() {
+        if !peer.uses_port() || peer.belongs_to_server_user() {
             return Ok(());
         }
-        let token = match authorization(headers) {
-            Ok(Some(Authorization::Bearer(token))) if self.asks() => {
-                self.token(&tokens::digest(&token))
+        let token = match parse_authorization(headers) {
+            Ok(Some(Authorization::Bearer(token))) if self.requires_sign_in() => {
+                self.find_token_identity(&tokens::digest_token(&token))
             }
             _ => None,
         };
-        let identity = token.or_else(|| self.recognize(arrival, headers).filter(|_| self.asks()));
+        let identity = token.or_else(|| {
+            self.find_session_or_certificate_identity(arrival, headers)
+                .filter(|_| self.requires_sign_in())
+        });
         if let Some(identity) = identity {
-            let requester = Requester::Identity(identity.digest(), counted(peer));
+            let requester = Requester::Identity(identity.digest(), client_key(peer));
             return self.requests.admit(requester, self.request_rate(), now);
         }
-        if let Some(proxy) = proxy_of(arrival) {
+        if let Some(proxy) = forwarding_proxy(arrival) {
             self.requests
-                .admit(Requester::Proxy(proxy), REQUESTS_BY_PROXY, now)?;
+                .admit(Requester::Proxy(proxy), REQUEST_LIMIT_BY_PROXY, now)?;
         }
-        self.requests
-            .admit(Requester::Client(counted(peer)), self.request_rate(), now)
+        self.requests.admit(
+            Requester::Client(client_key(peer)),
+            self.request_rate(),
+            now,
+        )
     }
 
-    /// Returns the identity of the client. The header `Authorization` decides if there is one,
-    /// otherwise a session or a certificate.
-    pub(super) async fn identify(
+    /// Returns the client's identity. If the request has an `Authorization` header, the header
+    /// decides; otherwise, a session or a certificate does.
+    pub(super) async fn identify_client(
         &self,
         arrival: &Arrival,
         headers: &HeaderMap,
-    ) -> Result<Identity, Refusal> {
-        match authorization(headers) {
-            Ok(Some(shown)) if self.takes(&shown) => return self.verify(arrival, shown).await,
-            Err(NotUnderstood) => Err(Refusal::Wrong),
-            // This server takes no such credentials. They can be those of a proxy, which passes the
-            // header on.
-            Ok(_) => self.recognize(arrival, headers).ok_or(Refusal::Unknown),
+    ) -> Result<Identity, AuthRefusal> {
+        match parse_authorization(headers) {
+            Ok(Some(shown)) if self.accepts_credential_kind(&shown) => {
+                return self.verify_credentials(arrival, shown).await;
+            }
+            Err(InvalidAuthorization) => Err(AuthRefusal::Wrong),
+            // This server does not accept this kind of credentials. They may be meant for a proxy
+            // that passes the header on.
+            Ok(_) => self
+                .find_session_or_certificate_identity(arrival, headers)
+                .ok_or(AuthRefusal::Unknown),
         }
     }
 
-    /// Returns the owner of a session or a certificate.
-    fn recognize(&self, arrival: &Arrival, headers: &HeaderMap) -> Option<Identity> {
+    /// Returns the owner of the request's session or certificate.
+    fn find_session_or_certificate_identity(
+        &self,
+        arrival: &Arrival,
+        headers: &HeaderMap,
+    ) -> Option<Identity> {
         let now = Instant::now();
-        let cookies = cookie::values(headers, arrival.port(), arrival.is_tls);
+        let cookies = cookie::session_values(headers, arrival.port(), arrival.is_tls);
         let mut sessions = cookies
             .into_iter()
-            .filter_map(|value| self.sessions.find(value, now));
-        if let Some(identity) = sessions.find_map(|identity| self.renewed(identity)) {
+            .filter_map(|value| self.sessions.find_by_cookie(value, now));
+        if let Some(identity) = sessions.find_map(|identity| self.renew_identity(identity)) {
             return Some(identity);
         }
         let certificate = arrival.certificate.as_ref()?;
         let proof = Proof::Certificate {
             authority: certificate.authority,
         };
-        self.renewed(Identity {
+        self.renew_identity(Identity {
             name: Arc::clone(&certificate.name),
             scope: self.user_scope(),
             proof,
         })
     }
 
-    fn takes(&self, shown: &Authorization) -> bool {
+    fn accepts_credential_kind(&self, shown: &Authorization) -> bool {
         match shown {
-            Authorization::Bearer(_) => self.takes_tokens(),
-            Authorization::Basic { .. } => self.takes_passwords(),
+            Authorization::Bearer(_) => self.accepts_tokens(),
+            Authorization::Basic { .. } => self.accepts_passwords(),
         }
     }
 
     /// Returns the identity with its current scope, or `None` if its credentials are no longer
     /// valid.
-    fn renewed(&self, identity: Identity) -> Option<Identity> {
-        self.scope_of(&identity.proof)
+    fn renew_identity(&self, identity: Identity) -> Option<Identity> {
+        self.current_scope(&identity.proof)
             .map(|scope| Identity { scope, ..identity })
     }
 
     /// Returns the owner of a token or password. Tokens have at least 128 bits and cannot be
     /// guessed, so they are always compared. The number of password checks is limited.
-    pub(super) async fn verify(
+    pub(super) async fn verify_credentials(
         &self,
         arrival: &Arrival,
         shown: Authorization,
-    ) -> Result<Identity, Refusal> {
+    ) -> Result<Identity, AuthRefusal> {
         let (credential, identity) = match shown {
             Authorization::Bearer(token) => (
                 Credential::Token,
-                self.token(&tokens::digest(&token)).ok_or(Refusal::Wrong),
+                self.find_token_identity(&tokens::digest_token(&token))
+                    .ok_or(AuthRefusal::Wrong),
             ),
             Authorization::Basic { user, password } => (
                 Credential::Password,
-                self.user(arrival, user, password).await,
+                self.verify_password(arrival, user, password).await,
             ),
         };
-        if matches!(identity, Err(Refusal::Wrong | Refusal::TooManyFailures(_))) {
-            self.refusals.note(credential, arrival.peer, arrival.proxy);
+        if matches!(
+            identity,
+            Err(AuthRefusal::Wrong | AuthRefusal::TooManyFailures(_))
+        ) {
+            self.refusals
+                .log_refusal(credential, arrival.peer, arrival.proxy);
         }
         identity
     }
 
-    async fn user(
+    async fn verify_password(
         &self,
         arrival: &Arrival,
         user: String,
         password: String,
-    ) -> Result<Identity, Refusal> {
-        let web = self.web();
+    ) -> Result<Identity, AuthRefusal> {
+        let web = self.web_config();
         let known = web
             .as_deref()
             .and_then(|web| Some((web, Guess::new(&web.users, &user, &password)?)));
-        let (web, guess) = known.ok_or(Refusal::Wrong)?;
+        let (web, guess) = known.ok_or(AuthRefusal::Wrong)?;
         // A password that was verified before does not count as a guess.
-        if !self.passwords.knows(&guess) {
-            let guessers = guessers(arrival, &user);
+        if !self.passwords.was_verified(&guess) {
+            let guessers = list_guess_limits(arrival, &user);
             for (guesser, rate) in &guessers {
                 self.guesses
                     .check(guesser, *rate, Instant::now())
-                    .map_err(Refusal::TooManyFailures)?;
+                    .map_err(AuthRefusal::TooManyFailures)?;
             }
-            let turn = self.passwords.turn().await.map_err(|_| Refusal::Busy)?;
-            // Another request with the same password may have been verified meanwhile.
-            if !self.passwords.knows(&guess) {
+            let turn = self
+                .passwords
+                .acquire_permit()
+                .await
+                .map_err(|_| AuthRefusal::Busy)?;
+            // Another request may have verified the same password while this one waited.
+            if !self.passwords.was_verified(&guess) {
                 // The guess is counted before the check, because clients can send many at a time or
                 // disconnect without waiting.
                 for (guesser, rate) in &guessers {
                     self.guesses
                         .admit(*guesser, *rate, Instant::now())
-                        .map_err(Refusal::TooManyFailures)?;
+                        .map_err(AuthRefusal::TooManyFailures)?;
                 }
                 if !self
                     .passwords
-                    .check(guess, password, turn)
+                    .check_password(guess, password, turn)
                     .await
-                    .map_err(|_| Refusal::Busy)?
+                    .map_err(|_| AuthRefusal::Busy)?
                 {
-                    return Err(Refusal::Wrong);
+                    return Err(AuthRefusal::Wrong);
                 }
                 for (guesser, rate) in &guessers {
-                    self.guesses.forgive(guesser, *rate);
+                    self.guesses.refund_one(guesser, *rate);
                 }
             }
         }
         let hash = web
             .users
             .get(&user)
-            .map(|hash| hash_digest(hash))
-            .ok_or(Refusal::Wrong)?;
+            .map(|hash| digest_password_hash(hash))
+            .ok_or(AuthRefusal::Wrong)?;
         let user: Arc<str> = user.into();
         let proof = Proof::Password {
             user: Arc::clone(&user),
@@ -273,41 +299,43 @@ impl Doors {
     }
 }
 
-/// Returns the limits that count wrong passwords for this user. Unknown names are counted as well,
-/// so that the limit does not reveal which names exist.
-fn guessers(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
-    let client = counted(arrival.peer);
+/// Returns the limits that count wrong passwords for `user`. Unknown names are counted too, so that
+/// the limit does not reveal which users exist.
+fn list_guess_limits(arrival: &Arrival, user: &str) -> Vec<(Guesser, Rate)> {
+    let client = client_key(arrival.peer);
     let user = Some(Digest::new(&[b"user", user.as_bytes()]));
     let of_client = [
-        (Guesser { user, client }, GUESSES_FOR_USER),
-        (Guesser { user: None, client }, GUESSES),
+        (Guesser { user, client }, GUESS_LIMIT_FOR_USER),
+        (Guesser { user: None, client }, GUESS_LIMIT),
     ]
     .into_iter();
-    let of_proxy =
-        proxy_of(arrival).map(|client| (Guesser { user: None, client }, GUESSES_BY_PROXY));
+    let of_proxy = forwarding_proxy(arrival)
+        .map(|client| (Guesser { user: None, client }, GUESS_LIMIT_BY_PROXY));
     of_client.chain(of_proxy).collect()
 }
 
-/// Returns the proxy if it has reported the address of another client.
-fn proxy_of(arrival: &Arrival) -> Option<Who> {
+/// Returns the reverse proxy that reported the client's address, if there is one.
+fn forwarding_proxy(arrival: &Arrival) -> Option<PeerKey> {
     let proxy = arrival
         .proxy
-        .map(|ip| counted(Peer::Port { ip, uid: None }));
-    proxy.filter(|proxy| *proxy != counted(arrival.peer))
+        .map(|ip| client_key(Peer::Port { ip, uid: None }));
+    proxy.filter(|proxy| *proxy != client_key(arrival.peer))
 }
 
-impl Refusal {
-    pub(super) fn answer(self, doors: &Doors, headers: &HeaderMap) -> Response {
+impl AuthRefusal {
+    pub(super) fn respond(self, policy: &AccessPolicy, headers: &HeaderMap) -> Response {
         let message = match self {
             Self::Unknown => {
-                "sign in first: send a token as `Authorization: Bearer TOKEN`, or open the page at /\n"
+                "sign in first: send a token as `Authorization: Bearer TOKEN`, or open the page \
+                 at /\n"
             }
             Self::Wrong => {
-                "this token or password is not valid; ask who runs this server for one that is\n"
+                "this token or password is not valid; ask the administrator of this server for a \
+                 valid one\n"
             }
             Self::TooManyFailures(wait) => {
                 let message = "too many wrong passwords; wait, and try again\n";
-                return too_many(message.to_owned(), wait);
+                return too_many_requests(message.to_owned(), wait);
             }
             Self::Busy => {
                 let message = "too many passwords are being checked: try again in a few seconds\n";
@@ -329,7 +357,7 @@ impl Refusal {
         let is_of_page = headers
             .get("sec-fetch-mode")
             .is_some_and(|mode| mode != "navigate");
-        if doors.takes_passwords() && !is_of_page {
+        if policy.accepts_passwords() && !is_of_page {
             challenges.append(
                 header::WWW_AUTHENTICATE,
                 HeaderValue::from_static("Basic realm=\"gpumon\""),
@@ -339,7 +367,7 @@ impl Refusal {
     }
 }
 
-fn too_many(message: String, wait: Duration) -> Response {
+fn too_many_requests(message: String, wait: Duration) -> Response {
     let seconds = wait.as_secs_f64().ceil().max(1.0).to_string();
     (
         StatusCode::TOO_MANY_REQUESTS,
@@ -356,10 +384,10 @@ mod tests {
     use futures_util::future::{join, join_all};
 
     use super::*;
-    use crate::auth::DoorSettings;
+    use crate::auth::AccessSettings;
 
     #[tokio::test]
-    async fn a_password_that_waits_behind_ten_wrong_ones_is_not_looked_at() {
+    async fn password_after_ten_wrong_ones_is_not_checked() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("web.yml");
         fs::write(
@@ -371,9 +399,9 @@ mod tests {
         )
         .unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let doors = Doors::open(DoorSettings {
+        let policy = AccessPolicy::open(AccessSettings {
             web_config: Some(file),
-            ..DoorSettings::default()
+            ..AccessSettings::default()
         })
         .unwrap();
         let arrival = Arrival::new(
@@ -384,7 +412,7 @@ mod tests {
             None,
         );
         let show = |password: &str| {
-            doors.verify(
+            policy.verify_credentials(
                 &arrival,
                 Authorization::Basic {
                     user: "ana".to_owned(),
@@ -392,8 +420,9 @@ mod tests {
                 },
             )
         };
-        // All requests are waiting before the first password is checked.
-        let turn = doors.passwords.turn().await.ok().unwrap();
+        // The permit is held here until all requests are waiting, so that no password is checked
+        // before.
+        let turn = policy.passwords.acquire_permit().await.ok().unwrap();
         let waiting = join_all(
             (0..10)
                 .map(|number| show(&number.to_string()))
@@ -402,12 +431,12 @@ mod tests {
         let (mut answers, ()) = join(waiting, async { drop(turn) }).await;
         assert!(matches!(
             answers.pop(),
-            Some(Err(Refusal::TooManyFailures(_)))
+            Some(Err(AuthRefusal::TooManyFailures(_)))
         ));
         assert!(
             answers
                 .iter()
-                .all(|answer| matches!(answer, Err(Refusal::Wrong)))
+                .all(|answer| matches!(answer, Err(AuthRefusal::Wrong)))
         );
     }
 }

@@ -11,15 +11,15 @@ use gpumon_probe::owner::user_name;
 use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{identity::Identity, scope::Scope};
-use crate::peer::{Peer, Who};
+use crate::peer::{Peer, PeerKey};
 
-/// The time for which the name of a user is cached.
-const REMEMBERED: Duration = Duration::from_mins(1);
+/// The time for which a user's name is cached.
+const NAME_CACHE_TIME: Duration = Duration::from_mins(1);
 
 /// The maximum number of cached names.
-const MOST_NAMES: usize = 1024;
+const MAX_CACHED_NAMES: usize = 1024;
 
-static NAMES: UserNames = UserNames(Mutex::new(BTreeMap::new()));
+static USER_NAMES: UserNames = UserNames(Mutex::new(BTreeMap::new()));
 
 /// The names of users by user ID. Without this cache, a directory service that does not respond
 /// would block a thread for each request.
@@ -30,14 +30,14 @@ impl UserNames {
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names
             .get(&uid)
-            .filter(|(read, _)| read.elapsed() < REMEMBERED)
+            .filter(|(read, _)| read.elapsed() < NAME_CACHE_TIME)
             .map(|(_, name)| name.clone())
     }
 
     fn insert(&self, uid: u32, name: String) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.retain(|_, (read, _)| read.elapsed() < REMEMBERED);
-        if names.len() < MOST_NAMES {
+        names.retain(|_, (read, _)| read.elapsed() < NAME_CACHE_TIME);
+        if names.len() < MAX_CACHED_NAMES {
             names.insert(uid, (Instant::now(), name));
         }
     }
@@ -47,33 +47,33 @@ impl UserNames {
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) peer: Peer,
-    /// The identity, or `None` if no sign-in is required.
+    /// The client's identity, or `None` if no sign-in is required.
     pub(crate) identity: Option<Arc<Identity>>,
 }
 
 impl Client {
-    pub(crate) fn who(&self) -> Who {
-        self.peer.who()
+    pub(crate) fn peer_key(&self) -> PeerKey {
+        self.peer.key()
     }
 
     /// Returns whether the client's scope allows runs, or `None` if no sign-in is required.
-    pub(crate) fn may_run(&self) -> Option<bool> {
+    pub(crate) fn may_start_runs(&self) -> Option<bool> {
         self.identity
             .as_ref()
             .map(|identity| identity.scope >= Scope::Run)
     }
 
-    /// Returns the name of the system user if known. This can query a directory service.
+    /// Returns the name of the system user, if known. This may query a directory service.
     pub(crate) async fn user(&self) -> Option<String> {
         if let Some(user) = self.identity.as_ref().and_then(|identity| identity.user()) {
             return Some(user.to_string());
         }
         let uid = self.peer.uid()?;
-        if let Some(name) = NAMES.find(uid) {
+        if let Some(name) = USER_NAMES.find(uid) {
             return Some(name);
         }
         let name = spawn_blocking(move || user_name(uid)).await.ok()?;
-        NAMES.insert(uid, name.clone());
+        USER_NAMES.insert(uid, name.clone());
         Some(name)
     }
 
@@ -87,24 +87,24 @@ impl Client {
                 .await
                 .map_or_else(|| "somebody".to_owned(), |user| format!("user {user}")),
         };
-        format!("{who} at {}", place(self.peer))
+        format!("{who} at {}", format_peer(self.peer))
     }
 }
 
 /// Returns the address of a peer for the log.
-pub(crate) fn place(peer: Peer) -> String {
+pub(crate) fn format_peer(peer: Peer) -> String {
     match peer {
         Peer::Port { ip, .. } => ip.to_string(),
         Peer::Socket { .. } => "the local socket".to_owned(),
     }
 }
 
-/// Returns the client for which a peer is counted. All addresses of an IPv6 /64 network count as
-/// one client.
-pub(super) fn counted(peer: Peer) -> Who {
-    match peer.who() {
-        Who::Address(IpAddr::V6(ip)) => {
-            Who::Address(IpAddr::V6((ip.to_bits() & (u128::MAX << 64)).into()))
+/// Returns the key under which a peer is counted. All addresses of an IPv6 /64 network count as one
+/// client.
+pub(super) fn client_key(peer: Peer) -> PeerKey {
+    match peer.key() {
+        PeerKey::Address(IpAddr::V6(ip)) => {
+            PeerKey::Address(IpAddr::V6((ip.to_bits() & (u128::MAX << 64)).into()))
         }
         who => who,
     }
@@ -115,9 +115,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_one_network_are_one_client() {
+    fn addresses_of_one_network_count_as_one_client() {
         let of = |ip: &str| {
-            counted(Peer::Port {
+            client_key(Peer::Port {
                 ip: ip.parse().unwrap(),
                 uid: None,
             })
@@ -126,11 +126,11 @@ mod tests {
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
         assert_eq!(
-            counted(Peer::Port {
+            client_key(Peer::Port {
                 ip: [127, 0, 0, 1].into(),
                 uid: Some(7)
             }),
-            Who::User(7)
+            PeerKey::User(7)
         );
     }
 }

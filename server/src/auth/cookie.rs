@@ -1,39 +1,43 @@
 //! The session cookie.
 //!
-//! Over TLS, its name begins with `__Host-`: browsers then accept it only from this host and only
-//! over TLS. All ports of a host share their cookies, so the name contains the port.
+//! Over TLS, its name begins with `__Host-`, so that browsers accept the cookie only from this host
+//! and only over TLS. All ports of a host share their cookies, so the name contains the port.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-use super::sessions::LASTS;
+use super::sessions::SESSION_LIFETIME;
 
-const NAME: &str = "gpumon-session-";
-const SECURE: &str = "__Host-";
+const NAME_PREFIX: &str = "gpumon-session-";
+const SECURE_PREFIX: &str = "__Host-";
 
-pub(super) fn set(value: &str, port: u16, is_secure: bool) -> HeaderValue {
-    written(value, port, is_secure, LASTS.as_secs())
+pub(super) fn make_cookie(value: &str, port: u16, is_secure: bool) -> HeaderValue {
+    format_cookie(value, port, is_secure, SESSION_LIFETIME.as_secs())
 }
 
-pub(super) fn cleared(port: u16, is_secure: bool) -> HeaderValue {
-    written("", port, is_secure, 0)
+pub(super) fn make_expired_cookie(port: u16, is_secure: bool) -> HeaderValue {
+    format_cookie("", port, is_secure, 0)
 }
 
-fn written(value: &str, port: u16, is_secure: bool, seconds: u64) -> HeaderValue {
+fn format_cookie(value: &str, port: u16, is_secure: bool, seconds: u64) -> HeaderValue {
     let (prefix, secure) = if is_secure {
-        (SECURE, "; Secure")
+        (SECURE_PREFIX, "; Secure")
     } else {
         ("", "")
     };
     let text = format!(
-        "{prefix}{NAME}{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+        "{prefix}{NAME_PREFIX}{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; \
+         SameSite=Strict{secure}"
     );
-    HeaderValue::from_str(&text).expect("a session is named in hexadecimal")
+    HeaderValue::from_str(&text).expect("the name of a session is hexadecimal")
 }
 
-/// Returns the values of the session cookies of a request. Over TLS, cookies that another host of
-/// the domain can have set are ignored.
-pub(super) fn values(headers: &HeaderMap, port: u16, is_tls: bool) -> Vec<&str> {
-    let names = [format!("{SECURE}{NAME}{port}"), format!("{NAME}{port}")];
+/// Returns the values of a request's session cookies. Over TLS, only cookies with the `__Host-`
+/// prefix count, because other hosts of the domain can set cookies without it.
+pub(super) fn session_values(headers: &HeaderMap, port: u16, is_tls: bool) -> Vec<&str> {
+    let names = [
+        format!("{SECURE_PREFIX}{NAME_PREFIX}{port}"),
+        format!("{NAME_PREFIX}{port}"),
+    ];
     let names = if is_tls { &names[..1] } else { &names[..] };
     let cookies = headers
         .get_all(header::COOKIE)
@@ -53,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_is_for_this_server_alone_and_for_no_script() {
-        let secure = set("abc", 9123, true);
+    fn cookie_is_restricted_to_server_and_http() {
+        let secure = make_cookie("abc", 9123, true);
         let secure = secure.to_str().unwrap();
         assert!(
             secure.starts_with("__Host-gpumon-session-9123=abc; Path=/; "),
@@ -67,13 +71,13 @@ mod tests {
             );
         }
         assert!(!secure.contains("Domain"));
-        let plain = set("abc", 9123, false);
+        let plain = make_cookie("abc", 9123, false);
         assert!(
             !plain.to_str().unwrap().contains("Secure")
                 && !plain.to_str().unwrap().contains("__Host-")
         );
         assert!(
-            cleared(9123, true)
+            make_expired_cookie(9123, true)
                 .to_str()
                 .unwrap()
                 .contains("=; Path=/; Max-Age=0;")
@@ -81,13 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_own_cookie_is_read() {
-        let text = "other=1; gpumon-session-9123=plain; __Host-gpumon-session-9123=secure; gpumon-session-9124=next";
+    fn cookies_of_other_ports_are_ignored() {
+        let text = "other=1; gpumon-session-9123=plain; __Host-gpumon-session-9123=secure; \
+                    gpumon-session-9124=next";
         let headers: HeaderMap = [(header::COOKIE, text.parse().unwrap())]
             .into_iter()
             .collect();
-        assert_eq!(values(&headers, 9123, true), ["secure"]);
-        assert_eq!(values(&headers, 9123, false), ["plain", "secure"]);
-        assert!(values(&HeaderMap::new(), 9123, true).is_empty());
+        assert_eq!(session_values(&headers, 9123, true), ["secure"]);
+        assert_eq!(session_values(&headers, 9123, false), ["plain", "secure"]);
+        assert!(session_values(&HeaderMap::new(), 9123, true).is_empty());
     }
 }

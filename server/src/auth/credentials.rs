@@ -10,35 +10,37 @@ pub(super) enum Authorization {
 }
 
 /// The error for an `Authorization` header that cannot be parsed.
-pub(super) struct NotUnderstood;
+pub(super) struct InvalidAuthorization;
 
-/// Parses the header. Returns `None` if the request does not have one.
+/// Parses the `Authorization` header. Returns `None` if the request does not have one.
 ///
 /// # Errors
-/// Returns an error if there are two headers, or another scheme than `Bearer` and `Basic`.
-pub(super) fn authorization(headers: &HeaderMap) -> Result<Option<Authorization>, NotUnderstood> {
+/// Returns an error if there are two headers, or if the scheme is neither `Bearer` nor `Basic`.
+pub(super) fn parse_authorization(
+    headers: &HeaderMap,
+) -> Result<Option<Authorization>, InvalidAuthorization> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
     if values.next().is_some() {
-        return Err(NotUnderstood);
+        return Err(InvalidAuthorization);
     }
-    let value = value.to_str().map_err(|_| NotUnderstood)?;
-    let (scheme, rest) = value.split_once(' ').ok_or(NotUnderstood)?;
+    let value = value.to_str().map_err(|_| InvalidAuthorization)?;
+    let (scheme, rest) = value.split_once(' ').ok_or(InvalidAuthorization)?;
     let rest = rest.trim();
     if scheme.eq_ignore_ascii_case("bearer") {
         return Ok(Some(Authorization::Bearer(rest.to_owned())));
     }
     if !scheme.eq_ignore_ascii_case("basic") {
-        return Err(NotUnderstood);
+        return Err(InvalidAuthorization);
     }
     let decoded = BASE64_STANDARD
         .decode(rest)
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok());
-    let decoded = decoded.ok_or(NotUnderstood)?;
-    let (user, password) = decoded.split_once(':').ok_or(NotUnderstood)?;
+    let decoded = decoded.ok_or(InvalidAuthorization)?;
+    let (user, password) = decoded.split_once(':').ok_or(InvalidAuthorization)?;
     Ok(Some(Authorization::Basic {
         user: user.to_owned(),
         password: password.to_owned(),
@@ -49,26 +51,32 @@ pub(super) fn authorization(headers: &HeaderMap) -> Result<Option<Authorization>
 mod tests {
     use super::*;
 
-    fn read(values: &[&str]) -> Option<String> {
+    fn describe_parsed_headers(values: &[&str]) -> Option<String> {
         let headers = values
             .iter()
             .map(|value| (header::AUTHORIZATION, value.parse().unwrap()))
             .collect();
-        match authorization(&headers) {
+        match parse_authorization(&headers) {
             Ok(None) => Some("nothing".to_owned()),
             Ok(Some(Authorization::Bearer(token))) => Some(format!("token {token}")),
             Ok(Some(Authorization::Basic { user, password })) => Some(format!("{user} {password}")),
-            Err(NotUnderstood) => None,
+            Err(InvalidAuthorization) => None,
         }
     }
 
     #[test]
-    fn one_header_of_two_schemes() {
-        assert_eq!(read(&[]).as_deref(), Some("nothing"));
-        assert_eq!(read(&["Bearer abc"]).as_deref(), Some("token abc"));
-        assert_eq!(read(&["bearer  abc "]).as_deref(), Some("token abc"));
+    fn only_single_bearer_or_basic_header_is_accepted() {
+        assert_eq!(describe_parsed_headers(&[]).as_deref(), Some("nothing"));
         assert_eq!(
-            read(&["Basic YW5hOnNlOmNyZXQ="]).as_deref(),
+            describe_parsed_headers(&["Bearer abc"]).as_deref(),
+            Some("token abc")
+        );
+        assert_eq!(
+            describe_parsed_headers(&["bearer  abc "]).as_deref(),
+            Some("token abc")
+        );
+        assert_eq!(
+            describe_parsed_headers(&["Basic YW5hOnNlOmNyZXQ="]).as_deref(),
             Some("ana se:cret")
         );
         for refused in [
@@ -81,8 +89,8 @@ mod tests {
             "Digest a",
             "Basic  ",
         ] {
-            assert_eq!(read(&[refused]), None, "{refused}");
+            assert_eq!(describe_parsed_headers(&[refused]), None, "{refused}");
         }
-        assert_eq!(read(&["Bearer abc", "Bearer def"]), None);
+        assert_eq!(describe_parsed_headers(&["Bearer abc", "Bearer def"]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Keyed hashes of secrets. The server stores and compares these instead of the secrets.
+//! Keyed hashes of secrets. The server stores and compares the hashes instead of the secrets.
 
 use std::sync::LazyLock;
 
@@ -8,35 +8,37 @@ use ring::{
 };
 use subtle::ConstantTimeEq;
 
-const LENGTH: usize = 32;
+const DIGEST_BYTES: usize = 32;
 
-/// The key is different in each process, so that nobody can prepare texts with similar hashes.
-static KEY: LazyLock<hmac::Key> = LazyLock::new(|| hmac::Key::new(hmac::HMAC_SHA256, &random()));
+/// The key of the hashes. Each process generates a different key, so that nobody can prepare inputs
+/// with similar hashes.
+static KEY: LazyLock<hmac::Key> =
+    LazyLock::new(|| hmac::Key::new(hmac::HMAC_SHA256, &random_bytes()));
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Digest([u8; LENGTH]);
+pub(crate) struct Digest([u8; DIGEST_BYTES]);
 
 impl Digest {
-    /// Returns the hash of several parts. Their lengths are included, so that different parts never
-    /// have the same hash.
+    /// Returns the hash of several parts. The lengths are hashed too, so that different lists of
+    /// parts never have the same input.
     pub(crate) fn new(parts: &[&[u8]]) -> Self {
         let mut context = hmac::Context::with_key(&KEY);
         for part in parts {
             context.update(&(part.len() as u64).to_le_bytes());
             context.update(part);
         }
-        let mut digest = [0; LENGTH];
+        let mut digest = [0; DIGEST_BYTES];
         digest.copy_from_slice(context.sign().as_ref());
         Self(digest)
     }
 
     /// Compares two hashes in constant time.
-    pub(crate) fn matches(&self, other: &Self) -> bool {
+    pub(crate) fn is_equal(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 
-    /// Returns a number that depends only on the hash.
-    pub(crate) fn number(&self) -> usize {
+    /// Returns a number derived from the hash.
+    pub(crate) fn numeric_prefix(&self) -> usize {
         self.0
             .iter()
             .take(8)
@@ -49,8 +51,8 @@ impl Digest {
 /// # Panics
 /// Panics if the system does not provide random numbers, because no secret would be safe without
 /// them.
-pub(crate) fn random() -> [u8; LENGTH] {
-    let mut bytes = [0; LENGTH];
+pub(crate) fn random_bytes() -> [u8; DIGEST_BYTES] {
+    let mut bytes = [0; DIGEST_BYTES];
     SystemRandom::new()
         .fill(&mut bytes)
         .expect("the system has random numbers");
@@ -62,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_parts_match() {
+    fn digests_match_only_for_equal_parts() {
         let digest = Digest::new(&[b"a", b"bc"]);
-        assert!(digest.matches(&Digest::new(&[b"a", b"bc"])));
+        assert!(digest.is_equal(&Digest::new(&[b"a", b"bc"])));
         assert!(
-            !digest.matches(&Digest::new(&[b"ab", b"c"]))
-                && !digest.matches(&Digest::new(&[b"abc"]))
+            !digest.is_equal(&Digest::new(&[b"ab", b"c"]))
+                && !digest.is_equal(&Digest::new(&[b"abc"]))
         );
-        assert_ne!(random(), random());
+        assert_ne!(random_bytes(), random_bytes());
     }
 }

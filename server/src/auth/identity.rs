@@ -1,4 +1,4 @@
-//! The identity that a client has proved.
+//! The authenticated identity of a client.
 
 use std::{fmt, sync::Arc};
 
@@ -6,8 +6,8 @@ use gpumon_probe::owner::clean_line;
 
 use super::{digest::Digest, scope::Scope};
 
-/// The maximum number of characters of a name in the log.
-const LONGEST_NAME: usize = 64;
+/// The maximum number of a name's characters that are written to the log.
+const MAX_NAME_CHARS: usize = 64;
 
 #[derive(Clone)]
 pub(crate) struct Identity {
@@ -16,16 +16,17 @@ pub(crate) struct Identity {
     pub(crate) proof: Proof,
 }
 
-/// The credentials that have proved an identity. They can be revoked at any time.
+/// The credentials that proved an identity. They can be revoked at any time.
 #[derive(Clone)]
 pub(crate) enum Proof {
     Token(Digest),
-    /// The password of a user, with the digest of its hash.
+    /// A user's password. `hash` is the digest of the bcrypt hash in the web configuration.
     Password {
         user: Arc<str>,
         hash: Digest,
     },
-    /// A certificate, with the digest of the authority that was trusted at the time.
+    /// A client certificate. `authority` is the digest of the settings for client certificates
+    /// under which it was verified.
     Certificate {
         authority: Digest,
     },
@@ -37,20 +38,20 @@ pub(crate) enum Proof {
 }
 
 impl Proof {
-    /// Returns the credentials that a session was started with.
-    pub(crate) fn origin(&self) -> &Self {
+    /// Returns the credentials that a session was started with, or `self` if this is not a session.
+    pub(crate) fn original_proof(&self) -> &Self {
         match self {
-            Self::Session { by, .. } => by.origin(),
+            Self::Session { by, .. } => by.original_proof(),
             other => other,
         }
     }
 }
 
 impl Identity {
-    /// Returns a digest for counting requests. A session counts as the credentials that it was
-    /// started with.
+    /// Returns a digest for counting requests. A session has the digest of the credentials that it
+    /// was started with.
     pub(super) fn digest(&self) -> Digest {
-        match self.proof.origin() {
+        match self.proof.original_proof() {
             Proof::Token(digest) => *digest,
             Proof::Password { user, .. } => Digest::new(&[b"requests of user", user.as_bytes()]),
             Proof::Certificate { .. } | Proof::Session { .. } => {
@@ -59,9 +60,10 @@ impl Identity {
         }
     }
 
-    /// Returns the name of the system user. Names of tokens and certificates are only labels.
+    /// Returns the name of the system user, or `None` for tokens and certificates, which only have
+    /// labels.
     pub(crate) fn user(&self) -> Option<&Arc<str>> {
-        match self.proof.origin() {
+        match self.proof.original_proof() {
             Proof::Password { user, .. } => Some(user),
             _ => None,
         }
@@ -71,12 +73,15 @@ impl Identity {
 /// Writes the kind and name for the log, such as `token grafana` or `user ana`.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.proof.origin() {
+        let kind = match self.proof.original_proof() {
             Proof::Token(_) => "token",
             Proof::Password { .. } => "user",
             Proof::Certificate { .. } | Proof::Session { .. } => "certificate",
         };
-        let name: String = clean_line(&self.name).chars().take(LONGEST_NAME).collect();
+        let name: String = clean_line(&self.name)
+            .chars()
+            .take(MAX_NAME_CHARS)
+            .collect();
         write!(f, "{kind} {name}")
     }
 }

@@ -1,37 +1,38 @@
 //! Authentication, authorization and rate limits.
 //!
-//! - [`scope`] has the scopes of access, [`identity`] the authenticated identity, [`client`] the
-//!   client of a request, [`leave`] the permission of a stream.
-//! - [`tokens`], [`passwords`] and client certificates are the credentials; [`sessions`] are those
-//!   of the page, which [`routes`] start and end. Only the [`digest`] of a credential is stored.
-//! - [`doors`] combines all of this for one server, and reads changed files again; [`check`] runs
-//!   before every route.
-//! - [`rate`] counts the actions of each client, [`limits`] has the limits.
+//! - [`scope`] contains the scopes of access, [`identity`] the authenticated identity, [`client`]
+//!   the client of a request, and [`read_permission`] the permission of a stream.
+//! - [`tokens`], [`passwords`] and client certificates are the credentials. [`sessions`] contains
+//!   the web page's sessions, which [`routes`] starts and ends. Only the [`digest`] of a credential
+//!   is stored.
+//! - [`access_policy`] combines all of these for one server, and reads changed files again.
+//!   [`check`] runs before every route.
+//! - [`rate`] counts each client's actions, and [`limits`] contains the limits.
 
+mod access_policy;
 mod check;
 mod client;
 mod cookie;
 mod credentials;
 mod digest;
-mod doors;
 mod identity;
-mod leave;
 mod limits;
 mod passwords;
 mod rate;
+mod read_permission;
 pub(crate) mod routes;
 mod scope;
 mod sessions;
 mod tokens;
 
-pub use self::doors::{DoorError, DoorSettings, Doors};
+pub use self::access_policy::{AccessError, AccessPolicy, AccessSettings};
 pub(crate) use self::{
-    check::{check, limit},
-    client::{Client, place},
+    check::{authenticate_request, limit_rate},
+    client::{Client, format_peer},
     digest::Digest,
     identity::Identity,
-    leave::Leave,
     passwords::Users,
     rate::{Rate, RatePerClient},
-    scope::{SESSION, Scope},
+    read_permission::ReadPermission,
+    scope::{SESSION_PATH, Scope},
 };

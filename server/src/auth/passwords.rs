@@ -1,5 +1,5 @@
 //! Passwords of the web configuration. bcrypt takes a tenth of a second by design, so hashes are
-//! computed outside the event loop, one at a time, and verified passwords are remembered.
+//! computed outside the event loop, one at a time, and verified passwords are cached.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -16,40 +16,40 @@ use tokio::{
 use super::digest::Digest;
 use crate::lock;
 
-/// The longest time that a password waits for its check.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum time that a password waits for its check.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum number of remembered passwords. There is one per user, unless a password changes.
-const MOST_KNOWN: usize = 4096;
+/// The maximum number of cached passwords. There is one per user, unless a password changes.
+const MAX_VERIFIED: usize = 4096;
 
 /// The bcrypt hashes of passwords by user.
 pub(crate) type Users = BTreeMap<String, String>;
 
-pub(crate) struct Passwords {
+pub(crate) struct PasswordChecker {
     turn: Arc<Semaphore>,
     right: Mutex<HashSet<Digest>>,
 }
 
-/// The error if too many passwords are being checked.
-pub(crate) struct Busy;
+/// The error if too many passwords are waiting for a check.
+pub(crate) struct PasswordsBusy;
 
 /// A password that is to be checked for a user.
 pub(crate) struct Guess {
     digest: Digest,
-    /// The hash to compare with. For an unknown user, it is that of another user, so that the check
-    /// takes equally long.
+    /// The hash to compare the password with. For an unknown user, another user's hash is used, so
+    /// that the check takes equally long.
     hash: String,
     is_of_user: bool,
 }
 
 /// The permission to check a password.
-pub(crate) struct Turn(OwnedSemaphorePermit);
+pub(crate) struct CheckPermit(OwnedSemaphorePermit);
 
 impl Guess {
-    /// Returns `None` if there are no users.
+    /// Creates a guess, or returns `None` if the web configuration has no users.
     pub(crate) fn new(users: &Users, user: &str, password: &str) -> Option<Self> {
         let of_user = users.get(user);
-        let hash = of_user.or_else(|| stand_in(users, user))?.clone();
+        let hash = of_user.or_else(|| substitute_hash(users, user))?.clone();
         let digest = Digest::new(&[
             b"password",
             user.as_bytes(),
@@ -64,7 +64,7 @@ impl Guess {
     }
 }
 
-impl Passwords {
+impl PasswordChecker {
     pub(crate) fn new() -> Self {
         Self {
             turn: Arc::new(Semaphore::new(1)),
@@ -73,29 +73,31 @@ impl Passwords {
     }
 
     /// Returns `true` if the password was verified before.
-    pub(crate) fn knows(&self, guess: &Guess) -> bool {
+    pub(crate) fn was_verified(&self, guess: &Guess) -> bool {
         lock::lock(&self.right).contains(&guess.digest)
     }
 
     /// Waits until a password may be checked.
     ///
     /// # Errors
-    /// Returns [`Busy`] if this takes too long.
-    pub(crate) async fn turn(&self) -> Result<Turn, Busy> {
-        let turn = timeout(PATIENCE, Arc::clone(&self.turn).acquire_owned()).await;
-        turn.map_err(|_| Busy)?.map(Turn).map_err(|_| Busy)
+    /// Returns [`PasswordsBusy`] if this takes too long.
+    pub(crate) async fn acquire_permit(&self) -> Result<CheckPermit, PasswordsBusy> {
+        let turn = timeout(QUEUE_TIMEOUT, Arc::clone(&self.turn).acquire_owned()).await;
+        turn.map_err(|_| PasswordsBusy)?
+            .map(CheckPermit)
+            .map_err(|_| PasswordsBusy)
     }
 
     /// Returns `true` if the password is correct. The check takes equally long for unknown users.
     ///
     /// # Errors
-    /// Returns [`Busy`] if the server is shutting down.
-    pub(crate) async fn check(
+    /// Returns [`PasswordsBusy`] if the server is shutting down.
+    pub(crate) async fn check_password(
         &self,
         guess: Guess,
         password: String,
-        turn: Turn,
-    ) -> Result<bool, Busy> {
+        turn: CheckPermit,
+    ) -> Result<bool, PasswordsBusy> {
         let Guess {
             digest,
             hash,
@@ -109,10 +111,10 @@ impl Passwords {
             )
                 .0
         };
-        let is_right = spawn_blocking(verify).await.map_err(|_| Busy)? && is_of_user;
+        let is_right = spawn_blocking(verify).await.map_err(|_| PasswordsBusy)? && is_of_user;
         if is_right {
             let mut right = lock::lock(&self.right);
-            if right.len() >= MOST_KNOWN {
+            if right.len() >= MAX_VERIFIED {
                 right.clear();
             }
             right.insert(digest);
@@ -121,10 +123,10 @@ impl Passwords {
     }
 }
 
-/// Returns the hash of some user for an unknown name, always the same one for the same name. Hashes
-/// can have different costs, so that a fixed hash would reveal that the name is unknown.
-fn stand_in<'a>(users: &'a Users, user: &str) -> Option<&'a String> {
-    let number = Digest::new(&[b"name", user.as_bytes()]).number();
+/// Returns another user's hash for an unknown name, and always the same hash for the same name.
+/// Hashes can have different costs, so a fixed hash would reveal that the name is unknown.
+fn substitute_hash<'a>(users: &'a Users, user: &str) -> Option<&'a String> {
+    let number = Digest::new(&[b"name", user.as_bytes()]).numeric_prefix();
     users.values().nth(number.checked_rem(users.len())?)
 }
 
@@ -135,8 +137,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_password_of_a_user_and_no_other() {
-        let passwords = Passwords::new();
+    async fn only_correct_password_is_accepted() {
+        let passwords = PasswordChecker::new();
         let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
         let mut users = Users::from([
             ("ana".to_owned(), hash("secret")),
@@ -146,15 +148,15 @@ mod tests {
             let Some(guess) = Guess::new(users, user, password) else {
                 return false;
             };
-            assert!(!passwords.knows(&guess));
-            let turn = passwords.turn().await.ok().unwrap();
+            assert!(!passwords.was_verified(&guess));
+            let turn = passwords.acquire_permit().await.ok().unwrap();
             let is_right = passwords
-                .check(guess, password.to_owned(), turn)
+                .check_password(guess, password.to_owned(), turn)
                 .await
                 .ok()
                 .unwrap();
             assert_eq!(
-                passwords.knows(&Guess::new(users, user, password).unwrap()),
+                passwords.was_verified(&Guess::new(users, user, password).unwrap()),
                 is_right
             );
             is_right
@@ -175,27 +177,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_goes_away_does_not_have_others_checked_at_the_same_time() {
-        let passwords = Passwords::new();
+    async fn canceled_check_does_not_overlap_next_one() {
+        let passwords = PasswordChecker::new();
         let users = Users::from([("ana".to_owned(), bcrypt::hash("secret", 10).unwrap())]);
         let guess = Guess::new(&users, "ana", "wrong").unwrap();
-        let turn = passwords.turn().await.ok().unwrap();
-        let mut check = Box::pin(passwords.check(guess, "wrong".to_owned(), turn));
+        let turn = passwords.acquire_permit().await.ok().unwrap();
+        let mut check = Box::pin(passwords.check_password(guess, "wrong".to_owned(), turn));
         assert!(check.as_mut().now_or_never().is_none(), "it has begun");
         drop(check);
         assert_eq!(passwords.turn.available_permits(), 0);
         assert!(
-            passwords.turn().await.is_ok(),
+            passwords.acquire_permit().await.is_ok(),
             "when it is done, it is another's turn"
         );
     }
 
     #[test]
-    fn a_name_that_is_none_costs_what_some_user_costs() {
+    fn unknown_user_takes_same_time_to_check() {
         let users: Users = (4..8)
             .map(|cost| (format!("user{cost}"), format!("$2b$0{cost}$")))
             .collect();
-        let of = |name: &str| stand_in(&users, name).unwrap().clone();
+        let of = |name: &str| substitute_hash(&users, name).unwrap().clone();
         assert_eq!(of("eve"), of("eve"));
         let all: HashSet<_> = (0..100).map(|number| of(&number.to_string())).collect();
         assert_eq!(all.len(), 4);

@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 use crate::lock;
 
-/// The maximum number of clients that are counted separately. If there are more within seconds, it
-/// is an attack, and new clients have to wait.
-const MOST_CLIENTS: usize = 100_000;
+/// The maximum number of clients that are counted separately. More clients within seconds are an
+/// attack, so new clients have to wait.
+const MAX_CLIENTS: usize = 100_000;
 
-/// A rate limit: the number of actions at once, and the time until another one is allowed. There is
-/// no limit if that time is zero.
+/// A rate limit: the size of a burst, and the time after which another action is allowed. If that
+/// time is zero, there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) burst: u32,
@@ -21,8 +21,8 @@ pub(crate) struct Rate {
 /// The number of recent actions of each client.
 #[derive(Debug)]
 pub(crate) struct RatePerClient<K> {
-    /// The time at which each client's past actions are used up: each action moves it by the
-    /// spacing of the limit. Clients whose time has passed have the full limit again.
+    /// For each client, the time at which its full limit is available again. Each action moves this
+    /// time forward by the limit's spacing.
     even: Mutex<HashMap<K, Instant>>,
 }
 
@@ -39,20 +39,20 @@ impl<K: Eq + Hash> RatePerClient<K> {
     /// Returns the time after which it is allowed.
     pub(crate) fn admit(&self, client: K, rate: Rate, now: Instant) -> Result<(), Duration> {
         let mut even = lock::lock(&self.even);
-        if even.len() >= MOST_CLIENTS {
+        if even.len() >= MAX_CLIENTS {
             even.retain(|_, even| *even > now);
         }
         let before = even.get(&client).copied();
-        if before.is_none() && even.len() >= MOST_CLIENTS {
+        if before.is_none() && even.len() >= MAX_CLIENTS {
             return Err(rate.spacing);
         }
-        wait(before, rate, now)?;
+        check_spacing(before, rate, now)?;
         even.insert(client, before.unwrap_or(now).max(now) + rate.spacing);
         Ok(())
     }
 
-    /// Removes an action from the count.
-    pub(crate) fn forgive(&self, client: &K, rate: Rate) {
+    /// Removes an action from the client's count.
+    pub(crate) fn refund_one(&self, client: &K, rate: Rate) {
         let mut even = lock::lock(&self.even);
         if let Some(even) = even.get_mut(client) {
             *even -= rate.spacing;
@@ -65,11 +65,11 @@ impl<K: Eq + Hash> RatePerClient<K> {
     /// Returns the time after which it is allowed.
     pub(crate) fn check(&self, client: &K, rate: Rate, now: Instant) -> Result<(), Duration> {
         let even = lock::lock(&self.even);
-        wait(even.get(client).copied(), rate, now)
+        check_spacing(even.get(client).copied(), rate, now)
     }
 }
 
-fn wait(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), Duration> {
+fn check_spacing(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), Duration> {
     let ahead = even.map_or(Duration::ZERO, |even| even.saturating_duration_since(now));
     let room = rate.spacing.saturating_mul(rate.burst.saturating_sub(1));
     match ahead.checked_sub(room) {
@@ -81,7 +81,7 @@ fn wait(even: Option<Instant>, rate: Rate, now: Instant) -> Result<(), Duration>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::marks::RATE as MARK_RATE;
+    use crate::marks::MARK_RATE;
 
     const RATE: Rate = Rate {
         burst: 10,
@@ -89,7 +89,7 @@ mod tests {
     };
 
     #[test]
-    fn each_client_has_a_burst_and_then_one_at_a_time() {
+    fn each_client_is_limited_to_burst_then_spacing() {
         let counts = RatePerClient::new();
         let now = Instant::now();
         let admitted = |client, at| {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_come_at_once_and_then_each_second() {
+    fn marks_are_limited_to_burst_then_spacing() {
         let limit = RatePerClient::new();
         let start = Instant::now();
         let admitted = |after| {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_between_two_is_no_limit() {
+    fn zero_spacing_is_no_limit() {
         let (counts, now) = (RatePerClient::new(), Instant::now());
         let any = Rate {
             burst: 1,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn checking_counts_nothing() {
+    fn checking_does_not_count_as_action() {
         let counts = RatePerClient::new();
         let now = Instant::now();
         assert!((0..100).all(|_| counts.check(&1, RATE, now).is_ok()));
@@ -143,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgiven_does_not_count() {
+    fn refunded_action_does_not_count() {
         let (counts, now) = (RatePerClient::new(), Instant::now());
-        counts.forgive(&1, RATE);
+        counts.refund_one(&1, RATE);
         for _ in 0..100 {
             assert!(counts.admit(1, RATE, now).is_ok());
-            counts.forgive(&1, RATE);
+            counts.refund_one(&1, RATE);
         }
         assert_eq!(
             (0..100)
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn many_clients_take_no_more_memory_than_some() {
+    fn number_of_counted_clients_is_limited() {
         let counts = RatePerClient::new();
         let now = Instant::now();
-        assert!((0..MOST_CLIENTS).all(|client| counts.admit(client, RATE, now).is_ok()));
-        assert!(counts.admit(MOST_CLIENTS, RATE, now).is_err());
+        assert!((0..MAX_CLIENTS).all(|client| counts.admit(client, RATE, now).is_ok()));
+        assert!(counts.admit(MAX_CLIENTS, RATE, now).is_err());
         assert!(
             counts
-                .admit(MOST_CLIENTS, RATE, now + Duration::from_secs(7))
+                .admit(MAX_CLIENTS, RATE, now + Duration::from_secs(7))
                 .is_ok(),
             "the others are forgotten"
         );

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::{
-    check::{Refusal, arrival},
+    check::{AuthRefusal, request_arrival},
     client::Client,
     cookie,
     credentials::Authorization,
@@ -26,9 +26,9 @@ use super::{
 use crate::{app::AppState, audit, connections::Arrival, runs};
 
 /// The maximum size of a request in bytes.
-const LARGEST: usize = 4096;
+const MAX_BODY_BYTES: usize = 4096;
 
-/// A request to sign in with a token or with a user's password.
+/// A request to sign in with a token, or with a user name and password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum SignIn {
@@ -48,46 +48,50 @@ pub(crate) struct TokenSignIn {
 pub(crate) struct PasswordSignIn {
     /// The name of a user in the web configuration.
     user: String,
-    /// The password of this user.
+    /// The password of the user.
     password: String,
 }
 
 /// The identity of the client, and the available methods to sign in.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SessionState {
-    /// The identity, such as `token ana`; `null` if not signed in.
+    /// The client's identity, such as `token ana`; `null` if not signed in.
     name: Option<String>,
     /// The client's scope; `null` if a sign-in is required.
     scope: Option<Scope>,
     /// Whether the server accepts tokens.
     token: bool,
-    /// Whether the server accepts passwords.
+    /// Whether the server accepts user names and passwords.
     password: bool,
 }
 
-pub(crate) fn router() -> Router<AppState> {
+pub(crate) fn build_router() -> Router<AppState> {
     Router::new()
-        .route("/api/v1/session", get(state).post(sign_in).delete(sign_out))
-        .route_layer(DefaultBodyLimit::max(LARGEST))
-        .route_layer(middleware::from_fn(own_header))
+        .route(
+            "/api/v1/session",
+            get(get_session).post(sign_in).delete(sign_out),
+        )
+        .route_layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .route_layer(middleware::from_fn(require_gpumon_header))
 }
 
-pub(crate) const WITHOUT_HEADER: &str =
-    "send the header `X-Gpumon: run`, which no page of another origin can do\n";
+pub(crate) const MISSING_HEADER_MESSAGE: &str =
+    "send the header `X-Gpumon: run`; pages of other origins cannot send it\n";
 
-/// Refuses changes of a session by pages of another origin, which cannot send this header.
-async fn own_header(request: Request, next: Next) -> Response {
-    if request.method().is_safe() || runs::is_meant(request.headers()) {
+/// Refuses requests without this server's header. Pages of another origin cannot send the header,
+/// so they cannot change sessions.
+async fn require_gpumon_header(request: Request, next: Next) -> Response {
+    if request.method().is_safe() || runs::has_gpumon_header(request.headers()) {
         return next.run(request).await;
     }
-    (StatusCode::FORBIDDEN, WITHOUT_HEADER).into_response()
+    (StatusCode::FORBIDDEN, MISSING_HEADER_MESSAGE).into_response()
 }
 
-async fn state(State(app): State<AppState>, request: Request) -> Response {
-    let arrival = arrival(&request);
+async fn get_session(State(app): State<AppState>, request: Request) -> Response {
+    let arrival = request_arrival(&request);
     let signed_in = |identity: Option<&Identity>, scope| {
         let name = identity.map(ToString::to_string);
-        let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
+        let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
         Json(SessionState {
             name,
             scope: Some(scope),
@@ -96,18 +100,22 @@ async fn state(State(app): State<AppState>, request: Request) -> Response {
         })
         .into_response()
     };
-    if !arrival.peer.is_port() || !app.doors.asks() {
+    if !arrival.peer.uses_port() || !app.policy.requires_sign_in() {
         let client = Client {
             peer: arrival.peer,
             identity: None,
         };
-        let may_run = runs::refusal(&app, &client).is_none();
+        let may_run = runs::find_refusal(&app, &client).is_none();
         return signed_in(None, if may_run { Scope::Run } else { Scope::Read });
     }
-    match app.doors.identify(&arrival, request.headers()).await {
+    match app
+        .policy
+        .identify_client(&arrival, request.headers())
+        .await
+    {
         Ok(identity) => signed_in(Some(&identity), identity.scope),
-        Err(Refusal::Unknown) => {
-            let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
+        Err(AuthRefusal::Unknown) => {
+            let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
             (
                 StatusCode::UNAUTHORIZED,
                 Json(SessionState {
@@ -119,7 +127,7 @@ async fn state(State(app): State<AppState>, request: Request) -> Response {
             )
                 .into_response()
         }
-        Err(refusal) => refusal.answer(&app.doors, request.headers()),
+        Err(refusal) => refusal.respond(&app.policy, request.headers()),
     }
 }
 
@@ -129,8 +137,9 @@ async fn sign_in(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if !arrival.peer.is_port() || !app.doors.asks() {
-        let message = "no sign-in is needed here: this server asks for no token or password on this connection\n";
+    if !arrival.peer.uses_port() || !app.policy.requires_sign_in() {
+        let message = "sign-in is not needed: this server requires no token or password on this \
+                       connection\n";
         return (StatusCode::CONFLICT, message).into_response();
     }
     let shown = match serde_json::from_slice(&body) {
@@ -144,19 +153,23 @@ async fn sign_in(
             return (StatusCode::BAD_REQUEST, message).into_response();
         }
     };
-    let identity = match app.doors.verify(&arrival, shown).await {
+    let identity = match app.policy.verify_credentials(&arrival, shown).await {
         Ok(identity) => identity,
-        Err(refusal) => return refusal.answer(&app.doors, &headers),
+        Err(refusal) => return refusal.respond(&app.policy, &headers),
     };
-    let cookie = app.doors.sessions.begin(&identity, Instant::now());
+    let cookie = app.policy.sessions.start_session(&identity, Instant::now());
     let (name, scope) = (Some(identity.to_string()), Some(identity.scope));
     let client = Client {
         peer: arrival.peer,
         identity: Some(Arc::new(identity)),
     };
-    audit::note(&client, "signed in").await;
-    let (token, password) = (app.doors.takes_tokens(), app.doors.takes_passwords());
-    let set = cookie::set(&cookie, arrival.port(), is_secure(&app, &arrival, &headers));
+    audit::log_action(&client, "signed in").await;
+    let (token, password) = (app.policy.accepts_tokens(), app.policy.accepts_passwords());
+    let set = cookie::make_cookie(
+        &cookie,
+        arrival.port(),
+        browser_uses_tls(&app, &arrival, &headers),
+    );
     (
         [(header::SET_COOKIE, set)],
         Json(SessionState {
@@ -175,16 +188,16 @@ async fn sign_out(
     headers: HeaderMap,
 ) -> Response {
     let port = arrival.port();
-    for value in cookie::values(&headers, port, arrival.is_tls) {
-        app.doors.end_session(value);
+    for value in cookie::session_values(&headers, port, arrival.is_tls) {
+        app.policy.end_session(value);
     }
-    let cleared = cookie::cleared(port, is_secure(&app, &arrival, &headers));
+    let cleared = cookie::make_expired_cookie(port, browser_uses_tls(&app, &arrival, &headers));
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cleared)]).into_response()
 }
 
 /// Returns `true` if the browser uses TLS, directly or through a proxy.
-pub(crate) fn is_secure(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
-    // The origin was checked before: it is one of this server.
+pub(crate) fn browser_uses_tls(app: &AppState, arrival: &Arrival, headers: &HeaderMap) -> bool {
+    // The origin was already checked to be one of this server's.
     let origin = headers
         .get(header::ORIGIN)
         .and_then(|origin| origin.to_str().ok());

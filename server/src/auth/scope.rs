@@ -21,22 +21,23 @@ pub(crate) enum Scope {
 }
 
 /// The path of the sign-in endpoint.
-pub(crate) const SESSION: &str = "/api/v1/session";
+pub(crate) const SESSION_PATH: &str = "/api/v1/session";
 
 const ALL: [Scope; 3] = [Scope::Metrics, Scope::Read, Scope::Run];
 
 impl Scope {
-    /// Returns the scope that a request needs. `None` is for everybody: the page without its data,
+    /// Returns the scope that a request needs. `None` means everybody: the page without its data,
     /// the sign-in, and whether the server is alive. Unknown paths below `/api/` need at least
     /// [`Scope::Read`].
-    pub(crate) fn required(method: &Method, path: &str) -> Option<Self> {
+    pub(crate) fn required_scope(method: &Method, path: &str) -> Option<Self> {
         let is_reading = method == Method::GET || method == Method::HEAD;
         match path {
-            "/healthz" | SESSION => None,
+            "/healthz" | SESSION_PATH => None,
             "/metrics" | "/metrics/dcgm" | "/metrics/dcgm-4.9" | "/readyz" if is_reading => {
                 Some(Self::Metrics)
             }
-            // Viewers sign in at the node, and cannot change anything else there.
+            // Requests to a node need only the read scope here: viewers sign in at the node, which
+            // checks any changes.
             _ if path.starts_with("/nodes/") => Some(Self::Read),
             _ if !is_reading => Some(Self::Run),
             _ if path.starts_with("/api/") => Some(Self::Read),
@@ -44,7 +45,7 @@ impl Scope {
         }
     }
 
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Metrics => "metrics",
             Self::Read => "read",
@@ -55,7 +56,7 @@ impl Scope {
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -63,7 +64,7 @@ impl FromStr for Scope {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        ALL.into_iter().find(|scope| scope.word() == text).ok_or(())
+        ALL.into_iter().find(|scope| scope.name() == text).ok_or(())
     }
 }
 
@@ -72,15 +73,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_scope_includes_those_before_it() {
+    fn each_scope_includes_lower_scopes() {
         assert!(Scope::Metrics < Scope::Read && Scope::Read < Scope::Run);
         assert_eq!("run".parse(), Ok(Scope::Run));
         assert!("Run".parse::<Scope>().is_err() && "".parse::<Scope>().is_err());
     }
 
     #[test]
-    fn a_request_needs_what_it_does() {
-        let required = |method: &str, path| Scope::required(&method.parse().unwrap(), path);
+    fn scope_depends_on_method_and_path() {
+        let required = |method: &str, path| Scope::required_scope(&method.parse().unwrap(), path);
         for (path, scope) in [
             ("/healthz", None),
             ("/", None),

@@ -1,7 +1,7 @@
-//! Sessions of the page: after signing in, a random value in a cookie replaces the token in the
-//! browser.
+//! Sessions of the web page. After the sign-in, a random value in a cookie replaces the token in
+//! the browser.
 //!
-//! Sessions are in memory, and end with the server.
+//! Sessions are kept in memory, and end with the server.
 
 use std::{
     collections::HashMap,
@@ -13,15 +13,15 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    digest::{Digest, random},
+    digest::{Digest, random_bytes},
     identity::{Identity, Proof},
 };
 
-pub(crate) const LASTS: Duration = Duration::from_hours(30 * 24);
+pub(crate) const SESSION_LIFETIME: Duration = Duration::from_hours(30 * 24);
 
-/// The maximum number of sessions. A new one replaces the oldest.
-const MOST: usize = 10_000;
-const MOST_OF_ONE: usize = 100;
+/// The maximum number of sessions. Beyond it, a new session replaces the oldest one.
+const MAX_SESSIONS: usize = 10_000;
+const MAX_SESSIONS_PER_NAME: usize = 100;
 
 struct Session {
     identity: Identity,
@@ -33,27 +33,27 @@ pub(crate) struct Sessions(Mutex<HashMap<Digest, Session>>);
 
 impl Sessions {
     /// Starts a session and returns the value of its cookie.
-    pub(crate) fn begin(&self, identity: &Identity, now: Instant) -> String {
-        let id = random().iter().fold(String::new(), |mut id, byte| {
+    pub(crate) fn start_session(&self, identity: &Identity, now: Instant) -> String {
+        let id = random_bytes().iter().fold(String::new(), |mut id, byte| {
             let _ = write!(id, "{byte:02x}");
             id
         });
         let mut sessions = self.lock();
-        sessions.retain(|_, session| now.duration_since(session.begun) < LASTS);
+        sessions.retain(|_, session| now.duration_since(session.begun) < SESSION_LIFETIME);
         let of_this_one = |session: &Session| session.identity.name == identity.name;
         if sessions
             .values()
             .filter(|session| of_this_one(session))
             .count()
-            >= MOST_OF_ONE
+            >= MAX_SESSIONS_PER_NAME
         {
-            forget_oldest(&mut sessions, of_this_one);
+            remove_oldest(&mut sessions, of_this_one);
         }
-        if sessions.len() >= MOST {
-            forget_oldest(&mut sessions, |_| true);
+        if sessions.len() >= MAX_SESSIONS {
+            remove_oldest(&mut sessions, |_| true);
         }
         sessions.insert(
-            digest(&id),
+            digest_cookie(&id),
             Session {
                 identity: identity.clone(),
                 begun: now,
@@ -63,16 +63,16 @@ impl Sessions {
     }
 
     /// Returns the identity of the session with this cookie.
-    pub(crate) fn find(&self, cookie: &str, now: Instant) -> Option<Identity> {
-        self.get(digest(cookie), now)
+    pub(crate) fn find_by_cookie(&self, cookie: &str, now: Instant) -> Option<Identity> {
+        self.find_by_digest(digest_cookie(cookie), now)
     }
 
     /// Returns the identity of the session with this digest.
-    pub(crate) fn get(&self, id: Digest, now: Instant) -> Option<Identity> {
+    pub(crate) fn find_by_digest(&self, id: Digest, now: Instant) -> Option<Identity> {
         let sessions = self.lock();
         let session = sessions
             .get(&id)
-            .filter(|session| now.duration_since(session.begun) < LASTS)?;
+            .filter(|session| now.duration_since(session.begun) < SESSION_LIFETIME)?;
         let Identity { name, scope, proof } = session.identity.clone();
         Some(Identity {
             name,
@@ -84,13 +84,13 @@ impl Sessions {
         })
     }
 
-    /// Ends a session. Returns `false` if there is none with this cookie.
-    pub(crate) fn end(&self, cookie: &str) -> bool {
-        self.lock().remove(&digest(cookie)).is_some()
+    /// Ends a session. Returns `false` if no session has this cookie.
+    pub(crate) fn end_session(&self, cookie: &str) -> bool {
+        self.lock().remove(&digest_cookie(cookie)).is_some()
     }
 
     /// Ends all sessions whose credentials are no longer valid.
-    pub(crate) fn keep(&self, is_valid: impl Fn(&Identity) -> bool) {
+    pub(crate) fn retain_valid(&self, is_valid: impl Fn(&Identity) -> bool) {
         self.lock().retain(|_, session| is_valid(&session.identity));
     }
 
@@ -99,11 +99,11 @@ impl Sessions {
     }
 }
 
-fn digest(cookie: &str) -> Digest {
+fn digest_cookie(cookie: &str) -> Digest {
     Digest::new(&[b"session", cookie.as_bytes()])
 }
 
-fn forget_oldest(sessions: &mut HashMap<Digest, Session>, may: impl Fn(&Session) -> bool) {
+fn remove_oldest(sessions: &mut HashMap<Digest, Session>, may: impl Fn(&Session) -> bool) {
     let candidates = sessions.iter().filter(|(_, session)| may(session));
     if let Some(oldest) = candidates
         .min_by_key(|(_, session)| session.begun)
@@ -117,7 +117,7 @@ fn forget_oldest(sessions: &mut HashMap<Digest, Session>, may: impl Fn(&Session)
 mod tests {
     use super::{super::scope::Scope, *};
 
-    fn identity(name: &str) -> Identity {
+    fn make_identity(name: &str) -> Identity {
         Identity {
             name: name.into(),
             scope: Scope::Read,
@@ -126,36 +126,40 @@ mod tests {
     }
 
     #[test]
-    fn a_session_lasts_until_it_ends_or_its_token_does() {
+    fn session_ends_with_sign_out_or_token() {
         let (sessions, now) = (Sessions::default(), Instant::now());
-        let [ana, bob] = ["ana", "bob"].map(|name| sessions.begin(&identity(name), now));
+        let [ana, bob] =
+            ["ana", "bob"].map(|name| sessions.start_session(&make_identity(name), now));
         let name = |cookie: &str, at| {
             sessions
-                .find(cookie, at)
+                .find_by_cookie(cookie, at)
                 .map(|identity| identity.name.to_string())
         };
         assert_eq!(name(&ana, now).as_deref(), Some("ana"));
         assert_eq!(name(&ana[1..], now), None);
-        assert_eq!((ana.len(), name(&bob, now + LASTS)), (64, None));
-        sessions.keep(|identity| &*identity.name != "ana");
+        assert_eq!((ana.len(), name(&bob, now + SESSION_LIFETIME)), (64, None));
+        sessions.retain_valid(|identity| &*identity.name != "ana");
         assert_eq!(
             (name(&ana, now), name(&bob, now).as_deref()),
             (None, Some("bob"))
         );
-        sessions.end(&bob);
+        sessions.end_session(&bob);
         assert_eq!(name(&bob, now), None);
     }
 
     #[test]
-    fn whoever_signs_in_all_the_time_ends_his_own_oldest_sessions() {
+    fn frequent_sign_ins_end_oldest_sessions_of_client() {
         let (sessions, now) = (Sessions::default(), Instant::now());
-        let other = sessions.begin(&identity("other"), now);
-        let first = sessions.begin(&identity("ana"), now + Duration::from_secs(1));
-        for second in 0..MOST_OF_ONE as u64 {
-            sessions.begin(&identity("ana"), now + Duration::from_secs(2 + second));
+        let other = sessions.start_session(&make_identity("other"), now);
+        let first = sessions.start_session(&make_identity("ana"), now + Duration::from_secs(1));
+        for second in 0..MAX_SESSIONS_PER_NAME as u64 {
+            sessions.start_session(&make_identity("ana"), now + Duration::from_secs(2 + second));
         }
         let later = now + Duration::from_secs(200);
-        assert!(sessions.find(&first, later).is_none() && sessions.find(&other, later).is_some());
-        assert_eq!(sessions.lock().len(), MOST_OF_ONE + 1);
+        assert!(
+            sessions.find_by_cookie(&first, later).is_none()
+                && sessions.find_by_cookie(&other, later).is_some()
+        );
+        assert_eq!(sessions.lock().len(), MAX_SESSIONS_PER_NAME + 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens, with the scopes that the token file gives them.
+//! Tokens and the scopes that the token file grants them.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,13 +7,13 @@ use gpumon_probe::private_file::{PrivateFile, Secrecy};
 use super::{digest::Digest, scope::Scope};
 
 /// The minimum number of characters of a token: 16 random bytes in hexadecimal.
-const SHORTEST: usize = 32;
-const LONGEST: usize = 512;
+const MIN_TOKEN_CHARS: usize = 32;
+const MAX_TOKEN_CHARS: usize = 512;
 /// The maximum number of characters of a name, which is written to the log.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
-const HOW: &str = "make one with `openssl rand -hex 32`";
-const FORM: &str = "a line is `SCOPE NAME TOKEN`, where SCOPE is metrics, read or run";
+const TOKEN_HINT: &str = "create one with `openssl rand -hex 32`";
+const LINE_HINT: &str = "a line is `SCOPE NAME TOKEN`, where SCOPE is metrics, read or run";
 
 pub(crate) struct Token {
     pub(super) name: Arc<str>,
@@ -24,10 +24,10 @@ pub(crate) struct Token {
 pub(crate) struct Tokens(Vec<Token>);
 
 impl Tokens {
-    /// Reads the tokens of a file, which can be empty.
+    /// Reads the tokens from a file, which may be empty.
     ///
     /// # Errors
-    /// Returns the problem of the file without quoting its contents.
+    /// Returns the problem of the file, without quoting its contents.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let file = PrivateFile::read(path, Secrecy::Secret).map_err(|error| error.to_string())?;
         parse(file.text()).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))
@@ -37,12 +37,12 @@ impl Tokens {
     ///
     /// # Errors
     /// Returns the reason why the token is not valid.
-    pub(super) fn single(name: &str, token: &str) -> Result<Self, String> {
-        check(token)?;
+    pub(super) fn from_token(name: &str, token: &str) -> Result<Self, String> {
+        check_token(token)?;
         Ok(Self(vec![Token {
             name: name.into(),
             scope: Scope::Run,
-            digest: digest(token),
+            digest: digest_token(token),
         }]))
     }
 
@@ -50,11 +50,11 @@ impl Tokens {
         self.0.is_empty()
     }
 
-    /// Returns the token with this digest. All tokens are compared, so that the time is independent
-    /// of the result.
+    /// Returns the token with this digest. All tokens are compared, so that the duration does not
+    /// depend on the result.
     pub(super) fn find(&self, digest: &Digest) -> Option<&Token> {
         self.0.iter().fold(None, |found, token| {
-            if token.digest.matches(digest) {
+            if token.digest.is_equal(digest) {
                 Some(token)
             } else {
                 found
@@ -64,7 +64,7 @@ impl Tokens {
 }
 
 /// Returns the digest of a token.
-pub(super) fn digest(token: &str) -> Digest {
+pub(super) fn digest_token(token: &str) -> Digest {
     Digest::new(&[b"token", token.as_bytes()])
 }
 
@@ -83,34 +83,41 @@ fn parse(text: &str) -> Result<Tokens, (usize, String)> {
 fn parse_line(line: &str) -> Result<Token, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [scope, name, token] = words[..] else {
-        return Err(format!("{} words; {FORM}", words.len()));
+        return Err(format!(
+            "the line has {} instead of 3 words; {LINE_HINT}",
+            words.len()
+        ));
     };
-    // The word may be a token at the wrong position, so it is not quoted.
+    // The word may be a token in the wrong position, so the error does not quote it.
     let scope = scope
         .parse()
-        .map_err(|()| format!("the first word is no scope; {FORM}"))?;
+        .map_err(|()| format!("the first word is not a scope; {LINE_HINT}"))?;
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
-    if name.len() > LONGEST_NAME || !name.bytes().all(is_fit) {
+    if name.len() > MAX_NAME_CHARS || !name.bytes().all(is_fit) {
         return Err(format!(
-            "a name has up to {LONGEST_NAME} letters, digits, '-', '_', '.' and '@'; {FORM}"
+            "a name can have up to {MAX_NAME_CHARS} letters, digits, '-', '_', '.' and '@'; \
+             {LINE_HINT}"
         ));
     }
-    check(token)?;
+    check_token(token)?;
     Ok(Token {
         name: name.into(),
         scope,
-        digest: digest(token),
+        digest: digest_token(token),
     })
 }
 
-fn check(token: &str) -> Result<(), String> {
+fn check_token(token: &str) -> Result<(), String> {
     let length = token.len();
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(format!("a token has visible ASCII characters alone; {HOW}"));
-    }
-    if !(SHORTEST..=LONGEST).contains(&length) {
         return Err(format!(
-            "a token of {length} characters; it has {SHORTEST} to {LONGEST}: {HOW}"
+            "a token can contain only visible ASCII characters; {TOKEN_HINT}"
+        ));
+    }
+    if !(MIN_TOKEN_CHARS..=MAX_TOKEN_CHARS).contains(&length) {
+        return Err(format!(
+            "the token has {length} characters, but must have {MIN_TOKEN_CHARS} to \
+             {MAX_TOKEN_CHARS}: {TOKEN_HINT}"
         ));
     }
     Ok(())
@@ -124,13 +131,13 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-    fn error(text: &str) -> String {
+    fn parse_error(text: &str) -> String {
         let (line, why) = parse(text).err().unwrap();
         format!("{line}: {why}")
     }
 
     #[test]
-    fn a_line_is_scope_name_and_token() {
+    fn token_line_has_scope_name_and_token() {
         let other = TOKEN.replace('0', "x");
         let tokens = parse(&format!(
             "# for Grafana\n\nmetrics  prom-1\t{TOKEN}\r\n run ana {other}"
@@ -138,7 +145,7 @@ mod tests {
         .unwrap();
         let found = |token: &str| {
             tokens
-                .find(&digest(token))
+                .find(&digest_token(token))
                 .map(|token| (&*token.name, token.scope))
         };
         assert_eq!(found(TOKEN), Some(("prom-1", Scope::Metrics)));
@@ -147,11 +154,12 @@ mod tests {
         assert!(parse("# nobody\n").unwrap().is_empty());
     }
 
-    /// Returns the shortest of many measured times: other activity on the machine only makes it
-    /// longer.
-    fn shortest(tokens: &Tokens, shown: &str) -> Duration {
-        // Hashing takes the same time for all texts of one length, so it is not measured.
-        let digest = digest(shown);
+    /// Returns the shortest of many measured times, because other activity on the machine can only
+    /// lengthen them.
+    fn measure_shortest_lookup(tokens: &Tokens, shown: &str) -> Duration {
+        // The digest is computed before the measurement: hashing takes the same time for all inputs
+        // of one length.
+        let digest = digest_token(shown);
         let once = || {
             let begun = Instant::now();
             for _ in 0..50 {
@@ -163,18 +171,21 @@ mod tests {
     }
 
     #[test]
-    fn the_time_says_nothing_of_how_much_of_a_token_is_right() {
+    fn comparison_time_is_independent_of_token() {
         let lines = (0..20).map(|number| format!("read name{number} {number:02}{TOKEN}"));
         let tokens = parse(&lines.collect::<Vec<_>>().join("\n")).unwrap();
         let right = format!("00{TOKEN}");
         let almost = format!("{}x", &right[..right.len() - 1]);
         let last = format!("19{TOKEN}");
         let nothing = "x".repeat(right.len());
-        assert!(tokens.find(&digest(&last)).is_some() && tokens.find(&digest(&almost)).is_none());
+        assert!(
+            tokens.find(&digest_token(&last)).is_some()
+                && tokens.find(&digest_token(&almost)).is_none()
+        );
         // Even on a busy machine, at least one of several attempts should be undisturbed.
         let is_even = (0..5).any(|_| {
             let times = [&right, &almost, &last, &nothing]
-                .map(|shown| shortest(&tokens, shown).as_secs_f64());
+                .map(|shown| measure_shortest_lookup(&tokens, shown).as_secs_f64());
             let (fastest, slowest) = times.iter().fold((f64::MAX, 0.0_f64), |(a, b), time| {
                 (a.min(*time), b.max(*time))
             });
@@ -184,33 +195,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line_and_cure_and_without_the_token() {
+    fn invalid_line_is_reported_without_token() {
         for (text, words) in [
-            (TOKEN.to_owned(), "1: 1 words; a line is `SCOPE NAME TOKEN`"),
+            (
+                TOKEN.to_owned(),
+                "1: the line has 1 instead of 3 words; a line is `SCOPE NAME TOKEN`",
+            ),
             (
                 format!("\nRun ana {TOKEN}"),
-                "2: the first word is no scope",
+                "2: the first word is not a scope",
             ),
-            (format!("{TOKEN} run ana"), "1: the first word is no scope"),
+            (
+                format!("{TOKEN} run ana"),
+                "1: the first word is not a scope",
+            ),
             (
                 format!("run {}\u{1b}[31m {TOKEN}", "a"),
-                "a name has up to 64 letters",
+                "a name can have up to 64 letters",
             ),
             (
                 format!("run {} {TOKEN}", "a".repeat(65)),
-                "a name has up to 64 letters",
+                "a name can have up to 64 letters",
             ),
             (
                 format!("run ana {}", &TOKEN[1..]),
-                "a token of 31 characters; it has 32 to 512: make one with `openssl",
+                "the token has 31 characters, but must have 32 to 512: create one with `openssl",
             ),
             (
                 format!("run ana {}", TOKEN.repeat(17)),
-                "a token of 544 characters",
+                "the token has 544 characters",
             ),
             (format!("run ana {TOKEN}ä"), "visible ASCII"),
         ] {
-            let error = error(&text);
+            let error = parse_error(&text);
             assert!(
                 error.contains(words) && !error.contains(&TOKEN[1..]),
                 "{text}: {error}"

@@ -1,4 +1,4 @@
-//! The origin of a connection, which is known before its first request.
+//! A connection's origin, which is known before its first request.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -9,11 +9,12 @@ use crate::{auth::Digest, peer::Peer};
 
 #[derive(Clone)]
 pub(crate) struct Arrival {
-    /// The client. Behind a reverse proxy, its address is the one that the proxy has reported.
+    /// The client's address and user. Behind a reverse proxy, the address is the one that the proxy
+    /// reported.
     pub(crate) peer: Peer,
     /// The address of the reverse proxy that reported the client.
     pub(crate) proxy: Option<IpAddr>,
-    /// The server's address of the connection; `None` for a unix socket.
+    /// The server's own address of the connection; `None` for a Unix socket.
     pub(crate) local: Option<SocketAddr>,
     pub(crate) is_tls: bool,
     /// The verified client certificate, if the client has sent one.
@@ -23,7 +24,7 @@ pub(crate) struct Arrival {
 #[derive(Clone)]
 pub(crate) struct ClientCertificate {
     pub(crate) name: Arc<str>,
-    /// The digest of the authority that has verified the certificate.
+    /// The digest of the settings for client certificates under which the certificate was verified.
     pub(crate) authority: Digest,
 }
 
@@ -39,12 +40,12 @@ impl Arrival {
     }
 
     /// Adds the client's user. This is called after the connection was admitted.
-    pub(super) async fn identified(mut self, client: Option<SocketAddr>) -> Self {
-        self.peer = self.peer.searched(client, self.local).await;
+    pub(super) async fn with_user(mut self, client: Option<SocketAddr>) -> Self {
+        self.peer = self.peer.with_user_from_table(client, self.local).await;
         self
     }
 
-    /// Returns the server's port.
+    /// Returns the server's port that the client connected to.
     pub(crate) fn port(&self) -> u16 {
         self.local.map_or(0, |local| local.port())
     }

@@ -1,4 +1,4 @@
-//! The TLS handshake, which has the same time limit as the head of a request.
+//! The TLS handshake, which has the same time limit as a request's head.
 
 use std::sync::Arc;
 
@@ -8,50 +8,52 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
 
 use super::{
-    Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, client_address, has_spoken,
-    serve_requests, write_response,
+    Arrival, ClientCertificate, ConnectionSlot, HEADER_TIMEOUT, Socket, client_address,
+    format_response, serve_requests, wait_for_first_byte,
 };
 use crate::{
-    auth::Doors,
+    auth::AccessPolicy,
     peer::Peer,
     web_config::{Tls, WebConfig},
 };
 
 /// The first byte of a TLS handshake record.
-const HANDSHAKE: u8 = 22;
+const HANDSHAKE_RECORD: u8 = 22;
 
-const NOT_ENCRYPTED: &str = "this port speaks HTTPS alone: use https://\n";
+const HTTPS_ONLY_MESSAGE: &str = "this port accepts only HTTPS: use https://\n";
 
 /// The parts of the server that a handshake needs.
-pub(super) struct Handshake {
+pub(super) struct HandshakeContext {
     pub(super) web: Arc<WebConfig>,
-    pub(super) doors: Arc<Doors>,
-    /// The peer for whom the handshake is counted.
+    pub(super) policy: Arc<AccessPolicy>,
+    /// The peer that the handshake is counted for.
     pub(super) peer: Peer,
 }
 
-pub(super) async fn connection(
+pub(super) async fn serve_tls_connection(
     socket: Socket,
     arrival: Arrival,
     slot: Arc<ConnectionSlot>,
     router: Router,
     mut stopped: watch::Receiver<bool>,
-    Handshake { web, doors, peer }: Handshake,
+    HandshakeContext { web, policy, peer }: HandshakeContext,
 ) {
     let Some(tls) = web.tls.as_ref() else { return };
-    // A handshake costs a millisecond of CPU time. Idle connections cost nothing, and do not count
-    // toward the limit of their address.
-    if !has_spoken(&socket, &slot, &mut stopped).await || doors.admit_handshake(peer).is_err() {
+    // A handshake takes a millisecond of CPU time. Connections that send nothing cost nothing, and
+    // do not count toward their address's limit.
+    if !wait_for_first_byte(&socket, &slot, &mut stopped).await
+        || policy.admit_handshake(peer).is_err()
+    {
         return;
     }
-    let arrival = arrival.identified(client_address(&socket)).await;
+    let arrival = arrival.with_user(client_address(&socket)).await;
     let begun = tokio::select! {
-        begun = timeout(HEADER_TIMEOUT, handshake(socket, tls)) => begun.ok().flatten(),
-        () = slot.evicted() => None,
+        begun = timeout(HEADER_TIMEOUT, perform_handshake(socket, tls)) => begun.ok().flatten(),
+        () = slot.wait_for_eviction() => None,
         _ = stopped.wait_for(|stopped| *stopped) => None,
     };
     let Some(stream) = begun else { return };
-    let Ok(certificate) = client_certificate(&stream, tls) else {
+    let Ok(certificate) = find_client_certificate(&stream, tls) else {
         return;
     };
     drop(web);
@@ -69,11 +71,11 @@ pub(super) async fn connection(
     .await;
 }
 
-async fn handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
+async fn perform_handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
     if let Either::Left(tcp) = &socket {
         let mut first = [0];
-        if tcp.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE {
-            let refusal = write_response("400 Bad Request", NOT_ENCRYPTED);
+        if tcp.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE_RECORD {
+            let refusal = format_response("400 Bad Request", HTTPS_ONLY_MESSAGE);
             let _ = socket.write_all(refusal.as_bytes()).await;
             let _ = socket.shutdown().await;
             return None;
@@ -85,13 +87,13 @@ async fn handshake(mut socket: Socket, tls: &Tls) -> Option<TlsStream<Socket>> {
         .ok()
 }
 
-/// The error for a certificate that is not in the list of allowed ones.
-struct NotAllowed;
+/// The error for a client certificate that is not in the list of allowed certificates.
+struct CertificateNotAllowed;
 
-fn client_certificate(
+fn find_client_certificate(
     stream: &TlsStream<Socket>,
     tls: &Tls,
-) -> Result<Option<ClientCertificate>, NotAllowed> {
+) -> Result<Option<ClientCertificate>, CertificateNotAllowed> {
     let shown = stream
         .get_ref()
         .1
@@ -100,7 +102,7 @@ fn client_certificate(
     let (Some(shown), Some(clients)) = (shown, &tls.clients) else {
         return Ok(None);
     };
-    let name = clients.name_of(shown).ok_or(NotAllowed)?;
+    let name = clients.find_name(shown).ok_or(CertificateNotAllowed)?;
     Ok(Some(ClientCertificate {
         name,
         authority: clients.authority,

@@ -1,5 +1,5 @@
 //! HTTP/1.1 connections: how they are accepted, and their time limits. [`slots`] limits their
-//! number, [`encryption`] is the TLS handshake, [`arrival`] the origin of a connection.
+//! number, [`encryption`] contains the TLS handshake, and [`arrival`] a connection's origin.
 
 mod arrival;
 mod encryption;
@@ -20,21 +20,21 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::either::Either;
 use tower::ServiceExt;
 
-use self::encryption::Handshake;
+use self::encryption::HandshakeContext;
 pub(crate) use self::{
     arrival::{Arrival, ClientCertificate},
-    slots::{Busy, ConnectionSlot, ConnectionTable},
+    slots::{BusyGuard, ConnectionSlot, ConnectionTable},
 };
-use crate::{auth::Doors, listen::Listener, live::Live};
+use crate::{auth::AccessPolicy, listen::Listener, live::LiveSettings};
 
-/// The time limit for the head of a request, and for an idle connection to wait for the next one.
+/// The time limit for receiving a request's head, and for an idle connection to send its next
+/// request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time after which a connection is closed if its client does not read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum size of the head of a request. Cookies of all services on this hostname are part of
-/// it.
+/// The maximum size of a request's head. It includes the cookies of all services on this hostname.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
 
 /// The pause after a failed accept, for example if the system has no free file descriptors.
@@ -43,7 +43,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 const TOO_MANY_CONNECTIONS: &str =
     "too many connections are in use: close some, or try again later\n";
 
-/// Returns the server's address of a connection, or `None` for a unix socket.
+/// Returns the server's own address of a connection, or `None` for a Unix socket.
 fn local_address(socket: &Socket) -> Option<SocketAddr> {
     match socket {
         Either::Left(socket) => socket.local_addr().ok(),
@@ -51,7 +51,7 @@ fn local_address(socket: &Socket) -> Option<SocketAddr> {
     }
 }
 
-/// Returns the address of the client, or `None` for a unix socket.
+/// Returns the client's address, or `None` for a Unix socket.
 fn client_address(socket: &Socket) -> Option<SocketAddr> {
     match socket {
         Either::Left(socket) => socket.peer_addr().ok(),
@@ -61,13 +61,13 @@ fn client_address(socket: &Socket) -> Option<SocketAddr> {
 
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
-/// Serves connections until `stopped`, and then waits until the last one has ended. Behind a proxy,
-/// the user at the other end of a connection is that of the proxy, so the limits do not use it; the
-/// routes check for a proxy at each request.
-pub(crate) async fn serve(
+/// Serves connections until `stopped` is set, and then waits until the last connection has ended.
+/// Behind a proxy, the connection's user is the proxy's user, so the limits ignore it. The routes
+/// check for a proxy at each request.
+pub(crate) async fn serve_listener(
     listener: Listener,
-    live: watch::Receiver<Live>,
-    doors: Arc<Doors>,
+    live: watch::Receiver<LiveSettings>,
+    policy: Arc<AccessPolicy>,
     router: Router,
     table: Arc<ConnectionTable>,
     mut stopped: watch::Receiver<bool>,
@@ -81,34 +81,35 @@ pub(crate) async fn serve(
             Ok((socket, peer)) => {
                 let arrival = Arrival::new(peer, local_address(&socket));
                 let peer = if live.borrow().is_behind_proxy() {
-                    peer.behind_proxy(None)
+                    peer.with_forwarded_address(None)
                 } else {
                     peer
                 };
-                let is_encrypted = peer.is_port() && doors.has_tls();
-                match table.admit(peer.who()) {
+                let is_encrypted = peer.uses_port() && policy.has_tls();
+                match table.admit(peer.key()) {
                     Some(slot) => {
                         let (router, stopped) = (router.clone(), stopped.clone());
-                        let task = match doors.web().filter(|_| is_encrypted) {
+                        let task = match policy.web_config().filter(|_| is_encrypted) {
                             Some(web) => {
-                                let handshake = Handshake {
+                                let handshake = HandshakeContext {
                                     web,
-                                    doors: Arc::clone(&doors),
+                                    policy: Arc::clone(&policy),
                                     peer,
                                 };
-                                Either::Left(encryption::connection(
+                                Either::Left(encryption::serve_tls_connection(
                                     socket, arrival, slot, router, stopped, handshake,
                                 ))
                             }
-                            None => {
-                                Either::Right(connection(socket, arrival, slot, router, stopped))
-                            }
+                            None => Either::Right(serve_connection(
+                                socket, arrival, slot, router, stopped,
+                            )),
                         };
                         drop(table.tasks().spawn(task));
                     }
-                    // A client that expects TLS does not understand a plain response.
+                    // The connection is dropped without a response, because a client that expects
+                    // TLS does not understand a plain one.
                     None if is_encrypted => {}
-                    None => refuse(&socket),
+                    None => send_refusal(&socket),
                 }
             }
             Err(error) if is_connection_error(&error) => {}
@@ -125,7 +126,7 @@ pub(crate) async fn serve(
 }
 
 /// Returns `true` if the error affects only the accepted connection, so that the next one can be
-/// accepted at once.
+/// accepted immediately.
 fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(
@@ -134,18 +135,18 @@ fn is_connection_error(error: &io::Error) -> bool {
     )
 }
 
-/// Sends a refusal if this is possible without waiting.
-fn refuse(socket: &Socket) {
+/// Sends a refusal, unless this would have to wait.
+fn send_refusal(socket: &Socket) {
     let status = "503 Service Unavailable\r\nRetry-After: 5";
-    let refusal = write_response(status, TOO_MANY_CONNECTIONS);
+    let refusal = format_response(status, TOO_MANY_CONNECTIONS);
     let _ = match socket {
         Either::Left(socket) => socket.try_write(refusal.as_bytes()),
         Either::Right(socket) => socket.try_write(refusal.as_bytes()),
     };
 }
 
-/// Returns a response with this status and text that closes the connection.
-fn write_response(status: &str, text: &str) -> String {
+/// Returns a response with this status and text. The response closes the connection.
+fn format_response(status: &str, text: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
          X-Content-Type-Options: nosniff\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{text}",
@@ -153,28 +154,28 @@ fn write_response(status: &str, text: &str) -> String {
     )
 }
 
-pub(crate) async fn connection(
+pub(crate) async fn serve_connection(
     socket: Socket,
     arrival: Arrival,
     slot: Arc<ConnectionSlot>,
     router: Router,
     mut stopped: watch::Receiver<bool>,
 ) {
-    if has_spoken(&socket, &slot, &mut stopped).await {
-        let arrival = arrival.identified(client_address(&socket)).await;
+    if wait_for_first_byte(&socket, &slot, &mut stopped).await {
+        let arrival = arrival.with_user(client_address(&socket)).await;
         serve_requests(socket, arrival, slot, router, stopped).await;
     }
 }
 
-/// Waits for the first byte of the client, because idle connections should not use any resources.
-async fn has_spoken(
+/// Waits for the client's first byte, so that idle connections do not use any resources.
+async fn wait_for_first_byte(
     socket: &Socket,
     slot: &ConnectionSlot,
     stopped: &mut watch::Receiver<bool>,
 ) -> bool {
     tokio::select! {
-        spoken = timeout(HEADER_TIMEOUT, readable(socket)) => spoken.is_ok(),
-        () = slot.evicted() => false,
+        spoken = timeout(HEADER_TIMEOUT, wait_until_readable(socket)) => spoken.is_ok(),
+        () = slot.wait_for_eviction() => false,
         _ = stopped.wait_for(|stopped| *stopped) => false,
     }
 }
@@ -192,7 +193,7 @@ async fn serve_requests(
         request.extensions_mut().insert(arrival.peer);
         request.extensions_mut().insert(arrival.clone());
         request.extensions_mut().insert(Arc::clone(&slot));
-        answer(router.clone(), request.map(Body::new), slot.busy())
+        handle_request(router.clone(), request.map(Body::new), slot.mark_busy())
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -201,26 +202,26 @@ async fn serve_requests(
         .serve_connection(TokioIo::new(Box::pin(stream)), service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    // Errors of a connection are caused by its client, so they are not reported.
+    // A connection's errors are caused by its client, so they are not reported.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = slot.evicted() => return,
+        () = slot.wait_for_eviction() => return,
         _ = stopped.wait_for(|stopped| *stopped) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
-async fn readable(socket: &Socket) -> io::Result<()> {
+async fn wait_until_readable(socket: &Socket) -> io::Result<()> {
     match socket {
         Either::Left(socket) => socket.readable().await,
         Either::Right(socket) => socket.readable().await,
     }
 }
 
-async fn answer(
+async fn handle_request(
     router: Router,
     request: Request,
-    _busy: Busy,
+    _busy: BusyGuard,
 ) -> Result<axum::response::Response, Infallible> {
     router.oneshot(request).await
 }
@@ -231,19 +232,20 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::listen::Purpose;
+    use crate::listen::PortPurpose;
 
     #[tokio::test]
-    async fn a_proxy_of_the_own_user_takes_no_slot_of_the_own_user() {
+    async fn proxy_of_server_user_takes_no_reserved_slot() {
         for (behind_proxy, status) in [(false, "200"), (true, "503")] {
-            let doors = Arc::new(Doors::none());
+            let policy = Arc::new(AccessPolicy::allow_all());
             let listener =
-                Listener::tcp(([127, 0, 0, 1], 0).into(), Purpose::Everything, &doors).unwrap();
+                Listener::open_tcp(([127, 0, 0, 1], 0).into(), PortPurpose::Everything, &policy)
+                    .unwrap();
             let Listener::Tcp(tcp, _) = &listener else {
                 unreachable!()
             };
             let mut client = TcpStream::connect(tcp.local_addr().unwrap()).await.unwrap();
-            // With this limit, only the server's own user and root get a slot.
+            // With these limits, only the server's own user and root get a slot.
             let table = ConnectionTable::with_limits(1, 1, 0);
             let (stop, stopped) = watch::channel(false);
             let router = Router::new().route("/", get(async || ""));
@@ -251,14 +253,16 @@ mod tests {
                 .then(|| "https://gpus.example.org".parse().unwrap())
                 .into_iter()
                 .collect();
-            let live = Live {
+            let live = LiveSettings {
                 public_origins,
-                ..Live::default()
+                ..LiveSettings::default()
             }
-            .fixed();
-            let server = tokio::spawn(serve(listener, live, doors, router, table, stopped));
-            // The server refuses the connection without reading the request, which resets the
-            // connection.
+            .into_fixed();
+            let server = tokio::spawn(serve_listener(
+                listener, live, policy, router, table, stopped,
+            ));
+            // The client sends nothing if the server refuses it: the server does not read the
+            // request, and closing a socket with unread data would reset the connection.
             if !behind_proxy {
                 client
                     .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")

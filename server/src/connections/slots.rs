@@ -1,11 +1,12 @@
 //! Slots that limit the number of connections, in total and per user, and the choice of the
 //! connection that is closed if there are too many.
 //!
-//! An idle connection costs its client nothing, so it must not take a slot from others: if a limit
-//! is reached, the connection that has been idle for the longest time is closed for the new one.
+//! An idle connection costs its client nothing, so it must not take a slot from others. When a
+//! limit is reached, a new connection replaces the one that has been idle for the longest time.
 //!
-//! Connections in use are not closed, and a user of rootless containers has thousands of user IDs,
-//! and each counts as a user. So some slots are reserved for the server's own user and root.
+//! Connections in use are not closed. A user of rootless containers has thousands of user IDs, and
+//! each counts as a separate user. For these reasons, some slots are reserved for the server's own
+//! user and root.
 
 use std::{
     collections::HashMap,
@@ -18,14 +19,14 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     lock,
-    peer::{Who, is_own_user},
+    peer::{PeerKey, is_server_user_or_root},
 };
 
 /// The number of file descriptors reserved for other uses: restarts of the collector, runs, and
 /// files.
 const RESERVED_DESCRIPTORS: u64 = 64;
 
-/// The assumed limit of file descriptors on a system without one.
+/// The assumed limit of file descriptors if the system has none.
 const DEFAULT_DESCRIPTORS: u64 = 65_536;
 
 pub(crate) struct ConnectionTable {
@@ -41,13 +42,13 @@ pub(crate) struct ConnectionTable {
 #[derive(Default)]
 struct OpenConnections {
     next: u64,
-    connections: HashMap<u64, Connection>,
-    by_peer: HashMap<Who, usize>,
+    connections: HashMap<u64, OpenConnection>,
+    by_peer: HashMap<PeerKey, usize>,
     of_others: usize,
 }
 
-struct Connection {
-    who: Who,
+struct OpenConnection {
+    who: PeerKey,
     /// Whether the user is neither the server's own user nor root.
     is_of_others: bool,
     /// The number of requests being processed, including streams.
@@ -58,8 +59,9 @@ struct Connection {
 }
 
 impl ConnectionTable {
-    /// Creates a table for as many connections as the limit of file descriptors allows. One user
-    /// gets at most three quarters, and all users except the server's own and root seven eighths.
+    /// Creates a table for as many connections as the limit of file descriptors allows. A single
+    /// user gets at most three quarters of the slots. All users other than the server's own and
+    /// root together get at most seven eighths.
     pub(crate) fn new() -> Arc<Self> {
         let limit = getrlimit(Resource::Nofile)
             .current
@@ -78,25 +80,25 @@ impl ConnectionTable {
         })
     }
 
-    /// Returns a slot for a connection, or `None` if all slots are taken by connections in use.
-    pub(crate) fn admit(self: &Arc<Self>, who: Who) -> Option<Arc<ConnectionSlot>> {
+    /// Returns a slot for a connection, or `None` if connections in use occupy all slots.
+    pub(crate) fn admit(self: &Arc<Self>, who: PeerKey) -> Option<Arc<ConnectionSlot>> {
         let mut open = self.lock();
         if open
             .by_peer
             .get(&who)
             .is_some_and(|count| *count >= self.max_per_user)
-            && !open.evict(|one| one.who == who)
+            && !open.evict_one(|one| one.who == who)
         {
             return None;
         }
-        let is_of_others = !matches!(who, Who::User(uid) if is_own_user(uid));
+        let is_of_others = !matches!(who, PeerKey::User(uid) if is_server_user_or_root(uid));
         if is_of_others
             && open.of_others >= self.max_of_others
-            && !open.evict(|one| one.is_of_others)
+            && !open.evict_one(|one| one.is_of_others)
         {
             return None;
         }
-        if open.connections.len() >= self.max && !open.evict(|_| true) {
+        if open.connections.len() >= self.max && !open.evict_one(|_| true) {
             return None;
         }
         let evicted = Arc::new(Notify::new());
@@ -105,7 +107,7 @@ impl ConnectionTable {
         *open.by_peer.entry(who).or_default() += 1;
         open.of_others += usize::from(is_of_others);
         let idle_since = Instant::now();
-        let connection = Connection {
+        let connection = OpenConnection {
             who,
             is_of_others,
             busy: 0,
@@ -135,9 +137,10 @@ impl ConnectionTable {
 }
 
 impl OpenConnections {
-    /// Closes the connection that has been idle for the longest time among those allowed by `may`;
-    /// connections without any request come first. Returns `false` if none is idle.
-    fn evict(&mut self, may: impl Fn(&Connection) -> bool) -> bool {
+    /// Closes one idle connection among those that `may` allows: first connections that have not
+    /// sent a request, then the one that has been idle for the longest time. Returns `false` if no
+    /// connection is idle.
+    fn evict_one(&mut self, may: impl Fn(&OpenConnection) -> bool) -> bool {
         let waiting = self
             .connections
             .iter()
@@ -153,7 +156,7 @@ impl OpenConnections {
         true
     }
 
-    fn remove(&mut self, id: u64) -> Option<Connection> {
+    fn remove(&mut self, id: u64) -> Option<OpenConnection> {
         let connection = self.connections.remove(&id)?;
         self.of_others -= usize::from(connection.is_of_others);
         if let Some(count) = self.by_peer.get_mut(&connection.who) {
@@ -166,7 +169,7 @@ impl OpenConnections {
     }
 }
 
-/// The slot of one connection, which is released when dropped.
+/// A connection's slot, which is released when dropped.
 pub(crate) struct ConnectionSlot {
     table: Arc<ConnectionTable>,
     id: u64,
@@ -174,22 +177,24 @@ pub(crate) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    pub(crate) async fn evicted(&self) {
+    pub(crate) async fn wait_for_eviction(&self) {
         self.evicted.notified().await;
     }
 
-    /// Runs a task for the connection in the background. The server waits for it before it ends.
+    /// Runs a task for the connection in the background. Before the server ends, it waits for the
+    /// task.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.table.tasks.spawn(task);
     }
 
-    /// Marks the connection as in use, so that it is not closed, until the result is dropped.
-    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+    /// Marks the connection as in use, so that it is not closed, until the returned guard is
+    /// dropped.
+    pub(crate) fn mark_busy(self: &Arc<Self>) -> BusyGuard {
         if let Some(connection) = self.table.lock().connections.get_mut(&self.id) {
             connection.busy += 1;
             connection.has_sent_request = true;
         }
-        Busy(Arc::clone(self))
+        BusyGuard(Arc::clone(self))
     }
 }
 
@@ -199,10 +204,10 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// A request being processed, or a stream.
-pub(crate) struct Busy(Arc<ConnectionSlot>);
+/// A guard for a request that is being processed, or for a stream.
+pub(crate) struct BusyGuard(Arc<ConnectionSlot>);
 
-impl Drop for Busy {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         if let Some(connection) = self.0.table.lock().connections.get_mut(&self.0.id) {
             connection.busy -= 1;
@@ -219,60 +224,63 @@ mod tests {
     use super::*;
 
     fn is_evicted(slot: &ConnectionSlot) -> bool {
-        slot.evicted().now_or_never().is_some()
+        slot.wait_for_eviction().now_or_never().is_some()
     }
 
     #[test]
-    fn who_waits_longest_makes_room_and_who_is_in_use_does_not() {
+    fn longest_idle_connection_is_evicted_first() {
         let table = ConnectionTable::with_limits(3, 3, 3);
-        let [first, second, third] = [1, 2, 3].map(|uid| table.admit(Who::User(uid)).unwrap());
-        let streaming = first.busy();
-        let asked = second.busy();
+        let [first, second, third] = [1, 2, 3].map(|uid| table.admit(PeerKey::User(uid)).unwrap());
+        let streaming = first.mark_busy();
+        let asked = second.mark_busy();
         drop(asked);
-        let fourth = table.admit(Who::User(4)).unwrap();
+        let fourth = table.admit(PeerKey::User(4)).unwrap();
         assert!(is_evicted(&third), "it never asked for anything");
         assert!(!is_evicted(&first) && !is_evicted(&second));
-        let busy = [second.busy(), fourth.busy()];
-        assert!(table.admit(Who::User(5)).is_none(), "all are in use");
+        let busy = [second.mark_busy(), fourth.mark_busy()];
+        assert!(table.admit(PeerKey::User(5)).is_none(), "all are in use");
         drop((streaming, first));
-        assert!(table.admit(Who::User(5)).is_some());
+        assert!(table.admit(PeerKey::User(5)).is_some());
         drop(busy);
     }
 
     #[test]
-    fn one_user_leaves_places_to_others() {
+    fn one_user_leaves_slots_to_other_users() {
         let table = ConnectionTable::with_limits(4, 2, 4);
-        let (greedy, other) = (Who::User(1), Who::User(2));
+        let (greedy, other) = (PeerKey::User(1), PeerKey::User(2));
         let first = table.admit(greedy).unwrap();
         let second = table.admit(greedy).unwrap();
         let third = table.admit(greedy).unwrap();
         assert!(is_evicted(&first) && !is_evicted(&second));
-        let _in_use = (second.busy(), third.busy());
+        let _in_use = (second.mark_busy(), third.mark_busy());
         assert!(table.admit(greedy).is_none());
         assert!(table.admit(other).is_some());
     }
 
     #[test]
-    fn many_users_together_leave_places_to_the_own_one_and_root() {
+    fn many_users_leave_slots_to_server_user() {
         let table = ConnectionTable::with_limits(4, 4, 2);
-        let streams = [100_001, 100_002].map(|uid| table.admit(Who::User(uid)).unwrap());
-        let mut busy: Vec<_> = streams.iter().map(ConnectionSlot::busy).collect();
-        assert!(table.admit(Who::User(100_003)).is_none() && table.admit(Who::Unknown).is_none());
-        let own = [geteuid().as_raw(), 0].map(|uid| table.admit(Who::User(uid)).unwrap());
+        let streams = [100_001, 100_002].map(|uid| table.admit(PeerKey::User(uid)).unwrap());
+        let mut busy: Vec<_> = streams.iter().map(ConnectionSlot::mark_busy).collect();
+        assert!(
+            table.admit(PeerKey::User(100_003)).is_none()
+                && table.admit(PeerKey::Unknown).is_none()
+        );
+        let own = [geteuid().as_raw(), 0].map(|uid| table.admit(PeerKey::User(uid)).unwrap());
         busy.pop();
         assert!(
-            table.admit(Who::User(100_003)).is_some(),
+            table.admit(PeerKey::User(100_003)).is_some(),
             "one of the others makes room"
         );
         assert!(is_evicted(&streams[1]) && !own.iter().any(|slot| is_evicted(slot)));
     }
 
     #[test]
-    fn what_has_ended_is_forgotten() {
+    fn ended_connection_frees_slot() {
         let table = ConnectionTable::with_limits(2, 2, 2);
         for _ in 0..10 {
-            let slot = table.admit(Who::Unknown).unwrap();
-            let _busy = slot.busy();
+            let slot = table.admit(PeerKey::Unknown).unwrap();
+            let _busy = slot.mark_busy();
         }
         let open = table.lock();
         assert!(open.connections.is_empty() && open.by_peer.is_empty() && open.of_others == 0);

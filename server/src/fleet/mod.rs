@@ -1,7 +1,7 @@
 //! Fleets: the data of a [`FleetReader`](gpumon_fleet::FleetReader) over HTTP.
 //!
-//! [`routes`] has the endpoints, [`owners`] limits which owners a client sees, [`nodes`] passes on
-//! requests to a single node, and [`hosts`] reads hosts over ssh.
+//! [`routes`] contains the endpoints, [`owners`] limits which owners a client sees, [`nodes`]
+//! passes requests on to a single node, and [`hosts`] reads hosts over ssh.
 
 pub mod hosts;
 pub mod nodes;
@@ -14,15 +14,15 @@ use gpumon_fleet::SharedFleet;
 
 use self::{hosts::Hosts, nodes::RemoteNodes};
 
-/// The fleet that a server shows.
+/// The fleet that a server shows, and how its nodes are reached.
 #[derive(Clone)]
 pub struct FleetSettings {
     /// The reader of the fleet's data.
     pub reader: SharedFleet,
-    /// The access to the servers of single nodes.
+    /// Access to the servers of single nodes.
     pub nodes: RemoteNodes,
-    /// The hosts, if they are read over ssh. In this case, this server itself serves all their
-    /// data.
+    /// The hosts, if they are read over ssh. In this case, this server serves all their data
+    /// itself.
     pub hosts: Option<Arc<Hosts>>,
 }
 

@@ -1,5 +1,5 @@
-//! The owners of GPUs that a client may see: all of them, unless the server shows each user only
-//! their own.
+//! The owners of GPUs that a client may see: all owners, unless the server shows each user only
+//! their own processes.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -7,10 +7,11 @@ use gpumon_fleet::model::{Fleet, FleetOwner, FleetState, FleetUsage};
 
 use crate::view::View;
 
-const HIDDEN: &str = "This server shows each user their own alone; ask who runs it to start it without --show-processes own.";
+const HIDDEN_OWNERS_MESSAGE: &str = "This server shows each user only their own processes; ask \
+                                     its administrator to start it without --show-processes own.";
 
-/// Returns the fleet as a client with this view may see it.
-pub(super) fn of_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
+/// Returns the fleet with only the owners that a client with this view may see.
+pub(super) fn filter_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
     let View::Own(user) = view else {
         return Cow::Borrowed(fleet);
     };
@@ -18,7 +19,7 @@ pub(super) fn of_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
     let mut places = BTreeMap::new();
     shown.owners.clear();
     for (place, owner) in (0..).zip(&fleet.owners) {
-        if is_of(owner, user.as_deref()) {
+        if owner_is_user(owner, user.as_deref()) {
             places.insert(place, shown.owners.len() as u32);
             shown.owners.push(owner.clone());
         }
@@ -33,14 +34,14 @@ pub(super) fn of_fleet<'a>(fleet: &'a Fleet, view: &View) -> Cow<'a, Fleet> {
         shown
             .missing
             .entry("owners".to_owned())
-            .or_insert_with(|| HIDDEN.to_owned());
+            .or_insert_with(|| HIDDEN_OWNERS_MESSAGE.to_owned());
     }
     Cow::Owned(shown)
 }
 
-/// Returns the usage as a client with this view may see it. Unheld usage and the sum of energy
-/// belong to nobody, and are always included.
-pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetUsage> {
+/// Returns the usage that a client with this view may see. Unheld usage and total energy belong to
+/// nobody, and are always included.
+pub(super) fn filter_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetUsage> {
     let View::Own(user) = view else {
         return Cow::Borrowed(usage);
     };
@@ -48,17 +49,17 @@ pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetU
     let owners = usage
         .owners
         .iter()
-        .filter(|used| is_of(&used.owner, user.as_deref()))
+        .filter(|used| owner_is_user(&used.owner, user.as_deref()))
         .cloned()
         .collect();
     shown.set_owners(owners);
-    // The sums of users are complete even if the list of owners is truncated.
+    // A user's totals are complete even if the list of owners was truncated.
     let own = usage
         .users
         .iter()
         .find(|group| user.is_some() && group.name.as_deref() == user.as_deref());
     if let Some(own) = own {
-        shown.unlisted = own.without(&shown.users.pop().unwrap_or_default());
+        shown.unlisted = own.subtract_part(&shown.users.pop().unwrap_or_default());
         shown.owners_total = own.owners.max(shown.owners_total);
         let may_have_pods = if shown.owners.is_empty() {
             &usage.namespaces
@@ -69,14 +70,14 @@ pub(super) fn of_usage<'a>(usage: &'a FleetUsage, view: &View) -> Cow<'a, FleetU
             shown.state = FleetState::Partial;
             shown
                 .problems
-                .push("The sums of namespaces lack the jobs that are not listed".to_owned());
+                .push("The sums of namespaces do not include unlisted jobs".to_owned());
         }
         shown.users = vec![own.clone()];
     }
     Cow::Owned(shown)
 }
 
-fn is_of(owner: &FleetOwner, user: Option<&str>) -> bool {
+fn owner_is_user(owner: &FleetOwner, user: Option<&str>) -> bool {
     user.is_some() && owner.user.as_deref() == user
 }
 
@@ -88,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    fn owner(user: Option<&str>) -> FleetOwner {
+    fn make_owner(user: Option<&str>) -> FleetOwner {
         FleetOwner {
             user: user.map(Into::into),
             kind: OwnerKind::User,
@@ -98,27 +99,32 @@ mod tests {
     }
 
     #[test]
-    fn where_each_user_sees_their_own_nobody_else_is_told() {
+    fn restricted_view_hides_other_owners() {
         let source = FleetSource {
             kind: FleetSourceKind::Prometheus,
             name: "http://localhost:9090".to_owned(),
         };
         let fleet = Fleet {
-            owners: vec![owner(Some("bob")), owner(None), owner(Some("ana"))],
+            owners: vec![
+                make_owner(Some("bob")),
+                make_owner(None),
+                make_owner(Some("ana")),
+            ],
             holds: vec![
                 FleetHold { gpu: 0, owner: 0 },
                 FleetHold { gpu: 1, owner: 2 },
                 FleetHold { gpu: 2, owner: 1 },
             ],
-            ..Fleet::unread(source, 1, 15)
+            ..Fleet::new_unread(source, 1, 15)
         };
-        let shown =
-            |user: Option<&str>| of_fleet(&fleet, &View::Own(user.map(Into::into))).into_owned();
+        let shown = |user: Option<&str>| {
+            filter_fleet(&fleet, &View::Own(user.map(Into::into))).into_owned()
+        };
         let ana = shown(Some("ana"));
         assert_eq!(
             (ana.owners, ana.holds),
             (
-                vec![owner(Some("ana"))],
+                vec![make_owner(Some("ana"))],
                 vec![FleetHold { gpu: 1, owner: 0 }]
             )
         );
@@ -129,15 +135,15 @@ mod tests {
                 nobody.owners.is_empty() && nobody.holds.is_empty(),
                 "{user:?}"
             );
-            assert_eq!(nobody.missing["owners"], HIDDEN);
+            assert_eq!(nobody.missing["owners"], HIDDEN_OWNERS_MESSAGE);
         }
-        assert_eq!(*of_fleet(&fleet, &View::ANYBODY), fleet);
+        assert_eq!(*filter_fleet(&fleet, &View::UNKNOWN_CLIENT), fleet);
     }
 
     #[test]
-    fn sums_are_nobodys_and_stay() {
+    fn unheld_sums_are_always_visible() {
         let used = |user| OwnerUsage {
-            owner: owner(user),
+            owner: make_owner(user),
             gpu_s: Some(1.0),
             active_gpu_s: None,
             energy_joules: None,
@@ -167,12 +173,12 @@ mod tests {
             unheld_energy_joules: None,
             energy_joules: Some(7.0),
         };
-        let shown = of_usage(&usage, &View::Own(Some("ana".into()))).into_owned();
+        let shown = filter_usage(&usage, &View::Own(Some("ana".into()))).into_owned();
         assert_eq!(
             (shown.owners, shown.owners_total),
             (vec![used(Some("ana"))], 3)
         );
-        // The list lacks two of the user's three jobs.
+        // The list of owners is truncated: two of the user's three jobs are not in it.
         assert_eq!(
             (shown.users, shown.unlisted),
             (vec![group(Some("ana"), 3, 9.0)], group(None, 2, 8.0))
@@ -181,20 +187,20 @@ mod tests {
             (shown.unheld_gpu_s, shown.energy_joules),
             (Some(5.0), Some(7.0))
         );
-        // The list has no job of this user.
+        // None of this user's jobs is in the truncated list.
         let eve = group(Some("eve"), 2, 0.5);
         let unlisted = FleetUsage {
             users: vec![eve.clone()],
             owners: vec![used(Some("bob"))],
             ..usage.clone()
         };
-        let shown = of_usage(&unlisted, &View::Own(Some("eve".into()))).into_owned();
+        let shown = filter_usage(&unlisted, &View::Own(Some("eve".into()))).into_owned();
         assert_eq!(
             (shown.owners, shown.owners_total, shown.users),
             (vec![], 2, vec![eve])
         );
         assert_eq!(shown.unlisted, group(None, 2, 0.5));
-        let nobody = of_usage(&usage, &View::Own(None)).into_owned();
+        let nobody = filter_usage(&usage, &View::Own(None)).into_owned();
         assert_eq!(
             (nobody.owners_total, nobody.users, nobody.unlisted),
             (0, vec![], UsageGroup::default())

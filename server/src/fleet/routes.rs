@@ -17,26 +17,26 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::{hosts, owners};
 use crate::{
     app::AppState,
-    auth::{Client, SESSION},
+    auth::{Client, SESSION_PATH},
     query,
-    respond::{FleetResource, JSON, Resource, respond, to_json},
+    respond::{FleetResource, JSON_TYPE, Resource, respond_with_resource, to_json},
     view::View,
 };
 
-const NO_FLEET: &str = "this server shows no fleet: start one with `gpumon fleet --prometheus URL`, or this one with \
-                        --fleet-prometheus URL\n";
+const NO_FLEET_MESSAGE: &str = "this server shows no fleet: start one with `gpumon fleet --prometheus \
+                        URL`, or restart this one with --fleet-prometheus URL\n";
 
-/// The default ranges in seconds: a day of usage, a week of events, and an hour of history.
-const USUAL_USAGE_S: u64 = 86_400;
-const USUAL_EVENTS_S: u64 = 7 * 86_400;
-const USUAL_HISTORY_S: u64 = 3600;
+/// The default range of usage in seconds: a day.
+const DEFAULT_USAGE_S: u64 = 86_400;
+const DEFAULT_EVENTS_S: u64 = 7 * 86_400;
+const DEFAULT_HISTORY_S: u64 = 3600;
 
 /// The query of `GET /api/v1/fleet`: whether the response may be old.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetQuery {
-    /// Whether to return the last readings at once, however old they are. While new ones are being
-    /// read, the state is `outdated` without a problem.
+    /// Whether to return the last readings immediately, however old they are. While new readings
+    /// are being fetched, the state is `outdated` without a problem.
     #[serde(default)]
     at_once: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) struct NodeQuery {
     node: String,
 }
 
-/// A range of time until now.
+/// A time range that ends now.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RangeQuery {
@@ -58,7 +58,7 @@ pub(crate) struct RangeQuery {
     range_s: Option<u64>,
 }
 
-/// A range of time until now, for the fleet or a node.
+/// A time range that ends now, for the fleet or for one node.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetHistoryQuery {
@@ -72,14 +72,14 @@ pub(crate) struct FleetHistoryQuery {
 
 type Refusal = (StatusCode, String);
 
-pub(crate) fn router() -> Router<AppState> {
+pub(crate) fn build_router() -> Router<AppState> {
     Router::new()
-        .route("/api/v1/fleet", get(now))
-        .route("/api/v1/fleet/node", get(node))
-        .route("/api/v1/fleet/usage", get(usage))
-        .route("/api/v1/fleet/events", get(events))
-        .route("/api/v1/fleet/history", get(history))
-        .route("/api/v1/fleet/targets", get(hosts::targets::targets))
+        .route("/api/v1/fleet", get(get_fleet))
+        .route("/api/v1/fleet/node", get(get_node))
+        .route("/api/v1/fleet/usage", get(get_usage))
+        .route("/api/v1/fleet/events", get(get_events))
+        .route("/api/v1/fleet/history", get(get_history))
+        .route("/api/v1/fleet/targets", get(hosts::targets::get_targets))
 }
 
 /// Refuses runs, pauses and marks on a server that reads no GPUs.
@@ -89,94 +89,96 @@ pub(crate) async fn refuse_changes(
     next: Next,
 ) -> Response {
     let changes = !request.method().is_safe() && request.uri().path().starts_with("/api/");
-    if !app.reads_gpus && changes && request.uri().path() != SESSION {
-        let message = "this server shows a fleet and reads no GPUs itself: do that on the machine with the GPU\n";
+    if !app.reads_gpus && changes && request.uri().path() != SESSION_PATH {
+        let message = "this server shows a fleet and reads no GPUs itself: send this request to \
+                       the machine with the GPU\n";
         return (StatusCode::CONFLICT, message).into_response();
     }
     next.run(request).await
 }
 
-async fn now(asked: Asked) -> Result<Response, Refusal> {
+async fn get_fleet(asked: FleetRequest) -> Result<Response, Refusal> {
     let reader = asked.reader()?;
-    let FleetQuery { at_once } = asked.query("at_once=true, or nothing")?;
+    let FleetQuery { at_once } = asked.query("at_once=true, or no parameter")?;
     let fleet = if at_once {
-        reader.at_once().await
+        reader.get_last_known_fleet().await
     } else {
-        reader.now().await
+        reader.fetch_current_fleet().await
     };
     asked
-        .answer(FleetResource::Now { at_once }, move |view| {
-            to_json(&*owners::of_fleet(&fleet, view))
+        .respond(FleetResource::Now { at_once }, move |view| {
+            to_json(&*owners::filter_fleet(&fleet, view))
         })
         .await
 }
 
-async fn node(asked: Asked) -> Result<Response, Refusal> {
+async fn get_node(asked: FleetRequest) -> Result<Response, Refusal> {
     let NodeQuery { node } = asked.query("node=NAME")?;
     let fleet = asked
         .reader()?
-        .node(&node)
+        .fetch_node(&node)
         .await
-        .map_err(|error| refusal(&error))?;
+        .map_err(|error| to_refusal(&error))?;
     asked
-        .answer(FleetResource::Node(node), move |view| {
-            to_json(&*owners::of_fleet(&fleet, view))
+        .respond(FleetResource::Node(node), move |view| {
+            to_json(&*owners::filter_fleet(&fleet, view))
         })
         .await
 }
 
-async fn usage(asked: Asked) -> Result<Response, Refusal> {
-    let range = asked.range(USUAL_USAGE_S)?;
+async fn get_usage(asked: FleetRequest) -> Result<Response, Refusal> {
+    let range = asked.range(DEFAULT_USAGE_S)?;
     let usage = asked
         .reader()?
-        .usage(range)
+        .fetch_usage(range)
         .await
-        .map_err(|error| refusal(&error))?;
+        .map_err(|error| to_refusal(&error))?;
     asked
-        .answer(FleetResource::Usage(range.seconds()), move |view| {
-            to_json(&*owners::of_usage(&usage, view))
+        .respond(FleetResource::Usage(range.seconds()), move |view| {
+            to_json(&*owners::filter_usage(&usage, view))
         })
         .await
 }
 
-async fn events(asked: Asked) -> Result<Response, Refusal> {
-    let range = asked.range(USUAL_EVENTS_S)?;
+async fn get_events(asked: FleetRequest) -> Result<Response, Refusal> {
+    let range = asked.range(DEFAULT_EVENTS_S)?;
     let events = asked
         .reader()?
-        .events(range)
+        .fetch_events(range)
         .await
-        .map_err(|error| refusal(&error))?;
+        .map_err(|error| to_refusal(&error))?;
     asked
-        .answer(FleetResource::Events(range.seconds()), move |_| {
+        .respond(FleetResource::Events(range.seconds()), move |_| {
             to_json(&*events)
         })
         .await
 }
 
-async fn history(asked: Asked) -> Result<Response, Refusal> {
+async fn get_history(asked: FleetRequest) -> Result<Response, Refusal> {
     let FleetHistoryQuery { range_s, node } = asked.query("range_s and node")?;
-    let range = Range::new(range_s.unwrap_or(USUAL_HISTORY_S)).map_err(|error| refusal(&error))?;
+    let range =
+        Range::new(range_s.unwrap_or(DEFAULT_HISTORY_S)).map_err(|error| to_refusal(&error))?;
     let history = asked
         .reader()?
-        .history(range, node.as_deref())
+        .fetch_history(range, node.as_deref())
         .await
-        .map_err(|error| refusal(&error))?;
+        .map_err(|error| to_refusal(&error))?;
     asked
-        .answer(FleetResource::History(range.seconds(), node), move |_| {
+        .respond(FleetResource::History(range.seconds(), node), move |_| {
             to_json(&*history)
         })
         .await
 }
 
 /// A request about the fleet.
-struct Asked {
+struct FleetRequest {
     app: AppState,
     client: Client,
     uri: Uri,
     headers: HeaderMap,
 }
 
-impl FromRequestParts<AppState> for Asked {
+impl FromRequestParts<AppState> for FleetRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Infallible> {
@@ -194,7 +196,7 @@ impl FromRequestParts<AppState> for Asked {
     }
 }
 
-impl Asked {
+impl FleetRequest {
     /// Returns the reader of the fleet.
     ///
     /// # Errors
@@ -204,7 +206,7 @@ impl Asked {
             .app
             .fleet
             .as_ref()
-            .ok_or_else(|| (StatusCode::NOT_FOUND, NO_FLEET.to_owned()))?;
+            .ok_or_else(|| (StatusCode::NOT_FOUND, NO_FLEET_MESSAGE.to_owned()))?;
         Ok(&fleet.reader)
     }
 
@@ -216,44 +218,44 @@ impl Asked {
         let bad = |error: QueryRejection| {
             (
                 StatusCode::BAD_REQUEST,
-                format!("{}; ask for {hint}\n", error.body_text()),
+                format!("{}; use {hint}\n", error.body_text()),
             )
         };
-        query::parsed(&self.uri).map_err(bad)
+        query::parse_query(&self.uri).map_err(bad)
     }
 
     fn range(&self, usual_s: u64) -> Result<Range, Refusal> {
-        let RangeQuery { range_s } = self.query("range_s, or nothing")?;
-        Range::new(range_s.unwrap_or(usual_s)).map_err(|error| refusal(&error))
+        let RangeQuery { range_s } = self.query("range_s, or no parameter")?;
+        Range::new(range_s.unwrap_or(usual_s)).map_err(|error| to_refusal(&error))
     }
 
     /// Returns a response with the data that a client with this view may see.
-    async fn answer(
+    async fn respond(
         self,
         resource: FleetResource,
         write: impl FnOnce(&View) -> Vec<u8> + Send + 'static,
     ) -> Result<Response, Refusal> {
-        let view = match View::of(&self.client, self.app.show_processes).await {
+        let view = match View::for_client(&self.client, self.app.show_processes).await {
             own @ View::Own(_) => own,
-            // Fleets show owners by name, which is the same for all other views.
-            View::Whole | View::Names { .. } => View::ANYBODY,
+            // Fleets show all owners by name, so all other views see the same data.
+            View::Whole | View::Names { .. } => View::UNKNOWN_CLIENT,
         };
         let of_view = view.clone();
-        let (app, headers, who) = (&self.app, &self.headers, self.client.who());
-        Ok(respond(
+        let (app, headers, who) = (&self.app, &self.headers, self.client.peer_key());
+        Ok(respond_with_resource(
             app,
             headers,
             who,
             view,
             Resource::Fleet(resource),
-            JSON,
+            JSON_TYPE,
             move |_| write(&of_view),
         )
         .await)
     }
 }
 
-fn refusal(error: &FleetError) -> Refusal {
+fn to_refusal(error: &FleetError) -> Refusal {
     let status = match error {
         FleetError::Range(_) => StatusCode::BAD_REQUEST,
         FleetError::NoSuchNode(_) | FleetError::NotAvailable(_) => StatusCode::NOT_FOUND,

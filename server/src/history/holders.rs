@@ -1,22 +1,22 @@
-//! The processes that held a GPU's memory recently.
+//! The processes that recently held a GPU's memory.
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use gpumon_history::{timeline::Timeline, wanted::rounded};
+use gpumon_history::{timeline::Timeline, wanted::round_to_four_digits};
 use gpumon_probe::model::{MigInstance, Process, ProcessKind, fields::Kind};
 
-use super::recent::{Item, Line, charted_values};
+use super::recent::{LineKey, LineKind, chart_values};
 use crate::frame::HolderHistory;
 
-/// The maximum number of holders per GPU, those with the most memory. A chart names fewer.
-const MOST: usize = 16;
+/// The maximum number of holders per GPU. Those with the most memory are kept; charts name fewer.
+const MAX_HOLDERS: usize = 16;
 
-/// The identity of a holder: a notebook with all processes of its kernel, or another process.
+/// A holder's identity: a notebook with all processes of its kernel, or another process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
+enum HolderKey {
     Kernel(String),
-    /// A process. PIDs are reused, so its start is part of the identity. A process that holds two
-    /// MIG instances is listed once for each.
+    /// A process. PIDs are reused, so the start time is part of the identity. A process that holds
+    /// two MIG instances has an entry for each.
     Process {
         pid: u32,
         started_ms: Option<u64>,
@@ -25,7 +25,8 @@ enum Key {
     },
 }
 
-/// The holders of one GPU, in the order of their appearance. Their memory is in the timeline.
+/// The holders of one GPU, in the order of their appearance. Their memory is recorded in the
+/// timeline.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     all: Vec<Holder>,
@@ -34,7 +35,7 @@ pub(super) struct Holders {
 
 #[derive(Debug)]
 struct Holder {
-    key: Key,
+    key: HolderKey,
     /// The last known state of the process.
     process: Process,
     number: usize,
@@ -42,28 +43,30 @@ struct Holder {
 
 impl Holders {
     /// Sets the newest value of each holder of a GPU.
-    pub(super) fn set_newest(
+    pub(super) fn set_newest_values(
         &mut self,
         processes: &[Process],
-        timeline: &mut Timeline<Line>,
+        timeline: &mut Timeline<LineKey>,
         gpu: usize,
     ) {
-        let mut held: HashMap<Key, (&Process, f64)> = HashMap::new();
+        let mut held: HashMap<HolderKey, (&Process, f64)> = HashMap::new();
         for process in processes {
             let Some(bytes) = process.memory_bytes.value() else {
                 continue;
             };
-            let (main, sum) = held.entry(Key::of(process)).or_insert((process, 0.0));
+            let (main, sum) = held
+                .entry(HolderKey::from_process(process))
+                .or_insert((process, 0.0));
             *sum += *bytes as f64;
-            if rank(process) > rank(main) {
+            if representative_rank(process) > representative_rank(main) {
                 *main = process;
             }
         }
         let mut held: Vec<_> = held.into_iter().collect();
         held.sort_by_key(|(_, (main, bytes))| (Reverse(*bytes as u64), main.pid));
         let mut new = Vec::new();
-        for (key, (main, bytes)) in held.into_iter().take(MOST) {
-            let bytes = rounded(bytes);
+        for (key, (main, bytes)) in held.into_iter().take(MAX_HOLDERS) {
+            let bytes = round_to_four_digits(bytes);
             match self.all.iter_mut().find(|holder| holder.key == key) {
                 Some(holder) => {
                     holder.process.clone_from(main);
@@ -72,7 +75,7 @@ impl Holders {
                 None => new.push((key, main, bytes)),
             }
         }
-        self.make_room(&mut new, timeline, gpu);
+        self.remove_smallest_holders(&mut new, timeline, gpu);
         for (key, main, bytes) in new {
             let holder = Holder {
                 key,
@@ -85,17 +88,17 @@ impl Holders {
         }
     }
 
-    /// Removes the holders with the least memory, existing or new, until there are at most
-    /// [`MOST`]; of equal ones, the oldest. New holders get their columns only afterwards: with
-    /// hundreds of short-lived processes per second, columns that are dropped at once would
-    /// fragment the heap.
-    fn make_room(
+    /// Removes the holders with the least memory until at most [`MAX_HOLDERS`] existing and new
+    /// holders remain. Among equal holders, the oldest is removed. This happens before new holders
+    /// get columns: with hundreds of short-lived processes per second, dropping their columns again
+    /// would fragment the heap.
+    fn remove_smallest_holders(
         &mut self,
-        new: &mut Vec<(Key, &Process, f64)>,
-        timeline: &mut Timeline<Line>,
+        new: &mut Vec<(HolderKey, &Process, f64)>,
+        timeline: &mut Timeline<LineKey>,
         gpu: usize,
     ) {
-        let excess = (self.all.len() + new.len()).saturating_sub(MOST);
+        let excess = (self.all.len() + new.len()).saturating_sub(MAX_HOLDERS);
         if excess == 0 {
             return;
         }
@@ -119,23 +122,23 @@ impl Holders {
         new.retain(|_| keep());
     }
 
-    /// Removes holders without a value.
-    pub(super) fn prune(&mut self, timeline: &Timeline<Line>, gpu: usize) {
+    /// Removes holders that no longer have any value in the timeline.
+    pub(super) fn prune(&mut self, timeline: &Timeline<LineKey>, gpu: usize) {
         self.all
-            .retain(|holder| timeline.line(&holder.line(gpu)).is_some());
+            .retain(|holder| timeline.find_column(&holder.line(gpu)).is_some());
     }
 
-    /// Returns the holders that have a value from the position `old` on.
-    pub(super) fn histories_from(
+    /// Returns the holders with at least one value at position `old` or later.
+    pub(super) fn list_histories(
         &self,
-        timeline: &Timeline<Line>,
+        timeline: &Timeline<LineKey>,
         gpu: usize,
         old: usize,
     ) -> Vec<HolderHistory> {
         let newest = self.all.iter().filter_map(|holder| {
             Some(HolderHistory {
                 process: holder.process.clone(),
-                memory_bytes: charted_values(timeline.line(&holder.line(gpu))?, old),
+                memory_bytes: chart_values(timeline.find_column(&holder.line(gpu))?, old),
             })
         });
         newest
@@ -144,26 +147,26 @@ impl Holders {
     }
 }
 
-fn set_newest(timeline: &mut Timeline<Line>, line: Line, bytes: f64) {
-    let column = timeline.line_or_new(line, Kind::Gauge);
-    column.read(bytes, true, false);
+fn set_newest(timeline: &mut Timeline<LineKey>, line: LineKey, bytes: f64) {
+    let column = timeline.column_or_new(line, Kind::Gauge);
+    column.record_reading(bytes, true, false);
 }
 
 impl Holder {
-    fn line(&self, gpu: usize) -> Line {
-        (gpu, Item::Holder(self.number))
+    fn line(&self, gpu: usize) -> LineKey {
+        (gpu, LineKind::Holder(self.number))
     }
 
-    /// Returns the largest value, or 0 if there is none.
-    fn peak_bytes(&self, timeline: &Timeline<Line>, gpu: usize) -> f64 {
-        let column = timeline.line(&self.line(gpu));
+    /// Returns a holder's largest memory value, or 0 if it has none.
+    fn peak_bytes(&self, timeline: &Timeline<LineKey>, gpu: usize) -> f64 {
+        let column = timeline.find_column(&self.line(gpu));
         let values = column.into_iter().flat_map(|column| column.values(0));
         values.flatten().fold(0.0, f64::max)
     }
 }
 
-impl Key {
-    fn of(process: &Process) -> Self {
+impl HolderKey {
+    fn from_process(process: &Process) -> Self {
         match process
             .owner
             .value()
@@ -180,9 +183,9 @@ impl Key {
     }
 }
 
-/// Returns the rank of a process as the representative of its holder: the kernel comes first, then
-/// the process with the most memory.
-fn rank(process: &Process) -> (bool, u64) {
+/// Returns a process's rank as the representative of its holder: the kernel's process ranks first,
+/// then the process with the most memory.
+fn representative_rank(process: &Process) -> (bool, u64) {
     let notebook = process
         .owner
         .value()
@@ -195,12 +198,12 @@ fn rank(process: &Process) -> (bool, u64) {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_history::timeline::Moment;
+    use gpumon_history::timeline::TimePoint;
     use gpumon_probe::model::{Absence, Notebook, Owner, Reading};
 
     use super::*;
 
-    fn process(pid: u32, bytes: u64, kernel: Option<&str>) -> Process {
+    fn make_process(pid: u32, bytes: u64, kernel: Option<&str>) -> Process {
         let notebook = kernel.map(|id| Notebook {
             kernel_id: id.to_owned(),
             kernel_name: None,
@@ -231,41 +234,41 @@ mod tests {
         }
     }
 
-    /// The holders after some samples, with their timeline.
-    struct Held(Holders, Timeline<Line>);
+    /// The holders after a series of samples, with their timeline.
+    struct TestHolders(Holders, Timeline<LineKey>);
 
-    fn holders_after(samples: &[Vec<Process>]) -> Held {
-        let mut held = Held(Holders::default(), Timeline::default());
+    fn build_holders(samples: &[Vec<Process>]) -> TestHolders {
+        let mut held = TestHolders(Holders::default(), Timeline::default());
         for (processes, at_ms) in samples.iter().zip(1..) {
-            held.1.push(Moment { at_ms, reach_ms: 0 });
-            held.0.set_newest(processes, &mut held.1, 7);
+            held.1.push(TimePoint { at_ms, reach_ms: 0 });
+            held.0.set_newest_values(processes, &mut held.1, 7);
         }
         held
     }
 
-    impl Held {
-        fn newest_from(&self, old: usize) -> Vec<HolderHistory> {
-            self.0.histories_from(&self.1, 7, old)
+    impl TestHolders {
+        fn histories_from_position(&self, old: usize) -> Vec<HolderHistory> {
+            self.0.list_histories(&self.1, 7, old)
         }
     }
 
-    fn bytes_by_pid(holders: &Held) -> Vec<(u32, Vec<Option<f32>>)> {
+    fn bytes_by_pid(holders: &TestHolders) -> Vec<(u32, Vec<Option<f32>>)> {
         holders
-            .newest_from(0)
+            .histories_from_position(0)
             .into_iter()
             .map(|holder| (holder.process.pid, holder.memory_bytes))
             .collect()
     }
 
     #[test]
-    fn a_notebook_holds_what_its_kernel_and_its_children_do_and_whoever_has_gone_is_still_named() {
-        let holders = holders_after(&[
+    fn notebook_sums_memory_of_its_kernel_processes() {
+        let holders = build_holders(&[
             vec![
-                process(9, 300, Some("k")),
-                process(7, 100, Some("k")),
-                process(3, 50, None),
+                make_process(9, 300, Some("k")),
+                make_process(7, 100, Some("k")),
+                make_process(3, 50, None),
             ],
-            vec![process(7, 100, Some("k"))],
+            vec![make_process(7, 100, Some("k"))],
         ]);
         assert_eq!(
             bytes_by_pid(&holders),
@@ -275,46 +278,46 @@ mod tests {
             ]
         );
         assert_eq!(
-            holders.newest_from(1).len(),
+            holders.histories_from_position(1).len(),
             1,
             "who held nothing then is left out"
         );
     }
 
     #[test]
-    fn memory_that_is_not_known_is_no_part_of_it() {
+    fn unknown_memory_is_ignored() {
         let unknown = Process {
             memory_bytes: Reading::Absent(Absence::Unknown),
-            ..process(1, 0, None)
+            ..make_process(1, 0, None)
         };
-        assert_eq!(bytes_by_pid(&holders_after(&[vec![unknown]])), []);
+        assert_eq!(bytes_by_pid(&build_holders(&[vec![unknown]])), []);
     }
 
     #[test]
-    fn however_many_come_and_go_the_largest_are_remembered() {
+    fn number_of_holders_is_limited_to_largest() {
         let samples: Vec<_> = (0..200)
             .map(|at| {
                 (0..100)
-                    .map(|i| process(at * 100 + i, u64::from(i) + 1, None))
+                    .map(|i| make_process(at * 100 + i, u64::from(i) + 1, None))
                     .collect()
             })
             .collect();
-        let Held(holders, timeline) = holders_after(&samples);
-        assert_eq!(holders.all.len(), MOST);
+        let TestHolders(holders, timeline) = build_holders(&samples);
+        assert_eq!(holders.all.len(), MAX_HOLDERS);
         let mut peaks = holders
             .all
             .iter()
             .map(|holder| holder.peak_bytes(&timeline, 7));
         assert!(peaks.all(|peak| peak >= 99.0));
-        assert_eq!(timeline.lines(..).count(), MOST);
+        assert_eq!(timeline.columns(..).count(), MAX_HOLDERS);
     }
 
     #[test]
-    fn who_is_forgotten_leaves_no_column() {
-        let Held(mut holders, mut timeline) =
-            holders_after(&[vec![process(1, 5, None)], Vec::new()]);
+    fn pruned_holder_leaves_no_column() {
+        let TestHolders(mut holders, mut timeline) =
+            build_holders(&[vec![make_process(1, 5, None)], Vec::new()]);
         timeline.drop_before(2);
         holders.prune(&timeline, 7);
-        assert_eq!((holders.all.len(), timeline.lines(..).count()), (0, 0));
+        assert_eq!((holders.all.len(), timeline.columns(..).count()), (0, 0));
     }
 }

@@ -1,4 +1,5 @@
-//! The history: samples of the last minutes, sums in memory for hours, and a database for a year.
+//! The history: samples of the last few minutes, aggregates of the last hours in memory, and a year
+//! in a database.
 
 mod holders;
 mod jobs;
@@ -12,7 +13,7 @@ use gpumon_history::{
     bucket::{BUCKET_MS, Bucket, Buckets, Device},
     grid::Grid,
     memory::MemoryTier,
-    writer::{Restored, Settings, Writer},
+    writer::{RestoredHistory, Writer, WriterSettings},
 };
 use gpumon_probe::{
     model::{Event, Sample},
@@ -20,47 +21,47 @@ use gpumon_probe::{
 };
 
 use self::recent::RecentSamples;
-pub(crate) use self::{jobs::jobs, span::span, usage::usage};
+pub(crate) use self::{jobs::list_jobs, span::read_span, usage::read_usage};
 
 /// The time for which samples are kept, in milliseconds.
-pub(crate) const DEPTH_MS: u64 = 10 * 60 * 1000;
+pub(crate) const RETENTION_MS: u64 = 10 * 60 * 1000;
 
-/// The time for which written buckets stay in memory, so that a reader who has just read the disk
-/// misses nothing.
+/// The time for which buckets stay in memory after they were written, so that they are not missed
+/// by readers that read the disk just before.
 const OVERLAP_MS: u64 = 30_000;
 
-/// The delay after which the last sample of a bucket has arrived, in milliseconds.
-pub(crate) const LATE_MS: u64 = 250;
+/// The delay in milliseconds after which the last sample of a bucket is expected to have arrived.
+pub(crate) const BUCKET_DELAY_MS: u64 = 250;
 
-/// The history in this process.
+/// The history as kept by this process.
 #[derive(Debug, Default)]
-pub(crate) struct Past {
+pub(crate) struct HistoryStore {
     pub(crate) recent: RecentSamples,
     pub(crate) buckets: Buckets,
     memory: MemoryTier,
     writer: Option<Arc<Writer>>,
 }
 
-impl Past {
-    /// Adds a sample. `used` is called at the end of each bucket, and returns the usage that has
-    /// become known.
+impl HistoryStore {
+    /// Adds a sample. If this completes a bucket, `used` is called and returns the usage since the
+    /// last bucket.
     pub(crate) fn push(&mut self, sample: &Sample, used: impl FnOnce() -> Vec<Period>) {
         self.recent.push(sample);
         if let Some(bucket) = self.buckets.push(sample) {
-            self.keep(bucket, used());
+            self.store_bucket(bucket, used());
         }
     }
 
-    /// Ends the current bucket if its time has passed, even if the next sample is delayed.
+    /// Completes the current bucket if its time has passed, even if the next sample is delayed.
     pub(crate) fn end_bucket(&mut self, now_ms: u64, used: impl FnOnce() -> Vec<Period>) {
         if let Some(bucket) = self.buckets.end_if_over(now_ms) {
-            self.keep(bucket, used());
+            self.store_bucket(bucket, used());
         }
     }
 
-    /// Stores a bucket. In memory, its conditions and jobs are kept by [`Buckets`] instead, with
-    /// smaller limits, and usage by the usage meter.
-    fn keep(&mut self, bucket: Bucket, usage: Vec<Period>) {
+    /// Stores a completed bucket. The copy in memory has no conditions and jobs, because
+    /// [`Buckets`] keeps them with smaller limits, and no usage, because the usage meter keeps it.
+    fn store_bucket(&mut self, bucket: Bucket, usage: Vec<Period>) {
         let written_ms = self.writer.as_ref().map_or(0, |writer| {
             writer.add_bucket(Bucket {
                 usage,
@@ -77,13 +78,13 @@ impl Past {
             .drop_before(written_ms.saturating_sub(OVERLAP_MS));
     }
 
-    /// Adds the history of an earlier process before that of this one.
+    /// Adds the history of an earlier process before the history of this process.
     pub(crate) fn restore(&mut self, minutes: Grid) {
         let minutes = minutes.into_span(BUCKET_MS, |_| Device::default());
         self.recent.restore(&minutes);
     }
 
-    /// Passes an event on to the disk.
+    /// Passes an event to the writer, if the history is written to disk.
     pub(crate) fn add_event(&self, event: &Event) {
         if let Some(writer) = &self.writer {
             writer.add_event(event.clone());
@@ -94,25 +95,30 @@ impl Past {
     ///
     /// # Errors
     /// Returns an error if the thread cannot be created.
-    pub(crate) fn write_to(
+    pub(crate) fn start_writing(
         &mut self,
-        settings: Settings,
-        restore: impl FnOnce(Restored) + Send + 'static,
+        settings: WriterSettings,
+        restore: impl FnOnce(RestoredHistory) + Send + 'static,
     ) -> io::Result<()> {
-        let writer = Writer::start(settings, DEPTH_MS, restore, |told| tracing::warn!("{told}"))?;
+        let writer = Writer::start(settings, RETENTION_MS, restore, |told| {
+            tracing::warn!("{told}");
+        })?;
         self.writer = Some(Arc::new(writer));
         Ok(())
     }
 
     /// Sets the size limit of the history on disk.
-    pub(crate) fn limit(&self, size_bytes: u64) {
+    pub(crate) fn set_size_limit(&self, size_bytes: u64) {
         if let Some(writer) = &self.writer {
-            writer.limit(size_bytes);
+            writer.set_size_limit(size_bytes);
         }
     }
 
-    /// Passes the current bucket on to the disk, and returns the writer.
-    pub(crate) fn end(&mut self, used: impl FnOnce() -> Vec<Period>) -> Option<Arc<Writer>> {
+    /// Passes the current bucket to the writer, and returns the writer.
+    pub(crate) fn end_writing(
+        &mut self,
+        used: impl FnOnce() -> Vec<Period>,
+    ) -> Option<Arc<Writer>> {
         let writer = self.writer.take()?;
         if let Some(bucket) = self.buckets.end() {
             writer.add_bucket(Bucket {
@@ -135,7 +141,7 @@ mod tests {
 
     #[test]
     fn memory_keeps_no_conditions_and_jobs() {
-        let mut past = Past::default();
+        let mut past = HistoryStore::default();
         let kind = ConditionKind::HeldIdle {
             bytes: 1,
             idle_ms: 1,
@@ -151,7 +157,7 @@ mod tests {
         let host = HostReader::new().read();
         for second in 0..400 {
             let at_ms = 1_000_000 + second * 1_000;
-            let mut gpu = GpuSample::absent(
+            let mut gpu = GpuSample::new_absent(
                 0,
                 Some("GPU-0".to_owned()),
                 at_ms,

@@ -1,26 +1,30 @@
-//! Usage by owner in a span of time, from memory and disk.
+//! Usage by owner in a time span, from memory and from disk.
 
 use std::{ops::Range, sync::RwLock};
 
-use gpumon_history::usage::{self, Remembered, Stored};
+use gpumon_history::usage::{self, StoredUsage, UsageInMemory};
 use gpumon_probe::usage::{Usage, UsageMeter};
 
-use super::Past;
+use super::HistoryStore;
 use crate::lock;
 
-/// Returns the usage of the quarters of an hour that overlap a span. This reads the disk, without a
-/// lock that others wait for.
-pub(crate) fn usage(past: &RwLock<Past>, meter: &RwLock<UsageMeter>, span: &Range<u64>) -> Usage {
+/// Returns the usage of all quarters of an hour that overlap a span. The disk is read without
+/// holding the lock.
+pub(crate) fn read_usage(
+    past: &RwLock<HistoryStore>,
+    meter: &RwLock<UsageMeter>,
+    span: &Range<u64>,
+) -> Usage {
     let writer = lock::read(past).writer.clone();
-    let memory = Remembered::of(&lock::read(meter));
-    // Problems of the disk are reported by the endpoint of the history.
+    let memory = UsageInMemory::from_meter(&lock::read(meter));
+    // Errors of the disk are reported by the history endpoint.
     let stored = writer.and_then(|writer| {
-        let disk = writer.reader().ok().flatten()?;
-        let stored = Stored::read(&disk, &memory, span);
+        let disk = writer.open_reader().ok().flatten()?;
+        let stored = StoredUsage::read(&disk, &memory, span);
         stored
-            .inspect_err(|error| writer.reading_failed(&disk, error))
+            .inspect_err(|error| writer.report_read_error(&disk, error))
             .ok()
             .flatten()
     });
-    usage::usage(memory, stored, span)
+    usage::combine_usage(memory, stored, span)
 }

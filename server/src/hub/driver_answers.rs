@@ -1,4 +1,4 @@
-//! Data for programs that use the driver's own vocabulary.
+//! The driver's answers, for programs that output the driver's own terms.
 
 use std::time::Duration;
 
@@ -8,11 +8,13 @@ use tokio::{sync::watch, time::timeout};
 use super::Hub;
 use crate::{driver_answers::Answers, frame::CollectorState};
 
-/// The time limit for the collector to send the driver's answers, which needs no driver call.
+/// The time limit for the collector to send the driver's answers. The collector does this without
+/// calling the driver.
 const ANSWERS_TIMEOUT: Duration = Duration::from_millis(250);
 
 impl Hub {
-    /// Waits until the driver's answers for the newest sample are known, with a time limit.
+    /// Requests the driver's answers for the newest sample, and waits until they have arrived, with
+    /// a time limit.
     pub(crate) async fn update_answers(&self) {
         let newest = self.samples.borrow().number;
         let mut known = self.known_answers.subscribe();
@@ -24,14 +26,14 @@ impl Hub {
         }
     }
 
-    /// Returns a channel that changes when the collector should send the driver's answers.
-    pub(crate) fn answers_requests(&self) -> watch::Receiver<u64> {
+    /// Returns a channel that changes whenever the collector should send the driver's answers.
+    pub(crate) fn driver_answer_requests(&self) -> watch::Receiver<u64> {
         self.wanted_answers.subscribe()
     }
 
-    /// Returns the driver's answers, and the state of the collector and GPUs.
+    /// Returns the driver's answers, and the state of the collector and of the GPUs.
     pub(crate) fn answers(&self) -> Answers {
-        self.read(|state| {
+        self.read_state(|state| {
             let of = |index| {
                 state
                     .answers
@@ -49,8 +51,8 @@ impl Hub {
                     health: gpu.health.clone(),
                     answers: of(gpu.index).unwrap_or_default(),
                 });
-            // Tools of the driver address GPUs by the driver's indexes, so there is no platform
-            // while those differ.
+            // The vendors' tools address GPUs by the driver's indexes. While these have changed, no
+            // platform is returned.
             let platform = state
                 .inventory
                 .as_ref()

@@ -1,20 +1,20 @@
-//! The log of recent events. Events of processes and cells are frequent, and marks can be: they
-//! must not displace the others.
+//! The log of recent events. Process and cell events are frequent, and marks can be. They must not
+//! displace other events.
 
 use std::collections::VecDeque;
 
 use gpumon_probe::model::{Event, EventKind};
 
-/// The maximum number of remembered events.
-const EVENTS: usize = 256;
+/// The maximum number of events in the log.
+const MAX_EVENTS: usize = 256;
 
 /// The maximum number of process events of all GPUs together between two samples. The collector
-/// limits those of each GPU, but with many GPUs, slow clients would miss other events in their
-/// queue.
-pub(super) const PROCESS_EVENTS: usize = 64;
+/// limits the events of each GPU, but with many GPUs, the queues of slow clients would overflow and
+/// other events would be lost.
+pub(super) const MAX_PROCESS_EVENTS: usize = 64;
 
-/// The maximum number of marks among the events.
-const MARKS: usize = 64;
+/// The maximum number of marks in the log.
+const MAX_MARKS: usize = 64;
 
 /// The newest events, the oldest first.
 #[derive(Debug, Default)]
@@ -25,29 +25,30 @@ pub(super) struct EventLog {
 }
 
 impl EventLog {
-    /// Adds an event of the collector. Returns `false` if it exceeds the limit.
+    /// Adds an event from the collector. Returns `false` if the event exceeds the limit of process
+    /// events.
     pub(super) fn add_from_collector(&mut self, event: &Event) -> bool {
-        self.process_events += usize::from(is_of_process(event));
-        let is_kept = !is_of_process(event) || self.process_events <= PROCESS_EVENTS;
+        self.process_events += usize::from(is_process_event(event));
+        let is_kept = !is_process_event(event) || self.process_events <= MAX_PROCESS_EVENTS;
         if is_kept {
             self.add(event.clone());
         }
         is_kept
     }
 
-    /// Adds an event, and removes another one if the log is full.
+    /// Adds an event. If the log is full, another event is removed.
     pub(super) fn add(&mut self, event: Event) {
         if !is_mark(&event) {
             self.make_room();
             self.events.push_back(event);
             return;
         }
-        if self.events.iter().filter(|known| is_mark(known)).count() == MARKS {
+        if self.events.iter().filter(|known| is_mark(known)).count() == MAX_MARKS {
             let oldest = self.events.iter().position(is_mark);
             oldest.and_then(|place| self.events.remove(place));
         }
         self.make_room();
-        // Marks can be set for an earlier time than that of the newest event.
+        // A mark's time can be earlier than that of the newest event.
         let place = self
             .events
             .iter()
@@ -56,7 +57,7 @@ impl EventLog {
         self.events.insert(place, event);
     }
 
-    /// Adds the events of an earlier process before those of this one.
+    /// Adds the events of an earlier process before the events of this process.
     pub(super) fn restore(&mut self, earlier: Vec<Event>) {
         let since = std::mem::take(&mut self.events);
         earlier
@@ -65,12 +66,12 @@ impl EventLog {
             .for_each(|event| self.add(event));
     }
 
-    /// Adds the events of another server. Events that are in both logs are kept as in this one.
+    /// Adds the events of another server. If an event is in both logs, this log's copy is kept.
     pub(super) fn merge(&mut self, others: Vec<Event>) {
         let mut events: Vec<_> = std::mem::take(&mut self.events).into();
         let unknown: Vec<_> = others
             .into_iter()
-            .filter(|event| !events.iter().any(|known| known.is_same(event)))
+            .filter(|event| !events.iter().any(|known| known.is_same_event(event)))
             .collect();
         events.extend(unknown);
         events.sort_by_key(|event| event.at_ms);
@@ -80,13 +81,13 @@ impl EventLog {
     }
 
     fn make_room(&mut self) {
-        if self.events.len() == EVENTS {
-            self.events.remove(least_important(&self.events));
+        if self.events.len() == MAX_EVENTS {
+            self.events.remove(find_least_important(&self.events));
         }
     }
 
     /// Resets the count of process events after a sample.
-    pub(super) fn on_sample(&mut self) {
+    pub(super) fn reset_process_count(&mut self) {
         self.process_events = 0;
     }
 
@@ -95,17 +96,18 @@ impl EventLog {
     }
 }
 
-/// Returns the position of the oldest event. If most events are about processes and cells, it is
-/// the oldest of those: many short processes must not displace yesterday's Xids.
-fn least_important(events: &VecDeque<Event>) -> usize {
+/// Returns the position of the oldest event. If more than half of the events are about processes
+/// and cells, only these are considered, so that many short-lived processes do not displace older
+/// Xid events.
+fn find_least_important(events: &VecDeque<Event>) -> usize {
     let is_frequent =
-        |event: &&Event| is_of_process(event) || matches!(event.what, EventKind::Cell(_));
+        |event: &&Event| is_process_event(event) || matches!(event.what, EventKind::Cell(_));
     let frequent = events.iter().filter(is_frequent).count();
     let oldest = events.iter().position(|event| is_frequent(&event));
     oldest.filter(|_| frequent > events.len() / 2).unwrap_or(0)
 }
 
-fn is_of_process(event: &Event) -> bool {
+fn is_process_event(event: &Event) -> bool {
     matches!(
         event.what,
         EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_)
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_that_come_and_go_do_not_push_out_what_happened_to_gpus() {
+    fn process_events_do_not_displace_gpu_events() {
         let mut log = EventLog::default();
         let add = |log: &mut EventLog, at_ms, what| {
             log.add(Event {
@@ -148,7 +150,7 @@ mod tests {
         let times: Vec<_> = log.iter().map(|event| event.at_ms).collect();
         assert_eq!(
             (times.len(), times[0], times[1]),
-            (EVENTS, 0, 1000 - EVENTS as u64 + 2)
+            (MAX_EVENTS, 0, 1000 - MAX_EVENTS as u64 + 2)
         );
         for at_ms in 1001..=2000 {
             add(&mut log, at_ms, EventKind::MigChanged);
@@ -158,12 +160,12 @@ mod tests {
             log.iter()
                 .filter(|event| event.what == EventKind::MigChanged)
                 .count()
-                >= EVENTS / 2
+                >= MAX_EVENTS / 2
         );
     }
 
     #[test]
-    fn marks_stand_where_their_moment_is_and_push_out_marks_alone() {
+    fn marks_are_sorted_and_displace_only_other_marks() {
         let mut log = EventLog::default();
         let mark = |at_ms: u64| Event {
             at_ms,
@@ -186,11 +188,11 @@ mod tests {
             log.iter().map(|event| event.at_ms).collect::<Vec<_>>(),
             [5, 10, 20, 25, 30]
         );
-        (100..100 + MARKS as u64).for_each(|at_ms| log.add(mark(at_ms)));
+        (100..100 + MAX_MARKS as u64).for_each(|at_ms| log.add(mark(at_ms)));
         let times: Vec<_> = log.iter().map(|event| event.at_ms).collect();
         assert_eq!(
             (times.len(), &times[..4]),
-            (3 + MARKS, &[10, 20, 30, 100][..])
+            (3 + MAX_MARKS, &[10, 20, 30, 100][..])
         );
     }
 }

@@ -1,16 +1,17 @@
-//! Processing of the collector's records and of this process's events, and notification of clients.
+//! Processing of the collector's records and of this process's own events, and notification of
+//! clients.
 
 use std::sync::Arc;
 
 use gpumon_probe::{
-    model::{Event, EventKind, FiringAlert, Record, now_ms, with_advice},
+    model::{Event, EventKind, FiringAlert, Record, join_advice, now_ms},
     usage::{UsageMeter, cost::KernelMeter},
 };
 
-use super::{EventLog, Hub, Notice, XidCounts, encode, notice::About};
+use super::{EventLog, Hub, Notice, XidCounts, encode, notice::NoticeSubject};
 use crate::{
     frame::{CollectorState, CollectorStatus, ServerFrame},
-    history::Past,
+    history::HistoryStore,
     lock,
     stream::TextFrame,
 };
@@ -23,17 +24,17 @@ impl Hub {
     pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
         let record = Record::decode(line)?;
         self.set_collector_state(CollectorState::Running, None);
-        self.take_in(line, record, true);
+        self.process_record(line, record, true);
         Ok(())
     }
 
-    /// Replaces all data by these lines, because a recording is played from another time. All
-    /// clients receive a hello. Lines that are not records are ignored.
-    pub(crate) fn rewind(&self, lines: &[String]) {
-        *lock::write(&self.history) = Past::default();
+    /// Replaces all data by the records in `lines`, because a recording continues at another time.
+    /// All clients receive a new hello frame. Lines that are not records are ignored.
+    pub(crate) fn replace_data(&self, lines: &[String]) {
+        *lock::write(&self.history) = HistoryStore::default();
         *lock::write(&self.usage) = UsageMeter::default();
         *lock::write(&self.kernels) = KernelMeter::default();
-        self.write(|state| {
+        self.write_state(|state| {
             state.sample = None;
             state.details.clear();
             state.events = EventLog::default();
@@ -42,37 +43,37 @@ impl Hub {
         self.set_collector_state(CollectorState::Running, None);
         for line in lines {
             if let Ok(record) = Record::decode(line) {
-                self.take_in(line, record, false);
+                self.process_record(line, record, false);
             }
         }
         self.notify_hello();
-        // The newest sample is also sent as a frame, for all who wait for samples.
+        // The newest sample is also sent as a sample frame, for everything that waits for samples.
         if let Some(record) = lines.last().and_then(|line| Record::decode(line).ok()) {
-            self.take_in(&lines[lines.len() - 1], record, true);
+            self.process_record(&lines[lines.len() - 1], record, true);
         }
     }
 
-    /// Processes a record. `is_told` is whether clients are notified.
-    pub(super) fn take_in(&self, line: &str, record: Record, is_told: bool) {
+    /// Processes a record. Clients are notified if `is_told` is set.
+    pub(super) fn process_record(&self, line: &str, record: Record, is_told: bool) {
         lock::write(&self.kernels).push(&record);
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);
                 lock::write(&self.history).buckets.set_inventory(&inventory);
-                self.write(|state| state.set_inventory(inventory, line.clone()));
+                self.write_state(|state| state.set_inventory(inventory, line.clone()));
                 self.count_state_change();
                 self.notify_if(is_told, line.into());
             }
             Record::Details(details) => {
                 let details = Arc::new(details);
-                self.write(|state| state.details.insert(details.index, Arc::clone(&details)));
+                self.write_state(|state| state.details.insert(details.index, Arc::clone(&details)));
                 self.notify_if(
                     is_told,
-                    Notice::new(TextFrame::new(line), About::Details(details)),
+                    Notice::new(TextFrame::new(line), NoticeSubject::Details(details)),
                 );
             }
             Record::Answers(answers) => {
-                self.write(|state| state.answers = answers);
+                self.write_state(|state| state.answers = answers);
                 self.known_answers
                     .send_replace(self.samples.borrow().number);
             }
@@ -81,8 +82,8 @@ impl Hub {
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
-                let is_new = self.write(|state| {
-                    state.xids.count(&event);
+                let is_new = self.write_state(|state| {
+                    state.xids.count_event(&event);
                     state.events.add_from_collector(&event)
                 });
                 if matches!(event.what, EventKind::Xid(_)) {
@@ -90,42 +91,43 @@ impl Hub {
                 }
                 if is_new {
                     if is_told {
-                        self.log(&event);
+                        self.log_gpu_failure_or_recovery(&event);
                     }
                     self.store_event(&event);
-                    let about = About::Event(Arc::new(event));
+                    let about = NoticeSubject::Event(Arc::new(event));
                     self.notify_if(is_told, Notice::new(TextFrame::new(line), about));
                 }
             }
             Record::Sample(sample) => {
                 let sample = Arc::new(sample);
-                self.write(|state| {
+                self.write_state(|state| {
                     state.sample = Some(Arc::clone(&sample));
-                    state.events.on_sample();
+                    state.events.reset_process_count();
                 });
                 if is_told {
-                    self.samples
-                        .send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
+                    self.samples.send_modify(|frame| {
+                        *frame = frame.make_next_frame(line, Arc::clone(&sample));
+                    });
                     self.wake_clients();
                 }
                 lock::write(&self.usage).push(&sample);
-                // The history comes last, because long reads of it can delay this.
-                lock::write(&self.history).push(&sample, || self.used());
+                // The history is updated last, because long reads can hold its lock.
+                lock::write(&self.history).push(&sample, || self.take_new_usage());
             }
         }
     }
 
-    /// Sets the state of the collector. All clients are notified of a change.
+    /// Sets the collector's state, and notifies all clients if it has changed.
     pub(crate) fn set_collector_state(&self, collector: CollectorState, message: Option<String>) {
-        self.collector_status(collector, message, None);
+        self.set_collector_status(collector, message, None);
     }
 
-    /// Sets that the collector is paused, with the end of the pause if it is known.
+    /// Sets the collector's state to paused. `resumes_ms` is the end of the pause, if it is known.
     pub(crate) fn set_collector_paused(&self, message: String, resumes_ms: Option<u64>) {
-        self.collector_status(CollectorState::Paused, Some(message), resumes_ms);
+        self.set_collector_status(CollectorState::Paused, Some(message), resumes_ms);
     }
 
-    pub(crate) fn collector_status(
+    pub(crate) fn set_collector_status(
         &self,
         collector: CollectorState,
         message: Option<String>,
@@ -134,10 +136,10 @@ impl Hub {
         let is_known = |known: &CollectorStatus| {
             known.state == collector && known.message == message && known.resumes_ms == resumes_ms
         };
-        if self.read(|state| is_known(&state.collector)) {
+        if self.read_state(|state| is_known(&state.collector)) {
             return;
         }
-        let status = self.write(|state| {
+        let status = self.write_state(|state| {
             let since_ms = if state.collector.state == collector {
                 state.collector.since_ms
             } else {
@@ -160,29 +162,30 @@ impl Hub {
         self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
-    /// Adds an event of this process. Events of the collector are records.
+    /// Adds an event of this process. The collector's events arrive as records instead.
     pub(crate) fn add_event(&self, event: Event) {
-        self.write(|state| state.events.add(event.clone()));
+        self.write_state(|state| state.events.add(event.clone()));
         self.store_event(&event);
         let text = encode(&ServerFrame::Event(event.clone()));
-        self.notify(Notice::new(text, About::Event(Arc::new(event))));
+        self.notify(Notice::new(text, NoticeSubject::Event(Arc::new(event))));
     }
 
-    /// Logs that a GPU does not respond, or that it responds again.
-    fn log(&self, event: &Event) {
-        let is_own = self.read(|state| state.joined.is_none() && state.played_at_ms().is_none());
+    /// Logs that a GPU stopped responding, or that it responds again.
+    fn log_gpu_failure_or_recovery(&self, event: &Event) {
+        let is_own =
+            self.read_state(|state| state.joined.is_none() && state.recording_time_ms().is_none());
         let Some(gpu) = event.gpu.as_ref().map(|gpu| gpu.index).filter(|_| is_own) else {
             return;
         };
         match &event.what {
             EventKind::GpuLost => {
-                tracing::warn!("GPU {gpu} is lost: it has fallen off the bus or was taken out");
+                tracing::warn!("GPU {gpu} is lost: it has fallen off the bus or was removed");
             }
             EventKind::GpuHung => {
                 tracing::warn!("GPU {gpu} does not respond: a call to the driver does not return");
             }
             EventKind::GpuFailed { meaning, advice } => {
-                tracing::warn!("GPU {gpu} cannot be read: {}", with_advice(meaning, advice));
+                tracing::warn!("GPU {gpu} cannot be read: {}", join_advice(meaning, advice));
             }
             EventKind::GpuBack => tracing::info!("GPU {gpu} responds again"),
             EventKind::GpuAdded => tracing::info!("GPU {gpu} was added"),
@@ -195,12 +198,12 @@ impl Hub {
     }
 
     /// Sets the firing alerts.
-    pub(crate) fn set_firing(&self, firing: Vec<FiringAlert>) {
-        let firing = self.write(|state| {
+    pub(crate) fn set_firing_alerts(&self, firing: Vec<FiringAlert>) {
+        let firing = self.write_state(|state| {
             state.alerts = firing;
-            state.firing()
+            state.firing_alerts()
         });
-        self.notify(Notice::of_alerts(firing));
+        self.notify(Notice::from_alerts(firing));
     }
 
     fn notify_if(&self, is_told: bool, notice: Notice) {
@@ -218,13 +221,13 @@ mod tests {
     };
 
     use super::{
-        super::{NOTICES, event_log::PROCESS_EVENTS},
+        super::{MAX_NOTICES, event_log::MAX_PROCESS_EVENTS},
         *,
     };
     use crate::snapshot_parts::SnapshotParts;
 
-    /// Returns a line of the collector about the start of a process.
-    fn process_started(at_ms: u64) -> String {
+    /// Returns a collector line that reports the start of a process.
+    fn make_process_start(at_ms: u64) -> String {
         let unknown = || Reading::Absent(Absence::Unknown);
         let started = ProcessRef {
             pid: 1,
@@ -241,12 +244,12 @@ mod tests {
         serde_json::to_string(&Record::Event(event)).unwrap()
     }
 
-    /// Returns samples of an unused GPU, one per second.
-    fn sampled(seconds: u64) -> Vec<String> {
+    /// Returns samples of an idle GPU, one per second.
+    fn make_samples(seconds: u64) -> Vec<String> {
         let host = HostReader::new().read();
         let line = |second| {
             let at_ms = 1_000_000 + second * 1000;
-            let mut gpu = GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
+            let mut gpu = GpuSample::new_absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
             gpu.processes = Reading::Now(Vec::new());
             let sample = Sample {
                 seq: second,
@@ -261,15 +264,15 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_is_played_from_another_moment_was_used_once() {
+    fn rewound_recording_counts_usage_once() {
         let (played, other) = (Hub::new(), Hub::new());
-        for line in sampled(60) {
+        for line in make_samples(60) {
             played.ingest(&line).unwrap();
         }
-        for line in sampled(30) {
+        for line in make_samples(30) {
             other.ingest(&line).unwrap();
         }
-        played.rewind(&sampled(30));
+        played.replace_data(&make_samples(30));
         let usage = played.usage();
         assert_eq!(usage, other.usage());
         assert!(
@@ -279,11 +282,11 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_all_gpus_together_do_not_push_out_what_queues_for_clients() {
+    fn process_events_do_not_displace_queued_notices() {
         let hub = Hub::new();
         let mut notices = hub.notices();
-        for at_ms in 0..2 * NOTICES as u64 {
-            hub.ingest(&process_started(at_ms)).unwrap();
+        for at_ms in 0..2 * MAX_NOTICES as u64 {
+            hub.ingest(&make_process_start(at_ms)).unwrap();
         }
         let of_gpu = Event {
             at_ms: 0,
@@ -296,11 +299,11 @@ mod tests {
         while let Ok(frame) = notices.try_recv() {
             received.push(frame);
         }
-        // The first notice is the state of the collector.
-        assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
+        // The first notice is the collector's state, and the last one the MIG change.
+        assert_eq!(received.len(), 1 + MAX_PROCESS_EVENTS + 1);
         assert_eq!(
-            hub.snapshot(&SnapshotParts::default()).events.len(),
-            PROCESS_EVENTS + 1
+            hub.take_snapshot(&SnapshotParts::default()).events.len(),
+            MAX_PROCESS_EVENTS + 1
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The data of another server, in place of a collector's.
+//! The data of a joined server, which replaces the data of this server's own collector.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -11,18 +11,18 @@ use crate::{
     lock,
 };
 
-/// A guard during which the readings come from another server.
-pub(crate) struct Joined(Arc<Hub>);
+/// A guard. Until it is dropped, the readings come from another server.
+pub(crate) struct JoinGuard(Arc<Hub>);
 
 impl Hub {
-    /// Switches to the readings of the server at this socket.
-    pub(crate) fn join(self: &Arc<Self>, socket: PathBuf) -> Joined {
+    /// Switches to the readings of the server at `socket`, until the returned guard is dropped.
+    pub(crate) fn join_server(self: &Arc<Self>, socket: PathBuf) -> JoinGuard {
         self.set_joined(Some(socket));
-        Joined(Arc::clone(self))
+        JoinGuard(Arc::clone(self))
     }
 
     fn set_joined(&self, socket: Option<PathBuf>) {
-        self.write(|state| {
+        self.write_state(|state| {
             state.collector.joined = socket.as_ref().map(|socket| socket.display().to_string());
             state.joined = socket;
         });
@@ -30,20 +30,19 @@ impl Hub {
         self.notify(encode(&ServerFrame::Collector(status)).into());
     }
 
-    /// Returns the socket of the server that provides the readings, or `None` if the collector
-    /// does.
-    pub(crate) fn joined(&self) -> Option<PathBuf> {
-        self.read(|state| state.joined.clone())
+    /// Returns the socket of the joined server, or `None` if the readings come from the collector.
+    pub(crate) fn joined_socket(&self) -> Option<PathBuf> {
+        self.read_state(|state| state.joined.clone())
     }
 
-    /// Processes a record of the other server. `text` is its JSON.
-    pub(crate) fn relay(&self, text: &str, record: Record) {
-        self.take_in(text, record, true);
+    /// Processes a record of the joined server. `text` is the record's JSON.
+    pub(crate) fn process_joined_record(&self, text: &str, record: Record) {
+        self.process_record(text, record, true);
     }
 
-    /// Replaces the data by that of the other server, and adds its last minutes. All clients
-    /// receive a hello.
-    pub(crate) fn adopt(&self, hello: Hello, past: Option<HistorySpan>) {
+    /// Replaces all data by the joined server's data, including its history of the last few
+    /// minutes. All clients receive a new hello frame.
+    pub(crate) fn adopt_server_data(&self, hello: Hello, past: Option<HistorySpan>) {
         let Hello {
             inventory,
             details,
@@ -56,7 +55,7 @@ impl Hub {
         if let Some(past) = past {
             lock::write(&self.history).recent.restore(&past);
         }
-        self.write(|state| {
+        self.write_state(|state| {
             state.events.merge(events);
             state.alerts_there = alerts;
         });
@@ -66,44 +65,44 @@ impl Hub {
             resumes_ms,
             ..
         } = collector;
-        self.collector_status(state, message, resumes_ms);
+        self.set_collector_status(state, message, resumes_ms);
         let sample = sample.map(Record::Sample);
         let known = inventory
             .map(Record::Inventory)
             .into_iter()
             .chain(details.into_iter().map(Record::Details));
         for record in known.chain(sample.clone()) {
-            self.take_in(&line(&record), record, false);
+            self.process_record(&encode_line(&record), record, false);
         }
         self.notify_hello();
-        // The newest sample is also sent as a frame, for all who wait for samples.
+        // The newest sample is also sent as a sample frame, for everything that waits for samples.
         if let Some(record) = sample {
-            self.take_in(&line(&record), record, true);
+            self.process_record(&encode_line(&record), record, true);
         }
     }
 
-    /// Sets the firing alerts of the other server.
-    pub(crate) fn set_firing_there(&self, firing: Vec<FiringAlert>) {
-        let firing = self.write(|state| {
+    /// Sets the firing alerts of the joined server.
+    pub(crate) fn set_joined_firing_alerts(&self, firing: Vec<FiringAlert>) {
+        let firing = self.write_state(|state| {
             state.alerts_there = firing;
-            state.firing()
+            state.firing_alerts()
         });
-        self.notify(Notice::of_alerts(firing));
+        self.notify(Notice::from_alerts(firing));
     }
 
     /// Returns `true` if a client has requested traces.
-    pub(crate) fn wants_traces(&self) -> bool {
+    pub(crate) fn has_trace_requests(&self) -> bool {
         self.traces.receiver_count() > 0
     }
 }
 
-impl Drop for Joined {
+impl Drop for JoinGuard {
     fn drop(&mut self) {
-        self.0.set_firing_there(Vec::new());
+        self.0.set_joined_firing_alerts(Vec::new());
         self.0.set_joined(None);
     }
 }
 
-fn line(record: &Record) -> String {
-    serde_json::to_string(record).expect("records have string keys and no failing parts")
+fn encode_line(record: &Record) -> String {
+    serde_json::to_string(record).expect("records can always be serialized")
 }

@@ -1,8 +1,8 @@
-//! The hub, which passes the collector's data on to all clients and keeps its current state.
+//! The hub, which distributes the collector's data to all clients and keeps the current state.
 //!
-//! A sample is encoded once, by the collector, and its line is shared by all clients. Samples go
-//! through a `watch`, from which a slow client gets only the newest. Everything else goes through a
-//! `broadcast`, because no event may be skipped.
+//! The collector encodes each sample once, and all clients share its line. Samples are sent through
+//! a `watch` channel, from which a slow client gets only the newest. Everything else is sent
+//! through a `broadcast` channel, because no event may be skipped.
 
 mod driver_answers;
 mod event_log;
@@ -25,67 +25,67 @@ use std::sync::{
 use gpumon_probe::usage::{UsageMeter, cost::KernelMeter};
 use tokio::sync::{broadcast, watch};
 
-use self::{event_log::EventLog, notice::About, state::State};
+use self::{event_log::EventLog, notice::NoticeSubject, state::HubState};
 pub(crate) use self::{
-    known::Known, notice::Notice, sample_frame::SampleFrame, xid_counts::XidCounts,
+    known::HubData, notice::Notice, sample_frame::SampleFrame, xid_counts::XidCounts,
 };
-use crate::{frame::ServerFrame, history::Past, lock, stream::TextFrame, view::View};
+use crate::{frame::ServerFrame, history::HistoryStore, lock, stream::TextFrame, view::View};
 
-/// The maximum number of events and states that wait for a slow client. Beyond that, some are
-/// dropped and the client is notified.
-const NOTICES: usize = 256;
+/// The maximum number of events and states that are waiting for a slow client. If there are more,
+/// the oldest are dropped and the client is notified.
+const MAX_NOTICES: usize = 256;
 
 /// The maximum number of traces that wait for a slow client.
-const TRACES: usize = 256;
+const MAX_TRACES: usize = 256;
 
-/// The version of gpumon in hellos and snapshots.
+/// The version of gpumon that hello frames and snapshots report.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The connection between the collector and the clients.
 pub(crate) struct Hub {
-    state: RwLock<State>,
-    /// The history, which has a lock of its own because long reads take milliseconds.
-    history: RwLock<Past>,
+    state: RwLock<HubState>,
+    /// The history, which has a separate lock because long reads take milliseconds.
+    history: RwLock<HistoryStore>,
     /// The usage by owner since the server's start.
     usage: RwLock<UsageMeter>,
-    /// The use of GPUs by the kernels of notebooks.
+    /// The use of GPUs by notebooks' kernels.
     kernels: RwLock<KernelMeter>,
-    /// The number of changes so far, by which readers detect newer data.
+    /// The number of changes so far. Readers compare it to detect newer data.
     change_count: AtomicU64,
-    /// The number of changes of the collector's state and the inventory, and of Xids. Metrics must
-    /// not report these late.
+    /// The number of changes of the collector's state, of the inventory and of Xids. Metrics must
+    /// report these without delay.
     state_change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
-    /// The number of samples and notices so far, so that a client can wait for both at once.
+    /// The number of samples and notices so far. Clients use it to wait for both at the same time.
     wakeups: watch::Sender<u64>,
     notices: broadcast::Sender<Notice>,
     traces: broadcast::Sender<TextFrame>,
-    /// The number of the sample for which the driver's answers are requested.
+    /// The number of the newest sample for which the driver's answers were requested.
     wanted_answers: watch::Sender<u64>,
-    /// The number of the sample for which the driver's answers are known.
+    /// The number of the newest sample for which the driver's answers have arrived.
     known_answers: watch::Sender<u64>,
 }
 
 impl Hub {
     pub(crate) fn new() -> Self {
         Self {
-            state: RwLock::new(State::new()),
+            state: RwLock::new(HubState::new()),
             history: RwLock::default(),
             usage: RwLock::default(),
             kernels: RwLock::default(),
             change_count: AtomicU64::new(0),
             state_change_count: AtomicU64::new(0),
-            samples: watch::Sender::new(SampleFrame::none()),
+            samples: watch::Sender::new(SampleFrame::new_empty()),
             wakeups: watch::Sender::new(0),
-            notices: broadcast::Sender::new(NOTICES),
-            traces: broadcast::Sender::new(TRACES),
+            notices: broadcast::Sender::new(MAX_NOTICES),
+            traces: broadcast::Sender::new(MAX_TRACES),
             wanted_answers: watch::Sender::new(0),
             known_answers: watch::Sender::new(0),
         }
     }
 
     /// Returns the number of state changes so far.
-    pub(crate) fn state_change(&self) -> u64 {
+    pub(crate) fn state_change_count(&self) -> u64 {
         self.state_change_count.load(Ordering::Acquire)
     }
 
@@ -94,12 +94,12 @@ impl Hub {
     }
 
     /// Returns the number of changes so far.
-    pub(crate) fn change(&self) -> u64 {
+    pub(crate) fn change_count(&self) -> u64 {
         self.change_count.load(Ordering::Acquire)
     }
 
-    /// Returns a channel that changes with every sample and notice.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    /// Returns a channel that changes whenever there is a new sample or notice.
+    pub(crate) fn subscribe_changes(&self) -> watch::Receiver<u64> {
         self.wakeups.subscribe()
     }
 
@@ -118,16 +118,16 @@ impl Hub {
         self.traces.subscribe()
     }
 
-    /// Sends every client a new hello with the data that it may see.
+    /// Sends every client a new hello frame. Each client receives only the data that it may see.
     fn notify_hello(&self) {
         self.notify(Notice::new(
-            TextFrame::new(&self.hello(&View::Whole)),
-            About::Everything,
+            TextFrame::new(&self.encode_hello(&View::Whole)),
+            NoticeSubject::Everything,
         ));
     }
 
     fn notify(&self, notice: Notice) {
-        // Sending fails if no client is connected.
+        // Sending fails if no client is connected, and then no client has to be woken.
         if self.notices.send(notice).is_ok() {
             self.wake_clients();
         }
@@ -137,11 +137,11 @@ impl Hub {
         self.wakeups.send_modify(|number| *number += 1);
     }
 
-    fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+    fn read_state<T>(&self, read: impl FnOnce(&HubState) -> T) -> T {
         read(&lock::read(&self.state))
     }
 
-    fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
+    fn write_state<T>(&self, write: impl FnOnce(&mut HubState) -> T) -> T {
         let written = write(&mut lock::write(&self.state));
         self.change_count.fetch_add(1, Ordering::Release);
         written
@@ -150,9 +150,9 @@ impl Hub {
 
 /// Encodes a frame for sending.
 pub(crate) fn encode(frame: &ServerFrame) -> TextFrame {
-    TextFrame::new(&write_json(frame))
+    TextFrame::new(&to_json(frame))
 }
 
-fn write_json(frame: &ServerFrame) -> String {
-    serde_json::to_string(frame).expect("frames have string keys and no failing parts")
+fn to_json(frame: &ServerFrame) -> String {
+    serde_json::to_string(frame).expect("frames can always be serialized")
 }

@@ -1,4 +1,4 @@
-//! An event or a state that is sent to the clients.
+//! Notices: events and states that are sent to the clients.
 
 use std::{
     collections::HashMap,
@@ -10,49 +10,53 @@ use gpumon_probe::model::{Event, FiringAlert, GpuDetails};
 use super::{Hub, encode};
 use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 
-/// The maximum number of views for which a notice is cached. Hellos can have megabytes, so fewer of
-/// them are cached.
-const KEPT: usize = 64;
-const KEPT_HELLOS: usize = 2;
+/// The maximum number of views for which a notice's text is cached. For hello frames, which can be
+/// megabytes long, it is `MAX_CACHED_HELLOS`.
+const MAX_CACHED_TEXTS: usize = 64;
+const MAX_CACHED_HELLOS: usize = 2;
 
-/// The text for clients that may see everything, and its subject for all others.
+/// The text for clients that may see everything, and the subject, from which the texts for all
+/// other clients are made.
 #[derive(Debug, Clone)]
 pub(crate) struct Notice {
     pub(super) text: TextFrame,
-    pub(super) about: About,
-    /// The text for each view, which is encoded once for all clients with this view.
+    pub(super) about: NoticeSubject,
+    /// The text for each other view, encoded once for all clients with that view.
     by_view: Arc<Mutex<HashMap<View, Option<TextFrame>>>>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum About {
+pub(super) enum NoticeSubject {
     Event(Arc<Event>),
     Details(Arc<GpuDetails>),
     /// The firing alerts.
     Alerts(Arc<Vec<FiringAlert>>),
-    /// A hello with all data.
+    /// All data, sent as a new hello frame.
     Everything,
-    /// Data without any owner, which everybody may see.
+    /// Data that belongs to no user, which every client may see.
     Other,
 }
 
 /// Returns the frame of firing alerts.
-pub(super) fn alerts(firing: Vec<FiringAlert>) -> TextFrame {
+pub(super) fn alerts_frame(firing: Vec<FiringAlert>) -> TextFrame {
     encode(&ServerFrame::Alerts { firing })
 }
 
 impl From<TextFrame> for Notice {
     fn from(text: TextFrame) -> Self {
-        Self::new(text, About::Other)
+        Self::new(text, NoticeSubject::Other)
     }
 }
 
 impl Notice {
-    pub(super) fn of_alerts(firing: Vec<FiringAlert>) -> Self {
-        Self::new(alerts(firing.clone()), About::Alerts(Arc::new(firing)))
+    pub(super) fn from_alerts(firing: Vec<FiringAlert>) -> Self {
+        Self::new(
+            alerts_frame(firing.clone()),
+            NoticeSubject::Alerts(Arc::new(firing)),
+        )
     }
 
-    pub(super) fn new(text: TextFrame, about: About) -> Self {
+    pub(super) fn new(text: TextFrame, about: NoticeSubject) -> Self {
         Self {
             text,
             about,
@@ -63,9 +67,11 @@ impl Notice {
     /// Returns the text for clients with this view, or `None` if they may not see it.
     pub(crate) fn text(self, view: &View, hub: &Hub) -> Option<TextFrame> {
         let is_whole = match &self.about {
-            About::Other => true,
-            About::Details(_) => view.has_others(),
-            About::Event(_) | About::Alerts(_) | About::Everything => view.is_whole(),
+            NoticeSubject::Other => true,
+            NoticeSubject::Details(_) => view.shows_other_users(),
+            NoticeSubject::Event(_) | NoticeSubject::Alerts(_) | NoticeSubject::Everything => {
+                view.hides_nothing()
+            }
         };
         if is_whole {
             return Some(self.text);
@@ -75,20 +81,22 @@ impl Notice {
             return known.clone();
         }
         let text = match &self.about {
-            About::Event(event) => view
-                .event(event)
+            NoticeSubject::Event(event) => view
+                .filter_event(event)
                 .map(|event| encode(&ServerFrame::Event(event))),
-            About::Details(details) => Some(encode(&ServerFrame::Details(
-                view.details((**details).clone()),
+            NoticeSubject::Details(details) => Some(encode(&ServerFrame::Details(
+                view.filter_details((**details).clone()),
             ))),
-            About::Alerts(firing) => Some(alerts(view.alerts((**firing).clone()))),
-            About::Everything => Some(TextFrame::new(&hub.hello(view))),
-            About::Other => None,
+            NoticeSubject::Alerts(firing) => {
+                Some(alerts_frame(view.filter_alerts((**firing).clone())))
+            }
+            NoticeSubject::Everything => Some(TextFrame::new(&hub.encode_hello(view))),
+            NoticeSubject::Other => None,
         };
-        let most = if matches!(self.about, About::Everything) {
-            KEPT_HELLOS
+        let most = if matches!(self.about, NoticeSubject::Everything) {
+            MAX_CACHED_HELLOS
         } else {
-            KEPT
+            MAX_CACHED_TEXTS
         };
         if by_view.len() < most {
             by_view.insert(view.clone(), text.clone());

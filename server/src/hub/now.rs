@@ -2,26 +2,27 @@
 
 use std::sync::Arc;
 
-use gpumon_history::wanted::Wanted;
+use gpumon_history::wanted::MetricSelection;
 use gpumon_probe::model::{EnergyPrice, Event, GpuRef, Health, KnownGpu, Sample, now_ms};
 
-use super::{Hub, Known, VERSION, encode, notice, state::State, write_json};
+use super::{Hub, HubData, VERSION, encode, notice, state::HubState, to_json};
 use crate::{
-    frame::{CollectorStatus, Hello, ServerFrame, Snapshot, is_fresh},
+    frame::{CollectorStatus, Hello, ServerFrame, Snapshot, is_fresh_sample},
     refused_credentials::RefusedCredentials,
     snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
 };
 
-/// The length of the history in a hello, in milliseconds. Clients request more when they show it.
+/// The length of the history in a hello frame, in milliseconds. Clients request longer histories
+/// when they show them.
 const HELLO_MS: u64 = 5 * 60 * 1000;
 
 impl Hub {
-    /// Returns the current data, which is shared and not copied.
-    pub(crate) fn known(&self) -> Known {
+    /// Returns the current data. The data is shared, not copied.
+    pub(crate) fn current_data(&self) -> HubData {
         let usage = self.usage();
-        self.read(|state| Known {
+        self.read_state(|state| HubData {
             collector: state.collector.clone(),
             inventory: state.inventory.clone(),
             sample: state.sample.clone(),
@@ -34,7 +35,7 @@ impl Hub {
 
     /// Returns all known GPUs.
     pub(crate) fn gpus(&self) -> Vec<GpuRef> {
-        self.read(|state| {
+        self.read_state(|state| {
             let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
             gpus.map(|gpu| GpuRef {
                 index: gpu.index,
@@ -44,9 +45,9 @@ impl Hub {
         })
     }
 
-    /// Returns the GPUs and their health, for the next collector.
+    /// Returns the known GPUs and their health. A restarted collector receives this list.
     pub(crate) fn known_gpus(&self) -> Vec<KnownGpu> {
-        self.read(|state| {
+        self.read_state(|state| {
             let health = |index: u32| {
                 let gpus = state.sample.iter().flat_map(|sample| &sample.gpus);
                 gpus.clone()
@@ -64,41 +65,41 @@ impl Hub {
 
     /// Returns the recent events, the oldest first.
     pub(crate) fn recent_events(&self) -> Vec<Event> {
-        self.read(|state| state.events.iter().cloned().collect())
+        self.read_state(|state| state.events.iter().cloned().collect())
     }
 
-    /// Returns the state of the collector.
+    /// Returns the collector's state.
     pub(crate) fn collector(&self) -> CollectorStatus {
-        self.read(|state| state.collector.clone())
+        self.read_state(|state| state.collector.clone())
     }
 
-    /// Adds the counts of refused credentials to the metrics.
-    pub(crate) fn count_refusals(&self, refused: Arc<RefusedCredentials>) {
-        self.write(|state| state.refused = Some(refused));
+    /// Sets the counts of refused credentials, which the metrics report.
+    pub(crate) fn set_refusal_counts(&self, refused: Arc<RefusedCredentials>) {
+        self.write_state(|state| state.refused = Some(refused));
     }
 
-    /// Marks all further hellos with the fleet at `/api/v1/fleet`.
-    pub(crate) fn tell_of_fleet(&self) {
-        self.write(|state| state.has_fleet = true);
+    /// Makes all further hello frames report that this server shows a fleet at `/api/v1/fleet`.
+    pub(crate) fn set_has_fleet(&self) {
+        self.write_state(|state| state.has_fleet = true);
     }
 
-    /// Sets the price of energy in all further hellos.
+    /// Sets the price of energy, which all further hello frames contain.
     pub(crate) fn set_energy_price(&self, price: EnergyPrice) {
-        self.write(|state| state.energy_price = Some(price));
+        self.write_state(|state| state.energy_price = Some(price));
     }
 
-    /// Returns the hello for a new client.
-    pub(crate) fn hello(&self, view: &View) -> String {
+    /// Returns the hello frame for a new client with this view.
+    pub(crate) fn encode_hello(&self, view: &View) -> String {
         let (collector, inventory, sample, details, events, alerts, fleet, energy_price) = self
-            .read(|state| {
+            .read_state(|state| {
                 let details: Vec<_> = state.details.values().cloned().collect();
                 let events: Vec<_> = state
                     .events
                     .iter()
-                    .filter_map(|event| view.event(event))
+                    .filter_map(|event| view.filter_event(event))
                     .collect();
                 let (inventory, sample) = (state.inventory.clone(), state.sample.clone());
-                let alerts = view.alerts(state.firing());
+                let alerts = view.filter_alerts(state.firing_alerts());
                 (
                     state.collector.clone(),
                     inventory,
@@ -110,84 +111,87 @@ impl Hub {
                     state.energy_price.clone(),
                 )
             });
-        write_json(&ServerFrame::Hello(Hello {
+        to_json(&ServerFrame::Hello(Hello {
             version: VERSION.to_owned(),
             at_ms: self.now_ms(),
             collector,
             inventory: inventory.map(Arc::unwrap_or_clone),
-            sample: sample.map(|sample| view.sample(&sample).into_owned()),
+            sample: sample.map(|sample| view.filter_sample(&sample).into_owned()),
             details: details
                 .into_iter()
                 .map(Arc::unwrap_or_clone)
-                .map(|details| view.details(details))
+                .map(|details| view.filter_details(details))
                 .collect(),
             events,
             alerts,
-            history: self.newest(HELLO_MS, &Wanted::overview()),
+            history: self.recent_history(HELLO_MS, &MetricSelection::select_overview()),
             fleet,
             energy_price,
         }))
     }
 
-    /// Returns a history frame with the wanted metrics.
-    pub(crate) fn history(&self, wanted: &Wanted, view: &View) -> String {
-        write_json(&ServerFrame::History(
-            view.history(self.newest(u64::MAX, wanted)),
+    /// Returns a history frame with the requested metrics.
+    pub(crate) fn encode_history(&self, wanted: &MetricSelection, view: &View) -> String {
+        to_json(&ServerFrame::History(
+            view.filter_history(self.recent_history(u64::MAX, wanted)),
         ))
     }
 
-    /// Returns the states that are only sent after a change, for a client that may have missed one.
-    /// Details are not included, because they are sent regularly.
-    pub(crate) fn current_state(&self, view: &View) -> Vec<TextFrame> {
-        let (collector, inventory, firing) = self.read(|state| {
+    /// Returns the frames that are otherwise only sent after a change: the inventory, the alerts
+    /// and the collector's state. They are for a client that may have missed a change. Details are
+    /// not included, because they are sent regularly.
+    pub(crate) fn encode_current_state(&self, view: &View) -> Vec<TextFrame> {
+        let (collector, inventory, firing) = self.read_state(|state| {
             (
                 state.collector.clone(),
                 state.inventory_line.clone(),
-                state.firing(),
+                state.firing_alerts(),
             )
         });
         let collector = encode(&ServerFrame::Collector(collector));
         inventory
             .into_iter()
-            .chain([notice::alerts(view.alerts(firing)), collector])
+            .chain([notice::alerts_frame(view.filter_alerts(firing)), collector])
             .collect()
     }
 
     /// Returns the requested parts of the current data.
-    pub(crate) fn snapshot(&self, parts: &SnapshotParts) -> Snapshot {
-        let mut snapshot = self.read(|state| Snapshot {
+    pub(crate) fn take_snapshot(&self, parts: &SnapshotParts) -> Snapshot {
+        let mut snapshot = self.read_state(|state| Snapshot {
             version: VERSION.to_owned(),
             collector: state.collector.clone(),
             inventory: state.inventory.as_deref().cloned(),
             sample: state
                 .sample
                 .as_deref()
-                .map(|sample| parts.view.sample(sample).into_owned()),
+                .map(|sample| parts.view.filter_sample(sample).into_owned()),
             details: state
                 .details
                 .values()
                 .filter(|_| !parts.brief)
-                .map(|details| parts.view.details((**details).clone()))
+                .map(|details| parts.view.filter_details((**details).clone()))
                 .collect(),
             events: state
                 .events
                 .iter()
                 .filter(|_| !parts.brief)
-                .filter_map(|event| parts.view.event(event))
+                .filter_map(|event| parts.view.filter_event(event))
                 .collect(),
-            alerts: parts.view.alerts(state.firing()),
+            alerts: parts.view.filter_alerts(state.firing_alerts()),
             history: None,
         });
-        snapshot.history = parts
-            .history_ms
-            .map(|reach_ms| parts.view.history(self.newest(reach_ms, &parts.wanted)));
+        snapshot.history = parts.history_ms.map(|reach_ms| {
+            parts
+                .view
+                .filter_history(self.recent_history(reach_ms, &parts.wanted))
+        });
         snapshot
     }
 
-    /// Returns the current time, or the time of the newest sample of a recording.
+    /// Returns the current time or, while a recording is played, the time of its newest sample.
     pub(crate) fn now_ms(&self) -> u64 {
-        let played = |state: &State| state.played_at_ms();
-        self.read(played).unwrap_or_else(now_ms)
+        let played = |state: &HubState| state.recording_time_ms();
+        self.read_state(played).unwrap_or_else(now_ms)
     }
 
     /// Returns `true` if the newest sample shows the current state.
@@ -197,12 +201,13 @@ impl Hub {
 
     /// Returns the newest sample if it shows the current state.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<Arc<Sample>> {
-        self.read(|state| {
-            let is_fresh = |sample: &&Arc<Sample>| is_fresh(sample, &state.collector, now_ms);
+        self.read_state(|state| {
+            let is_fresh =
+                |sample: &&Arc<Sample>| is_fresh_sample(sample, &state.collector, now_ms);
             state
                 .sample
                 .as_ref()
-                .filter(|_| state.played_at_ms().is_none())
+                .filter(|_| state.recording_time_ms().is_none())
                 .filter(is_fresh)
                 .cloned()
         })

@@ -1,34 +1,35 @@
-//! The hub's data for the evaluation of alert rules.
+//! The hub's data for evaluating alert rules.
 
 use std::sync::Arc;
 
 use gpumon_probe::model::{Inventory, Sample};
 
 use super::Hub;
-use crate::frame::{CollectorState, late_ms};
+use crate::frame::{CollectorState, late_sample_age_ms};
 
-/// The data for the evaluation of alert rules.
-pub(crate) struct KnownReadings {
+/// The data needed to evaluate alert rules.
+pub(crate) struct AlertReadings {
     /// The newest sample, unless it is too old to show the current state.
     pub(crate) sample: Option<Arc<Sample>>,
     pub(crate) inventory: Option<Arc<Inventory>>,
-    /// Whether GPUs are being read. This is `false` during a pause, and before the first sample
-    /// after a start.
+    /// Whether GPUs are being read. This is `false` while the collector is paused or has not sent
+    /// its first sample.
     pub(crate) is_watched: bool,
-    /// The time since which the collector has its state.
+    /// The time since which the collector has been in its current state.
     pub(crate) started_ms: u64,
 }
 
 impl Hub {
-    /// Returns the data for alert rules. An immediate restart of the collector does not count as a
-    /// gap.
-    pub(crate) fn readings(&self, now_ms: u64) -> KnownReadings {
-        self.read(|state| {
+    /// Returns the data for evaluating alert rules. An immediate restart of the collector does not
+    /// count as a gap in the readings.
+    pub(crate) fn alert_readings(&self, now_ms: u64) -> AlertReadings {
+        self.read_state(|state| {
             let interval_ms = state
                 .sample
                 .as_ref()
                 .map_or(0, |sample| u64::from(sample.interval_ms));
-            let is_recent = |at_ms: u64| now_ms.saturating_sub(at_ms) < late_ms(interval_ms);
+            let is_recent =
+                |at_ms: u64| now_ms.saturating_sub(at_ms) < late_sample_age_ms(interval_ms);
             let sample = state
                 .sample
                 .clone()
@@ -39,7 +40,7 @@ impl Hub {
                 CollectorState::Restarting | CollectorState::Unavailable => true,
             };
             let started_ms = state.collector.since_ms;
-            KnownReadings {
+            AlertReadings {
                 sample,
                 inventory: state.inventory.clone(),
                 is_watched,

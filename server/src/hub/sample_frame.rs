@@ -1,4 +1,4 @@
-//! A sample that is sent to the clients.
+//! Samples as they are sent to the clients.
 
 use std::{
     borrow::Cow,
@@ -20,22 +20,23 @@ use crate::{frame::ServerFrame, lock, stream::TextFrame, view::View};
 /// A sample and its encoded text.
 #[derive(Debug, Clone)]
 pub(crate) struct SampleFrame {
-    /// The number of the sample in this hub, by which the number of missed samples is determined.
+    /// The sample's number in this hub. The difference between two numbers shows how many samples a
+    /// client missed.
     pub(crate) number: u64,
     /// The time at which the sample arrived.
     pub(crate) at: Instant,
-    /// The time until the next sample.
+    /// The sampling interval, and thus the expected time until the next sample.
     pub(crate) interval: Duration,
-    /// The line that the collector wrote.
+    /// The sample as one line, as written by the collector.
     line: TextFrame,
     sample: Option<Arc<Sample>>,
-    /// The text for each view that may not see everything, which is encoded on demand.
+    /// The text for each view that may not see everything. Each text is encoded on demand.
     by_view: Arc<Mutex<HashMap<View, Arc<OnceCell<TextFrame>>>>>,
 }
 
 impl SampleFrame {
-    /// Returns the frame before the first sample.
-    pub(super) fn none() -> Self {
+    /// Returns the frame that is used before the first sample.
+    pub(super) fn new_empty() -> Self {
         Self {
             number: 0,
             at: Instant::now(),
@@ -46,8 +47,8 @@ impl SampleFrame {
         }
     }
 
-    /// Returns the frame of the next sample, with the collector's line.
-    pub(super) fn next(&self, line: &str, sample: Arc<Sample>) -> Self {
+    /// Returns the frame for the next sample. `line` is the collector's line.
+    pub(super) fn make_next_frame(&self, line: &str, sample: Arc<Sample>) -> Self {
         Self {
             number: self.number + 1,
             at: Instant::now(),
@@ -58,8 +59,9 @@ impl SampleFrame {
         }
     }
 
-    /// Returns the text for clients with this view. It is encoded once for all of them, outside the
-    /// event loop, because the sample of a machine with many processes can have a megabyte.
+    /// Returns the text for clients with this view. The text is encoded once for all of them,
+    /// outside the event loop, because the sample of a machine with many processes can be a
+    /// megabyte long.
     ///
     /// # Errors
     /// Returns an error if encoding fails.
@@ -69,7 +71,7 @@ impl SampleFrame {
         };
         let (sample, of_view) = (Arc::clone(sample), view.clone());
         let whole = self.line.clone();
-        let write = move || match of_view.sample(&sample) {
+        let write = move || match of_view.filter_sample(&sample) {
             Cow::Borrowed(_) => whole,
             Cow::Owned(seen) => encode(&ServerFrame::Sample(seen)),
         };
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_without_command_lines_is_written_once_and_off_the_event_loop() {
+    fn filtered_sample_is_encoded_once_in_background() {
         let sample = Sample {
             seq: 0,
             at_ms: 1,
@@ -99,22 +101,25 @@ mod tests {
             gpus: Vec::new(),
             host: HostReader::new().read(),
         };
-        let frame = SampleFrame::none().next("{}", Arc::new(sample));
+        let frame = SampleFrame::new_empty().make_next_frame("{}", Arc::new(sample));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .max_blocking_threads(1)
             .build()
             .unwrap();
         runtime.block_on(async {
-            // This blocks the only thread besides the event loop.
+            // This task blocks the runtime's only other thread.
             let (release, released) = std::sync::mpsc::channel::<()>();
             let busy = spawn_blocking(move || released.recv().is_err());
             assert!(
                 frame.text(&View::Whole).now_or_never().is_some()
-                    && frame.text(&View::ANYBODY).now_or_never().is_none()
+                    && frame.text(&View::UNKNOWN_CLIENT).now_or_never().is_none()
             );
             drop(release);
-            let (one, other, _) =
-                tokio::join!(frame.text(&View::ANYBODY), frame.text(&View::ANYBODY), busy);
+            let (one, other, _) = tokio::join!(
+                frame.text(&View::UNKNOWN_CLIENT),
+                frame.text(&View::UNKNOWN_CLIENT),
+                busy
+            );
             assert_eq!(one.unwrap().text().as_ptr(), other.unwrap().text().as_ptr());
         });
     }

@@ -1,4 +1,4 @@
-//! The hub's current state, behind one lock.
+//! The hub's current state, protected by one lock.
 
 use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -14,10 +14,10 @@ use crate::{
     stream::TextFrame,
 };
 
-pub(super) struct State {
+pub(super) struct HubState {
     pub(super) collector: CollectorStatus,
     pub(super) inventory: Option<Arc<Inventory>>,
-    /// The collector's line with the inventory.
+    /// The inventory as written by the collector.
     pub(super) inventory_line: Option<TextFrame>,
     pub(super) sample: Option<Arc<Sample>>,
     pub(super) details: BTreeMap<u32, Arc<GpuDetails>>,
@@ -27,7 +27,7 @@ pub(super) struct State {
     pub(super) alerts: Vec<FiringAlert>,
     /// The firing alerts of the joined server.
     pub(super) alerts_there: Vec<FiringAlert>,
-    /// The socket of the joined server, if readings come from there.
+    /// The socket of the joined server, if the readings come from it.
     pub(super) joined: Option<PathBuf>,
     /// The number of Xids since the server's start.
     pub(super) xids: XidCounts,
@@ -38,8 +38,8 @@ pub(super) struct State {
     pub(super) energy_price: Option<EnergyPrice>,
 }
 
-impl State {
-    /// Returns the state while the collector is starting.
+impl HubState {
+    /// Returns the initial state, while the collector is starting.
     pub(super) fn new() -> Self {
         Self {
             collector: CollectorStatus {
@@ -65,21 +65,21 @@ impl State {
         }
     }
 
-    /// Returns the time of the newest sample if it is from a recording.
-    pub(super) fn played_at_ms(&self) -> Option<u64> {
+    /// Returns the time of the newest sample if a recording is being played.
+    pub(super) fn recording_time_ms(&self) -> Option<u64> {
         self.inventory.as_ref()?.playback?;
         Some(self.sample.as_ref().map_or(0, |sample| sample.at_ms))
     }
 
-    /// Returns the firing alerts, the most severe first.
-    pub(super) fn firing(&self) -> Vec<FiringAlert> {
+    /// Returns the firing alerts, most severe first.
+    pub(super) fn firing_alerts(&self) -> Vec<FiringAlert> {
         let mut firing = [&self.alerts[..], &self.alerts_there].concat();
         firing.sort_by_key(|firing| Reverse(firing.alert.severity));
         firing
     }
 
-    /// Sets the inventory. Details are removed if their GPU is gone or was replaced; others remain
-    /// until new ones arrive.
+    /// Sets the inventory. Details of a GPU that is gone or was replaced are removed. All others
+    /// remain until newer details arrive.
     pub(super) fn set_inventory(&mut self, inventory: Inventory, line: TextFrame) {
         self.details.retain(|index, details| {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);

@@ -1,30 +1,30 @@
-//! Counts of the driver's errors (Xids).
+//! Counts of the driver's Xid errors.
 
 use std::collections::BTreeMap;
 
 use gpumon_probe::model::{Event, EventKind};
 
-/// The maximum number of counted codes of all GPUs. NVIDIA has fewer codes, so only a faulty driver
-/// exceeds this.
-const MOST: usize = 4096;
+/// The maximum number of counts for all GPUs together. NVIDIA has fewer codes, so only a faulty
+/// driver exceeds this number.
+const MAX_COUNTS: usize = 4096;
 
-/// The counts by NVML index and Xid.
+/// The counts by the GPU's NVML index and the Xid code.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct XidCounts(BTreeMap<(u32, u32), u64>);
 
 impl XidCounts {
-    pub(crate) fn count(&mut self, event: &Event) {
+    pub(crate) fn count_event(&mut self, event: &Event) {
         let (Some(gpu), EventKind::Xid(report)) = (&event.gpu, &event.what) else {
             return;
         };
         let place = (gpu.index, report.code);
-        if self.0.len() < MOST || self.0.contains_key(&place) {
+        if self.0.len() < MAX_COUNTS || self.0.contains_key(&place) {
             *self.0.entry(place).or_default() += 1;
         }
     }
 
-    /// Returns the codes of a GPU with their counts.
-    pub(crate) fn of_gpu(&self, index: u32) -> impl Iterator<Item = (u32, u64)> {
+    /// Returns a GPU's Xid codes and their counts.
+    pub(crate) fn gpu_counts(&self, index: u32) -> impl Iterator<Item = (u32, u64)> {
         self.0
             .range((index, 0)..=(index, u32::MAX))
             .map(|((_, code), count)| (*code, *count))
@@ -50,7 +50,7 @@ mod tests {
                 advice: String::new(),
                 message: None,
             };
-            counts.count(&Event {
+            counts.count_event(&Event {
                 at_ms: 1,
                 gpu,
                 what: EventKind::Xid(report),
@@ -61,8 +61,11 @@ mod tests {
         }
         xid(None, 13);
         (0..10_000).for_each(|code| xid(Some(2), code));
-        assert!(counts.of_gpu(1).eq([(13, 2), (79, 1)]));
-        assert_eq!((counts.of_gpu(0).count(), counts.of_gpu(3).count()), (1, 0));
-        assert_eq!(counts.0.len(), MOST);
+        assert!(counts.gpu_counts(1).eq([(13, 2), (79, 1)]));
+        assert_eq!(
+            (counts.gpu_counts(0).count(), counts.gpu_counts(3).count()),
+            (1, 0)
+        );
+        assert_eq!(counts.0.len(), MAX_COUNTS);
     }
 }

@@ -2,28 +2,30 @@
 
 use std::{io, ops::Range, os::unix::net::UnixStream, path::Path, time::Duration};
 
-use gpumon_history::{plan::SpanRequest, span::HistorySpan, wanted::Wanted};
+use gpumon_history::{plan::SpanRequest, span::HistorySpan, wanted::MetricSelection};
 use gpumon_probe::usage::Usage;
 
-use crate::local::{Answer, send_request};
+use crate::local::{LocalResponse, send_request};
 
-/// The time limit for a response. The server may have to read its disk.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time limit for a response. The server may have to read from disk.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of points for the last ten minutes of samples.
+/// The number of requested points, enough for all samples of the last ten minutes.
 const RECENT_POINTS: u32 = 600;
 
-/// Returns a span of the other server's history.
-pub(crate) fn span(socket: &Path, request: &SpanRequest) -> io::Result<HistorySpan> {
-    let target = format!("/api/v1/{}", request.target());
-    Ok(serde_json::from_str(&get(socket, &target)?)?)
+/// Requests a span of the other server's history.
+pub(crate) fn request_span(socket: &Path, request: &SpanRequest) -> io::Result<HistorySpan> {
+    let target = format!("/api/v1/{}", request.request_target());
+    Ok(serde_json::from_str(&fetch_body(socket, &target)?)?)
 }
 
-/// Returns the usage in a span on the other server, or an error if it is unknown there.
-pub(crate) fn usage(socket: &Path, span: &Range<u64>) -> io::Result<Usage> {
+/// Requests the usage in a span from the other server. Returns an error if that server does not
+/// support spans.
+pub(crate) fn request_usage(socket: &Path, span: &Range<u64>) -> io::Result<Usage> {
     let target = format!("/api/v1/usage?from_ms={}&to_ms={}", span.start, span.end);
-    let usage: Usage = serde_json::from_str(&get(socket, &target)?)?;
-    // Older servers ignore the span, and return all usage since their start.
+    let usage: Usage = serde_json::from_str(&fetch_body(socket, &target)?)?;
+    // Older servers ignore the span and return all usage since their start. Their responses have no
+    // `oldest_ms`.
     if usage.oldest_ms.is_some() {
         Ok(usage)
     } else {
@@ -31,25 +33,30 @@ pub(crate) fn usage(socket: &Path, span: &Range<u64>) -> io::Result<Usage> {
     }
 }
 
-/// Returns the history of the last `reach_ms` with all metrics.
-pub(super) fn recent(socket: &Path, now_ms: u64, reach_ms: u64) -> io::Result<HistorySpan> {
+/// Requests the history of the last `reach_ms`, with all metrics.
+pub(super) fn request_recent_history(
+    socket: &Path,
+    now_ms: u64,
+    reach_ms: u64,
+) -> io::Result<HistorySpan> {
     let from_ms = now_ms.saturating_sub(reach_ms);
-    span(
+    request_span(
         socket,
         &SpanRequest {
             from_ms,
             to_ms: now_ms,
             points: RECENT_POINTS,
             resolution_ms: None,
-            wanted: Wanted::all(),
+            wanted: MetricSelection::select_all(),
         },
     )
 }
 
-/// Returns the body of a response.
-pub(crate) fn get(socket: &Path, target: &str) -> io::Result<String> {
+/// Sends a GET request, and returns the body of the response.
+pub(crate) fn fetch_body(socket: &Path, target: &str) -> io::Result<String> {
     let stream = UnixStream::connect(socket)?;
-    let Answer { status, body } = send_request(stream, PATIENCE, &format!("GET {target}"), "")?;
+    let LocalResponse { status, body } =
+        send_request(stream, RESPONSE_TIMEOUT, &format!("GET {target}"), "")?;
     if status == 200 {
         Ok(body)
     } else {
@@ -68,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_answer_that_is_whole_and_well_is_one() {
+    fn only_complete_successful_response_is_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
@@ -86,13 +93,13 @@ mod tests {
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });
-        assert_eq!(get(&socket, "/x").unwrap(), "body");
+        assert_eq!(fetch_body(&socket, "/x").unwrap(), "body");
         assert_eq!(
-            get(&socket, "/x").unwrap_err().to_string(),
+            fetch_body(&socket, "/x").unwrap_err().to_string(),
             "no such metric"
         );
-        assert!(get(&socket, "/x").is_err());
+        assert!(fetch_body(&socket, "/x").is_err());
         serving.join().unwrap();
-        assert!(get(&socket, "/x").is_err(), "nobody listens");
+        assert!(fetch_body(&socket, "/x").is_err(), "nobody listens");
     }
 }

@@ -1,34 +1,34 @@
-//! Times of the attempts to join a server.
+//! The times at which this server tries to join another server.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time between attempts at a server that does not exist, which cost almost nothing, and at one
-/// that cannot be joined.
-const ABSENT: Duration = Duration::from_secs(5);
-const REFUSED: Duration = Duration::from_mins(1);
+/// The pause before the next attempt if there is no server. Such attempts cost almost nothing.
+/// `REFUSED_PAUSE` applies if the server cannot be joined.
+const ABSENT_PAUSE: Duration = Duration::from_secs(5);
+const REFUSED_PAUSE: Duration = Duration::from_mins(1);
 
-/// The limits of the time until a server is joined again, which doubles each time the connection is
-/// lost.
-const SHORTEST: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_mins(5);
+/// The shortest pause before joining again after a lost connection. The pause doubles with each
+/// loss, up to `MAX_PAUSE`.
+const MIN_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_mins(5);
 
-/// The time of the next attempt.
+/// The time of the next attempt, and how it was chosen.
 #[derive(Debug)]
 pub(super) struct Attempts {
     due: Instant,
-    /// The time to wait after the next loss of the connection.
+    /// The pause after the next loss of the connection.
     next: Duration,
     waits: Duration,
 }
 
 impl Attempts {
-    /// Returns a state in which the first attempt is due.
+    /// Creates the state in which the first attempt is due immediately.
     pub(super) fn new() -> Self {
         Self {
             due: Instant::now(),
-            next: SHORTEST,
+            next: MIN_PAUSE,
             waits: Duration::ZERO,
         }
     }
@@ -37,29 +37,34 @@ impl Attempts {
         self.due <= Instant::now()
     }
 
-    pub(super) fn due(&self) -> Instant {
+    pub(super) fn due_time(&self) -> Instant {
         self.due
     }
 
-    /// Returns the time to wait since the last failure.
-    pub(super) fn wait(&self) -> Duration {
+    /// Returns the pause that began at the last failure.
+    pub(super) fn current_pause(&self) -> Duration {
         self.waits
     }
 
-    /// Sets the next attempt after there was no server, or one that cannot be joined.
-    pub(super) fn failed(&mut self, is_absent: bool) {
-        self.wait_for(if is_absent { ABSENT } else { REFUSED });
+    /// Schedules the next attempt. `is_absent` is whether there was no server, as opposed to one
+    /// that cannot be joined.
+    pub(super) fn record_failure(&mut self, is_absent: bool) {
+        self.delay_next_attempt(if is_absent {
+            ABSENT_PAUSE
+        } else {
+            REFUSED_PAUSE
+        });
     }
 
-    /// Sets the next attempt after the connection was lost. `was_steady` is whether it had lasted
-    /// long.
-    pub(super) fn lost(&mut self, was_steady: bool) {
-        let wait = if was_steady { SHORTEST } else { self.next };
-        self.next = (wait * 2).min(LONGEST);
-        self.wait_for(wait);
+    /// Schedules the next attempt after the connection was lost. `was_steady` is whether the
+    /// connection had lasted long.
+    pub(super) fn record_loss(&mut self, was_steady: bool) {
+        let wait = if was_steady { MIN_PAUSE } else { self.next };
+        self.next = (wait * 2).min(MAX_PAUSE);
+        self.delay_next_attempt(wait);
     }
 
-    fn wait_for(&mut self, wait: Duration) {
+    fn delay_next_attempt(&mut self, wait: Duration) {
         (self.waits, self.due) = (wait, Instant::now() + wait);
     }
 }
@@ -69,20 +74,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_comes_and_goes_is_joined_less_and_less_often() {
+    fn unstable_server_is_joined_less_often() {
         let mut attempts = Attempts::new();
         assert!(attempts.is_due());
         let waits = [(); 7].map(|()| {
-            attempts.lost(false);
+            attempts.record_loss(false);
             assert!(!attempts.is_due());
-            attempts.wait().as_secs()
+            attempts.current_pause().as_secs()
         });
         assert_eq!(waits, [10, 20, 40, 80, 160, 300, 300]);
-        attempts.lost(true);
-        assert_eq!(attempts.wait(), SHORTEST);
-        attempts.failed(true);
-        assert_eq!(attempts.wait(), ABSENT);
-        attempts.failed(false);
-        assert_eq!(attempts.wait(), REFUSED);
+        attempts.record_loss(true);
+        assert_eq!(attempts.current_pause(), MIN_PAUSE);
+        attempts.record_failure(true);
+        assert_eq!(attempts.current_pause(), ABSENT_PAUSE);
+        attempts.record_failure(false);
+        assert_eq!(attempts.current_pause(), REFUSED_PAUSE);
     }
 }

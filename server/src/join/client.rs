@@ -3,7 +3,7 @@
 use std::{io, path::Path, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
-use gpumon_probe::model::type_of;
+use gpumon_probe::model::read_type;
 use tokio::{net::UnixStream, time::timeout};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
@@ -12,78 +12,81 @@ use tokio_tungstenite::{
 
 use crate::frame::{ClientFrame, CollectorState, Hello};
 
-/// The time limit for the first frame. A service with socket activation has to start first.
-const FIRST_FRAME: Duration = Duration::from_secs(5);
+/// The time limit for the first frame. If the service uses socket activation, it has to start
+/// first.
+const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time without a frame after which the connection is closed. The server sends a frame every
 /// five seconds.
-const SILENCE: Duration = Duration::from_secs(10);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The size of the read buffer. The samples of several GPUs have some kilobytes.
-const READ_BUFFER: usize = 16 * 1024;
+/// The size of the read buffer in bytes. A sample of several GPUs is a few kilobytes long.
+const READ_BUFFER_BYTES: usize = 16 * 1024;
 
-/// A connection to another server, with its first frame.
-pub(super) struct Connection {
-    /// The first frame of the server.
+/// A connection to another server whose first frame has arrived.
+pub(super) struct ServerConnection {
+    /// The first frame from the other server.
     pub(super) hello: Hello,
     pub(super) frames: Frames,
 }
 
-/// The frames that follow the hello.
+/// The frames that follow the hello frame.
 pub(super) struct Frames(WebSocketStream<UnixStream>);
 
-/// The reason why there is no connection.
-pub(super) enum Refused {
+/// The reason why a server cannot be joined.
+pub(super) enum JoinRefusal {
     Absent,
     Unfit(String),
 }
 
-impl Connection {
-    pub(super) async fn open(path: &Path) -> Result<Self, Refused> {
-        let opened = timeout(FIRST_FRAME, Self::connect(path)).await;
+impl ServerConnection {
+    pub(super) async fn open(path: &Path) -> Result<Self, JoinRefusal> {
+        let opened = timeout(FIRST_FRAME_TIMEOUT, Self::connect(path)).await;
         opened.unwrap_or_else(|_| {
-            Err(Refused::Unfit(format!(
-                "it does not answer within {} s",
-                FIRST_FRAME.as_secs()
+            Err(JoinRefusal::Unfit(format!(
+                "it did not answer within {} s",
+                FIRST_FRAME_TIMEOUT.as_secs()
             )))
         })
     }
 
-    async fn connect(path: &Path) -> Result<Self, Refused> {
+    async fn connect(path: &Path) -> Result<Self, JoinRefusal> {
         let stream = UnixStream::connect(path)
             .await
             .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Refused::Absent,
-                _ => Refused::Unfit(error.to_string()),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => JoinRefusal::Absent,
+                _ => JoinRefusal::Unfit(error.to_string()),
             })?;
-        // The kernel reports no PID if the server is in a PID namespace that is not visible to this
-        // process.
+        // The kernel reports no PID if the other server is in a PID namespace that is not visible
+        // to this process.
         if stream
             .peer_cred()
             .is_ok_and(|peer| peer.pid().is_none_or(|pid| pid <= 0))
         {
-            return Err(Refused::Unfit(
-                "processes have other numbers there: it is in another PID namespace".to_owned(),
+            return Err(JoinRefusal::Unfit(
+                "it is in another PID namespace, where processes have other PIDs".to_owned(),
             ));
         }
-        let unfit = |error: &dyn std::fmt::Display| Refused::Unfit(error.to_string());
-        let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
+        let unfit = |error: &dyn std::fmt::Display| JoinRefusal::Unfit(error.to_string());
+        let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER_BYTES);
         let url = "ws://localhost/api/v1/stream";
         let (socket, _) = client_async_with_config(url, stream, Some(config))
             .await
             .map_err(|error| unfit(&error))?;
         let mut frames = Frames(socket);
         let text = frames.next().await.map_err(|error| unfit(&error))?;
-        if type_of(&text).ok().as_deref() != Some("hello") {
-            return Err(Refused::Unfit("no gpumon server listens there".to_owned()));
+        if read_type(&text).ok().as_deref() != Some("hello") {
+            return Err(JoinRefusal::Unfit(
+                "no gpumon server listens there".to_owned(),
+            ));
         }
         let hello: Hello = serde_json::from_str(&text).map_err(|error| {
-            Refused::Unfit(format!(
-                "it is of another version, install the same ({error})"
+            JoinRefusal::Unfit(format!(
+                "it has another version; install the same one ({error})"
             ))
         })?;
-        match why_unfit(&hello) {
-            Some(why) => Err(Refused::Unfit(why)),
+        match find_mismatch(&hello) {
+            Some(why) => Err(JoinRefusal::Unfit(why)),
             None => Ok(Self { hello, frames }),
         }
     }
@@ -93,9 +96,9 @@ impl Frames {
     /// Waits for the next frame.
     pub(super) async fn next(&mut self) -> Result<String, String> {
         loop {
-            let received = timeout(SILENCE, self.0.next()).await;
+            let received = timeout(SILENCE_TIMEOUT, self.0.next()).await;
             match received
-                .map_err(|_| format!("it has sent nothing for {} s", SILENCE.as_secs()))?
+                .map_err(|_| format!("it has sent nothing for {} s", SILENCE_TIMEOUT.as_secs()))?
             {
                 Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
                 Some(Ok(Message::Close(_))) | None => return Err("it has ended".to_owned()),
@@ -107,14 +110,15 @@ impl Frames {
 
     pub(super) async fn send(&mut self, frame: &ClientFrame) -> Result<(), String> {
         let text = serde_json::to_string(frame).expect("a frame is JSON");
-        let sent = timeout(SILENCE, self.0.send(Message::text(text))).await;
+        let sent = timeout(SILENCE_TIMEOUT, self.0.send(Message::text(text))).await;
         sent.map_err(|_| "it accepts no requests".to_owned())?
             .map_err(|error| error.to_string())
     }
 }
 
-/// Returns the reason if the server's readings differ from those of a collector on this machine.
-fn why_unfit(hello: &Hello) -> Option<String> {
+/// Returns the reason why the other server cannot be joined: its readings would differ from those
+/// of a collector on this machine.
+fn find_mismatch(hello: &Hello) -> Option<String> {
     let inventory = hello.inventory.as_ref();
     if inventory.is_some_and(|inventory| inventory.playback.is_some()) {
         return Some("it replays a recording".to_owned());
@@ -123,7 +127,7 @@ fn why_unfit(hello: &Hello) -> Option<String> {
         return Some("its GPUs are simulated".to_owned());
     }
     if let Some(joined) = &hello.collector.joined {
-        return Some(format!("it has joined the one at {joined} itself"));
+        return Some(format!("it has itself joined the server at {joined}"));
     }
     (hello.collector.state == CollectorState::Unavailable).then(|| {
         hello
@@ -141,14 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_server_that_reads_the_gpus_of_this_machine_itself_is_joined() {
+    fn only_server_that_reads_gpus_is_joined() {
         let of = |collector: serde_json::Value, inventory: serde_json::Value| {
             let history = json!({ "times_ms": [], "gpus": [] });
             let hello = json!({
                 "version": "1.0.0", "at_ms": 1, "collector": collector, "inventory": inventory, "sample": null,
                 "details": [], "events": [], "history": history,
             });
-            why_unfit(&serde_json::from_value(hello).unwrap())
+            find_mismatch(&serde_json::from_value(hello).unwrap())
         };
         let collector =
             |state: &str| json!({ "state": state, "since_ms": 1, "message": "no driver" });

@@ -1,4 +1,4 @@
-//! The allocation of GPUs to pods, as the kubelet of this machine reports it.
+//! The allocation of GPUs to pods, as reported by this machine's kubelet.
 
 mod devices;
 mod pod_resources;
@@ -19,29 +19,30 @@ use tokio::{
 
 use self::pod_resources::QueryError;
 
-/// The socket of the kubelet, which is the same on every node.
+/// The kubelet's socket, which has the same path on every node.
 pub const KUBELET_SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
 
-/// The interval between requests. Starting a pod takes longer.
-const EVERY: Duration = Duration::from_secs(10);
+/// The interval between requests to the kubelet. Starting a pod takes longer than this.
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The time for which the last response is kept without a new one. Pods continue during a restart
-/// of the kubelet.
-const REMEMBERED: Duration = Duration::from_mins(1);
+/// The time for which the last response is kept if the kubelet does not respond. Pods keep running
+/// while the kubelet restarts.
+const KEEP_TIME: Duration = Duration::from_mins(1);
 
-/// Asks the kubelet repeatedly, and sends changed allocations. This function never returns.
-pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDevice>>) {
-    let mut ticks = interval(EVERY);
+/// Queries the kubelet repeatedly, and sends the allocations when they change. This function never
+/// returns.
+pub(crate) async fn watch_allocations(socket: PathBuf, known: watch::Sender<Vec<AllocatedDevice>>) {
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut answered, mut told) = (Instant::now(), None);
     loop {
         ticks.tick().await;
-        let devices = match ask(&socket, PATIENCE).await {
+        let devices = match query_devices(&socket, RESPONSE_TIMEOUT).await {
             Ok(devices) => {
                 if told.take().is_some() {
-                    tracing::info!("the kubelet tells which pods hold GPUs again");
+                    tracing::info!("the kubelet reports the GPUs of pods again");
                 }
                 answered = Instant::now();
                 devices
@@ -50,15 +51,15 @@ pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDe
             Err(QueryError::Connect(error)) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let problem = format!(
-                    "the kubelet at {} does not tell which pods hold GPUs: {error}; retrying. --kubelet-socket none \
-                     disables this",
+                    "the kubelet at {} does not report the GPUs of pods: {error}; retrying. Use \
+                     --kubelet-socket none to disable this",
                     socket.display()
                 );
                 if told.as_ref() != Some(&problem) {
                     tracing::warn!("{problem}");
                     told = Some(problem);
                 }
-                if answered.elapsed() < REMEMBERED {
+                if answered.elapsed() < KEEP_TIME {
                     continue;
                 }
                 Vec::new()
@@ -70,15 +71,18 @@ pub(crate) async fn follow(socket: PathBuf, known: watch::Sender<Vec<AllocatedDe
 
 /// Parses the body of a kubelet's response.
 #[cfg(any(fuzzing, test))]
-pub(crate) fn fuzz(answer: &[u8]) {
-    if let Ok(answer) = pod_resources::message(bytes::Bytes::copy_from_slice(answer)) {
-        devices::allocated(answer);
+pub(crate) fn fuzz_response(answer: &[u8]) {
+    if let Ok(answer) = pod_resources::parse_message(bytes::Bytes::copy_from_slice(answer)) {
+        devices::list_allocated_devices(answer);
     }
 }
 
-async fn ask(socket: &Path, patience: Duration) -> Result<Vec<AllocatedDevice>, QueryError> {
-    let answer = timeout(patience, pod_resources::list(socket)).await;
-    Ok(devices::allocated(
+async fn query_devices(
+    socket: &Path,
+    patience: Duration,
+) -> Result<Vec<AllocatedDevice>, QueryError> {
+    let answer = timeout(patience, pod_resources::list_pod_resources(socket)).await;
+    Ok(devices::list_allocated_devices(
         answer.map_err(|_| QueryError::NoAnswer(patience))??,
     ))
 }

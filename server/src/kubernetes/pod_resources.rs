@@ -1,8 +1,8 @@
-//! A client of the kubelet's API for pod resources: gRPC on a unix socket.
+//! A client of the kubelet's pod resources API, which uses gRPC on a Unix socket.
 //!
-//! The messages contain only the required fields of `k8s.io/kubelet/pkg/apis/podresources/v1`. A
-//! single call without an argument needs little of gRPC: a head of five bytes, and the status after
-//! the response. hyper provides HTTP/2.
+//! The messages contain only the fields of `k8s.io/kubelet/pkg/apis/podresources/v1` that are
+//! needed. A single call without arguments needs little of gRPC: a prefix of five bytes, and the
+//! status after the response. hyper provides HTTP/2.
 
 use std::{io, path::Path, time::Duration};
 
@@ -15,16 +15,16 @@ use percent_encoding::percent_decode;
 use prost::Message;
 use tokio::net::UnixStream;
 
-/// The maximum size of a response in bytes, the same as the kubelet sets for its own clients.
-const LONGEST: usize = 16 << 20;
+/// The maximum size of a response in bytes. The kubelet's own clients have the same limit.
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// The method `List` of the service, which has an empty message as its argument.
-const LIST: &str = "http://kubelet/v1.PodResourcesLister/List";
-const NO_ARGUMENT: &[u8] = &[0; HEAD];
+/// The URI of the service's `List` method. Its argument is an empty message.
+const LIST_METHOD: &str = "http://kubelet/v1.PodResourcesLister/List";
+const EMPTY_MESSAGE: &[u8] = &[0; HEAD_BYTES];
 
-/// The size of the head in bytes: a flag for compression, which is not used unless the client
-/// offers it, and the length of the message.
-const HEAD: usize = 5;
+/// The size of the prefix of a gRPC message in bytes. It consists of a compression flag and the
+/// message's length. Messages are only compressed if the client offers it.
+const HEAD_BYTES: usize = 5;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ListPodResourcesResponse {
@@ -52,7 +52,7 @@ pub(super) struct ContainerResources {
     pub(super) dynamic_resources: Vec<DynamicResource>,
 }
 
-/// The devices of a device plugin.
+/// The devices that a device plugin has allocated to a container.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ContainerDevices {
     #[prost(string, tag = "1")]
@@ -61,7 +61,7 @@ pub(super) struct ContainerDevices {
     pub(super) device_ids: Vec<String>,
 }
 
-/// The devices of dynamic resource allocation.
+/// The devices that dynamic resource allocation has assigned to a container.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct DynamicResource {
     #[prost(message, repeated, tag = "4")]
@@ -76,62 +76,63 @@ pub(super) struct ClaimResource {
     pub(super) device_name: String,
 }
 
-/// The reason why there is no response.
+/// The reason why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QueryError {
     #[error("cannot connect ({0})")]
     Connect(#[source] io::Error),
     #[error("no answer within {} s", .0.as_secs())]
     NoAnswer(Duration),
-    #[error("its connection breaks ({0})")]
+    #[error("the connection was lost ({0})")]
     Broken(#[from] hyper::Error),
-    #[error("its answer has more than {} MiB", LONGEST >> 20)]
+    #[error("its response is larger than {} MiB", MAX_RESPONSE_BYTES >> 20)]
     TooLong,
-    #[error("its answer is no gRPC ({0})")]
+    #[error("its response is not gRPC ({0})")]
     NotGrpc(&'static str),
     #[error("it refuses with gRPC status {code}{message}")]
     Refused { code: String, message: String },
-    #[error("its answer is none of its API v1 ({0})")]
+    #[error("its response does not match its API v1 ({0})")]
     Malformed(#[from] prost::DecodeError),
 }
 
 /// Returns the resources of all pods on this machine.
-pub(super) async fn list(socket: &Path) -> Result<ListPodResourcesResponse, QueryError> {
+pub(super) async fn list_pod_resources(
+    socket: &Path,
+) -> Result<ListPodResourcesResponse, QueryError> {
     let stream = UnixStream::connect(socket)
         .await
         .map_err(QueryError::Connect)?;
     let (mut sender, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
-    let request = Request::post(LIST)
+    let request = Request::post(LIST_METHOD)
         .header(CONTENT_TYPE, "application/grpc")
         .header("te", "trailers")
-        .body(Full::new(Bytes::from_static(NO_ARGUMENT)))
+        .body(Full::new(Bytes::from_static(EMPTY_MESSAGE)))
         .map_err(|_| QueryError::NotGrpc("no request"))?;
     let exchange = async {
         let response = sender.send_request(request).await?;
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
-            return Err(QueryError::NotGrpc("its HTTP status is no success"));
+            return Err(QueryError::NotGrpc("its HTTP status is not a success"));
         }
-        // A refusal can consist of headers alone.
-        check(&head.headers)?;
-        let answer =
-            Limited::new(body, LONGEST + HEAD)
-                .collect()
-                .await
-                .map_err(|error| match error.downcast::<hyper::Error>() {
-                    Ok(error) => QueryError::Broken(*error),
-                    Err(error) if error.is::<LengthLimitError>() => QueryError::TooLong,
-                    Err(_) => QueryError::NotGrpc("no body"),
-                })?;
+        // A gRPC error response can consist of headers only.
+        check_status(&head.headers)?;
+        let answer = Limited::new(body, MAX_RESPONSE_BYTES + HEAD_BYTES)
+            .collect()
+            .await
+            .map_err(|error| match error.downcast::<hyper::Error>() {
+                Ok(error) => QueryError::Broken(*error),
+                Err(error) if error.is::<LengthLimitError>() => QueryError::TooLong,
+                Err(_) => QueryError::NotGrpc("no body"),
+            })?;
         let status = answer.trailers().cloned().unwrap_or_default();
-        check(&status)?;
+        check_status(&status)?;
         if status.get("grpc-status").is_none() {
             return Err(QueryError::NotGrpc("no status"));
         }
-        message(answer.to_bytes())
+        parse_message(answer.to_bytes())
     };
-    // The connection makes progress only while this waits, and is closed afterwards.
+    // The connection only makes progress while it is polled here, and is closed afterwards.
     tokio::select! {
         answer = exchange => answer,
         Err(error) = connection => Err(error.into()),
@@ -139,7 +140,7 @@ pub(super) async fn list(socket: &Path) -> Result<ListPodResourcesResponse, Quer
 }
 
 /// Returns an error if the headers contain a gRPC status other than success.
-fn check(headers: &HeaderMap) -> Result<(), QueryError> {
+fn check_status(headers: &HeaderMap) -> Result<(), QueryError> {
     let text = |name| Some(percent_decode(headers.get(name)?.as_bytes()).decode_utf8_lossy());
     match text("grpc-status") {
         None => Ok(()),
@@ -153,13 +154,13 @@ fn check(headers: &HeaderMap) -> Result<(), QueryError> {
     }
 }
 
-pub(super) fn message(mut answer: Bytes) -> Result<ListPodResourcesResponse, QueryError> {
-    if answer.len() < HEAD {
+pub(super) fn parse_message(mut answer: Bytes) -> Result<ListPodResourcesResponse, QueryError> {
+    if answer.len() < HEAD_BYTES {
         return Err(QueryError::NotGrpc("no message"));
     }
     let (is_compressed, length) = (answer.get_u8() != 0, answer.get_u32() as usize);
     if is_compressed || length != answer.len() {
-        return Err(QueryError::NotGrpc("more or less than a message"));
+        return Err(QueryError::NotGrpc("the body is not exactly one message"));
     }
     Ok(ListPodResourcesResponse::decode(answer)?)
 }

@@ -1,29 +1,32 @@
 use std::time::Duration;
 
-use fake_kubelet::{Answer, ClaimResource, DynamicResource, FakeKubelet, PodResources, pod, pods};
+use fake_kubelet::{
+    ClaimResource, DynamicResource, FakeKubelet, KubeletAnswer, PodResources, make_pod,
+    make_pods_answer,
+};
 use gpumon_probe::{allocation::AllocatedDevice, model::Allocation};
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt, net::UnixListener};
 
-use super::{QueryError, ask};
+use super::{QueryError, query_devices};
 
-const LONG: Duration = Duration::from_mins(1);
+const LONG_TIMEOUT: Duration = Duration::from_mins(1);
 
-fn folder() -> (TempDir, std::path::PathBuf) {
+fn make_folder() -> (TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("kubelet.sock");
     (folder, socket)
 }
 
-async fn answered(answer: Answer) -> Result<Vec<AllocatedDevice>, QueryError> {
-    let (_folder, socket) = folder();
+async fn query_fake_kubelet(answer: KubeletAnswer) -> Result<Vec<AllocatedDevice>, QueryError> {
+    let (_folder, socket) = make_folder();
     let _kubelet = FakeKubelet::start(&socket, answer).unwrap();
-    ask(&socket, LONG).await
+    query_devices(&socket, LONG_TIMEOUT).await
 }
 
-/// Returns the devices that are parsed from these IDs of a resource.
-async fn devices(resource: &str, ids: &[&str]) -> Vec<String> {
-    let answer = answered(pods(&[pod(
+/// Returns the devices that are parsed from a resource with these device IDs.
+async fn parse_devices(resource: &str, ids: &[&str]) -> Vec<String> {
+    let answer = query_fake_kubelet(make_pods_answer(&[make_pod(
         "research", "train-0", "trainer", resource, ids,
     )]))
     .await;
@@ -35,23 +38,23 @@ async fn devices(resource: &str, ids: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn pods_are_told_with_namespace_and_container() {
-    let answer = pods(&[
-        pod(
+async fn pods_have_namespace_and_container() {
+    let answer = make_pods_answer(&[
+        make_pod(
             "research",
             "train-0",
             "trainer",
             "nvidia.com/gpu",
             &["GPU-1", "GPU-2"],
         ),
-        pod("default", "web", "nginx", "example.com/nic", &["GPU-3"]),
+        make_pod("default", "web", "nginx", "example.com/nic", &["GPU-3"]),
         PodResources {
             name: "empty".to_owned(),
             namespace: "default".to_owned(),
             containers: Vec::new(),
         },
     ]);
-    let told = answered(answer).await.unwrap();
+    let told = query_fake_kubelet(answer).await.unwrap();
     let [namespace, pod, container] = ["research", "train-0", "trainer"].map(str::to_owned);
     let to = Allocation::Kubernetes {
         namespace,
@@ -66,17 +69,17 @@ async fn pods_are_told_with_namespace_and_container() {
 }
 
 #[tokio::test]
-async fn devices_are_known_by_the_names_that_plugins_give_them() {
+async fn devices_are_found_by_plugin_names() {
     assert_eq!(
-        devices("nvidia.com/gpu.shared", &["GPU-1::0", "GPU-1::7"]).await,
+        parse_devices("nvidia.com/gpu.shared", &["GPU-1::0", "GPU-1::7"]).await,
         ["GPU-1"]
     );
     assert_eq!(
-        devices("nvidia.com/mig-1g.10gb", &["MIG-1"]).await,
+        parse_devices("nvidia.com/mig-1g.10gb", &["MIG-1"]).await,
         ["MIG-1"]
     );
     assert_eq!(
-        devices("nvidia.com/gpu", &["nvidia2", "nvidia0/vgpu1"]).await,
+        parse_devices("nvidia.com/gpu", &["nvidia2", "nvidia0/vgpu1"]).await,
         ["gpu-2", "gpu-0"]
     );
     for unknown in [
@@ -89,7 +92,7 @@ async fn devices_are_known_by_the_names_that_plugins_give_them() {
         "gpu-1",
     ] {
         assert_eq!(
-            devices("nvidia.com/gpu", &[unknown]).await,
+            parse_devices("nvidia.com/gpu", &[unknown]).await,
             [""; 0],
             "{unknown}"
         );
@@ -99,14 +102,19 @@ async fn devices_are_known_by_the_names_that_plugins_give_them() {
 #[tokio::test]
 async fn names_are_shortened_and_cleaned() {
     let long = format!("GPU-{}", "1".repeat(5000));
-    let hostile = pod(
+    let hostile = make_pod(
         "a\u{1b}[2J",
         &"x".repeat(5000),
         "c\nd",
         "nvidia.com/gpu",
         &["GPU-1", &long],
     );
-    let told = serde_json::to_string(&answered(pods(&[hostile])).await.unwrap()).unwrap();
+    let told = serde_json::to_string(
+        &query_fake_kubelet(make_pods_answer(&[hostile]))
+            .await
+            .unwrap(),
+    )
+    .unwrap();
     assert!(
         told.len() < 500 && !told.contains("\\u001b") && !told.contains("\\n"),
         "{told}"
@@ -114,8 +122,8 @@ async fn names_are_shortened_and_cleaned() {
 }
 
 #[tokio::test]
-async fn a_claim_tells_of_a_gpu_by_its_minor_number() {
-    let mut claiming = pod("research", "train-0", "trainer", "example.com/none", &[]);
+async fn claim_names_gpu_by_minor_number() {
+    let mut claiming = make_pod("research", "train-0", "trainer", "example.com/none", &[]);
     let claim = |driver: &str, device: &str| {
         let [driver_name, device_name, pool_name] = [driver, device, "node-1"].map(str::to_owned);
         ClaimResource {
@@ -134,7 +142,9 @@ async fn a_claim_tells_of_a_gpu_by_its_minor_number() {
             claim("nic.example.com", "gpu-1"),
         ],
     }];
-    let told = answered(pods(&[claiming])).await.unwrap();
+    let told = query_fake_kubelet(make_pods_answer(&[claiming]))
+        .await
+        .unwrap();
     assert_eq!(
         told.iter().map(|device| &device.device).collect::<Vec<_>>(),
         ["gpu-3"]
@@ -142,22 +152,28 @@ async fn a_claim_tells_of_a_gpu_by_its_minor_number() {
 }
 
 #[tokio::test]
-async fn a_kubelet_that_does_not_answer_as_it_should_is_reported_with_what_it_does() {
-    let (_folder, socket) = folder();
+async fn invalid_kubelet_response_is_reported() {
+    let (_folder, socket) = make_folder();
     let told = |error: QueryError| error.to_string();
     assert!(matches!(
-        ask(&socket, LONG).await,
+        query_devices(&socket, LONG_TIMEOUT).await,
         Err(QueryError::Connect(_))
     ));
     assert_eq!(
-        told(answered(Answer::Refused).await.unwrap_err()),
+        told(
+            query_fake_kubelet(KubeletAnswer::Refused)
+                .await
+                .unwrap_err()
+        ),
         "it refuses with gRPC status 8: rejected by rate limit"
     );
-    let hung = FakeKubelet::start(&socket, Answer::Hung).unwrap();
-    let error = ask(&socket, Duration::from_millis(1500)).await.unwrap_err();
+    let hung = FakeKubelet::start(&socket, KubeletAnswer::Hung).unwrap();
+    let error = query_devices(&socket, Duration::from_millis(1500))
+        .await
+        .unwrap_err();
     assert_eq!(told(error), "no answer within 1 s");
     drop(hung);
-    let long = pod(
+    let long = make_pod(
         "research",
         &"x".repeat(17 << 20),
         "trainer",
@@ -165,17 +181,21 @@ async fn a_kubelet_that_does_not_answer_as_it_should_is_reported_with_what_it_do
         &["GPU-1"],
     );
     assert_eq!(
-        told(answered(pods(&[long])).await.unwrap_err()),
-        "its answer has more than 16 MiB"
+        told(
+            query_fake_kubelet(make_pods_answer(&[long]))
+                .await
+                .unwrap_err()
+        ),
+        "its response is larger than 16 MiB"
     );
 }
 
 #[tokio::test]
-async fn something_else_at_its_socket_is_no_kubelet() {
+async fn foreign_server_at_socket_is_refused() {
     for greeting in ["HTTP/1.1 400 Bad Request\r\n\r\n", "\0\0\0", ""] {
-        let (_folder, socket) = folder();
+        let (_folder, socket) = make_folder();
         let listener = UnixListener::bind(&socket).unwrap();
-        let (error, ()) = tokio::join!(ask(&socket, LONG), async {
+        let (error, ()) = tokio::join!(query_devices(&socket, LONG_TIMEOUT), async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.write_all(greeting.as_bytes()).await;
         });
@@ -188,10 +208,10 @@ async fn something_else_at_its_socket_is_no_kubelet() {
 }
 
 #[test]
-fn an_answer_is_one_whole_message() {
-    use super::pod_resources::message;
+fn response_is_one_whole_message() {
+    use super::pod_resources::parse_message;
     let read =
-        |bytes: &'static [u8]| message(bytes.into()).map(|answer| answer.pod_resources.len());
+        |bytes: &'static [u8]| parse_message(bytes.into()).map(|answer| answer.pod_resources.len());
     assert_eq!(read(b"\0\0\0\0\0").unwrap(), 0);
     assert_eq!(read(b"\0\0\0\0\x02\x0a\0").unwrap(), 1);
     for broken in [

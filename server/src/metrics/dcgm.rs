@@ -1,9 +1,9 @@
-//! Metrics with the names, labels and units of dcgm-exporter, so that its dashboards and alerts can
-//! be used.
+//! Metrics with dcgm-exporter's names, labels and units, so that its dashboards and alerts can be
+//! used.
 //!
-//! The catalogue has the names; [`NOT_AVAILABLE`] lists those without a reading. An Xid is reported
-//! while its condition lasts, even for a lost GPU. If the kubelet reports who holds a device, its
-//! series have these labels, the same as those of dcgm-exporter.
+//! The field catalog contains the names, and [`NOT_AVAILABLE`] lists the names without a reading.
+//! An Xid is reported while its condition lasts, even for a lost GPU. If the kubelet reports which
+//! pods hold a device, the device's series have the same labels for them as dcgm-exporter's.
 
 use gpumon_probe::model::{
     Allocation, GpuSample, MigSample,
@@ -11,20 +11,21 @@ use gpumon_probe::model::{
 };
 
 use super::{
-    scrape::{Scrape, Told, text},
+    scrape::{GpuScrape, Scrape, reading_text},
     text::{Family, Labels, Page},
 };
 
-/// The labels of a GPU, and of each of its MIG devices in the order of the sample.
+/// The labels of a GPU and of its MIG devices. The MIG devices are in the sample's order.
 struct DeviceLabels {
     gpu: Labels,
     mig_devices: Vec<Labels>,
 }
 
-/// The version of dcgm-exporter. DCGM has renamed fields and changed their units.
+/// The version of dcgm-exporter whose names are used. DCGM has renamed fields and changed their
+/// units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
-    /// dcgm-exporter until version 4.8.
+pub(super) enum DcgmVersion {
+    /// dcgm-exporter up to version 4.8.
     Old,
     /// dcgm-exporter since version 4.9, with the names of DCGM 4.7.
     Renamed,
@@ -32,46 +33,48 @@ pub(super) enum Version {
 
 /// The fields of dcgm-exporter that gpumon does not provide, with the reason.
 #[cfg(test)]
-pub(super) const NOT_AVAILABLE: &[(&str, &str)] = &[
+pub(super) const UNAVAILABLE_FIELDS: &[(&str, &str)] = &[
     (
         "DCGM_FI_DEV_VGPU_LICENSE_STATUS",
         "licenses of virtual GPUs are not read",
     ),
     (
-        "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
+        "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, \
+         DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
         "both are counted as one: `DCGM_FI_DEV_NVLINK_ERROR_DL_CRC`",
     ),
     (
         "DCGM_FI_DEV_NVLINK_BANDWIDTH_L0 to L17",
-        "series by link are `/metrics?links=true`, under names of their own",
+        "series for each link are at `/metrics?links=true`, under names of their own",
     ),
     (
         "DCGM_FI_DEV_ECC_SBE_VOL_L1 and others by location",
-        "they are `gpumon_gpu_ecc_location_errors_total`",
+        "available as `gpumon_gpu_ecc_location_errors_total`",
     ),
     (
         "DCGM_FI_DEV_APP_SM_CLOCK",
-        "the application clock that is read is that of the graphics engine",
+        "only the application clock of the graphics engine is read",
     ),
     (
         "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION, DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION",
-        "NVML does not tell them",
+        "NVML does not report them",
     ),
     (
         "DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL and others of DCGM 4.7",
-        "the `…_VIOLATION` counters have the same, also in `format=dcgm-4.9`",
+        "the `…_VIOLATION` counters have the same values, also in `format=dcgm-4.9`",
     ),
     (
         "DCGM_FI_DEV_PCIE_TX_THROUGHPUT, DCGM_FI_DEV_PCIE_RX_THROUGHPUT",
-        "deprecated by NVIDIA: `DCGM_FI_PROF_PCIE_TX_BYTES` and `_RX_BYTES` have the same",
+        "deprecated by NVIDIA: `DCGM_FI_PROF_PCIE_TX_BYTES` and `_RX_BYTES` have the same values",
     ),
     (
         "DCGM_EXP_XID_ERRORS_COUNT, DCGM_EXP_CLOCK_EVENTS_COUNT, DCGM_EXP_GPU_HEALTH_STATUS",
-        "computed by dcgm-exporter or DCGM itself; `gpumon_gpu_xid_errors_total` and `gpumon_condition` have more",
+        "computed by dcgm-exporter or DCGM itself; `gpumon_gpu_xid_errors_total` and \
+         `gpumon_condition` contain more",
     ),
 ];
 
-pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
+pub(super) fn write_dcgm_metrics(page: &mut Page, scrape: &Scrape<'_>, version: DcgmVersion) {
     let gpus: Vec<_> = scrape
         .gpus
         .iter()
@@ -79,21 +82,22 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
         .collect();
     for field in GPU_FIELDS {
         let Some(dcgm) = field.dcgm else { continue };
-        let mut family = page.family(version.name(dcgm), field.kind.into(), field.help);
-        let told = |value: f64| version.value(dcgm, field.unit, value);
+        let mut family =
+            page.start_family(version.metric_name(dcgm), field.kind.into(), field.help);
+        let told = |value: f64| version.convert_value(dcgm, field.unit, value);
         let of_gpu = |gpu: &GpuSample| field.access.value(gpu).map(told);
         for (gpu, labels) in &gpus {
             match (gpu.readings, field.mig) {
                 (Some(readings), Some(mig)) => {
-                    by_instance(&mut family, readings, labels, of_gpu, |it| {
+                    add_instance_series(&mut family, readings, labels, of_gpu, |it| {
                         mig.value(it).map(told)
                     });
                 }
-                (readings, _) => family.add(&labels.gpu, &[], readings.and_then(of_gpu)),
+                (readings, _) => family.add_series(&labels.gpu, &[], readings.and_then(of_gpu)),
             }
         }
     }
-    each(page, &gpus, version, SAMPLE_METRICS, |it, metric| {
+    write_families(page, &gpus, version, SAMPLE_METRICS, |it, metric| {
         let sample = if metric.outlasts_gpu {
             it.sample
         } else {
@@ -101,37 +105,38 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>, version: Version) {
         };
         (metric.read)(sample?)
     });
-    each(page, &gpus, version, DETAIL_METRICS, |it, metric| {
+    write_families(page, &gpus, version, DETAIL_METRICS, |it, metric| {
         (metric.read)(it.details?)
     });
-    each(page, &gpus, version, BOARD_METRICS, |it, metric| {
+    write_families(page, &gpus, version, BOARD_METRICS, |it, metric| {
         (metric.read)(it.readings.map(|_| &it.gpu.board)?)
     });
 }
 
-fn each<S>(
+fn write_families<S>(
     page: &mut Page,
-    gpus: &[(&Told<'_>, DeviceLabels)],
-    version: Version,
+    gpus: &[(&GpuScrape<'_>, DeviceLabels)],
+    version: DcgmVersion,
     metrics: &[Metric<S>],
-    read: impl Fn(&Told<'_>, &Metric<S>) -> Option<f64>,
+    read: impl Fn(&GpuScrape<'_>, &Metric<S>) -> Option<f64>,
 ) {
     for metric in metrics {
         let Some(dcgm) = metric.dcgm else { continue };
-        let mut family = page.family(version.name(dcgm), metric.kind.into(), metric.help);
+        let mut family =
+            page.start_family(version.metric_name(dcgm), metric.kind.into(), metric.help);
         for (told, labels) in gpus {
-            family.add(
+            family.add_series(
                 &labels.gpu,
                 &[],
-                read(told, metric).map(|value| version.value(dcgm, metric.unit, value)),
+                read(told, metric).map(|value| version.convert_value(dcgm, metric.unit, value)),
             );
         }
     }
 }
 
-/// Adds the series of MIG devices if there are any, and otherwise that of the whole GPU, so that
-/// sums are correct.
-fn by_instance(
+/// Adds a series for each MIG device or, if there are none, one for the whole GPU, so that sums are
+/// correct.
+fn add_instance_series(
     family: &mut Family<'_>,
     gpu: &GpuSample,
     labels: &DeviceLabels,
@@ -140,25 +145,25 @@ fn by_instance(
 ) {
     let devices = gpu.mig_devices.value().map_or(&[][..], Vec::as_slice);
     if devices.is_empty() {
-        family.add(&labels.gpu, &[], of_gpu(gpu));
+        family.add_series(&labels.gpu, &[], of_gpu(gpu));
     }
     for (mig, labels) in devices.iter().zip(&labels.mig_devices) {
-        family.add(labels, &[], of_mig(mig));
+        family.add_series(labels, &[], of_mig(mig));
     }
 }
 
-impl Version {
-    fn name(self, dcgm: Dcgm) -> &'static str {
+impl DcgmVersion {
+    fn metric_name(self, dcgm: Dcgm) -> &'static str {
         match self {
             Self::Old => dcgm.name,
             Self::Renamed => dcgm.renamed,
         }
     }
 
-    fn value(self, dcgm: Dcgm, unit: Unit, value: f64) -> f64 {
+    fn convert_value(self, dcgm: Dcgm, unit: Unit, value: f64) -> f64 {
         match self {
-            Self::Old => dcgm.value(unit, value),
-            Self::Renamed => dcgm.renamed_value(unit, value),
+            Self::Old => dcgm.to_dcgm_unit(unit, value),
+            Self::Renamed => dcgm.to_renamed_unit(unit, value),
         }
     }
 
@@ -172,29 +177,30 @@ impl Version {
 }
 
 impl DeviceLabels {
-    fn new(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Self {
-        let gpu = labels(scrape, told, version);
+    fn new(scrape: &Scrape<'_>, told: &GpuScrape<'_>, version: DcgmVersion) -> Self {
+        let gpu = gpu_labels(scrape, told, version);
         let devices = told
             .readings
             .and_then(|gpu| gpu.mig_devices.value())
             .map_or(&[][..], Vec::as_slice);
         let of_device = |mig: &MigSample| {
             let id = mig.instance.gpu_instance.to_string();
-            let place = Labels::new([("GPU_I_PROFILE", told.profile(mig)), ("GPU_I_ID", &id)]);
-            gpu.and(&place).and(&holder(&mig.allocated_to))
+            let place = Labels::new([("GPU_I_PROFILE", told.find_profile(mig)), ("GPU_I_ID", &id)]);
+            gpu.join(&place)
+                .join(&common_holder_labels(&mig.allocated_to))
         };
         let mig_devices = devices.iter().map(of_device).collect();
         let of_gpu = told.sample.map_or(&[][..], |sample| &sample.allocated_to);
         Self {
-            gpu: gpu.and(&holder(of_gpu)),
+            gpu: gpu.join(&common_holder_labels(of_gpu)),
             mig_devices,
         }
     }
 }
 
-/// Returns the labels that all holders of a device have in common. The readings of a device that
-/// several pods share do not belong to a single pod.
-fn holder(allocated_to: &[Allocation]) -> Labels {
+/// Returns the labels that all holders of a device have in common. If several pods share a device,
+/// its readings do not belong to any single pod.
+fn common_holder_labels(allocated_to: &[Allocation]) -> Labels {
     let holders = allocated_to.iter().filter_map(|holder| match holder {
         Allocation::Kubernetes {
             namespace,
@@ -204,8 +210,8 @@ fn holder(allocated_to: &[Allocation]) -> Labels {
         Allocation::Slurm { .. } => None,
     });
     let common = holders.reduce(|all, one| {
-        // Pods with the same name in two namespaces are different, and so are containers of
-        // different pods.
+        // Pods with the same name in different namespaces are different pods, and a container's
+        // name only identifies it within its pod.
         let is_same_namespace = all[1] == one[1];
         let is_same_pod = is_same_namespace && all[0] == one[0];
         let is_same = [
@@ -222,10 +228,10 @@ fn holder(allocated_to: &[Allocation]) -> Labels {
     )
 }
 
-fn labels(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Labels {
+fn gpu_labels(scrape: &Scrape<'_>, told: &GpuScrape<'_>, version: DcgmVersion) -> Labels {
     let inventory = scrape.known.inventory.as_ref();
     let [hostname, driver] = version.label_names();
-    // This is the name of the device file.
+    // The label is the name of the GPU's device file.
     let device = format!(
         "nvidia{}",
         told.gpu
@@ -237,9 +243,9 @@ fn labels(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Labels {
     Labels::new([
         ("gpu", told.gpu.index.to_string().as_str()),
         ("UUID", told.gpu.uuid.as_deref().unwrap_or_default()),
-        ("pci_bus_id", text(&told.gpu.pci_bus_id)),
+        ("pci_bus_id", reading_text(&told.gpu.pci_bus_id)),
         ("device", &device),
-        ("modelName", text(&told.gpu.name)),
+        ("modelName", reading_text(&told.gpu.name)),
         (
             hostname,
             inventory.map_or("", |inventory| inventory.hostname.as_str()),
@@ -248,7 +254,7 @@ fn labels(scrape: &Scrape<'_>, told: &Told<'_>, version: Version) -> Labels {
             driver,
             inventory
                 .and_then(|inventory| inventory.platform.find_driver(told.gpu.vendor))
-                .map_or("", |driver| text(&driver.version)),
+                .map_or("", |driver| reading_text(&driver.version)),
         ),
     ])
 }

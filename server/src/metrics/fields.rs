@@ -1,4 +1,5 @@
-//! The metrics that have a name in the catalogue of fields: of GPUs, MIG devices, and the host.
+//! The metrics that are named in the field catalog: metrics of GPUs, of MIG devices, and of the
+//! host.
 
 use gpumon_probe::model::{
     ThrottleReason,
@@ -6,22 +7,22 @@ use gpumon_probe::model::{
 };
 
 use super::{
-    scrape::{Scrape, Told, word},
-    text::{Kind::Gauge, Page},
+    scrape::{GpuScrape, Scrape, json_name},
+    text::{Page, SeriesKind::Gauge},
 };
 
-pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
+pub(super) fn write_gpu_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     for field in GPU_FIELDS {
         let Some(name) = field.prometheus else {
             continue;
         };
-        scrape.by_gpu(page, name, field.kind.into(), field.help, |told| {
+        scrape.add_by_gpu(page, name, field.kind.into(), field.help, |told| {
             told.readings
                 .and_then(|gpu| field.access.value(gpu))
-                .map(|value| field.unit.base(value))
+                .map(|value| field.unit.to_base_unit(value))
         });
     }
-    scrape.by_gpu(
+    scrape.add_by_gpu(
         page,
         "gpumon_gpu_processes",
         Gauge,
@@ -29,31 +30,31 @@ pub(super) fn gpu(page: &mut Page, scrape: &Scrape<'_>) {
         |told| told.readings?.process_count().map(f64::from),
     );
     let help = "1 while the clocks are throttled for this reason, 0 otherwise.";
-    let mut throttled = page.family("gpumon_gpu_throttled", Gauge, help);
+    let mut throttled = page.start_family("gpumon_gpu_throttled", Gauge, help);
     for told in &scrape.gpus {
         let Some(reasons) = told.readings.and_then(|gpu| gpu.throttle_reasons.value()) else {
             continue;
         };
-        let states = ThrottleReason::of_vendor(told.gpu.vendor)
-            .map(|reason| (word(&reason), reasons.contains(&reason)));
+        let states = ThrottleReason::for_vendor(told.gpu.vendor)
+            .map(|reason| (json_name(&reason), reasons.contains(&reason)));
         throttled.add_states(&told.labels, "reason", states);
     }
 }
 
 /// Writes the metrics that rarely or never change.
-pub(super) fn slow(page: &mut Page, scrape: &Scrape<'_>) {
-    families(page, scrape, DETAIL_METRICS, |told| told.details);
-    families(page, scrape, BOARD_METRICS, |told| {
+pub(super) fn write_rarely_changing_metrics(page: &mut Page, scrape: &Scrape<'_>) {
+    write_families(page, scrape, DETAIL_METRICS, |told| told.details);
+    write_families(page, scrape, BOARD_METRICS, |told| {
         told.readings.map(|_| &told.gpu.board)
     });
 }
 
-/// Writes metrics with the same name as one family.
-fn families<S>(
+/// Writes metrics. Consecutive metrics with the same name form one family.
+fn write_families<S>(
     page: &mut Page,
     scrape: &Scrape<'_>,
     metrics: &[Metric<S>],
-    of: impl for<'a> Fn(&'a Told<'_>) -> Option<&'a S>,
+    of: impl for<'a> Fn(&'a GpuScrape<'_>) -> Option<&'a S>,
 ) {
     for alike in metrics.chunk_by(|one, other| one.prometheus == other.prometheus) {
         let Metric {
@@ -65,41 +66,43 @@ fn families<S>(
         else {
             continue;
         };
-        let mut family = page.family(name, kind.into(), help);
+        let mut family = page.start_family(name, kind.into(), help);
         for told in &scrape.gpus {
             let Some(subject) = of(told) else { continue };
             for metric in alike {
-                let value = (metric.read)(subject).map(|value| metric.unit.base(value));
-                family.add(&told.labels, metric.labels, value);
+                let value = (metric.read)(subject).map(|value| metric.unit.to_base_unit(value));
+                family.add_series(&told.labels, metric.labels, value);
             }
         }
     }
 }
 
-pub(super) fn mig(page: &mut Page, scrape: &Scrape<'_>) {
+pub(super) fn write_mig_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     for field in GPU_FIELDS {
         let (Some(name), Some(access)) = (field.prometheus_mig, field.mig) else {
             continue;
         };
-        let mut family = page.family(name, field.kind.into(), field.help);
+        let mut family = page.start_family(name, field.kind.into(), field.help);
         for told in &scrape.gpus {
             let devices = told.readings.and_then(|gpu| gpu.mig_devices.value());
             for mig in devices.into_iter().flatten() {
                 let labels = [
                     ("mig_uuid", mig.uuid.as_str()),
-                    ("profile", told.profile(mig)),
+                    ("profile", told.find_profile(mig)),
                 ];
-                family.add(
+                family.add_series(
                     &told.labels,
                     &labels,
-                    access.value(mig).map(|value| field.unit.base(value)),
+                    access
+                        .value(mig)
+                        .map(|value| field.unit.to_base_unit(value)),
                 );
             }
         }
     }
 }
 
-pub(super) fn host(page: &mut Page, scrape: &Scrape<'_>) {
+pub(super) fn write_host_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     for field in HOST_FIELDS {
         let Some(name) = field.prometheus else {
             continue;
@@ -107,7 +110,7 @@ pub(super) fn host(page: &mut Page, scrape: &Scrape<'_>) {
         let value = scrape
             .sample
             .and_then(|sample| field.access.value(&sample.host));
-        let value = value.map(|value| field.unit.base(value));
-        page.add_single(name, field.kind.into(), field.help, value);
+        let value = value.map(|value| field.unit.to_base_unit(value));
+        page.add_single_series(name, field.kind.into(), field.help, value);
     }
 }

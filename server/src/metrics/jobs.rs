@@ -1,27 +1,27 @@
-//! The owners of a GPU: one series for each GPU and job, for joins in queries.
+//! The jobs and users that use a GPU: one series for each GPU and job, for joins in queries.
 
 use std::collections::BTreeSet;
 
 use gpumon_probe::model::{Job, JobKind, Owner, Process};
 
 use super::{
-    scrape::{Scrape, text},
-    text::{Kind::Gauge, Labels, Page},
+    scrape::{Scrape, reading_text},
+    text::{Labels, Page, SeriesKind::Gauge},
 };
 
-/// The maximum number of jobs per GPU. Only a program that starts others without limit has more.
-const MOST: usize = 64;
+/// The maximum number of jobs per GPU. Only a program that starts jobs without limit exceeds it.
+const MAX_JOBS_PER_GPU: usize = 64;
 
-/// The number of digits of a container's ID, the same as `docker ps` shows.
+/// The number of digits shown of a container's ID, as in `docker ps`.
 const CONTAINER_DIGITS: usize = 12;
 
-pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
+pub(super) fn write_job_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     let jobs = scrape.gpus.iter().map(|told| {
         let processes = told.readings.and_then(|gpu| gpu.processes.value());
         processes.map(|processes| {
             processes
                 .iter()
-                .map(labels)
+                .map(process_labels)
                 .filter(|job| !job.is_empty())
                 .collect::<BTreeSet<_>>()
         })
@@ -34,30 +34,30 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         .collect();
     let help =
         "User, notebook, batch job, pod, container and service of processes on the GPU; always 1.";
-    let mut family = page.family("gpumon_gpu_job_info", Gauge, help);
+    let mut family = page.start_family("gpumon_gpu_job_info", Gauge, help);
     for (told, jobs) in &jobs {
-        for job in jobs.iter().take(MOST) {
-            family.add(&told.labels.and(job), &[], Some(1.0));
+        for job in jobs.iter().take(MAX_JOBS_PER_GPU) {
+            family.add_series(&told.labels.join(job), &[], Some(1.0));
         }
     }
     let help = "Number of jobs on the GPU without series because of the limit of 64.";
-    let mut family = page.family("gpumon_gpu_jobs_omitted", Gauge, help);
+    let mut family = page.start_family("gpumon_gpu_jobs_omitted", Gauge, help);
     for (told, jobs) in &jobs {
-        family.add(
+        family.add_series(
             &told.labels,
             &[],
-            Some(jobs.len().saturating_sub(MOST) as f64),
+            Some(jobs.len().saturating_sub(MAX_JOBS_PER_GPU) as f64),
         );
     }
 }
 
 /// Returns the labels of a process. A notebook is identified by its kernel's ID, because its path
 /// is private.
-fn labels(process: &Process) -> Labels {
+fn process_labels(process: &Process) -> Labels {
     let owner = process.owner.value();
     let of = |read: fn(&Owner) -> Option<&str>| owner.and_then(read).unwrap_or_default();
     Labels::new([
-        ("user", text(&process.user)),
+        ("user", reading_text(&process.user)),
         ("slurm_job", of(|owner| Some(&owner.slurm.as_ref()?.job_id))),
         ("pbs_job", of(|owner| Some(&owner.pbs.as_ref()?.job_id))),
         ("lsf_job", of(|owner| Some(&owner.lsf.as_ref()?.job_id))),
@@ -79,8 +79,9 @@ fn labels(process: &Process) -> Labels {
     ])
 }
 
-/// Returns the labels of an owner of usage, a subset of those of a process.
-pub(super) fn labels_of_job(user: Option<&str>, job: Option<&Job>) -> Labels {
+/// Returns the labels of a user or job in the usage metrics. They are a subset of a process's
+/// labels.
+pub(super) fn job_labels(user: Option<&str>, job: Option<&Job>) -> Labels {
     let user = ("user", user.unwrap_or_default());
     let Some(Job { kind, id, .. }) = job else {
         return Labels::new([user]);
@@ -91,13 +92,13 @@ pub(super) fn labels_of_job(user: Option<&str>, job: Option<&Job>) -> Labels {
         JobKind::Pbs => ("pbs_job", id.as_str()),
         JobKind::Lsf => ("lsf_job", id.as_str()),
         JobKind::Pod => ("pod_uid", id.as_str()),
-        JobKind::Container => ("container", digits(id)),
+        JobKind::Container => ("container", shorten_id(id)),
         JobKind::Service => ("unit", id.as_str()),
     };
     Labels::new([user, job])
 }
 
-fn digits(id: &str) -> &str {
+fn shorten_id(id: &str) -> &str {
     id.get(..CONTAINER_DIGITS).unwrap_or(id)
 }
 
@@ -105,17 +106,17 @@ fn digits(id: &str) -> &str {
 mod tests {
     use gpumon_probe::model::{BatchJob, Notebook, Reading};
 
-    use super::super::tests::{example, lines, process};
+    use super::super::tests::{family_lines, make_example, make_process};
     use super::*;
 
     #[test]
-    fn jobs_on_a_gpu_are_told_once_and_no_more_than_there_is_room_for() {
+    fn jobs_of_gpu_are_unique_and_limited() {
         let of = |pid, user: &str, owner: Owner| {
             let user = Reading::Now(user.to_owned());
             Process {
                 user,
                 owner: Reading::Now(owner),
-                ..process(pid)
+                ..make_process(pid)
             }
         };
         let slurm = || {
@@ -133,7 +134,7 @@ mod tests {
             kernel_pid: 3,
         };
         let unit = |unit: &str| Some(unit.to_owned());
-        let mut busy = example();
+        let mut busy = make_example();
         let processes = vec![
             of(
                 1,
@@ -184,8 +185,8 @@ mod tests {
                 .map(|it| of(it, &format!("u{it}"), Owner::default()))
                 .collect(),
         );
-        let page = busy.own();
-        let told = lines(&page, "gpumon_gpu_job_info");
+        let page = busy.render_gpumon_page();
+        let told = family_lines(&page, "gpumon_gpu_job_info");
         assert_eq!(
             told[..4],
             [
@@ -196,7 +197,7 @@ mod tests {
             ]
         );
         assert_eq!(told.len(), 4 + 64);
-        let omitted = lines(&page, "gpumon_gpu_jobs_omitted");
+        let omitted = family_lines(&page, "gpumon_gpu_jobs_omitted");
         assert_eq!(
             omitted,
             [

@@ -1,15 +1,15 @@
-//! The metrics for Prometheus at `/metrics`. They are written from memory, without waiting for the
+//! The metrics for Prometheus at `/metrics`. They are written from memory, without calling the
 //! driver.
 //!
-//! - [`negotiate`] chooses the format, [`text`] writes it; [`shared`] writes each page once for all
-//!   clients, and in advance.
-//! - [`scrape`] selects the valid data of each GPU.
-//! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] have gpumon's own
-//!   names, in base units.
-//! - [`dcgm`] has the names of dcgm-exporter, for its dashboards.
+//! - [`negotiate`] chooses the format, and [`text`] writes it. [`shared`] writes each page once for
+//!   all clients, and in advance.
+//! - [`scrape`] selects each GPU's valid data.
+//! - [`health`], [`fields`], [`details`], [`jobs`], [`owners`] and [`processes`] use gpumon's own
+//!   metric names, in base units.
+//! - [`dcgm`] uses dcgm-exporter's metric names, for its dashboards.
 //!
-//! Absent readings have no series. Readings from before a GPU hung, or before the collector ended,
-//! are not repeated.
+//! Absent readings have no series. After a GPU hangs or the collector ends, earlier readings are
+//! not repeated.
 
 mod dcgm;
 mod details;
@@ -40,33 +40,33 @@ use tokio::{
     time::{Duration, Instant, sleep_until},
 };
 
-pub(crate) use self::page_key::{Names, PageKey, Reader};
+pub(crate) use self::page_key::{MetricNames, PageKey, PageReader};
 pub(crate) use self::shared::SharedPages;
 use self::{
-    dcgm::Version,
+    dcgm::DcgmVersion,
     scrape::Scrape,
     text::{Format, Page},
 };
 use crate::{
     app::AppState,
     auth::{Client, Scope},
-    encoder::gzip,
-    hub::{Hub, Known},
+    encoder::compress_gzip,
+    hub::{Hub, HubData},
     respond::{Resource, accepts_gzip, respond_encoded},
     view::View,
 };
 
-/// The minimum time between two pages that are written in advance.
-const LEAST_BETWEEN: Duration = Duration::from_millis(800);
+/// The minimum interval at which pages are written in advance.
+const MIN_WRITE_INTERVAL: Duration = Duration::from_millis(800);
 
-/// The query of `/metrics`: the names of metrics, and whether links are included.
+/// The query of `/metrics`: the naming scheme, and whether links are included.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetricsQuery {
-    /// The names of the metrics.
+    /// The naming scheme of the metrics.
     #[serde(default)]
-    format: Names,
-    /// Whether to include the metrics of each link, which have many series.
+    format: MetricNames,
+    /// Whether to include the metrics of links, which have many series.
     #[serde(default)]
     links: bool,
 }
@@ -77,17 +77,17 @@ pub(crate) fn content_types() -> [&'static str; 2] {
     [Format::Text, Format::OpenMetrics].map(Format::content_type)
 }
 
-/// Returns the metrics page with the names in the query.
-pub(crate) async fn metrics(
+/// Returns the metrics page in the naming scheme of the query.
+pub(crate) async fn get_metrics(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     query: Result<Query<MetricsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(query)) => answer(&app, &headers, &client, &query).await,
+        Ok(Query(query)) => respond_with_page(&app, &headers, &client, &query).await,
         Err(error) => {
-            let hint = "ask for format=gpumon, dcgm or dcgm-4.9, and links=true or false";
+            let hint = "use format=gpumon, dcgm or dcgm-4.9, and links=true or false";
             (
                 StatusCode::BAD_REQUEST,
                 format!("{}; {hint}\n", error.body_text()),
@@ -97,18 +97,18 @@ pub(crate) async fn metrics(
     }
 }
 
-/// Returns the page of `/metrics/dcgm`, for clients that cannot set a query.
+/// Returns the page of `/metrics/dcgm`, for clients that cannot set query parameters.
 pub(crate) async fn dcgm(
     app: State<AppState>,
     client: Extension<Client>,
     headers: HeaderMap,
 ) -> Response {
-    answer(
+    respond_with_page(
         &app,
         &headers,
         &client.0,
         &MetricsQuery {
-            format: Names::Dcgm,
+            format: MetricNames::Dcgm,
             links: false,
         },
     )
@@ -116,26 +116,26 @@ pub(crate) async fn dcgm(
 }
 
 /// Returns the page of `/metrics/dcgm-4.9`.
-pub(crate) async fn dcgm_49(
+pub(crate) async fn get_dcgm_49(
     app: State<AppState>,
     client: Extension<Client>,
     headers: HeaderMap,
 ) -> Response {
-    answer(
+    respond_with_page(
         &app,
         &headers,
         &client.0,
         &MetricsQuery {
-            format: Names::Dcgm49,
+            format: MetricNames::Dcgm49,
             links: false,
         },
     )
     .await
 }
 
-/// Returns one of few shared pages. No page contains paths of notebooks or command lines, or is
-/// written for a single user.
-async fn answer(
+/// Returns a shared page. There are only a few: no page contains notebook paths or command lines,
+/// and none is written for a single user.
+async fn respond_with_page(
     app: &AppState,
     headers: &HeaderMap,
     client: &Client,
@@ -145,9 +145,9 @@ async fn answer(
         format: names,
         links,
     } = *query;
-    // The names of dcgm-exporter's counters are not valid for counters in OpenMetrics.
-    let format = if names == Names::Gpumon {
-        negotiate::format(headers)
+    // dcgm-exporter's counters have names that are not valid for counters in OpenMetrics.
+    let format = if names == MetricNames::Gpumon {
+        negotiate::choose_format(headers)
     } else {
         Format::Text
     };
@@ -157,9 +157,9 @@ async fn answer(
         .as_ref()
         .is_some_and(|identity| identity.scope == Scope::Metrics);
     let reader = if is_scraper {
-        Reader::Trusted
+        PageReader::Trusted
     } else {
-        Reader::of(&View::of(client, app.show_processes).await)
+        PageReader::from_view(&View::for_client(client, app.show_processes).await)
     };
     let key = PageKey {
         names,
@@ -174,14 +174,14 @@ async fn answer(
     let answer = respond_encoded(
         app,
         key.gzip,
-        client.who(),
-        View::ANYBODY,
+        client.peer_key(),
+        View::UNKNOWN_CLIENT,
         resource,
         content_type,
         move |hub| {
             encoders
                 .metrics_pages
-                .get(key, hub.state_change(), || key.bytes(hub))
+                .get_or_write(key, hub.state_change_count(), || key.render_bytes(hub))
         },
     );
     let mut answer = answer.await;
@@ -192,60 +192,66 @@ async fn answer(
     answer
 }
 
-/// Writes the pages of regular clients in advance after each sample, so that they do not have to
+/// After each sample, writes the pages that clients request regularly, so that they do not have to
 /// wait. This function never returns.
-pub(crate) async fn keep_ready(app: &AppState) {
+pub(crate) async fn keep_pages_ready(app: &AppState) {
     let mut samples = app.hub.samples();
     while samples.changed().await.is_ok() {
         let begun = Instant::now();
-        for key in app.encoders.metrics_pages.wanted() {
+        for key in app.encoders.metrics_pages.requested_keys() {
             let (hub, encoders) = (Arc::clone(&app.hub), Arc::clone(&app.encoders));
             let renew = move || {
-                let change = hub.state_change();
+                let change = hub.state_change_count();
                 encoders
                     .metrics_pages
-                    .renew(key, change, || key.bytes(&hub));
+                    .renew_page(key, change, || key.render_bytes(&hub));
             };
             let _ = spawn_blocking(renew).await;
         }
-        // Faster samples are only taken for viewers, and metrics do not need them.
-        sleep_until(begun + LEAST_BETWEEN).await;
+        // Shorter sampling intervals are only used for viewers, and metrics do not need them.
+        sleep_until(begun + MIN_WRITE_INTERVAL).await;
     }
 }
 
 impl PageKey {
-    fn bytes(self, hub: &Hub) -> Vec<u8> {
-        let known = hub.known();
-        let known = known.seen_by(&self.reader.view());
-        let text = self.write(&known).into_bytes();
-        if self.gzip { gzip(&text) } else { text }
+    fn render_bytes(self, hub: &Hub) -> Vec<u8> {
+        let known = hub.current_data();
+        let known = known.filter_for(&self.reader.to_view());
+        let text = self.render_text(&known).into_bytes();
+        if self.gzip {
+            compress_gzip(&text)
+        } else {
+            text
+        }
     }
 
-    fn write(self, known: &Known) -> String {
+    fn render_text(self, known: &HubData) -> String {
         let scrape = Scrape::new(known, now_ms());
         let mut page = Page::new(self.format);
         match self.names {
-            Names::Gpumon => self.write_own(&mut page, &scrape),
-            Names::Dcgm => dcgm::write(&mut page, &scrape, Version::Old),
-            Names::Dcgm49 => dcgm::write(&mut page, &scrape, Version::Renamed),
+            MetricNames::Gpumon => self.write_gpumon_metrics(&mut page, &scrape),
+            MetricNames::Dcgm => dcgm::write_dcgm_metrics(&mut page, &scrape, DcgmVersion::Old),
+            MetricNames::Dcgm49 => {
+                dcgm::write_dcgm_metrics(&mut page, &scrape, DcgmVersion::Renamed);
+            }
         }
         page.into_text()
     }
 
-    fn write_own(self, page: &mut Page, scrape: &Scrape<'_>) {
-        health::write(page, scrape);
-        fields::gpu(page, scrape);
-        fields::slow(page, scrape);
-        details::write(page, scrape);
+    fn write_gpumon_metrics(self, page: &mut Page, scrape: &Scrape<'_>) {
+        health::write_health_metrics(page, scrape);
+        fields::write_gpu_metrics(page, scrape);
+        fields::write_rarely_changing_metrics(page, scrape);
+        details::write_detail_metrics(page, scrape);
         if self.links {
-            details::by_link(page, scrape);
+            details::write_link_metrics(page, scrape);
         }
-        jobs::write(page, scrape);
-        owners::write(page, scrape);
-        fields::mig(page, scrape);
-        fields::host(page, scrape);
+        jobs::write_job_metrics(page, scrape);
+        owners::write_owner_metrics(page, scrape);
+        fields::write_mig_metrics(page, scrape);
+        fields::write_host_metrics(page, scrape);
         if self.processes {
-            processes::write(page, scrape);
+            processes::write_process_metrics(page, scrape);
         }
     }
 }

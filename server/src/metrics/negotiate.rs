@@ -4,9 +4,9 @@ use axum::http::{HeaderMap, header};
 
 use super::text::Format;
 
-/// Returns `OpenMetrics` if the client names it with at least the weight of the text format, as
-/// Prometheus does.
-pub(super) fn format(headers: &HeaderMap) -> Format {
+/// Returns `OpenMetrics` if the client accepts it with at least the same weight as the text format,
+/// as Prometheus does.
+pub(super) fn choose_format(headers: &HeaderMap) -> Format {
     let values = headers
         .get_all(header::ACCEPT)
         .iter()
@@ -45,17 +45,17 @@ mod tests {
 
     use super::*;
 
-    fn of(accept: &'static str) -> Format {
-        format(&HeaderMap::from_iter([(
+    fn choose_format_for(accept: &'static str) -> Format {
+        choose_format(&HeaderMap::from_iter([(
             header::ACCEPT,
             HeaderValue::from_static(accept),
         )]))
     }
 
     #[test]
-    fn who_asks_for_open_metrics_gets_it() {
+    fn open_metrics_is_sent_on_request() {
         for accept in [
-            // Prometheus 2.42 and 3.5 send this header.
+            // The first two headers are sent by Prometheus 2.42 and 3.5.
             "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
              text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
             "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
@@ -64,12 +64,12 @@ mod tests {
             "application/openmetrics-text",
             "Application/OpenMetrics-Text; Version=1.0.0 ; Q=0.2",
         ] {
-            assert_eq!(of(accept), Format::OpenMetrics, "{accept}");
+            assert_eq!(choose_format_for(accept), Format::OpenMetrics, "{accept}");
         }
     }
 
     #[test]
-    fn all_others_get_the_text_format() {
+    fn text_format_is_the_default() {
         for accept in [
             "",
             "*/*",
@@ -81,8 +81,8 @@ mod tests {
             "application/openmetrics-text;q=x",
             "application/openmetrics-text;q=0.3,text/plain;q=0.5",
         ] {
-            assert_eq!(of(accept), Format::Text, "{accept}");
+            assert_eq!(choose_format_for(accept), Format::Text, "{accept}");
         }
-        assert_eq!(format(&HeaderMap::new()), Format::Text);
+        assert_eq!(choose_format(&HeaderMap::new()), Format::Text);
     }
 }

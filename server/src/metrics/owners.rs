@@ -1,40 +1,41 @@
-//! The usage by owner since the server's start. The series are counters, which continue even if
-//! there are no samples.
+//! The usage by owner since the server's start. The series are counters, which continue without
+//! samples.
 
 use std::collections::BTreeSet;
 
 use gpumon_probe::usage::{Joules, OwnerUsage};
 
 use super::{
-    jobs::labels_of_job,
+    jobs::job_labels,
     scrape::Scrape,
     text::{
-        Kind::{Counter, Gauge},
         Page,
+        SeriesKind::{Counter, Gauge},
     },
 };
 
-/// The maximum number of owners, those with the most energy.
-const MOST: usize = 500;
+/// The maximum number of owners on a page. The owners with the most energy are kept.
+const MAX_OWNERS: usize = 500;
 
-/// A metric of owners: its name, help, and a function that returns the value.
-type Series = (&'static str, &'static str, fn(&OwnerUsage) -> Option<f64>);
+/// A metric of owners: its name, help text, and a function that returns an owner's value.
+type OwnerMetric = (&'static str, &'static str, fn(&OwnerUsage) -> Option<f64>);
 
-const SERIES: &[Series] = &[
+const OWNER_METRICS: &[OwnerMetric] = &[
     (
         "gpumon_owner_energy_joules_total",
-        "Energy used by the owner: exact where the owner had a GPU alone, estimated where several shared it.",
-        |usage| joules(usage, |it| it.estimate),
+        "Energy used by the owner: exact where the owner had a GPU alone, estimated where several \
+         shared it.",
+        |usage| read_joules(usage, |it| it.estimate),
     ),
     (
         "gpumon_owner_energy_min_joules_total",
-        "The least that the energy of the owner was.",
-        |usage| joules(usage, |it| it.least),
+        "Lower bound of the energy used by the owner.",
+        |usage| read_joules(usage, |it| it.least),
     ),
     (
         "gpumon_owner_energy_max_joules_total",
-        "The most that the energy of the owner was.",
-        |usage| joules(usage, |it| it.most),
+        "Upper bound of the energy used by the owner.",
+        |usage| read_joules(usage, |it| it.most),
     ),
     (
         "gpumon_owner_gpu_seconds_total",
@@ -43,40 +44,35 @@ const SERIES: &[Series] = &[
     ),
     (
         "gpumon_owner_exclusive_gpu_seconds_total",
-        "Of that, time in which nobody else held the same GPU.",
+        "Part of the GPU time in which nobody else held the same GPU.",
         |usage| Some(usage.exclusive_seconds),
     ),
     (
         "gpumon_owner_active_gpu_seconds_total",
-        "Of that, time in which kernels of the owner ran.",
+        "Part of the GPU time in which kernels of the owner ran.",
         |usage| Some(usage.active_seconds),
     ),
 ];
 
-pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
+pub(super) fn write_owner_metrics(page: &mut Page, scrape: &Scrape<'_>) {
     let usage = &scrape.known.usage;
-    if usage.since_ms == 0 || scrape.known.is_played() {
+    if usage.since_ms == 0 || scrape.known.is_from_recording() {
         return;
     }
-    let told = usage.owners.iter().take(MOST);
+    let told = usage.owners.iter().take(MAX_OWNERS);
     let mut owners: Vec<_> = told
-        .map(|owner| {
-            (
-                owner,
-                labels_of_job(owner.user.as_deref(), owner.job.as_ref()),
-            )
-        })
+        .map(|owner| (owner, job_labels(owner.user.as_deref(), owner.job.as_ref())))
         .collect();
-    // Two series with the same labels would make the page invalid.
+    // A page with two series of equal labels would be invalid.
     let mut known = BTreeSet::new();
     owners.retain(|(_, labels)| known.insert(labels.clone()));
-    for (name, help, read) in SERIES {
-        let mut family = page.family(name, Counter, help);
+    for (name, help, read) in OWNER_METRICS {
+        let mut family = page.start_family(name, Counter, help);
         for (owner, labels) in &owners {
-            family.add(labels, &[], read(owner));
+            family.add_series(labels, &[], read(owner));
         }
     }
-    let omitted = usage.owners.len().saturating_sub(MOST) as f64;
+    let omitted = usage.owners.len().saturating_sub(MAX_OWNERS) as f64;
     let singles = [
         (
             "gpumon_unheld_energy_joules_total",
@@ -98,11 +94,11 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         ),
     ];
     for (name, kind, help, value) in singles {
-        page.add_single(name, kind, help, Some(value));
+        page.add_single_series(name, kind, help, Some(value));
     }
 }
 
-fn joules(usage: &OwnerUsage, read: fn(Joules) -> f64) -> Option<f64> {
+fn read_joules(usage: &OwnerUsage, read: fn(Joules) -> f64) -> Option<f64> {
     usage.joules.map(read)
 }
 
@@ -113,12 +109,12 @@ mod tests {
         usage::{UnheldUsage, Usage},
     };
 
-    use super::super::tests::{example, lines};
+    use super::super::tests::{family_lines, make_example};
     use super::*;
 
     #[test]
-    fn energy_and_time_are_counted_by_owner_with_their_bounds() {
-        let mut used = example();
+    fn energy_and_time_are_counted_by_owner() {
+        let mut used = make_example();
         let owner = |id: u32| OwnerUsage {
             user: Some("ana".to_owned()),
             job: Some(Job {
@@ -148,7 +144,7 @@ mod tests {
             unheld,
             oldest_ms: None,
         };
-        let page = used.own();
+        let page = used.render_gpumon_page();
         for series in [
             r#"gpumon_owner_energy_joules_total{user="ana",slurm_job="1"} 5"#,
             r#"gpumon_owner_energy_min_joules_total{user="ana",slurm_job="1"} 1"#,
@@ -160,7 +156,10 @@ mod tests {
         ] {
             assert!(page.lines().any(|line| line == series), "{series}: {page}");
         }
-        assert_eq!(lines(&page, "gpumon_owner_gpu_seconds_total").len(), 500);
+        assert_eq!(
+            family_lines(&page, "gpumon_owner_gpu_seconds_total").len(),
+            500
+        );
         assert!(
             !page.contains(r#"energy_joules_total{user="ana",slurm_job="0"}"#),
             "it has told no power"

@@ -1,4 +1,4 @@
-//! The key by which metrics pages of one moment differ.
+//! The key that identifies a metrics page.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,34 +9,34 @@ use crate::view::View;
 /// The naming scheme of the metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[schemars(rename = "MetricNames")]
-pub(crate) enum Names {
-    /// The names of gpumon, in base units.
+pub(crate) enum MetricNames {
+    /// gpumon's own names, in base units.
     #[default]
     #[serde(rename = "gpumon")]
     Gpumon,
-    /// The names of dcgm-exporter until 4.8.
+    /// dcgm-exporter's names up to version 4.8.
     #[serde(rename = "dcgm")]
     Dcgm,
-    /// The names of dcgm-exporter since 4.9.
+    /// dcgm-exporter's names since version 4.9.
     #[serde(rename = "dcgm-4.9")]
     Dcgm49,
 }
 
-/// The readers of a page. No page is made for one user alone.
+/// The groups of clients that a page is written for. No page is written for a single user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Reader {
+pub(crate) enum PageReader {
     /// The server's own user, and clients with the scope `metrics`.
     #[default]
     Trusted,
-    /// All users of the machine. `commands` is the same as in [`View::Names`].
+    /// All users of the machine. `commands` has the same meaning as in [`View::Names`].
     Anybody { commands: bool },
     /// A client that sees no users, jobs or pods.
     Nobody,
 }
 
-impl Reader {
-    /// Returns the reader who has this view.
-    pub(super) fn of(view: &View) -> Self {
+impl PageReader {
+    /// Returns the group of clients that has this view.
+    pub(super) fn from_view(view: &View) -> Self {
         match view {
             View::Whole => Self::Trusted,
             View::Names { commands, .. } => Self::Anybody {
@@ -46,7 +46,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn view(self) -> View {
+    pub(super) fn to_view(self) -> View {
         match self {
             Self::Trusted => View::Whole,
             Self::Anybody { commands } => View::Names {
@@ -58,17 +58,17 @@ impl Reader {
     }
 }
 
-/// The properties by which pages of one moment differ.
+/// The properties that distinguish the pages written from the same sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 // The booleans are independent options.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct PageKey {
-    pub(super) names: Names,
+    pub(super) names: MetricNames,
     pub(super) links: bool,
-    /// Whether processes have series.
+    /// Whether the page includes metrics of processes.
     pub(super) processes: bool,
-    /// The reader for whom the page is written.
-    pub(super) reader: Reader,
+    /// The clients that the page is written for.
+    pub(super) reader: PageReader,
     pub(super) format: Format,
     pub(super) gzip: bool,
 }

@@ -1,34 +1,34 @@
-//! Metrics of processes, on request only: every process creates new series, so their number is
-//! limited.
+//! Metrics of processes, which are only written on request. Every process creates new series, so
+//! their number is limited.
 
 use gpumon_probe::model::Process;
 
 use super::{
-    scrape::{Scrape, Told, count, ratio, text},
-    text::{Kind::Gauge, Page},
+    scrape::{GpuScrape, Scrape, reading_text, to_float, to_ratio},
+    text::{Page, SeriesKind::Gauge},
 };
 
-/// The maximum number of processes, those with the most memory.
-const MOST: usize = 100;
+/// The maximum number of processes on a page. The processes with the most memory are kept.
+const MAX_PROCESSES: usize = 100;
 
-/// A metric of processes: its name, help, and a function that returns the value.
-type Series = (&'static str, &'static str, fn(&Process) -> Option<f64>);
+/// A metric of processes: its name, help text, and a function that returns a process's value.
+type ProcessMetric = (&'static str, &'static str, fn(&Process) -> Option<f64>);
 
-const SERIES: &[Series] = &[
+const PROCESS_METRICS: &[ProcessMetric] = &[
     (
         "gpumon_process_memory_bytes",
         "Device memory used by the process.",
-        |process| count(&process.memory_bytes),
+        |process| to_float(&process.memory_bytes),
     ),
     (
         "gpumon_process_sm_utilization_ratio",
         "GPU utilization of the process.",
-        |process| ratio(&process.sm_percent),
+        |process| to_ratio(&process.sm_percent),
     ),
 ];
 
-pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
-    let mut all: Vec<(&Told<'_>, &Process)> = Vec::new();
+pub(super) fn write_process_metrics(page: &mut Page, scrape: &Scrape<'_>) {
+    let mut all: Vec<(&GpuScrape<'_>, &Process)> = Vec::new();
     for told in &scrape.gpus {
         let processes = told.readings.and_then(|gpu| gpu.processes.value());
         all.extend(
@@ -42,27 +42,27 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     // A process that both computes and renders, or that uses two MIG devices, can be listed twice.
     let mut known = std::collections::BTreeSet::new();
     all.retain(|(told, process)| known.insert((told.gpu.index, process.pid)));
-    // The number of processes in a sample is also limited.
+    // Samples also limit their number of processes. Those that they omit are counted here.
     let unlisted: u32 = scrape
         .gpus
         .iter()
         .filter_map(|told| Some(told.readings?.processes_omitted))
         .sum();
-    let omitted = all.len().saturating_sub(MOST) + unlisted as usize;
-    all.truncate(MOST);
-    for (name, help, read) in SERIES {
-        let mut family = page.family(name, Gauge, help);
+    let omitted = all.len().saturating_sub(MAX_PROCESSES) + unlisted as usize;
+    all.truncate(MAX_PROCESSES);
+    for (name, help, read) in PROCESS_METRICS {
+        let mut family = page.start_family(name, Gauge, help);
         for (told, process) in &all {
             let pid = process.pid.to_string();
             let rest = [
                 ("pid", pid.as_str()),
-                ("name", text(&process.name)),
-                ("user", text(&process.user)),
+                ("name", reading_text(&process.name)),
+                ("user", reading_text(&process.user)),
             ];
-            family.add(&told.labels, &rest, read(process));
+            family.add_series(&told.labels, &rest, read(process));
         }
     }
     let help = "Number of processes without series because of the limit of 100.";
     let omitted = scrape.sample.map(|_| omitted as f64);
-    page.add_single("gpumon_processes_omitted", Gauge, help, omitted);
+    page.add_single_series("gpumon_processes_omitted", Gauge, help, omitted);
 }

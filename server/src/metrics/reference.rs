@@ -1,5 +1,5 @@
-//! The generator of `docs/reference/metrics.md`, from a metrics page on which every family has a
-//! series.
+//! The generator of `docs/reference/metrics.md`. It uses a metrics page on which every family has
+//! at least one series.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
@@ -15,7 +15,7 @@ use gpumon_probe::{
 use serde_json::json;
 
 use super::{
-    dcgm::{NOT_AVAILABLE, Version},
+    dcgm::{DcgmVersion, UNAVAILABLE_FIELDS},
     details, fields, health, jobs, owners, processes,
     scrape::Scrape,
     tests::{self, Example},
@@ -31,36 +31,36 @@ Celsius, hertz, and ratios from 0 to 1.
 
 | Path | Exports |
 |---|---|
-| `/metrics` | the metrics of this page, but for those of [each NVLink](#each-nvlink) |
-| `/metrics?links=true` | these, too |
+| `/metrics` | the metrics of this page, except those of [each NVLink](#each-nvlink) |
+| `/metrics?links=true` | also the metrics of each NVLink |
 | `/metrics/dcgm`, or `/metrics?format=dcgm` | [the metrics of dcgm-exporter](#names-of-dcgm-exporter) until 4.8 instead, for its dashboards and alerts |
-| `/metrics/dcgm-4.9`, or `/metrics?format=dcgm-4.9` | those of dcgm-exporter since 4.9 |
+| `/metrics/dcgm-4.9`, or `/metrics?format=dcgm-4.9` | the metrics of dcgm-exporter since 4.9 |
 
-- The format is OpenMetrics 1.0 for clients that ask for it by `Accept: application/openmetrics-text`, as Prometheus does, \
-and Prometheus' text format 0.0.4 for all others. Names of dcgm-exporter have the text format only.
+- The format is OpenMetrics 1.0 for clients that request it with `Accept: application/openmetrics-text`, such as Prometheus, \
+and Prometheus' text format 0.0.4 for all others. The metrics of dcgm-exporter are available in the text format only.
 - A reading that is absent has no series. It is never exported as 0.
-- A state is one series for each value that there can be, 1 for the one that is and 0 for the others, so that rules can \
+- A state has one series for each possible value, which is 1 for the current value and 0 for the others, so that rules can \
 compare with 0 and count `changes()`.
 - A GPU that does not respond keeps `gpumon_gpu_up` (0), `gpumon_gpu_state`, `gpumon_gpu_sample_age_seconds`, \
 `gpumon_gpu_info`, `gpumon_condition` and `gpumon_gpu_xid`, and loses all other series.
 - Per-process metrics need `gpumon serve --metrics-processes`.
 ";
 
-const DCGM: &str = "
+const DCGM_INTRO: &str = "
 Labels are `gpu`, `UUID`, `pci_bus_id`, `device`, `modelName`, and `Hostname` and `DCGM_FI_DRIVER_VERSION`, which are called \
 `hostname` and `DCGM_FI_SYSTEM_DRIVER_VERSION` since 4.9. Series of a MIG device also have `GPU_I_PROFILE` and `GPU_I_ID`.
 
-Where the kubelet tells which container a GPU or MIG device is given to, its series also have `pod`, `namespace` and `container`; \
-where several share it, those of the three that are the same for all.
+If the kubelet reports the container that a GPU or MIG device is allocated to, its series also have `pod`, `namespace` and `container`; \
+if several containers share it, only the labels that are the same for all of them.
 
 ";
 
-/// Returns the example of the other tests, extended by everything that has labels of its own.
-fn rich() -> Example {
-    let mut snapshot = tests::example();
+/// Returns the example data of the other tests, extended by everything that has additional labels.
+fn make_rich_example() -> Example {
+    let mut snapshot = tests::make_example();
     let sample = &mut snapshot.sample.gpus[0];
     sample.throttle_reasons = Reading::Now(vec![ThrottleReason::SwPowerCap]);
-    sample.processes = Reading::Now(vec![tests::process(1)]);
+    sample.processes = Reading::Now(vec![tests::make_process(1)]);
     let instance = MigInstance {
         gpu_instance: 7,
         compute_instance: 0,
@@ -157,13 +157,14 @@ fn rich() -> Example {
     snapshot
 }
 
-/// Returns a table of families with the labels of their series.
-fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> String {
-    let snapshot = rich();
+/// Returns a table of metric families and the labels of their series. `usual` contains the labels
+/// of families without series.
+fn render_table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> String {
+    let snapshot = make_rich_example();
     let mut page = Page::default();
     write(
         &mut page,
-        &Scrape::new(&snapshot.known(), gpumon_probe::model::now_ms()),
+        &Scrape::new(&snapshot.to_hub_data(), gpumon_probe::model::now_ms()),
     );
     let families = page.families.clone();
     let text = page.into_text();
@@ -181,12 +182,13 @@ fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> Stri
                     .join(", ")
             }
             None if text.contains(&format!("\n{name} ")) => String::new(),
-            // Metrics of the catalogue have only the labels of their subject.
+            // This family has no series in the example, but its labels are determined by the
+            // subject in its name.
             None => usual
                 .iter()
                 .find(|(prefix, _)| name.starts_with(prefix))
                 .map_or_else(
-                    || panic!("{name} has no series, and nobody knows its labels"),
+                    || panic!("{name} has no series, and its labels are unknown"),
                     |(_, labels)| (*labels).to_owned(),
                 ),
         };
@@ -195,11 +197,13 @@ fn table(write: impl Fn(&mut Page, &Scrape<'_>), usual: &[(&str, &str)]) -> Stri
     rows
 }
 
-/// The labels of owners. A series has those that are known.
-const OF_JOBS: &str = "`gpu`, `uuid`, `user`, `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
-const OF_OWNERS: &str = "`user`, and one of `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, `container`, `unit`, `notebook`";
+/// The possible labels of an owner. A series only has the known ones.
+const JOB_LABELS: &str = "`gpu`, `uuid`, `user`, `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, \
+                          `container`, `unit`, `notebook`";
+const OWNER_LABELS: &str = "`user`, and one of `slurm_job`, `pbs_job`, `lsf_job`, `pod_uid`, \
+                            `container`, `unit`, `notebook`";
 
-fn reference() -> String {
+fn render_reference() -> String {
     let mut page = HEAD.to_owned();
     let usual = [
         ("gpumon_gpu_", "`gpu`, `uuid`"),
@@ -207,36 +211,47 @@ fn reference() -> String {
         ("gpumon_host_", ""),
     ];
     let mut section = |title: &str, rows: String| write!(page, "\n## {title}\n\n{rows}").unwrap();
-    section("State", table(health::write, &usual));
-    section("GPU", table(fields::gpu, &usual));
+    section("State", render_table(health::write_health_metrics, &usual));
+    section("GPU", render_table(fields::write_gpu_metrics, &usual));
     let slow = |page: &mut Page, scrape: &Scrape<'_>| {
-        fields::slow(page, scrape);
-        details::write(page, scrape);
+        fields::write_rarely_changing_metrics(page, scrape);
+        details::write_detail_metrics(page, scrape);
     };
-    section("GPU: settings, errors and limits", table(slow, &[]));
-    section("Each NVLink", table(details::by_link, &[]));
-    let jobs = table(jobs::write, &[]).replace("`gpu`, `uuid`, `user`", OF_JOBS);
+    section("GPU: settings, errors and limits", render_table(slow, &[]));
+    section(
+        "Each NVLink",
+        render_table(details::write_link_metrics, &[]),
+    );
+    let jobs =
+        render_table(jobs::write_job_metrics, &[]).replace("`gpu`, `uuid`, `user`", JOB_LABELS);
     section(
         "Jobs on a GPU",
-        jobs + "\nThe labels of a pod are its UID, and of a notebook the ID of its kernel; paths of notebooks are not exported.\n",
+        jobs + "\nThe labels of a pod are its UID, and of a notebook the ID of its kernel; paths \
+                of notebooks are not exported.\n",
     );
     section(
         "Energy and GPU time by owner",
-        table(owners::write, &[]).replace("`user`", OF_OWNERS),
+        render_table(owners::write_owner_metrics, &[]).replace("`user`", OWNER_LABELS),
     );
-    section("MIG devices", table(fields::mig, &usual));
-    section("Host", table(fields::host, &usual));
-    section("Processes", table(processes::write, &[]));
+    section(
+        "MIG devices",
+        render_table(fields::write_mig_metrics, &usual),
+    );
+    section("Host", render_table(fields::write_host_metrics, &usual));
+    section(
+        "Processes",
+        render_table(processes::write_process_metrics, &[]),
+    );
     section(
         "Names of dcgm-exporter",
-        DCGM.trim_start().to_owned() + &dcgm_table(),
+        DCGM_INTRO.trim_start().to_owned() + &render_dcgm_table(),
     );
     page
 }
 
-/// Returns a table of dcgm-exporter's names in the catalogue, and of those that gpumon does not
-/// provide.
-fn dcgm_table() -> String {
+/// Returns a table of dcgm-exporter's names: those in the field catalog, and those that gpumon does
+/// not provide.
+fn render_dcgm_table() -> String {
     let mut rows =
         "| Until 4.8 | Since 4.9 | Type | Unit (since 4.9) | Meaning |\n|---|---|---|---|---|\n"
             .to_owned();
@@ -249,7 +264,7 @@ fn dcgm_table() -> String {
         } else {
             "gauge"
         };
-        let [old, new] = units(name, unit);
+        let [old, new] = unit_names(name, unit);
         let (new_name, unit) = match name == renamed {
             true => (String::new(), old.to_owned()),
             false if old == new => (format!("`{renamed}`"), old.to_owned()),
@@ -261,31 +276,32 @@ fn dcgm_table() -> String {
         row(field.dcgm, field.kind, field.unit, field.help);
     }
     for it in SAMPLE_METRICS {
-        row(it.dcgm, it.kind, it.unit, &labeled(it));
+        row(it.dcgm, it.kind, it.unit, &describe_metric(it));
     }
     for it in DETAIL_METRICS {
-        row(it.dcgm, it.kind, it.unit, &labeled(it));
+        row(it.dcgm, it.kind, it.unit, &describe_metric(it));
     }
     for it in BOARD_METRICS {
-        row(it.dcgm, it.kind, it.unit, &labeled(it));
+        row(it.dcgm, it.kind, it.unit, &describe_metric(it));
     }
-    let labels = [Version::Old, Version::Renamed].map(Version::label_names);
+    let labels = [DcgmVersion::Old, DcgmVersion::Renamed].map(DcgmVersion::label_names);
     assert!(
         labels
             .as_flattened()
             .iter()
-            .all(|label| DCGM.contains(&format!("`{label}`"))),
+            .all(|label| DCGM_INTRO.contains(&format!("`{label}`"))),
         "{labels:?}"
     );
     rows.push_str("\nNot available:\n\n| Fields | Why |\n|---|---|\n");
-    for (fields, why) in NOT_AVAILABLE {
+    for (fields, why) in UNAVAILABLE_FIELDS {
         writeln!(rows, "| {fields} | {why} |").unwrap();
     }
     rows
 }
 
-/// Returns the help of a metric's family, with the labels that distinguish the metric in it.
-fn labeled<S>(metric: &Metric<S>) -> String {
+/// Returns the family's help text, followed by the labels that distinguish this metric within the
+/// family.
+fn describe_metric<S>(metric: &Metric<S>) -> String {
     let labels = metric
         .labels
         .iter()
@@ -299,8 +315,8 @@ fn labeled<S>(metric: &Metric<S>) -> String {
     }
 }
 
-/// Returns the units of the values under the older and the newer name.
-fn units(name: &str, unit: Unit) -> [&'static str; 2] {
+/// Returns the units of a metric's values up to dcgm-exporter 4.8, and since 4.9.
+fn unit_names(name: &str, unit: Unit) -> [&'static str; 2] {
     match unit {
         Unit::Percent if name.starts_with("DCGM_FI_PROF_") => ["ratio"; 2],
         Unit::Percent => ["%", "ratio"],
@@ -317,9 +333,9 @@ fn units(name: &str, unit: Unit) -> [&'static str; 2] {
 }
 
 #[test]
-fn the_committed_reference_page_of_metrics_is_that_of_the_code() {
+fn metrics_page_matches_code() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/metrics.md");
-    let page = reference();
+    let page = render_reference();
     if env::var_os("GPUMON_UPDATE_TYPES").is_some() {
         fs::write(&file, &page).unwrap();
     }
@@ -331,8 +347,8 @@ fn the_committed_reference_page_of_metrics_is_that_of_the_code() {
 }
 
 #[test]
-fn the_metrics_that_exported_alert_rules_name_are_there() {
-    let page = reference();
+fn metrics_in_exported_alert_rules_exist() {
+    let page = render_reference();
     for name in gpumon_alerts::prometheus::METRICS {
         assert!(page.contains(&format!("| `{name}` |")), "{name}");
     }

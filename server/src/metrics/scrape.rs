@@ -1,30 +1,29 @@
-//! The data of each GPU that is valid for metrics.
+//! Each GPU's data that is valid for metrics.
 
 use gpumon_probe::model::{Gpu, GpuDetails, GpuSample, Health, MigSample, Reading, Sample};
 
 use serde::Serialize;
 
-use super::text::{Kind, Labels, Page};
-use crate::hub::Known;
+use super::text::{Labels, Page, SeriesKind};
+use crate::hub::HubData;
 
-/// The age at which details are no longer reported, in milliseconds. They are read every ten
-/// seconds.
+/// The age in milliseconds from which details are not reported. They are read every ten seconds.
 const DETAILS_AGE_MS: u64 = 60_000;
 
 pub(super) struct Scrape<'a> {
-    pub(super) known: &'a Known,
+    pub(super) known: &'a HubData,
     pub(super) now_ms: u64,
-    /// The newest sample, unless it is too old or nothing is being sampled.
+    /// The newest sample, unless it is too old or the collector is not running.
     pub(super) sample: Option<&'a Sample>,
-    pub(super) gpus: Vec<Told<'a>>,
+    pub(super) gpus: Vec<GpuScrape<'a>>,
 }
 
-/// A GPU of the inventory with its current data.
-pub(super) struct Told<'a> {
-    /// The labels with the NVML index and the UUID.
+/// A GPU of the inventory and its current data.
+pub(super) struct GpuScrape<'a> {
+    /// The labels that identify the GPU: NVML index and UUID.
     pub(super) labels: Labels,
     pub(super) gpu: &'a Gpu,
-    /// The newest sample for any health of the GPU; `None` if it is too old.
+    /// The GPU's newest sample, whatever its health; `None` if the sample is too old.
     pub(super) sample: Option<&'a GpuSample>,
     /// The newest sample, if the GPU responds.
     pub(super) readings: Option<&'a GpuSample>,
@@ -32,7 +31,7 @@ pub(super) struct Told<'a> {
 }
 
 impl<'a> Scrape<'a> {
-    pub(super) fn new(known: &'a Known, now_ms: u64) -> Self {
+    pub(super) fn new(known: &'a HubData, now_ms: u64) -> Self {
         let sample = known.fresh_sample(now_ms);
         let gpus = known
             .inventory
@@ -52,7 +51,7 @@ impl<'a> Scrape<'a> {
                     ("gpu", index.as_str()),
                     ("uuid", gpu.uuid.as_deref().unwrap_or_default()),
                 ]);
-                Told {
+                GpuScrape {
                     labels,
                     gpu,
                     sample,
@@ -68,65 +67,69 @@ impl<'a> Scrape<'a> {
         }
     }
 
-    /// Returns the GPUs that have a fresh sample.
-    pub(super) fn with_samples(&self) -> impl Iterator<Item = (&Told<'a>, &'a GpuSample)> {
+    /// Returns the GPUs that have a recent sample, each with the sample.
+    pub(super) fn gpus_with_samples(
+        &self,
+    ) -> impl Iterator<Item = (&GpuScrape<'a>, &'a GpuSample)> {
         let gpus = self.gpus.iter();
         gpus.filter_map(|told| Some((told, told.sample?)))
     }
 
-    /// Returns the GPUs that have fresh details.
-    pub(super) fn with_details(&self) -> impl Iterator<Item = (&Told<'a>, &'a GpuDetails)> {
+    /// Returns the GPUs that have recent details, each with the details.
+    pub(super) fn gpus_with_details(
+        &self,
+    ) -> impl Iterator<Item = (&GpuScrape<'a>, &'a GpuDetails)> {
         let gpus = self.gpus.iter();
         gpus.filter_map(|told| Some((told, told.details?)))
     }
 
-    pub(super) fn by_gpu(
+    pub(super) fn add_by_gpu(
         &self,
         page: &mut Page,
         name: &str,
-        kind: Kind,
+        kind: SeriesKind,
         help: &str,
-        read: impl Fn(&Told<'_>) -> Option<f64>,
+        read: impl Fn(&GpuScrape<'_>) -> Option<f64>,
     ) {
-        let mut family = page.family(name, kind, help);
+        let mut family = page.start_family(name, kind, help);
         for told in &self.gpus {
-            family.add(&told.labels, &[], read(told));
+            family.add_series(&told.labels, &[], read(told));
         }
     }
 }
 
-impl Told<'_> {
-    /// Returns the profile of a MIG device, or an empty text if it is unknown.
-    pub(super) fn profile(&self, mig: &MigSample) -> &str {
+impl GpuScrape<'_> {
+    /// Returns a MIG device's profile, or an empty string if the profile is unknown.
+    pub(super) fn find_profile(&self, mig: &MigSample) -> &str {
         let known = self
             .gpu
             .mig_devices
             .iter()
             .find(|known| known.uuid == mig.uuid);
-        known.map_or("", |known| text(&known.profile))
+        known.map_or("", |known| reading_text(&known.profile))
     }
 }
 
-pub(super) fn text(reading: &Reading<String>) -> &str {
+pub(super) fn reading_text(reading: &Reading<String>) -> &str {
     reading.value().map_or("", String::as_str)
 }
 
-/// Converts a count to a float. The loss of precision of very large counts does not matter.
-pub(super) fn count(reading: &Reading<u64>) -> Option<f64> {
+/// Converts a count to a float. Very large counts lose precision, which does not matter here.
+pub(super) fn to_float(reading: &Reading<u64>) -> Option<f64> {
     reading.value().map(|value| *value as f64)
 }
 
-/// Converts percent to a ratio.
-pub(super) fn ratio(reading: &Reading<f64>) -> Option<f64> {
+/// Converts a percentage to a ratio.
+pub(super) fn to_ratio(reading: &Reading<f64>) -> Option<f64> {
     reading.value().map(|percent| percent / 100.0)
 }
 
-pub(super) fn yes(is: bool) -> f64 {
+pub(super) fn to_flag(is: bool) -> f64 {
     f64::from(u8::from(is))
 }
 
 /// Returns the JSON name of a state or reason.
-pub(super) fn word(state: &impl Serialize) -> String {
+pub(super) fn json_name(state: &impl Serialize) -> String {
     serde_json::to_value(state)
         .ok()
         .and_then(|word| word.as_str().map(str::to_owned))

@@ -18,16 +18,16 @@ use crate::{
 
 pub(super) const ABSENT: Absence = Absence::NotSupported;
 
-fn gpu(index: u32) -> Gpu {
+fn make_gpu(index: u32) -> Gpu {
     Gpu {
         uuid: Some(format!("GPU-{index}")),
         name: Reading::Now("NVIDIA \"H200\"".to_owned()),
         pci_bus_id: Reading::Now("00000000:00:06.0".to_owned()),
-        ..Gpu::unidentified(index, &ABSENT)
+        ..Gpu::new_unidentified(index, &ABSENT)
     }
 }
 
-/// The data of a test, which is converted to [`Known`].
+/// A test's data, which is converted to [`HubData`].
 #[derive(Clone)]
 pub(super) struct Example {
     pub(super) collector: CollectorStatus,
@@ -39,8 +39,8 @@ pub(super) struct Example {
 }
 
 impl Example {
-    pub(super) fn known(&self) -> Known {
-        Known {
+    pub(super) fn to_hub_data(&self) -> HubData {
+        HubData {
             collector: self.collector.clone(),
             inventory: Some(Arc::new(self.inventory.clone())),
             sample: Some(Arc::new(self.sample.clone())),
@@ -51,16 +51,16 @@ impl Example {
         }
     }
 
-    fn page(&self, key: PageKey) -> String {
-        key.write(&self.known())
+    fn render_page(&self, key: PageKey) -> String {
+        key.render_text(&self.to_hub_data())
     }
 
-    pub(super) fn own(&self) -> String {
-        self.page(PageKey::default())
+    pub(super) fn render_gpumon_page(&self) -> String {
+        self.render_page(PageKey::default())
     }
 
-    fn of(&self, names: Names) -> String {
-        self.page(PageKey {
+    fn render_page_with_names(&self, names: MetricNames) -> String {
+        self.render_page(PageKey {
             names,
             ..PageKey::default()
         })
@@ -68,10 +68,10 @@ impl Example {
 }
 
 /// Returns data of three GPUs: a healthy one, one that hangs, and one with few readings.
-pub(super) fn example() -> Example {
+pub(super) fn make_example() -> Example {
     let now = now_ms();
     let sample = |index: u32, health| {
-        GpuSample::absent(index, Some(format!("GPU-{index}")), now, health, &ABSENT)
+        GpuSample::new_absent(index, Some(format!("GPU-{index}")), now, health, &ABSENT)
     };
     let mut well = sample(0, Health::Ok);
     well.utilization.gpu_percent = Reading::Now(50.0);
@@ -102,7 +102,7 @@ pub(super) fn example() -> Example {
         hung.conditions.push(condition);
     }
     let details = |index: u32| {
-        let mut details = GpuDetails::absent(index, Some(format!("GPU-{index}")), now, &ABSENT);
+        let mut details = GpuDetails::new_absent(index, Some(format!("GPU-{index}")), now, &ABSENT);
         details.remapped_rows = Reading::Now(RemappedRows {
             correctable: 2,
             uncorrectable: 1,
@@ -126,7 +126,7 @@ pub(super) fn example() -> Example {
         index: 0,
         uuid: None,
     });
-    xids.count(&Event {
+    xids.count_event(&Event {
         at_ms: now,
         gpu: gpu_ref,
         what: EventKind::Xid(report),
@@ -151,7 +151,7 @@ pub(super) fn example() -> Example {
                     cuda_version: text("13.0"),
                 }],
             },
-            gpus: vec![gpu(0), gpu(1), gpu(2)],
+            gpus: vec![make_gpu(0), make_gpu(1), make_gpu(2)],
             topology: Vec::new(),
             playback: None,
         },
@@ -168,7 +168,7 @@ pub(super) fn example() -> Example {
     }
 }
 
-pub(super) fn process(pid: u32) -> Process {
+pub(super) fn make_process(pid: u32) -> Process {
     Process {
         pid,
         kind: ProcessKind::Compute,
@@ -192,7 +192,7 @@ pub(super) fn process(pid: u32) -> Process {
 
 /// Returns the lines of one family, and checks the whole page.
 #[track_caller]
-pub(super) fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+pub(super) fn family_lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     let (mut families, mut series, mut current) = (BTreeSet::new(), BTreeSet::new(), "");
     for line in page.lines() {
         if let Some(head) = line.strip_prefix("# TYPE ") {
@@ -220,16 +220,16 @@ pub(super) fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_reading_is_told_in_base_units_and_an_absent_one_is_left_out() {
-    let page = example().own();
+fn readings_use_base_units_or_are_omitted() {
+    let page = make_example().render_gpumon_page();
     assert_eq!(
-        lines(&page, "gpumon_gpu_utilization_ratio"),
+        family_lines(&page, "gpumon_gpu_utilization_ratio"),
         [r#"gpumon_gpu_utilization_ratio{gpu="0",uuid="GPU-0"} 0.5"#]
     );
     let used = [r#"gpumon_gpu_memory_used_bytes{gpu="0",uuid="GPU-0"} 3221225472"#];
-    assert_eq!(lines(&page, "gpumon_gpu_memory_used_bytes"), used);
+    assert_eq!(family_lines(&page, "gpumon_gpu_memory_used_bytes"), used);
     assert_eq!(
-        lines(&page, "gpumon_gpu_sm_clock_hertz"),
+        family_lines(&page, "gpumon_gpu_sm_clock_hertz"),
         [r#"gpumon_gpu_sm_clock_hertz{gpu="0",uuid="GPU-0"} 1980000000"#]
     );
     assert!(page.contains("# TYPE gpumon_gpu_energy_joules_total counter"));
@@ -238,22 +238,22 @@ fn a_reading_is_told_in_base_units_and_an_absent_one_is_left_out() {
         "nobody has one, so there is not even a head"
     );
     let rows = r#"gpumon_gpu_remapped_rows_total{gpu="0",uuid="GPU-0",cause="correctable"} 2"#;
-    assert!(lines(&page, "gpumon_gpu_remapped_rows_total").contains(&rows));
-    assert_eq!(lines(&page, "gpumon_gpu_info").len(), 3);
+    assert!(family_lines(&page, "gpumon_gpu_remapped_rows_total").contains(&rows));
+    assert_eq!(family_lines(&page, "gpumon_gpu_info").len(), 3);
     assert!(page.contains(
         r#"name="NVIDIA \"H200\"",driver="580.1",pci_bus_id="00000000:00:06.0",source="nvml"} 1"#
     ));
 }
 
 #[test]
-fn a_hung_gpu_is_down_and_shows_no_value() {
-    let page = example().own();
+fn hung_gpu_is_down_without_values() {
+    let page = make_example().render_gpumon_page();
     assert_eq!(
-        lines(&page, "gpumon_gpu_up")[1],
+        family_lines(&page, "gpumon_gpu_up")[1],
         r#"gpumon_gpu_up{gpu="1",uuid="GPU-1"} 0"#
     );
     assert_eq!(
-        lines(&page, "gpumon_gpu_up")[2],
+        family_lines(&page, "gpumon_gpu_up")[2],
         r#"gpumon_gpu_up{gpu="2",uuid="GPU-2"} 1"#
     );
     let of_hung: Vec<_> = page
@@ -282,20 +282,20 @@ fn a_hung_gpu_is_down_and_shows_no_value() {
 }
 
 #[test]
-fn every_state_is_a_series_of_0_or_1() {
-    let mut throttled = example();
+fn states_are_series_of_0_or_1() {
+    let mut throttled = make_example();
     throttled.sample.gpus[0].throttle_reasons = Reading::Now(vec![ThrottleReason::SwPowerCap]);
     throttled.sample.gpus[0].conditions.clear();
     throttled.sample.gpus[2].throttle_reasons = Reading::Now(Vec::new());
-    let page = throttled.own();
+    let page = throttled.render_gpumon_page();
     let of = |name: &str, value: &str| {
         let ending = format!(" {value}");
-        lines(&page, name)
+        family_lines(&page, name)
             .iter()
             .filter(|line| line.ends_with(&ending))
             .count()
     };
-    let reasons = ThrottleReason::of_vendor(Vendor::Nvidia).count();
+    let reasons = ThrottleReason::for_vendor(Vendor::Nvidia).count();
     for (name, ones, zeros) in [
         ("gpumon_collector_state", 1, CollectorState::ALL.len() - 1),
         ("gpumon_gpu_state", 3, 3 * (Health::TAGS.len() - 1)),
@@ -314,7 +314,7 @@ fn every_state_is_a_series_of_0_or_1() {
         r#"gpumon_gpu_state{gpu="1",uuid="GPU-1",state="hung"} 1"#,
         r#"gpumon_condition{gpu="1",uuid="GPU-1",condition="xid"} 1"#,
         r#"gpumon_condition_severity{gpu="1",uuid="GPU-1",condition="xid"} 3"#,
-        // The Xid is over, but was seen before.
+        // This Xid condition has ended, but its code has occurred since the server's start.
         r#"gpumon_gpu_xid{gpu="0",uuid="GPU-0",code="79"} 0"#,
         r#"gpumon_gpu_xid_errors_total{gpu="0",uuid="GPU-0",code="79"} 1"#,
         r#"gpumon_collector_state{state="running"} 1"#,
@@ -324,21 +324,21 @@ fn every_state_is_a_series_of_0_or_1() {
 }
 
 #[test]
-fn a_pause_or_a_late_collector_leaves_nothing_that_looks_current() {
-    let mut paused = example();
+fn pause_or_late_collector_removes_readings() {
+    let mut paused = make_example();
     paused.collector.state = CollectorState::Paused;
-    let mut late = example();
+    let mut late = make_example();
     late.sample.at_ms -= 60_000;
     for (page, up) in [
         (
-            paused.page(PageKey {
+            paused.render_page(PageKey {
                 processes: true,
                 ..PageKey::default()
             }),
             "0",
         ),
         (
-            late.page(PageKey {
+            late.render_page(PageKey {
                 processes: true,
                 ..PageKey::default()
             }),
@@ -346,30 +346,30 @@ fn a_pause_or_a_late_collector_leaves_nothing_that_looks_current() {
         ),
     ] {
         assert_eq!(
-            lines(&page, "gpumon_collector_up"),
+            family_lines(&page, "gpumon_collector_up"),
             [format!("gpumon_collector_up {up}")]
         );
-        assert_eq!(lines(&page, "gpumon_gpu_info").len(), 3);
+        assert_eq!(family_lines(&page, "gpumon_gpu_info").len(), 3);
         for name in [
             "gpumon_gpu_up",
             "gpumon_gpu_utilization_ratio",
             "gpumon_condition",
             "gpumon_host_cpus",
         ] {
-            assert!(lines(&page, name).is_empty(), "{name}");
+            assert!(family_lines(&page, name).is_empty(), "{name}");
         }
         assert!(!page.contains("remapped"), "{page}");
     }
-    assert_eq!(paused.of(Names::Dcgm).len(), 0);
+    assert_eq!(paused.render_page_with_names(MetricNames::Dcgm).len(), 0);
     assert_eq!(
-        lines(&paused.own(), "gpumon_collector_state")[4],
+        family_lines(&paused.render_gpumon_page(), "gpumon_collector_state")[4],
         r#"gpumon_collector_state{state="paused"} 1"#
     );
 }
 
 #[test]
-fn the_names_of_dcgm_come_with_its_labels_and_units() {
-    let page = example().of(Names::Dcgm);
+fn dcgm_names_have_dcgm_labels_and_units() {
+    let page = make_example().render_page_with_names(MetricNames::Dcgm);
     let labels = r#"{gpu="0",UUID="GPU-0",pci_bus_id="00000000:00:06.0",device="nvidia0",modelName="NVIDIA \"H200\"",Hostname="node7",DCGM_FI_DRIVER_VERSION="580.1"}"#;
     for (name, value) in [
         ("DCGM_FI_DEV_GPU_UTIL", "50"),
@@ -379,19 +379,22 @@ fn the_names_of_dcgm_come_with_its_labels_and_units() {
         ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "2"),
         ("DCGM_FI_DEV_XID_ERRORS", "13"),
     ] {
-        assert_eq!(lines(&page, name)[0], format!("{name}{labels} {value}"));
+        assert_eq!(
+            family_lines(&page, name)[0],
+            format!("{name}{labels} {value}")
+        );
     }
     assert!(page.contains("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter"));
 }
 
 #[test]
-fn a_partitioned_gpu_tells_of_its_parts() {
-    let mut partitioned = example();
+fn partitioned_gpu_has_series_per_instance() {
+    let mut partitioned = make_example();
     let instance = MigInstance {
         gpu_instance: 7,
         compute_instance: 0,
     };
-    let mut memory = GpuSample::absent(0, None, 0, Health::Ok, &ABSENT).memory;
+    let mut memory = GpuSample::new_absent(0, None, 0, Health::Ok, &ABSENT).memory;
     memory.used_bytes = Reading::Now(1 << 30);
     let part = MigSample {
         uuid: "MIG-1".to_owned(),
@@ -415,11 +418,11 @@ fn a_partitioned_gpu_tells_of_its_parts() {
         decoders: Reading::Absent(ABSENT),
         encoders: Reading::Absent(ABSENT),
     }];
-    let page = partitioned.own();
+    let page = partitioned.render_gpumon_page();
     let used = r#"gpumon_mig_memory_used_bytes{gpu="0",uuid="GPU-0",mig_uuid="MIG-1",profile="1g.18gb"} 1073741824"#;
-    assert_eq!(lines(&page, "gpumon_mig_memory_used_bytes"), [used]);
-    let dcgm = partitioned.of(Names::Dcgm);
-    let used = lines(&dcgm, "DCGM_FI_DEV_FB_USED");
+    assert_eq!(family_lines(&page, "gpumon_mig_memory_used_bytes"), [used]);
+    let dcgm = partitioned.render_page_with_names(MetricNames::Dcgm);
+    let used = family_lines(&dcgm, "DCGM_FI_DEV_FB_USED");
     assert_eq!(
         used.len(),
         1,
@@ -434,7 +437,7 @@ fn a_partitioned_gpu_tells_of_its_parts() {
 }
 
 #[test]
-fn what_the_kubelet_tells_of_holders_is_in_the_labels_of_dcgm() {
+fn kubelet_holders_become_dcgm_labels() {
     let held = |namespace: &str, pod: &str, container: &str| Allocation::Kubernetes {
         namespace: namespace.to_owned(),
         pod: pod.to_owned(),
@@ -445,7 +448,11 @@ fn what_the_kubelet_tells_of_holders_is_in_the_labels_of_dcgm() {
         user: None,
     };
     let train = || held("research", "train-0", "trainer");
-    assert!(!example().of(Names::Dcgm).contains("pod="));
+    assert!(
+        !make_example()
+            .render_page_with_names(MetricNames::Dcgm)
+            .contains("pod=")
+    );
     for (holders, told) in [
         (vec![slurm.clone()], ""),
         (
@@ -466,45 +473,46 @@ fn what_the_kubelet_tells_of_holders_is_in_the_labels_of_dcgm() {
             "",
         ),
     ] {
-        let mut allocated = example();
+        let mut allocated = make_example();
         allocated.sample.gpus[0].allocated_to = holders;
         for (names, name) in [
-            (Names::Dcgm, "DCGM_FI_DEV_GPU_UTIL"),
-            (Names::Dcgm49, "DCGM_FI_DEV_GPU_UTIL_RATIO"),
+            (MetricNames::Dcgm, "DCGM_FI_DEV_GPU_UTIL"),
+            (MetricNames::Dcgm49, "DCGM_FI_DEV_GPU_UTIL_RATIO"),
         ] {
-            let page = allocated.of(names);
-            let series = &lines(&page, name)[0];
+            let page = allocated.render_page_with_names(names);
+            let series = &family_lines(&page, name)[0];
             assert!(
                 series.contains(&format!(r#"DRIVER_VERSION="580.1"{told}}} "#)),
                 "{series}"
             );
         }
         assert!(
-            !allocated.own().contains("train-0"),
+            !allocated.render_gpumon_page().contains("train-0"),
             "own names have it of processes, in gpumon_gpu_job_info"
         );
     }
 }
 
 #[test]
-fn processes_are_told_only_where_asked_for_and_only_the_largest() {
-    let mut busy = example();
-    busy.sample.gpus[0].processes = Reading::Now((1..=150).chain([150]).map(process).collect());
+fn only_largest_processes_are_listed_on_request() {
+    let mut busy = make_example();
+    busy.sample.gpus[0].processes =
+        Reading::Now((1..=150).chain([150]).map(make_process).collect());
     busy.sample.gpus[0].processes_omitted = 7;
-    let without = busy.own();
+    let without = busy.render_gpumon_page();
     assert!(
         !without.contains("pid=") && !without.contains("train.py"),
         "{without}"
     );
     assert_eq!(
-        lines(&without, "gpumon_gpu_processes"),
+        family_lines(&without, "gpumon_gpu_processes"),
         [r#"gpumon_gpu_processes{gpu="0",uuid="GPU-0"} 158"#]
     );
-    let with = busy.page(PageKey {
+    let with = busy.render_page(PageKey {
         processes: true,
         ..PageKey::default()
     });
-    let told = lines(&with, "gpumon_process_memory_bytes");
+    let told = family_lines(&with, "gpumon_process_memory_bytes");
     assert_eq!(told.len(), 100);
     assert!(
         told[0].contains(r#"pid="150",name="train.py",user="ana""#),
@@ -512,15 +520,15 @@ fn processes_are_told_only_where_asked_for_and_only_the_largest() {
         told[0]
     );
     assert_eq!(
-        lines(&with, "gpumon_processes_omitted"),
+        family_lines(&with, "gpumon_processes_omitted"),
         ["gpumon_processes_omitted 57"]
     );
     assert!(!with.contains("secret"));
 }
 
 #[test]
-fn newer_dcgm_has_other_names_labels_and_units() {
-    let page = example().of(Names::Dcgm49);
+fn newer_dcgm_has_different_names_labels_and_units() {
+    let page = make_example().render_page_with_names(MetricNames::Dcgm49);
     let labels = r#"{gpu="0",UUID="GPU-0",pci_bus_id="00000000:00:06.0",device="nvidia0",modelName="NVIDIA \"H200\"",hostname="node7",DCGM_FI_SYSTEM_DRIVER_VERSION="580.1"}"#;
     for (name, value) in [
         ("DCGM_FI_DEV_GPU_UTIL_RATIO", "0.5"),
@@ -530,7 +538,10 @@ fn newer_dcgm_has_other_names_labels_and_units() {
         ("DCGM_FI_DEV_ROW_REMAP_CORRECTABLE_TOTAL", "2"),
         ("DCGM_FI_DEV_ROW_REMAP_PENDING", "1"),
     ] {
-        assert_eq!(lines(&page, name), [format!("{name}{labels} {value}")]);
+        assert_eq!(
+            family_lines(&page, name),
+            [format!("{name}{labels} {value}")]
+        );
     }
     assert!(
         !page.contains("DCGM_FI_DEV_GPU_UTIL{") && !page.contains("Hostname"),
@@ -539,12 +550,12 @@ fn newer_dcgm_has_other_names_labels_and_units() {
 }
 
 #[test]
-fn an_error_of_a_lost_gpu_is_told_under_the_names_of_dcgm_too() {
-    let mut lost = example();
+fn xid_of_lost_gpu_has_dcgm_series() {
+    let mut lost = make_example();
     lost.sample.gpus[1].health = Health::Lost { since_ms: 1 };
     lost.sample.gpus[2].conditions.clear();
-    let page = lost.of(Names::Dcgm);
-    let values: Vec<_> = lines(&page, "DCGM_FI_DEV_XID_ERRORS")
+    let page = lost.render_page_with_names(MetricNames::Dcgm);
+    let values: Vec<_> = family_lines(&page, "DCGM_FI_DEV_XID_ERRORS")
         .iter()
         .map(|line| line.rsplit(' ').next().unwrap())
         .collect();
@@ -552,7 +563,7 @@ fn an_error_of_a_lost_gpu_is_told_under_the_names_of_dcgm_too() {
 }
 
 #[test]
-fn every_counter_has_the_ending_that_open_metrics_wants() {
+fn counters_have_open_metrics_suffix() {
     let mut page = Page::default();
     let (key, known) = (
         PageKey {
@@ -560,9 +571,9 @@ fn every_counter_has_the_ending_that_open_metrics_wants() {
             processes: true,
             ..PageKey::default()
         },
-        example().known(),
+        make_example().to_hub_data(),
     );
-    key.write_own(&mut page, &Scrape::new(&known, now_ms()));
+    key.write_gpumon_metrics(&mut page, &Scrape::new(&known, now_ms()));
     for (name, kind, _) in &page.families {
         assert_eq!(name.ends_with("_total"), *kind == "counter", "{name}");
     }

@@ -1,17 +1,16 @@
-//! Prometheus' text format (version 0.0.4) and `OpenMetrics` 1.0: families of series with their
-//! help and type.
+//! Prometheus' text format (version 0.0.4) and OpenMetrics 1.0: families of series with their help
+//! text and type.
 //!
-//! The client library for Rust is not used, because it appends `_total` to all counters, which the
-//! names of dcgm-exporter do not have.
+//! The Rust client library is not used, because it appends `_total` to all counters, but
+//! dcgm-exporter's counters do not have this suffix.
 
 use std::fmt::Write;
 
 use gpumon_probe::model::fields;
 
-use super::scrape::yes;
+use super::scrape::to_flag;
 
-/// The units that names can end with. Longer ones come first: `_per_second` is a different unit
-/// from `_second`.
+/// The units that a metric's name can end with. `bytes_per_second` is a separate unit.
 const UNITS: [&str; 8] = [
     "bytes_per_second",
     "bytes",
@@ -24,9 +23,9 @@ const UNITS: [&str; 8] = [
 ];
 
 /// The limit up to which integers are written without an exponent or fraction.
-const MOST_WHOLE: f64 = 1e15;
+const MAX_INTEGER: f64 = 1e15;
 
-/// The format of a page.
+/// The format of a metrics page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Format {
     #[default]
@@ -35,7 +34,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Returns the value of `Content-Type`.
+    /// Returns the value of the `Content-Type` header.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -45,13 +44,13 @@ impl Format {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum SeriesKind {
     Gauge,
     Counter,
 }
 
-impl Kind {
-    fn word(self) -> &'static str {
+impl SeriesKind {
+    fn type_name(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
             Self::Counter => "counter",
@@ -59,7 +58,7 @@ impl Kind {
     }
 }
 
-impl From<fields::Kind> for Kind {
+impl From<fields::Kind> for SeriesKind {
     fn from(kind: fields::Kind) -> Self {
         match kind {
             fields::Kind::Counter => Self::Counter,
@@ -72,26 +71,26 @@ impl From<fields::Kind> for Kind {
 pub(super) struct Page {
     text: String,
     format: Format,
-    /// The name, type and help of every family for the reference page, including families without
-    /// series.
+    /// The name, type and help text of every family, including families without series, for the
+    /// reference page.
     #[cfg(test)]
     pub(super) families: Vec<(String, &'static str, String)>,
 }
 
-/// A family of a page. Its head is written before its first series, so that a family without series
-/// writes nothing.
+/// A metric family of a page. Its header is written before its first series, so that a family
+/// without series writes nothing.
 pub(super) struct Family<'a> {
     page: &'a mut String,
     format: Format,
     name: &'a str,
-    kind: Kind,
+    kind: SeriesKind,
     help: &'a str,
     has_head: bool,
 }
 
 pub(super) type Label<'a> = (&'a str, &'a str);
 
-/// Labels in their text form, which is written once for all series with these labels.
+/// Labels in text form, which all series with these labels share.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Labels(String);
 
@@ -103,11 +102,16 @@ impl Page {
         }
     }
 
-    /// Starts a family. Each name may have only one on a page.
-    pub(super) fn family<'a>(&'a mut self, name: &'a str, kind: Kind, help: &'a str) -> Family<'a> {
+    /// Starts a family. A page may have only one family with the same name.
+    pub(super) fn start_family<'a>(
+        &'a mut self,
+        name: &'a str,
+        kind: SeriesKind,
+        help: &'a str,
+    ) -> Family<'a> {
         #[cfg(test)]
         self.families
-            .push((name.to_owned(), kind.word(), help.to_owned()));
+            .push((name.to_owned(), kind.type_name(), help.to_owned()));
         Family {
             page: &mut self.text,
             format: self.format,
@@ -119,9 +123,15 @@ impl Page {
     }
 
     /// Adds a family with one series without labels.
-    pub(super) fn add_single(&mut self, name: &str, kind: Kind, help: &str, value: Option<f64>) {
-        self.family(name, kind, help)
-            .add(&Labels::default(), &[], value);
+    pub(super) fn add_single_series(
+        &mut self,
+        name: &str,
+        kind: SeriesKind,
+        help: &str,
+        value: Option<f64>,
+    ) {
+        self.start_family(name, kind, help)
+            .add_series(&Labels::default(), &[], value);
     }
 
     pub(super) fn into_text(mut self) -> String {
@@ -133,8 +143,8 @@ impl Page {
 }
 
 impl Family<'_> {
-    /// Adds a series. Without a value, no series is added, rather than one of 0.
-    pub(super) fn add(&mut self, labels: &Labels, rest: &[Label<'_>], value: Option<f64>) {
+    /// Adds a series. If `value` is `None`, no series is added, rather than one with the value 0.
+    pub(super) fn add_series(&mut self, labels: &Labels, rest: &[Label<'_>], value: Option<f64>) {
         let Some(value) = value.filter(|value| value.is_finite()) else {
             return;
         };
@@ -155,7 +165,7 @@ impl Family<'_> {
             self.page.truncate(start);
         }
         // Writing to a string cannot fail.
-        let _ = if value.fract() == 0.0 && value.abs() < MOST_WHOLE {
+        let _ = if value.fract() == 0.0 && value.abs() < MAX_INTEGER {
             writeln!(self.page, " {}", value as i64)
         } else {
             writeln!(self.page, " {value}")
@@ -170,21 +180,22 @@ impl Family<'_> {
         states: impl IntoIterator<Item = (impl AsRef<str>, bool)>,
     ) {
         for (state, is) in states {
-            self.add(labels, &[(name, state.as_ref())], Some(yes(is)));
+            self.add_series(labels, &[(name, state.as_ref())], Some(to_flag(is)));
         }
     }
 
     fn write_head(&mut self) {
-        let (kind, help) = (self.kind.word(), self.help);
+        let (kind, help) = (self.kind.type_name(), self.help);
         let _ = match self.format {
             Format::Text => writeln!(
                 self.page,
                 "# HELP {0} {1}\n# TYPE {0} {kind}",
                 self.name,
-                escaped(help, false)
+                escape_text(help, false)
             ),
             Format::OpenMetrics => {
-                // The family of a counter has the name without the suffix of its series.
+                // In OpenMetrics, a counter's family has the series' name without the suffix
+                // `_total`.
                 let name = self.name.strip_suffix("_total").unwrap_or(self.name);
                 let unit = UNITS.iter().find(|unit| {
                     name.strip_suffix(**unit)
@@ -194,7 +205,7 @@ impl Family<'_> {
                 writeln!(
                     self.page,
                     "# TYPE {name} {kind}\n{unit}# HELP {name} {}",
-                    escaped(help, true)
+                    escape_text(help, true)
                 )
             }
         };
@@ -202,7 +213,7 @@ impl Family<'_> {
 }
 
 impl Labels {
-    /// Returns the labels that have a value.
+    /// Creates labels. Labels with an empty value are left out.
     pub(super) fn new<'a>(labels: impl IntoIterator<Item = Label<'a>>) -> Self {
         let mut text = String::new();
         labels
@@ -211,8 +222,8 @@ impl Labels {
         Self(text)
     }
 
-    /// Returns these labels followed by the others.
-    pub(super) fn and(&self, rest: &Self) -> Self {
+    /// Returns these labels followed by the labels of `rest`.
+    pub(super) fn join(&self, rest: &Self) -> Self {
         let separator = if self.is_empty() || rest.is_empty() {
             ""
         } else {
@@ -226,7 +237,8 @@ impl Labels {
     }
 }
 
-/// Appends a label to those that begin at `start`.
+/// Appends a label to the labels that begin at byte `start` of `text`, unless the label's value is
+/// empty.
 fn push_label(text: &mut String, start: usize, (name, value): Label<'_>) {
     if value.is_empty() {
         return;
@@ -242,14 +254,14 @@ fn push_label(text: &mut String, start: usize, (name, value): Label<'_>) {
     {
         text.push_str(value);
     } else {
-        text.push_str(&escaped(value, true));
+        text.push_str(&escape_text(value, true));
     }
     text.push('"');
 }
 
-/// Escapes backslashes and line ends, and quotation marks in labels. Other control characters are
-/// replaced, because people read the text in a terminal.
-fn escaped(text: &str, quoted: bool) -> String {
+/// Escapes backslashes and line ends and, in labels, quotation marks. Other control characters are
+/// replaced, because people read the text in terminals.
+fn escape_text(text: &str, quoted: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -267,52 +279,56 @@ fn escaped(text: &str, quoted: bool) -> String {
 mod tests {
     use super::*;
 
-    fn page(format: Format) -> String {
+    fn render_page(format: Format) -> String {
         let mut page = Page::new(format);
         let none = Labels::default();
-        let mut family = page.family("a_ratio", Kind::Gauge, "Back\\slash,\nline and \"word\".");
-        family.add(&Labels::new([("gpu", "0"), ("uuid", "")]), &[], Some(0.5));
-        family.add(
+        let mut family = page.start_family(
+            "a_ratio",
+            SeriesKind::Gauge,
+            "Back\\slash,\nline and \"word\".",
+        );
+        family.add_series(&Labels::new([("gpu", "0"), ("uuid", "")]), &[], Some(0.5));
+        family.add_series(
             &Labels::new([("gpu", "0")]),
             &[("link", ""), ("kind", "b")],
             Some(-2.0),
         );
-        family.add(&none, &[], Some(1.0));
-        page.family("b_total", Kind::Counter, "None.")
-            .add(&none, &[("gpu", "0")], None);
-        page.family("c_total", Kind::Counter, "Not a number.").add(
-            &none,
-            &[("gpu", "0")],
-            Some(f64::NAN),
-        );
-        let mut large = page.family("d_bytes_total", Kind::Counter, "Large.");
-        large.add(&none, &[("gpu", "0")], Some(1.5e15));
-        large.add(&none, &[("gpu", "1")], Some(1e18));
+        family.add_series(&none, &[], Some(1.0));
+        page.start_family("b_total", SeriesKind::Counter, "None.")
+            .add_series(&none, &[("gpu", "0")], None);
+        page.start_family("c_total", SeriesKind::Counter, "Not a number.")
+            .add_series(&none, &[("gpu", "0")], Some(f64::NAN));
+        let mut large = page.start_family("d_bytes_total", SeriesKind::Counter, "Large.");
+        large.add_series(&none, &[("gpu", "0")], Some(1.5e15));
+        large.add_series(&none, &[("gpu", "1")], Some(1e18));
         page.into_text()
     }
 
     #[test]
-    fn a_family_has_a_head_and_its_series() {
-        let expected = "# HELP a_ratio Back\\\\slash,\\nline and \"word\".\n# TYPE a_ratio gauge\na_ratio{gpu=\"0\"} 0.5\n\
-                        a_ratio{gpu=\"0\",kind=\"b\"} -2\na_ratio 1\n\
-                        # HELP d_bytes_total Large.\n# TYPE d_bytes_total counter\n\
-                        d_bytes_total{gpu=\"0\"} 1500000000000000\nd_bytes_total{gpu=\"1\"} 1000000000000000000\n";
-        assert_eq!(page(Format::Text), expected);
+    fn family_has_head_and_series() {
+        let expected = "# HELP a_ratio Back\\\\slash,\\nline and \"word\".\n# TYPE a_ratio \
+                        gauge\na_ratio{gpu=\"0\"} 0.5\na_ratio{gpu=\"0\",kind=\"b\"} -2\na_ratio \
+                        1\n# HELP d_bytes_total Large.\n# TYPE d_bytes_total \
+                        counter\nd_bytes_total{gpu=\"0\"} \
+                        1500000000000000\nd_bytes_total{gpu=\"1\"} 1000000000000000000\n";
+        assert_eq!(render_page(Format::Text), expected);
     }
 
     #[test]
-    fn open_metrics_has_units_the_names_of_families_and_an_end() {
-        let expected = "# TYPE a_ratio gauge\n# UNIT a_ratio ratio\n# HELP a_ratio Back\\\\slash,\\nline and \\\"word\\\".\n\
-                        a_ratio{gpu=\"0\"} 0.5\na_ratio{gpu=\"0\",kind=\"b\"} -2\na_ratio 1\n\
-                        # TYPE d_bytes counter\n# UNIT d_bytes bytes\n# HELP d_bytes Large.\n\
-                        d_bytes_total{gpu=\"0\"} 1500000000000000\nd_bytes_total{gpu=\"1\"} 1000000000000000000\n# EOF\n";
-        assert_eq!(page(Format::OpenMetrics), expected);
+    fn open_metrics_page_has_units_and_end() {
+        let expected = "# TYPE a_ratio gauge\n# UNIT a_ratio ratio\n# HELP a_ratio \
+                        Back\\\\slash,\\nline and \\\"word\\\".\na_ratio{gpu=\"0\"} \
+                        0.5\na_ratio{gpu=\"0\",kind=\"b\"} -2\na_ratio 1\n# TYPE d_bytes \
+                        counter\n# UNIT d_bytes bytes\n# HELP d_bytes \
+                        Large.\nd_bytes_total{gpu=\"0\"} \
+                        1500000000000000\nd_bytes_total{gpu=\"1\"} 1000000000000000000\n# EOF\n";
+        assert_eq!(render_page(Format::OpenMetrics), expected);
     }
 
     #[test]
-    fn what_a_stranger_chose_as_a_name_cannot_leave_its_label() {
+    fn label_value_cannot_leave_its_quotes() {
         let mut page = Page::default();
-        page.family("a", Kind::Gauge, "A.").add(
+        page.start_family("a", SeriesKind::Gauge, "A.").add_series(
             &Labels::default(),
             &[("name", "x\"} 1\nb{y=\"\\")],
             Some(2.0),
@@ -327,8 +343,11 @@ mod tests {
     fn control_characters_do_not_reach_the_reader() {
         let mut page = Page::default();
         let label = ("name", "x\u{1b}[2J\0\r\ty\u{85}");
-        page.family("a", Kind::Gauge, "A.")
-            .add(&Labels::default(), &[label], Some(2.0));
+        page.start_family("a", SeriesKind::Gauge, "A.").add_series(
+            &Labels::default(),
+            &[label],
+            Some(2.0),
+        );
         let text = page.into_text();
         assert!(
             text.ends_with("a{name=\"x\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}y\u{fffd}\"} 2\n"),

@@ -1,8 +1,8 @@
 //! The endpoint `GET /api/v1/openapi.json`: all operations of the API, and the types of their JSON.
 //!
-//! A test generates the document from [`table`] and the types, because the generator would add a
-//! tenth to gpumon's code; the binary contains the compressed document. `docs/reference/api.md` is
-//! generated from the document, and `gpumon schema` reads it.
+//! A test generates the document from [`table`] and the types, because including the generator
+//! would add a tenth to gpumon's code. The binary contains the compressed document.
+//! `docs/reference/api.md` is generated from the document, and `gpumon schema` reads it.
 
 #[cfg(test)]
 mod operation;
@@ -26,41 +26,41 @@ use flate2::read::GzDecoder;
 use crate::{
     app::AppState,
     peer::Peer,
-    respond::{JSON, Resource, accepts_gzip, encoded, respond},
+    respond::{JSON_TYPE, Resource, accepts_gzip, encoded_response, respond_with_resource},
     view::View,
 };
 
-const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json"));
+const COMPRESSED_DOCUMENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
-/// Returns the document, which is the same for all clients.
-pub(crate) async fn openapi(
+/// Returns the OpenAPI document, which is the same for all clients.
+pub(crate) async fn get_openapi(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Response {
     if accepts_gzip(&headers) {
-        return encoded(Bytes::from_static(PACKED), JSON, true);
+        return encoded_response(Bytes::from_static(COMPRESSED_DOCUMENT), JSON_TYPE, true);
     }
-    respond(
+    respond_with_resource(
         &app,
         &headers,
-        peer.who(),
-        View::ANYBODY,
+        peer.key(),
+        View::UNKNOWN_CLIENT,
         Resource::OpenApi,
-        JSON,
-        |_| document().into_bytes(),
+        JSON_TYPE,
+        |_| read_document().into_bytes(),
     )
     .await
 }
 
-/// Returns the document. Its `/components/schemas` are all types of gpumon's JSON, including the
-/// records of `gpumon collect`.
+/// Returns the OpenAPI document. Its `/components/schemas` contain all types of gpumon's JSON,
+/// including the records of `gpumon collect`.
 ///
 /// # Panics
 /// Never panics, because the build has compressed the document.
-pub fn document() -> String {
+pub fn read_document() -> String {
     let mut text = String::new();
-    GzDecoder::new(PACKED)
+    GzDecoder::new(COMPRESSED_DOCUMENT)
         .read_to_string(&mut text)
         .expect("the build compressed it");
     text

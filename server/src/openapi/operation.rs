@@ -1,39 +1,47 @@
-//! An operation of the table, and its description in the document.
+//! The type of the operations in the table, with functions that describe them in the OpenAPI
+//! document.
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use super::types::Types;
+use super::types::TypeSchemas;
 
 /// The permission that an operation requires.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Leave {
+enum RequiredAccess {
     Read,
     /// Permission to start runs, with the header that pages of other origins cannot send.
     Run,
-    /// Access through the unix socket as the server's own user or root.
+    /// Access through the Unix socket, as the server's own user or root.
     Socket,
 }
 
-/// An HTTP method of a path.
+/// An HTTP method of a path, with its description in the OpenAPI document.
 pub(super) struct Operation {
     pub(super) method: &'static str,
     /// The path in the router's syntax.
     pub(super) path: &'static str,
     described: Map<String, Value>,
-    leave: Leave,
+    leave: RequiredAccess,
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Creates an operation. The first sentence of `text` is its summary.
-pub(super) fn operation(method: &'static str, path: &'static str, text: &str) -> Operation {
+/// Creates an operation. The first sentence of `text` becomes the summary.
+pub(super) fn describe_operation(
+    method: &'static str,
+    path: &'static str,
+    text: &str,
+) -> Operation {
     let (summary, rest) = text
         .split_once(". ")
         .unwrap_or((text.trim_end_matches('.'), ""));
     let mut described = Map::from_iter([
-        ("operationId".to_owned(), id(method, path).into()),
+        (
+            "operationId".to_owned(),
+            make_operation_id(method, path).into(),
+        ),
         ("summary".to_owned(), summary.into()),
     ]);
     if !rest.is_empty() {
@@ -43,133 +51,144 @@ pub(super) fn operation(method: &'static str, path: &'static str, text: &str) ->
         method,
         path,
         described,
-        leave: Leave::Read,
+        leave: RequiredAccess::Read,
     };
-    // The middleware before all routes can return these.
-    made.refuses(400)
-        .refuses(401)
-        .refuses(403)
-        .refuses(408)
-        .refuses(429)
-        .refuses(503)
+    // The middleware that runs before every route can return these statuses.
+    made.with_refusal(400)
+        .with_refusal(401)
+        .with_refusal(403)
+        .with_refusal(408)
+        .with_refusal(429)
+        .with_refusal(503)
 }
 
 impl Operation {
     /// Adds a JSON response of this type.
-    pub(super) fn json<T: JsonSchema>(self, status: u16, types: &mut Types) -> Self {
-        let schema = types.answer::<T>();
-        self.answers(status, "application/json", &schema)
+    pub(super) fn with_json_response<T: JsonSchema>(
+        self,
+        status: u16,
+        types: &mut TypeSchemas,
+    ) -> Self {
+        let schema = types.response_schema::<T>();
+        self.add_response(status, "application/json", &schema)
     }
 
     /// Adds a text response.
-    pub(super) fn text(self, status: u16, kind: &str) -> Self {
-        self.answers(status, kind, &json!({ "type": "string" }))
+    pub(super) fn with_text_response(self, status: u16, kind: &str) -> Self {
+        self.add_response(status, kind, &json!({ "type": "string" }))
     }
 
-    pub(super) fn plain(self, status: u16) -> Self {
-        self.text(status, TEXT)
+    pub(super) fn with_plain_response(self, status: u16) -> Self {
+        self.with_text_response(status, TEXT)
     }
 
     /// Adds a JSON response without a documented type.
-    pub(super) fn any_json(self, status: u16) -> Self {
-        self.answers(status, "application/json", &json!({ "type": "object" }))
+    pub(super) fn with_any_json_response(self, status: u16) -> Self {
+        self.add_response(status, "application/json", &json!({ "type": "object" }))
     }
 
-    /// Marks an operation whose data can change in any version.
-    pub(super) fn internal(mut self) -> Self {
+    /// Marks the operation as internal: its data can change in any version.
+    pub(super) fn mark_internal(mut self) -> Self {
         self.described.insert("x-internal".to_owned(), true.into());
         self
     }
 
     /// Adds a response without a body.
-    pub(super) fn empty(mut self, status: u16) -> Self {
-        self.part("responses")[&status.to_string()] = json!({ "description": reason(status) });
+    pub(super) fn with_empty_response(mut self, status: u16) -> Self {
+        self.part_mut("responses")[&status.to_string()] =
+            json!({ "description": status_text(status) });
         self
     }
 
-    /// Adds a refusal, whose body is a text with the reason.
-    pub(super) fn refuses(mut self, status: u16) -> Self {
-        let name = reason(status).replace(' ', "");
-        self.part("responses")[&status.to_string()] =
+    /// Adds a refusal. Its body is a text with the reason.
+    pub(super) fn with_refusal(mut self, status: u16) -> Self {
+        let name = status_text(status).replace(' ', "");
+        self.part_mut("responses")[&status.to_string()] =
             json!({ "$ref": format!("#/components/responses/{name}") });
         self
     }
 
-    /// Adds the keys of this type as query parameters.
-    pub(super) fn query<T: JsonSchema>(mut self, types: &mut Types) -> Self {
-        let parameters = types.parameters::<T>();
-        self.parameters().extend(parameters);
+    /// Adds the keys of the type `T` as query parameters.
+    pub(super) fn with_query<T: JsonSchema>(mut self, types: &mut TypeSchemas) -> Self {
+        let parameters = types.query_parameters::<T>();
+        self.parameters_mut().extend(parameters);
         self
     }
 
-    /// Adds a text parameter in the path.
-    pub(super) fn names(mut self, name: &str, text: &str) -> Self {
+    /// Adds a path parameter whose value is a text.
+    pub(super) fn with_path_parameter(mut self, name: &str, text: &str) -> Self {
         let schema = json!({ "type": "string", "minLength": 1 });
         let named = json!({ "name": name, "in": "path", "required": true, "description": text, "schema": schema });
-        self.parameters().push(named);
+        self.parameters_mut().push(named);
         self
     }
 
     /// Adds a required header whose value matches the pattern.
-    pub(super) fn header(mut self, name: &str, text: &str, pattern: &str) -> Self {
+    pub(super) fn with_required_header(mut self, name: &str, text: &str, pattern: &str) -> Self {
         let schema = json!({ "type": "string", "pattern": pattern });
         let header = json!({ "name": name, "in": "header", "required": true, "description": text, "schema": schema });
-        self.parameters().push(header);
+        self.parameters_mut().push(header);
         self
     }
 
-    /// Adds a request body of lines, which can be sent over any length of time.
-    pub(super) fn lines(mut self) -> Self {
+    /// Adds a request body that consists of lines. The client may send the lines over any length of
+    /// time.
+    pub(super) fn with_line_body(mut self) -> Self {
         let content = json!({ "application/octet-stream": {} });
         self.described
             .insert("requestBody".to_owned(), json!({ "content": content }));
         self
     }
 
-    /// Adds a JSON request body of this type.
-    pub(super) fn body<T: JsonSchema>(self, example: &Value, types: &mut Types) -> Self {
-        self.takes(&types.request::<T>(), example)
+    /// Adds a JSON request body of the type `T`.
+    pub(super) fn with_body<T: JsonSchema>(self, example: &Value, types: &mut TypeSchemas) -> Self {
+        self.add_request_body(&types.request_schema::<T>(), example)
     }
 
     /// Adds a JSON request body of a type that is also used in responses.
-    pub(super) fn same_body<T: JsonSchema>(self, example: &Value, types: &mut Types) -> Self {
-        self.takes(&types.answer::<T>(), example)
+    pub(super) fn with_shared_body<T: JsonSchema>(
+        self,
+        example: &Value,
+        types: &mut TypeSchemas,
+    ) -> Self {
+        self.add_request_body(&types.response_schema::<T>(), example)
     }
 
-    fn takes(mut self, schema: &Value, example: &Value) -> Self {
+    fn add_request_body(mut self, schema: &Value, example: &Value) -> Self {
         let content = json!({ "schema": schema, "example": example });
         let body = json!({ "required": true, "content": { "application/json": content } });
         self.described.insert("requestBody".to_owned(), body);
-        self.refuses(413)
+        self.with_refusal(413)
     }
 
-    pub(super) fn may_run(mut self) -> Self {
-        self.leave = Leave::Run;
-        self.with_header()
+    pub(super) fn require_run_permission(mut self) -> Self {
+        self.leave = RequiredAccess::Run;
+        self.require_gpumon_header()
     }
 
     /// Requires the header that pages of other origins cannot send.
-    pub(super) fn with_header(mut self) -> Self {
+    pub(super) fn require_gpumon_header(mut self) -> Self {
         self.described
             .insert("security".to_owned(), json!([{ "header": [] }]));
         self
     }
 
-    pub(super) fn over_socket(mut self) -> Self {
-        self.leave = Leave::Socket;
+    pub(super) fn require_socket(mut self) -> Self {
+        self.leave = RequiredAccess::Socket;
         self.described
             .insert("x-unix-socket-only".to_owned(), true.into());
         self
     }
 
-    /// Returns the path, the method and their description in the document.
-    pub(super) fn described(mut self) -> (String, String, Value) {
+    /// Returns the path, the method, and the operation's description in the OpenAPI document.
+    pub(super) fn into_description(mut self) -> (String, String, Value) {
         let leave = match self.leave {
-            Leave::Read => "",
-            Leave::Run => {
-                "For the server's own user and root; with `--allow-runs` for every user who can connect to the port."
+            RequiredAccess::Read => "",
+            RequiredAccess::Run => {
+                "For the server's own user and root; with `--allow-runs` for every user who can \
+                 connect to the port."
             }
-            Leave::Socket => "Unix socket only, for the server's own user and root.",
+            RequiredAccess::Socket => "Unix socket only, for the server's own user and root.",
         };
         let text = self
             .described
@@ -192,31 +211,31 @@ impl Operation {
         )
     }
 
-    fn answers(mut self, status: u16, kind: &str, schema: &Value) -> Self {
-        let answer = &mut self.part("responses")[&status.to_string()];
+    fn add_response(mut self, status: u16, kind: &str, schema: &Value) -> Self {
+        let answer = &mut self.part_mut("responses")[&status.to_string()];
         if answer.get("$ref").is_some() {
             *answer = json!({});
         }
-        answer["description"] = reason(status).into();
+        answer["description"] = status_text(status).into();
         answer["content"][kind] = json!({ "schema": schema });
         self
     }
 
-    fn part(&mut self, key: &str) -> &mut Value {
+    fn part_mut(&mut self, key: &str) -> &mut Value {
         self.described.entry(key).or_insert_with(|| json!({}))
     }
 
-    fn parameters(&mut self) -> &mut Vec<Value> {
+    fn parameters_mut(&mut self) -> &mut Vec<Value> {
         self.described
             .entry("parameters")
             .or_insert_with(|| json!([]))
             .as_array_mut()
-            .expect("it is a list")
+            .expect("the parameters are a list")
     }
 }
 
 /// Returns the operation ID for client generators, such as `getRunsRun`.
-fn id(method: &str, path: &str) -> String {
+fn make_operation_id(method: &str, path: &str) -> String {
     let words = path
         .trim_start_matches("/api/v1")
         .split(|letter: char| !letter.is_alphanumeric());
@@ -230,19 +249,19 @@ fn id(method: &str, path: &str) -> String {
     method.to_lowercase() + &words
 }
 
-/// Returns the refusals that operations refer to.
-pub(super) fn refusals(statuses: impl Iterator<Item = u16>) -> Value {
+/// Returns the responses for these refusal statuses. The operations of the document refer to them.
+pub(super) fn describe_refusals(statuses: impl Iterator<Item = u16>) -> Value {
     let one = |status| {
         let content = json!({ TEXT: { "schema": { "type": "string" } } });
         (
-            reason(status).replace(' ', ""),
-            json!({ "description": why(status), "content": content }),
+            status_text(status).replace(' ', ""),
+            json!({ "description": describe_status(status), "content": content }),
         )
     };
     Value::Object(statuses.map(one).collect())
 }
 
-fn reason(status: u16) -> &'static str {
+fn status_text(status: u16) -> &'static str {
     StatusCode::from_u16(status)
         .ok()
         .and_then(|status| status.canonical_reason())
@@ -250,21 +269,22 @@ fn reason(status: u16) -> &'static str {
 }
 
 /// Returns the meaning of a refusal with this status.
-fn why(status: u16) -> &'static str {
+fn describe_status(status: u16) -> &'static str {
     match status {
         400 => "The request is not valid; the text says what would be.",
-        401 => "Nobody is signed in: the server asks for a token or a password.",
+        401 => "The client is not signed in: the server requires a token or a password.",
         403 => {
-            "Host, Origin or Fetch Metadata are those of another site, or whoever asks may not do that."
+            "The Host, Origin or Fetch Metadata headers belong to another site, or the client \
+             does not have permission."
         }
-        404 => "There is no such thing.",
+        404 => "The resource does not exist.",
         408 => "The request took too long.",
-        409 => "It does not fit what the server is doing.",
+        409 => "The request conflicts with the current state of the server.",
         413 => "The body is too large.",
-        429 => "There were too many of them.",
-        502 => "The node cannot be reached, or is no server of gpumon.",
-        503 => "The server is too busy, or what it needs is not there now.",
-        504 => "The node sent nothing in time.",
-        _ => panic!("say in `why` when {status} is answered"),
+        429 => "The client sent too many requests.",
+        502 => "The node cannot be reached, or is not a gpumon server.",
+        503 => "The server is too busy, or something that it needs is not available.",
+        504 => "The node did not respond in time.",
+        _ => panic!("add the meaning of status {status} to `why`"),
     }
 }

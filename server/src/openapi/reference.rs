@@ -1,14 +1,14 @@
-//! A test that `openapi.json` and `docs/reference/api.md` are up to date. With
-//! `GPUMON_UPDATE_TYPES`, it writes them.
+//! A test that `openapi.json` and `docs/reference/api.md` are up to date. If `GPUMON_UPDATE_TYPES`
+//! is set, the files are written instead.
 
 use std::{collections::BTreeSet, env, fs, path::Path};
 
 use serde_json::Value;
 
-use super::{page, routed::routed, table, types::Types};
+use super::{page, routed::find_routes, table, types::TypeSchemas};
 
 #[track_caller]
-fn check(file: &str, made: &str) {
+fn check_file(file: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if env::var_os("GPUMON_UPDATE_TYPES").is_some() {
         fs::write(&path, made).unwrap();
@@ -17,8 +17,8 @@ fn check(file: &str, made: &str) {
     assert!(committed == made, "{file} is out of date: run `make types`");
 }
 
-/// Formats the document with a line per operation and type, so that changes are visible.
-fn in_lines(document: &Value) -> String {
+/// Formats the document with one line per operation and type, so that diffs are readable.
+fn format_lines(document: &Value) -> String {
     let mut text = document.to_string();
     for long in [&document["paths"], &document["components"]["schemas"]] {
         let parts = long.as_object().into_iter().flatten();
@@ -36,21 +36,21 @@ fn in_lines(document: &Value) -> String {
 
 #[test]
 fn every_route_of_the_server_is_described() {
-    let routed = routed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    let operations = table::operations(&mut Types::new());
+    let routed = find_routes(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let operations = table::list_operations(&mut TypeSchemas::new());
     let described: BTreeSet<_> = operations
         .iter()
         .map(|operation| (operation.method.to_owned(), operation.path.to_owned()))
         .collect();
     assert_eq!(
         routed, described,
-        "server/src/openapi/table.rs describes each route"
+        "server/src/openapi/table.rs must describe each route"
     );
 }
 
 #[test]
-fn the_committed_description_and_reference_page_are_those_of_the_code() {
-    let document = table::document();
-    check("src/openapi/openapi.json", &in_lines(&document));
-    check("../docs/reference/api.md", &page::page(&document));
+fn api_description_matches_code() {
+    let document = table::build_document();
+    check_file("src/openapi/openapi.json", &format_lines(&document));
+    check_file("../docs/reference/api.md", &page::render_page(&document));
 }

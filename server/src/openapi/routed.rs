@@ -1,4 +1,4 @@
-//! The routes in the source code of the router, which has no function that lists them.
+//! The routes found in the router's source code. The router itself has no function that lists them.
 
 use std::{
     collections::BTreeSet,
@@ -8,38 +8,38 @@ use std::{
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Returns the methods and paths in calls of `route` in the source files of a directory.
-pub(super) fn routed(folder: &Path) -> BTreeSet<(String, String)> {
+/// Returns the methods and paths of all `route` calls in the source files of a directory.
+pub(super) fn find_routes(folder: &Path) -> BTreeSet<(String, String)> {
     let entries = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());
     let of = |path: PathBuf| {
         if path.is_dir() {
-            routed(&path)
+            find_routes(&path)
         } else {
-            in_source(&fs::read_to_string(&path).unwrap())
+            find_routes_in_source(&fs::read_to_string(&path).unwrap())
         }
     };
-    // The sources of this module have a test with example routes.
+    // The sources of this module are skipped, because they contain a test with example routes.
     entries
         .filter(|path| !path.ends_with("openapi"))
         .flat_map(of)
         .collect()
 }
 
-fn in_source(source: &str) -> BTreeSet<(String, String)> {
+fn find_routes_in_source(source: &str) -> BTreeSet<(String, String)> {
     let calls = source
         .split(".route(")
         .skip(1)
         .filter_map(|rest| rest.trim_start().strip_prefix('"'));
     calls
         .filter_map(|rest| rest.split_once('"'))
-        .flat_map(|(path, rest)| methods(path, inside(rest)))
+        .flat_map(|(path, rest)| find_methods(path, call_arguments(rest)))
         .collect()
 }
 
-/// Returns the text up to the parenthesis that closes the call.
-fn inside(rest: &str) -> &str {
+/// Returns the text before the parenthesis that closes the call.
+fn call_arguments(rest: &str) -> &str {
     let mut depth = 1;
     let end = rest.find(|letter| {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
@@ -48,8 +48,9 @@ fn inside(rest: &str) -> &str {
     &rest[..end.expect("the call ends")]
 }
 
-/// Returns the methods of a route: `get(…)`, `routing::delete(…)`, `.post(…)`.
-fn methods(path: &str, handlers: &str) -> Vec<(String, String)> {
+/// Returns the methods that a route handles, as in `get(…)`, `routing::delete(…)` or `.post(…)`,
+/// with its path.
+fn find_methods(path: &str, handlers: &str) -> Vec<(String, String)> {
     let called = handlers.match_indices('(').map(|(at, _)| {
         let before = &handlers[..at];
         let start = before
@@ -63,20 +64,20 @@ fn methods(path: &str, handlers: &str) -> Vec<(String, String)> {
         .collect();
     assert!(
         !found.is_empty(),
-        "{path} is routed by what openapi/routed.rs does not know: {handlers}"
+        "{path} has a form that openapi/routed.rs does not recognize: {handlers}"
     );
     found
 }
 
 #[test]
-fn all_forms_of_a_route_are_found() {
+fn routes_are_found_in_every_notation() {
     let source = r#"
         Router::new().route("/a", get(page::index)).route(
             "/b/{c}",
             axum::routing::delete(cancel),
         )
         .route("/s", get(state).post(sign_in).delete(sign_out)).route_layer(get(x))"#;
-    let found = in_source(source);
+    let found = find_routes_in_source(source);
     let found: Vec<_> = found
         .iter()
         .map(|(method, path)| (method.as_str(), path.as_str()))

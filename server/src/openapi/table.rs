@@ -13,8 +13,8 @@ use gpumon_workload::protocol::Job;
 use serde_json::{Value, json};
 
 use super::{
-    operation::{Operation, operation, refusals},
-    types::Types,
+    operation::{Operation, describe_operation, describe_refusals},
+    types::TypeSchemas,
 };
 use crate::{
     alerts::{AlertStatus, routes::Silence},
@@ -29,12 +29,12 @@ use crate::{
     marks::NewMark,
     metrics::{self, MetricsQuery},
     pause::PauseQuery,
-    replay::{Order, Position},
+    replay::{ReplayOrder, ReplayPosition},
     runs::{
         Catalogue,
-        access::HEADER,
+        access::GPUMON_HEADER,
         external_runs,
-        job_request::{LONGEST_S, TIMES},
+        job_request::{MAX_RUN_S, TIME_KEYS},
         routes::{RunList, Started},
         state::{RunDetails, RunState},
     },
@@ -43,91 +43,97 @@ use crate::{
     usage::UsageQuery,
 };
 
-const NODE: &str = "The name of a node, as `/api/v1/fleet` has it.";
+const NODE_HELP: &str = "The name of a node, as in `/api/v1/fleet`.";
 
-pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
+pub(super) fn list_operations(types: &mut TypeSchemas) -> Vec<Operation> {
     let kinds = types;
     vec![
-        operation("GET", "/", "The web page.").text(200, "text/html").refuses(404),
-        operation("GET", "/{*path}", "Files of the web page.")
-            .names("path", "The name of the file.")
-            .text(200, "*/*")
-            .refuses(404),
-        operation("GET", "/api/v1/openapi.json", "This description of the API, as OpenAPI 3.1.").any_json(200),
-        operation("GET", "/api/v1/snapshot", "The current state. `?history_s=60` adds a minute of history.")
-            .query::<SnapshotQuery>(kinds)
-            .json::<Snapshot>(200, kinds),
-        operation("GET", "/api/v1/history", "A span of the past, in as many points as a chart has room for.")
-            .query::<HistoryQuery>(kinds)
-            .json::<HistorySpan>(200, kinds),
-        operation(
+        describe_operation("GET", "/", "The web page.").with_text_response(200, "text/html").with_refusal(404),
+        describe_operation("GET", "/{*path}", "Files of the web page.")
+            .with_path_parameter("path", "The name of the file.")
+            .with_text_response(200, "*/*")
+            .with_refusal(404),
+        describe_operation("GET", "/api/v1/openapi.json", "This description of the API, as OpenAPI 3.1.").with_any_json_response(200),
+        describe_operation("GET", "/api/v1/snapshot", "The current state. `?history_s=60` adds a minute of \
+                                              history.")
+            .with_query::<SnapshotQuery>(kinds)
+            .with_json_response::<Snapshot>(200, kinds),
+        describe_operation("GET", "/api/v1/history", "The history of a span of time, with as many points \
+                                             as fit into a chart.")
+            .with_query::<HistoryQuery>(kinds)
+            .with_json_response::<HistorySpan>(200, kinds),
+        describe_operation(
             "GET",
             "/api/v1/stream",
-            "WebSocket. The server sends frames of the type `ServerFrame`, a `hello` first; the client may send those of \
-             the type `ClientFrame`. With `?encoding=deflate-raw`, frames come as binary messages that together are one \
-             raw deflate stream (RFC 1951) of lines, one frame each; a message refers to none before it.",
+            "WebSocket. The server sends frames of the type `ServerFrame`, first a `hello`; the \
+             client can send frames of the type `ClientFrame`. With `?encoding=deflate-raw`, \
+             frames are sent as binary messages that together are one raw deflate stream (RFC \
+             1951) of lines, one frame per line; no message refers to data of earlier ones.",
         )
-        .query::<StreamQuery>(kinds)
-        .empty(101),
-        operation(
+        .with_query::<StreamQuery>(kinds)
+        .with_empty_response(101),
+        describe_operation(
             "GET",
             "/api/v1/usage",
-            "Energy and GPU time by owner since the server's start, or in a span of time. The paths of notebooks are hidden \
-             from those who may not see the command lines of others.",
+            "Energy and GPU time by owner since the server's start, or in a span of time. The \
+             paths of notebooks are hidden from clients that may not see the command lines of \
+             other users.",
         )
-        .query::<UsageQuery>(kinds)
-        .json::<Usage>(200, kinds),
-        operation("GET", "/api/v1/answers", "The driver's answers to the newest sample, for `gpumon smi`.")
-            .any_json(200)
-            .internal()
-            .refuses(409),
-        operation("GET", "/api/v1/catalogue", "The workloads that can be run.").json::<Catalogue>(200, kinds),
-        operation("GET", "/api/v1/runs", "All known runs, the newest first.").json::<RunList>(200, kinds),
-        operation("POST", "/api/v1/runs", "Starts a run.")
-            .body::<Job>(&json!({ "kind": "bench", "ids": ["copy"], "quick": true }), kinds)
-            .may_run()
-            .json::<Started>(202, kinds)
-            .refuses(409),
-        operation("GET", "/api/v1/runs/{run}", "One run with all its results.")
-            .names("run", "The name of the run.")
-            .json::<RunDetails>(200, kinds)
-            .refuses(404),
-        operation("DELETE", "/api/v1/runs/{run}", "Cancels a run.")
-            .names("run", "The name of the run.")
-            .may_run()
-            .json::<RunState>(200, kinds)
-            .refuses(404)
-            .refuses(409),
-        operation(
+        .with_query::<UsageQuery>(kinds)
+        .with_json_response::<Usage>(200, kinds),
+        describe_operation("GET", "/api/v1/answers", "The driver's answers to the newest sample, for \
+                                             `gpumon smi`.")
+            .with_any_json_response(200)
+            .mark_internal()
+            .with_refusal(409),
+        describe_operation("GET", "/api/v1/catalogue", "The workloads that can be run.").with_json_response::<Catalogue>(200, kinds),
+        describe_operation("GET", "/api/v1/runs", "All known runs, the newest first.").with_json_response::<RunList>(200, kinds),
+        describe_operation("POST", "/api/v1/runs", "Starts a run.")
+            .with_body::<Job>(&json!({ "kind": "bench", "ids": ["copy"], "quick": true }), kinds)
+            .require_run_permission()
+            .with_json_response::<Started>(202, kinds)
+            .with_refusal(409),
+        describe_operation("GET", "/api/v1/runs/{run}", "One run with all its results.")
+            .with_path_parameter("run", "The name of the run.")
+            .with_json_response::<RunDetails>(200, kinds)
+            .with_refusal(404),
+        describe_operation("DELETE", "/api/v1/runs/{run}", "Cancels a run.")
+            .with_path_parameter("run", "The name of the run.")
+            .require_run_permission()
+            .with_json_response::<RunState>(200, kinds)
+            .with_refusal(404)
+            .with_refusal(409),
+        describe_operation(
             "POST",
             "/api/v1/runs/announced",
-            "Reports a run that was started in a terminal. What is sent is internal.",
+            "Reports a run that was started in a terminal. The format of the request is internal.",
         )
-        .header(external_runs::HEADER, "The name of the run.", &format!("^[A-Za-z0-9_-]{{1,{}}}$", external_runs::LONGEST_NAME))
-        .lines()
-        .over_socket()
-        .plain(200)
-        .internal()
-        .refuses(409)
-        .refuses(503),
-        operation(
+        .with_required_header(external_runs::RUN_NAME_HEADER, "The name of the run.", &format!("^[A-Za-z0-9_-]{{1,{}}}$", external_runs::MAX_NAME_BYTES))
+        .with_line_body()
+        .require_socket()
+        .with_plain_response(200)
+        .mark_internal()
+        .with_refusal(409)
+        .with_refusal(503),
+        describe_operation(
             "POST",
             "/api/v1/marks",
-            "Marks a moment on the charts of every client. 20 marks may come at once, and then one per second.",
+            "Marks a moment on the charts of every client. At most 20 marks are accepted at once, \
+             then one per second.",
         )
-        .body::<NewMark>(&json!({ "text": "epoch 3" }), kinds)
-        .may_run()
-        .json::<Event>(201, kinds)
-        .refuses(409)
-        .refuses(429),
-        operation(
+        .with_body::<NewMark>(&json!({ "text": "epoch 3" }), kinds)
+        .require_run_permission()
+        .with_json_response::<Event>(201, kinds)
+        .with_refusal(409)
+        .with_refusal(429),
+        describe_operation(
             "POST",
             "/api/v1/cells",
-            "Tells what an execution of a notebook's cell took of the GPUs. JupyterLab's extension does when it has ended; \
-             every client and the history get the event that it answers with. 20 cells may come at once, and then one per \
-             second.",
+            "Reports the GPU use of an execution of a notebook's cell. JupyterLab's extension \
+             sends it when the execution has ended; every client and the history receive the event \
+             in the response. At most 20 cells are accepted at once, then one per second.",
         )
-        .same_body::<Cell>(
+        .with_shared_body::<Cell>(
             &json!({
                 "notebook": "train.ipynb", "kernel_id": "5f3a", "cell_id": "1b", "execution_count": 3,
                 "started_ms": 1_795_487_490_000_u64, "ended_ms": 1_795_487_499_000_u64, "gpus": [0],
@@ -135,192 +141,204 @@ pub(super) fn operations(types: &mut Types) -> Vec<Operation> {
             }),
             kinds,
         )
-        .may_run()
-        .json::<Event>(201, kinds)
-        .refuses(409)
-        .refuses(429),
-        operation(
+        .require_run_permission()
+        .with_json_response::<Event>(201, kinds)
+        .with_refusal(409)
+        .with_refusal(429),
+        describe_operation(
             "GET",
             "/api/v1/cost",
-            "The cost of a notebook's kernel in a span, with all that it has started. A kernel of \
-             another user is answered as one that holds no GPU. The ends of a span are measured \
-             to a fraction of a second while a client's stream has asked for traces, and to the \
-             server's interval otherwise.",
+            "The cost of a notebook's kernel and of everything that it started, in a span of \
+             time. A kernel of another user is reported as one that uses no GPU. The ends of the \
+             span are accurate to a fraction of a second if a client's stream had requested \
+             traces, and to the server's interval otherwise.",
         )
-        .query::<CostQuery>(kinds)
-        .json::<KernelCost>(200, kinds),
-        operation(
+        .with_query::<CostQuery>(kinds)
+        .with_json_response::<KernelCost>(200, kinds),
+        describe_operation(
             "GET",
             "/api/v1/jobs",
-            "Which batch jobs, pods, containers, notebooks and services were on which GPUs, from when to when.",
+            "The batch jobs, pods, containers, notebooks and services on each GPU, with their \
+             times.",
         )
-        .query::<JobsQuery>(kinds)
-        .json::<JobList>(200, kinds),
-        operation(
+        .with_query::<JobsQuery>(kinds)
+        .with_json_response::<JobList>(200, kinds),
+        describe_operation(
             "GET",
             "/api/v1/fleet",
-            "All GPUs of a fleet now. 404 on a server that shows none, here and below.",
+            "The current state of all GPUs of a fleet. This route and those below return 404 on a \
+             server that shows no fleet.",
         )
-        .query::<FleetQuery>(kinds)
-        .json::<Fleet>(200, kinds)
-        .refuses(404),
-        operation("GET", "/api/v1/fleet/node", "The GPUs of one node, each of them, also where the fleet lists nodes alone.")
-            .query::<NodeQuery>(kinds)
-            .json::<Fleet>(200, kinds)
-            .refuses(404),
-        operation("GET", "/api/v1/fleet/usage", "Who used how much of a fleet.")
-            .query::<RangeQuery>(kinds)
-            .json::<FleetUsage>(200, kinds)
-            .refuses(404),
-        operation("GET", "/api/v1/fleet/events", "Xids, and GPUs and nodes that were lost.")
-            .query::<RangeQuery>(kinds)
-            .json::<FleetEvents>(200, kinds)
-            .refuses(404),
-        operation("GET", "/api/v1/fleet/history", "How a fleet, or one of its nodes, did over time.")
-            .query::<FleetHistoryQuery>(kinds)
-            .json::<FleetHistory>(200, kinds)
-            .refuses(404),
-        operation("GET", "/api/v1/fleet/targets", "The hosts of a fleet, as `http_sd_configs` of Prometheus reads them.")
-            .query::<TargetsQuery>(kinds)
-            .json::<Vec<TargetGroup>>(200, kinds)
-            .refuses(404),
-        operation("GET", "/nodes/{node}", "Redirects to the page of a node.").names("node", NODE).empty(308),
-        operation("GET", "/nodes/{node}/", "The web page, on one node of a fleet.")
-            .names("node", NODE)
-            .text(200, "text/html")
-            .refuses(404)
-            .refuses(502),
-        operation(
+        .with_query::<FleetQuery>(kinds)
+        .with_json_response::<Fleet>(200, kinds)
+        .with_refusal(404),
+        describe_operation("GET", "/api/v1/fleet/node", "All GPUs of one node, even if the fleet lists \
+                                                only nodes.")
+            .with_query::<NodeQuery>(kinds)
+            .with_json_response::<Fleet>(200, kinds)
+            .with_refusal(404),
+        describe_operation("GET", "/api/v1/fleet/usage", "The usage of a fleet by owner.")
+            .with_query::<RangeQuery>(kinds)
+            .with_json_response::<FleetUsage>(200, kinds)
+            .with_refusal(404),
+        describe_operation("GET", "/api/v1/fleet/events", "Xids, and lost GPUs and nodes of a fleet.")
+            .with_query::<RangeQuery>(kinds)
+            .with_json_response::<FleetEvents>(200, kinds)
+            .with_refusal(404),
+        describe_operation("GET", "/api/v1/fleet/history", "The history of a fleet or of one of its nodes.")
+            .with_query::<FleetHistoryQuery>(kinds)
+            .with_json_response::<FleetHistory>(200, kinds)
+            .with_refusal(404),
+        describe_operation("GET", "/api/v1/fleet/targets", "The hosts of a fleet, in the format of \
+                                                   `http_sd_configs` of Prometheus.")
+            .with_query::<TargetsQuery>(kinds)
+            .with_json_response::<Vec<TargetGroup>>(200, kinds)
+            .with_refusal(404),
+        describe_operation("GET", "/nodes/{node}", "Redirects to the page of a node.").with_path_parameter("node", NODE_HELP).with_empty_response(308),
+        describe_operation("GET", "/nodes/{node}/", "The web page for one node of a fleet.")
+            .with_path_parameter("node", NODE_HELP)
+            .with_text_response(200, "text/html")
+            .with_refusal(404)
+            .with_refusal(502),
+        describe_operation(
             "GET",
             "/nodes/{node}/{*path}",
-            "What a node of a fleet answers to the same path below `/api/v1/`. Of this server are files of the web page. The \
-             viewer's session at the node counts, or else the token of `--node-token-file`; 404 on what is not passed on.",
+            "The response of a node of a fleet to the same path below `/api/v1/`. Other paths are \
+             files of this server's web page. The request uses the viewer's session at the node, \
+             or else the token of `--node-token-file`; 404 for paths that are not forwarded.",
         )
-        .names("node", NODE)
-        .names("path", "As `api/v1/snapshot`.")
-        .any_json(200)
-        .text(200, "*/*")
-        .refuses(404)
-        .refuses(502)
-        .refuses(504),
-        operation(
+        .with_path_parameter("node", NODE_HELP)
+        .with_path_parameter("path", "For example `api/v1/snapshot`.")
+        .with_any_json_response(200)
+        .with_text_response(200, "*/*")
+        .with_refusal(404)
+        .with_refusal(502)
+        .with_refusal(504),
+        describe_operation(
             "POST",
             "/nodes/{node}/{*path}",
-            "Signs in at a node of a fleet, at `api/v1/session`. Nothing else is changed there.",
+            "Signs in at a node of a fleet, at `api/v1/session`. Other changes are not forwarded.",
         )
-        .names("node", NODE)
-        .names("path", "`api/v1/session`.")
-        .body::<SignIn>(&json!({ "token": "4f0c…" }), kinds)
-        .with_header()
-        .any_json(200)
-        .refuses(404)
-        .refuses(409)
-        .refuses(502)
-        .refuses(504),
-        operation("DELETE", "/nodes/{node}/{*path}", "Signs out at a node of a fleet, at `api/v1/session`.")
-            .names("node", NODE)
-            .names("path", "`api/v1/session`.")
-            .with_header()
-            .empty(204)
-            .refuses(404)
-            .refuses(502)
-            .refuses(504),
-        operation("GET", "/nodes/{node}/api/v1/stream", "WebSocket. The stream of a node of a fleet, passed on.")
-            .names("node", NODE)
-            .query::<StreamQuery>(kinds)
-            .empty(101)
-            .refuses(404)
-            .refuses(502)
-            .refuses(504),
-        operation("GET", "/api/v1/alerts", "Every alert rule and receiver and how it is.")
-            .json::<AlertStatus>(200, kinds),
-        operation("POST", "/api/v1/alerts/silence", "Notifies nobody of a rule for a while.")
-            .body::<Silence>(&json!({ "rule": "GPU is hot", "for_ms": 7_200_000 }), kinds)
-            .over_socket()
-            .json::<AlertStatus>(200, kinds)
-            .refuses(404)
-            .refuses(409),
-        operation(
+        .with_path_parameter("node", NODE_HELP)
+        .with_path_parameter("path", "`api/v1/session`.")
+        .with_body::<SignIn>(&json!({ "token": "4f0c…" }), kinds)
+        .require_gpumon_header()
+        .with_any_json_response(200)
+        .with_refusal(404)
+        .with_refusal(409)
+        .with_refusal(502)
+        .with_refusal(504),
+        describe_operation("DELETE", "/nodes/{node}/{*path}", "Signs out at a node of a fleet, at \
+                                                      `api/v1/session`.")
+            .with_path_parameter("node", NODE_HELP)
+            .with_path_parameter("path", "`api/v1/session`.")
+            .require_gpumon_header()
+            .with_empty_response(204)
+            .with_refusal(404)
+            .with_refusal(502)
+            .with_refusal(504),
+        describe_operation("GET", "/nodes/{node}/api/v1/stream", "WebSocket. The stream of a node of a \
+                                                         fleet, forwarded by this server.")
+            .with_path_parameter("node", NODE_HELP)
+            .with_query::<StreamQuery>(kinds)
+            .with_empty_response(101)
+            .with_refusal(404)
+            .with_refusal(502)
+            .with_refusal(504),
+        describe_operation("GET", "/api/v1/alerts", "All alert rules and receivers with their state.")
+            .with_json_response::<AlertStatus>(200, kinds),
+        describe_operation("POST", "/api/v1/alerts/silence", "Silences an alert rule for a while.")
+            .with_body::<Silence>(&json!({ "rule": "GPU is hot", "for_ms": 7_200_000 }), kinds)
+            .require_socket()
+            .with_json_response::<AlertStatus>(200, kinds)
+            .with_refusal(404)
+            .with_refusal(409),
+        describe_operation(
             "GET",
             "/api/v1/replay",
-            "Position in the recording that `gpumon replay --serve` plays. 404 on every other server.",
+            "The position in the recording that `gpumon replay --serve` plays. Returns 404 on all \
+             other servers.",
         )
-        .json::<Position>(200, kinds)
-        .refuses(404),
-        operation("POST", "/api/v1/replay", "Controls the replay. Answers with the new position.")
-            .body::<Order>(&json!({ "speed": 10 }), kinds)
-            .may_run()
-            .json::<Position>(200, kinds)
-            .refuses(404),
-        operation("POST", "/api/v1/pause", "Releases the GPUs.")
-            .query::<PauseQuery>(kinds)
-            .over_socket()
-            .json::<CollectorStatus>(200, kinds)
-            .refuses(409),
-        operation("POST", "/api/v1/resume", "Resumes monitoring.")
-            .over_socket()
-            .json::<CollectorStatus>(200, kinds)
-            .refuses(409),
-        operation("GET", "/api/v1/session", "Who is signed in, and the available ways to sign in.")
-            .json::<SessionState>(200, kinds)
-            .json::<SessionState>(401, kinds),
-        operation(
+        .with_json_response::<ReplayPosition>(200, kinds)
+        .with_refusal(404),
+        describe_operation("POST", "/api/v1/replay", "Controls the replay. Returns the new position.")
+            .with_body::<ReplayOrder>(&json!({ "speed": 10 }), kinds)
+            .require_run_permission()
+            .with_json_response::<ReplayPosition>(200, kinds)
+            .with_refusal(404),
+        describe_operation("POST", "/api/v1/pause", "Pauses monitoring and releases the GPUs.")
+            .with_query::<PauseQuery>(kinds)
+            .require_socket()
+            .with_json_response::<CollectorStatus>(200, kinds)
+            .with_refusal(409),
+        describe_operation("POST", "/api/v1/resume", "Resumes monitoring.")
+            .require_socket()
+            .with_json_response::<CollectorStatus>(200, kinds)
+            .with_refusal(409),
+        describe_operation("GET", "/api/v1/session", "The signed-in user, and the available ways to sign \
+                                             in.")
+            .with_json_response::<SessionState>(200, kinds)
+            .with_json_response::<SessionState>(401, kinds),
+        describe_operation(
             "POST",
             "/api/v1/session",
-            "Signs in. The answer sets a cookie for 30 days, which ends when the server, the token or the password does.",
+            "Signs in. The response sets a cookie for 30 days, which becomes invalid earlier if \
+             the server stops, or if the token or password becomes invalid.",
         )
-        .body::<SignIn>(&json!({ "token": "4f0c…" }), kinds)
-        .with_header()
-        .json::<SessionState>(200, kinds)
-        .refuses(409),
-        operation("DELETE", "/api/v1/session", "Signs out.").with_header().empty(204),
-        of_metrics("/metrics", "Metrics for Prometheus.").query::<MetricsQuery>(kinds),
-        of_metrics("/metrics/dcgm", "The same as `/metrics?format=dcgm`."),
-        of_metrics("/metrics/dcgm-4.9", "The same as `/metrics?format=dcgm-4.9`."),
-        operation("GET", "/healthz", "200 while the server runs.").plain(200),
-        operation("GET", "/readyz", "200 while samples are fresh and a GPU responds or sleeps, otherwise 503 with the reason.").plain(200),
+        .with_body::<SignIn>(&json!({ "token": "4f0c…" }), kinds)
+        .require_gpumon_header()
+        .with_json_response::<SessionState>(200, kinds)
+        .with_refusal(409),
+        describe_operation("DELETE", "/api/v1/session", "Signs out.").require_gpumon_header().with_empty_response(204),
+        metrics_operation("/metrics", "Metrics for Prometheus.").with_query::<MetricsQuery>(kinds),
+        metrics_operation("/metrics/dcgm", "The same as `/metrics?format=dcgm`."),
+        metrics_operation("/metrics/dcgm-4.9", "The same as `/metrics?format=dcgm-4.9`."),
+        describe_operation("GET", "/healthz", "Returns 200 while the server is running.").with_plain_response(200),
+        describe_operation("GET", "/readyz", "Returns 200 while samples are fresh and a GPU responds or \
+                                     sleeps, otherwise 503 with the reason.").with_plain_response(200),
     ]
 }
 
-/// Creates an operation that returns metrics in the format of the header `Accept`.
-fn of_metrics(path: &'static str, text: &str) -> Operation {
+/// Creates an operation that returns metrics. The `Accept` header selects the format.
+fn metrics_operation(path: &'static str, text: &str) -> Operation {
     let kinds = metrics::content_types().into_iter();
     kinds
-        .fold(operation("GET", path, text), |operation, kind| {
-            operation.text(200, kind)
+        .fold(describe_operation("GET", path, text), |operation, kind| {
+            operation.with_text_response(200, kind)
         })
-        .refuses(409)
+        .with_refusal(409)
 }
 
-/// Returns the whole document. The table above is the largest part of it.
-pub(super) fn document() -> Value {
-    let mut types = Types::new();
+/// Returns the whole OpenAPI document.
+pub(super) fn build_document() -> Value {
+    let mut types = TypeSchemas::new();
     let mut paths = json!({});
-    for operation in operations(&mut types) {
-        let (path, method, described) = operation.described();
+    for operation in list_operations(&mut types) {
+        let (path, method, described) = operation.into_description();
         paths[path][method] = described;
     }
-    // These types have no route: the frames of the stream, and the records of `gpumon collect`.
-    types.answer::<ServerFrame>();
-    types.answer::<ClientFrame>();
-    // These types are used by `gpumon run`, the Python package and notebooks.
-    types.answer::<Cost>();
-    types.answer::<StoredCost>();
-    types.answer::<Record>();
-    let mut schemas = Value::Object(types.all());
+    // The frames of the stream have types that no route uses.
+    types.response_schema::<ServerFrame>();
+    types.response_schema::<ClientFrame>();
+    // The following types are used by `gpumon run`, the Python package, notebooks and `gpumon
+    // collect`.
+    types.response_schema::<Cost>();
+    types.response_schema::<StoredCost>();
+    types.response_schema::<Record>();
+    let mut schemas = Value::Object(types.into_schemas());
     let jobs = schemas["RunJob"]["oneOf"]
         .as_array_mut()
-        .expect("jobs are told apart by their kind");
+        .expect("`RunJob` is a list of variants");
     for job in jobs
         .iter_mut()
         .filter_map(|job| job["properties"].as_object_mut())
     {
         for (_, seconds) in job
             .iter_mut()
-            .filter(|(key, _)| TIMES.contains(&key.as_str()))
+            .filter(|(key, _)| TIME_KEYS.contains(&key.as_str()))
         {
             seconds["minimum"] = 0.into();
-            seconds["maximum"] = LONGEST_S.into();
+            seconds["maximum"] = MAX_RUN_S.into();
         }
     }
     json!({
@@ -328,9 +346,11 @@ pub(super) fn document() -> Value {
         "info": {
             "title": "gpumon",
             "version": "1",
-            "summary": "What `gpumon serve` serves, on a port (loopback unless configured) and on unix sockets.",
-            "description": "Times ending in `_ms` are milliseconds since 1970-01-01 UTC. Keys may be added in any \
-                            version; clients must ignore keys that they do not know.",
+            "summary": "The API of `gpumon serve`, on a port (loopback unless configured) and on \
+                        unix sockets.",
+            "description": "Times ending in `_ms` are milliseconds since 1970-01-01 UTC. Keys may \
+                            be added in any version; clients must ignore keys that they do not \
+                            know.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         // The empty entry is for servers that require no sign-in.
@@ -341,7 +361,7 @@ pub(super) fn document() -> Value {
                 "header": {
                     "type": "apiKey",
                     "in": "header",
-                    "name": HEADER,
+                    "name": GPUMON_HEADER,
                     "description": "`X-Gpumon: run`, which no page of another origin can send.",
                 },
                 "token": { "type": "http", "scheme": "bearer", "description": "A token of the token file." },
@@ -350,10 +370,11 @@ pub(super) fn document() -> Value {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": "gpumon-session",
-                    "description": "What signing in sets; the name has the port, and `__Host-` before it with TLS.",
+                    "description": "The cookie that signing in sets; its name contains the port, \
+                                    and begins with `__Host-` with TLS.",
                 },
             },
-            "responses": refusals([400, 401, 403, 404, 408, 409, 413, 429, 502, 503, 504].into_iter()),
+            "responses": describe_refusals([400, 401, 403, 404, 408, 409, 413, 429, 502, 503, 504].into_iter()),
             "schemas": schemas,
         },
     })

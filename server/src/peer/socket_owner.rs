@@ -1,7 +1,7 @@
-//! The owner of the other end of a TCP connection on this machine.
+//! The owner of the client's end of a TCP connection within this machine.
 //!
-//! Both ends are sockets of this machine, so the kernel knows the user of the other one.
-//! `sock_diag(7)` looks up one connection in about 10 us. A sandbox or an old kernel may lack it.
+//! Both ends are sockets of this machine, so the kernel knows the user of each. `sock_diag(7)`
+//! looks up one connection in about 10 us. It may be missing in a sandbox or an old kernel.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
@@ -16,14 +16,14 @@ use netlink_packet_sock_diag::{
 };
 use netlink_sys::{Socket, SocketAddr as NetlinkAddress, protocols::NETLINK_SOCK_DIAG};
 
-const LONGEST_ANSWER: usize = 4096;
+const MAX_RESPONSE_BYTES: usize = 4096;
 
 /// The cookie that matches any instance of a connection (`INET_DIAG_NOCOOKIE`).
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
-/// Whether the kernel has found a connection of this process. Its response "not found" can also
-/// mean that `sock_diag` is not available for TCP, so an existing connection must be looked up to
-/// decide this.
+/// Whether the kernel has found a test connection of this process. A real connection has to be
+/// looked up, because the response "not found" can also mean that `sock_diag` is not available for
+/// TCP.
 static IS_AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
     let loopback = [
         (Ipv4Addr::LOCALHOST, 0).into(),
@@ -31,14 +31,14 @@ static IS_AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
     ];
     loopback
         .into_iter()
-        .any(|address: SocketAddr| finds_own_connection(address).unwrap_or(false))
+        .any(|address: SocketAddr| finds_test_connection(address).unwrap_or(false))
 });
 
-fn finds_own_connection(address: SocketAddr) -> std::io::Result<bool> {
+fn finds_test_connection(address: SocketAddr) -> std::io::Result<bool> {
     let listener = TcpListener::bind(address)?;
     let client = TcpStream::connect(listener.local_addr()?)?;
     let (accepted, _) = listener.accept()?;
-    Ok(uid_of(client.local_addr()?, accepted.local_addr()?).is_some())
+    Ok(find_uid(client.local_addr()?, accepted.local_addr()?).is_some())
 }
 
 /// Returns `true` if the kernel supports queries of single connections.
@@ -46,17 +46,17 @@ pub(super) fn is_available() -> bool {
     *IS_AVAILABLE
 }
 
-/// Returns the user who owns the end `client` of a connection to `server`, or `None` if the kernel
-/// does not report one, for example because that end is closed.
-pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
-    let (client, server) = (canonical(client), canonical(server));
+/// Returns the user who owns the client's end of a connection, or `None` if the kernel does not
+/// report one, for example because that end is closed.
+pub(super) fn find_uid(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+    let (client, server) = (to_canonical(client), to_canonical(server));
     let exchange = || -> std::io::Result<Vec<u8>> {
         let socket = Socket::new(NETLINK_SOCK_DIAG)?;
-        // The kernel has responded by the time `send` returns.
+        // The kernel's response is already available when `send` returns.
         socket.set_non_blocking(true)?;
         socket.connect(&NetlinkAddress::new(0, 0))?;
-        socket.send(&request(client, server), 0)?;
-        let mut answer = Vec::with_capacity(LONGEST_ANSWER);
+        socket.send(&build_request(client, server), 0)?;
+        let mut answer = Vec::with_capacity(MAX_RESPONSE_BYTES);
         socket.recv(&mut answer, 0)?;
         Ok(answer)
     };
@@ -65,18 +65,19 @@ pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
         return None;
     };
     let header = found.header;
-    // A closed end has no inode, and root as its user.
+    // A closed end has no inode and is listed as root's.
     (header.state == TCP_ESTABLISHED && header.inode != 0).then_some(header.uid)
 }
 
-/// Returns the IPv4 address within an IPv4-mapped IPv6 address, because the other end is an IPv4
+/// Converts an IPv4-mapped IPv6 address to IPv4, because the socket at the other end is an IPv4
 /// socket.
-pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
+pub(super) fn to_canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Returns the query for one socket, from its own point of view: the client is its source.
-fn request(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
+/// Returns the query for the client's socket. From that socket's point of view, the client is the
+/// source.
+fn build_request(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST;
     let question = SockDiagMessage::InetRequest(InetRequest {
@@ -113,11 +114,12 @@ mod tests {
     use super::{super::tcp_table, *};
 
     #[test]
-    fn a_connection_of_this_program_is_its_users() {
+    fn connection_of_test_belongs_to_current_user() {
         for (listen, connect) in [
             ("127.0.0.1:0", "127.0.0.1"),
             ("[::1]:0", "::1"),
-            // These are an IPv4 client of an IPv6 listener, and an IPv6 client of an IPv4 listener.
+            // The first pair is an IPv4 client of an IPv6 listener, the second an IPv6 client of an
+            // IPv4 listener.
             ("[::]:0", "127.0.0.1"),
             ("127.0.0.1:0", "::ffff:127.0.0.1"),
         ] {
@@ -129,23 +131,23 @@ mod tests {
             let (accepted, client) = listener.accept().unwrap();
             let server = accepted.local_addr().unwrap();
             assert_eq!(
-                uid_of(client, server),
+                find_uid(client, server),
                 Some(geteuid().as_raw()),
                 "{connect}"
             );
             assert_eq!(
-                tcp_table::uid_of(canonical(client), canonical(server)),
+                tcp_table::find_uid(to_canonical(client), to_canonical(server)),
                 Some(geteuid().as_raw()),
                 "{connect}"
             );
             drop(stream);
-            // A process that another test has just started may have inherited the socket until it
-            // executes its program.
+            // A process started by another test may have inherited the socket, and keeps it until
+            // it executes its program.
             let end = Instant::now() + Duration::from_secs(20);
-            while uid_of(client, server).is_some() && Instant::now() < end {
+            while find_uid(client, server).is_some() && Instant::now() < end {
                 thread::sleep(Duration::from_millis(5));
             }
-            assert_eq!(uid_of(client, server), None, "closed, it is nobody's");
+            assert_eq!(find_uid(client, server), None, "closed, it is nobody's");
         }
     }
 }

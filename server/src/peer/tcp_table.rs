@@ -5,36 +5,40 @@ use std::net::{IpAddr, SocketAddr};
 use gpumon_probe::bounded;
 
 /// The maximum size of a table in bytes, which is enough for about 50,000 connections.
-const MOST: usize = 8 << 20;
+const MAX_TABLE_BYTES: usize = 8 << 20;
 
-/// Returns the user who owns the end `client` of a connection to `server`. Both addresses must be
-/// in canonical form.
-pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+/// Returns the user who owns the client's end of a connection. Both addresses must be in canonical
+/// form.
+pub(super) fn find_uid(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     if client.is_ipv4()
-        && let Some(uid) = find(&bounded::text("/proc/net/tcp", MOST).ok()?, client, server)
+        && let Some(uid) = find_uid_in_table(
+            &bounded::read_text("/proc/net/tcp", MAX_TABLE_BYTES).ok()?,
+            client,
+            server,
+        )
     {
         return Some(uid);
     }
-    // An IPv6 socket can have an IPv4 connection.
-    find(
-        &bounded::text("/proc/net/tcp6", MOST).ok()?,
-        mapped(client),
-        mapped(server),
+    // IPv4 connections of IPv6 sockets are listed in the IPv6 table.
+    find_uid_in_table(
+        &bounded::read_text("/proc/net/tcp6", MAX_TABLE_BYTES).ok()?,
+        to_ipv4_mapped(client),
+        to_ipv4_mapped(server),
     )
 }
 
-fn mapped(address: SocketAddr) -> SocketAddr {
+fn to_ipv4_mapped(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
         IpAddr::V6(_) => address,
     }
 }
 
-/// Finds a connection in a table. A closed end is listed as root's, but without an inode, and has
-/// no owner.
-fn find(table: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
+/// Returns the user of a connection in the table. A closed end has no owner: it is listed as
+/// root's, but without an inode.
+fn find_uid_in_table(table: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
     const ESTABLISHED: &str = "01";
-    let (client, server) = (written(client), written(server));
+    let (client, server) = (format_address(client), format_address(server));
     table.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let [_, local, remote, state, _, _, _, uid, _, inode, ..] = fields[..] else {
@@ -45,8 +49,8 @@ fn find(table: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
     })
 }
 
-/// Returns an address in the form of the table: words of four bytes in native byte order.
-fn written(address: SocketAddr) -> String {
+/// Formats an address as in the table: words of four bytes in native byte order.
+fn format_address(address: SocketAddr) -> String {
     let octets = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
@@ -69,7 +73,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn the_other_end_is_found_among_others() {
+    fn client_end_is_found_in_table() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:23A3 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 11 1 0 20 4 0 10 -1
    1: 0100007F:C350 0100007F:23A3 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4 0 10 -1
@@ -77,7 +81,7 @@ mod tests {
    3: 0100007F:C352 0100007F:23A3 01 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 0 10 -1";
         let server = "127.0.0.1:9123".parse().unwrap();
         let of = |port: u16| {
-            find(
+            find_uid_in_table(
                 table,
                 SocketAddr::new("127.0.0.1".parse().unwrap(), port),
                 server,

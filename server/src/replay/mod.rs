@@ -1,4 +1,4 @@
-//! The replay of a recording in place of a collector. [`routes`] has its endpoints.
+//! The replay of a recording instead of a collector's readings. [`routes`] contains the endpoints.
 
 pub(crate) mod routes;
 
@@ -14,57 +14,58 @@ use std::{
 };
 
 use gpumon_probe::model::{Playback, Record};
-use gpumon_recording::{Kind, Played, Player, stamp};
+use gpumon_recording::{PlayedItem, Player, RecordKind, parse_kind_and_time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::hub::Hub;
 
-/// The time to wait for orders if no record is due.
-const IDLE: Duration = Duration::from_mins(1);
+/// The maximum time that the thread waits for an order if no record is due.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The range of speeds, as multiples of the real one.
-const SPEEDS: RangeInclusive<f64> = 0.1..=1000.0;
+/// The range of speeds, as multiples of real time.
+const SPEED_LIMITS: RangeInclusive<f64> = 0.1..=1000.0;
 
-/// The handle of the thread that plays a recording.
+/// A handle for the thread that plays a recording.
 #[derive(Debug, Clone)]
 pub(crate) struct Replay {
-    orders: Sender<(Order, oneshot::Sender<Position>)>,
+    orders: Sender<(ReplayOrder, oneshot::Sender<ReplayPosition>)>,
 }
 
-/// Changes of a replay. Omitted keys change nothing.
+/// Changes to a replay. Omitted keys leave the setting unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ReplayOrder")]
-pub(crate) struct Order {
+pub(crate) struct ReplayOrder {
     /// The speed as a multiple of real time.
-    #[schemars(range(min = *SPEEDS.start(), max = *SPEEDS.end()))]
+    #[schemars(range(min = *SPEED_LIMITS.start(), max = *SPEED_LIMITS.end()))]
     speed: Option<f64>,
     /// Whether the replay is paused.
     paused: Option<bool>,
-    /// The time at which to continue, in milliseconds since 1970.
+    /// The time in the recording at which to continue, in milliseconds since 1970.
     at_ms: Option<u64>,
 }
 
-/// The position of a replay, and how it is played.
+/// The position of a replay, and how the recording is played.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ReplayPosition")]
-pub(crate) struct Position {
-    /// The time of the newest sample.
+pub(crate) struct ReplayPosition {
+    /// The time of the newest sample in milliseconds since 1970.
     at_ms: u64,
     #[serde(flatten)]
     playback: Playback,
 }
 
 impl Replay {
-    /// Plays a recording on a new thread, which ends when all clones of the handle are dropped.
+    /// Plays a recording in a new thread. The thread ends when all clones of the handle are
+    /// dropped.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be created.
     pub(crate) fn start(player: Player, hub: Arc<Hub>) -> io::Result<Self> {
         let (orders, ordered) = channel();
-        let stage = Stage {
+        let stage = ReplayThread {
             player,
             hub,
             inventory: None,
@@ -76,41 +77,43 @@ impl Replay {
         Ok(Self { orders })
     }
 
-    async fn order(&self, order: Order) -> Option<Position> {
+    async fn send_order(&self, order: ReplayOrder) -> Option<ReplayPosition> {
         let (answer, answered) = oneshot::channel();
         self.orders.send((order, answer)).ok()?;
         answered.await.ok()
     }
 }
 
-struct Stage {
+struct ReplayThread {
     player: Player,
     hub: Arc<Hub>,
-    /// The recorded line of the inventory.
+    /// The inventory line of the recording.
     inventory: Option<String>,
-    /// The last playback that clients have received.
+    /// The playback state that clients last received.
     told: Option<Playback>,
 }
 
-impl Stage {
-    fn play(mut self, ordered: &Receiver<(Order, oneshot::Sender<Position>)>) {
+impl ReplayThread {
+    fn play(mut self, ordered: &Receiver<(ReplayOrder, oneshot::Sender<ReplayPosition>)>) {
         loop {
             let now = Instant::now();
-            if self.player.due().is_some_and(|due| due <= now) {
+            if self.player.next_due_time().is_some_and(|due| due <= now) {
                 let played = self.player.advance(now);
-                self.show(played);
+                self.show_items(played);
             }
-            self.tell_playback();
-            let due = self.player.due();
-            match ordered.recv_timeout(due.map_or(IDLE, |due| due.saturating_duration_since(now))) {
+            self.send_playback();
+            let due = self.player.next_due_time();
+            match ordered
+                .recv_timeout(due.map_or(IDLE_TIMEOUT, |due| due.saturating_duration_since(now)))
+            {
                 Ok((order, answer)) => {
-                    self.obey(order);
-                    self.tell_playback();
-                    let position = Position {
-                        at_ms: self.player.times_ms().0,
+                    self.apply_order(order);
+                    self.send_playback();
+                    let position = ReplayPosition {
+                        at_ms: self.player.shown_first_and_last_sample_ms().0,
                         playback: self.playback(),
                     };
-                    // The client may have disconnected.
+                    // Sending fails if the client has disconnected.
                     let _ = answer.send(position);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -119,19 +122,19 @@ impl Stage {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn apply_order(&mut self, order: ReplayOrder) {
         if let Some(speed) = order.speed {
             self.player.set_speed(speed);
         }
         if let Some(at_ms) = order.at_ms {
-            let played = self.player.seek_to(at_ms);
-            self.show(played);
+            let played = self.player.seek_to_time(at_ms);
+            self.show_items(played);
         }
         match order.paused {
-            // At the end of the recording, this starts from the beginning.
+            // At the end of the recording, resuming starts from the beginning.
             Some(false) if self.player.is_over() && order.at_ms.is_none() => {
-                let played = self.player.pause_or_go_on();
-                self.show(played);
+                let played = self.player.toggle_pause();
+                self.show_items(played);
             }
             Some(paused) => self.player.set_paused(paused),
             None => {}
@@ -139,9 +142,9 @@ impl Stage {
     }
 
     fn playback(&self) -> Playback {
-        let (_, from_ms, to_ms) = self.player.times_ms();
+        let (_, from_ms, to_ms) = self.player.shown_first_and_last_sample_ms();
         let (speed, paused, ended) = (
-            self.player.speed(),
+            self.player.playback_speed(),
             self.player.is_paused(),
             self.player.is_over(),
         );
@@ -154,9 +157,9 @@ impl Stage {
         }
     }
 
-    /// Sends the inventory if the playback has changed. Clients recognize a recording, and how it
-    /// is played, by the inventory.
-    fn tell_playback(&mut self) {
+    /// Sends the inventory if the playback state has changed. The inventory shows clients that this
+    /// is a recording, and how it is played.
+    fn send_playback(&mut self) {
         let playback = self.playback();
         if self.told == Some(playback) {
             return;
@@ -164,19 +167,19 @@ impl Stage {
         if let Some(line) = self
             .inventory
             .as_deref()
-            .and_then(|line| with_playback(line, playback))
+            .and_then(|line| add_playback(line, playback))
         {
             self.told = Some(playback);
             self.ingest(&line);
         }
     }
 
-    fn show(&mut self, played: io::Result<Vec<Played>>) {
+    fn show_items(&mut self, played: io::Result<Vec<PlayedItem>>) {
         let played = match played {
             Ok(played) => played,
             Err(error) => {
                 return tracing::warn!(
-                    "the recording cannot be read: {error}; going on behind that"
+                    "a part of the recording cannot be read: {error}; continuing after it"
                 );
             }
         };
@@ -184,11 +187,12 @@ impl Stage {
         let playback = self.playback();
         for one in played {
             match one {
-                Played::Rewound => is_rewound = true,
-                Played::Record(line) => {
-                    let is_inventory = stamp(&line).is_ok_and(|(kind, _)| kind == Kind::Inventory);
+                PlayedItem::Rewound => is_rewound = true,
+                PlayedItem::Record(line) => {
+                    let is_inventory = parse_kind_and_time(&line)
+                        .is_ok_and(|(kind, _)| kind == RecordKind::Inventory);
                     let shown = if is_inventory {
-                        let shown = with_playback(&line, playback);
+                        let shown = add_playback(&line, playback);
                         (self.inventory, self.told) = (Some(line), Some(playback));
                         let Some(shown) = shown else { continue };
                         shown
@@ -204,19 +208,19 @@ impl Stage {
             }
         }
         if is_rewound {
-            self.hub.rewind(&past);
+            self.hub.replace_data(&past);
         }
     }
 
     fn ingest(&self, line: &str) {
         if let Err(error) = self.hub.ingest(line) {
-            tracing::warn!("the recording has what is not a record: {error}");
+            tracing::warn!("the recording contains an invalid record: {error}");
         }
     }
 }
 
-/// Returns the line of the inventory with the playback added.
-fn with_playback(line: &str, playback: Playback) -> Option<String> {
+/// Returns the inventory line with the playback state added.
+fn add_playback(line: &str, playback: Playback) -> Option<String> {
     let Ok(Record::Inventory(mut inventory)) = Record::decode(line) else {
         return None;
     };

@@ -1,4 +1,4 @@
-//! The endpoint `/api/v1/replay`, which controls the recording.
+//! The endpoint `/api/v1/replay`, which controls how the recording is played.
 
 use axum::{
     Json, Router,
@@ -11,36 +11,39 @@ use axum::{
 };
 use gpumon_probe::model::now_ms;
 
-use super::{Order, Position, SPEEDS};
+use super::{ReplayOrder, ReplayPosition, SPEED_LIMITS};
 use crate::{app::AppState, runs};
 
-const PATH: &str = "/api/v1/replay";
+const REPLAY_PATH: &str = "/api/v1/replay";
 
 /// The maximum size of a request in bytes.
-const LARGEST: usize = 4096;
+const MAX_BODY_BYTES: usize = 4096;
 
-pub(crate) fn router(app: &AppState) -> Router<AppState> {
-    let may_run = middleware::from_fn_with_state(app.clone(), runs::may_run);
+pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
+    let may_run = middleware::from_fn_with_state(app.clone(), runs::require_run_permission);
     Router::new()
         .route(
             "/api/v1/replay",
-            post(steer).route_layer(may_run).get(position),
+            post(post_order).route_layer(may_run).get(get_position),
         )
-        .route_layer(DefaultBodyLimit::max(LARGEST))
+        .route_layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
 type Refusal = (StatusCode, String);
 
-async fn position(State(app): State<AppState>) -> Result<Json<Position>, Refusal> {
-    answer(&app, Order::default()).await
+async fn get_position(State(app): State<AppState>) -> Result<Json<ReplayPosition>, Refusal> {
+    apply_order(&app, ReplayOrder::default()).await
 }
 
-async fn steer(State(app): State<AppState>, body: Bytes) -> Result<Json<Position>, Refusal> {
-    let order = read(&body).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
-    answer(&app, order).await
+async fn post_order(
+    State(app): State<AppState>,
+    body: Bytes,
+) -> Result<Json<ReplayPosition>, Refusal> {
+    let order = parse_order(&body).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+    apply_order(&app, order).await
 }
 
-async fn answer(app: &AppState, order: Order) -> Result<Json<Position>, Refusal> {
+async fn apply_order(app: &AppState, order: ReplayOrder) -> Result<Json<ReplayPosition>, Refusal> {
     let Some(replay) = &app.replay else {
         let message =
             "this server replays no recording: start one with `gpumon replay FILE --serve`\n"
@@ -53,20 +56,23 @@ async fn answer(app: &AppState, order: Order) -> Result<Json<Position>, Refusal>
             "the replay has ended; restart the server\n".to_owned(),
         )
     };
-    replay.order(order).await.map(Json).ok_or_else(gone)
+    replay.send_order(order).await.map(Json).ok_or_else(gone)
 }
 
-fn read(body: &[u8]) -> Result<Order, String> {
-    let order: Order = serde_json::from_slice(body).map_err(|error| {
+fn parse_order(body: &[u8]) -> Result<ReplayOrder, String> {
+    let order: ReplayOrder = serde_json::from_slice(body).map_err(|error| {
         format!(
             r#"invalid request: {error}; send {{"speed":10}}, {{"paused":true}} or {{"at_ms":{}}}"#,
             now_ms()
         )
     })?;
-    if order.speed.is_some_and(|speed| !SPEEDS.contains(&speed)) {
-        let (slowest, fastest) = SPEEDS.into_inner();
+    if order
+        .speed
+        .is_some_and(|speed| !SPEED_LIMITS.contains(&speed))
+    {
+        let (slowest, fastest) = SPEED_LIMITS.into_inner();
         return Err(format!(
-            "no such speed; ask for {slowest} to {fastest} times the real one"
+            "the speed is out of range; use {slowest} to {fastest} times real time"
         ));
     }
     Ok(order)
@@ -80,11 +86,11 @@ pub(crate) async fn refuse_changes(
 ) -> Response {
     let path = request.uri().path();
     let changes =
-        request.method() != Method::GET && request.method() != Method::HEAD && path != PATH;
+        request.method() != Method::GET && request.method() != Method::HEAD && path != REPLAY_PATH;
     let is_about_now = path.starts_with("/metrics") || path == "/api/v1/answers";
     if app.replay.is_some() && (changes || is_about_now) {
         let message =
-            "this server replays a recording, which tells nothing of now and cannot be changed\n";
+            "this server replays a recording, which has no current data and cannot be changed\n";
         return (StatusCode::CONFLICT, message).into_response();
     }
     next.run(request).await
@@ -95,19 +101,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_checked() {
+    fn invalid_replay_orders_are_refused() {
         assert_eq!(
-            read(b"{\"speed\":10}"),
-            Ok(Order {
+            parse_order(b"{\"speed\":10}"),
+            Ok(ReplayOrder {
                 speed: Some(10.0),
-                ..Order::default()
+                ..ReplayOrder::default()
             })
         );
         assert_eq!(
-            read(b"{\"paused\":true}"),
-            Ok(Order {
+            parse_order(b"{\"paused\":true}"),
+            Ok(ReplayOrder {
                 paused: Some(true),
-                ..Order::default()
+                ..ReplayOrder::default()
             })
         );
         for (body, why) in [
@@ -117,7 +123,7 @@ mod tests {
             ("{\"seek\":1}", "send {\"speed\":10}"),
             ("", "send {\"speed\":10}"),
         ] {
-            let error = read(body.as_bytes()).unwrap_err();
+            let error = parse_order(body.as_bytes()).unwrap_err();
             assert!(error.contains(why), "{body}: {error}");
         }
     }

@@ -1,5 +1,5 @@
-//! The permission to start and stop runs, set marks and control a replay: for the server's own user
-//! and root, and for everybody if the settings allow it.
+//! The permission to start and stop runs, set marks and control a replay. The server's own user and
+//! root have it, and everybody else if the settings allow it.
 
 use axum::{
     Extension,
@@ -12,29 +12,33 @@ use rustix::process::geteuid;
 
 use crate::{app::AppState, auth::Client, peer::Peer};
 
-/// The header that pages of other origins cannot send without permission, which this server never
-/// gives.
-pub(crate) const HEADER: &str = "x-gpumon";
-const WITHOUT_HEADER: &str = "send the header `X-Gpumon: run` with what starts or stops a run, sets a mark or steers a replay, which no \
-                              page of another origin can do\n";
+/// A header that pages of other origins cannot send without permission. This server never gives
+/// that permission.
+pub(crate) const GPUMON_HEADER: &str = "x-gpumon";
+const MISSING_HEADER_MESSAGE: &str = "send the header `X-Gpumon: run` to start or stop a run, set \
+                                      a mark or control a replay; pages of other origins cannot \
+                                      send it\n";
 
-const WITHOUT_SCOPE: &str = "starting and stopping runs, setting marks and steering a replay need a token of the scope run\n";
+const MISSING_SCOPE_MESSAGE: &str = "starting and stopping runs, setting marks and controlling a \
+                                     replay require a token with the scope run\n";
 
-/// Returns `true` if the request is not from a page of another origin.
-pub(crate) fn is_meant(headers: &HeaderMap) -> bool {
-    headers.get(HEADER).is_some_and(|value| value == "run")
+/// Returns `true` if the request has the header that pages of other origins cannot send.
+pub(crate) fn has_gpumon_header(headers: &HeaderMap) -> bool {
+    headers
+        .get(GPUMON_HEADER)
+        .is_some_and(|value| value == "run")
 }
 
-pub(crate) async fn may_run(
+pub(crate) async fn require_run_permission(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     request: Request,
     next: Next,
 ) -> Response {
-    let refused = if is_meant(request.headers()) {
-        refusal(&app, &client)
+    let refused = if has_gpumon_header(request.headers()) {
+        find_refusal(&app, &client)
     } else {
-        Some(WITHOUT_HEADER)
+        Some(MISSING_HEADER_MESSAGE)
     };
     match refused {
         None => next.run(request).await,
@@ -42,46 +46,51 @@ pub(crate) async fn may_run(
     }
 }
 
-/// Returns the reason why this client may not start and stop runs, or `None` if it may.
-pub(crate) fn refusal(app: &AppState, client: &Client) -> Option<&'static str> {
-    match client.may_run() {
+/// Returns the reason why this client may not start and stop runs, or `None` if the client has
+/// permission.
+pub(crate) fn find_refusal(app: &AppState, client: &Client) -> Option<&'static str> {
+    match client.may_start_runs() {
         Some(true) => return None,
-        Some(false) => return Some(WITHOUT_SCOPE),
+        Some(false) => return Some(MISSING_SCOPE_MESSAGE),
         None => {}
     }
     let way = match client.peer {
-        Peer::Socket { .. } => Way::Socket,
+        Peer::Socket { .. } => AccessMethod::Socket,
         Peer::Port { .. } if app.live.borrow().runs_for_all => return None,
-        Peer::Port { .. } if app.live.borrow().is_behind_proxy() => Way::Proxy,
-        Peer::Port { .. } => Way::Port,
+        Peer::Port { .. } if app.live.borrow().is_behind_proxy() => AccessMethod::Proxy,
+        Peer::Port { .. } => AccessMethod::Port,
     };
-    verdict(client.peer.uid(), geteuid().as_raw(), way)
+    check_user(client.peer.uid(), geteuid().as_raw(), way)
 }
 
-/// How a client reaches the server.
+/// The way in which a client reaches the server.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum AccessMethod {
     Socket,
     Port,
-    /// The port, if the server is behind a reverse proxy. This includes direct clients of the port.
+    /// The port, if the server is behind a reverse proxy. Clients that connect to the port directly
+    /// are included.
     Proxy,
 }
 
-fn verdict(uid: Option<u32>, own: u32, way: Way) -> Option<&'static str> {
+fn check_user(uid: Option<u32>, own: u32, way: AccessMethod) -> Option<&'static str> {
     if uid.is_some_and(|uid| uid == own || uid == 0) {
         return None;
     }
     Some(match way {
-        Way::Socket => {
-            "only the user who started this server, or root, may start and stop runs, set marks and steer a replay\n"
+        AccessMethod::Socket => {
+            "only the user who started this server, or root, may start and stop runs, set marks \
+             and control a replay\n"
         }
-        Way::Port => {
-            "only the user who started this server may start and stop runs, set marks and steer a replay over its port: start it with `gpumon serve \
-             --allow-runs` to let everybody who reaches the port\n"
+        AccessMethod::Port => {
+            "only the user who started this server may start and stop runs, set marks and control \
+             a replay over its port: start it with `gpumon serve --allow-runs` to allow this for \
+             everybody who can reach the port\n"
         }
-        Way::Proxy => {
-            "this server cannot tell who starts or stops a run, sets a mark or steers a replay, since it is behind a reverse proxy: start \
-             it with `gpumon serve --allow-runs` to let everybody who reaches the proxy\n"
+        AccessMethod::Proxy => {
+            "this server is behind a reverse proxy and cannot identify who starts or stops a run, \
+             sets a mark or controls a replay: start it with `gpumon serve --allow-runs` to allow \
+             this for everybody who can reach the proxy\n"
         }
     })
 }
@@ -91,23 +100,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_user_may_and_others_learn_who_may() {
-        let of = |uid, way| verdict(uid, 1000, way);
+    fn only_server_user_may_run_without_permission() {
+        let of = |uid, way| check_user(uid, 1000, way);
         assert_eq!(
             [
-                of(Some(1000), Way::Port),
-                of(Some(0), Way::Port),
-                of(Some(1000), Way::Socket)
+                of(Some(1000), AccessMethod::Port),
+                of(Some(0), AccessMethod::Port),
+                of(Some(1000), AccessMethod::Socket)
             ],
             [None; 3]
         );
         for uid in [Some(1001), None] {
-            assert!(of(uid, Way::Port).unwrap().contains("--allow-runs"));
-            assert!(of(uid, Way::Socket).unwrap().contains("or root"));
+            assert!(
+                of(uid, AccessMethod::Port)
+                    .unwrap()
+                    .contains("--allow-runs")
+            );
+            assert!(of(uid, AccessMethod::Socket).unwrap().contains("or root"));
         }
-        let behind_proxy = of(None, Way::Proxy).unwrap();
+        let behind_proxy = of(None, AccessMethod::Proxy).unwrap();
         assert!(
-            behind_proxy.contains("proxy: start it with `gpumon serve --allow-runs`"),
+            behind_proxy.contains("behind a reverse proxy and cannot identify who")
+                && behind_proxy.contains(": start it with `gpumon serve --allow-runs`")
+                && behind_proxy.contains("who can reach the proxy"),
             "{behind_proxy}"
         );
     }

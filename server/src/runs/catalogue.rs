@@ -1,4 +1,4 @@
-//! The list of all workloads for clients that start runs.
+//! The catalog of all workloads, for clients that start runs.
 
 use axum::{Extension, Json, extract::State};
 use gpumon_probe::model::RunKind;
@@ -13,9 +13,9 @@ use crate::{app::AppState, auth::Client};
 /// The response of `GET /api/v1/catalogue`: everything that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Catalogue {
-    /// The entries in the order of their display.
+    /// The entries in display order.
     pub entries: Vec<CatalogueEntry>,
-    /// The reason why the client may not start runs; `null` if it may.
+    /// The reason why the client may not start runs; `null` if the client has permission.
     pub refusal: Option<String>,
 }
 
@@ -26,29 +26,29 @@ pub struct CatalogueEntry {
     pub kind: RunKind,
     /// The name of the workload, case or scenario in a job.
     pub id: String,
-    /// The name in a list, such as `triad`.
+    /// The name shown in a list, such as `triad`.
     pub title: String,
-    /// A sentence that describes what it does.
+    /// A sentence that describes what the entry does.
     pub does: String,
-    /// A sentence that describes what it teaches.
+    /// A sentence that describes what the entry teaches.
     pub teaches: String,
-    /// Whether it can also run on a CPU.
+    /// Whether the entry can also run on a CPU.
     pub on_cpu: bool,
 }
 
-pub(super) async fn catalogue(
+pub(super) async fn get_catalogue(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
 ) -> Json<Catalogue> {
-    let refusal = access::refusal(&app, &client).map(|why| why.trim_end().to_owned());
+    let refusal = access::find_refusal(&app, &client).map(|why| why.trim_end().to_owned());
     Json(Catalogue::new(refusal))
 }
 
 impl Catalogue {
-    /// Returns everything that can be run.
+    /// Creates the catalog of everything that can be run.
     fn new(refusal: Option<String>) -> Self {
-        let workloads = catalogue::all().map(|about| {
-            entry(
+        let workloads = catalogue::list_workloads().map(|about| {
+            make_entry(
                 RunKind::Bench,
                 about.id,
                 about.id,
@@ -57,7 +57,7 @@ impl Catalogue {
                 about.runs_on(Backend::Cpu),
             )
         });
-        let burn = entry(
+        let burn = make_entry(
             RunKind::Burn,
             "burn",
             "burn",
@@ -74,7 +74,7 @@ impl Catalogue {
                 format!("{}: {}", case.id, case.title),
                 format!("{}, in all its variants.", case.title),
             );
-            entry(
+            make_entry(
                 RunKind::Tutorials,
                 case.id,
                 &title,
@@ -83,8 +83,8 @@ impl Catalogue {
                 on_cpu,
             )
         });
-        let demonstrations = oom::all().iter().map(|scenario| {
-            entry(
+        let demonstrations = oom::list_scenarios().iter().map(|scenario| {
+            make_entry(
                 RunKind::Oom,
                 scenario.id,
                 scenario.title,
@@ -93,7 +93,7 @@ impl Catalogue {
                 true,
             )
         });
-        let selftest = entry(
+        let selftest = make_entry(
             RunKind::Selftest,
             "selftest",
             "selftest",
@@ -113,7 +113,7 @@ impl Catalogue {
     }
 }
 
-fn entry(
+fn make_entry(
     kind: RunKind,
     id: &str,
     title: &str,

@@ -1,5 +1,5 @@
-//! The endpoint `POST /api/v1/runs/announced` for a run in a terminal. The request body has the
-//! run's report lines as they appear.
+//! The endpoint `POST /api/v1/runs/announced` for a run in a terminal. The request body consists of
+//! the run's report lines, sent as they appear.
 
 use std::sync::Arc;
 
@@ -12,32 +12,35 @@ use futures_util::StreamExt;
 use gpumon_probe::model::RunStatus;
 use gpumon_workload::{
     parent::line_splitter::{LineSplitter, LineTooLong},
-    protocol::Line,
+    protocol::ReportLine,
 };
 
 use super::{Runs, registry::Refusal};
 use crate::app::AppState;
 
-/// The header with the name of the run, which the client chooses.
-pub(crate) const HEADER: &str = "x-gpumon-run";
-/// The maximum size of all lines of a run in bytes, which is enough for days of progress.
-const MOST: usize = 64 << 20;
-pub(crate) const LONGEST_NAME: usize = 64;
+/// The header that contains the name of the run. The client chooses the name.
+pub(crate) const RUN_NAME_HEADER: &str = "x-gpumon-run";
+/// The maximum size of all lines of a run in bytes, enough for days of progress.
+const MAX_BODY_BYTES: usize = 64 << 20;
+pub(crate) const MAX_NAME_BYTES: usize = 64;
 
-/// Reads report lines until the body ends. A run that has not reported its end by then is marked as
-/// lost.
-pub(super) async fn announced(
+/// Reads report lines until the body ends. A run that has not reported its end by then is recorded
+/// as lost.
+pub(super) async fn post_announced_run(
     State(app): State<AppState>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<&'static str, Refusal> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let name = headers
-        .get(HEADER)
+        .get(RUN_NAME_HEADER)
         .and_then(|name| name.to_str().ok())
-        .filter(|name| is_name(name));
+        .filter(|name| is_run_name(name));
     let name = name.ok_or_else(|| {
-        bad(format!("name the run in the header X-Gpumon-Run: up to {LONGEST_NAME} letters, digits, '-' and '_'"))
+        bad(format!(
+            "the header X-Gpumon-Run must contain the name of the run: up to {MAX_NAME_BYTES} \
+             letters, digits, '-' and '_'"
+        ))
     })?;
     app.runs.announce(name)?;
     let announcement = Announcement {
@@ -46,51 +49,51 @@ pub(super) async fn announced(
     };
     let mut chunks = body.into_data_stream();
     let (mut splitter, mut received) = (LineSplitter::default(), 0);
-    // The connection is closed when the terminal's process ends.
+    // When the process in the terminal ends, its connection is closed, which ends this loop.
     while let Some(Ok(chunk)) = chunks.next().await {
         received += chunk.len();
-        if received > MOST {
-            return Err(bad("this run has said too much".to_owned()));
+        if received > MAX_BODY_BYTES {
+            return Err(bad("this run has sent too much data".to_owned()));
         }
         announcement
             .ingest(&mut splitter, &chunk)
-            .map_err(|Refused(why)| bad(why))?;
+            .map_err(|RefusedLine(why)| bad(why))?;
         if app.runs.has_reported_its_end(name) {
             return Ok("ended\n");
         }
     }
-    Err(bad("the lines ended before the run did".to_owned()))
+    Err(bad("the connection ended before the run did".to_owned()))
 }
 
-fn is_name(name: &str) -> bool {
+fn is_run_name(name: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_fit)
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_fit)
 }
 
-/// A guard that ends its run when it is dropped, even if the connection was closed and the handler
-/// is canceled.
+/// A guard that ends its run when dropped, even if the handler is canceled because the connection
+/// was closed.
 struct Announcement {
     runs: Arc<Runs>,
     name: String,
 }
 
 impl Announcement {
-    fn ingest(&self, splitter: &mut LineSplitter, chunk: &Bytes) -> Result<(), Refused> {
+    fn ingest(&self, splitter: &mut LineSplitter, chunk: &Bytes) -> Result<(), RefusedLine> {
         splitter.push(chunk, |line| {
             if line.is_empty() {
                 Ok(())
             } else {
                 self.runs
-                    .ingest(&self.name, Line::parse(line))
-                    .map_err(Refused)
+                    .ingest(&self.name, ReportLine::parse(line))
+                    .map_err(RefusedLine)
             }
         })
     }
 }
 
-struct Refused(String);
+struct RefusedLine(String);
 
-impl From<LineTooLong> for Refused {
+impl From<LineTooLong> for RefusedLine {
     fn from(error: LineTooLong) -> Self {
         Self(error.to_string())
     }
@@ -98,8 +101,8 @@ impl From<LineTooLong> for Refused {
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        let why = "its terminal fell silent before the run had ended".to_owned();
-        self.runs.end(&self.name, RunStatus::Lost, Some(why));
+        let why = "the connection to its terminal ended before the run did".to_owned();
+        self.runs.end_run(&self.name, RunStatus::Lost, Some(why));
     }
 }
 
@@ -108,10 +111,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_short_and_plain() {
-        assert!(is_name("5f3a-1") && is_name(&"a".repeat(64)));
+    fn run_name_is_short_and_plain() {
+        assert!(is_run_name("5f3a-1") && is_run_name(&"a".repeat(64)));
         for name in ["", "a b", "../etc", "ä", &"a".repeat(65)] {
-            assert!(!is_name(name), "{name}");
+            assert!(!is_run_name(name), "{name}");
         }
     }
 }

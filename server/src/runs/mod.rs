@@ -1,14 +1,16 @@
-//! Workload runs: those that this server starts, and those that a terminal announces.
+//! Workload runs: those that this server starts, and those that terminals announce.
 //!
-//! The process, its reports and its end are handled by `gpumon_workload` (`parent`, `protocol`), as
-//! for a run in a terminal.
+//! `gpumon_workload` (`parent`, `protocol`) handles the process, its reports and its end, as for a
+//! run in a terminal.
 //!
-//! - [`state`] is the state of a run as clients receive it; [`record`] collects its reports,
-//!   [`report_item`] converts them.
-//! - [`registry`] keeps all runs. Their beginnings, steps and ends are events; clients that
-//!   requested it receive changes ([`follower`]). [`job_request`] limits the requests of jobs.
-//! - [`routes`] has the endpoints, [`external_runs`] that of terminals; [`access`] decides who may
-//!   start and stop runs, [`catalogue`] lists everything that can be run.
+//! - [`state`] contains a run's state as clients receive it. [`record`] collects the run's reports,
+//!   and [`report_item`] converts them.
+//! - [`registry`] keeps all runs. Their beginnings, steps and ends are events. Clients that
+//!   requested runs receive all changes ([`follower`]). [`job_request`] limits what jobs may
+//!   request.
+//! - [`routes`] contains the endpoints, and [`external_runs`] the endpoint for terminals.
+//!   [`access`] decides who may start and stop runs, and [`catalogue`] lists everything that can be
+//!   run.
 
 pub(crate) mod access;
 mod catalogue;
@@ -25,16 +27,16 @@ use gpumon_workload::parent::WorkerCommand;
 
 pub use self::catalogue::{Catalogue, CatalogueEntry};
 pub(crate) use self::{
-    access::{is_meant, may_run, refusal},
-    follower::Follower,
+    access::{find_refusal, has_gpumon_header, require_run_permission},
+    follower::RunFollower,
     registry::Runs,
-    routes::{RunList, announcements, router},
+    routes::{RunList, build_announcement_router, build_router},
     state::RunDetails,
 };
 
 /// The settings for starting runs.
 #[derive(Debug, Clone)]
 pub struct RunSettings {
-    /// The command of the worker process, which is gpumon itself.
+    /// The command that starts the worker process, which is gpumon itself.
     pub worker: WorkerCommand,
 }

@@ -1,20 +1,20 @@
-//! The state of one run, as reported by its process.
+//! The record of one run, built from the reports of its process.
 
 use gpumon_probe::model::{Run, RunStatus, now_ms};
 use gpumon_workload::protocol::{Phase, Report};
 
 use super::{
-    report_item::{BRIEF, NAME, clean},
+    report_item::{MAX_NAME_CHARS, MAX_PROGRESS_CHARS, clean_text},
     state::{RunDetails, RunDevice, RunItem, RunState, RunStep},
 };
 
 /// The maximum number of devices of a run.
-const DEVICES: usize = 64;
-/// The maximum number of results and sentences kept for a run.
-const ITEMS: usize = 512;
-/// The maximum number of steps that become events: more than any workload has, but not so many that
-/// they displace all other events.
-const STEP_EVENTS: usize = 64;
+const MAX_DEVICES: usize = 64;
+/// The maximum number of results and sentences that are kept for a run.
+const MAX_ITEMS: usize = 512;
+/// The maximum number of steps that become events. No workload has more steps, and this many do not
+/// displace all other events.
+const MAX_STEP_EVENTS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct RunRecord {
@@ -23,9 +23,9 @@ pub(crate) struct RunRecord {
     step_events: usize,
 }
 
-/// The effect of a report on events.
+/// The effect of a report on the event log.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum RecordChange {
     Began,
     Step,
     Other,
@@ -45,27 +45,27 @@ impl RunRecord {
         &mut self,
         report: Report,
         index_of: impl Fn(&str) -> Option<u32>,
-    ) -> Change {
+    ) -> RecordChange {
         let state = &mut self.state;
         match report {
-            // A second report of the beginning is ignored.
+            // Only the first report of the beginning is used.
             Report::Begun {
                 title,
                 devices,
                 steps,
             } if state.steps == 0 => {
-                let devices = devices.iter().take(DEVICES);
+                let devices = devices.iter().take(MAX_DEVICES);
                 state.devices = devices
                     .map(|device| RunDevice::new(device, &index_of))
                     .collect();
-                state.title = clean(&title, BRIEF);
-                state.steps = count(steps).max(1);
-                Change::Began
+                state.title = clean_text(&title, MAX_PROGRESS_CHARS);
+                state.steps = to_u32(steps).max(1);
+                RecordChange::Began
             }
             Report::Phase {
                 step, id, phase, ..
             } => {
-                let (number, id) = (count(step), clean(&id, NAME));
+                let (number, id) = (to_u32(step), clean_text(&id, MAX_NAME_CHARS));
                 let before = state.step.replace(RunStep {
                     number,
                     id,
@@ -75,34 +75,37 @@ impl RunRecord {
                 (state.share, state.text) = (None, String::new());
                 let is_next = before.is_none_or(|before| before.number != number);
                 let is_marked = is_next || matches!(phase, Phase::Holding | Phase::GivingBack);
-                if !is_marked || state.steps == 0 || self.step_events == STEP_EVENTS {
-                    return Change::Other;
+                if !is_marked || state.steps == 0 || self.step_events == MAX_STEP_EVENTS {
+                    return RecordChange::Other;
                 }
                 self.step_events += 1;
-                Change::Step
+                RecordChange::Step
             }
             Report::Progress { share, text, .. } => {
-                (state.share, state.text) = (Some(share.clamp(0.0, 1.0)), clean(&text, BRIEF));
-                Change::Other
+                (state.share, state.text) = (
+                    Some(share.clamp(0.0, 1.0)),
+                    clean_text(&text, MAX_PROGRESS_CHARS),
+                );
+                RecordChange::Other
             }
             Report::Ended { code } => {
                 state.code = Some(code);
-                Change::Other
+                RecordChange::Other
             }
             report => {
                 if let Some(item) =
-                    RunItem::from_report(report).filter(|_| self.items.len() < ITEMS)
+                    RunItem::from_report(report).filter(|_| self.items.len() < MAX_ITEMS)
                 {
                     self.items.push(item.clone());
-                    state.items = count(self.items.len());
+                    state.items = to_u32(self.items.len());
                     state.newest = Some(item);
                 }
-                Change::Other
+                RecordChange::Other
             }
         }
     }
 
-    pub(crate) fn end(&mut self, status: RunStatus, error: Option<String>) {
+    pub(crate) fn end_run(&mut self, status: RunStatus, error: Option<String>) {
         let state = &mut self.state;
         state.status = status;
         state.error = error;
@@ -110,15 +113,15 @@ impl RunRecord {
         (state.step, state.share, state.text) = (None, None, String::new());
     }
 
-    /// Returns `true` if an item has the reason of a failure.
+    /// Returns `true` if an item contains the reason of a failure.
     pub(crate) fn has_failure(&self) -> bool {
         self.items
             .iter()
             .any(|item| matches!(item, RunItem::Failed { .. }))
     }
 
-    /// Returns `true` if the process has reported its devices. Events are sent from then on.
-    pub(crate) fn has_begun(&self) -> bool {
+    /// Returns `true` if the process has reported its devices. Events are only sent after that.
+    pub(crate) fn has_reported_devices(&self) -> bool {
         self.state.steps > 0
     }
 
@@ -126,7 +129,7 @@ impl RunRecord {
         self.state.status == RunStatus::Running
     }
 
-    pub(crate) fn as_event(&self) -> Run {
+    pub(crate) fn to_event_run(&self) -> Run {
         let RunState {
             run,
             kind,
@@ -137,7 +140,7 @@ impl RunRecord {
         } = &self.state;
         let word = |step: &RunStep| match step.phase {
             Phase::Holding => format!("{}, memory held", step.id),
-            Phase::GivingBack => format!("{}, memory given back", step.id),
+            Phase::GivingBack => format!("{}, memory released", step.id),
             _ => step.id.clone(),
         };
         let step = step.as_ref().map(word);
@@ -158,6 +161,6 @@ impl RunRecord {
     }
 }
 
-fn count(count: usize) -> u32 {
+fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The known runs: those in progress, and the last ones that have ended.
+//! The known runs: the runs in progress, and the most recent runs that have ended.
 
 use std::{
     collections::VecDeque,
@@ -10,8 +10,8 @@ use std::{
 use axum::http::StatusCode;
 use gpumon_probe::model::{Event, EventKind, Run, RunKind, RunStatus, now_ms};
 use gpumon_workload::{
-    parent::{self, End, Listener, StandardError, StopReason, StopRequest, WorkerError},
-    protocol::{Job, Line, NotAReport},
+    parent::{self, Listener, StandardError, StopReason, StopRequest, WorkerEnd, WorkerError},
+    protocol::{InvalidReport, Job, ReportLine},
 };
 use tokio::{
     sync::watch,
@@ -20,9 +20,9 @@ use tokio::{
 
 use super::{
     RunSettings,
-    job_request::{limit_of, title_of},
-    record::{Change, RunRecord},
-    report_item::clean,
+    job_request::{job_time_limit, job_title},
+    record::{RecordChange, RunRecord},
+    report_item::clean_text,
     state::{RunDetails, RunState},
 };
 use crate::{
@@ -33,13 +33,13 @@ use crate::{
 };
 
 /// The maximum number of ended runs that are kept.
-const OVER: usize = 50;
+const MAX_ENDED_RUNS: usize = 50;
 /// The maximum number of runs that terminals announce at the same time.
-const ANNOUNCED: usize = 8;
-/// The interval at which the server checks whether runs have ended before it ends.
-const END_TICK: Duration = Duration::from_millis(10);
-/// The maximum number of characters of the last line of standard error.
-const LAST_LINE: usize = 1000;
+const MAX_ANNOUNCED_RUNS: usize = 8;
+/// When the server shuts down, the interval at which it checks whether runs have ended.
+const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// The maximum number of characters kept of the last line of a worker's standard error.
+const MAX_LAST_LINE_CHARS: usize = 1000;
 
 pub(crate) struct Runs {
     settings: RunSettings,
@@ -49,22 +49,22 @@ pub(crate) struct Runs {
     changed: watch::Sender<u64>,
 }
 
-/// All runs, the oldest first.
+/// All runs, oldest first.
 #[derive(Default)]
 struct RunTable {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<RunEntry>,
     started: u64,
     changes: u64,
 }
 
-struct Entry {
+struct RunEntry {
     record: RunRecord,
     changed: u64,
-    /// The request that stops the run, if this server has started it.
+    /// The request to stop the run, if this server started it.
     stop: Option<Arc<StopRequest>>,
 }
 
-/// The response if a run cannot be started.
+/// The response to a request to start a run that is refused.
 pub(super) type Refusal = (StatusCode, String);
 
 impl Runs {
@@ -83,7 +83,7 @@ impl Runs {
     }
 
     pub(crate) fn start(self: &Arc<Self>, job: &Job) -> Result<RunState, Refusal> {
-        let limit = limit_of(job).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
+        let limit = job_time_limit(job).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
         let stop = Arc::new(StopRequest::default());
         let mut table = self.lock();
         if let Some(busy) = table
@@ -98,12 +98,12 @@ impl Runs {
             return Err((StatusCode::CONFLICT, message));
         }
         table.started += 1;
-        // The time makes names unique, even across servers.
+        // The time makes run IDs unique, even across servers.
         let name = format!("{:x}-{}", now_ms(), table.started);
-        let seconds = Some(job.asked_seconds()).filter(|seconds| *seconds > 0.0);
+        let seconds = Some(job.requested_seconds()).filter(|seconds| *seconds > 0.0);
         let state = RunState {
             seconds,
-            ..RunState::beginning(name.clone(), job.kind().0, title_of(job), true)
+            ..RunState::new_running(name.clone(), job.kind().0, job_title(job), true)
         };
         let mut listener = RunListener {
             runs: Arc::clone(self),
@@ -112,9 +112,10 @@ impl Runs {
             server_stopped: self.stopped.clone(),
         };
         let (job, command) = (job.clone(), self.settings.worker.clone());
-        // The process ends with the thread that has started it.
+        // The worker process ends together with the thread that started it, so the thread waits for
+        // the process.
         let supervision = move || {
-            let end = parent::run(
+            let end = parent::run_worker(
                 &command,
                 &job,
                 limit,
@@ -122,7 +123,7 @@ impl Runs {
                 &mut listener,
             );
             let (status, why) = exit_status(end, limit);
-            listener.runs.end(&listener.name, status, why);
+            listener.runs.end_run(&listener.name, status, why);
         };
         let thread = thread::Builder::new()
             .name("run".to_owned())
@@ -133,7 +134,7 @@ impl Runs {
                 format!("cannot start a run: {error}\n"),
             )
         })?;
-        self.add(table, state.clone(), Some(stop));
+        self.add_run(table, state.clone(), Some(stop));
         Ok(state)
     }
 
@@ -144,20 +145,20 @@ impl Runs {
             .iter()
             .any(|entry| entry.record.state.run == name)
         {
-            let message = "there is a run of this name already; give each its own name\n";
+            let message = "a run with this name already exists; use another name\n";
             return Err((StatusCode::CONFLICT, message.to_owned()));
         }
         let announced = table
             .entries
             .iter()
             .filter(|entry| entry.stop.is_none() && entry.record.is_running());
-        if announced.count() >= ANNOUNCED {
-            let message = "too many runs are announced; try again when one has ended\n";
+        if announced.count() >= MAX_ANNOUNCED_RUNS {
+            let message = "too many runs from terminals are active; try again when one has ended\n";
             return Err((StatusCode::TOO_MANY_REQUESTS, message.to_owned()));
         }
-        self.add(
+        self.add_run(
             table,
-            RunState::beginning(name.to_owned(), RunKind::Other, String::new(), false),
+            RunState::new_running(name.to_owned(), RunKind::Other, String::new(), false),
             None,
         );
         Ok(())
@@ -167,7 +168,11 @@ impl Runs {
     ///
     /// # Errors
     /// Returns an error if the line is not a report.
-    pub(crate) fn ingest(&self, name: &str, line: Result<Line, NotAReport>) -> Result<(), String> {
+    pub(crate) fn ingest(
+        &self,
+        name: &str,
+        line: Result<ReportLine, InvalidReport>,
+    ) -> Result<(), String> {
         let report = line.map_err(|error| error.to_string())?.report;
         let gpus = self.hub.gpus();
         let index_of = |uuid: &str| {
@@ -175,26 +180,26 @@ impl Runs {
                 .find(|gpu| gpu.uuid.as_deref() == Some(uuid))
                 .map(|gpu| gpu.index)
         };
-        self.change(name, |record| match record.ingest(report, index_of) {
-            Change::Began => self.add_event(record, EventKind::RunBegan),
-            Change::Step => self.add_event(record, EventKind::RunStep),
-            Change::Other => {}
+        self.change_run(name, |record| match record.ingest(report, index_of) {
+            RecordChange::Began => self.add_event(record, EventKind::RunBegan),
+            RecordChange::Step => self.add_event(record, EventKind::RunStep),
+            RecordChange::Other => {}
         });
         Ok(())
     }
 
-    /// Ends a run. The exit code that it has reported decides its status; `status` and `why` apply
-    /// if there is none.
-    pub(crate) fn end(&self, name: &str, status: RunStatus, why: Option<String>) {
-        self.change(name, |record| {
+    /// Ends a run. If the run has reported an exit code, the code determines its status. Otherwise,
+    /// `status` and `why` are used.
+    pub(crate) fn end_run(&self, name: &str, status: RunStatus, why: Option<String>) {
+        self.change_run(name, |record| {
             let (status, why) = match record.state.code {
                 Some(0) => (RunStatus::Done, None),
                 Some(130) => (RunStatus::Canceled, None),
                 Some(_) => (RunStatus::Failed, why.filter(|_| !record.has_failure())),
                 None => (status, why),
             };
-            record.end(status, why);
-            if record.has_begun() {
+            record.end_run(status, why);
+            if record.has_reported_devices() {
                 self.add_event(record, EventKind::RunEnded);
             }
         });
@@ -206,19 +211,19 @@ impl Runs {
             .is_some_and(|entry| entry.record.state.code.is_some())
     }
 
-    /// Requests the end of a run, and returns its state. Returns `None` if there is no such run.
+    /// Requests the end of a run, and returns its state. Returns `None` if no run has this name.
     pub(crate) fn cancel(&self, name: &str) -> Option<RunState> {
         let mut table = self.lock();
         let entry = table.find(name)?;
         if let Some(stop) = entry.stop.as_ref().filter(|_| entry.record.is_running()) {
-            stop.request();
+            stop.request_stop();
         }
         Some(entry.record.state.clone())
     }
 
-    /// Waits until no worker process runs, for at most this time. Workers are stopped when the
-    /// server ends.
-    pub(crate) async fn wait_for_end(&self, at_most: Duration) {
+    /// Waits until no worker process is running, but not longer than `at_most`. The workers stop
+    /// because the server is shutting down.
+    pub(crate) async fn wait_for_workers(&self, at_most: Duration) {
         let is_working = || {
             self.lock()
                 .entries
@@ -227,11 +232,11 @@ impl Runs {
         };
         let deadline = Instant::now() + at_most;
         while is_working() && Instant::now() < deadline {
-            sleep(END_TICK).await;
+            sleep(END_CHECK_INTERVAL).await;
         }
     }
 
-    pub(crate) fn all(&self) -> Vec<RunState> {
+    pub(crate) fn list_states(&self) -> Vec<RunState> {
         self.lock()
             .entries
             .iter()
@@ -240,7 +245,7 @@ impl Runs {
             .collect()
     }
 
-    pub(crate) fn details(&self, name: &str) -> Option<RunDetails> {
+    pub(crate) fn find_details(&self, name: &str) -> Option<RunDetails> {
         self.lock().find(name).map(|entry| entry.record.details())
     }
 
@@ -249,8 +254,8 @@ impl Runs {
         self.changed.subscribe()
     }
 
-    /// Returns frames of the runs that have changed since a change.
-    pub(crate) fn changed_since(&self, change: u64) -> Vec<TextFrame> {
+    /// Returns frames of the runs that have changed since the change number `change`.
+    pub(crate) fn list_changed_runs(&self, change: u64) -> Vec<TextFrame> {
         let table = self.lock();
         let changed = table.entries.iter().filter(|entry| entry.changed > change);
         changed
@@ -258,7 +263,7 @@ impl Runs {
             .collect()
     }
 
-    fn add(
+    fn add_run(
         &self,
         mut table: MutexGuard<'_, RunTable>,
         state: RunState,
@@ -266,7 +271,7 @@ impl Runs {
     ) {
         table.changes += 1;
         let changed = table.changes;
-        table.entries.push_back(Entry {
+        table.entries.push_back(RunEntry {
             record: RunRecord::new(state),
             changed,
             stop,
@@ -274,8 +279,9 @@ impl Runs {
         self.changed.send_replace(changed);
     }
 
-    /// Changes a run in progress. Events are sent under the lock, so that they stay in order.
-    fn change(&self, name: &str, change: impl FnOnce(&mut RunRecord)) {
+    /// Changes a run that is in progress. Events are sent while the lock is held, so that they stay
+    /// in order.
+    fn change_run(&self, name: &str, change: impl FnOnce(&mut RunRecord)) {
         let mut table = self.lock();
         let number = table.changes + 1;
         let Some(entry) = table.find(name).filter(|entry| entry.record.is_running()) else {
@@ -284,11 +290,12 @@ impl Runs {
         change(&mut entry.record);
         entry.changed = number;
         table.changes = number;
-        table.forget();
+        table.remove_oldest_ended();
         self.changed.send_replace(number);
     }
 
-    /// Adds an event for each GPU of the run, or a single one for the host.
+    /// Adds an event for each GPU of the run, or a single event for the host if the run uses no
+    /// GPU.
     fn add_event(&self, record: &RunRecord, what: impl Fn(Run) -> EventKind) {
         let at_ms = now_ms();
         let devices = &record.state.devices;
@@ -304,7 +311,7 @@ impl Runs {
             self.hub.add_event(Event {
                 at_ms,
                 gpu,
-                what: what(record.as_event()),
+                what: what(record.to_event_run()),
             });
         }
     }
@@ -315,16 +322,16 @@ impl Runs {
 }
 
 impl RunTable {
-    fn find(&mut self, name: &str) -> Option<&mut Entry> {
+    fn find(&mut self, name: &str) -> Option<&mut RunEntry> {
         self.entries
             .iter_mut()
             .find(|entry| entry.record.state.run == name)
     }
 
-    /// Removes the oldest ended run above the limit.
-    fn forget(&mut self) {
-        let is_over = |entry: &Entry| !entry.record.is_running();
-        if self.entries.iter().filter(|entry| is_over(entry)).count() > OVER
+    /// Removes the oldest ended run if there are more than the limit.
+    fn remove_oldest_ended(&mut self) {
+        let is_over = |entry: &RunEntry| !entry.record.is_running();
+        if self.entries.iter().filter(|entry| is_over(entry)).count() > MAX_ENDED_RUNS
             && let Some(oldest) = self.entries.iter().position(is_over)
         {
             self.entries.remove(oldest);
@@ -342,7 +349,7 @@ struct RunListener {
 impl Listener for RunListener {
     type Error = String;
 
-    fn on_line(&mut self, _: &str, line: Result<Line, NotAReport>) -> Result<(), String> {
+    fn on_line(&mut self, _: &str, line: Result<ReportLine, InvalidReport>) -> Result<(), String> {
         self.runs.ingest(&self.name, line)
     }
 
@@ -355,9 +362,9 @@ impl Listener for RunListener {
     }
 }
 
-/// Returns the status of a run whose process has ended without a report.
+/// Returns the status of a run whose process ended without reporting an exit code.
 fn exit_status(
-    end: Result<End, WorkerError<String>>,
+    end: Result<WorkerEnd, WorkerError<String>>,
     limit: Duration,
 ) -> (RunStatus, Option<String>) {
     let end = match end {
@@ -385,7 +392,7 @@ fn exit_status(
         None => {
             let line = end
                 .last_error_line
-                .map(|line| clean(line.trim_start_matches("gpumon: "), LAST_LINE));
+                .map(|line| clean_text(line.trim_start_matches("gpumon: "), MAX_LAST_LINE_CHARS));
             let line = line.map_or_else(
                 || " without an error message".to_owned(),
                 |line| format!(": {line}"),

@@ -1,23 +1,24 @@
-//! Reports of a worker process in the form for clients.
+//! Conversion of a worker process's reports into the form that clients receive.
 //!
-//! Terminals can announce any text, so it is truncated and stripped of control characters.
+//! Terminals can announce any text, so texts are truncated and stripped of control characters.
 
 use gpumon_probe::model::Absence;
 use gpumon_workload::protocol::{
-    Check, DeviceName, Found, Outcome, Report, Times, Topic, TutorialReport, Verdict,
+    DeviceName, ReadingCheck, Report, RunOutcome, Times, Topic, TutorialReport, VariantOutcome,
+    Verdict,
 };
 
 use super::state::{RunDevice, RunItem, RunResult};
 
 /// The maximum number of characters of a name.
-pub(super) const NAME: usize = 80;
+pub(super) const MAX_NAME_CHARS: usize = 80;
 /// The maximum number of characters of a progress text.
-pub(super) const BRIEF: usize = 200;
-/// The maximum number of characters of a sentence or an error.
-const SENTENCE: usize = 2000;
+pub(super) const MAX_PROGRESS_CHARS: usize = 200;
+/// The maximum number of characters in a sentence or an error message.
+const MAX_SENTENCE_CHARS: usize = 2000;
 
-/// Truncates a text to `most` characters, and removes control characters.
-pub(crate) fn clean(text: &str, most: usize) -> String {
+/// Truncates a text to `most` characters, and replaces control characters by spaces.
+pub(crate) fn clean_text(text: &str, most: usize) -> String {
     let printable = text.chars().map(|character| {
         if character.is_control() {
             ' '
@@ -29,7 +30,8 @@ pub(crate) fn clean(text: &str, most: usize) -> String {
 }
 
 impl RunItem {
-    /// Converts a report to an item. Returns `None` for reports of progress.
+    /// Converts a report to an item. Returns `None` for reports that are not items, such as
+    /// progress.
     pub(super) fn from_report(report: Report) -> Option<Self> {
         Some(match report {
             Report::Result { outcome, .. } => Self::Result(Box::new(RunResult::from(*outcome))),
@@ -37,9 +39,9 @@ impl RunItem {
             Report::Check { check } => Self::from(*check),
             Report::Said { topic, text } => Self::Said {
                 topic,
-                text: clean(&text, SENTENCE),
+                text: clean_text(&text, MAX_SENTENCE_CHARS),
             },
-            Report::Failed { id, error, .. } => Self::failed(&id, &error),
+            Report::Failed { id, error, .. } => Self::from_failure(&id, &error),
             Report::Begun { .. }
             | Report::Phase { .. }
             | Report::Progress { .. }
@@ -48,10 +50,10 @@ impl RunItem {
         })
     }
 
-    fn failed(id: &str, error: &str) -> Self {
+    fn from_failure(id: &str, error: &str) -> Self {
         Self::Failed {
-            id: clean(id, NAME),
-            error: clean(error, SENTENCE),
+            id: clean_text(id, MAX_NAME_CHARS),
+            error: clean_text(error, MAX_SENTENCE_CHARS),
         }
     }
 }
@@ -65,46 +67,48 @@ impl From<TutorialReport> for RunItem {
             ..
         }: TutorialReport,
     ) -> Self {
-        let id = clean(&format!("{case} {variant}"), NAME);
+        let id = clean_text(&format!("{case} {variant}"), MAX_NAME_CHARS);
         match found {
-            Found::Measured { outcome } => Self::Result(Box::new(RunResult {
+            VariantOutcome::Measured { outcome } => Self::Result(Box::new(RunResult {
                 id,
                 ..RunResult::from(*outcome)
             })),
-            Found::Failed { error, .. } => Self::failed(&id, &error),
-            Found::Shown { text, .. } | Found::Skipped { reason: text } => Self::Said {
-                topic: Topic::Step,
-                text: clean(&format!("{id}: {text}"), SENTENCE),
-            },
+            VariantOutcome::Failed { error, .. } => Self::from_failure(&id, &error),
+            VariantOutcome::Shown { text, .. } | VariantOutcome::Skipped { reason: text } => {
+                Self::Said {
+                    topic: Topic::Step,
+                    text: clean_text(&format!("{id}: {text}"), MAX_SENTENCE_CHARS),
+                }
+            }
         }
     }
 }
 
-impl From<Check> for RunItem {
+impl From<ReadingCheck> for RunItem {
     fn from(
-        Check {
+        ReadingCheck {
             load,
             verdict,
             text,
             ..
-        }: Check,
+        }: ReadingCheck,
     ) -> Self {
         match verdict {
-            Verdict::Mismatch => Self::failed(&load, &text),
+            Verdict::Mismatch => Self::from_failure(&load, &text),
             Verdict::Verified | Verdict::NotReported => Self::Said {
                 topic: Topic::Proof,
-                text: clean(&text, SENTENCE),
+                text: clean_text(&text, MAX_SENTENCE_CHARS),
             },
         }
     }
 }
 
-impl From<Outcome> for RunResult {
-    fn from(outcome: Outcome) -> Self {
+impl From<RunOutcome> for RunResult {
+    fn from(outcome: RunOutcome) -> Self {
         let median = |times: Option<Times>| times.map(|times| times.median_us);
         Self {
-            id: clean(&outcome.id, NAME),
-            device: clean(&outcome.device.name, NAME),
+            id: clean_text(&outcome.id, MAX_NAME_CHARS),
+            device: clean_text(&outcome.device.name, MAX_NAME_CHARS),
             dtype: outcome.dtype.to_string(),
             device_us: median(outcome.device_time)
                 .ok_or(Absence::NotSupported)
@@ -123,8 +127,8 @@ impl From<Outcome> for RunResult {
             peak_per_second: outcome.roofline.rated_per_second,
             share: outcome.roofline.share,
             limit: outcome.roofline.limit.to_string(),
-            // A result without any checked elements is not verified, even if the report states
-            // otherwise.
+            // A result without any checked elements does not count as verified, whatever the report
+            // states.
             verified: outcome.verify.ok && outcome.verify.checked > 0,
             checked: outcome.verify.checked,
             wrong: outcome.verify.wrong,
@@ -134,11 +138,12 @@ impl From<Outcome> for RunResult {
 }
 
 impl RunDevice {
-    /// Converts the name of a device. `index_of` returns the index of the GPU with a UUID.
+    /// Creates a device from its reported name. `index_of` returns the index of the GPU with the
+    /// given UUID.
     pub(super) fn new(device: &DeviceName, index_of: impl Fn(&str) -> Option<u32>) -> Self {
         Self {
             index: device.uuid.as_deref().and_then(index_of),
-            name: clean(&device.name, NAME),
+            name: clean_text(&device.name, MAX_NAME_CHARS),
         }
     }
 }
@@ -146,15 +151,15 @@ impl RunDevice {
 #[cfg(test)]
 mod tests {
     use gpumon_probe::model::Reading;
-    use gpumon_workload::protocol::Line;
+    use gpumon_workload::protocol::ReportLine;
 
     use super::*;
 
-    fn item(line: &str) -> Option<RunItem> {
-        RunItem::from_report(Line::parse(line).unwrap().report)
+    fn parse_item(line: &str) -> Option<RunItem> {
+        RunItem::from_report(ReportLine::parse(line).unwrap().report)
     }
 
-    /// A result in the format of the runner.
+    /// A result in the format that worker processes report.
     const OUTCOME: &str = r#""id":"copy","backend":"cpu","device":{"name":"A CPU"},"dtype":"fp32","n":10,
         "extent":"elements","memory_bytes":80,"host_bytes":0,"moved_bytes":80,"operations":0,"device_time":null,
         "host_time":{"median_us":12.5,"low_us":12.0,"high_us":13.0,"p5_us":12.0,"p95_us":13.0,"min_us":12.0,"n":3},
@@ -164,9 +169,9 @@ mod tests {
         "environment":{"from_ms":1,"to_ms":2,"gpumon":"0.1.0","cpu":"A CPU","threads":2}"#;
 
     #[test]
-    fn sentences_failures_and_checks_are_items_and_the_rest_is_not() {
+    fn output_reports_become_items() {
         let text = "Do it.".to_owned();
-        let said = item(r#"{"report":"said","topic":"cure","text":"Do it."}"#);
+        let said = parse_item(r#"{"report":"said","topic":"cure","text":"Do it."}"#);
         assert_eq!(
             said,
             Some(RunItem::Said {
@@ -174,13 +179,14 @@ mod tests {
                 text
             })
         );
-        let failed =
-            item(r#"{"report":"failed","id":"copy","backend":"cuda","error":"no room","code":1}"#);
+        let failed = parse_item(
+            r#"{"report":"failed","id":"copy","backend":"cuda","error":"no room","code":1}"#,
+        );
         let (id, error) = ("copy".to_owned(), "no room".to_owned());
         assert_eq!(failed, Some(RunItem::Failed { id, error }));
         let text = || "utilization.gpu_percent of GPU 0".to_owned();
         let checked = |verdict: &str| {
-            item(&format!(
+            parse_item(&format!(
                 r#"{{"report":"check","load":"half","does":"half is busy","gpu":0,"reading":"utilization.gpu_percent",
                 "unit":"percent","expected":50,"least":48,"most":52,"reported":50,"verdict":"{verdict}","how":"counted",
                 "text":"{}"}}"#,
@@ -201,17 +207,17 @@ mod tests {
                 error: text()
             })
         );
-        assert_eq!(item(r#"{"report":"ended","code":130}"#), None);
+        assert_eq!(parse_item(r#"{"report":"ended","code":130}"#), None);
     }
 
     #[test]
-    fn a_variant_of_a_tutorial_is_a_result_a_sentence_or_a_failure() {
+    fn tutorial_variant_becomes_one_item() {
         let tutorial = |rest: &str| {
             let line = format!(
                 r#"{{"at_ms":1,"report":"seed","row":"c","title":"A title","teaches":"Much.","variant":"pinned",
                 "backend":"cuda",{rest}}}"#
             );
-            item(&line).unwrap()
+            parse_item(&line).unwrap()
         };
         let measured = tutorial(&format!(r#""found":"measured","outcome":{{{OUTCOME}}}"#));
         let RunItem::Result(result) = measured else {
@@ -232,9 +238,9 @@ mod tests {
     }
 
     #[test]
-    fn a_result_keeps_what_is_shown_and_says_what_is_absent() {
+    fn result_keeps_values_and_absences() {
         let line = format!(r#"{{"report":"result",{OUTCOME},"load":null}}"#);
-        let Some(RunItem::Result(result)) = item(&line) else {
+        let Some(RunItem::Result(result)) = parse_item(&line) else {
             panic!("a result")
         };
         assert_eq!(
@@ -251,20 +257,20 @@ mod tests {
             ("fp32", "memory")
         );
         let unchecked = line.replace(r#""checked":10"#, r#""checked":0"#);
-        let Some(RunItem::Result(result)) = item(&unchecked) else {
+        let Some(RunItem::Result(result)) = parse_item(&unchecked) else {
             panic!("a result")
         };
         assert!(!result.verified, "nothing checked is not verified");
     }
 
     #[test]
-    fn a_stranger_cannot_say_too_much() {
+    fn long_reports_are_truncated() {
         let text = "\\u001b[2J".to_owned() + &"x".repeat(5000);
         let line = format!(r#"{{"report":"said","topic":"step","text":"{text}"}}"#);
-        let Some(RunItem::Said { text, .. }) = item(&line) else {
+        let Some(RunItem::Said { text, .. }) = parse_item(&line) else {
             panic!("a sentence")
         };
-        assert_eq!(text.chars().count(), SENTENCE);
+        assert_eq!(text.chars().count(), MAX_SENTENCE_CHARS);
         assert!(!text.contains('\u{1b}'));
     }
 }

@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     access,
-    catalogue::catalogue,
+    catalogue::get_catalogue,
     external_runs,
     registry::Refusal,
     state::{RunDetails, RunState},
 };
 use crate::{app::AppState, audit, auth::Client, peer};
 
-/// The maximum size of a job in bytes, which is enough for all workload names.
-const LARGEST_JOB: usize = 64 * 1024;
+/// The maximum size of a job in bytes, enough for the names of all workloads.
+const MAX_JOB_BYTES: usize = 64 * 1024;
 
 /// The response of `GET /api/v1/runs`: all known runs.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct RunList {
-    /// All known runs, the newest first.
+    /// All known runs, newest first.
     runs: Vec<RunState>,
 }
 
@@ -39,30 +39,31 @@ pub(crate) struct Started {
     id: String,
 }
 
-pub(crate) fn router(app: &AppState) -> Router<AppState> {
-    let may_run = middleware::from_fn_with_state(app.clone(), access::may_run);
+pub(crate) fn build_router(app: &AppState) -> Router<AppState> {
+    let may_run = middleware::from_fn_with_state(app.clone(), access::require_run_permission);
     Router::new()
         .route(
             "/api/v1/runs",
-            post(start).route_layer(may_run.clone()).get(list),
+            post(post_run).route_layer(may_run.clone()).get(list_runs),
         )
         .route(
             "/api/v1/runs/{run}",
-            delete(cancel).route_layer(may_run).get(details),
+            delete(cancel_run).route_layer(may_run).get(get_details),
         )
-        .route_layer(DefaultBodyLimit::max(LARGEST_JOB))
-        .route("/api/v1/catalogue", get(catalogue))
+        .route_layer(DefaultBodyLimit::max(MAX_JOB_BYTES))
+        .route("/api/v1/catalogue", get(get_catalogue))
 }
 
-/// Returns the route for announced runs, which has no time limit.
-pub(crate) fn announcements() -> Router<AppState> {
+/// Returns the router of the route for announced runs, which has no time limit.
+pub(crate) fn build_announcement_router() -> Router<AppState> {
     Router::new().route(
         "/api/v1/runs/announced",
-        post(external_runs::announced).route_layer(middleware::from_fn(peer::may_change)),
+        post(external_runs::post_announced_run)
+            .route_layer(middleware::from_fn(peer::require_change_permission)),
     )
 }
 
-async fn start(
+async fn post_run(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     body: Bytes,
@@ -80,7 +81,7 @@ async fn start(
     };
     match app.runs.start(&job) {
         Ok(state) => {
-            audit::note(
+            audit::log_action(
                 &client,
                 &format!("started run {}: {}", state.run, state.title),
             )
@@ -91,29 +92,32 @@ async fn start(
     }
 }
 
-async fn list(State(app): State<AppState>) -> Json<RunList> {
+async fn list_runs(State(app): State<AppState>) -> Json<RunList> {
     Json(RunList {
-        runs: app.runs.all(),
+        runs: app.runs.list_states(),
     })
 }
 
-async fn details(
+async fn get_details(
     State(app): State<AppState>,
     Path(run): Path<String>,
 ) -> Result<Json<RunDetails>, Refusal> {
-    app.runs.details(&run).map(Json).ok_or_else(unknown)
+    app.runs
+        .find_details(&run)
+        .map(Json)
+        .ok_or_else(unknown_run_refusal)
 }
 
-/// Requests the end of a run without waiting. The run ends when its process has released its
-/// memory.
-async fn cancel(
+/// Requests the end of a run without waiting for it. The run ends after its process has released
+/// its memory.
+async fn cancel_run(
     State(app): State<AppState>,
     Extension(client): Extension<Client>,
     Path(run): Path<String>,
 ) -> Result<Json<RunState>, Refusal> {
-    let state = app.runs.cancel(&run).ok_or_else(unknown)?;
+    let state = app.runs.cancel(&run).ok_or_else(unknown_run_refusal)?;
     if state.own {
-        audit::note(
+        audit::log_action(
             &client,
             &format!("canceled run {}: {}", state.run, state.title),
         )
@@ -126,9 +130,9 @@ async fn cancel(
     ))
 }
 
-fn unknown() -> Refusal {
+fn unknown_run_refusal() -> Refusal {
     (
         StatusCode::NOT_FOUND,
-        "there is no such run; /api/v1/runs lists those that are known\n".to_owned(),
+        "there is no such run; /api/v1/runs lists all known runs\n".to_owned(),
     )
 }

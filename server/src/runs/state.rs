@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// The state of a run at one moment.
+/// The state of a run at a certain time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunState {
     /// The ID of the run.
@@ -17,19 +17,18 @@ pub struct RunState {
     pub title: String,
     /// Whether the run is in progress, or how it ended.
     pub status: RunStatus,
-    /// Whether this server has started the run and can cancel it. A run in a terminal can only be
+    /// Whether this server started the run and can cancel it. A run in a terminal can only be
     /// canceled there.
     pub own: bool,
     /// The time at which the run was started.
     pub started_ms: u64,
     /// The time at which the run ended; `null` while it is in progress.
     pub ended_ms: Option<u64>,
-    /// The requested time in seconds, of load or of memory being held; `null` if none was
-    /// requested.
+    /// The requested time in seconds for load or for holding memory; `null` if none was requested.
     pub seconds: Option<f64>,
     /// The devices that the run uses.
     pub devices: Vec<RunDevice>,
-    /// The number of steps; 0 until it is known.
+    /// The number of steps; 0 until the number is known.
     pub steps: u32,
     /// The current step; `null` before the first one.
     pub step: Option<RunStep>,
@@ -37,13 +36,16 @@ pub struct RunState {
     pub share: Option<f64>,
     /// A text about the progress, such as `612 TFLOP/s, 0 errors`.
     pub text: String,
-    /// The number of results, sentences and failures. `GET /api/v1/runs/{run}` returns them all.
+    /// The number of results, sentences and failures so far. `GET /api/v1/runs/{run}` returns all
+    /// of them.
     pub items: u32,
-    /// The newest result, sentence or failure.
+    /// The newest item: a result, sentence or failure.
     pub newest: Option<RunItem>,
-    /// The exit code of the worker process; `null` while it runs, or if it has none.
+    /// The exit code of the worker process; `null` while the process runs, or if it ended without
+    /// one.
     pub code: Option<u8>,
-    /// The reason of a failure, for people; `null` if there is none, or if an item contains it.
+    /// The reason of the failure; `null` if there was no failure, or if an item contains the
+    /// reason.
     pub error: Option<String>,
 }
 
@@ -61,7 +63,7 @@ pub struct RunDetails {
 /// A device that a run uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunDevice {
-    /// The NVML index of the GPU; `null` for a CPU, and for a GPU that is not read.
+    /// The NVML index of the GPU; `null` for a CPU, and for a GPU that the collector does not read.
     pub index: Option<u32>,
     /// The name of the device, such as `NVIDIA H200`.
     pub name: String,
@@ -72,7 +74,7 @@ pub struct RunDevice {
 pub struct RunStep {
     /// The number of the step, starting at 0.
     pub number: u32,
-    /// The workload, variant of a case, or scenario of the step.
+    /// The workload, variant of a case, or scenario that the step runs.
     pub id: String,
     /// The current phase of the step.
     pub phase: Phase,
@@ -80,13 +82,13 @@ pub struct RunStep {
     pub since_ms: u64,
 }
 
-/// An item in the output of a run. The key `item` has its kind.
+/// An item in a run's output. The key `item` contains its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "item", rename_all = "snake_case")]
 pub enum RunItem {
     /// The result of a step.
     Result(Box<RunResult>),
-    /// A sentence for people about the run.
+    /// A sentence about the run for the user.
     Said {
         /// The topic of the sentence.
         topic: Topic,
@@ -97,7 +99,7 @@ pub enum RunItem {
     Failed {
         /// The workload, variant of a case, or scenario that failed.
         id: String,
-        /// The reason with its cure.
+        /// The reason and its remedy.
         error: String,
     },
 }
@@ -105,23 +107,26 @@ pub enum RunItem {
 /// The result of a single step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RunResult {
-    /// The workload, variant of a case, or scenario.
+    /// The workload, variant of a case, or scenario that the step ran.
     pub id: String,
     /// The name of the device, such as `NVIDIA H200`.
     pub device: String,
     /// The number type, such as `fp32`; empty if there is none.
     pub dtype: String,
-    /// The median by the device's clock in us; absent on the CPU, and if nothing was timed.
+    /// The median time in us, measured by the device's clock; absent on the CPU, and if nothing was
+    /// timed.
     pub device_us: Reading<f64>,
-    /// The median by the host's clock in us, from the first call until everything was done.
+    /// The median time in us, measured by the host's clock from the first call until all work was
+    /// done.
     pub host_us: Reading<f64>,
-    /// The bytes moved per second; absent if the workload is not about bytes.
+    /// The number of bytes moved per second; absent if the workload does not measure bytes.
     pub bytes_per_second: Reading<f64>,
-    /// The operations per second; absent if the workload is not about operations.
+    /// The number of operations per second; absent if the workload does not measure operations.
     pub operations_per_second: Reading<f64>,
-    /// The possible rate per second: of operations if computing is the limit, otherwise of bytes.
+    /// The highest possible rate per second: in operations if computation is the limit, otherwise
+    /// in bytes.
     pub peak_per_second: Reading<f64>,
-    /// The achieved share of the possible rate, from 0 to 1.
+    /// The ratio of the achieved rate to the highest possible rate, from 0 to 1.
     pub share: Reading<f64>,
     /// The limiting resource, such as `memory`; empty if unknown.
     pub limit: String,
@@ -129,7 +134,7 @@ pub struct RunResult {
     pub verified: bool,
     /// The number of compared elements.
     pub checked: u64,
-    /// The number of wrong elements among the compared ones.
+    /// The number of compared elements that are wrong.
     pub wrong: u64,
     /// Whether the step was stopped before it was complete.
     pub partial: bool,
@@ -137,7 +142,7 @@ pub struct RunResult {
 
 impl RunState {
     /// Returns the state of a new run, before its first report.
-    pub(crate) fn beginning(run: String, kind: RunKind, title: String, own: bool) -> Self {
+    pub(crate) fn new_running(run: String, kind: RunKind, title: String, own: bool) -> Self {
         Self {
             run,
             kind,

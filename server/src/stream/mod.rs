@@ -12,7 +12,7 @@ use axum::{
     http::{StatusCode, Uri},
     response::{IntoResponse, Response},
 };
-use gpumon_history::wanted::Wanted;
+use gpumon_history::wanted::MetricSelection;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::{
@@ -30,40 +30,40 @@ use tokio_tungstenite::tungstenite::Message;
 use self::socket::Disconnected;
 pub(crate) use self::{
     encoding::Encoding,
-    socket::{ClientSocket, accept},
+    socket::{ClientSocket, accept_upgrade},
     text_frame::TextFrame,
 };
 use crate::{
     app::AppState,
-    auth::{Client as Asker, Leave},
-    connections::{Busy, ConnectionSlot},
+    auth::{Client as Asker, ReadPermission},
+    connections::{BusyGuard, ConnectionSlot},
     encoder::Encoder,
-    frame::{ClientFrame, INTERVAL_MS, ServerFrame},
+    frame::{ClientFrame, INTERVAL_LIMITS_MS, ServerFrame},
     hub::{Hub, Notice, SampleFrame, encode},
-    peer::Who,
+    peer::PeerKey,
     rate_limiter::RateLimiter,
-    runs::Follower,
+    runs::RunFollower,
     sampling_interval::IntervalRequest,
     view::View,
-    watching::Watcher,
+    watching::ViewerGuard,
 };
 
-/// The longest time without a frame.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+/// The maximum time without a frame, after which a heartbeat is sent.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The key of responses that are expensive to encode and can be shared.
+/// The cache key of frames that are expensive to encode and can be shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum CacheKey {
-    /// The first frame for clients with this view, after this change.
+pub(crate) enum StreamCacheKey {
+    /// The first frame for clients with this view, as of this change.
     Hello {
         change: u64,
         view: View,
         encoding: Encoding,
     },
-    /// The history of these metrics after this change. Each user has a separate copy, so that slow
-    /// clients do not use the quota of other users.
+    /// The history of these metrics, as of this change. Each user has a separate copy, so that slow
+    /// clients do not use other users' quotas.
     History {
-        who: Who,
+        who: PeerKey,
         change: u64,
         metrics: Vec<String>,
         view: View,
@@ -71,109 +71,111 @@ pub(crate) enum CacheKey {
     },
 }
 
-pub(crate) type StreamEncoder = Encoder<CacheKey>;
+pub(crate) type StreamEncoder = Encoder<StreamCacheKey>;
 
-/// The query of `/api/v1/stream`. Other keys, which proxies can add, are ignored.
+/// The query of `/api/v1/stream`. Other keys are ignored, because proxies can add some.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct StreamQuery {
-    /// The encoding of the frames.
+    /// The encoding of the stream's frames.
     #[serde(default)]
     pub(crate) encoding: Encoding,
 }
 
-/// Parses the query. The error response lists the valid values.
-pub(crate) fn query(uri: &Uri) -> Result<StreamQuery, Box<Response>> {
+/// Parses the query. If it is not valid, the returned response lists the valid values.
+pub(crate) fn parse_query(uri: &Uri) -> Result<StreamQuery, Box<Response>> {
     Query::try_from_uri(uri)
         .map(|Query(query)| query)
         .map_err(|error: QueryRejection| {
             let message = format!(
-                "{}; ask for encoding=text or encoding=deflate-raw\n",
+                "{}; use encoding=text or encoding=deflate-raw\n",
                 error.body_text()
             );
             Box::new((StatusCode::BAD_REQUEST, message).into_response())
         })
 }
 
-pub(crate) async fn upgrade(
+pub(crate) async fn upgrade_connection(
     State(app): State<AppState>,
     Extension(asker): Extension<Asker>,
     Extension(slot): Extension<Arc<ConnectionSlot>>,
     request: Request,
 ) -> Response {
-    let leave = Leave::new(&asker, &app.doors, &app.live);
-    let encoding = match query(request.uri()) {
+    let leave = ReadPermission::new(&asker, &app.policy, &app.live);
+    let encoding = match parse_query(request.uri()) {
         Ok(query) => query.encoding,
         Err(refusal) => return *refusal,
     };
-    let (response, on_upgrade) = match accept(request) {
+    let (response, on_upgrade) = match accept_upgrade(request) {
         Ok(accepted) => accepted,
         Err(refusal) => return *refusal,
     };
-    // The connection is marked as in use before the upgrade, so that it is not closed in between.
-    let busy = slot.busy();
+    // The connection is marked as in use before the upgrade, so that it is not closed as idle
+    // during the upgrade.
+    let busy = slot.mark_busy();
     slot.spawn(async move {
         let Ok(upgraded) = on_upgrade.await else {
             return;
         };
         let socket = ClientSocket::new(upgraded, encoding).await;
-        // Serving ends only when the client disconnects or the server stops, which are not errors.
-        let view = View::of(&asker, app.show_processes).await;
-        let _ = Client::new(socket, app, &asker, leave, view, busy)
+        // `serve` only ends when the client disconnects or the server stops. Neither is an error.
+        let view = View::for_client(&asker, app.show_processes).await;
+        let _ = StreamClient::new(socket, app, &asker, leave, view, busy)
             .serve()
             .await;
     });
     response
 }
 
-struct Client {
+struct StreamClient {
     socket: ClientSocket,
     app: AppState,
-    who: Who,
-    /// The permission to read, which can end.
-    leave: Leave,
+    who: PeerKey,
+    /// The client's permission to read, which can be revoked.
+    leave: ReadPermission,
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
     rate_limiter: RateLimiter,
     interval_request: IntervalRequest,
-    /// Whether somebody watches the client. `watcher` counts it as a viewer unless it is paused.
+    /// Whether somebody watches the client. If so, `watcher` counts the client as a viewer, unless
+    /// it is paused.
     watches: bool,
-    watcher: Option<Watcher>,
-    /// The traces, if the client has requested them.
+    watcher: Option<ViewerGuard>,
+    /// The channel of traces, if the client has requested them.
     traces: Option<broadcast::Receiver<TextFrame>>,
     /// The changes of runs, if the client has requested them.
-    runs: Option<Follower>,
-    /// The metrics of the client's history.
-    history: Wanted,
+    runs: Option<RunFollower>,
+    /// The metrics of the history that the client receives.
+    history: MetricSelection,
     last_sent: Instant,
-    _busy: Busy,
+    _busy: BusyGuard,
 }
 
-impl Client {
+impl StreamClient {
     fn new(
         socket: ClientSocket,
         app: AppState,
         asker: &Asker,
-        leave: Leave,
+        leave: ReadPermission,
         view: View,
-        busy: Busy,
+        busy: BusyGuard,
     ) -> Self {
         let mut samples = app.hub.samples();
         let seen = samples.borrow_and_update().number;
         Self {
             socket,
-            who: asker.who(),
+            who: asker.peer_key(),
             leave,
             view,
             samples,
             paused: false,
-            rate_limiter: RateLimiter::new(app.sampling_interval.base(), seen),
-            interval_request: app.sampling_interval.request(),
+            rate_limiter: RateLimiter::new(app.sampling_interval.base_interval(), seen),
+            interval_request: app.sampling_interval.new_request(),
             watches: true,
-            watcher: Some(app.watching.begin()),
+            watcher: Some(app.watching.add_viewer()),
             traces: None,
             runs: None,
-            history: Wanted::overview(),
+            history: MetricSelection::select_overview(),
             last_sent: Instant::now(),
             _busy: busy,
             app,
@@ -182,11 +184,11 @@ impl Client {
 
     async fn serve(mut self) -> Result<(), Disconnected> {
         // The subscriptions begin before the hello is created, so that no change is lost.
-        let mut updates = self.app.hub.changes();
+        let mut updates = self.app.hub.subscribe_changes();
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
         self.send_hello().await?;
-        let mut heartbeat = pin!(sleep_until(self.last_sent + HEARTBEAT));
+        let mut heartbeat = pin!(sleep_until(self.last_sent + HEARTBEAT_INTERVAL));
         loop {
             tokio::select! {
                 biased;
@@ -195,19 +197,19 @@ impl Client {
                     self.forward_changes(&mut notices).await?;
                 }
                 _ = stopped.changed() => return self.socket.send_close("gpumon is shutting down").await,
-                why = self.leave.taken() => return self.socket.send_close(why).await,
-                changed = next_runs(&mut self.runs), if !self.paused => {
+                why = self.leave.wait_for_end() => return self.socket.send_close(why).await,
+                changed = next_changed_runs(&mut self.runs), if !self.paused => {
                     for frame in changed {
                         self.send(&frame).await?;
                     }
                 }
-                trace = next_of(&mut self.traces), if !self.paused => self.forward(trace).await?,
+                trace = next_trace(&mut self.traces), if !self.paused => self.forward_frame(trace).await?,
                 message = self.socket.receive() => self.handle_message(message).await?,
                 () = heartbeat.as_mut() => {
-                    if self.last_sent.elapsed() >= HEARTBEAT {
+                    if self.last_sent.elapsed() >= HEARTBEAT_INTERVAL {
                         self.send_heartbeat().await?;
                     }
-                    heartbeat.as_mut().reset(self.last_sent + HEARTBEAT);
+                    heartbeat.as_mut().reset(self.last_sent + HEARTBEAT_INTERVAL);
                 }
             }
         }
@@ -221,7 +223,7 @@ impl Client {
     ) -> Result<(), Disconnected> {
         let has_sample = self.samples.has_changed().map_err(|_| Disconnected)?;
         let sample = has_sample.then(|| self.samples.borrow_and_update().clone());
-        for frame in queued_notices(notices, &self.app.hub, &self.view)? {
+        for frame in take_queued_notices(notices, &self.app.hub, &self.view)? {
             self.send(&frame).await?;
         }
         match sample {
@@ -230,22 +232,28 @@ impl Client {
         }
     }
 
-    /// Sends the hello, and then the clock, because a hello that is shared with other clients can
-    /// be slightly old.
+    /// Sends the hello frame and then the time. Hello frames are shared with other clients, so the
+    /// time in them can be slightly old.
     async fn send_hello(&mut self) -> Result<(), Disconnected> {
         let (hub, view, encoding) = (
             Arc::clone(&self.app.hub),
             self.view.clone(),
             self.socket.encoding,
         );
-        let key = CacheKey::Hello {
-            change: hub.change(),
+        let key = StreamCacheKey::Hello {
+            change: hub.change_count(),
             view: view.clone(),
             encoding,
         };
-        let write = move || encoding.payload(hub.hello(&view));
-        let hello = self.app.encoders.hellos.answer(self.who, key, write).await;
-        // A client that cannot receive a hello must connect again.
+        let write = move || encoding.encode_payload(hub.encode_hello(&view));
+        let hello = self
+            .app
+            .encoders
+            .hellos
+            .get_or_encode(self.who, key, write)
+            .await;
+        // If the hello frame cannot be sent, the connection is closed and the client must connect
+        // again.
         self.socket
             .send_payload(&hello.map_err(|_| Disconnected)?)
             .await?;
@@ -262,19 +270,19 @@ impl Client {
     async fn send_history(&mut self) -> Result<(), Disconnected> {
         let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
         let (view, encoding) = (self.view.clone(), self.socket.encoding);
-        let key = CacheKey::History {
+        let key = StreamCacheKey::History {
             who: self.who,
-            change: hub.change(),
+            change: hub.change_count(),
             metrics: wanted.ids(),
             view: view.clone(),
             encoding,
         };
-        let write = move || encoding.payload(hub.history(&wanted, &view));
+        let write = move || encoding.encode_payload(hub.encode_history(&wanted, &view));
         let history = self
             .app
             .encoders
             .histories
-            .answer(self.who, key, write)
+            .get_or_encode(self.who, key, write)
             .await;
         self.socket
             .send_payload(&history.map_err(|_| Disconnected)?)
@@ -285,12 +293,12 @@ impl Client {
 
     async fn send_sample(&mut self, frame: SampleFrame) -> Result<(), Disconnected> {
         if self.paused {
-            self.rate_limiter.skip(frame.number);
+            self.rate_limiter.record_skipped_sample(frame.number);
             return Ok(());
         }
         let Some(missed) = self
             .rate_limiter
-            .admit(frame.number, frame.at, frame.interval)
+            .admit_sample(frame.number, frame.at, frame.interval)
         else {
             return Ok(());
         };
@@ -301,8 +309,8 @@ impl Client {
             .await
     }
 
-    /// Sends a frame, or the number of missed ones.
-    async fn forward(
+    /// Sends a frame, or the number of frames that the client missed.
+    async fn forward_frame(
         &mut self,
         received: Result<TextFrame, RecvError>,
     ) -> Result<(), Disconnected> {
@@ -320,7 +328,7 @@ impl Client {
             None | Some(Message::Close(_)) => Err(Disconnected),
             Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => Ok(()),
             Some(Message::Binary(_)) => {
-                self.send_error("binary frames are not understood: send JSON text")
+                self.send_error("binary frames are not supported: send JSON text")
                     .await
             }
             Some(Message::Text(text)) => match serde_json::from_str(&text) {
@@ -339,31 +347,31 @@ impl Client {
             ClientFrame::Pause {} => {
                 self.paused = true;
                 self.watcher = None;
-                self.interval_request.set(None);
+                self.interval_request.set_interval(None);
                 Ok(())
             }
             ClientFrame::Resume {} => {
                 self.paused = false;
-                self.watch();
+                self.update_viewer();
                 self.interval_request
-                    .set(Some(self.rate_limiter.interval()));
-                // Traces from the time of the pause are dropped, because they are as old as the
-                // samples that were not sent.
+                    .set_interval(Some(self.rate_limiter.interval()));
+                // Traces from before the resumption are dropped, because the samples of that time
+                // were not sent either.
                 self.traces = self.traces.take().map(|_| self.app.hub.traces());
                 self.send_history().await
             }
-            ClientFrame::Interval { ms } if INTERVAL_MS.contains(&ms) => {
+            ClientFrame::Interval { ms } if INTERVAL_LIMITS_MS.contains(&ms) => {
                 let interval = Duration::from_millis(ms.into());
-                self.rate_limiter.set(interval);
+                self.rate_limiter.set_interval(interval);
                 if !self.paused {
-                    self.interval_request.set(Some(interval));
+                    self.interval_request.set_interval(Some(interval));
                 }
                 Ok(())
             }
             ClientFrame::Interval { ms } => {
-                let (shortest, longest) = INTERVAL_MS.into_inner();
+                let (shortest, longest) = INTERVAL_LIMITS_MS.into_inner();
                 self.send_error(&format!(
-                    "an interval of {ms} ms is not served: ask for {shortest} to {longest}"
+                    "an interval of {ms} ms is not supported: use {shortest} to {longest} ms"
                 ))
                 .await
             }
@@ -373,15 +381,16 @@ impl Client {
             }
             ClientFrame::Watching { on } => {
                 self.watches = on;
-                self.watch();
+                self.update_viewer();
                 Ok(())
             }
             ClientFrame::Runs { on } => {
-                self.runs = on.then(|| Follower::new(&self.app.runs));
+                self.runs = on.then(|| RunFollower::new(&self.app.runs));
                 Ok(())
             }
             ClientFrame::History { metrics } => {
-                let (wanted, told) = Wanted::named(metrics.iter().map(String::as_str));
+                let (wanted, told) =
+                    MetricSelection::parse_names(metrics.iter().map(String::as_str));
                 self.history = wanted;
                 if let Err(why) = told {
                     self.send_error(&why).await?;
@@ -391,12 +400,12 @@ impl Client {
         }
     }
 
-    fn watch(&mut self) {
+    fn update_viewer(&mut self) {
         let counts = self.watches && !self.paused;
         self.watcher = counts.then(|| {
             self.watcher
                 .take()
-                .unwrap_or_else(|| self.app.watching.begin())
+                .unwrap_or_else(|| self.app.watching.add_viewer())
         });
     }
 
@@ -414,9 +423,9 @@ impl Client {
     }
 }
 
-/// Returns the waiting notices. If the client has missed some, the current state follows after
-/// them.
-fn queued_notices(
+/// Returns the queued notices. If the client has missed some, they are followed by the current
+/// state.
+fn take_queued_notices(
     notices: &mut broadcast::Receiver<Notice>,
     hub: &Hub,
     view: &View,
@@ -434,13 +443,13 @@ fn queued_notices(
         }
     }
     if has_missed {
-        frames.append(&mut hub.current_state(view));
+        frames.append(&mut hub.encode_current_state(view));
     }
     Ok(frames)
 }
 
 /// Waits for the next trace, or forever if the client has not requested any.
-async fn next_of(
+async fn next_trace(
     traces: &mut Option<broadcast::Receiver<TextFrame>>,
 ) -> Result<TextFrame, RecvError> {
     match traces {
@@ -450,9 +459,9 @@ async fn next_of(
 }
 
 /// Waits for changed runs, or forever if the client has not requested any.
-async fn next_runs(runs: &mut Option<Follower>) -> Vec<TextFrame> {
+async fn next_changed_runs(runs: &mut Option<RunFollower>) -> Vec<TextFrame> {
     match runs {
-        Some(runs) => runs.next().await,
+        Some(runs) => runs.next_changes().await,
         None => std::future::pending().await,
     }
 }
@@ -465,7 +474,7 @@ mod tests {
     use crate::frame::CollectorState;
 
     #[test]
-    fn a_client_that_missed_notices_is_told_what_holds_now() {
+    fn client_that_missed_notices_gets_current_state() {
         let hub = Hub::new();
         let mut notices = hub.notices();
         hub.set_collector_paused("paused".to_owned(), None);
@@ -476,7 +485,7 @@ mod tests {
                 what: EventKind::MigChanged,
             });
         }
-        let Ok(frames) = queued_notices(&mut notices, &hub, &View::Whole) else {
+        let Ok(frames) = take_queued_notices(&mut notices, &hub, &View::Whole) else {
             panic!("the hub is there")
         };
         assert!(frames[0].text().contains("lagged"));
@@ -487,7 +496,7 @@ mod tests {
         );
         hub.set_collector_state(CollectorState::Starting, None);
         assert_eq!(
-            queued_notices(&mut notices, &hub, &View::Whole).map_or(0, |frames| frames.len()),
+            take_queued_notices(&mut notices, &hub, &View::Whole).map_or(0, |frames| frames.len()),
             1,
             "nothing was missed"
         );

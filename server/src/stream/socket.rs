@@ -1,8 +1,8 @@
-//! The WebSocket of one client. tungstenite reads incoming messages, but outgoing ones are written
-//! from bytes that all clients share.
+//! The WebSocket of one client. tungstenite reads incoming messages. Outgoing messages are written
+//! directly from bytes that all clients share.
 //!
-//! tungstenite would copy each frame into a buffer per connection, which keeps the size of the
-//! largest frame.
+//! tungstenite would copy each frame into a separate buffer for each connection, and each buffer
+//! would keep the size of its largest frame.
 
 use std::time::Duration;
 
@@ -28,19 +28,19 @@ use tokio_tungstenite::{
 
 use super::{
     encoding::Encoding,
-    text_frame::{TextFrame, put_head},
+    text_frame::{TextFrame, write_head},
 };
 
 /// The time after which a client that does not read is disconnected.
-const SEND_PATIENCE: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum size of a client's frame in bytes. Clients only send short requests.
-const LONGEST_CLIENT_FRAME: usize = 4096;
+const MAX_CLIENT_FRAME_BYTES: usize = 4096;
 
 /// The size of the read buffer of each connection in bytes.
-const READ_BUFFER: usize = 512;
+const READ_BUFFER_BYTES: usize = 512;
 
-/// The maximum size of tungstenite's output in bytes, which is only pongs and the close frame.
+/// The maximum size of tungstenite's own output in bytes: pongs and the close frame.
 const WRITE_BUFFER_LIMIT: usize = 4096;
 
 pub(crate) struct Disconnected;
@@ -50,13 +50,13 @@ pub(crate) struct ClientSocket {
     pub(crate) encoding: Encoding,
 }
 
-/// Returns the response to a WebSocket request, and the connection after the upgrade.
+/// Returns the response to a WebSocket request, and the future for the upgraded connection.
 ///
 /// # Errors
 /// Returns a response if the request is not a valid WebSocket request.
-pub(crate) fn accept(mut request: Request) -> Result<(Response, OnUpgrade), Box<Response>> {
+pub(crate) fn accept_upgrade(mut request: Request) -> Result<(Response, OnUpgrade), Box<Response>> {
     let refusal = |why: &str| {
-        let message = format!("this is a WebSocket, and the request asks for none: {why}\n");
+        let message = format!("this route is a WebSocket, but the request is not for one: {why}\n");
         Box::new((StatusCode::BAD_REQUEST, message).into_response())
     };
     let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
@@ -70,37 +70,40 @@ pub(crate) fn accept(mut request: Request) -> Result<(Response, OnUpgrade), Box<
 impl ClientSocket {
     pub(crate) async fn new(upgraded: Upgraded, encoding: Encoding) -> Self {
         let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER)
+            .read_buffer_size(READ_BUFFER_BYTES)
             .write_buffer_size(0)
             .max_write_buffer_size(WRITE_BUFFER_LIMIT)
-            .max_message_size(Some(LONGEST_CLIENT_FRAME))
-            .max_frame_size(Some(LONGEST_CLIENT_FRAME));
+            .max_message_size(Some(MAX_CLIENT_FRAME_BYTES))
+            .max_frame_size(Some(MAX_CLIENT_FRAME_BYTES));
         let socket =
             WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config))
                 .await;
         Self { socket, encoding }
     }
 
-    /// Waits for the next message. Returns `None` at the end.
+    /// Waits for the next message. Returns `None` if the connection has ended.
     pub(crate) async fn receive(&mut self) -> Option<Message> {
         self.socket.next().await?.ok()
     }
 
     pub(super) async fn send(&mut self, frame: &TextFrame) -> Result<(), Disconnected> {
-        let bytes = frame.bytes(self.encoding).await.map_err(|_| Disconnected)?;
-        self.write(&[bytes]).await
+        let bytes = frame
+            .encoded_bytes(self.encoding)
+            .await
+            .map_err(|_| Disconnected)?;
+        self.write_parts(&[bytes]).await
     }
 
     /// Sends a shared payload that is already in this client's encoding.
     pub(crate) async fn send_payload(&mut self, payload: &[u8]) -> Result<(), Disconnected> {
         let mut head = BytesMut::new();
-        put_head(&mut head, self.encoding, payload.len());
-        self.write(&[&head, payload]).await
+        write_head(&mut head, self.encoding, payload.len());
+        self.write_parts(&[&head, payload]).await
     }
 
-    /// Writes the parts, after any unfinished output of tungstenite, such as a pong.
-    async fn write(&mut self, parts: &[&[u8]]) -> Result<(), Disconnected> {
-        // In most cases, everything is written at once, and no timer is needed.
+    /// Writes the parts, preceded by any unfinished output of tungstenite, such as a pong.
+    async fn write_parts(&mut self, parts: &[&[u8]]) -> Result<(), Disconnected> {
+        // Usually, all data can be written immediately, so no timer is needed.
         let mut parts = parts.iter().copied();
         let mut rest: &[u8] = &[];
         if let Some(Ok(())) = self.socket.flush().now_or_never() {
@@ -118,7 +121,7 @@ impl ClientSocket {
                 }
             }
         }
-        // Encrypted data may still be in the buffer, so it must be flushed.
+        // Encrypted data may still be in the TLS buffer, so the socket must be flushed.
         let is_written = rest.is_empty() && parts.len() == 0;
         if is_written && let Some(flushed) = self.socket.get_mut().flush().now_or_never() {
             return flushed.map_err(|_| Disconnected);
@@ -138,7 +141,7 @@ impl ClientSocket {
                 .await
                 .map_err(|_| Disconnected)
         };
-        timeout(SEND_PATIENCE, writing)
+        timeout(SEND_TIMEOUT, writing)
             .await
             .map_err(|_| Disconnected)?
     }
@@ -149,7 +152,7 @@ impl ClientSocket {
             code: CloseCode::Away,
             reason,
         }));
-        timeout(SEND_PATIENCE, self.socket.send(close))
+        timeout(SEND_TIMEOUT, self.socket.send(close))
             .await
             .map_err(|_| Disconnected)?
             .map_err(|_| Disconnected)

@@ -1,8 +1,8 @@
-//! Client certificates: the setting `client_auth_type` and those that belong to it.
+//! Client certificates: the setting `client_auth_type`, and the other settings that concern them.
 
 use std::{net::IpAddr, sync::Arc};
 
-use gpumon_fleet::credentials::certificates;
+use gpumon_fleet::credentials::parse_certificates;
 use gpumon_probe::owner::clean_line;
 use tokio_rustls::rustls::{
     RootCertStore,
@@ -20,7 +20,7 @@ use super::{file::TlsSection, tls::Pem};
 use crate::auth::Digest;
 
 /// The maximum number of characters of a name.
-const LONGEST: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// The accepted client certificates.
 pub(crate) struct ClientCertificates {
@@ -28,7 +28,7 @@ pub(crate) struct ClientCertificates {
     allowed_sans: Vec<String>,
     /// Whether clients must have a certificate.
     pub(crate) is_required: bool,
-    /// A digest of all settings that decide whether a certificate is valid.
+    /// A digest of all settings that determine whether a certificate is valid.
     pub(crate) authority: Digest,
 }
 
@@ -58,15 +58,15 @@ impl ClientCertificates {
             Some("VerifyClientCertIfGiven") => false,
             Some("RequestClientCert" | "RequireAnyClientCert" | "RequireClientCert") => {
                 return Err(
-                    "client_auth_type takes certificates of anybody's without a check; use \
-                            RequireAndVerifyClientCert, and client_ca_file"
+                    "this client_auth_type accepts certificates without verifying them; use \
+                     RequireAndVerifyClientCert, and client_ca_file"
                         .to_owned(),
                 );
             }
             Some(_) => {
                 return Err(
-                    "client_auth_type is none: use NoClientCert, VerifyClientCertIfGiven or \
-                            RequireAndVerifyClientCert"
+                    "client_auth_type is unknown: use NoClientCert, VerifyClientCertIfGiven or \
+                     RequireAndVerifyClientCert"
                         .to_owned(),
                 );
             }
@@ -77,10 +77,11 @@ impl ClientCertificates {
             );
         }
         let authority = authority.ok_or(
-            "client_auth_type needs client_ca_file: the certificates that sign those of clients",
+            "client_auth_type needs client_ca_file with the certificates of the authorities that \
+             sign client certificates",
         )?;
         let mut roots = RootCertStore::empty();
-        for certificate in certificates(&authority.name, &authority.text)? {
+        for certificate in parse_certificates(&authority.name, &authority.text)? {
             roots
                 .add(certificate)
                 .map_err(|error| format!("{}: {error}", authority.name))?;
@@ -106,9 +107,9 @@ impl ClientCertificates {
         }))
     }
 
-    /// Returns the name in a verified certificate, or `None` if it is not in the list of allowed
-    /// ones.
-    pub(crate) fn name_of(&self, certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
+    /// Returns the name in a verified certificate, or `None` if the certificate is not among the
+    /// allowed ones.
+    pub(crate) fn find_name(&self, certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
         let certificate = Certificate::from_der(certificate).ok()?;
         let names = alternative_names(&certificate);
         let is_allowed = self.allowed_sans.is_empty()
@@ -119,16 +120,15 @@ impl ClientCertificates {
         } else {
             subject
         };
-        is_allowed.then(|| shortened(&name).into())
+        is_allowed.then(|| shorten_name(&name).into())
     }
 }
 
-pub(super) fn shortened(name: &str) -> String {
-    clean_line(name).chars().take(LONGEST).collect()
+pub(super) fn shorten_name(name: &str) -> String {
+    clean_line(name).chars().take(MAX_NAME_CHARS).collect()
 }
 
-/// Returns the alternative names of a certificate: hostnames, IP addresses, email addresses and
-/// URIs.
+/// Returns a certificate's alternative names: hostnames, IP addresses, email addresses and URIs.
 fn alternative_names(certificate: &Certificate) -> Vec<String> {
     let Ok(Some((_, SubjectAltName(names)))) = certificate.tbs_certificate().get_extension() else {
         return Vec::new();

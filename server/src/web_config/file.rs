@@ -1,14 +1,14 @@
-//! The format of a web configuration, which is that of Prometheus' exporter-toolkit.
+//! The format of a web configuration file, as defined by Prometheus' exporter-toolkit.
 //!
-//! No type here can be printed, because they contain keys and password hashes.
+//! The types do not implement `Debug`, because they contain keys and password hashes.
 
 use std::collections::BTreeMap;
 
-use gpumon_workload::suggest::did_you_mean;
+use gpumon_workload::suggest::suggest_word;
 use serde::Deserialize;
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
-use super::client_certificates::shortened;
+use super::client_certificates::shorten_name;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -40,8 +40,7 @@ pub(super) struct TlsSection {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct HttpSection {
-    /// This key is accepted without effect. gpumon uses HTTP/1.1, which all clients of HTTP/2
-    /// support.
+    /// This key is accepted but ignored. gpumon uses HTTP/1.1, which all HTTP/2 clients support.
     #[serde(rename = "http2")]
     _http2: Option<bool>,
     pub(super) headers: BTreeMap<String, String>,
@@ -62,9 +61,10 @@ fn one() -> u32 {
 /// Parses a web configuration.
 ///
 /// # Errors
-/// Returns the problem and its line without the value, which may be a secret.
+/// Returns the problem and its line, without the value, because the value may be a secret.
 pub(super) fn parse(text: &str) -> Result<WebConfigFile, String> {
-    // An empty file has no settings, as in Prometheus.
+    // An empty file contains no settings, as in Prometheus. Error messages must not quote the file,
+    // because it contains secrets.
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options::<Option<WebConfigFile>>(text, options)
         .map(Option::unwrap_or_default)
@@ -72,19 +72,20 @@ pub(super) fn parse(text: &str) -> Result<WebConfigFile, String> {
             let place = error
                 .location()
                 .map_or_else(String::new, |at| format!("line {}: ", at.line()));
-            place + &told(&error)
+            place + &describe_error(&error)
         })
 }
 
-/// Returns the message without values, with the most similar name for an unknown key.
-fn told(error: &Error) -> String {
+/// Returns the error message without values. For an unknown key, the message suggests the most
+/// similar known key.
+fn describe_error(error: &Error) -> String {
     if let Error::SerdeUnknownField {
         field, expected, ..
     } = error
     {
-        let all = format!("there are {}", expected.join(", "));
-        let hint = did_you_mean(field, expected.iter().copied(), &all);
-        return format!("unknown key '{}'; {hint}", shortened(field));
+        let all = format!("use one of {}", expected.join(", "));
+        let hint = suggest_word(field, expected.iter().copied(), &all);
+        return format!("unknown key '{}'; {hint}", shorten_name(field));
     }
     let message = UserMessageFormatter.format_message(error);
     let message = message.lines().next().unwrap_or_default();
@@ -106,27 +107,29 @@ fn told(error: &Error) -> String {
 mod tests {
     use super::*;
 
-    fn error(text: &str) -> String {
+    fn parse_error(text: &str) -> String {
         parse(text).err().expect("an error")
     }
 
     #[test]
-    fn an_unknown_key_is_told_with_its_line_and_the_nearest() {
+    fn unknown_key_is_reported_with_line_and_suggestion() {
         assert_eq!(
-            error("tls_server_confg: {}"),
+            parse_error("tls_server_confg: {}"),
             "line 1: unknown key 'tls_server_confg'; did you mean 'tls_server_config'?"
         );
-        let of_tls = error("tls_server_config:\n  cert_file: a\n  keyfile: b\n");
+        let of_tls = parse_error("tls_server_config:\n  cert_file: a\n  keyfile: b\n");
         assert!(
             of_tls.contains("line 3") && of_tls.contains("did you mean 'key_file'?"),
             "{of_tls}"
         );
-        assert!(error("http_server_config: {h2c: true}").contains("there are http2, headers"));
-        assert!(error("rate_limit: {interval: 1s, bust: 3}").contains("'burst'"));
+        assert!(
+            parse_error("http_server_config: {h2c: true}").contains("use one of http2, headers")
+        );
+        assert!(parse_error("rate_limit: {interval: 1s, bust: 3}").contains("'burst'"));
     }
 
     #[test]
-    fn no_value_is_told() {
+    fn error_contains_no_value() {
         for text in [
             "basic_auth_users: 'ana: hunter2'",
             "basic_auth_users: {ana: [hunter2]}",
@@ -138,7 +141,7 @@ mod tests {
             "basic_auth_users: {ana: a, ana: hunter2}",
             "? [hunter2]\n: 1",
         ] {
-            let error = error(text);
+            let error = parse_error(text);
             assert!(
                 !error.contains("hunter2") && !error.contains('\n'),
                 "{text}: {error}"
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_error() {
+    fn empty_file_is_valid() {
         for text in ["", "# nothing\n", "---\n", "{}"] {
             assert!(
                 parse(text)

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use gpumon_fleet::credentials::{certificates, private_key};
+use gpumon_fleet::credentials::{parse_certificates, parse_private_key};
 use gpumon_probe::private_file::{PrivateFile, Secrecy};
 use tokio_rustls::rustls::{
     CipherSuite, ServerConfig, SupportedProtocolVersion,
@@ -25,15 +25,15 @@ use super::{
 pub(crate) struct Tls {
     pub(crate) config: Arc<ServerConfig>,
     certificate: CertificateDer<'static>,
-    /// The accepted client certificates, if clients can have one.
+    /// The accepted client certificates, if clients may present one.
     pub(crate) clients: Option<ClientCertificates>,
 }
 
 impl Tls {
-    /// Creates the settings, and adds the paths of all files that were read to `files`.
+    /// Creates the settings. The paths of all files that were read are added to `files`.
     ///
     /// # Errors
-    /// Returns the problem with its cure.
+    /// Returns the problem and its remedy.
     pub(super) fn new(
         section: &TlsSection,
         folder: &Path,
@@ -41,7 +41,7 @@ impl Tls {
     ) -> Result<Self, String> {
         let mut read =
             |inline: &Option<String>, file: &Option<String>, keys: [&str; 2], secrecy| {
-                pem(
+                read_pem(
                     folder,
                     files,
                     inline.as_deref(),
@@ -50,8 +50,16 @@ impl Tls {
                     secrecy,
                 )
             };
-        let certificate = read(&section.cert, &section.cert_file, ["cert", "cert_file"], Secrecy::Public)?
-            .ok_or("tls_server_config has no certificate: set cert_file and key_file, or leave the section out")?;
+        let certificate = read(
+            &section.cert,
+            &section.cert_file,
+            ["cert", "cert_file"],
+            Secrecy::Public,
+        )?
+        .ok_or(
+            "tls_server_config has no certificate: set cert_file and key_file, or leave \
+                    the section out",
+        )?;
         let key = read(
             &section.key,
             &section.key_file,
@@ -65,12 +73,12 @@ impl Tls {
             ["client_ca", "client_ca_file"],
             Secrecy::Public,
         )?;
-        let chain = certificates(&certificate.name, &certificate.text)?;
-        let key = private_key(&key.name, &key.text)?;
-        let provider = Arc::new(provider(section)?);
+        let chain = parse_certificates(&certificate.name, &certificate.text)?;
+        let key = parse_private_key(&key.name, &key.text)?;
+        let provider = Arc::new(select_provider(section)?);
         let clients = ClientCertificates::new(section, authority.as_ref(), &provider)?;
         let builder = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&versions(section)?)
+            .with_protocol_versions(&select_versions(section)?)
             .map_err(|error| format!("tls_server_config: {error}"))?;
         let builder = match &clients {
             Some(clients) => builder.with_client_cert_verifier(Arc::clone(&clients.verifier)),
@@ -79,7 +87,7 @@ impl Tls {
         let first = chain[0].clone();
         let mut config = builder.with_single_cert(chain, key).map_err(|error| {
             format!(
-                "{} does not fit its key: {error}; name its key in key_file",
+                "{} does not match its key: {error}; set the matching key in key_file",
                 certificate.name
             )
         })?;
@@ -105,13 +113,13 @@ impl Tls {
     }
 }
 
-/// The contents of a PEM file, with their source.
+/// The contents of a PEM file, and the name of their source.
 pub(super) struct Pem {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-fn pem(
+fn read_pem(
     folder: &Path,
     files: &mut Vec<PathBuf>,
     inline: Option<&str>,
@@ -145,13 +153,13 @@ fn pem(
     }
 }
 
-fn versions(section: &TlsSection) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
+fn select_versions(section: &TlsSection) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     let number = |key: &str, text: &Option<String>, default| match text.as_deref() {
         None | Some("") => Ok(default),
         Some("TLS12") => Ok(12),
         Some("TLS13") => Ok(13),
         Some(_) => Err(format!(
-            "{key} is a version that gpumon does not speak: use TLS12 or TLS13"
+            "{key} is not a supported version: use TLS12 or TLS13"
         )),
     };
     let (least, most) = (
@@ -159,7 +167,10 @@ fn versions(section: &TlsSection) -> Result<Vec<&'static SupportedProtocolVersio
         number("max_version", &section.max_version, 13)?,
     );
     if least > most {
-        return Err("min_version is above max_version; there is no version left".to_owned());
+        return Err(
+            "min_version is above max_version, so no version is allowed; change one of them"
+                .to_owned(),
+        );
     }
     Ok([(12, &TLS12), (13, &TLS13)]
         .into_iter()
@@ -168,14 +179,15 @@ fn versions(section: &TlsSection) -> Result<Vec<&'static SupportedProtocolVersio
         .collect())
 }
 
-/// The curves by their names in Go.
+/// The curves. The first name is that in Go, which the configuration uses, and the second is that
+/// in the TLS library.
 const CURVES: [(&str, &str); 3] = [
     ("X25519", "X25519"),
     ("CurveP256", "secp256r1"),
     ("CurveP384", "secp384r1"),
 ];
 
-fn provider(section: &TlsSection) -> Result<CryptoProvider, String> {
+fn select_provider(section: &TlsSection) -> Result<CryptoProvider, String> {
     let mut provider = ring::default_provider();
     let is_13 = |suite: CipherSuite| {
         suite
@@ -183,7 +195,7 @@ fn provider(section: &TlsSection) -> Result<CryptoProvider, String> {
             .is_some_and(|name| name.starts_with("TLS13_"))
     };
     if !section.cipher_suites.is_empty() {
-        // The cipher suites of TLS 1.3 cannot be selected, as in Go.
+        // The cipher suites of TLS 1.3 cannot be selected, the same as in Go.
         let of_12: Vec<_> = provider
             .cipher_suites
             .iter()
@@ -210,7 +222,7 @@ fn provider(section: &TlsSection) -> Result<CryptoProvider, String> {
             };
             provider
                 .cipher_suites
-                .push(*found.ok_or_else(|| unknown("cipher_suites", wanted, &all()))?);
+                .push(*found.ok_or_else(|| unknown_value_error("cipher_suites", wanted, &all()))?);
         }
     }
     if !section.curve_preferences.is_empty() {
@@ -227,15 +239,15 @@ fn provider(section: &TlsSection) -> Result<CryptoProvider, String> {
                     .is_some_and(|name| Some(name) == known)
             });
             let all = CURVES.map(|(name, _)| name).join(", ");
-            provider
-                .kx_groups
-                .push(*group.ok_or_else(|| unknown("curve_preferences", wanted, &all))?);
+            provider.kx_groups.push(
+                *group.ok_or_else(|| unknown_value_error("curve_preferences", wanted, &all))?,
+            );
         }
     }
     Ok(provider)
 }
 
-fn unknown(key: &str, wanted: &str, all: &str) -> String {
-    let wanted = client_certificates::shortened(wanted);
-    format!("{key}: gpumon has no '{wanted}'; remove it, or use some of {all}")
+fn unknown_value_error(key: &str, wanted: &str, all: &str) -> String {
+    let wanted = client_certificates::shorten_name(wanted);
+    format!("{key}: gpumon does not support '{wanted}'; remove it, or use some of {all}")
 }

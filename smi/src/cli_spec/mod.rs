@@ -1,43 +1,43 @@
-//! Description of nvidia-smi's command line, for shell completions and the manual.
+//! Description of nvidia-smi's command line, for shell completions and the manual page.
 //!
-//! The description is built from the tables that parse the command line and from the help texts.
-//! Options that only NVIDIA's own tool supports are left out.
+//! The description is generated from the help texts and the tables that the command-line parser
+//! uses. Options that only NVIDIA's own tool supports are left out.
 
 mod help_text;
 
 use super::{
-    HELP, log,
+    HELP_TEXT, log,
     options::{Flag, OPTIONS, OptionDef},
     passthrough,
     query::{self, QueryKind},
     subcommands::SUBCOMMANDS,
-    switches::{Arity, Switch, Values},
+    switches::{AllowedValues, Arity, Switch},
 };
 
 /// nvidia-smi itself, or one of its commands.
 pub struct CommandSpec {
-    /// The name of the command; `smi` for nvidia-smi itself.
+    /// The command's name, or `smi` for nvidia-smi itself.
     pub name: &'static str,
-    /// The description as a sentence without a period.
+    /// The command's description, as a sentence without a final period.
     pub about: String,
-    /// The options of the command.
+    /// The options that the command accepts.
     pub options: Vec<OptionSpec>,
 }
 
 pub struct OptionSpec {
-    /// The spellings of the option, short form first.
+    /// The option's names, starting with the short form.
     pub spellings: Vec<&'static str>,
-    /// The description as a sentence without a period.
+    /// The option's description, as a sentence without a final period.
     pub about: String,
     /// Whether the option takes a value.
     pub arity: Arity,
-    /// The values for completion.
+    /// The values that shell completion suggests.
     pub values: ValueHint,
-    /// The spellings that plain `gpumon` also accepts for this option.
+    /// The names under which plain `gpumon`, without `smi`, also accepts this option.
     pub passthrough: Vec<&'static str>,
 }
 
-/// The possible values of an option.
+/// The values that an option accepts.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ValueHint {
     /// The option accepts any value.
@@ -48,44 +48,44 @@ pub enum ValueHint {
     One(Vec<String>),
     /// A comma-separated list of these words.
     Commas(Vec<String>),
-    /// A combination of these letters.
+    /// A combination of these letters, without separators.
     Letters(Vec<String>),
 }
 
 /// Returns nvidia-smi itself, followed by its commands.
-pub fn commands() -> Vec<CommandSpec> {
+pub fn list_commands() -> Vec<CommandSpec> {
     let itself = CommandSpec {
         name: "smi",
         about: String::new(),
-        options: OPTIONS.iter().map(own).collect(),
+        options: OPTIONS.iter().map(describe_option).collect(),
     };
     let subcommands = SUBCOMMANDS.iter().map(|own| CommandSpec {
         name: own.form.name,
-        about: help_text::headline(&own.form.help()),
+        about: help_text::find_headline(&own.form.help()),
         options: own
             .form
             .switches()
             .into_iter()
-            .filter(|switch| !own.form.refuses(switch.spellings[0]))
-            .map(|switch| typed(switch, own.form.usage))
+            .filter(|switch| !own.form.is_refused(switch.spellings[0]))
+            .map(|switch| describe_switch(switch, own.form.usage))
             .collect(),
     });
     std::iter::once(itself).chain(subcommands).collect()
 }
 
-fn typed(switch: Switch, usage: &str) -> OptionSpec {
+fn describe_switch(switch: Switch, usage: &str) -> OptionSpec {
     OptionSpec {
-        about: help_text::of_switch(usage, &switch.spellings).unwrap_or_default(),
+        about: help_text::find_switch_text(usage, &switch.spellings).unwrap_or_default(),
         spellings: switch.spellings,
         arity: switch.arity,
         values: match switch.values {
-            Values::Any => ValueHint::Any,
-            Values::File => ValueHint::File,
-            Values::One(words) => {
+            AllowedValues::Any => ValueHint::Any,
+            AllowedValues::File => ValueHint::File,
+            AllowedValues::One(words) => {
                 ValueHint::One(words.iter().map(|word| (*word).to_owned()).collect())
             }
-            Values::Commas(words) => ValueHint::Commas(words()),
-            Values::Letters(letters) => {
+            AllowedValues::Commas(words) => ValueHint::Commas(words()),
+            AllowedValues::Letters(letters) => {
                 ValueHint::Letters(letters.chars().map(String::from).collect())
             }
         },
@@ -93,26 +93,28 @@ fn typed(switch: Switch, usage: &str) -> OptionSpec {
     }
 }
 
-fn own(option: &OptionDef) -> OptionSpec {
+fn describe_option(option: &OptionDef) -> OptionSpec {
     let spellings = option.spellings();
     let about = match option.flag {
         Flag::HelpSelectiveQuery(_) => format!(
             "What --{} knows",
             spellings[0].trim_start_matches("--help-")
         ),
-        _ => help_text::of_option(HELP, &spellings).unwrap_or_default(),
+        _ => help_text::find_option_text(HELP_TEXT, &spellings).unwrap_or_default(),
     };
     let owned = |words: &mut dyn Iterator<Item = &'static str>| words.map(str::to_owned).collect();
     let values = match option.flag {
         Flag::File => ValueHint::File,
-        Flag::Sections => ValueHint::Commas(owned(&mut log::section_words())),
-        Flag::Format => ValueHint::Commas(owned(&mut query::modifiers())),
+        Flag::Sections => ValueHint::Commas(owned(&mut log::list_section_words())),
+        Flag::Format => ValueHint::Commas(owned(&mut query::list_modifiers())),
         Flag::SelectiveQuery(_) => ValueHint::Commas(owned(
-            &mut fields(&spellings).into_iter().flat_map(|field| field.names),
+            &mut list_fields(&spellings)
+                .into_iter()
+                .flat_map(|field| field.names),
         )),
         _ => ValueHint::Any,
     };
-    let passthrough = if passthrough::is_shared(option.flag) {
+    let passthrough = if passthrough::has_meaning_in_gpumon(option.flag) {
         Vec::new()
     } else {
         spellings.clone()
@@ -126,12 +128,12 @@ fn own(option: &OptionDef) -> OptionSpec {
     }
 }
 
-/// Returns the fields of a query option; none for other options.
-pub fn fields(spellings: &[&'static str]) -> Vec<query::FieldHelp> {
+/// Returns the fields that a query option accepts. For all other options, the list is empty.
+pub fn list_fields(spellings: &[&'static str]) -> Vec<query::FieldHelp> {
     let query = QueryKind::ALL
         .into_iter()
         .find(|query| spellings.contains(&query.switch()));
-    query.map_or_else(Vec::new, query::fields)
+    query.map_or_else(Vec::new, query::list_fields)
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Tests that all suggested values are valid and all options have a description.
+//! Tests that all suggested values are valid and that all options have a description.
 
 use super::*;
 use crate::{command_line, switches::Switches};
 
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-fn option(command: &str, spelling: &str) -> OptionSpec {
-    let command = commands()
+fn find_option(command: &str, spelling: &str) -> OptionSpec {
+    let command = list_commands()
         .into_iter()
         .find(|known| known.name == command)
         .unwrap();
@@ -20,8 +20,8 @@ fn option(command: &str, spelling: &str) -> OptionSpec {
 }
 
 #[test]
-fn everything_is_explained() {
-    for command in commands() {
+fn every_option_has_a_description() {
+    for command in list_commands() {
         assert!(
             command.name == "smi" || !command.about.is_empty(),
             "{}",
@@ -39,8 +39,8 @@ fn everything_is_explained() {
 }
 
 #[test]
-fn what_is_refused_is_not_proposed() {
-    let commands = commands();
+fn refused_options_are_not_completed() {
+    let commands = list_commands();
     assert!(
         !commands
             .iter()
@@ -76,15 +76,15 @@ fn what_is_refused_is_not_proposed() {
 }
 
 #[test]
-fn every_value_that_is_proposed_is_read() {
-    let ValueHint::Commas(fields) = option("smi", "--query-gpu").values else {
+fn every_completed_value_parses() {
+    let ValueHint::Commas(fields) = find_option("smi", "--query-gpu").values else {
         panic!("fields are a list")
     };
     assert!(
         fields.len() > 198 && fields.iter().any(|field| field == "gpu_name"),
         "aliases, too: {fields:?}"
     );
-    for option in commands().remove(0).options {
+    for option in list_commands().remove(0).options {
         let ValueHint::Commas(values) = &option.values else {
             continue;
         };
@@ -96,7 +96,7 @@ fn every_value_that_is_proposed_is_read() {
         };
         for value in values {
             assert!(
-                command_line::parse(&words(&format!("{before}{value}"))).is_ok(),
+                command_line::parse(&split_words(&format!("{before}{value}"))).is_ok(),
                 "{before}{value}"
             );
         }
@@ -104,8 +104,8 @@ fn every_value_that_is_proposed_is_read() {
 }
 
 #[test]
-fn commands_take_what_is_proposed() {
-    let metrics = option("dmon", "--gpm-metrics").values;
+fn commands_accept_completed_options() {
+    let metrics = find_option("dmon", "--gpm-metrics").values;
     let ValueHint::Commas(metrics) = metrics else {
         panic!("metrics are a list: {metrics:?}")
     };
@@ -114,13 +114,13 @@ fn commands_take_what_is_proposed() {
         "14 has no name"
     );
     let letters = |text: &str| ValueHint::Letters(text.chars().map(String::from).collect());
-    assert_eq!(option("dmon", "-s").values, letters("pucvmet"));
-    assert_eq!(option("pmon", "-s").values, letters("um"));
-    assert_eq!(option("dmon", "-f").values, ValueHint::File);
+    assert_eq!(find_option("dmon", "-s").values, letters("pucvmet"));
+    assert_eq!(find_option("pmon", "-s").values, letters("um"));
+    assert_eq!(find_option("dmon", "-f").values, ValueHint::File);
     for command in &SUBCOMMANDS {
         let switches = command.form.switches();
         for switch in &switches {
-            let typed = words(&format!("{} 0", switch.spellings[0]));
+            let typed = split_words(&format!("{} 0", switch.spellings[0]));
             let count = if switch.arity == Arity::None { 1 } else { 2 };
             assert!(
                 Switches::parse(&switches, &typed[..count]).is_ok(),
@@ -132,9 +132,10 @@ fn commands_take_what_is_proposed() {
 }
 
 #[test]
-fn plain_gpumon_keeps_its_own_options() {
+fn options_of_gpumon_are_not_passed_through() {
     assert!(
-        option("smi", "-i").passthrough.is_empty() && option("smi", "-h").passthrough.is_empty()
+        find_option("smi", "-i").passthrough.is_empty()
+            && find_option("smi", "-h").passthrough.is_empty()
     );
-    assert_eq!(option("smi", "-L").passthrough, ["-L", "--list-gpus"]);
+    assert_eq!(find_option("smi", "-L").passthrough, ["-L", "--list-gpus"]);
 }

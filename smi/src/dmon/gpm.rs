@@ -1,11 +1,11 @@
-//! The columns of GPM metrics, by `nvmlGpmMetricId_t`.
+//! The columns for GPM metrics, by `nvmlGpmMetricId_t`.
 
 use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, Value};
 
 use crate::{Refusal, monitor};
 
-/// The highest metric ID of driver 580.
-const LAST: u32 = 209;
+/// The highest metric ID that driver 580 has.
+const LAST_METRIC: u32 = 209;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Levels {
@@ -35,9 +35,10 @@ impl Levels {
     }
 }
 
-/// Parses a comma-separated list of metrics.
+/// Parses a comma-separated list of metric IDs.
 pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
-    let fault = |what: String| monitor::fail(&format!("{what}Could not parse GPM metrics\n"));
+    let fault =
+        |what: String| monitor::make_value_refusal(&format!("{what}Could not parse GPM metrics\n"));
     if let Some(other) = text
         .chars()
         .find(|character| !character.is_ascii_digit() && *character != ',')
@@ -48,7 +49,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
         .split(',')
         .filter(|word| !word.is_empty())
         .map(|word| {
-            let metric = word.parse().ok().filter(|metric| *metric <= LAST);
+            let metric = word.parse().ok().filter(|metric| *metric <= LAST_METRIC);
             metric.ok_or_else(|| fault(format!("Metric value too high: {word}\n")))
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -59,20 +60,21 @@ pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
     }
 }
 
-pub(super) fn metrics() -> Vec<String> {
-    (1..=LAST)
-        .filter(|metric| !column(*metric).0.starts_with("id="))
+pub(super) fn list_metrics() -> Vec<String> {
+    (1..=LAST_METRIC)
+        .filter(|metric| !describe_column(*metric).0.starts_with("id="))
         .map(|metric| metric.to_string())
         .collect()
 }
 
-/// Returns GPM's metrics since the previous round; `None` for an unavailable metric.
-pub(super) fn read(
+/// Returns the GPM metrics for the time since the previous round, with `None` for unavailable
+/// metrics.
+pub(super) fn read_metrics(
     driver: &dyn QueryBackend,
     subject: Subject,
     metrics: &[u32],
 ) -> Vec<Option<i128>> {
-    let Ok(Value::Reals(values)) = driver.gpm(subject, metrics) else {
+    let Ok(Value::Reals(values)) = driver.answer_gpm(subject, metrics) else {
         return vec![None; metrics.len()];
     };
     let mut values = values
@@ -81,8 +83,8 @@ pub(super) fn read(
     metrics.iter().map(|_| values.next().flatten()).collect()
 }
 
-/// Returns the name, the unit and the width of a metric's column.
-pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
+/// Returns the name, unit, and width of a metric's column.
+pub(super) fn describe_column(metric: u32) -> (String, &'static str, usize) {
     const PERCENT: &str = "GPM:%";
     const RATE: &str = "GPM:MiB/s";
     const NARROW: usize = 10;
@@ -124,10 +126,10 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
         164 => fixed("dmhit", PERCENT),
         165 => fixed("dmmiss", PERCENT),
         166..=169 => numbered("nvenc", metric - 166, PERCENT),
-        SWITCHES_BEGIN..=LAST => {
-            let (name, unit, width) = SWITCHES[(metric % 5) as usize];
+        FIRST_CONTEXT_SWITCH_METRIC..=LAST_METRIC => {
+            let (name, unit, width) = CONTEXT_SWITCH_COLUMNS[(metric % 5) as usize];
             (
-                format!("cs{}{name}", (metric - SWITCHES_BEGIN) / 5),
+                format!("cs{}{name}", (metric - FIRST_CONTEXT_SWITCH_METRIC) / 5),
                 unit,
                 width,
             )
@@ -136,21 +138,21 @@ pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
     }
 }
 
-/// Returns `true` if the metric counts elapsed cycles. NVIDIA's tool prints no space after that
-/// number.
-pub(super) fn is_elapsed(metric: u32) -> bool {
-    metric >= SWITCHES_BEGIN && metric.is_multiple_of(5)
+/// Returns `true` if the metric is a number of elapsed cycles, after which nvidia-smi prints no
+/// space.
+pub(super) fn counts_elapsed_cycles(metric: u32) -> bool {
+    metric >= FIRST_CONTEXT_SWITCH_METRIC && metric.is_multiple_of(5)
 }
 
-/// Suffixes of chip-to-chip metrics: total sent, total received, data sent, data received.
+/// The name suffixes of chip-to-chip metrics: total sent, total received, data sent, data received.
 const DIRECTIONS: [&str; 4] = ["ttx", "trx", "dtx", "drx"];
 
-/// The first metric of context switches.
-const SWITCHES_BEGIN: u32 = 170;
+/// The ID of the first context switch metric.
+const FIRST_CONTEXT_SWITCH_METRIC: u32 = 170;
 
-/// The columns of context switches: elapsed cycles, active cycles, requests, cycles per request,
-/// share of active cycles.
-const SWITCHES: [(&str, &str, usize); 5] = [
+/// The columns for context switch metrics: elapsed cycles, active cycles, requests, cycles per
+/// request, share of active cycles.
+const CONTEXT_SWITCH_COLUMNS: [(&str, &str, usize); 5] = [
     ("elp", "GPM:#", 16),
     ("act", "GPM:#", 10),
     ("req", "GPM:#", 10),

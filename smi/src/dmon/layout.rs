@@ -1,4 +1,4 @@
-//! The layout of headings and rows, either in columns or as CSV.
+//! The layout of heading lines and rows, either in columns or as CSV.
 
 use super::{
     columns::Column,
@@ -17,19 +17,20 @@ pub(super) struct Layout {
     no_names: bool,
 }
 
-/// The numbers of a row; `None` for an unavailable number.
-pub(super) struct Cells {
+/// The numbers in a row. `None` stands for an unavailable number.
+pub(super) struct RowCells {
     pub(super) columns: Vec<Option<i128>>,
-    /// The MIG device, the GPU instance and the compute instance.
+    /// The indices of the MIG device, GPU instance, and compute instance.
     pub(super) instance: [Option<i128>; 3],
     pub(super) metrics: Vec<Option<i128>>,
 }
 
-/// The column widths of GPU readings and of a MIG device's IDs.
-const OWN: usize = 6;
-const INSTANCE: usize = 10;
+/// The width of a GPU reading's column. The constant below is the width of a column with a MIG
+/// device's ID.
+const READING_WIDTH: usize = 6;
+const INSTANCE_WIDTH: usize = 10;
 
-/// A text with its width and the gap after it.
+/// The text of a cell, its width, and the gap after it.
 struct Cell {
     text: String,
     width: usize,
@@ -46,31 +47,34 @@ impl Cell {
     }
 }
 
-/// A function that applies a word of `--format`.
-type Set = fn(&mut Layout);
+/// A function that changes the layout according to a word in `--format`.
+type ApplyWord = fn(&mut Layout);
 
-/// The words of `--format` with their effects.
-const WORDS: [(&str, Set); 3] = [
+/// The words that `--format` accepts, and their effects.
+const FORMAT_WORDS: [(&str, ApplyWord); 3] = [
     ("csv", |layout| layout.csv = true),
     ("nounit", |layout| layout.no_units = true),
     ("noheader", |layout| layout.no_names = true),
 ];
 
-/// Returns the words of `--format`.
-pub(super) fn words() -> Vec<String> {
-    WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
+/// Returns the words that `--format` accepts.
+pub(super) fn list_format_words() -> Vec<String> {
+    FORMAT_WORDS
+        .iter()
+        .map(|(word, _)| (*word).to_owned())
+        .collect()
 }
 
 impl Layout {
-    /// Parses a comma-separated list of words.
+    /// Parses the comma-separated words given with `--format`.
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
         let mut layout = Self::default();
         for typed in text.split(',').filter(|word| !word.is_empty()) {
-            let (_, set) = WORDS
+            let (_, set) = FORMAT_WORDS
                 .iter()
                 .find(|(word, _)| *word == typed)
                 .ok_or_else(|| {
-                    monitor::fail(&format!(
+                    monitor::make_value_refusal(&format!(
                         "{typed} is not a recognized format option\nError parsing format options\n"
                     ))
                 })?;
@@ -79,8 +83,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Returns the heading lines: names, followed by units.
-    pub(super) fn heading(
+    /// Returns the two heading lines, which contain names and units.
+    pub(super) fn format_heading(
         self,
         timestamp: TimestampColumns,
         columns: &[&'static Column],
@@ -89,11 +93,14 @@ impl Layout {
     ) -> String {
         let ids = ["mig_id", "gi_id", "ci_id"];
         let ids = ids.iter().filter(|_| levels.mig);
-        let metrics: Vec<_> = metrics.iter().map(|metric| gpm::column(*metric)).collect();
+        let metrics: Vec<_> = metrics
+            .iter()
+            .map(|metric| gpm::describe_column(*metric))
+            .collect();
         let names = columns
             .iter()
-            .map(|column| Cell::new(column.name, OWN))
-            .chain(ids.clone().map(|id| Cell::new(*id, INSTANCE)))
+            .map(|column| Cell::new(column.name, READING_WIDTH))
+            .chain(ids.clone().map(|id| Cell::new(*id, INSTANCE_WIDTH)))
             .chain(
                 metrics
                     .iter()
@@ -101,14 +108,14 @@ impl Layout {
             );
         let units = columns
             .iter()
-            .map(|column| Cell::new(column.unit, OWN))
-            .chain(ids.map(|_| Cell::new("Idx", INSTANCE)))
+            .map(|column| Cell::new(column.unit, READING_WIDTH))
+            .chain(ids.map(|_| Cell::new("Idx", INSTANCE_WIDTH)))
             .chain(
                 metrics
                     .iter()
                     .map(|(_, unit, width)| Cell::new(*unit, *width)),
             );
-        let line = |front: &[&str], cells: Vec<Cell>| self.line('#', front, &cells) + "\n";
+        let line = |front: &[&str], cells: Vec<Cell>| self.format_line('#', front, &cells) + "\n";
         let mut heading = String::new();
         if !self.no_names {
             heading += &line(&timestamp.names(), names.collect());
@@ -119,10 +126,10 @@ impl Layout {
         heading
     }
 
-    pub(super) fn row(
+    pub(super) fn format_row(
         self,
         timestamp: &[String],
-        cells: &Cells,
+        cells: &RowCells,
         metrics: &[u32],
         levels: Levels,
     ) -> String {
@@ -130,29 +137,29 @@ impl Layout {
         let own = cells
             .columns
             .iter()
-            .map(|number| Cell::new(word(number), OWN));
+            .map(|number| Cell::new(word(number), READING_WIDTH));
         let ids = cells
             .instance
             .iter()
             .filter(|_| levels.mig)
-            .map(|number| Cell::new(word(number), INSTANCE));
+            .map(|number| Cell::new(word(number), INSTANCE_WIDTH));
         let metrics = cells.metrics.iter().zip(metrics).map(|(number, metric)| {
-            let cell = Cell::new(word(number), gpm::column(*metric).2);
-            if number.is_some() && gpm::is_elapsed(*metric) {
+            let cell = Cell::new(word(number), gpm::describe_column(*metric).2);
+            if number.is_some() && gpm::counts_elapsed_cycles(*metric) {
                 Cell { gap: "", ..cell }
             } else {
                 cell
             }
         });
-        self.line(
+        self.format_line(
             ' ',
             timestamp,
             &own.chain(ids).chain(metrics).collect::<Vec<_>>(),
         )
     }
 
-    /// Returns a line: the first character, the leading words, and the cells.
-    fn line<T: AsRef<str>>(self, first: char, front: &[T], cells: &[Cell]) -> String {
+    /// Returns a line that consists of the first character, the leading words, and the cells.
+    fn format_line<T: AsRef<str>>(self, first: char, front: &[T], cells: &[Cell]) -> String {
         if self.csv {
             let words = front
                 .iter()
@@ -164,6 +171,10 @@ impl Layout {
             .iter()
             .map(|Cell { text, width, gap }| format!("{text:>width$}{gap}"))
             .collect();
-        format!("{first}{} {}", timestamp::columns(front), cells.concat())
+        format!(
+            "{first}{} {}",
+            timestamp::format_columns(front),
+            cells.concat()
+        )
     }
 }

@@ -1,4 +1,4 @@
-//! `dmon`: prints a row per GPU in each round.
+//! The `dmon` subcommand, which prints a row for each GPU in each round.
 
 mod columns;
 mod gpm;
@@ -12,83 +12,84 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 use self::{columns::Column, gpm::Levels, layout::Layout, violations::Violations};
 use super::{
     Context, Refusal,
-    form::Form,
+    form::SubcommandSyntax,
     monitor,
     release::Release,
-    subcommand::Stop,
-    switches::{Switches, Values},
+    subcommand::SubcommandError,
+    switches::{AllowedValues, Switches},
     timestamp::{self, TimestampColumns},
 };
 
-pub(super) static FORM: Form = Form {
+pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     name: "dmon",
     about: include_str!("about.txt"),
     usage: include_str!("usage.txt"),
     takes: &["-i", "-d", "-c"],
     values: &[
-        ("-s", Values::Letters(columns::GROUPS)),
-        ("--gpm-metrics", Values::Commas(gpm::metrics)),
-        ("--gpm-options", Values::One(Levels::WORDS)),
-        ("-o", Values::Letters(timestamp::LETTERS)),
-        ("-f", Values::File),
-        ("--format", Values::Commas(layout::words)),
+        ("-s", AllowedValues::Letters(columns::GROUPS)),
+        ("--gpm-metrics", AllowedValues::Commas(gpm::list_metrics)),
+        ("--gpm-options", AllowedValues::One(Levels::WORDS)),
+        ("-o", AllowedValues::Letters(timestamp::LETTERS)),
+        ("-f", AllowedValues::File),
+        ("--format", AllowedValues::Commas(layout::list_format_words)),
     ],
-    ..Form::EMPTY
+    ..SubcommandSyntax::EMPTY
 };
 
-/// The maximum number of GPUs, and the maximum seconds between two rounds.
-const MOST: (usize, u64) = (16, 600);
+/// The maximum number of GPUs, and the maximum interval between two rounds in seconds.
+const LIMITS: (usize, u64) = (16, 600);
 
 pub(super) fn run(
     arguments: &[String],
     driver: &dyn QueryBackend,
     output: &mut dyn Write,
-) -> Result<u8, Stop> {
-    let switches = FORM.parse(arguments)?;
+) -> Result<u8, SubcommandError> {
+    let switches = SYNTAX.parse(arguments)?;
     if switches
         .value("-s")
         .is_some_and(|letters| letters.contains('n'))
-        && Release::running(driver) >= Release(610, 0)
+        && Release::from_driver(driver) >= Release(610, 0)
     {
-        return Err(Refusal::handed_over("dmon -s n").into());
+        return Err(Refusal::new_handed_over("dmon -s n").into());
     }
-    let shown = Shown::parse(&switches)?;
-    let rounds = monitor::rounds(&switches, driver, MOST, FORM.usage)?;
-    let heading = shown.layout.heading(
+    let shown = Selection::parse(&switches)?;
+    let rounds = monitor::parse_rounds(&switches, driver, LIMITS, SYNTAX.usage)?;
+    let heading = shown.layout.format_heading(
         rounds.timestamp,
         &shown.columns,
         &shown.metrics,
         shown.levels,
     );
     let mut before = vec![None; rounds.gpus.len()];
-    rounds.scroll(driver, output, heading, |context| {
-        shown.rows(context, rounds.timestamp, &mut before)
+    rounds.write_rounds(driver, output, heading, |context| {
+        shown.read_rows(context, rounds.timestamp, &mut before)
     })
 }
 
-struct Shown {
+struct Selection {
     columns: Vec<&'static Column>,
-    /// Whether a column needs the violation counters.
+    /// Whether any column needs the violation counters.
     violations: bool,
     metrics: Vec<u32>,
     levels: Levels,
     layout: Layout,
 }
 
-impl Shown {
+impl Selection {
     fn parse(switches: &Switches<'_>) -> Result<Self, Refusal> {
-        let groups = monitor::groups(switches.value("-s").unwrap_or("puc"), columns::GROUPS)?;
+        let groups = monitor::parse_groups(switches.value("-s").unwrap_or("puc"), columns::GROUPS)?;
         let metrics = switches
             .value("--gpm-metrics")
             .map(gpm::parse)
             .transpose()?
             .unwrap_or_default();
         let levels = match switches.value("--gpm-options") {
-            Some(text) => Levels::parse(text).ok_or_else(|| Refusal::new(0, FORM.usage))?,
+            Some(text) => Levels::parse(text).ok_or_else(|| Refusal::new(0, SYNTAX.usage))?,
             None => Levels::default(),
         };
         let layout = Layout::parse(switches.value("--format").unwrap_or(""))?;
-        // The MIG level alone hides the columns of the whole GPU.
+        // The levels apply only if metrics are selected. In that case, the MIG level without the
+        // GPU level hides the columns of the whole GPU.
         let levels = if metrics.is_empty() {
             Levels::default()
         } else {
@@ -97,7 +98,7 @@ impl Shown {
         let groups = if levels.gpu { groups } else { Vec::new() };
         let columns = groups
             .iter()
-            .flat_map(|group| columns::of(*group))
+            .flat_map(|group| columns::find_columns(*group))
             .collect();
         Ok(Self {
             columns,
@@ -108,47 +109,48 @@ impl Shown {
         })
     }
 
-    /// Returns the rows of a round. `before` has each GPU's counters of the previous round, and
-    /// receives those of this round.
-    fn rows(
+    /// Returns a round's rows. `before` contains each GPU's counters from the previous round, and
+    /// is updated with this round's counters.
+    fn read_rows(
         &self,
         context: &Context<'_>,
         timestamp: TimestampColumns,
         before: &mut Vec<Option<Violations>>,
     ) -> Vec<String> {
-        let read = monitor::read_each(context, before, |gpu, before| {
-            let violations = self.violations.then(|| Violations::ask(context, gpu));
-            let reader = columns::Reader {
+        let read = monitor::read_each_gpu(context, before, |gpu, before| {
+            let violations = self.violations.then(|| Violations::read(context, gpu));
+            let reader = columns::ColumnReader {
                 context,
                 gpu,
                 violations,
                 before,
             };
-            (self.cells(&reader), violations)
+            (self.read_cells(&reader), violations)
         });
         let mut rows = Vec::new();
         for (cells, gpu) in read.iter().zip(context.gpus) {
-            let timestamp = timestamp.words(&context.now, *gpu);
+            let timestamp = timestamp.format_words(&context.now, *gpu);
             let row = |cells| {
                 self.layout
-                    .row(&timestamp, cells, &self.metrics, self.levels)
+                    .format_row(&timestamp, cells, &self.metrics, self.levels)
             };
             rows.extend(cells.iter().map(row));
         }
         rows
     }
 
-    /// Returns the cells of a GPU's rows: one for the GPU itself, and one for each MIG device.
-    fn cells(&self, reader: &columns::Reader<'_>) -> Vec<layout::Cells> {
+    /// Returns the cells for all of a GPU's rows: one row for the GPU itself, and one for each MIG
+    /// device.
+    fn read_cells(&self, reader: &columns::ColumnReader<'_>) -> Vec<layout::RowCells> {
         let (context, gpu) = (reader.context, reader.gpu);
         let devices = if self.levels.mig {
             context
-                .ask(gpu, Query::MigDevices)
+                .run_query(gpu, Query::MigDevices)
                 .map_or_else(|_| Vec::new(), |answer| answer.numbers().to_vec())
         } else {
             Vec::new()
         };
-        let own = || layout::Cells {
+        let own = || layout::RowCells {
             columns: self
                 .columns
                 .iter()
@@ -156,7 +158,7 @@ impl Shown {
                 .collect(),
             instance: [None; 3],
             metrics: if self.levels.gpu {
-                gpm::read(context.driver, Subject::gpu(gpu), &self.metrics)
+                gpm::read_metrics(context.driver, Subject::from_gpu(gpu), &self.metrics)
             } else {
                 vec![None; self.metrics.len()]
             },
@@ -166,16 +168,19 @@ impl Shown {
             rows.push(own());
         }
         rows.extend(devices.iter().map(|device| {
-            let subject = Subject::mig(gpu, *device as u32);
-            let ids = context.driver.about(subject, Query::MigInstance).ok();
-            layout::Cells {
+            let subject = Subject::from_mig(gpu, *device as u32);
+            let ids = context
+                .driver
+                .answer_query(subject, Query::MigInstance)
+                .ok();
+            layout::RowCells {
                 columns: vec![None; self.columns.len()],
                 instance: [
                     Some(*device),
-                    ids.as_ref().and_then(|ids| ids.at(0)),
-                    ids.and_then(|ids| ids.at(1)),
+                    ids.as_ref().and_then(|ids| ids.number_at(0)),
+                    ids.and_then(|ids| ids.number_at(1)),
                 ],
-                metrics: gpm::read(context.driver, subject, &self.metrics),
+                metrics: gpm::read_metrics(context.driver, subject, &self.metrics),
             }
         }));
         rows

@@ -1,17 +1,18 @@
-//! Tests of `dmon` against the output of nvidia-smi 580 for two H200.
+//! Tests of `dmon` against the output of nvidia-smi 580 for two H200 GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
-use crate::{subcommand::tests::typed, tests::scripted::ScriptedBackend};
+use crate::{subcommand::tests::run_line, tests::scripted::ScriptedBackend};
 
-/// Returns two H200: the first under load, the second idle with memory in use.
-fn two() -> ScriptedBackend {
+/// Returns a machine with two H200 GPUs: the first is under load, the second is idle with memory in
+/// use.
+fn two_h200s() -> ScriptedBackend {
     let readings: [(u32, [i128; 9]); 2] = [
         (0, [690_999, 53, 42, 99, 23, 3201, 1485, 7477, 7478]),
         (1, [117_250, 29, 28, 0, 0, 3201, 1980, 5739, 5740]),
     ];
-    let mut driver =
-        ScriptedBackend::default().system(SystemQuery::DeviceCount, Ok(Value::number(2)));
+    let mut driver = ScriptedBackend::default()
+        .with_system_answer(SystemQuery::DeviceCount, Ok(Value::from_number(2)));
     for (
         gpu,
         [
@@ -29,46 +30,46 @@ fn two() -> ScriptedBackend {
     {
         let mib = |mib: i128| (mib << 20) - 4096;
         driver = driver
-            .numbers(gpu, Query::PowerUsage, &[milliwatts])
-            .numbers(gpu, Query::Temperature, &[chip])
-            .numbers(gpu, Query::Field(82, 0), &[memory])
-            .numbers(gpu, Query::UtilizationRates, &[sm, bus])
-            .numbers(gpu, Query::EncoderUtilization, &[0, 100_000])
-            .numbers(gpu, Query::DecoderUtilization, &[0, 100_000])
-            .numbers(gpu, Query::JpgUtilization, &[0, 100_000])
-            .numbers(gpu, Query::OfaUtilization, &[0, 100_000])
-            .numbers(gpu, Query::Clock(2), &[memory_clock])
-            .numbers(gpu, Query::Clock(1), &[sm_clock])
-            .numbers(
+            .with_numbers(gpu, Query::PowerUsage, &[milliwatts])
+            .with_numbers(gpu, Query::Temperature, &[chip])
+            .with_numbers(gpu, Query::Field(82, 0), &[memory])
+            .with_numbers(gpu, Query::UtilizationRates, &[sm, bus])
+            .with_numbers(gpu, Query::EncoderUtilization, &[0, 100_000])
+            .with_numbers(gpu, Query::DecoderUtilization, &[0, 100_000])
+            .with_numbers(gpu, Query::JpgUtilization, &[0, 100_000])
+            .with_numbers(gpu, Query::OfaUtilization, &[0, 100_000])
+            .with_numbers(gpu, Query::Clock(2), &[memory_clock])
+            .with_numbers(gpu, Query::Clock(1), &[sm_clock])
+            .with_numbers(
                 gpu,
                 Query::ViolationStatus(0),
                 &[1_795_262_308_000_000, 19_400_000_000],
             )
-            .numbers(gpu, Query::ViolationStatus(1), &[1_795_262_308_000_000, 0])
-            .numbers(
+            .with_numbers(gpu, Query::ViolationStatus(1), &[1_795_262_308_000_000, 0])
+            .with_numbers(
                 gpu,
                 Query::MemoryInfo,
                 &[mib(143_771), mib(616), 0, mib(fb)],
             )
-            .numbers(
+            .with_numbers(
                 gpu,
                 Query::Bar1MemoryInfo,
                 &[mib(262_144), 0, mib(bar1) + 8192],
             )
-            .numbers(gpu, Query::ProtectedMemory, &[0, 0, 0])
-            .numbers(gpu, Query::EccMode, &[1, 1])
-            .numbers(gpu, Query::TotalEccErrors(0, 0), &[0])
-            .numbers(gpu, Query::TotalEccErrors(1, 0), &[0])
-            .numbers(gpu, Query::PcieReplays, &[0])
-            .numbers(gpu, Query::PcieThroughput(1), &[i128::from(1 - gpu) * 3500])
-            .numbers(gpu, Query::PcieThroughput(0), &[i128::from(1 - gpu) * 2047]);
+            .with_numbers(gpu, Query::ProtectedMemory, &[0, 0, 0])
+            .with_numbers(gpu, Query::EccMode, &[1, 1])
+            .with_numbers(gpu, Query::TotalEccErrors(0, 0), &[0])
+            .with_numbers(gpu, Query::TotalEccErrors(1, 0), &[0])
+            .with_numbers(gpu, Query::PcieReplays, &[0])
+            .with_numbers(gpu, Query::PcieThroughput(1), &[i128::from(1 - gpu) * 3500])
+            .with_numbers(gpu, Query::PcieThroughput(0), &[i128::from(1 - gpu) * 2047]);
     }
     driver
 }
 
 #[test]
-fn all_groups_stand_as_nvidia_smi_writes_them() {
-    let (text, code) = typed("dmon -c 1 -s pucvmet", &two());
+fn all_groups_match_nvidia_smi() {
+    let (text, code) = run_line("dmon -c 1 -s pucvmet", &two_h200s());
     assert_eq!(
         text,
         "\
@@ -82,8 +83,8 @@ fn all_groups_stand_as_nvidia_smi_writes_them() {
 }
 
 #[test]
-fn groups_stand_once_and_in_the_order_that_was_typed() {
-    let (text, _) = typed("dmon --count=1 --select upp -i 1,1", &two());
+fn groups_appear_once_in_typed_order() {
+    let (text, _) = run_line("dmon --count=1 --select upp -i 1,1", &two_h200s());
     assert_eq!(
         text,
         "\
@@ -95,7 +96,7 @@ fn groups_stand_once_and_in_the_order_that_was_typed() {
 }
 
 #[test]
-fn csv_has_commas_and_leaves_headings_out() {
+fn csv_format_can_omit_headings() {
     let units = "#Idx, W, C, C\n";
     let rows = " 0, 690, 53, 42\n 1, 117, 29, 28\n";
     for (format, expected) in [
@@ -105,7 +106,7 @@ fn csv_has_commas_and_leaves_headings_out() {
         ("noheader,csv,nounit", rows.to_owned()),
     ] {
         assert_eq!(
-            typed(&format!("dmon -c 1 -s p --format {format}"), &two()).0,
+            run_line(&format!("dmon -c 1 -s p --format {format}"), &two_h200s()).0,
             expected,
             "{format}"
         );
@@ -113,33 +114,32 @@ fn csv_has_commas_and_leaves_headings_out() {
 }
 
 #[test]
-fn what_is_not_to_be_had_is_a_dash() {
-    let lost = Subject::gpu(0);
+fn unavailable_reading_is_a_dash() {
+    let lost = Subject::from_gpu(0);
     let driver = ScriptedBackend::default()
-        .system(SystemQuery::DeviceCount, Ok(Value::number(1)))
-        .answer(lost, Query::PowerUsage, Err(Code::GPU_IS_LOST));
-    let (text, code) = typed("dmon -c 1 -s pv --format csv,nounit,noheader", &driver);
+        .with_system_answer(SystemQuery::DeviceCount, Ok(Value::from_number(1)))
+        .with_answer(lost, Query::PowerUsage, Err(Code::GPU_IS_LOST));
+    let (text, code) = run_line("dmon -c 1 -s pv --format csv,nounit,noheader", &driver);
     assert_eq!(text, " 0, -, -, -, -, -\n");
     assert_eq!(code, 0);
 }
 
 #[test]
-fn errors_are_counted_where_ecc_is_on() {
-    let driver =
-        two()
-            .numbers(0, Query::EccMode, &[0, 1])
-            .numbers(1, Query::TotalEccErrors(0, 0), &[7]);
-    let (text, _) = typed("dmon -c 1 -s e --format csv,nounit,noheader", &driver);
+fn disabled_ecc_has_no_error_counts() {
+    let driver = two_h200s()
+        .with_numbers(0, Query::EccMode, &[0, 1])
+        .with_numbers(1, Query::TotalEccErrors(0, 0), &[7]);
+    let (text, _) = run_line("dmon -c 1 -s e --format csv,nounit,noheader", &driver);
     assert_eq!(text, " 0, -, -, 0\n 1, 7, 0, 0\n");
 }
 
 #[test]
-fn gpm_stands_behind_a_gpus_own_columns() {
-    let driver = two().gpm(
-        Subject::gpu(0),
+fn gpm_columns_follow_gpu_columns() {
+    let driver = two_h200s().with_gpm_metrics(
+        Subject::from_gpu(0),
         &[(1, 81.9), (2, 76.2), (20, 6.4), (61, 68_204.3), (170, 12.0)],
     );
-    let (text, _) = typed("dmon -c 1 -s p --gpm-metrics 1,2,20,61,8,170,171", &driver);
+    let (text, _) = run_line("dmon -c 1 -s p --gpm-metrics 1,2,20,61,8,170,171", &driver);
     assert_eq!(
         text,
         "\
@@ -152,14 +152,14 @@ fn gpm_stands_behind_a_gpus_own_columns() {
 }
 
 #[test]
-fn metrics_of_mig_devices_stand_in_rows_of_their_own() {
-    let device = Subject::mig(0, 2);
-    let driver = two()
-        .numbers(0, Query::MigDevices, &[2])
-        .answer(device, Query::MigInstance, Ok(Value::Numbers(vec![9, 0])))
-        .gpm(device, &[(2, 55.0)])
-        .gpm(Subject::gpu(1), &[(2, 44.0)]);
-    let (text, _) = typed("dmon -c 1 --gpm-metrics 2 --gpm-options m", &driver);
+fn mig_device_metrics_have_separate_rows() {
+    let device = Subject::from_mig(0, 2);
+    let driver = two_h200s()
+        .with_numbers(0, Query::MigDevices, &[2])
+        .with_answer(device, Query::MigInstance, Ok(Value::Numbers(vec![9, 0])))
+        .with_gpm_metrics(device, &[(2, 55.0)])
+        .with_gpm_metrics(Subject::from_gpu(1), &[(2, 44.0)]);
+    let (text, _) = run_line("dmon -c 1 --gpm-metrics 2 --gpm-options m", &driver);
     assert_eq!(
         text,
         "\
@@ -169,7 +169,7 @@ fn metrics_of_mig_devices_stand_in_rows_of_their_own() {
     1          -          -          -          - 
 "
     );
-    let (text, _) = typed(
+    let (text, _) = run_line(
         "dmon -c 1 -s p --gpm-metrics 2 --gpm-options md --format csv,nounit,noheader",
         &driver,
     );
@@ -180,8 +180,8 @@ fn metrics_of_mig_devices_stand_in_rows_of_their_own() {
 }
 
 #[test]
-fn every_metric_has_the_name_that_nvidia_smi_gives_it() {
-    let name = |metric| super::gpm::column(metric).0;
+fn metric_names_match_nvidia_smi() {
+    let name = |metric| super::gpm::describe_column(metric).0;
     for (metric, expected) in [
         (37, "nvdec7"),
         (40, "nvjpg0"),
@@ -200,11 +200,11 @@ fn every_metric_has_the_name_that_nvidia_smi_gives_it() {
     ] {
         assert_eq!(name(metric), expected);
     }
-    assert_eq!(super::gpm::column(173).1, "GPM:C/R");
+    assert_eq!(super::gpm::describe_column(173).1, "GPM:C/R");
 }
 
 #[test]
-fn wrong_words_are_answered_as_nvidia_smi_answers_them() {
+fn invalid_value_errors_match_nvidia_smi() {
     let process = "Failed to process command line \n\n";
     for (line, text, code) in [
         (
@@ -234,7 +234,7 @@ fn wrong_words_are_answered_as_nvidia_smi_answers_them() {
         ("-i 9", "No devices were found\n".to_owned(), 6),
     ] {
         assert_eq!(
-            typed(&format!("dmon {line} -c 1"), &two()),
+            run_line(&format!("dmon {line} -c 1"), &two_h200s()),
             (text, code),
             "{line}"
         );
@@ -242,7 +242,7 @@ fn wrong_words_are_answered_as_nvidia_smi_answers_them() {
 }
 
 #[test]
-fn how_it_is_typed_is_explained_without_failing() {
+fn usage_error_exits_with_code_0() {
     for (line, first) in [
         (
             "bogus",
@@ -260,7 +260,7 @@ fn how_it_is_typed_is_explained_without_failing() {
         ("--gpm-metrics 2 --gpm-options x", "\n    Usage:"),
         ("-h", "\n    Prints"),
     ] {
-        let (text, code) = typed(&format!("dmon {line}"), &two());
+        let (text, code) = run_line(&format!("dmon {line}"), &two_h200s());
         assert!(text.starts_with(first), "{line}: {text}");
         assert!(text.ends_with("\n\n\n"), "{line}");
         assert_eq!(code, 0, "{line}");
@@ -268,30 +268,30 @@ fn how_it_is_typed_is_explained_without_failing() {
 }
 
 #[test]
-fn a_file_holds_what_would_be_shown() {
+fn file_receives_the_same_output() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let shown = typed("dmon -c 1 -s p", &two()).0;
-    let (text, code) = typed(
+    let shown = run_line("dmon -c 1 -s p", &two_h200s()).0;
+    let (text, code) = run_line(
         &format!("dmon -c 1 -s p -f {}", file.path().display()),
-        &two(),
+        &two_h200s(),
     );
     assert_eq!((text.as_str(), code), ("", 0));
     assert_eq!(std::fs::read_to_string(file.path()).unwrap(), shown);
 }
 
 #[test]
-fn the_mma_stall_of_driver_610_is_left_to_nvidias_tool() {
+fn driver_610_refuses_mma_stall_group() {
     let with = |version: &str| {
-        two().system(
+        two_h200s().with_system_answer(
             SystemQuery::DriverVersion,
             Ok(Value::Text(version.to_owned())),
         )
     };
-    let (text, code) = typed("dmon -c 1 -s pn", &with("610.57.04"));
+    let (text, code) = run_line("dmon -c 1 -s pn", &with("610.57.04"));
     assert!(
         code == 3 && text.contains("'dmon -s n' is not part of gpumon"),
         "{text}"
     );
-    let (text, code) = typed("dmon -c 1 -s pn", &with("595.80"));
-    assert_eq!((text, code), typed("dmon -c 1 -s p", &two()));
+    let (text, code) = run_line("dmon -c 1 -s pn", &with("595.80"));
+    assert_eq!((text, code), run_line("dmon -c 1 -s p", &two_h200s()));
 }

@@ -1,21 +1,23 @@
-//! Measurement of the share of time in which a limit reduced the clocks.
+//! Measurement of the share of time during which a limit has reduced the clocks.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
 use crate::Context;
 
-/// The policies `NVML_PERF_POLICY_POWER` and `NVML_PERF_POLICY_THERMAL`.
+/// The policy `NVML_PERF_POLICY_POWER`. The constant below is `NVML_PERF_POLICY_THERMAL`.
 const POWER: u32 = 0;
 const THERMAL: u32 = 1;
 
-/// The driver's counters of both limits; `None` if the driver does not count.
+/// The driver's counters for the power limit and the thermal limit. `None` means that the driver
+/// has no such counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Violations {
     power: Option<Counter>,
     thermal: Option<Counter>,
 }
 
-/// The elapsed time in microseconds, and the time in violation in nanoseconds.
+/// The elapsed time in microseconds, and the time in which a limit reduced the clocks in
+/// nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counter {
     reference_us: i128,
@@ -23,12 +25,14 @@ struct Counter {
 }
 
 impl Violations {
-    pub(super) fn ask(context: &Context<'_>, gpu: u32) -> Self {
+    pub(super) fn read(context: &Context<'_>, gpu: u32) -> Self {
         let counter = |policy| {
-            let answer = context.ask(gpu, Query::ViolationStatus(policy)).ok()?;
+            let answer = context
+                .run_query(gpu, Query::ViolationStatus(policy))
+                .ok()?;
             Some(Counter {
-                reference_us: answer.at(0)?,
-                violation_ns: answer.at(1)?,
+                reference_us: answer.number_at(0)?,
+                violation_ns: answer.number_at(1)?,
             })
         };
         Self {
@@ -37,8 +41,8 @@ impl Violations {
         }
     }
 
-    /// Returns the percentage of time since an earlier count in which power was the limit; 0
-    /// without an earlier count.
+    /// Returns the share of time since `before` in which the power limit reduced the clocks, in
+    /// percent. Returns 0 if there is no earlier count.
     pub(super) fn power_percent(self, before: Option<Self>) -> Option<i128> {
         let now = self.power?;
         let Some(before) = before.and_then(|before| before.power) else {
@@ -51,8 +55,9 @@ impl Violations {
         Some(((now.violation_ns - before.violation_ns) / (passed_us * 10)).clamp(0, 100))
     }
 
-    /// Returns 1 if temperature was the limit at any time since an earlier count, else 0.
-    pub(super) fn thermal(self, before: Option<Self>) -> Option<i128> {
+    /// Returns 1 if the temperature limit reduced the clocks at any time since `before`, otherwise
+    /// 0.
+    pub(super) fn thermal_flag(self, before: Option<Self>) -> Option<i128> {
         let now = self.thermal?;
         let before = before.and_then(|before| before.thermal).unwrap_or(now);
         Some(i128::from(now.violation_ns > before.violation_ns))
@@ -63,7 +68,7 @@ impl Violations {
 mod tests {
     use super::*;
 
-    fn counted(reference_us: i128, violation_ns: i128) -> Violations {
+    fn make_violations(reference_us: i128, violation_ns: i128) -> Violations {
         let counter = Some(Counter {
             reference_us,
             violation_ns,
@@ -75,18 +80,24 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_the_time_between_two_counts() {
-        let before = counted(1_000_000, 5_000_000);
-        let after = counted(2_000_000, 255_000_000);
+    fn percentage_covers_time_between_counts() {
+        let before = make_violations(1_000_000, 5_000_000);
+        let after = make_violations(2_000_000, 255_000_000);
         assert_eq!(after.power_percent(Some(before)), Some(25));
-        assert_eq!(after.thermal(Some(before)), Some(1));
-        assert_eq!(before.thermal(Some(before)), Some(0));
+        assert_eq!(after.thermal_flag(Some(before)), Some(1));
+        assert_eq!(before.thermal_flag(Some(before)), Some(0));
     }
 
     #[test]
-    fn the_first_count_is_no_violation_yet() {
-        assert_eq!(counted(1, 1_000_000_000).power_percent(None), Some(0));
-        assert_eq!(counted(1, 1_000_000_000).thermal(None), Some(0));
+    fn first_count_reports_no_violation() {
+        assert_eq!(
+            make_violations(1, 1_000_000_000).power_percent(None),
+            Some(0)
+        );
+        assert_eq!(
+            make_violations(1, 1_000_000_000).thermal_flag(None),
+            Some(0)
+        );
         assert_eq!(
             Violations {
                 power: None,

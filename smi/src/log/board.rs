@@ -1,173 +1,248 @@
-//! The board's name, modes, numbers and versions.
+//! Items for the board's name, modes, numbers, and versions.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use jiff::Timestamp;
 
 use super::{
     cursor::Cursor,
-    format::{ABSENT, count, enabled, format_or_reason, microseconds, named, not_in_nvml, yes_no},
-    item::{Item, SAME, declared, field, group, number, text, value},
+    format::{
+        ABSENT, format_absent, format_count, format_enabled, format_microseconds, format_name,
+        format_or_reason, format_yes_no,
+    },
+    item::{
+        Item, TITLE_AS_TAG, computed_item, declared_item, field_item, group_item, number_item,
+        text_item,
+    },
     sections::Section,
 };
 use crate::release::Release;
 
-/// The name, and the modes of display and driver.
+/// The items for the product name, and the display and driver modes.
 pub(super) static NAMES: &[Item] = &[
-    text("Product Name", SAME, Q::Name),
-    number("Product Brand", SAME, Q::Brand, 0, brand),
-    number(
+    text_item("Product Name", TITLE_AS_TAG, Q::Name),
+    number_item("Product Brand", TITLE_AS_TAG, Q::Brand, 0, format_brand),
+    number_item(
         "Product Architecture",
-        SAME,
+        TITLE_AS_TAG,
         Q::Architecture,
         0,
-        architecture,
+        format_architecture,
     ),
-    value("Display Mode", SAME, |_| {
-        super::format::word(Code::DEPRECATED)
+    computed_item("Display Mode", TITLE_AS_TAG, |_| {
+        super::format::format_code(Code::DEPRECATED)
     }),
-    number("Display Attached", SAME, Q::DisplayMode, 0, yes_no),
-    number("Display Active", SAME, Q::DisplayActive, 0, enabled),
-    number("Persistence Mode", SAME, Q::PersistenceMode, 0, enabled),
-    number("Addressing Mode", SAME, Q::AddressingMode, 0, |mode| {
-        named(mode, &["None", "HMM", "ATS"])
-    }),
+    number_item(
+        "Display Attached",
+        TITLE_AS_TAG,
+        Q::DisplayMode,
+        0,
+        format_yes_no,
+    ),
+    number_item(
+        "Display Active",
+        TITLE_AS_TAG,
+        Q::DisplayActive,
+        0,
+        format_enabled,
+    ),
+    number_item(
+        "Persistence Mode",
+        TITLE_AS_TAG,
+        Q::PersistenceMode,
+        0,
+        format_enabled,
+    ),
+    number_item(
+        "Addressing Mode",
+        TITLE_AS_TAG,
+        Q::AddressingMode,
+        0,
+        |mode| format_name(mode, &["None", "HMM", "ATS"]),
+    ),
 ];
 
 pub(super) static MODES: &[Item] = &[
-    number("Accounting Mode", SAME, Q::AccountingMode, 0, enabled).of(Section::ACCOUNTING),
-    number(
+    number_item(
+        "Accounting Mode",
+        TITLE_AS_TAG,
+        Q::AccountingMode,
+        0,
+        format_enabled,
+    )
+    .show_in_section(Section::ACCOUNTING),
+    number_item(
         "Accounting Mode Buffer Size",
-        SAME,
+        TITLE_AS_TAG,
         Q::AccountingBufferSize,
         0,
-        count,
+        format_count,
     )
-    .of(Section::ACCOUNTING),
-    group("Driver Model", SAME).holds(&[
-        number("Current", "current_dm", Q::DriverModel, 0, driver_model),
-        number("Pending", "pending_dm", Q::DriverModel, 1, driver_model),
+    .show_in_section(Section::ACCOUNTING),
+    group_item("Driver Model", TITLE_AS_TAG).with_items(&[
+        number_item(
+            "Current",
+            "current_dm",
+            Q::DriverModel,
+            0,
+            format_driver_model,
+        ),
+        number_item(
+            "Pending",
+            "pending_dm",
+            Q::DriverModel,
+            1,
+            format_driver_model,
+        ),
     ]),
 ];
 
-pub(super) static NUMBERS: &[Item] = &[
-    text("Serial Number", "serial", Q::Serial),
-    text("GPU UUID", "uuid", Q::Uuid),
-    number("GPU PDI", "pdi", Q::Pdi, 0, |pdi| format!("0x{pdi:x}")),
-    number("Minor Number", SAME, Q::MinorNumber, 0, count),
-    text("VBIOS Version", SAME, Q::VbiosVersion),
-    number("MultiGPU Board", SAME, Q::MultiGpuBoard, 0, yes_no),
-    number("Board ID", SAME, Q::BoardId, 0, |id| format!("0x{id:x}")),
-    text("Board Part Number", SAME, Q::BoardPartNumber),
-    value("GPU Part Number", SAME, part_number),
-    value("FRU Part Number", "gpu_fru_part_number", not_in_nvml),
-    group("Platform Info", "platformInfo").holds(&[
-        value("Chassis Serial Number", SAME, |at| {
-            format_or_reason(platform(at, 2), |_| chassis(at))
+pub(super) static NUMBER_ITEMS: &[Item] = &[
+    text_item("Serial Number", "serial", Q::Serial),
+    text_item("GPU UUID", "uuid", Q::Uuid),
+    number_item("GPU PDI", "pdi", Q::Pdi, 0, |pdi| format!("0x{pdi:x}")),
+    number_item(
+        "Minor Number",
+        TITLE_AS_TAG,
+        Q::MinorNumber,
+        0,
+        format_count,
+    ),
+    text_item("VBIOS Version", TITLE_AS_TAG, Q::VbiosVersion),
+    number_item(
+        "MultiGPU Board",
+        TITLE_AS_TAG,
+        Q::MultiGpuBoard,
+        0,
+        format_yes_no,
+    ),
+    number_item("Board ID", TITLE_AS_TAG, Q::BoardId, 0, |id| {
+        format!("0x{id:x}")
+    }),
+    text_item("Board Part Number", TITLE_AS_TAG, Q::BoardPartNumber),
+    computed_item("GPU Part Number", TITLE_AS_TAG, format_part_number),
+    computed_item("FRU Part Number", "gpu_fru_part_number", format_absent),
+    group_item("Platform Info", "platformInfo").with_items(&[
+        computed_item("Chassis Serial Number", TITLE_AS_TAG, |at| {
+            format_or_reason(read_platform_number(at, 2), |_| format_chassis_serial(at))
         }),
-        place("Slot Number", SAME, &[4]),
-        place("Tray Index", SAME, &[5]),
-        value("Host ID", SAME, |at| {
-            format_or_reason(platform(at, 6), count)
+        position_item("Slot Number", TITLE_AS_TAG, &[4]),
+        position_item("Tray Index", TITLE_AS_TAG, &[5]),
+        computed_item("Host ID", TITLE_AS_TAG, |at| {
+            format_or_reason(read_platform_number(at, 6), format_count)
         }),
-        value("Peer Type", SAME, |at| {
-            format_or_reason(platform(at, 7), |kind| {
-                named(kind, &["Direct Connected", "Switch Connected"])
+        computed_item("Peer Type", TITLE_AS_TAG, |at| {
+            format_or_reason(read_platform_number(at, 7), |kind| {
+                format_name(kind, &["Direct Connected", "Switch Connected"])
             })
         }),
-        number("Module Id", SAME, Q::ModuleId, 0, count),
-        value("GPU Fabric GUID", SAME, |at| {
-            format_or_reason(platform(at, 0), |guid| format!("0x{guid:016x}"))
+        number_item("Module Id", TITLE_AS_TAG, Q::ModuleId, 0, format_count),
+        computed_item("GPU Fabric GUID", TITLE_AS_TAG, |at| {
+            format_or_reason(read_platform_number(at, 0), |guid| format!("0x{guid:016x}"))
         }),
     ]),
-    group("Inforom Version", SAME).holds(&[
-        text("Image Version", "img_version", Q::InforomImageVersion),
-        text("OEM Object", SAME, Q::InforomVersion(0)),
-        text("ECC Object", SAME, Q::InforomVersion(1)),
-        text(
+    group_item("Inforom Version", TITLE_AS_TAG).with_items(&[
+        text_item("Image Version", "img_version", Q::InforomImageVersion),
+        text_item("OEM Object", TITLE_AS_TAG, Q::InforomVersion(0)),
+        text_item("ECC Object", TITLE_AS_TAG, Q::InforomVersion(1)),
+        text_item(
             "Power Management Object",
             "pwr_object",
             Q::InforomVersion(2),
         ),
     ]),
-    group("Inforom BBX Object Flush", "inforom_bbx_flush").holds(&[
-        value("Latest Timestamp", SAME, |at| {
-            format_or_reason(flush(at, 0), |us| moment(at, us))
+    group_item("Inforom BBX Object Flush", "inforom_bbx_flush").with_items(&[
+        computed_item("Latest Timestamp", TITLE_AS_TAG, |at| {
+            format_or_reason(read_flush_number(at, 0), |us| format_time(at, us))
         }),
-        value("Latest Duration", SAME, |at| {
-            format_or_reason(flush(at, 1), microseconds)
+        computed_item("Latest Duration", TITLE_AS_TAG, |at| {
+            format_or_reason(read_flush_number(at, 1), format_microseconds)
         }),
     ]),
-    // The names of the elements are guessed.
-    group("Inforom Time Data", SAME)
-        .holds(&[number("Time Run", SAME, Q::TimeRun, 0, |seconds| {
-            format!("{seconds} seconds")
-        })])
-        .since(Release(610, 0)),
-    group("GPU Operation Mode", SAME).holds(&[
-        number(
+    // The XML element names are guesses.
+    group_item("Inforom Time Data", TITLE_AS_TAG)
+        .with_items(&[number_item(
+            "Time Run",
+            TITLE_AS_TAG,
+            Q::TimeRun,
+            0,
+            |seconds| format!("{seconds} seconds"),
+        )])
+        .show_since_release(Release(610, 0)),
+    group_item("GPU Operation Mode", TITLE_AS_TAG).with_items(&[
+        number_item(
             "Current",
             "current_gom",
             Q::GpuOperationMode,
             0,
-            operation_mode,
+            format_operation_mode,
         ),
-        number(
+        number_item(
             "Pending",
             "pending_gom",
             Q::GpuOperationMode,
             1,
-            operation_mode,
+            format_operation_mode,
         ),
     ]),
-    number("GPU C2C Mode", "c2c_mode", Q::C2cMode, 0, enabled),
-    group("GPU Virtualization Mode", SAME).holds(&[
-        number(
+    number_item("GPU C2C Mode", "c2c_mode", Q::C2cMode, 0, format_enabled),
+    group_item("GPU Virtualization Mode", TITLE_AS_TAG).with_items(&[
+        number_item(
             "Virtualization Mode",
-            SAME,
+            TITLE_AS_TAG,
             Q::VirtualizationMode,
             0,
             |mode| {
-                named(
+                format_name(
                     mode,
                     &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"],
                 )
             },
         ),
-        number("Host VGPU Mode", SAME, Q::HostVgpuMode, 0, |mode| {
-            named(mode, &["Non SR-IOV", "SR-IOV"])
+        number_item("Host VGPU Mode", TITLE_AS_TAG, Q::HostVgpuMode, 0, |mode| {
+            format_name(mode, &["Non SR-IOV", "SR-IOV"])
         }),
-        number(
+        number_item(
             "vGPU Heterogeneous Mode",
-            SAME,
+            TITLE_AS_TAG,
             Q::VgpuHeterogeneousMode,
             0,
-            enabled,
+            format_enabled,
         ),
     ]),
-    declared(
+    declared_item(
         "vgpu_software_licensed_product",
         &[
-            declared("licensed_product_name", &[]),
-            declared("license_status", &[]),
+            declared_item("licensed_product_name", &[]),
+            declared_item("license_status", &[]),
         ],
     ),
-    field("GPU Recovery Action", SAME, RECOVERY_ACTION, |action| {
-        named(
-            action,
-            &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
-        )
-    }),
-    text("GSP Firmware Version", SAME, Q::GspFirmwareVersion).of(Section::GSP_FIRMWARE_VERSION),
-    group("IBMNPU", SAME).holds(&[value("Relaxed Ordering Mode", SAME, not_in_nvml)]),
+    field_item(
+        "GPU Recovery Action",
+        TITLE_AS_TAG,
+        RECOVERY_ACTION,
+        |action| {
+            format_name(
+                action,
+                &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
+            )
+        },
+    ),
+    text_item("GSP Firmware Version", TITLE_AS_TAG, Q::GspFirmwareVersion)
+        .show_in_section(Section::GSP_FIRMWARE_VERSION),
+    group_item("IBMNPU", TITLE_AS_TAG).with_items(&[computed_item(
+        "Relaxed Ordering Mode",
+        TITLE_AS_TAG,
+        format_absent,
+    )]),
 ];
 
-/// The ID of the NVML field `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
+/// The field ID `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
 const RECOVERY_ACTION: u32 = 230;
-/// The value of NVML's `NVML_DEVICE_ARCH_HOPPER`.
+/// The value of `NVML_DEVICE_ARCH_HOPPER`.
 pub(super) const HOPPER: i128 = 9;
 
-fn brand(number: i128) -> String {
-    named(
+fn format_brand(number: i128) -> String {
+    format_name(
         number,
         &[
             "Unknown",
@@ -191,8 +266,8 @@ fn brand(number: i128) -> String {
     )
 }
 
-fn architecture(number: i128) -> String {
-    named(
+fn format_architecture(number: i128) -> String {
+    format_name(
         number,
         &[
             "Unknown",
@@ -210,62 +285,64 @@ fn architecture(number: i128) -> String {
     )
 }
 
-fn driver_model(number: i128) -> String {
-    named(number, &["WDDM", "WDM", "MCDM"])
+fn format_driver_model(number: i128) -> String {
+    format_name(number, &["WDDM", "WDM", "MCDM"])
 }
 
-fn operation_mode(number: i128) -> String {
-    named(number, &["All On", "Compute", "Low Double Precision"])
+fn format_operation_mode(number: i128) -> String {
+    format_name(number, &["All On", "Compute", "Low Double Precision"])
 }
 
-/// Returns the GPU's own part number; `N/A` if the library has no such query.
-fn part_number(at: &Cursor<'_>) -> String {
-    match at.ask(Q::GpuPartNumber) {
+/// Returns the part number of the GPU itself, or `N/A` if the library has no such query.
+fn format_part_number(at: &Cursor<'_>) -> String {
+    match at.run_query(Q::GpuPartNumber) {
         Err(Code::FUNCTION_NOT_FOUND) => ABSENT.to_owned(),
-        _ => at.text(Q::GpuPartNumber),
+        _ => at.read_text(Q::GpuPartNumber),
     }
 }
 
-/// Returns a number of the platform information. Boards before Blackwell have none and are not
-/// asked.
-fn platform(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
-    match at.number(Q::Architecture, 0) {
+/// Returns a number from the platform information. Boards before Blackwell have no platform
+/// information, so they are not queried.
+fn read_platform_number(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
+    match at.read_number(Q::Architecture, 0) {
         Ok(architecture) if architecture <= HOPPER => Err(ABSENT.to_owned()),
-        _ => at.number(Q::PlatformInfo, place),
+        _ => at.read_number(Q::PlatformInfo, place),
     }
 }
 
-/// Returns the serial number of the chassis, which is ASCII in two halves and ends at the first
-/// zero.
-fn chassis(at: &Cursor<'_>) -> String {
+/// Returns the chassis serial number. It is ASCII text in two halves that ends at the first zero
+/// byte.
+fn format_chassis_serial(at: &Cursor<'_>) -> String {
     (2..4)
-        .filter_map(|half| platform(at, half).ok())
+        .filter_map(|half| read_platform_number(at, half).ok())
         .flat_map(|half| (half as u64).to_be_bytes())
         .take_while(|byte| *byte != 0)
         .map(char::from)
         .collect()
 }
 
-/// Defines a position in a chassis. A board outside a chassis reports 255.
-const fn place(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
-    value(title, tag, |at| match platform(at, at.nth(0) as usize) {
-        Ok(255) => ABSENT.to_owned(),
-        place => format_or_reason(place, count),
+/// Defines an item for the board's position in a chassis. A board outside a chassis reports 255.
+const fn position_item(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
+    computed_item(title, tag, |at| {
+        match read_platform_number(at, at.number_at(0) as usize) {
+            Ok(255) => ABSENT.to_owned(),
+            place => format_or_reason(place, format_count),
+        }
     })
-    .about(number)
+    .with_numbers(number)
 }
 
-/// Returns a number of the last flush. If there was none since the driver was loaded, the value is
-/// absent.
-fn flush(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
-    match at.ask(Q::LastBbxFlush) {
+/// Returns a number that describes the last flush. The number is absent if there has been no flush
+/// since the driver was loaded.
+fn read_flush_number(at: &Cursor<'_>, place: usize) -> Result<i128, String> {
+    match at.run_query(Q::LastBbxFlush) {
         Err(Code::NOT_READY) => Err(ABSENT.to_owned()),
-        _ => at.number(Q::LastBbxFlush, place),
+        _ => at.read_number(Q::LastBbxFlush, place),
     }
 }
 
 /// Formats a time in microseconds since 1970 as local time.
-fn moment(at: &Cursor<'_>, microseconds: i128) -> String {
+fn format_time(at: &Cursor<'_>, microseconds: i128) -> String {
     let Some(time) = i64::try_from(microseconds)
         .ok()
         .and_then(|us| Timestamp::from_microsecond(us).ok())

@@ -1,98 +1,116 @@
-//! Clocks: current, allowed and selectable ones.
+//! Items for current, allowed, and supported clocks.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     cursor::Cursor,
-    format::{mhz, not_in_nvml, on_off, word},
-    item::{Item, Layout, List, SAME, each, group, list, number, value},
-    samples::samples,
+    format::{format_absent, format_code, format_mhz, format_on_off},
+    item::{
+        Item, Layout, List, TITLE_AS_TAG, computed_item, group_item, list_item, number_item,
+        row_items,
+    },
+    samples::samples_item,
     sections::Section,
-    text::COLUMN,
+    text::VALUE_COLUMN,
 };
 
 pub(super) static ITEMS: &[Item] = &[
-    group("Clocks", SAME).of(Section::CLOCK).holds(&[
-        clock_in_mhz("Graphics", "graphics_clock", Q::Clock(GRAPHICS)),
-        clock_in_mhz("SM", "sm_clock", Q::Clock(SM)),
-        clock_in_mhz("Memory", "mem_clock", Q::Clock(MEMORY)),
-        clock_in_mhz("Video", "video_clock", Q::Clock(VIDEO)),
-    ]),
-    group("Applications Clocks", SAME)
-        .of(Section::CLOCK)
-        .holds(&[
-            clock_in_mhz("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS)),
-            clock_in_mhz("Memory", "mem_clock", Q::ApplicationsClock(MEMORY)),
+    group_item("Clocks", TITLE_AS_TAG)
+        .show_in_section(Section::CLOCK)
+        .with_items(&[
+            clock_item("Graphics", "graphics_clock", Q::Clock(GRAPHICS)),
+            clock_item("SM", "sm_clock", Q::Clock(SM)),
+            clock_item("Memory", "mem_clock", Q::Clock(MEMORY)),
+            clock_item("Video", "video_clock", Q::Clock(VIDEO)),
         ]),
-    group("Default Applications Clocks", SAME)
-        .of(Section::CLOCK)
-        .holds(&[
-            clock_in_mhz(
+    group_item("Applications Clocks", TITLE_AS_TAG)
+        .show_in_section(Section::CLOCK)
+        .with_items(&[
+            clock_item("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS)),
+            clock_item("Memory", "mem_clock", Q::ApplicationsClock(MEMORY)),
+        ]),
+    group_item("Default Applications Clocks", TITLE_AS_TAG)
+        .show_in_section(Section::CLOCK)
+        .with_items(&[
+            clock_item(
                 "Graphics",
                 "graphics_clock",
                 Q::DefaultApplicationsClock(GRAPHICS),
             ),
-            clock_in_mhz("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY)),
+            clock_item("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY)),
         ]),
-    group("Deferred Clocks", SAME)
-        .of(Section::CLOCK)
-        .holds(&[value("Memory", "mem_clock", not_in_nvml)]),
-    group("Max Clocks", SAME).of(Section::CLOCK).holds(&[
-        clock_in_mhz("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
-        clock_in_mhz("SM", "sm_clock", Q::MaxClock(SM)),
-        clock_in_mhz("Memory", "mem_clock", Q::MaxClock(MEMORY)),
-        clock_in_mhz("Video", "video_clock", Q::MaxClock(VIDEO)),
-    ]),
-    group("Max Customer Boost Clocks", SAME)
-        .of(Section::CLOCK)
-        .holds(&[clock_in_mhz(
+    group_item("Deferred Clocks", TITLE_AS_TAG)
+        .show_in_section(Section::CLOCK)
+        .with_items(&[computed_item("Memory", "mem_clock", format_absent)]),
+    group_item("Max Clocks", TITLE_AS_TAG)
+        .show_in_section(Section::CLOCK)
+        .with_items(&[
+            clock_item("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS)),
+            clock_item("SM", "sm_clock", Q::MaxClock(SM)),
+            clock_item("Memory", "mem_clock", Q::MaxClock(MEMORY)),
+            clock_item("Video", "video_clock", Q::MaxClock(VIDEO)),
+        ]),
+    group_item("Max Customer Boost Clocks", TITLE_AS_TAG)
+        .show_in_section(Section::CLOCK)
+        .with_items(&[clock_item(
             "Graphics",
             "graphics_clock",
             Q::CustomerBoostClock(GRAPHICS),
         )]),
-    samples("SM Clock Samples", &[5]).only_of(Section::CLOCK),
-    samples("Memory Clock Samples", &[6]).only_of(Section::CLOCK),
-    group("Clock Policy", SAME).of(Section::CLOCK).holds(&[
-        number("Auto Boost", SAME, Q::AutoBoost, 0, on_off),
-        number("Auto Boost Default", SAME, Q::AutoBoost, 1, on_off),
-    ]),
+    samples_item("SM Clock Samples", &[5]).show_only_in_section(Section::CLOCK),
+    samples_item("Memory Clock Samples", &[6]).show_only_in_section(Section::CLOCK),
+    group_item("Clock Policy", TITLE_AS_TAG)
+        .show_in_section(Section::CLOCK)
+        .with_items(&[
+            number_item("Auto Boost", TITLE_AS_TAG, Q::AutoBoost, 0, format_on_off),
+            number_item(
+                "Auto Boost Default",
+                TITLE_AS_TAG,
+                Q::AutoBoost,
+                1,
+                format_on_off,
+            ),
+        ]),
 ];
 
-/// The selectable clocks, which the text shows only with `-d`.
+/// The items for supported clocks. In text output, they are shown only with `-d`.
 pub(super) static SUPPORTED: &[Item] =
-    &[list("Supported Clocks", SAME, &MEMORY_CLOCKS).only_of(Section::SUPPORTED_CLOCKS)];
+    &[list_item("Supported Clocks", TITLE_AS_TAG, &MEMORY_CLOCKS)
+        .show_only_in_section(Section::SUPPORTED_CLOCKS)];
 
-/// The rows of memory clocks. Each row contains rows of graphics clocks.
+/// The list of memory clocks, in which each row contains a list of graphics clocks.
 static MEMORY_CLOCKS: List = List {
-    rows: |at| rows(at, Q::SupportedMemoryClocks),
+    rows: |at| read_rows(at, Q::SupportedMemoryClocks),
     tag: "supported_mem_clock",
     items: &[
-        value("Memory", "value", |at| mhz(at.nth(0))),
-        each(
-            |at| rows(at, Q::SupportedGraphicsClocks(at.argument(0))),
-            &[value("Graphics", "supported_graphics_clock", |at| {
-                mhz(at.nth(1))
-            })],
+        computed_item("Memory", "value", |at| format_mhz(at.number_at(0))),
+        row_items(
+            |at| read_rows(at, Q::SupportedGraphicsClocks(at.argument_at(0))),
+            &[computed_item(
+                "Graphics",
+                "supported_graphics_clock",
+                |at| format_mhz(at.number_at(1)),
+            )],
         )
-        .deeper(),
+        .indent_deeper(),
     ],
-    layout: Layout::Under(COLUMN),
+    layout: Layout::Under(VALUE_COLUMN),
 };
 
-const fn clock_in_mhz(title: &'static str, tag: &'static str, query: Q) -> Item {
-    number(title, tag, query, 0, mhz)
+const fn clock_item(title: &'static str, tag: &'static str, query: Q) -> Item {
+    number_item(title, tag, query, 0, format_mhz)
 }
 
-/// The values of `nvmlClockType_t`.
+/// The `nvmlClockType_t` of the graphics clock, followed by those of the other clocks.
 const GRAPHICS: u32 = 0;
 const SM: u32 = 1;
 const MEMORY: u32 = 2;
 const VIDEO: u32 = 3;
 
-fn rows(at: &Cursor<'_>, query: Q) -> Result<Vec<Vec<i128>>, String> {
+fn read_rows(at: &Cursor<'_>, query: Q) -> Result<Vec<Vec<i128>>, String> {
     Ok(at
-        .ask(query)
-        .map_err(word)?
+        .run_query(query)
+        .map_err(format_code)?
         .numbers()
         .iter()
         .map(|clock| vec![*clock])

@@ -1,26 +1,27 @@
-//! The position in the log for which a value is read: GPU, output format and row.
+//! The position in the log at which a value is read: the GPU, the output format, and the numbers of
+//! groups and rows.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
 
 use super::{
     device::Device,
-    format::{ABSENT, format_or_reason, word},
+    format::{ABSENT, format_code, format_or_reason},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum OutputFormat {
     Text,
     Xml,
 }
 
 pub(super) struct Cursor<'a> {
     pub(super) device: &'a Device<'a>,
-    pub(super) form: Form,
+    pub(super) form: OutputFormat,
     numbers: Vec<i128>,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(device: &'a Device<'a>, form: Form) -> Self {
+    pub(super) fn new(device: &'a Device<'a>, form: OutputFormat) -> Self {
         Self {
             device,
             form,
@@ -28,8 +29,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns a position below this one, with more numbers from a group or a row.
-    pub(super) fn below(&self, numbers: &[i128]) -> Cursor<'a> {
+    /// Returns a position inside a group or a row, which adds `numbers` to this position.
+    pub(super) fn with_added_numbers(&self, numbers: &[i128]) -> Cursor<'a> {
         Cursor {
             device: self.device,
             form: self.form,
@@ -37,8 +38,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns a number by its position, starting with the outermost group; 0 if there is none.
-    pub(super) fn nth(&self, place: usize) -> i128 {
+    /// Returns one of the position's numbers, starting with the outermost group, or 0 if there is
+    /// no such number.
+    pub(super) fn number_at(&self, place: usize) -> i128 {
         self.numbers.get(place).copied().unwrap_or(0)
     }
 
@@ -46,63 +48,75 @@ impl<'a> Cursor<'a> {
         place < self.numbers.len()
     }
 
-    /// Returns [`Cursor::nth`] as an argument of a query.
-    pub(super) fn argument(&self, place: usize) -> u32 {
-        u32::try_from(self.nth(place)).unwrap_or_default()
+    /// Returns one of the position's numbers, for use as a query argument.
+    pub(super) fn argument_at(&self, place: usize) -> u32 {
+        u32::try_from(self.number_at(place)).unwrap_or_default()
     }
 
-    pub(super) fn ask(&self, query: Query) -> Answer {
-        self.device.ask(Subject::gpu(self.device.gpu), query)
+    pub(super) fn run_query(&self, query: Query) -> Answer {
+        self.device
+            .run_query(Subject::from_gpu(self.device.gpu), query)
     }
 
-    /// Returns a number of the answer. The error is the text to show instead.
-    pub(super) fn number(&self, query: Query, place: usize) -> Result<i128, String> {
-        number(&self.ask(query), place)
+    /// Returns a number from the answer to `query`. The error is the text to show instead.
+    pub(super) fn read_number(&self, query: Query, place: usize) -> Result<i128, String> {
+        read_answer_number(&self.run_query(query), place)
     }
 
-    /// Returns a formatted number of the answer, or the text to show instead.
-    pub(super) fn format(&self, query: Query, place: usize, format: fn(i128) -> String) -> String {
-        format_or_reason(self.number(query, place), format)
-    }
-
-    /// Returns a formatted number for the MIG device whose index is the first number of this
-    /// position.
-    pub(super) fn format_of_part(
+    /// Returns a formatted number from the answer to `query`, or the text to show instead.
+    pub(super) fn read_formatted(
         &self,
         query: Query,
         place: usize,
         format: fn(i128) -> String,
     ) -> String {
-        let part = Subject::mig(self.device.gpu, self.argument(0));
-        format_or_reason(number(&self.device.ask(part, query), place), format)
+        format_or_reason(self.read_number(query, place), format)
     }
 
-    /// Returns the answer's text, or the text to show instead.
-    pub(super) fn text(&self, query: Query) -> String {
-        match self.ask(query) {
+    /// Like `read_formatted`, but queries the MIG device whose index is the position's first
+    /// number.
+    pub(super) fn read_formatted_part(
+        &self,
+        query: Query,
+        place: usize,
+        format: fn(i128) -> String,
+    ) -> String {
+        let part = Subject::from_mig(self.device.gpu, self.argument_at(0));
+        format_or_reason(
+            read_answer_number(&self.device.run_query(part, query), place),
+            format,
+        )
+    }
+
+    /// Returns the text in the answer to `query`, or the text to show instead.
+    pub(super) fn read_text(&self, query: Query) -> String {
+        match self.run_query(query) {
             Ok(value) => value.text().unwrap_or(ABSENT).to_owned(),
-            Err(code) => word(code),
+            Err(code) => format_code(code),
         }
     }
 
-    pub(super) fn field(&self, id: u32, scope: u32) -> Result<i128, String> {
-        number(&self.field_answer(id, scope), 0)
+    pub(super) fn read_field(&self, id: u32, scope: u32) -> Result<i128, String> {
+        read_answer_number(&self.run_field_query(id, scope), 0)
     }
 
-    /// Returns the value of a field that may have a fraction. The error is the text to show
+    /// Returns a field's value, which may have a fractional part. The error is the text to show
     /// instead.
-    pub(super) fn real_field(&self, id: u32, scope: u32) -> Result<f64, String> {
-        self.field_answer(id, scope)
-            .map_err(word)?
-            .real()
+    pub(super) fn read_real_field(&self, id: u32, scope: u32) -> Result<f64, String> {
+        self.run_field_query(id, scope)
+            .map_err(format_code)?
+            .first_as_float()
             .ok_or_else(|| ABSENT.to_owned())
     }
 
-    /// Asks for a field. A driver that does not know the field answers “invalid argument”, which
-    /// here becomes “not supported”.
-    fn field_answer(&self, id: u32, scope: u32) -> Answer {
-        let id = self.device.field(id).ok_or(Code::NOT_SUPPORTED)?;
-        self.ask(Query::Field(id, scope)).map_err(|code| {
+    /// Queries a field. If the driver does not know the field, it returns “invalid argument”, which
+    /// is changed to “not supported”.
+    fn run_field_query(&self, id: u32, scope: u32) -> Answer {
+        let id = self
+            .device
+            .find_field_number(id)
+            .ok_or(Code::NOT_SUPPORTED)?;
+        self.run_query(Query::Field(id, scope)).map_err(|code| {
             if code == Code::INVALID_ARGUMENT {
                 Code::NOT_SUPPORTED
             } else {
@@ -111,14 +125,19 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    pub(super) fn format_field(&self, id: u32, scope: u32, format: fn(i128) -> String) -> String {
-        format_or_reason(self.field(id, scope), format)
+    pub(super) fn read_formatted_field(
+        &self,
+        id: u32,
+        scope: u32,
+        format: fn(i128) -> String,
+    ) -> String {
+        format_or_reason(self.read_field(id, scope), format)
     }
 }
 
-fn number(answer: &Answer, place: usize) -> Result<i128, String> {
+fn read_answer_number(answer: &Answer, place: usize) -> Result<i128, String> {
     match answer {
-        Ok(value) => value.at(place).ok_or_else(|| ABSENT.to_owned()),
-        Err(code) => Err(word(*code)),
+        Ok(value) => value.number_at(place).ok_or_else(|| ABSENT.to_owned()),
+        Err(code) => Err(format_code(*code)),
     }
 }

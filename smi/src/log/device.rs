@@ -1,4 +1,4 @@
-//! A GPU whose block is being written. Each query is asked only once.
+//! The GPU whose block is being written. Each query runs only once.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use crate::{Context, cache::Cache, release::Release};
 
 pub(super) struct Device<'a> {
     pub(super) context: &'a Context<'a>,
-    /// The NVML index of the GPU.
+    /// The GPU's NVML index.
     pub(super) gpu: u32,
     answers: Cache<(Subject, Query)>,
     release: OnceLock<Release>,
@@ -25,16 +25,17 @@ impl<'a> Device<'a> {
         }
     }
 
-    pub(super) fn ask(&self, subject: Subject, query: Query) -> Answer {
-        self.answers.get_or_ask((subject, query), || {
-            self.context.driver.about(subject, query)
+    pub(super) fn run_query(&self, subject: Subject, query: Query) -> Answer {
+        self.answers.get_or_query((subject, query), || {
+            self.context.driver.answer_query(subject, query)
         })
     }
 
-    /// Returns the number of a field in this driver; `None` if the driver does not have the field.
-    pub(super) fn field(&self, id: u32) -> Option<u32> {
+    /// Returns a field's ID in the installed driver, or `None` if the driver does not have the
+    /// field.
+    pub(super) fn find_field_number(&self, id: u32) -> Option<u32> {
         if self.release() < fields::RENUMBERED {
-            fields::old(id)
+            fields::find_old_number(id)
         } else {
             Some(id)
         }

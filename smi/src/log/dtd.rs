@@ -1,18 +1,18 @@
-//! The DTD of the XML, generated from the same definitions.
+//! The DTD for the XML output, generated from the same definitions.
 
 use std::fmt::Write as _;
 
 use super::item::{Content, Item, List};
 use crate::release::Release;
 
-/// The declared elements with their content models, without duplicates.
+/// The declared elements and their content models, without duplicates.
 pub(crate) struct Dtd {
     release: Release,
     elements: Vec<(String, String)>,
 }
 
 /// The maximum line width. Longer declarations are wrapped.
-const WIDTH: usize = 100;
+const MAX_LINE_WIDTH: usize = 100;
 
 impl Dtd {
     pub(super) fn new(release: Release) -> Self {
@@ -22,7 +22,7 @@ impl Dtd {
         }
     }
 
-    /// Declares an element with these children in this order.
+    /// Declares an element that contains `children` in the given order.
     pub(super) fn add_sequence(&mut self, tag: &str, children: &[String]) {
         self.add_element(tag, format!("({})", children.join(", ")));
     }
@@ -31,46 +31,46 @@ impl Dtd {
         self.add_element(tag, "(#PCDATA)".to_owned());
     }
 
-    pub(super) fn item(&mut self, item: &'static Item) {
+    pub(super) fn add_item(&mut self, item: &'static Item) {
         let tag = &*item.tag();
         match &item.content {
-            _ if !item.is_of(self.release) => {}
-            Content::Each(_, items) => self.all(items),
+            _ if !item.is_in_release(self.release) => {}
+            Content::Each(_, items) => self.add_items(items),
             _ if tag.is_empty() => {}
             Content::Value(_) => self.add_leaf(tag),
             Content::Group(items) | Content::Declared(items) => {
                 if items.is_empty() {
                     self.add_leaf(tag);
                 } else {
-                    self.add_sequence(tag, &self.children(items));
+                    self.add_sequence(tag, &self.list_children(items));
                 }
-                self.all(items);
+                self.add_items(items);
             }
             Content::GroupOr(_, items) => {
                 let names: Vec<_> = self
-                    .children(items)
+                    .list_children(items)
                     .iter()
-                    .map(|child| bare(child).to_owned())
+                    .map(|child| strip_occurrence(child).to_owned())
                     .collect();
                 self.add_mixed(tag, &names);
-                self.all(items);
+                self.add_items(items);
             }
             Content::List(List {
                 tag: row, items, ..
             }) => {
                 self.add_mixed(tag, &[(*row).to_owned()]);
-                self.add_sequence(row, &self.children(items));
-                self.all(items);
+                self.add_sequence(row, &self.list_children(items));
+                self.add_items(items);
             }
         }
     }
 
-    /// Returns all declarations. The element `with_id` is followed by the declaration of its `id`
-    /// attribute.
-    pub(super) fn text(&self, name: &str, with_id: &str) -> String {
+    /// Returns all declarations. The `id` attribute of the element `with_id` is declared after that
+    /// element.
+    pub(super) fn render(&self, name: &str, with_id: &str) -> String {
         let mut out = format!("<!-- {name} -->\n");
         for (tag, model) in &self.elements {
-            out.push_str(&wrapped(&format!("<!ELEMENT {tag} "), model));
+            out.push_str(&wrap_declaration(&format!("<!ELEMENT {tag} "), model));
             if tag == with_id {
                 let _ = writeln!(out, "<!ATTLIST {tag} id CDATA #REQUIRED>");
             }
@@ -79,22 +79,22 @@ impl Dtd {
         out
     }
 
-    /// Returns the elements with their content models.
+    /// Returns the declared elements with their content models.
     #[cfg(test)]
     pub(super) fn elements(&self) -> &[(String, String)] {
         &self.elements
     }
 
-    /// Returns the items as they appear in the content model of their parent element.
-    pub(super) fn children(&self, items: &[Item]) -> Vec<String> {
+    /// Returns the names of `items` as they appear in the parent element's content model.
+    pub(super) fn list_children(&self, items: &[Item]) -> Vec<String> {
         items
             .iter()
-            .filter(|item| item.is_of(self.release))
+            .filter(|item| item.is_in_release(self.release))
             .flat_map(|item| match &item.content {
                 Content::Each(_, items) => self
-                    .children(items)
+                    .list_children(items)
                     .iter()
-                    .map(|child| format!("{}*", bare(child)))
+                    .map(|child| format!("{}*", strip_occurrence(child)))
                     .collect(),
                 _ if item.tag().is_empty() => Vec::new(),
                 Content::Declared(_) => vec![format!("{}?", item.tag())],
@@ -104,9 +104,9 @@ impl Dtd {
             .collect()
     }
 
-    fn all(&mut self, items: &'static [Item]) {
+    fn add_items(&mut self, items: &'static [Item]) {
         for item in items {
-            self.item(item);
+            self.add_item(item);
         }
     }
 
@@ -122,16 +122,16 @@ impl Dtd {
     }
 }
 
-/// Returns a name without the sign for its number of occurrences.
-fn bare(child: &str) -> &str {
+/// Removes the occurrence indicator (such as `*` or `?`) from a child's name.
+fn strip_occurrence(child: &str) -> &str {
     child.trim_end_matches(['?', '*'])
 }
 
-fn wrapped(head: &str, model: &str) -> String {
+fn wrap_declaration(head: &str, model: &str) -> String {
     let mut out = head.to_owned();
     let mut length = head.len();
     for piece in model.split_inclusive(' ') {
-        if length + piece.len() > WIDTH {
+        if length + piece.len() > MAX_LINE_WIDTH {
             out.truncate(out.trim_end().len());
             let _ = write!(out, "\n{:indent$}", "", indent = head.len());
             length = head.len();

@@ -1,111 +1,154 @@
-//! Memory errors. The counters depend on the generation of the board.
+//! Items for memory errors. Which counters a board has depends on its generation.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     cursor::Cursor,
-    format::{ABSENT, count, enabled, yes_no},
-    item::{Item, SAME, group, number, value},
+    format::{ABSENT, format_count, format_enabled, format_yes_no},
+    item::{Item, TITLE_AS_TAG, computed_item, group_item, number_item},
     sections::Section,
 };
 
-/// The encryption mode, the ECC mode and the error counters.
+/// The items for the encryption mode, the ECC mode, and the error counters.
 pub(super) static ITEMS: &[Item] = &[
-    group("DRAM Encryption Mode", SAME).holds(&[
-        number(
+    group_item("DRAM Encryption Mode", TITLE_AS_TAG).with_items(&[
+        number_item(
             "Current",
             "current_dram_encryption",
             Q::DramEncryptionMode,
             0,
-            enabled,
+            format_enabled,
         ),
-        number(
+        number_item(
             "Pending",
             "pending_dram_encryption",
             Q::DramEncryptionMode,
             1,
-            enabled,
+            format_enabled,
         ),
     ]),
-    group("ECC Mode", SAME).of(Section::ECC).holds(&[
-        number("Current", "current_ecc", Q::EccMode, 0, enabled),
-        number("Pending", "pending_ecc", Q::EccMode, 1, enabled),
-    ]),
-    group("ECC Errors", SAME).of(Section::ECC).holds(&[
-        group("Volatile", SAME).about(&[VOLATILE]).holds(COUNTERS),
-        group("Aggregate", SAME).about(&[AGGREGATE]).holds(COUNTERS),
-        group("Aggregate Uncorrectable SRAM Sources", SAME)
-            .when(tells_sources)
-            .holds(&[
-                sram_errors("SRAM L2", SAME, &[6]),
-                sram_errors("SRAM SM", SAME, &[7]),
-                sram_errors("SRAM Microcontroller", SAME, &[9]),
-                sram_errors("SRAM PCIE", SAME, &[8]),
-                sram_errors("SRAM Other", SAME, &[10]),
-            ]),
-        number("Channel Repair Pending", SAME, Q::RepairStatus, 0, yes_no).when(tells_sources),
-        number("TPC Repair Pending", SAME, Q::RepairStatus, 1, yes_no).when(tells_sources),
-        number(
-            "Unrepairable Memory",
-            SAME,
-            Q::UnrepairableMemory,
-            0,
-            yes_no,
-        )
-        .when(tells_sources),
-    ]),
+    group_item("ECC Mode", TITLE_AS_TAG)
+        .show_in_section(Section::ECC)
+        .with_items(&[
+            number_item("Current", "current_ecc", Q::EccMode, 0, format_enabled),
+            number_item("Pending", "pending_ecc", Q::EccMode, 1, format_enabled),
+        ]),
+    group_item("ECC Errors", TITLE_AS_TAG)
+        .show_in_section(Section::ECC)
+        .with_items(&[
+            group_item("Volatile", TITLE_AS_TAG)
+                .with_numbers(&[VOLATILE])
+                .with_items(COUNTERS),
+            group_item("Aggregate", TITLE_AS_TAG)
+                .with_numbers(&[AGGREGATE])
+                .with_items(COUNTERS),
+            group_item("Aggregate Uncorrectable SRAM Sources", TITLE_AS_TAG)
+                .show_when(distinguishes_sram_sources)
+                .with_items(&[
+                    sram_error_item("SRAM L2", TITLE_AS_TAG, &[6]),
+                    sram_error_item("SRAM SM", TITLE_AS_TAG, &[7]),
+                    sram_error_item("SRAM Microcontroller", TITLE_AS_TAG, &[9]),
+                    sram_error_item("SRAM PCIE", TITLE_AS_TAG, &[8]),
+                    sram_error_item("SRAM Other", TITLE_AS_TAG, &[10]),
+                ]),
+            number_item(
+                "Channel Repair Pending",
+                TITLE_AS_TAG,
+                Q::RepairStatus,
+                0,
+                format_yes_no,
+            )
+            .show_when(distinguishes_sram_sources),
+            number_item(
+                "TPC Repair Pending",
+                TITLE_AS_TAG,
+                Q::RepairStatus,
+                1,
+                format_yes_no,
+            )
+            .show_when(distinguishes_sram_sources),
+            number_item(
+                "Unrepairable Memory",
+                TITLE_AS_TAG,
+                Q::UnrepairableMemory,
+                0,
+                format_yes_no,
+            )
+            .show_when(distinguishes_sram_sources),
+        ]),
 ];
 
-/// The counters of an `nvmlEccCounterType_t` in `about`. nvidia-smi pads the headings of older
-/// boards with spaces.
+/// The items for the counters of the `nvmlEccCounterType_t` in `about`. On older boards, nvidia-smi
+/// pads the headings with spaces.
 static COUNTERS: &[Item] = &[
-    group("Single Bit            ", SAME)
-        .about(&[CORRECTED])
-        .when(tells_locations)
-        .holds(LOCATIONS),
-    group("Double Bit            ", SAME)
-        .about(&[UNCORRECTED])
-        .when(tells_locations)
-        .holds(LOCATIONS),
-    value("SRAM Correctable", SAME, |at| {
-        if tells_sources(at) {
-            format_sram_errors(at, if at.nth(0) == VOLATILE { 5 } else { 2 }, count)
+    group_item("Single Bit            ", TITLE_AS_TAG)
+        .with_numbers(&[CORRECTED])
+        .show_when(counts_errors_by_cache)
+        .with_items(LOCATIONS),
+    group_item("Double Bit            ", TITLE_AS_TAG)
+        .with_numbers(&[UNCORRECTED])
+        .show_when(counts_errors_by_cache)
+        .with_items(LOCATIONS),
+    computed_item("SRAM Correctable", TITLE_AS_TAG, |at| {
+        if distinguishes_sram_sources(at) {
+            format_sram_errors(
+                at,
+                if at.number_at(0) == VOLATILE { 5 } else { 2 },
+                format_count,
+            )
         } else {
-            count_errors(at, CORRECTED as u32, SRAM as u32)
+            format_error_count(at, CORRECTED as u32, SRAM as u32)
         }
     })
-    .when(|at| !tells_locations(at)),
-    errors_at("SRAM Uncorrectable", SAME, &[UNCORRECTED, SRAM])
-        .when(|at| !tells_locations(at) && !tells_sources(at)),
-    value("SRAM Uncorrectable Parity", SAME, |at| {
-        format_sram_errors(at, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
+    .show_when(|at| !counts_errors_by_cache(at)),
+    error_item("SRAM Uncorrectable", TITLE_AS_TAG, &[UNCORRECTED, SRAM])
+        .show_when(|at| !counts_errors_by_cache(at) && !distinguishes_sram_sources(at)),
+    computed_item("SRAM Uncorrectable Parity", TITLE_AS_TAG, |at| {
+        format_sram_errors(
+            at,
+            if at.number_at(0) == VOLATILE { 3 } else { 0 },
+            format_count,
+        )
     })
-    .when(tells_sources),
-    value(
+    .show_when(distinguishes_sram_sources),
+    computed_item(
         "SRAM Uncorrectable SEC-DED",
         "sram_uncorrectable_secded",
-        |at| format_sram_errors(at, if at.nth(0) == VOLATILE { 4 } else { 1 }, count),
+        |at| {
+            format_sram_errors(
+                at,
+                if at.number_at(0) == VOLATILE { 4 } else { 1 },
+                format_count,
+            )
+        },
     )
-    .when(tells_sources),
-    errors_at("DRAM Correctable", SAME, &[CORRECTED, DRAM]).when(|at| !tells_locations(at)),
-    errors_at("DRAM Uncorrectable", SAME, &[UNCORRECTED, DRAM]).when(|at| !tells_locations(at)),
-    value("SRAM Threshold Exceeded", SAME, |at| {
-        format_sram_errors(at, 11, yes_no)
+    .show_when(distinguishes_sram_sources),
+    error_item("DRAM Correctable", TITLE_AS_TAG, &[CORRECTED, DRAM])
+        .show_when(|at| !counts_errors_by_cache(at)),
+    error_item("DRAM Uncorrectable", TITLE_AS_TAG, &[UNCORRECTED, DRAM])
+        .show_when(|at| !counts_errors_by_cache(at)),
+    computed_item("SRAM Threshold Exceeded", TITLE_AS_TAG, |at| {
+        format_sram_errors(at, 11, format_yes_no)
     })
-    .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
+    .show_when(|at| distinguishes_sram_sources(at) && at.number_at(0) == AGGREGATE),
 ];
 
-/// The counters by location, for the counter type and the `nvmlMemoryErrorType_t` in `about`.
+/// The items for the counters by location. `about` contains the counter type and the
+/// `nvmlMemoryErrorType_t`.
 static LOCATIONS: &[Item] = &[
-    errors_at("Device Memory", SAME, &[2]),
-    errors_at("Register File", SAME, &[3]),
-    errors_at("L1 Cache", SAME, &[0]),
-    errors_at("L2 Cache", SAME, &[1]),
-    errors_at("Texture Memory", SAME, &[4]),
-    errors_at("Texture Shared", "texture_shm", &[5]),
-    errors_at("CBU", SAME, &[6]),
-    value("Total", SAME, |at| {
-        at.format(Q::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)
+    error_item("Device Memory", TITLE_AS_TAG, &[2]),
+    error_item("Register File", TITLE_AS_TAG, &[3]),
+    error_item("L1 Cache", TITLE_AS_TAG, &[0]),
+    error_item("L2 Cache", TITLE_AS_TAG, &[1]),
+    error_item("Texture Memory", TITLE_AS_TAG, &[4]),
+    error_item("Texture Shared", "texture_shm", &[5]),
+    error_item("CBU", TITLE_AS_TAG, &[6]),
+    computed_item("Total", TITLE_AS_TAG, |at| {
+        at.read_formatted(
+            Q::TotalEccErrors(at.argument_at(1), at.argument_at(0)),
+            0,
+            format_count,
+        )
     }),
 ];
 
@@ -113,59 +156,63 @@ const VOLATILE: i128 = 0;
 const AGGREGATE: i128 = 1;
 const CORRECTED: i128 = 0;
 const UNCORRECTED: i128 = 1;
-/// The value of NVML's `NVML_MEMORY_LOCATION_DRAM`.
+/// The value of `NVML_MEMORY_LOCATION_DRAM`.
 const DRAM: i128 = 2;
-/// The value of NVML's `NVML_MEMORY_LOCATION_SRAM`.
+/// The value of `NVML_MEMORY_LOCATION_SRAM`.
 const SRAM: i128 = 7;
-/// The value of NVML's `NVML_DEVICE_ARCH_TURING`.
+/// The value of `NVML_DEVICE_ARCH_TURING`.
 const TURING: i128 = 6;
 
-/// Defines a line with the errors at an `nvmlMemoryLocation_t`. `about` has the error type and the
-/// location; the group has the counter type.
-const fn errors_at(title: &'static str, tag: &'static str, about: &'static [i128]) -> Item {
-    value(title, tag, |at| {
-        count_errors(at, at.argument(1), at.argument(2))
+/// Defines an item for the errors at one `nvmlMemoryLocation_t`. `about` contains the error type
+/// and the location; the counter type comes from the enclosing group.
+const fn error_item(title: &'static str, tag: &'static str, about: &'static [i128]) -> Item {
+    computed_item(title, tag, |at| {
+        format_error_count(at, at.argument_at(1), at.argument_at(2))
     })
-    .about(about)
+    .with_numbers(about)
 }
 
-fn count_errors(at: &Cursor<'_>, kind: u32, location: u32) -> String {
-    if_enabled(at, |at| {
-        at.format(Q::MemoryErrors(kind, at.argument(0), location), 0, count)
+fn format_error_count(at: &Cursor<'_>, kind: u32, location: u32) -> String {
+    format_if_ecc_enabled(at, |at| {
+        at.read_formatted(
+            Q::MemoryErrors(kind, at.argument_at(0), location),
+            0,
+            format_count,
+        )
     })
 }
 
-/// Defines a line with a number of [`Q::SramEccErrors`].
-const fn sram_errors(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
-    value(title, tag, |at| {
-        format_sram_errors(at, at.nth(0) as usize, count)
+/// Defines an item for one of the numbers in the answer to [`Q::SramEccErrors`].
+const fn sram_error_item(title: &'static str, tag: &'static str, place: &'static [i128]) -> Item {
+    computed_item(title, tag, |at| {
+        format_sram_errors(at, at.number_at(0) as usize, format_count)
     })
-    .about(place)
+    .with_numbers(place)
 }
 
 fn format_sram_errors(at: &Cursor<'_>, place: usize, format: fn(i128) -> String) -> String {
-    if_enabled(at, |at| at.format(Q::SramEccErrors, place, format))
+    format_if_ecc_enabled(at, |at| at.read_formatted(Q::SramEccErrors, place, format))
 }
 
-/// Returns the text if ECC is enabled. Otherwise nvidia-smi prints no counters, even if the driver
-/// answers zeros, as for a `GeForce` RTX 4080 SUPER, which has no ECC. This was verified with
-/// nvidia-smi 580 on an H100, with modified answers of the driver.
-fn if_enabled(at: &Cursor<'_>, text: impl Fn(&Cursor<'_>) -> String) -> String {
-    match at.number(Q::EccMode, 0) {
+/// Returns the text if ECC is enabled, otherwise the reason for its absence. Without ECC,
+/// nvidia-smi prints no counters, even if the driver returns zeros, as it does for a `GeForce` RTX
+/// 4080 SUPER. This was verified with nvidia-smi 580 on an H100, by modifying the driver's answers.
+fn format_if_ecc_enabled(at: &Cursor<'_>, text: impl Fn(&Cursor<'_>) -> String) -> String {
+    match at.read_number(Q::EccMode, 0) {
         Ok(1) => text(at),
         Ok(_) => ABSENT.to_owned(),
         Err(absent) => absent,
     }
 }
 
-/// Returns `true` for boards before Turing, which count errors by cache.
-fn tells_locations(at: &Cursor<'_>) -> bool {
-    at.number(Q::Architecture, 0)
+/// Returns `true` for boards before Turing, which count errors separately for each cache.
+fn counts_errors_by_cache(at: &Cursor<'_>) -> bool {
+    at.read_number(Q::Architecture, 0)
         .is_ok_and(|architecture| architecture < TURING)
 }
 
-/// Returns `true` for boards after Turing, which distinguish the sources of SRAM errors.
-fn tells_sources(at: &Cursor<'_>) -> bool {
-    at.number(Q::Architecture, 0)
+/// Returns `true` for boards newer than Turing, which distinguish the sources of SRAM errors.
+fn distinguishes_sram_sources(at: &Cursor<'_>) -> bool {
+    at.read_number(Q::Architecture, 0)
         .map_or(true, |architecture| architecture > TURING)
 }

@@ -1,4 +1,4 @@
-//! The block of a GPU, with all items in their order.
+//! Writing of a GPU's block, which contains all items in order.
 
 use std::thread;
 
@@ -6,12 +6,12 @@ use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{
     board, clocks,
-    cursor::{Cursor, Form},
+    cursor::{Cursor, OutputFormat},
     device::Device,
     ecc, fabric,
     item::Item,
     memory, mig, pci, performance, power, processes, profiles, repairs, temperature,
-    text::plain,
+    text::remove_control_characters,
     utilization, vgpu,
 };
 use crate::Context;
@@ -21,7 +21,7 @@ pub(super) static ITEMS: &[&[Item]] = &[
     vgpu::CAPABILITIES,
     mig::ITEMS,
     board::MODES,
-    board::NUMBERS,
+    board::NUMBER_ITEMS,
     pci::ITEMS,
     performance::ITEMS,
     memory::ITEMS,
@@ -39,22 +39,22 @@ pub(super) static ITEMS: &[&[Item]] = &[
     fabric::CAPABILITIES,
 ];
 
-pub(super) struct Block {
-    /// The PCI bus ID, or the text to show instead.
+pub(super) struct GpuBlock {
+    /// The GPU's PCI bus ID, or the text to show instead.
     pub(super) bus_id: String,
     /// The text of all items.
     pub(super) items: String,
 }
 
-/// Writes the selected items of a GPU. Slow queries start first, on another thread, and items that
-/// need them are written last, so that a block takes little longer than its slowest query.
-pub(super) fn block(
+/// Writes the selected items of a GPU. Slow queries start first, on another thread, and the items
+/// that need them are written last. A block therefore takes little longer than its slowest query.
+pub(super) fn render_block(
     context: &Context<'_>,
     gpu: u32,
-    form: Form,
+    form: OutputFormat,
     wanted: impl Fn(&Item) -> bool,
     write: impl Fn(&mut String, &Item, &Cursor<'_>),
-) -> Block {
+) -> GpuBlock {
     let device = &Device::new(context, gpu);
     let at = Cursor::new(device, form);
     let items: Vec<_> = ITEMS
@@ -65,13 +65,14 @@ pub(super) fn block(
         .collect();
     let mut written = vec![String::new(); items.len()];
     thread::scope(|scope| {
-        // Slow queries run one after another, because each would measure the traffic of the others.
+        // Slow queries run one after another. Otherwise, each would measure the traffic that the
+        // others cause.
         let ahead: Vec<_> = items.iter().flat_map(|item| item.ahead).collect();
-        // If answers are in memory, a thread would be slower than asking.
+        // If answers are in memory, starting a thread would take longer than running the queries.
         if !context.driver.is_quick() {
             scope.spawn(move || {
                 for query in ahead {
-                    drop(device.ask(Subject::gpu(gpu), *query));
+                    drop(device.run_query(Subject::from_gpu(gpu), *query));
                 }
             });
         }
@@ -83,8 +84,8 @@ pub(super) fn block(
             }
         }
     });
-    Block {
-        bus_id: plain(&at.text(Query::BusId)),
+    GpuBlock {
+        bus_id: remove_control_characters(&at.read_text(Query::BusId)),
         items: written.concat(),
     }
 }

@@ -1,32 +1,32 @@
-//! The lines above the first GPU.
+//! The lines before the first GPU's block.
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
 use super::{
-    format::{ABSENT, supported, word},
-    text::{COLUMN, line},
-    vgpu::is_host,
-    xml::{branch, leaf},
+    format::{ABSENT, format_code, format_supported},
+    text::{VALUE_COLUMN, write_line},
+    vgpu::is_vgpu_host,
+    xml::{write_branch, write_leaf},
 };
 use crate::{
     Context,
     release::{Release, VERSIONS_RENAMED},
 };
 
-pub(super) const ROOT: &str = "nvidia_smi_log";
+pub(super) const ROOT_ELEMENT: &str = "nvidia_smi_log";
 
-/// A line above the first GPU.
+/// A line before the first GPU's block.
 pub(super) struct Line {
     title: &'static str,
     pub(super) tag: &'static str,
     value: fn(&Context<'_>) -> String,
-    /// The first release whose log has the line.
+    /// The first release whose log contains the line.
     since: Release,
-    /// The note after the value in the text, from [`VERSIONS_RENAMED`] on.
+    /// In text output from [`VERSIONS_RENAMED`] on, the note after the value.
     deprecated: &'static str,
 }
 
-const fn line_of(
+const fn define_line(
     title: &'static str,
     tag: &'static str,
     value: fn(&Context<'_>) -> String,
@@ -40,101 +40,110 @@ const fn line_of(
     }
 }
 
-/// The lines with the time and the versions of the driver.
+/// The lines that show the time and the driver's versions.
 static LINES: &[Line] = &[
-    line_of("Timestamp", "timestamp", |context| {
+    define_line("Timestamp", "timestamp", |context| {
         context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()
     }),
     Line {
         deprecated: " [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]",
-        ..line_of("Driver Version", "driver_version", driver_version)
+        ..define_line("Driver Version", "driver_version", driver_version)
     },
     Line {
         deprecated: " [Deprecated; will be removed in CUDA 14.0. Use CUDA UMD Version instead]",
-        ..line_of("CUDA Version", "cuda_version", cuda_version)
+        ..define_line("CUDA Version", "cuda_version", cuda_version)
     },
     Line {
         since: VERSIONS_RENAMED,
-        ..line_of("KMD Version", "kmd_version", driver_version)
+        ..define_line("KMD Version", "kmd_version", driver_version)
     },
     Line {
         since: VERSIONS_RENAMED,
-        ..line_of("CUDA UMD Version", "cuda_umd_version", cuda_version)
+        ..define_line("CUDA UMD Version", "cuda_umd_version", cuda_version)
     },
 ];
 
-/// Returns the lines of a release.
-pub(super) fn lines(release: Release) -> impl Iterator<Item = &'static Line> {
+/// Returns the lines that `release` shows.
+pub(super) fn list_header_lines(release: Release) -> impl Iterator<Item = &'static Line> {
     LINES.iter().filter(move |line| line.since <= release)
 }
 
 fn driver_version(context: &Context<'_>) -> String {
-    match context.system(SystemQuery::DriverVersion) {
+    match context.run_system_query(SystemQuery::DriverVersion) {
         Ok(version) => version.text().unwrap_or(ABSENT).to_owned(),
-        Err(code) => word(code),
+        Err(code) => format_code(code),
     }
 }
 
 fn cuda_version(context: &Context<'_>) -> String {
-    context.cuda_version().unwrap_or_else(word)
+    context.cuda_version().unwrap_or_else(format_code)
 }
 
-/// The titles and elements of a vGPU host's driver capabilities: the group and its line.
-pub(super) const HOST: [(&str, &str); 2] = [
+/// The titles and XML elements for a vGPU host's driver capabilities: first the group, then the
+/// item in it.
+pub(super) const HOST_CAPABILITY_TITLES: [(&str, &str); 2] = [
     ("vGPU Driver Capability", "vgpu_driver_capability"),
     ("Heterogenous Multi-vGPU", "heterogenous_multivGPU"),
 ];
 
-pub(super) static ATTACHED: Line = line_of("Attached GPUs", "attached_gpus", |context| {
+pub(super) static ATTACHED: Line = define_line("Attached GPUs", "attached_gpus", |context| {
     context.count.to_string()
 });
 
-/// Returns the text before the first GPU.
-pub(super) fn text(context: &Context<'_>) -> String {
+/// Returns the text output before the first GPU's block.
+pub(super) fn render_text(context: &Context<'_>) -> String {
     let mut out = "\n==============NVSMI LOG==============\n\n".to_owned();
     let release = context.release();
-    for own in lines(release) {
+    for own in list_header_lines(release) {
         let is_renamed = release >= VERSIONS_RENAMED;
         let note = if is_renamed { own.deprecated } else { "" };
         let value = (own.value)(context) + note;
-        line(&mut out, 0, COLUMN, own.title, &value);
+        write_line(&mut out, 0, VALUE_COLUMN, own.title, &value);
     }
     if let Some(capability) = host_capability(context) {
-        out.push_str(HOST[0].0);
+        out.push_str(HOST_CAPABILITY_TITLES[0].0);
         out.push('\n');
-        line(&mut out, 8, COLUMN, HOST[1].0, &capability);
+        write_line(
+            &mut out,
+            8,
+            VALUE_COLUMN,
+            HOST_CAPABILITY_TITLES[1].0,
+            &capability,
+        );
     }
     out.push('\n');
-    line(
+    write_line(
         &mut out,
         0,
-        COLUMN,
+        VALUE_COLUMN,
         ATTACHED.title,
         &(ATTACHED.value)(context),
     );
     out
 }
 
-/// Writes the elements before the first GPU.
-pub(super) fn elements(out: &mut String, context: &Context<'_>) {
-    for own in lines(context.release()) {
-        leaf(out, 1, own.tag, &(own.value)(context));
+/// Writes the XML elements before the first GPU's element.
+pub(super) fn write_elements(out: &mut String, context: &Context<'_>) {
+    for own in list_header_lines(context.release()) {
+        write_leaf(out, 1, own.tag, &(own.value)(context));
     }
     if let Some(capability) = host_capability(context) {
-        branch(out, 1, HOST[0].1, |out| {
-            leaf(out, 2, HOST[1].1, &capability);
+        write_branch(out, 1, HOST_CAPABILITY_TITLES[0].1, |out| {
+            write_leaf(out, 2, HOST_CAPABILITY_TITLES[1].1, &capability);
         });
     }
-    leaf(out, 1, ATTACHED.tag, &(ATTACHED.value)(context));
+    write_leaf(out, 1, ATTACHED.tag, &(ATTACHED.value)(context));
 }
 
-/// Returns the driver's capability for virtual GPUs; `None` if the machine is no vGPU host.
+/// Returns the driver's vGPU capability, or `None` if the machine is not a vGPU host.
 fn host_capability(context: &Context<'_>) -> Option<String> {
     let first = *context.gpus.first()?;
-    is_host(&context.ask(first, Query::VirtualizationMode)).then(|| {
-        match context.system(SystemQuery::VgpuDriverCapability(0)) {
-            Ok(capability) => capability.at(0).map_or(ABSENT.to_owned(), supported),
-            Err(code) => word(code),
+    is_vgpu_host(&context.run_query(first, Query::VirtualizationMode)).then(|| {
+        match context.run_system_query(SystemQuery::VgpuDriverCapability(0)) {
+            Ok(capability) => capability
+                .number_at(0)
+                .map_or(ABSENT.to_owned(), format_supported),
+            Err(code) => format_code(code),
         }
     })
 }

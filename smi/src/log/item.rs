@@ -1,7 +1,7 @@
-//! Definitions of the log's items: their titles, elements and values.
+//! Definitions of the log's items: their titles, XML elements, and values.
 //!
-//! A definition does not depend on the output format. The text, the XML and the DTD are generated
-//! from the same tables, so that a new line needs only one entry.
+//! Definitions do not depend on the output format. Text, XML, and DTD are generated from the same
+//! tables, so a new line needs only one entry.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -10,58 +10,61 @@ use gpumon_probe::vendor::nvml::query::Query as Q;
 use super::{cursor::Cursor, format::format_or_reason, sections::Section};
 use crate::release::Release;
 
-/// A placeholder for an element whose name is the title in lower case, with underscores.
-pub(super) const SAME: &str = "=";
+/// A placeholder for an XML element whose name is the title in lower case with underscores.
+pub(super) const TITLE_AS_TAG: &str = "=";
 
-/// A line, a group or a list.
+/// An item of the log, which is a line, a group, or a list.
 pub(super) struct Item {
-    /// The title in the text; empty if only the XML has the item.
+    /// The item's title in text output. It is empty if only the XML output contains the item.
     pub(super) title: &'static str,
     tag: &'static str,
     pub(super) content: Content,
-    /// The first release whose log has the item, and the first release whose log no longer has it.
+    /// The first release whose log contains the item, and the first later release whose log does
+    /// not.
     releases: (Release, Release),
-    /// Releases in between whose log lacks the item.
+    /// A range of releases whose log does not contain the item, as an exception.
     except: Range<Release>,
-    /// The condition for showing the item; `None` if it is always shown.
+    /// The condition under which the item is shown, or `None` if it is always shown.
     pub(super) when: Option<fn(&Cursor<'_>) -> bool>,
-    /// Whether the text indents the item one step more than its neighbors. The XML does not.
+    /// Whether the item is indented one step more than its neighbors. This affects only text
+    /// output.
     pub(super) deeper: bool,
-    /// Numbers that are added to [`Cursor::nth`] for the item's values. Groups that differ only in
-    /// a number can share a table.
+    /// Numbers that are added to the position at which the item's values are read. They allow
+    /// groups that differ only in a number to share a table.
     pub(super) about: &'static [i128],
-    /// The section of `-d` that shows the item.
+    /// The section of `-d` that contains the item.
     pub(super) section: Option<Section>,
-    /// Whether the text shows the item without `-d`.
+    /// Whether text output includes the item without `-d`.
     pub(super) full: bool,
-    /// Slow queries, which are asked while other items are written.
+    /// Slow queries that run in the background while other items are written.
     pub(super) ahead: &'static [Q],
 }
 
 pub(super) enum Content {
     Value(Source),
     Group(&'static [Item]),
-    /// A group of items, or a single word instead.
+    /// A group of items, or a single word that replaces the group.
     GroupOr(fn(&Cursor<'_>) -> Option<String>, &'static [Item]),
-    /// A list with items for each row.
+    /// A list whose rows contain items.
     List(&'static List),
-    /// Items for each row, without a heading or an element of their own.
+    /// Items that are repeated for each row, without a heading or an XML element for the row.
     Each(Rows, &'static [Item]),
-    /// An element that is declared in the DTD but never written.
+    /// An XML element that is declared in the DTD but never written.
     Declared(&'static [Item]),
 }
 
 pub(super) enum Source {
     Computed(fn(&Cursor<'_>) -> String),
-    /// A formatted number of an answer.
+    /// A formatted number from the answer to a query.
     Number(Q, usize, fn(i128) -> String),
-    /// A formatted number of an answer about the MIG device whose index is the row's first number.
+    /// A formatted number from the answer to a query about a MIG device, whose index is the row's
+    /// first number.
     PartNumber(Q, usize, fn(i128) -> String),
-    /// A formatted field, by its number and scope.
+    /// A formatted field, given by its ID and scope.
     Field(u32, u32, fn(i128) -> String),
-    /// A formatted field that may have a fraction.
+    /// A formatted field whose value may have a fractional part.
     RealField(u32, u32, fn(f64) -> String),
-    /// The text of an answer.
+    /// The text in the answer to a query.
     Text(Q),
 }
 
@@ -69,18 +72,18 @@ impl Source {
     pub(super) fn read(&self, at: &Cursor<'_>) -> String {
         match *self {
             Self::Computed(make) => make(at),
-            Self::Number(query, place, format) => at.format(query, place, format),
-            Self::PartNumber(query, place, format) => at.format_of_part(query, place, format),
-            Self::Field(id, scope, format) => at.format_field(id, scope, format),
+            Self::Number(query, place, format) => at.read_formatted(query, place, format),
+            Self::PartNumber(query, place, format) => at.read_formatted_part(query, place, format),
+            Self::Field(id, scope, format) => at.read_formatted_field(id, scope, format),
             Self::RealField(id, scope, format) => {
-                format_or_reason(at.real_field(id, scope), format)
+                format_or_reason(at.read_real_field(id, scope), format)
             }
-            Self::Text(query) => at.text(query),
+            Self::Text(query) => at.read_text(query),
         }
     }
 }
 
-/// A function that returns the numbers of each row, or the reason why there are no rows.
+/// A function that returns the numbers for each row, or the reason why there are no rows.
 pub(super) type Rows = fn(&Cursor<'_>) -> Result<Vec<Vec<i128>>, String>;
 
 /// A list with any number of rows.
@@ -92,11 +95,12 @@ pub(super) struct List {
 }
 
 pub(super) enum Layout {
-    /// A single heading above all rows. The text aligns values in this column, and shows `None` if
-    /// there are no rows; the XML leaves the element empty.
+    /// A single heading above all rows. In text output, values are aligned in the given column, and
+    /// a list without rows is shown as `None`. In XML output, a list without rows is an empty
+    /// element.
     Under(usize),
-    /// A heading for each row, and no heading without rows. The XML writes rows at the depth of
-    /// their list, and `None` if there are no rows.
+    /// A heading for each row. In XML output, rows are written at the same depth as their list, and
+    /// a list without rows is written as `None`.
     Headed,
 }
 
@@ -118,75 +122,76 @@ impl Item {
         }
     }
 
-    /// Returns the name of the element; empty if the XML leaves the item out.
+    /// Returns the name of the XML element. It is empty if the XML output does not contain the
+    /// item.
     pub(super) fn tag(&self) -> Cow<'static, str> {
-        if self.tag == SAME {
+        if self.tag == TITLE_AS_TAG {
             Cow::Owned(self.title.trim().to_lowercase().replace([' ', '-'], "_"))
         } else {
             Cow::Borrowed(self.tag)
         }
     }
 
-    /// Returns `true` if the log of this release has the item.
-    pub(super) fn is_of(&self, release: Release) -> bool {
+    /// Returns `true` if the log of `release` contains the item.
+    pub(super) fn is_in_release(&self, release: Release) -> bool {
         self.releases.0 <= release && release < self.releases.1 && !self.except.contains(&release)
     }
 
-    /// Returns `true` if the item is shown at this position.
+    /// Returns `true` if the item is shown at the given position.
     pub(super) fn is_shown(&self, at: &Cursor<'_>) -> bool {
-        self.is_of(at.device.release()) && self.when.is_none_or(|holds| holds(at))
+        self.is_in_release(at.device.release()) && self.when.is_none_or(|holds| holds(at))
     }
 
-    /// Returns the item, shown from this release on.
-    pub(super) const fn since(mut self, release: Release) -> Self {
+    /// Limits the item to `release` and later releases.
+    pub(super) const fn show_since_release(mut self, release: Release) -> Self {
         self.releases.0 = release;
         self
     }
 
-    /// Returns the item, shown only before this release.
-    pub(super) const fn until(mut self, release: Release) -> Self {
+    /// Limits the item to releases before `release`.
+    pub(super) const fn show_before_release(mut self, release: Release) -> Self {
         self.releases.1 = release;
         self
     }
 
-    /// Returns the item, not shown in these releases.
-    pub(super) const fn except(mut self, except: Range<Release>) -> Self {
+    /// Excludes the item from a range of releases.
+    pub(super) const fn hide_in_releases(mut self, except: Range<Release>) -> Self {
         self.except = except;
         self
     }
 
-    /// Returns the item, shown only if the condition is met.
-    pub(super) const fn when(mut self, when: fn(&Cursor<'_>) -> bool) -> Self {
+    /// Shows the item only if the condition is met.
+    pub(super) const fn show_when(mut self, when: fn(&Cursor<'_>) -> bool) -> Self {
         self.when = Some(when);
         self
     }
 
-    /// Returns the item, indented one step more in the text.
-    pub(super) const fn deeper(mut self) -> Self {
+    /// Indents the item one step more in text output.
+    pub(super) const fn indent_deeper(mut self) -> Self {
         self.deeper = true;
         self
     }
 
-    /// Returns the item with numbers for its values.
-    pub(super) const fn about(mut self, about: &'static [i128]) -> Self {
+    /// Adds numbers that determine the item's values.
+    pub(super) const fn with_numbers(mut self, about: &'static [i128]) -> Self {
         self.about = about;
         self
     }
 
-    /// Returns the item, also shown by this section.
-    pub(super) const fn of(mut self, section: Section) -> Self {
+    /// Includes the item in a section of `-d`.
+    pub(super) const fn show_in_section(mut self, section: Section) -> Self {
         self.section = Some(section);
         self
     }
 
-    /// Returns the item, which the text shows only with this section.
-    pub(super) const fn only_of(mut self, section: Section) -> Self {
+    /// Shows the item in text output only with the given section of `-d`.
+    pub(super) const fn show_only_in_section(mut self, section: Section) -> Self {
         self.section = Some(section);
         self.full = false;
         self
     }
 
-    pub(super) const fn holds(mut self, items: &'static [Self]) -> Self {
+    pub(super) const fn with_items(mut self, items: &'static [Self]) -> Self {
         self.content = match self.content {
             Content::GroupOr(word, _) => Content::GroupOr(word, items),
             _ => Content::Group(items),
@@ -194,14 +199,14 @@ impl Item {
         self
     }
 
-    /// Returns the item with its slow queries.
-    pub(super) const fn ahead(mut self, ahead: &'static [Q]) -> Self {
+    /// Sets the slow queries that the item needs.
+    pub(super) const fn with_slow_queries(mut self, ahead: &'static [Q]) -> Self {
         self.ahead = ahead;
         self
     }
 }
 
-pub(super) const fn value(
+pub(super) const fn computed_item(
     title: &'static str,
     tag: &'static str,
     make: fn(&Cursor<'_>) -> String,
@@ -209,7 +214,7 @@ pub(super) const fn value(
     Item::new(title, tag, Content::Value(Source::Computed(make)))
 }
 
-pub(super) const fn number(
+pub(super) const fn number_item(
     title: &'static str,
     tag: &'static str,
     query: Q,
@@ -223,8 +228,8 @@ pub(super) const fn number(
     )
 }
 
-/// Defines a line with a number of an answer about a MIG device.
-pub(super) const fn of_part(
+/// Defines a line with a number from the answer to a query about a MIG device.
+pub(super) const fn part_item(
     title: &'static str,
     tag: &'static str,
     query: Q,
@@ -238,16 +243,16 @@ pub(super) const fn of_part(
     )
 }
 
-pub(super) const fn field(
+pub(super) const fn field_item(
     title: &'static str,
     tag: &'static str,
     id: u32,
     format: fn(i128) -> String,
 ) -> Item {
-    scoped_field(title, tag, (id, 0), format)
+    scoped_field_item(title, tag, (id, 0), format)
 }
 
-pub(super) const fn scoped_field(
+pub(super) const fn scoped_field_item(
     title: &'static str,
     tag: &'static str,
     (id, scope): (u32, u32),
@@ -256,7 +261,7 @@ pub(super) const fn scoped_field(
     Item::new(title, tag, Content::Value(Source::Field(id, scope, format)))
 }
 
-pub(super) const fn real_field(
+pub(super) const fn real_field_item(
     title: &'static str,
     tag: &'static str,
     (id, scope): (u32, u32),
@@ -269,18 +274,18 @@ pub(super) const fn real_field(
     )
 }
 
-pub(super) const fn text(title: &'static str, tag: &'static str, query: Q) -> Item {
+pub(super) const fn text_item(title: &'static str, tag: &'static str, query: Q) -> Item {
     Item::new(title, tag, Content::Value(Source::Text(query)))
 }
 
-/// Defines a group. [`Item::holds`] adds its items.
-pub(super) const fn group(title: &'static str, tag: &'static str) -> Item {
+/// Defines a group without items, which are added afterwards.
+pub(super) const fn group_item(title: &'static str, tag: &'static str) -> Item {
     Item::new(title, tag, Content::Group(&[]))
 }
 
-/// Defines a group that is replaced by a line if `word` returns a text. [`Item::holds`] adds its
-/// items.
-pub(super) const fn unless(
+/// Defines a group that a line replaces if `word` returns text. The group's items are added
+/// afterwards.
+pub(super) const fn replaceable_group_item(
     title: &'static str,
     tag: &'static str,
     word: fn(&Cursor<'_>) -> Option<String>,
@@ -288,15 +293,15 @@ pub(super) const fn unless(
     Item::new(title, tag, Content::GroupOr(word, &[]))
 }
 
-pub(super) const fn list(title: &'static str, tag: &'static str, list: &'static List) -> Item {
+pub(super) const fn list_item(title: &'static str, tag: &'static str, list: &'static List) -> Item {
     Item::new(title, tag, Content::List(list))
 }
 
-pub(super) const fn each(rows: Rows, items: &'static [Item]) -> Item {
+pub(super) const fn row_items(rows: Rows, items: &'static [Item]) -> Item {
     Item::new("", "", Content::Each(rows, items))
 }
 
-/// Defines an element that is declared in the DTD but never written.
-pub(super) const fn declared(tag: &'static str, items: &'static [Item]) -> Item {
+/// Defines an XML element that is declared in the DTD but never written.
+pub(super) const fn declared_item(tag: &'static str, items: &'static [Item]) -> Item {
     Item::new("", tag, Content::Declared(items))
 }

@@ -1,86 +1,118 @@
-//! The MIG mode and the MIG devices of a GPU.
+//! Items for a GPU's MIG mode and MIG devices.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, Value};
 
 use super::{
-    cursor::{Cursor, Form},
-    format::{count, enabled, full_mib, mib},
-    item::{Item, Layout, List, SAME, group, list, number, of_part, value},
+    cursor::{Cursor, OutputFormat},
+    format::{format_count, format_enabled, format_mib, format_mib_rounded_down},
+    item::{
+        Item, Layout, List, TITLE_AS_TAG, computed_item, group_item, list_item, number_item,
+        part_item,
+    },
 };
 
-/// The MIG mode, and a block for each MIG device.
+/// The item for the MIG mode, and a block for each MIG device.
 pub(super) static ITEMS: &[Item] = &[
-    group("MIG Mode", SAME).holds(&[
-        number("Current", "current_mig", Q::MigMode, 0, enabled),
-        number("Pending", "pending_mig", Q::MigMode, 1, enabled),
+    group_item("MIG Mode", TITLE_AS_TAG).with_items(&[
+        number_item("Current", "current_mig", Q::MigMode, 0, format_enabled),
+        number_item("Pending", "pending_mig", Q::MigMode, 1, format_enabled),
     ]),
-    list("MIG Device", "mig_devices", &DEVICES),
+    list_item("MIG Device", "mig_devices", &DEVICES),
 ];
 
-/// The list of MIG devices. A row has the index of the device.
+/// The list of MIG devices. Each row contains the device's index.
 static DEVICES: List = List {
-    rows: |at| Ok(indices(at)),
+    rows: |at| Ok(list_device_indices(at)),
     tag: "mig_device",
     items: DEVICE,
     layout: Layout::Headed,
 };
 
 static DEVICE: &[Item] = &[
-    value("Index", SAME, |at| count(at.nth(0))),
-    of_part("GPU Instance ID", SAME, Q::MigInstance, 0, count),
-    of_part("Compute Instance ID", SAME, Q::MigInstance, 1, count),
-    group("Device Attributes", SAME).holds(&[group("Shared", SAME).holds(&[
-        attribute("Multiprocessor count", SAME, 0),
-        attribute("Copy Engine count", SAME, 1),
-        attribute("Encoder count", SAME, 3),
-        attribute("Decoder count", SAME, 2),
-        attribute("OFA count", SAME, 5),
-        attribute("JPG count", SAME, 4),
-    ])]),
-    group("ECC Errors", "ecc_error_count")
-        .when(counts_errors)
-        .holds(&[group("Volatile", "volatile_count").holds(&[of_part(
-            "SRAM Uncorrectable",
-            SAME,
-            SRAM_ERRORS,
-            0,
-            count,
-        )])]),
-    group("Shared FB Memory Usage", "fb_memory_usage").holds(&[
-        of_part("Total", SAME, Q::MemoryInfo, 0, mib),
-        of_part("Reserved", SAME, Q::MemoryInfo, 1, mib),
-        of_part("Used", SAME, Q::MemoryInfo, 3, mib),
-        of_part("Free", SAME, Q::MemoryInfo, 2, mib),
+    computed_item("Index", TITLE_AS_TAG, |at| format_count(at.number_at(0))),
+    part_item(
+        "GPU Instance ID",
+        TITLE_AS_TAG,
+        Q::MigInstance,
+        0,
+        format_count,
+    ),
+    part_item(
+        "Compute Instance ID",
+        TITLE_AS_TAG,
+        Q::MigInstance,
+        1,
+        format_count,
+    ),
+    group_item("Device Attributes", TITLE_AS_TAG).with_items(&[group_item("Shared", TITLE_AS_TAG)
+        .with_items(&[
+            attribute_item("Multiprocessor count", TITLE_AS_TAG, 0),
+            attribute_item("Copy Engine count", TITLE_AS_TAG, 1),
+            attribute_item("Encoder count", TITLE_AS_TAG, 3),
+            attribute_item("Decoder count", TITLE_AS_TAG, 2),
+            attribute_item("OFA count", TITLE_AS_TAG, 5),
+            attribute_item("JPG count", TITLE_AS_TAG, 4),
+        ])]),
+    group_item("ECC Errors", "ecc_error_count")
+        .show_when(has_error_counts)
+        .with_items(&[
+            group_item("Volatile", "volatile_count").with_items(&[part_item(
+                "SRAM Uncorrectable",
+                TITLE_AS_TAG,
+                SRAM_ERRORS,
+                0,
+                format_count,
+            )]),
+        ]),
+    group_item("Shared FB Memory Usage", "fb_memory_usage").with_items(&[
+        part_item("Total", TITLE_AS_TAG, Q::MemoryInfo, 0, format_mib),
+        part_item("Reserved", TITLE_AS_TAG, Q::MemoryInfo, 1, format_mib),
+        part_item("Used", TITLE_AS_TAG, Q::MemoryInfo, 3, format_mib),
+        part_item("Free", TITLE_AS_TAG, Q::MemoryInfo, 2, format_mib),
     ]),
-    group("Shared BAR1 Memory", "bar1_memory_usage").holds(&[
-        of_part("Total", SAME, Q::Bar1MemoryInfo, 0, mib),
-        of_part("Used", SAME, Q::Bar1MemoryInfo, 2, full_mib),
-        of_part("Free", SAME, Q::Bar1MemoryInfo, 1, full_mib),
+    group_item("Shared BAR1 Memory", "bar1_memory_usage").with_items(&[
+        part_item("Total", TITLE_AS_TAG, Q::Bar1MemoryInfo, 0, format_mib),
+        part_item(
+            "Used",
+            TITLE_AS_TAG,
+            Q::Bar1MemoryInfo,
+            2,
+            format_mib_rounded_down,
+        ),
+        part_item(
+            "Free",
+            TITLE_AS_TAG,
+            Q::Bar1MemoryInfo,
+            1,
+            format_mib_rounded_down,
+        ),
     ]),
 ];
 
 /// The query for uncorrected SRAM errors since the driver was loaded.
 const SRAM_ERRORS: Q = Q::MemoryErrors(1, 0, 7);
 
-/// Returns the indices of the MIG devices; none if the GPU is not in MIG mode or does not answer.
-fn indices(at: &Cursor<'_>) -> Vec<Vec<i128>> {
-    if at.number(Q::MigMode, 0) != Ok(1) {
+/// Returns the indices of the MIG devices, or an empty list if MIG mode is off or the GPU does not
+/// respond.
+fn list_device_indices(at: &Cursor<'_>) -> Vec<Vec<i128>> {
+    if at.read_number(Q::MigMode, 0) != Ok(1) {
         return Vec::new();
     }
-    at.ask(Q::MigDevices)
+    at.run_query(Q::MigDevices)
         .iter()
         .flat_map(Value::numbers)
         .map(|index| vec![*index])
         .collect()
 }
 
-const fn attribute(title: &'static str, tag: &'static str, place: usize) -> Item {
-    of_part(title, tag, Q::MigAttributes, place, count)
+const fn attribute_item(title: &'static str, tag: &'static str, place: usize) -> Item {
+    part_item(title, tag, Q::MigAttributes, place, format_count)
 }
 
-/// Returns `true` if error counters are shown. The text leaves them out if the board has none; the
-/// XML always has them.
-fn counts_errors(at: &Cursor<'_>) -> bool {
-    let part = Subject::mig(at.device.gpu, at.argument(0));
-    at.form == Form::Xml || at.device.ask(part, SRAM_ERRORS) != Err(Code::NOT_SUPPORTED)
+/// Returns `true` if error counters are shown. Text output omits them if the board has none; XML
+/// output always contains them.
+fn has_error_counts(at: &Cursor<'_>) -> bool {
+    let part = Subject::from_mig(at.device.gpu, at.argument_at(0));
+    at.form == OutputFormat::Xml
+        || at.device.run_query(part, SRAM_ERRORS) != Err(Code::NOT_SUPPORTED)
 }

@@ -1,9 +1,9 @@
-//! `-q`: all readings of a GPU, as text and as XML.
+//! The output of `-q`: all readings of a GPU, as text or XML.
 //!
-//! The readings are defined in tables, one file per subject. [`item`] defines the entries of a
-//! table, and [`gpu`] the order of the tables. [`text`](mod@text), [`xml`](mod@xml) and
-//! [`dtd`](mod@dtd) use the same tables, so that a new line needs only one entry. The block of each
-//! GPU is written on its own thread, and asks each query at most once, and only if its answer is
+//! Readings are defined in tables, with one file per subject. [`item`] defines the entries of a
+//! table, and [`gpu`] contains the order of the tables. [`text`](mod@text), [`xml`](mod@xml) and
+//! [`dtd`](mod@dtd) use the same tables, so a new line needs only one entry. Each GPU's block is
+//! written on its own thread. For each GPU, a query runs at most once, and only if its answer is
 //! shown.
 
 mod board;
@@ -36,35 +36,36 @@ mod utilization;
 mod vgpu;
 mod xml;
 
-pub(crate) use self::sections::{Section, parse_sections, section_words};
-use self::{cursor::Form, dtd::Dtd, gpu::Block, head::ROOT};
+pub(crate) use self::sections::{Section, list_section_words, parse_sections};
+use self::{cursor::OutputFormat, dtd::Dtd, gpu::GpuBlock, head::ROOT_ELEMENT};
 use super::{Context, release::Release};
 
-const NAME: &str = "nvsmi_device_v13.dtd";
+const DTD_FILE_NAME: &str = "nvsmi_device_v13.dtd";
 
-/// Returns the output of `-q`, or with sections, of `-q -d`.
+/// Returns the output of `-q`. If sections are given, returns the output of `-q -d`.
 pub(crate) fn text(context: &Context<'_>, sections: Option<&[Section]>) -> String {
-    let blocks = context.each(|gpu| {
+    let blocks = context.map_gpus(|gpu| {
         let shown = |item: &item::Item| {
             sections.map_or(item.full, |asked| {
                 item.section.is_some_and(|own| asked.contains(&own))
             })
         };
-        let Block { bus_id, items } = gpu::block(context, gpu, Form::Text, shown, text::write);
+        let GpuBlock { bus_id, items } =
+            gpu::render_block(context, gpu, OutputFormat::Text, shown, text::write_item);
         format!("GPU {bus_id}\n{items}\n")
     });
-    head::text(context) + &blocks.concat()
+    head::render_text(context) + &blocks.concat()
 }
 
-/// Returns the output of `-q -x`, or with the DTD, of `-q -x --dtd`.
+/// Returns the output of `-q -x`. If `with_dtd` is `true`, returns the output of `-q -x --dtd`.
 pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
-    let blocks = context.each(|gpu| {
-        let Block { bus_id, items } = gpu::block(
+    let blocks = context.map_gpus(|gpu| {
+        let GpuBlock { bus_id, items } = gpu::render_block(
             context,
             gpu,
-            Form::Xml,
+            OutputFormat::Xml,
             |_| true,
-            |out, item, at| xml::write(out, item, at, 2),
+            |out, item, at| xml::write_item(out, item, at, 2),
         );
         format!(
             "\t<gpu id=\"{}\">\n{items}\t</gpu>\n\n",
@@ -72,58 +73,64 @@ pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
         )
     });
     let dtd = if with_dtd {
-        format!("[\n{}]", dtd_text(context.release()))
+        format!("[\n{}]", render_dtd(context.release()))
     } else {
-        format!("SYSTEM \"{NAME}\"")
+        format!("SYSTEM \"{DTD_FILE_NAME}\"")
     };
-    let mut out = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE {ROOT} {dtd}>\n");
-    // The root's tags are on lines of their own, so that a reader of `-l` can find the end of a
-    // document.
-    xml::branch(&mut out, 0, ROOT, |out| {
-        head::elements(out, context);
+    let mut out = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE {ROOT_ELEMENT} {dtd}>\n");
+    // The root element's tags are on separate lines, so that programs reading the output of `-l`
+    // can detect the end of each document.
+    xml::write_branch(&mut out, 0, ROOT_ELEMENT, |out| {
+        head::write_elements(out, context);
         out.push_str(&blocks.concat());
     });
     out
 }
 
 /// Returns the output of `--dtd`.
-pub(crate) fn dtd_text(release: Release) -> String {
-    of_gpus(release).text(NAME, "gpu")
+pub(crate) fn render_dtd(release: Release) -> String {
+    build_gpu_dtd(release).render(DTD_FILE_NAME, "gpu")
 }
 
-fn of_gpus(release: Release) -> Dtd {
+fn build_gpu_dtd(release: Release) -> Dtd {
     let mut dtd = Dtd::new(release);
-    let mut root: Vec<String> = head::lines(release)
+    let mut root: Vec<String> = head::list_header_lines(release)
         .map(|line| line.tag.to_owned())
         .collect();
     root.extend([
-        format!("{}?", head::HOST[0].1),
+        format!("{}?", head::HOST_CAPABILITY_TITLES[0].1),
         head::ATTACHED.tag.to_owned(),
     ]);
     root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
-    dtd.add_sequence(ROOT, &root);
-    dtd.add_sequence(head::HOST[0].1, &[head::HOST[1].1.to_owned()]);
-    let lines = head::lines(release)
+    dtd.add_sequence(ROOT_ELEMENT, &root);
+    dtd.add_sequence(
+        head::HOST_CAPABILITY_TITLES[0].1,
+        &[head::HOST_CAPABILITY_TITLES[1].1.to_owned()],
+    );
+    let lines = head::list_header_lines(release)
         .chain([&head::ATTACHED])
         .map(|line| line.tag);
-    for tag in lines.chain([head::HOST[1].1]).chain(UNUSED.iter().copied()) {
+    for tag in lines
+        .chain([head::HOST_CAPABILITY_TITLES[1].1])
+        .chain(UNUSED_ELEMENTS.iter().copied())
+    {
         dtd.add_leaf(tag);
     }
     dtd.add_sequence(
         "gpu",
         &gpu::ITEMS
             .iter()
-            .flat_map(|items| dtd.children(items))
+            .flat_map(|items| dtd.list_children(items))
             .collect::<Vec<_>>(),
     );
     for item in gpu::ITEMS.iter().copied().flatten() {
-        dtd.item(item);
+        dtd.add_item(item);
     }
     dtd
 }
 
-/// Elements that NVIDIA's DTD declares but that are never written.
-const UNUSED: &[&str] = &[
+/// XML elements that NVIDIA's DTD declares but nvidia-smi never writes.
+const UNUSED_ELEMENTS: &[&str] = &[
     "error_string",
     "reset_required",
     "drain_and_reset_recommended",

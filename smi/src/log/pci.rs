@@ -1,120 +1,146 @@
-//! The PCI bus ID and link of the GPU.
+//! Items for the GPU's PCI bus ID and PCIe link.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
-    cursor::Form,
-    format::{ABSENT, count, format_or_reason, kilobytes_a_second, named},
-    item::{Item, SAME, field, group, number, text, value},
+    cursor::OutputFormat,
+    format::{ABSENT, format_count, format_kilobytes_per_second, format_name, format_or_reason},
+    item::{Item, TITLE_AS_TAG, computed_item, field_item, group_item, number_item, text_item},
 };
 
-pub(super) static ITEMS: &[Item] = &[group("PCI", SAME)
-    .ahead(&[Q::PcieThroughput(0), Q::PcieThroughput(1)])
-    .holds(&[
-        hexadecimal("Bus", "pci_bus", &[1, 2]),
-        hexadecimal("Device", "pci_device", &[2, 2]),
-        hexadecimal("Domain", "pci_domain", &[0, 4]),
-        hexadecimal("Base Classcode", "pci_base_class", &[5, 1]),
-        hexadecimal("Sub Classcode", "pci_sub_class", &[6, 1]),
-        hexadecimal("Device Id", "pci_device_id", &[3, 8]),
-        text("Bus Id", "pci_bus_id", Q::BusId),
-        hexadecimal("Sub System Id", "pci_sub_system_id", &[4, 8]),
-        group("GPU Link Info", "pci_gpu_link_info").holds(&[
-            group("PCIe Generation", "pcie_gen").holds(&[
-                number("Max", "max_link_gen", Q::MaxPcieGeneration, 0, count),
-                number("Current", "current_link_gen", Q::PcieGeneration, 0, count),
-                number(
+pub(super) static ITEMS: &[Item] = &[group_item("PCI", TITLE_AS_TAG)
+    .with_slow_queries(&[Q::PcieThroughput(0), Q::PcieThroughput(1)])
+    .with_items(&[
+        hexadecimal_item("Bus", "pci_bus", &[1, 2]),
+        hexadecimal_item("Device", "pci_device", &[2, 2]),
+        hexadecimal_item("Domain", "pci_domain", &[0, 4]),
+        hexadecimal_item("Base Classcode", "pci_base_class", &[5, 1]),
+        hexadecimal_item("Sub Classcode", "pci_sub_class", &[6, 1]),
+        hexadecimal_item("Device Id", "pci_device_id", &[3, 8]),
+        text_item("Bus Id", "pci_bus_id", Q::BusId),
+        hexadecimal_item("Sub System Id", "pci_sub_system_id", &[4, 8]),
+        group_item("GPU Link Info", "pci_gpu_link_info").with_items(&[
+            group_item("PCIe Generation", "pcie_gen").with_items(&[
+                number_item("Max", "max_link_gen", Q::MaxPcieGeneration, 0, format_count),
+                number_item(
+                    "Current",
+                    "current_link_gen",
+                    Q::PcieGeneration,
+                    0,
+                    format_count,
+                ),
+                number_item(
                     "Device Current",
                     "device_current_link_gen",
                     Q::PcieGeneration,
                     0,
-                    count,
+                    format_count,
                 ),
-                number(
+                number_item(
                     "Device Max",
                     "max_device_link_gen",
                     Q::GpuMaxPcieGeneration,
                     0,
-                    count,
+                    format_count,
                 ),
-                number(
+                number_item(
                     "Host Max",
                     "max_host_link_gen",
                     Q::HostMaxPcieGeneration,
                     0,
-                    count,
+                    format_count,
                 ),
             ]),
-            group("Link Width", "link_widths").holds(&[
-                number("Max", "max_link_width", Q::MaxPcieWidth, 0, lanes),
-                number("Current", "current_link_width", Q::PcieWidth, 0, lanes),
+            group_item("Link Width", "link_widths").with_items(&[
+                number_item("Max", "max_link_width", Q::MaxPcieWidth, 0, format_lanes),
+                number_item(
+                    "Current",
+                    "current_link_width",
+                    Q::PcieWidth,
+                    0,
+                    format_lanes,
+                ),
             ]),
         ]),
-        group("Bridge Chip", "pci_bridge_chip").holds(&[
-            number("Type", "bridge_chip_type", Q::BridgeChips, 0, |chip| {
-                named(chip, &["PLX", "BRO4"])
+        group_item("Bridge Chip", "pci_bridge_chip").with_items(&[
+            number_item("Type", "bridge_chip_type", Q::BridgeChips, 0, |chip| {
+                format_name(chip, &["PLX", "BRO4"])
             }),
-            number("Firmware", "bridge_chip_fw", Q::BridgeChips, 1, |version| {
+            number_item("Firmware", "bridge_chip_fw", Q::BridgeChips, 1, |version| {
                 format!("0x{version:X}")
             }),
         ]),
-        number(
+        number_item(
             "Replays Since Reset",
             "replay_counter",
             Q::PcieReplays,
             0,
-            count,
+            format_count,
         ),
-        field(
+        field_item(
             "Replay Number Rollovers",
             "replay_rollover_counter",
             REPLAY_ROLLOVERS,
-            count,
+            format_count,
         ),
-        number(
+        number_item(
             "Tx Throughput",
             "tx_util",
             Q::PcieThroughput(0),
             0,
-            kilobytes_a_second,
+            format_kilobytes_per_second,
         ),
-        number(
+        number_item(
             "Rx Throughput",
             "rx_util",
             Q::PcieThroughput(1),
             0,
-            kilobytes_a_second,
+            format_kilobytes_per_second,
         ),
-        field("Atomic Caps Outbound", SAME, ATOMICS_OUTBOUND, atomics),
-        field("Atomic Caps Inbound", SAME, ATOMICS_INBOUND, atomics),
+        field_item(
+            "Atomic Caps Outbound",
+            TITLE_AS_TAG,
+            ATOMICS_OUTBOUND,
+            format_atomics,
+        ),
+        field_item(
+            "Atomic Caps Inbound",
+            TITLE_AS_TAG,
+            ATOMICS_INBOUND,
+            format_atomics,
+        ),
     ])];
 
-/// The ID of the NVML field `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
+/// The field ID `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
 const REPLAY_ROLLOVERS: u32 = 95;
-/// The ID of the NVML field `NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK`.
+/// The field ID `NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK`.
 const ATOMICS_OUTBOUND: u32 = 228;
-/// The ID of the NVML field `NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK`.
+/// The field ID `NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK`.
 const ATOMICS_INBOUND: u32 = 229;
 
-/// Defines a line with a number of the PCI information, by its position and its number of digits.
-/// Only the text has the prefix `0x`.
-const fn hexadecimal(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
-    value(title, tag, |at| {
-        let prefix = if at.form == Form::Text { "0x" } else { "" };
-        let (place, digits) = (at.nth(0) as usize, at.nth(1) as usize);
-        format_or_reason(at.number(Q::PciInfo, place), |number| {
+/// Defines a line with a hexadecimal number from the PCI information. `number` contains its
+/// position and its number of digits. The prefix `0x` appears only in text output.
+const fn hexadecimal_item(title: &'static str, tag: &'static str, number: &'static [i128]) -> Item {
+    computed_item(title, tag, |at| {
+        let prefix = if at.form == OutputFormat::Text {
+            "0x"
+        } else {
+            ""
+        };
+        let (place, digits) = (at.number_at(0) as usize, at.number_at(1) as usize);
+        format_or_reason(at.read_number(Q::PciInfo, place), |number| {
             format!("{prefix}{number:0digits$X}")
         })
     })
-    .about(number)
+    .with_numbers(number)
 }
 
-fn lanes(number: i128) -> String {
+fn format_lanes(number: i128) -> String {
     format!("{number}x")
 }
 
-/// Returns the names of the bits in a mask, each followed by a space.
-fn atomics(mask: i128) -> String {
+/// Returns the names of the bits that are set in `mask`, each followed by a space.
+fn format_atomics(mask: i128) -> String {
     let names = [
         "FETCHADD_32",
         "FETCHADD_64",

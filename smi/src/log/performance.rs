@@ -1,94 +1,99 @@
-//! The fan, the performance state, and the reasons for reduced clocks.
+//! Items for the fan, the performance state, and the reasons for reduced clocks.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     board::HOPPER,
     cursor::Cursor,
-    format::{ABSENT, enabled, format_or_reason, nanoseconds, percent},
-    item::{Item, SAME, field, group, number, unless, value},
+    format::{ABSENT, format_enabled, format_nanoseconds, format_or_reason, format_percent},
+    item::{
+        Item, TITLE_AS_TAG, computed_item, field_item, group_item, number_item,
+        replaceable_group_item,
+    },
     sections::Section,
 };
 
 pub(super) static ITEMS: &[Item] = &[
-    number("Fan Speed", SAME, Q::FanSpeed, 0, percent),
-    value("Performance State", SAME, state).of(Section::PERFORMANCE),
-    unless("Clocks Event Reasons", SAME, |at| {
-        at.number(Q::ThrottleReasons, 0).err()
+    number_item("Fan Speed", TITLE_AS_TAG, Q::FanSpeed, 0, format_percent),
+    computed_item("Performance State", TITLE_AS_TAG, format_state)
+        .show_in_section(Section::PERFORMANCE),
+    replaceable_group_item("Clocks Event Reasons", TITLE_AS_TAG, |at| {
+        at.read_number(Q::ThrottleReasons, 0).err()
     })
-    .of(Section::PERFORMANCE)
-    .holds(REASONS),
-    group("Clocks Event Reasons Counters", SAME)
-        .of(Section::PERFORMANCE)
-        .holds(&[
-            reason_counter(
+    .show_in_section(Section::PERFORMANCE)
+    .with_items(REASONS),
+    group_item("Clocks Event Reasons Counters", TITLE_AS_TAG)
+        .show_in_section(Section::PERFORMANCE)
+        .with_items(&[
+            reason_counter_item(
                 "SW Power Capping",
                 "clocks_event_reasons_counters_sw_power_cap",
                 74,
             ),
-            reason_counter("Sync Boost", "clocks_event_reasons_counters_sync_boost", 76),
-            reason_counter(
+            reason_counter_item("Sync Boost", "clocks_event_reasons_counters_sync_boost", 76),
+            reason_counter_item(
                 "SW Thermal Slowdown",
                 "clocks_event_reasons_counters_sw_therm_slowdown",
                 269,
             ),
-            reason_counter(
+            reason_counter_item(
                 "HW Thermal Slowdown",
                 "clocks_event_reasons_counters_hw_therm_slowdown",
                 270,
             ),
-            reason_counter(
+            reason_counter_item(
                 "HW Power Braking",
                 "clocks_event_reasons_counters_hw_power_brake",
                 271,
             ),
         ]),
-    value("Sparse Operation Mode", SAME, sparse).of(Section::PERFORMANCE),
+    computed_item("Sparse Operation Mode", TITLE_AS_TAG, format_sparse_mode)
+        .show_in_section(Section::PERFORMANCE),
 ];
 
 static REASONS: &[Item] = &[
-    event_reason("Idle", "clocks_event_reason_gpu_idle", &[0x1]),
-    event_reason(
+    event_reason_item("Idle", "clocks_event_reason_gpu_idle", &[0x1]),
+    event_reason_item(
         "Applications Clocks Setting",
         "clocks_event_reason_applications_clocks_setting",
         &[0x2],
     ),
-    event_reason("SW Power Cap", "clocks_event_reason_sw_power_cap", &[0x4]),
-    event_reason("HW Slowdown", "clocks_event_reason_hw_slowdown", &[0x8]),
-    event_reason(
+    event_reason_item("SW Power Cap", "clocks_event_reason_sw_power_cap", &[0x4]),
+    event_reason_item("HW Slowdown", "clocks_event_reason_hw_slowdown", &[0x8]),
+    event_reason_item(
         "HW Thermal Slowdown",
         "clocks_event_reason_hw_thermal_slowdown",
         &[0x40],
     )
-    .deeper(),
-    event_reason(
+    .indent_deeper(),
+    event_reason_item(
         "HW Power Brake Slowdown",
         "clocks_event_reason_hw_power_brake_slowdown",
         &[0x80],
     )
-    .deeper(),
-    event_reason("Sync Boost", "clocks_event_reason_sync_boost", &[0x10]),
-    event_reason(
+    .indent_deeper(),
+    event_reason_item("Sync Boost", "clocks_event_reason_sync_boost", &[0x10]),
+    event_reason_item(
         "SW Thermal Slowdown",
         "clocks_event_reason_sw_thermal_slowdown",
         &[0x20],
     ),
-    event_reason(
+    event_reason_item(
         "Display Clock Setting",
         "clocks_event_reason_display_clocks_setting",
         &[0x100],
     ),
-    value("Unknown", "clocks_event_reason_unknown", |_| {
+    computed_item("Unknown", "clocks_event_reason_unknown", |_| {
         "Active".to_owned()
     })
-    .when(|at| {
-        at.number(Q::ThrottleReasons, 0)
+    .show_when(|at| {
+        at.read_number(Q::ThrottleReasons, 0)
             .is_ok_and(|active| active & !0x1FF != 0)
     }),
 ];
 
-pub(super) fn state(at: &Cursor<'_>) -> String {
-    at.format(Q::PerformanceState, 0, |state| {
+pub(super) fn format_state(at: &Cursor<'_>) -> String {
+    at.read_formatted(Q::PerformanceState, 0, |state| {
         if state > 15 {
             "Unknown".to_owned()
         } else {
@@ -97,21 +102,22 @@ pub(super) fn state(at: &Cursor<'_>) -> String {
     })
 }
 
-/// Defines a line that shows whether a reason, given by its bit, reduces the clocks.
-const fn event_reason(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
-    value(title, tag, is_active).about(bit)
+/// Defines a line that shows whether a reason currently reduces the clocks. `bit` is the reason's
+/// bit in the mask.
+const fn event_reason_item(title: &'static str, tag: &'static str, bit: &'static [i128]) -> Item {
+    computed_item(title, tag, format_activity).with_numbers(bit)
 }
 
-/// Returns `Active` or `Not Active`; `N/A` if the board does not support the reason.
-fn is_active(at: &Cursor<'_>) -> String {
-    let bit = at.nth(0);
+/// Returns `Active` or `Not Active`, or `N/A` if the board does not support the reason.
+fn format_activity(at: &Cursor<'_>) -> String {
+    let bit = at.number_at(0);
     if at
-        .number(Q::SupportedThrottleReasons, 0)
+        .read_number(Q::SupportedThrottleReasons, 0)
         .is_ok_and(|known| known & bit == 0)
     {
         return ABSENT.to_owned();
     }
-    format_or_reason(at.number(Q::ThrottleReasons, 0), |active| {
+    format_or_reason(at.read_number(Q::ThrottleReasons, 0), |active| {
         if active & bit == 0 {
             "Not Active"
         } else {
@@ -121,17 +127,17 @@ fn is_active(at: &Cursor<'_>) -> String {
     })
 }
 
-/// Defines a line with the time for which a reason was active, from a field that counts
+/// Defines a line that shows how long a reason has been active. The field `id` counts this time in
 /// nanoseconds.
-const fn reason_counter(title: &'static str, tag: &'static str, id: u32) -> Item {
-    field(title, tag, id, nanoseconds)
+const fn reason_counter_item(title: &'static str, tag: &'static str, id: u32) -> Item {
+    field_item(title, tag, id, format_nanoseconds)
 }
 
-/// Returns the sparse operation mode, for which NVML has no query. nvidia-smi shows it as disabled
-/// on Hopper boards and as absent on others.
-fn sparse(at: &Cursor<'_>) -> String {
-    match at.number(Q::Architecture, 0) {
-        Ok(HOPPER) => enabled(0),
+/// Returns the sparse operation mode, which NVML cannot query. nvidia-smi shows it as disabled on
+/// Hopper boards and as absent on all others.
+fn format_sparse_mode(at: &Cursor<'_>) -> String {
+    match at.read_number(Q::Architecture, 0) {
+        Ok(HOPPER) => format_enabled(0),
         Ok(_) => ABSENT.to_owned(),
         Err(word) => word,
     }

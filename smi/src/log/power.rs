@@ -1,36 +1,37 @@
-//! The power of the GPU, its memory and its module.
+//! Items for the power of the GPU, the memory, and the module.
 
 use super::{
-    format::watts,
-    item::{Item, SAME, group, value},
-    performance::state,
-    samples::samples,
+    format::format_watts,
+    item::{Item, TITLE_AS_TAG, computed_item, group_item},
+    performance::format_state,
+    samples::samples_item,
     sections::Section,
 };
 use crate::release::Release;
 
-/// The readings of each scope, and the GPU's power samples. `about` has the `nvmlPowerScopeType_t`.
+/// The items for each scope's power readings, and for the GPU's power samples. `about` contains the
+/// `nvmlPowerScopeType_t`.
 pub(super) static ITEMS: &[Item] = &[
-    group("GPU Power Readings", SAME)
-        .about(&[GPU])
-        .of(Section::POWER)
-        .holds(READINGS)
-        .until(DIVIDED),
-    group("GPU Power Readings", SAME)
-        .about(&[GPU])
-        .of(Section::POWER)
-        .holds(DIVIDED_READINGS)
-        .since(DIVIDED),
-    samples("Power Samples", &[0]).only_of(Section::POWER),
-    // nvidia-smi prints this title with a trailing space.
-    group("GPU Memory Power Readings ", SAME)
-        .about(&[MEMORY])
-        .of(Section::POWER)
-        .holds(&[AVERAGE, INSTANT]),
-    group("Module Power Readings", SAME)
-        .about(&[MODULE])
-        .of(Section::POWER)
-        .holds(READINGS),
+    group_item("GPU Power Readings", TITLE_AS_TAG)
+        .with_numbers(&[GPU])
+        .show_in_section(Section::POWER)
+        .with_items(READINGS)
+        .show_before_release(READINGS_DIVIDED),
+    group_item("GPU Power Readings", TITLE_AS_TAG)
+        .with_numbers(&[GPU])
+        .show_in_section(Section::POWER)
+        .with_items(DIVIDED_READINGS)
+        .show_since_release(READINGS_DIVIDED),
+    samples_item("Power Samples", &[0]).show_only_in_section(Section::POWER),
+    // The trailing space is also in nvidia-smi's output.
+    group_item("GPU Memory Power Readings ", TITLE_AS_TAG)
+        .with_numbers(&[MEMORY])
+        .show_in_section(Section::POWER)
+        .with_items(&[AVERAGE, INSTANT]),
+    group_item("Module Power Readings", TITLE_AS_TAG)
+        .with_numbers(&[MODULE])
+        .show_in_section(Section::POWER)
+        .with_items(READINGS),
 ];
 
 const GPU: i128 = 0;
@@ -38,44 +39,44 @@ const MODULE: i128 = 1;
 const MEMORY: i128 = 2;
 const GPU_BASE: i128 = 3;
 
-/// The first release that distinguishes the power limit of a GPU from its base power.
-const DIVIDED: Release = Release(610, 0);
+/// The first release that shows a GPU's power limit separately from its base power.
+const READINGS_DIVIDED: Release = Release(610, 0);
 
 static READINGS: &[Item] = &[
-    STATE, AVERAGE, INSTANT, CURRENT, REQUESTED, DEFAULT, LEAST, MOST,
+    STATE, AVERAGE, INSTANT, CURRENT, REQUESTED, DEFAULT, MIN_LIMIT, MAX_LIMIT,
 ];
 
 static DIVIDED_READINGS: &[Item] = &[
     STATE,
     AVERAGE,
     INSTANT,
-    group("GPU Ceiling Power Limit", SAME).holds(&[CURRENT, REQUESTED, DEFAULT]),
-    // The names of the elements are guessed from those of the limit.
-    group("GPU Base Power", SAME).holds(&[
-        power_reading("Current Base Power", SAME, &[190, GPU_BASE]),
-        power_reading("Requested Base Power", SAME, &[192, GPU_BASE]),
-        power_reading("Default Base Power", SAME, &[189, GPU_BASE]),
+    group_item("GPU Ceiling Power Limit", TITLE_AS_TAG).with_items(&[CURRENT, REQUESTED, DEFAULT]),
+    // The XML element names are guesses, based on those for the limit.
+    group_item("GPU Base Power", TITLE_AS_TAG).with_items(&[
+        power_item("Current Base Power", TITLE_AS_TAG, &[190, GPU_BASE]),
+        power_item("Requested Base Power", TITLE_AS_TAG, &[192, GPU_BASE]),
+        power_item("Default Base Power", TITLE_AS_TAG, &[189, GPU_BASE]),
     ]),
-    LEAST,
-    MOST,
+    MIN_LIMIT,
+    MAX_LIMIT,
 ];
 
-/// The performance state, which the XML repeats here.
-const STATE: Item = value("", "power_state", state);
-const AVERAGE: Item = power_reading("Average Power Draw", SAME, &[185]);
-const INSTANT: Item = power_reading("Instantaneous Power Draw", "instant_power_draw", &[186]);
-const CURRENT: Item = power_reading("Current Power Limit", SAME, &[190]);
-const REQUESTED: Item = power_reading("Requested Power Limit", SAME, &[192]);
-const DEFAULT: Item = power_reading("Default Power Limit", SAME, &[189]);
-const LEAST: Item = power_reading("Min Power Limit", SAME, &[187]);
-const MOST: Item = power_reading("Max Power Limit", SAME, &[188]);
+/// The item for the performance state, which XML output repeats here.
+const STATE: Item = computed_item("", "power_state", format_state);
+const AVERAGE: Item = power_item("Average Power Draw", TITLE_AS_TAG, &[185]);
+const INSTANT: Item = power_item("Instantaneous Power Draw", "instant_power_draw", &[186]);
+const CURRENT: Item = power_item("Current Power Limit", TITLE_AS_TAG, &[190]);
+const REQUESTED: Item = power_item("Requested Power Limit", TITLE_AS_TAG, &[192]);
+const DEFAULT: Item = power_item("Default Power Limit", TITLE_AS_TAG, &[189]);
+const MIN_LIMIT: Item = power_item("Min Power Limit", TITLE_AS_TAG, &[187]);
+const MAX_LIMIT: Item = power_item("Max Power Limit", TITLE_AS_TAG, &[188]);
 
-/// Defines a line with one of the fields from `NVML_FI_DEV_POWER_AVERAGE` on. The scope is the
-/// second number of `field`, or else that of the group.
-const fn power_reading(title: &'static str, tag: &'static str, field: &'static [i128]) -> Item {
-    value(title, tag, |at| {
-        let scope = at.argument(if at.has_number(2) { 2 } else { 0 });
-        at.format_field(at.argument(1), scope, watts)
+/// Defines a line for one of the power fields, starting with `NVML_FI_DEV_POWER_AVERAGE`. The scope
+/// is the second number in `field` if there is one, otherwise the group's scope.
+const fn power_item(title: &'static str, tag: &'static str, field: &'static [i128]) -> Item {
+    computed_item(title, tag, |at| {
+        let scope = at.argument_at(if at.has_number(2) { 2 } else { 0 });
+        at.read_formatted_field(at.argument_at(1), scope, format_watts)
     })
-    .about(field)
+    .with_numbers(field)
 }

@@ -1,95 +1,125 @@
-//! The processes that use the GPU, and those that accounting has recorded.
+//! Items for the processes on the GPU, and for the processes in the driver's accounting.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::{
     cursor::Cursor,
-    format::{ABSENT, count, known, mib, milliseconds, percent, word},
-    item::{Item, Layout, List, SAME, list, value},
+    format::{
+        ABSENT, format_code, format_count, format_mib, format_milliseconds, format_percent,
+        format_valid_number,
+    },
+    item::{Item, Layout, List, TITLE_AS_TAG, computed_item, list_item},
     sections::Section,
     text::PROCESS_COLUMN,
 };
 use crate::{
     return_code,
-    running::{kind, running},
+    running::{kind_letters, read_running_processes},
 };
 
-pub(super) static RUNNING: &[Item] = &[list("Processes", SAME, &PROCESSES).of(Section::PIDS)];
+pub(super) static RUNNING: &[Item] =
+    &[list_item("Processes", TITLE_AS_TAG, &PROCESSES).show_in_section(Section::PIDS)];
 
-/// The processes that accounting has recorded, which the text shows only with `-d`.
-pub(super) static ACCOUNTED: &[Item] =
-    &[list("Accounted Processes", SAME, &ACCOUNTS).only_of(Section::ACCOUNTING)];
+/// The items for accounted processes. Text output contains them only with `-d`.
+pub(super) static ACCOUNTED: &[Item] = &[list_item("Accounted Processes", TITLE_AS_TAG, &ACCOUNTS)
+    .show_only_in_section(Section::ACCOUNTING)];
 
-/// The list of running processes. A row has the numbers that [`running`] returns.
+/// The list of running processes.
 static PROCESSES: List = List {
-    rows: processes,
+    rows: read_processes,
     tag: "process_info",
     items: &[
-        value("GPU instance ID", SAME, |at| known(at.nth(0))),
-        value("Compute instance ID", SAME, |at| known(at.nth(1))),
-        value("Process ID", "pid", |at| count(at.nth(2))),
-        value("Type", SAME, |at| kind(at.nth(3)).to_owned()).deeper(),
-        value("Name", "process_name", name).deeper(),
-        value("Used GPU Memory", "used_memory", |at| mib(at.nth(4))).deeper(),
+        computed_item("GPU instance ID", TITLE_AS_TAG, |at| {
+            format_valid_number(at.number_at(0))
+        }),
+        computed_item("Compute instance ID", TITLE_AS_TAG, |at| {
+            format_valid_number(at.number_at(1))
+        }),
+        computed_item("Process ID", "pid", |at| format_count(at.number_at(2))),
+        computed_item("Type", TITLE_AS_TAG, |at| {
+            kind_letters(at.number_at(3)).to_owned()
+        })
+        .indent_deeper(),
+        computed_item("Name", "process_name", format_name).indent_deeper(),
+        computed_item("Used GPU Memory", "used_memory", |at| {
+            format_mib(at.number_at(4))
+        })
+        .indent_deeper(),
     ],
     layout: Layout::Under(PROCESS_COLUMN),
 };
 
-/// The list of accounted processes. A row has the PID, the GPU and memory utilization, the maximum
-/// bytes, the milliseconds, the start, and whether the process is running.
+/// The list of accounted processes. Each row contains the PID, the GPU and memory utilization, the
+/// maximum memory in bytes, the run time in milliseconds, the start time, and whether the process
+/// is running.
 static ACCOUNTS: List = List {
-    rows: accounts,
+    rows: read_accounts,
     tag: "accounted_process_info",
     items: &[
-        value("Process ID", "pid", |at| count(at.nth(0))),
-        value("GPU Utilization", "gpu_util", |at| share(at.nth(1))).deeper(),
-        value("Memory Utilization", "memory_util", |at| share(at.nth(2))).deeper(),
-        value("Max memory usage", SAME, |at| mib(at.nth(3))).deeper(),
-        value("Time", SAME, |at| milliseconds(at.nth(4))).deeper(),
-        value("Is Running", SAME, |at| count(at.nth(6))).deeper(),
+        computed_item("Process ID", "pid", |at| format_count(at.number_at(0))),
+        computed_item("GPU Utilization", "gpu_util", |at| {
+            format_share(at.number_at(1))
+        })
+        .indent_deeper(),
+        computed_item("Memory Utilization", "memory_util", |at| {
+            format_share(at.number_at(2))
+        })
+        .indent_deeper(),
+        computed_item("Max memory usage", TITLE_AS_TAG, |at| {
+            format_mib(at.number_at(3))
+        })
+        .indent_deeper(),
+        computed_item("Time", TITLE_AS_TAG, |at| {
+            format_milliseconds(at.number_at(4))
+        })
+        .indent_deeper(),
+        computed_item("Is Running", TITLE_AS_TAG, |at| {
+            format_count(at.number_at(6))
+        })
+        .indent_deeper(),
     ],
     layout: Layout::Under(PROCESS_COLUMN),
 };
 
-fn processes(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
-    Ok(running(|query| at.ask(query))
-        .map_err(word)?
+fn read_processes(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
+    Ok(read_running_processes(|query| at.run_query(query))
+        .map_err(format_code)?
         .into_iter()
         .map(Vec::from)
         .collect())
 }
 
-/// Returns the accounted processes. A process that was forgotten after its PID was read is left
-/// out.
-fn accounts(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
-    let pids = at.ask(Query::AccountingPids).map_err(word)?;
+/// Returns the accounted processes. If the driver drops an account after listing its PID, the
+/// process is left out.
+fn read_accounts(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
+    let pids = at.run_query(Query::AccountingPids).map_err(format_code)?;
     let mut rows = Vec::new();
     for pid in pids.numbers() {
-        match at.ask(Query::AccountingStats(*pid as u32)) {
+        match at.run_query(Query::AccountingStats(*pid as u32)) {
             Ok(stats) => rows.push([&[*pid], stats.numbers()].concat()),
             Err(Code::NOT_FOUND) => {}
-            Err(code) => return Err(word(code)),
+            Err(code) => return Err(format_code(code)),
         }
     }
     Ok(rows)
 }
 
-fn name(at: &Cursor<'_>) -> String {
+fn format_name(at: &Cursor<'_>) -> String {
     match at
         .device
         .context
-        .system(SystemQuery::ProcessName(at.argument(2)))
+        .run_system_query(SystemQuery::ProcessName(at.argument_at(2)))
     {
         Ok(name) => name.text().unwrap_or(ABSENT).to_owned(),
-        Err(code) => return_code::bracketed(code),
+        Err(code) => return_code::format_bracketed(code),
     }
 }
 
-/// Formats a utilization; `N/A` if the driver does not know it.
-fn share(number: i128) -> String {
-    if known(number) == ABSENT {
+/// Formats a utilization, or returns `N/A` if the driver does not know it.
+fn format_share(number: i128) -> String {
+    if format_valid_number(number) == ABSENT {
         ABSENT.to_owned()
     } else {
-        percent(number)
+        format_percent(number)
     }
 }

@@ -1,51 +1,65 @@
-//! Power smoothing and workload power profiles, which data centers use to avoid sudden load changes
-//! of many GPUs.
+//! Items for power smoothing and workload power profiles, with which data centers avoid sudden load
+//! changes of many GPUs.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     cursor::Cursor,
-    format::{ABSENT, enabled, yes_no},
-    item::{Item, SAME, each, group, real_field, scoped_field, unless, value},
+    format::{ABSENT, format_enabled, format_yes_no},
+    item::{
+        Item, TITLE_AS_TAG, computed_item, group_item, real_field_item, replaceable_group_item,
+        row_items, scoped_field_item,
+    },
     sections::Section,
 };
 use crate::release::Release;
 
 pub(super) static ITEMS: &[Item] = &[
-    unless("Power Smoothing", SAME, |at| at.field(ENABLED, SCOPE).err())
-        .of(Section::POWER_SMOOTHING)
-        .holds(SMOOTHING),
-    group("Workload Power Profiles", "power_profiles")
-        .of(Section::POWER_PROFILES)
-        .holds(&[
-            value("Requested Profiles", "", names).about(&[REQUESTED]),
-            unless("", "power_profile_requested_profiles", none)
-                .about(&[REQUESTED])
-                .holds(&[each(
-                    set,
-                    &[value("", "power_profile_requested_profile", |at| {
-                        name(at.nth(1))
-                    })],
-                )]),
-            value("Enforced Profiles", "", names).about(&[ENFORCED]),
-            unless("", "power_profile_enforced_profiles", none)
-                .about(&[ENFORCED])
-                .holds(&[each(
-                    set,
-                    &[value("", "power_profile_enforced_profile", |at| {
-                        name(at.nth(1))
-                    })],
-                )]),
+    replaceable_group_item("Power Smoothing", TITLE_AS_TAG, |at| {
+        at.read_field(ENABLED, ACTIVE_PROFILE_SCOPE).err()
+    })
+    .show_in_section(Section::POWER_SMOOTHING)
+    .with_items(SMOOTHING),
+    group_item("Workload Power Profiles", "power_profiles")
+        .show_in_section(Section::POWER_PROFILES)
+        .with_items(&[
+            computed_item("Requested Profiles", "", format_profiles).with_numbers(&[REQUESTED]),
+            replaceable_group_item(
+                "",
+                "power_profile_requested_profiles",
+                format_missing_profiles,
+            )
+            .with_numbers(&[REQUESTED])
+            .with_items(&[row_items(
+                read_profiles,
+                &[computed_item("", "power_profile_requested_profile", |at| {
+                    format_profile(at.number_at(1))
+                })],
+            )]),
+            computed_item("Enforced Profiles", "", format_profiles).with_numbers(&[ENFORCED]),
+            replaceable_group_item(
+                "",
+                "power_profile_enforced_profiles",
+                format_missing_profiles,
+            )
+            .with_numbers(&[ENFORCED])
+            .with_items(&[row_items(
+                read_profiles,
+                &[computed_item("", "power_profile_enforced_profile", |at| {
+                    format_profile(at.number_at(1))
+                })],
+            )]),
         ]),
-    // The name of the element is guessed.
-    real_field("EDPp Multiplier", SAME, (274, 0), |percent| {
+    // The XML element name is a guess.
+    real_field_item("EDPp Multiplier", TITLE_AS_TAG, (274, 0), |percent| {
         format!("{percent:.2}%")
     })
-    .since(Release(590, 0)),
+    .show_since_release(Release(590, 0)),
 ];
 
-/// Defines the settings of a profile, given by the prefix of their elements, the suffix of the last
-/// element, the first field, and the first field of delayed smoothing.
+/// Defines the items for a profile's settings. The arguments are the prefix of the XML elements,
+/// the suffix of the last element, the first field ID, and the first field ID for delayed
+/// smoothing.
 macro_rules! profile {
     ($tag:literal, $offset:literal, $first:literal, $delayed:literal) => {
         &[
@@ -102,19 +116,19 @@ macro_rules! profile {
 }
 
 static SMOOTHING: &[Item] = &[
-    flag("Enabled", "power_smoothing_enabled", 251, enabled),
-    flag(
+    flag_item("Enabled", "power_smoothing_enabled", 251, format_enabled),
+    flag_item(
         "Delayed Power Smoothing Supported",
         "power_smoothing_delayed_power_smoothing_supported",
         280,
-        yes_no,
+        format_yes_no,
     ),
     smoothing("Privilege Level", "power_smoothing_priv_level", 252, count),
-    flag(
+    flag_item(
         "Immediate Ramp Down",
         "power_smoothing_imm_ramp_down",
         253,
-        enabled,
+        format_enabled,
     ),
     smoothing("Current TMP", "power_smoothing_curr_tmp", 254, watts),
     smoothing(
@@ -177,8 +191,8 @@ static SMOOTHING: &[Item] = &[
         259,
         count,
     ),
-    // The misspelling in the last element is that of NVIDIA's DTD.
-    group("Current Profile", "power_smoothing_current_profile").holds(profile!(
+    // NVIDIA's DTD also misspells the last element.
+    group_item("Current Profile", "power_smoothing_current_profile").with_items(profile!(
         "power_smoothing_curr_profile_",
         "primary_floor_activatin_offset",
         260,
@@ -190,7 +204,7 @@ static SMOOTHING: &[Item] = &[
         264,
         count,
     ),
-    group("Admin Overrides", "power_smoothing_admin_overrides").holds(profile!(
+    group_item("Admin Overrides", "power_smoothing_admin_overrides").with_items(profile!(
         "power_smoothing_admin_override_",
         "primary_floor_activation_offset",
         265,
@@ -198,17 +212,23 @@ static SMOOTHING: &[Item] = &[
     )),
 ];
 
-/// The ID of the NVML field `NVML_FI_PWR_SMOOTHING_ENABLED`.
+/// The field ID `NVML_FI_PWR_SMOOTHING_ENABLED`.
 const ENABLED: u32 = 251;
-/// The field scope that selects the active profile. Lower scopes are the five preset profiles.
-const SCOPE: u32 = 5;
-/// The index of the mask of requested profiles in [`Q::WorkloadPowerProfiles`].
+/// The field scope that selects the active profile. Lower scopes select the five preset profiles.
+const ACTIVE_PROFILE_SCOPE: u32 = 5;
+/// The index of the requested profiles' mask among the masks in the answer to
+/// [`Q::WorkloadPowerProfiles`].
 const REQUESTED: i128 = 1;
-/// The index of the mask of enforced profiles.
+/// The index of the enforced profiles' mask among these masks.
 const ENFORCED: i128 = 2;
 
-const fn flag(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
-    scoped_field(title, tag, (id, SCOPE), format)
+const fn flag_item(
+    title: &'static str,
+    tag: &'static str,
+    id: u32,
+    format: fn(i128) -> String,
+) -> Item {
+    scoped_field_item(title, tag, (id, ACTIVE_PROFILE_SCOPE), format)
 }
 
 const fn smoothing(
@@ -217,12 +237,12 @@ const fn smoothing(
     id: u32,
     format: fn(f64) -> String,
 ) -> Item {
-    real_field(title, tag, (id, SCOPE), format)
+    real_field_item(title, tag, (id, ACTIVE_PROFILE_SCOPE), format)
 }
 
-/// Returns the text; `N/A` if the administrator has set no value
+/// Returns the text, or `N/A` if the administrator has not set a value
 /// (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
-fn if_set(quantity: f64, text: String) -> String {
+fn format_if_set(quantity: f64, text: String) -> String {
     if quantity >= f64::from(u32::MAX) {
         ABSENT.to_owned()
     } else {
@@ -231,56 +251,57 @@ fn if_set(quantity: f64, text: String) -> String {
 }
 
 fn count(number: f64) -> String {
-    if_set(number, number.to_string())
+    format_if_set(number, number.to_string())
 }
 
 fn percent(percent: f64) -> String {
-    if_set(percent, format!("{percent:.2} %"))
+    format_if_set(percent, format!("{percent:.2} %"))
 }
 
 fn watts(watts: f64) -> String {
-    if_set(watts, format!("{watts:.2} W"))
+    format_if_set(watts, format!("{watts:.2} W"))
 }
 
 fn rate(milliwatts_a_second: f64) -> String {
-    if_set(milliwatts_a_second, format!("{milliwatts_a_second} mW/s"))
+    format_if_set(milliwatts_a_second, format!("{milliwatts_a_second} mW/s"))
 }
 
 fn milliseconds(milliseconds: f64) -> String {
-    if_set(milliseconds, format!("{milliseconds} ms"))
+    format_if_set(milliseconds, format!("{milliseconds} ms"))
 }
 
-/// Returns the profiles in the mask that `about` selects, which are the indices of its bits.
-fn set(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
-    let first = at.nth(0) as usize * 8;
-    let words = (first..first + 8).map(|place| at.number(Q::WorkloadPowerProfiles, place));
+/// Returns the profiles in the mask that `about` selects. A profile's number is the position of its
+/// bit.
+fn read_profiles(at: &Cursor<'_>) -> Result<Vec<Vec<i128>>, String> {
+    let first = at.number_at(0) as usize * 8;
+    let words = (first..first + 8).map(|place| at.read_number(Q::WorkloadPowerProfiles, place));
     let words = words.collect::<Result<Vec<_>, _>>()?;
     let bits = (0..256).filter(|bit| words[bit / 32] >> (bit % 32) & 1 == 1);
     Ok(bits.map(|bit| vec![bit as i128]).collect())
 }
 
-/// Returns the text to show if no profile is set; `None` if any is set.
-fn none(at: &Cursor<'_>) -> Option<String> {
-    match set(at) {
+/// Returns the text to show if no profile is set, or `None` if there are profiles.
+fn format_missing_profiles(at: &Cursor<'_>) -> Option<String> {
+    match read_profiles(at) {
         Ok(profiles) if profiles.is_empty() => Some(ABSENT.to_owned()),
         Ok(_) => None,
         Err(word) => Some(word),
     }
 }
 
-fn names(at: &Cursor<'_>) -> String {
-    none(at).unwrap_or_else(|| {
-        let profiles = set(at).unwrap_or_default();
+fn format_profiles(at: &Cursor<'_>) -> String {
+    format_missing_profiles(at).unwrap_or_else(|| {
+        let profiles = read_profiles(at).unwrap_or_default();
         profiles
             .iter()
-            .map(|profile| name(profile[0]))
+            .map(|profile| format_profile(profile[0]))
             .collect::<Vec<_>>()
             .join(", ")
     })
 }
 
-/// Returns the name of an `nvmlPowerProfileType_t`, or its number if it is newer than this list.
-fn name(profile: i128) -> String {
+/// Returns the name of an `nvmlPowerProfileType_t`, or its number if this list does not contain it.
+fn format_profile(profile: i128) -> String {
     let names = [
         "Max-P",
         "Max-Q",

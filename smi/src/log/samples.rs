@@ -1,5 +1,5 @@
-//! Summaries of the samples that the driver keeps for several seconds. Only the text shows them,
-//! and only with `-d`.
+//! Summaries of the samples that the driver keeps for several seconds. They appear only in text
+//! output, and only with `-d`.
 
 use gpumon_probe::{
     stat::{Stat, Window},
@@ -8,54 +8,54 @@ use gpumon_probe::{
 
 use super::{
     cursor::Cursor,
-    format::{ABSENT, mhz, percent, watts, word},
-    item::{Item, group, value},
+    format::{ABSENT, format_code, format_mhz, format_percent, format_watts},
+    item::{Item, computed_item, group_item},
 };
 
-/// Defines the summary of the samples of an `nvmlSamplingType_t`.
-pub(super) const fn samples(title: &'static str, kind: &'static [i128]) -> Item {
-    group(title, "").about(kind).holds(ITEMS)
+/// Defines a summary of the samples with the given `nvmlSamplingType_t`.
+pub(super) const fn samples_item(title: &'static str, kind: &'static [i128]) -> Item {
+    group_item(title, "").with_numbers(kind).with_items(ITEMS)
 }
 
-/// The samples `NVML_TOTAL_POWER_SAMPLES`, in milliwatts.
+/// The sampling type `NVML_TOTAL_POWER_SAMPLES`, in milliwatts.
 const POWER: i128 = 0;
-/// The samples `NVML_PROCESSOR_CLK_SAMPLES` and `NVML_MEMORY_CLK_SAMPLES`, in MHz.
+/// The sampling types `NVML_PROCESSOR_CLK_SAMPLES` and `NVML_MEMORY_CLK_SAMPLES`, in MHz.
 const CLOCKS: [i128; 2] = [5, 6];
 
 static ITEMS: &[Item] = &[
-    value("Duration", "", |at| {
-        sum(at, |_, kept| {
+    computed_item("Duration", "", |at| {
+        format_summary(at, |_, kept| {
             format!("{:.2} sec", (kept.times.max - kept.times.min) / 1e6)
         })
     }),
-    value("Number of Samples", "", |at| {
-        sum(at, |_, kept| kept.count.to_string())
+    computed_item("Number of Samples", "", |at| {
+        format_summary(at, |_, kept| kept.count.to_string())
     }),
-    value("Max", "", |at| {
-        sum(at, |at, kept| unit(at, kept.values.max))
+    computed_item("Max", "", |at| {
+        format_summary(at, |at, kept| format_in_unit(at, kept.values.max))
     }),
-    value("Min", "", |at| {
-        sum(at, |at, kept| unit(at, kept.values.min))
+    computed_item("Min", "", |at| {
+        format_summary(at, |at, kept| format_in_unit(at, kept.values.min))
     }),
-    value("Avg", "", |at| {
-        sum(at, |at, kept| unit(at, kept.values.mean))
+    computed_item("Avg", "", |at| {
+        format_summary(at, |at, kept| format_in_unit(at, kept.values.mean))
     }),
 ];
 
-/// The times of samples in microseconds, and their values.
-struct Kept {
+/// The samples' times in microseconds, and their values.
+struct SampleSummary {
     count: usize,
     times: Stat,
     values: Stat,
 }
 
-/// Formats the summary of the samples, if there are any.
-fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
-    let flat: Vec<f64> = match at.ask(Q::Samples(at.argument(0), 0)) {
+/// Formats a summary of the samples, or the reason why there are none.
+fn format_summary(at: &Cursor<'_>, format: fn(&Cursor<'_>, &SampleSummary) -> String) -> String {
+    let flat: Vec<f64> = match at.run_query(Q::Samples(at.argument_at(0), 0)) {
         Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
         Ok(Value::Reals(reals)) => reals,
         Ok(Value::Text(_)) => Vec::new(),
-        Err(code) => return word(code),
+        Err(code) => return format_code(code),
     };
     let all = flat.as_chunks().0;
     let stat = |place: usize| {
@@ -67,7 +67,7 @@ fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
             let count = all.len();
             format(
                 at,
-                &Kept {
+                &SampleSummary {
                     count,
                     times,
                     values,
@@ -78,12 +78,12 @@ fn sum(at: &Cursor<'_>, format: fn(&Cursor<'_>, &Kept) -> String) -> String {
     }
 }
 
-/// Formats a value in the unit of its samples. The value is truncated to an integer.
-fn unit(at: &Cursor<'_>, value: f64) -> String {
+/// Formats a value in the unit of its sampling type. The value is truncated to an integer.
+fn format_in_unit(at: &Cursor<'_>, value: f64) -> String {
     let whole = value as i128;
-    match at.nth(0) {
-        POWER => watts(whole),
-        kind if CLOCKS.contains(&kind) => mhz(whole),
-        _ => percent(whole),
+    match at.number_at(0) {
+        POWER => format_watts(whole),
+        kind if CLOCKS.contains(&kind) => format_mhz(whole),
+        _ => format_percent(whole),
     }
 }

@@ -1,8 +1,8 @@
-//! The sections of the text that `-d` selects.
+//! The sections of the text output that `-d` selects.
 
 use crate::Refusal;
 
-/// A section of `-d`. `VOLTAGE` is accepted, but has no items.
+/// A section that `-d` can select. `VOLTAGE` is accepted, but has no items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section(&'static str);
 
@@ -21,13 +21,13 @@ sections! {
     POWER_SMOOTHING, POWER_PROFILES,
 }
 
-/// Returns the words for `-d`, in the order of nvidia-smi's help.
-pub(crate) fn section_words() -> impl Iterator<Item = &'static str> {
+/// Returns the words that `-d` accepts, in the order of nvidia-smi's help.
+pub(crate) fn list_section_words() -> impl Iterator<Item = &'static str> {
     Section::ALL.iter().map(|section| section.0)
 }
 
-/// Parses the value of `-d`: words in upper or lower case, separated only by commas. For an empty
-/// set, only the headings of GPUs are shown.
+/// Parses the value of `-d`, which consists of words in upper or lower case, separated only by
+/// commas. If the list is empty, only the headings of GPUs are shown.
 pub(crate) fn parse_sections(text: &str) -> Result<Vec<Section>, Refusal> {
     let find = |typed: &str| {
         let section = Section::ALL
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_in_either_case() {
+    fn section_words_ignore_case() {
         assert_eq!(
             parse_sections("memory,POWER"),
             Ok(vec![Section::MEMORY, Section::POWER])
@@ -57,11 +57,11 @@ mod tests {
     }
 
     #[test]
-    fn no_two_words_mean_the_same() {
-        for word in section_words() {
+    fn section_words_are_unique() {
+        for word in list_section_words() {
             assert_eq!(parse_sections(word), Ok(vec![Section(word)]), "{word}");
             assert_eq!(
-                section_words().filter(|other| *other == word).count(),
+                list_section_words().filter(|other| *other == word).count(),
                 1,
                 "{word}"
             );
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_space_or_an_unknown_word_is_refused_as_a_whole() {
+    fn invalid_word_refuses_the_whole_list() {
         for typed in ["MEMORY, POWER", "MEMRY", "MEMORY,bogus"] {
             let refusal = parse_sections(typed).unwrap_err();
             assert_eq!(

@@ -1,4 +1,5 @@
-//! The text output: titles on the left, values in a column, and four spaces per level.
+//! The text output, with titles on the left and values in a column. Each level is indented by four
+//! spaces.
 
 use std::fmt::Write as _;
 
@@ -7,21 +8,26 @@ use super::{
     item::{Content, Item, Layout},
 };
 
-pub(super) const COLUMN: usize = 55;
+pub(super) const VALUE_COLUMN: usize = 55;
 pub(super) const PROCESS_COLUMN: usize = 42;
-const STEP: usize = 4;
+const INDENT_STEP: usize = 4;
 
-pub(super) fn write(out: &mut String, item: &Item, at: &Cursor<'_>) {
+pub(super) fn write_item(out: &mut String, item: &Item, at: &Cursor<'_>) {
     Writer {
         out,
-        column: COLUMN,
+        column: VALUE_COLUMN,
     }
-    .item(item, at, STEP);
+    .write_item(item, at, INDENT_STEP);
 }
 
-pub(super) fn line(out: &mut String, indent: usize, column: usize, title: &str, value: &str) {
+pub(super) fn write_line(out: &mut String, indent: usize, column: usize, title: &str, value: &str) {
     let width = column.saturating_sub(indent);
-    let _ = writeln!(out, "{:indent$}{title:<width$}: {}", "", plain(value));
+    let _ = writeln!(
+        out,
+        "{:indent$}{title:<width$}: {}",
+        "",
+        remove_control_characters(value)
+    );
 }
 
 struct Writer<'a> {
@@ -30,72 +36,86 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn item(&mut self, item: &Item, above: &Cursor<'_>, indent: usize) {
-        let at = &above.below(item.about);
+    fn write_item(&mut self, item: &Item, above: &Cursor<'_>, indent: usize) {
+        let at = &above.with_added_numbers(item.about);
         if !item.is_shown(at) {
             return;
         }
-        let indent = if item.deeper { indent + STEP } else { indent };
+        let indent = if item.deeper {
+            indent + INDENT_STEP
+        } else {
+            indent
+        };
         match &item.content {
             Content::Each(rows, items) => {
                 for row in rows(at).unwrap_or_default() {
-                    self.items(items, &at.below(&row), indent);
+                    self.write_items(items, &at.with_added_numbers(&row), indent);
                 }
             }
             _ if item.title.is_empty() => {}
             Content::Declared(_) => {}
-            Content::Value(source) => self.line(item.title, &source.read(at), indent),
-            Content::Group(items) => self.group(item.title, items, at, indent),
+            Content::Value(source) => self.write_line(item.title, &source.read(at), indent),
+            Content::Group(items) => self.write_group(item.title, items, at, indent),
             Content::GroupOr(word, items) => match word(at) {
-                Some(word) => self.line(item.title, &word, indent),
-                None => self.group(item.title, items, at, indent),
+                Some(word) => self.write_line(item.title, &word, indent),
+                None => self.write_group(item.title, items, at, indent),
             },
             Content::List(list) => match ((list.rows)(at), &list.layout) {
-                (Err(word), _) => self.line(item.title, &word, indent),
+                (Err(word), _) => self.write_line(item.title, &word, indent),
                 (Ok(rows), Layout::Under(_)) if rows.is_empty() => {
-                    self.line(item.title, "None", indent);
+                    self.write_line(item.title, "None", indent);
                 }
                 (Ok(rows), Layout::Under(column)) => {
-                    self.heading(item.title, indent);
+                    self.write_heading(item.title, indent);
                     let mut below = Writer {
                         out: self.out,
                         column: *column,
                     };
                     for row in rows {
-                        below.items(list.items, &at.below(&row), indent + STEP);
+                        below.write_items(
+                            list.items,
+                            &at.with_added_numbers(&row),
+                            indent + INDENT_STEP,
+                        );
                     }
                 }
                 (Ok(rows), Layout::Headed) => {
                     for row in rows {
-                        self.group(item.title, list.items, &at.below(&row), indent);
+                        self.write_group(
+                            item.title,
+                            list.items,
+                            &at.with_added_numbers(&row),
+                            indent,
+                        );
                     }
                 }
             },
         }
     }
 
-    fn group(&mut self, title: &str, items: &[Item], at: &Cursor<'_>, indent: usize) {
-        self.heading(title, indent);
-        self.items(items, at, indent + STEP);
+    fn write_group(&mut self, title: &str, items: &[Item], at: &Cursor<'_>, indent: usize) {
+        self.write_heading(title, indent);
+        self.write_items(items, at, indent + INDENT_STEP);
     }
 
-    fn items(&mut self, items: &[Item], at: &Cursor<'_>, indent: usize) {
+    fn write_items(&mut self, items: &[Item], at: &Cursor<'_>, indent: usize) {
         for item in items {
-            self.item(item, at, indent);
+            self.write_item(item, at, indent);
         }
     }
 
-    fn heading(&mut self, title: &str, indent: usize) {
+    fn write_heading(&mut self, title: &str, indent: usize) {
         let _ = writeln!(self.out, "{:indent$}{title}", "");
     }
 
-    fn line(&mut self, title: &str, value: &str, indent: usize) {
-        line(self.out, indent, self.column, title, value);
+    fn write_line(&mut self, title: &str, value: &str, indent: usize) {
+        write_line(self.out, indent, self.column, title, value);
     }
 }
 
-/// Removes control characters, because a process chooses its own name.
-pub(super) fn plain(value: &str) -> String {
+/// Removes control characters, which the name of a process may contain because processes choose
+/// their own names.
+pub(super) fn remove_control_characters(value: &str) -> String {
     value
         .chars()
         .filter(|character| !character.is_control())

@@ -1,18 +1,19 @@
-//! The utilization of the GPU and its engines.
+//! Items for the utilization of the GPU and its engines.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
-    format::{count, named, percent},
-    item::{Item, SAME, group, number},
-    samples::samples,
+    format::{format_count, format_name, format_percent},
+    item::{Item, TITLE_AS_TAG, group_item, number_item},
+    samples::samples_item,
     sections::Section,
 };
 
-/// The compute mode, utilization with samples, and encoder and frame buffer sessions.
+/// The items for the compute mode, for utilization including samples, and for encoder and frame
+/// buffer capture sessions.
 pub(super) static ITEMS: &[Item] = &[
-    number("Compute Mode", SAME, Q::ComputeMode, 0, |mode| {
-        named(
+    number_item("Compute Mode", TITLE_AS_TAG, Q::ComputeMode, 0, |mode| {
+        format_name(
             mode,
             &[
                 "Default",
@@ -22,37 +23,83 @@ pub(super) static ITEMS: &[Item] = &[
             ],
         )
     })
-    .of(Section::COMPUTE),
-    group("Utilization", SAME).of(Section::UTILIZATION).holds(&[
-        number("GPU", "gpu_util", Q::UtilizationRates, 0, percent),
-        number("Memory", "memory_util", Q::UtilizationRates, 1, percent),
-        number("Encoder", "encoder_util", Q::EncoderUtilization, 0, percent),
-        number("Decoder", "decoder_util", Q::DecoderUtilization, 0, percent),
-        number("JPEG", "jpeg_util", Q::JpgUtilization, 0, percent),
-        number("OFA", "ofa_util", Q::OfaUtilization, 0, percent),
-    ]),
-    samples("GPU Utilization Samples", &[1]).only_of(Section::UTILIZATION),
-    samples("Memory Utilization Samples", &[2]).only_of(Section::UTILIZATION),
-    samples("ENC Utilization Samples", &[3]).only_of(Section::UTILIZATION),
-    samples("DEC Utilization Samples", &[4]).only_of(Section::UTILIZATION),
-    samples("JPG Utilization Samples", &[8]).only_of(Section::UTILIZATION),
-    samples("OFA Utilization Samples", &[9]).only_of(Section::UTILIZATION),
-    group("Encoder Stats", SAME)
-        .of(Section::ENCODER_STATS)
-        .holds(&[
-            number(
+    .show_in_section(Section::COMPUTE),
+    group_item("Utilization", TITLE_AS_TAG)
+        .show_in_section(Section::UTILIZATION)
+        .with_items(&[
+            number_item("GPU", "gpu_util", Q::UtilizationRates, 0, format_percent),
+            number_item(
+                "Memory",
+                "memory_util",
+                Q::UtilizationRates,
+                1,
+                format_percent,
+            ),
+            number_item(
+                "Encoder",
+                "encoder_util",
+                Q::EncoderUtilization,
+                0,
+                format_percent,
+            ),
+            number_item(
+                "Decoder",
+                "decoder_util",
+                Q::DecoderUtilization,
+                0,
+                format_percent,
+            ),
+            number_item("JPEG", "jpeg_util", Q::JpgUtilization, 0, format_percent),
+            number_item("OFA", "ofa_util", Q::OfaUtilization, 0, format_percent),
+        ]),
+    samples_item("GPU Utilization Samples", &[1]).show_only_in_section(Section::UTILIZATION),
+    samples_item("Memory Utilization Samples", &[2]).show_only_in_section(Section::UTILIZATION),
+    samples_item("ENC Utilization Samples", &[3]).show_only_in_section(Section::UTILIZATION),
+    samples_item("DEC Utilization Samples", &[4]).show_only_in_section(Section::UTILIZATION),
+    samples_item("JPG Utilization Samples", &[8]).show_only_in_section(Section::UTILIZATION),
+    samples_item("OFA Utilization Samples", &[9]).show_only_in_section(Section::UTILIZATION),
+    group_item("Encoder Stats", TITLE_AS_TAG)
+        .show_in_section(Section::ENCODER_STATS)
+        .with_items(&[
+            number_item(
                 "Active Sessions",
                 "session_count",
                 Q::EncoderStats,
                 0,
-                count,
+                format_count,
             ),
-            number("Average FPS", SAME, Q::EncoderStats, 1, count),
-            number("Average Latency", SAME, Q::EncoderStats, 2, count),
+            number_item(
+                "Average FPS",
+                TITLE_AS_TAG,
+                Q::EncoderStats,
+                1,
+                format_count,
+            ),
+            number_item(
+                "Average Latency",
+                TITLE_AS_TAG,
+                Q::EncoderStats,
+                2,
+                format_count,
+            ),
         ]),
-    group("FBC Stats", SAME).of(Section::FBC_STATS).holds(&[
-        number("Active Sessions", "session_count", Q::FbcStats, 0, count),
-        number("Average FPS", SAME, Q::FbcStats, 1, count),
-        number("Average Latency", SAME, Q::FbcStats, 2, count),
-    ]),
+    group_item("FBC Stats", TITLE_AS_TAG)
+        .show_in_section(Section::FBC_STATS)
+        .with_items(&[
+            number_item(
+                "Active Sessions",
+                "session_count",
+                Q::FbcStats,
+                0,
+                format_count,
+            ),
+            number_item("Average FPS", TITLE_AS_TAG, Q::FbcStats, 1, format_count),
+            number_item(
+                "Average Latency",
+                TITLE_AS_TAG,
+                Q::FbcStats,
+                2,
+                format_count,
+            ),
+        ]),
 ];

@@ -1,61 +1,64 @@
-//! The capabilities of a host of virtual GPUs.
+//! Items for the capabilities of a vGPU host.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
 use super::{
-    format::{enabled, supported},
-    item::{Item, SAME, group, number},
+    format::{format_enabled, format_supported},
+    item::{Item, TITLE_AS_TAG, group_item, number_item},
 };
 
-/// The board's capabilities, which are shown only on vGPU hosts.
-pub(super) static CAPABILITIES: &[Item] = &[group("vGPU Device Capability", SAME)
-    .when(|at| is_host(&at.ask(Q::VirtualizationMode)))
-    .holds(&[
-        number(
+/// The items for the board's vGPU capabilities, which are shown only on vGPU hosts.
+pub(super) static CAPABILITIES: &[Item] = &[group_item("vGPU Device Capability", TITLE_AS_TAG)
+    .show_when(|at| is_vgpu_host(&at.run_query(Q::VirtualizationMode)))
+    .with_items(&[
+        number_item(
             "Fractional Multi-vGPU",
             "fractional_multiVgpu",
             Q::VgpuCapability(0),
             0,
-            supported,
+            format_supported,
         ),
-        number(
+        number_item(
             "Heterogeneous Time-Slice Profiles",
             "heterogeneous_timeSlice_profile",
             Q::VgpuCapability(1),
             0,
-            supported,
+            format_supported,
         ),
-        number(
+        number_item(
             "Heterogeneous Time-Slice Sizes",
             "heterogeneous_timeSlice_sizes",
             Q::VgpuCapability(2),
             0,
-            supported,
+            format_supported,
         ),
-        number(
+        number_item(
             "Homogeneous Placements",
-            SAME,
+            TITLE_AS_TAG,
             Q::VgpuCapability(9),
             0,
-            supported,
+            format_supported,
         ),
-        number(
+        number_item(
             "MIG Time-Slicing",
             "mig_timeSlicing",
             Q::VgpuCapability(10),
             0,
-            supported,
+            format_supported,
         ),
-        number(
+        number_item(
             "MIG Time-Slicing Mode",
             "mig_timeSlicing_mode",
             Q::VgpuCapability(11),
             0,
-            enabled,
+            format_enabled,
         ),
     ])];
 
-/// Returns `true` if an answer to [`Q::VirtualizationMode`] is that of a vGPU host.
-pub(super) fn is_host(mode: &Answer) -> bool {
-    matches!(mode.as_ref().ok().and_then(|mode| mode.at(0)), Some(3 | 4))
+/// Returns `true` if `mode`, an answer to [`Q::VirtualizationMode`], is that of a vGPU host.
+pub(super) fn is_vgpu_host(mode: &Answer) -> bool {
+    matches!(
+        mode.as_ref().ok().and_then(|mode| mode.number_at(0)),
+        Some(3 | 4)
+    )
 }

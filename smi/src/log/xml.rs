@@ -1,15 +1,15 @@
-//! The XML output: an element for each item, and a tab per level.
+//! The XML output, with one element for each item. Each level is indented by a tab.
 
 use std::fmt::Write as _;
 
 use super::{
     cursor::Cursor,
     item::{Content, Item, Layout},
-    text::plain,
+    text::remove_control_characters,
 };
 
-pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: usize) {
-    let at = &above.below(item.about);
+pub(super) fn write_item(out: &mut String, item: &Item, above: &Cursor<'_>, depth: usize) {
+    let at = &above.with_added_numbers(item.about);
     if !item.is_shown(at) {
         return;
     }
@@ -17,36 +17,36 @@ pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: us
     match &item.content {
         Content::Each(rows, items) => {
             for row in rows(at).unwrap_or_default() {
-                write_all(out, items, &at.below(&row), depth);
+                write_items(out, items, &at.with_added_numbers(&row), depth);
             }
         }
         _ if tag.is_empty() => {}
         Content::Declared(_) => {}
-        Content::Value(source) => leaf(out, depth, tag, &source.read(at)),
-        Content::Group(items) => branch(out, depth, tag, |out| {
-            write_all(out, items, at, depth + 1);
+        Content::Value(source) => write_leaf(out, depth, tag, &source.read(at)),
+        Content::Group(items) => write_branch(out, depth, tag, |out| {
+            write_items(out, items, at, depth + 1);
         }),
         Content::GroupOr(word, items) => match word(at) {
-            Some(word) => leaf(out, depth, tag, &word),
-            None => branch(out, depth, tag, |out| {
-                write_all(out, items, at, depth + 1);
+            Some(word) => write_leaf(out, depth, tag, &word),
+            None => write_branch(out, depth, tag, |out| {
+                write_items(out, items, at, depth + 1);
             }),
         },
         Content::List(list) => match (list.rows)(at) {
-            Err(word) => leaf(out, depth, tag, &word),
-            Ok(rows) => branch(out, depth, tag, |out| {
+            Err(word) => write_leaf(out, depth, tag, &word),
+            Ok(rows) => write_branch(out, depth, tag, |out| {
                 let inner = if matches!(list.layout, Layout::Headed) {
                     depth
                 } else {
                     depth + 1
                 };
                 if rows.is_empty() && matches!(list.layout, Layout::Headed) {
-                    let _ = writeln!(out, "{}None", tabs(depth + 1));
+                    let _ = writeln!(out, "{}None", indentation(depth + 1));
                 }
                 for row in rows {
-                    let at = &at.below(&row);
-                    branch(out, inner, list.tag, |out| {
-                        write_all(out, list.items, at, inner + 1);
+                    let at = &at.with_added_numbers(&row);
+                    write_branch(out, inner, list.tag, |out| {
+                        write_items(out, list.items, at, inner + 1);
                     });
                 }
             }),
@@ -54,31 +54,41 @@ pub(super) fn write(out: &mut String, item: &Item, above: &Cursor<'_>, depth: us
     }
 }
 
-pub(super) fn leaf(out: &mut String, depth: usize, tag: &str, value: &str) {
-    let _ = writeln!(out, "{}<{tag}>{}</{tag}>", tabs(depth), escape(value));
+pub(super) fn write_leaf(out: &mut String, depth: usize, tag: &str, value: &str) {
+    let _ = writeln!(
+        out,
+        "{}<{tag}>{}</{tag}>",
+        indentation(depth),
+        escape(value)
+    );
 }
 
-pub(super) fn branch(out: &mut String, depth: usize, tag: &str, inside: impl FnOnce(&mut String)) {
-    let _ = writeln!(out, "{}<{tag}>", tabs(depth));
+pub(super) fn write_branch(
+    out: &mut String,
+    depth: usize,
+    tag: &str,
+    inside: impl FnOnce(&mut String),
+) {
+    let _ = writeln!(out, "{}<{tag}>", indentation(depth));
     inside(out);
-    let _ = writeln!(out, "{}</{tag}>", tabs(depth));
+    let _ = writeln!(out, "{}</{tag}>", indentation(depth));
 }
 
-/// Escapes a text for an element or a quoted attribute.
+/// Escapes text for use in an element or a quoted attribute.
 pub(super) fn escape(value: &str) -> String {
-    plain(value)
+    remove_control_characters(value)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
 }
 
-fn write_all(out: &mut String, items: &[Item], at: &Cursor<'_>, depth: usize) {
+fn write_items(out: &mut String, items: &[Item], at: &Cursor<'_>, depth: usize) {
     for item in items {
-        write(out, item, at, depth);
+        write_item(out, item, at, depth);
     }
 }
 
-fn tabs(depth: usize) -> String {
+fn indentation(depth: usize) -> String {
     "\t".repeat(depth)
 }

@@ -9,20 +9,20 @@ use std::io::Write;
 
 use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, SystemQuery};
 
-use self::{headline::headline, links::Links};
+use self::{headline::format_headline, links::Links};
 use super::{
-    form::Form,
+    form::SubcommandSyntax,
     release::Release,
-    select::{is_divided, select},
-    subcommand::Stop,
-    switches::Values,
+    select::{find_listed_gpus, is_divided},
+    subcommand::SubcommandError,
+    switches::AllowedValues,
 };
 
-pub(super) static FORM: Form = Form {
+pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     name: "nvlink",
     usage: include_str!("help.txt"),
     takes: &["-i", "-l"],
-    values: &[("-gt", Values::One(&["d", "r"]))],
+    values: &[("-gt", AllowedValues::One(&["d", "r"]))],
     may_take: &[
         "-sc",
         "-gc",
@@ -33,60 +33,61 @@ pub(super) static FORM: Form = Form {
         "-sLWidth",
     ],
     changing: &["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"],
-    // NVML has no counters per lane.
+    // NVML cannot query counters per lane.
     handed_over: &["-ec"],
     deprecated: &[
-        DEPRECATED[0].0,
-        DEPRECATED[1].0,
-        DEPRECATED[2].0,
-        DEPRECATED[3].0,
+        DEPRECATED_OPTIONS[0].0,
+        DEPRECATED_OPTIONS[1].0,
+        DEPRECATED_OPTIONS[2].0,
+        DEPRECATED_OPTIONS[3].0,
     ],
-    ..Form::EMPTY
+    ..SubcommandSyntax::EMPTY
 };
 
-/// The options that nvidia-smi no longer supports, each with its message. They end the process with
-/// exit code 3.
-const DEPRECATED: [(&str, &str); 4] = [
+/// The options that nvidia-smi no longer supports, and the message for each. With these options,
+/// nvidia-smi ends with exit code 3.
+const DEPRECATED_OPTIONS: [(&str, &str); 4] = [
     ("-sc", "Warning: Setting counter control is deprecated!\n\n"),
     ("-gc", "Warning: Getting counter control is deprecated!\n\n"),
     (
         "-g",
-        "Warning: Getting counters using option -g is deprecated.\n       Please use option -gt instead.\n\n",
+        "Warning: Getting counters using option -g is deprecated.\n       Please use option -gt \
+         instead.\n\n",
     ),
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
-/// The first release that reports why a GPU has no links and that writes “Nvlink”. Older releases
-/// leave such a GPU out.
-const REWORDED: Release = Release(590, 0);
+/// The first release that reports why a GPU has no links, and that spells “Nvlink” this way. Older
+/// releases do not list GPUs without links.
+const REWORDED_SINCE: Release = Release(590, 0);
 
 pub(super) fn run(
     arguments: &[String],
     driver: &dyn QueryBackend,
     output: &mut dyn Write,
-) -> Result<u8, Stop> {
-    let switches = FORM.parse(arguments)?;
+) -> Result<u8, SubcommandError> {
+    let switches = SYNTAX.parse(arguments)?;
     if switches.is_empty() {
-        return Err(FORM.explain());
+        return Err(SYNTAX.help_as_error());
     }
-    let link = switches.number("-l")?;
-    let gpus = select(driver, switches.value("-i"))?;
-    if switches.has("-gBwMode") {
+    let link = switches.parse_number("-l")?;
+    let gpus = find_listed_gpus(driver, switches.value("-i"))?;
+    if switches.contains("-gBwMode") {
         writeln!(
             output,
             "GPU NVLINK bandwidth mode: {}",
-            bandwidth_mode(driver)
+            format_bandwidth_mode(driver)
         )?;
         return Ok(0);
     }
-    let release = Release::running(driver);
+    let release = Release::from_driver(driver);
     let mut code = 0;
     for gpu in gpus {
-        let count = Links::count(driver, gpu);
-        if count.is_none() && release < REWORDED {
+        let count = Links::count_links(driver, gpu);
+        if count.is_none() && release < REWORDED_SINCE {
             continue;
         }
-        match headline(driver, gpu) {
+        match format_headline(driver, gpu) {
             Ok(text) => writeln!(output, "{text}")?,
             Err(refusal) => {
                 output.write_all(refusal.text.as_bytes())?;
@@ -94,7 +95,7 @@ pub(super) fn run(
                 continue;
             }
         }
-        if release >= REWORDED && is_divided(driver, gpu) {
+        if release >= REWORDED_SINCE && is_divided(driver, gpu) {
             writeln!(
                 output,
                 "Nvlink queries are not supported for Devices in MIG mode"
@@ -105,19 +106,19 @@ pub(super) fn run(
             writeln!(output, "Device does not have or support Nvlink")?;
             continue;
         };
-        let links = Links::new(driver, Subject::gpu(gpu), count, link);
-        let text = show::all(&links, &switches, release)?;
+        let links = Links::new(driver, Subject::from_gpu(gpu), count, link);
+        let text = show::format_all(&links, &switches, release)?;
         output.write_all(text.as_bytes())?;
     }
     Ok(code)
 }
 
-/// Returns nvidia-smi's words for the value of `nvmlSystemGetNvlinkBwMode`.
-fn bandwidth_mode(driver: &dyn QueryBackend) -> &'static str {
+/// Returns nvidia-smi's word for the mode that `nvmlSystemGetNvlinkBwMode` returns.
+fn format_bandwidth_mode(driver: &dyn QueryBackend) -> &'static str {
     match driver
-        .system(SystemQuery::NvlinkBandwidthMode)
+        .answer_system(SystemQuery::NvlinkBandwidthMode)
         .ok()
-        .and_then(|answer| answer.at(0))
+        .and_then(|answer| answer.number_at(0))
     {
         Some(0) => "FULL",
         Some(1) => "OFF",

@@ -1,25 +1,25 @@
-//! The texts that the switches of `nvlink` print about a GPU's links.
+//! The text that each switch of `nvlink` prints about a GPU's links.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
-use super::{DEPRECATED, REWORDED, links::Links, power};
+use super::{DEPRECATED_OPTIONS, REWORDED_SINCE, links::Links, power};
 use crate::{Refusal, release::Release, switches::Switches};
 
-/// The field IDs `NVML_FI_DEV_NVLINK_GET_SPEED` (in MB/s) and
+/// The field ID `NVML_FI_DEV_NVLINK_GET_SPEED`, in MB/s. The constant below is
 /// `NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID`.
-const SPEED: u32 = 164;
-const REMOTE_LINK: u32 = 146;
+const SPEED_FIELD: u32 = 164;
+const REMOTE_LINK_FIELD: u32 = 146;
 
-/// `NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY` and the two field IDs after it.
-const ERRORS: [(u32, &str); 3] = [
+/// The field ID `NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY`, and the two IDs that follow.
+const ERROR_FIELDS: [(u32, &str); 3] = [
     (161, "Replay Errors"),
     (162, "Recovery Errors"),
     (163, "CRC Errors"),
 ];
 
 /// The field IDs `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` and `_RX`.
-const DATA: [(u32, &str); 2] = [(138, "Data Tx"), (139, "Data Rx")];
-const RAW: [(u32, &str); 2] = [(140, "Raw Tx"), (141, "Raw Rx")];
+const DATA_FIELDS: [(u32, &str); 2] = [(138, "Data Tx"), (139, "Data Rx")];
+const RAW_FIELDS: [(u32, &str); 2] = [(140, "Raw Tx"), (141, "Raw Rx")];
 
 /// The names of the capabilities, in the order of `nvmlNvLinkCapability_t`.
 const CAPABILITIES: [&str; 6] = [
@@ -35,10 +35,10 @@ const CAPABILITIES: [&str; 6] = [
 const BLACKWELL: i128 = 10;
 
 const NOT_AVAILABLE: &str = "N/A";
-const INVALID: &str = "\t Invalid Link\n";
+const INVALID_LINK: &str = "\t Invalid Link\n";
 
-/// Returns the texts of all given switches, in nvidia-smi's order.
-pub(super) fn all(
+/// Returns the text for all given switches, in nvidia-smi's order.
+pub(super) fn format_all(
     links: &Links<'_>,
     switches: &Switches<'_>,
     release: Release,
@@ -46,85 +46,89 @@ pub(super) fn all(
     let mut text = String::new();
     let refuse =
         |shown: &str, code, words: &str| Err(Refusal::new(code, format!("{shown}{words}")));
-    if switches.has("-s") {
-        text.push_str(&status(links, release));
+    if switches.contains("-s") {
+        text.push_str(&format_status(links, release));
     }
-    if switches.has("-c") {
-        text.push_str(&each(links, capabilities));
+    if switches.contains("-c") {
+        text.push_str(&format_each_link(links, format_capabilities));
     }
-    if switches.has("-p") {
-        text.push_str(&each(links, |links, link| {
-            format!("\t Link {link}: {}\n", remote(links, link))
+    if switches.contains("-p") {
+        text.push_str(&format_each_link(links, |links, link| {
+            format!("\t Link {link}: {}\n", format_remote(links, link))
         }));
     }
-    if switches.has("-R") {
-        text.push_str(&each(links, |links, link| {
+    if switches.contains("-R") {
+        text.push_str(&format_each_link(links, |links, link| {
             let number = links
-                .field(REMOTE_LINK, link)
+                .read_field(REMOTE_LINK_FIELD, link)
                 .map_or_else(|| NOT_AVAILABLE.to_owned(), |id| id.to_string());
             format!(
                 "\t Link {link}: Remote Device {}: Link {number}\n",
-                remote(links, link)
+                format_remote(links, link)
             )
         }));
     }
-    if let Some((_, words)) = DEPRECATED.iter().find(|(switch, _)| switches.has(switch)) {
+    if let Some((_, words)) = DEPRECATED_OPTIONS
+        .iter()
+        .find(|(switch, _)| switches.contains(switch))
+    {
         return refuse(&text, 3, words);
     }
-    if switches.has("-e") {
-        text.push_str(&each(links, |links, link| {
-            counters(links, link, &ERRORS, "") + "\n"
+    if switches.contains("-e") {
+        text.push_str(&format_each_link(links, |links, link| {
+            format_counters(links, link, &ERROR_FIELDS, "") + "\n"
         }));
     }
     match switches.value("-gt") {
-        Some("d") => text.push_str(&each(links, |links, link| {
-            counters(links, link, &DATA, " KiB")
+        Some("d") => text.push_str(&format_each_link(links, |links, link| {
+            format_counters(links, link, &DATA_FIELDS, " KiB")
         })),
-        Some("r") => text.push_str(&each(links, |links, link| {
-            counters(links, link, &RAW, " KiB")
+        Some("r") => text.push_str(&format_each_link(links, |links, link| {
+            format_counters(links, link, &RAW_FIELDS, " KiB")
         })),
         Some(_) => return refuse(&text, 2, "Failed to get throughput counters\n"),
         None => {}
     }
-    if switches.has("-gLowPwrInfo") {
+    if switches.contains("-gLowPwrInfo") {
         text.push_str(
-            &power::low_power(links).map_or_else(|| refuse(&text, 3, "Not supported\n"), Ok)?,
+            &power::format_low_power(links)
+                .map_or_else(|| refuse(&text, 3, "Not supported\n"), Ok)?,
         );
     }
-    if switches.has("-gLWidth") {
-        // From Blackwell on, links can have several widths, and NVML does not report which one is
-        // set.
+    if switches.contains("-gLWidth") {
+        // Since Blackwell, links can have several widths, and NVML does not report the current
+        // width.
         let architecture = links
-            .ask(Query::Architecture)
-            .and_then(|answer| answer.at(0));
+            .read_value(Query::Architecture)
+            .and_then(|answer| answer.number_at(0));
         if architecture.is_some_and(|architecture| architecture >= BLACKWELL) {
-            return Err(Refusal::handed_over("nvlink -gLWidth"));
+            return Err(Refusal::new_handed_over("nvlink -gLWidth"));
         }
         return refuse(&text, 3, "Not supported\n");
     }
-    if switches.has("-info") {
-        text.push_str(&info(links));
+    if switches.contains("-info") {
+        text.push_str(&format_info(links));
     }
     Ok(text)
 }
 
-fn each(links: &Links<'_>, show: impl Fn(&Links<'_>, u32) -> String) -> String {
-    let Some(chosen) = links.chosen() else {
-        return INVALID.to_owned();
+fn format_each_link(links: &Links<'_>, show: impl Fn(&Links<'_>, u32) -> String) -> String {
+    let Some(chosen) = links.selected_links() else {
+        return INVALID_LINK.to_owned();
     };
     chosen
         .iter()
-        .filter(|link| links.active(**link))
+        .filter(|link| links.is_active(**link))
         .map(|link| show(links, *link))
         .collect()
 }
 
-fn status(links: &Links<'_>, release: Release) -> String {
-    let Some(chosen) = links.chosen() else {
-        return INVALID.to_owned();
+fn format_status(links: &Links<'_>, release: Release) -> String {
+    let Some(chosen) = links.selected_links() else {
+        return INVALID_LINK.to_owned();
     };
-    if chosen.iter().all(|link| !links.active(*link)) {
-        let name = if release < REWORDED {
+    if chosen.iter().all(|link| !links.is_active(*link)) {
+        let name = if release < REWORDED_SINCE {
             "NVLink"
         } else {
             "Nvlink"
@@ -132,10 +136,10 @@ fn status(links: &Links<'_>, release: Release) -> String {
         return format!("NVML: Unable to retrieve {name} information as all links are inActive\n");
     }
     let speed = |link| {
-        if !links.active(link) {
+        if !links.is_active(link) {
             return "<inactive>".to_owned();
         }
-        links.field(SPEED, link).map_or_else(
+        links.read_field(SPEED_FIELD, link).map_or_else(
             || NOT_AVAILABLE.to_owned(),
             |mb_per_s| format!("{}.{:03} GB/s", mb_per_s / 1000, mb_per_s % 1000),
         )
@@ -147,22 +151,22 @@ fn status(links: &Links<'_>, release: Release) -> String {
         .concat()
 }
 
-fn capabilities(links: &Links<'_>, link: u32) -> String {
+fn format_capabilities(links: &Links<'_>, link: u32) -> String {
     let text = CAPABILITIES
         .iter()
         .zip(0..)
         .filter_map(|(words, capability)| {
             let has = links
-                .ask(Query::NvLinkCapability(link, capability))?
-                .at(0)?
+                .read_value(Query::NvLinkCapability(link, capability))?
+                .number_at(0)?
                 != 0;
             Some(format!("\t Link {link}, {words}: {has}\n"))
         });
     text.collect()
 }
 
-fn remote(links: &Links<'_>, link: u32) -> String {
-    let answer = links.ask(Query::NvLinkRemoteBusId(link));
+fn format_remote(links: &Links<'_>, link: u32) -> String {
+    let answer = links.read_value(Query::NvLinkRemoteBusId(link));
     answer
         .as_ref()
         .and_then(|answer| answer.text())
@@ -170,9 +174,9 @@ fn remote(links: &Links<'_>, link: u32) -> String {
         .to_owned()
 }
 
-fn counters(links: &Links<'_>, link: u32, fields: &[(u32, &str)], unit: &str) -> String {
+fn format_counters(links: &Links<'_>, link: u32, fields: &[(u32, &str)], unit: &str) -> String {
     let text = fields.iter().map(|(field, name)| {
-        links.field(*field, link).map_or_else(
+        links.read_field(*field, link).map_or_else(
             || format!("\t Link {link}: {name}: {NOT_AVAILABLE}\n"),
             |count| format!("\t Link {link}: {name}: {count}{unit}\n"),
         )
@@ -180,11 +184,11 @@ fn counters(links: &Links<'_>, link: u32, fields: &[(u32, &str)], unit: &str) ->
     text.collect()
 }
 
-/// Returns whether links are encrypted, and the firmware versions of the links.
-fn info(links: &Links<'_>) -> String {
-    /// The firmware components, from `NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE` on.
+/// Returns text about the links' encryption and firmware versions.
+fn format_info(links: &Links<'_>) -> String {
+    /// The names of the firmware components, starting with `NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE`.
     const FIRMWARE: [&str; 5] = ["MSE", "NETIR", "NETIR UPHY", "NETIR CLN", "NETIR DLN"];
-    let answer = links.ask(Query::NvLinkInfo);
+    let answer = links.read_value(Query::NvLinkInfo);
     let numbers = answer.as_ref().map_or(&[][..], |answer| answer.numbers());
     let encrypted = match numbers.first() {
         Some(0) => "disabled",

@@ -1,4 +1,4 @@
-//! The `pmon` subcommand, which prints a row for each process and GPU in each round.
+//! The `pmon` subcommand, which prints a row for each process on each GPU in each round.
 
 mod processes;
 
@@ -8,67 +8,70 @@ use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use self::processes::Process;
 use super::{
-    form::Form,
+    form::SubcommandSyntax,
     monitor,
-    subcommand::Stop,
-    switches::Values,
+    subcommand::SubcommandError,
+    switches::AllowedValues,
     timestamp::{self, TimestampColumns},
 };
 
-/// The letters of all groups of columns.
+/// The letters of all column groups.
 const GROUPS: &str = "um";
 
-pub(super) static FORM: Form = Form {
+pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     name: "pmon",
     about: include_str!("about.txt"),
     usage: include_str!("usage.txt"),
     takes: &["-i", "-d", "-c"],
     values: &[
-        ("-s", Values::Letters(GROUPS)),
-        ("-o", Values::Letters(timestamp::LETTERS)),
-        ("-f", Values::File),
+        ("-s", AllowedValues::Letters(GROUPS)),
+        ("-o", AllowedValues::Letters(timestamp::LETTERS)),
+        ("-f", AllowedValues::File),
     ],
-    ..Form::EMPTY
+    ..SubcommandSyntax::EMPTY
 };
 
-/// The maximum number of GPUs, and the maximum number of seconds between two rounds.
-const MOST: (usize, u64) = (4, 10);
+/// The maximum number of GPUs, and the maximum interval between two rounds in seconds.
+const LIMITS: (usize, u64) = (4, 10);
 
 pub(super) fn run(
     arguments: &[String],
     driver: &dyn QueryBackend,
     output: &mut dyn Write,
-) -> Result<u8, Stop> {
-    let switches = FORM.parse(arguments)?;
-    let groups = monitor::groups(switches.value("-s").unwrap_or("u"), GROUPS)?;
-    let rounds = monitor::rounds(&switches, driver, MOST, FORM.usage)?;
-    let columns: Vec<&Column> = groups.iter().flat_map(|group| of(*group)).collect();
-    let wants = processes::Wants {
+) -> Result<u8, SubcommandError> {
+    let switches = SYNTAX.parse(arguments)?;
+    let groups = monitor::parse_groups(switches.value("-s").unwrap_or("u"), GROUPS)?;
+    let rounds = monitor::parse_rounds(&switches, driver, LIMITS, SYNTAX.usage)?;
+    let columns: Vec<&Column> = groups
+        .iter()
+        .flat_map(|group| find_columns(*group))
+        .collect();
+    let wants = processes::RequestedReadings {
         utilization: groups.contains(&'u'),
         protected: groups.contains(&'m'),
     };
     let mut seen = vec![0; rounds.gpus.len()];
-    let heading = heading(rounds.timestamp, &columns);
-    rounds.scroll(driver, output, heading, |context| {
-        let read = |gpu, since| processes::of(context, gpu, wants, since);
-        let processes = monitor::read_each(context, &mut seen, read);
+    let heading = format_heading(rounds.timestamp, &columns);
+    rounds.write_rounds(driver, output, heading, |context| {
+        let read = |gpu, since| processes::read_processes(context, gpu, wants, since);
+        let processes = monitor::read_each_gpu(context, &mut seen, read);
         let rows = processes.iter().zip(context.gpus).map(|(processes, gpu)| {
-            let front = rounds.timestamp.words(&context.now, *gpu);
-            rows(processes, &front, &columns)
+            let front = rounds.timestamp.format_words(&context.now, *gpu);
+            format_rows(processes, &front, &columns)
         });
         rows.flatten().collect()
     })
 }
 
-/// A column about a process: its heading, and the function that reads its value, `None` if
-/// unavailable.
+/// A column for processes: its heading, and a function that returns the value, or `None` if the
+/// value is unavailable.
 struct Column {
     name: &'static str,
     unit: &'static str,
     read: fn(&Process) -> Option<i128>,
 }
 
-const fn column(
+const fn new_column(
     name: &'static str,
     unit: &'static str,
     read: fn(&Process) -> Option<i128>,
@@ -77,46 +80,61 @@ const fn column(
 }
 
 static UTILIZATION: [Column; 6] = [
-    column("sm", "%", |process| share_of(process, 0)),
-    column("mem", "%", |process| share_of(process, 1)),
-    column("enc", "%", |process| share_of_engine(process, 2)),
-    column("dec", "%", |process| share_of_engine(process, 3)),
-    column("jpg", "%", |process| share_of_engine(process, 4)),
-    column("ofa", "%", |process| share_of_engine(process, 5)),
+    new_column("sm", "%", |process| find_share(process, 0)),
+    new_column("mem", "%", |process| find_share(process, 1)),
+    new_column("enc", "%", |process| find_engine_share(process, 2)),
+    new_column("dec", "%", |process| find_engine_share(process, 3)),
+    new_column("jpg", "%", |process| find_engine_share(process, 4)),
+    new_column("ofa", "%", |process| find_engine_share(process, 5)),
 ];
 
 static MEMORY: [Column; 2] = [
-    column("fb", "MB", |process| process.memory_mib),
-    column("ccpm", "MB", |process| process.protected_mib),
+    new_column("fb", "MB", |process| process.memory_mib),
+    new_column("ccpm", "MB", |process| process.protected_mib),
 ];
 
-fn share_of(process: &Process, place: usize) -> Option<i128> {
+fn find_share(process: &Process, place: usize) -> Option<i128> {
     process.shares.map(|shares| shares[place])
 }
 
-/// Returns a process's share of an engine, or `None` if the process does not use the engine.
-fn share_of_engine(process: &Process, place: usize) -> Option<i128> {
-    share_of(process, place).filter(|share| *share > 0)
+/// Returns the share of an engine that a process uses, or `None` if the process does not use the
+/// engine.
+fn find_engine_share(process: &Process, place: usize) -> Option<i128> {
+    find_share(process, place).filter(|share| *share > 0)
 }
 
-fn of(group: char) -> &'static [Column] {
+fn find_columns(group: char) -> &'static [Column] {
     if group == 'u' { &UTILIZATION } else { &MEMORY }
 }
 
-fn heading(timestamp: TimestampColumns, columns: &[&Column]) -> String {
+fn format_heading(timestamp: TimestampColumns, columns: &[&Column]) -> String {
     let names = columns.iter().map(|column| column.name);
     let units = columns.iter().map(|column| column.unit);
     format!(
         "{}command \n{}name \n",
-        line('#', &timestamp.names(), HEADING, "pid", "type", names),
-        line('#', &timestamp.units(), HEADING, "#", "C/G", units),
+        format_line(
+            '#',
+            &timestamp.names(),
+            HEADING_WIDTHS,
+            "pid",
+            "type",
+            names
+        ),
+        format_line('#', &timestamp.units(), HEADING_WIDTHS, "#", "C/G", units),
     )
 }
 
-/// Returns the rows of a GPU, one for each process.
-fn rows(processes: &[Process], front: &[String], columns: &[&Column]) -> Vec<String> {
+/// Returns a GPU's rows, one for each process.
+fn format_rows(processes: &[Process], front: &[String], columns: &[&Column]) -> Vec<String> {
     let row = |pid: &str, kind: &str, cells: Vec<String>, command: &str| {
-        let line = line(' ', front, ROW, pid, kind, cells.iter().map(String::as_str));
+        let line = format_line(
+            ' ',
+            front,
+            ROW_WIDTHS,
+            pid,
+            kind,
+            cells.iter().map(String::as_str),
+        );
         format!("{line}{command:<15}")
     };
     if processes.is_empty() {
@@ -135,17 +153,18 @@ fn rows(processes: &[Process], front: &[String], columns: &[&Column]) -> Vec<Str
     processes.iter().map(of_process).collect()
 }
 
-/// The widths of the PID and type columns, which are wider in the heading than in the rows.
-type Widths = (usize, usize);
+/// The widths of the PID and type columns. In the heading, these columns are wider than in the
+/// rows.
+type ColumnWidths = (usize, usize);
 
-const HEADING: Widths = (11, 6);
-const ROW: Widths = (10, 5);
+const HEADING_WIDTHS: ColumnWidths = (11, 6);
+const ROW_WIDTHS: ColumnWidths = (10, 5);
 
-/// Formats a line without the command at its end.
-fn line<'a, T: AsRef<str>>(
+/// Formats a line, except for the command at its end.
+fn format_line<'a, T: AsRef<str>>(
     first: char,
     front: &[T],
-    (pid_width, kind_width): Widths,
+    (pid_width, kind_width): ColumnWidths,
     pid: &str,
     kind: &str,
     cells: impl Iterator<Item = &'a str>,
@@ -153,7 +172,7 @@ fn line<'a, T: AsRef<str>>(
     let cells: Vec<_> = cells.map(|cell| format!(" {cell:>6}")).collect();
     format!(
         "{first}{} {pid:>pid_width$} {kind:>kind_width$}{}    ",
-        timestamp::columns(front),
+        timestamp::format_columns(front),
         cells.concat()
     )
 }

@@ -1,73 +1,71 @@
-//! `--query-accounted-apps`: the resources that processes have used since accounting was enabled.
-//! There are no rows if accounting is disabled.
+//! The option `--query-accounted-apps`: the resources that processes have used since accounting was
+//! enabled. If accounting is disabled, there are no rows.
 
 use gpumon_probe::vendor::nvml::query::Query;
 
-use super::cell::{Absent, Cell, number_at, whole_mebibytes};
+use super::cell::{Absent, Cell, format_whole_mebibytes, read_number};
 use super::common;
 use super::field::{fields, row_field, with_title};
-use super::row::{Row, items, nth_number};
+use super::row::{Row, format_nth_number, split_items};
 use super::table::Table;
 
 pub(super) static TABLE: Table = Table {
     subjects: &[
         &[with_title(
             "Accounted Graphics/Compute Processes",
-            "The processes of which the driver kept accounts: they have, or had, a graphics \
-             or compute context on the GPU.
-
-This switch takes one field or several, parted by commas, and a format.
-For example:
-nvidia-smi \
+            "Processes that the driver keeps accounting data for: those that have, or had, a \
+             graphics or compute context on the GPU.\n\nThis option takes one or more fields, \
+             separated by commas, and a format.\nFor example:\nnvidia-smi \
              --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage \
-             --format=csv
-
-These are the fields:",
+             --format=csv\n\nThe fields are:",
             &[],
         )],
         common::SECTIONS,
         &[fields(&[
-            // Only guests of virtual GPUs have a number here, and the driver accounts for their
-            // processes separately.
+            // Only vGPU guests have such a number, and the driver accounts for their processes
+            // separately.
             row_field(
                 "vgpu_instance",
-                |_| Err(Absent::not_available()),
-                "The number of the virtual GPU that the process ran on.",
+                |_| Err(Absent::new_not_available()),
+                "The number of the virtual GPU on which the process ran.",
             ),
-            row_field("pid", nth_number::<0>, "The number of the process."),
+            row_field("pid", format_nth_number::<0>, "The process ID."),
             row_field(
                 "gpu_utilization or gpu_util [%]",
-                stat_cell::<0>,
-                "Percent of its time in which the process ran something on the GPU.",
+                format_stat::<0>,
+                "Share of the process's lifetime in which at least one of its kernels ran on the \
+                 GPU, in percent.",
             ),
             row_field(
                 "mem_utilization or mem_util [%]",
-                stat_cell::<1>,
-                "Percent of its time in which the process read or wrote the GPU's memory.",
+                format_stat::<1>,
+                "Share of the process's lifetime in which it read or wrote the GPU's memory, in \
+                 percent.",
             ),
             row_field(
                 "max_memory_usage [MiB]",
-                |row| Ok(whole_mebibytes(known_stat(row, 2)?)),
-                "The most of the GPU's memory that the process ever had.",
+                |row| Ok(format_whole_mebibytes(read_stat(row, 2)?)),
+                "The peak GPU memory of the process, in MiB.",
             ),
             row_field(
                 "time [ms]",
-                stat_cell::<3>,
-                "For how long the process had its context, in ms; 0 while it still has it.",
+                format_stat::<3>,
+                "The time for which the process had its context, in milliseconds. It is 0 until \
+                 the process ends.",
             ),
         ])],
     ],
-    items: |gpu| items::<1>(&[], gpu.ask(Query::AccountingPids)),
+    items: |gpu| split_items::<1>(&[], gpu.run_query(Query::AccountingPids)),
 };
 
-/// Returns one of the numbers of [`Query::AccountingStats`].
-fn known_stat(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
-    match number_at(&row.ask(Query::AccountingStats(row.pid()?)), place)? {
-        -1 => Err(Absent::not_available()),
+/// Returns a number from the answer to [`Query::AccountingStats`].
+fn read_stat(row: &Row<'_>, place: usize) -> Result<i128, Absent> {
+    match read_number(&row.run_query(Query::AccountingStats(row.pid()?)), place)? {
+        -1 => Err(Absent::new_not_available()),
         known => Ok(known),
     }
 }
 
-fn stat_cell<const PLACE: usize>(row: &Row<'_>) -> Cell {
-    Ok(known_stat(row, PLACE)?.to_string())
+fn format_stat<const PLACE: usize>(row: &Row<'_>) -> Cell {
+    Ok(read_stat(row, PLACE)?.to_string())
 }

@@ -1,4 +1,4 @@
-//! A field that can be queried, and the sections of the help that group the fields.
+//! The fields that can be queried, and the sections of the help into which they are grouped.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ use crate::release::Release;
 
 /// A field of a query.
 pub(super) struct Field {
-    /// The names and the unit of the values: `name [unit]` or `name or alias [unit]`; the unit is
+    /// The field's names and unit, as `name [unit]` or `name or alias [unit]`. The unit is
     /// optional.
     spec: &'static str,
-    /// The description in the help. It must not contain an empty line, because programs that read
-    /// the help take quoted text after an empty line for a field's name.
+    /// The field's description in the help. It must not contain an empty line, because programs
+    /// that parse the help treat quoted text after an empty line as a field name.
     pub(super) about: &'static str,
-    value: Source,
+    value: ValueSource,
     since: Release,
     except: Range<Release>,
 }
 
-enum Source {
-    /// The answer to one query, and the function that formats it.
+enum ValueSource {
+    /// The query whose answer the field shows, and the function that formats the answer.
     Answer(Query, fn(&Answer) -> Cell),
-    /// A function of the row, which can make several queries.
+    /// A function that calculates the cell. It can run several queries.
     Computed(fn(&Row<'_>) -> Cell),
 }
 
@@ -35,20 +35,20 @@ pub(super) const fn field(
     format: fn(&Answer) -> Cell,
     about: &'static str,
 ) -> Field {
-    Field::new(spec, Source::Answer(query, format), about)
+    Field::new(spec, ValueSource::Answer(query, format), about)
 }
 
-/// Creates a field that needs more than one answer.
+/// Creates a field whose value requires more than one answer.
 pub(super) const fn row_field(
     spec: &'static str,
     cell: fn(&Row<'_>) -> Cell,
     about: &'static str,
 ) -> Field {
-    Field::new(spec, Source::Computed(cell), about)
+    Field::new(spec, ValueSource::Computed(cell), about)
 }
 
 impl Field {
-    const fn new(spec: &'static str, value: Source, about: &'static str) -> Self {
+    const fn new(spec: &'static str, value: ValueSource, about: &'static str) -> Self {
         Self {
             spec,
             about,
@@ -58,12 +58,12 @@ impl Field {
         }
     }
 
-    /// Sets the first release that has the field.
+    /// Sets the first release that supports the field.
     pub(super) const fn since(self, since: Release) -> Self {
         Self { since, ..self }
     }
 
-    /// Sets the range of releases that lack the field.
+    /// Sets the range of releases that do not support the field.
     pub(super) const fn except(self, except: Range<Release>) -> Self {
         Self { except, ..self }
     }
@@ -76,7 +76,7 @@ impl Field {
         self.spec.split_once(" [")?.1.strip_suffix(']')
     }
 
-    /// Returns the names that can be queried, the main name first. Names are case-sensitive.
+    /// Returns the field's names, starting with the main name. Names are case-sensitive.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.spec
             .split_once(" [")
@@ -84,7 +84,7 @@ impl Field {
             .split(" or ")
     }
 
-    /// Returns the text of the column's header: the name and the unit.
+    /// Returns the heading of the field's column, which consists of the name and the unit.
     pub(super) fn heading(&self) -> String {
         let unit = self.unit().map(|unit| format!(" [{unit}]"));
         self.names()
@@ -96,8 +96,8 @@ impl Field {
 
     pub(super) fn text(&self, row: &Row<'_>, units: bool) -> String {
         let cell = match self.value {
-            Source::Answer(query, format) => format(&row.ask(query)),
-            Source::Computed(cell) => cell(row),
+            ValueSource::Answer(query, format) => format(&row.run_query(query)),
+            ValueSource::Computed(cell) => cell(row),
         };
         match (cell, self.unit()) {
             (Ok(value), Some(unit)) if units => format!("{value} {unit}"),
@@ -107,10 +107,10 @@ impl Field {
     }
 }
 
-/// Consecutive fields of the help. `title` is `None` for fields without a title.
+/// Consecutive fields in the help. `title` is `None` if the fields have no title.
 pub(super) struct Section {
     pub(super) title: Option<(&'static str, &'static str)>,
-    /// The first release that prints the title.
+    /// The first release whose help shows the title.
     pub(super) since: Release,
     pub(super) fields: &'static [Field],
 }
@@ -121,7 +121,7 @@ impl Section {
     }
 }
 
-/// Creates a section with a title and a short description.
+/// Creates a section that has a title and a short description.
 pub(super) const fn with_title(
     title: &'static str,
     about: &'static str,

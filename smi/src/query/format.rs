@@ -1,31 +1,31 @@
-//! The options of `--format=`.
+//! The modifiers that `--format=` accepts.
 
 use crate::Refusal;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format {
-    /// Whether a line with the field names comes first.
+    /// Whether the output starts with a line of field names.
     pub(super) header: bool,
-    /// Whether values have units. The header always shows the units.
+    /// Whether values are followed by their units. The header always contains the units.
     pub(super) units: bool,
 }
 
-type Set = fn(&mut Format);
+type ApplyModifier = fn(&mut Format);
 
-/// The modifiers of the format. `csv` has no effect, because it is the default.
-const MODIFIERS: [(&str, Set); 3] = [
+/// The modifiers and their effects. `csv` has no effect, because it is the default.
+const MODIFIERS: [(&str, ApplyModifier); 3] = [
     ("csv", |_| {}),
     ("noheader", |format| format.header = false),
     ("nounits", |format| format.units = false),
 ];
 
-pub(crate) fn modifiers() -> impl Iterator<Item = &'static str> {
+pub(crate) fn list_modifiers() -> impl Iterator<Item = &'static str> {
     MODIFIERS.iter().map(|(modifier, _)| *modifier)
 }
 
 impl Format {
-    /// Parses modifiers in any order and ignores empty ones. `csv` is optional, because it is the
-    /// only format.
+    /// Parses modifiers in any order, ignoring empty ones. `csv` is optional because it is the only
+    /// format.
     pub(super) fn parse(modifiers: &str) -> Result<Self, Refusal> {
         let mut format = Self {
             header: true,
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modifiers_come_in_any_order_and_csv_need_not_be_named() {
+    fn modifiers_parse_in_any_order() {
         let read = |text: &str| Format::parse(text).map(|format| (format.header, format.units));
         for everything in ["", "csv", "csv,", ",csv", "csv,csv"] {
             assert_eq!(read(everything), Ok((true, true)), "{everything}");
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_modifier_is_refused() {
+    fn unknown_modifier_is_refused() {
         for wrong in [
             "CSV",
             "csv, noheader",

@@ -1,8 +1,9 @@
-//! The queries for selected fields, such as `--query-gpu`, which print comma-separated values.
+//! The options that query selected fields, such as `--query-gpu`. They print comma-separated
+//! values.
 //!
-//! Each field is one entry in the table of its query: names, unit, description and the function
-//! that reads its cell. The accepted names, the header, the rows and the help are all made from
-//! these tables.
+//! Each field is an entry in the table of its query, with its names, unit, description, and the
+//! function that formats its cells. The accepted names, the header, the rows, and the help are all
+//! generated from these tables.
 
 mod accounted;
 mod cell;
@@ -19,7 +20,7 @@ mod table;
 mod tests;
 
 use self::format::Format;
-pub(crate) use self::format::modifiers;
+pub(crate) use self::format::list_modifiers;
 use self::table::Table;
 use crate::{Context, Refusal, release::Release};
 
@@ -27,13 +28,13 @@ use crate::{Context, Refusal, release::Release};
 pub(crate) enum QueryKind {
     Gpu,
     ComputeApps,
-    /// Processes recorded by the driver's accounting.
+    /// The processes in the driver's accounting.
     AccountedApps,
-    /// Retired pages of the memory.
+    /// The memory pages that have been retired.
     RetiredPages,
-    /// Rows that were replaced by spare rows.
+    /// The memory rows that have been replaced by spare rows.
     RemappedRows,
-    /// Supported pairs of memory and graphics clocks.
+    /// The supported combinations of memory and graphics clocks.
     SupportedClocks,
 }
 
@@ -48,7 +49,7 @@ impl QueryKind {
         Self::RemappedRows,
     ];
 
-    /// Returns the switch that makes this query.
+    /// Returns the command-line option for this query.
     pub(crate) const fn switch(self) -> &'static str {
         match self {
             Self::Gpu => "--query-gpu",
@@ -60,7 +61,7 @@ impl QueryKind {
         }
     }
 
-    /// Returns the switch that prints the help of this query.
+    /// Returns the command-line option that prints this query's help.
     pub(crate) const fn help_switch(self) -> &'static str {
         match self {
             Self::Gpu => "--help-query-gpu",
@@ -84,23 +85,23 @@ impl QueryKind {
     }
 }
 
-/// A parsed query, which can be answered any number of times.
+/// A parsed query, which can be executed any number of times.
 pub(crate) struct Request {
     table: &'static Table,
     chosen: Vec<usize>,
     format: Format,
 }
 
-/// Parses the values of `--query-...=` and `--format=`. Without a format, the output is CSV with
-/// header and units. Fields of all releases are accepted here, because the release is only known
-/// once the driver is open, and errors are to be found before that.
-pub(crate) fn parse(
+/// Parses the values of `--query-...=` and `--format=`. Without a format, the output is CSV with a
+/// header and units. Fields of every release are accepted, because the arguments are checked before
+/// the driver is opened, when its release is not yet known.
+pub(crate) fn parse_request(
     query: QueryKind,
     fields: &str,
     format: Option<&str>,
 ) -> Result<Request, Refusal> {
     let table = query.table();
-    let chosen = table.choose(fields)?;
+    let chosen = table.find_fields(fields)?;
     let format = Format::parse(format.unwrap_or_default())?;
     Ok(Request {
         table,
@@ -109,40 +110,42 @@ pub(crate) fn parse(
     })
 }
 
-pub(crate) fn help(query: QueryKind, release: Release) -> String {
+pub(crate) fn render_help(query: QueryKind, release: Release) -> String {
     query.table().render_help(query.switch(), release)
 }
 
-/// A field's names and description, for the help.
+/// A field's names and description, as shown in the help.
 pub struct FieldHelp {
-    /// The names of the field, the main name first.
+    /// The field's names, starting with the main name.
     pub names: Vec<&'static str>,
     /// The description of the field.
     pub about: &'static str,
 }
 
-/// Returns all fields of a query in any release, in the order of the help.
-pub(crate) fn fields(query: QueryKind) -> Vec<FieldHelp> {
-    query.table().field_help()
+/// Returns all fields of a query, regardless of the release, in the order of the help.
+pub(crate) fn list_fields(query: QueryKind) -> Vec<FieldHelp> {
+    query.table().list_field_help()
 }
 
 impl Request {
-    /// Returns an error for the first field that this release does not have.
-    pub(crate) fn check(&self, release: Release) -> Result<(), Refusal> {
-        self.table.check(&self.chosen, release)
+    /// Returns an error if the query contains a field that `release` does not support. The error is
+    /// about the first such field.
+    pub(crate) fn check_release(&self, release: Release) -> Result<(), Refusal> {
+        self.table.check_release(&self.chosen, release)
     }
 
-    /// Returns the header line with its line ending, which is printed once. `None` if `noheader` is
-    /// set.
-    pub(crate) fn header(&self) -> Option<String> {
+    /// Returns the header line, including its line break, or `None` if `noheader` is set. The
+    /// header is printed only once.
+    pub(crate) fn format_header(&self) -> Option<String> {
         self.format
             .header
             .then(|| self.table.format_header(&self.chosen))
     }
 
-    /// Returns the current rows of all selected GPUs, each with its line ending. There may be no
-    /// rows.
-    pub(crate) fn rows(&self, context: &Context<'_>) -> String {
-        self.table.rows(&self.chosen, context, self.format.units)
+    /// Returns the current rows of all selected GPUs, including their line breaks. There may be no
+    /// rows at all.
+    pub(crate) fn render_rows(&self, context: &Context<'_>) -> String {
+        self.table
+            .render_rows(&self.chosen, context, self.format.units)
     }
 }

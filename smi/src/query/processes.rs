@@ -1,47 +1,48 @@
-//! `--query-compute-apps`: the compute processes of a GPU, in the driver's order.
+//! The option `--query-compute-apps`, which lists a GPU's compute processes in the driver's order.
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
-use super::cell::{Absent, Cell, text, whole_mebibytes};
+use super::cell::{Absent, Cell, format_text, format_whole_mebibytes};
 use super::common;
 use super::field::{fields, row_field, with_title};
-use super::row::{Row, items, nth_number};
+use super::row::{Row, format_nth_number, split_items};
 use super::table::Table;
 
 pub(super) static TABLE: Table = Table {
     subjects: &[
         &[with_title(
             "Active Compute Processes",
-            "The processes that have a compute context on the GPU.",
+            "Processes that have a compute context on the GPU.",
             &[],
         )],
         common::SECTIONS,
         &[fields(&[
+            row_field("pid", format_nth_number::<0>, "The process ID."),
             row_field(
-                "pid",
-                nth_number::<0>,
-                "The number of the process that computes.",
+                "process_name or name",
+                format_name,
+                "The name of the process.",
             ),
-            row_field("process_name or name", name, "The name of the process."),
             row_field(
                 "used_gpu_memory or used_memory [MiB]",
-                used_memory,
-                "How much of the GPU's memory the context takes. The driver of Windows does not \
-                 know it in WDDM mode, where Windows itself gives out the memory.",
+                format_used_memory,
+                "The GPU memory that the context uses, in MiB. It is not available on Windows in \
+                 WDDM mode, because Windows manages the memory.",
             ),
         ])],
     ],
-    // Each process has four numbers: PID, memory, GPU instance and compute instance.
-    items: |gpu| items::<4>(&[], gpu.ask(Query::ComputeProcesses)),
+    // Each process in the answer consists of four numbers: PID, memory, GPU instance, and compute
+    // instance.
+    items: |gpu| split_items::<4>(&[], gpu.run_query(Query::ComputeProcesses)),
 };
 
-fn name(row: &Row<'_>) -> Cell {
-    text(&row.system(SystemQuery::ProcessName(row.pid()?)))
+fn format_name(row: &Row<'_>) -> Cell {
+    format_text(&row.run_system_query(SystemQuery::ProcessName(row.pid()?)))
 }
 
-fn used_memory(row: &Row<'_>) -> Cell {
+fn format_used_memory(row: &Row<'_>) -> Cell {
     match row.number_at(1)? {
-        -1 => Err(Absent::not_available()),
-        bytes => Ok(whole_mebibytes(bytes)),
+        -1 => Err(Absent::new_not_available()),
+        bytes => Ok(format_whole_mebibytes(bytes)),
     }
 }

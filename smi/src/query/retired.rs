@@ -1,5 +1,5 @@
-//! `--query-retired-pages`: the retired pages of the memory, those with single-bit errors first. A
-//! board without retired pages has one row for each cause.
+//! The option `--query-retired-pages`, which lists retired memory pages. Pages with single-bit
+//! errors come first. A board without retired pages has one row for each cause.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::cell::{Absent, Cell};
 use super::common;
 use super::field::{fields, row_field};
-use super::row::{Gpu, Item, Row, items};
+use super::row::{Gpu, Item, Row, split_items};
 use super::table::Table;
 
 pub(super) static TABLE: Table = Table {
@@ -17,19 +17,18 @@ pub(super) static TABLE: Table = Table {
             row_field(
                 "retired_pages.address",
                 |row| Ok(format!("0x{:016x}", row.number_at(2)?)),
-                "Where the page is. With ECC turned on or off it can be another address.",
+                "The address of the page. It can change when ECC is enabled or disabled.",
             ),
             row_field(
                 "retired_pages.timestamp",
-                time,
-                "When the page was taken out of use.",
+                format_time,
+                "The time at which the page was retired.",
             ),
             row_field(
                 "retired_pages.cause",
-                page_cause,
-                "Why the page was taken out of use, one of two:
- - Double Bit ECC - an error of two bits, which cannot be corrected.
- - Single Bit ECC - several errors of a single bit.",
+                format_cause,
+                "The reason why the page was retired:\n - Double Bit ECC - one double-bit error, \
+                 which cannot be corrected.\n - Single Bit ECC - several single-bit errors.",
             ),
         ])],
     ],
@@ -37,20 +36,21 @@ pub(super) static TABLE: Table = Table {
 };
 
 /// Returns three numbers for each page: the `nvmlPageRetirementCause_t`, the time in µs (0 if
-/// unknown) and the address.
+/// unknown), and the address.
 fn list_pages(gpu: &Gpu<'_>) -> Vec<Item> {
-    let of_cause = |cause: u32| items::<2>(&[cause.into()], gpu.ask(Query::RetiredPages(cause)));
+    let of_cause =
+        |cause: u32| split_items::<2>(&[cause.into()], gpu.run_query(Query::RetiredPages(cause)));
     [0, 1].into_iter().flat_map(of_cause).collect()
 }
 
-fn page_cause(row: &Row<'_>) -> Cell {
+fn format_cause(row: &Row<'_>) -> Cell {
     let causes = ["Single Bit ECC", "Double Bit ECC"];
     Ok(causes[row.number_at(0)? as usize].to_owned())
 }
 
-fn time(row: &Row<'_>) -> Cell {
+fn format_time(row: &Row<'_>) -> Cell {
     let microseconds = match row.number_at(1)? {
-        0 => return Err(Absent::not_available()),
+        0 => return Err(Absent::new_not_available()),
         known => i64::try_from(known).map_err(|_| Code::UNKNOWN)?,
     };
     let at = Timestamp::from_microsecond(microseconds).map_err(|_| Code::UNKNOWN)?;

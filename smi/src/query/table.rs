@@ -1,4 +1,4 @@
-//! The table of the fields of a query.
+//! The table of a query's fields.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -7,14 +7,14 @@ use super::field::{Field, Section};
 use super::row::{Gpu, Item, Row};
 use crate::{Context, Refusal, release::Release};
 
-/// The fields of a query, in the order of its help.
+/// A query's fields, in the order of its help.
 pub(super) struct Table {
     pub(super) subjects: &'static [&'static [Section]],
-    /// Returns the items of a GPU; there is a row for each of them.
+    /// A function that returns a GPU's items. Each item produces a row.
     pub(super) items: fn(&Gpu<'_>) -> Vec<Item>,
 }
 
-/// Chosen fields are given as indices into the table.
+/// Selected fields are represented by their indices in the table.
 impl Table {
     fn sections(&self) -> impl Iterator<Item = &'static Section> {
         self.subjects.iter().copied().flatten()
@@ -24,9 +24,9 @@ impl Table {
         self.sections().flat_map(|section| section.fields).collect()
     }
 
-    /// Finds fields by their comma-separated names. Empty names are ignored, and a field may be
-    /// repeated. Returns an error for the first unknown name.
-    pub(super) fn choose(&self, names: &str) -> Result<Vec<usize>, Refusal> {
+    /// Finds fields by their names, which are separated by commas. Empty names are ignored, and a
+    /// field may be repeated. Returns an error for the first unknown name.
+    pub(super) fn find_fields(&self, names: &str) -> Result<Vec<usize>, Refusal> {
         let fields = self.fields();
         let mut places = HashMap::new();
         for (place, field) in fields.iter().enumerate() {
@@ -34,7 +34,12 @@ impl Table {
                 places.entry(name).or_insert(place);
             }
         }
-        let find = |name: &str| places.get(name).copied().ok_or_else(|| not_valid(name));
+        let find = |name: &str| {
+            places
+                .get(name)
+                .copied()
+                .ok_or_else(|| make_invalid_field_refusal(name))
+        };
         names
             .split(',')
             .filter(|name| !name.is_empty())
@@ -42,8 +47,9 @@ impl Table {
             .collect()
     }
 
-    /// Returns an error for the first chosen field that this release does not have.
-    pub(super) fn check(&self, chosen: &[usize], release: Release) -> Result<(), Refusal> {
+    /// Returns an error if `release` does not support one of the selected fields. The error is
+    /// about the first such field.
+    pub(super) fn check_release(&self, chosen: &[usize], release: Release) -> Result<(), Refusal> {
         let fields = self.fields();
         let missing = chosen
             .iter()
@@ -51,30 +57,35 @@ impl Table {
             .find(|field| !field.is_in(release));
         missing
             .and_then(|field| field.names().next())
-            .map_or(Ok(()), |name| Err(not_valid(name)))
+            .map_or(Ok(()), |name| Err(make_invalid_field_refusal(name)))
     }
 
-    /// Returns the header line with its line ending.
+    /// Returns the header line, including its line break.
     pub(super) fn format_header(&self, chosen: &[usize]) -> String {
         let fields = self.fields();
-        line(chosen.iter().map(|place| fields[*place].heading()))
+        join_cells(chosen.iter().map(|place| fields[*place].heading()))
     }
 
-    /// Returns the rows of all GPUs, each with its line ending.
-    pub(super) fn rows(&self, chosen: &[usize], context: &Context<'_>, units: bool) -> String {
+    /// Returns the rows of all GPUs, including their line breaks.
+    pub(super) fn render_rows(
+        &self,
+        chosen: &[usize],
+        context: &Context<'_>,
+        units: bool,
+    ) -> String {
         let fields = self.fields();
-        let of_each_gpu = context.each(|index| {
+        let of_each_gpu = context.map_gpus(|index| {
             let gpu = Gpu::new(context, index);
             let row = |item: &Item| {
                 let row = Row { gpu: &gpu, item };
-                line(chosen.iter().map(|place| fields[*place].text(&row, units)))
+                join_cells(chosen.iter().map(|place| fields[*place].text(&row, units)))
             };
             (self.items)(&gpu).iter().map(row).collect::<String>()
         });
         of_each_gpu.concat()
     }
 
-    pub(super) fn field_help(&self) -> Vec<FieldHelp> {
+    pub(super) fn list_field_help(&self) -> Vec<FieldHelp> {
         let help = |field: &Field| {
             let mut names: Vec<_> = field.names().collect();
             names.dedup();
@@ -86,7 +97,7 @@ impl Table {
         self.fields().into_iter().map(help).collect()
     }
 
-    /// Returns the names and descriptions of all fields that this release has.
+    /// Returns the help, with the names and descriptions of all fields that `release` supports.
     pub(super) fn render_help(&self, switch: &str, release: Release) -> String {
         let mut text =
             format!("List of valid properties to query for the switch \"{switch}\":\n\n");
@@ -103,13 +114,13 @@ impl Table {
     }
 }
 
-fn not_valid(name: &str) -> Refusal {
+fn make_invalid_field_refusal(name: &str) -> Refusal {
     Refusal::new(
         2,
         format!("Field \"{name}\" is not a valid field to query.\n\n"),
     )
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
+fn join_cells(cells: impl Iterator<Item = String>) -> String {
     cells.collect::<Vec<_>>().join(", ") + "\n"
 }

@@ -1,4 +1,4 @@
-//! The table of MIG devices, which is left out if no GPU is in MIG mode.
+//! The summary's table of MIG devices, which is omitted if no GPU is in MIG mode.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use gpumon_probe::vendor::nvml::query::{Query, Subject, Value};
 use super::{
     super::Context,
     gpus::Row,
-    text::{mib, number},
+    text::{format_number, to_mib},
 };
 
-/// Returns the lines of all MIG devices of a GPU.
+/// Returns the lines for all of a GPU's MIG devices.
 pub(super) fn render_devices(context: &Context<'_>, gpu: u32) -> Vec<String> {
-    let devices = context.ask(gpu, Query::MigDevices);
+    let devices = context.run_query(gpu, Query::MigDevices);
     let devices = devices.iter().flat_map(Value::numbers);
     devices
         .map(|device| render_device(context, gpu, *device as u32))
@@ -20,15 +20,19 @@ pub(super) fn render_devices(context: &Context<'_>, gpu: u32) -> Vec<String> {
 }
 
 fn render_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
-    let ask = |query| context.driver.about(Subject::mig(gpu, index), query);
+    let ask = |query| {
+        context
+            .driver
+            .answer_query(Subject::from_mig(gpu, index), query)
+    };
     let instance = ask(Query::MigInstance);
     let attributes = ask(Query::MigAttributes);
     let (memory, bar1) = (ask(Query::MemoryInfo), ask(Query::Bar1MemoryInfo));
-    let plain = |answer, place| number(answer, place, |count| count.to_string());
+    let plain = |answer, place| format_number(answer, place, |count| count.to_string());
     let attribute = |place| plain(&attributes, place);
-    let size = |bytes| format!("{}MiB", mib(bytes));
-    // Sizes are right-aligned, except those that are wider than their column.
-    let total = |answer| format!("{:>8}", number(answer, 0, size));
+    let size = |bytes| format!("{}MiB", to_mib(bytes));
+    // Sizes are right-aligned unless they are wider than their column.
+    let total = |answer| format!("{:>8}", format_number(answer, 0, size));
     format!(
         "| {gpu:>2}  {gpu_instance:>3}  {compute_instance:>2}  {index:>2}  | \
          {used:>18} / {total:<12}| {multiprocessors:>2}   {ecc:>4} | \
@@ -38,17 +42,17 @@ fn render_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
          {BORDER}",
         gpu_instance = plain(&instance, 0),
         compute_instance = plain(&instance, 1),
-        used = number(&memory, 3, size),
+        used = format_number(&memory, 3, size),
         total = total(&memory),
         multiprocessors = attribute(0),
-        // The only errors counted per instance are uncorrected errors of its own caches.
+        // For a MIG device, the driver counts only uncorrected errors in the device's own caches.
         ecc = plain(&ask(Query::MemoryErrors(1, 0, 7)), 0),
         copy = attribute(1),
         encoders = attribute(3),
         decoders = attribute(2),
         ofas = attribute(5),
         jpegs = attribute(4),
-        bar1_used = number(&bar1, 2, size),
+        bar1_used = format_number(&bar1, 2, size),
         bar1_total = total(&bar1),
     )
 }
@@ -56,19 +60,19 @@ fn render_device(context: &Context<'_>, gpu: u32, index: u32) -> String {
 const BORDER: &str =
     "+------------------+----------------------------------+-----------+-----------------------+\n";
 
-pub(super) fn render(rows: &[Row]) -> String {
+pub(super) fn render_mig_table(rows: &[Row]) -> String {
     if !rows.iter().any(|row| row.is_mig) {
         return String::new();
     }
     let line = "-".repeat(super::WIDTH);
     let mut out = format!(
-        "\n+{line}+\n\
-         | MIG devices:                                                                            |\n\
-         {BORDER}\
-         | GPU  GI  CI  MIG |              Shared Memory-Usage |        Vol|        Shared         |\n\
-         |      ID  ID  Dev |                Shared BAR1-Usage | SM     Unc| CE ENC  DEC  OFA  JPG |\n\
-         |                  |                                  |        ECC|                       |\n\
-         |==================+==================================+===========+=======================|\n"
+        "\n+{line}+\n| MIG \
+         devices:                                                                            \
+         |\n{BORDER}| GPU  GI  CI  MIG |              Shared Memory-Usage |        Vol|        \
+         Shared         |\n|      ID  ID  Dev |                Shared BAR1-Usage | SM     Unc| CE \
+         ENC  DEC  OFA  JPG |\n|                  |                                  |        \
+         ECC|                       \
+         |\n|==================+==================================+===========+=======================|\n"
     );
     let devices: String = rows
         .iter()

@@ -1,4 +1,4 @@
-//! The summary: tables of the GPUs, of the MIG devices if there are any, and of the processes.
+//! The summary, which consists of tables for GPUs, MIG devices (if any), and processes.
 
 mod gpus;
 mod mig;
@@ -16,29 +16,29 @@ use super::{Context, list::tool_version, release::VERSIONS_RENAMED};
 
 const WIDTH: usize = 89;
 
-/// Returns the whole text of one summary.
-pub(crate) fn render(context: &Context<'_>) -> String {
-    let rows = context.each(|gpu| Row::read(context, gpu));
-    let mut out = head(context);
+/// Returns the complete text of one summary.
+pub(crate) fn render_summary(context: &Context<'_>) -> String {
+    let rows = context.map_gpus(|gpu| Row::read(context, gpu));
+    let mut out = render_head(context);
     for row in &rows {
         out.push_str(&row.text);
     }
-    out.push_str(&mig::render(&rows));
-    out.push_str(&processes::render(context, &rows));
+    out.push_str(&mig::render_mig_table(&rows));
+    out.push_str(&processes::render_process_table(context, &rows));
     for row in rows.iter().filter(|row| row.inforom_is_corrupt) {
         let _ = writeln!(
             out,
             "WARNING: infoROM is corrupted at gpu {}",
-            text::short_bus_id(&row.bus_id)
+            text::shorten_bus_id(&row.bus_id)
         );
     }
     out
 }
 
-fn head(context: &Context<'_>) -> String {
+fn render_head(context: &Context<'_>) -> String {
     let text = |query| {
         context
-            .system(query)
+            .run_system_query(query)
             .ok()
             .and_then(|value| value.text().map(str::to_owned))
     };
@@ -53,14 +53,12 @@ fn head(context: &Context<'_>) -> String {
         format!("{tool:<22} KMD Version: {driver:<13} CUDA UMD Version: {cuda:<8}")
     };
     format!(
-        "{date}       \n\
-         +{line}+\n\
-         | NVIDIA-SMI {versions} |\n\
-         {border}\
-         | GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n\
-         | Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n\
-         |                                         |                        |               MIG M. |\n\
-         |=========================================+========================+======================|\n",
-        border = gpus::border(),
+        "{date}       \n+{line}+\n| NVIDIA-SMI {versions} |\n{border}| GPU  Name                 \
+         Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n| Fan  Temp   \
+         Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. \
+         |\n|                                         |                        |               MIG \
+         M. \
+         |\n|=========================================+========================+======================|\n",
+        border = gpus::border_line(),
     )
 }

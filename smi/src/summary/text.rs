@@ -1,14 +1,14 @@
-//! Cells of the summary: texts cut to a width, and words for missing values.
+//! Cells of the summary: text truncated to a width, and words for missing values.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code};
 
 /// Converts bytes to MiB, rounded up.
-pub(crate) fn mib(bytes: i128) -> i128 {
+pub(crate) fn to_mib(bytes: i128) -> i128 {
     (bytes + 1024 * 1024 - 1) / (1024 * 1024)
 }
 
-/// Returns the word that a narrow cell shows instead of a value.
-pub(crate) fn missing(code: Code) -> &'static str {
+/// Returns the word that replaces a missing value in a narrow cell.
+pub(crate) fn find_replacement_word(code: Code) -> &'static str {
     if code == Code::NOT_SUPPORTED {
         "N/A"
     } else {
@@ -16,23 +16,29 @@ pub(crate) fn missing(code: Code) -> &'static str {
     }
 }
 
-pub(crate) fn number(answer: &Answer, place: usize, show: impl FnOnce(i128) -> String) -> String {
+pub(crate) fn format_number(
+    answer: &Answer,
+    place: usize,
+    show: impl FnOnce(i128) -> String,
+) -> String {
     match answer {
-        Ok(value) => value.at(place).map_or_else(|| "N/A".to_owned(), show),
-        Err(code) => missing(*code).to_owned(),
+        Ok(value) => value
+            .number_at(place)
+            .map_or_else(|| "N/A".to_owned(), show),
+        Err(code) => find_replacement_word(*code).to_owned(),
     }
 }
 
-/// Cuts a text to a width by replacing its end with dots.
-pub(crate) fn head(text: &str, width: usize) -> String {
+/// Truncates text to `width` by replacing its end with dots.
+pub(crate) fn cut_end(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
     text.chars().take(width - 3).chain("...".chars()).collect()
 }
 
-/// Cuts a text to a width by replacing its beginning with dots.
-pub(crate) fn tail(text: &str, width: usize) -> String {
+/// Truncates text to `width` by replacing its start with dots.
+pub(crate) fn cut_start(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {
         return text.to_owned();
@@ -43,8 +49,8 @@ pub(crate) fn tail(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// Returns a bus ID with a domain of four digits if four digits are enough.
-pub(crate) fn short_bus_id(bus_id: &str) -> &str {
+/// Shortens a bus ID's domain from eight to four digits, if the first four digits are zeros.
+pub(crate) fn shorten_bus_id(bus_id: &str) -> &str {
     bus_id
         .strip_prefix("0000")
         .filter(|rest| rest.starts_with(|c: char| c != ':'))
@@ -56,20 +62,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_is_cut_with_dots() {
+    fn long_text_is_cut_with_dots() {
         assert_eq!(
-            head("NVIDIA RTX PRO 6000 Blackwell Server Edition", 27),
+            cut_end("NVIDIA RTX PRO 6000 Blackwell Server Edition", 27),
             "NVIDIA RTX PRO 6000 Blac..."
         );
-        assert_eq!(head("NVIDIA H200", 27), "NVIDIA H200");
+        assert_eq!(cut_end("NVIDIA H200", 27), "NVIDIA H200");
         assert_eq!(
-            tail("/home/ana/micromamba/envs/sam6d/bin/python", 32),
+            cut_start("/home/ana/micromamba/envs/sam6d/bin/python", 32),
             "...romamba/envs/sam6d/bin/python"
         );
         assert_eq!(
-            tail("/usr/libexec/gnome-initial-setup", 32),
+            cut_start("/usr/libexec/gnome-initial-setup", 32),
             "/usr/libexec/gnome-initial-setup"
         );
-        assert_eq!(short_bus_id("00000000:65:00.0"), "0000:65:00.0");
+        assert_eq!(shorten_bus_id("00000000:65:00.0"), "0000:65:00.0");
     }
 }

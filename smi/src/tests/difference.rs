@@ -1,22 +1,22 @@
-//! Differences between two outputs.
+//! Comparison of two outputs.
 
 use std::collections::HashMap;
 
-/// The format of an output.
+/// The layout of an output, which determines how it is split for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// The format of `-q`: a title and a value in each line.
+    /// The format of `-q`, with one title and value per line.
     Log,
-    /// XML with one element in each line.
+    /// XML with one element per line.
     Xml,
-    /// The format of `--query-gpu`: a row for each GPU, with commas between the cells.
+    /// The format of `--query-gpu`, with one row per GPU and commas between cells.
     Csv,
-    /// A table with columns, which is compared by line.
+    /// A table with columns, which is compared line by line.
     Table,
 }
 
 impl Layout {
-    pub(super) fn of(line: &str) -> Self {
+    pub(super) fn from_line(line: &str) -> Self {
         match line {
             _ if line.contains("-x") => Self::Xml,
             _ if line.starts_with("-q") => Self::Log,
@@ -25,8 +25,9 @@ impl Layout {
         }
     }
 
-    /// Returns the pieces of a text that are compared: cells with their position, or lines.
-    fn pieces(self, text: &str) -> Vec<String> {
+    /// Splits text into the pieces to compare, which are lines, or for CSV, cells with their
+    /// positions.
+    fn split_pieces(self, text: &str) -> Vec<String> {
         if self != Self::Csv {
             return text.lines().map(str::to_owned).collect();
         }
@@ -40,7 +41,7 @@ impl Layout {
         text.lines().enumerate().flat_map(row).collect()
     }
 
-    /// Returns the value in a piece; `None` if the layout has no separate values.
+    /// Returns the value in a piece, or `None` if the layout has no separate values.
     pub(super) fn value(self, piece: &str) -> Option<&str> {
         match self {
             Self::Log | Self::Csv => piece.split_once(" : ").map(|(_, value)| value),
@@ -53,24 +54,24 @@ impl Layout {
     }
 }
 
-/// The difference between two outputs of one command.
+/// The difference between two outputs of the same command.
 pub(super) struct Difference {
-    /// The pieces that are only in the first text, in their order.
+    /// The pieces that only the first output contains, in order.
     pub(super) gone: Vec<String>,
-    /// The pieces that are only in the second text.
+    /// The pieces that only the second output contains, in order.
     pub(super) new: Vec<String>,
 }
 
 impl Difference {
-    pub(super) fn between(layout: Layout, before: &str, after: &str) -> Self {
+    pub(super) fn new(layout: Layout, before: &str, after: &str) -> Self {
         if before == after {
             return Self {
                 gone: Vec::new(),
                 new: Vec::new(),
             };
         }
-        let (before, after) = (layout.pieces(before), layout.pieces(after));
-        // Most of the pieces are equal at the beginning and the end of both texts.
+        let (before, after) = (layout.split_pieces(before), layout.split_pieces(after));
+        // The two outputs usually have many equal pieces at the beginning and at the end.
         let same = |(one, other): &(&String, &String)| one == other;
         let start = before.iter().zip(&after).take_while(same).count();
         let (before, after) = (&before[start..], &after[start..]);
@@ -82,14 +83,14 @@ impl Difference {
             .count();
         let (before, after) = (&before[..before.len() - end], &after[..after.len() - end]);
         Self {
-            gone: without(before, after),
-            new: without(after, before),
+            gone: list_missing(before, after),
+            new: list_missing(after, before),
         }
     }
 }
 
-/// Returns the pieces that are not in `others`, or that occur less often there.
-fn without(pieces: &[String], others: &[String]) -> Vec<String> {
+/// Returns the pieces that `others` does not contain, or contains less often.
+fn list_missing(pieces: &[String], others: &[String]) -> Vec<String> {
     let mut left: HashMap<&str, usize> = HashMap::new();
     for other in others {
         *left.entry(other).or_default() += 1;

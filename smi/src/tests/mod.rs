@@ -1,4 +1,5 @@
-//! Tests of all outputs with failing queries: one query fails at a time, with each return code.
+//! Tests of all outputs with failing queries: each query fails with each return code, one at a
+//! time.
 
 mod difference;
 mod machines;

@@ -1,4 +1,4 @@
-//! Tests that let each query of an output fail with each return code. The readings of that query
+//! Tests that make each query of an output fail with each return code. The failed query's readings
 //! must be replaced by nvidia-smi's words, and nothing else may change.
 
 use std::{
@@ -17,9 +17,9 @@ use super::{
     difference::{Difference, Layout},
     machines, views,
 };
-use crate::return_code::{bracketed, plain};
+use crate::return_code::{format_bracketed, format_plain};
 
-/// A query to the backend.
+/// A query that the backend receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Call {
     System(SystemQuery),
@@ -27,14 +27,15 @@ enum Call {
     Gpm(Subject),
 }
 
-/// Passes queries on to another backend, records them, and can make one of them fail.
-struct Failing<'a> {
+/// A backend that passes queries on to another backend, records them, and can make one of them
+/// fail.
+struct FailingBackend<'a> {
     inner: &'a dyn QueryBackend,
     fails: Option<(Call, Code)>,
     calls: Mutex<BTreeSet<Call>>,
 }
 
-impl<'a> Failing<'a> {
+impl<'a> FailingBackend<'a> {
     fn new(inner: &'a dyn QueryBackend, fails: Option<(Call, Code)>) -> Self {
         Self {
             inner,
@@ -43,7 +44,7 @@ impl<'a> Failing<'a> {
         }
     }
 
-    fn answer(&self, call: Call, answer: impl FnOnce() -> Answer) -> Answer {
+    fn answer_or_fail(&self, call: Call, answer: impl FnOnce() -> Answer) -> Answer {
         match self.fails {
             Some((failing, code)) if failing == call => Err(code),
             Some(_) => answer(),
@@ -55,19 +56,21 @@ impl<'a> Failing<'a> {
     }
 }
 
-impl QueryBackend for Failing<'_> {
-    fn system(&self, query: SystemQuery) -> Answer {
-        self.answer(Call::System(query), || self.inner.system(query))
+impl QueryBackend for FailingBackend<'_> {
+    fn answer_system(&self, query: SystemQuery) -> Answer {
+        self.answer_or_fail(Call::System(query), || self.inner.answer_system(query))
     }
 
-    fn about(&self, subject: Subject, query: Query) -> Answer {
-        self.answer(Call::About(subject, query), || {
-            self.inner.about(subject, query)
+    fn answer_query(&self, subject: Subject, query: Query) -> Answer {
+        self.answer_or_fail(Call::About(subject, query), || {
+            self.inner.answer_query(subject, query)
         })
     }
 
-    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
-        self.answer(Call::Gpm(subject), || self.inner.gpm(subject, metrics))
+    fn answer_gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+        self.answer_or_fail(Call::Gpm(subject), || {
+            self.inner.answer_gpm(subject, metrics)
+        })
     }
 
     fn is_quick(&self) -> bool {
@@ -75,10 +78,11 @@ impl QueryBackend for Failing<'_> {
     }
 }
 
-/// Returns the codes with which the query at this position fails. There is one code of each kind.
-/// For the `h200` machine all other codes are added, except for XML, which has the same values as
-/// the text: all of them in `make test-full`, otherwise one in eight in turn.
-fn codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
+/// Returns the return codes with which a query fails. There is one code of each kind. For the
+/// machine `h200`, all other codes are added in `make test-full`; otherwise, every eighth code is
+/// added, depending on `number`, the query's position. XML output has the same values as text, so
+/// no codes are added for it.
+fn choose_codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     const KINDS: [u32; 9] = [2, 3, 4, 6, 13, 15, 16, 26, 999];
     let has_all = std::env::var_os("GPUMON_TEST_FULL").is_some();
     let others = (1..=30).filter(|code| {
@@ -88,16 +92,16 @@ fn codes(machine: &str, layout: Layout, number: usize) -> Vec<Code> {
     KINDS.into_iter().chain(others).map(Code).collect()
 }
 
-/// Returns whether a value may replace a reading whose query returns this code.
-fn is_absent(value: &str, code: Code) -> bool {
+/// Returns `true` if `value` may replace a reading whose query returns `code`.
+fn is_valid_replacement(value: &str, code: Code) -> bool {
     const ABSENT: [&str; 7] = ["N/A", "[N/A]", "None", "", "-", "Unknown", "Unknown Error"];
-    ABSENT.contains(&value) || value.contains(plain(code)) || value == bracketed(code)
+    ABSENT.contains(&value) || value.contains(format_plain(code)) || value == format_bracketed(code)
 }
 
-/// Returns whether the failure of this query may replace readings by other readings. This happens
-/// if the driver's version is unknown, if the board's generation, limits or reasons are unknown,
-/// and if a process is missing in one of two lists. A corrupted infoROM is a reading itself.
-fn is_other_reading(call: Call, code: Code) -> bool {
+/// Returns `true` if the failure of `call` may change other readings. This happens if the driver's
+/// version is unknown, if the board's generation, limits, or reasons are unknown, or if a process
+/// is missing from one of two lists. A corrupted InfoROM is a reading itself.
+fn may_change_other_readings(call: Call, code: Code) -> bool {
     let Call::About(_, query) = call else {
         return call == Call::System(SystemQuery::DriverVersion);
     };
@@ -112,31 +116,39 @@ fn is_other_reading(call: Call, code: Code) -> bool {
     }
 }
 
-/// Returns the number of failures that were tried for this command line, and the complaints about
-/// wrong outputs.
-fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<String>) {
-    let recorder = Failing::new(backend, None);
-    let layout = Layout::of(line);
-    let before = views::show(line, &recorder);
+/// Tries all failures for a command line. Returns their number, and descriptions of incorrect
+/// outputs.
+fn check_command_line(
+    machine: &str,
+    line: &str,
+    backend: &dyn QueryBackend,
+) -> (usize, Vec<String>) {
+    let recorder = FailingBackend::new(backend, None);
+    let layout = Layout::from_line(line);
+    let before = views::render_command_line(line, &recorder);
     let calls = recorder.calls.into_inner().unwrap();
     let (mut count, mut complaints) = (0, Vec::new());
     let calls = calls
         .into_iter()
-        .filter(|call| !is_neighbors(*call) && is_answered(backend, *call));
+        .filter(|call| !is_about_second_gpu(*call) && is_answered(backend, *call));
     for (number, call) in calls.enumerate() {
         let mut complain =
             |what: String| complaints.push(format!("{machine}, {line:.40}: {call:?} {what}"));
-        // All errors of the same kind must remove the same readings.
+        // All return codes of the same kind must remove the same readings.
         let mut losses: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
-        for code in codes(machine, layout, number) {
+        for code in choose_codes(machine, layout, number) {
             count += 1;
-            let show = || views::show(line, &Failing::new(backend, Some((call, code))));
+            let show = || {
+                views::render_command_line(line, &FailingBackend::new(backend, Some((call, code))))
+            };
             let Ok(after) = catch_unwind(AssertUnwindSafe(show)) else {
                 complain(format!("returns {}: it panics", code.0));
                 continue;
             };
-            let Difference { gone, new } = Difference::between(layout, &before, &after);
-            let is_wrong = |value: &str| !is_absent(value, code) && !is_other_reading(call, code);
+            let Difference { gone, new } = Difference::new(layout, &before, &after);
+            let is_wrong = |value: &str| {
+                !is_valid_replacement(value, code) && !may_change_other_readings(call, code)
+            };
             for piece in new
                 .iter()
                 .filter(|piece| layout.value(piece).is_some_and(is_wrong))
@@ -152,8 +164,8 @@ fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<S
                     code.0
                 ));
             }
-            if plain(code) == plain(Code::UNKNOWN)
-                && !(code == Code::INVALID_ARGUMENT || is_other_reading(call, code))
+            if format_plain(code) == format_plain(Code::UNKNOWN)
+                && !(code == Code::INVALID_ARGUMENT || may_change_other_readings(call, code))
             {
                 losses.entry(gone).or_default().push(code.0);
             }
@@ -168,8 +180,8 @@ fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<S
     (count, complaints)
 }
 
-/// Returns whether a call is about the second GPU, whose readings must not change.
-fn is_neighbors(call: Call) -> bool {
+/// Returns `true` if a call is about the second GPU, whose readings must not change.
+fn is_about_second_gpu(call: Call) -> bool {
     matches!(
         call,
         Call::About(Subject { gpu: 1, .. }, _) | Call::Gpm(Subject { gpu: 1, .. })
@@ -178,16 +190,16 @@ fn is_neighbors(call: Call) -> bool {
 
 fn is_answered(backend: &dyn QueryBackend, call: Call) -> bool {
     match call {
-        Call::System(query) => backend.system(query).is_ok(),
-        Call::About(subject, query) => backend.about(subject, query).is_ok(),
+        Call::System(query) => backend.answer_system(query).is_ok(),
+        Call::About(subject, query) => backend.answer_query(subject, query).is_ok(),
         Call::Gpm(_) => true,
     }
 }
 
 #[test]
-fn every_return_code_of_every_query_takes_its_own_readings_away() {
-    let machines = machines::all();
-    let forms = views::all();
+fn failing_query_affects_only_its_readings() {
+    let machines = machines::list_machines();
+    let forms = views::list_command_lines();
     let work: Vec<_> = machines
         .iter()
         .flat_map(|machine| forms.iter().map(move |form| (machine, form)))
@@ -201,7 +213,7 @@ fn every_return_code_of_every_query_takes_its_own_readings_away() {
         for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 while let Some(((machine, backend), form)) = work.get(next.fetch_add(1, Relaxed)) {
-                    let (count, wrong) = check(machine, form, backend);
+                    let (count, wrong) = check_command_line(machine, form, backend);
                     cells.fetch_add(count, Relaxed);
                     complaints.lock().unwrap().extend(wrong);
                 }

@@ -6,7 +6,7 @@ use gpumon_probe::vendor::nvml::query::{
     Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value,
 };
 
-/// A backend with listed answers. It returns “not supported” for all other queries.
+/// A backend that returns scripted answers. All other queries return “not supported”.
 #[derive(Default)]
 pub(crate) struct ScriptedBackend {
     system: HashMap<SystemQuery, Answer>,
@@ -16,50 +16,54 @@ pub(crate) struct ScriptedBackend {
 }
 
 impl ScriptedBackend {
-    /// Makes the backend report that it answers from memory, as recordings do.
-    pub(crate) fn quick(mut self) -> Self {
+    /// Makes the backend report that its answers come from memory, as recorded answers do.
+    pub(crate) fn with_quick_answers(mut self) -> Self {
         self.is_quick = true;
         self
     }
 
-    pub(crate) fn system(mut self, query: SystemQuery, answer: Answer) -> Self {
+    pub(crate) fn with_system_answer(mut self, query: SystemQuery, answer: Answer) -> Self {
         self.system.insert(query, answer);
         self
     }
 
-    pub(crate) fn numbers(self, gpu: u32, query: Query, numbers: &[i128]) -> Self {
-        self.answer(
-            Subject::gpu(gpu),
+    pub(crate) fn with_numbers(self, gpu: u32, query: Query, numbers: &[i128]) -> Self {
+        self.with_answer(
+            Subject::from_gpu(gpu),
             query,
             Ok(Value::Numbers(numbers.to_vec())),
         )
     }
 
-    pub(crate) fn text(self, gpu: u32, query: Query, text: &str) -> Self {
-        self.answer(Subject::gpu(gpu), query, Ok(Value::Text(text.to_owned())))
+    pub(crate) fn with_text(self, gpu: u32, query: Query, text: &str) -> Self {
+        self.with_answer(
+            Subject::from_gpu(gpu),
+            query,
+            Ok(Value::Text(text.to_owned())),
+        )
     }
 
-    /// Adds GPM metrics by their ID. All other metrics are unavailable.
-    pub(crate) fn gpm(mut self, subject: Subject, metrics: &[(u32, f64)]) -> Self {
+    /// Adds GPM metrics, given as pairs of an ID and a value. All other metrics are unavailable.
+    pub(crate) fn with_gpm_metrics(mut self, subject: Subject, metrics: &[(u32, f64)]) -> Self {
         self.gpm.insert(subject, metrics.iter().copied().collect());
         self
     }
 
-    pub(crate) fn answer(mut self, subject: Subject, query: Query, answer: Answer) -> Self {
+    pub(crate) fn with_answer(mut self, subject: Subject, query: Query, answer: Answer) -> Self {
         self.about.insert((subject, query), answer);
         self
     }
 }
 
 impl QueryBackend for ScriptedBackend {
-    fn system(&self, query: SystemQuery) -> Answer {
+    fn answer_system(&self, query: SystemQuery) -> Answer {
         self.system
             .get(&query)
             .cloned()
             .unwrap_or(Err(Code::NOT_SUPPORTED))
     }
 
-    fn about(&self, subject: Subject, query: Query) -> Answer {
+    fn answer_query(&self, subject: Subject, query: Query) -> Answer {
         self.about
             .get(&(subject, query))
             .cloned()
@@ -70,7 +74,7 @@ impl QueryBackend for ScriptedBackend {
         self.is_quick
     }
 
-    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+    fn answer_gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
         let known = self.gpm.get(&subject).ok_or(Code::NOT_READY)?;
         Ok(Value::Reals(
             metrics

@@ -1,13 +1,13 @@
-//! Tests that the log and the queries show power smoothing in the same units.
+//! Tests that the log and the queries show power smoothing values in the same units.
 
 use gpumon_probe::vendor::nvml::query::{Query, Subject, Value};
 
-use super::views::show;
+use super::views::render_command_line;
 use crate::tests::scripted::ScriptedBackend;
 
-/// Returns the values of all lines of the log with this title.
-fn logged(driver: &ScriptedBackend, title: &str) -> Vec<String> {
-    let log = show("-q -d POWER_SMOOTHING", driver);
+/// Returns the values in all lines of the log that have the given title.
+fn list_log_values(driver: &ScriptedBackend, title: &str) -> Vec<String> {
+    let log = render_command_line("-q -d POWER_SMOOTHING", driver);
     let lines = log.lines().filter_map(|line| line.split_once(": "));
     lines
         .filter(|(name, _)| name.trim() == title)
@@ -16,7 +16,7 @@ fn logged(driver: &ScriptedBackend, title: &str) -> Vec<String> {
 }
 
 #[test]
-fn one_answer_is_the_same_quantity_in_the_log_and_in_a_query() {
+fn log_and_query_show_the_same_quantity() {
     for (id, title, name) in [
         (254, "Current TMP", "tmp_ceil"),
         (255, "Current TMP Floor", "tmp_floor"),
@@ -62,23 +62,27 @@ fn one_answer_is_the_same_quantity_in_the_log_and_in_a_query() {
         ),
     ] {
         for (value, number) in [
-            (Value::number(52), "52.00 "),
+            (Value::from_number(52), "52.00 "),
             (Value::Reals(vec![52.25]), "52.25 "),
         ] {
             let driver = [0, 5].into_iter().fold(
-                ScriptedBackend::default().numbers(0, Query::Field(251, 5), &[1]),
+                ScriptedBackend::default().with_numbers(0, Query::Field(251, 5), &[1]),
                 |driver, scope| {
-                    driver.answer(Subject::gpu(0), Query::Field(id, scope), Ok(value.clone()))
+                    driver.with_answer(
+                        Subject::from_gpu(0),
+                        Query::Field(id, scope),
+                        Ok(value.clone()),
+                    )
                 },
             );
-            let cells = show(
+            let cells = render_command_line(
                 &format!("--query-gpu=power_smoothing.{name} --format=csv,noheader"),
                 &driver,
             );
             let cell = cells.lines().next().unwrap().to_owned();
             assert!(cell.starts_with(number), "{name}: {cell}");
             assert!(
-                logged(&driver, title).contains(&cell),
+                list_log_values(&driver, title).contains(&cell),
                 "{title} is not {cell}"
             );
         }
@@ -86,11 +90,11 @@ fn one_answer_is_the_same_quantity_in_the_log_and_in_a_query() {
 }
 
 #[test]
-fn what_no_administrator_has_set_is_absent() {
+fn unset_override_is_absent() {
     let driver = [251, 265, 268, 286]
         .into_iter()
         .fold(ScriptedBackend::default(), |driver, id| {
-            driver.numbers(
+            driver.with_numbers(
                 0,
                 Query::Field(id, 5),
                 &[if id == 251 { 1 } else { u32::MAX.into() }],
@@ -101,6 +105,6 @@ fn what_no_administrator_has_set_is_absent() {
         "Ramp Down Hysteresis",
         "Primary Floor Activation Window Multiplier",
     ] {
-        assert_eq!(logged(&driver, title), ["N/A", "N/A"], "{title}");
+        assert_eq!(list_log_values(&driver, title), ["N/A", "N/A"], "{title}");
     }
 }

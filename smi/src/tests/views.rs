@@ -1,4 +1,4 @@
-//! The command lines that are tested on each machine.
+//! The command lines that are tested on each test machine.
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 use jiff::{civil::date, tz::TimeZone};
@@ -7,12 +7,12 @@ use crate::{
     Context, command_line,
     query::{self, QueryKind},
     render,
-    subcommand::tests::typed,
-    subcommands::subcommand,
+    subcommand::tests::run_line,
+    subcommands::find_subcommand,
 };
 
-/// Command lines that read from the driver. Loops run for one round.
-const FORMS: &[&str] = &[
+/// Command lines that query the driver. Commands that loop are limited to one round.
+const COMMAND_LINES: &[&str] = &[
     "",
     "-L",
     "--version",
@@ -46,27 +46,30 @@ const FORMS: &[&str] = &[
     "nvlink -info",
 ];
 
-/// Returns all command lines. Each query has all of its fields.
-pub(super) fn all() -> Vec<String> {
+/// Returns all command lines. Each query requests all of its fields.
+pub(super) fn list_command_lines() -> Vec<String> {
     let query = |kind: QueryKind| {
-        let names: Vec<_> = query::fields(kind)
+        let names: Vec<_> = query::list_fields(kind)
             .into_iter()
             .map(|field| field.names[0])
             .collect();
         format!("{}={} --format=csv", kind.switch(), names.join(","))
     };
-    FORMS
+    COMMAND_LINES
         .iter()
         .map(|form| (*form).to_owned())
         .chain(QueryKind::ALL.map(query))
         .collect()
 }
 
-/// Returns the output of a command line for a machine with two GPUs.
-pub(super) fn show(line: &str, driver: &dyn QueryBackend) -> String {
+/// Returns the output of a command line on a machine with two GPUs.
+pub(super) fn render_command_line(line: &str, driver: &dyn QueryBackend) -> String {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    if words.first().is_some_and(|name| subcommand(name).is_some()) {
-        return typed(line, driver).0;
+    if words
+        .first()
+        .is_some_and(|name| find_subcommand(name).is_some())
+    {
+        return run_line(line, driver).0;
     }
     let parsed = command_line::parse(&words).unwrap();
     let now = date(2026, 11, 7)

@@ -1,4 +1,4 @@
-//! The matrix of the connections between each two devices.
+//! The matrix of connections between all pairs of devices.
 
 use std::cmp;
 
@@ -6,25 +6,26 @@ use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{Topology, level, sysfs::Device};
 
-/// The field IDs `NVML_FI_DEV_NVLINK_LINK_COUNT`, `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT` (the
-/// number of links to a switch) and `NVML_FI_DEV_NVLINK_GET_STATE` (whether a link is up).
-const LINKS: u32 = 91;
-const SWITCH_LINKS: u32 = 147;
-const STATE: u32 = 165;
+/// The field ID `NVML_FI_DEV_NVLINK_LINK_COUNT`. The constants below are
+/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT` (the number of links to a switch) and
+/// `NVML_FI_DEV_NVLINK_GET_STATE` (whether a link is up).
+const LINK_COUNT_FIELD: u32 = 91;
+const SWITCH_LINK_COUNT_FIELD: u32 = 147;
+const LINK_STATE_FIELD: u32 = 165;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Matrix {
-    /// Shows the NVLink connection if there is one, otherwise the PCIe path.
+    /// A matrix that shows NVLink connections, or the PCIe path if there is no NVLink connection.
     Links,
-    /// Shows only the PCIe paths.
+    /// A matrix that shows only PCIe paths.
     Pci,
-    /// Shows the paths to `NVMe` disks.
+    /// A matrix that shows the paths to `NVMe` disks.
     Disks,
 }
 
-/// A network card or a disk: its label in the matrix, its name in the kernel, and its position on
-/// the PCIe bus.
-struct Other {
+/// A network card or a disk: its label in the matrix, its kernel name, and its position on the PCIe
+/// bus.
+struct OtherDevice {
     label: String,
     name: String,
     device: Option<Device>,
@@ -34,33 +35,33 @@ struct Gpu {
     index: u32,
     bus_id: Option<String>,
     device: Option<Device>,
-    /// The links of the GPU, and the bus ID at the other end of each link.
+    /// The GPU's links, each with the bus ID of the device at the other end.
     remotes: Vec<(u32, String)>,
 }
 
-/// Returns the matrix and the legend below it.
-pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> String {
+/// Returns the matrix, followed by its legend.
+pub(super) fn render_matrix(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> String {
     let gpus: Vec<Gpu> = gpus
         .iter()
-        .map(|gpu| describe(topology, *gpu, matrix))
+        .map(|gpu| read_gpu(topology, *gpu, matrix))
         .collect();
     let (kind, found) = match matrix {
-        Matrix::Disks => ("NVMe", topology.sysfs.disks()),
-        Matrix::Links | Matrix::Pci => ("NIC", topology.sysfs.network_cards()),
+        Matrix::Disks => ("NVMe", topology.sysfs.list_disks()),
+        Matrix::Links | Matrix::Pci => ("NIC", topology.sysfs.list_network_cards()),
     };
-    let others: Vec<Other> = found
+    let others: Vec<OtherDevice> = found
         .into_iter()
         .enumerate()
-        .map(|(number, (name, device))| Other {
+        .map(|(number, (name, device))| OtherDevice {
             label: format!("{kind}{number}"),
             name,
             device,
         })
         .collect();
     let rows = if matrix == Matrix::Disks {
-        disks(&gpus, &others)
+        render_disks(&gpus, &others)
     } else {
-        square(topology, &gpus, &others, matrix)
+        render_square(topology, &gpus, &others, matrix)
     };
     let links = if matrix == Matrix::Links {
         LINKS_LEGEND
@@ -79,17 +80,20 @@ pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> St
     format!("{rows}{LEGEND}{links}{names}")
 }
 
-fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
+fn read_gpu(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
     let text = |query| {
-        let answer = topology.driver.about(Subject::gpu(index), query).ok()?;
+        let answer = topology
+            .driver
+            .answer_query(Subject::from_gpu(index), query)
+            .ok()?;
         answer.text().map(str::to_owned)
     };
     let bus_id = text(Query::BusId);
     let device = bus_id
         .as_ref()
-        .and_then(|bus_id| topology.sysfs.device(bus_id));
+        .and_then(|bus_id| topology.sysfs.find_device(bus_id));
     let links = if matrix == Matrix::Links {
-        let links = topology.ask_number(index, Query::Field(LINKS, 0));
+        let links = topology.read_number(index, Query::Field(LINK_COUNT_FIELD, 0));
         links.unwrap_or(0) as u32
     } else {
         0
@@ -105,24 +109,29 @@ fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
     }
 }
 
-/// Returns the matrix between all GPUs and network cards.
-fn square(topology: &Topology<'_>, gpus: &[Gpu], others: &[Other], matrix: Matrix) -> String {
+/// Returns the matrix of all GPUs and network cards.
+fn render_square(
+    topology: &Topology<'_>,
+    gpus: &[Gpu],
+    others: &[OtherDevice],
+    matrix: Matrix,
+) -> String {
     let labels = gpus
         .iter()
         .map(Gpu::label)
         .chain(others.iter().map(|other| other.label.clone()));
     let heading = labels.chain(["CPU Affinity", "NUMA Affinity", "GPU NUMA ID"].map(str::to_owned));
-    let mut lines = vec![format!("\t\u{1b}[4m{}\u{1b}[0m\n", joined(heading))];
+    let mut lines = vec![format!("\t\u{1b}[4m{}\u{1b}[0m\n", join_cells(heading))];
     for gpu in gpus {
         let near = gpus
             .iter()
-            .map(|another| between(topology, gpu, another, matrix));
+            .map(|another| format_connection(topology, gpu, another, matrix));
         let ways = others
             .iter()
-            .map(|other| way(gpu.device.as_ref(), other.device.as_ref()));
+            .map(|other| format_path(gpu.device.as_ref(), other.device.as_ref()));
         let place = [
-            topology.cpus(gpu.index),
-            topology.nodes_of_memory(gpu.index),
+            topology.format_cpus(gpu.index),
+            topology.format_memory_nodes(gpu.index),
             String::new(),
         ];
         let cells = [gpu.label()]
@@ -132,40 +141,40 @@ fn square(topology: &Topology<'_>, gpus: &[Gpu], others: &[Other], matrix: Matri
             .chain(place);
         lines.push(format!(
             "{}\n",
-            joined(cells.chain([topology.own_node(gpu.index)]))
+            join_cells(cells.chain([topology.format_memory_node_of_gpu(gpu.index)]))
         ));
     }
     for (row, other) in others.iter().enumerate() {
         let near = gpus
             .iter()
-            .map(|gpu| way(other.device.as_ref(), gpu.device.as_ref()));
+            .map(|gpu| format_path(other.device.as_ref(), gpu.device.as_ref()));
         let ways = others.iter().enumerate().map(|(column, another)| {
             if row == column {
-                SELF.to_owned()
+                SELF_CELL.to_owned()
             } else {
-                way(other.device.as_ref(), another.device.as_ref())
+                format_path(other.device.as_ref(), another.device.as_ref())
             }
         });
         let cells = [other.label.clone()].into_iter().chain(near).chain(ways);
-        // Network cards have no affinities, so these columns stay empty.
-        lines.push(format!("{}\t\t\t\t\n", joined(cells)));
+        // Network cards have no affinities, so the affinity columns are empty.
+        lines.push(format!("{}\t\t\t\t\n", join_cells(cells)));
     }
     lines.concat()
 }
 
 /// Returns the matrix with a row for each GPU and a column for each disk.
-fn disks(gpus: &[Gpu], disks: &[Other]) -> String {
+fn render_disks(gpus: &[Gpu], disks: &[OtherDevice]) -> String {
     let mut lines = vec![format!(
         "\t\u{1b}[4m{}\u{1b}[0m\n",
-        joined(disks.iter().map(|disk| disk.label.clone()))
+        join_cells(disks.iter().map(|disk| disk.label.clone()))
     )];
     for gpu in gpus {
         let ways = disks
             .iter()
-            .map(|disk| way(gpu.device.as_ref(), disk.device.as_ref()));
+            .map(|disk| format_path(gpu.device.as_ref(), disk.device.as_ref()));
         lines.push(format!(
             "{}\t\n",
-            joined([gpu.label()].into_iter().chain(ways))
+            join_cells([gpu.label()].into_iter().chain(ways))
         ));
     }
     lines.concat()
@@ -177,31 +186,31 @@ impl Gpu {
     }
 }
 
-fn joined(cells: impl Iterator<Item = String>) -> String {
+fn join_cells(cells: impl Iterator<Item = String>) -> String {
     cells.collect::<Vec<_>>().join("\t")
 }
 
-fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> String {
+fn format_connection(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> String {
     if gpu.index == other.index {
-        return SELF.to_owned();
+        return SELF_CELL.to_owned();
     }
     if matrix == Matrix::Links {
-        let links = links(topology, gpu, other);
+        let links = count_links(topology, gpu, other);
         if links > 0 {
             return format!("NV{links}");
         }
     }
     topology
-        .path(gpu.index, other.index)
-        .map_or("N/A", level::short)
+        .find_path(gpu.index, other.index)
+        .map_or("N/A", level::abbreviate_path)
         .to_owned()
 }
 
-/// Returns the number of active links between two GPUs: direct links, or links through the switches
-/// that both GPUs are connected to. For switches, the smaller of the two GPUs' numbers of links
-/// counts. As in nvidia-smi 580, NVML's number of switch links is used, which does not include
+/// Returns the number of active links between two GPUs, which are direct links or links through
+/// switches that both GPUs are connected to. For switches, the smaller of the two GPUs' numbers of
+/// switch links is used. As in nvidia-smi 580, this number comes from NVML and does not include
 /// links that are down.
-fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
+fn count_links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
     let leads_there = |remote: &str| {
         other
             .bus_id
@@ -215,24 +224,27 @@ fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
         .map(|(link, _)| *link)
         .collect();
     if !straight.is_empty() || gpu.remotes.is_empty() {
-        let is_up =
-            |link: &&u32| topology.ask_number(gpu.index, Query::Field(STATE, **link)) == Some(1);
+        let is_up = |link: &&u32| {
+            topology.read_number(gpu.index, Query::Field(LINK_STATE_FIELD, **link)) == Some(1)
+        };
         return straight.iter().filter(is_up).count() as i128;
     }
     let switched = |gpu: &Gpu| {
-        let links = topology.ask_number(gpu.index, Query::Field(SWITCH_LINKS, 0));
+        let links = topology.read_number(gpu.index, Query::Field(SWITCH_LINK_COUNT_FIELD, 0));
         links.unwrap_or(0)
     };
     cmp::min(switched(gpu), switched(other))
 }
 
-fn way(one: Option<&Device>, other: Option<&Device>) -> String {
+fn format_path(one: Option<&Device>, other: Option<&Device>) -> String {
     one.zip(other)
-        .map_or("N/A", |(one, other)| level::short(one.to(other)))
+        .map_or("N/A", |(one, other)| {
+            level::abbreviate_path(one.path_to(other))
+        })
         .to_owned()
 }
 
-const SELF: &str = " X ";
+const SELF_CELL: &str = " X ";
 
 const LINKS_LEGEND: &str = "  NV#  = Connection traversing a bonded set of # NVLinks\n";
 

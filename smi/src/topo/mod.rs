@@ -1,5 +1,4 @@
-//! The `topo` subcommand, which shows how the GPUs, CPUs and network cards of a machine are
-//! connected.
+//! The `topo` subcommand, which shows how a machine's GPUs, CPUs, and network cards are connected.
 
 mod level;
 mod matrix;
@@ -16,33 +15,36 @@ use gpumon_probe::{
 };
 
 use self::{matrix::Matrix, sysfs::Sysfs};
-use super::{Refusal, form::Form, select::select, subcommand::Stop, switches::Values};
+use super::{
+    Refusal, form::SubcommandSyntax, select::find_listed_gpus, subcommand::SubcommandError,
+    switches::AllowedValues,
+};
 
-pub(super) static FORM: Form = Form {
+pub(super) static SYNTAX: SubcommandSyntax = SubcommandSyntax {
     name: "topo",
     usage: include_str!("help.txt"),
     takes: &["-i", "-c"],
     values: &[
-        ("-n", Values::One(level::TYPED)),
-        ("-p2p", Values::One(p2p::CAPABILITIES)),
+        ("-n", AllowedValues::One(level::LEVELS)),
+        ("-p2p", AllowedValues::One(p2p::CAPABILITIES)),
     ],
-    ..Form::EMPTY
+    ..SubcommandSyntax::EMPTY
 };
 
 pub(super) fn run(
     arguments: &[String],
     driver: &dyn QueryBackend,
     output: &mut dyn Write,
-) -> Result<u8, Stop> {
-    let switches = FORM.parse(arguments)?;
+) -> Result<u8, SubcommandError> {
+    let switches = SYNTAX.parse(arguments)?;
     if switches.is_empty() {
-        return Err(FORM.explain());
+        return Err(SYNTAX.help_as_error());
     }
-    let cpu = switches.number("-c")?;
-    let nearest = switches.number("-n")?;
+    let cpu = switches.parse_number("-c")?;
+    let nearest = switches.parse_number("-n")?;
     let selected = switches
         .value("-i")
-        .map(|text| select(driver, Some(text)))
+        .map(|text| find_listed_gpus(driver, Some(text)))
         .transpose()?;
     let selected = selected.as_deref();
     let sysfs = Sysfs::default();
@@ -52,10 +54,12 @@ pub(super) fn run(
     };
 
     if let Some(letter) = switches.value("-p2p") {
-        output.write_all(p2p::table(driver, &select(driver, None)?, letter)?.as_bytes())?;
+        output.write_all(
+            p2p::render_table(driver, &find_listed_gpus(driver, None)?, letter)?.as_bytes(),
+        )?;
     }
     if let Some(cpu) = cpu {
-        output.write_all(near::gpus_of_cpu(driver, cpu).as_bytes())?;
+        output.write_all(near::describe_gpus_near_cpu(driver, cpu).as_bytes())?;
     }
     let single = |what: &str| match selected {
         Some([gpu]) => Ok(*gpu),
@@ -69,30 +73,30 @@ pub(super) fn run(
     };
     if let Some(level) = nearest {
         let gpu = single("Nearest GPUs argument")?;
-        output.write_all(near::gpus_of_gpu(driver, gpu, level)?.as_bytes())?;
+        output.write_all(near::describe_gpus_near_gpu(driver, gpu, level)?.as_bytes())?;
     }
-    if switches.has("-p") {
-        output.write_all(near::path(&topology, selected)?.as_bytes())?;
+    if switches.contains("-p") {
+        output.write_all(near::describe_path(&topology, selected)?.as_bytes())?;
     }
-    if switches.has("-C") {
-        let nodes = topology.nodes_of_cpus(single("NUMA ID of nearest CPU")?);
+    if switches.contains("-C") {
+        let nodes = topology.format_cpu_nodes(single("NUMA ID of nearest CPU")?);
         writeln!(
             output,
             "NUMA IDs of closest CPU: {}",
-            or_not_applicable(nodes)
+            replace_empty_text(nodes)
         )?;
     }
-    if switches.has("-M") {
-        let nodes = topology.nodes_of_memory(single("NUMA ID of nearest memory")?);
+    if switches.contains("-M") {
+        let nodes = topology.format_memory_nodes(single("NUMA ID of nearest memory")?);
         writeln!(
             output,
             "NUMA IDs of closest memory: {}",
-            or_not_applicable(nodes)
+            replace_empty_text(nodes)
         )?;
     }
-    if switches.has("-gnid") {
+    if switches.contains("-gnid") {
         let gpu = single("GPU NUMA ID command")?;
-        writeln!(output, "{}", topology.own_node(gpu))?;
+        writeln!(output, "{}", topology.format_memory_node_of_gpu(gpu))?;
     }
     if selected.is_some()
         && nearest.is_none()
@@ -106,68 +110,74 @@ pub(super) fn run(
         ("-mp", Matrix::Pci),
         ("-nvme", Matrix::Disks),
     ] {
-        if switches.has(switch) {
-            let gpus = select(driver, None)?;
-            output.write_all(matrix::table(&topology, &gpus, matrix).as_bytes())?;
+        if switches.contains(switch) {
+            let gpus = find_listed_gpus(driver, None)?;
+            output.write_all(matrix::render_matrix(&topology, &gpus, matrix).as_bytes())?;
         }
     }
     Ok(0)
 }
 
-/// The sources of the topology: the driver and the kernel.
+/// The sources of topology data: the driver and the kernel.
 struct Topology<'a> {
     driver: &'a dyn QueryBackend,
     sysfs: &'a Sysfs,
 }
 
 impl Topology<'_> {
-    /// Returns the CPUs near a GPU as ranges; empty if they are unknown.
-    fn cpus(&self, gpu: u32) -> String {
-        self.words(gpu, Query::CpuAffinity)
-            .map_or_else(String::new, |words| ranges::of_words(&words))
+    /// Returns the CPUs near a GPU as ranges, or an empty string if they are unknown.
+    fn format_cpus(&self, gpu: u32) -> String {
+        self.read_words(gpu, Query::CpuAffinity)
+            .map_or_else(String::new, |words| ranges::format_words(&words))
     }
 
-    fn nodes_of_memory(&self, gpu: u32) -> String {
-        self.words(gpu, Query::MemoryAffinity)
-            .map_or_else(String::new, |words| ranges::of_words(&words))
+    fn format_memory_nodes(&self, gpu: u32) -> String {
+        self.read_words(gpu, Query::MemoryAffinity)
+            .map_or_else(String::new, |words| ranges::format_words(&words))
     }
 
-    fn nodes_of_cpus(&self, gpu: u32) -> String {
-        let Some(words) = self.words(gpu, Query::CpuAffinity) else {
+    fn format_cpu_nodes(&self, gpu: u32) -> String {
+        let Some(words) = self.read_words(gpu, Query::CpuAffinity) else {
             return String::new();
         };
-        let near = ranges::numbers(&words);
+        let near = ranges::list_set_bits(&words);
         let nodes: Vec<u32> = self
             .sysfs
-            .nodes()
+            .list_nodes()
             .into_iter()
             .filter(|(_, cpus)| cpus.iter().any(|cpu| near.contains(cpu)))
             .map(|(node, _)| node)
             .collect();
-        ranges::of_numbers(&nodes)
+        ranges::format_numbers(&nodes)
     }
 
-    fn own_node(&self, gpu: u32) -> String {
-        self.ask_number(gpu, Query::NumaNode)
+    fn format_memory_node_of_gpu(&self, gpu: u32) -> String {
+        self.read_number(gpu, Query::NumaNode)
             .map_or_else(|| "N/A".to_owned(), |node| node.to_string())
     }
 
-    fn ask_number(&self, gpu: u32, query: Query) -> Option<i128> {
-        self.driver.about(Subject::gpu(gpu), query).ok()?.at(0)
+    fn read_number(&self, gpu: u32, query: Query) -> Option<i128> {
+        self.driver
+            .answer_query(Subject::from_gpu(gpu), query)
+            .ok()?
+            .number_at(0)
     }
 
-    /// Returns the PCIe path between two GPUs; `None` if it is unknown.
-    fn path(&self, gpu: u32, other: u32) -> Option<PciPath> {
-        PciPath::from_level(self.ask_number(gpu, Query::CommonAncestor(other))?)
+    /// Returns the PCIe path between two GPUs, or `None` if it is unknown.
+    fn find_path(&self, gpu: u32, other: u32) -> Option<PciPath> {
+        PciPath::from_level(self.read_number(gpu, Query::CommonAncestor(other))?)
     }
 
-    fn words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
-        let answer = self.driver.about(Subject::gpu(gpu), query).ok()?;
+    fn read_words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
+        let answer = self
+            .driver
+            .answer_query(Subject::from_gpu(gpu), query)
+            .ok()?;
         Some(answer.numbers().iter().map(|word| *word as u64).collect())
     }
 }
 
-fn or_not_applicable(text: String) -> String {
+fn replace_empty_text(text: String) -> String {
     if text.is_empty() {
         "N/A".to_owned()
     } else {
@@ -175,8 +185,8 @@ fn or_not_applicable(text: String) -> String {
     }
 }
 
-/// Formats indices as a comma-separated list.
-fn listed(numbers: &[i128]) -> String {
+/// Formats GPU indices as a comma-separated list.
+fn format_list(numbers: &[i128]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers
@@ -186,10 +196,10 @@ fn listed(numbers: &[i128]) -> String {
         .join(", ")
 }
 
-fn near_cpu(driver: &dyn QueryBackend, cpu: i64) -> Vec<i128> {
+fn find_gpus_near_cpu(driver: &dyn QueryBackend, cpu: i64) -> Vec<i128> {
     let answer = u32::try_from(cpu)
         .ok()
-        .and_then(|cpu| driver.system(SystemQuery::GpusNearCpu(cpu)).ok());
+        .and_then(|cpu| driver.answer_system(SystemQuery::GpusNearCpu(cpu)).ok());
     answer.map_or_else(Vec::new, |answer| answer.numbers().to_vec())
 }
 

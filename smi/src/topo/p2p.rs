@@ -1,14 +1,14 @@
-//! The tables of peer-to-peer capabilities between GPUs.
+//! The tables that show the peer-to-peer capabilities between GPUs.
 
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use crate::Refusal;
 
-/// The letters of the capabilities, in the order of `nvmlGpuP2PCapsIndex_t`.
+/// The letters for the capabilities, in the order of `nvmlGpuP2PCapsIndex_t`.
 pub(super) const CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
 
-/// Returns the table of one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
-pub(super) fn table(
+/// Returns the table for one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
+pub(super) fn render_table(
     driver: &dyn QueryBackend,
     gpus: &[u32],
     letter: &str,
@@ -30,7 +30,7 @@ pub(super) fn table(
                 if row == column {
                     "X"
                 } else {
-                    status(driver, *row, *column, capability as u32)
+                    format_status(driver, *row, *column, capability as u32)
                 }
             })
             .map(|word| format!("{word}\t"))
@@ -44,12 +44,12 @@ pub(super) fn table(
     ))
 }
 
-/// Returns nvidia-smi's words for an `nvmlGpuP2PStatus_t`.
-fn status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
+/// Returns nvidia-smi's word for an `nvmlGpuP2PStatus_t`.
+fn format_status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
     let answer = driver
-        .about(Subject::gpu(gpu), Query::P2pStatus(other, capability))
+        .answer_query(Subject::from_gpu(gpu), Query::P2pStatus(other, capability))
         .ok();
-    match answer.and_then(|answer| answer.at(0)) {
+    match answer.and_then(|answer| answer.number_at(0)) {
         Some(0) => "OK",
         Some(1) => "CNS",
         Some(2) => "GNS",

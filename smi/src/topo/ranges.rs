@@ -1,7 +1,8 @@
-//! Sets of CPUs and NUMA nodes as ranges, such as `0-3,8`.
+//! Formatting and parsing of sets of CPUs or NUMA nodes as ranges, such as `0-3,8`.
 
-/// Returns the indices of the bits that are set. The first word has the lowest bits.
-pub(super) fn numbers(words: &[u64]) -> Vec<u32> {
+/// Returns the indices of all bits that are set in `words`. The first word contains the lowest
+/// bits.
+pub(super) fn list_set_bits(words: &[u64]) -> Vec<u32> {
     let bits = words.iter().zip(0u32..).flat_map(|(word, place)| {
         (0..u64::BITS)
             .filter(move |bit| word >> bit & 1 == 1)
@@ -10,13 +11,13 @@ pub(super) fn numbers(words: &[u64]) -> Vec<u32> {
     bits.collect()
 }
 
-/// Formats the indices of the bits that are set as ranges.
-pub(super) fn of_words(words: &[u64]) -> String {
-    of_numbers(&numbers(words))
+/// Formats the indices of all bits that are set in `words` as ranges.
+pub(super) fn format_words(words: &[u64]) -> String {
+    format_numbers(&list_set_bits(words))
 }
 
-/// Formats numbers in ascending order as ranges.
-pub(super) fn of_numbers(numbers: &[u32]) -> String {
+/// Formats numbers, which must be in ascending order, as ranges.
+pub(super) fn format_numbers(numbers: &[u32]) -> String {
     numbers
         .chunk_by(|before, after| before + 1 == *after)
         .map(|range| match range {
@@ -28,8 +29,8 @@ pub(super) fn of_numbers(numbers: &[u32]) -> String {
         .join(",")
 }
 
-/// Parses ranges in the kernel's format into numbers.
-pub(super) fn parse(text: &str) -> Vec<u32> {
+/// Parses ranges in the kernel's format and returns the numbers that they contain.
+pub(super) fn parse_ranges(text: &str) -> Vec<u32> {
     text.trim()
         .split(',')
         .filter_map(|range| {
@@ -45,11 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_what_they_were_made_of() {
-        assert_eq!(of_words(&[0xFFFF_FFFF]), "0-31");
-        assert_eq!(of_words(&[1 << 6 | 1 << 14, 1]), "6,14,64");
-        assert_eq!(of_words(&[0]), "");
-        assert_eq!(parse("0-2,8\n"), [0, 1, 2, 8]);
-        assert_eq!(of_numbers(&parse("0-55,112-167")), "0-55,112-167");
+    fn ranges_survive_a_round_trip() {
+        assert_eq!(format_words(&[0xFFFF_FFFF]), "0-31");
+        assert_eq!(format_words(&[1 << 6 | 1 << 14, 1]), "6,14,64");
+        assert_eq!(format_words(&[0]), "");
+        assert_eq!(parse_ranges("0-2,8\n"), [0, 1, 2, 8]);
+        assert_eq!(
+            format_numbers(&parse_ranges("0-55,112-167")),
+            "0-55,112-167"
+        );
     }
 }

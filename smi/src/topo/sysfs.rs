@@ -1,4 +1,4 @@
-//! The machine's PCIe devices from the kernel's files in `/sys`.
+//! The machine's PCIe devices, read from the kernel's files in `/sys`.
 
 use std::{
     fs,
@@ -16,9 +16,10 @@ pub(super) struct Sysfs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Device {
-    /// The bus IDs of the host bridge, of each bridge below it, and of the device.
+    /// The bus IDs on the path to the device: that of the host bridge, those of the bridges below
+    /// it, and that of the device.
     path: Vec<String>,
-    /// The NUMA node; `None` if the machine has no NUMA nodes.
+    /// The device's NUMA node, or `None` if the machine has no NUMA nodes.
     node: Option<u32>,
 }
 
@@ -32,15 +33,15 @@ impl Default for Sysfs {
 
 impl Sysfs {
     #[cfg(test)]
-    pub(super) fn at(root: &Path) -> Self {
+    pub(super) fn with_root(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
         }
     }
 
-    /// Returns the device for a bus ID in NVML's format, whose domain has eight digits instead of
-    /// the kernel's four.
-    pub(super) fn device(&self, bus_id: &str) -> Option<Device> {
+    /// Returns the device with the given bus ID. The ID is in NVML's format, in which the domain
+    /// has eight digits instead of the kernel's four.
+    pub(super) fn find_device(&self, bus_id: &str) -> Option<Device> {
         let bus_id = bus_id.to_ascii_lowercase();
         let short = bus_id.split_once(':').map(|(domain, rest)| {
             let domain = domain
@@ -48,39 +49,40 @@ impl Sysfs {
                 .unwrap_or(domain);
             format!("{domain}:{rest}")
         })?;
-        Self::behind(&self.root.join("bus/pci/devices").join(short))
+        Self::resolve_device(&self.root.join("bus/pci/devices").join(short))
     }
 
-    /// Returns the InfiniBand cards by name, in the order of their numbers.
-    pub(super) fn network_cards(&self) -> Vec<(String, Option<Device>)> {
-        self.class("infiniband")
+    /// Returns the names and devices of the InfiniBand cards, in the order of their numbers.
+    pub(super) fn list_network_cards(&self) -> Vec<(String, Option<Device>)> {
+        self.list_class("infiniband")
     }
 
-    /// Returns the `NVMe` disks by name, in the order of their numbers.
-    pub(super) fn disks(&self) -> Vec<(String, Option<Device>)> {
-        self.class("nvme")
+    /// Returns the names and devices of the `NVMe` disks, in the order of their numbers.
+    pub(super) fn list_disks(&self) -> Vec<(String, Option<Device>)> {
+        self.list_class("nvme")
     }
 
-    /// Returns the NUMA nodes and the CPUs of each node.
-    pub(super) fn nodes(&self) -> Vec<(u32, Vec<u32>)> {
+    /// Returns the NUMA nodes, with the CPUs of each node.
+    pub(super) fn list_nodes(&self) -> Vec<(u32, Vec<u32>)> {
         let directory = self.root.join("devices/system/node");
-        let mut nodes: Vec<_> = names(&directory)
+        let mut nodes: Vec<_> = list_names(&directory)
             .into_iter()
             .filter_map(|name| {
                 let node = name.strip_prefix("node")?.parse().ok()?;
                 let cpus =
-                    bounded::text(directory.join(&name).join("cpulist"), bounded::VALUE).ok()?;
-                Some((node, ranges::parse(&cpus)))
+                    bounded::read_text(directory.join(&name).join("cpulist"), bounded::VALUE_LIMIT)
+                        .ok()?;
+                Some((node, ranges::parse_ranges(&cpus)))
             })
             .collect();
         nodes.sort_unstable();
         nodes
     }
 
-    fn class(&self, class: &str) -> Vec<(String, Option<Device>)> {
+    fn list_class(&self, class: &str) -> Vec<(String, Option<Device>)> {
         let directory = self.root.join("class").join(class);
-        let mut names = names(&directory);
-        // `mlx5_10` must follow `mlx5_9`.
+        let mut names = list_names(&directory);
+        // Names are sorted by number, so that `mlx5_10` follows `mlx5_9`.
         names.sort_by_key(|name| {
             let digits = name
                 .trim_end_matches(|character: char| character.is_ascii_digit())
@@ -93,15 +95,15 @@ impl Sysfs {
         names
             .into_iter()
             .map(|name| {
-                let device = Self::behind(&directory.join(&name).join("device"));
+                let device = Self::resolve_device(&directory.join(&name).join("device"));
                 (name, device)
             })
             .collect()
     }
 
-    fn behind(link: &Path) -> Option<Device> {
+    fn resolve_device(link: &Path) -> Option<Device> {
         let real = fs::canonicalize(link).ok()?;
-        let node = bounded::text(real.join("numa_node"), bounded::VALUE)
+        let node = bounded::read_text(real.join("numa_node"), bounded::VALUE_LIMIT)
             .ok()
             .and_then(|text| text.trim().parse().ok());
         let path = real
@@ -114,7 +116,7 @@ impl Sysfs {
 }
 
 impl Device {
-    pub(super) fn to(&self, other: &Self) -> PciPath {
+    pub(super) fn path_to(&self, other: &Self) -> PciPath {
         let common = self
             .path
             .iter()
@@ -131,8 +133,8 @@ impl Device {
         if common == 1 {
             return PciPath::HostBridge;
         }
-        // Below the bridge that both devices share, a PCIe switch has one port for each of its
-        // devices.
+        // If the two devices are below the same PCIe switch, there is one switch port on the way to
+        // each device.
         let ports = [self, other].map(|device| device.path.len().saturating_sub(common + 1));
         if ports.iter().all(|ports| *ports <= 1) {
             PciPath::Single
@@ -142,7 +144,7 @@ impl Device {
     }
 }
 
-fn names(directory: &Path) -> Vec<String> {
+fn list_names(directory: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };
@@ -156,7 +158,7 @@ fn names(directory: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn device(path: &str, node: u32) -> Device {
+    fn make_device(path: &str, node: u32) -> Device {
         Device {
             path: path.split('/').map(str::to_owned).collect(),
             node: Some(node),
@@ -164,8 +166,8 @@ mod tests {
     }
 
     #[test]
-    fn the_way_between_two_devices_is_what_they_do_not_share() {
-        let gpu = device(
+    fn path_depends_on_shared_bridges() {
+        let gpu = make_device(
             "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0",
             0,
         );
@@ -188,9 +190,9 @@ mod tests {
             ("pci0000:37/0000:37:01.0/0000:38:00.0", 0, PciPath::Node),
             ("pci0000:97/0000:97:01.0/0000:98:00.0", 1, PciPath::System),
         ] {
-            let other = device(path, node);
-            assert_eq!(gpu.to(&other), level, "{path}");
-            assert_eq!(other.to(&gpu), level, "{path}");
+            let other = make_device(path, node);
+            assert_eq!(gpu.path_to(&other), level, "{path}");
+            assert_eq!(other.path_to(&gpu), level, "{path}");
         }
     }
 }

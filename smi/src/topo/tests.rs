@@ -1,43 +1,43 @@
-//! Compares `topo` with the output of nvidia-smi 580 for two H200 GPUs, and for boards with network
-//! cards.
+//! Tests of `topo` against the output of nvidia-smi 580 for two H200 GPUs, and for boards with
+//! network cards.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery, Value};
 
 use super::{Topology, matrix, matrix::Matrix, sysfs::Sysfs};
-use crate::{subcommand::tests::typed, tests::scripted::ScriptedBackend};
+use crate::{subcommand::tests::run_line, tests::scripted::ScriptedBackend};
 
-fn two() -> ScriptedBackend {
+fn two_h200s() -> ScriptedBackend {
     let mut driver = ScriptedBackend::default()
-        .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
-        .system(SystemQuery::GpusNearCpu(5), Ok(Value::Numbers(vec![1, 0])));
+        .with_system_answer(SystemQuery::DeviceCount, Ok(Value::from_number(2)))
+        .with_system_answer(SystemQuery::GpusNearCpu(5), Ok(Value::Numbers(vec![1, 0])));
     for (gpu, other) in [(0, 1), (1, 0)] {
         driver = driver
-            .text(
+            .with_text(
                 gpu,
                 Query::BusId,
                 ["00000000:17:00.0", "00000000:97:00.0"][gpu as usize],
             )
-            .numbers(gpu, Query::Field(91, 0), &[18])
-            .numbers(gpu, Query::Field(147, 0), &[18])
-            .numbers(gpu, Query::CpuAffinity, &[0xFFFF_FFFF])
-            .numbers(gpu, Query::MemoryAffinity, &[1])
-            .numbers(gpu, Query::CommonAncestor(other), &[30])
-            .numbers(gpu, Query::NearestGpus(20), &[])
-            .numbers(gpu, Query::NearestGpus(30), &[i128::from(other)])
-            .numbers(gpu, Query::P2pStatus(other, 0), &[0])
-            .numbers(gpu, Query::P2pStatus(other, 4), &[5]);
+            .with_numbers(gpu, Query::Field(91, 0), &[18])
+            .with_numbers(gpu, Query::Field(147, 0), &[18])
+            .with_numbers(gpu, Query::CpuAffinity, &[0xFFFF_FFFF])
+            .with_numbers(gpu, Query::MemoryAffinity, &[1])
+            .with_numbers(gpu, Query::CommonAncestor(other), &[30])
+            .with_numbers(gpu, Query::NearestGpus(20), &[])
+            .with_numbers(gpu, Query::NearestGpus(30), &[i128::from(other)])
+            .with_numbers(gpu, Query::P2pStatus(other, 0), &[0])
+            .with_numbers(gpu, Query::P2pStatus(other, 4), &[5]);
         for link in 0..18 {
-            driver = driver.text(gpu, Query::NvLinkRemoteBusId(link), "FFFFFFFF:FF:FF.0");
+            driver = driver.with_text(gpu, Query::NvLinkRemoteBusId(link), "FFFFFFFF:FF:FF.0");
         }
     }
     driver
 }
 
-fn table(driver: &ScriptedBackend, root: &Path, matrix: Matrix) -> String {
-    let sysfs = Sysfs::at(root);
-    matrix::table(
+fn render_matrix(driver: &ScriptedBackend, root: &Path, matrix: Matrix) -> String {
+    let sysfs = Sysfs::with_root(root);
+    matrix::render_matrix(
         &Topology {
             driver,
             sysfs: &sysfs,
@@ -47,9 +47,9 @@ fn table(driver: &ScriptedBackend, root: &Path, matrix: Matrix) -> String {
     )
 }
 
-/// Returns a `/sys` directory of a machine with two sockets: a GPU and two network cards on the
-/// first, a GPU and a disk on the second.
-fn machine() -> tempfile::TempDir {
+/// Creates a `/sys` directory for a machine with two sockets. The first socket has a GPU and two
+/// network cards, and the second has a GPU and a disk.
+fn create_machine() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let place = |link: &str, device: &str, node: u32| {
         let device = root.path().join("devices").join(device);
@@ -112,34 +112,40 @@ fn links_through_switches_are_counted() {
          GPU1\tNV18\t X \t0-31\t0\t\tN/A\n\
          {LEGEND}  NV#  = Connection traversing a bonded set of # NVLinks\n"
     );
-    assert_eq!(table(&two(), nowhere.path(), Matrix::Links), expected);
+    assert_eq!(
+        render_matrix(&two_h200s(), nowhere.path(), Matrix::Links),
+        expected
+    );
     let pci = expected.replace("NV18", "PHB").replace(
         "  NV#  = Connection traversing a bonded set of # NVLinks\n",
         "",
     );
-    assert_eq!(table(&two(), nowhere.path(), Matrix::Pci), pci);
+    assert_eq!(
+        render_matrix(&two_h200s(), nowhere.path(), Matrix::Pci),
+        pci
+    );
 }
 
 #[test]
 fn links_between_two_gpus_are_counted() {
     let nowhere = tempfile::tempdir().unwrap();
-    let driver = (0..4).fold(two(), |driver, link| {
-        let driver = driver.text(0, Query::NvLinkRemoteBusId(link), "00000000:97:00.0");
-        driver.numbers(0, Query::Field(165, link), &[1])
+    let driver = (0..4).fold(two_h200s(), |driver, link| {
+        let driver = driver.with_text(0, Query::NvLinkRemoteBusId(link), "00000000:97:00.0");
+        driver.with_numbers(0, Query::Field(165, link), &[1])
     });
-    assert!(table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV4\t"));
-    let driver = driver.numbers(0, Query::Field(165, 2), &[0]);
+    assert!(render_matrix(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV4\t"));
+    let driver = driver.with_numbers(0, Query::Field(165, 2), &[0]);
     assert!(
-        table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV3\t"),
+        render_matrix(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV3\t"),
         "one is down"
     );
 }
 
 #[test]
-fn the_gpu_with_fewer_links_to_the_switches_limits_a_pair() {
+fn fewer_switch_links_limit_the_pair() {
     let nowhere = tempfile::tempdir().unwrap();
-    let driver = two().numbers(1, Query::Field(147, 0), &[17]);
-    let text = table(&driver, nowhere.path(), Matrix::Links);
+    let driver = two_h200s().with_numbers(1, Query::Field(147, 0), &[17]);
+    let text = render_matrix(&driver, nowhere.path(), Matrix::Links);
     assert!(
         text.contains("GPU0\t X \tNV17\t") && text.contains("GPU1\tNV17\t X \t"),
         "{text}"
@@ -148,9 +154,9 @@ fn the_gpu_with_fewer_links_to_the_switches_limits_a_pair() {
 
 #[test]
 fn network_cards_have_rows_and_names() {
-    let machine = machine();
+    let machine = create_machine();
     assert_eq!(
-        table(&two(), machine.path(), Matrix::Pci),
+        render_matrix(&two_h200s(), machine.path(), Matrix::Pci),
         format!(
             "\t\u{1b}[4mGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n\
              GPU0\t X \tPHB\tPIX\tPHB\t0-31\t0\t\tN/A\n\
@@ -163,15 +169,15 @@ fn network_cards_have_rows_and_names() {
 }
 
 #[test]
-fn disks_have_a_matrix_of_their_own() {
-    let machine = machine();
-    let text = table(&two(), machine.path(), Matrix::Disks);
+fn disks_have_a_separate_matrix() {
+    let machine = create_machine();
+    let text = render_matrix(&two_h200s(), machine.path(), Matrix::Disks);
     assert!(
         text.starts_with("\t\u{1b}[4mNVMe0\u{1b}[0m\nGPU0\tSYS\t\nGPU1\tPHB\t\n\nLegend:\n"),
         "{text}"
     );
     let nowhere = tempfile::tempdir().unwrap();
-    let text = table(&two(), nowhere.path(), Matrix::Disks);
+    let text = render_matrix(&two_h200s(), nowhere.path(), Matrix::Disks);
     assert_eq!(
         text,
         format!("\t\u{1b}[4m\u{1b}[0m\nGPU0\t\nGPU1\t\n{LEGEND}")
@@ -179,20 +185,20 @@ fn disks_have_a_matrix_of_their_own() {
 }
 
 #[test]
-fn nodes_are_those_of_the_cpus() {
-    let machine = machine();
-    let sysfs = Sysfs::at(machine.path());
-    let driver = two().numbers(1, Query::CpuAffinity, &[0xFFFF_0000]);
+fn node_affinity_follows_cpus() {
+    let machine = create_machine();
+    let sysfs = Sysfs::with_root(machine.path());
+    let driver = two_h200s().with_numbers(1, Query::CpuAffinity, &[0xFFFF_0000]);
     let topology = Topology {
         driver: &driver,
         sysfs: &sysfs,
     };
-    assert_eq!(topology.nodes_of_cpus(0), "0-1");
-    assert_eq!(topology.nodes_of_cpus(1), "1");
+    assert_eq!(topology.format_cpu_nodes(0), "0-1");
+    assert_eq!(topology.format_cpu_nodes(1), "1");
 }
 
 #[test]
-fn ways_are_told_in_words() {
+fn paths_are_described_in_words() {
     for (line, expected) in [
         (
             "-c 5",
@@ -208,7 +214,8 @@ fn ways_are_told_in_words() {
         ),
         (
             "-n 2 -i 0",
-            "Device 0 is not connected to other devices by way of potentially multiple PCIe switches.\n\n",
+            "Device 0 is not connected to other devices by way of potentially multiple PCIe \
+             switches.\n\n",
         ),
         (
             "-n 3 -i 1",
@@ -222,7 +229,7 @@ fn ways_are_told_in_words() {
         ("-gnid -i 0", "N/A\n"),
     ] {
         assert_eq!(
-            typed(&format!("topo {line}"), &two()),
+            run_line(&format!("topo {line}"), &two_h200s()),
             (expected.to_owned(), 0),
             "{line}"
         );
@@ -230,18 +237,23 @@ fn ways_are_told_in_words() {
 }
 
 #[test]
-fn memory_of_other_gpus_is_within_reach_or_not() {
-    let legend = "\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  CNS  = Chipset not supported\n  GNS  = GPU not supported\n  TNS  = Topology not supported\n  NS   = Not supported\n  U    = Unknown\n";
+fn p2p_table_shows_reachability() {
+    let legend = "\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  CNS  = Chipset not \
+                  supported\n  GNS  = GPU not supported\n  TNS  = Topology not supported\n  NS   = \
+                  Not supported\n  U    = Unknown\n";
     for (letter, word) in [("r", "OK"), ("p", "NS"), ("n", "U")] {
         let expected = format!(
             " \t\u{1b}[4mGPU0\tGPU1\t\u{1b}[0m\n GPU0\tX\t{word}\t\n GPU1\t{word}\tX\t\n{legend}"
         );
-        assert_eq!(typed(&format!("topo -p2p {letter}"), &two()), (expected, 0));
+        assert_eq!(
+            run_line(&format!("topo -p2p {letter}"), &two_h200s()),
+            (expected, 0)
+        );
     }
 }
 
 #[test]
-fn wrong_words_are_answered_as_nvidia_smi_answers_them() {
+fn invalid_value_errors_match_nvidia_smi() {
     let only = "The -i command line argument must be used in conjunction with -n or -p.\n\n";
     for (line, expected, code) in [
         ("--bogus", "Option \"--bogus\" is not recognized.\n", 2),
@@ -258,22 +270,24 @@ fn wrong_words_are_answered_as_nvidia_smi_answers_them() {
         ("-i 0", only, 255),
         (
             "-C",
-            "NUMA ID of nearest CPU must be used in conjunction with the -i argument which must be a single identifier.\n\n",
+            "NUMA ID of nearest CPU must be used in conjunction with the -i argument which must \
+             be a single identifier.\n\n",
             2,
         ),
         (
             "-p -i 0,9",
-            "Path command line flag must be used in conjection with the -i argument which must be two GPU identifiers.\n\n",
+            "Path command line flag must be used in conjection with the -i argument which must be \
+             two GPU identifiers.\n\n",
             2,
         ),
     ] {
         assert_eq!(
-            typed(&format!("topo {line}"), &two()),
+            run_line(&format!("topo {line}"), &two_h200s()),
             (expected.to_owned(), code),
             "{line}"
         );
     }
-    let (text, code) = typed("topo -i 0 -c 5", &two());
+    let (text, code) = run_line("topo -i 0 -c 5", &two_h200s());
     assert_eq!(
         text,
         format!("The GPUs that have an affinity with CPU 5 are:\n0, 1\n\n{only}")

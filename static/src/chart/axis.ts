@@ -1,6 +1,6 @@
 /** The range of a chart's value axis. */
 
-import { firstAfter } from '../lib/timeline';
+import { indexAfter } from '../lib/timeline';
 import type { ChartLine, TimeWindow } from './content';
 import { roundRange, roundUp } from './ticks';
 
@@ -20,7 +20,7 @@ type Range = readonly [floor: number, ceiling: number];
 /**
  * Returns the range of an unzoomed axis: up to the limit, or further if there are higher values.
  */
-export function wholeAxis(
+export function computeWholeAxis(
   ends: AxisEnds,
   limit: number | null,
   lines: readonly ChartLine[],
@@ -33,7 +33,7 @@ export function wholeAxis(
   }
   // The axis has some room above a limit that values may reach.
   const ceiling = Math.max(ends.ceiling, (limit ?? 0) * 1.06);
-  const [lowest, highest] = extentOf(lines, window) ?? [floor, ceiling];
+  const [lowest, highest] = findExtent(lines, window) ?? [floor, ceiling];
   if (highest > ceiling && limit === null && floor === 0) {
     return [floor, roundUp(highest, base)];
   }
@@ -48,26 +48,26 @@ export function wholeAxis(
  * Returns the smallest range that shows all values, or `null` if there are none. A stacked chart
  * starts at `floor`.
  */
-export function fittedAxis(
+export function computeFittedAxis(
   { floor, base }: AxisEnds,
   isStacked: boolean,
   lines: readonly ChartLine[],
   window: TimeWindow,
 ): Range | null {
-  const extent = extentOf(lines, window);
+  const extent = findExtent(lines, window);
   return extent && roundRange(isStacked ? floor : extent[0], extent[1], base);
 }
 
 /** Returns the lowest and the highest visible value, or `null` if there are none. */
-function extentOf(
+function findExtent(
   lines: readonly ChartLine[],
   window: TimeWindow,
 ): [lowest: number, highest: number] | null {
   let [lowest, highest] = [Infinity, -Infinity];
   for (const { values, extremes, times_ms = window.times_ms } of lines) {
     const { low, high } = extremes ?? { low: values, high: values };
-    const end = firstAfter(times_ms, window.to_ms);
-    for (let i = firstAfter(times_ms, window.from_ms); i < end; i += 1) {
+    const end = indexAfter(times_ms, window.to_ms);
+    for (let i = indexAfter(times_ms, window.from_ms); i < end; i += 1) {
       const [least = NaN, most = NaN] = [low[i], high[i]];
       highest = most > highest ? most : highest;
       lowest = least < lowest ? least : lowest;

@@ -28,13 +28,13 @@ export class Chart {
   constructor(private readonly host: HTMLElement) {}
 
   /** Measures the size at once, for a chart that becomes visible before its next frame. */
-  measure(): void {
+  measureSize(): void {
     this.resize(this.host.clientWidth, this.host.clientHeight);
   }
 
   draw(content: ChartContent): void {
     if (this.sizes === null) {
-      this.open();
+      this.createCanvas();
     }
     if (content.style !== this.content?.style) {
       this.drawn = null;
@@ -51,7 +51,7 @@ export class Chart {
     if (plotArea === null) {
       return null;
     }
-    const x = (clientX - this.host.getBoundingClientRect().left) * ratio();
+    const x = (clientX - this.host.getBoundingClientRect().left) * currentPixelRatio();
     const share = Math.min(1, Math.max(0, (x - plotArea.left) / (plotArea.right - plotArea.left)));
     return Math.round(plotArea.from_ms + share * (plotArea.to_ms - plotArea.from_ms));
   }
@@ -75,8 +75,8 @@ export class Chart {
     }
     const { floor, ceiling } = this.content;
     const perPixel = (ceiling - floor) / (area.bottom - area.top);
-    const y = (clientY - this.host.getBoundingClientRect().top) * ratio();
-    return { value: floor + (area.bottom - y) * perPixel, pixel: perPixel * ratio() };
+    const y = (clientY - this.host.getBoundingClientRect().top) * currentPixelRatio();
+    return { value: floor + (area.bottom - y) * perPixel, pixel: perPixel * currentPixelRatio() };
   }
 
   /**
@@ -87,13 +87,13 @@ export class Chart {
     const area = this.plotArea();
     return area === null || at_ms < area.from_ms || at_ms > area.to_ms
       ? null
-      : area.x(at_ms) / ratio();
+      : area.x(at_ms) / currentPixelRatio();
   }
 
   /** Returns whether a horizontal position on the screen is on the value axis. */
   isOnAxis(clientX: number): boolean {
     const area = this.plotArea();
-    const x = (clientX - this.host.getBoundingClientRect().left) * ratio();
+    const x = (clientX - this.host.getBoundingClientRect().left) * currentPixelRatio();
     return area !== null && this.hasAxes() && x < area.left;
   }
 
@@ -106,16 +106,16 @@ export class Chart {
   }
 
   /** The number of device pixels per CSS pixel. */
-  get px(): number {
-    return ratio();
+  get pixelRatio(): number {
+    return currentPixelRatio();
   }
 
   get height_px(): number {
-    return this.height / ratio();
+    return this.height / currentPixelRatio();
   }
 
   get width_px(): number {
-    return this.width / ratio();
+    return this.width / currentPixelRatio();
   }
 
   dispose(): void {
@@ -123,7 +123,7 @@ export class Chart {
     this.context?.canvas.remove();
   }
 
-  private open(): void {
+  private createCanvas(): void {
     // Without layout, for example in a test, nothing can be drawn.
     if (typeof ResizeObserver === 'undefined') {
       return;
@@ -142,8 +142,8 @@ export class Chart {
   }
 
   private resize(width_px: number, height_px: number): void {
-    this.width = Math.round(width_px * ratio());
-    this.height = Math.round(height_px * ratio());
+    this.width = Math.round(width_px * currentPixelRatio());
+    this.height = Math.round(height_px * currentPixelRatio());
   }
 
   private plotArea(): PlotArea | null {
@@ -151,7 +151,7 @@ export class Chart {
     if (content === null || width === 0 || height === 0) {
       return null;
     }
-    const px = ratio();
+    const px = currentPixelRatio();
     const withAxes = this.hasAxes();
     const left = Math.round((withAxes ? LEFT_PX : EDGE_PX) * px);
     const right = width - Math.round(EDGE_PX * px);
@@ -181,7 +181,10 @@ export class Chart {
   }
 
   private hasAxes(): boolean {
-    return this.width >= AXES_WIDTH_PX * ratio() && this.height >= AXES_HEIGHT_PX * ratio();
+    return (
+      this.width >= AXES_WIDTH_PX * currentPixelRatio() &&
+      this.height >= AXES_HEIGHT_PX * currentPixelRatio()
+    );
   }
 
   private paint(): void {
@@ -213,7 +216,7 @@ export class Chart {
    * Sets the font only if it has changed, because each change makes the browser recalculate styles.
    */
   private setFont(ctx: CanvasRenderingContext2D, family: string): void {
-    const font = `${10 * ratio()}px ${family}`;
+    const font = `${10 * currentPixelRatio()}px ${family}`;
     if (font !== this.font) {
       this.font = font;
       ctx.font = font;
@@ -221,6 +224,6 @@ export class Chart {
   }
 }
 
-function ratio(): number {
+function currentPixelRatio(): number {
   return Math.max(1, globalThis.devicePixelRatio || 1);
 }

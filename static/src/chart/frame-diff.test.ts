@@ -6,7 +6,7 @@ import { frameSignature, isVisibleChange } from './frame-diff';
 const MINUTE_MS = 60_000;
 
 /** Returns a plot area that shows the minute until `to_ms` on 600 pixels. */
-function field(to_ms: number): PlotArea {
+function createPlotArea(to_ms: number): PlotArea {
   return {
     px: 1,
     width: 600,
@@ -23,7 +23,7 @@ function field(to_ms: number): PlotArea {
   };
 }
 
-function content(newest: number, changes: Partial<ChartContent> = {}): ChartContent {
+function createContent(newest: number, changes: Partial<ChartContent> = {}): ChartContent {
   const window = {
     times_ms: new Float64Array([0]),
     revision: 0,
@@ -45,24 +45,24 @@ function content(newest: number, changes: Partial<ChartContent> = {}): ChartCont
   };
 }
 
-const before = frameSignature(content(50), field(MINUTE_MS));
+const before = frameSignature(createContent(50), createPlotArea(MINUTE_MS));
 const seen = (changed: ChartContent, to_ms: number, since_ms: number): boolean =>
-  isVisibleChange(before, frameSignature(changed, field(to_ms)), since_ms);
+  isVisibleChange(before, frameSignature(changed, createPlotArea(to_ms)), since_ms);
 
 describe('redrawing a chart', () => {
   it('movement by two pixels redraws the chart', () => {
-    expect(seen(content(50), MINUTE_MS + 100, 5000)).toBe(false);
-    expect(seen(content(50), MINUTE_MS + 200, 0)).toBe(true);
+    expect(seen(createContent(50), MINUTE_MS + 100, 5000)).toBe(false);
+    expect(seen(createContent(50), MINUTE_MS + 200, 0)).toBe(true);
   });
 
   it('new value redraws only after a second', () => {
-    expect(seen(content(60), MINUTE_MS, 900)).toBe(false);
-    expect(seen(content(60), MINUTE_MS, 1000)).toBe(true);
-    expect(seen(content(50.3), MINUTE_MS, 5000)).toBe(false);
+    expect(seen(createContent(60), MINUTE_MS, 900)).toBe(false);
+    expect(seen(createContent(60), MINUTE_MS, 1000)).toBe(true);
+    expect(seen(createContent(50.3), MINUTE_MS, 5000)).toBe(false);
   });
 
   it('any other change redraws at once', () => {
-    const { window, lines } = content(50);
+    const { window, lines } = createContent(50);
     const others: Partial<ChartContent>[] = [
       { at_ms: 5 },
       { ceiling: 120 },
@@ -75,7 +75,7 @@ describe('redrawing a chart', () => {
       { bands: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
       { markers: [{ at_ms: 1, color: 'blue', label: '' }] },
     ];
-    expect(others.map((changes) => seen(content(50, changes), MINUTE_MS, 0))).toEqual(
+    expect(others.map((changes) => seen(createContent(50, changes), MINUTE_MS, 0))).toEqual(
       others.map(() => true),
     );
   });
@@ -84,9 +84,12 @@ describe('redrawing a chart', () => {
     const band = (to_ms: number): Partial<ChartContent> => ({
       bands: [{ from_ms: 1, to_ms, color: 'b', label: '' }],
     });
-    const going = frameSignature(content(50, band(MINUTE_MS)), field(MINUTE_MS));
-    const further = frameSignature(content(50, band(MINUTE_MS + 90)), field(MINUTE_MS + 100));
-    const ended = frameSignature(content(50, band(30_000)), field(MINUTE_MS));
+    const going = frameSignature(createContent(50, band(MINUTE_MS)), createPlotArea(MINUTE_MS));
+    const further = frameSignature(
+      createContent(50, band(MINUTE_MS + 90)),
+      createPlotArea(MINUTE_MS + 100),
+    );
+    const ended = frameSignature(createContent(50, band(30_000)), createPlotArea(MINUTE_MS));
     expect(isVisibleChange(going, further, 0)).toBe(false);
     expect(isVisibleChange(going, ended, 0)).toBe(true);
   });

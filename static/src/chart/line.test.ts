@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { addLine, type Path } from './line';
 
-class Said implements Path {
+class RecordedPath implements Path {
   readonly steps: string[] = [];
   moveTo(x: number, y: number): void {
     this.steps.push(`M${x},${y}`);
@@ -15,8 +15,8 @@ class Said implements Path {
   }
 }
 
-function way(times: number[], values: number[], baseline: number | null = null): string {
-  const said = new Said();
+function drawPath(times: number[], values: number[], baseline: number | null = null): string {
+  const said = new RecordedPath();
   addLine(
     said,
     times,
@@ -31,13 +31,13 @@ function way(times: number[], values: number[], baseline: number | null = null):
 
 describe('chart line', () => {
   it('line connects samples', () =>
-    expect(way([0, 100, 200], [10, 20, 10])).toBe('M0,90 L10,80 L20,90'));
+    expect(drawPath([0, 100, 200], [10, 20, 10])).toBe('M0,90 L10,80 L20,90'));
 
   it('line has only visible corners', () => {
-    expect(way([0, 100, 200, 300, 400], [10, 20, 30.2, 40, 0])).toBe('M0,90 L30,60 L40,100');
+    expect(drawPath([0, 100, 200, 300, 400], [10, 20, 30.2, 40, 0])).toBe('M0,90 L30,60 L40,100');
     const times = Array.from({ length: 3000 }, (_, i) => i);
     const values = times.map((at) => 50 + 40 * Math.sin(at / 300));
-    const said = new Said();
+    const said = new RecordedPath();
     const y = (value: number): number => 100 - value;
     addLine(said, times, values, 0, times.length, { x: (at) => at / 10, y });
     expect(said.steps.length).toBeLessThan(60);
@@ -62,7 +62,7 @@ describe('chart line', () => {
     ];
     for (const values of peaks) {
       expect(
-        way(
+        drawPath(
           [0, 1, 11, 12, 21, 22].map((at) => at * 10 - 5),
           values,
         ),
@@ -71,21 +71,23 @@ describe('chart line', () => {
   });
 
   it('gap in values leaves gap in line', () =>
-    expect(way([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40])).toBe('M0,90 L10,80 M30,70 L40,60'));
+    expect(drawPath([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40])).toBe(
+      'M0,90 L10,80 M30,70 L40,60',
+    ));
 
   it('single sample between gaps is visible', () =>
-    expect(way([0, 100, 200], [NaN, 20, NaN])).toBe('M10,80 L10.01,80'));
+    expect(drawPath([0, 100, 200], [NaN, 20, NaN])).toBe('M10,80 L10.01,80'));
 
   it('extremes of each column are kept', () => {
     const times = Array.from({ length: 1000 }, (_, i) => i / 10);
     const values = times.map((_, i) => (i === 543 ? 99 : 1));
-    const said = way(times, values);
+    const said = drawPath(times, values);
     expect(said.split(' ').length).toBeLessThan(20);
     expect(said).toContain('L5,1 ');
   });
 
   it('filled parts are closed separately at bottom', () => {
-    expect(way([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40], 100)).toBe(
+    expect(drawPath([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40], 100)).toBe(
       'M0,90 L10,80 L10,100 L0,100 Z M30,70 L40,60 L40,100 L30,100 Z',
     );
   });

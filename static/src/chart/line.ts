@@ -10,7 +10,7 @@ export interface Scales {
 }
 
 /** The maximum invisible distance of a line from a sample. Fewer corners make painting faster. */
-const INVISIBLE_PX = 0.3;
+const MAX_INVISIBLE_PX = 0.3;
 
 /**
  * Adds the line through `values` from index `begin` up to `end`. Samples in the same pixel column
@@ -35,7 +35,7 @@ export function addLine(
   let last = 0;
   const leave = (): void => {
     if (!Number.isNaN(column)) {
-      stroke.pass(column, first, low, high, last);
+      stroke.addColumn(column, first, low, high, last);
     }
     column = NaN;
   };
@@ -81,22 +81,22 @@ class Stroke {
   constructor(private readonly path: Path) {}
 
   /** Adds a pixel column with all its values. */
-  pass(x: number, first: number, low: number, high: number, last: number): void {
+  addColumn(x: number, first: number, low: number, high: number, last: number): void {
     if (Number.isNaN(this.begun)) {
       this.path.moveTo(x, first);
       this.begun = x;
-      this.turn(x, first);
-      this.upAndDown(x, low, high, last);
+      this.setCorner(x, first);
+      this.drawExtremes(x, low, high, last);
     } else if (
-      low >= Math.min(this.y, last) - INVISIBLE_PX &&
-      high <= Math.max(this.y, last) + INVISIBLE_PX
+      low >= Math.min(this.y, last) - MAX_INVISIBLE_PX &&
+      high <= Math.max(this.y, last) + MAX_INVISIBLE_PX
     ) {
       // All values of the column are between the previous end and the last value.
-      this.to(x, last);
+      this.extendTo(x, last);
     } else {
-      this.to(x, first);
-      this.corner();
-      this.upAndDown(x, low, high, last);
+      this.extendTo(x, first);
+      this.drawCorner();
+      this.drawExtremes(x, low, high, last);
     }
   }
 
@@ -104,7 +104,7 @@ class Stroke {
     if (Number.isNaN(this.begun)) {
       return;
     }
-    this.corner();
+    this.drawCorner();
     if (baseline !== null) {
       this.path.lineTo(this.x, baseline);
       this.path.lineTo(this.begun, baseline);
@@ -117,22 +117,22 @@ class Stroke {
   }
 
   /** Draws both extremes of a column, starting with the one farther from its last sample. */
-  private upAndDown(x: number, low: number, high: number, last: number): void {
+  private drawExtremes(x: number, low: number, high: number, last: number): void {
     for (const y of last - low > high - last ? [low, high, last] : [high, low, last]) {
-      if (Math.abs(y - this.y) > INVISIBLE_PX) {
+      if (Math.abs(y - this.y) > MAX_INVISIBLE_PX) {
         this.path.lineTo(x, y);
-        this.turn(x, y);
+        this.setCorner(x, y);
       }
     }
   }
 
-  private to(x: number, y: number): void {
+  private extendTo(x: number, y: number): void {
     let slope = (y - this.cornerY) / (x - this.cornerX);
     if (slope < this.least || slope > this.most) {
-      this.corner();
+      this.drawCorner();
       slope = (y - this.cornerY) / (x - this.cornerX);
     }
-    const slack = INVISIBLE_PX / (x - this.cornerX);
+    const slack = MAX_INVISIBLE_PX / (x - this.cornerX);
     this.least = Math.max(this.least, slope - slack);
     this.most = Math.min(this.most, slope + slack);
     this.x = x;
@@ -140,14 +140,14 @@ class Stroke {
   }
 
   /** Draws the line up to its current end. */
-  private corner(): void {
+  private drawCorner(): void {
     if (this.x !== this.cornerX) {
       this.path.lineTo(this.x, this.y);
     }
-    this.turn(this.x, this.y);
+    this.setCorner(this.x, this.y);
   }
 
-  private turn(x: number, y: number): void {
+  private setCorner(x: number, y: number): void {
     this.x = this.cornerX = x;
     this.y = this.cornerY = y;
     this.least = -Infinity;

@@ -1,10 +1,10 @@
 /** The drawing of a chart's content. */
 
-import { firstAfter, indexAt } from '../lib/timeline';
+import { indexAfter, indexAt } from '../lib/timeline';
 import type { ChartContent, ChartLine, ChartStyle, PlotArea } from './content';
 import { addLine } from './line';
 import type { Surface } from './surface';
-import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, timeTickText, valueTicks } from './ticks';
+import { DAY_MS, isMidnight, MINUTE_MS, timeTicks, formatTimeTick, valueTicks } from './ticks';
 
 /** The margin for the dot at the newest value. */
 export const EDGE_PX = 4;
@@ -15,11 +15,11 @@ export const BOTTOM_PX = 18;
 /** The distance between an axis and its labels. */
 const LABEL_PX = 7;
 /** The minimum distance between time labels with and without seconds. */
-const SECONDS_APART_PX = 62;
-const MINUTES_APART_PX = 54;
-const VALUE_APART_PX = 26;
+const SECOND_LABEL_DISTANCE_PX = 62;
+const MINUTE_LABEL_DISTANCE_PX = 54;
+const VALUE_LABEL_DISTANCE_PX = 26;
 /** The height of a line of text. */
-const LETTERS_PX = 14;
+const TEXT_HEIGHT_PX = 14;
 const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
 /** The opacity of the band between the lowest and the highest reading. */
@@ -27,7 +27,7 @@ const BAND_ALPHA = 0.22;
 const FAINT_ALPHA = 0.2;
 const NO_DASH: number[] = [];
 /** The maximum number of lines that are drawn at full width and with dots. */
-const CROWD = 8;
+const MAX_FULL_WIDTH_LINES = 8;
 const LABEL_ROWS = 3;
 
 /** Draws a chart on an empty surface whose font is already set. */
@@ -36,7 +36,7 @@ export function paintChart(ctx: Surface, area: PlotArea, content: ChartContent):
   paintGrid(ctx, area, content);
   ctx.save();
   ctx.beginPath();
-  const [clipTop, clipBottom] = content.clipped === true ? clipOf(area) : [0, area.height];
+  const [clipTop, clipBottom] = content.clipped === true ? clipRange(area) : [0, area.height];
   ctx.rect(area.left, clipTop, area.right - area.left + EDGE_PX * area.px, clipBottom - clipTop);
   ctx.clip();
   paintLines(ctx, area, content);
@@ -60,11 +60,16 @@ function paintGrid(ctx: Surface, area: PlotArea, content: ChartContent): void {
   } else {
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'right';
-    const values = valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base);
+    const values = valueTicks(
+      floor,
+      ceiling,
+      (bottom - top) / (VALUE_LABEL_DISTANCE_PX * px),
+      axis.base,
+    );
     const texts = axis.ticks(values);
     values.forEach((value, i) => {
       const y = Math.round(area.y(value));
-      if (limitY !== null && Math.abs(limitY - y) < LETTERS_PX * px) {
+      if (limitY !== null && Math.abs(limitY - y) < TEXT_HEIGHT_PX * px) {
         return;
       }
       ctx.fillStyle = style.grid;
@@ -102,7 +107,7 @@ function paintLimit(ctx: Surface, area: PlotArea, content: ChartContent, y: numb
   ctx.textAlign = 'right';
   ctx.fillText(axis.ticks([limit ?? 0])[0] ?? '', left - LABEL_PX * px, y);
   if (limitName !== undefined) {
-    const above = y - top >= LETTERS_PX * px;
+    const above = y - top >= TEXT_HEIGHT_PX * px;
     ctx.fillStyle = style.muted;
     ctx.textBaseline = above ? 'bottom' : 'top';
     ctx.textAlign = 'left';
@@ -115,11 +120,12 @@ function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
   const { left, right, bottom } = area;
   const ticks = (apart_px: number): ReturnType<typeof timeTicks> =>
     timeTicks(area.from_ms, area.to_ms, (right - left) / (apart_px * px));
-  const closer = ticks(MINUTES_APART_PX);
-  const { step_ms, times_ms } = closer.step_ms < MINUTE_MS ? ticks(SECONDS_APART_PX) : closer;
+  const closer = ticks(MINUTE_LABEL_DISTANCE_PX);
+  const { step_ms, times_ms } =
+    closer.step_ms < MINUTE_MS ? ticks(SECOND_LABEL_DISTANCE_PX) : closer;
   ctx.textAlign = 'center';
   for (const at_ms of times_ms) {
-    const text = timeTickText(at_ms, step_ms);
+    const text = formatTimeTick(at_ms, step_ms);
     // The date of a new day is emphasized between hours.
     ctx.fillStyle = step_ms < DAY_MS && isMidnight(at_ms) ? style.text : style.muted;
     const half = ctx.measureText(text).width / 2;
@@ -134,7 +140,7 @@ function paintTimes(ctx: Surface, area: PlotArea, style: ChartStyle): void {
 }
 
 /** Returns the top and bottom of the region in which clipped lines are drawn. */
-function clipOf({ top, bottom, px }: PlotArea): [top: number, bottom: number] {
+function clipRange({ top, bottom, px }: PlotArea): [top: number, bottom: number] {
   return [top - CLIP_PX * px, bottom + CLIP_PX * px];
 }
 
@@ -157,12 +163,12 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
     ctx.fill('evenodd');
     ctx.globalAlpha = 1;
   };
-  const layers = stacked(stack ?? [], begin, end);
+  const layers = stackLines(stack ?? [], begin, end);
   layers.forEach(({ values, color }, i) => {
     const below = layers[i - 1];
     fill(color, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
   });
-  const isCrowded = lines.length > CROWD;
+  const isCrowded = lines.length > MAX_FULL_WIDTH_LINES;
   ctx.lineJoin = isCrowded ? 'bevel' : 'round';
   ctx.lineCap = isCrowded ? 'butt' : 'round';
   const strongLast = [...lines].sort(
@@ -195,15 +201,15 @@ function paintLines(ctx: Surface, area: PlotArea, { window, lines, stack }: Char
  * extend to the edges.
  */
 function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, end: number] {
-  const begin = Math.max(0, firstAfter(times_ms, area.from_ms) - 1);
-  return [begin, Math.min(times_ms.length, firstAfter(times_ms, area.to_ms) + 1)];
+  const begin = Math.max(0, indexAfter(times_ms, area.from_ms) - 1);
+  return [begin, Math.min(times_ms.length, indexAfter(times_ms, area.to_ms) + 1)];
 }
 
 /**
  * Returns the sums of each line and the lines before it. A missing value counts as zero; if all
  * values are missing, there is a gap.
  */
-function stacked(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
+function stackLines(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
   return stack.map(({ values, ...look }) => {
     const sum = new Float64Array(end).fill(NaN);
@@ -264,7 +270,7 @@ function paintBands(ctx: Surface, area: PlotArea, { bands = [], style }: ChartCo
     if (text + 6 * px < width && row >= 0) {
       ends[row] = x + text + 8 * px;
       ctx.fillStyle = style.muted;
-      ctx.fillText(label, x + 4 * px, area.top + (2 + row * LETTERS_PX) * px);
+      ctx.fillText(label, x + 4 * px, area.top + (2 + row * TEXT_HEIGHT_PX) * px);
     }
   }
 }
@@ -292,13 +298,14 @@ function paintCursor(ctx: Surface, area: PlotArea, content: ChartContent): void 
     ctx.fillRect(Math.round(area.x(at_ms)), area.top, px, area.bottom - area.top);
     ctx.globalAlpha = 1;
   }
-  for (const { values, color, times_ms = window.times_ms, faint } of lines.length > CROWD
+  for (const { values, color, times_ms = window.times_ms, faint } of lines.length >
+  MAX_FULL_WIDTH_LINES
     ? []
     : lines) {
     const index = cursorIndex(times_ms, content);
     const time = times_ms[index] ?? NaN;
     const value = values[index] ?? NaN;
-    const [top, bottom] = clipOf(area);
+    const [top, bottom] = clipRange(area);
     const isInside =
       time >= area.from_ms && time <= area.to_ms && area.y(value) >= top && area.y(value) <= bottom;
     if (isInside && faint !== true) {

@@ -36,7 +36,7 @@ export class SvgSurface implements Surface {
     height: number,
     private readonly measure: (text: string, font: string) => TextMetrics,
   ) {
-    this.root = element('svg', { width, height, viewBox: `0 0 ${width} ${height}` });
+    this.root = createElement('svg', { width, height, viewBox: `0 0 ${width} ${height}` });
     this.groups = [this.root];
   }
 
@@ -55,10 +55,10 @@ export class SvgSurface implements Surface {
 
   fillText(text: string, x: number, y: number): void {
     const [size = '10px', ...family] = this.font.replace(/^(?:bold|\d+) (?=\d)/, '').split(' ');
-    const node = this.add('text', {
+    const node = this.appendElement('text', {
       x,
       y,
-      fill: plain(this.fillStyle),
+      fill: toPlainColor(this.fillStyle),
       'font-size': size,
       'font-family': family.join(' '),
       'font-weight': this.font.startsWith('bold') ? 'bold' : 'normal',
@@ -69,7 +69,7 @@ export class SvgSurface implements Surface {
   }
 
   fillRect(x: number, y: number, width: number, height: number): void {
-    this.add('rect', { x, y, width, height, fill: plain(this.fillStyle) });
+    this.appendElement('rect', { x, y, width, height, fill: toPlainColor(this.fillStyle) });
   }
 
   beginPath(): void {
@@ -77,11 +77,11 @@ export class SvgSurface implements Surface {
   }
 
   moveTo(x: number, y: number): void {
-    this.path.push(`M${short(x)} ${short(y)}`);
+    this.path.push(`M${roundCoordinate(x)} ${roundCoordinate(y)}`);
   }
 
   lineTo(x: number, y: number): void {
-    this.path.push(`L${short(x)} ${short(y)}`);
+    this.path.push(`L${roundCoordinate(x)} ${roundCoordinate(y)}`);
   }
 
   closePath(): void {
@@ -89,22 +89,24 @@ export class SvgSurface implements Surface {
   }
 
   rect(x: number, y: number, width: number, height: number): void {
-    this.path.push(`M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}Z`);
+    this.path.push(
+      `M${roundCoordinate(x)} ${roundCoordinate(y)}h${roundCoordinate(width)}v${roundCoordinate(height)}h${roundCoordinate(-width)}Z`,
+    );
   }
 
   /** Adds a whole circle. Angles are ignored. */
   arc(x: number, y: number, radius: number): void {
-    const r = short(radius);
+    const r = roundCoordinate(radius);
     this.path.push(
-      `M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
+      `M${roundCoordinate(x - radius)} ${roundCoordinate(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
     );
   }
 
   stroke(): void {
-    this.add('path', {
+    this.appendElement('path', {
       d: this.path.join(''),
       fill: 'none',
-      stroke: plain(this.strokeStyle),
+      stroke: toPlainColor(this.strokeStyle),
       'stroke-width': this.lineWidth,
       'stroke-linejoin': this.lineJoin,
       'stroke-linecap': this.lineCap,
@@ -113,19 +115,23 @@ export class SvgSurface implements Surface {
   }
 
   fill(rule: CanvasFillRule = 'nonzero'): void {
-    this.add('path', { d: this.path.join(''), fill: plain(this.fillStyle), 'fill-rule': rule });
+    this.appendElement('path', {
+      d: this.path.join(''),
+      fill: toPlainColor(this.fillStyle),
+      'fill-rule': rule,
+    });
   }
 
   clip(): void {
     this.clips += 1;
     const id = `clip${this.clips}`;
-    const clip = this.add('clipPath', { id });
-    clip.append(element('path', { d: this.path.join('') }));
-    this.group({ 'clip-path': `url(#${id})` });
+    const clip = this.appendElement('clipPath', { id });
+    clip.append(createElement('path', { d: this.path.join('') }));
+    this.openGroup({ 'clip-path': `url(#${id})` });
   }
 
   translate(x: number, y: number): void {
-    this.group({ transform: `translate(${x} ${y})` });
+    this.openGroup({ transform: `translate(${x} ${y})` });
   }
 
   save(): void {
@@ -137,12 +143,12 @@ export class SvgSurface implements Surface {
     this.groups = this.groups.slice(0, this.saved.pop() ?? 1);
   }
 
-  private group(attributes: Attributes): void {
-    this.groups.push(this.add('g', attributes));
+  private openGroup(attributes: Attributes): void {
+    this.groups.push(this.appendElement('g', attributes));
   }
 
-  private add(name: string, attributes: Attributes): SVGElement {
-    const made = element(
+  private appendElement(name: string, attributes: Attributes): SVGElement {
+    const made = createElement(
       name,
       this.globalAlpha < 1 ? { ...attributes, opacity: this.globalAlpha } : attributes,
     );
@@ -151,7 +157,7 @@ export class SvgSurface implements Surface {
   }
 }
 
-function element(name: string, attributes: Attributes): SVGElement {
+function createElement(name: string, attributes: Attributes): SVGElement {
   const made = document.createElementNS(NAMESPACE, name);
   for (const [key, value] of Object.entries(attributes)) {
     made.setAttribute(key, String(value));
@@ -160,11 +166,11 @@ function element(name: string, attributes: Attributes): SVGElement {
 }
 
 /** Returns a plain color. Charts use no gradients or patterns. */
-function plain(style: string | CanvasGradient | CanvasPattern): string {
+function toPlainColor(style: string | CanvasGradient | CanvasPattern): string {
   return typeof style === 'string' ? style : 'none';
 }
 
 /** Rounds to a hundredth of a pixel, which is enough for an image. */
-function short(value: number): number {
+function roundCoordinate(value: number): number {
   return Math.round(value * 100) / 100;
 }

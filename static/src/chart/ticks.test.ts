@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import { roundRange, roundUp, timeTicks, timeTickText, valueTicks } from './ticks';
+import { roundRange, roundUp, timeTicks, formatTimeTick, valueTicks } from './ticks';
 
 describe('axis ticks', () => {
-  it('ticks are round and limited by room', () => {
+  it('value ticks are round and limited in number', () => {
     expect(valueTicks(0, 100, 4)).toEqual([0, 50, 100]);
     expect(valueTicks(0, 742, 4)).toEqual([0, 200, 400, 600]);
     expect(valueTicks(20, 100, 4)).toEqual([20, 40, 60, 80, 100]);
@@ -48,12 +48,12 @@ describe('axis ticks', () => {
     const noon = new Date(2026, 10, 20, 12).getTime();
     const texts = (days: number, most: number): string[] => {
       const { step_ms, times_ms } = timeTicks(noon - days * 86_400_000, noon, most);
-      return times_ms.map((at) => timeTickText(at, step_ms));
+      return times_ms.map((at) => formatTimeTick(at, step_ms));
     };
     expect(texts(1, 5)).toEqual(['12:00', '18:00', 'Nov 20', '06:00', '12:00']);
     expect(texts(6, 6)).toEqual(['Nov 15', 'Nov 16', 'Nov 17', 'Nov 18', 'Nov 19', 'Nov 20']);
     expect(texts(30, 5)).toEqual(['Oct 26', 'Nov 2', 'Nov 9', 'Nov 16']);
-    expect(timeTickText(noon + 7000, 1000)).toBe('12:00:07');
+    expect(formatTimeTick(noon + 7000, 1000)).toBe('12:00:07');
   });
 
   it('clock changes keep ticks at whole hours', () => {

@@ -1,22 +1,22 @@
 /** Axis ticks at round numbers and at round local times. */
 
-import { dayOfMonth, hourAndMinute, timeOfDay } from '../lib/format';
+import { formatDayOfMonth, formatHourAndMinute, formatTimeOfDay } from '../lib/format';
 
-const SECOND = 1000;
-export const MINUTE_MS = 60 * SECOND;
-const HOUR = 60 * MINUTE_MS;
-export const DAY_MS = 24 * HOUR;
+const SECOND_MS = 1000;
+export const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
 const TIME_STEPS_MS = [
-  ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND),
+  ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND_MS),
   ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE_MS),
-  ...[1, 2, 3, 6, 12].map((n) => n * HOUR),
+  ...[1, 2, 3, 6, 12].map((n) => n * HOUR_MS),
   ...[1, 2, 3, 7, 14, 28].map((n) => n * DAY_MS),
 ];
 /**
  * The first Monday after January 1, 1970, which was a Thursday, in days. Weekly ticks are on
  * Mondays.
  */
-const MONDAY = 4;
+const FIRST_MONDAY_DAYS = 4;
 
 /** Returns at most `most` round numbers from `min` to `max`, in units of `base` such as GiB. */
 export function valueTicks(min: number, max: number, most: number, base = 1): number[] {
@@ -63,7 +63,7 @@ export function timeTicks(
   const step_ms =
     TIME_STEPS_MS.find((step) => step >= least_ms) ?? Math.ceil(least_ms / DAY_MS) * DAY_MS;
   const times_ms =
-    step_ms < HOUR ? evenTimes(from_ms, to_ms, step_ms) : localTimes(from_ms, to_ms, step_ms);
+    step_ms < HOUR_MS ? evenTimes(from_ms, to_ms, step_ms) : localTimes(from_ms, to_ms, step_ms);
   return { step_ms, times_ms };
 }
 
@@ -71,11 +71,11 @@ export function timeTicks(
  * Returns the label of a tick at the interval `step_ms`: a time with or without seconds, or the
  * date at the start of a day.
  */
-export function timeTickText(at_ms: number, step_ms: number): string {
+export function formatTimeTick(at_ms: number, step_ms: number): string {
   if (step_ms >= DAY_MS || (step_ms >= MINUTE_MS && isMidnight(at_ms))) {
-    return dayOfMonth(at_ms);
+    return formatDayOfMonth(at_ms);
   }
-  return step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
+  return step_ms < MINUTE_MS ? formatTimeOfDay(at_ms) : formatHourAndMinute(at_ms);
 }
 
 /** Returns whether a day starts at this time in the user's time zone. */
@@ -104,9 +104,9 @@ function localTimes(from_ms: number, to_ms: number, step_ms: number): number[] {
   const from = new Date(from_ms);
   const step_days = Math.max(1, step_ms / DAY_MS);
   const day = Date.UTC(from.getFullYear(), from.getMonth(), from.getDate()) / DAY_MS;
-  const phase = step_days % 7 === 0 ? MONDAY : 0;
+  const phase = step_days % 7 === 0 ? FIRST_MONDAY_DAYS : 0;
   const sinceTick = (((day - phase) % step_days) + step_days) % step_days;
-  const hours = Math.min(24, step_ms / HOUR);
+  const hours = Math.min(24, step_ms / HOUR_MS);
   const times_ms: number[] = [];
   for (let days = -sinceTick, last = -Infinity; last <= to_ms; days += step_days) {
     for (let hour = 0; hour < 24; hour += hours) {

@@ -9,7 +9,7 @@ export class ServerClock {
    * Updates the estimate from a frame that the server sent at `at_ms`. The frame with the shortest
    * delay gives the best estimate.
    */
-  observe(at_ms: number): void {
+  observeFrameTime(at_ms: number): void {
     const seen_ms = at_ms - this.localNow();
     const jumped = Math.abs(seen_ms - this.offset_ms) > 3000;
     if (jumped || seen_ms > this.offset_ms) {
@@ -21,7 +21,7 @@ export class ServerClock {
    * Stops the clock at the time of a recording, which may be played at any speed. `null` releases
    * the clock.
    */
-  pin(at_ms: number | null): void {
+  pinTime(at_ms: number | null): void {
     this.pinned_ms = at_ms;
   }
 

@@ -4,7 +4,7 @@
  * Returns the perceived lightness of `rgb(...)` or `rgba(...)`, from 0 (black) to 1 (white), or
  * `null` if the color is transparent.
  */
-function lightness(css: string): number | null {
+function parseLightness(css: string): number | null {
   const parts = /^rgba?\(([^)]+)\)$/
     .exec(css.trim())?.[1]
     ?.split(/[\s,/]+/)
@@ -19,7 +19,7 @@ function lightness(css: string): number | null {
 /** Returns whether the nearest opaque background behind `element` is dark. */
 export function isOnDark(element: Element): boolean {
   for (let at: Element | null = element; at !== null; at = at.parentElement) {
-    const found = lightness(getComputedStyle(at).backgroundColor);
+    const found = parseLightness(getComputedStyle(at).backgroundColor);
     if (found !== null) {
       return found < 0.5;
     }

@@ -1,11 +1,13 @@
 /** CSV files for spreadsheets and programs. */
 
 /** Returns a CSV table. Cells are not escaped, so names from other users must be quoted first. */
-export function csvTable(rows: readonly (readonly (string | number | boolean | null)[])[]): string {
+export function formatCsv(
+  rows: readonly (readonly (string | number | boolean | null)[])[],
+): string {
   return rows.map((row) => `${row.map((cell) => cell ?? '').join()}\r\n`).join('');
 }
 
 /** Quotes a name that another user chose, so that it is neither a formula nor ends its cell. */
-export function quoted(name: string): string {
+export function quoteCell(name: string): string {
   return `"${name.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`;
 }

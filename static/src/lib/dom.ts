@@ -4,7 +4,7 @@
  */
 
 /** Creates an element. Strings become text nodes, so that data can never become markup. */
-export function h<K extends keyof HTMLElementTagNameMap>(
+export function createElement<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Record<string, string> = {},
   ...children: (Node | string)[]

@@ -90,7 +90,7 @@ export function formatDecimal(value: number, digits: number): string {
  * Returns a number with three significant digits and at most two decimals, such as `0.41`, `4.81`,
  * `61.0`, `140` or `1,980`.
  */
-export function significant(value: number): string {
+export function formatSignificant(value: number): string {
   const size = Math.abs(value);
   const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
   return formatDecimal(value, digits);
@@ -100,7 +100,7 @@ export function significant(value: number): string {
  * Returns the labels of an axis, all with the same unit and with as many decimals as their distance
  * requires: `0.0 GB/s`, `0.5 GB/s`.
  */
-export function axisTicks(values: readonly number[], scale: number, unit: string): string[] {
+export function formatAxisTicks(values: readonly number[], scale: number, unit: string): string[] {
   const [first = 0, second = first] = values;
   const step = Math.abs(second - first || first) / scale;
   const digits = step > 0 ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))) : 0;
@@ -112,92 +112,95 @@ export function axisTicks(values: readonly number[], scale: number, unit: string
 }
 
 /** Returns a percentage from 0 to 100, such as `96 %`. */
-export function percent(value: number): string {
-  return withUnit(count(value), '%');
+export function formatPercent(value: number): string {
+  return withUnit(formatCount(value), '%');
 }
 
-export function count(value: number): string {
+export function formatCount(value: number): string {
   return formatDecimal(value, 0);
 }
 
 /** Returns a memory size without its unit, in GiB or the unit that the user chose: `61.0`. */
-export function memoryNumber(bytes: number): string {
-  return bytes === 0 ? '0' : significant(bytes / memoryUnitBytes());
+export function formatMemoryNumber(bytes: number): string {
+  return bytes === 0 ? '0' : formatSignificant(bytes / memoryUnitBytes());
 }
 
-export function memorySize(bytes: number): string {
-  return withUnit(memoryNumber(bytes), units().memory);
+export function formatMemorySize(bytes: number): string {
+  return withUnit(formatMemoryNumber(bytes), units().memory);
 }
 
 /**
  * Returns the text after the number of memory in use: `/ 140 GiB`, or only the unit if the total is
  * unknown.
  */
-export function memoryTotal(bytes: number | null): string {
-  return bytes === null ? units().memory : `/ ${memorySize(bytes)}`;
+export function formatMemoryTotal(bytes: number | null): string {
+  return bytes === null ? units().memory : `/ ${formatMemorySize(bytes)}`;
 }
 
 /**
  * Returns memory in use and its total in a short form of constant width: `73` and `/ 140 GiB`. Both
  * are whole numbers, unless the total has only one digit.
  */
-export function memoryShare(used: number, total: number | null): { main: string; rest: string } {
+export function formatMemoryShare(
+  used: number,
+  total: number | null,
+): { main: string; rest: string } {
   const unit = memoryUnitBytes();
-  const format = (total ?? used) / unit < 9.95 ? significant : count;
+  const format = (total ?? used) / unit < 9.95 ? formatSignificant : formatCount;
   const outOf = total === null ? '' : `/ ${format(total / unit)}${SPACE}`;
   return { main: format(used / unit), rest: `${outOf}${units().memory}` };
 }
 
 /** Returns a memory size of any magnitude for a sentence: `184 MiB`, `61.0 GiB`. */
-export function memoryAmount(bytes: number): string {
-  const small = smallMemory();
+export function formatMemoryAmount(bytes: number): string {
+  const small = smallMemoryUnit();
   return bytes >= 1000 * small.bytes
-    ? memorySize(bytes)
-    : withUnit(bytes === 0 ? '0' : significant(bytes / small.bytes), small.name);
+    ? formatMemorySize(bytes)
+    : withUnit(bytes === 0 ? '0' : formatSignificant(bytes / small.bytes), small.name);
 }
 
 /**
  * Returns a memory size for a table column: GiB with one decimal, so that decimal points align, or
  * MiB if that would be 0.0.
  */
-export function memoryColumn(bytes: number): string {
+export function formatMemoryColumn(bytes: number): string {
   const unit = memoryUnitBytes();
-  const small = smallMemory();
+  const small = smallMemoryUnit();
   return bytes !== 0 && bytes < 0.05 * unit
-    ? withUnit(count(Math.max(1, bytes / small.bytes)), small.name)
+    ? withUnit(formatCount(Math.max(1, bytes / small.bytes)), small.name)
     : withUnit(formatDecimal(bytes / unit, 1), units().memory);
 }
 
 /** Returns MiB if the memory unit is GiB, and MB if it is GB. */
-function smallMemory(): { name: string; bytes: number } {
+function smallMemoryUnit(): { name: string; bytes: number } {
   const { memory } = units();
   return memory === 'GiB' ? { name: 'MiB', bytes: 1024 ** 2 } : { name: 'MB', bytes: 1e6 };
 }
 
-export function watts(value: number): string {
-  return withUnit(count(value), 'W');
+export function formatWatts(value: number): string {
+  return withUnit(formatCount(value), 'W');
 }
 
 /** Converts a temperature to the unit that the user chose. */
-export function degrees(celsius: number): number {
+export function convertTemperature(celsius: number): number {
   return units().temperature === '°C' ? celsius : celsius * 1.8 + 32;
 }
 
-export function celsius(value: number): string {
-  return withUnit(count(degrees(value)), units().temperature);
+export function formatTemperature(value: number): string {
+  return withUnit(formatCount(convertTemperature(value)), units().temperature);
 }
 
 /** Converts the difference of two temperatures to the unit that the user chose. */
-export function degreesBetween(celsius: number): number {
+export function convertTemperatureDifference(celsius: number): number {
   return units().temperature === '°C' ? celsius : celsius * 1.8;
 }
 
-export function celsiusDifference(value: number): string {
-  return withUnit(count(degreesBetween(value)), units().temperature);
+export function formatTemperatureDifference(value: number): string {
+  return withUnit(formatCount(convertTemperatureDifference(value)), units().temperature);
 }
 
-export function mhz(value: number): string {
-  return withUnit(count(value), 'MHz');
+export function formatMegahertz(value: number): string {
+  return withUnit(formatCount(value), 'MHz');
 }
 
 /**
@@ -208,16 +211,16 @@ export function rateUnit(value: number): readonly [scale: number, unit: string] 
 }
 
 /** Returns a rate such as `12.4 MB/s`. */
-export function bytesPerSecond(value: number): string {
+export function formatBytesPerSecond(value: number): string {
   const [scale, unit] = rateUnit(value);
-  return withUnit(value === 0 ? '0' : significant(value / scale), unit);
+  return withUnit(value === 0 ? '0' : formatSignificant(value / scale), unit);
 }
 
 /**
  * Returns a duration in the largest suitable unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`, and `1
  * h` for a full hour.
  */
-export function duration(ms: number): string {
+export function formatDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) {
     return withUnit(seconds, 's');
@@ -228,12 +231,12 @@ export function duration(ms: number): string {
   }
   const hours = Math.floor(minutes / 60);
   if (hours < 24) {
-    return withRest(hours, 'h', minutes % 60, 'min');
+    return formatWithRest(hours, 'h', minutes % 60, 'min');
   }
-  return withRest(Math.floor(hours / 24), 'd', hours % 24, 'h');
+  return formatWithRest(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
-function withRest(value: number, unit: string, rest: number, restUnit: string): string {
+function formatWithRest(value: number, unit: string, rest: number, restUnit: string): string {
   return rest === 0 ? withUnit(value, unit) : withUnit(`${value}${SPACE}${unit} ${rest}`, restUnit);
 }
 
@@ -241,30 +244,32 @@ function withRest(value: number, unit: string, rest: number, restUnit: string): 
  * Returns an elapsed time with three digits: `80 ms`, `12.4 s`. From two minutes on, it is
  * formatted like other durations.
  */
-export function precise(ms: number): string {
+export function formatPreciseDuration(ms: number): string {
   if (ms < 999.5) {
     return withUnit(Math.round(ms), 'ms');
   }
-  return ms < 120_000 ? withUnit(significant(ms / 1000), 's') : duration(ms);
+  return ms < 120_000 ? withUnit(formatSignificant(ms / 1000), 's') : formatDuration(ms);
 }
 
 /** Returns a time such as `5.50 µs` or `12.4 ms`. */
-export function microseconds(us: number): string {
+export function formatMicroseconds(us: number): string {
   if (us >= 999_500) {
-    return precise(us / 1000);
+    return formatPreciseDuration(us / 1000);
   }
-  return us < 999.5 ? withUnit(significant(us), 'µs') : withUnit(significant(us / 1000), 'ms');
+  return us < 999.5
+    ? withUnit(formatSignificant(us), 'µs')
+    : withUnit(formatSignificant(us / 1000), 'ms');
 }
 
 /** Returns a rate such as `4.02 TFLOP/s`. `unit` is the counted operation. */
-export function operationsPerSecond(value: number, unit: 'OP' | 'FLOP'): string {
+export function formatOperationsPerSecond(value: number, unit: 'OP' | 'FLOP'): string {
   const [scale, prefix] =
     value >= 0.9995e12 ? [1e12, 'T'] : value >= 0.9995e9 ? [1e9, 'G'] : [1e6, 'M'];
-  return withUnit(significant(value / scale), `${prefix}${unit}/s`);
+  return withUnit(formatSignificant(value / scale), `${prefix}${unit}/s`);
 }
 
-export function kilowattHours(joules: number): string {
-  return withUnit(significant(joules / 3.6e6), 'kWh');
+export function formatKilowattHours(joules: number): string {
+  return withUnit(formatSignificant(joules / 3.6e6), 'kWh');
 }
 
 /** Returns the unit of an energy and its size in joules. */
@@ -273,39 +278,43 @@ export function energyUnit(joules: number): readonly [scale: number, unit: strin
 }
 
 /** Returns an energy such as `420 J`, `6.10 kJ` or `1.20 MJ`. */
-export function energy(joules: number): string {
+export function formatEnergy(joules: number): string {
   const [scale, unit] = energyUnit(joules);
-  return withUnit(significant(joules / scale), unit);
+  return withUnit(formatSignificant(joules / scale), unit);
 }
 
 /** Returns a time for a countdown or an interval: `0.1 s`, `1 s`, `15 s`. */
-export function seconds(ms: number): string {
+export function formatSeconds(ms: number): string {
   const tenths = ms < 1000 ? Math.round(ms / 100) : Math.round(ms / 1000) * 10;
   return withUnit(formatDecimal(tenths / 10, tenths % 10 === 0 ? 0 : 1), 's');
 }
 
 /** Returns the time of day in the user's time zone, such as `10:42:07`. */
-export function timeOfDay(atMs: number): string {
+export function formatTimeOfDay(atMs: number): string {
   return localeFormats().second.format(atMs);
 }
 
 /** Returns the time of day without seconds, such as `10:42`. */
-export function hourAndMinute(atMs: number): string {
+export function formatHourAndMinute(atMs: number): string {
   return localeFormats().minute.format(atMs);
 }
 
 /** Returns the day and month, such as `Nov 24`. */
-export function dayOfMonth(atMs: number): string {
+export function formatDayOfMonth(atMs: number): string {
   return localeFormats().day.format(atMs);
 }
 
 /** Returns the time of day, with the date unless it was today. */
-export function formatSince(atMs: number, nowMs: number, time = timeOfDay): string {
+export function formatTimeWithDateUnlessToday(
+  atMs: number,
+  nowMs: number,
+  time = formatTimeOfDay,
+): string {
   const isToday = new Date(atMs).toDateString() === new Date(nowMs).toDateString();
-  return isToday ? time(atMs) : dateAndTime(atMs, time);
+  return isToday ? time(atMs) : formatDateAndTime(atMs, time);
 }
 
 /** Returns the date and time of day in the user's time zone, such as `Nov 23, 2026 10:42:07`. */
-export function dateAndTime(atMs: number, time = timeOfDay): string {
+export function formatDateAndTime(atMs: number, time = formatTimeOfDay): string {
   return `${localeFormats().date.format(atMs)} ${time(atMs)}`;
 }

@@ -90,8 +90,8 @@ describe('frame loop', () => {
     expect(draw).toHaveBeenCalledTimes(1);
   });
 
-  it('other drawings do not delay live updates', () => {
-    takes(200);
+  it('drawings after user input do not delay updates', () => {
+    setDrawingTime(200);
     for (let i = 0; i < 5; i += 1) {
       vi.advanceTimersByTime(950);
       loop.invalidate();
@@ -136,27 +136,27 @@ describe('frame loop', () => {
   });
 
   it('drawing takes two percent but happens every second', () => {
-    const usual = drawnInTenSeconds();
+    const usual = countDrawingsInTenSeconds();
     expect(usual).toBeGreaterThan(30);
-    takes(10);
-    const slow = drawnInTenSeconds();
+    setDrawingTime(10);
+    const slow = countDrawingsInTenSeconds();
     expect(slow).toBeLessThan(usual * 0.7);
-    takes(200);
-    const slowest = drawnInTenSeconds();
+    setDrawingTime(200);
+    const slowest = countDrawingsInTenSeconds();
     expect(slowest).toBeLessThan(slow);
     expect(slowest).toBeGreaterThanOrEqual(9);
   });
 
   it('several views share the drawing time', () => {
-    takes(6);
-    const alone = drawnInTenSeconds();
+    setDrawingTime(6);
+    const alone = countDrawingsInTenSeconds();
     const other = new FrameLoop(draw);
     other.setRunning(true);
     const both = vi.spyOn(loop, 'invalidateThrottled').mockImplementation(() => {
       FrameLoop.prototype.invalidateThrottled.call(loop);
       other.invalidateThrottled();
     });
-    const together = drawnInTenSeconds() / 2;
+    const together = countDrawingsInTenSeconds() / 2;
     both.mockRestore();
     other.setRunning(false);
     expect(together).toBeLessThan(alone * 0.7);
@@ -167,16 +167,16 @@ describe('frame loop', () => {
  * Makes each drawing take this long. The clock of fake timers does not advance by itself while code
  * runs.
  */
-function takes(ms: number): void {
+function setDrawingTime(ms: number): void {
   draw.mockImplementation(() => {
     taken_ms += ms;
   });
   // The page learns the cost of a drawing from several drawings.
-  drawnInTenSeconds();
+  countDrawingsInTenSeconds();
 }
 
 /** Returns the number of drawings in ten seconds with ten samples per second. */
-function drawnInTenSeconds(): number {
+function countDrawingsInTenSeconds(): number {
   draw.mockClear();
   for (let i = 0; i < 100; i += 1) {
     loop.invalidateThrottled();

@@ -19,11 +19,11 @@ const MAX_INTERVAL_MS = 900;
  * If updates arrive at most this far apart, the page draws an update when it arrives instead of one
  * that has waited.
  */
-const OFTEN_MS = 150;
+const FAST_STREAM_MS = 150;
 /** The maximum time in which all views of a page receive the same update. */
-const SAME_MS = 20;
+const SAME_UPDATE_MS = 20;
 /** The weight of the newest drawing in the average cost. */
-const WEIGHT = 0.25;
+const COST_WEIGHT = 0.25;
 
 /** The state that all visible views share. */
 class Page {
@@ -43,7 +43,7 @@ class Page {
   private isLive = false;
 
   /** Draws all views in the next frame. */
-  request(): void {
+  requestDraw(): void {
     if (this.requested === 0) {
       clearTimeout(this.timer);
       this.timer = undefined;
@@ -57,21 +57,21 @@ class Page {
   }
 
   /** Draws in the next frame, or later if the last live update was drawn too recently. */
-  requestLive(): void {
+  requestLiveDraw(): void {
     const now_ms = performance.now();
     this.isLive = true;
-    if (now_ms - this.came_ms > SAME_MS) {
+    if (now_ms - this.came_ms > SAME_UPDATE_MS) {
       this.apart_ms = now_ms - this.came_ms;
       this.came_ms = now_ms;
     }
     const left_ms = this.interval_ms - (now_ms - this.live_ms);
     if (left_ms <= 0) {
-      this.request();
+      this.requestDraw();
     } else if (this.requested === 0) {
       // In a fast stream, the next update after this time is drawn. The timer only draws if no
       // update arrives.
-      const patience_ms = this.apart_ms <= OFTEN_MS ? 2 * OFTEN_MS : 0;
-      this.timer ??= setTimeout(() => this.request(), left_ms + patience_ms);
+      const patience_ms = this.apart_ms <= FAST_STREAM_MS ? 2 * FAST_STREAM_MS : 0;
+      this.timer ??= setTimeout(() => this.requestDraw(), left_ms + patience_ms);
     }
   }
 
@@ -98,7 +98,7 @@ class Page {
     this.loops.forEach((loop) => loop.drawIfDirty());
     // The browser computes styles, layout and paint in the same task, before this timer fires.
     setTimeout(() => {
-      this.cost_ms += WEIGHT * (performance.now() - begun_ms - this.cost_ms);
+      this.cost_ms += COST_WEIGHT * (performance.now() - begun_ms - this.cost_ms);
     });
   }
 }
@@ -120,7 +120,7 @@ export class FrameLoop {
   invalidate(): void {
     this.dirty = true;
     if (page.loops.has(this)) {
-      page.request();
+      page.requestDraw();
     }
   }
 
@@ -131,7 +131,7 @@ export class FrameLoop {
   invalidateThrottled(): void {
     this.dirty = true;
     if (page.loops.has(this)) {
-      page.requestLive();
+      page.requestLiveDraw();
     }
   }
 
@@ -140,7 +140,7 @@ export class FrameLoop {
     if (running) {
       page.loops.add(this);
       if (this.dirty) {
-        page.request();
+        page.requestDraw();
       }
     } else if (page.loops.delete(this) && page.loops.size === 0) {
       page.stop();

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 
-import { grouped } from './grouped';
+import { groupBy } from './grouped';
 
 it('groups and members keep their order', () => {
-  expect([...grouped(['b1', 'a1', 'b2'], ([letter]) => letter)]).toEqual([
+  expect([...groupBy(['b1', 'a1', 'b2'], ([letter]) => letter)]).toEqual([
     ['b', ['b1', 'b2']],
     ['a', ['a1']],
   ]);

@@ -1,5 +1,5 @@
 /** Groups values by key in their order, like the newer `Map.groupBy`. */
-export function grouped<Key, T>(all: Iterable<T>, keyOf: (one: T) => Key): Map<Key, T[]> {
+export function groupBy<Key, T>(all: Iterable<T>, keyOf: (one: T) => Key): Map<Key, T[]> {
   const groups = new Map<Key, T[]>();
   for (const one of all) {
     const key = keyOf(one);

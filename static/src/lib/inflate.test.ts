@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { ENCODING, Inflater } from './inflate';
 
 /** Compresses a message like the server does: flushed, but with the stream still open. */
-function message(text: string): ArrayBuffer {
+function compressMessage(text: string): ArrayBuffer {
   const { buffer, byteOffset, byteLength } = deflateRawSync(`${text}\n`, {
     finishFlush: constants.Z_SYNC_FLUSH,
   });
@@ -20,7 +20,7 @@ describe('compressed lines', () => {
     const received: string[] = [];
     const onError = vi.fn();
     const inflater = new Inflater((text) => received.push(text), onError);
-    texts.forEach((text) => inflater.push(message(text)));
+    texts.forEach((text) => inflater.push(compressMessage(text)));
     await vi.waitFor(() => expect(received).toHaveLength(texts.length));
     expect(received).toEqual(texts);
     expect(onError).not.toHaveBeenCalled();
@@ -29,7 +29,7 @@ describe('compressed lines', () => {
   it('lines can be read without earlier ones', async () => {
     const received: string[] = [];
     const inflater = new Inflater((text) => received.push(text), vi.fn());
-    inflater.push(message('"one, two, three, four"'));
+    inflater.push(compressMessage('"one, two, three, four"'));
     await vi.waitFor(() => expect(received).toEqual(['"one, two, three, four"']));
   });
 

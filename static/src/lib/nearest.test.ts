@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { nearest } from './nearest';
+import { findNearestWord } from './nearest';
 
 it('nearest word needs the fewest changes', () => {
   const words = ['power', 'pcie', 'temperature', 'sm active'];
@@ -11,7 +11,7 @@ it('nearest word needs the fewest changes', () => {
     ['pci', 'pcie'],
     ['', 'pcie'],
   ] as const) {
-    expect(nearest(word, words)).toBe(meant);
+    expect(findNearestWord(word, words)).toBe(meant);
   }
-  expect(nearest('power', [])).toBeNull();
+  expect(findNearestWord('power', [])).toBeNull();
 });

@@ -4,10 +4,10 @@
  * Returns the word with the fewest insertions, deletions and replacements, or `null` if `words` is
  * empty.
  */
-export function nearest(word: string, words: readonly string[]): string | null {
+export function findNearestWord(word: string, words: readonly string[]): string | null {
   let best: { word: string; distance: number } | null = null;
   for (const other of words) {
-    const distance = distanceOf(word, other);
+    const distance = editDistance(word, other);
     if (best === null || distance < best.distance) {
       best = { word: other, distance };
     }
@@ -16,7 +16,7 @@ export function nearest(word: string, words: readonly string[]): string | null {
 }
 
 /** Returns the Levenshtein distance, computed one table row at a time. */
-function distanceOf(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];

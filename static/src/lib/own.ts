@@ -2,6 +2,9 @@
  * Returns the entry of a table under a name from other users, which may be an inherited property
  * such as `constructor`.
  */
-export function own<T>(table: Readonly<Partial<Record<string, T>>>, name: string): T | undefined {
+export function findOwnProperty<T>(
+  table: Readonly<Partial<Record<string, T>>>,
+  name: string,
+): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }

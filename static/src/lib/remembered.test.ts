@@ -1,13 +1,13 @@
 import { afterEach, expect, it, vi } from 'vitest';
 
-import { remembered } from './remembered';
+import { memoizeLast } from './remembered';
 import { chooseUnits } from './units';
 
 afterEach(() => chooseUnits({ memory: 'GiB', temperature: '°C' }));
 
 it('changed arguments or units recompute the result', () => {
   const make = vi.fn((a: object, b: number) => [a, b]);
-  const get = remembered(make);
+  const get = memoizeLast(make);
   const a = {};
   expect(get(a, 1)).toBe(get(a, 1));
   expect(make).toHaveBeenCalledTimes(1);

@@ -6,7 +6,7 @@ import { units } from './units';
  * Returns a function that caches the last result of `make`, and calls `make` again only if an
  * argument or the units have changed.
  */
-export function remembered<Args extends readonly unknown[], Result>(
+export function memoizeLast<Args extends readonly unknown[], Result>(
   make: (...args: Args) => Result,
 ): (...args: Args) => Result {
   let last: { of: readonly unknown[]; result: Result } | null = null;

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import {
-  backoffMs,
+  computeBackoffMs,
   ReconnectingSocket,
   SILENCE_MS,
   type SocketLike,
@@ -22,7 +22,7 @@ class FakeSocket implements SocketLike {
     this.onopen?.(new Event('open'));
   }
 
-  hear(data: string | ArrayBuffer): void {
+  receive(data: string | ArrayBuffer): void {
     this.onmessage?.(new MessageEvent('message', { data }));
   }
 
@@ -46,7 +46,7 @@ let messages: string[];
 let socket: ReconnectingSocket;
 
 /** Returns the newest socket. */
-function last(): FakeSocket {
+function newestSocket(): FakeSocket {
   const found = sockets.at(-1);
   if (found === undefined) {
     throw new Error('nothing has been opened');
@@ -79,23 +79,23 @@ afterEach(() => {
 
 describe('retry delay', () => {
   it('delay doubles up to a limit', () => {
-    const waits = [0, 1, 2, 3, 4, 5, 6, 1000].map((attempt) => backoffMs(attempt, () => 1));
+    const waits = [0, 1, 2, 3, 4, 5, 6, 1000].map((attempt) => computeBackoffMs(attempt, () => 1));
     expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
   });
 
   it('delay varies by half', () => {
-    expect(backoffMs(2, () => 0)).toBe(1000);
-    expect(backoffMs(2, () => 0.5)).toBe(1500);
+    expect(computeBackoffMs(2, () => 0)).toBe(1000);
+    expect(computeBackoffMs(2, () => 0.5)).toBe(1500);
   });
 });
 
 describe('reconnecting socket', () => {
-  it('each failure increases the wait, which is shown', () => {
-    last().fail();
+  it('each failure increases the reported retry delay', () => {
+    newestSocket().fail();
     expect(phases.at(-1)).toEqual({ phase: 'waiting', attempt: 1, retry_at_ms: Date.now() + 500 });
     vi.advanceTimersByTime(500);
     expect(sockets).toHaveLength(2);
-    last().fail();
+    newestSocket().fail();
     vi.advanceTimersByTime(999);
     expect(sockets).toHaveLength(2);
     vi.advanceTimersByTime(1);
@@ -103,41 +103,41 @@ describe('reconnecting socket', () => {
   });
 
   it('healthy server resets the retry delay', () => {
-    last().fail();
+    newestSocket().fail();
     vi.advanceTimersByTime(500);
-    last().open();
+    newestSocket().open();
     socket.resetBackoff();
-    last().fail();
+    newestSocket().fail();
     expect(phases.at(-1)).toMatchObject({ phase: 'waiting', retry_at_ms: Date.now() + 500 });
   });
 
-  it('server that hangs up keeps increasing the delay', () => {
+  it('repeated disconnects keep increasing the retry delay', () => {
     for (const wait of [500, 1000, 2000]) {
-      last().open();
-      last().fail();
+      newestSocket().open();
+      newestSocket().fail();
       expect(phases.at(-1)).toMatchObject({ retry_at_ms: Date.now() + wait });
       vi.advanceTimersByTime(wait);
     }
   });
 
   it('silent connection counts as dead', () => {
-    last().open();
+    newestSocket().open();
     vi.advanceTimersByTime(10_000);
-    last().hear('{}');
+    newestSocket().receive('{}');
     vi.advanceTimersByTime(SILENCE_MS - 1000);
     expect(phases.at(-1)).toEqual({ phase: 'open' });
-    const dead = last();
+    const dead = newestSocket();
     vi.advanceTimersByTime(3000);
     expect(dead.closed).toBe(true);
     expect(sockets.length).toBeGreaterThan(1);
   });
 
   it('messages of dropped connection are ignored', () => {
-    last().open();
-    const dead = last();
+    newestSocket().open();
+    const dead = newestSocket();
     vi.advanceTimersByTime(SILENCE_MS + 2000);
     const count = phases.length;
-    dead.hear('late');
+    dead.receive('late');
     dead.fail();
     expect(messages).toEqual([]);
     expect(phases).toHaveLength(count);
@@ -145,11 +145,11 @@ describe('reconnecting socket', () => {
 
   it('corrupt compressed data causes a reconnect', async () => {
     vi.useRealTimers();
-    last().open();
+    newestSocket().open();
     // These bytes are one uncompressed deflate block.
-    last().hear(new Uint8Array([0, 3, 0, 0xfc, 0xff, 0x7b, 0x7d, 0x0a]).buffer);
+    newestSocket().receive(new Uint8Array([0, 3, 0, 0xfc, 0xff, 0x7b, 0x7d, 0x0a]).buffer);
     await vi.waitFor(() => expect(messages).toEqual(['{}']));
-    last().hear(new Uint8Array([0xff]).buffer);
+    newestSocket().receive(new Uint8Array([0xff]).buffer);
     await vi.waitFor(() => expect(phases.at(-1)).toMatchObject({ phase: 'waiting' }));
   });
 
@@ -161,17 +161,17 @@ describe('reconnecting socket', () => {
   });
 
   it('restored network reconnects at once', () => {
-    last().fail();
+    newestSocket().fail();
     globalThis.dispatchEvent(new Event('online'));
     expect(sockets).toHaveLength(2);
   });
 
   it('woken machine reconnects at once', () => {
     for (let i = 0; i < 6; i += 1) {
-      last().fail();
+      newestSocket().fail();
       vi.advanceTimersByTime(15_000);
     }
-    last().fail();
+    newestSocket().fail();
     const count = sockets.length;
     vi.setSystemTime(Date.now() + 3_600_000);
     vi.advanceTimersByTime(1000);
@@ -180,19 +180,19 @@ describe('reconnecting socket', () => {
 
   it('messages are only sent while connected', () => {
     expect(socket.send('a')).toBe(false);
-    last().open();
+    newestSocket().open();
     expect(socket.send('b')).toBe(true);
-    expect(last().sent).toEqual(['b']);
+    expect(newestSocket().sent).toEqual(['b']);
   });
 
   it('disposed socket stays closed', () => {
-    last().open();
+    newestSocket().open();
     socket.dispose();
     socket.dispose();
     vi.advanceTimersByTime(60_000);
     globalThis.dispatchEvent(new Event('online'));
     expect(sockets).toHaveLength(1);
-    expect(last().closed).toBe(true);
+    expect(newestSocket().closed).toBe(true);
   });
 
   it('rejected URL is retried later', () => {

@@ -49,7 +49,7 @@ const OPEN = 1;
  * Returns the delay before attempt `attempt` (from 0). It doubles up to 15 s, and is random, so
  * that clients do not reconnect all at once.
  */
-export function backoffMs(attempt: number, random: () => number): number {
+export function computeBackoffMs(attempt: number, random: () => number): number {
   const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
   return longest * (0.5 + 0.5 * random());
 }
@@ -73,7 +73,7 @@ export class ReconnectingSocket {
       return;
     }
     this.ticked_ms = Date.now();
-    this.ticker = setInterval(() => this.tick(), TICK_MS);
+    this.ticker = setInterval(() => this.checkConnection(), TICK_MS);
     globalThis.addEventListener('online', this.wake);
     this.connect();
   }
@@ -104,7 +104,7 @@ export class ReconnectingSocket {
     clearTimeout(this.retry);
     this.ticker = undefined;
     globalThis.removeEventListener('online', this.wake);
-    this.drop();
+    this.dropSocket();
   }
 
   private connect(): void {
@@ -116,7 +116,7 @@ export class ReconnectingSocket {
       socket = this.options.open();
     } catch {
       // The browser rejects this URL, but a later attempt may use another one.
-      this.failed();
+      this.handleFailure();
       return;
     }
     this.socket = socket;
@@ -131,25 +131,25 @@ export class ReconnectingSocket {
       if (typeof event.data === 'string') {
         this.options.onMessage(event.data);
       } else if (event.data instanceof ArrayBuffer) {
-        inflater ??= this.inflater(socket);
+        inflater ??= this.createInflater(socket);
         inflater.push(event.data);
       }
     };
-    socket.onclose = () => this.failed();
+    socket.onclose = () => this.handleFailure();
   }
 
   /** Returns an inflater that ignores text and errors of a socket that has been dropped. */
-  private inflater(socket: SocketLike): Inflater {
+  private createInflater(socket: SocketLike): Inflater {
     const isCurrent = (): boolean => this.socket === socket;
     return new Inflater(
       (text) => isCurrent() && this.options.onMessage(text),
-      () => isCurrent() && this.failed(),
+      () => isCurrent() && this.handleFailure(),
     );
   }
 
-  private failed(): void {
-    this.drop();
-    const wait_ms = backoffMs(this.attempt, this.random);
+  private handleFailure(): void {
+    this.dropSocket();
+    const wait_ms = computeBackoffMs(this.attempt, this.random);
     this.attempt += 1;
     this.retry = setTimeout(() => this.connect(), wait_ms);
     this.options.onPhase({
@@ -162,7 +162,7 @@ export class ReconnectingSocket {
   /**
    * Drops the socket without waiting for its close event, which takes minutes on a dead connection.
    */
-  private drop(): void {
+  private dropSocket(): void {
     const socket = this.socket;
     this.socket = null;
     if (socket !== null) {
@@ -171,7 +171,7 @@ export class ReconnectingSocket {
     }
   }
 
-  private tick(): void {
+  private checkConnection(): void {
     const now_ms = Date.now();
     const wasSuspended = now_ms - this.ticked_ms > SUSPENDED_MS;
     this.ticked_ms = now_ms;
@@ -183,7 +183,7 @@ export class ReconnectingSocket {
     }
     const timeout_ms = this.socket.readyState === OPEN ? SILENCE_MS : CONNECT_MS;
     if (now_ms - this.received_ms > timeout_ms) {
-      this.failed();
+      this.handleFailure();
     }
   }
 }

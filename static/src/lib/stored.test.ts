@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, expect, it, vi } from 'vitest';
 
-import { Stored } from './stored';
+import { StoredValue } from './stored';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -9,7 +9,7 @@ afterEach(() => {
 });
 
 /** Makes these methods of `localStorage` throw. */
-function refuse(...methods: ('getItem' | 'setItem' | 'removeItem')[]): void {
+function makeStorageThrow(...methods: ('getItem' | 'setItem' | 'removeItem')[]): void {
   for (const method of methods) {
     vi.spyOn(Storage.prototype, method).mockImplementation(() => {
       throw new DOMException('', 'QuotaExceededError');
@@ -18,16 +18,16 @@ function refuse(...methods: ('getItem' | 'setItem' | 'removeItem')[]): void {
 }
 
 it('stored value survives until it is removed', () => {
-  new Stored('a').set('1');
-  expect(new Stored('a').get()).toBe('1');
-  new Stored('a').set(null);
-  expect(new Stored('a').get()).toBeNull();
+  new StoredValue('a').set('1');
+  expect(new StoredValue('a').get()).toBe('1');
+  new StoredValue('a').set(null);
+  expect(new StoredValue('a').get()).toBeNull();
 });
 
 it('full storage keeps the value on the page', () => {
-  const stored = new Stored('a');
+  const stored = new StoredValue('a');
   stored.set('before');
-  refuse('setItem');
+  makeStorageThrow('setItem');
   stored.set('after');
   expect(stored.get()).toBe('after');
   stored.set(null);
@@ -35,8 +35,8 @@ it('full storage keeps the value on the page', () => {
 });
 
 it('forbidden storage keeps the value on the page', () => {
-  refuse('getItem', 'setItem', 'removeItem');
-  const stored = new Stored('a');
+  makeStorageThrow('getItem', 'setItem', 'removeItem');
+  const stored = new StoredValue('a');
   expect(stored.get()).toBeNull();
   stored.set('1');
   expect(stored.get()).toBe('1');

@@ -3,7 +3,7 @@
  * private window, the setting lasts as long as the page.
  */
 
-export class Stored {
+export class StoredValue {
   /** The value that could not be stored. */
   private fallback: string | null = null;
 

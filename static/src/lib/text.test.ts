@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { expect, it } from 'vitest';
 
-import { plainText, shortened } from './text';
+import { plainText, shortenName } from './text';
 
 interface Cases {
   invisible: string[];
@@ -22,6 +22,6 @@ it('invisible characters are replaced, others are kept', () => {
 });
 
 it('long names keep their start and end', () => {
-  expect(shortened('a/b.ipynb', 9)).toBe('a/b.ipynb');
-  expect(shortened('first-experiment/train.ipynb', 20)).toBe('first-…t/train.ipynb');
+  expect(shortenName('a/b.ipynb', 9)).toBe('a/b.ipynb');
+  expect(shortenName('first-experiment/train.ipynb', 20)).toBe('first-…t/train.ipynb');
 });

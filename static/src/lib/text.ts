@@ -8,13 +8,16 @@ const UNPRINTABLE =
   /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb\u{1d159}]/gu;
 
 /** Joins the parts that are not empty. */
-export function joined(parts: readonly (string | null | undefined)[], separator = ' · '): string {
+export function joinParts(
+  parts: readonly (string | null | undefined)[],
+  separator = ' · ',
+): string {
   return parts.filter(Boolean).join(separator);
 }
 
 /** Joins messages as sentences. The server's messages have no full stop, so it is added. */
-export function sentences(messages: readonly (string | null)[]): string {
-  return joined(
+export function joinSentences(messages: readonly (string | null)[]): string {
+  return joinParts(
     messages.map((message) => message?.replace(/[^.!?…]$/, '$&.')),
     ' ',
   );
@@ -24,7 +27,7 @@ export function sentences(messages: readonly (string | null)[]): string {
  * Shortens a name to `limit` characters, and keeps its start, where folders differ, and its end
  * with the file name.
  */
-export function shortened(name: string, limit: number): string {
+export function shortenName(name: string, limit: number): string {
   const start = Math.floor((limit - 1) / 3);
   return name.length > limit ? `${name.slice(0, start)}…${name.slice(start + 1 - limit)}` : name;
 }

@@ -15,7 +15,7 @@ export interface SeriesSource {
   /** Returns the values of the series `key`, one for each time. NaN stands for a missing value. */
   values: (key: string) => Float64Array;
   /** Returns the extremes behind each mean value, or `null` if each value is a single reading. */
-  extremes?: (key: string) => Extremes | null;
+  readExtremes?: (key: string) => Extremes | null;
 }
 
 /** The lowest and the highest reading in the time range of each mean value. */
@@ -53,7 +53,7 @@ export class Timeline implements SeriesSource {
    * series are.
    */
   values(key: string): Float64Array {
-    return this.storage(key).subarray(0, this.length);
+    return this.seriesStorage(key).subarray(0, this.length);
   }
 
   /**
@@ -95,7 +95,7 @@ export class Timeline implements SeriesSource {
       }
       return into;
     };
-    const known = this.moments();
+    const known = this.listValuesByTime();
     const rows = known.map(([at_ms, moment]) => {
       const near = indexAt(times_ms, at_ms, near_ms);
       return [at_ms, near < 0 ? moment : given(near, moment)] as const;
@@ -129,7 +129,7 @@ export class Timeline implements SeriesSource {
   }
 
   /** Returns the values of each moment, without the gaps that `push` inserted. */
-  private moments(): [number, Map<string, number | null>][] {
+  private listValuesByTime(): [number, Map<string, number | null>][] {
     const moments: [number, Map<string, number | null>][] = [];
     for (const at_ms of this.times_ms) {
       moments.push([at_ms, new Map<string, number | null>()]);
@@ -148,7 +148,7 @@ export class Timeline implements SeriesSource {
   }
 
   /** Removes empty series, for example of processes that have ended. */
-  private forgetEmpty(): void {
+  private removeEmptySeries(): void {
     for (const [key, values] of this.series) {
       if (values.subarray(0, this.length).every(Number.isNaN)) {
         this.series.delete(key);
@@ -162,13 +162,13 @@ export class Timeline implements SeriesSource {
       values[this.length] = NaN;
     }
     for (const [key, value] of moment) {
-      this.storage(key)[this.length] = value ?? NaN;
+      this.seriesStorage(key)[this.length] = value ?? NaN;
     }
     this.times[this.length] = at_ms;
     this.length += 1;
   }
 
-  private storage(key: string): Float64Array {
+  private seriesStorage(key: string): Float64Array {
     let values = this.series.get(key);
     if (values === undefined) {
       values = new Float64Array(this.allocated).fill(NaN);
@@ -191,19 +191,19 @@ export class Timeline implements SeriesSource {
         values.copyWithin(0, surplus, this.length);
       }
       this.length = this.capacity;
-      this.forgetEmpty();
+      this.removeEmptySeries();
       return;
     }
     this.allocated = Math.min(Math.ceil(this.allocated * 1.5), Math.ceil(this.capacity * 1.1));
-    this.times = grown(this.times, this.allocated);
+    this.times = growArray(this.times, this.allocated);
     for (const [key, values] of this.series) {
-      this.series.set(key, grown(values, this.allocated));
+      this.series.set(key, growArray(values, this.allocated));
     }
   }
 }
 
 /** Returns the index of the first time after `at_ms`. */
-export function firstAfter(times_ms: ArrayLike<number>, at_ms: number): number {
+export function indexAfter(times_ms: ArrayLike<number>, at_ms: number): number {
   let low = 0;
   let high = times_ms.length;
   while (low < high) {
@@ -219,7 +219,7 @@ export function firstAfter(times_ms: ArrayLike<number>, at_ms: number): number {
 
 /** Returns the index of the time nearest to `at_ms`, or -1 if none is within `within_ms`. */
 export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: number): number {
-  const after = firstAfter(times_ms, at_ms);
+  const after = indexAfter(times_ms, at_ms);
   const distance = (index: number): number => Math.abs((times_ms[index] ?? Infinity) - at_ms);
   const index = distance(after - 1) <= distance(after) ? after - 1 : after;
   return distance(index) <= within_ms ? index : -1;
@@ -235,8 +235,8 @@ export function isUnbroken(
   to_ms: number,
   gap_ms: number,
 ): boolean {
-  const end = Math.min(times_ms.length - 1, firstAfter(times_ms, to_ms));
-  for (let i = Math.max(1, firstAfter(times_ms, from_ms)); i <= end; i += 1) {
+  const end = Math.min(times_ms.length - 1, indexAfter(times_ms, to_ms));
+  for (let i = Math.max(1, indexAfter(times_ms, from_ms)); i <= end; i += 1) {
     if ((times_ms[i] ?? 0) - (times_ms[i - 1] ?? 0) > gap_ms) {
       return false;
     }
@@ -244,7 +244,7 @@ export function isUnbroken(
   return true;
 }
 
-function grown(values: Float64Array, capacity: number): Float64Array<ArrayBuffer> {
+function growArray(values: Float64Array, capacity: number): Float64Array<ArrayBuffer> {
   const larger = new Float64Array(capacity).fill(NaN);
   larger.set(values);
   return larger;

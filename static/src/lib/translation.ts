@@ -22,8 +22,8 @@ export interface Translator {
  * the list of texts for translators is extracted from the calls.
  */
 export let trans: Translator = {
-  __: filled,
-  _n: (one, several, n, ...args) => filled(n === 1 ? one : several, n, ...args),
+  __: fillPlaceholders,
+  _n: (one, several, n, ...args) => fillPlaceholders(n === 1 ? one : several, n, ...args),
 };
 const english = trans;
 
@@ -33,7 +33,7 @@ export function setTranslator(translator: Translator): void {
 }
 
 /** Calls `make` with English texts, for names that are the same in files of every language. */
-export function inEnglish<T>(make: () => T): T {
+export function callInEnglish<T>(make: () => T): T {
   const translator = trans;
   trans = english;
   try {
@@ -44,7 +44,7 @@ export function inEnglish<T>(make: () => T): T {
 }
 
 /** Returns a function that creates related texts when they are first needed in a language. */
-export function table<T>(make: () => T): () => T {
+export function lazyTexts<T>(make: () => T): () => T {
   let made: { by: Translator; texts: T } | null = null;
   return () => {
     if (made?.by !== trans) {
@@ -54,6 +54,6 @@ export function table<T>(make: () => T): () => T {
   };
 }
 
-function filled(text: string, ...args: unknown[]): string {
+function fillPlaceholders(text: string, ...args: unknown[]): string {
   return text.replace(/%(\d+)/g, (_, place) => String(args[Number(place) - 1]));
 }

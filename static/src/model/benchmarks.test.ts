@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 
-import { inventory } from '../testing/frames';
+import { makeInventory } from '../testing/frames';
 import { CATALOGUE } from '../testing/runs';
-import { benchmarkGroups, matches, type Benchmark } from './benchmarks';
+import { benchmarkGroups, matchesQuery, type Benchmark } from './benchmarks';
 import { gpusOf } from './gpu';
-import { jobOf, runsOn, targetsOf } from './run-job';
+import { createJob, runsOn, listTargets } from './run-job';
 
 const groups = benchmarkGroups(CATALOGUE.entries);
 
@@ -31,29 +31,29 @@ it('preset has only workloads that the server knows', () => {
 });
 
 it('benchmark is found by each of its words', () => {
-  expect(matches(find('Memory bandwidth'), 'does TRIAD')).toBe(true);
-  expect(matches(find('a: sum'), 'much sums')).toBe(true);
-  expect(matches(find('a: sum'), 'sums triad')).toBe(false);
-  expect(matches(find('a: sum'), '')).toBe(true);
+  expect(matchesQuery(find('Memory bandwidth'), 'does TRIAD')).toBe(true);
+  expect(matchesQuery(find('a: sum'), 'much sums')).toBe(true);
+  expect(matchesQuery(find('a: sum'), 'sums triad')).toBe(false);
+  expect(matchesQuery(find('a: sum'), '')).toBe(true);
 });
 
 it('job names the GPU by UUID', () => {
-  const gpus = gpusOf(inventory(2), null, new Map());
-  const targets = targetsOf(gpus);
+  const gpus = gpusOf(makeInventory(2), null, new Map());
+  const targets = listTargets(gpus);
   expect(targets.map(({ name }) => name)).toEqual(['GPU 0, H200', 'GPU 1, H200', 'CPU']);
   const [, second, cpu] = targets;
   if (second === undefined || cpu === undefined) {
     throw new Error('no targets');
   }
   const where = { backend: 'cuda', device: gpus[1]?.uuid };
-  expect(jobOf(find('triad'), second)).toEqual({ kind: 'bench', ids: ['triad'], where });
-  expect(jobOf(find('a: sum'), cpu)).toEqual({
+  expect(createJob(find('triad'), second)).toEqual({ kind: 'bench', ids: ['triad'], where });
+  expect(createJob(find('a: sum'), cpu)).toEqual({
     kind: 'seeds',
     rows: ['a'],
     where: { backend: 'cpu' },
   });
   // The demo holds the memory long enough to be seen.
-  expect(jobOf(find('Out-of-memory demo'), cpu)).toMatchObject({
+  expect(createJob(find('Out-of-memory demo'), cpu)).toMatchObject({
     scenario: 'fill',
     hold_seconds: 10,
   });

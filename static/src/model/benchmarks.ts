@@ -4,7 +4,7 @@
  */
 
 import { plainText } from '../lib/text';
-import { table, trans } from '../lib/translation';
+import { lazyTexts, trans } from '../lib/translation';
 import type { CatalogueEntry, RunKind } from '../wire';
 import { BURN_S } from './run-job';
 
@@ -31,7 +31,7 @@ export interface BenchmarkGroup {
 type Preset = Pick<Benchmark, 'key' | 'kind' | 'ids' | 'title' | 'does' | 'seconds'>;
 
 /** The durations of an H100 with 16 CPU cores, rounded up. */
-const PRESETS = table((): readonly Preset[] => [
+const PRESETS = lazyTexts((): readonly Preset[] => [
   {
     key: 'bandwidth',
     kind: 'bench',
@@ -76,7 +76,7 @@ const PRESETS = table((): readonly Preset[] => [
   },
 ]);
 
-const GROUPS = table((): readonly [RunKind, string][] => [
+const GROUPS = lazyTexts((): readonly [RunKind, string][] => [
   ['bench', trans.__('Workloads')],
   ['seeds', trans.__('Tutorial benchmarks')],
   ['burn', trans.__('Stress tests')],
@@ -106,7 +106,7 @@ export function benchmarkGroups(entries: readonly CatalogueEntry[]): BenchmarkGr
 }
 
 /** Returns whether the entry contains every word of the query. */
-export function matches({ title, does, words }: Benchmark, query: string): boolean {
+export function matchesQuery({ title, does, words }: Benchmark, query: string): boolean {
   const text = `${title} ${does} ${words}`.toLowerCase();
   return query
     .toLowerCase()

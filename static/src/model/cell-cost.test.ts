@@ -1,17 +1,17 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { GIB, NOW } from '../testing/frames';
-import { kernelCost } from '../testing/kernel-cost';
-import { cellCost, isWorthShowing, type CellCost } from './cell-cost';
-import { costOf } from './cell-record';
+import { makeKernelCost } from '../testing/kernel-cost';
+import { costOfCell, isWorthShowing, type CellCost } from './cell-cost';
+import { requestCost } from './cell-record';
 import { describeCell } from './describe-cell';
 import { setEnergyPrice } from './energy-price';
 
 describe('cost of a cell', () => {
   it('cost is requested for span or until now', async () => {
-    const request = vi.fn(() => Promise.resolve(Response.json(kernelCost())));
-    expect(await costOf('k&1', 5, 7, request)).toEqual(kernelCost());
-    expect(await costOf('k', 5, null, request)).toEqual(kernelCost());
+    const request = vi.fn(() => Promise.resolve(Response.json(makeKernelCost())));
+    expect(await requestCost('k&1', 5, 7, request)).toEqual(makeKernelCost());
+    expect(await requestCost('k', 5, null, request)).toEqual(makeKernelCost());
     expect(request.mock.calls).toEqual([
       ['api/v1/cost?kernel_id=k%261&from_ms=5&to_ms=7'],
       ['api/v1/cost?kernel_id=k&from_ms=5'],
@@ -20,20 +20,21 @@ describe('cost of a cell', () => {
 
   it('older server reports no cost', async () => {
     const old = (): Promise<Response> => Promise.resolve(new Response('', { status: 404 }));
-    expect(await costOf('k', 5, 7, old)).toBeNull();
-    expect(await costOf('k', 5, 7, () => Promise.reject(new Error()))).toBeNull();
+    expect(await requestCost('k', 5, 7, old)).toBeNull();
+    expect(await requestCost('k', 5, 7, () => Promise.reject(new Error()))).toBeNull();
   });
 
   it('cost includes energy of other GPU users', () => {
     const energy_joules = { least: 1, most: 9, estimate: 5 };
-    expect(cellCost(kernelCost({ energy_joules }))).toMatchObject({
+    expect(costOfCell(makeKernelCost({ energy_joules }))).toMatchObject({
       energy_joules: 9,
       gpus: [0, 1],
     });
-    expect(cellCost(kernelCost({ energy_joules: null }))?.energy_joules).toBeNull();
+    expect(costOfCell(makeKernelCost({ energy_joules: null }))?.energy_joules).toBeNull();
   });
 
-  it('cell without GPU has no cost', () => expect(cellCost(kernelCost({ gpus: [] }))).toBeNull());
+  it('cell without GPU has no cost', () =>
+    expect(costOfCell(makeKernelCost({ gpus: [] }))).toBeNull());
 });
 
 it('only noticeable costs are worth showing', () => {
@@ -67,7 +68,7 @@ describe('text of a cost', () => {
       .map(({ text }) => text.replaceAll('\u00a0', ' '))
       .join('   ');
 
-  it('text has the cost of the cell', () =>
+  it('cost text has time, memory and energy', () =>
     expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ'));
 
   it('text has the price of the energy', () => {
@@ -76,7 +77,7 @@ describe('text of a cost', () => {
     setEnergyPrice(null);
   });
 
-  it('text omits unknown values, marks shared ones', () => {
+  it('cost text omits unknown values, marks shared GPUs', () => {
     expect(line({ gpu_s: null, energy_joules: null, memory_change_bytes: 0 })).toBe(
       '12.4 s   peak 61.0 GiB',
     );

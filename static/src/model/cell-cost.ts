@@ -15,9 +15,9 @@ export interface CellCost extends Omit<StoredCost, 'version' | 'gpus' | 'run'> {
  * The limits below which a run is not worth a line: its duration, its GPU time and its change of
  * memory.
  */
-const BRIEF_S = 0.5;
-const LITTLE_GPU_S = 0.01;
-const LITTLE_BYTES = 64 * 1024 ** 2;
+const MIN_DURATION_S = 0.5;
+const MIN_GPU_S = 0.01;
+const MIN_CHANGE_BYTES = 64 * 1024 ** 2;
 
 /**
  * Returns whether a run used enough of a GPU to be worth showing. If the change of memory is
@@ -26,12 +26,12 @@ const LITTLE_BYTES = 64 * 1024 ** 2;
  */
 export function isWorthShowing(cost: CellCost): boolean {
   const { duration_s, gpu_s, memory_change_bytes, peak_memory_bytes } = cost;
-  const computed = duration_s >= BRIEF_S && (gpu_s ?? Infinity) >= LITTLE_GPU_S;
-  return computed || Math.abs(memory_change_bytes ?? peak_memory_bytes ?? 0) >= LITTLE_BYTES;
+  const computed = duration_s >= MIN_DURATION_S && (gpu_s ?? Infinity) >= MIN_GPU_S;
+  return computed || Math.abs(memory_change_bytes ?? peak_memory_bytes ?? 0) >= MIN_CHANGE_BYTES;
 }
 
 /** Returns the cost of a cell, with the use of its GPUs by others, or `null` if it used no GPU. */
-export function cellCost({ cost }: KernelCost): CellCost | null {
+export function costOfCell({ cost }: KernelCost): CellCost | null {
   const { started_ms, ended_ms, duration_s, gpu_s, shared, gpus, energy_joules } = cost;
   const { peak_memory_bytes, memory_change_bytes } = cost;
   return gpus.length === 0
@@ -50,7 +50,7 @@ export function cellCost({ cost }: KernelCost): CellCost | null {
 }
 
 /** Converts the cost of a cell from the server's history, whose API uses other names. */
-export function recordedCost(cell: Cell): CellCost {
+export function costFromHistory(cell: Cell): CellCost {
   const { started_ms, ended_ms, gpus, gpu_ms, shared } = cell;
   return {
     started_ms,

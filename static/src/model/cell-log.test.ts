@@ -2,17 +2,17 @@ import { describe, expect, it, vi } from 'vitest';
 
 import type { Event } from '../wire';
 import {
-  byCost,
+  sortByCost,
   CellLog,
   executionName,
-  notebookNamer,
-  recorded,
+  createNotebookNamer,
+  executionsFromHistory,
   type CellExecution,
 } from './cell-log';
-import { record } from './cell-record';
+import { recordCell } from './cell-record';
 import type { Request } from './request';
 
-function run(key: string, gpu_s: number | null, gpus: number[] = [0]): CellExecution {
+function makeRun(key: string, gpu_s: number | null, gpus: number[] = [0]): CellExecution {
   const cost = {
     started_ms: 0,
     ended_ms: 5000,
@@ -50,45 +50,50 @@ function newStorage(): {
 }
 
 describe('cell history of the server', () => {
-  it('unknown cells are restored without code', async () => {
+  it('other cells of server history have no code', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
-    const own = { ...run('a', 1.5), code: 'secret' };
-    await record({ ...own, cost: { ...own.cost, started_ms: 10.4, ended_ms: 5000.6 } }, request);
+    const own = { ...makeRun('a', 1.5), code: 'secret' };
+    await recordCell(
+      { ...own, cost: { ...own.cost, started_ms: 10.4, ended_ms: 5000.6 } },
+      request,
+    );
     const [path, init] = request.mock.lastCall ?? [];
     expect([path, init?.method, init?.headers]).toEqual([
       'api/v1/cells',
       'POST',
       { 'X-Gpumon': 'run' },
     ]);
-    const told = JSON.parse(init?.body as string) as Extract<Event, { what: 'cell' }>;
-    expect(told).toMatchObject({
+    const sentCell = JSON.parse(init?.body as string) as Extract<Event, { what: 'cell' }>;
+    expect(sentCell).toMatchObject({
       notebook: 'a.ipynb',
       kernel_id: 'k',
       cell_id: 'c',
       execution_count: 3,
       gpu_ms: 1500,
     });
-    expect([told.started_ms, told.ended_ms, JSON.stringify(told).includes('secret')]).toEqual([
-      10,
-      5001,
-      false,
-    ]);
-    const event: Event = { ...told, at_ms: 5001, gpu: null, what: 'cell' };
-    expect(recorded([event], [])).toMatchObject([
+    expect([
+      sentCell.started_ms,
+      sentCell.ended_ms,
+      JSON.stringify(sentCell).includes('secret'),
+    ]).toEqual([10, 5001, false]);
+    const event: Event = { ...sentCell, at_ms: 5001, gpu: null, what: 'cell' };
+    expect(executionsFromHistory([event], [])).toMatchObject([
       { kernelId: 'k', count: 3, code: '', cost: { gpus: [0], energy_joules: 1 } },
     ]);
-    expect(recorded([event], [{ ...own, cost: { ...own.cost, started_ms: 10 } }])).toEqual([]);
+    expect(
+      executionsFromHistory([event], [{ ...own, cost: { ...own.cost, started_ms: 10 } }]),
+    ).toEqual([]);
   });
 
-  it('silent server restores no cells', async () => {
+  it('recording a cell ignores network errors', async () => {
     const request = vi.fn<Request>(() => Promise.reject(new TypeError('no network')));
-    await expect(record(run('a', 1), request)).resolves.toBeUndefined();
+    await expect(recordCell(makeRun('a', 1), request)).resolves.toBeUndefined();
   });
 });
 
 describe('notebook names', () => {
   const of = (kernelId: string, path: string | null): CellExecution => ({
-    ...run(kernelId, 1),
+    ...makeRun(kernelId, 1),
     kernelId,
     path,
   });
@@ -101,7 +106,7 @@ describe('notebook names', () => {
       of('4', 'c/x.ipynb'),
     ];
     const names = (pathOf: (kernelId: string) => string | null, others: string[]): string[] =>
-      executions.map(notebookNamer(executions, pathOf, others));
+      executions.map(createNotebookNamer(executions, pathOf, others));
     expect(names(() => null, [])).toEqual(['a/a.ipynb', 'b/a.ipynb', 'a.ipynb', 'x.ipynb']);
     const renamed = (kernelId: string): string | null =>
       ({ 2: 'b/new.ipynb', 3: 'a/a.ipynb' })[kernelId] ?? null;
@@ -110,18 +115,18 @@ describe('notebook names', () => {
 
   it('notebook names are sent without folders', async () => {
     const request = vi.fn<Request>(() => Promise.resolve(Response.json({}, { status: 201 })));
-    await record(of('1', 'secret/a.ipynb'), request);
+    await recordCell(of('1', 'secret/a.ipynb'), request);
     const [, init] = request.mock.lastCall ?? [];
     expect(init?.body).not.toContain('secret');
   });
 
   it('costs of older versions are stored without path', () => {
     const { storage, stored } = newStorage();
-    const { path, ...old } = run('a', 1);
+    const { path, ...old } = makeRun('a', 1);
     expect(path).toBe('w/a.ipynb');
     stored.set('gpumon:cells', JSON.stringify([old, { ...old, key: 'b', path: 3 }]));
     const log = new CellLog();
-    log.keepIn(() => storage);
+    log.attachStorage(() => storage);
     expect(log.executions).toEqual([{ ...old, path: null }]);
   });
 });
@@ -130,8 +135,8 @@ describe('recorded executions', () => {
   it('newest five hundred executions are kept', () => {
     const log = new CellLog();
     for (let i = 0; i < 510; i += 1) {
-      log.put({ ...run(String(i), 1), running: true });
-      log.put(run(String(i), 2));
+      log.put({ ...makeRun(String(i), 1), running: true });
+      log.put(makeRun(String(i), 2));
     }
     expect(log.executions).toHaveLength(500);
     expect(log.executions[0]).toMatchObject({ key: '10', running: false, cost: { gpu_s: 2 } });
@@ -140,12 +145,12 @@ describe('recorded executions', () => {
   it('ended executions survive a reload', () => {
     const { storage } = newStorage();
     const log = new CellLog();
-    log.keepIn(() => storage);
-    log.put(run('ended', 1));
-    log.put({ ...run('running', 1), running: true });
-    log.put(run('last', 1));
+    log.attachStorage(() => storage);
+    log.put(makeRun('ended', 1));
+    log.put({ ...makeRun('running', 1), running: true });
+    log.put(makeRun('last', 1));
     const next = new CellLog();
-    next.keepIn(() => storage);
+    next.attachStorage(() => storage);
     expect(next.executions.map(({ key }) => key)).toEqual(['ended', 'last']);
     const full = {
       ...storage,
@@ -154,59 +159,59 @@ describe('recorded executions', () => {
       },
     };
     const other = new CellLog();
-    other.keepIn(() => full);
-    other.put(run('more', 1));
+    other.attachStorage(() => full);
+    other.put(makeRun('more', 1));
     expect(other.executions).toHaveLength(3);
   });
 
   it('valid stored executions are loaded, code shortened', () => {
     const { stored, storage } = newStorage();
     const log = new CellLog();
-    log.keepIn(() => storage);
+    log.attachStorage(() => storage);
     log.put({
-      ...run('long', 1),
+      ...makeRun('long', 1),
       code: `${'# about\n'.repeat(100)}fit()\n${'x = 1\n'.repeat(1000)}`,
     });
     const [[key, text] = ['', '']] = [...stored];
     expect(text.length).toBeLessThan(700);
-    const other = { ...run('other', 1), cost: { gpus: 'all' } };
+    const other = { ...makeRun('other', 1), cost: { gpus: 'all' } };
     stored.set(key, JSON.stringify([...(JSON.parse(text) as object[]), null, 7, {}, other]));
     const next = new CellLog();
-    next.keepIn(() => storage);
+    next.attachStorage(() => storage);
     expect(next.executions.map(executionName)).toEqual(['[3] fit()']);
   });
 
   it('executions work without usable storage', () => {
     const forbidden = new CellLog();
-    forbidden.keepIn(() => {
+    forbidden.attachStorage(() => {
       throw new DOMException('', 'SecurityError');
     });
     const broken = new CellLog();
-    broken.keepIn(() => ({ getItem: () => '{"', setItem: () => undefined }));
+    broken.attachStorage(() => ({ getItem: () => '{"', setItem: () => undefined }));
     for (const log of [forbidden, broken]) {
-      log.put(run('a', 1));
+      log.put(makeRun('a', 1));
       expect(log.executions).toHaveLength(1);
     }
   });
 
-  it('first meaningful line names an execution', () => {
-    expect(executionName({ ...run('a', 1), code: '\n# load\n  model.fit(x)\n' })).toBe(
+  it('execution is named after its first code line', () => {
+    expect(executionName({ ...makeRun('a', 1), code: '\n# load\n  model.fit(x)\n' })).toBe(
       '[3] model.fit(x)',
     );
-    expect(executionName({ ...run('a', 1), code: '', count: null })).toBe('[ ]');
+    expect(executionName({ ...makeRun('a', 1), code: '', count: null })).toBe('[ ]');
     expect(
-      executionName({ ...run('a', 1), code: `x = "${'y'.repeat(200)}"` }).length,
+      executionName({ ...makeRun('a', 1), code: `x = "${'y'.repeat(200)}"` }).length,
     ).toBeLessThanOrEqual(80);
   });
 
   it('executions are sorted by cost on selected GPUs', () => {
     const runs = [
-      run('few', 10),
-      run('unknown', null),
-      run('much', 900),
-      run('elsewhere', 5000, [1]),
+      makeRun('few', 10),
+      makeRun('unknown', null),
+      makeRun('much', 900),
+      makeRun('elsewhere', 5000, [1]),
     ];
-    expect(byCost(runs, 'gpu', new Set([0])).map(({ key }) => key)).toEqual([
+    expect(sortByCost(runs, 'gpu', new Set([0])).map(({ key }) => key)).toEqual([
       'much',
       'few',
       'unknown',

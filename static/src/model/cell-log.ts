@@ -2,7 +2,7 @@
 
 import { plainText } from '../lib/text';
 import type { Event } from '../wire';
-import { recordedCost, type CellCost } from './cell-cost';
+import { costFromHistory, type CellCost } from './cell-cost';
 import type { PathOf } from './holders';
 import { notebookNames } from './notebook-names';
 
@@ -27,16 +27,16 @@ export interface CellExecution {
 export type CellOrder = 'elapsed' | 'gpu' | 'peak' | 'energy';
 
 /** The maximum number of executions to keep. A full day of work in a notebook produces hundreds. */
-const KEPT = 500;
-const LONGEST_NAME = 80;
-const LONGEST_NOTEBOOK = 120;
+const MAX_EXECUTIONS = 500;
+const MAX_NAME_LENGTH = 80;
+const MAX_NOTEBOOK_LENGTH = 120;
 /**
  * The maximum number of stored characters of code, which are enough to recognize a cell on another
  * page.
  */
-const LONGEST_STORED_CODE = 300;
+const MAX_STORED_CODE_LENGTH = 300;
 
-const STORED_UNDER = 'gpumon:cells';
+const STORAGE_KEY = 'gpumon:cells';
 
 export class CellLog {
   private readonly all = new Map<string, CellExecution>();
@@ -48,13 +48,13 @@ export class CellLog {
    * Loads the stored executions, and stores each execution that ends, so that they survive a reload
    * of the page. Access to the storage may throw if the browser forbids it.
    */
-  keepIn(storageOf: () => Pick<Storage, 'getItem' | 'setItem'>): void {
+  attachStorage(storageOf: () => Pick<Storage, 'getItem' | 'setItem'>): void {
     if (this.storage !== null) {
       return;
     }
     try {
       this.storage = storageOf();
-      const stored: unknown = JSON.parse(this.storage.getItem(STORED_UNDER) ?? '[]');
+      const stored: unknown = JSON.parse(this.storage.getItem(STORAGE_KEY) ?? '[]');
       const known = Array.isArray(stored) ? stored.filter(isExecution) : [];
       // Earlier versions did not store the path.
       known.forEach((one) => this.all.set(one.key, { ...one, path: one.path ?? null }));
@@ -68,9 +68,9 @@ export class CellLog {
   put(execution: CellExecution): void {
     this.all.set(execution.key, execution);
     this.listed = null;
-    this.forgetOldest();
+    this.dropOldest();
     if (!execution.running) {
-      this.store();
+      this.storeExecutions();
     }
   }
 
@@ -79,21 +79,21 @@ export class CellLog {
     return (this.listed ??= [...this.all.values()]);
   }
 
-  private forgetOldest(): void {
+  private dropOldest(): void {
     for (const key of this.all.keys()) {
-      if (this.all.size <= KEPT) {
+      if (this.all.size <= MAX_EXECUTIONS) {
         break;
       }
       this.all.delete(key);
     }
   }
 
-  private store(): void {
+  private storeExecutions(): void {
     const ended = this.executions
       .filter(({ running }) => !running)
-      .map((one) => ({ ...one, code: tellingCode(one).slice(0, LONGEST_STORED_CODE) }));
+      .map((one) => ({ ...one, code: meaningfulCode(one).slice(0, MAX_STORED_CODE_LENGTH) }));
     try {
-      this.storage?.setItem(STORED_UNDER, JSON.stringify(ended));
+      this.storage?.setItem(STORAGE_KEY, JSON.stringify(ended));
     } catch {
       // The storage is full. The executions remain in memory.
     }
@@ -104,7 +104,10 @@ export class CellLog {
  * Returns the executions of the server's history that are not in `own`: those of other users, or of
  * this page before a reload. They have no code.
  */
-export function recorded(events: readonly Event[], own: readonly CellExecution[]): CellExecution[] {
+export function executionsFromHistory(
+  events: readonly Event[],
+  own: readonly CellExecution[],
+): CellExecution[] {
   const identity = (kernelId: string, started_ms: number): string =>
     `${kernelId} ${Math.round(started_ms)}`;
   const known = new Set(own.map(({ kernelId, cost }) => identity(kernelId, cost.started_ms)));
@@ -115,7 +118,7 @@ export function recorded(events: readonly Event[], own: readonly CellExecution[]
     const { notebook, kernel_id: kernelId, cell_id: cellId, execution_count: count } = event;
     const key = identity(kernelId, event.started_ms);
     const ids = { key, kernelId, cellId, notebook: plainText(notebook), path: null };
-    return [{ ...ids, count, code: '', running: false, cost: recordedCost(event) }];
+    return [{ ...ids, count, code: '', running: false, cost: costFromHistory(event) }];
   });
 }
 
@@ -123,7 +126,7 @@ export function recorded(events: readonly Event[], own: readonly CellExecution[]
  * Returns a function that names the notebook of an execution, so that the name is unique among the
  * executions and the paths `others`. A running kernel has the current path of its notebook.
  */
-export function notebookNamer(
+export function createNotebookNamer(
   executions: readonly CellExecution[],
   pathOf: PathOf,
   others: Iterable<string>,
@@ -142,7 +145,7 @@ export function notebookNamer(
     paths.get(kernelId) ?? notebook;
   const names = notebookNames([...others, ...executions.map(pathOrName)]);
   return (execution) =>
-    plainText(names.get(pathOrName(execution)) ?? execution.notebook, LONGEST_NOTEBOOK);
+    plainText(names.get(pathOrName(execution)) ?? execution.notebook, MAX_NOTEBOOK_LENGTH);
 }
 
 /**
@@ -150,12 +153,12 @@ export function notebookNamer(
  * neither empty nor a comment.
  */
 export function executionName(execution: CellExecution): string {
-  const [line = ''] = tellingCode(execution).split('\n');
-  return plainText(`${executionLabel(execution.count)} ${line}`.trim(), LONGEST_NAME);
+  const [line = ''] = meaningfulCode(execution).split('\n');
+  return plainText(`${executionLabel(execution.count)} ${line}`.trim(), MAX_NAME_LENGTH);
 }
 
 /** Returns the code from its first line that is neither empty nor a comment. */
-function tellingCode({ code }: CellExecution): string {
+function meaningfulCode({ code }: CellExecution): string {
   return (/^[^\S\n]*[^\s#][^]*/m.exec(code)?.[0] ?? code).trim();
 }
 
@@ -189,7 +192,7 @@ export function executionLabel(count: number | null): string {
 }
 
 /** Returns the executions on these GPUs, the most expensive first. */
-export function byCost(
+export function sortByCost(
   executions: readonly CellExecution[],
   order: CellOrder,
   gpus: ReadonlySet<number>,

@@ -2,13 +2,13 @@
 
 import type { Cell, KernelCost } from '../wire';
 import type { CellExecution } from './cell-log';
-import { answerOf, OWN_HEADERS, type Request } from './request';
+import { readJsonResponse, REQUEST_HEADERS, type Request } from './request';
 
 /**
  * Sends the cost of a cell to the server, which sends it to all clients and keeps it in its
  * history. Fails silently if the server is too old or does not allow it.
  */
-export async function record(execution: CellExecution, request: Request): Promise<void> {
+export async function recordCell(execution: CellExecution, request: Request): Promise<void> {
   const { notebook, kernelId, cellId, count, cost } = execution;
   const cell: Cell = {
     notebook,
@@ -26,7 +26,7 @@ export async function record(execution: CellExecution, request: Request): Promis
   };
   await request('api/v1/cells', {
     method: 'POST',
-    headers: OWN_HEADERS,
+    headers: REQUEST_HEADERS,
     body: JSON.stringify(cell),
   }).catch(() => null);
 }
@@ -36,7 +36,7 @@ export async function record(execution: CellExecution, request: Request): Promis
  * the server answers when the cost is final. Returns `null` if the server does not answer or is too
  * old.
  */
-export async function costOf(
+export async function requestCost(
   kernelId: string,
   from_ms: number,
   to_ms: number | null,
@@ -46,6 +46,6 @@ export async function costOf(
   if (to_ms !== null) {
     query.set('to_ms', String(to_ms));
   }
-  const { json } = await answerOf(request(`api/v1/cost?${query.toString()}`));
+  const { json } = await readJsonResponse(request(`api/v1/cost?${query.toString()}`));
   return json as KernelCost | null;
 }

@@ -4,9 +4,9 @@
  */
 
 /** The number of colors of processes (`--gpumon-process-0`) and of GPUs (`--gpumon-gpu-0`). */
-export const COLORS = 12;
+export const COLOR_COUNT = 12;
 /** The number of slots. The second half of the slots reuses the colors with a texture. */
-const SLOTS = 2 * COLORS;
+const SLOT_COUNT = 2 * COLOR_COUNT;
 
 interface HolderOnGpus {
   holder: string;
@@ -27,7 +27,7 @@ export class ColorSlots {
    * Returns the slot of each holder. It is the slot of the program, unless another holder on the
    * same GPU uses that slot.
    */
-  assign(present: readonly HolderOnGpus[]): Map<string, number> {
+  assignSlots(present: readonly HolderOnGpus[]): Map<string, number> {
     const before = this.holders;
     this.here = new Set(present.map(({ program }) => program));
     this.holders = new Map(
@@ -36,12 +36,12 @@ export class ColorSlots {
       ),
     );
     for (const { holder, program, gpus } of present) {
-      const own = this.ofProgram(program);
+      const own = this.assignProgramSlot(program);
       if (!this.holders.has(holder)) {
-        const beside = present.filter((other) => other.gpus.some((gpu) => gpus.includes(gpu)));
+        const neighbors = present.filter((other) => other.gpus.some((gpu) => gpus.includes(gpu)));
         this.holders.set(
           holder,
-          firstFree(own, new Set(beside.map((other) => this.holders.get(other.holder)))),
+          findFreeSlot(own, new Set(neighbors.map((other) => this.holders.get(other.holder)))),
         );
       }
     }
@@ -52,16 +52,16 @@ export class ColorSlots {
    * Returns the slot of a program. It is derived from the name, so that other pages mostly choose
    * the same color. Slots without a texture are preferred.
    */
-  ofProgram(program: string): number {
+  assignProgramSlot(program: string): number {
     const known = this.programs.get(program);
     if (known !== undefined) {
       return known;
     }
     const gone = [...this.programs].find(([other]) => !this.here.has(other));
-    if (this.programs.size >= SLOTS && gone !== undefined) {
+    if (this.programs.size >= SLOT_COUNT && gone !== undefined) {
       this.programs.delete(gone[0]);
     }
-    const slot = firstFree(hash(program) % COLORS, new Set(this.programs.values()));
+    const slot = findFreeSlot(hash(program) % COLOR_COUNT, new Set(this.programs.values()));
     this.programs.set(program, slot);
     return slot;
   }
@@ -71,10 +71,12 @@ export class ColorSlots {
  * Returns the first free slot: first the plain colors in a circle from `slot` on, then the textured
  * ones.
  */
-function firstFree(slot: number, taken: ReadonlySet<number | undefined>): number {
-  const round = Array.from({ length: COLORS }, (_, i) => (slot + i) % COLORS);
+function findFreeSlot(slot: number, taken: ReadonlySet<number | undefined>): number {
+  const round = Array.from({ length: COLOR_COUNT }, (_, i) => (slot + i) % COLOR_COUNT);
   const all =
-    slot < COLORS ? [...round, ...round.map((color) => color + COLORS)] : [slot, ...round];
+    slot < COLOR_COUNT
+      ? [...round, ...round.map((color) => color + COLOR_COUNT)]
+      : [slot, ...round];
   return all.find((one) => !taken.has(one)) ?? slot;
 }
 

@@ -1,12 +1,12 @@
 /** Alerts: the conditions of a GPU in the form in which they are shown. */
 
-import { duration, formatSince } from '../lib/format';
-import { joined, plainText } from '../lib/text';
+import { formatDuration, formatTimeWithDateUnlessToday } from '../lib/format';
+import { joinParts, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
 import { describeReasons } from '../wire/texts';
 import type { Level, Description } from './describe';
-import { describeCondition, shortCondition } from './describe-condition';
+import { describeCondition, summarizeCondition } from './describe-condition';
 import { unifiedAdvice } from './memory';
 import { valueOf } from './reading';
 
@@ -53,17 +53,20 @@ function isOrdinaryThrottling(
  * Returns a GPU's conditions, the most severe first, then the oldest. The memory forecast and
  * ordinary throttling are shown elsewhere.
  */
-export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
+export function listConditionAlerts(gpu: GpuSample | null, now_ms: number): Alert[] {
   const processes = valueOf(gpu?.processes) ?? [];
   const isElsewhere = (one: Condition): boolean =>
     one.condition === 'memory_filling' || isOrdinaryThrottling(one);
   const shown = (gpu?.conditions ?? []).filter((one) => !isElsewhere(one));
   const oldestFirst = shown.sort((a, b) => a.since_ms - b.since_ms);
-  return worstFirst(
+  return sortBySeverity(
     oldestFirst.map((condition) => ({
       key: keyOf(condition),
-      text: joined([describeCondition(condition, processes), ...adviceOn(condition, gpu)], ' '),
-      short: shortCondition(condition) ?? plainText(condition.text),
+      text: joinParts(
+        [describeCondition(condition, processes), ...listAdvice(condition, gpu)],
+        ' ',
+      ),
+      short: summarizeCondition(condition) ?? plainText(condition.text),
       title: describeSince(condition, now_ms),
       level: severityLevel(condition.severity),
     })),
@@ -71,7 +74,7 @@ export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
 }
 
 /** Returns advice that depends on the GPU rather than on the condition alone. */
-function adviceOn({ condition }: Condition, gpu: GpuSample | null): string[] {
+function listAdvice({ condition }: Condition, gpu: GpuSample | null): string[] {
   return condition === 'memory_nearly_full' ? unifiedAdvice(gpu) : [];
 }
 
@@ -81,7 +84,7 @@ export function levelRank(level: Level): number {
 }
 
 /** Sorts by severity. Alerts of the same severity keep their order. */
-export function worstFirst<T extends Pick<Alert, 'level'>>(alerts: readonly T[]): T[] {
+export function sortBySeverity<T extends Pick<Alert, 'level'>>(alerts: readonly T[]): T[] {
   return [...alerts].sort((a, b) => levelRank(a.level) - levelRank(b.level));
 }
 
@@ -97,8 +100,8 @@ export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | n
  * Returns a text such as `since 10:42:07, for 26 min`, with the number of times for a repeated Xid.
  */
 function describeSince(condition: Condition, now_ms: number): string {
-  const began = formatSince(condition.since_ms, now_ms);
-  const lasted = duration(now_ms - condition.since_ms);
+  const began = formatTimeWithDateUnlessToday(condition.since_ms, now_ms);
+  const lasted = formatDuration(now_ms - condition.since_ms);
   if (condition.condition !== 'xid' || condition.count < 2) {
     return trans.__('since %1, for %2', began, lasted);
   }
@@ -108,7 +111,7 @@ function describeSince(condition: Condition, now_ms: number): string {
     condition.count,
     began,
     lasted,
-    formatSince(condition.last_ms, now_ms),
+    formatTimeWithDateUnlessToday(condition.last_ms, now_ms),
   );
 }
 

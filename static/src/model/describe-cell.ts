@@ -1,7 +1,13 @@
 /** Texts about the cost of a cell. */
 
-import { DASH, energy, memorySize, memoryNumber, precise } from '../lib/format';
-import { joined } from '../lib/text';
+import {
+  DASH,
+  formatEnergy,
+  formatMemorySize,
+  formatMemoryNumber,
+  formatPreciseDuration,
+} from '../lib/format';
+import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { StoredCost } from '../wire';
 import type { CellCost } from './cell-cost';
@@ -20,19 +26,19 @@ export interface CellPart {
 }
 
 /** The relative difference that is normal between two identical runs. */
-const NOISE = 0.02;
+const MAX_NOISE = 0.02;
 
 /** Returns the parts of a cost: `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
 export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): CellPart[] {
-  const elapsed = precise(cost.duration_s * 1000);
+  const elapsed = formatPreciseDuration(cost.duration_s * 1000);
   const where = cost.gpus.map(String).join(', ');
   const title = trans.__('Elapsed time of the cell');
   const parts: CellPart[] = [
     { id: 'elapsed', text: elapsed, brief: elapsed, title, value: cost.duration_s, own: elapsed },
   ];
   if (cost.gpu_s !== null) {
-    const brief = precise(cost.gpu_s * 1000);
-    const title = busyTitle(cost, where);
+    const brief = formatPreciseDuration(cost.gpu_s * 1000);
+    const title = gpuTimeTitle(cost, where);
     parts.push({
       id: 'gpu',
       text: trans.__('GPU %1', brief),
@@ -43,8 +49,8 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
     });
   }
   if (cost.peak_memory_bytes !== null) {
-    const own = memorySize(cost.peak_memory_bytes);
-    const brief = `${own}${changed(cost.memory_change_bytes)}`;
+    const own = formatMemorySize(cost.peak_memory_bytes);
+    const brief = `${own}${formatChange(cost.memory_change_bytes)}`;
     parts.push({
       id: 'peak',
       text: trans.__('peak %1', brief),
@@ -58,7 +64,7 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
     });
   }
   if (cost.energy_joules !== null) {
-    const own = energy(cost.energy_joules);
+    const own = formatEnergy(cost.energy_joules);
     const amount = withCost(own, cost.energy_joules);
     const text = cost.shared ? trans.__('%1 shared', amount) : amount;
     const title = cost.shared
@@ -73,8 +79,8 @@ export function describeCell(cost: Omit<CellCost, 'started_ms' | 'ended_ms'>): C
  * Describes the stored cost of the cell's last run, or of an earlier one, in the same parts as a
  * measured cost.
  */
-export function describeStored({ gpus, ...cost }: StoredCost, isLastRun: boolean): CellPart[] {
-  const where = joined(
+export function describeStoredCost({ gpus, ...cost }: StoredCost, isLastRun: boolean): CellPart[] {
+  const where = joinParts(
     [...new Set(gpus)].map((name) => withCount(name, gpus)),
     ', ',
   );
@@ -84,7 +90,7 @@ export function describeStored({ gpus, ...cost }: StoredCost, isLastRun: boolean
 }
 
 /** Returns the same part of an earlier run if it differs noticeably, and otherwise `null`. */
-export function earlierPart(
+export function findDifferingPart(
   { id, value, own }: CellPart,
   earlier: readonly CellPart[],
 ): CellPart | null {
@@ -92,7 +98,7 @@ export function earlierPart(
   const differs =
     same !== undefined &&
     same.own !== own &&
-    Math.abs(same.value - value) > NOISE * Math.max(Math.abs(same.value), Math.abs(value));
+    Math.abs(same.value - value) > MAX_NOISE * Math.max(Math.abs(same.value), Math.abs(value));
   return differs ? same : null;
 }
 
@@ -114,7 +120,7 @@ function withCount(name: string, names: readonly string[]): string {
   return count === 1 ? name : `${count} × ${name}`;
 }
 
-function busyTitle({ gpus }: Pick<CellCost, 'gpus'>, where: string): string {
+function gpuTimeTitle({ gpus }: Pick<CellCost, 'gpus'>, where: string): string {
   return gpus.length > 1
     ? trans.__(
         'Time in which kernels of this notebook ran on GPU %1, summed over GPUs, from driver samples',
@@ -124,10 +130,10 @@ function busyTitle({ gpus }: Pick<CellCost, 'gpus'>, where: string): string {
 }
 
 /** Returns a change of memory such as ` (+8.2)`. It is empty if the memory has not changed. */
-function changed(bytes: number | null): string {
+function formatChange(bytes: number | null): string {
   if (bytes === null) {
     return ` (${DASH})`;
   }
-  const number = memoryNumber(Math.abs(bytes));
+  const number = formatMemoryNumber(Math.abs(bytes));
   return /[1-9]/.test(number) ? ` (${bytes < 0 ? '−' : '+'}${number})` : '';
 }

@@ -1,19 +1,19 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { setTranslator, trans } from '../lib/translation';
-import { NOW, process } from '../testing/frames';
-import { pseudoTranslator, untranslated } from '../testing/pseudo-locale';
+import { NOW, makeProcess } from '../testing/frames';
+import { pseudoTranslator, findUntranslated } from '../testing/pseudo-locale';
 import { CONDITIONS } from '../testing/full-hello';
 import type { Condition } from '../wire';
 import { XIDS } from '../wire/xids';
-import { describeCondition, shortCondition } from './describe-condition';
+import { describeCondition, summarizeCondition } from './describe-condition';
 import { loadXids } from './xid';
 
 beforeAll(loadXids);
 
-const ALL: readonly Condition[] = Object.values(CONDITIONS);
+const ALL_CONDITIONS: readonly Condition[] = Object.values(CONDITIONS);
 
-function plain(text: string): string {
+function withPlainSpaces(text: string): string {
   return text.replaceAll('\u00a0', ' ');
 }
 
@@ -24,7 +24,7 @@ describe('condition texts', () => {
     const capped: Condition = { ...throttled, reasons: ['sw_power_cap', 'sw_thermal_slowdown'] };
     const { limit_watts, gpu_celsius, ...unknown } = capped;
     expect([limit_watts, gpu_celsius]).toEqual([700, 64]);
-    expect(plain(describeCondition(capped, []))).toBe(
+    expect(withPlainSpaces(describeCondition(capped, []))).toBe(
       'Clocks reduced: power-capped at 700 W, thermal slowdown (64 °C).',
     );
     expect(describeCondition(unknown, [])).toBe('Clocks reduced: power-capped, thermal slowdown.');
@@ -34,12 +34,12 @@ describe('condition texts', () => {
   });
 
   it('condition names some processes and counts others', () => {
-    const processes = [process(13, { name: 'train.py' }), process(12, { started_ms: NOW })];
+    const processes = [makeProcess(13, { name: 'train.py' }), makeProcess(12, { started_ms: NOW })];
     const text = describeCondition(held_idle, processes);
-    expect(plain(text)).toBe(
+    expect(withPlainSpaces(text)).toBe(
       'train.py (ana), PID 12, PID 11 and 1 more idle, holding 1.00 GiB for 16 min.',
     );
-    expect(plain(describeCondition(memory_filling, [process(10)]))).toBe(
+    expect(withPlainSpaces(describeCondition(memory_filling, [makeProcess(10)]))).toBe(
       'Memory full in about 1 min: python3 (ana) grows 1.00 GiB/s',
     );
   });
@@ -47,19 +47,19 @@ describe('condition texts', () => {
   it('hang names the GPU that others wait for', () => {
     const { suspected_hang } = CONDITIONS;
     const start =
-      'Suspected hang: the kernels of python3 (ana), PID 11 run all the time at 123 W, and nothing moves.';
-    expect(plain(describeCondition(suspected_hang, [process(10)]))).toBe(
-      `${start} GPUs 1, 2 of the same job wait, too. GPU 3 (PID 13) of the same job does not wait: look there first.`,
+      'Suspected hang: the kernels of python3 (ana), PID 11 run all the time at 123 W, but make no progress.';
+    expect(withPlainSpaces(describeCondition(suspected_hang, [makeProcess(10)]))).toBe(
+      `${start} GPUs 1, 2 of the same job are also waiting. GPU 3 (PID 13) of the same job is not waiting: check it first.`,
     );
     const alone: Condition = { ...suspected_hang, waiting: [], differing: [] };
-    expect(plain(describeCondition(alone, [process(10)]))).toBe(start);
-    expect(plain(describeCondition({ ...alone, pids: [] }, []))).toBe(
-      'Suspected hang: the kernels run all the time at 123 W, and nothing moves.',
+    expect(withPlainSpaces(describeCondition(alone, [makeProcess(10)]))).toBe(start);
+    expect(withPlainSpaces(describeCondition({ ...alone, pids: [] }, []))).toBe(
+      'Suspected hang: the kernels run all the time at 123 W, but make no progress.',
     );
   });
 
   it('baseline condition names workload and both figures', () => {
-    const text = plain(describeCondition(CONDITIONS.below_baseline, []));
+    const text = withPlainSpaces(describeCondition(CONDITIONS.below_baseline, []));
     expect(text).toMatch(
       /^Below its baseline: copy \(fp32\) took 3\.00 ms on .*, and 1\.00 ms on .*\. Check power limit/,
     );
@@ -71,17 +71,19 @@ describe('condition texts', () => {
       ' GPUs 1, 2 are faster at the same load. ',
     );
     const drawsLess: Condition = { ...slower_than_itself, sm_mhz: 1980, siblings: [2] };
-    expect(describeCondition(drawsLess, [])).toContain(' GPU 2 draws more at the same load. ');
+    expect(describeCondition(drawsLess, [])).toContain(
+      ' GPU 2 draws more power at the same load. ',
+    );
   });
 
-  it('links are counted', () => {
+  it('failed links are listed by number', () => {
     expect(describeCondition(nv_link_down, [])).toMatch(/^NVLinks 3, 4 down: /);
     expect(describeCondition({ ...nv_link_down, links: [3] }, [])).toMatch(/^NVLink 3 down: /);
   });
 
   it('unknown error names its driver', () => {
-    expect(shortCondition({ ...xid, code: 9999 })).toBe('Xid 9999');
-    expect(shortCondition({ ...xid, code: 100_999 })).toBe('driver error 100999');
+    expect(summarizeCondition({ ...xid, code: 9999 })).toBe('Xid 9999');
+    expect(summarizeCondition({ ...xid, code: 100_999 })).toBe('driver error 100999');
   });
 
   it('unknown kind or Xid uses the server text', () => {
@@ -97,9 +99,12 @@ describe('conditions in another language', () => {
   beforeEach(() => setTranslator(pseudoTranslator(english)));
   afterEach(() => setTranslator(english));
 
-  it.each(ALL)('$condition has no English word', (condition) => {
-    const texts = [describeCondition(condition, [process(13)]), describeCondition(condition, [])];
-    expect(untranslated(texts, ['python3', 'ana', 'copy', 'fp32'])).toEqual([]);
+  it.each(ALL_CONDITIONS)('$condition has no English word', (condition) => {
+    const texts = [
+      describeCondition(condition, [makeProcess(13)]),
+      describeCondition(condition, []),
+    ];
+    expect(findUntranslated(texts, ['python3', 'ana', 'copy', 'fp32'])).toEqual([]);
   });
 
   it('Xids have no English words', () => {
@@ -107,6 +112,6 @@ describe('conditions in another language', () => {
       codes.map((code) => describeCondition({ ...CONDITIONS.xid, code }, [])),
     );
     expect(texts.length).toBeGreaterThan(100);
-    expect(untranslated(texts, [])).toEqual([]);
+    expect(findUntranslated(texts, [])).toEqual([]);
   });
 });

@@ -1,24 +1,24 @@
 /** Long and short descriptions of conditions, which can be translated. */
 
-import { own } from '../lib/own';
-import { joined, plainText } from '../lib/text';
+import { findOwnProperty } from '../lib/own';
+import { joinParts, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, ProcessRef } from '../wire';
 import { describeReasons, SENTENCES, SHORTS, type Named } from '../wire/texts';
 import { ERROR_TITLES } from '../wire/vendors';
 import { notebookNamesOf, processName, textOf } from './holders';
-import { describeFilling, shortFilling } from './memory-forecast';
+import { describeFilling, summarizeFilling } from './memory-forecast';
 import { valueOf } from './reading';
 import { xidOf } from './xid';
 
 /** The first code of errors that come from drivers without error numbers. */
-const FIRST_NAMED = 100_000;
+const FIRST_UNNUMBERED_CODE = 100_000;
 
 /** Returns the name of a process by its PID. */
 type NameOf = (pid: number) => string;
 
 /** The maximum number of names in a sentence. The others are counted. */
-const NAMED_MOST = 3;
+const MAX_NAMED = 3;
 
 /**
  * Describes a condition in a sentence. For a kind that only a newer server knows, returns the
@@ -26,10 +26,10 @@ const NAMED_MOST = 3;
  */
 export function describeCondition(condition: Condition, processes: readonly ProcessRef[]): string {
   const nameOf = (pid: number): string => describeProcess(pid, condition.since_ms, processes);
-  return plainText(sentencesOf(condition, nameOf) ?? condition.text);
+  return plainText(describeInSentences(condition, nameOf) ?? condition.text);
 }
 
-function sentencesOf(condition: Condition, nameOf: NameOf): string | null {
+function describeInSentences(condition: Condition, nameOf: NameOf): string | null {
   if (condition.condition === 'xid') {
     const { code, pid } = condition;
     const xid = xidOf(code);
@@ -40,26 +40,27 @@ function sentencesOf(condition: Condition, nameOf: NameOf): string | null {
     const growers = growing.map(({ pid, ...growth }) => ({ name: nameOf(pid), ...growth }));
     return describeFilling(left_ms, bytes_per_second, growers);
   }
-  const describe = own(SENTENCES, condition.condition) as
+  const describe = findOwnProperty(SENTENCES, condition.condition) as
     ((of: Condition, named: Named) => string[]) | undefined;
   const sentences = describe?.(condition, (pids) => describeProcesses(pids, nameOf));
-  return sentences === undefined ? null : joined(sentences, ' ');
+  return sentences === undefined ? null : joinParts(sentences, ' ');
 }
 
 /**
  * Describes a condition in a few words for a line with many numbers. Returns `null` for a kind that
  * only a newer server knows.
  */
-export function shortCondition(condition: Condition): string | null {
+export function summarizeCondition(condition: Condition): string | null {
   switch (condition.condition) {
     case 'xid':
       return errorTitle(condition.code);
     case 'throttled':
       return describeReasons(condition.reasons);
     case 'memory_filling':
-      return shortFilling(condition.left_ms);
+      return summarizeFilling(condition.left_ms);
     default: {
-      const describe = own(SHORTS, condition.condition) as ((of: Condition) => string) | undefined;
+      const describe = findOwnProperty(SHORTS, condition.condition) as
+        ((of: Condition) => string) | undefined;
       return describe?.(condition) ?? null;
     }
   }
@@ -75,13 +76,14 @@ export function describeXid(code: number, pid: number | undefined, text: string)
 
 /** Returns the common name of a driver error, such as `Xid 79`. */
 export function errorTitle(code: number): string {
-  const unknown = code < FIRST_NAMED ? trans.__('Xid %1', code) : trans.__('driver error %1', code);
+  const unknown =
+    code < FIRST_UNNUMBERED_CODE ? trans.__('Xid %1', code) : trans.__('driver error %1', code);
   return ERROR_TITLES[code]?.() ?? unknown;
 }
 
 function describeProcesses(pids: readonly number[], nameOf: NameOf): string {
-  const names = pids.slice(0, NAMED_MOST).map(nameOf).join(', ');
-  const more = pids.length - NAMED_MOST;
+  const names = pids.slice(0, MAX_NAMED).map(nameOf).join(', ');
+  const more = pids.length - MAX_NAMED;
   return more > 0 ? trans._n('%2 and %1 more', '%2 and %1 more', more, names) : names;
 }
 

@@ -1,11 +1,11 @@
 /** Texts about events. */
 
-import { duration } from '../lib/format';
+import { formatDuration } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Event, Mark, ProcessRef, Run, Vendor } from '../wire';
 import { severityLevel } from './condition';
 import { describeCondition, describeXid, errorTitle } from './describe-condition';
-import { describeFiring } from './firing-alert';
+import { describeFiringAlert } from './firing-alert';
 import { valueOf } from './reading';
 import type { Level } from './describe';
 import { wordsOf } from './vendor-words';
@@ -18,14 +18,14 @@ interface EventDescription {
   level: Level;
 }
 
-type Describe<E> = (
+type EventDescriber<E> = (
   event: E,
   processes: readonly ProcessRef[],
   vendor: Vendor,
 ) => EventDescription | null;
 
 /** The texts by kind of event. The compiler checks that no kind is missing. */
-const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
+const TEXTS: { [K in Event['what']]: EventDescriber<Extract<Event, { what: K }>> } = {
   gpu_lost: () => description('critical', trans.__('GPU lost (fallen off the bus)')),
   gpu_hung: () => description('critical', trans.__('GPU not responding (driver hang)')),
   // The server provides the meaning of the code and the advice.
@@ -62,12 +62,12 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   // Steps of runs and executions of cells are only shown in charts.
   run_step: () => null,
   cell: () => null,
-  run_ended: runEnd,
+  run_ended: describeRunEnd,
   mark: (event) => description('none', trans.__('Mark: %1', describeMark(event))),
   alert_firing: (event) =>
-    description(severityLevel(event.severity), trans.__('Alert %1', describeFiring(event))),
+    description(severityLevel(event.severity), trans.__('Alert %1', describeFiringAlert(event))),
   alert_resolved: (event) =>
-    description('none', trans.__('Resolved: alert %1', describeFiring(event))),
+    description('none', trans.__('Resolved: alert %1', describeFiringAlert(event))),
   // The server's message includes the advice.
   alert_problem: ({ message }) => description('warning', message),
 };
@@ -81,7 +81,7 @@ export function describeEvent(
   processes: readonly ProcessRef[],
   vendor: Vendor = 'nvidia',
 ): EventDescription | null {
-  const describe = TEXTS[event.what] as Describe<Event> | undefined;
+  const describe = TEXTS[event.what] as EventDescriber<Event> | undefined;
   return describe?.(event, processes, vendor) ?? null;
 }
 
@@ -94,7 +94,7 @@ function description(level: Level, text: string, more = ''): EventDescription {
   return { level, text, more };
 }
 
-function runEnd({ title, status }: Run): EventDescription {
+function describeRunEnd({ title, status }: Run): EventDescription {
   const failures: Partial<Record<string, EventDescription>> = {
     failed: description('warning', trans.__('Run failed: %1', title)),
     canceled: description('none', trans.__('Run canceled: %1', title)),
@@ -128,7 +128,7 @@ function describeEcc(corrected: number, uncorrected: number): EventDescription {
 }
 
 function describeClockChange(byMs: number): EventDescription {
-  const by = duration(Math.abs(byMs));
+  const by = formatDuration(Math.abs(byMs));
   return description(
     'warning',
     byMs < 0

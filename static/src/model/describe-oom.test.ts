@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest';
 
 import {
   GIB,
-  gpu,
-  inventory,
-  migDevice,
+  makeGpu,
+  makeInventory,
+  makeMigDevice,
   NOW,
-  process,
-  sample,
+  makeProcess,
+  makeSample,
   makeUnifiedGpu,
 } from '../testing/frames';
 import type { GpuSample, Process, Sample } from '../wire';
-import { fullerSample, describeOom, type OomDescription } from './describe-oom';
+import { selectFullerSample, describeOom, type OomDescription } from './describe-oom';
 import type { OomError } from './oom-error';
 
 const ERROR: OomError = {
@@ -25,57 +25,57 @@ const ERROR: OomError = {
   says_gpu: true,
 };
 
-function notebook(kernel_id: string, memorySize: number): Process {
+function notebookProcess(kernel_id: string, memorySize: number): Process {
   const owner = {
     parents: [],
     notebook: { kernel_id, kernel_pid: 10, path: `${kernel_id}.ipynb` },
   };
-  return process(kernel_id.charCodeAt(0), { owner, memory_bytes: memorySize * GIB });
+  return makeProcess(kernel_id.charCodeAt(0), { owner, memory_bytes: memorySize * GIB });
 }
 
-function held(
+function gpuWithProcesses(
   index: number,
   free_gib: number,
   processes: Process[],
   changes: Partial<GpuSample> = {},
 ): GpuSample {
-  return gpu(index, {
+  return makeGpu(index, {
     processes,
-    memory: { ...gpu(index).memory, free_bytes: free_gib * GIB },
+    memory: { ...makeGpu(index).memory, free_bytes: free_gib * GIB },
     ...changes,
   });
 }
 
-function words(
+function explain(
   error: Partial<OomError>,
   gpus: GpuSample[] | null,
   kernelId = 'train',
 ): OomDescription | null {
   const pathOf = (id: string): string | null => (id === 'foreign' ? null : `now ${id}.ipynb`);
-  const now: Sample | null = gpus === null ? null : sample(NOW, gpus);
+  const now: Sample | null = gpus === null ? null : makeSample(NOW, gpus);
   const told = describeOom(
     { ...ERROR, ...error },
-    { inventory: inventory(gpus?.length ?? 0), sample: now, kernelId, pathOf },
+    { inventory: makeInventory(gpus?.length ?? 0), sample: now, kernelId, pathOf },
   );
   return told === null ? null : { ...told, text: told.text.replaceAll('\u00a0', ' ') };
 }
 
 describe('out-of-memory explanation', () => {
-  const bob = process(5, {
+  const bob = makeProcess(5, {
     memory_bytes: 4.8 * GIB,
     name: 'vllm',
     user: 'bob',
     command: 'vllm serve big',
   });
-  const one = held(0, 12, [
+  const one = gpuWithProcesses(0, 12, [
     bob,
-    notebook('train', 40),
-    notebook('eval', 61),
-    notebook('foreign', 0.5),
+    notebookProcess('train', 40),
+    notebookProcess('eval', 61),
+    notebookProcess('foreign', 0.5),
   ]);
 
   it('explanation has requested, free and used memory', () => {
-    const told = words({}, [one]);
+    const told = explain({}, [one]);
     expect(told?.text).toBe(
       'PyTorch requested 20.0 GiB of GPU memory with 12.0 GiB of 140 GiB free on GPU 0.',
     );
@@ -94,7 +94,7 @@ describe('out-of-memory explanation', () => {
   });
 
   it('error message has priority over the driver', () => {
-    const told = words({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
+    const told = explain({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
     expect(told?.text).toBe(
       'PyTorch requested 20.0 GiB of GPU memory with 0 MiB of 139 GiB free on GPU 0.',
     );
@@ -102,37 +102,37 @@ describe('out-of-memory explanation', () => {
   });
 
   it('explanation works without readings', () => {
-    expect(words({}, null)).toEqual({
+    expect(explain({}, null)).toEqual({
       text: 'PyTorch requested 20.0 GiB of GPU memory.',
       title: '',
       holders: [],
       notes: [],
     });
-    expect(words({ asked_bytes: null }, null)?.text).toBe('PyTorch ran out of GPU memory.');
+    expect(explain({ asked_bytes: null }, null)?.text).toBe('PyTorch ran out of GPU memory.');
   });
 
-  it('GPU is the one that the notebook uses', () => {
-    const told = words({ gpu: 0 }, [
-      held(0, 90, [notebook('eval', 5)]),
-      held(1, 3, [notebook('train', 61)]),
+  it('explained GPU is the one the notebook uses', () => {
+    const told = explain({ gpu: 0 }, [
+      gpuWithProcesses(0, 90, [notebookProcess('eval', 5)]),
+      gpuWithProcesses(1, 3, [notebookProcess('train', 61)]),
     ]);
     expect(told?.text).toContain('3.00 GiB of 140 GiB free on GPU 1');
   });
 
-  it('GPU is known only if one was full', () => {
+  it('explanation names no GPU if several were full', () => {
     const both = (free_a: number, free_b: number): OomDescription | null =>
-      words({}, [
-        held(0, free_a, [notebook('train', 5)]),
-        held(1, free_b, [notebook('train', 61)]),
+      explain({}, [
+        gpuWithProcesses(0, free_a, [notebookProcess('train', 5)]),
+        gpuWithProcesses(1, free_b, [notebookProcess('train', 61)]),
       ]);
     expect(both(90, 3)?.text).toContain('on GPU 1');
     expect(both(2, 3)).toMatchObject({
       text: 'PyTorch requested 20.0 GiB of GPU memory.',
       holders: [],
     });
-    const told = words({ gpu: 1, free_bytes: GIB, total_bytes: 16 * GIB }, [
-      held(0, 9, []),
-      held(1, 9, []),
+    const told = explain({ gpu: 1, free_bytes: GIB, total_bytes: 16 * GIB }, [
+      gpuWithProcesses(0, 9, []),
+      gpuWithProcesses(1, 9, []),
     ]);
     expect(told?.text).toContain('with 1.00 GiB of 16.0 GiB free on its GPU 1.');
     expect(both(90, 80)).toMatchObject({
@@ -141,37 +141,45 @@ describe('out-of-memory explanation', () => {
     });
   });
 
-  it('divided GPU is not explained', () =>
+  it('GPU with MIG devices is not explained', () =>
     expect(
-      words({}, [held(0, 3, [notebook('train', 5)], { mig_devices: [migDevice(0)] })])?.holders,
+      explain({}, [
+        gpuWithProcesses(0, 3, [notebookProcess('train', 5)], { mig_devices: [makeMigDevice(0)] }),
+      ])?.holders,
     ).toEqual([]));
 
-  it('ambiguous error counts if kernel uses GPU', () => {
+  it('ambiguous error is explained if kernel uses GPU', () => {
     expect(
-      words({ framework: 'JAX', says_gpu: false }, [held(0, 90, [notebook('eval', 5)])]),
+      explain({ framework: 'JAX', says_gpu: false }, [
+        gpuWithProcesses(0, 90, [notebookProcess('eval', 5)]),
+      ]),
     ).toBeNull();
-    expect(words({ framework: 'JAX', says_gpu: false }, [one])?.notes).toEqual([
+    expect(explain({ framework: 'JAX', says_gpu: false }, [one])?.notes).toEqual([
       'JAX reserves GPU memory at startup and allocates from it, not from the free memory.',
     ]);
   });
 
   it('small holders are summed, unusable memory explained', () => {
-    const many = 'abcdef'.split('').map((name, i) => notebook(name, 10 - i));
-    const told = words({ unused_bytes: 30 * GIB, limit_bytes: 8 * GIB }, [held(0, 90, many)]);
+    const many = 'abcdef'.split('').map((name, i) => notebookProcess(name, 10 - i));
+    const told = explain({ unused_bytes: 30 * GIB, limit_bytes: 8 * GIB }, [
+      gpuWithProcesses(0, 90, many),
+    ]);
     expect(told?.holders).toHaveLength(5);
     expect(told?.holders[4]).toMatchObject({ text: '2 more 11.0\u00a0GiB', kernelId: null });
     expect(told?.notes.map((note) => note.replaceAll('\u00a0', ' '))).toEqual([
       'PyTorch is limited to 8.00 GiB in this process.',
       'PyTorch reserves 30.0 GiB that it does not use: too fragmented for this request, and not available to other processes.',
     ]);
-    expect(words({ unused_bytes: GIB }, [one])?.notes).toEqual([]);
+    expect(explain({ unused_bytes: GIB }, [one])?.notes).toEqual([]);
   });
 });
 
 it('unified memory is explained with the system', () => {
-  const description = words({}, [makeUnifiedGpu(0, 85, { processes: [notebook('train', 85)] })]);
+  const description = explain({}, [
+    makeUnifiedGpu(0, 85, { processes: [notebookProcess('train', 85)] }),
+  ]);
   expect(description?.text).toContain('with 15.0 GiB of 120 GiB free on GPU 0.');
-  expect(description?.title).toMatch(/^Free memory: what the system had available at /);
+  expect(description?.title).toMatch(/^Free memory: available system memory at /);
   expect(description?.holders.at(-1)).toMatchObject({
     text: 'rest of the system 20.0\u00a0GiB',
     kernelId: null,
@@ -179,7 +187,7 @@ it('unified memory is explained with the system', () => {
   expect(description?.notes.map((note) => note.replaceAll('\u00a0', ' '))).toEqual([
     'Unified memory, shared with the CPU: ' +
       '85.0 GiB used by the GPU, 20.0 GiB by the rest of the system, 15.0 GiB available.',
-    'PyTorch may get less than this, because the system does not free all caches for it.',
+    'PyTorch may get less than the available memory, because the system does not free all caches for it.',
     expect.stringMatching(/close other programs.*swap/),
     expect.stringMatching(/may end a process/),
   ]);
@@ -187,9 +195,9 @@ it('unified memory is explained with the system', () => {
 
 it('sample with more kernel memory is used', () => {
   const at = (memorySize: number): Sample =>
-    sample(NOW, [held(0, 3, [notebook('train', memorySize)])]);
+    makeSample(NOW, [gpuWithProcesses(0, 3, [notebookProcess('train', memorySize)])]);
   const [less, more] = [at(10), at(61)];
-  expect(fullerSample(less, more, 'train')).toBe(more);
-  expect(fullerSample(more, less, 'train')).toBe(more);
-  expect(fullerSample(null, less, 'train')).toBe(less);
+  expect(selectFullerSample(less, more, 'train')).toBe(more);
+  expect(selectFullerSample(more, less, 'train')).toBe(more);
+  expect(selectFullerSample(null, less, 'train')).toBe(less);
 });

@@ -3,16 +3,16 @@
  * rest.
  */
 
-import { DASH, memoryAmount, timeOfDay } from '../lib/format';
-import { sentences } from '../lib/text';
+import { DASH, formatMemoryAmount, formatTimeOfDay } from '../lib/format';
+import { joinSentences } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Inventory, Sample } from '../wire';
 import { gpusOf, type GpuState } from './gpu';
-import { heldBytes, holderName, ownKernel } from './holder-name';
+import { holderBytes, holderName, notebookKernelId } from './holder-name';
 import { ColorSlots } from './color-slots';
 import { holderRows, textOf, type HolderRow, type PathOf } from './holders';
-import { shareOf } from './kernel-share';
-import { describeUnified, isUnified, bytesOfSystem, systemName, unifiedAdvice } from './memory';
+import { computeKernelShare } from './kernel-share';
+import { describeUnified, isUnified, systemBytes, systemName, unifiedAdvice } from './memory';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
 
@@ -47,39 +47,40 @@ export interface OomSnapshot {
 }
 
 /** The maximum number of named holders. The others are summed up. */
-const NAMED_MOST = 4;
+const MAX_NAMED_HOLDERS = 4;
 /** The frameworks that reserve memory at startup and allocate from it. */
-const POOLED = ['JAX', 'TensorFlow'];
+const POOLING_FRAMEWORKS = ['JAX', 'TensorFlow'];
 
 /** Explains an error. Returns `null` if the error may be about host memory. */
 export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescription | null {
   const { sample, kernelId } = snapshot;
-  const held = sample === null ? [] : shareOf(sample, kernelId).gpus;
+  const held = sample === null ? [] : computeKernelShare(sample, kernelId).gpus;
   if (!error.says_gpu && held.length === 0) {
     return null;
   }
-  const gpu = gpuOf(error, held, snapshot);
+  const gpu = findFullGpu(error, held, snapshot);
   const now = gpu?.now ?? null;
   const memory = now?.memory;
   const isInMessage = error.free_bytes !== null && error.total_bytes !== null;
   const free = isInMessage || memory === undefined ? error.free_bytes : valueOf(memory.free_bytes);
   const total =
     isInMessage || memory === undefined ? error.total_bytes : valueOf(memory.total_bytes);
-  const left = free === null || total === null ? null : [memoryAmount(free), memoryAmount(total)];
-  const at = sample === null ? '' : timeOfDay(sample.at_ms);
+  const left =
+    free === null || total === null ? null : [formatMemoryAmount(free), formatMemoryAmount(total)];
+  const at = sample === null ? '' : formatTimeOfDay(sample.at_ms);
   const sources = [
     isInMessage
       ? trans.__('Free memory: from the error message.')
       : isUnified(now)
-        ? trans.__('Free memory: what the system had available at %1.', at)
+        ? trans.__('Free memory: available system memory at %1.', at)
         : trans.__('Free memory: from the driver at %1.', at),
     ...(gpu === null ? [] : [trans.__('Processes: from the driver at %1.', at)]),
   ];
   return {
-    text: sentence(error, left, gpu?.index ?? null),
+    text: describeFailure(error, left, gpu?.index ?? null),
     title: left === null ? '' : sources.join('\n'),
     holders: gpu === null ? [] : holdersOf(gpu, snapshot),
-    notes: [...notesOf(error), ...unifiedNotes(error, now)],
+    notes: [...listErrorNotes(error), ...unifiedNotes(error, now)],
   };
 }
 
@@ -87,7 +88,11 @@ export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescript
  * Returns a sentence with the requested memory, the free and total memory `left`, and the machine's
  * index of the GPU.
  */
-function sentence(error: OomError, left: readonly string[] | null, gpu: number | null): string {
+function describeFailure(
+  error: OomError,
+  left: readonly string[] | null,
+  gpu: number | null,
+): string {
   const { framework, asked_bytes } = error;
   if (asked_bytes === null) {
     if (left === null) {
@@ -110,7 +115,7 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
           error.gpu,
         );
   }
-  const requested = memoryAmount(asked_bytes);
+  const requested = formatMemoryAmount(asked_bytes);
   if (left === null) {
     return trans.__('%1 requested %2 of GPU memory.', framework, requested);
   }
@@ -138,8 +143,8 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
  * Returns the sample that is nearer to the failure, because a failed kernel may free its memory at
  * once.
  */
-export function fullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
-  const bytes = (sample: Sample): number => shareOf(sample, kernelId).bytes ?? 0;
+export function selectFullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
+  const bytes = (sample: Sample): number => computeKernelShare(sample, kernelId).bytes ?? 0;
   return before !== null && bytes(before) > bytes(after) ? before : after;
 }
 
@@ -148,7 +153,7 @@ export function fullerSample(before: Sample | null, after: Sample, kernelId: str
  * MIG devices. The index in the error is not used, because a kernel numbers only the GPUs that are
  * visible to it.
  */
-function gpuOf(
+function findFullGpu(
   error: OomError,
   held: readonly number[],
   { inventory, sample }: OomSnapshot,
@@ -160,48 +165,48 @@ function gpuOf(
     return free !== null && error.asked_bytes !== null && free < error.asked_bytes;
   });
   const [gpu, ...others] = possible.length > 1 && short.length > 0 ? short : possible;
-  return gpu === undefined || others.length > 0 || isDivided(gpu) ? null : gpu;
+  return gpu === undefined || others.length > 0 || hasMigDevices(gpu) ? null : gpu;
 }
 
-function isDivided({ now }: GpuState): boolean {
+function hasMigDevices({ now }: GpuState): boolean {
   return now !== null && (valueOf(now.mig_devices) ?? []).length > 0;
 }
 
 function holdersOf(gpu: GpuState, { kernelId, pathOf }: OomSnapshot): OomHolder[] {
   const rows = holderRows([gpu], new ColorSlots(), pathOf).filter((row) => row.kind === 'holder');
-  const named = rows.slice(0, NAMED_MOST).map((row) => holderOf(row, kernelId));
-  const rest = rows.slice(NAMED_MOST);
+  const named = rows.slice(0, MAX_NAMED_HOLDERS).map((row) => makeOomHolder(row, kernelId));
+  const rest = rows.slice(MAX_NAMED_HOLDERS);
   if (rest.length > 0) {
-    const bytes = rest.reduce((sum, row) => sum + heldBytes(row), 0);
+    const bytes = rest.reduce((sum, row) => sum + holderBytes(row), 0);
     const title = rest.map((row) => holderName(row)).join('\n');
     named.push({
       key: 'rest',
-      text: trans._n('%1 more %2', '%1 more %2', rest.length, memoryAmount(bytes)),
+      text: trans._n('%1 more %2', '%1 more %2', rest.length, formatMemoryAmount(bytes)),
       title,
       kernelId: null,
     });
   }
-  const system = gpu.now === null ? null : bytesOfSystem(gpu.now);
+  const system = gpu.now === null ? null : systemBytes(gpu.now);
   if (system !== null) {
     named.push({
       key: 'system',
-      text: `${systemName()} ${memoryAmount(system)}`,
-      title: trans.__('Programs of the CPU, which share the memory with this GPU'),
+      text: `${systemName()} ${formatMemoryAmount(system)}`,
+      title: trans.__('Programs on the CPU, which shares its memory with this GPU'),
       kernelId: null,
     });
   }
   return named;
 }
 
-function holderOf(row: HolderRow, failed: string): OomHolder {
+function makeOomHolder(row: HolderRow, failed: string): OomHolder {
   const { command, pid } = row.processes[0];
   const name = row.notebook?.kernel_id === failed ? trans.__('this notebook') : holderName(row);
   const bytes = valueOf(row.memory_bytes);
   return {
     key: row.key,
-    text: `${name} ${bytes === null ? DASH : memoryAmount(bytes)}`,
+    text: `${name} ${bytes === null ? DASH : formatMemoryAmount(bytes)}`,
     title: trans.__('%1 (PID %2)', textOf(command).text, pid),
-    kernelId: ownKernel(row),
+    kernelId: notebookKernelId(row),
   };
 }
 
@@ -209,9 +214,9 @@ function holderOf(row: HolderRow, failed: string): OomHolder {
 function unifiedNotes({ framework }: OomError, now: GpuSample | null): string[] {
   return isUnified(now)
     ? [
-        sentences([describeUnified(now)]),
+        joinSentences([describeUnified(now)]),
         trans.__(
-          '%1 may get less than this, because the system does not free all caches for it.',
+          '%1 may get less than the available memory, because the system does not free all caches for it.',
           framework,
         ),
         ...unifiedAdvice(now),
@@ -219,11 +224,11 @@ function unifiedNotes({ framework }: OomError, now: GpuSample | null): string[] 
     : [];
 }
 
-function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {
+function listErrorNotes({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {
   const notes: string[] = [];
   if (limit_bytes !== null) {
     notes.push(
-      trans.__('%1 is limited to %2 in this process.', framework, memoryAmount(limit_bytes)),
+      trans.__('%1 is limited to %2 in this process.', framework, formatMemoryAmount(limit_bytes)),
     );
   }
   if (unused_bytes !== null && unused_bytes >= (asked_bytes ?? Infinity)) {
@@ -231,11 +236,11 @@ function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError
       trans.__(
         '%1 reserves %2 that it does not use: too fragmented for this request, and not available to other processes.',
         framework,
-        memoryAmount(unused_bytes),
+        formatMemoryAmount(unused_bytes),
       ),
     );
   }
-  if (POOLED.includes(framework)) {
+  if (POOLING_FRAMEWORKS.includes(framework)) {
     notes.push(
       trans.__(
         '%1 reserves GPU memory at startup and allocates from it, not from the free memory.',

@@ -1,21 +1,21 @@
 import { expect, it } from 'vitest';
 
-import { runResult } from '../testing/runs';
+import { makeRunResult } from '../testing/runs';
 import type { RunResult } from '../wire';
 import { describeResult, resultKey } from './describe-result';
 
-function texts(
+function describeTexts(
   changes: Partial<RunResult> = {},
   last: RunResult | null = null,
 ): Record<string, string> {
-  const parts = Object.entries(describeResult(runResult(changes), last));
+  const parts = Object.entries(describeResult(makeRunResult(changes), last));
   return Object.fromEntries(
     parts.map(([name, { text }]) => [name, text.replaceAll('\u00a0', ' ')]),
   );
 }
 
 it('result is compared with peak and last result', () => {
-  expect(texts()).toEqual({
+  expect(describeTexts()).toEqual({
     rate: '4,020 GB/s',
     last: '–',
     peak: '4,800 GB/s',
@@ -23,23 +23,29 @@ it('result is compared with peak and last result', () => {
     time: '534 µs',
     result: 'verified',
   });
-  expect(texts({}, runResult({ bytes_per_second: 4e12 })).last).toBe('4,000 GB/s (+0.5 %)');
-  expect(texts({}, runResult({ bytes_per_second: 8.04e12 })).last).toBe('8,040 GB/s (−50.0 %)');
+  expect(describeTexts({}, makeRunResult({ bytes_per_second: 4e12 })).last).toBe(
+    '4,000 GB/s (+0.5 %)',
+  );
+  expect(describeTexts({}, makeRunResult({ bytes_per_second: 8.04e12 })).last).toBe(
+    '8,040 GB/s (−50.0 %)',
+  );
 });
 
 it('compute workload counts operations', () => {
   const compute = { limit: 'compute', peak_per_second: 9.89e14 };
-  expect(texts({ ...compute, operations_per_second: 7.12e14 })).toMatchObject({
+  expect(describeTexts({ ...compute, operations_per_second: 7.12e14 })).toMatchObject({
     rate: '712 TFLOP/s',
     peak: '989 TFLOP/s',
   });
-  expect(texts({ ...compute, operations_per_second: 3e9, dtype: 'int8' }).rate).toBe('3.00 GOP/s');
+  expect(describeTexts({ ...compute, operations_per_second: 3e9, dtype: 'int8' }).rate).toBe(
+    '3.00 GOP/s',
+  );
 });
 
-it('missing values have reasons, unverified is not right', () => {
+it('missing values and failed verification are explained', () => {
   const absent = { absent: 'unknown' } as const;
   const parts = describeResult(
-    runResult({
+    makeRunResult({
       device_us: absent,
       share: absent,
       peak_per_second: absent,
@@ -63,9 +69,9 @@ it('missing values have reasons, unverified is not right', () => {
 });
 
 it('results are compared by workload and device name', () => {
-  expect(resultKey(runResult())).toBe(resultKey(runResult({ share: 1 })));
+  expect(resultKey(makeRunResult())).toBe(resultKey(makeRunResult({ share: 1 })));
   const others = [{ id: 'copy' }, { dtype: 'fp64' }, { device: 'CPU' }].map((change) =>
-    resultKey(runResult(change)),
+    resultKey(makeRunResult(change)),
   );
-  expect(new Set([resultKey(runResult()), ...others]).size).toBe(4);
+  expect(new Set([resultKey(makeRunResult()), ...others]).size).toBe(4);
 });

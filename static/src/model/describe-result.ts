@@ -1,20 +1,20 @@
 /** Texts about the results of runs, one per table column. */
 
 import {
-  bytesPerSecond,
+  formatBytesPerSecond,
   DASH,
   formatDecimal,
-  microseconds,
-  operationsPerSecond,
-  percent,
+  formatMicroseconds,
+  formatOperationsPerSecond,
+  formatPercent,
 } from '../lib/format';
 import { plainText } from '../lib/text';
-import { table, trans } from '../lib/translation';
+import { lazyTexts, trans } from '../lib/translation';
 import type { RunResult } from '../wire';
 import { valueOf } from './reading';
 
 /** A cell of the result table. */
-export interface Part {
+export interface ResultCell {
   text: string;
   /** Details, or the reason why the value is missing. */
   title: string;
@@ -23,10 +23,10 @@ export interface Part {
 
 export type Column = 'workload' | 'rate' | 'last' | 'peak' | 'share' | 'time' | 'result';
 
-export const COLUMNS = table((): Record<Column, string> => ({
+export const COLUMNS = lazyTexts((): Record<Column, string> => ({
   workload: trans.__('Workload'),
   rate: trans.__('Rate'),
-  last: trans.__('Last result here'),
+  last: trans.__('Previous result'),
   peak: trans.__('Theoretical peak'),
   share: trans.__('Of peak'),
   time: trans.__('Time'),
@@ -47,7 +47,7 @@ export function rateOf(result: RunResult): number | null {
 }
 
 /** Returns the change of a rate, such as `+1.2 %`. */
-export function change(rate: number, before: number): string {
+export function formatChange(rate: number, before: number): string {
   const share = (rate / before - 1) * 100;
   return `${share < 0 ? '−' : '+'}${formatDecimal(Math.abs(share), 1)}\u00a0%`;
 }
@@ -56,68 +56,77 @@ export function change(rate: number, before: number): string {
 export function describeResult(
   result: RunResult,
   last: RunResult | null,
-): Record<Exclude<Column, 'workload'>, Part> {
+): Record<Exclude<Column, 'workload'>, ResultCell> {
   const { device_us, host_us, limit, peak_per_second, share } = result;
   const rate = (value: number): string => rateText(result, value);
   const now = rateOf(result);
   const before = last === null ? null : rateOf(last);
   return {
-    rate: part(now, rate, trans.__('Median rate'), trans.__('Measures time only.')),
-    last: part(
+    rate: makeCell(now, rate, trans.__('Median rate'), trans.__('Measures time only.')),
+    last: makeCell(
       before,
-      (value) => (now === null ? rate(value) : `${rate(value)} (${change(now, value)})`),
-      trans.__('The last result on a device of this name, and the change since then'),
-      trans.__('No earlier result on a device of this name is known.'),
+      (value) => (now === null ? rate(value) : `${rate(value)} (${formatChange(now, value)})`),
+      trans.__('The previous result on a device of this name, and the change since then'),
+      trans.__('There is no previous result on a device of this name.'),
     ),
-    peak: part(
+    peak: makeCell(
       valueOf(peak_per_second),
       rate,
       trans.__('Limited by: %1', plainText(limit)),
       trans.__('The theoretical peak is not known.'),
     ),
-    share: part(
+    share: makeCell(
       valueOf(share),
-      (value) => percent(value * 100),
+      (value) => formatPercent(value * 100),
       trans.__('Share of the theoretical peak'),
       trans.__('The theoretical peak is not known.'),
     ),
     time:
       valueOf(device_us) === null
-        ? part(
+        ? makeCell(
             valueOf(host_us),
-            microseconds,
+            formatMicroseconds,
             trans.__('Median time, by the host clock, from the first call to completion'),
             trans.__('Not timed.'),
           )
-        : part(valueOf(device_us), microseconds, trans.__('Median time, by the device clock'), ''),
-    result: verified(result),
+        : makeCell(
+            valueOf(device_us),
+            formatMicroseconds,
+            trans.__('Median time, by the device clock'),
+            '',
+          ),
+    result: describeVerification(result),
   };
 }
 
 export function rateText(result: RunResult, rate: number): string {
   return countsOperations(result)
-    ? operationsPerSecond(rate, result.dtype === 'int8' ? 'OP' : 'FLOP')
-    : bytesPerSecond(rate);
+    ? formatOperationsPerSecond(rate, result.dtype === 'int8' ? 'OP' : 'FLOP')
+    : formatBytesPerSecond(rate);
 }
 
 function countsOperations({ limit, bytes_per_second }: RunResult): boolean {
   return limit === 'compute' || valueOf(bytes_per_second) === null;
 }
 
-function part(
+function makeCell(
   value: number | null,
   format: (value: number) => string,
   title: string,
   why: string,
-): Part {
+): ResultCell {
   return value === null
     ? { text: DASH, title: why, absent: true }
     : { text: format(value), title, absent: false };
 }
 
-function verified({ verified, checked, wrong, partial }: RunResult): Part {
+function describeVerification({ verified, checked, wrong, partial }: RunResult): ResultCell {
   if (!verified) {
-    const title = trans.__('%1 of %2 elements mismatch, or none were checked.', wrong, checked);
+    const title = trans.__(
+      '%1 of %2 elements do not match the reference, or none were checked.',
+      wrong,
+      checked,
+    );
     return { text: trans.__('mismatch'), title, absent: false };
   }
   return {

@@ -3,31 +3,31 @@ import { describe, expect, it } from 'vitest';
 import {
   describeStep,
   describeTimeLeft,
-  placeOf,
-  shareOf,
-  timeLeft,
+  deviceNames,
+  completedShare,
+  remainingTime,
   titleOf,
 } from './describe-run';
 import { NOW } from '../testing/frames';
-import { runState } from '../testing/runs';
+import { makeRunState } from '../testing/runs';
 
 describe('run texts', () => {
   it('text has device and progress', () => {
-    expect(describeStep(runState())).toBe('triad, 1 of 2: measuring');
-    expect(shareOf(runState())).toBe(0.25);
-    expect(describeStep(runState({ step: null }))).toBe('starting');
-    expect(shareOf(runState({ step: null }))).toBeNull();
-    expect(shareOf(runState({ steps: 1, share: null }))).toBeNull();
+    expect(describeStep(makeRunState())).toBe('triad, 1 of 2: measuring');
+    expect(completedShare(makeRunState())).toBe(0.25);
+    expect(describeStep(makeRunState({ step: null }))).toBe('starting');
+    expect(completedShare(makeRunState({ step: null }))).toBeNull();
+    expect(completedShare(makeRunState({ steps: 1, share: null }))).toBeNull();
   });
 
   it('unnamed run has a default name', () => {
-    expect(titleOf(runState({ title: '' }))).toBe('run in a terminal');
-    expect(titleOf(runState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
+    expect(titleOf(makeRunState({ title: '' }))).toBe('run in a terminal');
+    expect(titleOf(makeRunState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
     const devices = [
       { index: 1, name: 'NVIDIA H200' },
       { index: null, name: 'A CPU' },
     ];
-    expect(placeOf(runState({ devices }))).toBe('GPU 1, A CPU');
+    expect(deviceNames(makeRunState({ devices }))).toBe('GPU 1, A CPU');
   });
 });
 
@@ -36,24 +36,24 @@ describe('remaining time of a run', () => {
 
   it('completed steps predict the others', () => {
     // Four seconds for one and a half steps, of four.
-    const state = runState({
+    const state = makeRunState({
       steps: 4,
       share: 0.5,
       started_ms: NOW - 3000,
       step: { ...step, number: 1 },
     });
-    expect(timeLeft(state, NOW)).toBe(5000);
-    expect(timeLeft({ ...state, step: { ...step, number: 0 } }, NOW)).toBeNull();
-    expect(timeLeft({ ...state, step: null }, NOW)).toBeNull();
+    expect(remainingTime(state, NOW)).toBe(5000);
+    expect(remainingTime({ ...state, step: { ...step, number: 0 } }, NOW)).toBeNull();
+    expect(remainingTime({ ...state, step: null }, NOW)).toBeNull();
   });
 
   it('single step predicts by share and requested time', () => {
-    const alone = runState({ steps: 1, share: 0.25, step: { ...step, number: 0 } });
-    expect(timeLeft(alone, NOW)).toBe(6000);
-    expect(timeLeft({ ...alone, share: 0.01 }, NOW)).toBeNull();
+    const alone = makeRunState({ steps: 1, share: 0.25, step: { ...step, number: 0 } });
+    expect(remainingTime(alone, NOW)).toBe(6000);
+    expect(remainingTime({ ...alone, share: 0.01 }, NOW)).toBeNull();
     const filling = { ...alone, kind: 'oom', seconds: 10 } as const;
-    expect(timeLeft(filling, NOW)).toBe(16_000);
-    expect(timeLeft({ ...filling, step: { ...step, number: 0, phase: 'holding' } }, NOW)).toBe(
+    expect(remainingTime(filling, NOW)).toBe(16_000);
+    expect(remainingTime({ ...filling, step: { ...step, number: 0, phase: 'holding' } }, NOW)).toBe(
       8000,
     );
   });

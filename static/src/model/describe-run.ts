@@ -1,12 +1,12 @@
 /** Texts about runs. */
 
-import { duration } from '../lib/format';
+import { formatDuration } from '../lib/format';
 import { plainText } from '../lib/text';
-import { table, trans } from '../lib/translation';
+import { lazyTexts, trans } from '../lib/translation';
 import type { RunPhase, RunState, RunStatus, RunTopic } from '../wire';
 import type { Level } from './describe';
 
-export const RUN_STATUS = table((): Record<RunStatus, string> => ({
+export const RUN_STATUS = lazyTexts((): Record<RunStatus, string> => ({
   running: trans.__('running'),
   done: trans.__('done'),
   failed: trans.__('failed'),
@@ -14,7 +14,7 @@ export const RUN_STATUS = table((): Record<RunStatus, string> => ({
   lost: trans.__('lost'),
 }));
 
-const PHASES = table((): Record<RunPhase, string> => ({
+const PHASES = lazyTexts((): Record<RunPhase, string> => ({
   preparing: trans.__('preparing'),
   checking: trans.__('checking'),
   warming_up: trans.__('warming up'),
@@ -25,7 +25,7 @@ const PHASES = table((): Record<RunPhase, string> => ({
   other: trans.__('working'),
 }));
 
-export const RUN_TOPICS = table((): Record<RunTopic, string> => ({
+export const RUN_TOPICS = lazyTexts((): Record<RunTopic, string> => ({
   step: '',
   cause: trans.__('Cause'),
   cure: trans.__('Fix'),
@@ -47,7 +47,7 @@ export function titleOf({ title }: RunState): string {
 }
 
 /** Returns the devices of a run: `GPU 0, GPU 1`, or the name of a CPU. */
-export function placeOf({ devices }: RunState): string {
+export function deviceNames({ devices }: RunState): string {
   return devices
     .map(({ index, name }) => (index === null ? plainText(name) : trans.__('GPU %1', index)))
     .join(', ');
@@ -66,7 +66,7 @@ export function describeStep({ step, steps }: RunState): string {
 }
 
 /** Returns the completed share of a run from 0 to 1, or `null` if it is unknown. */
-export function shareOf({ step, steps, share }: RunState): number | null {
+export function completedShare({ step, steps, share }: RunState): number | null {
   return step === null || steps === 0 || (steps === 1 && share === null)
     ? null
     : Math.min(1, (step.number + (share ?? 0)) / steps);
@@ -76,10 +76,10 @@ export function shareOf({ step, steps, share }: RunState): number | null {
  * The completed share of a step from which the remaining time can be estimated. In runs with
  * several steps, the estimate starts after the first step.
  */
-const LEAST_SHARE = 0.05;
+const MIN_SHARE = 0.05;
 
 /** Returns the remaining time of a run in milliseconds, or `null` if it is unknown. */
-export function timeLeft(state: RunState, now_ms: number): number | null {
+export function remainingTime(state: RunState, now_ms: number): number | null {
   const { kind, step, steps, seconds, started_ms } = state;
   const asked_ms = (seconds ?? 0) * 1000;
   if (step === null || step.phase === 'giving_back') {
@@ -88,8 +88,8 @@ export function timeLeft(state: RunState, now_ms: number): number | null {
   if (step.phase === 'holding') {
     return seconds === null ? null : Math.max(0, step.since_ms + asked_ms - now_ms);
   }
-  const share = shareOf(state);
-  if (share === null || share < LEAST_SHARE || (steps > 1 && step.number === 0)) {
+  const share = completedShare(state);
+  if (share === null || share < MIN_SHARE || (steps > 1 && step.number === 0)) {
     return null;
   }
   const elapsed_ms = now_ms - (steps > 1 ? started_ms : step.since_ms);
@@ -100,5 +100,5 @@ export function timeLeft(state: RunState, now_ms: number): number | null {
 /** Returns text such as `about 25 s left`, rounded according to the precision of the estimate. */
 export function describeTimeLeft(left_ms: number): string {
   const step = left_ms < 10_000 ? 1000 : left_ms < 60_000 ? 5000 : 60_000;
-  return trans.__('about %1 left', duration(Math.max(1, Math.ceil(left_ms / step)) * step));
+  return trans.__('about %1 left', formatDuration(Math.max(1, Math.ceil(left_ms / step)) * step));
 }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { NOW } from '../testing/frames';
 import { describeAbsence, describeClock, describeHealth } from './describe';
 
-it('clock text omits reasons of conditions', () => {
+it('only ordinary reasons for reduced clocks are described', () => {
   expect(describeClock(['hw_thermal_slowdown', 'sw_power_cap'])).toBeNull();
   expect(describeClock(['sw_power_cap', 'gpu_idle'])?.text).toBe('idle');
   expect(describeClock(['gpu_idle', 'applications_clocks_setting'])?.text).toBe(

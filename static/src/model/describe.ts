@@ -1,7 +1,7 @@
 /** Texts about the states of GPUs. */
 
-import { duration, formatSince } from '../lib/format';
-import { own } from '../lib/own';
+import { formatDuration, formatTimeWithDateUnlessToday } from '../lib/format';
+import { findOwnProperty } from '../lib/own';
 import { trans } from '../lib/translation';
 import type { Absence, Health, Severity, ThrottleReason } from '../wire';
 import { ABSENCES, describeReasons, ORDINARY_REASONS } from '../wire/texts';
@@ -24,7 +24,7 @@ export function describeAbsence(absence: Absence): string {
     case 'no_permission':
       return trans.__('needs permission: ask the administrator of this machine');
     default:
-      return own(ABSENCES, absence.absent)?.() ?? trans.__('no reading');
+      return findOwnProperty(ABSENCES, absence.absent)?.() ?? trans.__('no reading');
   }
 }
 
@@ -36,8 +36,8 @@ export function describeHealth(
   if (health.state === 'ok') {
     return null;
   }
-  const began = formatSince(health.since_ms, nowMs);
-  const lasted = duration(nowMs - health.since_ms);
+  const began = formatTimeWithDateUnlessToday(health.since_ms, nowMs);
+  const lasted = formatDuration(nowMs - health.since_ms);
   switch (health.state) {
     case 'lost':
       return {
@@ -76,7 +76,7 @@ export function describeHealth(
             .join('; '),
         ),
         short: trans.__('cannot be read'),
-        title: trans.__('The driver has failed every call about this GPU for %1.', lasted),
+        title: trans.__('Every driver call about this GPU has failed for %1.', lasted),
         level: 'critical',
       };
   }

@@ -2,7 +2,7 @@
 
 import { formatDecimal } from '../lib/format';
 import type { EnergyPrice } from '../wire';
-import { atLeast } from './fleet/metric';
+import { formatLowerBound } from './fleet/metric';
 
 const KWH_JOULES = 3.6e6;
 
@@ -26,7 +26,7 @@ export function energyCost(joules: number): string | null {
 /** Returns text such as `6.10 kJ (0.42 EUR)`, or only the amount if the price is unknown. */
 export function withCost(amount: string, joules: number, isLowerBound = false): string {
   const cost = energyCost(joules);
-  return cost === null ? amount : `${amount} (${atLeast(cost, isLowerBound)})`;
+  return cost === null ? amount : `${amount} (${formatLowerBound(cost, isLowerBound)})`;
 }
 
 function costNumber(cost: number): string {

@@ -1,8 +1,15 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 
-import { NOW, throttled } from '../testing/frames';
+import { NOW, makeThrottled } from '../testing/frames';
 import type { Event } from '../wire';
-import { eventRows, keepEvents, markedEvents, marksOf, processEvents, withEvent } from './event';
+import {
+  eventRows,
+  keepNewestEvents,
+  groupProblemEventsByGpu,
+  marksOf,
+  countProcessEvents,
+  addEvent,
+} from './event';
 import { loadXids } from './xid';
 
 beforeAll(loadXids);
@@ -32,7 +39,7 @@ const xidBegan: Event = {
   text: 'Xid 79: it fell off the bus.',
 };
 
-function started(pid: number): Event {
+function processStarted(pid: number): Event {
   return {
     at_ms: NOW + pid,
     gpu: GPU,
@@ -44,14 +51,14 @@ function started(pid: number): Event {
   };
 }
 
-function began(severity: 'notice' | 'warning' | 'critical', at_ms = NOW): Event {
-  return { at_ms, gpu: GPU, what: 'condition_began', ...throttled(severity) };
+function conditionBegan(severity: 'notice' | 'warning' | 'critical', at_ms = NOW): Event {
+  return { at_ms, gpu: GPU, what: 'condition_began', ...makeThrottled(severity) };
 }
 
 describe('event list', () => {
   it('newest event is first', () => {
     const rows = eventRows(
-      [began('notice'), { at_ms: NOW + 5, gpu: null, what: 'power_source_changed' }],
+      [conditionBegan('notice'), { at_ms: NOW + 5, gpu: null, what: 'power_source_changed' }],
       false,
     );
     expect(rows.map(({ at_ms, gpu }) => [at_ms, gpu])).toEqual([
@@ -65,7 +72,7 @@ describe('event list', () => {
     expect(rows).toMatchObject([
       {
         text: 'Xid 79 (process 4711): The GPU fell off the PCIe bus.',
-        more: 'Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.',
+        more: 'Check power, cooling and seating, then reboot; if the error recurs, the board or the slot is faulty.',
         level: 'critical',
       },
     ]);
@@ -85,28 +92,28 @@ describe('event list', () => {
       severity: 'notice',
       text: '',
     };
-    const before: Event = { ...started(7), name: 'before.py', started_ms: NOW - 1 } as Event;
-    expect(eventRows([before, started(7), held], false)[0]?.text).toMatch(
+    const before: Event = { ...processStarted(7), name: 'before.py', started_ms: NOW - 1 } as Event;
+    expect(eventRows([before, processStarted(7), held], false)[0]?.text).toMatch(
       /^train\.py \(ana\), PID 8 idle/,
     );
   });
 
   it('process events are listed on request', () => {
-    expect(eventRows([started(7)], false)).toEqual([]);
-    expect(eventRows([started(7)], true)[0]?.text).toBe('train.py (ana, PID 7) started');
-    expect(processEvents([started(7), xid])).toBe(1);
+    expect(eventRows([processStarted(7)], false)).toEqual([]);
+    expect(eventRows([processStarted(7)], true)[0]?.text).toBe('train.py (ana, PID 7) started');
+    expect(countProcessEvents([processStarted(7), xid])).toBe(1);
   });
 
-  it('start and end of condition differ', () => {
+  it('ended condition is shown as resolved', () => {
     const [row] = eventRows(
-      [{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') }],
+      [{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...makeThrottled('critical') }],
       false,
     );
     expect(row).toMatchObject({ resolved: true, level: 'none' });
     expect(row?.text).toMatch(/^Resolved: Clocks reduced/);
   });
 
-  it('corrected and uncorrected memory errors differ', () => {
+  it('corrected and uncorrected memory errors have different levels', () => {
     const errors = (corrected: number, uncorrected: number): Event => ({
       at_ms: NOW,
       gpu: GPU,
@@ -122,13 +129,15 @@ describe('event list', () => {
   });
 
   it('equal events at same time are both listed', () => {
-    const keys = eventRows([began('notice'), began('notice')], false).map(({ key }) => key);
+    const keys = eventRows([conditionBegan('notice'), conditionBegan('notice')], false).map(
+      ({ key }) => key,
+    );
     expect(new Set(keys).size).toBe(2);
   });
 
   it('hostile names are text, unknown events omitted', () => {
     const evil: Event = {
-      ...(started(7) as Extract<Event, { what: 'process_started' }>),
+      ...(processStarted(7) as Extract<Event, { what: 'process_started' }>),
       name: 'a\u202etxt',
     };
     expect(eventRows([evil], true)[0]?.text).toContain('a\ufffdtxt');
@@ -140,15 +149,17 @@ describe('event list', () => {
 
 describe('more than a hundred events', () => {
   it('oldest process events are dropped first', () => {
-    const many = [xid, ...Array.from({ length: 120 }, (_, i) => started(i))];
-    const kept = keepEvents(many);
+    const many = [xid, ...Array.from({ length: 120 }, (_, i) => processStarted(i))];
+    const kept = keepNewestEvents(many);
     expect(kept).toHaveLength(100);
     expect(kept[0]).toBe(xid);
     expect(kept[1]).toMatchObject({ pid: 21 });
   });
 
   it('newest events stay if none is frequent', () => {
-    const kept = keepEvents(Array.from({ length: 130 }, (_, i) => began('notice', NOW + i)));
+    const kept = keepNewestEvents(
+      Array.from({ length: 130 }, (_, i) => conditionBegan('notice', NOW + i)),
+    );
     expect(kept).toHaveLength(100);
     expect(kept[0]?.at_ms).toBe(NOW + 30);
   });
@@ -156,11 +167,16 @@ describe('more than a hundred events', () => {
 
 it('charts mark Xids, warnings and failures only', () => {
   const lost: Event = { at_ms: NOW + 9, gpu: { index: 0, uuid: 'GPU-0' }, what: 'gpu_lost' };
-  const over: Event = { at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') };
-  const marks = markedEvents([
-    began('notice'),
-    began('warning', NOW + 3),
-    started(7),
+  const over: Event = {
+    at_ms: NOW,
+    gpu: GPU,
+    what: 'condition_ended',
+    ...makeThrottled('critical'),
+  };
+  const marks = groupProblemEventsByGpu([
+    conditionBegan('notice'),
+    conditionBegan('warning', NOW + 3),
+    processStarted(7),
     over,
     xid,
     xidBegan,
@@ -179,7 +195,7 @@ describe('marks', () => {
   const mark = (at_ms: number, more: { user?: string } = {}): Event => {
     return { at_ms, gpu: null, what: 'mark', text: `epoch ${at_ms}`, ...more };
   };
-  it('marks name their user and are no fault', () => {
+  it('marks name their user and have no severity', () => {
     const events = [mark(3, { user: 'ana' }), mark(4)];
     expect(eventRows(events, false).map(({ text, level }) => [text, level])).toEqual([
       ['Mark: epoch 4', 'none'],
@@ -189,14 +205,14 @@ describe('marks', () => {
       { at_ms: 3, text: 'epoch 3 (ana)' },
       { at_ms: 4, text: 'epoch 4' },
     ]);
-    expect(markedEvents(events).size).toBe(0);
+    expect(groupProblemEventsByGpu(events).size).toBe(0);
   });
 
   it('marks are sorted and only displace marks', () => {
     const at = (events: readonly Event[]): number[] => events.map(({ at_ms }) => at_ms);
-    const known = [began('warning', 10), began('warning', 20)];
-    expect(at(withEvent(withEvent(known, mark(15)), mark(5)))).toEqual([5, 10, 15, 20]);
+    const known = [conditionBegan('warning', 10), conditionBegan('warning', 20)];
+    expect(at(addEvent(addEvent(known, mark(15)), mark(5)))).toEqual([5, 10, 15, 20]);
     const many = Array.from({ length: 200 }, (_, i) => mark(100 + i));
-    expect(at(many.reduce<readonly Event[]>(withEvent, known)).slice(0, 3)).toEqual([10, 20, 236]);
+    expect(at(many.reduce<readonly Event[]>(addEvent, known)).slice(0, 3)).toEqual([10, 20, 236]);
   });
 });

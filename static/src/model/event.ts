@@ -27,24 +27,24 @@ export interface EventMark {
   text: string;
 }
 
-const KEPT = 100;
+const MAX_EVENTS = 100;
 /** The maximum number of marks among the kept events. */
-const MARKS_KEPT = 64;
-const RESOLVED: readonly Event['what'][] = ['condition_ended', 'alert_resolved', 'gpu_back'];
+const MAX_MARKS = 64;
+const RESOLVED_EVENTS: readonly Event['what'][] = ['condition_ended', 'alert_resolved', 'gpu_back'];
 /** The maximum time between an Xid and the condition that it raises. */
-const SAME_MS = 5000;
+const MAX_XID_DISTANCE_MS = 5000;
 
 /**
  * Returns the newest hundred events. Frequent events (processes, cells, steps of runs and marks)
  * are dropped before Xids.
  */
-export function keepEvents(events: readonly Event[]): Event[] {
-  const marks = withoutOldest(events, events.filter(isMark).length - MARKS_KEPT, isMark);
-  const rest = withoutOldest(marks, marks.length - KEPT, isFrequent);
-  return withoutOldest(rest, rest.length - KEPT, () => true);
+export function keepNewestEvents(events: readonly Event[]): Event[] {
+  const marks = dropOldestEvents(events, events.filter(isMark).length - MAX_MARKS, isMark);
+  const rest = dropOldestEvents(marks, marks.length - MAX_EVENTS, isFrequent);
+  return dropOldestEvents(rest, rest.length - MAX_EVENTS, () => true);
 }
 
-function withoutOldest(
+function dropOldestEvents(
   events: readonly Event[],
   count: number,
   isOfKind: (event: Event) => boolean,
@@ -58,11 +58,11 @@ function withoutOldest(
 }
 
 /** Adds an event. A mark may be older than the newest event. */
-export function withEvent(events: readonly Event[], event: Event): Event[] {
+export function addEvent(events: readonly Event[], event: Event): Event[] {
   const place = isMark(event)
     ? events.findLastIndex(({ at_ms }) => at_ms <= event.at_ms) + 1
     : events.length;
-  return keepEvents([...events.slice(0, place), event, ...events.slice(place)]);
+  return keepNewestEvents([...events.slice(0, place), event, ...events.slice(place)]);
 }
 
 /**
@@ -100,19 +100,19 @@ export function eventRows(
         text,
         more: plainText(description.more),
         level: levelOf(event, description.level, events),
-        resolved: RESOLVED.includes(event.what),
+        resolved: RESOLVED_EVENTS.includes(event.what),
       },
     ];
   });
   return rows.reverse();
 }
 
-export function processEvents(events: readonly Event[]): number {
+export function countProcessEvents(events: readonly Event[]): number {
   return events.filter(isProcess).length;
 }
 
 /** Returns the Xids, warnings and failures of each GPU, oldest first. */
-export function markedEvents(events: readonly Event[]): Map<number, EventMark[]> {
+export function groupProblemEventsByGpu(events: readonly Event[]): Map<number, EventMark[]> {
   const marked = new Map<number, EventMark[]>();
   for (const event of events) {
     const gpu = event.gpu?.index;
@@ -176,7 +176,7 @@ function levelOf(event: Event, level: Level, events: readonly Event[]): Level {
 }
 
 function isSameXid(a: Event, b: Event): boolean {
-  return xidCode(a) !== null && xidCode(a) === xidCode(b) && isSame(a, b);
+  return xidCode(a) !== null && xidCode(a) === xidCode(b) && isSameGpuAndTime(a, b);
 }
 
 function xidCode(event: Event): number | null {
@@ -185,6 +185,6 @@ function xidCode(event: Event): number | null {
     : null;
 }
 
-function isSame(a: Event, b: Event): boolean {
-  return a.gpu?.index === b.gpu?.index && Math.abs(a.at_ms - b.at_ms) <= SAME_MS;
+function isSameGpuAndTime(a: Event, b: Event): boolean {
+  return a.gpu?.index === b.gpu?.index && Math.abs(a.at_ms - b.at_ms) <= MAX_XID_DISTANCE_MS;
 }

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { SocketLike } from '../lib/socket';
-import { gpu, hello, NOW, sample } from '../testing/frames';
+import { makeGpu, makeHello, NOW, makeSample } from '../testing/frames';
 import type { Hello, ServerFrame } from '../wire';
 import { Feed, type Subscription } from './feed';
 import { noticeOf, statusOf } from './status';
@@ -37,20 +37,20 @@ beforeEach(() => {
 function connect(interval_ms = 1000, changes: Partial<Hello> = {}): void {
   socket.readyState = 1;
   socket.onopen?.(new Event('open'));
-  receive(hello({ sample: sample(NOW, [gpu(0)], interval_ms), ...changes }));
+  receive(makeHello({ sample: makeSample(NOW, [makeGpu(0)], interval_ms), ...changes }));
 }
 
 function receive(frame: ServerFrame): void {
   socket.onmessage?.(new MessageEvent('message', { data: JSON.stringify(frame) }));
 }
 
-function joined(): Subscription {
+function subscribeToFeed(): Subscription {
   return feed.subscribe(() => undefined);
 }
 
 describe('sample interval', () => {
   it('shortest interval of active subscriptions is requested', () => {
-    const [calm, eager] = [joined(), joined()];
+    const [calm, eager] = [subscribeToFeed(), subscribeToFeed()];
     connect();
     expect(socket.sent).toEqual([]);
     eager.update({ interval_ms: 100 });
@@ -67,25 +67,25 @@ describe('sample interval', () => {
   });
 
   it('interval is requested again after reconnect', () => {
-    const reader = joined();
+    const reader = subscribeToFeed();
     reader.update({ interval_ms: 100 });
     connect();
     expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
     reader.unsubscribe();
   });
 
-  it('interval slower than default is no gap', () => {
-    const reader = joined();
+  it('requested longer interval causes no gap', () => {
+    const reader = subscribeToFeed();
     connect();
     reader.update({ interval_ms: 5000 });
     expect(socket.sent).toEqual(['{"type":"interval","ms":5000}']);
-    receive({ type: 'sample', ...sample(NOW + 5000, [gpu(0)]) });
+    receive({ type: 'sample', ...makeSample(NOW + 5000, [makeGpu(0)]) });
     expect(feed.store.sample?.interval_ms).toBe(5000);
     expect(feed.store.gap_ms).toBeGreaterThan(5000);
     // The other subscription needs the default interval.
-    const other = joined();
+    const other = subscribeToFeed();
     expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":1000}');
-    receive({ type: 'sample', ...sample(NOW + 6000, [gpu(0)]) });
+    receive({ type: 'sample', ...makeSample(NOW + 6000, [makeGpu(0)]) });
     expect(feed.store.sample?.interval_ms).toBe(1000);
     reader.unsubscribe();
     other.unsubscribe();
@@ -97,7 +97,7 @@ describe('slow connection', () => {
   afterEach(() => vi.useRealTimers());
 
   it('slow connection is diagnosed until it opens', async () => {
-    const reader = joined();
+    const reader = subscribeToFeed();
     // A proxy opens the connection before it has reached the server.
     socket.readyState = 1;
     socket.onopen?.(new Event('open'));
@@ -115,7 +115,7 @@ describe('slow connection', () => {
 describe('server of another version', () => {
   it('incomplete frame does not end the connection', () => {
     vi.spyOn(console, 'warn').mockReturnValue();
-    const reader = joined();
+    const reader = subscribeToFeed();
     connect();
     expect(feed.store.diagnosis).toBeNull();
     connect(1000, { version: '0.0.9', events: undefined as never });
@@ -128,7 +128,7 @@ describe('server of another version', () => {
 
 it('installation problem is shown while samples arrive', async () => {
   feed.options.checkInstallation = () => Promise.resolve({ title: 'installation', message: '' });
-  const reader = joined();
+  const reader = subscribeToFeed();
   connect(1000, { version: '0.1.0' });
   expect(feed.store.diagnosis).toBeNull();
   await vi.waitFor(() => expect(feed.store.diagnosis?.title).toBe('installation'));

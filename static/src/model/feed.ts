@@ -65,12 +65,17 @@ export interface Subscription {
   unsubscribe: () => void;
 }
 
-interface Requested extends Pick<SubscriptionOptions, 'interval_ms' | 'traces' | 'runs'> {
+interface RequestedOptions extends Pick<SubscriptionOptions, 'interval_ms' | 'traces' | 'runs'> {
   metrics: string;
 }
 
 /** The state of a new connection, before any request. */
-const UNASKED: Readonly<Requested> = { interval_ms: null, metrics: '', traces: false, runs: false };
+const INITIAL_REQUESTS: Readonly<RequestedOptions> = {
+  interval_ms: null,
+  metrics: '',
+  traces: false,
+  runs: false,
+};
 
 /** The time after which a connection without an answer is diagnosed. */
 const DIAGNOSE_AFTER_MS = 5000;
@@ -88,7 +93,7 @@ export class Feed {
   private diagnosisTimer: ReturnType<typeof setTimeout> | undefined;
   /** Whether the server was last asked to send samples. */
   private streaming = true;
-  private requested: Requested = { ...UNASKED };
+  private requested: RequestedOptions = { ...INITIAL_REQUESTS };
   private default_ms = 1000;
 
   constructor(readonly options: FeedOptions) {}
@@ -104,17 +109,17 @@ export class Feed {
     };
     this.subscriptions.set(listener, options);
     this.socket ??= this.connect();
-    this.reconcile();
+    this.requestActiveOptions();
     return {
       update: (changes) => {
         Object.assign(options, changes);
-        this.reconcile();
+        this.requestActiveOptions();
       },
       unsubscribe: () => {
         if (!this.subscriptions.delete(listener)) {
           return;
         }
-        this.reconcile();
+        this.requestActiveOptions();
         if (this.subscriptions.size === 0) {
           clearTimeout(this.diagnosisTimer);
           this.socket?.dispose();
@@ -134,7 +139,7 @@ export class Feed {
     const socket = new ReconnectingSocket({
       open: this.options.openSocket,
       onMessage: (text) => {
-        const frame = parse(text);
+        const frame = parseFrame(text);
         if (frame !== null) {
           this.ingest(frame);
         }
@@ -183,9 +188,9 @@ export class Feed {
       void this.checkInstallation();
       this.socket?.resetBackoff();
       this.streaming = true;
-      this.requested = { ...UNASKED };
+      this.requested = { ...INITIAL_REQUESTS };
       this.default_ms = frame.sample?.interval_ms ?? this.default_ms;
-      this.reconcile();
+      this.requestActiveOptions();
     }
     this.notifyListeners(frame);
   }
@@ -200,7 +205,7 @@ export class Feed {
   }
 
   /** Requests the options of all active subscriptions from the server. */
-  private reconcile(): void {
+  private requestActiveOptions(): void {
     const active = [...this.subscriptions.values()].filter((options) => options.active);
     this.setStreaming(active.length > 0);
     const soonest_ms = Math.min(...active.map(({ interval_ms }) => interval_ms ?? this.default_ms));
@@ -219,9 +224,9 @@ export class Feed {
   }
 
   /** Sends a request unless it equals the last one of its kind. */
-  private request<K extends keyof Requested>(
+  private request<K extends keyof RequestedOptions>(
     kind: K,
-    wanted: Requested[K],
+    wanted: RequestedOptions[K],
     frame: ClientFrame,
   ): void {
     if (wanted !== this.requested[kind] && this.send(frame)) {
@@ -235,7 +240,7 @@ export class Feed {
     }
     this.streaming = wanted;
     if (wanted) {
-      this.store.resumed();
+      this.store.resetExpectedTime();
       this.socket?.retryNow();
     }
     this.send({ type: wanted ? 'resume' : 'pause' });
@@ -266,7 +271,7 @@ export class Feed {
  * Returns a frame, or `null` if the message is invalid, so that one bad message does not end the
  * connection.
  */
-function parse(text: string): ServerFrame | null {
+function parseFrame(text: string): ServerFrame | null {
   try {
     return JSON.parse(text) as ServerFrame;
   } catch {

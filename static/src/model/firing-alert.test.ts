@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest';
 
-import { hello, NOW } from '../testing/frames';
+import { makeHello, NOW } from '../testing/frames';
 import type { FiringAlert } from '../wire';
 import { eventRows } from './event';
 import { firingAlerts } from './firing-alert';
@@ -8,15 +8,15 @@ import { gpuAlerts } from './gpu-alerts';
 import { gpusOf } from './gpu';
 import { Store } from './store';
 
-const HOT: FiringAlert = {
+const GPU_ALERT: FiringAlert = {
   gpu: { index: 0, uuid: 'GPU-0' },
   rule: 'hot',
   severity: 'warning',
   since_ms: NOW - 60_000,
   text: 'Temperature 87 °C, above 85 °C',
 };
-const OF_MACHINE: FiringAlert = {
-  ...HOT,
+const MACHINE_ALERT: FiringAlert = {
+  ...GPU_ALERT,
   gpu: null,
   rule: 'ram',
   severity: 'critical',
@@ -29,16 +29,16 @@ beforeEach(() => {
 });
 
 it('firing alerts come from first and later frames', () => {
-  store.apply(hello({ alerts: [HOT] }));
-  expect(store.firing).toEqual([HOT]);
-  store.apply({ type: 'alerts', firing: [OF_MACHINE, HOT] });
-  expect(store.firing).toEqual([OF_MACHINE, HOT]);
-  store.apply(hello());
+  store.apply(makeHello({ alerts: [GPU_ALERT] }));
+  expect(store.firing).toEqual([GPU_ALERT]);
+  store.apply({ type: 'alerts', firing: [MACHINE_ALERT, GPU_ALERT] });
+  expect(store.firing).toEqual([MACHINE_ALERT, GPU_ALERT]);
+  store.apply(makeHello());
   expect(store.firing).toEqual([]);
 });
 
-it('alerts are by GPU, or of the machine', () => {
-  store.apply(hello({ alerts: [OF_MACHINE, HOT] }));
+it('firing alerts are selected by GPU or machine', () => {
+  store.apply(makeHello({ alerts: [MACHINE_ALERT, GPU_ALERT] }));
   const gpus = gpusOf(store.inventory, store.sample, store.details);
   const texts = gpus.map((gpu) => gpuAlerts(gpu, [], store, NOW).map(({ text }) => text));
   expect(texts[0]).toEqual(['hot: Temperature 87 °C, above 85 °C']);
@@ -52,15 +52,15 @@ it('alerts are by GPU, or of the machine', () => {
 });
 
 it('silenced alert is marked', () => {
-  const [alert] = firingAlerts([{ ...HOT, silenced: true }], 0, NOW);
+  const [alert] = firingAlerts([{ ...GPU_ALERT, silenced: true }], 0, NOW);
   expect(alert?.title).toMatch(/^since .*, for 1\smin\nsilenced$/);
 });
 
 it('alert start, end and delivery problems are events', () => {
   const rows = eventRows(
     [
-      { at_ms: NOW, what: 'alert_firing', ...HOT },
-      { at_ms: NOW + 1, what: 'alert_resolved', ...HOT },
+      { at_ms: NOW, what: 'alert_firing', ...GPU_ALERT },
+      { at_ms: NOW + 1, what: 'alert_resolved', ...GPU_ALERT },
       {
         at_ms: NOW + 2,
         what: 'alert_problem',

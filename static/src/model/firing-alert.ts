@@ -1,7 +1,7 @@
 /** Alerts of user-defined rules in the form in which they are shown. */
 
-import { duration, formatSince } from '../lib/format';
-import { joined, plainText } from '../lib/text';
+import { formatDuration, formatTimeWithDateUnlessToday } from '../lib/format';
+import { joinParts, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { FiringAlert } from '../wire';
 import { severityLevel, type Alert } from './condition';
@@ -16,9 +16,9 @@ export function firingAlerts(
     .filter((alert) => (alert.gpu?.index ?? null) === gpu)
     .map((alert) => ({
       key: firingKey(alert),
-      text: describeFiring(alert),
+      text: describeFiringAlert(alert),
       short: plainText(alert.rule),
-      title: joined(
+      title: joinParts(
         [describeSince(alert, now_ms), alert.silenced === true ? trans.__('silenced') : ''],
         '\n',
       ),
@@ -27,7 +27,7 @@ export function firingAlerts(
 }
 
 /** Returns text such as `hot: Temperature 87 °C, above 85 °C for 2 min`. */
-export function describeFiring({ rule, text }: Pick<FiringAlert, 'rule' | 'text'>): string {
+export function describeFiringAlert({ rule, text }: Pick<FiringAlert, 'rule' | 'text'>): string {
   return plainText(trans.__('%1: %2', rule, text));
 }
 
@@ -37,5 +37,9 @@ export function firingKey({ rule, gpu, since_ms }: FiringAlert): string {
 }
 
 function describeSince({ since_ms }: FiringAlert, now_ms: number): string {
-  return trans.__('since %1, for %2', formatSince(since_ms, now_ms), duration(now_ms - since_ms));
+  return trans.__(
+    'since %1, for %2',
+    formatTimeWithDateUnlessToday(since_ms, now_ms),
+    formatDuration(now_ms - since_ms),
+  );
 }

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, NOW, sample, makeUnifiedGpu } from '../testing/frames';
+import { GIB, makeGpu, makeInventory, NOW, makeSample, makeUnifiedGpu } from '../testing/frames';
 import type { Condition, GpuSample } from '../wire';
 import { gpusOf } from './gpu';
 import { gpuAlerts } from './gpu-alerts';
 
-const FILLING: Condition = {
+const FILLING_CONDITION: Condition = {
   condition: 'memory_filling',
   since_ms: NOW,
   severity: 'critical',
@@ -15,12 +15,12 @@ const FILLING: Condition = {
   growing: [],
 };
 
-it('forecast of unified memory has its own advice', () => {
+it('memory forecast has advice for unified memory', () => {
   const titleOf = (now: GpuSample): string[] =>
-    gpusOf(inventory(1), sample(NOW, [now])).flatMap((one) =>
+    gpusOf(makeInventory(1), makeSample(NOW, [now])).flatMap((one) =>
       gpuAlerts(one, [], { memoryHorizon_ms: 60_000, firing: [] }, NOW).map(({ title }) => title),
     );
   const advice = /close other programs/;
-  expect(titleOf(makeUnifiedGpu(0, 90, { conditions: [FILLING] }))[0]).toMatch(advice);
-  expect(titleOf(gpu(0, { conditions: [FILLING] }))[0]).not.toMatch(advice);
+  expect(titleOf(makeUnifiedGpu(0, 90, { conditions: [FILLING_CONDITION] }))[0]).toMatch(advice);
+  expect(titleOf(makeGpu(0, { conditions: [FILLING_CONDITION] }))[0]).not.toMatch(advice);
 });

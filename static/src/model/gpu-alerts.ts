@@ -1,18 +1,18 @@
 /** The state of a GPU as text: its alerts as sentences, and the most severe one in a few words. */
 
-import { joined } from '../lib/text';
+import { joinParts } from '../lib/text';
 import type { FiringAlert } from '../wire';
 import { firingAlerts } from './firing-alert';
 import type { GpuState } from './gpu';
-import { alertsOf, describeThrottling, worstFirst, type Alert } from './condition';
+import { listConditionAlerts, describeThrottling, sortBySeverity, type Alert } from './condition';
 import { describeClock, describeHealth, type Description } from './describe';
 import type { HolderRow } from './holders';
-import { describeForecast, forecastOf, shortFilling } from './memory-forecast';
+import { describeForecast, forecastOf, summarizeFilling } from './memory-forecast';
 import { unifiedAdvice } from './memory';
 import { valueOf } from './reading';
 
 /** Values from the store that alerts need in addition to the GPU. */
-interface Known {
+interface AlertContext {
   memoryHorizon_ms: number;
   firing: readonly FiringAlert[];
 }
@@ -21,27 +21,27 @@ interface Known {
 export function gpuAlerts(
   gpu: GpuState,
   rows: readonly HolderRow[],
-  known: Known,
+  known: AlertContext,
   now_ms: number,
 ): Alert[] {
   const { now } = gpu;
   const health = now === null ? null : describeHealth(now.health, now_ms);
   const forecast = forecastOf(gpu, rows, known.memoryHorizon_ms);
   const foreseen = forecast && describeForecast(forecast);
-  return worstFirst([
+  return sortBySeverity([
     ...(health === null ? [] : [{ ...health, key: 'health' }]),
     ...(forecast === null || foreseen === null
       ? []
       : [
           {
             ...foreseen,
-            title: joined([foreseen.title, ...unifiedAdvice(now)], '\n'),
-            short: shortFilling(forecast.left_ms),
+            title: joinParts([foreseen.title, ...unifiedAdvice(now)], '\n'),
+            short: summarizeFilling(forecast.left_ms),
             key: 'forecast',
           },
         ]),
     ...firingAlerts(known.firing, gpu.index, now_ms),
-    ...alertsOf(now, now_ms),
+    ...listConditionAlerts(now, now_ms),
   ]);
 }
 
@@ -49,10 +49,14 @@ export function gpuAlerts(
  * Returns the most severe alert in a few words, or the reason for reduced clocks. The title has the
  * details.
  */
-export function shortState(gpu: GpuState, alerts: readonly Alert[], now_ms: number): Description {
+export function summarizeState(
+  gpu: GpuState,
+  alerts: readonly Alert[],
+  now_ms: number,
+): Description {
   const [worst] = alerts;
   if (worst !== undefined) {
-    const title = alerts.map(({ text, title }) => joined([text, title], '\n')).join('\n\n');
+    const title = alerts.map(({ text, title }) => joinParts([text, title], '\n')).join('\n\n');
     return { text: worst.short, title, level: worst.level };
   }
   const { now } = gpu;

@@ -1,32 +1,32 @@
 import { describe, expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
+import { GIB, makeGpu, makeInventory, NOW, makeProcess, makeSample } from '../testing/frames';
 import type { Process } from '../wire';
 import type { Level } from './describe';
 import { gpusOf } from './gpu';
-import { filtered, levelWords, selectsLevel, suggestions, withLevelToggled } from './gpu-filter';
+import { filterGpus, keepLevelWords, selectsLevel, suggestions, toggleLevel } from './gpu-filter';
 import { ColorSlots } from './color-slots';
 import { holderRows } from './holders';
 
 const kernel = (pid: number, kernel_id: string, path: string, user: string): Process =>
-  process(pid, {
+  makeProcess(pid, {
     user,
     name: 'python3',
     owner: { parents: [], notebook: { kernel_id, path, kernel_pid: pid } },
   });
-const now = sample(NOW, [
-  gpu(0, { processes: [kernel(10, 'k1', 'work/train.ipynb', 'ana')] }),
-  gpu(1, {
+const now = makeSample(NOW, [
+  makeGpu(0, { processes: [kernel(10, 'k1', 'work/train.ipynb', 'ana')] }),
+  makeGpu(1, {
     processes: [
-      process(3, { user: 'bob', name: 'vllm', command: 'vllm serve', memory_bytes: 5 * GIB }),
+      makeProcess(3, { user: 'bob', name: 'vllm', command: 'vllm serve', memory_bytes: 5 * GIB }),
     ],
   }),
-  gpu(2, {
-    processes: [process(12, { user: 'ana', name: 'sweep.py', command: 'python sweep.py' })],
+  makeGpu(2, {
+    processes: [makeProcess(12, { user: 'ana', name: 'sweep.py', command: 'python sweep.py' })],
   }),
-  gpu(3),
+  makeGpu(3),
 ]);
-const gpus = gpusOf(inventory(4), now);
+const gpus = gpusOf(makeInventory(4), now);
 const rows = holderRows(gpus, new ColorSlots(), (id) => (id === 'k1' ? 'b/a.ipynb' : null));
 const facts = {
   isBusy: ({ index }: { index: number }) => index < 2,
@@ -35,7 +35,7 @@ const facts = {
 /** The same rows without a kernel of this Jupyter server. */
 const elsewhere = holderRows(gpus, new ColorSlots());
 const found = (typed: string): [gpus: number[], rows: string[]] => {
-  const chosen = filtered(typed, gpus, rows, facts);
+  const chosen = filterGpus(typed, gpus, rows, facts);
   return [
     chosen.gpus.map(({ index }) => index),
     chosen.rows.map((row) => (row.kind === 'holder' ? row.name : row.kind)),
@@ -63,20 +63,20 @@ describe('GPU filter', () => {
 
   it('lost GPU is not idle', () => {
     const lost = gpusOf(
-      inventory(1),
-      sample(NOW, [gpu(2, { health: { state: 'lost', since_ms: NOW } })]),
+      makeInventory(1),
+      makeSample(NOW, [makeGpu(2, { health: { state: 'lost', since_ms: NOW } })]),
     );
-    expect(filtered('idle', lost, [], facts).gpus).toEqual([]);
+    expect(filterGpus('idle', lost, [], facts).gpus).toEqual([]);
   });
 
-  it('word of a level is toggled', () => {
-    const typed = withLevelToggled('ana', 'critical');
-    expect([typed, selectsLevel(typed, 'critical'), levelWords(typed)]).toEqual([
+  it('alert level is toggled in the filter', () => {
+    const typed = toggleLevel('ana', 'critical');
+    expect([typed, selectsLevel(typed, 'critical'), keepLevelWords(typed)]).toEqual([
       'ana critical',
       true,
       'critical',
     ]);
-    expect(withLevelToggled(typed, 'critical')).toBe('ana');
+    expect(toggleLevel(typed, 'critical')).toBe('ana');
     expect(selectsLevel('ana', 'critical')).toBe(false);
   });
 
@@ -85,12 +85,12 @@ describe('GPU filter', () => {
     expect(found('1')).toEqual([[1], ['vllm']]);
   });
 
-  it('word mine matches own notebooks and processes', () => {
+  it('filter mine matches notebooks and processes of user', () => {
     expect(found('mine')).toEqual([
       [0, 2],
       ['a.ipynb', 'sweep.py'],
     ]);
-    expect(filtered('mine', gpus, elsewhere, facts).gpus).toEqual([]);
+    expect(filterGpus('mine', gpus, elsewhere, facts).gpus).toEqual([]);
   });
 
   it('suggestions contain existing names', () => {

@@ -1,29 +1,29 @@
 /** The filter for GPUs and holders, which keeps those that match every word. */
 
-import { joined } from '../lib/text';
-import { table, trans } from '../lib/translation';
+import { joinParts } from '../lib/text';
+import { lazyTexts, trans } from '../lib/translation';
 import type { Level } from './describe';
 import type { GpuState } from './gpu';
 import { textOf, type HolderRow, type ListRow as Row } from './holders';
-import { runsIn } from './owner';
+import { describeOwner } from './owner';
 import { valueOf } from './reading';
 
 /** Values of GPUs that words are compared with, in addition to the readings. */
-export interface FilterFacts {
+export interface FilterContext {
   isBusy: (gpu: GpuState) => boolean;
   /** Returns the level of a GPU's most severe alert. */
   levelOf: (gpu: GpuState) => Level;
 }
 
-export interface Filtered {
+export interface FilteredGpus {
   gpus: readonly GpuState[];
   rows: readonly Row[];
 }
 
-const SUGGESTED_MOST = 40;
+const MAX_SUGGESTIONS = 40;
 
 /** The keywords in the user's language. */
-const WORDS = table(() => ({
+const KEYWORDS = lazyTexts(() => ({
   busy: trans.__('busy'),
   idle: trans.__('idle'),
   critical: trans.__('critical'),
@@ -37,26 +37,26 @@ export type AlertLevel = (typeof ALERT_LEVELS)[number];
 
 /** Returns whether a filter selects GPUs with an alert of this level. */
 export function selectsLevel(typed: string, level: AlertLevel): boolean {
-  return wordsIn(typed).includes(WORDS()[level]);
+  return wordsIn(typed).includes(KEYWORDS()[level]);
 }
 
 /** Adds the word of a level to a filter, or removes it if it is there. */
-export function withLevelToggled(typed: string, level: AlertLevel): string {
-  const word = WORDS()[level];
+export function toggleLevel(typed: string, level: AlertLevel): string {
+  const word = KEYWORDS()[level];
   return selectsLevel(typed, level)
     ? wordsIn(typed)
         .filter((one) => one !== word)
         .join(' ')
-    : joined([typed.trim(), word], ' ');
+    : joinParts([typed.trim(), word], ' ');
 }
 
 /**
  * Returns only the words of a filter that select levels. They also apply to lists that are too
  * short for a filter field.
  */
-export function levelWords(typed: string): string {
+export function keepLevelWords(typed: string): string {
   return ALERT_LEVELS.filter((level) => selectsLevel(typed, level))
-    .map((level) => WORDS()[level])
+    .map((level) => KEYWORDS()[level])
     .join(' ');
 }
 
@@ -67,18 +67,18 @@ function wordsIn(typed: string): string[] {
     .filter((word) => word !== '');
 }
 
-export function filtered(
+export function filterGpus(
   typed: string,
   gpus: readonly GpuState[],
   rows: readonly Row[],
-  facts: FilterFacts,
-): Filtered {
+  facts: FilterContext,
+): FilteredGpus {
   const words = wordsIn(typed);
   if (words.length === 0) {
     return { gpus, rows };
   }
-  const mine = ownUsers(rows);
-  const { busy, idle, critical, warning, mine: own } = WORDS();
+  const mine = listNotebookUsers(rows);
+  const { busy, idle, critical, warning, mine: own } = KEYWORDS();
   const gpuMatches = (gpu: GpuState, word: string): boolean => {
     switch (word) {
       case busy:
@@ -104,7 +104,7 @@ export function filtered(
     }
     return isNumber(word)
       ? row.processes.some(({ pid }) => String(pid) === word)
-      : textsOf(row).toLowerCase().includes(word);
+      : joinSearchTexts(row).toLowerCase().includes(word);
   };
   const shown = gpus.filter((gpu) => {
     const held = rows.filter((row) => row.gpu === gpu.index);
@@ -126,7 +126,7 @@ export function filtered(
 
 /** Returns suggestions for the filter: keywords, then users, notebooks and programs. */
 export function suggestions(rows: readonly Row[]): string[] {
-  const { mine, ...others } = WORDS();
+  const { mine, ...others } = KEYWORDS();
   const holders = rows.filter((row) => row.kind === 'holder');
   const users = holders
     .map((row) => textOf(row.processes[0].user))
@@ -134,11 +134,11 @@ export function suggestions(rows: readonly Row[]): string[] {
   const names = holders.map((row) => row.name);
   const own = holders.some((row) => row.isOwn) ? [mine] : [];
   const words = [...own, ...Object.values(others), ...users.map(({ text }) => text), ...names];
-  return [...new Set(words)].slice(0, SUGGESTED_MOST);
+  return [...new Set(words)].slice(0, MAX_SUGGESTIONS);
 }
 
 /** Returns the users of this Jupyter server's notebooks. */
-function ownUsers(rows: readonly Row[]): Set<string> {
+function listNotebookUsers(rows: readonly Row[]): Set<string> {
   const own = rows.filter((row) => row.kind === 'holder' && row.isOwn);
   const users = own.flatMap((row) =>
     row.kind === 'holder' ? [textOf(row.processes[0].user)] : [],
@@ -146,16 +146,16 @@ function ownUsers(rows: readonly Row[]): Set<string> {
   return new Set(users.filter(({ reason }) => reason === null).map(({ text }) => text));
 }
 
-function textsOf(row: HolderRow): string {
+function joinSearchTexts(row: HolderRow): string {
   const [first] = row.processes;
   const texts = [
     row.name,
     row.path,
     valueOf(row.notebook?.path),
     textOf(first.user).text,
-    runsIn(first),
+    describeOwner(first),
   ];
-  return joined([...texts, valueOf(first.command)], '\n');
+  return joinParts([...texts, valueOf(first.command)], '\n');
 }
 
 function isNumber(word: string): boolean {

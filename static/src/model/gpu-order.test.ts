@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { gpu, inventory, NOW, sample } from '../testing/frames';
+import { makeGpu, makeInventory, NOW, makeSample } from '../testing/frames';
 import type { GpuSample } from '../wire';
 import { gpusOf, type GpuState } from './gpu';
 import {
@@ -13,13 +13,13 @@ import {
 } from './gpu-order';
 
 /** Returns GPUs with these temperatures. `null` stands for a GPU that cannot be read. */
-function gpusAt(...celsius: (number | null)[]): GpuState[] {
+function makeGpusWithTemperatures(...celsius: (number | null)[]): GpuState[] {
   const samples = celsius.map((value, index): GpuSample => {
-    const { temperature } = gpu(index);
+    const { temperature } = makeGpu(index);
     const reading = value ?? ({ absent: 'no_answer' } as const);
-    return gpu(index, { temperature: { ...temperature, gpu_celsius: reading } });
+    return makeGpu(index, { temperature: { ...temperature, gpu_celsius: reading } });
   });
-  return gpusOf(inventory(samples.length), sample(NOW, samples));
+  return gpusOf(makeInventory(samples.length), makeSample(NOW, samples));
 }
 
 function sort(
@@ -33,7 +33,7 @@ function sort(
 }
 
 it('column sorts in both directions', () => {
-  const gpus = gpusAt(40, 60, 50);
+  const gpus = makeGpusWithTemperatures(40, 60, 50);
   expect(sort(gpus, 'temp')).toEqual([1, 2, 0]);
   expect(sort(gpus, 'temp', 'ascending')).toEqual([0, 2, 1]);
   expect(sort(gpus, 'index')).toEqual([2, 1, 0]);
@@ -41,7 +41,7 @@ it('column sorts in both directions', () => {
 });
 
 it('GPUs without the value are last', () => {
-  const gpus = gpusAt(null, 60, 50);
+  const gpus = makeGpusWithTemperatures(null, 60, 50);
   expect(sort(gpus, 'temp')).toEqual([1, 2, 0]);
   expect(sort(gpus, 'temp', 'ascending')).toEqual([2, 1, 0]);
 });
@@ -52,9 +52,9 @@ it('order by values is kept for five seconds', () => {
   const start_ms = Math.ceil(NOW / 5000) * 5000;
   const sorted = (gpus: readonly GpuState[], at_ms: number): number[] =>
     sorter.sort(gpus, order, () => 'none', at_ms).map(({ index }) => index);
-  expect(sorted(gpusAt(40, 60), start_ms)).toEqual([1, 0]);
-  expect(sorted(gpusAt(70, 60), start_ms + 4000)).toEqual([1, 0]);
-  expect(sorted(gpusAt(70, 60), start_ms + 5000)).toEqual([0, 1]);
+  expect(sorted(makeGpusWithTemperatures(40, 60), start_ms)).toEqual([1, 0]);
+  expect(sorted(makeGpusWithTemperatures(70, 60), start_ms + 4000)).toEqual([1, 0]);
+  expect(sorted(makeGpusWithTemperatures(70, 60), start_ms + 5000)).toEqual([0, 1]);
 });
 
 it('click changes the direction', () => {

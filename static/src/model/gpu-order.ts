@@ -3,7 +3,7 @@
 import { levelRank } from './condition';
 import type { Level } from './describe';
 import type { GpuState } from './gpu';
-import { takenBytes } from './memory';
+import { unavailableBytes } from './memory';
 import { valueOf } from './reading';
 
 /** The columns by which a list of GPUs can be sorted. */
@@ -93,7 +93,7 @@ function readSortValue(
     case 'use':
       return valueOf(now?.utilization.gpu_percent);
     case 'mem':
-      return now && takenBytes(now);
+      return now && unavailableBytes(now);
     case 'temp':
       return valueOf(now?.temperature.gpu_celsius);
     case 'power':

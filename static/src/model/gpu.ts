@@ -34,7 +34,7 @@ export interface GpuState {
 }
 
 /** Returns the model name of a GPU without its vendor. */
-export function withoutVendor(name: string): string {
+export function removeVendorName(name: string): string {
   const vendor = Object.values(VENDORS).find((known) => name.startsWith(`${known} `)) ?? '';
   return name.slice(vendor.length).trimStart();
 }
@@ -68,7 +68,7 @@ function gpuState(
     uuid: gpu.uuid,
     // Old recordings have no vendor, because they are of NVIDIA GPUs.
     vendor: gpu.vendor ?? 'nvidia',
-    name: withoutVendor(fullName).replace(/^GeForce\s+/, ''),
+    name: removeVendorName(fullName).replace(/^GeForce\s+/, ''),
     fullName,
     busId: valueOf(gpu.pci_bus_id),
     board: gpu.board,

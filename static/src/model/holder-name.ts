@@ -5,7 +5,7 @@ import { textOf, type HolderRow } from './holders';
 import { valueOf } from './reading';
 
 /** Returns the kernel of a notebook on this Jupyter server, or `null` for other holders. */
-export function ownKernel({ notebook, isOwn }: HolderRow): string | null {
+export function notebookKernelId({ notebook, isOwn }: HolderRow): string | null {
   return isOwn ? (notebook?.kernel_id ?? null) : null;
 }
 
@@ -22,6 +22,6 @@ export function holderName(row: HolderRow): string {
 }
 
 /** Returns the memory of a holder in bytes, or 0 if it is unknown. */
-export function heldBytes(row: HolderRow): number {
+export function holderBytes(row: HolderRow): number {
   return valueOf(row.memory_bytes) ?? 0;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
+import { GIB, makeGpu, makeInventory, NOW, makeProcess, makeSample } from '../testing/frames';
 import type { Condition, GpuSample } from '../wire';
 import { gpusOf } from './gpu';
 import { memorySegments } from './memory';
@@ -9,20 +9,23 @@ import { valueOf } from './reading';
 import { holderRows, type HolderRow } from './holders';
 
 function rowsOf(...gpus: GpuSample[]): ReturnType<typeof holderRows> {
-  return holderRows(gpusOf(inventory(gpus.length), sample(NOW, gpus)), new ColorSlots());
+  return holderRows(gpusOf(makeInventory(gpus.length), makeSample(NOW, gpus)), new ColorSlots());
 }
 
-function readable(rows: ReturnType<typeof holderRows>): HolderRow[] {
+function selectHolders(rows: ReturnType<typeof holderRows>): HolderRow[] {
   return rows.filter((row) => row.kind === 'holder');
 }
 
 describe('process list', () => {
   it('list is by GPU, largest holder first', () => {
-    const small = process(1, { memory_bytes: GIB });
-    const unknown = process(2, { memory_bytes: { absent: 'unknown' } });
-    const large = process(3);
-    const rows = readable(
-      rowsOf(gpu(0, { processes: [small, unknown, large] }), gpu(1, { processes: [small] })),
+    const small = makeProcess(1, { memory_bytes: GIB });
+    const unknown = makeProcess(2, { memory_bytes: { absent: 'unknown' } });
+    const large = makeProcess(3);
+    const rows = selectHolders(
+      rowsOf(
+        makeGpu(0, { processes: [small, unknown, large] }),
+        makeGpu(1, { processes: [small] }),
+      ),
     );
     expect(rows.map((row) => [row.gpu, row.processes[0].pid])).toEqual([
       [0, 3],
@@ -33,22 +36,22 @@ describe('process list', () => {
   });
 
   it('unreadable processes have a reason', () => {
-    const rows = rowsOf(gpu(0, { processes: { absent: 'no_permission' } }));
+    const rows = rowsOf(makeGpu(0, { processes: { absent: 'no_permission' } }));
     expect(rows).toMatchObject([{ kind: 'unreadable', gpu: 0 }]);
   });
 
   it('omitted processes are counted', () => {
     const rows = rowsOf(
-      gpu(0, { processes: [process(1)], processes_omitted: 12 }),
-      gpu(1, { processes: [] }),
+      makeGpu(0, { processes: [makeProcess(1)], processes_omitted: 12 }),
+      makeGpu(1, { processes: [] }),
     );
     expect(rows).toMatchObject([{ kind: 'holder' }, { kind: 'omitted', gpu: 0, count: 12 }]);
   });
 
   it('invisible processes are reported', () => {
     const rows = rowsOf(
-      gpu(0, { processes: [], unlisted_memory_bytes: 7 }),
-      gpu(1, { processes: [] }),
+      makeGpu(0, { processes: [], unlisted_memory_bytes: 7 }),
+      makeGpu(1, { processes: [] }),
     );
     expect(rows).toMatchObject([{ kind: 'unlisted', gpu: 0, bytes: 7 }]);
   });
@@ -62,9 +65,9 @@ describe('process list', () => {
       container: 'trainer',
     } as const;
     const rows = rowsOf(
-      gpu(0, { processes: [process(1)], allocated_to: [slurm] }),
-      gpu(1, { processes: [], allocated_to: [slurm, pod, { ...pod, container: 'loader' }] }),
-      gpu(2, { processes: { absent: 'no_permission' }, allocated_to: [slurm] }),
+      makeGpu(0, { processes: [makeProcess(1)], allocated_to: [slurm] }),
+      makeGpu(1, { processes: [], allocated_to: [slurm, pod, { ...pod, container: 'loader' }] }),
+      makeGpu(2, { processes: { absent: 'no_permission' }, allocated_to: [slurm] }),
     );
     expect(rows).toMatchObject([
       { kind: 'holder', gpu: 0 },
@@ -75,14 +78,20 @@ describe('process list', () => {
 
   it('process on two MIG instances has two rows', () => {
     const part = (gpu_instance: number) =>
-      process(7, { mig: { gpu_instance, compute_instance: 0 } });
-    const keys = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] }))).map(({ key }) => key);
+      makeProcess(7, { mig: { gpu_instance, compute_instance: 0 } });
+    const keys = selectHolders(rowsOf(makeGpu(0, { processes: [part(1), part(2)] }))).map(
+      ({ key }) => key,
+    );
     expect(new Set(keys).size).toBe(2);
   });
 
   it('reused PID is another holder', () => {
-    const first = readable(rowsOf(gpu(0, { processes: [process(7, { started_ms: 1 })] })));
-    const second = readable(rowsOf(gpu(0, { processes: [process(7, { started_ms: 2 })] })));
+    const first = selectHolders(
+      rowsOf(makeGpu(0, { processes: [makeProcess(7, { started_ms: 1 })] })),
+    );
+    const second = selectHolders(
+      rowsOf(makeGpu(0, { processes: [makeProcess(7, { started_ms: 2 })] })),
+    );
     expect(first[0]?.key).not.toBe(second[0]?.key);
   });
 });
@@ -106,10 +115,18 @@ describe('notebook row', () => {
   });
 
   it('child processes of kernel count as notebook', () => {
-    const worker = process(11, { owner, memory_bytes: 9 * GIB, sm_percent: 40, name: 'worker' });
-    const kernel = process(10, { owner, memory_bytes: 2 * GIB, sm_percent: 5 });
-    const rows = readable(
-      rowsOf(gpu(0, { processes: [process(3), worker, kernel] }), gpu(1, { processes: [worker] })),
+    const worker = makeProcess(11, {
+      owner,
+      memory_bytes: 9 * GIB,
+      sm_percent: 40,
+      name: 'worker',
+    });
+    const kernel = makeProcess(10, { owner, memory_bytes: 2 * GIB, sm_percent: 5 });
+    const rows = selectHolders(
+      rowsOf(
+        makeGpu(0, { processes: [makeProcess(3), worker, kernel] }),
+        makeGpu(1, { processes: [worker] }),
+      ),
     );
     expect(
       rows.map((row) => [row.gpu, row.name, row.processes.map(({ pid }) => pid), row.memory_bytes]),
@@ -125,27 +142,27 @@ describe('notebook row', () => {
 
   it('host memory counts once for MIG instances', () => {
     const part = (gpu_instance: number) =>
-      process(10, { owner, mig: { gpu_instance, compute_instance: 0 } });
-    const [row] = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] })));
+      makeProcess(10, { owner, mig: { gpu_instance, compute_instance: 0 } });
+    const [row] = selectHolders(rowsOf(makeGpu(0, { processes: [part(1), part(2)] })));
     expect([row?.memory_bytes, valueOf(row?.host_memory_bytes)]).toEqual([122 * GIB, 3 * GIB]);
   });
 
-  it('known values of a notebook are summed', () => {
-    const kernel = process(10, { owner, sm_percent: { value: 5, at_ms: NOW - 2000 } });
-    const hidden = process(11, {
+  it('available values of notebook processes are summed', () => {
+    const kernel = makeProcess(10, { owner, sm_percent: { value: 5, at_ms: NOW - 2000 } });
+    const hidden = makeProcess(11, {
       owner,
       memory_bytes: { absent: 'unknown' },
       sm_percent: { value: 6, at_ms: NOW - 3000 },
     });
-    const [row] = readable(rowsOf(gpu(0, { processes: [kernel, hidden] })));
+    const [row] = selectHolders(rowsOf(makeGpu(0, { processes: [kernel, hidden] })));
     expect(row?.memory_bytes).toBe(61 * GIB);
     expect(row?.sm_percent).toEqual({ value: 11, at_ms: NOW - 3000 });
   });
 
   it('notebook is idle if all processes are', () => {
-    const processes = [process(10, { owner }), process(11, { owner })];
+    const processes = [makeProcess(10, { owner }), makeProcess(11, { owner })];
     const idleOf = (pids: number[]) =>
-      readable(rowsOf(gpu(0, { processes, conditions: [idle(pids)] })))[0]?.idle_ms;
+      selectHolders(rowsOf(makeGpu(0, { processes, conditions: [idle(pids)] })))[0]?.idle_ms;
     expect(idleOf([10, 11])).toBe(60_000);
     expect(idleOf([10])).toBeNull();
   });
@@ -153,8 +170,8 @@ describe('notebook row', () => {
 
 describe('memory bar', () => {
   it('unattributed memory is shown', () => {
-    const now = gpu(0, { processes: [process(1)] });
-    const segments = memorySegments(now, readable(rowsOf(now)));
+    const now = makeGpu(0, { processes: [makeProcess(1)] });
+    const segments = memorySegments(now, selectHolders(rowsOf(now)));
     expect(segments.map(({ paint, bytes }) => [paint, bytes / GIB])).toEqual([
       [expect.any(Number), 61],
       ['other', 17],
@@ -162,13 +179,13 @@ describe('memory bar', () => {
   });
 
   it('parts never exceed the memory in use', () => {
-    const now = gpu(0, { processes: [process(1), process(2)] });
-    const segments = memorySegments(now, readable(rowsOf(now)));
+    const now = makeGpu(0, { processes: [makeProcess(1), makeProcess(2)] });
+    const segments = memorySegments(now, selectHolders(rowsOf(now)));
     expect(segments.map(({ bytes }) => bytes / GIB)).toEqual([61, 17]);
   });
 
   it('unreadable memory has an empty bar', () => {
-    const memory = { ...gpu(0).memory, used_bytes: { absent: 'no_permission' } as const };
-    expect(memorySegments(gpu(0, { memory }), [])).toEqual([]);
+    const memory = { ...makeGpu(0).memory, used_bytes: { absent: 'no_permission' } as const };
+    expect(memorySegments(makeGpu(0, { memory }), [])).toEqual([]);
   });
 });

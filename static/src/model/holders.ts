@@ -4,15 +4,21 @@
  */
 
 import { DASH } from '../lib/format';
-import { grouped } from '../lib/grouped';
+import { groupBy } from '../lib/grouped';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
 import type { ColorSlots } from './color-slots';
 import { seriesKey, type GpuState } from './gpu';
 import { isConsolePath, notebookNames } from './notebook-names';
-import { instanceKey, notebookName, notebookPath, sharedBy, unusedAllocations } from './owner';
-import { absenceOf, takenAt, valueOf } from './reading';
+import {
+  instanceKey,
+  notebookName,
+  notebookPath,
+  describeSharing,
+  unusedAllocations,
+} from './owner';
+import { absenceOf, readingTime, valueOf } from './reading';
 import { describeAbsence } from './describe';
 
 /**
@@ -52,7 +58,7 @@ export interface HolderRow {
   shared: readonly string[];
 }
 
-const LONGEST_NAME = 120;
+const MAX_NAME_LENGTH = 120;
 
 /** A row for the processes of a GPU that cannot be listed. */
 export interface UnreadableRow {
@@ -95,20 +101,20 @@ export function holderRows(
   pathOf: PathOf = () => null,
 ): ListRow[] {
   const groups = new Map<GpuState, Map<string, Process[]>>(
-    gpus.map((gpu) => [gpu, groupsOf(gpu.now)]),
+    gpus.map((gpu) => [gpu, groupByHolder(gpu.now)]),
   );
   const present = new Map<string, { holder: string; program: string; gpus: number[] }>();
   for (const [gpu, held] of groups) {
     for (const [holder, [first]] of held) {
-      const program = first === undefined ? holder : programOf(first);
+      const program = first === undefined ? holder : programId(first);
       const known = present.get(holder) ?? { holder, program, gpus: [] };
       known.gpus.push(gpu.index);
       present.set(holder, known);
     }
   }
-  const colors = slots.assign([...present.values()]);
+  const colors = slots.assignSlots([...present.values()]);
   const rows = gpus.flatMap((gpu): ListRow[] => {
-    const reason = unreadable(gpu);
+    const reason = unreadableReason(gpu);
     if (reason !== null) {
       return [{ kind: 'unreadable', key: `unreadable ${gpu.index}`, gpu: gpu.index, reason }];
     }
@@ -117,7 +123,8 @@ export function holderRows(
       .filter((row) => row !== null)
       .sort(
         (a, b) =>
-          held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid,
+          memorySortKey(b.memory_bytes) - memorySortKey(a.memory_bytes) ||
+          a.processes[0].pid - b.processes[0].pid,
       );
     const count = gpu.now?.processes_omitted ?? 0;
     const omitted = {
@@ -155,7 +162,7 @@ function withDistinctNames(rows: readonly ListRow[]): ListRow[] {
   );
   return rows.map((row) =>
     row.kind === 'holder' && row.path !== null
-      ? { ...row, name: plainText(names.get(row.path) ?? row.path, LONGEST_NAME) }
+      ? { ...row, name: plainText(names.get(row.path) ?? row.path, MAX_NAME_LENGTH) }
       : row,
   );
 }
@@ -168,7 +175,7 @@ export function processName(
   const name = ('owner' in process ? notebookName(process, names) : null) ?? valueOf(process.name);
   return name === null || name.trim() === ''
     ? trans.__('PID %1', process.pid)
-    : plainText(name, LONGEST_NAME);
+    : plainText(name, MAX_NAME_LENGTH);
 }
 
 /** Returns distinct names for the notebooks of these processes by path. */
@@ -192,43 +199,49 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
  * Returns why a GPU's processes cannot be listed. A lost GPU returns `null`, because its card
  * already explains the reason.
  */
-function unreadable(gpu: GpuState): string | null {
+function unreadableReason(gpu: GpuState): string | null {
   const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
   return absence === null ? null : describeAbsence(absence);
 }
 
 /** Returns the GPU memory of each holder by its ID; `null` if it is unknown. */
-export function heldBy(gpu: GpuSample): Map<string, number | null> {
-  const groups = [...groupsOf(gpu)];
+export function memoryByHolder(gpu: GpuSample): Map<string, number | null> {
+  const groups = [...groupByHolder(gpu)];
   return new Map(
-    groups.map(([holder, all]) => [holder, valueOf(together(all.map((one) => one.memory_bytes)))]),
+    groups.map(([holder, all]) => [
+      holder,
+      valueOf(sumReadings(all.map((one) => one.memory_bytes))),
+    ]),
   );
 }
 
 /** Returns the name of the series with a holder's memory. */
-export function heldKey(gpu: { index: number; uuid: string | null }, holder: string): string {
+export function holderSeriesKey(
+  gpu: { index: number; uuid: string | null },
+  holder: string,
+): string {
   return seriesKey(gpu, `held ${holder}`);
 }
 
-function groupsOf(now: GpuSample | null): Map<string, Process[]> {
-  return grouped(valueOf(now?.processes) ?? [], holderOf);
+function groupByHolder(now: GpuSample | null): Map<string, Process[]> {
+  return groupBy(valueOf(now?.processes) ?? [], holderId);
 }
 
 /** Returns the holder ID of a notebook's kernel and the processes that it started. */
-export function kernelHolder(kernelId: string): string {
+export function kernelHolderId(kernelId: string): string {
   return `kernel ${kernelId}`;
 }
 
 /** Returns an ID that is the same after a restart: the notebook, or the user and program. */
-export function programOf(process: Process): string {
+export function programId(process: Process): string {
   return `${textOf(process.user).text} ${valueOf(valueOf(process.owner)?.notebook?.path) ?? processName(process)}`;
 }
 
 /** Returns the holder ID of a process. The server's history uses the same IDs. */
-export function holderOf(process: Process): string {
+export function holderId(process: Process): string {
   const notebook = valueOf(process.owner)?.notebook;
   if (notebook !== undefined) {
-    return kernelHolder(notebook.kernel_id);
+    return kernelHolderId(notebook.kernel_id);
   }
   // The start time is included because PIDs are reused. A process on two partitions is listed once
   // for each.
@@ -247,7 +260,7 @@ function rowOf(
     unsorted.map((process) => valueOf(process.owner)?.notebook).find((own) => own !== undefined) ??
     null;
   const rank = (process: Process): number =>
-    process.pid === notebook?.kernel_pid ? Infinity : held(process.memory_bytes);
+    process.pid === notebook?.kernel_pid ? Infinity : memorySortKey(process.memory_bytes);
   const [first, ...rest] = [...unsorted].sort((a, b) => rank(b) - rank(a) || a.pid - b.pid);
   if (first === undefined) {
     return null;
@@ -267,14 +280,14 @@ function rowOf(
     isConsole: path !== null && isConsolePath(path),
     isOwn: own !== null,
     processes,
-    memory_bytes: together(processes.map((process) => process.memory_bytes)),
-    sm_percent: together(processes.map((process) => process.sm_percent)),
+    memory_bytes: sumReadings(processes.map((process) => process.memory_bytes)),
+    sm_percent: sumReadings(processes.map((process) => process.sm_percent)),
     // A process on two MIG instances is listed twice, but its host memory counts once.
-    host_memory_bytes: together([
+    host_memory_bytes: sumReadings([
       ...new Map(processes.map((one) => [one.pid, one.host_memory_bytes])).values(),
     ]),
-    idle_ms: idleOf(gpu, processes),
-    shared: sharedBy(first, gpu.vendor),
+    idle_ms: findIdleTime(gpu, processes),
+    shared: describeSharing(first, gpu.vendor),
   };
 }
 
@@ -282,19 +295,19 @@ function rowOf(
  * Returns the sum of the known readings, with the time of the oldest one. If none is known, returns
  * the reason of the first.
  */
-function together(readings: readonly Reading<number>[]): Reading<number> {
+function sumReadings(readings: readonly Reading<number>[]): Reading<number> {
   const known = readings.filter((reading) => valueOf(reading) !== null);
   const [first] = known.length > 0 ? known : readings;
   if (known.length < 2) {
     return first ?? { absent: 'unknown' };
   }
   const value = known.reduce((sum: number, reading) => sum + (valueOf(reading) ?? 0), 0);
-  const times = known.map(takenAt).filter((at_ms) => at_ms !== null);
+  const times = known.map(readingTime).filter((at_ms) => at_ms !== null);
   return times.length === 0 ? value : { value, at_ms: Math.min(...times) };
 }
 
 /** Returns the idle time of the processes if the server reports that they hold memory idle. */
-function idleOf(gpu: GpuState, processes: readonly Process[]): number | null {
+function findIdleTime(gpu: GpuState, processes: readonly Process[]): number | null {
   for (const condition of gpu.now?.conditions ?? []) {
     if (
       condition.condition === 'held_idle' &&
@@ -306,6 +319,6 @@ function idleOf(gpu: GpuState, processes: readonly Process[]): number | null {
   return null;
 }
 
-function held(memory: Reading<number>): number {
+function memorySortKey(memory: Reading<number>): number {
   return valueOf(memory) ?? -1;
 }

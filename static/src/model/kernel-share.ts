@@ -11,7 +11,7 @@ export interface KernelShare {
   sm_percent: number | null;
 }
 
-export function shareOf(sample: Sample, kernelId: string): KernelShare {
+export function computeKernelShare(sample: Sample, kernelId: string): KernelShare {
   const gpus: number[] = [];
   let bytes: number | null = null;
   let sm_percent: number | null = null;
@@ -21,10 +21,10 @@ export function shareOf(sample: Sample, kernelId: string): KernelShare {
       continue;
     }
     gpus.push(gpu.index);
-    bytes = plus(bytes, sum(own.map((process) => valueOf(process.memory_bytes))));
+    bytes = addUnlessNull(bytes, sum(own.map((process) => valueOf(process.memory_bytes))));
     // Kernels of several processes may overlap, so the sum is limited to the whole time of a GPU.
     const busy = sum(own.map((process) => valueOf(process.sm_percent)));
-    sm_percent = plus(sm_percent, busy === null ? null : Math.min(100, busy));
+    sm_percent = addUnlessNull(sm_percent, busy === null ? null : Math.min(100, busy));
   }
   return { gpus, bytes, sm_percent };
 }
@@ -36,10 +36,10 @@ function processesOf(gpu: GpuSample, kernelId: string): Process[] {
 }
 
 function sum(values: readonly (number | null)[]): number | null {
-  return values.reduce<number | null>(plus, null);
+  return values.reduce<number | null>(addUnlessNull, null);
 }
 
 /** Adds two values. A missing value counts as 0, unless both are missing. */
-function plus(a: number | null, b: number | null): number | null {
+function addUnlessNull(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : a + b;
 }

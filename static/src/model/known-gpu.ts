@@ -6,7 +6,7 @@ import type { Gpu, GpuSample, Health, Inventory, Sample } from '../wire';
  * Replaces each GPU without a UUID by the GPU that had the same index before, unless that GPU has
  * another index by now.
  */
-export function withKnownGpus(inventory: Inventory, before: Inventory | null): Inventory {
+export function restoreUnreadGpus(inventory: Inventory, before: Inventory | null): Inventory {
   if (before?.hostname !== inventory.hostname) {
     return inventory;
   }
@@ -23,7 +23,7 @@ export function withKnownGpus(inventory: Inventory, before: Inventory | null): I
  * Replaces the sample of each such GPU by its last readings, with their time, and with the time
  * since when it has not responded.
  */
-export function withKnownReadings(
+export function restoreUnreadSamples(
   sample: Sample,
   before: Sample | null,
   inventory: Inventory | null,
@@ -33,14 +33,14 @@ export function withKnownReadings(
     const last = before?.gpus.find((old) => old.uuid === uuid);
     return gpu.uuid !== null || uuid === null || last === undefined
       ? gpu
-      : { ...last, health: since(gpu.health, last.health) };
+      : { ...last, health: keepFailureStart(gpu.health, last.health) };
   };
   return sample.gpus.every(({ uuid }) => uuid !== null)
     ? sample
     : { ...sample, gpus: sample.gpus.map(known) };
 }
 
-function since(health: Health, before: Health): Health {
+function keepFailureStart(health: Health, before: Health): Health {
   return health.state !== 'ok' && before.state === health.state
     ? { ...health, since_ms: before.since_ms }
     : health;

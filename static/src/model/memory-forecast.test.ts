@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
+import { GIB, makeGpu, makeInventory, NOW, makeProcess, makeSample } from '../testing/frames';
 import type { Condition } from '../wire';
-import { alertsOf } from './condition';
+import { listConditionAlerts } from './condition';
 import { gpusOf } from './gpu';
 import { ColorSlots } from './color-slots';
 import { holderRows } from './holders';
@@ -12,7 +12,7 @@ import { describeForecast, forecastOf, type Forecast } from './memory-forecast';
  * Returns the condition of memory that will be full in `left_s`. `growth` is the growth of each
  * process by PID, in GiB per second.
  */
-function filling(
+function fillingCondition(
   left_s: number,
   gib_per_s: number,
   growth: Record<number, number> = {},
@@ -32,18 +32,21 @@ function filling(
   };
 }
 
-function forecast(condition: Condition): Forecast | null {
+function makeForecast(condition: Condition): Forecast | null {
   const processes = ['train', 'eval', 'other'].map((name, i) =>
-    process(i + 1, { name, memory_bytes: (9 - i) * GIB }),
+    makeProcess(i + 1, { name, memory_bytes: (9 - i) * GIB }),
   );
-  const gpus = gpusOf(inventory(1), sample(NOW, [gpu(0, { processes, conditions: [condition] })]));
+  const gpus = gpusOf(
+    makeInventory(1),
+    makeSample(NOW, [makeGpu(0, { processes, conditions: [condition] })]),
+  );
   const rows = holderRows(gpus, new ColorSlots()).filter((row) => row.kind === 'holder');
   const [only] = gpus;
   return only === undefined ? null : forecastOf(only, rows, 5 * 60_000);
 }
 
-function words(condition: Condition): string | undefined {
-  const found = forecast(condition);
+function forecastText(condition: Condition): string | undefined {
+  const found = makeForecast(condition);
   return found === null
     ? undefined
     : describeForecast(found, (row) => row.processes[0].name as string).text.replaceAll(
@@ -54,28 +57,34 @@ function words(condition: Condition): string | undefined {
 
 describe('memory forecast', () => {
   it('forecast has time and severity', () => {
-    expect(words(filling(38, 1.6))).toBe('Memory full in about 40 s: grows 1.60 GiB/s');
+    expect(forecastText(fillingCondition(38, 1.6))).toBe(
+      'Memory full in about 40 s: grows 1.60 GiB/s',
+    );
     const level = (left_s: number): string | undefined => {
-      const found = forecast(filling(left_s, 1));
+      const found = makeForecast(fillingCondition(left_s, 1));
       return found === null ? undefined : describeForecast(found).level;
     };
     expect([level(38), level(120), level(400)]).toEqual(['critical', 'warning', undefined]);
   });
 
   it('forecast names fastest growing holders', () => {
-    expect(words(filling(38, 1.6, { 1: 1.6, 3: 0.1 }))).toBe(
+    expect(forecastText(fillingCondition(38, 1.6, { 1: 1.6, 3: 0.1 }))).toBe(
       'Memory full in about 40 s: train grows 1.60 GiB/s',
     );
-    expect(words(filling(38, 1.6, { 2: 0.4, 1: 0.9, 3: 0.3 }))).toBe(
+    expect(forecastText(fillingCondition(38, 1.6, { 2: 0.4, 1: 0.9, 3: 0.3 }))).toBe(
       'Memory full in about 40 s: train grows 0.90 GiB/s, eval 0.40 GiB/s',
     );
-    expect(words(filling(38, 1.6, { 99: 1.6 }))).toBe(
+    expect(forecastText(fillingCondition(38, 1.6, { 99: 1.6 }))).toBe(
       'Memory full in about 40 s: grows 1.60 GiB/s',
     );
-    expect(words(filling(4, 15, { 1: 15 }))).toBe('Memory full: train grew 15.0 GiB/s');
-    expect(words(filling(4, 15))).toBe('Memory full: grew 15.0 GiB/s');
+    expect(forecastText(fillingCondition(4, 15, { 1: 15 }))).toBe(
+      'Memory full: train grew 15.0 GiB/s',
+    );
+    expect(forecastText(fillingCondition(4, 15))).toBe('Memory full: grew 15.0 GiB/s');
   });
 
   it('forecast is not listed as an alert', () =>
-    expect(alertsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]));
+    expect(listConditionAlerts(makeGpu(0, { conditions: [fillingCondition(38, 1)] }), NOW)).toEqual(
+      [],
+    ));
 });

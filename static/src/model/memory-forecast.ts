@@ -1,6 +1,6 @@
 /** Texts about the server's forecast of a GPU's memory. */
 
-import { duration, memorySize } from '../lib/format';
+import { formatDuration, formatMemorySize } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Severity } from '../wire';
 import type { Description } from './describe';
@@ -8,13 +8,13 @@ import type { GpuState } from './gpu';
 import type { HolderRow } from './holders';
 
 /** The minimum share of the growth for a holder to be named. */
-const NAMED_SHARE = 0.2;
-const NAMED_MOST = 2;
+const MIN_NAMED_SHARE = 0.2;
+const MAX_NAMED = 2;
 /**
  * The remaining time that counts as full, because the memory would be full before a user has read
  * the text.
  */
-const FULL_MS = 5000;
+const MAX_FULL_MS = 5000;
 
 export interface Grower {
   row: HolderRow;
@@ -78,34 +78,36 @@ export function describeFilling(
   growers: readonly { name: string; bytes_per_second: number }[],
 ): string {
   const named = growers
-    .filter((one) => one.bytes_per_second >= NAMED_SHARE * bytes_per_second)
-    .slice(0, NAMED_MOST);
+    .filter((one) => one.bytes_per_second >= MIN_NAMED_SHARE * bytes_per_second)
+    .slice(0, MAX_NAMED);
   const [first, ...others] = named;
-  const more = others.map((one) => `, ${one.name} ${rate(one.bytes_per_second)}`).join('');
-  const speed = `${rate(first?.bytes_per_second ?? bytes_per_second)}${more}`;
-  if (left_ms < FULL_MS) {
+  const more = others.map((one) => `, ${one.name} ${formatRate(one.bytes_per_second)}`).join('');
+  const speed = `${formatRate(first?.bytes_per_second ?? bytes_per_second)}${more}`;
+  if (left_ms < MAX_FULL_MS) {
     return first === undefined
       ? trans.__('Memory full: grew %1', speed)
       : trans.__('Memory full: %1 grew %2', first.name, speed);
   }
-  const left = rough(left_ms);
+  const left = formatRoughly(left_ms);
   return first === undefined
     ? trans.__('Memory full in about %1: grows %2', left, speed)
     : trans.__('Memory full in about %1: %2 grows %3', left, first.name, speed);
 }
 
 /** Returns a short form of the same forecast. */
-export function shortFilling(left_ms: number): string {
-  return left_ms < FULL_MS ? trans.__('memory full') : trans.__('full in %1', rough(left_ms));
+export function summarizeFilling(left_ms: number): string {
+  return left_ms < MAX_FULL_MS
+    ? trans.__('memory full')
+    : trans.__('full in %1', formatRoughly(left_ms));
 }
 
-function rate(bytes_per_second: number): string {
-  return `${memorySize(bytes_per_second)}/s`;
+function formatRate(bytes_per_second: number): string {
+  return `${formatMemorySize(bytes_per_second)}/s`;
 }
 
 /** Rounds a forecast, which is not precise, to tens of seconds or minutes. */
-function rough(ms: number): string {
+function formatRoughly(ms: number): string {
   return ms < 60_000
-    ? duration(Math.ceil(ms / 10_000) * 10_000)
-    : duration(Math.round(ms / 60_000) * 60_000);
+    ? formatDuration(Math.ceil(ms / 10_000) * 10_000)
+    : formatDuration(Math.round(ms / 60_000) * 60_000);
 }

@@ -3,15 +3,15 @@
  * GPUs that notebooks use.
  */
 
-import { memoryAmount } from '../lib/format';
-import { shortened } from '../lib/text';
+import { formatMemoryAmount } from '../lib/format';
+import { shortenName } from '../lib/text';
 import { trans } from '../lib/translation';
 import { describeCondition } from './describe-condition';
 import { gpusOf, type GpuState } from './gpu';
-import { heldBytes, holderName, ownKernel } from './holder-name';
+import { holderBytes, holderName, notebookKernelId } from './holder-name';
 import { ColorSlots } from './color-slots';
 import { holderRows, type HolderRow, type PathOf } from './holders';
-import { bytesOfSystem, systemName } from './memory';
+import { systemBytes, systemName } from './memory';
 import { describeForecast, forecastOf } from './memory-forecast';
 import type { Store } from './store';
 
@@ -27,8 +27,8 @@ export interface MemoryWarning {
 }
 
 /** The maximum number of characters of a notification, which JupyterLab would truncate. */
-const LONGEST = 140;
-const LONGEST_NAME = 24;
+const MAX_LENGTH = 140;
+const MAX_NAME_LENGTH = 24;
 
 /** The current warnings, updated with each new sample of the store. */
 export class MemoryWarnings {
@@ -67,34 +67,36 @@ export class MemoryWarnings {
       return null;
     }
     const growers = forecast?.growers ?? [];
-    const own = [...growers.map(({ row }) => row), ...rows].find((row) => ownKernel(row) !== null);
+    const own = [...growers.map(({ row }) => row), ...rows].find(
+      (row) => notebookKernelId(row) !== null,
+    );
     const kernelId = own?.notebook?.kernel_id;
     if (kernelId === undefined) {
       return null;
     }
-    const brief = (row: HolderRow): string => shortened(holderName(row), LONGEST_NAME);
+    const brief = (row: HolderRow): string => shortenName(holderName(row), MAX_NAME_LENGTH);
     const foreseen = forecast === null ? null : describeForecast(forecast, brief);
     const matter = foreseen?.text ?? (full === undefined ? '' : describeCondition(full, []));
     const holders = [
-      ...rows.map((row) => [brief(row), heldBytes(row)] as const),
-      [systemName(), (gpu.now && bytesOfSystem(gpu.now)) ?? 0] as const,
+      ...rows.map((row) => [brief(row), holderBytes(row)] as const),
+      [systemName(), (gpu.now && systemBytes(gpu.now)) ?? 0] as const,
     ];
-    const text = withHolders(
+    const text = appendHolders(
       trans.__('GPU %1: %2', gpu.index, matter),
       holders
         .filter(([, bytes]) => bytes > 0)
-        .map(([name, bytes]) => `${name} ${memoryAmount(bytes)}`),
+        .map(([name, bytes]) => `${name} ${formatMemoryAmount(bytes)}`),
     );
     return { gpu: gpu.index, text, urgent: foreseen?.level !== 'warning', kernelId };
   }
 }
 
 /** Adds a second line with as many of the largest holders as fit. */
-function withHolders(head: string, holders: readonly string[]): string {
+function appendHolders(head: string, holders: readonly string[]): string {
   let text = head;
   for (const i of holders.keys()) {
     const longer = `${head}\n${trans.__('Held by %1', holders.slice(0, i + 1).join(', '))}`;
-    if (longer.length > LONGEST) {
+    if (longer.length > MAX_LENGTH) {
       break;
     }
     text = longer;

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, NOW, process, sample, makeUnifiedGpu } from '../testing/frames';
+import {
+  GIB,
+  makeGpu,
+  makeInventory,
+  NOW,
+  makeProcess,
+  makeSample,
+  makeUnifiedGpu,
+} from '../testing/frames';
 import type { GpuSample } from '../wire';
 import { ColorSlots } from './color-slots';
 import { gpusOf } from './gpu';
@@ -10,16 +18,16 @@ import {
   describeReserved,
   describeUnified,
   memorySegments,
-  bytesOfSystem,
-  takenBytes,
+  systemBytes,
+  unavailableBytes,
   unifiedAdvice,
 } from './memory';
 
-const HIDDEN = { absent: 'no_permission' } as const;
+const NO_PERMISSION = { absent: 'no_permission' } as const;
 
 /** Returns the parts of the memory bar as text such as `system 20`, with sizes in GiB. */
 function segmentsOf(now: GpuSample): string[] {
-  const rows = holderRows(gpusOf(inventory(1), sample(NOW, [now])), new ColorSlots());
+  const rows = holderRows(gpusOf(makeInventory(1), makeSample(NOW, [now])), new ColorSlots());
   return memorySegments(
     now,
     rows.filter((row) => row.kind === 'holder'),
@@ -31,8 +39,8 @@ function withPlainSpaces(text: string): string {
 }
 
 describe('unified memory', () => {
-  const now = makeUnifiedGpu(0, 41, { processes: [process(1, { memory_bytes: 33 * GIB })] });
-  const withoutUse = { ...now, memory: { ...now.memory, used_bytes: HIDDEN } };
+  const now = makeUnifiedGpu(0, 41, { processes: [makeProcess(1, { memory_bytes: 33 * GIB })] });
+  const withoutUse = { ...now, memory: { ...now.memory, used_bytes: NO_PERMISSION } };
 
   it('system also uses unified memory', () => {
     expect(segmentsOf(now)).toEqual(['holder 33', 'other 8', 'system 20']);
@@ -43,20 +51,20 @@ describe('unified memory', () => {
   });
 
   it('unavailable memory counts as used', () => {
-    expect([takenBytes(now), takenBytes(gpu(0))]).toEqual([61 * GIB, 78 * GIB]);
+    expect([unavailableBytes(now), unavailableBytes(makeGpu(0))]).toEqual([61 * GIB, 78 * GIB]);
   });
 
-  it('missing use shows available memory', () => {
+  it('unknown GPU use leaves available memory shown', () => {
     expect(segmentsOf(withoutUse)).toEqual(['holder 33', 'system 28']);
     expect(withPlainSpaces(describeUnified(withoutUse))).toBe(
       'Unified memory, shared with the CPU: 59.0 GiB available',
     );
   });
 
-  it('missing available memory shows use', () => {
-    const blind = { ...now, memory: { ...now.memory, free_bytes: HIDDEN } };
+  it('unknown available memory leaves GPU use shown', () => {
+    const blind = { ...now, memory: { ...now.memory, free_bytes: NO_PERMISSION } };
     expect(segmentsOf(blind)).toEqual(['holder 33', 'other 8']);
-    expect([takenBytes(blind), bytesOfSystem(blind), describeAvailable(blind)]).toEqual([
+    expect([unavailableBytes(blind), systemBytes(blind), describeAvailable(blind)]).toEqual([
       null,
       null,
       '',
@@ -65,7 +73,7 @@ describe('unified memory', () => {
 
   it('APU has no known system memory', () => {
     const apu = { ...now, memory: { ...now.memory, free_bytes: 79 * GIB } };
-    expect(bytesOfSystem(apu)).toBeNull();
+    expect(systemBytes(apu)).toBeNull();
     expect(withPlainSpaces(describeUnified(apu))).toBe(
       'Unified memory, shared with the CPU: 41.0 GiB used by the GPU, 79.0 GiB available',
     );
@@ -73,8 +81,8 @@ describe('unified memory', () => {
 });
 
 it('dedicated memory has no system share', () => {
-  expect(segmentsOf(gpu(0))).toEqual(['other 78']);
-  expect([describeUnified(gpu(0)), describeAvailable(gpu(0))]).toEqual(['', '']);
-  expect(withPlainSpaces(describeReserved(gpu(0)))).toMatch(/ GiB reserved by the driver$/);
-  expect(unifiedAdvice(gpu(0))).toEqual([]);
+  expect(segmentsOf(makeGpu(0))).toEqual(['other 78']);
+  expect([describeUnified(makeGpu(0)), describeAvailable(makeGpu(0))]).toEqual(['', '']);
+  expect(withPlainSpaces(describeReserved(makeGpu(0)))).toMatch(/ GiB reserved by the driver$/);
+  expect(unifiedAdvice(makeGpu(0))).toEqual([]);
 });

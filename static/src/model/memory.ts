@@ -1,10 +1,10 @@
 /** The use of a GPU's memory, as parts of the total. */
 
-import { memoryAmount, memorySize } from '../lib/format';
-import { joined } from '../lib/text';
+import { formatMemoryAmount, formatMemorySize } from '../lib/format';
+import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
-import { heldBytes } from './holder-name';
+import { holderBytes } from './holder-name';
 import type { HolderRow } from './holders';
 import { valueOf } from './reading';
 
@@ -29,7 +29,7 @@ export function isUnified(gpu: GpuSample | null | undefined): gpu is UnifiedSamp
  * Returns the unavailable memory in bytes, or `null` if it is unknown. For unified memory, it
  * includes the use by the rest of the system.
  */
-export function takenBytes(gpu: GpuSample): number | null {
+export function unavailableBytes(gpu: GpuSample): number | null {
   const { total_bytes, used_bytes, free_bytes } = gpu.memory;
   if (!isUnified(gpu)) {
     return valueOf(used_bytes);
@@ -43,11 +43,8 @@ export function takenBytes(gpu: GpuSample): number | null {
  * Returns the unified memory that the rest of the system uses in bytes, or `null` if it is unknown.
  * The driver of AMD's APUs only counts the GPU's own part.
  */
-export function bytesOfSystem(
-  gpu: GpuSample,
-  used = valueOf(gpu.memory.used_bytes),
-): number | null {
-  const taken = isUnified(gpu) ? takenBytes(gpu) : null;
+export function systemBytes(gpu: GpuSample, used = valueOf(gpu.memory.used_bytes)): number | null {
+  const taken = isUnified(gpu) ? unavailableBytes(gpu) : null;
   return taken === null || used === null || taken <= used ? null : taken - used;
 }
 
@@ -63,7 +60,7 @@ export function systemName(): string {
 export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segment[] {
   const { memory } = gpu;
   const total = valueOf(memory.total_bytes);
-  const held = rows.reduce((sum, row) => sum + heldBytes(row), 0);
+  const held = rows.reduce((sum, row) => sum + holderBytes(row), 0);
   const used = valueOf(memory.used_bytes) ?? (isUnified(gpu) ? held : null);
   if (total === null || used === null || total <= 0) {
     return [];
@@ -78,12 +75,12 @@ export function memorySegments(gpu: GpuSample, rows: readonly HolderRow[]): Segm
   for (const row of rows) {
     // The driver reads processes and the total one after the other, so the sum of processes may be
     // slightly too large.
-    const bytes = Math.min(heldBytes(row), left);
+    const bytes = Math.min(holderBytes(row), left);
     add(row.key, row.slot, row.name, bytes);
     left -= bytes;
   }
   add('other', 'other', trans.__('not attributed to a process'), left);
-  add('system', 'system', systemName(), bytesOfSystem(gpu, used) ?? 0);
+  add('system', 'system', systemName(), systemBytes(gpu, used) ?? 0);
   return segments;
 }
 
@@ -92,17 +89,19 @@ export function describeReserved(gpu: GpuSample | null): string {
   const reserved = gpu === null || isUnified(gpu) ? null : valueOf(gpu.memory.reserved_bytes);
   return reserved === null || reserved === 0
     ? ''
-    : trans.__('%1 reserved by the driver', memoryAmount(reserved));
+    : trans.__('%1 reserved by the driver', formatMemoryAmount(reserved));
 }
 
 export function memorySentence(segments: readonly Segment[]): string {
-  return segments.map((segment) => `${segment.label} ${memorySize(segment.bytes)}`).join(', ');
+  return segments
+    .map((segment) => `${segment.label} ${formatMemorySize(segment.bytes)}`)
+    .join(', ');
 }
 
 /** Returns how much unified memory is available, or an empty text for dedicated memory. */
 export function describeAvailable(gpu: GpuSample | null): string {
   const available = isUnified(gpu) ? valueOf(gpu.memory.free_bytes) : null;
-  return available === null ? '' : trans.__('%1 available', memorySize(available));
+  return available === null ? '' : trans.__('%1 available', formatMemorySize(available));
 }
 
 /** Explains unified memory and its users, or returns an empty text for dedicated memory. */
@@ -111,13 +110,13 @@ export function describeUnified(gpu: GpuSample | null): string {
     return '';
   }
   const used = valueOf(gpu.memory.used_bytes);
-  const system = bytesOfSystem(gpu);
+  const system = systemBytes(gpu);
   const parts = [
-    used === null ? null : trans.__('%1 used by the GPU', memorySize(used)),
-    system === null ? null : trans.__('%1 by the rest of the system', memorySize(system)),
+    used === null ? null : trans.__('%1 used by the GPU', formatMemorySize(used)),
+    system === null ? null : trans.__('%1 by the rest of the system', formatMemorySize(system)),
     describeAvailable(gpu),
   ];
-  return joined([trans.__('Unified memory, shared with the CPU'), joined(parts, ', ')], ': ');
+  return joinParts([trans.__('Unified memory, shared with the CPU'), joinParts(parts, ', ')], ': ');
 }
 
 /** Returns advice for when unified memory runs out, or an empty list for dedicated memory. */
@@ -128,7 +127,7 @@ export function unifiedAdvice(gpu: GpuSample | null): string[] {
           'The CPU uses the same memory: close other programs, and check host memory and swap.',
         ),
         trans.__(
-          'If none is left, the system may end a process, such as a kernel, without an error.',
+          'If no memory is left, the system may end a process, such as a kernel, without an error.',
         ),
       ]
     : [];

@@ -12,14 +12,14 @@ import {
   type FieldUnit,
 } from '../wire/fields';
 import type { GpuState } from './gpu';
-import { takenBytes } from './memory';
+import { unavailableBytes } from './memory';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
 /** The name for the memory of each holder in requests for the history. */
-export const HELD = 'processes.memory_bytes';
+export const HOLDER_MEMORY = 'processes.memory_bytes';
 /** The name for all metrics of MIG devices. */
-export const MIG = 'mig';
+export const ALL_MIG_METRICS = 'mig';
 
 /** The colors of lines. Each has a meaning, and some distinguish the lines of a chart. */
 export type Color = FieldColor | 'text';
@@ -48,7 +48,7 @@ export interface Metric<S = GpuSample> {
 }
 
 /** The colors of metrics without a default chart, by unit. */
-const COLORS: Partial<Record<FieldUnit, Color>> = {
+const COLORS_BY_UNIT: Partial<Record<FieldUnit, Color>> = {
   bytes: 'memory',
   watts: 'power',
   celsius: 'temperature',
@@ -63,11 +63,11 @@ export const ALL_HOST_METRICS: readonly Metric<HostSample>[] = HOST_FIELDS.map(m
 export const GPU_METRICS: readonly Metric[] = ALL_GPU_METRICS.filter(isCharted);
 
 /** The metrics of an overview. The server sends their history without a request. */
-export const METRICS: readonly Metric[] = chosen(GPU_METRICS, OVERVIEW);
+export const METRICS: readonly Metric[] = selectMetrics(GPU_METRICS, OVERVIEW);
 
 export const HOST_METRICS: readonly Metric<HostSample>[] = ALL_HOST_METRICS.filter(isCharted);
 
-export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(
+export const MIG_METRICS: readonly Metric<MigSample>[] = selectMetrics(
   MIG_FIELDS.map(metricOf),
   IN_MIG_CHARTS,
 );
@@ -87,7 +87,7 @@ export function isNearLimit(
   value: number,
   now: GpuSample | null,
 ): boolean {
-  const taken = now !== null && id === 'memory.used_bytes' ? takenBytes(now) : value;
+  const taken = now !== null && id === 'memory.used_bytes' ? unavailableBytes(now) : value;
   return taken !== null && taken * 100 >= limit * (near_percent ?? Infinity);
 }
 
@@ -109,7 +109,7 @@ export function limitLineOf(
 }
 
 function metricOf<S>({ id, label, unit, read, limit, load, chart }: Field<S>): Metric<S> {
-  const drawn = chart ?? { name: null, line: label, color: COLORS[unit] ?? 'utilization' };
+  const drawn = chart ?? { name: null, line: label, color: COLORS_BY_UNIT[unit] ?? 'utilization' };
   return {
     id,
     label,
@@ -128,6 +128,6 @@ function isCharted({ chart }: Pick<Metric, 'chart'>): boolean {
 }
 
 /** Returns the metrics with these IDs, in the order of `ids`. */
-function chosen<S>(all: readonly Metric<S>[], ids: readonly string[]): Metric<S>[] {
+function selectMetrics<S>(all: readonly Metric<S>[], ids: readonly string[]): Metric<S>[] {
   return ids.flatMap((id) => all.filter((metric) => metric.id === id));
 }

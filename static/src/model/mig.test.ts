@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { GIB, gpu, inventory, migDevice, NOW, sample } from '../testing/frames';
+import { GIB, makeGpu, makeInventory, makeMigDevice, NOW, makeSample } from '../testing/frames';
 import type { GpuSample, MigDevice, Vendor } from '../wire';
 import { gpusOf } from './gpu';
 import { migRows } from './mig';
@@ -22,13 +22,13 @@ function rowsOf(
   devices: MigDevice[],
   vendor: Vendor = 'nvidia',
 ): ReturnType<typeof migRows> {
-  const machine = inventory(1, vendor);
+  const machine = makeInventory(1, vendor);
   const identities = machine.gpus.map((one) => ({ ...one, mig_devices: devices }));
-  return gpusOf({ ...machine, gpus: identities }, sample(NOW, [now])).flatMap(migRows);
+  return gpusOf({ ...machine, gpus: identities }, makeSample(NOW, [now])).flatMap(migRows);
 }
 
 it('MIG device combines inventory and readings', () => {
-  const rows = rowsOf(gpu(0, { mig_devices: [migDevice(1), migDevice(0)] }), [DEVICE]);
+  const rows = rowsOf(makeGpu(0, { mig_devices: [makeMigDevice(1), makeMigDevice(0)] }), [DEVICE]);
   expect(rows[1]).toMatchObject({
     name: '1g.18gb',
     instance: 'MIG 7/0 · 16 SMs',
@@ -40,17 +40,17 @@ it('MIG device combines inventory and readings', () => {
 });
 
 it('partition has vendor terms', () => {
-  const rows = rowsOf(gpu(0, { mig_devices: [migDevice(0)] }), [DEVICE], 'amd');
+  const rows = rowsOf(makeGpu(0, { mig_devices: [makeMigDevice(0)] }), [DEVICE], 'amd');
   expect(rows[0]?.instance).toBe('partition 7 · 16 CUs');
 });
 
 it('missing MIG reading is not 0', () => {
-  const blind = { ...migDevice(0), activity: { absent: 'warming_up' } as const };
-  const [row] = rowsOf(gpu(0, { mig_devices: [blind] }), [DEVICE]);
+  const blind = { ...makeMigDevice(0), activity: { absent: 'warming_up' } as const };
+  const [row] = rowsOf(makeGpu(0, { mig_devices: [blind] }), [DEVICE]);
   expect(row?.sm_percent).toEqual({ absent: 'warming_up' });
 });
 
 it('disabled MIG has no devices', () => {
-  expect(rowsOf(gpu(0), [])).toEqual([]);
-  expect(rowsOf(gpu(0, { mig_devices: { absent: 'not_supported' } }), [])).toEqual([]);
+  expect(rowsOf(makeGpu(0), [])).toEqual([]);
+  expect(rowsOf(makeGpu(0, { mig_devices: { absent: 'not_supported' } }), [])).toEqual([]);
 });

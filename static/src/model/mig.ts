@@ -1,6 +1,6 @@
 /** MIG devices and other vendors' partitions, with their latest readings. */
 
-import { joined, plainText } from '../lib/text';
+import { joinParts, plainText } from '../lib/text';
 import type { Reading } from '../wire';
 import { within } from '../wire/fields';
 import type { GpuState } from './gpu';
@@ -35,7 +35,7 @@ export function migRows(gpu: GpuState): MigRow[] {
     return {
       uuid: now.uuid,
       name: profile === null ? instance : plainText(profile, 40),
-      instance: joined([profile && instance, sms === null ? null : words.countUnits(sms)]),
+      instance: joinParts([profile && instance, sms === null ? null : words.countUnits(sms)]),
       used_bytes: now.memory.used_bytes,
       total_bytes: total,
       share: used === null || total === null || total === 0 ? 0 : Math.min(1, used / total),

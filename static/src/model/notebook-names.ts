@@ -16,7 +16,7 @@ export function isConsolePath(path: string): boolean {
 
 /** Returns the shortest distinct name of each path. */
 export function notebookNames(paths: Iterable<string>): Map<string, string> {
-  const distinct = new Map([...new Set(paths)].map((path) => [path, endsOf(path)]));
+  const distinct = new Map([...new Set(paths)].map((path) => [path, listPathEnds(path)]));
   const counts = new Map<string, number>();
   for (const end of [...distinct.values()].flat()) {
     counts.set(end, (counts.get(end) ?? 0) + 1);
@@ -27,15 +27,15 @@ export function notebookNames(paths: Iterable<string>): Map<string, string> {
 }
 
 /** Returns the ends of a path that may be its name, from the shortest to the whole path. */
-function endsOf(path: string): string[] {
-  const shown = wholePath(path);
+function listPathEnds(path: string): string[] {
+  const shown = formatPath(path);
   const parts = shown.split('/').filter((part) => part !== '');
   const ends = parts.map((_, index) => parts.slice(parts.length - 1 - index).join('/'));
   return [...ends, ...(ends.at(-1) === shown ? [] : [shown])];
 }
 
 /** Returns the whole path, with the console's name as in JupyterLab. */
-function wholePath(path: string): string {
+function formatPath(path: string): string {
   const parts = path.split('/');
   const [, asked, made] = CONSOLE.exec(parts.at(-1) ?? '') ?? [];
   const number = asked ?? made;

@@ -1,12 +1,16 @@
 import { describe, expect, it } from 'vitest';
 
-import { oomErrorOf, type OomError } from './oom-error';
+import { parseOomError, type OomError } from './oom-error';
 
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
 
-function told(ename: string, evalue: string, traceback: string[] = []): Partial<OomError> | null {
-  const error = oomErrorOf({ ename, evalue, traceback });
+function parseError(
+  ename: string,
+  evalue: string,
+  traceback: string[] = [],
+): Partial<OomError> | null {
+  const error = parseOomError({ ename, evalue, traceback });
   return error === null
     ? null
     : Object.fromEntries(Object.entries(error).filter(([, value]) => value !== null));
@@ -28,14 +32,14 @@ describe('out-of-memory errors', () => {
       gpu: 1,
       says_gpu: true,
     };
-    expect(told('OutOfMemoryError', text)).toEqual(wanted);
-    expect(told('torch.cuda.OutOfMemoryError', text.replace('capacity', 'capacty'))).toEqual(
+    expect(parseError('OutOfMemoryError', text)).toEqual(wanted);
+    expect(parseError('torch.cuda.OutOfMemoryError', text.replace('capacity', 'capacty'))).toEqual(
       wanted,
     );
     const inWorker = `Caught OutOfMemoryError in replica 0 on device 0.\nOriginal Traceback:\n  ...\n${text}`;
-    expect(told('OutOfMemoryError', inWorker)).toEqual(wanted);
+    expect(parseError('OutOfMemoryError', inWorker)).toEqual(wanted);
     const limited = text.replace('Of the allocated', '4.00 GiB allowed; Of the allocated');
-    expect(told('OutOfMemoryError', limited)?.limit_bytes).toBe(4 * GIB);
+    expect(parseError('OutOfMemoryError', limited)?.limit_bytes).toBe(4 * GIB);
   });
 
   it('older PyTorch error is parsed', () => {
@@ -48,19 +52,26 @@ describe('out-of-memory errors', () => {
       total_bytes: 15.78 * GIB,
       gpu: 0,
     };
-    expect(told('RuntimeError', text)).toEqual({ framework: 'PyTorch', says_gpu: true, ...sizes });
+    expect(parseError('RuntimeError', text)).toEqual({
+      framework: 'PyTorch',
+      says_gpu: true,
+      ...sizes,
+    });
     const nothingFree = text.replace('183.50 MiB free', '0 bytes free');
-    expect(told('OutOfMemoryError', nothingFree)).toMatchObject({ free_bytes: 0 });
+    expect(parseError('OutOfMemoryError', nothingFree)).toMatchObject({ free_bytes: 0 });
     const cached =
       'CUDA out of memory. Tried to allocate 1024.00 KiB (GPU 0; 11.17 GiB total capacity; 10.90 GiB already ' +
       'allocated; 576.00 KiB free; 30.96 MiB cached)';
-    expect(told('RuntimeError', cached)).toMatchObject({
+    expect(parseError('RuntimeError', cached)).toMatchObject({
       asked_bytes: MIB,
       free_bytes: 576 * 1024,
     });
     const driver =
       'CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call';
-    expect(told('AcceleratorError', driver)).toEqual({ framework: 'PyTorch', says_gpu: true });
+    expect(parseError('AcceleratorError', driver)).toEqual({
+      framework: 'PyTorch',
+      says_gpu: true,
+    });
   });
 
   it('PyTorch error for AMD and Intel is parsed', () => {
@@ -68,7 +79,7 @@ describe('out-of-memory errors', () => {
       'HIP out of memory. Tried to allocate 3.31 GiB. GPU 0 has a total capacity of 128.00 GiB ' +
       'of which 780.24 MiB is free. Of the allocated memory 57.70 GiB is allocated by PyTorch, ' +
       'and 75.82 MiB is reserved by PyTorch but unallocated.';
-    expect(told('OutOfMemoryError', hip)).toEqual({
+    expect(parseError('OutOfMemoryError', hip)).toEqual({
       framework: 'PyTorch',
       asked_bytes: 3.31 * GIB,
       free_bytes: 780.24 * MIB,
@@ -81,17 +92,17 @@ describe('out-of-memory errors', () => {
       'XPU out of memory. Tried to allocate 8.11 GiB. GPU 0 has a total capacity of 16.54 GiB ' +
       'of which 16.54 GiB is free. 8.27 GiB allowed; Of the allocated memory 0 bytes is ' +
       'allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated.';
-    expect(told('OutOfMemoryError', xpu)).toMatchObject({
+    expect(parseError('OutOfMemoryError', xpu)).toMatchObject({
       free_bytes: 16.54 * GIB,
       limit_bytes: 8.27 * GIB,
     });
-    expect(told('RuntimeError', 'HIP error: out of memory')).toMatchObject({
+    expect(parseError('RuntimeError', 'HIP error: out of memory')).toMatchObject({
       framework: 'PyTorch',
     });
   });
 
-  it('AMDGPU.jl error may be about the host', () =>
-    expect(told('HIPError', 'HIPError(code hipErrorOutOfMemory, out of memory)')).toEqual({
+  it('AMDGPU.jl error does not confirm a GPU', () =>
+    expect(parseError('HIPError', 'HIPError(code hipErrorOutOfMemory, out of memory)')).toEqual({
       framework: 'AMDGPU.jl',
       says_gpu: false,
     }));
@@ -100,34 +111,34 @@ describe('out-of-memory errors', () => {
     const now =
       'Out of memory allocating 25,600,000 bytes (allocated so far: 3,635,267,072 bytes).';
     const cupy = { framework: 'CuPy', says_gpu: true };
-    expect(told('OutOfMemoryError', now)).toEqual({ ...cupy, asked_bytes: 25_600_000 });
+    expect(parseError('OutOfMemoryError', now)).toEqual({ ...cupy, asked_bytes: 25_600_000 });
     const limited = now.replace(').', ', limit set to: 8,589,934,592 bytes).');
-    expect(told('OutOfMemoryError', limited)).toMatchObject({
+    expect(parseError('OutOfMemoryError', limited)).toMatchObject({
       asked_bytes: 25_600_000,
       limit_bytes: 8 * GIB,
     });
     const before = 'out of memory to allocate 1073741824 bytes (total 12373894656 bytes)';
-    expect(told('OutOfMemoryError', before)).toEqual({ ...cupy, asked_bytes: GIB });
+    expect(parseError('OutOfMemoryError', before)).toEqual({ ...cupy, asked_bytes: GIB });
     const runtime = 'cudaErrorMemoryAllocation: out of memory';
-    expect(told('CUDARuntimeError', runtime)).toEqual({ framework: 'CuPy', says_gpu: true });
+    expect(parseError('CUDARuntimeError', runtime)).toEqual({ framework: 'CuPy', says_gpu: true });
   });
 
   it('JAX error does not name its device', () => {
     const jax = { framework: 'JAX', says_gpu: false };
     const execute =
       'RESOURCE_EXHAUSTED: Out of memory while trying to allocate 7406166528 bytes.\nBufferAssignment OOM';
-    expect(told('XlaRuntimeError', execute)).toEqual({ ...jax, asked_bytes: 7_406_166_528 });
+    expect(parseError('XlaRuntimeError', execute)).toEqual({ ...jax, asked_bytes: 7_406_166_528 });
     const put = 'RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.';
-    expect(told('JaxRuntimeError', put)).toEqual({ ...jax, asked_bytes: 20_029_400_304 });
+    expect(parseError('JaxRuntimeError', put)).toEqual({ ...jax, asked_bytes: 20_029_400_304 });
     const request =
       'RESOURCE_EXHAUSTED: Failed to allocate request for 2.99GiB (3206250496B) on device ordinal 0';
-    expect(told('XlaRuntimeError', request)).toEqual({
+    expect(parseError('XlaRuntimeError', request)).toEqual({
       ...jax,
       asked_bytes: 3_206_250_496,
       gpu: 0,
     });
     const old = 'Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.';
-    expect(told('RuntimeError', old)).toEqual({ ...jax, asked_bytes: 5_520_758_552 });
+    expect(parseError('RuntimeError', old)).toEqual({ ...jax, asked_bytes: 5_520_758_552 });
   });
 
   it('TensorFlow error has shape and type of tensor', () => {
@@ -135,8 +146,8 @@ describe('out-of-memory errors', () => {
     const text = (shape: string, type: string): string =>
       `Graph execution error:\n\nOOM when allocating tensor with shape[${shape}] and type ${type} ${where}\n\t [[Node: a]]`;
     const asked = (shape: string, type: string): number | undefined =>
-      told('ResourceExhaustedError', text(shape, type))?.asked_bytes ?? undefined;
-    expect(told('ResourceExhaustedError', text('128,128,109,109', 'float'))).toEqual({
+      parseError('ResourceExhaustedError', text(shape, type))?.asked_bytes ?? undefined;
+    expect(parseError('ResourceExhaustedError', text('128,128,109,109', 'float'))).toEqual({
       framework: 'TensorFlow',
       asked_bytes: 128 * 128 * 109 * 109 * 4,
       gpu: 1,
@@ -147,20 +158,22 @@ describe('out-of-memory errors', () => {
     expect([asked('', 'float'), asked('10', 'variant')]).toEqual([4, undefined]);
     const brief =
       '{{function_node __wrapped__Mul_device_/job:localhost/device:GPU:0}} failed to allocate memory [Op:Mul]';
-    expect(told('ResourceExhaustedError', brief)).toEqual({
+    expect(parseError('ResourceExhaustedError', brief)).toEqual({
       framework: 'TensorFlow',
       gpu: 0,
       says_gpu: true,
     });
-    expect(told('ResourceExhaustedError', text('10', 'float').replaceAll('GPU', 'CPU'))).toBeNull();
+    expect(
+      parseError('ResourceExhaustedError', text('10', 'float').replaceAll('GPU', 'CPU')),
+    ).toBeNull();
   });
 
   it('Numba error has no values', () => {
     const text = '[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY';
-    expect(told('CudaAPIError', text)).toEqual({ framework: 'Numba', says_gpu: true });
-    expect(told('CudaAPIError', text.replace('cuMemAlloc', 'cuMemHostAlloc'))).toBeNull();
+    expect(parseError('CudaAPIError', text)).toEqual({ framework: 'Numba', says_gpu: true });
+    expect(parseError('CudaAPIError', text.replace('cuMemAlloc', 'cuMemHostAlloc'))).toBeNull();
     expect(
-      told('CudaAPIError', '[719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED'),
+      parseError('CudaAPIError', '[719] Call to cuMemAlloc results in CUDA_ERROR_LAUNCH_FAILED'),
     ).toBeNull();
   });
 
@@ -168,16 +181,16 @@ describe('out-of-memory errors', () => {
     const text =
       'Out of GPU memory trying to allocate 11.921 GiB\nEffective GPU memory usage: 99.85% (15.758 GiB/15.782 GiB)\n' +
       'Memory pool usage: 13.411 GiB (15.281 GiB reserved)\n';
-    const error = told('OutOfGPUMemoryError', text);
+    const error = parseError('OutOfGPUMemoryError', text);
     expect(error).toMatchObject({
       framework: 'CUDA.jl',
       asked_bytes: 11.921 * GIB,
       total_bytes: 15.782 * GIB,
     });
     expect(error?.free_bytes).toBeCloseTo(0.024 * GIB, -3);
-    expect(told('LoadError', `LoadError: ${text}`)).toEqual(error);
-    expect(told('CUDA.OutOfGPUMemoryError', 'Out of GPU memory', [text])).toEqual(error);
-    const cu = told('CuError', 'CUDA error: out of memory (code #2, ERROR_OUT_OF_MEMORY)');
+    expect(parseError('LoadError', `LoadError: ${text}`)).toEqual(error);
+    expect(parseError('CUDA.OutOfGPUMemoryError', 'Out of GPU memory', [text])).toEqual(error);
+    const cu = parseError('CuError', 'CUDA error: out of memory (code #2, ERROR_OUT_OF_MEMORY)');
     expect(cu).toEqual({ framework: 'CUDA.jl', says_gpu: true });
   });
 
@@ -185,12 +198,12 @@ describe('out-of-memory errors', () => {
     const text =
       'std::bad_alloc: out_of_memory: CUDA error at: /opt/include/rmm/mr/device/cuda_memory_resource.hpp:68: ' +
       'cudaErrorMemoryAllocation out of memory';
-    expect(told('MemoryError', text)).toEqual({ framework: 'RAPIDS', says_gpu: true });
+    expect(parseError('MemoryError', text)).toEqual({ framework: 'RAPIDS', says_gpu: true });
   });
 
   it('terminal colors are ignored', () => {
     const text = '\u001b[31mCUDA out of memory. Tried to allocate \u001b[1m2.00 GiB\u001b[0m.';
-    expect(told('\u001b[91mOutOfMemoryError\u001b[0m', text)).toMatchObject({
+    expect(parseError('\u001b[91mOutOfMemoryError\u001b[0m', text)).toMatchObject({
       asked_bytes: 2 * GIB,
     });
   });
@@ -215,7 +228,7 @@ it('other errors are not parsed', () => {
     ['OutOfMemoryError', ''],
   ];
   for (const [ename, evalue, traceback] of others) {
-    expect(told(ename, evalue, traceback), `${ename}: ${evalue}`).toBeNull();
+    expect(parseError(ename, evalue, traceback), `${ename}: ${evalue}`).toBeNull();
   }
-  expect(oomErrorOf({ ename: 7, traceback: 'no list' })).toBeNull();
+  expect(parseOomError({ ename: 7, traceback: 'no list' })).toBeNull();
 });

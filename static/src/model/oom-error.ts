@@ -26,7 +26,7 @@ export interface OomError {
   says_gpu: boolean;
 }
 
-interface Dialect {
+interface FrameworkErrors {
   framework: string;
   /** The names of the framework's errors, without their modules. */
   name: RegExp;
@@ -52,35 +52,35 @@ interface Dialect {
 
 const SIZE = String.raw`([\d.,]*\d ?(?:[KMGT]i?B?|bytes?|B)\b)`;
 
-function sized(before: string, after = ''): RegExp {
+function sizePattern(before: string, after = ''): RegExp {
   return new RegExp(before + SIZE + after, 'i');
 }
 
-const DIALECTS: readonly Dialect[] = [
+const FRAMEWORK_ERRORS: readonly FrameworkErrors[] = [
   {
     framework: 'PyTorch',
     name: /^(OutOfMemory|Runtime|Accelerator)Error$/,
     says: /(CUDA|HIP|XPU) out of memory\. Tried to allocate|^(CUDA|HIP) error: ?out of memory/m,
-    asked: sized('Tried to allocate '),
-    free: sized('(?:of which|already allocated;) ', '(?: is)? free'),
-    total: sized('(?:total capac\\w+ of |GPU \\d+; )'),
-    unused: sized('', ' is reserved by PyTorch but unallocated'),
-    limit: sized('', ' allowed'),
+    asked: sizePattern('Tried to allocate '),
+    free: sizePattern('(?:of which|already allocated;) ', '(?: is)? free'),
+    total: sizePattern('(?:total capac\\w+ of |GPU \\d+; )'),
+    unused: sizePattern('', ' is reserved by PyTorch but unallocated'),
+    limit: sizePattern('', ' allowed'),
     gpu: /GPU (\d+)/,
   },
   {
     framework: 'CuPy',
     name: /^(OutOfMemory|CUDARuntime)Error$/,
     says: /^out of memory (to allocate|allocating) |cudaErrorMemoryAllocation/i,
-    asked: sized('(?:to allocate|allocating) '),
-    limit: sized('limit set to:? '),
+    asked: sizePattern('(?:to allocate|allocating) '),
+    limit: sizePattern('limit set to:? '),
   },
   {
     framework: 'JAX',
     either: true,
     name: /^(XlaRuntime|JaxRuntime|Runtime)Error$/,
     says: /RESOURCE[ _]EXHAUSTED: (Out of memory|Failed to allocate)/i,
-    asked: sized('(?:allocate|allocating) (?:request for \\S+ \\()?'),
+    asked: sizePattern('(?:allocate|allocating) (?:request for \\S+ \\()?'),
     gpu: /device ordinal (\d+)/,
   },
   {
@@ -89,7 +89,7 @@ const DIALECTS: readonly Dialect[] = [
     name: /^ResourceExhaustedError$/,
     says: /OOM when allocating|allocate/,
     unless: /device:CPU/i,
-    asked: sized('to allocate '),
+    asked: sizePattern('to allocate '),
     tensor: /tensor (?:with|of) shape ?\[([\d,]*)\](?: and type (\w+))?/,
     gpu: /device:GPU:(\d+)/i,
   },
@@ -103,9 +103,9 @@ const DIALECTS: readonly Dialect[] = [
     framework: 'CUDA.jl',
     name: /^(OutOfGPUMemory|Cu|Load)Error$/,
     says: /Out of GPU memory|ERROR_OUT_OF_MEMORY/,
-    asked: sized('trying to allocate '),
-    used: sized('GPU memory usage: [^(]*\\(', '/'),
-    total: sized('GPU memory usage: [^/]*/'),
+    asked: sizePattern('trying to allocate '),
+    used: sizePattern('GPU memory usage: [^(]*\\(', '/'),
+    total: sizePattern('GPU memory usage: [^/]*/'),
   },
   {
     framework: 'AMDGPU.jl',
@@ -117,23 +117,24 @@ const DIALECTS: readonly Dialect[] = [
     framework: 'RAPIDS',
     name: /^MemoryError$/,
     says: /^std::bad_alloc: .*(CUDA|RMM)/,
-    asked: sized('to allocate '),
+    asked: sizePattern('to allocate '),
   },
 ];
 
 /** Parses an out-of-memory error. Returns `null` for any other error. */
-export function oomErrorOf(error: KernelError): OomError | null {
-  const name = plain(error.ename).replace(/^.*\./, '');
-  const value = plain(error.evalue);
-  const dialect = DIALECTS.find((one) => one.name.test(name) && one.says.test(value));
+export function parseOomError(error: KernelError): OomError | null {
+  const name = removeColors(error.ename).replace(/^.*\./, '');
+  const value = removeColors(error.evalue);
+  const dialect = FRAMEWORK_ERRORS.find((one) => one.name.test(name) && one.says.test(value));
   if (dialect === undefined || dialect.unless?.test(value) === true) {
     return null;
   }
   // Values that the message lacks may be in the traceback, which includes the error that caused it.
-  const text = [value, ...(Array.isArray(error.traceback) ? error.traceback.map(plain) : [])].join(
-    '\n',
-  );
-  const size = (pattern: RegExp | undefined): number | null => bytesOf(pattern?.exec(text)?.[1]);
+  const text = [
+    value,
+    ...(Array.isArray(error.traceback) ? error.traceback.map(removeColors) : []),
+  ].join('\n');
+  const size = (pattern: RegExp | undefined): number | null => parseBytes(pattern?.exec(text)?.[1]);
   const total_bytes = size(dialect.total);
   const used_bytes = size(dialect.used);
   const gpu = dialect.gpu?.exec(text)?.[1];
@@ -151,13 +152,13 @@ export function oomErrorOf(error: KernelError): OomError | null {
 }
 
 /** Removes the colors of a terminal. */
-function plain(text: unknown): string {
+function removeColors(text: unknown): string {
   // oxlint-disable-next-line no-control-regex
   return typeof text === 'string' ? text.replace(/\u001b\[[\d;]*m/g, '') : '';
 }
 
 /** Parses a size such as `1.70 GiB`, `25,600,000 bytes` or `3206250496B`. */
-function bytesOf(size: string | undefined): number | null {
+function parseBytes(size: string | undefined): number | null {
   const [, digits = '', unit = ''] = /^([\d.,]+) ?(\w)/.exec(size ?? '') ?? [];
   const number = parseFloat(digits.replaceAll(',', ''));
   return Number.isNaN(number)

@@ -28,7 +28,7 @@ export function notebookName(process: Process, names?: ReadonlyMap<string, strin
  * Returns the job, pod, container or service of a process, in this order of preference, or `null`
  * if there is none.
  */
-export function runsIn(process: Process): string | null {
+export function describeOwner(process: Process): string | null {
   const { slurm, pbs, lsf, pod, container, unit } = valueOf(process.owner) ?? {};
   const text =
     (slurm && trans.__('slurm %1', slurm.job_id)) ??
@@ -79,7 +79,7 @@ export function instanceKey({ gpu_instance, compute_instance }: MigInstance): st
 }
 
 /** Returns the partition of a process, and `MPS` if it shares the GPU through MPS. */
-export function sharedBy(process: Process, vendor: Vendor): string[] {
+export function describeSharing(process: Process, vendor: Vendor): string[] {
   return [
     ...(process.mig === undefined ? [] : [wordsOf({ vendor }).partition(process.mig)]),
     ...(process.mps ? ['MPS'] : []),

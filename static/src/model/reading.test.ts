@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Reading } from '../wire';
-import { absenceOf, takenAt, valueOf } from './reading';
+import { absenceOf, readingTime, valueOf } from './reading';
 
 describe('readings', () => {
   it('reading has value with or without time', () => {
@@ -11,8 +11,8 @@ describe('readings', () => {
     expect(valueOf(structure)).toEqual({ sm_percent: 95 });
     const dated: Reading<{ sm_percent: number }> = { value: { sm_percent: 95 }, at_ms: 7 };
     expect(valueOf(dated)).toEqual({ sm_percent: 95 });
-    expect(takenAt(dated)).toBe(7);
-    expect(takenAt(structure)).toBeNull();
+    expect(readingTime(dated)).toBe(7);
+    expect(readingTime(structure)).toBeNull();
   });
 
   it('missing reading has reason and no value', () => {

@@ -3,7 +3,7 @@
 import type { Absence, Reading } from '../wire';
 
 /** A value with the time of the reading. */
-interface Dated<T> {
+interface DatedValue<T> {
   value: T;
   at_ms: number;
 }
@@ -22,11 +22,11 @@ export function valueOf<T>(reading: Reading<T> | null | undefined): T | null {
 }
 
 /** Returns the time of a reading that is older than its sample, or `null` otherwise. */
-export function takenAt<T>(reading: Reading<T>): number | null {
+export function readingTime<T>(reading: Reading<T>): number | null {
   return isDated(reading) ? reading.at_ms : null;
 }
 
-function isDated<T>(reading: Reading<T>): reading is Dated<T> {
+function isDated<T>(reading: Reading<T>): reading is DatedValue<T> {
   return isObject(reading) && 'at_ms' in reading && 'value' in reading;
 }
 

@@ -10,10 +10,10 @@ export type Request = NonNullable<FeedOptions['request']>;
  * The header that requests with side effects must have, so that pages of other origins cannot send
  * them.
  */
-export const OWN_HEADERS = { 'X-Gpumon': 'run' };
+export const REQUEST_HEADERS = { 'X-Gpumon': 'run' };
 
 /** Returns the server's answer, or `null` and the reason for the failure. */
-export async function answerOf(
+export async function readJsonResponse(
   response: ReturnType<Request>,
 ): Promise<{ json: unknown; why: string | null }> {
   try {
@@ -25,7 +25,7 @@ export async function answerOf(
   } catch {
     return {
       json: null,
-      why: trans.__('The server is not responding, or is too old for this. Restart it.'),
+      why: trans.__('The server is not responding, or is too old for this request. Restart it.'),
     };
   }
 }

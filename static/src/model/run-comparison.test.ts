@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest';
 
-import { runResult } from '../testing/runs';
-import { comparison } from './run-comparison';
+import { makeRunResult } from '../testing/runs';
+import { compareRuns } from './run-comparison';
 
 it('comparison pairs results, keeps unpaired ones', () => {
-  const [triad, copy, read] = ['triad', 'copy', 'read'].map((id) => runResult({ id }));
+  const [triad, copy, read] = ['triad', 'copy', 'read'].map((id) => makeRunResult({ id }));
   if (triad === undefined || copy === undefined || read === undefined) {
     throw new Error('no results');
   }
   const onCpu = { ...triad, device: 'CPU' };
-  expect(comparison([triad, copy], [read, onCpu])).toEqual([
+  expect(compareRuns([triad, copy], [read, onCpu])).toEqual([
     { before: triad, after: onCpu, either: triad },
     { before: copy, after: null, either: copy },
     { before: null, after: read, either: read },
   ]);
-  expect(comparison([triad], [{ ...triad, dtype: 'fp64' }])).toHaveLength(2);
+  expect(compareRuns([triad], [{ ...triad, dtype: 'fp64' }])).toHaveLength(2);
 });

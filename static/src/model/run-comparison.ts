@@ -15,7 +15,7 @@ export interface ComparedRow {
 /**
  * Returns a row for each result of either run, in the order of the first run, then of the second.
  */
-export function comparison(
+export function compareRuns(
   before: readonly RunResult[],
   after: readonly RunResult[],
 ): ComparedRow[] {

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 
 import { NOW } from '../testing/frames';
-import { ITEMS, runResult, runState } from '../testing/runs';
+import { ITEMS, makeRunResult, makeRunState } from '../testing/runs';
 import type { RunDetails } from '../wire';
 import { toCsv, toJson } from './run-export';
 
-const RUN: RunDetails = { ...runState({ started_ms: NOW }), all: [...ITEMS] };
+const RUN: RunDetails = { ...makeRunState({ started_ms: NOW }), all: [...ITEMS] };
 
 it('CSV has one row per result', () => {
   const [head, first, second, ...rest] = toCsv([RUN]).split('\r\n');
@@ -27,7 +27,10 @@ it('CSV has one row per result', () => {
 });
 
 it('formula-like name is exported as text', () => {
-  const result = { item: 'result', ...runResult({ id: '=cmd()', device: 'a "b", c' }) } as const;
+  const result = {
+    item: 'result',
+    ...makeRunResult({ id: '=cmd()', device: 'a "b", c' }),
+  } as const;
   expect(toCsv([{ ...RUN, all: [result] }])).toContain(`,"'=cmd()","fp32","a ""b"", c",`);
 });
 

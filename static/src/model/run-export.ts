@@ -1,6 +1,6 @@
 /** Exports of runs with their results: CSV with one row per result, and JSON with all data. */
 
-import { csvTable, quoted } from '../lib/csv';
+import { formatCsv, quoteCell } from '../lib/csv';
 import type { RunDetails, RunResult } from '../wire';
 import { valueOf } from './reading';
 
@@ -8,16 +8,16 @@ const COLUMNS: Record<
   string,
   (result: RunResult, run: RunDetails) => string | number | boolean | null
 > = {
-  run: (_, { run }) => quoted(run),
+  run: (_, { run }) => quoteCell(run),
   started: (_, { started_ms }) => new Date(started_ms).toISOString(),
-  workload: ({ id }) => quoted(id),
-  dtype: ({ dtype }) => quoted(dtype),
-  device: ({ device }) => quoted(device),
+  workload: ({ id }) => quoteCell(id),
+  dtype: ({ dtype }) => quoteCell(dtype),
+  device: ({ device }) => quoteCell(device),
   bytes_per_second: ({ bytes_per_second }) => valueOf(bytes_per_second),
   operations_per_second: ({ operations_per_second }) => valueOf(operations_per_second),
   peak_per_second: ({ peak_per_second }) => valueOf(peak_per_second),
   share_of_peak: ({ share }) => valueOf(share),
-  limit: ({ limit }) => quoted(limit),
+  limit: ({ limit }) => quoteCell(limit),
   device_us: ({ device_us }) => valueOf(device_us),
   host_us: ({ host_us }) => valueOf(host_us),
   verified: ({ verified }) => verified,
@@ -31,7 +31,7 @@ export function toCsv(runs: readonly RunDetails[]): string {
       .filter((item) => item.item === 'result')
       .map((result) => Object.values(COLUMNS).map((read) => read(result, run))),
   );
-  return csvTable([Object.keys(COLUMNS), ...lines]);
+  return formatCsv([Object.keys(COLUMNS), ...lines]);
 }
 
 export function toJson(runs: readonly RunDetails[]): string {

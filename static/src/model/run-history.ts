@@ -42,7 +42,7 @@ export class RunHistory {
   }
 
   /** Allows failed requests to be repeated. */
-  retry(): void {
+  allowRetries(): void {
     this.requested.clear();
   }
 
@@ -60,7 +60,7 @@ export class RunHistory {
   }
 
   /** Returns the newest comparable verified result of earlier runs, or `null` if there is none. */
-  before({ run, started_ms }: RunState, result: RunResult): RunResult | null {
+  findPrevious({ run, started_ms }: RunState, result: RunResult): RunResult | null {
     const key = resultKey(result);
     for (const earlier of this.runs) {
       const found =

@@ -20,7 +20,7 @@ export const BURN_S = 60;
  * Returns the devices that can run jobs. GPUs are identified by UUID, because CUDA numbers them in
  * its own order.
  */
-export function targetsOf(gpus: readonly GpuState[]): RunTarget[] {
+export function listTargets(gpus: readonly GpuState[]): RunTarget[] {
   const targets: RunTarget[] = gpus.flatMap(({ index, name, uuid }) =>
     uuid === null
       ? []
@@ -40,7 +40,7 @@ export function runsOn({ onCpu }: Benchmark, { where }: RunTarget): boolean {
 }
 
 /** Returns the job in the server's format, or `null` for a kind that only a newer page knows. */
-export function jobOf({ kind, ids }: Benchmark, { where }: RunTarget): object | null {
+export function createJob({ kind, ids }: Benchmark, { where }: RunTarget): object | null {
   switch (kind) {
     case 'bench':
       return { kind, ids, where };

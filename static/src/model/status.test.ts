@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { gpu, hello, inventory, NOW, sample } from '../testing/frames';
+import { makeGpu, makeHello, makeInventory, NOW, makeSample } from '../testing/frames';
 import { noticeOf, statusOf } from './status';
 import { Store } from './store';
 
@@ -11,22 +11,22 @@ beforeEach(() => {
   store = new Store(() => now_ms);
 });
 
-function state(): string {
+function connectionState(): string {
   return statusOf(store, now_ms).state;
 }
 
 describe('connection status', () => {
   it('status changes from connecting to live', () => {
-    expect(state()).toBe('connecting');
+    expect(connectionState()).toBe('connecting');
     store.phase = { phase: 'open' };
-    expect(state()).toBe('connecting');
-    store.apply(hello());
-    expect(state()).toBe('live');
+    expect(connectionState()).toBe('connecting');
+    store.apply(makeHello());
+    expect(connectionState()).toBe('live');
   });
 
   it('status has frame interval, not sample interval', () => {
     store.phase = { phase: 'open' };
-    store.apply(hello({ sample: sample(NOW, [gpu(0)], 100) }));
+    store.apply(makeHello({ sample: makeSample(NOW, [makeGpu(0)], 100) }));
     const shown = (drawn_ms: number): string[] => {
       const { text, title } = statusOf(store, now_ms, drawn_ms);
       return [text, title].map((one) => one.replaceAll('\u00a0', ' '));
@@ -34,48 +34,52 @@ describe('connection status', () => {
     expect(shown(0)).toEqual(['Live · every 0.1 s', 'One sample every 0.1 s.']);
     expect(shown(420)).toEqual([
       'Live · every 0.5 s',
-      'One sample every 0.1 s. Numbers are updated every 0.5 s, and charts have all samples.',
+      'One sample every 0.1 s. Numbers are updated every 0.5 s. Charts show all samples.',
     ]);
   });
 
   it('recording is never live', () => {
     store.phase = { phase: 'open' };
     const playback = { from_ms: NOW, to_ms: NOW + 60_000, speed: 10, paused: false, ended: false };
-    store.apply(hello({ inventory: { ...inventory(1), playback } }));
+    store.apply(makeHello({ inventory: { ...makeInventory(1), playback } }));
     now_ms += 86_400_000;
-    expect(state()).toBe('replay');
+    expect(connectionState()).toBe('replay');
     expect(statusOf(store, now_ms)).toMatchObject({ text: 'Replay · 10×', level: 'paused' });
     expect(store.clock.now()).toBe(NOW);
-    store.apply({ type: 'inventory', ...inventory(1), playback: { ...playback, paused: true } });
+    store.apply({
+      type: 'inventory',
+      ...makeInventory(1),
+      playback: { ...playback, paused: true },
+    });
     expect(statusOf(store, now_ms).text).toBe('Paused');
-    store.apply({ type: 'inventory', ...inventory(1) });
-    expect(state()).toBe('stale');
+    store.apply({ type: 'inventory', ...makeInventory(1) });
+    expect(connectionState()).toBe('stale');
   });
 
   it('status is stale without samples', () => {
     store.phase = { phase: 'open' };
-    store.apply(hello());
+    store.apply(makeHello());
     now_ms += 4000;
-    expect(state()).toBe('live');
+    expect(connectionState()).toBe('live');
     now_ms += 2000;
     expect(statusOf(store, now_ms)).toMatchObject({
       state: 'stale',
       text: 'No sample for 6\u00a0s',
     });
-    store.apply({ type: 'sample', ...sample(now_ms, [gpu(0)]) });
-    expect(state()).toBe('live');
+    store.apply({ type: 'sample', ...makeSample(now_ms, [makeGpu(0)]) });
+    expect(connectionState()).toBe('live');
   });
 
   it('pause does not make the status stale', () => {
     store.phase = { phase: 'open' };
-    store.apply(hello());
+    store.apply(makeHello());
     now_ms += 600_000;
-    store.resumed();
-    expect(state()).toBe('live');
+    store.resetExpectedTime();
+    expect(connectionState()).toBe('live');
   });
 
   it('status counts down to the next attempt', () => {
-    store.apply(hello());
+    store.apply(makeHello());
     store.phase = { phase: 'waiting', attempt: 3, retry_at_ms: now_ms + 4000 };
     expect(statusOf(store, now_ms)).toMatchObject({
       state: 'reconnecting',
@@ -87,7 +91,9 @@ describe('connection status', () => {
     'status is that of the %s collector',
     (collector) => {
       store.phase = { phase: 'open' };
-      store.apply(hello({ collector: { state: collector, since_ms: NOW, message: 'the reason' } }));
+      store.apply(
+        makeHello({ collector: { state: collector, since_ms: NOW, message: 'the reason' } }),
+      );
       const status = statusOf(store, now_ms);
       expect(status.state).toBe(`collector-${collector}`);
       expect(noticeOf(store, status, '')?.message).toMatch(/^The reason/);
@@ -96,7 +102,7 @@ describe('connection status', () => {
 });
 
 describe('status of a joined server', () => {
-  it('joined server names its reader, resumed by root', () => {
+  it('status names the joined server, resumed with sudo', () => {
     const collector = {
       state: 'running',
       since_ms: NOW,
@@ -104,37 +110,37 @@ describe('status of a joined server', () => {
       joined: '/run/gpumon/public.sock',
     } as const;
     store.phase = { phase: 'open' };
-    store.apply(hello({ collector }));
+    store.apply(makeHello({ collector }));
     expect(statusOf(store, now_ms).title).toContain(
       'read by the server at /run/gpumon/public.sock',
     );
-    store.apply(hello({ collector: { ...collector, state: 'paused' } }));
+    store.apply(makeHello({ collector: { ...collector, state: 'paused' } }));
     expect(noticeOf(store, statusOf(store, now_ms), '')?.command).toBe('sudo gpumon resume');
   });
 });
 
 describe('notice', () => {
-  function paused(message: string | null, resumes_ms?: number): ReturnType<typeof noticeOf> {
+  function pauseNoticeOf(message: string | null, resumes_ms?: number): ReturnType<typeof noticeOf> {
     store.phase = { phase: 'open' };
     const end = resumes_ms === undefined ? {} : { resumes_ms };
-    store.apply(hello({ collector: { state: 'paused', since_ms: NOW, message, ...end } }));
+    store.apply(makeHello({ collector: { state: 'paused', since_ms: NOW, message, ...end } }));
     const status = statusOf(store, now_ms);
     expect(status).toMatchObject({ state: 'collector-paused', level: 'paused' });
     return noticeOf(store, status, '');
   }
 
   it('pause notice has reason and resume command', () => {
-    const notice = paused('paused: the GPUs are released until `gpumon resume`');
+    const notice = pauseNoticeOf('paused: the GPUs are released until `gpumon resume`');
     expect(notice).toMatchObject({
       title: 'Paused: gpumon has released the GPUs',
       command: 'gpumon resume',
     });
     expect(notice?.message).not.toContain('automatically');
-    expect(paused(null, NOW)?.message).toMatch(/Resumes automatically at \d\d:\d\d\./);
+    expect(pauseNoticeOf(null, NOW)?.message).toMatch(/Resumes automatically at \d\d:\d\d\./);
   });
 
   it('pause notice of stuck collector shows its message', () => {
-    const notice = paused(
+    const notice = pauseNoticeOf(
       'paused, but a collector is stuck in the driver and still holds the GPUs',
     );
     expect(notice?.title).toBe('Paused');
@@ -142,7 +148,7 @@ describe('notice', () => {
   });
 
   it('reconnect keeps the last readings', () => {
-    store.apply(hello());
+    store.apply(makeHello());
     store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: now_ms };
     expect(noticeOf(store, statusOf(store, now_ms), '')).toBeNull();
     store.diagnosis = { title: 'missing', message: 'install it' };
@@ -152,7 +158,7 @@ describe('notice', () => {
   it('driver failure notice mentions retry and diagnosis', () => {
     store.phase = { phase: 'open' };
     store.apply(
-      hello({
+      makeHello({
         collector: { state: 'unavailable', since_ms: NOW, message: 'no driver; install it' },
       }),
     );
@@ -163,7 +169,7 @@ describe('notice', () => {
 
   it('missing GPUs are reported', () => {
     store.phase = { phase: 'open' };
-    store.apply(hello({ inventory: inventory(0), sample: sample(NOW, []) }));
+    store.apply(makeHello({ inventory: makeInventory(0), sample: makeSample(NOW, []) }));
     expect(noticeOf(store, statusOf(store, now_ms), '')?.title).toBe('No GPU');
   });
 });

@@ -1,6 +1,6 @@
 /** The status of the displayed data: a keyword for programs and a short text for users. */
 
-import { duration, hourAndMinute, seconds } from '../lib/format';
+import { formatDuration, formatHourAndMinute, formatSeconds } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { CollectorStatus, Playback } from '../wire';
 import type { Diagnosis, Store } from './store';
@@ -45,7 +45,7 @@ export function statusOf(store: Store, localNowMs: number, drawn_ms = 0): Status
   const { phase, collector } = store;
   const level = store.diagnosis === null ? 'pending' : 'error';
   if (phase.phase === 'waiting') {
-    const left = seconds(Math.max(1000, phase.retry_at_ms - localNowMs));
+    const left = formatSeconds(Math.max(1000, phase.retry_at_ms - localNowMs));
     const title = trans.__('The connection to gpumon was lost. Retrying automatically.');
     return { state: 'reconnecting', text: trans.__('Reconnecting in %1', left), title, level };
   }
@@ -57,7 +57,7 @@ export function statusOf(store: Store, localNowMs: number, drawn_ms = 0): Status
   }
   const playback = store.inventory?.playback;
   if (playback !== undefined && collector.state === 'running') {
-    return playedStatus(playback);
+    return replayStatus(playback);
   }
   const title = collector.message ?? '';
   switch (collector.state) {
@@ -81,34 +81,34 @@ export function statusOf(store: Store, localNowMs: number, drawn_ms = 0): Status
       return { state: 'collector-paused', text: trans.__('Paused'), title, level: 'paused' };
     case 'running':
     default:
-      return liveOrStale(store, drawn_ms);
+      return liveOrStaleStatus(store, drawn_ms);
   }
 }
 
 /** Returns the status of a recording, which is never live. */
-function playedStatus({ speed, paused, ended }: Playback): Status {
+function replayStatus({ speed, paused, ended }: Playback): Status {
   const text = ended
     ? trans.__('Ended')
     : paused
       ? trans.__('Paused')
       : trans.__('Replay · %1×', String(speed));
-  const title = trans.__('A recording is played. Nothing of it is how things are now.');
+  const title = trans.__('A recording is being replayed. It does not show the current state.');
   return { state: 'replay', text, title, level: 'paused' };
 }
 
-function liveOrStale(store: Store, drawn_ms: number): Status {
+function liveOrStaleStatus(store: Store, drawn_ms: number): Status {
   const interval_ms = store.sample?.interval_ms ?? 1000;
   const silent_ms = store.clock.now() - Math.max(store.sample?.at_ms ?? 0, store.expecting_from_ms);
   if (silent_ms > 3 * interval_ms + 2000) {
     const title = trans.__('Connected, but no samples are arriving.');
     return {
       state: 'stale',
-      text: trans.__('No sample for %1', duration(silent_ms)),
+      text: trans.__('No sample for %1', formatDuration(silent_ms)),
       title,
       level: 'pending',
     };
   }
-  const every = seconds(interval_ms);
+  const every = formatSeconds(interval_ms);
   const joined = store.collector?.joined;
   const sampled =
     joined === undefined
@@ -116,15 +116,15 @@ function liveOrStale(store: Store, drawn_ms: number): Status {
       : trans.__('One sample every %1, read by the server at %2.', every, joined);
   const isSlower = drawn_ms > 1.5 * interval_ms;
   const shown_ms = DRAWN_STEPS_MS.find((step_ms) => step_ms >= drawn_ms) ?? drawn_ms;
-  const shown = seconds(isSlower ? shown_ms : interval_ms);
+  const shown = formatSeconds(isSlower ? shown_ms : interval_ms);
   const title = isSlower
-    ? `${sampled} ${trans.__('Numbers are updated every %1, and charts have all samples.', shown)}`
+    ? `${sampled} ${trans.__('Numbers are updated every %1. Charts show all samples.', shown)}`
     : sampled;
   return { state: 'live', text: trans.__('Live · every %1', shown), title, level: 'ok' };
 }
 
 /** Capitalizes a collector's message, which is written for use after a colon. */
-function sentence(message: string | null): string | null {
+function capitalize(message: string | null): string | null {
   return message === null ? null : message.charAt(0).toUpperCase() + message.slice(1);
 }
 
@@ -137,7 +137,7 @@ export function noticeOf(
   status: Status,
   connectingMessage: string,
 ): Diagnosis | null {
-  const message = sentence(store.collector?.message ?? null);
+  const message = capitalize(store.collector?.message ?? null);
   switch (status.state) {
     case 'connecting':
       return store.diagnosis ?? { title: trans.__('Connecting'), message: connectingMessage };
@@ -191,16 +191,16 @@ function pauseNotice(collector: CollectorStatus | null): Diagnosis {
   const end =
     end_ms === undefined
       ? trans.__('To resume, run:')
-      : trans.__('Resumes automatically at %1. To resume now, run:', hourAndMinute(end_ms));
+      : trans.__('Resumes automatically at %1. To resume now, run:', formatHourAndMinute(end_ms));
   const command = collector?.joined === undefined ? 'gpumon resume' : 'sudo gpumon resume';
   // A collector that hangs in the driver keeps the GPUs open. Its message explains this, and does
   // not start with `paused:`.
   if (message !== null && !message.startsWith('paused: ')) {
-    return { title: trans.__('Paused'), message: `${sentence(message) ?? ''}. ${end}`, command };
+    return { title: trans.__('Paused'), message: `${capitalize(message) ?? ''}. ${end}`, command };
   }
   return {
     title: trans.__('Paused: gpumon has released the GPUs'),
-    message: `${trans.__('Nothing is read, so that the GPUs can be reset or repartitioned.')} ${end}`,
+    message: `${trans.__('gpumon does not access the GPUs, so that they can be reset or repartitioned.')} ${end}`,
     command,
   };
 }

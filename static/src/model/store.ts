@@ -21,12 +21,19 @@ import type {
 } from '../wire';
 import { OVERVIEW } from '../wire/fields';
 import { CellLog } from './cell-log';
-import { keepEvents, withEvent } from './event';
+import { keepNewestEvents, addEvent } from './event';
 import { seriesByKey, seriesKey } from './gpu';
-import { withKnownGpus, withKnownReadings } from './known-gpu';
+import { restoreUnreadGpus, restoreUnreadSamples } from './known-gpu';
 import { ColorSlots } from './color-slots';
-import { heldBy, heldKey, holderOf } from './holders';
-import { ALL_GPU_METRICS, ALL_HOST_METRICS, HELD, METRICS, MIG, MIG_METRICS } from './metric';
+import { memoryByHolder, holderSeriesKey, holderId } from './holders';
+import {
+  ALL_GPU_METRICS,
+  ALL_HOST_METRICS,
+  HOLDER_MEMORY,
+  METRICS,
+  ALL_MIG_METRICS,
+  MIG_METRICS,
+} from './metric';
 import { valueOf } from './reading';
 
 /**
@@ -59,12 +66,12 @@ const TRACE_GAP_MS = 1000;
  * The maximum distance of equal times: slightly less than half the interval of the server's
  * history.
  */
-const SAME_MS = 400;
+const MAX_EQUAL_DISTANCE_MS = 400;
 /**
  * The maximum distance of times that complete each other: slightly more than half the interval of
  * the server's history.
  */
-const NEAR_MS = 600;
+const MAX_MERGE_DISTANCE_MS = 600;
 /**
  * The minimum gap between means of ten seconds from the history of an earlier server. Each is in
  * the middle of its time range.
@@ -120,18 +127,18 @@ export class Store {
   apply(frame: ServerFrame): void {
     switch (frame.type) {
       case 'hello':
-        this.hello(frame);
+        this.applyHello(frame);
         break;
       case 'inventory':
-        this.inventory = withKnownGpus(frame, this.inventory);
+        this.inventory = restoreUnreadGpus(frame, this.inventory);
         this.pinClock();
         break;
       case 'sample':
-        this.clock.observe(frame.at_ms);
-        this.add(frame);
+        this.clock.observeFrameTime(frame.at_ms);
+        this.addSample(frame);
         break;
       case 'event':
-        this.events = withEvent(this.events, frame);
+        this.events = addEvent(this.events, frame);
         break;
       case 'alerts':
         this.firing = frame.firing;
@@ -140,7 +147,7 @@ export class Store {
         this.details.set(frame.index, frame);
         break;
       case 'trace':
-        this.trace(frame);
+        this.applyTrace(frame);
         break;
       case 'run':
         this.runs.set(frame.run, frame);
@@ -150,13 +157,13 @@ export class Store {
         this.expecting_from_ms = this.clock.now();
         break;
       case 'history':
-        this.history(frame);
+        this.applyHistory(frame);
         break;
       case 'lagged':
         this.missed += frame.missed;
         break;
       case 'heartbeat':
-        this.clock.observe(frame.at_ms);
+        this.clock.observeFrameTime(frame.at_ms);
         break;
       case 'error':
         // This answers a frame of this client. It indicates a bug that users cannot fix.
@@ -173,14 +180,18 @@ export class Store {
     this.more = new Set([...this.more, ...metrics]);
     this.kept = ALL_GPU_METRICS.filter(({ id }) => OVERVIEW.includes(id) || this.more.has(id));
     this.keptOfHost = ALL_HOST_METRICS.filter(({ id }) => this.more.has(id));
-    const ids = [...this.kept, ...this.keptOfHost, ...(this.more.has(MIG) ? MIG_METRICS : [])].map(
-      ({ id }) => id,
-    );
-    return this.more.size === 0 ? [] : [...ids, ...(this.more.has(HELD) ? [HELD] : [])];
+    const ids = [
+      ...this.kept,
+      ...this.keptOfHost,
+      ...(this.more.has(ALL_MIG_METRICS) ? MIG_METRICS : []),
+    ].map(({ id }) => id);
+    return this.more.size === 0
+      ? []
+      : [...ids, ...(this.more.has(HOLDER_MEMORY) ? [HOLDER_MEMORY] : [])];
   }
 
   /** Resets the time from which samples are expected, after a pause. */
-  resumed(): void {
+  resetExpectedTime(): void {
     this.expecting_from_ms = this.clock.now();
   }
 
@@ -189,18 +200,18 @@ export class Store {
     return Math.max(2.5 * (this.sample?.interval_ms ?? 1000), 1500);
   }
 
-  window(from_ms: number, to_ms: number): TimeWindow {
+  timeWindow(from_ms: number, to_ms: number): TimeWindow {
     const { times_ms, revision } = this.timeline;
     return { times_ms, revision, from_ms, to_ms, gap_ms: this.gap_ms };
   }
 
-  private hello(hello: Hello): void {
-    this.clock.observe(hello.at_ms);
+  private applyHello(hello: Hello): void {
+    this.clock.observeFrameTime(hello.at_ms);
     this.diagnosis = null;
     this.version = hello.version;
     this.collector = hello.collector;
-    this.inventory = hello.inventory && withKnownGpus(hello.inventory, this.inventory);
-    this.events = keepEvents(hello.events);
+    this.inventory = hello.inventory && restoreUnreadGpus(hello.inventory, this.inventory);
+    this.events = keepNewestEvents(hello.events);
     this.firing = hello.alerts ?? [];
     this.hasFleet = hello.fleet ?? false;
     this.runs.clear();
@@ -214,27 +225,27 @@ export class Store {
       // The server's clock was set back, or this is another server.
       this.timeline.clear();
     }
-    this.history(hello.history);
+    this.applyHistory(hello.history);
     if (hello.sample === null) {
       this.sample = null;
     } else {
-      this.add(hello.sample);
+      this.addSample(hello.sample);
     }
   }
 
   /** Sets the clock of a recording to the time of its newest sample. */
   private pinClock(newest: Sample | null = this.sample): void {
     const is_played = this.inventory?.playback !== undefined;
-    this.clock.pin(is_played ? (newest?.at_ms ?? null) : null);
+    this.clock.pinTime(is_played ? (newest?.at_ms ?? null) : null);
   }
 
-  private history(history: History): void {
+  private applyHistory(history: History): void {
     const columns = seriesByKey<Column>(history);
     const former = new Map<string, readonly FormerHolder[]>();
     for (const { uuid, holders = [] } of history.gpus) {
       const gpu = { index: -1, uuid };
       for (const { process, memory_bytes } of holders) {
-        columns.set(heldKey(gpu, holderOf(process)), memory_bytes);
+        columns.set(holderSeriesKey(gpu, holderId(process)), memory_bytes);
       }
       const seenLast = (bytes: Column): number =>
         history.times_ms[bytes.findLastIndex((held) => held !== null)] ?? 0;
@@ -245,11 +256,18 @@ export class Store {
     }
     this.formerHolders = former;
     const means = { count: history.means ?? 0, reach_ms: MEANS_REACH_MS };
-    this.timeline.merge(history.times_ms, columns, SAME_MS, NEAR_MS, this.gap_ms, means);
+    this.timeline.merge(
+      history.times_ms,
+      columns,
+      MAX_EQUAL_DISTANCE_MS,
+      MAX_MERGE_DISTANCE_MS,
+      this.gap_ms,
+      means,
+    );
   }
 
-  private add(reported: Sample): void {
-    const sample = withKnownReadings(reported, this.sample, this.inventory);
+  private addSample(reported: Sample): void {
+    const sample = restoreUnreadSamples(reported, this.sample, this.inventory);
     this.sample = sample;
     this.pinClock();
     const values = new Map<string, number | null>();
@@ -272,12 +290,12 @@ export class Store {
 
   /** Adds the memory of each holder of a GPU, and the readings of its MIG devices. */
   private addHoldersAndMig(gpu: GpuSample, values: Map<string, number | null>): void {
-    if (this.more.has(HELD)) {
-      for (const [holder, bytes] of heldBy(gpu)) {
-        values.set(heldKey(gpu, holder), bytes);
+    if (this.more.has(HOLDER_MEMORY)) {
+      for (const [holder, bytes] of memoryByHolder(gpu)) {
+        values.set(holderSeriesKey(gpu, holder), bytes);
       }
     }
-    if (this.more.has(MIG)) {
+    if (this.more.has(ALL_MIG_METRICS)) {
       for (const device of valueOf(gpu.mig_devices) ?? []) {
         for (const { id, read } of MIG_METRICS) {
           values.set(seriesKey({ index: -1, uuid: device.uuid }, id), valueOf(read(device)));
@@ -286,7 +304,7 @@ export class Store {
     }
   }
 
-  private trace(trace: Trace): void {
+  private applyTrace(trace: Trace): void {
     if (trace.metric !== 'power_watts') {
       return;
     }

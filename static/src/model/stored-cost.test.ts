@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB } from '../testing/frames';
 import type { CellRun, StoredCost } from '../wire';
-import { describeStored } from './describe-cell';
-import { EXECUTION_KEY, isOfRun, readStoredCost, runOf } from './stored-cost';
+import { describeStoredCost } from './describe-cell';
+import { EXECUTION_KEY, belongsToRun, readStoredCost, runOf } from './stored-cost';
 
 const RUN: CellRun = { source_crc32: 2 ** 32 - 1, execution_count: 3, started: null };
 const STORED: StoredCost = {
@@ -38,7 +38,7 @@ describe('stored cost', () => {
   it('stored cost can be read again', () =>
     expect(readStoredCost(JSON.parse(JSON.stringify(STORED)))).toEqual(STORED));
 
-  it('stored cost marks unknown values', () => {
+  it('unknown values of stored cost remain null', () => {
     const stored = { ...STORED, gpu_s: null, peak_memory_bytes: null, energy_joules: null };
     expect(readStoredCost({ ...stored, gpus: ['GPU'] })).toEqual({ ...stored, gpus: ['GPU'] });
   });
@@ -83,7 +83,7 @@ it('stored cost is compared with the last run', () => {
     const source = [cell.source].flat().join('');
     const last = runOf(source, cell.execution_count, cell.metadata[EXECUTION_KEY]);
     const stored = readStoredCost({ ...STORED, run });
-    expect(stored !== null && isOfRun(stored, last), name).toBe(fits);
+    expect(stored !== null && belongsToRun(stored, last), name).toBe(fits);
   }
 });
 
@@ -94,9 +94,9 @@ it.each([[undefined], [null], [7], [{}], [{ ...RUN, source_crc32: -1 }], [{ ...R
 
 it('stored cost counts GPUs by model', () => {
   const titles = (gpus: string[], isLastRun = false): string[] => [
-    ...new Set(describeStored({ ...STORED, gpus }, isLastRun).map((part) => part.title)),
+    ...new Set(describeStoredCost({ ...STORED, gpus }, isLastRun).map((part) => part.title)),
   ];
-  const texts = describeStored(STORED, false).map(({ text }) => text.replaceAll('\u00a0', ' '));
+  const texts = describeStoredCost(STORED, false).map(({ text }) => text.replaceAll('\u00a0', ' '));
   expect(texts).toEqual(['12.3 s', 'GPU 9.81 s', 'peak 61.0 GiB (−8.00)', '6.10 kJ']);
   expect(titles(['H200', 'L4', 'H200'])).toEqual([
     'Earlier run on 2 × H200, L4, stored in the notebook',

@@ -11,12 +11,12 @@ export const EXECUTION_KEY = 'execution';
 /**
  * The limits of valid costs: thirty years, eight pebibytes, and a week's output of a power station.
  */
-const LONGEST_S = 1e9;
-const MOST_BYTES = 2 ** 53;
-const MOST_JOULES = 1e15;
-const MOST_GPUS = 1024;
-const LONGEST_NAME = 80;
-const MOST_U32 = 2 ** 32 - 1;
+const MAX_DURATION_S = 1e9;
+const MAX_BYTES = 2 ** 53;
+const MAX_JOULES = 1e15;
+const MAX_GPUS = 1024;
+const MAX_NAME_LENGTH = 80;
+const MAX_U32 = 2 ** 32 - 1;
 
 /**
  * Returns an identifier of a cell's last run from data that the cell records. `execution` is the
@@ -26,14 +26,14 @@ const MOST_U32 = 2 ** 32 - 1;
 export function runOf(source: string, execution_count: number | null, execution: unknown): CellRun {
   const { 'iopub.execute_input': started } = Object(execution) as Record<string, unknown>;
   return {
-    source_crc32: crc32(source),
+    source_crc32: computeCrc32(source),
     execution_count,
     started: typeof started === 'string' ? started : null,
   };
 }
 
 /** Returns whether a stored cost belongs to this run. */
-export function isOfRun({ run }: StoredCost, other: CellRun): boolean {
+export function belongsToRun({ run }: StoredCost, other: CellRun): boolean {
   return (
     run?.source_crc32 === other.source_crc32 &&
     run.execution_count === other.execution_count &&
@@ -53,14 +53,14 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
   const { duration_s, gpu_s, peak_memory_bytes, memory_change_bytes, energy_joules } = numbers;
   const isCost =
     version === 1 &&
-    isWithin(duration_s, LONGEST_S) &&
-    isAbsentOr(gpu_s, LONGEST_S) &&
-    isAbsentOr(peak_memory_bytes, MOST_BYTES) &&
-    isAbsentOr(memory_change_bytes, MOST_BYTES, -MOST_BYTES) &&
-    isAbsentOr(energy_joules, MOST_JOULES) &&
+    isWithin(duration_s, MAX_DURATION_S) &&
+    isNullOrWithin(gpu_s, MAX_DURATION_S) &&
+    isNullOrWithin(peak_memory_bytes, MAX_BYTES) &&
+    isNullOrWithin(memory_change_bytes, MAX_BYTES, -MAX_BYTES) &&
+    isNullOrWithin(energy_joules, MAX_JOULES) &&
     typeof shared === 'boolean' &&
     Array.isArray(gpus) &&
-    gpus.length <= MOST_GPUS &&
+    gpus.length <= MAX_GPUS &&
     gpus.every((name) => typeof name === 'string');
   return isCost
     ? {
@@ -71,7 +71,7 @@ export function readStoredCost(metadata: unknown): StoredCost | null {
         memory_change_bytes,
         energy_joules,
         shared,
-        gpus: gpus.map((name: string) => plainText(name, LONGEST_NAME)),
+        gpus: gpus.map((name: string) => plainText(name, MAX_NAME_LENGTH)),
         run: readRun(run),
       }
     : null;
@@ -86,8 +86,8 @@ function readRun(value: unknown): CellRun | null {
     keyof CellRun,
     unknown
   >;
-  return isWithin(source_crc32, MOST_U32) &&
-    isAbsentOr(execution_count, MOST_U32) &&
+  return isWithin(source_crc32, MAX_U32) &&
+    isNullOrWithin(execution_count, MAX_U32) &&
     (started === null || typeof started === 'string')
     ? { source_crc32, execution_count, started }
     : null;
@@ -97,8 +97,8 @@ function readRun(value: unknown): CellRun | null {
  * Returns the CRC-32 of a text in UTF-8, like zlib. Browsers provide other hashes only to HTTPS
  * pages.
  */
-function crc32(text: string): number {
-  let crc = MOST_U32;
+function computeCrc32(text: string): number {
+  let crc = MAX_U32;
   for (const byte of new TextEncoder().encode(text)) {
     crc ^= byte;
     for (let bit = 0; bit < 8; bit += 1) {
@@ -112,6 +112,6 @@ function isWithin(value: unknown, most: number, least = 0): value is number {
   return typeof value === 'number' && value >= least && value <= most;
 }
 
-function isAbsentOr(value: unknown, most: number, least = 0): value is number | null {
+function isNullOrWithin(value: unknown, most: number, least = 0): value is number | null {
   return value === null || isWithin(value, most, least);
 }

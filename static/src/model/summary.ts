@@ -1,8 +1,8 @@
 /** A one-line summary of all GPUs. */
 
-import { memoryNumber, memoryTotal, watts } from '../lib/format';
+import { formatMemoryNumber, formatMemoryTotal, formatWatts } from '../lib/format';
 import { plainText } from '../lib/text';
-import { firstAfter, indexAt, type SeriesSource } from '../lib/timeline';
+import { indexAfter, indexAt, type SeriesSource } from '../lib/timeline';
 import { trans } from '../lib/translation';
 import type { GpuSample } from '../wire';
 import { worstLevel, severityLevel } from './condition';
@@ -18,12 +18,12 @@ const BUSY_PERCENT = 5;
 const BUSY_MS = 10_000;
 
 /** The time series up to a time. */
-interface LineEnd {
+interface SeriesEnd {
   at_ms: number;
   timeline: SeriesSource;
 }
 
-export interface Moment extends LineEnd {
+export interface SummaryContext extends SeriesEnd {
   /** Whether the time is in the past, so that only time series are available. */
   isPast: boolean;
   gap_ms: number;
@@ -32,7 +32,7 @@ export interface Moment extends LineEnd {
 }
 
 /** The values of one GPU for the summary. */
-interface Load {
+interface GpuLoad {
   /** The highest utilization of the last ten seconds. */
   percent: number | null;
   used: number | null;
@@ -46,7 +46,7 @@ interface Load {
  * Summarizes GPUs at present or at a past time: `5 of 8 H200 busy`, `412 / 1,120 GiB`, `3,210 W`,
  * the most important part first. GPUs that do not respond are counted separately.
  */
-export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
+export function summaryOf(gpus: readonly GpuState[], moment: SummaryContext): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
   const alerts = moment.isPast
     ? []
@@ -59,9 +59,9 @@ export function summaryOf(gpus: readonly GpuState[], moment: Moment): string[] {
   const power = sum(loads.map((load) => load.watts));
   return [
     ...alerts,
-    describeBusy(loads, gpus),
+    describeBusyGpus(loads, gpus),
     describeMemory(loads),
-    power === null ? '' : watts(power),
+    power === null ? '' : formatWatts(power),
   ].filter((part) => part !== '');
 }
 
@@ -86,7 +86,7 @@ function describeAlerts(
   ];
 }
 
-function loadOf(gpu: GpuSample, moment: LineEnd): Load {
+function loadOf(gpu: GpuSample, moment: SeriesEnd): GpuLoad {
   const percent = valueOf(gpu.utilization.gpu_percent);
   return {
     percent: percent === null ? null : Math.max(percent, highestPercent(gpu, moment) ?? 0),
@@ -97,7 +97,7 @@ function loadOf(gpu: GpuSample, moment: LineEnd): Load {
   };
 }
 
-function pastLoadOf(gpu: GpuState, moment: Moment): Load {
+function pastLoadOf(gpu: GpuState, moment: SummaryContext): GpuLoad {
   const { timeline, at_ms, gap_ms } = moment;
   const index = indexAt(timeline.times_ms, at_ms, gap_ms);
   const at = (metric: string): number | null => {
@@ -116,21 +116,21 @@ function pastLoadOf(gpu: GpuState, moment: Moment): Load {
 
 function highestPercent(
   gpu: { index: number; uuid: string | null },
-  { timeline, at_ms }: LineEnd,
+  { timeline, at_ms }: SeriesEnd,
 ): number | null {
-  const from = firstAfter(timeline.times_ms, at_ms - BUSY_MS);
-  const to = firstAfter(timeline.times_ms, at_ms);
+  const from = indexAfter(timeline.times_ms, at_ms - BUSY_MS);
+  const to = indexAfter(timeline.times_ms, at_ms);
   const known = timeline.values(seriesKey(gpu, 'utilization.gpu_percent')).subarray(from, to);
   const highest = known.reduce((most, percent) => (percent > most ? percent : most), -1);
   return highest < 0 ? null : highest;
 }
 
 /** Returns whether a GPU is busy. */
-export function isBusy({ now }: GpuState, moment: LineEnd): boolean {
+export function isBusy({ now }: GpuState, moment: SeriesEnd): boolean {
   return now?.health.state === 'ok' && (loadOf(now, moment).percent ?? 0) > BUSY_PERCENT;
 }
 
-function describeBusy(loads: readonly Load[], gpus: readonly GpuState[]): string {
+function describeBusyGpus(loads: readonly GpuLoad[], gpus: readonly GpuState[]): string {
   const utilization = loads.map(({ percent }) => percent).filter((value) => value !== null);
   const busy = utilization.filter((value) => value > BUSY_PERCENT).length;
   if (utilization.length === 0) {
@@ -149,7 +149,7 @@ function describeBusy(loads: readonly Load[], gpus: readonly GpuState[]): string
  * Returns the use of dedicated memory, or of unified memory if no GPU has dedicated memory. All
  * GPUs share unified memory.
  */
-function describeMemory(loads: readonly Load[]): string {
+function describeMemory(loads: readonly GpuLoad[]): string {
   const device = loads.filter(({ unified }) => !unified);
   const own = device.length > 0;
   const counted = own ? device : loads;
@@ -160,7 +160,7 @@ function describeMemory(loads: readonly Load[]): string {
   if (used === null || total === null) {
     return '';
   }
-  const text = `${memoryNumber(used)} ${memoryTotal(total)}`;
+  const text = `${formatMemoryNumber(used)} ${formatMemoryTotal(total)}`;
   return own ? text : trans.__('%1 unified', text);
 }
 

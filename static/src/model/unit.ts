@@ -2,23 +2,23 @@
 
 import type { AxisEnds } from '../chart/axis';
 import {
-  axisTicks,
-  bytesPerSecond,
-  celsius,
-  celsiusDifference,
-  count,
+  formatAxisTicks,
+  formatBytesPerSecond,
+  formatTemperature,
+  formatTemperatureDifference,
+  formatCount,
   DASH,
-  degrees,
-  degreesBetween,
-  energy,
+  convertTemperature,
+  convertTemperatureDifference,
+  formatEnergy,
   energyUnit,
-  memoryNumber,
-  memorySize,
-  mhz,
-  percent,
+  formatMemoryNumber,
+  formatMemorySize,
+  formatMegahertz,
+  formatPercent,
   rateUnit,
-  significant,
-  watts,
+  formatSignificant,
+  formatWatts,
 } from '../lib/format';
 import { memoryUnitBytes, units } from '../lib/units';
 import type { FieldUnit } from '../wire/fields';
@@ -32,16 +32,16 @@ export interface Unit extends AxisEnds {
 }
 
 /** The parts of a formatted value: the number, and its unit or limit. */
-export interface Formatted {
+export interface FormattedValue {
   main: string;
   rest: string;
 }
 
-export const PERCENT: Unit = { ...plain(percent, '%'), ceiling: 100, bounded: true };
+export const PERCENT: Unit = { ...makeUnit(formatPercent, '%'), ceiling: 100, bounded: true };
 export const MEMORY: Unit = {
-  ...plain(memorySize),
-  number: memoryNumber,
-  ticks: (values) => axisTicks(values, memoryUnitBytes(), units().memory),
+  ...makeUnit(formatMemorySize),
+  number: formatMemoryNumber,
+  ticks: (values) => formatAxisTicks(values, memoryUnitBytes(), units().memory),
   get ceiling() {
     return memoryUnitBytes();
   },
@@ -54,40 +54,47 @@ export const MEMORY: Unit = {
 export const UNITS: Record<FieldUnit, Unit> = {
   percent: PERCENT,
   bytes: MEMORY,
-  watts: { ...plain(watts, 'W'), number: count, ceiling: 100 },
+  watts: { ...makeUnit(formatWatts, 'W'), number: formatCount, ceiling: 100 },
   joules: {
-    ...plain(energy),
-    ticks: (values) => axisTicks(values, ...energyUnit(Math.max(...values))),
+    ...makeUnit(formatEnergy),
+    ticks: (values) => formatAxisTicks(values, ...energyUnit(Math.max(...values))),
   },
   celsius: {
-    ...plain(celsius),
-    ticks: (values) => axisTicks(values.map(degrees), 1, units().temperature),
+    ...makeUnit(formatTemperature),
+    ticks: (values) => formatAxisTicks(values.map(convertTemperature), 1, units().temperature),
     floor: 20,
     ceiling: 100,
   },
   celsiusDifference: {
-    ...plain(celsiusDifference),
-    ticks: (values) => axisTicks(values.map(degreesBetween), 1, units().temperature),
+    ...makeUnit(formatTemperatureDifference),
+    ticks: (values) =>
+      formatAxisTicks(values.map(convertTemperatureDifference), 1, units().temperature),
     ceiling: 50,
   },
-  megahertz: { ...plain(mhz, 'MHz'), ceiling: 1000 },
+  megahertz: { ...makeUnit(formatMegahertz, 'MHz'), ceiling: 1000 },
   bytesPerSecond: {
-    ...plain(bytesPerSecond),
-    ticks: (values) => axisTicks(values, ...rateUnit(Math.max(...values))),
+    ...makeUnit(formatBytesPerSecond),
+    ticks: (values) => formatAxisTicks(values, ...rateUnit(Math.max(...values))),
     ceiling: 1e6,
   },
-  count: plain((value) => (Number.isInteger(value) ? count(value) : significant(value))),
+  count: makeUnit((value) =>
+    Number.isInteger(value) ? formatCount(value) : formatSignificant(value),
+  ),
 };
 
 /** Returns the parts of a value, with a dash if the value is `null`. */
-export function formatted(unit: Unit, value: number | null, limit: number | null): Formatted {
+export function formatValue(
+  unit: Unit,
+  value: number | null,
+  limit: number | null,
+): FormattedValue {
   if (limit === null) {
     return { main: value === null ? DASH : unit.text(value), rest: '' };
   }
   return { main: value === null ? DASH : unit.number(value), rest: `/ ${unit.text(limit)}` };
 }
 
-function plain(text: (value: number) => string, name = ''): Unit {
-  const ticks = (values: readonly number[]): string[] => axisTicks(values, 1, name);
+function makeUnit(text: (value: number) => string, name = ''): Unit {
+  const ticks = (values: readonly number[]): string[] => formatAxisTicks(values, 1, name);
   return { text, number: text, ticks, floor: 0, ceiling: 1, base: 1, bounded: false };
 }

@@ -1,7 +1,7 @@
 /** The vendors' terms for features that several vendors have. */
 
-import { own } from '../lib/own';
-import { table, trans } from '../lib/translation';
+import { findOwnProperty } from '../lib/own';
+import { lazyTexts, trans } from '../lib/translation';
 import type { MigInstance, Vendor } from '../wire';
 
 interface VendorWords {
@@ -18,7 +18,7 @@ interface VendorWords {
   countUnits: (count: number) => string;
 }
 
-const COMMON = table((): VendorWords => ({
+const COMMON = lazyTexts((): VendorWords => ({
   link: trans.__('GPU link'),
   countLinks: (count) => trans._n('%1 GPU link', '%1 GPU links', count),
   partitions: trans.__('Partitions'),
@@ -27,7 +27,7 @@ const COMMON = table((): VendorWords => ({
   countUnits: (count) => trans._n('%1 core', '%1 cores', count),
 }));
 
-const BY_VENDOR = table((): Record<Vendor, VendorWords> => ({
+const BY_VENDOR = lazyTexts((): Record<Vendor, VendorWords> => ({
   nvidia: {
     link: 'NVLink',
     countLinks: (count) => trans._n('%1 NVLink', '%1 NVLinks', count),
@@ -53,5 +53,7 @@ const BY_VENDOR = table((): Record<Vendor, VendorWords> => ({
 /** Returns the terms of these GPUs' vendor. For several vendors, returns neutral terms. */
 export function wordsOf(...gpus: readonly { vendor: Vendor }[]): VendorWords {
   const [vendor, ...others] = new Set(gpus.map((gpu) => gpu.vendor));
-  return others.length > 0 ? COMMON() : (own(BY_VENDOR(), vendor ?? 'nvidia') ?? COMMON());
+  return others.length > 0
+    ? COMMON()
+    : (findOwnProperty(BY_VENDOR(), vendor ?? 'nvidia') ?? COMMON());
 }

@@ -1,21 +1,23 @@
 // @vitest-environment jsdom
 import { afterEach, expect, it, vi } from 'vitest';
 
-import { diagnose, diagnoseNode } from './diagnose';
+import { diagnoseConnection, diagnoseNode } from './diagnose';
 
 afterEach(() => vi.unstubAllGlobals());
 
-it('responding server reveals the proxy problem', async () => {
+it('responding server indicates a proxy problem', async () => {
   const fetch = vi.fn(() => Promise.resolve(new Response('ok\n')));
   vi.stubGlobal('fetch', fetch);
-  expect((await diagnose())?.command).toBe(`gpumon serve --public-origin ${location.origin}`);
+  expect((await diagnoseConnection())?.command).toBe(
+    `gpumon serve --public-origin ${location.origin}`,
+  );
   expect(String(fetch.mock.calls.at(0))).toContain('healthz');
 });
 
-it('missing or foreign server has no diagnosis', async () => {
+it('failed or unexpected response yields no diagnosis', async () => {
   for (const response of [new Response('log in'), new Response('ok', { status: 502 })]) {
     vi.stubGlobal('fetch', () => Promise.resolve(response));
-    expect(await diagnose()).toBeNull();
+    expect(await diagnoseConnection()).toBeNull();
   }
 });
 

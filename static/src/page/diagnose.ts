@@ -19,7 +19,7 @@ export async function diagnoseNode(request: Request): Promise<Diagnosis | null> 
  * Returns why the stream cannot be opened although the server responds, or `null` if the server
  * does not respond.
  */
-export async function diagnose(): Promise<Diagnosis | null> {
+export async function diagnoseConnection(): Promise<Diagnosis | null> {
   const response = await fetch(new URL('healthz', document.baseURI), {
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
@@ -29,7 +29,7 @@ export async function diagnose(): Promise<Diagnosis | null> {
   return {
     title: trans.__('No WebSocket connection'),
     message: trans.__(
-      'gpumon responds, but its WebSocket cannot be opened. A reverse proxy has to pass on the headers Upgrade and Connection, and the server has to know its address:',
+      'gpumon responds, but its WebSocket cannot be opened. A reverse proxy must forward the headers Upgrade and Connection. Start the server with the address of this page:',
     ),
     command: `gpumon serve --public-origin ${location.origin}`,
   };

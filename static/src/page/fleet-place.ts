@@ -2,7 +2,7 @@ const KEY = 'gpumon-fleet-place';
 /** The path of a node's page, which is two levels below the fleet's page. */
 const NODE_PAGE = /\/nodes\/[^/]+\/$/;
 
-interface LeftPlace {
+interface StoredPosition {
   /** The path of the fleet's page. */
   base: string;
   /** The fragment of the URL, such as `#fleet?filter=ana`. */
@@ -14,22 +14,22 @@ interface LeftPlace {
  * The position in the fleet at which the user opened a node. It is stored until the tab is closed,
  * so that the user can return to it.
  */
-export class FleetPlace {
+export class FleetPosition {
   private constructor(private readonly base: URL) {}
 
-  static here(): FleetPlace {
-    return new FleetPlace(new URL('./', document.baseURI));
+  static ofThisPage(): FleetPosition {
+    return new FleetPosition(new URL('./', document.baseURI));
   }
 
   /** Returns the position in the fleet above the page of a node, or `null` on other pages. */
-  static above(): FleetPlace | null {
+  static aboveNode(): FleetPosition | null {
     return NODE_PAGE.test(new URL('./', document.baseURI).pathname)
-      ? new FleetPlace(new URL('../../', document.baseURI))
+      ? new FleetPosition(new URL('../../', document.baseURI))
       : null;
   }
 
-  leave(address: string): void {
-    const left: LeftPlace = { base: this.base.pathname, address, scroll: window.scrollY };
+  savePosition(address: string): void {
+    const left: StoredPosition = { base: this.base.pathname, address, scroll: window.scrollY };
     try {
       sessionStorage.setItem(KEY, JSON.stringify(left));
     } catch {
@@ -38,8 +38,8 @@ export class FleetPlace {
   }
 
   /** Returns the stored scroll position of `address`, and removes it. */
-  comeBack(address: string): number | null {
-    const left = this.readLeft();
+  takeScrollPosition(address: string): number | null {
+    const left = this.readStoredPosition();
     if (left?.address !== address) {
       return null;
     }
@@ -48,8 +48,8 @@ export class FleetPlace {
   }
 
   /** Returns the URL to return to, or `null` if there is no fleet. */
-  async address(): Promise<string | null> {
-    const left = this.readLeft();
+  async findAddress(): Promise<string | null> {
+    const left = this.readStoredPosition();
     if (left !== null) {
       return `${this.base.href}${left.address}`;
     }
@@ -62,9 +62,9 @@ export class FleetPlace {
     }
   }
 
-  private readLeft(): LeftPlace | null {
+  private readStoredPosition(): StoredPosition | null {
     try {
-      const left = JSON.parse(sessionStorage.getItem(KEY) ?? 'null') as LeftPlace | null;
+      const left = JSON.parse(sessionStorage.getItem(KEY) ?? 'null') as StoredPosition | null;
       return left?.base === this.base.pathname && left.address.startsWith('#fleet') ? left : null;
     } catch {
       return null;

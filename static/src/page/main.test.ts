@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 
 import { setTranslator, trans } from '../lib/translation';
-import { hello } from '../testing/frames';
-import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
+import { makeHello } from '../testing/frames';
+import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
 
 const host = document.createElement('div');
 
@@ -44,7 +44,7 @@ it('URL follows charts until the user leaves them', async () => {
 });
 
 it('page header has no English word', async () => {
-  const data = JSON.stringify(hello({ fleet: true }));
+  const data = JSON.stringify(makeHello({ fleet: true }));
   FakeSocket.newest?.onmessage?.(new MessageEvent('message', { data }));
   const expectActions = async (address: string, first: string): Promise<void> => {
     location.hash = address;
@@ -52,7 +52,7 @@ it('page header has no English word', async () => {
     const ids = [first, 'gpumon-fleet-link', 'gpumon-theme', 'gpumon-sign-out'];
     await vi.waitFor(() => expect(ids.filter((id) => find(id) === null)).toEqual([]));
     const head = host.querySelector('.gpumon-head-actions');
-    expect(untranslated(head === null ? ['no head'] : textsOf(head), ['⋮'])).toEqual([]);
+    expect(findUntranslated(head === null ? ['no head'] : textsOf(head), ['⋮'])).toEqual([]);
   };
   await expectActions('', 'gpumon-charts');
   await expectActions('#charts', 'gpumon-all-gpus');

@@ -11,8 +11,8 @@ import type { Request } from '../model/request';
 import type { MountedFleet } from '../view/fleet/index';
 import type { HeadAction } from '../view/head-action';
 import { loadPart } from '../view/part';
-import { diagnose, diagnoseNode } from './diagnose';
-import { FleetPlace } from './fleet-place';
+import { diagnoseConnection, diagnoseNode } from './diagnose';
+import { FleetPosition } from './fleet-place';
 import { SignIn } from './sign-in';
 import { Theme } from './theme';
 
@@ -24,7 +24,7 @@ const CHARTS = '#charts';
 const FLEET = '#fleet';
 
 /** The current view of the page. */
-interface Shown {
+interface ShownView {
   themeChanged: () => void;
   dispose: () => void;
   /** Called after the user has signed in. */
@@ -41,9 +41,9 @@ interface PageParts {
   onRefused: () => void;
 }
 
-function start(host: HTMLElement): void {
+function startPage(host: HTMLElement): void {
   const request: Request = (path, init) => fetch(new URL(path, document.baseURI), init);
-  const above = FleetPlace.above();
+  const above = FleetPosition.aboveNode();
   const signIn = new SignIn(request, () => {
     feed.retryNow();
     shown?.retry?.();
@@ -54,7 +54,9 @@ function start(host: HTMLElement): void {
     // The server of a fleet only forwards requests without side effects to its nodes.
     readOnly: above !== null,
     diagnose: async () =>
-      (await signIn.check()) ?? (above === null ? null : await diagnoseNode(request)) ?? diagnose(),
+      (await signIn.checkSession()) ??
+      (above === null ? null : await diagnoseNode(request)) ??
+      diagnoseConnection(),
   });
   // This subscription keeps the connection and the store while views are replaced.
   const subscription = feed.subscribe((frame) => {
@@ -65,10 +67,10 @@ function start(host: HTMLElement): void {
     }
   });
   subscription.update({ active: false });
-  let shown: Shown | null = null;
+  let shown: ShownView | null = null;
   const theme = new Theme(() => shown?.themeChanged());
   let fleetAddress: string | null = null;
-  void above?.address().then((address) => {
+  void above?.findAddress().then((address) => {
     fleetAddress = address;
   });
   const fleetLink = (): HeadAction[] => {
@@ -80,7 +82,7 @@ function start(host: HTMLElement): void {
     feed,
     request,
     actions: (...first) => [...first, ...signIn.headActions(), theme.headAction()],
-    onRefused: () => void signIn.check(),
+    onRefused: () => void signIn.checkSession(),
   };
   const follow = (): void => {
     const address = location.hash;
@@ -104,7 +106,10 @@ function streamUrl(): URL {
   return url;
 }
 
-function showOverview({ host, feed, actions }: PageParts, fleetLink: () => HeadAction[]): Shown {
+function showOverview(
+  { host, feed, actions }: PageParts,
+  fleetLink: () => HeadAction[],
+): ShownView {
   const monitor = mountMonitor(host, {
     feed,
     title: 'gpumon',
@@ -122,8 +127,8 @@ function showOverview({ host, feed, actions }: PageParts, fleetLink: () => HeadA
   };
 }
 
-function showCharts({ host, feed, actions }: PageParts, fleetLink: () => HeadAction[]): Shown {
-  const address = new AddressOf(CHARTS);
+function showCharts({ host, feed, actions }: PageParts, fleetLink: () => HeadAction[]): ShownView {
+  const address = new ViewAddress(CHARTS);
   const dashboard = mountDashboard(host, {
     feed,
     title: 'gpumon',
@@ -139,9 +144,9 @@ function showCharts({ host, feed, actions }: PageParts, fleetLink: () => HeadAct
   };
 }
 
-function showFleet({ host, request, feed, actions, onRefused }: PageParts): Shown {
-  const address = new AddressOf(FLEET);
-  const place = FleetPlace.here();
+function showFleet({ host, request, feed, actions, onRefused }: PageParts): ShownView {
+  const address = new ViewAddress(FLEET);
+  const place = FleetPosition.ofThisPage();
   const back = (): HeadAction[] =>
     feed.store.inventory === null
       ? []
@@ -162,9 +167,9 @@ function showFleet({ host, request, feed, actions, onRefused }: PageParts): Show
       address: address.read(),
       onRefused,
       onAddress: (shown) => address.save(shown),
-      onLeave: () => place.leave(location.hash),
+      onLeave: () => place.savePosition(location.hash),
     });
-    const scroll = place.comeBack(location.hash);
+    const scroll = place.takeScrollPosition(location.hash);
     if (scroll !== null) {
       fleet.scrollTo(scroll);
     }
@@ -186,7 +191,7 @@ function showFleet({ host, request, feed, actions, onRefused }: PageParts): Show
 }
 
 /** The part of the URL fragment after the prefix of a view. */
-class AddressOf {
+class ViewAddress {
   private whole = location.hash;
 
   constructor(private readonly prefix: string) {}
@@ -222,5 +227,5 @@ function focusView(host: HTMLElement): void {
 const host = document.getElementById('gpumon');
 if (host !== null) {
   host.replaceChildren();
-  start(host);
+  startPage(host);
 }

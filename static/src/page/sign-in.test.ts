@@ -3,23 +3,27 @@ import { beforeEach, expect, it, vi } from 'vitest';
 
 import '../testing/dialog';
 import { setTranslator, trans } from '../lib/translation';
-import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
+import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
 import { SignIn } from './sign-in';
 
-const BOTH = { name: null, scope: null, token: true, password: true };
+const BOTH_METHODS = { name: null, scope: null, token: true, password: true };
 const request = vi.fn<(path: string, init?: RequestInit) => Promise<Response>>();
 const signedIn = vi.fn();
 
-function answer(status: number, body: unknown = '', headers: Record<string, string> = {}): void {
+function respondWith(
+  status: number,
+  body: unknown = '',
+  headers: Record<string, string> = {},
+): void {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   request.mockResolvedValueOnce(new Response(status === 204 ? null : text, { status, headers }));
 }
 
-function dialog(): HTMLDialogElement | null {
+function findDialog(): HTMLDialogElement | null {
   return document.querySelector('dialog');
 }
 
-function input(name: string): HTMLInputElement {
+function findInput(name: string): HTMLInputElement {
   const labels = [...document.querySelectorAll('label')];
   const found = labels.find((label) => label.textContent === name)?.querySelector('input');
   if (found === null || found === undefined) {
@@ -34,14 +38,14 @@ async function submit(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve));
 }
 
-function error(): string {
+function readErrorText(): string {
   return document.querySelector('[role="alert"]:not([hidden])')?.textContent ?? '';
 }
 
-async function shown(ways: object = BOTH): Promise<SignIn> {
+async function showSignIn(ways: object = BOTH_METHODS): Promise<SignIn> {
   const signIn = new SignIn(request, signedIn);
-  answer(401, ways);
-  expect((await signIn.check())?.title).toBe('Not signed in');
+  respondWith(401, ways);
+  expect((await signIn.checkSession())?.title).toBe('Not signed in');
   return signIn;
 }
 
@@ -54,43 +58,47 @@ beforeEach(() => {
 it('open or old server shows no sign-in form', async () => {
   const signIn = new SignIn(request, signedIn);
   for (const status of [200, 404]) {
-    answer(status, { ...BOTH, scope: 'run' });
-    expect(await signIn.check()).toBeNull();
+    respondWith(status, { ...BOTH_METHODS, scope: 'run' });
+    expect(await signIn.checkSession()).toBeNull();
   }
-  expect([dialog(), signIn.headActions()]).toEqual([null, []]);
+  expect([findDialog(), signIn.headActions()]).toEqual([null, []]);
 });
 
 it('token signs in and is not stored', async () => {
-  const signIn = await shown({ ...BOTH, password: false });
-  expect(document.activeElement).toBe(input('Token'));
+  const signIn = await showSignIn({ ...BOTH_METHODS, password: false });
+  expect(document.activeElement).toBe(findInput('Token'));
   expect(document.querySelector('.page-sign-in-other')).toBeNull();
-  const token = input('Token');
+  const token = findInput('Token');
   token.value = ' 0123 ';
-  answer(200, { ...BOTH, name: 'token ana', scope: 'run' });
+  respondWith(200, { ...BOTH_METHODS, name: 'token ana', scope: 'run' });
   await submit();
   const [path, init] = request.mock.calls.at(-1) ?? [];
   expect([path, init?.method, init?.body]).toEqual(['api/v1/session', 'POST', '{"token":"0123"}']);
   expect(init?.headers).toEqual({ 'X-Gpumon': 'run' });
-  expect([dialog(), signedIn.mock.calls.length, signIn.headActions().length]).toEqual([null, 1, 1]);
+  expect([findDialog(), signedIn.mock.calls.length, signIn.headActions().length]).toEqual([
+    null,
+    1,
+    1,
+  ]);
   expect(JSON.stringify(localStorage)).not.toContain('0123');
   expect(token.value).toBe('');
 });
 
-it('error shows the reason or the wait', async () => {
-  await shown();
-  answer(401, 'this token or password is not valid');
+it('sign-in error shows reason or waiting time', async () => {
+  await showSignIn();
+  respondWith(401, 'this token or password is not valid');
   await submit();
-  expect(error()).toContain('This token is not valid.');
+  expect(readErrorText()).toContain('This token is not valid.');
   request.mockRejectedValueOnce(new Error('gone'));
   await submit();
-  expect(error()).toContain('not responding');
-  answer(403, 'requests from pages of another origin are refused');
+  expect(readErrorText()).toContain('not responding');
+  respondWith(403, 'requests from pages of another origin are refused');
   await submit();
-  expect(error()).toContain('another origin');
-  answer(429, 'too many', { 'retry-after': '7' });
+  expect(readErrorText()).toContain('another origin');
+  respondWith(429, 'too many', { 'retry-after': '7' });
   await submit();
   const button = document.querySelector<HTMLButtonElement>('[type="submit"]');
-  expect([error(), button?.disabled]).toEqual([
+  expect([readErrorText(), button?.disabled]).toEqual([
     'Too many wrong attempts. Try again in 7 seconds.',
     true,
   ]);
@@ -98,33 +106,33 @@ it('error shows the reason or the wait', async () => {
 });
 
 it('user and password sign in', async () => {
-  await shown();
+  await showSignIn();
   document.querySelector<HTMLElement>('.page-sign-in-other')?.click();
   await Promise.resolve();
-  expect(document.activeElement).toBe(input('User'));
-  expect([document.body.textContent.includes('Token'), input('Password').required]).toEqual([
+  expect(document.activeElement).toBe(findInput('User'));
+  expect([document.body.textContent.includes('Token'), findInput('Password').required]).toEqual([
     false,
     true,
   ]);
-  input('User').value = 'ana';
-  input('Password').value = ' secret ';
-  answer(401, '');
+  findInput('User').value = 'ana';
+  findInput('Password').value = ' secret ';
+  respondWith(401, '');
   await submit();
-  expect(error()).toBe('User or password is wrong.');
+  expect(readErrorText()).toBe('User or password is wrong.');
   expect(request.mock.calls.at(-1)?.[1]?.body).toBe('{"user":"ana","password":" secret "}');
 });
 
 it('form cannot be closed, returns after sign-out', async () => {
-  const signIn = await shown();
+  const signIn = await showSignIn();
   const cancel = new Event('cancel', { cancelable: true });
-  dialog()?.dispatchEvent(cancel);
+  findDialog()?.dispatchEvent(cancel);
   expect(cancel.defaultPrevented).toBe(true);
-  answer(200, { ...BOTH, scope: 'read' });
+  respondWith(200, { ...BOTH_METHODS, scope: 'read' });
   await submit();
-  answer(204);
-  answer(401, BOTH);
+  respondWith(204);
+  respondWith(401, BOTH_METHODS);
   signIn.headActions()[0]?.onClick?.();
-  await vi.waitFor(() => expect(dialog()).not.toBeNull());
+  await vi.waitFor(() => expect(findDialog()).not.toBeNull());
   expect(request.mock.calls.map(([, init]) => init?.method ?? 'GET')).toEqual([
     'GET',
     'POST',
@@ -139,17 +147,17 @@ it('form has no English word in another language', async () => {
   setTranslator(pseudoTranslator(trans));
   const data = ['gpumon', 'localhost'];
   const signIn = new SignIn(request, signedIn);
-  answer(401, BOTH);
-  const diagnosis = await signIn.check();
+  respondWith(401, BOTH_METHODS);
+  const diagnosis = await signIn.checkSession();
   const texts = textsOf(document.body);
-  answer(401);
+  respondWith(401);
   await submit();
   texts.push(...textsOf(document.body));
   document.querySelector<HTMLElement>('.page-sign-in-other')?.click();
-  answer(429, '', { 'retry-after': '7' });
+  respondWith(429, '', { 'retry-after': '7' });
   await submit();
   texts.push(...textsOf(document.body), diagnosis?.title ?? '', diagnosis?.message ?? '');
   expect(texts.length).toBeGreaterThan(15);
-  expect(untranslated(texts, data)).toEqual([]);
+  expect(findUntranslated(texts, data)).toEqual([]);
   setTranslator(before);
 });

@@ -1,10 +1,10 @@
 import { render, type ComponentChild } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { Stored } from '../lib/stored';
+import { StoredValue } from '../lib/stored';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import { OWN_HEADERS, type Request } from '../model/request';
+import { REQUEST_HEADERS, type Request } from '../model/request';
 import type { Diagnosis } from '../model/store';
 import type { HeadAction } from '../view/head-action';
 
@@ -13,7 +13,7 @@ const PATH = 'api/v1/session';
 const WAIT_S = 60;
 
 /** Whether a user has signed in on this page. The cookie itself is not readable by scripts. */
-const SIGNED_IN = new Stored('gpumon-signed-in');
+const SIGNED_IN = new StoredValue('gpumon-signed-in');
 
 /** The available methods to sign in. */
 interface Methods {
@@ -33,8 +33,8 @@ export class SignIn {
   /** Returns the action to sign out, if a user has signed in. */
   headActions(): HeadAction[] {
     const end = async (): Promise<void> => {
-      await this.request(PATH, { method: 'DELETE', headers: OWN_HEADERS }).catch(() => null);
-      await this.check().catch(() => null);
+      await this.request(PATH, { method: 'DELETE', headers: REQUEST_HEADERS }).catch(() => null);
+      await this.checkSession().catch(() => null);
     };
     return SIGNED_IN.get() === null
       ? []
@@ -52,7 +52,7 @@ export class SignIn {
    * Shows the form if the server requires signing in. Returns the reason, or `null` if it is not
    * required.
    */
-  async check(): Promise<Diagnosis | null> {
+  async checkSession(): Promise<Diagnosis | null> {
     const response = await this.request(PATH);
     if (response.status !== 401) {
       return null;
@@ -63,17 +63,17 @@ export class SignIn {
       this.host.className = 'gpumon';
       document.body.append(this.host);
       render(
-        <Form methods={methods} request={this.request} onSignedIn={() => this.finish()} />,
+        <Form methods={methods} request={this.request} onSignedIn={() => this.finishSignIn()} />,
         this.host,
       );
     }
     return {
       title: trans.__('Not signed in'),
-      message: trans.__('This server asks for a token or a password.'),
+      message: trans.__('This server requires a token or a password.'),
     };
   }
 
-  private finish(): void {
+  private finishSignIn(): void {
     render(null, this.host);
     this.host.remove();
     SIGNED_IN.set('yes');
@@ -112,7 +112,7 @@ function Form({
     setSending(true);
     setError('');
     try {
-      const options = { method: 'POST', headers: OWN_HEADERS, body: JSON.stringify(body) };
+      const options = { method: 'POST', headers: REQUEST_HEADERS, body: JSON.stringify(body) };
       const response = await request(PATH, options);
       if (response.ok) {
         form.reset();

@@ -1,8 +1,8 @@
-import { Stored } from '../lib/stored';
+import { StoredValue } from '../lib/stored';
 import { trans } from '../lib/translation';
 import type { HeadAction } from '../view/head-action';
 
-const STORED = new Stored('gpumon-theme');
+const STORED_THEME = new StoredValue('gpumon-theme');
 
 /**
  * The theme of the page, light or dark. It is the system's theme until the user selects the other
@@ -16,7 +16,7 @@ export class Theme {
   private isSystemDark: boolean;
 
   constructor(private readonly onChange: () => void) {
-    const apply = (): void => this.show(this.isDark);
+    const apply = (): void => this.applyTheme(this.isDark);
     const system = matchMedia('(prefers-color-scheme: dark)');
     this.isSystemDark = system.matches;
     system.addEventListener('change', ({ matches }) => {
@@ -24,7 +24,7 @@ export class Theme {
       apply();
     });
     // The page is printed in the light theme, because paper is white.
-    window.addEventListener('beforeprint', () => this.show(false));
+    window.addEventListener('beforeprint', () => this.applyTheme(false));
     window.addEventListener('afterprint', apply);
     apply();
   }
@@ -37,23 +37,23 @@ export class Theme {
       onClick: () => {
         const isDark = !this.isDark;
         // If the system's theme is selected again, the page follows the system.
-        STORED.set(isDark === this.isSystemDark ? null : nameOf(isDark));
-        this.show(isDark);
+        STORED_THEME.set(isDark === this.isSystemDark ? null : themeName(isDark));
+        this.applyTheme(isDark);
       },
     };
   }
 
   private get isDark(): boolean {
-    const stored = STORED.get();
+    const stored = STORED_THEME.get();
     return stored === 'dark' || (stored !== 'light' && this.isSystemDark);
   }
 
-  private show(isDark: boolean): void {
-    document.documentElement.dataset.theme = nameOf(isDark);
+  private applyTheme(isDark: boolean): void {
+    document.documentElement.dataset.theme = themeName(isDark);
     this.onChange();
   }
 }
 
-function nameOf(isDark: boolean): string {
+function themeName(isDark: boolean): string {
   return isDark ? 'dark' : 'light';
 }

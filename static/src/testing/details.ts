@@ -3,7 +3,7 @@
 import type { GpuDetails, NvLink } from '../wire';
 import { GIB, NOW } from './frames';
 
-export function details(index: number, changes: Partial<GpuDetails> = {}): GpuDetails {
+export function makeDetails(index: number, changes: Partial<GpuDetails> = {}): GpuDetails {
   const notSupported = { absent: 'not_supported' } as const;
   return {
     index,
@@ -46,7 +46,7 @@ export function details(index: number, changes: Partial<GpuDetails> = {}): GpuDe
     },
     bar1: { total_bytes: 256 * GIB, used_bytes: 2 * GIB },
     pcie_replays_total: 0,
-    nvlinks: Array.from({ length: 18 }, (_, link) => nvLink(link)),
+    nvlinks: Array.from({ length: 18 }, (_, link) => makeNvLink(link)),
     fabric: notSupported,
     c2c_enabled: notSupported,
     recovery_action: 'none',
@@ -56,7 +56,7 @@ export function details(index: number, changes: Partial<GpuDetails> = {}): GpuDe
   };
 }
 
-export function nvLink(link: number, changes: Partial<NvLink> = {}): NvLink {
+export function makeNvLink(link: number, changes: Partial<NvLink> = {}): NvLink {
   return {
     link,
     active: true,

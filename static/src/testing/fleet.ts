@@ -28,7 +28,7 @@ const MODELS = [
 const USERS = 'ana bob chen dora emil fatima george hana ivan julia kofi lena'.split(' ');
 const NAMESPACES = ['research', 'serving', 'vision'];
 
-export interface MadeFleet {
+export interface GeneratedFleet {
   nodes: number;
   gpus: number;
   at_ms: number;
@@ -38,7 +38,7 @@ export interface MadeFleet {
 }
 
 /** Returns a generator of pseudorandom numbers from 0 to 1 that are the same in every run. */
-export function sequence(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -49,9 +49,15 @@ export function sequence(seed: number): () => number {
 }
 
 /** Returns a fleet. On each node, either one job uses all GPUs, or each GPU has another owner. */
-export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFleet): Fleet {
-  const random = sequence(nodes * 31 + gpus);
-  const all = new Columns();
+export function generateFleet({
+  nodes,
+  gpus,
+  at_ms,
+  byNode = false,
+  nameOf,
+}: GeneratedFleet): Fleet {
+  const random = createRandom(nodes * 31 + gpus);
+  const all = new FleetBuilder();
   const names = Array.from(
     { length: nodes },
     (_, node) => nameOf?.(node) ?? `node-${String(node + 1).padStart(4, '0')}`,
@@ -70,13 +76,13 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
     const model = node % 10 < 5 ? 0 : node % 10 < 8 ? 1 : 2;
     // The GPUs of a node belong to one job, or each has its own owner.
     const kind = random();
-    const owner = kind < 0.55 ? all.slurmJob(Math.floor(node / 4)) : null;
+    const owner = kind < 0.55 ? all.addSlurmJob(Math.floor(node / 4)) : null;
     for (let index = 0; index < (byNode ? 1 : gpus); index += 1) {
       const load = owner === null ? (random() < 0.5 ? random() : 0) : 0.75 + 0.25 * random();
       const fault = random();
       const gpuHealth: GpuHealth = isGone ? 'unknown' : fault < 0.0012 ? 'not_responding' : 'ok';
       const isFree = owner === null && (kind > 0.86 || random() < 0.15);
-      all.gpu({
+      all.addGpu({
         node,
         index,
         model,
@@ -88,7 +94,9 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
         many: byNode ? gpus : 1,
       });
       if (gpuHealth === 'ok' && fault > 0.993) {
-        all.condition(fault > 0.9985 ? 'xid_79' : fault > 0.996 ? 'ecc_uncorrected' : 'row_remap');
+        all.addCondition(
+          fault > 0.9985 ? 'xid_79' : fault > 0.996 ? 'ecc_uncorrected' : 'row_remap',
+        );
       }
     }
   }
@@ -100,7 +108,7 @@ export function fleetOf({ nodes, gpus, at_ms, byNode = false, nameOf }: MadeFlee
     refresh_s: 15,
     resolution: byNode ? 'node' : 'gpu',
     nodes: { name: names, health, reasons, gpus: names.map(() => gpus), unopenable },
-    gpus: all.gpus(),
+    gpus: all.buildGpus(),
     owners: all.owners,
     holds: all.holds,
     conditions: all.conditions,
@@ -190,7 +198,7 @@ function joinSums(all: readonly Sum[]): FleetSums {
   return sums as FleetSums;
 }
 
-interface MadeGpu {
+interface GeneratedGpu {
   node: number;
   index: number;
   model: number;
@@ -203,7 +211,7 @@ interface MadeGpu {
   many: number;
 }
 
-class Columns {
+class FleetBuilder {
   readonly owners: FleetOwner[] = [];
   readonly holds: FleetHold[] = [];
   readonly conditions: FleetCondition[] = [];
@@ -219,8 +227,8 @@ class Columns {
     (): (number | null)[] => [],
   );
 
-  slurmJob(number: number): number {
-    return this.owner({
+  addSlurmJob(number: number): number {
+    return this.addOwner({
       user: USERS[(number * 7) % USERS.length] ?? null,
       kind: 'slurm_job',
       id: String(88_000 + number),
@@ -228,7 +236,7 @@ class Columns {
     });
   }
 
-  gpu({ node, index, model, gpuHealth, isFree, load, owner, random, many }: MadeGpu): void {
+  addGpu({ node, index, model, gpuHealth, isFree, load, owner, random, many }: GeneratedGpu): void {
     const place = this.node.length;
     const { memory, watts } = MODELS[model] ?? MODELS[0];
     const isKnown = gpuHealth === 'ok';
@@ -265,19 +273,19 @@ class Columns {
       this.holds.push({ gpu: place, owner: owner ?? this.single(random) });
     }
     if (isKnown && busy > 0.97) {
-      this.condition('throttled', 1);
+      this.addCondition('throttled', 1);
     }
     if (isKnown && isIdle) {
-      this.condition('held_idle', 1);
+      this.addCondition('held_idle', 1);
     }
   }
 
   /** Adds a condition to the GPU that was added last. */
-  condition(kind: string, severity = kind === 'row_remap' ? 2 : 3): void {
+  addCondition(kind: string, severity = kind === 'row_remap' ? 2 : 3): void {
     this.conditions.push({ gpu: this.node.length - 1, kind, severity });
   }
 
-  gpus(): Fleet['gpus'] {
+  buildGpus(): Fleet['gpus'] {
     const [util = [], used = [], total = [], draw = [], limit = [], celsius = []] = this.values;
     return {
       node: this.node,
@@ -306,7 +314,7 @@ class Columns {
     const kind = random();
     const number = Math.floor(40 * random());
     if (kind < 0.4) {
-      return this.owner({
+      return this.addOwner({
         user,
         kind: 'notebook',
         id: `${['train', 'eval', 'explore'][number % 3] ?? ''}-${number}.ipynb`,
@@ -314,16 +322,16 @@ class Columns {
       });
     }
     return kind < 0.8
-      ? this.owner({
+      ? this.addOwner({
           user,
           kind: 'pod',
           id: `llm-${number}`,
           namespace: NAMESPACES[number % 3] ?? null,
         })
-      : this.owner({ user, kind: 'user', id: '', namespace: null });
+      : this.addOwner({ user, kind: 'user', id: '', namespace: null });
   }
 
-  private owner(owner: FleetOwner): number {
+  private addOwner(owner: FleetOwner): number {
     const key = JSON.stringify(owner);
     const known = this.places.get(key);
     if (known !== undefined) {
@@ -334,8 +342,8 @@ class Columns {
   }
 }
 
-export function usageOf(fleet: Fleet, range_s: number): FleetUsage {
-  const random = sequence(range_s);
+export function generateUsage(fleet: Fleet, range_s: number): FleetUsage {
+  const random = createRandom(range_s);
   const gpus = new Map<number, number>();
   fleet.holds.forEach(({ owner }) => gpus.set(owner, (gpus.get(owner) ?? 0) + 1));
   const owners = fleet.owners.map((owner, place) => {
@@ -358,8 +366,8 @@ export function usageOf(fleet: Fleet, range_s: number): FleetUsage {
     owners,
     owners_total: owners.length,
     unlisted: { name: null, owners: 0, gpu_s: null, active_gpu_s: null, energy_joules: null },
-    users: groupedUsage(owners, ({ user }) => user),
-    namespaces: groupedUsage(
+    users: groupUsage(owners, ({ user }) => user),
+    namespaces: groupUsage(
       owners.filter(({ owner }) => owner.kind === 'pod'),
       ({ namespace }) => namespace,
     ),
@@ -369,7 +377,7 @@ export function usageOf(fleet: Fleet, range_s: number): FleetUsage {
   };
 }
 
-function groupedUsage(
+function groupUsage(
   owners: readonly (Omit<FleetUsage['unlisted'], 'name' | 'owners'> & { owner: FleetOwner })[],
   nameOf: (owner: FleetOwner) => string | null,
 ): FleetUsage['users'] {
@@ -394,8 +402,8 @@ function groupedUsage(
   return [...groups.values()].sort((a, b) => (b.gpu_s ?? 0) - (a.gpu_s ?? 0));
 }
 
-export function eventsOf(fleet: Fleet, range_s: number): FleetEvents {
-  const random = sequence(7);
+export function generateEvents(fleet: Fleet, range_s: number): FleetEvents {
+  const random = createRandom(7);
   const events: FleetEvent[] = [];
   fleet.nodes.health.forEach((health, node) => {
     if (health !== 'up') {
@@ -436,8 +444,8 @@ export function eventsOf(fleet: Fleet, range_s: number): FleetEvents {
 }
 
 /** Returns a history with more load on days than at nights. */
-export function historyOf(fleet: Fleet, range_s: number, node: string | null): FleetHistory {
-  const random = sequence(range_s + (node?.length ?? 0));
+export function generateHistory(fleet: Fleet, range_s: number, node: string | null): FleetHistory {
+  const random = createRandom(range_s + (node?.length ?? 0));
   const step_ms = Math.max(60, range_s / 240) * 1000;
   const at_ms = Array.from(
     { length: Math.floor((range_s * 1000) / step_ms) + 1 },
@@ -478,21 +486,21 @@ export function historyOf(fleet: Fleet, range_s: number, node: string | null): F
 }
 
 /** Returns a server's answer to a request, or `null` if the path is unknown. */
-export function fleetAnswer(fleet: Fleet, url: URL): unknown {
+export function makeFleetResponse(fleet: Fleet, url: URL): unknown {
   const range_s = Number(url.searchParams.get('range_s') ?? 86_400);
   const node = url.searchParams.get('node');
   switch (url.pathname.replace(/^.*\/api\/v1\//, '')) {
     case 'fleet':
       return fleet;
     case 'fleet/usage':
-      return usageOf(fleet, range_s);
+      return generateUsage(fleet, range_s);
     case 'fleet/events':
-      return eventsOf(fleet, range_s);
+      return generateEvents(fleet, range_s);
     case 'fleet/history':
-      return historyOf(fleet, range_s, node);
+      return generateHistory(fleet, range_s, node);
     case 'fleet/node':
       return {
-        ...fleetOf({ nodes: 1, gpus: 8, at_ms: fleet.at_ms, nameOf: () => node ?? '' }),
+        ...generateFleet({ nodes: 1, gpus: 8, at_ms: fleet.at_ms, nameOf: () => node ?? '' }),
         source: fleet.source,
       };
     default:

@@ -20,7 +20,7 @@ export const GIB = 1024 ** 3;
 export const NOW = Date.UTC(2026, 10, 20, 10, 42, 7);
 
 /** Returns an inventory. `vendors` are the vendors of the first GPUs. */
-export function inventory(count: number, ...vendors: Vendor[]): Inventory {
+export function makeInventory(count: number, ...vendors: Vendor[]): Inventory {
   return {
     at_ms: NOW,
     hostname: 'node-07',
@@ -69,7 +69,7 @@ function gpuIdentity(index: number): Gpu {
   };
 }
 
-export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample {
+export function makeGpu(index: number, changes: Partial<GpuSample> = {}): GpuSample {
   return {
     index,
     uuid: `GPU-${index}`,
@@ -96,7 +96,7 @@ export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample 
       energy_joules_total: 1e6,
       limit_watts: 700,
     },
-    activity: activity(),
+    activity: makeActivity(),
     temperature: { gpu_celsius: 64, memory_celsius: 70, margin_celsius: 23 },
     clocks: { graphics_mhz: 1980, sm_mhz: 1980, memory_mhz: 3201, video_mhz: 1545 },
     performance_state: 0,
@@ -120,7 +120,7 @@ export function makeUnifiedGpu(
   used_gib: number,
   changes: Partial<GpuSample> = {},
 ): GpuSample {
-  return gpu(index, {
+  return makeGpu(index, {
     memory_kind: 'unified',
     memory: {
       total_bytes: 120 * GIB,
@@ -132,7 +132,7 @@ export function makeUnifiedGpu(
   });
 }
 
-function activity(): Activity {
+function makeActivity(): Activity {
   return {
     graphics_percent: 96,
     sm_percent: 95,
@@ -150,18 +150,18 @@ function activity(): Activity {
 }
 
 /** Returns one of a GPU's seven MIG devices. */
-export function migDevice(instance: number): MigSample {
+export function makeMigDevice(instance: number): MigSample {
   return {
     uuid: `MIG-${instance}`,
     gpu_instance: 7 + instance,
     compute_instance: 0,
     memory: { total_bytes: 16 * GIB, used_bytes: 4 * GIB, reserved_bytes: 0, free_bytes: 12 * GIB },
-    activity: activity(),
+    activity: makeActivity(),
   };
 }
 
 /** Returns the condition of reduced clocks: by the power limit, which is ordinary, or by heat. */
-export function throttled(severity: Condition['severity'], since_ms = NOW - 60_000): Condition {
+export function makeThrottled(severity: Condition['severity'], since_ms = NOW - 60_000): Condition {
   const hot = severity !== 'notice';
   return {
     condition: 'throttled',
@@ -173,7 +173,7 @@ export function throttled(severity: Condition['severity'], since_ms = NOW - 60_0
   };
 }
 
-export function process(pid: number, changes: Partial<Process> = {}): Process {
+export function makeProcess(pid: number, changes: Partial<Process> = {}): Process {
   return {
     pid,
     kind: 'compute',
@@ -194,7 +194,7 @@ export function process(pid: number, changes: Partial<Process> = {}): Process {
   };
 }
 
-export function sample(at_ms: number, gpus: GpuSample[], interval_ms = 1000): Sample {
+export function makeSample(at_ms: number, gpus: GpuSample[], interval_ms = 1000): Sample {
   return {
     seq: 0,
     at_ms,
@@ -223,14 +223,14 @@ export function sample(at_ms: number, gpus: GpuSample[], interval_ms = 1000): Sa
 
 export const NO_HISTORY: History = { times_ms: [], gpus: [] };
 
-export function hello(changes: Partial<Hello> = {}): ServerFrame {
+export function makeHello(changes: Partial<Hello> = {}): ServerFrame {
   return {
     type: 'hello',
     version: '0.1.0',
     at_ms: NOW,
     collector: { state: 'running', since_ms: NOW, message: null },
-    inventory: inventory(2),
-    sample: sample(NOW, [gpu(0), gpu(1)]),
+    inventory: makeInventory(2),
+    sample: makeSample(NOW, [makeGpu(0), makeGpu(1)]),
     details: [],
     events: [],
     history: NO_HISTORY,

@@ -10,21 +10,21 @@ import type {
   StoredCost,
   Vendor,
 } from '../wire';
-import { details, nvLink } from './details';
+import { makeDetails, makeNvLink } from './details';
 import {
   GIB,
-  gpu,
-  hello,
-  inventory,
-  migDevice,
+  makeGpu,
+  makeHello,
+  makeInventory,
+  makeMigDevice,
   NOW,
-  process,
-  sample,
+  makeProcess,
+  makeSample,
   makeUnifiedGpu,
 } from './frames';
 
 /** A cost that a notebook has stored. */
-export const STORED: StoredCost = {
+export const STORED_COST: StoredCost = {
   version: 1,
   duration_s: 5,
   gpu_s: 0.005,
@@ -51,18 +51,18 @@ export const COST: CellCost = {
 
 const owner = { parents: [], notebook: { kernel_id: 'k1', kernel_pid: 10, path: 'train.ipynb' } };
 const PROCESSES: Process[] = [
-  process(10, { owner }),
-  process(11, { owner, memory_bytes: GIB }),
-  process(12, {
+  makeProcess(10, { owner }),
+  makeProcess(11, { owner, memory_bytes: GIB }),
+  makeProcess(12, {
     user: { absent: 'hidden' },
     command: { absent: 'no_permission' },
     name: { absent: 'unknown' },
   }),
-  process(13, { owner: { parents: [], slurm: { job_id: '7' } }, mps: true }),
+  makeProcess(13, { owner: { parents: [], slurm: { job_id: '7' } }, mps: true }),
 ];
 /** A sentence of the server, which is always in English. */
 const SERVER_TEXT = 'A sentence of the server.';
-const SINCE = { since_ms: NOW - 60_000, text: SERVER_TEXT };
+const CONDITION_BASE = { since_ms: NOW - 60_000, text: SERVER_TEXT };
 type Conditions = { [K in Condition['condition']]: Extract<Condition, { condition: K }> };
 
 /** One condition of each kind. */
@@ -79,7 +79,7 @@ export const CONDITIONS: Conditions = {
     ],
     limit_watts: 700,
     gpu_celsius: 64,
-    ...SINCE,
+    ...CONDITION_BASE,
   },
   held_idle: {
     condition: 'held_idle',
@@ -87,7 +87,7 @@ export const CONDITIONS: Conditions = {
     bytes: GIB,
     idle_ms: 1e6,
     pids: [13, 12, 11, 10],
-    ...SINCE,
+    ...CONDITION_BASE,
   },
   hardly_used: {
     condition: 'hardly_used',
@@ -95,7 +95,7 @@ export const CONDITIONS: Conditions = {
     gpu_percent: 99,
     sm_percent: 9,
     tensor_percent: 1,
-    ...SINCE,
+    ...CONDITION_BASE,
   },
   suspected_hang: {
     condition: 'suspected_hang',
@@ -104,7 +104,7 @@ export const CONDITIONS: Conditions = {
     pids: [10, 11],
     waiting: [1, 2],
     differing: [{ gpu: 3, pid: 13 }],
-    ...SINCE,
+    ...CONDITION_BASE,
   },
   slower_than_itself: {
     condition: 'slower_than_itself',
@@ -114,7 +114,7 @@ export const CONDITIONS: Conditions = {
     power_watts: 330,
     usual_power_watts: 500,
     siblings: [1, 2],
-    ...SINCE,
+    ...CONDITION_BASE,
   },
   below_baseline: {
     condition: 'below_baseline',
@@ -125,15 +125,20 @@ export const CONDITIONS: Conditions = {
     baseline_us: 1000,
     measured_ms: 1_763_640_000_000,
     baseline_ms: 1_760_000_000_000,
-    ...SINCE,
+    ...CONDITION_BASE,
   },
-  held_by_nobody: { condition: 'held_by_nobody', severity: 'notice', bytes: GIB, ...SINCE },
+  held_by_nobody: {
+    condition: 'held_by_nobody',
+    severity: 'notice',
+    bytes: GIB,
+    ...CONDITION_BASE,
+  },
   memory_nearly_full: {
     condition: 'memory_nearly_full',
     severity: 'warning',
     free_bytes: GIB,
     total_bytes: 80 * GIB,
-    ...SINCE,
+    ...CONDITION_BASE,
   },
   memory_filling: {
     condition: 'memory_filling',
@@ -141,30 +146,44 @@ export const CONDITIONS: Conditions = {
     left_ms: 60_000,
     bytes_per_second: GIB,
     growing: [{ pid: 10, bytes_per_second: GIB }],
-    ...SINCE,
+    ...CONDITION_BASE,
   },
-  ecc_uncorrected: { condition: 'ecc_uncorrected', severity: 'critical', count: 2, ...SINCE },
+  ecc_uncorrected: {
+    condition: 'ecc_uncorrected',
+    severity: 'critical',
+    count: 2,
+    ...CONDITION_BASE,
+  },
   row_remap: {
     condition: 'row_remap',
     severity: 'critical',
     pending: true,
     failed: true,
-    ...SINCE,
+    ...CONDITION_BASE,
   },
-  page_retirement_pending: { condition: 'page_retirement_pending', severity: 'warning', ...SINCE },
+  page_retirement_pending: {
+    condition: 'page_retirement_pending',
+    severity: 'warning',
+    ...CONDITION_BASE,
+  },
   recovery_needed: {
     condition: 'recovery_needed',
     severity: 'warning',
     action: 'drain_p2p',
-    ...SINCE,
+    ...CONDITION_BASE,
   },
-  nv_link_down: { condition: 'nv_link_down', severity: 'warning', links: [3, 4], ...SINCE },
+  nv_link_down: {
+    condition: 'nv_link_down',
+    severity: 'warning',
+    links: [3, 4],
+    ...CONDITION_BASE,
+  },
   pcie_degraded: {
     condition: 'pcie_degraded',
     severity: 'warning',
     width: 8,
     max_width: 16,
-    ...SINCE,
+    ...CONDITION_BASE,
   },
   xid: {
     condition: 'xid',
@@ -173,10 +192,10 @@ export const CONDITIONS: Conditions = {
     pid: 13,
     count: 3,
     last_ms: NOW,
-    ...SINCE,
+    ...CONDITION_BASE,
   },
 };
-const WHO = { pid: 4711, name: 'python3', started_ms: NOW };
+const PROCESS_REF = { pid: 4711, name: 'python3', started_ms: NOW };
 /** One event of each kind that a list shows. */
 const EVENTS = [
   ...(['gpu_lost', 'gpu_hung', 'gpu_added', 'gpu_asleep', 'gpu_back', 'mig_changed'] as const).map(
@@ -196,9 +215,9 @@ const EVENTS = [
     { what: 'condition_began', ...condition },
     { what: 'condition_ended', ...condition },
   ]),
-  { what: 'process_started', ...WHO, user: 'ana' },
-  { what: 'process_ended', ...WHO, user: { absent: 'hidden' } },
-  { what: 'process_ended', ...WHO, name: { absent: 'unknown' }, user: 'ana' },
+  { what: 'process_started', ...PROCESS_REF, user: 'ana' },
+  { what: 'process_ended', ...PROCESS_REF, user: { absent: 'hidden' } },
+  { what: 'process_ended', ...PROCESS_REF, name: { absent: 'unknown' }, user: 'ana' },
   { what: 'mark', text: 'epoch 3', user: 'ana' },
 ].map(
   (event, i) =>
@@ -206,17 +225,17 @@ const EVENTS = [
 );
 
 /** Returns one GPU for each state. */
-export function gpus(): GpuSample[] {
-  const { memory, power } = gpu(0);
+export function makeGpusInAllStates(): GpuSample[] {
+  const { memory, power } = makeGpu(0);
   return [
-    gpu(0, {
+    makeGpu(0, {
       processes: PROCESSES,
       conditions: Object.values(CONDITIONS),
       throttle_reasons: ['applications_clocks_setting'],
     }),
-    gpu(1, { health: { state: 'lost', since_ms: NOW } }),
-    gpu(2, { health: { state: 'hung', since_ms: NOW } }),
-    gpu(3, {
+    makeGpu(1, { health: { state: 'lost', since_ms: NOW } }),
+    makeGpu(2, { health: { state: 'hung', since_ms: NOW } }),
+    makeGpu(3, {
       health: {
         state: 'failed',
         since_ms: NOW,
@@ -225,13 +244,13 @@ export function gpus(): GpuSample[] {
         advice: '',
       },
     }),
-    gpu(4, { health: { state: 'asleep', since_ms: NOW } }),
-    gpu(5, {
-      mig_devices: [migDevice(0)],
+    makeGpu(4, { health: { state: 'asleep', since_ms: NOW } }),
+    makeGpu(5, {
+      mig_devices: [makeMigDevice(0)],
       processes: { absent: 'no_permission' },
       throttle_reasons: ['gpu_idle'],
     }),
-    gpu(6, {
+    makeGpu(6, {
       memory: { ...memory, used_bytes: { absent: 'no_answer' } },
       power: {
         ...power,
@@ -243,28 +262,28 @@ export function gpus(): GpuSample[] {
     }),
     makeUnifiedGpu(7, 41, {
       conditions: [CONDITIONS.memory_nearly_full, CONDITIONS.memory_filling],
-      mig_devices: [migDevice(1)],
-      processes: [process(20, { mig: { gpu_instance: 1, compute_instance: 0 } })],
+      mig_devices: [makeMigDevice(1)],
+      processes: [makeProcess(20, { mig: { gpu_instance: 1, compute_instance: 0 } })],
     }),
   ];
 }
 
 /** Returns the first frame of a connection to this server. */
-export function fullHello(): ServerFrame {
-  const known = inventory(8, ...Array<Vendor>(7).fill('nvidia'), 'amd');
+export function makeFullHello(): ServerFrame {
+  const known = makeInventory(8, ...Array<Vendor>(7).fill('nvidia'), 'amd');
   known.platform.source = 'simulated';
   known.topology.push(
     { a: 0, b: 1, path: 'system', nvlinks: 0 },
     { a: 0, b: 2, path: 'node', nvlinks: 18 },
   );
-  const sick = details(0, {
+  const sick = makeDetails(0, {
     modes: {
-      ...details(0).modes,
+      ...makeDetails(0).modes,
       mig: { current: false, pending: true },
       compute: 'exclusive_process',
     },
     recovery_action: 'gpu_reset',
-    nvlinks: [nvLink(0), nvLink(1, { active: false })],
+    nvlinks: [makeNvLink(0), makeNvLink(1, { active: false })],
     retired_pages: { single_bit: 1, double_bit: 2, pending: true },
     fabric: { state: 'in_progress', status: 1, cluster_uuid: '', clique_id: 2 },
     remapped_rows: {
@@ -277,10 +296,10 @@ export function fullHello(): ServerFrame {
     fans: [{ speed_percent: 40, rpm: 1200 }],
     c2c_enabled: true,
   });
-  return hello({
+  return makeHello({
     inventory: known,
-    sample: sample(NOW, gpus()),
-    details: [sick, details(5), details(7)],
+    sample: makeSample(NOW, makeGpusInAllStates()),
+    details: [sick, makeDetails(5), makeDetails(7)],
     events: EVENTS,
   });
 }

@@ -5,7 +5,7 @@ import type { HistorySpan } from '../wire';
 /**
  * Returns a span with the power of a GPU at each time in watts; `null` stands for a missing value.
  */
-export function historySpan(
+export function makeHistorySpan(
   changes: Partial<HistorySpan>,
   watts: readonly (number | null)[],
 ): HistorySpan {

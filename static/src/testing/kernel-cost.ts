@@ -3,7 +3,7 @@
 import type { Cost, GpuCost, KernelCost } from '../wire';
 import { GIB, NOW } from './frames';
 
-function gpuCost(index: number): GpuCost {
+function makeGpuCost(index: number): GpuCost {
   return {
     index,
     uuid: `GPU-${index}`,
@@ -25,7 +25,7 @@ function gpuCost(index: number): GpuCost {
   };
 }
 
-export function kernelCost(changes: Partial<Cost> = {}): KernelCost {
+export function makeKernelCost(changes: Partial<Cost> = {}): KernelCost {
   const numbers = { duration_s: 5, gpu_s: 1, peak_memory_bytes: GIB, memory_change_bytes: 0 };
   const cost: Cost = {
     version: 1,
@@ -35,7 +35,7 @@ export function kernelCost(changes: Partial<Cost> = {}): KernelCost {
     ...numbers,
     energy_joules: { least: 100, most: 100, estimate: 100 },
     shared: false,
-    gpus: [gpuCost(0), gpuCost(1)],
+    gpus: [makeGpuCost(0), makeGpuCost(1)],
     xids: [],
     marks: [],
     lost: [],

@@ -3,7 +3,7 @@
 import { vi } from 'vitest';
 
 /** Makes all elements visible until `vi.unstubAllGlobals`. */
-export function allOnScreen(): void {
+export function showAllOnScreen(): void {
   vi.stubGlobal('ResizeObserver', Observer);
   vi.stubGlobal('IntersectionObserver', Observer);
 }

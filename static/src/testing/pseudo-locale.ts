@@ -9,24 +9,24 @@ const ACCENT = '\u0301';
 /**
  * Units, names that are the same in every language, and months, whose names come from the browser.
  */
-const SAME =
+const UNTRANSLATED_WORDS =
   '[GMkTP]i?B(?:/s)?|[kM]?[JW]|[kMG]Wh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|XGMI|' +
   'MIG|MPS|ECC|UUID|VBIOS|CUDA|' +
   'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
 /** Parts of a text that are not words. A word with a digit is one of them. */
-const NAMES = new RegExp(String.raw`[\w.:-]*\d[\w.:-]*|\b(?:${SAME})\b`, 'g');
+const NAMES = new RegExp(String.raw`[\w.:-]*\d[\w.:-]*|\b(?:${UNTRANSLATED_WORDS})\b`, 'g');
 
 /** Translates a text into the pseudo-language. Placeholders for values are kept. */
-export function pseudoLocalized(text: string): string {
+export function pseudoLocalize(text: string): string {
   return text.replace(/%\d+|[a-z]/gi, (part) => (part.length > 1 ? part : part + ACCENT));
 }
 
 /** Returns a translator into the pseudo-language. */
 export function pseudoTranslator({ __: one, _n: many }: Translator): Translator {
   return {
-    __: (text, ...args) => one(pseudoLocalized(text), ...args),
+    __: (text, ...args) => one(pseudoLocalize(text), ...args),
     _n: (single, several, n, ...args) =>
-      many(pseudoLocalized(single), pseudoLocalized(several), n, ...args),
+      many(pseudoLocalize(single), pseudoLocalize(several), n, ...args),
   };
 }
 
@@ -51,7 +51,7 @@ export function textsOf(root: Element): string[] {
  * Returns the texts that are not in the pseudo-language. Occurrences of `data`, which is the same
  * in all languages, are ignored.
  */
-export function untranslated(texts: readonly string[], data: readonly string[]): string[] {
+export function findUntranslated(texts: readonly string[], data: readonly string[]): string[] {
   const longestFirst = [...data].sort((a, b) => b.length - a.length);
   return texts.filter((text) => {
     const own = longestFirst.reduce((rest, one) => rest.replaceAll(one, ' '), text);

@@ -6,7 +6,7 @@ import type { Catalogue, RunItem, RunResult, RunState } from '../wire';
 import { NOW } from './frames';
 
 /** Returns a run of two steps that is in the middle of its first step. */
-export function runState(changes: Partial<RunState> = {}): RunState {
+export function makeRunState(changes: Partial<RunState> = {}): RunState {
   return {
     run: 'r1',
     kind: 'bench',
@@ -29,7 +29,7 @@ export function runState(changes: Partial<RunState> = {}): RunState {
   };
 }
 
-export function runResult(changes: Partial<RunResult> = {}): RunResult {
+export function makeRunResult(changes: Partial<RunResult> = {}): RunResult {
   return {
     id: 'triad',
     device: 'NVIDIA H200',
@@ -97,8 +97,8 @@ export const CATALOGUE: Catalogue = {
 
 /** One item of each kind. */
 export const ITEMS: readonly RunItem[] = [
-  { item: 'result', ...runResult() },
-  { item: 'result', ...runResult({ verified: false, wrong: 3, share: { absent: 'unknown' } }) },
+  { item: 'result', ...makeRunResult() },
+  { item: 'result', ...makeRunResult({ verified: false, wrong: 3, share: { absent: 'unknown' } }) },
   { item: 'said', topic: 'cure', text: 'Do this.' },
   { item: 'failed', id: 'copy', error: 'too large' },
 ];
@@ -106,7 +106,7 @@ export const ITEMS: readonly RunItem[] = [
 /**
  * Returns a request function that answers known paths. Other paths fail like a rejected request.
  */
-export function serverWith(
+export function makeRequestMock(
   answers: Record<string, unknown>,
 ): Mock<(path: string, init?: RequestInit) => Promise<Response>> {
   return vi.fn((path: string) =>

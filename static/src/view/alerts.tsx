@@ -2,7 +2,7 @@
 
 import type { ComponentChild } from 'preact';
 
-import { table, trans } from '../lib/translation';
+import { lazyTexts, trans } from '../lib/translation';
 import type { Alert } from '../model/condition';
 import { describeHealth } from '../model/describe';
 import type { GpuState } from '../model/gpu';
@@ -29,7 +29,7 @@ export function AlertList({ alerts }: { alerts: readonly Alert[] }): ComponentCh
 }
 
 /** The texts without the countdown, which would be announced every second. */
-const STATES = table((): Record<ConnectionState, string> => ({
+const STATES = lazyTexts((): Record<ConnectionState, string> => ({
   connecting: trans.__('gpumon: connecting'),
   live: trans.__('gpumon: live'),
   replay: trans.__('gpumon: recording'),

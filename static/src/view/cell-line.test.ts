@@ -3,13 +3,13 @@ import { beforeEach, expect, it } from 'vitest';
 
 import { setLocale } from '../lib/format';
 import { setTranslator, trans } from '../lib/translation';
-import { COST, STORED } from '../testing/full-hello';
+import { COST, STORED_COST } from '../testing/full-hello';
 import { GIB } from '../testing/frames';
 import { readStoredCost } from '../model/stored-cost';
-import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
+import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
 import { CellLine } from './cell-line';
 
-const stored = { ...STORED, duration_s: 13.1 };
+const stored = { ...STORED_COST, duration_s: 13.1 };
 let line: CellLine;
 
 beforeEach(() => {
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 /** Returns the visible text of the line. */
-function shown(): string {
+function visibleText(): string {
   const copy = line.element.cloneNode(true) as HTMLElement;
   copy.querySelectorAll('[hidden]').forEach((element) => element.remove());
   const texts = [...copy.querySelectorAll('[data-cost], .gpumon-cell-was, .gpumon-cell-stored')];
@@ -26,25 +26,27 @@ function shown(): string {
 
 it('stored cost is marked until a new run', () => {
   line.updateStored(stored, true);
-  expect(shown()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored');
+  expect(visibleText()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored');
   expect(line.element.getAttribute('data-stored')).toBe('last');
   expect(line.element.getAttribute('aria-label')).toBe('GPU use of this cell');
   line.updateStored(stored, false);
-  expect(shown()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored, earlier run');
+  expect(visibleText()).toBe('13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, stored, earlier run');
   expect(line.element.getAttribute('data-stored')).toBe('earlier');
   expect(line.element.getAttribute('aria-label')).toBe('GPU use of an earlier run of this cell');
   line.update(COST, true, null);
-  expect(shown()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared');
+  expect(visibleText()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared');
   expect([...line.element.attributes].map(({ name }) => name)).not.toContain('data-stored');
 });
 
 it('different cost of an earlier run is shown', () => {
   line.update(COST, false, { ...stored, energy_joules: 1.2 });
-  expect(shown()).toBe('5.00 s, was 13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, was 1.20 J');
+  expect(visibleText()).toBe(
+    '5.00 s, was 13.1 s, GPU 5 ms, peak 1.00 GiB, 1.00 J shared, was 1.20 J',
+  );
   const was = line.element.querySelector('.gpumon-cell-was');
   expect(was?.getAttribute('title')).toBe('Earlier run on 2 × NVIDIA H200, stored in the notebook');
   line.update(COST, false, null);
-  expect(shown()).not.toContain('was');
+  expect(visibleText()).not.toContain('was');
 });
 
 it('usual difference between runs is not shown', () => {
@@ -54,7 +56,7 @@ it('usual difference between runs is not shown', () => {
     peak_memory_bytes: 3 * GIB,
     memory_change_bytes: GIB,
   });
-  expect(shown()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, was 3.00 GiB, 1.00 J shared');
+  expect(visibleText()).toBe('5.00 s, GPU 5 ms, peak 1.00 GiB, was 3.00 GiB, 1.00 J shared');
 });
 
 it('markup in names is shown as text', () => {
@@ -81,7 +83,7 @@ it('line has no English word in another language', () => {
   line.update(COST, true, { ...stored, energy_joules: 1.2 });
   texts.push(...textsOf(line.element));
   expect(texts.length).toBeGreaterThan(20);
-  expect(untranslated(texts, ['NVIDIA'])).toEqual([]);
+  expect(findUntranslated(texts, ['NVIDIA'])).toEqual([]);
   setTranslator(before);
 });
 

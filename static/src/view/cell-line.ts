@@ -1,7 +1,12 @@
-import { h, setAttribute, setShown, setText } from '../lib/dom';
+import { createElement, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { CellCost } from '../model/cell-cost';
-import { describeCell, describeStored, earlierPart, type CellPart } from '../model/describe-cell';
+import {
+  describeCell,
+  describeStoredCost,
+  findDifferingPart,
+  type CellPart,
+} from '../model/describe-cell';
 import type { StoredCost } from '../wire';
 
 const PARTS: readonly CellPart['id'][] = ['elapsed', 'gpu', 'peak', 'energy'];
@@ -11,28 +16,34 @@ const PARTS: readonly CellPart['id'][] = ['elapsed', 'gpu', 'peak', 'energy'];
  * stored. It does not use Preact, because notebooks load it before they load Preact.
  */
 export class CellLine {
-  readonly element = h('div', { class: 'gpumon-cell-line', 'data-testid': 'gpumon-cell' });
-  private readonly label = h('span', { class: 'gpumon-cell-stored' });
+  readonly element = createElement('div', {
+    class: 'gpumon-cell-line',
+    'data-testid': 'gpumon-cell',
+  });
+  private readonly label = createElement('span', { class: 'gpumon-cell-stored' });
   private readonly rows = PARTS.map((id) => {
-    const now = h('span', { 'data-cost': id });
-    const was = h('span', { class: 'gpumon-cell-was' });
-    return { id, now, was, element: h('span', {}, now, ' ', was) };
+    const now = createElement('span', { 'data-cost': id });
+    const was = createElement('span', { class: 'gpumon-cell-was' });
+    return { id, now, was, element: createElement('span', {}, now, ' ', was) };
   });
 
   constructor() {
     const parts = this.rows.map(({ element }) => element);
-    this.element.append(h('span', { class: 'gpumon-cell-parts' }, ...parts), this.label);
+    this.element.append(
+      createElement('span', { class: 'gpumon-cell-parts' }, ...parts),
+      this.label,
+    );
   }
 
   /** Shows the cost of a run, so far or in total, and the differences from an earlier run. */
   update(cost: CellCost, running: boolean, earlier: StoredCost | null): void {
-    const before = earlier === null ? [] : describeStored(earlier, false);
+    const before = earlier === null ? [] : describeStoredCost(earlier, false);
     this.write(describeCell(cost), before, running, null);
   }
 
   /** Shows the stored cost of the cell's last run, or of an earlier one. */
   updateStored(stored: StoredCost, isLastRun: boolean): void {
-    this.write(describeStored(stored, isLastRun), [], false, isLastRun ? 'last' : 'earlier');
+    this.write(describeStoredCost(stored, isLastRun), [], false, isLastRun ? 'last' : 'earlier');
   }
 
   private write(
@@ -57,7 +68,7 @@ export class CellLine {
     setAttribute(label, 'title', parts[0]?.title ?? null);
     for (const { id, now, was, element } of this.rows) {
       const part = parts.find((each) => each.id === id);
-      const before = part === undefined ? null : earlierPart(part, earlier);
+      const before = part === undefined ? null : findDifferingPart(part, earlier);
       setShown(element, part !== undefined);
       setText(now, part?.text ?? '');
       setAttribute(now, 'title', part?.title ?? null);

@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 
 import { Chart } from '../chart/chart';
 import type { ChartContent } from '../chart/content';
-import { useView } from './component-view';
+import { useViewParts } from './component-view';
 
 export interface ChartCanvasProps {
   /**
@@ -33,7 +33,7 @@ export function ChartCanvas({
   onMount,
   children,
 }: ChartCanvasProps): ComponentChild {
-  const { cursor, isWhole } = useView();
+  const { cursor, isWhole } = useViewParts();
   const host = useRef<HTMLDivElement>(null);
   const own = useRef<Chart>(null);
   useLayoutEffect(() => {
@@ -51,7 +51,7 @@ export function ChartCanvas({
   }, []);
   useLayoutEffect(() => {
     if (isWhole) {
-      own.current?.measure();
+      own.current?.measureSize();
     }
     if (content !== null) {
       own.current?.draw(content);

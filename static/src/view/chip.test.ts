@@ -2,12 +2,12 @@
 import { expect, it, vi } from 'vitest';
 
 import { setTranslator, trans } from '../lib/translation';
-import { GIB, gpu, NOW, process, sample } from '../testing/frames';
-import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
+import { GIB, makeGpu, NOW, makeProcess, makeSample } from '../testing/frames';
+import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
 import { Chip } from './chip';
 
 const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
-const own = process(10, {
+const own = makeProcess(10, {
   owner: { parents: [], notebook },
   memory_bytes: 61 * GIB,
   sm_percent: 93,
@@ -15,8 +15,8 @@ const own = process(10, {
 
 it('chip has memory and utilization of its notebook', () => {
   const chip = new Chip(() => undefined);
-  const both = [gpu(0, { processes: [own] }), gpu(1, { processes: [own, process(4)] })];
-  chip.update(sample(NOW, both), 'k');
+  const both = [makeGpu(0, { processes: [own] }), makeGpu(1, { processes: [own, makeProcess(4)] })];
+  chip.update(makeSample(NOW, both), 'k');
   expect(chip.element.textContent.replaceAll('\u00a0', ' ')).toBe('GPU 122 GiB 186 %');
   expect(chip.element.title.replaceAll('\u00a0', ' ')).toContain('holds 122 GiB of GPU 0, 1');
 });
@@ -24,11 +24,11 @@ it('chip has memory and utilization of its notebook', () => {
 it('chip is hidden without GPU or sample', () => {
   const chip = new Chip(() => undefined);
   expect(chip.element.hidden).toBe(true);
-  chip.update(sample(NOW, [gpu(0, { processes: [own] })]), 'k');
+  chip.update(makeSample(NOW, [makeGpu(0, { processes: [own] })]), 'k');
   expect(chip.element.hidden).toBe(false);
   for (const [moment, kernel] of [
-    [sample(NOW, [gpu(0, { processes: [own] })]), 'another'],
-    [sample(NOW, [gpu(0, { processes: [own] })]), null],
+    [makeSample(NOW, [makeGpu(0, { processes: [own] })]), 'another'],
+    [makeSample(NOW, [makeGpu(0, { processes: [own] })]), null],
     [null, 'k'],
   ] as const) {
     chip.update(moment, kernel);
@@ -48,9 +48,9 @@ it('chip has no English word in another language', () => {
   const chip = new Chip(() => undefined);
   for (const changes of [{}, { memory_bytes: null }, { sm_percent: null }]) {
     const processes = [{ ...own, ...changes } as typeof own];
-    chip.update(sample(NOW, [gpu(0, { processes })]), 'k');
+    chip.update(makeSample(NOW, [makeGpu(0, { processes })]), 'k');
     expect(textsOf(chip.element)).toHaveLength(2);
-    expect(untranslated(textsOf(chip.element), [])).toEqual([]);
+    expect(findUntranslated(textsOf(chip.element), [])).toEqual([]);
   }
   setTranslator(before);
 });

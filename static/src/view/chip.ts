@@ -1,8 +1,8 @@
-import { h, setAttribute, setShown, setText } from '../lib/dom';
-import { memorySize, percent } from '../lib/format';
-import { joined } from '../lib/text';
+import { createElement, setAttribute, setShown, setText } from '../lib/dom';
+import { formatMemorySize, formatPercent } from '../lib/format';
+import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
-import { shareOf } from '../model/kernel-share';
+import { computeKernelShare } from '../model/kernel-share';
 import type { Sample } from '../wire';
 
 /**
@@ -10,7 +10,7 @@ import type { Sample } from '../wire';
  * Preact, because notebooks load it before they load Preact.
  */
 export class Chip {
-  readonly element = h('button', {
+  readonly element = createElement('button', {
     type: 'button',
     class: 'gpumon-toolbar-chip',
     'data-testid': 'gpumon-chip',
@@ -25,20 +25,21 @@ export class Chip {
    * Shows the use of a kernel. The chip is hidden if there is no kernel or the kernel uses no GPU.
    */
   update(sample: Sample | null, kernelId: string | null): void {
-    const share = sample === null || kernelId === null ? null : shareOf(sample, kernelId);
+    const share =
+      sample === null || kernelId === null ? null : computeKernelShare(sample, kernelId);
     setShown(this.element, share !== null && share.gpus.length > 0);
     if (share === null || share.gpus.length === 0) {
       return;
     }
-    const memory = share.bytes === null ? null : memorySize(share.bytes);
-    const busy = share.sm_percent === null ? null : percent(share.sm_percent);
-    setText(this.element, joined([trans.__('GPU'), memory, busy], ' '));
+    const memory = share.bytes === null ? null : formatMemorySize(share.bytes);
+    const busy = share.sm_percent === null ? null : formatPercent(share.sm_percent);
+    setText(this.element, joinParts([trans.__('GPU'), memory, busy], ' '));
     setAttribute(this.element, 'title', titleOf(share.gpus.join(', '), memory, busy));
   }
 }
 
 function titleOf(gpus: string, memory: string | null, busy: string | null): string {
-  return joined(
+  return joinParts(
     [
       memory === null
         ? trans.__('This notebook uses GPU %1.', gpus)

@@ -3,33 +3,33 @@
  * over plain HTTP.
  */
 
-import { download } from '../lib/download';
+import { downloadBlob } from '../lib/download';
 import { trans } from '../lib/translation';
 
 /** Copies a text. Returns a message about the result. `type` is the media type of the file. */
 export async function copyText(text: string, file: string, type: string): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);
-    return copied();
+    return copiedMessage();
   } catch {
-    return save(new Blob([text], { type }), file);
+    return saveAsFile(new Blob([text], { type }), file);
   }
 }
 
 export async function copyPicture(picture: Promise<Blob>, file: string): Promise<string> {
   try {
     await navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]);
-    return copied();
+    return copiedMessage();
   } catch {
-    return save(await picture, file);
+    return saveAsFile(await picture, file);
   }
 }
 
-function copied(): string {
+function copiedMessage(): string {
   return trans.__('Copied to the clipboard');
 }
 
-function save(blob: Blob, file: string): string {
-  download(blob, file);
-  return trans.__('Saved as %1, since this page cannot use the clipboard', file);
+function saveAsFile(blob: Blob, file: string): string {
+  downloadBlob(blob, file);
+  return trans.__('Saved as %1, because this page cannot use the clipboard', file);
 }

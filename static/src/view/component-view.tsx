@@ -21,7 +21,7 @@ export interface ViewParts {
 const Parts = createContext<ViewParts | null>(null);
 
 /** Returns the parts of the view that contains the component. */
-export function useView(): ViewParts {
+export function useViewParts(): ViewParts {
   const parts = useContext(Parts);
   if (parts === null) {
     throw new Error('gpumon: this component has no view around it');

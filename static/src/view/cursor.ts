@@ -22,7 +22,7 @@ export class Cursor {
   track(host: HTMLElement, chart: TimeAxis): () => void {
     host.addEventListener('pointermove', ({ clientX }) => {
       this.place = { clientX, chart };
-      this.follow();
+      this.updateTime();
     });
     const leave = (): void => {
       this.place = null;
@@ -38,7 +38,7 @@ export class Cursor {
   }
 
   /** Updates the time after the chart under the pointer has moved. */
-  follow(): void {
+  updateTime(): void {
     if (this.place !== null) {
       this.set(this.place.chart.timeAt(this.place.clientX));
     }

@@ -6,9 +6,9 @@
 import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { memoryNumber, memoryTotal, percent } from '../lib/format';
+import { formatMemoryNumber, formatMemoryTotal, formatPercent } from '../lib/format';
 import { adoptStyle } from '../lib/style';
-import { joined } from '../lib/text';
+import { joinParts } from '../lib/text';
 import { trans } from '../lib/translation';
 import { detailGroups, type DetailRow } from '../model/details/groups';
 import type { GpuState } from '../model/gpu';
@@ -31,10 +31,12 @@ export function Details({ gpu, freshness }: DetailsProps): ComponentChild {
   const { keys, groups, missing } = detailGroups(gpu);
   const waits = gpu.details === null && gpu.now?.health.state === 'ok';
   const notes = [
-    missing.length === 0 ? '' : trans.__('Not on this board or driver: %1.', missing.join(', ')),
+    missing.length === 0
+      ? ''
+      : trans.__('Not available with this board or driver: %1.', missing.join(', ')),
     waits ? trans.__('Errors, links and settings are refreshed every 10 seconds.') : '',
   ];
-  const note = joined(notes, ' ');
+  const note = joinParts(notes, ' ');
   const list = (rows: readonly DetailRow[], className: string): ComponentChild => (
     <dl class={className}>
       {rows.map((row) => (
@@ -127,7 +129,7 @@ function MigDevice({
   const activity = (label: string, id: string, reading: Reading<number>): ComponentChild => (
     <span class="gpumon-mig-part">
       <span class="gpumon-direction-label">{`${label} `}</span>
-      <ReadingValue id={id} reading={reading} format={percent} freshness={freshness} />
+      <ReadingValue id={id} reading={reading} format={formatPercent} freshness={freshness} />
     </span>
   );
   return (
@@ -140,9 +142,9 @@ function MigDevice({
       <ReadingValue
         id="mig.memory.used_bytes"
         reading={device.used_bytes}
-        format={memoryNumber}
+        format={formatMemoryNumber}
         freshness={freshness}
-        rest={memoryTotal(device.total_bytes)}
+        rest={formatMemoryTotal(device.total_bytes)}
       />
       {activity('SM', 'mig.activity.sm_percent', device.sm_percent)}
       {activity(trans.__('tensor'), 'mig.activity.tensor_percent', device.tensor_percent)}

@@ -1,7 +1,7 @@
 /** The events of each GPU as markers on its charts, and users' marks on all charts. */
 
 import type { EventMarker } from '../chart/content';
-import { markedEvents, marksOf } from '../model/event';
+import { groupProblemEventsByGpu, marksOf } from '../model/event';
 import type { Event } from '../wire';
 import type { Palette } from './palette';
 
@@ -13,7 +13,7 @@ export interface Markers {
 export function eventMarkers(events: readonly Event[], palette: Palette): Markers {
   return {
     byGpu: new Map(
-      [...markedEvents(events)].map(([gpu, marks]) => [
+      [...groupProblemEventsByGpu(events)].map(([gpu, marks]) => [
         gpu,
         marks.map(({ at_ms, level, text }) => ({
           at_ms,

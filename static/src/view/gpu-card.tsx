@@ -6,15 +6,15 @@
 import type { ComponentChild, ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 
-import { wholeAxis } from '../chart/axis';
+import { computeWholeAxis } from '../chart/axis';
 import type { Band, ChartContent, TimeWindow } from '../chart/content';
-import { memoryShare, memorySize } from '../lib/format';
+import { formatMemoryShare, formatMemorySize } from '../lib/format';
 import { indexAt } from '../lib/timeline';
-import { joined, plainText } from '../lib/text';
+import { joinParts, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { worstLevel, type Alert } from '../model/condition';
 import { seriesKey, type GpuState } from '../model/gpu';
-import { shortState } from '../model/gpu-alerts';
+import { summarizeState } from '../model/gpu-alerts';
 import { gpuTitle } from '../model/gpu-title';
 import type { SortKey } from '../model/gpu-order';
 import type { HolderRow } from '../model/holders';
@@ -29,13 +29,13 @@ import {
 import { isNearLimit, limitLineOf, limitOf, METRICS, type Metric } from '../model/metric';
 import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
-import { formatted, type Formatted } from '../model/unit';
+import { formatValue, type FormattedValue } from '../model/unit';
 import { AlertList } from './alerts';
 import { ChartCanvas } from './chart-canvas';
-import { useView } from './component-view';
+import { useViewParts } from './component-view';
 import type { Markers } from './event-markers';
 import type { RowLayout } from './row-layout';
-import { useOnScreen, useSeldom } from './on-screen';
+import { useOnScreen, useThrottledRender } from './on-screen';
 import { colorOf, makePaint, type Palette } from './palette';
 import { Part } from './part';
 import { SeverityIcon } from './severity-icon';
@@ -44,7 +44,7 @@ import { PastValue, ReadingValue, type Freshness } from './value';
 const LABEL_SHARE = 0.22;
 const SHORT_LABEL_SHARE = 0.45;
 /** The columns of a row by overview metric. */
-const PLACES: Readonly<Record<string, SortKey>> = {
+const COLUMNS_BY_METRIC: Readonly<Record<string, SortKey>> = {
   'utilization.gpu_percent': 'use',
   'memory.used_bytes': 'mem',
   'temperature.gpu_celsius': 'temp',
@@ -89,14 +89,14 @@ interface CardContentProps extends GpuCardProps {
 export function GpuCard(props: GpuCardProps): ComponentChild {
   const { gpu, alerts, context, isOpen, onToggle } = props;
   const { now_ms, store } = context;
-  const { cursor } = useView();
+  const { cursor } = useViewParts();
   const card = useRef<HTMLElement>(null);
   const onScreen = useOnScreen(card);
   const { now, index } = gpu;
   const layout = isOpen ? null : context.layout;
   const isLate = now !== null && now_ms - now.at_ms > store.gap_ms + 2000;
   const freshness = { now_ms, stale: now?.health.state !== 'ok' || isLate };
-  const content = useSeldom(
+  const content = useThrottledRender(
     onScreen,
     now_ms,
     () => <CardContent {...props} {...{ onScreen, freshness, layout }} />,
@@ -159,7 +159,7 @@ function CardContent(props: CardContentProps): ComponentChild {
   const { gpu, rows, alerts, context, isOpen, id, layout, freshness, onToggle } = props;
   const { index, now } = gpu;
   const { onOpenGpu } = context;
-  const state = shortState(gpu, alerts, context.now_ms);
+  const state = summarizeState(gpu, alerts, context.now_ms);
   const openTitle = trans.__('Open charts');
   const toggleTitle = isOpen
     ? trans.__('Hide charts and details')
@@ -169,7 +169,7 @@ function CardContent(props: CardContentProps): ComponentChild {
       <div class="gpumon-gpu-head">
         <span
           class="gpumon-gpu-index"
-          title={joined([plainText(gpu.fullName), gpu.uuid, gpu.busId], '\n')}
+          title={joinParts([plainText(gpu.fullName), gpu.uuid, gpu.busId], '\n')}
         >
           {index}
         </span>
@@ -210,13 +210,13 @@ function CardContent(props: CardContentProps): ComponentChild {
       <div class="gpumon-metrics" id={id}>
         {METRICS.map(
           (metric) =>
-            (layout === null || layout.has(PLACES[metric.id] ?? 'index')) && (
+            (layout === null || layout.has(COLUMNS_BY_METRIC[metric.id] ?? 'index')) && (
               <MetricCell key={metric.id} metric={metric} {...props}>
                 {metric.id === 'memory.used_bytes' && (
                   <>
                     {layout === null && isUnified(now) && (
                       <span class="gpumon-available">
-                        {joined(
+                        {joinParts(
                           // The label is not visible on a closed card.
                           [isOpen ? '' : trans.__('Unified memory'), describeAvailable(now)],
                           ': ',
@@ -256,7 +256,7 @@ function MetricCell({
   onScreen,
   children,
 }: CardContentProps & { metric: Metric; children: ComponentChildren }): ComponentChild {
-  const { at_ms } = useView().cursor;
+  const { at_ms } = useViewParts().cursor;
   /** The last known limit, so that the axis does not change while the limit cannot be read. */
   const knownLimit = useRef<ReturnType<typeof limitLineOf>>(null);
   knownLimit.current = limitLineOf(metric, gpu) ?? knownLimit.current;
@@ -270,10 +270,10 @@ function MetricCell({
   const limit = limitOf(metric, now);
   const isShort = layout !== null && id === 'memory.used_bytes';
   // A row only has room for the memory limit.
-  const written = (value: number | null): Formatted =>
+  const written = (value: number | null): FormattedValue =>
     isShort
-      ? memoryShare(value ?? 0, limit)
-      : formatted(unit, value, layout === null ? limit : null);
+      ? formatMemoryShare(value ?? 0, limit)
+      : formatValue(unit, value, layout === null ? limit : null);
   const format = (value: number): string => written(value).main;
   const reading = now === null ? null : metric.read(now);
   const past =
@@ -293,7 +293,7 @@ function MetricCell({
   const chart = (): ChartContent => {
     const lines = [{ values: series(), color: colorOf(palette, color) }];
     const line = limitLine?.value ?? null;
-    const [floor, ceiling] = wholeAxis(unit, line, lines, window);
+    const [floor, ceiling] = computeWholeAxis(unit, line, lines, window);
     return {
       axis: unit,
       style: palette,
@@ -337,7 +337,7 @@ function MemoryBar({
   const segments = now === null ? [] : memorySegments(now, rows);
   const unified = describeUnified(now);
   const reserved = describeReserved(now);
-  const sentence = joined([memorySentence(segments), reserved], ', ') || trans.__('unknown');
+  const sentence = joinParts([memorySentence(segments), reserved], ', ') || trans.__('unknown');
   const more = unified || reserved;
   return (
     <div
@@ -345,7 +345,7 @@ function MemoryBar({
       role="img"
       data-testid="gpumon-memory-bar"
       aria-label={
-        unified === '' ? trans.__('Memory: %1', sentence) : joined([unified, sentence], '. ')
+        unified === '' ? trans.__('Memory: %1', sentence) : joinParts([unified, sentence], '. ')
       }
       title={more || undefined}
       data-highlighting={segments.some(({ key }) => key === highlighted) ? '' : undefined}
@@ -358,7 +358,7 @@ function MemoryBar({
             key={key}
             {...attributes}
             style={{ ...style, width: `${(share * 100).toFixed(2)}%` }}
-            title={joined([`${label}: ${memorySize(bytes)}`, more], '\n')}
+            title={joinParts([`${label}: ${formatMemorySize(bytes)}`, more], '\n')}
             data-highlighted={key === highlighted ? '' : undefined}
           >
             {typeof paint === 'number' && key !== 'other' && share >= leastShare && (

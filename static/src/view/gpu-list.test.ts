@@ -2,8 +2,16 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Store } from '../model/store';
-import { gpu, hello, inventory, NOW, process, sample, throttled } from '../testing/frames';
-import { allOnScreen } from '../testing/on-screen';
+import {
+  makeGpu,
+  makeHello,
+  makeInventory,
+  NOW,
+  makeProcess,
+  makeSample,
+  makeThrottled,
+} from '../testing/frames';
+import { showAllOnScreen } from '../testing/on-screen';
 import type { GpuSample } from '../wire';
 import { Overview } from './overview';
 
@@ -17,7 +25,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   vi.setSystemTime(NOW);
   localStorage.clear();
-  openPanel();
+  showOverview();
 });
 
 afterEach(() => {
@@ -27,7 +35,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-function openPanel(): void {
+function showOverview(): void {
   store = new Store();
   store.phase = { phase: 'open' };
   const invalidate = (): void => overview.render();
@@ -37,17 +45,20 @@ function openPanel(): void {
 
 /** Lays out the view at this width, completely on the screen. */
 function layOut(width_px: number): void {
-  allOnScreen();
+  showAllOnScreen();
   vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(width_px);
 }
 
 function show(...gpus: GpuSample[]): void {
-  store.apply(hello({ inventory: inventory(gpus.length), sample: sample(NOW, gpus) }));
+  store.apply(makeHello({ inventory: makeInventory(gpus.length), sample: makeSample(NOW, gpus) }));
   overview.render();
 }
 
-function many(count: number, changes: (index: number) => Partial<GpuSample> = () => ({})): void {
-  show(...Array.from({ length: count }, (_, index) => gpu(index, changes(index))));
+function showMany(
+  count: number,
+  changes: (index: number) => Partial<GpuSample> = () => ({}),
+): void {
+  show(...Array.from({ length: count }, (_, index) => makeGpu(index, changes(index))));
 }
 
 function find(selector: string): HTMLElement {
@@ -58,14 +69,14 @@ function find(selector: string): HTMLElement {
   return found;
 }
 
-function indices(): number[] {
+function shownIndexes(): number[] {
   const items = overview.element.querySelectorAll<HTMLElement>('[data-gpu-index]');
   return [...items].map(({ dataset }) => Number(dataset.gpuIndex));
 }
 
 /** Returns how often a frame reads the conditions of the first of `count` GPUs. */
-function conditionsRead(count: number): number {
-  many(count);
+function countConditionReads(count: number): number {
+  showMany(count);
   const [first] = store.sample?.gpus ?? [];
   const read = vi.fn(() => []);
   Object.defineProperty(first, 'conditions', { get: read });
@@ -73,7 +84,7 @@ function conditionsRead(count: number): number {
   return read.mock.calls.length;
 }
 
-function type(text: string): void {
+function typeText(text: string): void {
   const field = find('input');
   (field as HTMLInputElement).value = text;
   field.dispatchEvent(new Event('input'));
@@ -96,16 +107,16 @@ function sortBy(place: string): void {
 
 describe('GPU list', () => {
   it('six or more GPUs are rows', () => {
-    many(5);
+    showMany(5);
     expect(overview.element.querySelectorAll('[data-row]')).toHaveLength(0);
     expect(overview.element.querySelector('.gpumon-filter')).toBeNull();
-    many(6);
+    showMany(6);
     expect(overview.element.querySelectorAll('[data-row]')).toHaveLength(6);
     expect(find('.gpumon-filter').role).toBe('search');
   });
 
   it('row has units and opens as card', async () => {
-    many(8);
+    showMany(8);
     const item = find('[data-gpu-index="3"]');
     const readings = [...item.querySelectorAll('.gpumon-value')].map(
       ({ textContent }) => textContent,
@@ -132,7 +143,7 @@ describe('GPU list', () => {
   });
 
   it('arrow keys move between GPUs', () => {
-    many(8);
+    showMany(8);
     find('[data-gpu-index="3"]').focus();
     press(document.activeElement, 'ArrowDown');
     expect(document.activeElement).toBe(find('[data-gpu-index="4"]'));
@@ -143,16 +154,16 @@ describe('GPU list', () => {
 
   it('many GPUs need few elements each', () => {
     const nodes = (): number => find('.gpumon-gpus').querySelectorAll('*').length;
-    many(64, () => ({ processes: [process(7)] }));
+    showMany(64, () => ({ processes: [makeProcess(7)] }));
     expect(nodes()).toBeLessThanOrEqual(64 * NODES_OF_A_ROW);
   });
 
-  it('rows have a line unless in columns', () => {
+  it('rows have line charts unless in several columns', () => {
     layOut(1400);
     const lines = (count: number): number => {
       overview.dispose();
-      openPanel();
-      many(count);
+      showOverview();
+      showMany(count);
       overview.render();
       return overview.element.querySelectorAll('canvas').length;
     };
@@ -163,8 +174,8 @@ describe('GPU list', () => {
     layOut(4100);
     const heads = (count: number): number => {
       overview.dispose();
-      openPanel();
-      many(count);
+      showOverview();
+      showMany(count);
       return find('.gpumon-row-heads').children.length;
     };
     expect([heads(8), heads(17), heads(64)]).toEqual([1, 9, 8]);
@@ -173,11 +184,11 @@ describe('GPU list', () => {
   });
 
   it('condition does not move rows', () => {
-    many(8);
+    showMany(8);
     const before = [...find('.gpumon-gpus').querySelectorAll('*')].filter(
       (one) => !one.closest('[hidden]'),
     ).length;
-    many(8, (index) => (index === 2 ? { conditions: [throttled('critical')] } : {}));
+    showMany(8, (index) => (index === 2 ? { conditions: [makeThrottled('critical')] } : {}));
     const after = [...find('.gpumon-gpus').querySelectorAll('*')].filter(
       (one) => !one.closest('[hidden]'),
     ).length;
@@ -188,81 +199,83 @@ describe('GPU list', () => {
   });
 
   it('order by state is stored', () => {
-    many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
-    expect(indices()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    showMany(8, (index) => (index === 5 ? { conditions: [makeThrottled('warning')] } : {}));
+    expect(shownIndexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     sortBy('state');
-    expect(conditionsRead(8)).toBe(conditionsRead(64));
-    many(8, (index) => (index === 5 ? { conditions: [throttled('warning')] } : {}));
-    expect(indices()).toEqual([5, 0, 1, 2, 3, 4, 6, 7]);
+    expect(countConditionReads(8)).toBe(countConditionReads(64));
+    showMany(8, (index) => (index === 5 ? { conditions: [makeThrottled('warning')] } : {}));
+    expect(shownIndexes()).toEqual([5, 0, 1, 2, 3, 4, 6, 7]);
     overview.dispose();
-    openPanel();
-    many(8, (index) => (index === 6 ? { health: { state: 'lost', since_ms: NOW } } : {}));
-    expect(indices()[0]).toBe(6);
+    showOverview();
+    showMany(8, (index) => (index === 6 ? { health: { state: 'lost', since_ms: NOW } } : {}));
+    expect(shownIndexes()[0]).toBe(6);
     expect(find('[data-place="state"]').ariaSort).toBe('descending');
   });
 
   it('click on header sorts GPUs', () => {
-    many(8, (index) => ({ power: { ...gpu(0).power, draw_watts: 100 + ((index * 3) % 8) } }));
+    showMany(8, (index) => ({
+      power: { ...makeGpu(0).power, draw_watts: 100 + ((index * 3) % 8) },
+    }));
     sortBy('power');
-    expect(indices()).toEqual([5, 2, 7, 4, 1, 6, 3, 0]);
+    expect(shownIndexes()).toEqual([5, 2, 7, 4, 1, 6, 3, 0]);
     expect(find('[data-place="power"]').ariaSort).toBe('descending');
     sortBy('power');
-    expect(indices()).toEqual([0, 3, 6, 1, 4, 7, 2, 5]);
+    expect(shownIndexes()).toEqual([0, 3, 6, 1, 4, 7, 2, 5]);
     sortBy('power');
-    expect(indices()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(shownIndexes()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     expect(find('[data-place="power"]').ariaSort).toBe('none');
   });
 
   it('number of critical alerts filters GPUs', () => {
-    many(8, (index) =>
-      index === 2 ? { conditions: [throttled('critical')] } : { conditions: [] },
+    showMany(8, (index) =>
+      index === 2 ? { conditions: [makeThrottled('critical')] } : { conditions: [] },
     );
     const chip = find('[data-testid="gpumon-head-critical"]');
     expect([chip.textContent, chip.ariaPressed]).toEqual(['1 critical', 'false']);
     click(chip);
-    expect([indices(), chip.ariaPressed]).toEqual([[2], 'true']);
+    expect([shownIndexes(), chip.ariaPressed]).toEqual([[2], 'true']);
     expect((find('input') as HTMLInputElement).value).toBe('critical');
     click(chip);
-    expect(indices()).toHaveLength(8);
+    expect(shownIndexes()).toHaveLength(8);
   });
 
   it('alert count also filters a few GPUs', () => {
-    many(3, (index) => (index === 1 ? { conditions: [throttled('critical')] } : {}));
+    showMany(3, (index) => (index === 1 ? { conditions: [makeThrottled('critical')] } : {}));
     click(find('[data-testid="gpumon-head-critical"]'));
-    expect(indices()).toEqual([1]);
-    many(3);
+    expect(shownIndexes()).toEqual([1]);
+    showMany(3);
     expect(find('[data-testid="gpumon-head-critical"]').textContent).toBe('0 critical');
     click(find('.gpumon-empty button'));
-    expect(indices()).toEqual([0, 1, 2]);
+    expect(shownIndexes()).toEqual([0, 1, 2]);
     expect(overview.element.querySelector('[data-testid="gpumon-head-critical"]')).toBeNull();
   });
 
   it('filter matches GPUs and processes, is stored', () => {
     const ana = (index: number): Partial<GpuSample> =>
       index === 4
-        ? { processes: [process(7, { user: 'ana' })] }
-        : { processes: [process(index, { user: 'bob' })] };
-    many(8, ana);
-    type('ana');
-    expect(indices()).toEqual([4]);
+        ? { processes: [makeProcess(7, { user: 'ana' })] }
+        : { processes: [makeProcess(index, { user: 'bob' })] };
+    showMany(8, ana);
+    typeText('ana');
+    expect(shownIndexes()).toEqual([4]);
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(1);
     expect(find('[data-testid="gpumon-filter-count"]').textContent).toBe('1 of 8');
     overview.dispose();
-    openPanel();
-    many(8, ana);
-    expect(indices()).toEqual([4]);
-    type('nobody');
+    showOverview();
+    showMany(8, ana);
+    expect(shownIndexes()).toEqual([4]);
+    typeText('nobody');
     const messages = [...overview.element.querySelectorAll('.gpumon-empty')];
-    expect([indices(), messages.map(({ textContent }) => textContent).slice(0, 2)]).toEqual([
+    expect([shownIndexes(), messages.map(({ textContent }) => textContent).slice(0, 2)]).toEqual([
       [],
       ['No GPU matches the filter. Show all GPUs', 'No process matches the filter.'],
     ]);
     click(find('.gpumon-empty button'));
-    expect(indices()).toHaveLength(8);
+    expect(shownIndexes()).toHaveLength(8);
   });
 
-  it('common name is shown once', () => {
-    many(8);
+  it('common GPU name is shown only in summary', () => {
+    showMany(8);
     expect(find('.gpumon-gpu-list').hasAttribute('data-same-name')).toBe(true);
     expect(find('[data-testid="gpumon-summary"]').textContent).toContain('8 of 8 H200 busy');
   });

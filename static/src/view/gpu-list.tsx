@@ -6,7 +6,7 @@
 import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { table, trans } from '../lib/translation';
+import { lazyTexts, trans } from '../lib/translation';
 import type { Alert } from '../model/condition';
 import type { GpuState } from '../model/gpu';
 import { suggestions } from '../model/gpu-filter';
@@ -15,10 +15,10 @@ import type { HolderRow, ListRow } from '../model/holders';
 import { GpuCard, type CardContext } from './gpu-card';
 
 /** The number of GPUs from which comparing them is more important than their details. */
-export const ROWS_FROM = 6;
+export const MIN_GPUS_FOR_ROWS = 6;
 
 /** The column headers of rows. */
-const HEADS = table((): Record<SortKey, string> => ({
+const HEADS = lazyTexts((): Record<SortKey, string> => ({
   index: trans.__('GPU'),
   use: trans.__('Util.'),
   mem: trans.__('Memory'),
@@ -75,7 +75,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
           <RowHeads
             {...props}
             layout={layout}
-            columns={usedColumns(gpus, layout.columns, isOpen)}
+            columns={countUsedColumns(gpus, layout.columns, isOpen)}
           />
         </>
       )}
@@ -110,7 +110,7 @@ export function GpuList(props: GpuListProps): ComponentChild {
 }
 
 /** Returns the number of columns that the rows above the first open card use. */
-function usedColumns(
+function countUsedColumns(
   gpus: readonly GpuState[],
   columns: number,
   isOpen: (gpu: GpuState) => boolean,
@@ -139,7 +139,7 @@ function FilterField({
         placeholder={trans.__('Filter GPUs')}
         aria-label={trans.__('Filter GPUs')}
         title={trans.__(
-          'All must match: busy, idle, critical, warning, mine, user, notebook, program, PID, GPU',
+          'All words must match: busy, idle, critical, warning, mine, user, notebook, program, PID, GPU',
         )}
         value={filter}
         onFocus={() => setSuggested(suggestions(rows))}

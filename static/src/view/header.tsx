@@ -3,9 +3,9 @@
 import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
-import { dateAndTime, duration, formatSince } from '../lib/format';
-import { own } from '../lib/own';
-import { joined, plainText } from '../lib/text';
+import { formatDateAndTime, formatDuration, formatTimeWithDateUnlessToday } from '../lib/format';
+import { findOwnProperty } from '../lib/own';
+import { joinParts, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Level } from '../model/describe';
 import type { GpuState } from '../model/gpu';
@@ -116,17 +116,17 @@ export function Header(props: HeaderProps): ComponentChild {
             data-testid="gpumon-recording"
             title={trans.__(
               'Recorded from %1 to %2',
-              dateAndTime(playback.from_ms),
-              dateAndTime(playback.to_ms),
+              formatDateAndTime(playback.from_ms),
+              formatDateAndTime(playback.to_ms),
             )}
           >
-            {trans.__('recording of %1', dateAndTime(played_ms))}
+            {trans.__('recording of %1', formatDateAndTime(played_ms))}
           </span>
         )}
-        <h1 class="gpumon-title" title={joined([...platform, version], '\n')}>
+        <h1 class="gpumon-title" title={joinParts([...platform, version], '\n')}>
           {title}
         </h1>
-        <span class="gpumon-platform gpumon-wide">{joined(platform)}</span>
+        <span class="gpumon-platform gpumon-wide">{joinParts(platform)}</span>
         <HeadActions actions={props.actions} />
       </div>
       <div class="gpumon-head-row gpumon-head-second">
@@ -144,11 +144,11 @@ export function Header(props: HeaderProps): ComponentChild {
               'Showing the last minute. Click for %2.',
               'Showing the last %1 minutes. Click for %2.',
               span.minutes,
-              nextSpan(span.minutes),
+              otherSpan(span.minutes),
             )}
-            onClick={() => span.onChange(nextSpan(span.minutes))}
+            onClick={() => span.onChange(otherSpan(span.minutes))}
           >
-            {duration(span.minutes * 60_000)}
+            {formatDuration(span.minutes * 60_000)}
           </button>
         )}
       </div>
@@ -175,7 +175,11 @@ function StatusLine({
   // A lost connection is more important than paused charts.
   const isPaused = paused !== null && isFresh(status);
   const text = isPast
-    ? trans.__('%1, %2 ago', formatSince(at_ms, now_ms), duration(now_ms - at_ms))
+    ? trans.__(
+        '%1, %2 ago',
+        formatTimeWithDateUnlessToday(at_ms, now_ms),
+        formatDuration(now_ms - at_ms),
+      )
     : isPaused
       ? trans.__('Paused %1 – %2', ...paused)
       : status.text;
@@ -247,7 +251,7 @@ function describeVersions(platform: Platform): string[] {
   return drivers.flatMap(({ vendor, version, cuda_version }) => {
     const driver = plainText(valueOf(version) ?? '');
     const newestCuda = plainText(valueOf(cuda_version) ?? '');
-    const name = own(VENDORS, vendor) ?? vendor;
+    const name = findOwnProperty(VENDORS, vendor) ?? vendor;
     return [
       driver && (drivers.length === 1 ? trans.__('driver %1', driver) : `${name} ${driver}`),
       newestCuda && `CUDA ${newestCuda}`,
@@ -256,6 +260,6 @@ function describeVersions(platform: Platform): string[] {
 }
 
 /** Returns the other time range in minutes. */
-function nextSpan(minutes: number): number {
+function otherSpan(minutes: number): number {
   return minutes === SPANS_MIN[0] ? SPANS_MIN[1] : SPANS_MIN[0];
 }

@@ -3,20 +3,27 @@
 import type { ComponentChild } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 
-import { DASH, duration, memoryAmount, memoryColumn, percent, formatSince } from '../lib/format';
-import { grouped } from '../lib/grouped';
-import { joined, plainText } from '../lib/text';
-import { table, trans } from '../lib/translation';
+import {
+  DASH,
+  formatDuration,
+  formatMemoryAmount,
+  formatMemoryColumn,
+  formatPercent,
+  formatTimeWithDateUnlessToday,
+} from '../lib/format';
+import { groupBy } from '../lib/grouped';
+import { joinParts, plainText } from '../lib/text';
+import { lazyTexts, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type ListRow } from '../model/holders';
-import { runsIn } from '../model/owner';
+import { describeOwner } from '../model/owner';
 import { valueOf } from '../model/reading';
 import type { NotebookHost } from './notebook-host';
-import { useOnScreen, useSeldom } from './on-screen';
+import { useOnScreen, useThrottledRender } from './on-screen';
 import { makePaint } from './palette';
 import { ShowAllButton } from './sections';
 import { ReadingValue, type Freshness } from './value';
 
-const COLUMNS = table(() => [
+const COLUMNS = lazyTexts(() => [
   { name: trans.__('GPU'), className: 'gpumon-col-gpu' },
   { name: 'PID', className: 'gpumon-col-pid gpumon-wide' },
   { name: trans.__('User'), className: 'gpumon-col-user gpumon-wide' },
@@ -28,9 +35,9 @@ const COLUMNS = table(() => [
 ]);
 
 /** The number of rows of a section before it is expanded. */
-const SHORT = 24;
+const INITIAL_ROWS = 24;
 
-type Kind = 'notebook' | 'console' | 'process';
+type HolderKind = 'notebook' | 'console' | 'process';
 
 interface TableContext {
   freshness: Freshness;
@@ -48,10 +55,10 @@ export interface HolderTableProps extends TableContext {
 export function HolderTable({ rows, all, ...context }: HolderTableProps): ComponentChild {
   const section = useRef<HTMLElement>(null);
   const onScreen = useOnScreen(section);
-  const content = useSeldom(onScreen, context.freshness.now_ms, () => {
-    const byKind = grouped(rows, kindOf);
+  const content = useThrottledRender(onScreen, context.freshness.now_ms, () => {
+    const byKind = groupBy(rows, kindOf);
     const others = byKind.size === 0 || (byKind.size === 1 && byKind.has('process'));
-    const shown: [Kind, title: string, what: string][] = [
+    const shown: [HolderKind, title: string, what: string][] = [
       ['notebook', trans.__('Notebooks'), trans.__('Notebook')],
       ['console', trans.__('Consoles'), trans.__('Console')],
       [
@@ -88,7 +95,7 @@ export function HolderTable({ rows, all, ...context }: HolderTableProps): Compon
   );
 }
 
-function kindOf(row: ListRow): Kind {
+function kindOf(row: ListRow): HolderKind {
   return row.kind !== 'holder' || row.notebook === null
     ? 'process'
     : row.isConsole
@@ -103,7 +110,7 @@ function HolderSection({
   rows,
   context,
 }: {
-  kind: Kind;
+  kind: HolderKind;
   title: string;
   what: string;
   rows: readonly ListRow[];
@@ -126,7 +133,7 @@ function HolderSection({
           </thead>
           <tbody>
             {rows
-              .slice(0, isWhole ? rows.length : SHORT)
+              .slice(0, isWhole ? rows.length : INITIAL_ROWS)
               .map((row) =>
                 row.kind === 'holder' ? (
                   <Holder key={row.key} row={row} {...context} />
@@ -137,7 +144,12 @@ function HolderSection({
           </tbody>
         </table>
       )}
-      <ShowAllButton count={rows.length} short={SHORT} isWhole={isWhole} onChange={setWhole} />
+      <ShowAllButton
+        count={rows.length}
+        short={INITIAL_ROWS}
+        isWhole={isWhole}
+        onChange={setWhole}
+      />
     </div>
   );
 }
@@ -160,18 +172,18 @@ function Holder({
     ...rest.map(describeMember),
   ].join('\n');
   const started_ms = valueOf(first.started_ms);
-  const age = started_ms === null ? null : duration(freshness.now_ms - started_ms);
+  const age = started_ms === null ? null : formatDuration(freshness.now_ms - started_ms);
   const began =
     started_ms === null
       ? undefined
-      : trans.__('started %1', formatSince(started_ms, freshness.now_ms));
+      : trans.__('started %1', formatTimeWithDateUnlessToday(started_ms, freshness.now_ms));
   // A notebook of this Jupyter server belongs to the user, so its kernel is more important than its
   // user name.
   const kernelName = row.notebook?.kernel_name;
   const about = [
     kernelName === undefined ? null : plainText(kernelName, 40),
     ...row.shared,
-    runsIn(first),
+    describeOwner(first),
     rest.length === 0 ? null : trans._n('%1 child process', '%1 child processes', rest.length),
   ];
   const owner =
@@ -179,7 +191,8 @@ function Holder({
       ? trans.__('user %1, PID %2', user.text, pid)
       : trans.__('user %1', user.reason);
   const hostBytes = valueOf(row.host_memory_bytes);
-  const hosted = hostBytes === null ? null : trans.__('host memory %1', memoryColumn(hostBytes));
+  const hosted =
+    hostBytes === null ? null : trans.__('host memory %1', formatMemoryColumn(hostBytes));
   const kernelId = row.notebook?.kernel_id ?? '';
   const reading = (
     field: 'host_memory_bytes' | 'memory_bytes' | 'sm_percent',
@@ -216,16 +229,16 @@ function Holder({
           </button>
           {row.idle_ms !== null && (
             <span class="gpumon-process-idle" data-testid="gpumon-process-idle">
-              {trans.__('idle for %1', duration(row.idle_ms))}
+              {trans.__('idle for %1', formatDuration(row.idle_ms))}
             </span>
           )}
           <span
             class="gpumon-process-sub gpumon-narrow"
-            title={joined([owner, began, hosted], '\n')}
+            title={joinParts([owner, began, hosted], '\n')}
           >
-            {joined([isOwn ? null : user.text, age, ...about])}
+            {joinParts([isOwn ? null : user.text, age, ...about])}
           </span>
-          <span class="gpumon-process-sub gpumon-wide">{joined(about)}</span>
+          <span class="gpumon-process-sub gpumon-wide">{joinParts(about)}</span>
           {isOpen && !isOwn && (
             <span class="gpumon-process-more" data-testid="gpumon-process-more" dir="auto">
               {details}
@@ -237,11 +250,11 @@ function Holder({
         {age ?? DASH}
       </td>
       <td class="gpumon-col-number gpumon-col-host gpumon-wide">
-        {reading('host_memory_bytes', memoryColumn)}
+        {reading('host_memory_bytes', formatMemoryColumn)}
       </td>
-      <td class="gpumon-col-number">{reading('memory_bytes', memoryColumn)}</td>
+      <td class="gpumon-col-number">{reading('memory_bytes', formatMemoryColumn)}</td>
       <td class="gpumon-col-number">
-        {reading('sm_percent', percent)}
+        {reading('sm_percent', formatPercent)}
         {isOwn && (
           <button
             type="button"
@@ -290,7 +303,7 @@ function describeNote(row: Exclude<ListRow, HolderRow>): string {
     case 'unlisted':
       return trans.__(
         'processes of other namespaces are not visible: %1 in use',
-        memoryAmount(row.bytes),
+        formatMemoryAmount(row.bytes),
       );
     case 'allocated':
       return trans.__('allocated to %1, no process', row.to);

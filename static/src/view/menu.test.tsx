@@ -2,17 +2,17 @@
 import { render } from 'preact';
 import { afterEach, expect, it } from 'vitest';
 
-import { h } from '../lib/dom';
+import { createElement } from '../lib/dom';
 import { Menu } from './menu';
 
-const host = h('div', { class: 'gpumon' });
+const host = createElement('div', { class: 'gpumon' });
 
 afterEach(() => {
   render(null, host);
   host.remove();
 });
 
-function show(): { menu: HTMLDetailsElement; inside: HTMLElement } {
+function showMenu(): { menu: HTMLDetailsElement; inside: HTMLElement } {
   document.body.append(host);
   render(
     <Menu label="Charts">
@@ -41,7 +41,7 @@ async function toggle(menu: HTMLDetailsElement, open: boolean): Promise<void> {
 }
 
 it('Escape closes the menu and returns the focus', async () => {
-  const { menu, inside } = show();
+  const { menu, inside } = showMenu();
   await toggle(menu, true);
   inside.focus();
   inside.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
@@ -51,7 +51,7 @@ it('Escape closes the menu and returns the focus', async () => {
 });
 
 it('press elsewhere closes the menu', async () => {
-  const { menu, inside } = show();
+  const { menu, inside } = showMenu();
   await toggle(menu, true);
   inside.dispatchEvent(new Event('pointerdown', { bubbles: true }));
   await Promise.resolve();
@@ -67,7 +67,7 @@ it.each([
   ['right edge', { left: 960, right: 995 }, '-232px'],
   ['left edge of a narrow view', { left: 0, right: 60 }, '12px'],
 ])('whole menu content is visible at the %s', async (_, { left, right }, offset) => {
-  const { menu } = show();
+  const { menu } = showMenu();
   const content = menu.lastElementChild as HTMLElement;
   const rect = (from: number, to: number): DOMRect => new DOMRect(from, 0, to - from, 20);
   host.getBoundingClientRect = () => rect(0, 1000);

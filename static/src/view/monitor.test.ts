@@ -3,16 +3,16 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import type { SocketLike } from '../lib/socket';
 import { Feed } from '../model/feed';
-import { details } from '../testing/details';
-import { hello, inventory } from '../testing/frames';
+import { makeDetails } from '../testing/details';
+import { makeHello, makeInventory } from '../testing/frames';
 import type { Driver, Reading, Vendor } from '../wire';
-import type { Mounted } from './mount';
+import type { MountHandle } from './mount';
 import { mountMonitor } from './monitor';
 
 let socket: SocketLike & { sent: string[]; closed: boolean };
 let opened: number;
 let feed: Feed;
-let monitor: Mounted;
+let monitor: MountHandle;
 let host: HTMLElement;
 
 beforeEach(() => {
@@ -52,7 +52,7 @@ afterEach(() => {
 
 function connect(): void {
   socket.onopen?.(new Event('open'));
-  receive(JSON.stringify(hello()));
+  receive(JSON.stringify(makeHello()));
 }
 
 function receive(data: string): void {
@@ -66,10 +66,10 @@ it('overview shows data of the server', async () => {
 });
 
 it('each driver vendor is shown', async () => {
-  const known = inventory(2);
+  const known = makeInventory(2);
   const shown = async (drivers: Driver[]): Promise<string | null | undefined> => {
     const platform = { ...known.platform, drivers };
-    receive(JSON.stringify(hello({ inventory: { ...known, platform } })));
+    receive(JSON.stringify(makeHello({ inventory: { ...known, platform } })));
     await vi.advanceTimersByTimeAsync(50);
     return host.querySelector('.gpumon-platform')?.textContent;
   };
@@ -90,7 +90,7 @@ it('details are rendered with the next sample', async () => {
   connect();
   await vi.advanceTimersByTimeAsync(50);
   const frame = vi.spyOn(globalThis, 'requestAnimationFrame');
-  receive(JSON.stringify({ type: 'details', ...details(0) }));
+  receive(JSON.stringify({ type: 'details', ...makeDetails(0) }));
   expect(frame).not.toHaveBeenCalled();
   receive(JSON.stringify({ type: 'collector', state: 'running' }));
   expect(frame).toHaveBeenCalledTimes(1);

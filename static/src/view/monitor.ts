@@ -1,11 +1,11 @@
 /** The overview of all GPUs on a page, with the data of a connection to a gpumon server. */
 
-import { mountView, type Mounted, type MountOptions } from './mount';
+import { mountView, type MountHandle, type MountOptions } from './mount';
 import { Overview, type OverviewOptions } from './overview';
 
 export type MonitorOptions = MountOptions & OverviewOptions;
 
-export interface Monitor extends Mounted {
+export interface Monitor extends MountHandle {
   /** Opens the benchmark dialog if the server can run benchmarks. */
   showBenchmarks: () => void;
   /** Starts the tour of the view. */

@@ -19,7 +19,7 @@ export interface MountOptions {
   interval_ms?: number;
 }
 
-export interface Mounted {
+export interface MountHandle {
   /** Sets whether the view is visible. A hidden view renders nothing and requests nothing. */
   setVisible: (visible: boolean) => void;
   /** Sets the interval between samples in milliseconds. `null` selects the server's interval. */
@@ -39,7 +39,7 @@ export function mountView<V extends View>(
   host: HTMLElement,
   { feed, interval_ms }: MountOptions,
   make: (context: ViewContext, subscription: Subscription) => V,
-): Mounted & { view: V } {
+): MountHandle & { view: V } {
   let visible = true;
   let active = true;
   let disposed = false;

@@ -3,22 +3,22 @@ import { expect, it, vi } from 'vitest';
 
 import { setTranslator, trans } from '../lib/translation';
 import { describeOom } from '../model/describe-oom';
-import { oomErrorOf } from '../model/oom-error';
+import { parseOomError } from '../model/oom-error';
 import { Store } from '../model/store';
-import { GIB, gpu, hello, NOW, process, sample } from '../testing/frames';
-import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
+import { GIB, makeGpu, makeHello, NOW, makeProcess, makeSample } from '../testing/frames';
+import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
 import { OomNote } from './oom-note';
 
 const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
 const holders = [
-  process(10, { owner: { parents: [], notebook }, memory_bytes: 70 * GIB }),
-  process(11, { memory_bytes: 5 * GIB }),
+  makeProcess(10, { owner: { parents: [], notebook }, memory_bytes: 70 * GIB }),
+  makeProcess(11, { memory_bytes: 5 * GIB }),
 ];
 
-function noteOf(pathOf: (kernelId: string) => string | null, openMenu = vi.fn()): OomNote {
+function makeNote(pathOf: (kernelId: string) => string | null, openMenu = vi.fn()): OomNote {
   const store = new Store();
-  store.apply(hello());
-  const error = oomErrorOf({
+  store.apply(makeHello());
+  const error = parseOomError({
     ename: 'OutOfMemoryError',
     evalue:
       'CUDA out of memory. Tried to allocate 20.00 GiB. ' +
@@ -30,7 +30,7 @@ function noteOf(pathOf: (kernelId: string) => string | null, openMenu = vi.fn())
     error &&
     describeOom(error, {
       inventory: store.inventory,
-      sample: sample(NOW, [gpu(0, { processes: holders })]),
+      sample: makeSample(NOW, [makeGpu(0, { processes: holders })]),
       kernelId: 'k',
       pathOf,
     });
@@ -43,7 +43,7 @@ function noteOf(pathOf: (kernelId: string) => string | null, openMenu = vi.fn())
 
 it('only own notebooks have menus', () => {
   const openMenu = vi.fn();
-  const { element } = noteOf(() => 'train.ipynb', openMenu);
+  const { element } = makeNote(() => 'train.ipynb', openMenu);
   expect(element.querySelectorAll('li')).toHaveLength(2);
   const menu = element.querySelector('button');
   menu?.click();
@@ -54,8 +54,10 @@ it('only own notebooks have menus', () => {
 it('note has no English word in another language', () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
-  const texts = textsOf(noteOf(() => 'train.ipynb').element);
+  const texts = textsOf(makeNote(() => 'train.ipynb').element);
   expect(texts.length).toBeGreaterThan(6);
-  expect(untranslated(texts, ['PyTorch', 'python3', 'train.py', 'train.ipynb', 'ana'])).toEqual([]);
+  expect(findUntranslated(texts, ['PyTorch', 'python3', 'train.py', 'train.ipynb', 'ana'])).toEqual(
+    [],
+  );
   setTranslator(before);
 });

@@ -1,13 +1,17 @@
 import { render } from 'preact';
 
-import { h } from '../lib/dom';
+import { createElement } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { OomDescription } from '../model/describe-oom';
 import type { NotebookHost } from './notebook-host';
 
 /** The explanation below a cell that ran out of GPU memory. It stays until the cell runs again. */
 export class OomNote {
-  readonly element = h('div', { class: 'gpumon-oom', 'data-testid': 'gpumon-oom', role: 'status' });
+  readonly element = createElement('div', {
+    class: 'gpumon-oom',
+    'data-testid': 'gpumon-oom',
+    role: 'status',
+  });
 
   constructor(private readonly host: NotebookHost) {}
 

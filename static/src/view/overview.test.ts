@@ -3,17 +3,17 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Store } from '../model/store';
 import '../testing/dialog';
-import { details } from '../testing/details';
+import { makeDetails } from '../testing/details';
 import {
   GIB,
-  gpu,
-  hello,
-  inventory,
-  migDevice,
+  makeGpu,
+  makeHello,
+  makeInventory,
+  makeMigDevice,
   NOW,
-  process,
-  sample,
-  throttled,
+  makeProcess,
+  makeSample,
+  makeThrottled,
   makeUnifiedGpu,
 } from '../testing/frames';
 import type { Event, GpuSample } from '../wire';
@@ -51,7 +51,7 @@ afterEach(() => {
 });
 
 function show(...gpus: GpuSample[]): void {
-  store.apply(hello({ inventory: inventory(gpus.length), sample: sample(NOW, gpus) }));
+  store.apply(makeHello({ inventory: makeInventory(gpus.length), sample: makeSample(NOW, gpus) }));
   overview.render();
 }
 
@@ -75,7 +75,7 @@ function click(element: HTMLElement | null | undefined): void {
 
 describe('overview reading', () => {
   it('reading shows its value', () => {
-    show(gpu(0));
+    show(makeGpu(0));
     expect(text('[data-reading="utilization.gpu_percent"]')).toBe('96 %');
     expect(text('[data-metric="memory"] .gpumon-value')).toBe('78.0 / 140 GiB');
     expect(text('[data-metric="power"] .gpumon-value')).toBe('692 / 700 W');
@@ -84,11 +84,11 @@ describe('overview reading', () => {
 
   it('missing reading is dash with reason, never 0', () => {
     const power = {
-      ...gpu(0).power,
+      ...makeGpu(0).power,
       draw_watts: { absent: 'no_permission' },
       limit_watts: { absent: 'not_supported' },
     } as const;
-    show(gpu(0, { power }));
+    show(makeGpu(0, { power }));
     const value = find('[data-metric="power"] .gpumon-value');
     expect(text('[data-reading="power.draw_watts"]')).toBe('–');
     expect(value.title).toContain('needs permission');
@@ -107,10 +107,10 @@ describe('overview reading', () => {
       );
     };
     const of = (used: number, watts: number, celsius: number): GpuSample =>
-      gpu(0, {
-        memory: { ...gpu(0).memory, used_bytes: used * GIB },
-        power: { ...gpu(0).power, draw_watts: watts },
-        temperature: { ...gpu(0).temperature, gpu_celsius: celsius },
+      makeGpu(0, {
+        memory: { ...makeGpu(0).memory, used_bytes: used * GIB },
+        power: { ...makeGpu(0).power, draw_watts: watts },
+        temperature: { ...makeGpu(0).temperature, gpu_celsius: celsius },
       });
     expect(nearIn(of(111, 629, 80))).toEqual([]);
     expect(nearIn(of(112, 630, 81))).toEqual([
@@ -131,8 +131,11 @@ describe('overview reading', () => {
 
   it('old reading shows its time', () => {
     show(
-      gpu(0, {
-        temperature: { ...gpu(0).temperature, gpu_celsius: { value: 64, at_ms: NOW - 120_000 } },
+      makeGpu(0, {
+        temperature: {
+          ...makeGpu(0).temperature,
+          gpu_celsius: { value: 64, at_ms: NOW - 120_000 },
+        },
       }),
     );
     const value = find('[data-metric="temperature"] .gpumon-value');
@@ -143,9 +146,9 @@ describe('overview reading', () => {
 
 describe('overview GPU', () => {
   it('lost GPU keeps position, shows time and advice', () => {
-    show(gpu(0), gpu(1), gpu(2));
+    show(makeGpu(0), makeGpu(1), makeGpu(2));
     const cards = [...overview.element.querySelectorAll('[data-gpu-index]')];
-    show(gpu(0), gpu(1, { health: { state: 'lost', since_ms: NOW } }), gpu(2));
+    show(makeGpu(0), makeGpu(1, { health: { state: 'lost', since_ms: NOW } }), makeGpu(2));
     expect([...overview.element.querySelectorAll('[data-gpu-index]')]).toEqual(cards);
     const lost = find('[data-gpu-index="1"]');
     expect(lost.dataset.gpuHealth).toBe('lost');
@@ -160,7 +163,7 @@ describe('overview GPU', () => {
   });
 
   it('card opens and closes', async () => {
-    show(gpu(0));
+    show(makeGpu(0));
     const toggle = find('.gpumon-toggle');
     const details = (): Element | null => overview.element.querySelector('.gpumon-gpu-details');
     expect([toggle.getAttribute('aria-expanded'), details()]).toEqual(['false', null]);
@@ -174,7 +177,11 @@ describe('overview GPU', () => {
   });
 
   it('alerts are sorted, with shape, word and time', () => {
-    show(gpu(0, { conditions: [throttled('warning'), throttled('critical', NOW - 120_000)] }));
+    show(
+      makeGpu(0, {
+        conditions: [makeThrottled('warning'), makeThrottled('critical', NOW - 120_000)],
+      }),
+    );
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe(
       'hardware thermal slowdown, check the cooling',
     );
@@ -191,27 +198,31 @@ describe('overview GPU', () => {
   });
 
   it('notice does not mark the card', () => {
-    show(gpu(0, { conditions: [throttled('notice')] }));
+    show(makeGpu(0, { conditions: [makeThrottled('notice')] }));
     expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBeUndefined();
     expect(find('[role="status"]').textContent).not.toContain('clocks');
-    show(gpu(0, { conditions: [throttled('warning')] }));
+    show(makeGpu(0, { conditions: [makeThrottled('warning')] }));
     expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBe('warning');
-    show(gpu(0));
+    show(makeGpu(0));
     expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBeUndefined();
     expect(overview.element.querySelector('.gpumon-alerts')).toBeNull();
   });
 
   it('clock reason is shown once', () => {
-    show(gpu(0, { throttle_reasons: ['sw_power_cap'], conditions: [throttled('notice')] }));
+    show(makeGpu(0, { throttle_reasons: ['sw_power_cap'], conditions: [makeThrottled('notice')] }));
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('power-capped');
     expect(overview.element.querySelector('.gpumon-alerts')).toBeNull();
-    show(gpu(0, { throttle_reasons: ['gpu_idle'] }));
+    show(makeGpu(0, { throttle_reasons: ['gpu_idle'] }));
     expect(text('[data-testid="gpumon-gpu-state"]')).toBe('idle');
   });
 
   it('details open on demand, list unsupported ones', async () => {
     store.apply(
-      hello({ inventory: inventory(1), sample: sample(NOW, [gpu(0)]), details: [details(0)] }),
+      makeHello({
+        inventory: makeInventory(1),
+        sample: makeSample(NOW, [makeGpu(0)]),
+        details: [makeDetails(0)],
+      }),
     );
     overview.render();
     click(find('.gpumon-toggle'));
@@ -221,14 +232,16 @@ describe('overview GPU', () => {
     click(find('.gpumon-more'));
     expect(text('[data-reading="board.serial"]')).toBe('1650824000123');
     expect(text('[data-reading="ecc.volatile"]')).toBe('no errors');
-    expect(text('[data-testid="gpumon-missing"]')).toMatch(/^Not on this board or driver: .*Fans/);
-    store.apply({ type: 'details', ...details(0, { recovery_action: 'gpu_reset' }) });
+    expect(text('[data-testid="gpumon-missing"]')).toMatch(
+      /^Not available with this board or driver: .*Fans/,
+    );
+    store.apply({ type: 'details', ...makeDetails(0, { recovery_action: 'gpu_reset' }) });
     overview.render();
     expect(text('[data-reading="recovery_action"]')).toBe('reset the GPU');
   });
 
   it('available unified memory is shown', () => {
-    show(makeUnifiedGpu(0, 41), gpu(1));
+    show(makeUnifiedGpu(0, 41), makeGpu(1));
     expect(overview.element.querySelectorAll('.gpumon-available')).toHaveLength(1);
     expect(text('.gpumon-available')).toBe('Unified memory: 59.0 GiB available');
     expect(text('[data-metric="memory"] .gpumon-label')).toBe('Unified memory');
@@ -242,22 +255,24 @@ describe('overview GPU', () => {
   });
 
   it('MIG devices are shown', async () => {
-    show(gpu(0, { mig_devices: [migDevice(0), migDevice(1)] }));
+    show(makeGpu(0, { mig_devices: [makeMigDevice(0), makeMigDevice(1)] }));
     click(find('.gpumon-toggle'));
     await vi.dynamicImportSettled();
     overview.render();
     expect(overview.element.querySelectorAll('[data-mig-uuid]')).toHaveLength(2);
     expect(text('[data-mig-uuid="MIG-0"] [data-reading="mig.memory.used_bytes"]')).toBe('4.00');
-    show(gpu(0));
+    show(makeGpu(0));
     expect(overview.element.querySelectorAll('[data-mig-uuid]')).toHaveLength(0);
   });
 
-  it('pointed past time shows past values', () => {
-    show(gpu(0));
+  it('pointer on past time shows past values', () => {
+    show(makeGpu(0));
     vi.setSystemTime(NOW + 1000);
     store.apply({
       type: 'sample',
-      ...sample(NOW + 1000, [gpu(0, { utilization: { ...gpu(0).utilization, gpu_percent: 5 } })]),
+      ...makeSample(NOW + 1000, [
+        makeGpu(0, { utilization: { ...makeGpu(0).utilization, gpu_percent: 5 } }),
+      ]),
     });
     overview.render();
     const card = find('[data-gpu-index="0"]');
@@ -273,7 +288,9 @@ describe('overview processes', () => {
   it('hostile process names are harmless text', () => {
     const name = '<img src=x onerror=alert(1)>\u202etxt.exe\u0007';
     show(
-      gpu(0, { processes: [process(7, { name, command: `${name} --evil`, user: '<b>root</b>' })] }),
+      makeGpu(0, {
+        processes: [makeProcess(7, { name, command: `${name} --evil`, user: '<b>root</b>' })],
+      }),
     );
     const row = find('[data-pid="7"]');
     expect(row.querySelector('img, b, script')).toBeNull();
@@ -283,13 +300,13 @@ describe('overview processes', () => {
   });
 
   it('process names are isolated from other text', () => {
-    show(gpu(0, { processes: [process(7, { name: '\u05e9.py', user: '\u05d0' })] }));
+    show(makeGpu(0, { processes: [makeProcess(7, { name: '\u05e9.py', user: '\u05d0' })] }));
     const isolated = [...find('[data-pid="7"]').querySelectorAll('bdi')];
     expect(isolated.map(({ textContent }) => textContent)).toEqual(['\u05d0', '\u05e9.py']);
   });
 
   it('pointed process highlights its memory', () => {
-    show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 * GIB })] }));
+    show(makeGpu(0, { processes: [makeProcess(7), makeProcess(8, { memory_bytes: 5 * GIB })] }));
     find('[data-pid="8"]').dispatchEvent(new Event('pointerenter'));
     expect(find('.gpumon-bar').dataset.highlighting).toBe('');
     expect(overview.element.querySelectorAll('[data-highlighted]')).toHaveLength(1);
@@ -298,13 +315,13 @@ describe('overview processes', () => {
   });
 
   it('unknown process memory is a dash', () => {
-    show(gpu(0, { processes: [process(7, { memory_bytes: { absent: 'unknown' } })] }));
+    show(makeGpu(0, { processes: [makeProcess(7, { memory_bytes: { absent: 'unknown' } })] }));
     expect(text('[data-pid="7"] [data-reading="process.memory_bytes"]')).toBe('–');
   });
 
   it('host memory has its age', () => {
-    const elsewhere = process(8, { host_memory_bytes: { absent: 'not_in_proc' } });
-    show(gpu(0, { processes: [process(7), elsewhere] }));
+    const elsewhere = makeProcess(8, { host_memory_bytes: { absent: 'not_in_proc' } });
+    show(makeGpu(0, { processes: [makeProcess(7), elsewhere] }));
     const cells = [7, 8].map((pid) =>
       find(`[data-pid="${pid}"] [data-reading="process.host_memory_bytes"]`),
     );
@@ -317,7 +334,7 @@ describe('overview processes', () => {
   });
 
   it('user and age are shown, command on demand', () => {
-    const worker = process(8, {
+    const worker = makeProcess(8, {
       name: 'worker',
       owner: {
         parents: [],
@@ -325,8 +342,8 @@ describe('overview processes', () => {
       },
     });
     show(
-      gpu(0, { processes: [{ ...worker, pid: 7, name: 'ipykernel' }, worker] }),
-      gpu(1, { processes: [process(9)] }),
+      makeGpu(0, { processes: [{ ...worker, pid: 7, name: 'ipykernel' }, worker] }),
+      makeGpu(1, { processes: [makeProcess(9)] }),
     );
     expect(text('[data-pid="9"] .gpumon-narrow')).toBe('ana · 1 h');
     expect(text('[data-pid="9"] .gpumon-col-age')).toBe('1 h');
@@ -343,8 +360,8 @@ describe('overview processes', () => {
 
   it('many processes are listed on demand', () => {
     show(
-      gpu(0, {
-        processes: Array.from({ length: 30 }, (_, i) => process(i + 1, { started_ms: i })),
+      makeGpu(0, {
+        processes: Array.from({ length: 30 }, (_, i) => makeProcess(i + 1, { started_ms: i })),
       }),
     );
     expect(overview.element.querySelectorAll('[data-pid]')).toHaveLength(24);
@@ -357,7 +374,7 @@ describe('overview processes', () => {
   });
 
   it('unlisted processes are counted in columns', () => {
-    show(gpu(0, { processes: [process(1)], processes_omitted: 12 }));
+    show(makeGpu(0, { processes: [makeProcess(1)], processes_omitted: 12 }));
     const columns = overview.element.querySelectorAll(
       '[aria-label="Processes"] .gpumon-part:not([hidden]) th',
     ).length;
@@ -368,17 +385,17 @@ describe('overview processes', () => {
   });
 
   it('processes of other namespaces are noted', () => {
-    show(gpu(0, { processes: [], unlisted_memory_bytes: 1.1 * 2 ** 30 }));
+    show(makeGpu(0, { processes: [], unlisted_memory_bytes: 1.1 * 2 ** 30 }));
     const text = find('.gpumon-unreadable').textContent;
     expect(text.replace(/\s/g, ' ')).toBe(
       'processes of other namespaces are not visible: 1.10 GiB in use',
     );
   });
 
-  it('rows are reused while processes run', () => {
-    show(gpu(0, { processes: [process(7), process(8, { memory_bytes: 5 })] }));
+  it('rows of running processes are reused', () => {
+    show(makeGpu(0, { processes: [makeProcess(7), makeProcess(8, { memory_bytes: 5 })] }));
     const row = find('[data-pid="8"]');
-    show(gpu(0, { processes: [process(8, { memory_bytes: 5 })] }));
+    show(makeGpu(0, { processes: [makeProcess(8, { memory_bytes: 5 })] }));
     expect(overview.element.querySelector('[data-pid="7"]')).toBeNull();
     expect(find('[data-pid="8"]')).toBe(row);
   });
@@ -386,12 +403,12 @@ describe('overview processes', () => {
 
 describe('overview notebooks', () => {
   const of = (kernel_id: string, pid: number) =>
-    process(pid, {
+    makeProcess(pid, {
       owner: { parents: [], notebook: { kernel_id, path: 'work/old.ipynb', kernel_pid: 7 } },
     });
 
   it('notebooks are first, with their child processes', () => {
-    show(gpu(0, { processes: [of('k1', 7), of('k1', 8), process(9)] }));
+    show(makeGpu(0, { processes: [of('k1', 7), of('k1', 8), makeProcess(9)] }));
     const rows = (table: string) =>
       overview.element.querySelectorAll(`[data-testid="${table}"] tbody tr`);
     expect([rows('gpumon-notebook-table').length, rows('gpumon-process-table').length]).toEqual([
@@ -401,12 +418,12 @@ describe('overview notebooks', () => {
       [...overview.element.querySelectorAll('h2')].map((heading) => heading.textContent),
     ).toContain('Other processes');
     expect(text('[data-pid="7"]')).toContain('1 child process');
-    show(gpu(0, { processes: [process(9)] }));
+    show(makeGpu(0, { processes: [makeProcess(9)] }));
     expect(text('.gpumon-part:not([hidden]) h2')).toBe('Processes');
   });
 
   it('own notebooks have current name and actions', () => {
-    show(gpu(0, { processes: [of('k1', 7), of('elsewhere', 8)] }));
+    show(makeGpu(0, { processes: [of('k1', 7), of('elsewhere', 8)] }));
     const buttons = (pid: string) => [
       ...find(`[data-pid="${pid}"]`).querySelectorAll<HTMLElement>('button:not([hidden])'),
     ];
@@ -429,7 +446,7 @@ describe('overview notebooks', () => {
     ]);
     const held = { memory_bytes: 60 * GIB };
     show(
-      gpu(0, {
+      makeGpu(0, {
         processes: [
           { ...of('k1', 7), ...held },
           { ...of('k2', 8), ...held },
@@ -454,7 +471,7 @@ describe('overview notebooks', () => {
 
   it('notebooks and consoles have their own tables', () => {
     paths.set('k2', 'work/console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c');
-    show(gpu(0, { processes: [of('k1', 7), of('k2', 8), process(9)] }));
+    show(makeGpu(0, { processes: [of('k1', 7), of('k2', 8), makeProcess(9)] }));
     const names = (table: string): (string | null)[] =>
       [
         ...find(`[data-testid="gpumon-${table}-table"]`).querySelectorAll('.gpumon-process-name'),
@@ -480,13 +497,13 @@ describe('overview events', () => {
     started_ms: NOW,
   };
 
-  function lines(): string[] {
+  function listEventTexts(): string[] {
     return [...overview.element.querySelectorAll('.gpumon-event-text')].map(
       (line) => line.textContent,
     );
   }
 
-  function button(label: RegExp): HTMLElement {
+  function findButton(label: RegExp): HTMLElement {
     const found = [...overview.element.querySelectorAll('button')].find((one) =>
       label.test(one.textContent),
     );
@@ -497,10 +514,10 @@ describe('overview events', () => {
   }
 
   it('events of first frame are listed, newest first', () => {
-    store.apply(hello({ events: [{ at_ms: NOW - 5, gpu: null, what: 'mig_changed' }] }));
+    store.apply(makeHello({ events: [{ at_ms: NOW - 5, gpu: null, what: 'mig_changed' }] }));
     store.apply({ type: 'event', at_ms: NOW, gpu: { index: 1, uuid: 'GPU-1' }, what: 'gpu_lost' });
     overview.render();
-    expect(lines()).toEqual([
+    expect(listEventTexts()).toEqual([
       'Critical: GPU lost (fallen off the bus)',
       'Notice: MIG configuration changed',
     ]);
@@ -510,8 +527,8 @@ describe('overview events', () => {
 
   it('events use vendor terms', () => {
     store.apply(
-      hello({
-        inventory: inventory(2, 'nvidia', 'amd'),
+      makeHello({
+        inventory: makeInventory(2, 'nvidia', 'amd'),
         events: [0, 1].map((index) => ({
           at_ms: NOW - index,
           gpu: { index, uuid: null },
@@ -520,17 +537,20 @@ describe('overview events', () => {
       }),
     );
     overview.render();
-    expect(lines()).toEqual(['Notice: Partitions changed', 'Notice: MIG configuration changed']);
+    expect(listEventTexts()).toEqual([
+      'Notice: Partitions changed',
+      'Notice: MIG configuration changed',
+    ]);
   });
 
   it('process events are text, on demand', () => {
-    store.apply(hello({ events: [started] }));
+    store.apply(makeHello({ events: [started] }));
     overview.render();
-    expect(lines()).toEqual([]);
-    click(button(/^Processes/));
-    expect(lines()).toEqual(['<img src=x onerror=alert(1)> (ana, PID 7) started']);
+    expect(listEventTexts()).toEqual([]);
+    click(findButton(/^Processes/));
+    expect(listEventTexts()).toEqual(['<img src=x onerror=alert(1)> (ana, PID 7) started']);
     expect(overview.element.querySelector('img')).toBeNull();
-    expect(button(/^Processes/).getAttribute('aria-pressed')).toBe('true');
+    expect(findButton(/^Processes/).getAttribute('aria-pressed')).toBe('true');
   });
 
   it('list is short until expanded', () => {
@@ -539,21 +559,21 @@ describe('overview events', () => {
       gpu: null,
       what: 'mig_changed',
     }));
-    store.apply(hello({ events }));
+    store.apply(makeHello({ events }));
     overview.render();
-    expect(lines()).toHaveLength(5);
-    click(button(/^Show all 9$/));
-    expect(lines()).toHaveLength(9);
-    click(button(/^Show fewer$/));
-    expect(lines()).toHaveLength(5);
+    expect(listEventTexts()).toHaveLength(5);
+    click(findButton(/^Show all 9$/));
+    expect(listEventTexts()).toHaveLength(9);
+    click(findButton(/^Show fewer$/));
+    expect(listEventTexts()).toHaveLength(5);
   });
 });
 
 describe('overview as a whole', () => {
   it('simulated values are labeled', () => {
-    show(gpu(0));
+    show(makeGpu(0));
     expect(overview.element.querySelector('[data-testid="gpumon-simulated"]')).toBeNull();
-    const simulated = inventory(1);
+    const simulated = makeInventory(1);
     simulated.platform.source = 'simulated';
     store.apply({ type: 'inventory', ...simulated });
     overview.render();
@@ -569,7 +589,7 @@ describe('overview as a whole', () => {
       onOpenCharts,
       onSettings: vi.fn(),
     });
-    store.apply(hello());
+    store.apply(makeHello());
     shown.render();
     const actions = [...shown.element.querySelectorAll('.gpumon-head-actions [data-testid]')];
     expect(actions.map(({ textContent }) => textContent)).toEqual([
@@ -586,7 +606,7 @@ describe('overview as a whole', () => {
     overview.render();
     expect(overview.element.dataset.gpumonState).toBe('connecting');
     expect(text('[data-testid="gpumon-notice"]')).toContain('Wait.');
-    show(gpu(0));
+    show(makeGpu(0));
     expect(overview.element.dataset.gpumonState).toBe('live');
     expect(find('[data-testid="gpumon-notice"]').hidden).toBe(true);
   });
@@ -609,15 +629,15 @@ describe('overview as a whole', () => {
     shown.showTour();
     await import('./tour');
     expect(shown.element.querySelector('.gpumon-tour')).toBeNull();
-    store.apply(hello());
+    store.apply(makeHello());
     shown.render();
     expect(await titles()).toBe('1 of 3');
     store.apply(
-      hello({
-        inventory: inventory(8),
-        sample: sample(
+      makeHello({
+        inventory: makeInventory(8),
+        sample: makeSample(
           NOW,
-          Array.from({ length: 8 }, (_, i) => gpu(i)),
+          Array.from({ length: 8 }, (_, i) => makeGpu(i)),
         ),
       }),
     );
@@ -627,8 +647,8 @@ describe('overview as a whole', () => {
     shown.dispose();
   });
 
-  it('reason of the collector is shown', () => {
-    show(gpu(0));
+  it('restart reason of the collector is shown', () => {
+    show(makeGpu(0));
     store.apply({
       type: 'collector',
       state: 'restarting',
@@ -641,7 +661,7 @@ describe('overview as a whole', () => {
   });
 
   it('pause is no error and explains its end', () => {
-    show(gpu(0));
+    show(makeGpu(0));
     store.apply({ type: 'collector', state: 'paused', since_ms: NOW, message: null });
     overview.render();
     expect(overview.element.dataset.gpumonState).toBe('collector-paused');

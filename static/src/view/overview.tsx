@@ -2,23 +2,23 @@
 
 import type { ComponentChild } from 'preact';
 
-import { grouped } from '../lib/grouped';
-import { h } from '../lib/dom';
-import { Stored } from '../lib/stored';
+import { groupBy } from '../lib/grouped';
+import { createElement } from '../lib/dom';
+import { StoredValue } from '../lib/stored';
 import { trans } from '../lib/translation';
 import type { Alert } from '../model/condition';
 import type { Level } from '../model/describe';
 import { firingAlerts } from '../model/firing-alert';
 import { commonName, gpusOf, type GpuState } from '../model/gpu';
 import { gpuAlerts } from '../model/gpu-alerts';
-import { filtered, levelWords, selectsLevel, withLevelToggled } from '../model/gpu-filter';
+import { filterGpus, keepLevelWords, selectsLevel, toggleLevel } from '../model/gpu-filter';
 import { formatOrder, GpuSorter, nextOrder, parseOrder } from '../model/gpu-order';
 import { holderRows } from '../model/holders';
 import { isFresh } from '../model/status';
 import type { Store } from '../model/store';
 import { isBusy } from '../model/summary';
 import { AlertList, Announcer } from './alerts';
-import { GpuList, ROWS_FROM } from './gpu-list';
+import { GpuList, MIN_GPUS_FOR_ROWS } from './gpu-list';
 import type { HeadAction } from './head-action';
 import { countAlerts, Header } from './header';
 import { HolderTable } from './holder-table';
@@ -58,8 +58,8 @@ interface OverviewState {
 
 export class Overview extends StoreView {
   private readonly announcer = new Announcer();
-  private readonly filter = new Stored('gpumon-filter');
-  private readonly order = new Stored('gpumon-order');
+  private readonly filter = new StoredValue('gpumon-filter');
+  private readonly order = new StoredValue('gpumon-order');
   private readonly sorter = new GpuSorter();
   private readonly tour: TourEntry;
   private state: OverviewState;
@@ -71,7 +71,7 @@ export class Overview extends StoreView {
     private readonly runner: Runner | null = null,
   ) {
     super(
-      h('div', { class: 'gpumon', tabindex: '-1', 'data-testid': 'gpumon' }),
+      createElement('div', { class: 'gpumon', tabindex: '-1', 'data-testid': 'gpumon' }),
       store,
       options,
       '100px',
@@ -83,12 +83,12 @@ export class Overview extends StoreView {
   override render(): void {
     super.render();
     if (this.store.sample !== null) {
-      this.tour.ready();
+      this.tour.showIfRequested();
     }
   }
 
   showTour(): void {
-    this.tour.request();
+    this.tour.requestTour();
     this.invalidate();
   }
 
@@ -104,7 +104,7 @@ export class Overview extends StoreView {
     const { status, notice, summary, at_ms } = this.head(gpus, true);
     const freshness = { now_ms, stale: !isFresh(status) };
     const rows = holderRows(gpus, store.slots, options.notebooks?.pathOf);
-    const holders = grouped(
+    const holders = groupBy(
       rows.filter((row) => row.kind === 'holder'),
       ({ gpu }) => gpu,
     );
@@ -116,10 +116,10 @@ export class Overview extends StoreView {
     const levelOf = ({ index }: GpuState): Level => alerts.get(index)?.[0]?.level ?? 'none';
 
     const typed = this.filter.get() ?? '';
-    const isMany = gpus.length >= ROWS_FROM;
-    const filter = isMany ? typed : levelWords(typed);
+    const isMany = gpus.length >= MIN_GPUS_FOR_ROWS;
+    const filter = isMany ? typed : keepLevelWords(typed);
     const moment = { at_ms: now_ms, timeline: store.timeline };
-    const shown = filtered(filter, gpus, rows, { isBusy: (gpu) => isBusy(gpu, moment), levelOf });
+    const shown = filterGpus(filter, gpus, rows, { isBusy: (gpu) => isBusy(gpu, moment), levelOf });
     const sortOrder = isMany ? parseOrder(order.get()) : null;
     const hasSameName = gpus.length > 1 && commonName(gpus) !== null;
     const { isWide, width_px } = this;
@@ -127,7 +127,7 @@ export class Overview extends StoreView {
     const context = {
       store,
       now_ms,
-      window: store.window(now_ms - state.span * 60_000, now_ms),
+      window: store.timeWindow(now_ms - state.span * 60_000, now_ms),
       palette,
       markers: this.markers(store.events, palette),
       bands: runBands(store.events, palette, now_ms),
@@ -150,7 +150,7 @@ export class Overview extends StoreView {
             gpus,
             levelOf,
             (level) => selectsLevel(filter, level),
-            (level) => this.storeChoice(this.filter, withLevelToggled(filter, level) || null),
+            (level) => this.storeChoice(this.filter, toggleLevel(filter, level) || null),
           )}
           span={{ minutes: state.span, onChange: (span) => this.setState({ span }) }}
           actions={this.headActions()}
@@ -202,7 +202,7 @@ export class Overview extends StoreView {
   }
 
   /** Stores a choice of the user. */
-  private storeChoice(choice: Stored, value: string | null): void {
+  private storeChoice(choice: StoredValue, value: string | null): void {
     choice.set(value);
     this.invalidate();
   }

@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { COLORS } from '../model/color-slots';
+import { COLOR_COUNT } from '../model/color-slots';
 import { dashOf } from './palette';
 
 /**
  * The minimum distance by CIEDE2000 between colors of a palette. A distance of 1 is barely visible.
  */
-const APART = 10;
+const MIN_DISTANCE = 10;
 /** The minimum distance between colors of processes and colors of GPUs. */
-const PALETTES_APART = 8;
+const MIN_PALETTE_DISTANCE = 8;
 /** The minimum distances from the colors of alerts. */
-const ALERTS_APART = { warning: 15, critical: 15, notice: 10, good: 10 };
+const MIN_ALERT_DISTANCES = { warning: 15, critical: 15, notice: 10, good: 10 };
 
 type Vector = [number, number, number];
 type Matrix = [Vector, Vector, Vector];
@@ -49,11 +49,11 @@ const XYZ: Matrix = [
   [0.0193, 0.1192, 0.9505],
 ];
 
-function times(matrix: Matrix, [a, b, c]: Vector): Vector {
+function multiply(matrix: Matrix, [a, b, c]: Vector): Vector {
   return matrix.map(([x, y, z]) => x * a + y * b + z * c) as Vector;
 }
 
-function linear(hex: string): Vector {
+function toLinear(hex: string): Vector {
   const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
   return parts.map((part) =>
     part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4,
@@ -61,10 +61,10 @@ function linear(hex: string): Vector {
 }
 
 function luminance(hex: string): number {
-  return times(XYZ, linear(hex))[1];
+  return multiply(XYZ, toLinear(hex))[1];
 }
 
-function contrast(a: string, b: string): number {
+function contrastOf(a: string, b: string): number {
   const [light, dark] = [luminance(a), luminance(b)].sort((one, other) => other - one) as [
     number,
     number,
@@ -79,14 +79,14 @@ function grayOf(hex: string): string {
   return `#${gray.toString(16).padStart(2, '0').repeat(3)}`;
 }
 
-function lab(rgb: Vector): Vector {
-  const [x, y, z] = times(XYZ, rgb.map((part) => Math.min(1, Math.max(0, part))) as Vector);
+function toLab(rgb: Vector): Vector {
+  const [x, y, z] = multiply(XYZ, rgb.map((part) => Math.min(1, Math.max(0, part))) as Vector);
   const f = (t: number): number => (t > 0.008856 ? Math.cbrt(t) : 7.787 * t + 16 / 116);
   return [116 * f(y) - 16, 500 * (f(x / 0.9505) - f(y)), 200 * (f(y) - f(z / 1.089))];
 }
 
 /** Returns the distance of two colors by CIEDE2000 (Sharma, Wu and Dalal, 2005). */
-function distance([l1, a1, b1]: Vector, [l2, a2, b2]: Vector): number {
+function colorDistance([l1, a1, b1]: Vector, [l2, a2, b2]: Vector): number {
   const sin = (degrees: number): number => Math.sin((degrees * Math.PI) / 180);
   const cos = (degrees: number): number => Math.cos((degrees * Math.PI) / 180);
   const gray = (chroma: number): number => Math.sqrt(chroma ** 7 / (chroma ** 7 + 25 ** 7));
@@ -120,17 +120,19 @@ function color(rules: string, name: string): string | undefined {
 
 describe.each(themes)('colors of processes and GPUs, $name', ({ rules, backgrounds }) => {
   const series = (name: string): string[] =>
-    Array.from({ length: COLORS }, (_, i) => color(rules, `${name}-${i}`) ?? '');
+    Array.from({ length: COLOR_COUNT }, (_, i) => color(rules, `${name}-${i}`) ?? '');
   const colors = series('process');
   const gpus = series('gpu');
-  const labOf = (hex: string): Vector => lab(linear(hex));
+  const labOf = (hex: string): Vector => toLab(toLinear(hex));
 
   it.each(Object.entries(VISIONS))('colors differ for eyes with %s', (_, matrix) => {
     for (const palette of [colors, gpus]) {
-      const seen = palette.map((one) => lab(times(matrix, linear(one))));
+      const seen = palette.map((one) => toLab(multiply(matrix, toLinear(one))));
       for (const [i, one] of seen.entries()) {
         for (const [k, other] of seen.slice(0, i).entries()) {
-          expect(distance(one, other), `${palette[i]} and ${palette[k]}`).toBeGreaterThan(APART);
+          expect(colorDistance(one, other), `${palette[i]} and ${palette[k]}`).toBeGreaterThan(
+            MIN_DISTANCE,
+          );
         }
       }
     }
@@ -139,18 +141,20 @@ describe.each(themes)('colors of processes and GPUs, $name', ({ rules, backgroun
   it('palettes of processes and GPUs differ', () => {
     for (const one of colors) {
       for (const other of gpus) {
-        expect(distance(labOf(one), labOf(other)), `${one} and ${other}`).toBeGreaterThan(
-          PALETTES_APART,
+        expect(colorDistance(labOf(one), labOf(other)), `${one} and ${other}`).toBeGreaterThan(
+          MIN_PALETTE_DISTANCE,
         );
       }
     }
   });
 
-  it('colors differ from alerts', () => {
-    for (const [level, least] of Object.entries(ALERTS_APART)) {
+  it('colors differ from alert colors', () => {
+    for (const [level, least] of Object.entries(MIN_ALERT_DISTANCES)) {
       const alert = color(rules, level) ?? '';
       for (const one of [...colors, ...gpus]) {
-        expect(distance(labOf(one), labOf(alert)), `${one} and ${level}`).toBeGreaterThan(least);
+        expect(colorDistance(labOf(one), labOf(alert)), `${one} and ${level}`).toBeGreaterThan(
+          least,
+        );
       }
     }
   });
@@ -158,16 +162,16 @@ describe.each(themes)('colors of processes and GPUs, $name', ({ rules, backgroun
   it('colors contrast with background and text', () => {
     for (const one of [...colors, ...gpus]) {
       for (const background of backgrounds) {
-        expect(contrast(one, background), `${one} on ${background}`).toBeGreaterThan(3);
+        expect(contrastOf(one, background), `${one} on ${background}`).toBeGreaterThan(3);
       }
     }
     for (const [i, one] of colors.entries()) {
       const letters =
         color(`${light}${rules}`, `on-process-${i}`) ?? color(rules, 'on-process') ?? '';
-      expect(contrast(letters, one), `${letters} on ${one}`).toBeGreaterThan(4.5);
+      expect(contrastOf(letters, one), `${letters} on ${one}`).toBeGreaterThan(4.5);
       // Bars of outdated values are gray.
       expect(
-        contrast(grayOf(letters), grayOf(one)),
+        contrastOf(grayOf(letters), grayOf(one)),
         `${letters} on ${one} in gray`,
       ).toBeGreaterThan(4.5);
     }
@@ -177,8 +181,8 @@ describe.each(themes)('colors of processes and GPUs, $name', ({ rules, backgroun
 it('repeated colors differ by dashes or stripes', () => {
   const looks = Array.from(
     { length: 64 },
-    (_, i) => `${i % COLORS} ${dashOf(i).dash?.join() ?? ''}`,
+    (_, i) => `${i % COLOR_COUNT} ${dashOf(i).dash?.join() ?? ''}`,
   );
-  expect(dashOf(COLORS - 1)).toEqual({});
+  expect(dashOf(COLOR_COUNT - 1)).toEqual({});
   expect(new Set(looks).size).toBe(64);
 });

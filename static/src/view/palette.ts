@@ -1,7 +1,7 @@
 /** The colors of the style sheet, for drawing on a canvas. */
 
 import type { ChartStyle } from '../chart/content';
-import { COLORS } from '../model/color-slots';
+import { COLOR_COUNT } from '../model/color-slots';
 import type { Color } from '../model/metric';
 import type { Level } from '../model/describe';
 
@@ -31,13 +31,13 @@ const STRIPES_DEG = [0, 135, 45, 90, 180, 112];
 /** Returns a color by name or number. */
 export function colorOf(palette: Palette, color: Color): string {
   return typeof color === 'number'
-    ? (palette.slots[color % COLORS] ?? palette.text)
+    ? (palette.slots[color % COLOR_COUNT] ?? palette.text)
     : palette.lines[color];
 }
 
 export function dashOf(color: Color): { dash?: readonly number[] } {
   const dash =
-    typeof color === 'number' ? DASHES[Math.floor(color / COLORS) % DASHES.length] : undefined;
+    typeof color === 'number' ? DASHES[Math.floor(color / COLOR_COUNT) % DASHES.length] : undefined;
   return dash === undefined ? {} : { dash };
 }
 
@@ -58,14 +58,15 @@ export function makePaint(paint: number | string): Paint {
   }
   const { style, ...stripes } = makeStripes(paint);
   for (const part of ['process', 'on-process']) {
-    style[`--_${part}`] = `var(--gpumon-${part}-${paint % COLORS},var(--gpumon-${part}))`;
+    style[`--_${part}`] = `var(--gpumon-${part}-${paint % COLOR_COUNT},var(--gpumon-${part}))`;
   }
   return { 'data-paint': 'color', ...stripes, style };
 }
 
 /** Returns the stripes that distinguish elements of the same color, like the dashes of lines. */
 export function makeStripes(color: Color): Paint {
-  const round = typeof color === 'number' ? Math.floor(color / COLORS) % STRIPES_DEG.length : 0;
+  const round =
+    typeof color === 'number' ? Math.floor(color / COLOR_COUNT) % STRIPES_DEG.length : 0;
   return round === 0
     ? { style: {} }
     : { 'data-stripes': String(round), style: { '--_stripes': `${STRIPES_DEG[round] ?? 0}deg` } };
@@ -76,7 +77,7 @@ export function readPalette(root: Element): Palette {
   const style = getComputedStyle(root);
   const color = (name: string): string => style.getPropertyValue(name).trim() || '#888';
   const series = (name: string): string[] =>
-    Array.from({ length: COLORS }, (_, place) => color(`--gpumon-${name}-${place}`));
+    Array.from({ length: COLOR_COUNT }, (_, place) => color(`--gpumon-${name}-${place}`));
   return {
     lines: {
       utilization: color('--gpumon-utilization'),

@@ -2,7 +2,7 @@
 import { render } from 'preact';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { dateAndTime } from '../lib/format';
+import { formatDateAndTime } from '../lib/format';
 import type { Request } from '../model/request';
 import { ReplayBar } from './replay-bar';
 
@@ -18,7 +18,7 @@ const hosts: HTMLElement[] = [];
 
 afterEach(() => hosts.splice(0).forEach((host) => render(null, host)));
 
-function shown(playback: Partial<typeof PLAYBACK> = {}, response = new Response('{}')) {
+function showBar(playback: Partial<typeof PLAYBACK> = {}, response = new Response('{}')) {
   const request = vi.fn<Request>(() => Promise.resolve(response));
   const host = document.createElement('div');
   hosts.push(host);
@@ -46,37 +46,39 @@ function findPart<E extends Element>(host: HTMLElement, selector: string, type: 
   throw new Error(`there is no ${selector}`);
 }
 
-function sent(request: ReturnType<typeof shown>['request']): unknown {
+function sentBody(request: ReturnType<typeof showBar>['request']): unknown {
   const body = request.mock.lastCall?.[1]?.body;
   return typeof body === 'string' ? JSON.parse(body) : undefined;
 }
 
 describe('recording controls', () => {
   it('controls show speed, time and action', () => {
-    expect(shown().button.textContent).toBe('Pause');
-    expect(shown({ paused: true }).button.textContent).toBe('Resume');
-    expect(shown({ ended: true }).button.textContent).toBe('Restart');
-    expect(shown().speed.value).toBe('10');
-    expect(shown({ speed: 7 }).speed.value).toBe('7');
-    const { slider } = shown();
+    expect(showBar().button.textContent).toBe('Pause');
+    expect(showBar({ paused: true }).button.textContent).toBe('Resume');
+    expect(showBar({ ended: true }).button.textContent).toBe('Restart');
+    expect(showBar().speed.value).toBe('10');
+    expect(showBar({ speed: 7 }).speed.value).toBe('7');
+    const { slider } = showBar();
     expect([slider.min, slider.max].map(Number)).toEqual([PLAYBACK.from_ms, PLAYBACK.to_ms]);
     expect(Number(slider.value)).toBe(PLAYBACK.from_ms + 30_000);
-    expect(slider.getAttribute('aria-valuetext')).toBe(dateAndTime(PLAYBACK.from_ms + 30_000));
+    expect(slider.getAttribute('aria-valuetext')).toBe(
+      formatDateAndTime(PLAYBACK.from_ms + 30_000),
+    );
   });
 
   it('change is sent, and refusal is explained', async () => {
-    const { request, button, speed, slider } = shown({ ended: true });
+    const { request, button, speed, slider } = showBar({ ended: true });
     button.click();
-    expect(sent(request)).toEqual({ paused: false });
+    expect(sentBody(request)).toEqual({ paused: false });
     expect(request.mock.lastCall?.[0]).toBe('api/v1/replay');
     expect(request.mock.lastCall?.[1]?.headers).toEqual({ 'X-Gpumon': 'run' });
     speed.value = '60';
     speed.dispatchEvent(new Event('change'));
-    expect(sent(request)).toEqual({ speed: 60 });
+    expect(sentBody(request)).toEqual({ speed: 60 });
     slider.value = String(PLAYBACK.from_ms + 5000);
     slider.dispatchEvent(new Event('change'));
-    expect(sent(request)).toEqual({ at_ms: PLAYBACK.from_ms + 5000 });
-    const refused = shown(
+    expect(sentBody(request)).toEqual({ at_ms: PLAYBACK.from_ms + 5000 });
+    const refused = showBar(
       {},
       new Response('only the user who started this server\n', { status: 403 }),
     );
@@ -85,7 +87,7 @@ describe('recording controls', () => {
   });
 
   it('dragged slider keeps its position', () => {
-    const { update, slider } = shown();
+    const { update, slider } = showBar();
     slider.value = String(PLAYBACK.from_ms + 1000);
     slider.dispatchEvent(new Event('input'));
     update(PLAYBACK.from_ms + 31_000);

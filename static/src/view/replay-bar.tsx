@@ -1,16 +1,16 @@
 import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { dateAndTime } from '../lib/format';
+import { formatDateAndTime } from '../lib/format';
 import { trans } from '../lib/translation';
-import { OWN_HEADERS, answerOf, type Request } from '../model/request';
+import { REQUEST_HEADERS, readJsonResponse, type Request } from '../model/request';
 import type { Playback } from '../wire';
 
 /** The selectable speeds, as multiples of real time. */
 const SPEEDS = [0.5, 1, 2, 5, 10, 30, 60, 300];
 
 /** A change of the playback. */
-type Order = { paused: boolean } | { speed: number } | { at_ms: number };
+type PlaybackChange = { paused: boolean } | { speed: number } | { at_ms: number };
 
 export interface ReplayBarProps {
   /** Sends HTTP requests. Without it, the controls are disabled. */
@@ -27,10 +27,10 @@ export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): Compone
   const { from_ms, to_ms, speed, paused, ended } = playback;
   const shown_ms = dragged_ms ?? at_ms;
   const speeds = [...new Set([...SPEEDS, speed])].sort((a, b) => a - b);
-  const send = async (order: Order): Promise<void> => {
+  const send = async (order: PlaybackChange): Promise<void> => {
     if (request !== undefined) {
-      const init = { method: 'POST', headers: OWN_HEADERS, body: JSON.stringify(order) };
-      const { why } = await answerOf(request('api/v1/replay', init));
+      const init = { method: 'POST', headers: REQUEST_HEADERS, body: JSON.stringify(order) };
+      const { why } = await readJsonResponse(request('api/v1/replay', init));
       setRefusal(why ?? '');
     }
   };
@@ -68,7 +68,7 @@ export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): Compone
         type="range"
         class="gpumon-replay-slider"
         aria-label={trans.__('Time in the recording')}
-        aria-valuetext={dateAndTime(shown_ms)}
+        aria-valuetext={formatDateAndTime(shown_ms)}
         disabled={disabled}
         min={from_ms}
         max={Math.max(to_ms, from_ms + 1)}
@@ -80,7 +80,7 @@ export function ReplayBar({ request, playback, at_ms }: ReplayBarProps): Compone
           );
         }}
       />
-      <time class="gpumon-replay-time">{dateAndTime(shown_ms)}</time>
+      <time class="gpumon-replay-time">{formatDateAndTime(shown_ms)}</time>
       <span class="gpumon-replay-refusal" role="alert">
         {refusal}
       </span>

@@ -19,7 +19,7 @@ const WIDTHS = {
 /** The widths of the columns of a narrow row, which has two lines. */
 const NARROW_WIDTHS = ['22px', '46px', 'minmax(0, 1fr)', '42px', '50px'];
 const NARROW_HEADS: readonly SortKey[] = ['index', 'use', 'state', 'mem', 'temp', 'power'];
-type Place = keyof typeof WIDTHS;
+type ColumnName = keyof typeof WIDTHS;
 
 /** The minimum width of a column of rows. */
 const COLUMN_PX = 440;
@@ -28,13 +28,13 @@ const NARROW_TEMP_PX = 286;
 const COLUMN_TEMP_PX = 500;
 const LINE_PX = 700;
 /** The number of GPUs from which a wide list has several columns of rows. */
-const ONE_COLUMN = 16;
+const MAX_ONE_COLUMN_ROWS = 16;
 
 export interface RowLayout {
   /** The maximum number of columns of rows. */
   columns: number;
   isColumns: boolean;
-  has: (place: Place) => boolean;
+  has: (place: ColumnName) => boolean;
   /** The columns with a header, in order. */
   heads: readonly SortKey[];
   /** The custom properties of the list, which define the grid of each row. */
@@ -48,23 +48,23 @@ export function rowLayoutOf(
   count: number,
   { width_px, isWide, hasNames }: { width_px: number; isWide: boolean; hasNames: boolean },
 ): RowLayout {
-  const isColumns = isWide && count > ONE_COLUMN;
+  const isColumns = isWide && count > MAX_ONE_COLUMN_ROWS;
   const columns = isColumns ? Math.max(1, Math.floor(width_px / COLUMN_PX)) : 1;
   const row_px = width_px / columns;
   const hasTemp =
     row_px >=
     (!isWide ? NARROW_TEMP_PX : (isColumns ? COLUMN_TEMP_PX : 620) + (hasNames ? 110 : 0));
-  const places = (Object.keys(WIDTHS) as Place[]).filter(
+  const places = (Object.keys(WIDTHS) as ColumnName[]).filter(
     (place) =>
       (place !== 'name' || hasNames) &&
       (place !== 'temp' || hasTemp) &&
       (place !== 'line' || (isWide && !isColumns && row_px >= LINE_PX)),
   );
-  const narrow: Place[][] = [
+  const narrow: ColumnName[][] = [
     ['index', 'use', 'state', hasTemp ? 'temp' : 'state', 'power'],
     ['index', 'bar', 'bar', 'mem', 'mem'],
   ];
-  const named: Place[][] = hasNames ? [['index', 'name', 'name', 'name', 'name']] : [];
+  const named: ColumnName[][] = hasNames ? [['index', 'name', 'name', 'name', 'name']] : [];
   // In several columns of rows, all states have the same width, so that the columns are aligned.
   const stateWidth = isColumns ? '122px' : `minmax(40px, ${row_px < LINE_PX ? 132 : 210}px)`;
   const lines = isWide ? [places] : [...named, ...narrow];

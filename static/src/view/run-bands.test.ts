@@ -7,7 +7,7 @@ import { runBands } from './run-bands';
 
 const palette = { levels: { notice: 'blue' } } as Palette;
 
-function event(
+function makeEvent(
   what: 'run_began' | 'run_step' | 'run_ended',
   after_ms: number,
   changes = {},
@@ -25,10 +25,10 @@ const spans = (events: readonly Event[]): unknown[] =>
 
 it('each step has its own band', () => {
   const events = [
-    event('run_began', 0),
-    event('run_step', 5, { step: 'fill' }),
-    event('run_step', 4000, { step: 'fill, memory held' }),
-    event('run_ended', 9000),
+    makeEvent('run_began', 0),
+    makeEvent('run_step', 5, { step: 'fill' }),
+    makeEvent('run_step', 4000, { step: 'fill, memory held' }),
+    makeEvent('run_ended', 9000),
   ];
   expect(spans(events)).toEqual([
     ['fill', 0, 4000],
@@ -36,18 +36,18 @@ it('each step has its own band', () => {
   ]);
 });
 
-it('ongoing run ends now, unknown start is open', () => {
-  expect(spans([event('run_began', 0)])).toEqual([['fill', 0, 60_000]]);
-  expect(spans([event('run_ended', 500)])).toEqual([['fill', -Infinity, 500]]);
+it('unfinished band ends now, unknown start is open', () => {
+  expect(spans([makeEvent('run_began', 0)])).toEqual([['fill', 0, 60_000]]);
+  expect(spans([makeEvent('run_ended', 500)])).toEqual([['fill', -Infinity, 500]]);
 });
 
 it('runs and GPUs have separate bands', () => {
   const events = [
-    event('run_began', 0),
-    event('run_began', 10, { run: 'r2', title: 'copy' }),
-    { ...event('run_began', 20, { run: 'r3' }), gpu: { index: 0, uuid: null } },
-    { ...event('run_began', 20, { run: 'r4' }), gpu: null },
-    event('run_ended', 3000),
+    makeEvent('run_began', 0),
+    makeEvent('run_began', 10, { run: 'r2', title: 'copy' }),
+    { ...makeEvent('run_began', 20, { run: 'r3' }), gpu: { index: 0, uuid: null } },
+    { ...makeEvent('run_began', 20, { run: 'r4' }), gpu: null },
+    makeEvent('run_ended', 3000),
   ];
   expect(spans(events)).toEqual([
     ['fill', 0, 3000],

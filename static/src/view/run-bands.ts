@@ -6,7 +6,7 @@ import type { Event } from '../wire';
 import type { Palette } from './palette';
 
 /** The maximum time from the start of a run to its first step, which has the title of the run. */
-const SAME_MS = 1000;
+const MAX_FIRST_STEP_DELAY_MS = 1000;
 
 /** Returns the bands of each GPU. The band of a running step ends now. */
 export function runBands(
@@ -27,7 +27,11 @@ export function runBands(
     const { at_ms, run, step, title, what } = event;
     const key = `${gpu} ${run}`;
     const before = open.get(key);
-    if (what === 'run_step' && before !== undefined && at_ms - before.from_ms < SAME_MS) {
+    if (
+      what === 'run_step' &&
+      before !== undefined &&
+      at_ms - before.from_ms < MAX_FIRST_STEP_DELAY_MS
+    ) {
       continue;
     }
     if (before !== undefined) {

@@ -4,15 +4,15 @@ import type { ComponentChild } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 
 import {
-  bytesPerSecond,
-  memoryNumber,
-  memorySize,
-  memoryTotal,
-  percent,
-  formatSince,
+  formatBytesPerSecond,
+  formatMemoryNumber,
+  formatMemorySize,
+  formatMemoryTotal,
+  formatPercent,
+  formatTimeWithDateUnlessToday,
 } from '../lib/format';
 import { trans } from '../lib/translation';
-import { eventRows, processEvents } from '../model/event';
+import { eventRows, countProcessEvents } from '../model/event';
 import type { GpuState } from '../model/gpu';
 import { valueOf } from '../model/reading';
 import type { Event, HostSample, RamSample, Reading, Sample } from '../wire';
@@ -20,7 +20,7 @@ import { SeverityIcon, severityLabel } from './severity-icon';
 import { ReadingValue, type Freshness } from './value';
 
 /** The number of displayed events before the list is expanded. */
-const SHORT = 5;
+const INITIAL_ROWS = 5;
 
 export interface EventListProps {
   events: readonly Event[];
@@ -39,7 +39,7 @@ export function EventList({ events, sample, gpus, now_ms }: EventListProps): Com
     () => eventRows(events, withProcesses, sample, gpus),
     [events, withProcesses, sample],
   );
-  const hidden = processEvents(events);
+  const hidden = countProcessEvents(events);
   return (
     <section class="gpumon-section" aria-label={trans.__('Events')}>
       <div class="gpumon-section-head">
@@ -61,12 +61,12 @@ export function EventList({ events, sample, gpus, now_ms }: EventListProps): Com
       ) : (
         <ol class="gpumon-events" data-testid="gpumon-events">
           {rows
-            .slice(0, isWhole ? rows.length : SHORT)
+            .slice(0, isWhole ? rows.length : INITIAL_ROWS)
             .map(({ key, at_ms, gpu, text, more, level, resolved }) => (
               <li class="gpumon-event" key={key} data-level={resolved ? 'done' : level}>
                 <SeverityIcon />
                 <time class="gpumon-event-time" dateTime={new Date(at_ms).toISOString()}>
-                  {formatSince(at_ms, now_ms)}
+                  {formatTimeWithDateUnlessToday(at_ms, now_ms)}
                 </time>
                 <span class="gpumon-event-gpu">
                   {gpu === null ? trans.__('all') : trans.__('GPU %1', gpu)}
@@ -80,7 +80,12 @@ export function EventList({ events, sample, gpus, now_ms }: EventListProps): Com
             ))}
         </ol>
       )}
-      <ShowAllButton count={rows.length} short={SHORT} isWhole={isWhole} onChange={setWhole} />
+      <ShowAllButton
+        count={rows.length}
+        short={INITIAL_ROWS}
+        isWhole={isWhole}
+        onChange={setWhole}
+      />
     </section>
   );
 }
@@ -133,7 +138,7 @@ export function HostStrip({
       <ReadingValue
         id={`host.${id}_bytes_per_second`}
         class="gpumon-rate"
-        format={bytesPerSecond}
+        format={formatBytesPerSecond}
         {...{ reading, freshness }}
       />
     </span>
@@ -146,7 +151,7 @@ export function HostStrip({
         <ReadingValue
           id="host.cpu.busy_percent"
           reading={cpu.busy_percent}
-          format={percent}
+          format={formatPercent}
           freshness={freshness}
           rest={count === null ? '' : trans._n('of %1 core', 'of %1 cores', count)}
         />
@@ -159,9 +164,9 @@ export function HostStrip({
         <ReadingValue
           id="host.memory.used_bytes"
           reading={memory.used_bytes}
-          format={memoryNumber}
+          format={formatMemoryNumber}
           freshness={freshness}
-          rest={memoryTotal(total)}
+          rest={formatMemoryTotal(total)}
         />
       </>,
     ],
@@ -203,7 +208,7 @@ function describeSwap(swap: RamSample): string | undefined {
   }
   return total === 0
     ? trans.__('no swap space')
-    : trans.__('swap space: %1 of %2', memorySize(used), memorySize(total));
+    : trans.__('swap space: %1 of %2', formatMemorySize(used), formatMemorySize(total));
 }
 
 /** A bar that shows a share. Screen readers read the number next to it instead. */

@@ -1,8 +1,8 @@
 import type { ComponentChild } from 'preact';
 
-import { table, trans } from '../lib/translation';
+import { lazyTexts, trans } from '../lib/translation';
 
-const LABELS = table((): Partial<Record<string, string>> => ({
+const LABELS = lazyTexts((): Partial<Record<string, string>> => ({
   critical: trans.__('Critical:'),
   warning: trans.__('Warning:'),
   notice: trans.__('Notice:'),

@@ -1,10 +1,10 @@
 import { liveInterval_ms } from '../lib/frame-loop';
-import { remembered } from '../lib/remembered';
+import { memoizeLast } from '../lib/remembered';
 import { trans } from '../lib/translation';
 import type { GpuState } from '../model/gpu';
 import { isFresh, noticeOf, statusOf, type Status } from '../model/status';
 import type { Diagnosis, Store } from '../model/store';
-import { summaryOf, type Moment } from '../model/summary';
+import { summaryOf, type SummaryContext } from '../model/summary';
 import { ComponentView } from './component-view';
 import { eventMarkers } from './event-markers';
 import type { HeadAction } from './head-action';
@@ -41,7 +41,7 @@ export interface Head {
 /** A view of the GPUs of a store. */
 export abstract class StoreView extends ComponentView {
   /** The markers are cached, because events are rare compared with frames. */
-  protected readonly markers = remembered(eventMarkers);
+  protected readonly markers = memoizeLast(eventMarkers);
 
   constructor(
     element: HTMLElement,
@@ -57,7 +57,7 @@ export abstract class StoreView extends ComponentView {
   }
 
   /** The data of the charts, from which past values are read. */
-  protected get chartedPast(): Pick<Moment, 'timeline' | 'gap_ms'> {
+  protected get chartedPast(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
     return this.store;
   }
 

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 
 import { expect, it } from 'vitest';
 
-const HERE = fileURLToPath(new URL('.', import.meta.url));
+const VIEW_FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const SHEETS = new Map(
-  readdirSync(join(HERE, 'style')).map((name) => [name, textOf(`style/${name}`)]),
+  readdirSync(join(VIEW_FOLDER, 'style')).map((name) => [name, readText(`style/${name}`)]),
 );
 /** The style sheets that are loaded with a part of the view, and the code of that part. */
 const PARTS = {
@@ -17,16 +17,16 @@ const PARTS = {
 };
 const SOURCES = [...sourcesIn('..'), ...sourcesIn('../../../labextension/src')];
 
-function textOf(path: string): string {
-  return readFileSync(join(HERE, path), 'utf8');
+function readText(path: string): string {
+  return readFileSync(join(VIEW_FOLDER, path), 'utf8');
 }
 
 function sourcesIn(folder: string): [name: string, text: string][] {
-  return readdirSync(join(HERE, folder), { recursive: true, encoding: 'utf8' })
+  return readdirSync(join(VIEW_FOLDER, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.tsx?$/.test(name) && !/\.test\.tsx?$/.test(name))
     .map((name) => [
       name,
-      textOf(join(folder, name)).replaceAll(/'?data-testid'?[:=] ?['"][^'"]*['"]/g, ''),
+      readText(join(folder, name)).replaceAll(/'?data-testid'?[:=] ?['"][^'"]*['"]/g, ''),
     ]);
 }
 
@@ -35,7 +35,7 @@ function classesIn(sheet: string): string[] {
 }
 
 /** Returns the classes for which a style sheet sets `display` regardless of their parents. */
-function laidOut(sheet: string): string[] {
+function classesWithDisplay(sheet: string): string[] {
   const rules = sheet.matchAll(/^(?:\.gpumon )?\.(gpumon-[a-z-]+) \{([^}]*)\}/gm);
   return [...rules].flatMap(([, name = '', body = '']) =>
     /^\s*display:/m.test(body) ? [name] : [],
@@ -43,14 +43,14 @@ function laidOut(sheet: string): string[] {
 }
 
 /** Returns the files that contain an element of this class. */
-function usersOf(name: string): string[] {
+function findFilesWithClass(name: string): string[] {
   // The `id` of an action is not a class.
   const whole = new RegExp(`(?<!\\bid: ')\\b${name}(?![a-z-])`);
   return SOURCES.flatMap(([file, text]) => (whole.test(text) ? [file] : []));
 }
 
 /** The style sheets of elements outside a view: below cells, and in JupyterLab's own bars. */
-const OUTSIDE = ['cell.css', 'chip.css', 'oom.css'];
+const OUTSIDE_SHEETS = ['cell.css', 'chip.css', 'oom.css'];
 
 /** Returns the selectors of a style sheet, including those inside at-rules. */
 function selectorsIn(sheet: string): string[] {
@@ -79,8 +79,8 @@ it('every rule for JupyterLab is scoped', () => {
   }
 });
 
-it('outside styles do not affect views', () => {
-  for (const name of OUTSIDE) {
+it('styles outside views do not affect views', () => {
+  for (const name of OUTSIDE_SHEETS) {
     const others = new Set(
       [...SHEETS].flatMap(([other, sheet]) => (other === name ? [] : classesIn(sheet))),
     );
@@ -91,14 +91,14 @@ it('outside styles do not affect views', () => {
   }
 });
 
-it('each class has layout in one sheet', () => {
-  const all = [...SHEETS.values()].flatMap((sheet) => [...new Set(laidOut(sheet))]);
+it('display of class is set in one sheet', () => {
+  const all = [...SHEETS.values()].flatMap((sheet) => [...new Set(classesWithDisplay(sheet))]);
   expect(all.filter((name, i) => all.indexOf(name) !== i)).toEqual([]);
 });
 
 it('every class in style sheets is used', () => {
   const classes = [...SHEETS.values()].flatMap(classesIn);
-  expect(classes.filter((name) => usersOf(name).length === 0)).toEqual([]);
+  expect(classes.filter((name) => findFilesWithClass(name).length === 0)).toEqual([]);
 });
 
 it('lazy styles are only used by their part', () => {
@@ -108,7 +108,9 @@ it('lazy styles are only used by their part', () => {
     );
     const own = classesIn(SHEETS.get(part) ?? '').filter((name) => !others.has(name));
     expect(own.length).toBeGreaterThan(3);
-    expect(own.filter((name) => usersOf(name).some((file) => !files.test(file)))).toEqual([]);
+    expect(
+      own.filter((name) => findFilesWithClass(name).some((file) => !files.test(file))),
+    ).toEqual([]);
   }
 });
 
@@ -128,7 +130,7 @@ it('status button does not change line height', () => {
  * The declarations of the page's light and dark theme, which define the colors of texts and
  * backgrounds.
  */
-const THEMES = [...textOf('../page/page.css').matchAll(/\{([^}]*--gpumon-muted: #[^}]*)\}/g)].map(
+const THEMES = [...readText('../page/page.css').matchAll(/\{([^}]*--gpumon-muted: #[^}]*)\}/g)].map(
   ([, body = '']) => body,
 );
 const RED = { light: '#c0262d', dark: '#ff8f88' };
@@ -146,7 +148,7 @@ function luminance(rgb: readonly number[]): number {
 }
 
 /** Returns the WCAG 2 contrast of a text with this opacity. */
-function contrast(text: string, back: string, opacity: number): number {
+function contrastOf(text: string, back: string, opacity: number): number {
   const behind = rgbOf(back);
   const seen = rgbOf(text).map((value, i) => value * opacity + (behind[i] ?? 0) * (1 - opacity));
   const [a, b] = [luminance(seen), luminance(behind)];
@@ -171,7 +173,7 @@ it('outdated values are readable', () => {
       for (const text of [color('text'), color('muted'), red]) {
         for (const back of [color('card'), color('background')]) {
           expect(
-            contrast(text, back, opacity),
+            contrastOf(text, back, opacity),
             `${selector.trim()} ${text} on ${back}`,
           ).toBeGreaterThan(4.5);
         }

@@ -1,8 +1,8 @@
-import { Stored } from '../lib/stored';
+import { StoredValue } from '../lib/stored';
 import { loadPart } from './part';
 import type { TourTargets } from './tour';
 
-const SEEN = new Stored('gpumon-tour');
+const TOUR_SEEN = new StoredValue('gpumon-tour');
 
 /** The tour, which is shown once automatically, and again on request. */
 export class TourEntry {
@@ -18,19 +18,19 @@ export class TourEntry {
     private readonly targets: () => TourTargets,
     isOffered: boolean,
   ) {
-    this.isWanted = isOffered && SEEN.get() === null && !navigator.webdriver;
+    this.isWanted = isOffered && TOUR_SEEN.get() === null && !navigator.webdriver;
   }
 
   /** Requests the tour, which is shown when its targets are visible. */
-  request(): void {
+  requestTour(): void {
     this.isWanted = true;
   }
 
   /** Called when the targets of the tour are visible. */
-  ready(): void {
+  showIfRequested(): void {
     if (this.isWanted && !this.isOpen) {
       this.isOpen = true;
-      void this.show().catch(() => {
+      void this.loadAndOpenTour().catch(() => {
         // The view works without the tour.
         this.isOpen = false;
       });
@@ -38,11 +38,11 @@ export class TourEntry {
     this.isWanted = false;
   }
 
-  private async show(): Promise<void> {
+  private async loadAndOpenTour(): Promise<void> {
     const { openTour } = await loadPart(import('./tour'));
     openTour(this.root, this.targets(), () => {
       this.isOpen = false;
-      SEEN.set('seen');
+      TOUR_SEEN.set('seen');
     });
   }
 }

@@ -3,14 +3,14 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import '../testing/dialog';
 import { setTranslator, trans } from '../lib/translation';
-import { pseudoTranslator, textsOf, untranslated } from '../testing/pseudo-locale';
+import { pseudoTranslator, textsOf, findUntranslated } from '../testing/pseudo-locale';
 import { openTour, type TourTargets } from './tour';
 import { TourEntry } from './tour-entry';
 
 const root = document.createElement('div');
 
 /** Returns the targets of the tour. The charts have none. */
-function targets(): TourTargets {
+function makeTargets(): TourTargets {
   const [gpus, holders, benchmarks] = [1, 2, 3].map(() => document.createElement('section'));
   return {
     gpus: gpus ?? null,
@@ -20,7 +20,7 @@ function targets(): TourTargets {
   };
 }
 
-function shown(): [string | undefined, string | undefined] {
+function shownStep(): [string | undefined, string | undefined] {
   const text = (selector: string): string | undefined => root.querySelector(selector)?.textContent;
   return [text('h2'), text('.gpumon-primary')];
 }
@@ -38,8 +38,8 @@ async function pressNext(): Promise<void> {
 }
 
 /** Returns whether the tour is shown after its targets are visible. */
-async function isShown(entry: TourEntry): Promise<boolean> {
-  entry.ready();
+async function showsTour(entry: TourEntry): Promise<boolean> {
+  entry.showIfRequested();
   await new Promise((resolve) => setTimeout(resolve, 50));
   return root.querySelector('dialog') !== null;
 }
@@ -53,17 +53,17 @@ afterEach(() => vi.unstubAllGlobals());
 
 it('arrow keys and buttons step through visible targets', async () => {
   const onEnd = vi.fn();
-  openTour(root, targets(), onEnd);
-  expect(shown()).toEqual(['Your GPUs', 'Next']);
+  openTour(root, makeTargets(), onEnd);
+  expect(shownStep()).toEqual(['Your GPUs', 'Next']);
   expect(document.activeElement).toBe(root.querySelector('.gpumon-primary'));
   await press('ArrowLeft');
   await press('ArrowRight');
-  expect(shown()[0]).toBe('Processes');
+  expect(shownStep()[0]).toBe('Processes');
   await pressNext();
-  expect(shown()).toEqual(['Benchmarks', 'Done']);
+  expect(shownStep()).toEqual(['Benchmarks', 'Done']);
   expect(root.textContent).toContain('3 of 3');
   await press('ArrowLeft');
-  expect(shown()[0]).toBe('Processes');
+  expect(shownStep()[0]).toBe('Processes');
   await press('ArrowRight');
   expect(onEnd).not.toHaveBeenCalled();
   await pressNext();
@@ -72,7 +72,7 @@ it('arrow keys and buttons step through visible targets', async () => {
 });
 
 it('press outside closes tour, unless it started inside', () => {
-  openTour(root, targets(), vi.fn());
+  openTour(root, makeTargets(), vi.fn());
   const dialog = root.querySelector('dialog');
   const press = (begin?: Element | null): void => {
     begin?.dispatchEvent(new Event('pointerdown', { bubbles: true }));
@@ -85,34 +85,34 @@ it('press outside closes tour, unless it started inside', () => {
 });
 
 it('tour is offered until closed, then on request', async () => {
-  const asked = new TourEntry(root, targets, false);
-  expect(await isShown(asked)).toBe(false);
-  expect(await isShown(new TourEntry(root, targets, true))).toBe(true);
+  const asked = new TourEntry(root, makeTargets, false);
+  expect(await showsTour(asked)).toBe(false);
+  expect(await showsTour(new TourEntry(root, makeTargets, true))).toBe(true);
   root.querySelector('dialog')?.close();
-  expect(await isShown(new TourEntry(root, targets, true))).toBe(false);
+  expect(await showsTour(new TourEntry(root, makeTargets, true))).toBe(false);
   for (const time of ['once', 'again']) {
-    asked.request();
-    expect(await isShown(asked), time).toBe(true);
+    asked.requestTour();
+    expect(await showsTour(asked), time).toBe(true);
   }
   expect(root.querySelectorAll('dialog')).toHaveLength(1);
 });
 
-it('controlled browser gets no unrequested tour', async () => {
+it('automated browser shows the tour only on request', async () => {
   vi.stubGlobal('navigator', { webdriver: true });
-  const entry = new TourEntry(root, targets, true);
-  expect(await isShown(entry)).toBe(false);
-  entry.request();
-  expect(await isShown(entry)).toBe(true);
+  const entry = new TourEntry(root, makeTargets, true);
+  expect(await showsTour(entry)).toBe(false);
+  entry.requestTour();
+  expect(await showsTour(entry)).toBe(true);
 });
 
 it('tour has no English word in another language', async () => {
   const before = trans;
   setTranslator(pseudoTranslator(trans));
-  openTour(root, { ...targets(), charts: document.createElement('button') }, vi.fn());
+  openTour(root, { ...makeTargets(), charts: document.createElement('button') }, vi.fn());
   const titles = new Set<string | undefined>();
   for (let step = 0; step < 4; step += 1) {
-    titles.add(shown()[0]);
-    expect(untranslated(textsOf(root), [])).toEqual([]);
+    titles.add(shownStep()[0]);
+    expect(findUntranslated(textsOf(root), [])).toEqual([]);
     await press('ArrowRight');
   }
   expect(titles.size).toBe(4);

@@ -1,7 +1,7 @@
 import { render, type ComponentChild, type TargetedMouseEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { h, setStyle } from '../lib/dom';
+import { createElement, setStyle } from '../lib/dom';
 import { adoptStyle } from '../lib/style';
 import { trans } from '../lib/translation';
 import { Modal } from './modal';
@@ -33,18 +33,18 @@ const EDGE_PX = 12;
 /** Shows a tour of the visible targets. `onEnd` is called when the tour is completed or closed. */
 export function openTour(root: HTMLElement, targets: TourTargets, onEnd: () => void): void {
   adoptStyle(style);
-  const host = h('div');
+  const host = createElement('div');
   root.append(host);
   const end = (): void => {
     render(null, host);
     host.remove();
     onEnd();
   };
-  render(<Tour steps={stepsTo(targets)} onEnd={end} />, host);
+  render(<Tour steps={makeSteps(targets)} onEnd={end} />, host);
 }
 
 /** Closes the dialog that contains a button. This returns the focus and ends the tour. */
-function close({ currentTarget }: TargetedMouseEvent<HTMLButtonElement>): void {
+function closeDialog({ currentTarget }: TargetedMouseEvent<HTMLButtonElement>): void {
   currentTarget.closest('dialog')?.close();
 }
 
@@ -95,7 +95,7 @@ function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void 
         </div>
         <div class="gpumon-tour-buttons">
           <span class="gpumon-run-text">{trans.__('%1 of %2', place + 1, steps.length)}</span>
-          <button type="button" onClick={close}>
+          <button type="button" onClick={closeDialog}>
             {trans.__('Close')}
           </button>
           {place > 0 && (
@@ -107,7 +107,7 @@ function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void 
             type="button"
             class="gpumon-primary"
             ref={next}
-            onClick={(event) => (isLast ? close(event) : setPlace(place + 1))}
+            onClick={(event) => (isLast ? closeDialog(event) : setPlace(place + 1))}
           >
             {isLast ? trans.__('Done') : trans.__('Next')}
           </button>
@@ -117,7 +117,7 @@ function Tour({ steps, onEnd }: { steps: readonly TourStep[]; onEnd: () => void 
   );
 }
 
-function stepsTo({ gpus, holders, charts, benchmarks }: TourTargets): TourStep[] {
+function makeSteps({ gpus, holders, charts, benchmarks }: TourTargets): TourStep[] {
   const all: [Element | null, string, string][] = [
     [
       gpus,
@@ -128,13 +128,13 @@ function stepsTo({ gpus, holders, charts, benchmarks }: TourTargets): TourStep[]
       holders,
       trans.__('Processes'),
       trans.__(
-        'Notebooks and programs on each GPU. A menu opens, interrupts or shuts down a notebook.',
+        'Notebooks and programs on each GPU. Use the menu to open, interrupt or shut down a notebook.',
       ),
     ],
     [
       charts,
       trans.__('Charts'),
-      trans.__('Every reading over the last minutes, with the cells that ran behind the lines.'),
+      trans.__('All readings of the last minutes. The cells that ran are shown behind the lines.'),
     ],
     [
       benchmarks,

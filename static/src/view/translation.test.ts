@@ -6,9 +6,9 @@ import { describeOom } from '../model/describe-oom';
 import { loadXids } from '../model/xid';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
-import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
-import { GIB, inventory, NOW, sample, makeUnifiedGpu } from '../testing/frames';
-import { COST, gpus, fullHello, STORED } from '../testing/full-hello';
+import { pseudoTranslator, findUntranslated, textsOf } from '../testing/pseudo-locale';
+import { GIB, makeInventory, NOW, makeSample, makeUnifiedGpu } from '../testing/frames';
+import { COST, makeGpusInAllStates, makeFullHello, STORED_COST } from '../testing/full-hello';
 import { CellLine } from './cell-line';
 import { Chip } from './chip';
 import { Dashboard } from './dashboard/dashboard';
@@ -54,7 +54,7 @@ afterEach(() => {
 function fullStore(): Store {
   const store = new Store();
   store.phase = { phase: 'open' };
-  store.apply(fullHello());
+  store.apply(makeFullHello());
   const run = {
     key: '',
     kernelId: 'k1',
@@ -73,7 +73,7 @@ beforeAll(loadXids);
 
 describe('overview in another language', () => {
   const options = { title: '', connectingMessage: '', notebooks: host, onRetry: vi.fn() };
-  const untranslatedIn = (element: Element): string[] => untranslated(textsOf(element), DATA);
+  const untranslatedIn = (element: Element): string[] => findUntranslated(textsOf(element), DATA);
 
   function newOverview(): Overview {
     const more = { onOpenGpu: vi.fn(), spanMinutes: 5, invalidate: vi.fn() };
@@ -158,13 +158,13 @@ describe('overview in another language', () => {
 
   it('cell lines and chips have no English word', () => {
     const line = new CellLine();
-    const earlier = { ...STORED, duration_s: 1 };
+    const earlier = { ...STORED_COST, duration_s: 1 };
     line.update(COST, false, earlier);
     const [last, before] = [new CellLine(), new CellLine()];
     last.updateStored(earlier, true);
     before.updateStored(earlier, false);
     const chip = new Chip(vi.fn());
-    chip.update(sample(NOW, gpus()), 'k1');
+    chip.update(makeSample(NOW, makeGpusInAllStates()), 'k1');
     const note = new OomNote(host);
     const error = {
       framework: 'PyTorch',
@@ -173,17 +173,17 @@ describe('overview in another language', () => {
       gpu: 0,
       says_gpu: true,
     };
-    const unified = makeUnifiedGpu(0, 41, { processes: gpus()[0]?.processes ?? [] });
+    const unified = makeUnifiedGpu(0, 41, { processes: makeGpusInAllStates()[0]?.processes ?? [] });
     for (const [asked_bytes, shown] of [
-      [90 * GIB, gpus()],
-      [null, gpus()],
+      [90 * GIB, makeGpusInAllStates()],
+      [null, makeGpusInAllStates()],
       [90 * GIB, [unified]],
     ] as const) {
       const description = describeOom(
         { ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB },
         {
-          inventory: inventory(shown.length),
-          sample: sample(NOW, [...shown]),
+          inventory: makeInventory(shown.length),
+          sample: makeSample(NOW, [...shown]),
           kernelId: 'k1',
           pathOf: host.pathOf,
         },

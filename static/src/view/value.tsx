@@ -1,9 +1,9 @@
 import type { ComponentChild, CSSProperties } from 'preact';
 
-import { DASH, duration } from '../lib/format';
+import { DASH, formatDuration } from '../lib/format';
 import { trans } from '../lib/translation';
 import { describeAbsence } from '../model/describe';
-import { absenceOf, takenAt, valueOf } from '../model/reading';
+import { absenceOf, readingTime, valueOf } from '../model/reading';
 import type { Reading } from '../wire';
 
 /** The maximum age of a slow reading, such as a limit. It is read again every half minute. */
@@ -49,10 +49,10 @@ export function ReadingValue<T>({
     const reason = absence === null ? trans.__('not read yet') : describeAbsence(absence);
     return <Value {...rest} absent={reason} />;
   }
-  const at_ms = takenAt(reading);
+  const at_ms = readingTime(reading);
   const age_ms = at_ms === null ? 0 : freshness.now_ms - at_ms;
   const isStale = freshness.stale || age_ms > SLOW_READING_MS;
-  const title = at_ms === null ? undefined : trans.__('read %1 ago', duration(age_ms));
+  const title = at_ms === null ? undefined : trans.__('read %1 ago', formatDuration(age_ms));
   return <Value {...rest} text={format(value)} isStale={isStale} title={title} />;
 }
 

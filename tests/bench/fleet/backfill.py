@@ -27,7 +27,7 @@ JOB = 'job="gpumon"'
 USED = ["gpumon_owner_gpu_seconds", "gpumon_owner_active_gpu_seconds", "gpumon_owner_energy_joules"]
 
 
-def lines(nodes: int, at: int, used: dict, step: int):
+def sample_lines(nodes: int, at: int, used: dict, step: int):
     """Yields all samples of one moment."""
     ahead = at + world.AHEAD
     sums = Counter()
@@ -39,11 +39,11 @@ def lines(nodes: int, at: int, used: dict, step: int):
         yield f"up{{{target}}} {int(reachable)} {at}"
         if not reachable:
             continue
-        name, memory, limit = world.model(number)
-        holders = [world.job(number, half, ahead) for half in (0, 1)]
+        name, memory, limit = world.gpu_model(number)
+        holders = [world.find_job(number, half, ahead) for half in (0, 1)]
         for index in range(world.GPUS):
-            gpu = world.gpu(number, index, ahead, holders[index // 4])
-            on = f'{{gpu="{index}",uuid="{targets.uuid(number, index)}",{target}'
+            gpu = world.simulate_gpu(number, index, ahead, holders[index // 4])
+            on = f'{{gpu="{index}",uuid="{targets.gpu_uuid(number, index)}",{target}'
             sums["gpus:count"] += 1
             yield f"gpumon_gpu_up{on}}} {int(gpu.is_up)} {at}"
             yield f'gpumon_gpu_info{on},name="{name}"}} 1 {at}'
@@ -58,7 +58,7 @@ def lines(nodes: int, at: int, used: dict, step: int):
             sums["gpu_memory_used_bytes:sum"] += gpu.memory_bytes
             sums["gpu_memory_total_bytes:sum"] += memory << 20
             sums["gpu_power_watts:sum"] += gpu.power_watts
-        for metric, labels, value in targets.series(number, ahead):
+        for metric, labels, value in targets.owner_series(number, ahead):
             yield f"{metric}{{{labels}{',' if labels else ''}{target}}} {value} {at}"
             family = metric.removesuffix("_total")
             if family in owners:
@@ -97,7 +97,7 @@ def main() -> None:
         with text.open("w") as file:
             while at < until:
                 file.writelines(
-                    line + "\n" for line in lines(arguments.nodes, at, used, arguments.step)
+                    line + "\n" for line in sample_lines(arguments.nodes, at, used, arguments.step)
                 )
                 at += arguments.step
             file.write("# EOF\n")

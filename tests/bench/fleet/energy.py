@@ -42,7 +42,7 @@ COUNTERS = {
 LABELS_OF_TARGET = 'namespace="monitoring",pod="gpumon",container="gpumon"'
 
 
-def owners(node: int, begin: int, end: int):
+def make_owners(node: int, begin: int, end: int):
     """Yields the owners of a node's two GPUs: labels, for pods also those of gpumon_gpu_job_info,
     start, end and a factor for the counters.
     """
@@ -73,7 +73,7 @@ def owners(node: int, begin: int, end: int):
             at, number = until + chance.randrange(0, 1800), number + 1
 
 
-def lines(nodes: list[list[tuple]], at: int, since: int):
+def counter_lines(nodes: list[list[tuple]], at: int, since: int):
     for number, held in enumerate(nodes):
         target = f'job="gpumon",instance="node{number:04}:9123"'
         yield f"up{{{target}}} 1 {at}"
@@ -101,14 +101,14 @@ def lines(nodes: list[list[tuple]], at: int, since: int):
 
 def write_counters(folder: Path, nodes: int, end: int) -> None:
     begin = end - AHEAD - DAY - 3600
-    held = [list(owners(number, begin, end)) for number in range(nodes)]
+    held = [list(make_owners(number, begin, end)) for number in range(nodes)]
     at = begin - begin % STEP
     text = folder / "counters.om"
     while at < end:
         until = min(end, at - at % BLOCK + BLOCK)
         with text.open("w") as file:
             while at < until:
-                file.writelines(line + "\n" for line in lines(held, at, begin - 6 * 3600))
+                file.writelines(line + "\n" for line in counter_lines(held, at, begin - 6 * 3600))
                 at += STEP
             file.write("# EOF\n")
         command = [
@@ -153,7 +153,7 @@ def write_rules(folder: Path, address: str, now: int) -> None:
 
 
 @contextmanager
-def prometheus(folder: Path):
+def start_prometheus(folder: Path):
     (folder / "prometheus.yml").write_text("{}")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -169,13 +169,13 @@ def prometheus(folder: Path):
     ]
     with subprocess.Popen(command) as server:
         try:
-            until_answered(f"http://{address}/-/ready")
+            wait_until_answered(f"http://{address}/-/ready")
             yield f"http://{address}"
         finally:
             server.terminate()
 
 
-def until_answered(url: str) -> None:
+def wait_until_answered(url: str) -> None:
     end = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -192,7 +192,7 @@ def get(url: str):
         return json.load(answer)
 
 
-def usage(gpumon: str, address: str) -> dict:
+def query_usage(gpumon: str, address: str) -> dict:
     """Returns the answer of `/api/v1/fleet/usage` for a day."""
     command = [
         gpumon,
@@ -217,7 +217,7 @@ def usage(gpumon: str, address: str) -> dict:
             server.terminate()
 
 
-def promql(address: str, label: str, matchers: str, join: str, at: float) -> dict[str, float]:
+def query_promql(address: str, label: str, matchers: str, join: str, at: float) -> dict[str, float]:
     """Returns the energy by a label in the day before a moment, as the increase of the counters."""
     counter = f"gpumon_owner_energy_joules_total{matchers}"
     expression = f"sum by ({label}) (({counter} - ({counter} offset 1d or {counter} * 0)){join})"
@@ -228,7 +228,7 @@ def promql(address: str, label: str, matchers: str, join: str, at: float) -> dic
 
 def compare(what: str, gpumon: str, address: str) -> float:
     """Returns the largest relative difference over users and namespaces."""
-    answer = usage(gpumon, address)
+    answer = query_usage(gpumon, address)
     at = answer["to_ms"] / 1000
     exported = (
         'label_replace(gpumon_gpu_job_info{pod_uid!="",exported_namespace!=""}, "namespace", '
@@ -247,8 +247,8 @@ def compare(what: str, gpumon: str, address: str) -> float:
         print(f"  {problem}")
     listed = sum(owner["energy_joules"] for owner in answer["owners"])
     for groups, truth in (
-        (answer["users"], promql(address, "user", "", "", at)),
-        (answer["namespaces"], promql(address, "namespace", '{pod_uid!=""}', join, at)),
+        (answer["users"], query_promql(address, "user", "", "", at)),
+        (answer["namespaces"], query_promql(address, "namespace", '{pod_uid!=""}', join, at)),
     ):
         found = {group["name"]: group["energy_joules"] for group in groups}
         differences = {
@@ -280,11 +280,11 @@ def main() -> None:
     folder.mkdir(parents=True)
     now = int(time.time())
     write_counters(folder, arguments.nodes, now + AHEAD)
-    print(f"{arguments.nodes} nodes, made in {time.time() - now:.0f} s", flush=True)
-    with prometheus(folder) as address:
+    print(f"{arguments.nodes} nodes, created in {time.time() - now:.0f} s", flush=True)
+    with start_prometheus(folder) as address:
         worst = compare("counters", arguments.gpumon, address)
         write_rules(folder, address, int(time.time()))
-    with prometheus(folder) as address:
+    with start_prometheus(folder) as address:
         worst = max(worst, compare("recording rules", arguments.gpumon, address))
     print(f"worst difference: {worst:.4%}")
     sys.exit(worst > WORST)

@@ -53,20 +53,20 @@ MARKUP = "<b onmouseover=document.title='owned'>bob</b>"
 USERS = ["ana", MARKUP, 'e"v\\il', "\u202eabc", "a\nb", "z" * 200_000, "__proto__", "", "🦀" * 40]
 
 
-def escaped(text: str) -> str:
+def escape_label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def metrics(number: int) -> str:
+def node_metrics(number: int) -> str:
     """Returns the metrics of a node with two GPUs, whose owners and model are hostile, too."""
     lines = ['gpumon_collector_state{state="running"} 1', "gpumon_sample_age_seconds 1"]
     lines.append("gpumon_unheld_gpu_seconds_total 5")
-    user = escaped(USERS[number % len(USERS)])
+    user = escape_label(USERS[number % len(USERS)])
     for gpu in ("0", "1"):
         ids = f'gpu="{gpu}",uuid="GPU-{number}-{gpu}"'
         lines += [
             f'gpumon_gpu_info{{{ids},name="'
-            f'{escaped("NVIDIA <i>" + USERS[(number + 1) % len(USERS)][:300])}"}} 1',
+            f'{escape_label("NVIDIA <i>" + USERS[(number + 1) % len(USERS)][:300])}"}} 1',
             f"gpumon_gpu_up{{{ids}}} 1",
             f"gpumon_gpu_utilization_ratio{{{ids}}} "
             f"{['0.5', 'NaN', '+Inf', '-3', '1e300'][number % 5]}",
@@ -93,7 +93,7 @@ def metrics(number: int) -> str:
 
 class Node(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        body = metrics(int(self.path.split("/")[1])).encode()
+        body = node_metrics(int(self.path.split("/")[1])).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
@@ -104,7 +104,7 @@ class Node(BaseHTTPRequestHandler):
         pass
 
 
-class Door(BaseHTTPRequestHandler):
+class FaultyPrometheus(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     upstream = ""
     #: Whether the faults are active.
@@ -113,12 +113,12 @@ class Door(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path in ("/begin", "/end"):
-            Door.wrong = self.path == "/begin"
+            FaultyPrometheus.wrong = self.path == "/begin"
             return self.reply(200, b"", "text/plain")
         _, fault, self.path = self.path.split("/", 2)
         self.path = f"/{self.path}"
-        Door.met += 1
-        (FAULTS[fault] if Door.wrong else Door.passes)(self)
+        FaultyPrometheus.met += 1
+        (FAULTS[fault] if FaultyPrometheus.wrong else FaultyPrometheus.passes)(self)
 
     def reply(
         self,
@@ -136,7 +136,7 @@ class Door(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def ask(self) -> tuple[int, bytes]:
+    def request_prometheus(self) -> tuple[int, bytes]:
         try:
             with urllib.request.urlopen(self.upstream + self.path, timeout=60) as answer:
                 return answer.status, answer.read()
@@ -144,7 +144,7 @@ class Door(BaseHTTPRequestHandler):
             return error.code, error.read()
 
     def passes(self) -> None:
-        self.reply(*self.ask())
+        self.reply(*self.request_prometheus())
 
     def slow(self) -> None:
         time.sleep(30)
@@ -165,12 +165,12 @@ class Door(BaseHTTPRequestHandler):
 
     def half(self) -> None:
         """Announces a complete answer, but closes the connection after half of it."""
-        _, body = self.ask()
+        _, body = self.request_prometheus()
         self.reply(200, body[: len(body) // 2], length=len(body))
         self.close_connection = True
 
     def half_json(self) -> None:
-        _, body = self.ask()
+        _, body = self.request_prometheus()
         self.reply(200, body[: len(body) // 2])
 
     def html(self) -> None:
@@ -223,7 +223,7 @@ class Door(BaseHTTPRequestHandler):
 
     def warns(self) -> None:
         """Adds warnings, as Thanos does when a store does not answer."""
-        status, body = self.ask()
+        status, body = self.request_prometheus()
         answer = json.loads(body)
         warning = (
             "No StoreAPIs matched for this query: <script>alert(1)</script> rpc error: code = "
@@ -234,7 +234,11 @@ class Door(BaseHTTPRequestHandler):
 
     def some(self) -> None:
         """Fails every third query."""
-        (Door.unprocessable if Door.met % 3 == 0 else Door.passes)(self)
+        (
+            FaultyPrometheus.unprocessable
+            if FaultyPrometheus.met % 3 == 0
+            else FaultyPrometheus.passes
+        )(self)
 
     def empties(self) -> None:
         """Sends an empty result."""
@@ -248,17 +252,20 @@ NAMES = (
     "slow trickles resets half half_json html unauthorized unprocessable unavailable redirects "
     "huge deep odd warns some empties"
 )
-FAULTS = {"none": Door.passes, **{name: getattr(Door, name) for name in NAMES.split()}}
+FAULTS = {
+    "none": FaultyPrometheus.passes,
+    **{name: getattr(FaultyPrometheus, name) for name in NAMES.split()},
+}
 
 
-def target(number: int, instance: str) -> dict:
+def make_target(number: int, instance: str) -> dict:
     labels = {"instance": instance, "__metrics_path__": f"/{number}/metrics"}
     return {"targets": [f"127.0.0.1:{NODES}"], "labels": labels}
 
 
-def prometheus(folder: Path) -> subprocess.Popen:
+def start_prometheus(folder: Path) -> subprocess.Popen:
     """Starts a Prometheus that scrapes the hostile nodes, two of them in two jobs."""
-    targets = [target(number, instance) for number, instance in enumerate(INSTANCES)]
+    targets = [make_target(number, instance) for number, instance in enumerate(INSTANCES)]
     twice = [*targets[:2], {"targets": ["127.0.0.1:1"], "labels": {"instance": "<b>down</b>:1"}}]
     jobs = {"gpumon": targets, 'gpumon-again"}) or vector(1) #<script>': twice}
     configuration = {
@@ -283,15 +290,15 @@ def main() -> None:
     parser.add_argument("--prometheus", help="address of a Prometheus to use instead")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    Door.upstream = given.prometheus or f"http://127.0.0.1:{PROMETHEUS}"
+    FaultyPrometheus.upstream = given.prometheus or f"http://127.0.0.1:{PROMETHEUS}"
     server = None
     try:
         if not given.prometheus:
             nodes = ThreadingHTTPServer(("127.0.0.1", NODES), Node)
             threading.Thread(target=nodes.serve_forever, daemon=True).start()
-            server = prometheus(given.folder)
+            server = start_prometheus(given.folder)
         print(f"http://127.0.0.1:{DOOR}; faults: {' '.join(FAULTS)}", flush=True)
-        ThreadingHTTPServer(("127.0.0.1", DOOR), Door).serve_forever()
+        ThreadingHTTPServer(("127.0.0.1", DOOR), FaultyPrometheus).serve_forever()
     finally:
         if server:
             server.kill()

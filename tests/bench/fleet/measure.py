@@ -29,7 +29,7 @@ ROOT = HERE.parents[2]
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def ask(url: str) -> tuple[float, bytes, int]:
+def request_url(url: str) -> tuple[float, bytes, int]:
     """Returns the time of a request in seconds, the body, and the number of bytes received."""
     request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})
     begun = time.perf_counter()
@@ -41,7 +41,7 @@ def ask(url: str) -> tuple[float, bytes, int]:
 
 
 def query(prometheus: str, expression: str) -> float:
-    _, body, _ = ask(f"{prometheus}/api/v1/query?query={urllib.request.quote(expression)}")
+    _, body, _ = request_url(f"{prometheus}/api/v1/query?query={urllib.request.quote(expression)}")
     found = json.loads(body)["data"]["result"]
     return float(found[0]["value"][1]) if found else 0.0
 
@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--names", choices=["gpumon", "dcgm"], default="gpumon")
     parser.add_argument(
-        "--few", action="store_true", help="scrape only metrics that views and rules read"
+        "--few", action="store_true", help="scrape only metrics that views and rules use"
     )
     parser.add_argument("--gpumon", default=str(ROOT / "target/release/gpumon"))
     parser.add_argument("--interval", default="30s", help="scrape interval")
@@ -131,7 +131,7 @@ def main() -> None:
         )
         time.sleep(arguments.settle)
         url = "http://127.0.0.1:9790"
-        up, own = query(url, "sum(up)"), ask(f"{url}/metrics")[1].decode()
+        up, own = query(url, "sum(up)"), request_url(f"{url}/metrics")[1].decode()
         series = float(
             re.search(r"^prometheus_tsdb_head_series (\S+)$", own, re.MULTILINE).group(1)
         )
@@ -139,10 +139,10 @@ def main() -> None:
             f"Prometheus: {up:.0f} of {arguments.nodes} targets up, {series:,.0f} series in its "
             f"head"
         )
-        unwatched = per_minute(prometheus.pid, arguments.watch)
+        unwatched = measure_cpu_per_minute(prometheus.pid, arguments.watch)
         fleet = start(arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725")
         door = "http://127.0.0.1:9725"
-        wait_for(f"{door}/healthz")
+        wait_until_reachable(f"{door}/healthz")
         first = cpu_seconds(prometheus.pid)
         for path in (
             "fleet",
@@ -151,7 +151,7 @@ def main() -> None:
             "fleet/events?range_s=604800",
             "fleet/history?range_s=86400",
         ):
-            took, body, size = ask(f"{door}/api/v1/{path}")
+            took, body, size = request_url(f"{door}/api/v1/{path}")
             answer = json.loads(body)
             print(
                 f"{path}: {took * 1000:.0f} ms, {len(body):,} bytes, {size:,} packed, "
@@ -168,12 +168,14 @@ def main() -> None:
             fleet = start(
                 arguments.gpumon, "fleet", "--prometheus", url, "--listen", "127.0.0.1:9725"
             )
-            wait_for(f"{door}/healthz")
+            wait_until_reachable(f"{door}/healthz")
             subprocess.run(
                 ["node", str(HERE / "first-picture.mjs"), f"{door}/", str(folder)], check=True
             )
         own = cpu_seconds(fleet.pid)
-        watched = per_minute(prometheus.pid, arguments.watch, lambda: watch(door))
+        watched = measure_cpu_per_minute(
+            prometheus.pid, arguments.watch, lambda: request_page_data(door)
+        )
         print(
             f"Prometheus: {unwatched:.2f} s of CPU a minute unwatched, {watched:.2f} s watched: "
             f"{watched - unwatched:+.2f} s"
@@ -183,17 +185,17 @@ def main() -> None:
             f"a minute, {resident_mb(fleet.pid):.1f} MB"
         )
         if arguments.stay:
-            input(f"{door}/ shows it; Enter ends it\n")
+            input(f"open {door}/ in a browser; press Enter to stop\n")
 
 
-def watch(door: str) -> None:
+def request_page_data(door: str) -> None:
     """Sends the requests of a page with all of its views open."""
-    ask(f"{door}/api/v1/fleet")
+    request_url(f"{door}/api/v1/fleet")
     for path in ("usage?range_s=86400", "events?range_s=604800", "history?range_s=86400"):
-        ask(f"{door}/api/v1/fleet/{path}")
+        request_url(f"{door}/api/v1/fleet/{path}")
 
 
-def per_minute(pid: int, seconds: int, meanwhile=lambda: None) -> float:
+def measure_cpu_per_minute(pid: int, seconds: int, meanwhile=lambda: None) -> float:
     """Returns the CPU seconds per minute. Pass whole minutes, because recording rules and scrapes
     come in bursts.
     """
@@ -205,10 +207,10 @@ def per_minute(pid: int, seconds: int, meanwhile=lambda: None) -> float:
     return (cpu_seconds(pid) - begun) * 60 / seconds
 
 
-def wait_for(url: str) -> None:
+def wait_until_reachable(url: str) -> None:
     for _ in range(100):
         try:
-            ask(url)
+            request_url(url)
             return
         except OSError:
             time.sleep(0.1)

@@ -46,7 +46,7 @@ SERIES = re.compile(r'^(\w+)\{(?:[^}]*?)gpu="(\d+)"[^}]*?(?:uuid|UUID)="([^"]+)"
 LOST_KEEPS = re.compile(r"gpumon_(gpu_(up|state|sample_age|info|xid)|condition)")
 
 
-def template(program: str, path: str) -> list[str]:
+def read_template(program: str, path: str) -> list[str]:
     """Returns the lines of a real server with eight busy GPUs."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "busy.toml").write_text('gpus = 8\n[[gpu]]\nindex = 0\nprofile = "training"\n')
@@ -69,7 +69,7 @@ def template(program: str, path: str) -> list[str]:
                 server.kill()
 
 
-def uuid(node: int, index: int) -> str:
+def gpu_uuid(node: int, index: int) -> str:
     return f"GPU-{node:08x}-0000-4000-8000-{index:012x}"
 
 
@@ -82,7 +82,7 @@ class Node:
         self.number = number
         #: Each part has the text before a line, the line or its beginning, the GPU, and the metric
         #: if it is a reading.
-        name, memory, limit = world.model(number)
+        name, memory, limit = world.gpu_model(number)
         constant = {
             "gpumon_gpu_memory_total_bytes": memory << 20,
             "gpumon_gpu_power_limit_watts": limit,
@@ -99,7 +99,7 @@ class Node:
             if OWN.match(metric) or line == "# EOF":
                 continue
             if found:
-                line = line.replace(found.group(3), uuid(number, index))
+                line = line.replace(found.group(3), gpu_uuid(number, index))
                 line = line.replace("NVIDIA H200", name)
             head = line.rpartition(" ")[0]
             if metric in constant and found:
@@ -119,9 +119,10 @@ class Node:
         self.rest = "\n".join(kept)
 
     def text(self, at: int) -> str:
-        holders = [world.job(self.number, half, at) for half in (0, 1)]
+        holders = [world.find_job(self.number, half, at) for half in (0, 1)]
         gpus = [
-            world.gpu(self.number, index, at, holders[index // 4]) for index in range(world.GPUS)
+            world.simulate_gpu(self.number, index, at, holders[index // 4])
+            for index in range(world.GPUS)
         ]
         out: list[str] = []
         for before, line, index, metric in self.parts:
@@ -137,27 +138,27 @@ class Node:
         return "\n".join(out)
 
 
-def owned(number: int, at: int) -> list[str]:
+def owner_lines(number: int, at: int) -> list[str]:
     """Returns the lines of jobs, energy by owner, conditions and Xids, grouped by metric as the
     format requires.
     """
     lines: dict[str, list[str]] = {}
-    for name, labels, value in series(number, at):
+    for name, labels, value in owner_series(number, at):
         lines.setdefault(name, []).append(
             f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"
         )
     return [line for group in lines.values() for line in group]
 
 
-def series(number: int, at: int):
+def owner_series(number: int, at: int):
     """Yields the same metrics one by one: name, labels, value."""
     unheld = 0.0
-    limit = world.model(number)[2]
+    limit = world.gpu_model(number)[2]
     begin = at - at % world.DAY
     for half in (0, 1):
-        holder = world.job(number, half, at)
+        holder = world.find_job(number, half, at)
         busy = 0
-        for job in world.jobs(number, half, at // world.DAY):
+        for job in world.list_jobs_of_day(number, half, at // world.DAY):
             held = max(0, min(at, job.end) - job.start) * 4
             if held == 0:
                 continue
@@ -175,7 +176,7 @@ def series(number: int, at: int):
             yield "gpumon_owner_energy_joules_total", owner, round(joules)
         unheld += (at - begin) * 4 - busy
         for index in range(half * 4, half * 4 + 4):
-            on = f'gpu="{index}",uuid="{uuid(number, index)}"'
+            on = f'gpu="{index}",uuid="{gpu_uuid(number, index)}"'
             if holder is not None:
                 labels = (
                     f'{on},user="{holder.user}",slurm_job="{holder.number}",pod_uid="",container="'
@@ -188,7 +189,7 @@ def series(number: int, at: int):
                     yield "gpumon_condition_severity", f'{on},condition="throttled"', 1
             if not world.is_up(number, index, at):
                 yield "gpumon_condition_severity", f'{on},condition="lost"', 3
-            code = world.xid(number, index)
+            code = world.gpu_xid(number, index)
             if code is not None:
                 yield "gpumon_gpu_xid", f'{on},code="{code}"', int(at % world.DAY > world.DAY // 2)
                 yield "gpumon_condition_severity", f'{on},condition="xid"', 3
@@ -203,12 +204,12 @@ def series(number: int, at: int):
 
 async def serve(arguments: argparse.Namespace) -> None:
     is_dcgm = arguments.names == "dcgm"
-    lines = template(arguments.gpumon, "/metrics/dcgm" if is_dcgm else "/metrics")
+    lines = read_template(arguments.gpumon, "/metrics/dcgm" if is_dcgm else "/metrics")
     if arguments.few:
         lines = [line for line in lines if FEW.match(line)]
     nodes: dict[int, Node] = {}
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 request = await reader.readuntil(b"\r\n\r\n")
@@ -220,7 +221,7 @@ async def serve(arguments: argparse.Namespace) -> None:
                     nodes[number] = Node(number, lines)
                 text = nodes[number].text(at) + "\n"
                 if not is_dcgm:
-                    text += "\n".join(owned(number, at)) + "\n"
+                    text += "\n".join(owner_lines(number, at)) + "\n"
                 body = text.encode()
                 head = (
                     f"HTTP/1.1 200 OK\r\nContent-Type: text/plain; "
@@ -233,7 +234,7 @@ async def serve(arguments: argparse.Namespace) -> None:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", arguments.port, backlog=4096)
+    server = await asyncio.start_server(serve_connection, "127.0.0.1", arguments.port, backlog=4096)
     print(
         f"serving {arguments.nodes} nodes at http://127.0.0.1:{arguments.port}/0/metrics",
         flush=True,
@@ -249,5 +250,7 @@ if __name__ == "__main__":
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--gpumon", default="target/release/gpumon")
     parser.add_argument("--names", choices=["gpumon", "dcgm"], default="gpumon")
-    parser.add_argument("--few", action="store_true", help="only metrics that views and rules read")
+    parser.add_argument(
+        "--few", action="store_true", help="serve only metrics that views and rules use"
+    )
     asyncio.run(serve(parser.parse_args()))

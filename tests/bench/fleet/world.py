@@ -57,7 +57,7 @@ class Gpu:
     is_up: bool = True
 
 
-def model(node: int) -> tuple[str, int, int]:
+def gpu_model(node: int) -> tuple[str, int, int]:
     return MODELS[(0, 0, 0, 1, 1, 0, 0, 1, 0, 2)[node % 10]]
 
 
@@ -72,13 +72,13 @@ def is_up(node: int, gpu: int, at: int) -> bool:
     return not (node % 190 == 77 and gpu == node % GPUS and at % DAY > 3600 * 5)
 
 
-def xid(node: int, gpu: int) -> int | None:
+def gpu_xid(node: int, gpu: int) -> int | None:
     """Returns the Xid of a GPU, if it has one."""
     return (48, 63, 79, 94, 13)[node % 5] if node % 71 == 33 and gpu == node % 7 else None
 
 
 @cache
-def jobs(node: int, half: int, day: int) -> list[Job]:
+def list_jobs_of_day(node: int, half: int, day: int) -> list[Job]:
     """Returns all jobs that start within a day. The last one may continue into the next day."""
     chance = random.Random(f"{node}/{half}/{day}")
     at, found = day * DAY + chance.randrange(7200), []
@@ -101,9 +101,9 @@ def jobs(node: int, half: int, day: int) -> list[Job]:
     return found
 
 
-def job(node: int, half: int, at: int) -> Job | None:
+def find_job(node: int, half: int, at: int) -> Job | None:
     for day in (at // DAY, at // DAY - 1):
-        known = jobs(node, half, day)
+        known = list_jobs_of_day(node, half, day)
         place = bisect.bisect_right(known, at, key=lambda each: each.start) - 1
         if place >= 0 and at < known[place].end:
             return known[place]
@@ -114,8 +114,8 @@ def job(node: int, half: int, at: int) -> Job | None:
 _NOISE = [random.Random(7).gauss(0, 1) for _ in range(4099)]
 
 
-def gpu(node: int, index: int, at: int, holder: Job | None) -> Gpu:
-    _, memory, limit = model(node)
+def simulate_gpu(node: int, index: int, at: int, holder: Job | None) -> Gpu:
+    _, memory, limit = gpu_model(node)
     noise = _NOISE[(node * 31 + index * 7 + at // 15) % 4099]
     warm = 28 + node % 9 + index
     if not is_up(node, index, at):

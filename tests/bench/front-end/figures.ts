@@ -13,7 +13,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** Returns the number with about three significant digits. */
-export function digits(value: number): string {
+export function formatNumber(value: number): string {
   return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
 }
 

@@ -14,27 +14,27 @@ import { launchBrowser } from '../../browser/src/browser';
 import { Gpus } from './gpus';
 import { startGpumon, startPeer } from './lab';
 import type { Bench } from './measure/bench';
-import { bytes } from './measure/bytes';
-import { eightGpus } from './measure/eight-gpus';
-import { fleet } from './measure/fleet';
-import { firstNumbers } from './measure/first-numbers';
-import { jupyterStatus } from './measure/jupyter-status';
-import { manyGpus } from './measure/many-gpus';
-import { pixel } from './measure/pixel';
-import { tasks } from './measure/tasks';
-import { views } from './measure/views';
+import { measureDownloads } from './measure/bytes';
+import { measureEightGpus } from './measure/eight-gpus';
+import { measureFleet } from './measure/fleet';
+import { measureFirstNumbers } from './measure/first-numbers';
+import { measureJupyterStatus } from './measure/jupyter-status';
+import { measureManyGpus } from './measure/many-gpus';
+import { measurePixelAge } from './measure/pixel';
+import { measureTasks } from './measure/tasks';
+import { measureViews } from './measure/views';
 import { missedTargets } from './rows';
 
 const MEASUREMENTS = {
-  bytes,
-  jupyterStatus,
-  eightGpus,
-  pixel,
-  views,
-  firstNumbers,
-  manyGpus,
-  fleet,
-  tasks,
+  bytes: measureDownloads,
+  jupyterStatus: measureJupyterStatus,
+  eightGpus: measureEightGpus,
+  pixel: measurePixelAge,
+  views: measureViews,
+  firstNumbers: measureFirstNumbers,
+  manyGpus: measureManyGpus,
+  fleet: measureFleet,
+  tasks: measureTasks,
 };
 
 describe('front end', () => {
@@ -50,7 +50,7 @@ describe('front end', () => {
       seconds: Number(process.env.GPUMON_BENCH_SECONDS ?? 20),
     };
     // The first request starts gpumon, which then keeps a history.
-    await fetch(bench.gpumon.page('gpumon/healthz'));
+    await fetch(bench.gpumon.pageUrl('gpumon/healthz'));
   });
   afterAll(async () => {
     await bench.browser.close();

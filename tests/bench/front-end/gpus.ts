@@ -4,21 +4,21 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-import { FAKE_NVML, newFolder, overFake } from '../../browser/src/machine';
+import { FAKE_NVML, newFolder, makeFakeEnvironment } from '../../browser/src/machine';
 
 const H200 = readFileSync(new URL('../h200.toml', import.meta.url), 'utf8');
 /**
  * A driver that answers at once. It reports no PCIe readings, which take a real driver 20 ms per
  * call.
  */
-export const AT_ONCE = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
+export const FAST_DRIVER = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
 const PROCESSES_PER_GPU = 2;
 /**
  * The period of changes in power and utilization, in seconds. Each sample changes values, and each
  * chart has a shape.
  */
-const SWING_S = 10;
-const SWINGS = 360;
+const SWING_PERIOD_S = 10;
+const SWING_COUNT = 360;
 
 export class Gpus {
   private readonly sleepers: ChildProcess[];
@@ -33,7 +33,10 @@ export class Gpus {
     );
     const swing = (low: number, high: number): string =>
       JSON.stringify(
-        Array.from({ length: SWINGS }, (_, i) => [i * SWING_S, i % 2 === 0 ? low : high]),
+        Array.from({ length: SWING_COUNT }, (_, i) => [
+          i * SWING_PERIOD_S,
+          i % 2 === 0 ? low : high,
+        ]),
       );
     const gpus = Array.from(
       { length: count },
@@ -45,14 +48,14 @@ export class Gpus {
       ({ pid }, at) =>
         `[[process]]\ngpu = ${String(at % count)}\npid = ${pid}\nmemory = "4 GiB"\nsm_percent = 20\n`,
     );
-    writeFileSync(this.scenario, [driver, ...gpus, ...processes].join('\n'));
+    writeFileSync(this.scenarioPath, [driver, ...gpus, ...processes].join('\n'));
     // Other monitors look for the library by its name.
     copyFileSync(FAKE_NVML, path.join(this.folder, 'libnvidia-ml.so.1'));
   }
 
   /** Environment variables that make a program read these GPUs. */
   get environment(): Record<string, string> {
-    return { ...overFake(this.scenario), LD_LIBRARY_PATH: this.folder };
+    return { ...makeFakeEnvironment(this.scenarioPath), LD_LIBRARY_PATH: this.folder };
   }
 
   end(): void {
@@ -61,7 +64,7 @@ export class Gpus {
     }
   }
 
-  private get scenario(): string {
+  private get scenarioPath(): string {
     return path.join(this.folder, 'scenario.toml');
   }
 }

@@ -56,7 +56,7 @@ export class OpenLab {
   ): Promise<OpenLab> {
     const { page } = await newPage(browser, { viewport: VIEWPORT });
     await page.addInitScript(tapStream, ask_ms);
-    await page.goto(`${jupyter.page('lab')}&reset`);
+    await page.goto(`${jupyter.pageUrl('lab')}&reset`);
     await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
     await page.locator('[data-id="gpumon-panel"], [data-id="gpu-dashboard"]').first().waitFor();
     await sleep(SETTLE_S);
@@ -67,8 +67,8 @@ export class OpenLab {
   async showPanel(): Promise<void> {
     const lab = new Lab(this.page);
     await lab.showPanel();
-    await lab.widen(PANEL_WIDTH_PX);
-    await new View(this.page).live();
+    await lab.widenPanel(PANEL_WIDTH_PX);
+    await new View(this.page).waitUntilLive();
   }
 
   /** Opens all other charts of gpumon. Returns whether there are any. */

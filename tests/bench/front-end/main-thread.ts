@@ -6,7 +6,7 @@ import type { Browser, CDPSession } from 'playwright-core';
 
 import { sleep } from './figures';
 import type { OpenLab } from './lab';
-import type { Tapped } from './stream-tap';
+import type { StreamCounts } from './stream-tap';
 
 const PROFILES = new URL('../../../target/bench/', import.meta.url).pathname;
 
@@ -28,7 +28,7 @@ export interface Cost {
 /**
  * Measures the cost of an open page. If `GPUMON_BENCH_PROFILE` is set, it also writes a profile.
  */
-export async function costOf(
+export async function measureCost(
   lab: OpenLab,
   browser: Browser,
   seconds: number,
@@ -36,16 +36,16 @@ export async function costOf(
 ): Promise<Cost> {
   const system = await browser.newBrowserCDPSession();
   await lab.cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
-  const before = await reading(lab, system);
+  const before = await readMetrics(lab, system);
   await sleep(seconds);
-  const after = await reading(lab, system);
+  const after = await readMetrics(lab, system);
   await lab.cdp.send('Performance.disable');
   await system.detach();
   const [was, is] = [new Map(before), new Map(after)];
   const grown = (key: string): number => (is.get(key) ?? 0) - (was.get(key) ?? 0);
   const percent = (key: string): number => (100 * grown(key)) / grown('seconds');
   if (process.env.GPUMON_BENCH_PROFILE !== undefined) {
-    await profile(lab.cdp, seconds, name);
+    await recordProfile(lab.cdp, seconds, name);
   }
   return {
     percent: percent('TaskDuration'),
@@ -56,12 +56,12 @@ export async function costOf(
   };
 }
 
-async function reading(lab: OpenLab, system: CDPSession): Promise<[string, number][]> {
+async function readMetrics(lab: OpenLab, system: CDPSession): Promise<[string, number][]> {
   const seconds = performance.now() / 1000;
   const { metrics } = await lab.cdp.send('Performance.getMetrics');
   const { processInfo } = await system.send('SystemInfo.getProcessInfo');
   const samples = await lab.page.evaluate(
-    () => (window as unknown as { gpumonTap: Tapped }).gpumonTap.samples,
+    () => (window as unknown as { gpumonTap: StreamCounts }).gpumonTap.samples,
   );
   const browser = processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
   const own: [string, number][] = metrics.map((metric) => [metric.name, metric.value]);
@@ -69,7 +69,7 @@ async function reading(lab: OpenLab, system: CDPSession): Promise<[string, numbe
 }
 
 /** Writes a CPU profile, which Chromium's DevTools can open. */
-async function profile(cdp: CDPSession, seconds: number, name: string): Promise<void> {
+async function recordProfile(cdp: CDPSession, seconds: number, name: string): Promise<void> {
   await cdp.send('Profiler.enable');
   await cdp.send('Profiler.setSamplingInterval', { interval: 200 });
   await cdp.send('Profiler.start');

@@ -3,7 +3,7 @@
 const missed: string[] = [];
 
 /** Prints a figure with its target and the measured value; `ok` is `null` if there is no target. */
-export function row(
+export function printRow(
   what: string,
   target: string,
   measured: string,
@@ -17,7 +17,7 @@ export function row(
 }
 
 /** Prints a note about the method of a measurement, or the reason why it was skipped. */
-export function note(text: string): void {
+export function printNote(text: string): void {
   console.log(`          ${text}`);
 }
 

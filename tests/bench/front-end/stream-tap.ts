@@ -4,7 +4,7 @@
  */
 
 /** Counts and times of received samples. The peer's messages count as samples. */
-export interface Tapped {
+export interface StreamCounts {
   samples: number;
   /**
    * The completion time of the latest sample. `gpu_at_ms` is the time at which its first GPU was
@@ -16,7 +16,7 @@ export interface Tapped {
 
 /** Runs in the page before all other scripts, so it uses nothing outside of this function. */
 export function tapStream(ask_ms: number | null): void {
-  const tapped: Tapped = { samples: 0, at_ms: 0, gpu_at_ms: 0 };
+  const tapped: StreamCounts = { samples: 0, at_ms: 0, gpu_at_ms: 0 };
   Object.assign(window, { gpumonTap: tapped });
   // Messages are compressed, so the tap counts them where the page parses them.
   const parse = JSON.parse;

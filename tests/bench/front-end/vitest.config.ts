@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-import { patiently } from '../../browser/src/patience.ts';
+import { sharedTestSettings } from '../../browser/src/patience.ts';
 
 // An optimized build of the library keeps its own cost out of the results.
 process.env.GPUMON_TEST_FAKE_NVML = new URL(
@@ -13,7 +13,7 @@ export default defineConfig({
     root: import.meta.dirname,
     include: ['front-end.bench.ts'],
     globalSetup: ['../../browser/src/prerequisites.ts'],
-    ...patiently,
+    ...sharedTestSettings,
     testTimeout: 400_000,
     // Only the rows of figures, and the errors of failed measurements, are printed.
     disableConsoleIntercept: true,

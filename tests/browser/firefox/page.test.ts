@@ -59,7 +59,7 @@ function textOf(selector: string): Promise<string> {
 }
 
 /** Returns the image of a canvas, and the number of its pixels that are not empty. */
-function drawnOn(selector: string): Promise<{ picture: string; pixels: number }> {
+function readCanvas(selector: string): Promise<{ picture: string; pixels: number }> {
   return page.$eval(selector, (element) => {
     const canvas = element as unknown as HTMLCanvasElement;
     const data = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data;
@@ -70,9 +70,9 @@ function drawnOn(selector: string): Promise<{ picture: string; pixels: number }>
 
 async function expectMovement(selector: string): Promise<void> {
   await page.waitForSelector(selector);
-  await expect.poll(async () => (await drawnOn(selector)).pixels).toBeGreaterThan(100);
-  const { picture } = await drawnOn(selector);
-  await expect.poll(async () => (await drawnOn(selector)).picture).not.toBe(picture);
+  await expect.poll(async () => (await readCanvas(selector)).pixels).toBeGreaterThan(100);
+  const { picture } = await readCanvas(selector);
+  await expect.poll(async () => (await readCanvas(selector)).picture).not.toBe(picture);
 }
 
 it('cards show values with units', async () => {

@@ -6,11 +6,11 @@ import { writeFileSync } from 'node:fs';
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
-import { newPage, type Conduct } from '../src/browser';
+import { newPage, type PageProblems } from '../src/browser';
 import { Charts } from '../src/charts';
 import { it as base } from '../src/fixtures';
-import { kernelReady, Lab, runCell } from '../src/lab';
-import { newScenario, overFake } from '../src/machine';
+import { waitForIdleKernel, Lab, runCell } from '../src/lab';
+import { newScenario, makeFakeEnvironment } from '../src/machine';
 import { notebookOf } from '../src/notebook-file';
 import { isRunning } from '../src/processes';
 import { View } from '../src/view';
@@ -26,7 +26,7 @@ const CULL_KERNELS = [
 const GPU = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
 
 /** A cell that runs until a file exists. */
-const WAITS = 'import os, time\nwhile not os.path.exists("go"):\n    time.sleep(0.1)';
+const WAITING_CODE = 'import os, time\nwhile not os.path.exists("go"):\n    time.sleep(0.1)';
 
 /** A value on the command line of another user. */
 const SECRET = '600.0625';
@@ -34,7 +34,7 @@ const SECRET = '600.0625';
 /** A user of JupyterLab. */
 interface Person {
   page: Page;
-  conduct: Conduct;
+  conduct: PageProblems;
   lab: Lab;
   view: View;
 }
@@ -43,7 +43,7 @@ const it = base
   .extend('scenario', { scope: 'file' }, () => newScenario(GPU))
   .extend('hub', { scope: 'file' }, async ({ scenario, sharedWorker }, { onCleanup }) => {
     const hub = await JupyterHub.start(
-      { ...overFake(scenario), ...sharedWorker.env },
+      { ...makeFakeEnvironment(scenario), ...sharedWorker.environment },
       CULL_KERNELS.map((option) => `--MappingKernelManager.${option}`),
     );
     onCleanup(() => hub.stop());
@@ -66,9 +66,9 @@ const it = base
       const { page, conduct } = await newPage(browser);
       await hub.open(page, user, 'lab');
       const lab = new Lab(page);
-      await lab.ready();
+      await lab.waitUntilReady();
       await lab.showPanel();
-      await lab.command('GPU Charts');
+      await lab.runCommand('GPU Charts');
       return { page, conduct, lab, view: new View(page) };
     };
     const [ana, ben] = await Promise.all([enter('ana'), enter('ben')]);
@@ -83,7 +83,11 @@ const it = base
 /**
  * Returns the answer to a request that an open page sends to the server of `user` with its cookies.
  */
-const asks = (page: Page, method: string, url: string): Promise<{ status: number; text: string }> =>
+const requestFromPage = (
+  page: Page,
+  method: string,
+  url: string,
+): Promise<{ status: number; text: string }> =>
   page.evaluate(
     async ([method, url]) => {
       const response = await fetch(url, { method });
@@ -95,10 +99,10 @@ const asks = (page: Page, method: string, url: string): Promise<{ status: number
 describe('JupyterHub', () => {
   it('each user has panel, history and charts', async ({ ana, ben }) => {
     const watch = async ({ page, view, conduct }: Person): Promise<void> => {
-      await view.live();
-      await view.changes(0, 'power.draw_watts');
-      await view.history(2);
-      await new Charts(page).live();
+      await view.waitUntilLive();
+      await view.waitForChange(0, 'power.draw_watts');
+      await view.waitForHistory(2);
+      await new Charts(page).waitUntilLive();
       expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
       expect(conduct.foreignRequests).toEqual([]);
     };
@@ -107,7 +111,7 @@ describe('JupyterHub', () => {
 
   it('runs are private to their user', async ({ hub, ana, ben, worker }) => {
     const { page, view } = ana;
-    await (await view.menuAction('gpumon-run')).click();
+    await (await view.openMenuAction('gpumon-run')).click();
     const search = page.getByRole('combobox', { name: 'Search benchmarks' });
     await page.getByLabel('Device', { exact: true }).selectOption({ label: 'CPU' });
     await search.fill('triad');
@@ -115,36 +119,40 @@ describe('JupyterHub', () => {
     await search.press('Enter');
     await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     const runs = 'gpumon/api/v1/runs';
-    expect((await asks(page, 'GET', `${hub.at('ana')}${runs}`)).text).toContain('triad');
-    expect(JSON.parse((await asks(ben.page, 'GET', `${hub.at('ben')}${runs}`)).text)).toMatchObject(
-      { runs: [] },
+    expect((await requestFromPage(page, 'GET', `${hub.userUrl('ana')}${runs}`)).text).toContain(
+      'triad',
     );
+    expect(
+      JSON.parse((await requestFromPage(ben.page, 'GET', `${hub.userUrl('ben')}${runs}`)).text),
+    ).toMatchObject({ runs: [] });
     // This request lacks the header that proves its origin.
-    const unproven = await asks(page, 'POST', `${hub.at('ana')}${runs}`);
+    const unproven = await requestFromPage(page, 'POST', `${hub.userUrl('ana')}${runs}`);
     expect(unproven).toMatchObject({
       status: 403,
       text: expect.stringContaining('X-Gpumon') as string,
     });
     for (const method of ['GET', 'POST']) {
-      expect((await asks(ben.page, method, `${hub.at('ana')}${runs}`)).status).toBe(403);
+      expect((await requestFromPage(ben.page, method, `${hub.userUrl('ana')}${runs}`)).status).toBe(
+        403,
+      );
     }
-    worker.finish();
+    worker.finishRuns();
     await page.locator('.gpumon-run[data-status=done]').waitFor();
     await page.keyboard.press('Escape');
   });
 
   it('kernel is named to its user and culled', async ({ hub, scenario, stranger, ana, ben }) => {
     const { page } = ana;
-    hub.write('ana', 'train.ipynb', notebookOf([WAITS]));
-    await page.goto(`${hub.at('ana')}lab/tree/train.ipynb`);
-    await ana.lab.ready();
-    await kernelReady(page);
+    hub.write('ana', 'train.ipynb', notebookOf([WAITING_CODE]));
+    await page.goto(`${hub.userUrl('ana')}lab/tree/train.ipynb`);
+    await ana.lab.waitUntilReady();
+    await waitForIdleKernel(page);
     await runCell(page);
     const pid = await hub.kernelPid('ana');
     const holds = (pid: number): string =>
       `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = "20 GiB"\n`;
     writeFileSync(scenario, GPU + holds(pid) + holds(stranger));
-    const gpumons = [...(await hub.gpumons('ana')), ...(await hub.gpumons('ben'))];
+    const gpumons = [...(await hub.gpumonPids('ana')), ...(await hub.gpumonPids('ben'))];
     gpumons.forEach((gpumon) => process.kill(gpumon, 'SIGKILL'));
     const row = (person: Person, of: number): Locator =>
       person.page.locator(`#gpumon-panel [data-pid="${String(of)}"]`).first();
@@ -153,13 +161,17 @@ describe('JupyterHub', () => {
       await row(person, stranger).filter({ hasText: '20.0' }).waitFor();
       expect(await row(person, stranger).innerText()).not.toContain(SECRET);
     }
-    const { text } = await asks(page, 'GET', `${hub.at('ana')}gpumon/api/v1/snapshot`);
+    const { text } = await requestFromPage(
+      page,
+      'GET',
+      `${hub.userUrl('ana')}gpumon/api/v1/snapshot`,
+    );
     expect(text).toContain('ipykernel_launcher');
     expect(text).not.toContain(SECRET);
     hub.write('ana', 'go', '');
     await expect.poll(() => isRunning(pid)).toBe(false);
-    await ana.view.live();
-    await ana.lab.command('GPU Charts');
+    await ana.view.waitUntilLive();
+    await ana.lab.runCommand('GPU Charts');
     await page.getByTestId('gpumon-cells').filter({ hasText: 'train.ipynb' }).waitFor();
     expect(await ben.page.getByTestId('gpumon-dashboard').count()).toBe(1);
     const cells = ben.page.getByTestId('gpumon-cells').filter({ hasText: 'train.ipynb' });
@@ -170,18 +182,20 @@ describe('JupyterHub', () => {
     // JupyterLab regularly polls its server, which would count as activity, so these requests are
     // blocked.
     await ben.page.route(/\/user\/ben\/(lab\/)?api\//, () => undefined);
-    await ana.page.goto(`${hub.at('ana')}gpumon/`);
-    await Promise.all([ana.view.live(), ben.view.live()]);
-    const gpumons = [...(await hub.gpumons('ana')), ...(await hub.gpumons('ben'))];
+    await ana.page.goto(`${hub.userUrl('ana')}gpumon/`);
+    await Promise.all([ana.view.waitUntilLive(), ben.view.waitUntilLive()]);
+    const gpumons = [...(await hub.gpumonPids('ana')), ...(await hub.gpumonPids('ben'))];
     expect(gpumons).toHaveLength(4);
-    await Promise.all([ana, ben].map(({ view }) => view.changes(0, 'power.draw_watts')));
-    const culler = hub.cull(IDLE_S);
+    await Promise.all([ana, ben].map(({ view }) => view.waitForChange(0, 'power.draw_watts')));
+    const culler = hub.startCuller(IDLE_S);
     onTestFinished(async () => {
       await culler.stop();
     });
-    await expect.poll(() => hub.running(), { message: culler.output }).toEqual([]);
+    await expect.poll(() => hub.runningUsers(), { message: culler.output }).toEqual([]);
     await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
     // The panel uses this status to detect that the server was ended.
-    expect((await asks(ana.page, 'GET', `${hub.at('ana')}gpumon/healthz`)).status).toBe(424);
+    expect(
+      (await requestFromPage(ana.page, 'GET', `${hub.userUrl('ana')}gpumon/healthz`)).status,
+    ).toBe(424);
   });
 });

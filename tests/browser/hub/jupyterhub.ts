@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 
 import type { Page } from 'playwright-core';
 
-import { quietSettings } from '../src/jupyter';
+import { createOfflineSettings } from '../src/jupyter';
 import { environment, newFolder, PYTHON, ROOT } from '../src/machine';
-import { gpumonPidsBelow, pidBelow } from '../src/processes';
+import { listGpumonPids, findPidByArgument } from '../src/processes';
 import { Program } from '../src/program';
 
 const TOKEN = 'only-for-this-test';
@@ -45,7 +45,7 @@ export class JupyterHub {
       arguments: args,
       environment: {
         ...env,
-        JUPYTERLAB_SETTINGS_DIR: quietSettings(folder),
+        JUPYTERLAB_SETTINGS_DIR: createOfflineSettings(folder),
         GPUMON_DATA_DIR: 'none',
       },
     };
@@ -54,12 +54,12 @@ export class JupyterHub {
       ['-m', 'jupyterhub', '--config', CONFIG],
       environment({ GPUMON_TEST_HUB: JSON.stringify(given) }),
     );
-    await program.until('answer', () => answers(`${url}hub/health`));
+    await program.waitFor('answer', () => isResponding(`${url}hub/health`));
     return new JupyterHub(program, folder, url);
   }
 
   /** Returns the URL of a user's server, with a trailing slash. */
-  at(user: User): string {
+  userUrl(user: User): string {
     return `${this.url}user/${user}/`;
   }
 
@@ -71,12 +71,12 @@ export class JupyterHub {
     await page.getByLabel('Username').fill(user);
     await page.getByLabel('Password').fill('any');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.waitForURL(`${this.at(user)}${where}**`);
+    await page.waitForURL(`${this.userUrl(user)}${where}**`);
   }
 
   /** Sends a request to the Jupyter REST API of a user's server. */
   api<T>(user: User, method: string, where: string, body?: unknown): Promise<T> {
-    return ask(`${this.at(user)}api/${where}`, method, body);
+    return requestHub(`${this.userUrl(user)}api/${where}`, method, body);
   }
 
   /** Writes a file into a user's home directory. */
@@ -87,11 +87,11 @@ export class JupyterHub {
   /** Returns the PID of a user's kernel. */
   async kernelPid(user: User): Promise<number> {
     const [kernel] = await this.api<{ id: string }[]>(user, 'GET', 'kernels');
-    const server = await this.server(user);
+    const server = await this.findServer(user);
     const pid =
       kernel === undefined || server === undefined
         ? null
-        : pidBelow(server.state.pid, `kernel-${kernel.id}.json`);
+        : findPidByArgument(server.state.pid, `kernel-${kernel.id}.json`);
     if (pid === null) {
       throw new Error(`${user} has no kernel`);
     }
@@ -99,19 +99,19 @@ export class JupyterHub {
   }
 
   /** Returns the users whose servers are running. */
-  async running(): Promise<string[]> {
-    const users = await ask<UserModel[]>(`${this.url}hub/api/users`, 'GET');
+  async runningUsers(): Promise<string[]> {
+    const users = await requestHub<UserModel[]>(`${this.url}hub/api/users`, 'GET');
     return users.filter(({ servers }) => servers[''] !== undefined).map(({ name }) => name);
   }
 
   /** Returns the PIDs of the gpumon processes of a user's server. */
-  async gpumons(user: User): Promise<number[]> {
-    const server = await this.server(user);
-    return server === undefined ? [] : gpumonPidsBelow(server.state.pid);
+  async gpumonPids(user: User): Promise<number[]> {
+    const server = await this.findServer(user);
+    return server === undefined ? [] : listGpumonPids(server.state.pid);
   }
 
   /** Starts a program that ends servers that have been unused for this long. */
-  cull(idle_s: number): Program {
+  startCuller(idle_s: number): Program {
     const options = [`--url=${this.url}hub/api`, `--timeout=${String(idle_s)}`, '--cull-every=1'];
     return new Program(
       PYTHON,
@@ -125,12 +125,12 @@ export class JupyterHub {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  private async server(user: User): Promise<UserModel['servers'][string]> {
-    return (await ask<UserModel>(`${this.url}hub/api/users/${user}`, 'GET')).servers[''];
+  private async findServer(user: User): Promise<UserModel['servers'][string]> {
+    return (await requestHub<UserModel>(`${this.url}hub/api/users/${user}`, 'GET')).servers[''];
   }
 }
 
-async function ask<T>(url: string, method: string, body?: unknown): Promise<T> {
+async function requestHub<T>(url: string, method: string, body?: unknown): Promise<T> {
   const response = await fetch(url, {
     method,
     headers: { Authorization: `token ${TOKEN}`, 'Content-Type': 'application/json' },
@@ -142,7 +142,7 @@ async function ask<T>(url: string, method: string, body?: unknown): Promise<T> {
   return (await response.json()) as T;
 }
 
-async function answers(url: string): Promise<true | null> {
+async function isResponding(url: string): Promise<true | null> {
   try {
     return (await fetch(url)).ok ? true : null;
   } catch {

@@ -4,7 +4,7 @@
  * Creates a CUDA context and determines the memory that it uses in addition to the framework's. All
  * results are printed as JSON.
  */
-const BEGIN = `
+const SETUP_CODE = `
 import json, os, time
 import pynvml
 pynvml.nvmlInit()
@@ -32,14 +32,14 @@ export interface Framework {
   tooMuch: string;
 }
 
-const TAKE = (take: string): string => `
+const makeMemoryCode = (take: string): string => `
 blocks = []
 for _ in range(6):
     blocks.append(${take})
     time.sleep(0.4)
 del blocks`;
 
-const ENERGY = (step: string): string => `
+const makeEnergyCode = (step: string): string => `
 before = pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu)
 end = time.time() + 5
 while time.time() < end:
@@ -51,23 +51,23 @@ export const FRAMEWORKS: readonly Framework[] = [
   {
     name: 'PyTorch',
     module: 'torch',
-    begin: `${BEGIN}
+    begin: `${SETUP_CODE}
 import torch
 a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
 a @ a
 torch.cuda.synchronize()
 context = held() - torch.cuda.memory_reserved()
 tell(context=context)`,
-    peak: `${TAKE('torch.empty(5 << 30, dtype=torch.uint8, device="cuda")')}
+    peak: `${makeMemoryCode('torch.empty(5 << 30, dtype=torch.uint8, device="cuda")')}
 torch.cuda.empty_cache()
 tell(peak=torch.cuda.max_memory_reserved() + context)`,
-    energy: ENERGY('[a @ a for _ in range(20)]; torch.cuda.synchronize()'),
+    energy: makeEnergyCode('[a @ a for _ in range(20)]; torch.cuda.synchronize()'),
     tooMuch: 'torch.empty(500 << 30, dtype=torch.uint8, device="cuda")',
   },
   {
     name: 'CuPy',
     module: 'cupy',
-    begin: `${BEGIN}
+    begin: `${SETUP_CODE}
 import cupy
 a = cupy.random.rand(8192, 8192, dtype=cupy.float32)
 a @ a
@@ -75,17 +75,17 @@ cupy.cuda.Device().synchronize()
 pool = cupy.get_default_memory_pool()
 context = held() - pool.total_bytes()
 tell(context=context)`,
-    peak: `${TAKE('cupy.empty(5 << 30, dtype=cupy.uint8)')}
+    peak: `${makeMemoryCode('cupy.empty(5 << 30, dtype=cupy.uint8)')}
 peak = pool.total_bytes() + context
 pool.free_all_blocks()
 tell(peak=peak)`,
-    energy: ENERGY('[a @ a for _ in range(4)]; cupy.cuda.Device().synchronize()'),
+    energy: makeEnergyCode('[a @ a for _ in range(4)]; cupy.cuda.Device().synchronize()'),
     tooMuch: 'cupy.empty(500 << 30, dtype=cupy.uint8)',
   },
 ];
 
 /** Frameworks for which only the error is tested. */
-export const FAILING = [
+export const FAILING_FRAMEWORKS = [
   {
     name: 'JAX',
     module: 'jax',

@@ -15,15 +15,15 @@ import path from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { closePage, launchBrowser, newPage, type Conduct } from '../src/browser';
+import { closePage, launchBrowser, newPage, type PageProblems } from '../src/browser';
 import { JupyterServer } from '../src/jupyter';
 import { Lab } from '../src/lab';
 import { PYTHON, ROOT } from '../src/machine';
 import { notebookOf } from '../src/notebook-file';
-import { FAILING, FRAMEWORKS } from './kernels';
+import { FAILING_FRAMEWORKS, FRAMEWORKS } from './kernels';
 
-const PEAK_WITHIN = 0.02;
-const ENERGY_WITHIN = 0.03;
+const MAX_PEAK_ERROR = 0.02;
+const MAX_ENERGY_ERROR = 0.03;
 /** The directory of screenshots for manual inspection. */
 const PICTURES = path.join(ROOT, 'target/real-gpu');
 
@@ -42,13 +42,13 @@ describe('notebook on a real GPU', () => {
   let browser: Browser;
   let jupyter: JupyterServer;
   let page: Page;
-  let conduct: Conduct;
+  let conduct: PageProblems;
 
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
   const open = async (name: string, cells: readonly string[]): Promise<void> => {
     jupyter.write(name, notebookOf(cells));
-    await page.goto(`${jupyter.page(`lab/tree/${name}`)}&reset`);
-    await new Lab(page).ready();
+    await page.goto(`${jupyter.pageUrl(`lab/tree/${name}`)}&reset`);
+    await new Lab(page).waitUntilReady();
     await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
   };
   /** Runs a cell. The key press is repeated, because a page that is still starting ignores it. */
@@ -93,7 +93,7 @@ describe('notebook on a real GPU', () => {
     browser = await launchBrowser();
     jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'nvml' });
     // The first request starts gpumon.
-    await fetch(jupyter.page('gpumon/healthz'));
+    await fetch(jupyter.pageUrl('gpumon/healthz'));
   });
   beforeEach(async () => {
     ({ page, conduct } = await newPage(browser));
@@ -128,13 +128,13 @@ describe('notebook on a real GPU', () => {
       console.log(`  ${(await note.innerText()).replaceAll(/\s+/g, ' ')}`);
       await page.getByTestId('gpumon-chip').first().waitFor();
       await picture(name);
-      expect(Math.abs(off(peak_bytes, own_bytes))).toBeLessThanOrEqual(PEAK_WITHIN);
-      expect(Math.abs(off(shown_joules, joules))).toBeLessThanOrEqual(ENERGY_WITHIN);
+      expect(Math.abs(off(peak_bytes, own_bytes))).toBeLessThanOrEqual(MAX_PEAK_ERROR);
+      expect(Math.abs(off(shown_joules, joules))).toBeLessThanOrEqual(MAX_ENERGY_ERROR);
       expect(await note.innerText()).toContain(`${name} requested 500`);
     });
   }
 
-  for (const { name, module, code } of FAILING) {
+  for (const { name, module, code } of FAILING_FRAMEWORKS) {
     it.skipIf(!hasModule(module))(`error of ${name} is explained`, async () => {
       await open(`${name}.ipynb`, [code]);
       await run(0);

@@ -23,14 +23,14 @@ export function spansOf(printed: string): Span[] {
       spans.push({ text: part, classes });
     } else {
       for (const code of codes.split(';').map(Number)) {
-        classes = after(classes, code);
+        classes = applyCode(classes, code);
       }
     }
   }
   return spans.filter(({ text }) => text !== '');
 }
 
-function after(classes: readonly string[], code: number): string[] {
+function applyCode(classes: readonly string[], code: number): string[] {
   const color = COLORS[code % 10];
   if (code === 0) {
     return [];

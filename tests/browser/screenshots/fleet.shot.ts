@@ -2,7 +2,7 @@
 
 import { it, onTestFinished } from 'vitest';
 
-import { fleetOf } from '../../../static/src/testing/fleet';
+import { generateFleet } from '../../../static/src/testing/fleet';
 import { launchBrowser, newPage } from '../src/browser';
 import { FakeFleet } from '../src/fake-fleet';
 import { saveImage } from './images';
@@ -15,7 +15,7 @@ const VIEWS = [
 it('images of a fleet', async () => {
   const browser = await launchBrowser();
   onTestFinished(() => browser.close());
-  const server = await FakeFleet.start(fleetOf({ nodes: 1000, gpus: 8, at_ms: Date.now() }));
+  const server = await FakeFleet.start(generateFleet({ nodes: 1000, gpus: 8, at_ms: Date.now() }));
   onTestFinished(() => server.stop());
   for (const { name, colorScheme, address } of VIEWS) {
     const { page } = await newPage(browser, {

@@ -8,7 +8,7 @@ import { it } from 'vitest';
 import { newPage } from '../src/browser';
 import { Lab } from '../src/lab';
 import { saveImage } from './images';
-import { held, startNotebooks } from './notebooks';
+import { scriptedProcess, startNotebooks } from './notebooks';
 
 /** A cell that raises PyTorch's error, because PyTorch is not installed. */
 const CODE = [
@@ -27,15 +27,15 @@ it('images of memory that runs out', async () => {
   ];
   script(
     `[[gpu]]\nindex = 0\nmemory_used = ${JSON.stringify(all)}\n` +
-      held(0, train, growing, 40) +
-      held(0, evaluation, '36 GiB', 40),
+      scriptedProcess(0, train, growing, 40) +
+      scriptedProcess(0, evaluation, '36 GiB', 40),
   );
   const { page } = await newPage(browser, {
     viewport: { width: 1200, height: 520 },
     deviceScaleFactor: 1.5,
   });
   const lab = new Lab(page);
-  await lab.open(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
+  await lab.open(`${jupyter.pageUrl('lab/tree/train.ipynb')}&reset`);
   await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').waitFor();
   await page.locator('.jp-CodeCell .cm-content').first().click();
   await page.keyboard.press('Control+Enter');

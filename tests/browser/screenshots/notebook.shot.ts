@@ -9,7 +9,7 @@ import { Charts } from '../src/charts';
 import { Lab } from '../src/lab';
 import { View } from '../src/view';
 import { saveImage } from './images';
-import { held, startNotebooks } from './notebooks';
+import { scriptedProcess, startNotebooks } from './notebooks';
 
 /** A cell that only waits, because the fake library's script determines the use of the GPU. */
 const CODE = [
@@ -27,9 +27,9 @@ it('images of a notebook next to the panel', async () => {
   ];
   script(
     `gpus = 2\n[[gpu]]\nindex = 0\nprofile = "training"\nmemory_used = "82 GiB"\n` +
-      held(0, train, growing, 88) +
-      held(0, evaluation, '12.4 GiB', 2) +
-      held(1, evaluation, '30 GiB', 0),
+      scriptedProcess(0, train, growing, 88) +
+      scriptedProcess(0, evaluation, '12.4 GiB', 2) +
+      scriptedProcess(1, evaluation, '30 GiB', 0),
   );
   const { page } = await newPage(browser, {
     viewport: { width: 1200, height: 620 },
@@ -37,10 +37,10 @@ it('images of a notebook next to the panel', async () => {
   });
   const lab = new Lab(page);
   const view = new View(page);
-  await lab.open(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
+  await lab.open(`${jupyter.pageUrl('lab/tree/train.ipynb')}&reset`);
   await lab.showPanel();
-  await lab.widen(330);
-  await view.live();
+  await lab.widenPanel(330);
+  await view.waitUntilLive();
   await page.locator('.jp-CodeCell .cm-content').first().click();
   await page.getByRole('menuitem', { name: 'Run', exact: true }).click();
   await page
@@ -58,17 +58,17 @@ it('images of a notebook next to the panel', async () => {
     .click();
   await page.setViewportSize({ width: 1360, height: 1000 });
   const charts = new Charts(page);
-  await charts.live();
+  await charts.waitUntilLive();
   await charts.chooseTimeRange(/^1\smin$/);
   await page.getByTestId('gpumon-cells').locator('tbody tr').first().waitFor();
   // The charts need some time, because the memory of holders is only drawn from now on.
   await page.waitForTimeout(15_000);
   await saveImage(page, 'charts.png');
-  await lab.theme('JupyterLab Dark');
+  await lab.selectTheme('JupyterLab Dark');
   await page.locator('[data-testid=gpumon-dashboard][data-gpumon-scheme=dark]').waitFor();
   await saveImage(page, 'charts-dark.png');
   const before = await charts.root.evaluate((root) => getComputedStyle(root).backgroundColor);
-  await lab.theme('Catppuccin Mocha');
+  await lab.selectTheme('Catppuccin Mocha');
   await expect
     .poll(() => charts.root.evaluate((root) => getComputedStyle(root).backgroundColor))
     .not.toBe(before);

@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest';
 
 import { launchBrowser } from '../src/browser';
 import { JupyterServer } from '../src/jupyter';
-import { newFolder, overFake } from '../src/machine';
+import { newFolder, makeFakeEnvironment } from '../src/machine';
 import { notebookOf } from '../src/notebook-file';
 
 export interface Notebooks {
@@ -29,7 +29,7 @@ export async function startNotebooks(code: readonly string[]): Promise<Notebooks
   const scenario = path.join(newFolder(), 'scenario.toml');
   const browser = await launchBrowser();
   onTestFinished(() => browser.close());
-  const jupyter = await JupyterServer.start(overFake(scenario));
+  const jupyter = await JupyterServer.start(makeFakeEnvironment(scenario));
   onTestFinished(() => jupyter.stop());
   jupyter.write('train.ipynb', notebookOf(code));
   jupyter.write('eval.ipynb', notebookOf([]));
@@ -41,6 +41,11 @@ export async function startNotebooks(code: readonly string[]): Promise<Notebooks
 }
 
 /** Returns a process of the fake library's script. `memory` is a size, or sizes by second. */
-export function held(gpu: number, pid: number, memory: unknown, percent: number): string {
+export function scriptedProcess(
+  gpu: number,
+  pid: number,
+  memory: unknown,
+  percent: number,
+): string {
   return `[[process]]\ngpu = ${gpu}\npid = ${pid}\nmemory = ${JSON.stringify(memory)}\nsm_percent = ${percent}\n`;
 }

@@ -28,24 +28,24 @@ it('images of panel and page', async () => {
   });
   const lab = new Lab(page);
   const view = new View(page);
-  await lab.open(jupyter.page('lab/tree/train.ipynb'));
+  await lab.open(jupyter.pageUrl('lab/tree/train.ipynb'));
   await page.locator('.jp-Notebook .cm-content').first().waitFor();
   await lab.showPanel();
-  await lab.widen(400);
-  await view.live();
-  await view.history(HISTORY_S);
+  await lab.widenPanel(400);
+  await view.waitUntilLive();
+  await view.waitForHistory(HISTORY_S);
   await saveImage(page, 'panel-light.png');
-  await lab.theme('JupyterLab Dark');
+  await lab.selectTheme('JupyterLab Dark');
   await page.locator('[data-gpumon-scheme=dark]').waitFor();
-  await view.changes(0, 'power.draw_watts');
+  await view.waitForChange(0, 'power.draw_watts');
   await saveImage(page, 'panel-dark.png');
 
-  await page.goto(jupyter.page('gpumon/'));
+  await page.goto(jupyter.pageUrl('gpumon/'));
   for (const scheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme: scheme });
-    await view.live();
+    await view.waitUntilLive();
     await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
-    await view.changes(0, 'power.draw_watts');
+    await view.waitForChange(0, 'power.draw_watts');
     await saveImage(page, `page-${scheme}.png`, true);
   }
 });

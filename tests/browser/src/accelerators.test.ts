@@ -7,13 +7,14 @@ import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
 import { it } from './fixtures';
-import { kernelReady, Lab, runCell } from './lab';
+import { waitForIdleKernel, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
 const EXTENSION =
   'def load_ipython_extension(ipython):\n    ipython.user_ns.setdefault("order", []).append(__name__)\n';
-const BROKEN = 'def load_ipython_extension(ipython):\n    raise RuntimeError("no CUDA device")\n';
-const LOOK = `import sys\nprint("loaded", globals().get("order"), [name for name in ("cudf", "cuml") if name in sys.modules])`;
+const BROKEN_EXTENSION =
+  'def load_ipython_extension(ipython):\n    raise RuntimeError("no CUDA device")\n';
+const PRINT_LOADED_CODE = `import sys\nprint("loaded", globals().get("order"), [name for name in ("cudf", "cuml") if name in sys.modules])`;
 const NAMES = 'print("names", sorted(name for name in set(globals()) - before if name[0] != "_"))';
 
 describe('accelerators of a notebook', () => {
@@ -31,8 +32,8 @@ describe('accelerators of a notebook', () => {
   };
   const open = async (url: string): Promise<void> => {
     await page.goto(`${url}&reset`);
-    await new Lab(page).ready();
-    await kernelReady(page);
+    await new Lab(page).waitUntilReady();
+    await waitForIdleKernel(page);
   };
 
   it.beforeEach(({ page: opened, simulated }) => {
@@ -40,7 +41,7 @@ describe('accelerators of a notebook', () => {
     for (const [folder, second] of [
       ['both', EXTENSION],
       ['late', EXTENSION],
-      ['broken', BROKEN],
+      ['broken', BROKEN_EXTENSION],
     ] as const) {
       simulated.write(`${folder}/cudf/__init__.py`, '');
       simulated.write(`${folder}/cudf/pandas.py`, EXTENSION);
@@ -48,17 +49,20 @@ describe('accelerators of a notebook', () => {
       simulated.write(`${folder}/cuml/accel.py`, second);
       simulated.write(`${folder}/pandas.py`, '');
     }
-    simulated.write('both/a.ipynb', notebookOf(['before = set(globals())', LOOK, NAMES]));
-    simulated.write('late/a.ipynb', notebookOf(['import pandas', LOOK]));
-    simulated.write('broken/a.ipynb', notebookOf([LOOK]));
+    simulated.write(
+      'both/a.ipynb',
+      notebookOf(['before = set(globals())', PRINT_LOADED_CODE, NAMES]),
+    );
+    simulated.write('late/a.ipynb', notebookOf(['import pandas', PRINT_LOADED_CODE]));
+    simulated.write('broken/a.ipynb', notebookOf([PRINT_LOADED_CODE]));
     // This `cudf` is not a package, and another module has the name of its submodule.
     simulated.write('none/cudf.py', '');
     simulated.write('none/pandas.py', '');
-    simulated.write('none/a.ipynb', notebookOf([LOOK]));
+    simulated.write('none/a.ipynb', notebookOf([PRINT_LOADED_CODE]));
   });
 
-  it('accelerators load without a trace', async ({ simulated, conduct }) => {
-    await open(simulated.page('lab/tree/both/a.ipynb'));
+  it('loading accelerators leaves no names or prompt', async ({ simulated, conduct }) => {
+    await open(simulated.pageUrl('lab/tree/both/a.ipynb'));
     await button().waitFor();
     await run(0);
     expect(await run(1)).toContain('loaded None []');
@@ -72,7 +76,7 @@ describe('accelerators of a notebook', () => {
   });
 
   it('loaded pandas requires a kernel restart', async ({ simulated }) => {
-    await open(simulated.page('lab/tree/late/a.ipynb'));
+    await open(simulated.pageUrl('lab/tree/late/a.ipynb'));
     await button().waitFor();
     await run(0);
     await button().click();
@@ -86,7 +90,7 @@ describe('accelerators of a notebook', () => {
   });
 
   it('failure is reported in Notebook 7', async ({ simulated }) => {
-    await page.goto(simulated.page('notebooks/broken/a.ipynb'));
+    await page.goto(simulated.pageUrl('notebooks/broken/a.ipynb'));
     await button().click();
     const dialog = page.locator('.jp-Dialog', { hasText: 'Not all accelerators could be loaded' });
     await dialog.waitFor();
@@ -97,11 +101,11 @@ describe('accelerators of a notebook', () => {
   it('missing or disabled accelerators are not offered', async ({ simulated }) => {
     // There is no button that shows when the kernel is ready, so it is started before.
     await simulated.startKernel('none/a.ipynb');
-    await open(simulated.page('lab/tree/none/a.ipynb'));
+    await open(simulated.pageUrl('lab/tree/none/a.ipynb'));
     expect(await run(0)).toContain('loaded None []');
     expect(await button().count()).toBe(0);
-    await simulated.choose({ accelerators: false });
-    await open(simulated.page('lab/tree/both/a.ipynb'));
+    await simulated.setSettings({ accelerators: false });
+    await open(simulated.pageUrl('lab/tree/both/a.ipynb'));
     await run(1);
     expect(await page.getByTestId('gpumon-accelerate').count()).toBe(0);
   });

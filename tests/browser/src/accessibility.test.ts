@@ -2,7 +2,7 @@
 
 import { expect } from 'vitest';
 
-import { violations } from './axe';
+import { findViolations } from './axe';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
 
@@ -10,34 +10,34 @@ it.for([1, 2, 8])('page of %i GPUs passes axe', async (gpus, { page, view, onTes
   const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
   onTestFinished(() => server.stop());
   await page.goto(server.url);
-  await view.live();
+  await view.waitUntilLive();
   for (const scheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
-    expect(await violations(page, '[data-testid=gpumon]'), scheme).toEqual([]);
+    expect(await findViolations(page, '[data-testid=gpumon]'), scheme).toEqual([]);
   }
   // Everything that can be opened is opened.
   await page.locator('.gpumon-head-menu > summary').click();
-  const toggle = view.gpu(0).locator('.gpumon-toggle');
+  const toggle = view.findCard(0).locator('.gpumon-toggle');
   if ((await toggle.getAttribute('aria-expanded')) !== 'true') {
     await toggle.press('Enter');
   }
-  await view.gpu(0).locator('.gpumon-more').click();
+  await view.findCard(0).locator('.gpumon-more').click();
   for (const scheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
-    expect(await violations(page, '[data-testid=gpumon]'), scheme).toEqual([]);
+    expect(await findViolations(page, '[data-testid=gpumon]'), scheme).toEqual([]);
   }
 });
 
 it('panel passes axe', async ({ simulated, page, lab, view }) => {
-  await lab.open(`${simulated.page('lab')}&reset`);
+  await lab.open(`${simulated.pageUrl('lab')}&reset`);
   await lab.showPanel();
-  await view.live();
+  await view.waitUntilLive();
   for (const theme of ['JupyterLab Light', 'JupyterLab Dark']) {
-    await lab.theme(theme);
+    await lab.selectTheme(theme);
     const scheme = theme.endsWith('Dark') ? 'dark' : 'light';
     await page.locator(`#gpumon-panel [data-gpumon-scheme=${scheme}]`).waitFor();
-    expect(await violations(page, '#gpumon-panel'), theme).toEqual([]);
+    expect(await findViolations(page, '#gpumon-panel'), theme).toEqual([]);
   }
 });

@@ -9,7 +9,7 @@ import type { Page } from 'playwright-core';
 const SOURCE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Returns one line for each violated rule and each element within `selector` that violates it. */
-export async function violations(page: Page, selector: string): Promise<string[]> {
+export async function findViolations(page: Page, selector: string): Promise<string[]> {
   // A script element would be blocked by the page's content security policy.
   await page.evaluate(SOURCE);
   const { violations } = await page.evaluate(

@@ -26,7 +26,7 @@ export async function launchBrowser(): Promise<Browser> {
 }
 
 /** The unwanted behavior of a page. */
-export interface Conduct {
+export interface PageProblems {
   /** Errors on the console, and uncaught exceptions. */
   errors: string[];
   /** Requests to other origins than the page's own. */
@@ -37,10 +37,10 @@ export interface Conduct {
 export async function newPage(
   browser: Browser,
   options: BrowserContextOptions = {},
-): Promise<{ page: Page; conduct: Conduct }> {
+): Promise<{ page: Page; conduct: PageProblems }> {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
   const page = await context.newPage();
-  const conduct: Conduct = { errors: [], foreignRequests: [] };
+  const conduct: PageProblems = { errors: [], foreignRequests: [] };
   page.on('console', (message) => {
     if (message.type() === 'error') {
       conduct.errors.push(message.text());

@@ -8,7 +8,7 @@ import { describe, expect } from 'vitest';
 
 import { it as base } from './fixtures';
 import type { JupyterServer, KernelSession } from './jupyter';
-import { kernelReady, Lab, runCell } from './lab';
+import { waitForIdleKernel, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
 /**
@@ -27,18 +27,18 @@ const CODE = [
 const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
   scripted.write('cells.ipynb', notebookOf(CODE));
   const kernel = await scripted.startKernel('cells.ipynb');
-  await script(scripted, kernel, '8 GiB');
+  await scriptMemory(scripted, kernel, '8 GiB');
   return kernel;
 });
 
 /** Sets the memory of the kernel: one size, or sizes by seconds since `start_ms`. */
-async function script(
+async function scriptMemory(
   jupyter: JupyterServer,
   kernel: KernelSession,
   memory: unknown,
   start_ms = Date.now(),
 ): Promise<void> {
-  await jupyter.script(
+  await jupyter.restartWithScenario(
     `start_ms = ${start_ms}\n[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
       `[[process]]\ngpu = 0\npid = ${kernel.pid}\nsm_percent = 50\nmemory = ${JSON.stringify(memory)}\n`,
   );
@@ -61,9 +61,9 @@ describe('line below a cell', () => {
 
   it.beforeEach(async ({ page: opened, scripted }) => {
     page = opened;
-    await page.goto(`${scripted.page('lab/tree/cells.ipynb')}&reset`);
-    await new Lab(page).ready();
-    await kernelReady(page);
+    await page.goto(`${scripted.pageUrl('lab/tree/cells.ipynb')}&reset`);
+    await new Lab(page).waitUntilReady();
+    await waitForIdleKernel(page);
   });
 
   it('scripted peak is shown during and after run', async ({ scripted, kernel, conduct }) => {
@@ -78,7 +78,7 @@ describe('line below a cell', () => {
       [PEAK_TO_S, '42 GiB'],
       [PEAK_TO_S, '12 GiB'],
     ];
-    await script(scripted, kernel, memory, start_ms);
+    await scriptMemory(scripted, kernel, memory, start_ms);
     await expect.poll(readChips).toContainEqual(expect.stringContaining('10.0 GiB'));
     await runCell(page);
     await cell(0).locator('[data-testid=gpumon-cell][data-running]').waitFor();
@@ -114,7 +114,7 @@ describe('line below a cell', () => {
     }
     // The line is still there after a reload of the page.
     await page.reload();
-    await kernelReady(page);
+    await waitForIdleKernel(page);
     await expect.poll(() => said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
@@ -135,7 +135,7 @@ describe('line below a cell', () => {
       });
     });
     await page.reload();
-    await kernelReady(page);
+    await waitForIdleKernel(page);
     await runCell(page, 1);
     await page.waitForTimeout(3000);
     expect(await page.getByTestId('gpumon-cell').count()).toBe(0);

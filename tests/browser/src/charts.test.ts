@@ -5,7 +5,7 @@
 
 import { describe, expect } from 'vitest';
 
-import { violations } from './axe';
+import { findViolations } from './axe';
 import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 
@@ -29,7 +29,7 @@ describe('charts page', () => {
   it('charts of GPU and machine open with history', async ({ page, charts, server }) => {
     await page.goto(server.url);
     await page.locator('[data-gpu-index="1"]').getByRole('button', { name: 'Open charts' }).click();
-    await charts.live();
+    await charts.waitUntilLive();
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=1$/);
     for (const name of [
       'activity',
@@ -42,33 +42,33 @@ describe('charts page', () => {
       'units',
       'engines',
     ]) {
-      await expect.poll(() => charts.names()).toContain(`gpu 1 ${name}`);
+      await expect.poll(() => charts.chartNames()).toContain(`gpu 1 ${name}`);
     }
     for (const name of ['cpu', 'ram', 'disk', 'network']) {
-      await expect.poll(() => charts.names()).toContain(`host ${name}`);
+      await expect.poll(() => charts.chartNames()).toContain(`host ${name}`);
     }
-    expect((await charts.names()).filter((name) => name.startsWith('gpu 0'))).toEqual([]);
+    expect((await charts.chartNames()).filter((name) => name.startsWith('gpu 0'))).toEqual([]);
     await expect
-      .poll(async () => (await charts.readouts('gpu 1 pcie'))[0])
+      .poll(async () => (await charts.readLegend('gpu 1 pcie'))[0])
       .toMatch(/^RX \d.* [kMG]B\/s$/);
     // The history of 8 s is the last fifteenth of 2 min. It was recorded before the page was
     // opened.
-    await expect.poll(() => charts.inked('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
-    await expect.poll(() => charts.inked('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
+    await expect.poll(() => charts.drawnShare('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
+    await expect.poll(() => charts.drawnShare('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
     await page.getByRole('link', { name: 'all GPUs' }).click();
     await page.locator('[data-testid=gpumon] [data-gpu-index="0"]').waitFor();
   });
 
   it('drag zooms all charts, restored from URL', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?gpu=0&charts=power,cpu&span=1`);
-    await charts.live();
-    await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'host cpu']);
-    const resume = charts.control('Resume');
+    await charts.waitUntilLive();
+    await expect.poll(() => charts.chartNames()).toEqual(['gpu 0 power', 'host cpu']);
+    const resume = charts.findButton('Resume');
     const zoom = async (): Promise<boolean> => {
       if ((await resume.count()) > 0) {
         await resume.click();
       }
-      const box = await charts.plot('host cpu').locator('canvas').boundingBox();
+      const box = await charts.findPlot('host cpu').locator('canvas').boundingBox();
       const { x = 0, y = 0, width = 0 } = box ?? {};
       await page.mouse.move(x + width * 0.9, y + 40);
       await page.mouse.down();
@@ -77,7 +77,7 @@ describe('charts page', () => {
       await expect.poll(() => charts.pausedSpan()).toMatch(/^\d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
       await page.mouse.move(0, 0);
       // The line now fills the previous last tenth of the chart. A late sample leaves a gap in it.
-      const filled = expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9]), {
+      const filled = expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.9]), {
         timeout: DRAWN_MS,
       });
       return filled.toBeGreaterThan(0.9).then(
@@ -88,7 +88,7 @@ describe('charts page', () => {
     await expect.poll(zoom).toBe(true);
     const seen = await charts.pausedSpan();
     await page.reload();
-    await charts.live();
+    await charts.waitUntilLive();
     await expect.poll(() => charts.pausedSpan()).toBe(seen);
     await resume.click();
     await expect.poll(() => charts.pausedSpan()).toBe('');
@@ -97,13 +97,13 @@ describe('charts page', () => {
 
   it('wheel, pinch, axis and keys zoom', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?charts=power,cpu`);
-    await charts.live();
+    await charts.waitUntilLive();
     const {
       x = 0,
       y = 0,
       width = 0,
       height = 0,
-    } = (await charts.plot('host cpu').locator('canvas').boundingBox()) ?? {};
+    } = (await charts.findPlot('host cpu').locator('canvas').boundingBox()) ?? {};
     await page.mouse.move(x + width * 0.7, y + 40);
     await page.mouse.wheel(0, -240);
     await page.waitForTimeout(500);
@@ -116,7 +116,7 @@ describe('charts page', () => {
     await expect.poll(() => charts.pausedSpan()).toBe('');
 
     await charts
-      .plot('host cpu')
+      .findPlot('host cpu')
       .locator('.gpumon-plot-chart')
       .evaluate((host) => {
         const finger = (type: string, pointerId: number, clientX: number): boolean =>
@@ -153,28 +153,28 @@ describe('charts page', () => {
 
   it('any metric is charted, order survives reload', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?charts=power.draw_watts,memory.used_bytes,cpu`);
-    await charts.live();
+    await charts.waitUntilLive();
     await charts.openMenu('Charts');
     await charts.root.getByLabel('Add a chart').selectOption({ label: 'Free memory' });
     await page.keyboard.press('Escape');
     await expect
-      .poll(() => charts.readouts('all memory.free_bytes'))
+      .poll(() => charts.readLegend('all memory.free_bytes'))
       .toContainEqual(expect.stringMatching(/^0 .*GiB$/));
     await charts
-      .plot('all memory.free_bytes')
+      .findPlot('all memory.free_bytes')
       .getByRole('heading')
-      .dragTo(charts.plot('all power.draw_watts'), { targetPosition: { x: 20, y: 60 } });
+      .dragTo(charts.findPlot('all power.draw_watts'), { targetPosition: { x: 20, y: 60 } });
     const wanted = [
       'all memory.free_bytes',
       'all power.draw_watts',
       'all memory.used_bytes',
       'host cpu',
     ];
-    await expect.poll(() => charts.names()).toEqual(wanted);
+    await expect.poll(() => charts.chartNames()).toEqual(wanted);
     await expect.poll(() => page.url()).toMatch(/charts=memory\.free_bytes,power/);
     await page.reload();
-    await charts.live();
-    await expect.poll(() => charts.names()).toEqual(wanted);
+    await charts.waitUntilLive();
+    await expect.poll(() => charts.chartNames()).toEqual(wanted);
   });
 
   it('charts pass axe with open menus', async ({ page, charts, server }) => {
@@ -182,12 +182,12 @@ describe('charts page', () => {
       await page.emulateMedia({ colorScheme });
       await page.goto(`${server.url}#charts?hide=1`);
       await page.reload();
-      await charts.live();
+      await charts.waitUntilLive();
       const menus = charts.root.locator('.gpumon-controls summary');
-      const chartMenu = charts.plot('all power.draw_watts').getByLabel('Chart menu');
+      const chartMenu = charts.findPlot('all power.draw_watts').getByLabel('Chart menu');
       for (const menu of [...(await menus.all()), chartMenu]) {
         await menu.click();
-        expect(await violations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
+        expect(await findViolations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
         await page.keyboard.press('Escape');
       }
     }
@@ -196,8 +196,8 @@ describe('charts page', () => {
   it('charts are copied as table and image', async ({ page, charts, server }) => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.goto(`${server.url}#charts?charts=power&hide=1`);
-    await charts.live();
-    const plot = charts.plot('all power.draw_watts');
+    await charts.waitUntilLive();
+    const plot = charts.findPlot('all power.draw_watts');
     await plot.getByLabel('Chart menu').click();
     const copy = async (kind: string): Promise<void> => {
       await plot.getByRole('button', { name: `Copy as ${kind}` }).click();
@@ -221,11 +221,11 @@ describe('charts page', () => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 900, height: 500 });
     await page.goto(`${server.url}#charts?gpu=0`);
-    await charts.live();
-    expect(await charts.plot('host network').locator('canvas').count()).toBe(0);
+    await charts.waitUntilLive();
+    expect(await charts.findPlot('host network').locator('canvas').count()).toBe(0);
     const pdf = await page.pdf({ printBackground: true });
     expect(pdf.length).toBeGreaterThan(50_000);
-    await expect.poll(() => charts.plot('host network').locator('canvas').count()).toBe(1);
+    await expect.poll(() => charts.findPlot('host network').locator('canvas').count()).toBe(1);
     await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
     expect(await charts.root.getAttribute('data-gpumon-scheme')).toBe('light');
     await page.evaluate(() => dispatchEvent(new Event('afterprint')));
@@ -251,17 +251,17 @@ describe('charts page', () => {
 
   it('charts share time, pause and overlay', async ({ page, charts, server }) => {
     await page.goto(`${server.url}#charts?view=apart&charts=temperature,power&span=5`);
-    await charts.live();
-    const box = await charts.plot('gpu 0 power').locator('canvas').boundingBox();
+    await charts.waitUntilLive();
+    const box = await charts.findPlot('gpu 0 power').locator('canvas').boundingBox();
     const { x = 0, y = 0, width = 0 } = box ?? {};
     await page.mouse.move(x + width * 0.3, y + 40);
     // There are no readings at this time.
     await expect
-      .poll(() => charts.readouts('gpu 1 temperature'))
+      .poll(() => charts.readLegend('gpu 1 temperature'))
       .toEqual([expect.stringMatching(/^GPU –/), expect.stringMatching(/^Memory –/)]);
     await page.mouse.move(x + width * 0.975, y + 40);
     await expect
-      .poll(() => charts.readouts('gpu 1 temperature'))
+      .poll(() => charts.readLegend('gpu 1 temperature'))
       .toContainEqual(expect.stringMatching(/^GPU \d+ °C$/));
     const tooltip = charts.root.locator('.gpumon-tooltip');
     await expect
@@ -269,21 +269,21 @@ describe('charts page', () => {
       .toMatch(/^\d\d:\d\d:\d\d\s+\w+\s+\d+\s+W\s+\w+\s+\d+\s+W/);
     await page.mouse.move(0, 0);
     await expect.poll(() => tooltip.count()).toBe(0);
-    await charts.control('Pause').click();
+    await charts.findButton('Pause').click();
     await expect.poll(() => charts.pausedSpan()).toMatch(/\d/);
     const held = await charts.pausedSpan();
     await page.waitForTimeout(2500);
     expect(await charts.pausedSpan()).toBe(held);
-    await charts.control('Resume').click();
-    await charts.control('Overlaid').click();
-    await expect.poll(() => charts.names()).toContain('all power.draw_watts');
+    await charts.findButton('Resume').click();
+    await charts.findButton('Overlaid').click();
+    await expect.poll(() => charts.chartNames()).toContain('all power.draw_watts');
     await expect
-      .poll(() => charts.readouts('all power.draw_watts'))
+      .poll(() => charts.readLegend('all power.draw_watts'))
       .toEqual([expect.stringMatching(/^0 \d+ W$/), expect.stringMatching(/^1 \d+ W$/)]);
-    await charts.plot('all power.draw_watts').getByRole('button', { name: /^0/ }).click();
+    await charts.findPlot('all power.draw_watts').getByRole('button', { name: /^0/ }).click();
     await expect.poll(() => page.url()).toMatch(/[?&]hide=1&span=5$/);
     await charts.openMenu('GPUs');
-    await charts.control('0').click();
-    await expect.poll(() => charts.names()).toContain('gpu 0 power');
+    await charts.findButton('0').click();
+    await expect.poll(() => charts.chartNames()).toContain('gpu 0 power');
   });
 });

@@ -12,24 +12,24 @@ export class Charts {
   }
 
   /** Waits until samples arrive and charts are drawn. */
-  async live(): Promise<void> {
+  async waitUntilLive(): Promise<void> {
     await this.page.locator('[data-testid=gpumon-dashboard][data-gpumon-state=live]').waitFor();
     await this.root.locator('[data-plot] canvas').first().waitFor();
   }
 
   /** Returns the names of the charts in order. */
-  async names(): Promise<string[]> {
+  async chartNames(): Promise<string[]> {
     const plots = await this.root.locator('[data-plot]').all();
     return Promise.all(plots.map(async (plot) => (await plot.getAttribute('data-plot')) ?? ''));
   }
 
-  plot(key: string): Locator {
+  findPlot(key: string): Locator {
     return this.root.locator(`[data-plot="${key}"]`);
   }
 
   /** Returns the values in the legend of a chart, with ordinary spaces. */
-  async readouts(key: string): Promise<string[]> {
-    const all = await this.plot(key).locator('.gpumon-readouts > button').allInnerTexts();
+  async readLegend(key: string): Promise<string[]> {
+    const all = await this.findPlot(key).locator('.gpumon-readouts > button').allInnerTexts();
     return all.map((text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s*\n\s*/g, ' '));
   }
 
@@ -40,7 +40,7 @@ export class Charts {
   }
 
   /** Returns a button by its text. */
-  control(words: string | RegExp): Locator {
+  findButton(words: string | RegExp): Locator {
     return this.root.getByRole('button', { name: words, exact: true });
   }
 
@@ -58,12 +58,12 @@ export class Charts {
   /** Selects a time range from the menu of the toolbar. */
   async chooseTimeRange(words: RegExp): Promise<void> {
     await this.root.locator(TIME_RANGE).click();
-    await this.control(words).click();
+    await this.findButton(words).click();
   }
 
   /** Returns the share of columns in a horizontal part of a chart in which a line is drawn. */
-  async inked(key: string, [from, to]: [number, number]): Promise<number> {
-    return this.plot(key)
+  async drawnShare(key: string, [from, to]: [number, number]): Promise<number> {
+    return this.findPlot(key)
       .locator('canvas')
       .evaluate(
         (canvas: HTMLCanvasElement, [begin, end]) => {

@@ -2,7 +2,7 @@
 
 import { describe, expect } from 'vitest';
 
-import { fleetOf } from '../../../static/src/testing/fleet';
+import { generateFleet } from '../../../static/src/testing/fleet';
 import { Charts } from './charts';
 import { faultsOfControls } from './control-boxes';
 import { FakeFleet } from './fake-fleet';
@@ -20,7 +20,7 @@ describe.for([1, 8, 16])('%i GPUs', (gpus) => {
       const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
       onTestFinished(() => server.stop());
       await page.goto(server.url + address);
-      await (address === '' ? new View(page).live() : new Charts(page).live());
+      await (address === '' ? new View(page).waitUntilLive() : new Charts(page).waitUntilLive());
       expect(await faultsOfControls(page, WIDTHS, HEIGHT)).toEqual([]);
     },
   );
@@ -38,7 +38,9 @@ it.for([
   'fleet of %i GPUs at "%s" has whole controls',
   async ([gpus, shown], { page, onTestFinished }) => {
     const nodes = Math.ceil(gpus / 8);
-    const server = await FakeFleet.start(fleetOf({ nodes, gpus: gpus / nodes, at_ms: Date.now() }));
+    const server = await FakeFleet.start(
+      generateFleet({ nodes, gpus: gpus / nodes, at_ms: Date.now() }),
+    );
     onTestFinished(() => server.stop());
     await page.goto(`${server.url}#fleet?${shown}`);
     await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
@@ -50,7 +52,7 @@ it('faulty controls are detected', async ({ page, onTestFinished }) => {
   const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:1' });
   onTestFinished(() => server.stop());
   await page.goto(`${server.url}#charts`);
-  await new Charts(page).live();
+  await new Charts(page).waitUntilLive();
   await page.evaluate(() => {
     const made = (): HTMLElement => {
       const button = document.createElement('button');

@@ -10,7 +10,7 @@ import { expect } from 'vitest';
 
 import { it } from './fixtures';
 import { JupyterServer } from './jupyter';
-import { kernelReady, runCell } from './lab';
+import { waitForIdleKernel, runCell } from './lab';
 import { environment, newFolder, VENV } from './machine';
 import { notebookOf } from './notebook-file';
 
@@ -25,11 +25,11 @@ it('disabled extension starts no gpumon', async ({ page, lab, onTestFinished }) 
   onTestFinished(() => jupyter.stop());
   jupyter.write('cells.ipynb', notebookOf(['print("done")']));
   for (const application of ['lab/tree', 'notebooks']) {
-    await page.goto(jupyter.page(`${application}/cells.ipynb`));
-    await kernelReady(page);
+    await page.goto(jupyter.pageUrl(`${application}/cells.ipynb`));
+    await waitForIdleKernel(page);
     await runCell(page);
     await page.locator('.jp-OutputArea-output', { hasText: 'done' }).waitFor();
     expect(await lab.panel.count()).toBe(0);
-    expect(jupyter.gpumons).toEqual([]);
+    expect(jupyter.gpumonPids).toEqual([]);
   }
 });

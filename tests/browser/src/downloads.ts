@@ -5,13 +5,13 @@ import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 
 /** The maximum amount of JavaScript that is downloaded before the panel is opened, in kilobytes. */
-export const BEFORE_KB = 12;
+export const MAX_EARLY_KB = 12;
 
 /**
  * Returns the amount of JavaScript of an extension that the page has downloaded, in kilobytes after
  * compression. Each file counts once.
  */
-export async function kilobytes(page: Page, extension: string): Promise<number> {
+export async function downloadedKilobytes(page: Page, extension: string): Promise<number> {
   const urls = await page.evaluate(() =>
     performance.getEntriesByType('resource').map(({ name }) => name),
   );

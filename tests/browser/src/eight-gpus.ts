@@ -1,7 +1,7 @@
 /** Eight GPUs of the fake NVML library. Two of them fail during the test. */
 
-export const LOST = 3;
-export const HUNG = 5;
+export const LOST_GPU = 3;
+export const HUNG_GPU = 5;
 /**
  * The time from the collector's start to the failures. It gives a busy machine enough time to show
  * all GPUs first.
@@ -9,7 +9,7 @@ export const HUNG = 5;
 const FAILS_AFTER_S = 20;
 
 /** Returns the scenario of these GPUs. `pid` is an existing process that uses the first GPU. */
-export function eightGpus(pid: number): string {
+export function makeEightGpuScenario(pid: number): string {
   const gpus = Array.from(
     { length: 8 },
     (_, index) => `[[gpu]]\nindex = ${index}\nprofile = "training"\n`,
@@ -17,5 +17,5 @@ export function eightGpus(pid: number): string {
   const fault = (gpu: number, kind: string): string =>
     `[[fault]]\ngpu = ${gpu}\nkind = "${kind}"\nfrom_s = ${FAILS_AFTER_S}\n`;
   const process = `[[process]]\ngpu = 0\npid = ${pid}\nmemory = "12 GiB"\nsm_percent = [[0, 10], [100, 90]]\n`;
-  return [...gpus, process, fault(LOST, 'lost'), fault(HUNG, 'hang')].join('\n');
+  return [...gpus, process, fault(LOST_GPU, 'lost'), fault(HUNG_GPU, 'hang')].join('\n');
 }

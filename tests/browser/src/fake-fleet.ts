@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-import { fleetAnswer } from '../../../static/src/testing/fleet';
+import { makeFleetResponse } from '../../../static/src/testing/fleet';
 import type { Fleet } from '../../../static/src/wire';
 import { ROOT } from './machine';
 
@@ -25,13 +25,13 @@ const TYPES: Partial<Record<string, string>> = {
 const POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
 /** Answers a request, or returns `false` for the default answer. */
-type Answer = (request: IncomingMessage, response: ServerResponse) => boolean;
+type RequestHandler = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 export class FakeFleet {
   /** The requested paths. */
   readonly asked: string[] = [];
   /** Called before the default answers. */
-  answer: Answer = () => false;
+  answer: RequestHandler = () => false;
 
   private packedOf: Fleet | null = null;
   private readonly bodies = new Map<string, Buffer>();
@@ -67,24 +67,24 @@ export class FakeFleet {
       const answer =
         this.bodies.has(url.href) && this.packedOf === this.fleet
           ? {}
-          : fleetAnswer(this.fleet, url);
+          : makeFleetResponse(this.fleet, url);
       if (answer === null) {
         response.writeHead(404).end('no such thing\n');
         return;
       }
-      const body = this.packed(url, answer);
+      const body = this.compressResponse(url, answer);
       response
         .writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
         .end(body);
       return;
     }
-    this.file(url.pathname, response);
+    this.sendFile(url.pathname, response);
   }
 
   /**
    * Returns the compressed answer. Like in the real server, it is cached until the fleet changes.
    */
-  private packed(url: URL, answer: unknown): Buffer {
+  private compressResponse(url: URL, answer: unknown): Buffer {
     if (this.packedOf !== this.fleet) {
       this.packedOf = this.fleet;
       this.bodies.clear();
@@ -95,7 +95,7 @@ export class FakeFleet {
   }
 
   /** Sends a file of the page. The pages of nodes have the same files. */
-  private file(pathname: string, response: ServerResponse): void {
+  private sendFile(pathname: string, response: ServerResponse): void {
     const name = pathname.replace(/^\/nodes\/[^/]+\//, '/').replace(/\/$/, '/index.html');
     const file = path.join(PAGE, name);
     if (!file.startsWith(PAGE) || !existsSync(file)) {

@@ -49,7 +49,7 @@ export class FakePrometheus {
         const range = url.pathname.endsWith('query_range');
         const data = {
           resultType: range ? 'matrix' : 'vector',
-          result: range ? [] : fake.result(query),
+          result: range ? [] : fake.evaluateQuery(query),
         };
         response.writeHead(200, { 'content-type': 'application/json' });
         response.end(JSON.stringify({ status: 'success', data }));
@@ -69,15 +69,15 @@ export class FakePrometheus {
     await new Promise((resolve) => this.server.close(resolve));
   }
 
-  private result(query: string): Series[] {
+  private evaluateQuery(query: string): Series[] {
     if (query.startsWith('count by (__name__)')) {
       return Object.keys(VALUES).map((name) =>
-        series({ __name__: name }, this.instances.length * GPUS.length),
+        makeSeries({ __name__: name }, this.instances.length * GPUS.length),
       );
     }
     if (query === 'up' || query.startsWith('up{')) {
       return this.instances.map((instance) =>
-        series({ __name__: 'up', instance, job: 'gpumon' }, 1),
+        makeSeries({ __name__: 'up', instance, job: 'gpumon' }, 1),
       );
     }
     if (query.includes('gpumon_gpu_info')) {
@@ -101,7 +101,7 @@ export class FakePrometheus {
     return this.instances.flatMap((instance) =>
       GPUS.map((gpu) => {
         const uuid = `GPU-${instance}-${gpu}`;
-        return series(
+        return makeSeries(
           { __name__: name, instance, job: 'gpumon', gpu: String(gpu), uuid, ...more },
           values[gpu] ?? 0,
         );
@@ -110,6 +110,6 @@ export class FakePrometheus {
   }
 }
 
-function series(metric: Record<string, string>, value: number): Series {
+function makeSeries(metric: Record<string, string>, value: number): Series {
   return { metric, value: [Date.now() / 1000, String(value)] };
 }

@@ -19,23 +19,23 @@ import { Worker } from './worker';
  * file.
  */
 const global = globalThis as { gpumonShared?: Map<string, Promise<unknown>> };
-const SHARED = (global.gpumonShared ??= new Map<string, Promise<unknown>>());
+const SHARED_FIXTURES = (global.gpumonShared ??= new Map<string, Promise<unknown>>());
 
 /** Creates a fixture for the first file that requests it. `end` is called after the last one. */
-async function shared<T>(
+async function shareFixture<T>(
   name: string,
   make: () => Promise<T>,
   end: (made: T) => Promise<void>,
   onCleanup: (clean: () => Promise<void>) => void,
 ): Promise<T> {
-  const before = SHARED.get(name);
+  const before = SHARED_FIXTURES.get(name);
   if (before !== undefined) {
     return before as Promise<T>;
   }
   const made = make();
-  SHARED.set(name, made);
+  SHARED_FIXTURES.set(name, made);
   onCleanup(async () => {
-    SHARED.delete(name);
+    SHARED_FIXTURES.delete(name);
     await end(await made);
   });
   return made;
@@ -43,10 +43,10 @@ async function shared<T>(
 
 export const it = test
   .extend('browser', { scope: 'worker' }, ({}, { onCleanup }) =>
-    shared('browser', launchBrowser, (browser) => browser.close(), onCleanup),
+    shareFixture('browser', launchBrowser, (browser) => browser.close(), onCleanup),
   )
   .extend('sharedWorker', { scope: 'worker' }, ({}, { onCleanup }) =>
-    shared(
+    shareFixture(
       'worker',
       () => Promise.resolve(new Worker()),
       () => Promise.resolve(),
@@ -55,11 +55,11 @@ export const it = test
   )
   .extend('sharedSimulated', { scope: 'worker' }, ({ sharedWorker }, { onCleanup }) => {
     const start = (): Promise<JupyterServer> =>
-      JupyterServer.start({ GPUMON_SOURCE: 'sim:2', ...sharedWorker.env });
-    return shared('simulated', start, (server) => server.stop(), onCleanup);
+      JupyterServer.start({ GPUMON_SOURCE: 'sim:2', ...sharedWorker.environment });
+    return shareFixture('simulated', start, (server) => server.stop(), onCleanup);
   })
   .extend('sharedScripted', { scope: 'worker' }, ({}, { onCleanup }) =>
-    shared(
+    shareFixture(
       'scripted',
       () => JupyterServer.startScripted(),
       (server) => server.stop(),

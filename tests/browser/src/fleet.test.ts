@@ -6,8 +6,8 @@
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
-import { fleetOf } from '../../../static/src/testing/fleet';
-import { violations } from './axe';
+import { generateFleet } from '../../../static/src/testing/fleet';
+import { findViolations } from './axe';
 import { FakeFleet } from './fake-fleet';
 import { FakePrometheus } from './fake-prometheus';
 import { it } from './fixtures';
@@ -32,7 +32,7 @@ class Fleet {
     this.filter = page.getByLabel('Filter GPUs');
   }
 
-  async ready(state = 'live'): Promise<void> {
+  async waitUntilReady(state = 'live'): Promise<void> {
     await this.page.locator(`[data-testid=gpumon-fleet][data-state=${state}]`).waitFor();
   }
 
@@ -49,11 +49,11 @@ class Fleet {
     });
   }
 
-  tab(name: string): Locator {
+  findTab(name: string): Locator {
     return this.page.getByRole('tab', { name, exact: true });
   }
 
-  async name(): Promise<string> {
+  async readName(): Promise<string> {
     return this.detail.getByRole('heading').innerText();
   }
 }
@@ -65,7 +65,7 @@ describe('fleet of 8,000 GPUs', () => {
 
   it.beforeEach(async ({ page: opened }) => {
     page = opened;
-    server = await FakeFleet.start(fleetOf({ nodes: 1000, gpus: 8, at_ms: Date.now() }));
+    server = await FakeFleet.start(generateFleet({ nodes: 1000, gpus: 8, at_ms: Date.now() }));
     fleet = new Fleet(page);
   });
   it.afterEach(async () => {
@@ -74,7 +74,7 @@ describe('fleet of 8,000 GPUs', () => {
 
   const open = async (address = ''): Promise<void> => {
     await page.goto(`${server.url}#fleet${address === '' ? '' : `?${address}`}`);
-    await fleet.ready();
+    await fleet.waitUntilReady();
   };
 
   it('map works in light and dark', async ({ conduct }) => {
@@ -95,9 +95,9 @@ describe('fleet of 8,000 GPUs', () => {
       await page.emulateMedia({ colorScheme });
       await page.locator(`[data-gpumon-scheme=${colorScheme}]`).waitFor();
       for (const view of ['Map', 'Nodes', 'GPUs', 'Users', 'Find free GPUs', 'Events']) {
-        await fleet.tab(view).click();
+        await fleet.findTab(view).click();
         await page.locator('[role=tab][aria-selected=true]', { hasText: view }).waitFor();
-        expect(await violations(page, '[data-testid=gpumon-fleet]'), view).toEqual([]);
+        expect(await findViolations(page, '[data-testid=gpumon-fleet]'), view).toEqual([]);
       }
     }
   });
@@ -109,11 +109,11 @@ describe('fleet of 8,000 GPUs', () => {
     await expect.poll(() => fleet.count.innerText()).toMatch(/^[\d,]+ of 8,000$/);
     await page.keyboard.press('Enter');
     await page.keyboard.press('ArrowRight');
-    await expect.poll(() => fleet.name()).toMatch(/^node-\d{4} \/ \d$/);
-    const first = await fleet.name();
+    await expect.poll(() => fleet.readName()).toMatch(/^node-\d{4} \/ \d$/);
+    const first = await fleet.readName();
     await page.keyboard.press('ArrowDown');
-    await expect.poll(() => fleet.name()).not.toBe(first);
-    const name = await fleet.name();
+    await expect.poll(() => fleet.readName()).not.toBe(first);
+    const name = await fleet.readName();
     const [node = ''] = name.split(' ');
     await expect.poll(() => page.url()).toContain(`node=${node}`);
     const left = page.url();
@@ -125,11 +125,11 @@ describe('fleet of 8,000 GPUs', () => {
     // pointer instead of the selected one.
     await page.mouse.move(5, 5);
     await page.waitForURL(left);
-    await fleet.ready();
-    await expect.poll(() => fleet.name()).toBe(name);
+    await fleet.waitUntilReady();
+    await expect.poll(() => fleet.readName()).toBe(name);
     expect(await fleet.filter.inputValue()).toBe('h100 busy');
     await page.keyboard.press('Escape');
-    await expect.poll(() => fleet.name()).toBe('All that match');
+    await expect.poll(() => fleet.readName()).toBe('All matching GPUs');
   });
 
   it('scroll position is restored', async () => {
@@ -147,7 +147,7 @@ describe('fleet of 8,000 GPUs', () => {
     await link.nth(places.findIndex((place) => place > 300)).click();
     await page.waitForURL(/\/nodes\/node-\d+\/$/);
     await page.getByTestId('gpumon-fleet-link').click();
-    await fleet.ready();
+    await fleet.waitUntilReady();
     await expect.poll(() => page.evaluate(() => scrollY)).toBe(top);
   });
 
@@ -175,25 +175,25 @@ describe('fleet of 8,000 GPUs', () => {
     const before = await fleet.detail.boundingBox();
     await fleet.map.hover({ position: { x: 100, y: 100 } });
     const tip = await page.locator('.gpumon-map-tip').innerText();
-    expect(tip.startsWith(await fleet.name())).toBe(true);
+    expect(tip.startsWith(await fleet.readName())).toBe(true);
     // The position of the details does not change.
     expect((await fleet.detail.boundingBox())?.y).toBe(before?.y);
     await page.mouse.move(5, 5);
-    await expect.poll(() => fleet.name()).toBe('All GPUs');
+    await expect.poll(() => fleet.readName()).toBe('All GPUs');
   });
 
   it('all views fit on a phone', async () => {
     await page.setViewportSize({ width: 360, height: 740 });
     await open('node=node-0412&gpu=3');
     for (const view of ['Map', 'Nodes', 'GPUs', 'Users', 'Jobs', 'Find free GPUs', 'Events']) {
-      await fleet.tab(view).click();
+      await fleet.findTab(view).click();
       await page.locator('[role=tab][aria-selected=true]', { hasText: view }).waitFor();
       expect(
         await page.evaluate(() => document.documentElement.scrollWidth),
         view,
       ).toBeLessThanOrEqual(360);
     }
-    await fleet.tab('Map').click();
+    await fleet.findTab('Map').click();
     await expect.poll(() => fleet.isDrawn()).toBe(true);
     const box = await fleet.detail.boundingBox();
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(741);
@@ -204,7 +204,7 @@ describe('fleet of 8,000 GPUs', () => {
     for (const width of [740, 1000, 1100, 1280, 1440]) {
       await page.setViewportSize({ width, height: 740 });
       for (const view of ['Nodes', 'GPUs', 'Users']) {
-        await fleet.tab(view).click();
+        await fleet.findTab(view).click();
         const table = page
           .locator('[data-testid=gpumon-fleet] .gpumon-table')
           .filter({ visible: true })
@@ -230,24 +230,24 @@ describe('fleet of 8,000 GPUs', () => {
     };
     server.fleet = { ...server.fleet, refresh_s: 5 };
     await page.reload();
-    await fleet.ready('error');
+    await fleet.waitUntilReady('error');
     await page.getByTestId('gpumon-fleet-notice').getByText('the proxy has no answer').waitFor();
     server.answer = fail;
     await page.getByRole('button', { name: 'Retry now' }).click();
-    await fleet.ready('live');
+    await fleet.waitUntilReady('live');
     server.fleet = {
       ...server.fleet,
       state: 'outdated',
       at_ms: Date.now() - 600_000,
       problems: ['Prometheus is down.'],
     };
-    await fleet.ready('outdated');
+    await fleet.waitUntilReady('outdated');
     await page.getByTestId('gpumon-fleet-notice').getByText('Prometheus is down.').waitFor();
     expect(await page.locator('[data-tile=gpus] .gpumon-tile-value').innerText()).toBe('8,000');
   });
 
   it('foreign names are text', async () => {
-    server.fleet = fleetOf({
+    server.fleet = generateFleet({
       nodes: 4,
       gpus: 2,
       at_ms: Date.now(),
@@ -260,7 +260,7 @@ describe('fleet of 8,000 GPUs', () => {
     server.fleet.source.name = EVIL;
     await open(`node=${encodeURIComponent(`${EVIL}0`)}`);
     for (const view of ['Map', 'Nodes', 'GPUs', 'Users', 'Jobs', 'Find free GPUs', 'Events']) {
-      await fleet.tab(view).click();
+      await fleet.findTab(view).click();
       await page.locator('[role=tab][aria-selected=true]', { hasText: view }).waitFor();
       expect(await fleet.root.locator('img').count()).toBe(0);
     }
@@ -289,16 +289,16 @@ describe('real fleet', () => {
         .poll(() => page.locator('[data-tile=gpus] .gpumon-tile-value').innerText())
         .toBe('4');
       expect(await fleet.root.locator('img').count()).toBe(0);
-      await fleet.tab('Nodes').click();
+      await fleet.findTab('Nodes').click();
       await page.getByRole('link', { name }).click();
       await page.waitForURL(`${server.url}nodes/${encodeURIComponent(name)}/`);
-      await view.live();
-      await view.changes(0, 'power.draw_watts');
+      await view.waitUntilLive();
+      await view.waitForChange(0, 'power.draw_watts');
       await page.getByTestId('gpumon-fleet-link').click();
       await page.waitForURL(`${server.url}#fleet?view=nodes`);
-      await fleet.ready();
+      await fleet.waitUntilReady();
       prometheus.works = false;
-      await fleet.ready('outdated');
+      await fleet.waitUntilReady('outdated');
       expect(await page.locator('[data-tile=gpus] .gpumon-tile-value').innerText()).toBe('4');
     } finally {
       await Promise.all([server.stop(), node.stop(), prometheus.stop()]);
@@ -316,11 +316,11 @@ describe('real fleet', () => {
     });
     try {
       const lab = new Lab(page);
-      await lab.open(jupyter.page('lab'));
-      await lab.command('GPU Fleet');
+      await lab.open(jupyter.pageUrl('lab'));
+      await lab.runCommand('GPU Fleet');
       const fleet = new Fleet(page);
-      await fleet.ready();
-      await fleet.tab('Nodes').click();
+      await fleet.waitUntilReady();
+      await fleet.findTab('Nodes').click();
       await page.getByRole('link', { name }).click();
       const panel = page.locator('[id^="gpumon-node-"]:not([id$="-tab"])');
       await panel.locator('[data-gpumon-state=live]').waitFor();
@@ -328,15 +328,15 @@ describe('real fleet', () => {
       await panel.locator('.gpumon-dashboard[data-gpumon-state=live]').waitFor();
       await panel.getByRole('button', { name: 'Fleet' }).click();
       await fleet.root.waitFor();
-      expect(await fleet.tab('Nodes').getAttribute('aria-selected')).toBe('true');
+      expect(await fleet.findTab('Nodes').getAttribute('aria-selected')).toBe('true');
       // JupyterLab stores the open tabs with a delay.
       await page.waitForRequest(
         (request) =>
           request.method() === 'PUT' && (request.postData() ?? '').includes('gpumon-fleet'),
       );
       await lab.reload();
-      await fleet.ready();
-      expect(await fleet.tab('Nodes').getAttribute('aria-selected')).toBe('true');
+      await fleet.waitUntilReady();
+      expect(await fleet.findTab('Nodes').getAttribute('aria-selected')).toBe('true');
       expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
     } finally {
       await Promise.all([jupyter.stop(), node.stop(), prometheus.stop()]);

@@ -30,7 +30,7 @@ const attempts = (kernel: KernelSession): [method: string, where: string][] => [
  * Sends a request with cookies from a page, and returns the part of the answer that the page can
  * read.
  */
-const ask = (
+const requestFromPage = (
   page: Page,
   method: string,
   url: string,
@@ -89,8 +89,8 @@ const it = base
   })
   /** A page of the Jupyter server. */
   .extend('own', async ({ simulated, page }) => {
-    await page.goto(simulated.page('gpumon/'));
-    await page.goto(simulated.page('lab'));
+    await page.goto(simulated.pageUrl('gpumon/'));
+    await page.goto(simulated.pageUrl('lab'));
     return page;
   })
   /**
@@ -105,7 +105,9 @@ const it = base
 
 describe('page of another origin', () => {
   const isPaused = async (own: Page, jupyter: JupyterServer): Promise<boolean> =>
-    (await ask(own, 'GET', `${jupyter.url}gpumon/api/v1/snapshot`)).includes('"state":"paused"');
+    (await requestFromPage(own, 'GET', `${jupyter.url}gpumon/api/v1/snapshot`)).includes(
+      '"state":"paused"',
+    );
 
   it('foreign page has cookies but reads nothing', async ({
     simulated,
@@ -118,8 +120,8 @@ describe('page of another origin', () => {
     expect(await firstFrame(own, stream)).toContain('"type":"hello"');
     expect(await firstFrame(foreign, stream)).toBeNull();
     for (const where of ['gpumon/api/v1/snapshot', 'gpumon/metrics', 'api/sessions']) {
-      expect(await ask(own, 'GET', simulated.url + where), where).not.toBe('');
-      expect(await ask(foreign, 'GET', simulated.url + where), where).toBe('');
+      expect(await requestFromPage(own, 'GET', simulated.url + where), where).not.toBe('');
+      expect(await requestFromPage(foreign, 'GET', simulated.url + where), where).toBe('');
     }
   });
 
@@ -134,17 +136,19 @@ describe('page of another origin', () => {
     });
     for (const [method, where] of attempts(kernel)) {
       // A page without a referrer has the origin "null".
-      await ask(foreign, method, simulated.url + where, 'origin');
-      await ask(foreign, method, simulated.url + where, 'no-referrer');
+      await requestFromPage(foreign, method, simulated.url + where, 'origin');
+      await requestFromPage(foreign, method, simulated.url + where, 'no-referrer');
       expect(await paused(), where).toBe(false);
     }
     expect(done).toEqual([]);
-    expect(await ask(own, 'GET', `${simulated.url}gpumon/api/v1/runs`)).toBe('{"runs":[]}');
+    expect(await requestFromPage(own, 'GET', `${simulated.url}gpumon/api/v1/runs`)).toBe(
+      '{"runs":[]}',
+    );
     expect(isRunning(kernel.pid)).toBe(true);
 
-    await ask(own, 'POST', `${simulated.url}gpumon/api/v1/pause`);
+    await requestFromPage(own, 'POST', `${simulated.url}gpumon/api/v1/pause`);
     await expect.poll(paused).toBe(true);
-    await ask(own, 'DELETE', `${simulated.url}api/kernels/${kernel.kernelId}`);
+    await requestFromPage(own, 'DELETE', `${simulated.url}api/kernels/${kernel.kernelId}`);
     await expect.poll(() => isRunning(kernel.pid)).toBe(false);
   });
 });

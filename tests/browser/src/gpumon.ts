@@ -1,7 +1,7 @@
 /** A `gpumon serve` process like a user would start it in a terminal. */
 
 import { environment, GPUMON } from './machine';
-import { collectorBelow } from './processes';
+import { findCollector } from './processes';
 import { Program } from './program';
 
 export class GpumonServer {
@@ -33,7 +33,7 @@ export class GpumonServer {
   ): Promise<GpumonServer> {
     const program = new Program(GPUMON, args, environment(env));
     const address = /http:\/\/127\.0\.0\.1:\d+(?=\/?\s)/;
-    const url = await program.until('address', () => address.exec(program.output)?.[0] ?? null);
+    const url = await program.waitFor('address', () => address.exec(program.output)?.[0] ?? null);
     return new GpumonServer(program, `${url}/`);
   }
 
@@ -42,7 +42,7 @@ export class GpumonServer {
   }
 
   get collector(): number | null {
-    return collectorBelow(this.program.pid);
+    return findCollector(this.program.pid);
   }
 
   async stop(): Promise<void> {

@@ -41,19 +41,19 @@ const PATHS = [
 ];
 
 /** A server on loopback that sends the same answer to all requests. */
-class Stranger {
+class ForeignServer {
   private constructor(
     private readonly server: Server,
     public type: string,
   ) {}
 
-  static async start(page: () => string): Promise<Stranger> {
+  static async start(page: () => string): Promise<ForeignServer> {
     const server = createServer((_, response) => {
       response
         .writeHead(200, stranger.type === '' ? {} : { 'content-type': stranger.type })
         .end(page());
     });
-    const stranger = new Stranger(server, 'text/html');
+    const stranger = new ForeignServer(server, 'text/html');
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return stranger;
   }
@@ -69,8 +69,8 @@ class Stranger {
 }
 
 describe('hostile fleet', () => {
-  let node: Stranger;
-  let stranger: Stranger;
+  let node: ForeignServer;
+  let stranger: ForeignServer;
   let prometheus: FakePrometheus;
   let server: GpumonServer;
   let target = '';
@@ -78,8 +78,8 @@ describe('hostile fleet', () => {
   let changes: string[] = [];
 
   it.beforeEach(async ({ page }) => {
-    node = await Stranger.start(() => HTML);
-    stranger = await Stranger.start(
+    node = await ForeignServer.start(() => HTML);
+    stranger = await ForeignServer.start(
       () => `<!doctype html><script>location = ${JSON.stringify(target)}</script>`,
     );
     prometheus = await FakePrometheus.start(
@@ -115,7 +115,7 @@ describe('hostile fleet', () => {
     expect(await snapshot.text(), where).not.toContain('hacked');
   };
 
-  it('linked answer of node runs no script', async ({ page }) => {
+  it('response of linked node runs no script', async ({ page }) => {
     const [name = ''] = await nodes();
     for (const type of TYPES) {
       node.type = type;

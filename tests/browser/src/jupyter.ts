@@ -3,9 +3,9 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-import { environment, JUPYTER_LAB, newFolder, overFake } from './machine';
+import { environment, JUPYTER_LAB, newFolder, makeFakeEnvironment } from './machine';
 import type { KernelSpec } from './notebook-file';
-import { collectorBelow, gpumonPidsBelow, isRunning, pidBelow } from './processes';
+import { findCollector, listGpumonPids, isRunning, findPidByArgument } from './processes';
 import { Program } from './program';
 
 const TOKEN = 'only-for-this-test';
@@ -41,7 +41,7 @@ export class JupyterServer {
   static startScripted(): Promise<JupyterServer> {
     const folder = newFolder();
     writeFileSync(path.join(folder, SCENARIO), ONE_GPU);
-    return JupyterServer.start(overFake(path.join(folder, SCENARIO)), {}, folder);
+    return JupyterServer.start(makeFakeEnvironment(path.join(folder, SCENARIO)), {}, folder);
   }
 
   /** Starts a server whose gpumon has the environment variables `env`. */
@@ -50,7 +50,7 @@ export class JupyterServer {
     options: ServerOptions = {},
     folder = newFolder(),
   ): Promise<JupyterServer> {
-    const settings = quietSettings(folder);
+    const settings = createOfflineSettings(folder);
     mkdirSync(path.join(folder, 'root'));
     const program = new Program(
       options.program ?? JUPYTER_LAB,
@@ -77,30 +77,30 @@ export class JupyterServer {
         ...env,
       }),
     );
-    const url = await program.until('address', () => addressIn(path.join(folder, 'runtime')));
-    await program.until('answer', () => answers(`${url}api/status`));
+    const url = await program.waitFor('address', () => readServerUrl(path.join(folder, 'runtime')));
+    await program.waitFor('answer', () => isResponding(`${url}api/status`));
     return new JupyterServer(program, folder, url);
   }
 
   /** Returns the URL of a page such as `lab`, with the login token. */
-  page(name: string): string {
+  pageUrl(name: string): string {
     return `${this.url}${name}?token=${TOKEN}`;
   }
 
   /** Writes a file into the server's root folder or a subfolder. */
   write(name: string, text: string): void {
-    const file = this.path(name);
+    const file = this.pathOf(name);
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
 
   /** Returns the path of a file in the server's root folder. */
-  path(name: string): string {
+  pathOf(name: string): string {
     return path.join(this.folder, 'root', name);
   }
 
   /** Changes settings of the extension, for pages that are opened afterwards. */
-  async choose(settings: Record<string, unknown>): Promise<void> {
+  async setSettings(settings: Record<string, unknown>): Promise<void> {
     const response = await fetch(`${this.url}lab/api/settings/gpumon:plugin`, {
       method: 'PUT',
       headers: { Authorization: `token ${TOKEN}`, 'Content-Type': 'application/json' },
@@ -112,7 +112,7 @@ export class JupyterServer {
   }
 
   /** Sends a request to the Jupyter REST API, and returns the answer. */
-  async api<T>(method: string, where: string, body?: unknown): Promise<T> {
+  async requestApi<T>(method: string, where: string, body?: unknown): Promise<T> {
     const response = await fetch(`${this.url}api/${where}`, {
       method,
       headers: { Authorization: `token ${TOKEN}`, 'Content-Type': 'application/json' },
@@ -139,53 +139,59 @@ export class JupyterServer {
     kernel = 'python3',
     type = 'notebook',
   ): Promise<KernelSession> {
-    const session = await this.api<{ id: string; kernel: { id: string } }>('POST', 'sessions', {
-      path: notebook,
-      name: notebook,
-      type,
-      kernel: { name: kernel },
-    });
+    const session = await this.requestApi<{ id: string; kernel: { id: string } }>(
+      'POST',
+      'sessions',
+      {
+        path: notebook,
+        name: notebook,
+        type,
+        kernel: { name: kernel },
+      },
+    );
     const file = `kernel-${session.kernel.id}.json`;
-    const pid = await this.program.until('kernel', () => pidBelow(this.program.pid, file));
+    const pid = await this.program.waitFor('kernel', () =>
+      findPidByArgument(this.program.pid, file),
+    );
     return { id: session.id, kernelId: session.kernel.id, pid };
   }
 
   /** Resets the server to its initial state, with a new gpumon without history. */
   async reset(): Promise<void> {
-    for (const { id } of await this.api<{ id: string }[]>('GET', 'sessions')) {
-      await this.api('DELETE', `sessions/${id}`);
+    for (const { id } of await this.requestApi<{ id: string }[]>('GET', 'sessions')) {
+      await this.requestApi('DELETE', `sessions/${id}`);
     }
-    for (const { id } of await this.api<{ id: string }[]>('GET', 'kernels')) {
-      await this.api('DELETE', `kernels/${id}`);
+    for (const { id } of await this.requestApi<{ id: string }[]>('GET', 'kernels')) {
+      await this.requestApi('DELETE', `kernels/${id}`);
     }
     for (const name of ['root', 'workspaces']) {
       rmSync(path.join(this.folder, name), { recursive: true, force: true });
     }
     mkdirSync(path.join(this.folder, 'root'));
-    await this.choose({});
-    await this.script(ONE_GPU);
+    await this.setSettings({});
+    await this.restartWithScenario(ONE_GPU);
   }
 
   /** Restarts gpumon. If the server was started for scenarios, gpumon reads this one. */
-  async script(scenario: string): Promise<void> {
-    this.rewrite(scenario);
-    const before = this.gpumons;
+  async restartWithScenario(scenario: string): Promise<void> {
+    this.replaceScenario(scenario);
+    const before = this.gpumonPids;
     before.forEach((pid) => process.kill(pid, 'SIGKILL'));
-    await this.program.until('end of gpumon', () => (before.some(isRunning) ? null : true));
-    await this.program.until('gpumon', () => answers(`${this.url}gpumon/healthz`));
+    await this.program.waitFor('end of gpumon', () => (before.some(isRunning) ? null : true));
+    await this.program.waitFor('gpumon', () => isResponding(`${this.url}gpumon/healthz`));
   }
 
   /** Replaces the scenario for the next collector. */
-  rewrite(scenario: string): void {
+  replaceScenario(scenario: string): void {
     writeFileSync(path.join(this.folder, SCENARIO), scenario);
   }
 
   get collector(): number | null {
-    return collectorBelow(this.program.pid);
+    return findCollector(this.program.pid);
   }
 
-  get gpumons(): number[] {
-    return gpumonPidsBelow(this.program.pid);
+  get gpumonPids(): number[] {
+    return listGpumonPids(this.program.pid);
   }
 
   /** The output of the server, for the messages of failed tests. */
@@ -200,7 +206,7 @@ export class JupyterServer {
 }
 
 /** Creates a folder with JupyterLab settings that prevent requests to other machines. */
-export function quietSettings(folder: string): string {
+export function createOfflineSettings(folder: string): string {
   const settings = path.join(folder, 'settings');
   const notification = path.join(
     settings,
@@ -212,7 +218,7 @@ export function quietSettings(folder: string): string {
 }
 
 /** Returns the address from the file that the server writes when it is ready. */
-function addressIn(runtime: string): string | null {
+function readServerUrl(runtime: string): string | null {
   try {
     const name = readdirSync(runtime).find((file) => /^jpserver-\d+\.json$/.test(file));
     const info = JSON.parse(readFileSync(path.join(runtime, name ?? ''), 'utf8')) as {
@@ -224,7 +230,7 @@ function addressIn(runtime: string): string | null {
   }
 }
 
-async function answers(url: string): Promise<true | null> {
+async function isResponding(url: string): Promise<true | null> {
   try {
     const response = await fetch(url, { headers: { authorization: `token ${TOKEN}` } });
     return response.ok ? true : null;

@@ -8,18 +8,18 @@ import { describe, expect } from 'vitest';
 
 import { newPage } from './browser';
 import { it as base } from './fixtures';
-import { kernelReady, Lab, runCell } from './lab';
+import { waitForIdleKernel, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 import { childrenOf, isRunning } from './processes';
 
 /** A notebook whose kernel starts another process. */
-const WITH_A_WORKER = notebookOf([
+const NOTEBOOK_WITH_WORKER = notebookOf([
   'import subprocess\nworker = subprocess.Popen(["sleep", "600"])\nprint("started")',
 ]);
 
 /** The session path of a console in JupyterLab's format. */
 const CONSOLE = 'console-1-0d7c4dcc-22a5-44e5-a5b3-b2a0f5f3ae9c';
-const SAME = ['first/same.ipynb', 'second/same.ipynb'] as const;
+const SAME_NAME_PATHS = ['first/same.ipynb', 'second/same.ipynb'] as const;
 
 /**
  * A console, and notebooks with running kernels and their workers. All tests of this file share
@@ -30,20 +30,20 @@ const it = base.extend(
   { scope: 'file', auto: true },
   async ({ browser, sharedScripted: jupyter }) => {
     await jupyter.reset();
-    jupyter.write('train.ipynb', WITH_A_WORKER);
-    jupyter.write('eval.ipynb', WITH_A_WORKER);
+    jupyter.write('train.ipynb', NOTEBOOK_WITH_WORKER);
+    jupyter.write('eval.ipynb', NOTEBOOK_WITH_WORKER);
     const train = await jupyter.startKernel('train.ipynb');
     const other = await jupyter.startKernel('eval.ipynb');
-    SAME.forEach((path) => jupyter.write(path, WITH_A_WORKER));
+    SAME_NAME_PATHS.forEach((path) => jupyter.write(path, NOTEBOOK_WITH_WORKER));
     const [first, second] = [
-      await jupyter.startKernel(SAME[0]),
-      await jupyter.startKernel(SAME[1]),
+      await jupyter.startKernel(SAME_NAME_PATHS[0]),
+      await jupyter.startKernel(SAME_NAME_PATHS[1]),
     ];
     const console = await jupyter.startKernel(CONSOLE, 'python3', 'console');
     const { page } = await newPage(browser);
-    await page.goto(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
-    await new Lab(page).ready();
-    await kernelReady(page);
+    await page.goto(`${jupyter.pageUrl('lab/tree/train.ipynb')}&reset`);
+    await new Lab(page).waitUntilReady();
+    await waitForIdleKernel(page);
     await runCell(page);
     await page.locator('.jp-OutputArea-output', { hasText: 'started' }).waitFor();
     await page.context().close();
@@ -52,7 +52,7 @@ const it = base.extend(
       `[[process]]\ngpu = 0\npid = ${pid}\nmemory = "${gib} GiB"\nsm_percent = ${gib}\n`;
     const gpu = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
     const more = holds(first.pid, 4) + holds(second.pid, 3) + holds(console.pid, 2);
-    await jupyter.script(
+    await jupyter.restartWithScenario(
       gpu +
         holds(train.pid, 20) +
         holds(worker, 40) +
@@ -69,9 +69,9 @@ describe('notebooks that use a GPU', () => {
     page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${pid}"]`);
 
   it.beforeEach(async ({ sharedScripted, lab, view }) => {
-    await lab.open(`${sharedScripted.page('lab')}&reset`);
+    await lab.open(`${sharedScripted.pageUrl('lab')}&reset`);
     await lab.showPanel();
-    await view.live();
+    await view.waitUntilLive();
   });
 
   it('notebooks are named with child processes', async ({ page, kernels: { train, other } }) => {
@@ -91,7 +91,7 @@ describe('notebooks that use a GPU', () => {
       .waitFor();
   });
 
-  it('running list has notebooks with their memory', async ({ page }) => {
+  it('list of running kernels shows GPU memory', async ({ page }) => {
     await page.locator('[data-id="jp-running-sessions"]').first().click();
     const section = page.locator('.jp-RunningSessions-section', { hasText: 'eval.ipynb' }).last();
     const item = section.locator('.jp-RunningSessions-item', { hasText: 'train.ipynb' });
@@ -106,7 +106,7 @@ describe('notebooks that use a GPU', () => {
   it('notebooks of same name show folders', async ({ page, kernels: { first, second } }) => {
     for (const [index, { pid }] of [first, second].entries()) {
       await rowOf(page, pid)
-        .filter({ hasText: SAME[index] ?? '' })
+        .filter({ hasText: SAME_NAME_PATHS[index] ?? '' })
         .waitFor();
     }
     for (const item of ['Interrupt', 'Restart', 'Shut Down']) {
@@ -132,14 +132,14 @@ describe('notebooks that use a GPU', () => {
     await row.locator('.gpumon-process-link').click();
     await page.locator('.jp-CodeConsole').waitFor();
     type Session = { path: string; kernel: { id: string } };
-    const sessions = await sharedScripted.api<Session[]>('GET', 'sessions');
+    const sessions = await sharedScripted.requestApi<Session[]>('GET', 'sessions');
     expect(sessions.filter(({ path }) => path === CONSOLE).map(({ kernel }) => kernel.id)).toEqual([
       console.kernelId,
     ]);
   });
 
   it('failure to open is explained', async ({ page, sharedScripted, kernels: { first } }) => {
-    await sharedScripted.api('DELETE', `contents/${SAME[0]}`);
+    await sharedScripted.requestApi('DELETE', `contents/${SAME_NAME_PATHS[0]}`);
     await rowOf(page, first.pid).locator('.gpumon-process-link').click();
     const dialog = page.locator('.jp-Dialog-content', { hasText: 'Cannot open first/same.ipynb' });
     await dialog.waitFor();
@@ -147,8 +147,8 @@ describe('notebooks that use a GPU', () => {
   });
 
   it('renamed notebook has its new name', async ({ page, sharedScripted, kernels: { other } }) => {
-    await sharedScripted.api('PATCH', 'contents/eval.ipynb', { path: 'renamed.ipynb' });
-    await sharedScripted.api('PATCH', `sessions/${other.id}`, {
+    await sharedScripted.requestApi('PATCH', 'contents/eval.ipynb', { path: 'renamed.ipynb' });
+    await sharedScripted.requestApi('PATCH', `sessions/${other.id}`, {
       path: 'renamed.ipynb',
       name: 'renamed.ipynb',
     });

@@ -10,7 +10,7 @@ import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
 
 /** The maximum number of key presses, which exceeds the number of controls. */
-const MOST = 400;
+const MAX_PRESSES = 400;
 
 interface Walk {
   /** The elements that have been focused. */
@@ -18,7 +18,7 @@ interface Walk {
 }
 
 /** Presses Tab until all elements have been focused. Returns the controls that were not reached. */
-async function missed(page: Page): Promise<string[]> {
+async function findUnreachable(page: Page): Promise<string[]> {
   await page.evaluate(() => {
     document.querySelectorAll('details').forEach((details) => {
       details.open = true;
@@ -28,7 +28,7 @@ async function missed(page: Page): Promise<string[]> {
     Object.assign(window, { gpumonWalk: { reached } });
   });
   // Opening may have moved the focus, so a whole round starts after the first end.
-  for (let presses = 0, ends = 0; presses < MOST && ends < 2; presses += 1) {
+  for (let presses = 0, ends = 0; presses < MAX_PRESSES && ends < 2; presses += 1) {
     await page.keyboard.press('Tab');
     ends += Number(await page.evaluate(() => document.activeElement === document.body));
   }
@@ -54,7 +54,7 @@ async function missed(page: Page): Promise<string[]> {
   });
 }
 
-describe('by the keyboard', () => {
+describe('keyboard navigation', () => {
   for (const [name, gpus, hash] of [
     ['cards', 2, ''],
     ['rows', 8, ''],
@@ -64,8 +64,8 @@ describe('by the keyboard', () => {
       const server = await GpumonServer.start({ GPUMON_SOURCE: `sim:${gpus}` });
       try {
         await page.goto(server.url + hash);
-        await (hash === '' ? view : charts).live();
-        expect(await missed(page)).toEqual(['more than five reached']);
+        await (hash === '' ? view : charts).waitUntilLive();
+        expect(await findUnreachable(page)).toEqual(['more than five reached']);
       } finally {
         await server.stop();
       }

@@ -7,7 +7,7 @@ import { expect } from 'vitest';
  * Waits until the notebook on the page has an idle kernel. If a cell is run earlier, JupyterLab
  * starts a second kernel and ends the first one.
  */
-export async function kernelReady(page: Page): Promise<void> {
+export async function waitForIdleKernel(page: Page): Promise<void> {
   // The toolbar may hide both elements if it was laid out early.
   const state = 'attached';
   await page
@@ -30,7 +30,7 @@ export async function runCell(page: Page, index = 0): Promise<void> {
     await page.keyboard.press('Control+Enter');
     // A page that is still starting ignores keys. A busy page handles them late, and must not
     // receive them twice.
-    const begun = prompt.filter({ hasNotText: before }).waitFor({ timeout: HANDLED_MS });
+    const begun = prompt.filter({ hasNotText: before }).waitFor({ timeout: MAX_HANDLING_MS });
     return begun.then(
       () => true,
       () => false,
@@ -40,7 +40,7 @@ export async function runCell(page: Page, index = 0): Promise<void> {
 }
 
 /** The time after which a key press or click without an effect is repeated. */
-const HANDLED_MS = 5000;
+const MAX_HANDLING_MS = 5000;
 
 export class Lab {
   readonly panel: Locator;
@@ -54,10 +54,10 @@ export class Lab {
   /** Opens JupyterLab, and waits until its layout is complete. */
   async open(url: string): Promise<void> {
     await this.page.goto(url);
-    await this.ready();
+    await this.waitUntilReady();
   }
 
-  async ready(): Promise<void> {
+  async waitUntilReady(): Promise<void> {
     await this.tab.waitFor();
     await this.page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
   }
@@ -77,25 +77,25 @@ export class Lab {
 
   async reload(): Promise<void> {
     await this.page.reload();
-    await this.ready();
+    await this.waitUntilReady();
   }
 
   /** Selects a theme such as `JupyterLab Dark` in the settings menu. */
-  async theme(name: string): Promise<void> {
-    await this.menu('Settings', 'Theme', name);
+  async selectTheme(name: string): Promise<void> {
+    await this.selectMenuItem('Settings', 'Theme', name);
   }
 
   /** Selects an item of a menu in the menu bar. */
-  async menu(name: string, submenu: string, label: string): Promise<void> {
+  async selectMenuItem(name: string, submenu: string, label: string): Promise<void> {
     const item = (text: string): Locator =>
       this.page.locator('.lm-Menu .lm-Menu-item', { hasText: text }).first();
     const choose = async (): Promise<boolean> => {
       try {
         await this.page
           .locator('.lm-MenuBar-item', { hasText: name })
-          .click({ timeout: HANDLED_MS });
-        await item(submenu).hover({ timeout: HANDLED_MS });
-        await item(label).click({ timeout: HANDLED_MS });
+          .click({ timeout: MAX_HANDLING_MS });
+        await item(submenu).hover({ timeout: MAX_HANDLING_MS });
+        await item(label).click({ timeout: MAX_HANDLING_MS });
         return true;
       } catch {
         await this.page.keyboard.press('Escape');
@@ -107,7 +107,7 @@ export class Lab {
   }
 
   /** Drags the edge of the left sidebar to this width. */
-  async widen(width_px: number): Promise<void> {
+  async widenPanel(width_px: number): Promise<void> {
     const edge = await this.panel.boundingBox();
     if (edge === null) {
       throw new Error('the panel is not shown');
@@ -120,7 +120,7 @@ export class Lab {
   }
 
   /** Runs a command by its name in the palette. */
-  async command(name: string): Promise<void> {
+  async runCommand(name: string): Promise<void> {
     const input = this.page.locator('.lm-CommandPalette-input');
     const item = this.page.locator('.lm-CommandPalette-item', { hasText: name }).first();
     const run = async (): Promise<boolean> => {
@@ -128,8 +128,8 @@ export class Lab {
         if (!(await input.isVisible())) {
           await this.page.keyboard.press('Control+Shift+c');
         }
-        await input.fill(name, { timeout: HANDLED_MS });
-        await item.click({ timeout: HANDLED_MS });
+        await input.fill(name, { timeout: MAX_HANDLING_MS });
+        await item.click({ timeout: MAX_HANDLING_MS });
         return true;
       } catch {
         return false;

@@ -9,7 +9,7 @@ import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { parseSync, Visitor, type ESTree } from 'vite';
 
-import { pseudoLocalized } from '../../../static/src/testing/pseudo-locale';
+import { pseudoLocalize } from '../../../static/src/testing/pseudo-locale';
 import { ROOT } from './machine';
 
 /** A text, or its singular and plural forms. */
@@ -23,7 +23,7 @@ function textsInSources(): Forms[] {
   return ['static/src', 'labextension/src'].flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => /(?<!\.test)\.tsx?$/.test(file))
-      .flatMap((file) => textsIn(path.join(ROOT, folder, file))),
+      .flatMap((file) => readTexts(path.join(ROOT, folder, file))),
   );
 }
 
@@ -36,7 +36,7 @@ export async function usePseudoLocale(page: Page): Promise<void> {
     version: '1',
   };
   const texts = textsInSources().map(
-    (forms) => [forms[0] ?? '', forms.map(pseudoLocalized)] as const,
+    (forms) => [forms[0] ?? '', forms.map(pseudoLocalize)] as const,
   );
   const data = { gpumon: { '': about, ...Object.fromEntries(texts) } };
   await page.route(/\/lab\/api\/translations\//, async (route) => {
@@ -44,7 +44,7 @@ export async function usePseudoLocale(page: Page): Promise<void> {
   });
 }
 
-function textsIn(file: string): Forms[] {
+function readTexts(file: string): Forms[] {
   const source = readFileSync(file, 'utf8');
   const texts: Forms[] = [];
   new Visitor({

@@ -6,7 +6,7 @@
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
-import { fleetOf } from '../../../static/src/testing/fleet';
+import { generateFleet } from '../../../static/src/testing/fleet';
 import { newPage } from './browser';
 import { Charts } from './charts';
 import { FakeFleet } from './fake-fleet';
@@ -40,7 +40,9 @@ async function measureAt<T>(
     if (url.includes('#fleet')) {
       await page.locator('[data-testid=gpumon-fleet][data-state=live]').waitFor();
     } else {
-      await (url.includes('#charts') ? new Charts(page).live() : new View(page).live());
+      await (url.includes('#charts')
+        ? new Charts(page).waitUntilLive()
+        : new View(page).waitUntilLive());
     }
     return await measure(page);
   } finally {
@@ -159,7 +161,9 @@ describe('page layout', () => {
   it.for(['gpus', 'nodes', 'users', 'free'])(
     'touch targets have 24 px in fleet view %s',
     async (view, { browser, onTestFinished }) => {
-      const server = await FakeFleet.start(fleetOf({ nodes: 40, gpus: 8, at_ms: Date.now() }));
+      const server = await FakeFleet.start(
+        generateFleet({ nodes: 40, gpus: 8, at_ms: Date.now() }),
+      );
       onTestFinished(() => server.stop());
       const measure = async (page: Page): Promise<string[]> => {
         await page.locator('.gpumon-fleet-view table:visible').first().waitFor();
@@ -213,11 +217,11 @@ describe('JupyterLab layout', () => {
     'JupyterLab of %i px has whole menus',
     async (width, { page, simulated, lab, view, charts }) => {
       await page.setViewportSize({ width, height: 900 });
-      await lab.open(`${simulated.page('lab')}&reset`);
+      await lab.open(`${simulated.pageUrl('lab')}&reset`);
       await lab.showPanel();
-      await view.live();
-      await lab.command('GPU Charts');
-      await charts.live();
+      await view.waitUntilLive();
+      await lab.runCommand('GPU Charts');
+      await charts.waitUntilLive();
       expect(
         await page.locator('#gpumon-panel, .gpumon-dashboard').getByRole('banner').count(),
       ).toBe(0);

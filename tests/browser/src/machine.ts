@@ -82,7 +82,7 @@ export function newScenario(text: string): string {
 }
 
 /** Returns the environment variables with which gpumon reads the fake library with a scenario. */
-export function overFake(scenario: string): Record<string, string> {
+export function makeFakeEnvironment(scenario: string): Record<string, string> {
   return { GPUMON_SOURCE: 'nvml', GPUMON_NVML_LIB: FAKE_NVML, GPUMON_FAKE_NVML_SCENARIO: scenario };
 }
 

@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import { closePage, newPage } from './browser';
 import { it } from './fixtures';
 import { environment, newFolder, PYTHON, ROOT, VENV } from './machine';
-import { gpumonPidsBelow, isRunning } from './processes';
+import { listGpumonPids, isRunning } from './processes';
 import { Program } from './program';
 import { View } from './view';
 
@@ -21,17 +21,17 @@ it('make opens panel and ends at Ctrl-C', async ({ browser, lab, view, task, onT
   onTestFinished(async () => {
     await program.stop();
   });
-  await program.until('end of its messages', () =>
-    program.output.includes('Ctrl-C ends it') ? true : null,
+  await program.waitFor('end of its messages', () =>
+    program.output.includes('Press Ctrl-C') ? true : null,
   );
   expect(program.output).toMatch(
-    /\/nonexistent\/libnvidia-ml\.so\.1.*\nso the values are SIMULATED/,
+    /\/nonexistent\/libnvidia-ml\.so\.1.*\nThere are no GPUs to read, so the values are SIMULATED/,
   );
   const [labUrl = '', pageUrl = ''] = program.output.match(/http:\S+/g) ?? [];
   expect(labUrl).toContain('/lab?token=');
 
   await lab.open(labUrl);
-  await view.live();
+  await view.waitUntilLive();
   expect(await lab.panel.isVisible()).toBe(true);
   await view.simulatedLabel.waitFor();
 
@@ -39,10 +39,10 @@ it('make opens panel and ends at Ctrl-C', async ({ browser, lab, view, task, onT
   const other = await newPage(browser);
   onTestFinished(() => closePage(other.page, task));
   await other.page.goto(pageUrl);
-  await new View(other.page).live();
+  await new View(other.page).waitUntilLive();
   expect(other.conduct).toEqual({ errors: [], foreignRequests: [] });
 
-  const gpumons = gpumonPidsBelow(program.pid);
+  const gpumons = listGpumonPids(program.pid);
   expect(gpumons).toHaveLength(2);
   expect(await program.stop('SIGINT')).toBe(0);
   await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);

@@ -7,11 +7,11 @@ import type { Locator } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
 import { it as base } from './fixtures';
-import { kernelReady, Lab, runCell } from './lab';
+import { waitForIdleKernel, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 import { isRunning } from './processes';
 
-const FAILS = `class OutOfMemoryError(RuntimeError):
+const FAILING_CODE = `class OutOfMemoryError(RuntimeError):
     pass
 if open("mended").read() == "no":
     raise OutOfMemoryError(
@@ -28,11 +28,11 @@ const grown = (from_gib: number): unknown => [
 
 /** Two notebooks with kernels. The memory of the first one grows from the start of the test. */
 const it = base.extend('kernels', { auto: true }, async ({ scripted }) => {
-  scripted.write('train.ipynb', notebookOf([FAILS]));
+  scripted.write('train.ipynb', notebookOf([FAILING_CODE]));
   scripted.write('eval.ipynb', notebookOf([]));
   const train = await scripted.startKernel('train.ipynb');
   const other = await scripted.startKernel('eval.ipynb');
-  await scripted.script(
+  await scripted.restartWithScenario(
     `[[gpu]]\nindex = 0\nmemory_used = ${JSON.stringify(grown(30))}\n` +
       holds(train.pid, grown(20)) +
       holds(other.pid, '7 GiB') +
@@ -41,7 +41,7 @@ const it = base.extend('kernels', { auto: true }, async ({ scripted }) => {
   return { train, other };
 });
 
-async function said(locator: Locator): Promise<string> {
+async function readText(locator: Locator): Promise<string> {
   return (await locator.innerText()).replaceAll('\u00a0', ' ');
 }
 
@@ -54,22 +54,22 @@ describe('GPU memory that runs out', () => {
     }) => {
       const note = page.getByTestId('gpumon-oom');
       scripted.write('mended', 'no');
-      await page.goto(`${scripted.page(`${where}/train.ipynb`)}&reset`);
-      await kernelReady(page);
+      await page.goto(`${scripted.pageUrl(`${where}/train.ipynb`)}&reset`);
+      await waitForIdleKernel(page);
       const explained = async (): Promise<number> => {
         await runCell(page);
         await page.locator('.jp-OutputArea-output', { hasText: 'OutOfMemoryError' }).waitFor();
         return note.locator('li').count();
       };
       await expect.poll(explained).toBe(3);
-      expect(await said(note)).toContain(
+      expect(await readText(note)).toContain(
         'PyTorch requested 22.8 GiB of GPU memory with 12.7 GiB of 140 GiB free on GPU 0.',
       );
       const holders = note.locator('li');
-      expect(await said(holders.nth(0))).toMatch(/^this notebook [\d.]+ GiB/);
-      expect(await said(holders.nth(1))).toMatch(/^eval\.ipynb 7\.00 GiB/);
+      expect(await readText(holders.nth(0))).toMatch(/^this notebook [\d.]+ GiB/);
+      expect(await readText(holders.nth(1))).toMatch(/^eval\.ipynb 7\.00 GiB/);
       // The test process does not belong to a notebook, so there are no actions for it.
-      expect(await said(holders.nth(2))).toMatch(/ \(\S+\) 2\.00 GiB$/);
+      expect(await readText(holders.nth(2))).toMatch(/ \(\S+\) 2\.00 GiB$/);
       expect(await holders.nth(2).locator('button').count()).toBe(0);
       await holders.nth(1).locator('button').click();
       await page.locator('.lm-Menu-item', { hasText: 'Shut Down Kernel' }).waitFor();
@@ -86,11 +86,11 @@ describe('GPU memory that runs out', () => {
     scripted,
     page,
   }) => {
-    await page.goto(`${scripted.page('lab/tree/eval.ipynb')}&reset`);
-    await new Lab(page).ready();
+    await page.goto(`${scripted.pageUrl('lab/tree/eval.ipynb')}&reset`);
+    await new Lab(page).waitUntilReady();
     const notification = page.locator('.jp-toastContainer .Toastify__toast', { hasText: 'GPU 0' });
     await notification.waitFor();
-    const text = await said(notification.locator('.jp-toast-message'));
+    const text = await readText(notification.locator('.jp-toast-message'));
     expect(text).toMatch(
       /^GPU 0: Memory full in about \d+ (min|s): train\.ipynb grows 0\.(49|5\d) GiB\/s\n/,
     );

@@ -17,26 +17,26 @@ describe('panel in Notebook 7', () => {
     ['beside a notebook', 'notebooks/empty.ipynb'],
   ] as const) {
     it(`command opens the panel ${where}`, async ({ simulated, page, conduct, lab, view }) => {
-      await page.goto(simulated.page(path));
+      await page.goto(simulated.pageUrl(path));
       await page.locator('#main-panel, .jp-Notebook').first().waitFor();
-      await lab.command('Show GPUs');
-      await view.live();
+      await lab.runCommand('Show GPUs');
+      await view.waitUntilLive();
       expect(await lab.panel.isVisible()).toBe(true);
-      await view.changes(0, 'power.draw_watts');
+      await view.waitForChange(0, 'power.draw_watts');
       expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
     });
   }
 
   it('notebook menu opens panel and separate charts', async ({ simulated, page, lab, view }) => {
-    await page.goto(simulated.page('notebooks/empty.ipynb'));
+    await page.goto(simulated.pageUrl('notebooks/empty.ipynb'));
     await page.locator('.jp-Notebook').waitFor();
-    await lab.menu('View', 'Left Sidebar', 'GPUs');
-    await view.live();
+    await lab.selectMenuItem('View', 'Left Sidebar', 'GPUs');
+    await view.waitUntilLive();
     expect(await lab.panel.isVisible()).toBe(true);
     const opened = page.context().waitForEvent('page');
-    await view.gpu(1).getByRole('button', { name: 'Open charts' }).click();
+    await view.findCard(1).getByRole('button', { name: 'Open charts' }).click();
     const charts = new Charts(await opened);
-    await charts.live();
-    await expect.poll(() => charts.names()).toContain('gpu 1 power');
+    await charts.waitUntilLive();
+    await expect.poll(() => charts.chartNames()).toContain('gpu 1 power');
   });
 });

@@ -17,7 +17,7 @@ const CODE = [
 ];
 
 /** Replaces no-break spaces. */
-function plain(text: string): string {
+function withPlainSpaces(text: string): string {
   return text.replaceAll('\u00a0', ' ');
 }
 
@@ -33,20 +33,20 @@ it('JavaScript notebook has name and cell line', async ({
   const kernel = await scripted.startKernel('simulate.ipynb', SPEC.name);
   // Unlike ipykernel, this kernel would continue after its server has ended.
   onTestFinished(async () => {
-    await scripted.api('DELETE', `sessions/${kernel.id}`);
+    await scripted.requestApi('DELETE', `sessions/${kernel.id}`);
     await expect.poll(() => isRunning(kernel.pid)).toBe(false);
   });
-  await scripted.script(
+  await scripted.restartWithScenario(
     '[[gpu]]\nindex = 0\nmemory_used = "9 GiB"\n' +
       `[[process]]\ngpu = 0\npid = ${kernel.pid}\nmemory = "7 GiB"\nsm_percent = 40\n`,
   );
-  await lab.open(`${scripted.page('lab/tree/simulate.ipynb')}&reset`);
+  await lab.open(`${scripted.pageUrl('lab/tree/simulate.ipynb')}&reset`);
   await lab.showPanel();
-  await view.live();
+  await view.waitUntilLive();
 
   const row = page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${kernel.pid}"]`);
   await row.filter({ hasText: 'simulate.ipynb' }).waitFor();
-  await expect.poll(async () => plain(await row.innerText())).toContain('7.0 GiB');
+  await expect.poll(async () => withPlainSpaces(await row.innerText())).toContain('7.0 GiB');
 
   // Executions are observed once the notebook has its chip.
   await page.locator('.jp-NotebookPanel-toolbar').getByTestId('gpumon-chip').waitFor();
@@ -55,7 +55,7 @@ it('JavaScript notebook has name and cell line', async ({
   await cell.locator('.jp-OutputArea-output', { hasText: 'object is done' }).waitFor();
   await cell.locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
   const said = async (what: string): Promise<string> =>
-    plain(await cell.locator(`[data-cost=${what}]`).innerText());
+    withPlainSpaces(await cell.locator(`[data-cost=${what}]`).innerText());
   expect(await said('peak')).toMatch(/^peak 7\.0/);
   expect(parseFloat(await said('elapsed'))).toBeGreaterThan(2);
 });

@@ -15,21 +15,21 @@ describe('standalone page', () => {
   it.beforeEach(async ({ page, view }) => {
     server = await GpumonServer.start(source);
     await page.goto(server.url);
-    await view.live();
+    await view.waitUntilLive();
   });
   it.afterEach(async () => {
     await server.stop();
   });
 
   it('page shows changing values, only from its server', async ({ conduct, view }) => {
-    expect(await view.indices()).toEqual([0, 1]);
-    await view.changes(0, 'power.draw_watts');
+    expect(await view.gpuIndexes()).toEqual([0, 1]);
+    await view.waitForChange(0, 'power.draw_watts');
     await view.simulatedLabel.waitFor();
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
-  it('lines move', async ({ view }) => {
-    const canvas = view.gpu(0).locator('[data-metric] canvas').first();
+  it('lines on cards move', async ({ view }) => {
+    const canvas = view.findCard(0).locator('[data-metric] canvas').first();
     await canvas.waitFor();
     const picture = (): Promise<string> =>
       canvas.evaluate((element: HTMLCanvasElement) => element.toDataURL());
@@ -38,7 +38,7 @@ describe('standalone page', () => {
   });
 
   it('text is readable in light and dark', async ({ page, view }) => {
-    const value = view.gpu(0).locator('[data-reading]').first();
+    const value = view.findCard(0).locator('[data-reading]').first();
     const schemes: string[] = [];
     for (const scheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: scheme });
@@ -51,19 +51,19 @@ describe('standalone page', () => {
 
   it('mark is visible to all clients', async ({ page, charts }) => {
     await page.goto(`${server.url}#charts`);
-    await charts.live();
+    await charts.waitUntilLive();
     const other = await page.context().newPage();
     await other.goto(`${server.url}#charts`);
     const others = new Charts(other);
-    await others.live();
+    await others.waitUntilLive();
 
-    const chart = charts.plot('all power.draw_watts').locator('.gpumon-plot-chart');
+    const chart = charts.findPlot('all power.draw_watts').locator('.gpumon-plot-chart');
     const { x, y, width } = (await chart.boundingBox()) ?? { x: 0, y: 0, width: 0 };
     const pointed = x + width * 0.7;
     // The charts are paused, because live charts move away from the pointer. Pausing does not
     // change the layout.
     await page.keyboard.press(' ');
-    await charts.control('Resume').waitFor();
+    await charts.findButton('Resume').waitFor();
     expect(await chart.boundingBox()).toMatchObject({ x, y, width });
     await page.mouse.move(pointed, y + 40);
     await page.keyboard.press('m');
@@ -92,15 +92,15 @@ describe('standalone page', () => {
   it('forced colors keep the meaning of colors', async ({ page, charts }) => {
     await page.emulateMedia({ forcedColors: 'active' });
     await page.goto(`${server.url}#charts`);
-    await charts.live();
+    await charts.waitUntilLive();
     const backs = (elements: Locator): Promise<string[]> =>
       elements.evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor));
     const [first, second] = await backs(
-      charts.plot('all power.draw_watts').locator('.gpumon-swatch'),
+      charts.findPlot('all power.draw_watts').locator('.gpumon-swatch'),
     );
     expect(first).not.toBe(second);
-    const [pressed] = await backs(charts.control('Overlaid'));
-    const [other] = await backs(charts.control('By GPU'));
+    const [pressed] = await backs(charts.findButton('Overlaid'));
+    const [other] = await backs(charts.findButton('By GPU'));
     expect(pressed).not.toBe(other);
   });
 
@@ -109,9 +109,9 @@ describe('standalone page', () => {
     const killed = server.collector;
     expect(killed).not.toBeNull();
     process.kill(killed ?? 0, 'SIGKILL');
-    await record.passed('collector-restarting', /restarting/);
-    await view.live();
-    await view.changes(0, 'power.draw_watts');
+    await record.waitForState('collector-restarting', /restarting/);
+    await view.waitUntilLive();
+    await view.waitForChange(0, 'power.draw_watts');
     expect(server.collector).not.toBe(killed);
   });
 
@@ -119,10 +119,10 @@ describe('standalone page', () => {
     const record = await view.recordStates();
     const { port } = server;
     await server.stop();
-    await record.passed('reconnecting', /Reconnecting/);
+    await record.waitForState('reconnecting', /Reconnecting/);
     await expect.poll(() => view.status.isVisible()).toBe(true);
     server = await GpumonServer.start(source, port);
-    await view.live();
-    await view.changes(0, 'power.draw_watts');
+    await view.waitUntilLive();
+    await view.waitForChange(0, 'power.draw_watts');
   });
 });

@@ -5,7 +5,7 @@ import { describe, expect } from 'vitest';
 
 import { Charts } from './charts';
 import { contrastOf } from './contrast';
-import { BEFORE_KB, kilobytes } from './downloads';
+import { MAX_EARLY_KB, downloadedKilobytes } from './downloads';
 import { it } from './fixtures';
 import { JupyterServer } from './jupyter';
 import type { Lab } from './lab';
@@ -15,26 +15,26 @@ import type { View } from './view';
 /** Opens the charts of the first GPU from its card in the panel. */
 async function openCharts(page: Page, lab: Lab, view: View): Promise<Charts> {
   await lab.showPanel();
-  await view.live();
-  await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
+  await view.waitUntilLive();
+  await view.findCard(0).getByRole('button', { name: 'Open charts' }).click();
   const charts = new Charts(page);
-  await charts.live();
+  await charts.waitUntilLive();
   return charts;
 }
 
 describe('panel in JupyterLab', () => {
   // Each test starts with JupyterLab's default layout.
   it.beforeEach(async ({ simulated, lab }) => {
-    await lab.open(`${simulated.page('lab')}&reset`);
+    await lab.open(`${simulated.pageUrl('lab')}&reset`);
   });
 
   it('panel loads little until opened, then updates', async ({ page, conduct, lab, view }) => {
     expect(await lab.panel.isVisible()).toBe(false);
-    expect(await kilobytes(page, 'gpumon')).toBeLessThan(BEFORE_KB);
+    expect(await downloadedKilobytes(page, 'gpumon')).toBeLessThan(MAX_EARLY_KB);
     await lab.showPanel();
-    await view.live();
-    expect(await view.indices()).toEqual([0, 1]);
-    await view.changes(0, 'power.draw_watts');
+    await view.waitUntilLive();
+    expect(await view.gpuIndexes()).toEqual([0, 1]);
+    await view.waitForChange(0, 'power.draw_watts');
     await view.simulatedLabel.waitFor();
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
     expect(conduct.foreignRequests).toEqual([]);
@@ -42,11 +42,11 @@ describe('panel in JupyterLab', () => {
 
   it('panel is restored after reload', async ({ lab, view }) => {
     await lab.showPanel();
-    await view.live();
+    await view.waitUntilLive();
     await lab.reload();
-    await view.live();
+    await view.waitUntilLive();
     expect(await lab.panel.isVisible()).toBe(true);
-    await view.changes(0, 'power.draw_watts');
+    await view.waitForChange(0, 'power.draw_watts');
   });
 
   it('charts of GPU are restored after reload', async ({ page, conduct, lab, view }) => {
@@ -59,25 +59,25 @@ describe('panel in JupyterLab', () => {
     await charts.chooseTimeRange(/^5\smin$/);
     await (await stored).response();
     await lab.reload();
-    await charts.live();
+    await charts.waitUntilLive();
     await expect.poll(() => charts.timeRange()).toBe('5 min');
-    await expect.poll(() => charts.names()).toContain('gpu 0 power');
-    expect((await charts.names()).filter((name) => name.startsWith('gpu 1'))).toEqual([]);
+    await expect.poll(() => charts.chartNames()).toContain('gpu 0 power');
+    expect((await charts.chartNames()).filter((name) => name.startsWith('gpu 1'))).toEqual([]);
     // Opening the charts again shows the existing tab.
-    await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
+    await view.findCard(0).getByRole('button', { name: 'Open charts' }).click();
     await page.waitForTimeout(500);
     expect(await page.getByTestId('gpumon-dashboard').count()).toBe(1);
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
   it('command opens the panel', async ({ lab, view }) => {
-    await lab.command('Show GPUs');
-    await view.live();
+    await lab.runCommand('Show GPUs');
+    await view.waitUntilLive();
     expect(await lab.panel.isVisible()).toBe(true);
   });
 
   it('settings are applied', async ({ simulated, page, lab, view }) => {
-    await simulated.choose({
+    await simulated.setSettings({
       interval: 0.2,
       spanMinutes: 5,
       charts: ['Power', 'cpu', 'Swap', 'Powr'],
@@ -89,13 +89,13 @@ describe('panel in JupyterLab', () => {
     await lab.showPanel();
     await expect.poll(() => view.status.getAttribute('title')).toContain('every 0.2');
     await expect.poll(() => view.root.getByRole('button', { name: /^5\smin$/ }).count()).toBe(1);
-    await expect.poll(() => view.gpu(0).innerText()).toMatch(/\d\s°F/);
-    await expect.poll(() => view.gpu(0).innerText()).toMatch(/\d\sGB/);
-    await lab.command('GPU Charts');
+    await expect.poll(() => view.findCard(0).innerText()).toMatch(/\d\s°F/);
+    await expect.poll(() => view.findCard(0).innerText()).toMatch(/\d\sGB/);
+    await lab.runCommand('GPU Charts');
     const charts = new Charts(page);
-    await charts.live();
+    await charts.waitUntilLive();
     await expect
-      .poll(() => charts.names())
+      .poll(() => charts.chartNames())
       .toEqual([
         'all power.draw_watts',
         'all power.instant_watts',
@@ -110,39 +110,39 @@ describe('panel in JupyterLab', () => {
     await expect.poll(() => card.count()).toBe(1);
     await card.locator('svg[data-icon="gpumon:gpu"]').waitFor();
     await card.click();
-    await view.live();
+    await view.waitUntilLive();
   });
 
   it('replaced collector is reported, then live again', async ({ simulated, lab, view }) => {
     await lab.showPanel();
-    await view.live();
+    await view.waitUntilLive();
     const record = await view.recordStates();
     const killed = simulated.collector;
     expect(killed).not.toBeNull();
     process.kill(killed ?? 0, 'SIGKILL');
-    await record.passed('collector-restarting', /restarting/);
-    await view.live();
-    await view.changes(0, 'power.draw_watts');
+    await record.waitForState('collector-restarting', /restarting/);
+    await view.waitUntilLive();
+    await view.waitForChange(0, 'power.draw_watts');
     expect(simulated.collector).not.toBe(killed);
   });
 
   it('killed server is replaced', async ({ simulated, lab, view }) => {
     await lab.showPanel();
-    await view.live();
+    await view.waitUntilLive();
     const record = await view.recordStates();
-    const killed = simulated.gpumons;
+    const killed = simulated.gpumonPids;
     expect(killed).toHaveLength(2);
     for (const pid of killed) {
       process.kill(pid, 'SIGKILL');
     }
-    await record.passed('reconnecting', /Reconnecting/);
-    await view.live();
-    await view.changes(0, 'power.draw_watts');
+    await record.waitForState('reconnecting', /Reconnecting/);
+    await view.waitUntilLive();
+    await view.waitForChange(0, 'power.draw_watts');
   });
 
   it('panel and charts are readable in all themes', async ({ page, lab, view }) => {
     const charts = await openCharts(page, lab, view);
-    const value = view.gpu(0).locator('[data-reading]').first();
+    const value = view.findCard(0).locator('[data-reading]').first();
     const background = (): Promise<string> =>
       lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor);
     const backgrounds = [await background()];
@@ -151,7 +151,7 @@ describe('panel in JupyterLab', () => {
       ['Catppuccin Mocha', 'dark'],
       ['JupyterLab Light', 'light'],
     ] as const) {
-      await lab.theme(theme);
+      await lab.selectTheme(theme);
       await page.locator(`[data-testid=gpumon][data-gpumon-scheme=${scheme}]`).waitFor();
       await page.locator(`[data-testid=gpumon-dashboard][data-gpumon-scheme=${scheme}]`).waitFor();
       // The style sheet of a theme may load after its name is set.
@@ -169,10 +169,10 @@ describe('gpumon behind Jupyter', () => {
   it('gpumon ends with Jupyter, even if killed', async () => {
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim' });
-      const response = await fetch(jupyter.page('gpumon/healthz'));
+      const response = await fetch(jupyter.pageUrl('gpumon/healthz'));
       expect(response.status).toBe(200);
-      await expect.poll(() => jupyter.gpumons.length).toBe(2);
-      const pids = jupyter.gpumons;
+      await expect.poll(() => jupyter.gpumonPids.length).toBe(2);
+      const pids = jupyter.gpumonPids;
       await jupyter.stop(signal);
       await expect.poll(() => pids.filter(isRunning)).toEqual([]);
     }

@@ -7,7 +7,7 @@
 export const TIMEOUT_MS = 60_000;
 
 /** The settings that all Vitest configurations share. */
-export const patiently = {
+export const sharedTestSettings = {
   // A test may wait for several events in sequence. The limit of each is reached first, so that the
   // error names the missing event.
   testTimeout: 4 * TIMEOUT_MS,

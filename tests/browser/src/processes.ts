@@ -9,20 +9,20 @@ interface ProcessEntry {
 }
 
 /** Returns the PID of the collector below this process, or `null` if there is none. */
-export function collectorBelow(pid: number): number | null {
-  return gpumonPidsBelow(pid).find((one) => argumentsOf(one).includes('collect')) ?? null;
+export function findCollector(pid: number): number | null {
+  return listGpumonPids(pid).find((one) => argumentsOf(one).includes('collect')) ?? null;
 }
 
 /** Returns the PIDs of all gpumon processes below this process. */
-export function gpumonPidsBelow(pid: number): number[] {
-  return below(pid)
+export function listGpumonPids(pid: number): number[] {
+  return listDescendants(pid)
     .map((entry) => entry.pid)
     .filter((one) => argumentsOf(one)[0]?.endsWith('/gpumon') === true);
 }
 
 /** Returns whether the process is running. A zombie is not. */
 export function isRunning(pid: number): boolean {
-  const entry = read(pid);
+  const entry = readProcess(pid);
   return entry !== null && entry.state !== 'Z' && entry.state !== 'X';
 }
 
@@ -30,24 +30,24 @@ export function isRunning(pid: number): boolean {
  * Returns the PID of the process below this one with an argument that ends with `word`, or `null`
  * if there is none.
  */
-export function pidBelow(pid: number, word: string): number | null {
+export function findPidByArgument(pid: number, word: string): number | null {
   const is = (entry: ProcessEntry): boolean =>
     argumentsOf(entry.pid).some((argument) => argument.endsWith(word));
-  return below(pid).find(is)?.pid ?? null;
+  return listDescendants(pid).find(is)?.pid ?? null;
 }
 
 /** Returns the PIDs of the direct children of this process. */
 export function childrenOf(pid: number): number[] {
-  return below(pid)
+  return listDescendants(pid)
     .filter((entry) => entry.parent === pid)
     .map((entry) => entry.pid);
 }
 
 /** Returns all processes below this process. */
-function below(pid: number): ProcessEntry[] {
+function listDescendants(pid: number): ProcessEntry[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map((name) => read(Number(name)))
+    .map((name) => readProcess(Number(name)))
     .filter((entry) => entry !== null);
   const found: ProcessEntry[] = [];
   let parents = [pid];
@@ -60,7 +60,7 @@ function below(pid: number): ProcessEntry[] {
 }
 
 /** Returns the state of a process, or `null` if it has ended. */
-function read(pid: number): ProcessEntry | null {
+function readProcess(pid: number): ProcessEntry | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The name before the last parenthesis may contain any characters.

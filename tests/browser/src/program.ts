@@ -31,7 +31,7 @@ export class Program {
     return this.child.pid;
   }
 
-  get ended(): boolean {
+  get hasEnded(): boolean {
     return (
       this.child.exitCode !== null || this.child.signalCode !== null || this.child.pid === undefined
     );
@@ -41,16 +41,18 @@ export class Program {
    * Waits until `ready` returns a value. Fails with the program's output if the program ends, or
    * after a timeout.
    */
-  async until<T>(what: string, ready: () => T | null | Promise<T | null>): Promise<T> {
+  async waitFor<T>(what: string, ready: () => T | null | Promise<T | null>): Promise<T> {
     const giveUp_ms = Date.now() + TIMEOUT_MS;
-    while (!this.ended && Date.now() < giveUp_ms) {
+    while (!this.hasEnded && Date.now() < giveUp_ms) {
       const result = await ready();
       if (result !== null) {
         return result;
       }
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    throw new Error(`${this.name}: ${this.ended ? 'ended before' : 'no'} ${what}\n${this.output}`);
+    throw new Error(
+      `${this.name}: ${this.hasEnded ? 'ended before' : 'no'} ${what}\n${this.output}`,
+    );
   }
 
   /**
@@ -58,7 +60,7 @@ export class Program {
    * ended by a signal.
    */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
-    if (!this.ended) {
+    if (!this.hasEnded) {
       const ended = once(this.child, 'exit');
       this.child.kill(signal);
       const killer = setTimeout(() => {

@@ -95,7 +95,7 @@ describe('behind a reverse proxy', () => {
     for (const keepsHost of [true, false]) {
       proxy.keepsHost = keepsHost;
       await page.goto(proxy.origin);
-      await view.live();
+      await view.waitUntilLive();
     }
   });
 

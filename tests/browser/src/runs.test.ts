@@ -6,22 +6,22 @@
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
-import { violations } from './axe';
+import { findViolations } from './axe';
 import { contrastOf } from './contrast';
 import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
-import { newScenario, overFake } from './machine';
+import { newScenario, makeFakeEnvironment } from './machine';
 import { View } from './view';
 
 const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=running]');
 
 /** Starts the workload `triad` by keyboard. */
-async function start(page: Page, device: string): Promise<void> {
+async function startWorkload(page: Page, device: string): Promise<void> {
   const search = page.getByRole('combobox', { name: 'Search benchmarks' });
   // While JupyterLab is still loading, it may take the focus from the button.
   const open = async (): Promise<boolean> => {
     if (!(await search.isVisible())) {
-      await (await new View(page).menuAction('gpumon-run')).press('Enter');
+      await (await new View(page).openMenuAction('gpumon-run')).press('Enter');
     }
     return search.and(page.locator(':focus')).isVisible();
   };
@@ -41,16 +41,19 @@ async function start(page: Page, device: string): Promise<void> {
 describe('run from the page', () => {
   let server: GpumonServer;
   it.beforeEach(async ({ worker, page }) => {
-    server = await GpumonServer.start({ ...overFake(newScenario('gpus = 2\n')), ...worker.env });
+    server = await GpumonServer.start({
+      ...makeFakeEnvironment(newScenario('gpus = 2\n')),
+      ...worker.environment,
+    });
     await page.goto(server.url);
-    await new View(page).live();
+    await new View(page).waitUntilLive();
   });
   it.afterEach(async () => {
     await server.stop();
   });
 
   it('run shows progress, readings and result', async ({ worker, page, conduct }) => {
-    await start(page, 'GPU 1, H200');
+    await startWorkload(page, 'GPU 1, H200');
     const run = running(page);
     await run.getByText('triad, 2 of 2: verifying').waitFor();
     await run.getByText('half of it').waitFor();
@@ -75,20 +78,23 @@ describe('run from the page', () => {
         const contrast = (): Promise<number> => contrastOf(page.locator(text).first());
         await expect.poll(contrast, { message: `${text} ${scheme}` }).toBeGreaterThan(4.5);
       }
-      expect(await violations(page, '[data-testid=gpumon-runs]'), scheme).toEqual([]);
+      expect(await findViolations(page, '[data-testid=gpumon-runs]'), scheme).toEqual([]);
     }
-    worker.finish();
+    worker.finishRuns();
     await page.locator('.gpumon-run[data-status=done]').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await page.locator('.gpumon-head-menu > summary:focus').waitFor();
-    const told = page.getByTestId('gpumon-events').locator('li');
-    await told.filter({ hasText: 'Run completed: triad' }).filter({ hasText: 'GPU 1' }).waitFor();
+    const eventItems = page.getByTestId('gpumon-events').locator('li');
+    await eventItems
+      .filter({ hasText: 'Run completed: triad' })
+      .filter({ hasText: 'GPU 1' })
+      .waitFor();
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
-  it('click selects benchmark and closes dialog outside', async ({ page }) => {
-    await (await new View(page).menuAction('gpumon-run')).click();
+  it('click selects benchmark, click outside closes dialog', async ({ page }) => {
+    await (await new View(page).openMenuAction('gpumon-run')).click();
     const pcie = page.getByRole('option', { name: 'PCIe transfers' });
     await pcie.click();
     await page
@@ -104,13 +110,13 @@ describe('run from the page', () => {
   });
 
   it('canceled run is listed after reload', async ({ page }) => {
-    await start(page, 'GPU 1, H200');
+    await startWorkload(page, 'GPU 1, H200');
     await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=canceled]').waitFor();
     await page.reload();
-    await new View(page).live();
-    await (await new View(page).menuAction('gpumon-run')).click();
+    await new View(page).waitUntilLive();
+    await (await new View(page).openMenuAction('gpumon-run')).click();
     const past = page.locator('.gpumon-run[data-status=canceled]');
     await past.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
   });
@@ -118,10 +124,10 @@ describe('run from the page', () => {
 
 describe('run from the panel', () => {
   it('run works through the Jupyter proxy', async ({ simulated, page, lab, view }) => {
-    await lab.open(`${simulated.page('lab')}&reset`);
+    await lab.open(`${simulated.pageUrl('lab')}&reset`);
     await lab.showPanel();
-    await view.live();
-    await start(page, 'CPU');
+    await view.waitUntilLive();
+    await startWorkload(page, 'CPU');
     await page.locator('.gpumon-run-table tr').filter({ hasText: '4,020' }).waitFor();
     await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=canceled]').waitFor();

@@ -6,7 +6,7 @@ import path from 'node:path';
 
 import { expect } from 'vitest';
 
-import { violations } from './axe';
+import { findViolations } from './axe';
 import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 
@@ -20,7 +20,7 @@ const USERS =
  * Starts a server with a file of secrets. Also returns a function that stops it and removes the
  * file.
  */
-async function serverWith(
+async function startServer(
   option: string,
   secrets: string,
 ): Promise<[GpumonServer, () => Promise<void>]> {
@@ -37,12 +37,12 @@ async function serverWith(
 
 const it = base
   .extend('server', async ({}, { onCleanup }) => {
-    const [server, stop] = await serverWith('--token-file', `run ana ${TOKEN}\n`);
+    const [server, stop] = await startServer('--token-file', `run ana ${TOKEN}\n`);
     onCleanup(stop);
     return server;
   })
   .extend('passwords', async ({}, { onCleanup }) => {
-    const [server, stop] = await serverWith('--web-config', USERS);
+    const [server, stop] = await startServer('--web-config', USERS);
     onCleanup(stop);
     return server;
   });
@@ -54,7 +54,7 @@ it('token is requested once, until sign-out', async ({ page, view, server }) => 
   for (const scheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.locator(`[data-theme=${scheme}]`).waitFor();
-    expect(await violations(page, '.page-sign-in'), scheme).toEqual([]);
+    expect(await findViolations(page, '.page-sign-in'), scheme).toEqual([]);
   }
   // This part only uses the keyboard.
   await page.keyboard.type('wrong');
@@ -64,13 +64,13 @@ it('token is requested once, until sign-out', async ({ page, view, server }) => 
   expect(await form.isVisible()).toBe(true);
   await page.keyboard.type(TOKEN);
   await page.keyboard.press('Enter');
-  await view.live();
+  await view.waitUntilLive();
   expect(
     await page.evaluate(() => document.cookie + JSON.stringify(localStorage) + location.href),
   ).not.toContain(TOKEN);
 
   await page.reload();
-  await view.live();
+  await view.waitUntilLive();
   expect(await form.count()).toBe(0);
   await page.locator('.gpumon-head-menu > summary').click();
   await page.getByTestId('gpumon-sign-out').click();
@@ -82,14 +82,14 @@ it('token is requested once, until sign-out', async ({ page, view, server }) => 
 it('wait after many wrong attempts is shown', async ({ page, passwords }) => {
   await page.goto(passwords.url);
   await page.getByTestId('gpumon-sign-in').waitFor();
-  const told = page.getByRole('alert');
+  const alertMessage = page.getByRole('alert');
   await page.getByLabel('User').fill('ana');
-  for (let i = 0; i < 12 && !(await told.getByText('Too many').isVisible()); i += 1) {
+  for (let i = 0; i < 12 && !(await alertMessage.getByText('Too many').isVisible()); i += 1) {
     await page.getByLabel('Password').fill(`wrong ${i}`);
     const answered = page.waitForResponse((response) => response.url().endsWith('/api/v1/session'));
     await page.keyboard.press('Enter');
     await answered;
   }
-  await told.getByText(/Too many wrong attempts\. Try again in \d+ seconds?\./).waitFor();
+  await alertMessage.getByText(/Too many wrong attempts\. Try again in \d+ seconds?\./).waitFor();
   expect(await page.getByRole('button', { name: 'Sign in' }).isDisabled()).toBe(true);
 });

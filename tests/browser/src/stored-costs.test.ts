@@ -10,15 +10,15 @@ import { describe, expect } from 'vitest';
 import { contrastOf } from './contrast';
 import { it as base } from './fixtures';
 import type { JupyterServer, KernelSession } from './jupyter';
-import { kernelReady, Lab, runCell } from './lab';
+import { waitForIdleKernel, Lab, runCell } from './lab';
 import { PYTHON } from './machine';
 import { notebookOf } from './notebook-file';
 
 const NAME = 'stored.ipynb';
 const CODE = ['import time\ntime.sleep(1.5)', 'print("done")', 'print("again")'];
-const STORE = 'Store GPU Cost of Cells in the Notebook';
-const REMOVE = 'Remove Stored GPU Costs';
-const STORED = {
+const STORE_COMMAND = 'Store GPU Cost of Cells in the Notebook';
+const REMOVE_COMMAND = 'Remove Stored GPU Costs';
+const STORED_COST = {
   version: 1,
   duration_s: 13.1,
   gpu_s: 9.81,
@@ -35,7 +35,7 @@ const STORED = {
 };
 
 interface FileCell {
-  metadata: { gpumon?: typeof STORED };
+  metadata: { gpumon?: typeof STORED_COST };
   source: string[] | string;
   execution_count: number | null;
 }
@@ -43,21 +43,23 @@ interface FileCell {
 const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
   scripted.write(NAME, notebookOf(CODE));
   const kernel = await scripted.startKernel(NAME);
-  await holding(scripted, kernel);
+  await scriptKernelMemory(scripted, kernel);
   return kernel;
 });
 
-async function holding(jupyter: JupyterServer, kernel: KernelSession): Promise<void> {
-  await jupyter.script(
+async function scriptKernelMemory(jupyter: JupyterServer, kernel: KernelSession): Promise<void> {
+  await jupyter.restartWithScenario(
     `[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
       `[[process]]\ngpu = 0\npid = ${kernel.pid}\nsm_percent = 50\nmemory = "8 GiB"\n`,
   );
 }
 
 /** Returns a notebook whose cells contain these stored costs. */
-function withStored(...stored: unknown[]): string {
+function makeNotebookWithCosts(...stored: unknown[]): string {
   const notebook = JSON.parse(notebookOf(CODE)) as { cells: { metadata: object }[] };
-  notebook.cells.forEach((cell, index) => (cell.metadata = { gpumon: stored[index] ?? STORED }));
+  notebook.cells.forEach(
+    (cell, index) => (cell.metadata = { gpumon: stored[index] ?? STORED_COST }),
+  );
   return JSON.stringify(notebook);
 }
 
@@ -66,7 +68,7 @@ function cellsIn(file: string): FileCell[] {
 }
 
 /** Returns the lines of a file that another file does not contain. */
-function linesBeside(file: string, other: string): string[] {
+function linesMissingIn(file: string, other: string): string[] {
   const known = new Set(other.split('\n'));
   return file.split('\n').filter((line) => !known.has(line));
 }
@@ -83,9 +85,9 @@ describe('stored cell costs', () => {
   /** The tab of the notebook, if it has unsaved changes. */
   const dirty = (): Locator => page.locator('[data-type=document-title].jp-mod-dirty');
   const open = async (jupyter: JupyterServer): Promise<void> => {
-    await page.goto(`${jupyter.page(`lab/tree/${NAME}`)}&reset`);
-    await lab.ready();
-    await kernelReady(page);
+    await page.goto(`${jupyter.pageUrl(`lab/tree/${NAME}`)}&reset`);
+    await lab.waitUntilReady();
+    await waitForIdleKernel(page);
   };
   /** Saves the notebook, and returns the content of its file. */
   const save = async (jupyter: JupyterServer): Promise<string> => {
@@ -99,7 +101,7 @@ describe('stored cell costs', () => {
     // Jupyter truncates the file before it writes the new content.
     let file = '';
     const written = (): boolean =>
-      (file = readFileSync(jupyter.path(NAME), 'utf8')).trimEnd().endsWith('}');
+      (file = readFileSync(jupyter.pathOf(NAME), 'utf8')).trimEnd().endsWith('}');
     await expect.poll(written).toBe(true);
     return file;
   };
@@ -126,7 +128,7 @@ describe('stored cell costs', () => {
 
   it('command enables storing, with minimal changes', async ({ scripted, conduct }) => {
     await open(scripted);
-    await lab.command(STORE);
+    await lab.runCommand(STORE_COMMAND);
     const first = await runAndSave(scripted, (duration_s) => duration_s > 0);
     const [stored] = cellsIn(first);
     expect(stored?.metadata.gpumon).toEqual({
@@ -145,7 +147,7 @@ describe('stored cell costs', () => {
       },
     });
     const validate = `import nbformat, sys; nbformat.validate(nbformat.read(sys.argv[1], as_version=4))`;
-    const checked = spawnSync(PYTHON, ['-W', 'error', '-c', validate, scripted.path(NAME)], {
+    const checked = spawnSync(PYTHON, ['-W', 'error', '-c', validate, scripted.pathOf(NAME)], {
       encoding: 'utf8',
     });
     expect(checked).toMatchObject({ status: 0, stderr: '' });
@@ -166,13 +168,13 @@ describe('stored cell costs', () => {
     const saved = async (): Promise<FileCell | undefined> =>
       cellsIn((undone = await save(scripted)))[0];
     await expect.poll(saved).toEqual({ ...cellsIn(second)[0], source: stored?.source });
-    for (const changed of linesBeside(undone, first)) {
+    for (const changed of linesMissingIn(undone, first)) {
       expect(changed).toMatch(/"(duration_s|gpu_s|energy_joules|execution_count|source_crc32)": /);
     }
 
     // Storing costs is disabled again, and the stored costs can be removed.
-    await lab.command(STORE);
-    await lab.command(REMOVE);
+    await lab.runCommand(STORE_COMMAND);
+    await lab.runCommand(REMOVE_COMMAND);
     await expect
       .poll(async () => cellsIn(await save(scripted))[0]?.metadata.gpumon)
       .toBeUndefined();
@@ -185,15 +187,18 @@ describe('stored cell costs', () => {
 
   it('stored costs are shown without a server', async ({ scripted, conduct }) => {
     // The second cell has the cost of a different source.
-    scripted.write(NAME, withStored(STORED, STORED, { ...STORED, version: 2 }));
+    scripted.write(
+      NAME,
+      makeNotebookWithCosts(STORED_COST, STORED_COST, { ...STORED_COST, version: 2 }),
+    );
     // JupyterLab itself changes the notebook when its first kernel starts.
     await open(scripted);
     await save(scripted);
     await page.routeWebSocket(/\/gpumon\//, (socket) => socket.close());
     await page.route(/\/gpumon\/(api|healthz)/, (route) => route.abort());
     for (const application of ['notebooks', 'lab/tree']) {
-      await page.goto(scripted.page(`${application}/${NAME}`));
-      await kernelReady(page);
+      await page.goto(scripted.pageUrl(`${application}/${NAME}`));
+      await waitForIdleKernel(page);
       await line(0).and(page.locator('[data-stored]')).waitFor();
       expect(await said(0)).toBe('13.1 s GPU 9.81 s peak 61.0 GiB (+8.00) 6.40 kJ stored');
       expect(await said(1)).toBe(
@@ -211,8 +216,8 @@ describe('stored cell costs', () => {
   });
 
   it('stored cost is compared, then removed', async ({ scripted }) => {
-    await scripted.choose({ storeCosts: true });
-    scripted.write(NAME, withStored());
+    await scripted.setSettings({ storeCosts: true });
+    scripted.write(NAME, makeNotebookWithCosts());
     await open(scripted);
     await line(0).and(page.locator('[data-stored]')).waitFor();
     await runAndSave(scripted, (duration_s) => duration_s < 10);
@@ -221,7 +226,7 @@ describe('stored cell costs', () => {
     );
     expect(await contrastOf(line(0).locator('.gpumon-cell-was').first())).toBeGreaterThan(4.5);
     // The kernel uses no GPU memory now.
-    await scripted.script('gpus = 1\n');
+    await scripted.restartWithScenario('gpus = 1\n');
     await page.waitForTimeout(3000);
     await runCell(page);
     await expect.poll(async () => cellsIn(await save(scripted))[0]?.metadata).toEqual({});

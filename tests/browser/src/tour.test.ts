@@ -6,7 +6,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
-import { violations } from './axe';
+import { findViolations } from './axe';
 import { it } from './fixtures';
 
 const focused = (page: Page): Promise<string> =>
@@ -14,19 +14,19 @@ const focused = (page: Page): Promise<string> =>
 
 describe('tour', () => {
   it('tour opens by command, closes by Escape', async ({ simulated, page, lab, view }) => {
-    await lab.open(`${simulated.page('lab')}&reset`);
+    await lab.open(`${simulated.pageUrl('lab')}&reset`);
     await lab.showPanel();
-    await view.live();
+    await view.waitUntilLive();
     const tour = page.getByTestId('gpumon-tour');
     await page.waitForTimeout(500);
     expect(await tour.count()).toBe(0);
 
-    await lab.command('Tour of the GPU Panel');
+    await lab.runCommand('Tour of the GPU Panel');
     const title = tour.locator('h2');
     await title.filter({ hasText: 'Your GPUs' }).waitFor();
     await expect.poll(() => focused(page)).toBe('Next');
     const pointed = await tour.locator('.gpumon-tour-frame').boundingBox();
-    const card = await view.gpu(0).boundingBox();
+    const card = await view.findCard(0).boundingBox();
     expect(Math.abs((pointed?.y ?? 0) - (card?.y ?? 100))).toBeLessThan(10);
     await page.keyboard.press('ArrowRight');
     await title.filter({ hasText: 'Processes' }).waitFor();
@@ -40,35 +40,35 @@ describe('tour', () => {
     await page.addInitScript(() =>
       Object.defineProperty(navigator, 'webdriver', { get: () => false }),
     );
-    await lab.open(`${simulated.page('lab')}&reset`);
+    await lab.open(`${simulated.pageUrl('lab')}&reset`);
     await lab.showPanel();
     const tour = page.getByTestId('gpumon-tour');
     await tour.waitFor();
     await page.keyboard.press('Escape');
     await tour.waitFor({ state: 'detached' });
     await lab.reload();
-    await view.live();
+    await view.waitUntilLive();
     await page.waitForTimeout(500);
     expect(await tour.count()).toBe(0);
   });
 });
 
 it('tour and dialog pass axe', async ({ simulated, page, lab, view }) => {
-  await lab.open(`${simulated.page('lab')}&reset`);
+  await lab.open(`${simulated.pageUrl('lab')}&reset`);
   await lab.showPanel();
-  await view.live();
+  await view.waitUntilLive();
   for (const theme of ['JupyterLab Light', 'JupyterLab Dark']) {
-    await lab.theme(theme);
+    await lab.selectTheme(theme);
     await page
       .locator(`[data-gpumon-scheme=${theme.endsWith('Dark') ? 'dark' : 'light'}]`)
       .waitFor();
-    await lab.command('Tour of the GPU Panel');
+    await lab.runCommand('Tour of the GPU Panel');
     await page.getByTestId('gpumon-tour').waitFor();
-    expect(await violations(page, '[data-testid=gpumon-tour]'), theme).toEqual([]);
+    expect(await findViolations(page, '[data-testid=gpumon-tour]'), theme).toEqual([]);
     await page.keyboard.press('Escape');
-    await lab.command('GPU Benchmarks');
+    await lab.runCommand('GPU Benchmarks');
     await page.getByRole('option', { name: 'Stress test' }).waitFor();
-    expect(await violations(page, '[data-testid=gpumon-runs]'), theme).toEqual([]);
+    expect(await findViolations(page, '[data-testid=gpumon-runs]'), theme).toEqual([]);
     await page.keyboard.press('Escape');
   }
 });

@@ -5,7 +5,7 @@ import { hostname, userInfo } from 'node:os';
 
 import { describe, expect } from 'vitest';
 
-import { untranslated, textsOf } from '../../../static/src/testing/pseudo-locale';
+import { findUntranslated, textsOf } from '../../../static/src/testing/pseudo-locale';
 import { it } from './fixtures';
 import { usePseudoLocale } from './language';
 import { notebookOf } from './notebook-file';
@@ -14,20 +14,20 @@ describe('panel in another language', () => {
   it('panel and charts have no English word', async ({ scripted, page, lab, view, charts }) => {
     scripted.write('train.ipynb', notebookOf([]));
     const kernel = await scripted.startKernel('train.ipynb');
-    await scripted.script(
+    await scripted.restartWithScenario(
       '[[gpu]]\nindex = 0\nutilization_percent = 50\n[[gpu]]\nindex = 1\n[[gpu]]\nindex = 2\nprofile = "training"\nthrottle_reasons = []\n' +
         `[[process]]\ngpu = 0\npid = ${kernel.pid}\nsm_percent = 50\nmemory = "10 GiB"\n` +
         '[[fault]]\ngpu = 1\nkind = "lost"\nfrom_s = 0\n',
     );
     await usePseudoLocale(page);
-    await lab.open(`${scripted.page('lab')}&reset`);
+    await lab.open(`${scripted.pageUrl('lab')}&reset`);
     await lab.showPanel();
-    await view.live();
+    await view.waitUntilLive();
     await lab.panel.locator('[data-gpu-index="0"] .gpumon-toggle').click();
     await lab.panel.locator('[data-gpu-index="0"] .gpumon-more').click();
     await lab.panel.locator('[data-gpu-health=lost]').waitFor();
     await lab.panel.locator('[data-gpu-index="0"] .gpumon-open').click();
-    await charts.live();
+    await charts.waitUntilLive();
     const texts = async (): Promise<string[]> => [
       ...(await lab.panel.evaluate(textsOf)),
       ...(await charts.root.evaluate(textsOf)),
@@ -51,6 +51,6 @@ describe('panel in another language', () => {
       hostname(),
       userInfo().username,
     ];
-    expect(untranslated(shown, data)).toEqual([]);
+    expect(findUntranslated(shown, data)).toEqual([]);
   });
 });

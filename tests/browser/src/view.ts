@@ -7,7 +7,7 @@ import type { JSHandle, Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
 /** A state of the view: the keyword for programs, and the visible text. */
-interface SeenState {
+interface RecordedState {
   state: string;
   text: string;
 }
@@ -26,13 +26,13 @@ export class View {
   }
 
   /** Waits until samples arrive and are displayed. */
-  async live(): Promise<void> {
+  async waitUntilLive(): Promise<void> {
     await this.page.locator('[data-testid=gpumon][data-gpumon-state=live]').waitFor();
     await this.root.locator('[data-gpu-index]').first().waitFor();
   }
 
   /** Opens the menu of the header, and returns an action by its ID. */
-  async menuAction(id: string): Promise<Locator> {
+  async openMenuAction(id: string): Promise<Locator> {
     const action = this.root.getByTestId(id);
     if (!(await action.isVisible())) {
       await this.root.locator('.gpumon-head-menu > summary').press('Enter');
@@ -40,38 +40,40 @@ export class View {
     return action;
   }
 
-  gpu(index: number): Locator {
+  findCard(index: number): Locator {
     return this.root.locator(`[data-gpu-index="${index}"]`);
   }
 
   /** Returns the indexes of the visible GPUs in their order on the screen. */
-  async indices(): Promise<number[]> {
+  async gpuIndexes(): Promise<number[]> {
     const cards = await this.root.locator('[data-gpu-index]').filter({ visible: true }).all();
     return Promise.all(
       cards.map(async (card) => Number(await card.getAttribute('data-gpu-index'))),
     );
   }
 
-  async health(index: number): Promise<string | null> {
-    return this.gpu(index).getAttribute('data-gpu-health');
+  async readHealth(index: number): Promise<string | null> {
+    return this.findCard(index).getAttribute('data-gpu-health');
   }
 
   /** Returns the text of a GPU's reading by its path in the sample. */
-  async reading(index: number, id: string): Promise<string> {
-    return (await this.gpu(index).locator(`[data-reading="${id}"]`).first().innerText()).trim();
+  async readValue(index: number, id: string): Promise<string> {
+    return (
+      await this.findCard(index).locator(`[data-reading="${id}"]`).first().innerText()
+    ).trim();
   }
 
   /** Waits until a reading has changed. */
-  async changes(index: number, id: string): Promise<void> {
-    await expect.poll(() => this.reading(index, id)).toMatch(/\d/);
-    const before = await this.reading(index, id);
+  async waitForChange(index: number, id: string): Promise<void> {
+    await expect.poll(() => this.readValue(index, id)).toMatch(/\d/);
+    const before = await this.readValue(index, id);
     await expect
-      .poll(() => this.reading(index, id), { message: `${id} stays ${before}` })
+      .poll(() => this.readValue(index, id), { message: `${id} stays ${before}` })
       .not.toBe(before);
   }
 
   /** Waits until the server has a history of this many seconds, so that charts are full. */
-  async history(seconds: number): Promise<void> {
+  async waitForHistory(seconds: number): Promise<void> {
     const remembered = (): Promise<number> =>
       this.page.evaluate(async () => {
         // On the standalone page, the stream has the same prefix; in JupyterLab, it is behind the
@@ -98,7 +100,7 @@ export class View {
   /** Starts to record all states of the view, including short ones that polling would miss. */
   async recordStates(): Promise<StateRecord> {
     const seen = await this.root.evaluateHandle((root) => {
-      const states: SeenState[] = [];
+      const states: RecordedState[] = [];
       const record = (): void => {
         const status = root.querySelector<HTMLElement>('[data-testid=gpumon-status]');
         const text = status?.checkVisibility() === true ? status.innerText.trim() : '';
@@ -119,17 +121,17 @@ export class View {
 }
 
 export class StateRecord {
-  constructor(private readonly seen: JSHandle<SeenState[]>) {}
+  constructor(private readonly seen: JSHandle<RecordedState[]>) {}
 
   /** Waits until the view has been in `state` with a text that matches `text`. */
-  async passed(state: string, text: RegExp): Promise<void> {
+  async waitForState(state: string, text: RegExp): Promise<void> {
     await expect
-      .poll(() => this.states(), { message: `never "${state}" with ${text}` })
+      .poll(() => this.listStates(), { message: `never "${state}" with ${text}` })
       .toContainEqual({ state, text: expect.stringMatching(text) as string });
   }
 
   /** Returns the recorded states without repetitions. */
-  async states(): Promise<SeenState[]> {
+  async listStates(): Promise<RecordedState[]> {
     const all = await this.seen.jsonValue();
     return all.filter(
       (seen, i) => seen.state !== all[i - 1]?.state || seen.text !== all[i - 1]?.text,

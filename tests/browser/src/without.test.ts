@@ -16,7 +16,7 @@ const it = base
     'open',
     ({ lab }) =>
       (jupyter: JupyterServer) =>
-        openIn(lab, jupyter),
+        openPanel(lab, jupyter),
   )
   /** Opens the panel in a new JupyterLab server. */
   .extend(
@@ -25,7 +25,7 @@ const it = base
       async (env: Record<string, string>, options: ServerOptions = {}) => {
         const jupyter = await JupyterServer.start(env, options);
         onCleanup(() => jupyter.stop());
-        await openIn(lab, jupyter);
+        await openPanel(lab, jupyter);
       },
   )
   /** Waits until the notice contains all of these texts. */
@@ -33,14 +33,14 @@ const it = base
     'says',
     ({ view }) =>
       (...words: string[]) =>
-        hasNotice(view, words),
+        waitForNotice(view, words),
   );
 
 /**
  * Creates a folder of Python packages: gpumon's own, and the files that installers write for the
  * other package.
  */
-function packagesWithOther(): string {
+function createPackagesWithOther(): string {
   const folder = newFolder();
   cpSync(path.join(ROOT, 'python', 'gpumon'), path.join(folder, 'gpumon'), { recursive: true });
   const information = path.join(folder, 'gpumon-0.0.11.dist-info');
@@ -52,12 +52,12 @@ function packagesWithOther(): string {
   return folder;
 }
 
-async function openIn(lab: Lab, jupyter: JupyterServer): Promise<void> {
-  await lab.open(`${jupyter.page('lab')}&reset`);
+async function openPanel(lab: Lab, jupyter: JupyterServer): Promise<void> {
+  await lab.open(`${jupyter.pageUrl('lab')}&reset`);
   await lab.showPanel();
 }
 
-async function hasNotice(view: View, words: readonly string[]): Promise<void> {
+async function waitForNotice(view: View, words: readonly string[]): Promise<void> {
   for (const word of words) {
     await view.notice.filter({ hasText: word }).waitFor();
   }
@@ -70,15 +70,15 @@ describe('panel with a missing prerequisite', () => {
     open,
     says,
   }) => {
-    await scripted.script('init_error = { code = 4 }\n');
+    await scripted.restartWithScenario('init_error = { code = 4 }\n');
     await open(scripted);
     await says(
       'The NVIDIA driver refuses this user',
       'the permissions of /dev/nvidia*',
       'gpumon doctor',
     );
-    scripted.rewrite('gpus = 1\n');
-    await view.live();
+    scripted.replaceScenario('gpus = 1\n');
+    await view.waitUntilLive();
   });
 
   it('missing driver has installation advice', async ({ openOwn, says }) => {
@@ -96,7 +96,7 @@ describe('panel with a missing prerequisite', () => {
 
   it('expired login is reported', async ({ simulated, page, view, open, says }) => {
     await open(simulated);
-    await view.live();
+    await view.waitUntilLive();
     // The login has expired while the page was open. Jupyter answers any request with the token
     // with a new login, so the token is removed from all requests.
     await page.route(`${simulated.url}**`, async (route) => {
@@ -105,7 +105,7 @@ describe('panel with a missing prerequisite', () => {
       await route.continue({ headers });
     });
     await page.context().clearCookies();
-    simulated.gpumons.forEach((pid) => process.kill(pid, 'SIGKILL'));
+    simulated.gpumonPids.forEach((pid) => process.kill(pid, 'SIGKILL'));
     await says('Not logged in', 'log in again');
   });
 
@@ -118,15 +118,15 @@ describe('panel with a missing prerequisite', () => {
     const isGone = (url: URL): boolean =>
       /\/extensions\/gpumon\/static\/dist_view_js\.[^/]+\.js$/.test(url.pathname);
     await page.route(isGone, (route) => route.fulfill({ status: 404 }));
-    const told = page.waitForEvent('console', (message) =>
+    const consoleMessage = page.waitForEvent('console', (message) =>
       message.text().includes('cannot be loaded'),
     );
     await open(simulated);
     await page.locator('#gpumon-panel', { hasText: 'Reload the page' }).waitFor();
-    await told;
+    await consoleMessage;
     await page.unroute(isGone);
     await page.reload();
-    await view.live();
+    await view.waitUntilLive();
   });
 
   it('version mismatch shows both versions and data', async ({
@@ -151,23 +151,23 @@ describe('panel with a missing prerequisite', () => {
     });
     await open(simulated);
     await says('gpumon is too old for this panel', 'gpumon 0.0.9', 'Restart Jupyter');
-    await view.live();
+    await view.waitUntilLive();
   });
 });
 
 describe('panel next to another package gpumon', () => {
   it('other package is reported while GPUs are shown', async ({ openOwn, view, says }) => {
-    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: packagesWithOther() });
+    await openOwn({ GPUMON_SOURCE: 'sim', PYTHONPATH: createPackagesWithOther() });
     await says(
       'Another package called gpumon is installed',
       'gpumon 0.0.11',
       'pip uninstall gpumon jupyterlab-gpumon',
     );
-    await view.live();
+    await view.waitUntilLive();
   });
 
-  it('other package is reported although it replaced gpumon', async ({ openOwn, says }) => {
-    const packages = packagesWithOther();
+  it('other package that replaced gpumon is reported', async ({ openOwn, says }) => {
+    const packages = createPackagesWithOther();
     const program = path.join(packages, 'bin', 'gpumon');
     mkdirSync(path.dirname(program));
     writeFileSync(program, '#!/bin/sh\nexit 2\n', { mode: 0o755 });

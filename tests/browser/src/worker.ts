@@ -33,12 +33,12 @@ export class Worker {
   }
 
   /** The environment variables with which a server uses the script. */
-  get env(): Record<string, string> {
+  get environment(): Record<string, string> {
     return { GPUMON_WORKER: this.script };
   }
 
   /** Lets runs finish. */
-  finish(): void {
+  finishRuns(): void {
     writeFileSync(`${this.script}.go`, '');
   }
 

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
-import { violations } from './axe';
+import { findViolations } from './axe';
 import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 import { newFolder, PYTHON } from './machine';
@@ -20,7 +20,7 @@ const FIRST_SECONDS_MS = 5000;
  * A script that fills the history of both GPUs with a month: 100 to 600 W every day, with peaks of
  * 650 W, and one day without readings.
  */
-const FILL = `
+const FILL_HISTORY_SCRIPT = `
 import math, sqlite3, sys, time
 database = sqlite3.connect(sys.argv[1])
 devices = [id for id, in database.execute("SELECT id FROM device WHERE kind = 'gpu'")]
@@ -52,7 +52,7 @@ const it = base
     const first = await GpumonServer.start(SOURCE, 0, ['--data-dir', folder]);
     await new Promise((resolve) => setTimeout(resolve, FIRST_ROWS_MS));
     await first.stop();
-    execFileSync(PYTHON, ['-c', FILL, `${folder}/history.db`]);
+    execFileSync(PYTHON, ['-c', FILL_HISTORY_SCRIPT, `${folder}/history.db`]);
     const server = await GpumonServer.start(SOURCE, 0, ['--data-dir', folder]);
     onCleanup(() => server.stop());
     return server;
@@ -64,7 +64,7 @@ const it = base
   });
 
 /** Returns a list that collects the resolutions of the server's answers in milliseconds. */
-function resolutions(page: Page): number[] {
+function collectResolutions(page: Page): number[] {
   const seen: number[] = [];
   page.on('response', (response) => {
     if (response.url().includes('api/v1/history') && response.ok()) {
@@ -81,21 +81,21 @@ describe('charts with history on disk', () => {
   it.afterEach(({ conduct }) => expect(conduct).toEqual({ errors: [], foreignRequests: [] }));
 
   it('charts show a month and any second', async ({ page, charts, server }) => {
-    const seen = resolutions(page);
+    const seen = collectResolutions(page);
     await page.goto(`${server.url}#charts?charts=power&view=apart&gpu=0&fit=1`);
-    await charts.live();
+    await charts.waitUntilLive();
     await charts.chooseTimeRange(/^30\sd$/);
     await expect.poll(() => page.url()).toMatch(/span=43200/);
-    await expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.6])).toBeGreaterThan(0.9);
+    await expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.6])).toBeGreaterThan(0.9);
     const {
       x = 0,
       y = 0,
       width = 0,
-    } = (await charts.plot('gpu 0 power').locator('canvas').boundingBox()) ?? {};
+    } = (await charts.findPlot('gpu 0 power').locator('canvas').boundingBox()) ?? {};
     // The chart is between the value axis at the left and the margin at the right.
     const off = (60 + (18.5 / 30) * (width - 64)) / width;
     await expect
-      .poll(() => charts.inked('gpu 0 power', [off - 0.005, off + 0.005]), {
+      .poll(() => charts.drawnShare('gpu 0 power', [off - 0.005, off + 0.005]), {
         message: 'the day without power',
       })
       .toBe(0);
@@ -110,7 +110,7 @@ describe('charts with history on disk', () => {
         /^\w+ \d+, \d+ [\d:]+ – [\d:]+\s+mean, lowest – highest\s+Average\s+\d+\sW\s+\d+ – \d+\sW/,
       );
     await expect
-      .poll(async () => (await charts.readouts('gpu 0 power'))[0])
+      .poll(async () => (await charts.readLegend('gpu 0 power'))[0])
       .toMatch(/^Average \d+ W$/);
 
     // Zooming to a day, and then to an hour of the day, keeps the known data visible until the
@@ -122,8 +122,8 @@ describe('charts with history on disk', () => {
     await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(900_000);
     for (let presses = 0; presses < 5; presses += 1) {
       await page.keyboard.press('+');
-      expect(await charts.inked('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.5);
-      await expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.9);
+      expect(await charts.drawnShare('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.5);
+      await expect.poll(() => charts.drawnShare('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.9);
     }
     await expect.poll(() => seen.at(-1)).toBeLessThanOrEqual(60_000);
     // The URL is updated with a delay after the last key press.
@@ -152,14 +152,14 @@ describe('charts with history on disk', () => {
     await expect.poll(() => page.url()).not.toMatch(/from=/);
   });
 
-  it('copied values have lowest and highest', async ({ page, charts, server }) => {
+  it('copied CSV includes lowest and highest values', async ({ page, charts, server }) => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.goto(`${server.url}#charts?charts=power.draw_watts&gpu=0&span=1440`);
-    await charts.live();
+    await charts.waitUntilLive();
     await expect
-      .poll(() => charts.inked('gpu 0 power.draw_watts', [0.3, 0.6]))
+      .poll(() => charts.drawnShare('gpu 0 power.draw_watts', [0.3, 0.6]))
       .toBeGreaterThan(0.9);
-    const plot = charts.plot('gpu 0 power.draw_watts');
+    const plot = charts.findPlot('gpu 0 power.draw_watts');
     await plot.getByLabel('Chart menu').click();
     await plot.getByRole('button', { name: 'Copy as CSV' }).click();
     await expect.poll(() => plot.getByRole('status').innerText()).toBe('Copied to the clipboard');
@@ -178,23 +178,25 @@ describe('charts with history on disk', () => {
 
   it('history start is shown with advice', async ({ page, charts, young }) => {
     await page.goto(`${young.url}#charts?charts=power,cpu&span=10080`);
-    await charts.live();
+    await charts.waitUntilLive();
     const note = charts.root.locator('.gpumon-past-note');
     await expect
       .poll(() => note.innerText())
-      .toMatch(/^The history begins at .* kept in memory for 6\sh\./);
+      .toMatch(/^The history starts at .* kept in memory for 6\sh\./);
     expect(await note.locator('code').innerText()).toBe('gpumon serve --data-dir DIR');
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       await page.locator(`[data-gpumon-scheme=${colorScheme}]`).waitFor();
-      expect(await violations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
+      expect(await findViolations(page, '[data-testid=gpumon-dashboard]')).toEqual([]);
     }
     // If the server has run for less than a second, a second is displayed, most of it without a
     // line.
     await page.waitForTimeout(FIRST_SECONDS_MS);
-    await note.getByRole('button', { name: 'Show all there is' }).click();
+    await note.getByRole('button', { name: 'Show the whole history' }).click();
     // The newest sample may be more than a second old.
-    await expect.poll(() => charts.inked('all power.draw_watts', [0.4, 0.7])).toBeGreaterThan(0.9);
+    await expect
+      .poll(() => charts.drawnShare('all power.draw_watts', [0.4, 0.7]))
+      .toBeGreaterThan(0.9);
     await expect.poll(() => note.isVisible()).toBe(false);
   });
 
@@ -203,12 +205,12 @@ describe('charts with history on disk', () => {
       route.fulfill({ status: 503, body: 'too many requests\n' }),
     );
     await page.goto(`${young.url}#charts?charts=power&span=60`);
-    await charts.live();
+    await charts.waitUntilLive();
     await expect
       .poll(() => charts.root.locator('.gpumon-past-note').innerText())
       .toBe('The history cannot be read. too many requests');
     // The streamed samples are still shown.
-    await expect.poll(() => charts.readouts('all power.draw_watts')).toHaveLength(2);
+    await expect.poll(() => charts.readLegend('all power.draw_watts')).toHaveLength(2);
     conduct.errors.length = 0;
   });
 });

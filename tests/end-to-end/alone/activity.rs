@@ -2,27 +2,28 @@
 
 use serde_json::Value;
 
-use crate::support::{FakeMachine, lines_of};
+use crate::support::{FakeMachine, run_json_lines};
 
 /// Two linked GPUs without other processes. Only the first has activity counters.
-const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
+const LINKED_GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
                     [[gpu]]\nindex = 1\nprofile = \"idle\"\nnvlinks = 18\ngpm = false\n";
 
 /// Runs loads. Returns their results, and the samples of a collector that runs before, during and
 /// after the loads.
-fn watched(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, Vec<Value>) {
+fn run_observed_loads(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, Vec<Value>) {
     let result = |load: &&[&str]| {
         let bench = [&["bench", "--json", "--backend", "cuda"], *load].concat();
-        let (code, lines, said) = lines_of(machine.with_state(machine.cuda.gpumon(&bench)));
+        let (code, lines, said) =
+            run_json_lines(machine.add_state(machine.cuda.gpumon_command(&bench)));
         assert_eq!(code, Some(0), "{load:?}: {said}");
         lines
     };
-    machine.sampled(|| loads.iter().flat_map(result).collect())
+    machine.sample_during(|| loads.iter().flat_map(result).collect())
 }
 
 /// Returns a reading if it was read between two moments. The reading covers a window that ended at
 /// that time.
-fn read(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64> {
+fn read_between(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64> {
     let (value, at_ms) = match reading {
         Value::Object(_) => (&reading["value"], &reading["at_ms"]),
         _ => (reading, &gpu["at_ms"]),
@@ -36,7 +37,7 @@ fn read(reading: &Value, gpu: &Value, [from_ms, to_ms]: [f64; 2]) -> Option<f64>
 /// Returns the mean of a GPU's readings during a load. Readings whose window starts before the load
 /// are left out.
 #[track_caller]
-fn during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
+fn mean_during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     let times = &load["environment"];
     let span = [
         times["from_ms"].as_f64().unwrap() + 250.0,
@@ -44,11 +45,11 @@ fn during(samples: &[Value], load: &Value, gpu: usize, path: &str) -> f64 {
     ];
     let gpus = samples.iter().map(|sample| &sample["gpus"][gpu]);
     let values: Vec<f64> = gpus
-        .filter_map(|own| read(own.pointer(path)?, own, span))
+        .filter_map(|own| read_between(own.pointer(path)?, own, span))
         .collect();
     assert!(
         !values.is_empty(),
-        "{path} of GPU {gpu}: {}",
+        "no values of {path} of GPU {gpu}: {}",
         samples[samples.len() / 2]
     );
     values.iter().sum::<f64>() / values.len() as f64
@@ -70,22 +71,22 @@ fn compute_rates(load: &Value, what: &str) -> [f64; 2] {
 
 /// Checks that a reading is near a multiple of the rates from [`compute_rates`].
 #[track_caller]
-fn is_near(what: &str, value: f64, times: f64, [slow, fast]: [f64; 2]) {
+fn assert_near(what: &str, value: f64, times: f64, [slow, fast]: [f64; 2]) {
     assert!(
         (0.6 * times * slow..1.4 * times * fast).contains(&value),
-        "{what}: {value}, while {times} times {slow} to {fast} was done"
+        "{what} is {value}, but {times} times {slow} to {fast} was computed"
     );
 }
 
-const BUSY: &str = "/utilization/gpu_percent";
+const UTILIZATION: &str = "/utilization/gpu_percent";
 const PCIE_RX: &str = "/pcie/rx_bytes_per_second";
 const NVLINK_TX: &str = "/nvlink/tx_bytes_per_second";
 const NVLINK_RX: &str = "/nvlink/rx_bytes_per_second";
 const TENSOR: &str = "/activity/tensor_percent";
 const DRAM: &str = "/activity/dram_bandwidth_percent";
 const SM: &str = "/activity/sm_percent";
-const ALL: [&str; 9] = [
-    BUSY,
+const ALL_READINGS: [&str; 9] = [
+    UTILIZATION,
     PCIE_RX,
     "/pcie/tx_bytes_per_second",
     NVLINK_TX,
@@ -97,38 +98,41 @@ const ALL: [&str; 9] = [
 ];
 
 #[test]
-fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
+fn collector_reports_exactly_the_activity_of_load() {
     let loads: [&[&str]; 4] = [
         &["h2d-pinned", "--size", "16MiB"],
         &["h2d-pinned", "--size", "16MiB", "--device", "1"],
         &["peer", "read", "--size", "16MiB"],
         &["matmul", "--dtype", "bf16", "--size", "128"],
     ];
-    let (results, samples) = watched(&FakeMachine::new(GPUS), &loads);
+    let (results, samples) = run_observed_loads(&FakeMachine::new(LINKED_GPUS), &loads);
     let [copy, copy_without_gpm, peer, reading, product] = &results[..] else {
         panic!("{results:?}")
     };
     for (load, gpu) in [(copy, 0), (copy_without_gpm, 1)] {
         // The load is the only work on this GPU.
-        let busy = during(&samples, load, gpu, BUSY);
-        assert!((40.0..=100.0).contains(&busy), "{busy} % of GPU {gpu}");
-        is_near(
+        let busy = mean_during(&samples, load, gpu, UTILIZATION);
+        assert!(
+            (40.0..=100.0).contains(&busy),
+            "GPU {gpu} was busy for {busy} % of the time"
+        );
+        assert_near(
             "PCIe",
-            during(&samples, load, gpu, PCIE_RX),
+            mean_during(&samples, load, gpu, PCIE_RX),
             1.09,
             compute_rates(load, "moved_bytes"),
         );
         for path in [NVLINK_TX, NVLINK_RX] {
-            assert!(during(&samples, load, gpu, path).abs() < 1.0, "{path}");
+            assert!(mean_during(&samples, load, gpu, path).abs() < 1.0, "{path}");
         }
         assert!(
-            during(&samples, load, 1 - gpu, BUSY).abs() < 1.0,
-            "the other one has nothing to do"
+            mean_during(&samples, load, 1 - gpu, UTILIZATION).abs() < 1.0,
+            "the other GPU is idle"
         );
     }
-    is_near(
+    assert_near(
         "sent",
-        during(&samples, peer, 0, NVLINK_TX),
+        mean_during(&samples, peer, 0, NVLINK_TX),
         1.025,
         compute_rates(peer, "moved_bytes"),
     );
@@ -136,44 +140,47 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
     // If the load pauses less than on average, the rate is above the mean.
     let received = samples.iter().filter_map(|sample| {
         let gpu = &sample["gpus"][1];
-        read(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])
+        read_between(gpu.pointer(NVLINK_RX)?, gpu, [0.0, f64::MAX])
     });
     let most = received.fold(0.0, f64::max);
     let [sent, fastest] = compute_rates(peer, "moved_bytes");
     assert!(
         (0.1 * sent..1.7 * fastest).contains(&most),
-        "{most} where {sent} to {fastest} was sent"
+        "the maximum is {most}, but {sent} to {fastest} was sent"
     );
     // The peak bandwidth at 3201 MHz with two transfers per clock.
     let peak = 192.0 / 8.0 * 3201e6 * 2.0;
-    is_near(
+    assert_near(
         "read",
-        during(&samples, reading, 0, DRAM),
+        mean_during(&samples, reading, 0, DRAM),
         100.0 / peak,
         compute_rates(reading, "moved_bytes"),
     );
     let (sm, busy) = (
-        during(&samples, reading, 0, SM),
-        during(&samples, reading, 0, BUSY),
+        mean_during(&samples, reading, 0, SM),
+        mean_during(&samples, reading, 0, UTILIZATION),
     );
     assert!(
         sm > 0.6 * busy && sm < 1.4 * busy,
-        "all multiprocessors read: {sm} % of {busy} %"
+        "all multiprocessors read memory, but were active for {sm} % instead of {busy} %"
     );
-    assert!(during(&samples, reading, 0, TENSOR).abs() < 0.01);
+    assert!(mean_during(&samples, reading, 0, TENSOR).abs() < 0.01);
     // The peak rate of four multiprocessors at 16 MHz.
     let peak = 4096.0 * 4.0 * 16e6;
-    is_near(
+    assert_near(
         "tensor",
-        during(&samples, product, 0, TENSOR),
+        mean_during(&samples, product, 0, TENSOR),
         100.0 / peak,
         compute_rates(product, "operations"),
     );
     let (sm, busy) = (
-        during(&samples, product, 0, SM),
-        during(&samples, product, 0, BUSY),
+        mean_during(&samples, product, 0, SM),
+        mean_during(&samples, product, 0, UTILIZATION),
     );
-    assert!(sm < 0.6 * busy, "few blocks: {sm} % of {busy} %");
+    assert!(
+        sm < 0.6 * busy,
+        "a kernel with few blocks was active on {sm} % of the multiprocessors, busy {busy} %"
+    );
     // The load's process has a share of the GPU's time.
     let processes = samples.iter().flat_map(|sample| {
         sample["gpus"][0]["processes"]
@@ -181,17 +188,17 @@ fn what_a_load_does_is_what_a_collector_sees_and_nothing_else() {
             .into_iter()
             .flatten()
     });
-    let shares = processes.filter_map(|own| read(&own["sm_percent"], own, [0.0, f64::MAX]));
+    let shares = processes.filter_map(|own| read_between(&own["sm_percent"], own, [0.0, f64::MAX]));
     assert!(shares.fold(0.0, f64::max) > 50.0);
     let last = samples.last().unwrap();
-    for path in ALL {
+    for path in ALL_READINGS {
         for (gpu, own) in last["gpus"].as_array().unwrap().iter().enumerate() {
             let value = own
                 .pointer(path)
-                .and_then(|reading| read(reading, own, [0.0, f64::MAX]));
+                .and_then(|reading| read_between(reading, own, [0.0, f64::MAX]));
             assert!(
                 value.is_none_or(|value| value.abs() < 0.01),
-                "{path} of GPU {gpu} is {value:?} in the end"
+                "{path} of GPU {gpu} is {value:?} at the end"
             );
         }
     }

@@ -9,16 +9,16 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::Fake;
+use crate::support::FakeNvml;
 
 #[test]
-fn one_gpu_or_64_are_all_there_in_their_order() {
+fn one_and_64_gpus_are_listed_in_order() {
     for count in [1_usize, 64] {
-        let fake = Fake::new(&format!("gpus = {count}"));
+        let fake = FakeNvml::new(&format!("gpus = {count}"));
         let records = fake.collect(&["--count", "3", "--interval-ms", "300"]);
-        let (told, once) = (records.identities(), fake.json());
+        let (told, once) = (records.gpu_identities(), fake.read_json());
         assert_eq!(told.len(), count);
-        for sample in records.of("sample").chain([&once["sample"]]) {
+        for sample in records.records_of_type("sample").chain([&once["sample"]]) {
             let gpus = sample["gpus"].as_array().unwrap();
             let named = |gpu: &Value| {
                 (
@@ -35,7 +35,7 @@ fn one_gpu_or_64_are_all_there_in_their_order() {
                 .collect::<BTreeSet<_>>()
                 .len(),
             count,
-            "each has its own UUID"
+            "each GPU has its own UUID"
         );
     }
 }
@@ -52,7 +52,7 @@ fn anonymous_bytes(pid: u32) -> u64 {
 }
 
 #[test]
-fn two_thousand_processes_are_all_told_of_in_time_and_in_little_memory() {
+fn many_processes_are_sampled_quickly_with_little_memory() {
     let real = std::process::id();
     // A sample has no room for all of these processes. Their PIDs do not exist, like those of
     // processes that ended after the driver listed them.
@@ -60,9 +60,9 @@ fn two_thousand_processes_are_all_told_of_in_time_and_in_little_memory() {
         "gpus = 2\n[[process]]\ngpu = 0\npid = 5000000\ncount = 2000\nmemory = \"8 MiB\"\n\
          [[process]]\ngpu = 0\npid = {real}\nmemory = \"1 GiB\"\n"
     );
-    let fake = Fake::new(&scenario);
+    let fake = FakeNvml::new(&scenario);
     let mut child = fake
-        .gpumon(&["collect", "--interval-ms", "500"])
+        .gpumon_command(&["collect", "--interval-ms", "500"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -94,11 +94,11 @@ fn two_thousand_processes_are_all_told_of_in_time_and_in_little_memory() {
         let ended = processes
             .iter()
             .find(|process| process["pid"] == 5_000_000)
-            .expect("one of them");
+            .expect("an ended process must still be listed");
         assert_eq!(
             ended["memory_bytes"],
             8 << 20,
-            "what the driver says of it stays"
+            "the memory that the driver reported is kept"
         );
         assert!(
             ended["name"]["absent"].is_string() && ended["user"]["absent"].is_string(),

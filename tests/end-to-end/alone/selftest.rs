@@ -5,39 +5,41 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::support::{
-    FakeCuda, FakeMachine, PATIENCE, eventually, lines_of, refused, signal, started, stderr, stdout,
+    FakeCuda, FakeMachine, TEST_TIMEOUT, assert_refused, run_json_lines, send_signal,
+    start_command, stderr_text, stdout_text, wait_for_condition,
 };
 
 /// Two linked GPUs with activity counters and without other processes.
-const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
+const TWO_GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
                     [[gpu]]\nindex = 1\nprofile = \"idle\"\nnvlinks = 18\n";
-const ONE: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n";
+const ONE_GPU: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n";
 
 /// Readings that do not depend on the load of this machine.
-const STEADY: [&str; 3] = [
+const STEADY_READINGS: [&str; 3] = [
     "memory.used_bytes",
     "processes[].memory_bytes",
     "clocks.sm_mhz",
 ];
 /// The bandwidth of the fake link in bytes per second. The ratio of copied bytes to this value
 /// depends on this machine.
-const LINK: (&str, f64) = ("pcie.generation, pcie.width", 63_008_000_000.0);
+const LINK_BANDWIDTH: (&str, f64) = ("pcie.generation, pcie.width", 63_008_000_000.0);
 
-fn name(check: &Value) -> &str {
+fn reading_name(check: &Value) -> &str {
     check["reading"].as_str().unwrap()
 }
 
 #[test]
-fn every_reading_is_held_against_what_was_made() {
-    let machine = FakeMachine::new(GPUS);
-    let (code, checks, said) = lines_of(machine.gpumon(&["selftest", "--quick", "--json"]));
+fn every_reading_is_compared_with_generated_load() {
+    let machine = FakeMachine::new(TWO_GPUS);
+    let (code, checks, said) =
+        run_json_lines(machine.gpumon_command(&["selftest", "--quick", "--json"]));
     assert!(
         matches!(code, Some(0 | 1)) && said.is_empty(),
         "{code:?} {said}"
     );
-    let readings: BTreeSet<_> = checks.iter().map(name).collect();
-    let all = STEADY.iter().copied().chain([
-        LINK.0,
+    let readings: BTreeSet<_> = checks.iter().map(reading_name).collect();
+    let all = STEADY_READINGS.iter().copied().chain([
+        LINK_BANDWIDTH.0,
         "activity.sm_percent",
         "activity.occupancy_percent",
         "utilization.gpu_percent",
@@ -57,36 +59,39 @@ fn every_reading_is_held_against_what_was_made() {
     assert_eq!(readings, all.collect());
     for check in &checks {
         let [expected, reported] = ["expected", "reported"].map(|figure| check[figure].as_f64());
-        match name(check) {
+        match reading_name(check) {
             // The driver takes longer to count these.
             "power.energy_joules_total" | "processes[].sm_percent" => {
                 assert_eq!(check["verdict"], "not_reported", "{check}");
             }
-            steady if STEADY.contains(&steady) => {
+            steady if STEADY_READINGS.contains(&steady) => {
                 assert_eq!(check["verdict"], "verified", "{check}");
             }
-            link if link == LINK.0 => assert_eq!(reported, Some(LINK.1), "{check}"),
+            link if link == LINK_BANDWIDTH.0 => {
+                assert_eq!(reported, Some(LINK_BANDWIDTH.1), "{check}");
+            }
             _ => {
                 let ratio = reported.unwrap() / expected.unwrap();
                 assert!((0.4..2.5).contains(&ratio), "{check}");
             }
         }
     }
-    let of_next = |check: &&Value| check["gpu"] == 1 && name(check) == "nvlink.rx_bytes_per_second";
+    let of_next =
+        |check: &&Value| check["gpu"] == 1 && reading_name(check) == "nvlink.rx_bytes_per_second";
     assert_eq!(checks.iter().filter(of_next).count(), 2);
-    machine.cuda.counters_at_rest();
+    machine.cuda.assert_released();
 }
 
 /// Without the shared state, NVML does not see the activity of CUDA programs.
 #[test]
-fn a_driver_that_reports_something_else_is_found_out() {
-    let machine = FakeMachine::new(ONE);
+fn wrong_readings_of_driver_are_detected() {
+    let machine = FakeMachine::new(ONE_GPU);
     let output = machine
         .cuda
-        .gpumon_with(&machine.nvml, &["selftest", "--quick"])
+        .gpumon_command_with(&machine.nvml, &["selftest", "--quick"])
         .output()
         .unwrap();
-    let (text, said) = (stdout(&output), stderr(&output));
+    let (text, said) = (stdout_text(&output), stderr_text(&output));
     assert_eq!(output.status.code(), Some(1), "{text}{said}");
     for reading in [
         "memory.used_bytes",
@@ -108,44 +113,48 @@ fn a_driver_that_reports_something_else_is_found_out() {
 }
 
 #[test]
-fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
-    let machine = FakeMachine::new(ONE);
-    let child = started(machine.gpumon(&["selftest", "--json"]));
-    eventually("kernels run", || {
-        machine.cuda.counters()["kernels"].as_u64() > Some(3)
+fn interrupted_selftest_prints_results_and_frees_memory() {
+    let machine = FakeMachine::new(ONE_GPU);
+    let child = start_command(machine.gpumon_command(&["selftest", "--json"]));
+    wait_for_condition("kernels are running", || {
+        machine.cuda.read_counters()["kernels"].as_u64() > Some(3)
     });
-    signal("-INT", child.id());
+    send_signal("-INT", child.id());
     let begun = std::time::Instant::now();
     let output = child.wait_with_output().unwrap();
-    let text = stdout(&output);
+    let text = stdout_text(&output);
     assert_eq!(output.status.code(), Some(130), "{text}");
     assert!(
         text.contains("memory.used_bytes") && !text.contains("pcie"),
-        "what was done is told: {text}"
+        "the finished checks are reported: {text}"
     );
-    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
-    assert_eq!(machine.cuda.counters()["held_bytes"], 0);
+    assert!(begun.elapsed() < TEST_TIMEOUT, "{:?}", begun.elapsed());
+    assert_eq!(machine.cuda.read_counters()["held_bytes"], 0);
 }
 
 #[test]
-fn what_cannot_be_tested_is_refused_with_words() {
-    let machine = FakeMachine::new(ONE);
+fn untestable_gpu_is_refused_with_reason() {
+    let machine = FakeMachine::new(ONE_GPU);
     for (place, words) in [
         (r#""share":true"#, "needs the GPU alone"),
         (r#""backend":"cpu""#, "leave out --backend"),
     ] {
         let job = format!(r#"{{"kind":"selftest","where":{{{place}}}}}"#);
-        let (code, lines, said) = lines_of(machine.gpumon(&["work", &job]));
+        let (code, lines, said) = run_json_lines(machine.gpumon_command(&["work", &job]));
         assert!(
             code == Some(2) && lines[0]["error"].as_str().unwrap().contains(words),
             "{lines:?} {said}"
         );
     }
-    refused(
-        FakeCuda::new("devices = 0").gpumon_with(&machine.nvml, &["selftest"]),
+    assert_refused(
+        FakeCuda::new("devices = 0").gpumon_command_with(&machine.nvml, &["selftest"]),
         3,
         "",
     );
     let without_nvml = ["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "selftest"];
-    refused(machine.cuda.gpumon(&without_nvml), 1, "`gpumon doctor`");
+    assert_refused(
+        machine.cuda.gpumon_command(&without_nvml),
+        1,
+        "`gpumon doctor`",
+    );
 }

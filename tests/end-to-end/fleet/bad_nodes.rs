@@ -9,16 +9,18 @@ use std::{
 
 use tokio_tungstenite::{connect_async, tungstenite::Message};
 
-use super::{FakePrometheus, OTHER, PLAIN, fleet};
-use crate::support::{PATIENCE, ask, send, write_secret};
+use super::{FakePrometheus, OTHER_NODE, PLAIN_NODE_URL, start_fleet};
+use crate::support::{TEST_TIMEOUT, send_get, send_request, write_secret};
 
 /// Starts a node that runs this function after it has received a request. Returns its name.
-fn node(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
-    node_that_hears(move |stream, _| answer(stream))
+fn start_node(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> String {
+    start_node_with_request(move |stream, _| answer(stream))
 }
 
-/// The same as [`node`], but passes the head of the request to the function.
-fn node_that_hears(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static) -> String {
+/// The same as [`start_node`], but passes the head of the request to the function.
+fn start_node_with_request(
+    answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
     thread::spawn(move || {
@@ -33,50 +35,56 @@ fn node_that_hears(answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static
     name
 }
 
-fn saying(text: &'static str) -> String {
-    node(move |stream| {
+fn start_node_with_response(text: &'static str) -> String {
+    start_node(move |stream| {
         let _ = stream.write_all(text.as_bytes());
     })
 }
 
 #[test]
-fn what_is_no_answer_of_gpumon_is_not_passed_on() {
-    let html = saying(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 25\r\n\r\n<script>alert(1)</script>",
+fn foreign_response_of_node_is_not_forwarded() {
+    let html = start_node_with_response(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: \
+         25\r\n\r\n<script>alert(1)</script>",
     );
-    let script = saying(
+    let script = start_node_with_response(
         "HTTP/1.1 200 OK\r\nContent-Type: text/javascript\r\nContent-Length: 8\r\n\r\nalert(1)",
     );
-    let redirect = saying(
+    let redirect = start_node_with_response(
         "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n",
     );
-    let ssh = saying("SSH-2.0-OpenSSH_9.7\r\n");
-    let silent = saying("");
-    let broken = saying(
-        "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\nx",
+    let ssh = start_node_with_response("SSH-2.0-OpenSSH_9.7\r\n");
+    let silent = start_node_with_response("");
+    let broken = start_node_with_response(
+        "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: \
+         1\r\n\r\nx",
     );
-    let two_types = saying(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain, text/html\r\nContent-Length: 25\r\n\r\n<script>alert(1)</script>",
+    let two_types = start_node_with_response(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain, text/html\r\nContent-Length: \
+         25\r\n\r\n<script>alert(1)</script>",
     );
-    let refusal = saying(
-        "HTTP/1.1 404 Not Found\r\nContent-Type: application/json, text/html\r\nContent-Length: 25\r\n\r\n\
-         <script>alert(1)</script>",
+    let refusal = start_node_with_response(
+        "HTTP/1.1 404 Not Found\r\nContent-Type: application/json, text/html\r\nContent-Length: \
+         25\r\n\r\n<script>alert(1)</script>",
     );
-    let cookies = saying(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nSet-Cookie: gpumon-session-9125=ab; Max-Age=9; Path=/\r\n\
-         Set-Cookie: other=1; Path=/\r\nContent-Security-Policy: none\r\nAccess-Control-Allow-Origin: *\r\n\
-         Clear-Site-Data: \"cookies\"\r\n\r\n\
-         {\"name\":null,\"scope\":\"read\",\"token\":true,\"password\":false,\"more\":\"<b>\"}",
+    let cookies = start_node_with_response(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nSet-Cookie: gpumon-session-9125=ab; \
+         Max-Age=9; Path=/\r\nSet-Cookie: other=1; Path=/\r\nContent-Security-Policy: \
+         none\r\nAccess-Control-Allow-Origin: *\r\nClear-Site-Data: \
+         \"cookies\"\r\n\r\n{\"name\":null,\"scope\":\"read\",\"token\":true,\"password\":false,\"more\":\"<b>\"}",
     );
     let nodes = [
         html, script, redirect, ssh, silent, broken, two_types, refusal,
     ];
     let all: Vec<&str> = nodes.iter().chain([&cookies]).map(String::as_str).collect();
-    let server = fleet(&FakePrometheus::of(&all), &["--node-url", PLAIN]);
+    let server = start_fleet(
+        &FakePrometheus::with_instances(&all),
+        &["--node-url", PLAIN_NODE_URL],
+    );
     for name in &nodes {
         let answer = server.get(&format!("/nodes/{name}/api/v1/snapshot"));
         assert!(
-            answer.status == 502 && answer.body.contains("no server of gpumon"),
+            answer.status == 502 && answer.body.contains("is not a gpumon server"),
             "{name}: {}",
             answer.body
         );
@@ -91,7 +99,7 @@ fn what_is_no_answer_of_gpumon_is_not_passed_on() {
     assert_eq!(
         (answer.status, answer.body.as_str()),
         (200, state),
-        "what has no type is left out"
+        "unknown fields are left out"
     );
     for header in [
         "other=1",
@@ -107,25 +115,25 @@ fn what_is_no_answer_of_gpumon_is_not_passed_on() {
     )));
     let other = server.get(&format!("/nodes/{cookies}/api/v1/runs"));
     assert!(
-        other.status == 502 && other.body.contains("is not understood"),
+        other.status == 502 && other.body.contains("cannot be parsed"),
         "{}",
         other.body
     );
     assert!(
         !other.head.contains("set-cookie"),
-        "only who signs in gets a session"
+        "a session is only set after signing in"
     );
 }
 
 #[test]
 fn error_of_node_is_one_line_of_text() {
-    let hostile = saying(
+    let hostile = start_node_with_response(
         "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nRetry-After: 99999999\r\n\r\n\
          <script>a</script>\u{1b}[2J\r\nno\tsuch\n",
     );
-    let server = fleet(
-        &FakePrometheus::of(&[&hostile, OTHER]),
-        &["--node-url", PLAIN],
+    let server = start_fleet(
+        &FakePrometheus::with_instances(&[&hostile, OTHER_NODE]),
+        &["--node-url", PLAIN_NODE_URL],
     );
     let answer = server.get(&format!("/nodes/{hostile}/api/v1/runs"));
     assert_eq!(
@@ -143,9 +151,9 @@ fn error_of_node_is_one_line_of_text() {
 }
 
 #[test]
-fn credentials_go_to_named_hosts_alone() {
+fn credentials_are_sent_only_to_named_hosts() {
     let (sender, heads) = std::sync::mpsc::channel();
-    let thief = node_that_hears(move |stream, head| {
+    let thief = start_node_with_request(move |stream, head| {
         let _ = sender.send(head.to_lowercase());
         let answer =
             "HTTP/1.1 401 Unauthorized\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno";
@@ -154,23 +162,23 @@ fn credentials_go_to_named_hosts_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
     write_secret(&file, "ffffffffffffffffffffffffffffffff\n");
-    let prometheus = FakePrometheus::of(&[&thief, OTHER]);
+    let prometheus = FakePrometheus::with_instances(&[&thief, OTHER_NODE]);
     let start = |hosts: &[&str]| {
         let options = [
             "--node-url",
-            PLAIN,
+            PLAIN_NODE_URL,
             "--node-token-file",
             file.to_str().unwrap(),
         ];
-        fleet(&prometheus, &[&options[..], hosts].concat())
+        start_fleet(&prometheus, &[&options[..], hosts].concat())
     };
     let path = format!("/nodes/{thief}/api/v1/session");
     for hosts in [&[][..], &["--node-hosts", "*.gpus.example.org,node1"]] {
         let server = start(hosts);
         let session = format!("Cookie: gpumon-node-{}=gpumon-session-1.ab", server.port);
         for answer in [
-            ask(server.port, &path, &[&session]),
-            send(
+            send_get(server.port, &path, &[&session]),
+            send_request(
                 server.port,
                 &format!("POST {path}"),
                 &["X-Gpumon: run", &session],
@@ -185,7 +193,7 @@ fn credentials_go_to_named_hosts_alone() {
             );
         }
         let seen: Vec<String> = heads.try_iter().collect();
-        assert_eq!(seen.len(), 1, "a password is not even passed on: {seen:?}");
+        assert_eq!(seen.len(), 1, "a password must not be forwarded: {seen:?}");
         assert!(
             !seen[0].contains("authorization") && !seen[0].contains("cookie"),
             "{seen:?}"
@@ -204,17 +212,17 @@ fn credentials_go_to_named_hosts_alone() {
         "--node-url",
         &fixed,
     ];
-    let server = fleet(&prometheus, &[&token[..], &hosts].concat());
+    let server = start_fleet(&prometheus, &[&token[..], &hosts].concat());
     assert_eq!(server.get(&path).status, 401);
     assert!(heads.recv().unwrap().contains("authorization: bearer ffff"));
 }
 
 #[test]
-fn a_node_that_hangs_holds_up_nobody() {
-    let hanging = node(|_| thread::sleep(Duration::from_mins(1)));
-    let server = fleet(
-        &FakePrometheus::of(&[&hanging, OTHER]),
-        &["--node-url", PLAIN],
+fn hanging_node_delays_nobody() {
+    let hanging = start_node(|_| thread::sleep(Duration::from_mins(1)));
+    let server = start_fleet(
+        &FakePrometheus::with_instances(&[&hanging, OTHER_NODE]),
+        &["--node-url", PLAIN_NODE_URL],
     );
     assert_eq!(server.get("/api/v1/fleet").status, 200);
     let begun = Instant::now();
@@ -224,7 +232,7 @@ fn a_node_that_hangs_holds_up_nobody() {
         assert_eq!(server.get("/api/v1/fleet").status, 200);
         assert!(
             begun.elapsed() < Duration::from_secs(8),
-            "the node is given up after 10 s"
+            "other requests must not wait for the timeout of the node"
         );
         let answer = hung.join().unwrap();
         assert!(
@@ -233,18 +241,18 @@ fn a_node_that_hangs_holds_up_nobody() {
             answer.body
         );
     });
-    assert!(begun.elapsed() < PATIENCE);
+    assert!(begun.elapsed() < TEST_TIMEOUT);
 }
 
 #[test]
-fn an_answer_without_end_is_cut_off() {
-    let endless = node(|stream| {
+fn endless_response_of_node_is_cut_off() {
+    let endless = start_node(|stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n");
         while stream.write_all(&[b' '; 1 << 12]).is_ok() {}
     });
-    let server = fleet(
-        &FakePrometheus::of(&[&endless, OTHER]),
-        &["--node-url", PLAIN],
+    let server = start_fleet(
+        &FakePrometheus::with_instances(&[&endless, OTHER_NODE]),
+        &["--node-url", PLAIN_NODE_URL],
     );
     assert_eq!(server.get("/api/v1/fleet").status, 200);
     let answer = server.get(&format!("/nodes/{endless}/api/v1/snapshot"));
@@ -257,7 +265,7 @@ fn an_answer_without_end_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_viewer_who_takes_nothing_makes_nothing_pile_up() {
+async fn slow_viewer_limits_buffered_data() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
     // The node sends as much as possible.
@@ -275,7 +283,10 @@ async fn a_viewer_who_takes_nothing_makes_nothing_pile_up() {
             count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     });
-    let server = fleet(&FakePrometheus::of(&[&name, OTHER]), &["--node-url", PLAIN]);
+    let server = start_fleet(
+        &FakePrometheus::with_instances(&[&name, OTHER_NODE]),
+        &["--node-url", PLAIN_NODE_URL],
+    );
     assert_eq!(server.get("/api/v1/fleet").status, 200);
     let url = format!("ws://localhost:{}/nodes/{name}/api/v1/stream", server.port);
     let (viewer, _) = connect_async(url).await.unwrap();
@@ -284,13 +295,13 @@ async fn a_viewer_who_takes_nothing_makes_nothing_pile_up() {
     let megabytes = sent.load(std::sync::atomic::Ordering::Relaxed);
     assert!(
         (1..40).contains(&megabytes),
-        "{megabytes} MiB went to a viewer who takes none"
+        "{megabytes} MiB were sent to a viewer that does not read"
     );
     drop(viewer);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frame_that_is_too_large_ends_the_stream_and_nothing_else() {
+async fn too_large_frame_ends_only_its_stream() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let name = format!("localhost:{}", listener.local_addr().unwrap().port());
     tokio::spawn(async move {
@@ -300,7 +311,10 @@ async fn a_frame_that_is_too_large_ends_the_stream_and_nothing_else() {
             let _ = socket.send(Message::text("x".repeat(33 << 20))).await;
         }
     });
-    let server = fleet(&FakePrometheus::of(&[&name, OTHER]), &["--node-url", PLAIN]);
+    let server = start_fleet(
+        &FakePrometheus::with_instances(&[&name, OTHER_NODE]),
+        &["--node-url", PLAIN_NODE_URL],
+    );
     assert_eq!(server.get("/api/v1/fleet").status, 200);
     let url = format!("ws://localhost:{}/nodes/{name}/api/v1/stream", server.port);
     let (mut viewer, _) = connect_async(url).await.unwrap();
@@ -313,7 +327,7 @@ async fn a_frame_that_is_too_large_ends_the_stream_and_nothing_else() {
 }
 
 #[test]
-fn names_of_nodes_are_no_addresses_of_anything_else() {
+fn hostile_node_names_cannot_change_address() {
     for instance in [
         "evil.example/x:9400",
         "user@evil.example:9400",
@@ -322,7 +336,7 @@ fn names_of_nodes_are_no_addresses_of_anything_else() {
         "..",
         "<script>:9",
     ] {
-        let server = fleet(&FakePrometheus::of(&[instance]), &[]);
+        let server = start_fleet(&FakePrometheus::with_instances(&[instance]), &[]);
         let told = server.get("/api/v1/fleet").json();
         let Some(name) = told["nodes"]["name"][0].as_str() else {
             continue;
@@ -340,8 +354,8 @@ fn names_of_nodes_are_no_addresses_of_anything_else() {
         assert!(!answer.body.contains('\u{1b}'), "{:?}", answer.body);
         assert!(
             [
-                "is no name of a machine",
-                "no node of the fleet",
+                "is not a valid host name",
+                "the fleet has no node with this name",
                 "cannot be reached"
             ]
             .iter()

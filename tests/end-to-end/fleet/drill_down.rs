@@ -2,41 +2,44 @@
 
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use super::{ENCRYPTED, FakePrometheus, OTHER, PLAIN, fleet};
+use super::{ENCRYPTED_NODE_URL, FakePrometheus, OTHER_NODE, PLAIN_NODE_URL, start_fleet};
 use crate::support::{
-    Authority, Server, Stream, ask, eventually, gpumon, send, write, write_secret,
+    Authority, Server, Stream, gpumon_command, replace_file, send_get, send_request,
+    wait_for_condition, write_secret,
 };
 
-pub(super) const ANA: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-pub(super) const FLEET: &str = "ffffffffffffffffffffffffffffffff";
+pub(super) const ANA_TOKEN: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+pub(super) const FLEET_TOKEN: &str = "ffffffffffffffffffffffffffffffff";
 
 /// A node with TLS that requires a token, and a fleet that has this token.
-pub(super) struct Site {
+pub(super) struct SecuredNode {
     pub(super) folder: tempfile::TempDir,
     pub(super) node: Server,
     pub(super) name: String,
     pub(super) prometheus: FakePrometheus,
 }
 
-impl Site {
+impl SecuredNode {
     pub(super) fn new() -> Self {
         let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
-        authority.issue(&["localhost"]).write(folder.path());
+        authority
+            .issue_identity(&["localhost"])
+            .write_files(folder.path());
         let path = |name: &str| folder.path().join(name);
-        write(&path("ca.crt"), &authority.pem(), 0o644);
-        write(&path("other.crt"), &Authority::new().pem(), 0o644);
+        replace_file(&path("ca.crt"), &authority.pem(), 0o644);
+        replace_file(&path("other.crt"), &Authority::new().pem(), 0o644);
         write_secret(
             &path("web.yml"),
             "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n",
         );
         write_secret(
             &path("tokens"),
-            &format!("run ana {ANA}\nread fleet {FLEET}\n"),
+            &format!("run ana {ANA_TOKEN}\nread fleet {FLEET_TOKEN}\n"),
         );
-        write_secret(&path("node-token"), &format!("{FLEET}\n"));
+        write_secret(&path("node-token"), &format!("{FLEET_TOKEN}\n"));
         write_secret(&path("wrong-token"), "00000000000000000000000000000000\n");
         let arguments = |name: &str| path(name).to_str().unwrap().to_owned();
-        let node = Server::start(gpumon(&[
+        let node = Server::start(gpumon_command(&[
             "--source",
             "sim:2",
             "serve",
@@ -49,15 +52,15 @@ impl Site {
             &arguments("tokens"),
         ]));
         let name = format!("localhost:{}", node.port);
-        let bearer = format!("Authorization: Bearer {FLEET}");
-        eventually("the node has readings", || {
+        let bearer = format!("Authorization: Bearer {FLEET_TOKEN}");
+        wait_for_condition("the node has readings", || {
             authority
-                .client()
-                .ask(node.port, "GET /readyz", &[&bearer])
+                .make_client()
+                .send_request(node.port, "GET /readyz", &[&bearer])
                 .status
                 == 200
         });
-        let prometheus = FakePrometheus::of(&[&name, OTHER]);
+        let prometheus = FakePrometheus::with_instances(&[&name, OTHER_NODE]);
         Self {
             folder,
             node,
@@ -71,14 +74,19 @@ impl Site {
     }
 
     /// Starts a fleet that trusts the node's certificate.
-    pub(super) fn fleet(&self, arguments: &[&str]) -> Server {
+    pub(super) fn start_fleet(&self, arguments: &[&str]) -> Server {
         let authority = self.path("ca.crt");
-        let ways = ["--node-url", ENCRYPTED, "--node-ca-file", &authority];
-        fleet(&self.prometheus, &[&ways[..], arguments].concat())
+        let ways = [
+            "--node-url",
+            ENCRYPTED_NODE_URL,
+            "--node-ca-file",
+            &authority,
+        ];
+        start_fleet(&self.prometheus, &[&ways[..], arguments].concat())
     }
 
-    pub(super) fn with_token(&self) -> Server {
-        self.fleet(&["--node-token-file", &self.path("node-token")])
+    pub(super) fn start_fleet_with_token(&self) -> Server {
+        self.start_fleet(&["--node-token-file", &self.path("node-token")])
     }
 
     pub(super) fn node_path(&self, path: &str) -> String {
@@ -87,9 +95,9 @@ impl Site {
 }
 
 #[test]
-fn what_a_node_tells_is_passed_on_and_nothing_else_of_it() {
-    let site = Site::new();
-    let server = site.with_token();
+fn only_data_of_node_is_forwarded() {
+    let site = SecuredNode::new();
+    let server = site.start_fleet_with_token();
     let get = |path: &str| server.get(&site.node_path(path));
     let snapshot = get("api/v1/snapshot?brief=true").json();
     assert_eq!(snapshot["inventory"]["gpus"].as_array().unwrap().len(), 2);
@@ -104,7 +112,7 @@ fn what_a_node_tells_is_passed_on_and_nothing_else_of_it() {
     ] {
         assert_eq!(get(path).status, 200, "{path}");
     }
-    let compressed = ask(
+    let compressed = send_get(
         server.port,
         &site.node_path("api/v1/snapshot"),
         &["Accept-Encoding: gzip"],
@@ -134,14 +142,14 @@ fn what_a_node_tells_is_passed_on_and_nothing_else_of_it() {
             "api/v1/alerts/silence",
             "index.html",
         ] {
-            let answer = send(
+            let answer = send_request(
                 server.port,
                 &format!("{request} {}", site.node_path(path)),
                 &["X-Gpumon: run"],
                 "{}",
             );
             assert!(
-                answer.status == 403 && answer.body.contains("changes nothing"),
+                answer.status == 403 && answer.body.contains("cannot be changed through a fleet"),
                 "{path}: {}",
                 answer.body
             );
@@ -157,69 +165,69 @@ fn what_a_node_tells_is_passed_on_and_nothing_else_of_it() {
 }
 
 #[test]
-fn why_a_node_does_not_open_is_told_with_the_cure() {
-    let site = Site::new();
+fn unreachable_node_is_explained_with_remedy() {
+    let site = SecuredNode::new();
     let told = |server: &Server, node: &str, status: u16| {
         let answer = server.get(&format!("/nodes/{node}/api/v1/snapshot"));
         assert_eq!(answer.status, status, "{}", answer.body);
         answer.body
     };
-    let server = site.with_token();
+    let server = site.start_fleet_with_token();
     assert!(
         told(&server, "localhost:1", 502)
             .contains("cannot be reached: connection refused; start `gpumon serve`")
     );
-    assert!(told(&server, "none", 404).contains("no node of the fleet"));
+    assert!(told(&server, "none", 404).contains("the fleet has no node with this name"));
     let other = site.path("other.crt");
-    let distrustful = fleet(
+    let distrustful = start_fleet(
         &site.prometheus,
-        &["--node-url", ENCRYPTED, "--node-ca-file", &other],
+        &["--node-url", ENCRYPTED_NODE_URL, "--node-ca-file", &other],
     );
     assert!(told(&distrustful, &site.name, 502).contains("--node-ca-file"));
-    let by_address = fleet(
-        &FakePrometheus::of(&[&format!("127.0.0.1:{}", site.node.port), "127.0.0.1:1"]),
+    let by_address = start_fleet(
+        &FakePrometheus::with_instances(&[&format!("127.0.0.1:{}", site.node.port), "127.0.0.1:1"]),
         &[
             "--node-url",
-            ENCRYPTED,
+            ENCRYPTED_NODE_URL,
             "--node-ca-file",
             &site.path("ca.crt"),
         ],
     );
     let name = format!("127.0.0.1:{}", site.node.port);
-    assert!(told(&by_address, &name, 502).contains("certificate of another name"));
-    let plain = fleet(&site.prometheus, &["--node-url", PLAIN]);
+    assert!(told(&by_address, &name, 502).contains("certificate for another name"));
+    let plain = start_fleet(&site.prometheus, &["--node-url", PLAIN_NODE_URL]);
     assert!(told(&plain, &site.name, 400).contains("use https://"));
-    let nowhere = fleet(&site.prometheus, &["--node-url", "none"]);
+    let nowhere = start_fleet(&site.prometheus, &["--node-url", "none"]);
     assert!(told(&nowhere, &site.name, 502).contains("--node-url"));
-    let wrong = site.fleet(&["--node-token-file", &site.path("wrong-token")]);
+    let wrong = site.start_fleet(&["--node-token-file", &site.path("wrong-token")]);
     assert_eq!(wrong.get(&site.node_path("api/v1/snapshot")).status, 401);
     assert_eq!(
-        site.fleet(&[])
+        site.start_fleet(&[])
             .get(&site.node_path("api/v1/session"))
             .json()["token"],
         true,
-        "it asks for one"
+        "the session must report that a token is needed"
     );
 }
 
 #[test]
-fn what_is_not_encrypted_goes_nowhere_but_to_this_machine() {
+fn unencrypted_requests_only_go_to_this_machine() {
     // This address is reserved for documentation, so no request reaches a host.
-    let prometheus = FakePrometheus::of(&["192.0.2.1:9123"]);
-    let server = fleet(&prometheus, &["--node-url", PLAIN]);
+    let prometheus = FakePrometheus::with_instances(&["192.0.2.1:9123"]);
+    let server = start_fleet(&prometheus, &["--node-url", PLAIN_NODE_URL]);
     let name = server.get("/api/v1/fleet").json()["nodes"]["name"][0]
         .as_str()
         .unwrap()
         .to_owned();
     let answer = server.get(&format!("/nodes/{name}/api/v1/snapshot"));
     assert!(
-        answer.status == 502 && answer.body.contains("without encryption"),
+        answer.status == 502 && answer.body.contains("would not be encrypted"),
         "{}",
         answer.body
     );
 }
 
-async fn stream(server: &Server, path: &str, query: &str) -> Stream {
+async fn open_stream(server: &Server, path: &str, query: &str) -> Stream {
     Stream::connect_with(
         format!("ws://localhost:{}{path}{query}", server.port)
             .into_client_request()
@@ -229,43 +237,43 @@ async fn stream(server: &Server, path: &str, query: &str) -> Stream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nodes_stream_goes_both_ways_and_ends_with_the_node() {
-    let mut site = Site::new();
-    let server = site.with_token();
+async fn node_stream_works_both_ways_and_ends_with_node() {
+    let mut site = SecuredNode::new();
+    let server = site.start_fleet_with_token();
     for query in ["", "?encoding=deflate-raw"] {
-        let mut stream = stream(&server, &site.node_path("api/v1/stream"), query).await;
+        let mut stream = open_stream(&server, &site.node_path("api/v1/stream"), query).await;
         assert_eq!(
-            stream.next_of("hello").await["inventory"]["gpus"]
+            stream.next_frame_of_type("hello").await["inventory"]["gpus"]
                 .as_array()
                 .unwrap()
                 .len(),
             2,
             "{query}"
         );
-        stream.next_of("sample").await;
+        stream.next_frame_of_type("sample").await;
         stream
             .send(r#"{"type":"history","metrics":["power.draw_watts"]}"#)
             .await;
-        stream.next_of("history").await;
+        stream.next_frame_of_type("history").await;
         stream.send("nonsense").await;
         assert!(
-            stream.next_of("error").await["message"]
+            stream.next_frame_of_type("error").await["message"]
                 .as_str()
                 .unwrap()
                 .contains("not a client frame")
         );
     }
-    let mut last = stream(&server, &site.node_path("api/v1/stream"), "").await;
-    last.next_of("hello").await;
+    let mut last = open_stream(&server, &site.node_path("api/v1/stream"), "").await;
+    last.next_frame_of_type("hello").await;
     site.node.child.kill().unwrap();
-    while last.next().await.is_some() {}
+    while last.next_frame().await.is_some() {}
     assert_eq!(server.get(&site.node_path("api/v1/snapshot")).status, 502);
     assert_eq!(server.get("/api/v1/fleet").status, 200);
 }
 
 #[test]
-fn a_node_on_this_machine_does_not_take_a_viewer_for_its_own_user() {
-    let node = Server::start(gpumon(&[
+fn local_node_treats_viewer_as_other_user() {
+    let node = Server::start(gpumon_command(&[
         "--source",
         "sim:2",
         "serve",
@@ -274,10 +282,13 @@ fn a_node_on_this_machine_does_not_take_a_viewer_for_its_own_user() {
         "127.0.0.1:0",
     ]));
     let name = format!("localhost:{}", node.port);
-    eventually("the node has readings", || {
+    wait_for_condition("the node has readings", || {
         node.get("/readyz").status == 200
     });
-    let server = fleet(&FakePrometheus::of(&[&name, OTHER]), &["--node-url", PLAIN]);
+    let server = start_fleet(
+        &FakePrometheus::with_instances(&[&name, OTHER_NODE]),
+        &["--node-url", PLAIN_NODE_URL],
+    );
     let commands = |path: &str, server: &Server| {
         let sample = server.get(path).json()["sample"].clone();
         sample.to_string().contains("\"hidden\"")
@@ -288,7 +299,7 @@ fn a_node_on_this_machine_does_not_take_a_viewer_for_its_own_user() {
     );
     assert!(
         commands(&format!("/nodes/{name}/api/v1/snapshot"), &server),
-        "who comes by a fleet may be anybody"
+        "a viewer who comes from a fleet sees no command lines"
     );
     assert_eq!(
         server.get(&format!("/nodes/{name}/api/v1/session")).json()["scope"],

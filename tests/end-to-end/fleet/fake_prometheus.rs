@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// The number of GPUs of each node.
-const GPUS: usize = 2;
+const GPUS_PER_NODE: usize = 2;
 
 pub(super) struct FakePrometheus {
     port: u16,
@@ -22,7 +22,7 @@ pub(super) struct FakePrometheus {
 
 impl FakePrometheus {
     /// Starts a Prometheus that scrapes these `instance`s and reports all of them as up.
-    pub(super) fn of(instances: &[&str]) -> Self {
+    pub(super) fn with_instances(instances: &[&str]) -> Self {
         Self::new(
             instances
                 .iter()
@@ -33,7 +33,7 @@ impl FakePrometheus {
     }
 
     /// Starts a Prometheus that answers every query with this status.
-    pub(super) fn failing(status: u16) -> Self {
+    pub(super) fn with_failure(status: u16) -> Self {
         Self::new(Vec::new(), Some(status))
     }
 
@@ -45,7 +45,7 @@ impl FakePrometheus {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (instances, count) = (instances.clone(), Arc::clone(&count));
-                thread::spawn(move || serve(&stream, &instances, failure, &count));
+                thread::spawn(move || serve_request(&stream, &instances, failure, &count));
             }
         });
         Self { port, asked }
@@ -56,12 +56,17 @@ impl FakePrometheus {
     }
 
     /// Returns the number of queries.
-    pub(super) fn asked(&self) -> usize {
+    pub(super) fn query_count(&self) -> usize {
         self.asked.load(Relaxed)
     }
 }
 
-fn serve(mut stream: &TcpStream, instances: &[String], failure: Option<u16>, count: &AtomicUsize) {
+fn serve_request(
+    mut stream: &TcpStream,
+    instances: &[String],
+    failure: Option<u16>,
+    count: &AtomicUsize,
+) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     while let Some(Ok(first)) = lines.next() {
         while lines
@@ -73,8 +78,8 @@ fn serve(mut stream: &TcpStream, instances: &[String], failure: Option<u16>, cou
         let query = target
             .split(['?', '&'])
             .find_map(|part| part.strip_prefix("query="))
-            .map(decoded);
-        let body = answer(&query.unwrap_or_default(), instances).to_string();
+            .map(decode_url);
+        let body = query_result(&query.unwrap_or_default(), instances).to_string();
         let status =
             failure.map_or_else(|| "200 OK".to_owned(), |status| format!("{status} Refused"));
         let head = format!(
@@ -87,7 +92,7 @@ fn serve(mut stream: &TcpStream, instances: &[String], failure: Option<u16>, cou
     }
 }
 
-fn decoded(text: &str) -> String {
+fn decode_url(text: &str) -> String {
     let bytes = text.replace('+', " ").into_bytes();
     let mut plain = Vec::new();
     let mut at = 0;
@@ -100,26 +105,26 @@ fn decoded(text: &str) -> String {
     String::from_utf8(plain).unwrap()
 }
 
-fn answer(query: &str, instances: &[String]) -> Value {
+fn query_result(query: &str, instances: &[String]) -> Value {
     let of_gpus = |value: &dyn Fn(usize) -> f64, more: Value| -> Vec<Value> {
         let each = instances
             .iter()
-            .flat_map(|instance| (0..GPUS).map(move |gpu| (instance, gpu)));
+            .flat_map(|instance| (0..GPUS_PER_NODE).map(move |gpu| (instance, gpu)));
         each.map(|(instance, gpu)| {
             let name = query.split(['(', '[']).find(|part| part.starts_with("gpumon_")).unwrap_or(query);
             let mut labels = json!({ "__name__": name, "instance": instance, "job": "gpumon", "gpu": gpu.to_string() });
             labels["uuid"] = format!("GPU-{instance}-{gpu}").into();
             labels.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            series(&labels, value(gpu))
+            make_series(&labels, value(gpu))
         })
         .collect()
     };
     // GPU 0 is busy, GPU 1 is free.
     let result = match query {
         _ if query.starts_with("count by (__name__)") => {
-            vec![series(
+            vec![make_series(
                 &json!({ "__name__": "gpumon_gpu_up" }),
-                (instances.len() * GPUS) as f64,
+                (instances.len() * GPUS_PER_NODE) as f64,
             )]
         }
         _ if query.contains("gpumon_gpu_info") => {
@@ -128,7 +133,7 @@ fn answer(query: &str, instances: &[String]) -> Value {
         _ if query.starts_with("up{") || query == "up" => instances
             .iter()
             .map(|instance| {
-                series(
+                make_series(
                     &json!({ "__name__": "up", "instance": instance, "job": "gpumon" }),
                     1.0,
                 )
@@ -151,7 +156,7 @@ fn answer(query: &str, instances: &[String]) -> Value {
             let labels = json!({ "user": "ana\u{1b}[2J<script>", "slurm_job": "88123" });
             of_gpus(&|_| 1.0, labels)
                 .into_iter()
-                .step_by(GPUS)
+                .step_by(GPUS_PER_NODE)
                 .collect()
         }
         _ => Vec::new(),
@@ -159,6 +164,6 @@ fn answer(query: &str, instances: &[String]) -> Value {
     json!({ "status": "success", "data": { "resultType": "vector", "result": result } })
 }
 
-fn series(labels: &Value, value: f64) -> Value {
+fn make_series(labels: &Value, value: f64) -> Value {
     json!({ "metric": labels, "value": [1_700_000_000.0, value.to_string()] })
 }

@@ -9,12 +9,12 @@ mod table;
 mod top;
 
 use self::fake_prometheus::FakePrometheus;
-use crate::support::{Server, gpumon};
+use crate::support::{Server, gpumon_command};
 
 /// Starts `gpumon fleet` on a free port of loopback, without the settings of this machine.
-fn fleet(prometheus: &FakePrometheus, arguments: &[&str]) -> Server {
+fn start_fleet(prometheus: &FakePrometheus, arguments: &[&str]) -> Server {
     let url = prometheus.url();
-    Server::start(gpumon(
+    Server::start(gpumon_command(
         &[
             &["fleet", "--listen", "127.0.0.1:0", "--prometheus", &url],
             arguments,
@@ -24,11 +24,11 @@ fn fleet(prometheus: &FakePrometheus, arguments: &[&str]) -> Server {
 }
 
 /// Options for a node on this machine without TLS.
-const PLAIN: &str = "http://{host}:{port}/";
+const PLAIN_NODE_URL: &str = "http://{host}:{port}/";
 
 /// Options for a node on this machine with TLS.
-const ENCRYPTED: &str = "https://{host}:{port}/";
+const ENCRYPTED_NODE_URL: &str = "https://{host}:{port}/";
 
 /// An unused address of a second node. With two nodes on this host, their names contain their
 /// ports.
-const OTHER: &str = "localhost:1";
+const OTHER_NODE: &str = "localhost:1";

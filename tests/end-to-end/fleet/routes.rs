@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use super::{FakePrometheus, fleet};
-use crate::support::{ask, gpumon, refused, send, write_secret};
+use super::{FakePrometheus, start_fleet};
+use crate::support::{assert_refused, gpumon_command, send_get, send_request, write_secret};
 
 #[test]
-fn a_fleet_is_told_as_prometheus_has_it_and_asked_for_once_for_all() {
-    let prometheus = FakePrometheus::of(&["node1:9400", "node2:9400"]);
-    let server = fleet(&prometheus, &[]);
+fn fleet_matches_prometheus_and_is_queried_once() {
+    let prometheus = FakePrometheus::with_instances(&["node1:9400", "node2:9400"]);
+    let server = start_fleet(&prometheus, &[]);
     let told = server.get("/api/v1/fleet").json();
     assert_eq!(told["nodes"]["name"].as_array().unwrap().len(), 2, "{told}");
     assert_eq!(told["gpus"]["index"], serde_json::json!([0, 1, 0, 1]));
     assert_eq!(told["gpus"]["readings"]["utilization.gpu_percent"][0], 87.5);
-    let before = prometheus.asked();
+    let before = prometheus.query_count();
     for _ in 0..20 {
         assert_eq!(server.get("/api/v1/fleet").status, 200);
         assert_eq!(
@@ -22,11 +22,11 @@ fn a_fleet_is_told_as_prometheus_has_it_and_asked_for_once_for_all() {
         );
     }
     assert!(
-        prometheus.asked() - before <= 20,
+        prometheus.query_count() - before <= 20,
         "{before} and {}",
-        prometheus.asked()
+        prometheus.query_count()
     );
-    let compressed = ask(server.port, "/api/v1/fleet", &["Accept-Encoding: gzip"]);
+    let compressed = send_get(server.port, "/api/v1/fleet", &["Accept-Encoding: gzip"]);
     assert!(
         compressed.head.contains("content-encoding: gzip")
             && compressed.head.contains("vary: accept-encoding")
@@ -65,9 +65,9 @@ fn a_fleet_is_told_as_prometheus_has_it_and_asked_for_once_for_all() {
 }
 
 #[test]
-fn a_server_of_a_fleet_reads_no_gpus_and_changes_nothing() {
-    let prometheus = FakePrometheus::of(&["node1:9400"]);
-    let server = fleet(&prometheus, &[]);
+fn fleet_server_reads_no_gpus_and_is_readonly() {
+    let prometheus = FakePrometheus::with_instances(&["node1:9400"]);
+    let server = start_fleet(&prometheus, &[]);
     assert_eq!(server.get("/readyz").status, 200);
     let snapshot = server.get("/api/v1/snapshot").json();
     assert_eq!(
@@ -79,36 +79,39 @@ fn a_server_of_a_fleet_reads_no_gpus_and_changes_nothing() {
         "POST /api/v1/marks",
         "POST /api/v1/cells",
     ] {
-        let answer = send(server.port, request, &["X-Gpumon: run"], "{}");
+        let answer = send_request(server.port, request, &["X-Gpumon: run"], "{}");
         assert!(
-            answer.status == 409 && answer.body.contains("on the machine with the GPU"),
+            answer.status == 409
+                && answer
+                    .body
+                    .contains("send this request to the machine with the GPU"),
             "{request}: {}",
             answer.body
         );
     }
     let asked_after = |milliseconds| {
         std::thread::sleep(Duration::from_millis(milliseconds));
-        prometheus.asked()
+        prometheus.query_count()
     };
     let at_start = asked_after(1000);
     assert!(
         at_start > 3,
-        "whoever comes first does not wait: {at_start}"
+        "the first request must wait for readings: {at_start}"
     );
     // Another query would have been sent within this time if there had been a request.
     assert_eq!(asked_after(1500), at_start);
 }
 
 #[test]
-fn every_door_holds_for_a_fleet_and_below_a_node() {
+fn fleet_and_node_paths_require_tokens() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = folder.path().join("tokens");
     write_secret(
         &tokens,
         "read ana 11111111111111111111111111111111\nmetrics p 22222222222222222222222222222222\n",
     );
-    let prometheus = FakePrometheus::of(&["localhost:1"]);
-    let server = fleet(&prometheus, &["--token-file", tokens.to_str().unwrap()]);
+    let prometheus = FakePrometheus::with_instances(&["localhost:1"]);
+    let server = start_fleet(&prometheus, &["--token-file", tokens.to_str().unwrap()]);
     let paths = [
         "/api/v1/fleet",
         "/nodes/localhost/",
@@ -117,7 +120,7 @@ fn every_door_holds_for_a_fleet_and_below_a_node() {
     ];
     for path in paths {
         assert_eq!(server.get(path).status, 401, "{path}");
-        let metrics = ask(
+        let metrics = send_get(
             server.port,
             path,
             &["Authorization: Bearer 22222222222222222222222222222222"],
@@ -125,23 +128,23 @@ fn every_door_holds_for_a_fleet_and_below_a_node() {
         assert_eq!(metrics.status, 403, "{path}");
         let ana = "Authorization: Bearer 11111111111111111111111111111111";
         assert_eq!(
-            ask(server.port, path, &[ana, "Host: evil.example"]).status,
+            send_get(server.port, path, &[ana, "Host: evil.example"]).status,
             403,
             "{path}"
         );
         assert_eq!(
-            ask(server.port, path, &[ana, "Origin: https://evil.example"]).status,
+            send_get(server.port, path, &[ana, "Origin: https://evil.example"]).status,
             403,
             "{path}"
         );
         assert_eq!(
-            ask(server.port, path, &[ana, "Sec-Fetch-Site: cross-site"]).status,
+            send_get(server.port, path, &[ana, "Sec-Fetch-Site: cross-site"]).status,
             403,
             "{path}"
         );
     }
     let post = |headers: &[&str]| {
-        send(
+        send_request(
             server.port,
             "POST /nodes/localhost/api/v1/session",
             headers,
@@ -153,7 +156,7 @@ fn every_door_holds_for_a_fleet_and_below_a_node() {
 }
 
 #[test]
-fn what_is_wrong_with_the_source_is_told_with_its_cure() {
+fn prometheus_errors_are_reported_with_remedy() {
     for (arguments, words) in [
         (&["fleet"][..], "--prometheus URL"),
         (
@@ -214,7 +217,7 @@ fn what_is_wrong_with_the_source_is_told_with_its_cure() {
         (&["fleet", "--prometheus", "http://p", "idle"], "--table"),
         (
             &["fleet", "--prometheus", "http://p", "--table", "speed>3"],
-            "Compare utilization",
+            "Valid quantities: utilization",
         ),
         (
             &["fleet", "--prometheus", "http://p", "--listen", "0.0.0.0:0"],
@@ -225,16 +228,16 @@ fn what_is_wrong_with_the_source_is_told_with_its_cure() {
             "credentials",
         ),
     ] {
-        let said = refused(gpumon(arguments), 2, words);
+        let said = assert_refused(gpumon_command(arguments), 2, words);
         assert!(!said.contains("secret"));
     }
-    let broken = FakePrometheus::failing(401);
-    refused(
-        gpumon(&["fleet", "--prometheus", &broken.url(), "--table"]),
+    let broken = FakePrometheus::with_failure(401);
+    assert_refused(
+        gpumon_command(&["fleet", "--prometheus", &broken.url(), "--table"]),
         1,
         "401",
     );
-    let server = fleet(&broken, &[]);
+    let server = start_fleet(&broken, &[]);
     let told = server.get("/api/v1/fleet").json();
     assert!(
         told["problems"][0].as_str().unwrap().contains("401"),
@@ -244,8 +247,8 @@ fn what_is_wrong_with_the_source_is_told_with_its_cure() {
 }
 
 #[test]
-fn a_server_with_gpus_of_its_own_shows_a_fleet_too_and_one_without_says_so() {
-    let prometheus = FakePrometheus::of(&["node1:9400"]);
+fn local_server_shows_fleet_only_if_configured() {
+    let prometheus = FakePrometheus::with_instances(&["node1:9400"]);
     let url = prometheus.url();
     let serve = [
         "--source",
@@ -255,14 +258,14 @@ fn a_server_with_gpus_of_its_own_shows_a_fleet_too_and_one_without_says_so() {
         "--listen",
         "127.0.0.1:0",
     ];
-    let with = crate::support::Server::start(gpumon(
+    let with = crate::support::Server::start(gpumon_command(
         &[&serve[..], &["--fleet-prometheus", &url]].concat(),
     ));
     assert_eq!(
         with.get("/api/v1/fleet").json()["nodes"]["name"][0],
         "node1"
     );
-    let without = crate::support::Server::start(gpumon(&serve));
+    let without = crate::support::Server::start(gpumon_command(&serve));
     for path in [
         "/api/v1/fleet",
         "/api/v1/fleet/usage",
@@ -279,8 +282,8 @@ fn a_server_with_gpus_of_its_own_shows_a_fleet_too_and_one_without_says_so() {
 }
 
 #[test]
-fn where_each_sees_their_own_a_stranger_learns_no_names() {
-    let prometheus = FakePrometheus::of(&["node1:9400"]);
+fn private_processes_hide_names_from_other_users() {
+    let prometheus = FakePrometheus::with_instances(&["node1:9400"]);
     // Behind a proxy, no client on the port counts as this user.
     let arguments = [
         "--show-processes",
@@ -288,13 +291,13 @@ fn where_each_sees_their_own_a_stranger_learns_no_names() {
         "--public-origin",
         "https://gpus.example.org",
     ];
-    let server = fleet(&prometheus, &arguments);
+    let server = start_fleet(&prometheus, &arguments);
     let told = server.get("/api/v1/fleet").json();
     assert!(
         told["owners"].as_array().unwrap().is_empty() && told["missing"]["owners"].is_string(),
         "{told}"
     );
-    let open = fleet(
+    let open = start_fleet(
         &prometheus,
         &["--public-origin", "https://gpus.example.org"],
     );

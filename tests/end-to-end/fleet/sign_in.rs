@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::drill_down::{ANA, FLEET, Site};
-use crate::support::{Answer, Server, ask, send};
+use super::drill_down::{ANA_TOKEN, FLEET_TOKEN, SecuredNode};
+use crate::support::{HttpResponse, Server, send_get, send_request};
 
-fn sign_in(server: &Server, site: &Site, token: &str) -> Answer {
+fn sign_in(server: &Server, site: &SecuredNode, token: &str) -> HttpResponse {
     let path = format!("POST {}", site.node_path("api/v1/session"));
-    send(
+    send_request(
         server.port,
         &path,
         &["X-Gpumon: run"],
@@ -16,13 +16,13 @@ fn sign_in(server: &Server, site: &Site, token: &str) -> Answer {
 }
 
 /// Returns the cookie in the same form as a browser.
-fn cookie_of(answer: &Answer) -> String {
+fn node_session_cookie(answer: &HttpResponse) -> String {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let set = answer
         .head
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "))
-        .expect("a cookie");
+        .expect("the response must set a cookie");
     // The head of the answer is in lower case.
     format!(
         "Cookie: {}",
@@ -31,13 +31,13 @@ fn cookie_of(answer: &Answer) -> String {
 }
 
 #[test]
-fn a_session_at_the_node_is_the_viewers_own_and_the_fleet_keeps_nothing() {
-    let site = Site::new();
-    let server = site.fleet(&[]);
+fn fleet_does_not_store_session_at_node() {
+    let site = SecuredNode::new();
+    let server = site.start_fleet(&[]);
     let session = site.node_path("api/v1/session");
     assert_eq!(server.get(&session).status, 401);
     assert_eq!(sign_in(&server, &site, "wrong").status, 401);
-    let answer = sign_in(&server, &site, ANA);
+    let answer = sign_in(&server, &site, ANA_TOKEN);
     let set = answer
         .head
         .lines()
@@ -52,76 +52,80 @@ fn a_session_at_the_node_is_the_viewers_own_and_the_fleet_keeps_nothing() {
     }
     // Without a path and a domain, a browser returns the cookie only to where it came from.
     assert!(!set.contains("path=") && !set.contains("domain="), "{set}");
-    let cookie = cookie_of(&answer);
+    let cookie = node_session_cookie(&answer);
     assert_eq!(
-        ask(server.port, &session, &[&cookie]).json()["name"],
+        send_get(server.port, &session, &[&cookie]).json()["name"],
         "token ana"
     );
     assert_eq!(
-        ask(server.port, &site.node_path("api/v1/snapshot"), &[&cookie]).status,
+        send_get(server.port, &site.node_path("api/v1/snapshot"), &[&cookie]).status,
         200
     );
     assert_eq!(
         server.get(&site.node_path("api/v1/snapshot")).status,
         401,
-        "of nobody else"
+        "other users are not signed in"
     );
     // A restarted server accepts the same cookie.
-    let other = site.fleet(&[]);
+    let other = site.start_fleet(&[]);
     let moved = cookie.replace(&server.port.to_string(), &other.port.to_string());
     assert_eq!(
-        ask(other.port, &session, &[&moved]).json()["name"],
+        send_get(other.port, &session, &[&moved]).json()["name"],
         "token ana"
     );
     let out = |headers: &[&str]| {
-        send(
+        send_request(
             server.port,
             &format!("DELETE {session}"),
             &[&[&*cookie], headers].concat(),
             "",
         )
     };
-    assert_eq!(out(&[]).status, 403, "without the header");
+    assert_eq!(
+        out(&[]).status,
+        403,
+        "sign-out without the header is refused"
+    );
     let ended = out(&["X-Gpumon: run"]);
     assert!(
         ended.status == 204 && ended.head.contains("max-age=0"),
         "{}",
         ended.head
     );
-    assert_eq!(ask(server.port, &session, &[&cookie]).status, 401);
+    assert_eq!(send_get(server.port, &session, &[&cookie]).status, 401);
     let log = server.end_and_read_log();
     assert!(
-        !log.contains(ANA) && !log.contains("gpumon-session"),
+        !log.contains(ANA_TOKEN) && !log.contains("gpumon-session"),
         "{log}"
     );
 }
 
 #[test]
-fn without_a_session_the_fleets_token_counts_unless_each_sees_their_own() {
-    let site = Site::new();
-    let server = site.with_token();
+fn fleet_token_is_default_unless_processes_are_private() {
+    let site = SecuredNode::new();
+    let server = site.start_fleet_with_token();
     let session = site.node_path("api/v1/session");
     assert_eq!(server.get(&session).json()["name"], "token fleet");
-    let cookie = cookie_of(&sign_in(&server, &site, ANA));
+    let cookie = node_session_cookie(&sign_in(&server, &site, ANA_TOKEN));
     assert_eq!(
-        ask(server.port, &session, &[&cookie]).json()["name"],
+        send_get(server.port, &session, &[&cookie]).json()["name"],
         "token ana"
     );
     let stale = format!("Cookie: gpumon-node-{}=gpumon-session-1.00", server.port);
     assert_eq!(
-        ask(server.port, &session, &[&stale]).json()["name"],
+        send_get(server.port, &session, &[&stale]).json()["name"],
         "token fleet",
-        "one that counts no more is none"
+        "an invalid session falls back to the fleet's token"
     );
     // A viewer who signs in cannot use the fleet's token for it, and the viewer's own header is not
     // forwarded.
     assert_eq!(sign_in(&server, &site, "wrong").status, 401);
-    let bearer = format!("Authorization: Bearer {ANA}");
+    let bearer = format!("Authorization: Bearer {ANA_TOKEN}");
     assert_eq!(
-        ask(server.port, &session, &[&bearer]).json()["name"],
+        send_get(server.port, &session, &[&bearer]).json()["name"],
         "token fleet"
     );
-    let own = site.fleet(&[
+    let own = site.start_fleet(&[
         "--node-token-file",
         &site.path("node-token"),
         "--show-processes",
@@ -130,6 +134,6 @@ fn without_a_session_the_fleets_token_counts_unless_each_sees_their_own() {
         "https://gpus.example.org",
     ]);
     assert_eq!(own.get(&session).status, 401);
-    let cookie = cookie_of(&sign_in(&own, &site, FLEET));
-    assert_eq!(ask(own.port, &session, &[&cookie]).status, 200);
+    let cookie = node_session_cookie(&sign_in(&own, &site, FLEET_TOKEN));
+    assert_eq!(send_get(own.port, &session, &[&cookie]).status, 200);
 }

@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 
 use super::FakePrometheus;
-use crate::support::{gpumon, refused, stdout};
+use crate::support::{assert_refused, gpumon_command, stdout_text};
 
-fn printed(prometheus: &FakePrometheus, arguments: &[&str]) -> (Option<i32>, String) {
+fn print_table(prometheus: &FakePrometheus, arguments: &[&str]) -> (Option<i32>, String) {
     let url = prometheus.url();
-    let output = gpumon(&[&["fleet", "--prometheus", &url], arguments].concat())
+    let output = gpumon_command(&[&["fleet", "--prometheus", &url], arguments].concat())
         .output()
         .unwrap();
-    (output.status.code(), stdout(&output))
+    (output.status.code(), stdout_text(&output))
 }
 
 #[test]
-fn nodes_gpus_and_users_are_printed_and_chosen_by_words() {
-    let prometheus = FakePrometheus::of(&["node10:9400", "node2:9400"]);
-    let (code, nodes) = printed(&prometheus, &["--table"]);
+fn table_lists_and_filters_nodes_gpus_and_users() {
+    let prometheus = FakePrometheus::with_instances(&["node10:9400", "node2:9400"]);
+    let (code, nodes) = print_table(&prometheus, &["--table"]);
     assert_eq!(code, Some(0));
     assert!(
         nodes.contains("2 nodes  4 GPUs") && nodes.contains("2 busy  2 free"),
@@ -32,20 +32,20 @@ fn nodes_gpus_and_users_are_printed_and_chosen_by_words() {
         !nodes.contains('\u{1b}') && nodes.contains("ana"),
         "{nodes:?}"
     );
-    let (_, gpus) = printed(&prometheus, &["--gpus", "busy", "node:node2"]);
+    let (_, gpus) = print_table(&prometheus, &["--gpus", "busy", "node:node2"]);
     let lines: Vec<&str> = gpus.lines().filter(|line| line.contains("H100")).collect();
     assert!(
         lines.len() == 1 && lines[0].contains("job 88123") && lines[0].contains("88"),
         "{gpus}"
     );
-    let (_, users) = printed(&prometheus, &["--users"]);
+    let (_, users) = print_table(&prometheus, &["--users"]);
     assert!(
         users.contains("ana") && !users.contains('\u{1b}'),
         "{users:?}"
     );
-    let (_, none) = printed(&prometheus, &["--table", "user:nobody"]);
+    let (_, none) = print_table(&prometheus, &["--table", "user:nobody"]);
     assert!(none.contains("No GPU matches."), "{none}");
-    let (_, json) = printed(&prometheus, &["--json"]);
+    let (_, json) = print_table(&prometheus, &["--json"]);
     let fleet: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (
@@ -62,9 +62,9 @@ fn nodes_gpus_and_users_are_printed_and_chosen_by_words() {
 }
 
 #[test]
-fn a_proxy_that_variables_name_is_used_but_not_for_what_is_excepted() {
-    let proxy = FakePrometheus::of(&["node1:9400"]);
-    let mut command = gpumon(&[
+fn proxy_variables_and_exceptions_are_used() {
+    let proxy = FakePrometheus::with_instances(&["node1:9400"]);
+    let mut command = gpumon_command(&[
         "fleet",
         "--prometheus",
         "http://prometheus.invalid:9090",
@@ -74,15 +74,15 @@ fn a_proxy_that_variables_name_is_used_but_not_for_what_is_excepted() {
         .env("HTTP_PROXY", proxy.url())
         .env_remove("NO_PROXY")
         .env_remove("no_proxy");
-    assert!(stdout(&command.output().unwrap()).contains("node1"));
+    assert!(stdout_text(&command.output().unwrap()).contains("node1"));
     let output = command.env("NO_PROXY", "invalid").output().unwrap();
-    assert!(!stdout(&output).contains("node1"));
+    assert!(!stdout_text(&output).contains("node1"));
 }
 
 #[test]
-fn whether_there_are_free_gpus_is_the_exit_code() {
-    let prometheus = FakePrometheus::of(&["node1:9400", "node2:9400"]);
-    let (code, found) = printed(&prometheus, &["--free", "1", "--memory", "80GiB"]);
+fn exit_code_reports_free_gpus() {
+    let prometheus = FakePrometheus::with_instances(&["node1:9400", "node2:9400"]);
+    let (code, found) = print_table(&prometheus, &["--free", "1", "--memory", "80GiB"]);
     assert!(
         code == Some(0) && found.contains("1 of 2") && found.contains("node2"),
         "{found}"
@@ -92,13 +92,13 @@ fn whether_there_are_free_gpus_is_the_exit_code() {
         &["--free", "1", "--memory", "141GiB"],
         &["--free", "1", "node:node3"],
     ] {
-        let (code, found) = printed(&prometheus, arguments);
+        let (code, found) = print_table(&prometheus, arguments);
         assert!(
             code == Some(1) && found.contains("No node has that many free GPUs."),
             "{arguments:?}: {found}"
         );
     }
-    let (code, json) = printed(&prometheus, &["--free", "1", "--json"]);
+    let (code, json) = print_table(&prometheus, &["--free", "1", "--json"]);
     let found: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (code, &found[0]["node"], &found[0]["indexes"]),
@@ -112,8 +112,8 @@ fn whether_there_are_free_gpus_is_the_exit_code() {
         (&["--free", "1", "--memory", "80"], "did you mean 80GiB"),
         (&["--table", "--gpus"], "cannot be used with"),
     ] {
-        refused(
-            gpumon(&[&["fleet", "--prometheus", &url], arguments].concat()),
+        assert_refused(
+            gpumon_command(&[&["fleet", "--prometheus", &url], arguments].concat()),
             2,
             words,
         );

@@ -16,10 +16,10 @@ use std::{
 };
 
 use super::snapshots;
-use crate::support::{Fake, in_parallel, stdout};
+use crate::support::{FakeNvml, run_in_parallel, stdout_text};
 
 /// One file of a capture.
-struct Form {
+struct CapturedOutput {
     capture: String,
     name: String,
     scenario: String,
@@ -27,7 +27,7 @@ struct Form {
     printed: String,
 }
 
-fn forms(folder: &Path) -> Vec<Form> {
+fn list_captured_outputs(folder: &Path) -> Vec<CapturedOutput> {
     let scenario = fs::read_to_string(folder.join("scenario.toml")).unwrap();
     let form = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
@@ -37,42 +37,50 @@ fn forms(folder: &Path) -> Vec<Form> {
             .strip_prefix("! ")
             .and_then(|rest| rest.split_once('\n'))
         {
-            scenario = replaced(&scenario, moved);
+            scenario = replace_value(&scenario, moved);
             printed = rest;
         }
-        Form {
-            capture: name(folder),
-            name: name(&path.with_extension("")),
+        CapturedOutput {
+            capture: stem_text(folder),
+            name: stem_text(&path.with_extension("")),
             scenario,
             arguments: command.split(' ').skip(2).map(str::to_owned).collect(),
             printed: printed.to_owned(),
         }
     };
-    let texts = paths(folder).filter(|path| path.extension().is_some_and(|kind| kind == "txt"));
+    let texts =
+        list_paths(folder).filter(|path| path.extension().is_some_and(|kind| kind == "txt"));
     let forms: Vec<_> = texts.map(form).collect();
-    assert!(!forms.is_empty(), "nothing in {}", folder.display());
+    assert!(
+        !forms.is_empty(),
+        "there are no captures in {}",
+        folder.display()
+    );
     forms
 }
 
-fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+fn list_paths(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
 }
 
-fn name(path: &Path) -> String {
+fn stem_text(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
 /// Returns the scenario with another value of an existing key.
 #[track_caller]
-fn replaced(scenario: &str, line: &str) -> String {
+fn replace_value(scenario: &str, line: &str) -> String {
     let key = line.split(" = ").next().unwrap();
     let is_of_key = |own: &str| {
         own.strip_prefix(key)
             .is_some_and(|rest| rest.starts_with(" = "))
     };
-    assert!(scenario.lines().any(is_of_key), "no {key} in the scenario");
+    assert!(
+        scenario.lines().any(is_of_key),
+        "the key {key} is missing in the scenario"
+    );
     scenario
         .lines()
         .map(|own| if is_of_key(own) { line } else { own }.to_owned() + "\n")
@@ -80,7 +88,7 @@ fn replaced(scenario: &str, line: &str) -> String {
 }
 
 /// Converts a table with one row into one line per column, so that differences are easy to find.
-fn by_column(csv: &str) -> String {
+fn split_columns_into_lines(csv: &str) -> String {
     let mut lines = csv.lines().map(|line| line.split(", "));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
         return csv.to_owned();
@@ -95,36 +103,39 @@ fn by_column(csv: &str) -> String {
     names.zip(values).map(line).collect()
 }
 
-impl Form {
+impl CapturedOutput {
     /// Returns the differences from the real tool's output, except for the listed ones; `None` if
     /// there are none.
-    fn complaint(&self) -> Option<String> {
-        let fake = Fake::new(&self.scenario);
+    fn find_differences(&self) -> Option<String> {
+        let fake = FakeNvml::new(&self.scenario);
         let arguments: Vec<&str> = ["smi"]
             .into_iter()
             .chain(self.arguments.iter().map(String::as_str))
             .collect();
-        let shown = stdout(&fake.gpumon(&arguments).output().unwrap());
+        let shown = stdout_text(&fake.gpumon_command(&arguments).output().unwrap());
         let comparable = |text: &str| {
             let text = if self.name.starts_with("query-") {
-                by_column(text)
+                split_columns_into_lines(text)
             } else {
                 text.to_owned()
             };
             let text = if self.name == "topo" {
-                snapshots::without_cards(&text)
+                snapshots::remove_network_cards(&text)
             } else {
                 text
             };
-            snapshots::without_time(text.trim_end())
+            snapshots::mask_times(text.trim_end())
         };
-        let expected =
-            match differences::applied(&self.capture, &self.name, comparable(&self.printed)) {
-                Ok(expected) => expected,
-                Err(stale) => return Some(format!("{} of {}: {stale}", self.name, self.capture)),
-            };
+        let expected = match differences::apply_differences(
+            &self.capture,
+            &self.name,
+            comparable(&self.printed),
+        ) {
+            Ok(expected) => expected,
+            Err(stale) => return Some(format!("{} of {}: {stale}", self.name, self.capture)),
+        };
         let shown = comparable(&shown);
-        let apart: Vec<String> = diff(&expected, &shown);
+        let apart: Vec<String> = diff_lines(&expected, &shown);
         (!apart.is_empty())
             .then(|| format!("{} of {}:\n{}", self.name, self.capture, apart.join("\n")))
     }
@@ -132,7 +143,7 @@ impl Form {
 
 /// Returns the lines that are only in one of two texts, in order: `- ` for the first, `+ ` for the
 /// second.
-fn diff(first: &str, second: &str) -> Vec<String> {
+fn diff_lines(first: &str, second: &str) -> Vec<String> {
     let (first, second): (Vec<_>, Vec<_>) = (first.lines().collect(), second.lines().collect());
     // The length of the longest common subsequence of the lines from `i` and `j` on.
     let mut common = vec![vec![0; second.len() + 1]; first.len() + 1];
@@ -161,13 +172,15 @@ fn diff(first: &str, second: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_capture_is_printed_again_but_for_what_is_listed() {
+fn captures_are_reproduced_except_listed_differences() {
     let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end-to-end/captures");
-    let forms: Vec<Form> = paths(&captures).flat_map(|folder| forms(&folder)).collect();
-    assert!(!forms.is_empty(), "no captures");
+    let forms: Vec<CapturedOutput> = list_paths(&captures)
+        .flat_map(|folder| list_captured_outputs(&folder))
+        .collect();
+    assert!(!forms.is_empty(), "there are no captures");
     let complaints = std::sync::Mutex::new(Vec::new());
-    in_parallel(2, &forms, |form| {
-        complaints.lock().unwrap().extend(form.complaint());
+    run_in_parallel(2, &forms, |form| {
+        complaints.lock().unwrap().extend(form.find_differences());
     });
     let mut complaints = complaints.into_inner().unwrap();
     complaints.sort();
@@ -175,7 +188,7 @@ fn every_capture_is_printed_again_but_for_what_is_listed() {
 }
 
 #[test]
-fn a_line_that_only_one_text_has_is_told() {
-    assert_eq!(diff("a\nb\nc", "a\nc\nd"), ["- b", "+ d"]);
-    assert!(diff("a\nb", "a\nb").is_empty());
+fn diff_contains_unmatched_lines() {
+    assert_eq!(diff_lines("a\nb\nc", "a\nc\nd"), ["- b", "+ d"]);
+    assert!(diff_lines("a\nb", "a\nb").is_empty());
 }

@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
-use crate::support::{Fake, stdout};
+use crate::support::{FakeNvml, stdout_text};
 
 /// Returns a scenario with these counters: `nvmlDeviceGetTotalEccErrors` 101 to 104;
 /// `nvmlDeviceGetMemoryErrorCounter` 1000 plus digits for kind, counter and location;
 /// `nvmlDeviceGetSramEccErrorStatus` 2001 to 2011.
-fn counters() -> String {
+fn counters_scenario() -> String {
     let mut scenario =
         String::from("[[gpu]]\nindex = 0\n[gpu.answers]\nnvmlDeviceGetEccMode = [1, 0]\n");
     for (kind, counter) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
@@ -33,7 +33,7 @@ fn counters() -> String {
     scenario + "nvmlDeviceGetRepairStatus = [1, 0]\nnvmlDeviceGetUnrepairableMemoryFlag_v1 = 1\n"
 }
 
-const FIELDS: [(&str, &str); 48] = [
+const QUERY_FIELDS: [(&str, &str); 48] = [
     ("ecc.mode.current", "Enabled"),
     ("ecc.mode.pending", "Disabled"),
     ("ecc.errors.corrected.volatile.device_memory", "1002"),
@@ -87,7 +87,7 @@ const FIELDS: [(&str, &str); 48] = [
     ("ecc.errors.uncorrected.aggregate.sram.other", "2011"),
 ];
 
-const LOG: &str = "\
+const EXPECTED_LOG: &str = "\
     ECC Mode
         Current                                        : Enabled
         Pending                                        : Disabled
@@ -116,7 +116,7 @@ const LOG: &str = "\
         Unrepairable Memory                            : Yes
 ";
 
-const DOCUMENT: [(&str, &str); 20] = [
+const EXPECTED_XML: [(&str, &str); 20] = [
     ("current_ecc", "Enabled"),
     ("pending_ecc", "Disabled"),
     ("sram_correctable", "2006"),
@@ -141,16 +141,16 @@ const DOCUMENT: [(&str, &str); 20] = [
 
 #[test]
 fn each_ecc_field_comes_from_its_own_counter() {
-    let fake = Fake::new(&counters());
+    let fake = FakeNvml::new(&counters_scenario());
     let run = |arguments: &[&str]| {
-        stdout(
+        stdout_text(
             &fake
-                .gpumon(&[&["smi"], arguments].concat())
+                .gpumon_command(&[&["smi"], arguments].concat())
                 .output()
                 .unwrap(),
         )
     };
-    let names: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();
+    let names: Vec<_> = QUERY_FIELDS.iter().map(|(name, _)| *name).collect();
     let query = format!("--query-gpu={}", names.join(","));
     let printed = run(&[&query, "--format=csv,noheader"]);
     let printed: Vec<_> = names
@@ -158,9 +158,9 @@ fn each_ecc_field_comes_from_its_own_counter() {
         .copied()
         .zip(printed.trim_end().split(", "))
         .collect();
-    assert_eq!(printed, FIELDS);
+    assert_eq!(printed, QUERY_FIELDS);
     let log = run(&["-q", "-d", "ECC"]);
-    assert!(log.contains(LOG), "{log}");
+    assert!(log.contains(EXPECTED_LOG), "{log}");
     let document = run(&["-q", "-x"]);
     let elements = document
         .lines()
@@ -168,12 +168,12 @@ fn each_ecc_field_comes_from_its_own_counter() {
     let elements: Vec<_> = elements
         .skip_while(|(name, _)| *name != "current_ecc")
         .filter_map(|(name, rest)| Some((name, rest.strip_suffix(&format!("</{name}>"))?)))
-        .take(DOCUMENT.len())
+        .take(EXPECTED_XML.len())
         .collect();
-    assert_eq!(elements, DOCUMENT);
+    assert_eq!(elements, EXPECTED_XML);
     let table = run(&[]);
     assert!(
         table.contains("|                  103 |"),
-        "the table has all volatile uncorrected errors: {table}"
+        "the table contains all volatile uncorrected errors: {table}"
     );
 }

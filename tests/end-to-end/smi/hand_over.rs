@@ -14,57 +14,62 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::support::{Fake, copy_program, eventually, stderr, stdout};
+use crate::support::{FakeNvml, copy_program, stderr_text, stdout_text, wait_for_condition};
 
 const GPUMON: &str = env!("CARGO_BIN_EXE_gpumon");
 
 /// Returns a folder for a file `nvidia-smi`.
-fn folder(fake: &Fake, name: &str) -> PathBuf {
+fn create_tool_folder(fake: &FakeNvml, name: &str) -> PathBuf {
     let folder = fake.path(name);
     fs::create_dir(&folder).unwrap();
     folder.join("nvidia-smi")
 }
 
-fn script(path: &Path, text: &str) {
+fn write_script(path: &Path, text: &str) {
     fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn linked(fake: &Fake) -> PathBuf {
-    let link = folder(fake, "linked");
+fn link_gpumon(fake: &FakeNvml) -> PathBuf {
+    let link = create_tool_folder(fake, "linked");
     symlink(GPUMON, &link).unwrap();
     link
 }
 
 /// Creates a tool that prints its arguments, each after a zero byte, and exits with 7.
-fn real(fake: &Fake) -> PathBuf {
-    let real = folder(fake, "real");
-    script(&real, r#"printf '\0%s' "$@"; exit 7"#);
+fn create_real_tool(fake: &FakeNvml) -> PathBuf {
+    let real = create_tool_folder(fake, "real");
+    write_script(&real, r#"printf '\0%s' "$@"; exit 7"#);
     real
 }
 
-fn path(programs: &[&Path]) -> OsString {
+fn join_path(programs: &[&Path]) -> OsString {
     std::env::join_paths(programs.iter().map(|program| program.parent().unwrap())).unwrap()
 }
 
 /// Returns this program over the fake library, with these folders in `PATH`.
-fn over(fake: &Fake, program: &Path, arguments: &[&OsStr], programs: &[&Path]) -> Command {
+fn make_command(
+    fake: &FakeNvml,
+    program: &Path,
+    arguments: &[&OsStr],
+    programs: &[&Path],
+) -> Command {
     let mut command = Command::new(program);
-    let given = fake.gpumon(&[]);
+    let given = fake.gpumon_command(&[]);
     command.args(arguments).envs(
         given
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
     command
-        .env("PATH", path(programs))
+        .env("PATH", join_path(programs))
         .env_remove("GPUMON_SMI_TRIED")
         .env_remove("GPUMON_SOURCE");
     command
 }
 
 #[track_caller]
-fn assert_reached(output: &Output, arguments: &[&OsStr]) {
+fn assert_tool_was_reached(output: &Output, arguments: &[&OsStr]) {
     let expected: Vec<u8> = arguments
         .iter()
         .flat_map(|word| [&b"\0"[..], word.as_bytes()].concat())
@@ -73,18 +78,18 @@ fn assert_reached(output: &Output, arguments: &[&OsStr]) {
         (&output.stdout, output.status.code()),
         (&expected, Some(7)),
         "{}",
-        stderr(output)
+        stderr_text(output)
     );
-    assert_eq!(stderr(output), "");
+    assert_eq!(stderr_text(output), "");
 }
 
-fn words(line: &str) -> Vec<&OsStr> {
+fn split_words(line: &str) -> Vec<&OsStr> {
     line.split_whitespace().map(OsStr::new).collect()
 }
 
 /// Command lines that gpumon passes on: changes, data that NVML does not provide, unknown options,
 /// and unsupported features.
-const LEFT: [&str; 56] = [
+const FORWARDED_COMMANDS: [&str; 56] = [
     "-pm 1",
     "-lgc",
     "-lgc 1500,1500 -i 0",
@@ -145,33 +150,38 @@ const LEFT: [&str; 56] = [
 ];
 
 #[test]
-fn what_gpumon_does_not_do_reaches_the_real_tool_byte_for_byte() {
-    let fake = Fake::new("gpus = 2");
-    let (linked, real) = (linked(&fake), real(&fake));
-    for line in LEFT {
-        let by_name = over(&fake, &linked, &words(line), &[&linked, &real])
+fn unsupported_commands_reach_real_tool_unchanged() {
+    let fake = FakeNvml::new("gpus = 2");
+    let (linked, real) = (link_gpumon(&fake), create_real_tool(&fake));
+    for line in FORWARDED_COMMANDS {
+        let by_name = make_command(&fake, &linked, &split_words(line), &[&linked, &real])
             .output()
             .unwrap();
-        assert_reached(&by_name, &words(line));
+        assert_tool_was_reached(&by_name, &split_words(line));
         let named = format!("smi {line}");
-        assert_reached(
-            &over(&fake, Path::new(GPUMON), &words(&named), &[&linked, &real])
-                .output()
-                .unwrap(),
-            &words(line),
+        assert_tool_was_reached(
+            &make_command(
+                &fake,
+                Path::new(GPUMON),
+                &split_words(&named),
+                &[&linked, &real],
+            )
+            .output()
+            .unwrap(),
+            &split_words(line),
         );
     }
     let bytes = OsString::from_vec(b"\xff \xc3\n$x".to_vec());
     let odd = [OsStr::new("--set-hostname"), &bytes, OsStr::new("")];
-    assert_reached(
-        &over(&fake, &linked, &odd, &[&linked, &real])
+    assert_tool_was_reached(
+        &make_command(&fake, &linked, &odd, &[&linked, &real])
             .output()
             .unwrap(),
         &odd,
     );
     let own = [&["smi", "--no-daemon"].map(OsStr::new)[..], &odd].concat();
-    assert_reached(
-        &over(&fake, Path::new(GPUMON), &own, &[&linked, &real])
+    assert_tool_was_reached(
+        &make_command(&fake, Path::new(GPUMON), &own, &[&linked, &real])
             .output()
             .unwrap(),
         &odd,
@@ -179,9 +189,9 @@ fn what_gpumon_does_not_do_reaches_the_real_tool_byte_for_byte() {
 }
 
 #[test]
-fn what_gpumon_does_and_what_is_typed_wrong_stays_with_gpumon() {
-    let fake = Fake::new("gpus = 1");
-    let (linked, real) = (linked(&fake), real(&fake));
+fn supported_and_invalid_commands_stay_with_gpumon() {
+    let fake = FakeNvml::new("gpus = 1");
+    let (linked, real) = (link_gpumon(&fake), create_real_tool(&fake));
     for (line, code) in [
         ("-L", 0),
         ("-h -pm 1", 0),
@@ -196,10 +206,10 @@ fn what_gpumon_does_and_what_is_typed_wrong_stays_with_gpumon() {
         ("nvlink -s -l x", 2),
         ("pmon -c 1 -s z", 255),
     ] {
-        let alone = over(&fake, &linked, &words(line), &[&linked])
+        let alone = make_command(&fake, &linked, &split_words(line), &[&linked])
             .output()
             .unwrap();
-        let beside = over(&fake, &linked, &words(line), &[&linked, &real])
+        let beside = make_command(&fake, &linked, &split_words(line), &[&linked, &real])
             .output()
             .unwrap();
         assert_eq!(
@@ -207,27 +217,27 @@ fn what_gpumon_does_and_what_is_typed_wrong_stays_with_gpumon() {
             (Some(code), Some(code)),
             "{line}"
         );
-        let shown = |output| super::snapshots::without_time(&stdout(output));
+        let shown = |output| super::snapshots::mask_times(&stdout_text(output));
         assert_eq!(shown(&beside), shown(&alone), "{line}");
     }
 }
 
 #[test]
-fn where_there_is_none_it_is_refused() {
-    let fake = Fake::new("gpus = 1");
-    let linked = linked(&fake);
-    let again = folder(&fake, "again");
+fn missing_real_tool_is_refused() {
+    let fake = FakeNvml::new("gpus = 1");
+    let linked = link_gpumon(&fake);
+    let again = create_tool_folder(&fake, "again");
     symlink(&linked, &again).unwrap();
-    let hard = folder(&fake, "hard");
+    let hard = create_tool_folder(&fake, "hard");
     // If the build is on another file system, a hard link is not possible.
     let _ = fs::hard_link(GPUMON, &hard);
-    let dangling = folder(&fake, "dangling");
+    let dangling = create_tool_folder(&fake, "dangling");
     symlink("/nowhere/nvidia-smi", &dangling).unwrap();
-    let inert = folder(&fake, "inert");
+    let inert = create_tool_folder(&fake, "inert");
     fs::write(&inert, "#!/bin/sh\nexit 7\n").unwrap();
-    let directory = folder(&fake, "directory");
+    let directory = create_tool_folder(&fake, "directory");
     fs::create_dir(&directory).unwrap();
-    let empty = folder(&fake, "empty");
+    let empty = create_tool_folder(&fake, "empty");
     let none = [
         &linked, &linked, &again, &hard, &dangling, &inert, &directory, &empty,
     ]
@@ -236,7 +246,8 @@ fn where_there_is_none_it_is_refused() {
         (
             "-pm 1",
             3,
-            "gpumon: '-pm' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n",
+            "gpumon: '-pm' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi \
+             for it\n",
         ),
         (
             "nvlink -ec",
@@ -260,78 +271,80 @@ fn where_there_is_none_it_is_refused() {
         ),
         ("topo --bogus", 2, "Option \"--bogus\" is not recognized.\n"),
     ] {
-        let refused = over(&fake, &linked, &words(line), &none).output().unwrap();
+        let refused = make_command(&fake, &linked, &split_words(line), &none)
+            .output()
+            .unwrap();
         assert_eq!(
-            (stdout(&refused).as_str(), refused.status.code()),
+            (stdout_text(&refused).as_str(), refused.status.code()),
             (text, Some(code)),
             "{line}"
         );
-        assert_eq!(stderr(&refused), "");
-        let nowhere = over(&fake, &linked, &words(line), &none)
+        assert_eq!(stderr_text(&refused), "");
+        let nowhere = make_command(&fake, &linked, &split_words(line), &none)
             .env_remove("PATH")
             .output()
             .unwrap();
         assert_eq!(
-            (stdout(&nowhere).as_str(), nowhere.status.code()),
+            (stdout_text(&nowhere).as_str(), nowhere.status.code()),
             (text, Some(code)),
             "{line}"
         );
     }
     // The real tool is found after all of these.
-    let real = real(&fake);
+    let real = create_real_tool(&fake);
     let all = [&none[..], &[&real]].concat();
-    assert_reached(
-        &over(&fake, &linked, &words("-pm 1"), &all)
+    assert_tool_was_reached(
+        &make_command(&fake, &linked, &split_words("-pm 1"), &all)
             .output()
             .unwrap(),
-        &words("-pm 1"),
+        &split_words("-pm 1"),
     );
 }
 
 #[test]
-fn copies_and_scripts_that_start_gpumon_do_not_run_each_other_for_ever() {
-    let fake = Fake::new("gpus = 1");
-    let copies = ["one", "two"].map(|name| folder(&fake, name));
+fn copies_and_wrapper_scripts_cause_no_loop() {
+    let fake = FakeNvml::new("gpus = 1");
+    let copies = ["one", "two"].map(|name| create_tool_folder(&fake, name));
     for copy in &copies {
         copy_program(GPUMON, copy);
     }
-    let wrapper = folder(&fake, "wrapper");
-    script(&wrapper, &format!("exec '{GPUMON}' smi \"$@\""));
+    let wrapper = create_tool_folder(&fake, "wrapper");
+    write_script(&wrapper, &format!("exec '{GPUMON}' smi \"$@\""));
     let all = [&copies[0], &wrapper, &copies[1]].map(PathBuf::as_path);
-    let refused = over(&fake, &copies[0], &words("-pm 1"), &all)
+    let refused = make_command(&fake, &copies[0], &split_words("-pm 1"), &all)
         .output()
         .unwrap();
-    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr_text(&refused));
     assert!(
-        stdout(&refused).starts_with("gpumon: '-pm' changes the GPU"),
+        stdout_text(&refused).starts_with("gpumon: '-pm' changes the GPU"),
         "{}",
-        stdout(&refused)
+        stdout_text(&refused)
     );
-    let real = real(&fake);
+    let real = create_real_tool(&fake);
     for first in all {
-        let reached = over(
+        let reached = make_command(
             &fake,
             first,
-            &words("-pm 1"),
+            &split_words("-pm 1"),
             &[&all[..], &[&real]].concat(),
         )
         .output()
         .unwrap();
-        assert_reached(&reached, &words("-pm 1"));
+        assert_tool_was_reached(&reached, &split_words("-pm 1"));
     }
 }
 
 #[test]
-fn a_tool_that_cannot_run_is_told_and_the_next_one_runs() {
-    let fake = Fake::new("gpus = 1");
-    let (linked, broken) = (linked(&fake), folder(&fake, "broken"));
+fn unusable_tool_is_skipped_with_message() {
+    let fake = FakeNvml::new("gpus = 1");
+    let (linked, broken) = (link_gpumon(&fake), create_tool_folder(&fake, "broken"));
     fs::write(&broken, "#!/nowhere/sh\n").unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = over(&fake, &linked, &words("-pm 1"), &[&linked, &broken])
+    let refused = make_command(&fake, &linked, &split_words("-pm 1"), &[&linked, &broken])
         .output()
         .unwrap();
     assert_eq!(refused.status.code(), Some(3));
-    let said = stderr(&refused);
+    let said = stderr_text(&refused);
     assert!(
         said.starts_with(&format!("gpumon: cannot run {}: ", broken.display())),
         "{said}"
@@ -340,69 +353,77 @@ fn a_tool_that_cannot_run_is_told_and_the_next_one_runs() {
         said.ends_with("; repair it, or remove it from PATH\n"),
         "{said}"
     );
-    let real = real(&fake);
-    let reached = over(&fake, &linked, &words("-pm 1"), &[&linked, &broken, &real])
-        .output()
-        .unwrap();
+    let real = create_real_tool(&fake);
+    let reached = make_command(
+        &fake,
+        &linked,
+        &split_words("-pm 1"),
+        &[&linked, &broken, &real],
+    )
+    .output()
+    .unwrap();
     assert_eq!(
-        (reached.status.code(), stdout(&reached).as_str()),
+        (reached.status.code(), stdout_text(&reached).as_str()),
         (Some(7), "\0-pm\x001")
     );
 }
 
 #[test]
-fn signals_input_and_process_are_its_own() {
-    let fake = Fake::new("gpus = 1");
-    let (linked, real) = (linked(&fake), folder(&fake, "real"));
+fn real_tool_replaces_process_with_signals_and_input() {
+    let fake = FakeNvml::new("gpus = 1");
+    let (linked, real) = (link_gpumon(&fake), create_tool_folder(&fake, "real"));
     let pid = fake.path("pid");
-    script(
+    write_script(
         &real,
         &format!(
             "read word; echo \"$word\"; echo $$ > '{}'; kill -TERM $$",
             pid.display()
         ),
     );
-    let mut command = over(&fake, &linked, &words("-pm 1"), &[&linked, &real]);
+    let mut command = make_command(&fake, &linked, &split_words("-pm 1"), &[&linked, &real]);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(b"yes\n").unwrap();
-    eventually("it has told who it is", || {
+    wait_for_condition("the real tool has written its PID", || {
         fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n'))
     });
     assert_eq!(
         fs::read_to_string(&pid).unwrap().trim(),
         child.id().to_string(),
-        "it is the same process"
+        "the real tool must have the same PID"
     );
     let output = child.wait_with_output().unwrap();
     assert_eq!(
-        (output.status.signal(), stdout(&output).as_str()),
+        (output.status.signal(), stdout_text(&output).as_str()),
         (Some(15), "yes\n")
     );
 }
 
 #[test]
-fn neither_simulated_gpus_nor_plain_gpumon_reach_it() {
-    let fake = Fake::new("gpus = 1");
-    let (linked, real) = (linked(&fake), real(&fake));
+fn simulated_gpus_and_other_commands_never_reach_tool() {
+    let fake = FakeNvml::new("gpus = 1");
+    let (linked, real) = (link_gpumon(&fake), create_real_tool(&fake));
     let refused = |command: &mut Command| {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{command:?}");
         assert!(
-            stdout(&output).starts_with("gpumon: '-pm' changes the GPU"),
+            stdout_text(&output).starts_with("gpumon: '-pm' changes the GPU"),
             "{}",
-            stdout(&output)
+            stdout_text(&output)
         );
     };
-    refused(over(&fake, &linked, &words("-pm 1"), &[&linked, &real]).env("GPUMON_SOURCE", "sim:1"));
+    refused(
+        make_command(&fake, &linked, &split_words("-pm 1"), &[&linked, &real])
+            .env("GPUMON_SOURCE", "sim:1"),
+    );
     for line in ["smi --source sim:1 -pm 1", "-pm 1"] {
-        refused(&mut over(
+        refused(&mut make_command(
             &fake,
             Path::new(GPUMON),
-            &words(line),
+            &split_words(line),
             &[&linked, &real],
         ));
     }
@@ -410,15 +431,15 @@ fn neither_simulated_gpus_nor_plain_gpumon_reach_it() {
 
 /// The real tool is called without waiting for a driver that is missing or hangs.
 #[test]
-fn a_change_needs_no_driver_of_gpumons() {
-    let fake = Fake::new("gpus = 1\ninit_error = { code = 9 }");
-    let (linked, real) = (linked(&fake), real(&fake));
+fn changes_reach_tool_without_driver() {
+    let fake = FakeNvml::new("gpus = 1\ninit_error = { code = 9 }");
+    let (linked, real) = (link_gpumon(&fake), create_real_tool(&fake));
     for line in ["mig -cgi 9", "drain -p 0000:01:00.0 -m 1", "topo --bogus"] {
-        assert_reached(
-            &over(&fake, &linked, &words(line), &[&linked, &real])
+        assert_tool_was_reached(
+            &make_command(&fake, &linked, &split_words(line), &[&linked, &real])
                 .output()
                 .unwrap(),
-            &words(line),
+            &split_words(line),
         );
     }
 }

@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Fake, Server, signal, stderr, stdout};
+use crate::support::{FakeNvml, Server, send_signal, stderr_text, stdout_text};
 
 /// The command lines for every machine.
-const FORMS: &[&str] = &[
+const ALL_COMMANDS: &[&str] = &[
     "",
     "-L",
     "--version",
@@ -37,7 +37,7 @@ const FORMS: &[&str] = &[
 ];
 
 /// The command lines for machines whose complete output would be too long.
-const SHORT_FORMS: &[&str] = &[
+const SHORT_COMMANDS: &[&str] = &[
     "",
     "-L",
     "-q -i 7",
@@ -55,7 +55,7 @@ const SHORT_FORMS: &[&str] = &[
 
 /// The sections of `-q` and the counters of links. Sections about clocks, power and utilization
 /// include statistics of the last seconds.
-const SECTIONS: &[&str] = &[
+const SECTION_COMMANDS: &[&str] = &[
     "-q -d MEMORY",
     "-q -d UTILIZATION",
     "-q -d ECC",
@@ -81,7 +81,7 @@ const SECTIONS: &[&str] = &[
 ];
 
 /// Connections of GPUs, counters of GPM, and command lines that other programs use.
-const MORE: &[&str] = &[
+const MORE_COMMANDS: &[&str] = &[
     "topo -m",
     "topo -mp",
     "topo -c 0",
@@ -100,165 +100,194 @@ const MORE: &[&str] = &[
 ];
 
 /// The values of a GPU that do not change over time.
-const STILL: &str = "utilization_percent = 96\nsm_percent = 93\ntensor_percent = 40\nmemory_used = \"61 GiB\"\n\
-    power_watts = 612\ntemperature_celsius = 64\nencoder_percent = 5\ndecoder_percent = 6\njpeg_percent = 7\n\
-    ofa_percent = 8\nthrottle_reasons = [\"sw_power_cap\"]\npcie_width = 16\n";
+const CONSTANT_GPU: &str = "utilization_percent = 96\nsm_percent = 93\ntensor_percent = \
+                            40\nmemory_used = \"61 GiB\"\npower_watts = 612\ntemperature_celsius = \
+                            64\nencoder_percent = 5\ndecoder_percent = 6\njpeg_percent = \
+                            7\nofa_percent = 8\nthrottle_reasons = [\"sw_power_cap\"]\npcie_width \
+                            = 16\n";
 
-fn machine(gpus: &[&str], rest: &str) -> String {
+fn machine_scenario(gpus: &[&str], rest: &str) -> String {
     let table =
-        |(index, keys): (usize, &&str)| format!("[[gpu]]\nindex = {index}\n{STILL}{keys}\n");
+        |(index, keys): (usize, &&str)| format!("[[gpu]]\nindex = {index}\n{CONSTANT_GPU}{keys}\n");
     let tables: Vec<String> = gpus.iter().enumerate().map(table).collect();
     format!("gpus = {}\nseed = 7\n{}{rest}", gpus.len(), tables.concat())
 }
 
 /// Returns a process whose PID does not exist, so that its name is the same on every machine.
-fn process(gpu: u32, keys: &str) -> String {
+fn process_scenario(gpu: u32, keys: &str) -> String {
     format!(
         "[[process]]\ngpu = {gpu}\npid = 4194303\nmemory = \"4.5 GiB\"\nsm_percent = 90\n{keys}\n"
     )
 }
 
-fn one() -> String {
-    machine(&["name = \"NVIDIA H200\""], &process(0, ""))
+fn one_gpu_scenario() -> String {
+    machine_scenario(&["name = \"NVIDIA H200\""], &process_scenario(0, ""))
 }
 
 /// One of the second GPU's links is down.
-fn two() -> String {
-    machine(
+fn two_gpu_scenario() -> String {
+    machine_scenario(
         &["nvlinks = 18", "nvlinks = 18\nnvlinks_down = [3]"],
-        &process(1, "mps = true"),
+        &process_scenario(1, "mps = true"),
     )
 }
 
-fn divided() -> String {
-    let mig = "mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }, { profile = \"1g.18gb\", gpu_instance = 7 }]";
-    machine(&[mig, ""], &process(0, "gpu_instance = 2"))
+fn mig_scenario() -> String {
+    let mig = "mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }, { profile = \"1g.18gb\", \
+               gpu_instance = 7 }]";
+    machine_scenario(&[mig, ""], &process_scenario(0, "gpu_instance = 2"))
 }
 
-fn lost() -> String {
-    machine(&["", ""], "[[fault]]\ngpu = 1\nkind = \"lost\"\n")
+fn lost_gpu_scenario() -> String {
+    machine_scenario(&["", ""], "[[fault]]\ngpu = 1\nkind = \"lost\"\n")
 }
 
 /// A board without ECC and NVLink, but with fans.
-fn geforce() -> String {
-    let geforce = "name = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\nfans = 2\nmemory = \"24564 MiB\"\n\
-        memory_used = \"3 GiB\"\npower_limit_watts = 450\npower_watts = 220\npersistence = false\n";
-    let machine = machine(&[], "");
-    let still = STILL
+fn geforce_scenario() -> String {
+    let geforce = "name = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\nfans = 2\nmemory = \
+                   \"24564 MiB\"\nmemory_used = \"3 GiB\"\npower_limit_watts = 450\npower_watts = \
+                   220\npersistence = false\n";
+    let machine = machine_scenario(&[], "");
+    let still = CONSTANT_GPU
         .replace("memory_used = \"61 GiB\"\n", "")
         .replace("power_watts = 612\n", "");
     format!(
         "{}[[gpu]]\nindex = 0\n{still}{geforce}{}",
         machine.replace("gpus = 0", "gpus = 1"),
-        process(0, "kind = \"graphics\"")
+        process_scenario(0, "kind = \"graphics\"")
     )
 }
 
 #[test]
-fn one_gpu() {
+fn one_gpu_matches_snapshot() {
     let forms = [
-        FORMS,
+        ALL_COMMANDS,
         &[
             "--query-supported-clocks=memory,graphics --format=csv",
             "topo -n 5 -i 0",
         ],
     ]
     .concat();
-    snapshots::check("one", &one(), &forms);
+    snapshots::check_snapshot("one", &one_gpu_scenario(), &forms);
 }
 
 #[test]
-fn two_gpus() {
-    snapshots::check("two", &two(), FORMS);
+fn two_gpus_match_snapshot() {
+    snapshots::check_snapshot("two", &two_gpu_scenario(), ALL_COMMANDS);
 }
 
 #[test]
-fn eight_gpus() {
-    snapshots::check("eight", &machine(&["nvlinks = 18"; 8], ""), SHORT_FORMS);
+fn eight_gpus_match_snapshot() {
+    snapshots::check_snapshot(
+        "eight",
+        &machine_scenario(&["nvlinks = 18"; 8], ""),
+        SHORT_COMMANDS,
+    );
 }
 
 #[test]
-fn a_divided_gpu() {
-    snapshots::check("mig", &divided(), FORMS);
+fn mig_gpu_matches_snapshot() {
+    snapshots::check_snapshot("mig", &mig_scenario(), ALL_COMMANDS);
 }
 
 #[test]
-fn a_lost_gpu_beside_another() {
-    snapshots::check("lost", &lost(), FORMS);
+fn lost_gpu_matches_snapshot() {
+    snapshots::check_snapshot("lost", &lost_gpu_scenario(), ALL_COMMANDS);
 }
 
 #[test]
-fn a_board_without_ecc_and_nvlink_but_with_fans() {
-    snapshots::check("geforce", &geforce(), FORMS);
+fn geforce_board_matches_snapshot() {
+    snapshots::check_snapshot("geforce", &geforce_scenario(), ALL_COMMANDS);
 }
 
 #[test]
-fn an_old_board_with_retired_pages_and_accounting() {
-    let pascal = "name = \"Tesla P100-PCIE-16GB\"\narchitecture = \"pascal\"\naccounting = true\n\
-        retired_pages = { single_bit = 2, double_bit = 1, pending = true }\necc_corrected = 5\necc_uncorrected = 1\n";
-    snapshots::check("pascal", &machine(&[pascal], &process(0, "")), FORMS);
+fn old_board_matches_snapshot() {
+    let pascal = "name = \"Tesla P100-PCIE-16GB\"\narchitecture = \"pascal\"\naccounting = \
+                  true\nretired_pages = { single_bit = 2, double_bit = 1, pending = true \
+                  }\necc_corrected = 5\necc_uncorrected = 1\n";
+    snapshots::check_snapshot(
+        "pascal",
+        &machine_scenario(&[pascal], &process_scenario(0, "")),
+        ALL_COMMANDS,
+    );
 }
 
 #[test]
-fn nvlink_info_of_three_boards() {
+fn nvlink_info_matches_snapshot() {
     let scenario = "seed = 7\n[[gpu]]\nindex = 0\nnvlinks = 18\n[[gpu]]\nindex = 1\nmig = [\
         { profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
         { profile = \"1c.3g.71gb\", gpu_instance = 1, compute_instance = 1 }, \
         { profile = \"1g.18gb\", gpu_instance = 7 }]\n\
         [[gpu]]\nindex = 2\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\n";
-    snapshots::check("nvlink-info", scenario, &["nvlink -info"]);
+    snapshots::check_snapshot("nvlink-info", scenario, &["nvlink -info"]);
 }
 
 #[test]
-fn each_section_by_itself() {
-    snapshots::check_running(
+fn each_section_matches_snapshot() {
+    snapshots::check_snapshot_after_two_minutes(
         "one-sections",
-        &one(),
-        &[SECTIONS, &["-q -d SUPPORTED_CLOCKS"]].concat(),
+        &one_gpu_scenario(),
+        &[SECTION_COMMANDS, &["-q -d SUPPORTED_CLOCKS"]].concat(),
     );
-    snapshots::check_running("two-sections", &two(), SECTIONS);
+    snapshots::check_snapshot_after_two_minutes(
+        "two-sections",
+        &two_gpu_scenario(),
+        SECTION_COMMANDS,
+    );
     let some = [
         "-q -d MEMORY,UTILIZATION,CLOCK -i 3,7",
         "-q -d POWER -i 5",
         "nvlink -gt d -i 6 -l 17",
     ];
-    snapshots::check_running("eight-sections", &machine(&["nvlinks = 18"; 8], ""), &some);
+    snapshots::check_snapshot_after_two_minutes(
+        "eight-sections",
+        &machine_scenario(&["nvlinks = 18"; 8], ""),
+        &some,
+    );
 }
 
 #[test]
-fn each_section_of_a_machine_that_has_less_to_tell() {
-    snapshots::check_running("mig-sections", &divided(), SECTIONS);
-    snapshots::check_running("geforce-sections", &geforce(), SECTIONS);
-    snapshots::check_running(
+fn sections_of_limited_boards_match_snapshot() {
+    snapshots::check_snapshot_after_two_minutes("mig-sections", &mig_scenario(), SECTION_COMMANDS);
+    snapshots::check_snapshot_after_two_minutes(
+        "geforce-sections",
+        &geforce_scenario(),
+        SECTION_COMMANDS,
+    );
+    snapshots::check_snapshot_after_two_minutes(
         "lost-sections",
-        &lost(),
+        &lost_gpu_scenario(),
         &["-q -d UTILIZATION,PIDS", "-q -d POWER -i 1"],
     );
 }
 
 #[test]
-fn how_gpus_are_connected_and_what_programs_ask_for() {
-    snapshots::check("one-more", &one(), MORE);
+fn topology_and_program_queries_match_snapshot() {
+    snapshots::check_snapshot("one-more", &one_gpu_scenario(), MORE_COMMANDS);
     let clocks = "--query-supported-clocks=gpu_bus_id,memory,graphics --format=csv,nounits";
-    snapshots::check("two-more", &two(), &[MORE, &[clocks]].concat());
-    snapshots::check("mig-more", &divided(), MORE);
-    snapshots::check("geforce-more", &geforce(), MORE);
-    snapshots::check("lost-more", &lost(), MORE);
+    snapshots::check_snapshot(
+        "two-more",
+        &two_gpu_scenario(),
+        &[MORE_COMMANDS, &[clocks]].concat(),
+    );
+    snapshots::check_snapshot("mig-more", &mig_scenario(), MORE_COMMANDS);
+    snapshots::check_snapshot("geforce-more", &geforce_scenario(), MORE_COMMANDS);
+    snapshots::check_snapshot("lost-more", &lost_gpu_scenario(), MORE_COMMANDS);
 }
 
 #[test]
-fn a_server_answers_the_same() {
+fn server_responses_match_driver() {
     // These processes exist, because a server's records contain their PIDs and it looks up their
     // names.
-    let really = |gpu, pid: u32| process(gpu, "").replace("4194303", &pid.to_string());
+    let really = |gpu, pid: u32| process_scenario(gpu, "").replace("4194303", &pid.to_string());
     let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
     // The driver lists the processes in a different order than by PID.
     let last = really(0, own.min(parent)) + "from_s = 0\n";
     let processes = [last, really(0, own.max(parent)), really(1, own)].concat();
-    let scenario = machine(&["nvlinks = 18", "fans = 1\naccounting = true"], &processes);
+    let scenario = machine_scenario(&["nvlinks = 18", "fans = 1\naccounting = true"], &processes);
     // Without a reason for reduced clocks, the throttling times do not change.
     let scenario = scenario.replace("[\"sw_power_cap\"]", "[]");
-    let fake = Fake::new(&scenario);
+    let fake = FakeNvml::new(&scenario);
     let forms = [
         "",
         "-L",
@@ -267,12 +296,12 @@ fn a_server_answers_the_same() {
         "--query-gpu=EVERY --format=csv",
         "--query-compute-apps=EVERY --format=csv",
     ];
-    let alone = snapshots::take(&fake, &forms);
+    let alone = snapshots::collect_output(&fake, &forms);
     let (_, compute_apps) = alone.split_once("--query-compute-apps").unwrap();
     let listed = |pid: u32| compute_apps.find(&format!(", {pid}, ")).unwrap();
     assert!(
         listed(own.max(parent)) < listed(own.min(parent)),
-        "in the driver's order: {compute_apps}"
+        "processes must be in the order of the driver: {compute_apps}"
     );
     let row = |pid: u32| {
         alone
@@ -281,70 +310,74 @@ fn a_server_answers_the_same() {
     };
     assert!(
         row(own.min(parent)) < row(own.max(parent)),
-        "by PID: {alone}"
+        "processes must be in the order of their PIDs: {alone}"
     );
-    let _server = Server::over(&fake, &[]);
+    let _server = Server::start_with_fake(&fake, &[]);
     // The server reads values that are not part of the model with its second sample.
-    crate::support::eventually("the server knows all", || {
-        snapshots::answers_without_the_driver(&fake)
+    crate::support::wait_for_condition("the server has all records", || {
+        snapshots::server_has_all_records(&fake)
     });
-    snapshots::assert_same(&alone, &snapshots::take(&fake, &forms));
+    snapshots::assert_same_lines(&alone, &snapshots::collect_output(&fake, &forms));
 }
 
 #[test]
-fn a_gpu_that_hangs_holds_up_nobody_who_has_a_server_and_shows_nothing_old() {
+fn hanging_gpu_with_server_shows_no_old_values() {
     let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\nfrom_s = 5\n";
-    let fake = Fake::new(&machine(
+    let fake = FakeNvml::new(&machine_scenario(
         &["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""],
         hang,
     ));
-    let _server = Server::over(&fake, &[]);
+    let _server = Server::start_with_fake(&fake, &[]);
     let query = ["--query-gpu=name,utilization.gpu", "--format=csv,noheader"];
-    crate::support::eventually("the second hangs", || {
-        stdout(&fake.gpumon(&query).output().unwrap())
+    crate::support::wait_for_condition("the second GPU hangs", || {
+        stdout_text(&fake.gpumon_command(&query).output().unwrap())
             == "NVIDIA H200, 96 %\nNVIDIA H100, [Unknown Error]\n"
     });
-    let all = stdout(&fake.gpumon(&["-q"]).output().unwrap());
+    let all = stdout_text(&fake.gpumon_command(&["-q"]).output().unwrap());
     assert!(
         all.contains("NVIDIA H100") && all.contains("Unknown Error"),
         "{all}"
     );
-    assert!(stdout(&fake.gpumon(&["smi"]).output().unwrap()).contains("NVIDIA H100"));
+    assert!(stdout_text(&fake.gpumon_command(&["smi"]).output().unwrap()).contains("NVIDIA H100"));
     // Commands that read the driver themselves leave out the GPU that does not answer.
     for words in [
         &["dmon", "-c", "1"][..],
         &["pmon", "-c", "1"],
         &["topo", "-m"],
     ] {
-        let output = fake.gpumon(words).output().unwrap();
+        let output = fake.gpumon_command(words).output().unwrap();
         assert!(
-            output.status.success() && stdout(&output).lines().count() > 3,
+            output.status.success() && stdout_text(&output).lines().count() > 3,
             "{words:?}: {}",
-            stdout(&output)
+            stdout_text(&output)
         );
     }
 }
 
 #[test]
-fn a_gpu_that_hangs_holds_up_nobody_who_has_no_server() {
+fn hanging_gpu_without_server_delays_no_command() {
     let hang = |call: &str| {
         let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\n".to_owned() + call;
-        Fake::new(&machine(
+        FakeNvml::new(&machine_scenario(
             &["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""],
             &hang,
         ))
     };
-    let in_time = |fake: &Fake, words: &[&str]| {
+    let in_time = |fake: &FakeNvml, words: &[&str]| {
         let begun = Instant::now();
-        let output = fake.gpumon(words).output().unwrap();
+        let output = fake.gpumon_command(words).output().unwrap();
         // The command takes two seconds on an idle machine.
         assert!(
             begun.elapsed() < Duration::from_secs(8),
             "{words:?} took {:?}",
             begun.elapsed()
         );
-        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
-        (stdout(&output), stderr(&output))
+        assert!(
+            output.status.success(),
+            "{words:?}: {}",
+            stderr_text(&output)
+        );
+        (stdout_text(&output), stderr_text(&output))
     };
     let from_the_start = hang("");
     for words in ["smi", "-L", "-q", "--query-gpu=name --format=csv"] {
@@ -374,8 +407,8 @@ fn a_gpu_that_hangs_holds_up_nobody_who_has_no_server() {
 }
 
 #[test]
-fn a_name_cannot_steer_the_terminal() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\nname = \"NV\\u001b]0;x\\u0007\\nIDIA\\u202e\"\n");
+fn process_name_cannot_control_terminal() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\nname = \"NV\\u001b]0;x\\u0007\\nIDIA\\u202e\"\n");
     for words in [
         &["smi"][..],
         &["-L"],
@@ -383,7 +416,7 @@ fn a_name_cannot_steer_the_terminal() {
         &["-q", "-x"],
         &["--query-gpu=name", "--format=csv"],
     ] {
-        let shown = stdout(&fake.gpumon(words).output().unwrap());
+        let shown = stdout_text(&fake.gpumon_command(words).output().unwrap());
         assert!(shown.contains("NV ]0;x  IDIA?"), "{words:?}: {shown}");
         assert!(
             !shown.contains(|letter: char| letter.is_control() && !"\n\t".contains(letter)),
@@ -393,12 +426,18 @@ fn a_name_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn gpumons_own_options_may_stand_before_nvidia_smis() {
-    let fake = Fake::new("gpus = 1");
-    let shown = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
+fn gpumon_options_are_accepted_before_smi_options() {
+    let fake = FakeNvml::new("gpus = 1");
+    let shown = |words: &[&str]| stdout_text(&fake.gpumon_command(words).output().unwrap());
     assert_eq!(shown(&["--source", "sim:2", "-L"]).lines().count(), 2);
-    let simulated = fake.gpumon(&["--source", "sim:1", "-q"]).output().unwrap();
-    assert_eq!(stderr(&simulated), "gpumon: these GPUs are simulated\n");
+    let simulated = fake
+        .gpumon_command(&["--source", "sim:1", "-q"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        stderr_text(&simulated),
+        "gpumon: these GPUs are simulated\n"
+    );
     assert_eq!(
         shown(&[
             "--source=sim:2",
@@ -407,26 +446,34 @@ fn gpumons_own_options_may_stand_before_nvidia_smis() {
         ]),
         "0\n1\n"
     );
-    let refused = fake.gpumon(&["--source", "sim:0", "-L"]).output().unwrap();
+    let refused = fake
+        .gpumon_command(&["--source", "sim:0", "-L"])
+        .output()
+        .unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("64"), "{}", stderr(&refused));
+    assert!(
+        stderr_text(&refused).contains("64"),
+        "{}",
+        stderr_text(&refused)
+    );
 }
 
 #[test]
-fn under_the_name_of_nvidia_smi_and_passed_through() {
-    let fake = Fake::new("gpus = 2");
+fn link_named_nvidia_smi_behaves_like_smi_command() {
+    let fake = FakeNvml::new("gpus = 2");
     let link = fake.path("nvidia-smi");
     symlink(env!("CARGO_BIN_EXE_gpumon"), &link).unwrap();
     let by_name = |words: &[&str]| {
-        let like = fake.gpumon(words);
+        let like = fake.gpumon_command(words);
         let mut command = Command::new(&link);
         command.args(words).envs(
             like.get_envs()
                 .filter_map(|(name, value)| Some((name, value?))),
         );
-        stdout(&command.output().unwrap())
+        stdout_text(&command.output().unwrap())
     };
-    let passed_through = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
+    let passed_through =
+        |words: &[&str]| stdout_text(&fake.gpumon_command(words).output().unwrap());
     for words in [
         &["-L"][..],
         &["--query-gpu=name,uuid", "--format=csv"],
@@ -435,25 +482,25 @@ fn under_the_name_of_nvidia_smi_and_passed_through() {
         &["--help-query-gpu"],
     ] {
         let behind: Vec<&str> = ["smi"].iter().chain(words).copied().collect();
-        let expected = stdout(&fake.gpumon(&behind).output().unwrap());
+        let expected = stdout_text(&fake.gpumon_command(&behind).output().unwrap());
         assert!(!expected.is_empty(), "{words:?}");
         for other in [by_name(words), passed_through(words)] {
             assert_eq!(
-                snapshots::without_time(&other),
-                snapshots::without_time(&expected),
+                snapshots::mask_times(&other),
+                snapshots::mask_times(&expected),
                 "{words:?}"
             );
         }
     }
     assert!(
         by_name(&[]).contains("| NVIDIA-SMI "),
-        "no words make the summary under that name"
+        "without arguments, the link must print the summary"
     );
 }
 
 #[test]
-fn what_would_change_a_gpu_is_refused() {
-    let fake = Fake::new("gpus = 1");
+fn options_that_change_gpus_are_refused() {
+    let fake = FakeNvml::new("gpus = 1");
     for words in [
         &["-pm", "1"][..],
         &["-pl", "300"],
@@ -465,30 +512,33 @@ fn what_would_change_a_gpu_is_refused() {
         &["nvlink", "-re"],
         &["drain", "-p", "0000:01:00.0", "-m", "1"],
     ] {
-        let output = fake.gpumon(&[&["smi"], words].concat()).output().unwrap();
+        let output = fake
+            .gpumon_command(&[&["smi"], words].concat())
+            .output()
+            .unwrap();
         assert_eq!(
             output.status.code(),
             Some(3),
             "{words:?}: {}",
-            stdout(&output)
+            stdout_text(&output)
         );
         assert_eq!(
-            stdout(&output).trim_end().lines().count(),
+            stdout_text(&output).trim_end().lines().count(),
             1,
             "{}",
-            stdout(&output)
+            stdout_text(&output)
         );
         assert!(
-            stdout(&output).contains("nvidia-smi"),
+            stdout_text(&output).contains("nvidia-smi"),
             "{}",
-            stdout(&output)
+            stdout_text(&output)
         );
     }
 }
 
 #[test]
-fn what_gpumon_cannot_do_is_refused_for_what_it_is() {
-    let fake = Fake::new("gpus = 2");
+fn unsupported_options_are_refused_with_reason() {
+    let fake = FakeNvml::new("gpus = 2");
     for (words, option) in [
         (&["smi", "-col", "2"][..], "-col"),
         (&["smi", "--columns=2"], "--columns"),
@@ -498,12 +548,12 @@ fn what_gpumon_cannot_do_is_refused_for_what_it_is() {
         (&["smi", "mig", "-lgi"], "mig"),
         (&["mig", "-lgi"], "mig"),
     ] {
-        let output = fake.gpumon(words).output().unwrap();
+        let output = fake.gpumon_command(words).output().unwrap();
         let text = format!(
             "gpumon: '{option}' is not part of gpumon; use NVIDIA's own nvidia-smi for it\n"
         );
         assert_eq!(
-            (output.status.code(), stdout(&output)),
+            (output.status.code(), stdout_text(&output)),
             (Some(3), text),
             "{words:?}"
         );
@@ -511,9 +561,9 @@ fn what_gpumon_cannot_do_is_refused_for_what_it_is() {
 }
 
 #[test]
-fn warnings_are_errors_where_that_is_asked_for() {
-    let fake = Fake::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"lost\"\n");
-    let code = |words: &[&str]| fake.gpumon(words).output().unwrap().status.code();
+fn error_on_warning_changes_exit_code() {
+    let fake = FakeNvml::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"lost\"\n");
+    let code = |words: &[&str]| fake.gpumon_command(words).output().unwrap().status.code();
     let query = ["smi", "--query-gpu=index", "--format=csv,noheader"];
     assert_eq!(
         (code(&["smi"]), code(&["smi", "-eow"])),
@@ -527,21 +577,21 @@ fn warnings_are_errors_where_that_is_asked_for() {
         (Some(0), Some(15))
     );
     let output = fake
-        .gpumon(&["smi", "-i", "0", "-q", "-eow"])
+        .gpumon_command(&["smi", "-i", "0", "-q", "-eow"])
         .output()
         .unwrap();
     assert_eq!(
         output.status.code(),
         Some(0),
-        "nothing is the matter with this one: {}",
-        stderr(&output)
+        "this GPU has no warnings: {}",
+        stderr_text(&output)
     );
     assert_eq!(code(&["smi", "-pm", "1", "-eow"]), Some(3));
 }
 
 #[test]
-fn a_loop_goes_on_until_interrupted_and_a_file_gets_it_all() {
-    let fake = Fake::new("gpus = 1");
+fn loop_runs_until_interrupted_and_writes_file() {
+    let fake = FakeNvml::new("gpus = 1");
     let file = fake.path("log.csv");
     let words = [
         "smi",
@@ -552,27 +602,31 @@ fn a_loop_goes_on_until_interrupted_and_a_file_gets_it_all() {
         "-f",
         file.to_str().unwrap(),
     ];
-    let mut looping = fake.gpumon(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut looping = fake
+        .gpumon_command(&words)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let lines = || {
         std::fs::read_to_string(&file)
             .unwrap_or_default()
             .lines()
             .count()
     };
-    crate::support::eventually("some rounds are written", || lines() > 4);
-    signal("-INT", looping.id());
+    crate::support::wait_for_condition("several rounds were written", || lines() > 4);
+    send_signal("-INT", looping.id());
     assert_eq!(looping.wait().unwrap().code(), Some(0));
     let text = std::fs::read_to_string(&file).unwrap();
     assert_eq!(
         text.matches("index, name").count(),
         1,
-        "the names are written once: {text}"
+        "the header is only written once: {text}"
     );
 }
 
 #[test]
-fn what_is_refused_leaves_the_file_as_it_was() {
-    let fake = Fake::new("gpus = 1");
+fn refused_command_leaves_log_file_unchanged() {
+    let fake = FakeNvml::new("gpus = 1");
     let file = fake.path("log.csv");
     std::fs::write(&file, "yesterday\n").unwrap();
     for words in [
@@ -584,8 +638,8 @@ fn what_is_refused_leaves_the_file_as_it_was() {
             words,
         ]
         .concat();
-        let output = fake.gpumon(&words).output().unwrap();
-        assert!(!output.status.success(), "{}", stdout(&output));
+        let output = fake.gpumon_command(&words).output().unwrap();
+        assert!(!output.status.success(), "{}", stdout_text(&output));
         assert_eq!(
             std::fs::read_to_string(&file).unwrap(),
             "yesterday\n",
@@ -595,10 +649,10 @@ fn what_is_refused_leaves_the_file_as_it_was() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
-    let fake = Fake::new("gpus = 1");
+fn closed_pipe_is_no_failure() {
+    let fake = FakeNvml::new("gpus = 1");
     let mut looping = fake
-        .gpumon(&["smi", "-lms", "20"])
+        .gpumon_command(&["smi", "-lms", "20"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -608,8 +662,8 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn what_is_missing_is_told_as_nvidia_smi_tells_it() {
-    let none = crate::support::gpumon(&["smi"])
+fn missing_driver_messages_match_nvidia_smi() {
+    let none = crate::support::gpumon_command(&["smi"])
         .env("GPUMON_NVML_LIB", "/nonexistent/lib.so")
         .output()
         .unwrap();
@@ -617,13 +671,13 @@ fn what_is_missing_is_told_as_nvidia_smi_tells_it() {
         none.status.code(),
         Some(12),
         "{}{}",
-        stdout(&none),
-        stderr(&none)
+        stdout_text(&none),
+        stderr_text(&none)
     );
     assert!(
-        stdout(&none).starts_with("NVIDIA-SMI couldn't find libnvidia-ml.so library"),
+        stdout_text(&none).starts_with("NVIDIA-SMI couldn't find libnvidia-ml.so library"),
         "{}",
-        stdout(&none)
+        stdout_text(&none)
     );
     for (code, text) in [
         (
@@ -636,42 +690,46 @@ fn what_is_missing_is_told_as_nvidia_smi_tells_it() {
         ),
         (4, "Failed to initialize NVML: Insufficient Permissions\n"),
     ] {
-        let fake = Fake::new(&format!("gpus = 1\ninit_error = {{ code = {code} }}"));
-        let output = fake.gpumon(&["smi", "-L"]).output().unwrap();
+        let fake = FakeNvml::new(&format!("gpus = 1\ninit_error = {{ code = {code} }}"));
+        let output = fake.gpumon_command(&["smi", "-L"]).output().unwrap();
         assert_eq!(output.status.code(), Some(code));
-        assert!(stdout(&output).starts_with(text), "{}", stdout(&output));
+        assert!(
+            stdout_text(&output).starts_with(text),
+            "{}",
+            stdout_text(&output)
+        );
     }
-    let fake = Fake::new("gpus = 0");
-    let output = fake.gpumon(&["smi"]).output().unwrap();
+    let fake = FakeNvml::new("gpus = 0");
+    let output = fake.gpumon_command(&["smi"]).output().unwrap();
     assert_eq!(
-        (output.status.code(), stdout(&output).as_str()),
+        (output.status.code(), stdout_text(&output).as_str()),
         (Some(6), "No devices were found\n")
     );
 }
 
 #[test]
-fn two_lists_of_gpus_are_refused_once_the_gpus_are_known() {
-    let fake = Fake::new("gpus = 2");
+fn repeated_gpu_lists_are_refused() {
+    let fake = FakeNvml::new("gpus = 2");
     for (ids, code) in [(["0", "1"], 255), (["0", "9"], 6)] {
         let output = fake
-            .gpumon(&["smi", "-i", ids[0], "-i", ids[1]])
+            .gpumon_command(&["smi", "-i", ids[0], "-i", ids[1]])
             .output()
             .unwrap();
         assert_eq!(
             output.status.code(),
             Some(code),
             "{ids:?}: {}",
-            stdout(&output)
+            stdout_text(&output)
         );
     }
 }
 
 #[test]
 fn negative_count_of_rounds_runs_until_sigint() {
-    let fake = Fake::new("gpus = 1");
+    let fake = FakeNvml::new("gpus = 1");
     for monitor in ["dmon", "pmon"] {
         for count in ["-1", "-5"] {
-            let mut command = fake.gpumon(&["smi", monitor, "-c", count]);
+            let mut command = fake.gpumon_command(&["smi", monitor, "-c", count]);
             let mut child = command
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -685,15 +743,15 @@ fn negative_count_of_rounds_runs_until_sigint() {
                 3,
                 "{monitor} {count}: {first:?}"
             );
-            signal("-INT", child.id());
+            send_signal("-INT", child.id());
             child.wait().unwrap();
         }
         for count in ["0", "abc", "2x", ""] {
             let output = fake
-                .gpumon(&["smi", monitor, "-c", count])
+                .gpumon_command(&["smi", monitor, "-c", count])
                 .output()
                 .unwrap();
-            let text = stdout(&output);
+            let text = stdout_text(&output);
             assert!(
                 text.starts_with("Invalid value for number of samples to be displayed\n"),
                 "{monitor} {count:?}: {text}"
@@ -704,7 +762,7 @@ fn negative_count_of_rounds_runs_until_sigint() {
 
 #[test]
 fn log_file_that_cannot_be_created_is_named() {
-    let fake = Fake::new("gpus = 1");
+    let fake = FakeNvml::new("gpus = 1");
     // These are the exact messages of nvidia-smi 580.
     for (form, expected) in [
         (
@@ -729,9 +787,9 @@ fn log_file_that_cannot_be_created_is_named() {
         ),
     ] {
         let words: Vec<&str> = ["smi"].into_iter().chain(form.split(' ')).collect();
-        let output = fake.gpumon(&words).output().unwrap();
+        let output = fake.gpumon_command(&words).output().unwrap();
         assert_eq!(
-            (output.status.code(), &*stdout(&output)),
+            (output.status.code(), &*stdout_text(&output)),
             (Some(255), expected),
             "{form}"
         );

@@ -6,24 +6,24 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::support::{Fake, stderr, stdout};
+use crate::support::{FakeNvml, stderr_text, stdout_text};
 
-const HOUR: Duration = Duration::from_hours(1);
+const START_DELAY: Duration = Duration::from_hours(1);
 
 /// Compares the output of all forms over this scenario with the file of this name.
 #[track_caller]
-pub(super) fn check(name: &str, scenario: &str, forms: &[&str]) {
+pub(super) fn check_snapshot(name: &str, scenario: &str, forms: &[&str]) {
     // The machine starts in the future, so its counters stay at zero even if the test is slow.
-    compare(
+    compare_with_file(
         name,
-        &started_at(SystemTime::now() + HOUR, scenario),
+        &add_start_time(SystemTime::now() + START_DELAY, scenario),
         forms,
-        take,
+        collect_output,
     );
 }
 
 /// Adds the start time of the machine to a scenario.
-fn started_at(start: SystemTime, scenario: &str) -> String {
+fn add_start_time(start: SystemTime, scenario: &str) -> String {
     let start_ms = start.duration_since(UNIX_EPOCH).unwrap().as_millis();
     format!("start_ms = {start_ms}\n{scenario}")
 }
@@ -31,22 +31,22 @@ fn started_at(start: SystemTime, scenario: &str) -> String {
 /// Compares the output for a machine that has run for two minutes, so that the driver's buffers are
 /// full. Values that have counted since then are removed.
 #[track_caller]
-pub(super) fn check_running(name: &str, scenario: &str, forms: &[&str]) {
-    compare(
+pub(super) fn check_snapshot_after_two_minutes(name: &str, scenario: &str, forms: &[&str]) {
+    compare_with_file(
         name,
-        &started_at(SystemTime::now() - Duration::from_mins(2), scenario),
+        &add_start_time(SystemTime::now() - Duration::from_mins(2), scenario),
         forms,
         |fake, forms| {
-            take(fake, forms)
+            collect_output(fake, forms)
                 .lines()
-                .map(|line| without_count(line) + "\n")
+                .map(|line| remove_count(line) + "\n")
                 .collect()
         },
     );
 }
 
 /// Removes the count from `Data Tx: COUNT KiB` and `SW Power Capping : COUNT us`.
-fn without_count(line: &str) -> String {
+fn remove_count(line: &str) -> String {
     let counts = |unit: &&&str| {
         line.ends_with(**unit)
             && ["Data ", "Raw ", "Capping", "Slowdown"]
@@ -67,8 +67,13 @@ fn without_count(line: &str) -> String {
 }
 
 #[track_caller]
-fn compare(name: &str, scenario: &str, forms: &[&str], take: impl Fn(&Fake, &[&str]) -> String) {
-    let fake = Fake::new(scenario);
+fn compare_with_file(
+    name: &str,
+    scenario: &str,
+    forms: &[&str],
+    take: impl Fn(&FakeNvml, &[&str]) -> String,
+) {
+    let fake = FakeNvml::new(scenario);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join(format!("tests/end-to-end/snapshots/{name}.txt"));
     if env::var_os("GPUMON_UPDATE_SNAPSHOTS").is_some() {
@@ -83,51 +88,54 @@ fn compare(name: &str, scenario: &str, forms: &[&str], take: impl Fn(&Fake, &[&s
         }
         shown = take(&fake, forms);
     }
-    assert_same(&kept, &shown);
+    assert_same_lines(&kept, &shown);
 }
 
 /// Returns the output of all forms, with their exit codes.
-pub(super) fn take(fake: &Fake, forms: &[&str]) -> String {
-    forms.iter().map(|form| one(fake, form)).collect()
+pub(super) fn collect_output(fake: &FakeNvml, forms: &[&str]) -> String {
+    forms
+        .iter()
+        .map(|form| command_output(fake, form))
+        .collect()
 }
 
-fn one(fake: &Fake, form: &str) -> String {
+fn command_output(fake: &FakeNvml, form: &str) -> String {
     let words: Vec<String> = form
         .split_whitespace()
-        .map(|word| with_every_field(fake, word))
+        .map(|word| insert_every_field(fake, word))
         .collect();
     let behind: Vec<&str> = ["smi"]
         .into_iter()
         .chain(words.iter().map(String::as_str))
         .collect();
-    let output = fake.gpumon(&behind).output().unwrap();
+    let output = fake.gpumon_command(&behind).output().unwrap();
     let code = output.status.code().unwrap();
-    let errors = stderr(&output)
+    let errors = stderr_text(&output)
         .lines()
         .map(|line| format!("stderr: {line}\n"))
         .collect::<Vec<_>>()
         .concat();
     let text = if form.starts_with("topo -m") {
-        without_cards(&stdout(&output))
+        remove_network_cards(&stdout_text(&output))
     } else {
-        stdout(&output)
+        stdout_text(&output)
     };
-    without_time(&format!(
+    mask_times(&format!(
         "##### nvidia-smi {form} [exit {code}]\n{text}{errors}"
     ))
 }
 
 /// Replaces `EVERY` in `--query-gpu=EVERY` by the first names of all fields in the help.
-fn with_every_field(fake: &Fake, word: &str) -> String {
+fn insert_every_field(fake: &FakeNvml, word: &str) -> String {
     let Some(query) = word
         .strip_prefix("--query-")
         .and_then(|word| word.strip_suffix("=EVERY"))
     else {
         return word.to_owned();
     };
-    let help = stdout(
+    let help = stdout_text(
         &fake
-            .gpumon(&["smi", &format!("--help-query-{query}")])
+            .gpumon_command(&["smi", &format!("--help-query-{query}")])
             .output()
             .unwrap(),
     );
@@ -145,12 +153,12 @@ fn with_every_field(fake: &Fake, word: &str) -> String {
 }
 
 /// Removes the parts of a text that depend on the time.
-pub(super) fn without_time(text: &str) -> String {
-    text.lines().map(|line| masked(line) + "\n").collect()
+pub(super) fn mask_times(text: &str) -> String {
+    text.lines().map(|line| mask_time(line) + "\n").collect()
 }
 
 /// Removes this machine's own network cards from a matrix.
-pub(super) fn without_cards(text: &str) -> String {
+pub(super) fn remove_network_cards(text: &str) -> String {
     let heading = text
         .lines()
         .find(|line| line.contains("CPU Affinity"))
@@ -180,7 +188,7 @@ pub(super) fn without_cards(text: &str) -> String {
 }
 
 /// Replaces lines with times: the first line of the summary, and time stamps.
-fn masked(line: &str) -> String {
+fn mask_time(line: &str) -> String {
     const DAYS: [&str; 7] = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
     const CLOCKS: [&str; 2] = ["Timestamp  ", "<timestamp>"];
     if DAYS.iter().any(|day| line.starts_with(day)) || CLOCKS.iter().any(|word| line.contains(word))
@@ -195,7 +203,7 @@ fn masked(line: &str) -> String {
 
 /// Compares line by line, so that a failure shows the first difference.
 #[track_caller]
-pub(super) fn assert_same(expected: &str, shown: &str) {
+pub(super) fn assert_same_lines(expected: &str, shown: &str) {
     let (mut ours, mut theirs) = (shown.lines(), expected.lines());
     let mut form = String::new();
     for number in 1.. {
@@ -208,28 +216,29 @@ pub(super) fn assert_same(expected: &str, shown: &str) {
         }
         assert_eq!(
             line, kept,
-            "line {number}, in {form}; GPUMON_UPDATE_SNAPSHOTS=1 writes what is shown now"
+            "line {number} in {form} differs; GPUMON_UPDATE_SNAPSHOTS=1 updates the snapshot"
         );
     }
 }
 
 /// Returns whether the server's records are enough: without a library, there is no other source.
-pub(super) fn answers_without_the_driver(fake: &Fake) -> bool {
-    let mut look = fake.gpumon(&["smi", "-q"]);
+pub(super) fn server_has_all_records(fake: &FakeNvml) -> bool {
+    let mut look = fake.gpumon_command(&["smi", "-q"]);
     let output = look
         .env("GPUMON_NVML_LIB", "/nonexistent/library.so")
         .output()
         .unwrap();
-    output.status.success() && !stdout(&output).contains("Unknown Error")
+    output.status.success() && !stdout_text(&output).contains("Unknown Error")
 }
 
 #[test]
 fn network_cards_of_this_machine_are_left_out() {
-    let with = "\t\u{1b}[4mGPU0\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n\
-        GPU0\t X \tPIX\tSYS\t0-31\t0\t\tN/A\nNIC0\tPIX\t X \tSYS\t\t\t\t\nNIC1\tSYS\tSYS\t X \t\t\t\t\n\n\
-        Legend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n\n";
+    let with = "\t\u{1b}[4mGPU0\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA \
+                ID\u{1b}[0m\nGPU0\t X \tPIX\tSYS\t0-31\t0\t\tN/A\nNIC0\tPIX\t X \
+                \tSYS\t\t\t\t\nNIC1\tSYS\tSYS\t X \t\t\t\t\n\nLegend:\n\n  X    = Self\n\nNIC \
+                Legend:\n\n  NIC0: mlx5_0\n\n";
     let without = "\t\u{1b}[4mGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n\
         GPU0\t X \t0-31\t0\t\tN/A\n\nLegend:\n\n  X    = Self\n";
-    assert_eq!(without_cards(with), without);
-    assert_eq!(without_cards(without), without);
+    assert_eq!(remove_network_cards(with), without);
+    assert_eq!(remove_network_cards(without), without);
 }

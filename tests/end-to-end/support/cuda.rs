@@ -11,7 +11,10 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Fake, eventually, gpumon, json_lines, signal, stderr, stdout};
+use super::{
+    FakeNvml, gpumon_command, parse_json_lines, send_signal, stderr_text, stdout_text,
+    wait_for_condition,
+};
 
 /// A fake CUDA driver with its scenario in a temporary folder.
 pub(crate) struct FakeCuda {
@@ -22,15 +25,15 @@ pub(crate) struct FakeCuda {
 /// The fake CUDA and NVML libraries with the same GPUs. NVML reports the activity that CUDA
 /// programs cause.
 pub(crate) struct FakeMachine {
-    pub(crate) nvml: Fake,
+    pub(crate) nvml: FakeNvml,
     pub(crate) cuda: FakeCuda,
 }
 
 impl FakeMachine {
     /// Creates both libraries. `gpus` is the scenario of NVML.
     pub(crate) fn new(gpus: &str) -> Self {
-        let nvml = Fake::new(gpus);
-        let gpus = &nvml.json()["inventory"]["gpus"];
+        let nvml = FakeNvml::new(gpus);
+        let gpus = &nvml.read_json()["inventory"]["gpus"];
         let uuids: Vec<_> = gpus
             .as_array()
             .unwrap()
@@ -47,15 +50,19 @@ impl FakeMachine {
         }
     }
 
-    pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
-        self.with_state(self.cuda.gpumon_with(&self.nvml, arguments))
+    pub(crate) fn gpumon_command(&self, arguments: &[&str]) -> Command {
+        self.add_state(self.cuda.gpumon_command_with(&self.nvml, arguments))
     }
 
     /// Returns the result of the work, and the samples of a collector that runs before, during and
     /// after it.
-    pub(crate) fn sampled<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Value>) {
+    pub(crate) fn sample_during<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Value>) {
         let records = self.nvml.path("records");
-        let mut collect = self.with_state(self.nvml.gpumon(&["collect", "--interval-ms", "100"]));
+        let mut collect =
+            self.add_state(
+                self.nvml
+                    .gpumon_command(&["collect", "--interval-ms", "100"]),
+            );
         // The output goes to a file, because a full pipe would block the collector.
         let mut collector = collect
             .stdout(fs::File::create(&records).unwrap())
@@ -63,20 +70,23 @@ impl FakeMachine {
             .unwrap();
         let has_begun =
             || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
-        eventually("the collector samples", has_begun);
+        wait_for_condition("the collector has written a sample", has_begun);
         let done = work();
         // Readings that are taken once a second are taken once more.
         thread::sleep(Duration::from_millis(2500));
-        signal("-TERM", collector.id());
+        send_signal("-TERM", collector.id());
         collector.wait().unwrap();
-        let mut lines = json_lines(&fs::read_to_string(records).unwrap());
+        let mut lines = parse_json_lines(&fs::read_to_string(records).unwrap());
         lines.retain(|line| line["type"] == "sample");
         (done, lines)
     }
 
     /// Adds the shared state to a command, so that NVML and CUDA see each other's activity.
-    pub(crate) fn with_state(&self, mut command: Command) -> Command {
-        command.env(fake_gpu_state::VARIABLE, self.cuda.folder().join("state"));
+    pub(crate) fn add_state(&self, mut command: Command) -> Command {
+        command.env(
+            fake_gpu_state::STATE_VARIABLE,
+            self.cuda.folder().join("state"),
+        );
         command
     }
 }
@@ -92,13 +102,13 @@ impl FakeCuda {
         Self { folder, library }
     }
 
-    pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
-        self.set(gpumon(arguments))
+    pub(crate) fn gpumon_command(&self, arguments: &[&str]) -> Command {
+        self.set_variables(gpumon_command(arguments))
     }
 
     /// Returns `gpumon` with both this driver and the NVML library.
-    pub(crate) fn gpumon_with(&self, nvml: &Fake, arguments: &[&str]) -> Command {
-        self.set(nvml.gpumon(arguments))
+    pub(crate) fn gpumon_command_with(&self, nvml: &FakeNvml, arguments: &[&str]) -> Command {
+        self.set_variables(nvml.gpumon_command(arguments))
     }
 
     /// Returns the folder with this driver's locks. A test may store its own files there.
@@ -107,15 +117,15 @@ impl FakeCuda {
     }
 
     /// Returns the driver's counters; null before the first call.
-    pub(crate) fn counters(&self) -> Value {
+    pub(crate) fn read_counters(&self) -> Value {
         let text = fs::read_to_string(self.folder.path().join("counters.json")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// Checks that all resources were released, and returns the driver's counters.
     #[track_caller]
-    pub(crate) fn counters_at_rest(&self) -> Value {
-        let counters = self.counters();
+    pub(crate) fn assert_released(&self) -> Value {
+        let counters = self.read_counters();
         assert_eq!(
             (&counters["held_bytes"], &counters["contexts"]),
             (&0.into(), &0.into()),
@@ -124,7 +134,7 @@ impl FakeCuda {
         counters
     }
 
-    fn set(&self, mut command: Command) -> Command {
+    fn set_variables(&self, mut command: Command) -> Command {
         command
             .env("GPUMON_LIBCUDA", &self.library)
             // All fake GPUs have the same IDs, so each test needs its own locks.
@@ -138,11 +148,11 @@ impl FakeCuda {
 }
 
 /// Runs the command. Returns its exit code, the JSON objects of its lines, and its errors.
-pub(crate) fn lines_of(mut command: Command) -> (Option<i32>, Vec<Value>, String) {
+pub(crate) fn run_json_lines(mut command: Command) -> (Option<i32>, Vec<Value>, String) {
     let output = command.output().unwrap();
     (
         output.status.code(),
-        json_lines(&stdout(&output)),
-        stderr(&output),
+        parse_json_lines(&stdout_text(&output)),
+        stderr_text(&output),
     )
 }

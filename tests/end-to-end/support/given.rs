@@ -3,7 +3,7 @@
 
 /// Returns the readings that only this function provides, as paths. A path includes everything
 /// below it.
-pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
+pub(crate) fn readings_of_function(function: &str) -> &'static [&'static str] {
     let getter = function.strip_prefix("nvmlDeviceGet").unwrap_or(function);
     match getter {
         "AccountingMode" => &["details.accounting", "details.modes.accounting"],
@@ -134,7 +134,7 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
 
 /// Returns further readings that are lost if the function exists but fails, because there is no
 /// replacement in this case.
-pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
+pub(crate) fn additional_readings_of_failure(function: &str) -> &'static [&'static str] {
     match function.strip_prefix("nvmlDeviceGet").unwrap_or(function) {
         "AccountingStats" => &["details.accounting"],
         "ComputeRunningProcesses_v3" | "GraphicsRunningProcesses_v3" => &["sample.processes"],
@@ -160,7 +160,7 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
 }
 
 /// Returns whether a path is this reading or below it.
-pub(crate) fn is_of(path: &str, given: &str) -> bool {
+pub(crate) fn is_below_reading(path: &str, given: &str) -> bool {
     path.strip_prefix(given)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }

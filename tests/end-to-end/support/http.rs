@@ -9,9 +9,9 @@ use std::{
 
 use serde_json::Value;
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
@@ -19,17 +19,17 @@ pub(crate) struct Answer {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 }
 
 /// Sends `GET path` to `127.0.0.1:port`. If `headers` has no `Host`, the right one is added.
-pub(crate) fn ask(port: u16, path: &str, headers: &[&str]) -> Answer {
+pub(crate) fn send_get(port: u16, path: &str, headers: &[&str]) -> HttpResponse {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    exchange(
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    exchange_request(
         stream,
         &format!("GET {path}"),
         &format!("localhost:{port}"),
@@ -38,27 +38,32 @@ pub(crate) fn ask(port: u16, path: &str, headers: &[&str]) -> Answer {
 }
 
 /// Sends a request with any method, for example `POST /path`.
-pub(crate) fn ask_with(port: u16, request: &str) -> Answer {
+pub(crate) fn send_request_line(port: u16, request: &str) -> HttpResponse {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    exchange(stream, request, &format!("localhost:{port}"), &[])
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    exchange_request(stream, request, &format!("localhost:{port}"), &[])
 }
 
 /// Sends a request with headers and a body.
-pub(crate) fn send(port: u16, request: &str, headers: &[&str], body: &str) -> Answer {
+pub(crate) fn send_request(port: u16, request: &str, headers: &[&str], body: &str) -> HttpResponse {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     exchange_body(stream, request, &format!("localhost:{port}"), headers, body)
 }
 
 /// Sends a request over a unix socket.
-pub(crate) fn ask_socket(socket: &Path, request: &str) -> Answer {
+pub(crate) fn send_socket_request(socket: &Path, request: &str) -> HttpResponse {
     let stream = UnixStream::connect(socket).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    exchange(stream, request, "localhost", &[])
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    exchange_request(stream, request, "localhost", &[])
 }
 
-fn exchange(stream: impl Read + Write, request: &str, host: &str, headers: &[&str]) -> Answer {
+fn exchange_request(
+    stream: impl Read + Write,
+    request: &str,
+    host: &str,
+    headers: &[&str],
+) -> HttpResponse {
     exchange_body(stream, request, host, headers, "")
 }
 
@@ -68,7 +73,7 @@ fn exchange_body(
     host: &str,
     headers: &[&str],
     body: &str,
-) -> Answer {
+) -> HttpResponse {
     try_exchange(stream, request, host, headers, body).unwrap()
 }
 
@@ -79,7 +84,7 @@ pub(super) fn try_exchange(
     host: &str,
     headers: &[&str],
     body: &str,
-) -> io::Result<Answer> {
+) -> io::Result<HttpResponse> {
     let mut lines = vec![
         format!("{request} HTTP/1.1"),
         "Connection: close".to_owned(),
@@ -110,7 +115,7 @@ pub(super) fn try_exchange(
         .nth(1)
         .and_then(|status| status.parse().ok())
         .unwrap_or(0);
-    Ok(Answer {
+    Ok(HttpResponse {
         status,
         head,
         body: String::from_utf8_lossy(&bytes).into_owned(),

@@ -24,35 +24,35 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use self::{
-    cuda::{FakeCuda, FakeMachine, lines_of},
-    given::{given_by, is_of, lost_with},
-    http::{Answer, ask, ask_socket, ask_with, send},
-    records::{Absent, Records},
-    server::{Server, signal},
+    cuda::{FakeCuda, FakeMachine, run_json_lines},
+    given::{additional_readings_of_failure, is_below_reading, readings_of_function},
+    http::{HttpResponse, send_get, send_request, send_request_line, send_socket_request},
+    records::{AbsentReadings, Records},
+    server::{Server, send_signal},
     stream::Stream,
     terminal::Terminal,
-    tls::{Authority, TlsClient, write, write_secret},
-    tty::{Tty, set_variables_of},
+    tls::{Authority, TlsClient, replace_file, write_secret},
+    tty::{Tty, copy_variables},
 };
 
 /// The time after which a test gives up, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A fake NVML library with its scenario in a temporary folder.
-pub(crate) struct Fake {
+pub(crate) struct FakeNvml {
     folder: TempDir,
     library: PathBuf,
 }
 
-impl Fake {
+impl FakeNvml {
     /// Creates a library. `scenario` is TOML in the format of
     /// `tests/fake-nvml/scenarios/example.toml`.
     pub(crate) fn new(scenario: &str) -> Self {
-        Self::without(scenario, &[])
+        Self::without_functions(scenario, &[])
     }
 
     /// Creates a library that lacks these functions.
-    pub(crate) fn without(scenario: &str, hidden: &[&str]) -> Self {
+    pub(crate) fn without_functions(scenario: &str, hidden: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let library = fake_nvml::install(folder.path(), hidden);
         std::fs::write(folder.path().join("scenario.toml"), scenario).unwrap();
@@ -63,25 +63,25 @@ impl Fake {
         self.folder.path().join(name)
     }
 
-    pub(crate) fn control(&self) -> PathBuf {
+    pub(crate) fn control_path(&self) -> PathBuf {
         self.path("control.sock")
     }
 
     /// Returns `gpumon` with these arguments and this library.
-    pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
-        let mut command = gpumon(arguments);
+    pub(crate) fn gpumon_command(&self, arguments: &[&str]) -> Command {
+        let mut command = gpumon_command(arguments);
         command
             .env("GPUMON_NVML_LIB", &self.library)
             .env("GPUMON_FAKE_NVML_SCENARIO", self.path("scenario.toml"))
             // The command must not find servers of other tests or of this machine.
-            .env("GPUMON_CONTROL", self.control());
+            .env("GPUMON_CONTROL", self.control_path());
         command
     }
 
     /// Returns the output of `gpumon --json`.
-    pub(crate) fn json(&self) -> Value {
-        let output = self.gpumon(&["--json"]).output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
+    pub(crate) fn read_json(&self) -> Value {
+        let output = self.gpumon_command(&["--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr_text(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
 }
 
 /// Returns `gpumon` with these arguments, without the settings of this machine.
-pub(crate) fn gpumon(arguments: &[&str]) -> Command {
+pub(crate) fn gpumon_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpumon"));
     command
         .args(arguments)
@@ -122,7 +122,7 @@ pub(crate) fn gpumon(arguments: &[&str]) -> Command {
 
 /// Returns the same command without the capabilities that let root open files refused by
 /// `make_busy` and `forbid`.
-pub(crate) fn without_capabilities(command: Command) -> Command {
+pub(crate) fn drop_capabilities(command: Command) -> Command {
     if !rustix::process::geteuid().is_root() {
         return command;
     }
@@ -139,7 +139,7 @@ pub(crate) fn without_capabilities(command: Command) -> Command {
     limited
 }
 
-pub(crate) fn stderr(output: &Output) -> String {
+pub(crate) fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -152,14 +152,14 @@ pub(crate) fn is_refusal(message: &str) -> bool {
 /// Runs the command and checks that it is refused with this code and these words. Returns its
 /// standard output.
 #[track_caller]
-pub(crate) fn refused(command: Command, code: i32, words: &str) -> String {
-    refused_with(command, code, &[words])
+pub(crate) fn assert_refused(command: Command, code: i32, words: &str) -> String {
+    assert_refused_with(command, code, &[words])
 }
 
 #[track_caller]
-pub(crate) fn refused_with(mut command: Command, code: i32, words: &[&str]) -> String {
+pub(crate) fn assert_refused_with(mut command: Command, code: i32, words: &[&str]) -> String {
     let output = command.output().unwrap();
-    let said = stderr(&output);
+    let said = stderr_text(&output);
     assert_eq!(
         (output.status.code(), is_refusal(&said)),
         (Some(code), true),
@@ -168,25 +168,25 @@ pub(crate) fn refused_with(mut command: Command, code: i32, words: &[&str]) -> S
     for word in words {
         assert!(
             said.contains(word),
-            "{command:?}: {word:?} is not in {said:?}"
+            "{command:?}: {word:?} is missing in {said:?}"
         );
     }
-    stdout(&output)
+    stdout_text(&output)
 }
 
-pub(crate) fn stdout(output: &Output) -> String {
+pub(crate) fn stdout_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Parses one JSON object per line.
-pub(crate) fn json_lines(text: &str) -> Vec<Value> {
+pub(crate) fn parse_json_lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
 /// Starts a command. Its output can be read when it has ended.
-pub(crate) fn started(mut command: Command) -> Child {
+pub(crate) fn start_command(mut command: Command) -> Child {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -196,7 +196,7 @@ pub(crate) fn started(mut command: Command) -> Child {
 }
 
 /// Returns the state of each GPU.
-pub(crate) fn health(sample: &Value) -> Vec<&str> {
+pub(crate) fn health_states(sample: &Value) -> Vec<&str> {
     sample["gpus"]
         .as_array()
         .unwrap()
@@ -206,16 +206,19 @@ pub(crate) fn health(sample: &Value) -> Vec<&str> {
 }
 
 #[track_caller]
-pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_for_condition(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(
+            begun.elapsed() < TEST_TIMEOUT,
+            "the condition was not met within {TEST_TIMEOUT:?}: {what}"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 /// Calls the function for each item, with this many threads.
-pub(crate) fn in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T) + Sync) {
+pub(crate) fn run_in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..at_a_time {
@@ -230,23 +233,23 @@ pub(crate) fn in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T)
 
 /// The number of samples of repeated attempts. A busy machine skips samples, and some readings need
 /// several.
-const SAMPLES: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
+const SAMPLE_COUNTS: [u32; 7] = [3, 6, 12, 24, 48, 96, 192];
 
 /// Returns the first run in which some sample has every reading, up to that sample. `run` receives
 /// the number of samples.
-pub(crate) fn complete(run: impl Fn(u32) -> Records) -> Records {
-    SAMPLES
+pub(crate) fn run_until_complete(run: impl Fn(u32) -> Records) -> Records {
+    SAMPLE_COUNTS
         .into_iter()
-        .find_map(|samples| run(samples).up_to_complete_sample())
-        .expect("one of the runs has a sample with every reading")
+        .find_map(|samples| run(samples).truncate_after_complete_sample())
+        .expect("one of the runs must have a sample with all readings")
 }
 
 /// Repeats a check until each complaint was absent in at least one attempt. `check` receives the
 /// number of samples.
 #[track_caller]
-pub(crate) fn complains_of_nothing(check: impl Fn(u32) -> Vec<String>) {
-    let mut complaints = check(SAMPLES[0]);
-    for samples in SAMPLES.into_iter().skip(1) {
+pub(crate) fn assert_no_complaints(check: impl Fn(u32) -> Vec<String>) {
+    let mut complaints = check(SAMPLE_COUNTS[0]);
+    for samples in SAMPLE_COUNTS.into_iter().skip(1) {
         if complaints.is_empty() {
             return;
         }

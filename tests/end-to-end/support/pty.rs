@@ -9,7 +9,7 @@ use rustix::{
 };
 
 /// Opens a terminal of this size. Returns the viewer's side and the program's side.
-pub(super) fn open(columns: u16, rows: u16) -> (OwnedFd, OwnedFd) {
+pub(super) fn open_pty(columns: u16, rows: u16) -> (OwnedFd, OwnedFd) {
     // The program must not inherit the viewer's side, because it would keep the terminal open.
     let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&outside).unwrap();

@@ -4,49 +4,49 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Fake, json_lines, stderr, stdout};
+use super::{FakeNvml, parse_json_lines, stderr_text, stdout_text};
 
 pub(crate) struct Records(Vec<Value>);
 
 /// The present readings by path, for example `sample.power.draw_watts`. List items have `[]`.
-pub(crate) type Present = BTreeMap<String, BTreeSet<String>>;
+pub(crate) type PresentReadings = BTreeMap<String, BTreeSet<String>>;
 
 /// The reasons of absent readings by path. A failure of the driver is `driver_error 999`.
-pub(crate) type Absent = BTreeMap<String, String>;
+pub(crate) type AbsentReadings = BTreeMap<String, String>;
 
-impl Fake {
+impl FakeNvml {
     /// Returns the output of `gpumon collect` with these arguments. The command must succeed.
     #[track_caller]
     pub(crate) fn collect(&self, arguments: &[&str]) -> Records {
         let output = self
-            .gpumon(&[&["collect"], arguments].concat())
+            .gpumon_command(&[&["collect"], arguments].concat())
             .output()
             .unwrap();
         assert!(
             output.status.success(),
             "{}: {}",
             output.status,
-            stderr(&output)
+            stderr_text(&output)
         );
-        Records(json_lines(&stdout(&output)))
+        Records(parse_json_lines(&stdout_text(&output)))
     }
 }
 
 impl Records {
     /// Returns the records of this type in order.
-    pub(crate) fn of(&self, kind: &str) -> impl DoubleEndedIterator<Item = &Value> {
+    pub(crate) fn records_of_type(&self, kind: &str) -> impl DoubleEndedIterator<Item = &Value> {
         self.0.iter().filter(move |record| record["type"] == kind)
     }
 
     #[track_caller]
-    pub(crate) fn last(&self, kind: &str) -> &Value {
-        self.of(kind)
+    pub(crate) fn last_record_of_type(&self, kind: &str) -> &Value {
+        self.records_of_type(kind)
             .next_back()
-            .unwrap_or_else(|| panic!("no {kind} was written"))
+            .unwrap_or_else(|| panic!("there is no record of the type {kind}"))
     }
 
     /// Returns the records up to the last sample that has every reading, if there is one.
-    pub(crate) fn up_to_complete_sample(mut self) -> Option<Self> {
+    pub(crate) fn truncate_after_complete_sample(mut self) -> Option<Self> {
         let last = self.0.iter().rposition(|record| {
             let is_complete =
                 |text: &str| !text.contains("no_answer") && !text.contains("warming_up");
@@ -57,8 +57,10 @@ impl Records {
     }
 
     /// Returns the index and UUID of every GPU in the last inventory.
-    pub(crate) fn identities(&self) -> Vec<(u64, Option<String>)> {
-        let gpus = self.last("inventory")["gpus"].as_array().unwrap();
+    pub(crate) fn gpu_identities(&self) -> Vec<(u64, Option<String>)> {
+        let gpus = self.last_record_of_type("inventory")["gpus"]
+            .as_array()
+            .unwrap();
         gpus.iter()
             .map(|gpu| {
                 (
@@ -71,31 +73,36 @@ impl Records {
 
     /// Returns the readings of one GPU that were present at any time, and the reasons of the
     /// others. Some readings need two samples, and a busy machine may skip one.
-    pub(crate) fn readings(&self, gpu: usize) -> (Present, Absent) {
-        let (mut present, mut absent) = (Present::new(), Absent::new());
+    pub(crate) fn classify_readings(&self, gpu: usize) -> (PresentReadings, AbsentReadings) {
+        let (mut present, mut absent) = (PresentReadings::new(), AbsentReadings::new());
         let samples = self
-            .of("sample")
+            .records_of_type("sample")
             .map(|sample| ("sample", &sample["gpus"][gpu]));
         let details = self
-            .of("details")
+            .records_of_type("details")
             .filter(|details| details["index"] == gpu)
             .map(|details| ("details", details));
-        let identity = ("gpu", &self.last("inventory")["gpus"][gpu]);
+        let identity = ("gpu", &self.last_record_of_type("inventory")["gpus"][gpu]);
         for (name, part) in samples.chain(details).chain([identity]) {
-            look_through(part, name, &mut present, &mut absent);
+            collect_readings(part, name, &mut present, &mut absent);
         }
         absent.retain(|path, _| !present.contains_key(path));
         (present, absent)
     }
 }
 
-fn look_through(value: &Value, path: &str, present: &mut Present, absent: &mut Absent) {
+fn collect_readings(
+    value: &Value,
+    path: &str,
+    present: &mut PresentReadings,
+    absent: &mut AbsentReadings,
+) {
     match value {
         Value::Null => {}
         Value::Array(entries) => {
             present.entry(path.to_owned()).or_default();
             for entry in entries {
-                look_through(entry, &format!("{path}[]"), present, absent);
+                collect_readings(entry, &format!("{path}[]"), present, absent);
             }
         }
         Value::Object(fields) => match (fields.get("absent"), fields.get("value"), fields.len()) {
@@ -109,7 +116,7 @@ fn look_through(value: &Value, path: &str, present: &mut Present, absent: &mut A
                     format!("{}{code}", reason.as_str().unwrap()),
                 );
             }
-            (None, Some(earlier), 2) => look_through(earlier, path, present, absent),
+            (None, Some(earlier), 2) => collect_readings(earlier, path, present, absent),
             // Conditions, and the time since which a GPU does not respond, depend on the values, so
             // they are left out.
             _ => {
@@ -117,7 +124,7 @@ fn look_through(value: &Value, path: &str, present: &mut Present, absent: &mut A
                     .iter()
                     .filter(|(name, _)| !["conditions", "since_ms"].contains(&name.as_str()))
                 {
-                    look_through(field, &format!("{path}.{name}"), present, absent);
+                    collect_readings(field, &format!("{path}.{name}"), present, absent);
                 }
             }
         },

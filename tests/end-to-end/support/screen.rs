@@ -8,7 +8,7 @@ struct Screen {
 }
 
 /// Returns the lines of a screen after this output.
-pub(super) fn shown(written: &str) -> String {
+pub(super) fn render_screen(written: &str) -> String {
     let mut screen = Screen {
         lines: Vec::new(),
         row: 0,
@@ -18,10 +18,10 @@ pub(super) fn shown(written: &str) -> String {
     while let Some(letter) = rest.chars().next() {
         rest = &rest[letter.len_utf8()..];
         match letter {
-            '\u{1b}' => rest = screen.obey(rest),
+            '\u{1b}' => rest = screen.execute_sequence(rest),
             '\r' => screen.column = 0,
             '\n' => screen.row += 1,
-            letter => screen.put(letter),
+            letter => screen.put_letter(letter),
         }
     }
     screen
@@ -33,7 +33,7 @@ pub(super) fn shown(written: &str) -> String {
 
 impl Screen {
     /// Executes a control sequence, and returns the text after it.
-    fn obey<'a>(&mut self, sequence: &'a str) -> &'a str {
+    fn execute_sequence<'a>(&mut self, sequence: &'a str) -> &'a str {
         if let Some(query) = sequence.strip_prefix(']') {
             return query.split_once('\u{7}').map_or("", |(_, rest)| rest);
         }
@@ -57,7 +57,7 @@ impl Screen {
         rest
     }
 
-    fn put(&mut self, letter: char) {
+    fn put_letter(&mut self, letter: char) {
         while self.lines.len() <= self.row {
             self.lines.push(Vec::new());
         }
@@ -71,10 +71,10 @@ impl Screen {
 }
 
 #[test]
-fn text_is_where_the_cursor_was_put() {
+fn text_is_written_at_cursor() {
     assert_eq!(
-        shown("\u{1b}[2J\u{1b}[2;3Hab\u{1b}[1mc\u{1b}[2;4HX"),
+        render_screen("\u{1b}[2J\u{1b}[2;3Hab\u{1b}[1mc\u{1b}[2;4HX"),
         "\n  aXc\n"
     );
-    assert_eq!(shown("old\u{1b}[2J\u{1b}[1;1Hnew"), "new\n");
+    assert_eq!(render_screen("old\u{1b}[2J\u{1b}[1;1Hnew"), "new\n");
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Answer, Fake, Stream, ask};
+use super::{FakeNvml, HttpResponse, Stream, send_get};
 
 pub(crate) struct Server {
     pub(crate) child: Child,
@@ -18,8 +18,10 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server for the fake GPUs on a free port.
-    pub(crate) fn over(fake: &Fake, arguments: &[&str]) -> Self {
-        Self::start(fake.gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat()))
+    pub(crate) fn start_with_fake(fake: &FakeNvml, arguments: &[&str]) -> Self {
+        Self::start(
+            fake.gpumon_command(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat()),
+        )
     }
 
     /// Starts a server and reads its port from its first message.
@@ -34,7 +36,7 @@ impl Server {
             .rsplit(':')
             .next()
             .and_then(|port| port.parse().ok());
-        let port = port.unwrap_or_else(|| panic!("no port in {first:?}"));
+        let port = port.unwrap_or_else(|| panic!("{first:?} contains no port"));
         Self {
             child,
             port,
@@ -47,7 +49,7 @@ impl Server {
         let mut message = String::new();
         self.log
             .as_mut()
-            .expect("somebody reads its log")
+            .expect("the log must still be read")
             .read_line(&mut message)
             .unwrap();
         message
@@ -59,27 +61,27 @@ impl Server {
         let mut log = String::new();
         self.log
             .take()
-            .expect("somebody reads its log")
+            .expect("the log must still be read")
             .read_to_string(&mut log)
             .unwrap();
         log
     }
 
     /// Closes the other end of its standard error.
-    pub(crate) fn stop_reading_its_log(&mut self) {
+    pub(crate) fn close_log(&mut self) {
         self.log = None;
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
-        ask(self.port, path, &[])
+    pub(crate) fn get(&self, path: &str) -> HttpResponse {
+        send_get(self.port, path, &[])
     }
 
-    pub(crate) async fn stream(&self) -> Stream {
+    pub(crate) async fn open_stream(&self) -> Stream {
         Stream::connect(self.port, "").await
     }
 
     /// Returns the PID of the collector, the server's only child.
-    pub(crate) fn collector(&self) -> Option<u32> {
+    pub(crate) fn collector_pid(&self) -> Option<u32> {
         let id = self.child.id();
         let children =
             fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
@@ -97,7 +99,7 @@ impl Server {
 
     /// Sends SIGTERM. Returns the exit status and the time until the exit.
     pub(crate) fn terminate(&mut self) -> (ExitStatus, Duration) {
-        signal("-TERM", self.child.id());
+        send_signal("-TERM", self.child.id());
         let begun = Instant::now();
         (self.child.wait().unwrap(), begun.elapsed())
     }
@@ -111,7 +113,7 @@ impl Drop for Server {
 }
 
 /// Sends a signal by its name for kill(1).
-pub(crate) fn signal(name: &str, pid: u32) {
+pub(crate) fn send_signal(name: &str, pid: u32) {
     let sent = Command::new("kill")
         .args([name, &pid.to_string()])
         .status()

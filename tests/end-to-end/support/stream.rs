@@ -9,7 +9,7 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest},
 };
 
-use super::PATIENCE;
+use super::TEST_TIMEOUT;
 
 pub(crate) struct Stream {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -24,7 +24,7 @@ impl Stream {
 
     /// Connects with headers.
     pub(crate) async fn connect_with(request: impl IntoClientRequest + Unpin) -> Self {
-        let (socket, _) = timeout(PATIENCE, connect_async(request))
+        let (socket, _) = timeout(TEST_TIMEOUT, connect_async(request))
             .await
             .unwrap()
             .unwrap();
@@ -35,43 +35,46 @@ impl Stream {
     }
 
     /// Returns the next frame; `None` if the server closed the connection.
-    pub(crate) async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next_frame(&mut self) -> Option<Value> {
         loop {
-            match timeout(PATIENCE, self.socket.next())
+            match timeout(TEST_TIMEOUT, self.socket.next())
                 .await
-                .expect("no frame came")
+                .expect("no frame arrived in time")
             {
                 Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).unwrap()),
-                Some(Ok(Message::Binary(bytes))) => return Some(self.inflated(&bytes)),
+                Some(Ok(Message::Binary(bytes))) => return Some(self.inflate_message(&bytes)),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 _ => return None,
             }
         }
     }
 
-    fn inflated(&mut self, bytes: &[u8]) -> Value {
+    fn inflate_message(&mut self, bytes: &[u8]) -> Value {
         let mut text = Vec::with_capacity(1 << 20);
         self.inflate
             .decompress_vec(bytes, &mut text, FlushDecompress::Sync)
             .unwrap();
-        assert_eq!(text.pop(), Some(b'\n'), "one line");
+        assert_eq!(text.pop(), Some(b'\n'), "a message must end with a newline");
         serde_json::from_slice(&text).unwrap()
     }
 
     /// Returns the next frame that meets this condition, and discards those before it.
-    pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn read_until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let begun = std::time::Instant::now();
-        while begun.elapsed() < PATIENCE {
-            let frame = self.next().await.expect("the server closed the connection");
+        while begun.elapsed() < TEST_TIMEOUT {
+            let frame = self
+                .next_frame()
+                .await
+                .expect("the server closed the connection");
             if wanted(&frame) {
                 return frame;
             }
         }
-        panic!("the frame that was waited for did not come");
+        panic!("the expected frame did not arrive in time");
     }
 
-    pub(crate) async fn next_of(&mut self, kind: &str) -> Value {
-        self.until(|frame| frame["type"] == kind).await
+    pub(crate) async fn next_frame_of_type(&mut self, kind: &str) -> Value {
+        self.read_until(|frame| frame["type"] == kind).await
     }
 
     pub(crate) async fn send(&mut self, text: &str) {
@@ -79,7 +82,7 @@ impl Stream {
     }
 
     /// Sends a message. The server may close the connection before it has received all of it.
-    pub(crate) async fn send_at_risk(&mut self, text: &str) {
+    pub(crate) async fn send_ignoring_errors(&mut self, text: &str) {
         let _ = self.socket.send(Message::text(text)).await;
     }
 

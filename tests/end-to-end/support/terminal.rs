@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use super::{PATIENCE, pty, signal};
+use super::{TEST_TIMEOUT, pty, send_signal};
 
 pub(crate) struct Terminal {
     pub(crate) child: Child,
@@ -23,8 +23,8 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts the program in a terminal of this size, which supports UTF-8 and colors unless the
     /// command sets other variables.
-    pub(crate) fn with(mut command: Command, columns: u16, rows: u16) -> Self {
-        let (screen, inside) = pty::open(columns, rows);
+    pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
+        let (screen, inside) = pty::open_pty(columns, rows);
         let given = |name: &str| command.get_envs().any(|(known, _)| known == name);
         let (term, locale) = (given("TERM"), given("LC_ALL"));
         if !term {
@@ -64,22 +64,24 @@ impl Terminal {
 
     /// Waits until the output meets this condition.
     #[track_caller]
-    pub(crate) fn until(&mut self, is_so: impl Fn(&str) -> bool) {
+    pub(crate) fn wait_until(&mut self, is_so: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.text) {
-            let left = PATIENCE.saturating_sub(begun.elapsed());
-            let bytes = self
-                .written
-                .recv_timeout(left)
-                .unwrap_or_else(|_| panic!("waited in vain: {:?}", self.text));
+            let left = TEST_TIMEOUT.saturating_sub(begun.elapsed());
+            let bytes = self.written.recv_timeout(left).unwrap_or_else(|_| {
+                panic!(
+                    "the expected output did not appear in time: {:?}",
+                    self.text
+                )
+            });
             self.text += &String::from_utf8_lossy(&bytes);
         }
     }
 
     /// Waits until the program ends. Returns its output and its exit code.
-    pub(crate) fn finish(mut self) -> (String, Option<i32>) {
+    pub(crate) fn wait_for_end(mut self) -> (String, Option<i32>) {
         let code = self.child.wait().unwrap().code();
-        while let Ok(bytes) = self.written.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.written.recv_timeout(TEST_TIMEOUT) {
             self.text += &String::from_utf8_lossy(&bytes);
         }
         (std::mem::take(&mut self.text), code)
@@ -89,7 +91,7 @@ impl Terminal {
         pty::set_size(&self.screen, columns, rows);
         // The kernel only notifies programs whose session has this terminal, which a test does not
         // set up.
-        signal("-WINCH", self.child.id());
+        send_signal("-WINCH", self.child.id());
     }
 
     /// Returns the lines of each frame in the output.

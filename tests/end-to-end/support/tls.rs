@@ -18,8 +18,8 @@ use tokio_rustls::rustls::{
 };
 
 use super::{
-    PATIENCE,
-    http::{Answer, try_exchange},
+    TEST_TIMEOUT,
+    http::{HttpResponse, try_exchange},
 };
 
 /// A certificate authority for tests.
@@ -46,7 +46,7 @@ impl Authority {
     }
 
     /// Issues a certificate for a server or client with these names. The first is the common name.
-    pub(crate) fn issue(&self, names: &[&str]) -> Identity {
+    pub(crate) fn issue_identity(&self, names: &[&str]) -> Identity {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut parameters = CertificateParams::new(names.clone()).unwrap();
         parameters
@@ -62,7 +62,7 @@ impl Authority {
 
     /// Returns a client that trusts this authority, presents this certificate and supports these
     /// versions.
-    pub(crate) fn client_with(
+    pub(crate) fn make_client_with(
         &self,
         own: Option<&Identity>,
         versions: &[&'static SupportedProtocolVersion],
@@ -87,16 +87,16 @@ impl Authority {
         }))
     }
 
-    pub(crate) fn client(&self) -> TlsClient {
-        self.client_with(None, &[&TLS12, &TLS13])
+    pub(crate) fn make_client(&self) -> TlsClient {
+        self.make_client_with(None, &[&TLS12, &TLS13])
     }
 }
 
 impl Identity {
     /// Writes `server.crt` and `server.key`.
-    pub(crate) fn write(&self, folder: &Path) {
+    pub(crate) fn write_files(&self, folder: &Path) {
         write_secret(&folder.join("server.key"), &self.key);
-        write(&folder.join("server.crt"), &self.certificate, 0o644);
+        replace_file(&folder.join("server.crt"), &self.certificate, 0o644);
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 impl TlsClient {
     pub(crate) fn connect(&self, port: u16) -> TlsStream {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let connection =
             ClientConnection::new(Arc::clone(&self.0), "localhost".try_into().unwrap()).unwrap();
         StreamOwned::new(connection, stream)
@@ -115,13 +115,13 @@ impl TlsClient {
 
     /// Sends a request such as `GET /path` with these headers. Returns an error if the connection
     /// fails.
-    pub(crate) fn try_ask(
+    pub(crate) fn try_request(
         &self,
         port: u16,
         request: &str,
         headers: &[&str],
         body: &str,
-    ) -> io::Result<Answer> {
+    ) -> io::Result<HttpResponse> {
         try_exchange(
             self.connect(port),
             request,
@@ -131,13 +131,13 @@ impl TlsClient {
         )
     }
 
-    pub(crate) fn ask(&self, port: u16, request: &str, headers: &[&str]) -> Answer {
-        self.try_ask(port, request, headers, "").unwrap()
+    pub(crate) fn send_request(&self, port: u16, request: &str, headers: &[&str]) -> HttpResponse {
+        self.try_request(port, request, headers, "").unwrap()
     }
 }
 
 /// Replaces a file atomically, like programs that renew certificates.
-pub(crate) fn write(path: &Path, text: &str, mode: u32) {
+pub(crate) fn replace_file(path: &Path, text: &str, mode: u32) {
     let new = PathBuf::from(format!("{}.new", path.display()));
     fs::write(&new, text).unwrap();
     fs::set_permissions(&new, Permissions::from_mode(mode)).unwrap();
@@ -145,5 +145,5 @@ pub(crate) fn write(path: &Path, text: &str, mode: u32) {
 }
 
 pub(crate) fn write_secret(path: &Path, text: &str) {
-    write(path, text, 0o600);
+    replace_file(path, text, 0o600);
 }

@@ -18,10 +18,10 @@ use rustix::{
     termios::{LocalModes, tcgetattr},
 };
 
-use super::{PATIENCE, eventually, pty, screen::shown};
+use super::{TEST_TIMEOUT, pty, screen::render_screen, wait_for_condition};
 
 /// A byte that no program writes. It marks the end of the output.
-const END: u8 = 0;
+const END_MARK: u8 = 0;
 
 /// A terminal with a program, which ends with the test.
 pub(crate) struct Tty {
@@ -39,24 +39,24 @@ impl Tty {
     /// Starts a command on a terminal of this size.
     pub(crate) fn start(command: &Command, columns: u16, rows: u16) -> Self {
         // The terminal becomes the controlling terminal, like that of a login shell.
-        Self::below(&["setsid", "--ctty", "--wait"], command, columns, rows)
+        Self::start_with_wrapper(&["setsid", "--ctty", "--wait"], command, columns, rows)
     }
 
     /// Starts a command on a terminal that is not the controlling terminal, so that it gets no
     /// signal when the terminal is closed.
-    pub(crate) fn of_no_session(command: &Command, columns: u16, rows: u16) -> Self {
-        Self::below(&["setsid", "--wait"], command, columns, rows)
+    pub(crate) fn start_without_session(command: &Command, columns: u16, rows: u16) -> Self {
+        Self::start_with_wrapper(&["setsid", "--wait"], command, columns, rows)
     }
 
-    fn below(starter: &[&str], command: &Command, columns: u16, rows: u16) -> Self {
-        let (master, program_side) = pty::open(columns, rows);
+    fn start_with_wrapper(starter: &[&str], command: &Command, columns: u16, rows: u16) -> Self {
+        let (master, program_side) = pty::open_pty(columns, rows);
         let end = || Stdio::from(program_side.try_clone().unwrap());
         let mut on_it = Command::new(starter[0]);
         on_it
             .args(&starter[1..])
             .arg(command.get_program())
             .args(command.get_args());
-        set_variables_of(&mut on_it, command);
+        copy_variables(&mut on_it, command);
         let child = on_it
             .stdin(end())
             .stdout(end())
@@ -118,18 +118,18 @@ impl Tty {
     }
 
     /// Returns the complete output so far, including escape sequences.
-    pub(crate) fn written(&self) -> String {
+    pub(crate) fn output_text(&self) -> String {
         String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
     }
 
     /// Discards the output so far.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn discard_output(&self) {
         self.written.lock().unwrap().clear();
     }
 
     #[track_caller]
-    pub(crate) fn wait_for(&self, text: &str) {
-        self.wait_until(text, |written| shown(written).contains(text));
+    pub(crate) fn wait_for_text(&self, text: &str) {
+        self.wait_until(text, |written| render_screen(written).contains(text));
     }
 
     /// Waits until this control sequence has been written.
@@ -141,18 +141,18 @@ impl Tty {
     #[track_caller]
     fn wait_until(&self, what: &str, has_come: impl Fn(&str) -> bool) {
         let begun = Instant::now();
-        while !has_come(&self.written()) {
+        while !has_come(&self.output_text()) {
             assert!(
-                begun.elapsed() < PATIENCE,
-                "{what:?} never came: {}",
-                shown(&self.written())
+                begun.elapsed() < TEST_TIMEOUT,
+                "{what:?} did not appear in time: {}",
+                render_screen(&self.output_text())
             );
             thread::sleep(std::time::Duration::from_millis(20));
         }
     }
 
     /// Returns whether input is echoed and read line by line, as a shell requires.
-    pub(crate) fn is_as_before(&self) -> bool {
+    pub(crate) fn is_restored(&self) -> bool {
         tcgetattr(&self.program_side)
             .unwrap()
             .local_modes
@@ -171,25 +171,28 @@ impl Tty {
     }
 
     /// Waits until the program has ended and all of its output was read.
-    pub(crate) fn ended(&mut self) -> ExitStatus {
+    pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
         let mut status = None;
-        eventually("the program ends", || {
+        wait_for_condition("the program has ended", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
-        if self.keyboard.is_some() && rustix::io::write(&self.program_side, &[END]).is_ok() {
-            eventually("the terminal is read to its end", || {
-                self.written.lock().unwrap().contains(&END)
+        if self.keyboard.is_some() && rustix::io::write(&self.program_side, &[END_MARK]).is_ok() {
+            wait_for_condition("all output of the terminal was read", || {
+                self.written.lock().unwrap().contains(&END_MARK)
             });
             // A process that outlives the program may have written more after the mark.
-            self.written.lock().unwrap().retain(|byte| *byte != END);
+            self.written
+                .lock()
+                .unwrap()
+                .retain(|byte| *byte != END_MARK);
         }
         status.unwrap()
     }
 }
 
 /// Copies the environment changes of one command to another.
-pub(crate) fn set_variables_of(command: &mut Command, other: &Command) {
+pub(crate) fn copy_variables(command: &mut Command, other: &Command) {
     for (name, value) in other.get_envs() {
         match value {
             Some(value) => command.env(name, value),

@@ -2,48 +2,48 @@
 
 use std::process::Command;
 
-use super::{ENTERS, LEAVES, quit, top};
-use crate::support::{Fake, Tty, eventually, set_variables_of, signal};
+use super::{ENTER_ALTERNATE_SCREEN, LEAVE_ALTERNATE_SCREEN, quit, top_command};
+use crate::support::{FakeNvml, Tty, copy_variables, send_signal, wait_for_condition};
 
 #[test]
-fn a_signal_ends_it_and_the_terminal_is_as_before() {
+fn signal_ends_top_and_restores_terminal() {
     for name in ["-TERM", "-INT", "-HUP"] {
-        let fake = Fake::new("gpus = 1");
-        let mut terminal = Tty::start(&top(&fake, &[]), 80, 24);
-        terminal.wait_for("WHAT");
-        signal(name, terminal.pid());
-        assert!(terminal.ended().success(), "{name}");
-        terminal.wait_for_sequence(LEAVES);
-        assert!(terminal.is_as_before(), "{name}");
+        let fake = FakeNvml::new("gpus = 1");
+        let mut terminal = Tty::start(&top_command(&fake, &[]), 80, 24);
+        terminal.wait_for_text("WHAT");
+        send_signal(name, terminal.pid());
+        assert!(terminal.wait_for_end().success(), "{name}");
+        terminal.wait_for_sequence(LEAVE_ALTERNATE_SCREEN);
+        assert!(terminal.is_restored(), "{name}");
     }
 }
 
 #[test]
-fn it_stops_as_other_programs_do_and_goes_on() {
-    let fake = Fake::new("gpus = 1");
-    let mut terminal = Tty::start(&top(&fake, &[]), 80, 24);
-    terminal.wait_for("WHAT");
+fn stopped_top_continues() {
+    let fake = FakeNvml::new("gpus = 1");
+    let mut terminal = Tty::start(&top_command(&fake, &[]), 80, 24);
+    terminal.wait_for_text("WHAT");
     terminal.press("\u{1a}");
-    terminal.wait_for_sequence(LEAVES);
-    eventually("it is stopped", || {
-        state_of(&terminal.pid().to_string()) == Some('T')
+    terminal.wait_for_sequence(LEAVE_ALTERNATE_SCREEN);
+    wait_for_condition("the job is stopped", || {
+        process_state(&terminal.pid().to_string()) == Some('T')
     });
-    assert!(terminal.is_as_before());
-    terminal.forget();
-    signal("-CONT", terminal.pid());
-    terminal.wait_for_sequence(ENTERS);
-    terminal.wait_for("WHAT");
+    assert!(terminal.is_restored());
+    terminal.discard_output();
+    send_signal("-CONT", terminal.pid());
+    terminal.wait_for_sequence(ENTER_ALTERNATE_SCREEN);
+    terminal.wait_for_text("WHAT");
     quit(&mut terminal, "q");
 }
 
 /// Starts an interactive bash on a terminal, in which `top` is an alias of the command.
-pub(super) fn start_shell(fake: &Fake) -> Tty {
+pub(super) fn start_shell(fake: &FakeNvml) -> Tty {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-i"])
         .env("PS1", "$ ")
         .env("HISTFILE", "/dev/null");
-    let top = top(fake, &[]);
-    set_variables_of(&mut bash, &top);
+    let top = top_command(fake, &[]);
+    copy_variables(&mut bash, &top);
     let mut terminal = Tty::start(&bash, 100, 30);
     let words: Vec<_> = [top.get_program()]
         .into_iter()
@@ -55,24 +55,24 @@ pub(super) fn start_shell(fake: &Fake) -> Tty {
 }
 
 /// Returns a shell that runs a script with the command as its arguments.
-fn in_shell(script: &str, command: &Command) -> Command {
+fn shell_command(script: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", script, "sh"])
         .arg(command.get_program())
         .args(command.get_args());
-    set_variables_of(&mut shell, command);
+    copy_variables(&mut shell, command);
     shell
 }
 
 /// Returns the letter for a process's state; `None` if there is no such process.
-fn state_of(pid: &str) -> Option<char> {
+fn process_state(pid: &str) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ").unwrap().1.chars().next()
 }
 
 /// Returns whether the shell's job already handles SIGTERM.
-fn handles_requests_to_end(pid: &str) -> bool {
+fn handles_sigterm(pid: &str) -> bool {
     // SIGTERM is the 15th signal.
     const SIGTERM: u64 = 1 << 14;
     let is_top = std::fs::read_link(format!("/proc/{pid}/exe"))
@@ -87,35 +87,36 @@ fn handles_requests_to_end(pid: &str) -> bool {
 /// Ends the job with `kill`. The shell must report that it is done.
 fn end_job(terminal: &mut Tty) {
     let pid = terminal.pid().to_string();
-    eventually("the job handles signals", || handles_requests_to_end(&pid));
-    terminal.forget();
+    wait_for_condition("the job handles SIGTERM", || handles_sigterm(&pid));
+    terminal.discard_output();
     terminal.press("kill %1\r");
-    eventually("the job ends", || state_of(&pid).is_none());
+    wait_for_condition("the job has ended", || process_state(&pid).is_none());
     // The shell reports this before the next prompt.
     terminal.press("\r");
-    terminal.wait_for("Done");
+    terminal.wait_for_text("Done");
 }
 
 #[test]
-fn a_terminal_that_is_closed_ends_it_quietly() {
-    let fake = Fake::new("gpus = 1");
+fn closed_terminal_ends_top_quietly() {
+    let fake = FakeNvml::new("gpus = 1");
     let complaints = fake.path("complaints");
     // The cases are: with the signal; without the signal but with something to draw; without both.
     for (in_session, interval_ms) in [(true, "60000"), (false, "100"), (false, "60000")] {
         for into_file in [false, true] {
-            let mut command = top(&fake, &["--interval-ms", interval_ms]);
+            let mut command = top_command(&fake, &["--interval-ms", interval_ms]);
             if into_file {
-                command = in_shell(&format!("exec \"$@\" 2>{}", complaints.display()), &command);
+                command =
+                    shell_command(&format!("exec \"$@\" 2>{}", complaints.display()), &command);
             }
             let start = if in_session {
                 Tty::start
             } else {
-                Tty::of_no_session
+                Tty::start_without_session
             };
             let mut terminal = start(&command, 100, 30);
-            terminal.wait_for("WHAT");
+            terminal.wait_for_text("WHAT");
             terminal.hang_up();
-            let status = terminal.ended();
+            let status = terminal.wait_for_end();
             assert!(
                 status.success(),
                 "{status}, in session: {in_session}, {interval_ms} ms"
@@ -128,58 +129,58 @@ fn a_terminal_that_is_closed_ends_it_quietly() {
 }
 
 #[test]
-fn a_stopped_job_can_be_ended_and_brought_back() {
-    let fake = Fake::new("gpus = 1");
+fn stopped_job_can_be_ended_or_continued() {
+    let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_shell(&fake);
     // Typed text is echoed, so the shell builds the expected text from two parts.
     terminal.press("top\r");
-    terminal.wait_for("WHAT");
+    terminal.wait_for_text("WHAT");
     terminal.press("\u{1a}");
-    terminal.wait_for("Stopped");
+    terminal.wait_for_text("Stopped");
     end_job(&mut terminal);
     // In the background, the program leaves the terminal alone. In the foreground, it continues.
     terminal.press("top\r");
-    terminal.wait_for("WHAT");
+    terminal.wait_for_text("WHAT");
     terminal.press("\u{1a}");
-    terminal.wait_for("Stopped");
-    terminal.forget();
+    terminal.wait_for_text("Stopped");
+    terminal.discard_output();
     terminal.press("bg\r");
     terminal.press("sleep 1; jobs -r | wc -l | sed 's/^/running: /'\r");
-    terminal.wait_for("running: 1");
+    terminal.wait_for_text("running: 1");
     assert!(
-        !terminal.written().contains(ENTERS),
+        !terminal.output_text().contains(ENTER_ALTERNATE_SCREEN),
         "{}",
-        terminal.written()
+        terminal.output_text()
     );
     terminal.press("fg\r");
-    terminal.wait_for_sequence(ENTERS);
-    terminal.wait_for("WHAT");
+    terminal.wait_for_sequence(ENTER_ALTERNATE_SCREEN);
+    terminal.wait_for_text("WHAT");
     terminal.press("q");
-    terminal.wait_for_sequence(LEAVES);
+    terminal.wait_for_sequence(LEAVE_ALTERNATE_SCREEN);
     terminal.press("echo \"left with \"$?\r");
-    terminal.wait_for("left with 0");
+    terminal.wait_for_text("left with 0");
 }
 
 #[test]
-fn a_job_that_was_stopped_or_started_behind_can_be_ended() {
-    let fake = Fake::new("gpus = 1");
+fn background_job_can_be_ended() {
+    let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_shell(&fake);
     terminal.press("top &\r");
     terminal.press("sleep 2; jobs -r | wc -l | sed 's/^/running: /'\r");
-    terminal.wait_for("running: 1");
+    terminal.wait_for_text("running: 1");
     end_job(&mut terminal);
     // SIGSTOP from another process leaves the program no time to restore the terminal.
     terminal.press("top\r");
-    terminal.wait_for("WHAT");
-    signal("-STOP", terminal.pid());
-    terminal.wait_for("Stopped");
+    terminal.wait_for_text("WHAT");
+    send_signal("-STOP", terminal.pid());
+    terminal.wait_for_text("Stopped");
     end_job(&mut terminal);
-    terminal.wait_for_sequence(LEAVES);
+    terminal.wait_for_sequence(LEAVE_ALTERNATE_SCREEN);
 }
 
 #[test]
-fn a_job_that_nobody_can_bring_back_ends() {
-    let fake = Fake::new("gpus = 1");
+fn orphaned_stopped_job_ends() {
+    let fake = FakeNvml::new("gpus = 1");
     let mut terminal = start_shell(&fake);
     let pid_file = fake.path("pid");
     // The inner shell exits while its job waits in the background. The outer shell never had that
@@ -190,16 +191,16 @@ fn a_job_that_nobody_can_bring_back_ends() {
     );
     terminal.press("export TOP=\"${BASH_ALIASES[top]}\"\r");
     terminal.press(&format!("bash --norc --noprofile -c '{inner}'\r"));
-    terminal.wait_for("waits: 0");
+    terminal.wait_for_text("waits: 0");
     let pid = std::fs::read_to_string(&pid_file).unwrap();
-    eventually(
-        "it has ended",
-        || !matches!(state_of(pid.trim()), Some(state) if state != 'Z'),
+    wait_for_condition(
+        "the job has ended",
+        || !matches!(process_state(pid.trim()), Some(state) if state != 'Z'),
     );
 }
 
 #[test]
-fn a_deadly_signal_is_died_of_after_the_terminal_is_given_back() {
+fn fatal_signal_restores_terminal_before_death() {
     for (name, number) in [
         ("-QUIT", 3),
         ("-USR1", 10),
@@ -207,18 +208,18 @@ fn a_deadly_signal_is_died_of_after_the_terminal_is_given_back() {
         ("-ALRM", 14),
         ("-XCPU", 24),
     ] {
-        let fake = Fake::new("gpus = 1");
+        let fake = FakeNvml::new("gpus = 1");
         // Signals with a core dump must not write one.
-        let command = in_shell("ulimit -c 0; exec \"$@\"", &top(&fake, &[]));
+        let command = shell_command("ulimit -c 0; exec \"$@\"", &top_command(&fake, &[]));
         let mut terminal = Tty::start(&command, 80, 24);
-        terminal.wait_for("WHAT");
-        signal(name, terminal.pid());
+        terminal.wait_for_text("WHAT");
+        send_signal(name, terminal.pid());
         assert_eq!(
-            std::os::unix::process::ExitStatusExt::signal(&terminal.ended()),
+            std::os::unix::process::ExitStatusExt::signal(&terminal.wait_for_end()),
             Some(number),
             "{name}"
         );
-        terminal.wait_for_sequence(LEAVES);
-        assert!(terminal.is_as_before(), "{name}");
+        terminal.wait_for_sequence(LEAVE_ALTERNATE_SCREEN);
+        assert!(terminal.is_restored(), "{name}");
     }
 }

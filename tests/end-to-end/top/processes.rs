@@ -5,24 +5,24 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{configure, quit, top};
-use crate::support::{Fake, Tty, eventually, signal, stdout};
+use super::{quit, top_command, write_settings};
+use crate::support::{FakeNvml, Tty, send_signal, stdout_text, wait_for_condition};
 
 #[test]
-fn a_process_gets_a_signal_after_a_question() {
+fn signal_needs_confirmation() {
     let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
     let pid = sleeper.id();
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"
     ));
-    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
-    terminal.wait_for(&pid.to_string());
+    let mut terminal = Tty::start(&top_command(&fake, &[]), 120, 30);
+    terminal.wait_for_text(&pid.to_string());
     terminal.press("\u{1b}[B");
     terminal.press("T");
-    terminal.wait_for("Send SIGTERM to process");
+    terminal.wait_for_text("Send SIGTERM to process");
     assert!(
         sleeper.try_wait().unwrap().is_none(),
-        "a question is not an answer"
+        "the signal must not be sent before the confirmation"
     );
     terminal.press("y");
     let ended = sleeper.wait().unwrap();
@@ -30,12 +30,12 @@ fn a_process_gets_a_signal_after_a_question() {
         std::os::unix::process::ExitStatusExt::signal(&ended),
         Some(15)
     );
-    terminal.wait_for("has ended");
+    terminal.wait_for_text("has ended");
     quit(&mut terminal, "q");
 }
 
 #[test]
-fn tagged_processes_get_a_signal_after_one_question() {
+fn tagged_processes_get_signal_after_one_confirmation() {
     let mut sleepers: Vec<_> = (0..3)
         .map(|_| Command::new("sleep").arg("600").spawn().unwrap())
         .collect();
@@ -45,15 +45,15 @@ fn tagged_processes_get_a_signal_after_one_question() {
             sleeper.id()
         )
     });
-    let fake = Fake::new(&format!("gpus = 3\n{}", processes.collect::<String>()));
-    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
-    terminal.wait_for(&sleepers[2].id().to_string());
+    let fake = FakeNvml::new(&format!("gpus = 3\n{}", processes.collect::<String>()));
+    let mut terminal = Tty::start(&top_command(&fake, &[]), 120, 30);
+    terminal.wait_for_text(&sleepers[2].id().to_string());
     // Tagging moves the cursor down, so these are the first two processes of the list.
     terminal.press("\u{1b}[B");
     terminal.press("  K");
-    terminal.wait_for("to 2 processes?");
+    terminal.wait_for_text("to 2 processes?");
     terminal.press("y");
-    terminal.wait_for("2 processes have ended");
+    terminal.wait_for_text("2 processes have ended");
     assert!(sleepers[2].try_wait().unwrap().is_none());
     quit(&mut terminal, "q");
     for sleeper in &mut sleepers {
@@ -63,7 +63,7 @@ fn tagged_processes_get_a_signal_after_one_question() {
 }
 
 #[test]
-fn the_screen_of_a_process_shows_its_environment_without_its_secrets() {
+fn process_details_hide_secrets_of_environment() {
     let mut sleeper = Command::new("sleep")
         .arg("600")
         .env_clear()
@@ -71,48 +71,49 @@ fn the_screen_of_a_process_shows_its_environment_without_its_secrets() {
         .spawn()
         .unwrap();
     let pid = sleeper.id();
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"
     ));
-    let mut terminal = Tty::start(&top(&fake, &[]), 120, 40);
-    terminal.wait_for(&pid.to_string());
+    let mut terminal = Tty::start(&top_command(&fake, &[]), 120, 40);
+    terminal.wait_for_text(&pid.to_string());
     terminal.press("\u{1b}[B\r");
-    terminal.wait_for("API_KEY=********");
+    terminal.wait_for_text("API_KEY=********");
     for chart in ["Host memory", "Disk I/O", "GPU memory", "Power share"] {
-        terminal.wait_for(chart);
+        terminal.wait_for_text(chart);
     }
-    assert!(!terminal.written().contains("hidden"));
+    assert!(!terminal.output_text().contains("hidden"));
     terminal.press("s");
-    terminal.wait_for("API_KEY=hidden");
+    terminal.wait_for_text("API_KEY=hidden");
     quit(&mut terminal, "qq");
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
 }
 
 #[test]
-fn without_signals_none_is_asked_for() {
-    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"12 GiB\"\n");
-    let mut terminal = Tty::start(&top(&fake, &["--readonly"]), 120, 30);
-    terminal.wait_for("12.0 GiB");
+fn disabled_signals_are_not_offered() {
+    let fake = FakeNvml::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"12 GiB\"\n");
+    let mut terminal = Tty::start(&top_command(&fake, &["--readonly"]), 120, 30);
+    terminal.wait_for_text("12.0 GiB");
     terminal.press("\u{1b}[B");
     terminal.press("T");
-    terminal.wait_for("no signal can be sent: this was started with --readonly");
+    terminal.wait_for_text("no signal can be sent: gpumon was started with --readonly");
     quit(&mut terminal, "q");
 }
 
 #[test]
-fn a_process_that_this_pid_namespace_does_not_have_is_not_said_to_have_ended() {
-    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 4194305\nmemory = \"12 GiB\"\n");
-    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
-    terminal.wait_for("4194305");
+fn process_in_other_namespace_is_not_called_ended() {
+    let fake =
+        FakeNvml::new("gpus = 1\n[[process]]\ngpu = 0\npid = 4194305\nmemory = \"12 GiB\"\n");
+    let mut terminal = Tty::start(&top_command(&fake, &[]), 120, 30);
+    terminal.wait_for_text("4194305");
     terminal.press("\u{1b}[B");
     terminal.press("T");
-    terminal.wait_for("runs in another PID namespace");
+    terminal.wait_for_text("runs in another PID namespace");
     quit(&mut terminal, "q");
 }
 
 #[test]
-fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reason() {
+fn host_usage_is_shown_for_all_users() {
     use std::os::unix::process::CommandExt;
     let mut busy = Command::new("sh");
     // The process ends by itself, even if the test fails.
@@ -123,18 +124,19 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
     }
     let mut busy = busy.spawn().unwrap();
     let pid = busy.id();
-    let fake = Fake::new(&format!(
-        "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n[[process]]\ngpu = 0\npid = 4194305\nmemory = \"1 GiB\"\n"
+    let fake = FakeNvml::new(&format!(
+        "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n[[process]]\ngpu = \
+         0\npid = 4194305\nmemory = \"1 GiB\"\n"
     ));
     let row = |pid: u32| {
-        let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
+        let screen = stdout_text(&top_command(&fake, &["--once"]).output().unwrap());
         screen
             .lines()
             .find(|line| line.contains(&format!(" {pid} ")))
             .unwrap_or_default()
             .to_owned()
     };
-    eventually("its CPU time is compared", || {
+    wait_for_condition("the CPU use of the process is shown", || {
         let row = row(pid);
         let words: Vec<_> = row.split_whitespace().collect();
         // The columns are GPU, PID, USER, MEMORY in GiB, GPU use, SM, ..., CPU, HOST MEM, TIME,
@@ -155,10 +157,10 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
         "{}",
         row(4_194_305)
     );
-    let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
-    terminal.wait_for("HOST MEM");
+    let mut terminal = Tty::start(&top_command(&fake, &[]), 120, 30);
+    terminal.wait_for_text("HOST MEM");
     terminal.press("\u{1b}[B\u{1b}[B\r");
-    terminal.wait_for(
+    terminal.wait_for_text(
         "the process runs in another PID namespace (a container or the host), or has ended",
     );
     quit(&mut terminal, "qq");
@@ -167,7 +169,7 @@ fn what_processes_take_of_the_host_is_shown_of_any_user_and_a_dash_has_its_reaso
 }
 
 #[test]
-fn a_tree_has_the_shell_above_the_process() {
+fn process_tree_contains_parent_shell() {
     // The process ends by itself, even if the test fails.
     let mut shell = Command::new("sh");
     let mut shell = shell
@@ -180,11 +182,11 @@ fn a_tree_has_the_shell_above_the_process() {
         .read_line(&mut line)
         .unwrap();
     let pid = line.trim();
-    let fake = Fake::new(&format!(
+    let fake = FakeNvml::new(&format!(
         "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\n"
     ));
-    configure(&fake, "tree = true\n");
-    let screen = stdout(&top(&fake, &["--once"]).output().unwrap());
+    write_settings(&fake, "tree = true\n");
+    let screen = stdout_text(&top_command(&fake, &["--once"]).output().unwrap());
     let rows: Vec<_> = screen
         .lines()
         .skip_while(|line| !line.starts_with("GPU      PID"))
@@ -203,6 +205,6 @@ fn a_tree_has_the_shell_above_the_process() {
         "{screen}"
     );
     assert!(rows[0].ends_with("tree  1 process"), "{screen}");
-    signal("-KILL", pid.parse().unwrap());
+    send_signal("-KILL", pid.parse().unwrap());
     shell.wait().unwrap();
 }

@@ -2,28 +2,28 @@
 
 use std::{cell::Cell, time::Duration};
 
-use fake_gpu_state::{Activity, ActivityWriter, Begun, Load, Peaks, now_ns};
+use fake_gpu_state::{Activity, ActivityWriter, Load, Peaks, RunningWork, now_ns};
 
 use crate::{
     scenario::Scenario,
-    state::{State, current},
+    state::{State, current_device},
 };
 
 /// The limits of each multiprocessor of an H200.
-pub(crate) const WARPS: u32 = 64;
-const BLOCKS: u32 = 32;
-const THREADS_OF_A_WARP: u32 = 32;
+pub(crate) const MAX_WARPS: u32 = 64;
+const MAX_BLOCKS: u32 = 32;
+const THREADS_PER_WARP: u32 = 32;
 pub(crate) const MEMORY_MHZ: u32 = 3201;
 
 thread_local! {
     /// The activity that the kernel being started has recorded.
-    static TOLD: Cell<Activity> = const { Cell::new(Activity::NONE) };
+    static RECORDED_ACTIVITY: Cell<Activity> = const { Cell::new(Activity::NONE) };
 }
 
 /// Records the bytes of device memory that the kernel being started reads and writes. Without a
 /// record, only the written result counts.
-pub(crate) fn moves(bytes: usize) {
-    tell(Activity {
+pub(crate) fn record_traffic(bytes: usize) {
+    record_activity(Activity {
         dram_bytes: bytes as u64,
         ..Activity::NONE
     });
@@ -43,9 +43,9 @@ pub(crate) enum Unit {
 
 /// Records the operations of the kernel being started. A multiprocessor's units do `in_a_clock` of
 /// them per clock.
-pub(crate) fn has_units_do(unit: Unit, operations: u64, in_a_clock: u64) {
+pub(crate) fn record_operations(unit: Unit, operations: u64, in_a_clock: u64) {
     let clocks = operations.div_ceil(in_a_clock);
-    tell(match unit {
+    record_activity(match unit {
         Unit::Half => Activity {
             half_clocks: clocks,
             ..Activity::NONE
@@ -65,14 +65,14 @@ pub(crate) fn has_units_do(unit: Unit, operations: u64, in_a_clock: u64) {
     });
 }
 
-fn tell(activity: Activity) {
-    TOLD.set(TOLD.get().and(activity));
+fn record_activity(activity: Activity) {
+    RECORDED_ACTIVITY.set(RECORDED_ACTIVITY.get().sum_with(activity));
 }
 
 /// Takes the recorded activity of the kernel that was started. If it has recorded no memory
 /// traffic, the written bytes count.
-pub(crate) fn told(written_bytes: usize) -> Activity {
-    let told = TOLD.replace(Activity::NONE);
+pub(crate) fn take_recorded(written_bytes: usize) -> Activity {
+    let told = RECORDED_ACTIVITY.replace(Activity::NONE);
     let dram_bytes = if told.dram_bytes == 0 {
         written_bytes as u64
     } else {
@@ -90,14 +90,14 @@ pub(crate) struct Grid {
 impl Grid {
     /// Returns the share of multiprocessors and warps that the grid uses. Blocks are spread evenly
     /// until the multiprocessors are full.
-    pub(crate) fn load(self, multiprocessors: u32) -> Load {
-        let warps = self.threads.div_ceil(THREADS_OF_A_WARP).max(1);
-        let room = multiprocessors * (WARPS / warps).min(BLOCKS);
+    pub(crate) fn compute_load(self, multiprocessors: u32) -> Load {
+        let warps = self.threads.div_ceil(THREADS_PER_WARP).max(1);
+        let room = multiprocessors * (MAX_WARPS / warps).min(MAX_BLOCKS);
         let sms = f64::from(self.blocks.min(multiprocessors)) / f64::from(multiprocessors);
         let resident = f64::from(self.blocks.min(room)) * f64::from(warps);
         Load {
             sms,
-            warps: resident / f64::from(multiprocessors * WARPS),
+            warps: resident / f64::from(multiprocessors * MAX_WARPS),
         }
     }
 }
@@ -121,7 +121,7 @@ impl Activities {
             .map(|device| scenario.uuid_text(device))
             .collect();
         Self {
-            writer: ActivityWriter::open(fake_gpu_state::folder(), peaks),
+            writer: ActivityWriter::open(fake_gpu_state::find_folder(), peaks),
             uuids,
         }
     }
@@ -129,45 +129,45 @@ impl Activities {
 
 impl State {
     /// Returns the part of a device that a kernel uses.
-    pub(crate) fn load(&self, grid: Grid) -> Load {
-        grid.load(self.scenario.multiprocessors)
+    pub(crate) fn compute_load(&self, grid: Grid) -> Load {
+        grid.compute_load(self.scenario.multiprocessors)
     }
 
-    pub(crate) fn begin(&mut self, load: Load) -> Option<(u32, Begun)> {
-        let device = current().ok()?;
+    pub(crate) fn start_work(&mut self, load: Load) -> Option<(u32, RunningWork)> {
+        let device = current_device().ok()?;
         let Activities { writer, uuids } = &mut self.activities;
-        Some((device, writer.begin(uuids.get(device as usize)?, load)))
+        Some((device, writer.start_work(uuids.get(device as usize)?, load)))
     }
 
     /// Records the end of a kernel or copy, with its activity.
-    pub(crate) fn end(&mut self, begun: Option<(u32, Begun)>, did: Activity) {
+    pub(crate) fn end_work(&mut self, begun: Option<(u32, RunningWork)>, did: Activity) {
         if let Some((device, begun)) = begun {
             let Activities { writer, uuids } = &mut self.activities;
-            writer.end(&uuids[device as usize], begun, did);
+            writer.end_work(&uuids[device as usize], begun, did);
         }
     }
 
     /// Records that the device stays busy for a time in the future, while its stream waits.
-    pub(crate) fn goes_on(&mut self, load: Load, after: Duration, time: Duration) {
-        if let Ok(device) = current()
+    pub(crate) fn record_future_load(&mut self, load: Load, after: Duration, time: Duration) {
+        if let Ok(device) = current_device()
             && let Some(uuid) = self.activities.uuids.get(device as usize)
         {
             let from_ns = now_ns() + after.as_nanos() as u64;
             self.activities
                 .writer
-                .run(uuid, load, from_ns, time.as_nanos() as u64);
+                .record_work(uuid, load, from_ns, time.as_nanos() as u64);
         }
     }
 
     /// Records a copy by the copy engines, which use no multiprocessor.
-    pub(crate) fn copied(&mut self, did: Activity, copy: impl FnOnce()) {
-        let begun = self.begin(Load::default());
+    pub(crate) fn record_copy(&mut self, did: Activity, copy: impl FnOnce()) {
+        let begun = self.start_work(Load::default());
         copy();
-        self.end(begun, did);
+        self.end_work(begun, did);
     }
 
     /// Records a copy between two devices. Within one device, only its memory is used.
-    pub(crate) fn copied_to_peer(
+    pub(crate) fn record_peer_copy(
         &mut self,
         [from, to]: [u32; 2],
         bytes: usize,
@@ -197,10 +197,10 @@ impl State {
         let Activities { writer, uuids } = &mut self.activities;
         let both =
             [(from, sent), (to, received)].map(|(device, did)| (&uuids[device as usize], did));
-        let begun = both.map(|(uuid, _)| writer.begin(uuid, Load::default()));
+        let begun = both.map(|(uuid, _)| writer.start_work(uuid, Load::default()));
         copy();
         for ((uuid, did), begun) in both.into_iter().zip(begun) {
-            writer.end(uuid, begun, did);
+            writer.end_work(uuid, begun, did);
         }
     }
 }
@@ -210,8 +210,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn loads(blocks: u32, threads: u32, sms: f64, warps: f64) {
-        let load = Grid { blocks, threads }.load(132);
+    fn assert_load(blocks: u32, threads: u32, sms: f64, warps: f64) {
+        let load = Grid { blocks, threads }.compute_load(132);
         assert!(
             (load.sms - sms).abs() < 1e-9 && (load.warps - warps).abs() < 1e-9,
             "{load:?}"
@@ -219,21 +219,21 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_spread_over_multiprocessors_until_these_are_full() {
-        loads(66, 1024, 0.5, 0.25);
-        loads(132, 1024, 1.0, 0.5);
-        loads(100_000, 1024, 1.0, 1.0);
+    fn blocks_fill_multiprocessors_evenly() {
+        assert_load(66, 1024, 0.5, 0.25);
+        assert_load(132, 1024, 1.0, 0.5);
+        assert_load(100_000, 1024, 1.0, 1.0);
         // A multiprocessor runs at most 32 blocks, even if they are small.
-        loads(100_000, 32, 1.0, 0.5);
-        loads(1, 1, 1.0 / 132.0, 1.0 / 132.0 / 64.0);
+        assert_load(100_000, 32, 1.0, 0.5);
+        assert_load(1, 1, 1.0 / 132.0, 1.0 / 132.0 / 64.0);
     }
 
     #[test]
-    fn what_a_kernel_tells_counts_once_and_else_what_it_wrote() {
-        moves(100);
-        has_units_do(Unit::Half, 4097, 4096);
+    fn recorded_traffic_replaces_written_bytes_once() {
+        record_traffic(100);
+        record_operations(Unit::Half, 4097, 4096);
         assert_eq!(
-            told(8),
+            take_recorded(8),
             Activity {
                 dram_bytes: 100,
                 half_clocks: 2,
@@ -241,7 +241,7 @@ mod tests {
             }
         );
         assert_eq!(
-            told(8),
+            take_recorded(8),
             Activity {
                 dram_bytes: 8,
                 ..Activity::NONE

@@ -13,7 +13,7 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         Self {
-            account: Account::open(fake_gpu_state::folder()),
+            account: Account::open(fake_gpu_state::find_folder()),
             uuids: (0..scenario.devices)
                 .map(|device| scenario.uuid_text(device))
                 .collect(),
@@ -24,11 +24,12 @@ impl Budget {
     /// Takes memory if there is enough. Returns whether there was.
     pub(crate) fn take(&mut self, device: u32, bytes: u64) -> bool {
         self.account
-            .take(&self.uuids[device as usize], bytes, self.total_bytes)
+            .take_memory(&self.uuids[device as usize], bytes, self.total_bytes)
     }
 
-    pub(crate) fn give_back(&mut self, device: u32, bytes: u64) {
-        self.account.give_back(&self.uuids[device as usize], bytes);
+    pub(crate) fn release(&mut self, device: u32, bytes: u64) {
+        self.account
+            .give_back_memory(&self.uuids[device as usize], bytes);
     }
 
     pub(crate) fn free_bytes(&self, device: u32) -> u64 {

@@ -23,7 +23,7 @@ impl Code {
     pub(crate) const DEVICE_UNAVAILABLE: Self = Self(46);
 
     /// Returns CUDA's name and description; `None` for an unknown code.
-    pub(crate) fn words(self) -> Option<(&'static CStr, &'static CStr)> {
+    pub(crate) fn name_and_description(self) -> Option<(&'static CStr, &'static CStr)> {
         Some(match self {
             Self(0) => (c"CUDA_SUCCESS", c"no error"),
             Self::INVALID_VALUE => (c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
@@ -64,6 +64,6 @@ impl Code {
 pub(crate) type Outcome<T = ()> = Result<T, Code>;
 
 /// Returns the code for the caller.
-pub(crate) fn returned(outcome: Outcome) -> c_int {
+pub(crate) fn to_return_code(outcome: Outcome) -> c_int {
     outcome.err().map_or(0, |code| code.0)
 }

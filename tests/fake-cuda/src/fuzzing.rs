@@ -3,7 +3,7 @@
 use crate::scenario::Scenario;
 
 /// Parses a scenario and reads the devices in it.
-pub fn scenario(text: &str) {
+pub fn parse_scenario(text: &str) {
     let Ok(scenario) = toml::from_str::<Scenario>(text) else {
         return;
     };

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The minimum size of a piece, as in the real driver.
-const PIECE: usize = 32 << 20;
+const MIN_PIECE_BYTES: usize = 32 << 20;
 
 /// All pools by handle (starting at 1), and the blocks that were allocated from them.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Pool {
 }
 
 impl Pools {
-    pub(crate) fn make(&mut self, device: u32) -> usize {
+    pub(crate) fn create_pool(&mut self, device: u32) -> usize {
         self.made += 1;
         self.all.insert(
             self.made,
@@ -44,50 +44,50 @@ impl Pools {
         self.made
     }
 
-    pub(crate) fn get(&mut self, pool: usize) -> Outcome<&mut Pool> {
+    pub(crate) fn find_pool(&mut self, pool: usize) -> Outcome<&mut Pool> {
         self.all.get_mut(&pool).ok_or(Code::INVALID_VALUE)
     }
 }
 
 impl State {
     /// Allocates memory from a pool, which grows if necessary.
-    pub(crate) fn take_from_pool(&mut self, handle: usize, bytes: usize) -> Outcome<usize> {
-        self.check()?;
+    pub(crate) fn allocate_from_pool(&mut self, handle: usize, bytes: usize) -> Outcome<usize> {
+        self.check_usable()?;
         let &mut Pool {
             device,
             reserved,
             used,
             ..
-        } = self.pools.get(handle)?;
+        } = self.pools.find_pool(handle)?;
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
         let lacking = bytes
             .saturating_sub(reserved - used)
-            .next_multiple_of(PIECE);
-        self.charge(Some(device), lacking)?;
+            .next_multiple_of(MIN_PIECE_BYTES);
+        self.take_memory(Some(device), lacking)?;
         let place = self
-            .place(Some(device), bytes)
-            .inspect_err(|_| self.discharge(Some(device), lacking))?;
-        let pool = self.pools.get(handle)?;
+            .allocate_block(Some(device), bytes)
+            .inspect_err(|_| self.release_memory(Some(device), lacking))?;
+        let pool = self.pools.find_pool(handle)?;
         pool.reserved += lacking;
         pool.used += bytes;
         self.pools.blocks.insert(place, (handle, bytes));
         Ok(place)
     }
 
-    pub(crate) fn is_of_pool(&self, place: usize) -> bool {
+    pub(crate) fn belongs_to_pool(&self, place: usize) -> bool {
         self.pools.blocks.contains_key(&place)
     }
 
     /// Returns a block to its pool. The pool keeps the memory.
-    pub(crate) fn give_to_pool(&mut self, place: usize) {
+    pub(crate) fn return_to_pool(&mut self, place: usize) {
         if let Some((handle, bytes)) = self.pools.blocks.remove(&place) {
-            self.displace(place)
-                .expect("what was handed out has its place");
+            self.free_block(place)
+                .expect("each allocation must have an address");
             self.pools
-                .get(handle)
-                .expect("a pool outlives what it handed out")
+                .find_pool(handle)
+                .expect("a pool must outlive its allocations")
                 .used -= bytes;
         }
     }
@@ -98,29 +98,29 @@ impl State {
         for handle in handles {
             let threshold = self.pools.all[&handle].threshold;
             self.trim_pool(handle, threshold)
-                .expect("it is one of them");
+                .expect("the pool must be in the list");
         }
     }
 
     /// Releases a pool's memory that is not used and exceeds `keep_bytes`.
     pub(crate) fn trim_pool(&mut self, handle: usize, keep_bytes: u64) -> Outcome {
-        let pool = self.pools.get(handle)?;
+        let pool = self.pools.find_pool(handle)?;
         let needed = pool
             .used
             .max(usize::try_from(keep_bytes).unwrap_or(usize::MAX))
-            .checked_next_multiple_of(PIECE);
+            .checked_next_multiple_of(MIN_PIECE_BYTES);
         let surplus = pool.reserved.saturating_sub(needed.unwrap_or(usize::MAX));
         pool.reserved -= surplus;
         let device = pool.device;
         if surplus > 0 {
-            self.discharge(Some(device), surplus);
+            self.release_memory(Some(device), surplus);
         }
         Ok(())
     }
 
     /// Destroys a pool without allocated blocks.
-    pub(crate) fn end_pool(&mut self, handle: usize) -> Outcome {
-        if self.pools.get(handle)?.used > 0 {
+    pub(crate) fn destroy_pool(&mut self, handle: usize) -> Outcome {
+        if self.pools.find_pool(handle)?.used > 0 {
             return Err(Code::INVALID_VALUE);
         }
         self.trim_pool(handle, 0)?;

@@ -5,7 +5,7 @@ use std::{env, fs, path::PathBuf};
 use serde::Deserialize;
 
 /// The environment variable with the path of the scenario.
-const VARIABLE: &str = "GPUMON_FAKE_CUDA_SCENARIO";
+const SCENARIO_VARIABLE: &str = "GPUMON_FAKE_CUDA_SCENARIO";
 
 /// The contents of a scenario file. `example.toml` describes every key.
 #[derive(Debug, Clone, Deserialize)]
@@ -72,8 +72,8 @@ impl Scenario {
     ///
     /// # Panics
     /// Panics if the file cannot be read, because a test must not run with another scenario.
-    pub(crate) fn named() -> Self {
-        let Some(path) = env::var_os(VARIABLE) else {
+    pub(crate) fn from_environment() -> Self {
+        let Some(path) = env::var_os(SCENARIO_VARIABLE) else {
             return Self::default();
         };
         let text =
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_has_every_key_and_nothing_else() {
+    fn example_has_every_key() {
         let example: Scenario = toml::from_str(include_str!("../example.toml")).unwrap();
         assert_eq!((example.devices, example.fault.len()), (2, 5));
         assert_eq!((example.uuid(0)[15], example.uuid(1)[15]), (10, 1));

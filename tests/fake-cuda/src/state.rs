@@ -52,7 +52,7 @@ struct Counters {
 
 /// The effects of faults on a kernel that is started.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Fate {
+pub(crate) struct FaultEffects {
     pub(crate) is_skipped: bool,
     pub(crate) is_flipped: bool,
     pub(crate) is_stuck: bool,
@@ -60,10 +60,11 @@ pub(crate) struct Fate {
 
 thread_local! {
     /// The device of the current context.
-    static CURRENT: Cell<Option<u32>> = const { Cell::new(None) };
+    static CURRENT_DEVICE: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new(Scenario::named())));
+static STATE: LazyLock<Mutex<State>> =
+    LazyLock::new(|| Mutex::new(State::new(Scenario::from_environment())));
 
 /// Returns the locked state. Only one call at a time can use it.
 pub(crate) fn state() -> MutexGuard<'static, State> {
@@ -73,12 +74,12 @@ pub(crate) fn state() -> MutexGuard<'static, State> {
 }
 
 /// Returns the device of this thread's current context.
-pub(crate) fn current() -> Outcome<u32> {
-    CURRENT.get().ok_or(Code::INVALID_CONTEXT)
+pub(crate) fn current_device() -> Outcome<u32> {
+    CURRENT_DEVICE.get().ok_or(Code::INVALID_CONTEXT)
 }
 
-pub(crate) fn make_current(device: Option<u32>) {
-    CURRENT.set(device);
+pub(crate) fn set_current_device(device: Option<u32>) {
+    CURRENT_DEVICE.set(device);
 }
 
 impl State {
@@ -100,7 +101,7 @@ impl State {
         }
     }
 
-    pub(crate) fn check(&self) -> Outcome {
+    pub(crate) fn check_usable(&self) -> Outcome {
         match self {
             _ if self.scenario.stub => Err(Code::STUB_LIBRARY),
             _ if !self.is_initialized => Err(Code::NOT_INITIALIZED),
@@ -109,8 +110,8 @@ impl State {
         }
     }
 
-    pub(crate) fn device(&self, device: i32) -> Outcome<u32> {
-        self.check()?;
+    pub(crate) fn check_device(&self, device: i32) -> Outcome<u32> {
+        self.check_usable()?;
         u32::try_from(device)
             .ok()
             .filter(|device| *device < self.scenario.devices)
@@ -126,7 +127,7 @@ impl State {
     }
 
     /// Takes memory from a device's budget, or from the host, which has no limit.
-    pub(crate) fn charge(&mut self, device: Option<u32>, bytes: usize) -> Outcome {
+    pub(crate) fn take_memory(&mut self, device: Option<u32>, bytes: usize) -> Outcome {
         if device.is_some_and(|device| {
             self.has_no_memory(device) || !self.budget.take(device, bytes as u64)
         }) {
@@ -137,9 +138,9 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn discharge(&mut self, device: Option<u32>, bytes: usize) {
+    pub(crate) fn release_memory(&mut self, device: Option<u32>, bytes: usize) {
         if let Some(device) = device {
-            self.budget.give_back(device, bytes as u64);
+            self.budget.release(device, bytes as u64);
         }
         self.counters.held_bytes -= bytes as u64;
         self.write_counters();
@@ -147,23 +148,23 @@ impl State {
 
     /// Allocates memory of a device within its budget, or of the host.
     pub(crate) fn allocate(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
-        self.check()?;
+        self.check_usable()?;
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
-        self.charge(device, bytes)?;
-        self.place(device, bytes)
-            .inspect_err(|_| self.discharge(device, bytes))
+        self.take_memory(device, bytes)?;
+        self.allocate_block(device, bytes)
+            .inspect_err(|_| self.release_memory(device, bytes))
     }
 
-    pub(crate) fn free(&mut self, place: usize) -> Outcome {
-        let (device, bytes) = self.displace(place)?;
-        self.discharge(device, bytes);
+    pub(crate) fn free_memory(&mut self, place: usize) -> Outcome {
+        let (device, bytes) = self.free_block(place)?;
+        self.release_memory(device, bytes);
         Ok(())
     }
 
     /// Allocates the host memory for a charged amount.
-    pub(crate) fn place(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
+    pub(crate) fn allocate_block(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: the size is not 0.
         let place = unsafe { alloc::alloc(layout) } as usize;
@@ -175,7 +176,7 @@ impl State {
     }
 
     /// Frees an allocation. Returns its device and size.
-    pub(crate) fn displace(&mut self, place: usize) -> Outcome<(Option<u32>, usize)> {
+    pub(crate) fn free_block(&mut self, place: usize) -> Outcome<(Option<u32>, usize)> {
         let (device, bytes) = self.memory.remove(&place).ok_or(Code::INVALID_VALUE)?;
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: the memory was allocated with this layout and is no longer in the table.
@@ -184,8 +185,8 @@ impl State {
     }
 
     /// Checks that these bytes are in memory of a device.
-    pub(crate) fn holds(&self, address: u64, bytes: usize) -> Outcome {
-        self.check()?;
+    pub(crate) fn check_range(&self, address: u64, bytes: usize) -> Outcome {
+        self.check_usable()?;
         let found = self.memory.range(..=address as usize).next_back();
         let is_inside = found.is_some_and(|(begin, (of, size))| {
             of.is_some()
@@ -193,7 +194,11 @@ impl State {
                     .checked_add(bytes)
                     .is_some_and(|end| end <= begin + size)
         });
-        if is_inside || self.virtual_memory.holds(address as usize, bytes) {
+        if is_inside
+            || self
+                .virtual_memory
+                .is_range_accessible(address as usize, bytes)
+        {
             Ok(())
         } else {
             Err(Code::INVALID_VALUE)
@@ -201,14 +206,14 @@ impl State {
     }
 
     /// Counts a kernel, and returns the effects of faults.
-    pub(crate) fn launched(&mut self, kernel: &str) -> Outcome<Fate> {
-        self.check()?;
-        let mut fate = Fate::default();
+    pub(crate) fn count_launch(&mut self, kernel: &str) -> Outcome<FaultEffects> {
+        self.check_usable()?;
+        let mut fate = FaultEffects::default();
         for (fault, count) in self.scenario.fault.iter().zip(&mut self.counts) {
             let is_meant = fault.kernel.as_deref().is_none_or(|name| name == kernel)
                 && fault
                     .device
-                    .is_none_or(|device| Some(device) == CURRENT.get());
+                    .is_none_or(|device| Some(device) == CURRENT_DEVICE.get());
             if !is_meant {
                 continue;
             }
@@ -222,7 +227,7 @@ impl State {
         }
         self.counters.kernels += 1;
         self.write_counters();
-        self.check()?;
+        self.check_usable()?;
         Ok(fate)
     }
 
@@ -251,6 +256,6 @@ impl State {
         let part = path.with_extension("part");
         fs::write(&part, text)
             .and_then(|()| fs::rename(&part, path))
-            .expect("the activity can be written");
+            .expect("the activity file must be writable");
     }
 }

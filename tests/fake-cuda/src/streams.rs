@@ -10,36 +10,36 @@ use crate::state::State;
 
 thread_local! {
     /// The time that the kernel being started keeps its stream busy.
-    static WAITS: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    static WAIT_TIME: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// The streams with waiting work, by handle.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    waiting: BTreeMap<usize, Waiting>,
+    waiting: BTreeMap<usize, PendingWork>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingWork {
     busy_until: Option<Instant>,
     /// Memory to be freed when the stream reaches this point.
     frees: Vec<usize>,
 }
 
 /// Makes the stream of the kernel being started wait for this time.
-pub(crate) fn wait(time: Duration) {
-    WAITS.set(time);
+pub(crate) fn set_wait_time(time: Duration) {
+    WAIT_TIME.set(time);
 }
 
 /// Takes the time that the started kernel makes its stream wait.
-pub(crate) fn waited() -> Duration {
-    WAITS.take()
+pub(crate) fn take_wait_time() -> Duration {
+    WAIT_TIME.take()
 }
 
 impl Streams {
     /// Keeps a stream busy for this time after its current work. Returns the remaining time of the
     /// current work.
-    pub(crate) fn occupy(&mut self, stream: usize, time: Duration) -> Duration {
+    pub(crate) fn keep_busy(&mut self, stream: usize, time: Duration) -> Duration {
         let now = Instant::now();
         let waiting = self.waiting.entry(stream).or_default();
         let begin = waiting.busy_until.unwrap_or(now).max(now);
@@ -54,7 +54,7 @@ impl Streams {
     }
 
     /// Frees memory when the stream reaches this point.
-    pub(crate) fn free_later(&mut self, stream: usize, place: usize) {
+    pub(crate) fn schedule_free(&mut self, stream: usize, place: usize) {
         self.waiting.entry(stream).or_default().frees.push(place);
     }
 }
@@ -62,10 +62,10 @@ impl Streams {
 impl State {
     /// Completes the work of a stream: frees its memory, and releases the memory above the
     /// threshold of every pool.
-    pub(crate) fn finish(&mut self, stream: usize) {
+    pub(crate) fn finish_stream(&mut self, stream: usize) {
         let done = self.streams.waiting.remove(&stream).unwrap_or_default();
         for place in done.frees {
-            self.give_to_pool(place);
+            self.return_to_pool(place);
         }
         self.trim_pools();
     }

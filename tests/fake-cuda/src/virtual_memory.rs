@@ -21,12 +21,12 @@ pub(crate) const GRANULARITY: usize = 2 << 20;
 pub(crate) struct VirtualMemory {
     reserved: BTreeMap<usize, usize>,
     made: u64,
-    physical: BTreeMap<u64, Physical>,
-    mapped: BTreeMap<usize, Mapped>,
+    physical: BTreeMap<u64, PhysicalMemory>,
+    mapped: BTreeMap<usize, Mapping>,
 }
 
 #[derive(Debug)]
-struct Physical {
+struct PhysicalMemory {
     device: u32,
     bytes: usize,
     memory: OwnedFd,
@@ -36,7 +36,7 @@ struct Physical {
 }
 
 #[derive(Debug)]
-struct Mapped {
+struct Mapping {
     physical: u64,
     bytes: usize,
     is_accessible: bool,
@@ -44,7 +44,7 @@ struct Mapped {
 
 impl VirtualMemory {
     /// Returns whether all of these bytes can be read and written.
-    pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
+    pub(crate) fn is_range_accessible(&self, address: usize, bytes: usize) -> bool {
         let mut at = address;
         while at < address + bytes {
             let found = self
@@ -60,7 +60,7 @@ impl VirtualMemory {
         bytes > 0
     }
 
-    pub(crate) fn reserve(&mut self, bytes: usize) -> Outcome<usize> {
+    pub(crate) fn reserve_addresses(&mut self, bytes: usize) -> Outcome<usize> {
         check_size(bytes)?;
         // SAFETY: the kernel chooses the address, and the memory cannot be accessed yet.
         let place = unsafe {
@@ -77,18 +77,18 @@ impl VirtualMemory {
     }
 
     /// Releases reserved addresses without a mapping.
-    pub(crate) fn give_back(&mut self, address: usize, bytes: usize) -> Outcome {
+    pub(crate) fn release_addresses(&mut self, address: usize, bytes: usize) -> Outcome {
         let is_mapped = self.mapped.range(address..address + bytes).next().is_some();
         if is_mapped || self.reserved.get(&address) != Some(&bytes) {
             return Err(Code::INVALID_VALUE);
         }
         self.reserved.remove(&address);
         // SAFETY: the addresses were reserved with this size, and nothing is mapped there.
-        unsafe { munmap(pointer(address), bytes) }.map_err(|_| Code::INVALID_VALUE)
+        unsafe { munmap(to_pointer(address), bytes) }.map_err(|_| Code::INVALID_VALUE)
     }
 
     /// Maps memory to reserved addresses without a mapping.
-    pub(crate) fn map(&mut self, address: usize, bytes: usize, handle: u64) -> Outcome {
+    pub(crate) fn map_memory(&mut self, address: usize, bytes: usize, handle: u64) -> Outcome {
         let is_inside = self.reserved.range(..=address).next_back();
         let is_inside = is_inside.is_some_and(|(begin, size)| address + bytes <= begin + size);
         let is_taken = self
@@ -107,7 +107,7 @@ impl VirtualMemory {
         // SAFETY: these addresses are reserved, and nothing is mapped there.
         unsafe {
             mmap(
-                pointer(address),
+                to_pointer(address),
                 bytes,
                 ProtFlags::empty(),
                 flags,
@@ -119,7 +119,7 @@ impl VirtualMemory {
         physical.mappings += 1;
         self.mapped.insert(
             address,
-            Mapped {
+            Mapping {
                 physical: handle,
                 bytes,
                 is_accessible: false,
@@ -129,7 +129,7 @@ impl VirtualMemory {
     }
 
     /// Allows reading and writing of all of these bytes.
-    pub(crate) fn allow(&mut self, address: usize, bytes: usize) -> Outcome {
+    pub(crate) fn allow_access(&mut self, address: usize, bytes: usize) -> Outcome {
         let mapped = self
             .mapped
             .get_mut(&address)
@@ -138,7 +138,7 @@ impl VirtualMemory {
         // SAFETY: memory of this size is mapped at the address.
         unsafe {
             mprotect(
-                pointer(address),
+                to_pointer(address),
                 bytes,
                 MprotectFlags::READ | MprotectFlags::WRITE,
             )
@@ -153,16 +153,16 @@ impl State {
     /// Allocates physical memory of a device, without an address.
     pub(crate) fn create_physical(&mut self, device: u32, bytes: usize) -> Outcome<u64> {
         check_size(bytes)?;
-        self.charge(Some(device), bytes)?;
+        self.take_memory(Some(device), bytes)?;
         let memory = memfd_create("fake-cuda", MemfdFlags::CLOEXEC)
             .and_then(|memory| ftruncate(&memory, bytes as u64).map(|()| memory))
             .map_err(|_| Code::OUT_OF_MEMORY)
-            .inspect_err(|_| self.discharge(Some(device), bytes))?;
+            .inspect_err(|_| self.release_memory(Some(device), bytes))?;
         let own = &mut self.virtual_memory;
         own.made += 1;
         own.physical.insert(
             own.made,
-            Physical {
+            PhysicalMemory {
                 device,
                 bytes,
                 memory,
@@ -181,12 +181,12 @@ impl State {
             .get_mut(&handle)
             .filter(|physical| physical.is_held);
         physical.ok_or(Code::INVALID_VALUE)?.is_held = false;
-        self.end_physical(handle);
+        self.free_unreferenced_memory(handle);
         Ok(())
     }
 
     /// Removes a mapping; the addresses stay reserved.
-    pub(crate) fn unmap(&mut self, address: usize, bytes: usize) -> Outcome {
+    pub(crate) fn unmap_memory(&mut self, address: usize, bytes: usize) -> Outcome {
         let own = &mut self.virtual_memory;
         if own
             .mapped
@@ -197,21 +197,21 @@ impl State {
         }
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
         // SAFETY: these addresses are reserved, and only this module uses the mapping.
-        unsafe { mmap_anonymous(pointer(address), bytes, ProtFlags::empty(), flags) }
+        unsafe { mmap_anonymous(to_pointer(address), bytes, ProtFlags::empty(), flags) }
             .map_err(|_| Code::OUT_OF_MEMORY)?;
-        let Some(Mapped { physical, .. }) = own.mapped.remove(&address) else {
+        let Some(Mapping { physical, .. }) = own.mapped.remove(&address) else {
             return Ok(());
         };
         if let Some(physical) = own.physical.get_mut(&physical) {
             physical.mappings -= 1;
         }
-        self.end_physical(physical);
+        self.free_unreferenced_memory(physical);
         Ok(())
     }
 
     /// Frees physical memory without references and mappings.
-    fn end_physical(&mut self, handle: u64) {
-        let is_over = |physical: &Physical| !physical.is_held && physical.mappings == 0;
+    fn free_unreferenced_memory(&mut self, handle: u64) {
+        let is_over = |physical: &PhysicalMemory| !physical.is_held && physical.mappings == 0;
         if self
             .virtual_memory
             .physical
@@ -219,7 +219,7 @@ impl State {
             .is_some_and(is_over)
             && let Some(physical) = self.virtual_memory.physical.remove(&handle)
         {
-            self.discharge(Some(physical.device), physical.bytes);
+            self.release_memory(Some(physical.device), physical.bytes);
         }
     }
 }
@@ -232,6 +232,6 @@ fn check_size(bytes: usize) -> Outcome {
     }
 }
 
-fn pointer(address: usize) -> *mut c_void {
+fn to_pointer(address: usize) -> *mut c_void {
     ptr::with_exposed_provenance_mut(address)
 }

@@ -32,7 +32,7 @@ impl Card {
             files: BTreeMap::new(),
         };
         let [vendor, device] = pci_id;
-        card.with(&[
+        card.with_files(&[
             ("vendor", &format!("{vendor:#06x}")),
             ("device", &format!("{device:#06x}")),
             ("class", "0x030000"),
@@ -46,7 +46,7 @@ impl Card {
 
     /// Adds or replaces files. A newline is appended to their content.
     #[must_use]
-    pub fn with(mut self, files: &[(&str, &str)]) -> Self {
+    pub fn with_files(mut self, files: &[(&str, &str)]) -> Self {
         for (name, content) in files {
             let content = format!("{content}\n").into_bytes();
             self.files.insert((*name).to_owned(), content);
@@ -60,7 +60,7 @@ impl Card {
         let folder = |name: &str| format!("hwmon/hwmon4/{name}");
         let named: Vec<_> = [("name", driver)].iter().chain(files).copied().collect();
         named.iter().fold(self, |card, (name, content)| {
-            card.with(&[(&folder(name), content)])
+            card.with_files(&[(&folder(name), content)])
         })
     }
 
@@ -79,7 +79,7 @@ impl Card {
 
     /// Adds a PCIe switch between the card and its slot.
     #[must_use]
-    pub fn behind_switch(self) -> Self {
+    pub fn with_pcie_switch(self) -> Self {
         Self {
             has_switch: true,
             ..self
@@ -108,28 +108,28 @@ impl Tree {
         let device = sys.join(card.folder());
         for (name, content) in &card.files {
             let name = name.replace("cardN", &format!("card{number}"));
-            tree::write(&device.join(name), content);
+            tree::write_file(&device.join(name), content);
         }
         let [vendor, id] = card.pci_id;
         let event = format!(
             "DRIVER={}\nPCI_CLASS=30000\nPCI_ID={vendor:04X}:{id:04X}\nPCI_SLOT_NAME={}\n",
             card.driver, card.address
         );
-        tree::write(&device.join("uevent"), event);
+        tree::write_file(&device.join("uevent"), event);
         if card.has_switch {
             add_switch(&device, vendor);
         }
         let driver = sys.join("bus/pci/drivers").join(card.driver);
         fs::create_dir_all(sys.join("module").join(card.driver)).unwrap();
         fs::create_dir_all(&driver).unwrap();
-        tree::link_within(&device, &driver.join(&card.address));
-        tree::link_within(&driver, &device.join("driver"));
-        tree::link_within(&device, &sys.join("bus/pci/devices").join(&card.address));
+        tree::create_relative_link(&device, &driver.join(&card.address));
+        tree::create_relative_link(&driver, &device.join("driver"));
+        tree::create_relative_link(&device, &sys.join("bus/pci/devices").join(&card.address));
         for name in [format!("card{number}"), format!("renderD{}", 128 + number)] {
             let node = device.join("drm").join(&name);
             fs::create_dir_all(&node).unwrap();
-            tree::link_within(&device, &node.join("device"));
-            tree::link_within(&node, &sys.join("class/drm").join(&name));
+            tree::create_relative_link(&device, &node.join("device"));
+            tree::create_relative_link(&node, &sys.join("class/drm").join(&name));
         }
         CardFiles {
             class: sys.join("class/drm"),
@@ -139,9 +139,9 @@ impl Tree {
     }
 
     /// Adds a recorded card. `card` is the recording's `/sys/class/drm/cardN`.
-    pub fn add_recorded(&self, card: &Path) {
+    pub fn add_recorded_card(&self, card: &Path) {
         let name = card.file_name().unwrap();
-        tree::link(card, &self.sys().join("class/drm").join(name));
+        tree::create_link(card, &self.sys().join("class/drm").join(name));
     }
 }
 
@@ -158,7 +158,7 @@ fn add_switch(device: &Path, vendor: u16) {
             ("max_link_speed", speed),
             ("max_link_width", "16"),
         ] {
-            tree::write(&port.join(name), format!("{content}\n"));
+            tree::write_file(&port.join(name), format!("{content}\n"));
         }
     }
 }
@@ -186,7 +186,7 @@ impl CardFiles {
 
     /// Replaces the content of a file.
     pub fn write_bytes(&self, name: &str, content: impl AsRef<[u8]>) {
-        tree::write(&self.path(name), content);
+        tree::write_file(&self.path(name), content);
     }
 
     pub fn remove(&self, name: &str) {

@@ -51,7 +51,7 @@ impl Package {
     }
 
     /// Returns the PCI bus, device and function as one number.
-    fn location(&self) -> u32 {
+    fn pci_location(&self) -> u32 {
         let numbers = self.address.split([':', '.']);
         let numbers: Vec<_> = numbers
             .map(|number| u32::from_str_radix(number, 16).expect("a PCI address"))
@@ -68,12 +68,12 @@ impl Tree {
     /// Adds the nodes of packages to the topology, and the node of the CPU.
     pub fn add_packages(&self, packages: &[Package]) {
         let root = self.kfd();
-        tree::link_within(&root, &self.sys().join("class/kfd/kfd"));
+        tree::create_relative_link(&root, &self.sys().join("class/kfd/kfd"));
         let topology = root.join("topology");
-        tree::write(&topology.join("generation_id"), "1\n");
+        tree::write_file(&topology.join("generation_id"), "1\n");
         let cpu = topology.join("nodes/0");
-        tree::write(&cpu.join("gpu_id"), "0\n");
-        tree::write(
+        tree::write_file(&cpu.join("gpu_id"), "0\n");
+        tree::write_file(
             &cpu.join("properties"),
             "cpu_cores_count 96\nsimd_count 0\n",
         );
@@ -87,7 +87,7 @@ impl Tree {
                  location_id {}\ndomain 0\ndrm_render_minor {}\nunique_id {}\nnum_xcc {}\n",
                 package.compute_units * 4,
                 package.target,
-                package.location() | number,
+                package.pci_location() | number,
                 package.first_minor + number,
                 package.first_node,
                 8 / package.partitions,
@@ -103,26 +103,26 @@ impl Tree {
                 ),
                 ("mem_banks/0/used_memory", format!("{used}\n")),
             ] {
-                tree::write(&node.join(name), content);
+                tree::write_file(&node.join(name), content);
             }
         }
     }
 
     /// Adds a process's usage of a node: its memory, and the compute units that it occupies, which
     /// only some GPUs count.
-    pub fn add_compute(&self, pid: u32, gpu_id: u32, vram_bytes: u64, occupied: Option<u32>) {
+    pub fn add_compute_usage(&self, pid: u32, gpu_id: u32, vram_bytes: u64, occupied: Option<u32>) {
         let process = self.kfd().join(format!("proc/{pid}"));
-        tree::write(
+        tree::write_file(
             &process.join(format!("vram_{gpu_id}")),
             format!("{vram_bytes}\n"),
         );
-        tree::write(
+        tree::write_file(
             &process.join(format!("queues/{gpu_id}/gpuid")),
             format!("{gpu_id}\n"),
         );
         if let Some(occupied) = occupied {
             let file = format!("stats_{gpu_id}/cu_occupancy");
-            tree::write(&process.join(file), format!("{occupied}\n"));
+            tree::write_file(&process.join(file), format!("{occupied}\n"));
         }
     }
 }

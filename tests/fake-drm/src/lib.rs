@@ -17,7 +17,7 @@ pub mod scenario;
 mod tree;
 
 pub use card::{Card, CardFiles};
-pub use metrics::Metrics;
-pub use opened::{FORBIDDEN, OpenedFiles};
+pub use metrics::MetricsTable;
+pub use opened::{FORBIDDEN_FILES, OpenedFiles};
 pub use process::{Client, Process};
 pub use tree::Tree;

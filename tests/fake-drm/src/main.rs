@@ -6,24 +6,24 @@ use fake_drm::{Tree, scenario};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
-    let find = |name: &str| scenario::ALL.iter().find(|own| own.name == name);
+    let find = |name: &str| scenario::SCENARIOS.iter().find(|own| own.name == name);
     let [name, folder] = &arguments[..] else {
-        return explain("two arguments are needed");
+        return print_problem("two arguments are needed");
     };
     let Some(scenario) = find(name) else {
-        return explain(&format!("there is no scenario '{name}'"));
+        return print_problem(&format!("there is no scenario '{name}'"));
     };
     if Path::new(folder).exists() {
-        return explain(&format!("{folder} exists; name a new folder"));
+        return print_problem(&format!("{folder} already exists; choose a new folder"));
     }
     (scenario.build)(&Tree::new_in(Path::new(folder)));
     println!("GPUMON_SYSFS={folder}/sys GPUMON_PROCFS={folder}/proc gpumon --source auto");
     ExitCode::SUCCESS
 }
 
-fn explain(problem: &str) -> ExitCode {
+fn print_problem(problem: &str) -> ExitCode {
     eprintln!("fake-drm: {problem}\nUsage: fake-drm SCENARIO NEW_FOLDER\nScenarios:");
-    for scenario in &scenario::ALL {
+    for scenario in &scenario::SCENARIOS {
         eprintln!("  {:<12} {}", scenario.name, scenario.description);
     }
     ExitCode::FAILURE

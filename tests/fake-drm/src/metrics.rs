@@ -5,7 +5,7 @@
 
 /// A table. Until a field is set, all of its bits are 1, which means that it is missing.
 #[derive(Debug, Clone)]
-pub struct Metrics {
+pub struct MetricsTable {
     layout: &'static Layout,
     bytes: Vec<u8>,
 }
@@ -25,12 +25,12 @@ struct Layout {
     partitions: Option<(usize, usize, &'static [Field])>,
 }
 
-impl Metrics {
+impl MetricsTable {
     /// Creates an empty table of version 1.3, 1.6, 1.8, 1.9, 2.1 or 3.0.
     pub fn new(format: u8, content: u8) -> Self {
         let mut layouts = LAYOUTS.iter();
         let layout = layouts.find(|own| (own.format, own.content) == (format, content));
-        let layout = layout.expect("a version that this encoder knows");
+        let layout = layout.expect("the encoder must support this version");
         let mut bytes = vec![0xff; layout.size];
         bytes[2..4].copy_from_slice(&[format, content]);
         let mut table = Self { layout, bytes };
@@ -43,13 +43,13 @@ impl Metrics {
 
     /// Sets the first elements of a field.
     #[must_use]
-    pub fn with(mut self, name: &str, values: &[u64]) -> Self {
+    pub fn with_field(mut self, name: &str, values: &[u64]) -> Self {
         let mut fields = self.layout.fields.iter().copied().flatten();
         let field = *fields.find(|field| field.0 == name).expect(name);
         if self.is_list() {
             self.push_attribute(field, values);
         } else {
-            self.write(0, field, values);
+            self.write_values(0, field, values);
         }
         self
     }
@@ -57,9 +57,12 @@ impl Metrics {
     /// Sets the first elements of a field in a partition's block.
     #[must_use]
     pub fn with_partition(mut self, number: usize, name: &str, values: &[u64]) -> Self {
-        let (offset, size, fields) = self.layout.partitions.expect("a table with partitions");
+        let (offset, size, fields) = self
+            .layout
+            .partitions
+            .expect("this version must have partitions");
         let field = *fields.iter().find(|field| field.0 == name).expect(name);
-        self.write(offset + number * size, field, values);
+        self.write_values(offset + number * size, field, values);
         self
     }
 
@@ -72,9 +75,9 @@ impl Metrics {
         self.layout.content == 9
     }
 
-    fn write(&mut self, start: usize, field: Field, values: &[u64]) {
+    fn write_values(&mut self, start: usize, field: Field, values: &[u64]) {
         let (name, offset, width, count) = field;
-        assert!(values.len() <= count, "{name} has {count} elements");
+        assert!(values.len() <= count, "{name} has only {count} elements");
         for (number, value) in values.iter().enumerate() {
             let at = start + offset + number * width;
             self.bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
@@ -257,7 +260,7 @@ const V3_0: &[Field] = &[
     ("average_uclk_frequency", 186, 2, 1),
 ];
 
-const fn layout(
+const fn make_layout(
     format: u8,
     content: u8,
     size: usize,
@@ -274,10 +277,10 @@ const fn layout(
 }
 
 static LAYOUTS: [Layout; 6] = [
-    layout(1, 3, 120, &[V1_3], None),
-    layout(1, 6, 1664, &[MI300, V1_6], Some((312, 168, PARTITION_V1_6))),
-    layout(1, 8, 3872, &[MI300, V1_8], Some((344, 440, PARTITION_V1_8))),
-    layout(1, 9, 8, &[V1_9], None),
-    layout(2, 1, 120, &[V2_1], None),
-    layout(3, 0, 264, &[V3_0], None),
+    make_layout(1, 3, 120, &[V1_3], None),
+    make_layout(1, 6, 1664, &[MI300, V1_6], Some((312, 168, PARTITION_V1_6))),
+    make_layout(1, 8, 3872, &[MI300, V1_8], Some((344, 440, PARTITION_V1_8))),
+    make_layout(1, 9, 8, &[V1_9], None),
+    make_layout(2, 1, 120, &[V2_1], None),
+    make_layout(3, 0, 264, &[V3_0], None),
 ];

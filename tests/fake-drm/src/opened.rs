@@ -16,7 +16,7 @@ use rustix::{
 use crate::CardFiles;
 
 /// The files that every driver provides without waking a sleeping card.
-const FREE: [&str; 7] = [
+const PASSIVE_FILES: [&str; 7] = [
     "uevent",
     "vendor",
     "device",
@@ -28,7 +28,7 @@ const FREE: [&str; 7] = [
 
 /// The additional files that `amdgpu` provides without waking a sleeping card. Its newer versions
 /// refuse access to all others.
-const FREE_OF_AMD: [&str; 6] = [
+const PASSIVE_AMD_FILES: [&str; 6] = [
     "unique_id",
     "serial_number",
     "vbios_version",
@@ -39,7 +39,7 @@ const FREE_OF_AMD: [&str; 6] = [
 
 /// The files that no program may ever read: reading `pcie_bw` takes a second, and reading
 /// `xgmi_error` resets its counter.
-pub const FORBIDDEN: [&str; 2] = ["pcie_bw", "xgmi_error"];
+pub const FORBIDDEN_FILES: [&str; 2] = ["pcie_bw", "xgmi_error"];
 
 /// A record of the card files that programs have opened.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct OpenedFiles {
 
 impl CardFiles {
     /// Starts to record the opened files.
-    pub fn watch(&self) -> OpenedFiles {
+    pub fn record_opened_files(&self) -> OpenedFiles {
         let device = self.path("").canonicalize().unwrap();
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
         let mut folders = HashMap::new();
@@ -76,7 +76,7 @@ fn add_folder(inotify: &OwnedFd, folder: &Path, folders: &mut HashMap<i32, PathB
 
 impl OpenedFiles {
     /// Returns the files that have been opened since the last call, by path below the PCI device.
-    pub fn take(&self) -> BTreeSet<String> {
+    pub fn take_opened_files(&self) -> BTreeSet<String> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = Reader::new(&self.inotify, &mut buffer);
         let mut opened = BTreeSet::new();
@@ -87,7 +87,7 @@ impl OpenedFiles {
                 Err(error) => panic!("{error}"),
             };
             let is_complete = !event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-            assert!(is_complete, "events were lost");
+            assert!(is_complete, "the event queue overflowed");
             if let Some(name) = event
                 .file_name()
                 .filter(|_| !event.events().contains(ReadFlags::ISDIR))
@@ -102,12 +102,12 @@ impl OpenedFiles {
     /// Returns the files opened since the last call that wake a sleeping card, or to which access
     /// is refused. If `is_amd` is set, files that `amdgpu` provides without waking the card are
     /// excluded.
-    pub fn take_gated(&self, is_amd: bool) -> BTreeSet<String> {
-        let mut opened = self.take();
+    pub fn take_waking_files(&self, is_amd: bool) -> BTreeSet<String> {
+        let mut opened = self.take_opened_files();
         opened.retain(|file| {
             let is_link = file.contains("_link_");
-            let is_of_amd = FREE_OF_AMD.iter().any(|free| file.starts_with(free));
-            let is_free = FREE.contains(&&**file) || file.starts_with("power/") || is_link;
+            let is_of_amd = PASSIVE_AMD_FILES.iter().any(|free| file.starts_with(free));
+            let is_free = PASSIVE_FILES.contains(&&**file) || file.starts_with("power/") || is_link;
             !is_free && !(is_amd && (is_of_amd || file.ends_with("_label")))
         });
         opened

@@ -27,7 +27,7 @@ impl Client {
 
     /// Adds a line such as `drm-engine-gfx: 1000 ns`.
     #[must_use]
-    pub fn with(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+    pub fn with_line(mut self, key: &str, value: impl std::fmt::Display) -> Self {
         writeln!(self.0, "{key}:\t{value}").expect("a text can grow");
         self
     }
@@ -35,7 +35,7 @@ impl Client {
     /// Adds memory that the client uses, in a region such as `vram` or `gtt`.
     #[must_use]
     pub fn with_memory(self, region: &str, bytes: u64) -> Self {
-        self.with(
+        self.with_line(
             &format!("drm-resident-{region}"),
             format_args!("{} KiB", bytes / 1024),
         )
@@ -44,7 +44,7 @@ impl Client {
     /// Adds time that an engine worked for the client.
     #[must_use]
     pub fn with_engine(self, name: &str, nanoseconds: u64) -> Self {
-        self.with(
+        self.with_line(
             &format!("drm-engine-{name}"),
             format_args!("{nanoseconds} ns"),
         )
@@ -63,7 +63,7 @@ impl Process {
 
     /// Adds an open file, for example `/dev/null`.
     #[must_use]
-    pub fn open(mut self, target: &str) -> Self {
+    pub fn open_file(mut self, target: &str) -> Self {
         let info = "pos:\t0\nflags:\t02100002\n".to_owned();
         self.descriptors.push((target.to_owned(), info));
         self
@@ -100,12 +100,12 @@ impl Tree {
                 ),
             ),
         ] {
-            tree::write(&folder.join(file), content);
+            tree::write_file(&folder.join(file), content);
         }
         std::fs::create_dir_all(folder.join("fd")).unwrap();
         for (number, (target, info)) in (3..).zip(&process.descriptors) {
-            tree::link(target.as_ref(), &folder.join(format!("fd/{number}")));
-            tree::write(&folder.join(format!("fdinfo/{number}")), info);
+            tree::create_link(target.as_ref(), &folder.join(format!("fd/{number}")));
+            tree::write_file(&folder.join(format!("fdinfo/{number}")), info);
         }
     }
 }

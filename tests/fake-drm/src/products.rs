@@ -1,9 +1,9 @@
 //! Simulated cards of real products.
 
-use crate::{Card, Metrics};
+use crate::{Card, MetricsTable};
 
-const AMD: u16 = 0x1002;
-const INTEL: u16 = 0x8086;
+const AMD_VENDOR_ID: u16 = 0x1002;
+const INTEL_VENDOR_ID: u16 = 0x8086;
 
 /// Creates an undivided Instinct MI300X at 87% utilization and 640 W.
 pub fn make_mi300x(address: &str) -> Card {
@@ -58,49 +58,49 @@ pub fn make_mi300x(address: &str) -> Card {
         ("ras/vcn_err_count", "ue: 0\nce: 1"),
         ("xgmi_error", "0"),
     ];
-    let card = Card::new("amdgpu", [AMD, 0x74a1], address);
-    let card = card.with(&files).with_sensors(&sensors);
+    let card = Card::new("amdgpu", [AMD_VENDOR_ID, 0x74a1], address);
+    let card = card.with_files(&files).with_sensors(&sensors);
     card.with_bytes("gpu_metrics", make_mi300x_metrics().bytes())
 }
 
 /// Creates the metrics table of an undivided MI300X in version 1.8.
-pub fn make_mi300x_metrics() -> Metrics {
+pub fn make_mi300x_metrics() -> MetricsTable {
     let dies = [91, 83, 88, 86, 90, 85, 87, 86];
-    Metrics::new(1, 8)
-        .with("temperature_hotspot", &[58])
-        .with("temperature_mem", &[51])
-        .with("temperature_vrsoc", &[46])
-        .with("curr_socket_power", &[640])
-        .with("average_gfx_activity", &[87])
-        .with("average_umc_activity", &[41])
-        .with("energy_accumulator", &[65_536 * 1_000_000])
-        .with("accumulation_counter", &[5_000_000])
-        .with("prochot_residency_acc", &[0])
-        .with("ppt_residency_acc", &[4000])
-        .with("socket_thm_residency_acc", &[0])
-        .with("vr_thm_residency_acc", &[0])
-        .with("hbm_thm_residency_acc", &[0])
-        .with("pcie_link_width", &[16])
-        .with("pcie_link_speed", &[320])
-        .with("xgmi_link_width", &[16])
-        .with("xgmi_link_speed", &[32])
-        .with("gfx_activity_acc", &[4_000_000])
-        .with("pcie_replay_count_acc", &[2])
-        .with("xgmi_read_data_acc", &[1 << 30; 7])
-        .with("xgmi_write_data_acc", &[1 << 31; 7])
-        .with("xgmi_link_status", &[1; 7])
-        .with("current_gfxclk", &[2100; 8])
-        .with("current_socclk", &[1143; 4])
-        .with("current_vclk0", &[29; 4])
-        .with("current_uclk", &[1300])
-        .with("num_partition", &[1])
+    MetricsTable::new(1, 8)
+        .with_field("temperature_hotspot", &[58])
+        .with_field("temperature_mem", &[51])
+        .with_field("temperature_vrsoc", &[46])
+        .with_field("curr_socket_power", &[640])
+        .with_field("average_gfx_activity", &[87])
+        .with_field("average_umc_activity", &[41])
+        .with_field("energy_accumulator", &[65_536 * 1_000_000])
+        .with_field("accumulation_counter", &[5_000_000])
+        .with_field("prochot_residency_acc", &[0])
+        .with_field("ppt_residency_acc", &[4000])
+        .with_field("socket_thm_residency_acc", &[0])
+        .with_field("vr_thm_residency_acc", &[0])
+        .with_field("hbm_thm_residency_acc", &[0])
+        .with_field("pcie_link_width", &[16])
+        .with_field("pcie_link_speed", &[320])
+        .with_field("xgmi_link_width", &[16])
+        .with_field("xgmi_link_speed", &[32])
+        .with_field("gfx_activity_acc", &[4_000_000])
+        .with_field("pcie_replay_count_acc", &[2])
+        .with_field("xgmi_read_data_acc", &[1 << 30; 7])
+        .with_field("xgmi_write_data_acc", &[1 << 31; 7])
+        .with_field("xgmi_link_status", &[1; 7])
+        .with_field("current_gfxclk", &[2100; 8])
+        .with_field("current_socclk", &[1143; 4])
+        .with_field("current_vclk0", &[29; 4])
+        .with_field("current_uclk", &[1300])
+        .with_field("num_partition", &[1])
         .with_partition(0, "gfx_busy_inst", &dies)
 }
 
 /// Creates an Instinct MI300X with eight partitions, which share the memory.
 pub fn make_mi300x_in_cpx(address: &str) -> Card {
     let dies = [91, 0, 88, 0, 0, 100, 0, 0];
-    let table = make_mi300x_metrics().with("num_partition", &[8]);
+    let table = make_mi300x_metrics().with_field("num_partition", &[8]);
     let table = (0..8).fold(table, |table, number| {
         // The first partition of an undivided package contains all dies.
         let dies = [dies[number], u64::MAX, u64::MAX, u64::MAX];
@@ -109,7 +109,7 @@ pub fn make_mi300x_in_cpx(address: &str) -> Card {
             .with_partition(number, "gfx_busy_inst", &dies)
     });
     make_mi300x(address)
-        .with(&[("current_compute_partition", "CPX")])
+        .with_files(&[("current_compute_partition", "CPX")])
         .with_bytes("gpu_metrics", table.bytes())
 }
 
@@ -172,42 +172,42 @@ pub fn make_radeon(address: &str) -> Card {
         ("max_link_width", "16"),
         ("pcie_bw", "0 0 256"),
     ];
-    let table = Metrics::new(1, 3)
-        .with("temperature_edge", &[45])
-        .with("temperature_hotspot", &[52])
-        .with("temperature_mem", &[54])
-        .with("average_gfx_activity", &[37])
-        .with("average_umc_activity", &[2])
-        .with("average_mm_activity", &[11])
-        .with("average_socket_power", &[35])
-        .with("energy_accumulator", &[0])
-        .with("current_gfxclk", &[1200])
-        .with("current_socclk", &[1100])
-        .with("current_uclk", &[96])
-        .with("current_vclk0", &[512])
-        .with("current_fan_speed", &[29])
-        .with("pcie_link_width", &[16])
-        .with("pcie_link_speed", &[160])
-        .with("indep_throttle_status", &[1 << 36]);
-    let card = Card::new("amdgpu", [AMD, 0x744c], address).behind_switch();
-    let card = card.with(&files).with_sensors(&sensors);
+    let table = MetricsTable::new(1, 3)
+        .with_field("temperature_edge", &[45])
+        .with_field("temperature_hotspot", &[52])
+        .with_field("temperature_mem", &[54])
+        .with_field("average_gfx_activity", &[37])
+        .with_field("average_umc_activity", &[2])
+        .with_field("average_mm_activity", &[11])
+        .with_field("average_socket_power", &[35])
+        .with_field("energy_accumulator", &[0])
+        .with_field("current_gfxclk", &[1200])
+        .with_field("current_socclk", &[1100])
+        .with_field("current_uclk", &[96])
+        .with_field("current_vclk0", &[512])
+        .with_field("current_fan_speed", &[29])
+        .with_field("pcie_link_width", &[16])
+        .with_field("pcie_link_speed", &[160])
+        .with_field("indep_throttle_status", &[1 << 36]);
+    let card = Card::new("amdgpu", [AMD_VENDOR_ID, 0x744c], address).with_pcie_switch();
+    let card = card.with_files(&files).with_sensors(&sensors);
     card.with_bytes("gpu_metrics", table.bytes())
 }
 
 /// Creates the GPU of a Ryzen AI Max (Strix Halo) with 512 MiB of VRAM.
 pub fn make_strix_halo(address: &str) -> Card {
-    let table = Metrics::new(3, 0)
-        .with("temperature_gfx", &[5100])
-        .with("temperature_soc", &[4800])
-        .with("average_gfx_activity", &[64])
-        .with("average_vcn_activity", &[0])
-        .with("average_socket_power", &[71_250])
-        .with("average_gfxclk_frequency", &[2750])
-        .with("average_socclk_frequency", &[1100])
-        .with("average_fclk_frequency", &[2000])
-        .with("average_uclk_frequency", &[1000]);
-    make_apu([AMD, 0x1586], address)
-        .with(&[
+    let table = MetricsTable::new(3, 0)
+        .with_field("temperature_gfx", &[5100])
+        .with_field("temperature_soc", &[4800])
+        .with_field("average_gfx_activity", &[64])
+        .with_field("average_vcn_activity", &[0])
+        .with_field("average_socket_power", &[71_250])
+        .with_field("average_gfxclk_frequency", &[2750])
+        .with_field("average_socclk_frequency", &[1100])
+        .with_field("average_fclk_frequency", &[2000])
+        .with_field("average_uclk_frequency", &[1000]);
+    make_apu([AMD_VENDOR_ID, 0x1586], address)
+        .with_files(&[
             ("gpu_busy_percent", "64"),
             ("mem_info_vram_total", "536870912"),
             ("mem_info_vram_used", "402653184"),
@@ -220,17 +220,17 @@ pub fn make_strix_halo(address: &str) -> Card {
 
 /// Creates the GPU of a laptop's Ryzen processor (Phoenix) with 4 GiB of VRAM.
 pub fn make_phoenix(address: &str) -> Card {
-    let table = Metrics::new(2, 1)
-        .with("temperature_gfx", &[4100])
-        .with("temperature_soc", &[4000])
-        .with("average_gfx_activity", &[300])
-        .with("average_socket_power", &[9500])
-        .with("average_gfxclk_frequency", &[800])
-        .with("average_socclk_frequency", &[400])
-        .with("average_uclk_frequency", &[1000])
-        .with("average_fclk_frequency", &[800]);
-    make_apu([AMD, 0x15bf], address)
-        .with(&[
+    let table = MetricsTable::new(2, 1)
+        .with_field("temperature_gfx", &[4100])
+        .with_field("temperature_soc", &[4000])
+        .with_field("average_gfx_activity", &[300])
+        .with_field("average_socket_power", &[9500])
+        .with_field("average_gfxclk_frequency", &[800])
+        .with_field("average_socclk_frequency", &[400])
+        .with_field("average_uclk_frequency", &[1000])
+        .with_field("average_fclk_frequency", &[800]);
+    make_apu([AMD_VENDOR_ID, 0x15bf], address)
+        .with_files(&[
             ("gpu_busy_percent", "3"),
             ("mem_info_vram_total", "4294967296"),
             ("mem_info_vram_used", "805306368"),
@@ -243,7 +243,7 @@ pub fn make_phoenix(address: &str) -> Card {
 
 fn make_apu(pci_id: [u16; 2], address: &str) -> Card {
     Card::new("amdgpu", pci_id, address)
-        .with(&[
+        .with_files(&[
             ("class", "0x038000"),
             ("revision", "0xc1"),
             ("power/runtime_status", "active"),
@@ -265,8 +265,8 @@ fn make_apu(pci_id: [u16; 2], address: &str) -> Card {
 
 /// Creates an Arc B580 with the `xe` driver.
 pub fn make_arc_b580(address: &str) -> Card {
-    Card::new("xe", [INTEL, 0xe20b], address)
-        .with(&[
+    Card::new("xe", [INTEL_VENDOR_ID, 0xe20b], address)
+        .with_files(&[
             ("power/runtime_status", "active"),
             (
                 "resource",
@@ -298,7 +298,7 @@ pub fn make_arc_b580(address: &str) -> Card {
 
 /// Creates the integrated GPU of a Core processor (Tiger Lake) with the `i915` driver.
 pub fn make_tiger_lake() -> Card {
-    Card::new("i915", [INTEL, 0x9a49], "0000:00:02.0").with(&[
+    Card::new("i915", [INTEL_VENDOR_ID, 0x9a49], "0000:00:02.0").with_files(&[
         ("power/runtime_status", "active"),
         ("drm/cardN/gt/gt0/rps_act_freq_mhz", "300"),
         ("drm/cardN/gt/gt0/rps_RP0_freq_mhz", "1350"),

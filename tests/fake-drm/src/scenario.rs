@@ -11,7 +11,7 @@ pub struct Scenario {
     pub build: fn(&Tree),
 }
 
-pub const ALL: [Scenario; 5] = [
+pub const SCENARIOS: [Scenario; 5] = [
     Scenario {
         name: "mi300x",
         description: "eight MI300X with four programs each",
@@ -35,7 +35,7 @@ pub const ALL: [Scenario; 5] = [
     Scenario {
         name: "mixed",
         description: "an MI300X, an Arc B580 and the graphics part of a Core processor",
-        build: |tree| drop(add_mixed(tree)),
+        build: |tree| drop(add_gpus_of_several_vendors(tree)),
     },
 ];
 
@@ -58,7 +58,7 @@ pub fn add_mi300x_node(tree: &Tree) {
             let client = client.with_memory("vram", 24 * GIB);
             let minor = package.first_minor;
             tree.add_process(&Process::new(pid, "python3").open_card(minor, &client));
-            tree.add_compute(pid, package.gpu_id(0), 24 * GIB, Some(70));
+            tree.add_compute_usage(pid, package.gpu_id(0), 24 * GIB, Some(70));
         }
     }
 }
@@ -90,7 +90,7 @@ pub fn add_mi300x_in_cpx(tree: &Tree) {
         let minor = package.first_minor + partition;
         tree.add_process(&Process::new(pid, "python3").open_card(minor, &client));
         let gpu_id = package.gpu_id(partition);
-        tree.add_compute(pid, gpu_id, gibibytes * GIB, Some(30));
+        tree.add_compute_usage(pid, gpu_id, gibibytes * GIB, Some(30));
     }
 }
 
@@ -122,7 +122,7 @@ pub fn add_apu(tree: &Tree) {
 
 /// Adds an MI300X and Intel GPUs, and returns the package of the MI300X. Tests add NVIDIA GPUs by
 /// the fake library.
-pub fn add_mixed(tree: &Tree) -> Package {
+pub fn add_gpus_of_several_vendors(tree: &Tree) -> Package {
     let address = "0000:83:00.0";
     let package = Package::make_mi300x(address, 2, 129);
     tree.add_card(1, &products::make_mi300x(address));

@@ -35,23 +35,23 @@ impl Tree {
     /// Creates a machine without GPUs in a temporary folder, which is removed on drop.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self::make(folder.path().to_owned(), Some(folder))
+        Self::new_at(folder.path().to_owned(), Some(folder))
     }
 
     /// Creates a machine without GPUs in this folder, which is kept.
     pub fn new_in(root: &Path) -> Self {
-        Self::make(std::path::absolute(root).unwrap(), None)
+        Self::new_at(std::path::absolute(root).unwrap(), None)
     }
 
-    fn make(root: PathBuf, temporary: Option<TempDir>) -> Self {
+    fn new_at(root: PathBuf, temporary: Option<TempDir>) -> Self {
         for folder in ["sys/class/drm", "proc"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
         // The namespace is the host's, and the machine was started an hour ago.
-        link("pid:[4026531836]".as_ref(), &root.join("proc/self/ns/pid"));
+        create_link("pid:[4026531836]".as_ref(), &root.join("proc/self/ns/pid"));
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let started = since_1970.as_secs() - 3600;
-        write(&root.join("proc/stat"), format!("btime {started}\n"));
+        write_file(&root.join("proc/stat"), format!("btime {started}\n"));
         Self {
             root,
             _temporary: temporary,
@@ -76,7 +76,7 @@ impl Tree {
             "MemTotal:       {total} kB\nMemFree:        {} kB\nMemAvailable:   {available} kB\n",
             available / 2
         );
-        write(&self.proc().join("meminfo"), text);
+        write_file(&self.proc().join("meminfo"), text);
     }
 
     /// Makes readers of a file wait until [`Tree::release_reads`] is called.
@@ -90,7 +90,7 @@ impl Tree {
     pub fn release_reads(&self, file: &Path, content: impl AsRef<[u8]>) {
         let pipe = file.with_extension("pipe");
         fs::rename(file, &pipe).unwrap();
-        write(file, &content);
+        write_file(file, &content);
         fs::write(&pipe, content).unwrap();
         fs::remove_file(pipe).unwrap();
     }
@@ -98,7 +98,7 @@ impl Tree {
     /// Makes opening a file fail with EBUSY, unless the program has the capability `CAP_SYS_ADMIN`.
     pub fn make_busy(&self, file: &Path) {
         let (terminal, _) = self.terminal.get_or_init(open_terminal);
-        link(terminal, file);
+        create_link(terminal, file);
     }
 
     /// Makes opening a file fail with EPERM, unless the program has the capability `CAP_SYS_ADMIN`
@@ -106,12 +106,12 @@ impl Tree {
     pub fn forbid_reads(&self, file: &Path) {
         let folder = PathBuf::from(format!("/proc/{}/map_files", std::process::id()));
         let mapped = fs::read_dir(folder).unwrap().flatten().next().unwrap();
-        link(&mapped.path(), file);
+        create_link(&mapped.path(), file);
     }
 }
 
 /// Writes a file atomically, so that readers never see a part of it.
-pub(crate) fn write(file: &Path, content: impl AsRef<[u8]>) {
+pub(crate) fn write_file(file: &Path, content: impl AsRef<[u8]>) {
     let folder = file.parent().unwrap();
     fs::create_dir_all(folder).unwrap();
     let new = folder.join(format!(".{}", file.file_name().unwrap().display()));
@@ -120,14 +120,14 @@ pub(crate) fn write(file: &Path, content: impl AsRef<[u8]>) {
 }
 
 /// Creates a link, and replaces an existing file.
-pub(crate) fn link(target: &Path, link: &Path) {
+pub(crate) fn create_link(target: &Path, link: &Path) {
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     let _ = fs::remove_file(link);
     symlink(target, link).unwrap();
 }
 
 /// Creates a link to another file in the tree. The link is relative, as in the kernel.
-pub(crate) fn link_within(target: &Path, link: &Path) {
+pub(crate) fn create_relative_link(target: &Path, link: &Path) {
     let folder = link.parent().unwrap();
     let shared = folder
         .ancestors()
@@ -135,7 +135,7 @@ pub(crate) fn link_within(target: &Path, link: &Path) {
         .unwrap();
     let mut path = PathBuf::new();
     path.extend(folder.strip_prefix(shared).unwrap().iter().map(|_| ".."));
-    self::link(&path.join(target.strip_prefix(shared).unwrap()), link);
+    self::create_link(&path.join(target.strip_prefix(shared).unwrap()), link);
 }
 
 /// Opens a terminal and prevents other programs from opening it (`TIOCEXCL`).

@@ -7,15 +7,15 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use crate::entry::{Entry, SUFFIX, holders};
+use crate::entry::{AccountEntry, ENTRY_SUFFIX, list_holders};
 
 /// The lock file, which a process holds while it checks and changes the budget.
-const LOCK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 
 /// The memory that a process has taken, within a budget that it may share with other processes.
 #[derive(Debug)]
 pub struct Account {
-    own: Entry,
+    own: AccountEntry,
     /// The shared folder and the process's file in it, or `None` if the process shares nothing.
     shared: Option<(PathBuf, PathBuf)>,
 }
@@ -30,12 +30,12 @@ impl Account {
         /// The number makes file names unique, because a test can open several accounts in one
         /// process.
         static OPENED: AtomicU32 = AtomicU32::new(0);
-        let own = Entry::of_this_process();
+        let own = AccountEntry::new_for_this_process();
         let shared = folder.map(|folder| {
             fs::create_dir_all(&folder)
                 .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
             let name = format!(
-                "{}-{}.{SUFFIX}",
+                "{}-{}.{ENTRY_SUFFIX}",
                 process::id(),
                 OPENED.fetch_add(1, Relaxed)
             );
@@ -46,9 +46,9 @@ impl Account {
     }
 
     /// Takes memory of a device with `total_bytes`. Returns `false` if less than `bytes` are free.
-    pub fn take(&mut self, device: &str, bytes: u64, total_bytes: u64) -> bool {
+    pub fn take_memory(&mut self, device: &str, bytes: u64, total_bytes: u64) -> bool {
         let _lock = self.lock();
-        let is_there = bytes <= self.unheld(device, total_bytes);
+        let is_there = bytes <= self.find_free_bytes(device, total_bytes);
         if is_there {
             *self.own.held.entry(device.to_owned()).or_default() += bytes;
             self.write();
@@ -60,24 +60,24 @@ impl Account {
     ///
     /// # Panics
     /// Panics if more is given back than was taken.
-    pub fn give_back(&mut self, device: &str, bytes: u64) {
+    pub fn give_back_memory(&mut self, device: &str, bytes: u64) {
         let _lock = self.lock();
         let held = self.own.held.entry(device.to_owned()).or_default();
         *held = held
             .checked_sub(bytes)
-            .expect("nobody gives back more than was taken");
+            .expect("more memory was freed than allocated");
         self.write();
     }
 
     /// Returns the free memory of a device.
     pub fn free_bytes(&self, device: &str, total_bytes: u64) -> u64 {
         let _lock = self.lock();
-        self.unheld(device, total_bytes)
+        self.find_free_bytes(device, total_bytes)
     }
 
-    fn unheld(&self, device: &str, total_bytes: u64) -> u64 {
+    fn find_free_bytes(&self, device: &str, total_bytes: u64) -> u64 {
         let held = match &self.shared {
-            Some((folder, _)) => holders(folder, device)
+            Some((folder, _)) => list_holders(folder, device)
                 .iter()
                 .map(|holder| holder.bytes)
                 .sum(),
@@ -89,7 +89,7 @@ impl Account {
     /// Locks the budget. The lock is released when the file is dropped, or when the process ends.
     fn lock(&self) -> Option<File> {
         let (folder, _) = self.shared.as_ref()?;
-        let file = File::create(folder.join(LOCK)).expect("the folder can be written to");
+        let file = File::create(folder.join(LOCK_FILE)).expect("the folder can be written to");
         file.lock().expect("the activity file can be locked");
         Some(file)
     }
@@ -114,13 +114,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_shared_and_never_exceeded() {
+    fn shared_budget_is_never_exceeded() {
         let folder = tempfile::tempdir().unwrap();
         let open = || Account::open(Some(folder.path().to_owned()));
         let (mut one, mut other) = (open(), open());
-        assert!(one.take("GPU-a", 60, 100) && other.take("GPU-a", 40, 100));
-        assert!(!one.take("GPU-a", 1, 100) && other.take("GPU-b", 100, 100));
-        one.give_back("GPU-a", 10);
+        assert!(one.take_memory("GPU-a", 60, 100) && other.take_memory("GPU-a", 40, 100));
+        assert!(!one.take_memory("GPU-a", 1, 100) && other.take_memory("GPU-b", 100, 100));
+        one.give_back_memory("GPU-a", 10);
         assert_eq!(
             (one.free_bytes("GPU-a", 100), other.free_bytes("GPU-a", 100)),
             (10, 10)
@@ -130,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_with_nobody_is_alone() {
+    fn unshared_account_is_independent() {
         let (mut one, other) = (Account::open(None), Account::open(None));
-        assert!(one.take("GPU-a", 60, 100));
+        assert!(one.take_memory("GPU-a", 60, 100));
         assert_eq!(
             (one.free_bytes("GPU-a", 100), other.free_bytes("GPU-a", 100)),
             (40, 100)

@@ -54,36 +54,36 @@ pub struct Peaks {
 
 impl Peaks {
     /// Returns the clocks per second of all multiprocessors together.
-    pub fn clocks(self) -> f64 {
+    pub fn clocks_per_second(self) -> f64 {
         self.multiprocessors * self.sm_mhz * 1e6
     }
 }
 
 /// The number of counters in [`Activity`].
-pub(crate) const COUNTERS: usize = 12;
+pub(crate) const COUNTER_COUNT: usize = 12;
 
 impl Activity {
     /// An activity with all counters at 0.
-    pub const NONE: Self = Self::from_words([0; COUNTERS]);
+    pub const NONE: Self = Self::from_words([0; COUNTER_COUNT]);
 
     /// Returns the activity since an earlier moment.
     #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        self.with(earlier, u64::saturating_sub)
+    pub fn subtract(self, earlier: Self) -> Self {
+        self.combine(earlier, u64::saturating_sub)
     }
 
     /// Returns the sum of both activities.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        self.with(other, u64::saturating_add)
+    pub fn sum_with(self, other: Self) -> Self {
+        self.combine(other, u64::saturating_add)
     }
 
-    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+    fn combine(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         let (own, other) = (self.words(), other.words());
         Self::from_words(array::from_fn(|at| of(own[at], other[at])))
     }
 
-    pub(crate) fn words(self) -> [u64; COUNTERS] {
+    pub(crate) fn words(self) -> [u64; COUNTER_COUNT] {
         [
             self.busy_ns,
             self.sm_ns,
@@ -100,7 +100,7 @@ impl Activity {
         ]
     }
 
-    pub(crate) const fn from_words(words: [u64; COUNTERS]) -> Self {
+    pub(crate) const fn from_words(words: [u64; COUNTER_COUNT]) -> Self {
         Self {
             busy_ns: words[0],
             sm_ns: words[1],
@@ -123,14 +123,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_counter_has_its_word() {
+    fn each_counter_survives_conversion_to_words() {
         let words = array::from_fn(|at| at as u64 + 1);
         let activity = Activity::from_words(words);
         assert_eq!(
             (activity.words(), activity.busy_ns, activity.nvlink_rx_bytes),
             (words, 1, 12)
         );
-        assert_eq!(Activity::NONE.since(activity), Activity::NONE);
-        assert_eq!(activity.and(activity).since(activity), activity);
+        assert_eq!(Activity::NONE.subtract(activity), Activity::NONE);
+        assert_eq!(activity.sum_with(activity).subtract(activity), activity);
     }
 }

@@ -5,12 +5,12 @@
 
 use std::array;
 
-use crate::activity::{Activity, COUNTERS, Load, Peaks};
+use crate::activity::{Activity, COUNTER_COUNT, Load, Peaks};
 
 /// The number of words before the spans: their number, the counters, the time up to which these
 /// count, and the peaks.
-const HEAD: usize = 1 + COUNTERS + 1 + 3;
-const SPAN: usize = 4;
+const HEADER_WORDS: usize = 1 + COUNTER_COUNT + 1 + 3;
+const SPAN_WORDS: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ActivityFile {
@@ -40,12 +40,12 @@ impl ActivityFile {
     }
 
     /// Adds a span that starts now or later. The times must have been counted until now before.
-    pub(crate) fn add(&mut self, span: Span) {
+    pub(crate) fn add_span(&mut self, span: Span) {
         self.spans.push(span);
     }
 
     /// Ends the running span with this start and load.
-    pub(crate) fn end(&mut self, from_ns: u64, load: Load, now_ns: u64) {
+    pub(crate) fn end_span(&mut self, from_ns: u64, load: Load, now_ns: u64) {
         let is_it =
             |own: &&mut Span| (own.from_ns, own.until_ns, own.load) == (from_ns, u64::MAX, load);
         if let Some(own) = self.spans.iter_mut().find(is_it) {
@@ -54,7 +54,7 @@ impl ActivityFile {
     }
 
     /// Counts the times until `now_ns`.
-    pub(crate) fn advance(&mut self, now_ns: u64) {
+    pub(crate) fn advance_to(&mut self, now_ns: u64) {
         self.spans.sort_by_key(|span| span.from_ns);
         let (mut busy_until_ns, mut sm_ns, mut warp_ns) = (self.until_ns, 0.0, 0.0);
         for Span {
@@ -113,9 +113,10 @@ impl ActivityFile {
             .map(|word| u64::from_le_bytes(*word))
             .collect();
         let count = usize::try_from(*words.first()?).ok()?;
-        let end = count.checked_mul(SPAN)?.checked_add(HEAD)?;
+        let end = count.checked_mul(SPAN_WORDS)?.checked_add(HEADER_WORDS)?;
         let own = words.get(..end)?;
-        let [_, done @ .., until_ns, multiprocessors, clock, dram] = own.first_chunk::<HEAD>()?;
+        let [_, done @ .., until_ns, multiprocessors, clock, dram] =
+            own.first_chunk::<HEADER_WORDS>()?;
         let done = Activity::from_words(array::from_fn(|at| done[at]));
         let [multiprocessors, sm_mhz, dram_bytes] =
             [multiprocessors, clock, dram].map(|word| f64::from_bits(*word));
@@ -124,7 +125,7 @@ impl ActivityFile {
             sm_mhz,
             dram_bytes,
         };
-        let span = |[from_ns, until_ns, sms, warps]: &[u64; SPAN]| Span {
+        let span = |[from_ns, until_ns, sms, warps]: &[u64; SPAN_WORDS]| Span {
             from_ns: *from_ns,
             until_ns: *until_ns,
             load: Load {
@@ -132,7 +133,7 @@ impl ActivityFile {
                 warps: f64::from_bits(*warps),
             },
         };
-        let spans = own[HEAD..].as_chunks().0.iter().map(span).collect();
+        let spans = own[HEADER_WORDS..].as_chunks().0.iter().map(span).collect();
         Some(Self {
             done,
             until_ns: *until_ns,
@@ -146,49 +147,49 @@ impl ActivityFile {
 mod tests {
     use super::*;
 
-    const HALF: Load = Load {
+    const HALF_LOAD: Load = Load {
         sms: 0.5,
         warps: 0.25,
     };
 
-    fn span(from_ns: u64, until_ns: u64) -> Span {
+    fn make_span(from_ns: u64, until_ns: u64) -> Span {
         Span {
             from_ns,
             until_ns,
-            load: HALF,
+            load: HALF_LOAD,
         }
     }
 
-    fn times(page: &ActivityFile, now_ns: u64) -> [u64; 3] {
+    fn count_times(page: &ActivityFile, now_ns: u64) -> [u64; 3] {
         let mut page = page.clone();
-        page.advance(now_ns);
+        page.advance_to(now_ns);
         [page.done.busy_ns, page.done.sm_ns, page.done.warp_ns]
     }
 
     #[test]
-    fn time_goes_on_while_something_is_under_way_and_counts_once() {
+    fn overlapping_spans_count_once() {
         let mut page = ActivityFile::default();
-        page.advance(1000);
-        page.add(span(1000, u64::MAX));
-        assert_eq!(times(&page, 900), [0, 0, 0]);
-        assert_eq!(times(&page, 1400), [400, 200, 100]);
+        page.advance_to(1000);
+        page.add_span(make_span(1000, u64::MAX));
+        assert_eq!(count_times(&page, 900), [0, 0, 0]);
+        assert_eq!(count_times(&page, 1400), [400, 200, 100]);
         // The second span overlaps the first, and ends before it.
-        page.advance(1200);
-        page.add(span(1200, 1600));
-        assert_eq!(times(&page, 1600), [600, 500, 250]);
-        page.advance(2000);
-        page.end(1000, HALF, 2000);
-        assert_eq!(times(&page, 3000), [1000, 700, 350]);
+        page.advance_to(1200);
+        page.add_span(make_span(1200, 1600));
+        assert_eq!(count_times(&page, 1600), [600, 500, 250]);
+        page.advance_to(2000);
+        page.end_span(1000, HALF_LOAD, 2000);
+        assert_eq!(count_times(&page, 3000), [1000, 700, 350]);
         // The third span starts later, as queued work of a stream does.
-        page.add(span(4000, 4100));
+        page.add_span(make_span(4000, 4100));
         assert_eq!(
-            (times(&page, 3500), times(&page, 9000)),
+            (count_times(&page, 3500), count_times(&page, 9000)),
             ([1000, 700, 350], [1100, 750, 375])
         );
     }
 
     #[test]
-    fn a_page_is_read_as_it_was_written() {
+    fn file_survives_round_trip() {
         let mut page = ActivityFile::new(Peaks {
             multiprocessors: 132.0,
             sm_mhz: 1980.0,
@@ -201,7 +202,7 @@ mod tests {
             ..Activity::default()
         };
         let short = page.bytes();
-        page.add(span(5, u64::MAX));
+        page.add_span(make_span(5, u64::MAX));
         let long = page.bytes();
         assert_eq!(ActivityFile::from_bytes(&long).as_ref(), Some(&page));
         // The remaining bytes of the longer version must be ignored.

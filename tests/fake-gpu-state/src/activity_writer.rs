@@ -12,9 +12,9 @@ use std::{
 use crate::{
     activity::{Activity, Load, Peaks},
     activity_file::{ActivityFile, Span},
-    entry::started,
+    entry::read_start_time,
     now_ns,
-    uses::SUFFIX,
+    uses::ACTIVITY_SUFFIX,
 };
 
 /// A writer of a process's activity on devices, which other processes read.
@@ -29,7 +29,7 @@ pub struct ActivityWriter {
 
 /// A kernel or copy that has started and not ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Begun {
+pub struct RunningWork {
     from_ns: u64,
     load: Load,
 }
@@ -50,7 +50,7 @@ impl ActivityWriter {
             let (pid, number) = (process::id(), OPENED.fetch_add(1, Relaxed));
             (
                 folder,
-                format!("{pid}-{}-{number}", started(pid).unwrap_or(0)),
+                format!("{pid}-{}-{number}", read_start_time(pid).unwrap_or(0)),
             )
         });
         Self {
@@ -61,11 +61,11 @@ impl ActivityWriter {
     }
 
     /// Records the start of a kernel or copy, which runs until [`end`](Self::end) is called.
-    pub fn begin(&mut self, device: &str, load: Load) -> Begun {
-        let mut begun = Begun { from_ns: 0, load };
-        self.write(device, |page, now_ns| {
+    pub fn start_work(&mut self, device: &str, load: Load) -> RunningWork {
+        let mut begun = RunningWork { from_ns: 0, load };
+        self.change_file(device, |page, now_ns| {
             begun.from_ns = now_ns;
-            page.add(Span {
+            page.add_span(Span {
                 from_ns: now_ns,
                 until_ns: u64::MAX,
                 load,
@@ -75,18 +75,18 @@ impl ActivityWriter {
     }
 
     /// Records the end of a kernel or copy, and what it did.
-    pub fn end(&mut self, device: &str, begun: Begun, did: Activity) {
-        self.write(device, |page, now_ns| {
-            page.end(begun.from_ns, begun.load, now_ns);
-            page.done = page.done.and(did);
+    pub fn end_work(&mut self, device: &str, begun: RunningWork, did: Activity) {
+        self.change_file(device, |page, now_ns| {
+            page.end_span(begun.from_ns, begun.load, now_ns);
+            page.done = page.done.sum_with(did);
         });
     }
 
     /// Records a kernel or copy that runs for `ns` nanoseconds from `from_ns` on.
-    pub fn run(&mut self, device: &str, load: Load, from_ns: u64, ns: u64) {
+    pub fn record_work(&mut self, device: &str, load: Load, from_ns: u64, ns: u64) {
         let until_ns = from_ns.saturating_add(ns);
-        self.write(device, |page, now_ns| {
-            page.add(Span {
+        self.change_file(device, |page, now_ns| {
+            page.add_span(Span {
                 from_ns: from_ns.max(now_ns),
                 until_ns,
                 load,
@@ -98,29 +98,29 @@ impl ActivityWriter {
     /// microseconds, so that even thousands of short kernels can be recorded. The lock covers
     /// reading the clock and writing, because a reader in between would count time of a kernel that
     /// has already ended.
-    fn write(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
+    fn change_file(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
         let Some((folder, name)) = &self.shared else {
             return;
         };
         if !self.files.contains_key(device) {
-            let file = File::create(folder.join(format!("{name}.{device}.{SUFFIX}")));
+            let file = File::create(folder.join(format!("{name}.{device}.{ACTIVITY_SUFFIX}")));
             self.files.insert(
                 device.to_owned(),
                 (
                     ActivityFile::new(self.peaks),
-                    file.expect("the activity can be written"),
+                    file.expect("the activity file must be writable"),
                 ),
             );
         }
         if let Some((page, file)) = self.files.get_mut(device) {
             file.lock().expect("the activity file can be locked");
             let now_ns = now_ns();
-            page.advance(now_ns);
+            page.advance_to(now_ns);
             change(page, now_ns);
             let written = file
                 .write_all_at(&page.bytes(), 0)
                 .and_then(|()| file.unlock());
-            written.expect("the activity can be written");
+            written.expect("the activity file must be writable");
         }
     }
 }

@@ -10,11 +10,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 /// The extension of the files of processes.
-pub(crate) const SUFFIX: &str = "held";
+pub(crate) const ENTRY_SUFFIX: &str = "held";
 
 /// The memory that one process has taken.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct AccountEntry {
     pid: u32,
     /// The start time of the process in the kernel's ticks, which distinguishes it from others with
     /// the same PID.
@@ -32,13 +32,13 @@ pub struct Holder {
 }
 
 /// Returns the running processes that have taken memory of a device.
-pub fn holders(folder: &Path, device: &str) -> Vec<Holder> {
+pub fn list_holders(folder: &Path, device: &str) -> Vec<Holder> {
     let entries = fs::read_dir(folder)
         .into_iter()
         .flatten()
-        .filter_map(|file| Entry::read(&file.ok()?.path()));
+        .filter_map(|file| AccountEntry::read(&file.ok()?.path()));
     let mut by_pid = BTreeMap::<u32, u64>::new();
-    for entry in entries.filter(Entry::is_alive) {
+    for entry in entries.filter(AccountEntry::is_alive) {
         *by_pid.entry(entry.pid).or_default() += entry.held.get(device).copied().unwrap_or(0);
     }
     by_pid
@@ -48,12 +48,12 @@ pub fn holders(folder: &Path, device: &str) -> Vec<Holder> {
         .collect()
 }
 
-impl Entry {
-    pub(crate) fn of_this_process() -> Self {
+impl AccountEntry {
+    pub(crate) fn new_for_this_process() -> Self {
         let pid = process::id();
         Self {
             pid,
-            started: started(pid).unwrap_or(0),
+            started: read_start_time(pid).unwrap_or(0),
             held: BTreeMap::new(),
         }
     }
@@ -62,7 +62,7 @@ impl Entry {
     fn read(path: &Path) -> Option<Self> {
         let is_entry = path
             .extension()
-            .is_some_and(|extension| extension == SUFFIX);
+            .is_some_and(|extension| extension == ENTRY_SUFFIX);
         serde_json::from_str(&fs::read_to_string(path).ok().filter(|_| is_entry)?).ok()
     }
 
@@ -72,16 +72,16 @@ impl Entry {
         let part: PathBuf = file.with_extension("part");
         fs::write(&part, text)
             .and_then(|()| fs::rename(&part, file))
-            .expect("the activity can be written");
+            .expect("the activity file must be writable");
     }
 
     fn is_alive(&self) -> bool {
-        started(self.pid) == Some(self.started)
+        read_start_time(self.pid) == Some(self.started)
     }
 }
 
 /// Returns the start time of a process in the kernel's ticks, or `None` if it has ended.
-pub(crate) fn started(pid: u32) -> Option<u64> {
+pub(crate) fn read_start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program can contain anything, and ends at the last parenthesis.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
@@ -100,33 +100,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_held_is_free_when_it_is_gone() {
+    fn memory_is_free_after_process_ends() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let held = BTreeMap::from([("GPU-a".to_owned(), 7)]);
-        let entry = Entry {
+        let entry = AccountEntry {
             pid: child.id(),
-            started: started(child.id()).unwrap(),
+            started: read_start_time(child.id()).unwrap(),
             held,
         };
-        entry.write(&folder.path().join(format!("x.{SUFFIX}")));
+        entry.write(&folder.path().join(format!("x.{ENTRY_SUFFIX}")));
         let found = [Holder {
             pid: child.id(),
             bytes: 7,
         }];
-        assert_eq!(holders(folder.path(), "GPU-a"), found);
-        assert_eq!(holders(folder.path(), "GPU-b"), []);
+        assert_eq!(list_holders(folder.path(), "GPU-a"), found);
+        assert_eq!(list_holders(folder.path(), "GPU-b"), []);
         child.kill().unwrap();
         // The child becomes a zombie, because it has not been waited for.
-        while started(child.id()).is_some() {}
-        assert_eq!(holders(folder.path(), "GPU-a"), []);
+        while read_start_time(child.id()).is_some() {}
+        assert_eq!(list_holders(folder.path(), "GPU-a"), []);
         child.wait().unwrap();
         // The start time shows that the PID belongs to another process now.
-        Entry {
+        AccountEntry {
             started: 1,
-            ..Entry::of_this_process()
+            ..AccountEntry::new_for_this_process()
         }
-        .write(&folder.path().join(format!("y.{SUFFIX}")));
-        assert_eq!(holders(folder.path(), "GPU-a"), []);
+        .write(&folder.path().join(format!("y.{ENTRY_SUFFIX}")));
+        assert_eq!(list_holders(folder.path(), "GPU-a"), []);
     }
 }

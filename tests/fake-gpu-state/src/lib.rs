@@ -25,17 +25,17 @@ use rustix::time::{ClockId, clock_gettime};
 pub use self::{
     account::Account,
     activity::{Activity, Load, Peaks},
-    activity_writer::{ActivityWriter, Begun},
-    entry::{Holder, holders},
-    uses::{Uses, uses},
+    activity_writer::{ActivityWriter, RunningWork},
+    entry::{Holder, list_holders},
+    uses::{DeviceActivity, read_activity},
 };
 
 /// The environment variable with the folder.
-pub const VARIABLE: &str = "GPUMON_FAKE_GPU_STATE";
+pub const STATE_VARIABLE: &str = "GPUMON_FAKE_GPU_STATE";
 
 /// Returns the folder in the environment variable, if there is one.
-pub fn folder() -> Option<PathBuf> {
-    env::var_os(VARIABLE)
+pub fn find_folder() -> Option<PathBuf> {
+    env::var_os(STATE_VARIABLE)
         .filter(|path| !path.is_empty())
         .map(PathBuf::from)
 }

@@ -11,16 +11,16 @@ use std::{
 use crate::{
     activity::{Activity, Peaks},
     activity_file::ActivityFile,
-    entry::started,
+    entry::read_start_time,
     now_ns,
 };
 
 /// The extension of the activity files.
-pub(crate) const SUFFIX: &str = "done";
+pub(crate) const ACTIVITY_SUFFIX: &str = "done";
 
 /// The activity on a device up to one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Uses {
+pub struct DeviceActivity {
     /// The activity of each process by PID. It includes processes that have ended, so that the sum
     /// never decreases.
     pub by_pid: BTreeMap<u32, Activity>,
@@ -28,36 +28,36 @@ pub struct Uses {
     pub peaks: Peaks,
 }
 
-impl Uses {
+impl DeviceActivity {
     /// Returns the sum of all processes' activity.
     pub fn total(&self) -> Activity {
         self.by_pid
             .values()
-            .fold(Activity::default(), |sum, own| sum.and(*own))
+            .fold(Activity::default(), |sum, own| sum.sum_with(*own))
     }
 }
 
 /// Returns the activity on a device so far, or `None` if there was none.
-pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
-    let end = format!(".{device}.{SUFFIX}");
-    let mut found: Option<Uses> = None;
+pub fn read_activity(folder: &Path, device: &str) -> Option<DeviceActivity> {
+    let end = format!(".{device}.{ACTIVITY_SUFFIX}");
+    let mut found: Option<DeviceActivity> = None;
     let files = fs::read_dir(folder).into_iter().flatten();
-    for (pid, since, path) in files.filter_map(|file| of_device(&file.ok()?.path(), &end)) {
+    for (pid, since, path) in files.filter_map(|file| parse_path(&file.ok()?.path(), &end)) {
         // Work that was running in a killed process has ended with it.
-        let is_alive = started(pid) == Some(since);
-        let Some(page) = read(&path, is_alive) else {
+        let is_alive = read_start_time(pid) == Some(since);
+        let Some(page) = read_file(&path, is_alive) else {
             continue;
         };
         let uses = found.get_or_insert_default();
         uses.peaks = page.peaks;
         let own = uses.by_pid.entry(pid).or_default();
-        *own = own.and(page.done);
+        *own = own.sum_with(page.done);
     }
     found
 }
 
 /// Returns the PID, the start time and the path of an activity file for the device.
-fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
+fn parse_path(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
     let name = path
         .file_name()
         .and_then(OsStr::to_str)?
@@ -72,14 +72,14 @@ fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
 
 /// Reads an activity file, and counts the time of running work until now if the process is alive.
 /// Returns `None` if nothing has been written yet.
-fn read(path: &Path, is_alive: bool) -> Option<ActivityFile> {
+fn read_file(path: &Path, is_alive: bool) -> Option<ActivityFile> {
     let mut file = File::open(path).ok()?;
     file.lock_shared().ok()?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     let mut page = ActivityFile::from_bytes(&bytes)?;
     if is_alive {
-        page.advance(now_ns());
+        page.advance_to(now_ns());
     }
     Some(page)
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::{ActivityWriter, Load};
 
-    const WHOLE: Load = Load {
+    const WHOLE_LOAD: Load = Load {
         sms: 1.0,
         warps: 0.5,
     };
@@ -106,19 +106,19 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_reader_sees_what_is_under_way_and_what_is_done_of_all() {
+    fn reader_sees_running_and_ended_work() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(uses(folder.path(), "GPU-a"), None);
+        assert_eq!(read_activity(folder.path(), "GPU-a"), None);
         let open = || ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
         let (mut one, mut other) = (open(), open());
-        let begun = one.begin("GPU-a", WHOLE);
+        let begun = one.start_work("GPU-a", WHOLE_LOAD);
         thread::sleep(Duration::from_millis(20));
-        let meanwhile = uses(folder.path(), "GPU-a").unwrap();
+        let meanwhile = read_activity(folder.path(), "GPU-a").unwrap();
         assert!(
             meanwhile.total().busy_ns >= 20 * MS && meanwhile.peaks == PEAKS,
             "{meanwhile:?}"
         );
-        one.end(
+        one.end_work(
             "GPU-a",
             begun,
             Activity {
@@ -127,11 +127,11 @@ mod tests {
             },
         );
         let from_ns = now_ns();
-        other.run("GPU-a", WHOLE, from_ns, 10 * MS);
+        other.record_work("GPU-a", WHOLE_LOAD, from_ns, 10 * MS);
         // The span starts when it is written, so that the time before that does not count.
         let late_ns = now_ns() - from_ns;
         drop(one);
-        let done = uses(folder.path(), "GPU-a").unwrap();
+        let done = read_activity(folder.path(), "GPU-a").unwrap();
         assert_eq!(
             (
                 done.by_pid.keys().collect::<Vec<_>>(),
@@ -141,24 +141,24 @@ mod tests {
         );
         thread::sleep(Duration::from_millis(15));
         let (later, last) = (
-            uses(folder.path(), "GPU-a").unwrap(),
-            uses(folder.path(), "GPU-a").unwrap(),
+            read_activity(folder.path(), "GPU-a").unwrap(),
+            read_activity(folder.path(), "GPU-a").unwrap(),
         );
-        assert_eq!(later, last, "nothing is under way any more");
+        assert_eq!(later, last, "all work must have ended");
         let both = later.total();
         assert!(
             both.busy_ns + late_ns >= 30 * MS
                 && both.sm_ns.abs_diff(both.busy_ns) < 10
                 && both.warp_ns * 2 <= both.sm_ns + 9
         );
-        assert_eq!(uses(folder.path(), "GPU-b"), None);
+        assert_eq!(read_activity(folder.path(), "GPU-b"), None);
     }
 
     #[test]
-    fn what_was_under_way_ends_with_its_process() {
+    fn running_work_ends_with_its_process() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
-        writer.begin("GPU-a", WHOLE);
+        writer.start_work("GPU-a", WHOLE_LOAD);
         let page = fs::read_dir(folder.path())
             .unwrap()
             .next()
@@ -171,22 +171,28 @@ mod tests {
         fs::copy(&page, folder.path().join(name.replace(since, "1"))).unwrap();
         fs::remove_file(&page).unwrap();
         thread::sleep(Duration::from_millis(5));
-        assert_eq!(uses(folder.path(), "GPU-a").unwrap().total().busy_ns, 0);
+        assert_eq!(
+            read_activity(folder.path(), "GPU-a")
+                .unwrap()
+                .total()
+                .busy_ns,
+            0
+        );
     }
 
     #[test]
-    fn who_reads_while_somebody_writes_sees_nothing_go_backwards() {
+    fn concurrent_reader_sees_no_decrease() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
-        let begun = writer.begin("GPU-a", WHOLE);
+        let begun = writer.start_work("GPU-a", WHOLE_LOAD);
         thread::scope(|scope| {
             let writer = scope.spawn(move || {
-                writer.end("GPU-a", begun, Activity::default());
+                writer.end_work("GPU-a", begun, Activity::default());
                 let until = Instant::now() + Duration::from_millis(200);
                 let mut kernels = 0_u64;
                 while Instant::now() < until {
-                    let begun = writer.begin("GPU-a", WHOLE);
-                    writer.end(
+                    let begun = writer.start_work("GPU-a", WHOLE_LOAD);
+                    writer.end_work(
                         "GPU-a",
                         begun,
                         Activity {
@@ -201,10 +207,13 @@ mod tests {
             });
             let mut before = Activity::default();
             while !writer.is_finished() {
-                let now = uses(folder.path(), "GPU-a").unwrap().total();
-                assert_eq!(now.dram_bytes, now.half_clocks, "half of a page was read");
+                let now = read_activity(folder.path(), "GPU-a").unwrap().total();
                 assert_eq!(
-                    before.since(now),
+                    now.dram_bytes, now.half_clocks,
+                    "a page was read while it was written"
+                );
+                assert_eq!(
+                    before.subtract(now),
                     Activity::default(),
                     "{before:?} then {now:?}"
                 );

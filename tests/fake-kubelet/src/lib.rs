@@ -22,7 +22,7 @@ pub use self::messages::{
 
 /// The behavior of the kubelet.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum KubeletAnswer {
     /// The kubelet returns these pods.
     Pods(ListPodResourcesResponse),
     /// The kubelet rejects the request.
@@ -34,7 +34,7 @@ pub enum Answer {
 /// A fake kubelet, which runs until it is dropped.
 #[derive(Debug)]
 pub struct FakeKubelet {
-    answer: Arc<Mutex<Answer>>,
+    answer: Arc<Mutex<KubeletAnswer>>,
     socket: PathBuf,
     runtime: Option<Runtime>,
 }
@@ -44,7 +44,7 @@ impl FakeKubelet {
     ///
     /// # Errors
     /// Returns an error if it cannot listen on the socket.
-    pub fn start(socket: &Path, answer: Answer) -> io::Result<Self> {
+    pub fn start(socket: &Path, answer: KubeletAnswer) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -63,7 +63,7 @@ impl FakeKubelet {
     }
 
     /// Changes the behavior for new requests.
-    pub fn set(&self, answer: Answer) {
+    pub fn set_answer(&self, answer: KubeletAnswer) {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 }
@@ -79,7 +79,7 @@ impl Drop for FakeKubelet {
 }
 
 /// Creates a pod with one container that has these devices of a resource.
-pub fn pod(
+pub fn make_pod(
     namespace: &str,
     name: &str,
     container: &str,
@@ -111,8 +111,8 @@ pub fn pod(
 }
 
 /// Returns the answer that lists these pods.
-pub fn pods(pods: &[PodResources]) -> Answer {
-    Answer::Pods(ListPodResourcesResponse {
+pub fn make_pods_answer(pods: &[PodResources]) -> KubeletAnswer {
+    KubeletAnswer::Pods(ListPodResourcesResponse {
         pod_resources: pods.to_vec(),
     })
 }

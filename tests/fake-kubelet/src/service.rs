@@ -15,7 +15,7 @@ use prost::Message;
 use tokio::net::UnixListener;
 
 use crate::{
-    Answer,
+    KubeletAnswer,
     messages::{ListPodResourcesRequest, ListPodResourcesResponse},
 };
 
@@ -31,7 +31,7 @@ const PREFIX_BYTES: usize = 5;
 type GrpcResponse = Response<BoxBody<Bytes, Infallible>>;
 
 /// Answers requests on all connections until the runtime ends.
-pub(crate) async fn serve(listener: UnixListener, answer: Arc<Mutex<Answer>>) {
+pub(crate) async fn serve(listener: UnixListener, answer: Arc<Mutex<KubeletAnswer>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let answer = Arc::clone(&answer);
         let service = service_fn(move |request| {
@@ -48,10 +48,10 @@ pub(crate) async fn serve(listener: UnixListener, answer: Arc<Mutex<Answer>>) {
     }
 }
 
-async fn respond(request: Request<Incoming>, answer: Answer) -> hyper::Result<GrpcResponse> {
+async fn respond(request: Request<Incoming>, answer: KubeletAnswer) -> hyper::Result<GrpcResponse> {
     let (head, body) = request.into_parts();
     if head.uri.path() != "/v1.PodResourcesLister/List" {
-        return Ok(refusal(UNIMPLEMENTED, "no such method"));
+        return Ok(make_refusal(UNIMPLEMENTED, "no such method"));
     }
     let header = |name: &str| {
         head.headers
@@ -63,12 +63,12 @@ async fn respond(request: Request<Incoming>, answer: Answer) -> hyper::Result<Gr
         && header("content-type").starts_with("application/grpc")
         && header("te") == "trailers";
     if !is_grpc || !is_list_request(&body.collect().await?.to_bytes()) {
-        return Ok(refusal(INVALID_ARGUMENT, "the request is not of gRPC"));
+        return Ok(make_refusal(INVALID_ARGUMENT, "the request is not of gRPC"));
     }
     match answer {
-        Answer::Pods(pods) => Ok(success(&pods)),
-        Answer::Refused => Ok(refusal(RESOURCE_EXHAUSTED, "rejected by rate limit")),
-        Answer::Hung => pending().await,
+        KubeletAnswer::Pods(pods) => Ok(make_response(&pods)),
+        KubeletAnswer::Refused => Ok(make_refusal(RESOURCE_EXHAUSTED, "rejected by rate limit")),
+        KubeletAnswer::Hung => pending().await,
     }
 }
 
@@ -82,7 +82,7 @@ fn is_list_request(body: &[u8]) -> bool {
         })
 }
 
-fn success(pods: &ListPodResourcesResponse) -> GrpcResponse {
+fn make_response(pods: &ListPodResourcesResponse) -> GrpcResponse {
     let mut message = BytesMut::new();
     message.put_u8(0);
     message.put_u32(u32::try_from(pods.encoded_len()).expect("an answer of a test is small"));
@@ -95,7 +95,7 @@ fn success(pods: &ListPodResourcesResponse) -> GrpcResponse {
         .expect("a response")
 }
 
-fn refusal(status: u16, message: &str) -> GrpcResponse {
+fn make_refusal(status: u16, message: &str) -> GrpcResponse {
     Response::builder()
         .header(CONTENT_TYPE, "application/grpc")
         .header("grpc-status", status)

@@ -17,29 +17,29 @@ use nvml_wrapper_sys::bindings as sys;
 use crate::{
     call::Gpu,
     code,
-    exports::{encoder_stats, real_name},
+    exports::{encoder_stats, system_process_name},
     session::Session,
 };
 
 /// The driver version with which the H200's values were measured.
-const DRIVER: &str = "580.159.04";
-const NVML: &str = "13.580.159.04";
+const DRIVER_VERSION: &str = "580.159.04";
+const NVML_VERSION: &str = "13.580.159.04";
 /// The CUDA version 13.0 as 1000 times the major plus 10 times the minor version.
-pub(crate) const CUDA: i32 = 13_000;
+pub(crate) const CUDA_VERSION: i32 = 13_000;
 /// The PCI IDs of an H200: device and vendor, and subsystem.
 pub(crate) const PCI_DEVICE_ID: u32 = 0x2335_10DE;
 pub(crate) const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
 /// PCI's class of display controllers, and the subclasses without and with display output.
 const DISPLAY_CONTROLLER: u32 = 0x03;
-const THREE_D: u32 = 0x02;
-const VGA: u32 = 0x00;
+const THREE_D_SUBCLASS: u32 = 0x02;
+const VGA_SUBCLASS: u32 = 0x00;
 /// The clocks of an H200's memory.
 const MEMORY_CLOCKS: [u32; 2] = [MEMORY_MHZ, 2_201];
 /// The lowest clock of an H200's multiprocessors, and the step between clocks.
 const LOWEST_SM_MHZ: u32 = 345;
 const SM_STEP_MHZ: usize = 15;
 /// The mask of all nine reasons in `nvmlClocksEventReasons`.
-const EVERY_REASON: u32 = 0x1FF;
+const ALL_REASONS: u32 = 0x1FF;
 
 impl SimulatedGpu for Gpu {
     fn machine(&self) -> &Machine {
@@ -71,8 +71,8 @@ impl SimulatedGpu for Gpu {
 pub(crate) fn answer_part(gpu: &Gpu, query: Q) -> Answer {
     answer_query(gpu, query)
         .or_else(|| match gpu.instance {
-            None => of_gpu(gpu, query),
-            Some(instance) => of_mig_device(gpu.state().mig_device(instance)?, query),
+            None => answer_gpu(gpu, query),
+            Some(instance) => answer_mig_device(gpu.state().mig_device(instance)?, query),
         })
         .unwrap_or(Err(Code::NOT_SUPPORTED))
 }
@@ -80,14 +80,14 @@ pub(crate) fn answer_part(gpu: &Gpu, query: Q) -> Answer {
 /// Returns the first number of an answer.
 pub(crate) fn first_number(gpu: &Gpu, query: Q) -> Result<i128, code::Code> {
     let answer = answer_part(gpu, query).map_err(|Code(code)| code::Code(code))?;
-    answer.at(0).ok_or(code::Code::NOT_SUPPORTED)
+    answer.number_at(0).ok_or(code::Code::NOT_SUPPORTED)
 }
 
-fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
+fn answer_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
     let identity = gpu.identity();
     let module = || {
         let has_one = identity.architecture >= Architecture::Hopper && !identity.geforce;
-        if_supported(has_one, || list(&[gpu.index + 1]))
+        answer_if_supported(has_one, || list(&[gpu.index + 1]))
     };
     Some(match query {
         Q::PciInfo => list(&[
@@ -97,7 +97,11 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
             PCI_DEVICE_ID,
             PCI_SUBSYSTEM_ID,
             DISPLAY_CONTROLLER,
-            if identity.geforce { VGA } else { THREE_D },
+            if identity.geforce {
+                VGA_SUBCLASS
+            } else {
+                THREE_D_SUBCLASS
+            },
         ]),
         Q::Brand => list(&[match identity {
             identity if identity.geforce => sys::nvmlBrandType_enum_NVML_BRAND_GEFORCE,
@@ -110,10 +114,10 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         Q::MultiGpuBoard | Q::AddressingMode | Q::Capabilities => list(&[0]),
         Q::BoardId => list(&[identity.pci_bus << 8]),
         Q::ModuleId => module(),
-        Q::Pdi => Ok(Value::number(device_identifier(identity))),
+        Q::Pdi => Ok(Value::from_number(device_identifier(identity))),
         // This is a single machine, so there are no slot numbers of a rack.
         Q::PlatformInfo => module().map(|module| {
-            let module = module.at(0).unwrap_or(0);
+            let module = module.number_at(0).unwrap_or(0);
             Value::Numbers(vec![0, 0, 0, 0, 0, 0, 1, 0, module])
         }),
         Q::InforomImageVersion if identity.geforce => text("G001.0000.03.03"),
@@ -127,22 +131,24 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         // The black box has not been written since the driver was loaded.
         Q::LastBbxFlush => Err(Code::NOT_READY),
         // The board has run for half a year.
-        Q::TimeRun => if_supported(!identity.geforce, || list(&[15_811_200])),
+        Q::TimeRun => answer_if_supported(!identity.geforce, || list(&[15_811_200])),
         // Chips have this processor from Turing on. Its firmware has the version of the driver.
         Q::GspFirmwareVersion => {
-            if_supported(identity.architecture >= Architecture::Turing, || {
-                text(DRIVER)
+            answer_if_supported(identity.architecture >= Architecture::Turing, || {
+                text(DRIVER_VERSION)
             })
         }
-        Q::GspFirmwareMode => if_supported(identity.architecture >= Architecture::Turing, || {
-            list(&[1, 1])
-        }),
+        Q::GspFirmwareMode => {
+            answer_if_supported(identity.architecture >= Architecture::Turing, || {
+                list(&[1, 1])
+            })
+        }
         // Drivers of the 580 branch report this value for an H200, although it has no display
         // connector.
         Q::DisplayMode | Q::PowerManagementMode => list(&[1]),
         // Boards have power profiles from Blackwell on. None is requested.
         Q::WorkloadPowerProfiles => {
-            if_supported(identity.architecture >= Architecture::Blackwell, || {
+            answer_if_supported(identity.architecture >= Architecture::Blackwell, || {
                 list(&[0; 24])
             })
         }
@@ -165,7 +171,7 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         Q::ProtectedMemory | Q::FbcStats => list(&[0; 3]),
         Q::TemperatureThreshold(4..=7) => Err(Code::NOT_SUPPORTED),
         Q::TemperatureThreshold(_) => Err(Code::INVALID_ARGUMENT),
-        Q::SupportedThrottleReasons => list(&[EVERY_REASON]),
+        Q::SupportedThrottleReasons => list(&[ALL_REASONS]),
         Q::DefaultApplicationsClock(kind) => answer_part(gpu, Q::ApplicationsClock(kind)),
         Q::SupportedMemoryClocks => list(&MEMORY_CLOCKS),
         Q::SupportedGraphicsClocks(memory) if MEMORY_CLOCKS.contains(&memory) => {
@@ -177,7 +183,7 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         // caches.
         Q::SramEccErrors => {
             let counts = identity.ecc && identity.architecture >= Architecture::Ampere;
-            if_supported(counts, || {
+            answer_if_supported(counts, || {
                 let wear = gpu.wear();
                 let (lifetime, now) = (wear.ecc_aggregate.sram(), wear.ecc_volatile.sram());
                 let mut all = [0; 12];
@@ -189,7 +195,7 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         }
         Q::RepairStatus => {
             let reports = identity.ecc && identity.architecture >= Architecture::Hopper;
-            if_supported(reports, || list(&[0, 0]))
+            answer_if_supported(reports, || list(&[0, 0]))
         }
         // Memory is beyond repair if there was no spare row for it.
         Q::UnrepairableMemory => remapped_rows(gpu).and_then(|rows| list(&[rows.failed.into()])),
@@ -215,12 +221,12 @@ fn of_gpu(gpu: &Gpu, query: Q) -> Option<Answer> {
         }
         // Without MIG, the maximum is 0 even for a GPU that supports MIG.
         Q::MaxMigDevices if gpu.state().mig.is_empty() => list(&[0]),
-        Q::MaxMigDevices => list(&[MigState::MOST]),
+        Q::MaxMigDevices => list(&[MigState::MAX_SLICES]),
         _ => return None,
     })
 }
 
-fn of_mig_device(own: &MigState, query: Q) -> Option<Answer> {
+fn answer_mig_device(own: &MigState, query: Q) -> Option<Answer> {
     Some(match query {
         Q::MemoryInfoV1 => {
             let (total, used) = (own.memory_total_bytes, own.memory_used_bytes);
@@ -241,9 +247,9 @@ fn of_mig_device(own: &MigState, query: Q) -> Option<Answer> {
 /// Answers a query about the machine.
 pub(crate) fn answer_system(session: &Session, query: S) -> Answer {
     match query {
-        S::DriverVersion => text(DRIVER),
-        S::NvmlVersion => text(NVML),
-        S::CudaVersion => Ok(Value::number(CUDA)),
+        S::DriverVersion => text(DRIVER_VERSION),
+        S::NvmlVersion => text(NVML_VERSION),
+        S::CudaVersion => Ok(Value::from_number(CUDA_VERSION)),
         S::DeviceCount => list(&[session.machine.found.len() as u32]),
         S::ProcessName(pid) => {
             let elapsed_ms = session.machine.timeline.elapsed_ms();
@@ -254,7 +260,7 @@ pub(crate) fn answer_system(session: &Session, query: S) -> Answer {
             let process = process.ok_or(Code::NOT_FOUND)?;
             // The name of a real process comes from the system.
             let name = process.command.or(process.name);
-            name.map_or_else(|| real_name(pid), |name| Some(name.to_string()))
+            name.map_or_else(|| system_process_name(pid), |name| Some(name.to_string()))
                 .map(Value::Text)
                 .ok_or(Code::NOT_FOUND)
         }
@@ -275,7 +281,7 @@ fn device_identifier(identity: &GpuIdentity) -> u64 {
     u64::from_str_radix(&digits[digits.len().saturating_sub(16)..], 16).unwrap_or(0)
 }
 
-fn if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> Answer {
+fn answer_if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> Answer {
     if is_supported {
         answer()
     } else {

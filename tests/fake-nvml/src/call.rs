@@ -17,11 +17,11 @@ use gpumon_probe::{
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
-    code::{Code, Outcome, returned},
-    done::Moment,
+    code::{Code, Outcome, to_return_code},
+    done::TotalActivity,
     held,
-    notes::Note,
-    session::{Session, session},
+    notes::PeriodActivity,
+    session::{Session, current_session},
 };
 
 /// The interval at which a hanging call checks whether its fault is over.
@@ -40,7 +40,7 @@ pub(crate) struct Gpu {
 pub(crate) type Target = (u32, Option<MigInstance>);
 
 /// The bit that distinguishes the handles of MIG devices from those of GPUs.
-const IS_MIG: usize = 0x1_0000;
+const MIG_BIT: usize = 0x1_0000;
 
 impl Gpu {
     pub(crate) fn machine(&self) -> &'static Machine {
@@ -54,49 +54,51 @@ impl Gpu {
         let Some(folder) = &self.session.state_folder else {
             return state;
         };
-        let holders = fake_gpu_state::holders(folder, &self.identity().uuid);
+        let holders = fake_gpu_state::list_holders(folder, &self.identity().uuid);
         // Notes are taken with a delay, so the clock comes from the current moment.
-        let sm_mhz = self.moment().and_then(|moment| moment.sm_mhz());
-        let state = held::with_holders(state, &holders, sm_mhz);
-        match self.note() {
-            Some(note) => held::with_note(state, &note),
+        let sm_mhz = self.total_activity().and_then(|moment| moment.sm_mhz());
+        let state = held::add_processes(state, &holders, sm_mhz);
+        match self.latest_period_activity() {
+            Some(note) => held::apply_period_activity(state, &note),
             None => state,
         }
     }
 
     /// Returns the latest note of real processes' activity; `None` if there has never been any.
-    pub(crate) fn note(&self) -> Option<Note> {
-        self.session.notes.as_ref()?.newest(self.index)
+    pub(crate) fn latest_period_activity(&self) -> Option<PeriodActivity> {
+        self.session.notes.as_ref()?.last_period(self.index)
     }
 
     /// Returns all notes, the oldest first.
-    pub(crate) fn notes(&self) -> Vec<Note> {
+    pub(crate) fn period_activities(&self) -> Vec<PeriodActivity> {
         self.session
             .notes
             .as_ref()
-            .map_or_else(Vec::new, |notes| notes.all(self.index))
+            .map_or_else(Vec::new, |notes| notes.all_periods(self.index))
     }
 
     /// Returns the activity of real processes until now; `None` if there is no state folder.
-    pub(crate) fn moment(&self) -> Option<Moment> {
+    pub(crate) fn total_activity(&self) -> Option<TotalActivity> {
         self.session
             .state_folder
             .as_ref()
-            .map(|folder| Moment::now(folder, self.identity()))
+            .map(|folder| TotalActivity::read_now(folder, self.identity()))
     }
 
     pub(crate) fn identity(&self) -> &'static GpuIdentity {
-        self.machine().world.identity(self.index)
+        self.machine().world.gpu_identity(self.index)
     }
 
     pub(crate) fn wear(&self) -> Wear {
-        self.machine().world.wear(self.index, self.elapsed_ms)
+        self.machine()
+            .world
+            .compute_wear(self.index, self.elapsed_ms)
     }
 
     pub(crate) fn totals(&self) -> Totals {
-        let totals = self.machine().totals(self.index, self.elapsed_ms);
-        self.moment()
-            .map_or(totals, |moment| moment.on_top_of(totals))
+        let totals = self.machine().compute_totals(self.index, self.elapsed_ms);
+        self.total_activity()
+            .map_or(totals, |moment| moment.add_to(totals))
     }
 
     /// Returns the MIG device of the call, or the code if there is none.
@@ -118,13 +120,13 @@ impl Gpu {
 pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
     ptr::without_provenance_mut(match instance {
         None => gpu as usize + 1,
-        Some(own) => IS_MIG | (gpu << 8 | own.gpu_instance << 4 | own.compute_instance) as usize,
+        Some(own) => MIG_BIT | (gpu << 8 | own.gpu_instance << 4 | own.compute_instance) as usize,
     })
 }
 
-pub(crate) fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
+pub(crate) fn decode_handle(handle: nvmlDevice_t) -> Result<Target, Code> {
     let number = handle.addr();
-    if number & IS_MIG == 0 {
+    if number & MIG_BIT == 0 {
         return Ok((
             (number as u32)
                 .checked_sub(1)
@@ -132,7 +134,7 @@ pub(crate) fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
             None,
         ));
     }
-    let number = (number ^ IS_MIG) as u32;
+    let number = (number ^ MIG_BIT) as u32;
     Ok((
         number >> 8,
         Some(MigInstance {
@@ -147,9 +149,9 @@ pub(crate) fn before_init(
     function: &'static str,
     body: impl FnOnce(&'static Session) -> Outcome,
 ) -> nvmlReturn_t {
-    let session = session();
-    wait(session, function, None);
-    returned(refuse(session, function, None).and_then(|()| body(session)))
+    let session = current_session();
+    wait_for_latency_and_hang(session, function, None);
+    to_return_code(check_faults(session, function, None).and_then(|()| body(session)))
 }
 
 /// Executes a function about the system.
@@ -157,12 +159,12 @@ pub(crate) fn system(
     function: &'static str,
     body: impl FnOnce(&'static Session) -> Outcome,
 ) -> nvmlReturn_t {
-    let session = session();
-    wait(session, function, None);
+    let session = current_session();
+    wait_for_latency_and_hang(session, function, None);
     let allowed = session
         .check_initialized()
-        .and_then(|()| refuse(session, function, None));
-    returned(allowed.and_then(|()| body(session)))
+        .and_then(|()| check_faults(session, function, None));
+    to_return_code(allowed.and_then(|()| body(session)))
 }
 
 /// Executes a function about a whole GPU. It fails for MIG devices.
@@ -171,7 +173,7 @@ pub(crate) fn device(
     handle: nvmlDevice_t,
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
-    reach(function, target(handle), |gpu| {
+    call_gpu(function, decode_handle(handle), |gpu| {
         if gpu.instance.is_none() {
             body(gpu)
         } else {
@@ -186,23 +188,23 @@ pub(crate) fn part(
     handle: nvmlDevice_t,
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
-    reach(function, target(handle), body)
+    call_gpu(function, decode_handle(handle), body)
 }
 
 /// Returns the GPU of a function's second handle, if the GPU is present.
-pub(crate) fn other(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code> {
+pub(crate) fn find_other_gpu(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code> {
     let Machine {
         world,
         timeline,
         found,
         ..
     } = &session.machine;
-    let (index, _) = target(handle)?;
+    let (index, _) = decode_handle(handle)?;
     if !found.contains(&index) {
         return Err(Code::INVALID_ARGUMENT);
     }
     let scenario = world.scenario();
-    let failure = scenario.failure(index, timeline.elapsed_s()).map(Code);
+    let failure = scenario.find_failure(index, timeline.elapsed_s()).map(Code);
     let lost = scenario
         .is_lost(index, timeline.elapsed_s())
         .then_some(Code::GPU_IS_LOST);
@@ -215,19 +217,19 @@ pub(crate) fn lookup(
     find: impl FnOnce(&Machine) -> Result<u32, Code>,
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
-    reach(
+    call_gpu(
         function,
-        find(&session().machine).map(|index| (index, None)),
+        find(&current_session().machine).map(|index| (index, None)),
         body,
     )
 }
 
-fn reach(
+fn call_gpu(
     function: &'static str,
     found: Result<Target, Code>,
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
-    let session = session();
+    let session = current_session();
     let Machine {
         world,
         timeline,
@@ -242,10 +244,10 @@ fn reach(
         }
     });
     let index = found.ok().map(|(index, _)| index);
-    wait(session, function, index);
+    wait_for_latency_and_hang(session, function, index);
     let answer = || {
         session.check_initialized()?;
-        refuse(session, function, index)?;
+        check_faults(session, function, index)?;
         let (index, instance) = found?;
         if world.scenario().is_lost(index, timeline.elapsed_s()) {
             return Err(Code::GPU_IS_LOST);
@@ -262,42 +264,42 @@ fn reach(
         }
         body(&gpu)
     };
-    returned(answer())
+    to_return_code(answer())
 }
 
 /// Counts the call and then waits: for its latency in the scenario, and while it hangs.
-fn wait(session: &Session, function: &'static str, gpu: Option<u32>) {
-    session.counts.add(function, gpu);
+fn wait_for_latency_and_hang(session: &Session, function: &'static str, gpu: Option<u32>) {
+    session.counts.count_call(function, gpu);
     let scenario = session.machine.world.scenario();
-    take(scenario.latency(function));
-    while scenario.hangs(gpu, Some(function), session.machine.timeline.elapsed_s()) {
+    spend_time(scenario.find_latency(function));
+    while scenario.is_hanging(gpu, Some(function), session.machine.timeline.elapsed_s()) {
         thread::sleep(HANG_POLL);
     }
-    if scenario.crashes(gpu, function, session.machine.timeline.elapsed_s()) {
-        eprintln!("fake NVML: {function} crashes, as the scenario says");
+    if scenario.is_crashing(gpu, function, session.machine.timeline.elapsed_s()) {
+        eprintln!("fake NVML: {function} crashes, because the scenario has this fault");
         process::abort();
     }
 }
 
 /// Returns an error if the scenario has another driver version, lacks the function, or makes it
 /// fail.
-fn refuse(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcome {
+fn check_faults(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcome {
     let scenario = session.machine.world.scenario();
     let seconds = session.machine.timeline.elapsed_s();
-    if scenario.is_mismatched(seconds) {
+    if scenario.has_version_mismatch(seconds) {
         return Err(Code::LIB_RM_VERSION_MISMATCH);
     }
     if scenario.hidden_functions().any(|hidden| hidden == function) {
         return Err(Code::FUNCTION_NOT_FOUND);
     }
     scenario
-        .forced_return(gpu, function, seconds)
+        .find_forced_return(gpu, function, seconds)
         .map_or(Ok(()), |code| Err(Code(code)))
 }
 
 /// Spends the latency as the driver does: long calls sleep, because they wait for the board, and
 /// short calls are busy.
-fn take(latency: Duration) {
+fn spend_time(latency: Duration) {
     if latency >= Duration::from_millis(1) {
         thread::sleep(latency);
     } else if !latency.is_zero() {

@@ -24,12 +24,12 @@ impl Code {
 }
 
 /// Returns the code for the caller.
-pub(crate) fn returned(outcome: Outcome) -> nvmlReturn_t {
+pub(crate) fn to_return_code(outcome: Outcome) -> nvmlReturn_t {
     outcome.err().map_or(0, |code| code.0)
 }
 
 /// Returns the text of a code, as in `nvmlErrorString`.
-pub(crate) fn words(code: nvmlReturn_t) -> &'static CStr {
+pub(crate) fn error_text(code: nvmlReturn_t) -> &'static CStr {
     match code {
         0 => c"Success",
         1 => c"Uninitialized",

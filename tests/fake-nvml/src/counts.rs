@@ -12,10 +12,10 @@ use std::{
 };
 
 /// The maximum age of the file while calls are made.
-const WRITE_EVERY: Duration = Duration::from_secs(1);
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The counters and their file. Without a file, calls are not counted.
-pub(crate) struct Counts {
+pub(crate) struct CallCounts {
     path: Option<PathBuf>,
     state: Mutex<State>,
 }
@@ -26,7 +26,7 @@ struct State {
     written: Option<Instant>,
 }
 
-impl Counts {
+impl CallCounts {
     pub(crate) fn new(path: Option<OsString>) -> Self {
         Self {
             path: path.map(PathBuf::from),
@@ -35,7 +35,7 @@ impl Counts {
     }
 
     /// Counts a call. `gpu` is `None` if the call is not about an existing GPU.
-    pub(crate) fn add(&self, function: &'static str, gpu: Option<u32>) {
+    pub(crate) fn count_call(&self, function: &'static str, gpu: Option<u32>) {
         if self.path.is_none() {
             return;
         }
@@ -46,7 +46,10 @@ impl Counts {
             .or_default()
             .entry(gpu)
             .or_default() += 1;
-        if state.written.is_none_or(|at| at.elapsed() >= WRITE_EVERY) {
+        if state
+            .written
+            .is_none_or(|at| at.elapsed() >= WRITE_INTERVAL)
+        {
             self.write_locked(&mut state);
         }
     }
@@ -61,7 +64,7 @@ impl Counts {
         // The file is replaced atomically, so that no reader sees a part of it.
         let partial = path.with_extension(format!("{}.partial", process::id()));
         let written =
-            fs::write(&partial, json(&state.calls)).and_then(|()| fs::rename(&partial, path));
+            fs::write(&partial, to_json(&state.calls)).and_then(|()| fs::rename(&partial, path));
         if let Err(error) = written {
             eprintln!(
                 "fake NVML: cannot write the counts to {}: {error}",
@@ -77,7 +80,7 @@ impl Counts {
 }
 
 /// Returns the counters as JSON. Function names need no escaping.
-fn json(calls: &BTreeMap<&'static str, BTreeMap<Option<u32>, u64>>) -> String {
+fn to_json(calls: &BTreeMap<&'static str, BTreeMap<Option<u32>, u64>>) -> String {
     let mut text = String::from("{");
     for (function, by_gpu) in calls {
         let separator = if text.len() > 1 { "," } else { "" };

@@ -3,22 +3,22 @@
 
 use std::path::Path;
 
-use fake_gpu_state::{Activity, Uses, now_ns, uses};
+use fake_gpu_state::{Activity, DeviceActivity, now_ns, read_activity};
 use gpumon_probe::vendor::sim::{Counters, GpuIdentity, Totals};
 
 /// The bytes on the link for each copied byte, because the hardware also counts headers.
-const PCIE_BYTES: f64 = 1.09;
-const NVLINK_BYTES: f64 = 1.025;
+const PCIE_OVERHEAD: f64 = 1.09;
+const NVLINK_OVERHEAD: f64 = 1.025;
 
 /// The total activity on a GPU until a moment.
 #[derive(Debug, Clone)]
-pub(crate) struct Moment {
+pub(crate) struct TotalActivity {
     at_ns: u64,
     /// `None` before the first activity.
-    uses: Option<Uses>,
+    uses: Option<DeviceActivity>,
 }
 
-pub(crate) struct Between {
+pub(crate) struct ActivityRates {
     /// The share of time in which a kernel or a copy ran, in percent.
     pub(crate) busy_percent: f64,
     /// The share of time in which tensor cores worked on integers, in percent. The hardware's
@@ -32,9 +32,9 @@ pub(crate) struct Between {
     pub(crate) by_pid: Vec<(u32, f64)>,
 }
 
-impl Between {
+impl ActivityRates {
     /// Returns the activity of a GPU without real processes, which comes from the scenario.
-    pub(crate) fn as_the_scenario_says(counters: Counters) -> Self {
+    pub(crate) fn from_counters(counters: Counters) -> Self {
         Self {
             busy_percent: counters.sm_percent,
             tensor_integer_percent: 0.0,
@@ -45,12 +45,12 @@ impl Between {
     }
 }
 
-impl Moment {
-    pub(crate) fn now(folder: &Path, gpu: &GpuIdentity) -> Self {
-        let mut uses = uses(folder, &gpu.uuid);
+impl TotalActivity {
+    pub(crate) fn read_now(folder: &Path, gpu: &GpuIdentity) -> Self {
+        let mut uses = read_activity(folder, &gpu.uuid);
         if gpu.nvlinks.is_empty() {
             for did in uses.iter_mut().flat_map(|uses| uses.by_pid.values_mut()) {
-                *did = over_pcie(*did);
+                *did = count_as_pcie(*did);
             }
         }
         Self {
@@ -66,7 +66,7 @@ impl Moment {
 
     /// Returns the activity since an earlier moment; `None` for a GPU without any activity of real
     /// processes.
-    pub(crate) fn since(&self, earlier: &Self) -> Option<Between> {
+    pub(crate) fn activity_since(&self, earlier: &Self) -> Option<ActivityRates> {
         let uses = self.uses.as_ref()?;
         let before = |pid: Option<u32>| match (&earlier.uses, pid) {
             (None, _) => Activity::NONE,
@@ -77,35 +77,39 @@ impl Moment {
         let percent = |ns: u64| (ns as f64 / window_ns * 100.0).min(100.0);
         let per_second = |amount: u64| amount as f64 / window_ns * 1e9;
         let of_peak = |amount: u64, peak: f64| (per_second(amount) / peak * 100.0).min(100.0);
-        let did = uses.total().since(before(None));
-        let of_process =
-            |(pid, own): (&u32, &Activity)| (*pid, percent(own.since(before(Some(*pid))).busy_ns));
-        Some(Between {
+        let did = uses.total().subtract(before(None));
+        let of_process = |(pid, own): (&u32, &Activity)| {
+            (*pid, percent(own.subtract(before(Some(*pid))).busy_ns))
+        };
+        Some(ActivityRates {
             busy_percent: percent(did.busy_ns),
-            tensor_integer_percent: of_peak(did.integer_clocks, uses.peaks.clocks()),
-            tensor_double_percent: of_peak(did.double_clocks, uses.peaks.clocks()),
+            tensor_integer_percent: of_peak(did.integer_clocks, uses.peaks.clocks_per_second()),
+            tensor_double_percent: of_peak(did.double_clocks, uses.peaks.clocks_per_second()),
             counters: Counters {
                 sm_percent: percent(did.sm_ns),
                 occupancy_percent: percent(did.warp_ns),
-                tensor_percent: of_peak(did.half_clocks, uses.peaks.clocks()),
-                fp32_percent: of_peak(did.single_clocks, uses.peaks.clocks()),
+                tensor_percent: of_peak(did.half_clocks, uses.peaks.clocks_per_second()),
+                fp32_percent: of_peak(did.single_clocks, uses.peaks.clocks_per_second()),
                 // Other operations of the kernels are not counted.
                 integer_percent: 0.0,
                 dram_bandwidth_percent: of_peak(did.dram_bytes, uses.peaks.dram_bytes),
-                pcie_tx_bytes_per_second: per_second(did.pcie_tx_bytes) * PCIE_BYTES,
-                pcie_rx_bytes_per_second: per_second(did.pcie_rx_bytes) * PCIE_BYTES,
-                nvlink_tx_bytes_per_second: per_second(did.nvlink_tx_bytes) * NVLINK_BYTES,
-                nvlink_rx_bytes_per_second: per_second(did.nvlink_rx_bytes) * NVLINK_BYTES,
+                pcie_tx_bytes_per_second: per_second(did.pcie_tx_bytes) * PCIE_OVERHEAD,
+                pcie_rx_bytes_per_second: per_second(did.pcie_rx_bytes) * PCIE_OVERHEAD,
+                nvlink_tx_bytes_per_second: per_second(did.nvlink_tx_bytes) * NVLINK_OVERHEAD,
+                nvlink_rx_bytes_per_second: per_second(did.nvlink_rx_bytes) * NVLINK_OVERHEAD,
             },
             by_pid: uses.by_pid.iter().map(of_process).collect(),
         })
     }
 
     /// Adds the activity to the scenario's counters.
-    pub(crate) fn on_top_of(&self, mut totals: Totals) -> Totals {
-        let done = self.uses.as_ref().map_or(Activity::NONE, Uses::total);
-        totals.pcie_tx_bytes += done.pcie_tx_bytes as f64 * PCIE_BYTES;
-        totals.pcie_rx_bytes += done.pcie_rx_bytes as f64 * PCIE_BYTES;
+    pub(crate) fn add_to(&self, mut totals: Totals) -> Totals {
+        let done = self
+            .uses
+            .as_ref()
+            .map_or(Activity::NONE, DeviceActivity::total);
+        totals.pcie_tx_bytes += done.pcie_tx_bytes as f64 * PCIE_OVERHEAD;
+        totals.pcie_rx_bytes += done.pcie_rx_bytes as f64 * PCIE_OVERHEAD;
         // This counter contains data only; headers are counted separately.
         totals.nvlink_tx_bytes += done.nvlink_tx_bytes as f64;
         totals.nvlink_rx_bytes += done.nvlink_rx_bytes as f64;
@@ -114,7 +118,7 @@ impl Moment {
 }
 
 /// Counts the traffic to other GPUs as PCIe traffic, for GPUs without `NVLinks`.
-fn over_pcie(did: Activity) -> Activity {
+fn count_as_pcie(did: Activity) -> Activity {
     Activity {
         pcie_tx_bytes: did.pcie_tx_bytes + did.nvlink_tx_bytes,
         pcie_rx_bytes: did.pcie_rx_bytes + did.nvlink_rx_bytes,
@@ -138,11 +142,11 @@ mod tests {
         dram_bytes: 1e9,
     };
 
-    fn moment(at_ns: u64, of_one: Activity, of_other: Activity) -> Moment {
+    fn make_total_activity(at_ns: u64, of_one: Activity, of_other: Activity) -> TotalActivity {
         let by_pid = BTreeMap::from([(1, of_one), (2, of_other)]);
-        Moment {
+        TotalActivity {
             at_ns,
-            uses: Some(Uses {
+            uses: Some(DeviceActivity {
                 by_pid,
                 peaks: PEAKS,
             }),
@@ -150,8 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn the_difference_of_two_moments_is_shares_and_rates() {
-        let before = moment(
+    fn activity_difference_gives_shares_and_rates() {
+        let before = make_total_activity(
             1_000,
             Activity {
                 busy_ns: 5,
@@ -171,7 +175,9 @@ mod tests {
             pcie_rx_bytes: 1000,
             ..Activity::NONE
         };
-        let between = moment(200_001_000, one, other).since(&before).unwrap();
+        let between = make_total_activity(200_001_000, one, other)
+            .activity_since(&before)
+            .unwrap();
         let near = |value: f64, expected: f64| {
             assert!(
                 (value / expected - 1.0).abs() < 1e-6,
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn without_links_of_their_own_gpus_reach_each_other_over_pcie() {
+    fn traffic_without_nvlinks_counts_as_pcie() {
         let did = Activity {
             pcie_tx_bytes: 1,
             nvlink_tx_bytes: 2,
@@ -197,7 +203,7 @@ mod tests {
             ..Activity::NONE
         };
         assert_eq!(
-            over_pcie(did),
+            count_as_pcie(did),
             Activity {
                 pcie_tx_bytes: 3,
                 pcie_rx_bytes: 4,
@@ -207,28 +213,30 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_activity_the_scenario_speaks_and_then_all_of_it_counts() {
-        let nothing = Moment {
+    fn scenario_applies_until_first_activity() {
+        let nothing = TotalActivity {
             at_ns: 0,
             uses: None,
         };
         assert!(
-            Moment {
+            TotalActivity {
                 at_ns: 100,
                 uses: None
             }
-            .since(&nothing)
+            .activity_since(&nothing)
             .is_none()
         );
         let did = Activity {
             busy_ns: 30,
             ..Activity::NONE
         };
-        let first = moment(100, did, Activity::NONE).since(&nothing).unwrap();
+        let first = make_total_activity(100, did, Activity::NONE)
+            .activity_since(&nothing)
+            .unwrap();
         assert!((first.busy_percent - 30.0).abs() < 1e-9);
         // Negative differences, for example because of the clock, count as zero.
-        let again = moment(100, Activity::NONE, Activity::NONE)
-            .since(&moment(100, did, did))
+        let again = make_total_activity(100, Activity::NONE, Activity::NONE)
+            .activity_since(&make_total_activity(100, did, did))
             .unwrap();
         assert!(again.busy_percent.abs() < 1e-9);
     }

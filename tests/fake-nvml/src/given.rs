@@ -7,27 +7,27 @@ use std::{
 
 use gpumon_probe::vendor::{
     nvml::query::{self, Value},
-    sim::Given,
+    sim::GivenAnswer,
 };
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::{
-    call::target,
+    call::decode_handle,
     code::{Code, Outcome},
-    session::session,
+    session::current_session,
 };
 
 /// A function's name and its answer in the scenario.
 #[derive(Clone, Copy)]
-pub(crate) struct Answer(&'static str, &'static Given);
+pub(crate) struct Answer(&'static str, &'static GivenAnswer);
 
 /// Returns the scenario's answer to a call about the machine.
 pub(crate) fn system(function: &'static str, arguments: &[u32]) -> Option<Answer> {
-    session()
+    current_session()
         .machine
         .world
         .scenario()
-        .given(function, arguments)
+        .find_given_answer(function, arguments)
         .map(|given| Answer(function, given))
 }
 
@@ -37,10 +37,10 @@ pub(crate) fn device(
     handle: sys::nvmlDevice_t,
     arguments: &[u32],
 ) -> Option<Answer> {
-    let (gpu, part) = target(handle).ok()?;
-    let scenario = session().machine.world.scenario();
+    let (gpu, part) = decode_handle(handle).ok()?;
+    let scenario = current_session().machine.world.scenario();
     scenario
-        .given_about(gpu, part, function, arguments)
+        .find_given_gpu_answer(gpu, part, function, arguments)
         .map(|given| Answer(function, given))
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn value_or<T: Filled>(
     find: impl FnOnce() -> Result<T, Code>,
 ) -> Result<T, Code> {
     let Some(answer) = answer else { return find() };
-    let mut value = T::blank();
+    let mut value = T::new_zeroed();
     answer.fill(&mut value)?;
     Ok(value)
 }
@@ -61,14 +61,16 @@ impl Answer {
     pub(crate) fn number(self) -> Result<i128, Code> {
         match self.numbers()?[..] {
             [number] => Ok(number),
-            _ => Err(self.failure("one number")),
+            _ => Err(self.failure_code("one number")),
         }
     }
 
     fn numbers(self) -> Result<Vec<i128>, Code> {
         match self.1 {
-            Given::Numbers(numbers) => Ok(numbers.iter().map(|number| (*number).into()).collect()),
-            _ => Err(self.failure("numbers")),
+            GivenAnswer::Numbers(numbers) => {
+                Ok(numbers.iter().map(|number| (*number).into()).collect())
+            }
+            _ => Err(self.failure_code("a list of numbers")),
         }
     }
 
@@ -76,17 +78,18 @@ impl Answer {
     pub(crate) fn fill(self, value: &mut impl Filled) -> Outcome {
         value
             .fill(&self.numbers()?)
-            .ok_or_else(|| self.failure("another number of numbers, or none"))
+            .ok_or_else(|| self.failure_code("numbers that fit the output values"))
     }
 
     /// Returns the failure code of the answer. An answer of the wrong kind is an error in the
     /// scenario and ends the process, like an unreadable scenario.
-    fn failure(self, wanted: &str) -> Code {
+    fn failure_code(self, wanted: &str) -> Code {
         match self.1 {
-            Given::Code(code) => Code(*code),
+            GivenAnswer::Code(code) => Code(*code),
             given => {
                 eprintln!(
-                    "fake NVML: the scenario gives {} {given:?}, which takes {wanted}; correct `answers`",
+                    "fake NVML: the scenario sets {} to {given:?}, but it must be {wanted}; \
+                     correct `answers`",
                     self.0
                 );
                 process::exit(2)
@@ -108,9 +111,9 @@ impl Answered {
     ) -> Result<Self, Code> {
         let value = match given.map(|Answer(_, given)| given) {
             None => find().map_err(|query::Code(code)| Code(code))?,
-            Some(Given::Code(code)) => return Err(Code(*code)),
-            Some(Given::Text(text)) => Value::Text(text.clone()),
-            Some(Given::Numbers(numbers)) => {
+            Some(GivenAnswer::Code(code)) => return Err(Code(*code)),
+            Some(GivenAnswer::Text(text)) => Value::Text(text.clone()),
+            Some(GivenAnswer::Numbers(numbers)) => {
                 Value::Numbers(numbers.iter().map(|number| (*number).into()).collect())
             }
         };
@@ -129,7 +132,7 @@ impl Answered {
             // SAFETY: by this function's contract, the pointer is to a value.
             unsafe { to.read() }
         } else {
-            T::blank()
+            T::new_zeroed()
         };
         let own = match &self.value {
             Value::Numbers(numbers) if count > 1 => numbers
@@ -139,7 +142,7 @@ impl Answered {
             value => Some(value.clone()),
         };
         own.and_then(|own| value.read(&own))
-            .ok_or_else(|| self.report_mismatch("other numbers"))?;
+            .ok_or_else(|| self.report_mismatch("numbers that fit the output values"))?;
         // SAFETY: by this function's contract, the pointer, which is not null, may be written.
         unsafe { to.write(value) };
         Ok(())
@@ -153,7 +156,7 @@ impl Answered {
 
     pub(crate) fn list<T: Filled>(&self) -> Result<Vec<T>, Code> {
         let item = |numbers: &[i128]| {
-            let mut item = T::blank();
+            let mut item = T::new_zeroed();
             item.fill(numbers).map(|()| item)
         };
         // A scenario has one number for each item.
@@ -168,14 +171,14 @@ impl Answered {
         if self.value.numbers().is_empty() {
             Ok(())
         } else {
-            Err(self.report_mismatch("nothing"))
+            Err(self.report_mismatch("empty"))
         }
     }
 
     fn report_mismatch(&self, wanted: &str) -> Code {
         match self.given {
-            Some(given) => given.failure(wanted),
-            None => panic!("{:?} is found, but {wanted} is due", self.value),
+            Some(given) => given.failure_code(wanted),
+            None => panic!("the answer is {:?}, but must be {wanted}", self.value),
         }
     }
 }
@@ -202,7 +205,7 @@ pub(crate) unsafe trait Filled: Sized {
     }
 
     /// Returns a value of all zeros.
-    fn blank() -> Self {
+    fn new_zeroed() -> Self {
         // SAFETY: all zeros are a valid value by the trait's contract.
         unsafe { mem::zeroed() }
     }

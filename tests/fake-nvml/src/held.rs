@@ -8,10 +8,10 @@ use gpumon_probe::{
     vendor::sim::{GpuState, MAX_SM_MHZ, ProcessState},
 };
 
-use crate::notes::Note;
+use crate::notes::PeriodActivity;
 
 /// Adds real processes and their memory to the state, and sets the clock that they use.
-pub(crate) fn with_holders(
+pub(crate) fn add_processes(
     state: Arc<GpuState>,
     holders: &[Holder],
     sm_mhz: Option<u32>,
@@ -26,7 +26,7 @@ pub(crate) fn with_holders(
     state.processes.extend(
         holders
             .iter()
-            .map(|holder| process(holder.pid, Some(holder.bytes), 0)),
+            .map(|holder| compute_process(holder.pid, Some(holder.bytes), 0)),
     );
     if state
         .throttle_reasons
@@ -40,7 +40,7 @@ pub(crate) fn with_holders(
 }
 
 /// Replaces the scenario's activity in the state by that of the latest note.
-pub(crate) fn with_note(state: Arc<GpuState>, note: &Note) -> Arc<GpuState> {
+pub(crate) fn apply_period_activity(state: Arc<GpuState>, note: &PeriodActivity) -> Arc<GpuState> {
     let mut state = Arc::unwrap_or_clone(state);
     (state.gpu_percent, state.memory_percent) = (note.gpu_percent, note.memory_percent);
     if note.gpu_percent > 0 {
@@ -52,7 +52,11 @@ pub(crate) fn with_note(state: Arc<GpuState>, note: &Note) -> Arc<GpuState> {
 }
 
 /// Returns a compute process. Its other properties come from `/proc`.
-pub(crate) fn process(pid: u32, memory_bytes: Option<u64>, sm_percent: u32) -> ProcessState {
+pub(crate) fn compute_process(
+    pid: u32,
+    memory_bytes: Option<u64>,
+    sm_percent: u32,
+) -> ProcessState {
     ProcessState {
         pid,
         kind: ProcessKind::Compute,

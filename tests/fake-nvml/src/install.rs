@@ -8,9 +8,9 @@ use std::{
 };
 
 /// The file name that programs look for.
-const NAME: &str = "libnvidia-ml.so.1";
+const LIBRARY_NAME: &str = "libnvidia-ml.so.1";
 /// The file name that cargo uses.
-const BUILT: &str = "libfake_nvml.so";
+const BUILT_NAME: &str = "libfake_nvml.so";
 
 /// Installs the built library in `directory` as `libnvidia-ml.so.1`, without the functions in
 /// `hidden`. Returns its path.
@@ -23,8 +23,8 @@ const BUILT: &str = "libfake_nvml.so";
 /// Panics if the library is not built, cannot be copied, or does not export a function in `hidden`.
 #[track_caller]
 pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
-    let built = built();
-    let copy = directory.join(NAME);
+    let built = find_built_library();
+    let copy = directory.join(LIBRARY_NAME);
     let failed =
         |error: std::io::Error| -> ! { panic!("cannot write {}: {error}", copy.display()) };
     // Writing through the link of an earlier call would change the built library.
@@ -33,12 +33,12 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
         symlink(&built, &copy).unwrap_or_else(|error| failed(error));
         return copy;
     }
-    let mut library = loaded_part(&built);
-    let renamed = rename(&mut library, hidden);
+    let mut library = read_loaded_part(&built);
+    let renamed = rename_symbols(&mut library, hidden);
     for function in hidden {
         assert!(
             renamed.contains(function),
-            "{} exports no {function}; name one that it does",
+            "{} does not export {function}; name an exported function",
             built.display()
         );
     }
@@ -47,18 +47,18 @@ pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
 }
 
 /// Returns the library without its debug information, which is most of the file and at its end.
-fn loaded_part(library: &Path) -> Vec<u8> {
+fn read_loaded_part(library: &Path) -> Vec<u8> {
     let mut bytes = fs::read(library)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
-    let end = loaded_end(&bytes)
-        .unwrap_or_else(|| panic!("{} is no 64-bit shared library", library.display()));
+    let end = find_loaded_end(&bytes)
+        .unwrap_or_else(|| panic!("{} is not a 64-bit shared library", library.display()));
     bytes.truncate(end);
     bytes
 }
 
 /// Returns the end of the last segment that the loader maps, from the ELF header and its table of
 /// segments.
-fn loaded_end(elf: &[u8]) -> Option<usize> {
+fn find_loaded_end(elf: &[u8]) -> Option<usize> {
     const LOAD: u64 = 1;
     let number = |at: usize, size: usize| {
         let bytes = elf.get(at..at + size)?;
@@ -80,19 +80,19 @@ fn loaded_end(elf: &[u8]) -> Option<usize> {
 
 /// Returns the library that cargo has built for the running test. It is in the folder of the test
 /// or in its parent.
-fn built() -> PathBuf {
+fn find_built_library() -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
     let beside = test
         .ancestors()
         .skip(1)
         .take(2)
-        .map(|folder| folder.join(BUILT));
+        .map(|folder| folder.join(BUILT_NAME));
     beside
         .into_iter()
         .find(|path| path.is_file())
         .unwrap_or_else(|| {
             panic!(
-                "there is no {BUILT} beside {}; build it with `cargo build -p fake-nvml`",
+                "there is no {BUILT_NAME} next to {}; build it with `cargo build -p fake-nvml`",
                 test.display()
             )
         })
@@ -101,7 +101,7 @@ fn built() -> PathBuf {
 /// Changes the first letter of names that are enclosed by two NULs, as in symbol tables. The hash
 /// tables still lead to the entry, where the loader then finds another name. Returns the names that
 /// were found.
-fn rename<'a>(library: &mut [u8], names: &[&'a str]) -> BTreeSet<&'a str> {
+fn rename_symbols<'a>(library: &mut [u8], names: &[&'a str]) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut places = Vec::new();
     let mut begin = 0;
@@ -126,10 +126,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_whole_name_is_renamed() {
+    fn only_whole_names_are_renamed() {
         let mut table = b"\0nvmlInit\0nvmlInit_v2\0anvmlInit\0".to_vec();
         assert_eq!(
-            rename(&mut table, &["nvmlInit", "nvmlShutdown"])
+            rename_symbols(&mut table, &["nvmlInit", "nvmlShutdown"])
                 .into_iter()
                 .collect::<Vec<_>>(),
             ["nvmlInit"]

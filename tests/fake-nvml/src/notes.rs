@@ -11,16 +11,16 @@ use std::{
 
 use gpumon_probe::vendor::sim::Machine;
 
-use crate::done::{Between, Moment};
+use crate::done::{ActivityRates, TotalActivity};
 
 /// The interval of notes in milliseconds.
 pub(crate) const PERIOD_MS: u64 = 200;
 /// The number of notes that are kept.
-const DEPTH: usize = 71;
+const MAX_PERIODS: usize = 71;
 
 /// The activity of one GPU in one period.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Note {
+pub(crate) struct PeriodActivity {
     /// The end of the period on the scenario's timeline.
     pub(crate) at_ms: u64,
     /// The share of time in which a kernel or a copy ran.
@@ -33,21 +33,21 @@ pub(crate) struct Note {
 
 /// The notes of all GPUs, the oldest first. A GPU has none before its first activity.
 #[derive(Debug)]
-pub(crate) struct Notes(Vec<Mutex<VecDeque<Note>>>);
+pub(crate) struct ActivityHistory(Vec<Mutex<VecDeque<PeriodActivity>>>);
 
-impl Notes {
+impl ActivityHistory {
     /// Starts a thread that takes notes of the activity in this folder. The thread runs as long as
     /// the library is loaded.
     pub(crate) fn start(folder: PathBuf, machine: &Machine) -> Arc<Self> {
         let gpus: Vec<_> = (0..machine.world.gpu_count())
-            .map(|gpu| machine.world.identity(gpu).clone())
+            .map(|gpu| machine.world.gpu_identity(gpu).clone())
             .collect();
         let notes = Arc::new(Self(gpus.iter().map(|_| Mutex::default()).collect()));
         let (shared, timeline) = (Arc::clone(&notes), machine.timeline.clone());
         let take = move || {
             let look = || {
                 gpus.iter()
-                    .map(|gpu| Moment::now(&folder, gpu))
+                    .map(|gpu| TotalActivity::read_now(&folder, gpu))
                     .collect::<Vec<_>>()
             };
             let mut before = look();
@@ -58,8 +58,8 @@ impl Notes {
                 ));
                 let now = look();
                 for ((gpu, now), before) in now.iter().enumerate().zip(&before) {
-                    if let Some(between) = now.since(before) {
-                        shared.add(gpu, Note::new(at_ms, &between));
+                    if let Some(between) = now.activity_since(before) {
+                        shared.add_period(gpu, PeriodActivity::new(at_ms, &between));
                     }
                 }
                 before = now;
@@ -68,35 +68,35 @@ impl Notes {
         thread::Builder::new()
             .name("fake-notes".into())
             .spawn(take)
-            .expect("a thread can be started");
+            .expect("the thread must start");
         notes
     }
 
     /// Returns the latest note of a GPU.
-    pub(crate) fn newest(&self, gpu: u32) -> Option<Note> {
-        self.of(gpu as usize).back().cloned()
+    pub(crate) fn last_period(&self, gpu: u32) -> Option<PeriodActivity> {
+        self.lock_periods(gpu as usize).back().cloned()
     }
 
     /// Returns all notes of a GPU.
-    pub(crate) fn all(&self, gpu: u32) -> Vec<Note> {
-        self.of(gpu as usize).iter().cloned().collect()
+    pub(crate) fn all_periods(&self, gpu: u32) -> Vec<PeriodActivity> {
+        self.lock_periods(gpu as usize).iter().cloned().collect()
     }
 
-    fn add(&self, gpu: usize, note: Note) {
-        let mut notes = self.of(gpu);
-        if notes.len() == DEPTH {
+    fn add_period(&self, gpu: usize, note: PeriodActivity) {
+        let mut notes = self.lock_periods(gpu);
+        if notes.len() == MAX_PERIODS {
             notes.pop_front();
         }
         notes.push_back(note);
     }
 
-    fn of(&self, gpu: usize) -> std::sync::MutexGuard<'_, VecDeque<Note>> {
+    fn lock_periods(&self, gpu: usize) -> std::sync::MutexGuard<'_, VecDeque<PeriodActivity>> {
         self.0[gpu].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Note {
-    fn new(at_ms: u64, between: &Between) -> Self {
+impl PeriodActivity {
+    fn new(at_ms: u64, between: &ActivityRates) -> Self {
         let whole = |percent: f64| percent.round() as u32;
         let busy = between
             .by_pid

@@ -72,7 +72,7 @@ pub(crate) unsafe fn put_list<T>(to: *mut T, count: *mut c_uint, items: Vec<T>) 
 ///
 /// # Safety
 /// `text` is null or points to a text that ends with a NUL and outlives the call.
-pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Code> {
+pub(crate) unsafe fn read_text<'a>(text: *const c_char) -> Result<&'a str, Code> {
     if text.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }

@@ -14,29 +14,29 @@ use gpumon_probe::vendor::sim::{Machine, Scenario};
 
 use crate::{
     code::{Code, Outcome},
-    counts::Counts,
-    notes::Notes,
+    counts::CallCounts,
+    notes::ActivityHistory,
 };
 
-const SCENARIO: &str = "GPUMON_FAKE_NVML_SCENARIO";
-const COUNTS: &str = "GPUMON_FAKE_NVML_COUNTS";
+const SCENARIO_VARIABLE: &str = "GPUMON_FAKE_NVML_SCENARIO";
+const COUNTS_VARIABLE: &str = "GPUMON_FAKE_NVML_COUNTS";
 
 pub(crate) struct Session {
     pub(crate) machine: Machine,
-    pub(crate) counts: Counts,
+    pub(crate) counts: CallCounts,
     /// The folder with memory and activity of real processes; `None` if all processes are
     /// simulated.
     pub(crate) state_folder: Option<PathBuf>,
     /// The notes of their activity.
-    pub(crate) notes: Option<Arc<Notes>>,
+    pub(crate) notes: Option<Arc<ActivityHistory>>,
     /// The number of initializations without a shutdown.
     users: AtomicU32,
 }
 
 /// Returns the state of this process. The first call loads the scenario.
-pub(crate) fn session() -> &'static Session {
+pub(crate) fn current_session() -> &'static Session {
     static SESSION: OnceLock<Session> = OnceLock::new();
-    SESSION.get_or_init(|| match load() {
+    SESSION.get_or_init(|| match load_scenario() {
         Ok(scenario) => Session::new(scenario),
         Err(message) => {
             // A test must not run with another scenario than the specified one, and NVML has no
@@ -47,25 +47,25 @@ pub(crate) fn session() -> &'static Session {
     })
 }
 
-fn load() -> Result<Scenario, String> {
-    let Some(path) = env::var_os(SCENARIO) else {
-        return Ok(Scenario::simple(1, 1));
+fn load_scenario() -> Result<Scenario, String> {
+    let Some(path) = env::var_os(SCENARIO_VARIABLE) else {
+        return Ok(Scenario::with_gpus(1, 1));
     };
     let name = path.to_string_lossy();
     let text = fs::read_to_string(&path).map_err(|error| {
-        format!("cannot read {name}: {error}; set {SCENARIO} to a scenario file")
+        format!("cannot read {name}: {error}; set {SCENARIO_VARIABLE} to a scenario file")
     })?;
     Scenario::from_toml(&text, &name).map_err(|error| error.to_string())
 }
 
 impl Session {
     fn new(scenario: Scenario) -> Self {
-        let (machine, state_folder) = (Machine::start(scenario), fake_gpu_state::folder());
+        let (machine, state_folder) = (Machine::start(scenario), fake_gpu_state::find_folder());
         Self {
-            counts: Counts::new(env::var_os(COUNTS)),
+            counts: CallCounts::new(env::var_os(COUNTS_VARIABLE)),
             notes: state_folder
                 .clone()
-                .map(|folder| Notes::start(folder, &machine)),
+                .map(|folder| ActivityHistory::start(folder, &machine)),
             machine,
             state_folder,
             users: AtomicU32::new(0),

@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((door, request)) = bytes.split_first() else {
         return;
     };
-    let answer = SERVER.answer(door % 2 == 0, request);
+    let answer = SERVER.respond(door % 2 == 0, request);
     let is_http = answer.is_empty() || answer.starts_with(b"HTTP/1.");
     assert!(is_http, "{}", String::from_utf8_lossy(&answer));
 });

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|answer: &[u8]| gpumon_server::fuzzing::kubelet_answer(answer));
+fuzz_target!(|answer: &[u8]| gpumon_server::fuzzing::parse_kubelet_response(answer));

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| gpumon_server::fuzzing::node_answer(bytes));
+fuzz_target!(|bytes: &[u8]| gpumon_server::fuzzing::parse_node_response(bytes));

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|line: &str| gpumon_server::fuzzing::record(line));
+fuzz_target!(|line: &str| gpumon_server::fuzzing::decode_record(line));

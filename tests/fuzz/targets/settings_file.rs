@@ -11,5 +11,5 @@ static FILE: LazyLock<PathBuf> =
 
 fuzz_target!(|bytes: &[u8]| {
     fs::write(&*FILE, bytes).expect("a file in memory");
-    gpumon_cli::fuzzing::settings(&FILE);
+    gpumon_cli::fuzzing::parse_settings(&FILE);
 });

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| gpumon_server::fuzzing::web_config(text));
+fuzz_target!(|text: &str| gpumon_server::fuzzing::parse_web_config(text));

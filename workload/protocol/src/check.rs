@@ -1,4 +1,4 @@
-//! Comparisons of the probe's readings with known loads.
+//! Comparisons of gpumon's readings with known loads.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// The comparison of a reading with a known load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Check {
+pub struct ReadingCheck {
     /// The name of the load.
     pub load: Cow<'static, str>,
-    /// A description of the load.
+    /// A description of what the load does.
     pub does: Cow<'static, str>,
     /// The CUDA index of the GPU.
     pub gpu: u32,
@@ -20,17 +20,17 @@ pub struct Check {
     pub unit: Unit,
     /// The value that the load should produce.
     pub expected: Reading<f64>,
-    /// The smallest correct reading; absent if the expected value is absent.
+    /// The smallest reading that counts as correct; absent if the expected value is absent.
     pub least: Reading<f64>,
-    /// The largest correct reading; absent if the expected value is absent.
+    /// The largest reading that counts as correct; absent if the expected value is absent.
     pub most: Reading<f64>,
-    /// The value that the probe reported.
+    /// The value that gpumon reported.
     pub reported: Reading<f64>,
     /// The result of the comparison.
     pub verdict: Verdict,
-    /// The source of the expected value.
+    /// The way in which the expected value was determined.
     pub how: String,
-    /// A sentence that summarizes the comparison.
+    /// A sentence that summarizes the result of the comparison.
     pub text: String,
 }
 
@@ -42,13 +42,13 @@ pub enum Verdict {
     Verified,
     /// The reading is wrong.
     Mismatch,
-    /// The driver does not report the reading on this GPU, or the expected value is unknown.
+    /// The driver does not report this reading on this GPU, or the expected value is unknown.
     NotReported,
 }
 
 impl Verdict {
-    /// Returns the verdict in words for display.
-    pub fn words(self) -> &'static str {
+    /// Returns the verdict as text for display.
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Verified => "verified",
             Self::Mismatch => "mismatch",
@@ -57,11 +57,11 @@ impl Verdict {
     }
 }
 
-/// The unit of a number.
+/// The unit of a reading's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Percent of a total or of a maximum.
+    /// A percentage of a total or of a maximum.
     Percent,
     Bytes,
     BytesPerSecond,
@@ -70,9 +70,9 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Returns the unit for display, its size, and the number of decimal places, which is that of
-    /// the tolerances.
-    fn shown(self) -> (&'static str, f64, usize) {
+    /// Returns the unit's name for display, its size, and the number of decimal places. The number
+    /// is chosen to show the tolerances.
+    fn display_format(self) -> (&'static str, f64, usize) {
         match self {
             Self::Percent => ("%", 1.0, 1),
             Self::Bytes => ("GiB", (1_u64 << 30) as f64, 3),
@@ -82,22 +82,22 @@ impl Unit {
         }
     }
 
-    /// Returns the name of the unit for display, such as `GiB`.
+    /// Returns the unit's name for display, such as `GiB`.
     pub fn name(self) -> &'static str {
-        self.shown().0
+        self.display_format().0
     }
 
-    /// Formats a reading without its unit; returns `None` if it is absent.
-    pub fn figure(self, reading: &Reading<f64>) -> Option<String> {
-        let (_, size, decimals) = self.shown();
+    /// Formats a reading without its unit. Returns `None` if the reading is absent.
+    pub fn format_without_unit(self, reading: &Reading<f64>) -> Option<String> {
+        let (_, size, decimals) = self.display_format();
         reading
             .value()
             .map(|value| format!("{:.decimals$}", value / size))
     }
 
     /// Formats a reading with its unit, such as `50.0 %` or `55.40 GB/s`.
-    pub fn words(self, reading: &Reading<f64>) -> String {
-        self.figure(reading).map_or_else(
+    pub fn format_with_unit(self, reading: &Reading<f64>) -> String {
+        self.format_without_unit(reading).map_or_else(
             || "-".to_owned(),
             |figure| format!("{figure} {}", self.name()),
         )
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_keep_the_digits_by_which_verdicts_differ() {
-        let words = |unit: Unit, value| unit.words(&Reading::Now(value));
+    fn displayed_digits_show_why_verdicts_differ() {
+        let words = |unit: Unit, value| unit.format_with_unit(&Reading::Now(value));
         assert_eq!(words(Unit::Megahertz, 1755.2), "1755 MHz");
         assert_eq!(words(Unit::Joules, 3421.6), "3422 J");
         assert_eq!(words(Unit::Percent, 71.46), "71.5 %");

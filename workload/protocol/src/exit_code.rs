@@ -1,4 +1,4 @@
-//! Exit codes of the worker process, which are also sent in `Report::Ended`.
+//! Exit codes of the worker process. `Report::Ended` also contains them.
 
 /// A result is wrong or could not be determined.
 pub const FAILED: u8 = 1;

@@ -1,5 +1,5 @@
-//! Jobs for the runner: one JSON object, which both the terminal and the server send to the worker
-//! process.
+//! Jobs for the runner. A job is one JSON object, which the terminal or the server sends to the
+//! worker process.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use serde::{Deserialize, Serialize, de::Error};
 
 use super::vocabulary::{Backend, Dtype, Engine, Extent, Shape};
 
-/// A job for the runner, identified by `kind`.
+/// A job for the runner. The key `kind` contains its kind.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schemars(rename = "RunJob")]
 pub enum Job {
-    /// Workloads by name, each measured and verified.
+    /// Workloads by name. Each is measured and verified.
     Bench(BenchJob),
-    /// Tutorial benchmarks: small programs in all their variants.
+    /// Tutorial benchmarks: small programs with all their variants.
     #[serde(rename = "seeds")]
     Tutorials(TutorialsJob),
-    /// A stress test with matrix products, in which every result is checked.
+    /// A stress test with matrix products. Every result is checked.
     Burn(BurnJob),
     /// A demonstration of running out of memory.
     Oom(OomJob),
-    /// Known loads, compared with the readings of the probe.
+    /// Known loads, whose effect is compared with gpumon's readings.
     Selftest(SelftestJob),
 }
 
-/// Backend and device of a job.
+/// The backend and device of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Where {
     /// Whether to use a GPU, the CPU, or both.
     pub backend: BackendChoice,
-    /// The GPU: CUDA's index, or a UUID or its prefix; `all` for every GPU if a job can use
-    /// several. The job fails if the GPU does not exist. `null` is GPU 0, if there is one.
+    /// The GPU: its CUDA index, its UUID or a prefix of it, or `all` for every GPU if the job can
+    /// use several. The job fails if the GPU does not exist. `null` means GPU 0, if there is one.
     pub device: Option<String>,
-    /// Whether to use a GPU that other processes compute on, too.
+    /// Whether a GPU may be used on which other processes are computing.
     pub share: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Where {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum BackendChoice {
-    /// A GPU, or the CPU if there is no GPU.
+    /// A GPU or, if there is none, the CPU.
     #[value(help = "GPU, or CPU if there is no GPU")]
     #[default]
     Auto,
@@ -57,7 +57,7 @@ pub enum BackendChoice {
     /// Only the CPU, never a GPU.
     #[value(help = "CPU, on all threads")]
     Cpu,
-    /// A GPU, and then the CPU.
+    /// First a GPU, and then the CPU.
     #[value(help = "GPU, then CPU")]
     Both,
 }
@@ -66,33 +66,33 @@ pub enum BackendChoice {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BenchJob {
-    /// Names of the workloads; all workloads if empty.
+    /// Names of the workloads. If empty, all workloads run.
     pub ids: Vec<String>,
-    /// Backend and device of the job.
+    /// The backend and device of the job.
     #[serde(rename = "where")]
     pub place: Where,
-    /// Type of numbers; the usual type of each workload by default.
+    /// Number type. By default, each workload uses its usual type.
     pub dtype: Option<Dtype>,
-    /// Size of the workloads; the usual size of each workload by default.
+    /// Size of the workloads. By default, each workload uses its usual size.
     pub size: Option<Amount>,
-    /// Shape of the product `matmul`, in place of a size.
+    /// Shape of the matrix product `matmul`, instead of a size.
     pub shape: Option<Shape>,
     /// Software that executes the workloads on a GPU.
     pub engine: Engine,
-    /// Whether workloads that need two GPUs run on each ordered pair of GPUs. If no workload is
-    /// named, all such workloads run.
+    /// Whether workloads that need two GPUs run on every ordered pair of GPUs. If no workload is
+    /// named, all workloads that need two GPUs run.
     pub pairs: bool,
-    /// Whether to measure only briefly.
+    /// Whether each measurement is kept short.
     pub quick: bool,
-    /// Whether a GPU computes for three seconds before compute-bound workloads are timed, until its
-    /// clock has settled to what its power limit allows.
+    /// Whether a GPU computes for three seconds before compute-bound workloads are timed. In this
+    /// time, its clock settles at the frequency that the power limit allows.
     pub settle: bool,
-    /// Exact list of workloads, in place of names, type and size; if empty, those select the
-    /// workloads.
+    /// An exact list of workloads, which replaces names, type and size. If empty, the other keys
+    /// select the workloads.
     pub works: Vec<BenchWork>,
 }
 
-/// One workload, in one type and size, on one GPU.
+/// One workload with its number type, its size and the GPU to run on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BenchWork {
@@ -100,7 +100,7 @@ pub struct BenchWork {
     pub id: String,
     /// Type of the workload's elements.
     pub dtype: Dtype,
-    /// Size of the workload, as in its results.
+    /// Size of the workload, with the same meaning as `n` in results.
     pub n: u64,
     /// UUID of the GPU to use.
     pub gpu: String,
@@ -119,8 +119,8 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Returns the amount that results in the size `n`; `None` if the workload has a fixed size.
-    pub fn of(n: u64, extent: Extent) -> Option<Self> {
+    /// Returns the amount that results in the size `n`, or `None` if the workload has a fixed size.
+    pub fn from_n(n: u64, extent: Extent) -> Option<Self> {
         match extent {
             Extent::Fixed => None,
             Extent::Elements | Extent::Side => Some(Self::Count(n)),
@@ -128,8 +128,9 @@ impl Amount {
         }
     }
 
-    /// Returns the size of a workload with this extent; `None` if it has no such size.
-    pub fn n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
+    /// Returns the size `n` of a workload with this extent, or `None` if the workload's size cannot
+    /// be given in this form.
+    pub fn to_n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
         match (self, extent) {
             (Self::Count(count), Extent::Elements | Extent::Side)
             | (Self::Times(count), Extent::Times) => Some(count),
@@ -144,13 +145,13 @@ impl Amount {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TutorialsJob {
-    /// Names of cases, from `a` to `k5`; all cases if empty.
+    /// Names of cases, from `a` to `k5`. If empty, all cases run.
     #[serde(rename = "rows")]
     pub cases: Vec<String>,
-    /// Backend and device of the job.
+    /// The backend and device of the job.
     #[serde(rename = "where")]
     pub place: Where,
-    /// Whether to measure only briefly.
+    /// Whether each measurement is kept short.
     pub quick: bool,
 }
 
@@ -158,15 +159,15 @@ pub struct TutorialsJob {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BurnJob {
-    /// Backend and device of the job.
+    /// The backend and device of the job.
     #[serde(rename = "where")]
     pub place: Where,
     /// Duration of the test in seconds.
     pub seconds: f64,
-    /// Share of the free memory to fill, from 0 to 1.
+    /// Share of the free memory that is filled, from 0 to 1.
     pub memory: f64,
-    /// Type of the multiplied numbers. The default is bf16 on GPUs with tensor cores for bf16, and
-    /// fp32 otherwise.
+    /// Type of the multiplied numbers. The default is bf16 on GPUs with bf16 tensor cores, and fp32
+    /// on others.
     pub dtype: Option<Dtype>,
 }
 
@@ -176,14 +177,14 @@ pub struct BurnJob {
 pub struct OomJob {
     /// Name of the scenario to run.
     pub scenario: String,
-    /// Backend and device of the job.
+    /// The backend and device of the job.
     #[serde(rename = "where")]
     pub place: Where,
-    /// How long the allocated memory is kept, in seconds, so that it can be watched.
+    /// Time in seconds for which the allocated memory is kept, so that it can be observed.
     pub hold_seconds: f64,
 }
 
-/// A job that verifies the probe's readings.
+/// A job that checks gpumon's readings.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelftestJob {
@@ -213,15 +214,15 @@ tagged!(Job by "kind" {
     "selftest" => Selftest(rest),
 });
 
-/// The default time limit of a job, in addition to the duration that it specifies.
-const USUAL_LIMIT: Duration = Duration::from_mins(10);
-/// The time that a self-test needs for each GPU.
+/// The default time limit of a job, to which the duration that the job specifies is added.
+const DEFAULT_TIME_LIMIT: Duration = Duration::from_mins(10);
+/// The time in seconds that a self-test needs for each GPU.
 const SELFTEST_SECONDS: f64 = 90.0;
-/// The assumed maximum number of GPUs of a machine.
-const MOST_GPUS: f64 = 16.0;
+/// The maximum number of GPUs that a machine is assumed to have.
+const MAX_GPUS: f64 = 16.0;
 
 impl Job {
-    /// Parses a job.
+    /// Parses a job from JSON.
     ///
     /// # Errors
     /// Returns an error if the JSON is not a job.
@@ -229,7 +230,7 @@ impl Job {
         serde_json::from_str(str::from_utf8(json).map_err(serde_json::Error::custom)?)
     }
 
-    pub fn place(&self) -> &Where {
+    pub fn backend_and_device(&self) -> &Where {
         match self {
             Self::Bench(BenchJob { place, .. })
             | Self::Tutorials(TutorialsJob { place, .. })
@@ -239,7 +240,7 @@ impl Job {
         }
     }
 
-    /// Returns the kind of the run, and its name in JSON.
+    /// Returns the kind of the run, and the kind's name in JSON.
     pub fn kind(&self) -> (RunKind, &'static str) {
         match self {
             Self::Bench(_) => (RunKind::Bench, "bench"),
@@ -250,7 +251,7 @@ impl Job {
         }
     }
 
-    /// Returns a title until the worker process reports one.
+    /// Returns the title that the run has until the worker process reports one.
     pub fn title(&self) -> String {
         let names = |names: &[String], all: &str| {
             if names.is_empty() {
@@ -267,8 +268,8 @@ impl Job {
         }
     }
 
-    /// Returns the command that requests this job. Lists of processes show it as the command of the
-    /// worker process.
+    /// Returns the command that would request this job. Process lists show it as the worker
+    /// process's command.
     pub fn command_line(&self) -> String {
         let (command, names) = match self {
             Self::Bench(bench) => ("bench", &*bench.ids),
@@ -277,7 +278,7 @@ impl Job {
             Self::Oom(oom) => ("oom", std::slice::from_ref(&oom.scenario)),
             Self::Selftest(_) => ("selftest", &[][..]),
         };
-        // A client of the server can send any text, which must not make the process look like
+        // Clients of the server can send any text as a name. It must not make the process look like
         // another program.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_name = |name: &&str| !name.is_empty() && name.bytes().all(is_plain);
@@ -291,16 +292,18 @@ impl Job {
 
     /// Returns the default time limit: ten minutes in addition to the duration that the job
     /// specifies.
-    pub fn usual_limit(&self) -> Duration {
-        USUAL_LIMIT + Duration::try_from_secs_f64(self.asked_seconds()).unwrap_or(Duration::MAX / 2)
+    pub fn default_time_limit(&self) -> Duration {
+        DEFAULT_TIME_LIMIT
+            + Duration::try_from_secs_f64(self.requested_seconds()).unwrap_or(Duration::MAX / 2)
     }
 
-    /// Returns the duration in seconds that the job specifies; 0 if it takes as long as it needs.
-    pub fn asked_seconds(&self) -> f64 {
+    /// Returns the duration in seconds that the job specifies, or 0 if the job takes as long as it
+    /// needs.
+    pub fn requested_seconds(&self) -> f64 {
         match self {
             Self::Bench(_) | Self::Tutorials(_) => 0.0,
             Self::Selftest(test) if test.place.device.as_deref() == Some("all") => {
-                MOST_GPUS * SELFTEST_SECONDS
+                MAX_GPUS * SELFTEST_SECONDS
             }
             Self::Selftest(_) => SELFTEST_SECONDS,
             Self::Burn(burn) => burn.seconds,
@@ -310,8 +313,8 @@ impl Job {
 }
 
 impl BackendChoice {
-    /// Returns `true` if the choice includes this backend.
-    pub fn names(self, backend: Backend) -> bool {
+    /// Returns `true` if this choice includes the backend.
+    pub fn includes(self, backend: Backend) -> bool {
         match self {
             Self::Auto | Self::Both => true,
             Self::Cuda => backend == Backend::Cuda,
@@ -325,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_as_short_as_what_is_asked() {
+    fn job_without_options_uses_defaults() {
         let job: Job =
             serde_json::from_str(r#"{"kind":"bench","ids":["copy"],"where":{"device":"1"}}"#)
                 .unwrap();
@@ -351,14 +354,14 @@ mod tests {
             (60.0, 0.8, &Where::default())
         );
         assert_eq!(
-            (Job::Burn(burn).asked_seconds(), job.asked_seconds()),
+            (Job::Burn(burn).requested_seconds(), job.requested_seconds()),
             (60.0, 0.0)
         );
-        assert_eq!(job.place().device.as_deref(), Some("1"));
+        assert_eq!(job.backend_and_device().device.as_deref(), Some("1"));
     }
 
     #[test]
-    fn a_job_has_a_title_a_kind_and_a_limit_from_the_start() {
+    fn job_has_title_kind_and_limit() {
         let job = |json: &str| serde_json::from_str::<Job>(json).unwrap();
         assert_eq!(
             job(r#"{"kind":"bench","ids":["copy","triad"]}"#).title(),
@@ -367,10 +370,13 @@ mod tests {
         assert_eq!(job(r#"{"kind":"bench"}"#).title(), "all workloads");
         let burn = job(r#"{"kind":"burn","seconds":90}"#);
         assert_eq!(
-            (burn.kind().0, burn.usual_limit()),
-            (RunKind::Burn, USUAL_LIMIT + Duration::from_secs(90))
+            (burn.kind().0, burn.default_time_limit()),
+            (RunKind::Burn, DEFAULT_TIME_LIMIT + Duration::from_secs(90))
         );
-        assert_eq!(job(r#"{"kind":"bench"}"#).usual_limit(), USUAL_LIMIT);
+        assert_eq!(
+            job(r#"{"kind":"bench"}"#).default_time_limit(),
+            DEFAULT_TIME_LIMIT
+        );
         for json in [
             r#"{"kind":"seeds","rows":["c"]}"#,
             r#"{"kind":"oom"}"#,
@@ -382,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_called_by_the_command_that_asks_for_it() {
+    fn job_command_line_ignores_unsafe_names() {
         for (json, command) in [
             (
                 r#"{"kind":"bench","ids":["copy","matmul"]}"#,
@@ -408,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_job_is_refused() {
+    fn invalid_job_is_refused() {
         assert!(serde_json::from_str::<Job>(r#"{"kind":"format_disk"}"#).is_err());
         assert!(serde_json::from_str::<Job>(r#"{"kind":"bench","id":"copy"}"#).is_err());
         assert!(serde_json::from_str::<Job>(r#"{"kind":"bench","size":{"apples":3}}"#).is_err());

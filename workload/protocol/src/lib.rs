@@ -1,14 +1,14 @@
-//! Messages between the worker process and the process that started it: a [`Job`] in one direction,
-//! and a [`Line`] for each [`Report`] in the other. Both are JSON, and this crate has their only
-//! definitions.
+//! Messages between the worker process and the process that started it. A [`Job`] is sent to the
+//! worker process, and a [`ReportLine`] is returned for each [`Report`]. Both are JSON, and they
+//! are defined only in this crate.
 //!
 //! - [`job`] defines requests, [`report`] progress reports, and [`exit_code`] exit codes.
-//! - [`outcome`], [`tutorial`] and [`check`] define results of a step, [`framework_run`] results of
-//!   frameworks, and [`load`] the driver's readings meanwhile.
-//! - [`vocabulary`] defines the terms that they share.
+//! - [`outcome`], [`tutorial`] and [`check`] define the results of a step, [`framework_run`] the
+//!   results of other frameworks, and [`load`] the driver's readings during a step.
+//! - [`vocabulary`] defines terms used in several of these modules.
 //!
-//! The crate depends on the probe's model, and not on the runner. It is a separate crate so that it
-//! is optimized for size, while the runner is optimized for speed.
+//! This crate depends on the probe's model, but not on the runner. It is a separate crate so that
+//! it can be optimized for size, while the runner is optimized for speed.
 
 pub mod check;
 pub mod exit_code;
@@ -21,7 +21,7 @@ pub mod tutorial;
 pub mod vocabulary;
 
 pub use self::{
-    check::{Check, Unit, Verdict},
+    check::{ReadingCheck, Unit, Verdict},
     framework_run::FrameworkRun,
     job::{
         Amount, BackendChoice, BenchJob, BenchWork, BurnJob, Job, OomJob, SelftestJob,
@@ -29,9 +29,10 @@ pub use self::{
     },
     load::{Load, OtherProcesses},
     outcome::{
-        DeviceName, Environment, KernelUse, Outcome, Rate, Roofline, Stopped, Times, Verification,
+        DeviceName, Environment, KernelUse, MeasureEnd, Roofline, RunOutcome, Throughput, Times,
+        Verification,
     },
-    report::{Line, MemoryLevel, NotAReport, Phase, Report, Topic},
-    tutorial::{Found, FrameworkTime, TutorialReport},
-    vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent, Shape},
+    report::{InvalidReport, MemoryLevel, Phase, Report, ReportLine, Topic},
+    tutorial::{FrameworkTime, TutorialReport, VariantOutcome},
+    vocabulary::{Backend, Cost, Dtype, Engine, Extent, LimitingResource, Shape},
 };

@@ -6,10 +6,10 @@ use std::{collections::BTreeMap, fmt};
 use gpumon_probe::{flat, model::Process, stat::Stat};
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of processes named in a sentence.
-const NAMED: usize = 3;
+/// The maximum number of processes that a sentence names.
+const MAX_NAMED_PROCESSES: usize = 3;
 
-/// A summary of the readings over a time.
+/// A summary of the readings over a period of time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Load {
     /// The number of readings.
@@ -20,23 +20,24 @@ pub struct Load {
     /// The power draw of the board.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<Stat>,
-    /// The power limit at the end, in watts.
+    /// The power limit at the end of the period, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_watts: Option<f64>,
-    /// The energy that the board used in this time, by its own counter.
+    /// The energy that the board used during the period in joules, from the board's own counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joules: Option<f64>,
     /// The temperature of the chip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub celsius: Option<Stat>,
-    /// The reached share of the peak rate at the actual clock; left out if the clock has no
-    /// influence.
+    /// The achieved share of the peak rate at the actual clock; omitted if the clock does not
+    /// affect the peak.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_at_clock: Option<f64>,
-    /// The number of readings in which each throttle reason was active, by NVML's name.
+    /// The number of readings in which each throttle reason was active. The keys are NVML's names.
     #[serde(rename = "held_down_by")]
     pub throttled_by: BTreeMap<String, usize>,
-    /// Other processes that computed on the GPU, as `others` and `others_omitted`.
+    /// Other processes that computed on the GPU. They are serialized as `others` and
+    /// `others_omitted`.
     #[serde(flatten)]
     pub others: OtherProcesses,
 }
@@ -44,11 +45,11 @@ pub struct Load {
 /// Processes on a GPU other than the worker process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OtherProcesses {
-    /// The processes that are known.
+    /// The processes that the driver listed.
     #[serde(rename = "others")]
     pub listed: Vec<OtherProcess>,
-    /// The maximum number of processes that the samples left out. They may compute, and belong to
-    /// any user.
+    /// The maximum number of processes that were left out of a sample. They may be computing, and
+    /// can belong to any user.
     #[serde(rename = "others_omitted", default, skip_serializing_if = "is_zero")]
     pub omitted: u32,
 }
@@ -56,12 +57,12 @@ pub struct OtherProcesses {
 /// A process other than the worker process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherProcess {
-    /// The process ID as listed by the driver.
+    /// The process ID, as listed by the driver.
     pub pid: u32,
-    /// The user; left out if unknown, for example in a container.
+    /// The process's user; omitted if unknown, for example in a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The name of its program.
+    /// The name of the process's program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -81,22 +82,22 @@ flat! { Load {
 } }
 
 impl Load {
-    /// Returns the throttle reason that was active in more than half of the readings, by NVML's
-    /// name.
-    pub fn mostly_throttled_by(&self) -> Option<&str> {
+    /// Returns the throttle reason that was active in more than half of the readings. The name is
+    /// NVML's.
+    pub fn main_throttle_reason(&self) -> Option<&str> {
         let (name, count) = self.throttled_by.iter().max_by_key(|(_, count)| **count)?;
         (count * 2 > self.samples).then_some(name)
     }
 }
 
 impl OtherProcesses {
-    /// Returns `true` if there certainly is no other process.
+    /// Returns `true` if it is certain that there is no other process.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.omitted == 0
     }
 
-    /// Returns `true` if there certainly is another process.
-    pub fn is_anybody_listed(&self) -> bool {
+    /// Returns `true` if it is certain that there is at least one other process.
+    pub fn has_listed_processes(&self) -> bool {
         !self.listed.is_empty()
     }
 }
@@ -108,7 +109,7 @@ fn is_zero(count: &u32) -> bool {
 
 impl fmt::Display for OtherProcesses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, other) in self.listed.iter().take(NAMED).enumerate() {
+        for (at, other) in self.listed.iter().take(MAX_NAMED_PROCESSES).enumerate() {
             let name = other.name.as_deref().unwrap_or("process");
             let user = other.user.as_deref().unwrap_or("an unknown user");
             write!(
@@ -118,7 +119,7 @@ impl fmt::Display for OtherProcesses {
                 other.pid
             )?;
         }
-        match self.listed.len().saturating_sub(NAMED) {
+        match self.listed.len().saturating_sub(MAX_NAMED_PROCESSES) {
             0 => {}
             more => write!(f, ", and {more} more")?,
         }

@@ -5,52 +5,55 @@ use std::{borrow::Cow, time::Duration};
 use gpumon_probe::{benchmarks::Interval, flat, model::Reading};
 use serde::{Deserialize, Serialize};
 
-use super::vocabulary::{Backend, Bound, Cost, Dtype, Engine, Extent, Shape};
+use super::vocabulary::{Backend, Cost, Dtype, Engine, Extent, LimitingResource, Shape};
 
-/// The outcome of a workload, serialized as one JSON object.
+/// The outcome of running a workload, serialized as one JSON object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The name of the workload.
     pub id: Cow<'static, str>,
-    /// The seed of the first random input, in hexadecimal digits; each further input has the next
+    /// The seed of the first random input, in hexadecimal digits. Each further input uses the next
     /// number as its seed. The seed never changes, so that anybody can reproduce the inputs.
     pub seed: Cow<'static, str>,
-    /// The backend that it ran on.
+    /// The backend that the workload ran on.
     pub backend: Backend,
-    /// The software that executed it on a GPU.
+    /// The software that executed the workload on a GPU.
     pub engine: Engine,
-    /// The device that it ran on.
+    /// The device that the workload ran on.
     pub device: DeviceName,
     /// The second GPU, if the workload needs two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<DeviceName>,
-    /// The kernel that computed the result, if there are several to choose from.
+    /// The kernel that computed the result, if the workload has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelUse>,
-    /// The type of its elements.
+    /// The type of the workload's elements.
     pub dtype: Dtype,
-    /// The number of elements of each array, or of rows of each matrix.
+    /// The size of the workload, such as the number of elements of each array or of rows of each
+    /// matrix.
     pub n: u64,
     /// The quantity that `n` counts.
     pub extent: Extent,
-    /// The dimensions of a product that was requested by shape; `n` is then its number of rows.
+    /// The dimensions of a matrix product that was requested by shape. `n` is then the number of
+    /// rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
-    /// The memory and operations of one run.
+    /// The memory and the number of operations of one run.
     #[serde(flatten)]
     pub cost: Cost,
-    /// Times by the device's clock; `null` on the CPU, or if nothing was timed.
+    /// Times measured by the device's clock; `null` on the CPU, or if nothing was timed.
     pub device_time: Option<Times>,
-    /// Times by the host's clock, from the first call until all work was done; `null` if nothing
-    /// was timed.
+    /// Times measured by the host's clock, from the first call until all work was done; `null` if
+    /// nothing was timed.
     pub host_time: Option<Times>,
-    /// Why measuring stopped.
-    pub stopped: Stopped,
-    /// Whether it was interrupted before it was complete.
+    /// The reason why measuring stopped.
+    pub stopped: MeasureEnd,
+    /// Whether the workload was interrupted before it was complete.
     pub partial: bool,
-    /// The rate of the median run, by the device's clock if there is one.
-    pub rate: Rate,
-    /// The comparison of the rate with the theoretical peak.
+    /// The rate of the median run, measured by the device's clock if available, and otherwise by
+    /// the host's.
+    pub rate: Throughput,
+    /// The comparison of the achieved rate with the theoretical peak.
     pub roofline: Roofline,
     /// The verification of the result.
     pub verify: Verification,
@@ -58,7 +61,7 @@ pub struct Outcome {
     pub environment: Environment,
 }
 
-/// The device that something ran on.
+/// The device that a workload ran on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceName {
     /// The CUDA index; `None` for the CPU.
@@ -66,40 +69,41 @@ pub struct DeviceName {
     pub index: Option<u32>,
     /// The name of the GPU, such as `NVIDIA H200`, or of the CPU.
     pub name: String,
-    /// The UUID that NVML reports; `None` for the CPU.
+    /// The UUID, as reported by NVML; `None` for the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
 }
 
-/// A kernel and the resources that it uses on a multiprocessor, as reported by the driver
+/// A kernel and its use of a multiprocessor's resources, as reported by the driver
 /// (`cuFuncGetAttribute`, `cuOccupancyMaxActiveBlocksPerMultiprocessor`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelUse {
     /// The name of the kernel in its source.
     pub name: Cow<'static, str>,
-    /// The target of the machine code, such as `sm_90`, compiled in advance or by the driver.
+    /// The target of the machine code, such as `sm_90`, whether it was compiled in advance or by
+    /// the driver.
     pub architecture: String,
     /// The number of 32-bit registers per thread.
     pub registers: u32,
-    /// The memory per thread in addition to its registers, in bytes.
+    /// The local memory per thread, which is used in addition to its registers, in bytes.
     pub spilled_bytes: u32,
     /// The shared memory per block, in bytes.
     pub shared_bytes: u32,
     /// The number of threads per block.
     pub threads: u32,
-    /// The number of blocks that a multiprocessor can execute at once.
+    /// The number of blocks that a multiprocessor can execute simultaneously.
     pub blocks: u32,
-    /// The threads of these blocks in percent of the threads that a multiprocessor can execute at
-    /// once.
+    /// The number of threads in these blocks, as a percentage of the threads that a multiprocessor
+    /// can execute simultaneously.
     pub occupancy_percent: f64,
 }
 
-/// The throughput of a workload. Quantities that the workload does not have are left out.
+/// The throughput of a workload. Quantities that do not apply to the workload are omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Rate {
+pub struct Throughput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<f64>,
-    /// Floating-point operations per second.
+    /// The number of floating-point operations per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations_per_second: Option<f64>,
 }
@@ -107,9 +111,9 @@ pub struct Rate {
 /// The circumstances that may affect a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// The start of timing, in milliseconds since 1970.
+    /// The time at which timing started, in milliseconds since 1970.
     pub from_ms: u64,
-    /// The end of timing, in milliseconds since 1970.
+    /// The time at which timing ended, in milliseconds since 1970.
     pub to_ms: u64,
     /// The version of gpumon.
     pub gpumon: Cow<'static, str>,
@@ -125,18 +129,18 @@ pub struct Environment {
 /// The reason why measuring stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stopped {
+pub enum MeasureEnd {
     /// The relative deviation of the times is half a percent or less.
     Steady,
     /// The time limit was reached.
     TimeLimit,
     /// The maximum number of runs was reached.
     Enough,
-    /// The run was interrupted.
+    /// The run was interrupted by the user.
     Interrupted,
 }
 
-/// A summary of times, in microseconds.
+/// A summary of measured times, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// The median of the times.
@@ -151,29 +155,29 @@ pub struct Times {
     pub p95_us: f64,
     /// The shortest time.
     pub min_us: f64,
-    /// The number of times.
+    /// The number of measured times.
     pub n: usize,
 }
 
-/// The theoretical peak per second, and the share of it that was reached.
+/// The theoretical peak rate, and the share of the peak that was achieved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Roofline {
     /// The resource that limits the workload.
-    pub limit: Bound,
-    /// The peak of this resource per second: operations if computing is the limit, and bytes
-    /// otherwise.
+    pub limit: LimitingResource,
+    /// The peak rate of the limiting resource: operations per second if computation is the limit,
+    /// otherwise bytes per second.
     pub rated_per_second: Reading<f64>,
-    /// The clock that the peak is calculated for; left out if the clock has no influence.
+    /// The clock for which the peak was calculated; omitted if the clock does not affect the peak.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rated_mhz: Option<f64>,
     /// The share of the peak that was reached.
     pub share: Reading<f64>,
 }
 
-/// The result of comparing a workload's output with its reference.
+/// The result of comparing a workload's output with the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
-    /// Whether something was checked and nothing is wrong.
+    /// Whether at least one element was checked and none was wrong.
     pub ok: bool,
     /// The number of compared elements.
     pub checked: u64,
@@ -185,11 +189,11 @@ pub struct Verification {
     /// The largest error of a correct element, in units of the type's precision relative to the
     /// size of the inputs; for matrices, as a share of the element's error bound.
     pub largest_error: f64,
-    /// The maximum error of a correct element.
+    /// The largest error that an element may have to count as correct.
     pub tolerance: f64,
 }
 
-flat! { Outcome {
+flat! { RunOutcome {
     id, seed: default, backend, engine: default, device, to, kernel, dtype, n, extent, shape, device_time, host_time, stopped,
     partial, rate, roofline, verify, environment, cost: rest
 } }
@@ -205,36 +209,36 @@ impl From<&Times> for Interval {
 }
 
 impl Roofline {
-    /// Returns the reached share of the peak at a clock that was read during the run; `None` if the
-    /// clock has no influence.
-    pub fn share_at(&self, mhz: f64) -> Option<f64> {
+    /// Returns the share of the peak that was achieved at a clock that was read during the run, or
+    /// `None` if the clock does not affect the peak.
+    pub fn share_at_clock(&self, mhz: f64) -> Option<f64> {
         let (share, rated_mhz) = (self.share.value()?, self.rated_mhz?);
         (mhz > 0.0).then(|| share * rated_mhz / mhz)
     }
 }
 
 impl Verification {
-    /// Returns the result of no checks, which is not a success.
+    /// Returns the result if nothing was checked, which does not count as a success.
     #[inline]
-    pub fn nothing() -> Self {
-        Self::for_words(0, 0)
+    pub fn empty() -> Self {
+        Self::from_word_counts(0, 0)
     }
 
     /// Returns the result for elements that are only checked together, for example by a sum.
-    pub fn for_all(checked: u64, is_right: bool) -> Self {
-        Self::for_words(checked, if is_right { 0 } else { checked })
+    pub fn from_joint_check(checked: u64, is_right: bool) -> Self {
+        Self::from_word_counts(checked, if is_right { 0 } else { checked })
     }
 
-    /// Returns the result for words that were compared with correct ones.
+    /// Returns the result of comparing words with the correct words.
     #[inline]
-    pub fn for_words(checked: u64, wrong: u64) -> Self {
+    pub fn from_word_counts(checked: u64, wrong: u64) -> Self {
         Self::from_counts(checked, wrong, None, 0.0, 0.0)
     }
 
-    /// Combines the results for two parts, or of two checks of the same output.
+    /// Combines the results of two parts of an output, or of two checks.
     #[must_use]
     #[inline]
-    pub fn and(self, other: Self) -> Self {
+    pub fn merge(self, other: Self) -> Self {
         Self::from_counts(
             self.checked + other.checked,
             self.wrong + other.wrong,
@@ -247,7 +251,7 @@ impl Verification {
         )
     }
 
-    /// Returns a result, which is a success if something was compared and nothing is wrong.
+    /// Returns a result. It is a success if at least one element was compared and none was wrong.
     #[inline]
     pub fn from_counts(
         checked: u64,
@@ -266,11 +270,11 @@ impl Verification {
         }
     }
 
-    /// Returns the result for one element from its error and the largest error allowed. The
-    /// function is called for millions of elements, so it must be inlined.
+    /// Returns the result for one element, from the element's error and the largest error allowed.
+    /// This function is called for millions of elements, so it must be inlined.
     #[inline]
-    pub fn for_element(index: u64, error: f64, tolerance: f64) -> Self {
-        // NaN is not within any tolerance.
+    pub fn from_element_error(index: u64, error: f64, tolerance: f64) -> Self {
+        // This comparison is also false for NaN, which is never correct.
         let is_right = error <= tolerance;
         let largest_error = if is_right { error } else { 0.0 };
         Self::from_counts(
@@ -283,16 +287,16 @@ impl Verification {
     }
 }
 
-/// Combines the results for all parts.
+/// Combines the results of all parts.
 impl FromIterator<Self> for Verification {
     #[inline]
     fn from_iter<Parts: IntoIterator<Item = Self>>(parts: Parts) -> Self {
-        parts.into_iter().fold(Self::nothing(), Self::and)
+        parts.into_iter().fold(Self::empty(), Self::merge)
     }
 }
 
-impl Rate {
-    /// Returns the rate for a number of operations in a time that can cover several runs.
+impl Throughput {
+    /// Returns the rate of an operation count in a time span, which may cover several runs.
     pub fn from_operations(operations: u64, elapsed: Duration) -> Self {
         let is_any = operations > 0 && !elapsed.is_zero();
         let operations_per_second = is_any.then(|| operations as f64 / elapsed.as_secs_f64());
@@ -302,7 +306,7 @@ impl Rate {
         }
     }
 
-    /// Returns the rate of one run with this cost and median time.
+    /// Returns the throughput of one run with this cost and median time.
     pub fn from_cost(cost: Cost, median_us: Option<f64>) -> Self {
         let in_a_second = |count: u64| {
             let median_us = median_us.filter(|time| *time > 0.0 && count > 0)?;
@@ -320,19 +324,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_of_what_there_is() {
+    fn rate_omits_unknown_quantities() {
         let cost = Cost {
             moved_bytes: 3000,
             ..Cost::default()
         };
         assert_eq!(
-            Rate::from_cost(cost, Some(1.5)),
-            Rate {
+            Throughput::from_cost(cost, Some(1.5)),
+            Throughput {
                 bytes_per_second: Some(2e9),
                 operations_per_second: None
             }
         );
-        assert_eq!(Rate::from_cost(cost, None), Rate::default());
-        assert_eq!(Rate::from_cost(cost, Some(0.0)), Rate::default());
+        assert_eq!(Throughput::from_cost(cost, None), Throughput::default());
+        assert_eq!(
+            Throughput::from_cost(cost, Some(0.0)),
+            Throughput::default()
+        );
     }
 }

@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{
-    check::Check,
+    check::ReadingCheck,
     framework_run::FrameworkRun,
     load::Load,
-    outcome::{DeviceName, Outcome},
+    outcome::{DeviceName, RunOutcome},
     tutorial::TutorialReport,
     vocabulary::Backend,
 };
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// A report with its time.
+/// A report and the time at which it was sent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
+pub struct ReportLine {
     /// The time in milliseconds since 1970.
     pub at_ms: u64,
     #[serde(flatten)]
@@ -30,45 +30,45 @@ pub struct Line {
 /// The error for a line that is not a report.
 #[derive(Debug, thiserror::Error)]
 #[error("a line is not a report: {0}")]
-pub struct NotAReport(#[from] serde_json::Error);
+pub struct InvalidReport(#[from] serde_json::Error);
 
-/// A report, identified by the JSON key `report`.
+/// A report. The JSON key `report` contains its kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
-    /// The job has begun. This report is the first, and is sent once.
+    /// The job has begun. This is the first report, and is sent once.
     Begun {
         /// A short title of the job, such as `copy, triad`.
         title: String,
         /// The devices that the job uses.
         devices: Vec<DeviceName>,
-        /// The number of steps.
+        /// The number of the job's steps.
         steps: usize,
     },
     /// A step has reached its next phase.
     Phase {
         /// The number of the step, starting at 0.
         step: usize,
-        /// The workload, the variant of a case, or the scenario.
+        /// The workload, variant of a case, or scenario that the step runs.
         id: String,
         backend: Backend,
         phase: Phase,
     },
     /// The progress of a step, sent at most ten times a second.
     Progress {
-        /// The completed share, from 0 to 1.
+        /// The completed share of the step, from 0 to 1.
         share: f64,
-        /// A short description, such as `612 TFLOP/s, 0 errors`.
+        /// A short description of the progress, such as `612 TFLOP/s, 0 errors`.
         text: String,
-        /// The use of the device's memory, if that is the subject of the step.
+        /// The use of the device's memory, if the step is about memory.
         #[serde(skip_serializing_if = "Option::is_none")]
         memory: Option<MemoryLevel>,
     },
-    /// The outcome of a step.
+    /// The outcome of running a workload.
     Result {
         #[serde(flatten)]
-        outcome: Box<Outcome>,
-        /// The readings of NVML during timing; `null` if there are none.
+        outcome: Box<RunOutcome>,
+        /// NVML's readings while the workload was timed; `null` if there are none.
         load: Option<Load>,
         /// The results of frameworks that ran the same operation.
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -83,37 +83,39 @@ pub enum Report {
     /// The comparison of a reading with a known load.
     Check {
         #[serde(flatten)]
-        check: Box<Check>,
+        check: Box<ReadingCheck>,
     },
-    /// A sentence for people: an event, its cause, or a remedy.
+    /// A sentence for the user: an event, its cause, or a remedy.
     Said {
         /// The topic of the sentence.
         topic: Topic,
         text: String,
     },
-    /// A step failed. The next one runs anyway if that makes sense.
+    /// A step failed. If possible, the next step still runs.
     Failed {
-        /// The workload, the variant of a case, or the scenario.
+        /// The workload, variant of a case, or scenario that failed.
         id: String,
         backend: Backend,
-        /// The CUDA index of the GPU, if the step was one of several on GPUs.
+        /// The CUDA index of the GPU, if the step ran on one of several GPUs.
         #[serde(skip_serializing_if = "Option::is_none")]
         gpu: Option<u32>,
         /// The problem and its remedy.
         error: String,
-        /// The exit code for this error.
+        /// The exit code that corresponds to this error.
         code: u8,
     },
-    /// The job is over. This report is the last, and is sent once.
+    /// The job has ended. This is the last report, and is sent once.
     Ended {
-        /// A code of [`exit_code`](super::exit_code), or 0 if everything is done and verified.
+        /// A code of [`exit_code`](super::exit_code), or 0 if everything was completed and
+        /// verified.
         code: u8,
     },
-    /// A report that this version does not know, because the worker process can be a newer version.
+    /// A report of a kind that this version does not know. The worker process can be a newer
+    /// version.
     Unknown,
 }
 
-flat! { Line { at_ms: default, report: rest } }
+flat! { ReportLine { at_ms: default, report: rest } }
 
 tagged!(Report by "report" {
     "begun" => Begun { title, devices, steps },
@@ -140,13 +142,13 @@ pub enum Phase {
     Checking,
     /// The workload runs until the clocks have risen.
     WarmingUp,
-    /// The workload runs and is timed.
+    /// The workload runs while it is timed.
     Measuring,
     /// The last result is checked.
     Verifying,
-    /// Memory is kept allocated, so that it can be watched.
+    /// Memory is kept allocated, so that its use can be observed.
     Holding,
-    /// The memory is released again.
+    /// The allocated memory is released again.
     GivingBack,
     /// A phase that this server does not know.
     #[serde(other)]
@@ -168,7 +170,7 @@ pub enum Topic {
     Fix,
     /// The lesson of a demonstration.
     Lesson,
-    /// A number that proves something, such as free memory before and after.
+    /// A number that supports a statement, such as the free memory before and after.
     Proof,
     /// A topic that this server does not know.
     #[serde(other)]
@@ -182,16 +184,16 @@ pub struct MemoryLevel {
     pub used_bytes: u64,
     /// The total memory, in bytes.
     pub total_bytes: u64,
-    /// The memory that stays free for others, in bytes.
+    /// The memory that stays free for other processes, in bytes.
     pub reserve_bytes: u64,
 }
 
-impl Line {
+impl ReportLine {
     /// Parses a line of the worker process.
     ///
     /// # Errors
     /// Returns an error if the line is not a report.
-    pub fn parse(text: &str) -> Result<Self, NotAReport> {
+    pub fn parse(text: &str) -> Result<Self, InvalidReport> {
         Ok(serde_json::from_str(text)?)
     }
 }
@@ -206,8 +208,8 @@ impl MemoryLevel {
         }
     }
 
-    /// Returns the used share, from 0 to 1.
-    pub fn share(&self) -> f64 {
+    /// Returns the share of the memory that is in use, from 0 to 1.
+    pub fn used_share(&self) -> f64 {
         if self.total_bytes > 0 {
             (self.used_bytes as f64 / self.total_bytes as f64).clamp(0.0, 1.0)
         } else {
@@ -232,16 +234,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_flat_object() {
+    fn report_line_is_flat_json_object() {
         let report = Report::Phase {
             step: 0,
             id: "copy".to_owned(),
             backend: Backend::Cuda,
             phase: Phase::WarmingUp,
         };
-        let line = Line { at_ms: 5, report };
+        let line = ReportLine { at_ms: 5, report };
         let text = serde_json::to_string(&line).unwrap();
-        assert_eq!(Line::parse(&text).unwrap(), line);
+        assert_eq!(ReportLine::parse(&text).unwrap(), line);
         assert_eq!(
             text,
             r#"{"at_ms":5,"report":"phase","step":0,"id":"copy","backend":"cuda","phase":"warming_up"}"#
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn every_report_is_read_as_it_is_written() {
+    fn every_report_survives_round_trip() {
         let device = r#"{"index":0,"name":"NVIDIA H200","uuid":"GPU-1"}"#;
         let times = r#"{"median_us":2.5,"low_us":2.4,"high_us":2.6,"p5_us":2.3,"p95_us":2.7,"min_us":2.2,"n":20}"#;
         let verify = r#"{"ok":true,"checked":5,"wrong":0,"largest_error":0.0,"tolerance":0.5}"#;
@@ -280,19 +282,21 @@ mod tests {
         ] {
             let line = format!(r#"{{"at_ms":5,{report}}}"#);
             assert_eq!(
-                serde_json::to_string(&Line::parse(&line).unwrap()).unwrap(),
+                serde_json::to_string(&ReportLine::parse(&line).unwrap()).unwrap(),
                 line
             );
         }
     }
 
     #[test]
-    fn what_a_newer_version_reports_is_passed_over_and_what_is_no_report_is_refused() {
+    fn unknown_report_is_skipped_but_invalid_is_refused() {
         assert_eq!(
-            Line::parse(r#"{"report":"sung","song":1}"#).unwrap().report,
+            ReportLine::parse(r#"{"report":"sung","song":1}"#)
+                .unwrap()
+                .report,
             Report::Unknown
         );
-        let said = Line::parse(r#"{"report":"said","topic":"rumor","text":"It is said."}"#)
+        let said = ReportLine::parse(r#"{"report":"said","topic":"rumor","text":"It is said."}"#)
             .unwrap()
             .report;
         assert_eq!(
@@ -311,7 +315,7 @@ mod tests {
             r#"{"report":"result"}"#,
         ] {
             assert!(
-                Line::parse(line)
+                ReportLine::parse(line)
                     .unwrap_err()
                     .to_string()
                     .contains("not a report"),
@@ -321,13 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn a_level_says_what_is_used_of_what() {
+    fn memory_level_shows_used_and_total() {
         let level = MemoryLevel::new(60 << 30, 140 << 30, (4 << 30) + (1 << 28));
         assert_eq!(
             level.to_string(),
             "80.00 of 140.00 GiB used, 4.25 GiB stay free for others"
         );
-        assert!((level.share() - 80.0 / 140.0).abs() < 1e-9);
-        assert!(MemoryLevel::new(0, 0, 0).share().abs() < 1e-9);
+        assert!((level.used_share() - 80.0 / 140.0).abs() < 1e-9);
+        assert!(MemoryLevel::new(0, 0, 0).used_share().abs() < 1e-9);
     }
 }

@@ -1,4 +1,4 @@
-//! Terms that results use: backends, types of numbers, sizes and costs.
+//! Terms used in results: backends, number types, sizes and costs.
 
 use std::{fmt, str::FromStr};
 
@@ -22,16 +22,16 @@ pub enum Backend {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
-    /// The kernels of gpumon itself.
+    /// gpumon's own kernels.
     #[value(help = "gpumon's own kernels")]
     #[default]
     Own,
-    /// NVIDIA's cuBLAS, if the user has installed it, for comparison.
+    /// NVIDIA's cuBLAS, for comparison, if the user has installed it.
     #[value(help = "cuBLAS, from the active Python environment or `GPUMON_LIBCUBLAS`")]
     Cublas,
 }
 
-/// A type of numbers, by NVIDIA's name.
+/// A number type, by NVIDIA's name.
 #[derive(
     Debug,
     Clone,
@@ -53,44 +53,44 @@ pub enum Dtype {
     /// 32-bit floating-point numbers (IEEE single precision).
     #[value(alias = "f32", help = "32-bit floating point")]
     Fp32,
-    /// TensorFloat-32: 32 bits in memory, with only the first 19 multiplied by tensor cores.
+    /// TensorFloat-32: 32 bits in memory. Tensor cores only multiply the first 19 bits.
     #[value(help = "TensorFloat-32: 32-bit storage, 19-bit products on tensor cores")]
     Tf32,
     /// 16-bit floating-point numbers (IEEE half precision).
     #[value(alias = "f16", help = "16-bit floating point (IEEE half precision)")]
     Fp16,
-    /// 16-bit floating-point numbers with the first half of the bits of fp32.
+    /// 16-bit floating-point numbers, which consist of the first half of the bits of fp32.
     #[value(help = "16-bit floating point with the exponent range of fp32")]
     Bf16,
-    /// 8-bit floating-point numbers with 4 bits of exponent and 3 of fraction.
+    /// 8-bit floating-point numbers with 4 exponent bits and 3 fraction bits.
     #[value(alias = "f8", help = "8-bit floating point (E4M3)")]
     Fp8,
-    /// 8-bit integers with a sign.
+    /// 8-bit signed integers.
     #[value(alias = "i8", help = "8-bit integer")]
     Int8,
-    /// Bytes without a numeric meaning.
+    /// Bytes that do not represent numbers.
     #[value(skip)]
     Bytes,
 }
 
-/// The shape of a matrix product of `rows` x `depth` and `depth` x `columns`, written as
-/// `5000x3000x7000` with the depth last.
+/// The shape of a product of a `rows` x `depth` matrix and a `depth` x `columns` matrix. It is
+/// written as rows x columns x depth, such as `5000x3000x7000`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shape {
     /// Rows of the first matrix and of the product.
     pub rows: u64,
     /// Columns of the second matrix and of the product.
     pub columns: u64,
-    /// Terms of each element of the product.
+    /// The number of terms in each element of the product.
     pub depth: u64,
 }
 
-/// The limit for each of the three dimensions. A matrix with such a side fits no GPU.
-const LONGEST_SIDE: u64 = 1 << 31;
+/// The limit of each dimension. A matrix this large fits on no GPU.
+const MAX_SIDE: u64 = 1 << 31;
 
 impl Shape {
     /// Returns the shape of a product of square matrices.
-    pub fn square(n: u64) -> Self {
+    pub fn from_side(n: u64) -> Self {
         Self {
             rows: n,
             columns: n,
@@ -98,11 +98,11 @@ impl Shape {
         }
     }
 
-    /// Returns `true` if each dimension is at least 1 and within the range of the kernels' indices.
+    /// Returns `true` if each dimension is at least 1 and less than the limit.
     pub fn is_possible(self) -> bool {
         [self.rows, self.columns, self.depth]
             .iter()
-            .all(|side| (1..LONGEST_SIDE).contains(side))
+            .all(|side| (1..MAX_SIDE).contains(side))
     }
 }
 
@@ -135,7 +135,7 @@ impl FromStr for Shape {
         };
         let possible = shape.filter(|shape| shape.is_possible());
         possible.ok_or_else(|| {
-            "not a shape: give rows, columns and depth, as 5000x3000x7000".to_owned()
+            "not a shape: use rows, columns and depth, such as 5000x3000x7000".to_owned()
         })
     }
 }
@@ -146,7 +146,7 @@ impl FromStr for Shape {
 pub enum Extent {
     /// Nothing, because the workload has a fixed size.
     Fixed,
-    /// The elements of each array.
+    /// The elements in each array.
     Elements,
     /// The rows, and columns, of each square matrix.
     Side,
@@ -157,10 +157,10 @@ pub enum Extent {
 /// The resource that limits the speed of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Bound {
-    /// The bandwidth of the memory that contains its arrays.
+pub enum LimitingResource {
+    /// The bandwidth of the memory that contains the workload's arrays.
     Memory,
-    /// The arithmetic units.
+    /// The throughput of the arithmetic units.
     Compute,
     /// The latency of accesses that depend on each other.
     Latency,
@@ -170,17 +170,17 @@ pub enum Bound {
     Driver,
 }
 
-/// The memory and operations of one run.
+/// The memory and the number of operations of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// The memory that it uses on its backend.
+    /// The memory that the workload uses on its backend, in bytes.
     pub memory_bytes: u64,
-    /// The host memory that it uses when it runs on a GPU.
+    /// The host memory that the workload uses when it runs on a GPU, in bytes.
     pub host_bytes: u64,
-    /// The bytes that cross the relevant bus: each array counts once for each time that it is read
-    /// or written.
+    /// The number of bytes that cross the relevant bus. Each array counts each time it is read or
+    /// written.
     pub moved_bytes: u64,
-    /// Floating-point operations; a function call counts as one.
+    /// The number of floating-point operations. A function call counts as one operation.
     pub operations: u64,
 }
 
@@ -196,7 +196,7 @@ impl Dtype {
     }
 }
 
-/// Implements `Display` with the words used in JSON.
+/// Implements `Display` with the same words as in JSON.
 macro_rules! display {
     ($($type:ident { $($variant:ident => $word:literal),* })*) => {$(
         impl fmt::Display for $type {
@@ -215,7 +215,7 @@ display! {
         Fp64 => "fp64", Fp32 => "fp32", Tf32 => "tf32", Fp16 => "fp16", Bf16 => "bf16",
         Fp8 => "fp8", Int8 => "int8", Bytes => "bytes"
     }
-    Bound {
+    LimitingResource {
         Memory => "memory", Compute => "compute", Latency => "latency", Link => "link",
         Driver => "driver"
     }

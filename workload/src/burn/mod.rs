@@ -1,15 +1,14 @@
-//! The stress test, which compares each matrix product with the first one. It finds out whether a
+//! The stress test, which compares each matrix product with the first one. It shows whether a
 //! device computes and stores data correctly while it is hot.
 //!
-//! Memory is filled with products in pieces, and each piece is compared and poisoned just before it
-//! is filled again. The products are those of `matmul`, with the same kernels, inputs and check.
+//! Memory is filled with products piece by piece. Each piece is compared and poisoned just before
+//! it is filled again. The products are those of `matmul`, with the same kernels, inputs and check.
 //! The first product is compared with a reference of higher precision, element by element. All
-//! others must be equal to it in every bit. Results that were not compared do not count as correct:
-//! a stress test without any comparison fails.
+//! later products must be equal to the first in every bit. Results that were not compared do not
+//! count as correct: a stress test without any comparison fails.
 //!
-//! - [`Burnable`] is the interface of a device under test, and [`on_cuda`] and [`on_cpu`] implement
-//!   it.
-//! - [`matrix_size`] chooses the size of the matrices, and the number of products that are started
+//! - [`Burnable`] is the interface of a device under test. [`on_cuda`] and [`on_cpu`] implement it.
+//! - [`matrix_size`] chooses the size of the matrices, and the number of products that are launched
 //!   together.
 
 mod matrix_size;
@@ -23,52 +22,56 @@ use std::{
 
 use gpumon_probe::model::now_ms;
 
-use self::{matrix_size::SIDES, on_cpu::OnCpu, on_cuda::OnCuda};
+use self::{matrix_size::SIDES, on_cpu::CpuBurn, on_cuda::CudaBurn};
 use crate::{
-    bench::Place,
-    catalogue::matmul::{self, needs},
+    bench::ExecutionPlace,
+    catalogue::matmul::{self, required_capability},
     cuda::Device,
     error::RunError,
     info::Cpu,
     memory_budget::MemoryBudget,
     protocol::{
-        Bound, Cost, Dtype, Engine, Extent, KernelUse, Outcome, Phase, Rate, Stopped, Verification,
+        Cost, Dtype, Engine, Extent, KernelUse, LimitingResource, MeasureEnd, Phase, RunOutcome,
+        Throughput, Verification,
     },
-    random::SEED,
-    roofline::roofline,
+    random::SEED_TEXT,
+    roofline::compute_roofline,
     workload::Size,
 };
 
 pub(crate) const ID: &str = "burn";
 /// The minimum number of products in memory, in addition to the factors and the first product.
-const FEWEST: u64 = 8;
-/// The maximum memory on a CPU. The host's memory is not under test, and a container may have less
-/// of it than the system reports.
-const MOST_ON_CPU: u64 = 1 << 30;
+const MIN_PRODUCTS: u64 = 8;
+/// The maximum memory used on a CPU, in bytes. The host's memory is not under test, and a container
+/// may have less memory than the system reports.
+const MAX_BYTES_ON_CPU: u64 = 1 << 30;
 /// The time between two progress reports.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BurnRequest {
-    /// The duration, from when the first product has been checked.
+    /// The duration of the test after the first product has been checked.
     pub time: Duration,
-    /// The share of the free memory to fill, from 0 to 1.
+    /// The share of the free memory that is filled, from 0 to 1.
     pub memory: f64,
-    /// The type of numbers; the usual one if this is `None`.
+    /// The number type, or `None` for the usual one.
     pub dtype: Option<Dtype>,
 }
 
-/// Returns the type of numbers for a GPU, or for the CPU without `device`. By default, this is bf16
-/// if there are tensor cores for it, because it causes the highest load, and fp32 otherwise.
-pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
+/// Returns the number type for a GPU, or for the CPU if `device` is `None`. The default is bf16 on
+/// GPUs with bf16 tensor cores, because it causes the highest load, and fp32 otherwise.
+pub(crate) fn choose_dtype(
+    device: Option<&Device>,
+    asked: Option<Dtype>,
+) -> Result<Dtype, RunError> {
     let has = device.map(|device| device.capability);
-    let usual = if has >= Some(needs(Dtype::Bf16)) {
+    let usual = if has >= Some(required_capability(Dtype::Bf16)) {
         Dtype::Bf16
     } else {
         Dtype::Fp32
     };
     let dtype = asked.unwrap_or(usual);
-    // A CPU converts narrower types before it multiplies them, so they cause no higher load.
+    // A CPU converts narrower types before multiplying, so they cause no higher load.
     let valid = if has.is_some() {
         matmul::DTYPES
     } else {
@@ -80,10 +83,10 @@ pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<
             dtype,
             valid,
         }),
-        Some(has) if has < needs(dtype) => Err(RunError::NotOnThisGpu {
+        Some(has) if has < required_capability(dtype) => Err(RunError::NotOnThisGpu {
             id: ID,
             dtype,
-            needed: needs(dtype),
+            needed: required_capability(dtype),
             has,
         }),
         _ => Ok(dtype),
@@ -91,11 +94,11 @@ pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Burning {
+pub(crate) enum BurnProgress {
     Phase(Phase),
-    /// The progress, sent once a second.
+    /// The progress of the test, sent once a second.
     Progress {
-        /// The elapsed share of the time, from 0 to 1.
+        /// The share of the requested time that has elapsed, from 0 to 1.
         share: f64,
         operations_per_second: f64,
         /// The number of wrong words so far.
@@ -108,62 +111,65 @@ trait Burnable {
     fn side(&self) -> u64;
     /// Returns the memory in use, in bytes.
     fn bytes(&self) -> u64;
-    /// Returns the number of words of a product, which are the unit of comparison.
-    fn words(&self) -> u64;
-    /// Returns the kernel in use if there are several to choose from.
+    /// Returns the number of words in a product. Products are compared word by word.
+    fn words_per_product(&self) -> u64;
+    /// Returns the kernel in use, if there are several to choose from.
     fn kernel(&self) -> Result<Option<KernelUse>, RunError> {
         Ok(None)
     }
     /// Returns the number of pieces that memory is divided into.
-    fn pieces(&self) -> usize;
-    /// Returns the number of products in a piece, which is limited so that an interruption takes
-    /// effect soon.
-    fn products(&self, piece: usize) -> u64;
-    /// Computes the product that all others are compared with, and checks it against the reference.
-    fn first(&mut self) -> Result<Verification, RunError>;
-    /// Fills a piece with products, after comparing its previous ones.
-    fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError>;
+    fn piece_count(&self) -> usize;
+    /// Returns the number of products in a piece. It is limited, so that an interruption takes
+    /// effect quickly.
+    fn products_in_piece(&self, piece: usize) -> u64;
+    /// Computes the first product, and checks it against the reference. All other products are
+    /// compared with it.
+    fn compute_first(&mut self) -> Result<Verification, RunError>;
+    /// Fills a piece with products. If `was_filled` is set, the piece's previous products are
+    /// compared first.
+    fn fill_piece(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError>;
     /// Compares a piece with the first product, and poisons it.
-    fn compare(&mut self, piece: usize) -> Result<(), RunError>;
-    /// Returns the number of wrong words among all compared ones.
-    fn wrong(&mut self) -> Result<u64, RunError>;
+    fn compare_piece(&mut self, piece: usize) -> Result<(), RunError>;
+    /// Returns the number of words that were found to be wrong so far.
+    fn count_wrong_words(&mut self) -> Result<u64, RunError>;
 }
 
 /// Runs a stress test for the requested time, or until `interrupted` is set. All memory is released
-/// before this returns.
-pub(crate) fn run(
-    place: &Place<'_>,
+/// before this function returns.
+pub(crate) fn run_burn(
+    place: &ExecutionPlace<'_>,
     cpu: &Cpu,
     request: &BurnRequest,
     interrupted: &AtomicBool,
-    tell: &mut dyn FnMut(Burning),
-) -> Result<Outcome, RunError> {
-    let device = if let Place::Cuda(gpu) = place {
+    tell: &mut dyn FnMut(BurnProgress),
+) -> Result<RunOutcome, RunError> {
+    let device = if let ExecutionPlace::Cuda(gpu) = place {
         Some(gpu.device())
     } else {
         None
     };
-    let dtype = dtype_on(device, request.dtype)?;
-    tell(Burning::Phase(Phase::Preparing));
-    let mut work = prepare(place, dtype, request.memory)?;
-    let (side, words, memory_bytes) = (work.side(), work.words(), work.bytes());
+    let dtype = choose_dtype(device, request.dtype)?;
+    tell(BurnProgress::Phase(Phase::Preparing));
+    let mut work = prepare_burn(place, dtype, request.memory)?;
+    let (side, words, memory_bytes) = (work.side(), work.words_per_product(), work.bytes());
     let kernel = work.kernel()?;
-    let mut burnt = Burnt {
+    let mut burnt = BurnResults {
         operations: 2 * side.pow(3),
         words,
-        ..Burnt::default()
+        ..BurnResults::default()
     };
-    let (stopped, elapsed) = burnt.burn(work.as_mut(), request.time, interrupted, tell)?;
+    let (stopped, elapsed) = burnt.run_work(work.as_mut(), request.time, interrupted, tell)?;
     let to_ms = now_ms();
-    // The time for the check of the first product does not count.
+    // The time spent on checking the first product is not included.
     let from_ms = to_ms - elapsed.as_millis() as u64;
-    tell(Burning::Phase(Phase::GivingBack));
+    tell(BurnProgress::Phase(Phase::GivingBack));
     drop(work);
 
-    let rate = Rate::from_operations(burnt.products.saturating_mul(burnt.operations), elapsed);
-    Ok(Outcome {
+    let rate =
+        Throughput::from_operations(burnt.products.saturating_mul(burnt.operations), elapsed);
+    Ok(RunOutcome {
         id: ID.into(),
-        seed: SEED.into(),
+        seed: SEED_TEXT.into(),
         backend: place.backend(),
         engine: Engine::Own,
         device: place.name(),
@@ -181,16 +187,20 @@ pub(crate) fn run(
         device_time: None,
         host_time: None,
         stopped,
-        partial: stopped == Stopped::Interrupted,
-        roofline: roofline(Bound::Compute, &rate, place.rated(Bound::Compute, dtype)),
+        partial: stopped == MeasureEnd::Interrupted,
+        roofline: compute_roofline(
+            LimitingResource::Compute,
+            &rate,
+            place.rated_peak(LimitingResource::Compute, dtype),
+        ),
         rate,
         verify: burnt.verify(),
         environment: place.environment(cpu, from_ms, to_ms),
     })
 }
 
-fn prepare<'a>(
-    place: &'a Place<'_>,
+fn prepare_burn<'a>(
+    place: &'a ExecutionPlace<'_>,
     dtype: Dtype,
     share: f64,
 ) -> Result<Box<dyn Burnable + 'a>, RunError> {
@@ -198,8 +208,8 @@ fn prepare<'a>(
     let wanted = ((budget.free_bytes as f64 * share) as u64).min(budget.usable_bytes());
     let least = SIDES[SIDES.len() - 1];
     let (work, needed_bytes, allowed_bytes) = match place {
-        Place::Cuda(gpu) => {
-            let work = OnCuda::new(gpu, dtype, wanted)?
+        ExecutionPlace::Cuda(gpu) => {
+            let work = CudaBurn::new(gpu, dtype, wanted)?
                 .map(|work| Box::new(work) as Box<dyn Burnable + 'a>);
             (
                 work,
@@ -207,11 +217,11 @@ fn prepare<'a>(
                 wanted,
             )
         }
-        Place::Cpu(_) => {
-            let bytes = wanted.min(MOST_ON_CPU);
+        ExecutionPlace::Cpu(_) => {
+            let bytes = wanted.min(MAX_BYTES_ON_CPU);
             let work: Option<Box<dyn Burnable>> = match dtype {
-                Dtype::Fp64 => OnCpu::<f64>::new(bytes)?.map(|work| Box::new(work) as _),
-                _ => OnCpu::<f32>::new(bytes)?.map(|work| Box::new(work) as _),
+                Dtype::Fp64 => CpuBurn::<f64>::new(bytes)?.map(|work| Box::new(work) as _),
+                _ => CpuBurn::<f32>::new(bytes)?.map(|work| Box::new(work) as _),
             };
             (work, on_cpu::needed_bytes(least, dtype.bytes()), bytes)
         }
@@ -229,7 +239,7 @@ fn prepare<'a>(
 }
 
 /// Returns the sides that need no more than `bytes` of memory. `sides` begins with the largest.
-fn fitting(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
+fn fitting_sides(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
     let too_large = sides
         .iter()
         .take_while(|side| needed(**side) > bytes)
@@ -238,90 +248,96 @@ fn fitting(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
 }
 
 #[derive(Debug, Default)]
-struct Burnt {
-    /// The number of operations of one product.
+struct BurnResults {
+    /// The number of operations in one product.
     operations: u64,
-    /// The number of words of one product.
+    /// The number of words in one product.
     words: u64,
     products: u64,
-    /// The verification of the first product.
+    /// The result of verifying the first product.
     first: Option<Verification>,
     compared: u64,
     wrong: u64,
 }
 
-impl Burnt {
-    fn burn(
+impl BurnResults {
+    fn run_work(
         &mut self,
         work: &mut dyn Burnable,
         time: Duration,
         interrupted: &AtomicBool,
-        tell: &mut dyn FnMut(Burning),
-    ) -> Result<(Stopped, Duration), RunError> {
+        tell: &mut dyn FnMut(BurnProgress),
+    ) -> Result<(MeasureEnd, Duration), RunError> {
         let is_stopped = || interrupted.load(Relaxed);
         if is_stopped() {
-            return Ok((Stopped::Interrupted, Duration::ZERO));
+            return Ok((MeasureEnd::Interrupted, Duration::ZERO));
         }
-        tell(Burning::Phase(Phase::Checking));
-        self.first = Some(work.first()?);
-        tell(Burning::Phase(Phase::Measuring));
+        tell(BurnProgress::Phase(Phase::Checking));
+        self.first = Some(work.compute_first()?);
+        tell(BurnProgress::Phase(Phase::Measuring));
         let begun = Instant::now();
-        let mut beat = Beat {
+        let mut beat = LastReport {
             at: begun,
             products: 0,
         };
         let is_over = || is_stopped() || begun.elapsed() >= time;
-        // A piece is compared just before it is filled again, so that its products stay in memory
-        // as long as possible, and the GPU does little but multiply. A comparison of all pieces at
-        // once made the power vary for a second afterward, at 0.95 of its mean.
+        // A piece is compared just before it is filled again. This way, its products stay in memory
+        // for as long as possible, and the GPU does little but multiply. When all pieces were
+        // compared together, the power draw varied for a second afterward, at 0.95 of its mean.
         let mut filled = 0;
-        for piece in (0..work.pieces()).cycle() {
+        for piece in (0..work.piece_count()).cycle() {
             let was_filled = piece < filled;
-            work.multiply(piece, was_filled)?;
-            let words = work.products(piece) * self.words;
+            work.fill_piece(piece, was_filled)?;
+            let words = work.products_in_piece(piece) * self.words;
             self.compared += if was_filled { words } else { 0 };
-            self.products += work.products(piece);
+            self.products += work.products_in_piece(piece);
             filled = filled.max(piece + 1);
-            if beat.at.elapsed() >= TELL_EVERY {
-                self.wrong = work.wrong()?;
-                self.tell(&mut beat, begun, time, tell);
+            if beat.at.elapsed() >= PROGRESS_INTERVAL {
+                self.wrong = work.count_wrong_words()?;
+                self.report_progress(&mut beat, begun, time, tell);
             }
             if is_over() {
                 break;
             }
         }
         for piece in 0..filled {
-            work.compare(piece)?;
-            self.compared += work.products(piece) * self.words;
+            work.compare_piece(piece)?;
+            self.compared += work.products_in_piece(piece) * self.words;
         }
-        self.wrong = work.wrong()?;
+        self.wrong = work.count_wrong_words()?;
         let stopped = if is_stopped() {
-            Stopped::Interrupted
+            MeasureEnd::Interrupted
         } else {
-            Stopped::TimeLimit
+            MeasureEnd::TimeLimit
         };
         Ok((stopped, begun.elapsed()))
     }
 
-    fn tell(&self, beat: &mut Beat, begun: Instant, time: Duration, tell: &mut dyn FnMut(Burning)) {
+    fn report_progress(
+        &self,
+        beat: &mut LastReport,
+        begun: Instant,
+        time: Duration,
+        tell: &mut dyn FnMut(BurnProgress),
+    ) {
         let passed = beat.at.elapsed();
         let operations = (self.products - beat.products) * self.operations;
-        *beat = Beat {
+        *beat = LastReport {
             at: Instant::now(),
             products: self.products,
         };
-        tell(Burning::Progress {
+        tell(BurnProgress::Progress {
             share: (begun.elapsed().as_secs_f64() / time.as_secs_f64()).min(1.0),
             operations_per_second: operations as f64 / passed.as_secs_f64(),
             wrong: self.wrong,
         });
     }
 
-    /// Returns the combined result for the first product and all comparisons with it.
+    /// Combines the verification of the first product with the comparisons of all other products.
     fn verify(&self) -> Verification {
-        let first = self.first.unwrap_or_else(Verification::nothing);
-        let others = Verification::for_words(self.compared, self.wrong);
-        let both = first.and(others);
+        let first = self.first.unwrap_or_else(Verification::empty);
+        let others = Verification::from_word_counts(self.compared, self.wrong);
+        let both = first.merge(others);
         Verification {
             ok: first.ok && others.ok,
             ..both
@@ -329,7 +345,7 @@ impl Burnt {
     }
 }
 
-struct Beat {
+struct LastReport {
     at: Instant,
     products: u64,
 }

@@ -1,23 +1,23 @@
-//! Products on all threads of the CPU, with the code of the catalogue.
+//! The stress test on all threads of the CPU, with the code of the `matmul` workload.
 
 use std::time::Instant;
 
 use super::{
-    Burnable, FEWEST, fitting,
-    matrix_size::{MOST_ON_CPU, SIDES, Timed, largest},
+    Burnable, MIN_PRODUCTS, fitting_sides,
+    matrix_size::{MAX_SIDE_ON_CPU, SIDES, TimedWork, choose_largest_side},
 };
 use crate::{
     catalogue::matmul::Factors,
     cpu_product::CpuProduct,
     error::RunError,
-    parallel::{self, CHUNK},
+    parallel::{self, CHUNK_ELEMENTS},
     protocol::Verification,
 };
 
-/// The number of matrices in addition to the compared products: two factors and the first product.
-const BESIDE: u64 = 3;
+/// The number of matrices besides the compared products: two factors and the first product.
+const EXTRA_MATRICES: u64 = 3;
 
-pub(super) struct OnCpu<T> {
+pub(super) struct CpuBurn<T> {
     side: u64,
     factors: Factors<T>,
     first: Vec<T>,
@@ -25,31 +25,34 @@ pub(super) struct OnCpu<T> {
     wrong: u64,
 }
 
-/// Returns the minimum memory for matrices with this side and elements of `width` bytes.
+/// Returns the minimum memory in bytes for matrices of this side with elements of `width` bytes.
 pub(super) fn needed_bytes(side: u64, width: u64) -> u64 {
-    (FEWEST + BESIDE) * side * side * width
+    (MIN_PRODUCTS + EXTRA_MATRICES) * side * side * width
 }
 
-impl<T: CpuProduct> OnCpu<T> {
-    const WIDTH: u64 = size_of::<T>() as u64;
+impl<T: CpuProduct> CpuBurn<T> {
+    const ELEMENT_BYTES: u64 = size_of::<T>() as u64;
 
-    /// Prepares matrices that are as large as useful and fit into this memory; returns `None` if
-    /// even the smallest do not fit.
+    /// Prepares the largest useful matrices that fit into `bytes` of memory. Returns `None` if not
+    /// even the smallest matrices fit.
     pub(super) fn new(bytes: u64) -> Result<Option<Self>, RunError> {
-        let larger = SIDES.iter().take_while(|side| **side > MOST_ON_CPU).count();
-        let sides = fitting(&SIDES[larger..], bytes, |side| {
-            needed_bytes(side, Self::WIDTH)
+        let larger = SIDES
+            .iter()
+            .take_while(|side| **side > MAX_SIDE_ON_CPU)
+            .count();
+        let sides = fitting_sides(&SIDES[larger..], bytes, |side| {
+            needed_bytes(side, Self::ELEMENT_BYTES)
         });
-        let timed = largest(sides, |side| Ok(Self::with_side(side)))?;
-        Ok(timed.map(|Timed { mut work, .. }| {
-            let count = bytes / (work.side * work.side * Self::WIDTH) - BESIDE;
+        let timed = choose_largest_side(sides, |side| Ok(Self::with_side(side)))?;
+        Ok(timed.map(|TimedWork { mut work, .. }| {
+            let count = bytes / (work.side * work.side * Self::ELEMENT_BYTES) - EXTRA_MATRICES;
             work.products = (0..count).map(|_| work.factors.poisoned_result()).collect();
             work
         }))
     }
 
-    /// Prepares work without products in memory, and measures the duration of one product.
-    fn with_side(side: u64) -> Timed<Self> {
+    /// Prepares work without memory for products, and measures the time of one product.
+    fn with_side(side: u64) -> TimedWork<Self> {
         let factors = Factors::new(side);
         let mut work = Self {
             side,
@@ -58,59 +61,62 @@ impl<T: CpuProduct> OnCpu<T> {
             products: Vec::new(),
             wrong: 0,
         };
-        // The first product takes longer, because memory and threads are not ready yet.
+        // The first product takes longer, because memory and threads are not ready yet, so it is
+        // not timed.
         work.factors.multiply(&mut work.first);
         let begun = Instant::now();
         work.factors.multiply(&mut work.first);
         let product = begun.elapsed();
         work.first.fill(T::POISON);
-        Timed { work, product }
+        TimedWork { work, product }
     }
 }
 
-impl<T: CpuProduct> Burnable for OnCpu<T> {
+impl<T: CpuProduct> Burnable for CpuBurn<T> {
     fn side(&self) -> u64 {
         self.side
     }
 
     fn bytes(&self) -> u64 {
-        (self.products.len() as u64 + BESIDE) * self.words() * Self::WIDTH
+        (self.products.len() as u64 + EXTRA_MATRICES)
+            * self.words_per_product()
+            * Self::ELEMENT_BYTES
     }
 
-    fn words(&self) -> u64 {
+    fn words_per_product(&self) -> u64 {
         self.side * self.side
     }
 
-    fn pieces(&self) -> usize {
+    fn piece_count(&self) -> usize {
         self.products.len()
     }
 
-    fn products(&self, _: usize) -> u64 {
+    fn products_in_piece(&self, _: usize) -> u64 {
         1
     }
 
-    fn first(&mut self) -> Result<Verification, RunError> {
+    fn compute_first(&mut self) -> Result<Verification, RunError> {
         self.factors.multiply(&mut self.first);
         Ok(self.factors.verify(&self.first))
     }
 
-    fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+    fn fill_piece(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
         if was_filled {
-            self.compare(piece)?;
+            self.compare_piece(piece)?;
         }
         self.factors.multiply(&mut self.products[piece]);
         Ok(())
     }
 
-    /// Compares every bit. For any number of threads, each element is summed by a single thread in
-    /// the same order.
-    fn compare(&mut self, piece: usize) -> Result<(), RunError> {
+    /// Compares every bit. The bits do not depend on the number of threads, because each element is
+    /// summed by a single thread in a fixed order.
+    fn compare_piece(&mut self, piece: usize) -> Result<(), RunError> {
         let words = self.products[piece]
-            .chunks_mut(CHUNK)
-            .zip(self.first.chunks(CHUNK));
+            .chunks_mut(CHUNK_ELEMENTS)
+            .zip(self.first.chunks(CHUNK_ELEMENTS));
         let wrong = parallel::map(words, &|(got, first)| {
             let of_one = |(got, first): (&mut T, &T)| {
-                let is_wrong = got.word() != first.word() || got.to_f64().is_nan();
+                let is_wrong = got.to_word() != first.to_word() || got.to_f64().is_nan();
                 *got = T::POISON;
                 u64::from(is_wrong)
             };
@@ -120,7 +126,7 @@ impl<T: CpuProduct> Burnable for OnCpu<T> {
         Ok(())
     }
 
-    fn wrong(&mut self) -> Result<u64, RunError> {
+    fn count_wrong_words(&mut self) -> Result<u64, RunError> {
         Ok(self.wrong)
     }
 }
@@ -131,29 +137,32 @@ mod tests {
 
     const SIDE: u64 = 256;
 
-    fn flipped<T: CpuProduct>(flip: impl Fn(T) -> T) {
-        let bytes = SIDE * SIDE * OnCpu::<T>::WIDTH * 11;
+    fn check_flipped_bit<T: CpuProduct>(flip: impl Fn(T) -> T) {
+        let bytes = SIDE * SIDE * CpuBurn::<T>::ELEMENT_BYTES * 11;
         assert!(
-            OnCpu::<T>::new(bytes - 1).unwrap().is_none(),
+            CpuBurn::<T>::new(bytes - 1).unwrap().is_none(),
             "there is no room"
         );
-        let mut work = OnCpu::<T>::new(bytes).unwrap().unwrap();
-        assert_eq!((work.side(), work.pieces(), work.bytes()), (SIDE, 8, bytes));
+        let mut work = CpuBurn::<T>::new(bytes).unwrap().unwrap();
+        assert_eq!(
+            (work.side(), work.piece_count(), work.bytes()),
+            (SIDE, 8, bytes)
+        );
         assert!(!work.factors.verify(&work.first).ok, "it is not there yet");
-        let first = work.first().unwrap();
+        let first = work.compute_first().unwrap();
         assert!(
             first.ok && first.checked == SIDE * SIDE && first.largest_error < 1.0,
             "{first:?}"
         );
-        work.multiply(1, false).unwrap();
+        work.fill_piece(1, false).unwrap();
         work.products[1][777] = flip(work.products[1][777]);
-        work.multiply(1, true).unwrap();
-        assert_eq!(work.wrong().unwrap(), 1);
-        work.compare(1).unwrap();
-        assert_eq!(work.wrong().unwrap(), 1);
-        work.compare(1).unwrap();
+        work.fill_piece(1, true).unwrap();
+        assert_eq!(work.count_wrong_words().unwrap(), 1);
+        work.compare_piece(1).unwrap();
+        assert_eq!(work.count_wrong_words().unwrap(), 1);
+        work.compare_piece(1).unwrap();
         assert_eq!(
-            work.wrong().unwrap(),
+            work.count_wrong_words().unwrap(),
             1 + SIDE * SIDE,
             "what was compared is poisoned"
         );
@@ -166,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn one_flipped_bit_is_found_and_so_are_a_product_that_was_not_written_and_a_wrong_first_one() {
-        flipped(|value: f32| f32::from_bits(value.to_bits() ^ 1));
-        flipped(|value: f64| f64::from_bits(value.to_bits() ^ 1));
+    fn flipped_bit_and_missing_product_are_found() {
+        check_flipped_bit(|value: f32| f32::from_bits(value.to_bits() ^ 1));
+        check_flipped_bit(|value: f64| f64::from_bits(value.to_bits() ^ 1));
     }
 }

@@ -1,110 +1,111 @@
-//! Products on a GPU, with the kernels of the catalogue.
+//! The stress test on a GPU, with the kernels of the `matmul` workload.
 
 use std::time::Duration;
 
 use super::{
-    Burnable, FEWEST, fitting,
-    matrix_size::{SIDES, Timed, largest},
+    Burnable, MIN_PRODUCTS, fitting_sides,
+    matrix_size::{SIDES, TimedWork, choose_largest_side},
 };
 use crate::{
     catalogue::matmul::{Product, memory_bytes, result_bytes},
     cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},
     error::RunError,
-    gpu::{Gpu, THREADS},
+    gpu::{Gpu, THREADS_PER_BLOCK},
     kernels::ptx,
     protocol::{Dtype, KernelUse, Shape, Verification},
     workload::Size,
 };
 
 const KERNELS: Code = ptx!("burn");
-/// The size of a word, which is the unit of comparison.
+/// The size of a word in bytes. Products are compared word by word.
 const WORD_BYTES: u64 = size_of::<u32>() as u64;
-/// The number of bytes of a product that a thread compares.
+/// The number of bytes that a thread compares of each product.
 const PACK_BYTES: u64 = 4 * WORD_BYTES;
-/// The number of products that a thread of `burn.cu` compares at a time. The size of the grid
-/// depends on it.
-const TOGETHER: u64 = 4;
-/// The number of blocks of `burn_poison`, which is enough for the largest GPU.
-const POISONING: u32 = 4096;
+/// The number of products that a thread of `burn.cu` compares at a time. It determines the size of
+/// the grid.
+const PRODUCTS_PER_THREAD: u64 = 4;
+/// The number of blocks of the kernel `burn_poison`, enough for the largest GPU.
+const POISON_BLOCKS: u32 = 4096;
 
-pub(super) struct OnCuda<'gpu> {
+pub(super) struct CudaBurn<'gpu> {
     gpu: &'gpu Gpu,
     size: Size,
     product: Product<'gpu>,
     poison: Kernel,
     compare: Kernel,
     first: DeviceMemory,
-    /// Memory for products. Each piece has room for the products that are started together, and the
-    /// last piece for the remaining ones.
+    /// Memory for products. Each piece contains the products that are launched together, and the
+    /// last piece the remaining products.
     pieces: Vec<DeviceMemory>,
-    /// The number of wrong words so far, counted by the GPU.
+    /// Memory with the number of wrong words so far, which the GPU counts.
     wrong: DeviceMemory,
 }
 
-/// Returns the minimum memory for matrices of this size.
+/// Returns the minimum memory in bytes for matrices of this size.
 pub(super) fn needed_bytes(size: Size) -> u64 {
-    memory_bytes(Shape::square(size.n), size.dtype, FEWEST + 1) + WRONG_BYTES
+    memory_bytes(Shape::from_side(size.n), size.dtype, MIN_PRODUCTS + 1) + WRONG_BYTES
 }
 
 const WRONG_BYTES: u64 = size_of::<u64>() as u64;
 
-impl<'gpu> OnCuda<'gpu> {
-    /// Prepares matrices that are as large as useful and fit into this memory; returns `None` if
-    /// even the smallest do not fit.
+impl<'gpu> CudaBurn<'gpu> {
+    /// Prepares the largest useful matrices that fit into `bytes` of memory. Returns `None` if not
+    /// even the smallest matrices fit.
     pub(super) fn new(gpu: &'gpu Gpu, dtype: Dtype, bytes: u64) -> Result<Option<Self>, RunError> {
-        let sides = fitting(&SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
-        let timed = largest(sides, |n| Self::with_size(gpu, Size { n, dtype }))?;
+        let sides = fitting_sides(&SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
+        let timed = choose_largest_side(sides, |n| Self::with_size(gpu, Size { n, dtype }))?;
         let Some(timed) = timed else { return Ok(None) };
-        let at_once = timed.at_once();
+        let at_once = timed.batch_size();
         let mut work = timed.work;
-        work.take(at_once, bytes)?;
+        work.allocate_pieces(at_once, bytes)?;
         Ok(Some(work))
     }
 
-    /// Prepares work without pieces, and measures the duration of one product.
-    fn with_size(gpu: &'gpu Gpu, size: Size) -> Result<Timed<Self>, RunError> {
-        let code = gpu.context.load(KERNELS)?;
+    /// Prepares work without memory for products, and measures the time of one product.
+    fn with_size(gpu: &'gpu Gpu, size: Size) -> Result<TimedWork<Self>, RunError> {
+        let code = gpu.context.load_module(KERNELS)?;
         let work = Self {
             gpu,
             size,
-            product: Product::new(gpu, Shape::square(size.n), size.dtype)?,
-            poison: code.kernel("burn_poison")?,
-            compare: code.kernel("burn_compare")?,
+            product: Product::new(gpu, Shape::from_side(size.n), size.dtype)?,
+            poison: code.find_kernel("burn_poison")?,
+            compare: code.find_kernel("burn_compare")?,
             first: gpu
                 .context
-                .allocate(result_bytes(Shape::square(size.n), size.dtype))?,
+                .allocate(result_bytes(Shape::from_side(size.n), size.dtype))?,
             pieces: Vec::new(),
-            wrong: gpu.zeroed(WRONG_BYTES)?,
+            wrong: gpu.allocate_zeroed(WRONG_BYTES)?,
         };
-        let ready = work.product.ready()?;
-        // The driver may have to load the code for the first launch.
+        let ready = work.product.prepare_launch()?;
+        // The driver may have to load the code at the first launch, so the first product is not
+        // timed.
         gpu.stream
             .run(|queue| ready.launch(queue, &work.first, 0))?;
         let elapsed = gpu
             .stream
-            .time(|queue| ready.launch(queue, &work.first, 0))?;
-        work.poison(&work.first)?;
-        Ok(Timed {
+            .run_timed(|queue| ready.launch(queue, &work.first, 0))?;
+        work.fill_with_poison(&work.first)?;
+        Ok(TimedWork {
             work,
             product: Duration::from_secs_f64(elapsed.device_us / 1e6),
         })
     }
 
-    /// Allocates memory for products, so that the total is no more than `bytes`.
-    fn take(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
+    /// Allocates memory for products, up to a total of `bytes` including the memory already in use.
+    fn allocate_pieces(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
         let one = self.result_bytes();
-        // Memory for partial sums is not part of `needed_bytes`. It reduces the memory for
-        // products, but at least one product remains.
+        // Memory for partial sums is not part of `needed_bytes`, and reduces the memory for
+        // products. At least one product is always allocated.
         let mut left = (bytes.saturating_sub(self.bytes()) / one).max(1);
         while left > 0 {
             let count = left.min(at_once);
             match self.gpu.context.allocate(count * one) {
                 Ok(piece) => {
-                    self.poison(&piece)?;
+                    self.fill_with_poison(&piece)?;
                     self.pieces.push(piece);
                 }
-                // Another process has allocated memory in the meantime, and the existing pieces are
-                // enough.
+                // Another process has allocated memory in the meantime. The pieces allocated so far
+                // are enough.
                 Err(error) if error.is_out_of_memory() && !self.pieces.is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
@@ -114,13 +115,13 @@ impl<'gpu> OnCuda<'gpu> {
     }
 
     fn result_bytes(&self) -> u64 {
-        result_bytes(Shape::square(self.size.n), self.size.dtype)
+        result_bytes(Shape::from_side(self.size.n), self.size.dtype)
     }
 
-    fn poison(&self, memory: &DeviceMemory) -> Result<(), RunError> {
+    fn fill_with_poison(&self, memory: &DeviceMemory) -> Result<(), RunError> {
         let grid = Grid {
-            blocks: POISONING,
-            threads: THREADS,
+            blocks: POISON_BLOCKS,
+            threads: THREADS_PER_BLOCK,
         };
         let arguments = [
             Argument::Out(memory),
@@ -132,14 +133,17 @@ impl<'gpu> OnCuda<'gpu> {
         Ok(())
     }
 
-    /// Queues the comparison of a piece with the first product. A product with the same bits is
-    /// just as correct, because a kernel computes the same bits from the same inputs.
-    fn put_comparison<'scope>(
+    /// Queues the comparison of a piece with the first product. Equality of all bits is required,
+    /// because a kernel always computes the same bits from the same inputs.
+    fn queue_comparison<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,
         piece: usize,
     ) -> Result<(), CudaError> {
-        let (packs, products) = (self.result_bytes() / PACK_BYTES, self.products(piece));
+        let (packs, products) = (
+            self.result_bytes() / PACK_BYTES,
+            self.products_in_piece(piece),
+        );
         let arguments = [
             Argument::Out(&self.wrong),
             Argument::Out(&self.pieces[piece]),
@@ -147,19 +151,20 @@ impl<'gpu> OnCuda<'gpu> {
             Argument::U64(packs),
             Argument::U64(products),
         ];
-        let blocks = packs.div_ceil(u64::from(THREADS)) * products.div_ceil(TOGETHER);
+        let blocks =
+            packs.div_ceil(u64::from(THREADS_PER_BLOCK)) * products.div_ceil(PRODUCTS_PER_THREAD);
         queue.launch(
             &self.compare,
             Grid {
                 blocks: blocks as u32,
-                threads: THREADS,
+                threads: THREADS_PER_BLOCK,
             },
             &arguments,
         )
     }
 }
 
-impl Burnable for OnCuda<'_> {
+impl Burnable for CudaBurn<'_> {
     fn side(&self) -> u64 {
         self.size.n
     }
@@ -169,7 +174,7 @@ impl Burnable for OnCuda<'_> {
         pieces + self.product.bytes() + self.first.bytes() + self.wrong.bytes()
     }
 
-    fn words(&self) -> u64 {
+    fn words_per_product(&self) -> u64 {
         self.result_bytes() / WORD_BYTES
     }
 
@@ -177,46 +182,46 @@ impl Burnable for OnCuda<'_> {
         Ok(Some(self.product.kernel()?))
     }
 
-    fn pieces(&self) -> usize {
+    fn piece_count(&self) -> usize {
         self.pieces.len()
     }
 
-    fn products(&self, piece: usize) -> u64 {
+    fn products_in_piece(&self, piece: usize) -> u64 {
         self.pieces[piece].bytes() / self.result_bytes()
     }
 
-    fn first(&mut self) -> Result<Verification, RunError> {
-        let ready = self.product.ready()?;
+    fn compute_first(&mut self) -> Result<Verification, RunError> {
+        let ready = self.product.prepare_launch()?;
         self.gpu
             .stream
             .run(|queue| ready.launch(queue, &self.first, 0))?;
         Ok(self.product.verify(&self.first)?)
     }
 
-    fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
-        let (ready, one) = (self.product.ready()?, self.result_bytes());
+    fn fill_piece(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+        let (ready, one) = (self.product.prepare_launch()?, self.result_bytes());
         self.gpu.stream.run(|queue| {
             if was_filled {
-                self.put_comparison(queue, piece)?;
+                self.queue_comparison(queue, piece)?;
             }
-            (0..self.products(piece))
+            (0..self.products_in_piece(piece))
                 .try_for_each(|at| ready.launch(queue, &self.pieces[piece], at * one))
         })?;
         Ok(())
     }
 
-    fn compare(&mut self, piece: usize) -> Result<(), RunError> {
+    fn compare_piece(&mut self, piece: usize) -> Result<(), RunError> {
         self.gpu
             .stream
-            .run(|queue| self.put_comparison(queue, piece))?;
+            .run(|queue| self.queue_comparison(queue, piece))?;
         Ok(())
     }
 
-    fn wrong(&mut self) -> Result<u64, RunError> {
+    fn count_wrong_words(&mut self) -> Result<u64, RunError> {
         let mut total = [0_u64];
         self.gpu
             .stream
-            .run(|queue| queue.copy_out(&mut total, &self.wrong, 0))?;
+            .run(|queue| queue.copy_to_host(&mut total, &self.wrong, 0))?;
         Ok(total[0])
     }
 }

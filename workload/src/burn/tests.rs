@@ -1,18 +1,27 @@
 use super::*;
 use crate::protocol::Backend;
 
-fn burn(request: BurnRequest, interrupted: bool) -> Result<(Outcome, Vec<Burning>), RunError> {
-    let cpu = Cpu::this();
+fn run_on_cpu(
+    request: BurnRequest,
+    interrupted: bool,
+) -> Result<(RunOutcome, Vec<BurnProgress>), RunError> {
+    let cpu = Cpu::read();
     let mut told = Vec::new();
     let flag = AtomicBool::new(interrupted);
-    run(&Place::Cpu(&cpu), &cpu, &request, &flag, &mut |burning| {
-        told.push(burning);
-    })
+    run_burn(
+        &ExecutionPlace::Cpu(&cpu),
+        &cpu,
+        &request,
+        &flag,
+        &mut |burning| {
+            told.push(burning);
+        },
+    )
     .map(|outcome| (outcome, told))
 }
 
 /// Returns a request with so little memory that the matrices are small.
-fn little(time_ms: u64) -> BurnRequest {
+fn make_small_request(time_ms: u64) -> BurnRequest {
     let share = f64::from(3 << 20) / MemoryBudget::for_host(0).free_bytes as f64;
     BurnRequest {
         time: Duration::from_millis(time_ms),
@@ -22,9 +31,9 @@ fn little(time_ms: u64) -> BurnRequest {
 }
 
 #[test]
-fn a_burn_ends_on_time_and_has_compared_what_it_made() {
+fn burn_ends_on_time_after_comparing_products() {
     let begun = Instant::now();
-    let (outcome, told) = burn(little(1200), false).unwrap();
+    let (outcome, told) = run_on_cpu(make_small_request(1200), false).unwrap();
     assert!(
         begun.elapsed() < Duration::from_mins(1),
         "{:?}",
@@ -32,7 +41,7 @@ fn a_burn_ends_on_time_and_has_compared_what_it_made() {
     );
     assert_eq!(
         (outcome.backend, outcome.stopped, outcome.partial),
-        (Backend::Cpu, Stopped::TimeLimit, false)
+        (Backend::Cpu, MeasureEnd::TimeLimit, false)
     );
     let verify = outcome.verify;
     assert!(
@@ -46,23 +55,23 @@ fn a_burn_ends_on_time_and_has_compared_what_it_made() {
     );
     let progress: Vec<_> = told
         .iter()
-        .filter(|burning| matches!(burning, Burning::Progress { .. }))
+        .filter(|burning| matches!(burning, BurnProgress::Progress { .. }))
         .collect();
-    // There is one report per second, and the last one can be at the end.
+    // Progress is reported once a second, and possibly once more at the end.
     let most = begun.elapsed().as_secs() as usize + 1;
     assert!((1..=most).contains(&progress.len()), "{told:?}");
     assert!(
         progress
             .iter()
-            .all(|one| matches!(one, Burning::Progress { wrong: 0, .. })),
+            .all(|one| matches!(one, BurnProgress::Progress { wrong: 0, .. })),
         "{told:?}"
     );
 }
 
 #[test]
-fn the_cpu_burns_in_64_bits_where_it_is_asked_to() {
-    let usual = little(50);
-    let (outcome, _) = burn(
+fn cpu_burns_in_fp64_on_request() {
+    let usual = make_small_request(50);
+    let (outcome, _) = run_on_cpu(
         BurnRequest {
             dtype: Some(Dtype::Fp64),
             memory: 2.0 * usual.memory,
@@ -79,67 +88,67 @@ fn the_cpu_burns_in_64_bits_where_it_is_asked_to() {
 }
 
 #[test]
-fn what_has_checked_nothing_has_failed() {
-    let (outcome, _) = burn(little(100), true).unwrap();
+fn burn_without_comparison_fails() {
+    let (outcome, _) = run_on_cpu(make_small_request(100), true).unwrap();
     assert!(
         outcome.partial && !outcome.verify.ok && outcome.verify.checked == 0,
         "{outcome:?}"
     );
     assert!(
-        !Burnt {
-            first: Some(Verification::for_words(9, 0)),
-            ..Burnt::default()
+        !BurnResults {
+            first: Some(Verification::from_word_counts(9, 0)),
+            ..BurnResults::default()
         }
         .verify()
         .ok
     );
     assert!(
-        !Burnt {
+        !BurnResults {
             compared: 9,
-            ..Burnt::default()
+            ..BurnResults::default()
         }
         .verify()
         .ok
     );
 }
 
-/// A device that reports given numbers of wrong words for its pieces.
-struct Told {
+/// A device that reports the given number of wrong words for each piece.
+struct ScriptedBurn {
     wrong: Vec<u64>,
     filled: Vec<bool>,
     made: u64,
     found: u64,
 }
 
-impl Burnable for Told {
+impl Burnable for ScriptedBurn {
     fn side(&self) -> u64 {
         2
     }
-    fn words(&self) -> u64 {
+    fn words_per_product(&self) -> u64 {
         4
     }
     fn bytes(&self) -> u64 {
         0
     }
-    fn pieces(&self) -> usize {
+    fn piece_count(&self) -> usize {
         self.wrong.len()
     }
-    fn products(&self, _: usize) -> u64 {
+    fn products_in_piece(&self, _: usize) -> u64 {
         2
     }
-    fn first(&mut self) -> Result<Verification, RunError> {
-        Ok(Verification::for_words(4, 0))
+    fn compute_first(&mut self) -> Result<Verification, RunError> {
+        Ok(Verification::from_word_counts(4, 0))
     }
-    fn multiply(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
+    fn fill_piece(&mut self, piece: usize, was_filled: bool) -> Result<(), RunError> {
         assert_eq!(was_filled, self.filled[piece]);
         if was_filled {
-            self.compare(piece)?;
+            self.compare_piece(piece)?;
         }
         self.filled[piece] = true;
-        self.made += self.products(piece);
+        self.made += self.products_in_piece(piece);
         Ok(())
     }
-    fn compare(&mut self, piece: usize) -> Result<(), RunError> {
+    fn compare_piece(&mut self, piece: usize) -> Result<(), RunError> {
         assert!(
             std::mem::take(&mut self.filled[piece]),
             "what was made is compared, once"
@@ -147,28 +156,28 @@ impl Burnable for Told {
         self.found += std::mem::take(&mut self.wrong[piece]);
         Ok(())
     }
-    fn wrong(&mut self) -> Result<u64, RunError> {
+    fn count_wrong_words(&mut self) -> Result<u64, RunError> {
         Ok(self.found)
     }
 }
 
 #[test]
-fn every_wrong_word_counts_and_however_short_the_time_one_piece_is_compared() {
+fn short_burn_compares_piece_and_counts_wrong_words() {
     let none = AtomicBool::new(false);
     let burnt = |wrong: &[u64], ms| {
-        let mut burnt = Burnt {
+        let mut burnt = BurnResults {
             words: 4,
             operations: 16,
-            ..Burnt::default()
+            ..BurnResults::default()
         };
-        let mut work = Told {
+        let mut work = ScriptedBurn {
             wrong: wrong.to_vec(),
             filled: vec![false; wrong.len()],
             made: 0,
             found: 0,
         };
         burnt
-            .burn(&mut work, Duration::from_millis(ms), &none, &mut |_| {})
+            .run_work(&mut work, Duration::from_millis(ms), &none, &mut |_| {})
             .unwrap();
         assert!(
             work.filled.iter().all(|is_filled| !is_filled),

@@ -1,28 +1,28 @@
-//! `matmul-batched`: many small products at once.
+//! `matmul-batched`: many small matrix products in one launch.
 
 use super::{
     matmul::{AMPERE, HOPPER, Tolerance},
     prelude::*,
 };
 use crate::{
-    cpu_product::{CpuProduct, multiply_here},
-    parallel::CHUNK,
+    cpu_product::{CpuProduct, multiply_on_this_thread},
+    parallel::CHUNK_ELEMENTS,
 };
 
-const PRODUCTS: u64 = 1000;
+const PRODUCT_COUNT: u64 = 1000;
 /// The number of elements that a CPU thread checks at a time.
-const CHECKED: usize = 1 << 10;
-/// The largest side of a product that a single block of `matmul_batched.cu` computes.
-const WHOLE: u64 = 104;
-/// The sides of tiles in `matmul_any.cu`, smallest first. A larger product consists of several
-/// tiles.
-const TILES: [u64; 2] = [32, 64];
+const CHECKED_ELEMENTS: usize = 1 << 10;
+/// The largest side of a product that `matmul_batched.cu` computes with a single block.
+const MAX_WHOLE_SIDE: u64 = 104;
+/// The tile sides of the kernels in `matmul_any.cu`, smallest first. They divide a larger product
+/// into several tiles.
+const TILE_SIDES: [u64; 2] = [32, 64];
 
 pub(super) struct MatmulBatched;
 
 impl Program for MatmulBatched {
     fn cost_of(&self, size: Size) -> Cost {
-        let elements = elements(size.n);
+        let elements = count_elements(size.n);
         let bytes = elements.saturating_mul(3 * size.dtype.bytes());
         let operations = elements.saturating_mul(size.n).saturating_mul(2);
         Cost {
@@ -33,41 +33,41 @@ impl Program for MatmulBatched {
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
-        of_float!(size.dtype, |Float| on_cuda::<Float>(gpu, size))
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
+        of_float!(size.dtype, |Float| prepare_on_gpu::<Float>(gpu, size))
     }
 
-    fn on_cpu(&self, size: Size) -> Ready<'static> {
-        of_float!(size.dtype, |Float| on_cpu::<Float>(size.n))
+    fn prepare_cpu_run(&self, size: Size) -> PreparedResult<'static> {
+        of_float!(size.dtype, |Float| prepare_on_threads::<Float>(size.n))
     }
 }
 
-fn elements(n: u64) -> u64 {
-    n.saturating_mul(n).saturating_mul(PRODUCTS)
+fn count_elements(n: u64) -> u64 {
+    n.saturating_mul(n).saturating_mul(PRODUCT_COUNT)
 }
 
-/// The kernel that multiplies, with its launch parameters.
+/// A kernel for the products, with its launch parameters.
 #[derive(Debug)]
 struct KernelChoice {
     code: Code,
-    /// The number of rows and columns that a block computes.
+    /// The number of rows and columns of the tile that a block computes.
     tile: u64,
     threads: u32,
-    /// The dynamic shared memory of a block.
+    /// The size of a block's dynamic shared memory in bytes.
     shared_bytes: u32,
 }
 
 impl KernelChoice {
     fn new(Size { n, dtype }: Size, capability: (u32, u32)) -> Self {
-        if n <= TILES[1] || n > WHOLE || capability < AMPERE {
-            let tile = TILES
+        if n <= TILE_SIDES[1] || n > MAX_WHOLE_SIDE || capability < AMPERE {
+            let tile = TILE_SIDES
                 .into_iter()
                 .find(|tile| n <= *tile)
-                .unwrap_or(TILES[1]);
+                .unwrap_or(TILE_SIDES[1]);
             return Self {
                 code: kernels::MATMUL_ANY,
                 tile,
-                threads: THREADS,
+                threads: THREADS_PER_BLOCK,
                 shared_bytes: 0,
             };
         }
@@ -77,22 +77,23 @@ impl KernelChoice {
             kernels::MATMUL_BATCHED
         };
         let (threads, shared_bytes) = match dtype {
-            // Three stages, each of 104 rows with 20 elements and 16 rows with 108 elements.
+            // Shared memory contains three stages, each with 104 rows of 20 elements and 16 rows of
+            // 108 elements.
             Dtype::Fp64 => (224, 3 * (104 * 20 + 16 * 108) * 8),
-            // Both matrices, each of 104 rows with 108 elements.
+            // Shared memory contains both matrices, each with 104 rows of 108 elements.
             _ => (192, 2 * 104 * 108 * 4),
         };
         Self {
             code,
-            tile: WHOLE,
+            tile: MAX_WHOLE_SIDE,
             threads,
             shared_bytes,
         }
     }
 }
 
-/// Prepares products on a GPU. The matrices are stored one after another, each row by row.
-fn on_cuda<T: CpuProduct>(gpu: &Gpu, size: Size) -> Ready<'_> {
+/// Prepares products on a GPU. The matrices are stored one after another, each in row-major order.
+fn prepare_on_gpu<T: CpuProduct>(gpu: &Gpu, size: Size) -> PreparedResult<'_> {
     let Size { n, dtype } = size;
     let KernelChoice {
         code,
@@ -101,30 +102,32 @@ fn on_cuda<T: CpuProduct>(gpu: &Gpu, size: Size) -> Ready<'_> {
         shared_bytes,
     } = KernelChoice::new(size, gpu.device().capability);
     let kernel = gpu
-        .kernel(code, &format!("matmul_batched_{dtype}_{tile}"))?
+        .load_kernel(code, &format!("matmul_batched_{dtype}_{tile}"))?
         .with_shared_memory(shared_bytes)?;
     let grid = Grid {
-        blocks: (PRODUCTS * n.div_ceil(tile).pow(2)) as u32,
+        blocks: (PRODUCT_COUNT * n.div_ceil(tile).pow(2)) as u32,
         threads,
     };
-    let a = gpu.random_array::<T>(elements(n), SEED_A)?;
-    let b = gpu.random_array::<T>(elements(n), SEED_B)?;
+    let a = gpu.allocate_random_array::<T>(count_elements(n), SEED_A)?;
+    let b = gpu.allocate_random_array::<T>(count_elements(n), SEED_B)?;
     prepare_work(
-        gpu.poisoned(elements(n) * dtype.bytes())?,
+        gpu.allocate_poisoned(count_elements(n) * dtype.bytes())?,
         move |out| {
             let arguments = [Out(out), In(&a), In(&b), U64(n)];
-            gpu.time(|queue| queue.launch(&kernel, grid, &arguments))
+            gpu.run_timed(|queue| queue.launch(&kernel, grid, &arguments))
         },
         move |out| {
             let expected = Inputs::<T>::new(n);
-            Ok(gpu.check(out, elements(n), |got: &[T], first| {
-                expected.check(got, first)
-            })?)
+            Ok(
+                gpu.check_memory(out, count_elements(n), |got: &[T], first| {
+                    expected.check_elements(got, first)
+                })?,
+            )
         },
     )
 }
 
-/// Inputs in host memory, row by row.
+/// The inputs in host memory, in row-major order.
 struct Inputs<T> {
     a: Vec<T>,
     b: Vec<T>,
@@ -134,18 +137,20 @@ struct Inputs<T> {
 impl<T: CpuProduct> Inputs<T> {
     fn new(n: u64) -> Self {
         Self {
-            a: T::random_array(elements(n), SEED_A),
-            b: T::random_array(elements(n), SEED_B),
+            a: T::random_array(count_elements(n), SEED_A),
+            b: T::random_array(count_elements(n), SEED_B),
             n: n as usize,
         }
     }
 
-    /// Checks elements of the result. `first` is the index of the first element.
-    fn check(&self, got: &[T], first: u64) -> Verification {
+    /// Checks some elements of the result. `first` is the index of the first element in `got`.
+    fn check_elements(&self, got: &[T], first: u64) -> Verification {
         let Self { a, b, n } = self;
         let bound = Tolerance::new(T::DTYPE, *n as u64);
         let found = parallel::map(
-            (first as usize..).step_by(CHECKED).zip(got.chunks(CHECKED)),
+            (first as usize..)
+                .step_by(CHECKED_ELEMENTS)
+                .zip(got.chunks(CHECKED_ELEMENTS)),
             &|(first, got)| {
                 let mut column = vec![T::default(); *n];
                 let of_one = |(index, got): (usize, &T)| {
@@ -156,8 +161,12 @@ impl<T: CpuProduct> Inputs<T> {
                         .zip(b.iter().skip(across).step_by(*n))
                         .for_each(|(to, from)| *to = *from);
                     let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], &column);
-                    let error = bound.error(sum.distance_to(got.to_f64()), sum.abs(), size);
-                    Verification::for_element(index as u64, error, 1.0)
+                    let error = bound.share_of_allowed_error(
+                        sum.distance_to(got.to_f64()),
+                        sum.abs(),
+                        size,
+                    );
+                    Verification::from_element_error(index as u64, error, 1.0)
                 };
                 (first..).zip(got).map(of_one).collect()
             },
@@ -166,15 +175,15 @@ impl<T: CpuProduct> Inputs<T> {
     }
 }
 
-fn on_cpu<T: CpuProduct>(n: u64) -> Ready<'static> {
+fn prepare_on_threads<T: CpuProduct>(n: u64) -> PreparedResult<'static> {
     let inputs = Inputs::<T>::new(n);
-    let out = random::array(elements(n), |_| T::POISON);
-    prepare_on_cpu(
+    let out = random::generate_array(count_elements(n), |_| T::POISON);
+    prepare_cpu_work(
         (inputs, out),
         |(Inputs { a, b, n }, out)| {
             let area = *n * *n;
-            // A thread computes several products at a time if they are small.
-            let piece = (CHUNK / area).max(1) * area;
+            // If the products are small, a thread computes several of them at a time.
+            let piece = (CHUNK_ELEMENTS / area).max(1) * area;
             let pieces = out
                 .chunks_mut(piece)
                 .zip(a.chunks(piece).zip(b.chunks(piece)));
@@ -182,10 +191,10 @@ fn on_cpu<T: CpuProduct>(n: u64) -> Ready<'static> {
                 let inputs = a.chunks(area).zip(b.chunks(area));
                 out.chunks_mut(area)
                     .zip(inputs)
-                    .for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
+                    .for_each(|(out, (a, b))| multiply_on_this_thread(out, a, b, *n));
             });
         },
-        |(inputs, out)| inputs.check(out, 0),
+        |(inputs, out)| inputs.check_elements(out, 0),
     )
 }
 
@@ -194,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_products_are_a_blocks_where_they_fit_and_the_gpu_has_the_memory() {
+    fn block_computes_whole_product_if_it_fits() {
         let tile = |n, capability| {
             KernelChoice::new(
                 Size {
@@ -216,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_has_the_threads_and_the_memory_that_its_source_names() {
+    fn launch_parameters_match_kernel_source() {
         let source = include_str!("../../kernels/matmul_batched.cu");
         let named = |name: &str| {
             let (_, rest) = source.split_once(&format!("{name} = ")).unwrap();
@@ -227,7 +236,7 @@ mod tests {
                 .unwrap()
         };
         let (side, slab, beyond) = (named("SIDE"), named("SLAB"), 4);
-        assert_eq!(side, WHOLE);
+        assert_eq!(side, MAX_WHOLE_SIDE);
         let of = |dtype| {
             let KernelChoice {
                 threads,

@@ -1,5 +1,5 @@
-//! Products of small matrices and their transposes, with the trace of each product as the log of a
-//! loop.
+//! Products of small matrices and their transposes. The traces of the products represent values
+//! that a loop logs.
 
 use super::prelude::*;
 
@@ -13,11 +13,12 @@ const TILE_GRID: Grid = Grid {
     blocks: 100,
     threads: 100,
 };
-/// The offset of the parts of a trace in the scratch memory, after the counter of finished blocks.
-const PARTS_AT: u64 = 64;
+/// The offset in bytes of a trace's parts in the scratch memory. The counter of finished blocks
+/// precedes them.
+const PARTS_OFFSET: u64 = 64;
 const SCRATCH_BYTES: u64 = 128;
-/// The tolerance: a hundred products and sums, each rounded to half a unit of the total, and the
-/// same again for the trace.
+/// The allowed error: each of a hundred products and sums is rounded to half a unit of the total,
+/// and the trace adds the same again.
 const TOLERANCE: f64 = 2.0 * SIDE as f64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +29,8 @@ pub(super) enum Gram {
 }
 
 impl Gram {
-    /// Returns the number of products in memory: all if they are computed together, and otherwise
-    /// only the last one.
+    /// Returns the number of products in memory: all products if they are computed together, and
+    /// otherwise only the last one.
     fn count_products(self, matrices: u64) -> u64 {
         if self == Self::Batched { matrices } else { 1 }
     }
@@ -43,53 +44,55 @@ impl Program for Gram {
                 .n
                 .saturating_add(products)
                 .saturating_mul(MATRIX_BYTES + 4),
-            // The check copies the products to the host.
+            // For the check, the products are copied to the host.
             host_bytes: products.saturating_mul(MATRIX_BYTES),
             operations: size.n.saturating_mul(2 * (AREA * SIDE) as u64),
             moved_bytes: 0,
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         let form = *self;
-        // The GPU writes a single trace into pinned memory.
-        let mut arrived = gpu.context.pin(4)?;
+        // The GPU writes the trace of a single product into pinned memory.
+        let mut arrived = gpu.context.allocate_pinned(4)?;
         arrived.slice_mut().fill(f32::POISON);
-        // The first kernel computes one product with its trace, and the other two compute many.
+        // The first kernel computes one product and its trace. The other two compute many products.
         let kernels = gpu.load_kernels(ptx!("gram"), &["gram_tiles", "gram", "trace"])?;
-        let matrices = gpu.random_array::<f32>(size.n * AREA as u64, SEED_A)?;
-        let products = gpu.poisoned(self.count_products(size.n) * MATRIX_BYTES)?;
-        let log = gpu.poisoned(size.n * 4)?;
-        let scratch = gpu.zeroed(SCRATCH_BYTES)?;
+        let matrices = gpu.allocate_random_array::<f32>(size.n * AREA as u64, SEED_A)?;
+        let products = gpu.allocate_poisoned(self.count_products(size.n) * MATRIX_BYTES)?;
+        let log = gpu.allocate_poisoned(size.n * 4)?;
+        let scratch = gpu.allocate_zeroed(SCRATCH_BYTES)?;
         prepare_work(
             (products, vec![f32::POISON; size.n as usize]),
             move |(products, traces)| {
                 let [tiles, product, trace] = [&kernels[0], &kernels[1], &kernels[2]];
                 match form {
                     // The host receives each trace before the next product begins. A single pair of
-                    // events surrounds the loop, because a pair for each product would take as long
-                    // as the product.
-                    Self::OneByOne => gpu.time(|_| {
+                    // events measures the whole loop, because a pair for each product would take as
+                    // long as the product.
+                    Self::OneByOne => gpu.run_timed(|_| {
                         for (at, place) in traces.iter_mut().enumerate() {
                             gpu.stream.run(|queue| {
                                 let trace = Pinned(&mut arrived);
-                                let arguments =
-                                    of_one(products, trace, &matrices, at as u64, &scratch);
+                                let arguments = product_arguments(
+                                    products, trace, &matrices, at as u64, &scratch,
+                                );
                                 queue.launch(tiles, TILE_GRID, &arguments)
                             })?;
                             *place = std::mem::replace(&mut arrived.slice_mut()[0], f32::POISON);
                         }
                         Ok(())
                     }),
-                    Self::Logged => gpu.time(|queue| {
+                    Self::Logged => gpu.run_timed(|queue| {
                         for at in 0..traces.len() as u64 {
                             let trace = At(&log, at * 4);
-                            let arguments = of_one(products, trace, &matrices, at, &scratch);
+                            let arguments =
+                                product_arguments(products, trace, &matrices, at, &scratch);
                             queue.launch(tiles, TILE_GRID, &arguments)?;
                         }
-                        queue.copy_out(traces, &log, 0)
+                        queue.copy_to_host(traces, &log, 0)
                     }),
-                    Self::Batched => gpu.time(|queue| {
+                    Self::Batched => gpu.run_timed(|queue| {
                         let grid = |threads| Grid {
                             blocks: traces.len() as u32,
                             threads,
@@ -97,18 +100,20 @@ impl Program for Gram {
                         let (of_products, of_traces) = (grid(BATCH_THREADS), grid(WARP));
                         queue.launch(product, of_products, &[Out(products), In(&matrices)])?;
                         queue.launch(trace, of_traces, &[Out(&log), In(products)])?;
-                        queue.copy_out(traces, &log, 0)
+                        queue.copy_to_host(traces, &log, 0)
                     }),
                 }
             },
-            move |(products, traces)| Ok(check(&gpu.download::<f32>(products)?, traces)),
+            move |(products, traces)| {
+                Ok(check_products(&gpu.copy_to_host::<f32>(products)?, traces))
+            },
         )
     }
 
-    fn on_cpu(&self, size: Size) -> Ready<'static> {
+    fn prepare_cpu_run(&self, size: Size) -> PreparedResult<'static> {
         let matrices = f32::random_array(size.n * AREA as u64, SEED_A);
         let products = vec![f32::POISON; self.count_products(size.n) as usize * AREA];
-        prepare_on_cpu(
+        prepare_cpu_work(
             (products, vec![f32::POISON; size.n as usize]),
             move |(products, traces)| {
                 if products.len() == matrices.len() {
@@ -120,14 +125,14 @@ impl Program for Gram {
                     }
                 }
             },
-            |(products, traces)| check(products, traces),
+            |(products, traces)| check_products(products, traces),
         )
     }
 }
 
-/// Returns the arguments of the kernel that computes one product in tiles, with the location of the
-/// trace.
-fn of_one<'scope>(
+/// Returns the arguments of the kernel that computes one product in tiles. `trace` is where the
+/// kernel writes the trace.
+fn product_arguments<'scope>(
     products: &'scope DeviceMemory,
     trace: Argument<'scope>,
     matrices: &'scope DeviceMemory,
@@ -138,7 +143,7 @@ fn of_one<'scope>(
         Out(products),
         trace,
         At(matrices, at * MATRIX_BYTES),
-        At(scratch, PARTS_AT),
+        At(scratch, PARTS_OFFSET),
         Out(scratch),
     ]
 }
@@ -164,28 +169,32 @@ fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
     product.iter().step_by(SIDE + 1).sum()
 }
 
-/// Checks every trace, and every element of the products in memory: those of all matrices, or only
-/// of the last.
-fn check(products: &[f32], traces: &[f32]) -> Verification {
-    let log = compare(traces, 0, TOLERANCE, |index| {
-        Expected::of_products(matrix(index).iter().map(|element| element * element))
+/// Checks every trace, and every element of the products in memory. These are the products of all
+/// matrices, or only the last one.
+fn check_products(products: &[f32], traces: &[f32]) -> Verification {
+    let log = compare_elements(traces, 0, TOLERANCE, |index| {
+        Expected::from_products(
+            generate_matrix(index)
+                .iter()
+                .map(|element| element * element),
+        )
     });
     let skipped = traces.len() - products.len() / AREA;
     let checked = parallel::map(products.chunks(AREA).enumerate(), &|(at, product)| {
-        let matrix = matrix((skipped + at) as u64);
+        let matrix = generate_matrix((skipped + at) as u64);
         let first = traces.len() + at * AREA;
-        compare(product, first as u64, TOLERANCE, |index| {
+        compare_elements(product, first as u64, TOLERANCE, |index| {
             let element = index as usize - first;
             let [row, column] = [element / SIDE, element % SIDE].map(|row| &matrix[row * SIDE..]);
-            Expected::of_products(row[..SIDE].iter().zip(column).map(|(a, b)| a * b))
+            Expected::from_products(row[..SIDE].iter().zip(column).map(|(a, b)| a * b))
         })
     });
-    log.and(checked.into_iter().collect())
+    log.merge(checked.into_iter().collect())
 }
 
-/// Generates a matrix from the seed.
-fn matrix(at: u64) -> Vec<f64> {
+/// Generates a matrix. `at` is its position in the sequence of matrices.
+fn generate_matrix(at: u64) -> Vec<f64> {
     (0..AREA as u64)
-        .map(|index| f32::random(SEED_A, at * AREA as u64 + index).to_f64())
+        .map(|index| f32::random_number(SEED_A, at * AREA as u64 + index).to_f64())
         .collect()
 }

@@ -1,101 +1,102 @@
-//! Latencies: `launch-latency` launches kernels, and a pointer chase loads the address of the next
-//! load.
+//! Latencies of launches and memory: `launch-latency` launches kernels, and a pointer chase loads
+//! addresses that depend on each other.
 
 use super::prelude::*;
-use crate::{memory_budget::MemoryBudget, workload::larger_than_caches};
+use crate::{memory_budget::MemoryBudget, workload::elements_beyond_caches};
 
-/// The number of loads in a run, large enough to hide the time of the launch.
-const STEPS: u64 = 1 << 14;
-/// The number of bytes that a GPU moves at a time. Each pointer is in a separate line of this size.
+/// The number of loads in a run, large enough to make the launch time negligible.
+const LOADS_PER_RUN: u64 = 1 << 14;
+/// The number of bytes that a GPU loads at a time. Each pointer is in a separate line of this size.
 const LINE_BYTES: u64 = 128;
 const LINE_WORDS: u64 = LINE_BYTES / 8;
-/// The divisor of the cache size for an array that is completely in the cache, even if each half of
+/// The divisor for the size of an array that fits completely into the cache, even if each half of
 /// the chip has only half of the cache nearby.
-const PART_OF_CACHE: u64 = 8;
-/// The minimum size of an array in the cache, in case the size of the cache is unknown.
-const LEAST_BYTES: u64 = 1 << 20;
-/// A value that is no position in the array.
-const NOWHERE: u64 = u64::MAX;
+const CACHE_DIVISOR: u64 = 8;
+/// The minimum size in bytes of an array in the cache, used if the size of the cache is unknown.
+const MIN_CACHED_BYTES: u64 = 1 << 20;
+/// A value that is never a position in the array.
+const INVALID_POSITION: u64 = u64::MAX;
 
-pub(super) struct Chase;
+pub(super) struct PointerChase;
 
-/// Returns the size of an array in memory. GPUs also use the size for the CPU, because a gigabyte
-/// of pointers takes longer to generate than to follow.
-pub(super) fn bytes_in_memory(_: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
-    larger_than_caches(Backend::Cpu, dtype, budget)
+/// Returns the size of an array in memory. GPUs use the same size as the CPU, because generating a
+/// gigabyte of pointers takes longer than following them.
+pub(super) fn memory_array_bytes(_: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+    elements_beyond_caches(Backend::Cpu, dtype, budget)
 }
 
-pub(super) fn bytes_in_cache(_: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
-    (budget.cache_bytes / PART_OF_CACHE).max(LEAST_BYTES)
+pub(super) fn cached_array_bytes(_: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
+    (budget.cache_bytes / CACHE_DIVISOR).max(MIN_CACHED_BYTES)
 }
 
-impl Program for Chase {
+impl Program for PointerChase {
     fn cost_of(&self, size: Size) -> Cost {
-        let bytes = lines(size).saturating_mul(LINE_BYTES);
-        // The host also stores the path through the array.
+        let bytes = cache_line_count(size).saturating_mul(LINE_BYTES);
+        // The host also stores the path through the array, with four bytes per line.
         Cost {
             memory_bytes: bytes,
-            host_bytes: bytes.saturating_add(lines(size) * 4),
+            host_bytes: bytes.saturating_add(cache_line_count(size) * 4),
             ..Cost::default()
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
-        let way = Way::random(lines(size));
-        let kernel = gpu.kernel(ptx!("chase"), "chase")?;
-        let pointers = gpu.upload(&way.pointers())?;
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
+        let way = PointerPath::generate(cache_line_count(size));
+        let kernel = gpu.load_kernel(ptx!("chase"), "chase")?;
+        let pointers = gpu.copy_to_device(&way.pointers())?;
         prepare_work(
-            (gpu.poisoned(8)?, way),
+            (gpu.allocate_poisoned(8)?, way),
             move |(place, way)| {
                 let start = way.advance() * LINE_WORDS;
-                let arguments = [Out(place), In(&pointers), U64(start), U64(STEPS)];
-                let all = gpu.time(|queue| queue.launch(&kernel, Grid::ONE, &arguments))?;
-                Ok(all.of_one(STEPS))
+                let arguments = [Out(place), In(&pointers), U64(start), U64(LOADS_PER_RUN)];
+                let all =
+                    gpu.run_timed(|queue| queue.launch(&kernel, Grid::SINGLE_THREAD, &arguments))?;
+                Ok(all.divide_by(LOADS_PER_RUN))
             },
-            move |(place, way)| Ok(way.check(gpu.download::<u64>(place)?[0])),
+            move |(place, way)| Ok(way.check_position(gpu.copy_to_host::<u64>(place)?[0])),
         )
     }
 
-    fn on_cpu(&self, size: Size) -> Ready<'static> {
-        let way = Way::random(lines(size));
+    fn prepare_cpu_run(&self, size: Size) -> PreparedResult<'static> {
+        let way = PointerPath::generate(cache_line_count(size));
         let pointers = way.pointers();
         prepare_work(
-            (NOWHERE, way),
+            (INVALID_POSITION, way),
             move |(place, way)| {
                 let start = way.advance() * LINE_WORDS;
-                let all = Sample::on_cpu(|| {
-                    *place = (0..STEPS).fold(start, |at, _| pointers[at as usize]);
+                let all = TimedRun::time_on_cpu(|| {
+                    *place = (0..LOADS_PER_RUN).fold(start, |at, _| pointers[at as usize]);
                 });
-                Ok(all.of_one(STEPS))
+                Ok(all.divide_by(LOADS_PER_RUN))
             },
-            |(place, way)| Ok(way.check(*place)),
+            |(place, way)| Ok(way.check_position(*place)),
         )
     }
 }
 
-/// A cyclic path through all lines, with the current position.
-struct Way {
+/// A cyclic path through all lines, and the current position on it.
+struct PointerPath {
     next: Vec<u32>,
     at: u64,
 }
 
-impl Way {
-    /// Creates a random path with Sattolo's algorithm: each line is swapped with an earlier one,
-    /// never with itself.
-    fn random(lines: u64) -> Self {
+impl PointerPath {
+    /// Generates a random path with Sattolo's algorithm, in which each line is swapped with an
+    /// earlier one, never with itself. The path is therefore a single cycle.
+    fn generate(lines: u64) -> Self {
         let mut next: Vec<u32> = (0..lines as u32).collect();
         for line in (1..next.len()).rev() {
             next.swap(
                 line,
-                (random::bits(SEED_A, line as u64) % line as u64) as usize,
+                (random::generate_bits(SEED_A, line as u64) % line as u64) as usize,
             );
         }
         Self { next, at: 0 }
     }
 
-    /// Returns the array, with a pointer in the first word of each line.
+    /// Returns the array, in which the first word of each line is a pointer.
     fn pointers(&self) -> Vec<u64> {
-        let mut words = vec![NOWHERE; self.next.len() * LINE_WORDS as usize];
+        let mut words = vec![INVALID_POSITION; self.next.len() * LINE_WORDS as usize];
         words
             .chunks_mut(LINE_WORDS as usize)
             .zip(&self.next)
@@ -105,27 +106,27 @@ impl Way {
         words
     }
 
-    /// Follows the path for the length of a run, and returns its start.
+    /// Follows the path for the number of loads in a run, and returns where the run started.
     fn advance(&mut self) -> u64 {
         let start = self.at;
-        self.at = (0..STEPS).fold(start, |at, _| u64::from(self.next[at as usize]));
+        self.at = (0..LOADS_PER_RUN).fold(start, |at, _| u64::from(self.next[at as usize]));
         start
     }
 
-    fn check(&self, place: u64) -> Verification {
+    fn check_position(&self, place: u64) -> Verification {
         let found = compare_words(&[place], 0, |_| self.at * LINE_WORDS);
-        Verification::for_all(STEPS, found.ok)
+        Verification::from_joint_check(LOADS_PER_RUN, found.ok)
     }
 }
 
-/// Returns the number of lines, which is at least one.
-fn lines(size: Size) -> u64 {
+/// Returns the number of lines of an array, which is at least one.
+fn cache_line_count(size: Size) -> u64 {
     size.bytes().div_ceil(LINE_BYTES).min(u64::from(u32::MAX))
 }
 
 /// The number of kernels in a chain, large enough to make the time before and after the chain
 /// negligible.
-const CHAIN: u64 = 1000;
+const CHAIN_KERNELS: u64 = 1000;
 
 pub(super) struct LaunchLatency;
 
@@ -137,34 +138,36 @@ impl Program for LaunchLatency {
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Ready<'gpu> {
-        // The state is the number of runs counted by the device, and the actual number.
-        let state = (gpu.zeroed(8)?, 0);
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> PreparedResult<'gpu> {
+        // The state consists of the number of runs counted by the device, and the number of runs
+        // that were launched.
+        let state = (gpu.allocate_zeroed(8)?, 0);
         let kernels = gpu.load_kernels(ptx!("launch"), &["empty", "count"])?;
         prepare_work(
             state,
             move |(counter, runs)| {
                 let [empty, count] = [&kernels[0], &kernels[1]];
-                let chain = gpu.time(|queue| {
-                    (0..CHAIN).try_for_each(|_| queue.launch(empty, Grid::ONE, &[]))
+                let chain = gpu.run_timed(|queue| {
+                    (0..CHAIN_KERNELS)
+                        .try_for_each(|_| queue.launch(empty, Grid::SINGLE_THREAD, &[]))
                 })?;
                 let host_us = gpu
                     .stream
-                    .run(|queue| queue.launch(empty, Grid::ONE, &[]))?;
+                    .run(|queue| queue.launch(empty, Grid::SINGLE_THREAD, &[]))?;
                 gpu.stream
-                    .run(|queue| queue.launch(count, Grid::ONE, &[Out(counter)]))?;
+                    .run(|queue| queue.launch(count, Grid::SINGLE_THREAD, &[Out(counter)]))?;
                 *runs += 1;
-                Ok(Sample {
+                Ok(TimedRun {
                     host_us,
-                    ..chain.of_one(CHAIN)
+                    ..chain.divide_by(CHAIN_KERNELS)
                 })
             },
             move |(counter, runs)| {
-                let found = gpu.check(counter, 1, |words: &[u64], first| {
+                let found = gpu.check_memory(counter, 1, |words: &[u64], first| {
                     compare_words(words, first, |_| *runs)
                 })?;
                 Ok(if *runs == 0 {
-                    Verification::nothing()
+                    Verification::empty()
                 } else {
                     found
                 })
@@ -178,9 +181,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_meets_every_line_once() {
+    fn path_visits_every_line_once() {
         for lines in [1, 2, 1000] {
-            let way = Way::random(lines);
+            let way = PointerPath::generate(lines);
             let mut met = vec![false; lines as usize];
             (0..lines).fold(0, |at, _| {
                 met[at as usize] = true;
@@ -192,8 +195,8 @@ mod tests {
 
     #[test]
     fn wrong_end_of_path_is_found() {
-        let mut work = Chase
-            .on_cpu(Size {
+        let mut work = PointerChase
+            .prepare_cpu_run(Size {
                 n: 1_000_003,
                 dtype: Dtype::Bytes,
             })
@@ -202,8 +205,8 @@ mod tests {
         work.run().unwrap();
         work.run().unwrap();
         assert!(work.verify().unwrap().ok);
-        let mut way = Way::random(100);
+        let mut way = PointerPath::generate(100);
         way.advance();
-        assert!(!way.check((way.at + 1) % 100 * LINE_WORDS).ok);
+        assert!(!way.check_position((way.at + 1) % 100 * LINE_WORDS).ok);
     }
 }

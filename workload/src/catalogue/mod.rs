@@ -1,14 +1,15 @@
 //! All workloads.
 //!
-//! - [`elementwise`] has workloads with one result for each element of their inputs, defined by a
-//!   table of operations, and [`reduce`] has those that sum an array.
-//! - [`matmul`] multiplies matrices, and [`batched`] many small ones.
-//! - [`transfer`] moves arrays between host and device, in one direction or both at once, and
-//!   between GPUs.
-//! - [`latency`] measures kernel launches and loads, and [`transcendental`] expensive functions.
+//! - [`elementwise`] contains workloads that compute one result for each element of their inputs,
+//!   defined by a table of operations. [`reduce`] contains workloads that sum an array.
+//! - [`matmul`] multiplies matrices, and [`batched`] many small matrices.
+//! - [`transfer`] moves arrays between host and device, in one direction or both at the same time,
+//!   and between GPUs.
+//! - [`latency`] measures kernel launches and dependent loads, and [`transcendental`] expensive
+//!   functions.
 //! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by
 //!   operation, as graphs, and in one kernel. They are built with [`chain`].
-//! - [`prelude`] has the imports that all of them share.
+//! - [`prelude`] contains the imports that all of these modules share.
 
 mod batched;
 mod chain;
@@ -26,126 +27,125 @@ mod transfer;
 
 pub(crate) use self::reduce::read_zeros;
 use self::{
-    chain::Form,
+    chain::LaunchMethod,
     elementwise::{
         Add,
-        Arrays::{OnDevice, OneThread, Pageable, Pinned},
+        ArrayLocation::{OnDevice, OneThread, Pageable, Pinned},
         Copy, Elementwise, Scale, Square, Triad, Trig, VectorAdd, VectorAddGrid, Write,
     },
     gram::Gram,
-    latency::{Chase, LaunchLatency},
+    latency::{LaunchLatency, PointerChase},
     matmul::Matmul,
     matvec::Matvec,
     selu::Selu,
     train::Train,
-    transfer::{BidirectionalCopy, Peer, Transfer},
+    transfer::{BidirectionalCopy, PeerCopy, Transfer},
 };
 use crate::{
     protocol::{
-        Backend,
-        Bound::{self, Compute, Driver, Latency, Link, Memory},
-        Dtype,
+        Backend, Dtype,
         Extent::{self, Elements, Fixed, Side, Times},
+        LimitingResource::{self, Compute, Driver, Latency, Link, Memory},
     },
     workload::{
-        About, Program,
+        Program,
         UsualSize::{self, Bytes, Computed, Count, LargerThanCaches},
-        WORD_BYTES, Workload,
+        WORD_BYTES, Workload, WorkloadDescription,
     },
 };
 
-const FLOATS: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
+const FLOAT_DTYPES: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
 const FP32: &[Dtype] = &[Dtype::Fp32];
-const BOTH: &[Backend] = &[Backend::Cuda, Backend::Cpu];
-const CUDA: &[Backend] = &[Backend::Cuda];
-const CPU: &[Backend] = &[Backend::Cpu];
+const BOTH_BACKENDS: &[Backend] = &[Backend::Cuda, Backend::Cpu];
+const CUDA_ONLY: &[Backend] = &[Backend::Cuda];
+const CPU_ONLY: &[Backend] = &[Backend::Cpu];
 const MILLION: u64 = 1_000_000;
 
-/// All workloads, in the order in which they are listed and run. A row contains the name, the
-/// description and lesson, the types, the backends, the limiting resource and the quantity that the
-/// size counts, the usual size, and the program.
-pub(crate) static ALL: &[Workload] = &[
-    row(
+/// All workloads, in the order in which they are listed and run. Each entry contains the name, the
+/// description and the lesson, the types, the backends, the limiting resource and the quantity that
+/// the size counts, the usual size, and the program.
+pub(crate) static WORKLOADS: &[Workload] = &[
+    define_workload(
         "copy",
         [
             "Copies an array to another (STREAM copy).",
             "This is the memory bandwidth that reads and writes share.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         LargerThanCaches,
         &Elementwise(Copy, OnDevice),
     ),
-    row(
+    define_workload(
         "scale",
         [
             "Multiplies each element of an array by a scalar (STREAM scale).",
             "One multiplication per element is hidden behind the memory traffic.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         LargerThanCaches,
         &Elementwise(Scale, OnDevice),
     ),
-    row(
+    define_workload(
         "add",
         [
             "Adds two large arrays (STREAM add).",
             "A third array adds half as much traffic, and half as much time.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         LargerThanCaches,
         &Elementwise(Add, OnDevice),
     ),
-    row(
+    define_workload(
         "triad",
         [
             "Adds an array and a multiple of another (STREAM triad).",
             "Two operations in one pass take the time of one; in separate passes they take twice \
                  that.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         LargerThanCaches,
         &Elementwise(Triad, OnDevice),
     ),
-    row(
+    define_workload(
         "read",
         [
             "Reads an array and sums its words.",
             "Reading alone is faster than reading and writing in turn; compare with `copy`.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         LargerThanCaches,
-        &reduce::Read,
+        &reduce::ReadWorkload,
     ),
-    row(
+    define_workload(
         "write",
         [
             "Writes the same value to every element of an array.",
-            "Writing has another rate than reading; compare with `read`.",
+            "Writing has a different rate than reading; compare with `read`.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         LargerThanCaches,
         &Elementwise(Write, OnDevice),
     ),
-    row(
+    define_workload(
         "h2d-pinned",
         [
             "Copies pinned host memory to the device.",
             "Pinned memory is transferred at the full rate of the bus.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Link, Elements),
         Bytes(256 << 20, 2),
         &Transfer {
@@ -153,7 +153,7 @@ pub(crate) static ALL: &[Workload] = &[
             is_pinned: true,
         },
     ),
-    row(
+    define_workload(
         "h2d-pageable",
         [
             "Copies pageable host memory to the device.",
@@ -161,7 +161,7 @@ pub(crate) static ALL: &[Workload] = &[
                  rate of the bus.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Link, Elements),
         Bytes(256 << 20, 2),
         &Transfer {
@@ -169,7 +169,7 @@ pub(crate) static ALL: &[Workload] = &[
             is_pinned: false,
         },
     ),
-    row(
+    define_workload(
         "d2h-pinned",
         [
             "Copies device memory to pinned host memory.",
@@ -177,7 +177,7 @@ pub(crate) static ALL: &[Workload] = &[
                  memory.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Link, Elements),
         Bytes(256 << 20, 2),
         &Transfer {
@@ -185,7 +185,7 @@ pub(crate) static ALL: &[Workload] = &[
             is_pinned: true,
         },
     ),
-    row(
+    define_workload(
         "d2h-pageable",
         [
             "Copies device memory to pageable host memory.",
@@ -193,7 +193,7 @@ pub(crate) static ALL: &[Workload] = &[
                  thread, and is several times slower.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Link, Elements),
         Bytes(256 << 20, 2),
         &Transfer {
@@ -201,7 +201,7 @@ pub(crate) static ALL: &[Workload] = &[
             is_pinned: false,
         },
     ),
-    row(
+    define_workload(
         matmul::ID,
         [
             "Multiplies two square matrices.",
@@ -209,86 +209,86 @@ pub(crate) static ALL: &[Workload] = &[
                  fast as other cores.",
         ],
         matmul::DTYPES,
-        BOTH,
+        BOTH_BACKENDS,
         (Compute, Side),
         Computed(matmul::usual_side),
         &Matmul::SQUARE,
     ),
-    row(
+    define_workload(
         "matmul-pinned",
         [
             "Copies two matrices to the GPU, multiplies them there and copies the product back.",
             "The transfers over the bus take several times longer than the product.",
         ],
         matmul::COPIED_DTYPES,
-        CUDA,
+        CUDA_ONLY,
         (Link, Side),
         Count(3000),
-        &matmul::Copied { is_pinned: true },
+        &matmul::CopiedMatmul { is_pinned: true },
     ),
-    row(
+    define_workload(
         "matmul-pageable",
         [
             "The same as matmul-pinned, from and to pageable host memory.",
             "Keep arrays on the device for as long as you compute with them.",
         ],
         matmul::COPIED_DTYPES,
-        CUDA,
+        CUDA_ONLY,
         (Link, Side),
         Count(3000),
-        &matmul::Copied { is_pinned: false },
+        &matmul::CopiedMatmul { is_pinned: false },
     ),
-    row(
+    define_workload(
         "matmul-batched",
         [
             "Multiplies 1000 pairs of small matrices in one call.",
             "Batching keeps a GPU busy with problems that are too small on their own.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Side),
         Count(100),
         &batched::MatmulBatched,
     ),
-    row(
+    define_workload(
         "launch-latency",
         [
-            "Launches empty kernels: 1000 in a row by the clock of the device, and one with its \
-                 end by that of the host.",
+            "Launches empty kernels: 1000 in a row, timed by the clock of the device, and one \
+             with its completion, timed by the clock of the host.",
             "A launch takes microseconds: many small kernels are slower than one that does all of \
                  their work.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Driver, Fixed),
         Count(1),
         &LaunchLatency,
     ),
-    row(
+    define_workload(
         "vector-add",
         [
             "Adds two vectors of 1000 elements, in blocks of 256 threads.",
             "So little work takes as long as a kernel launch: small arrays are no faster on a GPU.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         Count(1000),
         &Elementwise(VectorAdd, OnDevice),
     ),
-    row(
+    define_workload(
         "trig",
         [
             "Computes cos(x)^2 + sin(x)^2 of ten million elements.",
             "Functions that are expensive on a CPU cost a GPU little more than the memory traffic.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         Count(10 * MILLION),
         &Elementwise(Trig, OnDevice),
     ),
-    row(
+    define_workload(
         "trig-pinned",
         [
             "Copies ten million elements to the GPU, computes cos(x)^2 + sin(x)^2 there and \
@@ -296,86 +296,86 @@ pub(crate) static ALL: &[Workload] = &[
             "The transfer over the bus takes many times longer than the computation, even from \
                  pinned memory.",
         ],
-        FLOATS,
-        CUDA,
+        FLOAT_DTYPES,
+        CUDA_ONLY,
         (Link, Elements),
         Count(10 * MILLION),
         &Elementwise(Trig, Pinned),
     ),
-    row(
+    define_workload(
         "trig-pageable",
         [
             "The same as trig-pinned, from and to pageable host memory.",
             "NumPy arrays are pageable: each copy passes through host memory twice.",
         ],
-        FLOATS,
-        CUDA,
+        FLOAT_DTYPES,
+        CUDA_ONLY,
         (Link, Elements),
         Count(10 * MILLION),
         &Elementwise(Trig, Pageable),
     ),
-    row(
+    define_workload(
         "trig-serial",
         [
             "Computes cos(x)^2 + sin(x)^2 on one thread of the CPU.",
             "Compared with `trig` on the CPU, it shows the speedup by several threads.",
         ],
-        FLOATS,
-        CPU,
+        FLOAT_DTYPES,
+        CPU_ONLY,
         (Compute, Elements),
         Count(10 * MILLION),
         &Elementwise(Trig, OneThread),
     ),
-    row(
+    define_workload(
         "square",
         [
             "Squares each of a million elements.",
             "The computation takes microseconds: the location of the data decides.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         Count(MILLION),
         &Elementwise(Square, OnDevice),
     ),
-    row(
+    define_workload(
         "square-pinned",
         [
             "Copies a million elements to the GPU, squares them there and copies the result back.",
             "With so little work per element, the copies make a GPU no faster than a CPU.",
         ],
-        FLOATS,
-        CUDA,
+        FLOAT_DTYPES,
+        CUDA_ONLY,
         (Link, Elements),
         Count(MILLION),
         &Elementwise(Square, Pinned),
     ),
-    row(
+    define_workload(
         "square-pageable",
         [
             "The same as square-pinned, from and to pageable host memory.",
             "Squaring a NumPy array on a GPU and reading it back is slower than squaring it on \
                  the CPU.",
         ],
-        FLOATS,
-        CUDA,
+        FLOAT_DTYPES,
+        CUDA_ONLY,
         (Link, Elements),
         Count(MILLION),
         &Elementwise(Square, Pageable),
     ),
-    row(
+    define_workload(
         "square-serial",
         [
             "Squares a million elements on one thread of the CPU.",
             "One thread is as fast as several for an array that fits its caches.",
         ],
-        FLOATS,
-        CPU,
+        FLOAT_DTYPES,
+        CPU_ONLY,
         (Compute, Elements),
         Count(MILLION),
         &Elementwise(Square, OneThread),
     ),
-    row(
+    define_workload(
         "vector-add-32x128",
         [
             "Adds two vectors of 4096 elements in 32 blocks of 128 threads: random numbers, and \
@@ -384,12 +384,12 @@ pub(crate) static ALL: &[Workload] = &[
                  thread index.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Driver, Fixed),
         Count(elementwise::GRID_ELEMENTS),
         &VectorAddGrid,
     ),
-    row(
+    define_workload(
         "selu-per-op",
         [
             "Computes SELU of a million elements with six operations, one kernel each.",
@@ -397,36 +397,36 @@ pub(crate) static ALL: &[Workload] = &[
                  without a compiler.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Memory, Elements),
         Count(MILLION),
-        &Selu(Form::PerOp),
+        &Selu(LaunchMethod::PerOp),
     ),
-    row(
+    define_workload(
         "selu-graph",
         [
             "Computes SELU of a million elements with six kernels in one CUDA graph.",
             "A CUDA graph removes launch overhead, but no memory traffic.",
         ],
         FP32,
-        CUDA,
+        CUDA_ONLY,
         (Memory, Elements),
         Count(MILLION),
-        &Selu(Form::Graph),
+        &Selu(LaunchMethod::Graph),
     ),
-    row(
+    define_workload(
         "selu",
         [
             "Computes SELU of a million elements in one kernel.",
             "Kernel fusion, as by a compiler: each element is read and written once.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Memory, Elements),
         Count(MILLION),
-        &Selu(Form::Fused),
+        &Selu(LaunchMethod::Fused),
     ),
-    row(
+    define_workload(
         "matvec-loop",
         [
             "Multiplies a 150x100 matrix by ten vectors, one after the other.",
@@ -434,73 +434,73 @@ pub(crate) static ALL: &[Workload] = &[
                  launches.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Driver, Times),
         Count(10),
-        &Matvec(Form::PerOp),
+        &Matvec(LaunchMethod::PerOp),
     ),
-    row(
+    define_workload(
         "matvec-graph",
         [
             "Multiplies a 150x100 matrix by ten vectors, with ten kernels in one CUDA graph.",
             "A CUDA graph launches a fixed sequence of kernels with one call.",
         ],
         FP32,
-        CUDA,
+        CUDA_ONLY,
         (Driver, Times),
         Count(10),
-        &Matvec(Form::Graph),
+        &Matvec(LaunchMethod::Graph),
     ),
-    row(
+    define_workload(
         "matvec-batched",
         [
             "Multiplies a 150x100 matrix by ten vectors in one kernel.",
             "Batching replaces ten launches by one: ten vectors take as long as one.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Driver, Times),
         Count(10),
-        &Matvec(Form::Fused),
+        &Matvec(LaunchMethod::Fused),
     ),
-    row(
-        Train(Form::PerOp).id(),
+    define_workload(
+        Train(LaunchMethod::PerOp).id(),
         [
             "Trains a network of 121 parameters for 1000 steps, with nineteen kernels per step.",
             "Launch overhead limits a network this small on any GPU: use the CPU, or a compiler.",
         ],
         FP32,
-        CUDA,
+        CUDA_ONLY,
         (Latency, Times),
         Count(1000),
-        &Train(Form::PerOp),
+        &Train(LaunchMethod::PerOp),
     ),
-    row(
-        Train(Form::Graph).id(),
+    define_workload(
+        Train(LaunchMethod::Graph).id(),
         [
             "Trains a network of 121 parameters for 1000 steps, with one CUDA graph per step.",
             "A fixed step is recorded once and launched with a single call.",
         ],
         FP32,
-        CUDA,
+        CUDA_ONLY,
         (Latency, Times),
         Count(1000),
-        &Train(Form::Graph),
+        &Train(LaunchMethod::Graph),
     ),
-    row(
-        Train(Form::Fused).id(),
+    define_workload(
+        Train(LaunchMethod::Fused).id(),
         [
             "Trains a network of 121 parameters for 1000 steps in one kernel.",
             "A model that fits one multiprocessor needs neither launches nor memory traffic \
                  between steps.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Latency, Times),
         Count(1000),
-        &Train(Form::Fused),
+        &Train(LaunchMethod::Fused),
     ),
-    row(
+    define_workload(
         "gram-one-by-one",
         [
             "Multiplies 1000 matrices of 100x100 by their transposes and reads each trace on the \
@@ -508,12 +508,12 @@ pub(crate) static ALL: &[Workload] = &[
             "Reading each result on the host synchronizes host and GPU a thousand times.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Driver, Times),
         Count(1000),
         &Gram::OneByOne,
     ),
-    row(
+    define_workload(
         "gram-logged",
         [
             "Multiplies 1000 matrices of 100x100 by their transposes and keeps the traces on the \
@@ -522,12 +522,12 @@ pub(crate) static ALL: &[Workload] = &[
                  end.",
         ],
         FP32,
-        CUDA,
+        CUDA_ONLY,
         (Driver, Times),
         Count(1000),
         &Gram::Logged,
     ),
-    row(
+    define_workload(
         "gram-batched",
         [
             "Multiplies 1000 matrices of 100x100 by their transposes in one kernel and computes \
@@ -535,25 +535,25 @@ pub(crate) static ALL: &[Workload] = &[
             "Batched small products fill a GPU: each multiprocessor computes its own.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Compute, Times),
         Count(1000),
         &Gram::Batched,
     ),
-    row(
+    define_workload(
         "reduce",
         [
             "Sums all elements of an array.",
             "A reduction runs at memory bandwidth if each block sums its part before the blocks \
                  are combined.",
         ],
-        FLOATS,
-        BOTH,
+        FLOAT_DTYPES,
+        BOTH_BACKENDS,
         (Memory, Elements),
         LargerThanCaches,
         &reduce::Reduce,
     ),
-    row(
+    define_workload(
         "pointer-chase",
         [
             "Follows pointers through an array that is larger than any cache: the latency of one \
@@ -561,12 +561,12 @@ pub(crate) static ALL: &[Workload] = &[
             "A load from memory takes hundreds of nanoseconds. Other threads hide this latency.",
         ],
         &[],
-        BOTH,
+        BOTH_BACKENDS,
         (Latency, Elements),
-        Computed(latency::bytes_in_memory),
-        &Chase,
+        Computed(latency::memory_array_bytes),
+        &PointerChase,
     ),
-    row(
+    define_workload(
         "pointer-chase-l2",
         [
             "Follows pointers through an array that fits the last-level cache: the latency of one \
@@ -574,24 +574,24 @@ pub(crate) static ALL: &[Workload] = &[
             "A load from the cache takes less than half the time of a load from memory.",
         ],
         &[],
-        BOTH,
+        BOTH_BACKENDS,
         (Latency, Elements),
-        Computed(latency::bytes_in_cache),
-        &Chase,
+        Computed(latency::cached_array_bytes),
+        &PointerChase,
     ),
-    row(
+    define_workload(
         "transcendental",
         [
             "Sums 32 sines, exponentials and inverse roots for each of a million elements.",
             "With hundreds of operations per element, compute throughput is the limit, not memory.",
         ],
         FP32,
-        BOTH,
+        BOTH_BACKENDS,
         (Compute, Elements),
         Count(1 << 20),
         &transcendental::Transcendental,
     ),
-    row(
+    define_workload(
         "both-pinned",
         [
             "Copies pinned host memory to the device, and other device memory to the host at the \
@@ -600,61 +600,61 @@ pub(crate) static ALL: &[Workload] = &[
                  rate.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Link, Elements),
         Bytes(256 << 20, 4),
         &BidirectionalCopy,
     ),
-    row(
-        Peer::OneWay.id(),
+    define_workload(
+        PeerCopy::OneWay.id(),
         [
             "Copies memory from one GPU to the next.",
             "NVLink connects GPUs at several times the bandwidth of PCIe.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Link, Elements),
         Bytes(1 << 30, 4),
-        &Peer::OneWay,
+        &PeerCopy::OneWay,
     ),
-    row(
-        Peer::BothWays.id(),
+    define_workload(
+        PeerCopy::BothWays.id(),
         [
             "Copies memory from one GPU to the next, and other memory back at the same time.",
             "Links are full duplex: an exchange between two GPUs reaches twice the rate.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Link, Elements),
         Bytes(1 << 30, 4),
-        &Peer::BothWays,
+        &PeerCopy::BothWays,
     ),
-    row(
-        Peer::Latency.id(),
+    define_workload(
+        PeerCopy::Latency.id(),
         [
             "Copies eight bytes from one GPU to the next: the latency of one of a hundred copies \
                  in a row.",
             "The smallest copy between GPUs takes microseconds: prefer few large copies.",
         ],
         &[],
-        CUDA,
+        CUDA_ONLY,
         (Latency, Fixed),
         Count(WORD_BYTES),
-        &Peer::Latency,
+        &PeerCopy::Latency,
     ),
 ];
 
-const fn row(
+const fn define_workload(
     id: &'static str,
     [does, teaches]: [&'static str; 2],
     dtypes: &'static [Dtype],
     backends: &'static [Backend],
-    (bound, extent): (Bound, Extent),
+    (bound, extent): (LimitingResource, Extent),
     usual: UsualSize,
     program: &'static dyn Program,
 ) -> Workload {
     Workload {
-        about: About {
+        about: WorkloadDescription {
             id,
             does,
             teaches,
@@ -669,12 +669,12 @@ const fn row(
 }
 
 /// Returns the descriptions of all workloads, in the order in which they are listed and run.
-pub fn all() -> impl Iterator<Item = &'static About> {
-    ALL.iter().map(|workload| &workload.about)
+pub fn list_workloads() -> impl Iterator<Item = &'static WorkloadDescription> {
+    WORKLOADS.iter().map(|workload| &workload.about)
 }
 
-pub(crate) fn find(id: &str) -> Option<&'static Workload> {
-    ALL.iter().find(|workload| workload.about.id == id)
+pub(crate) fn find_workload(id: &str) -> Option<&'static Workload> {
+    WORKLOADS.iter().find(|workload| workload.about.id == id)
 }
 
 #[cfg(test)]
@@ -688,10 +688,10 @@ mod tests {
     };
 
     #[test]
-    fn names_are_unique_and_every_workload_explains_itself() {
-        let ids: BTreeSet<_> = ALL.iter().map(|workload| workload.about.id).collect();
-        assert_eq!(ids.len(), ALL.len());
-        for workload in ALL {
+    fn names_are_unique_and_workloads_have_descriptions() {
+        let ids: BTreeSet<_> = WORKLOADS.iter().map(|workload| workload.about.id).collect();
+        assert_eq!(ids.len(), WORKLOADS.len());
+        for workload in WORKLOADS {
             let about = workload.about;
             for sentence in [about.does, about.teaches] {
                 assert!(
@@ -701,15 +701,15 @@ mod tests {
                 );
             }
             assert!(!about.backends.is_empty(), "{}", about.id);
-            assert_eq!(find(about.id).unwrap().about.does, about.does);
+            assert_eq!(find_workload(about.id).unwrap().about.does, about.does);
         }
-        assert!(find("frobnicate").is_none());
+        assert!(find_workload("frobnicate").is_none());
     }
 
-    /// Uses odd sizes, so that some elements remain after the last full pack, chunk and block.
+    /// Odd sizes leave some elements after the last full pack, chunk and block.
     #[test]
-    fn everything_that_runs_on_the_cpu_is_right_there_and_says_so_only_after_it_ran() {
-        let on_cpu = ALL
+    fn cpu_workloads_verify_only_after_running() {
+        let on_cpu = WORKLOADS
             .iter()
             .filter(|workload| workload.about.runs_on(Backend::Cpu));
         for workload in on_cpu {
@@ -722,7 +722,7 @@ mod tests {
             let types = workload.types_on(Backend::Cpu).iter();
             for (dtype, n) in types.flat_map(|dtype| sizes.map(|n| (*dtype, n))) {
                 let id = about.id;
-                let mut work = workload.program.on_cpu(Size { n, dtype }).unwrap();
+                let mut work = workload.program.prepare_cpu_run(Size { n, dtype }).unwrap();
                 assert!(!work.verify().unwrap().ok, "{id} has not run");
                 let sample = work.run().unwrap();
                 assert!(

@@ -1,21 +1,24 @@
-//! The imports that all files of the catalogue share.
+//! The imports that all files of this directory share.
 
 pub(super) use crate::{
-    beside::{self, Data, Shared, to_bytes},
     check::DoubleDouble,
-    check::{Expected, compare, compare_random, compare_words},
+    check::{Expected, compare_elements, compare_words, make_random_check},
     cuda::{
         Argument::{self, At, F32, In, Out, Pinned, U64},
         Code, CudaError, DeviceMemory, Grid, Kernel, Queue,
     },
     error::RunError,
-    gpu::{Gpu, THREADS, thread_each},
+    frameworks::{self, OperationData, SharedOperation, to_bytes},
+    gpu::{Gpu, THREADS_PER_BLOCK, grid_for_elements},
     kernels::{self, ptx},
     parallel,
     protocol::{Backend, Cost, Dtype, Verification},
-    random::{self, SEED_A, SEED_B, fill},
+    random::{self, SEED_A, SEED_B, fill_elements},
     real::Real,
-    workload::{Prepared, Program, Ready, Sample, Size, WORD_BYTES, prepare_on_cpu, prepare_work},
+    workload::{
+        Prepared, PreparedResult, Program, Size, TimedRun, WORD_BYTES, prepare_cpu_work,
+        prepare_work,
+    },
 };
 
 /// Evaluates an expression with the floating-point type of a [`Dtype`].

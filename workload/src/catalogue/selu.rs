@@ -1,32 +1,33 @@
-//! SELU of an array: operation by operation, as a graph of these operations, and in one pass.
+//! The SELU function of an array: operation by operation, as a graph of these operations, and in
+//! one pass.
 
 use super::{
-    chain::{Chain, Form, Links, prepare_chain},
+    chain::{Chain, LaunchMethod, QueueKernels, prepare_chain},
     prelude::*,
 };
 use crate::functions::exp_f32;
 
-/// The constants published by the authors of SELU.
+/// The constant alpha as published by the authors of SELU.
 const ALPHA: f32 = 1.673_263_2;
 const SCALE: f32 = 1.050_701;
-/// The tolerance: two units for the exponential by CUDA's manual, and half a unit for each of the
-/// four operations around it.
+/// The allowed error: according to CUDA's manual two units for the exponential, and half a unit for
+/// each of the four other operations.
 const TOLERANCE: f64 = 4.0;
 /// The number of elements per thread of the fused kernel.
 const FUSED_ELEMENTS: u64 = 4;
 /// The number of elements that a CPU thread takes at a time.
-const CHUNK: usize = 1 << 13;
+const CHUNK_ELEMENTS: usize = 1 << 13;
 
-pub(super) struct Selu(pub(super) Form);
+pub(super) struct Selu(pub(super) LaunchMethod);
 
 impl Program for Selu {
-    /// Returns the cost: without fusion, six passes move eleven arrays, and two arrays with one
-    /// byte per element.
+    /// Returns the cost. Without fusion, six passes move eleven arrays of elements and two arrays
+    /// with one byte per element.
     fn cost_of(&self, size: Size) -> Cost {
         let bytes = size.bytes();
         let (arrays, moved_bytes) = match self.0 {
-            Form::Fused => (2, bytes.saturating_mul(2)),
-            Form::PerOp | Form::Graph => (
+            LaunchMethod::Fused => (2, bytes.saturating_mul(2)),
+            LaunchMethod::PerOp | LaunchMethod::Graph => (
                 4,
                 bytes
                     .saturating_mul(11)
@@ -41,15 +42,18 @@ impl Program for Selu {
         }
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
-        let (bytes, is_fused) = (size.bytes(), self.0 == Form::Fused);
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
+        let (bytes, is_fused) = (size.bytes(), self.0 == LaunchMethod::Fused);
         let mut memory = vec![
-            gpu.poisoned(bytes)?,
-            gpu.random_array::<f32>(size.n, SEED_A)?,
+            gpu.allocate_poisoned(bytes)?,
+            gpu.allocate_random_array::<f32>(size.n, SEED_A)?,
         ];
         let mut names = vec!["selu"];
         if !is_fused {
-            memory.extend([gpu.poisoned(bytes)?, gpu.poisoned(size.n)?]);
+            memory.extend([
+                gpu.allocate_poisoned(bytes)?,
+                gpu.allocate_poisoned(size.n)?,
+            ]);
             names = vec![
                 "op_exp",
                 "op_multiply",
@@ -59,18 +63,18 @@ impl Program for Selu {
             ];
         }
         let kernels = gpu.load_kernels(ptx!("selu"), &names)?;
-        let chain = Chain::new(gpu, self.0, passes(size.n, is_fused), memory, kernels)?;
-        prepare_chain(gpu, chain, size.n, check)
+        let chain = Chain::new(gpu, self.0, queue_passes(size.n, is_fused), memory, kernels)?;
+        prepare_chain(gpu, chain, size.n, check_elements)
     }
 
-    fn on_cpu(&self, size: Size) -> Ready<'static> {
+    fn prepare_cpu_run(&self, size: Size) -> PreparedResult<'static> {
         let a = f32::random_array(size.n, SEED_A);
         let out = vec![f32::POISON; size.n as usize];
-        if self.0 == Form::Fused {
-            return prepare_on_cpu(
+        if self.0 == LaunchMethod::Fused {
+            return prepare_cpu_work(
                 out,
                 move |out| {
-                    pass(out, &a, |_, x| {
+                    map_elements(out, &a, |_, x| {
                         (if x > 0.0 {
                             x
                         } else {
@@ -78,44 +82,44 @@ impl Program for Selu {
                         }) * SCALE
                     });
                 },
-                |out| check(out, 0),
+                |out| check_elements(out, 0),
             );
         }
-        prepare_on_cpu(
+        prepare_cpu_work(
             (out.clone(), out),
             move |(between, out)| {
-                pass(between, &a, |_, x| exp_f32(x));
-                pass_in_place(between, |x| x * ALPHA);
-                pass_in_place(between, |x| x - ALPHA);
+                map_elements(between, &a, |_, x| exp_f32(x));
+                map_in_place(between, |x| x * ALPHA);
+                map_in_place(between, |x| x - ALPHA);
                 let between = &*between;
-                pass(out, &a, |at, x| if x > 0.0 { x } else { between[at] });
-                pass_in_place(out, |x| x * SCALE);
+                map_elements(out, &a, |at, x| if x > 0.0 { x } else { between[at] });
+                map_in_place(out, |x| x * SCALE);
             },
-            |(_, out)| check(out, 0),
+            |(_, out)| check_elements(out, 0),
         )
     }
 
-    fn shared_operation(&self, size: Size) -> Option<Shared> {
-        let operation = beside::Operation {
+    fn shared_operation(&self, size: Size) -> Option<SharedOperation> {
+        let operation = frameworks::Operation {
             name: "selu",
             dtype: Dtype::Fp32,
             shape: vec![size.n],
             copies: false,
             one_thread: false,
-            fused: self.0 == Form::Fused,
+            fused: self.0 == LaunchMethod::Fused,
         };
-        Some(Shared::of_arrays(operation, 1, check))
+        Some(SharedOperation::from_arrays(operation, 1, check_elements))
     }
 }
 
-/// Returns a function that queues the kernels of one run. The memory contains the result, the
-/// input, intermediate values, and flags of positive inputs, in this order.
-fn passes(elements: u64, is_fused: bool) -> Links {
+/// Returns a function that queues the kernels of one run. Its memory argument contains the result,
+/// the input, intermediate values, and flags of positive inputs, in this order.
+fn queue_passes(elements: u64, is_fused: bool) -> QueueKernels {
     Box::new(move |queue, memory, kernels| {
-        let (grid, n) = (thread_each(elements), || U64(elements));
+        let (grid, n) = (grid_for_elements(elements), || U64(elements));
         let (out, a) = (&memory[0], &memory[1]);
         if is_fused {
-            let grid = thread_each(elements.div_ceil(FUSED_ELEMENTS));
+            let grid = grid_for_elements(elements.div_ceil(FUSED_ELEMENTS));
             let arguments = [Out(out), In(a), F32(ALPHA), F32(SCALE), n()];
             return queue.launch(&kernels[0], grid, &arguments);
         }
@@ -133,34 +137,36 @@ fn passes(elements: u64, is_fused: bool) -> Links {
     })
 }
 
-fn pass(out: &mut [f32], a: &[f32], of: impl Fn(usize, f32) -> f32 + Sync) {
+fn map_elements(out: &mut [f32], a: &[f32], of: impl Fn(usize, f32) -> f32 + Sync) {
     parallel::for_each(
-        out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)).enumerate(),
+        out.chunks_mut(CHUNK_ELEMENTS)
+            .zip(a.chunks(CHUNK_ELEMENTS))
+            .enumerate(),
         &|(chunk, (out, a))| {
             out.iter_mut()
                 .zip(a)
                 .enumerate()
-                .for_each(|(at, (out, a))| *out = of(chunk * CHUNK + at, *a));
+                .for_each(|(at, (out, a))| *out = of(chunk * CHUNK_ELEMENTS + at, *a));
         },
     );
 }
 
-fn pass_in_place(x: &mut [f32], of: impl Fn(f32) -> f32 + Sync) {
-    parallel::for_each(x.chunks_mut(CHUNK), &|x| {
+fn map_in_place(x: &mut [f32], of: impl Fn(f32) -> f32 + Sync) {
+    parallel::for_each(x.chunks_mut(CHUNK_ELEMENTS), &|x| {
         for x in x {
             *x = of(*x);
         }
     });
 }
 
-fn check(out: &[f32], first: u64) -> Verification {
+fn check_elements(out: &[f32], first: u64) -> Verification {
     let (alpha, scale) = (ALPHA.to_f64(), SCALE.to_f64());
-    compare(out, first, TOLERANCE, |index| {
-        let x = f32::random(SEED_A, index).to_f64();
+    compare_elements(out, first, TOLERANCE, |index| {
+        let x = f32::random_number(SEED_A, index).to_f64();
         if x > 0.0 {
             Expected::new(x * scale, x * scale)
         } else {
-            // The result is computed as a difference of numbers of this size.
+            // The result is a difference of numbers with this size, so errors are relative to it.
             Expected::new(x.exp_m1() * alpha * scale, alpha * scale)
         }
     })

@@ -1,11 +1,11 @@
-//! Copies between host memory and device memory, in one direction or both at once, and between the
-//! memory of two GPUs.
+//! Copies between host memory and device memory, in one direction or both at the same time, and
+//! between the memory of two GPUs.
 
 use super::prelude::*;
 use crate::cuda::{PinnedMemory, Plain, Staging};
 
 /// The number of copies in a run that measures the latency of a copy.
-const CHAIN: u64 = 100;
+const COPIES_IN_CHAIN: u64 = 100;
 
 pub(super) enum HostMemory<T> {
     Pinned(PinnedMemory),
@@ -15,11 +15,14 @@ pub(super) enum HostMemory<T> {
 impl<T: Plain + Default> HostMemory<T> {
     pub(super) fn new(gpu: &Gpu, elements: u64, is_pinned: bool) -> Result<Self, RunError> {
         Ok(if is_pinned {
-            Self::Pinned(gpu.context.pin(elements * size_of::<T>() as u64)?)
+            Self::Pinned(
+                gpu.context
+                    .allocate_pinned(elements * size_of::<T>() as u64)?,
+            )
         } else {
             Self::Pageable(
                 vec![T::default(); elements as usize],
-                gpu.context.staging()?,
+                gpu.context.create_staging()?,
             )
         })
     }
@@ -39,40 +42,40 @@ impl<T: Plain + Default> HostMemory<T> {
     }
 
     /// Copies all elements to the device.
-    pub(super) fn copy_in<'scope>(
+    pub(super) fn copy_to_device<'scope>(
         &'scope mut self,
         queue: &Queue<'_, 'scope>,
         to: &'scope DeviceMemory,
     ) -> Result<(), CudaError> {
         match self {
-            Self::Pinned(memory) => queue.copy_in(to, memory.slice::<T>()),
-            Self::Pageable(memory, staging) => queue.copy_in_staged(to, memory, staging),
+            Self::Pinned(memory) => queue.copy_to_device(to, memory.slice::<T>()),
+            Self::Pageable(memory, staging) => queue.copy_to_device_staged(to, memory, staging),
         }
     }
 
     /// Copies all elements from the device.
-    pub(super) fn copy_out<'scope>(
+    pub(super) fn copy_from_device<'scope>(
         &'scope mut self,
         queue: &Queue<'_, 'scope>,
         from: &'scope DeviceMemory,
     ) -> Result<(), CudaError> {
         match self {
-            Self::Pinned(memory) => queue.copy_out(memory.slice_mut::<T>(), from, 0),
-            Self::Pageable(memory, staging) => queue.copy_out_staged(memory, from, staging),
+            Self::Pinned(memory) => queue.copy_to_host(memory.slice_mut::<T>(), from, 0),
+            Self::Pageable(memory, staging) => queue.copy_to_host_staged(memory, from, staging),
         }
     }
 }
 
-/// Returns words in host memory: those of a seed, or their complements, which differ from every
-/// word that the device sends.
-fn host_words(
+/// Creates words in host memory. `word` returns the word at an index: a random word of a seed or,
+/// for memory that the device copies to, its complement, so that every word changes.
+fn make_host_words(
     gpu: &Gpu,
     words: u64,
     is_pinned: bool,
     word: impl Fn(u64) -> u64 + Sync,
 ) -> Result<HostMemory<u64>, RunError> {
     let mut memory = HostMemory::new(gpu, words, is_pinned)?;
-    fill(memory.slice_mut(), word);
+    fill_elements(memory.slice_mut(), word);
     Ok(memory)
 }
 
@@ -93,35 +96,35 @@ pub(super) struct Transfer {
 
 impl Program for Transfer {
     fn cost_of(&self, size: Size) -> Cost {
-        copy_cost(size.words().saturating_mul(WORD_BYTES))
+        copy_cost(size.word_count().saturating_mul(WORD_BYTES))
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
-        let (words, to_device) = (size.words(), self.to_device);
-        let host = host_words(gpu, words, self.is_pinned, |index| {
-            let word = random::bits(SEED_A, index);
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
+        let (words, to_device) = (size.word_count(), self.to_device);
+        let host = make_host_words(gpu, words, self.is_pinned, |index| {
+            let word = random::generate_bits(SEED_A, index);
             if to_device { word } else { !word }
         })?;
         let device = if to_device {
-            gpu.poisoned(words * WORD_BYTES)?
+            gpu.allocate_poisoned(words * WORD_BYTES)?
         } else {
-            gpu.random_words(words, SEED_A)?
+            gpu.allocate_random_words(words, SEED_A)?
         };
         prepare_work(
             (host, device),
             move |(host, device)| {
-                gpu.time(|queue| {
+                gpu.run_timed(|queue| {
                     if to_device {
-                        host.copy_in(queue, device)
+                        host.copy_to_device(queue, device)
                     } else {
-                        host.copy_out(queue, device)
+                        host.copy_from_device(queue, device)
                     }
                 })
             },
             move |(host, device)| {
-                let check = compare_random(SEED_A);
+                let check = make_random_check(SEED_A);
                 Ok(if to_device {
-                    gpu.check(device, words, check)?
+                    gpu.check_memory(device, words, check)?
                 } else {
                     check(host.slice(), 0)
                 })
@@ -130,33 +133,37 @@ impl Program for Transfer {
     }
 }
 
-/// The workload `both-pinned`. Its size is that of each direction.
+/// The workload `both-pinned`. Its size is the number of bytes copied in each direction.
 pub(super) struct BidirectionalCopy;
 
 impl Program for BidirectionalCopy {
     fn cost_of(&self, size: Size) -> Cost {
-        copy_cost(size.words().saturating_mul(2 * WORD_BYTES))
+        copy_cost(size.word_count().saturating_mul(2 * WORD_BYTES))
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
-        let words = size.words();
-        let from = host_words(gpu, words, true, |index| random::bits(SEED_A, index))?;
-        let to = host_words(gpu, words, true, |index| !random::bits(SEED_B, index))?;
-        let back = gpu.context.stream()?;
-        let arrived = gpu.poisoned(words * WORD_BYTES)?;
-        let sent = gpu.random_words(words, SEED_B)?;
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
+        let words = size.word_count();
+        let from = make_host_words(gpu, words, true, |index| {
+            random::generate_bits(SEED_A, index)
+        })?;
+        let to = make_host_words(gpu, words, true, |index| {
+            !random::generate_bits(SEED_B, index)
+        })?;
+        let back = gpu.context.create_stream()?;
+        let arrived = gpu.allocate_poisoned(words * WORD_BYTES)?;
+        let sent = gpu.allocate_random_words(words, SEED_B)?;
         prepare_work(
             (arrived, to),
             move |(arrived, to)| {
-                let elapsed = gpu.stream.time_both(&back, |there, back| {
-                    there.copy_in(arrived, from.slice())?;
-                    back.copy_out(to.slice_mut(), &sent, 0)
+                let elapsed = gpu.stream.run_timed_on_both(&back, |there, back| {
+                    there.copy_to_device(arrived, from.slice())?;
+                    back.copy_to_host(to.slice_mut(), &sent, 0)
                 })?;
                 Ok(elapsed.into())
             },
             move |(arrived, to)| {
-                let there = gpu.check(arrived, words, compare_random(SEED_A))?;
-                Ok(there.and(compare_random(SEED_B)(to.slice(), 0)))
+                let there = gpu.check_memory(arrived, words, make_random_check(SEED_A))?;
+                Ok(there.merge(make_random_check(SEED_B)(to.slice(), 0)))
             },
         )
     }
@@ -164,14 +171,14 @@ impl Program for BidirectionalCopy {
 
 /// Copies between the memory of two GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(super) enum PeerCopy {
     OneWay,
     BothWays,
     /// The time of the smallest copy.
     Latency,
 }
 
-impl Peer {
+impl PeerCopy {
     pub(super) const fn id(self) -> &'static str {
         match self {
             Self::OneWay => "peer",
@@ -181,10 +188,10 @@ impl Peer {
     }
 }
 
-impl Program for Peer {
-    /// Returns the cost, with the memory of each of the two GPUs.
+impl Program for PeerCopy {
+    /// Returns the cost. The memory is that of each of the two GPUs.
     fn cost_of(&self, size: Size) -> Cost {
-        let bytes = size.words().saturating_mul(WORD_BYTES);
+        let bytes = size.word_count().saturating_mul(WORD_BYTES);
         let (memory_bytes, moved_bytes) = match self {
             Self::OneWay => (bytes, bytes),
             Self::BothWays => (bytes.saturating_mul(2), bytes.saturating_mul(2)),
@@ -197,11 +204,11 @@ impl Program for Peer {
         }
     }
 
-    fn gpus(&self) -> usize {
+    fn gpu_count(&self) -> usize {
         2
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         let few = RunError::TooFewGpus {
             id: self.id(),
             needed: 2,
@@ -209,38 +216,50 @@ impl Program for Peer {
         };
         let other = gpu.neighbor()?.ok_or(few)?.open()?;
         let budget = other.memory_budget()?;
-        budget.check(self.id(), self.cost_of(size).memory_bytes)?;
-        gpu.context.enable_access(&other.context)?;
-        other.context.enable_access(&gpu.context)?;
-        let words = size.words();
+        budget.check_size(self.id(), self.cost_of(size).memory_bytes)?;
+        gpu.context.enable_peer_access(&other.context)?;
+        other.context.enable_peer_access(&gpu.context)?;
+        let words = size.word_count();
         let bytes = words * WORD_BYTES;
-        let sent = gpu.random_words(words, SEED_A)?;
-        let arrived = other.poisoned(bytes)?;
-        // The memory that is copied from the other GPU, and its destination.
+        let sent = gpu.allocate_random_words(words, SEED_A)?;
+        let arrived = other.allocate_poisoned(bytes)?;
+        // The memory for copies in the other direction: the source on the other GPU, and the
+        // destination on this one.
         let back = if *self == Self::BothWays {
-            Some((other.random_words(words, SEED_B)?, gpu.poisoned(bytes)?))
+            Some((
+                other.allocate_random_words(words, SEED_B)?,
+                gpu.allocate_poisoned(bytes)?,
+            ))
         } else {
             None
         };
-        let copies = if *self == Self::Latency { CHAIN } else { 1 };
+        let copies = if *self == Self::Latency {
+            COPIES_IN_CHAIN
+        } else {
+            1
+        };
         prepare_work(
             (arrived, back, other),
             move |(arrived, back, other)| {
                 let elapsed = match back {
-                    None => gpu.stream.time(|queue| {
-                        (0..copies).try_for_each(|_| queue.copy_across(arrived, &sent))
+                    None => gpu.stream.run_timed(|queue| {
+                        (0..copies).try_for_each(|_| queue.copy_between_devices(arrived, &sent))
                     })?,
-                    Some((from, to)) => gpu.stream.time_both(&other.stream, |there, back| {
-                        there.copy_across(arrived, &sent)?;
-                        back.copy_across(to, from)
-                    })?,
+                    Some((from, to)) => {
+                        gpu.stream.run_timed_on_both(&other.stream, |there, back| {
+                            there.copy_between_devices(arrived, &sent)?;
+                            back.copy_between_devices(to, from)
+                        })?
+                    }
                 };
-                Ok(Sample::from(elapsed).of_one(copies))
+                Ok(TimedRun::from(elapsed).divide_by(copies))
             },
             move |(arrived, back, other)| {
-                let there = other.check(arrived, words, compare_random(SEED_A))?;
+                let there = other.check_memory(arrived, words, make_random_check(SEED_A))?;
                 Ok(match back {
-                    Some((_, to)) => there.and(gpu.check(to, words, compare_random(SEED_B))?),
+                    Some((_, to)) => {
+                        there.merge(gpu.check_memory(to, words, make_random_check(SEED_B))?)
+                    }
                     None => there,
                 })
             },

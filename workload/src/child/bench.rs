@@ -1,29 +1,31 @@
-//! The execution of workloads, one after another, on each requested backend.
+//! The execution of workloads, one after another on each requested backend.
 
 use super::{
-    Context, JobFailure, Reporter,
+    JobContext, JobFailure, Reporter,
     bench_plan::{BenchPlan, Step},
-    failure::code_of,
+    failure::exit_code_of,
     placement::{Placement, ReservedGpu},
-    worse,
+    worse_code,
 };
 use crate::{
-    bench::{self, Place, Request},
-    beside::Frameworks,
+    bench::{self, ExecutionPlace, WorkloadRequest},
     cuda::CudaError,
     error::RunError,
-    measure::{Limits, Now, SETTLING},
+    frameworks::Frameworks,
+    measure::{MeasureLimits, MeasureProgress, SETTLE_TIME},
     protocol::{
-        Amount, Backend, BenchJob, Bound, Dtype, FrameworkRun, Load, Outcome, Phase, Report, Where,
+        Amount, Backend, BenchJob, Dtype, FrameworkRun, LimitingResource, Load, Phase, Report,
+        RunOutcome, Where,
         exit_code::{FAILED, INTERRUPTED, NO_GPU},
     },
     workload::Workload,
 };
 
-/// Runs all workloads. An error only stops the others if the driver fails.
-pub(super) fn run(
+/// Runs all workloads of the job. An error only prevents further workloads if it is an error of the
+/// driver.
+pub(super) fn run_bench(
     job: &BenchJob,
-    context: &Context<'_>,
+    context: &JobContext<'_>,
     report: &mut Reporter<'_>,
 ) -> Result<u8, JobFailure> {
     let plan = BenchPlan::new(job)?;
@@ -36,11 +38,11 @@ pub(super) fn run(
         device,
         ..job.place.clone()
     };
-    let mut placement = Placement::take(&place, plan.needs_gpu, context.driver)?;
+    let mut placement = Placement::reserve_gpus(&place, plan.needs_gpu, context.driver)?;
     if job.pairs {
-        return run_pairs(job, &plan, &placement, context, report);
+        return run_gpu_pairs(job, &plan, &placement, context, report);
     }
-    let gpus = match placement.add_neighbors(plan.gpus(), &job.place, context.driver) {
+    let gpus = match placement.add_neighbors(plan.max_gpus(), &job.place, context.driver) {
         Err(error) if plan.is_named => return Err(error),
         widened => widened.unwrap_or(1),
     };
@@ -49,11 +51,11 @@ pub(super) fn run(
         .iter()
         .map(|held| Some(&*held.device.uuid))
         .chain(placement.runs_on_cpu.then_some(None));
-    let steps = places.map(|place| plan.on(place, gpus).count()).sum();
+    let steps = places.map(|place| plan.steps_on(place, gpus).count()).sum();
     let frameworks = context.frameworks()?;
-    placement.begin(plan.title(job), steps, report);
+    placement.report_start(plan.title(job), steps, report);
     if let Some(frameworks) = &frameworks {
-        report(frameworks.said());
+        report(frameworks.installed_report());
     }
     let mut bench = Bench {
         job,
@@ -67,12 +69,15 @@ pub(super) fn run(
     for held in &placement.gpus {
         match held.open() {
             Ok(gpu) => {
-                let is_over = bench.all(plan.on(Some(&held.device.uuid), gpus), &Place::Cuda(&gpu));
+                let is_over = bench.run_steps(
+                    plan.steps_on(Some(&held.device.uuid), gpus),
+                    &ExecutionPlace::Cuda(&gpu),
+                );
                 if is_over {
                     return Ok(bench.worst);
                 }
             }
-            Err(error) => bench.failed(
+            Err(error) => bench.report_failure(
                 "bench",
                 Backend::Cuda,
                 Some(held.device.index),
@@ -82,17 +87,20 @@ pub(super) fn run(
         }
     }
     if placement.runs_on_cpu {
-        bench.all(plan.on(None, gpus), &Place::Cpu(&placement.cpu));
+        bench.run_steps(
+            plan.steps_on(None, gpus),
+            &ExecutionPlace::Cpu(&placement.cpu),
+        );
     }
     Ok(bench.worst)
 }
 
-/// Runs all workloads from each GPU to each other one. All GPUs stay open meanwhile.
-fn run_pairs(
+/// Runs all workloads from each GPU to every other GPU. All GPUs stay open while they run.
+fn run_gpu_pairs(
     job: &BenchJob,
     plan: &BenchPlan,
     placement: &Placement,
-    context: &Context<'_>,
+    context: &JobContext<'_>,
     report: &mut Reporter<'_>,
 ) -> Result<u8, JobFailure> {
     let found = placement.gpus.len();
@@ -102,13 +110,13 @@ fn run_pairs(
             needed: 2,
             found,
         };
-        return Err(JobFailure::failed(few));
+        return Err(JobFailure::general_error(few));
     }
     let gpus: Result<Vec<_>, CudaError> = placement.gpus.iter().map(ReservedGpu::open).collect();
     let mut gpus = gpus?;
-    let on = |gpu: usize| plan.on(Some(&placement.gpus[gpu].device.uuid), found);
+    let on = |gpu: usize| plan.steps_on(Some(&placement.gpus[gpu].device.uuid), found);
     let steps = (0..found).map(|from| on(from).count() * (found - 1)).sum();
-    placement.begin(plan.title(job), steps, report);
+    placement.report_start(plan.title(job), steps, report);
     let mut bench = Bench {
         job,
         frameworks: None,
@@ -124,7 +132,7 @@ fn run_pairs(
     for (from, to) in pairs {
         let other = gpus[to].as_neighbor();
         gpus[from].pair_with(other);
-        if bench.all(on(from), &Place::Cuda(&gpus[from])) {
+        if bench.run_steps(on(from), &ExecutionPlace::Cuda(&gpus[from])) {
             break;
         }
     }
@@ -134,7 +142,7 @@ fn run_pairs(
 struct Bench<'a> {
     job: &'a BenchJob,
     frameworks: Option<Frameworks<'a>>,
-    context: &'a Context<'a>,
+    context: &'a JobContext<'a>,
     placement: &'a Placement,
     report: &'a mut Reporter<'a>,
     step: usize,
@@ -142,8 +150,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs steps on one backend, and returns `true` if no further steps can run.
-    fn all(&mut self, steps: impl Iterator<Item = Step>, place: &Place<'_>) -> bool {
+    /// Runs steps on one backend. Returns `true` if no further steps can run.
+    fn run_steps(&mut self, steps: impl Iterator<Item = Step>, place: &ExecutionPlace<'_>) -> bool {
         for step in steps {
             let Step {
                 workload,
@@ -151,22 +159,22 @@ impl Bench<'_> {
                 amount,
                 is_one_of_all,
             } = step;
-            if let (true, Place::Cuda(gpu), Some(dtype)) = (is_one_of_all, place, dtype)
+            if let (true, ExecutionPlace::Cuda(gpu), Some(dtype)) = (is_one_of_all, place, dtype)
                 && workload.program.check_device(gpu, dtype).is_err()
             {
                 self.step += 1;
                 continue;
             }
-            match self.one(workload, dtype, amount, place) {
-                Ok(outcome) => self.outcome(outcome, place),
+            match self.run_step(workload, dtype, amount, place) {
+                Ok(outcome) => self.report_outcome(outcome, place),
                 Err(error) => {
                     let (id, gpu) = (workload.about.id, place.name().index);
-                    self.failed(
+                    self.report_failure(
                         id,
                         place.backend(),
                         gpu,
                         &error.to_string(),
-                        code_of(&error),
+                        exit_code_of(&error),
                     );
                     if let RunError::Cuda(_) = error {
                         return true;
@@ -175,27 +183,28 @@ impl Bench<'_> {
             }
             self.step += 1;
             if self.context.is_interrupted() {
-                self.count(INTERRUPTED);
+                self.record_exit_code(INTERRUPTED);
                 return true;
             }
         }
         false
     }
 
-    /// Runs one step. If a size is requested for all workloads, it only applies to those that have
-    /// a size.
-    fn one(
+    /// Runs one step. A size that was requested for all workloads is ignored for workloads with a
+    /// fixed size.
+    fn run_step(
         &mut self,
         workload: &Workload,
         dtype: Option<Dtype>,
         amount: Option<Amount>,
-        place: &Place<'_>,
-    ) -> Result<Outcome, RunError> {
-        let must_settle =
-            self.job.settle && place.gpu().is_some() && workload.about.bound == Bound::Compute;
-        let mut limits = Limits::new(self.job.quick);
+        place: &ExecutionPlace<'_>,
+    ) -> Result<RunOutcome, RunError> {
+        let must_settle = self.job.settle
+            && place.gpu().is_some()
+            && workload.about.bound == LimitingResource::Compute;
+        let mut limits = MeasureLimits::new(self.job.quick);
         if must_settle {
-            limits.warm_up = SETTLING;
+            limits.warm_up = SETTLE_TIME;
         }
         let Self {
             job,
@@ -205,14 +214,14 @@ impl Bench<'_> {
             step,
             ..
         } = self;
-        let request = Request {
+        let request = WorkloadRequest {
             dtype,
             amount,
             engine: job.engine,
             limits,
         };
         let (id, backend) = (workload.about.id, place.backend());
-        bench::run(
+        bench::run_workload(
             workload,
             place,
             &placement.cpu,
@@ -222,13 +231,13 @@ impl Bench<'_> {
         )
     }
 
-    fn outcome(&mut self, outcome: Outcome, place: &Place<'_>) {
-        // A workload that was interrupted before anything was checked is not wrong.
+    fn report_outcome(&mut self, outcome: RunOutcome, place: &ExecutionPlace<'_>) {
+        // A workload that was interrupted before any check does not count as wrong.
         if outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial {
-            self.count(FAILED);
+            self.record_exit_code(FAILED);
         }
-        let load = load(self.placement, &outcome);
-        let beside = self.beside(&outcome, place);
+        let load = load_of_outcome(self.placement, &outcome);
+        let beside = self.run_frameworks(&outcome, place);
         (self.report)(Report::Result {
             outcome: Box::new(outcome),
             load,
@@ -236,9 +245,14 @@ impl Bench<'_> {
         });
     }
 
-    /// Returns the results of frameworks for the same operation, if they were requested.
-    fn beside(&mut self, outcome: &Outcome, place: &Place<'_>) -> Vec<FrameworkRun> {
-        let limits = Limits::new(self.job.quick);
+    /// Runs the same operation in other frameworks if this was requested, and returns their
+    /// results.
+    fn run_frameworks(
+        &mut self,
+        outcome: &RunOutcome,
+        place: &ExecutionPlace<'_>,
+    ) -> Vec<FrameworkRun> {
+        let limits = MeasureLimits::new(self.job.quick);
         let Self {
             frameworks: Some(frameworks),
             report,
@@ -251,14 +265,25 @@ impl Bench<'_> {
         if outcome.partial {
             return Vec::new();
         }
-        frameworks.run(outcome, place.gpu(), &limits, &mut |name| {
-            let id = format!("{} beside {name}", outcome.id);
-            report(Now::Phase(Phase::Measuring).into_report(*step, &id, outcome.backend));
+        frameworks.run_frameworks(outcome, place.gpu(), &limits, &mut |name| {
+            let id = format!("{} in {name}", outcome.id);
+            report(MeasureProgress::Phase(Phase::Measuring).into_report(
+                *step,
+                &id,
+                outcome.backend,
+            ));
         })
     }
 
-    fn failed(&mut self, id: &str, backend: Backend, gpu: Option<u32>, error: &str, code: u8) {
-        self.count(code);
+    fn report_failure(
+        &mut self,
+        id: &str,
+        backend: Backend,
+        gpu: Option<u32>,
+        error: &str,
+        code: u8,
+    ) {
+        self.record_exit_code(code);
         (self.report)(Report::Failed {
             id: id.to_owned(),
             backend,
@@ -268,20 +293,20 @@ impl Bench<'_> {
         });
     }
 
-    fn count(&mut self, code: u8) {
-        self.worst = worse(self.worst, code);
+    fn record_exit_code(&mut self, code: u8) {
+        self.worst = worse_code(self.worst, code);
     }
 }
 
-/// Returns the driver's readings of the outcome's GPU while it was timed.
-pub(super) fn load(placement: &Placement, outcome: &Outcome) -> Option<Load> {
+/// Returns a summary of the driver's readings of the outcome's GPU while it was timed.
+pub(super) fn load_of_outcome(placement: &Placement, outcome: &RunOutcome) -> Option<Load> {
     let (from_ms, to_ms) = (outcome.environment.from_ms, outcome.environment.to_ms);
     let load = placement
         .readings
-        .between(outcome.device.uuid.as_deref()?, from_ms, to_ms)?;
+        .load_between(outcome.device.uuid.as_deref()?, from_ms, to_ms)?;
     let share_at_clock = load
         .sm_mhz
-        .and_then(|mhz| outcome.roofline.share_at(mhz.mean));
+        .and_then(|mhz| outcome.roofline.share_at_clock(mhz.mean));
     Some(Load {
         share_at_clock,
         ..load

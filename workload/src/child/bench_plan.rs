@@ -1,7 +1,7 @@
-//! The plan of a benchmark: the requested workloads, after checking that they support the requested
-//! parameters.
+//! The plan of a benchmark: the requested workloads. The plan is only created if they support the
+//! requested parameters.
 
-use super::{JobFailure, named_once};
+use super::{JobFailure, select_items};
 use crate::{
     catalogue::{self, matmul},
     error::RunError,
@@ -9,33 +9,34 @@ use crate::{
     workload::Workload,
 };
 
-/// The workloads that were named, or all of them.
+/// The workloads of a benchmark: the named workloads, or all of them.
 pub(super) struct BenchPlan {
-    /// The exact steps that were requested, each with the UUID of its GPU.
+    /// The steps of an exact list of workloads, each with the UUID of its GPU.
     works: Vec<(String, Step)>,
     pub(super) workloads: Vec<&'static Workload>,
-    /// Whether a named workload runs only on a GPU.
+    /// Whether any of the named workloads runs only on a GPU.
     pub(super) needs_gpu: bool,
     dtype: Option<Dtype>,
     size: Option<Amount>,
     pub(super) is_named: bool,
 }
 
-/// A workload, in one of its types.
+/// A workload with one of its types, and a size.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     pub(super) workload: &'static Workload,
-    /// The type; the usual one if this is `None`.
+    /// The type of the elements, or `None` for the workload's usual type.
     pub(super) dtype: Option<Dtype>,
-    /// The size; the usual one if this is `None`.
+    /// The size, or `None` for the workload's usual size.
     pub(super) amount: Option<Amount>,
-    /// Whether this is one of all types of the workload. A GPU may not support each of them.
+    /// Whether this step is one of several for all types of the workload. Types that the GPU does
+    /// not support are skipped.
     pub(super) is_one_of_all: bool,
 }
 
-/// Returns the steps of a workload. If a type is requested for all workloads, it only applies to
-/// those that have it.
-fn steps(
+/// Returns the steps of a workload. A type that was requested for all workloads is ignored for
+/// workloads that do not support it.
+fn steps_of_workload(
     workload: &'static Workload,
     backend: Backend,
     asked: Option<Dtype>,
@@ -53,7 +54,7 @@ fn steps(
             Some(dtype).filter(|dtype| about.dtypes.contains(dtype)),
             false,
         )],
-        None => match workload.program.each_type(backend) {
+        None => match workload.program.default_types(backend) {
             Some(types) => types.iter().map(|dtype| step(Some(*dtype), true)).collect(),
             None => vec![step(None, false)],
         },
@@ -63,23 +64,23 @@ fn steps(
 impl BenchPlan {
     pub(super) fn new(job: &BenchJob) -> Result<Self, JobFailure> {
         if !job.works.is_empty() {
-            return Self::of_works(job);
+            return Self::from_works(job);
         }
-        let mut workloads = find_named(&job.ids)?;
-        check_size(job, &workloads)?;
+        let mut workloads = find_workloads(&job.ids)?;
+        check_type_and_size(job, &workloads)?;
         if let Some(shape) = job.shape {
-            workloads = vec![of_shape(job, shape, &workloads)?];
+            workloads = vec![workload_with_shape(job, shape, &workloads)?];
         }
         let is_named = !job.ids.is_empty() || job.pairs;
         if job.pairs && job.ids.is_empty() {
-            workloads.retain(|workload| workload.program.gpus() > 1);
+            workloads.retain(|workload| workload.program.gpu_count() > 1);
         }
         let alone = workloads
             .iter()
-            .find(|workload| workload.program.gpus() < 2);
+            .find(|workload| workload.program.gpu_count() < 2);
         if let (true, Some(workload)) = (job.pairs, alone) {
             let id = workload.about.id;
-            return Err(JobFailure::usage(format!(
+            return Err(JobFailure::usage_error(format!(
                 "'{id}' runs on one GPU and not between two: leave out --pairs"
             )));
         }
@@ -88,7 +89,7 @@ impl BenchPlan {
             .find(|workload| !workload.about.runs_on(Backend::Cpu));
         if let (BackendChoice::Cpu, true, Some(workload)) = (job.place.backend, is_named, gpu_only)
         {
-            return Err(JobFailure::usage(RunError::NotThere {
+            return Err(JobFailure::usage_error(RunError::NotThere {
                 id: workload.about.id,
                 backend: Backend::Cpu,
             }));
@@ -104,33 +105,34 @@ impl BenchPlan {
         })
     }
 
-    fn of_works(job: &BenchJob) -> Result<Self, JobFailure> {
+    fn from_works(job: &BenchJob) -> Result<Self, JobFailure> {
         let is_asked_otherwise = !job.ids.is_empty()
             || job.dtype.is_some()
             || job.size.is_some()
             || job.shape.is_some()
             || job.pairs;
         if is_asked_otherwise || job.place.backend != BackendChoice::Cuda {
-            return Err(JobFailure::usage(
-                "works are of GPUs, and say workload, type and size: leave out the rest",
+            return Err(JobFailure::usage_error(
+                "`works` runs on GPUs only, and specifies workload, type and size: leave out the \
+                 other keys",
             ));
         }
         let ids: Vec<_> = job.works.iter().map(|work| work.id.clone()).collect();
-        let workloads = find_named(&ids)?;
+        let workloads = find_workloads(&ids)?;
         if let Some(workload) = workloads
             .iter()
-            .find(|workload| workload.program.gpus() > 1)
+            .find(|workload| workload.program.gpu_count() > 1)
         {
             let id = workload.about.id;
-            return Err(JobFailure::usage(format!(
-                "'{id}' runs between GPUs: name what runs on one"
+            return Err(JobFailure::usage_error(format!(
+                "'{id}' runs between GPUs: choose workloads that run on one GPU"
             )));
         }
         let works = job.works.iter().filter_map(|work| {
             let workload = *workloads
                 .iter()
                 .find(|workload| workload.about.id == work.id)?;
-            let amount = Amount::of(work.n, workload.about.extent);
+            let amount = Amount::from_n(work.n, workload.about.extent);
             Some((
                 work.gpu.clone(),
                 Step {
@@ -152,9 +154,9 @@ impl BenchPlan {
         })
     }
 
-    /// Returns the steps for the CPU, or for the GPU with this UUID on a machine with `gpus` GPUs.
-    /// Workloads that need more GPUs are left out, unless they were named.
-    pub(super) fn on(&self, gpu: Option<&str>, gpus: usize) -> impl Iterator<Item = Step> {
+    /// Returns the steps for the GPU with the UUID `gpu`, or for the CPU if `gpu` is `None`.
+    /// Workloads that need more than `gpus` GPUs are left out, unless they were named.
+    pub(super) fn steps_on(&self, gpu: Option<&str>, gpus: usize) -> impl Iterator<Item = Step> {
         let backend = if gpu.is_some() {
             Backend::Cuda
         } else {
@@ -167,17 +169,22 @@ impl BenchPlan {
             .map(|(_, step)| *step);
         let is_named = self.is_named;
         let there = self.workloads.iter().copied().filter(move |workload| {
-            let has_enough = is_named || backend == Backend::Cpu || workload.program.gpus() <= gpus;
+            let has_enough =
+                is_named || backend == Backend::Cpu || workload.program.gpu_count() <= gpus;
             self.works.is_empty() && workload.about.runs_on(backend) && has_enough
         });
-        works.chain(there.flat_map(move |workload| steps(workload, backend, self.dtype, self.size)))
+        works.chain(
+            there.flat_map(move |workload| {
+                steps_of_workload(workload, backend, self.dtype, self.size)
+            }),
+        )
     }
 
     /// Returns the largest number of GPUs that any workload needs.
-    pub(super) fn gpus(&self) -> usize {
+    pub(super) fn max_gpus(&self) -> usize {
         self.workloads
             .iter()
-            .map(|workload| workload.program.gpus())
+            .map(|workload| workload.program.gpu_count())
             .max()
             .unwrap_or(1)
     }
@@ -201,11 +208,11 @@ impl BenchPlan {
 }
 
 /// Returns the named workloads, or all workloads if none is named.
-fn find_named(ids: &[String]) -> Result<Vec<&'static Workload>, JobFailure> {
+fn find_workloads(ids: &[String]) -> Result<Vec<&'static Workload>, JobFailure> {
     let id = |workload: &Workload| workload.about.id;
-    named_once(
+    select_items(
         ids,
-        catalogue::ALL,
+        catalogue::WORKLOADS,
         id,
         "workload",
         "see `gpumon bench list`",
@@ -213,7 +220,7 @@ fn find_named(ids: &[String]) -> Result<Vec<&'static Workload>, JobFailure> {
 }
 
 /// Checks that the named workloads support the requested type and size.
-fn check_size(job: &BenchJob, workloads: &[&'static Workload]) -> Result<(), JobFailure> {
+fn check_type_and_size(job: &BenchJob, workloads: &[&'static Workload]) -> Result<(), JobFailure> {
     let abouts = || {
         workloads
             .iter()
@@ -223,7 +230,7 @@ fn check_size(job: &BenchJob, workloads: &[&'static Workload]) -> Result<(), Job
     if let Some(dtype) = job.dtype
         && let Some(about) = abouts().find(|about| !about.dtypes.contains(&dtype))
     {
-        return Err(JobFailure::usage(RunError::NoSuchType {
+        return Err(JobFailure::usage_error(RunError::NoSuchType {
             id: about.id,
             dtype,
             valid: about.dtypes,
@@ -232,7 +239,7 @@ fn check_size(job: &BenchJob, workloads: &[&'static Workload]) -> Result<(), Job
     match abouts()
         .find(|about| job.size.is_some() && matches!(about.extent, Extent::Fixed | Extent::Times))
     {
-        Some(about) => Err(JobFailure::usage(format!(
+        Some(about) => Err(JobFailure::usage_error(format!(
             "'{}' has no size: leave out --size",
             about.id
         ))),
@@ -240,29 +247,31 @@ fn check_size(job: &BenchJob, workloads: &[&'static Workload]) -> Result<(), Job
     }
 }
 
-/// Returns the only workload that can have a shape.
-fn of_shape(
+/// Returns the workload for a matrix product of the requested shape. Only `matmul` can have a
+/// shape.
+fn workload_with_shape(
     job: &BenchJob,
     shape: Shape,
     workloads: &[&'static Workload],
 ) -> Result<&'static Workload, JobFailure> {
     let ids: Vec<_> = workloads.iter().map(|workload| workload.about.id).collect();
     if ids != [matmul::ID] {
-        return Err(JobFailure::usage(
-            "--shape is of matmul alone: run `gpumon bench matmul --shape MxNxK`".to_owned(),
+        return Err(JobFailure::usage_error(
+            "--shape is available only for matmul: run `gpumon bench matmul --shape MxNxK`"
+                .to_owned(),
         ));
     }
     if !shape.is_possible() || job.size.is_some() {
-        return Err(JobFailure::usage(
-            "--shape takes sides of 1 to 2147483647, and no --size beside it".to_owned(),
+        return Err(JobFailure::usage_error(
+            "--shape takes sides of 1 to 2147483647, and cannot be combined with --size".to_owned(),
         ));
     }
     if job.place.backend == BackendChoice::Both {
-        return Err(JobFailure::usage(
-            "matmul --shape runs on a GPU alone: leave out --backend".to_owned(),
+        return Err(JobFailure::usage_error(
+            "matmul --shape runs only on a GPU: leave out --backend".to_owned(),
         ));
     }
-    Ok(matmul::rectangular(shape))
+    Ok(matmul::workload_for_shape(shape))
 }
 
 #[cfg(test)]
@@ -271,10 +280,11 @@ mod tests {
     use crate::protocol::{BenchWork, Where};
 
     #[test]
-    fn a_workload_of_many_types_runs_in_each_unless_one_is_asked_for() {
-        let count =
-            |id, backend, asked| steps(catalogue::find(id).unwrap(), backend, asked, None).len();
-        let matmul = catalogue::find("matmul").unwrap();
+    fn workload_runs_in_every_type_by_default() {
+        let count = |id, backend, asked| {
+            steps_of_workload(catalogue::find_workload(id).unwrap(), backend, asked, None).len()
+        };
+        let matmul = catalogue::find_workload("matmul").unwrap();
         assert_eq!(
             count("matmul", Backend::Cuda, None),
             matmul.about.dtypes.len()
@@ -293,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn works_run_in_their_type_and_size_on_their_gpu_and_nothing_else_is_asked_beside_them() {
+    fn only_listed_work_is_run() {
         let work = |id: &str, dtype, n, gpu: &str| BenchWork {
             id: id.to_owned(),
             dtype,
@@ -315,7 +325,7 @@ mod tests {
         };
         let plan = BenchPlan::new(&job).unwrap();
         let on = |gpu| {
-            plan.on(gpu, 2)
+            plan.steps_on(gpu, 2)
                 .map(|step| (step.workload.about.id, step.dtype, step.amount))
                 .collect::<Vec<_>>()
         };
@@ -348,7 +358,10 @@ mod tests {
                 ..job.clone()
             },
         ] {
-            assert!(refused(&other).contains("leave out the rest"), "{other:?}");
+            assert!(
+                refused(&other).contains("leave out the other keys"),
+                "{other:?}"
+            );
         }
         let between = BenchJob {
             works: vec![work("peer", Dtype::Fp32, 7, "GPU-a")],
@@ -358,10 +371,10 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_once_and_a_slip_is_answered() {
+    fn repeated_names_count_once_and_typos_get_suggestion() {
         let ids = |words: &[&str]| {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-            find_named(&words).map(|found| {
+            find_workloads(&words).map(|found| {
                 found
                     .iter()
                     .map(|workload| workload.about.id)
@@ -369,7 +382,7 @@ mod tests {
             })
         };
         assert_eq!(ids(&["triad", "copy", "triad"]).unwrap(), ["triad", "copy"]);
-        assert_eq!(ids(&[]).unwrap().len(), catalogue::ALL.len());
+        assert_eq!(ids(&[]).unwrap().len(), catalogue::WORKLOADS.len());
         assert!(
             ids(&["traid"])
                 .unwrap_err()

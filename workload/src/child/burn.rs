@@ -1,4 +1,5 @@
-//! The stress test on all requested GPUs and the CPU at the same time, each on its own thread.
+//! The stress test. All requested GPUs and the CPU are tested at the same time, each on a separate
+//! thread.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,113 +8,115 @@ use std::{
     time::Duration,
 };
 
-use gpumon_probe::units::three_digits;
+use gpumon_probe::units::format_three_digits;
 
 use super::{
-    Context, JobFailure, Reporter,
-    bench::load,
-    failure::code_of,
+    JobContext, JobFailure, Reporter,
+    bench::load_of_outcome,
+    failure::exit_code_of,
     placement::{Placement, ReservedGpu},
-    worse,
+    worse_code,
 };
 use crate::{
-    bench::Place,
-    burn::{self, BurnRequest, Burning},
+    bench::ExecutionPlace,
+    burn::{self, BurnProgress, BurnRequest},
     error::RunError,
-    measure::Now,
+    measure::MeasureProgress,
     protocol::{
-        Backend, BurnJob, Dtype, Outcome, Report,
+        Backend, BurnJob, Dtype, Report, RunOutcome,
         exit_code::{FAILED, INTERRUPTED},
     },
 };
 
 /// The maximum duration of a stress test: one week.
-const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
+const MAX_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// The time without any progress after which results no longer wait for those of earlier devices.
-/// Each device reports progress once a second. A canceled process is killed after ten seconds.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The time without progress on any device after which results are reported even if earlier devices
+/// have none. Each device reports progress once a second, so the missing devices are stuck. A
+/// canceled process is killed after ten seconds.
+const STUCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-enum Progress {
-    Burning(Burning),
-    Done(Box<Result<Outcome, RunError>>),
+enum DeviceMessage {
+    Burning(BurnProgress),
+    Done(Box<Result<RunOutcome, RunError>>),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Gauge {
+struct DeviceProgress {
     operations_per_second: f64,
     wrong: u64,
 }
 
-pub(super) fn run(
+pub(super) fn run_burn(
     job: &BurnJob,
-    context: &Context<'_>,
+    context: &JobContext<'_>,
     report: &mut Reporter<'_>,
 ) -> Result<u8, JobFailure> {
-    if !(job.seconds > 0.0 && job.seconds <= LONGEST_SECONDS) {
-        return Err(JobFailure::usage(format!(
-            "cannot burn for {} s: give a time up to 7d",
+    if !(job.seconds > 0.0 && job.seconds <= MAX_SECONDS) {
+        return Err(JobFailure::usage_error(format!(
+            "cannot burn for {} s: use a time up to 7d",
             job.seconds
         )));
     }
     if !(job.memory > 0.0 && job.memory <= 1.0) {
-        return Err(JobFailure::usage(format!(
-            "cannot fill {} of the memory: give a share up to 100%",
+        return Err(JobFailure::usage_error(format!(
+            "cannot fill {} of the memory: use a share up to 100%",
             job.memory
         )));
     }
-    let placement = Placement::take(&job.place, false, context.driver)?;
+    let placement = Placement::reserve_gpus(&job.place, false, context.driver)?;
     let places = placement
         .gpus
         .iter()
         .map(|held| Some(&held.device))
         .chain(placement.runs_on_cpu.then_some(None));
     for device in places {
-        burn::dtype_on(device, job.dtype).map_err(JobFailure::usage)?;
+        burn::choose_dtype(device, job.dtype).map_err(JobFailure::usage_error)?;
     }
-    placement.begin(burn::ID.to_owned(), placement.names().len(), report);
+    placement.report_start(burn::ID.to_owned(), placement.device_names().len(), report);
     let request = BurnRequest {
         time: Duration::from_secs_f64(job.seconds),
         memory: job.memory,
         dtype: job.dtype,
     };
-    Ok(all(&placement, &request, context, report))
+    Ok(run_on_all_devices(&placement, &request, context, report))
 }
 
-fn all(
+fn run_on_all_devices(
     placement: &Placement,
     request: &BurnRequest,
-    context: &Context<'_>,
+    context: &JobContext<'_>,
     report: &mut Reporter<'_>,
 ) -> u8 {
     let (sender, progress) = mpsc::channel();
-    let mut gauges = vec![Gauge::default(); placement.names().len()];
+    let mut gauges = vec![DeviceProgress::default(); placement.device_names().len()];
     let mut worst = 0;
-    let mut count = |code| worst = worse(worst, code);
+    let mut count = |code| worst = worse_code(worst, code);
     thread::scope(|scope| {
         let gpus = placement.gpus.iter().map(Some);
         let places = gpus.chain(placement.runs_on_cpu.then_some(None));
         for (step, held) in places.enumerate() {
             let sender = sender.clone();
             scope.spawn(move || {
-                let one = |place: &Place<'_>| {
-                    burn::run(
+                let one = |place: &ExecutionPlace<'_>| {
+                    burn::run_burn(
                         place,
                         &placement.cpu,
                         request,
                         context.interrupted,
                         &mut |burning| {
-                            // The receiver listens until the last place has ended.
-                            let _ = sender.send((step, Progress::Burning(burning)));
+                            // Sending cannot fail, because the receiver waits until all devices
+                            // have finished.
+                            let _ = sender.send((step, DeviceMessage::Burning(burning)));
                         },
                     )
                 };
                 let outcome = match held.map(ReservedGpu::open).transpose() {
-                    Ok(Some(gpu)) => one(&Place::Cuda(&gpu)),
-                    Ok(None) => one(&Place::Cpu(&placement.cpu)),
+                    Ok(Some(gpu)) => one(&ExecutionPlace::Cuda(&gpu)),
+                    Ok(None) => one(&ExecutionPlace::Cpu(&placement.cpu)),
                     Err(error) => Err(error.into()),
                 };
-                let _ = sender.send((step, Progress::Done(Box::new(outcome))));
+                let _ = sender.send((step, DeviceMessage::Done(Box::new(outcome))));
             });
         }
         drop(sender);
@@ -121,7 +124,7 @@ fn all(
         let mut open: BTreeSet<_> = (0..gauges.len()).collect();
         let mut ended = BTreeMap::new();
         loop {
-            let (news, is_stuck) = match progress.recv_timeout(PATIENCE) {
+            let (news, is_stuck) = match progress.recv_timeout(STUCK_TIMEOUT) {
                 Ok(news) => (Some(news), false),
                 Err(RecvTimeoutError::Timeout) => (None, true),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -133,45 +136,51 @@ fn all(
                     Backend::Cpu
                 };
                 match progress {
-                    Progress::Burning(Burning::Phase(phase)) => {
-                        report(Now::Phase(phase).into_report(step, burn::ID, backend));
+                    DeviceMessage::Burning(BurnProgress::Phase(phase)) => {
+                        report(MeasureProgress::Phase(phase).into_report(step, burn::ID, backend));
                     }
-                    Progress::Burning(Burning::Progress {
+                    DeviceMessage::Burning(BurnProgress::Progress {
                         share,
                         operations_per_second,
                         wrong,
                     }) => {
-                        gauges[step] = Gauge {
+                        gauges[step] = DeviceProgress {
                             operations_per_second,
                             wrong,
                         };
-                        // Only one of several devices triggers the report for all of them.
+                        // Progress of all devices is reported together, whenever one particular
+                        // device has made progress.
                         if *last.get_or_insert(step) == step {
                             report(Report::Progress {
                                 share,
-                                text: text(placement, request.dtype, &gauges),
+                                text: progress_text(placement, request.dtype, &gauges),
                                 memory: None,
                             });
                         }
                     }
-                    Progress::Done(outcome) => {
+                    DeviceMessage::Done(outcome) => {
                         last = last.filter(|last| *last != step);
                         open.remove(&step);
                         match *outcome {
                             Ok(outcome) => drop(ended.insert(step, outcome)),
                             Err(error) => {
-                                count(fail(&error, backend, placement.gpus.get(step), report));
+                                count(report_failure(
+                                    &error,
+                                    backend,
+                                    placement.gpus.get(step),
+                                    report,
+                                ));
                             }
                         }
                     }
                 }
             }
-            // Results are reported in the order of the devices, whichever ends first. A device that
-            // is stuck in its driver is not waited for.
+            // Results are reported in the order of the devices, whichever finishes first. A device
+            // that is stuck in the driver is not waited for.
             while let Some(first) = ended.first_entry()
                 && (is_stuck || open.first().is_none_or(|open| open > first.key()))
             {
-                count(tell(first.remove(), placement, report));
+                count(report_outcome(first.remove(), placement, report));
             }
         }
     });
@@ -179,8 +188,11 @@ fn all(
 }
 
 /// Reports the result of one device, and returns its exit code.
-fn tell(outcome: Outcome, placement: &Placement, report: &mut Reporter<'_>) -> u8 {
-    let (code, load) = (code(&outcome), load(placement, &outcome));
+fn report_outcome(outcome: RunOutcome, placement: &Placement, report: &mut Reporter<'_>) -> u8 {
+    let (code, load) = (
+        exit_code_of_outcome(&outcome),
+        load_of_outcome(placement, &outcome),
+    );
     report(Report::Result {
         outcome: Box::new(outcome),
         load,
@@ -190,14 +202,14 @@ fn tell(outcome: Outcome, placement: &Placement, report: &mut Reporter<'_>) -> u
 }
 
 /// Reports the failure of one device, and returns its exit code.
-fn fail(
+fn report_failure(
     error: &RunError,
     backend: Backend,
     gpu: Option<&ReservedGpu>,
     report: &mut Reporter<'_>,
 ) -> u8 {
     let (code, id, gpu) = (
-        code_of(error),
+        exit_code_of(error),
         burn::ID.to_owned(),
         gpu.map(|held| held.device.index),
     );
@@ -211,7 +223,7 @@ fn fail(
     code
 }
 
-fn code(outcome: &Outcome) -> u8 {
+fn exit_code_of_outcome(outcome: &RunOutcome) -> u8 {
     match &outcome.verify {
         verify if verify.wrong > 0 => FAILED,
         _ if outcome.partial => INTERRUPTED,
@@ -220,15 +232,15 @@ fn code(outcome: &Outcome) -> u8 {
     }
 }
 
-/// Returns a text such as `41.2 TFLOP/s, 0 errors, 640 W, 61 °C`, with the totals of all devices
+/// Returns a text such as `41.2 TFLOP/s, 0 errors, 640 W, 61 °C`, with the sums over all devices
 /// and the highest temperature.
-fn text(placement: &Placement, dtype: Option<Dtype>, gauges: &[Gauge]) -> String {
+fn progress_text(placement: &Placement, dtype: Option<Dtype>, gauges: &[DeviceProgress]) -> String {
     let rate: f64 = gauges.iter().map(|gauge| gauge.operations_per_second).sum();
     let wrong: u64 = gauges.iter().map(|gauge| gauge.wrong).sum();
     let readings: Vec<_> = placement
         .gpus
         .iter()
-        .map(|held| placement.readings.last(&held.device.uuid))
+        .map(|held| placement.readings.last_watts_and_celsius(&held.device.uuid))
         .collect();
     let watts: f64 = readings.iter().filter_map(|(watts, _)| *watts).sum();
     let celsius = readings
@@ -246,7 +258,7 @@ fn text(placement: &Placement, dtype: Option<Dtype>, gauges: &[Gauge]) -> String
         "FLOP/s"
     };
     let mut parts = vec![
-        format!("{} {prefix}{unit}", three_digits(rate / size)),
+        format!("{} {prefix}{unit}", format_three_digits(rate / size)),
         format!("{wrong} errors"),
     ];
     parts.extend((watts > 0.0).then(|| format!("{watts:.0} W")));

@@ -1,4 +1,4 @@
-//! Failures of a job as a whole.
+//! Failures that concern a job as a whole.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JobFailure {
-    /// The subject, the cause and the remedy.
+    /// The message, which contains the subject, the cause and the remedy.
     pub message: String,
-    /// The exit code for this reason.
+    /// The exit code for this failure.
     pub code: u8,
 }
 
@@ -27,25 +27,25 @@ impl JobFailure {
     }
 
     /// Returns the failure of a job that requests something impossible.
-    pub(crate) fn usage(error: impl fmt::Display) -> Self {
+    pub(crate) fn usage_error(error: impl fmt::Display) -> Self {
         Self::new(error, USAGE)
     }
 
-    pub(crate) fn failed(error: impl fmt::Display) -> Self {
+    pub(crate) fn general_error(error: impl fmt::Display) -> Self {
         Self::new(error, FAILED)
     }
 
-    pub(crate) fn refused(error: impl fmt::Display) -> Self {
+    pub(crate) fn refusal(error: impl fmt::Display) -> Self {
         Self::new(error, REFUSED)
     }
 
-    /// Returns the failure of a job without a working GPU.
-    pub(crate) fn no_gpu(error: impl Into<RunError>) -> Self {
+    /// Returns the failure of a job that finds no working GPU.
+    pub(crate) fn new_without_gpu(error: impl Into<RunError>) -> Self {
         Self::new(error.into(), NO_GPU)
     }
 }
 
-pub(crate) fn code_of(error: &RunError) -> u8 {
+pub(crate) fn exit_code_of(error: &RunError) -> u8 {
     match error {
         RunError::TooLarge { .. } | RunError::TooLittle { .. } => REFUSED,
         _ => FAILED,
@@ -54,6 +54,6 @@ pub(crate) fn code_of(error: &RunError) -> u8 {
 
 impl From<CudaError> for JobFailure {
     fn from(error: CudaError) -> Self {
-        Self::no_gpu(error)
+        Self::new_without_gpu(error)
     }
 }

@@ -1,4 +1,4 @@
-//! A summary of the readings over a time.
+//! Summaries of the driver's readings over a period of time.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use gpumon_probe::{
     usage::EnergyMeter,
 };
 
-use super::other_processes::other_than_this_process;
+use super::other_processes::find_other_processes;
 use crate::protocol::Load;
 
 /// The minimum time for a measurement of energy. The counter changes ten times a second, and three
 /// changes are needed.
-const SHORTEST_MS: u64 = 300;
+const MIN_ENERGY_MS: u64 = 300;
 
-/// Summarizes the samples of a time range, in milliseconds since 1970; returns `None` if there are
-/// none. `before` are the PIDs from before the work.
-pub(super) fn load_of(
+/// Summarizes the samples in a time range, in milliseconds since 1970. Returns `None` if there are
+/// no samples. `before` contains the PIDs that were computing before the work began.
+pub(super) fn summarize_load(
     samples: &[GpuSample],
     from_ms: u64,
     to_ms: u64,
@@ -42,41 +42,47 @@ pub(super) fn load_of(
     let count = all().count();
     (count > 0).then(|| Load {
         samples: count,
-        sm_mhz: stat(|sample| fresh(&sample.clocks.sm_mhz).map(f64::from)),
-        watts: stat(watts),
+        sm_mhz: stat(|sample| fresh_value(&sample.clocks.sm_mhz).map(f64::from)),
+        watts: stat(current_watts),
         limit_watts: all()
             .filter_map(|sample| sample.power.limit_watts.value())
             .next_back()
             .copied(),
-        joules: joules(all(), from_ms, to_ms),
-        celsius: stat(|sample| fresh(&sample.temperature.gpu_celsius)),
+        joules: total_joules(all(), from_ms, to_ms),
+        celsius: stat(|sample| fresh_value(&sample.temperature.gpu_celsius)),
         share_at_clock: None,
         throttled_by,
-        others: other_than_this_process(all(), before),
+        others: find_other_processes(all(), before),
     })
 }
 
 /// Returns the power draw of the board, if it was read for this sample.
-pub(super) fn watts(sample: &GpuSample) -> Option<f64> {
-    fresh(&sample.power.instant_watts).or_else(|| fresh(&sample.power.draw_watts))
+pub(super) fn current_watts(sample: &GpuSample) -> Option<f64> {
+    fresh_value(&sample.power.instant_watts).or_else(|| fresh_value(&sample.power.draw_watts))
 }
 
-/// Returns the energy of the whole time, if the counter covers at least half of it.
-fn joules<'a>(
+/// Returns the energy for the whole time range, if the counter's readings cover at least half of
+/// it.
+fn total_joules<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     from_ms: u64,
     to_ms: u64,
 ) -> Option<f64> {
     let meter: EnergyMeter = samples
-        .filter_map(|sample| Some((fresh(&sample.power.energy_joules_total)?, sample.at_ms)))
+        .filter_map(|sample| {
+            Some((
+                fresh_value(&sample.power.energy_joules_total)?,
+                sample.at_ms,
+            ))
+        })
         .collect();
-    let ((joules, read_ms), all_ms) = (meter.get(), to_ms - from_ms);
-    (read_ms >= SHORTEST_MS && read_ms * 2 >= all_ms)
+    let ((joules, read_ms), all_ms) = (meter.total_energy_and_time(), to_ms - from_ms);
+    (read_ms >= MIN_ENERGY_MS && read_ms * 2 >= all_ms)
         .then(|| joules / read_ms as f64 * all_ms as f64)
 }
 
-/// Returns a value if it was read for this sample.
-pub(super) fn fresh<T: Copy>(reading: &Reading<T>) -> Option<T> {
+/// Returns the value of a reading if it was read for this sample, and not earlier.
+pub(super) fn fresh_value<T: Copy>(reading: &Reading<T>) -> Option<T> {
     match reading {
         Reading::Now(value) => Some(*value),
         Reading::Earlier { .. } | Reading::Absent(_) => None,
@@ -89,26 +95,26 @@ mod tests {
 
     use super::*;
 
-    fn sample(at_ms: u64) -> GpuSample {
-        GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::Unknown)
+    fn make_sample(at_ms: u64) -> GpuSample {
+        GpuSample::new_absent(0, None, at_ms, Health::Ok, &Absence::Unknown)
     }
 
     #[test]
-    fn a_stretch_of_time_is_summed_up_and_an_empty_one_is_nothing() {
-        let mut hot = sample(10);
+    fn samples_are_summarized_and_empty_range_is_none() {
+        let mut hot = make_sample(10);
         hot.power.draw_watts = Reading::Now(500.0);
         hot.power.instant_watts = Reading::Now(690.0);
         hot.power.limit_watts = Reading::Now(700.0);
         hot.throttle_reasons =
             Reading::Now(vec![ThrottleReason::SwPowerCap, ThrottleReason::GpuIdle]);
-        let mut cool = sample(20);
+        let mut cool = make_sample(20);
         cool.power.draw_watts = Reading::Now(120.0);
         cool.temperature.gpu_celsius = Reading::Earlier {
             value: 99.0,
             at_ms: 1,
         };
-        let samples = [sample(5), hot.clone(), cool, sample(25)];
-        let load = load_of(&samples, 6, 24, &[]).unwrap();
+        let samples = [make_sample(5), hot.clone(), cool, make_sample(25)];
+        let load = summarize_load(&samples, 6, 24, &[]).unwrap();
         assert_eq!(
             (load.samples, load.watts),
             (
@@ -130,22 +136,25 @@ mod tests {
             load.throttled_by,
             BTreeMap::from([("sw_power_cap".to_owned(), 1)])
         );
-        assert_eq!(load.mostly_throttled_by(), None);
+        assert_eq!(load.main_throttle_reason(), None);
         assert_eq!(
-            load_of(&[hot], 10, 10, &[]).unwrap().mostly_throttled_by(),
+            summarize_load(&[hot], 10, 10, &[])
+                .unwrap()
+                .main_throttle_reason(),
             Some("sw_power_cap")
         );
-        assert_eq!(load_of(&samples, 11, 19, &[]), None);
+        assert_eq!(summarize_load(&samples, 11, 19, &[]), None);
     }
 
     #[test]
-    fn energy_is_told_of_a_stretch_that_was_read_for_long_enough() {
+    fn energy_needs_enough_time() {
         let counted = |at_ms, joules| {
-            let mut sample = sample(at_ms);
+            let mut sample = make_sample(at_ms);
             sample.power.energy_joules_total = Reading::Now(joules);
             sample
         };
-        let of = |samples: &[GpuSample], to_ms| load_of(samples, 0, to_ms, &[]).unwrap().joules;
+        let of =
+            |samples: &[GpuSample], to_ms| summarize_load(samples, 0, to_ms, &[]).unwrap().joules;
         let samples = [
             counted(100, 1000.0),
             counted(300, 1100.0),

@@ -1,15 +1,16 @@
-//! The worker process, which takes one [`Job`], writes a [`Line`] for each [`Report`] to standard
-//! output, and exits with the code of the last report.
+//! The worker process. It receives one [`Job`], writes a [`ReportLine`] for each [`Report`] to
+//! standard output, and exits with the code of the last report.
 //!
 //! CUDA is used only in this process. A driver that crashes or hangs therefore affects no other
-//! process, and the operating system releases its memory. The process ends with its parent.
+//! process, and the operating system releases its memory. The process ends together with its
+//! parent.
 //!
-//! - [`placement`] reserves the GPUs of a job, or refuses the job; [`bench_plan`] selects the
+//! - [`placement`] reserves the GPUs for a job, or refuses the job. [`bench_plan`] selects the
 //!   workloads of a benchmark.
 //! - [`readings`] collects the driver's readings of the GPUs during the work. The caller provides
-//!   the code that reads them ([`ReadDriver`]). [`load`] summarizes the readings, and
+//!   the code that reads them ([`DriverReader`]). [`load`] summarizes the readings, and
 //!   [`other_processes`] finds the other processes on a GPU.
-//! - [`bench`], [`burn`], [`oom`], [`selftest`] and [`tutorials`] perform one kind of job each.
+//! - [`bench`], [`burn`], [`oom`], [`selftest`] and [`tutorials`] each perform one kind of job.
 
 mod bench;
 mod bench_plan;
@@ -39,34 +40,35 @@ use signal_hook::{
     flag,
 };
 
-pub use self::{failure::JobFailure, readings::ReadDriver};
+pub use self::{failure::JobFailure, readings::DriverReader};
 use crate::{
-    beside::{Failure, Frameworks},
-    protocol::{Backend, BackendChoice, Job, Line, Report, exit_code},
-    suggest::did_you_mean,
+    frameworks::{FrameworkError, Frameworks},
+    protocol::{Backend, BackendChoice, Job, Report, ReportLine, exit_code},
+    suggest::suggest_word,
 };
 
 type Reporter<'a> = dyn FnMut(Report) + 'a;
 
-pub(crate) struct Context<'a> {
-    driver: &'a Arc<dyn ReadDriver>,
+pub(crate) struct JobContext<'a> {
+    driver: &'a Arc<dyn DriverReader>,
     interrupted: &'a AtomicBool,
-    /// The interpreter with frameworks for comparison.
+    /// The Python interpreter with other frameworks for comparison.
     python: Option<&'a Path>,
 }
 
-impl Context<'_> {
+impl JobContext<'_> {
     fn is_interrupted(&self) -> bool {
         self.interrupted.load(Relaxed)
     }
 
-    /// Returns the frameworks for comparison, if any were requested.
+    /// Returns the other frameworks for comparison, if a Python interpreter was given.
     fn frameworks(&self) -> Result<Option<Frameworks<'_>>, JobFailure> {
         let find = |python: &Path| {
             Frameworks::find(python, self.interrupted).map_err(|error| match error {
-                Failure::Interrupted => JobFailure::new(error, exit_code::INTERRUPTED),
-                error => JobFailure::usage(format!(
-                    "cannot list the frameworks of {}: {error}: name a Python interpreter with --python",
+                FrameworkError::Interrupted => JobFailure::new(error, exit_code::INTERRUPTED),
+                error => JobFailure::usage_error(format!(
+                    "cannot list the frameworks of {}: {error}: choose a Python interpreter with \
+                     --python",
                     python.display()
                 )),
             })
@@ -75,41 +77,44 @@ impl Context<'_> {
     }
 }
 
-/// Performs the job in `argument`, which is JSON, or `-` for standard input. Returns the exit code
-/// that was reported. Nothing is done if `parent` is no longer the parent process. `python` is the
-/// interpreter with frameworks for comparison.
+/// Performs a job, and returns the exit code that was reported. `argument` is the job as JSON, or
+/// `-` to read it from standard input. Nothing is done if `parent` is not the parent process.
+/// `python` is the Python interpreter with other frameworks for comparison.
 ///
 /// # Errors
 /// Returns an error if there is no job to perform. In this case, nothing was reported.
-pub fn run(
+pub fn run_job(
     argument: &str,
     parent: Option<u32>,
     python: Option<&Path>,
-    driver: &Arc<dyn ReadDriver>,
+    driver: &Arc<dyn DriverReader>,
 ) -> Result<u8, JobFailure> {
-    end_with_parent(parent)?;
+    bind_to_parent(parent)?;
     let job = read_job(argument)?;
-    let interrupted = install_signal_handlers().map_err(JobFailure::failed)?;
-    let context = Context {
+    let interrupted = install_signal_handlers().map_err(JobFailure::general_error)?;
+    let context = JobContext {
         driver,
         interrupted: &interrupted,
         python,
     };
     let mut report = |report: Report| {
-        if write_line(&Line {
+        if write_line(&ReportLine {
             at_ms: now_ms(),
             report,
         })
         .is_err()
         {
-            // Nobody reads the reports anymore.
+            // A failed write means that nobody reads the reports, so the work is stopped.
             interrupted.store(true, Relaxed);
         }
     };
-    let code = match perform(&job, &context, &mut report) {
+    let code = match perform_job(&job, &context, &mut report) {
         Ok(code) => code,
         Err(JobFailure { message, code }) => {
-            let (id, backend) = (job.kind().1.to_owned(), first_backend(job.place().backend));
+            let (id, backend) = (
+                job.kind().1.to_owned(),
+                first_backend(job.backend_and_device().backend),
+            );
             report(Report::Failed {
                 id,
                 backend,
@@ -125,13 +130,17 @@ pub fn run(
 }
 
 /// Performs a job. An error means that no part of the job was started.
-fn perform(job: &Job, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+fn perform_job(
+    job: &Job,
+    context: &JobContext<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<u8, JobFailure> {
     match job {
-        Job::Bench(job) => bench::run(job, context, report),
-        Job::Burn(job) => burn::run(job, context, report),
-        Job::Tutorials(job) => tutorials::run(job, context, report),
-        Job::Oom(job) => oom::run(job, context, report),
-        Job::Selftest(job) => selftest::run(job, context, report),
+        Job::Bench(job) => bench::run_bench(job, context, report),
+        Job::Burn(job) => burn::run_burn(job, context, report),
+        Job::Tutorials(job) => tutorials::run_tutorials(job, context, report),
+        Job::Oom(job) => oom::run_oom(job, context, report),
+        Job::Selftest(job) => selftest::run_selftest(job, context, report),
     }
 }
 
@@ -149,32 +158,35 @@ fn read_job(argument: &str) -> Result<Job, JobFailure> {
         text.clear();
         let read = io::stdin().read_to_string(&mut text);
         read.map_err(|error| {
-            JobFailure::failed(format!("cannot read the job from standard input: {error}"))
+            JobFailure::general_error(format!("cannot read the job from standard input: {error}"))
         })?;
     }
-    let example = "give JSON, as {\"kind\":\"bench\",\"ids\":[\"copy\"]}";
+    let example = "use JSON such as {\"kind\":\"bench\",\"ids\":[\"copy\"]}";
     Job::parse(text.as_bytes())
-        .map_err(|error| JobFailure::usage(format!("invalid job: {error}; {example}")))
+        .map_err(|error| JobFailure::usage_error(format!("invalid job: {error}; {example}")))
 }
 
-/// Makes the operating system kill this process when its parent ends, which also releases its
-/// memory.
-fn end_with_parent(parent: Option<u32>) -> Result<(), JobFailure> {
-    set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| JobFailure::failed(format!("cannot follow the parent: {error}")))?;
+/// Makes the operating system kill this process when its parent ends, so that no process is left
+/// behind that holds GPU memory.
+fn bind_to_parent(parent: Option<u32>) -> Result<(), JobFailure> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| {
+        JobFailure::general_error(format!(
+            "cannot arrange to end with the parent process: {error}"
+        ))
+    })?;
     let is_gone = |parent: &u32| {
         getppid().is_none_or(|now| now.as_raw_nonzero().get().cast_unsigned() != *parent)
     };
     match parent.filter(is_gone) {
-        Some(parent) => Err(JobFailure::failed(format!(
-            "process {parent}, which wanted this work, has ended"
+        Some(parent) => Err(JobFailure::general_error(format!(
+            "the parent process {parent} has ended"
         ))),
         None => Ok(()),
     }
 }
 
-/// Makes each signal set a flag and do nothing else, however often it is sent. The parent decides
-/// when to kill this process.
+/// Makes signals set a flag. They have no other effect, however often they are sent: the parent
+/// decides when to kill this process.
 fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
@@ -183,8 +195,8 @@ fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
-/// Writes a line as a whole, so that a reader never waits for the rest of it.
-fn write_line(line: &Line) -> io::Result<()> {
+/// Writes a whole line at a time, so that a reader never has to wait for the rest of it.
+fn write_line(line: &ReportLine) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     let mut out = io::stdout().lock();
@@ -192,8 +204,8 @@ fn write_line(line: &Line) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the worse of two exit codes: a wrong result is worse than a missing one.
-fn worse(so_far: u8, code: u8) -> u8 {
+/// Returns the worse of two exit codes. A wrong result is worse than a missing one.
+fn worse_code(so_far: u8, code: u8) -> u8 {
     if so_far == exit_code::FAILED || code == 0 {
         so_far
     } else {
@@ -202,7 +214,7 @@ fn worse(so_far: u8, code: u8) -> u8 {
 }
 
 /// Returns each named item once, in the order of the names, or all items if there are no names.
-fn named_once<T>(
+fn select_items<T>(
     ids: &[String],
     all: &'static [T],
     id_of: impl Fn(&T) -> &'static str,
@@ -212,8 +224,8 @@ fn named_once<T>(
     let mut found: Vec<&T> = Vec::new();
     for id in ids {
         let one = all.iter().find(|one| id_of(one) == id).ok_or_else(|| {
-            let fix = did_you_mean(id, all.iter().map(&id_of), otherwise);
-            JobFailure::usage(format!("unknown {kind} '{id}': {fix}"))
+            let fix = suggest_word(id, all.iter().map(&id_of), otherwise);
+            JobFailure::usage_error(format!("unknown {kind} '{id}': {fix}"))
         })?;
         if !found.iter().any(|other| id_of(other) == id) {
             found.push(one);

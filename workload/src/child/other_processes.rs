@@ -1,4 +1,4 @@
-//! Other processes on a GPU.
+//! Detection of other processes on a GPU.
 
 use gpumon_probe::{
     bounded,
@@ -8,11 +8,11 @@ use rustix::process::geteuid;
 
 use crate::protocol::{OtherProcesses, load::OtherProcess};
 
-/// Returns the processes of other users that compute on a GPU. A process that the operating system
-/// does not know is in another container.
-pub(super) fn of_other_users(sample: &GpuSample) -> OtherProcesses {
-    let listed = computing(sample)
-        .filter(|process| !is_own_user(process.pid))
+/// Returns the processes of other users that are computing on a GPU. A process that the operating
+/// system does not know is in another container, and counts as another user's.
+pub(super) fn find_other_users(sample: &GpuSample) -> OtherProcesses {
+    let listed = computing_processes(sample)
+        .filter(|process| !is_owned_by_current_user(process.pid))
         .map(OtherProcess::from)
         .collect();
     OtherProcesses {
@@ -22,9 +22,10 @@ pub(super) fn of_other_users(sample: &GpuSample) -> OtherProcesses {
 }
 
 /// Returns all processes that computed in any of these samples, except this process and its
-/// children. `before` are the PIDs from before the work. If the driver uses other PIDs than this
-/// process does, this process is the first one that is not in `before`.
-pub(super) fn other_than_this_process<'a>(
+/// children. `before` contains the PIDs that were computing before the work began. If the driver
+/// uses different PIDs than this process sees, the first process that is not in `before` is taken
+/// to be this process.
+pub(super) fn find_other_processes<'a>(
     samples: impl Iterator<Item = &'a GpuSample>,
     before: &[u32],
 ) -> OtherProcesses {
@@ -32,7 +33,7 @@ pub(super) fn other_than_this_process<'a>(
     let mut omitted = 0;
     for process in samples
         .inspect(|sample| omitted = sample.processes_omitted.max(omitted))
-        .flat_map(computing)
+        .flat_map(computing_processes)
     {
         if !found.iter().any(|other| other.pid == process.pid) && !is_child(process.pid) {
             found.push(OtherProcess::from(process));
@@ -54,30 +55,33 @@ pub(super) fn other_than_this_process<'a>(
     }
 }
 
-pub(super) fn pids(sample: &GpuSample) -> Vec<u32> {
-    computing(sample).map(|process| process.pid).collect()
+pub(super) fn computing_pids(sample: &GpuSample) -> Vec<u32> {
+    computing_processes(sample)
+        .map(|process| process.pid)
+        .collect()
 }
 
-/// Returns the processes that compute. Those that only draw, such as a display server, take nothing
-/// from others.
-fn computing(sample: &GpuSample) -> impl Iterator<Item = &Process> {
+/// Returns the processes that are computing. Processes that only draw, such as a display server, do
+/// not affect others.
+fn computing_processes(sample: &GpuSample) -> impl Iterator<Item = &Process> {
     let processes = sample.processes.value().into_iter().flatten();
     processes.filter(|process| process.kind != ProcessKind::Graphics)
 }
 
-/// Returns `true` if the process has the same effective user. Processes that cannot be seen count
-/// as those of others.
-fn is_own_user(pid: u32) -> bool {
-    numbers(pid, "Uid:").nth(1) == Some(geteuid().as_raw())
+/// Returns `true` if the process has the same effective user as this process. A process that cannot
+/// be seen counts as another user's.
+fn is_owned_by_current_user(pid: u32) -> bool {
+    status_numbers(pid, "Uid:").nth(1) == Some(geteuid().as_raw())
 }
 
 fn is_child(pid: u32) -> bool {
-    numbers(pid, "PPid:").next() == Some(std::process::id())
+    status_numbers(pid, "PPid:").next() == Some(std::process::id())
 }
 
 /// Returns the numbers in a line of `/proc/PID/status`; none if the process cannot be seen.
-fn numbers(pid: u32, line: &str) -> impl Iterator<Item = u32> {
-    let status = bounded::text(format!("/proc/{pid}/status"), bounded::STAT).unwrap_or_default();
+fn status_numbers(pid: u32, line: &str) -> impl Iterator<Item = u32> {
+    let status =
+        bounded::read_text(format!("/proc/{pid}/status"), bounded::STAT_LIMIT).unwrap_or_default();
     let found = status
         .lines()
         .find_map(|own| own.strip_prefix(line))
@@ -95,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    fn process(pid: u32, user: Option<&str>) -> Process {
+    fn make_process(pid: u32, user: Option<&str>) -> Process {
         let absent = || Reading::Absent(Absence::Unknown);
         Process {
             pid,
@@ -120,35 +124,35 @@ mod tests {
         }
     }
 
-    fn sample(processes: Vec<Process>) -> GpuSample {
+    fn make_sample(processes: Vec<Process>) -> GpuSample {
         let processes = Reading::Now(processes);
         GpuSample {
             processes,
-            ..GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown)
+            ..GpuSample::new_absent(0, None, 1, Health::Ok, &Absence::Unknown)
         }
     }
 
     #[test]
-    fn own_processes_are_nobody_elses_and_who_only_draws_is_in_nobodys_way() {
+    fn worker_and_graphics_processes_are_ignored() {
         let drawing = Process {
             kind: ProcessKind::Graphics,
-            ..process(u32::MAX, Some("root"))
+            ..make_process(u32::MAX, Some("root"))
         };
-        let all = sample(vec![
-            process(std::process::id(), Some("me")),
-            process(u32::MAX, None),
+        let all = make_sample(vec![
+            make_process(std::process::id(), Some("me")),
+            make_process(u32::MAX, None),
             drawing,
         ]);
-        let foreign = of_other_users(&all);
+        let foreign = find_other_users(&all);
         assert_eq!(
             foreign.to_string(),
             format!("python {} of an unknown user", u32::MAX)
         );
-        assert_eq!(super::pids(&all).len(), 2);
+        assert_eq!(super::computing_pids(&all).len(), 2);
     }
 
     #[test]
-    fn this_process_is_found_also_where_the_driver_gives_it_another_pid() {
+    fn worker_process_is_found_despite_foreign_pid() {
         let pids = |others: &OtherProcesses| {
             others
                 .listed
@@ -157,66 +161,73 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let own = std::process::id();
-        let seen = sample(vec![
-            process(7, Some("ana")),
-            process(own, Some("me")),
-            process(8, None),
+        let seen = make_sample(vec![
+            make_process(7, Some("ana")),
+            make_process(own, Some("me")),
+            make_process(8, None),
         ]);
         assert_eq!(
-            pids(&other_than_this_process([&seen, &seen].into_iter(), &[])),
+            pids(&find_other_processes([&seen, &seen].into_iter(), &[])),
             [7, 8]
         );
-        let elsewhere = sample(vec![process(7, None), process(8, None), process(9, None)]);
+        let elsewhere = make_sample(vec![
+            make_process(7, None),
+            make_process(8, None),
+            make_process(9, None),
+        ]);
         assert_eq!(
-            pids(&other_than_this_process([&elsewhere].into_iter(), &[7, 9])),
+            pids(&find_other_processes([&elsewhere].into_iter(), &[7, 9])),
             [7, 9]
         );
-        assert!(other_than_this_process([].into_iter(), &[]).is_empty());
+        assert!(find_other_processes([].into_iter(), &[]).is_empty());
     }
 
     #[test]
-    fn what_this_process_started_is_nobody_elses() {
+    fn child_processes_are_ignored() {
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
             .unwrap();
-        let seen = sample(vec![
-            process(child.id(), Some("me")),
-            process(std::process::id(), Some("me")),
+        let seen = make_sample(vec![
+            make_process(child.id(), Some("me")),
+            make_process(std::process::id(), Some("me")),
         ]);
-        assert!(other_than_this_process([&seen].into_iter(), &[]).is_empty());
+        assert!(find_other_processes([&seen].into_iter(), &[]).is_empty());
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
     #[test]
-    fn many_are_counted() {
-        let many = sample(
+    fn many_processes_are_counted() {
+        let many = make_sample(
             (1..6)
-                .map(|more| process(u32::MAX - more, Some("ana")))
+                .map(|more| make_process(u32::MAX - more, Some("ana")))
                 .collect(),
         );
-        assert!(of_other_users(&many).to_string().ends_with(", and 2 more"));
+        assert!(
+            find_other_users(&many)
+                .to_string()
+                .ends_with(", and 2 more")
+        );
     }
 
     #[test]
-    fn a_list_that_is_cut_leaves_a_gpu_to_nobody() {
+    fn truncated_list_means_gpu_may_be_used() {
         let cut = |processes, processes_omitted| GpuSample {
             processes_omitted,
-            ..sample(processes)
+            ..make_sample(processes)
         };
-        let own = process(std::process::id(), Some("me"));
-        let foreign = of_other_users(&cut(vec![own], 976));
-        assert!(!foreign.is_empty() && !foreign.is_anybody_listed());
+        let own = make_process(std::process::id(), Some("me"));
+        let foreign = find_other_users(&cut(vec![own], 976));
+        assert!(!foreign.is_empty() && !foreign.has_listed_processes());
         assert_eq!(foreign.to_string(), "976 processes that are not listed");
-        let one = of_other_users(&cut(vec![process(u32::MAX, Some("ana"))], 1));
+        let one = find_other_users(&cut(vec![make_process(u32::MAX, Some("ana"))], 1));
         assert!(
             one.to_string()
                 .ends_with(" of ana, and 1 process that is not listed"),
             "{one}"
         );
-        let meanwhile =
-            other_than_this_process([&cut(vec![], 2), &cut(vec![], 0)].into_iter(), &[]);
+        let meanwhile = find_other_processes([&cut(vec![], 2), &cut(vec![], 0)].into_iter(), &[]);
         assert_eq!(
             serde_json::to_string(&meanwhile).unwrap(),
             r#"{"others":[],"others_omitted":2}"#

@@ -1,5 +1,5 @@
-//! The placement of a job: GPUs that no other run uses and that no other user computes on, or the
-//! CPU.
+//! The placement of a job: on GPUs that no other run uses and on which no other user computes, or
+//! on the CPU.
 
 use std::{
     env,
@@ -9,42 +9,42 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{Gpu as ListedGpu, GpuName, Vendor, normal_bus_id},
+    model::{Gpu as ListedGpu, GpuName, Vendor, normalize_bus_id},
     vendor::ReadDepth,
 };
 
-use super::{JobFailure, ReadDriver, Reporter, readings::Readings};
+use super::{DriverReader, JobFailure, Reporter, readings::GpuReadings};
 use crate::{
     cuda::{CudaError, Device, Driver},
     gpu::Gpu,
     info::Cpu,
-    lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
+    lock_file::{self, FOLDER_VARIABLE, LOCK_FOLDERS, LockResult, write_lock_text},
     protocol::{BackendChoice, DeviceName, Report, Topic, Where, exit_code::NO_GPU},
 };
 
-/// The name of these locks. `gpumon wait` uses another name, because the command that it starts may
-/// be a run.
-const LOCK: &str = "gpumon-run";
+/// The name of the lock files for runs. `gpumon wait` uses another name, because the command that
+/// it starts may be a run.
+const LOCK_NAME: &str = "gpumon-run";
 
 pub(super) struct Placement {
-    /// GPUs, in CUDA's order.
+    /// The reserved GPUs, in CUDA's order.
     pub(super) gpus: Vec<ReservedGpu>,
     pub(super) runs_on_cpu: bool,
     pub(super) cpu: Cpu,
-    pub(super) readings: Readings,
+    pub(super) readings: GpuReadings,
     pub(super) note: Option<String>,
-    /// The locks of additional GPUs that work together with these.
+    /// The locks of the additional GPUs that were reserved by `add_neighbors`.
     beside: Vec<File>,
 }
 
 /// A GPU that is reserved for this run.
 pub(super) struct ReservedGpu {
     pub(super) device: Device,
-    /// Whether another user computes on the GPU.
+    /// Whether another user is computing on this GPU.
     pub(super) is_shared: bool,
-    /// Whether another user computes on a GPU that works together with this one.
+    /// Whether another user is computing on one of the additional GPUs.
     has_shared_neighbors: bool,
-    /// The lock, which is released when the file is closed.
+    /// The lock file. The lock is released when the file is closed.
     _lock: File,
 }
 
@@ -58,25 +58,25 @@ impl ReservedGpu {
 }
 
 impl Placement {
-    /// Reserves the GPUs that a job requests. `needs_gpu` is whether it cannot run on a CPU. A job
-    /// that names a GPU runs there or fails.
-    pub(super) fn take(
+    /// Reserves the GPUs that a job requests. `needs_gpu` is whether the job cannot run on a CPU.
+    /// If a job names a GPU, it runs on that GPU or fails.
+    pub(super) fn reserve_gpus(
         place: &Where,
         needs_gpu: bool,
-        driver: &Arc<dyn ReadDriver>,
+        driver: &Arc<dyn DriverReader>,
     ) -> Result<Self, JobFailure> {
         let mut placement = Self {
             gpus: Vec::new(),
             runs_on_cpu: false,
-            cpu: Cpu::this(),
-            readings: Readings::none(),
+            cpu: Cpu::read(),
+            readings: GpuReadings::empty(),
             note: None,
             beside: Vec::new(),
         };
         let needs_gpu = needs_gpu || place.backend == BackendChoice::Cuda || place.device.is_some();
         let devices = match place.backend {
             BackendChoice::Cpu => Vec::new(),
-            _ => match Driver::load().and_then(Driver::devices) {
+            _ => match Driver::load().and_then(Driver::list_devices) {
                 Ok(devices) => {
                     choose_devices(place.device.as_deref().unwrap_or("0"), devices, driver)?
                 }
@@ -84,10 +84,10 @@ impl Placement {
                     if let Some(name) = &place.device {
                         find_gpu(name, driver)?;
                     }
-                    return Err(JobFailure::no_gpu(error));
+                    return Err(JobFailure::new_without_gpu(error));
                 }
                 Err(error) => {
-                    placement.note = Some(format!("{error}; this runs on the CPU"));
+                    placement.note = Some(format!("{error}; using the CPU instead"));
                     Vec::new()
                 }
             },
@@ -100,12 +100,13 @@ impl Placement {
         let folder = lock_folder()?;
         let locks = devices
             .iter()
-            .map(|device| lock(&folder, device))
+            .map(|device| lock_device(&folder, device))
             .collect::<Result<Vec<_>, _>>()?;
-        // Reading starts before this process itself appears on the GPUs.
-        placement.readings = readings_of(driver, &devices);
+        // Reading starts before this process itself uses the GPUs, so that it can be told apart
+        // from other processes.
+        placement.readings = start_readings(driver, &devices);
         for (device, lock) in devices.into_iter().zip(locks) {
-            let is_shared = check_others(&placement.readings, &device, place.share)?;
+            let is_shared = check_other_users(&placement.readings, &device, place.share)?;
             placement.gpus.push(ReservedGpu {
                 device,
                 is_shared,
@@ -116,14 +117,14 @@ impl Placement {
         Ok(placement)
     }
 
-    /// Reserves additional GPUs for workloads that need several: those that follow the first one,
-    /// where GPU 0 follows the last. The total is at most `gpus`. Returns the number of GPUs after
-    /// that.
+    /// Reserves additional GPUs for workloads that need several. They are taken in CUDA's order
+    /// after the first reserved GPU, starting again at GPU 0 after the last. Returns the total
+    /// number of reserved GPUs, which is at most `gpus`.
     pub(super) fn add_neighbors(
         &mut self,
         gpus: usize,
         place: &Where,
-        driver: &Arc<dyn ReadDriver>,
+        driver: &Arc<dyn DriverReader>,
     ) -> Result<usize, JobFailure> {
         let Some(first) = self.gpus.first() else {
             return Ok(0);
@@ -131,8 +132,8 @@ impl Placement {
         let devices = first
             .device
             .driver()
-            .devices()
-            .map_err(JobFailure::no_gpu)?;
+            .list_devices()
+            .map_err(JobFailure::new_without_gpu)?;
         let (before, behind) = devices.split_at(first.device.index as usize);
         let behind: Vec<_> = behind
             .iter()
@@ -141,15 +142,15 @@ impl Placement {
             .take(gpus - 1)
             .cloned()
             .collect();
-        let readings = readings_of(driver, &behind);
+        let readings = start_readings(driver, &behind);
         let folder = lock_folder()?;
         let mut has_shared_neighbors = false;
         for device in behind
             .iter()
             .filter(|device| self.gpus.iter().all(|held| held.device.uuid != device.uuid))
         {
-            has_shared_neighbors |= check_others(&readings, device, place.share)?;
-            self.beside.push(lock(&folder, device)?);
+            has_shared_neighbors |= check_other_users(&readings, device, place.share)?;
+            self.beside.push(lock_device(&folder, device)?);
         }
         self.gpus
             .iter_mut()
@@ -157,17 +158,17 @@ impl Placement {
         Ok(1 + behind.len())
     }
 
-    pub(super) fn names(&self) -> Vec<DeviceName> {
+    pub(super) fn device_names(&self) -> Vec<DeviceName> {
         let gpus = self.gpus.iter().map(|held| (&held.device).into());
         gpus.chain(self.runs_on_cpu.then(|| (&self.cpu).into()))
             .collect()
     }
 
-    /// Reports that the work begins, and why it runs on these devices.
-    pub(super) fn begin(&self, title: String, steps: usize, report: &mut Reporter<'_>) {
+    /// Reports that the job begins, and why it runs on these devices.
+    pub(super) fn report_start(&self, title: String, steps: usize, report: &mut Reporter<'_>) {
         report(Report::Begun {
             title,
-            devices: self.names(),
+            devices: self.device_names(),
             steps,
         });
         if let Some(note) = &self.note {
@@ -179,80 +180,88 @@ impl Placement {
     }
 }
 
-fn readings_of(driver: &Arc<dyn ReadDriver>, devices: &[Device]) -> Readings {
-    Readings::start(
+fn start_readings(driver: &Arc<dyn DriverReader>, devices: &[Device]) -> GpuReadings {
+    GpuReadings::start(
         driver,
         devices.iter().map(|device| device.uuid.clone()).collect(),
         ReadDepth::Metered,
     )
 }
 
-/// Returns whether another user computes on a device. This is an error unless the device may be
-/// shared.
-fn check_others(readings: &Readings, device: &Device, may_share: bool) -> Result<bool, JobFailure> {
+/// Returns `true` if another user is computing on a device. Unless the device may be shared, this
+/// is an error.
+fn check_other_users(
+    readings: &GpuReadings,
+    device: &Device,
+    may_share: bool,
+) -> Result<bool, JobFailure> {
     let others = readings.foreign_processes(&device.uuid);
     if others.is_empty() || may_share {
         return Ok(!others.is_empty());
     }
-    let verb = if others.is_anybody_listed() {
+    let verb = if others.has_listed_processes() {
         "is"
     } else {
         "may be"
     };
-    Err(JobFailure::refused(format!(
-        "GPU {} {verb} in use by others: {others}; wait for a free one (`gpumon wait`), choose another with --device, or, \
-         where the command has --share, run beside them with a quarter of the free memory at most",
+    Err(JobFailure::refusal(format!(
+        "GPU {} {verb} in use by others: {others}; wait for a free one (`gpumon wait`), choose \
+         another with --device, or, if the command has --share, run at the same time with at most \
+         a quarter of the free memory",
         device.index
     )))
 }
 
 fn lock_folder() -> Result<PathBuf, JobFailure> {
-    let named = env::var_os(VARIABLE)
+    let named = env::var_os(FOLDER_VARIABLE)
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from);
     let why = || {
         format!(
-            "no folder for locks: neither {} is open to all users; name one in {VARIABLE}",
-            FOLDERS.join(" nor ")
+            "no folder for locks: neither {} can be written to by all users; specify one in \
+             {FOLDER_VARIABLE}",
+            LOCK_FOLDERS.join(" nor ")
         )
     };
     named
         .or_else(lock_file::shared_folder)
-        .ok_or_else(|| JobFailure::failed(why()))
+        .ok_or_else(|| JobFailure::general_error(why()))
 }
 
-/// Locks a device, so that two runs do not affect each other's measurements.
-fn lock(folder: &Path, device: &Device) -> Result<File, JobFailure> {
-    let path = lock_file::path(folder, LOCK, &device.uuid);
+/// Locks a device, so that no other run affects its measurements.
+fn lock_device(folder: &Path, device: &Device) -> Result<File, JobFailure> {
+    let path = lock_file::lock_path(folder, LOCK_NAME, &device.uuid);
     let cannot = |error: std::io::Error| {
         let path = path.display();
-        JobFailure::failed(format!(
-            "cannot lock {path}: remove it, or name another folder in {VARIABLE}: {error}"
+        JobFailure::general_error(format!(
+            "cannot lock {path}: remove it, or specify another folder in {FOLDER_VARIABLE}: {error}"
         ))
     };
-    match lock_file::take(&path).map_err(cannot)? {
-        Taken::Mine(mut file, _) => {
-            write_note(&mut file, &std::process::id().to_string()).map_err(cannot)?;
+    match lock_file::try_lock(&path).map_err(cannot)? {
+        LockResult::Mine(mut file, _) => {
+            write_lock_text(&mut file, &std::process::id().to_string()).map_err(cannot)?;
             Ok(file)
         }
-        Taken::Theirs(note) => {
+        LockResult::Theirs(note) => {
             let who = note
                 .trim()
                 .parse::<u32>()
                 .map_or("another process".to_owned(), |pid| format!("process {pid}"));
-            Err(JobFailure::refused(format!(
-                "{who} already runs a workload on GPU {}: wait for its end, or choose another with --device",
+            Err(JobFailure::refusal(format!(
+                "{who} already runs a workload on GPU {}: wait for its end, or choose another \
+                 with --device",
                 device.index
             )))
         }
     }
 }
 
-/// Returns all devices, or the one with this name: CUDA's index, or another name of a GPU.
+/// Returns the device with this name, or all devices if the name is `all`. The name can be CUDA's
+/// index, or any other name of a GPU.
 fn choose_devices(
     name: &str,
     devices: Vec<Device>,
-    driver: &Arc<dyn ReadDriver>,
+    driver: &Arc<dyn DriverReader>,
 ) -> Result<Vec<Device>, JobFailure> {
     if name == "all" {
         return Ok(devices);
@@ -274,7 +283,8 @@ fn choose_devices(
         (Some(device), _) => Ok(vec![device.clone()]),
         (None, Some(_)) => Err(JobFailure::new(
             format!(
-                "CUDA does not show GPU '{name}': check CUDA_VISIBLE_DEVICES, or see `gpumon info`"
+                "GPU '{name}' is not visible to CUDA: check CUDA_VISIBLE_DEVICES, or see `gpumon \
+                 info`"
             ),
             NO_GPU,
         )),
@@ -286,14 +296,14 @@ fn choose_devices(
 }
 
 /// Finds a device by a name that CUDA knows: its index, the beginning of its UUID, or its PCI bus
-/// ID.
+/// ID. Returns `None` if several devices match.
 fn find_device<'a>(name: &str, devices: &'a [Device]) -> Option<&'a Device> {
-    let bus_id = |device: &Device| normal_bus_id(&device.pci_bus_id);
+    let bus_id = |device: &Device| normalize_bus_id(&device.pci_bus_id);
     let has_name = |device: &&Device| match name.parse() {
         Ok(GpuName::Index(index)) => device.index == index,
         Ok(GpuName::BusId(id)) => bus_id(device) == Some(id),
         Ok(GpuName::OfVendor(..)) => false,
-        // A MIG device has another kind of UUID.
+        // UUIDs are compared as text, because those of MIG devices have another form.
         Ok(GpuName::Uuid(_)) | Err(_) => device
             .uuid
             .get(..name.len())
@@ -303,20 +313,20 @@ fn find_device<'a>(name: &str, devices: &'a [Device]) -> Option<&'a Device> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Finds a GPU by a name that CUDA does not know; returns `None` if there is none.
+/// Finds a GPU by a name that CUDA does not know. Returns `None` if there is no such GPU.
 ///
 /// # Errors
-/// Returns an error if the GPU is not one of NVIDIA.
-fn find_gpu(name: &str, driver: &Arc<dyn ReadDriver>) -> Result<Option<ListedGpu>, JobFailure> {
+/// Returns an error if the GPU is not an NVIDIA GPU.
+fn find_gpu(name: &str, driver: &Arc<dyn DriverReader>) -> Result<Option<ListedGpu>, JobFailure> {
     let refuse = |what: String| {
-        let why = "workloads run on NVIDIA's GPUs and on the CPU (--backend cpu)";
+        let why = "workloads run only on NVIDIA GPUs and on the CPU (--backend cpu)";
         JobFailure::new(format!("'{name}' is {what}: {why}"), NO_GPU)
     };
     let known = match name.parse() {
         Ok(GpuName::OfVendor(vendor, _)) if vendor != Vendor::Nvidia => {
             return Err(refuse(format!("a GPU of {}", vendor.name())));
         }
-        // CUDA has its own order of indices.
+        // Indices are not looked up here, because CUDA numbers the GPUs in its own order.
         Ok(GpuName::Index(_)) | Err(_) => None,
         Ok(name) => driver
             .list_gpus()

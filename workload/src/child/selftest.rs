@@ -1,88 +1,89 @@
-//! Known loads, with the readings of the probe for comparison. The probe is the same as in a
-//! server, but runs in this process.
+//! The self-test: known loads, whose effect is compared with gpumon's readings. The readings are
+//! taken by the same code as in a server, but in this process.
 
 use std::{thread, time::Duration};
 
 use gpumon_probe::{model::now_ms, vendor::ReadDepth};
 
 use super::{
-    Context, JobFailure, Reporter, failure::code_of, placement::Placement, readings::Readings,
-    worse,
+    JobContext, JobFailure, Reporter, failure::exit_code_of, placement::Placement,
+    readings::GpuReadings, worse_code,
 };
 use crate::{
     cuda::Device,
     error::RunError,
     gpu::Gpu,
     protocol::{
-        Backend, BackendChoice, Check, Phase, Report, SelftestJob, Topic, Verdict, Where,
+        Backend, BackendChoice, Phase, ReadingCheck, Report, SelftestJob, Topic, Verdict, Where,
         exit_code::{FAILED, INTERRUPTED},
     },
     selftest::{
-        ALL, Expectation, KnownLoad, LoadContext, Made, SampleWindow, Whose, check_expectation,
+        Expectation, KNOWN_LOADS, KnownLoad, LoadContext, LoadResult, SampleWindow, TestedGpu,
+        check_expectation,
     },
 };
 
-/// The number of GPUs for the loads that use several.
-const GPUS: usize = 2;
-/// The pause between two loads, in which the readings before a load are taken.
-const PAUSE: Duration = Duration::from_millis(700);
+/// The number of GPUs that loads for several GPUs use.
+const GPU_COUNT: usize = 2;
+/// The pause between two loads. In this time, the idle readings before the next load are taken.
+const LOAD_PAUSE: Duration = Duration::from_millis(700);
 
 #[derive(Clone, Copy)]
-struct Times {
+struct LoadTimes {
     load: Duration,
-    /// The time until readings show the load, because the driver averages over up to a second.
+    /// The time until readings show the load. The driver averages readings over up to a second.
     settling: Duration,
 }
 
-const USUAL: Times = Times {
+const USUAL_TIMES: LoadTimes = LoadTimes {
     load: Duration::from_secs(5),
     settling: Duration::from_millis(1200),
 };
-const QUICK: Times = Times {
+const QUICK_TIMES: LoadTimes = LoadTimes {
     load: Duration::from_millis(1500),
     settling: Duration::from_millis(600),
 };
 
-pub(super) fn run(
+pub(super) fn run_selftest(
     job: &SelftestJob,
-    context: &Context<'_>,
+    context: &JobContext<'_>,
     report: &mut Reporter<'_>,
 ) -> Result<u8, JobFailure> {
     if job.place.share {
-        let error =
-            "readings count what others do, too: a self-test needs the GPU alone, without --share";
-        return Err(JobFailure::usage(error));
+        let error = "readings include the work of other programs, so a self-test cannot share the \
+                     GPU: leave out --share";
+        return Err(JobFailure::usage_error(error));
     }
     if job.place.backend == BackendChoice::Cpu {
-        return Err(JobFailure::usage(
-            "a self-test is of GPUs: leave out --backend",
+        return Err(JobFailure::usage_error(
+            "a self-test runs only on GPUs: leave out --backend",
         ));
     }
     let place = Where {
         backend: BackendChoice::Cuda,
         ..job.place.clone()
     };
-    let mut placement = Placement::take(&place, true, context.driver)?;
-    let (gpus, alone) = match placement.add_neighbors(GPUS, &place, context.driver) {
+    let mut placement = Placement::reserve_gpus(&place, true, context.driver)?;
+    let (gpus, alone) = match placement.add_neighbors(GPU_COUNT, &place, context.driver) {
         Ok(gpus) => (gpus, None),
         Err(refusal) => (1, Some(refusal.message)),
     };
-    let devices = all(&placement)?;
-    let readings = Readings::start(
+    let devices = list_devices(&placement)?;
+    let readings = GpuReadings::start(
         context.driver,
         devices.iter().map(|device| device.uuid.clone()).collect(),
         ReadDepth::Full,
     );
-    let steps = ALL.len() * placement.gpus.len();
-    placement.begin("selftest".to_owned(), steps, report);
+    let steps = KNOWN_LOADS.len() * placement.gpus.len();
+    placement.report_start("selftest".to_owned(), steps, report);
     if let Some(why) = alone {
         report(Report::Said {
             topic: Topic::Step,
-            text: format!("links between GPUs are left out: {why}"),
+            text: format!("links between GPUs are not tested: {why}"),
         });
     }
-    let times = if job.quick { QUICK } else { USUAL };
-    let mut run = Test {
+    let times = if job.quick { QUICK_TIMES } else { USUAL_TIMES };
+    let mut run = SelftestRun {
         placement: &placement,
         readings,
         devices,
@@ -94,16 +95,16 @@ pub(super) fn run(
         worst: 0,
     };
     for held in &placement.gpus {
-        if run.readings.samples(&held.device.uuid).is_empty() {
+        if run.readings.samples_of_gpu(&held.device.uuid).is_empty() {
             let index = held.device.index;
-            return Err(JobFailure::failed(format!(
-                "NVML reads nothing of GPU {index}: run `gpumon doctor`"
+            return Err(JobFailure::general_error(format!(
+                "NVML returns no readings of GPU {index}: run `gpumon doctor`"
             )));
         }
         let gpu = held.open()?;
-        let verified = run.gpu(&gpu)?;
+        let verified = run.test_gpu(&gpu)?;
         if context.is_interrupted() {
-            // A wrong reading is worse than an interruption.
+            // A wrong reading takes precedence over an interruption.
             return Ok(if run.worst == FAILED {
                 FAILED
             } else {
@@ -112,57 +113,61 @@ pub(super) fn run(
         }
         if verified == 0 {
             let text = format!(
-                "no reading of GPU {} could be compared with what was made",
+                "no reading of GPU {} could be compared with the known load",
                 held.device.index
             );
-            run.failed("selftest", text, FAILED);
+            run.report_failure("selftest", text, FAILED);
         }
     }
     Ok(run.worst)
 }
 
-fn all(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
+fn list_devices(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
     let Some(first) = placement.gpus.first() else {
         return Ok(Vec::new());
     };
-    first.device.driver().devices().map_err(JobFailure::no_gpu)
+    first
+        .device
+        .driver()
+        .list_devices()
+        .map_err(JobFailure::new_without_gpu)
 }
 
 /// Replaces the remedy of an error, because users do not choose the size of a load.
-fn without_size(mut error: RunError) -> RunError {
+fn replace_remedy(mut error: RunError) -> RunError {
     if let RunError::TooLarge { fix, .. } = &mut error {
-        *fix = "end what holds it (`gpumon` shows who)";
+        *fix = "stop the processes that use it (`gpumon` shows them)";
     }
     error
 }
 
-struct Test<'a> {
+struct SelftestRun<'a> {
     placement: &'a Placement,
-    readings: Readings,
+    readings: GpuReadings,
     devices: Vec<Device>,
     /// The number of GPUs that a load can use.
     gpus: usize,
-    times: Times,
-    context: &'a Context<'a>,
+    times: LoadTimes,
+    context: &'a JobContext<'a>,
     report: &'a mut Reporter<'a>,
     step: usize,
     worst: u8,
 }
 
-impl Test<'_> {
-    /// Puts all loads on a GPU, and returns the number of verified readings.
-    fn gpu(&mut self, gpu: &Gpu) -> Result<usize, JobFailure> {
+impl SelftestRun<'_> {
+    /// Runs all loads on a GPU, and returns the number of verified readings.
+    fn test_gpu(&mut self, gpu: &Gpu) -> Result<usize, JobFailure> {
         let mut verified = 0;
-        for load in &ALL {
+        for load in &KNOWN_LOADS {
             if self.context.is_interrupted() {
                 return Ok(verified);
             }
-            match self.load(load, gpu) {
-                Ok(checks) => verified += self.report(checks),
-                Err(error @ RunError::Cuda(_)) => return Err(JobFailure::failed(error)),
+            match self.run_load(load, gpu) {
+                Ok(checks) => verified += self.report_checks(checks),
+                Err(error @ RunError::Cuda(_)) => return Err(JobFailure::general_error(error)),
                 Err(error) => {
-                    let code = code_of(&error);
-                    self.failed(load.id, without_size(error).to_string(), code);
+                    let code = exit_code_of(&error);
+                    self.report_failure(load.id, replace_remedy(error).to_string(), code);
                 }
             }
             self.step += 1;
@@ -170,11 +175,11 @@ impl Test<'_> {
         Ok(verified)
     }
 
-    fn load(&mut self, load: &KnownLoad, gpu: &Gpu) -> Result<Vec<Check>, RunError> {
-        if load.gpus() > self.gpus {
-            // If there is a second GPU, the reason why it is not used has been reported.
+    fn run_load(&mut self, load: &KnownLoad, gpu: &Gpu) -> Result<Vec<ReadingCheck>, RunError> {
+        if load.gpu_count() > self.gpus {
+            // If there is a second GPU, the reason why it is not used was already reported.
             if self.devices.len() < 2 {
-                self.leave_out(load, "it needs a second GPU");
+                self.report_skipped_load(load, "it needs a second GPU");
             }
             return Ok(Vec::new());
         }
@@ -185,7 +190,7 @@ impl Test<'_> {
             backend,
             phase: Phase::Preparing,
         });
-        thread::sleep(PAUSE);
+        thread::sleep(LOAD_PAUSE);
         let rested_ms = now_ms();
         (self.report)(Report::Phase {
             step: self.step,
@@ -194,47 +199,53 @@ impl Test<'_> {
             phase: Phase::Measuring,
         });
         let (
-            Times {
+            LoadTimes {
                 load: time,
                 settling,
             },
             interrupted,
         ) = (self.times, self.context.interrupted);
-        let made = load.put_on(&LoadContext {
+        let made = load.put_on_gpu(&LoadContext {
             gpu,
             time,
             settling,
             interrupted,
         })?;
         let Some(made) = made else {
-            self.leave_out(load, "this GPU does not have it");
+            self.report_skipped_load(load, "this GPU does not support it");
             return Ok(Vec::new());
         };
-        // The pause lets the last readings arrive. A load that was interrupted is not compared.
-        thread::sleep(PAUSE);
+        // During the pause, the last readings arrive. An interrupted load is not compared.
+        thread::sleep(LOAD_PAUSE);
         if self.context.is_interrupted() {
             return Ok(Vec::new());
         }
-        Ok(self.compare(load, gpu.device(), &made, rested_ms))
+        Ok(self.compare_readings(load, gpu.device(), &made, rested_ms))
     }
 
-    fn compare(&self, load: &KnownLoad, this: &Device, made: &Made, rested_ms: u64) -> Vec<Check> {
+    fn compare_readings(
+        &self,
+        load: &KnownLoad,
+        this: &Device,
+        made: &LoadResult,
+        rested_ms: u64,
+    ) -> Vec<ReadingCheck> {
         let next = &self.devices[(this.index as usize + 1) % self.devices.len()];
         let check = |expectation: &Expectation| {
             let device = match expectation.whose {
-                Whose::This => this,
-                Whose::Next => next,
+                TestedGpu::This => this,
+                TestedGpu::Next => next,
             };
             let (samples, metered) = (
-                self.readings.samples(&device.uuid),
-                self.placement.readings.samples(&device.uuid),
+                self.readings.samples_of_gpu(&device.uuid),
+                self.placement.readings.samples_of_gpu(&device.uuid),
             );
             let from_ms = made.from_ms + self.times.settling.as_millis() as u64;
             let during = SampleWindow::new(&samples, &metered, from_ms, made.to_ms);
             let before = SampleWindow::new(
                 &samples,
                 &metered,
-                rested_ms - PAUSE.as_millis() as u64,
+                rested_ms - LOAD_PAUSE.as_millis() as u64,
                 rested_ms,
             );
             check_expectation(
@@ -248,8 +259,8 @@ impl Test<'_> {
         made.expectations.iter().map(check).collect()
     }
 
-    /// Reports checks, and returns the number of verified ones.
-    fn report(&mut self, checks: Vec<Check>) -> usize {
+    /// Reports the checks, and returns the number of verified readings.
+    fn report_checks(&mut self, checks: Vec<ReadingCheck>) -> usize {
         let verified = checks
             .iter()
             .filter(|check| check.verdict == Verdict::Verified)
@@ -268,16 +279,16 @@ impl Test<'_> {
         verified
     }
 
-    fn leave_out(&mut self, load: &KnownLoad, why: &str) {
-        let text = format!("left out, since {why}: {}", load.does);
+    fn report_skipped_load(&mut self, load: &KnownLoad, why: &str) {
+        let text = format!("left out, because {why}: {}", load.does);
         (self.report)(Report::Said {
             topic: Topic::Step,
             text,
         });
     }
 
-    fn failed(&mut self, id: &str, error: String, code: u8) {
-        self.worst = worse(self.worst, code);
+    fn report_failure(&mut self, id: &str, error: String, code: u8) {
+        self.worst = worse_code(self.worst, code);
         (self.report)(Report::Failed {
             id: id.to_owned(),
             backend: Backend::Cuda,

@@ -1,35 +1,35 @@
 //! The execution of tutorial benchmarks, one after another.
 
 use super::{
-    Context, JobFailure, Reporter, named_once,
+    JobContext, JobFailure, Reporter,
     placement::{Placement, ReservedGpu},
-    worse,
+    select_items, worse_code,
 };
 use crate::{
     error::RunError,
-    measure::Limits,
+    measure::MeasureLimits,
     protocol::{
-        Backend, BackendChoice, Found, Report, TutorialReport, TutorialsJob,
+        Backend, BackendChoice, Report, TutorialReport, TutorialsJob, VariantOutcome,
         exit_code::{FAILED, INTERRUPTED, REFUSED},
     },
-    tutorials::{self, CASES, Case, How, Places},
+    tutorials::{self, CASES, Case, RunOptions, TutorialPlaces},
 };
 
-/// The number of GPUs for the cases that use several.
-const GPUS: usize = 2;
+/// The number of GPUs that cases for several GPUs use.
+const GPU_COUNT: usize = 2;
 /// The cases that use several GPUs.
-const ON_SEVERAL: [&str; 2] = ["k2", "k5"];
+const MULTI_GPU_CASES: [&str; 2] = ["k2", "k5"];
 
-pub(super) fn run(
+pub(super) fn run_tutorials(
     job: &TutorialsJob,
-    context: &Context<'_>,
+    context: &JobContext<'_>,
     report: &mut Reporter<'_>,
 ) -> Result<u8, JobFailure> {
-    let mut cases = named(&job.cases)?;
-    let mut placement = Placement::take(&job.place, false, context.driver)?;
-    let is_several = |case: &Case| ON_SEVERAL.contains(&case.id);
+    let mut cases = find_cases(&job.cases)?;
+    let mut placement = Placement::reserve_gpus(&job.place, false, context.driver)?;
+    let is_several = |case: &Case| MULTI_GPU_CASES.contains(&case.id);
     if cases.iter().any(|case| is_several(case))
-        && let Err(error) = placement.add_neighbors(GPUS, &job.place, context.driver)
+        && let Err(error) = placement.add_neighbors(GPU_COUNT, &job.place, context.driver)
     {
         if !job.cases.is_empty() {
             return Err(error);
@@ -49,27 +49,27 @@ pub(super) fn run(
         format!("tutorials {}", job.cases.join(", "))
     };
     let mut frameworks = context.frameworks()?;
-    placement.begin(title, tutorials::steps(&cases, only).count(), report);
+    placement.report_start(title, tutorials::list_steps(&cases, only).count(), report);
     if let Some(frameworks) = &frameworks {
-        report(frameworks.said());
+        report(frameworks.installed_report());
     }
-    let places = Places {
+    let places = TutorialPlaces {
         gpu: gpu.as_ref(),
         cpu: &placement.cpu,
         only,
     };
-    let how = How {
-        limits: Limits::new(job.quick),
+    let how = RunOptions {
+        limits: MeasureLimits::new(job.quick),
         quick: job.quick,
     };
     let mut worst = 0;
     let mut count_and_report = |new: Report| {
         if let Report::Tutorial { tutorial } = &new {
-            worst = worse(worst, code(tutorial));
+            worst = worse_code(worst, exit_code_of(tutorial));
         }
         report(new);
     };
-    match tutorials::run(
+    match tutorials::run_cases(
         &cases,
         &places,
         how,
@@ -78,25 +78,25 @@ pub(super) fn run(
         context.interrupted,
     ) {
         _ if context.is_interrupted() => Ok(INTERRUPTED),
-        // The error was reported for the variant that it ended.
+        // The error was already reported for the variant in which it occurred.
         Err(RunError::Cuda(_)) => Ok(FAILED),
-        Err(error) => Err(JobFailure::failed(error)),
+        Err(error) => Err(JobFailure::general_error(error)),
         Ok(()) => Ok(worst),
     }
 }
 
-fn code(tutorial: &TutorialReport) -> u8 {
+fn exit_code_of(tutorial: &TutorialReport) -> u8 {
     match &tutorial.found {
         _ if tutorial.is_wrong() => FAILED,
-        Found::Failed { refused: true, .. } => REFUSED,
-        Found::Failed { .. } => FAILED,
+        VariantOutcome::Failed { refused: true, .. } => REFUSED,
+        VariantOutcome::Failed { .. } => FAILED,
         _ => 0,
     }
 }
 
-fn named(ids: &[String]) -> Result<Vec<&'static Case>, JobFailure> {
+fn find_cases(ids: &[String]) -> Result<Vec<&'static Case>, JobFailure> {
     let there_are = format!(
-        "there are {}",
+        "use one of {}",
         CASES
             .iter()
             .map(|case| case.id)
@@ -104,5 +104,5 @@ fn named(ids: &[String]) -> Result<Vec<&'static Case>, JobFailure> {
             .join(", ")
     );
     let ids: Vec<_> = ids.iter().map(|id| id.to_lowercase()).collect();
-    named_once(&ids, CASES, |case| case.id, "case", &there_are)
+    select_items(&ids, CASES, |case| case.id, "case", &there_are)
 }

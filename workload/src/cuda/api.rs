@@ -1,4 +1,4 @@
-//! The functions of the driver that gpumon calls, with their names and types from `cuda.h`.
+//! The functions of the driver that gpumon calls. Names and types are those of `cuda.h`.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
@@ -6,14 +6,14 @@ use libloading::Library;
 
 use super::queue::LaunchConfig;
 
-/// A `CUresult`, which is 0 for success.
+/// A `CUresult`. The value 0 means success.
 pub(super) type Code = c_int;
-/// A `CUdevice`: the number of a device, starting at 0.
+/// A `CUdevice`, which is the number of a device, starting at 0.
 pub(super) type DeviceHandle = c_int;
 /// A `CUdeviceptr`: an address in device memory.
 pub(super) type Address = u64;
-/// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`: an address that only the
-/// driver dereferences.
+/// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`. Only the driver dereferences
+/// this pointer.
 pub(super) type Handle = *mut c_void;
 
 /// The memory of a `CUtensorMap`.
@@ -21,8 +21,8 @@ pub(super) type Handle = *mut c_void;
 #[derive(Clone, Copy)]
 pub(super) struct TensorMapBytes(pub(super) [u64; 16]);
 
-/// Defines a group of functions by their C types. A library has either all of the group or none,
-/// but may lack any of the newer ones.
+/// Defines a group of functions by their C types. If a library lacks one of the group, the group
+/// cannot be loaded, but each function marked as newer may be missing.
 macro_rules! functions {
     ($(#[$meta:meta])* $group:ident {
         $($name:ident($($type:ty),*) $(-> $result:ty)?;)*
@@ -38,11 +38,11 @@ macro_rules! functions {
         }
 
         impl $group {
-            /// Looks up all functions. The error is the name of the first one that the library
+            /// Looks up all functions. The error is the name of the first function that the library
             /// lacks.
             pub(super) fn load(library: &libloading::Library) -> Result<Self, &'static str> {
                 use $crate::cuda::api::find;
-                // SAFETY: the names and types are those of the library's header.
+                // SAFETY: the names and types are as declared in the library's header.
                 unsafe {
                     Ok(Self {
                         $($name: find(library, concat!(stringify!($name), "\0"))
@@ -109,9 +109,9 @@ Api {
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
     );
     => newer {
-    /// Returns UUIDs that differ between MIG devices; available since CUDA 11.4.
+    /// Returns UUIDs that are different for each MIG device. Available since CUDA 11.4.
     cuDeviceGetUuid_v2(*mut [u8; 16], DeviceHandle);
-    /// Makes a graph executable; available in this form since CUDA 11.4.
+    /// Makes a graph executable. This form is available since CUDA 11.4.
     cuGraphInstantiateWithFlags(*mut Handle, Handle, u64);
     /// Describes a matrix to the copy engine; available since CUDA 12.0.
     cuTensorMapEncodeTiled(
@@ -124,20 +124,20 @@ Api {
 }
 }
 
-/// Looks up a function by its name, which ends with a NUL.
+/// Looks up a function by its name, which must end with a NUL character.
 ///
 /// # Safety
-/// `F` must be the type of the driver's function with this name.
+/// `F` must be the type of the library's function with this name.
 pub(super) unsafe fn find<F: Copy>(library: &Library, name: &str) -> Option<F> {
-    // SAFETY: the caller guarantees the type.
+    // SAFETY: the caller guarantees that the type is correct.
     unsafe { library.get::<F>(name.as_bytes()) }
         .ok()
         .map(|symbol| *symbol)
 }
 
-/// Returns the text at a pointer from the driver; `None` if it is null.
-pub(super) fn text(pointer: *const c_char) -> Option<String> {
-    // SAFETY: the driver returns constants that end with a NUL.
+/// Returns the string at a pointer returned by the driver, or `None` if the pointer is null.
+pub(super) fn copy_text(pointer: *const c_char) -> Option<String> {
+    // SAFETY: the driver returns constants that end with a NUL character.
     (!pointer.is_null()).then(|| {
         unsafe { CStr::from_ptr(pointer) }
             .to_string_lossy()
@@ -145,8 +145,8 @@ pub(super) fn text(pointer: *const c_char) -> Option<String> {
     })
 }
 
-/// Returns the text in an array, up to its first NUL.
-pub(super) fn text_in(budget: &[c_char]) -> String {
+/// Returns the text in an array, up to the first NUL character.
+pub(super) fn array_to_text(budget: &[c_char]) -> String {
     let bytes: Vec<u8> = budget
         .iter()
         .take_while(|byte| **byte != 0)
@@ -156,7 +156,7 @@ pub(super) fn text_in(budget: &[c_char]) -> String {
 }
 
 functions! {
-    /// Functions for memory that is allocated in the order of a stream.
+    /// Functions for stream-ordered memory allocation.
     Pools {
         cuMemPoolCreate(*mut Handle, *const PoolProperties);
         cuMemPoolDestroy(Handle);
@@ -169,7 +169,7 @@ functions! {
 }
 
 functions! {
-    /// Functions that manage addresses separately from the memory at these addresses.
+    /// Functions that manage address ranges separately from physical memory.
     VirtualMemory {
         cuMemGetAllocationGranularity(*mut usize, *const AllocationProperties, c_int);
         cuMemAddressReserve(*mut Address, usize, usize, Address, c_ulonglong);
@@ -190,7 +190,7 @@ struct Location {
     id: c_int,
 }
 
-/// The properties of memory that both `CUmemPoolProps` and `CUmemAllocationProp` begin with.
+/// The properties of memory with which both `CUmemPoolProps` and `CUmemAllocationProp` begin.
 #[repr(C)]
 struct Properties {
     kind: c_int,
@@ -199,12 +199,12 @@ struct Properties {
     security: *mut c_void,
 }
 
-/// The properties of a pool (`CUmemPoolProps`).
+/// The properties of a memory pool (`CUmemPoolProps`).
 #[repr(C)]
 pub(super) struct PoolProperties {
     memory: Properties,
     most_bytes: usize,
-    /// The usage and the reserved bytes, which are all 0.
+    /// The usage flags and the reserved bytes of `CUmemPoolProps`. All are 0.
     reserved: [u8; 56],
 }
 
@@ -215,7 +215,7 @@ pub(super) struct AllocationProperties {
     flags: [u8; 8],
 }
 
-/// The access to a range of addresses (`CUmemAccessDesc`).
+/// The access of a device to a range of addresses (`CUmemAccessDesc`).
 #[repr(C)]
 pub(super) struct Access {
     location: Location,
@@ -251,7 +251,7 @@ impl Properties {
 }
 
 impl PoolProperties {
-    /// Returns the properties of a pool without a limit for the memory of a device.
+    /// Returns the properties of a pool for a device's memory, without a size limit.
     pub(super) fn for_device(device: c_int) -> Self {
         Self {
             memory: Properties::for_device(device),
@@ -271,7 +271,7 @@ impl AllocationProperties {
 }
 
 impl Access {
-    /// Returns the right of a device to read and write.
+    /// Returns the access of a device that may read and write.
     pub(super) fn for_device(device: c_int) -> Self {
         Self {
             location: Location::for_device(device),
@@ -285,7 +285,7 @@ mod optional_tests {
     use super::*;
 
     #[test]
-    fn structures_are_as_long_as_the_drivers() {
+    fn optional_structures_have_size_of_driver() {
         let lengths = (
             size_of::<PoolProperties>(),
             size_of::<AllocationProperties>(),

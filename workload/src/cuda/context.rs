@@ -14,18 +14,19 @@ use super::{
     stream::Stream,
 };
 
-/// The primary context of a GPU. It stays on the thread that created it. Several contexts can take
-/// turns on a thread: each becomes current before it is used. The GPU is released when the last
-/// reference is dropped.
+/// A GPU's primary context. It stays on the thread that created it. Several contexts can take turns
+/// on a thread: each is made current before it is used. The context is released when the last
+/// reference to it is dropped.
 pub(crate) struct Context {
     pub device: Device,
-    /// A raw pointer, which also prevents the context from being sent to another thread.
+    /// The context. As a raw pointer, it also prevents the context from being sent to another
+    /// thread.
     pub(super) handle: Handle,
 }
 
 thread_local! {
-    /// The context that is current on this thread, if this module made it current.
-    static CURRENT: Cell<Handle> = const { Cell::new(ptr::null_mut()) };
+    /// The context that this module last made current on this thread.
+    static CURRENT_CONTEXT: Cell<Handle> = const { Cell::new(ptr::null_mut()) };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,23 +43,23 @@ impl Context {
         let code = unsafe { (api.cuDevicePrimaryCtxRetain)(&raw mut handle, device.handle) };
         device
             .driver
-            .done(code, format!("start to work on GPU {}", device.index))?;
+            .check_result(code, format!("create a context on GPU {}", device.index))?;
         let context = Rc::new(Self {
             device: device.clone(),
             handle,
         });
-        device.driver.done(
+        device.driver.check_result(
             context.make_current(),
-            format!("work on GPU {} from this thread", device.index),
+            format!("use GPU {} in this thread", device.index),
         )?;
         Ok(context)
     }
 
     pub(crate) fn memory(&self) -> Result<FreeMemory, CudaError> {
         let (mut free, mut total) = (0, 0);
-        // SAFETY: the numbers outlive the call, and the context is current.
+        // SAFETY: both variables outlive the call, and the context is current.
         let code = unsafe { (self.driver().api.cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
-        self.driver().done(
+        self.driver().check_result(
             code,
             format!("read the free memory of GPU {}", self.device.index),
         )?;
@@ -72,39 +73,39 @@ impl Context {
         DeviceMemory::new(self, bytes)
     }
 
-    /// Allocates pinned host memory, from which the device copies by itself.
-    pub(crate) fn pin(self: &Rc<Self>, bytes: u64) -> Result<PinnedMemory, CudaError> {
+    /// Allocates pinned host memory, from which and to which the device can copy directly.
+    pub(crate) fn allocate_pinned(self: &Rc<Self>, bytes: u64) -> Result<PinnedMemory, CudaError> {
         PinnedMemory::new(self, bytes)
     }
 
-    /// Returns pinned buffers for copies of pageable memory.
-    pub(crate) fn staging(self: &Rc<Self>) -> Result<Staging, CudaError> {
+    /// Creates pinned buffers for copying pageable memory.
+    pub(crate) fn create_staging(self: &Rc<Self>) -> Result<Staging, CudaError> {
         Staging::new(self)
     }
 
-    pub(crate) fn load(self: &Rc<Self>, code: Code) -> Result<Rc<Module>, CudaError> {
+    pub(crate) fn load_module(self: &Rc<Self>, code: Code) -> Result<Rc<Module>, CudaError> {
         Module::load(self, code)
     }
 
-    pub(crate) fn stream(self: &Rc<Self>) -> Result<Stream, CudaError> {
+    pub(crate) fn create_stream(self: &Rc<Self>) -> Result<Stream, CudaError> {
         Stream::new(self)
     }
 
-    /// Returns the driver, after making this context current. All calls that depend on the context
-    /// use this method.
+    /// Returns the driver after making this context current. All calls that depend on the context
+    /// must get the driver from this method.
     pub(super) fn driver(&self) -> &'static Driver {
-        // If this fails, the next call of the driver returns the error.
+        // If this fails, the next call of the driver returns the error, so the result is ignored.
         self.make_current();
         self.device.driver
     }
 
     fn make_current(&self) -> api::Code {
-        if CURRENT.get() == self.handle {
+        if CURRENT_CONTEXT.get() == self.handle {
             return 0;
         }
         // SAFETY: the context is retained until `self` is dropped.
         let code = unsafe { (self.device.driver.api.cuCtxSetCurrent)(self.handle) };
-        CURRENT.set(if code == 0 {
+        CURRENT_CONTEXT.set(if code == 0 {
             self.handle
         } else {
             ptr::null_mut()
@@ -115,13 +116,14 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: the context was retained once. Everything in it has a reference to it, and has
-        // therefore been dropped. An error of the driver would change nothing.
+        // SAFETY: the context was retained once, and is released once. Everything created in it
+        // holds a reference to it, and has therefore been dropped. An error of the driver would
+        // change nothing.
         unsafe { (self.device.driver.api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
-        // The driver may have destroyed the context, so it must become current again if it is
-        // retained again.
-        if CURRENT.get() == self.handle {
-            CURRENT.set(ptr::null_mut());
+        // The driver may have destroyed the context. If it is retained again, it must be made
+        // current again.
+        if CURRENT_CONTEXT.get() == self.handle {
+            CURRENT_CONTEXT.set(ptr::null_mut());
         }
     }
 }
@@ -130,13 +132,13 @@ impl Drop for Context {
 const ALREADY_ENABLED: i32 = 704;
 
 impl Context {
-    /// Lets this device access the other's memory directly if the hardware supports that.
-    /// Otherwise, copies pass through the host.
-    pub(crate) fn enable_access(&self, other: &Self) -> Result<(), CudaError> {
+    /// Lets this device access the other device's memory directly, if the hardware supports this.
+    /// Otherwise, copies go through host memory.
+    pub(crate) fn enable_peer_access(&self, other: &Self) -> Result<(), CudaError> {
         let driver = self.driver();
         let (own, its) = (self.device.index, other.device.index);
         let mut can = 0;
-        // SAFETY: the number outlives the call.
+        // SAFETY: the variable outlives the call.
         let code = unsafe {
             (driver.api.cuDeviceCanAccessPeer)(
                 &raw mut can,
@@ -144,15 +146,18 @@ impl Context {
                 other.device.handle,
             )
         };
-        driver.done(code, format!("ask whether GPU {own} reaches GPU {its}"))?;
+        driver.check_result(
+            code,
+            format!("check whether GPU {own} can access GPU {its}"),
+        )?;
         if can == 0 {
             return Ok(());
         }
-        // SAFETY: this context is current, and the other is retained while it is borrowed. If the
-        // other context ends first, the access to its memory ends with it.
+        // SAFETY: this context is current, and the other context stays retained while it is
+        // borrowed. If the other context ends first, access to its memory ends with it.
         match unsafe { (driver.api.cuCtxEnablePeerAccess)(other.handle, 0) } {
             ALREADY_ENABLED => Ok(()),
-            code => driver.done(code, format!("let GPU {own} reach GPU {its}")),
+            code => driver.check_result(code, format!("give GPU {own} access to GPU {its}")),
         }
     }
 }

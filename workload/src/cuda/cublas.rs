@@ -1,5 +1,5 @@
-//! NVIDIA's own matrix products by its library cublasLt, if the user has it. They are only a
-//! comparison, and nothing else needs the library.
+//! NVIDIA's own matrix products, computed by the library cublasLt if the user has installed it.
+//! They only serve for comparison, and nothing else needs the library.
 
 use std::{
     env,
@@ -16,30 +16,31 @@ use super::{
 };
 use crate::protocol::{Dtype, Shape};
 
-/// The environment variable that names the library if it is not found otherwise. The variable can
-/// also name libcublas.so, which loads the library.
-const VARIABLE: &str = "GPUMON_LIBCUBLAS";
+/// The environment variable with the library's path, for cases in which the library is not found
+/// automatically. The path can also be that of libcublas.so, which loads the library.
+const LIBRARY_VARIABLE: &str = "GPUMON_LIBCUBLAS";
 /// The names of the library, newest first.
-const NAMES: [&str; 2] = ["libcublasLt.so.13", "libcublasLt.so.12"];
-/// The folders with the library in Python's packages, below `site-packages`.
-const IN_PACKAGES: [&str; 3] = ["nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/cu12/lib"];
-/// The folders with the library in CUDA toolkits. The last one contains CUDA's name of this
-/// architecture, where `sbsa` is a server with an ARM processor.
-const IN_TOOLKITS: [&str; 3] = if cfg!(target_arch = "aarch64") {
+const LIBRARY_NAMES: [&str; 2] = ["libcublasLt.so.13", "libcublasLt.so.12"];
+/// The directories of Python packages that contain the library, relative to `site-packages`.
+const PACKAGE_FOLDERS: [&str; 3] = ["nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/cu12/lib"];
+/// The directories of CUDA toolkits that contain the library. The last one contains CUDA's name of
+/// this architecture, where `sbsa` means an ARM server.
+const TOOLKIT_FOLDERS: [&str; 3] = if cfg!(target_arch = "aarch64") {
     ["lib64", "lib", "targets/sbsa-linux/lib"]
 } else {
     ["lib64", "lib", "targets/x86_64-linux/lib"]
 };
 
-/// The size that NVIDIA recommends for Hopper and uses by default.
+/// The size of the workspace in bytes. NVIDIA recommends this size for Hopper and uses it by
+/// default.
 const WORKSPACE_BYTES: u64 = 32 << 20;
-/// `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE` alone. Other schemes round the parts of a divided sum
-/// to the result's type before they are added. With them, one of 65 elements of an fp16 product of
-/// 4095 rows has a larger error than a single rounding explains, and one of 5 elements of a bf16
-/// product of 2500 rows.
+/// The value of `CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE`, the only scheme that is allowed. Other
+/// schemes round the parts of a divided sum to the result's type before adding them. With them, one
+/// of 65 elements of an fp16 product with 4095 rows has a larger error than a single rounding
+/// explains, and one of 5 elements of a bf16 product with 2500 rows.
 const SUM_AS_COMPUTED: u32 = 2;
 
-// The following constants have their names from `cublasLt.h`, without the prefixes.
+// The names of the following constants are those of `cublasLt.h`, without the prefixes.
 const DESC_TRANSA: c_int = 3;
 const DESC_TRANSB: c_int = 4;
 const DESC_FAST_ACCUM: c_int = 25;
@@ -50,7 +51,8 @@ const NOT_SUPPORTED: Status = 15;
 type Status = c_int;
 /// An object that the library creates and destroys.
 type Opaque = *mut c_void;
-/// A function that sets an attribute of an object to a value with this size in bytes.
+/// A function that sets an attribute of an object. Its last argument is the size of the value in
+/// bytes.
 type SetAttribute = unsafe extern "C" fn(Opaque, c_int, *const c_void, usize) -> Status;
 type Destroy = unsafe extern "C" fn(Opaque) -> Status;
 
@@ -66,7 +68,7 @@ pub(super) struct Algorithm {
 }
 
 functions! {
-/// The functions of the library.
+/// The functions of cublasLt.
 #[derive(Clone, Copy)]
 Functions {
     cublasLtCreate(*mut Opaque);
@@ -94,12 +96,13 @@ Functions {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CublasError {
     #[error(
-        "there is no cuBLAS to compare with: install the package nvidia-cublas into the Python that you use, or name \
-         libcublasLt.so in {VARIABLE}"
+        "cuBLAS was not found: install the package nvidia-cublas into the Python environment that \
+         you use, or specify libcublasLt.so in {LIBRARY_VARIABLE}"
     )]
     NotFound,
     #[error(
-        "cuBLAS has no product of {}x{}x{} in this type: leave out --engine, or give sides that 16 divides",
+        "cuBLAS cannot multiply {}x{}x{} in this type: leave out --engine, or use sides that are \
+         multiples of 16",
         .0.rows, .0.columns, .0.depth
     )]
     NoSuchProduct(Shape),
@@ -107,9 +110,9 @@ pub(crate) enum CublasError {
     Failed(#[from] CudaError),
 }
 
-/// Returns the types of a product: the `cudaDataType_t` of the inputs, the result and the factor at
-/// the indices 0, 1 and 3, and the `cublasComputeType_t` at the index 2. Narrow types are summed in
-/// 32 bits, and e4m3 in the precision of the tensor cores.
+/// Returns the codes of a product's types. Indices 0, 1 and 3 are the `cudaDataType_t` of the
+/// inputs, the result and the factor. Index 2 is the `cublasComputeType_t`. Narrow types are summed
+/// in 32 bits, and e4m3 in the precision of the tensor cores.
 fn type_codes(dtype: Dtype) -> [c_int; 4] {
     match dtype {
         Dtype::Fp64 => [1, 1, 70, 1],
@@ -122,7 +125,7 @@ fn type_codes(dtype: Dtype) -> [c_int; 4] {
     }
 }
 
-/// Returns the bits of 1 in the type of the factor.
+/// Returns the bits of the number 1 in the type of the factor.
 fn factor_one(dtype: Dtype) -> u64 {
     match dtype {
         Dtype::Fp64 => 1.0_f64.to_bits(),
@@ -137,27 +140,27 @@ pub(crate) struct Cublas {
     dtype: Dtype,
     algorithm: Algorithm,
     workspace: DeviceMemory,
-    /// The minimum size of each matrix in bytes: the result, and both factors.
+    /// The minimum size in bytes of the result and of both factors.
     needed_bytes: [u64; 3],
 }
 
 /// The objects that the library created for a product.
 struct Handles {
     functions: Functions,
-    /// The objects with the functions that destroy them, in the order of their creation.
+    /// The objects in the order of their creation, each with the function that destroys it.
     made: Vec<(Opaque, Destroy)>,
 }
 
-/// The indices of the objects in `Handles::made`.
-const LIBRARY: usize = 0;
-const PRODUCT: usize = 1;
-const LAYOUTS: [usize; 3] = [2, 3, 4];
-const PREFERENCE: usize = 5;
+/// The index of the library's own object in `Handles::made`.
+const LIBRARY_INDEX: usize = 0;
+const PRODUCT_INDEX: usize = 1;
+const LAYOUT_INDICES: [usize; 3] = [2, 3, 4];
+const PREFERENCE_INDEX: usize = 5;
 
 impl Cublas {
-    /// Prepares the same product that gpumon's own kernels compute. `pitch` is the distance between
-    /// rows of the result, and `lead` the distance between rows of both factors, or between their
-    /// steps if `is_step_by_step` is set.
+    /// Prepares a product with the same result as gpumon's own kernels. `pitch` is the distance
+    /// between the result's rows. `lead` is the distance between the factors' rows, or between
+    /// their steps if `is_step_by_step` is set.
     pub(crate) fn new(
         context: &std::rc::Rc<Context>,
         dtype: Dtype,
@@ -177,18 +180,18 @@ impl Cublas {
             functions,
             made: Vec::new(),
         };
-        // SAFETY of all calls: the pointer outlives the call, and a context is current on this
+        // SAFETY of all calls here: the pointer outlives the call, and a context is current on this
         // thread.
-        library.make("start", functions.cublasLtDestroy, |made| unsafe {
+        library.create("start", functions.cublasLtDestroy, |made| unsafe {
             (functions.cublasLtCreate)(made)
         })?;
-        library.make(
+        library.create(
             "describe a product",
             functions.cublasLtMatmulDescDestroy,
             |made| unsafe { (functions.cublasLtMatmulDescCreate)(made, computation, factor) },
         )?;
-        // The library stores matrices by columns. A matrix that is stored by rows is therefore
-        // transposed, and so is the result.
+        // The library expects matrices in column-major order. A matrix in row-major order is
+        // therefore passed as its transpose, and so is the result.
         let across = |lines| {
             if is_step_by_step {
                 (lines, depth)
@@ -202,7 +205,7 @@ impl Cublas {
             (input, across(rows), lead),
             of_out,
         ] {
-            library.make(
+            library.create(
                 "describe a matrix",
                 functions.cublasLtMatrixLayoutDestroy,
                 |made| unsafe {
@@ -216,35 +219,35 @@ impl Cublas {
                 },
             )?;
         }
-        library.make(
-            "prefer an algorithm",
+        library.create(
+            "create a preference for an algorithm",
             functions.cublasLtMatmulPreferenceDestroy,
             |made| unsafe { (functions.cublasLtMatmulPreferenceCreate)(made) },
         )?;
         let (of_b, of_a): (i32, i32) = if is_step_by_step { (0, 1) } else { (1, 0) };
         let of_product = functions.cublasLtMatmulDescSetAttribute;
         let of_preference = functions.cublasLtMatmulPreferenceSetAttribute;
-        library.set(of_product, PRODUCT, DESC_TRANSA, &of_b.to_ne_bytes())?;
-        library.set(of_product, PRODUCT, DESC_TRANSB, &of_a.to_ne_bytes())?;
+        library.set_attribute(of_product, PRODUCT_INDEX, DESC_TRANSA, &of_b.to_ne_bytes())?;
+        library.set_attribute(of_product, PRODUCT_INDEX, DESC_TRANSB, &of_a.to_ne_bytes())?;
         if dtype == Dtype::Fp8 {
-            library.set(of_product, PRODUCT, DESC_FAST_ACCUM, &[1])?;
+            library.set_attribute(of_product, PRODUCT_INDEX, DESC_FAST_ACCUM, &[1])?;
         }
-        library.set(
+        library.set_attribute(
             of_preference,
-            PREFERENCE,
+            PREFERENCE_INDEX,
             PREF_MAX_WORKSPACE_BYTES,
             &WORKSPACE_BYTES.to_ne_bytes(),
         )?;
-        library.set(
+        library.set_attribute(
             of_preference,
-            PREFERENCE,
+            PREFERENCE_INDEX,
             PREF_REDUCTION_SCHEME_MASK,
             &SUM_AS_COMPUTED.to_ne_bytes(),
         )?;
         let algorithm = library
-            .fastest()?
+            .find_fastest()?
             .ok_or(CublasError::NoSuchProduct(shape))?;
-        let of_factor = |lines| if is_step_by_step { depth * lead } else { lines * lead } * bytes_of(input);
+        let of_factor = |lines| if is_step_by_step { depth * lead } else { lines * lead } * element_bytes(input);
         assert!(
             pitch >= columns
                 && lead
@@ -261,7 +264,7 @@ impl Cublas {
             algorithm,
             workspace: context.allocate(WORKSPACE_BYTES)?,
             needed_bytes: [
-                rows * pitch * bytes_of(output),
+                rows * pitch * element_bytes(output),
                 of_factor(rows),
                 of_factor(columns),
             ],
@@ -283,15 +286,15 @@ impl Cublas {
                 .iter()
                 .zip(self.needed_bytes)
                 .all(|(there, needed)| *there >= needed),
-            "the matrices are there"
+            "the memory has room for the matrices"
         );
         let Handles { functions, made } = &self.library;
-        let [library, product] = [LIBRARY, PRODUCT].map(|place| made[place].0);
-        let [of_b, of_a, of_out] = LAYOUTS.map(|place| made[place].0);
+        let [library, product] = [LIBRARY_INDEX, PRODUCT_INDEX].map(|place| made[place].0);
+        let [of_b, of_a, of_out] = LAYOUT_INDICES.map(|place| made[place].0);
         let (one, zero) = (factor_one(self.dtype), 0_u64);
-        // SAFETY: the library created all objects, which are alive, like the stream. The matrices
-        // are as large as asserted. The numbers have the type of the computation and outlive the
-        // call. The memory is borrowed until the stream has been waited for.
+        // SAFETY: the library created all objects. They and the stream are still alive. The
+        // matrices have at least the asserted sizes. The factors have the computation's type and
+        // outlive the call. The memory stays borrowed until the stream has finished.
         let status = unsafe {
             (functions.cublasLtMatmul)(
                 library,
@@ -312,31 +315,31 @@ impl Cublas {
                 queue.stream.handle,
             )
         };
-        functions.done(status, "multiply")
+        functions.check_status(status, "multiply")
     }
 }
 
 impl Handles {
-    fn make(
+    fn create(
         &mut self,
         doing: &str,
         destroy: Destroy,
         make: impl FnOnce(*mut Opaque) -> Status,
     ) -> Result<(), CudaError> {
         let mut new = ptr::null_mut();
-        self.functions.done(make(&raw mut new), doing)?;
+        self.functions.check_status(make(&raw mut new), doing)?;
         self.made.push((new, destroy));
         Ok(())
     }
 
-    fn set(
+    fn set_attribute(
         &self,
         set: SetAttribute,
         place: usize,
         attribute: c_int,
         value: &[u8],
     ) -> Result<(), CudaError> {
-        // SAFETY: the object is alive, and the value outlives the call and has the size of the
+        // SAFETY: the object is alive. The value outlives the call, and its size is that of the
         // attribute.
         let status = unsafe {
             set(
@@ -346,18 +349,18 @@ impl Handles {
                 value.len(),
             )
         };
-        self.functions.done(status, "say how it multiplies")
+        self.functions.check_status(status, "configure the product")
     }
 
-    /// Returns the algorithm that the library considers the fastest; `None` if it has no such
-    /// product.
-    fn fastest(&self) -> Result<Option<Algorithm>, CudaError> {
+    /// Returns the algorithm that the library considers the fastest, or `None` if the library does
+    /// not support such a product.
+    fn find_fastest(&self) -> Result<Option<Algorithm>, CudaError> {
         let (mut found, mut count) = (Algorithm::default(), 0);
-        let [of_b, of_a, of_out] = LAYOUTS.map(|place| self.made[place].0);
+        let [of_b, of_a, of_out] = LAYOUT_INDICES.map(|place| self.made[place].0);
         let [library, product, preference] =
-            [LIBRARY, PRODUCT, PREFERENCE].map(|place| self.made[place].0);
-        // SAFETY: the library created all objects, which are alive, and there is room for the one
-        // requested algorithm.
+            [LIBRARY_INDEX, PRODUCT_INDEX, PREFERENCE_INDEX].map(|place| self.made[place].0);
+        // SAFETY: the library created all objects, which are still alive. There is space for the
+        // single algorithm that is requested.
         let status = unsafe {
             (self.functions.cublasLtMatmulAlgoGetHeuristic)(
                 library,
@@ -376,7 +379,7 @@ impl Handles {
             return Ok(None);
         }
         self.functions
-            .done(status, "choose an algorithm")
+            .check_status(status, "choose an algorithm")
             .map(|()| Some(found))
     }
 }
@@ -384,19 +387,19 @@ impl Handles {
 impl Drop for Handles {
     fn drop(&mut self) {
         for (made, destroy) in mem::take(&mut self.made).into_iter().rev() {
-            // SAFETY: each object is destroyed once by its own function, and the library itself
-            // last.
+            // SAFETY: each object is destroyed once, by its own function. The library's own object
+            // is destroyed last.
             unsafe { destroy(made) };
         }
     }
 }
 
 impl Functions {
-    fn done(&self, code: Status, doing: &str) -> Result<(), CudaError> {
+    fn check_status(&self, code: Status, doing: &str) -> Result<(), CudaError> {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: the library has a constant text for every number.
+        // SAFETY: the library returns a constant string for every number.
         let text = |text: *const c_char| {
             unsafe { CStr::from_ptr(text) }
                 .to_string_lossy()
@@ -418,8 +421,8 @@ impl Functions {
     }
 }
 
-/// Returns the size of an element from its `cudaDataType_t`.
-fn bytes_of(code: c_int) -> u64 {
+/// Returns the size in bytes of an element with this `cudaDataType_t`.
+fn element_bytes(code: c_int) -> u64 {
     match code {
         1 => 8,
         0 | 10 => 4,
@@ -428,32 +431,32 @@ fn bytes_of(code: c_int) -> u64 {
     }
 }
 
-/// Loads the library, which is never closed, because closing CUDA's libraries can leave them
-/// unusable.
+/// Loads the library. It is never closed, because CUDA's libraries can become unusable after they
+/// are closed.
 fn load() -> Option<&'static Library> {
-    if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        return open(&path).map(|library| &*Box::leak(Box::new(library)));
+    if let Some(path) = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()) {
+        return open_library(&path).map(|library| &*Box::leak(Box::new(library)));
     }
-    NAMES.into_iter().find_map(|name| {
-        let in_folders = folders()
+    LIBRARY_NAMES.into_iter().find_map(|name| {
+        let in_folders = list_library_folders()
             .into_iter()
             .map(|folder| folder.join(name))
             .find(|path| path.is_file());
         let library = in_folders
-            .and_then(|path| open(path.as_os_str()))
-            .or_else(|| open(OsStr::new(name)));
+            .and_then(|path| open_library(path.as_os_str()))
+            .or_else(|| open_library(OsStr::new(name)));
         library.map(|library| &*Box::leak(Box::new(library)))
     })
 }
 
-fn open(path: &OsStr) -> Option<Library> {
-    // SAFETY: this is NVIDIA's library, and its initializers do not affect this process.
+fn open_library(path: &OsStr) -> Option<Library> {
+    // SAFETY: this is NVIDIA's library, whose initializers do not affect this process.
     unsafe { Library::new(path) }.ok()
 }
 
-/// Returns the folders that may contain the library: in the packages of the Python in use, in
-/// Conda's environment, and in CUDA toolkits.
-fn folders() -> Vec<PathBuf> {
+/// Returns the directories that may contain the library: those of the Python packages in use, of
+/// Conda's environment, and of CUDA toolkits.
+fn list_library_folders() -> Vec<PathBuf> {
     let root = |variable| env::var_os(variable).map(PathBuf::from);
     let beside_python = env::var_os("PATH").into_iter().flat_map(|path| {
         let with_python = env::split_paths(&path).filter(|folder| folder.join("python3").is_file());
@@ -475,7 +478,8 @@ fn folders() -> Vec<PathBuf> {
     let packages = pythons.flat_map(|python| {
         ["site-packages", "dist-packages"].map(|packages| python.join(packages))
     });
-    let in_packages = packages.flat_map(|packages| IN_PACKAGES.map(|place| packages.join(place)));
+    let in_packages =
+        packages.flat_map(|packages| PACKAGE_FOLDERS.map(|place| packages.join(place)));
     let toolkits = [
         root("CONDA_PREFIX"),
         root("CUDA_HOME"),
@@ -483,7 +487,7 @@ fn folders() -> Vec<PathBuf> {
     ]
     .into_iter()
     .flatten();
-    let in_toolkits = toolkits.flat_map(|toolkit| IN_TOOLKITS.map(|place| toolkit.join(place)));
+    let in_toolkits = toolkits.flat_map(|toolkit| TOOLKIT_FOLDERS.map(|place| toolkit.join(place)));
     in_packages
         .chain(in_toolkits)
         .filter(|folder| folder.is_dir())

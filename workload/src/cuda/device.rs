@@ -1,26 +1,26 @@
-//! A GPU, or a MIG device, as the driver describes it.
+//! A GPU or MIG device, as described by the driver.
 
 use std::ffi::c_char;
 
 use super::{
-    api::{DeviceHandle, text_in},
+    api::{DeviceHandle, array_to_text},
     driver::Driver,
     error::CudaError,
 };
 
-/// The maximum length of a text that describes a device.
-const TEXT: i32 = 256;
+/// The maximum length of a device's name or bus ID in bytes.
+const MAX_TEXT_BYTES: i32 = 256;
 
 /// A GPU, or a MIG device, that this process may use.
 #[derive(Clone)]
 pub struct Device {
     pub(super) driver: &'static Driver,
     pub(super) handle: DeviceHandle,
-    /// The index in CUDA's order, which differs from NVML's: `CUDA_VISIBLE_DEVICES` and
-    /// `CUDA_DEVICE_ORDER` change it.
+    /// The index in CUDA's order. It can differ from NVML's, because `CUDA_VISIBLE_DEVICES` and
+    /// `CUDA_DEVICE_ORDER` affect it.
     pub index: u32,
     pub name: String,
-    /// The UUID that NVML reports: `GPU-…` or `MIG-…`.
+    /// The UUID, as reported by NVML: `GPU-…` or `MIG-…`.
     pub uuid: String,
     pub pci_bus_id: String,
     pub capability: (u32, u32),
@@ -31,24 +31,25 @@ impl Device {
     pub(super) fn open(driver: &'static Driver, index: i32) -> Result<Self, CudaError> {
         let api = &driver.api;
         let mut handle = 0;
-        // SAFETY: the number outlives the call.
-        driver.done(
+        // SAFETY: the variable outlives the call.
+        driver.check_result(
             unsafe { (api.cuDeviceGet)(&raw mut handle, index) },
             format!("open GPU {index}"),
         )?;
-        let mut budget = [0 as c_char; TEXT as usize];
-        // SAFETY: the buffer is as large as stated.
-        let code = unsafe { (api.cuDeviceGetName)(budget.as_mut_ptr(), TEXT, handle) };
-        driver.done(code, format!("read the name of GPU {index}"))?;
-        let name = text_in(&budget);
-        // SAFETY: the buffer is as large as stated.
-        let code = unsafe { (api.cuDeviceGetPCIBusId)(budget.as_mut_ptr(), TEXT, handle) };
-        driver.done(code, format!("read the PCI bus id of GPU {index}"))?;
-        let pci_bus_id = text_in(&budget);
+        let mut budget = [0 as c_char; MAX_TEXT_BYTES as usize];
+        // SAFETY: the buffer has the stated size.
+        let code = unsafe { (api.cuDeviceGetName)(budget.as_mut_ptr(), MAX_TEXT_BYTES, handle) };
+        driver.check_result(code, format!("read the name of GPU {index}"))?;
+        let name = array_to_text(&budget);
+        // SAFETY: the buffer has the stated size.
+        let code =
+            unsafe { (api.cuDeviceGetPCIBusId)(budget.as_mut_ptr(), MAX_TEXT_BYTES, handle) };
+        driver.check_result(code, format!("read the PCI bus ID of GPU {index}"))?;
+        let pci_bus_id = array_to_text(&budget);
         let mut total = 0;
-        // SAFETY: the number outlives the call.
+        // SAFETY: the variable outlives the call.
         let code = unsafe { (api.cuDeviceTotalMem_v2)(&raw mut total, handle) };
-        driver.done(code, format!("read the memory of GPU {index}"))?;
+        driver.check_result(code, format!("read the memory of GPU {index}"))?;
         let mut device = Self {
             driver,
             handle,
@@ -68,18 +69,18 @@ impl Device {
         Ok(device)
     }
 
-    /// Returns an attribute of the device.
+    /// Returns the value of an attribute of the device.
     ///
     /// # Errors
-    /// Returns an error if this driver or device does not have the attribute.
+    /// Returns an error if the driver or the device does not support the attribute.
     pub fn attribute(&self, attribute: Attribute) -> Result<i32, CudaError> {
         let mut value = 0;
-        // SAFETY: the number outlives the call.
+        // SAFETY: the variable outlives the call.
         let code = unsafe {
             (self.driver.api.cuDeviceGetAttribute)(&raw mut value, attribute as i32, self.handle)
         };
         self.driver
-            .done(code, format!("read {attribute:?} of GPU {}", self.index))?;
+            .check_result(code, format!("read {attribute:?} of GPU {}", self.index))?;
         Ok(value)
     }
 
@@ -94,23 +95,23 @@ impl Device {
             .cuDeviceGetUuid_v2
             .unwrap_or(self.driver.api.cuDeviceGetUuid);
         let mut bytes = [0; 16];
-        // SAFETY: the bytes outlive the call.
+        // SAFETY: the array outlives the call.
         let code = unsafe { call(&raw mut bytes, self.handle) };
         self.driver
-            .done(code, format!("read the UUID of GPU {}", self.index))?;
-        // Only its name shows that a device is a MIG device. Its UUID differs from that of every
-        // GPU.
+            .check_result(code, format!("read the UUID of GPU {}", self.index))?;
+        // Only its name shows that a device is a MIG device. The UUID itself has no prefix, but
+        // differs from that of every GPU.
         let prefix = if self.name.contains(" MIG ") {
             "MIG"
         } else {
             "GPU"
         };
-        Ok(uuid_text(prefix, bytes))
+        Ok(format_uuid(prefix, bytes))
     }
 }
 
-/// Formats a UUID as a prefix such as `GPU`, and 32 digits in five groups.
-fn uuid_text(prefix: &str, bytes: [u8; 16]) -> String {
+/// Formats a UUID as a prefix, such as `GPU`, followed by 32 digits in five groups.
+fn format_uuid(prefix: &str, bytes: [u8; 16]) -> String {
     let digits = format!("{:032x}", u128::from_be_bytes(bytes));
     let groups = [
         &digits[..8],
@@ -148,10 +149,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_is_written_as_nvml_writes_it() {
+    fn uuid_has_same_format_as_in_nvml() {
         let bytes = [0xaa, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff];
         assert_eq!(
-            uuid_text("GPU", bytes),
+            format_uuid("GPU", bytes),
             "GPU-aa010203-0405-0607-0809-0a0b0c0d0eff"
         );
     }

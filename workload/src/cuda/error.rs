@@ -1,11 +1,11 @@
-//! Errors of the CUDA driver.
+//! Errors reported by the CUDA driver.
 
 use std::{borrow::Cow, fmt};
 
-/// A failed call: the attempted action, and CUDA's name of the failure.
+/// A failed call of the driver: the attempted action, and CUDA's name and description of the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CudaError {
-    /// The attempted action, such as `allocate 8.00 GiB on GPU 0`.
+    /// The action that was attempted, such as `allocate 8.00 GiB on GPU 0`.
     pub doing: Cow<'static, str>,
     /// The `CUresult` of the call.
     pub code: i32,
@@ -22,11 +22,9 @@ impl CudaError {
     pub(super) const NOT_SUPPORTED: i32 = 801;
     pub(super) const SYSTEM_DRIVER_MISMATCH: i32 = 803;
 
-    /// Returns the error for a function that this driver is too old to have.
-    pub(super) fn too_old(doing: &'static str, needs: &str) -> Self {
-        let text = format!(
-            "the driver is older than CUDA {needs}, which brought this: update NVIDIA's driver"
-        );
+    /// Returns the error for a function that an older driver does not have.
+    pub(super) fn from_old_driver(doing: &'static str, needs: &str) -> Self {
+        let text = format!("this needs a driver for CUDA {needs} or newer: update NVIDIA's driver");
         Self {
             doing: doing.into(),
             code: Self::NOT_SUPPORTED,
@@ -56,58 +54,55 @@ impl std::error::Error for CudaError {}
 
 /// The reason why the driver cannot be used. Every message contains the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
-    /// The loader does not find the file, or it is not a library.
+pub enum DriverUnavailable {
+    /// The loader did not find the file, or the file is not a library.
     #[error("cannot load the CUDA driver {path}: {reason}; {fix}")]
     NoLibrary {
-        /// The path that was tried.
+        /// The path that the loader tried.
         path: String,
-        /// The message of the loader.
+        /// The loader's error message.
         reason: String,
         fix: &'static str,
     },
-    /// The library is the stub of a toolkit, which only serves for linking.
+    /// The library is the stub of a CUDA toolkit, which is only meant for linking.
     #[error(
-        "{path} is the stub that CUDA's toolkit has to link against, not the driver: take the \
-             folder `stubs` out of \
-         LD_LIBRARY_PATH, or name the driver's libcuda.so.1 in GPUMON_LIBCUDA"
+        "{path} is the stub of CUDA's toolkit, which is only for linking, and not the driver: \
+         remove the folder `stubs` from LD_LIBRARY_PATH, or set GPUMON_LIBCUDA to the driver's \
+         libcuda.so.1"
     )]
     Stub { path: String },
-    /// The library lacks the driver's functions.
+    /// The library lacks functions that the driver has.
     #[error(
-        "{path} is not the CUDA driver: it has no function {missing}; name the driver's \
-             libcuda.so.1 in GPUMON_LIBCUDA, \
-         or unset that"
+        "{path} is not the CUDA driver: it has no function {missing}; set GPUMON_LIBCUDA to the \
+         driver's libcuda.so.1, or unset it"
     )]
     WrongLibrary {
         path: String,
-        /// The first function that it lacks.
+        /// The first function that the library lacks.
         missing: &'static str,
     },
     /// The driver is older than CUDA 11.
     #[error(
-        "the driver knows CUDA {version}, and gpumon's work needs 11.0: update NVIDIA's driver to \
-             450 or newer"
+        "the driver supports CUDA {version}, but workloads need 11.0: update NVIDIA's driver to \
+         450 or newer"
     )]
     TooOld {
-        /// The version, such as `10.2`.
+        /// The CUDA version that the driver supports, such as `10.2`.
         version: String,
     },
     /// The driver reports no GPU.
     #[error(
-        "the CUDA driver sees no GPU: run `gpumon doctor`, and check whether CUDA_VISIBLE_DEVICES \
-             hides them or the \
-         container has none"
+        "the CUDA driver finds no GPU: run `gpumon doctor`, and check whether \
+         CUDA_VISIBLE_DEVICES hides the GPUs or the container has none"
     )]
     NoDevice,
-    /// The library and the kernel's module have different versions.
+    /// The library and the kernel module have different versions.
     #[error(
-        "the CUDA library and the driver in the kernel do not match: restart the machine, or load \
-             the driver's module \
-         anew"
+        "the CUDA library and the kernel driver have different versions: reboot the machine, or \
+         reload the driver's kernel modules"
     )]
     Mismatch,
-    /// Any other failure to start.
+    /// Any other error while initializing the driver.
     #[error("the CUDA driver does not start: {name} ({text}); see `gpumon doctor`")]
     NotStarted {
         /// The name of the error, such as `CUDA_ERROR_SYSTEM_NOT_READY`.

@@ -1,4 +1,4 @@
-//! Device memory and pinned host memory, which are released when they are dropped.
+//! Device memory and pinned host memory. Both are released when dropped.
 
 use std::{ffi::c_void, ptr, rc::Rc, slice};
 
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::parallel;
 
-/// Device memory, allocated by plain `cuMemAlloc`. A pool would keep released memory, so that less
-/// memory would seem to be free.
+/// Device memory, allocated with `cuMemAlloc`. Memory pools are not used, because they keep
+/// released memory, so that it would not count as free.
 pub(crate) struct DeviceMemory {
     pub(super) context: Rc<Context>,
     pub(super) address: Address,
@@ -24,10 +24,10 @@ pub(crate) struct DeviceMemory {
 impl DeviceMemory {
     pub(super) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
         let mut address = 0;
-        // SAFETY: the number outlives the call, and the context is current.
+        // SAFETY: the variable outlives the call, and the context is current.
         let code =
             unsafe { (context.driver().api.cuMemAlloc_v2)(&raw mut address, bytes as usize) };
-        context.driver().done(
+        context.driver().check_result(
             code,
             format!("allocate {bytes} bytes on GPU {}", context.device.index),
         )?;
@@ -53,13 +53,13 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        // SAFETY: the address came from the driver and is released once. An error changes nothing,
-        // because a lost device has nothing to release.
+        // SAFETY: the address was returned by the driver and is released once. An error can be
+        // ignored: a lost device has nothing left to release.
         unsafe { (self.context.driver().api.cuMemFree_v2)(self.address) };
     }
 }
 
-/// Pinned host memory, which is released when it is dropped.
+/// Pinned host memory, which is released when dropped.
 pub(crate) struct PinnedMemory {
     context: Rc<Context>,
     place: *mut c_void,
@@ -74,9 +74,9 @@ impl PinnedMemory {
             unsafe { (context.driver().api.cuMemHostAlloc)(&raw mut place, bytes as usize, 0) };
         context
             .driver()
-            .done(code, format!("pin {bytes} bytes of the host's memory"))?;
-        // SAFETY: the driver allocated this number of bytes. They are written here before anything
-        // reads them.
+            .check_result(code, format!("pin {bytes} bytes of the host's memory"))?;
+        // SAFETY: the driver allocated this number of bytes. They are initialized here, before
+        // anything reads them.
         unsafe { ptr::write_bytes(place.cast::<u8>(), 0, bytes as usize) };
         Ok(Self {
             context: Rc::clone(context),
@@ -85,32 +85,32 @@ impl PinnedMemory {
         })
     }
 
-    /// Returns the address, which host and devices share.
+    /// Returns the memory's address, which is the same for the host and for devices.
     pub(super) fn address(&self) -> Address {
         self.place.addr() as Address
     }
 
     pub(crate) fn slice<T: Plain>(&self) -> &[T] {
-        // SAFETY: the driver aligns this memory to pages, all of it has been written, and every
-        // bit pattern is a valid value. Copies into it borrow it mutably.
+        // SAFETY: the driver aligns this memory to pages, all of the memory has been initialized,
+        // and every bit pattern is a valid value. Copies into this memory borrow it mutably.
         unsafe { slice::from_raw_parts(self.place.cast(), self.bytes / size_of::<T>()) }
     }
 
     pub(crate) fn slice_mut<T: Plain>(&mut self) -> &mut [T] {
-        // SAFETY: the same as in `slice`; the mutable borrow excludes other accesses.
+        // SAFETY: as in `slice`. In addition, the mutable borrow excludes other accesses.
         unsafe { slice::from_raw_parts_mut(self.place.cast(), self.bytes / size_of::<T>()) }
     }
 }
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
-        // SAFETY: the address came from the driver and is released once. No copy is running,
-        // because a stream waits for its operations.
+        // SAFETY: the address was returned by the driver and is released once. No copy is running,
+        // because every stream waits for its operations.
         unsafe { (self.context.driver().api.cuMemFreeHost)(self.place) };
     }
 }
 
-/// Copies a slice to another one of the same length, bypassing the caches.
+/// Copies a slice to another slice of the same length, bypassing the caches.
 #[cfg(target_arch = "x86_64")]
 fn copy_past_caches<T: Plain>(to: &mut [T], from: &[T]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
@@ -123,25 +123,27 @@ fn copy_past_caches<T: Plain>(to: &mut [T], from: &[T]) {
     start.copy_from_slice(from_start);
     end.copy_from_slice(from_end);
     for (pack, from) in packs.iter_mut().zip(from_packs.chunks_exact(of_pack)) {
-        // SAFETY: the pack is aligned, and there are as many bytes to read.
+        // SAFETY: the pack is aligned, and `from` has at least as many bytes.
         unsafe { _mm_stream_si128(pack, _mm_loadu_si128(from.as_ptr().cast())) };
     }
-    // These stores are not ordered with others before a fence. SAFETY: every 64-bit processor of
-    // this architecture has the instruction.
+    // Without a fence, these stores are not ordered with other stores. SAFETY: every x86-64
+    // processor has this instruction.
     unsafe { _mm_sfence() };
 }
 
-/// Copies a slice to another one of the same length.
+/// Copies a slice to another slice of the same length. On this architecture, the caches are not
+/// bypassed.
 #[cfg(not(target_arch = "x86_64"))]
 fn copy_past_caches<T: Plain>(to: &mut [T], from: &[T]) {
     to.copy_from_slice(from);
 }
 
-/// The number of buffers, so that neither the device nor the threads wait if the other is late.
-const BUFFERS: usize = 4;
-/// The size of a buffer. A device copies it in 80 us, in which starting the copy and waking the
-/// threads take little. It is a small part of a usual copy, because nothing is copied while the
-/// first buffer is filled.
+/// The number of buffers, chosen so that the device and the threads rarely have to wait for each
+/// other.
+const BUFFER_COUNT: usize = 4;
+/// The size of a buffer in bytes. A device copies a buffer in 80 us, which is long compared with
+/// the time for starting the copy and waking threads. A buffer is small compared with a usual copy,
+/// which is important because the device waits while the first buffer is filled.
 const BUFFER_BYTES: usize = 4 << 20;
 /// The number of bytes that a thread copies at a time.
 const PIECE_BYTES: usize = 128 << 10;
@@ -152,7 +154,7 @@ pub(crate) struct Staging {
 
 struct Buffer {
     memory: PinnedMemory,
-    /// An event that happens when the device has copied the buffer.
+    /// The event that the device records after it has copied the buffer.
     done: Event,
 }
 
@@ -160,19 +162,19 @@ impl Staging {
     pub(super) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
         let buffer = |_| {
             Ok(Buffer {
-                memory: context.pin(BUFFER_BYTES as u64)?,
+                memory: context.allocate_pinned(BUFFER_BYTES as u64)?,
                 done: Event::new(context)?,
             })
         };
         Ok(Self {
-            buffers: (0..BUFFERS).map(buffer).collect::<Result<_, _>>()?,
+            buffers: (0..BUFFER_COUNT).map(buffer).collect::<Result<_, _>>()?,
         })
     }
 }
 
 impl<'scope> Queue<'_, 'scope> {
     /// Copies pageable memory to the beginning of device memory.
-    pub(crate) fn copy_in_staged<T: Plain>(
+    pub(crate) fn copy_to_device_staged<T: Plain>(
         &self,
         to: &'scope DeviceMemory,
         from: &[T],
@@ -180,23 +182,23 @@ impl<'scope> Queue<'_, 'scope> {
     ) -> Result<(), CudaError> {
         let pieces = from.chunks(count_elements::<T>(BUFFER_BYTES)).enumerate();
         for (at, piece) in pieces {
-            let Buffer { memory, done } = &mut staging.buffers[at % BUFFERS];
-            if at >= BUFFERS {
-                done.wait()?;
+            let Buffer { memory, done } = &mut staging.buffers[at % BUFFER_COUNT];
+            if at >= BUFFER_COUNT {
+                done.wait_until_reached()?;
             }
             let buffer = &mut memory.slice_mut()[..piece.len()];
-            copy(buffer, piece, copy_past_caches);
-            // SAFETY: nothing writes to the buffer before the event of its copy, and it is borrowed
-            // until the stream has been waited for.
-            unsafe { self.start_copy_in(to, (at * BUFFER_BYTES) as u64, buffer)? };
-            self.stream.record(done)?;
+            copy_in_pieces(buffer, piece, copy_past_caches);
+            // SAFETY: nothing writes to the buffer before the event of its copy, and the buffer
+            // stays borrowed until the stream has finished.
+            unsafe { self.start_copy_to_device(to, (at * BUFFER_BYTES) as u64, buffer)? };
+            self.stream.record_event(done)?;
         }
         Ok(())
     }
 
-    /// Copies the beginning of device memory to pageable memory. The copy is complete when this
-    /// returns.
-    pub(crate) fn copy_out_staged<T: Plain>(
+    /// Copies the beginning of device memory to pageable memory. When this function returns, the
+    /// copy is complete.
+    pub(crate) fn copy_to_host_staged<T: Plain>(
         &self,
         to: &mut [T],
         from: &'scope DeviceMemory,
@@ -206,24 +208,24 @@ impl<'scope> Queue<'_, 'scope> {
         let lengths: Vec<_> = pieces.iter().map(|piece| piece.len()).collect();
         let start = |at: usize, Buffer { memory, done }: &mut Buffer| {
             let buffer = &mut memory.slice_mut::<T>()[..lengths[at]];
-            // SAFETY: nothing reads the buffer before the event of its copy, and it is borrowed
-            // until the stream has been waited for.
-            unsafe { self.start_copy_out(buffer, from, (at * BUFFER_BYTES) as u64)? };
-            self.stream.record(done)
+            // SAFETY: nothing reads the buffer before the event of its copy, and the buffer stays
+            // borrowed until the stream has finished.
+            unsafe { self.start_copy_to_host(buffer, from, (at * BUFFER_BYTES) as u64)? };
+            self.stream.record_event(done)
         };
-        for at in 0..lengths.len().min(BUFFERS) {
+        for at in 0..lengths.len().min(BUFFER_COUNT) {
             start(at, &mut staging.buffers[at])?;
         }
         for (at, piece) in pieces.iter_mut().enumerate() {
-            let buffer = &mut staging.buffers[at % BUFFERS];
-            buffer.done.wait()?;
-            copy(
+            let buffer = &mut staging.buffers[at % BUFFER_COUNT];
+            buffer.done.wait_until_reached()?;
+            copy_in_pieces(
                 piece,
                 &buffer.memory.slice()[..piece.len()],
                 <[T]>::copy_from_slice,
             );
-            if at + BUFFERS < lengths.len() {
-                start(at + BUFFERS, buffer)?;
+            if at + BUFFER_COUNT < lengths.len() {
+                start(at + BUFFER_COUNT, buffer)?;
             }
         }
         Ok(())
@@ -234,7 +236,7 @@ fn count_elements<T>(bytes: usize) -> usize {
     bytes / size_of::<T>()
 }
 
-fn copy<T: Plain>(to: &mut [T], from: &[T], copy_piece: fn(&mut [T], &[T])) {
+fn copy_in_pieces<T: Plain>(to: &mut [T], from: &[T], copy_piece: fn(&mut [T], &[T])) {
     let piece = count_elements::<T>(PIECE_BYTES);
     let pairs = to.chunks_mut(piece).zip(from.chunks(piece));
     parallel::for_each(pairs, &|(to, from): (&mut [T], &[T])| copy_piece(to, from));
@@ -245,7 +247,7 @@ mod past_caches_tests {
     use super::*;
 
     #[test]
-    fn pieces_of_every_length_arrive_wherever_they_begin() {
+    fn slices_of_any_length_and_alignment_are_copied() {
         let from: Vec<f32> = (0..100_u8).map(f32::from).collect();
         for (start, end) in [(0, 0), (0, 100), (1, 100), (2, 3), (3, 50), (0, 4), (5, 97)] {
             let mut to = [-1.0; 100];

@@ -1,18 +1,18 @@
-//! The CUDA driver: `libcuda.so.1`, loaded at run time, and no other part of CUDA.
+//! The CUDA driver: `libcuda.so.1`, loaded at run time. No other part of CUDA is used.
 //!
-//! - [`Driver`] is the library. If it cannot be used, [`Unavailable`] has the reason and the
-//!   remedy.
-//! - [`Device`] describes a GPU, and [`Context`] lets this process use it.
-//! - [`DeviceMemory`] and [`PinnedMemory`] are released when they are dropped, and [`Staging`]
-//!   copies pageable memory. [`Module`] and [`Kernel`] are code on a device.
-//! - [`Stream`] executes operations in order, and times them. A [`Graph`] contains many operations
-//!   that are launched together.
-//! - [`Pool`] allocates memory in the order of a stream. [`AddressRange`] reserves addresses, to
-//!   which [`PhysicalMemory`] can be mapped.
+//! - [`Driver`] is the library. If the library cannot be used, [`DriverUnavailable`] contains the
+//!   reason and the remedy.
+//! - [`Device`] describes a GPU, and [`Context`] lets this process use the GPU.
+//! - [`DeviceMemory`] and [`PinnedMemory`] are released when dropped. [`Staging`] copies pageable
+//!   memory. [`Module`] and [`Kernel`] are code on a device.
+//! - [`Stream`] executes and times operations in order. A [`Graph`] contains many operations that
+//!   are launched together.
+//! - [`Pool`] allocates stream-ordered memory. [`AddressRange`] reserves addresses, to which
+//!   [`PhysicalMemory`] can be mapped.
 //!
-//! This module has `unsafe` code, like the matrix products on the CPU and nothing else in the
-//! crate, because a C interface uses raw pointers. Each block states why it is sound. Handles
-//! belong to one thread, on which contexts of several devices take turns.
+//! In this crate, only this module and the matrix products on the CPU contain `unsafe` code. It is
+//! needed here because a C interface uses raw pointers. Each block states why it is sound. Handles
+//! belong to one thread, on which the contexts of several devices can take turns.
 
 #![allow(unsafe_code)]
 
@@ -30,7 +30,7 @@ mod stream;
 mod tensor_map;
 mod virtual_memory;
 
-pub use self::error::Unavailable;
+pub use self::error::DriverUnavailable;
 pub(crate) use self::{
     context::{Context, FreeMemory},
     cublas::{Cublas, CublasError},

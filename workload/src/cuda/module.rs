@@ -16,14 +16,16 @@ use super::{
 };
 use crate::protocol::KernelUse;
 
-/// The `CUjit_option` for the buffer of the compiler's errors, and the one for its size.
+/// The `CUjit_option` that passes the buffer for the compiler's errors. `JIT_ERROR_LOG_BYTES` is
+/// the option for its size.
 const JIT_ERROR_LOG: i32 = 5;
 const JIT_ERROR_LOG_BYTES: i32 = 6;
-/// The size of the buffer for the compiler's errors.
+/// The size of the buffer for the compiler's errors, in bytes.
 const LOG_BYTES: usize = 8192;
 
-/// The `CUfunction_attribute` of a block's declared shared memory, of a thread's memory in addition
-/// to its registers, of its registers, and of the architecture of the machine code times ten.
+/// Values of `CUfunction_attribute`: a block's declared shared memory, a thread's memory in
+/// addition to its registers, a thread's registers, and the architecture of the machine code times
+/// ten.
 const SHARED_SIZE_BYTES: i32 = 1;
 const LOCAL_SIZE_BYTES: i32 = 3;
 const NUM_REGS: i32 = 4;
@@ -31,47 +33,48 @@ const BINARY_VERSION: i32 = 6;
 /// The value of `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
 
-/// The number of architectures that `tools/kernels.py` counts registers for.
+/// The number of architectures for which `tools/kernels.py` lists register counts.
 const LISTED_ARCHITECTURES: usize = 5;
 
 pub(crate) struct Module {
     context: Rc<Context>,
     handle: Handle,
-    /// The text that states which parameters each kernel takes: the PTX itself, or the listing of
-    /// machine code.
+    /// A text from which the parameters of each kernel are read: the PTX itself or, for machine
+    /// code, the listing.
     listing: Cow<'static, str>,
 }
 
-/// Code, which `build.rs` compresses to a seventh of its size.
+/// Code for a device. `build.rs` compresses it to a seventh of its size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Code {
-    /// PTX, which the driver compiles.
+    /// PTX code, which the driver compiles.
     Ptx(&'static [u8]),
-    /// Machine code for one architecture, with a listing of the parameters of each kernel.
+    /// Machine code for one architecture, and the listing with the parameters of each kernel.
     Cubin(&'static [u8], &'static str),
 }
 
 pub(crate) struct Kernel {
     pub(super) handle: Handle,
     pub(super) name: String,
-    /// The shared memory in addition to that declared in the code.
+    /// The dynamic shared memory of a block in bytes, which is added to the shared memory declared
+    /// in the code.
     pub(super) shared_bytes: u32,
-    /// Whether it is launched with programmatic dependent launch.
+    /// Whether the kernel uses programmatic dependent launch.
     pub(super) is_programmatic: bool,
-    /// The types of its parameters, as PTX names them.
+    /// The types of the kernel's parameters, as named in PTX.
     parameters: Vec<String>,
-    /// The module, which keeps the code alive.
+    /// The module of the kernel, which keeps the code loaded.
     module: Rc<Module>,
 }
 
 pub(crate) enum Argument<'scope> {
     In(&'scope DeviceMemory),
     Out(&'scope DeviceMemory),
-    /// Memory that the copy engine reads for the kernel, tile by tile.
+    /// A matrix that the copy engine reads for the kernel, tile by tile.
     Tiles(&'scope TensorMap<'scope>),
-    /// Memory from this offset in bytes.
+    /// Device memory, starting at this offset in bytes.
     At(&'scope DeviceMemory, u64),
-    /// Host memory that the kernel writes: pinned memory has the same address on the device.
+    /// Host memory that the kernel writes to. Pinned memory has the same address on the device.
     Pinned(&'scope mut PinnedMemory),
     U64(u64),
     F32(f32),
@@ -81,17 +84,17 @@ pub(crate) enum Argument<'scope> {
 impl Module {
     pub(super) fn load(context: &Rc<Context>, code: Code) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
-        let image = code.image();
+        let image = code.decompress();
         let mut log = vec![0_u8; LOG_BYTES];
         let mut options = [JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
-        // This option takes a number in place of a pointer.
+        // The second option takes a number, which is passed as a pointer.
         let mut values = [
             log.as_mut_ptr().cast::<c_void>(),
             ptr::without_provenance_mut(LOG_BYTES),
         ];
         let mut handle = ptr::null_mut();
-        // SAFETY: PTX ends with a NUL, machine code contains its own length, there are two options
-        // with two values, and the log is as large as stated.
+        // SAFETY: PTX ends with a NUL character, and machine code contains its own length. There
+        // are two options with two values, and the log has the stated size.
         let result = unsafe {
             (driver.api.cuModuleLoadDataEx)(
                 &raw mut handle,
@@ -101,11 +104,11 @@ impl Module {
                 values.as_mut_ptr(),
             )
         };
-        let done = driver.done(
+        let done = driver.check_result(
             result,
             format!("compile the kernels for GPU {}", context.device.index),
         );
-        done.map_err(|error| with_log(error, &log))?;
+        done.map_err(|error| add_compiler_log(error, &log))?;
         let listing = match code {
             Code::Ptx(_) => Cow::Owned(String::from_utf8(image).expect("PTX is ASCII")),
             Code::Cubin(_, listing) => Cow::Borrowed(listing),
@@ -117,7 +120,7 @@ impl Module {
         }))
     }
 
-    pub(crate) fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
+    pub(crate) fn find_kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
         let driver = self.context.driver();
         let symbol = CString::new(name).unwrap_or_default();
         let mut handle = ptr::null_mut();
@@ -125,10 +128,10 @@ impl Module {
         let code = unsafe {
             (driver.api.cuModuleGetFunction)(&raw mut handle, self.handle, symbol.as_ptr())
         };
-        driver.done(code, format!("find the kernel {name}"))?;
+        driver.check_result(code, format!("find the kernel {name}"))?;
         let parameters = match &self.listing {
-            Cow::Owned(ptx) => parameters(ptx, name),
-            Cow::Borrowed(listing) => listed_parameters(listing, name),
+            Cow::Owned(ptx) => parse_parameters(ptx, name),
+            Cow::Borrowed(listing) => find_listed_parameters(listing, name),
         };
         Ok(Kernel {
             handle,
@@ -142,8 +145,8 @@ impl Module {
 }
 
 impl Code {
-    /// Returns the uncompressed code, with the NUL that PTX needs at its end.
-    pub(crate) fn image(self) -> Vec<u8> {
+    /// Returns the decompressed code, followed by the NUL character that PTX must end with.
+    pub(crate) fn decompress(self) -> Vec<u8> {
         let (Self::Ptx(packed) | Self::Cubin(packed, _)) = self;
         let mut image = Vec::new();
         GzDecoder::new(packed)
@@ -156,17 +159,18 @@ impl Code {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: the driver created the handle, and it is released only here, after all of its
-        // kernels have ended.
+        // SAFETY: the driver created the handle. It is released only here, after all of its kernels
+        // have ended.
         unsafe { (self.context.driver().api.cuModuleUnload)(self.handle) };
     }
 }
 
 impl Kernel {
-    /// Gives each block additional shared memory beyond that declared in the code.
+    /// Gives each block dynamic shared memory, in addition to the shared memory declared in the
+    /// code.
     pub(crate) fn with_shared_memory(mut self, bytes: u32) -> Result<Self, CudaError> {
         let driver = self.module.context.driver();
-        // SAFETY: the handle is the driver's.
+        // SAFETY: the driver created the handle.
         let code = unsafe {
             (driver.api.cuFuncSetAttribute)(
                 self.handle,
@@ -174,7 +178,7 @@ impl Kernel {
                 bytes.cast_signed(),
             )
         };
-        driver.done(
+        driver.check_result(
             code,
             format!(
                 "give {bytes} bytes of shared memory to the kernel {}",
@@ -185,8 +189,8 @@ impl Kernel {
         Ok(self)
     }
 
-    /// Enables programmatic dependent launch if the driver supports it. The code must execute
-    /// `griddepcontrol.wait` before it accesses memory.
+    /// Enables programmatic dependent launch if the driver supports it. The kernel's code must
+    /// execute `griddepcontrol.wait` before it accesses memory.
     pub(crate) fn with_programmatic_launch(self) -> Self {
         let driver = self.module.context.driver();
         let is_programmatic =
@@ -197,21 +201,24 @@ impl Kernel {
         }
     }
 
-    /// Returns the driver's numbers about the use of a multiprocessor by blocks with this many
-    /// threads.
-    pub(crate) fn use_of_gpu(&self, threads: u32) -> Result<KernelUse, CudaError> {
+    /// Returns the kernel's use of a multiprocessor's resources with blocks of this many threads,
+    /// as reported by the driver.
+    pub(crate) fn read_resource_use(&self, threads: u32) -> Result<KernelUse, CudaError> {
         let driver = self.module.context.driver();
         let number = |attribute| {
             let mut value = 0;
-            // SAFETY: the number outlives the call, and the handle is the driver's.
+            // SAFETY: the variable outlives the call, and the driver created the handle.
             let code =
                 unsafe { (driver.api.cuFuncGetAttribute)(&raw mut value, attribute, self.handle) };
             driver
-                .done(code, format!("read what the kernel {} takes", self.name))
+                .check_result(
+                    code,
+                    format!("read the resources of the kernel {}", self.name),
+                )
                 .map(|()| value.max(0).cast_unsigned())
         };
         let mut blocks = 0;
-        // SAFETY: the number outlives the call, and the handle is the driver's.
+        // SAFETY: the variable outlives the call, and the driver created the handle.
         let code = unsafe {
             (driver.api.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
                 &raw mut blocks,
@@ -220,9 +227,9 @@ impl Kernel {
                 self.shared_bytes as usize,
             )
         };
-        driver.done(
+        driver.check_result(
             code,
-            format!("read how many blocks of the kernel {} find room", self.name),
+            format!("read how many blocks of the kernel {} fit", self.name),
         )?;
         let blocks = blocks.max(0).cast_unsigned();
         let most = self
@@ -243,8 +250,8 @@ impl Kernel {
         })
     }
 
-    /// Checks the types of the arguments, because the driver does not.
-    pub(super) fn check(&self, arguments: &[Argument<'_>]) {
+    /// Checks that the arguments have the right types, because the driver does not.
+    pub(super) fn check_arguments(&self, arguments: &[Argument<'_>]) {
         let given: Vec<_> = arguments.iter().map(Argument::ptx_type).collect();
         assert_eq!(given, self.parameters, "the arguments of {}", self.name);
     }
@@ -260,8 +267,9 @@ impl Argument<'_> {
         }
     }
 
-    /// Returns the bits of the argument. The driver reads as many of the lowest bits as the kernel
-    /// takes. Arguments with more than 64 bits are passed by address, and have no bits here.
+    /// Returns the bits of the argument. The driver reads as many of the lowest bits as the
+    /// kernel's parameter has. Arguments with more than 64 bits are passed by address, so they have
+    /// no bits here.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Self::In(memory) | Self::Out(memory) => memory.address,
@@ -275,9 +283,9 @@ impl Argument<'_> {
     }
 }
 
-/// Returns the types of a kernel's parameters from PTX, which has a line such as `.param .u64
-/// name_param_0` for each before the body.
-fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
+/// Returns the types of a kernel's parameters, as declared in PTX. The declaration of each is a
+/// line such as `.param .u64 name_param_0` before the kernel's body.
+fn parse_parameters(ptx: &str, kernel: &str) -> Vec<String> {
     let head = ptx
         .split_once(&format!(".entry {kernel}("))
         .map_or("", |(_, rest)| rest);
@@ -289,9 +297,9 @@ fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
     types.map(str::to_owned).collect()
 }
 
-/// Returns the types of a kernel's parameters from the listing, where they follow the name, the
+/// Returns the types of a kernel's parameters from the listing. There, they follow the name, the
 /// shared memory and the registers.
-fn listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
+fn find_listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
     let mut rows = listing.lines().map(|line| line.split_whitespace());
     let row = rows.find_map(|mut words| (words.next() == Some(kernel)).then_some(words));
     row.into_iter()
@@ -300,8 +308,8 @@ fn listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
         .collect()
 }
 
-/// Adds the compiler's messages to the error, in one line.
-fn with_log(mut error: CudaError, log: &[u8]) -> CudaError {
+/// Adds the compiler's messages to the error, joined into one line.
+fn add_compiler_log(mut error: CudaError, log: &[u8]) -> CudaError {
     let said = String::from_utf8_lossy(log.split(|byte| *byte == 0).next().unwrap_or_default())
         .into_owned();
     let said: Vec<_> = said
@@ -320,19 +328,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_says_what_it_takes() {
-        let ptx = ".visible .entry copy_f32(\n\t.param .u64 copy_f32_param_0,\n\t.param .f32 copy_f32_param_1\n)\n{ }\n\
-            .visible .entry empty()\n{ }";
-        assert_eq!(parameters(ptx, "copy_f32"), ["u64", "f32"]);
-        assert_eq!(parameters(ptx, "empty"), [""; 0]);
-        let listing = "kernel shared sm_80 sm_89 sm_90a sm_100a sm_120  takes\nproduct 0 - - 168 - -  u64 b8[128]\n\
-            empty 0 4 4 4 4 4";
-        assert_eq!(listed_parameters(listing, "product"), ["u64", "b8[128]"]);
-        assert_eq!(listed_parameters(listing, "empty"), [""; 0]);
+    fn kernel_parameters_are_parsed() {
+        let ptx = ".visible .entry copy_f32(\n\t.param .u64 copy_f32_param_0,\n\t.param .f32 \
+                   copy_f32_param_1\n)\n{ }\n.visible .entry empty()\n{ }";
+        assert_eq!(parse_parameters(ptx, "copy_f32"), ["u64", "f32"]);
+        assert_eq!(parse_parameters(ptx, "empty"), [""; 0]);
+        let listing = "kernel shared sm_80 sm_89 sm_90a sm_100a sm_120  takes\nproduct 0 - - 168 \
+                       - -  u64 b8[128]\nempty 0 4 4 4 4 4";
+        assert_eq!(
+            find_listed_parameters(listing, "product"),
+            ["u64", "b8[128]"]
+        );
+        assert_eq!(find_listed_parameters(listing, "empty"), [""; 0]);
     }
 
     #[test]
-    fn what_the_compiler_says_is_told_in_one_line() {
+    fn compiler_message_fits_on_one_line() {
         let error = CudaError {
             doing: "x".into(),
             code: 218,
@@ -341,10 +352,10 @@ mod tests {
         };
         let mut log = b"ptxas line 3: error\n  unknown opcode\n\0rest".to_vec();
         assert_eq!(
-            with_log(error.clone(), &log).text,
+            add_compiler_log(error.clone(), &log).text,
             "ptxas line 3: error; unknown opcode"
         );
         log[0] = 0;
-        assert_eq!(with_log(error, &log).text, "invalid");
+        assert_eq!(add_compiler_log(error, &log).text, "invalid");
     }
 }

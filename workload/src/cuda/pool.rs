@@ -1,4 +1,4 @@
-//! Pools of device memory, which is allocated and freed in the order of a stream.
+//! Memory pools, whose device memory is allocated and freed in stream order.
 
 use std::{
     cell::RefCell,
@@ -17,27 +17,27 @@ use super::{
     stream::Stream,
 };
 
-/// The first version of CUDA with memory pools.
-const SINCE: Version = Version(11_020);
+/// The first CUDA version with memory pools.
+const POOLS_SINCE: Version = Version(11_020);
 /// The value of `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: c_int = 4;
 /// The value of `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
-const RESERVED: c_int = 5;
+const RESERVED_CURRENT: c_int = 5;
 /// The value of `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
-const USED: c_int = 7;
+const USED_CURRENT: c_int = 7;
 
-/// A pool that allocates memory in the order of its own stream. It releases all memory when the
-/// last allocation is dropped.
+/// A memory pool that allocates memory in the order of its own stream. When the last allocation is
+/// dropped, the pool releases all memory.
 pub(crate) struct Pool {
     stream: Stream,
     api: &'static Pools,
     handle: Handle,
-    /// Kernels that may still run in the stream.
+    /// The kernels that may still be running in the stream.
     started: RefCell<Vec<Kernel>>,
 }
 
-/// Memory of a pool. After it is dropped, it is freed in the order of the stream, and not before
-/// everything that was started earlier.
+/// Memory from a pool. Dropping it frees the memory in stream order, after everything that was
+/// started earlier.
 pub(crate) struct PoolMemory {
     pool: Rc<Pool>,
     address: Address,
@@ -46,26 +46,26 @@ pub(crate) struct PoolMemory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PoolSize {
     pub reserved_bytes: u64,
-    /// The memory that is allocated and not freed yet.
+    /// The size of the memory that is allocated and not yet freed, in bytes.
     pub used_bytes: u64,
 }
 
 impl Pool {
-    /// Creates a pool that keeps up to this many bytes each time its stream has finished.
+    /// Creates a pool that keeps up to `keep_bytes` of free memory when its stream has finished.
     pub(crate) fn new(context: &Rc<Context>, keep_bytes: u64) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
         let api = driver.pools.as_ref();
-        let api = api.filter(|_| driver.version >= SINCE);
-        let api = api.ok_or_else(|| CudaError::too_old("make a memory pool", "11.2"))?;
-        let stream = context.stream()?;
+        let api = api.filter(|_| driver.version >= POOLS_SINCE);
+        let api = api.ok_or_else(|| CudaError::from_old_driver("create a memory pool", "11.2"))?;
+        let stream = context.create_stream()?;
         let properties = PoolProperties::for_device(context.device.handle);
         let mut handle = ptr::null_mut();
-        // SAFETY: the pointer and the structure outlive the call, and the structure has the
-        // driver's layout.
+        // SAFETY: the pointer and the structure outlive the call, and the structure has the layout
+        // that the driver expects.
         let code = unsafe { (api.cuMemPoolCreate)(&raw mut handle, &raw const properties) };
-        driver.done(
+        driver.check_result(
             code,
-            format!("make a memory pool on GPU {}", context.device.index),
+            format!("create a memory pool on GPU {}", context.device.index),
         )?;
         let pool = Self {
             stream,
@@ -78,14 +78,14 @@ impl Pool {
         let code = unsafe {
             (api.cuMemPoolSetAttribute)(handle, RELEASE_THRESHOLD, (&raw mut keep_bytes).cast())
         };
-        driver.done(code, "say how much a memory pool may keep")?;
+        driver.check_result(code, "set the amount that a memory pool keeps")?;
         Ok(Rc::new(pool))
     }
 
-    /// Allocates memory that is available as soon as the stream gets to the allocation.
+    /// Allocates memory. It is available to operations that follow in the stream.
     pub(crate) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<PoolMemory, CudaError> {
         let mut address = 0;
-        // SAFETY: the number outlives the call, and both handles are the driver's.
+        // SAFETY: the variable outlives the call, and the driver created both handles.
         let code = unsafe {
             (self.api.cuMemAllocFromPoolAsync)(
                 &raw mut address,
@@ -95,10 +95,10 @@ impl Pool {
             )
         };
         let context = &self.stream.context;
-        context.driver().done(
+        context.driver().check_result(
             code,
             format!(
-                "allocate {bytes} bytes of a pool on GPU {}",
+                "allocate {bytes} bytes from a pool on GPU {}",
                 context.device.index
             ),
         )?;
@@ -118,32 +118,32 @@ impl Pool {
             self.stream
                 .context
                 .driver()
-                .done(code, "read the size of a memory pool")
+                .check_result(code, "read the size of a memory pool")
                 .map(|()| value)
         };
         Ok(PoolSize {
-            reserved_bytes: number(RESERVED)?,
-            used_bytes: number(USED)?,
+            reserved_bytes: number(RESERVED_CURRENT)?,
+            used_bytes: number(USED_CURRENT)?,
         })
     }
 
     pub(crate) fn trim(&self) -> Result<(), CudaError> {
-        // SAFETY: the handle is the driver's.
+        // SAFETY: the driver created the handle.
         let code = unsafe { (self.api.cuMemPoolTrimTo)(self.handle, 0) };
         self.stream
             .context
             .driver()
-            .done(code, "trim a memory pool")
+            .check_result(code, "trim a memory pool")
     }
 
-    /// Launches a kernel with one number as its argument, without waiting for it.
-    pub(crate) fn start(&self, kernel: Kernel, argument: u64) -> Result<(), CudaError> {
-        kernel.check(&[super::Argument::U64(argument)]);
+    /// Launches a kernel with a number as its only argument, without waiting for the kernel.
+    pub(crate) fn launch(&self, kernel: Kernel, argument: u64) -> Result<(), CudaError> {
+        kernel.check_arguments(&[super::Argument::U64(argument)]);
         let mut value = argument;
         let mut places: [*mut c_void; 1] = [(&raw mut value).cast()];
         let driver = self.stream.context.driver();
-        // SAFETY: the kernel takes a 64-bit number and no memory, and the driver copies the number
-        // before it returns. The code lives until the stream has been waited for.
+        // SAFETY: the kernel takes a 64-bit number and no memory. The driver copies the number
+        // before the call returns. The code stays loaded until the stream has finished.
         let code = unsafe {
             let (kernel, stream) = (kernel.handle, self.stream.handle);
             (driver.api.cuLaunchKernel)(
@@ -160,12 +160,12 @@ impl Pool {
                 ptr::null_mut(),
             )
         };
-        driver.done(code, format!("start the kernel {}", kernel.name))?;
+        driver.check_result(code, format!("start the kernel {}", kernel.name))?;
         self.started.borrow_mut().push(kernel);
         Ok(())
     }
 
-    pub(crate) fn finish(&self) -> Result<(), CudaError> {
+    pub(crate) fn wait_until_finished(&self) -> Result<(), CudaError> {
         let finished = self.stream.run(|_| Ok(()));
         self.started.borrow_mut().clear();
         finished.map(|_| ())
@@ -174,18 +174,18 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // An error cannot be handled here, and a lost device has nothing to release.
-        let _ = self.finish();
-        // SAFETY: the driver created the handle, and it is released only here, when no memory of
-        // the pool is in use.
+        // An error cannot be handled here. A lost device has nothing left to release.
+        let _ = self.wait_until_finished();
+        // SAFETY: the driver created the handle. It is released only here, when no memory of the
+        // pool is in use.
         unsafe { (self.api.cuMemPoolDestroy)(self.handle) };
     }
 }
 
 impl Drop for PoolMemory {
     fn drop(&mut self) {
-        // SAFETY: the address came from the driver and is released once. Everything that uses it
-        // was started earlier in the same stream.
+        // SAFETY: the address was returned by the driver and is released once. Everything that uses
+        // the memory was started earlier in the same stream.
         unsafe { (self.pool.api.cuMemFreeAsync)(self.address, self.pool.stream.handle) };
     }
 }

@@ -1,4 +1,4 @@
-//! The operations that can be added to a stream.
+//! The operations that can be queued on a stream.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -16,12 +16,12 @@ use super::{
     stream::Stream,
 };
 
-/// A stream to which operations are added. Their arguments live for `'scope`, which is longer than
-/// the operations take, because the stream waits for them before it returns. All operations are
-/// executed in order, so that one can write what the next one reads.
+/// A stream to which operations are added. Arguments of operations live for `'scope`, which
+/// outlives the operations, because the stream waits for them before it returns. Operations are
+/// executed in order, so that each can read what earlier operations have written.
 pub(crate) struct Queue<'stream, 'scope> {
     pub(super) stream: &'stream Stream,
-    /// The lifetime must be neither longer nor shorter, as for scoped threads.
+    /// Makes `'scope` invariant, as for scoped threads: it can be neither shortened nor extended.
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// A grid of a single thread.
-    pub(crate) const ONE: Self = Self {
+    /// A grid with a single thread.
+    pub(crate) const SINGLE_THREAD: Self = Self {
         blocks: 1,
         threads: 1,
     };
@@ -42,16 +42,16 @@ impl Grid {
 /// A type that can be copied to and from a device.
 ///
 /// # Safety
-/// Every bit pattern must be a value, and the type must not have padding.
+/// Every bit pattern must be a valid value, and the type must not have padding.
 pub(crate) unsafe trait Plain: Copy + Send + Sync + 'static {}
 
-// SAFETY: a number has no padding, and every bit pattern is a number.
+// SAFETY: integers have no padding, and every bit pattern is valid.
 unsafe impl Plain for u8 {}
-// SAFETY: a number has no padding, and every bit pattern is a number.
+// SAFETY: integers have no padding, and every bit pattern is valid.
 unsafe impl Plain for u64 {}
-// SAFETY: a number has no padding, and every bit pattern is a number.
+// SAFETY: floating-point numbers have no padding, and every bit pattern is valid.
 unsafe impl Plain for f32 {}
-// SAFETY: a number has no padding, and every bit pattern is a number.
+// SAFETY: floating-point numbers have no padding, and every bit pattern is valid.
 unsafe impl Plain for f64 {}
 
 impl<'stream, 'scope> Queue<'stream, 'scope> {
@@ -68,7 +68,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         grid: Grid,
         arguments: &[Argument<'scope>],
     ) -> Result<(), CudaError> {
-        kernel.check(arguments);
+        kernel.check_arguments(arguments);
         let mut values: Vec<u64> = arguments.iter().map(Argument::bits).collect();
         let place = |(value, argument): (&mut u64, &Argument<'scope>)| match argument {
             Argument::Tiles(map) => ptr::from_ref(&map.bytes).cast_mut().cast(),
@@ -77,9 +77,9 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         let mut places: Vec<_> = values.iter_mut().zip(arguments).map(place).collect();
         let driver = self.stream.context.driver();
         let (stream, places) = (self.stream.handle, places.as_mut_ptr());
-        // SAFETY: the driver copies the arguments before it returns, each with as many bytes as the
-        // kernel takes. The kernel runs on the device, and writes to memory there that is borrowed
-        // until the stream has been waited for.
+        // SAFETY: the driver copies the arguments before the call returns, each with as many bytes
+        // as the kernel's parameter has. The kernel runs on the device, and writes to memory that
+        // stays borrowed until the stream has finished.
         let code = unsafe {
             match driver.api.cuLaunchKernelEx {
                 Some(launch) if kernel.is_programmatic => {
@@ -106,7 +106,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
                 ),
             }
         };
-        driver.done(
+        driver.check_result(
             code,
             format!(
                 "start the kernel {} on GPU {}",
@@ -116,20 +116,20 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     }
 
     /// Copies a slice to the beginning of device memory.
-    pub(crate) fn copy_in<T: Plain>(
+    pub(crate) fn copy_to_device<T: Plain>(
         &self,
         to: &'scope DeviceMemory,
         from: &'scope [T],
     ) -> Result<(), CudaError> {
-        // SAFETY: both are borrowed until the stream has been waited for.
-        unsafe { self.start_copy_in(to, 0, from) }
+        // SAFETY: source and destination stay borrowed until the stream has finished.
+        unsafe { self.start_copy_to_device(to, 0, from) }
     }
 
-    /// Starts a copy to device memory, from this offset in bytes.
+    /// Starts a copy from host memory to device memory, where it begins at this offset in bytes.
     ///
     /// # Safety
-    /// Until the copy is done, the source must not be moved or written to.
-    pub(super) unsafe fn start_copy_in<T: Plain>(
+    /// Until the copy is complete, the source must not be moved or written to.
+    pub(super) unsafe fn start_copy_to_device<T: Plain>(
         &self,
         to: &'scope DeviceMemory,
         offset_bytes: u64,
@@ -140,8 +140,8 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
             "the copy fits"
         );
         let driver = self.stream.context.driver();
-        // SAFETY: both sides have enough bytes, and the caller guarantees that the source does not
-        // change.
+        // SAFETY: source and destination are large enough, and the caller guarantees that the
+        // source does not change.
         let code = unsafe {
             (driver.api.cuMemcpyHtoDAsync_v2)(
                 to.address + offset_bytes,
@@ -150,25 +150,25 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
                 self.stream.handle,
             )
         };
-        driver.done(code, format!("copy {} bytes to the GPU", size_of_val(from)))
+        driver.check_result(code, format!("copy {} bytes to the GPU", size_of_val(from)))
     }
 
-    /// Copies a part of device memory, from this offset in bytes.
-    pub(crate) fn copy_out<T: Plain>(
+    /// Copies a part of device memory, which begins at this offset in bytes, to a slice.
+    pub(crate) fn copy_to_host<T: Plain>(
         &self,
         to: &'scope mut [T],
         from: &'scope DeviceMemory,
         offset_bytes: u64,
     ) -> Result<(), CudaError> {
-        // SAFETY: both are borrowed until the stream has been waited for.
-        unsafe { self.start_copy_out(to, from, offset_bytes) }
+        // SAFETY: source and destination stay borrowed until the stream has finished.
+        unsafe { self.start_copy_to_host(to, from, offset_bytes) }
     }
 
-    /// Starts a copy from device memory, from this offset in bytes.
+    /// Starts a copy from device memory, beginning at this offset in bytes, to host memory.
     ///
     /// # Safety
-    /// Until the copy is done, the destination must not be moved, read or written to.
-    pub(super) unsafe fn start_copy_out<T: Plain>(
+    /// Until the copy is complete, the destination must not be moved, read or written to.
+    pub(super) unsafe fn start_copy_to_host<T: Plain>(
         &self,
         to: &mut [T],
         from: &'scope DeviceMemory,
@@ -176,11 +176,11 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     ) -> Result<(), CudaError> {
         assert!(
             offset_bytes + size_of_val(to) as u64 <= from.bytes(),
-            "there is so much to copy"
+            "the copy fits"
         );
         let driver = self.stream.context.driver();
-        // SAFETY: both sides have enough bytes, every bit pattern is a value, and the caller
-        // guarantees that nothing else accesses the destination.
+        // SAFETY: source and destination are large enough, and every bit pattern is a valid value.
+        // The caller guarantees that nothing else accesses the destination.
         let code = unsafe {
             (driver.api.cuMemcpyDtoHAsync_v2)(
                 to.as_mut_ptr().cast(),
@@ -189,13 +189,13 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
                 self.stream.handle,
             )
         };
-        driver.done(code, format!("copy {} bytes from the GPU", size_of_val(to)))
+        driver.check_result(code, format!("copy {} bytes from the GPU", size_of_val(to)))
     }
 
     pub(crate) fn fill(&self, memory: &'scope DeviceMemory, byte: u8) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
-        // SAFETY: the memory has this many bytes, and is borrowed until the stream has been waited
-        // for.
+        // SAFETY: the memory has this number of bytes, and stays borrowed until the stream has
+        // finished.
         let code = unsafe {
             (driver.api.cuMemsetD8Async)(
                 memory.address,
@@ -204,22 +204,22 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
                 self.stream.handle,
             )
         };
-        driver.done(
+        driver.check_result(
             code,
             format!("fill {} bytes of the GPU's memory", memory.bytes()),
         )
     }
 
-    /// Copies all of `from` to the beginning of `to`, which can belong to another device.
-    pub(crate) fn copy_across(
+    /// Copies all of `from` to the beginning of `to`. The two can belong to different devices.
+    pub(crate) fn copy_between_devices(
         &self,
         to: &'scope DeviceMemory,
         from: &'scope DeviceMemory,
     ) -> Result<(), CudaError> {
         assert!(from.bytes() <= to.bytes(), "the copy fits");
         let driver = self.stream.context.driver();
-        // SAFETY: both sides have enough bytes, each in its context, and both are borrowed until
-        // the stream has been waited for.
+        // SAFETY: source and destination are large enough, and each belongs to the stated context.
+        // Both stay borrowed until the stream has finished.
         let code = unsafe {
             (driver.api.cuMemcpyPeerAsync)(
                 to.address,
@@ -231,7 +231,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
             )
         };
         let (source, target) = (from.context.device.index, to.context.device.index);
-        driver.done(
+        driver.check_result(
             code,
             format!(
                 "copy {} bytes from GPU {source} to GPU {target}",
@@ -240,12 +240,12 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         )
     }
 
-    pub(crate) fn start(&self, graph: &'scope Graph) -> Result<(), CudaError> {
+    pub(crate) fn launch_graph(&self, graph: &'scope Graph) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
-        // SAFETY: the graph and everything that it uses are borrowed until the stream has been
-        // waited for.
+        // SAFETY: the graph and everything that it uses stay borrowed until the stream has
+        // finished.
         let code = unsafe { (driver.api.cuGraphLaunch)(graph.handle, self.stream.handle) };
-        driver.done(
+        driver.check_result(
             code,
             format!("start a graph on GPU {}", self.stream.context.device.index),
         )
@@ -254,11 +254,11 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
 
 /// The value of `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
 const PROGRAMMATIC_STREAM_SERIALIZATION: c_int = 6;
-/// The first version in which stream capture supports the attribute. A queue may belong to a stream
-/// that is being captured.
+/// The first CUDA version in which stream capture supports programmatic dependent launch. This
+/// matters because a queue may belong to a stream that is being captured.
 pub(super) const PROGRAMMATIC_SINCE: Version = Version(12_030);
 
-/// A `CUlaunchConfig` with one attribute.
+/// A launch configuration with one attribute (`CUlaunchConfig`).
 #[repr(C)]
 pub(super) struct LaunchConfig {
     blocks: [c_uint; 3],
@@ -273,13 +273,13 @@ pub(super) struct LaunchConfig {
 #[repr(C)]
 pub(super) struct LaunchAttribute {
     id: c_int,
-    /// A 32-bit integer in a union of 64 bytes.
+    /// The value: a 32-bit integer in a union of 64 bytes.
     value: [u64; 8],
 }
 
 impl LaunchAttribute {
-    /// Programmatic dependent launch: the kernel may start before the previous one in the stream
-    /// has ended.
+    /// The attribute for programmatic dependent launch: the kernel may start before the previous
+    /// kernel in the stream has ended.
     const PROGRAMMATIC: Self = Self {
         id: PROGRAMMATIC_STREAM_SERIALIZATION,
         value: [1, 0, 0, 0, 0, 0, 0, 0],
@@ -309,7 +309,7 @@ mod launch_tests {
     use super::*;
 
     #[test]
-    fn structures_are_as_long_as_the_drivers() {
+    fn launch_structures_have_size_of_driver() {
         assert_eq!(
             (size_of::<LaunchConfig>(), size_of::<LaunchAttribute>()),
             (56, 72)

@@ -1,4 +1,5 @@
-//! Streams, which execute operations in order. A call returns when its operations are done.
+//! Streams, which execute operations in order. A call returns only after its operations have
+//! finished.
 
 use std::{ptr, rc::Rc, time::Instant};
 
@@ -7,10 +8,10 @@ use super::{
     queue::Queue,
 };
 
-/// The value of `CU_STREAM_NON_BLOCKING`, for a stream that does not wait for the default stream.
+/// The value of `CU_STREAM_NON_BLOCKING`: the stream does not wait for the default stream.
 const NON_BLOCKING: u32 = 1;
 
-/// A stream with two events that time its operations.
+/// A stream, and two events that are used to time its operations.
 pub(crate) struct Stream {
     begin: Event,
     end: Event,
@@ -20,9 +21,11 @@ pub(crate) struct Stream {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Elapsed {
-    /// The time between two events around the operations, by the device's clock.
+    /// The time between events before and after the operations in microseconds, measured by the
+    /// device's clock.
     pub device_us: f64,
-    /// The time from before the first call until all operations were done, by the host's clock.
+    /// The time from before the first call until all operations were finished in microseconds,
+    /// measured by the host's clock.
     pub host_us: f64,
 }
 
@@ -32,7 +35,7 @@ impl Stream {
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer outlives the call, and the context is current.
         let code = unsafe { (context.driver().api.cuStreamCreate)(&raw mut handle, NON_BLOCKING) };
-        context.driver().done(code, "make a stream")?;
+        context.driver().check_result(code, "make a stream")?;
         Ok(Self {
             begin,
             end,
@@ -41,82 +44,83 @@ impl Stream {
         })
     }
 
-    /// Executes the operations that `work` adds to the queue, and waits for them. Returns the
-    /// host's time in microseconds.
+    /// Executes the operations that `work` adds to the queue, and waits until they have finished.
+    /// Returns the time measured by the host's clock, in microseconds.
     pub(crate) fn run<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
     ) -> Result<f64, CudaError> {
         // Operations that were started are waited for even after an error, because the device may
         // be writing to the caller's memory.
-        let waiting = Waiting(self);
+        let waiting = WaitOnDrop(self);
         let begun = Instant::now();
         work(&Queue::new(self))?;
-        self.wait()?;
+        self.wait_until_idle()?;
         let host_us = begun.elapsed().as_secs_f64() * 1e6;
         std::mem::forget(waiting);
         Ok(host_us)
     }
 
-    /// Executes operations like [`run`](Self::run), and also returns the device's time.
-    pub(crate) fn time<'scope>(
+    /// Executes operations as [`run`](Self::run) does, and also returns the time measured by the
+    /// device's clock.
+    pub(crate) fn run_timed<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
     ) -> Result<Elapsed, CudaError> {
         let host_us = self.run(|queue| {
-            self.record(&self.begin)?;
+            self.record_event(&self.begin)?;
             work(queue)?;
-            self.record(&self.end)
+            self.record_event(&self.end)
         })?;
         Ok(Elapsed {
-            device_us: self.begin.until_us(&self.end)?,
+            device_us: self.begin.microseconds_until(&self.end)?,
             host_us,
         })
     }
 
-    /// Executes operations in two streams at once, and returns the time from the start of the first
-    /// until the end of the last.
-    pub(crate) fn time_both<'scope>(
+    /// Executes operations in two streams at the same time, and returns the time from the start of
+    /// the first operation until the end of the last.
+    pub(crate) fn run_timed_on_both<'scope>(
         &self,
         other: &Self,
         work: impl FnOnce(&Queue<'_, 'scope>, &Queue<'_, 'scope>) -> Result<(), CudaError>,
     ) -> Result<Elapsed, CudaError> {
-        self.time(|queue| {
-            let waiting = Waiting(other);
-            other.hold_until(&self.begin)?;
+        self.run_timed(|queue| {
+            let waiting = WaitOnDrop(other);
+            other.wait_for_event(&self.begin)?;
             work(queue, &Queue::new(other))?;
-            other.record(&other.end)?;
-            self.hold_until(&other.end)?;
-            // This stream waits for the other one, so the caller only has to wait for this one.
+            other.record_event(&other.end)?;
+            self.wait_for_event(&other.end)?;
+            // This stream waits for the other stream, so the caller only has to wait for this one.
             std::mem::forget(waiting);
             Ok(())
         })
     }
 
-    pub(super) fn record(&self, event: &Event) -> Result<(), CudaError> {
+    pub(super) fn record_event(&self, event: &Event) -> Result<(), CudaError> {
         let driver = self.context.driver();
-        // SAFETY: both handles are the driver's, and belong to this context.
-        driver.done(
+        // SAFETY: the driver created both handles, and both belong to this context.
+        driver.check_result(
             unsafe { (driver.api.cuEventRecord)(event.handle, self.handle) },
             "record an event",
         )
     }
 
-    /// Makes later operations wait until the event has happened.
-    fn hold_until(&self, event: &Event) -> Result<(), CudaError> {
+    /// Makes later operations of this stream wait for the event.
+    fn wait_for_event(&self, event: &Event) -> Result<(), CudaError> {
         let driver = self.context.driver();
-        // SAFETY: both handles are the driver's.
-        driver.done(
+        // SAFETY: the driver created both handles.
+        driver.check_result(
             unsafe { (driver.api.cuStreamWaitEvent)(self.handle, event.handle, 0) },
             "wait for an event",
         )
     }
 
-    fn wait(&self) -> Result<(), CudaError> {
+    fn wait_until_idle(&self) -> Result<(), CudaError> {
         let driver = self.context.driver();
-        // SAFETY: the handle is the driver's.
+        // SAFETY: the driver created the handle.
         let code = unsafe { (driver.api.cuStreamSynchronize)(self.handle) };
-        driver.done(
+        driver.check_result(
             code,
             format!("finish the work on GPU {}", self.context.device.index),
         )
@@ -125,17 +129,18 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: the driver created the handle, and it is released only here, without work in it.
+        // SAFETY: the driver created the handle. It is released only here, when the stream has no
+        // work left.
         unsafe { (self.context.driver().api.cuStreamDestroy_v2)(self.handle) };
     }
 }
 
-struct Waiting<'stream>(&'stream Stream);
+struct WaitOnDrop<'stream>(&'stream Stream);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitOnDrop<'_> {
     fn drop(&mut self) {
-        // The caller returns the error that came first.
-        let _ = self.0.wait();
+        // This error can be ignored, because the caller returns the error that occurred first.
+        let _ = self.0.wait_until_idle();
     }
 }
 
@@ -148,9 +153,9 @@ impl Event {
     pub(super) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer outlives the call, and the context is current.
-        context.driver().done(
+        context.driver().check_result(
             unsafe { (context.driver().api.cuEventCreate)(&raw mut handle, 0) },
-            "make an event",
+            "create an event",
         )?;
         Ok(Self {
             context: Rc::clone(context),
@@ -158,52 +163,53 @@ impl Event {
         })
     }
 
-    /// Waits until the event has happened.
-    pub(super) fn wait(&self) -> Result<(), CudaError> {
+    /// Waits until the event has occurred.
+    pub(super) fn wait_until_reached(&self) -> Result<(), CudaError> {
         let driver = self.context.driver();
-        // SAFETY: the event is the driver's.
-        driver.done(
+        // SAFETY: the driver created the event.
+        driver.check_result(
             unsafe { (driver.api.cuEventSynchronize)(self.handle) },
             "wait for a copy",
         )
     }
 
-    /// Returns the time in microseconds to a later event, when both have happened.
-    fn until_us(&self, later: &Self) -> Result<f64, CudaError> {
+    /// Returns the time in microseconds from this event until a later event. Both must have
+    /// occurred.
+    fn microseconds_until(&self, later: &Self) -> Result<f64, CudaError> {
         let driver = self.context.driver();
         let mut ms = 0.0;
-        // SAFETY: the number outlives the call; the events are the driver's.
+        // SAFETY: the variable outlives the call, and the driver created both events.
         let code =
             unsafe { (driver.api.cuEventElapsedTime)(&raw mut ms, self.handle, later.handle) };
-        driver.done(code, "read the time between two events")?;
+        driver.check_result(code, "read the time between two events")?;
         Ok(f64::from(ms) * 1e3)
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: the driver created the handle, and it is released only here.
+        // SAFETY: the driver created the handle. It is released only here.
         unsafe { (self.context.driver().api.cuEventDestroy_v2)(self.handle) };
     }
 }
 
-/// The value of `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: other threads may use functions that are
-/// forbidden during a capture.
+/// The value of `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: during a capture, other threads may call
+/// functions that this thread may not call.
 const THREAD_LOCAL: i32 = 1;
 
-/// The operations of a queue, which can be launched any number of times. A graph owns the memory
-/// and the kernels that it uses, because it contains their addresses.
+/// A sequence of operations that can be launched any number of times. A graph owns the memory and
+/// the kernels that it uses, because it contains their addresses.
 pub(crate) struct Graph {
     context: Rc<Context>,
     pub(super) handle: Handle,
     memory: Vec<DeviceMemory>,
-    /// The kernels, which are not used again but must stay alive.
+    /// The kernels. They are not called again, but must stay loaded.
     _kernels: Vec<Kernel>,
 }
 
 impl Graph {
     /// Returns `true` if the driver supports graphs.
-    pub(crate) fn is_known(stream: &Stream) -> bool {
+    pub(crate) fn is_supported(stream: &Stream) -> bool {
         stream
             .context
             .driver()
@@ -212,8 +218,8 @@ impl Graph {
             .is_some()
     }
 
-    /// Records the operations that `work` adds to the queue without executing them. The graph owns
-    /// the memory and the kernels that are passed to `work`.
+    /// Records the operations that `work` adds to the queue, without executing them. The graph
+    /// takes ownership of the memory and the kernels that are passed to `work`.
     pub(crate) fn capture(
         stream: &Stream,
         memory: Vec<DeviceMemory>,
@@ -226,31 +232,31 @@ impl Graph {
     ) -> Result<Self, CudaError> {
         let driver = stream.context.driver();
         let Some(instantiate) = driver.api.cuGraphInstantiateWithFlags else {
-            let error = driver.error(CudaError::NOT_SUPPORTED, "make a graph");
+            let error = driver.make_error(CudaError::NOT_SUPPORTED, "make a graph");
             return Err(CudaError {
                 text: "graphs need a driver for CUDA 11.4 or newer".to_owned(),
                 ..error
             });
         };
-        // SAFETY: the handle is the driver's.
+        // SAFETY: the driver created the handle.
         let code = unsafe { (driver.api.cuStreamBeginCapture_v2)(stream.handle, THREAD_LOCAL) };
-        driver.done(code, "begin a graph")?;
+        driver.check_result(code, "begin a graph")?;
         let worked = work(&Queue::new(stream), &memory, &kernels);
         let mut template = ptr::null_mut();
-        // SAFETY: the pointer outlives the call, which ends the capture even if `work` failed.
+        // SAFETY: the pointer outlives the call. The call ends the capture even if `work` failed.
         let code = unsafe { (driver.api.cuStreamEndCapture)(stream.handle, &raw mut template) };
         let template = Template {
             context: &stream.context,
             handle: template,
         };
         worked?;
-        driver.done(code, "end a graph")?;
+        driver.check_result(code, "end a graph")?;
         let mut handle = ptr::null_mut();
-        // SAFETY: the pointer outlives the call, and the template is the driver's.
+        // SAFETY: the pointer outlives the call, and the driver created the template.
         let code = unsafe { instantiate(&raw mut handle, template.handle, 0) };
-        driver.done(
+        driver.check_result(
             code,
-            format!("make a graph for GPU {}", stream.context.device.index),
+            format!("create a graph for GPU {}", stream.context.device.index),
         )?;
         Ok(Self {
             context: Rc::clone(&stream.context),
@@ -267,13 +273,13 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: the driver created the handle, and it is released only here, before the memory
-        // that it uses. It does not run now, because a stream waits for its graphs.
+        // SAFETY: the driver created the handle. It is released only here, before the memory that
+        // the graph uses. The graph is not running, because a stream waits for its graphs.
         unsafe { (self.context.driver().api.cuGraphExecDestroy)(self.handle) };
     }
 }
 
-/// The template of executable graphs, which they do not need afterward.
+/// The template from which executable graphs are created. It is not needed after that.
 struct Template<'context> {
     context: &'context Rc<Context>,
     handle: Handle,
@@ -282,7 +288,7 @@ struct Template<'context> {
 impl Drop for Template<'_> {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: the driver created the handle, and it is released only here.
+            // SAFETY: the driver created the handle. It is released only here.
             unsafe { (self.context.driver().api.cuGraphDestroy)(self.handle) };
         }
     }

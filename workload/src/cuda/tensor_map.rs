@@ -1,28 +1,29 @@
-//! The description of a matrix for the copy engine of Hopper and later GPUs, which reads it tile by
-//! tile.
+//! The description of a matrix for the copy engine of Hopper and later GPUs. The copy engine reads
+//! the matrix tile by tile.
 
 use std::marker::PhantomData;
 
 use super::{api::TensorMapBytes, error::CudaError, memory::DeviceMemory};
 use crate::protocol::Dtype;
 
-/// The value of `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes are swapped within the 128 bytes of
-/// a row, so that rows are in different banks.
+/// The value of `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes are permuted within the 128 bytes
+/// of a row, so that different rows use different banks.
 const SWIZZLE_128_BYTES: i32 = 3;
 /// The value of `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`.
 const PROMOTION_128_BYTES: i32 = 2;
-/// The size of a tile's row.
+/// The size of a tile's row in bytes.
 const TILE_ROW_BYTES: u32 = 128;
 
 /// A description of how to read memory in tiles with rows of 128 bytes.
 pub(crate) struct TensorMap<'memory> {
     pub(super) bytes: TensorMapBytes,
-    /// The memory, because the description contains its address.
+    /// Ties the description to the lifetime of the memory, because it contains the memory's
+    /// address.
     memory: PhantomData<&'memory DeviceMemory>,
 }
 
-/// Returns the `CUtensorMapDataType` of a type.
-fn data_type(dtype: Dtype) -> i32 {
+/// Returns the `CUtensorMapDataType` of a number type.
+fn data_type_code(dtype: Dtype) -> i32 {
     match dtype {
         // All 8-bit types are described as unsigned integers.
         Dtype::Fp8 | Dtype::Int8 | Dtype::Bytes => 0,
@@ -34,8 +35,7 @@ fn data_type(dtype: Dtype) -> i32 {
 }
 
 impl<'memory> TensorMap<'memory> {
-    /// Describes a matrix without gaps: its number of rows, its number of elements per row, and the
-    /// number of rows per tile.
+    /// Describes a matrix without gaps between rows. `rows_of_tile` is the number of rows per tile.
     pub(crate) fn new(
         memory: &'memory DeviceMemory,
         dtype: Dtype,
@@ -43,25 +43,28 @@ impl<'memory> TensorMap<'memory> {
         rows_of_tile: u32,
     ) -> Result<Self, CudaError> {
         let row_bytes = row * dtype.bytes();
-        assert!(row_bytes * rows <= memory.bytes(), "the matrix is there");
+        assert!(
+            row_bytes * rows <= memory.bytes(),
+            "the memory has room for the matrix"
+        );
         let driver = memory.driver();
         let doing = "describe a matrix to the GPU's copy engine";
         let encode = driver
             .api
             .cuTensorMapEncodeTiled
-            .ok_or_else(|| driver.error(CudaError::NOT_SUPPORTED, doing))?;
+            .ok_or_else(|| driver.make_error(CudaError::NOT_SUPPORTED, doing))?;
         let (extents, strides) = ([row, rows], [row_bytes]);
         let (tile, steps) = (
             [TILE_ROW_BYTES / dtype.bytes() as u32, rows_of_tile],
             [1, 1],
         );
         let mut bytes = TensorMapBytes([0; 16]);
-        // SAFETY: the arrays have one element per dimension, the strides one less, and all outlive
-        // the call. The description does not outlive the memory.
+        // SAFETY: the arrays have one element per dimension, or one less for the strides, and all
+        // outlive the call. The description does not outlive the memory.
         let code = unsafe {
             encode(
                 &raw mut bytes,
-                data_type(dtype),
+                data_type_code(dtype),
                 extents.len() as u32,
                 memory.address,
                 extents.as_ptr(),
@@ -74,7 +77,7 @@ impl<'memory> TensorMap<'memory> {
                 0,
             )
         };
-        driver.done(code, doing)?;
+        driver.check_result(code, doing)?;
         Ok(Self {
             bytes,
             memory: PhantomData,

@@ -1,4 +1,4 @@
-//! The CPU as described by the operating system.
+//! The CPU, as described by the operating system.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::memory_budget::parse_kib;
 
-/// The instruction sets that affect computing speed, by the kernel's names.
+/// The instruction sets that affect computing speed. Their names are the kernel's.
 const FEATURES: [&str; 10] = [
     "sse4_2",
     "avx",
@@ -24,44 +24,47 @@ const FEATURES: [&str; 10] = [
 /// The properties of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cpu {
-    /// The name given by the vendor.
+    /// The CPU's name, as given by its vendor.
     pub name: String,
-    /// The number of chips.
+    /// The number of CPU sockets in use.
     pub sockets: usize,
-    /// The number of cores of all chips.
+    /// The total number of cores in all sockets.
     pub cores: usize,
-    /// The number of hardware threads of all cores.
+    /// The total number of hardware threads.
     pub threads: usize,
-    /// The total memory of the host.
+    /// The total memory of the host, in bytes.
     pub memory_bytes: u64,
-    /// The caches of all cores together, smallest first, without caches for instructions.
+    /// The caches of all cores, by level from the smallest to the largest. Instruction caches are
+    /// not included.
     pub caches: Vec<Cache>,
     /// The supported instruction sets that affect computing speed.
     pub features: Vec<&'static str>,
 }
 
-/// The caches of one level.
+/// All caches of the same level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cache {
-    /// The level, where 1 is the nearest to a core.
+    /// The cache level. Level 1 is nearest to a core.
     pub level: u32,
     /// The total size of all caches of this level.
     pub bytes: u64,
 }
 
 impl Cpu {
-    /// Returns the CPU of this machine.
-    pub fn this() -> Self {
-        Self::below(Path::new("/"))
+    /// Reads the properties of this machine's CPU.
+    pub fn read() -> Self {
+        Self::read_from(Path::new("/"))
     }
 
-    /// Returns the size of the last cache before memory.
+    /// Returns the size in bytes of the last cache before memory.
     pub fn last_cache_bytes(&self) -> u64 {
         self.caches.last().map_or(0, |cache| cache.bytes)
     }
 
-    fn below(root: &Path) -> Self {
-        let text = |path: &str| bounded::text(root.join(path), bounded::TABLE).unwrap_or_default();
+    fn read_from(root: &Path) -> Self {
+        let text = |path: &str| {
+            bounded::read_text(root.join(path), bounded::TABLE_LIMIT).unwrap_or_default()
+        };
         let cpuinfo = text("proc/cpuinfo");
         let values = |key: &str| {
             let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
@@ -85,7 +88,7 @@ impl Cpu {
                 .unwrap_or("unknown CPU")
                 .to_owned(),
             sockets: sockets.iter().collect::<BTreeSet<_>>().len().max(1),
-            // If the kernel does not distinguish cores, each thread counts as one.
+            // If the kernel does not report cores, each thread counts as a core.
             cores: if each_core.is_empty() {
                 threads
             } else {
@@ -93,7 +96,7 @@ impl Cpu {
             },
             threads,
             memory_bytes: parse_kib(&text("proc/meminfo"), "MemTotal:").unwrap_or(0) * 1024,
-            caches: caches(&root.join("sys/devices/system/cpu")),
+            caches: read_caches(&root.join("sys/devices/system/cpu")),
             features: FEATURES
                 .into_iter()
                 .filter(|feature| flags.contains(feature))
@@ -102,14 +105,14 @@ impl Cpu {
     }
 }
 
-/// Returns the caches by level. Each cache is listed below every CPU that shares it, but is counted
-/// once.
-fn caches(folder: &Path) -> Vec<Cache> {
+/// Returns the caches by level. The kernel lists a cache for every CPU that shares it, but it is
+/// counted once.
+fn read_caches(folder: &Path) -> Vec<Cache> {
     let mut each = BTreeSet::new();
-    for cpu in entries(folder, "cpu") {
-        for cache in entries(&cpu.join("cache"), "index") {
+    for cpu in numbered_entries(folder, "cpu") {
+        for cache in numbered_entries(&cpu.join("cache"), "index") {
             let text = |name| {
-                bounded::text(cache.join(name), bounded::VALUE)
+                bounded::read_text(cache.join(name), bounded::VALUE_LIMIT)
                     .unwrap_or_default()
                     .trim()
                     .to_owned()
@@ -143,8 +146,8 @@ fn caches(folder: &Path) -> Vec<Cache> {
         .collect()
 }
 
-/// Returns the entries of a folder with this name followed by a number.
-fn entries(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
+/// Returns the entries of a directory whose names consist of `name` and a number.
+fn numbered_entries(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
     let is_numbered = |path: &std::path::PathBuf| {
         let number = path
             .file_name()
@@ -166,7 +169,7 @@ fn entries(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
 mod tests {
     use super::*;
 
-    fn write(root: &Path, path: &str, text: &str) {
+    fn write_file(root: &Path, path: &str, text: &str) {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -177,15 +180,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let thread = |number: u32, core: u32| {
             format!(
-                "processor\t: {number}\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: {core}\nflags\t: fma x avx2\n"
+                "processor\t: {number}\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: \
+                 {core}\nflags\t: fma x avx2\n"
             )
         };
-        write(
+        write_file(
             root.path(),
             "proc/cpuinfo",
             &[thread(0, 0), thread(1, 0), thread(2, 1), thread(3, 1)].join("\n"),
         );
-        write(root.path(), "proc/meminfo", "MemTotal:       16 kB\n");
+        write_file(root.path(), "proc/meminfo", "MemTotal:       16 kB\n");
         for (cpu, pair) in [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")] {
             for (index, level, kind, shared, size) in [
                 (0, 1, "Data", pair, "32K"),
@@ -199,7 +203,7 @@ mod tests {
                     ("shared_cpu_list", shared),
                     ("size", size),
                 ] {
-                    write(
+                    write_file(
                         root.path(),
                         &format!("{place}/{name}"),
                         &format!("{text}\n"),
@@ -207,7 +211,7 @@ mod tests {
                 }
             }
         }
-        let cpu = Cpu::below(root.path());
+        let cpu = Cpu::read_from(root.path());
         assert_eq!(
             (cpu.name.as_str(), cpu.sockets, cpu.cores, cpu.threads),
             ("Fast CPU", 1, 2, 4)
@@ -232,8 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_has_a_thread() {
-        let cpu = Cpu::below(Path::new("/nowhere"));
+    fn machine_without_information_has_one_thread() {
+        let cpu = Cpu::read_from(Path::new("/nowhere"));
         assert_eq!((cpu.threads, cpu.cores, cpu.last_cache_bytes()), (1, 1, 0));
     }
 }

@@ -1,13 +1,13 @@
-//! The properties of a GPU that the driver reports, and the rates that follow from them.
+//! The properties of a GPU that the driver reports, and the peak rates that result from them.
 
 use gpumon_probe::model::{Absence, Reading};
 use serde::Serialize;
 
 use super::peaks::Peaks;
 use crate::{
-    cuda::{Attribute, Device, Driver, Unavailable},
+    cuda::{Attribute, Device, Driver, DriverUnavailable},
     protocol::Dtype,
-    roofline::Rated,
+    roofline::RatedPeak,
 };
 
 /// The properties and theoretical peaks of a GPU.
@@ -15,9 +15,9 @@ use crate::{
 pub struct GpuInfo {
     /// The index in CUDA's order.
     pub index: u32,
-    /// The name, such as `NVIDIA H200`.
+    /// The GPU's name, such as `NVIDIA H200`.
     pub name: String,
-    /// The UUID that NVML reports.
+    /// The UUID, as reported by NVML.
     pub uuid: String,
     /// The PCI address, such as `0000:1A:00.0`.
     pub pci_bus_id: String,
@@ -25,26 +25,26 @@ pub struct GpuInfo {
     pub compute_capability: String,
     /// The number of streaming multiprocessors.
     pub multiprocessors: Reading<u32>,
-    /// The highest clock of the multiprocessors.
+    /// The highest clock of the multiprocessors, in MHz.
     pub max_clock_mhz: Reading<f64>,
-    /// The total device memory.
+    /// The total device memory, in bytes.
     pub memory_bytes: u64,
-    /// The width of the memory bus.
+    /// The width of the memory bus, in bits.
     pub memory_bus_bits: Reading<u32>,
-    /// The highest clock of the memory.
+    /// The highest clock of the memory, in MHz.
     pub memory_clock_mhz: Reading<f64>,
-    /// The bandwidth of the memory bus, calculated from its width and clock, with two bits per line
-    /// and clock.
+    /// The bandwidth of the memory bus, calculated from its width and clock. Each line of the bus
+    /// transfers two bits per clock.
     pub memory_bytes_per_second: Reading<f64>,
-    /// Whether memory errors are corrected.
+    /// Whether the GPU corrects memory errors (ECC).
     pub ecc: Reading<bool>,
-    /// The L2 cache of the whole chip.
+    /// The size of the whole chip's L2 cache, in bytes.
     pub l2_cache_bytes: Reading<u64>,
-    /// The shared memory of a multiprocessor.
+    /// The shared memory of a multiprocessor, in bytes.
     pub shared_memory_bytes: Reading<u64>,
-    /// The maximum shared memory of a block.
+    /// The maximum shared memory of a block, in bytes.
     pub shared_memory_per_block_bytes: Reading<u64>,
-    /// The number of 32-bit registers of a block.
+    /// The maximum number of 32-bit registers of a block.
     pub registers_per_block: Reading<u32>,
     /// The maximum number of threads of a multiprocessor.
     pub max_threads: Reading<u32>,
@@ -52,30 +52,30 @@ pub struct GpuInfo {
     pub max_threads_per_block: Reading<u32>,
     /// The number of threads in a warp.
     pub warp_size: Reading<u32>,
-    /// The number of engines that copy while kernels run.
+    /// The number of engines that can copy memory while kernels run.
     pub copy_engines: Reading<u32>,
-    /// The theoretical peak rates per second.
+    /// The theoretical peak rates.
     pub peaks: Reading<Peaks>,
 }
 
 /// The GPUs that the CUDA driver reports.
-pub struct Gpus {
-    /// The newest version of CUDA that the driver supports.
+pub struct CudaGpus {
+    /// The newest CUDA version that the driver supports.
     pub cuda: String,
     /// All GPUs in CUDA's order.
     pub gpus: Vec<GpuInfo>,
 }
 
-impl Gpus {
-    /// Reads all GPUs from the driver.
+impl CudaGpus {
+    /// Reads the properties of all GPUs from the driver.
     ///
     /// # Errors
-    /// Returns an error if there is no driver or no GPU.
-    pub fn read() -> Result<Self, Unavailable> {
+    /// Returns an error if there is no driver, or if there is no GPU.
+    pub fn read() -> Result<Self, DriverUnavailable> {
         let driver = Driver::load()?;
         Ok(Self {
             cuda: driver.version.to_string(),
-            gpus: driver.devices()?.iter().map(GpuInfo::new).collect(),
+            gpus: driver.list_devices()?.iter().map(GpuInfo::new).collect(),
         })
     }
 }
@@ -111,27 +111,28 @@ impl GpuInfo {
             max_threads_per_block: number(Attribute::MaxThreadsPerBlock),
             warp_size: number(Attribute::WarpSize),
             copy_engines: number(Attribute::CopyEngines),
-            peaks: peaks(device),
+            peaks: read_peaks(device),
         }
     }
 }
 
-/// Returns the peak rate of a GPU for a type, by tensor cores if they support the type.
-pub(crate) fn compute_peak(device: &Device, dtype: Dtype) -> Reading<Rated> {
+/// Returns a GPU's peak rate for a number type. The rate is that of tensor cores if they support
+/// the type.
+pub(crate) fn compute_peak(device: &Device, dtype: Dtype) -> Reading<RatedPeak> {
     let rated = |peaks: &Peaks| {
-        let per_second = peaks.of_type(dtype)?;
-        Some(Rated {
+        let per_second = peaks.find_rate(dtype)?;
+        Some(RatedPeak {
             per_second,
             at_mhz: Some(peaks.clock_mhz),
         })
     };
-    peaks(device)
+    read_peaks(device)
         .value()
         .and_then(rated)
         .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 
-fn peaks(device: &Device) -> Reading<Peaks> {
+fn read_peaks(device: &Device) -> Reading<Peaks> {
     let number = |attribute| device.attribute(attribute).ok();
     let found = number(Attribute::Multiprocessors)
         .zip(number(Attribute::ClockRateKhz))
@@ -146,8 +147,8 @@ fn peaks(device: &Device) -> Reading<Peaks> {
     found.map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 
-/// Returns the bandwidth of the memory bus. A driver that reports 0 for a property does not know
-/// it.
+/// Returns the bandwidth of the memory bus. If the driver reports 0 for a property, the property is
+/// unknown.
 pub(crate) fn memory_bandwidth(device: &Device) -> Reading<f64> {
     let number = |attribute| {
         device

@@ -1,4 +1,4 @@
-//! The hardware that the machine computes with, and its theoretical peaks.
+//! The machine's hardware for computing, and its theoretical peaks.
 
 mod cpu;
 mod gpu;
@@ -7,6 +7,6 @@ mod peaks;
 pub(crate) use self::gpu::{compute_peak, memory_bandwidth};
 pub use self::{
     cpu::{Cache, Cpu},
-    gpu::{GpuInfo, Gpus},
-    peaks::{ClockOf, Peak, Peaks},
+    gpu::{CudaGpus, GpuInfo},
+    peaks::{ClockSource, Peak, Peaks},
 };

@@ -1,4 +1,5 @@
-//! The peak rates of chips from their data sheets. Chips that are not in the table have none.
+//! The peak rates of chips according to their data sheets. Chips that are not in the table have no
+//! peak rates.
 
 use serde::Serialize;
 
@@ -7,9 +8,9 @@ use crate::protocol::Dtype;
 /// A compute capability, such as (9, 0).
 type Capability = (u32, u32);
 
-/// The operations of a multiprocessor per clock, without sparsity, for each compute capability. A
-/// fused multiply-add counts as two.
-const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
+/// The number of operations of a multiprocessor per clock, without sparsity, for each compute
+/// capability. A fused multiply-add counts as two operations.
+const OPERATIONS_PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ((7, 5), &[("fp32", 128.0), ("fp16", 1024.0)]),
     (
         (8, 0),
@@ -55,21 +56,21 @@ const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
     ),
 ];
 
-/// The chips with tensor cores of half the rate on gaming boards, for products that are summed in
-/// 32 bits.
-const HALVED: [Capability; 2] = [(8, 6), (8, 9)];
+/// The chips that have half-rate tensor cores on gaming boards, for products that are summed in 32
+/// bits.
+const HALF_RATE_CHIPS: [Capability; 2] = [(8, 6), (8, 9)];
 
-/// The clock that NVIDIA uses for the rates of its SXM boards with Hopper. The highest clock that
+/// The clock that NVIDIA's data sheets use for Hopper's SXM boards, in MHz. The highest clock that
 /// the driver reports is higher.
 const HOPPER_SXM_MHZ: f64 = 1830.0;
 
-/// The peak rates of a chip at one clock.
+/// The peak rates of a chip at a certain clock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Peaks {
-    /// The clock of the multiprocessors.
+    /// The clock of the multiprocessors that the rates are calculated for, in MHz.
     pub clock_mhz: f64,
     /// The source of the clock.
-    pub clock_of: ClockOf,
+    pub clock_of: ClockSource,
     /// The peak rates of all types that the chip supports.
     pub by_type: Vec<Peak>,
 }
@@ -77,7 +78,7 @@ pub struct Peaks {
 /// The source of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ClockOf {
+pub enum ClockSource {
     /// The data sheet of the chip.
     DataSheet,
     /// The highest clock that the driver reports.
@@ -87,28 +88,30 @@ pub enum ClockOf {
 /// The peak rate for one type.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Peak {
-    /// The type, such as `bf16`. The rate is that of tensor cores if there are any, except for
-    /// `fp32` and `fp64`.
+    /// The type, such as `bf16`. The rate is that of tensor cores if they support the type, except
+    /// for `fp32` and `fp64`.
     pub dtype: &'static str,
-    /// The rate, where a fused multiply-add counts as two operations.
+    /// The number of operations per second. A fused multiply-add counts as two operations.
     pub operations_per_second: f64,
 }
 
 impl Peaks {
-    /// Returns the peak rates of a chip; `None` if it is not in the table.
+    /// Returns the peak rates of a chip, or `None` if the chip is not in the table.
     pub(super) fn new(
         name: &str,
         capability: Capability,
         multiprocessors: u32,
         max_clock_mhz: f64,
     ) -> Option<Self> {
-        let (_, per_clock) = PER_CLOCK.iter().find(|(known, _)| *known == capability)?;
+        let (_, per_clock) = OPERATIONS_PER_CLOCK
+            .iter()
+            .find(|(known, _)| *known == capability)?;
         let (clock_mhz, clock_of) = if is_hopper_sxm(name, multiprocessors) {
-            (HOPPER_SXM_MHZ, ClockOf::DataSheet)
+            (HOPPER_SXM_MHZ, ClockSource::DataSheet)
         } else {
-            (max_clock_mhz, ClockOf::Driver)
+            (max_clock_mhz, ClockSource::Driver)
         };
-        let is_halved = HALVED.contains(&capability) && name.contains("GeForce");
+        let is_halved = HALF_RATE_CHIPS.contains(&capability) && name.contains("GeForce");
         let by_type = per_clock.iter().map(|(dtype, operations)| {
             let share = if is_halved && *dtype != "fp32" {
                 0.5
@@ -130,8 +133,9 @@ impl Peaks {
 }
 
 impl Peaks {
-    /// Returns the rate for a type, by tensor cores if there are two units for it.
-    pub(super) fn of_type(&self, dtype: Dtype) -> Option<f64> {
+    /// Returns the peak rate for a type. If both tensor cores and other units support the type, the
+    /// rate is that of the tensor cores.
+    pub(super) fn find_rate(&self, dtype: Dtype) -> Option<f64> {
         let name = dtype.to_string();
         let of = |name: &str| self.by_type.iter().find(|peak| peak.dtype == name);
         of(&format!("{name}_tensor"))
@@ -140,8 +144,8 @@ impl Peaks {
     }
 }
 
-/// Returns `true` for SXM boards with Hopper. Boards for PCIe have fewer multiprocessors or, like
-/// the NVL, a lower clock.
+/// Returns `true` for Hopper's SXM boards. PCIe boards have fewer multiprocessors or, like the NVL
+/// board, a lower clock.
 fn is_hopper_sxm(name: &str, multiprocessors: u32) -> bool {
     let is_hopper = ["H200", "H100 80GB HBM3"]
         .iter()
@@ -154,7 +158,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn reaches(
+    fn assert_peak(
         name: &str,
         capability: Capability,
         count: u32,
@@ -176,22 +180,22 @@ mod tests {
     }
 
     #[test]
-    fn the_data_sheets_numbers_come_out() {
-        reaches("NVIDIA H200", (9, 0), 132, 1980.0, "bf16", 989.4);
-        reaches("NVIDIA H200", (9, 0), 132, 1980.0, "fp64_tensor", 61.8);
-        reaches("NVIDIA A100-SXM4-80GB", (8, 0), 108, 1410.0, "bf16", 311.9);
-        reaches("NVIDIA A100-SXM4-80GB", (8, 0), 108, 1410.0, "fp64", 9.7);
-        reaches("NVIDIA GeForce RTX 3090", (8, 6), 82, 1695.0, "fp32", 35.6);
-        reaches("NVIDIA GeForce RTX 3090", (8, 6), 82, 1695.0, "tf32", 35.6);
-        reaches("NVIDIA RTX A6000", (8, 6), 84, 1800.0, "bf16", 154.8);
+    fn peaks_match_data_sheets() {
+        assert_peak("NVIDIA H200", (9, 0), 132, 1980.0, "bf16", 989.4);
+        assert_peak("NVIDIA H200", (9, 0), 132, 1980.0, "fp64_tensor", 61.8);
+        assert_peak("NVIDIA A100-SXM4-80GB", (8, 0), 108, 1410.0, "bf16", 311.9);
+        assert_peak("NVIDIA A100-SXM4-80GB", (8, 0), 108, 1410.0, "fp64", 9.7);
+        assert_peak("NVIDIA GeForce RTX 3090", (8, 6), 82, 1695.0, "fp32", 35.6);
+        assert_peak("NVIDIA GeForce RTX 3090", (8, 6), 82, 1695.0, "tf32", 35.6);
+        assert_peak("NVIDIA RTX A6000", (8, 6), 84, 1800.0, "bf16", 154.8);
     }
 
     #[test]
-    fn whose_clock_it_is_is_said_and_an_unknown_chip_has_none() {
+    fn clock_source_is_reported_unless_chip_is_unknown() {
         let clock = |name| Peaks::new(name, (9, 0), 132, 1785.0).unwrap().clock_of;
         assert_eq!(
             (clock("NVIDIA H200"), clock("NVIDIA H200 NVL")),
-            (ClockOf::DataSheet, ClockOf::Driver)
+            (ClockSource::DataSheet, ClockSource::Driver)
         );
         assert_eq!(Peaks::new("NVIDIA Next", (11, 7), 200, 2000.0), None);
     }

@@ -1,12 +1,12 @@
-//! Demonstrations of running out of memory that are safe but real. They are for people who want to
-//! understand an out-of-memory error, or to see how their dashboards show it.
+//! Demonstrations of running out of memory that are safe but real. They are meant for people who
+//! want to understand an out-of-memory error, or to see how their dashboards show one.
 //!
 //! - A [`Scenario`] is one demonstration. All of them are in `scenarios`.
-//! - [`ScenarioContext`] is the environment of a scenario, which enforces the rules: a reserve
-//!   always stays free for others, the real error comes from requesting more memory than exists and
-//!   never from using up the card, and all memory is released when a scenario ends in any way.
-//! - `device` is the memory in use: that of a GPU (`on_cuda`), or a model on the CPU that follows
-//!   the same rules (`model`).
+//! - [`ScenarioContext`] is the environment of a scenario. It enforces the rules: a reserve always
+//!   stays free for others; the real error is caused by requesting more memory than exists, never
+//!   by filling the GPU's memory; and all memory is released when a scenario ends in any way.
+//! - `device` is the memory that a scenario uses: that of a GPU (`on_cuda`), or a model on the CPU
+//!   that follows the same rules (`model`).
 //! - [`second`] is the second process, for scenarios that need one.
 
 pub mod second;
@@ -24,38 +24,40 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use self::{device::Device, model::Model, on_cuda::OnCuda};
-pub use self::{scenario::Scenario, scenarios::all};
-pub(crate) use self::{scenario_context::ScenarioContext, scenarios::find, stop::Stop};
+use self::{device::DemoDevice, model::ModelDevice, on_cuda::CudaDevice};
+pub use self::{scenario::Scenario, scenarios::list_scenarios};
+pub(crate) use self::{
+    scenario_context::ScenarioContext, scenarios::find_scenario, stop::DemoError,
+};
 #[cfg(test)]
 use crate::protocol::MemoryLevel;
 use crate::{
-    bench::Place,
+    bench::ExecutionPlace,
     protocol::{Phase, Report, Topic},
 };
 
-/// The settings of a demonstration in addition to the job.
+/// The settings of a demonstration that are not part of the job.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Setting {
+pub(crate) struct DemoSettings {
     /// The maximum memory to use at a time, if that is less than the reserve allows.
     pub(crate) cap_bytes: Option<u64>,
-    /// The command that starts the second process, see [`second`]. The UUID of the device is added
-    /// as its last argument. Without a command, scenarios that need another process fail.
+    /// The command that starts the second process (see [`second`]). The device's UUID is added as
+    /// the last argument. If the command is empty, scenarios that need a second process fail.
     pub(crate) second: Vec<OsString>,
 }
 
-/// Runs a scenario, reports its progress, releases all memory, and returns the exit code. Setting
-/// `interrupted` releases the memory at once.
-pub(crate) fn run(
+/// Runs a scenario, reports its progress, releases all memory, and returns the exit code. If
+/// `interrupted` is set, the memory is released immediately.
+pub(crate) fn run_scenario(
     scenario: &Scenario,
     hold_seconds: f64,
-    place: &Place<'_>,
-    setting: &Setting,
+    place: &ExecutionPlace<'_>,
+    setting: &DemoSettings,
     say: &mut dyn FnMut(Report),
     interrupted: &AtomicBool,
 ) -> u8 {
     let (backend, id) = (place.backend(), || scenario.id.to_owned());
-    let shown = open(place, setting).and_then(|device| {
+    let shown = open_device(place, setting).and_then(|device| {
         say(Report::Begun {
             title: scenario.title.to_owned(),
             devices: vec![device.name()],
@@ -69,12 +71,12 @@ pub(crate) fn run(
             &mut *say,
             interrupted,
         )?;
-        show(scenario, &mut context)
+        show_scenario(scenario, &mut context)
     });
     match shown {
         Ok(()) => 0,
-        // The interruption may be the reason for the error.
-        Err(_) if interrupted.load(Relaxed) => Stop::Interrupted.exit_code(),
+        // The error may have been caused by the interruption.
+        Err(_) if interrupted.load(Relaxed) => DemoError::Interrupted.exit_code(),
         Err(error) => {
             let code = error.exit_code();
             say(Report::Failed {
@@ -89,32 +91,35 @@ pub(crate) fn run(
     }
 }
 
-fn open<'a>(place: &'a Place<'_>, setting: &'a Setting) -> Result<Box<dyn Device + 'a>, Stop> {
+fn open_device<'a>(
+    place: &'a ExecutionPlace<'_>,
+    setting: &'a DemoSettings,
+) -> Result<Box<dyn DemoDevice + 'a>, DemoError> {
     Ok(match place {
-        Place::Cuda(gpu) => Box::new(OnCuda::new(gpu, &setting.second)?),
-        Place::Cpu(_) => Box::new(Model::new()),
+        ExecutionPlace::Cuda(gpu) => Box::new(CudaDevice::new(gpu, &setting.second)?),
+        ExecutionPlace::Cpu(_) => Box::new(ModelDevice::new()),
     })
 }
 
-/// Runs a scenario, and then reports the cause, the remedies, and the proof that all memory was
-/// released.
-fn show(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    context.phase(Phase::Preparing);
+/// Runs a scenario. Then reports the cause of the error, the remedies, and the proof that all
+/// memory was released.
+fn show_scenario(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
+    context.report_phase(Phase::Preparing);
     if context.device.is_model() {
-        context.step("This is a model of GPU memory with the same rules. No GPU is used.");
+        context.report_step("This is a model of GPU memory with the same rules. No GPU is used.");
     }
-    context.device.settle();
-    let before = context.free()?;
+    context.device.release_driver_memory();
+    let before = context.free_memory()?;
     let shown = (scenario.run)(context);
-    context.phase(Phase::GivingBack);
-    let proof = context.proof(before.free_bytes);
+    context.report_phase(Phase::GivingBack);
+    let proof = context.prove_release(before.free_bytes);
     shown?;
-    context.say(Topic::Cause, scenario.cause);
+    context.report_sentence(Topic::Cause, scenario.cause);
     for fix in scenario.fixes {
-        context.say(Topic::Fix, *fix);
+        context.report_sentence(Topic::Fix, *fix);
     }
-    context.say(Topic::Lesson, scenario.lesson);
-    context.say(Topic::Proof, proof?);
+    context.report_sentence(Topic::Lesson, scenario.lesson);
+    context.report_sentence(Topic::Proof, proof?);
     Ok(())
 }
 

@@ -1,11 +1,11 @@
-//! The memory of a GPU, for demonstrations.
+//! A GPU's memory, as used by demonstrations.
 
 use std::{ffi::OsString, rc::Rc, time::Duration};
 
 use super::{
-    device::{Device, Held, Mapping, Pool, Second},
-    second::Child,
-    stop::Stop,
+    device::{Allocation, DemoDevice, DemoPool, Mapping, SecondProcess},
+    second::SecondChild,
+    stop::DemoError,
 };
 use crate::{
     cuda::{
@@ -17,50 +17,52 @@ use crate::{
 };
 
 const KERNELS: Code = ptx!("oom");
-/// The memory that a process uses on a large GPU for its context. On a small GPU, it is less.
+/// The memory in bytes that a process uses for its context on a large GPU. On a small GPU, it is
+/// less.
 const CONTEXT_BYTES: u64 = 768 << 20;
 
-/// The divisor of the total memory for what the driver may use in addition to requests. Page tables
-/// are far smaller.
-const OVERHEAD: u64 = 512;
-/// The memory that is needed to use each kind of memory once.
+/// The share of the total memory that the driver may use in addition to requests is one divided by
+/// this number. Page tables are far smaller.
+const OVERHEAD_DIVISOR: u64 = 512;
+/// The memory in bytes that is needed to use each kind of memory once.
 const WARM_BYTES: u64 = 64 << 20;
 
-pub(crate) struct OnCuda<'a> {
+pub(crate) struct CudaDevice<'a> {
     gpu: &'a Gpu,
     second: &'a [OsString],
-    /// The code, which stays loaded as long as this exists.
+    /// The module with the kernels of the demonstrations. It stays loaded as long as this device
+    /// exists.
     code: Rc<cuda::Module>,
 }
 
-impl<'a> OnCuda<'a> {
+impl<'a> CudaDevice<'a> {
     pub(crate) fn new(gpu: &'a Gpu, second: &'a [OsString]) -> Result<Self, CudaError> {
         let new = Self {
             gpu,
             second,
-            code: gpu.context.load(KERNELS)?,
+            code: gpu.context.load_module(KERNELS)?,
         };
         if gpu.memory_budget()?.usable_bytes() < WARM_BYTES {
             return Ok(new);
         }
-        // The driver keeps what it allocates at the first use of each kind of memory, so this is
-        // done before a demonstration. An older driver lacks some functions, which is reported by
-        // the scenarios that need them.
-        new.start(1)?;
-        let warm = |pool: Box<dyn Pool>| {
+        // Each kind of memory is used once before a demonstration, because the driver keeps what it
+        // allocates at the first use. If an older driver lacks a function, the scenarios that need
+        // it report this.
+        new.launch_kernel(1)?;
+        let warm = |pool: Box<dyn DemoPool>| {
             pool.allocate(1).map(drop)?;
             pool.keep_busy(Duration::from_nanos(1))?;
-            pool.finish()
+            pool.wait_until_finished()
         };
-        let _ = new.pool(0).and_then(warm);
+        let _ = new.create_pool(0).and_then(warm);
         let _ = new
             .granularity_bytes()
-            .and_then(|bytes| new.mapping(1, bytes)?.create());
+            .and_then(|bytes| new.create_mapping(1, bytes)?.create_piece());
         Ok(new)
     }
 }
 
-impl Device for OnCuda<'_> {
+impl DemoDevice for CudaDevice<'_> {
     fn name(&self) -> DeviceName {
         self.gpu.device().into()
     }
@@ -69,23 +71,23 @@ impl Device for OnCuda<'_> {
         false
     }
 
-    fn free(&self) -> Result<FreeMemory, CudaError> {
+    fn free_memory(&self) -> Result<FreeMemory, CudaError> {
         self.gpu.context.memory()
     }
 
-    /// Makes the driver release the small freed pieces that it keeps, by requesting more memory
-    /// than exists.
-    fn settle(&self) {
-        if let Ok(FreeMemory { total_bytes, .. }) = self.free() {
+    /// Makes the driver release small freed pieces that it still keeps. This is done by requesting
+    /// more memory than exists.
+    fn release_driver_memory(&self) {
+        if let Ok(FreeMemory { total_bytes, .. }) = self.free_memory() {
             let _ = self.gpu.context.allocate(total_bytes + total_bytes / 8);
         }
     }
 
-    fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
+    fn allocate(&self, bytes: u64) -> Result<Allocation, CudaError> {
         Ok(Box::new(self.gpu.context.allocate(bytes)?))
     }
 
-    fn pool(&self, keep_bytes: u64) -> Result<Box<dyn Pool>, CudaError> {
+    fn create_pool(&self, keep_bytes: u64) -> Result<Box<dyn DemoPool>, CudaError> {
         let pool = cuda::Pool::new(&self.gpu.context, keep_bytes)?;
         Ok(Box::new(CudaPool {
             pool,
@@ -97,7 +99,11 @@ impl Device for OnCuda<'_> {
         PhysicalMemory::granularity_bytes(&self.gpu.context)
     }
 
-    fn mapping(&self, places: u64, piece_bytes: u64) -> Result<Box<dyn Mapping + '_>, CudaError> {
+    fn create_mapping(
+        &self,
+        places: u64,
+        piece_bytes: u64,
+    ) -> Result<Box<dyn Mapping + '_>, CudaError> {
         let range = AddressRange::new(&self.gpu.context, places * piece_bytes)?;
         Ok(Box::new(CudaMapping {
             gpu: self.gpu,
@@ -107,8 +113,8 @@ impl Device for OnCuda<'_> {
         }))
     }
 
-    fn start(&self, threads: u32) -> Result<(), CudaError> {
-        let kernel = self.code.kernel("oom_registers")?;
+    fn launch_kernel(&self, threads: u32) -> Result<(), CudaError> {
+        let kernel = self.code.find_kernel("oom_registers")?;
         let out = self.gpu.context.allocate(size_of::<f32>() as u64)?;
         let grid = Grid { blocks: 1, threads };
         self.gpu
@@ -118,29 +124,29 @@ impl Device for OnCuda<'_> {
     }
 
     fn overhead_bytes(&self) -> Result<u64, CudaError> {
-        Ok(self.free()?.total_bytes / OVERHEAD)
+        Ok(self.free_memory()?.total_bytes / OVERHEAD_DIVISOR)
     }
 
     fn context_bytes(&self) -> Result<u64, CudaError> {
-        Ok(CONTEXT_BYTES.min(self.free()?.total_bytes / 32))
+        Ok(CONTEXT_BYTES.min(self.free_memory()?.total_bytes / 32))
     }
 
-    fn second(&self) -> Result<Box<dyn Second + '_>, Stop> {
-        Ok(Box::new(Child::start(
+    fn start_second_process(&self) -> Result<Box<dyn SecondProcess + '_>, DemoError> {
+        Ok(Box::new(SecondChild::start(
             self.second,
             &self.gpu.device().uuid,
         )?))
     }
 }
 
-/// A pool, with the code that keeps its stream busy.
+/// A memory pool, and the code that keeps its stream busy.
 struct CudaPool {
     pool: Rc<cuda::Pool>,
     code: Rc<cuda::Module>,
 }
 
-impl Pool for CudaPool {
-    fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
+impl DemoPool for CudaPool {
+    fn allocate(&self, bytes: u64) -> Result<Allocation, CudaError> {
         Ok(Box::new(self.pool.allocate(bytes)?))
     }
 
@@ -154,15 +160,15 @@ impl Pool for CudaPool {
 
     fn keep_busy(&self, time: Duration) -> Result<(), CudaError> {
         self.pool
-            .start(self.code.kernel("oom_wait")?, time.as_nanos() as u64)
+            .launch(self.code.find_kernel("oom_wait")?, time.as_nanos() as u64)
     }
 
-    fn finish(&self) -> Result<(), CudaError> {
-        self.pool.finish()
+    fn wait_until_finished(&self) -> Result<(), CudaError> {
+        self.pool.wait_until_finished()
     }
 }
 
-/// A range of addresses, with pieces of memory for it.
+/// A range of device addresses, and the pieces of memory that can be mapped to it.
 struct CudaMapping<'a> {
     gpu: &'a Gpu,
     range: AddressRange,
@@ -171,19 +177,19 @@ struct CudaMapping<'a> {
 }
 
 impl Mapping for CudaMapping<'_> {
-    fn create(&mut self) -> Result<usize, CudaError> {
+    fn create_piece(&mut self) -> Result<usize, CudaError> {
         self.pieces
             .push(PhysicalMemory::new(&self.gpu.context, self.piece_bytes)?);
         Ok(self.pieces.len() - 1)
     }
 
-    fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError> {
+    fn map_piece(&mut self, place: u64, piece: usize) -> Result<(), CudaError> {
         self.range
-            .map(place * self.piece_bytes, &self.pieces[piece])
+            .map_memory(place * self.piece_bytes, &self.pieces[piece])
     }
 
     fn unmap_piece(&mut self, place: u64) -> Result<(), CudaError> {
-        self.range.unmap(place * self.piece_bytes)
+        self.range.unmap_memory(place * self.piece_bytes)
     }
 
     fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
@@ -191,7 +197,7 @@ impl Mapping for CudaMapping<'_> {
             .fill(&self.gpu.stream, offset_bytes, bytes, value)
     }
 
-    fn read(&self, offset_bytes: u64) -> Result<u8, CudaError> {
+    fn read_byte(&self, offset_bytes: u64) -> Result<u8, CudaError> {
         let mut byte = [0];
         self.range.read(&self.gpu.stream, offset_bytes, &mut byte)?;
         Ok(byte[0])

@@ -2,27 +2,28 @@
 
 use serde::Serialize;
 
-use super::{scenario_context::ScenarioContext, stop::Stop};
+use super::{scenario_context::ScenarioContext, stop::DemoError};
 
-/// A demonstration of running out of memory, or of errors that look like it, with explanations.
+/// A demonstration of running out of memory, or of errors that look like it. It includes
+/// explanations.
 #[derive(Debug, Serialize)]
 pub struct Scenario {
-    /// The name as typed by users.
+    /// The scenario's name, as typed by users.
     pub id: &'static str,
     /// A title of a few words.
     pub title: &'static str,
-    /// A description of the visible effect, in one sentence.
+    /// A sentence that describes the visible effect.
     pub shows: &'static str,
     /// The cause of the effect.
     pub cause: &'static str,
-    /// The remedies, with the settings of frameworks.
+    /// The remedies, including the settings of frameworks.
     #[serde(rename = "cures")]
     pub fixes: &'static [&'static str],
-    /// The lesson of the scenario.
+    /// The lesson that the scenario teaches.
     pub lesson: &'static str,
-    /// Runs the scenario step by step. All of its memory is released when this returns. The
-    /// function fails if there is not enough memory, if the run is interrupted, or if the effect
-    /// does not occur.
+    /// The function that runs the scenario step by step. When it returns, all of its memory is
+    /// released. It fails if there is not enough memory, if the run is interrupted, or if the
+    /// effect does not occur.
     #[serde(skip)]
-    pub(super) run: fn(&mut ScenarioContext<'_>) -> Result<(), Stop>,
+    pub(super) run: fn(&mut ScenarioContext<'_>) -> Result<(), DemoError>,
 }

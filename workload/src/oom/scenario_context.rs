@@ -1,4 +1,5 @@
-//! The environment of a scenario: the device, the rules that protect others, and the reports.
+//! The environment of a scenario: the device, the rules that protect other processes, and the
+//! reports.
 
 use std::{
     fmt,
@@ -8,57 +9,58 @@ use std::{
 };
 
 use super::{
-    device::{Device, Held},
-    stop::Stop,
+    device::{Allocation, DemoDevice},
+    stop::DemoError,
 };
 use crate::{
     cuda::{CudaError, FreeMemory},
-    error::gib,
-    measure::Now,
+    error::format_gib,
+    measure::MeasureProgress,
     memory_budget::MemoryBudget,
     protocol::{Backend, MemoryLevel, Phase, Report, Topic},
 };
 
-/// The default time for which memory is kept.
-const USUAL_HOLD_SECONDS: f64 = 3.0;
-/// The maximum time for which memory is kept, so that a forgotten demonstration does not block a
-/// device.
-const LONGEST_HOLD_SECONDS: f64 = 600.0;
-/// The driver's unit of allocation. Each size is rounded up to a multiple of it.
+/// The default time for which memory is kept, in seconds.
+const DEFAULT_HOLD_SECONDS: f64 = 3.0;
+/// The maximum time for which memory is kept, in seconds. It ensures that a forgotten demonstration
+/// does not block a device.
+const MAX_HOLD_SECONDS: f64 = 600.0;
+/// The driver's unit of allocation in bytes. Each size is rounded up to a multiple of this unit.
 const PAGE_BYTES: u64 = 2 << 20;
-/// The maximum duration of a step, long enough to be noticed by a tool that reads once a second.
-const LONGEST_STEP: Duration = Duration::from_secs(1);
-/// How often to check whether others need memory while some is kept.
-const LOOK: Duration = Duration::from_millis(100);
-/// The time between two reports of the memory level if it does not change.
-const RARELY: Duration = Duration::from_secs(1);
+/// The maximum duration of a step, long enough to be visible in tools that read once a second.
+const MAX_STEP_DURATION: Duration = Duration::from_secs(1);
+/// The interval at which it is checked whether other processes need memory, while memory is kept.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The interval at which an unchanged memory level is reported again.
+const UNCHANGED_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest delay that is reported.
-const SHOWN_DELAY: Duration = Duration::from_millis(100);
-/// The time that the driver may need to report released memory as free.
-const SETTLING: Duration = Duration::from_secs(2);
+const MIN_SHOWN_DELAY: Duration = Duration::from_millis(100);
+/// The time within which the driver is expected to report released memory as free.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) struct ScenarioContext<'a> {
-    pub(crate) device: &'a dyn Device,
+    pub(crate) device: &'a dyn DemoDevice,
     cap_bytes: Option<u64>,
     reserve_bytes: u64,
     overhead_bytes: u64,
-    /// The free memory at the start.
+    /// The free memory in bytes when the scenario started.
     begun_bytes: u64,
     hold: Duration,
-    /// The total time by which waits took too long, because this process was not scheduled.
+    /// The total delay of all waits so far: the time by which they took longer than requested,
+    /// because this process was not scheduled.
     late: Duration,
-    /// The memory level that was reported last, and when.
+    /// The memory level that was last reported, and the time of that report.
     shown: Option<(Instant, MemoryLevel)>,
-    /// The scenario and its backend.
+    /// The name of the scenario, and the backend that it runs on.
     step: (&'static str, Backend),
     report: &'a mut dyn FnMut(Report),
     interrupted: &'a AtomicBool,
 }
 
-/// The starting point of a measured time.
+/// A stopwatch that can exclude delays of this process.
 pub(crate) struct Stopwatch {
     at: Instant,
-    /// The delay of the context at this point.
+    /// The context's total delay when the stopwatch was started.
     late: Duration,
 }
 
@@ -68,17 +70,17 @@ pub(crate) struct Elapsed {
 }
 
 impl Elapsed {
-    /// Returns the seconds without the delays of this process.
+    /// Returns the elapsed time in seconds, without the delays of this process.
     pub(crate) fn punctual_seconds(&self) -> f64 {
         self.time.saturating_sub(self.late).as_secs_f64()
     }
 }
 
 impl fmt::Display for Elapsed {
-    /// Writes the elapsed time, including delays.
+    /// Writes the elapsed time, including the delays of this process.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} s", self.time.as_secs_f64())?;
-        if self.late > SHOWN_DELAY {
+        if self.late > MIN_SHOWN_DELAY {
             write!(f, ", delayed by {:.1} s", self.late.as_secs_f64())
         } else {
             Ok(())
@@ -88,18 +90,18 @@ impl fmt::Display for Elapsed {
 
 impl<'a> ScenarioContext<'a> {
     pub(crate) fn new(
-        device: &'a dyn Device,
+        device: &'a dyn DemoDevice,
         cap_bytes: Option<u64>,
         hold_seconds: f64,
         step: (&'static str, Backend),
         report: &'a mut dyn FnMut(Report),
         interrupted: &'a AtomicBool,
-    ) -> Result<Self, Stop> {
-        let memory = device.free()?;
+    ) -> Result<Self, DemoError> {
+        let memory = device.free_memory()?;
         let hold_seconds = if hold_seconds > 0.0 {
             hold_seconds
         } else {
-            USUAL_HOLD_SECONDS
+            DEFAULT_HOLD_SECONDS
         };
         Ok(Self {
             device,
@@ -107,7 +109,7 @@ impl<'a> ScenarioContext<'a> {
             reserve_bytes: MemoryBudget::for_gpu(0, memory, 0).reserve_bytes(),
             overhead_bytes: device.overhead_bytes()?,
             begun_bytes: memory.free_bytes,
-            hold: Duration::from_secs_f64(hold_seconds.min(LONGEST_HOLD_SECONDS)),
+            hold: Duration::from_secs_f64(hold_seconds.min(MAX_HOLD_SECONDS)),
             late: Duration::ZERO,
             shown: None,
             step,
@@ -116,17 +118,17 @@ impl<'a> ScenarioContext<'a> {
         })
     }
 
-    pub(crate) fn free(&self) -> Result<FreeMemory, CudaError> {
-        self.device.free()
+    pub(crate) fn free_memory(&self) -> Result<FreeMemory, CudaError> {
+        self.device.free_memory()
     }
 
     pub(crate) fn reserve_bytes(&self) -> u64 {
         self.reserve_bytes
     }
 
-    /// Returns the memory that may still be allocated at this moment.
+    /// Returns the memory in bytes that may still be allocated.
     pub(crate) fn usable_bytes(&self) -> Result<u64, CudaError> {
-        let free_bytes = self.free()?.free_bytes;
+        let free_bytes = self.free_memory()?.free_bytes;
         let held_bytes = self.begun_bytes.saturating_sub(free_bytes);
         let below_cap = self
             .cap_bytes
@@ -136,17 +138,18 @@ impl<'a> ScenarioContext<'a> {
             .min(below_cap))
     }
 
-    /// Returns one of `parts` equal parts of the usable memory, rounded down to the driver's unit.
-    pub(crate) fn part_of_usable(&self, parts: u64) -> Result<u64, Stop> {
+    /// Returns the size of one of `parts` equal parts of the usable memory, rounded down to the
+    /// driver's unit of allocation.
+    pub(crate) fn usable_part(&self, parts: u64) -> Result<u64, DemoError> {
         let part_bytes = self.usable_bytes()? / parts / PAGE_BYTES * PAGE_BYTES;
         if part_bytes == 0 {
-            self.make_sure_of(parts * PAGE_BYTES)?;
+            self.check_free_memory(parts * PAGE_BYTES)?;
         }
         Ok(part_bytes)
     }
 
-    /// Checks that this much memory may be allocated at this moment.
-    pub(crate) fn make_sure_of(&self, needed_bytes: u64) -> Result<(), Stop> {
+    /// Checks that this much memory may currently be allocated.
+    pub(crate) fn check_free_memory(&self, needed_bytes: u64) -> Result<(), DemoError> {
         self.check_interrupted()?;
         let usable_bytes = self.usable_bytes()?;
         if needed_bytes <= usable_bytes {
@@ -155,9 +158,9 @@ impl<'a> ScenarioContext<'a> {
         let FreeMemory {
             free_bytes,
             total_bytes,
-        } = self.free()?;
+        } = self.free_memory()?;
         let reserve_bytes = self.reserve_bytes;
-        Err(Stop::NoRoom {
+        Err(DemoError::NoRoom {
             needed_bytes,
             usable_bytes,
             free_bytes,
@@ -166,74 +169,76 @@ impl<'a> ScenarioContext<'a> {
         })
     }
 
-    pub(crate) fn take(&self, bytes: u64) -> Result<Held, Stop> {
-        self.make_sure_of(bytes)?;
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<Allocation, DemoError> {
+        self.check_free_memory(bytes)?;
         let held = match self.device.allocate(bytes) {
-            // Another process has allocated memory in the meantime.
+            // Another process has allocated memory since the check.
             Err(error) if error.is_out_of_memory() => {
-                self.make_sure_of(u64::MAX)?;
+                self.check_free_memory(u64::MAX)?;
                 return Err(error.into());
             }
             held => held?,
         };
-        self.leave_enough()?;
+        self.check_reserve()?;
         Ok(held)
     }
 
-    /// Returns the driver's error for a request that exceeds the total memory, whatever others
-    /// release meanwhile.
-    pub(crate) fn refused(&self, bytes: u64) -> Result<CudaError, Stop> {
+    /// Requests more than the total memory, and returns the driver's error. The request cannot
+    /// succeed, even if other processes release memory.
+    pub(crate) fn request_impossible_size(&self, bytes: u64) -> Result<CudaError, DemoError> {
         match self.device.allocate(bytes) {
             Err(error) if error.is_out_of_memory() => Ok(error),
             Err(error) => Err(error.into()),
             Ok(held) => {
                 drop(held);
-                Err(Stop::NotShown(format!(
-                    "{} were granted on a device that has less",
-                    gib(bytes)
+                Err(DemoError::NotShown(format!(
+                    "{} were allocated on a device that has less",
+                    format_gib(bytes)
                 )))
             }
         }
     }
 
-    /// Waits for the duration of a step, and checks meanwhile that others have enough memory.
-    pub(crate) fn pause(&mut self) -> Result<(), Stop> {
-        let step = (self.hold / 3).min(LONGEST_STEP);
+    /// Waits for the duration of a step. While waiting, checks that other processes have enough
+    /// memory.
+    pub(crate) fn pause(&mut self) -> Result<(), DemoError> {
+        let step = (self.hold / 3).min(MAX_STEP_DURATION);
         self.wait(step)
     }
 
-    /// Keeps memory for the requested time, and checks meanwhile that others have enough memory.
-    pub(crate) fn hold(&mut self) -> Result<(), Stop> {
-        self.phase(Phase::Holding);
+    /// Keeps memory allocated for the requested time. While waiting, checks that other processes
+    /// have enough memory.
+    pub(crate) fn hold_memory(&mut self) -> Result<(), DemoError> {
+        self.report_phase(Phase::Holding);
         self.wait(self.hold)
     }
 
-    /// Waits, and reports the memory level. Fails if the run is interrupted, or if others need
-    /// memory.
-    pub(crate) fn wait(&mut self, time: Duration) -> Result<(), Stop> {
+    /// Waits for this time, and reports the memory level. Fails if the run is interrupted, or if
+    /// other processes need memory.
+    pub(crate) fn wait(&mut self, time: Duration) -> Result<(), DemoError> {
         let end = Instant::now() + time;
         loop {
             self.check_interrupted()?;
-            self.leave_enough()?;
-            self.show()?;
+            self.check_reserve()?;
+            self.report_level()?;
             let now = Instant::now();
             let left = end.saturating_duration_since(now);
             if left.is_zero() {
                 self.late += now - end;
                 return Ok(());
             }
-            thread::sleep(left.min(LOOK));
+            thread::sleep(left.min(CHECK_INTERVAL));
         }
     }
 
-    pub(crate) fn elapsed(&self, since: &Stopwatch) -> Elapsed {
+    pub(crate) fn elapsed_since(&self, since: &Stopwatch) -> Elapsed {
         Elapsed {
             time: since.at.elapsed(),
             late: self.late.saturating_sub(since.late),
         }
     }
 
-    pub(crate) fn stopwatch(&self) -> Stopwatch {
+    pub(crate) fn start_stopwatch(&self) -> Stopwatch {
         Stopwatch {
             at: Instant::now(),
             late: self.late,
@@ -244,22 +249,23 @@ impl<'a> ScenarioContext<'a> {
         self.hold
     }
 
-    fn check_interrupted(&self) -> Result<(), Stop> {
+    fn check_interrupted(&self) -> Result<(), DemoError> {
         if self.interrupted.load(Relaxed) {
-            Err(Stop::Interrupted)
+            Err(DemoError::Interrupted)
         } else {
             Ok(())
         }
     }
 
-    /// Checks that enough memory is free for others. After an error, the caller must release
-    /// everything.
-    pub(crate) fn leave_enough(&self) -> Result<(), Stop> {
-        let free_bytes = self.free()?.free_bytes;
-        // If others use so much memory that the reserve is not free, the scenario is not the cause.
+    /// Checks that the reserve for other processes is free. If it is not, the caller must release
+    /// all memory.
+    pub(crate) fn check_reserve(&self) -> Result<(), DemoError> {
+        let free_bytes = self.free_memory()?.free_bytes;
+        // If at least as much memory is free as when the scenario started, the scenario is not the
+        // reason why the reserve is not free.
         let is_ours = free_bytes < self.begun_bytes;
         if is_ours && free_bytes < self.reserve_bytes {
-            return Err(Stop::BackedOff {
+            return Err(DemoError::BackedOff {
                 free_bytes,
                 reserve_bytes: self.reserve_bytes,
             });
@@ -267,46 +273,48 @@ impl<'a> ScenarioContext<'a> {
         Ok(())
     }
 
-    /// Returns a sentence that compares the free memory with that of before, after the time that
-    /// the driver needs to release memory.
-    pub(crate) fn proof(&self, before_bytes: u64) -> Result<String, Stop> {
-        self.device.settle();
-        let end = Instant::now() + SETTLING;
-        let mut after_bytes = self.free()?.free_bytes;
+    /// Waits until the driver has released memory, and returns a sentence that compares the free
+    /// memory with `before_bytes`.
+    pub(crate) fn prove_release(&self, before_bytes: u64) -> Result<String, DemoError> {
+        self.device.release_driver_memory();
+        let end = Instant::now() + SETTLE_TIMEOUT;
+        let mut after_bytes = self.free_memory()?.free_bytes;
         while after_bytes < before_bytes && Instant::now() < end {
-            thread::sleep(LOOK);
-            after_bytes = self.free()?.free_bytes;
+            thread::sleep(CHECK_INTERVAL);
+            after_bytes = self.free_memory()?.free_bytes;
         }
-        let [before, after] = [before_bytes, after_bytes].map(gib);
+        let [before, after] = [before_bytes, after_bytes].map(format_gib);
         let figures = format!("{before} free before, {after} after");
         Ok(match after_bytes {
             same if same == before_bytes => format!("Verified: {figures}, equal to the byte."),
-            more if more > before_bytes => format!("{figures}: others have freed some meanwhile."),
+            more if more > before_bytes => {
+                format!("{figures}: other programs freed memory in the meantime.")
+            }
             less => format!(
-                "{figures}: others have allocated {} meanwhile.",
-                gib(before_bytes - less)
+                "{figures}: other programs allocated {} in the meantime.",
+                format_gib(before_bytes - less)
             ),
         })
     }
 
-    pub(crate) fn phase(&mut self, phase: Phase) {
+    pub(crate) fn report_phase(&mut self, phase: Phase) {
         let (id, backend) = self.step;
-        (self.report)(Now::Phase(phase).into_report(0, id, backend));
+        (self.report)(MeasureProgress::Phase(phase).into_report(0, id, backend));
     }
 
-    pub(crate) fn show(&mut self) -> Result<(), Stop> {
+    pub(crate) fn report_level(&mut self) -> Result<(), DemoError> {
         let FreeMemory {
             free_bytes,
             total_bytes,
-        } = self.free()?;
+        } = self.free_memory()?;
         let level = MemoryLevel::new(free_bytes, total_bytes, self.reserve_bytes);
         let is_news = self
             .shown
-            .is_none_or(|(at, shown)| shown != level || at.elapsed() >= RARELY);
+            .is_none_or(|(at, shown)| shown != level || at.elapsed() >= UNCHANGED_INTERVAL);
         if is_news {
             self.shown = Some((Instant::now(), level));
             (self.report)(Report::Progress {
-                share: level.share(),
+                share: level.used_share(),
                 text: level.to_string(),
                 memory: Some(level),
             });
@@ -314,11 +322,11 @@ impl<'a> ScenarioContext<'a> {
         Ok(())
     }
 
-    pub(crate) fn step(&mut self, text: impl Into<String>) {
-        self.say(Topic::Step, text);
+    pub(crate) fn report_step(&mut self, text: impl Into<String>) {
+        self.report_sentence(Topic::Step, text);
     }
 
-    pub(crate) fn say(&mut self, topic: Topic, text: impl Into<String>) {
+    pub(crate) fn report_sentence(&mut self, topic: Topic, text: impl Into<String>) {
         let text = text.into();
         (self.report)(Report::Said { topic, text });
     }

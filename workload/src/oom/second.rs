@@ -1,5 +1,5 @@
-//! The second process on a device: a child that requests memory on command, and reports the result.
-//! It ends with its parent, because its standard input ends.
+//! The second process on a device: a child process that requests memory on command, and reports the
+//! results. When its parent ends, its standard input is closed, and it exits.
 
 use std::{
     ffi::OsString,
@@ -12,7 +12,7 @@ use std::{
 use gpumon_probe::child;
 use serde::{Deserialize, Serialize};
 
-use super::{device::Second, stop::Stop};
+use super::{device::SecondProcess, stop::DemoError};
 use crate::{
     cuda::{CudaError, Driver, FreeMemory},
     gpu::Gpu,
@@ -21,15 +21,15 @@ use crate::{
 };
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Ask {
+struct MemoryRequest {
     bytes: u64,
-    /// Whether to request the memory only if enough stays free for others.
+    /// Whether the memory is only requested if enough stays free for other processes.
     is_to_fit: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Answer {
-    /// The free memory before the request.
+pub(crate) struct MemoryResponse {
+    /// The free memory in bytes before the request.
     pub(super) free_bytes: u64,
     /// The driver's error if the request failed.
     pub(super) refusal: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Answer {
     pub(super) is_out_of_memory: bool,
 }
 
-impl Answer {
+impl MemoryResponse {
     pub(super) fn new(
         memory: FreeMemory,
         bytes: u64,
@@ -47,8 +47,10 @@ impl Answer {
         let budget = MemoryBudget::for_gpu(0, memory, 0);
         let free_bytes = memory.free_bytes;
         if is_to_fit && bytes > budget.usable_bytes() {
-            let refusal =
-                Some("it would have left too little to others, and did not ask".to_owned());
+            let refusal = Some(
+                "the request would have left too little memory for others, and was not made"
+                    .to_owned(),
+            );
             return Self {
                 free_bytes,
                 refusal,
@@ -65,13 +67,14 @@ impl Answer {
     }
 }
 
-/// Runs as the second process on the device with this UUID, until standard input ends.
+/// Runs this process as the second process on the device with this UUID, until standard input is
+/// closed.
 ///
 /// # Errors
-/// Returns a message if the device cannot be used, or if a request cannot be answered.
-pub fn work(uuid: &str) -> Result<(), String> {
+/// Returns a message if the device cannot be used, or if a response cannot be written.
+pub fn serve_requests(uuid: &str) -> Result<(), String> {
     let devices = Driver::load()
-        .and_then(Driver::devices)
+        .and_then(Driver::list_devices)
         .map_err(|error| error.to_string())?;
     let device = devices
         .iter()
@@ -80,9 +83,9 @@ pub fn work(uuid: &str) -> Result<(), String> {
     let gpu = Gpu::open(device).map_err(|error| error.to_string())?;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
-        let ask: Ask = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+        let ask: MemoryRequest = serde_json::from_str(&line).map_err(|error| error.to_string())?;
         let memory = gpu.context.memory().map_err(|error| error.to_string())?;
-        let answer = Answer::new(memory, ask.bytes, ask.is_to_fit, || {
+        let answer = MemoryResponse::new(memory, ask.bytes, ask.is_to_fit, || {
             gpu.context.allocate(ask.bytes).map(drop)
         });
         let text = serde_json::to_string(&answer).map_err(|error| error.to_string())?;
@@ -91,25 +94,25 @@ pub fn work(uuid: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The second process as seen by its parent. It ends when this is dropped.
-pub(super) struct Child {
+/// The second process, as seen by its parent. The process is ended when this is dropped.
+pub(super) struct SecondChild {
     process: process::Child,
-    /// The requests; `None` after the process was asked to end.
+    /// The pipe for requests; `None` after the process was asked to exit.
     asks: Option<ChildStdin>,
-    /// The lines that the process writes. The channel ends with the process.
+    /// The lines that the process writes. The channel is closed when the process ends.
     answers: Receiver<Result<String, LineTooLong>>,
 }
 
-impl Child {
-    pub(super) fn start(command: &[OsString], uuid: &str) -> Result<Self, Stop> {
+impl SecondChild {
+    pub(super) fn start(command: &[OsString], uuid: &str) -> Result<Self, DemoError> {
         let [program, arguments @ ..] = command else {
-            return Err(Stop::Second(
-                "cannot be started: this program was not told how".to_owned(),
+            return Err(DemoError::Second(
+                "cannot be started: its command is missing".to_owned(),
             ));
         };
-        let mut command = child::command(program);
-        // Signals of the terminal are for the parent, so the child gets its own process group. The
-        // parent ends it.
+        let mut command = child::new_command(program);
+        // The child gets a separate process group, so that signals of the terminal only reach the
+        // parent, which then ends the child.
         command
             .args(arguments)
             .arg(uuid)
@@ -118,7 +121,7 @@ impl Child {
             .process_group(0);
         let mut child = command
             .spawn()
-            .map_err(|error| Stop::Second(format!("does not start: {error}")))?;
+            .map_err(|error| DemoError::Second(format!("does not start: {error}")))?;
         Ok(Self {
             asks: child.stdin.take(),
             answers: split_lines(child.stdout.take()),
@@ -127,21 +130,21 @@ impl Child {
     }
 }
 
-impl Second for Child {
+impl SecondProcess for SecondChild {
     fn pid(&self) -> Option<u32> {
         Some(self.process.id())
     }
 
-    fn ask(
+    fn request_memory(
         &mut self,
         bytes: u64,
         is_to_fit: bool,
-        look: &mut dyn FnMut() -> Result<(), Stop>,
-    ) -> Result<Answer, Stop> {
+        look: &mut dyn FnMut() -> Result<(), DemoError>,
+    ) -> Result<MemoryResponse, DemoError> {
         let failed =
-            |error: &dyn std::fmt::Display| Stop::Second(format!("does not answer: {error}"));
-        let ask =
-            serde_json::to_string(&Ask { bytes, is_to_fit }).map_err(|error| failed(&error))?;
+            |error: &dyn std::fmt::Display| DemoError::Second(format!("does not answer: {error}"));
+        let ask = serde_json::to_string(&MemoryRequest { bytes, is_to_fit })
+            .map_err(|error| failed(&error))?;
         if let Some(asks) = &mut self.asks {
             writeln!(asks, "{ask}").map_err(|error| failed(&error))?;
         }
@@ -153,17 +156,17 @@ impl Second for Child {
                 }
                 Err(TryRecvError::Empty) => look()?,
                 Err(TryRecvError::Disconnected) => {
-                    return Err(failed(&"it has ended, and said why above"));
+                    return Err(failed(&"it has ended; see its message above"));
                 }
             }
         }
     }
 }
 
-impl Drop for Child {
+impl Drop for SecondChild {
     fn drop(&mut self) {
         drop(self.asks.take());
-        // A process that is stuck in the driver is killed.
+        // The process may be stuck in the driver, so it is killed instead of waiting for its exit.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

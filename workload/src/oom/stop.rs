@@ -1,15 +1,15 @@
 //! The reason why a demonstration was not completed.
 
-use crate::{cuda::CudaError, error::gib};
+use crate::{cuda::CudaError, error::format_gib};
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(crate) enum Stop {
+pub(crate) enum DemoError {
     #[error(transparent)]
     Cuda(#[from] CudaError),
     #[error(
-        "the demo needs {} of device memory, and {} are available: {} of {} are free, and {} stay free for others; try \
-         again when other processes have freed memory",
-        gib(*.needed_bytes), gib(*.usable_bytes), gib(*.free_bytes), gib(*.total_bytes), gib(*.reserve_bytes)
+        "the demo needs {} of device memory, but only {} are available: {} of {} are free, and {} \
+         stay free for others; try again when other processes have freed memory",
+        format_gib(*.needed_bytes), format_gib(*.usable_bytes), format_gib(*.free_bytes), format_gib(*.total_bytes), format_gib(*.reserve_bytes)
     )]
     NoRoom {
         needed_bytes: u64,
@@ -19,22 +19,23 @@ pub(crate) enum Stop {
         reserve_bytes: u64,
     },
     #[error(
-        "another program has taken memory meanwhile: {} were left of the {} that stay free for others, so that \
-         everything was given back; try again when it has finished",
-        gib(*.free_bytes), gib(*.reserve_bytes)
+        "another program allocated memory in the meantime: only {} were left of the {} that stay \
+         free for others, so all memory was freed again; try again when it has finished",
+        format_gib(*.free_bytes), format_gib(*.reserve_bytes)
     )]
     BackedOff { free_bytes: u64, reserve_bytes: u64 },
     #[error("the second process {0}")]
     Second(String),
     #[error(
-        "this did not happen as it should: {0}; another program may have allocated or freed memory meanwhile"
+        "the demo did not go as expected: {0}; another program may have allocated or freed memory \
+         in the meantime"
     )]
     NotShown(String),
     #[error("interrupted")]
     Interrupted,
 }
 
-impl Stop {
+impl DemoError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NoRoom { .. } | Self::BackedOff { .. } => 5,

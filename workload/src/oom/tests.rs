@@ -1,4 +1,4 @@
-//! Tests of all scenarios on the model, and of the protection of others.
+//! Tests of all scenarios on the model, and of the rules that protect other processes.
 
 use std::{thread, time::Duration};
 
@@ -7,14 +7,14 @@ use crate::{info::Cpu, protocol::Backend};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// Runs a scenario on the model, and returns its reports and exit code.
-fn shown(scenario: &str, setting: &Setting, interrupted: bool) -> (Vec<Report>, u8) {
-    let (cpu, flag) = (Cpu::this(), AtomicBool::new(interrupted));
+/// Runs a scenario on the model. Returns the reports and the exit code.
+fn run_on_model(scenario: &str, setting: &DemoSettings, interrupted: bool) -> (Vec<Report>, u8) {
+    let (cpu, flag) = (Cpu::read(), AtomicBool::new(interrupted));
     let mut said = Vec::new();
-    let code = run(
-        find(scenario).unwrap(),
+    let code = run_scenario(
+        find_scenario(scenario).unwrap(),
         0.06,
-        &Place::Cpu(&cpu),
+        &ExecutionPlace::Cpu(&cpu),
         setting,
         &mut |report| said.push(report),
         &flag,
@@ -22,7 +22,7 @@ fn shown(scenario: &str, setting: &Setting, interrupted: bool) -> (Vec<Report>, 
     (said, code)
 }
 
-fn sentences(said: &[Report], of: Topic) -> Vec<&str> {
+fn find_sentences(said: &[Report], of: Topic) -> Vec<&str> {
     let sentence =
         |report: &'_ Report| matches!(report, Report::Said { topic, .. } if *topic == of);
     said.iter()
@@ -34,7 +34,7 @@ fn sentences(said: &[Report], of: Topic) -> Vec<&str> {
         .collect()
 }
 
-fn levels(said: &[Report]) -> Vec<MemoryLevel> {
+fn memory_levels(said: &[Report]) -> Vec<MemoryLevel> {
     let level = |report: &Report| match report {
         Report::Progress { memory, .. } => *memory,
         _ => None,
@@ -43,29 +43,32 @@ fn levels(said: &[Report]) -> Vec<MemoryLevel> {
 }
 
 #[test]
-fn each_is_shown_and_explained_and_leaves_nothing() {
-    for scenario in all() {
-        let (said, code) = shown(scenario.id, &Setting::default(), false);
+fn scenarios_are_explained_and_release_memory() {
+    for scenario in list_scenarios() {
+        let (said, code) = run_on_model(scenario.id, &DemoSettings::default(), false);
         assert_eq!(code, 0, "{}: {said:?}", scenario.id);
         assert!(
             matches!(&said[0], Report::Begun { devices, .. } if devices[0].name.contains("model")),
             "{said:?}"
         );
         assert!(
-            sentences(&said, Topic::Step)[0].contains("model"),
+            find_sentences(&said, Topic::Step)[0].contains("model"),
             "{said:?}"
         );
         assert!(
-            !sentences(&said, Topic::Cause).is_empty()
-                && !sentences(&said, Topic::Lesson).is_empty(),
+            !find_sentences(&said, Topic::Cause).is_empty()
+                && !find_sentences(&said, Topic::Lesson).is_empty(),
             "{said:?}"
         );
-        assert_eq!(sentences(&said, Topic::Fix).len(), scenario.fixes.len());
+        assert_eq!(
+            find_sentences(&said, Topic::Fix).len(),
+            scenario.fixes.len()
+        );
         assert!(
-            sentences(&said, Topic::Proof)[0].ends_with("equal to the byte."),
+            find_sentences(&said, Topic::Proof)[0].ends_with("equal to the byte."),
             "{said:?}"
         );
-        let levels = levels(&said);
+        let levels = memory_levels(&said);
         assert!(!levels.is_empty(), "{}", scenario.id);
         for level in levels {
             assert!(
@@ -78,7 +81,7 @@ fn each_is_shown_and_explained_and_leaves_nothing() {
 }
 
 #[test]
-fn what_they_are_about_is_seen() {
+fn scenarios_show_their_effect() {
     for (id, words, most_gib) in [
         (
             "huge",
@@ -105,7 +108,10 @@ fn what_they_are_about_is_seen() {
         ),
         (
             "cache",
-            &["0 MiB are in use, the pool keeps 3.5 GiB", "keeps 0 MiB"],
+            &[
+                "0 MiB are in use, but the pool keeps 3.5 GiB",
+                "keeps 0 MiB",
+            ],
             4.01,
         ),
         (
@@ -113,19 +119,26 @@ fn what_they_are_about_is_seen() {
             &["While the work runs, 5.8 GiB are free", "7.5 GiB are free"],
             2.26,
         ),
-        ("contend", &["finds 2.2 GiB free", "gets its"], 5.76),
+        (
+            "contend",
+            &[
+                "but 2.2 GiB are free. Refused",
+                "finds 7.5 GiB free, and gets its",
+            ],
+            5.76,
+        ),
         (
             "not-memory",
             &["code 1 ", "code 701", "with 512 threads"],
             0.51,
         ),
     ] {
-        let (said, _) = shown(id, &Setting::default(), false);
-        let steps = sentences(&said, Topic::Step).join("\n");
+        let (said, _) = run_on_model(id, &DemoSettings::default(), false);
+        let steps = find_sentences(&said, Topic::Step).join("\n");
         for word in words {
             assert!(steps.contains(word), "{id}: no {word} in {steps}");
         }
-        let most = levels(&said)
+        let most = memory_levels(&said)
             .iter()
             .map(|level| level.used_bytes as f64 / GIB)
             .fold(0.0, f64::max);
@@ -134,26 +147,26 @@ fn what_they_are_about_is_seen() {
 }
 
 #[test]
-fn a_cap_is_kept_to() {
-    for scenario in all() {
-        let setting = Setting {
+fn memory_cap_is_respected() {
+    for scenario in list_scenarios() {
+        let setting = DemoSettings {
             cap_bytes: Some(1 << 30),
-            ..Setting::default()
+            ..DemoSettings::default()
         };
-        let (said, code) = shown(scenario.id, &setting, false);
+        let (said, code) = run_on_model(scenario.id, &setting, false);
         assert_eq!(code, 0, "{said:?}");
-        let most = levels(&said)
+        let most = memory_levels(&said)
             .iter()
             .map(|level| level.used_bytes as f64 / GIB)
             .fold(0.0, f64::max);
         assert!(most <= 1.5 + 0.01, "{}: {most}", scenario.id);
     }
-    // Without any memory, the scenario is refused.
-    let setting = Setting {
+    // If no memory may be used, the scenario is refused.
+    let setting = DemoSettings {
         cap_bytes: Some(0),
-        ..Setting::default()
+        ..DemoSettings::default()
     };
-    let (said, code) = shown("fill", &setting, false);
+    let (said, code) = run_on_model("fill", &setting, false);
     let [
         ..,
         Report::Failed {
@@ -169,11 +182,11 @@ fn a_cap_is_kept_to() {
     assert!(code == 5 && error.contains("512 MiB stay free"), "{error}");
 }
 
-/// The forecast is about the loop, and does not depend on delays of the machine.
+/// The forecast must depend only on the loop, not on delays of the machine.
 #[test]
-fn a_leak_is_forecast_on_a_machine_that_is_busy_for_a_while() {
+fn leak_forecast_ignores_scheduling_delays() {
     for stalled_at in [2, 6] {
-        let (cpu, flag) = (Cpu::this(), AtomicBool::new(false));
+        let (cpu, flag) = (Cpu::read(), AtomicBool::new(false));
         let (mut said, mut levels) = (Vec::new(), 0);
         let mut say = |report: Report| {
             levels += usize::from(matches!(&report, Report::Progress { .. }));
@@ -182,16 +195,16 @@ fn a_leak_is_forecast_on_a_machine_that_is_busy_for_a_while() {
             }
             said.push(report);
         };
-        let code = run(
-            find("leak").unwrap(),
+        let code = run_scenario(
+            find_scenario("leak").unwrap(),
             0.06,
-            &Place::Cpu(&cpu),
-            &Setting::default(),
+            &ExecutionPlace::Cpu(&cpu),
+            &DemoSettings::default(),
             &mut say,
             &flag,
         );
         assert_eq!(code, 0, "{said:?}");
-        let steps = sentences(&said, Topic::Step).join("\n");
+        let steps = find_sentences(&said, Topic::Step).join("\n");
         assert!(
             steps.contains(" s, delayed by 1."),
             "the time is that which it took: {steps}"

@@ -1,12 +1,12 @@
-//! The splitting of an untrusted byte stream into lines.
+//! A splitter that divides an untrusted byte stream into lines.
 
-/// The maximum length of a line. A result with all its times has a few KB.
-const LONGEST: usize = 64 * 1024;
+/// The maximum length of a line in bytes. A result with all its times is a few KB long.
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// A splitter of a byte stream into lines.
+/// Splits a byte stream into lines.
 #[derive(Debug, Default)]
 pub struct LineSplitter {
-    /// The bytes after the last end of a line.
+    /// The bytes after the last line end.
     rest: Vec<u8>,
 }
 
@@ -16,7 +16,7 @@ pub struct LineSplitter {
 pub struct LineTooLong;
 
 impl LineSplitter {
-    /// Adds bytes, and passes each complete line without its end to `on_line`.
+    /// Adds bytes, and passes each complete line to `on_line`, without its line end.
     ///
     /// # Errors
     /// Returns [`LineTooLong`], or the error of `on_line`.
@@ -27,7 +27,7 @@ impl LineSplitter {
     ) -> Result<(), E> {
         let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = parts.next() {
-            if self.rest.len() + part.len() > LONGEST {
+            if self.rest.len() + part.len() > MAX_LINE_BYTES {
                 return Err(LineTooLong.into());
             }
             self.rest.extend_from_slice(part);
@@ -44,7 +44,7 @@ impl LineSplitter {
 mod tests {
     use super::*;
 
-    fn cut(chunks: &[&[u8]]) -> Result<Vec<String>, LineTooLong> {
+    fn split_chunks(chunks: &[&[u8]]) -> Result<Vec<String>, LineTooLong> {
         let (mut lines, mut found) = (LineSplitter::default(), Vec::new());
         for chunk in chunks {
             lines.push(chunk, |line| {
@@ -56,19 +56,27 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_wherever_the_stream_is() {
+    fn lines_are_split_across_chunks() {
         assert_eq!(
-            cut(&[b"a\nb", b"", b"c\r\n\nd", b"e"]).unwrap(),
+            split_chunks(&[b"a\nb", b"", b"c\r\n\nd", b"e"]).unwrap(),
             ["a", "bc", ""]
         );
-        assert_eq!(cut(&[b"\xff\xfe\n"]).unwrap(), ["\u{fffd}\u{fffd}"]);
+        assert_eq!(
+            split_chunks(&[b"\xff\xfe\n"]).unwrap(),
+            ["\u{fffd}\u{fffd}"]
+        );
     }
 
     #[test]
-    fn a_line_without_an_end_is_not_kept_for_ever() {
+    fn endless_line_is_refused() {
         let chunk = vec![b'x'; 40_000];
-        assert_eq!(cut(&[&chunk]).unwrap(), Vec::<String>::new());
-        assert_eq!(cut(&[&chunk, &chunk]), Err(LineTooLong));
-        assert_eq!(cut(&[&vec![b'x'; LONGEST], b"\n"]).unwrap().len(), 1);
+        assert_eq!(split_chunks(&[&chunk]).unwrap(), Vec::<String>::new());
+        assert_eq!(split_chunks(&[&chunk, &chunk]), Err(LineTooLong));
+        assert_eq!(
+            split_chunks(&[&vec![b'x'; MAX_LINE_BYTES], b"\n"])
+                .unwrap()
+                .len(),
+            1
+        );
     }
 }

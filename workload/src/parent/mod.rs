@@ -1,5 +1,5 @@
-//! The worker process as seen by its parent, which starts it with a job, reads its lines, and ends
-//! it if it takes too long or is no longer needed. A terminal and a server only differ in their
+//! The worker process, as seen by its parent. The parent starts it with a job, reads its lines, and
+//! ends it if it takes too long or is no longer needed. Terminals and servers only differ in their
 //! [`Listener`].
 //!
 //! [`line_splitter`] splits the output into lines, and [`signals`] defines the signals that end the
@@ -27,116 +27,120 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use self::{
     line_splitter::LineSplitter,
-    signals::{Due, Signals},
+    signals::{NextAction, SignalSequence},
 };
 pub use self::{line_splitter::LineTooLong, signals::StopReason};
-use crate::protocol::{Job, Line, NotAReport, Report};
+use crate::protocol::{InvalidReport, Job, Report, ReportLine};
 
-/// How often time limits and requests to stop are checked.
+/// The interval at which time limits and stop requests are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// How often the end of the process is checked after it has closed its output.
+/// The interval at which the end of the process is checked, after it has closed its output.
 const SHORT_TICK: Duration = Duration::from_millis(5);
-/// The maximum time for which the pipes of an ended process may stay open, because its children can
-/// still have them.
-const DRAIN: Duration = Duration::from_secs(1);
-/// How long to wait for a killed process if there is no listener anymore.
-const BURIAL: Duration = Duration::from_secs(1);
+/// The maximum time for which the pipes of an ended process may stay open. Its children may have
+/// inherited them.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time limit for a killed process to end, if nobody is listening to it anymore.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The command that starts the worker process.
 #[derive(Debug, Clone)]
 pub struct WorkerCommand {
-    /// The path of gpumon's own program.
+    /// The path of gpumon's own executable.
     pub program: PathBuf,
-    /// The arguments up to `work`. The parent's PID and the job are added to them.
+    /// The arguments up to and including `work`. The parent's PID and the job are appended.
     pub arguments: Vec<OsString>,
 }
 
-/// The use of the worker's standard error.
+/// The handling of the worker's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandardError {
     /// The worker writes to the same standard error as this process.
     Inherit,
-    /// Only the last line is kept.
+    /// Only the last line of the worker's output is kept.
     KeepLastLine,
 }
 
-/// The consumer of a worker's lines.
+/// A consumer of a worker's report lines.
 pub trait Listener {
     /// The reason why the listener stops.
     type Error;
 
-    /// Handles a line, given as text and as its parsed form.
+    /// Handles a line, given as text and in parsed form.
     ///
     /// # Errors
-    /// Returns the reason why the listener stops. The process is then killed.
-    fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result<(), Self::Error>;
+    /// Returns the reason why the listener stopped. The process is then killed.
+    fn on_line(
+        &mut self,
+        raw: &str,
+        line: Result<ReportLine, InvalidReport>,
+    ) -> Result<(), Self::Error>;
 
-    /// Called at short intervals. Returns the reason if the process should stop.
+    /// Called at short intervals. Returns the reason to stop the process, if there is one.
     fn on_tick(&mut self) -> Option<StopReason>;
 }
 
-/// The end of a worker process.
+/// Information about how a worker process ended.
 #[derive(Debug, Default)]
-pub struct End {
-    /// Why it was stopped; `None` if it ended by itself.
+pub struct WorkerEnd {
+    /// The reason why the process was stopped; `None` if it ended on its own.
     pub stopped: Option<StopReason>,
-    /// Whether it had to be killed.
+    /// Whether the process had to be killed.
     pub is_killed: bool,
-    /// The exit code that it reported.
+    /// The exit code that the process reported.
     pub code: Option<u8>,
-    /// The exit status; `None` if the process did not even end when it was killed, because it is
+    /// The exit status; `None` if the process did not end even after it was killed, because it is
     /// stuck in the driver.
     pub status: Option<ExitStatus>,
-    /// The last line of standard error, if it is kept.
+    /// The last line of standard error, if it was kept.
     pub last_error_line: Option<String>,
 }
 
 /// The reason why running a worker process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError<E> {
-    /// The process cannot be started.
+    /// The process could not be started.
     #[error("cannot start {}: {error}", .program.display())]
     Start { program: PathBuf, error: io::Error },
-    /// The output of the process does not consist of lines.
+    /// The process wrote a line that is too long for a report.
     #[error(transparent)]
     LineTooLong(#[from] LineTooLong),
-    /// The listener has stopped.
-    #[error("nobody listens any more")]
+    /// The listener returned an error.
+    #[error("the receiver of the reports has ended")]
     Listener(E),
 }
 
-/// Runs a job in a worker process, passes each of its lines to the listener, and returns when the
-/// process has ended. The process is stopped after `limit`.
+/// Runs a job in a worker process. Each of its lines is passed to the listener. The process is
+/// stopped after `limit`. Returns when the process has ended.
 ///
-/// The worker process ends with the thread that calls this function, even if this process is
-/// killed.
+/// The worker process ends together with the thread that calls this function, even if this process
+/// is killed.
 ///
 /// # Errors
-/// Returns a [`WorkerError`]. The process has ended in this case, too.
-pub fn run<L: Listener>(
+/// Returns a [`WorkerError`]. In this case, the process has ended too.
+pub fn run_worker<L: Listener>(
     command: &WorkerCommand,
     job: &Job,
     limit: Duration,
     standard_error: StandardError,
     listener: &mut L,
-) -> Result<End, WorkerError<L::Error>> {
+) -> Result<WorkerEnd, WorkerError<L::Error>> {
     let mut worker =
-        Worker::start(command, job, standard_error).map_err(|error| WorkerError::Start {
+        WorkerProcess::start(command, job, standard_error).map_err(|error| WorkerError::Start {
             program: command.program.clone(),
             error,
         })?;
     let lines = split_lines(worker.child.stdout.take());
     let last_error_line = keep_last_line(worker.child.stderr.take());
     let deadline = Instant::now() + limit;
-    let (mut end, mut signals) = (End::default(), None::<Signals>);
+    let (mut end, mut signals) = (WorkerEnd::default(), None::<SignalSequence>);
     let (mut is_output_open, mut drained_by) = (true, None);
     loop {
         if is_output_open {
             match lines.recv_timeout(TICK) {
                 Ok(raw) => {
                     let raw = raw?;
-                    let line = Line::parse(&raw);
-                    if let Ok(Line {
+                    let line = ReportLine::parse(&raw);
+                    if let Ok(ReportLine {
                         report: Report::Ended { code },
                         ..
                     }) = line
@@ -157,7 +161,7 @@ pub fn run<L: Listener>(
             end.status = worker.try_wait();
         }
         if end.status.is_some() {
-            let drained_by = *drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
+            let drained_by = *drained_by.get_or_insert_with(|| Instant::now() + DRAIN_TIMEOUT);
             if !is_output_open || Instant::now() >= drained_by {
                 break;
             }
@@ -168,17 +172,18 @@ pub fn run<L: Listener>(
             && end.stopped.is_none_or(|before| reason.overrides(before))
         {
             end.stopped = Some(reason);
-            signals = Some(Signals::new(reason));
+            signals = Some(SignalSequence::new(reason));
         }
         if let Some(signals) = &mut signals {
-            match signals.due() {
-                Due::Nothing => {}
-                Due::Signal(signal) => {
+            match signals.next_action() {
+                NextAction::Nothing => {}
+                NextAction::Signal(signal) => {
                     end.is_killed |= signal == Signal::KILL;
-                    worker.signal(signal);
+                    worker.send_signal(signal);
                 }
-                // Nothing can end the process. Its pipes are as stuck as it is.
-                Due::GiveUp => {
+                // The process did not end after all signals. Its pipes may never close, so they are
+                // not waited for.
+                NextAction::GiveUp => {
                     worker.is_given_up = true;
                     return Ok(end);
                 }
@@ -186,18 +191,18 @@ pub fn run<L: Listener>(
         }
     }
     end.last_error_line = last_error_line
-        .and_then(|line| line.recv_timeout(DRAIN).ok())
+        .and_then(|line| line.recv_timeout(DRAIN_TIMEOUT).ok())
         .flatten();
     Ok(end)
 }
 
-/// A request to stop that comes from elsewhere, such as a client or a signal handler.
+/// A request to stop a worker process, made by a client or a signal handler.
 #[derive(Debug, Default)]
 pub struct StopRequest(AtomicBool);
 
 impl StopRequest {
-    /// Requests that the process stops.
-    pub fn request(&self) {
+    /// Requests that the worker process stops.
+    pub fn request_stop(&self) {
         self.0.store(true, Relaxed);
     }
 
@@ -207,19 +212,19 @@ impl StopRequest {
     }
 }
 
-/// A worker process, which is killed if this is dropped before it has ended.
-struct Worker {
+/// A worker process. If dropped before the process has ended, the process is killed.
+struct WorkerProcess {
     child: Child,
     is_given_up: bool,
 }
 
-impl Worker {
+impl WorkerProcess {
     fn start(
         command: &WorkerCommand,
         job: &Job,
         standard_error: StandardError,
     ) -> io::Result<Self> {
-        let mut started = child::command(&command.program);
+        let mut started = child::new_command(&command.program);
         started
             .arg0(job.command_line())
             .args(&command.arguments)
@@ -241,33 +246,35 @@ impl Worker {
         self.child.try_wait().ok().flatten()
     }
 
-    fn signal(&self, signal: Signal) {
-        // The child has not been waited for, so its PID cannot have been reused.
+    fn send_signal(&self, signal: Signal) {
+        // The child has not been waited for yet, so its PID cannot have been reused.
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             let _ = kill_process(pid, signal);
         }
     }
 }
 
-impl Drop for Worker {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
-        // Killing the process fails if it has already ended.
+        // Killing fails if the process has already ended.
         let _ = self.child.kill();
-        let given_up_at = Instant::now() + BURIAL;
+        let given_up_at = Instant::now() + KILL_TIMEOUT;
         while !self.is_given_up && self.try_wait().is_none() && Instant::now() < given_up_at {
             thread::sleep(SHORT_TICK);
         }
     }
 }
 
-/// Returns the lines of a pipe, which are read on a thread that ends with the pipe.
+/// Returns a channel with the lines of a pipe. They are read on a separate thread, which ends when
+/// the pipe is closed.
 pub(crate) fn split_lines(
     out: Option<impl Read + Send + 'static>,
 ) -> Receiver<Result<String, LineTooLong>> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        let result = each_line(out, |line| {
-            // Sending fails if nobody listens anymore. The remaining lines are read and discarded.
+        let result = for_each_line(out, |line| {
+            // Sending fails if nobody is listening anymore. The remaining lines are then read and
+            // discarded.
             let _ = sender.send(Ok(line.to_owned()));
         });
         if let Err(too_long) = result {
@@ -277,7 +284,7 @@ pub(crate) fn split_lines(
     lines
 }
 
-/// Returns the last line of a pipe, after the pipe has ended.
+/// Returns the last line of a pipe, after the pipe was closed.
 pub(crate) fn keep_last_line(
     out: Option<impl Read + Send + 'static>,
 ) -> Option<Receiver<Option<String>>> {
@@ -285,13 +292,13 @@ pub(crate) fn keep_last_line(
     let (sender, last_line) = mpsc::channel();
     thread::spawn(move || {
         let mut last = None;
-        let _ = each_line(out, |line| last = Some(line.to_owned()));
+        let _ = for_each_line(out, |line| last = Some(line.to_owned()));
         let _ = sender.send(last);
     });
     Some(last_line)
 }
 
-fn each_line(out: Option<impl Read>, mut on_line: impl FnMut(&str)) -> Result<(), LineTooLong> {
+fn for_each_line(out: Option<impl Read>, mut on_line: impl FnMut(&str)) -> Result<(), LineTooLong> {
     let Some(mut out) = out else { return Ok(()) };
     let (mut splitter, mut chunk) = (LineSplitter::default(), vec![0; 16 * 1024]);
     loop {
@@ -315,18 +322,22 @@ mod tests {
     use super::*;
     use crate::protocol::BenchJob;
 
-    /// A listener that keeps all lines, stops the process after a given line, and refuses a certain
-    /// line.
+    /// A listener that keeps all lines, stops the process after a certain line, and returns an
+    /// error for another.
     #[derive(Default)]
-    struct Kept {
+    struct TestListener {
         lines: Vec<String>,
         stop_at: Option<&'static str>,
     }
 
-    impl Listener for Kept {
+    impl Listener for TestListener {
         type Error = String;
 
-        fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result<(), String> {
+        fn on_line(
+            &mut self,
+            raw: &str,
+            line: Result<ReportLine, InvalidReport>,
+        ) -> Result<(), String> {
             self.lines.push(raw.to_owned());
             if raw == "refuse" {
                 Err(line.unwrap_err().to_string())
@@ -344,22 +355,23 @@ mod tests {
         }
     }
 
-    fn shell(
+    fn run_shell(
         script: &str,
         limit: Duration,
         stop_at: Option<&'static str>,
-    ) -> (Result<End, WorkerError<String>>, Kept) {
-        // Tests that were started in the background may have inherited that SIGINT is ignored.
+    ) -> (Result<WorkerEnd, WorkerError<String>>, TestListener) {
+        // If the tests were started in the background, SIGINT may be ignored. The default action is
+        // restored, because child processes inherit this setting.
         let words = ["--default-signal=INT", "/bin/sh", "-c", script, "worker"];
         let command = WorkerCommand {
             program: "env".into(),
             arguments: words.map(Into::into).to_vec(),
         };
-        let mut kept = Kept {
+        let mut kept = TestListener {
             stop_at,
-            ..Kept::default()
+            ..TestListener::default()
         };
-        let end = run(
+        let end = run_worker(
             &command,
             &Job::Bench(BenchJob::default()),
             limit,
@@ -372,8 +384,8 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
 
     #[test]
-    fn the_process_gets_its_parent_and_its_job_and_its_end_is_reported() {
-        let (end, kept) = shell(
+    fn worker_gets_parent_and_job_and_reports_end() {
+        let (end, kept) = run_shell(
             r#"echo "$1 $2"; echo "$3"; echo '{"report":"ended","code":5}'; exit 5"#,
             HOUR,
             None,
@@ -393,8 +405,8 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_longer_than_it_may_is_ended() {
-        let (end, kept) = shell("echo here; exec sleep 60", Duration::from_millis(300), None);
+    fn worker_is_stopped_at_time_limit() {
+        let (end, kept) = run_shell("echo here; exec sleep 60", Duration::from_millis(300), None);
         let end = end.unwrap();
         assert_eq!(
             (end.stopped, end.is_killed),
@@ -408,9 +420,9 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_listen_is_killed() {
+    fn worker_that_ignores_signals_is_killed() {
         let begun = Instant::now();
-        let (end, _) = shell(
+        let (end, _) = run_shell(
             "trap '' INT TERM; echo here; while :; do sleep 0.05; done",
             HOUR,
             Some("here"),
@@ -428,8 +440,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_of_one_that_crashes_are_kept() {
-        let (end, _) = shell("echo first >&2; echo last >&2; kill -9 $$", HOUR, None);
+    fn last_error_line_of_crashed_worker_is_kept() {
+        let (end, _) = run_shell("echo first >&2; echo last >&2; kill -9 $$", HOUR, None);
         let end = end.unwrap();
         assert_eq!(
             (end.last_error_line.as_deref(), end.code),
@@ -439,10 +451,10 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_refuses_a_line_and_a_line_without_an_end_end_the_process() {
-        let (refused, _) = shell("echo refuse; exec sleep 60", HOUR, None);
+    fn refused_or_endless_line_ends_worker() {
+        let (refused, _) = run_shell("echo refuse; exec sleep 60", HOUR, None);
         assert!(matches!(refused, Err(WorkerError::Listener(why)) if why.contains("not a report")));
-        let (endless, _) = shell(
+        let (endless, _) = run_shell(
             "head -c 100000 /dev/zero | tr '\\0' x; exec sleep 60",
             HOUR,
             None,
@@ -456,12 +468,12 @@ mod tests {
             arguments: Vec::new(),
         };
         let job = Job::Bench(BenchJob::default());
-        let missing = run(
+        let missing = run_worker(
             &command,
             &job,
             HOUR,
             StandardError::Inherit,
-            &mut Kept::default(),
+            &mut TestListener::default(),
         )
         .unwrap_err();
         assert!(missing.to_string().contains("/nonexistent"), "{missing}");

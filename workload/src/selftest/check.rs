@@ -1,22 +1,23 @@
-//! The check of one expectation.
+//! The check of a reading against its expectation.
 
 use super::{expectation::Expectation, sample_window::SampleWindow};
-use crate::protocol::{Check, Verdict};
+use crate::protocol::{ReadingCheck, Verdict};
 
-/// Compares the readings during the load, and those before it, with the expected value.
+/// Compares readings with the expected value. `during` contains the readings during the load, and
+/// `before` the readings before it.
 pub(crate) fn check_expectation(
     (load, does): (&'static str, &'static str),
     gpu: u32,
     expectation: &Expectation,
     during: &SampleWindow,
     before: &SampleWindow,
-) -> Check {
+) -> ReadingCheck {
     let expected = (expectation.made)(during);
     let reported = (expectation.reported)(during, before);
     let bounds = |of: fn((f64, f64)) -> f64| {
         expected
             .clone()
-            .map(|made| of(expectation.accepted.bounds(made)))
+            .map(|made| of(expectation.accepted.to_bounds(made)))
     };
     let (least, most) = (bounds(|(least, _)| least), bounds(|(_, most)| most));
     let verdict = match (reported.value(), least.value(), most.value()) {
@@ -26,12 +27,13 @@ pub(crate) fn check_expectation(
         (Some(_), Some(_), Some(_)) => Verdict::Mismatch,
         _ => Verdict::NotReported,
     };
-    let [wanted, read] = [&expected, &reported].map(|reading| expectation.unit.words(reading));
-    let (reading, comes_to) = (expectation.reading, verdict.words());
+    let [wanted, read] =
+        [&expected, &reported].map(|reading| expectation.unit.format_with_unit(reading));
+    let (reading, comes_to) = (expectation.reading, verdict.describe());
     let text = format!(
         "{reading} of GPU {gpu}: {comes_to} (reported {read}, expected {wanted}) while {does}"
     );
-    Check {
+    ReadingCheck {
         load: load.into(),
         does: does.into(),
         gpu,
@@ -52,11 +54,12 @@ mod tests {
     use gpumon_probe::model::{Absence, GpuSample, Health, Reading};
 
     use super::*;
-    use crate::{protocol::Unit, selftest::expectation::Accepted};
+    use crate::{protocol::Unit, selftest::expectation::AcceptedDeviation};
 
-    fn stretch(percents: &[f64]) -> SampleWindow {
+    fn make_window(percents: &[f64]) -> SampleWindow {
         let sample = |(at_ms, percent): (u64, &f64)| {
-            let mut sample = GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
+            let mut sample =
+                GpuSample::new_absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
             sample.utilization.gpu_percent = Reading::Now(*percent);
             sample
         };
@@ -68,7 +71,7 @@ mod tests {
         )
     }
 
-    fn expectation(made: f64, accepted: Accepted) -> Expectation {
+    fn make_expectation(made: f64, accepted: AcceptedDeviation) -> Expectation {
         Expectation::new(
             "utilization.gpu_percent",
             Unit::Percent,
@@ -76,17 +79,19 @@ mod tests {
             accepted,
             "counted".to_owned(),
         )
-        .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone()))
+        .with_reported_value(|during| {
+            during.mean_reading(|sample| sample.utilization.gpu_percent.clone())
+        })
     }
 
     #[track_caller]
-    fn comes_to(percents: &[f64], accepted: Accepted, verdict: Verdict) {
+    fn assert_verdict(percents: &[f64], accepted: AcceptedDeviation, verdict: Verdict) {
         let check = check_expectation(
             ("half", "half of it"),
             1,
-            &expectation(50.0, accepted),
-            &stretch(percents),
-            &stretch(&[]),
+            &make_expectation(50.0, accepted),
+            &make_window(percents),
+            &make_window(&[]),
         );
         assert_eq!(check.verdict, verdict, "{check:?}");
         assert!(
@@ -100,25 +105,45 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_within_its_bounds_is_verified() {
-        comes_to(&[49.0, 53.0], Accepted::Within(2.0), Verdict::Verified);
-        comes_to(&[49.0, 57.0], Accepted::Within(2.0), Verdict::Mismatch);
-        comes_to(&[49.0, 57.0], Accepted::Times(1.0, 1.1), Verdict::Verified);
-        comes_to(&[49.0, 50.0], Accepted::Times(1.0, 1.1), Verdict::Mismatch);
-        comes_to(&[f64::NAN], Accepted::Within(2.0), Verdict::Mismatch);
-        comes_to(&[], Accepted::Within(2.0), Verdict::NotReported);
+    fn reading_within_bounds_is_verified() {
+        assert_verdict(
+            &[49.0, 53.0],
+            AcceptedDeviation::Within(2.0),
+            Verdict::Verified,
+        );
+        assert_verdict(
+            &[49.0, 57.0],
+            AcceptedDeviation::Within(2.0),
+            Verdict::Mismatch,
+        );
+        assert_verdict(
+            &[49.0, 57.0],
+            AcceptedDeviation::Times(1.0, 1.1),
+            Verdict::Verified,
+        );
+        assert_verdict(
+            &[49.0, 50.0],
+            AcceptedDeviation::Times(1.0, 1.1),
+            Verdict::Mismatch,
+        );
+        assert_verdict(
+            &[f64::NAN],
+            AcceptedDeviation::Within(2.0),
+            Verdict::Mismatch,
+        );
+        assert_verdict(&[], AcceptedDeviation::Within(2.0), Verdict::NotReported);
     }
 
     #[test]
-    fn what_is_not_known_to_have_been_made_is_not_compared() {
-        let unknown =
-            expectation(1.0, Accepted::Within(1.0)).made(|_| Reading::Absent(Absence::Unknown));
+    fn unknown_expected_value_is_not_compared() {
+        let unknown = make_expectation(1.0, AcceptedDeviation::Within(1.0))
+            .with_expected_value(|_| Reading::Absent(Absence::Unknown));
         let check = check_expectation(
             ("half", "half of it"),
             0,
             &unknown,
-            &stretch(&[1.0]),
-            &stretch(&[]),
+            &make_window(&[1.0]),
+            &make_window(&[]),
         );
         assert_eq!(
             (check.verdict, check.least.value()),

@@ -8,8 +8,9 @@ use gpumon_probe::{
     usage::EnergyMeter,
 };
 
-/// The minimum time for a reading of the energy counter, which changes only ten times a second.
-const LEAST_MS: u64 = 2000;
+/// The minimum time in milliseconds for measuring energy. The energy counter changes only ten times
+/// a second.
+const MIN_ENERGY_MS: u64 = 2000;
 
 #[derive(Debug)]
 pub(crate) struct SampleWindow {
@@ -20,8 +21,8 @@ pub(crate) struct SampleWindow {
 }
 
 impl SampleWindow {
-    /// Returns the samples of a time range. `samples` are complete, and `metered` are taken more
-    /// often, but only have energy and readings that are cheap.
+    /// Returns the window with the samples of a time range. `samples` contain all readings.
+    /// `metered` samples are taken more often, but only contain energy and cheap readings.
     pub(crate) fn new(
         samples: &[GpuSample],
         metered: &[GpuSample],
@@ -42,22 +43,22 @@ impl SampleWindow {
         }
     }
 
-    /// Returns the mean of a reading in this time range. Values that were read earlier do not
+    /// Returns the mean of a reading in this window. Values that were read before the window do not
     /// count.
-    pub(super) fn mean(&self, of: impl Fn(&GpuSample) -> Reading<f64>) -> Reading<f64> {
-        self.mean_of(&self.samples, of)
+    pub(super) fn mean_reading(&self, of: impl Fn(&GpuSample) -> Reading<f64>) -> Reading<f64> {
+        self.mean_of_samples(&self.samples, of)
     }
 
-    /// Returns the mean of a hardware counter.
-    pub(super) fn activity(&self, of: fn(&Activity) -> &Reading<f64>) -> Reading<f64> {
-        self.mean(|sample| within(&sample.activity, |activity| of(activity).clone()))
+    /// Returns the mean of a hardware counter in this window.
+    pub(super) fn mean_activity(&self, of: fn(&Activity) -> &Reading<f64>) -> Reading<f64> {
+        self.mean_reading(|sample| inner_reading(&sample.activity, |activity| of(activity).clone()))
     }
 
-    /// Returns the mean of a reading of this process; unknown if the driver does not list it, for
-    /// example because of PIDs in another namespace.
-    pub(super) fn own_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
-        self.mean(|sample| {
-            within(&sample.processes, |processes| {
+    /// Returns the mean of a reading of this process in this window. It is unknown if the driver
+    /// does not list the process, for example because PIDs belong to another namespace.
+    pub(super) fn mean_of_this_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
+        self.mean_reading(|sample| {
+            inner_reading(&sample.processes, |processes| {
                 let own = processes
                     .iter()
                     .find(|process| process.pid == process::id());
@@ -66,24 +67,24 @@ impl SampleWindow {
         })
     }
 
-    /// Returns the window without its first milliseconds.
-    pub(super) fn later(&self, ms: u64) -> Self {
+    /// Returns this window without its first `ms` milliseconds.
+    pub(super) fn skip_first(&self, ms: u64) -> Self {
         Self::new(&self.samples, &self.metered, self.from_ms + ms, self.to_ms)
     }
 
     pub(super) fn sm_mhz(&self) -> Reading<f64> {
-        self.mean_of(&self.metered, |sample| {
+        self.mean_of_samples(&self.metered, |sample| {
             sample.clocks.sm_mhz.clone().map(f64::from)
         })
     }
 
-    /// Returns the energy that the board used in joules, by its own counter.
+    /// Returns the energy that the board used in joules, from the board's own counter.
     pub(super) fn joules(&self) -> Reading<f64> {
-        let (joules, time_ms) = self.read_counter();
-        if time_ms >= LEAST_MS {
+        let (joules, time_ms) = self.total_energy();
+        if time_ms >= MIN_ENERGY_MS {
             return Reading::Now(joules);
         }
-        match self.mean_of(&self.metered, |sample| {
+        match self.mean_of_samples(&self.metered, |sample| {
             sample.power.energy_joules_total.clone()
         }) {
             Reading::Absent(why) => Reading::Absent(why),
@@ -91,50 +92,56 @@ impl SampleWindow {
         }
     }
 
-    /// Returns the energy that the board used in joules, by its power readings between the first
-    /// and the last change of the counter.
+    /// Returns the energy that the board used in joules, from its power readings between the first
+    /// and the last change of the energy counter.
     pub(super) fn joules_by_power(&self) -> Reading<f64> {
-        let watts = self.mean_of(&self.metered, |sample| match &sample.power.instant_watts {
-            Reading::Absent(_) => sample.power.draw_watts.clone(),
-            instant => instant.clone(),
-        });
-        let (_, time_ms) = self.read_counter();
+        let watts =
+            self.mean_of_samples(&self.metered, |sample| match &sample.power.instant_watts {
+                Reading::Absent(_) => sample.power.draw_watts.clone(),
+                instant => instant.clone(),
+            });
+        let (_, time_ms) = self.total_energy();
         watts.map(|watts| watts * time_ms as f64 / 1e3)
     }
 
-    /// Returns the energy that the counter has counted in joules, and the time of this in
-    /// milliseconds.
-    fn read_counter(&self) -> (f64, u64) {
+    /// Returns the energy counted by the energy counter in joules, and the time in milliseconds in
+    /// which it was counted.
+    fn total_energy(&self) -> (f64, u64) {
         let counts = self.metered.iter();
-        let counts =
-            counts.filter_map(|sample| self.read(sample, &sample.power.energy_joules_total));
-        counts.collect::<EnergyMeter>().get()
+        let counts = counts.filter_map(|sample| {
+            self.value_within_window(sample, &sample.power.energy_joules_total)
+        });
+        counts.collect::<EnergyMeter>().total_energy_and_time()
     }
 
-    pub(super) fn nothing() -> Reading<f64> {
+    pub(super) fn missing_reading() -> Reading<f64> {
         Reading::Absent(Absence::NoAnswer)
     }
 
-    fn mean_of(
+    fn mean_of_samples(
         &self,
         samples: &[GpuSample],
         of: impl Fn(&GpuSample) -> Reading<f64>,
     ) -> Reading<f64> {
         let read = samples
             .iter()
-            .filter_map(|sample| self.read(sample, &of(sample)));
+            .filter_map(|sample| self.value_within_window(sample, &of(sample)));
         let mean = read.map(|(value, _)| value).collect::<Window>().mean();
         mean.map_or_else(
             || match samples.last().map(&of) {
                 Some(Reading::Absent(why)) => Reading::Absent(why),
-                _ => Self::nothing(),
+                _ => Self::missing_reading(),
             },
             Reading::Now,
         )
     }
 
-    /// Returns a value and when it was read, if that is in this time range.
-    fn read(&self, sample: &GpuSample, reading: &Reading<f64>) -> Option<(f64, u64)> {
+    /// Returns a value and the time at which it was read, if this time is within the window.
+    fn value_within_window(
+        &self,
+        sample: &GpuSample,
+        reading: &Reading<f64>,
+    ) -> Option<(f64, u64)> {
         let at_ms = reading.read_at_ms(sample.at_ms);
         let is_within = (self.from_ms..=self.to_ms).contains(&at_ms);
         reading
@@ -144,8 +151,9 @@ impl SampleWindow {
     }
 }
 
-/// Returns a reading within another one, which has the age of the outer reading.
-fn within<T>(outer: &Reading<T>, of: impl Fn(&T) -> Reading<f64>) -> Reading<f64> {
+/// Returns a reading that is contained in another reading. The result has the age of the outer
+/// reading.
+fn inner_reading<T>(outer: &Reading<T>, of: impl Fn(&T) -> Reading<f64>) -> Reading<f64> {
     match outer {
         Reading::Now(value) => of(value),
         Reading::Earlier { value, at_ms } => match of(value) {
@@ -165,14 +173,14 @@ mod tests {
 
     use super::*;
 
-    fn sample(at_ms: u64) -> GpuSample {
-        GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported)
+    fn make_sample(at_ms: u64) -> GpuSample {
+        GpuSample::new_absent(0, None, at_ms, Health::Ok, &Absence::NotSupported)
     }
 
     #[test]
-    fn what_was_read_at_another_time_does_not_count() {
+    fn readings_outside_window_are_ignored() {
         let watts = |at_ms, reading| {
-            let mut sample = sample(at_ms);
+            let mut sample = make_sample(at_ms);
             sample.power.draw_watts = reading;
             sample
         };
@@ -197,19 +205,19 @@ mod tests {
         ];
         let of = |sample: &GpuSample| sample.power.draw_watts.clone();
         assert_eq!(
-            SampleWindow::new(&samples, &[], 10, 20).mean(of),
+            SampleWindow::new(&samples, &[], 10, 20).mean_reading(of),
             Reading::Now(150.0)
         );
         assert_eq!(
-            SampleWindow::new(&[sample(3)], &[], 0, 9).mean(of),
+            SampleWindow::new(&[make_sample(3)], &[], 0, 9).mean_reading(of),
             Reading::Absent(Absence::NotSupported)
         );
     }
 
     #[test]
-    fn energy_by_the_counter_and_by_power_are_of_the_same_time() {
+    fn counter_and_power_energy_cover_same_time() {
         let read = |at_ms, joules, watts| {
-            let mut sample = sample(at_ms);
+            let mut sample = make_sample(at_ms);
             sample.power.energy_joules_total = joules;
             sample.power.draw_watts = Reading::Now(watts);
             sample
@@ -238,7 +246,7 @@ mod tests {
             "one count is none"
         );
         assert_eq!(
-            SampleWindow::new(&[], &[sample(1)], 0, 9).joules(),
+            SampleWindow::new(&[], &[make_sample(1)], 0, 9).joules(),
             Reading::Absent(Absence::NotSupported)
         );
     }

@@ -1,8 +1,8 @@
-//! Tutorial benchmarks: small programs from tutorials, in all their variants, with the times of
-//! frameworks for comparison.
+//! Tutorial benchmarks: small programs from tutorials in all their variants, with the times of
+//! other frameworks for comparison.
 //!
-//! - [`cases`] is the table of cases, and [`case`] defines its types.
-//! - [`programs`] has the programs that are not workloads of the catalogue.
+//! - [`cases`] contains the table of cases, and [`case`] defines its types.
+//! - [`programs`] contains the programs that are not workloads of the catalog.
 
 mod case;
 mod cases;
@@ -10,39 +10,42 @@ mod programs;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use self::case::{Framework, MEASURED, Program};
+use self::case::{FrameworkMeasurement, MEASUREMENT_MONTH, VariantProgram};
 pub use self::{
     case::{Case, Variant},
     cases::CASES,
 };
 use crate::{
-    bench::{self, Place, Request},
-    beside::Frameworks,
+    bench::{self, ExecutionPlace, WorkloadRequest},
     catalogue,
     error::RunError,
+    frameworks::Frameworks,
     gpu::Gpu,
     info::Cpu,
-    measure::{Limits, Now},
-    protocol::{Amount, Backend, Engine, Found, FrameworkTime, Phase, Report, TutorialReport},
+    measure::{MeasureLimits, MeasureProgress},
+    protocol::{
+        Amount, Backend, Engine, FrameworkTime, Phase, Report, TutorialReport, VariantOutcome,
+    },
 };
 
-pub(crate) struct Places<'a> {
-    /// The GPU for variants that need one. Without it, these variants are skipped.
+pub(crate) struct TutorialPlaces<'a> {
+    /// The GPU for variants that need one. If this is `None`, these variants are skipped.
     pub(crate) gpu: Option<&'a Gpu>,
     pub(crate) cpu: &'a Cpu,
-    /// The backend of the variants to run; `None` for both.
+    /// The backend whose variants are run, or `None` for both backends.
     pub(crate) only: Option<Backend>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct How {
-    pub(crate) limits: Limits,
-    /// Whether to use small sizes. Their times are not compared with those of a framework.
+pub(crate) struct RunOptions {
+    pub(crate) limits: MeasureLimits,
+    /// Whether small sizes are used. The resulting times are not compared with those of other
+    /// frameworks.
     pub(crate) quick: bool,
 }
 
-/// Returns the variants of cases that run on this backend, in their order.
-pub(crate) fn steps<'a>(
+/// Returns the variants of these cases that run on the selected backend, in order.
+pub(crate) fn list_steps<'a>(
     cases: &'a [&'static Case],
     only: Option<Backend>,
 ) -> impl Iterator<Item = (&'static Case, &'static Variant)> + 'a {
@@ -52,28 +55,28 @@ pub(crate) fn steps<'a>(
     all.filter(move |(_, variant)| only.is_none_or(|backend| backend == variant.backend))
 }
 
-/// Runs cases, and reports the result of each variant at once. Setting `interrupted` stops after
-/// the current variant.
-pub(crate) fn run(
+/// Runs cases, and reports the result of each variant immediately. If `interrupted` is set, no
+/// further variants run.
+pub(crate) fn run_cases(
     cases: &[&'static Case],
-    places: &Places<'_>,
-    how: How,
+    places: &TutorialPlaces<'_>,
+    how: RunOptions,
     mut frameworks: Option<&mut Frameworks<'_>>,
     report: &mut dyn FnMut(Report),
     interrupted: &AtomicBool,
 ) -> Result<(), RunError> {
-    for (step, (case, variant)) in steps(cases, places.only).enumerate() {
+    for (step, (case, variant)) in list_steps(cases, places.only).enumerate() {
         if interrupted.load(Relaxed) {
             break;
         }
         let id = format!("{} {}", case.id, variant.name);
-        let mut tell = |now: Now| report(now.into_report(step, &id, variant.backend));
-        let (found, lost) = match show(variant, places, how, &mut tell, interrupted) {
+        let mut tell = |now: MeasureProgress| report(now.into_report(step, &id, variant.backend));
+        let (found, lost) = match run_variant(variant, places, how, &mut tell, interrupted) {
             Ok(found) => (found, None),
             Err(error) => {
                 let refused = matches!(error, RunError::TooLarge { .. });
                 (
-                    Found::Failed {
+                    VariantOutcome::Failed {
                         error: error.to_string(),
                         refused,
                     },
@@ -82,16 +85,20 @@ pub(crate) fn run(
             }
         };
         let beside = match (&mut frameworks, &found) {
-            (Some(frameworks), Found::Measured { outcome }) if !outcome.partial => {
+            (Some(frameworks), VariantOutcome::Measured { outcome }) if !outcome.partial => {
                 let mut tell = |name: &str| {
-                    let id = format!("{id} beside {name}");
-                    report(Now::Phase(Phase::Measuring).into_report(step, &id, variant.backend));
+                    let id = format!("{id} in {name}");
+                    report(MeasureProgress::Phase(Phase::Measuring).into_report(
+                        step,
+                        &id,
+                        variant.backend,
+                    ));
                 };
-                frameworks.run(outcome, places.gpu, &how.limits, &mut tell)
+                frameworks.run_frameworks(outcome, places.gpu, &how.limits, &mut tell)
             }
             _ => Vec::new(),
         };
-        let share_of_framework = share(&found, variant, how);
+        let share_of_framework = compute_share(&found, variant, how);
         let tutorial = Box::new(TutorialReport {
             case: case.id.into(),
             title: case.title.into(),
@@ -101,12 +108,12 @@ pub(crate) fn run(
             found,
             framework: variant
                 .framework
-                .map(|Framework { name, us, on }| FrameworkTime {
+                .map(|FrameworkMeasurement { name, us, on }| FrameworkTime {
                     name: name.into(),
                     us,
                     on: on.text().into(),
-                    measured: MEASURED.into(),
-                    same_device: on.is_here(places),
+                    measured: MEASUREMENT_MONTH.into(),
+                    same_device: on.is_available(places),
                 }),
             share_of_framework,
             beside,
@@ -119,55 +126,55 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn show(
+fn run_variant(
     variant: &Variant,
-    places: &Places<'_>,
-    how: How,
-    tell: &mut dyn FnMut(Now),
+    places: &TutorialPlaces<'_>,
+    how: RunOptions,
+    tell: &mut dyn FnMut(MeasureProgress),
     interrupted: &AtomicBool,
-) -> Result<Found, RunError> {
+) -> Result<VariantOutcome, RunError> {
     let (id, dtype, n) = match variant.program {
-        Program::Custom(show) => {
+        VariantProgram::Custom(show) => {
             return places.gpu.map_or_else(
-                || Ok(Found::no_gpu()),
+                || Ok(VariantOutcome::new_without_gpu()),
                 |gpu| show(gpu, places.cpu, how.quick),
             );
         }
-        Program::Workload {
+        VariantProgram::Workload {
             id,
             dtype,
             n,
             quick_n,
         } => (id, dtype, if how.quick { quick_n } else { n }),
     };
-    let Some(workload) = catalogue::find(id) else {
-        return Ok(Found::missing(id));
+    let Some(workload) = catalogue::find_workload(id) else {
+        return Ok(VariantOutcome::new_without_workload(id));
     };
     let place = match (variant.backend, places.gpu) {
-        (Backend::Cpu, _) => Place::Cpu(places.cpu),
-        (Backend::Cuda, Some(gpu)) => Place::Cuda(gpu),
-        (Backend::Cuda, None) => return Ok(Found::no_gpu()),
+        (Backend::Cpu, _) => ExecutionPlace::Cpu(places.cpu),
+        (Backend::Cuda, Some(gpu)) => ExecutionPlace::Cuda(gpu),
+        (Backend::Cuda, None) => return Ok(VariantOutcome::new_without_gpu()),
     };
-    let request = Request {
+    let request = WorkloadRequest {
         dtype: Some(dtype),
-        amount: Amount::of(n, workload.about.extent),
+        amount: Amount::from_n(n, workload.about.extent),
         engine: Engine::Own,
         limits: how.limits,
     };
-    match bench::run(workload, &place, places.cpu, &request, interrupted, tell) {
-        Ok(outcome) => Ok(Found::Measured {
+    match bench::run_workload(workload, &place, places.cpu, &request, interrupted, tell) {
+        Ok(outcome) => Ok(VariantOutcome::Measured {
             outcome: Box::new(outcome),
         }),
-        Err(RunError::TooFewGpus { needed, found, .. }) => Ok(Found::Skipped {
-            reason: format!("it needs {needed} GPUs, and there is {found}"),
+        Err(RunError::TooFewGpus { needed, found, .. }) => Ok(VariantOutcome::Skipped {
+            reason: format!("it needs {needed} GPUs, but there is {found}"),
         }),
         Err(error) => Err(error),
     }
 }
 
-fn share(found: &Found, variant: &Variant, how: How) -> Option<f64> {
+fn compute_share(found: &VariantOutcome, variant: &Variant, how: RunOptions) -> Option<f64> {
     let framework = variant.framework.as_ref().filter(|_| !how.quick)?;
-    let Found::Measured { outcome } = found else {
+    let VariantOutcome::Measured { outcome } = found else {
         return None;
     };
     Some(outcome.host_time.as_ref()?.median_us / framework.us)
@@ -179,12 +186,12 @@ mod tests {
 
     use super::*;
 
-    fn find(id: &str) -> Option<&'static Case> {
+    fn find_case(id: &str) -> Option<&'static Case> {
         CASES.iter().find(|case| case.id == id)
     }
 
-    const QUICK: How = How {
-        limits: Limits {
+    const QUICK_OPTIONS: RunOptions = RunOptions {
+        limits: MeasureLimits {
             warm_up: Duration::ZERO,
             least: Duration::ZERO,
             time: Duration::ZERO,
@@ -193,7 +200,7 @@ mod tests {
     };
 
     #[test]
-    fn cases_have_names_sentences_and_variants_that_can_be() {
+    fn cases_have_valid_names_texts_and_variants() {
         let ids: Vec<_> = CASES.iter().map(|case| case.id).collect();
         let wanted = [
             "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5",
@@ -212,7 +219,7 @@ mod tests {
                 .collect();
             assert_eq!(names.len(), case.variants.len(), "{}", case.id);
             for variant in case.variants {
-                let Program::Workload {
+                let VariantProgram::Workload {
                     id,
                     dtype,
                     quick_n,
@@ -222,7 +229,7 @@ mod tests {
                     continue;
                 };
                 assert!(quick_n > 0 && quick_n <= n, "{} {}", case.id, variant.name);
-                let Some(workload) = catalogue::find(id) else {
+                let Some(workload) = catalogue::find_workload(id) else {
                     continue;
                 };
                 let about = &workload.about;
@@ -242,9 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_gpu_the_rest_is_right_and_says_what_is_missing() {
-        let cpu = Cpu::this();
-        let places = Places {
+    fn missing_gpu_skips_only_gpu_variants() {
+        let cpu = Cpu::read();
+        let places = TutorialPlaces {
             gpu: None,
             cpu: &cpu,
             only: None,
@@ -256,10 +263,10 @@ mod tests {
                 reported.push(tutorial);
             }
         };
-        run(
+        run_cases(
             &cases,
             &places,
-            QUICK,
+            QUICK_OPTIONS,
             None,
             report,
             &AtomicBool::new(false),
@@ -272,10 +279,10 @@ mod tests {
         for report in &reported {
             let name = format!("{} {}", report.case, report.variant);
             match (&report.found, report.backend) {
-                (Found::Measured { outcome }, Backend::Cpu) => {
+                (VariantOutcome::Measured { outcome }, Backend::Cpu) => {
                     assert!(outcome.verify.ok, "{name}: {outcome:?}");
                 }
-                (Found::Skipped { reason }, _) => {
+                (VariantOutcome::Skipped { reason }, _) => {
                     assert!(reason.starts_with("there is no"), "{name}: {reason}");
                 }
                 (found, _) => panic!("{name}: {found:?}"),
@@ -288,9 +295,9 @@ mod tests {
     }
 
     #[test]
-    fn full_sizes_are_compared_and_what_is_interrupted_ends() {
-        let cpu = Cpu::this();
-        let places = Places {
+    fn full_sizes_are_compared_until_interrupted() {
+        let cpu = Cpu::read();
+        let places = TutorialPlaces {
             gpu: None,
             cpu: &cpu,
             only: Some(Backend::Cpu),
@@ -303,12 +310,12 @@ mod tests {
             flag.store(reported.len() == 1, Relaxed);
             reported.push(tutorial);
         };
-        run(
-            &[find("c").unwrap(), find("i").unwrap()],
+        run_cases(
+            &[find_case("c").unwrap(), find_case("i").unwrap()],
             &places,
-            How {
+            RunOptions {
                 quick: false,
-                ..QUICK
+                ..QUICK_OPTIONS
             },
             None,
             report,
@@ -327,12 +334,12 @@ mod tests {
             reported[1].framework.as_ref().unwrap(),
         );
         assert!(!framework.same_device, "there is no H200 here");
-        let Found::Measured { outcome } = &reported[1].found else {
+        let VariantOutcome::Measured { outcome } = &reported[1].found else {
             panic!("it was measured")
         };
         assert!(
             (share * framework.us - outcome.host_time.as_ref().unwrap().median_us).abs() < 1e-6
         );
-        assert!(find("z").is_none());
+        assert!(find_case("z").is_none());
     }
 }

@@ -1,5 +1,5 @@
 //! Programs that are not workloads: listing devices, requesting too much memory, and using two GPUs
-//! at once, each on its own thread.
+//! simultaneously, each on a separate thread.
 
 use std::{
     sync::{Barrier, atomic::AtomicBool},
@@ -8,35 +8,35 @@ use std::{
 };
 
 use crate::{
-    bench::{self, Place, Request},
+    bench::{self, ExecutionPlace, WorkloadRequest},
     catalogue::{self, read_zeros},
     cuda::{CudaError, Device},
     error::RunError,
     gpu::Gpu,
     info::Cpu,
-    measure::Limits,
-    protocol::{Amount, Backend, Engine, Found},
-    random::{SEED_A, bits},
+    measure::MeasureLimits,
+    protocol::{Amount, Backend, Engine, VariantOutcome},
+    random::{SEED_A, generate_bits},
     workload::{Size, Workload},
 };
 
-/// The workload, which computes a thousand products in each run.
-const WORK: &str = "gram-batched";
-/// The number of runs, large enough to make start and end negligible.
-const RUNS: usize = 200;
+/// The name of the workload. It computes a thousand products in each run.
+const WORKLOAD_ID: &str = "gram-batched";
+/// The number of runs in full measurements, large enough to make start and end negligible.
+const FULL_RUNS: usize = 200;
 const QUICK_RUNS: usize = 2;
 const QUICK_MATRICES: u64 = 7;
 
-/// Compares the work on two GPUs at once with twice the work on one of them.
-pub(super) fn at_once(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError> {
-    let Some(work) = catalogue::find(WORK) else {
-        return Ok(Found::missing(WORK));
+/// Compares work on two GPUs at the same time with twice the work on one of them.
+pub(super) fn run_on_two_gpus(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<VariantOutcome, RunError> {
+    let Some(work) = catalogue::find_workload(WORKLOAD_ID) else {
+        return Ok(VariantOutcome::new_without_workload(WORKLOAD_ID));
     };
-    let devices = gpu.device().driver().devices()?;
+    let devices = gpu.device().driver().list_devices()?;
     let own = gpu.device().index as usize;
     if devices.len() < 2 {
-        return Ok(Found::Skipped {
-            reason: "it needs 2 GPUs, and there is 1".to_owned(),
+        return Ok(VariantOutcome::Skipped {
+            reason: "it needs 2 GPUs, but there is 1".to_owned(),
         });
     }
     let pair = [&devices[own], &devices[(own + 1) % devices.len()]];
@@ -47,14 +47,15 @@ pub(super) fn at_once(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError
         work.usual_n(Backend::Cuda, dtype, &gpu.memory_budget()?)
     };
     for device in pair {
-        Gpu::open(device)?
-            .memory_budget()?
-            .check(WORK, work.program.cost_of(Size { n, dtype }).memory_bytes)?;
+        Gpu::open(device)?.memory_budget()?.check_size(
+            WORKLOAD_ID,
+            work.program.cost_of(Size { n, dtype }).memory_bytes,
+        )?;
     }
-    let runs = if quick { QUICK_RUNS } else { RUNS };
+    let runs = if quick { QUICK_RUNS } else { FULL_RUNS };
     let size = Size { n, dtype };
-    let alone = run_together(work, size, &pair[..1], 2 * runs)?;
-    let both = run_together(work, size, &pair, runs)?;
+    let alone = run_on_devices_together(work, size, &pair[..1], 2 * runs)?;
+    let both = run_on_devices_together(work, size, &pair, runs)?;
     let ratio = alone.us / both.us;
     let text = format!(
         "{} products: {:.1} ms on GPU {}, {:.1} ms on GPUs {} and {} at once: {ratio:.2} times as \
@@ -66,25 +67,26 @@ pub(super) fn at_once(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError
         pair[0].index,
         pair[1].index,
     );
-    Ok(Found::Shown {
+    Ok(VariantOutcome::Shown {
         ok: alone.ok && both.ok,
         text,
     })
 }
 
-struct Together {
+struct CombinedRun {
     us: f64,
     ok: bool,
 }
 
-/// Runs a workload on each of the devices, and returns the time from when all are ready until the
-/// last has ended. The others wait even for a device that fails before it is ready.
-fn run_together(
+/// Runs a workload on all devices at the same time. Returns the time from when all devices are
+/// ready until the last one has finished. If a device fails to get ready, the others do not wait
+/// for it forever.
+fn run_on_devices_together(
     work: &Workload,
     size: Size,
     devices: &[&Device],
     runs: usize,
-) -> Result<Together, RunError> {
+) -> Result<CombinedRun, RunError> {
     let barrier = Barrier::new(devices.len());
     let one = |device: &Device| {
         let gpu = Gpu::open(device);
@@ -92,7 +94,7 @@ fn run_together(
             .as_ref()
             .map_err(|error| RunError::from(error.clone()))
             .and_then(|gpu| {
-                let mut ready = work.program.on_cuda(gpu, size)?;
+                let mut ready = work.program.prepare_cuda_run(gpu, size)?;
                 ready.run()?;
                 Ok(ready)
             });
@@ -103,7 +105,7 @@ fn run_together(
             ready.run()?;
         }
         let us = begun.elapsed().as_secs_f64() * 1e6;
-        Ok::<_, RunError>(Together {
+        Ok::<_, RunError>(CombinedRun {
             us,
             ok: ready.verify()?.ok,
         })
@@ -120,23 +122,23 @@ fn run_together(
     });
     found
         .into_iter()
-        .try_fold(Together { us: 0.0, ok: true }, |all, one| {
+        .try_fold(CombinedRun { us: 0.0, ok: true }, |all, one| {
             let one = one?;
-            Ok(Together {
+            Ok(CombinedRun {
                 us: all.us.max(one.us),
                 ok: all.ok && one.ok,
             })
         })
 }
 
-const BRIEF: Limits = Limits {
+const BRIEF_LIMITS: MeasureLimits = MeasureLimits {
     warm_up: Duration::ZERO,
     least: Duration::ZERO,
     time: Duration::ZERO,
 };
 
-pub(super) fn list(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<Found, RunError> {
-    let devices = gpu.device().driver().devices()?;
+pub(super) fn list_devices(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<VariantOutcome, RunError> {
+    let devices = gpu.device().driver().list_devices()?;
     let names: Vec<_> = devices
         .iter()
         .map(|device| format!("GPU {}: {}", device.index, device.name))
@@ -147,59 +149,62 @@ pub(super) fn list(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<Found, RunError> {
         cpu.name,
         gpu.device().index
     );
-    Ok(Found::Shown { ok: true, text })
+    Ok(VariantOutcome::Shown { ok: true, text })
 }
 
-/// Requests a GPU after the last one, and computes on the CPU instead.
-pub(super) fn fall_back(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<Found, RunError> {
-    let count = gpu.device().driver().devices()?.len();
-    let Some(work) = catalogue::find("vector-add") else {
-        return Ok(Found::missing("vector-add"));
+/// Requests a GPU with an index that does not exist, and falls back to the CPU.
+pub(super) fn fall_back_to_cpu(gpu: &Gpu, cpu: &Cpu, _: bool) -> Result<VariantOutcome, RunError> {
+    let count = gpu.device().driver().list_devices()?.len();
+    let Some(work) = catalogue::find_workload("vector-add") else {
+        return Ok(VariantOutcome::new_without_workload("vector-add"));
     };
-    let request = Request {
+    let request = WorkloadRequest {
         dtype: None,
         amount: Some(Amount::Count(1000)),
         engine: Engine::Own,
-        limits: BRIEF,
+        limits: BRIEF_LIMITS,
     };
-    let outcome = bench::run(
+    let outcome = bench::run_workload(
         work,
-        &Place::Cpu(cpu),
+        &ExecutionPlace::Cpu(cpu),
         cpu,
         &request,
         &AtomicBool::new(false),
         &mut |_| {},
     )?;
-    let text = format!("there is no GPU {count}, so that the CPU has added the vectors");
-    Ok(Found::Shown {
+    let text = format!("there is no GPU {count}, so the CPU added the vectors");
+    Ok(VariantOutcome::Shown {
         ok: outcome.verify.ok,
         text,
     })
 }
 
-/// Copies nothing if the device already has the array.
-pub(super) fn already_there(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, RunError> {
-    let words: Vec<u64> = (0..1000).map(|index| bits(SEED_A, index)).collect();
-    let memory = gpu.upload(&words)?;
+/// Shows that nothing is copied if the device already has the array.
+pub(super) fn skip_unneeded_copy(gpu: &Gpu, _: &Cpu, _: bool) -> Result<VariantOutcome, RunError> {
+    let words: Vec<u64> = (0..1000)
+        .map(|index| generate_bits(SEED_A, index))
+        .collect();
+    let memory = gpu.copy_to_device(&words)?;
     let begun = Instant::now();
-    // This works like `copyto`: the devices are compared, and the same array is returned.
+    // This works like the tutorial's `copyto`: the devices are compared, and the same array is
+    // returned if they are equal.
     let (target, source) = (gpu.device().index, memory.device().index);
     let is_there = target == source;
     let ns = begun.elapsed().as_nanos();
-    let ok = is_there && gpu.download::<u64>(&memory)? == words;
-    Ok(Found::Shown {
+    let ok = is_there && gpu.copy_to_host::<u64>(&memory)? == words;
+    Ok(VariantOutcome::Shown {
         ok,
-        text: format!("on GPU {target} already: nothing is copied, in {ns} ns"),
+        text: format!("already on GPU {target}: nothing is copied, in {ns} ns"),
     })
 }
 
-/// The size of 100,000 rows of 100,000 numbers with eight bytes.
+/// The size in bytes of 100,000 rows of 100,000 numbers, each with eight bytes.
 const ZEROS_BYTES: u64 = 80_000_000_000;
 const QUICK_BYTES: u64 = 8_000_000;
 const GB: f64 = 1e9;
 
-/// Allocates zeros on the GPU, if enough memory stays free for other programs.
-pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunError> {
+/// Allocates zeros on the GPU, provided that enough memory stays free for other programs.
+pub(super) fn allocate_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<VariantOutcome, RunError> {
     let bytes = if quick { QUICK_BYTES } else { ZEROS_BYTES };
     let budget = gpu.memory_budget()?;
     let (asked, usable, total) = (
@@ -207,19 +212,19 @@ pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunEr
         budget.usable_bytes() as f64 / GB,
         budget.total_bytes as f64 / GB,
     );
-    // Reading the memory needs room for its sums, too.
+    // Reading the memory also needs memory for the sums.
     if bytes + bytes / 1024 > budget.usable_bytes() {
         let text = format!(
-            "{asked:.3} GB do not fit: {usable:.1} GB of {total:.1} GB may be taken; caught \
-                 beforehand"
+            "{asked:.3} GB do not fit: {usable:.1} GB of {total:.1} GB can be used; detected \
+             before the allocation"
         );
-        return Ok(Found::Shown { ok: true, text });
+        return Ok(VariantOutcome::Shown { ok: true, text });
     }
     let ok = match read_zeros(gpu, bytes) {
         Ok(ok) => ok,
         Err(RunError::Cuda(error)) if error.is_out_of_memory() => {
-            // Another process has allocated memory in the meantime.
-            return Ok(Found::Shown {
+            // Another process has allocated memory since the check.
+            return Ok(VariantOutcome::Shown {
                 ok: true,
                 text: format!("caught: {error}"),
             });
@@ -227,15 +232,16 @@ pub(super) fn take_zeros(gpu: &Gpu, _: &Cpu, quick: bool) -> Result<Found, RunEr
         Err(error) => return Err(error),
     };
     let text = if ok {
-        format!("{asked:.3} GB fit into {total:.1} GB: taken, zeroed, read through and given back")
+        format!("{asked:.3} GB fit into {total:.1} GB: allocated, zeroed, read and freed")
     } else {
-        format!("{asked:.3} GB were zeroed, and not all of them are zero")
+        format!("{asked:.3} GB were zeroed, but not all of them are zero")
     };
-    Ok(Found::Shown { ok, text })
+    Ok(VariantOutcome::Shown { ok, text })
 }
 
-/// Requests more memory than the device has, which cannot take memory from others.
-pub(super) fn more_than_there_is(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, RunError> {
+/// Requests more memory than the device has. The request cannot succeed, so it takes no memory from
+/// others.
+pub(super) fn request_too_much(gpu: &Gpu, _: &Cpu, _: bool) -> Result<VariantOutcome, RunError> {
     let before = gpu.memory_budget()?;
     let bytes = before.total_bytes + (1 << 30);
     let answer: Result<_, CudaError> = gpu.context.allocate(bytes).map(drop);
@@ -243,7 +249,7 @@ pub(super) fn more_than_there_is(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, R
     let [asked, before, after] =
         [bytes, before.free_bytes, after.free_bytes].map(|bytes| bytes as f64 / GB);
     Ok(match answer {
-        Err(error) if error.is_out_of_memory() => Found::Shown {
+        Err(error) if error.is_out_of_memory() => VariantOutcome::Shown {
             ok: true,
             text: format!(
                 "{asked:.1} GB: {} caught; {before:.1} GB free before, {after:.1} GB after",
@@ -251,9 +257,9 @@ pub(super) fn more_than_there_is(gpu: &Gpu, _: &Cpu, _: bool) -> Result<Found, R
             ),
         },
         Err(error) => return Err(error.into()),
-        Ok(()) => Found::Shown {
+        Ok(()) => VariantOutcome::Shown {
             ok: false,
-            text: format!("{asked:.1} GB were given, which is more than there is"),
+            text: format!("{asked:.1} GB were allocated, which is more than the GPU has"),
         },
     })
 }

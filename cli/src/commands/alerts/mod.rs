@@ -14,20 +14,20 @@ use clap::Subcommand;
 use gpumon_alerts::{
     describe,
     evaluate::{RuleState, RuleStatus},
-    notify::missing_program,
+    notify::describe_missing_program,
     prometheus,
-    rules::{AlertRules, Receiver, Rule, Way},
+    rules::{AlertRules, DeliveryMethod, Receiver, Rule},
 };
 use gpumon_probe::{
     model::{GpuRef, now_ms},
-    units::{Accepted, duration},
-    untrusted::escaped,
+    units::{AcceptedAmounts, format_duration},
+    untrusted::escape_untrusted,
 };
 use gpumon_server::alerts::AlertStatus;
 use serde_json::json;
 
 use crate::{
-    exit::{Failure, Result, say},
+    exit::{Failure, Result, print_message},
     local::ServerArgs,
     terminal::output::{print, print_raw},
 };
@@ -49,14 +49,14 @@ Examples:
   gpumon alerts test alerts.toml --receiver slack
       Send a test alert to one receiver.
   gpumon alerts silence 'GPU is hot' 2h
-      Notify nobody of this rule of the running server for two hours.
+      Silence this rule of the running server for two hours.
   gpumon alerts export --prometheus alerts.toml > gpumon.rules.yml
       Write the same rules for Prometheus.
 
 Environment:
   GPUMON_CONTROL  default of --control
 
-Exit codes: 0 success, 1 no server, refused by it or not delivered, 2 invalid argument or alert file";
+Exit codes: 0 success, 1 no server, request refused or alert not delivered, 2 invalid argument or alert file";
 
 #[derive(Debug, Subcommand)]
 enum Action {
@@ -103,7 +103,7 @@ enum Action {
 
         /// Duration of the silence, for example 30m, 2h or 7d; `off` ends it
         #[arg(value_parser = parse_time)]
-        time: Time,
+        time: SilenceTime,
 
         #[command(flatten)]
         server: ServerArgs,
@@ -115,48 +115,50 @@ pub(crate) fn run(args: &AlertsArgs) -> Result {
         Action::Check { file } => check_file(file),
         Action::Test { file, receiver } => test::run(file, receiver),
         Action::Export { file, .. } => export_rules(file),
-        Action::List { json, server } => list_rules(server, *json),
+        Action::List { json, server } => print_rules(server, *json),
         Action::Silence { rule, time, server } => silence_rule(server, rule, *time),
     }
 }
 
 /// Reads and validates the rules of a file.
-pub(crate) fn read(file: &Path) -> Result<AlertRules> {
+pub(crate) fn read_rules(file: &Path) -> Result<AlertRules> {
     AlertRules::read(file).map_err(Failure::usage)
 }
 
 fn check_file(file: &Path) -> Result {
-    let AlertRules { rules, receivers } = read(file)?;
+    let AlertRules { rules, receivers } = read_rules(file)?;
     let rule_line = |rule: &Rule| format!("{}: {}\n", rule.name, describe_rule(rule));
-    let receiver_line = |receiver: &Receiver| format!("{}: {}\n", receiver.name, receiver.kind());
+    let receiver_line =
+        |receiver: &Receiver| format!("{}: {}\n", receiver.name, receiver.describe_kind());
     let lines = rules.iter().map(rule_line);
     let lines = lines.chain(receivers.iter().map(receiver_line));
     print_raw(&lines.collect::<String>())?;
     if rules.is_empty() {
-        say(&format!(
-            "{} has no rules, so nothing is alerted: add a [[rule]]",
+        print_message(&format!(
+            "{} has no rules, so it causes no alerts: add a [[rule]]",
             file.display()
         ));
     }
-    // The following remarks are no errors: the rules may be intended so, and programs may differ on
-    // the server's machine.
+    // The following messages are not errors: a rule may intentionally have no receiver, and the
+    // server may run on a machine that has the missing program.
     for rule in rules.iter().filter(|rule| rule.notify.is_empty()) {
-        say(&format!(
-            "{}: no receiver is notified; its alerts are shown on the page and in JupyterLab",
+        print_message(&format!(
+            "{}: this rule notifies no receiver; its alerts are shown only on the page and in \
+             JupyterLab",
             rule.name
         ));
     }
     for (receiver, why) in receivers
         .iter()
-        .filter_map(|receiver| Some((receiver, missing_program(receiver)?)))
+        .filter_map(|receiver| Some((receiver, describe_missing_program(receiver)?)))
     {
-        say(&format!("{}: {why}", receiver.name));
+        print_message(&format!("{}: {why}", receiver.name));
     }
-    if has_secret(&receivers) && is_open(file) {
+    if has_secret(&receivers) && is_world_readable(file) {
         let path = file.display();
-        say(&format!(
-            "{path} can be read by every user and may have the address of a webhook: \
-             run `chmod o-r {path}`, or use url_file"
+        print_message(&format!(
+            "{path} can be read by every user and may contain the URL of a webhook: run `chmod \
+             o-r {path}`, or use url_file"
         ));
     }
     Ok(())
@@ -168,31 +170,34 @@ fn describe_rule(rule: &Rule) -> String {
         [] => String::new(),
         some => format!(", notifies {}", some.join(", ")),
     };
-    format!("{} ({severity}{notified})", describe::watch(&rule.check))
+    format!(
+        "{} ({severity}{notified})",
+        describe::describe_check(&rule.check)
+    )
 }
 
 fn has_secret(receivers: &[Receiver]) -> bool {
     receivers
         .iter()
-        .any(|receiver| matches!(receiver.way, Way::Webhook { .. }))
+        .any(|receiver| matches!(receiver.way, DeliveryMethod::Webhook { .. }))
 }
 
-fn is_open(file: &Path) -> bool {
+fn is_world_readable(file: &Path) -> bool {
     file.metadata()
         .is_ok_and(|known| known.permissions().mode() & 0o004 != 0)
 }
 
 fn export_rules(file: &Path) -> Result {
-    let rules = read(file)?;
+    let rules = read_rules(file)?;
     let exported = prometheus::export(&rules);
     print_raw(&exported.text)?;
     for note in exported.notes {
-        say(&note);
+        print_message(&note);
     }
     Ok(())
 }
 
-const TIME: Accepted<Duration> = Accepted::accept_durations(
+const ACCEPTED_TIMES: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(30 * 24),
     "a time from 1 second to 30 days, such as 30m, 2h or 7d, or off",
@@ -200,19 +205,26 @@ const TIME: Accepted<Duration> = Accepted::accept_durations(
 
 /// The duration of a silence; `None` ends it.
 #[derive(Debug, Clone, Copy)]
-struct Time(Option<Duration>);
+struct SilenceTime(Option<Duration>);
 
-fn parse_time(text: &str) -> Result<Time, String> {
+fn parse_time(text: &str) -> Result<SilenceTime, String> {
     if text == "off" {
-        return Ok(Time(None));
+        return Ok(SilenceTime(None));
     }
-    TIME.parse(text).map(|time| Time(Some(time)))
+    ACCEPTED_TIMES
+        .parse(text)
+        .map(|time| SilenceTime(Some(time)))
 }
 
-fn silence_rule(server: &ServerArgs, rule: &str, Time(time): Time) -> Result {
+fn silence_rule(server: &ServerArgs, rule: &str, SilenceTime(time): SilenceTime) -> Result {
     let for_ms = time.map_or(0, |time| time.as_millis() as u64);
     let silence = json!({ "rule": rule, "for_ms": for_ms }).to_string();
-    let reply = server.request("POST", "/api/v1/alerts/silence", &silence, "has no alerts")?;
+    let reply = server.request(
+        "POST",
+        "/api/v1/alerts/silence",
+        &silence,
+        "does not support alerts",
+    )?;
     let status: AlertStatus = reply.parse()?;
     // The alert file itself may also silence the rule.
     if time.is_none()
@@ -221,23 +233,23 @@ fn silence_rule(server: &ServerArgs, rule: &str, Time(time): Time) -> Result {
             .iter()
             .any(|known| known.name == rule && known.silenced)
     {
-        say(&format!("{rule} is still silenced by the alert file"));
+        print_message(&format!("{rule} is still silenced by the alert file"));
     }
     Ok(())
 }
 
-fn list_rules(server: &ServerArgs, json: bool) -> Result {
-    let reply = server.request("GET", "/api/v1/alerts", "", "has no alerts")?;
+fn print_rules(server: &ServerArgs, json: bool) -> Result {
+    let reply = server.request("GET", "/api/v1/alerts", "", "does not support alerts")?;
     if json {
-        // The raw reply keeps fields that a newer server adds.
+        // Printing the raw reply keeps fields that a newer server adds.
         return print_raw(&format!("{}\n", reply.body.trim()));
     }
     let status: AlertStatus = reply.parse()?;
     print(&format_status(&status, now_ms()))
 }
 
-/// Returns a line for each rule, with indented lines for the GPUs on which the rule is active, and
-/// a line for each receiver.
+/// Returns one line per rule, followed by indented lines for the GPUs on which the rule is active,
+/// and one line per receiver.
 fn format_status(status: &AlertStatus, now_ms: u64) -> String {
     let mut text = String::new();
     // Results of `writeln!` are ignored, because writing to a string cannot fail.
@@ -260,7 +272,7 @@ fn format_status(status: &AlertStatus, now_ms: u64) -> String {
         let _ = writeln!(
             text,
             "{state:8}  {}: {watch} ({severity}{silenced})",
-            escaped(name)
+            escape_untrusted(name)
         );
         for place in active {
             let gpu = place
@@ -268,31 +280,35 @@ fn format_status(status: &AlertStatus, now_ms: u64) -> String {
                 .as_ref()
                 .map(|GpuRef { index, .. }| format!("GPU {index}: "))
                 .unwrap_or_default();
-            let since = duration(now_ms.saturating_sub(place.since_ms));
+            let since = format_duration(now_ms.saturating_sub(place.since_ms));
             let _ = writeln!(
                 text,
                 "          {gpu}{}, since {since}",
-                escaped(&place.text)
+                escape_untrusted(&place.text)
             );
         }
     }
     for receiver in &status.receivers {
         let (sent, failed, waiting) = (receiver.sent, receiver.failed, receiver.waiting);
-        let name = escaped(&receiver.name);
+        let name = escape_untrusted(&receiver.name);
         let _ = writeln!(
             text,
             "receiver  {name}: {}; {sent} sent, {failed} failed, {waiting} waiting",
             receiver.kind
         );
         if let Some(error) = &receiver.error {
-            let _ = writeln!(text, "          {}", escaped(error));
+            let _ = writeln!(text, "          {}", escape_untrusted(error));
         }
         if let Some(given_up) = &receiver.given_up {
-            let _ = writeln!(text, "          not delivered: {}", escaped(given_up));
+            let _ = writeln!(
+                text,
+                "          not delivered: {}",
+                escape_untrusted(given_up)
+            );
         }
     }
     if let Some(error) = &status.error {
-        let _ = writeln!(text, "{}", escaped(error));
+        let _ = writeln!(text, "{}", escape_untrusted(error));
     }
     if status.rules.is_empty() && status.error.is_none() {
         text += if status.has_file {
@@ -312,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_listed_with_where_they_fire() {
+    fn rules_are_listed_with_firing_gpus() {
         let place = |index, state| PlaceStatus {
             gpu: Some(GpuRef { index, uuid: None }),
             state,

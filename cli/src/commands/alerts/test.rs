@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use gpumon_alerts::{
-    notify::{Notification, Status, deliver},
+    notify::{AlertStatus, Notification, deliver_notification},
     rules::Receiver,
 };
 use gpumon_probe::model::{Alert, FiringAlert, Severity, now_ms};
 use gpumon_workload::suggest;
 use rustix::system::uname;
 
-use crate::exit::{Failure, say, usage};
+use crate::exit::{Failure, print_message, usage};
 
 pub(super) fn run(file: &Path, only: &[String]) -> Result<(), Failure> {
-    let receivers = super::read(file)?.receivers;
+    let receivers = super::read_rules(file)?.receivers;
     if receivers.is_empty() {
         let message = "the file has no receiver; add a [[webhook]] or a [[command]]";
         return Err(usage!(message));
@@ -24,7 +24,7 @@ pub(super) fn run(file: &Path, only: &[String]) -> Result<(), Failure> {
         .find(|name| !known().any(|known| known == *name))
     {
         let others = format!("there are {}", known().collect::<Vec<_>>().join(", "));
-        let cure = suggest::did_you_mean(name, known(), &others);
+        let cure = suggest::suggest_word(name, known(), &others);
         return Err(usage!("no receiver '{name}': {cure}"));
     }
     let mut has_failed = false;
@@ -32,23 +32,23 @@ pub(super) fn run(file: &Path, only: &[String]) -> Result<(), Failure> {
         .iter()
         .filter(|receiver| only.is_empty() || only.contains(&receiver.name))
     {
-        match deliver(
+        match deliver_notification(
             receiver,
-            &notification(receiver),
+            &make_test_notification(receiver),
             &uname().nodename().to_string_lossy(),
         ) {
-            Ok(()) => say(&format!("{}: sent", receiver.name)),
+            Ok(()) => print_message(&format!("{}: sent", receiver.name)),
             Err(failure) => {
                 has_failed = true;
-                say(&format!("{}: {}", receiver.name, failure.message));
+                print_message(&format!("{}: {}", receiver.name, failure.message));
             }
         }
     }
-    Failure::unless_success(u8::from(has_failed))
+    Failure::check_exit_code(u8::from(has_failed))
 }
 
-/// Returns a test alert, whose text states that nothing is wrong.
-fn notification(receiver: &Receiver) -> Notification {
+/// Returns a test alert with a text that states that nothing is wrong.
+fn make_test_notification(receiver: &Receiver) -> Notification {
     let at_ms = now_ms();
     let alert = Alert {
         rule: "test".to_owned(),
@@ -59,7 +59,7 @@ fn notification(receiver: &Receiver) -> Notification {
         names_processes: false,
     };
     Notification {
-        status: Status::Firing,
+        status: AlertStatus::Firing,
         at_ms,
         alert: FiringAlert { gpu: None, alert },
     }

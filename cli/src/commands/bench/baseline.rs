@@ -1,4 +1,4 @@
-//! Stored results: the baseline and the latest results of each GPU.
+//! Storage of benchmark results: the baseline and the latest results of each GPU.
 
 use std::{
     collections::BTreeMap,
@@ -7,28 +7,29 @@ use std::{
 };
 
 use anyhow::anyhow;
-use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Measurement};
+use gpumon_probe::benchmarks::{self, Benchmarks, FILE_NAME, Measurement};
 use gpumon_workload::{
     catalogue,
     protocol::{
-        Backend, BackendChoice, BenchJob, BenchWork, Bound, DeviceName, Dtype, Load, Outcome, Where,
+        Backend, BackendChoice, BenchJob, BenchWork, DeviceName, Dtype, LimitingResource, Load,
+        RunOutcome, Where,
     },
 };
 use serde_json::Value;
 
-use super::table::name;
+use super::table::format_name;
 use crate::{
     data_dir::DataDirArgs,
     describe,
-    exit::{Failure, Result, say, usage},
-    moment::date,
+    exit::{Failure, Result, print_message, usage},
+    moment::format_date,
 };
 
-/// The minimum time of a result that is stored, in microseconds. In shorter runs the launch
-/// overhead dominates, and results vary by about 10 % between runs.
-const SHORTEST_US: f64 = 20.0;
+/// The shortest median time of a stored result, in microseconds. In shorter runs, launch overhead
+/// dominates, and results vary by about 10 % between runs.
+const MIN_TIME_US: f64 = 20.0;
 
-/// The options that store results, or compare results with stored ones.
+/// Options that store results or compare results with a baseline.
 #[derive(Debug, clap::Args)]
 pub(super) struct BaselineArgs {
     /// Store the verified results of each GPU as its baseline, replacing results of the same
@@ -36,10 +37,13 @@ pub(super) struct BaselineArgs {
     #[arg(long, conflicts_with_all = ["compare", "pairs", "engine"])]
     save_baseline: bool,
 
-    /// Run the workloads of the GPU's baseline, or only those that are named, with the same types
-    /// and sizes; compare each result with the baseline of this GPU and with those of other GPUs of
-    /// the same model
-    #[arg(long, conflicts_with_all = ["compare", "save_baseline", "pairs", "engine", "size", "backend"])]
+    /// Run the workloads of the GPU's baseline, or only the named ones, with the same types and
+    /// sizes; compare each result with the baseline of this GPU and with the baselines of other
+    /// GPUs of the same model
+    #[arg(
+        long,
+        conflicts_with_all = ["compare", "save_baseline", "pairs", "engine", "size", "backend"]
+    )]
     baseline: bool,
 
     #[command(flatten)]
@@ -47,13 +51,13 @@ pub(super) struct BaselineArgs {
 }
 
 impl BaselineArgs {
-    /// Opens the store for the results of a job, and returns it with the baselines to compare with;
-    /// `None` if neither option is given. With `--baseline`, the job is changed to run exactly the
-    /// workloads of the baselines.
+    /// Opens the store for the results of a job, and returns it with the baselines to compare with.
+    /// Returns `None` if neither `--save-baseline` nor `--baseline` is given. With `--baseline`,
+    /// changes the job to run exactly the workloads of the baselines.
     ///
     /// # Errors
     /// Returns an error if the store cannot be written, or if no matching baseline exists.
-    pub(super) fn prepare(
+    pub(super) fn open_store(
         &self,
         job: &mut BenchJob,
     ) -> Result<Option<(Option<Benchmarks>, Store)>> {
@@ -63,42 +67,44 @@ impl BaselineArgs {
         job.settle = true;
         let (store, known) = Store::open(&self.data_dir, self.save_baseline)?;
         if self.baseline {
-            job.works = works(&known, &job.ids, job.dtype, &store.path)?;
+            job.works = select_works(&known, &job.ids, job.dtype, &store.path)?;
             (job.ids, job.dtype) = (Vec::new(), None);
             job.place = Where {
                 backend: BackendChoice::Cuda,
                 ..job.place.clone()
             };
         }
-        // This reports a file that cannot be written before the measurements start.
-        store.change(|_| {}).map_err(Failure::usage)?;
+        // This empty change reports a file that cannot be written before the measurements start.
+        store.update_benchmarks(|_| {}).map_err(Failure::usage)?;
         Ok(Some((self.baseline.then_some(known), store)))
     }
 }
 
-/// The results to be stored in a file.
+/// Results that are written to the file of benchmarks at the end of a run.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    /// Whether the results replace the baseline or only the latest results.
+    /// Whether the results are stored as the baseline, rather than only as the latest results.
     is_baseline: bool,
-    /// The GPU and its results, by UUID. The GPU has the name that CUDA reports.
+    /// Each GPU's name, as CUDA reports it, and results, by UUID.
     gpus: BTreeMap<String, (DeviceName, Vec<Measurement>)>,
-    /// The names of the results that are not stored, by the reason.
+    /// The names of results that are not stored, grouped by reason.
     left_out: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Store {
-    /// Opens the store in this directory and reads the stored results.
+    /// Opens the store in the data directory and reads the stored results.
     ///
     /// # Errors
-    /// Returns an error if the directory is `none`, or the file cannot be read.
+    /// Returns an error if the data directory is `none`, or if the file cannot be read.
     fn open(folder: &DataDirArgs, is_baseline: bool) -> Result<(Self, Benchmarks)> {
-        let none = "baselines are kept in a data directory, and it is `none`: name one with --data-dir DIR";
+        let none = "baselines need a data directory, but the data directory is `none`: give one \
+                    with --data-dir DIR";
         let folder = folder.folder().ok_or_else(|| usage!(none))?;
-        let path = folder.join(FILE);
+        let path = folder.join(FILE_NAME);
         let known = benchmarks::read(&path);
-        let known = known.map_err(|error| Failure::usage(cannot("read", &path, &error)))?;
+        let known =
+            known.map_err(|error| Failure::usage(make_file_error("read", &path, &error)))?;
         Ok((
             Self {
                 path,
@@ -110,15 +116,16 @@ impl Store {
         ))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Benchmarks)) -> anyhow::Result<()> {
-        benchmarks::change(&self.path, change).map_err(|error| cannot("write", &self.path, &error))
+    fn update_benchmarks(&self, change: impl FnOnce(&mut Benchmarks)) -> anyhow::Result<()> {
+        benchmarks::change(&self.path, change)
+            .map_err(|error| make_file_error("write", &self.path, &error))
     }
 
-    /// Adds a result, unless it does not reliably show the speed of the GPU.
-    pub(super) fn take(&mut self, outcome: &Outcome, load: Option<&Load>) {
+    /// Adds a result, unless it is not a reliable measure of the GPU's speed.
+    pub(super) fn add_result(&mut self, outcome: &RunOutcome, load: Option<&Load>) {
         match (
-            reason_against(outcome, load),
-            measurement(outcome, load),
+            find_exclusion_reason(outcome, load),
+            make_measurement(outcome, load),
             &outcome.device.uuid,
         ) {
             (None, Some(measurement), Some(uuid)) => {
@@ -132,39 +139,40 @@ impl Store {
                 .left_out
                 .entry(reason.unwrap_or("not timed"))
                 .or_default()
-                .push(name(outcome)),
+                .push(format_name(outcome)),
         }
     }
 
-    /// Writes the results of a run on these devices. Prints which results are not stored, and which
+    /// Writes the results of a run on `devices`. Prints which results are not stored, and which
     /// devices have no baseline among `works`.
     ///
     /// # Errors
     /// Returns an error if no result can be stored, or if writing fails.
     pub(super) fn write(self, devices: &[DeviceName], works: &[BenchWork]) -> Result {
-        // A run that has not started has already reported its error.
+        // Without devices, the run failed before it started, and its error has already been
+        // reported.
         if devices.is_empty() {
             return Ok(());
         }
         if !self.is_baseline {
-            report_missing(devices, works, &self.path)?;
+            print_missing_baselines(devices, works, &self.path)?;
         }
         for (reason, names) in &self.left_out {
-            say(&format!(
-                "not stored, because {reason}: {}",
+            print_message(&format!(
+                "results not stored ({reason}): {}",
                 names.join(", ")
             ));
         }
         let path = self.path.display();
         if self.gpus.is_empty() && self.is_baseline {
             return Err(
-                anyhow!("no baseline was stored: there is no verified result of a GPU").into(),
+                anyhow!("no baseline was stored: the run has no verified GPU result").into(),
             );
         }
         if self.gpus.is_empty() {
             return Ok(());
         }
-        self.change(|known| {
+        self.update_benchmarks(|known| {
             for (uuid, (device, results)) in &self.gpus {
                 if self.is_baseline {
                     known.save_baseline(uuid, &device.name, results.clone());
@@ -179,9 +187,9 @@ impl Store {
                     1 => "1 result".to_owned(),
                     count => format!("{count} results"),
                 };
-                say(&format!(
+                print_message(&format!(
                     "stored {results} as the baseline of {} in {path}",
-                    describe::device(device)
+                    describe::label_device(device)
                 ));
             }
         }
@@ -189,38 +197,40 @@ impl Store {
     }
 }
 
-fn cannot(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+fn make_file_error(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!(
         "cannot {what} {}: {error}: name another directory with --data-dir, or move the file away",
         path.display()
     )
 }
 
-/// Returns the reason why a result does not show the speed of the GPU, if any.
-fn reason_against(outcome: &Outcome, load: Option<&Load>) -> Option<&'static str> {
+/// Returns the reason why a result is not a reliable measure of the GPU's speed, if any.
+fn find_exclusion_reason(outcome: &RunOutcome, load: Option<&Load>) -> Option<&'static str> {
     match outcome {
         _ if outcome.partial => Some("interrupted"),
         _ if !outcome.verify.ok => Some("not verified"),
-        _ if outcome.backend == Backend::Cpu => Some("the CPU has no baseline"),
-        _ if outcome.to.is_some() => Some("they run between two GPUs"),
-        _ if outcome.roofline.limit == Bound::Driver => Some("they measure driver and CPU"),
+        _ if outcome.backend == Backend::Cpu => Some("run on the CPU"),
+        _ if outcome.to.is_some() => Some("run between two GPUs"),
+        _ if outcome.roofline.limit == LimitingResource::Driver => {
+            Some("limited by driver and CPU")
+        }
         _ if outcome
             .device_time
             .as_ref()
-            .is_some_and(|time| time.median_us < SHORTEST_US) =>
+            .is_some_and(|time| time.median_us < MIN_TIME_US) =>
         {
-            Some("they are not much longer than a launch")
+            Some("not much longer than a kernel launch")
         }
-        _ if load.is_some_and(|load| load.others.is_anybody_listed()) => {
-            Some("other processes were on the GPU")
+        _ if load.is_some_and(|load| load.others.has_listed_processes()) => {
+            Some("other processes used the GPU")
         }
         _ => None,
     }
 }
 
-/// Returns the part of a result that is compared with a baseline. The GPU's clock is preferred to
-/// the host's. `None` if nothing was timed.
-pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Measurement> {
+/// Returns the part of a result that is compared with a baseline. Times measured by the GPU are
+/// preferred to times measured by the host. Returns `None` if nothing was timed.
+pub(super) fn make_measurement(outcome: &RunOutcome, load: Option<&Load>) -> Option<Measurement> {
     let times = outcome.device_time.as_ref();
     let times = times.or(outcome.host_time.as_ref())?;
     Some(Measurement {
@@ -236,25 +246,26 @@ pub(super) fn measurement(outcome: &Outcome, load: Option<&Load>) -> Option<Meas
     })
 }
 
-/// Returns the work of the baselines, limited to these workloads and this type if given. Workloads
-/// and types unknown to this version are left out.
+/// Returns the work to run for the stored baselines, limited to `ids` and `dtype` if given.
+/// Workloads and types that this version does not know are left out.
 ///
 /// # Errors
 /// Returns an error if no baseline matches.
-fn works(
+fn select_works(
     known: &Benchmarks,
     ids: &[String],
     dtype: Option<Dtype>,
     path: &Path,
 ) -> Result<Vec<BenchWork>> {
     let works: Vec<_> = known
-        .baselines()
-        .filter_map(|(gpu, baseline)| work(gpu, baseline))
+        .iter_baselines()
+        .filter_map(|(gpu, baseline)| make_work(gpu, baseline))
         .collect();
     let path = path.display();
     let missing = |what: &str, names: &str| {
         let cure = format!(
-            "store one with `gpumon bench{names} --save-baseline`; workloads shorter than {SHORTEST_US} us have none"
+            "store one with `gpumon bench{names} --save-baseline`; workloads shorter than \
+             {MIN_TIME_US} us have no baseline"
         );
         usage!("no baseline{what} is stored in {path}: {cure}")
     };
@@ -280,8 +291,8 @@ fn works(
     }
 }
 
-fn work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
-    catalogue::all().find(|about| about.id == baseline.workload)?;
+fn make_work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
+    catalogue::list_workloads().find(|about| about.id == baseline.workload)?;
     let dtype = serde_json::from_value(Value::from(&*baseline.dtype)).ok()?;
     Some(BenchWork {
         id: baseline.workload.clone(),
@@ -291,11 +302,11 @@ fn work(gpu: &str, baseline: &Measurement) -> Option<BenchWork> {
     })
 }
 
-/// Prints which of the GPUs have no baseline.
+/// Prints which of the GPUs have no baseline among `works`.
 ///
 /// # Errors
 /// Returns an error if none of the GPUs has a baseline.
-fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result {
+fn print_missing_baselines(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> Result {
     let has_one = |device: &&DeviceName| {
         works
             .iter()
@@ -305,8 +316,8 @@ fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> R
         let index = device.index.unwrap_or_default();
         let cure = format!("store one with `gpumon bench --save-baseline --device {index}`");
         format!(
-            "no such baseline of {} is stored in {}: {cure}",
-            describe::device(device),
+            "no matching baseline of {} is stored in {}: {cure}",
+            describe::label_device(device),
             path.display()
         )
     };
@@ -315,14 +326,18 @@ fn report_missing(devices: &[DeviceName], works: &[BenchWork], path: &Path) -> R
         [first, ..] if missing.len() == devices.len() => Err(usage!(said(first))),
         some => {
             for device in some {
-                say(&said(device));
+                print_message(&said(device));
             }
             Ok(())
         }
     }
 }
 
-/// Formats a time in microseconds and its date, such as `1.00 ms on 2026-11-20`.
-pub(crate) fn format_dated(us: f64, at_ms: u64) -> String {
-    format!("{} on {}", super::format_microseconds(us), date(at_ms))
+/// Formats a time in microseconds and the date of its measurement, such as `1.00 ms on 2026-11-20`.
+pub(crate) fn format_time_with_date(us: f64, at_ms: u64) -> String {
+    format!(
+        "{} on {}",
+        super::format_microseconds(us),
+        format_date(at_ms)
+    )
 }

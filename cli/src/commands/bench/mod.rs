@@ -14,28 +14,28 @@ use std::path::PathBuf;
 
 use gpumon_probe::{model::fields::Unit, units};
 use gpumon_workload::{
-    About, catalogue,
+    WorkloadDescription, catalogue,
     protocol::{Amount, BenchJob, Dtype, Engine, Job, Shape},
 };
 
 #[cfg(test)]
 pub(super) use self::fuzzing::make_outcome as sample_outcome;
-use self::{baseline::BaselineArgs, compare::Earlier};
+use self::{baseline::BaselineArgs, compare::EarlierResults};
 pub(super) use self::{
-    baseline::format_dated,
+    baseline::format_time_with_date,
     results::Results,
     table::{
-        Layout, Subject, count, format_framework, format_microseconds, format_remarks,
-        format_verdict, median,
+        Layout, TableKind, format_framework, format_median, format_microseconds,
+        format_problem_size, format_remarks, format_verdict,
     },
 };
 use crate::{
-    exit::{Failure, say},
+    exit::{Failure, print_message},
     options::SourceArgs,
-    run::{self, FrameworkArgs, WhereArgs, parse_share},
+    run::{self, FrameworkArgs, RunTargetArgs, parse_share},
 };
 
-const BELOW: u8 = 4;
+const BELOW_THRESHOLD_CODE: u8 = 4;
 
 /// Benchmark GPUs and CPU with verified workloads
 ///
@@ -56,7 +56,7 @@ pub(crate) struct BenchArgs {
     ids: Vec<String>,
 
     #[command(flatten)]
-    place: WhereArgs,
+    place: RunTargetArgs,
 
     /// Data type; by default, the first that `list` shows for the workload
     #[arg(long, value_enum)]
@@ -69,7 +69,10 @@ pub(crate) struct BenchArgs {
 
     /// Shape of `matmul` instead of a size, on a GPU: rows and columns of the product, and the
     /// number of terms of each element
-    #[arg(long, value_name = "MxNxK", conflicts_with_all = ["size", "beside", "pairs", "save_baseline", "baseline"])]
+    #[arg(
+        long, value_name = "MxNxK",
+        conflicts_with_all = ["size", "beside", "pairs", "save_baseline", "baseline"]
+    )]
     shape: Option<Shape>,
 
     /// Kernel implementation on a GPU: gpumon's own kernels, or cuBLAS for comparison
@@ -148,7 +151,7 @@ impl BenchArgs {
         let is_meant = |id| self.ids.is_empty() || self.ids.iter().any(|named| named == id);
         self.dtype.map_or_else(
             || {
-                catalogue::all()
+                catalogue::list_workloads()
                     .any(|about| is_meant(about.id) && about.dtypes.contains(&Dtype::Int8))
             },
             |dtype| dtype == Dtype::Int8,
@@ -158,14 +161,14 @@ impl BenchArgs {
 
 pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> {
     if args.ids.first().is_some_and(|id| id == "list") {
-        return run::print_list(catalogue::all(), args.json, |about| {
+        return run::print_list(catalogue::list_workloads(), args.json, |about| {
             describe_workload(about)
         });
     }
     source.source.check()?;
     let mut job = BenchJob {
         ids: args.ids.clone(),
-        place: args.place.place(),
+        place: args.place.to_target(),
         dtype: args.dtype,
         size: args.size,
         shape: args.shape,
@@ -175,25 +178,29 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         settle: false,
         works: Vec::new(),
     };
-    let (stored, store) = args.baseline.prepare(&mut job)?.unzip();
+    let (stored, store) = args.baseline.open_store(&mut job)?.unzip();
     let earlier = match stored {
-        Some(stored) => stored.map(Earlier::Baselines),
-        None => args.compare.as_deref().map(Earlier::read).transpose()?,
+        Some(stored) => stored.map(EarlierResults::Baselines),
+        None => args
+            .compare
+            .as_deref()
+            .map(EarlierResults::read)
+            .transpose()?,
     };
     let subject = match &earlier {
-        None => Subject::Workloads,
-        Some(Earlier::Results(_)) => Subject::Compared,
-        Some(Earlier::Baselines(_)) => Subject::Baselines,
+        None => TableKind::Workloads,
+        Some(EarlierResults::Results(_)) => TableKind::Compared,
+        Some(EarlierResults::Baselines(_)) => TableKind::Baselines,
     };
     let layout = Layout {
         subject,
         is_beside: args.beside.beside,
         has_integers: args.has_integers(),
     };
-    let mut results = Results::new(layout, earlier, args.fail_below).stored(store);
+    let mut results = Results::new(layout, earlier, args.fail_below).with_store(store);
     let works = job.works.clone();
     let job = Job::Bench(job);
-    let ran = run::print(
+    let ran = run::run_and_print(
         source,
         &job,
         args.place.time_limit,
@@ -206,18 +213,22 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         .take_store()
         .map_or(Ok(()), |store| store.write(results.devices(), &works));
     ran.and(stored)?;
-    if results.compared_nothing() {
-        say("--fail-below compared nothing: no result has an earlier one or a theoretical peak");
+    if results.lacks_comparison() {
+        print_message(
+            "--fail-below has nothing to compare with: no result has an earlier result or a \
+             theoretical peak",
+        );
     }
-    if results.is_below() {
-        Err(Failure::reported(BELOW))
+    if results.is_below_threshold() {
+        Err(Failure::from_printed_error(BELOW_THRESHOLD_CODE))
     } else {
         Ok(())
     }
 }
 
-/// Returns two lines: the workload with its backends and types, and the lesson that it teaches.
-fn describe_workload(about: &About) -> String {
+/// Returns two lines: the workload with its backends and data types, and a sentence about what it
+/// demonstrates.
+fn describe_workload(about: &WorkloadDescription) -> String {
     let join = |names: Vec<String>| names.join(", ");
     let backends = join(about.backends.iter().map(ToString::to_string).collect());
     let dtypes = join(about.dtypes.iter().map(ToString::to_string).collect());
@@ -234,18 +245,20 @@ fn describe_workload(about: &About) -> String {
 }
 
 /// Returns the values that the argument [`BenchArgs::ids`] accepts.
-pub(crate) fn names() -> Vec<&'static str> {
-    let ids = catalogue::all().map(|about| about.id);
+pub(crate) fn list_accepted_ids() -> Vec<&'static str> {
+    let ids = catalogue::list_workloads().map(|about| about.id);
     std::iter::once("list").chain(ids).collect()
 }
 
-/// The maximum count of elements or bytes. Larger floating-point numbers cannot represent each
+/// The maximum number of elements or bytes. Above 2^53, about 9e15, an `f64` cannot represent every
 /// integer.
-const MOST: f64 = 9e15;
+const MAX_AMOUNT: f64 = 9e15;
 
 fn parse_amount(text: &str) -> Result<Amount, String> {
-    let expected =
-        || "not 1 or more elements, such as 4096, 1e7 or 64Mi, or bytes, such as 256MiB".to_owned();
+    let expected = || {
+        "not a size: give 1 or more elements, such as 4096, 1e7 or 64Mi, or bytes, such as 256MiB"
+            .to_owned()
+    };
     let mut typed = units::Amount::parse(text).ok_or_else(expected)?;
     let is_bytes = typed.unit.ends_with(['b', 'B']);
     if !is_bytes {
@@ -253,7 +266,7 @@ fn parse_amount(text: &str) -> Result<Amount, String> {
     }
     let count = typed.convert_to(Unit::Bytes).ok_or_else(expected)?.round();
     match count {
-        _ if !(1.0..=MOST).contains(&count) => Err(expected()),
+        _ if !(1.0..=MAX_AMOUNT).contains(&count) => Err(expected()),
         _ if is_bytes => Ok(Amount::Bytes(count as u64)),
         _ => Ok(Amount::Count(count as u64)),
     }

@@ -1,29 +1,31 @@
-//! Printed results of a run: a table for people, or one JSON object per line for programs.
+//! Printed results of a benchmark run: a table for people, or one JSON object per line for
+//! programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpumon_probe::{benchmarks::BELOW_BASELINE, model::Reading};
-use gpumon_workload::protocol::{DeviceName, Line, Load, Outcome, Report};
+use gpumon_probe::{benchmarks::BELOW_BASELINE_RATIO, model::Reading};
+use gpumon_workload::protocol::{DeviceName, Load, Report, ReportLine, RunOutcome};
 use serde_json::json;
 
 use super::{
-    baseline::{Store, format_dated},
-    compare::{Compared, Earlier},
-    table::{Layout, Table, format_microseconds, name},
+    baseline::{Store, format_time_with_date},
+    compare::{Comparison, EarlierResults},
+    table::{Layout, Table, format_microseconds, format_name},
 };
 use crate::{
     describe,
-    run::ForPeople,
+    run::ReportFormatter,
     terminal::{
         style::{ALARM, DIM, NOTICE, paint},
-        units::{ABSENT, three_digits},
+        units::{ABSENT, format_three_digits},
     },
 };
 
-const CURE: &str = "Check power limit, clocks and cooling, and repeat it; if the change is intended, store a new baseline with \
-                    --save-baseline.";
+const BELOW_BASELINE_ADVICE: &str = "Check the power limit, the clocks and the cooling, then run \
+                                     the benchmark again; if the change is intended, store a new \
+                                     baseline with --save-baseline.";
 
-/// The results of a run, with the findings of comparisons.
+/// The results of a run and of their comparison with earlier results.
 #[derive(Default)]
 pub(crate) struct Results {
     layout: Layout,
@@ -32,22 +34,26 @@ pub(crate) struct Results {
     devices: Vec<DeviceName>,
     steps: usize,
     has_lines: bool,
-    pairs: Pairs,
-    earlier: Option<Earlier>,
+    pairs: PairMatrices,
+    earlier: Option<EarlierResults>,
     store: Option<Store>,
     fail_below: Option<f64>,
-    /// The number of results that could be compared with the threshold.
+    /// The number of results that were compared with the threshold.
     judged: usize,
     /// Descriptions of results below the threshold.
     below: Vec<String>,
-    /// Descriptions of results that are slower than earlier ones.
+    /// Descriptions of the results that are slower than earlier results.
     slower: Vec<String>,
     /// Descriptions of results that are below their baseline.
     below_baseline: Vec<String>,
 }
 
 impl Results {
-    pub(crate) fn new(layout: Layout, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
+    pub(crate) fn new(
+        layout: Layout,
+        earlier: Option<EarlierResults>,
+        fail_below: Option<f64>,
+    ) -> Self {
         Self {
             layout,
             earlier,
@@ -56,8 +62,8 @@ impl Results {
         }
     }
 
-    /// Returns these results with a store that they are added to.
-    pub(super) fn stored(self, store: Option<Store>) -> Self {
+    /// Returns these results with `store`, to which each result is added.
+    pub(super) fn with_store(self, store: Option<Store>) -> Self {
         Self { store, ..self }
     }
 
@@ -70,33 +76,34 @@ impl Results {
         &self.devices
     }
 
-    /// Returns `true` if a threshold is set, but no result could be compared with it.
-    pub(crate) fn compared_nothing(&self) -> bool {
+    /// Returns `true` if a threshold is set, but no result could be compared with the threshold.
+    pub(crate) fn lacks_comparison(&self) -> bool {
         self.fail_below.is_some() && self.judged == 0
     }
 
-    /// Returns `true` if a result is below the threshold, or no result could be compared with it.
-    pub(crate) fn is_below(&self) -> bool {
-        self.compared_nothing() || !self.below.is_empty()
+    /// Returns `true` if a result is below the threshold, or if no result could be compared with
+    /// the threshold.
+    pub(crate) fn is_below_threshold(&self) -> bool {
+        self.lacks_comparison() || !self.below.is_empty()
     }
 
-    /// Stores a result, compares it with an earlier one, and checks the threshold.
-    fn ingest(&mut self, outcome: &Outcome, load: Option<&Load>) -> Option<Compared> {
+    /// Adds a result to the store, compares it with an earlier result, and checks the threshold.
+    fn ingest(&mut self, outcome: &RunOutcome, load: Option<&Load>) -> Option<Comparison> {
         if let Some(store) = &mut self.store {
-            store.take(outcome, load);
+            store.add_result(outcome, load);
         }
         let compared = self
             .earlier
             .as_ref()
-            .and_then(|earlier| earlier.beside(outcome));
+            .and_then(|earlier| earlier.compare_with(outcome));
         if !outcome.partial {
-            self.judge(outcome, compared);
+            self.check_limits(outcome, compared);
         }
         compared
     }
 
-    fn judge(&mut self, outcome: &Outcome, compared: Option<Compared>) {
-        if let Some(Compared {
+    fn check_limits(&mut self, outcome: &RunOutcome, compared: Option<Comparison>) {
+        if let Some(Comparison {
             ratio,
             is_slower: true,
             before_us,
@@ -104,16 +111,18 @@ impl Results {
             ..
         }) = compared
         {
-            match before_ms.filter(|_| ratio < BELOW_BASELINE) {
+            match before_ms.filter(|_| ratio < BELOW_BASELINE_RATIO) {
                 Some(before_ms) => self.below_baseline.push(format!(
-                    "{}: {} ({}) takes {}, and took {} ({ratio:.2}x)",
-                    describe::device(&outcome.device),
-                    name(outcome),
+                    "{}: {} ({}) takes {}, previously {} ({ratio:.2}x)",
+                    describe::label_device(&outcome.device),
+                    format_name(outcome),
                     outcome.dtype,
                     format_microseconds(before_us / ratio),
-                    format_dated(before_us, before_ms),
+                    format_time_with_date(before_us, before_ms),
                 )),
-                None => self.slower.push(format!("{} {ratio:.2}x", name(outcome))),
+                None => self
+                    .slower
+                    .push(format!("{} {ratio:.2}x", format_name(outcome))),
             }
         }
         let share = match (&self.earlier, &outcome.roofline.share) {
@@ -125,14 +134,14 @@ impl Results {
             self.judged += 1;
             if share < least {
                 self.below
-                    .push(format!("{} {:.1} %", name(outcome), share * 100.0));
+                    .push(format!("{} {:.1} %", format_name(outcome), share * 100.0));
             }
         }
     }
 }
 
-impl ForPeople for Results {
-    fn result(&mut self, report: &Report) -> Option<String> {
+impl ReportFormatter for Results {
+    fn format_result(&mut self, report: &Report) -> Option<String> {
         match report {
             Report::Begun { devices, steps, .. } => {
                 self.table = Some(Table::new(self.layout, devices));
@@ -145,24 +154,24 @@ impl ForPeople for Results {
                 beside,
             } => {
                 let compared = self.ingest(outcome, load.as_ref());
-                self.pairs.take(outcome);
+                self.pairs.add_outcome(outcome);
                 self.has_lines = true;
                 let table = self.table.as_mut()?;
-                let lines = table.lines(outcome, load.as_ref(), compared);
+                let lines = table.format_outcome(outcome, load.as_ref(), compared);
                 Some(beside.iter().fold(lines, |lines, run| {
-                    lines + &table.format_framework(run, outcome)
+                    lines + &table.format_framework_row(run, outcome)
                 }))
             }
-            // In a run of several workloads, a failure is a line of the table.
+            // In a run of several workloads, each failed workload gets a row in the table.
             Report::Failed { id, gpu, error, .. } if self.steps > 1 => {
                 let place = self.devices.iter().find(|device| device.index == *gpu);
-                Some(self.table.as_mut()?.failure(id, place, error))
+                Some(self.table.as_mut()?.format_failure(id, place, error))
             }
             _ => None,
         }
     }
 
-    fn object(&mut self, raw: &str, line: &Line) -> Option<String> {
+    fn format_json(&mut self, raw: &str, line: &ReportLine) -> Option<String> {
         match &line.report {
             Report::Result { outcome, load, .. } => {
                 Some(self.ingest(outcome, load.as_ref()).map_or_else(
@@ -176,7 +185,8 @@ impl ForPeople for Results {
                     },
                 ))
             }
-            // A run that failed before its start has no results, so its error is no JSON object.
+            // A failure before the run starts does not belong to a result, so only later failures
+            // are printed as JSON objects.
             Report::Failed {
                 id,
                 backend,
@@ -190,14 +200,18 @@ impl ForPeople for Results {
                 });
                 Some(object.to_string())
             }
-            report => self.result(report),
+            report => self.format_result(report),
         }
     }
 
-    /// Returns the summary: the matrices of pairs, and the results that are slower or below a
+    /// Returns the summary: the matrices of GPU pairs, and the results that are slower or below a
     /// limit.
-    fn end(&self) -> String {
-        let before = if self.earlier.as_ref().is_some_and(Earlier::is_baselines) {
+    fn format_summary(&self) -> String {
+        let before = if self
+            .earlier
+            .as_ref()
+            .is_some_and(EarlierResults::are_baselines)
+        {
             "its baseline"
         } else {
             "before"
@@ -218,10 +232,10 @@ impl ForPeople for Results {
             .map(|slower| format!("\n{slower}\n"));
         let below_baseline = (!self.below_baseline.is_empty()).then(|| {
             let below = format!(
-                "Below {BELOW_BASELINE} of the baseline:\n  {}",
+                "Below {BELOW_BASELINE_RATIO} times the baseline:\n  {}",
                 self.below_baseline.join("\n  ")
             );
-            format!("\n{}\n{CURE}\n", paint(ALARM, &below))
+            format!("\n{}\n{BELOW_BASELINE_ADVICE}\n", paint(ALARM, &below))
         });
         let below = self
             .fail_below
@@ -230,39 +244,40 @@ impl ForPeople for Results {
                 let below = format!("Below {:.1} %: {}", share * 100.0, self.below.join(", "));
                 format!("\n{}\n", paint(ALARM, &below))
             });
-        [Some(self.pairs.text()), slower, below_baseline, below]
+        [Some(self.pairs.to_text()), slower, below_baseline, below]
             .into_iter()
             .flatten()
             .collect()
     }
 }
 
-const WIDTH: usize = 8;
+const CELL_WIDTH: usize = 8;
 
-/// The matrices of results between pairs of GPUs: a heading with the workload, and cells by the
-/// sending and the receiving GPU.
+/// The result matrices for pairs of GPUs. Each matrix has a workload as its heading, and cells
+/// indexed by the sending and the receiving GPU.
 #[derive(Default)]
-struct Pairs(Vec<(String, Cells)>);
+struct PairMatrices(Vec<(String, Cells)>);
 
 type Cells = BTreeMap<(u32, u32), String>;
 
-impl Pairs {
-    fn take(&mut self, outcome: &Outcome) {
+impl PairMatrices {
+    fn add_outcome(&mut self, outcome: &RunOutcome) {
         let to = outcome.to.as_ref().and_then(|to| to.index);
         let Some(ends) = outcome.device.index.zip(to) else {
             return;
         };
         let rate = outcome.rate.bytes_per_second;
         let time_us = outcome.device_time.as_ref().map(|times| times.median_us);
-        // A workload that moves no bytes, such as a latency test, shows its time.
+        // For a workload that moves no bytes, such as a latency test, the matrix shows times
+        // instead of rates.
         let (unit, number) = match outcome.cost.moved_bytes {
             0 => ("us", time_us),
             _ => ("GB/s", rate.map(|rate| rate / 1e9)),
         };
         let cell = match number {
-            _ if outcome.verify.wrong > 0 => paint(ALARM, &align("mismatch")),
-            Some(number) if outcome.verify.ok => align(&three_digits(number)),
-            _ => align(ABSENT),
+            _ if outcome.verify.wrong > 0 => paint(ALARM, &align_cell("mismatch")),
+            Some(number) if outcome.verify.ok => align_cell(&format_three_digits(number)),
+            _ => align_cell(ABSENT),
         };
         let heading = format!("{}, {unit}", outcome.id);
         match self.0.iter_mut().find(|(known, _)| *known == heading) {
@@ -271,8 +286,8 @@ impl Pairs {
         }
     }
 
-    /// Returns a matrix for each workload that ran on several pairs.
-    fn text(&self) -> String {
+    /// Returns one matrix for each workload that ran on several pairs of GPUs.
+    fn to_text(&self) -> String {
         let several = self.0.iter().filter(|(_, cells)| cells.len() > 1);
         several
             .map(|(heading, cells)| format_matrix(heading, cells))
@@ -286,41 +301,41 @@ fn format_matrix(heading: &str, cells: &Cells) -> String {
         let cells: String = gpus.iter().map(|to| cell(*to)).collect();
         format!("{first:22}{cells}")
     };
-    let mut text = paint(DIM, &line(heading, &|to| align(&format!("to {to}"))));
+    let mut text = paint(DIM, &line(heading, &|to| align_cell(&format!("to {to}"))));
     for from in &gpus {
         let cell = |to| cells.get(&(*from, to)).cloned();
         let row = line(&format!("  from GPU {from}"), &|to| {
-            cell(to).unwrap_or_else(|| align(ABSENT))
+            cell(to).unwrap_or_else(|| align_cell(ABSENT))
         });
         text = text + "\n" + &row;
     }
     format!("\n{text}\n")
 }
 
-fn align(cell: &str) -> String {
-    format!("{cell:>WIDTH$}")
+fn align_cell(cell: &str) -> String {
+    format!("{cell:>CELL_WIDTH$}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{fuzzing::make_outcome, table::Subject};
-    use crate::terminal::style::plain;
+    use super::super::{fuzzing::make_outcome, table::TableKind};
+    use crate::terminal::style::strip_styles;
 
     use super::*;
 
     #[test]
-    fn a_threshold_is_held_against_what_there_is() {
-        let below = |outcomes: &[Outcome], share| {
+    fn threshold_ignores_outcomes_without_ratio() {
+        let below = |outcomes: &[RunOutcome], share| {
             let layout = Layout {
-                subject: Subject::Workloads,
+                subject: TableKind::Workloads,
                 is_beside: false,
                 has_integers: false,
             };
             let mut results = Results::new(layout, None, Some(share));
             for outcome in outcomes {
-                results.judge(outcome, None);
+                results.check_limits(outcome, None);
             }
-            results.is_below()
+            results.is_below_threshold()
         };
         let good = make_outcome("GPU-a", 100.0);
         assert!(!below(std::slice::from_ref(&good), 0.87));
@@ -332,7 +347,7 @@ mod tests {
         assert!(!below(&[unknown, good], 0.1));
     }
 
-    fn make_transfer(from: u32, to: u32, us: f64) -> Outcome {
+    fn make_transfer(from: u32, to: u32, us: f64) -> RunOutcome {
         let mut outcome = make_outcome("GPU-a", us);
         let name = outcome.device.clone();
         outcome.id = "peer".into();
@@ -347,29 +362,29 @@ mod tests {
 
     #[test]
     fn matrix_marks_missing_and_wrong_pairs() {
-        let mut pairs = Pairs::default();
-        pairs.take(&make_outcome("GPU-a", 5.0));
-        pairs.take(&make_transfer(0, 1, 395.2));
+        let mut pairs = PairMatrices::default();
+        pairs.add_outcome(&make_outcome("GPU-a", 5.0));
+        pairs.add_outcome(&make_transfer(0, 1, 395.2));
         assert_eq!(
-            pairs.text(),
+            pairs.to_text(),
             "",
             "one pair is no matrix, and one GPU no pair"
         );
         let mut wrong = make_transfer(2, 0, 7.0);
         wrong.verify.wrong = 1;
-        pairs.take(&wrong);
-        let mut latency = Outcome {
+        pairs.add_outcome(&wrong);
+        let mut latency = RunOutcome {
             id: "peer-latency".into(),
             ..make_transfer(0, 2, 1.66)
         };
         latency.cost.moved_bytes = 0;
-        pairs.take(&latency);
-        pairs.take(&Outcome {
+        pairs.add_outcome(&latency);
+        pairs.add_outcome(&RunOutcome {
             device: wrong.device.clone(),
             to: wrong.to.clone(),
             ..latency
         });
-        let text = plain(&pairs.text());
+        let text = strip_styles(&pairs.to_text());
         let expected = [
             "",
             "peer, GB/s                to 0    to 1    to 2",

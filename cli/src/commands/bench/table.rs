@@ -1,43 +1,44 @@
-//! A table of outcomes, printed row by row as they arrive.
+//! The table of benchmark results, printed row by row as results arrive.
 
 use gpumon_probe::{
     model::{Absence, Reading},
-    units::byte_size,
-    untrusted::escaped,
+    units::format_byte_size,
+    untrusted::escape_untrusted,
 };
 use gpumon_workload::protocol::{
-    Bound, DeviceName, Dtype, Extent, FrameworkRun, Load, Outcome, Rate, Roofline, Stopped, Times,
+    DeviceName, Dtype, Extent, FrameworkRun, LimitingResource, Load, MeasureEnd, Roofline,
+    RunOutcome, Throughput, Times,
 };
 
-use super::compare::Compared;
+use super::compare::Comparison;
 use crate::{
     describe,
     terminal::{
-        columns::{Column, Columns, format_number, or_absent, terminal_columns},
-        style::{ALARM, NOTICE, STRONG, WELL, paint},
-        units::{ABSENT, three_digits},
+        columns::{Column, Columns, format_number, format_optional, terminal_columns},
+        style::{ALARM, HEALTHY, NOTICE, STRONG, paint},
+        units::{ABSENT, format_three_digits},
     },
 };
 
 /// The kind of run that a table shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Subject {
+pub(crate) enum TableKind {
     /// Workloads, grouped by device.
     #[default]
     Workloads,
     /// Workloads with the ratio to earlier results.
     Compared,
-    /// Workloads with the ratios to the GPU's baseline and to those of other GPUs.
+    /// Workloads, with the ratios to the GPU's baseline and to the baselines of other GPUs.
     Baselines,
     /// Devices under `gpumon burn`, one per row.
     Burn,
 }
 
-/// The selection of columns in a table.
+/// The options that decide which columns a table has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
-    pub(crate) subject: Subject,
-    /// Whether frameworks also run, for which only the host's time is known.
+    pub(crate) subject: TableKind,
+    /// Whether frameworks also run for comparison. Only their host times are known.
     pub(crate) is_beside: bool,
     /// Whether the run may include integer matrix products.
     pub(crate) has_integers: bool,
@@ -45,28 +46,27 @@ pub(crate) struct Layout {
 
 type Field = (Column, fn(&Row<'_>) -> String);
 
-/// The data of one row.
 struct Row<'a> {
-    outcome: &'a Outcome,
+    outcome: &'a RunOutcome,
     load: Option<&'a Load>,
-    compared: Option<Compared>,
+    compared: Option<Comparison>,
 }
 
 pub(super) struct Table {
-    subject: Subject,
+    subject: TableKind,
     fields: Vec<Field>,
     columns: Columns,
-    /// The device of the last row.
+    /// The device of the last printed row.
     group: Option<String>,
 }
 
 impl Table {
     pub(super) fn new(layout: Layout, devices: &[DeviceName]) -> Self {
-        Self::with_room(layout, devices, terminal_columns())
+        Self::with_width(layout, devices, terminal_columns())
     }
 
-    fn with_room(layout: Layout, devices: &[DeviceName], terminal: Option<usize>) -> Self {
-        let fields = fields(layout, devices);
+    fn with_width(layout: Layout, devices: &[DeviceName], terminal: Option<usize>) -> Self {
+        let fields = list_fields(layout, devices);
         let all: Vec<_> = fields.iter().map(|(column, _)| *column).collect();
         Self {
             subject: layout.subject,
@@ -76,16 +76,16 @@ impl Table {
         }
     }
 
-    /// Returns the row of an outcome. The first row follows the headings, and the first row of each
-    /// device follows its name.
-    pub(super) fn lines(
+    /// Returns the row of an outcome. The headings precede the first row of the table, and the
+    /// device's name precedes the first row of each device.
+    pub(super) fn format_outcome(
         &mut self,
-        outcome: &Outcome,
+        outcome: &RunOutcome,
         load: Option<&Load>,
-        compared: Option<Compared>,
+        compared: Option<Comparison>,
     ) -> String {
-        self.head(&device(&outcome.device))
-            + &self.line(&Row {
+        self.format_headings(&format_device(&outcome.device))
+            + &self.format_row(&Row {
                 outcome,
                 load,
                 compared,
@@ -93,9 +93,9 @@ impl Table {
     }
 
     /// Returns the row of a framework that ran the same workload.
-    pub(super) fn format_framework(&self, run: &FrameworkRun, outcome: &Outcome) -> String {
-        let line = |outcome: &Outcome| {
-            self.line(&Row {
+    pub(super) fn format_framework_row(&self, run: &FrameworkRun, outcome: &RunOutcome) -> String {
+        let line = |outcome: &RunOutcome| {
+            self.format_row(&Row {
                 outcome,
                 load: None,
                 compared: None,
@@ -104,36 +104,41 @@ impl Table {
         format_framework(&self.columns, 2, run, outcome, line)
     }
 
-    fn line(&self, row: &Row<'_>) -> String {
+    fn format_row(&self, row: &Row<'_>) -> String {
         let cells: Vec<_> = self.fields.iter().map(|(_, cell)| cell(row)).collect();
         format!(
             "{}\n{}",
-            self.columns.line(&cells),
+            self.columns.format_row(&cells),
             format_remarks(&self.columns, 2, row.outcome, row.load)
         )
     }
 
-    /// Returns the row of a failed workload, with its error.
-    pub(super) fn failure(&mut self, id: &str, place: Option<&DeviceName>, error: &str) -> String {
-        let place = place.map_or_else(String::new, device);
-        let name = if self.subject == Subject::Burn {
+    /// Returns the row of a failed workload, including its error.
+    pub(super) fn format_failure(
+        &mut self,
+        id: &str,
+        place: Option<&DeviceName>,
+        error: &str,
+    ) -> String {
+        let place = place.map_or_else(String::new, format_device);
+        let name = if self.subject == TableKind::Burn {
             &place
         } else {
             id
         };
-        self.head(&place)
+        self.format_headings(&place)
             + &self
                 .columns
                 .format_sentence_line(name, ALARM, &format!("failed: {error}"))
     }
 
-    fn head(&mut self, device: &str) -> String {
+    fn format_headings(&mut self, device: &str) -> String {
         let mut text = String::new();
         if self.group.is_none() {
             text = self.columns.headings();
         }
         if self.group.as_deref() != Some(device) {
-            if self.subject != Subject::Burn && !device.is_empty() {
+            if self.subject != TableKind::Burn && !device.is_empty() {
                 text += &(paint(STRONG, device) + "\n");
             }
             self.group = Some(device.to_owned());
@@ -142,9 +147,9 @@ impl Table {
     }
 }
 
-/// Returns the columns for a run on these devices. If the terminal is too narrow, columns with the
+/// Returns the columns for a run on `devices`. If the terminal is too narrow, the columns with the
 /// highest rank are left out first.
-fn fields(
+fn list_fields(
     Layout {
         subject,
         is_beside,
@@ -156,125 +161,145 @@ fn fields(
     let on_host = devices.iter().any(|device| device.index.is_none());
     let mut fields: Vec<Field> = Vec::new();
     let mut add = |column, cell| fields.push((column, cell));
-    if subject == Subject::Burn {
+    if subject == TableKind::Burn {
         let longest = devices
             .iter()
-            .map(|name| device(name).chars().count())
+            .map(|name| format_device(name).chars().count())
             .max()
             .unwrap_or_default();
-        add(Column::align_left("device", 0).at_least(longest), |row| {
-            device(&row.outcome.device)
-        });
+        add(
+            Column::new_left_aligned("device", 0).with_min_width(longest),
+            |row| format_device(&row.outcome.device),
+        );
     } else {
-        add(Column::align_left("workload", 0).at_least(17), |row| {
-            name(row.outcome)
-        });
+        add(
+            Column::new_left_aligned("workload", 0).with_min_width(17),
+            |row| format_name(row.outcome),
+        );
     }
-    add(Column::align_right("type", 3).at_least(5), |row| {
-        if has_type(row.outcome) {
-            row.outcome.dtype.to_string()
-        } else {
-            ABSENT.to_owned()
-        }
-    });
-    add(Column::align_right("size", 5).at_least(8), |row| {
-        size(row.outcome)
-    });
-    if subject != Subject::Burn {
+    add(
+        Column::new_right_aligned("type", 3).with_min_width(5),
+        |row| {
+            if has_type(row.outcome) {
+                row.outcome.dtype.to_string()
+            } else {
+                ABSENT.to_owned()
+            }
+        },
+    );
+    add(
+        Column::new_right_aligned("size", 5).with_min_width(8),
+        |row| format_size(row.outcome),
+    );
+    if subject != TableKind::Burn {
         if on_gpu {
-            add(Column::align_points("device us", 6, 3, 0), |row| {
-                median(row.outcome.device_time.as_ref())
+            add(Column::new_point_aligned("device us", 6, 3, 0), |row| {
+                format_median(row.outcome.device_time.as_ref())
             });
         }
-        add(Column::align_points("± %", 2, 1, 7), |row| {
-            spread(row.outcome)
+        add(Column::new_point_aligned("± %", 2, 1, 7), |row| {
+            format_spread(row.outcome)
         });
-        if subject == Subject::Compared {
-            add(Column::align_right("vs old", 0).at_least(7), |row| {
-                ratio(row.compared.map(|compared| compared.ratio))
-            });
+        if subject == TableKind::Compared {
+            add(
+                Column::new_right_aligned("vs old", 0).with_min_width(7),
+                |row| format_ratio(row.compared.map(|compared| compared.ratio)),
+            );
         }
-        if subject == Subject::Baselines {
-            add(Column::align_right("vs base", 0).at_least(7), |row| {
-                ratio(row.compared.map(|compared| compared.ratio))
-            });
-            add(Column::align_right("siblings", 2).at_least(8), |row| {
-                ratio(row.compared.and_then(|compared| compared.siblings))
-            });
+        if subject == TableKind::Baselines {
+            add(
+                Column::new_right_aligned("vs base", 0).with_min_width(7),
+                |row| format_ratio(row.compared.map(|compared| compared.ratio)),
+            );
+            add(
+                Column::new_right_aligned("siblings", 2).with_min_width(8),
+                |row| format_ratio(row.compared.and_then(|compared| compared.siblings)),
+            );
         }
         let needs_host = on_host || is_beside;
-        if subject == Subject::Workloads || needs_host {
+        if subject == TableKind::Workloads || needs_host {
             let rank = if needs_host { 0 } else { 8 };
-            add(Column::align_points("host us", 6, 3, rank), |row| {
-                median(row.outcome.host_time.as_ref())
+            add(Column::new_point_aligned("host us", 6, 3, rank), |row| {
+                format_median(row.outcome.host_time.as_ref())
             });
         }
-        add(Column::align_points("GB/s", 4, 2, 1), |row| {
-            billions(
+        add(Column::new_point_aligned("GB/s", 4, 2, 1), |row| {
+            format_billions(
                 row.outcome
                     .rate
                     .bytes_per_second
-                    .filter(|_| !is_about_operations(row.outcome)),
+                    .filter(|_| !is_limited_by_compute(row.outcome)),
             )
         });
     }
-    // `GOP/s` includes floating-point operations.
+    // The unit `GOP/s` covers both integer and floating-point operations.
     let operations = if has_integers { "GOP/s" } else { "GFLOP/s" };
-    add(Column::align_points(operations, 6, 2, 1), |row| {
-        billions(
+    add(Column::new_point_aligned(operations, 6, 2, 1), |row| {
+        format_billions(
             row.outcome
                 .rate
                 .operations_per_second
-                .filter(|_| is_about_operations(row.outcome)),
+                .filter(|_| is_limited_by_compute(row.outcome)),
         )
     });
     if on_gpu {
-        add(Column::align_points("peak %", 4, 1, 6), |row| {
-            of_peak(row.outcome)
+        add(Column::new_point_aligned("peak %", 4, 1, 6), |row| {
+            format_peak_percent(row.outcome)
         });
-        add(Column::align_points("clock %", 5, 1, 9), |row| {
-            percent(row.load.and_then(|load| load.share_at_clock))
+        add(Column::new_point_aligned("clock %", 5, 1, 9), |row| {
+            format_percent(row.load.and_then(|load| load.share_at_clock))
         });
-        add(Column::align_right("W", 8).at_least(4), |row| {
-            whole(row.load.and_then(|load| load.watts).map(|watts| watts.mean))
+        add(Column::new_right_aligned("W", 8).with_min_width(4), |row| {
+            format_whole_number(row.load.and_then(|load| load.watts).map(|watts| watts.mean))
         });
-        add(Column::align_right("MHz", 10).at_least(4), |row| {
-            whole(row.load.and_then(|load| load.sm_mhz).map(|mhz| mhz.mean))
-        });
-        if subject == Subject::Burn {
-            add(Column::align_right("max °C", 7).at_least(6), |row| {
-                whole(
-                    row.load
-                        .and_then(|load| load.celsius)
-                        .map(|range| range.max),
-                )
-            });
+        add(
+            Column::new_right_aligned("MHz", 10).with_min_width(4),
+            |row| format_whole_number(row.load.and_then(|load| load.sm_mhz).map(|mhz| mhz.mean)),
+        );
+        if subject == TableKind::Burn {
+            add(
+                Column::new_right_aligned("max °C", 7).with_min_width(6),
+                |row| {
+                    format_whole_number(
+                        row.load
+                            .and_then(|load| load.celsius)
+                            .map(|range| range.max),
+                    )
+                },
+            );
         }
     }
-    add(Column::align_right("limit", 4).at_least(8), |row| {
-        limit_of(row.outcome, row.load)
-    });
-    if subject == Subject::Burn {
-        add(Column::align_right("errors", 0).at_least(8), |row| {
-            row.outcome.verify.wrong.to_string()
-        });
+    add(
+        Column::new_right_aligned("limit", 4).with_min_width(8),
+        |row| describe_speed_limit(row.outcome, row.load),
+    );
+    if subject == TableKind::Burn {
+        add(
+            Column::new_right_aligned("errors", 0).with_min_width(8),
+            |row| row.outcome.verify.wrong.to_string(),
+        );
     }
-    add(Column::align_left("result", 0).at_least(8), |row| {
-        format_verdict(row.outcome)
-    });
+    add(
+        Column::new_left_aligned("result", 0).with_min_width(8),
+        |row| format_verdict(row.outcome),
+    );
     fields
 }
 
-/// Returns a framework's run as an outcome of the same workload; `None` if the run failed.
-fn outcome_of(run: &FrameworkRun, name: &str, outcome: &Outcome) -> Option<Outcome> {
+/// Converts a framework's run to an outcome of the same workload. Returns `None` if the run failed.
+fn convert_framework_run(
+    run: &FrameworkRun,
+    name: &str,
+    outcome: &RunOutcome,
+) -> Option<RunOutcome> {
     let (host_time, verify) = (run.host_time.clone()?, run.verify?);
-    let rate = Rate::from_cost(outcome.cost, Some(host_time.median_us));
+    let rate = Throughput::from_cost(outcome.cost, Some(host_time.median_us));
     let roofline = Roofline {
         share: Reading::Absent(Absence::Unknown),
         ..outcome.roofline.clone()
     };
     let (id, host_time) = (name.to_owned().into(), Some(host_time));
-    Some(Outcome {
+    Some(RunOutcome {
         id,
         to: None,
         kernel: None,
@@ -287,24 +312,24 @@ fn outcome_of(run: &FrameworkRun, name: &str, outcome: &Outcome) -> Option<Outco
     })
 }
 
-fn has_type(outcome: &Outcome) -> bool {
+fn has_type(outcome: &RunOutcome) -> bool {
     outcome.cost.moved_bytes > 0 || outcome.cost.operations > 0
 }
 
-fn size(outcome: &Outcome) -> String {
+fn format_size(outcome: &RunOutcome) -> String {
     match outcome.extent {
-        Extent::Elements => byte_size((outcome.n * outcome.dtype.bytes()) as f64),
-        _ => count(outcome),
+        Extent::Elements => format_byte_size((outcome.n * outcome.dtype.bytes()) as f64),
+        _ => format_problem_size(outcome),
     }
 }
 
 /// Formats the problem size, such as `1000`, `64^2` or `10x`.
-pub(crate) fn count(outcome: &Outcome) -> String {
+pub(crate) fn format_problem_size(outcome: &RunOutcome) -> String {
     if let Some(shape) = outcome.shape {
         return shape.to_string();
     }
     match outcome.extent {
-        Extent::Elements if outcome.dtype == Dtype::Bytes => byte_size(outcome.n as f64),
+        Extent::Elements if outcome.dtype == Dtype::Bytes => format_byte_size(outcome.n as f64),
         Extent::Elements => outcome.n.to_string(),
         Extent::Side => format!("{}^2", outcome.n),
         Extent::Times => format!("{}x", outcome.n),
@@ -313,53 +338,54 @@ pub(crate) fn count(outcome: &Outcome) -> String {
 }
 
 /// Returns the median in microseconds, or a dash.
-pub(crate) fn median(times: Option<&Times>) -> String {
-    or_absent(times.map(|times| times.median_us), |us| {
+pub(crate) fn format_median(times: Option<&Times>) -> String {
+    format_optional(times.map(|times| times.median_us), |us| {
         format_number(us, 3)
     })
 }
 
-fn spread(outcome: &Outcome) -> String {
+fn format_spread(outcome: &RunOutcome) -> String {
     let times = outcome.device_time.as_ref().or(outcome.host_time.as_ref());
     let percent = times.map(|times| (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0);
-    or_absent(percent, |percent| {
+    format_optional(percent, |percent| {
         let decimals = usize::from(percent < 9.95);
         format!("{percent:.decimals$}")
     })
 }
 
-fn ratio(ratio: Option<f64>) -> String {
-    or_absent(ratio, |ratio| format!("{ratio:.2}x"))
+fn format_ratio(ratio: Option<f64>) -> String {
+    format_optional(ratio, |ratio| format!("{ratio:.2}x"))
 }
 
-fn percent(share: Option<f64>) -> String {
-    or_absent(share, |share| format!("{:.1}", share * 100.0))
+fn format_percent(share: Option<f64>) -> String {
+    format_optional(share, |share| format!("{:.1}", share * 100.0))
 }
 
-fn of_peak(outcome: &Outcome) -> String {
-    percent(if let Reading::Now(share) = outcome.roofline.share {
+fn format_peak_percent(outcome: &RunOutcome) -> String {
+    format_percent(if let Reading::Now(share) = outcome.roofline.share {
         Some(share)
     } else {
         None
     })
 }
 
-fn whole(value: Option<f64>) -> String {
-    or_absent(value, |value| format!("{value:.0}"))
+fn format_whole_number(value: Option<f64>) -> String {
+    format_optional(value, |value| format!("{value:.0}"))
 }
 
-/// Returns `true` if the rate is in operations because computing is the limit, or `false` if it is
-/// in bytes.
-fn is_about_operations(outcome: &Outcome) -> bool {
-    outcome.roofline.limit == Bound::Compute
+/// Returns `true` if the workload is bound by computing, and its rate is shown in operations;
+/// otherwise, the rate is in bytes.
+fn is_limited_by_compute(outcome: &RunOutcome) -> bool {
+    outcome.roofline.limit == LimitingResource::Compute
 }
 
-fn billions(per_second: Option<f64>) -> String {
-    or_absent(per_second, |per_second| format_number(per_second / 1e9, 2))
+fn format_billions(per_second: Option<f64>) -> String {
+    format_optional(per_second, |per_second| format_number(per_second / 1e9, 2))
 }
 
-/// Returns the workload, with the receiving GPU of a copy.
-pub(super) fn name(outcome: &Outcome) -> String {
+/// Returns the workload's name, followed by the receiving GPU if the workload copies between two
+/// GPUs.
+pub(super) fn format_name(outcome: &RunOutcome) -> String {
     let to = outcome
         .to
         .as_ref()
@@ -369,17 +395,17 @@ pub(super) fn name(outcome: &Outcome) -> String {
 }
 
 /// Formats a device such as `GPU 0: H200` or `CPU: AMD EPYC`.
-fn device(device: &DeviceName) -> String {
+fn format_device(device: &DeviceName) -> String {
     match device.index {
-        Some(_) => describe::device(device),
+        Some(_) => describe::label_device(device),
         None => format!("CPU: {}", device.name),
     }
 }
 
-/// Returns the limit of the speed: the dominant throttle reason, or else the resource that bounds
-/// the workload.
-fn limit_of(outcome: &Outcome, load: Option<&Load>) -> String {
-    let throttle = match load.and_then(Load::mostly_throttled_by) {
+/// Returns the cause that limits the speed: the dominant throttle reason if there is one, otherwise
+/// the resource that bounds the workload.
+fn describe_speed_limit(outcome: &RunOutcome, load: Option<&Load>) -> String {
+    let throttle = match load.and_then(Load::main_throttle_reason) {
         Some("sw_power_cap") => "power",
         Some("hw_power_brake_slowdown") => "brake",
         Some("sw_thermal_slowdown" | "hw_thermal_slowdown") => "heat",
@@ -391,20 +417,20 @@ fn limit_of(outcome: &Outcome, load: Option<&Load>) -> String {
 }
 
 /// Returns the result of the verification, with its color.
-pub(crate) fn format_verdict(outcome: &Outcome) -> String {
+pub(crate) fn format_verdict(outcome: &RunOutcome) -> String {
     match outcome.stopped {
         _ if outcome.verify.wrong > 0 => paint(ALARM, "mismatch"),
-        Stopped::Interrupted => paint(NOTICE, "interrupted"),
+        MeasureEnd::Interrupted => paint(NOTICE, "interrupted"),
         _ if !outcome.verify.ok => paint(ALARM, "unverified"),
-        _ => paint(WELL, "verified"),
+        _ => paint(HEALTHY, "verified"),
     }
 }
 
-/// Returns the lines below a row: mismatches, and other processes on the GPU.
+/// Returns the lines below a row, which report mismatches and other processes on the GPU.
 pub(crate) fn format_remarks(
     columns: &Columns,
     indent: usize,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     load: Option<&Load>,
 ) -> String {
     let (verify, mut remarks) = (&outcome.verify, String::new());
@@ -424,8 +450,11 @@ pub(crate) fn format_remarks(
         .map(|load| &load.others)
         .filter(|others| !others.is_empty())
     {
-        remarks +=
-            &columns.format_remark(indent, NOTICE, &escaped(&format!("shared with {others}")));
+        remarks += &columns.format_remark(
+            indent,
+            NOTICE,
+            &escape_untrusted(&format!("shared with {others}")),
+        );
     }
     remarks
 }
@@ -436,11 +465,11 @@ pub(crate) fn format_framework(
     columns: &Columns,
     indent: usize,
     run: &FrameworkRun,
-    outcome: &Outcome,
-    line: impl FnOnce(&Outcome) -> String,
+    outcome: &RunOutcome,
+    line: impl FnOnce(&RunOutcome) -> String,
 ) -> String {
-    let name = format!("{:indent$}{}", "", describe::framework(run));
-    let Some(of_run) = outcome_of(run, &name, outcome) else {
+    let name = format!("{:indent$}{}", "", describe::format_framework_label(run));
+    let Some(of_run) = convert_framework_run(run, &name, outcome) else {
         return columns.format_sentence_line(
             &name,
             ALARM,
@@ -448,7 +477,10 @@ pub(crate) fn format_framework(
         );
     };
     let lines = line(&of_run);
-    match (describe::comparison(run), lines.strip_suffix('\n')) {
+    match (
+        describe::compare_with_framework(run),
+        lines.strip_suffix('\n'),
+    ) {
         (Some((style, text)), Some(line)) => {
             columns.append_or_wrap(line, indent + 2, &paint(style, &text)) + "\n"
         }
@@ -456,14 +488,14 @@ pub(crate) fn format_framework(
     }
 }
 
-/// Formats a time in microseconds with three digits, such as `620 ns`, `1.85 us`, `512 us` or `17.3
-/// ms`.
+/// Formats a time in microseconds with three significant digits, such as `620 ns`, `1.85 us`, `512
+/// us` or `17.3 ms`.
 pub(crate) fn format_microseconds(us: f64) -> String {
     match us {
-        tiny if tiny < 0.9995 => format!("{} ns", three_digits(tiny * 1e3)),
-        short if short < 999.5 => format!("{} us", three_digits(short)),
-        long if long < 999_500.0 => format!("{} ms", three_digits(long / 1e3)),
-        longer => format!("{} s", three_digits(longer / 1e6)),
+        tiny if tiny < 0.9995 => format!("{} ns", format_three_digits(tiny * 1e3)),
+        short if short < 999.5 => format!("{} us", format_three_digits(short)),
+        long if long < 999_500.0 => format!("{} ms", format_three_digits(long / 1e3)),
+        longer => format!("{} s", format_three_digits(longer / 1e6)),
     }
 }
 
@@ -474,9 +506,9 @@ mod tests {
     use gpumon_workload::protocol::Verification;
 
     use super::{super::fuzzing::make_outcome, *};
-    use crate::terminal::style::plain;
+    use crate::terminal::style::strip_styles;
 
-    fn layout(subject: Subject) -> Layout {
+    fn make_layout(subject: TableKind) -> Layout {
         Layout {
             subject,
             is_beside: false,
@@ -484,7 +516,7 @@ mod tests {
         }
     }
 
-    fn load() -> Load {
+    fn make_load() -> Load {
         serde_json::from_str(
             r#"{"samples":6,"sm_mhz":{"min":1500,"mean":1755.4,"max":1980},"watts":{"min":90,"mean":612.3,"max":700},
             "share_at_clock":0.9123,"held_down_by":{"sw_power_cap":4},"others":[]}"#,
@@ -501,19 +533,21 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_all_in_120_columns_and_what_matters_most_in_80() {
+    fn narrow_table_drops_less_important_columns() {
         let outcome = make_outcome("GPU-a", 500.0);
         let devices = [outcome.device.clone()];
-        let lines =
-            |columns| {
-                let text = Table::with_room(layout(Subject::Workloads), &devices, Some(columns))
-                    .lines(&outcome, Some(&load()), None);
-                plain(&text)
-            };
+        let lines = |columns| {
+            let text =
+                Table::with_width(make_layout(TableKind::Workloads), &devices, Some(columns))
+                    .format_outcome(&outcome, Some(&make_load()), None);
+            strip_styles(&text)
+        };
         let expected = [
-            "workload           type     size  device us  ± %    host us    GB/s   GFLOP/s peak % clock %    W  MHz    limit result",
+            "workload           type     size  device us  ± %    host us    GB/s   GFLOP/s peak % \
+             clock %    W  MHz    limit result",
             "GPU 0: H200",
-            "copy               fp32 1.00 GiB    500      0.2    510     4290         -      87.2    91.2  612 1755    power verified",
+            "copy               fp32 1.00 GiB    500      0.2    510     4290         -      \
+             87.2    91.2  612 1755    power verified",
         ];
         assert_eq!(lines(120).lines().collect::<Vec<_>>(), expected);
         let expected = [
@@ -530,17 +564,17 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_its_headings_once_and_a_group_for_each_device() {
+    fn devices_are_grouped_below_single_heading() {
         let mut other = make_outcome("GPU-b", 400.0);
         other.device.index = Some(1);
         let first = make_outcome("GPU-a", 500.0);
-        let mut table = Table::with_room(
-            layout(Subject::Workloads),
+        let mut table = Table::with_width(
+            make_layout(TableKind::Workloads),
             &[first.device.clone(), other.device.clone()],
             None,
         );
         let text = [&first, &first, &other]
-            .map(|outcome| plain(&table.lines(outcome, None, None)))
+            .map(|outcome| strip_styles(&table.format_outcome(outcome, None, None)))
             .concat();
         let starts: Vec<_> = text
             .lines()
@@ -551,8 +585,11 @@ mod tests {
             ["workload", "GPU", "copy", "copy", "GPU", "copy"],
             "{text}"
         );
-        let failed =
-            plain(&table.failure("triad", Some(&other.device), "it is too large: give --size"));
+        let failed = strip_styles(&table.format_failure(
+            "triad",
+            Some(&other.device),
+            "it is too large: give --size",
+        ));
         assert_eq!(
             failed,
             "triad             failed: it is too large: give --size\n"
@@ -560,11 +597,11 @@ mod tests {
     }
 
     #[test]
-    fn operations_on_integers_are_not_floating_point() {
-        let table = Table::with_room(
+    fn integer_operations_are_not_labeled_as_floating_point() {
+        let table = Table::with_width(
             Layout {
                 has_integers: true,
-                ..layout(Subject::Burn)
+                ..make_layout(TableKind::Burn)
             },
             &[],
             None,
@@ -577,16 +614,16 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_burn_have_a_line_each() {
+    fn burn_table_has_row_per_device() {
         let mut outcome = make_outcome("GPU-a", 500.0);
         (outcome.device_time, outcome.host_time) = (None, None);
         outcome.verify.wrong = 3;
-        let mut table = Table::with_room(
-            layout(Subject::Burn),
+        let mut table = Table::with_width(
+            make_layout(TableKind::Burn),
             std::slice::from_ref(&outcome.device),
             Some(80),
         );
-        let text = plain(&table.lines(&outcome, Some(&load()), None));
+        let text = strip_styles(&table.format_outcome(&outcome, Some(&make_load()), None));
         assert!(
             text.starts_with("device") && text.lines().all(|line| line.width() <= 80),
             "{text}"
@@ -595,12 +632,13 @@ mod tests {
             text.contains("\nGPU 0: H200 ") && text.contains("   3 mismatch\n  mismatch: 3 of 5"),
             "{text}"
         );
-        let failed = plain(&table.failure("burn", Some(&outcome.device), "no memory"));
+        let failed =
+            strip_styles(&table.format_failure("burn", Some(&outcome.device), "no memory"));
         assert_eq!(failed, "GPU 0: H200 failed: no memory\n");
     }
 
     #[test]
-    fn a_framework_has_a_line_of_the_same_table_with_the_host_s_time() {
+    fn framework_row_has_host_time() {
         let outcome = make_outcome("GPU-a", 500.0);
         let run: FrameworkRun = serde_json::from_str(
             r#"{"name":"CuPy","version":"14.0+cu13","host_time":{"median_us":1020,"low_us":1,"high_us":2,"p5_us":1,
@@ -624,19 +662,19 @@ mod tests {
         .unwrap();
         let lines = |columns| {
             let devices = std::slice::from_ref(&outcome.device);
-            let mut table = Table::with_room(
+            let mut table = Table::with_width(
                 Layout {
                     is_beside: true,
-                    ..layout(Subject::Workloads)
+                    ..make_layout(TableKind::Workloads)
                 },
                 devices,
                 Some(columns),
             );
-            let first = table.lines(&outcome, None, None);
-            plain(
+            let first = table.format_outcome(&outcome, None, None);
+            strip_styles(
                 &(first
                     + &[&run, &wrong, &failed]
-                        .map(|run| table.format_framework(run, &outcome))
+                        .map(|run| table.format_framework_row(run, &outcome))
                         .concat()),
             )
         };
@@ -659,28 +697,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_or_was_not_alone_is_told_below() {
+    fn mismatch_and_sharing_are_noted_below_row() {
         let mut wrong = make_outcome("GPU-a", 500.0);
-        let mut table = Table::with_room(
-            layout(Subject::Compared),
+        let mut table = Table::with_width(
+            make_layout(TableKind::Compared),
             std::slice::from_ref(&wrong.device),
             Some(120),
         );
         wrong.verify.wrong = 2;
         wrong.verify.first_wrong = Some(7);
-        let mut load = load();
+        let mut load = make_load();
         load.others =
             serde_json::from_str(r#"{"others":[{"pid":42,"user":"ana","name":"py\u001bthon"}]}"#)
                 .unwrap();
-        let compared = Compared {
+        let compared = Comparison {
             ratio: 0.934,
             is_slower: true,
             siblings: None,
             before_us: 467.0,
             before_ms: None,
         };
-        let text = table.lines(&wrong, Some(&load), Some(compared));
-        let text = plain(&text);
+        let text = table.format_outcome(&wrong, Some(&load), Some(compared));
+        let text = strip_styles(&text);
         for words in [
             "vs old",
             " 0.93x ",
@@ -695,7 +733,7 @@ mod tests {
         wrong.verify.ok = false;
         assert!(
             table
-                .lines(&wrong, None, None)
+                .format_outcome(&wrong, None, None)
                 .contains("no element was checked")
         );
     }

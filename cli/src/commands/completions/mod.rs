@@ -5,7 +5,7 @@ use clap_complete::{Shell, generate};
 use gpumon_probe::vendor::SourceChoice;
 use gpumon_smi::{
     Arity,
-    cli_spec::{CommandSpec, OptionSpec, ValueHint as Hint, commands},
+    cli_spec::{CommandSpec, OptionSpec, ValueHint as Hint, list_commands},
 };
 
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
 pub(crate) struct CompletionsArgs {
     /// Shell to print completions for
     #[arg(value_enum)]
-    shell: Completed,
+    shell: SupportedShell,
 }
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,7 @@ Examples:
       Install completions for this user.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Completed {
+enum SupportedShell {
     Bash,
     Zsh,
     Fish,
@@ -51,26 +51,27 @@ enum Completed {
 /// Prints the completions of the command line `gpumon`.
 pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), Failure> {
     let shell = match args.shell {
-        Completed::Bash => Shell::Bash,
-        Completed::Zsh => Shell::Zsh,
-        Completed::Fish => Shell::Fish,
+        SupportedShell::Bash => Shell::Bash,
+        SupportedShell::Zsh => Shell::Zsh,
+        SupportedShell::Fish => Shell::Fish,
     };
-    // The script is generated in memory first, because `generate` panics if writing fails, as to a
-    // closed pipe.
+    // The script is generated in memory first, because `generate` panics if writing fails, for
+    // example to a closed pipe.
     let mut script = Vec::new();
-    let mut command = command(gpumon);
+    let mut command = suggest_argument_values(gpumon);
     generate(shell, &mut command, "gpumon", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if shell == Shell::Fish {
-        script.push_str(&fish_values(&command));
+        script.push_str(&list_fish_values(&command));
     }
-    print_raw(&add(shell, &script, &names(&command)))
+    print_raw(&add_smi_completions(shell, &script, &list_names(&command)))
 }
 
-/// Returns the command line with suggested values for arguments that also accept others.
-fn command(gpumon: &clap::Command) -> clap::Command {
-    let all = without_hidden(gpumon);
-    let names = names(&all);
+/// Returns a copy of the command line `gpumon` in which arguments with free-form values have
+/// suggested values.
+fn suggest_argument_values(gpumon: &clap::Command) -> clap::Command {
+    let all = remove_hidden_subcommands(gpumon);
+    let names = list_names(&all);
     all.mut_subcommand("man", |man| {
         man.mut_arg("command", |command| {
             command.value_parser(PossibleValuesParser::new(names.clone()))
@@ -83,30 +84,30 @@ fn command(gpumon: &clap::Command) -> clap::Command {
     })
     .mut_subcommand("bench", |bench| {
         bench.mut_arg("ids", |ids| {
-            ids.value_parser(PossibleValuesParser::new(bench::names()))
+            ids.value_parser(PossibleValuesParser::new(bench::list_accepted_ids()))
         })
     })
     .mut_subcommand("tutorials", |tutorials| {
         tutorials.mut_arg("cases", |cases| {
-            cases.value_parser(PossibleValuesParser::new(tutorials::names()))
+            cases.value_parser(PossibleValuesParser::new(tutorials::list_accepted_cases()))
         })
     })
     .mut_subcommand("oom", |oom| {
         oom.mut_arg("scenario", |scenario| {
-            scenario.value_parser(PossibleValuesParser::new(oom::names()))
+            scenario.value_parser(PossibleValuesParser::new(oom::list_accepted_scenarios()))
         })
     })
     .mut_arg("source", |source| {
-        source.value_parser(SourceChoice::PROPOSED)
+        source.value_parser(SourceChoice::COMPLETIONS)
     })
     .mut_arg("nvml_lib", |library| {
         library.value_hint(ValueHint::FilePath)
     })
 }
 
-/// Returns the command line without hidden subcommands, which the generators would otherwise
-/// suggest.
-fn without_hidden(all: &clap::Command) -> clap::Command {
+/// Returns a copy of the command line `all` without hidden subcommands, which the generators would
+/// otherwise suggest.
+fn remove_hidden_subcommands(all: &clap::Command) -> clap::Command {
     let shown = all
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
@@ -119,16 +120,16 @@ fn without_hidden(all: &clap::Command) -> clap::Command {
         .subcommands(shown)
 }
 
-fn names(gpumon: &clap::Command) -> Vec<String> {
+fn list_names(gpumon: &clap::Command) -> Vec<String> {
     let shown = gpumon
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
     shown.map(|command| command.get_name().to_owned()).collect()
 }
 
-/// Returns completions that the generated script for fish lacks: values of positional arguments,
-/// and of options before the subcommand.
-fn fish_values(command: &clap::Command) -> String {
+/// Returns the completions that clap's generated script for fish lacks: values of positional
+/// arguments, and values of options before the subcommand.
+fn list_fish_values(command: &clap::Command) -> String {
     let values = |argument: &clap::Arg| {
         let names = argument
             .get_possible_values()
@@ -153,10 +154,9 @@ fn fish_values(command: &clap::Command) -> String {
     options.chain(positionals).collect()
 }
 
-/// Returns the script with the completions of nvidia-smi added. `own` are the names of gpumon's
-/// commands.
-fn add(shell: Shell, script: &str, own: &[String]) -> String {
-    let commands = commands();
+/// Adds the completions of nvidia-smi to a script. `own` contains the names of gpumon's commands.
+fn add_smi_completions(shell: Shell, script: &str, own: &[String]) -> String {
+    let commands = list_commands();
     match shell {
         Shell::Zsh => {
             // zsh calls `_gpumon` in `smi.zsh`, which calls clap's function under the name
@@ -167,20 +167,20 @@ fn add(shell: Shell, script: &str, own: &[String]) -> String {
             let before = before.replacen("\n_gpumon() {", "\n_gpumon_own() {", 1);
             format!(
                 "{before}\n{}{}",
-                fill_words(&commands, own),
+                fill_word_template(&commands, own),
                 include_str!("smi.zsh")
             )
         }
-        Shell::Fish => format!("{script}{}", format_fish(&commands, own)),
+        Shell::Fish => format!("{script}{}", format_fish_completions(&commands, own)),
         _ => format!(
             "{script}\n{}{}",
-            fill_words(&commands, own),
+            fill_word_template(&commands, own),
             include_str!("smi.bash")
         ),
     }
 }
 
-fn fill_words(commands: &[CommandSpec], own: &[String]) -> String {
+fn fill_word_template(commands: &[CommandSpec], own: &[String]) -> String {
     let either = |words: &[&str]| words.join("|");
     let own: Vec<&str> = own
         .iter()
@@ -188,18 +188,21 @@ fn fill_words(commands: &[CommandSpec], own: &[String]) -> String {
         .filter(|name| *name != "smi")
         .collect();
     include_str!("words.sh")
-        .replace("@COMMANDS@", &either(&names_of_smi(commands)))
+        .replace("@COMMANDS@", &either(&list_smi_names(commands)))
         .replace("@OWN@", &either(&own))
-        .replace("@PASSTHROUGH@", &either(&passthrough(commands)))
-        .replace("@OPTIONS@", &list_options(commands))
-        .replace("@VALUES@", &values(commands))
+        .replace(
+            "@PASSTHROUGH@",
+            &either(&list_passthrough_options(commands)),
+        )
+        .replace("@OPTIONS@", &format_option_cases(commands))
+        .replace("@VALUES@", &format_value_cases(commands))
 }
 
-fn names_of_smi(commands: &[CommandSpec]) -> Vec<&'static str> {
+fn list_smi_names(commands: &[CommandSpec]) -> Vec<&'static str> {
     commands[1..].iter().map(|command| command.name).collect()
 }
 
-fn passthrough(commands: &[CommandSpec]) -> Vec<&'static str> {
+fn list_passthrough_options(commands: &[CommandSpec]) -> Vec<&'static str> {
     commands[0]
         .options
         .iter()
@@ -207,8 +210,9 @@ fn passthrough(commands: &[CommandSpec]) -> Vec<&'static str> {
         .collect()
 }
 
-/// Returns a shell `case` for each command, with a line per spelling, such as `-L:Every GPU`.
-fn list_options(commands: &[CommandSpec]) -> String {
+/// Returns a branch of a shell `case` for each command, with one line per option name, such as
+/// `-L:Every GPU`.
+fn format_option_cases(commands: &[CommandSpec]) -> String {
     let case = |name: &str, lines: Vec<String>| {
         format!(
             "        {name}) printf '%s\\n' \\\n            {} ;;",
@@ -249,7 +253,7 @@ fn list_options(commands: &[CommandSpec]) -> String {
         .join("\n")
 }
 
-fn values(commands: &[CommandSpec]) -> String {
+fn format_value_cases(commands: &[CommandSpec]) -> String {
     let mut cases = Vec::new();
     for command in commands {
         for option in command
@@ -284,7 +288,7 @@ fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn format_fish(commands: &[CommandSpec], own: &[String]) -> String {
+fn format_fish_completions(commands: &[CommandSpec], own: &[String]) -> String {
     let mut lines =
         vec!["complete -c gpumon -n 'not __fish_gpumon_smi_is own open start' -f".to_owned()];
     for command in &commands[1..] {
@@ -301,14 +305,14 @@ fn format_fish(commands: &[CommandSpec], own: &[String]) -> String {
             } else {
                 command.name
             };
-            lines.push(fish_line(condition, option, &option.spellings));
+            lines.push(format_fish_line(condition, option, &option.spellings));
             if !option.passthrough.is_empty() {
-                lines.push(fish_line("start open", option, &option.passthrough));
+                lines.push(format_fish_line("start open", option, &option.passthrough));
             }
         }
     }
     include_str!("smi.fish")
-        .replace("@COMMANDS@", &names_of_smi(commands).join(" "))
+        .replace("@COMMANDS@", &list_smi_names(commands).join(" "))
         .replace(
             "@OWN@",
             &own.iter()
@@ -317,15 +321,18 @@ fn format_fish(commands: &[CommandSpec], own: &[String]) -> String {
                 .collect::<Vec<_>>()
                 .join(" "),
         )
-        .replace("@PASSTHROUGH@", &passthrough(commands).join(" "))
+        .replace(
+            "@PASSTHROUGH@",
+            &list_passthrough_options(commands).join(" "),
+        )
         .replace("@LINES@", &lines.join("\n"))
 }
 
-fn fish_line(condition: &str, option: &OptionSpec, spellings: &[&str]) -> String {
+fn format_fish_line(condition: &str, option: &OptionSpec, spellings: &[&str]) -> String {
     let flags: Vec<String> = spellings
         .iter()
-        // Options with a single dash are “old-style” for fish: nvidia-smi's short options cannot be
-        // combined.
+        // In fish, single-dash options are marked as “old-style”, because nvidia-smi's short
+        // options cannot be combined.
         .map(|spelling| match spelling.strip_prefix("--") {
             Some(long) => format!("-l {long}"),
             None => format!("-o {}", spelling.trim_start_matches('-')),
@@ -357,8 +364,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_proposed_can_be_typed() {
-        let mut proposing = command(&Args::command());
+    fn suggested_sources_are_valid() {
+        let mut proposing = suggest_argument_values(&Args::command());
         proposing.build();
         let source = proposing
             .get_arguments()
@@ -374,10 +381,10 @@ mod tests {
     }
 
     #[test]
-    fn function_of_clap_for_zsh_is_renamed() {
+    fn clap_function_in_zsh_script_is_renamed() {
         let script = "#compdef gpumon\n\n_gpumon() {\n    own\n}\n\n\
                       if [ \"$funcstack[1]\" = \"_gpumon\" ]; then\nfi\n";
-        let all = add(Shell::Zsh, script, &[]);
+        let all = add_smi_completions(Shell::Zsh, script, &[]);
         assert!(
             all.starts_with("#compdef gpumon\n\n_gpumon_own() {\n    own\n}\n"),
             "{all}"
@@ -387,10 +394,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_to_be_filled_in() {
+    fn templates_are_filled_in() {
         let own = ["collect".to_owned(), "smi".to_owned()];
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let all = add(shell, "", &own);
+            let all = add_smi_completions(shell, "", &own);
             let is_gap =
                 |word: &str| word.starts_with('@') && word.ends_with('@') && word.len() > 2;
             assert!(!all.split_whitespace().any(is_gap), "{shell}");
@@ -402,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_stays_one() {
+    fn single_quote_is_escaped() {
         assert_eq!(quote("NVIDIA's"), r"'NVIDIA'\''s'");
     }
 }

@@ -9,13 +9,15 @@ use std::{
 
 use clap::Subcommand;
 use gpumon_alerts::rules::AlertRules;
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    config::{self, Effective, Keys, Origin, Refusal, TABLES, effective, usual_path},
-    exit::{Failure, Result, refuse, say},
+    config::{
+        self, EffectiveSetting, Keys, Origin, Refusal, TABLES, find_user_path, resolve_settings,
+    },
+    exit::{Failure, Result, exit_with_refusal, print_message},
     grammar,
     options::SourceArgs,
     terminal::output::{print_json, print_raw, print_report},
@@ -23,9 +25,9 @@ use crate::{
 
 /// Check and show settings, and print an example of a settings file
 ///
-/// A settings file in TOML sets what a variable or an option sets, by the same names. Later sources
-/// override earlier ones: /etc/gpumon/config.toml, `$XDG_CONFIG_HOME/gpumon/config.toml`,
-/// environment variables, options.
+/// A settings file in TOML sets the same values as environment variables and options, by the same
+/// names. Later sources override earlier ones: /etc/gpumon/config.toml,
+/// `$XDG_CONFIG_HOME/gpumon/config.toml`, environment variables, options.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES, disable_help_subcommand = true)]
 pub(crate) struct ConfigArgs {
@@ -38,11 +40,11 @@ Examples:
   gpumon config check
       Check the files of system and user, and the alert file that they name.
   gpumon config show
-      Print every setting, its value and where that comes from.
+      Print every setting with its value and origin.
   gpumon config show serve --interval-ms 500
       Print the settings of this command.
   gpumon config example > ~/.config/gpumon/config.toml
-      Begin a file with every key, commented out.
+      Create a file with every key, commented out.
 
 Environment:
   GPUMON_CONFIG  default of --config
@@ -58,7 +60,7 @@ Exit codes: 0 success, 1 error, 2 invalid argument or settings file";
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Check settings files, and the alert file that they name
+    /// Check settings files, and the alert file named in them
     Check {
         /// File to check instead of the usual settings files
         file: Option<PathBuf>,
@@ -94,7 +96,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ConfigArgs) -> Result {
 /// A mistake in a file, as printed.
 #[derive(Debug, Serialize)]
 struct Mistake {
-    /// The file; `null` if the mistake has no single location.
+    /// The path of the file; `null` if the mistake has no single location.
     file: Option<String>,
     line: Option<usize>,
     column: Option<usize>,
@@ -109,17 +111,17 @@ struct Report {
 }
 
 fn check_files(named: Option<&Path>, json: bool) -> Result {
-    let report = report(named);
+    let report = build_report(named);
     if json {
         print_json(&report)?;
     } else {
         print_mistakes(&report)?;
     }
-    Failure::unless_success(if report.mistakes.is_empty() { 0 } else { 2 })
+    Failure::check_exit_code(if report.mistakes.is_empty() { 0 } else { 2 })
 }
 
-fn report(named: Option<&Path>) -> Report {
-    let (files, unreadable) = config::read(named);
+fn build_report(named: Option<&Path>) -> Report {
+    let (files, unreadable) = config::read_and_parse_files(named);
     let mut mistakes: Vec<Mistake> = unreadable
         .into_iter()
         .map(|file| Mistake::new(&file))
@@ -145,12 +147,12 @@ fn report(named: Option<&Path>) -> Report {
                 .map(PathBuf::from),
         );
     }
-    // If each file is valid, keys of different files may still conflict.
+    // Even if each file is valid, settings in different files may conflict.
     if mistakes.is_empty() {
         mistakes.extend(
             TABLES
                 .into_iter()
-                .flat_map(|table| contradictions(named, table)),
+                .flat_map(|table| find_conflicts(named, table)),
         );
     }
     let broken = alerts
@@ -174,7 +176,7 @@ impl Mistake {
     }
 }
 
-fn contradictions(named: Option<&Path>, table: &str) -> Vec<Mistake> {
+fn find_conflicts(named: Option<&Path>, table: &str) -> Vec<Mistake> {
     let config = named
         .into_iter()
         .flat_map(|path| [OsString::from("--config"), path.into()]);
@@ -182,9 +184,9 @@ fn contradictions(named: Option<&Path>, table: &str) -> Vec<Mistake> {
         .into_iter()
         .chain(config)
         .collect();
-    match config::resolve(&grammar::command(), &words) {
+    match config::resolve_command_line(&grammar::build_command(), &words) {
         Err(Refusal::Settings(mistakes)) => mistakes.iter().map(Mistake::new).collect(),
-        // An invalid variable is no mistake in a file.
+        // An invalid environment variable or option is not a mistake in a settings file.
         Err(Refusal::Arguments(_)) | Ok(_) => Vec::new(),
     }
 }
@@ -199,26 +201,26 @@ fn print_mistakes(report: &Report) -> Result {
     {
         match (file, line, column) {
             (Some(file), Some(line), Some(column)) => {
-                say(&format!("{file}:{line}:{column}: {message}"));
+                print_message(&format!("{file}:{line}:{column}: {message}"));
             }
-            _ => say(message),
+            _ => print_message(message),
         }
     }
     if !report.mistakes.is_empty() {
         return Ok(());
     }
-    let shown = |path: &Path| escaped(&path.display().to_string());
+    let shown = |path: &Path| escape_untrusted(&path.display().to_string());
     let files = report.files.iter().map(|file| shown(file) + ": ok\n");
     let mut text: String = files.collect();
     if text.is_empty() {
-        let user = usual_path().map(|path| format!(" or {}", shown(&path)));
+        let user = find_user_path().map(|path| format!(" or {}", shown(&path)));
         let user = user.unwrap_or_default();
         text = format!("no settings file at /etc/gpumon/config.toml{user}\n");
     }
     print_raw(&text)
 }
 
-const HEAD: &str = "\
+const EXAMPLE_HEAD: &str = "\
 # Settings of gpumon: /etc/gpumon/config.toml for every user, ~/.config/gpumon/config.toml for one.
 #
 # Each line that is commented out shows the default, or the kind of value where there is none. \
@@ -229,7 +231,7 @@ Environment variables and
 #     gpumon config show
 ";
 
-const WIDTH: usize = 118;
+const EXAMPLE_WIDTH: usize = 118;
 
 fn print_example() -> Result {
     print_raw(&format_example())
@@ -237,15 +239,15 @@ fn print_example() -> Result {
 
 pub(crate) fn format_example() -> String {
     let keys = Keys::new();
-    let mut text = HEAD.to_owned();
+    let mut text = EXAMPLE_HEAD.to_owned();
     for table in [None].into_iter().chain(TABLES.map(Some)) {
         if let Some(table) = table {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n[{table}]\n");
         }
-        for key in keys.of(table) {
+        for key in keys.iter_table(table) {
             text.push('\n');
-            push_wrapped(
+            push_wrapped_paragraph(
                 &mut text,
                 &format!("{} (--{}, {})", key.help(), key.name(), key.variable()),
             );
@@ -255,10 +257,10 @@ pub(crate) fn format_example() -> String {
     text
 }
 
-fn push_wrapped(text: &mut String, paragraph: &str) {
+fn push_wrapped_paragraph(text: &mut String, paragraph: &str) {
     let mut line = String::from("#");
     for word in paragraph.split_whitespace() {
-        if line.chars().count() + word.chars().count() >= WIDTH {
+        if line.chars().count() + word.chars().count() >= EXAMPLE_WIDTH {
             text.extend([line.as_str(), "\n"]);
             "#".clone_into(&mut line);
         }
@@ -272,8 +274,8 @@ fn show_settings(command: &[OsString], json: bool) -> Result {
     let settings = match read_settings(command) {
         Ok(settings) => settings,
         Err(refusal) => {
-            refuse(refusal);
-            return Err(Failure::reported(2));
+            exit_with_refusal(refusal);
+            return Err(Failure::from_printed_error(2));
         }
     };
     print_report(
@@ -283,7 +285,7 @@ fn show_settings(command: &[OsString], json: bool) -> Result {
     )
 }
 
-fn format_settings(settings: &[Effective]) -> String {
+fn format_settings(settings: &[EffectiveSetting]) -> String {
     let mut table = None;
     let lines = settings.iter().map(|setting| {
         let heading = if setting.key.table == table {
@@ -304,18 +306,19 @@ fn format_settings(settings: &[Effective]) -> String {
     lines.collect()
 }
 
-fn read_settings(command: &[OsString]) -> Result<Vec<Effective>, Refusal> {
+fn read_settings(command: &[OsString]) -> Result<Vec<EffectiveSetting>, Refusal> {
     let all: Vec<OsString> = env::args_os().skip(1).collect();
     // The arguments before `command` can only be options that all commands share.
-    let (general, _) = SourceArgs::told_apart(&all[..all.len().saturating_sub(command.len())]);
+    let (general, _) = SourceArgs::split_words(&all[..all.len().saturating_sub(command.len())]);
     let begun = [vec![OsString::from("gpumon")], general].concat();
     if !command.is_empty() {
-        return effective(&[&begun, command].concat());
+        return resolve_settings(&[&begun, command].concat());
     }
-    let mut settings: Vec<Effective> = Vec::new();
+    let mut settings: Vec<EffectiveSetting> = Vec::new();
     for table in TABLES {
-        let of_table = effective(&[begun.clone(), vec![table.into()]].concat())?;
-        // Settings of the first table are the same for all commands, so they are listed once.
+        let of_table = resolve_settings(&[begun.clone(), vec![table.into()]].concat())?;
+        // Settings outside of tables apply to all commands, so they are listed only for the first
+        // table.
         settings.extend(
             of_table
                 .into_iter()
@@ -334,7 +337,7 @@ fn describe_origin(origin: &Origin) -> String {
     }
 }
 
-fn describe_setting(setting: &Effective) -> Value {
+fn describe_setting(setting: &EffectiveSetting) -> Value {
     let value = setting
         .value
         .as_ref()
@@ -349,11 +352,11 @@ fn describe_setting(setting: &Effective) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Parsed, SettingsFile, parse};
+    use crate::config::{ParsedFile, SettingsFile, parse};
 
     use super::*;
 
-    fn read(text: String) -> Parsed {
+    fn read(text: String) -> ParsedFile {
         parse(
             &SettingsFile {
                 path: "/etc/gpumon/config.toml".into(),

@@ -10,35 +10,37 @@ use rustix::{
 
 use super::{finding::Finding, machine::Machine};
 
-/// The device file that CUDA programs need in addition to those of the GPUs. gpumon itself does not
+/// The device file that CUDA programs need in addition to the GPUs' files. gpumon itself does not
 /// need it.
-const UVM: &str = "nvidia-uvm";
+const UVM_FILE: &str = "nvidia-uvm";
 
-/// The directory of files that grant rights to use and monitor MIG devices.
-const CAPABILITIES: &str = "/dev/nvidia-caps";
+/// The directory of the files that grant access to MIG devices and to their monitoring.
+const CAPABILITIES_DIR: &str = "/dev/nvidia-caps";
 
-pub(super) fn check(machine: &Machine) -> Vec<Finding> {
+pub(super) fn check_device_files(machine: &Machine) -> Vec<Finding> {
     if machine.is_wsl() {
-        return vec![windows(machine)];
+        return vec![check_wsl_device(machine)];
     }
     let files: Vec<_> = machine
-        .names("/dev")
+        .list_names("/dev")
         .into_iter()
-        .filter(|name| is_nvidia(name))
+        .filter(|name| is_nvidia_device_file(name))
         .collect();
     if files.is_empty() {
         let text = "there is no /dev/nvidia*";
-        return vec![
-            Finding::note("device files", text).with_cure(match machine.surroundings() {
-                Surroundings::Machine => "the driver needs them: run nvidia-modprobe",
+        return vec![Finding::new_note("device files", text).with_cure(
+            match machine.surroundings() {
+                Surroundings::Machine => {
+                    "run `nvidia-modprobe` to create the device files, which the driver needs"
+                }
                 surroundings => surroundings.driver_cure(),
-            }),
-        ];
+            },
+        )];
     }
-    let closed = find_closed_files(machine);
+    let closed = find_inaccessible_device_files(machine);
     let mut findings = Vec::new();
     if closed.is_empty() {
-        findings.push(Finding::ok(
+        findings.push(Finding::new_ok(
             "device files",
             format!("this user may open {}", files.join(", ")),
         ));
@@ -48,23 +50,26 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
             Obstacle::Mode => format!(
                 "this user may not open {}{}",
                 file.path,
-                describe_mode(machine, &file.path)
+                describe_file_mode(machine, &file.path)
             ),
             Obstacle::Cgroup => format!(
                 "the device cgroup of this process does not allow {}",
                 file.path
             ),
         };
-        // A job is not meant to open the GPUs of other jobs, so this is only a note.
+        // A Slurm job is not meant to open other jobs' GPUs, so their files are only a note, not a
+        // problem.
         let is_usual = file.obstacle == Obstacle::Cgroup && machine.is_slurm_job();
         let finding = if is_usual {
-            Finding::note
+            Finding::new_note
         } else {
-            |check, text| Finding::problem(check, text, "")
+            |check, text| Finding::new_problem(check, text, "")
         };
-        findings.push(finding("device files", text).with_cure(access_cure(machine, file.obstacle)));
+        findings.push(
+            finding("device files", text).with_cure(describe_access_fix(machine, file.obstacle)),
+        );
     }
-    if !files.iter().any(|name| name == UVM) {
+    if !files.iter().any(|name| name == UVM_FILE) {
         let cure = match machine.surroundings() {
             Surroundings::Machine => {
                 "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm"
@@ -72,9 +77,9 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
             surroundings => surroundings.driver_cure(),
         };
         findings.push(
-            Finding::note(
+            Finding::new_note(
                 "device files",
-                format!("there is no /dev/{UVM}, which CUDA programs need"),
+                format!("there is no /dev/{UVM_FILE}, which CUDA programs need"),
             )
             .with_cure(cure),
         );
@@ -84,9 +89,9 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
 
 /// Returns `true` for `nvidia0`, `nvidiactl` and `nvidia-uvm`, but not for the directory
 /// `nvidia-caps` or for files of other services.
-fn is_nvidia(name: &str) -> bool {
+fn is_nvidia_device_file(name: &str) -> bool {
     let rest = name.strip_prefix("nvidia");
-    name == UVM
+    name == UVM_FILE
         || rest.is_some_and(|rest| {
             rest == "ctl" || (!rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
         })
@@ -95,24 +100,24 @@ fn is_nvidia(name: &str) -> bool {
 /// The reason why this process may not open a device file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// The file's owner, group and mode.
+    /// The file's owner, group or mode denies access.
     Mode,
-    /// The device cgroup of a container, a job or a service, which also applies to root.
+    /// The device cgroup of a container, job or service denies access, even to root.
     Cgroup,
 }
 
-pub(super) struct ClosedFile {
+pub(super) struct InaccessibleFile {
     pub(super) path: String,
     pub(super) obstacle: Obstacle,
 }
 
 /// Returns the device files of the driver and its GPUs that this process may not open.
-pub(super) fn find_closed_files(machine: &Machine) -> Vec<ClosedFile> {
+pub(super) fn find_inaccessible_device_files(machine: &Machine) -> Vec<InaccessibleFile> {
     let names = machine
-        .names("/dev")
+        .list_names("/dev")
         .into_iter()
-        .filter(|name| is_nvidia(name));
-    find_closed(
+        .filter(|name| is_nvidia_device_file(name));
+    find_inaccessible_files(
         machine,
         names.map(|name| format!("/dev/{name}")),
         Access::READ_OK | Access::WRITE_OK,
@@ -121,23 +126,24 @@ pub(super) fn find_closed_files(machine: &Machine) -> Vec<ClosedFile> {
 
 /// Returns the files of `/dev/nvidia-caps` that this process may not read. Each file grants access
 /// to a MIG device, or the right to monitor or configure all of them.
-pub(super) fn find_closed_capabilities(machine: &Machine) -> Vec<ClosedFile> {
-    let names = machine.names(CAPABILITIES).into_iter();
-    find_closed(
+pub(super) fn find_inaccessible_capabilities(machine: &Machine) -> Vec<InaccessibleFile> {
+    let names = machine.list_names(CAPABILITIES_DIR).into_iter();
+    find_inaccessible_files(
         machine,
-        names.map(|name| format!("{CAPABILITIES}/{name}")),
+        names.map(|name| format!("{CAPABILITIES_DIR}/{name}")),
         Access::READ_OK,
     )
 }
 
-fn find_closed(
+fn find_inaccessible_files(
     machine: &Machine,
     paths: impl Iterator<Item = String>,
     access: Access,
-) -> Vec<ClosedFile> {
+) -> Vec<InaccessibleFile> {
     paths
         .filter_map(|path| {
-            find_obstacle(machine, &path, access).map(|obstacle| ClosedFile { path, obstacle })
+            find_obstacle(machine, &path, access)
+                .map(|obstacle| InaccessibleFile { path, obstacle })
         })
         .collect()
 }
@@ -145,11 +151,11 @@ fn find_closed(
 /// Returns the obstacle to opening a device file. The file is not opened, because that would wake
 /// its GPU.
 pub(super) fn find_obstacle(machine: &Machine, path: &str, wanted: Access) -> Option<Obstacle> {
-    obstacle_from_error(access(machine.path(path), wanted).err()?)
+    obstacle_from_error(access(machine.resolve_path(path), wanted).err()?)
 }
 
-/// Derives the obstacle from the error: the kernel uses different errors for the device cgroup and
-/// for the file's mode.
+/// Maps an error from the kernel to the obstacle. The kernel returns different errors for the
+/// device cgroup and for the file's mode.
 fn obstacle_from_error(error: Errno) -> Option<Obstacle> {
     match error {
         Errno::PERM => Some(Obstacle::Cgroup),
@@ -159,26 +165,27 @@ fn obstacle_from_error(error: Errno) -> Option<Obstacle> {
     }
 }
 
-/// Returns how to get access to a GPU.
-pub(super) fn access_cure(machine: &Machine, obstacle: Obstacle) -> String {
+/// Returns instructions for getting access to a GPU.
+pub(super) fn describe_access_fix(machine: &Machine, obstacle: Obstacle) -> String {
     let surroundings = machine.surroundings();
     match obstacle {
         Obstacle::Mode => "add the user to the file's group, or change its mode".to_owned(),
         Obstacle::Cgroup if machine.is_slurm_job() => {
-            "request the GPU for the job (`--gpus`): with ConstrainDevices, Slurm lets a job open only its own GPUs"
+            "request the GPU for the job (`--gpus`): with ConstrainDevices, Slurm lets a job open \
+             only its own GPUs"
                 .to_owned()
         }
-        Obstacle::Cgroup if surroundings.container().is_some() => surroundings.driver_cure().to_owned(),
-        Obstacle::Cgroup => {
-            "allow the file in the systemd unit of this process, for example `DeviceAllow=/dev/nvidia0 rw` \
-                             and the same for /dev/nvidiactl"
-                .to_owned()
+        Obstacle::Cgroup if surroundings.container_name().is_some() => {
+            surroundings.driver_cure().to_owned()
         }
+        Obstacle::Cgroup => "allow the file in the systemd unit of this process, for example \
+             `DeviceAllow=/dev/nvidia0 rw` and the same for /dev/nvidiactl"
+            .to_owned(),
     }
 }
 
-fn describe_mode(machine: &Machine, path: &str) -> String {
-    let found = fs::metadata(machine.path(path));
+fn describe_file_mode(machine: &Machine, path: &str) -> String {
+    let found = fs::metadata(machine.resolve_path(path));
     found.map_or_else(
         |_| String::new(),
         |file| {
@@ -192,12 +199,15 @@ fn describe_mode(machine: &Machine, path: &str) -> String {
     )
 }
 
-fn windows(machine: &Machine) -> Finding {
-    if machine.exists("/dev/dxg") {
-        return Finding::ok("device files", "/dev/dxg leads to Windows' own driver");
+fn check_wsl_device(machine: &Machine) -> Finding {
+    if machine.has_path("/dev/dxg") {
+        return Finding::new_ok(
+            "device files",
+            "/dev/dxg, the device of the Windows driver, is present",
+        );
     }
     let cure = "update the NVIDIA driver of Windows, and WSL (`wsl --update`)";
-    Finding::problem(
+    Finding::new_problem(
         "device files",
         "there is no /dev/dxg, the device of the Windows driver",
         cure,
@@ -211,7 +221,7 @@ mod tests {
     use super::{super::finding::Verdict, *};
 
     #[test]
-    fn closed_device_cure_depends_on_surroundings() {
+    fn device_access_fix_depends_on_surroundings() {
         for (file, content, words) in [
             ("etc/none", "", "DeviceAllow"),
             (".dockerenv", "", "--gpus all"),
@@ -232,22 +242,22 @@ mod tests {
             let path = root.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
-            let cure = access_cure(&Machine::below(root.path()), Obstacle::Cgroup);
+            let cure = describe_access_fix(&Machine::with_root(root.path()), Obstacle::Cgroup);
             assert!(cure.contains(words), "{file}: {cure}");
         }
     }
 
-    fn verdicts(root: &std::path::Path) -> Vec<Verdict> {
-        check(&Machine::below(root))
+    fn list_verdicts(root: &std::path::Path) -> Vec<Verdict> {
+        check_device_files(&Machine::with_root(root))
             .into_iter()
             .map(|finding| finding.verdict)
             .collect()
     }
 
     #[test]
-    fn files_that_may_not_be_opened_are_a_problem_and_missing_ones_worth_a_note() {
+    fn missing_device_files_are_noted() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(verdicts(root.path()), [Verdict::Note]);
+        assert_eq!(list_verdicts(root.path()), [Verdict::Note]);
         let dev = root.path().join("dev");
         fs::create_dir(&dev).unwrap();
         for name in [
@@ -259,27 +269,28 @@ mod tests {
         ] {
             fs::write(dev.join(name), "").unwrap();
         }
-        let findings = check(&Machine::below(root.path()));
+        let findings = check_device_files(&Machine::with_root(root.path()));
         assert_eq!(
             findings[0].text,
             "this user may open nvidia0, nvidia12, nvidiactl"
         );
         assert_eq!(
-            verdicts(root.path()),
+            list_verdicts(root.path()),
             [Verdict::Ok, Verdict::Note],
             "nvidia-uvm is missing"
         );
-        fs::write(dev.join(UVM), "").unwrap();
-        assert_eq!(verdicts(root.path()), [Verdict::Ok]);
-        // A test cannot create a file that a device cgroup closes, so this checks only the errors.
+        fs::write(dev.join(UVM_FILE), "").unwrap();
+        assert_eq!(list_verdicts(root.path()), [Verdict::Ok]);
+        // A test cannot create a file that a device cgroup blocks, so only the mapping of the
+        // errors is checked.
         assert_eq!(
             [Errno::PERM, Errno::ACCESS].map(obstacle_from_error),
             [Obstacle::Cgroup, Obstacle::Mode].map(Some)
         );
-        // Root may open any file, so this cannot be tested as root.
+        // Root may open any file, so the file's mode can be tested only as another user.
         if !rustix::process::geteuid().is_root() {
             fs::set_permissions(dev.join("nvidia0"), fs::Permissions::from_mode(0o000)).unwrap();
-            assert_eq!(verdicts(root.path()), [Verdict::Problem]);
+            assert_eq!(list_verdicts(root.path()), [Verdict::Problem]);
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// The subject of the check, in a word or two.
+    /// The subject of the check, in one or two words.
     pub(super) check: String,
     pub(super) verdict: Verdict,
     /// The result of the check, as a sentence.
@@ -17,9 +17,9 @@ pub(super) struct Finding {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
     Ok,
-    /// Everything works, but the user should know this.
+    /// Everything works, but the user should know about something.
     Note,
-    /// Something works worse than it could, or may soon stop working.
+    /// Something works worse than it should, or may soon stop working.
     Warning,
     /// Something does not work.
     Problem,
@@ -46,15 +46,15 @@ impl Finding {
         }
     }
 
-    pub(super) fn ok(check: impl Into<String>, text: impl Into<String>) -> Self {
+    pub(super) fn new_ok(check: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(check, Verdict::Ok, text)
     }
 
-    pub(super) fn note(check: impl Into<String>, text: impl Into<String>) -> Self {
+    pub(super) fn new_note(check: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(check, Verdict::Note, text)
     }
 
-    pub(super) fn warning(
+    pub(super) fn new_warning(
         check: impl Into<String>,
         text: impl Into<String>,
         cure: impl Into<String>,
@@ -62,7 +62,7 @@ impl Finding {
         Self::new(check, Verdict::Warning, text).with_cure(cure)
     }
 
-    pub(super) fn problem(
+    pub(super) fn new_problem(
         check: impl Into<String>,
         text: impl Into<String>,
         cure: impl Into<String>,

@@ -10,32 +10,33 @@ use super::{
     finding::{Finding, Verdict},
     machine::Machine,
 };
-use crate::driver::Answer;
+use crate::driver::DriverAnswer;
 
-const RESET: &str = "`gpumon pause`, then `nvidia-smi --gpu-reset`, when no work runs on it";
+const RESET_ADVICE: &str = "when nothing runs on the GPU, run `gpumon pause`, then `nvidia-smi \
+                            --gpu-reset`";
 
-pub(super) fn check(machine: &Machine, answer: &Answer) -> Vec<Finding> {
+pub(super) fn check_gpus(machine: &Machine, answer: &DriverAnswer) -> Vec<Finding> {
     let mut findings = Vec::new();
     for gpu in &answer.inventory.gpus {
         let sample = answer.gpus().find(|sample| sample.index == gpu.index);
-        findings.push(health(machine, gpu, sample));
+        findings.push(check_health(machine, gpu, sample));
         let Some(sample) = sample else { continue };
-        findings.extend(conditions(gpu.vendor, sample));
+        findings.extend(report_conditions(gpu.vendor, sample));
         if let (Health::Ok, Some(details)) = (&sample.health, answer.details.get(&gpu.index)) {
-            findings.extend(persistence(machine, details));
-            findings.extend(mig(machine, gpu, sample, details));
-            findings.extend(error_correction(details));
+            findings.extend(check_persistence(machine, details));
+            findings.extend(check_mig(machine, gpu, sample, details));
+            findings.extend(check_ecc(details));
         }
     }
     findings
 }
 
-pub(super) fn name(index: u32) -> String {
+pub(super) fn format_gpu_name(index: u32) -> String {
     format!("gpu {index}")
 }
 
-fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
-    let check = name(gpu.index);
+fn check_health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
+    let check = format_gpu_name(gpu.index);
     let reset = reset_advice(gpu.vendor, machine.surroundings());
     let model = gpu
         .name
@@ -49,37 +50,42 @@ fn health(machine: &Machine, gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     match sample.filter(|sample| sample.health != Health::Ok || !is_silent(sample)) {
         None => {
             let text = "the driver has not responded within a few seconds";
-            Finding::problem(check, text, format!("{}; {reset}", log_advice(gpu.vendor)))
+            Finding::new_problem(check, text, format!("{}; {reset}", log_advice(gpu.vendor)))
         }
         Some(sample) => match &sample.health {
-            Health::Ok => Finding::ok(check, model),
-            Health::Asleep { .. } => Finding::note(
+            Health::Ok => Finding::new_ok(check, model),
+            Health::Asleep { .. } => Finding::new_note(
                 check,
-                format!("{model}, switched off by the system to save power; it was not woken"),
+                format!("{model} is suspended by the system to save power; gpumon did not wake it"),
             ),
             Health::Hung { .. } => {
-                let text = format!("{model}: a call to the driver does not come back");
-                Finding::problem(check, text, reset)
+                let text = format!("{model}: a driver call does not return");
+                Finding::new_problem(check, text, reset)
             }
-            Health::Lost { .. } if is_nvidia => failed(machine, check, model, &Absence::GpuLost),
-            Health::Failed { reason, .. } if is_nvidia => failed(machine, check, model, reason),
+            Health::Lost { .. } if is_nvidia => {
+                report_failure(machine, check, model, &Absence::GpuLost)
+            }
+            Health::Failed { reason, .. } if is_nvidia => {
+                report_failure(machine, check, model, reason)
+            }
             Health::Lost { .. } => {
-                let text = format!("{model} is no longer there");
-                Finding::problem(check, text, log_advice(gpu.vendor))
+                let text = format!("{model} is no longer present");
+                Finding::new_problem(check, text, log_advice(gpu.vendor))
             }
             Health::Failed {
                 meaning, advice, ..
-            } => Finding::problem(check, format!("{model} cannot be read: {meaning}"), advice),
+            } => Finding::new_problem(check, format!("{model} cannot be read: {meaning}"), advice),
         },
     }
 }
 
-/// Returns the finding for a GPU that the driver cannot open or read, with advice for the reason.
-fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Finding {
+/// Returns the finding for a GPU that the driver cannot open or read, with advice on how to fix the
+/// cause.
+fn report_failure(machine: &Machine, check: String, model: &str, reason: &Absence) -> Finding {
     let Some(Explanation { meaning, cure }) = explain_absence(reason, machine.surroundings())
     else {
         let text = format!("{model} cannot be opened: {reason}");
-        return Finding::problem(check, text, log_advice(Vendor::Nvidia));
+        return Finding::new_problem(check, text, log_advice(Vendor::Nvidia));
     };
     let text = match reason {
         Absence::GpuLost => format!("{model} has fallen off the bus"),
@@ -88,82 +94,88 @@ fn failed(machine: &Machine, check: String, model: &str, reason: &Absence) -> Fi
         }
         _ => format!("{model} cannot be opened: {meaning}"),
     };
-    let closed = device_files::find_closed_files(machine);
+    let closed = device_files::find_inaccessible_device_files(machine);
     let cure = match closed.first().filter(|_| *reason == Absence::NoPermission) {
-        Some(file) => device_files::access_cure(machine, file.obstacle),
+        Some(file) => device_files::describe_access_fix(machine, file.obstacle),
         None => cure.to_owned(),
     };
-    Finding::problem(check, text, cure)
+    Finding::new_problem(check, text, cure)
 }
 
-fn conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item = Finding> {
+fn report_conditions(vendor: Vendor, sample: &GpuSample) -> impl Iterator<Item = Finding> {
     sample.conditions.iter().map(move |condition| {
         let verdict = Verdict::from(condition.severity);
-        let finding = Finding::new(name(sample.index), verdict, &condition.text);
+        let finding = Finding::new(format_gpu_name(sample.index), verdict, &condition.text);
         match condition.kind {
             ConditionKind::EccUncorrected { .. }
             | ConditionKind::PageRetirementPending
             | ConditionKind::RowRemap { failed: false, .. }
             | ConditionKind::RecoveryNeeded {
                 action: RecoveryAction::GpuReset | RecoveryAction::DrainAndReset,
-            } if vendor == Vendor::Nvidia => finding.with_cure(RESET),
+            } if vendor == Vendor::Nvidia => finding.with_cure(RESET_ADVICE),
             _ => finding,
         }
     })
 }
 
-/// Reports the ECC mode, and errors before the last restart, for which there is no condition.
-fn error_correction(details: &GpuDetails) -> Vec<Finding> {
-    let check = || name(details.index);
+/// Reports the ECC mode, and ECC errors from before the last restart, which have no condition.
+fn check_ecc(details: &GpuDetails) -> Vec<Finding> {
+    let check = || format_gpu_name(details.index);
     let mut findings = Vec::new();
     if let Some(ecc) = details.modes.ecc.value() {
         if !ecc.current {
-            findings.push(Finding::note(
+            findings.push(Finding::new_note(
                 check(),
                 "ECC is off: memory errors go unnoticed",
             ));
         }
         if ecc.current != ecc.pending {
             let text = "ECC mode change pending until the GPU is reset";
-            findings.push(Finding::warning(check(), text, RESET));
+            findings.push(Finding::new_warning(check(), text, RESET_ADVICE));
         }
     }
     let [now, ever] = [&details.ecc.volatile, &details.ecc.aggregate]
         .map(|errors| errors.uncorrected_total.value().copied().unwrap_or(0));
     if now == 0 && ever > 0 {
         let text = format!(
-            "{ever} memory errors that could not be corrected in its life, none since the last \
-             start"
+            "{ever} uncorrectable memory errors over the lifetime of the GPU, none since the \
+             driver was loaded"
         );
-        findings.push(Finding::note(check(), text));
+        findings.push(Finding::new_note(check(), text));
     }
     findings
 }
 
-fn persistence(machine: &Machine, details: &GpuDetails) -> Option<Finding> {
+fn check_persistence(machine: &Machine, details: &GpuDetails) -> Option<Finding> {
     (details.modes.persistence.value() == Some(&false)).then(|| {
-        let text = "persistence mode is off: the driver lets go of the GPU with its last user, and takes seconds to \
-                    open it for the next";
-        let cure = match machine.surroundings().container() {
+        let text = "persistence mode is off: the driver releases the GPU when its last client \
+                    exits, and needs seconds to initialize it for the next one";
+        let cure = match machine.surroundings().container_name() {
             Some(_) => "enable the service nvidia-persistenced on the host",
             None => "enable the service nvidia-persistenced",
         };
-        Finding::note(name(details.index), text).with_cure(cure)
+        Finding::new_note(format_gpu_name(details.index), text).with_cure(cure)
     })
 }
 
-fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -> Option<Finding> {
+fn check_mig(
+    machine: &Machine,
+    gpu: &Gpu,
+    sample: &GpuSample,
+    details: &GpuDetails,
+) -> Option<Finding> {
     let mode = details.modes.mig.value()?;
-    let warning = |text: &str, cure: &str| Some(Finding::warning(name(gpu.index), text, cure));
+    let warning =
+        |text: &str, cure: &str| Some(Finding::new_warning(format_gpu_name(gpu.index), text, cure));
     match sample.mig_devices.absence().filter(|_| mode.current) {
         Some(Absence::NoPermission) => {
-            let text = "MIG is enabled, and this user may see none of its devices";
-            return warning(text, &mig_permission(machine));
+            let text = "MIG is enabled, but this user cannot access any of its devices";
+            return warning(text, &describe_mig_access_fix(machine));
         }
         Some(reason) => {
             let cure = explain_absence(reason, machine.surroundings());
             let cure = cure.map_or(log_advice(Vendor::Nvidia), |explanation| explanation.cure);
-            let text = format!("MIG is enabled, and its devices cannot be listed: {reason}");
+            let text = format!("MIG is enabled, but its devices cannot be listed: {reason}");
             return warning(&text, cure);
         }
         None => {}
@@ -172,11 +184,11 @@ fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -
         _ if mode.current != mode.pending => {
             let now = if mode.pending { "on" } else { "off" };
             let text = format!("MIG mode change ({now}) pending until the GPU is reset");
-            warning(&text, RESET)
+            warning(&text, RESET_ADVICE)
         }
         _ if !mode.current => None,
         0 => warning(
-            "MIG is enabled without instances, so that nothing can run on the GPU",
+            "MIG is enabled without instances, so nothing can run on the GPU",
             "create instances with `nvidia-smi mig -cgi ... -C`, or disable MIG",
         ),
         count => {
@@ -184,33 +196,34 @@ fn mig(machine: &Machine, gpu: &Gpu, sample: &GpuSample, details: &GpuDetails) -
                 "MIG is enabled with {count} devices; the driver reports no utilization of the \
                  whole GPU"
             );
-            Some(Finding::note(name(gpu.index), text))
+            Some(Finding::new_note(format_gpu_name(gpu.index), text))
         }
     }
 }
 
 /// Returns advice on how to get access to MIG devices.
-fn mig_permission(machine: &Machine) -> String {
+fn describe_mig_access_fix(machine: &Machine) -> String {
     if machine.is_slurm_job() {
         return "request a MIG device for the job (`--gres`): with ConstrainDevices, Slurm lets a \
                 job open only its own"
             .to_owned();
     }
-    if machine.surroundings().container().is_some() {
-        return "start the container with the MIG device (NVIDIA_VISIBLE_DEVICES=MIG-...); a \
-                monitor of all needs NVIDIA_VISIBLE_DEVICES=all, NVIDIA_MIG_MONITOR_DEVICES=all \
-                and CAP_SYS_ADMIN"
+    if machine.surroundings().container_name().is_some() {
+        return "start the container with the MIG device (NVIDIA_VISIBLE_DEVICES=MIG-...); to \
+                monitor all devices, set NVIDIA_VISIBLE_DEVICES=all and \
+                NVIDIA_MIG_MONITOR_DEVICES=all, and add CAP_SYS_ADMIN"
             .to_owned();
     }
-    let closed = device_files::find_closed_capabilities(machine);
+    let closed = device_files::find_inaccessible_capabilities(machine);
     let files: Vec<_> = closed.into_iter().map(|file| file.path).collect();
     let which = match &files[..] {
         [] => String::new(),
         files => format!(" ({})", files.join(", ")),
     };
     format!(
-        "let this user read the files of the devices in /dev/nvidia-caps{which}; \
-         /proc/driver/nvidia/capabilities/gpu*/mig/gi*/access names each of them by its DeviceFileMinor"
+        "give this user read access to the MIG device files in /dev/nvidia-caps{which}; \
+         DeviceFileMinor in /proc/driver/nvidia/capabilities/gpu*/mig/gi*/access identifies the \
+         file of each device"
     )
 }
 
@@ -222,11 +235,11 @@ mod tests {
 
     use super::*;
 
-    fn below(root: &Path, file: &str, content: &str) -> Machine {
+    fn make_machine(root: &Path, file: &str, content: &str) -> Machine {
         let path = root.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
-        Machine::below(root)
+        Machine::with_root(root)
     }
 
     #[test]
@@ -236,13 +249,13 @@ mod tests {
             (
                 "etc/none",
                 Absence::NoPermission,
-                "refuses this user",
+                "denies access to this user",
                 "permissions of /dev/nvidia*",
             ),
             (
                 ".dockerenv",
                 Absence::NoPermission,
-                "refuses this user",
+                "denies access to this user",
                 "started with the GPU",
             ),
             (
@@ -268,9 +281,9 @@ mod tests {
             ),
         ] {
             let root = tempfile::tempdir().unwrap();
-            let finding = failed(
-                &below(root.path(), file, ""),
-                name(0),
+            let finding = report_failure(
+                &make_machine(root.path(), file, ""),
+                format_gpu_name(0),
                 "NVIDIA H100",
                 &reason,
             );
@@ -291,7 +304,7 @@ mod tests {
             ("proc/self/environ", "SLURM_JOB_ID=7\0", "ConstrainDevices"),
         ] {
             let root = tempfile::tempdir().unwrap();
-            let cure = mig_permission(&below(root.path(), file, content));
+            let cure = describe_mig_access_fix(&make_machine(root.path(), file, content));
             assert!(
                 cure.contains(words) && !cure.contains("disable"),
                 "{file}: {cure}"
@@ -300,16 +313,16 @@ mod tests {
     }
 
     fn find_verdicts(change: impl FnOnce(&mut GpuDetails)) -> Vec<Verdict> {
-        let mut details = GpuDetails::absent(3, None, 0, &Absence::NotSupported);
+        let mut details = GpuDetails::new_absent(3, None, 0, &Absence::NotSupported);
         change(&mut details);
-        error_correction(&details)
+        check_ecc(&details)
             .into_iter()
             .map(|finding| finding.verdict)
             .collect()
     }
 
     #[test]
-    fn only_unusual_error_correction_is_finding() {
+    fn only_unusual_ecc_mode_is_reported() {
         let ecc = |current, pending| Reading::Now(Mode { current, pending });
         assert_eq!(find_verdicts(|_| {}), []);
         assert_eq!(find_verdicts(|it| it.modes.ecc = ecc(true, true)), []);
@@ -333,8 +346,8 @@ mod tests {
     }
 
     #[test]
-    fn memory_conditions_are_findings_with_cures() {
-        let mut sample = GpuSample::absent(3, None, 0, Health::Ok, &Absence::NotSupported);
+    fn memory_conditions_are_reported_with_cures() {
+        let mut sample = GpuSample::new_absent(3, None, 0, Health::Ok, &Absence::NotSupported);
         let action = RecoveryAction::GpuReset;
         for (severity, kind, verdict, has_cure) in [
             (
@@ -374,7 +387,7 @@ mod tests {
                 text: "text".to_owned(),
                 kind,
             }];
-            let found = conditions(Vendor::Nvidia, &sample).next().unwrap();
+            let found = report_conditions(Vendor::Nvidia, &sample).next().unwrap();
             assert_eq!((found.verdict, found.cure.is_some()), (verdict, has_cure));
         }
     }

@@ -1,15 +1,15 @@
-//! Checks of kernel drivers that are read without a library: their cards, the device files that
-//! programs use, and their errors in the kernel log.
+//! Checks of the drivers that gpumon reads directly from the kernel: their GPUs, the device files
+//! that programs use, and their errors in the kernel log.
 
 use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
 
 use gpumon_probe::{
     model::{Severity, Vendor},
     surroundings::hides_processes,
-    units::list,
+    units::join_list,
     vendor::{
-        DeviceNode, DriverFinding, KERNEL_LOG, check_driver_log, check_drivers, container_devices,
-        device_nodes,
+        DeviceNode, DriverFinding, KERNEL_LOG, check_driver_log, check_drivers,
+        container_device_options, device_nodes,
     },
 };
 use rustix::{fs::Access, process::geteuid};
@@ -20,7 +20,7 @@ use super::{
     machine::Machine,
 };
 
-pub(super) fn check(machine: &Machine) -> Vec<Finding> {
+pub(super) fn check_kernel_drivers(machine: &Machine) -> Vec<Finding> {
     let nodes = device_nodes(machine.roots());
     let mut findings: Vec<_> = check_drivers(machine.roots())
         .into_iter()
@@ -28,8 +28,8 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
         .collect();
     findings.extend(check_nodes(machine, &nodes));
     findings.extend(check_processes(machine, &nodes, geteuid().is_root()));
-    // A log that cannot be read is reported by another check.
-    let errors = check_driver_log(&machine.path(KERNEL_LOG)).unwrap_or_default();
+    // Another check reports a log that cannot be read.
+    let errors = check_driver_log(&machine.resolve_path(KERNEL_LOG)).unwrap_or_default();
     findings.extend(errors.into_iter().map(Finding::from));
     findings
 }
@@ -54,10 +54,10 @@ impl From<Severity> for Verdict {
     }
 }
 
-/// Checks the device files that programs use for computing. gpumon itself opens none of them.
+/// Checks the device files that compute programs use. gpumon itself does not open them.
 fn check_nodes(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
     let access = Access::READ_OK | Access::WRITE_OK;
-    let is_missing = |node: &&DeviceNode| !machine.exists(&node.path);
+    let is_missing = |node: &&DeviceNode| !machine.has_path(&node.path);
     let obstacles = nodes
         .iter()
         .filter(|node| !is_missing(node))
@@ -68,31 +68,32 @@ fn check_nodes(machine: &Machine, nodes: &[DeviceNode]) -> Option<Finding> {
         paths.join(", ")
     };
     let note = |text: String, cure: String| {
-        let text = format!("{text}; programs that compute need it, gpumon does not");
-        Some(Finding::note("device files", text).with_cure(cure))
+        let text = format!("{text}; compute programs need it, gpumon does not");
+        Some(Finding::new_note("device files", text).with_cure(cure))
     };
     if let Some((node, obstacle)) = closed.first() {
         let paths = list(closed.iter().map(|(node, _)| *node).collect());
         let text = format!("this user may not open {paths}");
-        return note(text, explain_access(machine, *obstacle, node.vendor));
+        return note(text, describe_access_fix(machine, *obstacle, node.vendor));
     }
     let missing: Vec<_> = nodes.iter().filter(is_missing).collect();
     if let Some(node) = missing.first() {
         let text = format!("there is no {}", list(missing.clone()));
-        let cure = match machine.surroundings().container() {
-            Some(_) => explain_access(machine, Obstacle::Cgroup, node.vendor),
-            None => "see `dmesg`: the driver has not made it".to_owned(),
+        let cure = match machine.surroundings().container_name() {
+            Some(_) => describe_access_fix(machine, Obstacle::Cgroup, node.vendor),
+            None => "see `dmesg`: the driver has not created the device file".to_owned(),
         };
         return note(text, cure);
     }
     let all = list(nodes.iter().collect());
-    (!nodes.is_empty()).then(|| Finding::ok("device files", format!("this user may open {all}")))
+    (!nodes.is_empty())
+        .then(|| Finding::new_ok("device files", format!("this user may open {all}")))
 }
 
-/// Returns advice on how programs get access to the GPUs of a vendor.
-fn explain_access(machine: &Machine, obstacle: Obstacle, vendor: Vendor) -> String {
-    let devices = container_devices(vendor);
-    let is_container = machine.surroundings().container().is_some();
+/// Returns advice on how programs get access to a vendor's GPUs.
+fn describe_access_fix(machine: &Machine, obstacle: Obstacle, vendor: Vendor) -> String {
+    let devices = container_device_options(vendor);
+    let is_container = machine.surroundings().container_name().is_some();
     match obstacle {
         _ if is_container => format!(
             "start the container with `{devices}`, and with `--group-add` for the group of each \
@@ -114,7 +115,7 @@ fn explain_access(machine: &Machine, obstacle: Obstacle, vendor: Vendor) -> Stri
     }
 }
 
-/// Reports GPU use by other users' processes that is not visible, because the drivers show it only
+/// Reports that GPU use by other users' processes is not visible, because the drivers show it only
 /// in procfs.
 fn check_processes(machine: &Machine, nodes: &[DeviceNode], is_root: bool) -> Option<Finding> {
     if is_root || nodes.is_empty() {
@@ -122,34 +123,34 @@ fn check_processes(machine: &Machine, nodes: &[DeviceNode], is_root: bool) -> Op
     }
     let vendors: BTreeSet<_> = nodes.iter().map(|node| node.vendor).collect();
     let names: Vec<_> = vendors.iter().map(|own| own.name().to_owned()).collect();
-    let names = list(&names);
+    let names = join_list(&names);
     let root = "run gpumon as root, or give it CAP_SYS_PTRACE";
-    let mounts = machine.text("/proc/self/mountinfo");
+    let mounts = machine.read_text("/proc/self/mountinfo");
     if mounts.is_some_and(|text| hides_processes(&text)) {
         let text = format!(
             "/proc is mounted with hidepid: processes of other users on GPUs of {names} are not \
              listed"
         );
         let cure = format!("{root}, or add its user to the group in the mount option `gid`");
-        return Some(Finding::note("processes", text).with_cure(cure));
+        return Some(Finding::new_note("processes", text).with_cure(cure));
     }
-    let hidden = count_unreadable(&machine.roots().proc);
+    let hidden = count_unreadable_processes(&machine.roots().proc);
     (hidden > 0).then(|| {
         let except = if vendors.contains(&Vendor::Amd) {
-            ", except for the memory of programs with ROCm"
+            ", except for the memory of ROCm programs"
         } else {
             ""
         };
         let text = format!(
-            "{hidden} processes belong to other users: what they use of GPUs of {names} is \
+            "{hidden} processes belong to other users: their use of GPUs of {names} is \
              unknown{except}"
         );
-        Finding::note("processes", text).with_cure(root)
+        Finding::new_note("processes", text).with_cure(root)
     })
 }
 
 /// Returns the number of processes whose file descriptors this user may not read.
-fn count_unreadable(proc_root: &Path) -> usize {
+fn count_unreadable_processes(proc_root: &Path) -> usize {
     let entries = fs::read_dir(proc_root).into_iter().flatten().flatten();
     let is_process = |name: &str| name.bytes().all(|letter| letter.is_ascii_digit());
     let processes = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_process));
@@ -168,13 +169,13 @@ mod tests {
 
     use super::*;
 
-    const EVENT: &str = "DRIVER=amdgpu\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0\n";
+    const UEVENT_TEXT: &str = "DRIVER=amdgpu\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0\n";
 
-    /// Returns a machine with one AMD card that is awake.
+    /// Returns a machine with one AMD GPU that is awake.
     fn make_machine(root: &Path, files: &[(&str, &str)]) -> Machine {
         let device = "sys/class/drm/card0/device";
         let card = [
-            (&*format!("{device}/uevent"), EVENT),
+            (&*format!("{device}/uevent"), UEVENT_TEXT),
             (&format!("{device}/hwmon/hwmon1/name"), "amdgpu\n"),
             (&format!("{device}/drm/renderD128/dev"), "226:128\n"),
             ("sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n"),
@@ -184,7 +185,7 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, content).unwrap();
         }
-        Machine::below(root)
+        Machine::with_root(root)
     }
 
     const NODES: [(&str, &str); 2] = [("dev/kfd", ""), ("dev/dri/renderD128", "")];
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(finding.verdict, Verdict::Ok);
         let closed = fs::Permissions::from_mode(0o000);
         fs::set_permissions(root.path().join("dev/kfd"), closed).unwrap();
-        // Root may open any file, so this cannot be tested as root.
+        // Root may open any file, so the file's mode can be tested only as another user.
         if !geteuid().is_root() {
             let finding = check_nodes(&machine, &nodes(&machine)).unwrap();
             assert!(
@@ -222,10 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn access_cure_depends_on_surroundings_and_vendor() {
+    fn access_fix_depends_on_surroundings_and_vendor() {
         let cure = |mark: &str, obstacle, vendor| {
             let root = tempfile::tempdir().unwrap();
-            explain_access(&make_machine(root.path(), &[(mark, "")]), obstacle, vendor)
+            describe_access_fix(&make_machine(root.path(), &[(mark, "")]), obstacle, vendor)
         };
         let container = cure(".dockerenv", Obstacle::Mode, Vendor::Intel);
         assert!(container.contains("`--device /dev/dri`"), "{container}");
@@ -261,7 +262,7 @@ mod tests {
              4,4,40,-;{line} 3 correctable hardware errors detected in umc block\n"
         );
         let files = [NODES[0], NODES[1], ("dev/kmsg", log.as_str())];
-        let findings = check(&make_machine(root.path(), &files));
+        let findings = check_kernel_drivers(&make_machine(root.path(), &files));
         let of_log: Vec<_> = findings
             .iter()
             .filter(|own| own.check == "kernel log")

@@ -2,9 +2,9 @@
 //! them.
 //!
 //! - [`finding`] is the result of a check; [`report`] prints findings and readings.
-//! - [`machine`] is the file system around the driver.
+//! - [`machine`] gives access to the machine's file system.
 //! - The checks are in [`installation`], [`device_files`], [`kernel_drivers`], [`surroundings`],
-//!   [`gpus`] and [`state`], which checks gpumon itself.
+//!   [`gpus`] and [`state`]. The last checks gpumon itself.
 //! - [`bundle`] writes all results into an archive for a bug report.
 
 mod bundle;
@@ -26,17 +26,17 @@ use std::{
 use gpumon_probe::{owner::CommandLines, vendor::SourceChoice};
 
 use self::{
-    bundle::{BundleArgs, Collected},
+    bundle::{BundleArgs, CollectedData},
     finding::Finding,
     machine::Machine,
     report::{Readings, Report},
-    state::{Response, Settings},
+    state::{ServerResponse, Settings},
 };
 use crate::{
     data_dir::DataDirArgs,
-    driver::{self, Driver},
-    exit::{Failure, code_of},
-    local::{NoServer, ServerArgs},
+    driver::{self, DriverState},
+    exit::{Failure, find_source_error_code},
+    local::{NoServerError, ServerArgs},
     options::SourceArgs,
     terminal::output::print_report,
 };
@@ -74,23 +74,26 @@ Examples:
 Exit codes: 0 all checks pass, 1 warning or error, 2 invalid argument, 4 permission denied, 6 no GPU, \
 9 driver not loaded, 12 NVML library not found, 18 NVML library and driver versions differ";
 
-/// The time limit for the driver to start.
-const OPENING: Duration = Duration::from_secs(10);
+/// The maximum time to wait for the driver to start.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The minimum number of samples to read. Counters are present from the second sample on, and rates
-/// derived from them from the third.
-const SAMPLES: u32 = 4;
+/// The minimum number of samples to read. Counters appear in the second sample, and rates derived
+/// from them in the third.
+const MIN_SAMPLES: u32 = 4;
 
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let bundle = args.bundle.file()?;
+    let bundle = args.bundle.archive_path()?;
     let machine = Machine::with_roots(source.roots());
-    let driver = read(source);
-    let server = state::ask(&args.server);
-    let settings = Settings::read(source.config.as_deref());
-    let data_dir = args.data_dir.or(settings.data_dir()).folder();
+    let driver = read_driver(source);
+    let server = state::fetch_state(&args.server);
+    let settings = Settings::read_files(source.config.as_deref());
+    let data_dir = args
+        .data_dir
+        .with_settings_folder(settings.data_dir())
+        .folder();
     let report = Report::new(
-        checks(
+        run_checks(
             &machine,
             &source.source,
             &driver,
@@ -106,12 +109,17 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
             _ => None,
         };
         let library = source.nvml_lib.clone().map(PathBuf::from);
-        let paths = [args.server.named().cloned(), library, scenario, data_dir]
-            .into_iter()
-            .flatten();
+        let paths = [
+            args.server.named_socket().cloned(),
+            library,
+            scenario,
+            data_dir,
+        ]
+        .into_iter()
+        .flatten();
         let paths = paths.chain(settings.paths()).collect();
-        let settings = settings.effective();
-        let collected = Collected {
+        let settings = settings.to_toml();
+        let collected = CollectedData {
             machine: &machine,
             driver: &driver,
             server: &server,
@@ -119,56 +127,63 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
             paths,
             settings,
         };
-        return args.bundle.write(&path, collected);
+        return args.bundle.confirm_and_write(&path, collected);
     }
-    print_report(args.json, || &report, |_| report.text())?;
+    print_report(args.json, || &report, |_| report.to_text())?;
     match &driver {
-        Driver::Refused(error) => Err(Failure::reported(code_of(error))),
+        DriverState::Refused(error) => {
+            Err(Failure::from_printed_error(find_source_error_code(error)))
+        }
         _ if report.well => Ok(()),
-        _ => Err(Failure::reported(1)),
+        _ => Err(Failure::from_printed_error(1)),
     }
 }
 
-/// Reads the driver until rates and the conditions of all GPUs are present.
-fn read(source: &SourceArgs) -> Driver {
+/// Reads the driver until rates and the conditions of all GPUs are available.
+fn read_driver(source: &SourceArgs) -> DriverState {
     let mut samples = 0;
-    driver::read(source, CommandLines::All, OPENING, |answer, is_sample| {
-        samples += u32::from(is_sample);
-        // Conditions that depend on details appear only in later samples.
-        is_sample && samples >= SAMPLES && answer.is_complete()
-    })
+    driver::read_driver(
+        source,
+        CommandLines::All,
+        OPEN_TIMEOUT,
+        |answer, is_sample| {
+            samples += u32::from(is_sample);
+            // Conditions that depend on details appear only in later samples.
+            is_sample && samples >= MIN_SAMPLES && answer.is_complete()
+        },
+    )
 }
 
-/// Runs all checks and returns their findings, with causes before their effects.
-fn checks(
+/// Runs all checks and returns their findings, ordered so that causes precede effects.
+fn run_checks(
     machine: &Machine,
     source: &SourceChoice,
-    driver: &Driver,
+    driver: &DriverState,
     settings: &Settings,
     data_dir: Option<&Path>,
-    server: &Result<Response, NoServer>,
+    server: &Result<ServerResponse, NoServerError>,
 ) -> Vec<Finding> {
     let mut findings: Vec<_> = installation::check_package(machine).into_iter().collect();
-    findings.extend(installation::check(machine, driver));
+    findings.extend(installation::check_installation(machine, driver));
     if !driver.is_simulated() {
         if driver.uses_nvidia() {
-            findings.extend(device_files::check(machine));
+            findings.extend(device_files::check_device_files(machine));
         }
         if source.reads_kernel_drivers() {
-            findings.extend(kernel_drivers::check(machine));
+            findings.extend(kernel_drivers::check_kernel_drivers(machine));
         }
-        findings.extend(surroundings::check(machine, driver));
+        findings.extend(surroundings::check_surroundings(machine, driver));
         findings.push(surroundings::check_kernel_log(
             machine,
             driver.uses_nvidia(),
         ));
     }
     if let Some(answer) = driver.answer() {
-        findings.extend(gpus::check(machine, answer));
+        findings.extend(gpus::check_gpus(machine, answer));
         findings.extend(state::check_benchmarks(answer, data_dir));
     }
-    findings.extend(settings.check());
-    findings.push(state::check(server));
+    findings.extend(settings.check_files());
+    findings.push(state::check_server(server));
     findings.extend(state::check_history(server));
     findings
 }

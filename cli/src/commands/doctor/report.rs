@@ -1,4 +1,4 @@
-//! The printed report: findings, and present and missing readings.
+//! The printed report: findings, available readings, and missing readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use super::finding::{Finding, Verdict};
 use crate::{
-    driver::Answer,
+    driver::DriverAnswer,
     terminal::units::format_count,
     terminal::{
-        style::{ALARM, DIM, NOTICE, PLAIN, WELL, paint},
+        style::{ALARM, DIM, HEALTHY, NOTICE, PLAIN, paint},
         text,
     },
 };
 
-/// The width of the report, which fits the narrowest terminal.
-const WIDTH: usize = 80;
+/// The width of the report, in columns. It fits an 80-column terminal.
+const REPORT_WIDTH: usize = 80;
 /// The widths of the columns for the verdict and the check, including the gap.
-const VERDICT: usize = 9;
-const CHECK: usize = 14;
+const VERDICT_WIDTH: usize = 9;
+const CHECK_WIDTH: usize = 14;
 
 /// The complete report of `gpumon doctor`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Whether the report has neither warnings nor problems.
+    /// Whether the report has no warnings and no problems.
     pub(super) well: bool,
     checks: Vec<Finding>,
     readings: Readings,
@@ -43,8 +43,8 @@ impl Report {
         }
     }
 
-    /// Returns the report with each sentence replaced by the result of `replaced`, because
-    /// sentences can contain names.
+    /// Returns the report with `replaced` applied to each finding's text and advice, which may
+    /// contain names.
     pub(super) fn map_texts(mut self, mut replaced: impl FnMut(&str) -> String) -> Self {
         for finding in &mut self.checks {
             finding.text = replaced(&finding.text);
@@ -54,9 +54,9 @@ impl Report {
     }
 
     /// Returns the report as text with ANSI styles.
-    pub(super) fn text(&self) -> String {
-        let findings = self.checks.iter().flat_map(finding_lines);
-        let readings = readings_lines(&self.readings);
+    pub(super) fn to_text(&self) -> String {
+        let findings = self.checks.iter().flat_map(format_finding);
+        let readings = format_readings(&self.readings);
         let lines: Vec<_> = findings
             .chain(readings)
             .chain([String::new(), self.summary()])
@@ -74,7 +74,7 @@ impl Report {
             (count > 0).then(|| format_count(count, verdict.word()))
         };
         match [Verdict::Problem, Verdict::Warning].map(count) {
-            [None, None] => paint(WELL, "no problems found"),
+            [None, None] => paint(HEALTHY, "no problems found"),
             [None, Some(warnings)] => paint(NOTICE, &warnings),
             [Some(problems), warnings] => {
                 let all: Vec<_> = [problems].into_iter().chain(warnings).collect();
@@ -85,97 +85,100 @@ impl Report {
 }
 
 /// Returns the lines of a finding: verdict, check and text in columns, followed by the advice.
-fn finding_lines(finding: &Finding) -> Vec<String> {
+fn format_finding(finding: &Finding) -> Vec<String> {
     let style = match finding.verdict {
-        Verdict::Ok => WELL,
+        Verdict::Ok => HEALTHY,
         Verdict::Note => PLAIN,
         Verdict::Warning => NOTICE,
         Verdict::Problem => ALARM,
     };
-    let head = paint(style, &format!("{:VERDICT$}", finding.verdict.word()))
-        + &format!("{:CHECK$}", finding.check);
-    let mut lines = beside(&head, &finding.text);
+    let head = paint(style, &format!("{:VERDICT_WIDTH$}", finding.verdict.word()))
+        + &format!("{:CHECK_WIDTH$}", finding.check);
+    let mut lines = format_columns(&head, &finding.text);
     if let Some(cure) = &finding.cure {
-        lines.extend(beside(&" ".repeat(VERDICT + CHECK), &format!("> {cure}")));
+        lines.extend(format_columns(
+            &" ".repeat(VERDICT_WIDTH + CHECK_WIDTH),
+            &format!("> {cure}"),
+        ));
     }
     lines
 }
 
-fn readings_lines(readings: &Readings) -> Vec<String> {
+fn format_readings(readings: &Readings) -> Vec<String> {
     let Readings { present, missing } = readings;
     if present.is_empty() && missing.is_empty() {
         return Vec::new();
     }
     let mut lines = vec![
         String::new(),
-        format!("Readings that are present: {}.", present.len()),
+        format!("Available readings: {}.", present.len()),
     ];
     for missing in missing {
         let gpus: Vec<_> = missing.gpus.iter().map(u32::to_string).collect();
         let head = format!("Missing on GPU {}: {}", gpus.join(", "), missing.reason);
         lines.push(paint(DIM, &head));
-        let names = wrap(&missing.readings.join(", "), WIDTH - 2);
+        let names = wrap_text(&missing.readings.join(", "), REPORT_WIDTH - 2);
         lines.extend(names.iter().map(|line| format!("  {line}")));
     }
     lines
 }
 
-/// Returns the wrapped text in its column, with `head` in front of the first line.
-fn beside(head: &str, text: &str) -> Vec<String> {
-    let indent = " ".repeat(VERDICT + CHECK);
+/// Returns `text` wrapped in the right column, with `head` to the left of the first line.
+fn format_columns(head: &str, text: &str) -> Vec<String> {
+    let indent = " ".repeat(VERDICT_WIDTH + CHECK_WIDTH);
     let heads = std::iter::once(head).chain(std::iter::repeat(&*indent));
-    let lines = heads.zip(wrap(text, WIDTH - VERDICT - CHECK));
+    let lines = heads.zip(wrap_text(text, REPORT_WIDTH - VERDICT_WIDTH - CHECK_WIDTH));
     lines.map(|(head, line)| format!("{head}{line}")).collect()
 }
 
-/// Wraps a text to this width. Control characters are removed, because the terminal would interpret
-/// them.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+/// Wraps `text` to `width` columns. Control characters are removed, because the terminal would
+/// interpret them.
+fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let shown: String = text.chars().filter(|letter| !letter.is_control()).collect();
     text::wrap(&shown, width)
 }
 
-/// The present and missing readings of all healthy GPUs.
+/// The available and missing readings of all healthy GPUs.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Readings {
-    /// Paths in the sample or the details, such as `power.draw_watts`, that at least one GPU
-    /// reports.
+    /// The paths of the readings that at least one GPU reports, such as `power.draw_watts`.
     pub(super) present: Vec<String>,
     /// Missing readings, grouped by reason and GPUs.
-    pub(super) missing: Vec<Missing>,
+    pub(super) missing: Vec<MissingReadings>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Missing {
+pub(super) struct MissingReadings {
     pub(super) reason: String,
     /// The indices of the GPUs that lack these readings.
     pub(super) gpus: Vec<u32>,
     pub(super) readings: Vec<String>,
 }
 
-/// Keys for identity, time and state, which are no readings.
-const NO_READINGS: [&str; 5] = ["index", "uuid", "at_ms", "health", "conditions"];
+/// Keys for identity, time and state. Their values are not readings.
+const STATE_KEYS: [&str; 5] = ["index", "uuid", "at_ms", "health", "conditions"];
 
 impl Readings {
-    pub(super) fn new(answer: &Answer) -> Self {
-        let all = answer.well().map(|(sample, details)| {
+    pub(super) fn new(answer: &DriverAnswer) -> Self {
+        let all = answer.healthy_gpus().map(|(sample, details)| {
             let mut found = Vec::new();
             for value in [json!(sample), json!(details)] {
-                walk(&value, String::new(), &mut found);
+                collect_readings(&value, String::new(), &mut found);
             }
             (sample.index, found)
         });
-        group(all.collect())
+        group_readings(all.collect())
     }
 }
 
-/// The path of a reading, and the reason if it is absent.
-type Found = (String, Option<String>);
+/// A reading's path in the JSON, and the reason if the reading is absent.
+type FoundReading = (String, Option<String>);
 
-fn walk(value: &Value, path: String, found: &mut Vec<Found>) {
+fn collect_readings(value: &Value, path: String, found: &mut Vec<FoundReading>) {
     match value {
         Value::Object(fields) if fields.contains_key("absent") => {
-            // The reason is printed in the same words as elsewhere.
+            // Converting the reason to `Absence` gives the same wording as in the rest of the
+            // program.
             let reason = Absence::deserialize(value).map(|absence| absence.to_string());
             let reason = reason.unwrap_or_else(|_| fields["absent"].to_string());
             found.push((path, Some(reason)));
@@ -185,9 +188,9 @@ fn walk(value: &Value, path: String, found: &mut Vec<Found>) {
         {
             for (name, value) in fields {
                 match path.as_str() {
-                    "" if NO_READINGS.contains(&name.as_str()) => {}
-                    "" => walk(value, name.clone(), found),
-                    _ => walk(value, format!("{path}.{name}"), found),
+                    "" if STATE_KEYS.contains(&name.as_str()) => {}
+                    "" => collect_readings(value, name.clone(), found),
+                    _ => collect_readings(value, format!("{path}.{name}"), found),
                 }
             }
         }
@@ -196,9 +199,9 @@ fn walk(value: &Value, path: String, found: &mut Vec<Found>) {
     }
 }
 
-fn group(all: Vec<(u32, Vec<Found>)>) -> Readings {
+fn group_readings(all: Vec<(u32, Vec<FoundReading>)>) -> Readings {
     let mut present = BTreeSet::new();
-    // The key is the path and the reason, the value the GPUs.
+    // The key is a reading's path and the reason for its absence; the value lists the GPUs.
     let mut absent: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
     for (index, found) in all {
         for (path, reason) in found {
@@ -212,7 +215,7 @@ fn group(all: Vec<(u32, Vec<Found>)>) -> Readings {
     for ((path, reason), gpus) in absent {
         missing.entry((reason, gpus)).or_default().push(path);
     }
-    let in_group = |((reason, gpus), readings)| Missing {
+    let in_group = |((reason, gpus), readings)| MissingReadings {
         reason,
         gpus,
         readings,
@@ -228,21 +231,21 @@ mod tests {
     use serde_json::json;
     use unicode_width::UnicodeWidthStr;
 
-    use crate::terminal::{snapshot::compare_report, style::plain};
+    use crate::terminal::{snapshot::compare_report, style::strip_styles};
 
     use super::*;
 
     #[test]
-    fn every_line_fits_and_says_its_verdict() {
+    fn report_lines_fit_and_show_verdicts() {
         let findings = vec![
-            Finding::ok("driver", "580.1"),
-            Finding::problem(
+            Finding::new_ok("driver", "580.1"),
+            Finding::new_problem(
                 "gpu 63",
                 "word ".repeat(40) + &"x".repeat(200),
                 "reboot \u{1b}[2J now",
             ),
         ];
-        let missing = Missing {
+        let missing = MissingReadings {
             reason: "GPU lost".to_owned(),
             gpus: vec![1, 2],
             readings: vec!["a.b".repeat(40)],
@@ -255,25 +258,31 @@ mod tests {
             },
         );
         assert!(!report.well);
-        let text = plain(&report.text());
-        compare_report("doctor", |_| report.text());
-        assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
+        let text = strip_styles(&report.to_text());
+        compare_report("doctor", |_| report.to_text());
+        assert!(
+            text.lines().all(|line| line.width() <= REPORT_WIDTH),
+            "{text}"
+        );
         assert_eq!(text.matches('x').count(), 200, "nothing is lost: {text}");
     }
 
     #[test]
-    fn notes_leave_it_well() {
-        let report = Report::new(vec![Finding::note("server", "none")], Readings::default());
-        assert!(report.well && report.text().contains("no problems found"));
+    fn report_with_only_notes_shows_no_problems() {
+        let report = Report::new(
+            vec![Finding::new_note("server", "none")],
+            Readings::default(),
+        );
+        assert!(report.well && report.to_text().contains("no problems found"));
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["checks"][0]["verdict"], "note");
         assert_eq!(json["checks"][0]["finding"], "none");
         assert!(json["checks"][0]["cure"].is_null());
     }
 
-    fn find_all(value: &Value) -> Vec<Found> {
+    fn collect_all_readings(value: &Value) -> Vec<FoundReading> {
         let mut found = Vec::new();
-        walk(value, String::new(), &mut found);
+        collect_readings(value, String::new(), &mut found);
         found
     }
 
@@ -289,9 +298,9 @@ mod tests {
                 "mig": {"absent": "driver_error", "code": 999}
             },
         });
-        let readings = group(vec![
-            (0, find_all(&value)),
-            (1, find_all(&json!({"fan_percent": 30.0}))),
+        let readings = group_readings(vec![
+            (0, collect_all_readings(&value)),
+            (1, collect_all_readings(&json!({"fan_percent": 30.0}))),
         ]);
         let expected = [
             "fan_percent",
@@ -318,7 +327,7 @@ mod tests {
             [
                 ("driver error 999", &[0][..], "modes.mig".to_owned()),
                 (
-                    "not on this board or driver",
+                    "not supported by this board or driver",
                     &[0][..],
                     "fan_percent".to_owned()
                 )

@@ -1,4 +1,4 @@
-//! Checks of gpumon itself: the user's server, settings files, and results of benchmarks.
+//! Checks of gpumon itself: the user's server, the settings files, and benchmark results.
 
 use std::{
     fmt::Write as _,
@@ -7,111 +7,111 @@ use std::{
 };
 
 use gpumon_history::span::Storage;
-use gpumon_probe::benchmarks::{self, Benchmarks, FILE, Measurement};
+use gpumon_probe::benchmarks::{self, Benchmarks, FILE_NAME, Measurement};
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    super::bench::{format_dated, format_microseconds},
+    super::bench::{format_microseconds, format_time_with_date},
     finding::Finding,
-    gpus::name,
+    gpus::format_gpu_name,
 };
 use crate::{
-    config::{self, Parsed, Unreadable, Wanted},
-    driver::Answer,
-    local::{self, NoServer, ServerArgs},
+    config::{self, ParsedFile, UnreadableFile, ValueType},
+    driver::DriverAnswer,
+    local::{self, NoServerError, ServerArgs},
     terminal::units::format_count,
 };
 
-/// The checked part of `/api/v1/snapshot`. The rest may have the format of another version.
+/// The checked fields of `/api/v1/snapshot`. The other fields may have the format of another
+/// version.
 #[derive(Debug, Deserialize)]
-struct Snapshot {
+struct CheckedSnapshot {
     version: String,
     collector: CollectorStatus,
 }
 
-/// A server's answer about its state, or the reason why the answer is missing.
-pub(super) struct Response {
+/// The server's snapshot and storage state.
+pub(super) struct ServerResponse {
     pub(super) socket: String,
     pub(super) snapshot: Result<Value, String>,
-    /// The server's storage for history; `None` for an older server, which does not report it.
+    /// The place where the server stores history; `None` if an older server does not report this.
     pub(super) storage: Option<Storage>,
 }
 
-/// Requests a snapshot and the state of history from the server.
-pub(super) fn ask(server: &ServerArgs) -> Result<Response, NoServer> {
+/// Requests a snapshot and the state of the history storage from the server.
+pub(super) fn fetch_state(server: &ServerArgs) -> Result<ServerResponse, NoServerError> {
     let connection = server.connect()?;
     let socket = connection.path.display().to_string();
-    let snapshot = read(connection.ask("GET", "/api/v1/snapshot"));
-    let history = server
-        .connect()
-        .ok()
-        .and_then(|server| read(server.ask("GET", "/api/v1/history?points=1")).ok());
+    let snapshot = parse_response(connection.send_request("GET", "/api/v1/snapshot"));
+    let history = server.connect().ok().and_then(|server| {
+        parse_response(server.send_request("GET", "/api/v1/history?points=1")).ok()
+    });
     let storage = history.and_then(|history| Storage::deserialize(&history["storage"]).ok());
-    Ok(Response {
+    Ok(ServerResponse {
         socket,
         snapshot,
         storage,
     })
 }
 
-fn read(answer: io::Result<local::Answer>) -> Result<Value, String> {
+fn parse_response(answer: io::Result<local::LocalResponse>) -> Result<Value, String> {
     match answer {
         Ok(answer) if answer.status == 200 => {
-            serde_json::from_str(&answer.body).map_err(|error| unreadable(&error))
+            serde_json::from_str(&answer.body).map_err(|error| describe_parse_error(&error))
         }
         Ok(answer) => Err(format!("it responds with status {}", answer.status)),
         Err(error) => Err(format!("it does not respond: {error}")),
     }
 }
 
-fn unreadable(error: &serde_json::Error) -> String {
+fn describe_parse_error(error: &serde_json::Error) -> String {
     format!("its response is not readable: {error}")
 }
 
-pub(super) fn check(response: &Result<Response, NoServer>) -> Finding {
+pub(super) fn check_server(response: &Result<ServerResponse, NoServerError>) -> Finding {
     let check = "server";
-    let Response {
+    let ServerResponse {
         socket, snapshot, ..
     } = match response {
         Ok(response) => response,
         Err(none) => {
-            return Finding::note(check, format!("none at {}", none.places()))
-                .with_cure(NoServer::CURE);
+            return Finding::new_note(check, format!("none at {}", none.describe_sockets()))
+                .with_cure(NoServerError::CURE);
         }
     };
     let snapshot = snapshot.as_ref().map_err(Clone::clone);
-    match snapshot
-        .and_then(|snapshot| Snapshot::deserialize(snapshot).map_err(|error| unreadable(&error)))
-    {
-        Ok(Snapshot { version, collector }) => judge_server(socket, &version, &collector),
-        Err(error) => Finding::warning(check, error, format!("restart the server at {socket}")),
+    match snapshot.and_then(|snapshot| {
+        CheckedSnapshot::deserialize(snapshot).map_err(|error| describe_parse_error(&error))
+    }) {
+        Ok(CheckedSnapshot { version, collector }) => assess_server(socket, &version, &collector),
+        Err(error) => Finding::new_warning(check, error, format!("restart the server at {socket}")),
     }
 }
 
-/// Reports where the server stores history, and problems with that.
-pub(super) fn check_history(response: &Result<Response, NoServer>) -> Option<Finding> {
+/// Reports where the server stores history, and whether the storage has a problem.
+pub(super) fn check_history(response: &Result<ServerResponse, NoServerError>) -> Option<Finding> {
     let storage = response.as_ref().ok()?.storage.as_ref()?;
     let check = "history";
     let days = storage.reach_ms / (24 * 3_600_000);
     Some(match &storage.problem {
         // The problem's message already contains advice.
-        Some(problem) => Finding::warning(
+        Some(problem) => Finding::new_warning(
             check,
             problem,
-            "then wait a minute: it is retried automatically",
+            "then wait a minute: the server retries automatically",
         ),
-        None if storage.on_disk => Finding::ok(check, format!("on disk, for {days} days")),
-        None => Finding::note(
+        None if storage.on_disk => Finding::new_ok(check, format!("on disk, for {days} days")),
+        None => Finding::new_note(
             check,
             format!("in memory, for {} hours", storage.reach_ms / 3_600_000),
         )
-        .with_cure("to keep it: `gpumon serve --data-dir DIR`"),
+        .with_cure("to keep history on disk, run `gpumon serve --data-dir DIR`"),
     })
 }
 
-fn judge_server(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
+fn assess_server(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
     let message = collector.message.clone().unwrap_or_default();
     let check = "server";
     match collector.state {
@@ -120,24 +120,26 @@ fn judge_server(at: &str, version: &str, collector: &CollectorStatus) -> Finding
                 .joined
                 .as_ref()
                 .map(|socket| format!(" through the server at {socket}"));
-            Finding::ok(
+            Finding::new_ok(
                 check,
                 format!("{version} at {at}, reading{}", through.unwrap_or_default()),
             )
         }
-        CollectorState::Starting => Finding::note(check, format!("{version} at {at}, starting")),
-        CollectorState::Paused => Finding::note(check, format!("{version} at {at}, {message}"))
+        CollectorState::Starting => {
+            Finding::new_note(check, format!("{version} at {at}, starting"))
+        }
+        CollectorState::Paused => Finding::new_note(check, format!("{version} at {at}, {message}"))
             .with_cure(if collector.joined.is_some() {
                 "`sudo gpumon resume`"
             } else {
                 "`gpumon resume`"
             }),
-        CollectorState::Restarting => Finding::warning(
+        CollectorState::Restarting => Finding::new_warning(
             check,
             format!("{version} at {at}: {message}"),
-            "it retries automatically; see its log",
+            "the server retries automatically; see its log",
         ),
-        CollectorState::Unavailable => Finding::warning(
+        CollectorState::Unavailable => Finding::new_warning(
             check,
             format!("{version} at {at} has nothing to read"),
             message,
@@ -146,19 +148,19 @@ fn judge_server(at: &str, version: &str, collector: &CollectorStatus) -> Finding
 }
 
 pub(super) struct Settings {
-    files: Vec<(PathBuf, Parsed)>,
-    unreadable: Vec<Unreadable>,
+    files: Vec<(PathBuf, ParsedFile)>,
+    unreadable: Vec<UnreadableFile>,
 }
 
 impl Settings {
-    pub(super) fn read(named: Option<&Path>) -> Self {
-        let (files, unreadable) = config::read(named);
+    pub(super) fn read_files(named: Option<&Path>) -> Self {
+        let (files, unreadable) = config::read_and_parse_files(named);
         Self { files, unreadable }
     }
 
-    /// Returns a finding for each settings file, with the number of its mistakes.
-    pub(super) fn check(&self) -> impl Iterator<Item = Finding> {
-        let warning = |text| Finding::warning("settings", text, "run `gpumon config check`");
+    /// Returns one finding per settings file, with the number of mistakes in the file.
+    pub(super) fn check_files(&self) -> impl Iterator<Item = Finding> {
+        let warning = |text| Finding::new_warning("settings", text, "run `gpumon config check`");
         let unreadable = self
             .unreadable
             .iter()
@@ -166,7 +168,7 @@ impl Settings {
         let read = self.files.iter().map(move |(path, parsed)| {
             let path = path.display();
             match parsed.mistakes.len() {
-                0 => Finding::ok(
+                0 => Finding::new_ok(
                     "settings",
                     format!(
                         "{path} sets {}",
@@ -186,31 +188,31 @@ impl Settings {
         self.files.iter().map(|(path, _)| path.clone())
     }
 
-    /// Returns the data directory that the settings files name.
+    /// Returns the data directory that is set in the settings files.
     pub(super) fn data_dir(&self) -> Option<PathBuf> {
         let mut entries = self.files.iter().flat_map(|(_, parsed)| &parsed.entries);
         let named = entries.rfind(|entry| entry.key.full_name() == "serve.data-dir")?;
         Some(named.texts.concat().into())
     }
 
-    /// Returns the settings of all files in TOML, if any file exists. Of free texts, only the key
-    /// is shown.
-    pub(super) fn effective(&self) -> Option<String> {
+    /// Returns the settings of all files as TOML, or `None` if no file exists. For free-form text,
+    /// only the key is shown.
+    pub(super) fn to_toml(&self) -> Option<String> {
         let mut text = String::new();
         for ((_, parsed), number) in self.files.iter().zip(1..) {
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "# file {number}; mistakes that have no effect: {}",
+                "# file {number}; invalid settings that are ignored: {}",
                 parsed.mistakes.len()
             );
             for entry in &parsed.entries {
                 let is_word = !entry.key.arg.get_possible_values().is_empty();
                 let is_shown =
-                    is_word || !matches!(entry.key.wanted(), Wanted::Text | Wanted::List);
+                    is_word || !matches!(entry.key.value_type(), ValueType::Text | ValueType::List);
                 let name = entry.key.full_name();
                 let _ = if is_shown {
-                    writeln!(text, "{name} = {}", entry.key.written(&entry.texts))
+                    writeln!(text, "{name} = {}", entry.key.to_toml(&entry.texts))
                 } else {
                     writeln!(text, "# {name} is set")
                 };
@@ -220,42 +222,48 @@ impl Settings {
     }
 }
 
-const CURE: &str = "check power limit, clocks and cooling, then run `gpumon bench --baseline` \
-                    again, or `gpumon bench \
-                    --save-baseline` if the change is intended";
+const BENCHMARK_ADVICE: &str = "check power limit, clocks and cooling, then run `gpumon bench \
+                                --baseline` again, or `gpumon bench --save-baseline` if the change \
+                                is intended";
 
-pub(super) fn check_benchmarks(answer: &Answer, data_dir: Option<&Path>) -> Vec<Finding> {
-    let Some(file) = data_dir.map(|folder| folder.join(FILE)) else {
+pub(super) fn check_benchmarks(answer: &DriverAnswer, data_dir: Option<&Path>) -> Vec<Finding> {
+    let Some(file) = data_dir.map(|folder| folder.join(FILE_NAME)) else {
         return Vec::new();
     };
     match benchmarks::read(&file) {
         Ok(known) => {
             let gpus = answer.inventory.gpus.iter();
-            gpus.filter_map(|gpu| Some(of_one(&known, gpu.index, gpu.uuid.as_deref()?)))
-                .flatten()
-                .collect()
+            gpus.filter_map(|gpu| {
+                Some(check_benchmarks_of_gpu(
+                    &known,
+                    gpu.index,
+                    gpu.uuid.as_deref()?,
+                ))
+            })
+            .flatten()
+            .collect()
         }
         Err(error) => {
             let text = format!("{} cannot be read: {error}", file.display());
             let cure =
                 "move the file away, and store baselines with `gpumon bench --save-baseline`";
-            vec![Finding::warning("benchmarks", text, cure)]
+            vec![Finding::new_warning("benchmarks", text, cure)]
         }
     }
 }
 
-fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
+fn check_benchmarks_of_gpu(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
     let took = |result: &Measurement| {
-        let took = format_dated(result.time.median_us, result.at_ms);
+        let took = format_time_with_date(result.time.median_us, result.at_ms);
         format!("{} ({}) took {took}", result.workload, result.dtype)
     };
-    let slower = known.below_baseline(uuid).map(|below| {
+    let slower = known.find_below_baseline(uuid).map(|below| {
         let (latest, before) = (took(&below.latest), &below.baseline);
-        let before = format_dated(before.time.median_us, before.at_ms);
+        let before = format_time_with_date(before.time.median_us, before.at_ms);
         let ratio = below.ratio;
-        format!("below its baseline: {latest}, and {before} at its baseline ({ratio:.2}x)")
+        format!("below its baseline: {latest}, baseline {before} ({ratio:.2}x)")
     });
-    let slowest = known.below_siblings(uuid).map(|below| {
+    let slowest = known.find_below_siblings(uuid).map(|below| {
         let (own, theirs) = (
             took(&below.baseline),
             format_microseconds(below.siblings.median_us),
@@ -265,11 +273,14 @@ fn of_one(known: &Benchmarks, index: u32, uuid: &str) -> Vec<Finding> {
             count => format!("{count} others"),
         };
         let ratio = below.ratio;
-        format!("slower than GPUs of the same model: {own}, and {theirs} on {others} ({ratio:.2}x)")
+        format!(
+            "slower than GPUs of the same model: {own}, compared with {theirs} on {others} \
+             ({ratio:.2}x)"
+        )
     });
     let texts = slower.into_iter().chain(slowest);
     texts
-        .map(|text| Finding::warning(name(index), text, CURE))
+        .map(|text| Finding::new_warning(format_gpu_name(index), text, BENCHMARK_ADVICE))
         .collect()
 }
 
@@ -282,10 +293,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_without_gpu_is_warning_unlike_paused_one() {
+    fn server_without_gpu_is_warning_unless_paused() {
         let verdict = |state| {
             let message = Some("why".to_owned());
-            judge_server(
+            assess_server(
                 "/run/x",
                 "1.0",
                 &CollectorStatus {
@@ -304,14 +315,14 @@ mod tests {
     }
 
     #[test]
-    fn place_or_problem_of_history_is_found() {
+    fn history_storage_and_problem_are_reported() {
         let verdict = |on_disk, problem: Option<&str>| {
             let storage = Storage {
                 on_disk,
                 problem: problem.map(ToOwned::to_owned),
                 reach_ms: 6 * 3_600_000,
             };
-            let response = Response {
+            let response = ServerResponse {
                 socket: String::new(),
                 snapshot: Ok(Value::Null),
                 storage: Some(storage),
@@ -331,9 +342,9 @@ mod tests {
     }
 
     #[test]
-    fn failed_answer_is_reported_with_reason() {
+    fn failed_response_is_reported_with_reason() {
         let answered = |status, body: &str| {
-            read(Ok(local::Answer {
+            parse_response(Ok(local::LocalResponse {
                 status,
                 body: body.to_owned(),
             }))
@@ -342,20 +353,20 @@ mod tests {
         assert!(answered(200, "{").unwrap_err().contains("not readable"));
         assert!(answered(403, "{}").unwrap_err().contains("status 403"));
         assert!(
-            read(Err(io::ErrorKind::TimedOut.into()))
+            parse_response(Err(io::ErrorKind::TimedOut.into()))
                 .unwrap_err()
                 .contains("does not respond")
         );
-        let response = Response {
+        let response = ServerResponse {
             socket: "/run/x".to_owned(),
             snapshot: Ok([1].into()),
             storage: None,
         };
-        assert_eq!(check(&Ok(response)).verdict, Verdict::Warning);
+        assert_eq!(check_server(&Ok(response)).verdict, Verdict::Warning);
     }
 
     #[test]
-    fn slower_result_is_found_with_both_figures() {
+    fn slower_benchmark_is_reported_with_both_times() {
         let measured = |median_us| {
             vec![Measurement {
                 workload: "copy".to_owned(),
@@ -375,29 +386,30 @@ mod tests {
         };
         let mut known = Benchmarks::default();
         known.save_baseline("GPU-a", "NVIDIA H200", measured(1000.0));
-        assert_eq!(of_one(&known, 0, "GPU-a"), []);
+        assert_eq!(check_benchmarks_of_gpu(&known, 0, "GPU-a"), []);
         known.save_latest("GPU-a", measured(3000.0));
-        let [finding] = &of_one(&known, 0, "GPU-a")[..] else {
+        let [finding] = &check_benchmarks_of_gpu(&known, 0, "GPU-a")[..] else {
             panic!()
         };
-        let text = "below its baseline: copy (fp32) took 3.00 ms on 2025-11-20, and 1.00 ms on \
-                    2025-11-20 at its baseline \
-                    (0.33x)";
+        let text = "below its baseline: copy (fp32) took 3.00 ms on 2025-11-20, baseline 1.00 ms \
+                    on 2025-11-20 (0.33x)";
         assert_eq!(
             (finding.verdict, &*finding.check, &*finding.text),
             (Verdict::Warning, "gpu 0", text)
         );
         known.save_baseline("GPU-b", "NVIDIA H200", measured(1250.0));
-        let [finding] = &of_one(&known, 1, "GPU-b")[..] else {
+        let [finding] = &check_benchmarks_of_gpu(&known, 1, "GPU-b")[..] else {
             panic!()
         };
-        assert!(
-            finding.text.ends_with(
-                "copy (fp32) took 1.25 ms on 2025-11-20, and 1.00 ms on another (0.80x)"
-            )
-        );
+        assert!(finding.text.ends_with(
+            "copy (fp32) took 1.25 ms on 2025-11-20, compared with 1.00 ms on another (0.80x)"
+        ));
         known.save_baseline("GPU-b", "NVIDIA H200", measured(1100.0));
-        assert_eq!(of_one(&known, 1, "GPU-b"), []);
-        assert_eq!(of_one(&known, 2, "GPU-c"), [], "no baseline is no finding");
+        assert_eq!(check_benchmarks_of_gpu(&known, 1, "GPU-b"), []);
+        assert_eq!(
+            check_benchmarks_of_gpu(&known, 2, "GPU-c"),
+            [],
+            "no baseline is no finding"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of the surroundings of gpumon: a container, another PID namespace, or WSL.
+//! Checks of gpumon's environment: a container, another PID namespace, or WSL.
 
 use std::io::{self, ErrorKind};
 
@@ -11,28 +11,33 @@ use rustix::process::geteuid;
 
 use super::{finding::Finding, machine::Machine};
 use crate::{
-    describe::unlisted_processes,
-    driver::{Answer, Driver},
+    describe::format_unlisted_processes,
+    driver::{DriverAnswer, DriverState},
 };
 
-pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
+pub(super) fn check_surroundings(machine: &Machine, driver: &DriverState) -> Vec<Finding> {
     let mut findings = Vec::new();
     if machine.is_wsl() {
-        let text = "this is WSL, whose driver reports neither processes nor most readings below";
-        findings.push(Finding::note("wsl", text));
+        let text = "this is WSL: its driver reports no processes and lacks most of the readings \
+                    listed below";
+        findings.push(Finding::new_note("wsl", text));
     }
-    if let Some(container) = machine.surroundings().container() {
-        findings.push(Finding::note(
+    if let Some(container) = machine.surroundings().container_name() {
+        findings.push(Finding::new_note(
             "container",
-            format!("gpumon runs in one ({container})"),
+            format!("gpumon runs in a container ({container})"),
         ));
     }
-    findings.extend(driver.answer().map(|answer| processes(machine, answer)));
+    findings.extend(
+        driver
+            .answer()
+            .map(|answer| check_processes(machine, answer)),
+    );
     findings
 }
 
-/// Checks that the PIDs that the driver reports exist in this `/proc`.
-fn processes(machine: &Machine, answer: &Answer) -> Finding {
+/// Checks that the PIDs that the driver reports exist in this machine's `/proc`.
+fn check_processes(machine: &Machine, answer: &DriverAnswer) -> Finding {
     let processes: Vec<_> = answer
         .gpus()
         .filter_map(|gpu: &GpuSample| gpu.processes.value())
@@ -42,16 +47,21 @@ fn processes(machine: &Machine, answer: &Answer) -> Finding {
         .iter()
         .filter(|process| !machine.roots().proc.join(process.pid.to_string()).exists());
     let strange: Vec<_> = strange.map(|process| process.pid.to_string()).collect();
-    let cure = "in a container, share the host's PIDs (docker run --pid=host, or hostPID: true in the pod)";
-    let unlisted = answer
-        .gpus()
-        .filter_map(|gpu| Some(format!("GPU {}: {}", gpu.index, unlisted_processes(gpu)?)));
+    let cure = "in a container, share the host's PIDs (docker run --pid=host, or hostPID: true in \
+                the pod)";
+    let unlisted = answer.gpus().filter_map(|gpu| {
+        Some(format!(
+            "GPU {}: {}",
+            gpu.index,
+            format_unlisted_processes(gpu)?
+        ))
+    });
     let unlisted = unlisted.collect::<Vec<_>>().join("; ");
     if !unlisted.is_empty() {
-        return Finding::warning("processes", unlisted, cure);
+        return Finding::new_warning("processes", unlisted, cure);
     }
     if strange.is_empty() {
-        return Finding::ok(
+        return Finding::new_ok(
             "processes",
             format!("{} on the GPUs, all found in /proc", processes.len()),
         );
@@ -64,24 +74,24 @@ fn processes(machine: &Machine, answer: &Answer) -> Finding {
         .join(", ");
     let more = if strange.len() > 5 { ", ..." } else { "" };
     let text = format!(
-        "{} of {} on the GPUs are not in this /proc (PID {some}{more}), so that their users are unknown",
+        "{} of {} on the GPUs are not in this /proc (PID {some}{more}), so their users are unknown",
         strange.len(),
         processes.len()
     );
-    Finding::warning("processes", text, cure)
+    Finding::new_warning("processes", text, cure)
 }
 
 pub(super) fn check_kernel_log(machine: &Machine, uses_nvidia: bool) -> Finding {
     let missed = if uses_nvidia {
-        "Xids which NVML does not report (79, 119, 120)"
+        "Xids that NVML does not report (79, 119, 120)"
     } else {
-        "errors of the drivers"
+        "driver errors"
     };
-    match vendor::check_kernel_log(&machine.path(KERNEL_LOG)) {
-        Ok(()) => Finding::ok("kernel log", "readable, so that every error is seen"),
-        Err(error) => Finding::note(
+    match vendor::check_kernel_log(&machine.resolve_path(KERNEL_LOG)) {
+        Ok(()) => Finding::new_ok("kernel log", "readable, so all driver errors are reported"),
+        Err(error) => Finding::new_note(
             "kernel log",
-            format!("{KERNEL_LOG} cannot be read ({error}), so that {missed} are missed"),
+            format!("{KERNEL_LOG} cannot be read ({error}), so {missed} are missed"),
         )
         .with_cure(find_log_cure(
             machine.surroundings(),
@@ -111,11 +121,11 @@ fn find_log_cure(surroundings: Surroundings, error: &io::Error, is_root: bool) -
             "mount /dev/kmsg of the host into the container, and set kernel.dmesg_restrict to 0 on \
              the host"
         }
-        Surroundings::Wsl => "the driver of Windows writes no Xids there",
+        Surroundings::Wsl => "the Windows driver writes no Xids to the kernel log",
         Surroundings::Machine if error.kind() == ErrorKind::NotFound => {
             "create it (`mknod /dev/kmsg c 1 11`), or pass it to the container"
         }
-        Surroundings::Machine if is_root => "give gpumon CAP_SYSLOG, which this root lacks",
+        Surroundings::Machine if is_root => "give gpumon CAP_SYSLOG, which root lacks here",
         Surroundings::Machine => {
             "run gpumon as root or with CAP_SYSLOG, or set kernel.dmesg_restrict to 0"
         }
@@ -129,10 +139,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn container_in_wsl_is_noted_as_both() {
+    fn container_in_wsl_is_noted_with_both_names() {
         let root = tempfile::tempdir().unwrap();
-        let machine = Machine::below(root.path());
-        assert_eq!(check(&machine, &Driver::Silent).len(), 0);
+        let machine = Machine::with_root(root.path());
+        assert_eq!(check_surroundings(&machine, &DriverState::Silent).len(), 0);
         fs::create_dir_all(root.path().join("proc/sys/kernel")).unwrap();
         fs::write(
             root.path().join("proc/sys/kernel/osrelease"),
@@ -140,7 +150,7 @@ mod tests {
         )
         .unwrap();
         fs::write(root.path().join(".dockerenv"), "").unwrap();
-        let checks: Vec<_> = check(&machine, &Driver::Silent)
+        let checks: Vec<_> = check_surroundings(&machine, &DriverState::Silent)
             .into_iter()
             .map(|finding| finding.check)
             .collect();

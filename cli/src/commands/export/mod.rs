@@ -19,14 +19,14 @@ use serde_json::Value;
 
 use super::{
     replay,
-    show::csv::{self, Csv, DEVICE_KEYS, Format, Rows, format_timestamp},
+    show::csv::{self, DEVICE_KEYS, Format, RowKind, SelectedColumns, format_timestamp},
 };
 use crate::{
-    exit::{Result, say, usage},
-    moment::{Beside, Moment, MomentSpan},
+    exit::{Result, print_message, usage},
+    moment::{TimeReference, TypedTime, TypedTimeSpan},
     options::parse_time,
-    past::{PastArgs, most_points},
-    recorded::samples,
+    past::{PastArgs, max_points},
+    recorded::for_each_sample,
     terminal::output::print_raw,
 };
 
@@ -39,17 +39,17 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct ExportArgs {
-    /// Recording to export; by default, the history of the running server
+    /// Recording to export; by default, the running server's history
     file: Option<PathBuf>,
 
     /// Start of the export: a date, a time of day or both, a time before now (of a recording:
     /// before its end), such as -2h, or after the first sample, such as +90s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<Moment>,
+    from: Option<TypedTime>,
 
-    /// End of the export, which is not included, in the same forms
+    /// End of the export (exclusive), in the formats of --from
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<Moment>,
+    to: Option<TypedTime>,
 
     /// Output format of the rows
     #[arg(long, value_enum, default_value_t = Format::Csv)]
@@ -83,7 +83,7 @@ Examples:
   gpumon export --from -2h --metrics utilization,power.draw_watts > today.csv
       Print the last two hours of the running server.
   gpumon export --from -2h --metrics utilization,host.cpu.busy_percent,mig
-      Print the host's CPU and all of MIG devices, too, in rows whose column `kind` is `host` and `mig`.
+      Also print the host's CPU utilization and all readings of MIG devices, in rows with `host` or `mig` in column `kind`.
 
 Environment:
   GPUMON_CONTROL  default of --control
@@ -96,17 +96,18 @@ const PROCESS_KEYS: [&str; 4] = ["time", "time_ms", "gpu_index", "pid"];
 
 pub(crate) fn run(args: &ExportArgs) -> Result {
     let (rows, keys) = if args.processes {
-        (Rows::Processes, &PROCESS_KEYS[..])
+        (RowKind::Processes, &PROCESS_KEYS[..])
     } else {
-        (Rows::Devices, &GPU_KEYS[..])
+        (RowKind::Devices, &GPU_KEYS[..])
     };
     if args.metrics.as_deref() == Some(csv::HELP) {
-        return print_raw(&csv::help(rows).replace("--columns", "--metrics"));
+        return print_raw(&csv::format_help(rows).replace("--columns", "--metrics"));
     }
-    let columns = Csv::with_keys(rows, keys, args.metrics.as_deref()).map_err(|error| {
-        usage!(error.replace("gpumon --csv --columns", "gpumon export --metrics"))
-    })?;
-    let span = MomentSpan::new(args.from, args.to);
+    let columns =
+        SelectedColumns::with_keys(rows, keys, args.metrics.as_deref()).map_err(|error| {
+            usage!(error.replace("gpumon --csv --columns", "gpumon export --metrics"))
+        })?;
+    let span = TypedTimeSpan::new(args.from, args.to);
     let mut out = BufWriter::new(io::stdout().lock());
     match &args.file {
         Some(file) => export_recording(file, span, &columns, args.format, &mut out)?,
@@ -125,28 +126,30 @@ pub(crate) fn run(args: &ExportArgs) -> Result {
 
 fn export_recording(
     file: &Path,
-    span: MomentSpan,
-    columns: &Csv,
+    span: TypedTimeSpan,
+    columns: &SelectedColumns,
     format: Format,
     out: &mut impl Write,
 ) -> Result {
-    let recording = Recording::open(file).map_err(replay::failure)?;
-    if let Some(cuts) = replay::cuts(&recording) {
-        say(&cuts);
+    let recording = Recording::open(file).map_err(replay::to_usage_failure)?;
+    if let Some(cuts) = replay::describe_cuts(&recording) {
+        print_message(&cuts);
     }
     let span = span
-        .resolve(&Beside::recording(recording.times_ms()))
+        .resolve(&TimeReference::from_recording(
+            recording.first_and_last_sample_ms(),
+        ))
         .map_err(|why| usage!(why))?;
     if format == Format::Csv {
-        out.write_all(columns.header().as_bytes())?;
+        out.write_all(columns.format_header().as_bytes())?;
     }
     let mut inventory: Option<Inventory> = None;
-    samples(&recording, &span, |record| {
+    for_each_sample(&recording, &span, |record| {
         match record {
             Record::Inventory(newer) => inventory = Some(newer),
             Record::Sample(sample) => {
                 if let Some(inventory) = &inventory {
-                    let rows = columns.rows(inventory, &sample, format);
+                    let rows = columns.format_rows(inventory, &sample, format);
                     out.write_all(rows.as_bytes())?;
                 }
             }
@@ -158,19 +161,19 @@ fn export_recording(
 
 fn export_history(
     past: &PastArgs,
-    span: MomentSpan,
+    span: TypedTimeSpan,
     resolution: Option<Duration>,
-    columns: &Csv,
+    columns: &SelectedColumns,
     format: Format,
     out: &mut impl Write,
 ) -> Result {
     let span = span
-        .resolve(&Beside::now(now_ms()))
+        .resolve(&TimeReference::from_now(now_ms()))
         .map_err(|why| usage!(why))?;
     let asked = select_metrics(columns);
     if asked.is_empty() {
         return Err(usage!(
-            "history has readings alone: name one, as power.draw_watts"
+            "history contains only readings: name one, such as power.draw_watts"
         ));
     }
     let ids: Vec<&str> = asked.iter().map(|metric| &*metric.id).collect();
@@ -187,51 +190,54 @@ fn export_history(
         last_ms: None,
     };
     for part in split_span(past, &span, &ids, resolution_ms)? {
-        rows.write(&past.ask(&part, &ids, resolution_ms)?, out)?;
+        rows.write(&past.fetch_history(&part, &ids, resolution_ms)?, out)?;
     }
     if rows.has_range.is_none() && rows.knows_time {
         let names = ids.join(", ");
         return Err(anyhow!(
-            "nothing on this machine told {names} in that time: name other readings; `gpumon \
-                            export \
-                            --metrics help` lists them"
+            "no device on this machine reported {names} in that time: name other readings; \
+             `gpumon export --metrics help` lists them"
         )
         .into());
     }
     if rows.has_range.is_none() {
-        return Err(anyhow!("nothing is known of that time; {}", past.cure()).into());
+        return Err(anyhow!(
+            "no history is recorded for that time; {}",
+            past.describe_fix()
+        )
+        .into());
     }
     Ok(())
 }
 
-/// Returns the metrics among the columns. Other columns describe a single sample and are not in
-/// history.
-fn select_metrics(columns: &Csv) -> Vec<&'static Metric> {
+/// Returns the metrics of the selected columns. Other columns describe a single sample and are not
+/// recorded in history.
+fn select_metrics(columns: &SelectedColumns) -> Vec<&'static Metric> {
     let names: Vec<_> = columns.names().collect();
     Metric::all()
-        .filter(|metric| names.contains(&&*column_name(metric)))
+        .filter(|metric| names.contains(&&*format_column_name(metric)))
         .collect()
 }
 
-fn column_name(metric: &Metric) -> String {
+fn format_column_name(metric: &Metric) -> String {
     metric.id.replace('.', "_")
 }
 
-/// Splits a span into parts that a server can answer at once. Without a resolution, a single
-/// request is enough.
+/// Splits a span into parts that each fit into one response of the server. Without a resolution, a
+/// single request is enough.
 fn split_span(
     past: &PastArgs,
     span: &Range<u64>,
     ids: &[&str],
     resolution_ms: Option<u64>,
 ) -> Result<Vec<Range<u64>>> {
-    // A request for a single metric shows how far back history reaches.
-    let known = past.ask(span, &ids[..1], None)?;
+    // This request for a single metric returns how far back history reaches.
+    let known = past.fetch_history(span, &ids[..1], None)?;
     let span = span.start.max(known.oldest_ms)..span.end;
     let Some(resolution_ms) = resolution_ms else {
         return Ok(vec![span]);
     };
-    let part_ms = part_ms(resolution_ms);
+    let part_ms = find_part_length_ms(resolution_ms);
     let first = span.start / part_ms * part_ms;
     let starts = (first..span.end).step_by(part_ms as usize);
     Ok(starts
@@ -239,15 +245,15 @@ fn split_span(
         .collect())
 }
 
-/// Returns the length of a part in milliseconds: at most the maximum number of rows, and if
-/// possible a multiple of every tier's resolution, so that no row is split.
-fn part_ms(resolution_ms: u64) -> u64 {
+/// Returns the length of a part in milliseconds. A part has at most the maximum number of rows, and
+/// its length is a multiple of every tier's resolution if possible, so that no row is split.
+fn find_part_length_ms(resolution_ms: u64) -> u64 {
     let longest_ms = TIERS
         .iter()
         .map(|tier| tier.resolution_ms)
         .max()
         .unwrap_or(1);
-    let most_ms = resolution_ms.saturating_mul(most_points());
+    let most_ms = resolution_ms.saturating_mul(max_points());
     let common_ms = (1..=longest_ms).map(|times| resolution_ms.saturating_mul(times));
     let common_ms = common_ms
         .take_while(|ms| *ms <= most_ms)
@@ -257,24 +263,24 @@ fn part_ms(resolution_ms: u64) -> u64 {
 
 struct HistoryRows {
     asked: Vec<&'static Metric>,
-    /// The columns that identify a row, which come first.
+    /// The columns that identify a row. They precede the metrics.
     keys: Vec<&'static str>,
     format: Format,
     /// Whether the rows have minima and maxima; `None` until the first part has arrived.
     has_range: Option<bool>,
-    /// Whether the header was written.
+    /// Whether the header has been written.
     is_begun: bool,
-    /// Whether the span has any data, including metrics that were not requested.
+    /// Whether any part contained a time, even if none of the requested metrics had a value.
     knows_time: bool,
-    /// The time of the last row. If two parts have different resolutions, the second may begin
-    /// before the first one ends.
+    /// The time of the last written row. Parts with different resolutions may overlap, so rows up
+    /// to this time are skipped.
     last_ms: Option<u64>,
 }
 
 impl HistoryRows {
     fn write(&mut self, span: &HistorySpan, out: &mut impl Write) -> Result {
         self.knows_time |= !span.times_ms.is_empty();
-        let devices: Vec<_> = span.devices().collect();
+        let devices: Vec<_> = span.parts().collect();
         if devices.is_empty() {
             return Ok(());
         }
@@ -283,9 +289,9 @@ impl HistoryRows {
         let has_range = *self
             .has_range
             .get_or_insert_with(|| devices.iter().any(ranges));
-        let names = self.names(has_range);
+        let names = self.list_column_names(has_range);
         if self.format == Format::Csv && !std::mem::replace(&mut self.is_begun, true) {
-            out.write_all(csv::row(names.iter().cloned()).as_bytes())?;
+            out.write_all(csv::format_row(names.iter().cloned()).as_bytes())?;
         }
         let is_new = |at_ms: u64| self.last_ms.is_none_or(|last_ms| at_ms > last_ms);
         for (place, at_ms) in span
@@ -295,21 +301,21 @@ impl HistoryRows {
             .filter(|(_, at_ms)| is_new(**at_ms))
         {
             for device in &devices {
-                let values = self.values(device, place, has_range);
-                // A device that was absent at this time has no row.
+                let values = self.read_values(device, place, has_range);
+                // A device without any value at this time gets no row.
                 if values.iter().all(Option::is_none) {
                     continue;
                 }
-                out.write_all(self.row(device, *at_ms, &names, &values).as_bytes())?;
+                out.write_all(self.format_row(device, *at_ms, &names, &values).as_bytes())?;
             }
         }
         self.last_ms = span.times_ms.last().copied().max(self.last_ms);
         Ok(())
     }
 
-    fn names(&self, has_range: bool) -> Vec<String> {
+    fn list_column_names(&self, has_range: bool) -> Vec<String> {
         let of = |metric: &&Metric| {
-            let name = column_name(metric);
+            let name = format_column_name(metric);
             let ends = if has_range {
                 &["", "_min", "_max"][..]
             } else {
@@ -326,7 +332,12 @@ impl HistoryRows {
             .collect()
     }
 
-    fn values(&self, device: &SpanPart<'_>, place: usize, has_range: bool) -> Vec<Option<f64>> {
+    fn read_values(
+        &self,
+        device: &SpanPart<'_>,
+        place: usize,
+        has_range: bool,
+    ) -> Vec<Option<f64>> {
         let of = |metric: &&Metric| {
             let series = device.metrics.get(&*metric.id);
             let series = series.filter(|_| metric.device == device.kind);
@@ -341,21 +352,25 @@ impl HistoryRows {
         self.asked.iter().flat_map(of).collect()
     }
 
-    fn row(
+    fn format_row(
         &self,
         device: &SpanPart<'_>,
         at_ms: u64,
         names: &[String],
         values: &[Option<f64>],
     ) -> String {
-        let keys = self.keys.iter().map(|key| key_value(device, key, at_ms));
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| read_key_column(device, key, at_ms));
         let values = values.iter().map(|value| Value::from(*value));
-        self.format.line(names.iter().cloned(), keys.chain(values))
+        self.format
+            .format_line(names.iter().cloned(), keys.chain(values))
     }
 }
 
-/// Returns the value of a column that identifies the row.
-fn key_value(part: &SpanPart<'_>, key: &str, at_ms: u64) -> Value {
+/// Returns the value of an identifying column.
+fn read_key_column(part: &SpanPart<'_>, key: &str, at_ms: u64) -> Value {
     let of =
         |read: fn(&DeviceSpan) -> Option<Value>| part.device.and_then(read).unwrap_or(Value::Null);
     match key {

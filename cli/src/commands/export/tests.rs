@@ -13,18 +13,18 @@ use gpumon_probe::{
 use super::*;
 
 const DAY_MS: u64 = 86_400_000;
-/// The start of the history, a multiple of all resolutions.
+/// The start of the history. It is a multiple of all resolutions.
 const FIRST_MS: u64 = 1_800_000_000_000;
 
 #[derive(Debug, Parser)]
-struct Typed {
+struct ParsedArgs {
     #[command(flatten)]
     past: PastArgs,
 }
 
-/// Fills a database with 18 hours of two GPUs and a MIG device, in intervals of ten seconds and of
-/// a minute.
-fn fill(folder: &Path) {
+/// Fills a database with 18 hours of readings from two GPUs and a MIG device, at intervals of ten
+/// seconds and one minute.
+fn fill_database(folder: &Path) {
     let bucket = |at_ms| {
         let device = |index: u32| DeviceBucket {
             device: Device {
@@ -33,7 +33,7 @@ fn fill(folder: &Path) {
                 ..Device::default()
             },
             samples: 10,
-            stats: vec![Some(Stat::of(100.0)); GPU_FIELDS.len()],
+            stats: vec![Some(Stat::from_value(100.0)); GPU_FIELDS.len()],
         };
         let mut mig = device(0);
         let (uuid, name, parent) = (
@@ -47,8 +47,8 @@ fn fill(folder: &Path) {
             name,
             parent,
         };
-        mig.stats = vec![Some(Stat::of(7.0)); GPU_FIELDS.len()];
-        let host = vec![Some(Stat::of(1.0)); HOST_FIELDS.len()];
+        mig.stats = vec![Some(Stat::from_value(7.0)); GPU_FIELDS.len()];
+        let host = vec![Some(Stat::from_value(1.0)); HOST_FIELDS.len()];
         Bucket {
             at_ms,
             devices: vec![device(0), device(1), mig],
@@ -60,7 +60,7 @@ fn fill(folder: &Path) {
     let database = Database::open(folder).unwrap();
     for (tier, step_ms) in [(0, 10_000), (1, 60_000)] {
         database
-            .import(
+            .import_buckets(
                 tier,
                 (FIRST_MS..FIRST_MS + DAY_MS / 4 * 3)
                     .step_by(step_ms)
@@ -85,7 +85,7 @@ fn export_text(
     metrics: &str,
     format: Format,
 ) -> String {
-    let typed = Typed::parse_from(["export", "--data-dir", folder.to_str().unwrap()]);
+    let typed = ParsedArgs::parse_from(["export", "--data-dir", folder.to_str().unwrap()]);
     let at = |ms: u64| {
         format!(
             "{}",
@@ -94,8 +94,8 @@ fn export_text(
         .parse()
         .unwrap()
     };
-    let moments = MomentSpan::new(Some(at(span.start)), Some(at(span.end)));
-    let columns = Csv::with_keys(Rows::Devices, &GPU_KEYS, Some(metrics)).unwrap();
+    let moments = TypedTimeSpan::new(Some(at(span.start)), Some(at(span.end)));
+    let columns = SelectedColumns::with_keys(RowKind::Devices, &GPU_KEYS, Some(metrics)).unwrap();
     let mut out = Vec::new();
     let resolution = resolution_ms.map(Duration::from_millis);
     assert!(export_history(&typed.past, moments, resolution, &columns, format, &mut out).is_ok());
@@ -103,9 +103,9 @@ fn export_text(
 }
 
 #[test]
-fn mig_devices_and_host_have_own_rows() {
+fn mig_devices_and_host_have_separate_rows() {
     let folder = tempfile::tempdir().unwrap();
-    fill(folder.path());
+    fill_database(folder.path());
     let export = |metrics, format| {
         let moment = FIRST_MS..FIRST_MS + 10_000;
         export_text(folder.path(), moment, Some(10_000), metrics, format)
@@ -138,17 +138,17 @@ fn mig_devices_and_host_have_own_rows() {
 }
 
 #[test]
-fn rows_have_requested_time_once() {
+fn each_requested_time_has_one_row() {
     let folder = env::temp_dir().join(format!("gpumon-export-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
-    fill(&folder);
+    fill_database(&folder);
     let rows = |from_ms: u64, to_ms: u64, step_ms: usize| {
         (from_ms..to_ms).step_by(step_ms).collect::<Vec<_>>()
     };
     let two_hours = FIRST_MS..FIRST_MS + 7_200_000;
     let minutes = list_times(&folder, two_hours.clone(), Some(60_000));
     assert_eq!(minutes, rows(two_hours.start, two_hours.end, 60_000));
-    // The span is longer than one request can answer.
+    // This span is longer than one response can cover.
     let many = FIRST_MS + 35_000..FIRST_MS + 60_000_000;
     assert_eq!(
         list_times(&folder, many.clone(), Some(10_000)),
@@ -172,13 +172,17 @@ fn rows_have_requested_time_once() {
 }
 
 #[test]
-fn part_ends_with_rows_of_all_resolutions() {
+fn part_length_is_multiple_of_all_resolutions() {
     for (resolution_ms, expected) in [
         (10_000, 49_500_000),
         (60_000, 299_700_000),
         (7_000, 31_500_000),
         (1, 5000),
     ] {
-        assert_eq!(part_ms(resolution_ms), expected, "{resolution_ms}");
+        assert_eq!(
+            find_part_length_ms(resolution_ms),
+            expected,
+            "{resolution_ms}"
+        );
     }
 }

@@ -6,18 +6,18 @@ use std::{iter, path::PathBuf};
 
 use anyhow::Context;
 use clap::Arg;
-use gpumon_fleet::discovery::{Label, MOST_TARGETS, Target, TargetGroup, groups, slurm};
-use gpumon_probe::{safe_file, units::Accepted};
-use gpumon_server::{Live, Settings, fleet::FleetSettings};
+use gpumon_fleet::discovery::{Label, MAX_TARGETS, Target, TargetGroup, group_targets, slurm};
+use gpumon_probe::{safe_file, units::AcceptedAmounts};
+use gpumon_server::{LiveSettings, ServerSettings, fleet::FleetSettings};
 
-use super::serve::{DoorArgs, asked_to_end};
+use super::serve::{AccessArgs, wait_for_shutdown};
 use crate::{
     exit::{Failure, Result, usage},
     fleet::{
         hosts::{self, HostsArgs},
         nodes::Sort,
-        options::{OwnFleetArgs, WithoutPrefix, no_fleet},
-        renamed::{Rename, Renamed},
+        options::{UnprefixedFleetArgs, WithoutPrefix, make_missing_fleet_error},
+        renamed::{RenameOption, RenamedArgs},
         served,
     },
 };
@@ -26,8 +26,8 @@ use crate::{
 ///
 /// Readings come from an existing Prometheus (or Thanos, Mimir or VictoriaMetrics) that scrapes
 /// gpumon or dcgm-exporter, or over ssh with --hosts. The page is served on loopback unless there
-/// are TLS and tokens, as with `gpumon serve`. Each node can be opened from it, with everything
-/// that the node's own `gpumon serve` shows.
+/// are TLS and tokens, as with `gpumon serve`. From the page, each node can be opened with
+/// everything that the node's own `gpumon serve` shows.
 ///
 /// With --table, --gpus, --users, --json or --free, the fleet is printed once instead. The words
 /// after these options select GPUs: busy, idle, free, held, lost, critical, hot; part of a name of
@@ -35,19 +35,21 @@ use crate::{
 /// condition:NAME; memory>80GiB, left>20GiB, utilization<10%, power>500W, temperature>70, idle>1h.
 /// A GPU must match all words; a word after ! excludes GPUs.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = NOTES, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(
+    after_long_help = NOTES, args_conflicts_with_subcommands = true, disable_help_subcommand = true
+)]
 pub(crate) struct FleetArgs {
     #[command(subcommand)]
     action: Option<Action>,
 
     #[command(flatten)]
-    fleet: OwnFleetArgs,
+    fleet: UnprefixedFleetArgs,
 
     #[command(flatten)]
     once: OnceArgs,
 
     #[command(flatten)]
-    doors: Renamed<DoorArgs, OfFleet>,
+    policy: RenamedArgs<AccessArgs, FleetPrefix>,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -55,7 +57,7 @@ enum Action {
     Targets(TargetsArgs),
 }
 
-/// The options that print the fleet once.
+/// Options that print the fleet once and exit.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Print once")]
 // Each field is an independent switch of the command line.
@@ -69,17 +71,22 @@ pub(super) struct OnceArgs {
     #[arg(long, group = "once")]
     gpus: bool,
 
-    /// Print each user's GPUs now and their use in the last 24 hours, and exit
+    /// Print the GPUs that each user holds and their use in the last 24 hours, and exit
     #[arg(long, group = "once")]
     users: bool,
 
     /// Print nodes with at least this many free GPUs of one kind, the tightest fit first, and exit;
     /// the exit code is 1 if there is none
-    #[arg(long, group = "once", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long, group = "once", value_name = "N", value_parser = clap::value_parser!(u32).range(1..)
+    )]
     free: Option<u32>,
 
     /// With --free, minimum total memory of each GPU, for example 80GiB
-    #[arg(long, value_name = "SIZE", requires = "free", value_parser = |text: &str| MEMORY.parse(text))]
+    #[arg(
+        long, value_name = "SIZE", requires = "free",
+        value_parser = |text: &str| ACCEPTED_MEMORY.parse(text)
+    )]
     memory: Option<u64>,
 
     /// Print JSON and exit: the fleet, or the result of --users or --free
@@ -87,7 +94,9 @@ pub(super) struct OnceArgs {
     json: bool,
 
     /// Order of the printed lines
-    #[arg(long, value_name = "KEY", default_value = "worst", conflicts_with_all = ["users", "free"])]
+    #[arg(
+        long, value_name = "KEY", default_value = "worst", conflicts_with_all = ["users", "free"]
+    )]
     sort: Sort,
 
     /// Words that select GPUs to print
@@ -95,13 +104,13 @@ pub(super) struct OnceArgs {
     words: Vec<String>,
 }
 
-/// Renames options of `gpumon serve`, so that `gpumon fleet` has variables and keys of its own and
-/// both can run on one machine.
+/// Renames the options of `gpumon serve`, so that `gpumon fleet` has separate variables and
+/// settings, and both servers can run on one machine.
 #[derive(Debug)]
-pub(crate) struct OfFleet;
+pub(crate) struct FleetPrefix;
 
-impl Rename for OfFleet {
-    fn rename(arg: Arg) -> Arg {
+impl RenameOption for FleetPrefix {
+    fn rename_option(arg: Arg) -> Arg {
         let variable = arg
             .get_env()
             .and_then(|variable| variable.to_str()?.strip_prefix("GPUMON_"));
@@ -122,18 +131,18 @@ Examples:
   gpumon fleet --prometheus https://mimir.example.org/prometheus --prometheus-token-file token --prometheus-header 'X-Scope-OrgID: research'
       Read a tenant of Mimir.
   gpumon fleet --hosts 'node[01-08],ana@box:2222'
-      Read hosts over ssh, where there is no Prometheus.
+      Read hosts over ssh, without Prometheus.
   gpumon fleet --table lost
       Print the nodes with GPUs that do not respond.
   gpumon fleet --gpus idle user:ana
       Print the GPUs that ana holds and leaves idle.
   gpumon fleet --free 4 --memory 80GiB && sbatch train.sh
-      Print where 4 GPUs of 80 GiB are free, and start a job where there are any.
+      Print the nodes with 4 free GPUs of 80 GiB, and submit a job if there are any.
   gpumon fleet --json | jq '.nodes.name | length'
       Count the nodes.
 
-Every option has a variable, as GPUMON_FLEET_PROMETHEUS for --prometheus, and a key in [fleet] of the settings file; see
-`gpumon config --help`. A node opens at its own server, at --node-url; https://{host}:9123/ by default.
+Every option has a variable, such as GPUMON_FLEET_PROMETHEUS for --prometheus, and a key in [fleet] of the settings file; see
+`gpumon config --help`. A node's link opens its own server, at --node-url (by default https://{host}:9123/).
 
 Exit codes: 0 success, with --free if there are such GPUs; 1 error, or no such GPUs; 2 invalid argument or address in use";
 
@@ -141,46 +150,48 @@ pub(crate) fn run(args: &FleetArgs) -> Result {
     if let Some(Action::Targets(targets)) = &args.action {
         return print_targets(targets);
     }
-    let settings = args.fleet.args.settings()?.ok_or_else(no_fleet)?;
-    if args.once.is_wanted() {
+    let settings = args
+        .fleet
+        .args
+        .settings()?
+        .ok_or_else(make_missing_fleet_error)?;
+    if args.once.is_requested() {
         return table::run(&args.once, &settings.reader);
     }
     if !args.once.words.is_empty() {
         return Err(usage!(
-            "words choose what is printed: add --table, --gpus, --users or --free N, or filter on the page"
+            "filter words apply only to printed output: add --table, --gpus, --users or --free N, \
+             or filter on the page"
         ));
     }
-    super::serve::in_runtime(serve(&args.doors.args, settings))
+    super::serve::run_in_runtime(serve(&args.policy.args, settings))
 }
 
 impl OnceArgs {
-    fn is_wanted(&self) -> bool {
+    fn is_requested(&self) -> bool {
         self.table || self.gpus || self.users || self.json || self.free.is_some()
     }
 }
 
-const MEMORY: Accepted<u64> = Accepted::accept_sizes(
-    1,
-    u64::MAX,
-    "a size of a GPU's memory in all, such as 80GiB",
-);
+const ACCEPTED_MEMORY: AcceptedAmounts<u64> =
+    AcceptedAmounts::accept_sizes(1, u64::MAX, "a size of GPU memory, such as 80GiB");
 
-async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result {
-    let shutdown = asked_to_end(doors.exit_with_parent, None)?;
-    let show_processes = doors.show_processes(false)?;
-    let open = doors.open(false)?;
-    let door = doors.open_listener(&open).await?;
-    tracing::info!("serving the fleet at {}", door.address(&open));
-    let live = Live {
-        public_origins: doors.public_origin.clone().into(),
-        ..Live::default()
+async fn serve(policy: &AccessArgs, fleet: FleetSettings) -> Result {
+    let shutdown = wait_for_shutdown(policy.exit_with_parent, None)?;
+    let show_processes = policy.process_visibility(false)?;
+    let open = policy.build_access_policy(false)?;
+    let door = policy.open_listener(&open).await?;
+    tracing::info!("serving the fleet at {}", door.display_address(&open));
+    let live = LiveSettings {
+        public_origins: policy.public_origin.clone().into(),
+        ..LiveSettings::default()
     }
-    .fixed();
-    let settings = Settings {
+    .into_fixed();
+    let settings = ServerSettings {
         live,
-        doors: open,
+        policy: open,
         show_processes,
-        ..served::settings(fleet)
+        ..served::build_fleet_server_settings(fleet)
     };
     gpumon_server::run(iter::once(door).collect(), settings, shutdown).await?;
     Ok(())
@@ -193,15 +204,15 @@ async fn serve(doors: &DoorArgs, fleet: FleetSettings) -> Result {
 #[command(after_long_help = TARGETS_NOTES)]
 pub(crate) struct TargetsArgs {
     #[command(flatten)]
-    hosts: Renamed<HostsArgs, WithoutPrefix>,
+    hosts: RenamedArgs<HostsArgs, WithoutPrefix>,
 
     /// File with the output of `sinfo -N -h -o '%N %G'` or `scontrol show nodes`, from which the
     /// nodes with GPUs are taken; `-` is standard input
     #[arg(long, value_name = "FILE")]
     slurm_nodes: Option<PathBuf>,
 
-    /// File to write; the file is replaced in one step, so that Prometheus never reads half of it.
-    /// By default, targets are printed
+    /// File to write, replaced in one step so that Prometheus never reads an incomplete file; by
+    /// default, targets are printed
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -209,7 +220,7 @@ pub(crate) struct TargetsArgs {
     #[arg(
         long,
         value_name = "PORT",
-        default_value_t = PORT,
+        default_value_t = DEFAULT_PORT,
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     port: u16,
@@ -219,8 +230,8 @@ pub(crate) struct TargetsArgs {
     label: Vec<Label>,
 }
 
-/// The default port of `gpumon serve`.
-pub(crate) const PORT: u16 = 9123;
+/// The default port of `gpumon serve`, at which targets are scraped by default.
+pub(crate) const DEFAULT_PORT: u16 = 9123;
 
 const TARGETS_NOTES: &str = "\
 Examples:
@@ -233,10 +244,10 @@ Examples:
 Exit codes: 0 success, 1 error, 2 invalid argument";
 
 fn print_targets(args: &TargetsArgs) -> Result {
-    let targets = args.targets()?;
-    let json = format_groups(&groups(&targets, args.port, &args.label))?;
+    let targets = args.read_targets()?;
+    let json = format_groups(&group_targets(&targets, args.port, &args.label))?;
     match &args.output {
-        // The file is readable by all users, because Prometheus runs as another user.
+        // Prometheus runs as another user, so the file is readable by everyone.
         Some(file) => safe_file::replace(file, json.as_bytes(), 0o644)
             .with_context(|| format!("cannot write {}", file.display()))?,
         None => crate::terminal::output::print_raw(&json)?,
@@ -245,20 +256,21 @@ fn print_targets(args: &TargetsArgs) -> Result {
 }
 
 impl TargetsArgs {
-    fn targets(&self) -> Result<Vec<Target>> {
+    fn read_targets(&self) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
-        if let Some(hosts) = self.hosts.args.read_hosts(MOST_TARGETS)? {
+        if let Some(hosts) = self.hosts.args.read_hosts(MAX_TARGETS)? {
             targets.extend(hosts.hosts().iter().map(|it| Target {
                 host: it.address().to_owned(),
             }));
         }
         if let Some(file) = &self.slurm_nodes {
-            let text = hosts::read(file).map_err(Failure::usage)?;
-            let nodes = slurm::gpu_nodes(&text);
+            let text = hosts::read_host_file(file).map_err(Failure::usage)?;
+            let nodes = slurm::parse_gpu_nodes(&text);
             targets.extend(nodes.map_err(|error| usage!("{}: {error}", file.display()))?);
         } else if targets.is_empty() {
             return Err(usage!(
-                "which hosts? Name them with --hosts LIST, --hosts-file FILE or --slurm-nodes FILE"
+                "no hosts were given: name them with --hosts LIST, --hosts-file FILE or \
+                 --slurm-nodes FILE"
             ));
         }
         let mut seen = std::collections::BTreeSet::new();

@@ -1,26 +1,26 @@
-//! `gpumon info`: prints the properties and theoretical peak rates of this machine.
+//! `gpumon info`: prints the properties and theoretical peak rates of this machine's GPUs and CPU.
 
 use std::time::Duration;
 
 use gpumon_probe::{
     model::{Absence, NvLink, Reading},
     owner::CommandLines,
-    units::byte_size,
+    units::format_byte_size,
 };
 use gpumon_workload::{
-    Unavailable,
-    info::{ClockOf, Cpu, GpuInfo, Gpus, Peak},
+    DriverUnavailable,
+    info::{ClockSource, Cpu, CudaGpus, GpuInfo, Peak},
 };
 use serde::Serialize;
 
 use crate::{
-    driver::{self, Answer, Driver},
+    driver::{self, DriverAnswer, DriverState},
     exit::Failure,
     options::SourceArgs,
     terminal::{
         output::print_report,
         style::{STRONG, paint},
-        units::{format_count, three_digits},
+        units::{format_count, format_three_digits},
     },
 };
 
@@ -50,11 +50,11 @@ Environment:
 
 Exit codes: 0 success, 2 invalid argument, 3 no GPU or no driver (only the CPU is printed)";
 
-const NO_GPU: u8 = 3;
+const NO_GPU_CODE: u8 = 3;
 
 #[derive(Debug, Serialize)]
 struct Machine {
-    /// The newest CUDA version that the driver supports.
+    /// The newest CUDA version that the driver supports, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cuda: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ struct GpuWithLinks {
 
 pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let found = gpus(source);
+    let found = read_gpus(source);
     let (cuda, gpus, error) = match found {
         Ok((cuda, gpus)) => (Some(cuda), gpus, None),
         Err(error) => (None, Vec::new(), Some(error)),
@@ -81,14 +81,14 @@ pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
         cuda,
         no_gpu: error.as_ref().map(ToString::to_string),
         gpus,
-        cpu: Cpu::this(),
+        cpu: Cpu::read(),
     };
     print_report(args.json, || &machine, |_| format_machine(&machine))?;
-    error.map_or(Ok(()), |error| Err(Failure::with_code(error, NO_GPU)))
+    error.map_or(Ok(()), |error| Err(Failure::with_code(error, NO_GPU_CODE)))
 }
 
-fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable> {
-    let Gpus { cuda, gpus } = Gpus::read()?;
+fn read_gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), DriverUnavailable> {
+    let CudaGpus { cuda, gpus } = CudaGpus::read()?;
     let known = read_links(source);
     Ok((
         cuda,
@@ -101,29 +101,29 @@ fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable>
     ))
 }
 
-/// The time limit for opening NVML, which can hang if a GPU has failed.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The maximum time to wait for NVML to open, which can hang if a GPU has failed.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Links {
-    /// The highest generation that both the board and the slot support.
+    /// The highest PCIe generation that both the board and the slot support.
     pcie_generation: Reading<u32>,
     pcie_width: Reading<u32>,
-    /// The number of links that are up.
+    /// The number of NVLinks that are up.
     nvlinks: Reading<u32>,
-    /// The total rate of all links in each direction.
+    /// The total rate of all NVLinks in each direction, in bytes per second.
     nvlink_bytes_per_second: Reading<f64>,
 }
 
-/// Reads the links from NVML. If that fails or hangs, the links are unknown, and everything else is
-/// still printed.
-fn read_links(source: &SourceArgs) -> Driver {
-    let is_enough = |answer: &Answer, _| answer.inventory.gpus.len() <= answer.details.len();
-    driver::read(source, CommandLines::Own, PATIENCE, is_enough)
+/// Reads the links from NVML. If NVML fails or hangs, the links are unknown, and the other
+/// properties are still printed.
+fn read_links(source: &SourceArgs) -> DriverState {
+    let is_enough = |answer: &DriverAnswer, _| answer.inventory.gpus.len() <= answer.details.len();
+    driver::read_driver(source, CommandLines::Own, OPEN_TIMEOUT, is_enough)
 }
 
 /// Returns the links of the GPU with this UUID.
-fn find_links(driver: &Driver, uuid: &str) -> Links {
+fn find_links(driver: &DriverState, uuid: &str) -> Links {
     let found = driver.answer().and_then(|answer| {
         let mut gpus = answer.inventory.gpus.iter();
         let gpu = gpus.find(|gpu| gpu.uuid.as_deref() == Some(uuid))?;
@@ -131,7 +131,7 @@ fn find_links(driver: &Driver, uuid: &str) -> Links {
     });
     let (gpu, details) = (found.map(|found| found.0), found.and_then(|found| found.1));
     let up: Reading<Vec<NvLink>> =
-        details.map_or_else(make_unknown, |details| details.nvlinks.clone());
+        details.map_or_else(make_unknown_reading, |details| details.nvlinks.clone());
     let up = up.map(|links| {
         links
             .into_iter()
@@ -139,9 +139,11 @@ fn find_links(driver: &Driver, uuid: &str) -> Links {
             .collect::<Vec<_>>()
     });
     Links {
-        pcie_generation: gpu.map_or_else(make_unknown, |gpu| gpu.board.pcie_max_generation.clone()),
-        pcie_width: gpu.map_or_else(make_unknown, |gpu| gpu.board.pcie_max_width.clone()),
-        // `fold` is used because `sum` of no values is -0.
+        pcie_generation: gpu.map_or_else(make_unknown_reading, |gpu| {
+            gpu.board.pcie_max_generation.clone()
+        }),
+        pcie_width: gpu.map_or_else(make_unknown_reading, |gpu| gpu.board.pcie_max_width.clone()),
+        // `sum` is not used, because for an empty list it returns -0.
         nvlink_bytes_per_second: up.clone().map(|up| {
             up.iter()
                 .filter_map(|link| link.bytes_per_second.value())
@@ -151,30 +153,31 @@ fn find_links(driver: &Driver, uuid: &str) -> Links {
     }
 }
 
-fn make_unknown<T>() -> Reading<T> {
+fn make_unknown_reading<T>() -> Reading<T> {
     Reading::Absent(Absence::Unknown)
 }
 
 const UNKNOWN: &str = "unknown";
-const LABEL: usize = 18;
+const LABEL_WIDTH: usize = 18;
 
 fn format_machine(machine: &Machine) -> String {
     let gpus = machine
         .gpus
         .iter()
-        .map(|gpu| block_of_gpu(gpu, machine.cuda.as_deref().unwrap_or(UNKNOWN)));
-    gpus.chain([block_of_cpu(&machine.cpu)])
+        .map(|gpu| format_gpu(gpu, machine.cuda.as_deref().unwrap_or(UNKNOWN)));
+    gpus.chain([format_cpu(&machine.cpu)])
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
+fn format_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
     let info = &gpu.info;
-    let bytes = |reading: &Reading<u64>| format_reading(reading, |bytes| byte_size(*bytes as f64));
+    let bytes =
+        |reading: &Reading<u64>| format_reading(reading, |bytes| format_byte_size(*bytes as f64));
     let clock = format_reading(&info.max_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
     let memory_clock = format_reading(&info.memory_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
     let bandwidth = format_reading(&info.memory_bytes_per_second, |rate| {
-        format!("{} TB/s", three_digits(rate / 1e12))
+        format!("{} TB/s", format_three_digits(rate / 1e12))
     });
     let ecc = format_reading(&info.ecc, |on| {
         if *on { "with ECC" } else { "without ECC" }.to_owned()
@@ -184,8 +187,8 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
         .value()
         .map_or((UNKNOWN.to_owned(), String::new()), |peaks| {
             let of = match peaks.clock_of {
-                ClockOf::DataSheet => "the data sheet's clock",
-                ClockOf::Driver => "the driver's highest clock",
+                ClockSource::DataSheet => "the data sheet's clock",
+                ClockSource::Driver => "the driver's highest clock",
             };
             (
                 peaks
@@ -199,34 +202,34 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
         });
     let mut lines = vec![
         paint(STRONG, &format!("GPU {}: {}", info.index, info.name)),
-        line(
+        format_line(
             "UUID, PCI bus",
             &format!("{}, {}", info.uuid, info.pci_bus_id),
         ),
-        line(
+        format_line(
             "compute",
             &format!(
                 "capability {}, driver for CUDA {cuda}",
                 info.compute_capability
             ),
         ),
-        line(
+        format_line(
             "multiprocessors",
             &format!("{}, up to {clock}", format_number(&info.multiprocessors)),
         ),
-        line(
+        format_line(
             "memory",
-            &format!("{} {ecc}", byte_size(info.memory_bytes as f64)),
+            &format!("{} {ecc}", format_byte_size(info.memory_bytes as f64)),
         ),
-        line(
+        format_line(
             "memory bandwidth",
             &format!(
                 "{bandwidth} ({} bit at {memory_clock})",
                 format_number(&info.memory_bus_bits)
             ),
         ),
-        line("L2 cache", &bytes(&info.l2_cache_bytes)),
-        line(
+        format_line("L2 cache", &bytes(&info.l2_cache_bytes)),
+        format_line(
             "shared memory",
             &format!(
                 "{} a multiprocessor, {} a block",
@@ -234,7 +237,7 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
                 bytes(&info.shared_memory_per_block_bytes)
             ),
         ),
-        line(
+        format_line(
             "threads",
             &format!(
                 "{} a multiprocessor, {} a block",
@@ -242,21 +245,21 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
                 format_number(&info.max_threads_per_block)
             ),
         ),
-        line("copy engines", &format_number(&info.copy_engines)),
-        line("links", &format_links(&gpu.links)),
-        line("TFLOP/s, dense", &peaks),
+        format_line("copy engines", &format_number(&info.copy_engines)),
+        format_line("links", &format_links(&gpu.links)),
+        format_line("TFLOP/s, dense", &peaks),
     ];
     if !at.is_empty() {
-        lines.push(line("", &format!("at {at}")));
+        lines.push(format_line("", &format!("at {at}")));
     }
     lines.join("\n") + "\n"
 }
 
-fn block_of_cpu(cpu: &Cpu) -> String {
+fn format_cpu(cpu: &Cpu) -> String {
     let caches = cpu
         .caches
         .iter()
-        .map(|cache| format!("L{} {}", cache.level, byte_size(cache.bytes as f64)));
+        .map(|cache| format!("L{} {}", cache.level, format_byte_size(cache.bytes as f64)));
     let caches = caches.collect::<Vec<_>>().join(", ");
     let or_unknown = |text: String| {
         if text.is_empty() {
@@ -267,7 +270,7 @@ fn block_of_cpu(cpu: &Cpu) -> String {
     };
     let lines = [
         paint(STRONG, &format!("CPU: {}", cpu.name)),
-        line(
+        format_line(
             "parallel",
             &[
                 format_count(cpu.sockets as u64, "chip"),
@@ -276,9 +279,9 @@ fn block_of_cpu(cpu: &Cpu) -> String {
             ]
             .join(", "),
         ),
-        line("memory", &byte_size(cpu.memory_bytes as f64)),
-        line("caches", &or_unknown(caches)),
-        line("instructions", &or_unknown(cpu.features.join(" "))),
+        format_line("memory", &format_byte_size(cpu.memory_bytes as f64)),
+        format_line("caches", &or_unknown(caches)),
+        format_line("instructions", &or_unknown(cpu.features.join(" "))),
     ];
     lines.join("\n") + "\n"
 }
@@ -289,7 +292,7 @@ fn format_links(links: &Links) -> String {
         _ => format!("PCIe {UNKNOWN}"),
     };
     let nvlink = match (links.nvlinks.value(), links.nvlink_bytes_per_second.value()) {
-        (Some(0), _) => "no NVLink up".to_owned(),
+        (Some(0), _) => "no active NVLink".to_owned(),
         (Some(count), Some(rate)) => format!("{count} NVLinks, {:.0} GB/s each way", rate / 1e9),
         (Some(count), None) => format!("{count} NVLinks"),
         (None, _) => match links.nvlinks {
@@ -300,14 +303,17 @@ fn format_links(links: &Links) -> String {
     format!("{pcie}, {nvlink}")
 }
 
-/// Formats a peak rate in TFLOP/s, such as `bf16 989`.
+/// Formats a data type and its peak rate in TFLOP/s, such as `bf16 989`.
 fn format_peak(peak: &Peak) -> String {
     let name = peak.dtype.replace('_', " ");
-    format!("{name} {}", three_digits(peak.operations_per_second / 1e12))
+    format!(
+        "{name} {}",
+        format_three_digits(peak.operations_per_second / 1e12)
+    )
 }
 
-fn line(label: &str, text: &str) -> String {
-    format!("  {label:LABEL$}{text}")
+fn format_line(label: &str, text: &str) -> String {
+    format!("  {label:LABEL_WIDTH$}{text}")
 }
 
 fn format_number(reading: &Reading<u32>) -> String {

@@ -1,4 +1,4 @@
-//! Lookup of a job by its ID or name, and measurement of its devices.
+//! Search for a job by ID or name, and measurement of the job's devices.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,39 +12,40 @@ use gpumon_history::{
 };
 use gpumon_probe::{
     model::{JobKind, now_ms},
-    units::duration,
-    untrusted::escaped,
+    units::format_duration,
+    untrusted::escape_untrusted,
 };
 use strsim::jaro_winkler;
 
 use super::super::figures::{
-    Figures, METRICS, Meter, Point, find_series, overlapping_ms, throttled_percent, time_ms,
+    Figures, METRICS, Meter, Point, calculate_overlap_ms, calculate_throttled_percent, find_series,
+    point_duration_ms,
 };
 use crate::{
     exit::{Failure, usage},
     past::PastArgs,
 };
 
-/// The maximum number of other jobs that an error lists.
-const NAMED: usize = 5;
+/// The maximum number of other jobs that an error message lists.
+const MAX_NAMED: usize = 5;
 
-/// A job with the spans in which it used devices.
+/// A job and the spans in which it used devices.
 #[derive(Debug)]
 pub(crate) struct FoundJob {
     pub(crate) kind: JobKind,
-    /// The name for people, such as `Slurm job 88123`.
+    /// The displayed name, such as `Slurm job 88123`.
     pub(crate) label: String,
     pub(crate) user: Option<String>,
     /// The spans in which the job used devices, newest first.
     pub(crate) spans: Vec<JobSpan>,
-    /// The jobs that used the same devices at the same time.
+    /// Other jobs that used the same devices at the same time.
     pub(crate) others: BTreeSet<String>,
 }
 
 impl FoundJob {
-    /// Returns the first and the last time at which the job used any device, in milliseconds since
+    /// Returns the first and last times at which the job used any device, in milliseconds since
     /// 1970.
-    pub(crate) fn times_ms(&self) -> (u64, u64) {
+    pub(crate) fn time_range_ms(&self) -> (u64, u64) {
         let from_ms = self
             .spans
             .iter()
@@ -58,25 +59,25 @@ impl FoundJob {
     }
 }
 
-/// Finds the single job with this ID or name.
+/// Finds the single job with the ID or name `id`.
 ///
 /// # Errors
-/// Returns an error if no job matches, or several do.
-pub(crate) fn find(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
+/// Returns an error if no job or more than one job matches.
+pub(crate) fn find_job(id: &str, past: &PastArgs) -> Result<FoundJob, Failure> {
     let all = past.list_jobs(None)?;
     let mut called: Vec<JobSpan> = all
         .iter()
-        .filter(|span| span.is_called(id))
+        .filter(|span| span.has_name(id))
         .cloned()
         .collect();
     if called.is_empty() {
-        // The list of all jobs is limited, and this job may be missing in it.
+        // The list of all jobs has a maximum length, so the job may be missing from it.
         called = past.list_jobs(Some(id))?;
     }
-    choose(id, called, all, now_ms(), past.cure()).map_err(|why| usage!(why))
+    choose_job(id, called, all, now_ms(), past.describe_fix()).map_err(|why| usage!(why))
 }
 
-fn choose(
+fn choose_job(
     id: &str,
     called: Vec<JobSpan>,
     all: Vec<JobSpan>,
@@ -84,9 +85,9 @@ fn choose(
     cure: &str,
 ) -> Result<FoundJob, String> {
     let Some(first) = called.first().cloned() else {
-        return Err(unknown(id, &all, now_ms, cure));
+        return Err(describe_unknown_job(id, &all, now_ms, cure));
     };
-    // An exact ID takes precedence over names.
+    // A job with exactly this ID takes precedence over jobs with this name.
     let exact: Vec<_> = called
         .iter()
         .filter(|span| span.id == id)
@@ -99,11 +100,14 @@ fn choose(
     let different: BTreeSet<_> = called
         .iter()
         .filter(|span| !span.is_same_job(&first))
-        .map(full_label)
+        .map(format_full_label)
         .collect();
     if !different.is_empty() {
-        let mut names: Vec<_> = [full_label(&first)].into_iter().chain(different).collect();
-        names.truncate(NAMED);
+        let mut names: Vec<_> = [format_full_label(&first)]
+            .into_iter()
+            .chain(different)
+            .collect();
+        names.truncate(MAX_NAMED);
         return Err(format!(
             "'{id}' matches several jobs: name one of {}",
             names.join(", ")
@@ -118,7 +122,11 @@ fn choose(
         };
         spans.iter().any(at_once)
     };
-    let others = rest.iter().filter(is_beside).map(label_with_user).collect();
+    let others = rest
+        .iter()
+        .filter(is_beside)
+        .map(format_label_with_user)
+        .collect();
     let known = |what: fn(&JobSpan) -> Option<&String>| spans.iter().find_map(what).cloned();
     let newest = spans
         .iter()
@@ -126,14 +134,14 @@ fn choose(
         .unwrap_or(&first);
     Ok(FoundJob {
         kind: first.kind,
-        label: label(newest),
+        label: format_label(newest),
         user: known(|span| span.user.as_ref()),
         others,
         spans,
     })
 }
 
-fn unknown(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
+fn describe_unknown_job(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
     let mut known: Vec<&JobSpan> = Vec::new();
     for span in all {
         if !known.iter().any(|other| other.is_same_job(span)) {
@@ -141,10 +149,10 @@ fn unknown(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
         }
     }
     if known.is_empty() {
-        return format!("there is no job '{id}': none has been seen on a GPU; {cure}");
+        return format!("there is no job '{id}': no job has been seen on a GPU; {cure}");
     }
-    // The jobs are sorted by the similarity of their names. Equally similar jobs stay in the order
-    // in which they were last seen.
+    // The jobs are sorted by the similarity of their names to `id`. Equally similar jobs stay
+    // sorted by when they were last seen.
     let distance = |span: &&JobSpan| {
         let names = [
             Some(span.id.as_str()),
@@ -164,17 +172,17 @@ fn unknown(id: &str, all: &[JobSpan], now_ms: u64, cure: &str) -> String {
     let oldest_ms = all.iter().map(|span| span.from_ms).min().unwrap_or(now_ms);
     let names: Vec<_> = known
         .iter()
-        .take(NAMED)
-        .map(|span| label_with_user(span))
+        .take(MAX_NAMED)
+        .map(|span| format_label_with_user(span))
         .collect();
-    let reach = duration(now_ms.saturating_sub(oldest_ms));
+    let reach = format_duration(now_ms.saturating_sub(oldest_ms));
     format!(
-        "there is no job '{id}' among those of the last {reach}: the nearest by name: {}; {cure}",
+        "there is no job '{id}' in the last {reach}; jobs with the most similar names: {}; {cure}",
         names.join(", ")
     )
 }
 
-pub(crate) fn label(span: &JobSpan) -> String {
+pub(crate) fn format_label(span: &JobSpan) -> String {
     let short = span.id.chars().take(12).collect::<String>();
     if let Some(system) = span.kind.batch_system() {
         return format!("{system} job {}", span.id);
@@ -188,96 +196,106 @@ pub(crate) fn label(span: &JobSpan) -> String {
     }
 }
 
-fn full_label(span: &JobSpan) -> String {
+fn format_full_label(span: &JobSpan) -> String {
     format!(
         "{} ({})",
-        escaped(&span.id),
-        escaped(&label_with_user(span))
+        escape_untrusted(&span.id),
+        escape_untrusted(&format_label_with_user(span))
     )
 }
 
-fn label_with_user(span: &JobSpan) -> String {
+fn format_label_with_user(span: &JobSpan) -> String {
     let user = span
         .user
         .as_ref()
         .map_or_else(String::new, |user| format!(" of {user}"));
-    label(span) + &user
+    format_label(span) + &user
 }
 
-/// The metrics of MIG devices in history.
-const MIG: [&str; 4] = [
+/// The MIG device metrics that are read from history.
+const MIG_METRICS: [&str; 4] = [
     "mig.activity.sm_percent",
     "mig.activity.tensor_percent",
     "mig.memory.used_bytes",
     "mig.memory.total_bytes",
 ];
-const TOTAL: &str = "memory.total_bytes";
+const TOTAL_MEMORY: &str = "memory.total_bytes";
 
-/// The interval between points of history, until a day is a month old.
-const SUMMED_UP_MS: u64 = 60_000;
+/// The interval between points of history in milliseconds. Points older than a month have longer
+/// intervals.
+const POINT_INTERVAL_MS: u64 = 60_000;
 
-/// The time for which history may not have any points yet.
-const JUST_BEGUN_MS: u64 = 10_000;
+/// The job duration, in milliseconds, below which history may not contain any point of the job yet.
+const MIN_HISTORY_MS: u64 = 10_000;
 
-/// A device with the measurements during a job.
+/// A device, as measured while a job used it.
 #[derive(Debug, Default)]
 pub(crate) struct MeasuredDevice {
     pub(crate) uuid: String,
-    /// The driver's index; for a MIG device, its index on its GPU.
+    /// The GPU's index in the driver, or the MIG device's index on its GPU.
     pub(crate) index: u32,
     pub(crate) name: Option<String>,
     pub(crate) is_mig: bool,
-    /// The time for which the job held the device. `known_ms` is the part that history covers.
+    /// The time for which the job held the device, in milliseconds. `known_ms` is the part of this
+    /// time that history covers.
     pub(crate) held_ms: u64,
     pub(crate) known_ms: u64,
     pub(crate) figures: Figures,
     pub(crate) idle_percent: Option<f64>,
     pub(crate) memory_total_bytes: Option<f64>,
-    /// The device's conditions during the job, oldest first.
+    /// The device's conditions while the job ran, oldest first.
     pub(crate) conditions: Vec<ConditionSpan>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Measured {
-    /// The devices of the job, GPUs first, sorted by index.
+pub(crate) struct MeasuredJob {
+    /// The job's devices: GPUs before MIG devices, sorted by index.
     pub(crate) devices: Vec<MeasuredDevice>,
     pub(crate) all: Figures,
 }
 
-impl Measured {
+impl MeasuredJob {
     pub(crate) fn new(job: &FoundJob, past: &PastArgs) -> Result<Self, Failure> {
-        let held = by_device(&job.spans);
-        let metrics: Vec<_> = METRICS.into_iter().chain([TOTAL]).chain(MIG).collect();
+        let held = group_by_device(&job.spans);
+        let metrics: Vec<_> = METRICS
+            .into_iter()
+            .chain([TOTAL_MEMORY])
+            .chain(MIG_METRICS)
+            .collect();
         let mut accounts: BTreeMap<&str, (MeasuredDevice, Meter)> = BTreeMap::new();
         for range in merge_ranges(job.spans.iter().map(|span| span.from_ms..span.to_ms)) {
-            // The first point may begin before the job was first seen.
-            let range = range.start.saturating_sub(SUMMED_UP_MS)..range.end + 1;
-            add(&past.ask(&range, &metrics, None)?, &held, &mut accounts);
+            // The first point may start before the time at which the job was first seen.
+            let range = range.start.saturating_sub(POINT_INTERVAL_MS)..range.end + 1;
+            add_span(
+                &past.fetch_history(&range, &metrics, None)?,
+                &held,
+                &mut accounts,
+            );
         }
         let mut devices: Vec<_> = held
             .iter()
             .map(|(uuid, held)| finish_device(uuid, held, accounts.remove(uuid)))
             .collect();
         if devices.iter().all(|device| device.known_ms == 0) {
-            let (label, cure) = (&job.label, past.cure());
-            let (from_ms, to_ms) = job.times_ms();
-            if to_ms - from_ms < JUST_BEGUN_MS {
+            let (label, cure) = (&job.label, past.describe_fix());
+            let (from_ms, to_ms) = job.time_range_ms();
+            if to_ms - from_ms < MIN_HISTORY_MS {
                 return Err(anyhow!(
-                    "{label}: it has held a GPU for a few seconds at most, without a reading yet; \
-                     try again if it still runs"
+                    "{label}: the job has used a GPU for only a few seconds and has no readings \
+                     yet; try again if it is still running"
                 )
                 .into());
             }
             return Err(anyhow!("{label}: history has no readings of its GPUs; {cure}").into());
         }
         devices.sort_by_key(|device| (device.is_mig, device.index));
-        let all = Figures::of_all(&devices.iter().map(|device| &device.figures), None);
+        let all = Figures::combine(&devices.iter().map(|device| &device.figures), None);
         Ok(Self { devices, all })
     }
 }
 
-/// Returns the times for which each device was held, by UUID.
-fn by_device(spans: &[JobSpan]) -> BTreeMap<&str, Vec<Range<u64>>> {
+/// Returns the spans in which each device was held, by UUID.
+fn group_by_device(spans: &[JobSpan]) -> BTreeMap<&str, Vec<Range<u64>>> {
     let mut all: BTreeMap<&str, Vec<Range<u64>>> = BTreeMap::new();
     for span in spans {
         all.entry(&span.uuid)
@@ -303,7 +321,7 @@ fn merge_ranges(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     merged
 }
 
-fn add<'a>(
+fn add_span<'a>(
     span: &HistorySpan,
     held: &BTreeMap<&'a str, Vec<Range<u64>>>,
     measured: &mut BTreeMap<&'a str, (MeasuredDevice, Meter)>,
@@ -316,21 +334,21 @@ fn add<'a>(
         let (known, meter) = measured.entry(uuid).or_default();
         (known.index, known.is_mig) = (device.index, is_mig);
         known.name = device.name.clone().or(known.name.take());
-        meter.interrupt();
+        meter.mark_gap();
         for (place, at_ms) in span.times_ms.iter().enumerate() {
-            let time_ms = time_ms(span, place);
+            let time_ms = point_duration_ms(span, place);
             let held_ms: u64 = ranges
                 .iter()
-                .map(|range| overlapping_ms(range, &(*at_ms..at_ms + time_ms)))
+                .map(|range| calculate_overlap_ms(range, &(*at_ms..at_ms + time_ms)))
                 .sum();
             if held_ms == 0 {
-                meter.interrupt();
+                meter.mark_gap();
                 continue;
             }
             let mut point = Point::new(span, device, place);
             point.time_ms = point.time_ms.min(held_ms);
             meter.add(&point);
-            let total = find_series(device, TOTAL).and_then(|series| series.values[place]);
+            let total = find_series(device, TOTAL_MEMORY).and_then(|series| series.values[place]);
             known.memory_total_bytes = total.or(known.memory_total_bytes);
         }
         let meanwhile = span.conditions.iter().filter(|condition| {
@@ -338,7 +356,7 @@ fn add<'a>(
             condition.uuid == **uuid
                 && ranges
                     .iter()
-                    .any(|range| overlapping_ms(range, &lasted) > 0)
+                    .any(|range| calculate_overlap_ms(range, &lasted) > 0)
         });
         for condition in meanwhile {
             if !known.conditions.contains(condition) {
@@ -355,12 +373,12 @@ fn finish_device(
 ) -> MeasuredDevice {
     let (device, meter) = measured.unwrap_or_default();
     let held_ms: u64 = held.iter().map(|range| range.end - range.start).sum();
-    let throttled =
-        (held_ms > 0 && !device.is_mig).then(|| throttled_percent(&device.conditions, held));
+    let throttled = (held_ms > 0 && !device.is_mig)
+        .then(|| calculate_throttled_percent(&device.conditions, held));
     MeasuredDevice {
         uuid: uuid.to_owned(),
         held_ms,
-        known_ms: meter.time_ms(),
+        known_ms: meter.covered_ms(),
         figures: meter.to_figures(throttled),
         idle_percent: meter.idle_percent(),
         ..device
@@ -375,7 +393,13 @@ mod tests {
 
     const CURE: &str = "keep more";
 
-    fn span(kind: JobKind, id: &str, name: Option<&str>, uuid: &str, times: (u64, u64)) -> JobSpan {
+    fn make_span(
+        kind: JobKind,
+        id: &str,
+        name: Option<&str>,
+        uuid: &str,
+        times: (u64, u64),
+    ) -> JobSpan {
         let [id, uuid] = [id, uuid].map(str::to_owned);
         let (name, user) = (name.map(str::to_owned), Some("ana".to_owned()));
         JobSpan {
@@ -390,41 +414,41 @@ mod tests {
         }
     }
 
-    fn all() -> Vec<JobSpan> {
+    fn make_spans() -> Vec<JobSpan> {
         vec![
-            span(JobKind::Slurm, "88123", None, "GPU-0", (50_000, 90_000)),
-            span(JobKind::Slurm, "88123", None, "GPU-1", (50_000, 80_000)),
-            span(JobKind::Slurm, "88124", None, "GPU-1", (70_000, 95_000)),
-            span(JobKind::Slurm, "7", None, "GPU-1", (10_000, 40_000)),
-            span(
+            make_span(JobKind::Slurm, "88123", None, "GPU-0", (50_000, 90_000)),
+            make_span(JobKind::Slurm, "88123", None, "GPU-1", (50_000, 80_000)),
+            make_span(JobKind::Slurm, "88124", None, "GPU-1", (70_000, 95_000)),
+            make_span(JobKind::Slurm, "7", None, "GPU-1", (10_000, 40_000)),
+            make_span(
                 JobKind::Pod,
                 "aaaa-bbbb",
                 Some("research/train-0"),
                 "GPU-2",
                 (20_000, 30_000),
             ),
-            span(
+            make_span(
                 JobKind::Pod,
                 "research/train-0",
                 Some("research/train-0"),
                 "GPU-2",
                 (10_000, 30_000),
             ),
-            span(
+            make_span(
                 JobKind::Pod,
                 "cccc-dddd",
                 Some("web/train-0"),
                 "GPU-3",
                 (10_000, 20_000),
             ),
-            span(
+            make_span(
                 JobKind::Notebook,
                 "0123456789",
                 Some("/home/ana/train.ipynb"),
                 "GPU-4",
                 (0, 5_000),
             ),
-            span(
+            make_span(
                 JobKind::Service,
                 "ollama.service",
                 None,
@@ -434,19 +458,23 @@ mod tests {
         ]
     }
 
-    fn found(id: &str) -> Result<FoundJob, String> {
-        let called = all()
+    fn choose_by_id(id: &str) -> Result<FoundJob, String> {
+        let called = make_spans()
             .into_iter()
-            .filter(|span| span.is_called(id))
+            .filter(|span| span.has_name(id))
             .collect();
-        choose(id, called, all(), 100_000, CURE)
+        choose_job(id, called, make_spans(), 100_000, CURE)
     }
 
     #[test]
-    fn a_job_is_found_by_what_people_call_it_on_all_its_gpus_with_who_was_beside_it() {
-        let slurm = found("88123").unwrap();
+    fn job_is_found_by_any_of_its_names() {
+        let slurm = choose_by_id("88123").unwrap();
         assert_eq!(
-            (slurm.label.as_str(), slurm.spans.len(), slurm.times_ms()),
+            (
+                slurm.label.as_str(),
+                slurm.spans.len(),
+                slurm.time_range_ms()
+            ),
             ("Slurm job 88123", 2, (50_000, 90_000))
         );
         assert_eq!(
@@ -454,7 +482,7 @@ mod tests {
             ["Slurm job 88124 of ana"]
         );
         for id in ["research/train-0", "aaaa-bbbb", "aaaa-bb"] {
-            let pod = found(id).unwrap();
+            let pod = choose_by_id(id).unwrap();
             assert_eq!(
                 (pod.label.as_str(), pod.spans.len(), pod.others.len()),
                 ("pod research/train-0", 2, 0),
@@ -466,50 +494,51 @@ mod tests {
             ("ollama", "ollama.service"),
             ("012345", "notebook /home/ana/train.ipynb"),
         ] {
-            assert_eq!(found(id).unwrap().label, label);
+            assert_eq!(choose_by_id(id).unwrap().label, label);
         }
     }
 
     #[test]
-    fn what_is_no_job_or_several_is_refused_with_those_that_there_are() {
-        let several = found("train-0").unwrap_err();
+    fn unknown_or_ambiguous_job_error_lists_jobs() {
+        let several = choose_by_id("train-0").unwrap_err();
         assert!(
             several.starts_with("'train-0' matches several jobs: name one of")
                 && several.contains("cccc-dddd"),
             "{several}"
         );
-        let near = found("88125").unwrap_err();
-        let start = "there is no job '88125' among those of the last 1 min: the nearest by name: Slurm job 8812";
+        let near = choose_by_id("88125").unwrap_err();
+        let start = "there is no job '88125' in the last 1 min; jobs with the most similar \
+                     names: Slurm job 8812";
         assert!(
             near.starts_with(start) && near.ends_with("; keep more"),
             "{near}"
         );
-        assert!(found("8812").is_err(), "a number is whole");
-        let none = choose("1", Vec::new(), Vec::new(), 5, CURE).unwrap_err();
+        assert!(choose_by_id("8812").is_err(), "a number is whole");
+        let none = choose_job("1", Vec::new(), Vec::new(), 5, CURE).unwrap_err();
         assert_eq!(
             none,
-            "there is no job '1': none has been seen on a GPU; keep more"
+            "there is no job '1': no job has been seen on a GPU; keep more"
         );
     }
 
     #[test]
-    fn times_that_overlap_are_one() {
+    fn overlapping_times_are_merged() {
         assert_eq!(
             merge_ranges([5..9, 1..3, 2..4, 9..10].into_iter()),
             [1..4, 5..10]
         );
         assert_eq!(
             (
-                overlapping_ms(&(0..5), &(3..9)),
-                overlapping_ms(&(0..5), &(6..9))
+                calculate_overlap_ms(&(0..5), &(3..9)),
+                calculate_overlap_ms(&(0..5), &(6..9))
             ),
             (2, 0)
         );
     }
 
-    /// Returns a minute of history with points every ten seconds. The GPU is busy in the last three
-    /// points.
-    fn make_minute() -> HistorySpan {
+    /// Returns a minute of history with a point every ten seconds, in which the GPU is busy in the
+    /// last three points.
+    fn make_one_minute_span() -> HistorySpan {
         let series = |values: [f64; 6]| {
             let values: Vec<_> = values.into_iter().map(Some).collect();
             Series {
@@ -527,7 +556,7 @@ mod tests {
                 "power.draw_watts",
                 series([100.0, 100.0, 100.0, 500.0, 500.0, 500.0]),
             ),
-            (TOTAL, series([80.0; 6])),
+            (TOTAL_MEMORY, series([80.0; 6])),
         ];
         let metrics = metrics
             .map(|(name, series)| (name.to_owned(), series))
@@ -548,16 +577,16 @@ mod tests {
         }
     }
 
-    fn measure_held(ranges: &[Range<u64>]) -> MeasuredDevice {
+    fn measure_held_ranges(ranges: &[Range<u64>]) -> MeasuredDevice {
         let held = BTreeMap::from([("GPU-0", ranges.to_vec())]);
         let mut accounts = BTreeMap::new();
-        add(&make_minute(), &held, &mut accounts);
+        add_span(&make_one_minute_span(), &held, &mut accounts);
         finish_device("GPU-0", &held["GPU-0"], accounts.remove("GPU-0"))
     }
 
     #[test]
     fn gpu_is_measured_only_while_held() {
-        let all = measure_held(&[0..30_000, 30_000..60_000]);
+        let all = measure_held_ranges(&[0..30_000, 30_000..60_000]);
         assert_eq!(
             (all.index, all.held_ms, all.known_ms, all.idle_percent),
             (3, 60_000, 60_000, Some(50.0))
@@ -567,7 +596,7 @@ mod tests {
             (Some(40.0), Some(90.0), Some(18_000.0))
         );
         assert_eq!(all.memory_total_bytes, Some(80.0));
-        let later = measure_held(&[30_000..40_000, 45_000..50_000]);
+        let later = measure_held_ranges(&[30_000..40_000, 45_000..50_000]);
         assert_eq!(
             (later.held_ms, later.known_ms, later.idle_percent),
             (15_000, 15_000, Some(0.0))
@@ -577,6 +606,9 @@ mod tests {
             (Some(90.0), Some(7_500.0)),
             "half of a point is half its energy"
         );
-        assert_eq!(measure_held(&[70_000..75_000, 75_000..80_000]).known_ms, 0);
+        assert_eq!(
+            measure_held_ranges(&[70_000..75_000, 75_000..80_000]).known_ms,
+            0
+        );
     }
 }

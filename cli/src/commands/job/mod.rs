@@ -7,26 +7,27 @@ use gpumon_probe::{
     local_time::time_zone,
     model::{Vendor, now_ms},
     stat::Window,
-    units::{duration, list},
-    untrusted::escaped,
+    units::{format_duration, join_list},
+    untrusted::escape_untrusted,
 };
 use serde_json::{Value, json};
 
 use self::find::{FoundJob, MeasuredDevice};
-pub(super) use self::find::{Measured, find};
+pub(super) use self::find::{MeasuredJob, find_job};
 use crate::{
     commands::figures::{
-        FIGURES, Figure, MEMORY_PEAK, SM_ACTIVE, TENSOR_ACTIVE, THROTTLED, UTILIZATION,
+        FIGURES, Figure, MEMORY_PEAK_INDEX, SM_ACTIVE_INDEX, TENSOR_ACTIVE_INDEX, THROTTLED_INDEX,
+        UTILIZATION_INDEX,
     },
     describe,
     exit::Failure,
-    moment::shown,
+    moment::format_time,
     past::PastArgs,
     terminal::{
         columns::{Column, Columns},
         output::print_report,
         style::{DIM, STRONG, paint},
-        units::{ABSENT, gib_in_column},
+        units::{ABSENT, format_gib},
     },
 };
 
@@ -62,7 +63,7 @@ Examples:
   gpumon job train.ipynb --json
       Report on a notebook, as JSON.
   gpumon job $SLURM_JOB_ID >> report.txt
-      At the end of a job script, keep the report.
+      Append the report to a file at the end of a job script.
 
 Environment:
   GPUMON_CONTROL  default of --control
@@ -70,27 +71,28 @@ Environment:
 Exit codes: 0 success, 1 error or no server, 2 invalid argument or unknown job";
 
 pub(crate) fn run(args: &JobArgs) -> Result<(), Failure> {
-    let job = find(&args.id, &args.past)?;
-    let measured = Measured::new(&job, &args.past)?;
+    let job = find_job(&args.id, &args.past)?;
+    let measured = MeasuredJob::new(&job, &args.past)?;
     print_report(
         args.json,
-        || as_json(&job, &measured),
-        |terminal| draw(&job, &measured, now_ms(), terminal),
+        || to_json(&job, &measured),
+        |terminal| format_report(&job, &measured, now_ms(), terminal),
     )
 }
 
-/// The maximum age of the last reading of a job that still runs, in milliseconds. History is
-/// written every ten seconds.
-const RUNNING_MS: u64 = 30_000;
+/// The maximum age of a running job's last reading, in milliseconds. History is written every ten
+/// seconds.
+const MAX_READING_AGE_MS: u64 = 30_000;
 
-/// The share of the time that history must cover. If it covers less, a remark shows the share.
-const KNOWN: f64 = 0.9;
+/// The minimum share of the job's time that history must cover. Below this share, a remark reports
+/// it.
+const MIN_RECORDED_SHARE: f64 = 0.9;
 
 /// The maximum number of conditions that are listed for each GPU.
-const CONDITIONS: usize = 4;
+const MAX_CONDITIONS: usize = 4;
 
-pub(crate) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
-    let (from_ms, to_ms) = job.times_ms();
+pub(crate) fn to_json(job: &FoundJob, measured: &MeasuredJob) -> Value {
+    let (from_ms, to_ms) = job.time_range_ms();
     let devices: Vec<_> = measured
         .devices
         .iter()
@@ -104,7 +106,7 @@ pub(crate) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
                 "known_ms": device.known_ms,
                 "idle_percent": device.idle_percent.map(|percent| (percent * 10.0).round() / 10.0),
                 "memory_total_bytes": device.memory_total_bytes,
-                "figures": device.figures.as_json(),
+                "figures": device.figures.to_json(),
                 "conditions": device.conditions,
             })
         })
@@ -117,34 +119,42 @@ pub(crate) fn as_json(job: &FoundJob, measured: &Measured) -> Value {
         "from_ms": from_ms,
         "to_ms": to_ms,
         "shared_with": job.others,
-        "all": measured.all.as_json(),
+        "all": measured.all.to_json(),
         "gpus": devices,
         "advice": give_advice(measured, !job.others.is_empty()),
     })
 }
 
-fn draw(job: &FoundJob, measured: &Measured, now_ms: u64, terminal: Option<usize>) -> String {
+fn format_report(
+    job: &FoundJob,
+    measured: &MeasuredJob,
+    now_ms: u64,
+    terminal: Option<usize>,
+) -> String {
     let all = COLUMNS
         .into_iter()
         .chain(FIGURES.iter().map(Figure::column));
     let rows: Vec<_> = measured.devices.iter().map(format_cells).collect();
     let columns = Columns::new(&all.collect::<Vec<_>>(), &rows, terminal);
-    let mut text = head(job, measured, now_ms) + "\n" + &columns.format_rows(&rows);
+    let mut text = format_heading(job, measured, now_ms) + "\n" + &columns.format_rows(&rows);
     for device in &measured.devices {
-        for condition in device.conditions.iter().take(CONDITIONS) {
-            text +=
-                &columns.format_remark(0, DIM, &escaped(&describe_condition(device, condition)));
+        for condition in device.conditions.iter().take(MAX_CONDITIONS) {
+            text += &columns.format_remark(
+                0,
+                DIM,
+                &escape_untrusted(&describe_condition(device, condition)),
+            );
         }
         if let Some(more) = device
             .conditions
             .len()
-            .checked_sub(CONDITIONS)
+            .checked_sub(MAX_CONDITIONS)
             .filter(|more| *more > 0)
         {
             text += &columns.format_remark(
                 0,
                 DIM,
-                &format!("{}: {more} more conditions, in --json", name(device)),
+                &format!("{}: {more} more conditions, in --json", format_name(device)),
             );
         }
     }
@@ -154,16 +164,20 @@ fn draw(job: &FoundJob, measured: &Measured, now_ms: u64, terminal: Option<usize
         .fold((0, 0), |(held_ms, known_ms), device| {
             (held_ms + device.held_ms, known_ms + device.known_ms)
         });
-    if (known_ms as f64) < held_ms as f64 * KNOWN {
+    if (known_ms as f64) < held_ms as f64 * MIN_RECORDED_SHARE {
         let share = 100.0 * known_ms as f64 / held_ms as f64;
         text += &columns.format_remark(
             0,
             DIM,
-            &format!("History covers {share:.0} % of this time; the figures are for that part."),
+            &format!("History covers {share:.0} % of this time; the figures cover only that part."),
         );
     }
     if !job.others.is_empty() {
-        let others: Vec<_> = job.others.iter().map(|other| escaped(other)).collect();
+        let others: Vec<_> = job
+            .others
+            .iter()
+            .map(|other| escape_untrusted(other))
+            .collect();
         text += &columns.format_remark(
             0,
             DIM,
@@ -179,9 +193,9 @@ fn draw(job: &FoundJob, measured: &Measured, now_ms: u64, terminal: Option<usize
     text
 }
 
-fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
+fn format_heading(job: &FoundJob, measured: &MeasuredJob, now_ms: u64) -> String {
     let zone = time_zone();
-    let (from_ms, to_ms) = job.times_ms();
+    let (from_ms, to_ms) = job.time_range_ms();
     let user = job
         .user
         .as_ref()
@@ -192,26 +206,26 @@ fn head(job: &FoundJob, measured: &Measured, now_ms: u64) -> String {
     } else {
         format!("{count} GPUs")
     };
-    let from = shown(from_ms, &zone);
-    let time = duration(to_ms - from_ms);
-    let until = if now_ms.saturating_sub(to_ms) < RUNNING_MS {
+    let from = format_time(from_ms, &zone);
+    let time = format_duration(to_ms - from_ms);
+    let until = if now_ms.saturating_sub(to_ms) < MAX_READING_AGE_MS {
         "now".to_owned()
     } else {
-        shown(to_ms, &zone)
+        format_time(to_ms, &zone)
     };
-    let title = escaped(&describe::capital(&format!("{}{user}", job.label)));
+    let title = escape_untrusted(&describe::capitalize(&format!("{}{user}", job.label)));
     format!(
         "{}: {devices}, {from} to {until} ({time})\n",
         paint(STRONG, &title)
     )
 }
 
-/// The first columns of the table, followed by those of [`FIGURES`].
+/// The first columns of the table. The columns of [`FIGURES`] follow.
 const COLUMNS: [Column; 4] = [
-    Column::align_left("GPU", 0),
-    Column::align_left("Model", 6),
-    Column::align_right("Time", 0),
-    Column::align_right("Idle", 0),
+    Column::new_left_aligned("GPU", 0),
+    Column::new_left_aligned("Model", 6),
+    Column::new_right_aligned("Time", 0),
+    Column::new_right_aligned("Idle", 0),
 ];
 
 fn format_cells(device: &MeasuredDevice) -> Vec<String> {
@@ -220,38 +234,53 @@ fn format_cells(device: &MeasuredDevice) -> Vec<String> {
     } else {
         device.index.to_string()
     };
-    let model = device.name.as_deref().map_or(ABSENT, Vendor::strip_from);
+    let model = device.name.as_deref().map_or(ABSENT, Vendor::strip_vendor);
     let idle = device
         .idle_percent
         .map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"));
-    let mut figures: Vec<_> = device.figures.cells().collect();
-    if let (Some(total), Some(_)) = (device.memory_total_bytes, device.figures.0[MEMORY_PEAK]) {
-        let used = figures[MEMORY_PEAK].trim_end_matches(" GiB").to_owned();
-        figures[MEMORY_PEAK] = format!("{used} of {} GiB", gib_in_column(total as u64));
+    let mut figures: Vec<_> = device.figures.format_cells().collect();
+    if let (Some(total), Some(_)) = (
+        device.memory_total_bytes,
+        device.figures.0[MEMORY_PEAK_INDEX],
+    ) {
+        let used = figures[MEMORY_PEAK_INDEX]
+            .trim_end_matches(" GiB")
+            .to_owned();
+        figures[MEMORY_PEAK_INDEX] = format!("{used} of {} GiB", format_gib(total as u64));
     }
-    [index, escaped(model), duration(device.held_ms), idle]
-        .into_iter()
-        .chain(figures)
-        .collect()
+    [
+        index,
+        escape_untrusted(model),
+        format_duration(device.held_ms),
+        idle,
+    ]
+    .into_iter()
+    .chain(figures)
+    .collect()
 }
 
 fn describe_condition(device: &MeasuredDevice, condition: &ConditionSpan) -> String {
     let time = condition.to_ms.map_or_else(
         || "since then".to_owned(),
-        |to_ms| format!("for {}", duration(to_ms.saturating_sub(condition.from_ms))),
+        |to_ms| {
+            format!(
+                "for {}",
+                format_duration(to_ms.saturating_sub(condition.from_ms))
+            )
+        },
     );
-    let from = shown(condition.from_ms, &time_zone());
+    let from = format_time(condition.from_ms, &time_zone());
     format!(
         "{}: {} ({from}, {time})",
-        name(device),
+        format_name(device),
         condition.condition.text
     )
 }
 
-/// The minimum time for which advice is given, in milliseconds.
-const LEAST_MS: u64 = 60_000;
+/// The shortest job, in milliseconds, for which advice is given.
+const MIN_TIME_MS: u64 = 60_000;
 
-/// The minimum idle time of a GPU that counts as unused, in percent.
+/// The percentage of idle time from which a GPU counts as unused.
 const UNUSED_IDLE_PERCENT: f64 = 99.9;
 
 const MUCH_IDLE_PERCENT: f64 = 30.0;
@@ -262,20 +291,20 @@ const LOW_TENSOR_PERCENT: f64 = 1.0;
 const LITTLE_MEMORY: f64 = 0.2;
 const MUCH_THROTTLED_PERCENT: f64 = 20.0;
 
-/// Returns at most two sentences of advice, most important first.
-fn give_advice(measured: &Measured, is_shared: bool) -> Vec<String> {
+/// Returns up to two sentences of advice, most important first.
+fn give_advice(measured: &MeasuredJob, is_shared: bool) -> Vec<String> {
     let known: Vec<_> = measured
         .devices
         .iter()
-        .filter(|device| device.known_ms >= LEAST_MS)
+        .filter(|device| device.known_ms >= MIN_TIME_MS)
         .collect();
     if known.is_empty() {
-        return vec!["The job has held its GPUs too briefly for advice.".to_owned()];
+        return vec!["The job held its GPUs for too short a time to give advice.".to_owned()];
     }
     let (unused, used): (Vec<_>, Vec<_>) = known.into_iter().partition(|device| is_unused(device));
     let mut sentences = Vec::new();
-    sentences.extend(of_unused(&unused, used.len()));
-    sentences.extend(of_used(&used, is_shared));
+    sentences.extend(advise_on_unused(&unused, used.len()));
+    sentences.extend(advise_on_used(&used, is_shared));
     sentences.truncate(2);
     sentences
 }
@@ -286,12 +315,15 @@ fn is_unused(device: &MeasuredDevice) -> bool {
         .is_some_and(|idle| idle >= UNUSED_IDLE_PERCENT)
 }
 
-fn of_unused(unused: &[&MeasuredDevice], used: usize) -> Option<String> {
+fn advise_on_unused(unused: &[&MeasuredDevice], used: usize) -> Option<String> {
     if unused.is_empty() {
         return None;
     }
-    let names: Vec<_> = unused.iter().map(|device| name(device)).collect();
-    let (names, were) = (list(&names), if names.len() == 1 { "was" } else { "were" });
+    let names: Vec<_> = unused.iter().map(|device| format_name(device)).collect();
+    let (names, were) = (
+        join_list(&names),
+        if names.len() == 1 { "was" } else { "were" },
+    );
     Some(match used {
         0 => format!(
             "{names} {were} never used: check that the program finds a GPU, or request none."
@@ -301,29 +333,27 @@ fn of_unused(unused: &[&MeasuredDevice], used: usize) -> Option<String> {
     })
 }
 
-fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
+fn advise_on_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
     let mean = |value: fn(&MeasuredDevice) -> Option<f64>| {
         let values = used.iter().filter_map(|device| value(device));
         values.collect::<Window>().mean()
     };
     let mut sentences = Vec::new();
-    if let Some(throttled) =
-        mean(|device| device.figures.0[THROTTLED]).filter(|share| *share >= MUCH_THROTTLED_PERCENT)
+    if let Some(throttled) = mean(|device| device.figures.0[THROTTLED_INDEX])
+        .filter(|share| *share >= MUCH_THROTTLED_PERCENT)
     {
         sentences.push(format!(
-            "Clocks were reduced for {throttled:.0} % of the time: see the conditions of each GPU, \
-             and tell an administrator \
-             where heat is the reason."
+            "Clocks were reduced for {throttled:.0} % of the time: see the conditions of each \
+             GPU, and inform an administrator if heat is the reason."
         ));
     }
-    let utilization = mean(|device| device.figures.0[UTILIZATION]);
+    let utilization = mean(|device| device.figures.0[UTILIZATION_INDEX]);
     if let Some(idle) =
         mean(|device| device.idle_percent).filter(|share| *share >= MUCH_IDLE_PERCENT)
     {
         sentences.push(format!(
-            "Nothing ran for {idle:.0} % of the time: let data loading, checkpoints and evaluation \
-             run beside the computation, \
-             and end interactive jobs when they are not used."
+            "Nothing ran for {idle:.0} % of the time: overlap data loading, checkpoints and \
+             evaluation with the computation, and end interactive jobs that are not in use."
         ));
     } else if let Some(percent) = utilization.filter(|percent| *percent < LOW_UTILIZATION_PERCENT) {
         sentences.push(format!(
@@ -332,19 +362,19 @@ fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
              MIG instance."
         ));
     }
-    let tensor = mean(|device| device.figures.0[TENSOR_ACTIVE])
+    let tensor = mean(|device| device.figures.0[TENSOR_ACTIVE_INDEX])
         .filter(|percent| *percent < LOW_TENSOR_PERCENT);
-    let is_busy = mean(|device| device.figures.0[SM_ACTIVE])
+    let is_busy = mean(|device| device.figures.0[SM_ACTIVE_INDEX])
         .is_some_and(|percent| percent >= BUSY_SM_PERCENT);
     if tensor.is_some() && is_busy {
         sentences.push(
-            "Tensor cores were hardly used: where it trains or infers, try bf16 or TF32."
+            "Tensor cores were hardly used: for training or inference, try bf16 or TF32."
                 .to_owned(),
         );
     }
     let share = mean(|device| {
         Some(
-            device.figures.0[MEMORY_PEAK]?
+            device.figures.0[MEMORY_PEAK_INDEX]?
                 / device.memory_total_bytes.filter(|total| *total > 0.0)?,
         )
     });
@@ -363,7 +393,7 @@ fn of_used(used: &[&MeasuredDevice], is_shared: bool) -> Vec<String> {
     sentences
 }
 
-fn name(device: &MeasuredDevice) -> String {
+fn format_name(device: &MeasuredDevice) -> String {
     if device.is_mig {
         format!("MIG device {}", device.index)
     } else {

@@ -1,8 +1,8 @@
-use crate::commands::figures::{COUNT, Figures};
+use crate::commands::figures::{FIGURE_COUNT, Figures};
 
 use super::*;
 
-fn make_device(index: u32, idle: f64, values: [f64; COUNT]) -> MeasuredDevice {
+fn make_device(index: u32, idle: f64, values: [f64; FIGURE_COUNT]) -> MeasuredDevice {
     MeasuredDevice {
         uuid: format!("GPU-{index}"),
         index,
@@ -17,9 +17,9 @@ fn make_device(index: u32, idle: f64, values: [f64; COUNT]) -> MeasuredDevice {
     }
 }
 
-fn advice_on(devices: Vec<MeasuredDevice>) -> String {
+fn join_advice(devices: Vec<MeasuredDevice>) -> String {
     give_advice(
-        &Measured {
+        &MeasuredJob {
             devices,
             all: Figures::default(),
         },
@@ -29,14 +29,14 @@ fn advice_on(devices: Vec<MeasuredDevice>) -> String {
 }
 
 #[test]
-fn each_waste_has_its_advice() {
+fn each_inefficiency_has_advice() {
     let good = [85.0, 100.0, 80.0, 40.0, 60.0, 1.0, 1.0, 0.0];
     let with = |place: usize, value: f64| {
         let mut values = good;
         values[place] = value;
         values
     };
-    let nothing = [0.0; COUNT];
+    let nothing = [0.0; FIGURE_COUNT];
     for (devices, told) in [
         (vec![make_device(0, 1.0, good)], "The GPUs were used well."),
         (
@@ -81,17 +81,17 @@ fn each_waste_has_its_advice() {
                 known_ms: 5_000,
                 ..make_device(0, 0.0, good)
             }],
-            "The job has held its GPUs too briefly",
+            "The job held its GPUs for too short a time to give advice.",
         ),
         (vec![make_device(0, 10.0, with(0, 55.0))], ""),
     ] {
-        let advice = advice_on(devices);
+        let advice = join_advice(devices);
         assert!(
             advice.starts_with(told) && (!told.is_empty() || advice.is_empty()),
             "{advice}"
         );
     }
-    let much = advice_on(vec![
+    let much = join_advice(vec![
         make_device(1, 100.0, nothing),
         make_device(0, 62.0, [10.0, 1.0, 60.0, 0.0, 4.0, 1.0, 1.0, 55.0]),
     ]);

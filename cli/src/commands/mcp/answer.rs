@@ -1,47 +1,48 @@
-//! Answers in the form for assistants: only selected keys, untrusted names in a separate object,
-//! and times in UTC.
+//! Conversion of tool results for assistants: only selected keys are kept, untrusted names are
+//! moved to a separate object, and times are in UTC.
 
 use serde_json::{Map, Value, json};
 
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 
 use crate::{commands::show::csv::format_timestamp, json_text::TextRole};
 
-/// The selection of all keys. As the end of a key, it selects everything below that key.
-pub(super) const ALL: &str = "*";
+/// Selects all keys. As the suffix of a key, selects everything below that key.
+pub(super) const ALL_KEYS: &str = "*";
 
-/// The keys of a reading, which are always selected.
-const READING: [&str; 3] = ["absent", "at_ms", "value"];
+/// The keys of a reading, which are included whenever the reading is selected.
+const READING_KEYS: [&str; 3] = ["absent", "at_ms", "value"];
 
-/// Keys of points in time, without their suffix `_ms`. Other keys with this suffix are durations.
-const TIMES: [&str; 10] = [
+/// The keys that contain a point in time, without the suffix `_ms`. Other keys with this suffix
+/// contain durations.
+const TIME_KEYS: [&str; 10] = [
     "at", "baseline", "from", "last", "measured", "oldest", "since", "started", "times", "to",
 ];
 
-/// Returns the selected keys of an answer. Names and texts that other people chose are moved to
-/// objects named `untrusted`. In texts, control characters and invisible characters are escaped.
+/// Returns `value` with only the selected keys. Names and text that other people chose are moved to
+/// objects named `untrusted`, and control characters and invisible characters are escaped.
 pub(super) fn select_keys(value: Value, keys: &str) -> Value {
-    select_within(value, keys, TextRole::Text)
+    select_keys_within(value, keys, TextRole::Text)
 }
 
-fn select_within(value: Value, keys: &str, role: TextRole) -> Value {
+fn select_keys_within(value: Value, keys: &str, role: TextRole) -> Value {
     match value {
-        Value::String(text) => escaped(&text).into(),
+        Value::String(text) => escape_untrusted(&text).into(),
         Value::Array(items) => items
             .into_iter()
-            .map(|item| select_within(item, keys, role))
+            .map(|item| select_keys_within(item, keys, role))
             .collect(),
         Value::Object(object) => {
             let (mut trusted, mut untrusted) = (Map::new(), Map::new());
             for (key, value) in &object {
-                let Some(keys) = keys_below(keys, key) else {
+                let Some(keys) = find_selected_subkeys(keys, key) else {
                     continue;
                 };
                 let role = TextRole::new(key, role, &object);
-                let value = select_within(value.clone(), keys, role);
+                let value = select_keys_within(value.clone(), keys, role);
                 let is_apart = is_text(&value) && role.is_untrusted(key, &object);
-                let (key, value) = match time_key(key) {
-                    Some(key) => (key, in_utc(value)),
+                let (key, value) = match derive_utc_key(key) {
+                    Some(key) => (key, to_utc(value)),
                     None => (key.as_str(), value),
                 };
                 let target = if is_apart {
@@ -60,9 +61,9 @@ fn select_within(value: Value, keys: &str, role: TextRole) -> Value {
     }
 }
 
-/// Returns the schema of the result of [`select_keys`] for a type of the API, without references.
-/// Readings and values that are selected as a whole keep only their description. No key is
-/// required, because some names are moved.
+/// Returns the schema of the values that [`select_keys`] returns for an API type. References are
+/// resolved. For readings and for values selected as a whole, only the description is kept. No key
+/// is required, because some names are moved.
 pub(super) fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &str) -> Value {
     let within = |schema: &Value| select_schema(schema, types, keys);
     match schema {
@@ -72,10 +73,10 @@ pub(super) fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &s
                 ("required", _) => None,
                 ("properties", Value::Object(properties)) => {
                     let property = |(key, schema): (&String, &Value)| {
-                        let keys = keys_below(keys, key)?;
-                        let time_key = time_key(key);
+                        let keys = find_selected_subkeys(keys, key)?;
+                        let time_key = derive_utc_key(key);
                         let schema = match schema.get("description") {
-                            Some(text) if keys == ALL || time_key.is_some() => {
+                            Some(text) if keys == ALL_KEYS || time_key.is_some() => {
                                 json!({ "description": text })
                             }
                             _ => within(schema),
@@ -99,32 +100,33 @@ pub(super) fn select_schema(schema: &Value, types: &Map<String, Value>, keys: &s
     }
 }
 
-/// Returns the keys that are selected below a key, or `None` if the key is not selected.
-fn keys_below<'a>(keys: &'a str, key: &str) -> Option<&'a str> {
-    if keys == ALL || READING.contains(&key) {
+/// Returns the selection that applies to the value of `key`, or `None` if `key` is not selected.
+fn find_selected_subkeys<'a>(keys: &'a str, key: &str) -> Option<&'a str> {
+    if keys == ALL_KEYS || READING_KEYS.contains(&key) {
         return Some(keys);
     }
     keys.split(' ')
-        .find_map(|word| match word.strip_suffix(ALL) {
-            Some(whole) => (whole == key).then_some(ALL),
+        .find_map(|word| match word.strip_suffix(ALL_KEYS) {
+            Some(whole) => (whole == key).then_some(ALL_KEYS),
             None => (word == key).then_some(keys),
         })
 }
 
-/// Returns the key for a time in UTC if `key` is a time in milliseconds.
-fn time_key(key: &str) -> Option<&str> {
-    key.strip_suffix("_ms").filter(|key| TIMES.contains(key))
+/// Returns the key without `_ms` if `key` contains a point in time, which is converted to UTC.
+fn derive_utc_key(key: &str) -> Option<&str> {
+    key.strip_suffix("_ms")
+        .filter(|key| TIME_KEYS.contains(key))
 }
 
-fn in_utc(value: Value) -> Value {
+fn to_utc(value: Value) -> Value {
     match value {
         Value::Number(at_ms) => at_ms
             .as_u64()
             .map_or(Value::Null, |at_ms| format_timestamp(at_ms).into()),
-        Value::Array(items) => items.into_iter().map(in_utc).collect(),
+        Value::Array(items) => items.into_iter().map(to_utc).collect(),
         Value::Object(reading) => reading
             .into_iter()
-            .map(|(key, value)| (key, in_utc(value)))
+            .map(|(key, value)| (key, to_utc(value)))
             .collect::<Map<_, _>>()
             .into(),
         other => other,

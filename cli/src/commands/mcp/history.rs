@@ -1,12 +1,12 @@
-//! Tools for history: a field over time, and usage by owner.
+//! MCP tools for history: metrics over time, and usage by owner.
 
 use std::{collections::BTreeSet, mem, ops::Range};
 
 use anyhow::anyhow;
 use gpumon_history::{
-    jobs::is_job_called,
+    jobs::is_job_named,
     span::{HistorySpan, Series},
-    wanted::{Metric, Wanted, rounded},
+    wanted::{Metric, MetricSelection, round_to_four_digits},
 };
 use gpumon_probe::{
     model::{
@@ -22,14 +22,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strsim::jaro_winkler;
 
-use super::{Answer, Tool, sources::Sources};
+use super::{Tool, ToolAnswer, sources::Sources};
 use crate::{
     commands::{
-        job::{self, Measured},
-        usage::Answer as Usages,
+        job::{self, MeasuredJob},
+        usage::UsageAnswer as Usages,
     },
     exit::Result,
-    moment::Beside,
+    moment::TimeReference,
     past::PastArgs,
 };
 
@@ -42,22 +42,22 @@ pub(super) struct History {
     /// Start of the span: a date, a time of day or both in local time, such as 2026-11-23T20:00, or
     /// a time before now, such as -2h; -10m if omitted.
     since: Option<String>,
-    /// End of the span (exclusive), in the same forms; now if omitted.
+    /// End of the span (exclusive), in the formats of `since`; now if omitted.
     until: Option<String>,
     /// Only these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all GPUs if omitted.
     gpus: Option<Vec<GpuName>>,
     /// Maximum number of points; 60 if omitted.
-    #[schemars(range(min = 1, max = MOST_POINTS))]
+    #[schemars(range(min = 1, max = MAX_POINTS))]
     points: Option<u64>,
 }
 
-const USUAL_SINCE: &str = "-10m";
-const USUAL_POINTS: u64 = 60;
-const MOST_POINTS: u64 = 500;
-const MOST_FIELDS: usize = 8;
+const DEFAULT_SINCE: &str = "-10m";
+const DEFAULT_POINTS: u64 = 60;
+const MAX_POINTS: u64 = 500;
+const MAX_FIELDS: usize = 8;
 
-/// The maximum number of IDs that are suggested for an unknown one.
-const NAMED: usize = 6;
+/// The maximum number of similar IDs suggested for an unknown ID.
+const MAX_SUGGESTIONS: usize = 6;
 
 impl Tool for History {
     const NAME: &'static str = "gpu_history";
@@ -75,34 +75,36 @@ impl Tool for History {
             .map(|field| field.id)
             .collect();
         format!(
-            "How readings of GPUs, MIG devices and the host went in a span of time: mean, minimum, maximum and points. \
-             Use it for what happened earlier, for trends, and to compare times. Needs a running gpumon server. Most \
-             used fields: {usual}; others: {}, host.cpu.busy_percent, host.memory.used_bytes. Those of MIG devices begin \
-             with `mig.`. A wrong id is answered with similar ones.",
+            "Readings of GPUs, MIG devices and the host over a span of time: mean, minimum, \
+             maximum and points. Use it for past readings, for trends, and to compare times. Needs \
+             a running gpumon server. Most used fields: {usual}; others: {}, \
+             host.cpu.busy_percent, host.memory.used_bytes. Fields of MIG devices begin with \
+             `mig.`. For an unknown ID, the error lists similar ones.",
             others.join(", ")
         )
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer> {
-        check(&self.fields)?;
-        let points = self.points.unwrap_or(USUAL_POINTS);
-        if !(1..=MOST_POINTS).contains(&points) {
-            return Err(anyhow!("points: {points} is not 1 to {MOST_POINTS}").into());
+    fn run_tool(self, sources: &Sources) -> Result<ToolAnswer> {
+        check_fields(&self.fields)?;
+        let points = self.points.unwrap_or(DEFAULT_POINTS);
+        if !(1..=MAX_POINTS).contains(&points) {
+            return Err(anyhow!("points: {points} is not between 1 and {MAX_POINTS}").into());
         }
-        let past = sources.past()?;
-        let since = self.since.as_deref().unwrap_or(USUAL_SINCE);
+        let past = sources.history_source()?;
+        let since = self.since.as_deref().unwrap_or(DEFAULT_SINCE);
         let span = super::parse_span(since, self.until.as_deref())?;
         let fields: Vec<&str> = self.fields.iter().map(String::as_str).collect();
-        let mut answer = ask(past, span, &fields, points)?;
+        let mut answer = fetch_history(past, span, &fields, points)?;
         (answer.events, answer.conditions) = Default::default();
         if let Some(names) = &self.gpus {
             keep_gpus(&mut answer, &sources.find_indices(names)?)?;
         }
         if answer.gpus.is_empty() && answer.mig_devices.is_empty() && answer.host.is_empty() {
             return Err(anyhow!(
-                "nothing is known of {} in that time: name other fields, or a later time; {}",
+                "no values of {} are recorded for that time: name other fields, or a later time; \
+                 {}",
                 fields.join(", "),
-                past.cure()
+                past.describe_fix()
             )
             .into());
         }
@@ -117,27 +119,27 @@ impl Tool for History {
         let summary: Vec<_> = of_devices
             .chain(of_host)
             .map(|(id, series, (uuid, index))| {
-                let mut summary = sum_up(id, series);
+                let mut summary = summarize_series(id, series);
                 (summary["uuid"], summary["gpu"]) = (json!(uuid), json!(index));
                 summary
             })
             .collect();
-        let own = json!({ "summary": summary, "simulated": sources.is_past_simulated() });
+        let own = json!({ "summary": summary, "simulated": sources.is_history_simulated() });
         let api = json!(answer);
-        Ok(Answer { api, own })
+        Ok(ToolAnswer { api, own })
     }
 }
 
-/// Keeps only the GPUs with these indices and their MIG devices.
+/// Keeps only the GPUs with the indices in `gpus`, and their MIG devices.
 ///
 /// # Errors
-/// Returns an error if the span has no such GPU.
+/// Returns an error if the span lacks any of these GPUs.
 fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result {
     let known: Vec<_> = span.gpus.iter().map(|gpu| gpu.index).collect();
     if let Some(index) = gpus.iter().find(|index| !known.contains(index)) {
         let known: Vec<_> = known.iter().map(ToString::to_string).collect();
         return Err(anyhow!(
-            "no GPU {index} told any of these fields in that time; there are {}",
+            "GPU {index} reported none of these fields in that time; GPUs that reported any: {}",
             known.join(", ")
         )
         .into());
@@ -146,7 +148,7 @@ fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result {
         .into_iter()
         .partition(|gpu| gpus.contains(&gpu.index));
     span.gpus = kept;
-    // A MIG device whose GPU is unknown is kept.
+    // MIG devices of unknown GPUs are kept.
     span.mig_devices.retain(|mig| {
         !others
             .iter()
@@ -155,33 +157,42 @@ fn keep_gpus(span: &mut HistorySpan, gpus: &[u32]) -> Result {
     Ok(())
 }
 
-/// Requests the available part of the span, with at most this many points.
-fn ask(past: &PastArgs, span: Range<u64>, fields: &[&str], points: u64) -> Result<HistorySpan> {
+/// Requests the part of the span that history covers, with at most `points` points.
+fn fetch_history(
+    past: &PastArgs,
+    span: Range<u64>,
+    fields: &[&str],
+    points: u64,
+) -> Result<HistorySpan> {
     let asked = |span: &Range<u64>| (span.end - span.start).div_ceil(points).max(1);
-    let whole = past.ask(&span, fields, Some(asked(&span)))?;
+    let whole = past.fetch_history(&span, fields, Some(asked(&span)))?;
     let known = span.start.max(whole.oldest_ms)..span.end;
-    // If history covers only a part of the span, shorter intervals fit into the same number of
-    // points.
+    // If history covers only part of the span, a second request can use shorter intervals for the
+    // same number of points.
     if known.is_empty() || asked(&known) >= asked(&span) {
         Ok(whole)
     } else {
-        past.ask(&known, fields, Some(asked(&known)))
+        past.fetch_history(&known, fields, Some(asked(&known)))
     }
 }
 
-fn check(fields: &[String]) -> Result {
-    if fields.is_empty() || fields.len() > MOST_FIELDS {
-        return Err(anyhow!("fields: give 1 to {MOST_FIELDS} ids, as {}", OVERVIEW[0]).into());
+fn check_fields(fields: &[String]) -> Result {
+    if fields.is_empty() || fields.len() > MAX_FIELDS {
+        return Err(anyhow!(
+            "fields: give 1 to {MAX_FIELDS} ids, such as {}",
+            OVERVIEW[0]
+        )
+        .into());
     }
     let Some(wrong) = fields.iter().find(|field| Metric::find(field).is_none()) else {
         return Ok(());
     };
-    let similar = similar(wrong, &Wanted::all().ids()).join(", ");
+    let similar = suggest_ids(wrong, &MetricSelection::select_all().ids()).join(", ");
     Err(anyhow!("fields: there is no field '{wrong}'; similar ones are {similar}").into())
 }
 
-/// Returns the known IDs that are most similar, preferably those with a common word.
-fn similar<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
+/// Returns the known IDs that are most similar to `id`. IDs that share a word with it come first.
+fn suggest_ids<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
     let parts = |id: &str| {
         id.to_lowercase()
             .split(['.', '_', ' ', '-'])
@@ -193,13 +204,13 @@ fn similar<'a>(id: &str, known: &'a [String]) -> Vec<&'a str> {
         |other: &str| asked.intersection(&parts(other)).count() as f64 + jaro_winkler(id, other);
     let mut all: Vec<&str> = known.iter().map(String::as_str).collect();
     all.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
-    all.truncate(NAMED);
+    all.truncate(MAX_SUGGESTIONS);
     all
 }
 
-/// Returns the summary of a series, and reduces the series to one value per point: the mean for a
-/// gauge, the last value for a counter or a state.
-fn sum_up(id: &str, series: &mut Series) -> Value {
+/// Returns the summary of a series, and reduces the series to one value per point. The value is the
+/// mean for a gauge, and the last value for a counter or a state.
+fn summarize_series(id: &str, series: &mut Series) -> Value {
     let window = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Window>();
     let values = window(&series.values);
     let [min, max] = [series.min.take(), series.max.take()]
@@ -215,9 +226,9 @@ fn sum_up(id: &str, series: &mut Series) -> Value {
         "last": values.last(),
     });
     if let (Some(Kind::Gauge), Some(mean)) = (kind, values.mean()) {
-        summary["mean"] = json!(rounded(mean));
+        summary["mean"] = json!(round_to_four_digits(mean));
         for value in series.values.iter_mut().flatten() {
-            *value = rounded(*value);
+            *value = round_to_four_digits(*value);
         }
     }
     summary
@@ -233,12 +244,12 @@ pub(super) struct UsageOf {
     /// a time before now, such as -7d; the server's start if omitted. Spans are extended to full
     /// quarters of an hour.
     since: Option<String>,
-    /// End of the span (exclusive), in the same forms; now if omitted.
+    /// End of the span (exclusive), in the formats of `since`; now if omitted.
     until: Option<String>,
 }
 
-/// The maximum number of owners in an answer.
-const MOST: usize = 50;
+/// The maximum number of owners in a response.
+const MAX_OWNERS: usize = 50;
 
 impl Tool for UsageOf {
     const NAME: &'static str = "gpu_usage";
@@ -249,33 +260,33 @@ impl Tool for UsageOf {
         least most estimate unheld* job*";
 
     fn description() -> String {
-        "How much GPU time and energy users, batch jobs, notebooks, pods, containers and services \
-         used, with the bounds within which energy is known; `job` says of a named job how well \
-         it used its GPUs, with advice. Use it for what something cost, for a run also by its \
-         times, and for who uses the most. Needs a running gpumon server."
+        "GPU time and energy of users, batch jobs, notebooks, pods, containers and services, with \
+         lower and upper bounds of the energy. For a named job, `job` reports how well it used its \
+         GPUs, with advice. Use it to find out who uses the most, or what something cost; for the \
+         cost of a run, give its start and end. Needs a running gpumon server."
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer> {
-        let past = sources.past()?;
+    fn run_tool(self, sources: &Sources) -> Result<ToolAnswer> {
+        let past = sources.history_source()?;
         let since = self.since.as_deref();
         let since = since
-            .map(|text| super::parse_moment("since", text))
+            .map(|text| super::parse_time("since", text))
             .transpose()?;
         let until = self.until.as_deref();
         let until = until
-            .map(|text| super::parse_moment("until", text))
+            .map(|text| super::parse_time("until", text))
             .transpose()?;
-        let usage = Usages::new(past, since, until, &Beside::now(now_ms()))?.usage;
-        let mut answer = self.select(usage, past)?;
-        answer.own["simulated"] = json!(sources.is_past_simulated());
+        let usage = Usages::new(past, since, until, &TimeReference::from_now(now_ms()))?.usage;
+        let mut answer = self.select_usage(usage, past)?;
+        answer.own["simulated"] = json!(sources.is_history_simulated());
         Ok(answer)
     }
 }
 
 impl UsageOf {
-    /// Returns the usage of the selected owners, with their sum.
-    fn select(&self, mut usage: Usage, past: &PastArgs) -> Result<Answer> {
+    /// Returns the usage of the selected owners and the total.
+    fn select_usage(&self, mut usage: Usage, past: &PastArgs) -> Result<ToolAnswer> {
         let called = self.who.as_deref().map(str::trim);
         let called = called.filter(|name| !name.is_empty());
         let users: BTreeSet<_> = usage
@@ -285,22 +296,24 @@ impl UsageOf {
             .collect();
         usage
             .owners
-            .retain(|owner| called.is_none_or(|name| is_called(owner, name)));
+            .retain(|owner| called.is_none_or(|name| has_name(owner, name)));
         let job = match called {
             Some(name) if !users.contains(name) => {
-                let found = job::find(name, past);
-                match found.and_then(|job| Ok((Measured::new(&job, past)?, job))) {
-                    Ok((measured, job)) => Some(job::as_json(&job, &measured)),
-                    // The usage is worth an answer even without a report of the job.
+                let found = job::find_job(name, past);
+                match found.and_then(|job| Ok((MeasuredJob::new(&job, past)?, job))) {
+                    Ok((measured, job)) => Some(job::to_json(&job, &measured)),
+                    // If the job's report fails, the usage is still returned.
                     Err(_) if !usage.owners.is_empty() => None,
                     Err(failure) => {
-                        let users: Vec<_> = users.into_iter().take(MOST).collect();
+                        let known: Vec<_> = users.into_iter().take(MAX_OWNERS).collect();
+                        let known = match &known[..] {
+                            [] => "none".to_owned(),
+                            known => known.join(", "),
+                        };
                         let why = failure.message().unwrap_or_default();
-                        return Err(anyhow!(
-                            "{why}; there is no user of that name, either: there are {}",
-                            users.join(", ")
-                        )
-                        .into());
+                        return Err(
+                            anyhow!("there is no user '{name}' (users: {known}); {why}").into()
+                        );
                     }
                 }
             }
@@ -310,22 +323,22 @@ impl UsageOf {
         usage.owners.iter().for_each(|owner| total.add(owner));
         let own = json!({
             "total": total,
-            "owners_omitted": usage.owners.len().saturating_sub(MOST),
+            "owners_omitted": usage.owners.len().saturating_sub(MAX_OWNERS),
         });
-        usage.owners.truncate(MOST);
+        usage.owners.truncate(MAX_OWNERS);
         let mut api = json!(usage);
         if let Some(job) = job {
             api["job"] = job;
         }
-        Ok(Answer { api, own })
+        Ok(ToolAnswer { api, own })
     }
 }
 
-/// Returns `true` if this is the name of the owner: of the user, or of the job.
-fn is_called(owner: &OwnerUsage, name: &str) -> bool {
+/// Returns `true` if `name` is the name of the owner's user or job.
+fn has_name(owner: &OwnerUsage, name: &str) -> bool {
     let is_job = |job: &Job| {
         let path = job.path.as_ref().and_then(Reading::value);
-        is_job_called(job.kind, &job.id, path.or(job.name.as_ref()), name)
+        is_job_named(job.kind, &job.id, path.or(job.name.as_ref()), name)
     };
     owner.user.as_deref() == Some(name) || owner.job.as_ref().is_some_and(is_job)
 }
@@ -342,8 +355,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_id_is_answered_with_similar_ones() {
-        let known = Wanted::all().ids();
+    fn unknown_id_error_suggests_similar_ids() {
+        let known = MetricSelection::select_all().ids();
         for (wrong, meant) in [
             ("power", "power.draw_watts"),
             ("power.drwa_watts", "power.draw_watts"),
@@ -353,17 +366,22 @@ mod tests {
             ("cpu", "host.cpu.busy_percent"),
         ] {
             assert!(
-                similar(wrong, &known).contains(&meant),
+                suggest_ids(wrong, &known).contains(&meant),
                 "{wrong}: {:?}",
-                similar(wrong, &known)
+                suggest_ids(wrong, &known)
             );
         }
-        let refused = check(&["power".to_owned()]).unwrap_err().message().unwrap();
+        let refused = check_fields(&["power".to_owned()])
+            .unwrap_err()
+            .message()
+            .unwrap();
         assert!(
             refused.contains("no field 'power'") && refused.contains("power.draw_watts"),
             "{refused}"
         );
-        assert!(check(&[]).is_err() && check(&vec![OVERVIEW[0].to_owned(); 9]).is_err());
+        assert!(
+            check_fields(&[]).is_err() && check_fields(&vec![OVERVIEW[0].to_owned(); 9]).is_err()
+        );
     }
 
     #[test]
@@ -374,7 +392,7 @@ mod tests {
             min: Some(vec![Some(0.5), None, Some(2.0)]),
             max: Some(vec![Some(2.0), None, Some(9.0)]),
         };
-        let gauge = sum_up("power.draw_watts", &mut series.clone());
+        let gauge = summarize_series("power.draw_watts", &mut series.clone());
         let (mean, min) = (&gauge["mean"], &gauge["min"]);
         assert_eq!((mean, min), (&json!(2.0), &json!(0.5)));
         assert_eq!((&gauge["max"], &gauge["last"]), (&json!(9.0), &json!(3.0)));
@@ -383,21 +401,21 @@ mod tests {
             max: None,
             ..series
         };
-        let counter = sum_up("power.energy_joules_total", &mut series);
+        let counter = summarize_series("power.energy_joules_total", &mut series);
         let (min, max) = (&counter["min"], &counter["max"]);
         assert_eq!((min, max), (&json!(1.0), &json!(3.0)));
         assert!(counter["mean"].is_null() && series.values.len() == 3);
     }
 
     #[derive(Debug, Parser)]
-    struct Typed {
+    struct ParsedArgs {
         #[command(flatten)]
         past: PastArgs,
     }
 
     /// Returns the usage of two owners, a user and a notebook. Each used two GPU hours, one of them
     /// exclusively.
-    fn usage() -> Usage {
+    fn make_usage() -> Usage {
         let owner = |user: &str, job, [least, estimate, most]: [f64; 3]| OwnerUsage {
             user: Some(user.to_owned()),
             job,
@@ -431,13 +449,14 @@ mod tests {
     fn select_owners(who: Option<&str>) -> Result<Value, String> {
         let folder = tempfile::tempdir().unwrap();
         Database::open(folder.path()).unwrap();
-        let past = Typed::parse_from(["mcp", "--data-dir", folder.path().to_str().unwrap()]).past;
+        let past =
+            ParsedArgs::parse_from(["mcp", "--data-dir", folder.path().to_str().unwrap()]).past;
         let tool = UsageOf {
             who: who.map(str::to_owned),
             ..UsageOf::default()
         };
         let answer = tool
-            .select(usage(), &past)
+            .select_usage(make_usage(), &past)
             .map_err(|failure| failure.message().unwrap())?;
         let mut selected = select_keys(answer.api, UsageOf::KEYS);
         selected["total"] = answer.own["total"].clone();
@@ -460,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_owner_is_refused_with_known_ones() {
+    fn unknown_owner_error_lists_recorded_owners() {
         for (who, user) in [
             ("ana", "ana"),
             ("bob", "bob"),
@@ -478,7 +497,8 @@ mod tests {
         }
         let nobody = select_owners(Some("carol")).unwrap_err();
         assert!(
-            nobody.contains("there is no job 'carol'") && nobody.contains("there are ana, bob"),
+            nobody
+                .starts_with("there is no user 'carol' (users: ana, bob); there is no job 'carol'"),
             "{nobody}"
         );
     }

@@ -1,4 +1,4 @@
-//! Tools for the current state: status, processes and events.
+//! MCP tools for the current state: status, processes and events.
 
 use std::cmp::Reverse;
 
@@ -6,18 +6,18 @@ use anyhow::anyhow;
 use gpumon_history::span::HistorySpan;
 use gpumon_probe::{
     model::{Event, EventKind, Gpu, GpuName, GpuSample, fields::OVERVIEW},
-    untrusted::escaped,
+    untrusted::escape_untrusted,
     vendor::ReadDepth,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, Tool, sources::Sources};
+use super::{Tool, ToolAnswer, sources::Sources};
 use crate::{
     describe::{self, Context},
     exit::Result,
-    snapshot::{Need, Snapshot},
+    snapshot::{Snapshot, SnapshotContents},
 };
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub(super) struct Events {
     /// Start of the span: a date, a time of day or both in local time, such as 2026-11-23T20:00, or
     /// a time before now, such as -2h; -1h if omitted.
     since: Option<String>,
-    /// End of the span (exclusive), in the same forms; now if omitted.
+    /// End of the span (exclusive), in the formats of `since`; now if omitted.
     until: Option<String>,
     /// Only events of these GPUs, by index (0), vendor (amd:0), UUID or PCI bus ID; all GPUs if
     /// omitted. Events of the machine are always included.
@@ -49,16 +49,16 @@ pub(super) struct Events {
     #[serde(default)]
     all: bool,
     /// Maximum number of events; the newest are kept. The default is 50.
-    #[schemars(range(min = 1, max = MOST_EVENTS))]
+    #[schemars(range(min = 1, max = MAX_EVENTS))]
     limit: Option<usize>,
 }
 
-/// The maximum number of processes per GPU in an answer.
-const MOST_PROCESSES: usize = 50;
+/// The maximum number of processes per GPU in a response.
+const MAX_PROCESSES: usize = 50;
 
-const USUAL_SINCE: &str = "-1h";
-const USUAL_EVENTS: usize = 50;
-const MOST_EVENTS: usize = 500;
+const DEFAULT_SINCE: &str = "-1h";
+const DEFAULT_EVENTS: usize = 50;
+const MAX_EVENTS: usize = 500;
 
 impl Tool for Status {
     const NAME: &'static str = "gpu_status";
@@ -70,21 +70,25 @@ impl Tool for Status {
         gpu_celsius throttle_reasons conditions* mig_devices";
 
     fn description() -> String {
-        "What each GPU of this machine does now: utilization, memory, power, temperature, health, \
-         and what is the matter with it. Use it to find out whether a GPU is busy, free, \
-         throttled or broken, or which one to use. `summary` has a line for each GPU."
+        "Current state of each GPU of this machine: utilization, memory, power, temperature, \
+         health and conditions. Use it to find out whether a GPU is busy, free, throttled or \
+         broken, or which one to use. `summary` has a line for each GPU."
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer> {
-        let snapshot = sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
+    fn run_tool(self, sources: &Sources) -> Result<ToolAnswer> {
+        let snapshot = sources.take_snapshot(
+            SnapshotContents::Nothing,
+            ReadDepth::Full,
+            self.gpus.as_deref(),
+        )?;
         Ok(make_answer(snapshot))
     }
 }
 
 impl Tool for Processes {
     const NAME: &'static str = "gpu_processes";
-    const TITLE: &'static str = "Who holds GPU memory";
+    const TITLE: &'static str = "Processes and their GPU memory";
     const TYPE: &'static str = "Snapshot";
     const KEYS: &'static str = "\
         sample gpus index memory used_bytes total_bytes processes pid kind memory_bytes \
@@ -92,15 +96,18 @@ impl Tool for Processes {
         namespace container runtime id unit processes_omitted unlisted_memory_bytes";
 
     fn description() -> String {
-        "Which processes hold each GPU now: PID, name, user, notebook, batch job, pod, container \
-         or service, memory and share of the GPU's time, those with the most memory first. Use it \
-         to find out who uses a GPU, or why its memory is full. Command lines are not given out."
+        "Processes on each GPU: PID, name, user, notebook, batch job, pod, container or service, \
+         memory and share of the GPU's time, sorted by memory with the largest first. Use it to \
+         find out who uses a GPU, or why its memory is full. Command lines are not included."
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer> {
-        let mut snapshot =
-            sources.snapshot(Need::Nothing, ReadDepth::Full, self.gpus.as_deref())?;
+    fn run_tool(self, sources: &Sources) -> Result<ToolAnswer> {
+        let mut snapshot = sources.take_snapshot(
+            SnapshotContents::Nothing,
+            ReadDepth::Full,
+            self.gpus.as_deref(),
+        )?;
         for gpu in &mut snapshot.sample.gpus {
             let Some(processes) = gpu.processes.value_mut() else {
                 continue;
@@ -108,8 +115,8 @@ impl Tool for Processes {
             processes.sort_by_key(|process| {
                 (Reverse(process.memory_bytes.value().copied()), process.pid)
             });
-            let omitted = processes.len().saturating_sub(MOST_PROCESSES);
-            processes.truncate(MOST_PROCESSES);
+            let omitted = processes.len().saturating_sub(MAX_PROCESSES);
+            processes.truncate(MAX_PROCESSES);
             gpu.processes_omitted = gpu
                 .processes_omitted
                 .saturating_add(u32::try_from(omitted).unwrap_or(u32::MAX));
@@ -125,27 +132,29 @@ impl Tool for Events {
     const KEYS: &'static str = "sample gpus index health* conditions* alerts* events*";
 
     fn description() -> String {
-        "What is the matter with the GPUs now, and what happened to them lately, the newest \
-         first: throttling, idle memory, hangs, memory errors, links that are down, driver errors \
-         (Xids) with what to do about them, alerts, marks and runs. Use it when a program failed \
-         or is slow, or to check the health of a machine. What happened earlier needs a running \
-         gpumon server."
+        "Current problems of the GPUs and recent events, the newest first: throttling, idle \
+         memory, hangs, memory errors, links that are down, driver errors (Xids) with advice, \
+         alerts, marks and runs. Use it when a program failed or is slow, or to check the health \
+         of a machine. Earlier events need a running gpumon server."
             .to_owned()
     }
 
-    fn find_answer(self, sources: &Sources) -> Result<Answer> {
-        let limit = self.limit.unwrap_or(USUAL_EVENTS);
-        if !(1..=MOST_EVENTS).contains(&limit) {
-            return Err(anyhow!("limit: {limit} is not 1 to {MOST_EVENTS}").into());
+    fn run_tool(self, sources: &Sources) -> Result<ToolAnswer> {
+        let limit = self.limit.unwrap_or(DEFAULT_EVENTS);
+        if !(1..=MAX_EVENTS).contains(&limit) {
+            return Err(anyhow!("limit: {limit} is not between 1 and {MAX_EVENTS}").into());
         }
-        let since = self.since.as_deref().unwrap_or(USUAL_SINCE);
+        let since = self.since.as_deref().unwrap_or(DEFAULT_SINCE);
         let span = super::parse_span(since, self.until.as_deref())?;
-        let mut snapshot =
-            sources.snapshot(Need::Everything, ReadDepth::Full, self.gpus.as_deref())?;
-        // Without history, the answer still has the current state.
+        let mut snapshot = sources.take_snapshot(
+            SnapshotContents::Everything,
+            ReadDepth::Full,
+            self.gpus.as_deref(),
+        )?;
+        // If history cannot be read, the response still contains the current state.
         let past = sources
-            .past()
-            .and_then(|past| past.ask(&span, &OVERVIEW[..1], None));
+            .history_source()
+            .and_then(|past| past.fetch_history(&span, &OVERVIEW[..1], None));
         let (past, unknown) = match past {
             Ok(past) => (past, None),
             Err(failure) => (HistorySpan::default(), failure.message()),
@@ -155,22 +164,22 @@ impl Tool for Events {
             .events
             .into_iter()
             .rev()
-            .filter(|event| self.is_wanted(event, &shown))
+            .filter(|event| self.selects_event(event, &shown))
             .collect();
         let omitted = snapshot.frame.events.len().saturating_sub(limit);
         snapshot.frame.events.truncate(limit);
         let mut answer = make_answer(snapshot);
         answer.own["events_omitted"] = omitted.into();
         if let Some(why) = unknown {
-            answer.own["events_unknown_because"] = escaped(&why).into();
+            answer.own["events_unknown_because"] = escape_untrusted(&why).into();
         }
         Ok(answer)
     }
 }
 
 impl Events {
-    /// Returns `true` if an event is selected. `shown` has the indices of the selected GPUs.
-    fn is_wanted(&self, event: &Event, shown: &[u32]) -> bool {
+    /// Returns `true` if an event is selected. `shown` contains the indices of the selected GPUs.
+    fn selects_event(&self, event: &Event, shown: &[u32]) -> bool {
         use EventKind::{Cell, ProcessEnded, ProcessStarted, RunStep};
         let is_of_program = matches!(
             event.what,
@@ -181,7 +190,7 @@ impl Events {
     }
 }
 
-fn make_answer(snapshot: Snapshot) -> Answer {
+fn make_answer(snapshot: Snapshot) -> ToolAnswer {
     let context = Context {
         now_ms: snapshot.sample.at_ms,
         is_one_shot: snapshot.is_single,
@@ -193,7 +202,7 @@ fn make_answer(snapshot: Snapshot) -> Answer {
         .iter()
         .map(|gpu| {
             let known = gpus.iter().find(|known| known.index == gpu.index);
-            escaped(&summarize(gpu, known, context))
+            escape_untrusted(&summarize_gpu(gpu, known, context))
         })
         .collect();
     let read_by = if snapshot.is_single {
@@ -206,15 +215,15 @@ fn make_answer(snapshot: Snapshot) -> Answer {
         "read_by": read_by,
         "simulated": snapshot.inventory.platform.is_simulated,
     });
-    Answer {
+    ToolAnswer {
         api: json!(snapshot.into_frame()),
         own,
     }
 }
 
-/// Returns a line such as `GPU 0, NVIDIA H200: 93 % busy, 78.2/140 GiB, 692/700 W, 64 °C; slowed by
-/// its power limit`.
-fn summarize(gpu: &GpuSample, known: Option<&Gpu>, context: Context) -> String {
+/// Describes a GPU in one line, such as `GPU 0, NVIDIA H200: 93 % busy, 78.2/140 GiB, 692/700 W, 64
+/// °C; slowed by its power limit`.
+fn summarize_gpu(gpu: &GpuSample, known: Option<&Gpu>, context: Context) -> String {
     let name = known
         .and_then(|known| known.name.value())
         .map_or("unknown GPU", String::as_str);
@@ -222,21 +231,21 @@ fn summarize(gpu: &GpuSample, known: Option<&Gpu>, context: Context) -> String {
     let used = memory
         .used_bytes
         .value()
-        .map(|used| describe::used_of(*used, memory.total_bytes.value().copied()));
+        .map(|used| describe::format_used_of_total(*used, memory.total_bytes.value().copied()));
     let draw = power
         .draw_watts
         .value()
-        .map(|draw| describe::draw_of(*draw, power.limit_watts.value().copied()));
+        .map(|draw| describe::format_power_draw(*draw, power.limit_watts.value().copied()));
     let celsius = gpu
         .temperature
         .gpu_celsius
         .value()
         .map(|celsius| format!("{celsius:.0} °C"));
-    let busy = Some(format!("{} busy", describe::busy(gpu)));
+    let busy = Some(format!("{} busy", describe::format_utilization(gpu)));
     let readings: Vec<_> = [busy, used, draw, celsius].into_iter().flatten().collect();
     let mut summary = format!("GPU {}, {name}: {}", gpu.index, readings.join(", "));
-    let unlisted = describe::unlisted_processes(gpu);
-    let phrases = describe::of_gpu(gpu, context)
+    let unlisted = describe::format_unlisted_processes(gpu);
+    let phrases = describe::list_gpu_phrases(gpu, context)
         .into_iter()
         .map(|phrase| phrase.long);
     for phrase in phrases.chain(unlisted) {

@@ -1,5 +1,5 @@
-//! The sources of the tools: a running server for readings and history, or the driver for current
-//! readings only.
+//! The data sources of the MCP tools: a running server for readings and history, or the driver for
+//! current readings only.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,14 +15,14 @@ use crate::{
     exit::Result,
     options::SourceArgs,
     past::PastArgs,
-    snapshot::{Need, Snapshot, SourceSelection},
+    snapshot::{Snapshot, SnapshotContents, SourceSelection},
 };
 
 pub(super) struct Sources {
     source: SourceArgs,
     past: PastArgs,
-    /// The driver, once it is open. Opening it again would take as long as the first time, and
-    /// would restart a simulation.
+    /// The driver, once it is open. The driver is kept open, because opening it is slow and would
+    /// restart a simulation.
     opened: Mutex<Option<Arc<dyn Source>>>,
 }
 
@@ -39,20 +39,20 @@ impl Sources {
     ///
     /// # Errors
     /// Returns an error if neither a server nor a driver can be read.
-    pub(super) fn snapshot(
+    pub(super) fn take_snapshot(
         &self,
-        need: Need,
+        need: SnapshotContents,
         depth: ReadDepth,
         gpus: Option<&[GpuName]>,
     ) -> Result<Snapshot> {
-        let mut snapshot = match self.ask(need)? {
+        let mut snapshot = match self.request_server_snapshot(need)? {
             Some(snapshot) => snapshot,
             None => Snapshot::read(&self.open()?, need, depth, CommandLines::Own)?,
         };
         if let Some(names) = gpus {
             let mut wanted = Vec::new();
             for name in names {
-                wanted.extend(device_id::find(
+                wanted.extend(device_id::find_device(
                     &name.to_string(),
                     &snapshot.inventory.gpus,
                 )?);
@@ -63,8 +63,8 @@ impl Sources {
         Ok(snapshot)
     }
 
-    /// Returns the indices of GPUs for use in history. An index is accepted even if the GPU no
-    /// longer exists.
+    /// Returns the indices of the named GPUs for use in history. If all names are indices, they are
+    /// accepted even if the GPUs no longer exist.
     ///
     /// # Errors
     /// Returns an error if a name matches no GPU, or if the GPUs cannot be read.
@@ -76,12 +76,13 @@ impl Sources {
         if let Some(indices) = indices.collect() {
             return Ok(indices);
         }
-        let snapshot = self.snapshot(Need::Nothing, ReadDepth::OneShot, Some(names))?;
+        let snapshot =
+            self.take_snapshot(SnapshotContents::Nothing, ReadDepth::OneShot, Some(names))?;
         Ok(snapshot.sample.gpus.iter().map(|gpu| gpu.index).collect())
     }
 
-    /// Takes a snapshot from a server; `None` if no server can provide one.
-    fn ask(&self, need: Need) -> Result<Option<Snapshot>> {
+    /// Requests a snapshot from a server. Returns `None` if no server can provide one.
+    fn request_server_snapshot(&self, need: SnapshotContents) -> Result<Option<Snapshot>> {
         let at = SourceSelection {
             source: &self.source,
             server: self.past.server(),
@@ -101,27 +102,28 @@ impl Sources {
     /// Returns the source of history and usage.
     ///
     /// # Errors
-    /// Returns an error if the arguments of this command select a source, because no server has its
-    /// history.
-    pub(super) fn past(&self) -> Result<&PastArgs> {
-        if self.past.is_read_from_disk()
+    /// Returns an error if the command's arguments select a source of readings, because no server
+    /// has that source's history.
+    pub(super) fn history_source(&self) -> Result<&PastArgs> {
+        if self.past.reads_from_disk()
             || self.past.server().is_typed()
-            || !self.source.is_read_here()
+            || !self.source.bypasses_server()
         {
             return Ok(&self.past);
         }
         Err(anyhow!(
-            "the past is known by a server, and `gpumon mcp` was told to read by itself: start it without --source, \
-             --nvml-lib and --no-daemon, or with --control SOCKET of a server"
+            "history is available only from a server, but `gpumon mcp` was started to read the \
+             driver itself: start it without --source, --nvml-lib and --no-daemon, or with \
+             --control SOCKET of a server"
         )
         .into())
     }
 
-    /// Returns `true` if the history is of simulated GPUs; `None` if that is unknown.
-    pub(super) fn is_past_simulated(&self) -> Option<bool> {
-        let is_known = !self.past.is_read_from_disk();
+    /// Returns `true` if the history belongs to simulated GPUs, or `None` if this is unknown.
+    pub(super) fn is_history_simulated(&self) -> Option<bool> {
+        let is_known = !self.past.reads_from_disk();
         let snapshot = is_known
-            .then(|| self.ask(Need::Nothing))
+            .then(|| self.request_server_snapshot(SnapshotContents::Nothing))
             .transpose()
             .ok()??;
         snapshot.map(|snapshot| snapshot.inventory.platform.is_simulated)

@@ -1,6 +1,6 @@
 //! `gpumon measure`: runs measurements for the Python package.
 //!
-//! Requests and answers are JSON objects, one per line, on standard input and output. The command
+//! Requests and responses are JSON objects, one per line, on standard input and output. The command
 //! exits at the end of its input.
 
 mod session;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use signal_hook::{consts::SIGINT, flag};
 
-use self::session::{Happening, Session};
+use self::session::{Session, SessionEvent};
 use crate::{
     background::spawn, exit::Failure, local::ServerArgs, options::SourceArgs,
     process_tree::ProcessTree, terminal::output::print_json,
@@ -38,81 +38,83 @@ pub(crate) struct MeasureArgs {
     server: ServerArgs,
 }
 
-/// The maximum number of events in the queue.
-const WAITING: usize = 256;
+/// The maximum number of queued events.
+const QUEUE_LENGTH: usize = 256;
 
 pub(crate) fn run(source: &SourceArgs, args: &MeasureArgs) -> Result<(), Failure> {
     source.source.check()?;
     // Ctrl-C is meant for the notebook's cell or the program in the terminal, so this process
-    // ignores the signal.
+    // catches SIGINT and does nothing.
     flag::register(SIGINT, Arc::new(AtomicBool::new(false)))?;
-    let (happenings, waiting) = mpsc::sync_channel(WAITING);
+    let (happenings, waiting) = mpsc::sync_channel(QUEUE_LENGTH);
     let lines = happenings.clone();
-    spawn("requests", move || read(&lines))?;
+    spawn("requests", move || read_requests(&lines))?;
     let mut session = Session::new(source, &args.server, happenings);
-    session.open()?;
-    session.follow(&waiting)
+    session.start_reading()?;
+    session.run_loop(&waiting)
 }
 
-fn read(happenings: &SyncSender<Happening>) {
+fn read_requests(happenings: &SyncSender<SessionEvent>) {
     for line in io::stdin().lock().split(b'\n') {
         let Ok(line) = line else { break };
-        if happenings.send(Happening::Request(line)).is_err() {
+        if happenings.send(SessionEvent::Request(line)).is_err() {
             return;
         }
     }
-    let _ = happenings.send(Happening::EndOfRequests);
+    let _ = happenings.send(SessionEvent::EndOfRequests);
 }
 
-/// Writes a line of output. Errors are ignored: if the client has ended, the input ends, too.
-fn write(line: &impl Serialize) {
+/// Writes a line of output. Errors are ignored, because the input also ends when the client has
+/// ended.
+fn write_line(line: &impl Serialize) {
     let _ = print_json(line);
 }
 
-/// Sends an answer if the request has an ID.
-fn send_answer(id: Option<u64>, mut answer: Value) {
+/// Sends a response if the request has an ID.
+fn send_response(id: Option<u64>, mut answer: Value) {
     if let (Some(id), Value::Object(parts)) = (id, &mut answer) {
         parts.insert("id".to_owned(), id.into());
-        write(&answer);
+        write_line(&answer);
     }
 }
 
-/// Reports a line that is no JSON object. The ID of its request is unknown.
-fn refuse_line(why: &str) {
-    write(&json!({ "error": why }));
+/// Reports a line that is not a JSON object, for which no request ID is known.
+fn report_invalid_line(why: &str) {
+    write_line(&json!({ "error": why }));
 }
 
-/// Sends an error as the answer, or as a remark if the request has no ID.
-fn refuse(id: Option<u64>, why: &str) {
+/// Sends an error as the response, or as a remark if the request has no ID.
+fn send_error(id: Option<u64>, why: &str) {
     match id {
-        Some(_) => send_answer(id, json!({ "error": why })),
-        None => write(&json!({ "remark": why })),
+        Some(_) => send_response(id, json!({ "error": why })),
+        None => write_line(&json!({ "remark": why })),
     }
 }
 
-/// A request of the client. Times are in milliseconds since 1970; the client chooses the numbers of
-/// measurements.
+/// A request from the client. Times are in milliseconds since 1970. The client assigns the numbers
+/// of measurements.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// The ID, which the answer repeats.
+    /// The ID, which is repeated in the response.
     id: Option<u64>,
-    /// Starts a measurement at `at_ms`. It covers the process `pid`, by default the parent of this
-    /// one, and its descendants.
+    /// Starts the measurement with this number at `at_ms`. It covers the process `pid` and its
+    /// descendants. By default, `pid` is the parent of this process.
     begin: Option<u64>,
     /// Ends the measurement with this number at `at_ms`.
     end: Option<u64>,
-    /// Requests the result of a measurement: a `Cost`, and the `StoredCost` for notebooks.
+    /// Requests the result of the measurement with this number: a `Cost`, and a `StoredCost` for
+    /// notebooks.
     cost: Option<u64>,
-    /// Discards a measurement whose result is not needed.
+    /// Discards the measurement with this number, whose result is not needed.
     forget: Option<u64>,
     /// Adds a mark with this text at `at_ms`.
     mark: Option<String>,
     /// Requests the newest sample with the inventory.
     snapshot: Option<bool>,
-    /// Starts a stream of samples with this interval in milliseconds; `null` stops it.
+    /// Starts a stream of samples at this interval in milliseconds; `null` stops the stream.
     #[serde(default, deserialize_with = "read_stream")]
-    stream: Option<Stream>,
+    stream: Option<StreamInterval>,
     /// Requests a span of history from a running server.
     history: Option<HistoryQuery>,
     at_ms: Option<f64>,
@@ -122,23 +124,25 @@ struct Request {
 
 /// The interval of streamed samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stream {
+enum StreamInterval {
     EveryMs(u32),
     Never,
 }
 
-/// Deserializes the interval, and distinguishes `null` from an absent key.
+/// Deserializes the interval of the stream. `null` is distinguished from an absent key.
 fn read_stream<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Stream>, D::Error> {
+) -> Result<Option<StreamInterval>, D::Error> {
     let interval_ms = Option::deserialize(deserializer)?;
-    Ok(Some(interval_ms.map_or(Stream::Never, Stream::EveryMs)))
+    Ok(Some(
+        interval_ms.map_or(StreamInterval::Never, StreamInterval::EveryMs),
+    ))
 }
 
 /// Returns the `id` of a request that is otherwise invalid.
 ///
 /// # Errors
-/// Returns an error if the line is no JSON object.
+/// Returns an error if the line is not a JSON object.
 fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
     #[derive(Deserialize)]
     struct RequestId {
@@ -147,9 +151,10 @@ fn parse_id(line: &[u8]) -> serde_json::Result<Option<u64>> {
     serde_json::from_slice(line).map(|RequestId { id }| id)
 }
 
-/// The maximum number of measurements that are kept. A loop with a thousand steps per second
-/// exceeds it after some seconds; by then, a program has requested the results that it needs.
-const MOST: usize = 20_000;
+/// The maximum number of measurements to keep. A loop with a thousand measured steps per second
+/// exceeds the limit after some seconds; by then, its program has requested the results that it
+/// needs.
+const MAX_MEASUREMENTS: usize = 20_000;
 
 #[derive(Default)]
 struct Measurements(BTreeMap<u64, Measurement>);
@@ -157,7 +162,7 @@ struct Measurements(BTreeMap<u64, Measurement>);
 impl Measurements {
     fn add(&mut self, number: u64, measurement: Measurement) {
         self.0.insert(number, measurement);
-        while self.0.len() > MOST
+        while self.0.len() > MAX_MEASUREMENTS
             && let Some(oldest) = self
                 .0
                 .iter()
@@ -185,9 +190,10 @@ impl Measurements {
         self.all().filter_map(|one| one.meter.as_mut())
     }
 
-    /// Records in all measurements that readings are missing.
+    /// Records in all unfinished measurements that readings are missing.
     fn record_loss(&mut self, why: &str) {
-        self.list_meters().for_each(|meter| meter.lose(why));
+        self.list_meters()
+            .for_each(|meter| meter.add_missing_data(why));
     }
 
     /// Returns `true` if any measurement is running.
@@ -195,24 +201,24 @@ impl Measurements {
         self.0.values().any(Measurement::is_running)
     }
 
-    /// Returns the error for an unknown number.
+    /// Returns the error message for an unknown measurement number.
     fn explain_missing(number: u64) -> String {
         format!(
-            "measurement {number} is not known: it never began, or was forgotten as one of more \
-             than {MOST}"
+            "measurement {number} is unknown: it never started, or was discarded because there \
+             were more than {MAX_MEASUREMENTS} measurements"
         )
     }
 }
 
-/// The maximum delay of the driver's own records, which normally arrive within two seconds.
-const RECORDS_COME_WITHIN: Duration = Duration::from_secs(3);
+/// The maximum time to wait for the driver's own records, which normally arrive within two seconds.
+const MAX_RECORD_DELAY: Duration = Duration::from_secs(3);
 
 struct Measurement {
     /// The meter; `None` once the measurement is finished.
     meter: Option<Box<CostMeter>>,
     /// The PID of the root of the measured process tree.
     root: u32,
-    /// The end of the measurement on this process's clock; `None` while it runs.
+    /// The time at which the measurement ended; `None` while it is running.
     ended: Option<Instant>,
     /// The result of a finished measurement.
     cost: Box<Cost>,
@@ -232,33 +238,33 @@ impl Measurement {
         self.ended.is_none()
     }
 
-    /// Returns the root of the process tree; `None` once the measurement is finished.
+    /// Returns the root of the measured process tree, or `None` once the measurement is finished.
     fn root(&self) -> Option<u32> {
         self.meter.as_ref().map(|_| self.root)
     }
 
-    fn end(&mut self, at_ms: f64) {
+    fn set_end_time(&mut self, at_ms: f64) {
         if let (Some(meter), None) = (&mut self.meter, self.ended) {
             meter.end(at_ms);
             self.ended = Some(Instant::now());
         }
     }
 
-    fn push(&mut self, record: &Record, tree: &mut ProcessTree) {
+    fn add_record(&mut self, record: &Record, tree: &mut ProcessTree) {
         if let Some(meter) = &mut self.meter {
-            tree.measure(meter, record);
+            tree.add_to_meter(meter, record);
         }
     }
 
-    /// Returns the time by which an ended measurement is finished with the values known so far;
-    /// `None` if it still runs, or is finished.
+    /// Returns the time at which an ended measurement is finished even if records are missing.
+    /// Returns `None` if the measurement is still running or already finished.
     fn find_deadline(&self) -> Option<Instant> {
         let ended = self.ended.filter(|_| self.meter.is_some());
-        ended.map(|ended| ended + RECORDS_COME_WITHIN)
+        ended.map(|ended| ended + MAX_RECORD_DELAY)
     }
 
-    /// Finishes an ended measurement if its result is complete. `is_over` means that no more
-    /// records arrive.
+    /// Finishes an ended measurement if its result is complete or its deadline has passed.
+    /// `is_over` means that no more records will arrive.
     fn finish(&mut self, gpus: &[Gpu], is_over: bool) {
         let Some(due) = self.find_deadline() else {
             return;
@@ -271,9 +277,9 @@ impl Measurement {
     }
 
     /// Returns the cost so far.
-    fn find_cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
+    fn calculate_cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
         match &mut self.meter {
-            Some(meter) => meter.cost(now_ms, gpus),
+            Some(meter) => meter.current_cost(now_ms, gpus),
             None => (*self.cost).clone(),
         }
     }
@@ -284,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_as_it_is_documented() {
+    fn documented_requests_are_parsed() {
         let read = |text| serde_json::from_str::<Request>(text).unwrap();
         let begin = read(r#"{"begin": 7, "at_ms": 1790000000000.1, "name": "train", "pid": 1234}"#);
         assert_eq!(
@@ -293,15 +299,18 @@ mod tests {
         );
         assert_eq!(
             read(r#"{"stream": 500}"#).stream,
-            Some(Stream::EveryMs(500))
+            Some(StreamInterval::EveryMs(500))
         );
-        assert_eq!(read(r#"{"stream": null}"#).stream, Some(Stream::Never));
+        assert_eq!(
+            read(r#"{"stream": null}"#).stream,
+            Some(StreamInterval::Never)
+        );
         assert_eq!(read(r#"{"forget": 1}"#).stream, None);
         let history =
             read(r#"{"id": 3, "history": {"from_ms": 5, "metrics": "a,b&c", "points": 600}}"#)
                 .history;
         assert_eq!(
-            history.unwrap().target(),
+            history.unwrap().request_target(),
             "history?from_ms=5&metrics=a%2Cb%26c&points=600"
         );
         let error = serde_json::from_str::<Request>(r#"{"began": 7}"#)

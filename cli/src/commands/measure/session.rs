@@ -1,5 +1,5 @@
-//! The event loop of `gpumon measure`, which handles requests and records in their order and sends
-//! pending answers.
+//! The event loop of `gpumon measure`, which handles requests and records in order and sends
+//! pending responses.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -18,41 +18,42 @@ use rustix::{
 use serde_json::json;
 
 use super::{
-    Measurement, Measurements, Request, Stream, parse_id, refuse, refuse_line, send_answer, write,
+    Measurement, Measurements, Request, StreamInterval, parse_id, report_invalid_line, send_error,
+    send_response, write_line,
 };
 use crate::{
     background::spawn,
-    commands::{mark::Forwarder, run::INTERVAL},
+    commands::{mark::MarkForwarder, run::SAMPLING_INTERVAL},
     exit::{Failure, Result},
     feed::{Feed, Input},
-    local::{NoServer, ServerArgs},
+    local::{NoServerError, ServerArgs},
     options::SourceArgs,
     process_tree::ProcessTree,
 };
 
-/// The sampling interval without a running measurement. A new measurement must know the memory in
-/// use just before its start.
-const IDLE: Duration = Duration::from_secs(1);
+/// The sampling interval while no measurement is running. Sampling continues because a new
+/// measurement needs the memory in use just before its start.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time after a measurement during which another one is likely.
-const MEASURES_AGAIN_WITHIN: Duration = Duration::from_secs(10);
+/// How long after a measurement a new measurement is considered likely.
+const REPEAT_WINDOW: Duration = Duration::from_secs(10);
 
-/// The age up to which records are kept for new measurements, in milliseconds, because a record
-/// also covers the time before it.
-const REMEMBERED_MS: u64 = 2_500;
+/// The maximum age in milliseconds of records that are kept for new measurements. Older records
+/// matter because a record also covers the time before it.
+const MAX_KEPT_RECORD_AGE_MS: u64 = 2_500;
 
-/// The interval at which pending requests are checked if nothing else happens.
-const TICK: Duration = Duration::from_millis(250);
+/// The interval at which pending requests are checked while there are no events.
+const TICK_INTERVAL: Duration = Duration::from_millis(250);
 
-pub(super) enum Happening {
-    /// A line of input, which may be an invalid request.
+pub(super) enum SessionEvent {
+    /// A line of input, which may be invalid.
     Request(Vec<u8>),
     EndOfRequests,
     Opened(Result<Feed<Self>>),
     Fed(Input),
 }
 
-impl From<Input> for Happening {
+impl From<Input> for SessionEvent {
     fn from(input: Input) -> Self {
         Self::Fed(input)
     }
@@ -64,23 +65,23 @@ type Problem = Option<String>;
 pub(super) struct Session {
     source: SourceArgs,
     server: ServerArgs,
-    forwarder: Forwarder,
-    happenings: SyncSender<Happening>,
-    feed: Option<Feed<Happening>>,
+    forwarder: MarkForwarder,
+    happenings: SyncSender<SessionEvent>,
+    feed: Option<Feed<SessionEvent>>,
     interval: Duration,
-    /// The last time at which a measurement was running.
+    /// The last time at which any measurement was running.
     measured: Option<Instant>,
     problem: Problem,
     inventory: Option<Inventory>,
     sample: Option<Sample>,
-    /// Recent records, with the times at which they arrived.
+    /// Recent records, each with its time in milliseconds since 1970.
     recent: VecDeque<(u64, Record)>,
     measurements: Measurements,
     trees: HashMap<u32, ProcessTree>,
-    /// Pending requests for a cost: the request's ID, and the number of the measurement.
+    /// Pending requests for a cost: the request's ID and the measurement's number.
     waiting_for_cost: Vec<(u64, u64)>,
     waiting_for_sample: Vec<u64>,
-    /// The interval of streamed samples and the time of the last one, in milliseconds.
+    /// The interval of streamed samples, and the time of the last streamed sample, in milliseconds.
     stream: Option<(u32, u64)>,
 }
 
@@ -88,15 +89,15 @@ impl Session {
     pub(super) fn new(
         source: &SourceArgs,
         server: &ServerArgs,
-        happenings: SyncSender<Happening>,
+        happenings: SyncSender<SessionEvent>,
     ) -> Self {
         Self {
             source: source.clone(),
             server: server.clone(),
-            forwarder: Forwarder::new(server),
+            forwarder: MarkForwarder::new(server),
             happenings,
             feed: None,
-            interval: INTERVAL,
+            interval: SAMPLING_INTERVAL,
             measured: Some(Instant::now()),
             problem: None,
             inventory: None,
@@ -110,48 +111,50 @@ impl Session {
         }
     }
 
-    /// Starts reading the GPUs in the background.
-    pub(super) fn open(&self) -> io::Result<()> {
+    /// Opens the source of readings in the background.
+    pub(super) fn start_reading(&self) -> io::Result<()> {
         let happenings = self.happenings.clone();
         Feed::start_in_background(
             &self.source,
             &self.server,
-            INTERVAL,
+            SAMPLING_INTERVAL,
             happenings,
-            Happening::Opened,
+            SessionEvent::Opened,
         )
     }
 
     /// Handles events until the input ends.
-    pub(super) fn follow(&mut self, waiting: &Receiver<Happening>) -> Result {
+    pub(super) fn run_loop(&mut self, waiting: &Receiver<SessionEvent>) -> Result {
         loop {
-            match waiting.recv_timeout(TICK) {
-                Ok(Happening::Request(line)) => self.on_request(&line),
-                Ok(Happening::Opened(Ok(feed))) => self.feed = Some(feed),
-                Ok(Happening::Opened(Err(failure)) | Happening::Fed(Input::Failed(failure))) => {
-                    self.fail(&failure);
+            match waiting.recv_timeout(TICK_INTERVAL) {
+                Ok(SessionEvent::Request(line)) => self.handle_request(&line),
+                Ok(SessionEvent::Opened(Ok(feed))) => self.feed = Some(feed),
+                Ok(
+                    SessionEvent::Opened(Err(failure)) | SessionEvent::Fed(Input::Failed(failure)),
+                ) => {
+                    self.record_failure(&failure);
                 }
-                Ok(Happening::Fed(input)) => self.on_input(input),
-                Ok(Happening::EndOfRequests) | Err(RecvTimeoutError::Disconnected) => {
-                    self.forwarder.finish();
+                Ok(SessionEvent::Fed(input)) => self.handle_input(input),
+                Ok(SessionEvent::EndOfRequests) | Err(RecvTimeoutError::Disconnected) => {
+                    self.forwarder.wait_for_queued_marks();
                     return Ok(());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            self.answer_what_waits();
+            self.respond_to_pending_requests();
             self.choose_interval();
         }
     }
 
-    fn on_request(&mut self, line: &[u8]) {
+    fn handle_request(&mut self, line: &[u8]) {
         let request: Request = match serde_json::from_slice(line) {
             Ok(request) => request,
-            Err(error) => return refuse_invalid(line, &error),
+            Err(error) => return refuse_invalid_request(line, &error),
         };
         let Request { id, at_ms, .. } = request;
         let at_ms = at_ms.unwrap_or_else(|| now_ms() as f64);
         if let Some(number) = request.begin {
-            self.begin(
+            self.begin_measurement(
                 number,
                 request.name,
                 request.pid.unwrap_or_else(parent_id),
@@ -159,37 +162,38 @@ impl Session {
             );
         } else if let Some(number) = request.end {
             match self.measurements.get(number) {
-                Some(measurement) => measurement.end(at_ms),
-                None => refuse(id, &Measurements::explain_missing(number)),
+                Some(measurement) => measurement.set_end_time(at_ms),
+                None => send_error(id, &Measurements::explain_missing(number)),
             }
         } else if let Some(number) = request.cost {
             self.waiting_for_cost.push((id.unwrap_or_default(), number));
         } else if let Some(number) = request.forget {
             self.measurements.forget(number);
         } else if let Some(text) = request.mark {
-            self.mark(id, &text, at_ms);
+            self.add_mark(id, &text, at_ms);
         } else if request.snapshot.is_some() {
             self.waiting_for_sample.push(id.unwrap_or_default());
         } else if let Some(stream) = request.stream {
             self.stream = match stream {
-                Stream::EveryMs(interval_ms) => Some((interval_ms, 0)),
-                Stream::Never => None,
+                StreamInterval::EveryMs(interval_ms) => Some((interval_ms, 0)),
+                StreamInterval::Never => None,
             };
         } else if let Some(history) = request.history {
-            ask_for_history(self.server.clone(), id, history);
+            request_history(self.server.clone(), id, history);
         } else {
-            refuse(
+            send_error(
                 id,
-                "a request says what it wants: begin, end, cost, forget, mark, snapshot, stream or history",
+                "the request contains no command: give begin, end, cost, forget, mark, snapshot, \
+                 stream or history",
             );
         }
     }
 
-    fn begin(&mut self, number: u64, name: Option<String>, root: u32, at_ms: f64) {
+    fn begin_measurement(&mut self, number: u64, name: Option<String>, root: u32, at_ms: f64) {
         let mut measurement = Measurement::new(name, root, at_ms);
         if !self.trees.contains_key(&root) {
-            // Trees of finished measurements are dropped, because PIDs are reused. The client's own
-            // tree is kept, because it knows orphans of processes that have ended.
+            // The trees of finished measurements are dropped, because PIDs are reused. The tree of
+            // the client is kept, because it contains orphans of processes that have ended.
             let measured: BTreeSet<u32> = self
                 .measurements
                 .all()
@@ -203,14 +207,14 @@ impl Session {
             .entry(root)
             .or_insert_with(|| ProcessTree::new(root));
         for (_, record) in &self.recent {
-            measurement.push(record, tree);
+            measurement.add_record(record, tree);
         }
         if let Some(meter) = &mut measurement.meter {
             if let Some(problem) = &self.problem {
-                meter.lose(problem);
+                meter.add_missing_data(problem);
             }
-            if !is_process(root) {
-                meter.lose(&format!(
+            if !process_exists(root) {
+                meter.add_missing_data(&format!(
                     "no such process: {root}; name the PID of a running process"
                 ));
             }
@@ -219,32 +223,32 @@ impl Session {
         self.measured = Some(Instant::now());
     }
 
-    fn mark(&mut self, id: Option<u64>, text: &str, at_ms: f64) {
+    fn add_mark(&mut self, id: Option<u64>, text: &str, at_ms: f64) {
         let mark = match Mark::parse_text(text) {
             Ok(text) => CostMark {
                 at_ms: at_ms as u64,
                 text,
             },
-            Err(why) => return refuse(id, &why),
+            Err(why) => return send_error(id, &why),
         };
         self.measurements
             .list_meters()
             .for_each(|meter| meter.add_mark(mark.clone()));
-        if self.asks_server() {
-            self.forwarder.send(&mark);
+        if self.may_use_server() {
+            self.forwarder.queue_mark(&mark);
         }
     }
 
-    fn on_input(&mut self, input: Input) {
+    fn handle_input(&mut self, input: Input) {
         match input {
             Input::Record { text, at_ms, .. } => {
                 if let Ok(record) = Record::decode(&text) {
-                    self.on_record(record, at_ms);
+                    self.handle_record(record, at_ms);
                 }
             }
-            Input::Remark(remark) => self.tell(&remark),
+            Input::Remark(remark) => self.send_remark(&remark),
             Input::NoReadings(problem) => {
-                self.tell(&problem);
+                self.send_remark(&problem);
                 self.problem = Some(problem);
             }
             Input::ServerEnded => {
@@ -253,20 +257,22 @@ impl Session {
                     .as_mut()
                     .map(|feed| feed.continue_without_server(self.interval));
                 if let Some(Err(failure)) = continued {
-                    self.fail(&failure);
+                    self.record_failure(&failure);
                 }
             }
-            // Missed samples need no handling: meters detect gaps by the samples' times.
+            // Missed samples need no handling, because meters detect gaps from the samples' times.
             Input::Missed(_) | Input::Failed(_) | Input::Stop => {}
         }
     }
 
-    fn on_record(&mut self, record: Record, at_ms: u64) {
+    fn handle_record(&mut self, record: Record, at_ms: u64) {
         match &record {
             Record::Inventory(inventory) => self.inventory = Some(inventory.clone()),
             Record::Sample(sample) => {
                 self.problem = None;
-                self.trees.values_mut().for_each(ProcessTree::remember);
+                self.trees
+                    .values_mut()
+                    .for_each(ProcessTree::find_new_members);
                 self.stream_sample(sample);
                 self.sample = Some(sample.clone());
             }
@@ -277,14 +283,14 @@ impl Session {
                 .root()
                 .and_then(|root| self.trees.get_mut(&root))
             {
-                measurement.push(&record, tree);
+                measurement.add_record(&record, tree);
             }
         }
         self.recent.push_back((at_ms, record));
         while self
             .recent
             .front()
-            .is_some_and(|(old_ms, _)| old_ms + REMEMBERED_MS < at_ms)
+            .is_some_and(|(old_ms, _)| old_ms + MAX_KEPT_RECORD_AGE_MS < at_ms)
         {
             self.recent.pop_front();
         }
@@ -294,27 +300,29 @@ impl Session {
         let Some((interval_ms, last_ms)) = &mut self.stream else {
             return;
         };
-        // A sample may arrive slightly early.
-        if sample.at_ms + INTERVAL.as_millis() as u64 / 2 >= *last_ms + u64::from(*interval_ms) {
+        // Samples may arrive slightly early, so half a sampling interval is tolerated.
+        if sample.at_ms + SAMPLING_INTERVAL.as_millis() as u64 / 2
+            >= *last_ms + u64::from(*interval_ms)
+        {
             *last_ms = sample.at_ms;
-            write(&json!({ "sample": sample }));
+            write_line(&json!({ "sample": sample }));
         }
     }
 
     /// Sends a remark to the client and records it in all measurements.
-    fn tell(&mut self, remark: &str) {
-        write(&json!({ "remark": remark }));
+    fn send_remark(&mut self, remark: &str) {
+        write_line(&json!({ "remark": remark }));
         self.measurements.record_loss(remark);
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn record_failure(&mut self, failure: &Failure) {
         let problem = failure.describe();
-        write(&json!({ "failed": problem }));
+        write_line(&json!({ "failed": problem }));
         self.measurements.record_loss(&problem);
         self.problem = Some(problem);
     }
 
-    fn answer_what_waits(&mut self) {
+    fn respond_to_pending_requests(&mut self) {
         let gpus = self
             .inventory
             .as_ref()
@@ -326,22 +334,22 @@ impl Session {
             .for_each(|measurement| measurement.finish(gpus, is_over));
         self.waiting_for_cost.retain(|(id, number)| {
             let Some(measurement) = self.measurements.get(*number) else {
-                refuse(Some(*id), &Measurements::explain_missing(*number));
+                send_error(Some(*id), &Measurements::explain_missing(*number));
                 return false;
             };
             if measurement.find_deadline().is_some() {
                 return true;
             }
-            let cost = measurement.find_cost(now_ms() as f64, gpus);
-            send_answer(
+            let cost = measurement.calculate_cost(now_ms() as f64, gpus);
+            send_response(
                 Some(*id),
-                json!({ "cost": cost, "stored": StoredCost::new(&cost) }),
+                json!({ "cost": cost, "stored": StoredCost::from_cost(&cost) }),
             );
             false
         });
         if let (Some(inventory), Some(sample)) = (&self.inventory, &self.sample) {
             for id in self.waiting_for_sample.drain(..) {
-                send_answer(
+                send_response(
                     Some(id),
                     json!({ "snapshot": { "inventory": inventory, "sample": sample } }),
                 );
@@ -349,7 +357,7 @@ impl Session {
         } else if let Some(problem) = &self.problem {
             self.waiting_for_sample
                 .drain(..)
-                .for_each(|id| refuse(Some(id), problem));
+                .for_each(|id| send_error(Some(id), problem));
         }
     }
 
@@ -360,14 +368,14 @@ impl Session {
         }
         let is_measured = self
             .measured
-            .is_some_and(|measured| measured.elapsed() < MEASURES_AGAIN_WITHIN);
-        let streamed = self.stream.map_or(IDLE, |(interval_ms, _)| {
+            .is_some_and(|measured| measured.elapsed() < REPEAT_WINDOW);
+        let streamed = self.stream.map_or(IDLE_INTERVAL, |(interval_ms, _)| {
             Duration::from_millis(interval_ms.into())
         });
         let wanted = if is_measured {
-            INTERVAL
+            SAMPLING_INTERVAL
         } else {
-            streamed.clamp(INTERVAL, IDLE)
+            streamed.clamp(SAMPLING_INTERVAL, IDLE_INTERVAL)
         };
         if wanted != self.interval
             && let Some(feed) = &mut self.feed
@@ -377,42 +385,42 @@ impl Session {
         }
     }
 
-    fn asks_server(&self) -> bool {
+    fn may_use_server(&self) -> bool {
         !self.source.no_daemon
     }
 }
 
-/// The maximum number of bytes of an invalid request that the answer quotes.
+/// The maximum number of bytes of an invalid request that are quoted in the response.
 const MAX_QUOTED_BYTES: usize = 200;
 
-/// Answers an invalid request at once, because the client may wait for the answer.
-fn refuse_invalid(line: &[u8], error: &serde_json::Error) {
+/// Responds to an invalid request immediately, because the client may be waiting.
+fn refuse_invalid_request(line: &[u8], error: &serde_json::Error) {
     let quoted = String::from_utf8_lossy(&line[..line.len().min(MAX_QUOTED_BYTES)]);
     let why = format!(
-        "the gpumon program cannot read this request: {error}: {quoted}; reinstall gpumon if the versions of its Python \
-         package and its program differ"
+        "the gpumon program cannot read this request: {error}: {quoted}; reinstall gpumon if the \
+         versions of its Python package and its program differ"
     );
     match parse_id(line) {
-        Ok(id) => refuse(id, &why),
-        Err(_) => refuse_line(&why),
+        Ok(id) => send_error(id, &why),
+        Err(_) => report_invalid_line(&why),
     }
 }
 
 /// Returns `true` if a process with this PID exists, even if it belongs to another user.
-fn is_process(pid: u32) -> bool {
+fn process_exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 /// Requests history on a new thread, because the server may have to read its disk.
-fn ask_for_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
+fn request_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
     let work = move || {
         let asked = server
             .connect()
-            .map_err(|error: NoServer| error.to_string())
+            .map_err(|error: NoServerError| error.to_string())
             .and_then(|server| {
                 server
-                    .ask("GET", &format!("/api/v1/{}", history.target()))
+                    .send_request("GET", &format!("/api/v1/{}", history.request_target()))
                     .map_err(|error| format!("the server does not answer: {error}; restart it"))
             });
         let read = asked.and_then(|asked| match asked.status {
@@ -421,12 +429,12 @@ fn ask_for_history(server: ServerArgs, id: Option<u64>, history: HistoryQuery) {
             _ => Err(asked.body.trim().to_owned()),
         });
         match read {
-            Ok(span) => send_answer(id, json!({ "history": span })),
-            Err(why) => refuse(id, &why),
+            Ok(span) => send_response(id, json!({ "history": span })),
+            Err(why) => send_error(id, &why),
         }
     };
     if spawn("history", work).is_err() {
-        refuse(
+        send_error(
             id,
             "no thread could be started to ask the server; end other programs",
         );

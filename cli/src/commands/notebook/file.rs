@@ -1,4 +1,4 @@
-//! Parser of notebook files, limited to the stored costs of cells.
+//! Parser for notebook files, which reads only the cells' code and stored costs.
 
 use std::{
     io::{BufRead, BufReader, Read as _},
@@ -17,31 +17,32 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 
-/// The maximum size of a notebook in bytes. Larger files contain images and tables as outputs,
+/// The maximum size of a notebook file in bytes. Larger files contain images and tables as outputs,
 /// which the user can clear.
-const LARGEST: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
-/// The cells of a notebook that have a stored cost.
+/// A notebook's cells that have a stored cost.
 #[derive(Debug, Default)]
 pub(super) struct Notebook {
     pub(super) cells: Vec<CellReport>,
-    /// The number of cells with code.
+    /// The number of code cells in the notebook.
     pub(super) code_cells: usize,
-    /// The number of cells whose cost has a format that this version does not know.
+    /// The number of cells with a stored cost in an unknown format.
     pub(super) unknown: usize,
 }
 
 /// A cell with its stored cost.
 #[derive(Debug)]
 pub(super) struct CellReport {
-    /// The position among all cells, from 1.
+    /// The cell's position in the notebook, starting at 1.
     pub(super) place: usize,
     /// The execution count, which Jupyter shows as `[3]`; `None` if the outputs were cleared.
     pub(super) execution_count: Option<u32>,
     /// The first meaningful line of the code.
     pub(super) line: String,
     pub(super) cost: StoredCost,
-    /// Whether the cost belongs to an earlier run than the cell's outputs.
+    /// Whether the cost belongs to an earlier run, rather than to the run that produced the cell's
+    /// outputs.
     pub(super) is_earlier: bool,
 }
 
@@ -49,18 +50,18 @@ impl Notebook {
     /// Reads a notebook file.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, is no notebook of format 4, or has no costs.
+    /// Returns an error if the file cannot be read, is not a notebook of format 4, or has no costs.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
         let file = open_regular(path)
             .with_context(|| format!("cannot read {shown}"))
             .map_err(Failure::usage)?;
-        let mut file = BufReader::new(file.take(LARGEST + 1));
-        let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is no notebook"));
+        let mut file = BufReader::new(file.take(MAX_BYTES + 1));
+        let notebook = Self::parse(&mut file).with_context(|| format!("{shown} is not a notebook"));
         if file.get_ref().limit() == 0 {
             let why = anyhow!(
-                "{shown} has more than {} MiB: clear its outputs",
-                LARGEST >> 20
+                "{shown} is larger than {} MiB: clear its outputs",
+                MAX_BYTES >> 20
             );
             return Err(Failure::usage(why));
         }
@@ -68,20 +69,22 @@ impl Notebook {
         match (notebook.cells.is_empty(), notebook.unknown) {
             (false, _) => Ok(notebook),
             (true, 0) => Err(anyhow!(
-                "{shown} keeps no costs: none of its {} code cells held a GPU in a run that gpumon measured; run it in \
-                 JupyterLab with gpumon, or by `papermill --engine gpumon IN.ipynb OUT.ipynb`",
+                "{shown} contains no costs: 0 of {} code cells used a GPU in a run that gpumon \
+                 measured; run it in JupyterLab with gpumon, or with `papermill --engine \
+                 gpumon IN.ipynb OUT.ipynb`",
                 notebook.code_cells
             )
             .into()),
             (true, _) => Err(anyhow!(
-                "{shown} keeps costs in a form that this version does not know: update gpumon, or run the notebook again"
+                "{shown} contains costs in a format that this version does not support: update \
+                 gpumon, or run the notebook again"
             )
             .into()),
         }
     }
 
     fn parse(mut text: impl BufRead) -> anyhow::Result<Self> {
-        // Editors on Windows write a byte order mark.
+        // Some editors on Windows write a byte order mark.
         if text.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
             text.consume(3);
         }
@@ -90,7 +93,8 @@ impl Notebook {
         })?;
         if file.nbformat < 4 {
             return Err(anyhow!(
-                "its format {} is older than 4: convert it with `jupyter nbconvert --to notebook --inplace`",
+                "its format {} is older than 4: convert it with `jupyter nbconvert --to notebook \
+                 --inplace`",
                 file.nbformat
             ));
         }
@@ -101,7 +105,7 @@ impl Notebook {
 #[derive(Debug, Deserialize)]
 struct File {
     nbformat: u64,
-    /// The cells, without outputs, so that the required memory does not depend on outputs.
+    /// The cells. Outputs are skipped, so that large outputs do not require memory.
     #[serde(default)]
     cells: Vec<Cell>,
 }
@@ -113,14 +117,15 @@ impl From<Vec<Cell>> for Notebook {
             notebook.code_cells += usize::from(cell.kind == "code");
             match cell.metadata.gpumon {
                 None => {}
-                Some(Stored(None)) => notebook.unknown += 1,
-                Some(Stored(Some(cost))) => {
-                    let source = text_of(&cell.source);
-                    let run = run_of(&source, &cell.execution_count, &cell.metadata.execution);
+                Some(StoredEntry(None)) => notebook.unknown += 1,
+                Some(StoredEntry(Some(cost))) => {
+                    let source = join_source(&cell.source);
+                    let run =
+                        read_current_run(&source, &cell.execution_count, &cell.metadata.execution);
                     notebook.cells.push(CellReport {
                         place,
                         execution_count: run.execution_count,
-                        line: first_line(&source),
+                        line: find_first_line(&source),
                         is_earlier: cost.run.as_ref() != Some(&run),
                         cost,
                     });
@@ -135,12 +140,12 @@ impl From<Vec<Cell>> for Notebook {
 struct Cell {
     #[serde(rename = "cell_type")]
     kind: String,
-    /// The execution count. A value of another type is ignored.
+    /// The execution count. A value that is not a number is ignored.
     #[serde(default)]
     execution_count: Value,
     #[serde(default)]
     metadata: Metadata,
-    /// The source as one text or as lines, since the format allows both.
+    /// The source, which the format allows to be a string or a list of lines.
     #[serde(default)]
     source: Value,
 }
@@ -148,40 +153,40 @@ struct Cell {
 #[derive(Debug, Default, Deserialize)]
 struct Metadata {
     #[serde(default)]
-    gpumon: Option<Stored>,
+    gpumon: Option<StoredEntry>,
     #[serde(default)]
     execution: Value,
 }
 
-/// A stored cost; `None` if its format is unknown or a number is impossible.
+/// A stored cost, or `None` if the format is unknown or a number is out of range.
 #[derive(Debug)]
-struct Stored(Option<StoredCost>);
+struct StoredEntry(Option<StoredCost>);
 
 /// Keys of a stored cost that must be present but can be `null`.
-const NULLABLE: [&str; 4] = [
+const NULLABLE_KEYS: [&str; 4] = [
     "gpu_s",
     "peak_memory_bytes",
     "memory_change_bytes",
     "energy_joules",
 ];
 
-impl<'de> Deserialize<'de> for Stored {
+impl<'de> Deserialize<'de> for StoredEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut stored = Value::deserialize(deserializer)?;
-        // A run in an unknown format is ignored, and the cost is still used.
+        // If the format of `run` is unknown, `run` is ignored and the rest of the cost is used.
         let run = stored.get_mut("run").map(Value::take);
         let run = run.and_then(|run| serde_json::from_value(run).ok());
-        let is_complete = NULLABLE.iter().all(|key| stored.get(key).is_some());
+        let is_complete = NULLABLE_KEYS.iter().all(|key| stored.get(key).is_some());
         let cost = serde_json::from_value::<StoredCost>(stored).ok();
         let is_known =
-            |cost: &StoredCost| cost.version == StoredCost::VERSION && cost.is_possible();
+            |cost: &StoredCost| cost.version == StoredCost::VERSION && cost.is_plausible();
         let cost = cost.filter(|cost| is_complete && is_known(cost));
         Ok(Self(cost.map(|cost| StoredCost { run, ..cost })))
     }
 }
 
-/// Returns the current run of a cell, as defined by [`CellRun`].
-fn run_of(source: &str, execution_count: &Value, execution: &Value) -> CellRun {
+/// Returns the cell's current run, which identifies the source and the execution.
+fn read_current_run(source: &str, execution_count: &Value, execution: &Value) -> CellRun {
     let mut crc = Crc::new();
     crc.update(source.as_bytes());
     CellRun {
@@ -194,8 +199,8 @@ fn run_of(source: &str, execution_count: &Value, execution: &Value) -> CellRun {
     }
 }
 
-/// Returns the source of a cell as one text.
-fn text_of(source: &Value) -> String {
+/// Returns the source of a cell as one string.
+fn join_source(source: &Value) -> String {
     let lines = source
         .as_array()
         .map_or(slice::from_ref(source), |lines| lines);
@@ -203,8 +208,9 @@ fn text_of(source: &Value) -> String {
     lines.unwrap_or_default().concat()
 }
 
-/// Returns the first line that is neither empty nor a comment, or else the first non-empty line.
-fn first_line(text: &str) -> String {
+/// Returns the first line that is neither empty nor a comment. If there is no such line, returns
+/// the first non-empty line.
+fn find_first_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines()
         .find(|line| !line.starts_with('#'))
@@ -222,17 +228,17 @@ mod tests {
     const COST: &str = r#"{"version": 1, "duration_s": 12.3, "gpu_s": 9.81, "peak_memory_bytes": 65498251264,
         "memory_change_bytes": null, "energy_joules": 6100, "shared": false, "gpus": ["NVIDIA H200"]}"#;
 
-    fn notebook(cells: &str) -> String {
+    fn make_notebook(cells: &str) -> String {
         format!(r#"{{"nbformat": 4, "nbformat_minor": 5, "metadata": {{}}, "cells": [{cells}]}}"#)
     }
 
-    fn code(source: &str, metadata: &str) -> String {
+    fn make_code_cell(source: &str, metadata: &str) -> String {
         format!(
             r#"{{"cell_type": "code", "execution_count": 3, "metadata": {metadata}, "outputs": [], "source": {source}}}"#
         )
     }
 
-    fn why(text: &str) -> String {
+    fn find_error(text: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ipynb");
         fs::write(&path, text).unwrap();
@@ -244,18 +250,18 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_read_with_their_place_and_their_first_line() {
+    fn cells_have_position_and_first_line() {
         let metadata = format!(r#"{{"gpumon": {COST}, "tags": []}}"#);
         let cells = [
             r#"{"cell_type": "markdown", "metadata": {}, "source": "text"}"#.to_owned(),
-            code(
+            make_code_cell(
                 r##"["\n", "# the model\n", "  train(model)\n"]"##,
                 &metadata,
             ),
-            code(r##""# nothing else""##, &metadata),
-            code(r#""x = 1""#, "{}"),
+            make_code_cell(r##""# nothing else""##, &metadata),
+            make_code_cell(r#""x = 1""#, "{}"),
         ];
-        let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
+        let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
         let told: Vec<_> = read
             .cells
             .iter()
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_of_another_run_is_earlier() {
+    fn cost_of_previous_run_is_marked_earlier() {
         #[derive(Deserialize)]
         struct Case {
             name: String,
@@ -290,10 +296,11 @@ mod tests {
             let mut cost: Value = serde_json::from_str(COST).unwrap();
             cost["run"] = run;
             cell["metadata"]["gpumon"] = cost;
-            let read = Notebook::parse(notebook(&cell.to_string()).as_bytes()).unwrap();
+            let read = Notebook::parse(make_notebook(&cell.to_string()).as_bytes()).unwrap();
             assert_eq!(read.cells[0].is_earlier, !fits, "{name}");
         }
-        // Costs of older versions have no run, and other costs have a run in an unknown format.
+        // Older versions store costs without a run. Costs with a run in an unknown format are
+        // treated the same way.
         let odd = [
             "7",
             "{}",
@@ -301,14 +308,17 @@ mod tests {
         ]
         .map(|run| {
             let cost = COST.replace("\"version\"", &format!("\"run\": {run}, \"version\""));
-            code(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#))
+            make_code_cell(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#))
         });
         let cells = [
-            &[code(r#""x""#, &format!(r#"{{"gpumon": {COST}}}"#))],
+            &[make_code_cell(
+                r#""x""#,
+                &format!(r#"{{"gpumon": {COST}}}"#),
+            )],
             &odd[..],
         ]
         .concat();
-        let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
+        let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
         assert_eq!(
             read.cells
                 .iter()
@@ -319,19 +329,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_notebook_is_refused_with_its_cure() {
+    fn invalid_notebook_error_names_the_fix() {
         assert!(
-            why("PNG").contains("name a file that Jupyter has saved"),
+            find_error("PNG").contains("name a file that Jupyter has saved"),
             "{}",
-            why("PNG")
+            find_error("PNG")
         );
         assert!(
-            Notebook::parse(format!("\u{feff}{}", notebook("")).as_bytes()).is_ok(),
+            Notebook::parse(format!("\u{feff}{}", make_notebook("")).as_bytes()).is_ok(),
             "with a mark of its encoding"
         );
-        assert!(why(r#"{"cells": []}"#).contains("missing field `nbformat`"));
+        assert!(find_error(r#"{"cells": []}"#).contains("missing field `nbformat`"));
         assert!(
-            why(r#"{"nbformat": 3, "worksheets": []}"#)
+            find_error(r#"{"nbformat": 3, "worksheets": []}"#)
                 .contains("format 3 is older than 4: convert it with `jupyter")
         );
         assert!(
@@ -344,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_numbers_are_no_cost() {
+    fn absurd_numbers_are_not_accepted_as_cost() {
         for (known, absurd) in [
             ("12.3", "1e300"),
             ("12.3", "-1"),
@@ -361,10 +371,10 @@ mod tests {
         ] {
             let cost = COST.replace(known, absurd);
             let cells = [
-                code(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#)),
-                code(r#""y""#, &format!(r#"{{"gpumon": {COST}}}"#)),
+                make_code_cell(r#""x""#, &format!(r#"{{"gpumon": {cost}}}"#)),
+                make_code_cell(r#""y""#, &format!(r#"{{"gpumon": {COST}}}"#)),
             ];
-            let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
+            let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
             assert_eq!((read.cells.len(), read.unknown), (1, 1), "{absurd:.40}");
         }
     }
@@ -373,15 +383,15 @@ mod tests {
     fn odd_values_do_not_prevent_the_report() {
         let metadata = format!(r#"{{"gpumon": {COST}}}"#);
         let cells = [
-            code(r#"[1, ["x"], {"a": 2}]"#, &metadata),
-            code(r#"{"a": {"b": []}}"#, &metadata)
+            make_code_cell(r#"[1, ["x"], {"a": 2}]"#, &metadata),
+            make_code_cell(r#"{"a": {"b": []}}"#, &metadata)
                 .replace("\"execution_count\": 3", "\"execution_count\": [3]"),
-            code(
+            make_code_cell(
                 r#""x""#,
                 r#"{"gpumon": {"version": {"a": [1, {}]}, "gpus": [[]]}}"#,
             ),
         ];
-        let read = Notebook::parse(notebook(&cells.join(",")).as_bytes()).unwrap();
+        let read = Notebook::parse(make_notebook(&cells.join(",")).as_bytes()).unwrap();
         let told: Vec<_> = read
             .cells
             .iter()
@@ -409,19 +419,19 @@ mod tests {
             let why = Notebook::read(path).unwrap_err().message().unwrap();
             assert!(why.contains("not a regular file"), "{why}");
         }
-        fs::write(&large, " ".repeat(LARGEST as usize + 1)).unwrap();
+        fs::write(&large, " ".repeat(MAX_BYTES as usize + 1)).unwrap();
         let why = Notebook::read(&large).unwrap_err().message().unwrap();
         assert!(
-            why.contains("has more than 64 MiB: clear its outputs"),
+            why.contains("is larger than 64 MiB: clear its outputs"),
             "{why}"
         );
     }
 
     #[test]
-    fn one_without_costs_says_how_to_get_them() {
-        let without = why(&notebook(&code(r#""x""#, "{}")));
+    fn notebook_without_costs_error_explains_measuring() {
+        let without = find_error(&make_notebook(&make_code_cell(r#""x""#, "{}")));
         assert!(
-            without.starts_with("a.ipynb keeps no costs: none of its 1 code cells held a GPU"),
+            without.starts_with("a.ipynb contains no costs: 0 of 1 code cells used a GPU"),
             "{without}"
         );
         assert!(
@@ -432,11 +442,11 @@ mod tests {
             COST.replace("\"version\": 1", "\"version\": 2"),
             "7".to_owned(),
         ] {
-            let newer = why(&notebook(&code(
+            let newer = find_error(&make_notebook(&make_code_cell(
                 r#""x""#,
                 &format!(r#"{{"gpumon": {other}}}"#),
             )));
-            assert!(newer.contains("does not know: update gpumon"), "{newer}");
+            assert!(newer.contains("does not support: update gpumon"), "{newer}");
         }
     }
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use gpumon_probe::{
     model::StoredCost,
-    units::{byte_size, three_digits_of},
-    untrusted::escaped,
+    units::{format_byte_size, round_to_three_digits},
+    untrusted::escape_untrusted,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::{
         output::print_report,
         style::{DIM, STRONG, paint},
         text::cut,
-        units::{ABSENT, elapsed, priced_joules},
+        units::{ABSENT, format_elapsed, format_joules_with_cost},
     },
 };
 
@@ -45,13 +45,13 @@ Exit codes: 0 success, 1 error or no costs in the file, 2 invalid argument or no
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print what each cell cost when it was run last
+    /// Print what each cell cost in its last run
     ///
     /// JupyterLab stores the cost of each cell that held a GPU in the cell's metadata; so do
     /// papermill, nbconvert and nbclient with gpumon's hooks, without a browser. Peak memory of all
-    /// cells is the maximum of one cell; duration, GPU time and energy are sums over the cells that
-    /// are listed. A cost that does not belong to the cell's last run, because gpumon did not see
-    /// that run or the cell was changed after it, is marked as an earlier run and is not in the
+    /// cells is the maximum of one cell; duration, GPU time and energy are sums over the listed
+    /// cells. A cost that does not belong to the cell's last run, because gpumon did not see that
+    /// run or the cell was changed after it, is marked as an earlier run and is not included in the
     /// sums.
     Report {
         /// Notebook file to report
@@ -68,35 +68,36 @@ pub(crate) fn run(args: &NotebookArgs) -> Result<(), Failure> {
     let notebook = Notebook::read(file)?;
     print_report(
         *json,
-        || as_json(&notebook),
-        |terminal| draw(&notebook, terminal),
+        || to_json(&notebook),
+        |terminal| format_report(&notebook, terminal),
     )
 }
 
-/// Reads a notebook and formats both reports, for fuzzing.
+/// Fuzz target that reads a notebook and formats both reports.
 #[cfg(any(fuzzing, test))]
-pub(crate) fn fuzz(file: &std::path::Path) {
+pub(crate) fn read_and_format(file: &std::path::Path) {
     if let Ok(notebook) = Notebook::read(file) {
-        as_json(&notebook);
-        draw(&notebook, None);
+        to_json(&notebook);
+        format_report(&notebook, None);
     }
 }
 
-/// The width of the code column if the output is no terminal, and its minimum width on a terminal.
-const CODE: (usize, usize) = (60, 20);
+/// The width of the code column if the output is not a terminal, and the column's minimum width on
+/// a terminal.
+const CODE_WIDTHS: (usize, usize) = (60, 20);
 
 const COLUMNS: [Column; 7] = [
-    Column::align_right("Cell", 0),
-    Column::align_right("Run", 1),
-    Column::align_left("Code", 0).cut_down_to(CODE.1),
-    Column::align_right("Duration", 0),
-    Column::align_right("GPU time", 0),
-    Column::align_right("Peak memory", 0),
-    Column::align_left("Energy", 0),
+    Column::new_right_aligned("Cell", 0),
+    Column::new_right_aligned("Run", 1),
+    Column::new_left_aligned("Code", 0).shrink_to(CODE_WIDTHS.1),
+    Column::new_right_aligned("Duration", 0),
+    Column::new_right_aligned("GPU time", 0),
+    Column::new_right_aligned("Peak memory", 0),
+    Column::new_left_aligned("Energy", 0),
 ];
 
-/// Returns the total cost of the last runs of all cells; `None` if all costs are from earlier runs.
-fn total(cells: &[CellReport]) -> Option<StoredCost> {
+/// Returns the total cost of all cells' last runs, or `None` if all costs are from earlier runs.
+fn sum_costs(cells: &[CellReport]) -> Option<StoredCost> {
     let costs = || {
         cells
             .iter()
@@ -107,7 +108,7 @@ fn total(cells: &[CellReport]) -> Option<StoredCost> {
         costs()
             .filter_map(value)
             .reduce(|first, next| first + next)
-            .map(three_digits_of)
+            .map(round_to_three_digits)
     };
     Some(StoredCost {
         version: StoredCost::VERSION,
@@ -116,18 +117,18 @@ fn total(cells: &[CellReport]) -> Option<StoredCost> {
         peak_memory_bytes: costs()
             .filter_map(|cost| cost.peak_memory_bytes)
             .reduce(f64::max),
-        // A sum would be misleading: a cell may free memory that another cell used in an earlier
-        // run.
+        // A sum of memory changes would be misleading, because a cell may free memory that another
+        // cell allocated in an earlier run.
         memory_change_bytes: None,
         energy_joules: sum(|cost| cost.energy_joules),
         shared: costs().any(|cost| cost.shared),
-        gpus: gpus_of(costs()),
+        gpus: list_gpus(costs()),
         run: None,
     })
 }
 
-/// Returns the distinct names of the GPUs.
-fn gpus_of<'a>(costs: impl Iterator<Item = &'a StoredCost>) -> Vec<String> {
+/// Returns the distinct names of the GPUs in the costs.
+fn list_gpus<'a>(costs: impl Iterator<Item = &'a StoredCost>) -> Vec<String> {
     let mut gpus: Vec<String> = Vec::new();
     for name in costs.flat_map(|cost| &cost.gpus) {
         if !gpus.contains(name) {
@@ -137,7 +138,7 @@ fn gpus_of<'a>(costs: impl Iterator<Item = &'a StoredCost>) -> Vec<String> {
     gpus
 }
 
-fn as_json(notebook: &Notebook) -> Value {
+fn to_json(notebook: &Notebook) -> Value {
     let cells: Vec<_> = notebook
         .cells
         .iter()
@@ -151,21 +152,21 @@ fn as_json(notebook: &Notebook) -> Value {
             })
         })
         .collect();
-    json!({ "total": total(&notebook.cells), "cells": cells, "code_cells": notebook.code_cells })
+    json!({ "total": sum_costs(&notebook.cells), "cells": cells, "code_cells": notebook.code_cells })
 }
 
-fn draw(notebook: &Notebook, terminal: Option<usize>) -> String {
-    let total = total(&notebook.cells);
+fn format_report(notebook: &Notebook, terminal: Option<usize>) -> String {
+    let total = sum_costs(&notebook.cells);
     let mut lines: Vec<_> = total
         .iter()
-        .map(|total| cells_of(String::new(), String::new(), "All cells", total, false))
+        .map(|total| format_cells(String::new(), String::new(), "All cells", total, false))
         .collect();
     let totals = lines.len();
     lines.extend(notebook.cells.iter().map(|cell| {
         let run = cell
             .execution_count
             .map_or_else(|| ABSENT.to_owned(), |count| format!("[{count}]"));
-        cells_of(
+        format_cells(
             cell.place.to_string(),
             run,
             &cell.line,
@@ -175,13 +176,13 @@ fn draw(notebook: &Notebook, terminal: Option<usize>) -> String {
     }));
     if terminal.is_none() {
         for line in &mut lines {
-            line[2] = cut(&line[2], CODE.0);
+            line[2] = cut(&line[2], CODE_WIDTHS.0);
         }
     }
     let columns = Columns::new(&COLUMNS, &lines, terminal);
-    let mut text = format!("{}\n\n{}", head(notebook), columns.headings());
+    let mut text = format!("{}\n\n{}", format_heading(notebook), columns.headings());
     for (at, line) in lines.iter().enumerate() {
-        let line = columns.line(line);
+        let line = columns.format_row(line);
         text += &if at < totals {
             paint(STRONG, &line)
         } else {
@@ -193,33 +194,35 @@ fn draw(notebook: &Notebook, terminal: Option<usize>) -> String {
         text += &columns.format_remark(
             0,
             DIM,
-            "earlier run: the cell was changed, cleared or run again after this was measured. It \
-             is not in the sum of all cells.",
+            "earlier run: the cell was changed, cleared or run again after this was measured. Its \
+             cost is not included in the total.",
         );
     }
     if notebook.cells.iter().any(|cell| cell.cost.shared) {
         text += &columns.format_remark(
             0,
             DIM,
-            "shared: others held a GPU at the same time, and the energy has what they used, too.",
+            "shared: other processes used a GPU at the same time, and the energy includes their \
+             part.",
         );
     }
     if notebook.unknown > 0 {
         let cells = if notebook.unknown == 1 {
-            "1 more cell keeps".to_owned()
+            "1 more cell has".to_owned()
         } else {
-            format!("{} more cells keep", notebook.unknown)
+            format!("{} more cells have", notebook.unknown)
         };
-        let remark =
-            format!("{cells} a cost in a form that this version does not know: update gpumon.");
+        let remark = format!(
+            "{cells} a cost in a format that this version does not support: update gpumon."
+        );
         text += &columns.format_remark(0, DIM, &remark);
     }
     text
 }
 
-fn head(notebook: &Notebook) -> String {
-    let names = gpus_of(notebook.cells.iter().map(|cell| &cell.cost));
-    let names: Vec<_> = names.iter().map(|name| escaped(name)).collect();
+fn format_heading(notebook: &Notebook) -> String {
+    let names = list_gpus(notebook.cells.iter().map(|cell| &cell.cost));
+    let names: Vec<_> = names.iter().map(|name| escape_untrusted(name)).collect();
     format!(
         "{} of {} code cells used a GPU: {}",
         notebook.cells.len(),
@@ -228,7 +231,7 @@ fn head(notebook: &Notebook) -> String {
     )
 }
 
-fn cells_of(
+fn format_cells(
     place: String,
     run: String,
     line: &str,
@@ -238,14 +241,14 @@ fn cells_of(
     let known = |value: Option<f64>, format: fn(f64) -> String| {
         value.map_or_else(|| ABSENT.to_owned(), format)
     };
-    let energy = known(cost.energy_joules, priced_joules);
+    let energy = known(cost.energy_joules, format_joules_with_cost);
     [
         place,
         run,
-        escaped(line),
-        elapsed(cost.duration_s),
-        known(cost.gpu_s, elapsed),
-        known(cost.peak_memory_bytes, byte_size),
+        escape_untrusted(line),
+        format_elapsed(cost.duration_s),
+        known(cost.gpu_s, format_elapsed),
+        known(cost.peak_memory_bytes, format_byte_size),
         [
             Some(&*energy),
             cost.shared.then_some("shared"),
@@ -260,11 +263,11 @@ fn cells_of(
 
 #[cfg(test)]
 mod tests {
-    use crate::terminal::style::plain;
+    use crate::terminal::style::strip_styles;
 
     use super::*;
 
-    fn cell_with(place: usize, line: &str, cost: StoredCost) -> CellReport {
+    fn make_cell_report(place: usize, line: &str, cost: StoredCost) -> CellReport {
         CellReport {
             place,
             execution_count: Some(place as u32 + 10),
@@ -303,9 +306,9 @@ mod tests {
                     range(EPOCHS)]  # slow";
         Notebook {
             cells: vec![
-                cell_with(2, "import torch", little),
-                cell_with(5, long, cost),
-                cell_with(12, "evil \u{1b}[31m", shared),
+                make_cell_report(2, "import torch", little),
+                make_cell_report(5, long, cost),
+                make_cell_report(12, "evil \u{1b}[31m", shared),
             ],
             code_cells: 9,
             unknown: 1,
@@ -314,20 +317,20 @@ mod tests {
 
     #[test]
     fn total_comes_first_and_unknown_is_dash() {
-        insta::assert_snapshot!(plain(&draw(&make_notebook(), None)));
+        insta::assert_snapshot!(strip_styles(&format_report(&make_notebook(), None)));
     }
 
     #[test]
     fn narrow_terminal_cuts_code_and_counts() {
-        insta::assert_snapshot!(plain(&draw(&make_notebook(), Some(70))));
+        insta::assert_snapshot!(strip_styles(&format_report(&make_notebook(), Some(70))));
     }
 
     #[test]
     fn earlier_runs_are_marked_and_not_summed() {
         let mut notebook = make_notebook();
         notebook.cells[1].is_earlier = true;
-        insta::assert_snapshot!(plain(&draw(&notebook, None)));
-        let json = as_json(&notebook);
+        insta::assert_snapshot!(strip_styles(&format_report(&notebook, None)));
+        let json = to_json(&notebook);
         assert_eq!(json["total"]["duration_s"], 240.0);
         assert_eq!(json["cells"][1]["earlier_run"], true);
         assert_eq!(json["cells"][2]["earlier_run"], false);
@@ -336,16 +339,16 @@ mod tests {
             .cells
             .iter_mut()
             .for_each(|cell| cell.is_earlier = true);
-        assert_eq!(as_json(&notebook)["total"], Value::Null);
+        assert_eq!(to_json(&notebook)["total"], Value::Null);
         assert!(
-            !plain(&draw(&notebook, None)).contains("All cells  "),
+            !strip_styles(&format_report(&notebook, None)).contains("All cells  "),
             "there is no line for the total"
         );
     }
 
     #[test]
-    fn programs_get_the_same() {
-        let json = as_json(&make_notebook());
+    fn json_has_same_values_as_table() {
+        let json = to_json(&make_notebook());
         assert_eq!(json["total"]["duration_s"], 252.0);
         assert_eq!(json["total"]["energy_joules"], 6440.0);
         assert_eq!(json["total"]["shared"], true);

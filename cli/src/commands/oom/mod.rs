@@ -6,23 +6,23 @@ use std::{
 };
 
 use anyhow::anyhow;
-use gpumon_probe::units::Accepted;
+use gpumon_probe::units::AcceptedAmounts;
 use gpumon_workload::{
     oom,
-    protocol::{Job, Line, MemoryLevel, OomJob, Report, Topic, exit_code::INTERRUPTED},
+    protocol::{Job, MemoryLevel, OomJob, Report, ReportLine, Topic, exit_code::INTERRUPTED},
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::{
     describe,
-    exit::{Failure, Result, say},
+    exit::{Failure, Result, print_message},
     options::SourceArgs,
-    run::{self, View, WhereArgs},
+    run::{self, RunTargetArgs, RunView},
     terminal::{
         glyphs::Glyphs,
         output::print_raw,
-        screen::is_dumb,
-        style::{ALARM, DIM, MEMORY, NOTICE, STRONG, WELL, paint},
+        screen::is_dumb_terminal,
+        style::{ALARM, DIM, HEALTHY, MEMORY, NOTICE, STRONG, paint},
         text::wrap,
     },
 };
@@ -38,15 +38,18 @@ use crate::{
 #[command(after_long_help = NOTES)]
 pub(crate) struct OomArgs {
     /// Demo to run; `list` lists all demos
-    #[arg(value_name = "DEMO", default_value = LIST, hide_default_value = true)]
+    #[arg(value_name = "DEMO", default_value = LIST_VALUE, hide_default_value = true)]
     scenario: String,
 
     #[command(flatten)]
-    place: WhereArgs,
+    place: RunTargetArgs,
 
     /// Time to hold the memory, for example 500ms, 3s or 2m, up to 10m; each step takes a third of
-    /// this time, at most a second
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = |text: &str| HOLD.parse(text))]
+    /// this time, but at most one second
+    #[arg(
+        long, value_name = "TIME", default_value = "3s",
+        value_parser = |text: &str| ACCEPTED_HOLD_TIMES.parse(text)
+    )]
     hold: Duration,
 
     /// Print one JSON object per line for each report
@@ -77,77 +80,78 @@ Environment:
 Exit codes: 0 success, 1 failure or unexpected result, 2 invalid argument, 3 no such GPU or no driver, 5 refused (other \
 processes need the memory), 130 interrupted";
 
-/// The value that lists the scenarios instead of running one.
-const LIST: &str = "list";
+/// The argument that lists the scenarios instead of running one.
+const LIST_VALUE: &str = "list";
 
 pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result {
     if let Some(uuid) = &args.second {
-        return as_second(uuid);
+        return run_as_second_process(uuid);
     }
-    if args.scenario == LIST {
-        return run::print_list(oom::all(), args.json, |scenario| {
+    if args.scenario == LIST_VALUE {
+        return run::print_list(oom::list_scenarios(), args.json, |scenario| {
             format!("{:12}{}", scenario.id, scenario.shows)
         });
     }
     source.source.check()?;
     let job = OomJob {
         scenario: args.scenario.clone(),
-        place: args.place.place(),
+        place: args.place.to_target(),
         hold_seconds: args.hold.as_secs_f64(),
     };
     let mut reader = if args.json {
-        Reader::Program
+        OutputFormat::Program
     } else {
-        Reader::Person(Page::new())
+        OutputFormat::Person(Page::new())
     };
-    let code = run::follow(
+    let code = run::run_job(
         source,
         &Job::Oom(job),
         args.place.time_limit,
         None,
         &mut reader,
     )?;
-    Failure::unless_success(code)
+    Failure::check_exit_code(code)
 }
 
-/// Runs as the second process of a demo. The kernel kills it when its parent ends, even if the
-/// driver hangs.
-fn as_second(uuid: &str) -> Result {
+/// Runs this process as the second process of a demo. The kernel kills this process when its parent
+/// ends, even if the driver hangs.
+fn run_as_second_process(uuid: &str) -> Result {
     set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| anyhow!("cannot follow the parent: {error}"))?;
-    oom::second::work(uuid).map_err(|error| anyhow!(error).into())
+        .map_err(|error| anyhow!("cannot watch the parent process: {error}"))?;
+    oom::second::serve_requests(uuid).map_err(|error| anyhow!(error).into())
 }
 
-enum Reader {
+enum OutputFormat {
     Person(Page),
     Program,
 }
 
-impl View for Reader {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result {
+impl RunView for OutputFormat {
+    fn on_line(&mut self, raw: &str, line: ReportLine) -> Result {
         match self {
-            Self::Person(page) => Ok(page.line(line)?),
+            Self::Person(page) => Ok(page.print_report(line)?),
             Self::Program => print_raw(&format!("{raw}\n")),
         }
     }
 }
 
-/// The accepted holding times: at most ten minutes, because others may be waiting for the GPU.
-const HOLD: Accepted<Duration> = Accepted::accept_durations(
+/// The accepted times for holding memory. The maximum is ten minutes, because others may be waiting
+/// for the GPU.
+const ACCEPTED_HOLD_TIMES: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::from_millis(10),
     Duration::from_mins(10),
     "a time from 10ms to 10m, such as 500ms, 3s or 2m",
 );
 
 /// Returns the values that the argument [`OomArgs::scenario`] accepts.
-pub(crate) fn names() -> Vec<&'static str> {
-    let ids = oom::all().iter().map(|scenario| scenario.id);
-    std::iter::once(LIST).chain(ids).collect()
+pub(crate) fn list_accepted_scenarios() -> Vec<&'static str> {
+    let ids = oom::list_scenarios().iter().map(|scenario| scenario.id);
+    std::iter::once(LIST_VALUE).chain(ids).collect()
 }
 
-const LONGEST: usize = 40;
+const MAX_BAR_WIDTH: usize = 40;
 
-/// Returns a bar of the memory in use with its numbers, at most this many columns wide.
+/// Returns a bar that shows the memory in use, with its numbers. The bar is at most `columns` wide.
 fn draw_level(level: &MemoryLevel, columns: usize, glyphs: Glyphs) -> String {
     let short = format!(
         "{:.1}/{:.1} GiB",
@@ -158,8 +162,8 @@ fn draw_level(level: &MemoryLevel, columns: usize, glyphs: Glyphs) -> String {
         .into_iter()
         .find(|text| text.len() + 12 <= columns);
     let text = text.map(|text| format!("  {text}")).unwrap_or_default();
-    let length = columns.saturating_sub(text.len()).min(LONGEST);
-    let (used, rest) = glyphs.draw_bar(level.share(), length);
+    let length = columns.saturating_sub(text.len()).min(MAX_BAR_WIDTH);
+    let (used, rest) = glyphs.draw_bar(level.used_share(), length);
     let rest: Vec<char> = rest.chars().collect();
     let reserve = (level.reserve_bytes as f64 / level.total_bytes.max(1) as f64 * length as f64)
         .ceil() as usize;
@@ -185,16 +189,16 @@ fn to_gib(bytes: u64) -> f64 {
     bytes as f64 / (1_u64 << 30) as f64
 }
 
-/// The maximum width of a line, so that text remains readable.
-const WIDEST: usize = 100;
-/// The width of the left margin, which shows a sentence's time or topic.
-const MARGIN: usize = 13;
+/// The maximum width of a line, chosen so that text remains readable.
+const MAX_LINE_WIDTH: usize = 100;
+/// The width of the left margin, which contains a sentence's time or topic.
+const MARGIN_WIDTH: usize = 13;
 
 struct Page {
     /// Whether standard output is a terminal in which a line can be rewritten.
     is_live: bool,
     begun_ms: u64,
-    /// The topic of the last sentence.
+    /// The topic of the previous sentence, after which a change of topic adds an empty line.
     topic: Option<Topic>,
     level: Option<MemoryLevel>,
 }
@@ -202,25 +206,25 @@ struct Page {
 impl Page {
     fn new() -> Self {
         Self {
-            is_live: io::stdout().is_terminal() && !is_dumb(),
+            is_live: io::stdout().is_terminal() && !is_dumb_terminal(),
             begun_ms: 0,
             topic: None,
             level: None,
         }
     }
 
-    fn line(&mut self, Line { at_ms, report }: Line) -> io::Result<()> {
+    fn print_report(&mut self, ReportLine { at_ms, report }: ReportLine) -> io::Result<()> {
         match report {
             Report::Begun { title, devices, .. } => {
                 self.begun_ms = at_ms;
                 let on = devices
                     .iter()
-                    .map(describe::device)
+                    .map(describe::label_device)
                     .collect::<Vec<_>>()
                     .join(", ");
                 self.write(&format!(
                     "{}\n{}\n\n",
-                    paint(STRONG, &describe::capital(&title)),
+                    paint(STRONG, &describe::capitalize(&title)),
                     paint(DIM, &on)
                 ))
             }
@@ -233,14 +237,14 @@ impl Page {
                 self.write(&text)
             }
             Report::Failed { error, .. } => {
-                self.end()?;
-                say(&error);
+                self.clear_bar()?;
+                print_message(&error);
                 Ok(())
             }
             Report::Ended { code } => {
-                self.end()?;
+                self.clear_bar()?;
                 if code == INTERRUPTED {
-                    say("interrupted: all memory was freed");
+                    print_message("interrupted: all memory was freed");
                 }
                 Ok(())
             }
@@ -252,7 +256,7 @@ impl Page {
         }
     }
 
-    /// Returns a sentence with its margin. An empty line separates topics.
+    /// Formats a sentence with its time or topic in the margin. An empty line separates topics.
     fn format_sentence(&mut self, topic: Topic, text: &str, at_ms: u64) -> String {
         let is_next = self.topic != Some(topic);
         let is_apart = is_next && self.topic.is_some();
@@ -261,7 +265,7 @@ impl Page {
         let (style, head) = match topic {
             Topic::Step => (DIM, format!("{seconds:5.1} s")),
             Topic::Cause => (NOTICE, "Cause".to_owned()),
-            Topic::Fix => (WELL, "Fix".to_owned()),
+            Topic::Fix => (HEALTHY, "Fix".to_owned()),
             Topic::Lesson => (STRONG, "Takeaway".to_owned()),
             Topic::Proof => (DIM, "Verification".to_owned()),
             Topic::Other => (DIM, String::new()),
@@ -271,22 +275,31 @@ impl Page {
         } else {
             String::new()
         };
-        let head = paint(style, &format!("{head:MARGIN$}"));
-        let lines = wrap(text, columns().min(WIDEST).saturating_sub(MARGIN));
+        let head = paint(style, &format!("{head:MARGIN_WIDTH$}"));
+        let lines = wrap(
+            text,
+            find_line_width()
+                .min(MAX_LINE_WIDTH)
+                .saturating_sub(MARGIN_WIDTH),
+        );
         let space = if is_apart { "\n" } else { "" };
         format!(
             "{space}{head}{}\n",
-            lines.join(&format!("\n{:MARGIN$}", ""))
+            lines.join(&format!("\n{:MARGIN_WIDTH$}", ""))
         )
     }
 
-    /// Writes text above the bar, and then the bar.
+    /// Writes `text` above the bar, and then draws the bar again.
     fn write(&self, text: &str) -> io::Result<()> {
         let mut out = anstream::stdout().lock();
         match self.level.filter(|_| self.is_live) {
-            // The bar leaves the last column free, because a full line would wrap.
+            // The bar leaves the last column empty, because a full line would wrap.
             Some(level) => {
-                let bar = draw_level(&level, columns().saturating_sub(1), Glyphs::of_terminal());
+                let bar = draw_level(
+                    &level,
+                    find_line_width().saturating_sub(1),
+                    Glyphs::from_terminal(),
+                );
                 write!(out, "\r\x1b[K{text}{bar}")?;
             }
             None => write!(out, "{text}")?,
@@ -294,30 +307,30 @@ impl Page {
         out.flush()
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn clear_bar(&mut self) -> io::Result<()> {
         let had_bar = self.level.take().is_some() && self.is_live;
         self.write(if had_bar { "\r\x1b[K" } else { "" })
     }
 }
 
-/// Returns the width of the terminal, or a readable width if the output is no terminal.
-fn columns() -> usize {
+/// Returns the width of the terminal, or a readable width if the output is not a terminal.
+fn find_line_width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout())
-        .map_or(WIDEST, |size| usize::from(size.ws_col))
-        .max(MARGIN + 1)
+        .map_or(MAX_LINE_WIDTH, |size| usize::from(size.ws_col))
+        .max(MARGIN_WIDTH + 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::terminal::style::plain;
+    use crate::terminal::style::strip_styles;
 
     use super::*;
 
     #[test]
-    fn a_time_has_a_unit_and_a_bound() {
+    fn hold_time_requires_unit_and_is_limited() {
         for (text, seconds) in [("500ms", 0.5), ("3s", 3.0), ("0.5s", 0.5), ("10m", 600.0)] {
             assert_eq!(
-                HOLD.parse(text),
+                ACCEPTED_HOLD_TIMES.parse(text),
                 Ok(Duration::from_secs_f64(seconds)),
                 "{text}"
             );
@@ -326,15 +339,18 @@ mod tests {
             "", "3", "s", "0s", "-1s", "11m", "1h", "1ms", "nans", "infs", "3 apples",
         ] {
             assert!(
-                HOLD.parse(text).unwrap_err().contains("10ms to 10m"),
+                ACCEPTED_HOLD_TIMES
+                    .parse(text)
+                    .unwrap_err()
+                    .contains("10ms to 10m"),
                 "{text}"
             );
         }
     }
 
     #[test]
-    fn used_free_and_reserved_parts_differ() {
-        let plain = |level, columns| plain(&draw_level(&level, columns, Glyphs::Ascii));
+    fn bar_distinguishes_used_free_and_reserved_memory() {
+        let plain = |level, columns| strip_styles(&draw_level(&level, columns, Glyphs::Ascii));
         let half = MemoryLevel {
             used_bytes: 4 << 30,
             total_bytes: 8 << 30,
@@ -374,7 +390,7 @@ mod tests {
             .into_iter()
             .map(|(topic, text, at_ms)| page.format_sentence(topic, text, at_ms))
             .collect();
-        let text = plain(&text);
+        let text = strip_styles(&text);
         assert_eq!(
             text,
             "  0.2 s      It begins.\n 12.5 s      It goes on.\n\nFix          Do this.\n\

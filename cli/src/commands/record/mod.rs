@@ -14,9 +14,9 @@ use std::{
 use anyhow::anyhow;
 use gpumon_probe::{
     local_time::time_zone,
-    units::{Accepted, decimal_size},
+    units::{AcceptedAmounts, format_decimal_size},
 };
-use gpumon_recording::{Files, Kind, Limits, Writer, pack_record};
+use gpumon_recording::{Files, RecordKind, RotationLimits, Writer, pack_record};
 use serde::Deserialize;
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
@@ -26,11 +26,11 @@ use signal_hook::{
 
 use crate::{
     background::spawn,
-    exit::{Failure, Result, say, usage},
+    exit::{Failure, Result, print_message, usage},
     feed::{Feed, Input},
     local::ServerArgs,
-    moment::shown,
-    options::{LARGEST_SIZE, SourceArgs, parse_interval},
+    moment::format_time,
+    options::{MAX_SIZE_BYTES, SourceArgs, build_interval_parser},
     terminal::status_line::StatusLine,
 };
 
@@ -47,20 +47,20 @@ pub(crate) struct RecordArgs {
     file: PathBuf,
 
     /// Sampling interval in milliseconds, 100 to 60000
-    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = parse_interval())]
+    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = build_interval_parser())]
     interval_ms: u32,
 
     /// End after this time, for example 30m, 8h or 7d; by default, record until interrupted
-    #[arg(long, value_name = "TIME", value_parser = |text: &str| LONG_TIME.parse(text))]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| ACCEPTED_DURATIONS.parse(text))]
     duration: Option<Duration>,
 
     /// Begin a new file at this size, for example 100MB; the full file is renamed to FILE.1, FILE.1
     /// to FILE.2, and so on
-    #[arg(long, value_name = "SIZE", value_parser = |text: &str| FILE_SIZE.parse(text))]
+    #[arg(long, value_name = "SIZE", value_parser = |text: &str| ACCEPTED_FILE_SIZES.parse(text))]
     size: Option<u64>,
 
     /// Begin a new file after this time, for example 1h or 1d
-    #[arg(long, value_name = "TIME", value_parser = |text: &str| LONG_TIME.parse(text))]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| ACCEPTED_DURATIONS.parse(text))]
     every: Option<Duration>,
 
     /// Keep this number of full files and delete older ones; by default, keep all
@@ -84,7 +84,7 @@ Examples:
   gpumon record night.gpumon.gz --duration 12h
       Record one night.
   gpumon record lab.gpumon.gz --size 100MB --keep 9
-      Record for as long as it runs, in 1 GB at most.
+      Record until interrupted, using at most 1 GB.
   gpumon replay lab.gpumon.gz
       Play back a recording, with its older files.
   ssh HOST gpumon record - --duration 1h > host.gpumon.gz
@@ -96,19 +96,19 @@ Environment:
 Exit codes: 0 success, 1 error, 2 invalid argument or FILE exists, 4 permission denied, 6 no GPU, 9 driver not loaded, \
 12 NVML library not found, 18 NVML library and driver versions differ";
 
-/// The maximum number of inputs in the queue.
-const WAITING: usize = 64;
+/// The maximum number of queued inputs.
+const QUEUE_LENGTH: usize = 64;
 
 /// The interval at which the progress line is updated.
-const SHOWN: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
     if args.keep.is_some() && args.size.is_none() && args.every.is_none() {
         return Err(usage!(
-            "--keep counts full files: say with --size or --every when one is full"
+            "--keep needs a limit for each file: add --size or --every"
         ));
     }
-    let limits = Limits {
+    let limits = RotationLimits {
         bytes: args.size,
         time: args.every,
         keep: args.keep,
@@ -121,13 +121,14 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
     }
     let path = (!is_stdout).then(|| args.file.clone());
     match &path {
-        Some(path) => Files::check(path, limits, args.force),
-        None => Files::standard_output(limits).map(drop),
+        Some(path) => Files::check_path(path, limits, args.force),
+        None => Files::open_standard_output(limits).map(drop),
     }
     .map_err(Failure::usage)?;
-    // If SIGXFSZ is handled, exceeding the file size limit is an error that can be reported.
+    // With a handler for SIGXFSZ, exceeding the file size limit is an error that can be reported.
+    // Without it, the signal would end the program.
     flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-    let (inputs, waiting) = mpsc::sync_channel(WAITING);
+    let (inputs, waiting) = mpsc::sync_channel(QUEUE_LENGTH);
     forward_signals(inputs.clone())?;
     let interval = Duration::from_millis(args.interval_ms.into());
     let feed = Feed::start(source, &args.server, interval, args.traces, inputs)?;
@@ -139,9 +140,9 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
         writer: Writer::default(),
         progress: Progress::new(),
     };
-    let followed = recorder.follow(&waiting, feed, interval, args.duration);
+    let followed = recorder.record_until_end(&waiting, feed, interval, args.duration);
     recorder.progress.clear();
-    // Records that have arrived are written even after a failure.
+    // Records that have already arrived are written even after a failure.
     let flushed = recorder.flush();
     if recorder.files.is_some() {
         let name = if is_stdout {
@@ -149,7 +150,7 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
         } else {
             args.file.display().to_string()
         };
-        say(&format!(
+        print_message(&format!(
             "{} in {name}",
             recorder.progress.summarize(recorder.bytes())
         ));
@@ -158,12 +159,12 @@ pub(crate) fn run(source: &SourceArgs, args: &RecordArgs) -> Result {
 }
 
 struct Recorder {
-    /// The path of the file; `None` for standard output.
+    /// The path of the file, or `None` for standard output.
     path: Option<PathBuf>,
-    limits: Limits,
+    limits: RotationLimits,
     overwrite: bool,
-    /// The files, created with the first record, so that nothing is overwritten if the source
-    /// cannot be read.
+    /// The output files. They are created with the first record, so that nothing is overwritten if
+    /// the source cannot be read.
     files: Option<Files>,
     writer: Writer,
     progress: Progress,
@@ -171,7 +172,7 @@ struct Recorder {
 
 impl Recorder {
     /// Writes records until the recording ends.
-    fn follow(
+    fn record_until_end(
         &mut self,
         waiting: &mpsc::Receiver<Input>,
         mut feed: Feed<Input>,
@@ -184,24 +185,30 @@ impl Recorder {
             if end.is_some_and(|end| end <= now) {
                 return Ok(());
             }
-            if self.writer.due().is_some_and(|due| due <= now) {
+            if self.writer.next_due_time().is_some_and(|due| due <= now) {
                 self.flush()?;
             }
             self.progress.show(self.bytes());
-            let next = [Some(now + SHOWN), self.writer.due(), end]
-                .into_iter()
-                .flatten()
-                .min();
-            let wait = next.map_or(SHOWN, |next| next.saturating_duration_since(now));
+            let next = [
+                Some(now + PROGRESS_INTERVAL),
+                self.writer.next_due_time(),
+                end,
+            ]
+            .into_iter()
+            .flatten()
+            .min();
+            let wait = next.map_or(PROGRESS_INTERVAL, |next| {
+                next.saturating_duration_since(now)
+            });
             match waiting.recv_timeout(wait) {
                 Ok(Input::Record { text, kind, at_ms }) => {
                     end = end.or_else(|| duration.map(|duration| now + duration));
-                    self.take(&text, kind, at_ms)?;
+                    self.add_record(&text, kind, at_ms)?;
                 }
                 Ok(Input::Missed(samples)) => self.progress.missed += samples,
                 Ok(Input::Remark(remark) | Input::NoReadings(remark)) => {
                     self.progress.clear();
-                    say(&remark);
+                    print_message(&remark);
                 }
                 Ok(Input::ServerEnded) => feed.continue_without_server(interval)?,
                 Ok(Input::Failed(failure)) => return Err(failure),
@@ -211,27 +218,27 @@ impl Recorder {
         }
     }
 
-    fn take(&mut self, text: &str, kind: Kind, at_ms: u64) -> Result {
+    fn add_record(&mut self, text: &str, kind: RecordKind, at_ms: u64) -> Result {
         let files = match &mut self.files {
             Some(files) => files,
             none => {
                 let created = match &self.path {
                     Some(path) => Files::create(path, self.limits, self.overwrite),
-                    None => Files::standard_output(self.limits),
+                    None => Files::open_standard_output(self.limits),
                 };
                 none.insert(created.map_err(Failure::usage)?)
             }
         };
-        if kind == Kind::Inventory {
-            files.set_opening(pack_record(text));
+        if kind == RecordKind::Inventory {
+            files.set_first_block(pack_record(text));
         }
-        self.progress.count(text, kind, at_ms);
+        self.progress.count_record(text, kind, at_ms);
         self.writer.push(text, kind, at_ms, Instant::now());
         Ok(())
     }
 
     fn flush(&mut self) -> Result {
-        let Some(block) = self.writer.take() else {
+        let Some(block) = self.writer.take_block() else {
             return Ok(());
         };
         let Some(files) = &mut self.files else {
@@ -240,9 +247,7 @@ impl Recorder {
         files
             .write(&block)
             .map_err(|error| match self.progress.describe_written() {
-                Some(until) => {
-                    anyhow!("{error}; what was recorded until {until} can be read").into()
-                }
+                Some(until) => anyhow!("{error}; the recording can be read up to {until}").into(),
                 None => Failure::from(anyhow::Error::from(error)),
             })?;
         self.progress.mark_flushed();
@@ -254,7 +259,7 @@ impl Recorder {
     }
 }
 
-/// Makes Ctrl-C, and signals that end a session, end the recording.
+/// Ends the recording on Ctrl-C, SIGTERM and SIGHUP.
 fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     spawn("signals", move || {
@@ -267,17 +272,17 @@ fn forward_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     Ok(())
 }
 
-/// The accepted durations: from a second to a year.
-const LONG_TIME: Accepted<Duration> = Accepted::accept_durations(
+/// The accepted durations of a recording: from one second to one year.
+const ACCEPTED_DURATIONS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::from_secs(1),
     Duration::from_hours(366 * 24),
     "a time from 1 second to 366 days, such as 30s, 10m, 2h or 1d",
 );
 
-/// The accepted file sizes. A single block from a machine with many GPUs has about 100 kB.
-const FILE_SIZE: Accepted<u64> = Accepted::accept_sizes(
+/// The accepted maximum file sizes. A single block from a machine with many GPUs has about 100 kB.
+const ACCEPTED_FILE_SIZES: AcceptedAmounts<u64> = AcceptedAmounts::accept_sizes(
     1_000_000,
-    LARGEST_SIZE,
+    MAX_SIZE_BYTES,
     "a size of 1MB or more, such as 100MB or 2GiB",
 );
 
@@ -294,7 +299,7 @@ struct Progress {
 }
 
 #[derive(Deserialize)]
-struct Gpus {
+struct InventoryGpus {
     gpus: Vec<serde::de::IgnoredAny>,
 }
 
@@ -312,13 +317,13 @@ impl Progress {
         }
     }
 
-    fn count(&mut self, text: &str, kind: Kind, at_ms: u64) {
+    fn count_record(&mut self, text: &str, kind: RecordKind, at_ms: u64) {
         match kind {
-            Kind::Inventory => {
-                self.gpus =
-                    serde_json::from_str(text).map_or(self.gpus, |Gpus { gpus }| gpus.len());
+            RecordKind::Inventory => {
+                self.gpus = serde_json::from_str(text)
+                    .map_or(self.gpus, |InventoryGpus { gpus }| gpus.len());
             }
-            Kind::Sample => (self.samples, self.newest_ms) = (self.samples + 1, at_ms),
+            RecordKind::Sample => (self.samples, self.newest_ms) = (self.samples + 1, at_ms),
             _ => {}
         }
     }
@@ -327,13 +332,13 @@ impl Progress {
         self.written_ms = self.newest_ms;
     }
 
-    /// Returns the time until which samples are in the file; `None` if the file has none.
+    /// Returns the time of the newest sample in the file, or `None` if the file has no sample.
     fn describe_written(&self) -> Option<String> {
-        (self.written_ms > 0).then(|| shown(self.written_ms, &time_zone()))
+        (self.written_ms > 0).then(|| format_time(self.written_ms, &time_zone()))
     }
 
     fn show(&mut self, bytes: u64) {
-        let text = self.text(bytes) + "  Ctrl-C ends";
+        let text = self.format_line(bytes) + "  Ctrl-C ends";
         if let Some(line) = &mut self.line {
             line.show(&crate::terminal::text::cut(&text, StatusLine::columns()));
         }
@@ -345,7 +350,7 @@ impl Progress {
         }
     }
 
-    fn text(&self, bytes: u64) -> String {
+    fn format_line(&self, bytes: u64) -> String {
         let seconds = self.begun.elapsed().as_secs();
         let time = format!(
             "{}:{:02}:{:02}",
@@ -363,7 +368,7 @@ impl Progress {
             "{time}  {} {gpus}  {} samples{missed}  {}",
             self.gpus,
             self.samples,
-            decimal_size(bytes as f64)
+            format_decimal_size(bytes as f64)
         )
     }
 
@@ -371,9 +376,9 @@ impl Progress {
     fn summarize(&self, bytes: u64) -> String {
         let each = bytes
             .checked_div(self.samples)
-            .map(|each| format!(" ({} a sample)", decimal_size(each as f64)));
+            .map(|each| format!(" ({} a sample)", format_decimal_size(each as f64)));
         let each = each.unwrap_or_default();
-        format!("recorded {}{each}", self.text(bytes))
+        format!("recorded {}{each}", self.format_line(bytes))
     }
 }
 
@@ -382,14 +387,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_a_size_with_a_unit() {
+    fn file_size_requires_unit() {
         assert_eq!(
-            ["100MB", "2 GiB"].map(|text| FILE_SIZE.parse(text)),
+            ["100MB", "2 GiB"].map(|text| ACCEPTED_FILE_SIZES.parse(text)),
             [Ok(100_000_000), Ok(2 << 30)]
         );
         for text in ["", "100", "1kB", "MB", "-1MB", "1e30TB", "nanMB"] {
             assert!(
-                FILE_SIZE.parse(text).unwrap_err().contains("100MB"),
+                ACCEPTED_FILE_SIZES
+                    .parse(text)
+                    .unwrap_err()
+                    .contains("100MB"),
                 "{text}"
             );
         }

@@ -1,4 +1,4 @@
-//! The measured command: its start, the signals forwarded to it, and its end.
+//! The measured command: starting it, forwarding signals to it, and waiting for its end.
 
 use std::{
     ffi::OsString,
@@ -29,7 +29,7 @@ use signal_hook::{
 };
 use tempfile::TempDir;
 
-use super::Happening;
+use super::RunEvent;
 use crate::{
     background::spawn,
     children,
@@ -37,35 +37,35 @@ use crate::{
     wait,
 };
 
-/// Signals that are sent to gpumon but meant for the command.
-const FORWARDED: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
+/// Signals that gpumon receives and forwards to the command.
+const FORWARDED_SIGNALS: [i32; 7] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH];
 
-/// The offset that shells add to a signal's number for the exit code of a command that ended by
-/// that signal.
-const NO_SIGNAL: i32 = 128;
+/// The offset that shells add to a signal's number to form the exit code of a command that was
+/// ended by the signal.
+const SIGNAL_CODE_OFFSET: i32 = 128;
 
-pub(super) struct Child {
-    /// The start time in milliseconds since 1970.
+pub(super) struct MeasuredCommand {
+    /// The command's start time in milliseconds since 1970.
     pub(super) started_ms: f64,
     process: process::Child,
 }
 
-/// The end of the command: the time and the exit status.
+/// The time and the exit status with which the command ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct CommandEnd {
     pub(super) at_ms: f64,
     status: ExitStatus,
 }
 
-impl Child {
+impl MeasuredCommand {
     pub(super) fn start(command: &[OsString], marks: Option<&Path>) -> Result<Self> {
         let [program, arguments @ ..] = command else {
             return Err(usage!("no command after --"));
         };
-        // From here on, these signals do not end gpumon before the command. Signals that are
-        // ignored, as with nohup, stay ignored for both.
-        let ignored = ignored_signals();
-        let signals = FORWARDED
+        // With these handlers, the signals do not end gpumon before the command. A signal that is
+        // already ignored, for example by nohup, stays ignored for gpumon and the command.
+        let ignored = read_ignored_signals();
+        let signals = FORWARDED_SIGNALS
             .into_iter()
             .filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let signals = SignalsInfo::<WithOrigin>::new(signals)?;
@@ -73,45 +73,42 @@ impl Child {
         let mut command = Command::new(program);
         command
             .args(arguments)
-            .envs(marks.map(|path| (MARKS, path)));
-        let started_ms = exact_now_ms();
-        let process =
-            children::start(&mut command).map_err(|error| wait::not_started(program, &error))?;
+            .envs(marks.map(|path| (MARKS_VARIABLE, path)));
+        let started_ms = precise_now_ms();
+        let process = children::start(&mut command)
+            .map_err(|error| wait::make_start_failure(program, &error))?;
         let pid = process.id();
-        forward(signals, pid)?;
+        forward_signals(signals, pid)?;
         Ok(Self {
             started_ms,
             process,
         })
     }
 
-    pub(super) fn wait_in_background(
-        mut self,
-        happenings: SyncSender<Happening>,
-    ) -> io::Result<()> {
+    pub(super) fn wait_in_background(mut self, happenings: SyncSender<RunEvent>) -> io::Result<()> {
         let work = move || {
             let status = self.process.wait();
-            let at_ms = exact_now_ms();
-            let _ = happenings.send(Happening::Ended(
-                status.map(|status| Ended { at_ms, status }),
+            let at_ms = precise_now_ms();
+            let _ = happenings.send(RunEvent::Ended(
+                status.map(|status| CommandEnd { at_ms, status }),
             ));
         };
         spawn("wait", work)
     }
 }
 
-/// Returns the signals that this process ignores as a bit mask (`SigIgn` in `/proc/self/status`).
-/// The lowest bit is signal 1.
-fn ignored_signals() -> u64 {
-    let status = bounded::text("/proc/self/status", bounded::TABLE).unwrap_or_default();
+/// Returns the signals that this process ignores as a bit mask, read from `SigIgn` in
+/// `/proc/self/status`. The lowest bit is signal 1.
+fn read_ignored_signals() -> u64 {
+    let status = bounded::read_text("/proc/self/status", bounded::TABLE_LIMIT).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0)
 }
 
-/// Forwards signals from other processes to the command. Signals from the terminal are not
-/// forwarded, because the terminal sends them to the command, too.
-fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
+/// Forwards signals sent by other processes to the command. Signals from the terminal are not
+/// forwarded, because the terminal also sends them to the command.
+fn forward_signals(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
     let pid = Pid::from_raw(pid.cast_signed());
     let work = move || {
         for Origin {
@@ -131,16 +128,18 @@ fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) -> io::Result<()> {
     spawn("signals", work)
 }
 
-impl Ended {
-    /// Ends this process in the same way as the command: by its signal, or with its exit code.
+impl CommandEnd {
+    /// Ends this process in the same way as the command: by the same signal, or with the same exit
+    /// code.
     ///
     /// # Errors
     /// Returns the exit code as a failure unless it is 0.
-    pub(super) fn pass_on(self) -> Result {
+    pub(super) fn exit_like_command(self) -> Result {
         use std::os::unix::process::ExitStatusExt as _;
         if let Some(signal) = self.status.signal() {
-            // The parent sees the signal that ended the command. Core dumps are disabled, because
-            // the dump would be of gpumon and not of the command.
+            // gpumon ends itself with the same signal as the command, so that its parent sees the
+            // signal. Core dumps are disabled, because a dump would be of gpumon and not of the
+            // command.
             let _ = rustix::process::setrlimit(
                 rustix::process::Resource::Core,
                 rustix::process::Rlimit {
@@ -148,45 +147,47 @@ impl Ended {
                     maximum: Some(0),
                 },
             );
-            // Signals without a default handler become an exit code, as in shells.
+            // If the signal's default action does not end this process, the signal becomes an exit
+            // code, as in shells.
             let _ = emulate_default_handler(signal);
-            return Failure::unless_success((NO_SIGNAL + signal) as u8);
+            return Failure::check_exit_code((SIGNAL_CODE_OFFSET + signal) as u8);
         }
-        Failure::unless_success(self.status.code().map_or(1, |code| code as u8))
+        Failure::check_exit_code(self.status.code().map_or(1, |code| code as u8))
     }
 }
 
-/// Returns the current time in milliseconds since 1970, with fractions.
-fn exact_now_ms() -> f64 {
+/// Returns the current time in milliseconds since 1970, including fractions of a millisecond.
+fn precise_now_ms() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64() * 1e3)
 }
 
-/// The command's environment variable with the path of the pipe.
-const MARKS: &str = "GPUMON_MARKS";
+/// The environment variable that contains the pipe's path for the command.
+const MARKS_VARIABLE: &str = "GPUMON_MARKS";
 
-/// The maximum length of a mark's line in bytes. The rest of a longer line becomes another mark.
-const LONGEST: u64 = 400;
+/// The maximum length of a mark's line in bytes. The rest of a longer line is read as another mark.
+const MAX_MARK_BYTES: u64 = 400;
 
-/// The pipe for marks, which is removed on drop. The reader then ends once all writers have closed
-/// the pipe.
-pub(super) struct Pipe {
+/// A named pipe for marks. The pipe is removed on drop, and its reader ends once all writers have
+/// closed the pipe.
+pub(super) struct MarkPipe {
     path: PathBuf,
-    /// A writer that keeps the reader from ending when the first other writer closes the pipe.
+    /// Keeps the pipe open for writing, so that the reader does not end when the first other writer
+    /// closes the pipe.
     _writer: OwnedFd,
     _folder: TempDir,
 }
 
-impl Pipe {
-    /// Creates the pipe in a directory that only this user may enter.
-    pub(super) fn new(happenings: SyncSender<Happening>) -> Result<Self> {
+impl MarkPipe {
+    /// Creates the pipe in a directory that only this user can access.
+    pub(super) fn new(happenings: SyncSender<RunEvent>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("gpumon-marks-")
             .tempdir()
-            .context("cannot make the pipe for marks")?;
+            .context("cannot create the pipe for marks")?;
         let path = folder.path().join("marks");
-        let (pipe, writer) = open_both(&path).context("cannot make the pipe for marks")?;
-        let work = move || read(File::from(pipe), &happenings);
+        let (pipe, writer) = open_both_ends(&path).context("cannot create the pipe for marks")?;
+        let work = move || read_marks(File::from(pipe), &happenings);
         spawn("marks", work)?;
         Ok(Self {
             path,
@@ -200,7 +201,7 @@ impl Pipe {
     }
 }
 
-fn open_both(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+fn open_both_ends(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     // With `NONBLOCK`, opening the pipe does not wait for a writer.
     let reader = open(
@@ -213,20 +214,20 @@ fn open_both(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, writer))
 }
 
-fn read(pipe: File, happenings: &SyncSender<Happening>) {
+fn read_marks(pipe: File, happenings: &SyncSender<RunEvent>) {
     let mut lines = BufReader::new(pipe);
     let mut line = Vec::new();
     while lines
         .by_ref()
-        .take(LONGEST)
+        .take(MAX_MARK_BYTES)
         .read_until(b'\n', &mut line)
         .is_ok_and(|bytes| bytes > 0)
     {
-        let mark = CostMark::read(now_ms(), &String::from_utf8_lossy(&line));
+        let mark = CostMark::from_text(now_ms(), &String::from_utf8_lossy(&line));
         line.clear();
-        if !mark.text.is_empty() && happenings.send(Happening::Mark(mark)).is_err() {
+        if !mark.text.is_empty() && happenings.send(RunEvent::Mark(mark)).is_err() {
             return;
         }
     }
-    let _ = happenings.send(Happening::NoMoreMarks);
+    let _ = happenings.send(RunEvent::NoMoreMarks);
 }

@@ -19,10 +19,10 @@ use gpumon_probe::{
     usage::cost::CostMeter,
 };
 
-use self::child::{Child, Ended, Pipe};
+use self::child::{CommandEnd, MarkPipe, MeasuredCommand};
 use crate::{
-    commands::mark::Forwarder,
-    exit::{Failure, Result, say},
+    commands::mark::MarkForwarder,
+    exit::{Failure, Result, print_message},
     feed::{Feed, Input},
     local::ServerArgs,
     options::SourceArgs,
@@ -42,7 +42,7 @@ use crate::{
 ///
 /// The command has the terminal, standard input and output, and signals as without gpumon; the
 /// report is written to standard error. Readings come ten times a second from a running server, or
-/// else from the driver. The command starts at once, and also runs on machines without a GPU.
+/// else from the driver. The command starts immediately, and also runs on machines without a GPU.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct RunArgs {
@@ -64,7 +64,10 @@ pub(crate) struct RunArgs {
     server: ServerArgs,
 
     /// Command to run and measure
-    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = clap::ValueHint::CommandWithArguments)]
+    #[arg(
+        last = true, required = true, value_name = "COMMAND",
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
     command: Vec<OsString>,
 }
 
@@ -73,7 +76,7 @@ Examples:
   gpumon run -- python train.py
       Print the report at the end.
   gpumon run --json cost.json -- torchrun --nproc-per-node 4 train.py
-      Keep the report as JSON, as of a job or a test.
+      Write the report as JSON, for example for a job or a test.
   gpumon run --mark -- sh -c 'for epoch in 1 2 3; do echo epoch $epoch > $GPUMON_MARKS; ./train; done'
       Mark moments.
 
@@ -84,26 +87,27 @@ Environment:
 Exit codes: those of the command; if a signal has ended it, gpumon ends by the same signal. 1 report cannot be written, \
 2 invalid argument, 126 command cannot be started, 127 command not found";
 
-/// The sampling interval, which is the interval at which the driver updates its readings.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+/// The sampling interval, which matches the interval at which the driver updates its readings.
+pub(crate) const SAMPLING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The time limit for reading marks after the command's end, sufficient even on a busy machine. The
-/// limit is reached only if a process that the command left running still has the pipe open.
-const LAST_MARKS: Duration = Duration::from_secs(1);
+/// The maximum time to read remaining marks after the command's end, sufficient even on a busy
+/// machine. The limit is reached only if a process that the command left running still has the pipe
+/// open.
+const LAST_MARKS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The maximum number of events in the queue.
-const WAITING: usize = 256;
+/// The maximum number of queued events.
+const QUEUE_LENGTH: usize = 256;
 
 /// An event during the run.
-enum Happening {
+enum RunEvent {
     Fed(Input),
     Started(Result<Feed<Self>>),
     Mark(CostMark),
     NoMoreMarks,
-    Ended(io::Result<Ended>),
+    Ended(io::Result<CommandEnd>),
 }
 
-impl From<Input> for Happening {
+impl From<Input> for RunEvent {
     fn from(input: Input) -> Self {
         Self::Fed(input)
     }
@@ -111,11 +115,11 @@ impl From<Input> for Happening {
 
 pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     source.source.check()?;
-    wait::check(&args.command)?;
+    wait::check_command(&args.command)?;
     if let Some(path) = args.json.as_ref().filter(|path| path.as_os_str() != "-") {
-        // A path that cannot be written is reported before a long run. The file's content is kept
-        // until the end.
-        safe_file::create(path).map_err(|error| cannot_write(path, &error))?;
+        // Creating the file reports a path that cannot be written before a long run starts.
+        // Existing content is kept until the report is written.
+        safe_file::create(path).map_err(|error| make_write_failure(path, &error))?;
     }
     let words: Vec<_> = args
         .command
@@ -123,30 +127,31 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
         .map(|word| word.to_string_lossy())
         .collect();
     let name = args.name.clone().unwrap_or_else(|| words.join(" "));
-    let (happenings, waiting) = mpsc::sync_channel(WAITING);
+    let (happenings, waiting) = mpsc::sync_channel(QUEUE_LENGTH);
     let marks = args
         .mark
-        .then(|| Pipe::new(happenings.clone()))
+        .then(|| MarkPipe::new(happenings.clone()))
         .transpose()?;
-    let child = Child::start(&args.command, marks.as_ref().map(Pipe::path))?;
+    let child = MeasuredCommand::start(&args.command, marks.as_ref().map(MarkPipe::path))?;
     let mut measurement = Measurement {
         meter: CostMeter::new(Some(name), child.started_ms),
-        // Orphans of the command become children of this process.
+        // Orphans of the command become children of this process, which is therefore the root of
+        // the tree.
         tree: ProcessTree::new(process::id()),
         gpus: Vec::new(),
         feed: None,
-        forwarder: Forwarder::new(&args.server),
+        forwarder: MarkForwarder::new(&args.server),
     };
     Feed::start_in_background(
         source,
         &args.server,
-        INTERVAL,
+        SAMPLING_INTERVAL,
         happenings.clone(),
-        Happening::Started,
+        RunEvent::Started,
     )?;
     child.wait_in_background(happenings)?;
     let ended = measurement
-        .follow(&waiting)
+        .measure_until_end(&waiting)
         .context("cannot wait for the command")?;
     if let Some(pipe) = marks {
         measurement.take_last_marks(pipe, &waiting, ended.at_ms as u64);
@@ -155,99 +160,103 @@ pub(crate) fn run(source: &SourceArgs, args: &RunArgs) -> Result {
     let cost = measurement.meter.into_cost(&measurement.gpus);
     let reported = report(args, &cost);
     if let Some(message) = reported.as_ref().err().and_then(Failure::message) {
-        say(&message);
+        print_message(&message);
     }
-    // The exit code of the command takes precedence over the failure to write the report.
-    ended.pass_on()?;
-    reported.map_err(|_| Failure::reported(1))
+    // If writing the report failed, the command's exit code still takes precedence.
+    ended.exit_like_command()?;
+    reported.map_err(|_| Failure::from_printed_error(1))
 }
 
 struct Measurement {
     meter: CostMeter,
     tree: ProcessTree,
     gpus: Vec<Gpu>,
-    feed: Option<Feed<Happening>>,
-    forwarder: Forwarder,
+    feed: Option<Feed<RunEvent>>,
+    forwarder: MarkForwarder,
 }
 
 impl Measurement {
     /// Measures until the command has ended.
-    fn follow(&mut self, waiting: &Receiver<Happening>) -> io::Result<Ended> {
+    fn measure_until_end(&mut self, waiting: &Receiver<RunEvent>) -> io::Result<CommandEnd> {
         loop {
             match waiting.recv().map_err(io::Error::other)? {
-                Happening::Ended(ended) => return ended,
-                Happening::Mark(mark) => self.mark(mark),
-                Happening::NoMoreMarks => {}
-                Happening::Started(Ok(feed)) => self.feed = Some(feed),
-                Happening::Started(Err(failure)) | Happening::Fed(Input::Failed(failure)) => {
-                    self.lose(&failure);
+                RunEvent::Ended(ended) => return ended,
+                RunEvent::Mark(mark) => self.add_mark(mark),
+                RunEvent::NoMoreMarks => {}
+                RunEvent::Started(Ok(feed)) => self.feed = Some(feed),
+                RunEvent::Started(Err(failure)) | RunEvent::Fed(Input::Failed(failure)) => {
+                    self.record_loss(&failure);
                 }
-                Happening::Fed(input) => self.take(input),
+                RunEvent::Fed(input) => self.handle_input(input),
             }
         }
     }
 
-    fn mark(&mut self, mark: CostMark) {
-        self.forwarder.send(&mark);
+    fn add_mark(&mut self, mark: CostMark) {
+        self.forwarder.queue_mark(&mark);
         self.meter.add_mark(mark);
     }
 
     /// Reads the marks that are still in the pipe. A process that the command left running may keep
     /// the pipe open.
-    fn take_last_marks(&mut self, pipe: Pipe, waiting: &Receiver<Happening>, ended_ms: u64) {
+    fn take_last_marks(&mut self, pipe: MarkPipe, waiting: &Receiver<RunEvent>, ended_ms: u64) {
         drop(pipe);
-        let until = Instant::now() + LAST_MARKS;
+        let until = Instant::now() + LAST_MARKS_TIMEOUT;
         while let Ok(happening) =
             waiting.recv_timeout(until.saturating_duration_since(Instant::now()))
         {
             match happening {
-                Happening::Mark(CostMark { at_ms, text }) => self.mark(CostMark {
+                RunEvent::Mark(CostMark { at_ms, text }) => self.add_mark(CostMark {
                     at_ms: at_ms.min(ended_ms),
                     text,
                 }),
-                Happening::NoMoreMarks => break,
+                RunEvent::NoMoreMarks => break,
                 _ => {}
             }
         }
-        self.forwarder.finish();
+        self.forwarder.wait_for_queued_marks();
     }
 
-    fn take(&mut self, input: Input) {
+    fn handle_input(&mut self, input: Input) {
         match input {
             Input::Record { text, .. } => match Record::decode(&text) {
                 Ok(Record::Inventory(inventory)) => self.gpus = inventory.gpus,
                 Ok(record) => {
-                    self.tree.remember();
-                    self.tree.measure(&mut self.meter, &record);
+                    self.tree.find_new_members();
+                    self.tree.add_to_meter(&mut self.meter, &record);
                 }
                 Err(_) => {}
             },
-            Input::Remark(remark) | Input::NoReadings(remark) => self.meter.lose(&remark),
+            Input::Remark(remark) | Input::NoReadings(remark) => {
+                self.meter.add_missing_data(&remark);
+            }
             Input::ServerEnded => {
                 let continued = self
                     .feed
                     .as_mut()
-                    .map(|feed| feed.continue_without_server(INTERVAL));
+                    .map(|feed| feed.continue_without_server(SAMPLING_INTERVAL));
                 if let Some(Err(failure)) = continued {
-                    self.lose(&failure);
+                    self.record_loss(&failure);
                 }
             }
-            // Missed samples need no handling: the meter detects gaps by the samples' times.
+            // Missed samples need no handling, because the meter detects gaps from the samples'
+            // times.
             Input::Missed(_) | Input::Failed(_) | Input::Stop => {}
         }
     }
 
-    fn lose(&mut self, failure: &Failure) {
-        self.meter.lose(&failure.describe());
+    fn record_loss(&mut self, failure: &Failure) {
+        self.meter.add_missing_data(&failure.describe());
     }
 }
 
 fn report(args: &RunArgs, cost: &Cost) -> Result {
     let Some(path) = &args.json else {
-        // If standard error is closed, the report cannot be shown anywhere.
+        // A write error is ignored, because without standard error there is no other place for the
+        // report.
         let _ = io::Write::write_all(
             &mut anstream::stderr(),
-            report::draw(cost, terminal_columns()).as_bytes(),
+            report::format_report(cost, terminal_columns()).as_bytes(),
         );
         return Ok(());
     };
@@ -259,12 +268,12 @@ fn report(args: &RunArgs, cost: &Cost) -> Result {
     safe_file::create_empty(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| {
-            say(&report::sentence(cost));
-            cannot_write(path, &error)
+            print_message(&report::format_summary(cost));
+            make_write_failure(path, &error)
         })
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+fn make_write_failure(path: &Path, error: &io::Error) -> Failure {
     anyhow!(
         "cannot write the report to {}: {error}; choose another file with --json",
         path.display()

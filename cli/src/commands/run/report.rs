@@ -1,10 +1,10 @@
-//! The report of a run's cost as text.
+//! Formats the cost of a run as text.
 
 use gpumon_probe::{
     model::{Cost, GpuCost, Vendor},
     stat::Spread,
-    units::byte_size,
-    untrusted::escaped,
+    units::format_byte_size,
+    untrusted::escape_untrusted,
     usage::Joules,
 };
 
@@ -13,33 +13,34 @@ use crate::terminal::{
     price::format_cost,
     style::{DIM, STRONG, paint},
     text::cut,
-    units::{ABSENT, elapsed, joules, priced_joules},
+    units::{ABSENT, format_elapsed, format_joules, format_joules_with_cost},
 };
 
-/// The maximum width of a command's name, which may be a whole script.
-const LONGEST_NAME: usize = 60;
+/// The maximum displayed width of a command's name, which may be a whole script.
+const MAX_NAME_WIDTH: usize = 60;
 
-/// The maximum number of marks, errors and conditions in the text. The JSON has all of them.
-const MOST: usize = 8;
+/// The maximum number of marks, errors and conditions in the text. The JSON output contains all of
+/// them.
+const MAX_REMARKS: usize = 8;
 
 const COLUMNS: [Column; 11] = [
-    Column::align_left("GPU", 0),
-    Column::align_left("Model", 6),
-    Column::align_right("Held", 5),
-    Column::align_right("GPU time", 0),
-    Column::align_right("SM active", 1),
-    Column::align_right("Tensor active", 3),
-    Column::align_right("DRAM", 4),
-    Column::align_right("Peak memory", 0),
-    Column::align_right("Energy", 0),
-    Column::align_right("PCIe RX/TX", 7).unless_absent(),
-    Column::align_right("NVLink RX/TX", 8).unless_absent(),
+    Column::new_left_aligned("GPU", 0),
+    Column::new_left_aligned("Model", 6),
+    Column::new_right_aligned("Held", 5),
+    Column::new_right_aligned("GPU time", 0),
+    Column::new_right_aligned("SM active", 1),
+    Column::new_right_aligned("Tensor active", 3),
+    Column::new_right_aligned("DRAM", 4),
+    Column::new_right_aligned("Peak memory", 0),
+    Column::new_right_aligned("Energy", 0),
+    Column::new_right_aligned("PCIe RX/TX", 7).omit_if_absent(),
+    Column::new_right_aligned("NVLink RX/TX", 8).omit_if_absent(),
 ];
 
-pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
+pub(super) fn format_report(cost: &Cost, terminal: Option<usize>) -> String {
     let rows: Vec<_> = cost.gpus.iter().map(format_cells).collect();
     let columns = Columns::new(&COLUMNS, &rows, terminal);
-    let mut text = paint(STRONG, &format!("gpumon: {}", sentence(cost))) + "\n";
+    let mut text = paint(STRONG, &format!("gpumon: {}", format_summary(cost))) + "\n";
     if !rows.is_empty() {
         text += &columns.format_rows(&rows);
     }
@@ -56,7 +57,7 @@ pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
             format!(
                 "{gpu}{} (for {})",
                 condition.text.trim_end_matches('.'),
-                elapsed(seconds)
+                format_elapsed(seconds)
             )
         }));
     }
@@ -67,12 +68,16 @@ pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
     );
     remarks.extend(cost.marks.iter().map(|mark| {
         let seconds = mark.at_ms.saturating_sub(cost.started_ms) as f64 / 1e3;
-        format!("{} (mark, after {})", mark.text, elapsed(seconds))
+        format!("{} (mark, after {})", mark.text, format_elapsed(seconds))
     }));
-    for remark in remarks.iter().take(MOST).chain(&cost.lost) {
-        text += &columns.format_remark(0, DIM, &escaped(remark));
+    for remark in remarks.iter().take(MAX_REMARKS).chain(&cost.lost) {
+        text += &columns.format_remark(0, DIM, &escape_untrusted(remark));
     }
-    if let Some(more) = remarks.len().checked_sub(MOST).filter(|more| *more > 0) {
+    if let Some(more) = remarks
+        .len()
+        .checked_sub(MAX_REMARKS)
+        .filter(|more| *more > 0)
+    {
         text += &columns.format_remark(
             0,
             DIM,
@@ -82,28 +87,31 @@ pub(super) fn draw(cost: &Cost, terminal: Option<usize>) -> String {
     text
 }
 
-/// Returns a summary such as `python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0 GiB, 6.12
-/// kJ`.
-pub(super) fn sentence(cost: &Cost) -> String {
-    let short = |name: &str| cut(&escaped(name), LONGEST_NAME);
+/// Returns a one-line summary such as `python train.py: 12.4 s, GPU time 9.81 s, peak memory 61.0
+/// GiB, 6.12 kJ`.
+pub(super) fn format_summary(cost: &Cost) -> String {
+    let short = |name: &str| cut(&escape_untrusted(name), MAX_NAME_WIDTH);
     let name = cost
         .name
         .as_deref()
         .map_or_else(String::new, |name| format!("{}: ", short(name)));
-    let mut parts = vec![elapsed(cost.duration_s)];
+    let mut parts = vec![format_elapsed(cost.duration_s)];
     if cost.gpus.is_empty() {
-        // If readings were lost, it is unknown whether a GPU was used.
+        // If readings were lost, the summary does not claim that no GPU was used.
         parts.extend(cost.lost.is_empty().then(|| "no GPU used".to_owned()));
     }
     parts.extend(
         cost.gpu_s
-            .map(|seconds| format!("GPU time {}", elapsed(seconds))),
+            .map(|seconds| format!("GPU time {}", format_elapsed(seconds))),
     );
     parts.extend(
         cost.peak_memory_bytes
-            .map(|bytes| format!("peak memory {}", byte_size(bytes as f64))),
+            .map(|bytes| format!("peak memory {}", format_byte_size(bytes as f64))),
     );
-    parts.extend(cost.energy_joules.map(|joules| energy(joules, cost.shared)));
+    parts.extend(
+        cost.energy_joules
+            .map(|joules| format_energy(joules, cost.shared)),
+    );
     format!("{name}{}", parts.join(", "))
 }
 
@@ -115,7 +123,7 @@ fn format_cells(gpu: &GpuCost) -> [String; COLUMNS.len()] {
         })
     };
     let both = |received: Option<u64>, sent: Option<u64>| {
-        let size = |bytes: u64| byte_size(bytes as f64);
+        let size = |bytes: u64| format_byte_size(bytes as f64);
         received
             .zip(sent)
             .map_or_else(none, |(rx, tx)| format!("{} / {}", size(rx), size(tx)))
@@ -124,22 +132,22 @@ fn format_cells(gpu: &GpuCost) -> [String; COLUMNS.len()] {
         gpu.index.to_string(),
         gpu.name
             .as_deref()
-            .map_or_else(none, |name| escaped(Vendor::strip_from(name))),
-        elapsed(gpu.held_s),
-        gpu.gpu_s.map_or_else(none, elapsed),
+            .map_or_else(none, |name| escape_untrusted(Vendor::strip_vendor(name))),
+        format_elapsed(gpu.held_s),
+        gpu.gpu_s.map_or_else(none, format_elapsed),
         percent(gpu.sm_percent),
         percent(gpu.tensor_percent),
         percent(gpu.dram_percent),
         gpu.peak_memory_bytes
-            .map_or_else(none, |bytes| byte_size(bytes as f64)),
+            .map_or_else(none, |bytes| format_byte_size(bytes as f64)),
         gpu.energy_joules
-            .map_or_else(none, |joules| energy(joules, gpu.shared)),
+            .map_or_else(none, |joules| format_energy(joules, gpu.shared)),
         both(gpu.pcie_rx_bytes, gpu.pcie_tx_bytes),
         both(gpu.nvlink_rx_bytes, gpu.nvlink_tx_bytes),
     ]
 }
 
-fn energy(
+fn format_energy(
     Joules {
         least,
         most,
@@ -148,10 +156,10 @@ fn energy(
     is_shared: bool,
 ) -> String {
     if !is_shared {
-        return priced_joules(estimate);
+        return format_joules_with_cost(estimate);
     }
     let cost = format_cost(estimate).map_or_else(String::new, |cost| format!(", {cost}"));
-    let [estimate, least, most] = [estimate, least, most].map(joules);
+    let [estimate, least, most] = [estimate, least, most].map(format_joules);
     format!("~{estimate} ({least} to {most}, shared{cost})")
 }
 
@@ -162,7 +170,7 @@ mod tests {
     use super::*;
     use crate::terminal::snapshot::compare_report;
 
-    fn cost() -> Cost {
+    fn make_cost() -> Cost {
         let exact = Joules {
             least: 6120.0,
             most: 6120.0,
@@ -209,11 +217,11 @@ mod tests {
 
     #[test]
     fn report_has_the_sum_and_each_gpu() {
-        compare_report("run", |terminal| draw(&cost(), terminal));
+        compare_report("run", |terminal| format_report(&make_cost(), terminal));
     }
 
     #[test]
-    fn what_is_shared_or_not_there_is_said() {
+    fn report_names_shared_energy_and_missing_readings() {
         let range = Joules {
             least: 0.0,
             most: 900.0,
@@ -222,23 +230,23 @@ mod tests {
         let shared = Cost {
             energy_joules: Some(range),
             shared: true,
-            ..cost()
+            ..make_cost()
         };
         assert!(
-            sentence(&shared).ends_with("~450 J (0.00 J to 900 J, shared)"),
+            format_summary(&shared).ends_with("~450 J (0.00 J to 900 J, shared)"),
             "{}",
-            sentence(&shared)
+            format_summary(&shared)
         );
         let none = Cost {
             name: None,
             duration_s: 0.25,
             ..Cost::default()
         };
-        assert_eq!(sentence(&none), "250 ms, no GPU used");
+        assert_eq!(format_summary(&none), "250 ms, no GPU used");
         let unseen = Cost {
             lost: vec!["no driver".to_owned()],
             ..none
         };
-        assert_eq!(sentence(&unseen), "250 ms");
+        assert_eq!(format_summary(&unseen), "250 ms");
     }
 }

@@ -1,6 +1,6 @@
-//! `gpumon serve`: the web server with the page, the stream and the snapshot.
+//! `gpumon serve`: the server of the web page, the live stream and the snapshot.
 
-mod doors;
+mod access;
 mod reload;
 
 use std::{
@@ -16,17 +16,17 @@ use std::{
 use anyhow::Context;
 use gpumon_alerts::rules::AlertRules;
 use gpumon_history::writer;
-use gpumon_probe::units::Accepted;
+use gpumon_probe::units::AcceptedAmounts;
 use gpumon_server::{
-    Live, Readings, Settings,
-    activation::Inherited,
+    LiveSettings, SampleSource, ServerSettings,
+    activation::InheritedSockets,
     alerts::AlertSettings,
     kubernetes,
     listen::{ListenError, Listener},
     local,
     runs::RunSettings,
     service,
-    supervisor::Collector,
+    supervisor::CollectorCommand,
 };
 use gpumon_workload::parent::WorkerCommand;
 use rustix::{
@@ -39,26 +39,26 @@ use tokio::{
 };
 
 use self::{
-    doors::{JoinArgs, MetricsDoorArgs},
-    reload::Reload,
+    access::{JoinArgs, MetricsListenerArgs},
+    reload::Reloader,
 };
 use super::collect;
 use crate::{
-    config::Resolved,
+    config::ResolvedArguments,
     exit::{Failure, Result},
     fleet::options::FleetArgs,
-    options::{LARGEST_SIZE, SamplingArgs, SourceArgs},
+    options::{MAX_SIZE_BYTES, SamplingArgs, SourceArgs},
     terminal::price::energy_price,
 };
 
-pub(super) use self::doors::DoorArgs;
+pub(super) use self::access::AccessArgs;
 
 /// Serve the web page, the JSON API, the live stream and Prometheus metrics
 ///
 /// The server listens on loopback, unless it has TLS (--web-config) and tokens (--token-file),
-/// users or client certificates. To reach it from another machine without them, forward the port:
-/// `ssh -L 9123:127.0.0.1:9123 HOST`. A child process reads the driver; if it hangs or crashes, the
-/// server replaces it and keeps its clients connected.
+/// users or client certificates. To reach a server on loopback from another machine, forward the
+/// port: `ssh -L 9123:127.0.0.1:9123 HOST`. A child process reads the driver; if the child process
+/// hangs or crashes, the server replaces it and keeps its clients connected.
 ///
 /// The page is at /, the current state as JSON at /api/v1/snapshot, the live stream (WebSocket) at
 /// /api/v1/stream, and Prometheus metrics at /metrics.
@@ -68,9 +68,10 @@ pub(super) use self::doors::DoorArgs;
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
-    doors: DoorArgs,
+    access: AccessArgs,
 
-    /// Control socket, through which gpumon commands reach this server, if not at its default path
+    /// Path of the control socket, through which gpumon commands reach this server, if not the
+    /// default path
     #[arg(long, env = "GPUMON_CONTROL", value_name = "PATH")]
     control: Option<PathBuf>,
 
@@ -79,7 +80,7 @@ pub(crate) struct ServeArgs {
     no_control: bool,
 
     #[command(flatten)]
-    metrics_door: MetricsDoorArgs,
+    metrics_door: MetricsListenerArgs,
 
     #[command(flatten)]
     join: JoinArgs,
@@ -104,18 +105,21 @@ pub(crate) struct ServeArgs {
     alerts: Option<PathBuf>,
 
     /// Socket of the kubelet, which reports the GPUs of each pod; `none` disables this
-    #[arg(long, env = "GPUMON_KUBELET_SOCKET", value_name = "PATH", default_value = kubernetes::KUBELET_SOCKET)]
+    #[arg(
+        long, env = "GPUMON_KUBELET_SOCKET", value_name = "PATH",
+        default_value = kubernetes::KUBELET_SOCKET
+    )]
     kubelet_socket: PathBuf,
 
     #[command(flatten)]
     fleet: FleetArgs,
 
-    /// Program that executes runs, instead of this one
+    /// Program that executes runs, instead of the gpumon program
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
     worker: Option<PathBuf>,
 }
 
-/// The options for storing history.
+/// Options for storing history.
 #[derive(Debug, clap::Args)]
 struct HistoryArgs {
     /// Directory for up to a year of history, created for this user only; `none` keeps 6 hours in
@@ -133,7 +137,10 @@ struct HistoryArgs {
     default_data_dir: Option<PathBuf>,
 
     /// Maximum size of history on disk; the oldest rows are deleted first
-    #[arg(long, env = "GPUMON_DATA_SIZE", value_name = "SIZE", default_value = "1GB", value_parser = |text: &str| DATA_SIZE.parse(text))]
+    #[arg(
+        long, env = "GPUMON_DATA_SIZE", value_name = "SIZE", default_value = "1GB",
+        value_parser = |text: &str| ACCEPTED_DATA_SIZES.parse(text)
+    )]
     data_size: u64,
 }
 
@@ -148,7 +155,7 @@ Examples:
   gpumon serve --shared-socket /run/gpumon/public.sock
       Read the GPUs for the servers of all users of this machine, too.
   gpumon serve --data-dir ~/.local/state/gpumon
-      Keep history over restarts, for up to a year.
+      Keep history across restarts, for up to a year.
   gpumon serve --listen 0.0.0.0:9123 --web-config web.yml --token-file tokens
       Serve other machines, over TLS, for those who have a token.
   gpumon serve --public-origin https://gpus.example.org
@@ -156,7 +163,7 @@ Examples:
   gpumon serve --alerts alerts.toml
       Evaluate alert rules and notify receivers; see `gpumon alerts --help`.
 
-Every option has a variable, as GPUMON_DATA_DIR for --data-dir, and a key in [serve] of the settings file; see `gpumon
+Every option has a variable, such as GPUMON_DATA_DIR for --data-dir, and a key in [serve] of the settings file; see `gpumon
 config --help`. On SIGHUP, the server reloads settings files and alert rules.
 
 Environment:
@@ -171,39 +178,41 @@ Files:
   DIR/history.db
       History, an SQLite database.
   DIR/learned.json
-      Usual clock and power of each GPU, by which a slower one is found.
+      Usual clock and power of each GPU, used to detect a slower one.
   DIR/benchmarks.json
-      Results of `gpumon bench --save-baseline`, by which a slower GPU is found.
+      Results of `gpumon bench --save-baseline`, used to detect a slower GPU.
   DIR/alerts.json
       Alerts that fire, and the receivers notified of each.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 
-/// The maximum number of threads. The remaining processors are left to other work.
-const MOST_THREADS: usize = 4;
+/// The maximum number of server threads, so that processors remain for other work.
+const MAX_THREADS: usize = 4;
 
-pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &Resolved) -> Result {
-    // The inherited sockets are taken from environment variables while this process has only one
-    // thread.
-    let inherited = Inherited::take().map_err(Failure::usage)?;
-    in_runtime(serve(source, args, resolved, inherited))
+pub(crate) fn run(source: &SourceArgs, args: &ServeArgs, resolved: &ResolvedArguments) -> Result {
+    // The inherited sockets are read from environment variables before this process starts other
+    // threads.
+    let inherited = InheritedSockets::take().map_err(Failure::usage)?;
+    run_in_runtime(serve(source, args, resolved, inherited))
 }
 
 /// Runs the server in an async runtime that logs to standard error.
-pub(super) fn in_runtime(served: impl Future<Output = Result>) -> Result {
+pub(super) fn run_in_runtime(served: impl Future<Output = Result>) -> Result {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_ansi(false)
         .without_time()
-        // If the log cannot be written, the server continues.
+        // A failure to write the log must not stop the server.
         .log_internal_errors(false)
         .init();
-    // A panic ends only the connection whose task panics, because another process reads the driver.
+    // With the default panic handler, a panic ends only the task of one connection. The driver is
+    // read in another process.
     drop(panic::take_hook());
-    allow_many_connections();
-    // With thousands of clients, each sample is sent to all clients at the same time.
-    let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MOST_THREADS));
+    raise_open_file_limit();
+    // Several threads are used because each sample is sent to all clients at the same time, and
+    // there may be thousands.
+    let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MAX_THREADS));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .enable_all()
@@ -214,11 +223,12 @@ pub(super) fn in_runtime(served: impl Future<Output = Result>) -> Result {
     served
 }
 
-/// Returns a future that completes when the server should end: on a signal, or when its parent
-/// exits if `exit_with_parent` is set. A hang-up signal may reload settings and rules instead.
-pub(super) fn asked_to_end(
+/// Returns a future that completes when the server should shut down: on a signal, or when the
+/// parent exits if `exit_with_parent` is set. A hang-up signal may instead reload settings and
+/// rules.
+pub(super) fn wait_for_shutdown(
     exit_with_parent: bool,
-    reload: Option<Reload>,
+    reload: Option<Reloader>,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let parent = getppid();
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -228,8 +238,8 @@ pub(super) fn asked_to_end(
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            () = hung_up(&mut hang_up, reload) => {}
-            () = parent_gone(parent), if exit_with_parent => {}
+            () = wait_for_hang_up(&mut hang_up, reload) => {}
+            () = wait_for_parent_exit(parent), if exit_with_parent => {}
         }
     })
 }
@@ -237,8 +247,8 @@ pub(super) fn asked_to_end(
 async fn serve(
     source: &SourceArgs,
     args: &ServeArgs,
-    resolved: &Resolved,
-    inherited: Inherited,
+    resolved: &ResolvedArguments,
+    inherited: InheritedSockets,
 ) -> Result {
     source.source.check()?;
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
@@ -252,29 +262,29 @@ async fn serve(
                 .collect(),
         },
     };
-    let history = args.history.settings(resolved.is_set("data_dir"));
+    let history = args.history.to_settings(resolved.is_set("data_dir"));
     let data_dir = history.as_ref().map(|history| &*history.folder);
-    let collector = Collector {
+    let collector = CollectorCommand {
         program,
         arguments: source
             .to_arguments()
             .into_iter()
-            .chain(collect::arguments(&args.sampling, data_dir))
+            .chain(collect::build_arguments(&args.sampling, data_dir))
             .collect(),
         interval: args.sampling.interval(),
     };
-    let (rules, problem) = args.alert_rules(resolved.is_typed("alerts"))?;
+    let (rules, problem) = args.read_alert_rules(resolved.is_typed("alerts"))?;
     let fleet = args.fleet.settings()?;
-    let (reload, live, file) = Reload::new(args, resolved);
-    let shutdown = asked_to_end(args.doors.exit_with_parent, Some(reload))?;
-    let show_processes = args.doors.show_processes(args.metrics_processes)?;
-    let doors = args.doors.open(args.allow_runs)?;
-    let door = args.doors.open_listener(&doors).await?;
-    let metrics_door = args.metrics_door.open_listener(&doors)?;
-    let named_door = named_door(args).await?;
+    let (reload, live, file) = Reloader::new(args, resolved);
+    let shutdown = wait_for_shutdown(args.access.exit_with_parent, Some(reload))?;
+    let show_processes = args.access.process_visibility(args.metrics_processes)?;
+    let access = args.access.build_access_policy(args.allow_runs)?;
+    let door = args.access.open_listener(&access).await?;
+    let metrics_door = args.metrics_door.open_listener(&access)?;
+    let named_door = open_named_socket(args).await?;
     let is_activated = !inherited.is_empty();
     let inherited = inherited.into_listeners()?;
-    let shared_door = args.join.open_shared().await?;
+    let shared_door = args.join.open_shared_socket().await?;
     let join = args.join.make_settings(
         source,
         &args.sampling,
@@ -284,14 +294,17 @@ async fn serve(
     tracing::info!(
         "serving {} every {interval_ms} ms at {}",
         source.source,
-        door.address(&doors)
+        door.display_address(&access)
     );
     let local_door = match named_door {
-        None if args.wants_local_door() && !is_activated => default_door().await,
+        None if args.needs_control_socket() && !is_activated => open_default_socket().await,
         named => named,
     };
     if let Some(door) = &metrics_door {
-        tracing::info!("serving metrics only at {}metrics", door.address(&doors));
+        tracing::info!(
+            "serving metrics only at {}metrics",
+            door.display_address(&access)
+        );
     }
     let others: Vec<Listener> = local_door
         .into_iter()
@@ -299,23 +312,26 @@ async fn serve(
         .chain(inherited)
         .collect();
     for door in &others {
-        tracing::info!("local programs find it at {}", door.address(&doors));
+        tracing::info!(
+            "serving local programs at {}",
+            door.display_address(&access)
+        );
     }
-    let settings = Settings {
-        readings: Readings::Collector(collector),
+    let settings = ServerSettings {
+        readings: SampleSource::Collector(collector),
         live,
         join,
-        doors,
+        policy: access,
         show_processes,
         runs,
         history,
         alerts: AlertSettings {
             rules,
             problem,
-            conditions: args.sampling.conditions(),
+            conditions: args.sampling.condition_settings(),
             file,
         },
-        kubelet: named(&args.kubelet_socket),
+        kubelet: parse_named_path(&args.kubelet_socket),
         fleet,
         energy_price: energy_price().cloned(),
     };
@@ -324,50 +340,50 @@ async fn serve(
     Ok(())
 }
 
-/// Returns a path; `None` for `none`, or for an empty path as from an empty variable.
-fn named(path: &Path) -> Option<PathBuf> {
+/// Returns the path, or `None` if the path is `none` or empty.
+fn parse_named_path(path: &Path) -> Option<PathBuf> {
     (!path.as_os_str().is_empty() && path != Path::new("none")).then(|| path.to_owned())
 }
 
 impl HistoryArgs {
-    /// Returns the settings for history on disk. `is_set` means that the user chose a directory or
-    /// `none`.
-    fn settings(&self, is_set: bool) -> Option<writer::Settings> {
+    /// Returns the settings for history on disk, or `None` to keep history in memory. `is_set`
+    /// means that the user chose the directory.
+    fn to_settings(&self, is_set: bool) -> Option<writer::WriterSettings> {
         let folder = self
             .default_data_dir
             .as_ref()
             .filter(|_| !is_set)
             .unwrap_or(&self.data_dir);
-        named(folder).map(|folder| writer::Settings {
+        parse_named_path(folder).map(|folder| writer::WriterSettings {
             folder,
             size_bytes: self.data_size,
         })
     }
 }
 
-/// The accepted sizes of history. The empty tables are far smaller than the minimum.
-const DATA_SIZE: Accepted<u64> = Accepted::accept_sizes(
+/// The accepted maximum sizes of history on disk. Empty tables are far smaller than the minimum.
+const ACCEPTED_DATA_SIZES: AcceptedAmounts<u64> = AcceptedAmounts::accept_sizes(
     10_000_000,
-    LARGEST_SIZE,
+    MAX_SIZE_BYTES,
     "a size of 10MB or more, such as 500MB, 1GB or 2GiB",
 );
 
 impl ServeArgs {
     /// Returns the settings that can change while the server runs.
-    fn live(&self) -> Live {
-        Live {
+    fn live_settings(&self) -> LiveSettings {
+        LiveSettings {
             interval: self.sampling.interval(),
             process_metrics: self.metrics_processes,
             runs_for_all: self.allow_runs,
-            public_origins: self.doors.public_origin.clone().into(),
+            public_origins: self.access.public_origin.clone().into(),
             history_bytes: self.history.data_size,
         }
     }
 
-    /// Reads the alert file. An error is returned only if the command line names the file. A file
-    /// that a variable or the settings name belongs to the machine, and must not prevent
-    /// monitoring: if it is invalid, the server has no rules and reports why.
-    fn alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>)> {
+    /// Reads the alert file. An error is returned only if the command line names the file. If a
+    /// variable or a settings file names it, an invalid file must not prevent monitoring: the
+    /// server then has no rules and reports the reason.
+    fn read_alert_rules(&self, is_typed: bool) -> Result<(AlertRules, Option<String>)> {
         match self
             .alert_file()
             .map(|file| AlertRules::read(&file))
@@ -385,36 +401,36 @@ impl ServeArgs {
             .filter(|file| !file.as_os_str().is_empty())
     }
 
-    /// Returns `true` if a control socket is needed in addition to the port.
-    fn wants_local_door(&self) -> bool {
-        self.doors.socket.is_none() && !self.no_control
+    /// Returns `true` if the server should open a control socket in addition to the port.
+    fn needs_control_socket(&self) -> bool {
+        self.access.socket.is_none() && !self.no_control
     }
 }
 
-/// Opens the control socket that the user named, if any. An empty variable names none.
-async fn named_door(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
+/// Opens the control socket if its path is given and not empty.
+async fn open_named_socket(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
     match args
         .control
         .as_ref()
-        .filter(|path| !path.as_os_str().is_empty() && args.wants_local_door())
+        .filter(|path| !path.as_os_str().is_empty() && args.needs_control_socket())
     {
-        Some(path) => Listener::unix(path).await.map(Some),
+        Some(path) => Listener::open_unix(path).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Opens the control socket at its default path. If that fails, the server continues without a
-/// control socket.
-async fn default_door() -> Option<Listener> {
-    local::listen()
+/// Opens the control socket at its default path. If the socket cannot be opened, the server runs
+/// without it.
+async fn open_default_socket() -> Option<Listener> {
+    local::listen_on_user_socket()
         .await
-        .inspect_err(|why| tracing::warn!("going on without a local socket: {why}"))
+        .inspect_err(|why| tracing::warn!("continuing without a control socket: {why}"))
         .ok()
 }
 
-/// Raises the limit on open files to its maximum. The usual soft limit of 1024 exists only for
-/// programs that use select(2), and idle connections could exhaust it.
-fn allow_many_connections() {
+/// Raises the soft limit on open files to the hard limit. The usual soft limit of 1024 is needed
+/// only by programs that use select(2), and idle connections could exhaust it.
+fn raise_open_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(
         Resource::Nofile,
@@ -431,21 +447,21 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
         .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     numeric
         .parse()
-        .map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
+        .map_err(|_| "not ADDRESS:PORT with a port up to 65535, such as 127.0.0.1:9123".to_owned())
 }
 
 /// Completes when a hang-up signal should end the server: if its terminal was closed, or if it has
 /// a terminal and nothing can be reloaded. Other hang-up signals reload settings files and alert
 /// rules.
-async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
+async fn wait_for_hang_up(hang_up: &mut Signal, mut reload: Option<Reloader>) {
     let had_terminal = isatty(std::io::stdin());
     while hang_up.recv().await.is_some() {
         let is_closed = had_terminal && !isatty(std::io::stdin());
         match reload.as_mut().filter(|reload| reload.has_files()) {
             Some(reload) if !is_closed => {
-                service::reloading();
-                block_in_place(|| reload.read_anew());
-                service::reloaded();
+                service::notify_reloading();
+                block_in_place(|| reload.reload());
+                service::notify_reloaded();
             }
             None if !had_terminal => {
                 tracing::info!(
@@ -457,8 +473,9 @@ async fn hung_up(hang_up: &mut Signal, mut reload: Option<Reload>) {
     }
 }
 
-/// Completes when the parent has exited. An orphan gets another parent, but no signal.
-async fn parent_gone(parent: Option<Pid>) {
+/// Completes when the parent has exited. The kernel gives an orphan another parent, but sends no
+/// signal, so the parent is checked regularly.
+async fn wait_for_parent_exit(parent: Option<Pid>) {
     while getppid() == parent {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

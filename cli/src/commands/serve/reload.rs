@@ -3,17 +3,17 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{ArgMatches, FromArgMatches as _};
-use gpumon_server::Live;
+use gpumon_server::LiveSettings;
 use tokio::sync::watch;
 
 use super::ServeArgs;
 use crate::{
-    config::{self, Key, Keys, Refusal, Resolved},
+    config::{self, Key, Keys, Refusal, ResolvedArguments},
     grammar,
 };
 
-/// Keys whose changes take effect immediately. All others take effect at the next start.
-const LIVE: [&str; 6] = [
+/// Keys that a reload applies immediately. Changes to all other keys take effect at the next start.
+const LIVE_KEYS: [&str; 6] = [
     "interval-ms",
     "data-size",
     "metrics-processes",
@@ -22,27 +22,27 @@ const LIVE: [&str; 6] = [
     "alerts",
 ];
 
-pub(crate) struct Reload {
-    /// The arguments with which the server was started; `now` has the current ones.
+pub(crate) struct Reloader {
+    /// The arguments with which the server was started. `now` contains the current arguments.
     start: ArgMatches,
     now: ArgMatches,
-    live: watch::Sender<Live>,
+    live: watch::Sender<LiveSettings>,
     alerts: watch::Sender<Option<PathBuf>>,
     config: Option<PathBuf>,
 }
 
-impl Reload {
-    /// Returns the reloader, and receivers of the settings that it changes. `resolved` is the
-    /// command line at the start of the server.
+impl Reloader {
+    /// Returns the reloader and the receivers of the settings that a reload can change. `resolved`
+    /// is the server's command line at the start.
     pub(super) fn new(
         args: &ServeArgs,
-        resolved: &Resolved,
+        resolved: &ResolvedArguments,
     ) -> (
         Self,
-        watch::Receiver<Live>,
+        watch::Receiver<LiveSettings>,
         watch::Receiver<Option<PathBuf>>,
     ) {
-        let (live, live_changes) = watch::channel(args.live());
+        let (live, live_changes) = watch::channel(args.live_settings());
         let (alerts, alert_changes) = watch::channel(args.alert_file());
         let start = resolved.matches.clone();
         let config = resolved.config().map(PathBuf::from);
@@ -59,24 +59,26 @@ impl Reload {
         )
     }
 
-    /// Returns `true` if any file could be reloaded.
+    /// Returns `true` if there is an alert file or a settings file to reload.
     pub(super) fn has_files(&self) -> bool {
-        self.alerts.borrow().is_some() || !config::is_without_files(self.config.as_deref())
+        self.alerts.borrow().is_some() || !config::has_no_files(self.config.as_deref())
     }
 
-    /// Reads the files again and applies changes. If a file is invalid, nothing changes.
-    pub(super) fn read_anew(&mut self) {
+    /// Reads the settings files and the alert rules again, and applies changes. If a file is
+    /// invalid, nothing changes.
+    pub(super) fn reload(&mut self) {
         let words: Vec<OsString> = std::env::args_os().collect();
-        let read = config::resolve(&grammar::command(), &words).and_then(|read| {
-            let own = read.matches.subcommand_matches("serve");
-            let args = own
-                .map(ServeArgs::from_arg_matches)
-                .transpose()
-                .map_err(Refusal::Arguments)?;
-            Ok((args, read.matches))
-        });
+        let read =
+            config::resolve_command_line(&grammar::build_command(), &words).and_then(|read| {
+                let own = read.matches.subcommand_matches("serve");
+                let args = own
+                    .map(ServeArgs::from_arg_matches)
+                    .transpose()
+                    .map_err(Refusal::Arguments)?;
+                Ok((args, read.matches))
+            });
         match read {
-            Ok((Some(args), matches)) => self.apply(&args, matches),
+            Ok((Some(args), matches)) => self.apply_changes(&args, matches),
             Ok((None, _)) => {}
             Err(Refusal::Settings(mistakes)) => {
                 for mistake in mistakes {
@@ -93,26 +95,28 @@ impl Reload {
         }
     }
 
-    fn apply(&mut self, args: &ServeArgs, matches: ArgMatches) {
+    fn apply_changes(&mut self, args: &ServeArgs, matches: ArgMatches) {
         let keys = Keys::new();
         let own: Vec<&Key> = keys
             .iter()
             .filter(|key| key.table.is_none_or(|table| table == "serve"))
             .collect();
-        let (at_once, later): (Vec<&Key>, Vec<&Key>) =
-            own.into_iter().partition(|key| LIVE.contains(&key.name()));
-        let changed = options(
+        let (at_once, later): (Vec<&Key>, Vec<&Key>) = own
+            .into_iter()
+            .partition(|key| LIVE_KEYS.contains(&key.name()));
+        let changed = format_options(
             at_once
                 .into_iter()
-                .filter(|key| differs(key, &self.now, &matches)),
+                .filter(|key| has_changed(key, &self.now, &matches)),
         );
-        let waiting = options(
+        let waiting = format_options(
             later
                 .into_iter()
-                .filter(|key| differs(key, &self.start, &matches)),
+                .filter(|key| has_changed(key, &self.start, &matches)),
         );
-        self.live
-            .send_if_modified(|live| std::mem::replace(live, args.live()) != args.live());
+        self.live.send_if_modified(|live| {
+            std::mem::replace(live, args.live_settings()) != args.live_settings()
+        });
         let file = args.alert_file();
         if file.is_some() || *self.alerts.borrow() != file {
             self.alerts.send_replace(file);
@@ -130,13 +134,13 @@ impl Reload {
     }
 }
 
-fn options<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
+fn format_options<'a>(keys: impl Iterator<Item = &'a Key>) -> String {
     keys.map(|key| format!("--{}", key.name()))
         .collect::<Vec<_>>()
         .join(", ")
 }
 
-fn differs(key: &Key, before: &ArgMatches, after: &ArgMatches) -> bool {
+fn has_changed(key: &Key, before: &ArgMatches, after: &ArgMatches) -> bool {
     let raw = |matches: &ArgMatches| -> Vec<OsString> {
         let of_command = matches.subcommand().map_or(matches, |(_, inner)| inner);
         let values = of_command
@@ -157,9 +161,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_at_once_are_keys_of_the_server() {
+    fn live_keys_are_server_keys() {
         let keys = Keys::new();
-        for name in LIVE {
+        for name in LIVE_KEYS {
             assert!(keys.get(Some("serve"), name).is_some(), "{name}");
         }
     }

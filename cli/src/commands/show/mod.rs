@@ -8,18 +8,18 @@ use std::time::Duration;
 use gpumon_probe::{owner::CommandLines, vendor::ReadDepth};
 
 use self::{
-    csv::{Csv, Rows},
-    watch::{Feed, Message},
+    csv::{RowKind, SelectedColumns},
+    watch::{Message, SnapshotFeed},
 };
 use crate::{
-    config::Resolved,
-    describe::{Thresholds, unlisted_processes},
-    exit::{Result, say, usage},
+    config::ResolvedArguments,
+    describe::{Thresholds, format_unlisted_processes},
+    exit::{Result, print_message, usage},
     local::ServerArgs,
     options::SourceArgs,
     shown_gpus::{ShownGpus, ShownGpusArgs},
     shown_processes::ShownProcesses,
-    snapshot::{Need, Snapshot, SourceSelection},
+    snapshot::{Snapshot, SnapshotContents, SourceSelection},
     table::{self, ColumnWidths, ShortPart, View},
     terminal::{
         Layout,
@@ -44,12 +44,18 @@ pub(crate) struct ShowArgs {
     processes_shown: ShownProcesses,
 
     /// Refresh interval in seconds, 0.1 to 3600 (1 if omitted); a terminal is updated in place
-    #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(
+        long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS",
+        value_parser = parse_seconds
+    )]
     watch: Option<Duration>,
 
     /// Print one line per GPU with the memory of each process, like gpustat; --short=command,pid
     /// adds more
-    #[arg(long, value_name = "PARTS", num_args = 0.., require_equals = true, value_delimiter = ',', value_enum)]
+    #[arg(
+        long, value_name = "PARTS", num_args = 0.., require_equals = true, value_delimiter = ',',
+        value_enum
+    )]
     short: Option<Vec<ShortPart>>,
 
     /// Add a line with the mean utilization and the sums of memory, power and energy over all GPUs
@@ -84,9 +90,9 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Returns the first of these options that the user typed, which would have no effect before
-    /// another command.
-    pub(crate) fn typed(&self) -> Option<&'static str> {
+    /// Returns the first option of `gpumon` without a command that the user typed. The option would
+    /// have no effect before another command.
+    pub(crate) fn find_typed_option(&self) -> Option<&'static str> {
         let own = [
             ("--user", self.user.is_some()),
             ("--watch", self.watch.is_some()),
@@ -101,61 +107,64 @@ impl ShowArgs {
             .into_iter()
             .find_map(|(name, is_typed)| is_typed.then_some(name));
         self.gpus
-            .find_typed()
-            .or(self.processes_shown.find_typed())
+            .find_typed_option()
+            .or(self.processes_shown.find_typed_option())
             .or(typed)
     }
 }
 
-/// Returns the thresholds from the settings of `gpumon top`. Mistakes in them are reported and
-/// otherwise ignored.
-fn thresholds(resolved: &Resolved) -> Thresholds {
-    resolved.remarks.iter().for_each(|remark| say(remark));
-    top::settings::thresholds(resolved)
+/// Returns the thresholds from the settings of `gpumon top`. Invalid thresholds are reported and
+/// replaced by the defaults.
+fn read_thresholds(resolved: &ResolvedArguments) -> Thresholds {
+    resolved
+        .remarks
+        .iter()
+        .for_each(|remark| print_message(remark));
+    top::settings::read_thresholds(resolved)
 }
 
-/// The output format, with the processes to list.
-struct Form<'a> {
-    kind: Kind<'a>,
+/// The output format and the selection of processes.
+struct OutputOptions<'a> {
+    kind: OutputKind<'a>,
     total: bool,
     listed: ShownProcesses,
 }
 
-enum Kind<'a> {
+enum OutputKind<'a> {
     Table(Thresholds),
     Short(&'a [ShortPart]),
     Json,
-    Csv(Csv),
+    Csv(SelectedColumns),
 }
 
-pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> Result {
+pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &ResolvedArguments) -> Result {
     let rows = if args.processes {
-        Rows::Processes
+        RowKind::Processes
     } else {
-        Rows::Gpus
+        RowKind::Gpus
     };
     if args.columns.as_deref() == Some(csv::HELP) {
-        print_raw(&csv::help(rows))?;
+        print_raw(&csv::format_help(rows))?;
         return Ok(());
     }
     let mut listed = args.processes_shown.clone();
     listed.user.clone_from(&args.user);
     let kind = match &args.short {
-        _ if args.json => Kind::Json,
-        Some(parts) => Kind::Short(parts),
+        _ if args.json => OutputKind::Json,
+        Some(parts) => OutputKind::Short(parts),
         None if args.csv => {
-            let csv = Csv::new(rows, args.columns.as_deref());
-            Kind::Csv(csv.map_err(|error| usage!(error))?)
+            let csv = SelectedColumns::new(rows, args.columns.as_deref());
+            OutputKind::Csv(csv.map_err(|error| usage!(error))?)
         }
-        None => Kind::Table(thresholds(resolved)),
+        None => OutputKind::Table(read_thresholds(resolved)),
     };
-    let form = Form {
+    let form = OutputOptions {
         kind,
         total: args.total,
         listed,
     };
-    // `--no-daemon` conflicts with a typed `--control`, but not with a variable that names a server
-    // for all commands.
+    // A typed `--control` conflicts with `--no-daemon`. A variable that names a server for all
+    // commands does not.
     if source.no_daemon && args.server.is_typed() {
         return Err(usage!(
             "--no-daemon and --control contradict each other: give one of them"
@@ -168,26 +177,26 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs, resolved: &Resolved) -> 
     };
     match args.watch {
         None => show_once(at, &form, args),
-        Some(interval) => again_and_again(at, &form, args, interval),
+        Some(interval) => show_repeatedly(at, &form, args, interval),
     }
 }
 
-fn show_once(at: SourceSelection<'_>, form: &Form<'_>, args: &ShowArgs) -> Result {
-    let mut snapshot = Snapshot::take(at, form.need(), form.depth())?;
-    select(&mut snapshot, &(&args.gpus).into())?;
+fn show_once(at: SourceSelection<'_>, form: &OutputOptions<'_>, args: &ShowArgs) -> Result {
+    let mut snapshot = Snapshot::take(at, form.required_contents(), form.required_depth())?;
+    select_gpus(&mut snapshot, &(&args.gpus).into())?;
     let mut screen = Screen::new(args.color, false);
-    form.show(snapshot, &mut screen, true)
+    form.print_snapshot(snapshot, &mut screen, true)
 }
 
-fn again_and_again(
+fn show_repeatedly(
     at: SourceSelection<'_>,
-    form: &Form<'_>,
+    form: &OutputOptions<'_>,
     args: &ShowArgs,
     interval: Duration,
 ) -> Result {
-    let mut screen = Screen::new(args.color, form.is_picture());
-    let feed = Feed::start(at, form.need(), interval)?;
-    // Without a terminal, signals end this process in the default way.
+    let mut screen = Screen::new(args.color, form.can_be_redrawn());
+    let feed = SnapshotFeed::start(at, form.required_contents(), interval)?;
+    // Without a terminal, the default handling of signals is sufficient.
     if screen.is_renewed {
         feed.install_signal_handlers()?;
     }
@@ -196,18 +205,18 @@ fn again_and_again(
     let ended = loop {
         match feed.next() {
             Message::Snapshot(mut snapshot) => {
-                select(&mut snapshot, &(&args.gpus).into())?;
+                select_gpus(&mut snapshot, &(&args.gpus).into())?;
                 if screen.is_renewed {
-                    screen.show(&form.picture(&snapshot, screen.layout(), Some(&mut kept)))?;
+                    screen.show(&form.render(&snapshot, screen.layout(), Some(&mut kept)))?;
                     last = Some(snapshot);
                 } else {
-                    form.show(*snapshot, &mut screen, is_first)?;
+                    form.print_snapshot(*snapshot, &mut screen, is_first)?;
                 }
                 is_first = false;
             }
             Message::Resized => {
                 if let Some(snapshot) = &last {
-                    screen.show(&form.picture(snapshot, screen.layout(), Some(&mut kept)))?;
+                    screen.show(&form.render(snapshot, screen.layout(), Some(&mut kept)))?;
                 }
             }
             Message::ServerEnded => feed.continue_without_server()?,
@@ -215,34 +224,34 @@ fn again_and_again(
             Message::Failed(failure) => break Err(failure),
         }
     };
-    screen.leave()?;
+    screen.leave_last_update()?;
     ended
 }
 
-impl Form<'_> {
-    fn need(&self) -> Need {
+impl OutputOptions<'_> {
+    fn required_contents(&self) -> SnapshotContents {
         match self.kind {
-            Kind::Table(_) => Need::Past,
-            Kind::Json => Need::Everything,
-            Kind::Short(_) | Kind::Csv(_) => Need::Nothing,
+            OutputKind::Table(_) => SnapshotContents::Past,
+            OutputKind::Json => SnapshotContents::Everything,
+            OutputKind::Short(_) | OutputKind::Csv(_) => SnapshotContents::Nothing,
         }
     }
 
-    /// Returns the depth of the reading. A single sample cannot show counters.
-    fn depth(&self) -> ReadDepth {
+    /// Returns how long to read: counters need more than a single sample.
+    fn required_depth(&self) -> ReadDepth {
         match self.kind {
-            Kind::Json => ReadDepth::Full,
+            OutputKind::Json => ReadDepth::Full,
             _ if self.total => ReadDepth::Metered,
             _ => ReadDepth::OneShot,
         }
     }
 
-    /// Returns `true` if the output is for people, and can be redrawn in place.
-    fn is_picture(&self) -> bool {
-        matches!(self.kind, Kind::Table(_) | Kind::Short(_))
+    /// Returns `true` if the output format is for people and can be redrawn in place.
+    fn can_be_redrawn(&self) -> bool {
+        matches!(self.kind, OutputKind::Table(_) | OutputKind::Short(_))
     }
 
-    fn picture(
+    fn render(
         &self,
         snapshot: &Snapshot,
         layout: Layout,
@@ -254,17 +263,24 @@ impl Form<'_> {
             ..snapshot.view(thresholds)
         };
         match self.kind {
-            Kind::Short(parts) => table::render_short(&view(Thresholds::default()), layout, parts),
-            Kind::Table(thresholds) => table::render(&view(thresholds), layout, kept),
-            Kind::Json | Kind::Csv(_) => String::new(),
+            OutputKind::Short(parts) => {
+                table::render_short(&view(Thresholds::default()), layout, parts)
+            }
+            OutputKind::Table(thresholds) => table::render(&view(thresholds), layout, kept),
+            OutputKind::Json | OutputKind::Csv(_) => String::new(),
         }
     }
 
-    /// Prints a snapshot. CSV has a header only before the first one.
-    fn show(&self, mut snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result {
+    /// Prints a snapshot. In CSV, only the first snapshot has a header.
+    fn print_snapshot(
+        &self,
+        mut snapshot: Snapshot,
+        screen: &mut Screen,
+        is_first: bool,
+    ) -> Result {
         match &self.kind {
-            Kind::Json => print_json(&snapshot.into_frame()),
-            Kind::Csv(csv) => {
+            OutputKind::Json => print_json(&snapshot.into_frame()),
+            OutputKind::Csv(csv) => {
                 if csv.has_processes() {
                     for gpu in &mut snapshot.sample.gpus {
                         if let Some(processes) = gpu.processes.value_mut() {
@@ -274,20 +290,20 @@ impl Form<'_> {
                 }
                 let mut header = String::new();
                 if is_first {
-                    header = csv.header();
+                    header = csv.format_header();
                     for gpu in &snapshot.sample.gpus {
-                        if let Some(note) = unlisted_processes(gpu) {
-                            say(&format!("GPU {}: {note}", gpu.index));
+                        if let Some(note) = format_unlisted_processes(gpu) {
+                            print_message(&format!("GPU {}: {note}", gpu.index));
                         }
                     }
                 }
                 let Snapshot {
                     inventory, sample, ..
                 } = snapshot;
-                print_raw(&(header + &csv.rows(&inventory, &sample, csv::Format::Csv)))
+                print_raw(&(header + &csv.format_rows(&inventory, &sample, csv::Format::Csv)))
             }
-            Kind::Table(_) | Kind::Short(_) => {
-                Ok(screen.show(&self.picture(&snapshot, screen.layout(), None))?)
+            OutputKind::Table(_) | OutputKind::Short(_) => {
+                Ok(screen.show(&self.render(&snapshot, screen.layout(), None))?)
             }
         }
     }
@@ -304,8 +320,8 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Removes all GPUs that are not selected.
-fn select(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result {
-    let Some(wanted) = shown.find(&snapshot.inventory.gpus)? else {
+fn select_gpus(snapshot: &mut Snapshot, shown: &ShownGpus) -> Result {
+    let Some(wanted) = shown.find_indices(&snapshot.inventory.gpus)? else {
         return Ok(());
     };
     let is_wanted = |index: u32| wanted.contains(&index);
@@ -331,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refresh_interval_is_seconds() {
+    fn refresh_interval_is_parsed_as_seconds() {
         assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
         for text in ["", "0", "-1", "4000", "NaN", "inf", "1s"] {
             assert!(

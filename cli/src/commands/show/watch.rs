@@ -1,4 +1,4 @@
-//! Snapshots at an interval, until the user stops the command.
+//! Snapshots taken at an interval until the user stops the command.
 
 use std::{
     collections::BTreeMap,
@@ -27,9 +27,9 @@ use crate::{
     background::spawn,
     exit::{Failure, Result},
     local::Frames,
-    options::watching,
+    options::build_live_view_options,
     run,
-    snapshot::{Hidden, Need, Snapshot, SourceSelection},
+    snapshot::{HiddenCommands, Snapshot, SnapshotContents, SourceSelection},
     table::UtilizationHistory,
 };
 
@@ -42,22 +42,26 @@ pub(super) enum Message {
     Failed(Failure),
 }
 
-/// The maximum number of queued messages. If the queue is full, the sender waits.
-const WAITING: usize = 2;
+/// The maximum number of queued messages, after which the sender waits.
+const QUEUE_LENGTH: usize = 2;
 
-/// A source of messages: a server if one is running, or else the driver.
-pub(super) struct Feed<'a> {
+/// A source of snapshots and events: a server if one is running, otherwise the driver.
+pub(super) struct SnapshotFeed<'a> {
     at: SourceSelection<'a>,
-    need: Need,
+    need: SnapshotContents,
     interval: Duration,
     sender: SyncSender<Message>,
     messages: Receiver<Message>,
 }
 
-impl<'a> Feed<'a> {
-    /// Starts taking a snapshot every `interval`.
-    pub(super) fn start(at: SourceSelection<'a>, need: Need, interval: Duration) -> Result<Self> {
-        let (sender, messages) = mpsc::sync_channel(WAITING);
+impl<'a> SnapshotFeed<'a> {
+    /// Starts to take a snapshot every `interval`.
+    pub(super) fn start(
+        at: SourceSelection<'a>,
+        need: SnapshotContents,
+        interval: Duration,
+    ) -> Result<Self> {
+        let (sender, messages) = mpsc::sync_channel(QUEUE_LENGTH);
         let feed = Self {
             at,
             need,
@@ -65,8 +69,8 @@ impl<'a> Feed<'a> {
             sender,
             messages,
         };
-        // A server without a fresh sample cannot stream either.
-        let first = Snapshot::from_server(at, Need::Past)?;
+        // If the server has no fresh sample, streaming from it is not attempted.
+        let first = Snapshot::from_server(at, SnapshotContents::Past)?;
         let frames = first.and_then(|first| {
             Some((
                 first,
@@ -74,14 +78,14 @@ impl<'a> Feed<'a> {
             ))
         });
         match frames {
-            Some((first, frames)) => feed.follow(first, frames)?,
-            None => feed.sample()?,
+            Some((first, frames)) => feed.follow_server(first, frames)?,
+            None => feed.start_sampling()?,
         }
         Ok(feed)
     }
 
-    /// Sends a message when the terminal is resized, or when a signal asks to stop. A second signal
-    /// to stop ends the process at once.
+    /// Starts a thread that sends a message when the terminal is resized or a signal requests a
+    /// stop. A second stop signal ends the process immediately.
     pub(super) fn install_signal_handlers(&self) -> io::Result<()> {
         run::install_signal_handlers()?;
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
@@ -106,30 +110,30 @@ impl<'a> Feed<'a> {
 
     /// Switches to the driver after the server has ended.
     pub(super) fn continue_without_server(&self) -> Result {
-        self.sample()
+        self.start_sampling()
     }
 
-    fn follow(&self, first: Snapshot, frames: Frames) -> Result {
+    fn follow_server(&self, first: Snapshot, frames: Frames) -> Result {
         let sender = self.sender.clone();
-        let follower = Follower {
+        let follower = StreamFollower {
             past: first.past,
             known: None,
-            hidden: Hidden::new(),
+            hidden: HiddenCommands::new(),
             sender: sender.clone(),
         };
         spawn("snapshots", move || {
             follower.run(frames);
-            // Sending fails only if the receiver has ended.
+            // Sending fails only if the receiver no longer exists.
             let _ = sender.send(Message::ServerEnded);
         })?;
         Ok(())
     }
 
-    fn sample(&self) -> Result {
+    fn start_sampling(&self) -> Result {
         let source = self.at.source.open()?;
         let (sender, need, interval) = (self.sender.clone(), self.need, self.interval);
         spawn("snapshots", move || {
-            if let Err(error) = sample(&source, need, interval, &sender) {
+            if let Err(error) = send_samples(&source, need, interval, &sender) {
                 let _ = sender.send(Message::Failed(error));
             }
         })?;
@@ -137,10 +141,10 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// Reads the GPUs with a single sampler, so that the driver is opened only once.
-fn sample(
+/// Reads the GPUs with one sampler for all snapshots, so that the driver is opened only once.
+fn send_samples(
     source: &Arc<dyn Source>,
-    need: Need,
+    need: SnapshotContents,
     interval: Duration,
     sender: &SyncSender<Message>,
 ) -> Result {
@@ -148,12 +152,14 @@ fn sample(
     let mut details: BTreeMap<u32, GpuDetails> = BTreeMap::new();
     let mut events = Vec::new();
     let mut past = UtilizationHistory::default();
-    // CSV and short output have no place for details and events.
+    // CSV and short output do not show details and events.
     let options = match need {
-        Need::Nothing => Options::new(interval, CommandLines::All),
-        Need::Past | Need::Everything => watching(Arc::new(SharedInterval::new(interval))),
+        SnapshotContents::Nothing => Options::new(interval, CommandLines::All),
+        SnapshotContents::Past | SnapshotContents::Everything => {
+            build_live_view_options(Arc::new(SharedInterval::new(interval)))
+        }
     };
-    sampler::run(source, &options, |record| {
+    sampler::run_sampler(source, &options, |record| {
         match record {
             Record::Inventory(is_there) => inventory = Some(is_there.clone()),
             Record::Details(read) => drop(details.insert(read.index, read.clone())),
@@ -179,15 +185,15 @@ fn sample(
     Ok(())
 }
 
-struct Follower {
+struct StreamFollower {
     past: UtilizationHistory,
-    /// The state that the server has sent, updated by each frame.
+    /// The last state sent by the server, updated with each frame.
     known: Option<frame::Snapshot>,
-    hidden: Hidden,
+    hidden: HiddenCommands,
     sender: SyncSender<Message>,
 }
 
-impl Follower {
+impl StreamFollower {
     fn run(mut self, mut frames: Frames) {
         while let Ok(frame) = frames.next() {
             if self.ingest(frame) && !self.send_snapshot() {
@@ -196,7 +202,7 @@ impl Follower {
         }
     }
 
-    /// Applies a frame, and returns `true` if the snapshot should be shown again.
+    /// Applies a frame, and returns `true` if a new snapshot should be shown.
     fn ingest(&mut self, frame: ServerFrame) -> bool {
         if let ServerFrame::Hello(hello) = frame {
             self.known = Some(frame::Snapshot {
@@ -226,7 +232,7 @@ impl Follower {
             ServerFrame::Collector(collector) => {
                 let was_running = known.collector.state == CollectorState::Running;
                 known.collector = collector;
-                // A collector that runs again is shown with its first sample.
+                // If the collector is running again, its first sample causes the next snapshot.
                 return was_running;
             }
             ServerFrame::Sample(mut sample) => {
@@ -235,7 +241,7 @@ impl Follower {
                     .as_ref()
                     .is_some_and(|there| !there.platform.is_simulated)
                 {
-                    self.hidden.fill_in(&mut sample);
+                    self.hidden.fill_in_hidden_commands(&mut sample);
                 }
                 self.past.push(&sample);
                 known.sample = Some(sample);

@@ -1,4 +1,4 @@
-//! `gpumon smi`: behaves as nvidia-smi. The same applies if gpumon is started under the name
+//! `gpumon smi`: emulates nvidia-smi. gpumon also does this if it is started under the name
 //! nvidia-smi.
 
 mod server;
@@ -36,38 +36,40 @@ pub(crate) struct SmiArgs {
     words: Vec<OsString>,
 }
 
-/// The usage line. All arguments after gpumon's own options belong to nvidia-smi.
-const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--config <FILE>] [--no-daemon] [ARGUMENTS]...";
+/// The usage line of `gpumon smi`. All arguments after gpumon's own options belong to nvidia-smi.
+const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--config <FILE>] \
+                     [--no-daemon] [ARGUMENTS]...";
 
 pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
-    match answer(source, &args.words, true) {
+    match run_smi(source, &args.words, true) {
         0 => Ok(()),
-        code => Err(Failure::reported(code)),
+        code => Err(Failure::from_printed_error(code)),
     }
 }
 
-/// Runs nvidia-smi's command line without building gpumon's, which saves time. `source` contains
-/// gpumon's own arguments.
+/// Runs an nvidia-smi command line without building gpumon's command-line parser, which saves time.
+/// `source` contains the arguments for gpumon itself.
 pub(crate) fn run_as_nvidia_smi(
     source: &[OsString],
     words: &[OsString],
     hands_over: bool,
 ) -> ExitCode {
     match SourceArgs::from_words(source) {
-        Ok(source) => ExitCode::from(answer(&source, words, hands_over)),
-        Err(refusal) => exit::refuse(refusal),
+        Ok(source) => ExitCode::from(run_smi(&source, words, hands_over)),
+        Err(refusal) => exit::exit_with_refusal(refusal),
     }
 }
 
-fn answer(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
+fn run_smi(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
     if source.is_simulated() {
-        // nvidia-smi's output has no place for this remark.
-        exit::say("these GPUs are simulated");
+        // The message is printed separately, because nvidia-smi's output has no place for it.
+        exit::print_message("these GPUs are simulated");
     }
-    let library = source.library();
-    // If the arguments name a source or a library, a server is used only if it was named, too.
+    let library = source.find_library();
+    // If the arguments name a source, no server is used. If they name only a library, a server is
+    // used only if it is also named.
     let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
-    let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named());
+    let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named_in_settings());
     let answers = AnswerSource {
         choice: source.source.clone(),
         library,
@@ -79,7 +81,7 @@ fn answer(source: &SourceArgs, words: &[OsString], hands_over: bool) -> u8 {
         hands_over,
     };
     gpumon_smi::run(&answers, words).unwrap_or_else(|error| {
-        exit::say(&format!("cannot write: {error}"));
+        exit::print_message(&format!("cannot write: {error}"));
         1
     })
 }
@@ -91,7 +93,7 @@ mod tests {
     use crate::args::Args;
 
     #[test]
-    fn behind_a_command_of_gpumon_the_options_are_its_own() {
+    fn options_after_gpumon_command_are_not_passed_through() {
         let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
         let meant = |line: &str| {
             gpumon_smi::is_passthrough(

@@ -1,27 +1,29 @@
-//! A running server's recorded answers, over its local socket.
+//! The driver's answers as recorded by a running server, read over the server's local socket.
 
 use std::time::Duration;
 
 use gpumon_probe::model::now_ms;
 use gpumon_server::driver_answers::Answers;
-use gpumon_smi::{Recorded, Server};
+use gpumon_smi::{RecordedAnswers, Server};
 
 use crate::local::ServerArgs;
 
-/// The time limit for the server's answer. A slower server is not used.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The maximum time to wait for the server's response. A slower server is not used.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The server that the environment names, or else any server of this machine.
+/// The server named in the environment, or any server of this machine.
 pub(super) struct LocalServer;
 
 impl Server for LocalServer {
-    fn recorded(&self) -> Option<Recorded> {
+    fn read_answers(&self) -> Option<RecordedAnswers> {
         let server = ServerArgs::from_environment().connect().ok()?;
-        let answer = server.ask_within(PATIENCE, "GET", "/api/v1/answers").ok()?;
+        let answer = server
+            .send_request_within(ANSWER_TIMEOUT, "GET", "/api/v1/answers")
+            .ok()?;
         let answers: Answers = serde_json::from_str(&answer.body).ok()?;
-        // A server with simulated GPUs is used only if it was named.
-        let (platform, gpus) = answers.fresh(now_ms())?;
-        Some(Recorded::new(platform, gpus))
-            .filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())
+        // Simulated GPUs are shown only if the user named their server.
+        let (platform, gpus) = answers.into_recent_answers(now_ms())?;
+        Some(RecordedAnswers::new(platform, gpus))
+            .filter(|recorded| ServerArgs::is_named_in_settings() || !recorded.is_simulated())
     }
 }

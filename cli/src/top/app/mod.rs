@@ -18,52 +18,52 @@ use ratatui::{
     layout::Rect,
 };
 
-use self::{mouse::Click, signals::Sent};
+use self::{mouse::Click, signals::SentSignal};
 use super::{
-    dialog::{Answer, Dialog},
+    dialog::{Dialog, KeyEffect},
     feed::{Feed, PastReader},
     input::Input,
     inspect,
     keys::{self, Action},
-    live::Next,
+    live::NextStep,
     model::{Model, Update},
     painter::Hit,
     processes::Filter,
-    prompt::{Prompt, Purpose, Typed},
+    prompt::{Prompt, PromptResult, Purpose},
     replay,
     settings::Settings,
     state::State,
-    text::date_and_clock,
+    text::format_date_and_time,
 };
 use crate::describe::Level;
 
-/// How often the screen checks for changes that depend on time.
+/// The interval at which the screen checks for changes that depend on time.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct App {
     pub(super) model: Model,
-    /// The model that receives updates while the screen is paused.
+    /// The hidden model that receives updates while the screen is paused.
     behind: Option<Model>,
     pub(super) state: State,
     pub(super) dialog: Option<Dialog>,
-    /// The dialog below the current one, which returns when the current one closes.
+    /// The dialog below the current dialog. It returns when the current dialog is closed.
     pub(super) covered: Option<Dialog>,
     pub(super) prompt: Option<Prompt>,
     feed: Feed,
-    /// The reader of longer histories, if a server has them.
+    /// The reader for longer histories, if the server stores them.
     pub(super) past: Option<PastReader>,
-    /// The time range in milliseconds for which the reach of the server's history was last
-    /// reported.
+    /// The time range, in milliseconds, for which the user was last notified of how far the
+    /// server's history reaches back.
     told_span_ms: u64,
-    /// The settings as read, and the file to save them to, or `None` if there is no location for
-    /// it.
+    /// The settings as read at the start. The field below contains the file in which they are
+    /// saved, or `None` if no location is known.
     settings: Settings,
     file: Option<PathBuf>,
-    /// The clickable areas of the last frame.
+    /// The clickable areas of the last drawn frame.
     pub(super) hits: Vec<(Rect, Hit)>,
     last_click: Option<Click>,
-    sent: Vec<Sent>,
-    /// The signaled processes that have ended since the last time when none was running.
+    sent: Vec<SentSignal>,
+    /// Signaled processes that have ended while other signaled processes are still running.
     ended: Vec<String>,
     inputs: SyncSender<Input>,
     /// Whether sending signals is disabled.
@@ -107,54 +107,60 @@ impl App {
         }
     }
 
-    pub(super) fn idle(&self, now: Instant) -> Duration {
-        let due = self.player().and_then(Player::due);
+    pub(super) fn poll_timeout(&self, now: Instant) -> Duration {
+        let due = self.player().and_then(Player::next_due_time);
         due.map_or(POLL_INTERVAL, |due| {
             due.saturating_duration_since(now).min(POLL_INTERVAL)
         })
     }
 
-    pub(super) fn tick(&mut self, now: Instant) -> Next {
-        let mut changed = self.state.forget_notice(now) | self.watch_sent(now);
-        // The time since the last sample is displayed in seconds, so it changes with every tick.
+    pub(super) fn tick(&mut self, now: Instant) -> NextStep {
+        let mut changed = self.state.remove_expired_notice(now) | self.check_sent_signals(now);
+        // While data is stale, the displayed age changes with every tick.
         changed |= self.model.is_stale();
         if let Some(past) = &mut self.past {
-            past.need(self.state.span_ms(), self.model.now_ms(), now);
+            past.request_history(self.state.span_ms(), self.model.now_ms(), now);
         }
         if let Feed::Recording(player) = &mut self.feed {
-            let updates = replay::updates(player.advance(now));
-            changed |= self.played(updates);
+            let updates = replay::convert_records(player.advance(now));
+            changed |= self.apply_replay_updates(updates);
         }
-        if changed { Next::Draw } else { Next::Wait }
+        if changed {
+            NextStep::Draw
+        } else {
+            NextStep::Wait
+        }
     }
 
-    pub(super) fn terminal(&mut self, event: &Event) -> Next {
+    pub(super) fn handle_terminal_event(&mut self, event: &Event) -> NextStep {
         match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
-            Event::Mouse(mouse) => self.mouse(*mouse),
-            _ => Next::Wait,
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.handle_key(*key),
+            Event::Mouse(mouse) => self.handle_mouse(*mouse),
+            _ => NextStep::Wait,
         }
     }
 
-    pub(super) fn update(&mut self, update: Update) -> Next {
-        // A sample follows, and then everything is drawn at once.
+    pub(super) fn apply_update(&mut self, update: Update) -> NextStep {
+        // Records other than samples and events are followed by a sample, after which everything is
+        // drawn together.
         let next = match &update {
-            Update::Usage(_) => Next::Wait,
+            Update::Usage(_) => NextStep::Wait,
             Update::Record(record) if !matches!(**record, Record::Sample(_) | Record::Event(_)) => {
-                Next::Wait
+                NextStep::Wait
             }
-            _ => Next::Draw,
+            _ => NextStep::Draw,
         };
-        self.tell_reach(&update);
+        self.report_short_history(&update);
         if let Some(live) = &mut self.behind {
-            // A pause does not change the past, so the history goes to the visible model, too.
+            // While the screen is paused, a server's history is also added to the visible model,
+            // because a pause does not change the past.
             let next = match &update {
                 Update::Past(past) => {
                     self.model.ingest(Update::Past(past.clone()));
-                    Next::Draw
+                    NextStep::Draw
                 }
-                Update::NoPast(_) => Next::Draw,
-                _ => Next::Wait,
+                Update::NoPast(_) => NextStep::Draw,
+                _ => NextStep::Wait,
             };
             live.ingest(update);
             return next;
@@ -162,125 +168,134 @@ impl App {
         let is_sample = update.sample().is_some();
         self.model.ingest(update);
         if is_sample {
-            self.look_again();
-            self.follow_process();
+            self.refresh_process_attributes();
+            self.update_open_process();
             self.state.processes.drop_old_tags(&self.model);
         }
         next
     }
 
-    /// Reports, once per time range, that the server's history is shorter than the charts, and how
-    /// to lengthen it.
-    fn tell_reach(&mut self, update: &Update) {
+    /// Notifies the user, once per time range, that the server's history is shorter than the
+    /// charts, and how to keep a longer history. Also reports that the server sent no history.
+    fn report_short_history(&mut self, update: &Update) {
         let span_ms = self.state.span_ms();
         let text = match update {
-            Update::NoPast(why) => format!("the server tells no history: {why}"),
-            Update::Past(past) if self.told_span_ms != span_ms && is_short(past, span_ms) => {
-                let begin = format!("history begins at {}", date_and_clock(past.oldest_ms));
+            Update::NoPast(why) => format!("the server sent no history: {why}"),
+            Update::Past(past)
+                if self.told_span_ms != span_ms && is_history_short(past, span_ms) =>
+            {
+                let begin = format!("history begins at {}", format_date_and_time(past.oldest_ms));
                 let cure = "; `gpumon serve --data-dir DIR` keeps a year of it";
                 begin + if past.storage.on_disk { "" } else { cure }
             }
             _ => return,
         };
         self.told_span_ms = span_ms;
-        self.state.tell(Level::Note, text);
+        self.state.show_notice(Level::Note, text);
     }
 
-    fn follow_process(&mut self) {
+    fn update_open_process(&mut self) {
         if let Some(Dialog::Process(screen)) = self.covered.as_mut().or(self.dialog.as_mut()) {
-            screen.follow(&self.model);
+            screen.update(&self.model);
         }
     }
 
-    pub(super) fn inspected(&mut self, inspection: inspect::Inspection) -> Next {
+    pub(super) fn apply_inspection(&mut self, inspection: inspect::Inspection) -> NextStep {
         let interval_ms = self.state.interval_ms;
         match self.process_screen() {
             Some(screen) if screen.key.pid == inspection.pid => {
-                screen.inspected(inspection, interval_ms);
-                Next::Draw
+                screen.apply_inspection(inspection, interval_ms);
+                NextStep::Draw
             }
-            _ => Next::Wait,
+            _ => NextStep::Wait,
         }
     }
 
-    fn key(&mut self, key: KeyEvent) -> Next {
+    fn handle_key(&mut self, key: KeyEvent) -> NextStep {
         if let Some(prompt) = &mut self.prompt {
-            let typed = prompt.key(key);
-            return self.typed(typed);
+            let typed = prompt.handle_key(key);
+            return self.apply_prompt_result(typed);
         }
         if let Some(mut dialog) = self.dialog.take() {
-            let ctrl_c = keys::action(key) == Some(Action::Quit)
+            let ctrl_c = keys::find_action(key) == Some(Action::Quit)
                 && !matches!(key.code, ratatui::crossterm::event::KeyCode::Char('q'));
-            match dialog.key(key, &mut self.state) {
-                _ if ctrl_c => return Next::Quit,
-                Answer::Stay => self.dialog = Some(dialog),
-                Answer::Leave => self.dialog = self.covered.take(),
-                Answer::Yes => {
-                    self.say_yes(dialog);
+            match dialog.handle_key(key, &mut self.state) {
+                _ if ctrl_c => return NextStep::Quit,
+                KeyEffect::Stay => self.dialog = Some(dialog),
+                KeyEffect::Leave => self.dialog = self.covered.take(),
+                KeyEffect::Yes => {
+                    self.send_confirmed_signal(dialog);
                     self.dialog = self.covered.take();
                 }
-                Answer::Act(action) => {
+                KeyEffect::Act(action) => {
                     self.dialog = Some(dialog);
-                    return self.act(action);
+                    return self.apply_action(action);
                 }
             }
-            return Next::Draw;
+            return NextStep::Draw;
         }
-        if let Some(action) = keys::action(key) {
-            return self.act(action);
+        if let Some(action) = keys::find_action(key) {
+            return self.apply_action(action);
         }
-        let Some(name) = keys::name(key) else {
-            return Next::Wait;
+        let Some(name) = keys::key_name(key) else {
+            return NextStep::Wait;
         };
-        self.state.tell(
+        self.state.show_notice(
             Level::Note,
-            format!("{name} is not assigned: ? lists the keys"),
+            format!("{name} has no function: press ? for the list of keys"),
         );
-        Next::Draw
+        NextStep::Draw
     }
 
-    fn typed(&mut self, typed: Typed) -> Next {
+    fn apply_prompt_result(&mut self, typed: PromptResult) -> NextStep {
         let Some(prompt) = &self.prompt else {
-            return Next::Wait;
+            return NextStep::Wait;
         };
-        // The prompt shows the mistake next to the text, so the user can correct it there.
-        if typed == Typed::Done && prompt.mistake().is_some() {
-            return Next::Draw;
+        // The prompt already shows the mistake next to the typed text, where the user can correct
+        // it.
+        if typed == PromptResult::Done && prompt.mistake().is_some() {
+            return NextStep::Draw;
         }
         let (purpose, text) = (prompt.purpose, prompt.text.clone());
         match (typed, purpose) {
-            (Typed::Nothing, _) => return Next::Wait,
-            (Typed::Changed, Purpose::Filter) => self.state.processes.filter = Filter::new(&text),
-            (Typed::Changed, Purpose::Search) => {
-                self.state.processes.search = text;
-                self.find(true, true);
+            (PromptResult::Nothing, _) => return NextStep::Wait,
+            (PromptResult::Changed, Purpose::Filter) => {
+                self.state.processes.filter = Filter::new(&text);
             }
-            (Typed::Canceled, Purpose::Filter) => self.state.processes.filter = Filter::default(),
-            (Typed::Canceled, Purpose::Search) => self.state.processes.search.clear(),
-            (Typed::Changed | Typed::Canceled, Purpose::Goto)
-            | (Typed::Done, Purpose::Filter)
+            (PromptResult::Changed, Purpose::Search) => {
+                self.state.processes.search = text;
+                self.select_next_match(true, true);
+            }
+            (PromptResult::Canceled, Purpose::Filter) => {
+                self.state.processes.filter = Filter::default();
+            }
+            (PromptResult::Canceled, Purpose::Search) => self.state.processes.search.clear(),
+            (PromptResult::Changed | PromptResult::Canceled, Purpose::Goto)
+            | (PromptResult::Done, Purpose::Filter)
             | (_, Purpose::Fleet) => {}
-            (Typed::Done, Purpose::Search) => {
-                if !text.is_empty() && !self.find(true, true) {
+            (PromptResult::Done, Purpose::Search) => {
+                if !text.is_empty() && !self.select_next_match(true, true) {
                     self.state
-                        .tell(Level::Warn, format!("'{text}' was not found"));
+                        .show_notice(Level::Warn, format!("'{text}' was not found"));
                 }
             }
-            (Typed::Done, Purpose::Goto) => self.go_to(&text),
+            (PromptResult::Done, Purpose::Goto) => self.jump_to_time(&text),
         }
-        if matches!(typed, Typed::Done | Typed::Canceled) {
+        if matches!(typed, PromptResult::Done | PromptResult::Canceled) {
             self.prompt = None;
         }
-        Next::Draw
+        NextStep::Draw
     }
 
-    fn find(&mut self, forward: bool, or_here: bool) -> bool {
-        let rows = self.state.processes.rows(&self.model, self.state.gpu);
-        self.state.processes.find(&rows, forward, or_here)
+    fn select_next_match(&mut self, forward: bool, or_here: bool) -> bool {
+        let rows = self.state.processes.list_rows(&self.model, self.state.gpu);
+        self.state
+            .processes
+            .select_next_match(&rows, forward, or_here)
     }
 
-    /// Applies updates of a recording. Returns `true` if there were any.
-    fn played(&mut self, updates: std::io::Result<Vec<Update>>) -> bool {
+    /// Applies updates from a recording. Returns `true` if there were any updates.
+    fn apply_replay_updates(&mut self, updates: std::io::Result<Vec<Update>>) -> bool {
         let updates = updates.unwrap_or_else(|error| {
             vec![Update::Silent(format!(
                 "the recording cannot be read: {error}"
@@ -291,25 +306,25 @@ impl App {
             self.model.ingest(update);
         }
         if any {
-            self.follow_process();
+            self.update_open_process();
             self.state.processes.drop_old_tags(&self.model);
         }
         any
     }
 }
 
-/// Returns `true` if the server's history is visibly shorter than a chart of this range.
-fn is_short(past: &HistorySpan, span_ms: u64) -> bool {
+/// Returns `true` if the server's history is visibly shorter than a chart of `span_ms`.
+fn is_history_short(past: &HistorySpan, span_ms: u64) -> bool {
     past.oldest_ms
         .saturating_sub(past.to_ms.saturating_sub(span_ms))
         > span_ms / 50
 }
 
-/// Moves a scroll position. The code that draws the list limits the position to the end of the
-/// list.
-fn scrolled(at: usize, by: isize) -> usize {
-    const MOST: usize = 10_000;
-    at.saturating_add_signed(by).min(MOST)
+/// Moves a scroll position. It may be beyond the end of the list, because drawing the list limits
+/// it.
+fn move_scroll_position(at: usize, by: isize) -> usize {
+    const MAX_POSITION: usize = 10_000;
+    at.saturating_add_signed(by).min(MAX_POSITION)
 }
 
 #[cfg(test)]

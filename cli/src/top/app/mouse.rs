@@ -7,64 +7,66 @@ use ratatui::{
     layout::Position,
 };
 
-use super::{App, Next, scrolled};
+use super::{App, NextStep, move_scroll_position};
 use crate::top::{
-    dialog::{Answer, Dialog},
+    dialog::{Dialog, KeyEffect},
     painter::Hit,
 };
 
 /// The maximum time between the two clicks of a double click.
-const DOUBLE: Duration = Duration::from_millis(400);
-const WHEEL: isize = 3;
+const DOUBLE_CLICK_TIME: Duration = Duration::from_millis(400);
+const WHEEL_LINES: isize = 3;
 
-/// The area and time of the last click.
+/// The clicked area and time of the last click.
 pub(super) struct Click {
     hit: Hit,
     at: Instant,
 }
 
 impl App {
-    pub(super) fn mouse(&mut self, event: MouseEvent) -> Next {
+    pub(super) fn handle_mouse(&mut self, event: MouseEvent) -> NextStep {
         let place = Position {
             x: event.column,
             y: event.row,
         };
-        // Areas that were drawn later are on top.
+        // Areas that were drawn later are on top of earlier areas, so they are checked first.
         let hit = self
             .hits
             .iter()
             .rev()
             .find(|(area, _)| area.contains(place))
             .map(|(_, hit)| *hit);
-        let Some(hit) = hit else { return Next::Wait };
+        let Some(hit) = hit else {
+            return NextStep::Wait;
+        };
         match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => self.click(hit),
-            MouseEventKind::ScrollDown => self.wheel(hit, WHEEL),
-            MouseEventKind::ScrollUp => self.wheel(hit, -WHEEL),
-            _ => Next::Wait,
+            MouseEventKind::Down(MouseButton::Left) => self.handle_click(hit),
+            MouseEventKind::ScrollDown => self.handle_wheel(hit, WHEEL_LINES),
+            MouseEventKind::ScrollUp => self.handle_wheel(hit, -WHEEL_LINES),
+            _ => NextStep::Wait,
         }
     }
 
-    fn click(&mut self, hit: Hit) -> Next {
+    fn handle_click(&mut self, hit: Hit) -> NextStep {
         let before = self.last_click.replace(Click {
             hit,
             at: Instant::now(),
         });
-        let is_double =
-            before.is_some_and(|before| before.hit == hit && before.at.elapsed() < DOUBLE);
+        let is_double = before
+            .is_some_and(|before| before.hit == hit && before.at.elapsed() < DOUBLE_CLICK_TIME);
         match hit {
             Hit::Dialog(line) => match &mut self.dialog {
                 Some(Dialog::Setup(setup)) if line != usize::MAX => {
-                    if let Answer::Act(action) = setup.click(line, &mut self.state) {
-                        return self.act(action);
+                    if let KeyEffect::Act(action) = setup.handle_click(line, &mut self.state) {
+                        return self.apply_action(action);
                     }
                 }
                 Some(Dialog::Menu(menu)) if line != usize::MAX => {
-                    menu.choose(line, &mut self.state);
+                    menu.apply_choice(line, &mut self.state);
                     self.dialog = None;
                 }
-                // These dialogs close only on a click outside of them. The confirmation of a signal
-                // also requires a key.
+                // The signal dialog and the process screen close only on a click outside of them.
+                // Confirming a signal requires a key.
                 Some(Dialog::Kill(_) | Dialog::Process(_)) => {}
                 _ if line == usize::MAX => self.dialog = None,
                 _ => {}
@@ -77,45 +79,46 @@ impl App {
                 };
                 self.state.view_scroll = 0;
             }
-            Hit::Tab(view) => self.show(view),
+            Hit::Tab(view) => self.show_view(view),
             Hit::Heading(column) => self.sort_by(column),
             Hit::Process(key) => {
                 self.state.processes.selected = Some(key);
                 if is_double {
-                    self.open_process(false);
+                    self.open_process_screen(false);
                 }
             }
             Hit::Page(page) => {
                 if let Some(Dialog::Setup(setup)) = &mut self.dialog {
-                    setup.show(page);
+                    setup.show_page(page);
                 }
             }
-            Hit::Do(action) => return self.act(action),
-            Hit::Gpus | Hit::Middle | Hit::Processes => return Next::Wait,
+            Hit::Do(action) => return self.apply_action(action),
+            Hit::Gpus | Hit::Middle | Hit::Processes => return NextStep::Wait,
         }
-        Next::Draw
+        NextStep::Draw
     }
 
-    fn wheel(&mut self, hit: Hit, by: isize) -> Next {
+    fn handle_wheel(&mut self, hit: Hit, by: isize) -> NextStep {
         let state = &mut self.state;
         match hit {
             Hit::Dialog(_) => {
                 if let Some(dialog) = &mut self.dialog {
-                    dialog.wheel(by);
+                    dialog.scroll_by(by);
                 }
             }
             Hit::Gpus | Hit::Gpu(_) => {
-                state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.model.gpus().len());
+                state.gpu_scroll =
+                    move_scroll_position(state.gpu_scroll, by).min(self.model.gpus().len());
             }
-            Hit::Middle => state.view_scroll = scrolled(state.view_scroll, by),
+            Hit::Middle => state.view_scroll = move_scroll_position(state.view_scroll, by),
             Hit::Process(_) | Hit::Processes | Hit::Heading(_)
                 if state.processes.selected.is_none() =>
             {
-                state.processes.scroll = scrolled(state.processes.scroll, by);
+                state.processes.scroll = move_scroll_position(state.processes.scroll, by);
             }
-            Hit::Process(_) | Hit::Processes | Hit::Heading(_) => self.step(by),
-            Hit::Tab(_) | Hit::Do(_) | Hit::Page(_) => return Next::Wait,
+            Hit::Process(_) | Hit::Processes | Hit::Heading(_) => self.move_selection(by),
+            Hit::Tab(_) | Hit::Do(_) | Hit::Page(_) => return NextStep::Wait,
         }
-        Next::Draw
+        NextStep::Draw
     }
 }

@@ -1,62 +1,62 @@
-//! Sending of signals: the confirmation dialog, the delivery, and the outcome.
+//! Sending signals to processes: the confirmation dialog, the delivery, and the result.
 
 use std::time::{Duration, Instant};
 
-use gpumon_probe::units::byte_size;
+use gpumon_probe::units::format_byte_size;
 
 use super::{App, act::SELECT_FIRST};
 use crate::{
-    describe::{Level, notebook_path},
+    describe::{Level, find_notebook_path},
     top::{
-        dialog::{Dialog, Question, process_name},
-        kill::{Kill, Target},
+        dialog::{Dialog, SignalDialog, process_name},
+        kill::{KillSignal, PinnedProcess},
         processes::Recipient,
-        text::{date_and_clock, printable, shown, what},
+        text::{describe_process, format_date_and_time, format_or_dash, make_printable},
     },
 };
 
-/// How long a process may take to end before it is reported as still running.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time after which a signaled process that has not ended is reported as still running.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A signal that was sent, and its recipient.
-pub(super) struct Sent {
-    target: Target,
-    kill: Kill,
+/// A signal that was sent, and the process that received it.
+pub(super) struct SentSignal {
+    target: PinnedProcess,
+    kill: KillSignal,
     at: Instant,
 }
 
 impl App {
-    /// Opens the dialog that confirms a signal to the tagged processes, or else to the selected
-    /// one.
-    pub(super) fn ask_to_send(&mut self, kill: Kill) {
+    /// Opens the dialog that asks for confirmation of a signal. The recipients are the tagged
+    /// processes, or the selected process if none is tagged.
+    pub(super) fn open_signal_dialog(&mut self, kill: KillSignal) {
         if self.is_readonly {
-            return self.state.tell(
+            return self.state.show_notice(
                 Level::Warn,
-                "no signal can be sent: this was started with --readonly",
+                "no signal can be sent: gpumon was started with --readonly",
             );
         }
-        if let Some(why) = self.not_of_this_machine() {
+        if let Some(why) = self.explain_inaccessible_processes() {
             return self
                 .state
-                .tell(Level::Warn, format!("no signal can be sent: {why}"));
+                .show_notice(Level::Warn, format!("no signal can be sent: {why}"));
         }
         let mut only = self.process_screen().map(|screen| screen.key);
         if only.is_none() && self.state.processes.tags.is_empty() {
-            only = self.selected().map(|(key, _)| key);
+            only = self.selected_process().map(|(key, _)| key);
             if only.is_none() {
-                return self.state.tell(Level::Warn, SELECT_FIRST);
+                return self.state.show_notice(Level::Warn, SELECT_FIRST);
             }
         }
-        let mut question = Question::new(kill);
-        for recipient in self.state.processes.recipients(&self.model, only) {
+        let mut question = SignalDialog::new(kill);
+        for recipient in self.state.processes.list_recipients(&self.model, only) {
             let Recipient { key, process, .. } = &recipient;
-            let user = shown(&process.user, |user| printable(user));
-            match Target::hold(
+            let user = format_or_dash(&process.user, |user| make_printable(user));
+            match PinnedProcess::open(
                 key.pid,
                 key.started_ms,
                 process_name(process),
                 user,
-                self.missing(*key),
+                self.explain_missing_process(*key),
             ) {
                 Ok(target) => question
                     .targets
@@ -65,19 +65,21 @@ impl App {
             }
         }
         if question.targets.is_empty() && question.refused.is_empty() {
-            return self.state.tell(
+            return self.state.show_notice(
                 Level::Warn,
                 "the process is no longer on a GPU: no signal is sent",
             );
         }
         if question.targets.is_empty() {
-            return self.state.tell(Level::Act, question.refused.join("; "));
+            return self
+                .state
+                .show_notice(Level::Act, question.refused.join("; "));
         }
         self.covered = self.dialog.replace(Dialog::Kill(question));
     }
 
-    pub(super) fn say_yes(&mut self, dialog: Dialog) {
-        let Dialog::Kill(Question { targets, kill, .. }) = dialog else {
+    pub(super) fn send_confirmed_signal(&mut self, dialog: Dialog) {
+        let Dialog::Kill(SignalDialog { targets, kill, .. }) = dialog else {
             return;
         };
         let signal = kill.name();
@@ -92,7 +94,7 @@ impl App {
             match target.send(kill) {
                 Ok(()) => {
                     names.push(name);
-                    self.sent.push(Sent {
+                    self.sent.push(SentSignal {
                         target,
                         kill,
                         at: Instant::now(),
@@ -102,21 +104,21 @@ impl App {
             }
         }
         if errors.is_empty() {
-            self.state.tell(
+            self.state.show_notice(
                 Level::Note,
-                format!("SIG{signal} was sent to {}", counted(&names)),
+                format!("SIG{signal} was sent to {}", format_name_or_count(&names)),
             );
         } else {
             let (failed, errors) = (errors.len(), errors.join("; "));
-            self.state.tell(
+            self.state.show_notice(
                 Level::Act,
                 format!("SIG{signal} was not sent to {failed} of {all}: {errors}"),
             );
         }
     }
 
-    /// Checks which signaled processes have ended. Returns `true` if there is news.
-    pub(super) fn watch_sent(&mut self, now: Instant) -> bool {
+    /// Checks which signaled processes have ended. Returns `true` if the user was notified.
+    pub(super) fn check_sent_signals(&mut self, now: Instant) -> bool {
         let mut late = Vec::new();
         let before = self.ended.len();
         let mut hint = "";
@@ -125,14 +127,14 @@ impl App {
                 self.ended.push(sent.target.label());
                 return false;
             }
-            let is_late = now.saturating_duration_since(sent.at) > PATIENCE;
+            let is_late = now.saturating_duration_since(sent.at) > EXIT_TIMEOUT;
             if is_late {
                 late.push(format!(
                     "{} after SIG{}",
                     sent.target.label(),
                     sent.kill.name()
                 ));
-                hint = if sent.kill == Kill::End {
+                hint = if sent.kill == KillSignal::End {
                     "it is stuck in the driver"
                 } else {
                     "K sends SIGKILL"
@@ -146,10 +148,13 @@ impl App {
         }
         if self.ended.len() > before {
             let have = if self.ended.len() == 1 { "has" } else { "have" };
-            news.push(format!("{} {have} ended", counted(&self.ended)));
+            news.push(format!(
+                "{} {have} ended",
+                format_name_or_count(&self.ended)
+            ));
         }
         if !news.is_empty() {
-            self.state.tell(
+            self.state.show_notice(
                 if late.is_empty() {
                     Level::Note
                 } else {
@@ -162,15 +167,16 @@ impl App {
     }
 }
 
-/// Returns the name of a single process, or the number of several.
-fn counted(names: &[String]) -> String {
+/// Returns the name of a single process, or the number of processes if there are several.
+fn format_name_or_count(names: &[String]) -> String {
     match names {
         [name] => name.clone(),
         names => format!("{} processes", names.len()),
     }
 }
 
-/// Describes a process: its GPUs, memory and start, and its command or the path of its notebook.
+/// Describes the recipient of a signal: its GPUs, memory and start time, and its command or the
+/// path of its notebook.
 fn describe_recipient(
     Recipient {
         process,
@@ -186,10 +192,12 @@ fn describe_recipient(
         .join(", ");
     let memory = memory_bytes.map_or_else(
         || "unknown memory".to_owned(),
-        |bytes| byte_size(bytes as f64),
+        |bytes| format_byte_size(bytes as f64),
     );
-    let since = shown(&process.started_ms, |started| date_and_clock(*started));
-    let what = what(process, notebook_path(process))
-        .map_or_else(String::new, |what| format!(", {}", printable(&what)));
+    let since = format_or_dash(&process.started_ms, |started| {
+        format_date_and_time(*started)
+    });
+    let what = describe_process(process, find_notebook_path(process))
+        .map_or_else(String::new, |what| format!(", {}", make_printable(&what)));
     format!("GPU {gpus}, {memory}, since {since}{what}")
 }

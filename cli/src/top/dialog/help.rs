@@ -1,10 +1,10 @@
-//! The help, which lists all key bindings.
+//! The help dialog, which lists all key bindings.
 
 use ratatui::{crossterm::event::KeyEvent, layout::Rect};
 
-use super::{Answer, Line, Scroll, draw_box};
+use super::{KeyEffect, Scroll, StyledLine, draw_box};
 use crate::top::{
-    keys::{BINDINGS, Part},
+    keys::{BINDINGS, HelpSection},
     model::{Model, Origin},
     painter::Painter,
     text::align_left,
@@ -16,39 +16,43 @@ pub(in crate::top) struct Help {
 }
 
 impl Help {
-    pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
-        if self.scroll.key(key) {
-            Answer::Stay
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> KeyEffect {
+        if self.scroll.handle_key(key) {
+            KeyEffect::Stay
         } else {
-            Answer::Leave
+            KeyEffect::Leave
         }
     }
 
     pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model) {
         let parts = [
-            (Part::Screen, "The screen"),
-            (Part::Charts, "Charts"),
-            (Part::Processes, "Processes"),
-            (Part::Replay, "Replay"),
+            (HelpSection::Screen, "The screen"),
+            (HelpSection::Charts, "Charts"),
+            (HelpSection::Processes, "Processes"),
+            (HelpSection::Replay, "Replay"),
         ];
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<StyledLine> = Vec::new();
         for (part, title) in parts {
-            if part == Part::Replay && model.origin != Origin::Recording {
+            if part == HelpSection::Replay && model.origin != Origin::Recording {
                 continue;
             }
             if !lines.is_empty() {
-                lines.push(Line::new());
+                lines.push(StyledLine::new());
             }
             lines.push(vec![(title.to_owned(), painter.theme.strong)]);
             for binding in BINDINGS.iter().filter(|binding| binding.part == part) {
                 lines.push(vec![
-                    (align_left(&binding.names(), 12), painter.theme.utilization),
+                    (
+                        align_left(&binding.format_keys(), 12),
+                        painter.theme.utilization,
+                    ),
                     (binding.help.to_owned(), painter.theme.plain),
                 ]);
             }
         }
-        lines.push(Line::new());
-        let mouse = "Mouse: click a GPU, a tab, a heading or a process; again for details; the wheel scrolls.";
+        lines.push(StyledLine::new());
+        let mouse = "Mouse: click a GPU, a tab, a heading or a process; again for details; the \
+                     wheel scrolls.";
         lines.extend(
             crate::top::text::wrap(mouse, 60)
                 .into_iter()

@@ -1,29 +1,30 @@
-//! The confirmation before a signal is sent.
+//! The dialog that asks for confirmation before a signal is sent.
 
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
     layout::Rect,
 };
 
-use super::{Answer, Line, Scroll, draw_box};
+use super::{KeyEffect, Scroll, StyledLine, draw_box};
 use crate::top::{
-    kill::{Kill, Target},
+    kill::{KillSignal, PinnedProcess},
     painter::Painter,
     text::wrap,
 };
 
-/// Pinned processes, and the signal to send them.
-pub(in crate::top) struct Question {
-    pub(in crate::top) kill: Kill,
-    /// The processes, each with its GPUs, start time, and command.
-    pub(in crate::top) targets: Vec<(Target, String)>,
-    /// The reasons why other processes get no signal.
+/// The processes to signal and the signal to send. The processes are pinned, so that a reused PID
+/// is not signaled.
+pub(in crate::top) struct SignalDialog {
+    pub(in crate::top) kill: KillSignal,
+    /// The processes to signal, each with a description of its GPUs, start time, and command.
+    pub(in crate::top) targets: Vec<(PinnedProcess, String)>,
+    /// The reasons why some of the processes are not signaled.
     pub(in crate::top) refused: Vec<String>,
     pub(super) scroll: Scroll,
 }
 
-impl Question {
-    pub(in crate::top) fn new(kill: Kill) -> Self {
+impl SignalDialog {
+    pub(in crate::top) fn new(kill: KillSignal) -> Self {
         Self {
             kill,
             targets: Vec::new(),
@@ -32,25 +33,25 @@ impl Question {
         }
     }
 
-    /// Handles a key. Only `y` confirms, because Enter is easily pressed by mistake.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
-        let at = Kill::ALL
+    /// Handles a key. Only `y` confirms the signal, because Enter is easily pressed by mistake.
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> KeyEffect {
+        let at = KillSignal::ALL
             .iter()
             .position(|kill| *kill == self.kill)
             .unwrap_or(0);
         match key.code {
-            KeyCode::Char('y' | 'Y') => return Answer::Yes,
-            KeyCode::Esc | KeyCode::Char('q' | 'n') => return Answer::Leave,
-            KeyCode::Left => self.kill = Kill::ALL[at.saturating_sub(1)],
+            KeyCode::Char('y' | 'Y') => return KeyEffect::Yes,
+            KeyCode::Esc | KeyCode::Char('q' | 'n') => return KeyEffect::Leave,
+            KeyCode::Left => self.kill = KillSignal::ALL[at.saturating_sub(1)],
             KeyCode::Right | KeyCode::Tab => {
-                self.kill = Kill::ALL[(at + 1).min(Kill::ALL.len() - 1)];
+                self.kill = KillSignal::ALL[(at + 1).min(KillSignal::ALL.len() - 1)];
             }
-            KeyCode::Char('i') => self.kill = Kill::Interrupt,
-            KeyCode::Char('t') => self.kill = Kill::Terminate,
-            KeyCode::Char('k') => self.kill = Kill::End,
-            _ => drop(self.scroll.key(key)),
+            KeyCode::Char('i') => self.kill = KillSignal::Interrupt,
+            KeyCode::Char('t') => self.kill = KillSignal::Terminate,
+            KeyCode::Char('k') => self.kill = KillSignal::End,
+            _ => drop(self.scroll.handle_key(key)),
         }
-        Answer::Stay
+        KeyEffect::Stay
     }
 
     pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect) {
@@ -59,7 +60,7 @@ impl Question {
         let whom = match &self.targets[..] {
             [
                 (
-                    Target {
+                    PinnedProcess {
                         pid, name, user, ..
                     },
                     _,
@@ -67,16 +68,16 @@ impl Question {
             ] => format!(" to process {pid}, {name}, of {user}?"),
             targets => format!(" to {} processes?", targets.len()),
         };
-        let mut lines: Vec<Line> = vec![
+        let mut lines: Vec<StyledLine> = vec![
             vec![
                 ("Send SIG".to_owned(), theme.plain),
                 (self.kill.name().to_owned(), theme.alarm),
                 (whom, theme.plain),
             ],
-            Line::new(),
+            StyledLine::new(),
         ];
-        let mut choice: Line = Vec::new();
-        for kill in Kill::ALL {
+        let mut choice: StyledLine = Vec::new();
+        for kill in KillSignal::ALL {
             let style = if kill == self.kill {
                 theme.selected
             } else {
@@ -89,7 +90,7 @@ impl Question {
         }
         choice.push((self.kill.effect().to_owned(), theme.dim));
         lines.push(choice);
-        lines.push(Line::new());
+        lines.push(StyledLine::new());
         lines.push(vec![
             ("y".to_owned(), theme.alarm),
             (" sends   ".to_owned(), theme.plain),
@@ -98,7 +99,7 @@ impl Question {
             ("esc".to_owned(), theme.strong),
             (" sends nothing".to_owned(), theme.plain),
         ]);
-        lines.push(Line::new());
+        lines.push(StyledLine::new());
         let mut list = |text: &str, style| {
             lines.extend(
                 wrap(text, columns.into())

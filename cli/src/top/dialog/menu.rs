@@ -1,4 +1,5 @@
-//! Menus with one choice: the column to sort by, or the user whose processes are listed.
+//! Menus in which the user chooses one entry: the sort column, or the user whose processes are
+//! listed.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +8,13 @@ use ratatui::{
     layout::Rect,
 };
 
-use super::{Answer, Line, List, draw_box};
+use super::{KeyEffect, List, StyledLine, draw_box};
 use crate::top::{
     model::Model,
     painter::Painter,
     processes::Column,
     state::State,
-    text::{align_left, align_right, printable},
+    text::{align_left, align_right, make_printable},
 };
 
 pub(in crate::top) struct Menu {
@@ -30,7 +31,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Choice {
     Sort(Column),
-    /// A user, or `None` for all users.
+    /// The user to show, or `None` to show all users.
     User(Option<String>),
 }
 
@@ -50,7 +51,7 @@ impl Menu {
         }
     }
 
-    pub(in crate::top) fn of_columns(state: &State) -> Self {
+    pub(in crate::top) fn with_columns(state: &State) -> Self {
         let entry = |column: &Column| Entry {
             text: column.heading().to_owned(),
             choice: Choice::Sort(*column),
@@ -60,7 +61,7 @@ impl Menu {
     }
 
     /// Returns the menu of all users with processes on a GPU, with the number of processes.
-    pub(in crate::top) fn of_users(model: &Model, state: &State) -> Self {
+    pub(in crate::top) fn with_users(model: &Model, state: &State) -> Self {
         let mut users: BTreeMap<&str, usize> = BTreeMap::new();
         let processes = model
             .gpus()
@@ -70,7 +71,7 @@ impl Menu {
         for user in processes.filter_map(|process| process.user.value()) {
             *users.entry(user).or_default() += 1;
         }
-        // The selected user stays in the menu even without processes.
+        // The selected user stays in the menu even if no processes remain.
         if let Some(user) = &state.processes.user {
             users.entry(user).or_default();
         }
@@ -80,9 +81,9 @@ impl Menu {
         };
         let mut entries = vec![entry("all users", users.values().sum(), None)];
         entries.extend(
-            users
-                .iter()
-                .map(|(user, count)| entry(&printable(user), *count, Some((*user).to_owned()))),
+            users.iter().map(|(user, count)| {
+                entry(&make_printable(user), *count, Some((*user).to_owned()))
+            }),
         );
         Self::new(
             "Processes of",
@@ -91,21 +92,21 @@ impl Menu {
         )
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
+    pub(super) fn handle_key(&mut self, key: KeyEvent, state: &mut State) -> KeyEffect {
         match key.code {
-            _ if self.list.key(key, self.entries.len()) => {}
+            _ if self.list.handle_key(key, self.entries.len()) => {}
             KeyCode::Enter | KeyCode::Char(' ') => {
-                self.choose(self.list.at, state);
-                return Answer::Leave;
+                self.apply_choice(self.list.at, state);
+                return KeyEffect::Leave;
             }
-            KeyCode::Char(letter) => self.seek(letter),
+            KeyCode::Char(letter) => self.select_by_letter(letter),
             _ => {}
         }
-        Answer::Stay
+        KeyEffect::Stay
     }
 
-    /// Moves to the next entry that begins with this letter.
-    fn seek(&mut self, letter: char) {
+    /// Moves to the next entry that starts with `letter`.
+    fn select_by_letter(&mut self, letter: char) {
         let mut places =
             (1..=self.entries.len()).map(|by| (self.list.at + by) % self.entries.len());
         let begins = |text: &str| {
@@ -118,15 +119,15 @@ impl Menu {
         }
     }
 
-    pub(super) fn step(&mut self, by: isize) {
-        self.list.step(by, self.entries.len());
+    pub(super) fn move_selection(&mut self, by: isize) {
+        self.list.move_selection(by, self.entries.len());
     }
 
-    pub(in crate::top) fn choose(&mut self, place: usize, state: &mut State) {
+    pub(in crate::top) fn apply_choice(&mut self, place: usize, state: &mut State) {
         let list = &mut state.processes;
         match self.entries.get(place).map(|entry| &entry.choice) {
             Some(Choice::Sort(column)) if *column != list.sort => {
-                (list.sort, list.descending) = (*column, column.falls_by_nature());
+                (list.sort, list.descending) = (*column, column.is_descending_by_default());
             }
             Some(Choice::User(user)) => list.user.clone_from(user),
             Some(Choice::Sort(_)) | None => {}
@@ -143,8 +144,8 @@ impl Menu {
             };
             vec![(align_left(&entry.text, columns), style)]
         };
-        let lines: Vec<Line> = self.entries.iter().enumerate().map(line).collect();
-        self.list.keep_in_sight(screen);
+        let lines: Vec<StyledLine> = self.entries.iter().enumerate().map(line).collect();
+        self.list.scroll_into_view(screen);
         draw_box(
             painter,
             screen,

@@ -1,4 +1,4 @@
-//! Dialogs, which cover the screen until they are answered or closed.
+//! Dialogs, which cover the screen until the user answers or closes them.
 
 mod help;
 mod kill;
@@ -15,9 +15,9 @@ use ratatui::{
 
 pub(super) use self::{
     help::Help,
-    kill::Question,
+    kill::SignalDialog,
     menu::Menu,
-    process::{ProcessScreen, name as process_name},
+    process::{ProcessScreen, process_name},
     setup::{Page, Setup},
 };
 use super::{
@@ -27,27 +27,27 @@ use super::{
     state::State,
 };
 
-type Line = Vec<(String, Style)>;
+type StyledLine = Vec<(String, Style)>;
 
 pub(super) enum Dialog {
     Help(Help),
     Process(Box<ProcessScreen>),
-    Kill(Question),
+    Kill(SignalDialog),
     Setup(Setup),
     Menu(Menu),
 }
 
-/// The effect of a key in a dialog.
+/// The effect of a key press in a dialog.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum KeyEffect {
     Stay,
     Leave,
     Yes,
     Act(Action),
 }
 
-/// Returns the number of lines by which a key moves.
-fn moved(code: KeyCode) -> Option<isize> {
+/// Returns the number of lines by which a key moves the position, or `None` for other keys.
+fn count_moved_lines(code: KeyCode) -> Option<isize> {
     Some(match code {
         KeyCode::Down | KeyCode::Char('j') => 1,
         KeyCode::Up | KeyCode::Char('k') => -1,
@@ -67,12 +67,14 @@ pub(super) struct List {
 }
 
 impl List {
-    /// Moves the selection by a key. Returns `false` if the key does not move it.
-    fn key(&mut self, key: KeyEvent, lines: usize) -> bool {
-        moved(key.code).map(|by| self.step(by, lines)).is_some()
+    /// Moves the selection. Returns `false` if the key is not a movement key.
+    fn handle_key(&mut self, key: KeyEvent, lines: usize) -> bool {
+        count_moved_lines(key.code)
+            .map(|by| self.move_selection(by, lines))
+            .is_some()
     }
 
-    fn step(&mut self, by: isize, lines: usize) {
+    fn move_selection(&mut self, by: isize, lines: usize) {
         self.at = self
             .at
             .saturating_add_signed(by)
@@ -80,7 +82,7 @@ impl List {
     }
 
     /// Scrolls so that the selected line is visible.
-    fn keep_in_sight(&mut self, screen: Rect) {
+    fn scroll_into_view(&mut self, screen: Rect) {
         let room = usize::from(screen.height.saturating_sub(2));
         self.scroll.0 = self
             .scroll
@@ -90,14 +92,14 @@ impl List {
     }
 }
 
-/// The first visible line of a dialog.
+/// The index of the first visible line in a dialog.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Scroll(usize);
 
 impl Scroll {
-    /// Scrolls by a key. Returns `false` if the key does not scroll.
-    fn key(&mut self, key: KeyEvent) -> bool {
-        let by = moved(match key.code {
+    /// Scrolls the dialog. Returns `false` if the key is not a scroll key.
+    fn handle_key(&mut self, key: KeyEvent) -> bool {
+        let by = count_moved_lines(match key.code {
             KeyCode::Char(' ') => KeyCode::PageDown,
             KeyCode::Char('g') => KeyCode::Home,
             KeyCode::Char('G') => KeyCode::End,
@@ -109,25 +111,25 @@ impl Scroll {
 }
 
 impl Dialog {
-    pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
+    pub(super) fn handle_key(&mut self, key: KeyEvent, state: &mut State) -> KeyEffect {
         let is_over = matches!(key.code, KeyCode::Esc | KeyCode::Char('q'));
         match self {
-            Self::Kill(question) => question.key(key),
-            _ if is_over => Answer::Leave,
-            Self::Setup(setup) => setup.key(key, state),
-            Self::Menu(menu) => menu.key(key, state),
-            Self::Help(help) => help.key(key),
-            Self::Process(screen) => screen.key(key),
+            Self::Kill(question) => question.handle_key(key),
+            _ if is_over => KeyEffect::Leave,
+            Self::Setup(setup) => setup.handle_key(key, state),
+            Self::Menu(menu) => menu.handle_key(key, state),
+            Self::Help(help) => help.handle_key(key),
+            Self::Process(screen) => screen.handle_key(key),
         }
     }
 
-    /// Scrolls by this many lines of the mouse wheel.
-    pub(super) fn wheel(&mut self, by: isize) {
+    /// Scrolls by a number of lines, for the mouse wheel.
+    pub(super) fn scroll_by(&mut self, by: isize) {
         match self {
             Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
             Self::Process(process) => process.scroll.0 = process.scroll.0.saturating_add_signed(by),
-            Self::Setup(setup) => setup.step(by),
-            Self::Menu(menu) => menu.step(by),
+            Self::Setup(setup) => setup.move_selection(by),
+            Self::Menu(menu) => menu.move_selection(by),
             Self::Kill(question) => question.scroll.0 = question.scroll.0.saturating_add_signed(by),
         }
     }
@@ -149,14 +151,14 @@ impl Dialog {
     }
 }
 
-/// Draws a scrollable box in the middle of the screen, as large as its lines or the screen, and
-/// returns its area.
+/// Draws a scrollable box in the middle of the screen and returns its area. The box is as large as
+/// its lines, but not larger than the screen.
 fn draw_box(
     painter: &mut Painter<'_>,
     screen: Rect,
     title: &str,
     columns: u16,
-    lines: &[Line],
+    lines: &[StyledLine],
     scroll: &mut Scroll,
 ) -> Rect {
     let width = (columns + 4).min(screen.width);
@@ -172,7 +174,7 @@ fn draw_box(
         .style(painter.theme.plain)
         .border_style(painter.theme.dim)
         .render(area, painter.buffer);
-    painter.text(
+    painter.draw_text(
         area.x + 2,
         area.y,
         area.width.saturating_sub(4),
@@ -180,7 +182,7 @@ fn draw_box(
         painter.theme.strong,
     );
     // A click outside the box closes the dialog.
-    painter.hit(screen, Hit::Dialog(usize::MAX));
+    painter.add_hit(screen, Hit::Dialog(usize::MAX));
     let inner = Rect {
         x: area.x + 2,
         y: area.y + 1,
@@ -193,16 +195,16 @@ fn draw_box(
         width: area.width.saturating_sub(2),
         ..area
     };
-    scrolled_lines(painter, inner, lines, scroll, edge);
+    draw_scrolled_lines(painter, inner, lines, scroll, edge);
     area
 }
 
-/// Draws the lines that fit, and at the right end of `more` the number of hidden lines above and
-/// below.
-fn scrolled_lines(
+/// Draws as many lines as fit. The number of hidden lines above and below is drawn at the right end
+/// of `more`.
+fn draw_scrolled_lines(
     painter: &mut Painter<'_>,
     area: Rect,
-    lines: &[Line],
+    lines: &[StyledLine],
     scroll: &mut Scroll,
     more: Rect,
 ) {
@@ -210,8 +212,8 @@ fn scrolled_lines(
     scroll.0 = scroll.0.min(lines.len().saturating_sub(room));
     for (place, line) in lines.iter().skip(scroll.0).take(room).enumerate() {
         let y = area.y + place as u16;
-        painter.line(area.x, y, area.width, line);
-        painter.hit(
+        painter.draw_pieces(area.x, y, area.width, line);
+        painter.add_hit(
             Rect {
                 y,
                 height: 1,
@@ -223,6 +225,6 @@ fn scrolled_lines(
     let below = lines.len().saturating_sub(scroll.0 + room);
     if below > 0 || scroll.0 > 0 {
         let text = format!(" {} ▲ {below} ▼ ", scroll.0);
-        painter.text_right(more.x, more.y, more.width, &text, painter.theme.notice);
+        painter.draw_text_right(more.x, more.y, more.width, &text, painter.theme.notice);
     }
 }

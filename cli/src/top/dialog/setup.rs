@@ -1,4 +1,4 @@
-//! The setup dialog, which changes settings while their effect is visible.
+//! The setup dialog, in which the user changes settings while seeing their effect.
 
 use std::slice;
 
@@ -7,7 +7,7 @@ use ratatui::{
     layout::Rect,
 };
 
-use super::{Answer, Line, List, draw_box};
+use super::{KeyEffect, List, StyledLine, draw_box};
 use crate::terminal::glyphs::Glyphs;
 use crate::{
     describe::Thresholds,
@@ -17,7 +17,7 @@ use crate::{
         painter::{Hit, Painter},
         processes::Column,
         state::State,
-        text::{align_left, range},
+        text::{align_left, format_range},
         theme::ThemeName,
     },
 };
@@ -43,23 +43,24 @@ impl Page {
     }
 }
 
-/// One line of a page.
+/// One line on a page of the dialog.
 #[derive(Debug, Clone, Copy)]
 enum Item {
     Column(Column),
-    /// A position in `METRICS`.
+    /// A metric, given by its index in `METRICS`.
     Metric(usize),
     Theme,
     Interval,
     Range,
     Glyphs,
-    /// The threshold of a reading. The flag selects heavy load.
+    /// A threshold of a reading, given by its index in `READINGS`. The flag selects the threshold
+    /// for heavy load instead of moderate load.
     Threshold(usize, bool),
 }
 
-type OfReading = fn(&mut Thresholds) -> &mut [u32; 2];
+type ThresholdAccess = fn(&mut Thresholds) -> &mut [u32; 2];
 
-const READINGS: [(&str, OfReading); 4] = [
+const READINGS: [(&str, ThresholdAccess); 4] = [
     ("GPU utilization", |all| &mut all.utilization),
     ("memory", |all| &mut all.memory),
     ("temperature", |all| &mut all.temperature),
@@ -67,11 +68,11 @@ const READINGS: [(&str, OfReading); 4] = [
 ];
 
 /// The step by which a threshold changes.
-const STEP: u32 = 5;
+const THRESHOLD_STEP: u32 = 5;
 
 pub(in crate::top) struct Setup {
     page: Page,
-    /// Everything that can be chosen, in order. The chosen items come first when the dialog opens.
+    /// All columns in display order. When the dialog opens, the chosen columns come first.
     columns: Vec<Column>,
     metrics: Vec<usize>,
     list: List,
@@ -79,8 +80,8 @@ pub(in crate::top) struct Setup {
 
 impl Setup {
     pub(in crate::top) fn new(page: Page, state: &State) -> Self {
-        let columns = chosen_first(&state.processes.columns, Column::ALL);
-        let metrics = chosen_first(&state.metrics, 0..METRICS.len());
+        let columns = move_chosen_first(&state.processes.columns, Column::ALL);
+        let metrics = move_chosen_first(&state.metrics, 0..METRICS.len());
         Self {
             page,
             columns,
@@ -89,7 +90,7 @@ impl Setup {
         }
     }
 
-    pub(in crate::top) fn show(&mut self, page: Page) {
+    pub(in crate::top) fn show_page(&mut self, page: Page) {
         (self.page, self.list) = (page, List::default());
     }
 
@@ -107,57 +108,59 @@ impl Setup {
         }
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
+    pub(super) fn handle_key(&mut self, key: KeyEvent, state: &mut State) -> KeyEffect {
         let page = Page::ALL
             .iter()
             .position(|page| *page == self.page)
             .unwrap_or(0);
         match key.code {
-            _ if self.list.key(key, self.items().len()) => {}
-            KeyCode::Tab => self.show(Page::ALL[(page + 1) % Page::ALL.len()]),
+            _ if self.list.handle_key(key, self.items().len()) => {}
+            KeyCode::Tab => self.show_page(Page::ALL[(page + 1) % Page::ALL.len()]),
             KeyCode::BackTab => {
-                self.show(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()]);
+                self.show_page(Page::ALL[(page + Page::ALL.len() - 1) % Page::ALL.len()]);
             }
             KeyCode::Right | KeyCode::Char(' ' | '+') | KeyCode::Enter => {
-                return self.change(true, state);
+                return self.change_selected_item(true, state);
             }
-            KeyCode::Left | KeyCode::Char('-') => return self.change(false, state),
-            KeyCode::Char('[') | KeyCode::F(7) => self.move_by(-1, state),
-            KeyCode::Char(']') | KeyCode::F(8) => self.move_by(1, state),
-            KeyCode::Char('W') => return Answer::Act(Action::Save),
-            KeyCode::F(2 | 10) | KeyCode::Char('S') => return Answer::Leave,
+            KeyCode::Left | KeyCode::Char('-') => return self.change_selected_item(false, state),
+            KeyCode::Char('[') | KeyCode::F(7) => self.move_item(-1, state),
+            KeyCode::Char(']') | KeyCode::F(8) => self.move_item(1, state),
+            KeyCode::Char('W') => return KeyEffect::Act(Action::Save),
+            KeyCode::F(2 | 10) | KeyCode::Char('S') => return KeyEffect::Leave,
             _ => {}
         }
-        Answer::Stay
+        KeyEffect::Stay
     }
 
-    pub(super) fn step(&mut self, by: isize) {
-        self.list.step(by, self.items().len());
+    pub(super) fn move_selection(&mut self, by: isize) {
+        self.list.move_selection(by, self.items().len());
     }
 
-    /// Selects a line and changes its value.
-    pub(in crate::top) fn click(&mut self, line: usize, state: &mut State) -> Answer {
+    /// Selects the clicked line and changes its value.
+    pub(in crate::top) fn handle_click(&mut self, line: usize, state: &mut State) -> KeyEffect {
         self.list.at = line.min(self.items().len() - 1);
-        self.change(true, state)
+        self.change_selected_item(true, state)
     }
 
-    fn change(&mut self, forward: bool, state: &mut State) -> Answer {
+    fn change_selected_item(&mut self, forward: bool, state: &mut State) -> KeyEffect {
         let next =
-            |action: Action, other: Action| Answer::Act(if forward { action } else { other });
+            |action: Action, other: Action| KeyEffect::Act(if forward { action } else { other });
         match self.items()[self.list.at] {
             Item::Column(column) => {
-                toggle(&self.columns, &mut state.processes.columns, column);
+                toggle_item(&self.columns, &mut state.processes.columns, column);
             }
             Item::Metric(metric) => {
-                toggle(&self.metrics, &mut state.metrics, metric);
+                toggle_item(&self.metrics, &mut state.metrics, metric);
                 state.metric = state.metric.min(state.metrics.len() - 1);
             }
-            Item::Theme => state.set_theme(cycled(&ThemeName::ALL, state.theme_name, forward)),
+            Item::Theme => {
+                state.set_theme(step_in_cycle(&ThemeName::ALL, state.theme_name, forward));
+            }
             Item::Interval => return next(Action::Slower, Action::Faster),
             Item::Range => return next(Action::LongerRange, Action::ShorterRange),
             Item::Glyphs => {
                 let [braille, blocks, ascii] = Glyphs::ALL.map(Some);
-                state.set_glyphs(cycled(
+                state.set_glyphs(step_in_cycle(
                     &[None, braille, blocks, ascii],
                     state.chosen_glyphs,
                     forward,
@@ -170,29 +173,30 @@ impl Setup {
                 } else {
                     (moderate, 1, *high - 1)
                 };
-                // The values are 1 and the multiples of 5.
+                // Steps lead to multiples of 5. The result is limited to the allowed range, which
+                // may start at 1.
                 let stepped = if forward {
-                    (*value / STEP + 1) * STEP
+                    (*value / THRESHOLD_STEP + 1) * THRESHOLD_STEP
                 } else {
-                    (value.saturating_sub(1) / STEP) * STEP
+                    (value.saturating_sub(1) / THRESHOLD_STEP) * THRESHOLD_STEP
                 };
                 *value = stepped.clamp(least, most);
             }
         }
-        Answer::Stay
+        KeyEffect::Stay
     }
 
-    /// Moves a column or a metric within its list.
-    fn move_by(&mut self, by: isize, state: &mut State) {
+    /// Moves a column or metric up or down in its list.
+    fn move_item(&mut self, by: isize, state: &mut State) {
         let first = if self.page == Page::Charts { 2 } else { 0 };
         let moved = match self.page {
-            Page::Columns => swap(
+            Page::Columns => swap_with_neighbor(
                 &mut self.columns,
                 &mut state.processes.columns,
                 self.list.at,
                 by,
             ),
-            Page::Charts if self.list.at >= first => swap(
+            Page::Charts if self.list.at >= first => swap_with_neighbor(
                 &mut self.metrics,
                 &mut state.metrics,
                 self.list.at - first,
@@ -201,15 +205,15 @@ impl Setup {
             _ => false,
         };
         if moved {
-            self.step(by);
+            self.move_selection(by);
         }
     }
 
     pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, state: &State) {
         const COLUMNS: u16 = 56;
         let theme = painter.theme;
-        let line = |(place, item): (usize, Item)| -> Line {
-            let text = align_left(&text(item, state), usize::from(COLUMNS));
+        let line = |(place, item): (usize, Item)| -> StyledLine {
+            let text = align_left(&format_item(item, state), usize::from(COLUMNS));
             vec![(
                 text,
                 if place == self.list.at {
@@ -219,12 +223,12 @@ impl Setup {
                 },
             )]
         };
-        let lines: Vec<Line> = self.items().into_iter().enumerate().map(line).collect();
-        // A click outside the box closes the dialog, even on other clickable parts.
-        painter.hit(screen, Hit::Dialog(usize::MAX));
-        // The box leaves visible the part of the screen that it changes: processes below the
-        // columns, otherwise GPUs and charts above. The bottom line, which shows the result of
-        // saving, stays visible, too.
+        let lines: Vec<StyledLine> = self.items().into_iter().enumerate().map(line).collect();
+        // A click outside the box closes the dialog, even on another clickable area.
+        painter.add_hit(screen, Hit::Dialog(usize::MAX));
+        // The box leaves the part of the screen visible that it changes: the processes below it for
+        // columns, otherwise the GPUs and charts above it. The bottom line also stays visible,
+        // because it shows the result of saving.
         let height = (screen.height * 3 / 5).min(lines.len() as u16 + 2);
         let y = if self.page == Page::Columns {
             1
@@ -236,7 +240,7 @@ impl Setup {
             height,
             ..screen
         };
-        self.list.keep_in_sight(within);
+        self.list.scroll_into_view(within);
         let area = draw_box(
             painter,
             within,
@@ -252,14 +256,14 @@ impl Setup {
             } else {
                 theme.dim
             };
-            let taken = painter.text(
+            let taken = painter.draw_text(
                 x,
                 area.y,
                 area.right().saturating_sub(x + 1),
                 page.title(),
                 style,
             );
-            painter.hit(
+            painter.add_hit(
                 Rect {
                     x,
                     width: taken,
@@ -275,7 +279,7 @@ impl Setup {
         } else {
             " ← → set  tab page  W save  esc close "
         };
-        painter.text(
+        painter.draw_text(
             area.x + 2,
             area.bottom().saturating_sub(1),
             area.width.saturating_sub(12),
@@ -285,7 +289,7 @@ impl Setup {
     }
 }
 
-fn text(item: Item, state: &State) -> String {
+fn format_item(item: Item, state: &State) -> String {
     let check =
         |is_chosen: bool, label: &str| format!("[{}] {label}", if is_chosen { 'x' } else { ' ' });
     let value = |label: &str, value: &str| format!("{} ◂ {value} ▸", align_left(label, 32));
@@ -294,7 +298,7 @@ fn text(item: Item, state: &State) -> String {
         Item::Metric(metric) => check(state.metrics.contains(&metric), METRICS[metric].label),
         Item::Theme => value("theme", state.theme_name.id()),
         Item::Interval => value("refresh interval", &format!("{} ms", state.interval_ms)),
-        Item::Range => value("time range", &range(state.span_ms())),
+        Item::Range => value("time range", &format_range(state.span_ms())),
         Item::Glyphs => value("glyphs", state.chosen_glyphs.map_or("auto", Glyphs::id)),
         Item::Threshold(reading, heavy) => {
             let level = if heavy { "heavy" } else { "moderate" };
@@ -305,14 +309,17 @@ fn text(item: Item, state: &State) -> String {
     }
 }
 
-fn chosen_first<T: Copy + PartialEq>(chosen: &[T], all: impl IntoIterator<Item = T>) -> Vec<T> {
+fn move_chosen_first<T: Copy + PartialEq>(
+    chosen: &[T],
+    all: impl IntoIterator<Item = T>,
+) -> Vec<T> {
     let others = all.into_iter().filter(|one| !chosen.contains(one));
     chosen.iter().copied().chain(others).collect()
 }
 
-/// Adds an item to the chosen ones or removes it, keeping the order of all items. The last chosen
-/// item cannot be removed.
-fn toggle<T: Copy + PartialEq>(order: &[T], chosen: &mut Vec<T>, one: T) {
+/// Adds `one` to the chosen items, or removes it. The chosen items keep the order of all items. The
+/// last chosen item cannot be removed.
+fn toggle_item<T: Copy + PartialEq>(order: &[T], chosen: &mut Vec<T>, one: T) {
     if chosen.as_slice() != slice::from_ref(&one) {
         let is_chosen = |other: &T| chosen.contains(other) != (*other == one);
         *chosen = order.iter().copied().filter(is_chosen).collect();
@@ -320,7 +327,12 @@ fn toggle<T: Copy + PartialEq>(order: &[T], chosen: &mut Vec<T>, one: T) {
 }
 
 /// Swaps an item with a neighbor. Returns `false` at the ends of the list.
-fn swap<T: Copy + PartialEq>(order: &mut [T], chosen: &mut Vec<T>, at: usize, by: isize) -> bool {
+fn swap_with_neighbor<T: Copy + PartialEq>(
+    order: &mut [T],
+    chosen: &mut Vec<T>,
+    at: usize,
+    by: isize,
+) -> bool {
     let Some(to) = at.checked_add_signed(by).filter(|to| *to < order.len()) else {
         return false;
     };
@@ -333,7 +345,7 @@ fn swap<T: Copy + PartialEq>(order: &mut [T], chosen: &mut Vec<T>, at: usize, by
     true
 }
 
-fn cycled<T: Copy + PartialEq>(all: &[T], now: T, forward: bool) -> T {
+fn step_in_cycle<T: Copy + PartialEq>(all: &[T], now: T, forward: bool) -> T {
     let at = all.iter().position(|one| *one == now).unwrap_or(0);
     all[(at + if forward { 1 } else { all.len() - 1 }) % all.len()]
 }
@@ -343,19 +355,19 @@ mod tests {
     use super::*;
     use crate::top::{metrics::position, settings::Settings};
 
-    fn state() -> State {
+    fn make_state() -> State {
         State::new(&Settings::default(), ThemeName::Dark, Glyphs::Braille)
     }
 
-    fn press(setup: &mut Setup, state: &mut State, keys: &[KeyCode]) {
+    fn press_keys(setup: &mut Setup, state: &mut State, keys: &[KeyCode]) {
         for key in keys {
-            setup.key((*key).into(), state);
+            setup.handle_key((*key).into(), state);
         }
     }
 
     #[test]
-    fn readings_are_switched_and_the_last_stays() {
-        let mut state = state();
+    fn last_metric_cannot_be_deselected() {
+        let mut state = make_state();
         let mut setup = Setup::new(Page::Charts, &state);
         let tensor = position("tensor").unwrap();
         let line = 2 + setup
@@ -363,28 +375,28 @@ mod tests {
             .iter()
             .position(|known| *known == tensor)
             .unwrap();
-        setup.click(line, &mut state);
+        setup.handle_click(line, &mut state);
         for line in 2..6 {
-            setup.click(line, &mut state);
+            setup.handle_click(line, &mut state);
         }
         assert_eq!(state.metrics, [tensor]);
-        setup.click(line, &mut state);
+        setup.handle_click(line, &mut state);
         assert_eq!(state.metrics, [tensor], "the last cannot be switched off");
     }
 
     #[test]
-    fn columns_are_chosen_and_moved() {
-        let mut state = state();
+    fn columns_can_be_toggled_and_moved() {
+        let mut state = make_state();
         let mut setup = Setup::new(Page::Columns, &state);
-        press(
+        press_keys(
             &mut setup,
             &mut state,
             &[KeyCode::Char(' '), KeyCode::Down, KeyCode::Char(']')],
         );
         assert_eq!(state.processes.columns[..2], [Column::User, Column::Pid]);
         assert!(!state.processes.columns.contains(&Column::Gpu));
-        // The column returns to its former position.
-        press(
+        // When the column is chosen again, it returns to its former position.
+        press_keys(
             &mut setup,
             &mut state,
             &[KeyCode::PageUp, KeyCode::Char(' ')],
@@ -396,15 +408,15 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_stay_apart_and_within_their_ends() {
-        let mut state = state();
+    fn thresholds_stay_ordered_and_within_limits() {
+        let mut state = make_state();
         let mut setup = Setup::new(Page::Thresholds, &state);
-        press(&mut setup, &mut state, &[KeyCode::Left; 5]);
+        press_keys(&mut setup, &mut state, &[KeyCode::Left; 5]);
         assert_eq!(state.thresholds.utilization, [1, 75]);
-        press(&mut setup, &mut state, &[KeyCode::Right; 40]);
+        press_keys(&mut setup, &mut state, &[KeyCode::Right; 40]);
         assert_eq!(state.thresholds.utilization, [74, 75]);
-        press(&mut setup, &mut state, &[KeyCode::Down]);
-        press(&mut setup, &mut state, &[KeyCode::Right; 40]);
+        press_keys(&mut setup, &mut state, &[KeyCode::Down]);
+        press_keys(&mut setup, &mut state, &[KeyCode::Right; 40]);
         assert_eq!(state.thresholds.utilization, [74, 100]);
     }
 }

@@ -5,19 +5,19 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{
     app::App,
     dialog::Dialog,
-    layout::{SMALLEST, Wishes, areas},
+    layout::{LayoutRequest, MIN_SIZE, divide_screen},
     model::Origin,
     painter::{Hit, Painter},
     panel,
 };
 
 /// Draws the screen, and returns its clickable areas.
-pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
+pub(super) fn draw_screen(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
     let screen = buffer.area;
     let theme = app.state.theme.clone();
-    // Measured values are gray if they are outdated.
+    // If the readings are outdated, measured values are drawn in faded colors.
     let measured = if app.model.is_stale() {
-        theme.faded()
+        theme.to_faded()
     } else {
         theme.clone()
     };
@@ -28,32 +28,33 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
         hits: Vec::new(),
     };
     painter.highlight(screen, theme.plain);
-    let rows = app.state.processes.rows(&app.model, app.state.gpu);
-    let wishes = Wishes {
-        banner: app.model.origin == Origin::Recording || panel::silence(&app.model).is_some(),
+    let rows = app.state.processes.list_rows(&app.model, app.state.gpu);
+    let wishes = LayoutRequest {
+        banner: app.model.origin == Origin::Recording
+            || panel::find_silence_reason(&app.model).is_some(),
         gpus: app.model.gpus().len(),
         processes: rows.len(),
         room: app.state.room,
     };
-    let Some(areas) = areas(screen, wishes) else {
-        let (width, height) = SMALLEST;
+    let Some(areas) = divide_screen(screen, wishes) else {
+        let (width, height) = MIN_SIZE;
         let text = format!(
             "{width}x{height} needed, this is {}x{}",
             screen.width, screen.height
         );
-        painter.text(screen.x, screen.y, screen.width, &text, theme.plain);
+        painter.draw_text(screen.x, screen.y, screen.width, &text, theme.plain);
         return painter.finish();
     };
-    panel::title(&mut painter, areas.title, &app.model, &app.state);
-    // The screen of a process covers everything below the title.
+    panel::draw_title(&mut painter, areas.title, &app.model, &app.state);
+    // The screen of a single process covers everything below the title.
     if !matches!(
         app.covered.as_ref().or(app.dialog.as_ref()),
         Some(Dialog::Process(_))
     ) {
-        panel::banner(&mut painter, areas.banner, &app.model, app.player());
-        panel::tabs(&mut painter, areas.tabs, &app.model, &app.state);
+        panel::draw_banner(&mut painter, areas.banner, &app.model, app.player());
+        panel::draw_tabs(&mut painter, areas.tabs, &app.model, &app.state);
         painter.theme = &measured;
-        panel::host_line(&mut painter, areas.host, &app.model, &app.state);
+        panel::draw_host_line(&mut painter, areas.host, &app.model, &app.state);
         panel::draw_gpus(
             &mut painter,
             areas.gpus,
@@ -62,16 +63,16 @@ pub(super) fn draw(app: &mut App, buffer: &mut Buffer) -> Vec<(Rect, Hit)> {
             &app.model,
             &mut app.state,
         );
-        let empty = panel::view(&mut painter, areas.view, &app.model, &app.state);
-        panel::processes(
+        let empty = panel::draw_view(&mut painter, areas.view, &app.model, &app.state);
+        panel::draw_processes(
             &mut painter,
-            areas.processes_over(empty),
+            areas.extended_processes_area(empty),
             &app.model,
             &mut app.state,
             &rows,
         );
         painter.theme = &theme;
-        panel::footer(
+        panel::draw_footer(
             &mut painter,
             areas.footer,
             &app.model,

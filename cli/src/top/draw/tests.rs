@@ -9,14 +9,14 @@ use crate::terminal::glyphs::Glyphs;
 use crate::{
     describe,
     top::{
-        app::tests::{app, lines},
+        app::tests::{build_app, draw_lines},
         processes::Column,
         theme::{Theme, ThemeName},
-        view::{Room, View},
+        view::{ScreenSplit, View},
     },
 };
 
-fn find<'a>(lines: &'a [String], start: &str) -> &'a str {
+fn find_line<'a>(lines: &'a [String], start: &str) -> &'a str {
     lines
         .iter()
         .find(|line| line.starts_with(start))
@@ -24,9 +24,9 @@ fn find<'a>(lines: &'a [String], start: &str) -> &'a str {
 }
 
 #[test]
-fn eight_gpus_at_80_by_24() {
-    let (mut app, _waiting) = app(8);
-    let drawn = lines(&mut app, 80, 24);
+fn eight_gpus_fit_80_by_24() {
+    let (mut app, _waiting) = build_app(8);
+    let drawn = draw_lines(&mut app, 80, 24);
     assert!(
         drawn[0].starts_with("gpumon  driver") || drawn[0].starts_with("gpumon  8 x H"),
         "{}",
@@ -69,7 +69,7 @@ fn eight_gpus_at_80_by_24() {
             && drawn[12].contains("3 H200")
     );
     assert!(drawn[13..18].join("").contains('⣿'), "charts have lines");
-    let heading = find(&drawn, "GPU      PID  USER");
+    let heading = find_line(&drawn, "GPU      PID  USER");
     for column in ["MEMORY▼", "SM", "TIME", "WHAT"] {
         assert!(heading.contains(column), "{heading}");
     }
@@ -78,10 +78,10 @@ fn eight_gpus_at_80_by_24() {
 }
 
 #[test]
-fn at_300_by_60_everything_has_room() {
-    let (mut app, _waiting) = app(8);
-    let drawn = lines(&mut app, 300, 60);
-    let heading = find(&drawn, "GPU      PID  USER");
+fn everything_fits_300_by_60() {
+    let (mut app, _waiting) = build_app(8);
+    let drawn = draw_lines(&mut app, 300, 60);
+    let heading = find_line(&drawn, "GPU      PID  USER");
     for column in ["TYPE", "OF GPU", "MEM ", "ENC", "DEC", "16 processes"] {
         assert!(heading.contains(column), "{heading}");
     }
@@ -96,7 +96,7 @@ fn at_300_by_60_everything_has_room() {
         .count();
     assert_eq!(times, 2, "a time axis below each row of charts");
     assert!(drawn[59].contains("T signal") && drawn[59].contains("z zoom"));
-    // One simulated GPU may use no memory for a while, but never all eight.
+    // A single simulated GPU may use no memory for a while, but not all eight at the same time.
     let gpus = drawn[2..10].concat();
     assert!(
         gpus.contains('━') && gpus.contains(['▁', '▅', '█']),
@@ -105,8 +105,8 @@ fn at_300_by_60_everything_has_room() {
 }
 
 #[test]
-fn every_view_fits_at_every_size_and_with_every_charset() {
-    let (mut app, _waiting) = app(4);
+fn every_view_fits_every_size_and_charset() {
+    let (mut app, _waiting) = build_app(4);
     for glyphs in Glyphs::ALL {
         app.state.glyphs = glyphs;
         for (width, height) in [
@@ -120,12 +120,12 @@ fn every_view_fits_at_every_size_and_with_every_charset() {
         ] {
             for view in View::ALL {
                 for (room, gpu) in [
-                    (Room::Both, None),
-                    (Room::View, Some(1)),
-                    (Room::Processes, Some(3)),
+                    (ScreenSplit::Both, None),
+                    (ScreenSplit::View, Some(1)),
+                    (ScreenSplit::Processes, Some(3)),
                 ] {
                     (app.state.view, app.state.room, app.state.gpu) = (view, room, gpu);
-                    for line in lines(&mut app, width, height) {
+                    for line in draw_lines(&mut app, width, height) {
                         assert!(
                             line.width() <= usize::from(width) && !line.contains(char::is_control),
                             "{line:?}"
@@ -142,8 +142,8 @@ fn every_view_fits_at_every_size_and_with_every_charset() {
 }
 
 #[test]
-fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
-    let (mut app, _waiting) = app(2);
+fn host_line_and_totals_fit_every_width() {
+    let (mut app, _waiting) = build_app(2);
     let sample = app.model.sample.as_mut().unwrap();
     let host = &mut sample.host;
     (host.cpu.busy_percent, host.cpu.load_1m) = (Reading::Now(34.0), Reading::Now(3.214));
@@ -163,7 +163,7 @@ fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
         (gpu.power.draw_watts, gpu.power.limit_watts) = (Reading::Now(watts), Reading::Now(700.0));
     }
     let line = |app: &mut crate::top::app::App, width, at: usize| {
-        lines(app, width, 24)[at]
+        draw_lines(app, width, 24)[at]
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ")
@@ -190,20 +190,20 @@ fn the_host_has_its_line_at_every_width_and_gpus_their_totals() {
     app.model.sample.as_mut().unwrap().gpus[0].health = Health::Hung { since_ms: 0 };
     let totals = line(&mut app, 80, 4);
     let other = &app.model.gpus()[1];
-    let busy = describe::busy(other);
+    let busy = describe::format_utilization(other);
     assert!(
         totals.starts_with(&format!("Total {busy} ")) && totals.contains("/140 GiB"),
         "{totals}"
     );
     assert!(totals.ends_with(" 1 of 2 GPUs"), "{totals}");
-    let (mut one, _waiting) = crate::top::app::tests::app(1);
-    assert!(!lines(&mut one, 80, 24).join("\n").contains("Total"));
+    let (mut one, _waiting) = crate::top::app::tests::build_app(1);
+    assert!(!draw_lines(&mut one, 80, 24).join("\n").contains("Total"));
 }
 
 #[test]
-fn memory_is_a_line_over_utilization_between_guide_lines() {
-    let (mut app, _waiting) = app(1);
-    let lines = lines(&mut app, 120, 40);
+fn memory_is_drawn_as_line_over_utilization() {
+    let (mut app, _waiting) = build_app(1);
+    let lines = draw_lines(&mut app, 120, 40);
     let begin = lines
         .iter()
         .position(|line| line.starts_with("GPU utilization, memory  "))
@@ -214,7 +214,7 @@ fn memory_is_a_line_over_utilization_between_guide_lines() {
         lines[begin]
     );
     let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
-    super::draw(&mut app, &mut buffer);
+    super::draw_screen(&mut app, &mut buffer);
     let theme = &app.state.theme;
     let drawn = |meaning: ratatui::style::Style, y: u16| {
         let cells = (10..119)
@@ -257,16 +257,16 @@ fn memory_is_a_line_over_utilization_between_guide_lines() {
 }
 
 #[test]
-fn memory_has_a_chart_of_its_own_where_it_is_no_line_and_none_where_it_is_not_chosen() {
-    let (mut app, _waiting) = app(1);
+fn memory_chart_needs_selection_without_utilization() {
+    let (mut app, _waiting) = build_app(1);
     let has = |app: &mut crate::top::app::App, title: &str| {
-        lines(app, 120, 40).join("\n").contains(title)
+        draw_lines(app, 120, 40).join("\n").contains(title)
     };
     app.model.sample.as_mut().unwrap().gpus[0]
         .memory
         .total_bytes = Reading::Absent(Absence::NotSupported);
     assert!(has(&mut app, "Memory  ") && !has(&mut app, "GPU utilization, memory"));
-    let (mut app, _waiting) = crate::top::app::tests::app(1);
+    let (mut app, _waiting) = crate::top::app::tests::build_app(1);
     let memory = crate::top::metrics::position("memory");
     app.state.metrics.retain(|metric| Some(*metric) != memory);
     assert!(has(&mut app, "GPU utilization  ") && !has(&mut app, "GPU utilization, memory"));
@@ -275,7 +275,7 @@ fn memory_has_a_chart_of_its_own_where_it_is_no_line_and_none_where_it_is_not_ch
 #[test]
 fn charts_of_several_gpus_share_their_axis() {
     use gpumon_probe::model::Record;
-    let (mut app, _waiting) = app(2);
+    let (mut app, _waiting) = build_app(2);
     app.state.metrics = vec![crate::top::metrics::position("pcie-tx").unwrap()];
     let mut sample = app.model.sample.clone().unwrap();
     sample.at_ms += 1000;
@@ -287,7 +287,7 @@ fn charts_of_several_gpus_share_their_axis() {
         .ingest(crate::top::model::Update::Record(Box::new(Record::Sample(
             sample,
         ))));
-    let screen = lines(&mut app, 120, 40).join("\n");
+    let screen = draw_lines(&mut app, 120, 40).join("\n");
     assert_eq!(
         (
             screen.matches("20.0 GB/s").count(),
@@ -299,12 +299,12 @@ fn charts_of_several_gpus_share_their_axis() {
 }
 
 #[test]
-fn a_low_chart_has_no_line_that_hides_what_it_crosses() {
-    let (mut app, _waiting) = app(8);
+fn low_chart_has_no_overlay_line() {
+    let (mut app, _waiting) = build_app(8);
     let mut cells_of_memory = |height| {
         let mut buffer =
             ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, height));
-        super::draw(&mut app, &mut buffer);
+        super::draw_screen(&mut app, &mut buffer);
         let is_dots =
             |symbol: &str| symbol.starts_with(|dots| ('\u{2801}'..='\u{28ff}').contains(&dots));
         let memory = app.state.theme.memory.fg;
@@ -319,8 +319,8 @@ fn a_low_chart_has_no_line_that_hides_what_it_crosses() {
 }
 
 #[test]
-fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
-    let (mut app, _waiting) = app(2);
+fn wide_terminal_shows_further_readings_or_dash() {
+    let (mut app, _waiting) = build_app(2);
     let sample = app.model.sample.as_mut().unwrap();
     for gpu in &mut sample.gpus {
         gpu.clocks.sm_mhz = Reading::Now(1980);
@@ -335,7 +335,7 @@ fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
         details.ecc.volatile.uncorrected_total = Reading::Now(errors);
     }
     let row = |app: &mut crate::top::app::App, width, gpu: usize| {
-        lines(app, width, 30)[2 + gpu]
+        draw_lines(app, width, 30)[2 + gpu]
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ")
@@ -364,11 +364,11 @@ fn a_wide_terminal_shows_further_readings_and_a_dash_where_one_is_absent() {
 }
 
 #[test]
-fn processes_take_the_lines_that_a_view_leaves_empty() {
-    let (mut app, _waiting) = app(8);
+fn processes_use_empty_lines_of_view() {
+    let (mut app, _waiting) = build_app(8);
     let rows = |app: &mut crate::top::app::App, view| {
         app.state.view = view;
-        let lines = lines(app, 120, 40);
+        let lines = draw_lines(app, 120, 40);
         let begin = lines
             .iter()
             .position(|line| line.starts_with("GPU      PID"))
@@ -390,44 +390,44 @@ fn processes_take_the_lines_that_a_view_leaves_empty() {
 }
 
 #[test]
-fn what_processes_take_of_the_host_is_there_from_120_columns_on() {
+fn host_usage_of_processes_needs_120_columns() {
     use crate::top::model::{ProcessUsage, Usage};
-    let (mut app, _waiting) = app(2);
+    let (mut app, _waiting) = build_app(2);
     let usage = ProcessUsage {
         cpu_percent: Some(387.2),
         threads: 17,
     };
     app.model.usage = Usage::from([(4000, usage)]);
-    let drawn = lines(&mut app, 120, 40);
-    let heading = find(&drawn, "GPU      PID");
+    let drawn = draw_lines(&mut app, 120, 40);
+    let heading = find_line(&drawn, "GPU      PID");
     assert!(
         heading.contains("   CPU   HOST MEM") && !heading.contains("THR"),
         "{heading}"
     );
-    assert!(find(&drawn, "  0     4000").contains("387 %    5.0 GiB"));
-    assert!(find(&drawn, "  0     4007").contains("     -    4.5 GiB"));
-    assert!(!lines(&mut app, 80, 24).join("").contains("HOST MEM"));
+    assert!(find_line(&drawn, "  0     4000").contains("387 %    5.0 GiB"));
+    assert!(find_line(&drawn, "  0     4007").contains("     -    4.5 GiB"));
+    assert!(!draw_lines(&mut app, 80, 24).join("").contains("HOST MEM"));
     app.state.processes.columns = Column::ALL.to_vec();
-    let drawn = lines(&mut app, 200, 40);
-    assert!(find(&drawn, "GPU      PID").contains("HOST MEM   THR"));
-    assert!(find(&drawn, "  0     4000").contains("5.0 GiB    17"));
+    let drawn = draw_lines(&mut app, 200, 40);
+    assert!(find_line(&drawn, "GPU      PID").contains("HOST MEM   THR"));
+    assert!(find_line(&drawn, "  0     4000").contains("5.0 GiB    17"));
 }
 
 #[test]
-fn what_is_too_small_says_so() {
-    let (mut app, _waiting) = app(1);
+fn too_small_screen_shows_message() {
+    let (mut app, _waiting) = build_app(1);
     assert_eq!(
-        lines(&mut app, 39, 12)[0].trim_end(),
+        draw_lines(&mut app, 39, 12)[0].trim_end(),
         "40x10 needed, this is 39x12"
     );
 }
 
 #[test]
-fn a_lost_and_a_hung_gpu_keep_their_places_with_words_and_no_zero() {
-    let (mut app, _waiting) = app(4);
+fn lost_and_hung_gpus_show_words_not_zeros() {
+    let (mut app, _waiting) = build_app(4);
     let now = app.model.now_ms();
     let sample = app.model.sample.as_mut().unwrap();
-    sample.gpus[1] = GpuSample::absent(
+    sample.gpus[1] = GpuSample::new_absent(
         1,
         None,
         now,
@@ -439,14 +439,14 @@ fn a_lost_and_a_hung_gpu_keep_their_places_with_words_and_no_zero() {
     sample.gpus[2].health = Health::Hung {
         since_ms: now - 5_000,
     };
-    let drawn = lines(&mut app, 120, 40);
-    let lost = find(&drawn, " 1 H200");
+    let drawn = draw_lines(&mut app, 120, 40);
+    let lost = find_line(&drawn, " 1 H200");
     assert!(
         lost.contains("GPU lost for 1 min") && !lost.contains("0 %") && !lost.contains("0 W"),
         "{lost}"
     );
-    assert!(find(&drawn, " 2 H200").contains("hung for 5 s"));
-    assert!(find(&drawn, " 3 H200").contains(" GiB"));
+    assert!(find_line(&drawn, " 2 H200").contains("hung for 5 s"));
+    assert!(find_line(&drawn, " 3 H200").contains(" GiB"));
     assert!(
         drawn
             .iter()
@@ -456,16 +456,16 @@ fn a_lost_and_a_hung_gpu_keep_their_places_with_words_and_no_zero() {
 }
 
 #[test]
-fn activity_names_the_parts_or_the_reason() {
-    let (mut app, _waiting) = app(2);
+fn activity_view_shows_units_or_reason() {
+    let (mut app, _waiting) = build_app(2);
     app.state.view = View::Activity;
-    let drawn = lines(&mut app, 120, 40).join("\n");
+    let drawn = draw_lines(&mut app, 120, 40).join("\n");
     assert!(
         drawn.contains("TENSOR") && drawn.contains("OCCUP"),
         "{drawn}"
     );
     app.state.gpu = Some(0);
-    let one = lines(&mut app, 120, 40).join("\n");
+    let one = draw_lines(&mut app, 120, 40).join("\n");
     assert!(
         one.contains("Tensor active")
             && one.contains("half precision")
@@ -474,23 +474,23 @@ fn activity_names_the_parts_or_the_reason() {
     );
     app.model.sample.as_mut().unwrap().gpus[0].activity = Reading::Absent(Absence::NotSupported);
     assert!(
-        lines(&mut app, 120, 40)
+        draw_lines(&mut app, 120, 40)
             .join("\n")
-            .contains("not on this board or driver")
+            .contains("not supported by this board or driver")
     );
 }
 
 #[test]
-fn links_of_all_gpus_and_each_link_of_one() {
-    let (mut app, _waiting) = app(2);
+fn links_view_lists_gpus_or_single_links() {
+    let (mut app, _waiting) = build_app(2);
     app.state.view = View::Links;
-    let all = lines(&mut app, 120, 40);
+    let all = draw_lines(&mut app, 120, 40);
     assert!(
         all.iter()
             .any(|line| line.contains("x16 of 5 x16") && line.contains("18 of 18")),
         "{all:#?}"
     );
-    let narrow = lines(&mut app, 80, 24);
+    let narrow = draw_lines(&mut app, 80, 24);
     let line = narrow
         .iter()
         .find(|line| line.contains("18 of 18"))
@@ -500,21 +500,21 @@ fn links_of_all_gpus_and_each_link_of_one() {
         "every rate is whole: {line}"
     );
     app.state.gpu = Some(1);
-    app.state.room = Room::View;
-    let one = lines(&mut app, 120, 40).join("\n");
+    app.state.room = ScreenSplit::View;
+    let one = draw_lines(&mut app, 120, 40).join("\n");
     assert!(one.contains("NVSwitch") && one.contains("LINK"), "{one}");
     assert_eq!(one.matches(" up ").count(), 18, "{one}");
 }
 
 #[test]
-fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
-    let (mut app, _waiting) = app(2);
+fn conditions_and_events_are_sentences() {
+    let (mut app, _waiting) = build_app(2);
     app.state.view = View::Events;
     for gpu in &mut app.model.sample.as_mut().unwrap().gpus {
         gpu.conditions.clear();
     }
     assert!(
-        lines(&mut app, 120, 40)
+        draw_lines(&mut app, 120, 40)
             .join("\n")
             .contains("No problems found.")
     );
@@ -532,27 +532,29 @@ fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
     app.model.sample.as_mut().unwrap().gpus[1]
         .conditions
         .push(condition);
-    let drawn = lines(&mut app, 120, 40);
+    let drawn = draw_lines(&mut app, 120, 40);
     assert!(
         drawn
             .iter()
             .any(|line| line.contains("for 2m  GPU 1   Xid 79: the GPU has fallen")),
         "{drawn:#?}"
     );
-    assert!(find(&drawn, " 1 H200").contains("Xid 79"));
+    assert!(find_line(&drawn, " 1 H200").contains("Xid 79"));
     app.state.gpu = Some(0);
     assert!(
-        !lines(&mut app, 120, 40).join("\n").contains("fallen off"),
+        !draw_lines(&mut app, 120, 40)
+            .join("\n")
+            .contains("fallen off"),
         "it is another GPU's"
     );
 }
 
 #[test]
-fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
+fn lasting_conditions_are_listed_once() {
     use gpumon_probe::model::{Event, EventKind, GpuRef, XidReport};
-    let (mut app, _waiting) = app(2);
+    let (mut app, _waiting) = build_app(2);
     app.state.view = View::Events;
-    app.state.room = Room::View;
+    app.state.room = ScreenSplit::View;
     let now = app.model.now_ms();
     let since_ms = now - 60_000;
     let xid = |code: u32, since_ms: u64| Condition {
@@ -580,7 +582,8 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
         message: None,
     };
     app.model.events = [
-        // These conditions have ended, although the events of their end are missing.
+        // The conditions of the first three events have ended, although the events for their end
+        // are missing.
         Event {
             at_ms: since_ms - 50_000,
             gpu: gpu(0),
@@ -596,7 +599,7 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
             gpu: gpu(1),
             what: EventKind::GpuLost,
         },
-        // These conditions persist.
+        // The conditions of the remaining events persist.
         Event {
             at_ms: since_ms,
             gpu: gpu(1),
@@ -614,7 +617,7 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
         },
     ]
     .into();
-    let drawn = lines(&mut app, 120, 40)[4..].join("\n");
+    let drawn = draw_lines(&mut app, 120, 40)[4..].join("\n");
     assert!(
         drawn.contains("for 1m  GPU 1   GPU lost: see gpumon doctor"),
         "{drawn}"
@@ -625,22 +628,22 @@ fn what_lasts_is_listed_once_and_a_gpu_without_readings_is_part_of_it() {
     app.state.gpu = Some(1);
     app.model.events.clear();
     assert!(
-        lines(&mut app, 120, 40)
+        draw_lines(&mut app, 120, 40)
             .join("\n")
             .contains("No events since")
     );
 }
 
 #[test]
-fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
-    let (mut app, _waiting) = app(2);
+fn host_view_has_charts_mig_view_notes_absence() {
+    let (mut app, _waiting) = build_app(2);
     app.state.view = View::Host;
-    let host = lines(&mut app, 120, 40).join("\n");
+    let host = draw_lines(&mut app, 120, 40).join("\n");
     for label in ["CPU, ", "RAM of ", "Disk read", "Network TX"] {
         assert!(host.contains(label), "{label}: {host}");
     }
     app.state.view = View::Mig;
-    let mig = lines(&mut app, 120, 40);
+    let mig = draw_lines(&mut app, 120, 40);
     assert!(
         mig.join("\n")
             .contains("GPU 0: no MIG instance, not divided")
@@ -653,8 +656,8 @@ fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
 }
 
 #[test]
-fn without_colors_nothing_is_colored() {
-    let (mut app, _waiting) = app(2);
+fn monochrome_theme_has_no_colors() {
+    let (mut app, _waiting) = build_app(2);
     app.state.theme = Theme::new(ThemeName::Monochrome);
     let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect {
         x: 0,
@@ -662,7 +665,7 @@ fn without_colors_nothing_is_colored() {
         width: 120,
         height: 40,
     });
-    super::draw(&mut app, &mut buffer);
+    super::draw_screen(&mut app, &mut buffer);
     for cell in &buffer.content {
         assert_eq!(
             (cell.fg, cell.bg),
@@ -672,10 +675,10 @@ fn without_colors_nothing_is_colored() {
 }
 
 #[test]
-fn load_is_told_by_color_and_by_weight_in_every_theme() {
+fn every_theme_shows_load_by_color_and_weight() {
     use ratatui::style::Modifier;
     for theme in ThemeName::ALL {
-        let (mut app, _waiting) = app(1);
+        let (mut app, _waiting) = build_app(1);
         app.state.theme = Theme::new(theme);
         let mut weights = Vec::new();
         for percent in [5.0, 50.0, 95.0] {
@@ -684,7 +687,7 @@ fn load_is_told_by_color_and_by_weight_in_every_theme() {
                 .gpu_percent = Reading::Now(percent);
             let mut buffer =
                 ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
-            super::draw(&mut app, &mut buffer);
+            super::draw_screen(&mut app, &mut buffer);
             let number = format!("{percent:.0} %");
             let line: String = (0..120).map(|x| buffer[(x, 2)].symbol()).collect();
             let at = line.split(&number).next().unwrap().chars().count() as u16;
@@ -707,21 +710,21 @@ fn load_is_told_by_color_and_by_weight_in_every_theme() {
 }
 
 #[test]
-fn stale_values_are_gray_and_their_age_is_told() {
+fn stale_values_are_gray_and_show_age() {
     use ratatui::style::Color;
-    let (mut app, _waiting) = app(2);
+    let (mut app, _waiting) = build_app(2);
     let sample = app.model.sample.as_mut().unwrap();
     sample.at_ms = gpumon_probe::model::now_ms() - 65_000;
     app.model.ingest(crate::top::model::Update::Silent(
         "no connection".to_owned(),
     ));
-    let drawn = lines(&mut app, 120, 40);
+    let drawn = draw_lines(&mut app, 120, 40);
     assert!(
         drawn[0].contains("no data for 1m") && drawn[1].starts_with("no connection"),
         "{drawn:#?}"
     );
     let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 120, 40));
-    super::draw(&mut app, &mut buffer);
+    super::draw_screen(&mut app, &mut buffer);
     for y in (2..6).chain(7..39) {
         for x in 0..120 {
             let cell = &buffer[(x, y)];
@@ -737,8 +740,8 @@ fn stale_values_are_gray_and_their_age_is_told() {
 }
 
 #[test]
-fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_room() {
-    let (mut app, _waiting) = app(2);
+fn first_phrase_is_complete_at_80_columns() {
+    let (mut app, _waiting) = build_app(2);
     let kind = ConditionKind::Xid {
         pid: None,
         code: 79,
@@ -753,7 +756,7 @@ fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_ro
         text,
         kind,
     }];
-    let at_80 = lines(&mut app, 80, 24);
+    let at_80 = draw_lines(&mut app, 80, 24);
     assert!(
         at_80[3].trim_end().ends_with("  Xid 79: fell off the bus"),
         "{}",
@@ -764,7 +767,7 @@ fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_ro
         "{}",
         at_80[3]
     );
-    let at_160 = lines(&mut app, 160, 24);
+    let at_160 = draw_lines(&mut app, 160, 24);
     assert!(
         at_160[3].contains("Xid 79: GPU has fallen off the bus – reboot the machine"),
         "{}",
@@ -773,8 +776,8 @@ fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_ro
 }
 
 #[test]
-fn a_gpu_with_mig_shows_its_multiprocessors_and_without_those_the_reason() {
-    let (mut app, _waiting) = app(2);
+fn mig_gpu_shows_sm_activity_or_reason() {
+    let (mut app, _waiting) = build_app(2);
     let mut sample = app.model.sample.clone().unwrap();
     let parts = sample.gpus[1].activity.clone();
     sample.gpus[1].utilization.gpu_percent = Reading::Absent(Absence::NotSupported);
@@ -787,10 +790,10 @@ fn a_gpu_with_mig_shows_its_multiprocessors_and_without_those_the_reason() {
                 gpumon_probe::model::Record::Sample(sample.clone()),
             )));
         }
-        lines(&mut app, 120, 40)
+        draw_lines(&mut app, 120, 40)
     };
     let drawn = show(parts);
-    let head = find(&drawn, " 1 H200");
+    let head = find_line(&drawn, " 1 H200");
     assert!(
         head.contains("SM ") && head.contains(['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']),
         "{head}"
@@ -801,17 +804,31 @@ fn a_gpu_with_mig_shows_its_multiprocessors_and_without_those_the_reason() {
         .unwrap();
     assert!(title.contains(" SM "), "{title}");
     let drawn = show(Reading::Absent(Absence::NotSupported));
+    // The reason for the absence is wrapped in the right chart and drawn over the dots of the grid.
+    let (at, start) = drawn
+        .iter()
+        .enumerate()
+        .find_map(|(at, line)| Some((at, line.find("GPU utilization: not")?)))
+        .unwrap_or_else(|| panic!("{drawn:#?}"));
+    let column = drawn[at][..start].chars().count();
+    let reason: Vec<String> = drawn[at..at + 2]
+        .iter()
+        .map(|line| line.chars().skip(column).collect())
+        .collect();
     assert!(
-        drawn
-            .iter()
-            .any(|line| line.contains("GPU utilization: not on this board or driver")),
+        reason
+            .join("")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains("GPU utilization: not supported by this board or driver"),
         "{drawn:#?}"
     );
 }
 
 #[test]
-fn names_of_processes_in_events_cannot_drive_the_terminal() {
-    let (mut app, _waiting) = app(1);
+fn process_names_in_events_have_no_control_characters() {
+    let (mut app, _waiting) = build_app(1);
     app.state.view = View::Events;
     let process = gpumon_probe::model::ProcessRef {
         pid: 7,
@@ -826,24 +843,24 @@ fn names_of_processes_in_events_cannot_drive_the_terminal() {
         gpu: None,
         what,
     });
-    let drawn = lines(&mut app, 120, 40).join("\n");
+    let drawn = draw_lines(&mut app, 120, 40).join("\n");
     assert!(drawn.contains("a [2J (7) started"), "{drawn}");
 }
 
 #[test]
-fn the_list_of_processes_says_how_many_more_there_are() {
-    let (mut app, _waiting) = app(2);
+fn process_list_shows_number_of_omitted_processes() {
+    let (mut app, _waiting) = build_app(2);
     app.model.sample.as_mut().unwrap().gpus[1].processes_omitted = 976;
-    let drawn = lines(&mut app, 120, 40).join("\n");
+    let drawn = draw_lines(&mut app, 120, 40).join("\n");
     assert!(drawn.contains("processes, 976 more processes"), "{drawn}");
 }
 
 #[test]
 fn invisible_processes_are_noted() {
-    let (mut app, _waiting) = app(1);
+    let (mut app, _waiting) = build_app(1);
     let gpu = &mut app.model.sample.as_mut().unwrap().gpus[0];
     (gpu.processes, gpu.unlisted_memory_bytes) = (Reading::Now(Vec::new()), Some(1_181_116_006));
-    let drawn = lines(&mut app, 120, 40).join("\n");
+    let drawn = draw_lines(&mut app, 120, 40).join("\n");
     let note = "GPU 0: processes of other namespaces are not visible: 1.10 GiB in use";
     assert!(
         drawn.contains(note) && !drawn.contains("no processes"),
@@ -852,8 +869,8 @@ fn invisible_processes_are_noted() {
 }
 
 #[test]
-fn the_job_behind_a_process_is_there_at_80_columns() {
-    let (mut app, _waiting) = app(1);
+fn job_of_process_is_visible_at_80_columns() {
+    let (mut app, _waiting) = build_app(1);
     if let Some(Reading::Now(processes)) = app
         .model
         .sample
@@ -873,7 +890,7 @@ fn the_job_behind_a_process_is_there_at_80_columns() {
             ..gpumon_probe::model::Owner::default()
         });
     }
-    let drawn = lines(&mut app, 80, 24);
+    let drawn = draw_lines(&mut app, 80, 24);
     assert!(
         drawn
             .iter()

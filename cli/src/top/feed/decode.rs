@@ -1,14 +1,14 @@
-//! Decoding of a server's frames, and encoding of requests to it.
+//! Decoding of frames from a server, and encoding of requests to the server.
 
-use gpumon_history::wanted::Wanted;
+use gpumon_history::wanted::MetricSelection;
 use gpumon_probe::model::Record;
 use gpumon_server::frame::{ClientFrame, ServerFrame};
 
 use crate::top::model::Update;
 
-/// Decodes a server's frame. Returns `None` if the frame is irrelevant here, or of a kind that only
-/// newer servers know.
-pub(super) fn frame(text: &str) -> Option<Update> {
+/// Decodes a frame from a server. Returns `None` if the screen does not use the frame, or if only
+/// newer servers send it.
+pub(super) fn decode_frame(text: &str) -> Option<Update> {
     let record = match ServerFrame::decode(text).ok()?? {
         ServerFrame::Hello(hello) => return Some(Update::Hello(Box::new(hello))),
         ServerFrame::History(past) => return Some(Update::History(past)),
@@ -23,14 +23,14 @@ pub(super) fn frame(text: &str) -> Option<Update> {
 }
 
 /// Encodes a request for a sampling interval.
-pub(super) fn interval(ms: u32) -> Option<String> {
+pub(super) fn encode_interval(ms: u32) -> Option<String> {
     serde_json::to_string(&ClientFrame::Interval { ms }).ok()
 }
 
-/// Encodes a request for the history of everything that can be charted.
-pub(super) fn history() -> Option<String> {
+/// Encodes a request for the history of all metrics that can be charted.
+pub(super) fn encode_history_request() -> Option<String> {
     serde_json::to_string(&ClientFrame::History {
-        metrics: Wanted::all_charted().ids(),
+        metrics: MetricSelection::select_charts().ids(),
     })
     .ok()
 }
@@ -40,11 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_of_no_concern_are_left_out() {
-        assert!(frame(r#"{"type":"heartbeat","at_ms":5}"#).is_none());
-        assert!(frame(r#"{"type":"something_new","x":5}"#).is_none());
+    fn irrelevant_frames_are_ignored() {
+        assert!(decode_frame(r#"{"type":"heartbeat","at_ms":5}"#).is_none());
+        assert!(decode_frame(r#"{"type":"something_new","x":5}"#).is_none());
         let paused = r#"{"type":"collector","state":"paused","since_ms":1,"message":null}"#;
-        assert!(matches!(frame(paused), Some(Update::Collector(_))));
-        assert_eq!(interval(500).unwrap(), r#"{"type":"interval","ms":500}"#);
+        assert!(matches!(decode_frame(paused), Some(Update::Collector(_))));
+        assert_eq!(
+            encode_interval(500).unwrap(),
+            r#"{"type":"interval","ms":500}"#
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The program's own sampler. It has a thread of its own, so that keys work whatever the driver
-//! does.
+//! The screen's own sampler. It runs on a separate thread, so that keys work even while the driver
+//! hangs.
 
 use std::{
     ops::ControlFlow,
@@ -21,19 +21,23 @@ use gpumon_probe::{
 use super::usage::UsageReader;
 use crate::{
     exit::Failure,
-    options::{SourceArgs, watching},
+    options::{SourceArgs, build_live_view_options},
     top::{input::Input, model::Update},
 };
 
 /// Samples until the screen is closed. A failure is sent as an [`Input::Failed`].
-pub(super) fn sample(source: SourceArgs, interval: Arc<SharedInterval>, inputs: SyncSender<Input>) {
+pub(super) fn start_sampling(
+    source: SourceArgs,
+    interval: Arc<SharedInterval>,
+    inputs: SyncSender<Input>,
+) {
     let failed = inputs.clone();
     let body = move || {
-        if let Err(failure) = read(&source, interval, &inputs) {
+        if let Err(failure) = open_and_sample(&source, interval, &inputs) {
             let _ = inputs.send(Input::Failed(failure));
         }
     };
-    // The thread also opens the driver, because the driver can hang while opening.
+    // The thread also opens the driver, because opening a driver can hang.
     if let Err(error) = thread::Builder::new()
         .name("sampler".to_owned())
         .spawn(body)
@@ -42,26 +46,26 @@ pub(super) fn sample(source: SourceArgs, interval: Arc<SharedInterval>, inputs: 
     }
 }
 
-fn read(
+fn open_and_sample(
     source: &SourceArgs,
     interval: Arc<SharedInterval>,
     inputs: &SyncSender<Input>,
 ) -> Result<(), Failure> {
-    run(&source.open()?, interval, inputs, &AtomicBool::new(false))
+    sample_until_over(&source.open()?, interval, inputs, &AtomicBool::new(false))
 }
 
-fn run(
+fn sample_until_over(
     source: &Arc<dyn Source>,
     interval: Arc<SharedInterval>,
     inputs: &SyncSender<Input>,
     is_over: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut usage = UsageReader::new();
-    sampler::run(source, &watching(interval), |record| {
+    sampler::run_sampler(source, &build_live_view_options(interval), |record| {
         if is_over.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        // Traces only fill buffers, so they are not worth copying.
+        // Traces only fill buffers that the screen does not use, so they are not copied.
         if matches!(record, Record::Trace(_)) {
             return ControlFlow::Continue(());
         }
@@ -78,15 +82,15 @@ fn run(
     Ok(())
 }
 
-/// A sampler that replaces a lost server until this value is dropped.
-pub(super) struct StandIn {
+/// A sampler that replaces a lost server. Sampling ends when this value is dropped.
+pub(super) struct FallbackSampler {
     is_over: Arc<AtomicBool>,
     failure: Receiver<Failure>,
 }
 
-impl StandIn {
-    /// Starts sampling. Opens the source only if `opened` is still empty, because a driver is
-    /// opened once.
+impl FallbackSampler {
+    /// Starts sampling. The source is opened only if `opened` is empty, because a driver should be
+    /// opened only once.
     pub(super) fn start(
         source: SourceArgs,
         opened: Arc<OnceLock<Arc<dyn Source>>>,
@@ -105,7 +109,7 @@ impl StandIn {
             };
             let ended = source
                 .map_err(Failure::from)
-                .and_then(|source| run(&source, interval, &inputs, &over));
+                .and_then(|source| sample_until_over(&source, interval, &inputs, &over));
             if let Err(failure) = ended {
                 let _ = failed.send(failure);
             }
@@ -119,13 +123,14 @@ impl StandIn {
         Self { is_over, failure }
     }
 
-    /// Returns the reason why there are no readings, the first time it is called.
-    pub(super) fn failure(&self) -> Option<String> {
+    /// Returns the reason why sampling failed. After the first call, returns `None` for the same
+    /// failure.
+    pub(super) fn take_failure(&self) -> Option<String> {
         self.failure.try_recv().ok()?.message()
     }
 }
 
-impl Drop for StandIn {
+impl Drop for FallbackSampler {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
     }

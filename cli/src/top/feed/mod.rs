@@ -1,4 +1,4 @@
-//! The source of readings: a running server, this program's own sampler, or a recording.
+//! The sources of readings: a running server, the screen's own sampler, or a recording.
 
 mod decode;
 mod driver;
@@ -15,23 +15,23 @@ use std::{
 use gpumon_probe::sampler::SharedInterval;
 use gpumon_recording::Player;
 
-pub(super) use self::{past::PastReader, way::Way};
+pub(super) use self::{past::PastReader, way::ServerAddress};
 use super::input::Input;
 use crate::{local::Server, options::SourceArgs};
 
 /// A source of readings. Each reading arrives as an [`Input::Update`].
 pub(super) enum Feed {
-    /// A server, to which changes of the interval are sent.
+    /// A server. Changes of the sampling interval are sent to this channel.
     Server(mpsc::Sender<Duration>),
-    /// Threads of this process that read the driver.
+    /// Threads of this process that read the driver at a shared interval.
     Driver(Arc<SharedInterval>),
-    /// A recording, from which the drawing thread requests updates.
+    /// A recording. The thread that draws requests updates from the player.
     Recording(Box<Player>),
 }
 
 impl Feed {
-    /// Follows a connected server, and reconnects whenever the connection is lost. In the meantime,
-    /// `source` is read.
+    /// Follows a connected server and reconnects whenever the connection is lost. While the server
+    /// is lost, `source` is read.
     pub(super) fn from_server(
         server: Server,
         source: &SourceArgs,
@@ -40,8 +40,8 @@ impl Feed {
     ) -> Self {
         let (ask, asked) = mpsc::channel();
         let Server { stream, path } = server;
-        server::follow(
-            Way::Socket(path),
+        server::follow_server(
+            ServerAddress::Socket(path),
             Some(stream),
             Some(source.clone()),
             interval,
@@ -51,28 +51,33 @@ impl Feed {
         Self::Server(ask)
     }
 
-    /// Follows the server of a fleet's node. If it cannot be reached, the reason arrives as an
+    /// Follows the server of a fleet's node. If the server cannot be reached, the reason arrives as
     /// [`Input::Failed`].
-    pub(super) fn from_node(way: Way, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
+    pub(super) fn from_node(
+        way: ServerAddress,
+        interval: Duration,
+        inputs: mpsc::SyncSender<Input>,
+    ) -> Self {
         let (ask, asked) = mpsc::channel();
-        server::follow(way, None, None, interval, asked, inputs);
+        server::follow_server(way, None, None, interval, asked, inputs);
         Self::Server(ask)
     }
 
-    /// Reads the driver. If that fails, the reason arrives as an [`Input::Failed`].
+    /// Reads the driver. If reading fails, the reason arrives as [`Input::Failed`].
     pub(super) fn from_driver(
         source: &SourceArgs,
         interval: Duration,
         inputs: mpsc::SyncSender<Input>,
     ) -> Self {
         let shared = Arc::new(SharedInterval::new(interval));
-        driver::sample(source.clone(), Arc::clone(&shared), inputs);
+        driver::start_sampling(source.clone(), Arc::clone(&shared), inputs);
         Self::Driver(shared)
     }
 
     pub(super) fn set_interval(&self, interval: Duration) {
         match self {
-            // A thread that has ended has already reported the reason.
+            // Sending fails only if the server's thread has ended, and the thread has already
+            // reported the reason.
             Self::Server(ask) => drop(ask.send(interval)),
             Self::Driver(shared) => shared.set(interval),
             Self::Recording(_) => {}

@@ -12,33 +12,33 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_history::{plan::SpanRequest, span::HistorySpan, wanted::Wanted};
+use gpumon_history::{plan::SpanRequest, span::HistorySpan, wanted::MetricSelection};
 
-use super::way::Way;
+use super::way::ServerAddress;
 use crate::{
     local::Server,
-    top::{history::FINE_MS, input::Input, model::Update},
+    top::{history::FULL_RESOLUTION_MS, input::Input, model::Update},
 };
 
-/// The number of points, which suffices for the columns of dots of a wide terminal.
-const POINTS: u32 = 500;
-/// The chart is requested again when it has moved by this fraction of its time range, within the
-/// limits below.
-const MOVED: u32 = 100;
-const SHORTEST: Duration = Duration::from_mins(1);
-const LONGEST: Duration = Duration::from_mins(10);
+/// The maximum number of points in a history, sufficient for the dot columns of a wide terminal.
+const MAX_POINTS: u32 = 500;
+/// The history is requested again when the chart has moved by the time range divided by this
+/// number, but not outside the intervals below.
+const REFRESH_DIVISOR: u32 = 100;
+const MIN_INTERVAL: Duration = Duration::from_mins(1);
+const MAX_INTERVAL: Duration = Duration::from_mins(10);
 
-/// A reader of a server's history.
+/// A reader for a server's longer history.
 pub(in crate::top) struct PastReader {
-    way: Way,
+    way: ServerAddress,
     inputs: SyncSender<Input>,
-    /// The time range of the last request in milliseconds, and the time of the request.
+    /// The time range of the last request in milliseconds, and the time at which it was sent.
     last: Option<(u64, Instant)>,
     is_waiting: Arc<AtomicBool>,
 }
 
 impl PastReader {
-    pub(in crate::top) fn new(way: Way, inputs: SyncSender<Input>) -> Self {
+    pub(in crate::top) fn new(way: ServerAddress, inputs: SyncSender<Input>) -> Self {
         Self {
             way,
             inputs,
@@ -47,15 +47,16 @@ impl PastReader {
         }
     }
 
-    /// Requests the history up to `end_ms` if the stream does not cover the whole range, unless
-    /// that was done recently. The result arrives as [`Update::Past`], or the reason for its
-    /// absence as [`Update::NoPast`].
-    pub(in crate::top) fn need(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
-        let again = (Duration::from_millis(span_ms) / MOVED).clamp(SHORTEST, LONGEST);
+    /// Requests the history up to `end_ms` if the stream does not cover the whole range, unless it
+    /// was requested recently. The result arrives as [`Update::Past`], or as [`Update::NoPast`]
+    /// with the reason for a failure.
+    pub(in crate::top) fn request_history(&mut self, span_ms: u64, end_ms: u64, now: Instant) {
+        let again =
+            (Duration::from_millis(span_ms) / REFRESH_DIVISOR).clamp(MIN_INTERVAL, MAX_INTERVAL);
         let is_known = self
             .last
             .is_some_and(|(known, at)| known == span_ms && now.duration_since(at) < again);
-        if span_ms <= FINE_MS
+        if span_ms <= FULL_RESOLUTION_MS
             || end_ms == 0
             || is_known
             || self.is_waiting.swap(true, Ordering::AcqRel)
@@ -69,12 +70,12 @@ impl PastReader {
             Arc::clone(&self.is_waiting),
         );
         let body = move || {
-            let update = match read(&way, end_ms.saturating_sub(span_ms), end_ms) {
+            let update = match read_history(&way, end_ms.saturating_sub(span_ms), end_ms) {
                 Ok(past) => Update::Past(Box::new(past)),
                 Err(why) => Update::NoPast(why),
             };
             is_waiting.store(false, Ordering::Release);
-            // Sending fails only if the screen has been closed.
+            // Sending fails only if the screen is closed.
             let _ = inputs.send(Input::Update(update));
         };
         if let Err(error) = thread::Builder::new().name("past".to_owned()).spawn(body) {
@@ -86,25 +87,26 @@ impl PastReader {
     }
 }
 
-/// Reads the history of everything that can be charted.
-fn read(way: &Way, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
+/// Reads the history of all metrics that can be charted.
+fn read_history(way: &ServerAddress, from_ms: u64, to_ms: u64) -> Result<HistorySpan, String> {
     let request = SpanRequest {
         from_ms,
         to_ms,
-        points: POINTS,
+        points: MAX_POINTS,
         resolution_ms: None,
-        wanted: Wanted::all_charted(),
+        wanted: MetricSelection::select_charts(),
     };
-    let target = request.target();
+    let target = request.request_target();
     let connected = way.connect().map(|stream| Server {
         stream,
         path: PathBuf::new(),
     });
-    let answer = connected.and_then(|server| server.ask("GET", &way.endpoint(&target)));
+    let answer =
+        connected.and_then(|server| server.send_request("GET", &way.endpoint_path(&target)));
     let answer = answer.map_err(|error: io::Error| error.to_string())?;
     match answer.status {
         200 => serde_json::from_str(&answer.body)
-            .map_err(|error| format!("its answer is not understood: {error}")),
+            .map_err(|error| format!("its answer is invalid: {error}")),
         404 => Err("it is older than this program: restart it".to_owned()),
         _ => Err(answer.body.trim().to_owned()),
     }

@@ -1,4 +1,4 @@
-//! A client of a server's stream, on its own thread.
+//! Client for a server's stream, which runs on a separate thread.
 
 use std::{
     io::ErrorKind,
@@ -16,55 +16,55 @@ use gpumon_probe::{model::Inventory, sampler::SharedInterval, vendor::Source};
 use gpumon_server::frame::CollectorState;
 use tungstenite::{Error, Message, WebSocket};
 
-use super::{decode, driver::StandIn, usage::UsageReader, way::Way};
+use super::{decode, driver::FallbackSampler, usage::UsageReader, way::ServerAddress};
 use crate::{
     options::SourceArgs,
     top::{input::Input, model::Update},
 };
 
-/// How long a server may be silent before it counts as dead. Servers send a heartbeat every five
-/// seconds.
-const DEAD: Duration = Duration::from_secs(15);
-/// The minimum silence before a server whose samples are due counts as dead. A shorter one may only
-/// mean that the machine is busy.
-const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
-/// How often the client checks for a changed interval.
+/// The time without any message after which a server is considered dead. Servers send a heartbeat
+/// every five seconds.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(15);
+/// The minimum time without a sample after which a running server is considered dead. A shorter
+/// delay may only mean that the machine is busy.
+const MIN_SILENCE: Duration = Duration::from_secs(2);
+/// The interval at which the client checks whether the sampling interval has changed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The delay between two attempts to reconnect.
-const AGAIN: Duration = Duration::from_secs(1);
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
-struct Left;
+struct ScreenClosed;
 
-// The flags are independent of each other.
+// These fields are independent flags, so an enum would not be clearer.
 #[allow(clippy::struct_excessive_bools)]
 struct Client {
-    way: Way,
+    way: ServerAddress,
     interval: Duration,
     asked: Receiver<Duration>,
     inputs: SyncSender<Input>,
     /// The source to read while the server is lost, or `None` if the server is on another machine.
     source: Option<SourceArgs>,
-    /// Whether the server has ever been reached.
+    /// Whether the server has been reached at least once.
     was_reached: bool,
     opened: Arc<OnceLock<Arc<dyn Source>>>,
     /// The sampler that reads the driver while the server is lost.
-    stand_in: Option<StandIn>,
+    stand_in: Option<FallbackSampler>,
     shared: Arc<SharedInterval>,
     usage: UsageReader,
     heard: Instant,
-    /// Whether samples are due, so that silence indicates a fault.
+    /// Whether samples are expected, so that silence indicates a problem.
     is_running: bool,
-    /// Whether the server has released the driver on purpose, so that this program must not open it
-    /// in place of the server.
+    /// Whether the server has released the driver on purpose. This program must then not open the
+    /// driver instead.
     is_paused: bool,
     is_simulated: bool,
     is_played: bool,
 }
 
-/// Forwards the server's updates until the screen is closed. `stream` is an existing connection.
-/// Without one, a failure of the first attempt to connect ends the program.
-pub(super) fn follow(
-    way: Way,
+/// Forwards the server's updates until the screen is closed. `stream` is an existing connection. If
+/// it is `None` and the first attempt to connect fails, the program ends.
+pub(super) fn follow_server(
+    way: ServerAddress,
     stream: Option<UnixStream>,
     source: Option<SourceArgs>,
     interval: Duration,
@@ -91,7 +91,7 @@ pub(super) fn follow(
     };
     let body = move || {
         let mut stream = stream;
-        while let Ok(()) = client.attend(stream.take()) {}
+        while let Ok(()) = client.run_connection(stream.take()) {}
     };
     if let Err(error) = thread::Builder::new().name("server".to_owned()).spawn(body) {
         let _ = failed.send(Input::Failed(error.into()));
@@ -99,17 +99,17 @@ pub(super) fn follow(
 }
 
 impl Client {
-    /// Runs one connection from beginning to end, and waits before the next one.
-    fn attend(&mut self, stream: Option<UnixStream>) -> Result<(), Left> {
+    /// Runs one connection from start to end, and then waits until the next attempt.
+    fn run_connection(&mut self, stream: Option<UnixStream>) -> Result<(), ScreenClosed> {
         let stream = stream
             .map_or_else(|| self.way.connect(), Ok)
             .map_err(|error| error.to_string());
         let ended = match stream.and_then(|stream| self.way.handshake(stream, POLL_INTERVAL)) {
-            Ok(mut socket) => self.converse(&mut socket)?,
+            Ok(mut socket) => self.handle_frames(&mut socket)?,
             Err(cause) if !self.was_reached => {
                 let failure = anyhow!("{}: {cause}", self.way);
                 let _ = self.inputs.send(Input::Failed(failure.into()));
-                return Err(Left);
+                return Err(ScreenClosed);
             }
             Err(cause) => cause,
         };
@@ -118,21 +118,26 @@ impl Client {
         let has_no_other = self.stand_in.is_some() || self.is_paused || self.is_simulated;
         let other = self.source.clone().filter(|_| !has_no_other);
         let wait = if other.is_some() && !patience.is_zero() {
-            patience.min(AGAIN)
+            patience.min(RECONNECT_DELAY)
         } else {
-            AGAIN
+            RECONNECT_DELAY
         };
         match other {
-            None => self.tell_failure(&lost)?,
+            None => self.report_failure(&lost)?,
             Some(source) if patience.is_zero() => {
                 self.shared.set(self.interval);
                 let (opened, shared) = (Arc::clone(&self.opened), Arc::clone(&self.shared));
-                self.stand_in = Some(StandIn::start(source, opened, shared, self.inputs.clone()));
-                self.tell(Update::Direct(format!(
+                self.stand_in = Some(FallbackSampler::start(
+                    source,
+                    opened,
+                    shared,
+                    self.inputs.clone(),
+                ));
+                self.send_update(Update::Direct(format!(
                     "reading the driver directly: {lost}; trying again"
                 )))?;
             }
-            Some(_) => self.tell(Update::Silent(format!("{lost}; trying again")))?,
+            Some(_) => self.send_update(Update::Silent(format!("{lost}; trying again")))?,
         }
         match self.asked.recv_timeout(wait) {
             Ok(interval) => {
@@ -140,17 +145,18 @@ impl Client {
                 self.shared.set(interval);
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(Left),
+            Err(RecvTimeoutError::Disconnected) => return Err(ScreenClosed),
         }
         Ok(())
     }
 
-    /// Reports why there are no readings if the sampler cannot replace the server either.
-    fn tell_failure(&self, lost: &str) -> Result<(), Left> {
+    /// Reports that the server is lost. If a sampler reads the driver instead, reports only that
+    /// the sampler has failed as well.
+    fn report_failure(&self, lost: &str) -> Result<(), ScreenClosed> {
         match &self.stand_in {
-            None => self.tell(Update::Silent(format!("{lost}; trying again"))),
-            Some(stand_in) => match stand_in.failure() {
-                Some(why) => self.tell(Update::Silent(format!(
+            None => self.send_update(Update::Silent(format!("{lost}; trying again"))),
+            Some(stand_in) => match stand_in.take_failure() {
+                Some(why) => self.send_update(Update::Silent(format!(
                     "{lost}; the driver cannot be read either: {why}"
                 ))),
                 None => Ok(()),
@@ -158,17 +164,17 @@ impl Client {
         }
     }
 
-    /// Returns how long a live server may be silent.
-    fn longest_silence(&self) -> Duration {
+    /// Returns how long a live server may be silent before it is considered dead.
+    fn silence_timeout(&self) -> Duration {
         if self.is_running {
-            (self.interval * 2).clamp(SHORTEST_SILENCE, DEAD)
+            (self.interval * 2).clamp(MIN_SILENCE, HEARTBEAT_TIMEOUT)
         } else {
-            DEAD
+            HEARTBEAT_TIMEOUT
         }
     }
 
-    /// Updates the known state of the server from one of its updates.
-    fn learn(&mut self, update: &Update) {
+    /// Updates the recorded state of the server from an update that the server sent.
+    fn update_state(&mut self, update: &Update) {
         let status = match update {
             Update::Hello(hello) => {
                 self.stand_in = None;
@@ -187,17 +193,20 @@ impl Client {
             Update::Collector(status) => status,
             _ => return,
         };
-        // A replay may be paused.
+        // During a replay, no samples are expected, because the replay may be paused.
         self.is_running = status.state == CollectorState::Running && !self.is_played;
         self.is_paused = status.state == CollectorState::Paused;
     }
 
-    /// Handles frames until the connection ends, and returns the reason for its end.
-    fn converse(&mut self, socket: &mut WebSocket<UnixStream>) -> Result<String, Left> {
+    /// Handles frames until the connection ends, and returns the reason why it ended.
+    fn handle_frames(
+        &mut self,
+        socket: &mut WebSocket<UnixStream>,
+    ) -> Result<String, ScreenClosed> {
         (self.heard, self.was_reached) = (Instant::now(), true);
         let asked = self
-            .ask(socket)
-            .and_then(|()| send(socket, decode::history()));
+            .request_interval(socket)
+            .and_then(|()| send_request(socket, decode::encode_history_request()));
         if let Err(error) = asked {
             return Ok(error.to_string());
         }
@@ -205,10 +214,10 @@ impl Client {
             match socket.read() {
                 Ok(Message::Text(text)) => {
                     self.heard = Instant::now();
-                    if let Some(update) = decode::frame(&text) {
-                        self.learn(&update);
-                        self.tell_usage(&update)?;
-                        self.tell(update)?;
+                    if let Some(update) = decode::decode_frame(&text) {
+                        self.update_state(&update);
+                        self.send_usage(&update)?;
+                        self.send_update(update)?;
                     }
                 }
                 Ok(Message::Close(_)) => return Ok("it has ended".to_owned()),
@@ -216,8 +225,8 @@ impl Client {
                 Err(Error::Io(error))
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
                 {
-                    if self.heard.elapsed() > self.longest_silence() {
-                        return Ok("it says nothing".to_owned());
+                    if self.heard.elapsed() > self.silence_timeout() {
+                        return Ok("it does not respond".to_owned());
                     }
                 }
                 Err(error) => return Ok(error.to_string()),
@@ -225,35 +234,44 @@ impl Client {
             match self.asked.try_recv() {
                 Ok(interval) => {
                     self.interval = interval;
-                    if let Err(error) = self.ask(socket) {
+                    if let Err(error) = self.request_interval(socket) {
                         return Ok(error.to_string());
                     }
                 }
                 Err(TryRecvError::Empty) => {}
-                Err(TryRecvError::Disconnected) => return Err(Left),
+                Err(TryRecvError::Disconnected) => return Err(ScreenClosed),
             }
         }
     }
 
-    /// Sends the CPU usage of the processes of an update's sample, if they run on this machine.
-    fn tell_usage(&mut self, update: &Update) -> Result<(), Left> {
+    /// Sends the CPU usage of the processes in the update's sample if these processes run on this
+    /// machine.
+    fn send_usage(&mut self, update: &Update) -> Result<(), ScreenClosed> {
         let Some(sample) = update.sample().filter(|_| self.source.is_some()) else {
             return Ok(());
         };
         let usage = self.usage.read(sample, Instant::now());
-        self.tell(Update::Usage(usage))
+        self.send_update(Update::Usage(usage))
     }
 
-    fn ask(&self, socket: &mut WebSocket<UnixStream>) -> Result<(), Box<Error>> {
-        send(socket, decode::interval(self.interval.as_millis() as u32))
+    fn request_interval(&self, socket: &mut WebSocket<UnixStream>) -> Result<(), Box<Error>> {
+        send_request(
+            socket,
+            decode::encode_interval(self.interval.as_millis() as u32),
+        )
     }
 
-    fn tell(&self, update: Update) -> Result<(), Left> {
-        self.inputs.send(Input::Update(update)).map_err(|_| Left)
+    fn send_update(&self, update: Update) -> Result<(), ScreenClosed> {
+        self.inputs
+            .send(Input::Update(update))
+            .map_err(|_| ScreenClosed)
     }
 }
 
-fn send(socket: &mut WebSocket<UnixStream>, request: Option<String>) -> Result<(), Box<Error>> {
+fn send_request(
+    socket: &mut WebSocket<UnixStream>,
+    request: Option<String>,
+) -> Result<(), Box<Error>> {
     request
         .map_or(Ok(()), |request| socket.send(Message::text(request)))
         .map_err(Box::new)

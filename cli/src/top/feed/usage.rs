@@ -13,28 +13,28 @@ use gpumon_probe::{
 
 use crate::top::model::{ProcessUsage, Usage};
 
-/// The maximum number of processes per sample. Reading a process takes 10 µs, or 50 µs with
-/// hundreds of threads.
-const MOST: usize = 512;
+/// The maximum number of processes that are read per sample. Reading a process takes 10 µs, or 50
+/// µs if it has hundreds of threads.
+const MAX_PROCESSES: usize = 512;
 
-/// The minimum time between two readings of CPU time. The kernel counts in steps of 10 ms, so a
-/// shorter time would yield only a few distinct values.
-const SHORTEST: Duration = Duration::from_millis(200);
+/// The minimum time between two readings of CPU time. The kernel counts in steps of 10 ms, so
+/// shorter times would yield only a few distinct values.
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long the boot time is reused. It changes when the clock is set.
-const BOOT_TIME_HOLDS: Duration = Duration::from_mins(1);
+/// The time after which the boot time is read again. It changes when the clock is set.
+const BOOT_TIME_LIFETIME: Duration = Duration::from_mins(1);
 
 pub(super) struct UsageReader {
     root: PathBuf,
     booted_ms: Option<u64>,
     booted_read: Instant,
-    before: HashMap<u32, Before>,
+    before: HashMap<u32, PreviousReading>,
 }
 
-/// The previous CPU time of a process.
+/// The previous reading of a process's CPU time.
 #[derive(Clone, Copy)]
-struct Before {
-    /// The start time, which detects a reused PID.
+struct PreviousReading {
+    /// The start time of the process, by which a reused PID is detected.
     started_ms: Option<u64>,
     cpu_ms: u64,
     at: Instant,
@@ -43,10 +43,10 @@ struct Before {
 
 impl UsageReader {
     pub(super) fn new() -> Self {
-        Self::below("/proc".into())
+        Self::with_root("/proc".into())
     }
 
-    fn below(root: PathBuf) -> Self {
+    fn with_root(root: PathBuf) -> Self {
         let booted_ms = read_boot_time_ms(&root);
         Self {
             root,
@@ -57,7 +57,7 @@ impl UsageReader {
     }
 
     pub(super) fn read(&mut self, sample: &Sample, now: Instant) -> Usage {
-        if now.saturating_duration_since(self.booted_read) > BOOT_TIME_HOLDS {
+        if now.saturating_duration_since(self.booted_read) > BOOT_TIME_LIFETIME {
             (self.booted_ms, self.booted_read) = (read_boot_time_ms(&self.root), now);
         }
         let mut usage = Usage::new();
@@ -69,12 +69,12 @@ impl UsageReader {
             .filter_map(|gpu| gpu.processes.value())
             .flatten()
         {
-            if asked.len() == MOST {
+            if asked.len() == MAX_PROCESSES {
                 break;
             }
             if asked.insert(process.pid)
                 && let Some((own, now)) =
-                    self.look(process.pid, process.started_ms.value().copied(), now)
+                    self.read_process(process.pid, process.started_ms.value().copied(), now)
             {
                 usage.insert(process.pid, own);
                 before.insert(process.pid, now);
@@ -84,18 +84,19 @@ impl UsageReader {
         usage
     }
 
-    /// Reads one process. Returns `None` if it is not on this machine or must not be read.
-    fn look(
+    /// Reads the usage of one process. Returns `None` if the process is not on this machine or this
+    /// user may not read it.
+    fn read_process(
         &self,
         pid: u32,
         started_ms: Option<u64>,
         now: Instant,
-    ) -> Option<(ProcessUsage, Before)> {
-        let stat = ProcessStat::read_since_boot(&self.root, pid, self.booted_ms).ok()?;
-        if !stat.is_started_at(started_ms) {
+    ) -> Option<(ProcessUsage, PreviousReading)> {
+        let stat = ProcessStat::read_with_boot_time(&self.root, pid, self.booted_ms).ok()?;
+        if !stat.may_have_started_at(started_ms) {
             return None;
         }
-        let first = Before {
+        let first = PreviousReading {
             started_ms: stat.birth.started_ms,
             cpu_ms: stat.cpu_ms,
             at: now,
@@ -107,10 +108,10 @@ impl UsageReader {
             .filter(|before| before.started_ms == stat.birth.started_ms);
         let compared = before.map_or(first, |before| {
             match now.saturating_duration_since(before.at) {
-                short if short < SHORTEST => *before,
+                short if short < MIN_INTERVAL => *before,
                 elapsed => {
                     let used_ms = stat.cpu_ms.saturating_sub(before.cpu_ms) as f64;
-                    Before {
+                    PreviousReading {
                         percent: Some(used_ms / elapsed.as_secs_f64() / 10.0),
                         ..first
                     }
@@ -136,9 +137,9 @@ mod tests {
     use super::*;
     use crate::top::testing;
 
-    fn sample(pids: &[u32]) -> Sample {
-        let mut sample = testing::sample(1);
-        let template = testing::processes(1).remove(0);
+    fn make_sample(pids: &[u32]) -> Sample {
+        let mut sample = testing::simulated_sample(1);
+        let template = testing::example_processes(1).remove(0);
         let started_ms = Reading::Absent(gpumon_probe::model::Absence::Unknown);
         let process = |pid: &u32| Process {
             pid: *pid,
@@ -149,7 +150,7 @@ mod tests {
         sample
     }
 
-    fn write(root: &std::path::Path, pid: u32, cpu_ticks: u64, started_ticks: u64) {
+    fn write_stat(root: &std::path::Path, pid: u32, cpu_ticks: u64, started_ticks: u64) {
         fs::create_dir_all(root.join(pid.to_string())).unwrap();
         let stat = format!(
             "{pid} (x) R 1 0 0 0 0 0 0 0 0 0 {cpu_ticks} 0 0 0 0 0 3 0 {started_ticks} 0 0 0\n"
@@ -158,40 +159,40 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_is_compared_over_a_second_and_never_between_two_processes_of_one_pid() {
+    fn cpu_time_is_not_compared_after_pid_reuse() {
         let root = std::env::temp_dir().join(format!("gpumon-usage-{}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         fs::write(root.join("stat"), "btime 1700000000\n").unwrap();
-        let mut reader = UsageReader::below(root.clone());
+        let mut reader = UsageReader::with_root(root.clone());
         let begun = Instant::now();
         let mut percent = |cpu_ticks, started_ticks, after_ms| {
-            write(&root, 7, cpu_ticks, started_ticks);
-            reader.read(&sample(&[7]), begun + Duration::from_millis(after_ms))[&7].cpu_percent
+            write_stat(&root, 7, cpu_ticks, started_ticks);
+            reader.read(&make_sample(&[7]), begun + Duration::from_millis(after_ms))[&7].cpu_percent
         };
         assert_eq!(percent(100, 5, 0), None);
         assert_eq!(percent(110, 5, 100), None, "too short a time");
         assert_eq!(percent(250, 5, 1000), Some(150.0));
         assert_eq!(percent(260, 5, 1100), Some(150.0));
         assert_eq!(percent(9, 9000, 3000), None, "its PID is used again");
-        let usage = reader.read(&sample(&[7, 8]), begun + Duration::from_secs(9));
+        let usage = reader.read(&make_sample(&[7, 8]), begun + Duration::from_secs(9));
         assert_eq!(usage[&7].threads, 3);
         assert!(!usage.contains_key(&8), "{usage:?}");
         fs::write(root.join("8"), "no folder").unwrap();
-        assert!(reader.read(&sample(&[8]), begun).is_empty());
+        assert!(reader.read(&make_sample(&[8]), begun).is_empty());
         fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
-    fn of_very_many_processes_only_so_many_are_looked_at_whether_or_not_they_are_there() {
+    fn number_of_read_processes_is_limited() {
         let root = std::env::temp_dir().join(format!("gpumon-usage-many-{}", std::process::id()));
-        // Two of the processes do not exist.
-        let pids: Vec<u32> = (1..=MOST as u32 + 1).collect();
+        // No files are written for the first two PIDs, so these processes do not exist.
+        let pids: Vec<u32> = (1..=MAX_PROCESSES as u32 + 1).collect();
         for pid in &pids[2..] {
-            write(&root, *pid, 1, 1);
+            write_stat(&root, *pid, 1, 1);
         }
-        let usage = UsageReader::below(root.clone()).read(&sample(&pids), Instant::now());
-        assert_eq!(usage.len(), MOST - 2);
-        assert!(!usage.contains_key(&(MOST as u32 + 1)));
+        let usage = UsageReader::with_root(root.clone()).read(&make_sample(&pids), Instant::now());
+        assert_eq!(usage.len(), MAX_PROCESSES - 2);
+        assert!(!usage.contains_key(&(MAX_PROCESSES as u32 + 1)));
         fs::remove_dir_all(&root).unwrap();
     }
 }

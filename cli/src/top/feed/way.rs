@@ -1,4 +1,4 @@
-//! Connections to a server, and the reasons why one fails.
+//! Connections to a server, and descriptions of connection errors.
 
 use std::{fmt, io, io::ErrorKind, os::unix::net::UnixStream, path::PathBuf, time::Duration};
 
@@ -8,15 +8,15 @@ use tungstenite::{Error, WebSocket};
 
 /// The address of a server, to which connections can be opened repeatedly.
 #[derive(Debug, Clone)]
-pub(in crate::top) enum Way {
-    /// A server on this machine, by its socket.
+pub(in crate::top) enum ServerAddress {
+    /// A server on this machine, addressed by its socket.
     Socket(PathBuf),
-    /// The server of a node. Connections go through this program's own fleet server, which knows
-    /// the addresses and credentials of nodes.
+    /// A node's server. Connections go through the fleet server in this program, which knows the
+    /// addresses and credentials of the nodes.
     Node(String, Connector),
 }
 
-impl Way {
+impl ServerAddress {
     pub(super) fn connect(&self) -> io::Result<UnixStream> {
         match self {
             Self::Socket(path) => UnixStream::connect(path),
@@ -24,9 +24,9 @@ impl Way {
         }
     }
 
-    /// Returns the path of an endpoint such as `history` on the server at the other end of the
-    /// connection.
-    pub(super) fn endpoint(&self, name: &str) -> String {
+    /// Returns the path of an endpoint, such as `history`, at the server to which connections are
+    /// opened.
+    pub(super) fn endpoint_path(&self, name: &str) -> String {
         match self {
             Self::Socket(_) => format!("/api/v1/{name}"),
             Self::Node(node, _) => format!(
@@ -39,21 +39,23 @@ impl Way {
     /// Requests the stream on a new connection.
     ///
     /// # Errors
-    /// Returns the reason why there is no stream.
+    /// Returns the reason why no stream was opened.
     pub(super) fn handshake(
         &self,
         stream: UnixStream,
         poll: Duration,
     ) -> Result<WebSocket<UnixStream>, String> {
-        let limit = Some(self.patience());
+        let limit = Some(self.handshake_timeout());
         let limited = stream
             .set_read_timeout(limit)
             .and_then(|()| stream.set_write_timeout(limit));
         limited.map_err(|error| error.to_string())?;
-        let opened =
-            tungstenite::client(format!("ws://localhost{}", self.endpoint("stream")), stream);
+        let opened = tungstenite::client(
+            format!("ws://localhost{}", self.endpoint_path("stream")),
+            stream,
+        );
         let (socket, _) = opened.map_err(|error| match error {
-            tungstenite::HandshakeError::Failure(error) => self.cause(error),
+            tungstenite::HandshakeError::Failure(error) => self.describe_error(error),
             tungstenite::HandshakeError::Interrupted(_) => {
                 io::Error::from(ErrorKind::TimedOut).to_string()
             }
@@ -65,9 +67,9 @@ impl Way {
         Ok(socket)
     }
 
-    /// Returns how long the handshake may take. For a node, the fleet server has its own time limit
-    /// and reports what exceeded it.
-    fn patience(&self) -> Duration {
+    /// Returns the maximum time for the handshake. It is longer for a node, because the fleet
+    /// server has its own time limit and reports what took too long.
+    fn handshake_timeout(&self) -> Duration {
         Duration::from_secs(if matches!(self, Self::Socket(_)) {
             5
         } else {
@@ -75,9 +77,9 @@ impl Way {
         })
     }
 
-    /// Returns the reason that the server's response states, if any. A fleet server's reason begins
-    /// with the name of the node, which is removed.
-    fn cause(&self, error: Error) -> String {
+    /// Describes a connection error by the reason in the server's response, if there is one. In a
+    /// response of the fleet server, the name of the node at the start is removed.
+    fn describe_error(&self, error: Error) -> String {
         let Error::Http(answer) = error else {
             return error.to_string();
         };
@@ -95,7 +97,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(path) => write!(f, "the server at {}", path.display()),

@@ -1,4 +1,4 @@
-//! The state of the fleet screen, and the effects of keys and mouse.
+//! The state of the fleet screen, and its handling of keys and mouse.
 
 use std::sync::Arc;
 
@@ -23,21 +23,21 @@ use crate::terminal::glyphs::Glyphs;
 use crate::{
     fleet::{
         filter::Filter,
-        nodes::{Line, Sort, list_nodes},
+        nodes::{FleetLine, Sort, list_nodes},
     },
     top::{
         background::Background,
         input::Input,
-        live::Next,
-        prompt::{Prompt, Purpose, Typed},
+        live::NextStep,
+        prompt::{Prompt, PromptResult, Purpose},
         theme::{Theme, ThemeName},
     },
 };
 
-/// The arrangement of the nodes.
+/// How the nodes are arranged on the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum View {
-    /// One line per node.
+pub(super) enum NodeArrangement {
+    /// A list with one line per node.
     #[default]
     List,
     /// A map with as many nodes as fit on the screen.
@@ -46,36 +46,36 @@ pub(super) enum View {
 
 pub(super) struct FleetApp {
     pub(super) fleet: Option<Arc<Fleet>>,
-    pub(super) view: View,
+    pub(super) view: NodeArrangement,
     pub(super) metric: Metric,
     pub(super) sort: Sort,
-    /// The filter as typed, and its parsed form.
+    /// The filter as it was typed, and the parsed filter.
     pub(super) filter: (String, Filter),
     pub(super) prompt: Option<Prompt>,
-    /// The name of the selected node, which stays selected when the order changes.
+    /// The name of the selected node. The node stays selected when the order changes.
     pub(super) selected: Option<String>,
-    /// Whether the fleet's data about the selected node is shown, for example until its live screen
-    /// is ready.
+    /// Whether the selected node is open. Until its live screen is ready, the fleet's data about
+    /// the node is shown.
     pub(super) is_open: bool,
     /// The live screen of the selected node.
     pub(super) node: Option<LiveNode>,
     pub(super) refusal: String,
     opener: Opener,
-    /// The first visible node.
+    /// The index of the first visible node.
     pub(super) first: usize,
-    pub(super) room: Room,
+    pub(super) room: NodeCapacity,
     pub(super) has_help: bool,
     pub(super) theme_name: ThemeName,
     pub(super) theme: Theme,
     background: Background,
     pub(super) glyphs: Glyphs,
-    /// The clickable areas, with the name of the node in each.
+    /// The clickable areas, each with the name of its node.
     pub(super) hits: Vec<(Rect, String)>,
 }
 
-/// The capacity of the last layout.
+/// How many nodes fit on the screen and into one of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct NodeCapacity {
     pub(super) nodes: usize,
     pub(super) in_a_row: usize,
 }
@@ -85,7 +85,7 @@ impl FleetApp {
         let (theme, glyphs) = (opener.theme, opener.glyphs);
         Self {
             fleet: None,
-            view: View::default(),
+            view: NodeArrangement::default(),
             metric: Metric::default(),
             sort: Sort::default(),
             filter: (String::new(), Filter::default()),
@@ -96,7 +96,7 @@ impl FleetApp {
             refusal: String::new(),
             opener,
             first: 0,
-            room: Room {
+            room: NodeCapacity {
                 nodes: 1,
                 in_a_row: 1,
             },
@@ -110,41 +110,46 @@ impl FleetApp {
     }
 
     /// Returns the visible nodes in order.
-    pub(super) fn list_nodes<'a>(&self, rows: &'a Rows<'a>) -> Vec<Line<'a>> {
-        list_nodes(rows, self.filter.1.shown(rows).as_deref(), self.sort)
+    pub(super) fn list_nodes<'a>(&self, rows: &'a Rows<'a>) -> Vec<FleetLine<'a>> {
+        list_nodes(rows, self.filter.1.select_rows(rows).as_deref(), self.sort)
     }
 
-    /// Returns the position of the selected node among the visible ones.
-    pub(super) fn place(&self, lines: &[Line<'_>]) -> Option<usize> {
+    /// Returns the position of the selected node in the list of visible nodes.
+    pub(super) fn selected_position(&self, lines: &[FleetLine<'_>]) -> Option<usize> {
         let selected = self.selected.as_ref()?;
         lines
             .iter()
             .position(|line| line.rows.node_name(line.node) == selected)
     }
 
-    /// Opens the selected node, or tries again.
-    fn open(&mut self) {
+    /// Opens the selected node. If it is already open, connects again.
+    fn open_selected_node(&mut self) {
         let Some(selected) = &self.selected else {
             return;
         };
         self.is_open = true;
         self.refusal.clear();
-        match self.opener.open(selected, self.theme_name, self.background) {
+        match self
+            .opener
+            .open_node(selected, self.theme_name, self.background)
+        {
             Ok(node) => self.node = Some(node),
             Err(error) => {
-                self.refusal = format!("{selected} does not open: {error}; leave other programs");
+                self.refusal =
+                    format!("{selected} cannot be opened: {error}; close other programs");
             }
         }
     }
 
-    /// Handles an input of a node: the node is shown, or the reason why it cannot be.
-    pub(super) fn of_node(&mut self, number: u64, input: Input) -> Next {
+    /// Handles an input for a node's screen. If the node cannot be shown, the reason is shown
+    /// instead.
+    pub(super) fn handle_node_input(&mut self, number: u64, input: Input) -> NextStep {
         let Some(node) = &mut self.node else {
-            return Next::Wait;
+            return NextStep::Wait;
         };
-        node.take(number, input).unwrap_or_else(|why| {
+        node.handle_input(number, input).unwrap_or_else(|why| {
             (self.node, self.refusal) = (None, why);
-            Next::Draw
+            NextStep::Draw
         })
     }
 
@@ -152,7 +157,7 @@ impl FleetApp {
         self.node.as_mut().filter(|node| node.is_shown)
     }
 
-    /// Sets the terminal's background, which changes the themes that follow it.
+    /// Sets the terminal's background, on which some themes depend.
     pub(super) fn set_background(&mut self, background: Background) {
         self.background = background;
         self.theme = Theme::new(self.theme_name.resolve(background));
@@ -161,53 +166,53 @@ impl FleetApp {
         }
     }
 
-    pub(super) fn terminal(&mut self, event: &Event) -> Next {
+    pub(super) fn handle_terminal_event(&mut self, event: &Event) -> NextStep {
         if let Some(node) = self.live_node() {
-            let next = node.terminal(event);
+            let next = node.handle_terminal_event(event);
             let is_end =
                 matches!(event, Event::Key(key) if key.modifiers.contains(KeyModifiers::CONTROL));
-            if next != Next::Quit || is_end {
+            if next != NextStep::Quit || is_end {
                 return next;
             }
             (self.node, self.is_open) = (None, false);
-            return Next::Draw;
+            return NextStep::Draw;
         }
         match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
-            Event::Mouse(mouse) => self.mouse(*mouse),
-            _ => Next::Wait,
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.handle_key(*key),
+            Event::Mouse(mouse) => self.handle_mouse(*mouse),
+            _ => NextStep::Wait,
         }
     }
 
-    fn key(&mut self, key: KeyEvent) -> Next {
+    fn handle_key(&mut self, key: KeyEvent) -> NextStep {
         if let Some(prompt) = &mut self.prompt {
-            match prompt.key(key) {
-                Typed::Nothing => return Next::Wait,
-                Typed::Changed => {
+            match prompt.handle_key(key) {
+                PromptResult::Nothing => return NextStep::Wait,
+                PromptResult::Changed => {
                     let text = prompt.text.clone();
                     self.set_filter(&text);
                 }
-                Typed::Done => self.prompt = None,
-                Typed::Canceled => {
+                PromptResult::Done => self.prompt = None,
+                PromptResult::Canceled => {
                     self.prompt = None;
                     self.set_filter("");
                 }
             }
-            return Next::Draw;
+            return NextStep::Draw;
         }
-        let action = keys::action(key);
+        let action = keys::find_action(key);
         if self.has_help && !matches!(action, Some(Action::Quit) if key.code != KeyCode::Char('q'))
         {
             self.has_help = false;
-            return Next::Draw;
+            return NextStep::Draw;
         }
-        action.map_or(Next::Wait, |action| self.act(action))
+        action.map_or(NextStep::Wait, |action| self.apply_action(action))
     }
 
-    fn mouse(&mut self, mouse: MouseEvent) -> Next {
+    fn handle_mouse(&mut self, mouse: MouseEvent) -> NextStep {
         match mouse.kind {
-            MouseEventKind::ScrollDown => self.act(Action::Row(1)),
-            MouseEventKind::ScrollUp => self.act(Action::Row(-1)),
+            MouseEventKind::ScrollDown => self.apply_action(Action::Row(1)),
+            MouseEventKind::ScrollUp => self.apply_action(Action::Row(-1)),
             MouseEventKind::Down(MouseButton::Left) => {
                 let at = Position {
                     x: mouse.column,
@@ -215,44 +220,44 @@ impl FleetApp {
                 };
                 let Some((_, node)) = self.hits.iter().rev().find(|(area, _)| area.contains(at))
                 else {
-                    return Next::Wait;
+                    return NextStep::Wait;
                 };
                 let is_again = self.selected.as_ref() == Some(node);
                 self.selected = Some(node.clone());
                 if is_again {
-                    self.open();
+                    self.open_selected_node();
                 }
-                Next::Draw
+                NextStep::Draw
             }
-            _ => Next::Wait,
+            _ => NextStep::Wait,
         }
     }
 
-    fn act(&mut self, action: Action) -> Next {
+    fn apply_action(&mut self, action: Action) -> NextStep {
         match action {
-            Action::Quit => return Next::Quit,
-            Action::Suspend => return Next::Suspend,
-            Action::Redraw => return Next::DrawAnew,
+            Action::Quit => return NextStep::Quit,
+            Action::Suspend => return NextStep::Suspend,
+            Action::Redraw => return NextStep::DrawAnew,
             Action::Help => self.has_help = true,
             Action::Back if self.is_open => (self.node, self.is_open) = (None, false),
             Action::Back => self.set_filter(""),
-            Action::Open => self.open(),
-            Action::Move(by) => self.step(by),
-            Action::Row(by) => self.step(by * self.room.in_a_row.cast_signed()),
-            Action::Page(by) => self.step(by * self.room.nodes.max(1).cast_signed()),
-            Action::First => self.step(isize::MIN),
-            Action::Last => self.step(isize::MAX),
+            Action::Open => self.open_selected_node(),
+            Action::Move(by) => self.move_selection(by),
+            Action::Row(by) => self.move_selection(by * self.room.in_a_row.cast_signed()),
+            Action::Page(by) => self.move_selection(by * self.room.nodes.max(1).cast_signed()),
+            Action::First => self.move_selection(isize::MIN),
+            Action::Last => self.move_selection(isize::MAX),
             Action::NextView => {
-                self.view = if self.view == View::List {
-                    View::Map
+                self.view = if self.view == NodeArrangement::List {
+                    NodeArrangement::Map
                 } else {
-                    View::List
+                    NodeArrangement::List
                 };
             }
-            Action::NextMetric => self.metric = beside(&Metric::ALL, self.metric, 1),
-            Action::PreviousMetric => self.metric = beside(&Metric::ALL, self.metric, -1),
-            Action::NextSort => self.sort = beside(&Sort::ALL, self.sort, 1),
-            Action::PreviousSort => self.sort = beside(&Sort::ALL, self.sort, -1),
+            Action::NextMetric => self.metric = find_neighbor(&Metric::ALL, self.metric, 1),
+            Action::PreviousMetric => self.metric = find_neighbor(&Metric::ALL, self.metric, -1),
+            Action::NextSort => self.sort = find_neighbor(&Sort::ALL, self.sort, 1),
+            Action::PreviousSort => self.sort = find_neighbor(&Sort::ALL, self.sort, -1),
             Action::Filter => self.prompt = Some(Prompt::new(Purpose::Fleet, &self.filter.0)),
             Action::Word(word) => {
                 let mut words: Vec<&str> = self.filter.0.split_whitespace().collect();
@@ -268,11 +273,11 @@ impl FleetApp {
                 self.set_background(self.background);
             }
         }
-        Next::Draw
+        NextStep::Draw
     }
 
-    /// Applies the typed filter. If it is invalid, the previous filter stays, and the prompt shows
-    /// the reason.
+    /// Applies the typed filter. If the typed filter is invalid, the previous filter is kept, and
+    /// the prompt shows the reason.
     fn set_filter(&mut self, typed: &str) {
         if let Ok(filter) = Filter::parse(typed) {
             self.filter = (typed.to_owned(), filter);
@@ -280,14 +285,14 @@ impl FleetApp {
         }
     }
 
-    fn step(&mut self, by: isize) {
+    fn move_selection(&mut self, by: isize) {
         let Some(fleet) = self.fleet.clone() else {
             return;
         };
         let rows = Rows::new(&fleet);
         let lines = self.list_nodes(&rows);
         let last = lines.len().saturating_sub(1);
-        let at = match self.place(&lines) {
+        let at = match self.selected_position(&lines) {
             Some(at) => at.saturating_add_signed(by).min(last),
             None if by == isize::MAX => last,
             None => self.first.min(last),
@@ -304,7 +309,7 @@ impl FleetApp {
     }
 }
 
-fn beside<T: Copy + PartialEq>(all: &[T], at: T, by: isize) -> T {
+fn find_neighbor<T: Copy + PartialEq>(all: &[T], at: T, by: isize) -> T {
     let place = all.iter().position(|one| *one == at).unwrap_or(0);
     all[(place.cast_signed() + by)
         .rem_euclid(all.len().cast_signed())

@@ -1,4 +1,5 @@
-//! One GPU as a cell: shade and color show a metric, and a letter shows a state that matters more.
+//! A GPU as a single cell. Its shade and color show a metric; a letter shows a state that is more
+//! important than the metric.
 
 use gpumon_fleet::{
     Rows,
@@ -8,8 +9,8 @@ use ratatui::style::Style;
 
 use crate::terminal::glyphs::Glyphs;
 use crate::{
-    fleet::nodes::Line,
-    terminal::columns::or_absent,
+    fleet::nodes::FleetLine,
+    terminal::columns::format_optional,
     top::theme::{Meaning, Theme},
 };
 
@@ -24,7 +25,7 @@ pub(super) enum Metric {
     Conditions,
 }
 
-/// The temperatures at which the shade starts and ends: that of an idle board, and the one at which
+/// The temperatures of the lightest and the darkest shade: that of an idle board, and that at which
 /// boards slow down.
 const COOL_CELSIUS: f64 = 25.0;
 const HOT_CELSIUS: f64 = 90.0;
@@ -48,7 +49,7 @@ impl Metric {
         }
     }
 
-    /// Returns the id of the reading, or the key under which the reason for its absence is
+    /// Returns the ID of the metric, by which readings and the reasons for their absence are
     /// recorded.
     pub(super) fn id(self) -> &'static str {
         match self {
@@ -60,8 +61,8 @@ impl Metric {
         }
     }
 
-    /// Returns the value as a fraction from 0 to 1, or `None` if it is unknown.
-    pub(super) fn share(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
+    /// Returns the value as a fraction from 0 to 1, or `None` if the value is unknown.
+    pub(super) fn read_fraction(self, rows: &Rows<'_>, row: usize) -> Option<f64> {
         let value = rows.value(self.id(), row);
         let share = match self {
             Self::Utilization => value? / 100.0,
@@ -79,16 +80,16 @@ impl Metric {
         share.is_finite().then(|| share.clamp(0.0, 1.0))
     }
 
-    /// Returns the number in the unit of the metric, in at most three characters.
+    /// Formats the value in the metric's unit, with at most three characters.
     pub(super) fn format_reading(self, rows: &Rows<'_>, row: usize) -> String {
         match self {
             Self::Utilization | Self::Temperature | Self::Power => {
                 let value = rows.value(self.id(), row);
-                or_absent(value, |value| format!("{value:.0}"))
+                format_optional(value, |value| format!("{value:.0}"))
             }
             Self::Memory => {
-                let share = self.share(rows, row);
-                or_absent(share, |share| format!("{:.0}", share * 100.0))
+                let share = self.read_fraction(rows, row);
+                format_optional(share, |share| format!("{:.0}", share * 100.0))
             }
             Self::Conditions => match rows.list_conditions(row).len() {
                 0 => "-".to_owned(),
@@ -99,34 +100,38 @@ impl Metric {
 
     fn style(self, theme: &Theme, share: f64) -> Style {
         match self {
-            Self::Utilization => theme.of(Meaning::Utilization),
-            Self::Memory => theme.of(Meaning::Memory),
-            Self::Power => theme.of(Meaning::Power),
-            Self::Temperature => theme.of(Meaning::Temperature),
+            Self::Utilization => theme.choose_meaning_style(Meaning::Utilization),
+            Self::Memory => theme.choose_meaning_style(Meaning::Memory),
+            Self::Power => theme.choose_meaning_style(Meaning::Power),
+            Self::Temperature => theme.choose_meaning_style(Meaning::Temperature),
             Self::Conditions if share > 0.9 => theme.alarm,
             Self::Conditions => theme.notice,
         }
     }
 }
 
-/// Returns the number of cells per node: one for each index up to the highest, limited to `most`.
-pub(super) fn count_cells(lines: &[Line<'_>], most: usize) -> usize {
-    let of_line = |line: &Line<'_>| {
-        let places = line.gpus.iter().map(|row| place(line.rows, *row) + 1);
+/// Returns the number of cells per node, which covers the highest GPU index but is limited to
+/// `most`.
+pub(super) fn count_cells(lines: &[FleetLine<'_>], most: usize) -> usize {
+    let of_line = |line: &FleetLine<'_>| {
+        let places = line
+            .gpus
+            .iter()
+            .map(|row| cell_position(line.rows, *row) + 1);
         places.max()
     };
     let all = lines.iter().filter_map(of_line).max();
     all.unwrap_or(1).clamp(1, most)
 }
 
-/// Returns the position of a GPU's cell within its node. It does not change when other GPUs are
-/// hidden.
-pub(super) fn place(rows: &Rows<'_>, row: usize) -> usize {
+/// Returns the position of a GPU's cell within its node. Hiding other GPUs does not change the
+/// position.
+pub(super) fn cell_position(rows: &Rows<'_>, row: usize) -> usize {
     rows.fleet.gpus.index[row] as usize
 }
 
 /// Returns the character that fills a cell, and its style.
-pub(super) fn cell(
+pub(super) fn draw_cell(
     rows: &Rows<'_>,
     row: usize,
     metric: Metric,
@@ -138,17 +143,20 @@ pub(super) fn cell(
         GpuState::Unknown => return ('?', theme.dim),
         _ => {}
     }
-    match metric.share(rows, row) {
+    match metric.read_fraction(rows, row) {
         None => ('?', theme.dim),
-        // An idle GPU has a symbol that distinguishes it from a little load.
+        // An idle GPU is drawn as a dot to distinguish it from a GPU with a low load.
         Some(share) if share <= 0.005 => {
             (if glyphs == Glyphs::Ascii { '.' } else { '·' }, theme.dim)
         }
-        Some(share) => (shade(share, glyphs), metric.style(theme, share)),
+        Some(share) => (
+            choose_shade_character(share, glyphs),
+            metric.style(theme, share),
+        ),
     }
 }
 
-fn shade(share: f64, glyphs: Glyphs) -> char {
+fn choose_shade_character(share: f64, glyphs: Glyphs) -> char {
     let shades = if glyphs == Glyphs::Ascii {
         ['-', '+', '*', '#']
     } else {

@@ -8,19 +8,19 @@ use ratatui::crossterm::event::{
     KeyEvent,
 };
 
-use crate::top::binding::{self, Binding, control, key};
+use crate::top::binding::{self, Binding, bind_control_key, bind_key};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
     Help,
-    /// Closes the node, or clears the filter.
+    /// Closes the node's screen or, without one, clears the filter.
     Back,
     Suspend,
     Redraw,
-    /// Moves the selection by this many nodes.
+    /// Moves the selection by this number of nodes.
     Move(isize),
-    /// Moves the selection by this many rows on the screen.
+    /// Moves the selection by this number of rows on the screen.
     Row(isize),
     Page(isize),
     First,
@@ -32,14 +32,14 @@ pub(super) enum Action {
     NextSort,
     PreviousSort,
     Filter,
-    /// Adds this word to the filter, or removes it.
+    /// Adds this word to the filter, or removes the word if the filter contains it.
     Word(&'static str),
     Theme,
 }
 
-/// All key bindings. Those that matter most in the footer come first.
+/// All key bindings. The most important keys for the footer come first.
 pub(super) const BINDINGS: &[Binding<Action>] = &[
-    key(
+    bind_key(
         &[Char('q'), F(10)],
         "q",
         Action::Quit,
@@ -47,7 +47,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "quit",
         Some("quit"),
     ),
-    key(
+    bind_key(
         &[Char('?'), Char('h'), F(1)],
         "?",
         Action::Help,
@@ -55,7 +55,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "this help",
         Some("help"),
     ),
-    key(
+    bind_key(
         &[Enter, Right],
         "enter",
         Action::Open,
@@ -63,7 +63,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "open the selected node live",
         Some("open"),
     ),
-    key(
+    bind_key(
         &[Esc, Backspace],
         "esc",
         Action::Back,
@@ -71,31 +71,31 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "back to the fleet; remove the filter",
         Some("back"),
     ),
-    key(
+    bind_key(
         &[Tab, BackTab],
         "tab",
         Action::NextView,
         (),
-        "a line per node, or a map of all",
+        "switch between the list and the map of nodes",
         Some("view"),
     ),
-    key(
+    bind_key(
         &[Char('m')],
         "m",
         Action::NextMetric,
         (),
-        "utilization, memory, power, temperature and so on",
+        "show the next reading, such as memory or power",
         Some("metric"),
     ),
-    key(
+    bind_key(
         &[Char('M')],
         "M",
         Action::PreviousMetric,
         (),
-        "the one before it",
+        "show the previous reading",
         None,
     ),
-    key(
+    bind_key(
         &[Char('s')],
         "s",
         Action::NextSort,
@@ -103,47 +103,47 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "sort: worst, name, utilization, memory and so on",
         Some("sort"),
     ),
-    key(
+    bind_key(
         &[Char('S')],
         "S",
         Action::PreviousSort,
         (),
-        "the order before it",
+        "sort by the previous order",
         None,
     ),
-    key(
+    bind_key(
         &[Char('/'), Char('f')],
         "/",
         Action::Filter,
         (),
-        "filter by words as user:ana, memory>80GiB",
+        "filter by words such as user:ana, memory>80GiB",
         Some("filter"),
     ),
-    key(
+    bind_key(
         &[Char('i')],
         "i",
         Action::Word("idle"),
         (),
-        "GPUs that are idle but held, or all again",
+        "only GPUs that are idle but held, or all again",
         Some("idle"),
     ),
-    key(
+    bind_key(
         &[Char('e')],
         "e",
         Action::Word("free"),
         (),
-        "free GPUs, or all again",
+        "only free GPUs, or all again",
         Some("free"),
     ),
-    key(
+    bind_key(
         &[Char('x')],
         "x",
         Action::Word("lost"),
         (),
-        "GPUs that do not respond, or all again",
+        "only GPUs that do not respond, or all again",
         Some("lost"),
     ),
-    key(
+    bind_key(
         &[Down, Char('j')],
         "down",
         Action::Row(1),
@@ -151,15 +151,15 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "the next node",
         None,
     ),
-    key(
+    bind_key(
         &[Up, Char('k')],
         "up",
         Action::Row(-1),
         (),
-        "the node before",
+        "the previous node",
         None,
     ),
-    key(
+    bind_key(
         &[Char('l')],
         "l",
         Action::Move(1),
@@ -167,7 +167,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "one node to the right, in the map",
         None,
     ),
-    key(
+    bind_key(
         &[Left],
         "left",
         Action::Move(-1),
@@ -175,7 +175,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "one node to the left, in the map",
         None,
     ),
-    key(
+    bind_key(
         &[PageDown, Char(' ')],
         "pgdn",
         Action::Page(1),
@@ -183,7 +183,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "one page down",
         None,
     ),
-    key(
+    bind_key(
         &[PageUp, Char('b')],
         "pgup",
         Action::Page(-1),
@@ -191,7 +191,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "one page up",
         None,
     ),
-    key(
+    bind_key(
         &[Home, Char('g')],
         "home",
         Action::First,
@@ -199,7 +199,7 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "the first node",
         None,
     ),
-    key(
+    bind_key(
         &[End, Char('G')],
         "end",
         Action::Last,
@@ -207,27 +207,27 @@ pub(super) const BINDINGS: &[Binding<Action>] = &[
         "the last node",
         None,
     ),
-    key(&[Char('t')], "t", Action::Theme, (), "another theme", None),
-    control(&[Char('c')], "ctrl-c", Action::Quit, (), "quit"),
-    control(
+    bind_key(&[Char('t')], "t", Action::Theme, (), "another theme", None),
+    bind_control_key(&[Char('c')], "ctrl-c", Action::Quit, (), "quit"),
+    bind_control_key(
         &[Char('z')],
         "ctrl-z",
         Action::Suspend,
         (),
         "back to the shell; `fg` resumes",
     ),
-    control(
+    bind_control_key(
         &[Char('l')],
         "ctrl-l",
         Action::Redraw,
         (),
-        "draw everything anew",
+        "redraw the screen",
     ),
 ];
 
-/// Returns the action of a key, or `None` if the key has none.
-pub(super) fn action(key: KeyEvent) -> Option<Action> {
-    binding::action(BINDINGS, key)
+/// Returns the action of a key, or `None` if the key has no binding.
+pub(super) fn find_action(key: KeyEvent) -> Option<Action> {
+    binding::find_action(BINDINGS, key)
 }
 
 #[cfg(test)]
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_means_two_things() {
-        binding::assert_no_key_means_two_things(BINDINGS);
+    fn every_key_has_one_action() {
+        binding::assert_keys_are_unique(BINDINGS);
     }
 }

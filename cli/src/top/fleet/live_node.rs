@@ -1,4 +1,4 @@
-//! The live screen of one node, fed by the node's own server.
+//! The live screen of a single node, which shows data from the node's own server.
 
 use std::{
     io,
@@ -13,19 +13,19 @@ use ratatui::{buffer::Buffer, crossterm::event::Event};
 
 use crate::terminal::glyphs::Glyphs;
 use crate::top::{
-    WAITING,
+    INPUT_CAPACITY,
     app::App,
     background::Background,
-    feed::{Feed, PastReader, Way},
+    feed::{Feed, PastReader, ServerAddress},
     input::Input,
-    live::{Live, Next},
+    live::{LiveScreen, NextStep},
     model::{Model, Origin},
     settings::Settings,
     state::State,
     theme::ThemeName,
 };
 
-/// Everything needed to open screens of nodes.
+/// The settings and channels needed to open the screen of a node.
 pub(super) struct Opener {
     pub(super) connector: Connector,
     pub(super) settings: Settings,
@@ -35,21 +35,22 @@ pub(super) struct Opener {
     pub(super) theme: ThemeName,
     pub(super) glyphs: Glyphs,
     pub(super) inputs: SyncSender<Input>,
-    /// The number of screens opened so far.
+    /// The number of node screens opened so far.
     pub(super) opened: u64,
 }
 
-/// An opened node. Its connection ends when this value is dropped.
+/// The live screen of an opened node. The connection ends when this value is dropped.
 pub(super) struct LiveNode {
     number: u64,
     app: App,
-    /// Whether there is data to show.
+    /// Whether data has arrived, so that the screen is shown.
     pub(super) is_shown: bool,
 }
 
 impl Opener {
-    /// Connects to the stream of a node. Its inputs arrive as [`Input::Node`].
-    pub(super) fn open(
+    /// Connects to the stream of a node. The inputs for the node's screen arrive as
+    /// [`Input::Node`].
+    pub(super) fn open_node(
         &mut self,
         name: &str,
         theme: ThemeName,
@@ -57,8 +58,8 @@ impl Opener {
     ) -> io::Result<LiveNode> {
         self.opened += 1;
         let (number, fleet) = (self.opened, self.inputs.clone());
-        let (inputs, waiting) = mpsc::sync_channel(WAITING);
-        // The number distinguishes late inputs of a closed node from those of the next one.
+        let (inputs, waiting) = mpsc::sync_channel(INPUT_CAPACITY);
+        // The number distinguishes late inputs for a closed screen from inputs for the current one.
         let pass_on = move || {
             let mut all = waiting.into_iter();
             while all
@@ -70,7 +71,7 @@ impl Opener {
         thread::Builder::new()
             .name("node".to_owned())
             .spawn(pass_on)?;
-        let way = Way::Node(name.to_owned(), self.connector.clone());
+        let way = ServerAddress::Node(name.to_owned(), self.connector.clone());
         let interval = Duration::from_millis(self.settings.interval_ms.into());
         let feed = Feed::from_node(way.clone(), interval, inputs.clone());
         let mut state = State::new(&self.settings, self.theme, self.glyphs);
@@ -97,17 +98,17 @@ impl Opener {
 }
 
 impl LiveNode {
-    /// Handles an input of a node.
+    /// Handles an input for the node's screen.
     ///
     /// # Errors
     /// Returns the reason why the node cannot be shown.
-    pub(super) fn take(&mut self, number: u64, input: Input) -> Result<Next, String> {
+    pub(super) fn handle_input(&mut self, number: u64, input: Input) -> Result<NextStep, String> {
         if number != self.number {
-            return Ok(Next::Wait);
+            return Ok(NextStep::Wait);
         }
         self.is_shown |= matches!(input, Input::Update(_));
         self.app
-            .take(input)
+            .handle_input(input)
             .map_err(|failure| failure.message().unwrap_or_default())
     }
 
@@ -119,19 +120,19 @@ impl LiveNode {
         self.app.state.set_background(background);
     }
 
-    pub(super) fn terminal(&mut self, event: &Event) -> Next {
-        self.app.terminal(event)
+    pub(super) fn handle_terminal_event(&mut self, event: &Event) -> NextStep {
+        self.app.handle_terminal_event(event)
     }
 
-    pub(super) fn idle(&self, now: Instant) -> Duration {
-        self.app.idle(now)
+    pub(super) fn poll_timeout(&self, now: Instant) -> Duration {
+        self.app.poll_timeout(now)
     }
 
-    pub(super) fn tick(&mut self, now: Instant) -> Next {
+    pub(super) fn tick(&mut self, now: Instant) -> NextStep {
         self.app.tick(now)
     }
 
     pub(super) fn draw(&mut self, buffer: &mut Buffer) {
-        Live::draw(&mut self.app, buffer);
+        LiveScreen::draw(&mut self.app, buffer);
     }
 }

@@ -1,9 +1,10 @@
 //! The live screen of a fleet, `gpumon top --fleet`.
 //!
 //! [`app`] is the state of the screen, [`keys`] lists the key bindings, and [`draw`] draws the
-//! screen: [`list`] has a line per node, [`map`] as many nodes as fit, and [`node`] all GPUs of one
-//! node. [`cell`] draws a GPU in them. [`reader`] reads the fleet on its own thread, where a fleet
-//! server runs as well. [`live_node`] is the ordinary screen for one node, fed through this server.
+//! screen. [`list`] draws one line per node, [`map`] as many nodes as fit, [`node`] all GPUs of one
+//! node, and [`cell`] a single GPU. [`reader`] reads the fleet on a separate thread, which also
+//! runs a fleet server. [`live_node`] is the usual screen of a single node, with data that comes
+//! through this fleet server.
 
 mod app;
 mod cell;
@@ -27,33 +28,36 @@ use ratatui::buffer::Buffer;
 
 use self::{
     app::FleetApp,
-    draw::draw,
+    draw::draw_screen,
     live_node::{LiveNode, Opener},
 };
 use super::{
-    Request, WAITING,
+    INPUT_CAPACITY, Request,
     background::Background,
+    choose_theme,
     input::Input,
-    live::{self, Live, Next},
+    live::{self, LiveScreen, NextStep},
     screen,
     theme::ThemeName,
-    theme_of,
 };
 use crate::exit::Failure;
 use crate::terminal::glyphs::Glyphs;
 
-/// How often the age of outdated data is updated on the screen.
-const TICK: Duration = Duration::from_secs(1);
+/// The interval at which the displayed age of outdated data is updated.
+const AGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs the screen until the user quits.
+/// Runs the fleet screen until the user quits.
 pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure> {
-    screen::check("gpumon top --fleet", "use `gpumon fleet --table`")?;
-    let (inputs, waiting) = mpsc::sync_channel(WAITING);
-    let connector = reader::start(fleet, inputs.clone())?;
+    screen::check_terminal("gpumon top --fleet", "use `gpumon fleet --table`")?;
+    let (inputs, waiting) = mpsc::sync_channel(INPUT_CAPACITY);
+    let connector = reader::start_reader(fleet, inputs.clone())?;
     let opener = Opener {
         connector,
-        theme: theme_of(&request),
-        glyphs: request.settings.glyphs.unwrap_or_else(Glyphs::of_terminal),
+        theme: choose_theme(&request),
+        glyphs: request
+            .settings
+            .glyphs
+            .unwrap_or_else(Glyphs::from_terminal),
         settings: request.settings.without_repetitions(),
         file: request.file,
         inputs: inputs.clone(),
@@ -61,48 +65,48 @@ pub(crate) fn run(request: Request, fleet: FleetSettings) -> Result<(), Failure>
     };
     let mut app = FleetApp::new(opener);
     app.set_background(Background::from_environment());
-    live::show(app, request.mouse, inputs, &waiting)
+    live::run_screen(app, request.mouse, inputs, &waiting)
 }
 
-impl Live for FleetApp {
-    fn take(&mut self, input: Input) -> Result<Next, Failure> {
+impl LiveScreen for FleetApp {
+    fn handle_input(&mut self, input: Input) -> Result<NextStep, Failure> {
         Ok(match input {
-            Input::Terminal(event) => self.terminal(&event),
+            Input::Terminal(event) => self.handle_terminal_event(&event),
             Input::Background(background) => {
                 self.set_background(background);
-                Next::Draw
+                NextStep::Draw
             }
             Input::Fleet(fleet) => {
                 self.fleet = Some(fleet);
                 if self.live_node().is_some() {
-                    Next::Wait
+                    NextStep::Wait
                 } else {
-                    Next::Draw
+                    NextStep::Draw
                 }
             }
-            Input::Node(number, input) => self.of_node(number, *input),
+            Input::Node(number, input) => self.handle_node_input(number, *input),
             Input::Signal(signal) => signal.into(),
-            Input::Gone => Next::Quit,
+            Input::Gone => NextStep::Quit,
             Input::Failed(failure) => return Err(failure),
-            // These inputs belong to the screen of one machine.
-            Input::Update(_) | Input::Inspected(_) => Next::Wait,
+            // Only the screen of a single machine uses these inputs.
+            Input::Update(_) | Input::Inspected(_) => NextStep::Wait,
         })
     }
 
-    fn idle(&self, now: Instant) -> Duration {
-        self.node
-            .as_ref()
-            .map_or(TICK, |node| node.idle(now).min(TICK))
+    fn poll_timeout(&self, now: Instant) -> Duration {
+        self.node.as_ref().map_or(AGE_INTERVAL, |node| {
+            node.poll_timeout(now).min(AGE_INTERVAL)
+        })
     }
 
-    fn tick(&mut self, now: Instant) -> Next {
+    fn tick(&mut self, now: Instant) -> NextStep {
         if let Some(node) = self.live_node() {
             return node.tick(now);
         }
         if self.is_outdated() {
-            Next::Draw
+            NextStep::Draw
         } else {
-            Next::Wait
+            NextStep::Wait
         }
     }
 
@@ -114,7 +118,7 @@ impl Live for FleetApp {
     fn draw(&mut self, buffer: &mut Buffer) {
         match self.live_node() {
             Some(node) => node.draw(buffer),
-            None => draw(self, buffer),
+            None => draw_screen(self, buffer),
         }
     }
 }

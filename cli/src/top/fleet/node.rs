@@ -1,14 +1,14 @@
-//! The fleet's data about the selected node, shown until its live screen is ready, or along with
-//! the reason why it is not.
+//! The fleet's data about the selected node. It is shown until the node's live screen is ready, or
+//! together with the reason why the live screen cannot be shown.
 
 use gpumon_fleet::{Rows, model::UTILIZATION};
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use ratatui::layout::Rect;
 
 use super::app::FleetApp;
 use crate::{
     fleet::{
-        nodes::{Line, Sort, list_nodes},
+        nodes::{FleetLine, Sort, list_nodes},
         text::{
             format_conditions, format_memory, format_owners, format_power, format_state,
             format_temperature, format_utilization,
@@ -20,26 +20,26 @@ use crate::{
     },
 };
 
-const BAR: u16 = 12;
+const BAR_WIDTH: u16 = 12;
 
-pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: &FleetApp) {
-    // All GPUs of the node are shown, even those that the filter hides.
+pub(super) fn draw_node(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: &FleetApp) {
+    // All GPUs of the node are shown, including those that the filter excludes.
     let selected = app.selected.as_deref().unwrap_or_default();
     let all = list_nodes(rows, None, Sort::Name);
     let mut all = all.iter();
-    let (theme, name) = (painter.theme, escaped(selected));
+    let (theme, name) = (painter.theme, escape_untrusted(selected));
     let Some(line) = all.find(|line| rows.node_name(line.node) == selected) else {
         let text = format!("{name} is no longer part of the fleet. Press esc to go back.");
-        painter.text(area.x, area.y, area.width, &text, theme.notice);
+        painter.draw_text(area.x, area.y, area.width, &text, theme.notice);
         return;
     };
-    let troubles = line.troubles();
+    let troubles = line.format_problems();
     let style = if line.is_alarming() {
         theme.alarm
     } else {
         theme.notice
     };
-    painter.line(
+    painter.draw_pieces(
         area.x,
         area.y,
         area.width,
@@ -52,7 +52,7 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
     let opening = "Opening its live stream...".to_owned();
     let (text, style) = match &app.node {
         Some(_) => (opening, theme.dim),
-        None => (escaped(&app.refusal), theme.notice),
+        None => (escape_untrusted(&app.refusal), theme.notice),
     };
     let opened = wrap(&text, area.width.into());
     let mut y = area.y + 2;
@@ -66,26 +66,32 @@ pub(super) fn draw(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, app: 
             height: 1,
             ..area
         };
-        gpu(painter, place, rows, *row);
+        draw_gpu(painter, place, rows, *row);
         y += 1;
         let remarks = format_conditions(rows, *row);
         if !remarks.is_empty() && y < last {
             let room = area.width.saturating_sub(3);
-            painter.text(area.x + 3, y, room, &remarks, theme.notice);
+            painter.draw_text(area.x + 3, y, room, &remarks, theme.notice);
             y += 1;
         }
     }
     if line.gpus.is_empty() {
-        painter.text(area.x, y, area.width, "No GPU of it is listed.", theme.dim);
+        painter.draw_text(
+            area.x,
+            y,
+            area.width,
+            "No GPUs of this node are listed.",
+            theme.dim,
+        );
     }
     for (y, line) in (last + 1..area.bottom()).zip(&opened) {
-        painter.text(area.x, y, area.width, line, style);
+        painter.draw_text(area.x, y, area.width, line, style);
     }
 }
 
-fn gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) {
+fn draw_gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) {
     let theme = painter.theme;
-    let Line { sum, .. } = Line::of_gpu(rows, row);
+    let FleetLine { sum, .. } = FleetLine::from_gpu(rows, row);
     let with_unit = |text: String, unit: &str| {
         if text == ABSENT {
             text
@@ -93,13 +99,13 @@ fn gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) {
             format!("{text} {unit}")
         }
     };
-    let index = if rows.is_by_gpu() {
+    let index = if rows.lists_gpus() {
         rows.fleet.gpus.index[row].to_string()
     } else {
         "all".to_owned()
     };
     let mut x = area.x
-        + painter.text(
+        + painter.draw_text(
             area.x,
             area.y,
             area.width,
@@ -108,8 +114,8 @@ fn gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) {
         )
         + 1;
     let share = sum.value(UTILIZATION).map(|busy| busy / 100.0);
-    painter.bar(x, area.y, BAR, share, theme.utilization);
-    x += BAR + 1;
+    painter.draw_bar(x, area.y, BAR_WIDTH, share, theme.utilization);
+    x += BAR_WIDTH + 1;
     let parts = [
         (
             align_right(&with_unit(format_utilization(&sum), "%"), 6),
@@ -130,5 +136,5 @@ fn gpu(painter: &mut Painter<'_>, area: Rect, rows: &Rows<'_>, row: usize) {
         ),
         (format!(" {}", format_owners(rows, row)), theme.dim),
     ];
-    painter.line(x, area.y, area.right().saturating_sub(x), &parts);
+    painter.draw_pieces(x, area.y, area.right().saturating_sub(x), &parts);
 }

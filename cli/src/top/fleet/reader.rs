@@ -1,4 +1,5 @@
-//! Reads a fleet for the screen, and runs a server through which the screen reaches the nodes.
+//! Reading of a fleet for the screen. The same thread runs a server through which the screen
+//! connects to nodes.
 
 use std::{
     future::pending,
@@ -16,35 +17,38 @@ use gpumon_server::{
 
 use crate::{fleet::served, top::input::Input};
 
-/// The delay before the next reading while no data is available or there is a problem.
-const SOON: Duration = Duration::from_secs(1);
+/// The time until the next reading if there is no data or a problem.
+const MIN_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum delay that a source may request.
-const LATEST: Duration = Duration::from_mins(1);
+const MAX_DELAY: Duration = Duration::from_mins(1);
 
-/// Starts the thread that sends the state of the fleet whenever it changes. The thread ends with
-/// the program, which does not wait for a source.
-pub(super) fn start(fleet: FleetSettings, inputs: SyncSender<Input>) -> io::Result<Connector> {
-    let (listener, connector) = Listener::within();
+/// Starts a thread that sends the state of the fleet whenever it changes. The thread runs until the
+/// program ends, and does not delay the end of the program.
+pub(super) fn start_reader(
+    fleet: FleetSettings,
+    inputs: SyncSender<Input>,
+) -> io::Result<Connector> {
+    let (listener, connector) = Listener::open_in_process();
     let reader = Arc::clone(&fleet.reader);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let body = move || {
         runtime.block_on(async {
-            // If the server ends, connections to it fail with an error.
+            // If this server ends, connecting to a node fails with an error that is shown.
             tokio::spawn(gpumon_server::run(
                 vec![listener],
-                served::settings(fleet),
+                served::build_fleet_server_settings(fleet),
                 pending(),
             ));
             loop {
-                let fleet = reader.now().await;
+                let fleet = reader.fetch_current_fleet().await;
                 let is_well = matches!(fleet.state, FleetState::Current | FleetState::Partial);
                 let wait = if is_well {
-                    Duration::from_secs(fleet.refresh_s.into()).clamp(SOON, LATEST)
+                    Duration::from_secs(fleet.refresh_s.into()).clamp(MIN_DELAY, MAX_DELAY)
                 } else {
-                    SOON
+                    MIN_DELAY
                 };
                 if inputs.send(Input::Fleet(fleet)).is_err() {
                     return;

@@ -21,52 +21,59 @@ use ratatui::{
 use super::{app::FleetApp, live_node::Opener};
 use crate::terminal::glyphs::Glyphs;
 use crate::{
-    fleet::testing::{Example, busy, fleet},
+    fleet::testing::{ExampleGpu, build_fleet, make_busy_gpu},
     top::{
         background::Background,
         input::Input,
-        live::{Live, Next},
+        live::{LiveScreen, NextStep},
         model::Update,
         settings::Settings,
         theme::{Theme, ThemeName},
     },
 };
 
-fn example() -> Fleet {
-    let lost = Example {
+fn example_fleet() -> Fleet {
+    let lost = ExampleGpu {
         health: GpuHealth::NotResponding,
         busy: None,
-        ..Example::default()
+        ..ExampleGpu::default()
     };
-    let free = Example {
+    let free = ExampleGpu {
         processes: Some(0),
-        ..Example::default()
+        ..ExampleGpu::default()
     };
-    let idle = Example {
+    let idle = ExampleGpu {
         idle_s: Some(7200.0),
-        ..busy("bob", 0.0)
+        ..make_busy_gpu("bob", 0.0)
     };
-    let hot = Example {
+    let hot = ExampleGpu {
         condition: Some(("power_capped", 2)),
         celsius: Some(88.0),
-        ..busy("eve", 100.0)
+        ..make_busy_gpu("eve", 100.0)
     };
-    fleet(&[
-        ("node1", &vec![busy("ana", 97.0); 8]),
+    build_fleet(&[
+        ("node1", &vec![make_busy_gpu("ana", 97.0); 8]),
         (
             "node2",
-            &[vec![free.clone(); 6], vec![idle, busy("bob", 30.0)]].concat(),
+            &[
+                vec![free.clone(); 6],
+                vec![idle, make_busy_gpu("bob", 30.0)],
+            ]
+            .concat(),
         ),
-        ("node10", &[vec![lost], vec![busy("ana", 60.0); 7]].concat()),
+        (
+            "node10",
+            &[vec![lost], vec![make_busy_gpu("ana", 60.0); 7]].concat(),
+        ),
         ("node11\u{1b}[2J<b>", &[hot, free]),
         ("node12", &[]),
     ])
 }
 
-/// Returns a fleet screen whose nodes cannot be reached, and the receiver of its inputs.
-fn screen(theme: ThemeName, glyphs: Glyphs) -> (FleetApp, Receiver<Input>) {
+/// Returns a fleet screen whose nodes cannot be reached, and the receiver of the screen's inputs.
+fn build_screen(theme: ThemeName, glyphs: Glyphs) -> (FleetApp, Receiver<Input>) {
     let (inputs, waiting) = mpsc::sync_channel(16);
-    let connector = Listener::within().1;
+    let connector = Listener::open_in_process().1;
     let opener = Opener {
         connector,
         settings: Settings::default(),
@@ -79,9 +86,10 @@ fn screen(theme: ThemeName, glyphs: Glyphs) -> (FleetApp, Receiver<Input>) {
     (FleetApp::new(opener), waiting)
 }
 
-fn app() -> FleetApp {
-    let mut app = screen(ThemeName::Dark, Glyphs::Braille).0;
-    app.take(Input::Fleet(Arc::new(example()))).unwrap();
+fn build_app() -> FleetApp {
+    let mut app = build_screen(ThemeName::Dark, Glyphs::Braille).0;
+    app.handle_input(Input::Fleet(Arc::new(example_fleet())))
+        .unwrap();
     app
 }
 
@@ -96,7 +104,7 @@ fn render(app: &mut FleetApp, width: u16, height: u16) -> Buffer {
     buffer
 }
 
-fn lines(app: &mut FleetApp, width: u16, height: u16) -> Vec<String> {
+fn draw_lines(app: &mut FleetApp, width: u16, height: u16) -> Vec<String> {
     let buffer = render(app, width, height);
     let cells: Vec<&str> = buffer
         .content
@@ -109,8 +117,8 @@ fn lines(app: &mut FleetApp, width: u16, height: u16) -> Vec<String> {
         .collect()
 }
 
-fn press(app: &mut FleetApp, code: KeyCode) -> Next {
-    app.take(Input::Terminal(Event::Key(KeyEvent::new(
+fn press_key(app: &mut FleetApp, code: KeyCode) -> NextStep {
+    app.handle_input(Input::Terminal(Event::Key(KeyEvent::new(
         code,
         KeyModifiers::NONE,
     ))))
@@ -118,9 +126,9 @@ fn press(app: &mut FleetApp, code: KeyCode) -> Next {
 }
 
 #[test]
-fn a_line_per_node_the_worst_first_at_80_by_24() {
-    let mut app = app();
-    let drawn = lines(&mut app, 80, 24);
+fn worst_node_is_first_at_80_by_24() {
+    let mut app = build_app();
+    let drawn = draw_lines(&mut app, 80, 24);
     assert!(
         drawn[0].starts_with("gpumon fleet  5 nodes (1 without readings)  26 GPUs"),
         "{}",
@@ -160,24 +168,24 @@ fn a_line_per_node_the_worst_first_at_80_by_24() {
 }
 
 #[test]
-fn the_selected_node_tells_numbers_stays_selected_and_opens() {
-    let mut app = app();
-    lines(&mut app, 200, 50);
-    press(&mut app, KeyCode::Down);
-    let drawn = lines(&mut app, 200, 50);
+fn selected_node_shows_numbers_and_can_be_opened() {
+    let mut app = build_app();
+    draw_lines(&mut app, 200, 50);
+    press_key(&mut app, KeyCode::Down);
+    let drawn = draw_lines(&mut app, 200, 50);
     assert!(
         drawn[4].contains("  -  60  60") && drawn[4].contains("4.5 kW"),
         "{}",
         drawn[4]
     );
-    press(&mut app, KeyCode::Char('s'));
-    let drawn = lines(&mut app, 200, 50);
+    press_key(&mut app, KeyCode::Char('s'));
+    let drawn = draw_lines(&mut app, 200, 50);
     assert!(
         drawn[2].contains("sorted by name") && drawn[6].contains("  -  60  60"),
         "{drawn:#?}"
     );
-    press(&mut app, KeyCode::Enter);
-    let open = lines(&mut app, 80, 24);
+    press_key(&mut app, KeyCode::Enter);
+    let open = draw_lines(&mut app, 80, 24);
     assert!(
         open[3].starts_with("node10  1 lost") && open[5].contains("lost"),
         "{open:#?}"
@@ -188,15 +196,15 @@ fn the_selected_node_tells_numbers_stays_selected_and_opens() {
         open[6]
     );
     assert!(open[22].contains("Opening its live stream"), "{}", open[22]);
-    press(&mut app, KeyCode::Esc);
-    assert!(lines(&mut app, 80, 24)[3].starts_with("node "));
-    press(&mut app, KeyCode::End);
+    press_key(&mut app, KeyCode::Esc);
+    assert!(draw_lines(&mut app, 80, 24)[3].starts_with("node "));
+    press_key(&mut app, KeyCode::End);
     assert_eq!(app.selected.as_deref(), Some("node12"));
-    press(&mut app, KeyCode::Home);
+    press_key(&mut app, KeyCode::Home);
     assert_eq!(app.selected.as_deref(), Some("node1"));
 }
 
-/// Builds the first update of the node with this number.
+/// Returns the first update for the node screen with this number.
 fn build_update(number: u64) -> Input {
     let update = Update::Silent("no GPU yet".to_owned());
     Input::Node(number, Box::new(Input::Update(update)))
@@ -204,9 +212,10 @@ fn build_update(number: u64) -> Input {
 
 #[test]
 fn background_changes_theme_of_fleet_and_node() {
-    let (mut app, _waiting) = screen(ThemeName::Auto, Glyphs::Braille);
-    app.take(Input::Fleet(Arc::new(example()))).unwrap();
-    press(&mut app, KeyCode::Down);
+    let (mut app, _waiting) = build_screen(ThemeName::Auto, Glyphs::Braille);
+    app.handle_input(Input::Fleet(Arc::new(example_fleet())))
+        .unwrap();
+    press_key(&mut app, KeyCode::Down);
     let is = |app: &mut FleetApp, background| {
         let dim = Theme::new(ThemeName::Auto.resolve(background)).dim.fg;
         let buffer = render(app, 100, 30);
@@ -219,153 +228,162 @@ fn background_changes_theme_of_fleet_and_node() {
         (1, Background::Light, Background::Dark),
         (2, Background::Dark, Background::Light),
     ] {
-        app.take(Input::Background(first)).unwrap();
+        app.handle_input(Input::Background(first)).unwrap();
         is(&mut app, first);
-        press(&mut app, KeyCode::Enter);
-        app.take(build_update(number)).unwrap();
+        press_key(&mut app, KeyCode::Enter);
+        app.handle_input(build_update(number)).unwrap();
         is(&mut app, first);
-        app.take(Input::Background(second)).unwrap();
+        app.handle_input(Input::Background(second)).unwrap();
         is(&mut app, second);
-        press(&mut app, KeyCode::Esc);
+        press_key(&mut app, KeyCode::Esc);
         is(&mut app, second);
     }
 }
 
 #[test]
-fn a_node_is_shown_live_over_the_fleet_which_stays_as_it_was() {
-    let (mut app, _waiting) = screen(ThemeName::Dark, Glyphs::Braille);
-    app.take(Input::Fleet(Arc::new(example()))).unwrap();
+fn closing_live_node_restores_fleet_screen() {
+    let (mut app, _waiting) = build_screen(ThemeName::Dark, Glyphs::Braille);
+    app.handle_input(Input::Fleet(Arc::new(example_fleet())))
+        .unwrap();
     for code in [KeyCode::Char('s'), KeyCode::Char('i'), KeyCode::Down] {
-        press(&mut app, code);
+        press_key(&mut app, code);
     }
-    let before = lines(&mut app, 100, 30);
+    let before = draw_lines(&mut app, 100, 30);
     for (number, leave) in [(1, KeyCode::Char('q')), (2, KeyCode::Esc)] {
-        press(&mut app, KeyCode::Enter);
-        assert_eq!(app.take(build_update(number)).unwrap(), Next::Draw);
-        let shown = lines(&mut app, 100, 30);
+        press_key(&mut app, KeyCode::Enter);
+        assert_eq!(
+            app.handle_input(build_update(number)).unwrap(),
+            NextStep::Draw
+        );
+        let shown = draw_lines(&mut app, 100, 30);
         assert!(
             shown[0].contains("no data") && shown[1].contains("no GPU yet"),
             "{shown:#?}"
         );
         assert!(shown[29].starts_with("q fleet"), "{}", shown[29]);
-        // A dialog of the node's screen handles both keys itself.
-        press(&mut app, KeyCode::Char('?'));
-        press(&mut app, leave);
-        assert!(lines(&mut app, 100, 30)[1].contains("no GPU yet"));
+        // If a dialog is open on the node's screen, the dialog handles the key, and the node stays
+        // open.
+        press_key(&mut app, KeyCode::Char('?'));
+        press_key(&mut app, leave);
+        assert!(draw_lines(&mut app, 100, 30)[1].contains("no GPU yet"));
         assert_eq!(
-            app.take(Input::Fleet(Arc::new(example()))).unwrap(),
-            Next::Wait
+            app.handle_input(Input::Fleet(Arc::new(example_fleet())))
+                .unwrap(),
+            NextStep::Wait
         );
-        assert_eq!(press(&mut app, leave), Next::Draw);
-        assert_eq!(lines(&mut app, 100, 30), before, "{leave:?}");
+        assert_eq!(press_key(&mut app, leave), NextStep::Draw);
+        assert_eq!(draw_lines(&mut app, 100, 30), before, "{leave:?}");
         assert_eq!(
-            app.take(build_update(number)).unwrap(),
-            Next::Wait,
+            app.handle_input(build_update(number)).unwrap(),
+            NextStep::Wait,
             "it was left"
         );
     }
-    press(&mut app, KeyCode::Enter);
-    app.take(build_update(2)).unwrap();
+    press_key(&mut app, KeyCode::Enter);
+    app.handle_input(build_update(2)).unwrap();
     assert!(
-        lines(&mut app, 100, 30)[28].contains("Opening"),
+        draw_lines(&mut app, 100, 30)[28].contains("Opening"),
         "that was of the one before"
     );
-    app.take(build_update(3)).unwrap();
+    app.handle_input(build_update(3)).unwrap();
     let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(
-        app.take(Input::Terminal(Event::Key(ctrl_c))).unwrap(),
-        Next::Quit
+        app.handle_input(Input::Terminal(Event::Key(ctrl_c)))
+            .unwrap(),
+        NextStep::Quit
     );
 }
 
 #[test]
-fn a_node_that_does_not_open_says_why_and_the_fleet_goes_on() {
-    let (mut app, waiting) = screen(ThemeName::Dark, Glyphs::Braille);
-    app.take(Input::Fleet(Arc::new(example()))).unwrap();
-    press(&mut app, KeyCode::Down);
-    press(&mut app, KeyCode::Enter);
+fn failed_node_shows_reason_while_fleet_continues() {
+    let (mut app, waiting) = build_screen(ThemeName::Dark, Glyphs::Braille);
+    app.handle_input(Input::Fleet(Arc::new(example_fleet())))
+        .unwrap();
+    press_key(&mut app, KeyCode::Down);
+    press_key(&mut app, KeyCode::Enter);
     assert_eq!(
-        app.take(waiting.recv_timeout(Duration::from_mins(1)).unwrap())
+        app.handle_input(waiting.recv_timeout(Duration::from_mins(1)).unwrap())
             .unwrap(),
-        Next::Draw
+        NextStep::Draw
     );
-    let drawn = lines(&mut app, 80, 24);
+    let drawn = draw_lines(&mut app, 80, 24);
     assert!(
         drawn[3].starts_with("node10") && drawn[22] == "node10: it has ended",
         "{drawn:#?}"
     );
-    press(&mut app, KeyCode::Esc);
-    assert!(lines(&mut app, 80, 24)[4].starts_with("node10"));
+    press_key(&mut app, KeyCode::Esc);
+    assert!(draw_lines(&mut app, 80, 24)[4].starts_with("node10"));
 }
 
 #[test]
-fn words_choose_and_what_is_wrong_with_them_is_told_while_typing() {
-    let mut app = app();
-    press(&mut app, KeyCode::Char('i'));
-    let drawn = lines(&mut app, 80, 24);
+fn filter_applies_and_reports_mistakes_while_typing() {
+    let mut app = build_app();
+    press_key(&mut app, KeyCode::Char('i'));
+    let drawn = draw_lines(&mut app, 80, 24);
     assert!(
         drawn[1].starts_with("1 idle but held") && drawn[2].contains("filter idle"),
         "{drawn:#?}"
     );
-    // The GPU is drawn at the position of its index.
+    // The node's only GPU is drawn at the position of its index.
     assert!(
         drawn[4].starts_with(&format!("node2 {}···", " ".repeat(6 * 4))) && drawn[5].is_empty(),
         "{drawn:#?}"
     );
-    press(&mut app, KeyCode::Char('i'));
-    press(&mut app, KeyCode::Char('/'));
+    press_key(&mut app, KeyCode::Char('i'));
+    press_key(&mut app, KeyCode::Char('/'));
     for letter in "memory>".chars() {
-        press(&mut app, KeyCode::Char(letter));
+        press_key(&mut app, KeyCode::Char(letter));
     }
-    let drawn = lines(&mut app, 80, 24);
+    let drawn = draw_lines(&mut app, 80, 24);
     assert!(
-        drawn[23].starts_with("filter: memory>") && drawn[23].contains("a number has to follow"),
+        drawn[23].starts_with("filter: memory>") && drawn[23].contains("a number must follow"),
         "{}",
         drawn[23]
     );
     for letter in "50GiB user:ana".chars() {
-        press(&mut app, KeyCode::Char(letter));
+        press_key(&mut app, KeyCode::Char(letter));
     }
-    press(&mut app, KeyCode::Enter);
-    assert!(lines(&mut app, 80, 24)[0].contains("2 nodes  15 GPUs"));
-    press(&mut app, KeyCode::Char('x'));
-    assert!(lines(&mut app, 80, 24)[3].contains("No GPU matches"));
-    press(&mut app, KeyCode::Esc);
-    assert!(lines(&mut app, 80, 24)[0].contains("5 nodes"));
+    press_key(&mut app, KeyCode::Enter);
+    assert!(draw_lines(&mut app, 80, 24)[0].contains("2 nodes  15 GPUs"));
+    press_key(&mut app, KeyCode::Char('x'));
+    assert!(draw_lines(&mut app, 80, 24)[3].contains("No GPU matches"));
+    press_key(&mut app, KeyCode::Esc);
+    assert!(draw_lines(&mut app, 80, 24)[0].contains("5 nodes"));
 }
 
 #[test]
-fn a_map_has_as_many_nodes_as_there_is_room_for() {
-    let nodes: Vec<(String, Vec<Example>)> = (0..1000)
+fn map_fills_available_space() {
+    let nodes: Vec<(String, Vec<ExampleGpu>)> = (0..1000)
         .map(|node| {
             (
                 format!("node{node}"),
-                vec![busy("ana", f64::from(node % 101)); 8],
+                vec![make_busy_gpu("ana", f64::from(node % 101)); 8],
             )
         })
         .collect();
-    let nodes: Vec<(&str, &[Example])> = nodes
+    let nodes: Vec<(&str, &[ExampleGpu])> = nodes
         .iter()
         .map(|(name, gpus)| (&**name, &**gpus))
         .collect();
-    let mut app = screen(ThemeName::Monochrome, Glyphs::Ascii).0;
-    app.take(Input::Fleet(Arc::new(fleet(&nodes)))).unwrap();
-    press(&mut app, KeyCode::Tab);
-    let drawn = lines(&mut app, 200, 50);
+    let mut app = build_screen(ThemeName::Monochrome, Glyphs::Ascii).0;
+    app.handle_input(Input::Fleet(Arc::new(build_fleet(&nodes))))
+        .unwrap();
+    press_key(&mut app, KeyCode::Tab);
+    let drawn = draw_lines(&mut app, 200, 50);
     assert!(drawn[3].starts_with(" ######## ######## "), "{}", drawn[3]);
     assert!(drawn.iter().all(|line| line.is_ascii()), "{drawn:#?}");
-    press(&mut app, KeyCode::Down);
-    press(&mut app, KeyCode::Down);
-    let drawn = lines(&mut app, 200, 50);
+    press_key(&mut app, KeyCode::Down);
+    press_key(&mut app, KeyCode::Down);
+    let drawn = draw_lines(&mut app, 200, 50);
     assert!(
         drawn[4].starts_with("[########]") && drawn[47].contains("utilization: "),
         "{drawn:#?}"
     );
-    press(&mut app, KeyCode::Char('l'));
-    assert!(lines(&mut app, 200, 50)[4].starts_with(" ########[########]"));
-    press(&mut app, KeyCode::End);
+    press_key(&mut app, KeyCode::Char('l'));
+    assert!(draw_lines(&mut app, 200, 50)[4].starts_with(" ########[########]"));
+    press_key(&mut app, KeyCode::End);
     assert!(
-        lines(&mut app, 80, 24)
+        draw_lines(&mut app, 80, 24)
             .iter()
             .any(|line| line.contains(']')),
         "what is selected is in view"
@@ -377,24 +395,24 @@ fn a_map_has_as_many_nodes_as_there_is_room_for() {
         row: 3,
         modifiers: KeyModifiers::NONE,
     });
-    app.take(Input::Terminal(click.clone())).unwrap();
-    assert!(!app.is_open && lines(&mut app, 80, 24)[3].starts_with('['));
-    app.take(Input::Terminal(click)).unwrap();
+    app.handle_input(Input::Terminal(click.clone())).unwrap();
+    assert!(!app.is_open && draw_lines(&mut app, 80, 24)[3].starts_with('['));
+    app.handle_input(Input::Terminal(click)).unwrap();
     assert!(app.is_open);
 }
 
 #[test]
-fn what_is_not_of_now_says_how_old_it_is_and_why() {
-    let mut app = screen(ThemeName::Dark, Glyphs::Braille).0;
-    assert!(lines(&mut app, 80, 24)[2].contains("Reading the fleet"));
+fn outdated_fleet_shows_age_and_reason() {
+    let mut app = build_screen(ThemeName::Dark, Glyphs::Braille).0;
+    assert!(draw_lines(&mut app, 80, 24)[2].contains("Reading the fleet"));
     let problem = "Prometheus at http://p cannot be reached. Start it.".to_owned();
     let outdated = Fleet {
         state: FleetState::Outdated,
         problems: vec![problem, "x".to_owned()],
-        ..example()
+        ..example_fleet()
     };
-    app.take(Input::Fleet(Arc::new(outdated))).unwrap();
-    let drawn = lines(&mut app, 120, 24);
+    app.handle_input(Input::Fleet(Arc::new(outdated))).unwrap();
+    let drawn = draw_lines(&mut app, 120, 24);
     assert!(
         drawn[2].contains(" old: Prometheus at http://p cannot")
             && drawn[2].ends_with("(and 1 more)"),
@@ -407,14 +425,14 @@ fn what_is_not_of_now_says_how_old_it_is_and_why() {
     );
     assert_eq!(
         app.tick(std::time::Instant::now()),
-        Next::Draw,
+        NextStep::Draw,
         "it grows older"
     );
 }
 
 #[test]
-fn no_size_and_no_key_breaks_the_screen() {
-    let mut app = app();
+fn screen_survives_any_size_and_key() {
+    let mut app = build_app();
     for (width, height) in [
         (0, 0),
         (1, 1),
@@ -434,18 +452,18 @@ fn no_size_and_no_key_breaks_the_screen() {
                 KeyCode::Up,
                 KeyCode::Esc,
             ] {
-                press(&mut app, code);
-                lines(&mut app, width, height);
+                press_key(&mut app, code);
+                draw_lines(&mut app, width, height);
             }
-            press(&mut app, KeyCode::Char('?'));
-            lines(&mut app, width, height);
+            press_key(&mut app, KeyCode::Char('?'));
+            draw_lines(&mut app, width, height);
             assert_eq!(
-                press(&mut app, KeyCode::Char('q')),
-                Next::Draw,
+                press_key(&mut app, KeyCode::Char('q')),
+                NextStep::Draw,
                 "it leaves the help, {view}"
             );
-            press(&mut app, KeyCode::Tab);
+            press_key(&mut app, KeyCode::Tab);
         }
     }
-    assert_eq!(press(&mut app, KeyCode::Char('q')), Next::Quit);
+    assert_eq!(press_key(&mut app, KeyCode::Char('q')), NextStep::Quit);
 }

@@ -1,11 +1,11 @@
-//! The history of every charted value: five minutes in full resolution, one hour in reduced
-//! resolution, and earlier times from a server.
+//! The history of every charted value. It has full resolution for five minutes and reduced
+//! resolution for one hour; earlier values come from a server.
 
 use std::{collections::BTreeMap, iter};
 
 use gpumon_history::{
     span::HistorySpan,
-    timeline::{Moment, Timeline},
+    timeline::{TimePoint, Timeline},
 };
 use gpumon_probe::{
     model::{Sample, fields::Kind},
@@ -15,32 +15,32 @@ use gpumon_server::frame;
 
 use super::metrics::{HOST_METRICS, METRICS};
 
-/// The length of the history in full resolution.
-pub(super) const FINE_MS: u64 = 5 * 60 * 1000;
-/// The minimum time between two rows. Charts have no column for a faster stream.
+/// The length of the history with full resolution, in milliseconds.
+pub(super) const FULL_RESOLUTION_MS: u64 = 5 * 60 * 1000;
+/// The minimum time between two rows, in milliseconds. Charts cannot show more frequent samples.
 const SPACING_MS: u64 = 240;
-/// The length of the history without a server.
+/// The length of the history without a server, in milliseconds.
 pub(super) const DEPTH_MS: u64 = 60 * 60 * 1000;
-/// The time over which a row of reduced resolution is averaged.
+/// The time over which values are averaged into one row of reduced resolution, in milliseconds.
 const BUCKET_MS: u64 = 10_000;
 
-/// The maximum distance of neighboring means that a restarted server kept from before. Each mean
-/// covers ten seconds and is placed in the middle of them.
-const MEANS_REACH_MS: u64 = BUCKET_MS * 3 / 2;
+/// The maximum distance between neighboring means, in milliseconds. After a restart, a server sends
+/// means of earlier readings; each covers ten seconds and is placed at the middle of this time.
+const MAX_MEAN_DISTANCE_MS: u64 = BUCKET_MS * 3 / 2;
 
-/// The time range of a sparkline.
+/// The time range of a sparkline, in milliseconds.
 pub(super) const MINUTE_MS: u64 = 60_000;
 
 /// The maximum GPU index. Real machines have fewer GPUs, but a recording can contain any number.
-const MOST_GPUS: u32 = 1024;
+const MAX_GPUS: u32 = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Line {
-    /// A metric of a GPU: the GPU's index, and the position in `METRICS`.
+pub(super) enum ChartLine {
+    /// A GPU metric, given by the index of the GPU and the position in `METRICS`.
     Gpu(u32, usize),
-    /// A metric of the host: the position in `HOST_METRICS`.
+    /// A host metric, given by its position in `HOST_METRICS`.
     Host(usize),
-    /// A value that does not come from a sample, by its index.
+    /// A value that does not come from a sample, given by its position.
     Own(usize),
 }
 
@@ -52,21 +52,22 @@ pub(super) struct Window {
     pub(super) columns: usize,
 }
 
-/// Rows of values over time, in three tiers.
+/// Rows of values over time: in full resolution, in reduced resolution, and from a server.
 #[derive(Debug, Default, Clone)]
 pub(super) struct History {
-    fine: Timeline<Line>,
-    coarse: Timeline<Line>,
-    /// The rows of a server for earlier times, and the maximum distance between them.
-    past: Timeline<Line>,
+    fine: Timeline<ChartLine>,
+    coarse: Timeline<ChartLine>,
+    /// The server's rows for earlier times. The field below is the maximum distance between these
+    /// rows.
+    past: Timeline<ChartLine>,
     past_reach_ms: u64,
-    /// The newest bucket, which is not yet part of `coarse`.
+    /// The number of the newest bucket, which is not yet included in `coarse`.
     bucket: Option<u64>,
 }
 
 impl Window {
-    /// Returns the time of one column. Column edges are multiples of it, so that a line moves by
-    /// whole columns and never changes its shape.
+    /// Returns the time that one column covers. The edges of columns are multiples of this time, so
+    /// that a line moves by whole columns and does not change its shape.
     fn step_ms(self) -> u64 {
         (self.span_ms / self.columns.max(1) as u64).max(1)
     }
@@ -82,7 +83,8 @@ impl History {
     pub(super) fn push(&mut self, sample: &Sample) {
         let at_ms = sample.at_ms;
         if self.fine.newest_ms().is_some_and(|newest| at_ms < newest) {
-            // If the clock was set back, rows after the current time are in the future.
+            // If the clock was set back, rows after the current time are in the future and are
+            // removed.
             self.fine.drop_after(at_ms);
             self.coarse.drop_after(at_ms);
             self.past.drop_after(at_ms);
@@ -94,70 +96,73 @@ impl History {
         }
         let host = HOST_METRICS.iter().enumerate();
         let host =
-            host.map(|(place, metric)| (Line::Host(place), metric.access.value(&sample.host)));
+            host.map(|(place, metric)| (ChartLine::Host(place), metric.access.value(&sample.host)));
         let gpus = sample.gpus.iter().filter(|gpu| {
-            // The values of a hung GPU are old, and already part of the history.
+            // The values of a hung GPU are old and already included in the history.
             let reach_ms = 2 * u64::from(sample.interval_ms);
-            gpu.index < MOST_GPUS && gpu.at_ms.saturating_add(reach_ms) >= at_ms
+            gpu.index < MAX_GPUS && gpu.at_ms.saturating_add(reach_ms) >= at_ms
         });
         let gpus = gpus.flat_map(|gpu| {
             let metrics = METRICS.iter().enumerate();
-            metrics.map(|(place, metric)| (Line::Gpu(gpu.index, place), metric.access.value(gpu)))
+            metrics
+                .map(|(place, metric)| (ChartLine::Gpu(gpu.index, place), metric.access.value(gpu)))
         });
-        self.add(moment_at(at_ms, sample.interval_ms), host.chain(gpus));
+        self.add_row(make_moment(at_ms, sample.interval_ms), host.chain(gpus));
     }
 
-    /// Adds values that do not come from a sample to a history that contains no others.
-    pub(super) fn push_own(&mut self, at_ms: u64, interval_ms: u32, values: &[Option<f64>]) {
+    /// Adds values that do not come from a sample. The history must contain only such values.
+    pub(super) fn push_values(&mut self, at_ms: u64, interval_ms: u32, values: &[Option<f64>]) {
         if self.fine.newest_ms().is_some_and(|newest| at_ms < newest) {
             *self = Self::default();
         }
         let values = values.iter().enumerate();
-        let values = values.map(|(place, value)| (Line::Own(place), *value));
-        self.add(moment_at(at_ms, interval_ms), values);
+        let values = values.map(|(place, value)| (ChartLine::Own(place), *value));
+        self.add_row(make_moment(at_ms, interval_ms), values);
     }
 
-    /// Adds the moments and values of a server's history that are missing here. `index_of` returns
-    /// a GPU's index by its UUID.
-    pub(super) fn extend(
+    /// Adds the values from a server's history that are missing in this history. `index_of` returns
+    /// the index of the GPU with a UUID.
+    pub(super) fn add_server_history(
         &mut self,
         past: &frame::History,
         interval_ms: u32,
         index_of: impl Fn(&str) -> Option<u32>,
     ) {
         let gpus = past.gpus.iter().map(|gpu| (&*gpu.uuid, &gpu.metrics));
-        let lines = lines(gpus, &past.host, index_of);
-        let known = self.fine.moments().iter();
-        let mut moments: BTreeMap<u64, Moment> = known.map(|known| (known.at_ms, *known)).collect();
+        let lines = list_lines(gpus, &past.host, index_of);
+        let known = self.fine.time_points().iter();
+        let mut moments: BTreeMap<u64, TimePoint> =
+            known.map(|known| (known.at_ms, *known)).collect();
         let Some(newest) = moments.keys().chain(&past.times_ms).max().copied() else {
             return;
         };
-        let oldest = newest.saturating_sub(FINE_MS);
+        let oldest = newest.saturating_sub(FULL_RESOLUTION_MS);
         let times = past.times_ms.iter().copied().enumerate();
         for (place, at_ms) in times.clone().filter(|(_, at_ms)| *at_ms >= oldest) {
             let moment = moments
                 .entry(at_ms)
-                .or_insert_with(|| moment_at(at_ms, interval_ms));
-            // Means are further apart than samples. So is the last mean from the first sample.
+                .or_insert_with(|| make_moment(at_ms, interval_ms));
+            // Means have larger distances than samples. The distance between the last mean and the
+            // first sample is also larger.
             if past.means > 0 && place <= past.means {
-                moment.reach_ms = moment.reach_ms.max(MEANS_REACH_MS);
+                moment.reach_ms = moment.reach_ms.max(MAX_MEAN_DISTANCE_MS);
             }
         }
         let mut fine = Timeline::default();
         for moment in moments.values() {
             fine.push(*moment);
         }
-        for (line, _) in self.fine.lines(..) {
-            for (moment, value) in self.fine.line_points(line, 0) {
-                let place = fine.place_of(moment.at_ms);
-                set(&mut fine, *line, place, value);
+        for (line, _) in self.fine.columns(..) {
+            for (moment, value) in self.fine.column_points(line, 0) {
+                let place = fine.find_position(moment.at_ms);
+                set_value(&mut fine, *line, place, value);
             }
         }
         for (line, values) in lines {
             for ((_, at_ms), value) in times.clone().zip(values) {
                 if at_ms >= oldest {
-                    let place = fine.place_of(at_ms);
-                    set(&mut fine, line, place, value.map(f64::from));
+                    let place = fine.find_position(at_ms);
+                    set_value(&mut fine, line, place, value.map(f64::from));
                 }
             }
         }
@@ -169,24 +174,28 @@ impl History {
         self.drop_old(newest);
     }
 
-    /// Replaces the server's rows for times before this history begins.
-    pub(super) fn set_past(&mut self, span: &HistorySpan, index_of: impl Fn(&str) -> Option<u32>) {
+    /// Replaces the rows from a server, which cover the times before this history starts.
+    pub(super) fn set_server_rows(
+        &mut self,
+        span: &HistorySpan,
+        index_of: impl Fn(&str) -> Option<u32>,
+    ) {
         self.past = Timeline::default();
         let step_ms = u32::try_from(span.resolution_ms).unwrap_or(u32::MAX);
         for begin_ms in &span.times_ms {
-            // A row is placed in the middle of its time, as far as that has data.
+            // A row is placed at the middle of the time for which it has data.
             let end_ms = begin_ms
                 .saturating_add(span.resolution_ms)
                 .min(span.to_ms)
                 .max(*begin_ms);
             let middle_ms = u64::midpoint((*begin_ms).max(span.oldest_ms).min(end_ms), end_ms);
-            let moment = moment_at(middle_ms, step_ms);
+            let moment = make_moment(middle_ms, step_ms);
             self.past_reach_ms = moment.reach_ms;
             self.past.push(moment);
         }
         let gpus = span.gpus.iter().map(|gpu| (&*gpu.uuid, &gpu.metrics));
-        for (line, series) in lines(gpus, &span.host, index_of) {
-            let column = self.past.line_or_new(line, Kind::Gauge);
+        for (line, series) in list_lines(gpus, &span.host, index_of) {
+            let column = self.past.column_or_new(line, Kind::Gauge);
             let values = iter::zip(0..span.times_ms.len(), &series.values);
             for (place, value) in values.filter_map(|(place, value)| Some((place, (*value)?))) {
                 column.set(place, value);
@@ -194,22 +203,22 @@ impl History {
         }
     }
 
-    /// Returns the values of a line, one per column of the window, or `None` where there are no
-    /// readings.
-    pub(super) fn values(&self, line: Line, window: Window) -> Vec<Option<f64>> {
+    /// Returns the values of a line, one per column of the window. Columns without readings are
+    /// `None`.
+    pub(super) fn read_line_values(&self, line: ChartLine, window: Window) -> Vec<Option<f64>> {
         let (end, step) = (window.aligned_end(), window.step_ms());
         let begin = end.saturating_sub(step.saturating_mul(window.columns as u64));
         let mut drawn = vec![stat::Window::default(); window.columns];
         let fine_from = self.fine.oldest_ms().unwrap_or(u64::MAX);
         let coarse_from = self.coarse.oldest_ms().unwrap_or(u64::MAX).min(fine_from);
-        let oldest = points_between(&self.past, line, begin, coarse_from);
-        let older = points_between(&self.coarse, line, begin, fine_from);
-        let newer = points_between(&self.fine, line, begin, u64::MAX);
+        let oldest = list_points_between(&self.past, line, begin, coarse_from);
+        let older = list_points_between(&self.coarse, line, begin, fine_from);
+        let newer = list_points_between(&self.fine, line, begin, u64::MAX);
         let mut before: Option<(u64, f64)> = None;
         for (moment, value) in oldest.chain(older).chain(newer) {
             let at_ms = moment.at_ms;
-            // The rows of a server are further apart than these, and so is the last of them from
-            // the first of these.
+            // A server's rows have larger distances than other rows. The distance between the last
+            // of these rows and the first other row is also larger.
             let from_past = before.is_some_and(|(before_ms, _)| before_ms < coarse_from);
             let reach_ms = if from_past {
                 moment.reach_ms.max(self.past_reach_ms)
@@ -225,7 +234,7 @@ impl History {
             if let Some((before_ms, from)) =
                 before.filter(|(before_ms, _)| at_ms.saturating_sub(*before_ms) <= reach_ms)
             {
-                // Columns between two neighboring samples are interpolated.
+                // The columns between two neighboring samples are interpolated.
                 let (left, right) = (place(before_ms), place(at_ms));
                 for between in left + 1..right.min(drawn.len()) {
                     let share = (between - left) as f64 / (right - left) as f64;
@@ -240,18 +249,22 @@ impl History {
         drawn.iter().map(stat::Window::mean).collect()
     }
 
-    fn add(&mut self, moment: Moment, values: impl Iterator<Item = (Line, Option<f64>)>) {
+    fn add_row(
+        &mut self,
+        moment: TimePoint,
+        values: impl Iterator<Item = (ChartLine, Option<f64>)>,
+    ) {
         self.add_means(moment);
         self.fine.push(moment);
-        let newest = self.fine.moments().len() - 1;
+        let newest = self.fine.time_points().len() - 1;
         for (line, value) in values {
-            set(&mut self.fine, line, newest, value);
+            set_value(&mut self.fine, line, newest, value);
         }
         self.drop_old(moment.at_ms);
     }
 
-    /// Adds the means of the previous bucket if this moment is the first one after it.
-    fn add_means(&mut self, moment: Moment) {
+    /// Adds the means of the previous bucket when the first row after it arrives.
+    fn add_means(&mut self, moment: TimePoint) {
         let bucket = moment.at_ms / BUCKET_MS;
         let before = self.bucket.replace(bucket);
         let Some(full) = before.filter(|full| *full != bucket) else {
@@ -265,67 +278,76 @@ impl History {
         {
             return;
         }
-        self.coarse.push(Moment {
+        self.coarse.push(TimePoint {
             at_ms: end_ms,
             reach_ms: moment.reach_ms.max(BUCKET_MS * 5 / 2),
         });
-        let places = [full * BUCKET_MS, end_ms].map(|at_ms| self.fine.place_of(at_ms));
-        let newest = self.coarse.moments().len() - 1;
-        for (line, column) in self.fine.lines(..) {
+        let places = [full * BUCKET_MS, end_ms].map(|at_ms| self.fine.find_position(at_ms));
+        let newest = self.coarse.time_points().len() - 1;
+        for (line, column) in self.fine.columns(..) {
             let mut mean = stat::Window::default();
             let values = column.values(places[0]).take(places[1] - places[0]);
             values.flatten().for_each(|value| mean.add(value, 1.0));
-            set(&mut self.coarse, *line, newest, mean.mean());
+            set_value(&mut self.coarse, *line, newest, mean.mean());
         }
     }
 
     fn drop_old(&mut self, newest_ms: u64) {
-        self.fine.drop_before(newest_ms.saturating_sub(FINE_MS));
+        self.fine
+            .drop_before(newest_ms.saturating_sub(FULL_RESOLUTION_MS));
         self.coarse.drop_before(newest_ms.saturating_sub(DEPTH_MS));
     }
 }
 
-fn moment_at(at_ms: u64, interval_ms: u32) -> Moment {
-    Moment {
+fn make_moment(at_ms: u64, interval_ms: u32) -> TimePoint {
+    TimePoint {
         at_ms,
         reach_ms: u64::from(interval_ms.max(1000)) * 5 / 2,
     }
 }
 
-fn set(timeline: &mut Timeline<Line>, line: Line, place: usize, value: Option<f64>) {
+fn set_value(
+    timeline: &mut Timeline<ChartLine>,
+    line: ChartLine,
+    place: usize,
+    value: Option<f64>,
+) {
     if let Some(value) = value {
-        timeline.line_or_new(line, Kind::Gauge).set(place, value);
+        timeline.column_or_new(line, Kind::Gauge).set(place, value);
     }
 }
 
-/// Returns the lines in a server's answer, with their values.
-fn lines<'a, S>(
+/// Returns the lines for which a server has sent values, and their values.
+fn list_lines<'a, S>(
     gpus: impl Iterator<Item = (&'a str, &'a BTreeMap<String, S>)>,
     host: &'a BTreeMap<String, S>,
     index_of: impl Fn(&str) -> Option<u32>,
-) -> Vec<(Line, &'a S)> {
+) -> Vec<(ChartLine, &'a S)> {
     let gpus = gpus.filter_map(|(uuid, metrics)| Some((index_of(uuid)?, metrics)));
     let gpus = gpus.flat_map(|(index, metrics)| {
         let known = METRICS.iter().enumerate();
         known.filter_map(move |(place, metric)| {
-            Some((Line::Gpu(index, place), metrics.get(metric.id)?))
+            Some((ChartLine::Gpu(index, place), metrics.get(metric.id)?))
         })
     });
     let known = HOST_METRICS.iter().enumerate();
-    let host = known.filter_map(|(place, metric)| Some((Line::Host(place), host.get(metric.id)?)));
+    let host =
+        known.filter_map(|(place, metric)| Some((ChartLine::Host(place), host.get(metric.id)?)));
     gpus.chain(host).collect()
 }
 
-/// Returns the points of a line up to `before`, starting with the last one before `begin`, so that
-/// the line enters the chart at the left edge.
-fn points_between(
-    timeline: &Timeline<Line>,
-    line: Line,
+/// Returns the points of a line before the time `before`. The first point is the last one at or
+/// before `begin`, so that the line enters the chart at its left edge.
+fn list_points_between(
+    timeline: &Timeline<ChartLine>,
+    line: ChartLine,
     begin: u64,
     before: u64,
-) -> impl Iterator<Item = (Moment, Option<f64>)> + '_ {
-    let first = timeline.place_of(begin.saturating_add(1)).saturating_sub(1);
-    let points = timeline.line_points(&line, first);
+) -> impl Iterator<Item = (TimePoint, Option<f64>)> + '_ {
+    let first = timeline
+        .find_position(begin.saturating_add(1))
+        .saturating_sub(1);
+    let points = timeline.column_points(&line, first);
     points.take_while(move |(moment, _)| moment.at_ms < before)
 }
 

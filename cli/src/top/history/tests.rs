@@ -1,17 +1,17 @@
-//! Tests of gaps, thinning, and the stability of lines.
+//! Tests of gaps, of reducing the resolution, and of the stability of lines.
 
 use gpumon_history::span::{DeviceSpan, HistorySpan, Series};
 use gpumon_probe::model::Reading;
 
 use super::*;
-use crate::top::{metrics::position, testing::sample};
+use crate::top::{metrics::position, testing::simulated_sample};
 
-fn power() -> Line {
-    Line::Gpu(0, position("power").unwrap())
+fn power_line() -> ChartLine {
+    ChartLine::Gpu(0, position("power").unwrap())
 }
 
-fn at(at_ms: u64, watts: Option<f64>) -> Sample {
-    let mut sample = sample(1);
+fn make_sample(at_ms: u64, watts: Option<f64>) -> Sample {
+    let mut sample = simulated_sample(1);
     sample.at_ms = at_ms;
     sample.interval_ms = 1000;
     sample.gpus[0].at_ms = at_ms;
@@ -22,7 +22,7 @@ fn at(at_ms: u64, watts: Option<f64>) -> Sample {
     sample
 }
 
-fn window(end_ms: u64, span_s: u64, columns: usize) -> Window {
+fn make_window(end_ms: u64, span_s: u64, columns: usize) -> Window {
     Window {
         end_ms,
         span_ms: span_s * 1000,
@@ -31,15 +31,18 @@ fn window(end_ms: u64, span_s: u64, columns: usize) -> Window {
 }
 
 #[test]
-fn a_gap_in_the_data_is_a_gap_in_the_line() {
+fn data_gap_is_gap_in_line() {
     let mut history = History::default();
     for second in 1..=20 {
         let absent = (5..=8).contains(&second);
         if second != 15 && second != 16 && second != 17 {
-            history.push(&at(second * 1000, (!absent).then_some(second as f64)));
+            history.push(&make_sample(
+                second * 1000,
+                (!absent).then_some(second as f64),
+            ));
         }
     }
-    let values = history.values(power(), window(20_000, 20, 20));
+    let values = history.read_line_values(power_line(), make_window(20_000, 20, 20));
     for second in 1..=20_u64 {
         let value = values[second as usize - 1];
         let is_gap = (5..=8).contains(&second) || (15..=17).contains(&second);
@@ -48,37 +51,40 @@ fn a_gap_in_the_data_is_a_gap_in_the_line() {
 }
 
 #[test]
-fn columns_between_two_samples_lie_on_the_line_between_them() {
+fn columns_between_samples_are_interpolated() {
     let mut history = History::default();
-    history.push(&at(1000, Some(0.0)));
-    history.push(&at(2000, Some(10.0)));
-    let values = history.values(power(), window(2000, 2, 20));
+    history.push(&make_sample(1000, Some(0.0)));
+    history.push(&make_sample(2000, Some(10.0)));
+    let values = history.read_line_values(power_line(), make_window(2000, 2, 20));
     assert_eq!(values[9], Some(0.0));
     assert_eq!(values[14], Some(5.0));
     assert_eq!(values[19], Some(10.0));
 }
 
 #[test]
-fn a_line_moves_by_whole_columns_and_keeps_its_shape() {
+fn line_moves_by_whole_columns() {
     let mut history = History::default();
     for second in 0..200_u64 {
-        history.push(&at(second * 1000 + 137, Some((second * 7919 % 101) as f64)));
+        history.push(&make_sample(
+            second * 1000 + 137,
+            Some((second * 7919 % 101) as f64),
+        ));
     }
-    let before = history.values(power(), window(190_000, 60, 25));
-    let after = history.values(power(), window(190_000 + 2400, 60, 25));
+    let before = history.read_line_values(power_line(), make_window(190_000, 60, 25));
+    let after = history.read_line_values(power_line(), make_window(190_000 + 2400, 60, 25));
     assert_eq!(before[1..], after[..24]);
 }
 
 #[test]
-fn an_hour_stays_and_no_more_than_a_bounded_number_of_rows() {
+fn history_keeps_one_hour_in_bounded_rows() {
     let mut history = History::default();
     for tick in 0..80 * 600_u64 {
-        history.push(&at(tick * 100, Some((tick / 600) as f64)));
+        history.push(&make_sample(tick * 100, Some((tick / 600) as f64)));
     }
     let end = 80 * 60_000;
-    let rows = history.fine.moments().len() + history.coarse.moments().len();
+    let rows = history.fine.time_points().len() + history.coarse.time_points().len();
     assert!(rows < 1700, "{rows}");
-    let hour = history.values(power(), window(end, 3600, 60));
+    let hour = history.read_line_values(power_line(), make_window(end, 3600, 60));
     assert_eq!(
         hour.iter().filter(|value| value.is_none()).count(),
         0,
@@ -91,19 +97,19 @@ fn an_hour_stays_and_no_more_than_a_bounded_number_of_rows() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_stop_it() {
+fn history_continues_after_clock_is_set_back() {
     let mut history = History::default();
     for at_ms in [1_000_000, 1_001_000, 501_000, 502_000] {
-        history.push(&at(at_ms, Some(at_ms as f64)));
+        history.push(&make_sample(at_ms, Some(at_ms as f64)));
     }
     assert_eq!(
-        history.values(power(), window(502_000, 2, 2)),
+        history.read_line_values(power_line(), make_window(502_000, 2, 2)),
         [Some(501_000.0), Some(502_000.0)]
     );
 }
 
 #[test]
-fn what_a_server_remembers_stands_before_the_first_sample() {
+fn server_history_precedes_first_sample() {
     let mut history = History::default();
     let metrics = [(
         "power.draw_watts".to_owned(),
@@ -119,26 +125,26 @@ fn what_a_server_remembers_stands_before_the_first_sample() {
         }],
         ..frame::History::default()
     };
-    history.extend(&past, 1000, |uuid| (uuid == "a").then_some(0));
-    history.push(&at(4000, Some(4.0)));
+    history.add_server_history(&past, 1000, |uuid| (uuid == "a").then_some(0));
+    history.push(&make_sample(4000, Some(4.0)));
     assert_eq!(
-        history.values(power(), window(4000, 4, 4)),
+        history.read_line_values(power_line(), make_window(4000, 4, 4)),
         [Some(1.0), None, Some(3.0), Some(4.0)]
     );
     assert_eq!(
-        history.values(Line::Host(0), window(3000, 3, 3)),
+        history.read_line_values(ChartLine::Host(0), make_window(3000, 3, 3)),
         [None, None, None]
     );
-    // After a restart, the server has a shorter history than the screen.
-    history.extend(&past, 1000, |_| Some(0));
+    // After a server has restarted, its history is shorter than the screen's history.
+    history.add_server_history(&past, 1000, |_| Some(0));
     assert_eq!(
-        history.values(power(), window(4000, 4, 4)),
+        history.read_line_values(power_line(), make_window(4000, 4, 4)),
         [Some(1.0), None, Some(3.0), Some(4.0)]
     );
 }
 
 #[test]
-fn means_that_an_earlier_server_has_left_are_a_line_up_to_the_first_sample() {
+fn means_of_earlier_server_connect_to_first_sample() {
     let mut history = History::default();
     let metrics = [(
         "power.draw_watts".to_owned(),
@@ -155,23 +161,23 @@ fn means_that_an_earlier_server_has_left_are_a_line_up_to_the_first_sample() {
         }],
         ..frame::History::default()
     };
-    history.extend(&past, 1000, |_| Some(0));
-    history.push(&at(34_000, Some(34.0)));
-    let values = history.values(power(), window(34_000, 28, 28));
+    history.add_server_history(&past, 1000, |_| Some(0));
+    history.push(&make_sample(34_000, Some(34.0)));
+    let values = history.read_line_values(power_line(), make_window(34_000, 28, 28));
     assert!(values[1..].iter().all(Option::is_some), "{values:?}");
-    // A gap after the means stays a gap.
-    history.push(&at(40_000, Some(40.0)));
+    // A gap that follows the means is still drawn as a gap.
+    history.push(&make_sample(40_000, Some(40.0)));
     assert_eq!(
-        history.values(power(), window(40_000, 6, 6))[..5],
+        history.read_line_values(power_line(), make_window(40_000, 6, 6))[..5],
         [None; 5]
     );
 }
 
 #[test]
-fn readings_that_come_later_from_a_server_join_those_of_the_same_moments() {
+fn later_server_readings_join_rows_of_same_time() {
     let mut history = History::default();
-    history.push(&at(2000, Some(2.0)));
-    history.push(&at(4000, Some(4.0)));
+    history.push(&make_sample(2000, Some(2.0)));
+    history.push(&make_sample(4000, Some(4.0)));
     let past = frame::History {
         times_ms: vec![1000, 2000, 3000],
         gpus: vec![frame::GpuHistory {
@@ -190,34 +196,40 @@ fn readings_that_come_later_from_a_server_join_those_of_the_same_moments() {
         .into(),
         ..frame::History::default()
     };
-    history.extend(&past, 1000, |_| Some(0));
-    let clock = Line::Gpu(
+    history.add_server_history(&past, 1000, |_| Some(0));
+    let clock = ChartLine::Gpu(
         0,
         METRICS
             .iter()
             .position(|metric| metric.id == "clocks.sm_mhz")
             .unwrap(),
     );
-    let cpu = Line::Host(
+    let cpu = ChartLine::Host(
         HOST_METRICS
             .iter()
             .position(|metric| metric.id == "host.cpu.busy_percent")
             .unwrap(),
     );
     assert_eq!(
-        history.values(clock, window(3000, 3, 3)),
+        history.read_line_values(clock, make_window(3000, 3, 3)),
         [Some(100.0), Some(200.0), None]
     );
     assert_eq!(
-        history.values(cpu, window(3000, 3, 3)),
+        history.read_line_values(cpu, make_window(3000, 3, 3)),
         [Some(7.0), Some(8.0), Some(9.0)]
     );
-    assert_eq!(history.values(power(), window(2000, 1, 1)), [Some(2.0)]);
-    assert_eq!(history.values(power(), window(4000, 1, 1)), [Some(4.0)]);
+    assert_eq!(
+        history.read_line_values(power_line(), make_window(2000, 1, 1)),
+        [Some(2.0)]
+    );
+    assert_eq!(
+        history.read_line_values(power_line(), make_window(4000, 1, 1)),
+        [Some(4.0)]
+    );
 }
 
 #[test]
-fn times_at_the_end_of_all_time_are_times_like_others() {
+fn extreme_times_are_handled() {
     let mut history = History::default();
     for at_ms in [
         u64::MAX - 20_000,
@@ -227,10 +239,10 @@ fn times_at_the_end_of_all_time_are_times_like_others() {
         5,
         u64::MAX,
     ] {
-        let mut sample = at(at_ms, Some(7.0));
+        let mut sample = make_sample(at_ms, Some(7.0));
         sample.interval_ms = u32::MAX;
         history.push(&sample);
-        let values = history.values(power(), window(at_ms, 3600, 200));
+        let values = history.read_line_values(power_line(), make_window(at_ms, 3600, 200));
         assert_eq!(values.len(), 200);
     }
     let past = frame::History {
@@ -238,28 +250,36 @@ fn times_at_the_end_of_all_time_are_times_like_others() {
         gpus: Vec::new(),
         ..frame::History::default()
     };
-    history.extend(&past, u32::MAX, |_| None);
-    assert_eq!(history.values(power(), window(u64::MAX, 60, 10)).len(), 10);
+    history.add_server_history(&past, u32::MAX, |_| None);
+    assert_eq!(
+        history
+            .read_line_values(power_line(), make_window(u64::MAX, 60, 10))
+            .len(),
+        10
+    );
 }
 
 #[test]
-fn a_gpu_that_no_machine_has_takes_no_memory() {
+fn impossible_gpu_index_is_ignored() {
     let mut history = History::default();
-    let mut sample = at(1000, Some(7.0));
+    let mut sample = make_sample(1000, Some(7.0));
     let mut stranger = sample.gpus[0].clone();
     stranger.index = u32::MAX;
     sample.gpus.push(stranger);
     history.push(&sample);
-    assert_eq!(history.values(power(), window(1000, 1, 1)), [Some(7.0)]);
     assert_eq!(
-        history.values(Line::Gpu(u32::MAX, 2), window(1000, 1, 1)),
+        history.read_line_values(power_line(), make_window(1000, 1, 1)),
+        [Some(7.0)]
+    );
+    assert_eq!(
+        history.read_line_values(ChartLine::Gpu(u32::MAX, 2), make_window(1000, 1, 1)),
         [None]
     );
 }
 
-/// Returns a server's history of hourly means up to the hour of `end_ms`. The power rises by one
-/// watt per hour.
-fn remembered(hours: u64, end_ms: u64) -> HistorySpan {
+/// Returns a server's history with hourly means up to the hour of `end_ms`. The power increases by
+/// one watt per hour.
+fn make_server_history(hours: u64, end_ms: u64) -> HistorySpan {
     const HOUR_MS: u64 = 3_600_000;
     let begin_ms = end_ms / HOUR_MS * HOUR_MS - (hours - 1) * HOUR_MS;
     let values = (0..hours)
@@ -289,14 +309,16 @@ fn remembered(hours: u64, end_ms: u64) -> HistorySpan {
 }
 
 #[test]
-fn what_a_server_remembers_is_before_what_was_received_without_a_seam() {
+fn server_history_joins_samples_without_seam() {
     const NOW_MS: u64 = 1_700_000_000_000;
     let mut history = History::default();
     for second in 0..300 {
-        history.push(&at(NOW_MS - (299 - second) * 1000, Some(100.0)));
+        history.push(&make_sample(NOW_MS - (299 - second) * 1000, Some(100.0)));
     }
-    history.set_past(&remembered(24, NOW_MS), |uuid| (uuid == "a").then_some(0));
-    let day = history.values(power(), window(NOW_MS, 86_400, 48));
+    history.set_server_rows(&make_server_history(24, NOW_MS), |uuid| {
+        (uuid == "a").then_some(0)
+    });
+    let day = history.read_line_values(power_line(), make_window(NOW_MS, 86_400, 48));
     assert!(day[47].is_some_and(|watts| watts > 99.0), "{day:?}");
     assert!(day[20..].iter().all(Option::is_some), "{day:?}");
     assert_eq!(
@@ -304,17 +326,19 @@ fn what_a_server_remembers_is_before_what_was_received_without_a_seam() {
         3,
         "a gap is a gap: {day:?}"
     );
-    // Another answer replaces the previous one.
-    history.set_past(&remembered(2, NOW_MS), |uuid| (uuid == "a").then_some(0));
-    let day = history.values(power(), window(NOW_MS, 86_400, 48));
+    // A second response replaces the rows of the first response.
+    history.set_server_rows(&make_server_history(2, NOW_MS), |uuid| {
+        (uuid == "a").then_some(0)
+    });
+    let day = history.read_line_values(power_line(), make_window(NOW_MS, 86_400, 48));
     assert!(day[..40].iter().all(Option::is_none), "{day:?}");
-    // After the clock was set back, the history is in the future and is removed.
-    history.push(&at(NOW_MS - 86_400_000, Some(7.0)));
-    let before = history.values(power(), window(NOW_MS - 86_400_000, 60, 4));
+    // If the clock is set back, the existing history is in the future, so it is removed.
+    history.push(&make_sample(NOW_MS - 86_400_000, Some(7.0)));
+    let before = history.read_line_values(power_line(), make_window(NOW_MS - 86_400_000, 60, 4));
     assert_eq!(before[3], Some(7.0));
     assert!(
         history
-            .values(power(), window(NOW_MS, 3600, 4))
+            .read_line_values(power_line(), make_window(NOW_MS, 3600, 4))
             .iter()
             .all(Option::is_none)
     );

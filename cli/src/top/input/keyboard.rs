@@ -1,4 +1,4 @@
-//! Keys and mouse, read on a separate thread while this program is in the foreground.
+//! Reading of keys and mouse events on a separate thread, while this program is in the foreground.
 
 use std::{
     fs::File,
@@ -15,30 +15,30 @@ use rustix::{
     stdio::stdin,
 };
 
-use super::{Input, bytes::Bytes};
-use crate::top::job::Job;
+use super::{Input, bytes::InputParser};
+use crate::top::job::TerminalJob;
 
-/// How often the thread checks whether this program is in the foreground again, while the user
-/// types in another one.
+/// The interval at which the thread checks whether this program is in the foreground again, while
+/// another program receives the keys.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The size of one read in bytes.
-const AT_ONCE: usize = 4096;
+/// The maximum number of bytes per read.
+const READ_BYTES: usize = 4096;
 
-/// Starts reading keys and mouse. The terminal must already be set up.
+/// Starts to read keys and mouse events. The terminal must already be set up.
 pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()> {
-    // Standard input can be a file, so the keys are read from the terminal device.
+    // Standard input may be a file, so keys are read from the terminal device.
     let opened = if io::stdin().is_terminal() {
         None
     } else {
-        Some(open()?)
+        Some(open_terminal()?)
     };
     let body = move || {
         let keyboard = match &opened {
             Some(file) => file.as_fd(),
             None => stdin(),
         };
-        let left = listen(keyboard, |input| inputs.send(input).is_ok());
+        let left = forward_inputs(keyboard, |input| inputs.send(input).is_ok());
         if !left {
             let _ = inputs.send(Input::Gone);
         }
@@ -49,19 +49,21 @@ pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()
         .map(drop)
 }
 
-fn open() -> io::Result<File> {
+fn open_terminal() -> io::Result<File> {
     let why = |error| {
         format!(
-            "cannot read the keyboard: standard input is not a terminal, and neither is /dev/tty: {error}"
+            "cannot read the keyboard: standard input is not a terminal, and neither is /dev/tty: \
+             {error}"
         )
     };
     File::open("/dev/tty").map_err(|error| io::Error::new(error.kind(), why(error)))
 }
 
-/// Sends each input. Returns `true` when the receiver is gone, and `false` when the terminal is.
-fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool {
-    let mut bytes = Bytes::default();
-    let mut part = [0; AT_ONCE];
+/// Sends each input from the keyboard. Returns `true` if the receiver no longer exists, or `false`
+/// if the terminal was closed.
+fn forward_inputs(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool {
+    let mut bytes = InputParser::default();
+    let mut part = [0; READ_BYTES];
     loop {
         let mut waiting = [PollFd::from_borrowed_fd(keyboard, PollFlags::IN)];
         match poll(&mut waiting, None) {
@@ -76,17 +78,17 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool
             Err(Errno::INTR) => continue,
             Err(_) => return false,
         }
-        if !Job::now().has_terminal() {
+        if !TerminalJob::detect().has_terminal() {
             thread::sleep(POLL_INTERVAL);
             continue;
         }
         match rustix::io::read(keyboard, &mut part) {
-            // A shell left an end-of-file character behind. A terminal that is gone would have been
-            // reported by `poll`.
+            // The shell has left an end-of-file character in the input. If the terminal had been
+            // closed, `poll` would have reported this.
             Ok(0) => thread::sleep(POLL_INTERVAL),
             Ok(length) => {
                 if !bytes
-                    .parse(&part[..length], length == AT_ONCE)
+                    .parse(&part[..length], length == READ_BYTES)
                     .into_iter()
                     .all(&mut tell)
                 {
@@ -94,8 +96,8 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Input) -> bool) -> bool
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // Another process came to the foreground in the meantime, or the terminal is gone,
-            // which `poll` reports next.
+            // Either another process has come to the foreground, or the terminal was closed, which
+            // the next `poll` reports.
             Err(_) => thread::sleep(POLL_INTERVAL),
         }
     }
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_that_is_closed_ends_the_wait_for_keys() {
+    fn closed_terminal_ends_reading() {
         let outside =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&outside).unwrap();
@@ -123,7 +125,7 @@ mod tests {
             Mode::empty(),
         )
         .unwrap();
-        let listening = thread::spawn(move || listen(inside.as_fd(), |_| true));
+        let listening = thread::spawn(move || forward_inputs(inside.as_fd(), |_| true));
         drop(outside);
         assert!(!listening.join().unwrap());
     }

@@ -1,5 +1,5 @@
-//! The inputs of the screen: keys, mouse and background of the terminal, signals, readings, and
-//! facts about a process.
+//! The inputs of the screen: keys, mouse events, the terminal's background, signals, readings, and
+//! details of a process.
 
 mod bytes;
 mod keyboard;
@@ -12,7 +12,7 @@ use ratatui::crossterm::event::Event;
 
 pub(super) use self::{
     keyboard::watch_terminal,
-    signals::{die, watch_signals},
+    signals::{end_by_signal, watch_signals},
 };
 use super::{background::Background, inspect::Inspection, model::Update};
 use crate::exit::Failure;
@@ -20,14 +20,14 @@ use crate::exit::Failure;
 pub(super) enum Input {
     /// A key or mouse event.
     Terminal(Event),
-    /// The terminal's answer to [`background::QUERY`](super::background::QUERY).
+    /// The terminal's response to [`background::QUERY`](super::background::QUERY).
     Background(Background),
     Signal(Signal),
     Update(Update),
     Inspected(Box<Inspection>),
-    /// The state of the fleet.
+    /// A new state of the fleet.
     Fleet(Arc<Fleet>),
-    /// An input for the screen of a fleet's node, and the number of that screen.
+    /// An input for the screen of a fleet's node. The number identifies this screen.
     Node(u64, Box<Input>),
     Failed(Failure),
     Gone,
@@ -35,9 +35,9 @@ pub(super) enum Input {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// A request to end, or a closed terminal. Neither is a failure, so the exit code is 0.
+    /// A request to end the program, or a closed terminal. In both cases, the exit code is 0.
     End,
-    /// A signal that ends the program as by default, after the terminal has been restored.
+    /// A signal whose default action ends the program. The terminal is restored first.
     Die(i32),
     Stop,
     Continue,

@@ -1,4 +1,4 @@
-//! Signals, which a separate thread handles.
+//! Handling of signals on a separate thread.
 
 use std::{
     io,
@@ -19,24 +19,29 @@ use signal_hook::{
 use super::{Input, Signal};
 use crate::top::screen;
 
-/// How long the screen may take to end.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How often the thread retries to send while the input queue is full.
+/// The maximum time for the screen to end.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The interval at which the thread tries again to send a signal while the input queue is full.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The other signals that end a program by default, except those caused by the program's own
-/// faults.
-const DEADLY: [i32; 9] = [
+/// Other signals whose default action ends a program, except those caused by the program's own
+/// errors.
+const FATAL_SIGNALS: [i32; 9] = [
     SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ,
 ];
 
-/// Starts handling signals.
+/// Starts to handle signals.
 pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()> {
     let handled = [SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH];
-    // The kernel sends SIGTTIN and SIGTTOU to a background program that uses the terminal. That
-    // happens here only if another program comes to the foreground at that moment. By default, they
-    // would stop all threads, including the one that ends this program.
-    let mut signals = Signals::new(handled.into_iter().chain(DEADLY).chain([SIGTTIN, SIGTTOU]))?;
+    // The kernel sends SIGTTIN and SIGTTOU to a background program that uses the terminal. Here,
+    // this happens only if another program comes to the foreground at that moment. By default,
+    // these signals would stop all threads, including the thread that ends this program.
+    let mut signals = Signals::new(
+        handled
+            .into_iter()
+            .chain(FATAL_SIGNALS)
+            .chain([SIGTTIN, SIGTTOU]),
+    )?;
     let body = move || {
         for number in signals.forever() {
             let signal = match number {
@@ -48,7 +53,7 @@ pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()>
                 deadly => Signal::Die(deadly),
             };
             if matches!(signal, Signal::End | Signal::Die(_)) {
-                end(&inputs, signal);
+                end_program(&inputs, signal);
             } else if inputs.send(Input::Signal(signal)).is_err() {
                 return;
             }
@@ -60,24 +65,25 @@ pub(in crate::top) fn watch_signals(inputs: SyncSender<Input>) -> io::Result<()>
         .map(drop)
 }
 
-/// Ends this program by the signal's default action, which the parent process sees.
-pub(in crate::top) fn die(signal: i32) -> ! {
+/// Ends this program by the default action of the signal, so that the parent process sees the
+/// signal.
+pub(in crate::top) fn end_by_signal(signal: i32) -> ! {
     let _ = emulate_default_handler(signal);
-    // Signals other than those above do not end a program by default.
+    // This is reached only if the signal's default action does not end a program.
     std::process::exit(1);
 }
 
-/// Asks the screen to end, and then ends the program. A terminal that accepts no output blocks the
-/// thread that draws, but not this one.
-fn end(inputs: &SyncSender<Input>, signal: Signal) {
+/// Requests the end of the screen, and then ends the program. If the terminal accepts no output,
+/// the thread that draws is blocked, but this thread is not.
+fn end_program(inputs: &SyncSender<Input>, signal: Signal) {
     let begun = Instant::now();
-    while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < PATIENCE {
+    while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < EXIT_TIMEOUT {
         thread::sleep(POLL_INTERVAL);
     }
-    thread::sleep(PATIENCE.saturating_sub(begun.elapsed()));
-    screen::leave_in_a_hurry();
+    thread::sleep(EXIT_TIMEOUT.saturating_sub(begun.elapsed()));
+    screen::restore_mode();
     match signal {
-        Signal::Die(number) => die(number),
+        Signal::Die(number) => end_by_signal(number),
         _ => std::process::exit(1),
     }
 }

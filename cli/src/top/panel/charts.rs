@@ -1,4 +1,4 @@
-//! Charts: one metric of all GPUs, or several metrics of one GPU.
+//! The view of charts: one metric of all GPUs, or several metrics of one GPU.
 
 use gpumon_probe::model::{
     GpuSample,
@@ -9,9 +9,9 @@ use ratatui::layout::Rect;
 use crate::{
     describe,
     top::{
-        history::Line,
-        layout::{field, filled, grid},
-        metrics::{Drawn, METRICS, position},
+        history::ChartLine,
+        layout::{choose_grid, find_filled_grid_field, find_grid_field},
+        metrics::{ChartUnit, METRICS, position},
         model::Model,
         painter::{Hit, Painter},
         plot::{Overlay, Plot},
@@ -20,10 +20,10 @@ use crate::{
     },
 };
 
-/// The minimum width of a chart that has words next to its numbers.
-const WITH_WORDS: u16 = 36;
+/// The minimum width of a chart that contains phrases in addition to numbers.
+const MIN_WIDTH_WITH_WORDS: u16 = 36;
 
-pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+pub(super) fn draw_charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let gpus = model.gpus();
     let one = state.gpu.or(if let [only] = gpus {
         Some(only.index)
@@ -32,13 +32,13 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     });
     let charts: Vec<(&GpuSample, usize)> = match one {
         Some(gpu) => model
-            .gpu(gpu)
+            .find_gpu(gpu)
             .into_iter()
-            .flat_map(|gpu| metrics_of(gpu, state).map(move |metric| (gpu, metric)))
+            .flat_map(|gpu| list_metrics(gpu, state).map(move |metric| (gpu, metric)))
             .collect(),
         None => gpus.iter().map(|gpu| (gpu, state.shown_metric())).collect(),
     };
-    let Some(shape) = grid(area, charts.len()) else {
+    let Some(shape) = choose_grid(area, charts.len()) else {
         return;
     };
     let places = usize::from(shape.0 * shape.1);
@@ -48,23 +48,23 @@ pub(super) fn charts(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     let first = state.view_scroll.min(charts.len().saturating_sub(places));
     for (place, (gpu, metric)) in charts.iter().skip(first).take(places).enumerate() {
         let field = if one.is_some() {
-            filled(area, shape, place as u16, charts.len() as u16)
+            find_filled_grid_field(area, shape, place as u16, charts.len() as u16)
         } else {
-            field(area, shape, place as u16)
+            find_grid_field(area, shape, place as u16)
         };
-        draw(painter, field, gpu, *metric, shared, model, state);
+        draw_chart(painter, field, gpu, *metric, shared, model, state);
         if one.is_none() {
-            painter.hit(field, Hit::Gpu(gpu.index));
+            painter.add_hit(field, Hit::Gpu(gpu.index));
         }
     }
 }
 
-/// Returns the metrics that have a chart of their own.
-fn metrics_of(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
+/// Returns the metrics that have a separate chart.
+fn list_metrics(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
     let over = state
         .metrics
         .iter()
-        .find_map(|metric| memory_over(gpu, *metric, state))
+        .find_map(|metric| find_memory_overlay(gpu, *metric, state))
         .map(|(memory, _)| memory);
     state
         .metrics
@@ -73,46 +73,53 @@ fn metrics_of(gpu: &GpuSample, state: &State) -> impl Iterator<Item = usize> {
         .filter(move |metric| Some(*metric) != over)
 }
 
-/// Returns the memory metric and its total if memory is drawn as a line in the chart of this
-/// metric.
-fn memory_over(gpu: &GpuSample, metric: usize, state: &State) -> Option<(usize, f64)> {
+/// Returns the memory metric and the total memory if memory is drawn as a line in the chart of
+/// `metric`.
+fn find_memory_overlay(gpu: &GpuSample, metric: usize, state: &State) -> Option<(usize, f64)> {
     let memory = position("memory").filter(|memory| state.metrics.contains(memory))?;
     let total = gpu.memory.total_bytes.value().filter(|total| **total > 0)?;
     (Some(metric) == position("utilization")).then_some((memory, *total as f64))
 }
 
-/// The upper end of the axis that the charts of several GPUs share for comparison, or `None` if it
-/// is fixed.
+/// The upper end of the axis that the charts of all GPUs share, so that they can be compared.
+/// `None` if the unit's axis has a fixed end.
 #[derive(Clone, Copy)]
 struct SharedAxis(Option<f64>);
 
 impl SharedAxis {
-    /// The number of columns, which is more than a chart has. Fewer columns would lower the highest
-    /// mean.
+    /// The number of columns used to find the largest value, more than any chart has. With fewer
+    /// columns, averaging would lower the largest value.
     const COLUMNS: usize = 600;
 
     fn new(gpus: &[GpuSample], metric: usize, model: &Model, span_ms: u64) -> Self {
         let unit = METRICS[metric].unit;
-        let limits: Option<Vec<f64>> = gpus.iter().map(|gpu| limit(gpu, metric, model)).collect();
+        let limits: Option<Vec<f64>> = gpus
+            .iter()
+            .map(|gpu| find_axis_limit(gpu, metric, model))
+            .collect();
         let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
         Self(match limits {
             Some(limits) => Some(largest(&mut limits.into_iter())),
             None if matches!(unit, Unit::Percent | Unit::Celsius) => None,
             None => {
-                let lines = gpus
-                    .iter()
-                    .map(|gpu| model.line(Line::Gpu(gpu.index, metric), span_ms, Self::COLUMNS));
-                Some(unit.ceiling(largest(&mut lines.flatten().flatten())))
+                let lines = gpus.iter().map(|gpu| {
+                    model.read_line_values(
+                        ChartLine::Gpu(gpu.index, metric),
+                        span_ms,
+                        Self::COLUMNS,
+                    )
+                });
+                Some(unit.axis_end(largest(&mut lines.flatten().flatten())))
             }
         })
     }
 }
 
-fn limit(gpu: &GpuSample, metric: usize, model: &Model) -> Option<f64> {
-    METRICS[metric].limit_value(GPU_FIELDS, gpu, model.board(gpu.index))
+fn find_axis_limit(gpu: &GpuSample, metric: usize, model: &Model) -> Option<f64> {
+    METRICS[metric].limit_value(GPU_FIELDS, gpu, model.find_board(gpu.index))
 }
 
-fn draw(
+fn draw_chart(
     painter: &mut Painter<'_>,
     area: Rect,
     gpu: &GpuSample,
@@ -121,20 +128,22 @@ fn draw(
     model: &Model,
     state: &State,
 ) {
-    let memory = memory_over(gpu, metric, state);
-    // For a GPU with MIG devices, the hardware counts the activity that the driver does not report.
-    let is_other = METRICS[metric].id == "utilization.gpu_percent" && describe::is_sm_activity(gpu);
+    let memory = find_memory_overlay(gpu, metric, state);
+    // For a GPU with MIG devices, the driver does not report utilization, so the SM activity
+    // counted by the hardware is shown instead.
+    let is_other =
+        METRICS[metric].id == "utilization.gpu_percent" && describe::shows_sm_activity(gpu);
     let metric = position("sm").filter(|_| is_other).unwrap_or(metric);
     let known = METRICS[metric];
-    let (span_ms, line) = (state.span_ms(), Line::Gpu(gpu.index, metric));
-    let limit = shared.map_or_else(|| limit(gpu, metric, model), |axis| axis.0);
+    let (span_ms, line) = (state.span_ms(), ChartLine::Gpu(gpu.index, metric));
+    let limit = shared.map_or_else(|| find_axis_limit(gpu, metric, model), |axis| axis.0);
     let reading = (known.access.read)(gpu);
     let now = match reading {
-        Ok(_) if is_other => describe::busy(gpu),
+        Ok(_) if is_other => describe::format_utilization(gpu),
         Ok(value) => known.unit.format(value, painter.glyphs),
         Err(_) => ABSENT.to_owned(),
     };
-    let style = painter.theme.of(known.unit.meaning());
+    let style = painter.theme.choose_meaning_style(known.unit.meaning());
     let mut values_now = vec![(now, style)];
     if let Some((_, total)) = memory {
         let used = gpu
@@ -146,7 +155,7 @@ fn draw(
             || ABSENT.to_owned(),
             |used| Unit::Percent.format(used, painter.glyphs),
         );
-        let word = if area.width >= WITH_WORDS {
+        let word = if area.width >= MIN_WIDTH_WITH_WORDS {
             "memory "
         } else {
             ""
@@ -157,13 +166,13 @@ fn draw(
         let Some((metric, total)) = memory else {
             return Vec::new();
         };
-        let past = model.line(Line::Gpu(gpu.index, metric), span_ms, columns);
+        let past = model.read_line_values(ChartLine::Gpu(gpu.index, metric), span_ms, columns);
         past.into_iter()
             .map(|used| used.map(|used| 100.0 * used / total))
             .collect()
     };
     let title = match (shared.is_some(), memory) {
-        (true, _) => format!("{} {}", gpu.index, model.name(gpu.index)),
+        (true, _) => format!("{} {}", gpu.index, model.gpu_name(gpu.index)),
         (false, Some(_)) => format!("{}, memory", known.label),
         (false, None) => known.label.to_owned(),
     };
@@ -175,7 +184,7 @@ fn draw(
         limit,
         span_ms,
         end_ms: model.now_ms(),
-        values: &|columns| model.line(line, span_ms, columns),
+        values: &|columns| model.read_line_values(line, span_ms, columns),
         overlay: memory.map(|_| Overlay {
             style: painter.theme.memory,
             values: &memory_line,

@@ -1,30 +1,35 @@
-//! Current conditions and past events.
+//! The view of current conditions and past events.
 
 use std::mem;
 
 use gpumon_probe::model::{Condition, ConditionKind, Event, EventKind, GpuSample, Health};
 use ratatui::{layout::Rect, style::Style};
 
-use super::scroll_view::{Line, scroll_view};
+use super::scroll_view::{StyledLine, draw_scroll_view};
 use crate::{
-    describe::{Level, of_event, without_readings},
-    terminal::units::compact_duration,
+    describe::{Level, describe_event, find_unreadable_state},
+    terminal::units::format_compact_duration,
     top::{
         model::Model,
         painter::Painter,
         state::State,
-        text::{align_left, align_right, clock, printable, wrap},
+        text::{align_left, align_right, format_time, make_printable, wrap},
     },
 };
 
-/// The maximum time between an Xid and the condition that it raises.
-const SAME_MS: u64 = 5000;
+/// The maximum time between an Xid and the condition that it causes, in milliseconds.
+const MAX_DELAY_MS: u64 = 5000;
 
-pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
-    let style = |level: Level| painter.theme.of_level(level);
+pub(super) fn draw_events(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    model: &Model,
+    state: &State,
+) -> u16 {
+    let style = |level: Level| painter.theme.choose_level_style(level);
     let columns = usize::from(area.width);
     let dim = painter.theme.dim;
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<StyledLine> = Vec::new();
     let is_shown = |gpu: Option<u32>| {
         state
             .gpu
@@ -34,18 +39,18 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
         let mut hold = |since_ms: u64, text: &str, level: Level| {
             let since = format!(
                 "for {}",
-                compact_duration(model.now_ms().saturating_sub(since_ms))
+                format_compact_duration(model.now_ms().saturating_sub(since_ms))
             );
-            tell(
+            add_event_lines(
                 &mut lines,
                 columns,
                 (&since, dim),
                 Some(gpu.index),
-                &printable(text),
+                &make_printable(text),
                 style(level),
             );
         };
-        if let Some((since_ms, phrase)) = without_readings(gpu) {
+        if let Some((since_ms, phrase)) = find_unreadable_state(gpu) {
             hold(since_ms, &phrase.long, phrase.level);
         }
         for condition in &gpu.conditions {
@@ -59,21 +64,27 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     if lines.is_empty() {
         lines.push(vec![("No problems found.".to_owned(), painter.theme.well)]);
     }
-    lines.push(Line::new());
+    lines.push(StyledLine::new());
     let before = lines.len();
     for event in model.events.iter().rev() {
         let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
         let holds = gpu
-            .and_then(|gpu| model.gpu(gpu))
-            .is_some_and(|gpu| holds(event, gpu));
-        if is_shown(gpu) && !holds && !model.events.iter().any(|other| raised(event, other)) {
-            let (level, text) = of_event(event);
-            tell(
+            .and_then(|gpu| model.find_gpu(gpu))
+            .is_some_and(|gpu| is_current_condition(event, gpu));
+        if is_shown(gpu)
+            && !holds
+            && !model
+                .events
+                .iter()
+                .any(|other| is_condition_of_xid(event, other))
+        {
+            let (level, text) = describe_event(event);
+            add_event_lines(
                 &mut lines,
                 columns,
-                (&clock(event.at_ms), dim),
+                (&format_time(event.at_ms), dim),
                 gpu,
-                &printable(&text),
+                &make_printable(&text),
                 style(level),
             );
         }
@@ -84,20 +95,22 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
             dim,
         )]);
     }
-    scroll_view(painter, area, None, &lines, state.view_scroll)
+    draw_scroll_view(painter, area, None, &lines, state.view_scroll)
 }
 
-/// Returns `true` if the event started a condition that persists and is listed above.
-fn holds(event: &Event, gpu: &GpuSample) -> bool {
+/// Returns `true` if the event belongs to a condition that persists, which is already listed as a
+/// current condition.
+fn is_current_condition(event: &Event, gpu: &GpuSample) -> bool {
     let is_current = |same: &dyn Fn(&Condition) -> bool| gpu.conditions.iter().any(same);
     match (&event.what, &gpu.health) {
         (EventKind::ConditionBegan(began), _) => is_current(&|now| {
             now.since_ms == began.since_ms
                 && mem::discriminant(&now.kind) == mem::discriminant(&began.kind)
-                && code(now) == code(began)
+                && find_xid_code(now) == find_xid_code(began)
         }),
         (EventKind::Xid(xid), _) => is_current(&|now| {
-            code(now) == Some(xid.code) && now.since_ms.abs_diff(event.at_ms) <= SAME_MS
+            find_xid_code(now) == Some(xid.code)
+                && now.since_ms.abs_diff(event.at_ms) <= MAX_DELAY_MS
         }),
         (EventKind::GpuLost, Health::Lost { since_ms })
         | (EventKind::GpuHung, Health::Hung { since_ms })
@@ -107,19 +120,20 @@ fn holds(event: &Event, gpu: &GpuSample) -> bool {
     }
 }
 
-/// Returns `true` if `event` is the condition raised by the Xid `other`, which makes it redundant.
-fn raised(event: &Event, other: &Event) -> bool {
+/// Returns `true` if `event` is redundant, because it is the start of the condition that was caused
+/// by the Xid `other`.
+fn is_condition_of_xid(event: &Event, other: &Event) -> bool {
     match (&event.what, &other.what) {
         (EventKind::ConditionBegan(began), EventKind::Xid(xid)) => {
-            code(began) == Some(xid.code)
+            find_xid_code(began) == Some(xid.code)
                 && event.gpu == other.gpu
-                && event.at_ms.abs_diff(other.at_ms) <= SAME_MS
+                && event.at_ms.abs_diff(other.at_ms) <= MAX_DELAY_MS
         }
         _ => false,
     }
 }
 
-fn code(condition: &Condition) -> Option<u32> {
+fn find_xid_code(condition: &Condition) -> Option<u32> {
     if let ConditionKind::Xid { code, .. } = condition.kind {
         Some(code)
     } else {
@@ -127,9 +141,9 @@ fn code(condition: &Condition) -> Option<u32> {
     }
 }
 
-/// Adds the time, the GPU, and the text, in as many lines as needed.
-fn tell(
-    lines: &mut Vec<Line>,
+/// Adds an event's time, GPU and text, using as many lines as needed.
+fn add_event_lines(
+    lines: &mut Vec<StyledLine>,
     columns: usize,
     (when, dim): (&str, Style),
     gpu: Option<u32>,

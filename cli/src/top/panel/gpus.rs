@@ -1,4 +1,4 @@
-//! One line per GPU, and their totals below.
+//! The lines of the GPUs, one per GPU, followed by a line of totals.
 
 use gpumon_probe::{model::GpuSample, stat::Window};
 use ratatui::{
@@ -8,10 +8,10 @@ use ratatui::{
 
 use crate::{
     describe,
-    gpu_lines::{Arrangement, CellWidths, Context, GpuCells, GpuLines, LineOptions, Role},
+    gpu_lines::{Arrangement, CellWidths, GpuCells, GpuLines, LineContext, LineOptions, Role},
     terminal::Layout,
     top::{
-        history::{Line, MINUTE_MS},
+        history::{ChartLine, MINUTE_MS},
         metrics::position,
         model::Model,
         painter::{Hit, Painter},
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Draws as many GPUs as fit into this many columns of lines.
+/// Draws the lines of as many GPUs as fit, arranged side by side in `columns` columns.
 pub(in crate::top) fn draw_gpus(
     painter: &mut Painter<'_>,
     area: Rect,
@@ -29,7 +29,7 @@ pub(in crate::top) fn draw_gpus(
     model: &Model,
     state: &mut State,
 ) {
-    painter.hit(area, Hit::Gpus);
+    painter.add_hit(area, Hit::Gpus);
     let all = model.gpus();
     let width = area.width / columns;
     let layout = Layout {
@@ -37,20 +37,20 @@ pub(in crate::top) fn draw_gpus(
         height: None,
         glyphs: painter.glyphs,
     };
-    let context = Context {
+    let context = LineContext {
         thresholds: state.thresholds,
         layout,
         phrases: model.context(),
     };
     let of_gpu = |gpu: &GpuSample| {
-        let (board, details) = (model.board(gpu.index), model.details(gpu.index));
-        GpuCells::of_gpu(gpu, board, details, &context)
+        let (board, details) = (model.find_board(gpu.index), model.find_details(gpu.index));
+        GpuCells::from_gpu(gpu, board, details, &context)
     };
     let mut rows: Vec<_> = all.iter().map(of_gpu).collect();
     if totals.height > 0 {
-        rows.push(GpuCells::of_total(all, &state.thresholds));
+        rows.push(GpuCells::from_total(all, &state.thresholds));
     }
-    // Columns never become narrower, so that nothing moves when values change.
+    // The widths never decrease, so that nothing moves when values change.
     state.gpu_widths = CellWidths::new(&rows).merge_max(&state.gpu_widths);
     let widths = state.gpu_widths;
     let options = LineOptions {
@@ -68,12 +68,14 @@ pub(in crate::top) fn draw_gpus(
             layout,
         };
         for drawn in lines.draw(&past) {
-            let pieces = drawn.map(|role| style(role, painter.theme)).into_pieces();
+            let pieces = drawn
+                .map(|role| role_style(role, painter.theme))
+                .into_pieces();
             let pieces: Vec<_> = pieces
                 .into_iter()
                 .map(|(style, text)| (text, style))
                 .collect();
-            painter.line(line.x, line.y, line.width, &pieces);
+            painter.draw_pieces(line.x, line.y, line.width, &pieces);
         }
     };
     let room = usize::from(area.height) * usize::from(columns);
@@ -90,21 +92,21 @@ pub(in crate::top) fn draw_gpus(
             painter,
             line,
             cells,
-            read_past(gpu, model, arrangement.past_columns()),
+            read_past_utilization(gpu, model, arrangement.sparkline_width()),
         );
         if state.gpu == Some(gpu.index) {
             let name = Rect {
-                width: (4 + arrangement.name_columns() as u16).min(width),
+                width: (4 + arrangement.name_width() as u16).min(width),
                 ..line
             };
             painter.highlight(name, painter.theme.selected);
         }
-        painter.hit(line, Hit::Gpu(gpu.index));
+        painter.add_hit(line, Hit::Gpu(gpu.index));
     }
     if all.len() > room {
         let (above, below) = (first, all.len() - first - room);
         let more = format!(" {above} ▲ {below} ▼");
-        painter.text_right(
+        painter.draw_text_right(
             area.x,
             area.bottom() - 1,
             area.width,
@@ -113,42 +115,46 @@ pub(in crate::top) fn draw_gpus(
         );
     }
     if let Some(cells) = rows.get(all.len()) {
-        let past = read_mean_past(model, arrangement.past_columns());
+        let past = read_mean_past_utilization(model, arrangement.sparkline_width());
         draw(painter, Rect { width, ..totals }, cells, past);
     }
 }
 
-fn style(role: Role, theme: &Theme) -> Style {
+fn role_style(role: Role, theme: &Theme) -> Style {
     match role {
         Role::Plain => theme.plain,
         Role::Name => theme.strong,
         Role::Dim => theme.dim,
         Role::Past => theme.utilization,
-        Role::Number(load) => theme.of_load(load),
-        Role::Bar(load) => theme.of_load(load).remove_modifier(Modifier::UNDERLINED),
-        Role::Words(level) => theme.of_level(level),
+        Role::Number(load) => theme.choose_load_style(load),
+        Role::Bar(load) => theme
+            .choose_load_style(load)
+            .remove_modifier(Modifier::UNDERLINED),
+        Role::Words(level) => theme.choose_level_style(level),
     }
 }
 
-/// Returns the utilization over the last minute, or the SM activity if there is none, as fractions.
-fn read_past(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<Option<f64>> {
-    let metric = if describe::is_sm_activity(gpu) {
+/// Returns a GPU's utilization over the last minute as fractions. If the GPU has no utilization,
+/// returns its SM activity.
+fn read_past_utilization(gpu: &GpuSample, model: &Model, columns: usize) -> Vec<Option<f64>> {
+    let metric = if describe::shows_sm_activity(gpu) {
         "sm"
     } else {
         "utilization"
     };
-    let values =
-        position(metric).map(|metric| model.line(Line::Gpu(gpu.index, metric), MINUTE_MS, columns));
+    let values = position(metric).map(|metric| {
+        model.read_line_values(ChartLine::Gpu(gpu.index, metric), MINUTE_MS, columns)
+    });
     let values = values.into_iter().flatten();
     values.map(|percent| Some(percent? / 100.0)).collect()
 }
 
 /// Returns the mean utilization of all GPUs over the last minute, as fractions.
-fn read_mean_past(model: &Model, columns: usize) -> Vec<Option<f64>> {
+fn read_mean_past_utilization(model: &Model, columns: usize) -> Vec<Option<f64>> {
     let lines = model
         .gpus()
         .iter()
-        .map(|gpu| read_past(gpu, model, columns));
+        .map(|gpu| read_past_utilization(gpu, model, columns));
     let lines: Vec<_> = lines.collect();
     let mean = |column: usize| {
         let values: Window = lines.iter().filter_map(|line| *line.get(column)?).collect();

@@ -1,12 +1,12 @@
-//! The host in detail.
+//! The view of the host's details.
 
-use gpumon_probe::{model::fields::HOST_FIELDS, units::byte_size};
+use gpumon_probe::{model::fields::HOST_FIELDS, units::format_byte_size};
 use ratatui::layout::Rect;
 
 use crate::top::{
-    history::Line,
-    layout::{field, grid},
-    metrics::{Drawn, HOST_METRICS},
+    history::ChartLine,
+    layout::{choose_grid, find_grid_field},
+    metrics::{ChartUnit, HOST_METRICS},
     model::Model,
     painter::Painter,
     plot::Plot,
@@ -14,10 +14,10 @@ use crate::top::{
     text::ABSENT,
 };
 
-pub(super) fn host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+pub(super) fn draw_host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let Some(sample) = &model.sample else { return };
     let host = &sample.host;
-    let Some(shape) = grid(area, HOST_METRICS.len()) else {
+    let Some(shape) = choose_grid(area, HOST_METRICS.len()) else {
         return;
     };
     let places = usize::from(shape.0 * shape.1);
@@ -36,23 +36,29 @@ pub(super) fn host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: 
                 .count
                 .value()
                 .map_or_else(|| "CPU".to_owned(), |count| format!("CPU, {count} threads")),
-            ("RAM", Some(limit)) => format!("RAM of {}", byte_size(limit)),
+            ("RAM", Some(limit)) => format!("RAM of {}", format_byte_size(limit)),
             (label, _) => label.to_owned(),
         };
         let span_ms = state.span_ms();
         let plot = Plot {
             title,
-            now: vec![(now, painter.theme.of(metric.unit.meaning()))],
-            style: painter.theme.of(metric.unit.meaning()),
+            now: vec![(
+                now,
+                painter.theme.choose_meaning_style(metric.unit.meaning()),
+            )],
+            style: painter.theme.choose_meaning_style(metric.unit.meaning()),
             unit: metric.unit,
             limit,
             span_ms,
             end_ms: model.now_ms(),
-            values: &|columns| model.line(Line::Host(place), span_ms, columns),
+            values: &|columns| model.read_line_values(ChartLine::Host(place), span_ms, columns),
             overlay: None,
             reason: None,
             is_selected: true,
         };
-        plot.draw(painter, field(area, shape, (place - first) as u16));
+        plot.draw(
+            painter,
+            find_grid_field(area, shape, (place - first) as u16),
+        );
     }
 }

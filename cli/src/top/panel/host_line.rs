@@ -1,4 +1,4 @@
-//! The host in one line: CPU, RAM, load, disks, and network.
+//! A line that describes the host: CPU, RAM, load, disks, and network.
 
 use gpumon_probe::model::{HostSample, Reading};
 use ratatui::{
@@ -7,29 +7,29 @@ use ratatui::{
 };
 
 use crate::{
-    describe::{self, Load},
+    describe::{self, LoadLevel},
     top::{
-        history::{Line, MINUTE_MS},
+        history::{ChartLine, MINUTE_MS},
         metrics::HOST_METRICS,
         model::Model,
         painter::Painter,
         state::State,
-        text::{ABSENT, align_right, percent, rate, shown},
+        text::{ABSENT, align_right, format_or_dash, format_percent, format_rate},
     },
 };
 
 const GAP: u16 = 2;
-/// The width of a rate such as `1.24 GB/s`.
-const RATE: usize = 9;
-/// The width of the line with traffic by direction, without the RAM's value.
-const WITH_DIRECTIONS: usize =
+/// The maximum width of a rate, such as `1.24 GB/s`.
+const RATE_WIDTH: usize = 9;
+/// The width of a line that shows traffic by direction, excluding the value of RAM.
+const WIDTH_WITH_DIRECTIONS: usize =
     "CPU 100 %  RAM   load 99.99  disk R 1.24 GB/s W 1.24 GB/s  net RX 1.24 GB/s TX 1.24 GB/s"
         .len();
 /// The minimum width of a sparkline or a bar.
-const SHORTEST: u16 = 5;
+const MIN_GRAPH_WIDTH: u16 = 5;
 
-/// Draws the line. Parts that do not fit are omitted whole, from the right.
-pub(in crate::top) fn host_line(
+/// Draws the host's line. If the line is too long, parts are omitted from the right.
+pub(in crate::top) fn draw_host_line(
     painter: &mut Painter<'_>,
     area: Rect,
     model: &Model,
@@ -39,43 +39,45 @@ pub(in crate::top) fn host_line(
         return;
     };
     let theme = painter.theme;
-    let share = describe::share(
+    let share = describe::used_memory_fraction(
         host.memory.used_bytes.value(),
         host.memory.total_bytes.value(),
     );
     let busy = host.cpu.busy_percent.value().map(|percent| percent / 100.0);
-    let cpu_style = theme.of_load(Load::of(busy, state.thresholds.utilization));
-    let ram_style = theme.of_load(Load::of(share, state.thresholds.memory));
-    let (ram, ram_columns) = ram(host);
-    let free = usize::from(area.width).checked_sub(WITH_DIRECTIONS + ram_columns);
+    let cpu_style =
+        theme.choose_load_style(LoadLevel::from_share(busy, state.thresholds.utilization));
+    let ram_style = theme.choose_load_style(LoadLevel::from_share(share, state.thresholds.memory));
+    let (ram, ram_columns) = format_ram(host);
+    let free = usize::from(area.width).checked_sub(WIDTH_WITH_DIRECTIONS + ram_columns);
     let drawn = free.map_or(0, |free| (free as u16 / 2).saturating_sub(1).min(40));
-    let drawn = if drawn < SHORTEST { 0 } else { drawn };
-    let mut at = Parts {
+    let drawn = if drawn < MIN_GRAPH_WIDTH { 0 } else { drawn };
+    let mut at = LineWriter {
         painter,
         area,
         x: area.x,
     };
-    if at.put(
+    if at.write_part(
         "CPU",
-        &percent(&host.cpu.busy_percent),
+        &format_percent(&host.cpu.busy_percent),
         "100 %".len(),
         cpu_style,
         drawn,
-    ) && let Some(x) = at.drawing(drawn)
+    ) && let Some(x) = at.take_graph_space(drawn)
         && let Some(metric) = HOST_METRICS
             .iter()
             .position(|metric| metric.id == "host.cpu.busy_percent")
     {
-        let past = model.line(Line::Host(metric), MINUTE_MS, drawn.into());
+        let past = model.read_line_values(ChartLine::Host(metric), MINUTE_MS, drawn.into());
         let past = past
             .into_iter()
             .map(|value| value.map(|percent| percent / 100.0));
-        at.painter.spark(x, area.y, past, theme.utilization);
+        at.painter
+            .draw_sparkline(x, area.y, past, theme.utilization);
     }
-    if at.put("RAM", &ram, ram_columns, ram_style, drawn)
-        && let Some(x) = at.drawing(drawn)
+    if at.write_part("RAM", &ram, ram_columns, ram_style, drawn)
+        && let Some(x) = at.take_graph_space(drawn)
     {
-        at.painter.bar(
+        at.painter.draw_bar(
             x,
             area.y,
             drawn,
@@ -83,9 +85,9 @@ pub(in crate::top) fn host_line(
             ram_style.remove_modifier(Modifier::UNDERLINED),
         );
     }
-    at.put(
+    at.write_part(
         "load",
-        &shown(&host.cpu.load_1m, |load| format!("{load:.2}")),
+        &format_or_dash(&host.cpu.load_1m, |load| format!("{load:.2}")),
         "99.99".len(),
         theme.plain,
         0,
@@ -111,47 +113,64 @@ pub(in crate::top) fn host_line(
             let ways = ways.map(|(way, reading)| {
                 format!(
                     "{way} {}",
-                    align_right(&shown(reading, |bytes| rate(*bytes)), RATE)
+                    align_right(
+                        &format_or_dash(reading, |bytes| format_rate(*bytes)),
+                        RATE_WIDTH
+                    )
                 )
             });
-            at.put(label, &ways.join(" "), 0, theme.traffic, 0);
+            at.write_part(label, &ways.join(" "), 0, theme.traffic, 0);
         } else {
-            at.put(label, &both(ways[0].1, ways[1].1), RATE, theme.traffic, 0);
+            at.write_part(
+                label,
+                &format_total_rate(ways[0].1, ways[1].1),
+                RATE_WIDTH,
+                theme.traffic,
+                0,
+            );
         }
     }
 }
 
-/// Returns the RAM usage, such as `41.2/128 GiB`, and its maximum width.
-fn ram(host: &HostSample) -> (String, usize) {
+/// Formats RAM usage, such as `41.2/128 GiB`, and returns it with its maximum width.
+fn format_ram(host: &HostSample) -> (String, usize) {
     match (
         host.memory.used_bytes.value(),
         host.memory.total_bytes.value(),
     ) {
         (Some(used), Some(total)) => {
-            let of_all = |bytes: u64| describe::used_of(bytes, Some(*total));
+            let of_all = |bytes: u64| describe::format_used_of_total(bytes, Some(*total));
             (of_all(*used), of_all(*total).len())
         }
         _ => (ABSENT.to_owned(), ABSENT.len()),
     }
 }
 
-/// Formats the sum of both directions.
-fn both(one: &Reading<f64>, other: &Reading<f64>) -> String {
-    one.value()
-        .zip(other.value())
-        .map_or_else(|| ABSENT.to_owned(), |(one, other)| rate(one + other))
+/// Formats the sum of a rate in both directions.
+fn format_total_rate(one: &Reading<f64>, other: &Reading<f64>) -> String {
+    one.value().zip(other.value()).map_or_else(
+        || ABSENT.to_owned(),
+        |(one, other)| format_rate(one + other),
+    )
 }
 
-struct Parts<'a, 'b> {
+struct LineWriter<'a, 'b> {
     painter: &'a mut Painter<'b>,
     area: Rect,
     x: u16,
 }
 
-impl Parts<'_, '_> {
-    /// Writes a label and a value of this many columns if they fit along with a drawing of `drawn`
-    /// columns after them.
-    fn put(&mut self, label: &str, text: &str, columns: usize, style: Style, drawn: u16) -> bool {
+impl LineWriter<'_, '_> {
+    /// Writes a label and a value, which is `columns` columns wide. Nothing is written if these and
+    /// a graph of `drawn` columns do not fit. Returns whether the part was written.
+    fn write_part(
+        &mut self,
+        label: &str,
+        text: &str,
+        columns: usize,
+        style: Style,
+        drawn: u16,
+    ) -> bool {
         let before = if self.x > self.area.x { GAP } else { 0 };
         let columns = columns.max(text.len());
         let taken = before + (label.len() + 1 + columns) as u16;
@@ -159,7 +178,7 @@ impl Parts<'_, '_> {
             self.x = self.area.right();
             return false;
         }
-        self.painter.text(
+        self.painter.draw_text(
             self.x + before,
             self.area.y,
             taken,
@@ -172,7 +191,7 @@ impl Parts<'_, '_> {
         } else {
             style
         };
-        self.painter.text(
+        self.painter.draw_text(
             self.x - text.len() as u16,
             self.area.y,
             text.len() as u16,
@@ -182,8 +201,9 @@ impl Parts<'_, '_> {
         true
     }
 
-    /// Returns the position of a drawing of this many columns, or `None` if it has none.
-    fn drawing(&mut self, columns: u16) -> Option<u16> {
+    /// Reserves space for a graph of `columns` columns, and returns its position. Returns `None` if
+    /// the graph has no columns.
+    fn take_graph_space(&mut self, columns: u16) -> Option<u16> {
         let x = self.x + 1;
         self.x += if columns > 0 { columns + 1 } else { 0 };
         (columns > 0).then_some(x)

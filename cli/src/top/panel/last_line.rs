@@ -1,12 +1,12 @@
-//! The last line of every screen: keys, or the prompt.
+//! The last line of every screen, which shows the keys or the prompt.
 
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-use crate::top::{painter::Painter, prompt::Prompt, text::printable};
+use crate::top::{painter::Painter, prompt::Prompt, text::make_printable};
 
-/// Draws as many keys as fit in one line, and returns their areas.
-pub(in crate::top) fn keys<A: Copy>(
+/// Draws as many keys as fit into one line, and returns the area of each key with its action.
+pub(in crate::top) fn draw_keys<A: Copy>(
     painter: &mut Painter<'_>,
     area: Rect,
     keys: impl Iterator<Item = (&'static str, &'static str, A)>,
@@ -23,27 +23,27 @@ pub(in crate::top) fn keys<A: Copy>(
             (" ", painter.theme.plain),
             (short, painter.theme.dim),
         ];
-        painter.line(x, area.y, width, &parts);
+        painter.draw_pieces(x, area.y, width, &parts);
         places.push((Rect { x, width, ..area }, action));
         x += width + 2;
     }
     places
 }
 
-/// Draws the prompt, and its mistake, if any.
-pub(in crate::top) fn prompt(painter: &mut Painter<'_>, area: Rect, prompt: &Prompt) {
-    let taken = painter.text(
+/// Draws the prompt and the mistake in its text, if any.
+pub(in crate::top) fn draw_prompt(painter: &mut Painter<'_>, area: Rect, prompt: &Prompt) {
+    let taken = painter.draw_text(
         area.x,
         area.y,
         area.width,
-        prompt.question(),
+        prompt.label(),
         painter.theme.strong,
     );
     let room = area.width.saturating_sub(taken);
-    // If the text is too long, its end is shown, because that is where the user types.
-    let text = prompt.end(usize::from(room).saturating_sub(1));
-    let typed = painter.text(area.x + taken, area.y, room, text, painter.theme.plain);
-    painter.text(
+    // If the text is too long, its end is shown, because the user types there.
+    let text = prompt.visible_end(usize::from(room).saturating_sub(1));
+    let typed = painter.draw_text(area.x + taken, area.y, room, text, painter.theme.plain);
+    painter.draw_text(
         area.x + taken + typed,
         area.y,
         1,
@@ -52,11 +52,11 @@ pub(in crate::top) fn prompt(painter: &mut Painter<'_>, area: Rect, prompt: &Pro
     );
     if let Some(mistake) = prompt.mistake() {
         let x = area.x + taken + typed + 2;
-        painter.text(
+        painter.draw_text(
             x,
             area.y,
             area.right().saturating_sub(x),
-            &printable(&mistake),
+            &make_printable(&mistake),
             painter.theme.notice,
         );
     }

@@ -1,12 +1,12 @@
-//! PCIe and NVLink: traffic, health, and the topology of the GPUs.
+//! The view of PCIe and NVLink: traffic, errors, and the topology of the GPUs.
 
 use gpumon_probe::{
     model::{GpuDetails, GpuSample, NvLink, NvLinkRemote, PciPath, Reading},
-    units::byte_size,
+    units::format_byte_size,
 };
 use ratatui::{layout::Rect, style::Style};
 
-use super::scroll_view::{Line, draw_table, scroll_view};
+use super::scroll_view::{StyledLine, draw_scroll_view, format_table};
 use crate::{
     terminal::{columns::Column, line},
     top::{
@@ -15,54 +15,59 @@ use crate::{
         model::Model,
         painter::Painter,
         state::State,
-        text::{ABSENT, align_left, align_right, format_reading, rate, shown},
+        text::{ABSENT, align_left, align_right, format_or_dash, format_rate, format_reading},
     },
 };
 
-/// The width of a rate's sparkline in columns.
-const PAST: usize = 16;
+/// The width of a sparkline of a rate, in columns.
+const SPARKLINE_WIDTH: usize = 16;
 
 type Cell = line::Line<Style>;
 
-/// The columns of the lines of GPUs. If there is little room, sparklines are omitted first, then
-/// errors, replays, the number of links, and the PCIe link.
+/// The columns of the table of GPUs. If there is little room, sparklines are omitted first,
+/// followed by errors, replays, the number of links, and the PCIe link.
 const GPU_COLUMNS: [Column; 13] = [
-    Column::align_right("GPU", 0),
-    Column::align_left("PCIE", 1).at_least(12),
-    Column::align_right("PCIE SENT", 0).at_least(RATE),
-    Column::align_left("", 5),
-    Column::align_right("PCIE RECV", 0).at_least(RATE),
-    Column::align_left("", 5),
-    Column::align_right("REPLAYS", 3).at_least(8),
-    Column::align_right("LINKS", 2).at_least(8),
-    Column::align_right("LINK SENT", 0).at_least(RATE),
-    Column::align_left("", 5),
-    Column::align_right("LINK RECV", 0).at_least(RATE),
-    Column::align_left("", 5),
-    Column::align_right("ERRORS", 4),
+    Column::new_right_aligned("GPU", 0),
+    Column::new_left_aligned("PCIE", 1).with_min_width(12),
+    Column::new_right_aligned("PCIE SENT", 0).with_min_width(RATE_WIDTH),
+    Column::new_left_aligned("", 5),
+    Column::new_right_aligned("PCIE RECV", 0).with_min_width(RATE_WIDTH),
+    Column::new_left_aligned("", 5),
+    Column::new_right_aligned("REPLAYS", 3).with_min_width(8),
+    Column::new_right_aligned("LINKS", 2).with_min_width(8),
+    Column::new_right_aligned("LINK SENT", 0).with_min_width(RATE_WIDTH),
+    Column::new_left_aligned("", 5),
+    Column::new_right_aligned("LINK RECV", 0).with_min_width(RATE_WIDTH),
+    Column::new_left_aligned("", 5),
+    Column::new_right_aligned("ERRORS", 4),
 ];
-/// The position of the column with the number of links. If all GPUs are of one vendor, the heading
-/// is the vendor's name for links.
-const LINKS: usize = 7;
-const RATE: usize = "1000 GB/s".len();
+/// The index of the column with the number of links. If all GPUs have the same vendor, the column's
+/// heading is the vendor's name for links.
+const LINKS_COLUMN: usize = 7;
+const RATE_WIDTH: usize = "1000 GB/s".len();
 
 const LINK_COLUMNS: [Column; 9] = [
-    Column::align_right("LINK", 0),
-    Column::align_left("STATE", 0),
-    Column::align_left("VERSION", 1),
-    Column::align_right("SPEED", 0),
-    Column::align_left("TO", 0),
-    Column::align_left("AT", 2),
-    Column::align_right("SENT", 0).at_least(RATE),
-    Column::align_right("RECEIVED", 0).at_least(RATE),
-    Column::align_right("ERRORS", 0),
+    Column::new_right_aligned("LINK", 0),
+    Column::new_left_aligned("STATE", 0),
+    Column::new_left_aligned("VERSION", 1),
+    Column::new_right_aligned("SPEED", 0),
+    Column::new_left_aligned("TO", 0),
+    Column::new_left_aligned("AT", 2),
+    Column::new_right_aligned("SENT", 0).with_min_width(RATE_WIDTH),
+    Column::new_right_aligned("RECEIVED", 0).with_min_width(RATE_WIDTH),
+    Column::new_right_aligned("ERRORS", 0),
 ];
 
-pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
+pub(super) fn draw_links(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    model: &Model,
+    state: &State,
+) -> u16 {
     let gpus = model.gpus().iter();
     let rows = gpus
         .filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index))
-        .map(|gpu| summarize(painter, gpu, model, state));
+        .map(|gpu| summarize_gpu_links(painter, gpu, model, state));
     let rows: Vec<_> = rows.collect();
     let mut vendors: Vec<_> = model
         .gpus()
@@ -72,9 +77,9 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
     vendors.dedup();
     let mut columns = GPU_COLUMNS;
     if let [vendor] = vendors[..] {
-        columns[LINKS] = Column::align_right(vendor.link_name(), 2).at_least(8);
+        columns[LINKS_COLUMN] = Column::new_right_aligned(vendor.link_name(), 2).with_min_width(8);
     }
-    let (heading, mut lines) = draw_table(painter, area, &columns, &rows);
+    let (heading, mut lines) = format_table(painter, area, &columns, &rows);
     match state.gpu.or(if let [only] = model.gpus() {
         Some(only.index)
     } else {
@@ -82,21 +87,26 @@ pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state:
     }) {
         Some(gpu) => {
             let name = model.find_vendor(gpu).link_name();
-            lines.extend(list_links(painter, area, name, model.details(gpu)));
+            lines.extend(format_links(painter, area, name, model.find_details(gpu)));
         }
-        None => lines.extend(topology(painter, model)),
+        None => lines.extend(format_topology(painter, model)),
     }
-    scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
+    draw_scroll_view(painter, area, Some(&heading), &lines, state.view_scroll)
 }
 
-fn summarize(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State) -> Vec<Cell> {
+fn summarize_gpu_links(
+    painter: &Painter<'_>,
+    gpu: &GpuSample,
+    model: &Model,
+    state: &State,
+) -> Vec<Cell> {
     let (plain, traffic, alarm) = (
         painter.theme.plain,
         painter.theme.traffic,
         painter.theme.alarm,
     );
-    let board = model.board(gpu.index).map(|gpu| &gpu.board);
-    let number = |reading: &Reading<u32>| shown(reading, ToString::to_string);
+    let board = model.find_board(gpu.index).map(|gpu| &gpu.board);
+    let number = |reading: &Reading<u32>| format_or_dash(reading, ToString::to_string);
     let most = board.and_then(|board| {
         Some((
             *board.pcie_max_generation.value()?,
@@ -111,7 +121,7 @@ fn summarize(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &Stat
         number(&gpu.pcie.generation),
         number(&gpu.pcie.width)
     );
-    let details = model.details(gpu.index);
+    let details = model.find_details(gpu.index);
     let nvlinks = details.and_then(|details| details.nvlinks.value());
     let up = nvlinks.map_or_else(
         || ABSENT.to_owned(),
@@ -135,20 +145,26 @@ fn summarize(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &Stat
     let errors = nvlinks.map(errors);
     let replays = details.map_or_else(
         || ABSENT.to_owned(),
-        |details| shown(&details.pcie_replays_total, ToString::to_string),
+        |details| format_or_dash(&details.pcie_replays_total, ToString::to_string),
     );
     let errors = errors.map_or_else(|| ABSENT.to_owned(), |errors| errors.to_string());
-    let rate = |reading: &Reading<f64>| Cell::new(traffic, shown(reading, |speed| rate(*speed)));
+    let rate = |reading: &Reading<f64>| {
+        Cell::new(
+            traffic,
+            format_or_dash(reading, |speed| format_rate(*speed)),
+        )
+    };
     let past = |metric: &str| {
-        let metric = position(metric).map(|metric| history::Line::Gpu(gpu.index, metric));
-        let values = metric.map(|line| model.line(line, state.span_ms(), PAST));
+        let metric = position(metric).map(|metric| history::ChartLine::Gpu(gpu.index, metric));
+        let values =
+            metric.map(|line| model.read_line_values(line, state.span_ms(), SPARKLINE_WIDTH));
         let values = values.unwrap_or_default();
         let largest = values
             .iter()
             .flatten()
             .fold(1.0_f64, |largest, value| largest.max(*value));
         let shares = values.into_iter().map(|value| Some(value? / largest));
-        Cell::new(traffic, painter.glyphs.draw_spark(shares))
+        Cell::new(traffic, painter.glyphs.draw_sparkline(shares))
     };
     vec![
         Cell::new(plain, gpu.index.to_string()),
@@ -167,19 +183,22 @@ fn summarize(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &Stat
     ]
 }
 
-fn list_links(
+fn format_links(
     painter: &Painter<'_>,
     area: Rect,
     name: &str,
     details: Option<&GpuDetails>,
-) -> Vec<Line> {
+) -> Vec<StyledLine> {
     let dim = painter.theme.dim;
     let Some(details) = details else {
-        return vec![vec![("Its links have not been read yet.".to_owned(), dim)]];
+        return vec![vec![(
+            "The links of this GPU have not been read yet.".to_owned(),
+            dim,
+        )]];
     };
     let links = match (details.nvlinks.value(), details.nvlinks.absence()) {
         (Some(links), _) if links.is_empty() => {
-            return vec![vec![(format!("It has no {name}."), dim)]];
+            return vec![vec![(format!("This GPU has no {name}."), dim)]];
         }
         (Some(links), _) => links,
         (None, reason) => {
@@ -193,30 +212,36 @@ fn list_links(
         } else {
             painter.theme.plain
         };
-        of_link(link).map(|cell| Cell::new(style, cell)).to_vec()
+        format_link(link)
+            .map(|cell| Cell::new(style, cell))
+            .to_vec()
     };
     let rows: Vec<_> = links.iter().map(row).collect();
-    let (heading, table) = draw_table(painter, area, &LINK_COLUMNS, &rows);
-    [vec![Line::new(), heading], table].concat()
+    let (heading, table) = format_table(painter, area, &LINK_COLUMNS, &rows);
+    [vec![StyledLine::new(), heading], table].concat()
 }
 
-fn of_link(link: &NvLink) -> [String; 9] {
+fn format_link(link: &NvLink) -> [String; 9] {
     [
         link.link.to_string(),
         format_reading(&link.active, |up| {
             if *up { "up" } else { "down" }.to_owned()
         }),
-        shown(&link.version, Clone::clone),
-        shown(&link.bytes_per_second, |speed| rate(*speed)),
-        shown(&link.remote, |remote| of_remote(*remote).to_owned()),
-        shown(&link.remote_pci_bus_id, Clone::clone),
-        shown(&link.tx_bytes_total, |total| byte_size(*total as f64)),
-        shown(&link.rx_bytes_total, |total| byte_size(*total as f64)),
-        shown(&link.errors_total, ToString::to_string),
+        format_or_dash(&link.version, Clone::clone),
+        format_or_dash(&link.bytes_per_second, |speed| format_rate(*speed)),
+        format_or_dash(&link.remote, |remote| name_remote(*remote).to_owned()),
+        format_or_dash(&link.remote_pci_bus_id, Clone::clone),
+        format_or_dash(&link.tx_bytes_total, |total| {
+            format_byte_size(*total as f64)
+        }),
+        format_or_dash(&link.rx_bytes_total, |total| {
+            format_byte_size(*total as f64)
+        }),
+        format_or_dash(&link.errors_total, ToString::to_string),
     ]
 }
 
-fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
+fn format_topology(painter: &Painter<'_>, model: &Model) -> Vec<StyledLine> {
     let Some(inventory) = model
         .inventory
         .as_ref()
@@ -230,7 +255,7 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
         .iter()
         .map(|index| align_right(&format!("GPU{index}"), 6))
         .collect();
-    let mut lines = vec![Line::new(), vec![(align_left("", 5) + &heads, dim)]];
+    let mut lines = vec![StyledLine::new(), vec![(align_left("", 5) + &heads, dim)]];
     for row in &indexes {
         let cells = indexes.iter().map(|column| {
             let pair = (*row.min(column), *row.max(column));
@@ -243,7 +268,7 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
                 None => ABSENT.to_owned(),
                 Some(link) => match link.nvlinks.value() {
                     Some(count) if *count > 0 => format!("NV{count}"),
-                    _ => shown(&link.path, |path| of_path(*path).to_owned()),
+                    _ => format_or_dash(&link.path, |path| abbreviate_path(*path).to_owned()),
                 },
             };
             align_right(&text, 6)
@@ -256,8 +281,8 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
     lines
 }
 
-/// Returns the abbreviation that `nvidia-smi topo -m` prints.
-fn of_path(path: PciPath) -> &'static str {
+/// Returns the abbreviation of a path in the output of `nvidia-smi topo -m`.
+fn abbreviate_path(path: PciPath) -> &'static str {
     match path {
         PciPath::Internal => "INT",
         PciPath::Single => "PIX",
@@ -268,7 +293,7 @@ fn of_path(path: PciPath) -> &'static str {
     }
 }
 
-fn of_remote(remote: NvLinkRemote) -> &'static str {
+fn name_remote(remote: NvLinkRemote) -> &'static str {
     match remote {
         NvLinkRemote::Gpu => "GPU",
         NvLinkRemote::Npu => "NPU",

@@ -1,4 +1,4 @@
-//! MIG devices: the identity, memory, and load of each, with charts of their GPUs below.
+//! The view of MIG devices: identity, memory, and load, followed by charts of their GPUs.
 
 use gpumon_probe::model::{GpuSample, MigSample, Reading};
 use ratatui::{
@@ -7,11 +7,11 @@ use ratatui::{
 };
 
 use super::{
-    charts::charts,
-    scroll_view::{Line, draw_table, scroll_view},
+    charts::draw_charts,
+    scroll_view::{StyledLine, draw_scroll_view, format_table},
 };
 use crate::{
-    describe::{self, Loads, Thresholds},
+    describe::{self, LoadLevels, Thresholds},
     terminal::{
         columns::{Column, Columns},
         line,
@@ -20,34 +20,34 @@ use crate::{
         model::Model,
         painter::Painter,
         state::State,
-        text::{ABSENT, align_left, align_right, percent, shown},
+        text::{ABSENT, align_left, align_right, format_or_dash, format_percent},
     },
 };
 
-const SHORTEST_BAR: usize = 5;
-const LONGEST_BAR: usize = 40;
+const MIN_BAR_WIDTH: usize = 5;
+const MAX_BAR_WIDTH: usize = 40;
 
 type Cell = line::Line<Style>;
 
 const COLUMNS: [Column; 9] = [
-    Column::align_right("GPU", 0),
-    Column::align_left("INSTANCE", 0),
-    Column::align_left("PROFILE", 0).at_least(12),
-    Column::align_right("MEMORY", 0).at_least(15),
-    Column::align_left("", 0),
-    Column::align_right("SM", 0).at_least(6),
-    Column::align_right("TENSOR", 0).at_least(7),
-    Column::align_right("DRAM", 0).at_least(6),
-    Column::align_right("PROCESSES", 0),
+    Column::new_right_aligned("GPU", 0),
+    Column::new_left_aligned("INSTANCE", 0),
+    Column::new_left_aligned("PROFILE", 0).with_min_width(12),
+    Column::new_right_aligned("MEMORY", 0).with_min_width(15),
+    Column::new_left_aligned("", 0),
+    Column::new_right_aligned("SM", 0).with_min_width(6),
+    Column::new_right_aligned("TENSOR", 0).with_min_width(7),
+    Column::new_right_aligned("DRAM", 0).with_min_width(6),
+    Column::new_right_aligned("PROCESSES", 0),
 ];
 
-pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+pub(super) fn draw_mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let dim = painter.theme.dim;
     let others = Columns::with_headings(&COLUMNS, None).width();
     let bars = usize::from(area.width)
         .saturating_sub(others)
-        .min(LONGEST_BAR);
-    let bars = if bars < SHORTEST_BAR { 0 } else { bars };
+        .min(MAX_BAR_WIDTH);
+    let bars = if bars < MIN_BAR_WIDTH { 0 } else { bars };
     let mut rows = Vec::new();
     let mut without = Vec::new();
     for gpu in model
@@ -57,7 +57,8 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
     {
         match (gpu.mig_devices.value(), gpu.mig_devices.absence()) {
             (Some(devices), _) if !devices.is_empty() => {
-                let row = |device| of_device(painter, gpu, device, model, bars, &state.thresholds);
+                let row =
+                    |device| format_device(painter, gpu, device, model, bars, &state.thresholds);
                 rows.extend(devices.iter().map(row));
             }
             (Some(_), _) => without.push((gpu.index, "not divided".to_owned())),
@@ -68,31 +69,37 @@ pub(super) fn mig(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &
         }
     }
     if rows.is_empty() {
-        let lines: Vec<Line> = without
+        let lines: Vec<StyledLine> = without
             .iter()
             .map(|(gpu, why)| {
                 let name = model.find_vendor(*gpu).partition_name();
                 vec![(format!("GPU {gpu}: no {name}, {why}"), dim)]
             })
             .collect();
-        scroll_view(painter, area, None, &lines, state.view_scroll);
-        return charts_below(painter, area, lines.len(), model, state);
+        draw_scroll_view(painter, area, None, &lines, state.view_scroll);
+        return draw_charts_below(painter, area, lines.len(), model, state);
     }
-    let (heading, mut lines) = draw_table(painter, area, &COLUMNS, &rows);
+    let (heading, mut lines) = format_table(painter, area, &COLUMNS, &rows);
     lines.extend(without.iter().map(|(gpu, why)| {
         vec![(
             format!("{} {why}", align_left(&align_right(&gpu.to_string(), 3), 4)),
             dim,
         )]
     }));
-    scroll_view(painter, area, Some(&heading), &lines, state.view_scroll);
-    charts_below(painter, area, 1 + lines.len(), model, state);
+    draw_scroll_view(painter, area, Some(&heading), &lines, state.view_scroll);
+    draw_charts_below(painter, area, 1 + lines.len(), model, state);
 }
 
-/// Draws charts of the GPUs in the area that remains below these lines and an empty one.
-fn charts_below(painter: &mut Painter<'_>, area: Rect, lines: usize, model: &Model, state: &State) {
+/// Draws charts of the GPUs in the space below `lines` lines and an empty line.
+fn draw_charts_below(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    lines: usize,
+    model: &Model,
+    state: &State,
+) {
     let taken = area.height.min(lines as u16 + 1);
-    charts(
+    draw_charts(
         painter,
         Rect {
             y: area.y + taken,
@@ -104,7 +111,7 @@ fn charts_below(painter: &mut Painter<'_>, area: Rect, lines: usize, model: &Mod
     );
 }
 
-fn of_device(
+fn format_device(
     painter: &Painter<'_>,
     gpu: &GpuSample,
     device: &MigSample,
@@ -113,33 +120,33 @@ fn of_device(
     thresholds: &Thresholds,
 ) -> Vec<Cell> {
     let (plain, busy) = (painter.theme.plain, painter.theme.utilization);
-    let loads = Loads::of_part(device, thresholds);
+    let loads = LoadLevels::from_part(device, thresholds);
     let (memory_load, sm_load) = (
-        painter.theme.of_load(loads.memory),
-        painter.theme.of_load(loads.utilization),
+        painter.theme.choose_load_style(loads.memory),
+        painter.theme.choose_load_style(loads.utilization),
     );
-    let known = model.board(gpu.index).and_then(|gpu| {
+    let known = model.find_board(gpu.index).and_then(|gpu| {
         gpu.mig_devices
             .iter()
             .find(|known| known.uuid == device.uuid)
     });
     let place = known.map_or_else(
         || gpu.index.to_string(),
-        |known| describe::label(gpu.index, known),
+        |known| describe::format_mig_label(gpu.index, known),
     );
     let profile = known.map_or_else(
         || ABSENT.to_owned(),
-        |known| shown(&known.profile, Clone::clone),
+        |known| format_or_dash(&known.profile, Clone::clone),
     );
     let (used, total) = (
         device.memory.used_bytes.value(),
         device.memory.total_bytes.value(),
     );
     let memory = match (used, total) {
-        (Some(used), total) => describe::used_of(*used, total.copied()),
+        (Some(used), total) => describe::format_used_of_total(*used, total.copied()),
         _ => ABSENT.to_owned(),
     };
-    let share = describe::share(used, total);
+    let share = describe::used_memory_fraction(used, total);
     let (full, empty) = share.filter(|_| bars > 0).map_or_else(
         || (String::new(), " ".repeat(bars)),
         |share| painter.glyphs.draw_bar(share, bars),
@@ -148,7 +155,7 @@ fn of_device(
         device
             .activity
             .value()
-            .map_or_else(|| ABSENT.to_owned(), |parts| percent(read(parts)))
+            .map_or_else(|| ABSENT.to_owned(), |parts| format_percent(read(parts)))
     };
     let processes = gpu.processes.value().map(|all| {
         all.iter()

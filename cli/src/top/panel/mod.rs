@@ -1,4 +1,4 @@
-//! The parts of the screen, one file each.
+//! The panels of the screen, one per file.
 
 mod activity;
 mod charts;
@@ -18,12 +18,12 @@ mod title;
 use ratatui::layout::Rect;
 
 pub(super) use self::{
-    footer::{footer, notice},
+    footer::{draw_footer, draw_notice},
     gpus::draw_gpus,
-    host_line::host_line,
-    processes::processes,
-    tabs::tabs,
-    title::{banner, silence, title},
+    host_line::draw_host_line,
+    processes::draw_processes,
+    tabs::draw_tabs,
+    title::{draw_banner, draw_title, find_silence_reason},
 };
 use super::{
     model::Model,
@@ -32,19 +32,24 @@ use super::{
     view::View,
 };
 
-/// Draws the selected view, and returns how many of its last lines are empty.
-pub(super) fn view(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) -> u16 {
+/// Draws the selected view, and returns the number of empty lines at its end.
+pub(super) fn draw_view(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    model: &Model,
+    state: &State,
+) -> u16 {
     if area.height == 0 {
         return 0;
     }
-    painter.hit(area, Hit::Middle);
+    painter.add_hit(area, Hit::Middle);
     match state.view {
-        View::Activity => return activity::activity(painter, area, model, state),
-        View::Links => return links::links(painter, area, model, state),
-        View::Events => return events::events(painter, area, model, state),
-        View::Charts => charts::charts(painter, area, model, state),
-        View::Mig => mig::mig(painter, area, model, state),
-        View::Host => host::host(painter, area, model, state),
+        View::Activity => return activity::draw_activity(painter, area, model, state),
+        View::Links => return links::draw_links(painter, area, model, state),
+        View::Events => return events::draw_events(painter, area, model, state),
+        View::Charts => charts::draw_charts(painter, area, model, state),
+        View::Mig => mig::draw_mig(painter, area, model, state),
+        View::Host => host::draw_host(painter, area, model, state),
     }
     0
 }

@@ -1,20 +1,20 @@
-//! The list of processes.
+//! The panel with the list of processes.
 
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
 use crate::describe;
 use crate::top::{
     model::Model,
-    painter::{Hit, Painter, row},
+    painter::{Hit, Painter, row_area},
     processes::{Cells, Column, Filter, Row, Subject},
     state::State,
-    text::{align_left, align_right, cut, printable},
+    text::{align_left, align_right, cut, make_printable},
 };
 
-/// Draws the list, scrolled so that the selection is visible.
-pub(in crate::top) fn processes(
+/// Draws the list, scrolled so that the selected process is visible.
+pub(in crate::top) fn draw_processes(
     painter: &mut Painter<'_>,
     area: Rect,
     model: &Model,
@@ -24,9 +24,9 @@ pub(in crate::top) fn processes(
     if area.height == 0 {
         return;
     }
-    painter.hit(area, Hit::Processes);
+    painter.add_hit(area, Hit::Processes);
     let lines = usize::from(area.height - 1);
-    state.processes.follow(rows, lines);
+    state.processes.scroll_to_selection(rows, lines);
     let view = &state.processes;
     let gutter = if view.tags.is_empty() { 0 } else { 2 };
     let table = Rect {
@@ -41,22 +41,25 @@ pub(in crate::top) fn processes(
         .filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
     let omitted = shown.map(|gpu| gpu.processes_omitted).sum();
     let count = rows.iter().filter(|row| row.key().is_some()).count();
-    headings(painter, row(table, 0), &cells, state, (count, omitted));
+    draw_headings(painter, row_area(table, 0), &cells, state, (count, omitted));
     let searched = Filter::new(&view.search);
     for (place, line) in rows.iter().skip(view.scroll).take(lines).enumerate() {
-        let (place, cells_place) = (row(area, place as u16 + 1), row(table, place as u16 + 1));
-        draw(
+        let (place, cells_place) = (
+            row_area(area, place as u16 + 1),
+            row_area(table, place as u16 + 1),
+        );
+        draw_row(
             painter,
             cells_place,
             line,
             &cells,
             model.now_ms(),
-            !searched.is_empty() && searched.admits(line),
+            !searched.is_empty() && searched.is_match(line),
         );
         if let Some(key) = line.key() {
-            painter.hit(place, Hit::Process(key));
+            painter.add_hit(place, Hit::Process(key));
             if view.is_tagged(key) {
-                painter.text(place.x, place.y, 1, "*", painter.theme.strong);
+                painter.draw_text(place.x, place.y, 1, "*", painter.theme.strong);
             }
             if view.selected == Some(key) {
                 painter.highlight(place, painter.theme.selected);
@@ -66,18 +69,18 @@ pub(in crate::top) fn processes(
     let mut below = area.y + 1 + rows.len().min(lines) as u16;
     let mut note = |text: &str| {
         if below < area.bottom() {
-            painter.text(area.x, below, area.width, text, painter.theme.dim);
+            painter.draw_text(area.x, below, area.width, text, painter.theme.dim);
             below += 1;
         }
     };
     for gpu in model.gpus() {
-        for (place, holders) in describe::unused_allocations(gpu, None) {
+        for (place, holders) in describe::list_unused_allocations(gpu, None) {
             note(&format!(
                 "GPU {place}: allocated to {}, no process",
-                escaped(&holders)
+                escape_untrusted(&holders)
             ));
         }
-        if let Some(text) = describe::unlisted_processes(gpu) {
+        if let Some(text) = describe::format_unlisted_processes(gpu) {
             note(&format!("GPU {}: {text}", gpu.index));
         }
         if let Some(reason) = gpu.processes.absence() {
@@ -92,7 +95,7 @@ pub(in crate::top) fn processes(
             .all(|gpu| gpu.processes.value().is_some())
     {
         if !view.filter.is_empty() {
-            note("no process matches; esc shows all");
+            note("no process matches; press esc to show all");
         } else if view.user.is_some() {
             note("no processes of this user");
         } else if model
@@ -105,9 +108,9 @@ pub(in crate::top) fn processes(
     }
 }
 
-/// Draws the headings. `count` is the number of listed processes and of those that the sample
-/// omits.
-fn headings(
+/// Draws the headings. The last argument contains the number of listed processes and the number of
+/// processes that the sample omits.
+fn draw_headings(
     painter: &mut Painter<'_>,
     area: Rect,
     cells: &Cells,
@@ -136,8 +139,8 @@ fn headings(
         } else {
             painter.theme.dim
         };
-        painter.text(area.x + *at as u16, area.y, *width as u16, &text, style);
-        painter.hit(
+        painter.draw_text(area.x + *at as u16, area.y, *width as u16, &text, style);
+        painter.add_hit(
             Rect {
                 x: area.x + *at as u16,
                 width: *width as u16,
@@ -160,12 +163,11 @@ fn headings(
     let more = if omitted == 0 || view.user.is_some() {
         String::new()
     } else {
-        format!(", {}", describe::more_processes(omitted))
+        format!(", {}", describe::format_omitted_processes(omitted))
     };
-    let user = view
-        .user
-        .as_ref()
-        .map_or_else(String::new, |user| format!("user {}  ", printable(user)));
+    let user = view.user.as_ref().map_or_else(String::new, |user| {
+        format!("user {}  ", make_printable(user))
+    });
     let tags = if view.tags.is_empty() {
         String::new()
     } else {
@@ -183,11 +185,11 @@ fn headings(
         } else {
             painter.theme.notice
         };
-        painter.text_right(area.x, area.y, area.width, &about, style);
+        painter.draw_text_right(area.x, area.y, area.width, &about, style);
     }
 }
 
-fn draw(
+fn draw_row(
     painter: &mut Painter<'_>,
     area: Rect,
     line: &Row<'_>,
@@ -198,15 +200,15 @@ fn draw(
     let is_parent = matches!(line.subject, Subject::Parents(_));
     for (column, at, width) in &cells.0 {
         let text = match (column, line.depth) {
-            (Column::What, 0) => line.what(*width),
+            (Column::What, 0) => line.fit_label(*width),
             (Column::What, depth) => {
                 format!(
                     "{}└ {}",
                     "  ".repeat(depth - 1),
-                    line.what(width.saturating_sub(2 * depth))
+                    line.fit_label(width.saturating_sub(2 * depth))
                 )
             }
-            _ => line.cell(*column, now_ms),
+            _ => line.format_cell(*column, now_ms),
         };
         let text = if column.is_text() {
             align_left(&text, *width)
@@ -216,17 +218,17 @@ fn draw(
         let style = if is_parent {
             painter.theme.dim
         } else {
-            style(painter, *column, &text, is_found)
+            cell_style(painter, *column, &text, is_found)
         };
-        painter.text(area.x + *at as u16, area.y, *width as u16, &text, style);
+        painter.draw_text(area.x + *at as u16, area.y, *width as u16, &text, style);
     }
 }
 
-fn style(painter: &Painter<'_>, column: Column, text: &str, is_found: bool) -> Style {
+fn cell_style(painter: &Painter<'_>, column: Column, text: &str, is_found: bool) -> Style {
     let theme = painter.theme;
     match column {
         Column::What if is_found => theme.found,
-        _ if column.is_nothing(text.trim()) => theme.dim,
+        _ if column.is_uninformative(text.trim()) => theme.dim,
         Column::Memory | Column::Share => theme.memory,
         Column::Sm | Column::MemoryBusy | Column::Encoder | Column::Decoder => theme.utilization,
         Column::Kind | Column::Time | Column::Threads => theme.dim,

@@ -1,4 +1,4 @@
-//! Scrollable lines of text below a fixed heading.
+//! Scrollable lines of text with a fixed heading.
 
 use ratatui::{layout::Rect, style::Style};
 
@@ -10,20 +10,20 @@ use crate::{
     top::painter::Painter,
 };
 
-/// A line as styled pieces.
-pub(super) type Line = Vec<(String, Style)>;
+/// A line of text that consists of styled pieces.
+pub(super) type StyledLine = Vec<(String, Style)>;
 
-/// Returns the heading and the lines of a table.
-pub(super) fn draw_table(
+/// Formats a table, and returns its heading and its lines.
+pub(super) fn format_table(
     painter: &Painter<'_>,
     area: Rect,
     columns: &[Column],
     rows: &[Vec<line::Line<Style>>],
-) -> (Line, Vec<Line>) {
+) -> (StyledLine, Vec<StyledLine>) {
     let (plain, dim) = (painter.theme.plain, painter.theme.dim);
     let columns = Columns::new(columns, rows, Some(area.width.into()));
     let line = |row: &Vec<_>| {
-        let pieces = columns.line_of_pieces(row, plain).into_pieces();
+        let pieces = columns.join_pieces(row, plain).into_pieces();
         pieces
             .into_iter()
             .map(|(style, text)| (text, style))
@@ -33,25 +33,25 @@ pub(super) fn draw_table(
     (vec![(columns.plain_headings(), dim)], lines)
 }
 
-/// Draws as many lines as fit, starting at `scroll`, with the number of hidden lines above and
-/// below. Returns how many lines of the area are empty.
-pub(super) fn scroll_view(
+/// Draws as many lines as fit, starting at `scroll`, and the number of hidden lines above and
+/// below. Returns the number of empty lines in the area.
+pub(super) fn draw_scroll_view(
     painter: &mut Painter<'_>,
     area: Rect,
-    heading: Option<&Line>,
-    lines: &[Line],
+    heading: Option<&StyledLine>,
+    lines: &[StyledLine],
     scroll: usize,
 ) -> u16 {
     let mut area = area;
     if let Some(heading) = heading.filter(|_| area.height > 1) {
-        painter.line(area.x, area.y, area.width, heading);
+        painter.draw_pieces(area.x, area.y, area.width, heading);
         area.y += 1;
         area.height -= 1;
     }
     let room = usize::from(area.height);
     let first = scroll.min(lines.len().saturating_sub(room));
     for (place, line) in lines.iter().skip(first).take(room).enumerate() {
-        painter.line(area.x, area.y + place as u16, area.width, line);
+        painter.draw_pieces(area.x, area.y + place as u16, area.width, line);
     }
     let below = lines.len().saturating_sub(first + room);
     if room > 0 && (first > 0 || below > 0) {
@@ -60,7 +60,7 @@ pub(super) fn scroll_view(
             (above, 0) => format!(" {above} more ▲"),
             (above, below) => format!(" {above} ▲ {below} ▼"),
         };
-        painter.text_right(
+        painter.draw_text_right(
             area.x,
             area.bottom() - 1,
             area.width,

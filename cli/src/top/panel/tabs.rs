@@ -1,4 +1,4 @@
-//! The names of the views, and the subject of the current one.
+//! The tabs with the names of the views, and the subject of the current view.
 
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
@@ -8,11 +8,16 @@ use crate::top::{
     model::Model,
     painter::{Hit, Painter},
     state::State,
-    text::range,
+    text::format_range,
     view::View,
 };
 
-pub(in crate::top) fn tabs(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+pub(in crate::top) fn draw_tabs(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    model: &Model,
+    state: &State,
+) {
     let mut x = area.x;
     for view in View::ALL {
         let title = format!(" {} ", view.title());
@@ -21,8 +26,8 @@ pub(in crate::top) fn tabs(painter: &mut Painter<'_>, area: Rect, model: &Model,
         } else {
             painter.theme.dim
         };
-        let taken = painter.text(x, area.y, area.right().saturating_sub(x), &title, style);
-        painter.hit(
+        let taken = painter.draw_text(x, area.y, area.right().saturating_sub(x), &title, style);
+        painter.add_hit(
             Rect {
                 x,
                 width: taken,
@@ -32,19 +37,19 @@ pub(in crate::top) fn tabs(painter: &mut Painter<'_>, area: Rect, model: &Model,
         );
         x += taken;
     }
-    let about = about(model, state);
+    let about = describe_view(model, state);
     if x + 2 + about.width() as u16 <= area.right() {
-        painter.text_right(area.x, area.y, area.width, &about, painter.theme.dim);
+        painter.draw_text_right(area.x, area.y, area.width, &about, painter.theme.dim);
     }
 }
 
-/// Returns the subject of the view, such as `all GPUs · Utilization · 2 min`.
-fn about(model: &Model, state: &State) -> String {
+/// Describes the subject of the current view, such as `all GPUs · Utilization · 2 min`.
+fn describe_view(model: &Model, state: &State) -> String {
     let gpu = match state.gpu {
         Some(gpu) => format!("GPU {gpu}"),
         None => "all GPUs".to_owned(),
     };
-    let range = range(state.span_ms());
+    let range = format_range(state.span_ms());
     match state.view {
         View::Charts | View::Mig if state.gpu.is_none() && model.gpus().len() > 1 => {
             format!("{gpu} · {} · {range}", METRICS[state.shown_metric()].label)

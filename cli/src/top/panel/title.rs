@@ -1,5 +1,5 @@
-//! The title: the program, the source of the readings, and the time. A banner appears below if
-//! needed.
+//! The title line with the program, the source of the readings, and the time. If needed, a banner
+//! follows below.
 
 use gpumon_probe::model::{Playback, now_ms};
 use gpumon_recording::Player;
@@ -7,25 +7,30 @@ use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    terminal::units::compact_duration,
+    terminal::units::format_compact_duration,
     top::{
         model::{Model, Origin},
         painter::Painter,
         state::State,
-        text::{clock, date_and_clock, printable},
+        text::{format_date_and_time, format_time, make_printable},
     },
 };
 
-pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+pub(in crate::top) fn draw_title(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    model: &Model,
+    state: &State,
+) {
     let (strong, plain, dim) = (painter.theme.strong, painter.theme.plain, painter.theme.dim);
-    let now = clock(model.now_ms());
+    let now = format_time(model.now_ms());
     let age = model
         .sample
         .as_ref()
-        .map(|sample| compact_duration(now_ms().saturating_sub(sample.at_ms)));
+        .map(|sample| format_compact_duration(now_ms().saturating_sub(sample.at_ms)));
     let no_data = age.map_or_else(|| "no data".to_owned(), |age| format!("no data for {age}"));
     let (lamp, state_word, style) = match (model.origin, model.is_stale()) {
-        _ if model.is_recording() && !model.is_stale() => ("", "replay", painter.theme.notice),
+        _ if model.is_recorded() && !model.is_stale() => ("", "replay", painter.theme.notice),
         _ if model.paused => ("", "paused", painter.theme.notice),
         (_, true) => ("● ", no_data.as_str(), painter.theme.alarm),
         (Origin::Server, _) if model.direct.is_some() => {
@@ -36,7 +41,7 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
         (Origin::Driver | Origin::Recording, _) => ("● ", "live", painter.theme.well),
     };
     let interval = match (model.origin, state.interval_ms) {
-        _ if model.is_recording() => String::new(),
+        _ if model.is_recorded() => String::new(),
         (_, ms) if ms % 1000 == 0 => format!("{} s  ", ms / 1000),
         (_, ms) => format!("{ms} ms  "),
     };
@@ -56,12 +61,17 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
     if let Some(known) = &model.inventory {
         if !model.is_simulated() {
             let versions = known.platform.versions();
-            parts.extend(versions.iter().map(|version| (printable(version), plain)));
+            parts.extend(
+                versions
+                    .iter()
+                    .map(|version| (make_printable(version), plain)),
+            );
         }
-        parts.push((models(model), plain));
-        parts.push((printable(&known.hostname), dim));
+        parts.push((format_models(model), plain));
+        parts.push((make_printable(&known.hostname), dim));
     }
-    // Parts that do not fit are omitted whole, the least important, which is last, first.
+    // The parts are in order of importance. From the first part that does not fit, the parts are
+    // omitted.
     let room = area.width.saturating_sub(right_columns + 2);
     let mut x = area.x;
     for (text, style) in parts {
@@ -69,9 +79,9 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
         if x + width > area.x + room {
             break;
         }
-        x += painter.text(x, area.y, width, &text, style) + 2;
+        x += painter.draw_text(x, area.y, width, &text, style) + 2;
     }
-    painter.line(
+    painter.draw_pieces(
         area.right().saturating_sub(right_columns),
         area.y,
         right_columns,
@@ -79,12 +89,12 @@ pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model
     );
 }
 
-/// Returns the GPU models, such as `2 x H200` or `1 x H200 + 1 x L40S`, in order of their first
-/// GPU.
-fn models(model: &Model) -> String {
+/// Returns the GPU models in the order of their first GPU, such as `2 x H200` or `1 x H200 + 1 x
+/// L40S`.
+fn format_models(model: &Model) -> String {
     let mut counts: Vec<(String, u32)> = Vec::new();
     for gpu in model.inventory.iter().flat_map(|known| &known.gpus) {
-        let name = model.name(gpu.index);
+        let name = model.gpu_name(gpu.index);
         match counts.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
             None => counts.push((name, 1)),
@@ -98,7 +108,7 @@ fn models(model: &Model) -> String {
 }
 
 /// Draws the position of a replay, or the reason why no data arrives.
-pub(in crate::top) fn banner(
+pub(in crate::top) fn draw_banner(
     painter: &mut Painter<'_>,
     area: Rect,
     model: &Model,
@@ -108,38 +118,38 @@ pub(in crate::top) fn banner(
         return;
     }
     let Some(player) = player else {
-        if let Some(why) = silence(model) {
+        if let Some(why) = find_silence_reason(model) {
             let theme = painter.theme;
             let style = if model.is_stale() {
                 theme.alarm
             } else {
                 theme.notice
             };
-            painter.text(area.x, area.y, area.width, &printable(&why), style);
+            painter.draw_text(area.x, area.y, area.width, &make_printable(&why), style);
         }
         return;
     };
     if let Some(why) = &model.silent {
-        painter.text(area.x, area.y, area.width, why, painter.theme.alarm);
+        painter.draw_text(area.x, area.y, area.width, why, painter.theme.alarm);
         return;
     }
-    let (now, first, last) = player.times_ms();
+    let (now, first, last) = player.shown_first_and_last_sample_ms();
     let state = match () {
-        () if player.is_over() => "at its end",
+        () if player.is_over() => "ended",
         () if player.is_paused() => "paused",
-        () => "plays",
+        () => "playing",
     };
-    let what = format!("{state}, {} times as fast  ", player.speed());
-    let mut x = area.x + painter.text(area.x, area.y, area.width, &what, painter.theme.notice);
-    let from = format!("{} ", clock(first));
-    x += painter.text(
+    let what = format!("{state}, speed {}x  ", player.playback_speed());
+    let mut x = area.x + painter.draw_text(area.x, area.y, area.width, &what, painter.theme.notice);
+    let from = format!("{} ", format_time(first));
+    x += painter.draw_text(
         x,
         area.y,
         area.right().saturating_sub(x),
         &from,
         painter.theme.dim,
     );
-    let to = format!(" {}  {}", clock(last), date_and_clock(now));
+    let to = format!(" {}  {}", format_time(last), format_date_and_time(now));
     let bar = area.right().saturating_sub(x + to.width() as u16);
     if bar >= 8 {
         let share = if last > first {
@@ -147,29 +157,29 @@ pub(in crate::top) fn banner(
         } else {
             1.0
         };
-        painter.bar(x, area.y, bar, Some(share), painter.theme.plain);
+        painter.draw_bar(x, area.y, bar, Some(share), painter.theme.plain);
     }
-    painter.text_right(area.x, area.y, area.width, &to, painter.theme.dim);
+    painter.draw_text_right(area.x, area.y, area.width, &to, painter.theme.dim);
 }
 
-/// Describes a server's replay.
-fn played(playback: &Playback, at_ms: u64) -> String {
+/// Describes the state of a server's replay.
+fn describe_playback(playback: &Playback, at_ms: u64) -> String {
     let how = match playback {
-        Playback { ended: true, .. } => "at its end".to_owned(),
+        Playback { ended: true, .. } => "ended".to_owned(),
         Playback { paused: true, .. } => "paused".to_owned(),
-        Playback { speed, .. } => format!("{speed} times as fast"),
+        Playback { speed, .. } => format!("speed {speed}x"),
     };
     format!(
         "the server replays a recording of {}, {how}",
-        date_and_clock(at_ms)
+        format_date_and_time(at_ms)
     )
 }
 
-pub(in crate::top) fn silence(model: &Model) -> Option<String> {
+pub(in crate::top) fn find_silence_reason(model: &Model) -> Option<String> {
     let late = || {
         model
-            .late_ms()
-            .map(|late| format!("no new readings for {}", compact_duration(late)))
+            .overdue_age_ms()
+            .map(|late| format!("no new readings for {}", format_compact_duration(late)))
     };
     let waiting = || {
         model
@@ -183,7 +193,7 @@ pub(in crate::top) fn silence(model: &Model) -> Option<String> {
         .or_else(|| {
             model
                 .playback()
-                .map(|playback| played(playback, model.now_ms()))
+                .map(|playback| describe_playback(playback, model.now_ms()))
         })
         .or_else(late)
         .or_else(|| model.direct.clone())

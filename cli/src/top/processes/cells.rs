@@ -1,17 +1,17 @@
-//! The layout of the list's columns.
+//! The layout of the columns in the list of processes.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::{ProcessView, columns::Column, rows::Row};
 use crate::{
-    table::{GOOD_WHAT, SHORTEST_WHAT},
-    terminal::columns::{Part, choose},
+    table::{GOOD_LABEL_WIDTH, MIN_LABEL_WIDTH},
+    terminal::columns::{Part, choose_parts},
 };
 
 const GAP: usize = 2;
-/// The minimum width of a name with its job. Columns that only add detail are omitted until this
-/// much remains.
-const WHAT_WITH_JOB: usize = 28;
+/// The minimum width of a process's name with its job. Columns with additional details are omitted
+/// to leave this width.
+const MIN_LABEL_WIDTH_WITH_JOB: usize = 28;
 
 /// The columns that fit, each with its position and width.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +19,12 @@ pub(in crate::top) struct Cells(pub(in crate::top) Vec<(Column, usize, usize)>);
 
 impl Cells {
     /// Chooses as many of the selected columns as fit. The column with the name of the process
-    /// takes the remaining width. If that is too little, columns without content are omitted first.
+    /// takes the remaining width. If this width is too small, columns without content are omitted
+    /// first.
     pub(in crate::top) fn new(view: &ProcessView, rows: &[Row<'_>], columns: usize) -> Self {
         let places = rows
             .iter()
-            .map(|row| row.place().width())
+            .map(|row| row.device_label().width())
             .max()
             .unwrap_or(0);
         let width = |column: Column| {
@@ -34,21 +35,23 @@ impl Cells {
             }
         };
         let is_empty = |column: Column| {
-            let is_nothing = |row: &Row<'_>| column.is_nothing(&row.cell(column, 0));
+            let is_nothing = |row: &Row<'_>| column.is_uninformative(&row.format_cell(column, 0));
             column != view.sort && !rows.is_empty() && rows.iter().all(is_nothing)
         };
         let has_what = view.columns.contains(&Column::What);
         let part = |column: &Column| {
-            // Columns without a rank are never omitted.
-            let place = Column::LEAST.iter().position(|least| least == column);
-            let rank = place.map_or(0, |place| Column::LEAST.len() - place);
+            // Columns that are not in `OMISSION_ORDER` have rank 0, so they are never omitted.
+            let place = Column::OMISSION_ORDER
+                .iter()
+                .position(|least| least == column);
+            let rank = place.map_or(0, |place| Column::OMISSION_ORDER.len() - place);
             let (rank, rest) = match column {
                 Column::What => return Part::default(),
                 _ if has_what && rank > 0 && is_empty(*column) => {
-                    (rank + Column::LEAST.len(), GOOD_WHAT)
+                    (rank + Column::OMISSION_ORDER.len(), GOOD_LABEL_WIDTH)
                 }
-                _ if column.is_extra() => (rank, WHAT_WITH_JOB),
-                _ => (rank, SHORTEST_WHAT),
+                _ if column.is_extra() => (rank, MIN_LABEL_WIDTH_WITH_JOB),
+                _ => (rank, MIN_LABEL_WIDTH),
             };
             Part {
                 width: width(*column),
@@ -57,7 +60,7 @@ impl Cells {
             }
         };
         let parts: Vec<_> = view.columns.iter().map(part).collect();
-        let fits = choose(&parts, GAP, columns).into_iter();
+        let fits = choose_parts(&parts, GAP, columns).into_iter();
         let fitting = view.columns.iter().zip(fits);
         let fitting: Vec<_> = fitting
             .filter(|(_, fits)| *fits)

@@ -1,4 +1,4 @@
-//! The columns of the list: their names, widths, and contents.
+//! The columns of the list of processes: names, widths, and contents.
 
 use gpumon_probe::model::{Ancestor, ProcessKind, Reading};
 use unicode_width::UnicodeWidthStr;
@@ -6,8 +6,11 @@ use unicode_width::UnicodeWidthStr;
 use super::rows::{Row, Subject};
 use crate::{
     describe,
-    terminal::units::{compact_duration, gib_in_column},
-    top::text::{ABSENT, fitted_what, percent, printable, shown, what},
+    terminal::units::{format_compact_duration, format_gib},
+    top::text::{
+        ABSENT, describe_process, fit_process_description, format_or_dash, format_percent,
+        make_printable,
+    },
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,14 +20,14 @@ pub(crate) enum Column {
     User,
     Kind,
     Memory,
-    /// Share of the GPU's memory.
+    /// Fraction of the GPU's memory that the process uses.
     Share,
     Sm,
-    /// Time in which the process read or wrote device memory.
+    /// Percentage of time in which the process read or wrote device memory.
     MemoryBusy,
     Encoder,
     Decoder,
-    /// Percent of one host CPU.
+    /// CPU usage in percent of one host CPU.
     Cpu,
     /// Host memory in use by the process.
     HostMemory,
@@ -52,8 +55,8 @@ impl Column {
         Self::What,
     ];
 
-    /// The columns to omit from a narrow list, in this order.
-    pub(super) const LEAST: [Self; 12] = [
+    /// The columns that may be omitted if the list is narrow. The first columns are omitted first.
+    pub(super) const OMISSION_ORDER: [Self; 12] = [
         Self::Kind,
         Self::MemoryBusy,
         Self::Share,
@@ -88,7 +91,7 @@ impl Column {
         }
     }
 
-    /// Returns `true` if the column only adds detail to other columns.
+    /// Returns `true` if the column only shows additional details.
     pub(super) fn is_extra(self) -> bool {
         matches!(
             self,
@@ -96,8 +99,8 @@ impl Column {
         )
     }
 
-    /// Returns `true` if a cell of this column contains no more information than an empty one.
-    pub(in crate::top) fn is_nothing(self, cell: &str) -> bool {
+    /// Returns `true` if the cell is as uninformative as an empty cell in this column.
+    pub(in crate::top) fn is_uninformative(self, cell: &str) -> bool {
         match self {
             Self::Kind => matches!(cell, "C" | ""),
             Self::Share
@@ -114,14 +117,14 @@ impl Column {
     }
 
     /// Returns the columns that are shown by default.
-    pub(in crate::top) fn usual() -> Vec<Self> {
+    pub(in crate::top) fn default_columns() -> Vec<Self> {
         Self::ALL
             .into_iter()
             .filter(|column| *column != Self::Threads)
             .collect()
     }
 
-    pub(in crate::top) fn of_id(id: &str) -> Option<Self> {
+    pub(in crate::top) fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|column| column.id() == id)
     }
 
@@ -145,21 +148,22 @@ impl Column {
         }
     }
 
-    /// Returns `true` for columns of text, which are left-aligned. Numbers are right-aligned.
+    /// Returns `true` if the column contains text, which is left-aligned. Numbers are
+    /// right-aligned.
     pub(in crate::top) fn is_text(self) -> bool {
         matches!(self, Self::User | Self::Kind | Self::What)
     }
 
-    /// Returns `true` if the natural order is descending. Names are sorted in ascending order, but
-    /// the largest numbers come first.
-    pub(in crate::top) fn falls_by_nature(self) -> bool {
+    /// Returns `true` if the default order is descending. Names are sorted in ascending order;
+    /// numbers are sorted with the largest first.
+    pub(in crate::top) fn is_descending_by_default(self) -> bool {
         !matches!(
             self,
             Self::Gpu | Self::Pid | Self::User | Self::Kind | Self::What
         )
     }
 
-    /// Returns the width, which is fixed so that nothing moves when a value changes.
+    /// Returns the width of the column. It is fixed, so that nothing moves when a value changes.
     pub(super) fn width(self) -> usize {
         match self {
             Self::Gpu => 3,
@@ -175,14 +179,14 @@ impl Column {
 }
 
 impl Row<'_> {
-    pub(in crate::top) fn cell(&self, column: Column, now_ms: u64) -> String {
+    pub(in crate::top) fn format_cell(&self, column: Column, now_ms: u64) -> String {
         let Subject::Process(process) = &self.subject else {
-            return self.cell_of_parents(column);
+            return self.format_ancestor_cell(column);
         };
         match column {
-            Column::Gpu => self.place(),
+            Column::Gpu => self.device_label(),
             Column::Pid => process.pid.to_string(),
-            Column::User => shown(&process.user, |user| printable(user)),
+            Column::User => format_or_dash(&process.user, |user| make_printable(user)),
             Column::Kind => match process.kind {
                 _ if process.mps => "MPS".to_owned(),
                 ProcessKind::Compute => "C".to_owned(),
@@ -190,48 +194,50 @@ impl Row<'_> {
                 ProcessKind::ComputeAndGraphics => "C+G".to_owned(),
             },
             Column::Memory => match process.memory_bytes.value() {
-                Some(bytes) => format!("{} GiB", gib_in_column(*bytes)),
+                Some(bytes) => format!("{} GiB", format_gib(*bytes)),
                 None => "unknown".to_owned(),
             },
-            Column::Share => self.share().map_or_else(
+            Column::Share => self.memory_share().map_or_else(
                 || ABSENT.to_owned(),
                 |share| format!("{:.0} %", 100.0 * share),
             ),
-            Column::Sm => percent(&process.sm_percent),
-            Column::MemoryBusy => percent(&process.memory_percent),
-            Column::Encoder => percent(&process.encoder_percent),
-            Column::Decoder => percent(&process.decoder_percent),
+            Column::Sm => format_percent(&process.sm_percent),
+            Column::MemoryBusy => format_percent(&process.memory_percent),
+            Column::Encoder => format_percent(&process.encoder_percent),
+            Column::Decoder => format_percent(&process.decoder_percent),
             Column::Cpu => {
                 let percent = self.usage.and_then(|usage| usage.cpu_percent);
                 percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"))
             }
-            Column::HostMemory => shown(&process.host_memory_bytes, |bytes| {
-                format!("{} GiB", gib_in_column(*bytes))
+            Column::HostMemory => format_or_dash(&process.host_memory_bytes, |bytes| {
+                format!("{} GiB", format_gib(*bytes))
             }),
             Column::Threads => self
                 .usage
                 .map_or_else(|| ABSENT.to_owned(), |usage| usage.threads.to_string()),
-            Column::Time => shown(&process.started_ms, |started| {
-                compact_duration(now_ms.saturating_sub(*started))
+            Column::Time => format_or_dash(&process.started_ms, |started| {
+                format_compact_duration(now_ms.saturating_sub(*started))
             }),
-            Column::What => what(process, self.notebook.as_deref())
-                .map_or_else(|| ABSENT.to_owned(), |what| printable(&what)),
+            Column::What => describe_process(process, self.notebook.as_deref())
+                .map_or_else(|| ABSENT.to_owned(), |what| make_printable(&what)),
         }
     }
 
-    /// Returns a description of the row in this many columns.
-    pub(in crate::top) fn what(&self, columns: usize) -> String {
+    /// Describes the row in at most `columns` columns.
+    pub(in crate::top) fn fit_label(&self, columns: usize) -> String {
         match &self.subject {
-            Subject::Process(process) => fitted_what(process, self.notebook.as_deref(), columns)
-                .unwrap_or_else(|| ABSENT.to_owned()),
-            Subject::Parents(line) => line_of(line, columns),
+            Subject::Process(process) => {
+                fit_process_description(process, self.notebook.as_deref(), columns)
+                    .unwrap_or_else(|| ABSENT.to_owned())
+            }
+            Subject::Parents(line) => join_ancestors(line, columns),
         }
     }
 
-    /// Returns the lowercase text of a column that is searched. For a command, this is the whole
-    /// command line, even if it is not shown in full.
-    pub(super) fn searched(&self, column: Column) -> String {
-        let shown = self.cell(column, 0).to_lowercase();
+    /// Returns the lowercase text that is searched in a column. For a command, this is the whole
+    /// command line, including parts that are not visible.
+    pub(super) fn format_searched_text(&self, column: Column) -> String {
+        let shown = self.format_cell(column, 0).to_lowercase();
         match (&self.subject, column) {
             (Subject::Process(process), Column::What) => {
                 let command = process.command.value().map_or("", String::as_str);
@@ -242,25 +248,25 @@ impl Row<'_> {
     }
 
     /// Returns the label of the GPU or MIG device, such as `0` or `0:1`.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn device_label(&self) -> String {
         self.part.map_or_else(
             || self.gpu.to_string(),
-            |part| describe::label(self.gpu, part),
+            |part| describe::format_mig_label(self.gpu, part),
         )
     }
 
-    fn cell_of_parents(&self, column: Column) -> String {
+    fn format_ancestor_cell(&self, column: Column) -> String {
         match (&self.subject, column) {
             (Subject::Parents(line), Column::Pid) => line
                 .last()
                 .map_or_else(String::new, |last| last.pid.to_string()),
-            (Subject::Parents(line), Column::What) => line_of(line, usize::MAX),
+            (Subject::Parents(line), Column::What) => join_ancestors(line, usize::MAX),
             _ => String::new(),
         }
     }
 
     /// Returns the fraction of its GPU's memory that the process uses.
-    pub(super) fn share(&self) -> Option<f64> {
+    pub(super) fn memory_share(&self) -> Option<f64> {
         let Subject::Process(process) = &self.subject else {
             return None;
         };
@@ -269,12 +275,13 @@ impl Row<'_> {
     }
 }
 
-/// Formats ancestors, such as `sshd ─ tmux ─ bash`. If that is too long, the nearest ones are kept.
-fn line_of(parents: &[&Ancestor], columns: usize) -> String {
+/// Joins the names of ancestors, such as `sshd ─ tmux ─ bash`. If the text is too long, only the
+/// nearest ancestors are kept.
+fn join_ancestors(parents: &[&Ancestor], columns: usize) -> String {
     let from = |place: usize| {
         let names = parents[place..]
             .iter()
-            .map(|parent| printable(&parent.name));
+            .map(|parent| make_printable(&parent.name));
         let cut = (place > 0).then(|| "…".to_owned());
         cut.into_iter().chain(names).collect::<Vec<_>>().join(" ─ ")
     };
@@ -285,15 +292,16 @@ fn line_of(parents: &[&Ancestor], columns: usize) -> String {
         .unwrap_or_else(|| from(nearest))
 }
 
-/// Returns the number by which a column is sorted, or `None` if it is absent or the column contains
-/// text.
-pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
+/// Returns the number by which rows are sorted in a column. Returns `None` if the value is absent
+/// or the column contains text.
+pub(super) fn find_sort_value(row: &Row<'_>, column: Column) -> Option<f64> {
     let Subject::Process(process) = &row.subject else {
         return None;
     };
     let of = |reading: &Reading<f64>| reading.value().copied();
     match column {
-        // The MIG devices of a GPU follow the GPU. No board has a hundred.
+        // MIG devices are sorted after their GPU. The divisor is sufficient, because no GPU has 100
+        // MIG devices.
         Column::Gpu => Some(
             f64::from(row.gpu)
                 + row
@@ -302,7 +310,7 @@ pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
         ),
         Column::Pid => Some(f64::from(process.pid)),
         Column::Memory => process.memory_bytes.value().map(|bytes| *bytes as f64),
-        Column::Share => row.share(),
+        Column::Share => row.memory_share(),
         Column::Sm => of(&process.sm_percent),
         Column::MemoryBusy => of(&process.memory_percent),
         Column::Encoder => of(&process.encoder_percent),
@@ -310,7 +318,7 @@ pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
         Column::Cpu => row.usage?.cpu_percent,
         Column::HostMemory => process.host_memory_bytes.value().map(|bytes| *bytes as f64),
         Column::Threads => Some(f64::from(row.usage?.threads)),
-        // The longest time has the earliest start.
+        // The earliest start means the longest time, so the start is negated.
         Column::Time => process.started_ms.value().map(|started| -(*started as f64)),
         Column::User | Column::Kind | Column::What => None,
     }

@@ -1,14 +1,14 @@
-//! The filter of processes by words.
+//! The filter for the list of processes.
 
 use super::{columns::Column, rows::Row};
-use crate::suggest::nearest;
+use crate::suggest::find_nearest;
 
-/// A filter of words that must all occur. A word with a column, such as `user:ana`, must occur in
-/// that column.
+/// A filter that consists of words. A row must match every word. A word with a column name, such as
+/// `user:ana`, must occur in this column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::top) struct Filter {
     pub(in crate::top) text: String,
-    /// The mistake in the filter, if any. The mistaken word is ignored.
+    /// The mistake in the filter, if any. The word with the mistake is ignored.
     pub(in crate::top) mistake: Option<String>,
     terms: Vec<Term>,
 }
@@ -16,12 +16,12 @@ pub(in crate::top) struct Filter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
     column: Option<Column>,
-    /// The word in lowercase.
+    /// The word to search for, in lowercase.
     word: String,
 }
 
-/// The columns searched for a word without a column.
-const SEARCHED: [Column; 3] = [Column::What, Column::User, Column::Pid];
+/// The columns that are searched for a word without a column name.
+const SEARCHED_COLUMNS: [Column; 3] = [Column::What, Column::User, Column::Pid];
 
 impl Filter {
     pub(in crate::top) fn new(text: &str) -> Self {
@@ -42,18 +42,19 @@ impl Filter {
         self.terms.is_empty()
     }
 
-    /// Returns `true` if all words occur in a row. A number must match in full: `gpu:1` is GPU 1
-    /// with its MIG devices, but not GPU 10.
-    pub(in crate::top) fn admits(&self, row: &Row<'_>) -> bool {
+    /// Returns `true` if all words match the row. GPUs and PIDs must match in full: `gpu:1` matches
+    /// GPU 1 and its MIG devices, but not GPU 10.
+    pub(in crate::top) fn is_match(&self, row: &Row<'_>) -> bool {
         self.terms.iter().all(|term| match term.column {
             Some(Column::Gpu) => {
-                row.gpu.to_string() == term.word || row.searched(Column::Gpu) == term.word
+                row.gpu.to_string() == term.word
+                    || row.format_searched_text(Column::Gpu) == term.word
             }
-            Some(Column::Pid) => row.searched(Column::Pid) == term.word,
-            Some(column) => row.searched(column).contains(&term.word),
-            None => SEARCHED
+            Some(Column::Pid) => row.format_searched_text(Column::Pid) == term.word,
+            Some(column) => row.format_searched_text(column).contains(&term.word),
+            None => SEARCHED_COLUMNS
                 .iter()
-                .any(|column| row.searched(*column).contains(&term.word)),
+                .any(|column| row.format_searched_text(*column).contains(&term.word)),
         })
     }
 }
@@ -72,9 +73,9 @@ impl Term {
                 word: text.to_lowercase(),
             });
         };
-        let column = Column::of_id(&name.to_lowercase()).ok_or_else(|| {
+        let column = Column::from_id(&name.to_lowercase()).ok_or_else(|| {
             let known = Column::ALL.map(Column::id);
-            match nearest(name, known) {
+            match find_nearest(name, known) {
                 Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
                 None => format!("unknown column '{name}': use {}", known.join(", ")),
             }

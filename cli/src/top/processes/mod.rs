@@ -1,4 +1,4 @@
-//! The list of processes: its content, order, and selection.
+//! The list of processes: its contents, order, and selection.
 
 mod cells;
 mod columns;
@@ -18,24 +18,24 @@ pub(super) use self::{
 use super::model::Model;
 use crate::shown_processes::ShownProcesses;
 
-/// The identity of one process on one GPU.
+/// The identity of a process on one GPU or MIG device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct ProcessKey {
     pub(super) gpu: u32,
     pub(super) pid: u32,
-    /// The start time, which detects a reused PID.
+    /// The start time of the process, by which a reused PID is detected.
     pub(super) started_ms: Option<u64>,
     pub(super) mig: Option<gpumon_probe::model::MigInstance>,
 }
 
-impl Key {
-    /// Returns the identity of the process, regardless of the GPU.
-    fn process(self) -> (u32, Option<u64>) {
+impl ProcessKey {
+    /// Returns the identity of the process, which is the same on all GPUs.
+    fn process_id(self) -> (u32, Option<u64>) {
         (self.pid, self.started_ms)
     }
 }
 
-/// The settings and the selection of the list.
+/// The settings and the selection of the list of processes.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessView {
     pub(super) sort: Column,
@@ -43,33 +43,37 @@ pub(super) struct ProcessView {
     pub(super) tree: bool,
     pub(super) columns: Vec<Column>,
     pub(super) filter: Filter,
-    /// The user to whose processes the list is limited.
+    /// The user to whose processes the list is limited, if any.
     pub(super) user: Option<String>,
-    /// The processes that may be listed at all.
+    /// The limits on the listed processes that were set on the command line.
     pub(super) shown: ShownProcesses,
     /// The text of the last search.
     pub(super) search: String,
-    pub(super) selected: Option<Key>,
+    pub(super) selected: Option<ProcessKey>,
     pub(super) tags: Vec<(u32, Option<u64>)>,
-    /// The first visible row.
+    /// The index of the first visible row.
     pub(super) scroll: usize,
 }
 
 impl ProcessView {
-    /// Returns the rows in order, for all GPUs or the selected one.
-    pub(super) fn rows<'a>(&self, model: &'a Model, gpu: Option<u32>) -> Vec<Row<'a>> {
-        let mut rows = rows::all(model);
+    /// Returns the sorted rows for all GPUs, or only for the GPU `gpu`.
+    pub(super) fn list_rows<'a>(&self, model: &'a Model, gpu: Option<u32>) -> Vec<Row<'a>> {
+        let mut rows = rows::list_rows(model);
         rows.retain(|row| {
             gpu.is_none_or(|gpu| row.gpu == gpu)
-                && self.is_users(row)
+                && self.belongs_to_user(row)
                 && self.is_shown(row)
-                && self.filter.admits(row)
+                && self.filter.is_match(row)
         });
-        rows::sort(&mut rows, self.sort, self.descending);
-        if self.tree { tree::grow(rows) } else { rows }
+        rows::sort_rows(&mut rows, self.sort, self.descending);
+        if self.tree {
+            tree::arrange_as_tree(rows)
+        } else {
+            rows
+        }
     }
 
-    fn is_users(&self, row: &Row<'_>) -> bool {
+    fn belongs_to_user(&self, row: &Row<'_>) -> bool {
         self.user
             .as_ref()
             .is_none_or(|user| matches!(row.subject, Subject::Process(process) if process.user.value() == Some(user)))
@@ -79,14 +83,14 @@ impl ProcessView {
         matches!(row.subject, Subject::Process(process) if self.shown.is_shown(process))
     }
 
-    /// Returns the position of the selected process.
-    pub(super) fn position(&self, rows: &[Row<'_>]) -> Option<usize> {
+    /// Returns the position of the selected process in `rows`.
+    pub(super) fn selected_position(&self, rows: &[Row<'_>]) -> Option<usize> {
         let selected = self.selected?;
         rows.iter().position(|row| row.key() == Some(selected))
     }
 
-    /// Moves the selection. Without a selection, it starts above the first row.
-    pub(super) fn step(&mut self, rows: &[Row<'_>], by: isize) {
+    /// Moves the selection. If nothing is selected, the movement starts above the first row.
+    pub(super) fn move_selection(&mut self, rows: &[Row<'_>], by: isize) {
         let places: Vec<usize> = (0..rows.len())
             .filter(|place| rows[*place].key().is_some())
             .collect();
@@ -94,7 +98,7 @@ impl ProcessView {
             return;
         };
         let now = self
-            .position(rows)
+            .selected_position(rows)
             .and_then(|place| places.iter().position(|known| *known == place));
         let next = now
             .map_or(-1, usize::cast_signed)
@@ -103,29 +107,36 @@ impl ProcessView {
         self.selected = rows[places[next.cast_unsigned()]].key();
     }
 
-    /// Selects the next process in which `search` occurs, starting from the selected one. Returns
-    /// `false` if there is none.
-    pub(super) fn find(&mut self, rows: &[Row<'_>], forward: bool, or_here: bool) -> bool {
+    /// Selects the next process that matches the search, starting at the selected process. Returns
+    /// `false` if no process matches.
+    pub(super) fn select_next_match(
+        &mut self,
+        rows: &[Row<'_>],
+        forward: bool,
+        or_here: bool,
+    ) -> bool {
         let wanted = Filter::new(&self.search);
         let count = rows.len();
-        let here = self
-            .position(rows)
-            .unwrap_or(if forward { count.saturating_sub(1) } else { 0 });
+        let here = self.selected_position(rows).unwrap_or(if forward {
+            count.saturating_sub(1)
+        } else {
+            0
+        });
         let from = usize::from(!or_here || self.selected.is_none());
         let found =
             (from..=count).map(|by| if forward { here + by } else { here + count - by.min(count) } % count.max(1));
         let found = found
             .filter_map(|place| rows.get(place))
-            .find(|row| row.key().is_some() && wanted.admits(row));
+            .find(|row| row.key().is_some() && wanted.is_match(row));
         if let Some(row) = found {
             self.selected = row.key();
         }
         found.is_some()
     }
 
-    /// Scrolls so that the selection is visible in this many lines.
-    pub(super) fn follow(&mut self, rows: &[Row<'_>], lines: usize) {
-        if let Some(place) = self.position(rows) {
+    /// Scrolls so that the selection is visible if the list has `lines` lines.
+    pub(super) fn scroll_to_selection(&mut self, rows: &[Row<'_>], lines: usize) {
+        if let Some(place) = self.selected_position(rows) {
             self.scroll = self
                 .scroll
                 .min(place)
@@ -141,7 +152,7 @@ impl Default for ProcessView {
             sort: Column::Memory,
             descending: true,
             tree: false,
-            columns: Column::usual(),
+            columns: Column::default_columns(),
             filter: Filter::default(),
             user: None,
             shown: ShownProcesses::default(),

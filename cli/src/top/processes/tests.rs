@@ -1,13 +1,13 @@
-//! Tests of order, filter, search, tree, and selection.
+//! Tests of the list's order, filter, search, tree, and selection.
 
 use gpumon_probe::model::{Ancestor, Owner, Reading};
 
 use super::*;
 use crate::top::testing;
 
-fn model() -> Model {
-    let mut model = testing::model(2);
-    let processes = testing::processes(8);
+fn build_model() -> Model {
+    let mut model = testing::simulated_model(2);
+    let processes = testing::example_processes(8);
     let sample = model.sample.as_mut().unwrap();
     let (first, second) = processes.split_at(4);
     sample.gpus[0].processes = Reading::Now(first.to_vec());
@@ -15,13 +15,15 @@ fn model() -> Model {
     model
 }
 
-fn pids(rows: &[Row<'_>]) -> Vec<String> {
-    rows.iter().map(|row| row.cell(Column::Pid, 0)).collect()
+fn list_pids(rows: &[Row<'_>]) -> Vec<String> {
+    rows.iter()
+        .map(|row| row.format_cell(Column::Pid, 0))
+        .collect()
 }
 
 #[test]
-fn every_column_sorts_in_both_directions_and_what_is_absent_comes_last() {
-    let mut model = model();
+fn absent_values_sort_last_in_both_directions() {
+    let mut model = build_model();
     let absent = Reading::Absent(gpumon_probe::model::Absence::Unknown);
     if let Some(Reading::Now(processes)) = model
         .sample
@@ -37,7 +39,7 @@ fn every_column_sorts_in_both_directions_and_what_is_absent_comes_last() {
                 descending,
                 ..ProcessView::default()
             };
-            pids(&view.rows(&model, None))
+            list_pids(&view.list_rows(&model, None))
         };
         let (rising, falling) = (of(false), of(true));
         assert_eq!(rising.len(), 8);
@@ -59,15 +61,15 @@ fn every_column_sorts_in_both_directions_and_what_is_absent_comes_last() {
         ..ProcessView::default()
     };
     assert_eq!(
-        by_time.rows(&model, None)[0].cell(Column::Pid, 0),
+        by_time.list_rows(&model, None)[0].format_cell(Column::Pid, 0),
         "4000",
         "it runs the longest"
     );
 }
 
 #[test]
-fn a_filter_takes_words_and_columns() {
-    let model = model();
+fn filter_accepts_words_and_columns() {
+    let model = build_model();
     let of = |text: &str| {
         let view = ProcessView {
             filter: Filter::new(text),
@@ -75,7 +77,7 @@ fn a_filter_takes_words_and_columns() {
             descending: false,
             ..ProcessView::default()
         };
-        pids(&view.rows(&model, None))
+        list_pids(&view.list_rows(&model, None))
     };
     assert_eq!(of("TRAIN"), ["4000", "4028"]);
     assert_eq!(of("train user:bob"), ["4028"]);
@@ -86,22 +88,22 @@ fn a_filter_takes_words_and_columns() {
     assert_eq!(of("  ").len(), 8);
     let view = ProcessView::default();
     assert_eq!(
-        view.rows(&model, Some(1)).len(),
+        view.list_rows(&model, Some(1)).len(),
         4,
         "the GPU that the screen is about"
     );
 }
 
 #[test]
-fn a_search_goes_round_from_the_selection_in_both_directions() {
-    let model = model();
+fn search_wraps_around_in_both_directions() {
+    let model = build_model();
     let mut view = ProcessView {
         sort: Column::Pid,
         descending: false,
         search: "vllm".to_owned(),
         ..ProcessView::default()
     };
-    let rows = view.rows(&model, None);
+    let rows = view.list_rows(&model, None);
     let mut found = Vec::new();
     for (forward, or_here) in [
         (true, true),
@@ -110,31 +112,31 @@ fn a_search_goes_round_from_the_selection_in_both_directions() {
         (true, false),
         (false, false),
     ] {
-        assert!(view.find(&rows, forward, or_here));
+        assert!(view.select_next_match(&rows, forward, or_here));
         found.push(view.selected.unwrap().pid);
     }
     assert_eq!(found, [4007, 4007, 4035, 4007, 4035]);
     view.search = "nobody".to_owned();
-    assert!(!view.find(&rows, true, true));
+    assert!(!view.select_next_match(&rows, true, true));
     assert_eq!(view.selected.unwrap().pid, 4035, "it stays where it was");
-    assert!(!view.find(&[], true, false));
+    assert!(!view.select_next_match(&[], true, false));
 }
 
 #[test]
-fn the_selection_stays_with_its_process_and_in_sight() {
-    let mut model = model();
+fn selection_follows_process_and_stays_visible() {
+    let mut model = build_model();
     let mut view = ProcessView {
         sort: Column::Memory,
         ..ProcessView::default()
     };
-    let rows = view.rows(&model, None);
-    view.step(&rows, 1);
-    view.step(&rows, 6);
+    let rows = view.list_rows(&model, None);
+    view.move_selection(&rows, 1);
+    view.move_selection(&rows, 6);
     let selected = view.selected.unwrap();
-    view.follow(&rows, 3);
-    assert_eq!((view.position(&rows), view.scroll), (Some(6), 4));
-    view.step(&rows, 100);
-    assert_eq!(view.position(&rows), Some(7));
+    view.scroll_to_selection(&rows, 3);
+    assert_eq!((view.selected_position(&rows), view.scroll), (Some(6), 4));
+    view.move_selection(&rows, 100);
+    assert_eq!(view.selected_position(&rows), Some(7));
     view.selected = Some(selected);
     if let Some(Reading::Now(processes)) = model
         .sample
@@ -147,10 +149,10 @@ fn the_selection_stays_with_its_process_and_in_sight() {
             .unwrap()
             .memory_bytes = Reading::Now(1 << 40);
     }
-    let rows = view.rows(&model, None);
-    view.follow(&rows, 3);
-    assert_eq!((view.position(&rows), view.scroll), (Some(0), 0));
-    // A process that has reused the PID is a different process.
+    let rows = view.list_rows(&model, None);
+    view.scroll_to_selection(&rows, 3);
+    assert_eq!((view.selected_position(&rows), view.scroll), (Some(0), 0));
+    // A process with a reused PID is a different process.
     if let Some(Reading::Now(processes)) = model
         .sample
         .as_mut()
@@ -162,12 +164,12 @@ fn the_selection_stays_with_its_process_and_in_sight() {
             .unwrap()
             .started_ms = Reading::Now(5);
     }
-    assert_eq!(view.position(&view.rows(&model, None)), None);
+    assert_eq!(view.selected_position(&view.list_rows(&model, None)), None);
 }
 
 #[test]
-fn a_tree_has_the_ancestors_and_those_without_branches_in_one_row() {
-    let mut model = model();
+fn tree_joins_single_ancestors_in_one_row() {
+    let mut model = build_model();
     let ancestors = |pids: &[u32]| {
         let parents = pids
             .iter()
@@ -188,7 +190,7 @@ fn a_tree_has_the_ancestors_and_those_without_branches_in_one_row() {
     {
         processes[0].owner = ancestors(&[900, 800, 100]);
         processes[1].owner = ancestors(&[901, 800, 100]);
-        // The parent of this process uses a GPU itself.
+        // The parent of this process also uses a GPU.
         processes[2].owner = ancestors(&[4000, 900, 800, 100]);
     }
     let view = ProcessView {
@@ -197,10 +199,10 @@ fn a_tree_has_the_ancestors_and_those_without_branches_in_one_row() {
         descending: false,
         ..ProcessView::default()
     };
-    let rows = view.rows(&model, Some(0));
+    let rows = view.list_rows(&model, Some(0));
     let drawn: Vec<(usize, String)> = rows
         .iter()
-        .map(|row| (row.depth, row.cell(Column::Pid, 0)))
+        .map(|row| (row.depth, row.format_cell(Column::Pid, 0)))
         .collect();
     let expected = [
         (0, "800"),
@@ -212,22 +214,25 @@ fn a_tree_has_the_ancestors_and_those_without_branches_in_one_row() {
         (0, "4021"),
     ];
     assert_eq!(drawn, expected.map(|(depth, pid)| (depth, pid.to_owned())));
-    assert_eq!(rows[0].cell(Column::What, 0), "parent100 ─ parent800");
     assert_eq!(
-        [21, 20].map(|columns| rows[0].what(columns)),
+        rows[0].format_cell(Column::What, 0),
+        "parent100 ─ parent800"
+    );
+    assert_eq!(
+        [21, 20].map(|columns| rows[0].fit_label(columns)),
         ["parent100 ─ parent800", "… ─ parent800"]
     );
     assert_eq!(
-        (rows[0].key(), rows[1].cell(Column::What, 0).as_str()),
+        (rows[0].key(), rows[1].format_cell(Column::What, 0).as_str()),
         (None, "parent900")
     );
 }
 
 #[test]
-fn the_columns_that_tell_most_stay_where_it_is_narrow() {
-    let mut model = model();
+fn narrow_list_keeps_most_informative_columns() {
+    let mut model = build_model();
     let view = ProcessView::default();
-    let of = |model: &Model, columns| Cells::new(&view, &view.rows(model, None), columns);
+    let of = |model: &Model, columns| Cells::new(&view, &view.list_rows(model, None), columns);
     for columns in 40..300 {
         let cells = of(&model, columns);
         let end = cells
@@ -252,13 +257,14 @@ fn the_columns_that_tell_most_stay_where_it_is_narrow() {
     for column in [Column::Sm, Column::Memory, Column::Pid, Column::User] {
         assert!(at(&model, 80).contains(&column), "{column:?}");
     }
-    // No process encodes or decodes, and all of them compute, so the width goes to their names.
+    // No process encodes or decodes, and all processes have the type C, so these columns are
+    // omitted in favor of the names.
     for column in [Column::Encoder, Column::Decoder, Column::Kind] {
         assert!(!at(&model, 80).contains(&column), "{column:?}");
     }
     assert_eq!(
         at(&model, 160),
-        Column::usual(),
+        Column::default_columns(),
         "where there is room, they stay"
     );
     if let Some(Reading::Now(processes)) = model
@@ -272,20 +278,20 @@ fn the_columns_that_tell_most_stay_where_it_is_narrow() {
 }
 
 #[test]
-fn an_unknown_column_is_named_and_left_out_of_the_filter() {
+fn unknown_filter_column_is_reported_and_ignored() {
     let filter = Filter::new("usr:x train");
     assert_eq!(
         filter.mistake.as_deref(),
         Some("unknown column 'usr': did you mean 'user'?")
     );
-    let model = model();
+    let model = build_model();
     let view = ProcessView {
         filter,
         sort: Column::Pid,
         descending: false,
         ..ProcessView::default()
     };
-    assert_eq!(pids(&view.rows(&model, None)), ["4000", "4028"]);
+    assert_eq!(list_pids(&view.list_rows(&model, None)), ["4000", "4028"]);
     let far = Filter::new("frobnicate:x").mistake.unwrap();
     assert!(
         far.starts_with("unknown column 'frobnicate': use gpu, pid, user,"),
@@ -297,8 +303,8 @@ fn an_unknown_column_is_named_and_left_out_of_the_filter() {
 }
 
 #[test]
-fn what_runs_in_a_part_stands_at_that_part_and_is_found_with_the_whole_gpu() {
-    let mut model = model();
+fn gpu_filter_includes_processes_of_mig_devices() {
+    let mut model = build_model();
     let part = |index, gpu_instance| gpumon_probe::model::MigDevice {
         index,
         uuid: format!("MIG-{index}"),
@@ -329,9 +335,9 @@ fn what_runs_in_a_part_stands_at_that_part_and_is_found_with_the_whole_gpu() {
             descending: false,
             ..ProcessView::default()
         };
-        view.rows(&model, None)
+        view.list_rows(&model, None)
             .iter()
-            .map(|row| row.cell(Column::Gpu, 0))
+            .map(|row| row.format_cell(Column::Gpu, 0))
             .collect::<Vec<_>>()
     };
     assert_eq!(
@@ -343,8 +349,8 @@ fn what_runs_in_a_part_stands_at_that_part_and_is_found_with_the_whole_gpu() {
 }
 
 #[test]
-fn a_job_is_kept_where_a_command_is_cut_and_all_of_a_command_is_searched() {
-    let mut model = model();
+fn cut_command_keeps_job_and_is_fully_searched() {
+    let mut model = build_model();
     if let Some(Reading::Now(processes)) = model
         .sample
         .as_mut()
@@ -367,11 +373,14 @@ fn a_job_is_kept_where_a_command_is_cut_and_all_of_a_command_is_searched() {
         filter: Filter::new("/home/ana/env"),
         ..ProcessView::default()
     };
-    let rows = view.rows(&model, None);
+    let rows = view.list_rows(&model, None);
     assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0].what(40), "python train.py --bf16 --… (slurm 88123)");
     assert_eq!(
-        rows[0].what(80),
+        rows[0].fit_label(40),
+        "python train.py --bf16 --… (slurm 88123)"
+    );
+    assert_eq!(
+        rows[0].fit_label(80),
         "python train.py --bf16 --lr 0.0001 (slurm 88123)"
     );
 }

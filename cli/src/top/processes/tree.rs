@@ -1,4 +1,4 @@
-//! The tree of processes and their ancestors.
+//! The tree view of processes and their ancestors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,14 +6,14 @@ use gpumon_probe::model::Ancestor;
 
 use super::rows::{Row, Subject};
 
-/// Arranges sorted rows as a tree below their ancestors, such as shells, tmux, and sshd. Siblings
-/// keep their order.
-pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
-    let holders: HashSet<u32> = rows.iter().map(pid_of).collect();
+/// Arranges sorted rows as a tree. Ancestors, such as shells, tmux, and sshd, get additional rows.
+/// Siblings keep their order.
+pub(super) fn arrange_as_tree(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
+    let holders: HashSet<u32> = rows.iter().map(find_pid).collect();
     let mut below: HashMap<Option<u32>, Vec<Node<'_>>> = HashMap::new();
     let mut placed = HashSet::new();
     for row in rows {
-        let line = parents(&row);
+        let line = list_ancestors(&row);
         let above = line.first().map(|parent| parent.pid);
         for (place, parent) in line.iter().enumerate() {
             if !holders.contains(&parent.pid) && placed.insert(parent.pid) {
@@ -35,12 +35,12 @@ pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
             }
         }
         below.entry(above).or_default().push(Node {
-            pid: pid_of(&row),
+            pid: find_pid(&row),
             row,
         });
     }
     let mut grown = Vec::new();
-    hang(None, 0, &mut below, &mut grown);
+    append_children(None, 0, &mut below, &mut grown);
     grown
 }
 
@@ -49,7 +49,7 @@ struct Node<'a> {
     row: Row<'a>,
 }
 
-fn hang<'a>(
+fn append_children<'a>(
     parent: Option<u32>,
     depth: usize,
     below: &mut HashMap<Option<u32>, Vec<Node<'a>>>,
@@ -58,7 +58,7 @@ fn hang<'a>(
     let nodes = below.remove(&parent).unwrap_or_default();
     let mut nodes = nodes.into_iter().peekable();
     while let Some(Node { mut pid, mut row }) = nodes.next() {
-        // Ancestors with a single child that is an ancestor, too, share one row, which leaves more
+        // If the only child of an ancestor is also an ancestor, both share a row, which leaves more
         // room for processes.
         while let (
             Subject::Parents(line),
@@ -80,21 +80,21 @@ fn hang<'a>(
             below.remove(&Some(std::mem::replace(&mut pid, *only)));
         }
         grown.push(Row { depth, ..row });
-        // The children of a process on several GPUs appear below its last row.
+        // The children of a process that has several rows follow its last row.
         if nodes.peek().is_none_or(|next| next.pid != pid) {
-            hang(Some(pid), depth + 1, below, grown);
+            append_children(Some(pid), depth + 1, below, grown);
         }
     }
 }
 
-fn pid_of(row: &Row<'_>) -> u32 {
+fn find_pid(row: &Row<'_>) -> u32 {
     match row.subject {
         Subject::Process(process) => process.pid,
         Subject::Parents(ref line) => line.last().map_or(0, |parent| parent.pid),
     }
 }
 
-fn parents<'a>(row: &Row<'a>) -> &'a [Ancestor] {
+fn list_ancestors<'a>(row: &Row<'a>) -> &'a [Ancestor] {
     match row.subject {
         Subject::Process(process) => process.owner.value().map_or(&[], |owner| &owner.parents),
         Subject::Parents(_) => &[],

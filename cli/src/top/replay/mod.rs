@@ -1,20 +1,20 @@
-//! Conversion of a replay's records into updates of the screen.
+//! Conversion of the records in a replay to updates of the screen.
 
 use std::io;
 
 use gpumon_probe::model::Record;
-use gpumon_recording::Played;
+use gpumon_recording::PlayedItem;
 
 use super::model::Update;
 
-/// Converts replayed records.
+/// Converts replayed records to updates.
 ///
 /// # Errors
-/// Returns an error if reading failed or a record is invalid.
-pub(super) fn updates(played: io::Result<Vec<Played>>) -> io::Result<Vec<Update>> {
+/// Returns an error if reading the recording failed or a record is invalid.
+pub(super) fn convert_records(played: io::Result<Vec<PlayedItem>>) -> io::Result<Vec<Update>> {
     let update = |played| match played {
-        Played::Rewound => Ok(Update::Rewound),
-        Played::Record(text) => {
+        PlayedItem::Rewound => Ok(Update::Rewound),
+        PlayedItem::Record(text) => {
             let record = Record::decode(&text)
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             Ok(Update::Record(Box::new(record)))

@@ -17,15 +17,15 @@ use crate::top::{
 
 const FIRST: u64 = 1_700_000_000_000;
 
-/// Writes a recording with this many samples, one second apart, with details and an event before
-/// every tenth.
-fn recorded(name: &str, samples: u64) -> PathBuf {
+/// Writes a recording with one sample per second. Before every tenth sample, it contains details
+/// and an event.
+fn write_recording(name: &str, samples: u64) -> PathBuf {
     let path = std::env::temp_dir().join(format!(
         "gpumon-replay-{}-{name}.ndjson",
         std::process::id()
     ));
     let mut file = fs::File::create(&path).unwrap();
-    let moment = testing::moment(1);
+    let moment = testing::sample_simulated_gpus(1);
     let mut write =
         |record: &Record| writeln!(file, "{}", serde_json::to_string(record).unwrap()).unwrap();
     write(&Record::Inventory(moment.inventory));
@@ -49,60 +49,69 @@ fn recorded(name: &str, samples: u64) -> PathBuf {
     path
 }
 
-fn model_after(played: Vec<Played>) -> Model {
+fn build_model_after(played: Vec<PlayedItem>) -> Model {
     let mut model = Model::new(Origin::Recording);
-    for update in updates(Ok(played)).unwrap() {
+    for update in convert_records(Ok(played)).unwrap() {
         model.ingest(update);
     }
     model
 }
 
-fn shown(model: &Model) -> u64 {
+fn newest_sample_number(model: &Model) -> u64 {
     model.sample.as_ref().unwrap().seq
 }
 
 #[test]
-fn seeking_brings_the_moment_with_its_past() {
-    let mut player = Player::open(&recorded("seek", 400)).unwrap();
-    let model = model_after(player.seek_to(FIRST + 250_400).unwrap());
-    assert_eq!(shown(&model), 250);
+fn seeking_restores_earlier_history() {
+    let mut player = Player::open(&write_recording("seek", 400)).unwrap();
+    let model = build_model_after(player.seek_to_time(FIRST + 250_400).unwrap());
+    assert_eq!(newest_sample_number(&model), 250);
     assert!(model.inventory.is_some());
     assert_eq!(model.details[0].at_ms, FIRST + 250_000);
     assert_eq!(model.events.len(), 26);
-    let line = model.line(crate::top::history::Line::Gpu(0, 0), 200_000, 200);
+    let line = model.read_line_values(crate::top::history::ChartLine::Gpu(0, 0), 200_000, 200);
     assert_eq!(
         line.iter().filter(|value| value.is_none()).count(),
         0,
         "{line:?}"
     );
-    assert_eq!(player.times_ms(), (FIRST + 250_000, FIRST, FIRST + 399_000));
-    // Times before the beginning or after the end are limited to these.
-    assert_eq!(shown(&model_after(player.skip(-10_000_000).unwrap())), 0);
-    assert_eq!(shown(&model_after(player.skip(10_000_000).unwrap())), 399);
-    assert!(player.is_over() && player.due().is_none());
+    assert_eq!(
+        player.shown_first_and_last_sample_ms(),
+        (FIRST + 250_000, FIRST, FIRST + 399_000)
+    );
+    // Skipping beyond the start or the end stops there.
+    assert_eq!(
+        newest_sample_number(&build_model_after(player.skip(-10_000_000).unwrap())),
+        0
+    );
+    assert_eq!(
+        newest_sample_number(&build_model_after(player.skip(10_000_000).unwrap())),
+        399
+    );
+    assert!(player.is_over() && player.next_due_time().is_none());
 }
 
 #[test]
-fn steps_go_by_one_sample_and_stop_it() {
-    let mut player = Player::open(&recorded("step", 5)).unwrap();
-    let mut model = model_after(player.step(true).unwrap());
+fn step_moves_one_sample_and_pauses() {
+    let mut player = Player::open(&write_recording("step", 5)).unwrap();
+    let mut model = build_model_after(player.step(true).unwrap());
     for expected in [1, 2, 1, 0, 0] {
-        let forward = expected > shown(&model);
-        for update in updates(player.step(forward)).unwrap() {
+        let forward = expected > newest_sample_number(&model);
+        for update in convert_records(player.step(forward)).unwrap() {
             model.ingest(update);
         }
-        assert_eq!(shown(&model), expected);
-        assert!(player.is_paused() && player.due().is_none());
+        assert_eq!(newest_sample_number(&model), expected);
+        assert!(player.is_paused() && player.next_due_time().is_none());
     }
 }
 
 #[test]
-fn it_plays_as_fast_as_it_was_or_at_the_speed_that_is_asked_for() {
-    let mut player = Player::open(&recorded("speed", 100)).unwrap();
+fn replay_runs_at_requested_speed() {
+    let mut player = Player::open(&write_recording("speed", 100)).unwrap();
     let begun = Instant::now();
-    let count = |played: Vec<Played>| {
+    let count = |played: Vec<PlayedItem>| {
         let is_sample = |update: &&Update| matches!(update, Update::Record(record) if matches!(**record, Record::Sample(_)));
-        updates(Ok(played))
+        convert_records(Ok(played))
             .unwrap()
             .iter()
             .filter(is_sample)
@@ -123,7 +132,7 @@ fn it_plays_as_fast_as_it_was_or_at_the_speed_that_is_asked_for() {
     for _ in 0..3 {
         player.change_speed(true);
     }
-    assert!((player.speed() - 10.0).abs() < 1e-9);
+    assert!((player.playback_speed() - 10.0).abs() < 1e-9);
     let now = Instant::now();
     assert_eq!(
         count(player.advance(now + Duration::from_millis(550)).unwrap()),
@@ -132,12 +141,12 @@ fn it_plays_as_fast_as_it_was_or_at_the_speed_that_is_asked_for() {
     for _ in 0..20 {
         player.change_speed(false);
     }
-    assert!((player.speed() - 0.1).abs() < 1e-9);
+    assert!((player.playback_speed() - 0.1).abs() < 1e-9);
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_the_line() {
-    let path = recorded("bad", 3);
+fn invalid_recording_is_refused_with_line() {
+    let path = write_recording("bad", 3);
     let good = fs::read_to_string(&path).unwrap();
     let message = |text: &str| {
         fs::write(&path, text).unwrap();
@@ -151,15 +160,15 @@ fn what_is_no_recording_is_refused_with_the_line() {
     );
     assert!(message("GPU 0\n").unwrap().contains("line 1"));
     assert!(message("").unwrap().contains("no sample"));
-    // A recording cut off within a line can be played up to the line before.
+    // If a recording ends within a line, it can be played up to the previous line.
     assert_eq!(message(&good[..good.len() - 20]), None);
     fs::remove_file(&path).unwrap();
-    assert!(message_of_missing(&path).contains("check the path"));
+    assert!(find_missing_file_message(&path).contains("check the path"));
 }
 
 #[test]
-fn a_recording_of_impossible_times_is_played_to_its_end() {
-    let path = recorded("times", 12);
+fn recording_with_impossible_times_plays_to_end() {
+    let path = write_recording("times", 12);
     let good = fs::read_to_string(&path).unwrap();
     let mut numbers = [u64::MAX, 0, u64::MAX - 1, 1, u64::MAX].into_iter().cycle();
     let lines = good.lines().map(|line| {
@@ -173,30 +182,30 @@ fn a_recording_of_impossible_times_is_played_to_its_end() {
     let mut player = Player::open(&path).unwrap();
     let mut model = Model::new(Origin::Recording);
     while !player.is_over() {
-        for update in updates(player.step(true)).unwrap() {
+        for update in convert_records(player.step(true)).unwrap() {
             model.ingest(update);
         }
-        model.line(crate::top::history::Line::Gpu(0, 0), 3_600_000, 100);
+        model.read_line_values(crate::top::history::ChartLine::Gpu(0, 0), 3_600_000, 100);
         player.change_speed(true);
     }
-    assert_eq!(shown(&model), 11);
+    assert_eq!(newest_sample_number(&model), 11);
     for by_ms in [i64::MAX, i64::MIN, 1] {
         assert!(!player.skip(by_ms).unwrap().is_empty());
     }
 }
 
 #[test]
-fn what_is_quoted_of_a_line_cannot_drive_the_terminal() {
-    let path = recorded("evil", 1);
+fn quoted_line_has_no_control_characters() {
+    let path = write_recording("evil", 1);
     fs::write(&path, r#"{"type":"\u001b]0;pwn\u0007x"}"#).unwrap();
-    let message = message_of_missing(&path);
+    let message = find_missing_file_message(&path);
     assert!(
         message.contains("pwn") && !message.contains(char::is_control),
         "{message:?}"
     );
 }
 
-fn message_of_missing(path: &Path) -> String {
+fn find_missing_file_message(path: &Path) -> String {
     Player::open(path)
         .err()
         .map(|error| error.to_string())

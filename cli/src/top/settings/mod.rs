@@ -1,5 +1,5 @@
-//! The user's settings of the live screen, as command-line options and as keys of the settings
-//! file. They are read at the start, and written to the file only on request.
+//! The settings of the live screen, as command-line options and as keys of the settings file. They
+//! are read at the start, and saved to the file only on request.
 
 mod choices;
 
@@ -8,22 +8,23 @@ use std::{env, path::Path};
 use clap::{ArgAction, FromArgMatches as _};
 
 use self::choices::{
-    columns, glyph_choices, metrics, parse_ranges, themes, views, written_columns, written_metrics,
+    column_parser, default_columns_text, default_metrics_text, glyphs_parser, metric_parser,
+    range_parser, theme_parser, view_parser,
 };
 use super::{
-    metrics::{METRICS, key},
+    metrics::{METRICS, metric_key},
     processes::Column,
     theme::ThemeName,
     view::View,
 };
 use crate::terminal::glyphs::Glyphs;
 use crate::{
-    config::{self, Resolved},
+    config::{self, ResolvedArguments},
     describe::Thresholds,
     grammar,
 };
 
-/// The time ranges of charts, in seconds.
+/// The selectable time ranges of charts, in seconds.
 pub(super) const RANGES_S: [u64; 11] = [
     1,
     10,
@@ -39,9 +40,9 @@ pub(super) const RANGES_S: [u64; 11] = [
 ];
 const DAY_S: u64 = 24 * 3600;
 
-/// The table of the settings file, and the prefix of its environment variables.
+/// The table of the live screen in the settings file, and the prefix of its environment variables.
 const TABLE: &str = "top";
-const VARIABLES: &str = "GPUMON_TOP_";
+const VARIABLE_PREFIX: &str = "GPUMON_TOP_";
 
 /// Settings of the live screen's appearance.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
@@ -52,67 +53,97 @@ pub(crate) struct Settings {
         env = "GPUMON_TOP_THEME",
         value_name = "THEME",
         default_value = ThemeName::Auto.id(),
-        value_parser = themes()
+        value_parser = theme_parser()
     )]
     pub(super) theme: ThemeName,
 
-    /// The sampling interval in milliseconds. Only the command of the live screen has this option.
+    /// The sampling interval in milliseconds. Only `gpumon top` has this option.
     #[arg(skip = 1000_u32)]
     pub(crate) interval_ms: u32,
 
     /// View shown at start
-    #[arg(long, env = "GPUMON_TOP_VIEW", value_name = "VIEW", default_value = View::Charts.id(), value_parser = views())]
+    #[arg(
+        long, env = "GPUMON_TOP_VIEW", value_name = "VIEW", default_value = View::Charts.id(),
+        value_parser = view_parser()
+    )]
     pub(super) view: View,
 
-    /// Column that processes are sorted by
-    #[arg(long, env = "GPUMON_TOP_SORT", value_name = "COLUMN", default_value = Column::Memory.id(), value_parser = columns())]
+    /// Column by which processes are sorted
+    #[arg(
+        long, env = "GPUMON_TOP_SORT", value_name = "COLUMN", default_value = Column::Memory.id(),
+        value_parser = column_parser()
+    )]
     pub(super) sort: Column,
 
     /// Whether the sort order is descending
-    #[arg(long, env = "GPUMON_TOP_DESCENDING", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", default_value = "true", hide_possible_values = true)]
+    #[arg(
+        long, env = "GPUMON_TOP_DESCENDING", action = ArgAction::Set, num_args = 0..=1,
+        require_equals = true, default_missing_value = "true", value_name = "BOOL",
+        default_value = "true", hide_possible_values = true
+    )]
     pub(super) descending: bool,
 
     /// Whether processes are shown as a tree
-    #[arg(long, env = "GPUMON_TOP_TREE", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", default_value = "false", hide_possible_values = true)]
+    #[arg(
+        long, env = "GPUMON_TOP_TREE", action = ArgAction::Set, num_args = 0..=1,
+        require_equals = true, default_missing_value = "true", value_name = "BOOL",
+        default_value = "false", hide_possible_values = true
+    )]
     pub(super) tree: bool,
 
     /// Columns of the process list, comma-separated, in this order
-    #[arg(long, env = "GPUMON_TOP_COLUMNS", value_name = "COLUMNS", value_delimiter = ',', default_value = written_columns(), value_parser = columns())]
+    #[arg(
+        long, env = "GPUMON_TOP_COLUMNS", value_name = "COLUMNS", value_delimiter = ',',
+        default_value = default_columns_text(), value_parser = column_parser()
+    )]
     pub(super) columns: Vec<Column>,
 
     /// Fields that are charted for each GPU, comma-separated
-    #[arg(long, env = "GPUMON_TOP_METRICS", value_name = "FIELDS", value_delimiter = ',', default_value = written_metrics(), value_parser = metrics())]
+    #[arg(
+        long, env = "GPUMON_TOP_METRICS", value_name = "FIELDS", value_delimiter = ',',
+        default_value = default_metrics_text(), value_parser = metric_parser()
+    )]
     pub(super) metrics: Vec<usize>,
 
-    /// Time range of the charts in seconds; more than an hour needs a server
-    #[arg(long, env = "GPUMON_TOP_RANGE_S", value_name = "SECONDS", default_value = "120", value_parser = parse_ranges())]
+    /// Time range of the charts in seconds; more than an hour requires a server
+    #[arg(
+        long, env = "GPUMON_TOP_RANGE_S", value_name = "SECONDS", default_value = "120",
+        value_parser = range_parser()
+    )]
     pub(super) range_s: u64,
 
     /// Characters of the charts; auto follows the capabilities of the terminal
-    // The full path makes `None` a value of the option. With `Option`, clap would make the option
-    // itself optional.
-    #[arg(long, env = "GPUMON_TOP_GLYPHS", value_name = "GLYPHS", default_value = choices::AUTO, value_parser = glyph_choices())]
+    // The full path makes `None` a valid value of the option. With `Option`, clap would make the
+    // option itself optional.
+    #[arg(
+        long, env = "GPUMON_TOP_GLYPHS", value_name = "GLYPHS", default_value = choices::AUTO,
+        value_parser = glyphs_parser()
+    )]
     pub(super) glyphs: std::option::Option<Glyphs>,
 
-    /// Whether the mouse is used; without it, the terminal can select text
-    #[arg(long, env = "GPUMON_TOP_MOUSE", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", default_value = "true", hide_possible_values = true)]
+    /// Whether the mouse is used; if not, the terminal can select text
+    #[arg(
+        long, env = "GPUMON_TOP_MOUSE", action = ArgAction::Set, num_args = 0..=1,
+        require_equals = true, default_missing_value = "true", value_name = "BOOL",
+        default_value = "true", hide_possible_values = true
+    )]
     pub(crate) mouse: bool,
 
     #[command(flatten)]
     pub(super) thresholds: Thresholds,
 }
 
-/// Returns the thresholds of the live screen, which `gpumon` uses, too. `resolved` is the command
-/// line of `gpumon`.
-pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
+/// Returns the thresholds of the live screen, which `gpumon` also uses for its table. `resolved` is
+/// the command line of `gpumon`.
+pub(crate) fn read_thresholds(resolved: &ResolvedArguments) -> Thresholds {
     let is_set = resolved
         .entries
         .iter()
         .any(|entry| entry.key.table == Some(TABLE));
-    let is_set =
-        is_set || env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with(VARIABLES));
+    let is_set = is_set
+        || env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with(VARIABLE_PREFIX));
     if is_set {
-        of_files(resolved.config())
+        read_files(resolved.config())
             .map(|settings| settings.thresholds)
             .unwrap_or_default()
     } else {
@@ -120,23 +151,22 @@ pub(crate) fn thresholds(resolved: &Resolved) -> Thresholds {
     }
 }
 
-/// Returns the settings of files and environment variables, with the program's defaults for the
-/// rest.
-fn of_files(config: Option<&Path>) -> Option<Settings> {
+/// Returns the settings from files and environment variables. Other settings have their defaults.
+fn read_files(config: Option<&Path>) -> Option<Settings> {
     let config = config.map(|path| [std::ffi::OsString::from("--config"), path.into()]);
     let words: Vec<_> = ["gpumon".into(), TABLE.into()]
         .into_iter()
         .chain(config.into_iter().flatten())
         .collect();
-    let resolved = config::resolve(&grammar::command(), &words).ok()?;
+    let resolved = config::resolve_command_line(&grammar::build_command(), &words).ok()?;
     let own = resolved.matches.subcommand_matches(TABLE)?;
     Settings::from_arg_matches(own).ok()
 }
 
 impl Settings {
-    /// Removes repeated entries from all lists.
+    /// Removes duplicate entries from all lists.
     pub(super) fn without_repetitions(mut self) -> Self {
-        fn once<T: PartialEq>(list: Vec<T>) -> Vec<T> {
+        fn remove_repetitions<T: PartialEq>(list: Vec<T>) -> Vec<T> {
             let mut kept = Vec::new();
             for item in list {
                 if !kept.contains(&item) {
@@ -145,17 +175,17 @@ impl Settings {
             }
             kept
         }
-        self.columns = once(self.columns);
-        self.metrics = once(self.metrics);
+        self.columns = remove_repetitions(self.columns);
+        self.metrics = remove_repetitions(self.metrics);
         self
     }
 
-    /// Writes the settings to their table of the file. The rest of the file stays the same.
+    /// Writes the settings to their table in the file `path`. The rest of the file is preserved.
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
-        config::write_table(path, TABLE, &self.written())
+        config::write_table(path, TABLE, &self.to_entries())
     }
 
-    pub(super) fn written(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn to_entries(&self) -> Vec<(&'static str, String)> {
         let quoted = |text: &str| format!("\"{text}\"");
         let list = |words: Vec<&str>| {
             format!(
@@ -180,7 +210,7 @@ impl Settings {
                 list(
                     self.metrics
                         .iter()
-                        .map(|metric| key(METRICS[*metric]))
+                        .map(|metric| metric_key(METRICS[*metric]))
                         .collect(),
                 ),
             ),
@@ -200,7 +230,7 @@ impl Settings {
 
 #[cfg(any(fuzzing, test))]
 impl Default for Settings {
-    /// Returns the program's defaults, regardless of this machine's environment.
+    /// Returns the default settings, regardless of environment variables and files.
     fn default() -> Self {
         let command = <Self as clap::Args>::augment_args(clap::Command::new("gpumon"));
         let command = command.mut_args(|arg| arg.env(clap::builder::Resettable::Reset));
@@ -214,15 +244,15 @@ mod tests {
     use crate::config::Keys;
 
     #[test]
-    fn what_is_written_is_each_key_of_the_table_as_it_is_by_default() {
+    fn default_settings_write_every_key() {
         let keys = Keys::new();
-        let mut written = Settings::default().written();
-        for key in keys.of(Some(TABLE)) {
+        let mut written = Settings::default().to_entries();
+        for key in keys.iter_table(Some(TABLE)) {
             let place = written.iter().position(|(name, _)| *name == key.name());
             let (_, value) =
                 written.remove(place.unwrap_or_else(|| panic!("W writes {}", key.name())));
-            // The interval has no example, because it has no default: a recording has its own
-            // interval.
+            // `interval-ms` has no default, because a recording has its own interval, so its
+            // example differs.
             assert!(
                 value == key.example() || key.name() == "interval-ms",
                 "{}: {value}",
@@ -233,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_listed_twice() {
+    fn repeated_list_entries_are_removed() {
         let settings = Settings {
             columns: vec![Column::Pid, Column::Pid],
             metrics: vec![1, 0, 1],

@@ -1,18 +1,18 @@
-//! The cells of nvidia-smi's CSV.
+//! Parsing of the cells in nvidia-smi's CSV output.
 
 use gpumon_probe::model::{Absence, Reading};
 
 const MIB: u64 = 1 << 20;
 
-/// A cell of a row.
+/// One cell of a CSV row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell<'a>(pub(super) &'a str);
 
 impl<'a> Cell<'a> {
-    /// Returns the text.
+    /// Returns the cell's text.
     ///
     /// # Errors
-    /// Returns the reason if the cell has no value.
+    /// Returns the reason for the absence if the cell contains no value.
     pub(super) fn text(self) -> Result<&'a str, Absence> {
         let text = self.0.trim();
         let told = text
@@ -26,14 +26,15 @@ impl<'a> Cell<'a> {
             "Not Found" => Err(Absence::NotInProc),
             "GPU is lost" | "GPU requires reset" => Err(Absence::GpuLost),
             "" | "ERR!" | "Unknown" | "Unknown Error" => Err(Absence::Unknown),
-            // Other text in brackets from newer drivers is not a value either.
+            // Newer drivers may write other text in brackets, which also means that there is no
+            // value.
             _ if told.len() < text.len() => Err(Absence::Unknown),
             text => Ok(text),
         }
     }
 
-    /// Returns a number without its unit.
-    pub(super) fn number(self) -> Reading<f64> {
+    /// Parses a number, ignoring its unit.
+    pub(super) fn parse_number(self) -> Reading<f64> {
         let number = |text: &str| {
             let number = text
                 .split(' ')
@@ -46,9 +47,8 @@ impl<'a> Cell<'a> {
         self.text().and_then(number).into()
     }
 
-    /// Returns a whole number.
-    pub(super) fn whole(self) -> Reading<u64> {
-        match self.number() {
+    pub(super) fn parse_whole_number(self) -> Reading<u64> {
+        match self.parse_number() {
             Reading::Now(number) if number >= 0.0 && number <= u64::MAX as f64 => {
                 Reading::Now(number as u64)
             }
@@ -57,24 +57,24 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Returns a whole number of at most 32 bits.
-    pub(super) fn small(self) -> Reading<u32> {
-        match self.whole() {
+    /// Parses a whole number of at most 32 bits.
+    pub(super) fn parse_small_number(self) -> Reading<u32> {
+        match self.parse_whole_number() {
             Reading::Now(number) => u32::try_from(number).map_err(|_| Absence::Unknown).into(),
             other => other.map(|_| 0),
         }
     }
 
-    /// Returns an amount of memory in bytes. The cell is in MiB.
-    pub(super) fn mebibytes(self) -> Reading<u64> {
-        match self.whole() {
+    /// Parses an amount of memory in MiB and returns it in bytes.
+    pub(super) fn parse_mebibytes(self) -> Reading<u64> {
+        match self.parse_whole_number() {
             Reading::Now(number) => number.checked_mul(MIB).ok_or(Absence::Unknown).into(),
             other => other,
         }
     }
 
-    /// Returns which of two words the cell contains.
-    pub(super) fn is(self, yes: &str, no: &str) -> Reading<bool> {
+    /// Returns `true` if the cell contains `yes`, and `false` if it contains `no`.
+    pub(super) fn parse_choice(self, yes: &str, no: &str) -> Reading<bool> {
         let truth = |text: &str| match text {
             text if text == yes => Ok(true),
             text if text == no => Ok(false),
@@ -83,8 +83,8 @@ impl<'a> Cell<'a> {
         self.text().and_then(truth).into()
     }
 
-    /// Returns a bit mask such as `0x0000000000000004`.
-    pub(super) fn mask(self) -> Reading<u64> {
+    /// Parses a bit mask such as `0x0000000000000004`.
+    pub(super) fn parse_mask(self) -> Reading<u64> {
         let mask = |text: &str| {
             let digits = text.strip_prefix("0x").ok_or(Absence::Unknown)?;
             u64::from_str_radix(digits, 16).map_err(|_| Absence::Unknown)
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_value_says_why() {
+    fn cell_without_value_has_reason() {
         for (text, reason) in [
             ("[N/A]", Absence::NotSupported),
             ("N/A", Absence::NotSupported),
@@ -118,31 +118,34 @@ mod tests {
             ("1e999", Absence::Unknown),
             ("P0", Absence::Unknown),
         ] {
-            assert_eq!(Cell(text).number(), Reading::Absent(reason), "{text}");
+            assert_eq!(Cell(text).parse_number(), Reading::Absent(reason), "{text}");
         }
     }
 
     #[test]
-    fn values_have_their_units() {
-        assert_eq!(Cell(" 71.15").number(), Reading::Now(71.15));
-        assert_eq!(Cell("71.15 W").number(), Reading::Now(71.15));
-        assert_eq!(Cell("81559").mebibytes(), Reading::Now(81_559 * MIB));
+    fn values_are_converted_to_units() {
+        assert_eq!(Cell(" 71.15").parse_number(), Reading::Now(71.15));
+        assert_eq!(Cell("71.15 W").parse_number(), Reading::Now(71.15));
+        assert_eq!(Cell("81559").parse_mebibytes(), Reading::Now(81_559 * MIB));
         assert_eq!(
-            Cell("99999999999999999").mebibytes(),
+            Cell("99999999999999999").parse_mebibytes(),
             Reading::Absent(Absence::Unknown)
         );
-        assert_eq!(Cell("-1").whole(), Reading::Absent(Absence::Unknown));
         assert_eq!(
-            Cell("4294967296").small(),
+            Cell("-1").parse_whole_number(),
             Reading::Absent(Absence::Unknown)
         );
-        assert_eq!(Cell("0x0000000000000004").mask(), Reading::Now(4));
         assert_eq!(
-            Cell("Enabled").is("Enabled", "Disabled"),
+            Cell("4294967296").parse_small_number(),
+            Reading::Absent(Absence::Unknown)
+        );
+        assert_eq!(Cell("0x0000000000000004").parse_mask(), Reading::Now(4));
+        assert_eq!(
+            Cell("Enabled").parse_choice("Enabled", "Disabled"),
             Reading::Now(true)
         );
         assert_eq!(
-            Cell("Maybe").is("Enabled", "Disabled"),
+            Cell("Maybe").parse_choice("Enabled", "Disabled"),
             Reading::Absent(Absence::Unknown)
         );
     }

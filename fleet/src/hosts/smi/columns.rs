@@ -1,4 +1,4 @@
-//! The queried columns, and their fields in the model.
+//! The columns that are queried from nvidia-smi, and the model's fields that they set.
 
 use gpumon_probe::{
     model::{
@@ -10,16 +10,17 @@ use gpumon_probe::{
 
 use super::cell::Cell;
 
-/// All of nvidia-smi's values for one GPU.
+/// The parsed values of one nvidia-smi row, which describes one GPU.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) gpu: Gpu,
     pub(super) sample: GpuSample,
     pub(super) details: GpuDetails,
-    /// The number of GPUs.
+    /// The number of GPUs in the host.
     pub(super) count: Option<u32>,
     pub(super) driver_version: Reading<String>,
-    /// Values that form one value in the model together.
+    /// The current and pending ECC mode, and the current and pending MIG mode. Each pair is
+    /// combined into one value of the model.
     modes: [Reading<bool>; 4],
     pages: [Reading<u32>; 2],
     pages_pending: Reading<bool>,
@@ -27,217 +28,230 @@ pub(super) struct Row {
     rows_are: [Reading<bool>; 2],
 }
 
-pub(super) type Set = fn(&mut Row, Cell<'_>);
+pub(super) type CellSetter = fn(&mut Row, Cell<'_>);
 
-/// Columns by their names in `nvidia-smi --help-query-gpu`. If older drivers have another name,
-/// both are listed, the newer one last. Drivers that know both give the same value for both.
-pub(super) const COLUMNS: &[(&str, Set)] = &[
+/// The queried columns, by their names in `nvidia-smi --help-query-gpu`. If older drivers use
+/// another name, both names are listed, the newer one last. Drivers that support both names report
+/// the same value for both.
+pub(super) const COLUMNS: &[(&str, CellSetter)] = &[
     ("index", |row, cell| {
-        if let Reading::Now(index) = cell.small() {
+        if let Reading::Now(index) = cell.parse_small_number() {
             row.gpu.index = index;
         }
     }),
     ("count", |row, cell| {
-        row.count = cell.small().value().copied();
+        row.count = cell.parse_small_number().value().copied();
     }),
     ("uuid", |row, cell| {
         row.gpu.uuid = cell.text().ok().map(clean_name);
     }),
-    ("name", |row, cell| row.gpu.name = text(cell)),
-    ("pci.bus_id", |row, cell| row.gpu.pci_bus_id = text(cell)),
-    ("driver_version", |row, cell| {
-        row.driver_version = text(cell);
+    ("name", |row, cell| row.gpu.name = parse_text(cell)),
+    ("pci.bus_id", |row, cell| {
+        row.gpu.pci_bus_id = parse_text(cell);
     }),
-    ("serial", |row, cell| row.gpu.board.serial = text(cell)),
+    ("driver_version", |row, cell| {
+        row.driver_version = parse_text(cell);
+    }),
+    ("serial", |row, cell| {
+        row.gpu.board.serial = parse_text(cell);
+    }),
     ("vbios_version", |row, cell| {
-        row.gpu.board.vbios_version = text(cell);
+        row.gpu.board.vbios_version = parse_text(cell);
     }),
     ("compute_cap", |row, cell| {
-        row.gpu.board.compute_capability = text(cell);
+        row.gpu.board.compute_capability = parse_text(cell);
     }),
     ("pcie.link.gen.max", |row, cell| {
-        row.gpu.board.pcie_max_generation = cell.small();
+        row.gpu.board.pcie_max_generation = cell.parse_small_number();
     }),
     ("pcie.link.width.max", |row, cell| {
-        row.gpu.board.pcie_max_width = cell.small();
+        row.gpu.board.pcie_max_width = cell.parse_small_number();
     }),
     ("clocks.max.graphics", |row, cell| {
-        row.gpu.board.max_clocks.graphics_mhz = cell.small();
+        row.gpu.board.max_clocks.graphics_mhz = cell.parse_small_number();
     }),
     ("clocks.max.sm", |row, cell| {
-        row.gpu.board.max_clocks.sm_mhz = cell.small();
+        row.gpu.board.max_clocks.sm_mhz = cell.parse_small_number();
     }),
     ("clocks.max.memory", |row, cell| {
-        row.gpu.board.max_clocks.memory_mhz = cell.small();
+        row.gpu.board.max_clocks.memory_mhz = cell.parse_small_number();
     }),
     ("power.default_limit", |row, cell| {
-        row.gpu.board.power_limits.default_watts = cell.number();
+        row.gpu.board.power_limits.default_watts = cell.parse_number();
     }),
     ("power.min_limit", |row, cell| {
-        row.gpu.board.power_limits.min_watts = cell.number();
+        row.gpu.board.power_limits.min_watts = cell.parse_number();
     }),
     ("power.max_limit", |row, cell| {
-        row.gpu.board.power_limits.max_watts = cell.number();
+        row.gpu.board.power_limits.max_watts = cell.parse_number();
     }),
     ("utilization.gpu", |row, cell| {
-        row.sample.utilization.gpu_percent = cell.number();
+        row.sample.utilization.gpu_percent = cell.parse_number();
     }),
     ("utilization.memory", |row, cell| {
-        row.sample.utilization.memory_percent = cell.number();
+        row.sample.utilization.memory_percent = cell.parse_number();
     }),
     ("utilization.encoder", |row, cell| {
-        row.sample.utilization.encoder_percent = cell.number();
+        row.sample.utilization.encoder_percent = cell.parse_number();
     }),
     ("utilization.decoder", |row, cell| {
-        row.sample.utilization.decoder_percent = cell.number();
+        row.sample.utilization.decoder_percent = cell.parse_number();
     }),
     ("utilization.jpeg", |row, cell| {
-        row.sample.utilization.jpeg_percent = cell.number();
+        row.sample.utilization.jpeg_percent = cell.parse_number();
     }),
     ("utilization.ofa", |row, cell| {
-        row.sample.utilization.ofa_percent = cell.number();
+        row.sample.utilization.ofa_percent = cell.parse_number();
     }),
     ("memory.total", |row, cell| {
-        row.sample.memory.total_bytes = cell.mebibytes();
+        row.sample.memory.total_bytes = cell.parse_mebibytes();
     }),
     ("memory.reserved", |row, cell| {
-        row.sample.memory.reserved_bytes = cell.mebibytes();
+        row.sample.memory.reserved_bytes = cell.parse_mebibytes();
     }),
     ("memory.used", |row, cell| {
-        row.sample.memory.used_bytes = cell.mebibytes();
+        row.sample.memory.used_bytes = cell.parse_mebibytes();
     }),
     ("memory.free", |row, cell| {
-        row.sample.memory.free_bytes = cell.mebibytes();
+        row.sample.memory.free_bytes = cell.parse_mebibytes();
     }),
     ("power.draw", |row, cell| {
-        row.sample.power.draw_watts = cell.number();
+        row.sample.power.draw_watts = cell.parse_number();
     }),
     ("power.draw.instant", |row, cell| {
-        row.sample.power.instant_watts = cell.number();
+        row.sample.power.instant_watts = cell.parse_number();
     }),
     ("power.draw.average", |row, cell| {
-        row.sample.power.average_watts = cell.number();
+        row.sample.power.average_watts = cell.parse_number();
     }),
     ("enforced.power.limit", |row, cell| {
-        row.sample.power.limit_watts = cell.number();
+        row.sample.power.limit_watts = cell.parse_number();
     }),
     ("temperature.gpu", |row, cell| {
-        row.sample.temperature.gpu_celsius = cell.number();
+        row.sample.temperature.gpu_celsius = cell.parse_number();
     }),
     ("temperature.memory", |row, cell| {
-        row.sample.temperature.memory_celsius = cell.number();
+        row.sample.temperature.memory_celsius = cell.parse_number();
     }),
     ("temperature.gpu.tlimit", |row, cell| {
-        row.sample.temperature.margin_celsius = cell.number();
+        row.sample.temperature.margin_celsius = cell.parse_number();
     }),
     ("clocks.current.graphics", |row, cell| {
-        row.sample.clocks.graphics_mhz = cell.small();
+        row.sample.clocks.graphics_mhz = cell.parse_small_number();
     }),
     ("clocks.current.sm", |row, cell| {
-        row.sample.clocks.sm_mhz = cell.small();
+        row.sample.clocks.sm_mhz = cell.parse_small_number();
     }),
     ("clocks.current.memory", |row, cell| {
-        row.sample.clocks.memory_mhz = cell.small();
+        row.sample.clocks.memory_mhz = cell.parse_small_number();
     }),
     ("clocks.current.video", |row, cell| {
-        row.sample.clocks.video_mhz = cell.small();
+        row.sample.clocks.video_mhz = cell.parse_small_number();
     }),
     ("pstate", |row, cell| {
-        row.sample.performance_state = performance_state(cell);
+        row.sample.performance_state = parse_performance_state(cell);
     }),
     ("clocks_throttle_reasons.active", |row, cell| {
-        row.sample.throttle_reasons = cell.mask().map(ThrottleReason::from_nvml_mask);
+        row.sample.throttle_reasons = cell.parse_mask().map(ThrottleReason::from_nvml_mask);
     }),
     ("clocks_event_reasons.active", |row, cell| {
-        row.sample.throttle_reasons = cell.mask().map(ThrottleReason::from_nvml_mask);
+        row.sample.throttle_reasons = cell.parse_mask().map(ThrottleReason::from_nvml_mask);
     }),
     ("pcie.link.gen.current", |row, cell| {
-        row.sample.pcie.generation = cell.small();
+        row.sample.pcie.generation = cell.parse_small_number();
     }),
     ("pcie.link.gen.gpucurrent", |row, cell| {
-        row.sample.pcie.generation = cell.small();
+        row.sample.pcie.generation = cell.parse_small_number();
     }),
     ("pcie.link.width.current", |row, cell| {
-        row.sample.pcie.width = cell.small();
+        row.sample.pcie.width = cell.parse_small_number();
     }),
     ("fan.speed", |row, cell| {
-        row.sample.fan_percent = cell.number();
+        row.sample.fan_percent = cell.parse_number();
     }),
     ("persistence_mode", |row, cell| {
-        row.details.modes.persistence = enabled(cell);
+        row.details.modes.persistence = parse_enabled(cell);
     }),
     ("accounting.mode", |row, cell| {
-        row.details.modes.accounting = enabled(cell);
+        row.details.modes.accounting = parse_enabled(cell);
     }),
     ("display_active", |row, cell| {
-        row.details.modes.display_active = enabled(cell);
+        row.details.modes.display_active = parse_enabled(cell);
     }),
     ("compute_mode", |row, cell| {
-        row.details.modes.compute = cell.text().and_then(compute_mode).into();
+        row.details.modes.compute = cell.text().and_then(parse_compute_mode).into();
     }),
-    ("ecc.mode.current", |row, cell| row.modes[0] = enabled(cell)),
-    ("ecc.mode.pending", |row, cell| row.modes[1] = enabled(cell)),
-    ("mig.mode.current", |row, cell| row.modes[2] = enabled(cell)),
-    ("mig.mode.pending", |row, cell| row.modes[3] = enabled(cell)),
+    ("ecc.mode.current", |row, cell| {
+        row.modes[0] = parse_enabled(cell);
+    }),
+    ("ecc.mode.pending", |row, cell| {
+        row.modes[1] = parse_enabled(cell);
+    }),
+    ("mig.mode.current", |row, cell| {
+        row.modes[2] = parse_enabled(cell);
+    }),
+    ("mig.mode.pending", |row, cell| {
+        row.modes[3] = parse_enabled(cell);
+    }),
     ("clocks.applications.graphics", |row, cell| {
-        row.details.application_clocks.graphics_mhz = cell.small();
+        row.details.application_clocks.graphics_mhz = cell.parse_small_number();
     }),
     ("clocks.applications.memory", |row, cell| {
-        row.details.application_clocks.memory_mhz = cell.small();
+        row.details.application_clocks.memory_mhz = cell.parse_small_number();
     }),
     ("power.limit", |row, cell| {
-        row.details.requested_power_limit_watts = cell.number();
+        row.details.requested_power_limit_watts = cell.parse_number();
     }),
     ("ecc.errors.corrected.volatile.total", |row, cell| {
-        row.details.ecc.volatile.corrected_total = cell.whole();
+        row.details.ecc.volatile.corrected_total = cell.parse_whole_number();
     }),
     ("ecc.errors.uncorrected.volatile.total", |row, cell| {
-        row.details.ecc.volatile.uncorrected_total = cell.whole();
+        row.details.ecc.volatile.uncorrected_total = cell.parse_whole_number();
     }),
     ("ecc.errors.corrected.aggregate.total", |row, cell| {
-        row.details.ecc.aggregate.corrected_total = cell.whole();
+        row.details.ecc.aggregate.corrected_total = cell.parse_whole_number();
     }),
     ("ecc.errors.uncorrected.aggregate.total", |row, cell| {
-        row.details.ecc.aggregate.uncorrected_total = cell.whole();
+        row.details.ecc.aggregate.uncorrected_total = cell.parse_whole_number();
     }),
     ("retired_pages.single_bit_ecc.count", |row, cell| {
-        row.pages[0] = cell.small();
+        row.pages[0] = cell.parse_small_number();
     }),
     ("retired_pages.double_bit.count", |row, cell| {
-        row.pages[1] = cell.small();
+        row.pages[1] = cell.parse_small_number();
     }),
     ("retired_pages.pending", |row, cell| {
-        row.pages_pending = cell.is("Yes", "No");
+        row.pages_pending = cell.parse_choice("Yes", "No");
     }),
     ("remapped_rows.correctable", |row, cell| {
-        row.rows[0] = cell.small();
+        row.rows[0] = cell.parse_small_number();
     }),
     ("remapped_rows.uncorrectable", |row, cell| {
-        row.rows[1] = cell.small();
+        row.rows[1] = cell.parse_small_number();
     }),
     ("remapped_rows.pending", |row, cell| {
-        row.rows_are[0] = yes(cell);
+        row.rows_are[0] = parse_bool(cell);
     }),
     ("remapped_rows.failure", |row, cell| {
-        row.rows_are[1] = yes(cell);
+        row.rows_are[1] = parse_bool(cell);
     }),
     ("gpu_recovery_action", |row, cell| {
-        row.details.recovery_action = cell.text().and_then(recovery).into();
+        row.details.recovery_action = cell.text().and_then(parse_recovery_action).into();
     }),
 ];
 
 impl Row {
-    /// Parses a line with these columns. Returns `None` if the line is not a row of them.
-    pub(super) fn parse(line: &str, columns: &[Set], at_ms: u64) -> Option<Self> {
+    /// Parses a CSV line with the given columns. Returns `None` if the line does not match them.
+    pub(super) fn parse(line: &str, columns: &[CellSetter], at_ms: u64) -> Option<Self> {
         let cells: Vec<_> = line.split(", ").collect();
         if cells.len() != columns.len() {
             return None;
         }
         let not_told = Absence::NeedsGpumon;
         let mut row = Self {
-            gpu: Gpu::unidentified(u32::MAX, &not_told),
-            sample: GpuSample::absent(0, None, at_ms, Health::Ok, &not_told),
-            details: GpuDetails::absent(0, None, at_ms, &not_told),
+            gpu: Gpu::new_unidentified(u32::MAX, &not_told),
+            sample: GpuSample::new_absent(0, None, at_ms, Health::Ok, &not_told),
+            details: GpuDetails::new_absent(0, None, at_ms, &not_told),
             count: None,
             driver_version: Reading::Absent(Absence::Unknown),
             modes: [const { Reading::Absent(Absence::NeedsGpumon) }; 4],
@@ -249,12 +263,12 @@ impl Row {
         for (set, cell) in columns.iter().zip(cells) {
             set(&mut row, Cell(cell));
         }
-        row.finish();
+        row.combine_values();
         (row.gpu.index != u32::MAX).then_some(row)
     }
 
-    /// Combines values that form one value in the model.
-    fn finish(&mut self) {
+    /// Combines values that come from several columns but form one value in the model.
+    fn combine_values(&mut self) {
         let Self {
             gpu,
             sample,
@@ -295,16 +309,16 @@ impl Row {
     }
 }
 
-fn text(cell: Cell<'_>) -> Reading<String> {
+fn parse_text(cell: Cell<'_>) -> Reading<String> {
     cell.text().map(clean_name).into()
 }
 
-fn enabled(cell: Cell<'_>) -> Reading<bool> {
-    cell.is("Enabled", "Disabled")
+fn parse_enabled(cell: Cell<'_>) -> Reading<bool> {
+    cell.parse_choice("Enabled", "Disabled")
 }
 
-/// Parses a boolean. Drivers write `0`, `1` or `Yes`, `No`.
-fn yes(cell: Cell<'_>) -> Reading<bool> {
+/// Parses a boolean, which drivers write as `0` or `1`, or as `No` or `Yes`.
+fn parse_bool(cell: Cell<'_>) -> Reading<bool> {
     let truth = |text: &str| match text {
         "0" | "No" => Ok(false),
         "1" | "Yes" => Ok(true),
@@ -313,7 +327,7 @@ fn yes(cell: Cell<'_>) -> Reading<bool> {
     cell.text().and_then(truth).into()
 }
 
-fn performance_state(cell: Cell<'_>) -> Reading<u8> {
+fn parse_performance_state(cell: Cell<'_>) -> Reading<u8> {
     let state = |text: &str| {
         let number = text
             .strip_prefix('P')
@@ -323,7 +337,7 @@ fn performance_state(cell: Cell<'_>) -> Reading<u8> {
     cell.text().and_then(state).into()
 }
 
-fn compute_mode(text: &str) -> Result<ComputeMode, Absence> {
+fn parse_compute_mode(text: &str) -> Result<ComputeMode, Absence> {
     match text {
         "Default" => Ok(ComputeMode::Default),
         "Exclusive_Process" => Ok(ComputeMode::ExclusiveProcess),
@@ -332,7 +346,7 @@ fn compute_mode(text: &str) -> Result<ComputeMode, Absence> {
     }
 }
 
-fn recovery(text: &str) -> Result<RecoveryAction, Absence> {
+fn parse_recovery_action(text: &str) -> Result<RecoveryAction, Absence> {
     match text {
         "None" => Ok(RecoveryAction::None),
         "Reset" => Ok(RecoveryAction::GpuReset),

@@ -5,56 +5,56 @@ use std::{collections::BTreeMap, time::Duration};
 use gpumon_probe::{
     model::{
         Absence, Driver, Event, EventKind, GpuRef, HostSample, Inventory, Platform, Reading,
-        Record, Sample, Vendor, normal_bus_id,
+        Record, Sample, Vendor, normalize_bus_id,
     },
     owner::{clean_line, clean_name},
 };
 
 use super::{
-    columns::{COLUMNS, Row, Set},
-    gpu::{Failure, GpuState},
+    columns::{COLUMNS, CellSetter, Row},
+    gpu::{GpuFailure, GpuState},
     processes::Processes,
 };
 
-/// The maximum number of GPUs, more than any machine has.
-const MOST_GPUS: usize = 64;
+/// The maximum number of GPUs per host. No machine has more.
+const MAX_GPUS: usize = 64;
 
-/// The interval between details, in milliseconds, the same as that of gpumon.
+/// The interval between GPU details, in milliseconds, as in gpumon itself.
 const DETAILS_MS: u64 = 10_000;
 
-/// The time without a row after which a round of rows is complete, in milliseconds.
+/// A round of rows is complete after this time without a new row, in milliseconds.
 const ROUND_MS: u64 = 400;
 
-/// The number of intervals without a row after which nvidia-smi counts as hung in the driver.
-const PATIENCE: u64 = 3;
+/// nvidia-smi counts as hung in the driver after this many intervals without a row.
+const MAX_MISSED_INTERVALS: u64 = 3;
 
-/// A converter of nvidia-smi's output on one host.
+/// A converter of one host's nvidia-smi output into records.
 pub struct Converter {
     interval_ms: u64,
     hostname: String,
-    columns: Vec<Set>,
+    columns: Vec<CellSetter>,
     gpus: BTreeMap<u32, GpuState>,
     processes: Processes,
     driver_version: Reading<String>,
-    /// The rows since the last sample.
+    /// The rows that have arrived since the last sample.
     round: Vec<Row>,
-    /// The time of the last row.
+    /// The arrival time of the last row, in milliseconds since 1970.
     round_ms: u64,
-    /// The time of the last sample.
+    /// The time of the last sample, in milliseconds since 1970.
     sampled_ms: u64,
     details_ms: u64,
     seq: u64,
     /// Whether the inventory has changed since it was last sent.
     inventory_changed: bool,
-    /// The GPU that is queried separately: its position and bus id.
+    /// The position and PCI bus id of the GPU that is being queried separately, if any.
     asked: Option<(u32, String)>,
     asked_count: u32,
-    /// The last message of nvidia-smi that is not a row.
+    /// The last line from nvidia-smi that was a message rather than a row.
     message: Option<String>,
 }
 
 impl Converter {
-    /// Creates a converter for the host of this name, with rows at this interval.
+    /// Creates a converter for the host `hostname`, with rows every `interval`.
     pub fn new(hostname: &str, interval: Duration) -> Self {
         Self {
             interval_ms: (interval.as_millis() as u64).max(1000),
@@ -75,25 +75,25 @@ impl Converter {
         }
     }
 
-    /// Processes a line, and returns the resulting records.
+    /// Processes one line of output and returns the resulting records.
     ///
     /// # Errors
     /// Returns nvidia-smi's message if no GPU can be read.
-    pub fn line(&mut self, line: &str, now_ms: u64) -> Result<Vec<Record>, String> {
+    pub fn handle_line(&mut self, line: &str, now_ms: u64) -> Result<Vec<Record>, String> {
         if let Some(told) = line.strip_prefix('#') {
-            return self.marker(told, now_ms);
+            return self.handle_marker(told, now_ms);
         }
         let Some(row) = Row::parse(line, &self.columns, now_ms) else {
-            self.on_message(line, now_ms);
+            self.handle_message(line, now_ms);
             return Ok(Vec::new());
         };
         let index = row.gpu.index;
         let mut records = Vec::new();
         if self.round.iter().any(|known| known.gpu.index == index) {
-            records = self.sample(now_ms);
+            records = self.take_records(now_ms);
         }
-        if self.round.len() < MOST_GPUS
-            && (self.gpus.len() < MOST_GPUS || self.gpus.contains_key(&index))
+        if self.round.len() < MAX_GPUS
+            && (self.gpus.len() < MAX_GPUS || self.gpus.contains_key(&index))
         {
             let is_last = row
                 .count
@@ -101,30 +101,30 @@ impl Converter {
             self.round.push(row);
             self.round_ms = now_ms;
             if is_last && self.asked.is_none() {
-                records.extend(self.sample(now_ms));
+                records.extend(self.take_records(now_ms));
             }
         }
         Ok(records)
     }
 
-    /// Returns the records that depend on time alone: for a complete round of rows, or for rows
-    /// that are overdue.
+    /// Returns the records that become due as time passes: those of a completed round of rows, or
+    /// those that report overdue rows.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Record> {
         let round_ended =
             !self.round.is_empty() && now_ms.saturating_sub(self.round_ms) >= ROUND_MS;
         let silent =
             now_ms.saturating_sub(self.sampled_ms.max(self.round_ms)) >= self.patience_ms();
         if (round_ended && self.asked.is_none()) || (silent && !self.gpus.is_empty()) {
-            return self.sample(now_ms);
+            return self.take_records(now_ms);
         }
         Vec::new()
     }
 
     fn patience_ms(&self) -> u64 {
-        self.interval_ms * PATIENCE
+        self.interval_ms * MAX_MISSED_INTERVALS
     }
 
-    fn marker(&mut self, told: &str, now_ms: u64) -> Result<Vec<Record>, String> {
+    fn handle_marker(&mut self, told: &str, now_ms: u64) -> Result<Vec<Record>, String> {
         let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
         match word {
             "fields" => {
@@ -136,48 +136,48 @@ impl Converter {
                 };
                 self.columns = rest.split(',').filter_map(set).collect();
             }
-            "process" => self.processes.add(rest),
+            "process" => self.processes.add_process(rest),
             "user" => self.processes.add_user(rest),
-            "processes" => self.processes.end(rest.trim() == "0", now_ms),
+            "processes" => self.processes.complete_list(rest.trim() == "0", now_ms),
             "ended" => self.asked_count = 0,
             "gpu" => {
                 self.asked = Some((
                     self.asked_count,
-                    normal_bus_id(rest.trim()).unwrap_or_default(),
+                    normalize_bus_id(rest.trim()).unwrap_or_default(),
                 ));
                 self.asked_count += 1;
             }
             "asked" => {
                 self.asked = None;
                 if self.gpus.is_empty() && self.round.is_empty() {
-                    let silent = || "nvidia-smi there ended without a word".to_owned();
+                    let silent = || "nvidia-smi ended there without a message".to_owned();
                     return Err(self.message.take().unwrap_or_else(silent));
                 }
-                return Ok(self.sample(now_ms));
+                return Ok(self.take_records(now_ms));
             }
-            // A newer remote command may send other markers.
+            // Markers of newer remote commands are ignored.
             _ => {}
         }
         Ok(Vec::new())
     }
 
-    /// Processes a message of nvidia-smi about one GPU or all of them.
-    fn on_message(&mut self, line: &str, now_ms: u64) {
+    /// Processes a message from nvidia-smi, which may concern one GPU or all of them.
+    fn handle_message(&mut self, line: &str, now_ms: u64) {
         let line = line.trim();
         if line.is_empty() {
             return;
         }
         let failure = if line.to_ascii_lowercase().contains("lost") {
-            Failure::Lost
+            GpuFailure::Lost
         } else {
-            Failure::Unreadable
+            GpuFailure::Unreadable
         };
         let words = line
             .split([' ', ','])
             .map(|word| word.trim_start_matches("GPU").trim_end_matches([':', '.']));
         let named = words
             .filter(|word| word.contains(':'))
-            .find_map(normal_bus_id);
+            .find_map(normalize_bus_id);
         let asked = self
             .asked
             .as_ref()
@@ -188,20 +188,20 @@ impl Converter {
                     .gpu
                     .pci_bus_id
                     .value()
-                    .and_then(|known| normal_bus_id(known))
+                    .and_then(|known| normalize_bus_id(known))
                     .as_ref()
                     == Some(&bus_id)
             };
             if let Some(state) = self.gpus.values_mut().find(is_it) {
-                state.fail(failure);
+                state.set_failure(failure);
             } else if let Some(place) = place.filter(|place| !self.gpus.contains_key(place))
-                && self.gpus.len() < MOST_GPUS
+                && self.gpus.len() < MAX_GPUS
                 && !self.round.iter().any(|row| row.gpu.index == place)
             {
-                // The GPU has never been read. Its index is its position, because GPUs are ordered
-                // by bus id everywhere.
-                let mut state = GpuState::unknown(place, Some(bus_id), now_ms);
-                state.fail(failure);
+                // The GPU has never been read, so its index is unknown. The driver orders GPUs by
+                // bus id, so the index equals the position.
+                let mut state = GpuState::new_unread(place, Some(bus_id), now_ms);
+                state.set_failure(failure);
                 self.gpus.insert(place, state);
                 self.inventory_changed = true;
             }
@@ -209,28 +209,28 @@ impl Converter {
         self.message = Some(clean_line(line));
     }
 
-    /// Returns the records to send: an inventory if it has changed, details from time to time,
-    /// events, and the sample.
-    fn sample(&mut self, now_ms: u64) -> Vec<Record> {
+    /// Returns the records to send: the inventory if it has changed, the details if they are due,
+    /// events, and a sample.
+    fn take_records(&mut self, now_ms: u64) -> Vec<Record> {
         for row in std::mem::take(&mut self.round) {
             if row.driver_version.value().is_some() && self.driver_version != row.driver_version {
                 self.driver_version = row.driver_version.clone();
                 self.inventory_changed = true;
             }
             let index = row.gpu.index;
-            if self.gpus.len() == MOST_GPUS && !self.gpus.contains_key(&index) {
+            if self.gpus.len() == MAX_GPUS && !self.gpus.contains_key(&index) {
                 continue;
             }
             let state = self
                 .gpus
                 .entry(index)
-                .or_insert_with(|| GpuState::unknown(index, None, now_ms));
+                .or_insert_with(|| GpuState::new_unread(index, None, now_ms));
             self.inventory_changed |= state.ingest(row, now_ms);
         }
         self.sampled_ms = now_ms;
         let mut records = Vec::new();
         if std::mem::take(&mut self.inventory_changed) {
-            records.push(Record::Inventory(self.inventory(now_ms)));
+            records.push(Record::Inventory(self.build_inventory(now_ms)));
         }
         if now_ms.saturating_sub(self.details_ms) >= DETAILS_MS {
             self.details_ms = now_ms;
@@ -245,13 +245,13 @@ impl Converter {
         let patience_ms = self.patience_ms() - 1;
         let (mut gpus, mut events) = (Vec::new(), Vec::new());
         for state in self.gpus.values_mut() {
-            let processes = self.processes.of(state.gpu.uuid.as_deref());
-            let (sample, began) = state.compose(processes, patience_ms, now_ms);
+            let processes = self.processes.find_by_gpu(state.gpu.uuid.as_deref());
+            let (sample, began) = state.build_sample(processes, patience_ms, now_ms);
             gpus.push(sample);
             events.push(began);
         }
         for (number, state) in self.gpus.values_mut().enumerate() {
-            events[number].extend(state.conditions(&mut gpus, number, now_ms));
+            events[number].extend(state.update_conditions(&mut gpus, number, now_ms));
         }
         let of = |gpu: &GpuRef, what: EventKind| {
             Record::Event(Event {
@@ -267,7 +267,7 @@ impl Converter {
             };
             records.extend(events.into_iter().map(|what| of(&gpu, what)));
         }
-        let host = HostSample::absent(now_ms, &Absence::NeedsGpumon);
+        let host = HostSample::new_absent(now_ms, &Absence::NeedsGpumon);
         let interval_ms = self.interval_ms as u32;
         records.push(Record::Sample(Sample {
             seq: self.seq,
@@ -280,7 +280,7 @@ impl Converter {
         records
     }
 
-    fn inventory(&self, now_ms: u64) -> Inventory {
+    fn build_inventory(&self, now_ms: u64) -> Inventory {
         Inventory {
             at_ms: now_ms,
             hostname: self.hostname.clone(),

@@ -1,4 +1,4 @@
-//! The state of one GPU between two rows.
+//! The state of one GPU, kept from one nvidia-smi row to the next.
 
 use gpumon_probe::{
     derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker, sanity_check},
@@ -7,9 +7,9 @@ use gpumon_probe::{
 
 use super::columns::Row;
 
-/// The reasons why a GPU has no row.
+/// The reasons why nvidia-smi prints no row for a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum GpuFailure {
     /// The GPU has fallen off the bus.
     Lost,
     /// nvidia-smi cannot read the GPU.
@@ -20,28 +20,29 @@ pub(super) struct GpuState {
     pub(super) gpu: Gpu,
     last: GpuSample,
     details: Option<GpuDetails>,
-    failure: Option<Failure>,
+    failure: Option<GpuFailure>,
     /// The time of the last row, in milliseconds since 1970.
     told_ms: u64,
     shown: Health,
     conditions: ConditionTracker,
     processes: ProcessTracker,
-    /// The time of the list of processes from which events were last derived.
+    /// The time of the process list from which events were last derived, in milliseconds since
+    /// 1970.
     processes_ms: u64,
     ecc: EccTracker,
     events: Vec<EventKind>,
 }
 
 impl GpuState {
-    /// Returns the state of a GPU that has never been read.
-    pub(super) fn unknown(index: u32, pci_bus_id: Option<String>, now_ms: u64) -> Self {
+    /// Creates the state of a GPU that has never been read.
+    pub(super) fn new_unread(index: u32, pci_bus_id: Option<String>, now_ms: u64) -> Self {
         let unknown = Absence::NoAnswer;
         Self {
             gpu: Gpu {
                 pci_bus_id: pci_bus_id.ok_or(unknown.clone()).into(),
-                ..Gpu::unidentified(index, &unknown)
+                ..Gpu::new_unidentified(index, &unknown)
             },
-            last: GpuSample::absent(index, None, now_ms, Health::Ok, &unknown),
+            last: GpuSample::new_absent(index, None, now_ms, Health::Ok, &unknown),
             details: None,
             failure: None,
             told_ms: now_ms,
@@ -54,8 +55,7 @@ impl GpuState {
         }
     }
 
-    /// Updates the state from a row. Returns `true` if the inventory has changed: it is another
-    /// GPU, or more is known about it.
+    /// Updates the state from a new row. Returns `true` if the GPU's inventory data has changed.
     pub(super) fn ingest(&mut self, row: Row, now_ms: u64) -> bool {
         let Row {
             gpu,
@@ -66,7 +66,7 @@ impl GpuState {
         self.told_ms = now_ms;
         let is_lost = |reading: &Reading<u64>| reading.absence() == Some(&Absence::GpuLost);
         if is_lost(&sample.memory.total_bytes) && is_lost(&sample.memory.used_bytes) {
-            self.fail(Failure::Lost);
+            self.set_failure(GpuFailure::Lost);
             return false;
         }
         self.failure = None;
@@ -79,19 +79,19 @@ impl GpuState {
         is_new
     }
 
-    /// Marks the GPU as unreadable or lost, as nvidia-smi has reported.
-    pub(super) fn fail(&mut self, failure: Failure) {
+    /// Records that nvidia-smi cannot read the GPU or has reported it as lost.
+    pub(super) fn set_failure(&mut self, failure: GpuFailure) {
         self.failure = Some(failure);
     }
 
-    /// Returns the slowly changing details, if they have been read.
+    /// Returns the slowly changing details, if they have been read at least once.
     pub(super) fn details(&self) -> Option<&GpuDetails> {
         self.details.as_ref().filter(|_| self.failure.is_none())
     }
 
-    /// Returns the sample of the GPU without its conditions, and its events. The GPU counts as hung
-    /// if it has had no row for longer than `patience_ms`.
-    pub(super) fn compose(
+    /// Returns the GPU's sample without its conditions, and its events. The GPU counts as hung if
+    /// its last row is older than `patience_ms`.
+    pub(super) fn build_sample(
         &mut self,
         (processes_ms, processes): (u64, Reading<Vec<Process>>),
         patience_ms: u64,
@@ -99,15 +99,15 @@ impl GpuState {
     ) -> (GpuSample, Vec<EventKind>) {
         let since_ms = now_ms;
         let mut sample = match self.failure {
-            Some(Failure::Lost) => {
+            Some(GpuFailure::Lost) => {
                 let since_ms = if let Health::Lost { since_ms } = self.shown {
                     since_ms
                 } else {
                     since_ms
                 };
-                self.absent(Health::Lost { since_ms }, &Absence::GpuLost, now_ms)
+                self.build_absent_sample(Health::Lost { since_ms }, &Absence::GpuLost, now_ms)
             }
-            Some(Failure::Unreadable) => {
+            Some(GpuFailure::Unreadable) => {
                 let since_ms = if let Health::Failed { since_ms, .. } = self.shown {
                     since_ms
                 } else {
@@ -116,7 +116,7 @@ impl GpuState {
                 let reason = Absence::Unknown;
                 let meaning = "nvidia-smi cannot read it".to_owned();
                 let advice = "run `nvidia-smi -q` on that machine".to_owned();
-                self.absent(
+                self.build_absent_sample(
                     Health::Failed {
                         since_ms,
                         reason: reason.clone(),
@@ -139,7 +139,7 @@ impl GpuState {
                     self.events
                         .extend(self.processes.update(&processes, Vec::new()));
                 }
-                sample.processes = processes.dated(processes_ms);
+                sample.processes = processes.with_time(processes_ms);
                 sample
             }
         };
@@ -152,9 +152,9 @@ impl GpuState {
         (sample, events)
     }
 
-    /// Sets the conditions of the GPU, where `samples` are those of all GPUs, and returns which
-    /// conditions have started and ended.
-    pub(super) fn conditions(
+    /// Updates the GPU's conditions and returns those that have started or ended. `samples` are the
+    /// samples of all GPUs.
+    pub(super) fn update_conditions(
         &mut self,
         samples: &mut [GpuSample],
         number: usize,
@@ -169,9 +169,9 @@ impl GpuState {
         )
     }
 
-    /// Returns a sample without readings except for the total memory.
-    fn absent(&self, health: Health, reason: &Absence, now_ms: u64) -> GpuSample {
-        let mut sample = GpuSample::absent(
+    /// Returns a sample whose readings are all absent, except for the total memory.
+    fn build_absent_sample(&self, health: Health, reason: &Absence, now_ms: u64) -> GpuSample {
+        let mut sample = GpuSample::new_absent(
             self.gpu.index,
             self.gpu.uuid.clone(),
             now_ms,
@@ -179,7 +179,12 @@ impl GpuState {
             reason,
         );
         if self.last.memory.total_bytes.value().is_some() {
-            sample.memory.total_bytes = self.last.memory.total_bytes.clone().dated(self.last.at_ms);
+            sample.memory.total_bytes = self
+                .last
+                .memory
+                .total_bytes
+                .clone()
+                .with_time(self.last.at_ms);
         }
         sample
     }

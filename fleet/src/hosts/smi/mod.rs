@@ -1,8 +1,8 @@
-//! Conversion of nvidia-smi's CSV into records, for hosts without gpumon.
+//! Conversion of nvidia-smi's CSV output into records, for hosts without gpumon.
 //!
-//! [`columns`] lists the queried fields, [`cell`] parses values, and [`processes`] lists processes.
-//! [`gpu`] keeps the state of a GPU between two rows, and [`Converter`] converts lines into
-//! records. Values that CSV lacks are absent, with the reason.
+//! [`columns`] lists the queried fields, [`cell`] parses values, and [`processes`] parses process
+//! lists. [`gpu`] keeps a GPU's state from one row to the next, and [`Converter`] converts lines
+//! into records. Values that nvidia-smi's CSV does not contain are absent, with the reason.
 
 mod cell;
 mod columns;
@@ -14,8 +14,8 @@ mod tests;
 
 pub use converter::Converter;
 
-/// Returns the fields for `--query-gpu`. The remote command omits those that the driver does not
-/// know.
-pub(super) fn fields() -> Vec<&'static str> {
+/// Returns the field names for `--query-gpu`. The remote command omits those that the host's driver
+/// does not support.
+pub(super) fn list_query_fields() -> Vec<&'static str> {
     columns::COLUMNS.iter().map(|(name, _)| *name).collect()
 }

@@ -1,4 +1,4 @@
-//! The processes on the GPUs of a host.
+//! The processes on a host's GPUs.
 
 use std::collections::BTreeMap;
 
@@ -9,50 +9,51 @@ use gpumon_probe::{
 
 use super::cell::Cell;
 
-/// The maximum number of processes of a host.
-const MOST: usize = 1000;
+/// The maximum number of processes per host.
+const MAX_PROCESSES: usize = 1000;
 
-/// The last list of processes on all GPUs of a host.
+/// The latest process list of a host, covering all its GPUs.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    /// The processes of the list that is being received.
+    /// The processes of the list that is currently being received, each with its GPU's UUID.
     new: Vec<(String, Process)>,
-    /// The user of each process, and the time since its start in seconds.
+    /// The user of each PID, and how long ago the process started, in seconds.
     users: BTreeMap<u32, (String, Option<u64>)>,
-    /// The time of the last complete list, and its processes by GPU. The value is `None` until
-    /// there is a list.
-    known: Option<(u64, Reading<ByGpu>)>,
+    /// The time and contents of the last complete list, or `None` if no list has been completed.
+    known: Option<(u64, Reading<ProcessesByGpu>)>,
 }
 
-type ByGpu = BTreeMap<String, Vec<Process>>;
+type ProcessesByGpu = BTreeMap<String, Vec<Process>>;
 
 impl Processes {
-    /// Adds the process of a line with `gpu_uuid, pid, used_gpu_memory, process_name`. Other lines
-    /// are ignored.
-    pub(super) fn add(&mut self, line: &str) {
+    /// Parses a line with the columns `gpu_uuid, pid, used_gpu_memory, process_name` and adds the
+    /// process. Other lines are ignored.
+    pub(super) fn add_process(&mut self, line: &str) {
         let mut cells = line.splitn(4, ", ").map(Cell);
         let (Some(uuid), Some(pid), Some(memory), Some(name)) =
             (cells.next(), cells.next(), cells.next(), cells.next())
         else {
             return;
         };
-        let (Ok(uuid), Reading::Now(pid)) = (uuid.text(), pid.small()) else {
+        let (Ok(uuid), Reading::Now(pid)) = (uuid.text(), pid.parse_small_number()) else {
             return;
         };
-        if self.new.len() < MOST {
-            self.new
-                .push((clean_name(uuid), process(pid, memory.mebibytes(), name)));
+        if self.new.len() < MAX_PROCESSES {
+            self.new.push((
+                clean_name(uuid),
+                build_process(pid, memory.parse_mebibytes(), name),
+            ));
         }
     }
 
-    /// Adds the user of a line of `ps`: the PID, the user, and the seconds since the start.
+    /// Parses a line of `ps` (PID, user, seconds since the start) and records the process's user.
     pub(super) fn add_user(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         let (Some(pid), Some(user)) = (words.next().and_then(|pid| pid.parse().ok()), words.next())
         else {
             return;
         };
-        if self.users.len() < MOST {
+        if self.users.len() < MAX_PROCESSES {
             self.users.insert(
                 pid,
                 (
@@ -63,10 +64,10 @@ impl Processes {
         }
     }
 
-    /// Completes the list. `succeeded` is `false` if `nvidia-smi` failed.
-    pub(super) fn end(&mut self, succeeded: bool, now_ms: u64) {
+    /// Completes the list in progress. `succeeded` is `false` if `nvidia-smi` failed.
+    pub(super) fn complete_list(&mut self, succeeded: bool, now_ms: u64) {
         let users = std::mem::take(&mut self.users);
-        let mut by_gpu = ByGpu::new();
+        let mut by_gpu = ProcessesByGpu::new();
         for (uuid, mut process) in self.new.drain(..) {
             if let Some((user, seconds)) = users.get(&process.pid) {
                 process.user = Reading::Now(user.clone());
@@ -87,8 +88,8 @@ impl Processes {
         self.known = Some((now_ms, known));
     }
 
-    /// Returns the processes of one GPU, with the time of the list.
-    pub(super) fn of(&self, uuid: Option<&str>) -> (u64, Reading<Vec<Process>>) {
+    /// Returns the time of the last complete list, and the processes on one GPU.
+    pub(super) fn find_by_gpu(&self, uuid: Option<&str>) -> (u64, Reading<Vec<Process>>) {
         match (&self.known, uuid) {
             (Some((at_ms, Reading::Now(by_gpu))), Some(uuid)) => (
                 *at_ms,
@@ -100,9 +101,10 @@ impl Processes {
     }
 }
 
-/// Returns a process of nvidia-smi's list. Its name is the last part of the program's path.
-fn process(pid: u32, memory_bytes: Reading<u64>, name: Cell<'_>) -> Process {
-    fn not_told<T>() -> Reading<T> {
+/// Creates a process from the columns of nvidia-smi's list. The process name is the last component
+/// of the program's path.
+fn build_process(pid: u32, memory_bytes: Reading<u64>, name: Cell<'_>) -> Process {
+    fn unsupported_reading<T>() -> Reading<T> {
         Reading::Absent(Absence::NeedsGpumon)
     }
     let short = |path: &str| {
@@ -116,21 +118,21 @@ fn process(pid: u32, memory_bytes: Reading<u64>, name: Cell<'_>) -> Process {
     Process {
         pid,
         kind: ProcessKind::Compute,
-        // In containers, the driver may not report the memory.
+        // In containers, the driver may not report a process's memory.
         memory_bytes,
-        sm_percent: not_told(),
-        memory_percent: not_told(),
-        encoder_percent: not_told(),
-        decoder_percent: not_told(),
+        sm_percent: unsupported_reading(),
+        memory_percent: unsupported_reading(),
+        encoder_percent: unsupported_reading(),
+        decoder_percent: unsupported_reading(),
         name: name.text().map(short).into(),
         program: None,
-        command: not_told(),
+        command: unsupported_reading(),
         user: Reading::Absent(Absence::NotInProc),
-        host_memory_bytes: not_told(),
-        traced: not_told(),
+        host_memory_bytes: unsupported_reading(),
+        traced: unsupported_reading(),
         started_ms: Reading::Absent(Absence::NotInProc),
         mig: None,
         mps: false,
-        owner: not_told(),
+        owner: unsupported_reading(),
     }
 }

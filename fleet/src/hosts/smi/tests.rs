@@ -1,4 +1,4 @@
-//! Tests with the output of several drivers, and with other possible output.
+//! Tests with the nvidia-smi output of several drivers, and with unusual output.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use gpumon_probe::model::{
     ThrottleReason,
 };
 
-use super::{Converter, columns::COLUMNS, fields};
+use super::{Converter, columns::COLUMNS, list_query_fields};
 
 const CAPTURES: [(&str, &str); 5] = [
     (
@@ -34,9 +34,9 @@ const CAPTURES: [(&str, &str); 5] = [
 
 const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 
-/// Returns the fields and the row that the remote command would have printed, from a capture of all
-/// fields.
-fn asked(capture: &str) -> (String, String) {
+/// Returns the field names and the row that the remote command would print, derived from a capture
+/// of all fields.
+fn simulate_query(capture: &str) -> (String, String) {
     let mut lines = capture
         .lines()
         .filter(|line| !line.starts_with(['$', '!', '>', '?']) && line.contains(", "));
@@ -48,9 +48,9 @@ fn asked(capture: &str) -> (String, String) {
         .collect();
     let cells: Vec<_> = lines.next().unwrap().split(", ").collect();
     assert_eq!(names.len(), cells.len());
-    let found = fields().into_iter().filter_map(|field| {
+    let found = list_query_fields().into_iter().filter_map(|field| {
         let place = names.iter().position(|name| *name == field)?;
-        // The remote command queries with `nounits`, so the units are removed.
+        // The remote command queries nvidia-smi with `nounits`, so this function removes the units.
         let cell = cells[place];
         let unit = ["MiB", "MHz", "W", "%"]
             .into_iter()
@@ -61,18 +61,18 @@ fn asked(capture: &str) -> (String, String) {
     (format!("#fields {}", fields.join(",")), cells.join(", "))
 }
 
-fn converter() -> Converter {
+fn new_converter() -> Converter {
     Converter::new("n1", Duration::from_secs(2))
 }
 
-fn feed(converter: &mut Converter, lines: &[&str], now_ms: u64) -> Vec<Record> {
+fn feed_lines(converter: &mut Converter, lines: &[&str], now_ms: u64) -> Vec<Record> {
     lines
         .iter()
-        .flat_map(|line| converter.line(line, now_ms).unwrap())
+        .flat_map(|line| converter.handle_line(line, now_ms).unwrap())
         .collect()
 }
 
-fn sample(records: &[Record]) -> &Sample {
+fn find_sample(records: &[Record]) -> &Sample {
     let last = records.iter().rev().find_map(|it| {
         if let Record::Sample(sample) = it {
             Some(sample)
@@ -83,7 +83,7 @@ fn sample(records: &[Record]) -> &Sample {
     last.expect("there is a sample")
 }
 
-fn inventory(records: &[Record]) -> &Inventory {
+fn find_inventory(records: &[Record]) -> &Inventory {
     let first = records.iter().find_map(|it| {
         if let Record::Inventory(it) = it {
             Some(it)
@@ -94,7 +94,7 @@ fn inventory(records: &[Record]) -> &Inventory {
     first.expect("there is an inventory")
 }
 
-fn events(records: &[Record]) -> Vec<EventKind> {
+fn list_events(records: &[Record]) -> Vec<EventKind> {
     let event = |it: &Record| {
         if let Record::Event(event) = it {
             Some(event.what.clone())
@@ -106,15 +106,15 @@ fn events(records: &[Record]) -> Vec<EventKind> {
 }
 
 #[test]
-fn each_driver_is_understood() {
+fn output_of_every_driver_is_parsed() {
     for (driver, capture) in CAPTURES {
-        let (fields, row) = asked(capture);
+        let (fields, row) = simulate_query(capture);
         assert!(
             fields.split(',').count() > 50,
             "{driver} has most fields: {fields}"
         );
-        let records = feed(&mut converter(), &[&fields, &row], 20_000);
-        let (inventory, sample) = (inventory(&records), sample(&records));
+        let records = feed_lines(&mut new_converter(), &[&fields, &row], 20_000);
+        let (inventory, sample) = (find_inventory(&records), find_sample(&records));
         assert_eq!(inventory.hostname, "n1");
         assert_eq!(
             inventory.platform.drivers[0].version,
@@ -163,10 +163,10 @@ fn each_driver_is_understood() {
 }
 
 #[test]
-fn values_are_those_of_the_capture() {
-    let (fields, row) = asked(CAPTURES[0].1);
-    let records = feed(&mut converter(), &[&fields, &row], 20_000);
-    let gpu = &sample(&records).gpus[0];
+fn values_match_capture() {
+    let (fields, row) = simulate_query(CAPTURES[0].1);
+    let records = feed_lines(&mut new_converter(), &[&fields, &row], 20_000);
+    let gpu = &find_sample(&records).gpus[0];
     assert_eq!(gpu.power.draw_watts, Reading::Now(77.71));
     assert_eq!(gpu.power.limit_watts, Reading::Now(700.0));
     assert_eq!(
@@ -175,16 +175,16 @@ fn values_are_those_of_the_capture() {
     );
     assert_eq!(gpu.fan_percent, Reading::Absent(Absence::NotSupported));
     assert_eq!(
-        inventory(&records).gpus[0]
+        find_inventory(&records).gpus[0]
             .pci_bus_id
             .value()
             .unwrap()
             .len(),
         16
     );
-    let mig = asked(CAPTURES[1].1);
-    let records = feed(&mut converter(), &[&mig.0, &mig.1], 20_000);
-    let gpu = &sample(&records).gpus[0];
+    let mig = simulate_query(CAPTURES[1].1);
+    let records = feed_lines(&mut new_converter(), &[&mig.0, &mig.1], 20_000);
+    let gpu = &find_sample(&records).gpus[0];
     assert_eq!(
         gpu.utilization.gpu_percent,
         Reading::Absent(Absence::NotSupported),
@@ -194,19 +194,20 @@ fn values_are_those_of_the_capture() {
 }
 
 #[test]
-fn an_old_driver_has_fewer_fields_and_calls_some_otherwise() {
-    let fields = "#fields index,uuid,name,pci.bus_id,driver_version,memory.total,memory.used,utilization.gpu,\
-                  clocks_throttle_reasons.active,pcie.link.gen.current,power.draw";
-    let row = "0, GPU-1, Tesla K80, 00000000:00:04.0, 470.82.01, 11441, 5, 0, 0x0000000000000001, 3, [Not Supported]";
-    let mut converter = converter();
+fn old_driver_has_fewer_and_renamed_fields() {
+    let fields = "#fields \
+                  index,uuid,name,pci.bus_id,driver_version,memory.total,memory.used,utilization.gpu,clocks_throttle_reasons.active,pcie.link.gen.current,power.draw";
+    let row = "0, GPU-1, Tesla K80, 00000000:00:04.0, 470.82.01, 11441, 5, 0, 0x0000000000000001, \
+               3, [Not Supported]";
+    let mut converter = new_converter();
     assert_eq!(
-        feed(&mut converter, &[fields, row], 20_000),
+        feed_lines(&mut converter, &[fields, row], 20_000),
         [],
         "how many GPUs there are is not told"
     );
     assert_eq!(converter.tick(20_100), []);
     let records = converter.tick(20_500);
-    let gpu = &sample(&records).gpus[0];
+    let gpu = &find_sample(&records).gpus[0];
     assert_eq!(
         gpu.throttle_reasons,
         Reading::Now(vec![ThrottleReason::GpuIdle])
@@ -225,71 +226,80 @@ fn an_old_driver_has_fewer_fields_and_calls_some_otherwise() {
 
 const FIELDS: &str = "#fields index,count,uuid,pci.bus_id,memory.total,memory.used,utilization.gpu";
 
-fn row(index: u32) -> String {
+fn format_row(index: u32) -> String {
     format!("{index}, 2, GPU-{index}, 00000000:0{index}:00.0, 81559, 5, 7")
 }
 
-fn both(converter: &mut Converter, now_ms: u64) -> Vec<Record> {
-    feed(converter, &[FIELDS, &row(0), &row(1)], now_ms)
+fn feed_both_gpus(converter: &mut Converter, now_ms: u64) -> Vec<Record> {
+    feed_lines(converter, &[FIELDS, &format_row(0), &format_row(1)], now_ms)
 }
 
-fn health(gpus: &[GpuSample]) -> Vec<&'static str> {
-    gpus.iter().map(|gpu| gpu.health.word()).collect()
+fn list_health_names(gpus: &[GpuSample]) -> Vec<&'static str> {
+    gpus.iter().map(|gpu| gpu.health.json_name()).collect()
 }
 
 #[test]
-fn a_sample_has_every_gpu_and_comes_with_the_last_of_them() {
-    let mut converter = converter();
-    assert_eq!(feed(&mut converter, &[FIELDS, &row(0)], 20_000), []);
-    let records = feed(&mut converter, &[&row(1)], 20_010);
-    assert_eq!(health(&sample(&records).gpus), ["ok", "ok"]);
-    let next = both(&mut converter, 22_000);
-    assert_eq!(sample(&next).seq, 1);
+fn sample_is_emitted_after_last_gpu() {
+    let mut converter = new_converter();
+    assert_eq!(
+        feed_lines(&mut converter, &[FIELDS, &format_row(0)], 20_000),
+        []
+    );
+    let records = feed_lines(&mut converter, &[&format_row(1)], 20_010);
+    assert_eq!(list_health_names(&find_sample(&records).gpus), ["ok", "ok"]);
+    let next = feed_both_gpus(&mut converter, 22_000);
+    assert_eq!(find_sample(&next).seq, 1);
     assert_eq!(next.len(), 1, "nothing has changed: {next:?}");
 }
 
 #[test]
-fn a_lost_gpu_keeps_its_place_and_the_others_go_on() {
-    let mut converter = converter();
-    both(&mut converter, 20_000);
-    let lost = "Unable to determine the device handle for GPU0000:01:00.0: GPU is lost.  Reboot the system to recover \
-                this GPU";
+fn lost_gpu_keeps_index_while_others_continue() {
+    let mut converter = new_converter();
+    feed_both_gpus(&mut converter, 20_000);
+    let lost = "Unable to determine the device handle for GPU0000:01:00.0: GPU is lost.  Reboot \
+                the system to recover this GPU";
     let lines = [
         lost,
         "#ended 15",
         "#gpu 0000:00:00.0",
-        &row(0),
+        &format_row(0),
         "#gpu 0000:01:00.0",
         lost,
         "#asked",
     ];
-    let records = feed(&mut converter, &lines, 22_000);
-    let gpus = &sample(&records).gpus;
-    assert_eq!(health(gpus), ["ok", "lost"]);
+    let records = feed_lines(&mut converter, &lines, 22_000);
+    let gpus = &find_sample(&records).gpus;
+    assert_eq!(list_health_names(gpus), ["ok", "lost"]);
     assert_eq!(gpus[1].health, Health::Lost { since_ms: 22_000 });
     assert!(
         matches!(gpus[1].memory.total_bytes, Reading::Earlier { .. }),
         "how large it was stays"
     );
-    assert_eq!(events(&records), [EventKind::GpuLost]);
-    let later = feed(&mut converter, &lines, 26_000);
+    assert_eq!(list_events(&records), [EventKind::GpuLost]);
+    let later = feed_lines(&mut converter, &lines, 26_000);
     assert_eq!(
-        sample(&later).gpus[1].health,
+        find_sample(&later).gpus[1].health,
         Health::Lost { since_ms: 22_000 }
     );
-    let back = both(&mut converter, 28_000);
+    let back = feed_both_gpus(&mut converter, 28_000);
     assert_eq!(
-        (health(&sample(&back).gpus), events(&back)),
+        (
+            list_health_names(&find_sample(&back).gpus),
+            list_events(&back)
+        ),
         (vec!["ok", "ok"], vec![EventKind::GpuBack])
     );
     let in_cells = "1, 2, GPU-1, 00000000:01:00.0, [GPU is lost], [GPU is lost], [GPU is lost]";
-    let records = feed(&mut converter, &[&row(0), in_cells], 30_000);
-    assert_eq!(health(&sample(&records).gpus), ["ok", "lost"]);
+    let records = feed_lines(&mut converter, &[&format_row(0), in_cells], 30_000);
+    assert_eq!(
+        list_health_names(&find_sample(&records).gpus),
+        ["ok", "lost"]
+    );
 }
 
 #[test]
-fn a_gpu_that_was_lost_before_has_the_place_of_its_bus_id() {
-    let mut converter = converter();
+fn initially_lost_gpu_is_placed_by_bus_id() {
+    let mut converter = new_converter();
     let unknown = "Unable to determine the device handle for GPU0: 0000:00:00.0: Unknown Error";
     let lines = [
         FIELDS,
@@ -298,12 +308,15 @@ fn a_gpu_that_was_lost_before_has_the_place_of_its_bus_id() {
         "#gpu 0000:00:00.0",
         unknown,
         "#gpu 0000:01:00.0",
-        &row(1),
+        &format_row(1),
         "#asked",
     ];
-    let records = feed(&mut converter, &lines, 20_000);
-    assert_eq!(health(&sample(&records).gpus), ["failed", "ok"]);
-    let gpus = &inventory(&records).gpus;
+    let records = feed_lines(&mut converter, &lines, 20_000);
+    assert_eq!(
+        list_health_names(&find_sample(&records).gpus),
+        ["failed", "ok"]
+    );
+    let gpus = &find_inventory(&records).gpus;
     assert_eq!(
         gpus[0].pci_bus_id,
         Reading::Now("00000000:00:00.0".to_owned())
@@ -315,45 +328,54 @@ fn a_gpu_that_was_lost_before_has_the_place_of_its_bus_id() {
 }
 
 #[test]
-fn silence_is_a_driver_that_hangs() {
-    let mut converter = converter();
-    both(&mut converter, 20_000);
+fn silence_means_hung_driver() {
+    let mut converter = new_converter();
+    feed_both_gpus(&mut converter, 20_000);
     assert_eq!(converter.tick(25_000), []);
     let records = converter.tick(26_000);
     assert_eq!(
-        sample(&records).gpus[0].health,
+        find_sample(&records).gpus[0].health,
         Health::Hung { since_ms: 20_000 }
     );
     assert_eq!(
-        sample(&records).gpus[0].utilization.gpu_percent,
+        find_sample(&records).gpus[0].utilization.gpu_percent,
         Reading::Now(7.0),
         "as it was last"
     );
-    assert_eq!(events(&records), [EventKind::GpuHung, EventKind::GpuHung]);
+    assert_eq!(
+        list_events(&records),
+        [EventKind::GpuHung, EventKind::GpuHung]
+    );
     assert_eq!(converter.tick(27_000), []);
-    let back = both(&mut converter, 40_000);
-    assert_eq!(health(&sample(&back).gpus), ["ok", "ok"]);
+    let back = feed_both_gpus(&mut converter, 40_000);
+    assert_eq!(list_health_names(&find_sample(&back).gpus), ["ok", "ok"]);
 }
 
 #[test]
-fn where_nothing_can_be_read_it_is_said_what_nvidia_smi_says() {
-    let message = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the \
-                   latest NVIDIA driver is installed and running.";
-    let mut converter = converter();
-    feed(&mut converter, &[FIELDS, message, "#ended 9"], 20_000);
-    assert_eq!(converter.line("#asked", 20_000), Err(message.to_owned()));
+fn nvidia_smi_message_becomes_error() {
+    let message = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. \
+                   Make sure that the latest NVIDIA driver is installed and running.";
+    let mut converter = new_converter();
+    feed_lines(&mut converter, &[FIELDS, message, "#ended 9"], 20_000);
+    assert_eq!(
+        converter.handle_line("#asked", 20_000),
+        Err(message.to_owned())
+    );
     for message in [
         "No devices were found",
         "Failed to initialize NVML: Driver/library version mismatch",
     ] {
-        feed(&mut converter, &[message, "", "#ended 6"], 20_000);
-        assert_eq!(converter.line("#asked", 20_000), Err(message.to_owned()));
+        feed_lines(&mut converter, &[message, "", "#ended 6"], 20_000);
+        assert_eq!(
+            converter.handle_line("#asked", 20_000),
+            Err(message.to_owned())
+        );
     }
 }
 
 #[test]
 fn processes_have_names_memory_and_users() {
-    let mut converter = converter();
+    let mut converter = new_converter();
     let lines = [
         "#process GPU-1, 21180, 2296, /root/tools/memhog",
         "#process GPU-1, 7, [N/A], [Not Found]",
@@ -362,9 +384,9 @@ fn processes_have_names_memory_and_users() {
         "#user 21180 ana 90",
         "#processes 0",
     ];
-    feed(&mut converter, &lines, 100_000);
-    let records = both(&mut converter, 101_000);
-    let gpus = &sample(&records).gpus;
+    feed_lines(&mut converter, &lines, 100_000);
+    let records = feed_both_gpus(&mut converter, 101_000);
+    let gpus = &find_sample(&records).gpus;
     let Reading::Earlier {
         value: processes,
         at_ms: 100_000,
@@ -398,7 +420,7 @@ fn processes_have_names_memory_and_users() {
         gpus[0].processes.value().unwrap()[0].name,
         Reading::Now("python, with, commas".to_owned())
     );
-    feed(
+    feed_lines(
         &mut converter,
         &[
             "#process GPU-1, 21180, 2296, /root/tools/memhog",
@@ -406,20 +428,20 @@ fn processes_have_names_memory_and_users() {
         ],
         105_000,
     );
-    let records = both(&mut converter, 105_100);
-    assert_eq!(events(&records).len(), 2, "two have ended");
-    feed(&mut converter, &["#processes 9"], 110_000);
-    let records = both(&mut converter, 110_100);
+    let records = feed_both_gpus(&mut converter, 105_100);
+    assert_eq!(list_events(&records).len(), 2, "two have ended");
+    feed_lines(&mut converter, &["#processes 9"], 110_000);
+    let records = feed_both_gpus(&mut converter, 110_100);
     assert_eq!(
-        sample(&records).gpus[0].processes,
+        find_sample(&records).gpus[0].processes,
         Reading::Absent(Absence::Unknown)
     );
 }
 
 #[test]
-fn garbage_harms_nobody() {
-    let mut converter = converter();
-    both(&mut converter, 20_000);
+fn garbage_is_ignored() {
+    let mut converter = new_converter();
+    feed_both_gpus(&mut converter, 20_000);
     let garbage = [
         "#",
         "#fields",
@@ -433,31 +455,31 @@ fn garbage_harms_nobody() {
         "GPU ::::: lost",
         "#new word",
     ];
-    feed(&mut converter, &garbage, 20_500);
-    feed(&mut converter, &[FIELDS], 20_500);
+    feed_lines(&mut converter, &garbage, 20_500);
+    feed_lines(&mut converter, &[FIELDS], 20_500);
     for index in 0..1000 {
-        feed(&mut converter, &[&row(index)], 20_600);
+        feed_lines(&mut converter, &[&format_row(index)], 20_600);
     }
-    let records = both(&mut converter, 22_000);
-    assert!(sample(&records).gpus.len() <= 64);
+    let records = feed_both_gpus(&mut converter, 22_000);
+    assert!(find_sample(&records).gpus.len() <= 64);
     let long = format!("#process GPU-0, 1, 1, {}", "x".repeat(1 << 20));
     for _ in 0..2000 {
-        feed(&mut converter, &[&long], 22_000);
+        feed_lines(&mut converter, &[&long], 22_000);
     }
-    feed(&mut converter, &["#processes 0"], 22_000);
-    let records = both(&mut converter, 24_000);
-    assert!(serde_json::to_string(sample(&records)).unwrap().len() < 2 << 20);
+    feed_lines(&mut converter, &["#processes 0"], 22_000);
+    let records = feed_both_gpus(&mut converter, 24_000);
+    assert!(serde_json::to_string(find_sample(&records)).unwrap().len() < 2 << 20);
 }
 
 #[test]
-fn conditions_are_found_as_on_machines_with_gpumon() {
-    let mut converter = converter();
+fn conditions_match_those_of_gpumon() {
+    let mut converter = new_converter();
     let full = "0, 1, GPU-0, 00000000:00:00.0, 81559, 81500, 7, 59";
-    let mut records = feed(&mut converter, &[&format!("{FIELDS},memory.free")], 0);
+    let mut records = feed_lines(&mut converter, &[&format!("{FIELDS},memory.free")], 0);
     for second in 0..200 {
-        records = feed(&mut converter, &[full], 20_000 + second * 2000);
+        records = feed_lines(&mut converter, &[full], 20_000 + second * 2000);
     }
-    let conditions = &sample(&records).gpus[0].conditions;
+    let conditions = &find_sample(&records).gpus[0].conditions;
     assert!(
         conditions.iter().any(|it| it.text.contains("emory")),
         "{conditions:?}"
@@ -465,8 +487,8 @@ fn conditions_are_found_as_on_machines_with_gpumon() {
 }
 
 #[test]
-fn each_field_is_asked_for_once() {
-    let mut names = fields();
+fn each_field_is_queried_once() {
+    let mut names = list_query_fields();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), COLUMNS.len());

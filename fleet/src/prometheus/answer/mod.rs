@@ -1,6 +1,7 @@
-//! Prometheus' answers: series, warnings, or an error.
+//! Parsing of Prometheus' responses, which contain series, warnings, or an error.
 //!
-//! Labels are borrowed from the answer's bytes, because there are hundreds of thousands of them.
+//! Labels are borrowed from the response's bytes, because a response can contain hundreds of
+//! thousands of labels.
 
 mod result;
 mod samples;
@@ -9,15 +10,16 @@ use gpumon_probe::owner::clean_line;
 use serde::Deserialize;
 
 use self::result::Series;
-pub(super) use self::result::{Labels, MOST_SERIES, Row};
+pub(super) use self::result::{Labels, MAX_SERIES, Row};
 
-/// The answer to a query.
+/// A parsed Prometheus query response.
 #[derive(Debug, Default)]
 pub(super) struct Answer<'a> {
     pub(super) rows: Vec<Row<'a>>,
-    /// Warnings of the source about its own answer, cleaned, such as missing parts.
+    /// The source's warnings about its own response, such as missing data, with control characters
+    /// removed.
     pub(super) warnings: Vec<String>,
-    /// Whether there were more series than are read.
+    /// Whether the response had more series than the maximum; the others were dropped.
     pub(super) is_cut: bool,
 }
 
@@ -28,7 +30,7 @@ struct Envelope<'a> {
     data: Option<Data<'a>>,
     warnings: Option<Vec<String>>,
     error: Option<String>,
-    /// A flag that `VictoriaMetrics` and Thanos set if some of their stores have not answered.
+    /// A flag that `VictoriaMetrics` and Thanos set if some of their stores did not respond.
     #[serde(default, rename = "isPartial")]
     is_partial: bool,
 }
@@ -39,22 +41,22 @@ struct Data<'a> {
     result: Series<'a>,
 }
 
-/// The maximum number of warnings that are kept.
-const MOST_WARNINGS: usize = 5;
+/// The maximum number of warnings that are kept per response.
+const MAX_WARNINGS: usize = 5;
 
-/// Parses an answer.
+/// Parses a Prometheus query response.
 ///
 /// # Errors
-/// Returns the reason why the bytes are not an answer of Prometheus.
-pub(super) fn parse(bytes: &[u8]) -> Result<Answer<'_>, String> {
+/// Returns the reason why `bytes` is not a Prometheus response.
+pub(super) fn parse_answer(bytes: &[u8]) -> Result<Answer<'_>, String> {
     let envelope: Envelope<'_> =
-        serde_json::from_slice(bytes).map_err(|error| described(bytes, &error))?;
+        serde_json::from_slice(bytes).map_err(|error| describe_error(bytes, &error))?;
     if envelope.status != "success" {
         return Err(clean_line(
             envelope
                 .error
                 .as_deref()
-                .unwrap_or("it reports an error and does not say which"),
+                .unwrap_or("it reported an error without a message"),
         ));
     }
     let data = envelope.data.ok_or("its answer has no data")?;
@@ -62,7 +64,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Answer<'_>, String> {
         .warnings
         .unwrap_or_default()
         .iter()
-        .take(MOST_WARNINGS)
+        .take(MAX_WARNINGS)
         .map(|text| clean_line(text))
         .collect();
     if envelope.is_partial && warnings.is_empty() {
@@ -76,7 +78,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Answer<'_>, String> {
 }
 
 /// Returns the message in Prometheus' error response, if any.
-pub(super) fn error_message(bytes: &[u8]) -> Option<String> {
+pub(super) fn parse_error_message(bytes: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Refusal {
         error: String,
@@ -86,12 +88,14 @@ pub(super) fn error_message(bytes: &[u8]) -> Option<String> {
         .map(|refusal| clean_line(&refusal.error))
 }
 
-fn described(bytes: &[u8], error: &serde_json::Error) -> String {
+fn describe_error(bytes: &[u8], error: &serde_json::Error) -> String {
     let begin = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if begin == Some(&b'<') {
-        "it answers with a web page".to_owned()
+        "it returned a web page".to_owned()
     } else {
-        clean_line(&format!("its answer is not that of a query ({error})"))
+        clean_line(&format!(
+            "its response is not the result of a query ({error})"
+        ))
     }
 }
 
@@ -100,11 +104,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_are_read_with_their_samples_whatever_the_form() {
+    fn series_of_every_format_are_parsed() {
         let vector = br#"{"status":"success","data":{"resultType":"vector","result":[
             {"metric":{"__name__":"x","gpu":"1","job":"a\"b"},"value":[1700000000.5,"0.25"]},
             {"metric":{},"value":[1,"NaN"]}, {"metric":{},"value":[1,"+Inf"]}]}}"#;
-        let answer = parse(vector).unwrap();
+        let answer = parse_answer(vector).unwrap();
         assert_eq!(answer.rows.len(), 3);
         let row = &answer.rows[0];
         assert_eq!(
@@ -119,30 +123,30 @@ mod tests {
         assert!(answer.rows[1].samples[0].1.is_nan());
         let matrix = br#"{"status":"success","warnings":["one store\u001b[31m is down"],"data":{"resultType":"matrix",
             "result":[{"metric":{"a":"b"},"values":[[1,"2"],[3,"4"]],"histograms":[[1,{"count":"1"}]]}]}}"#;
-        let answer = parse(matrix).unwrap();
+        let answer = parse_answer(matrix).unwrap();
         assert_eq!(answer.rows[0].samples, [(1.0, 2.0), (3.0, 4.0)]);
         assert_eq!(answer.warnings, ["one store\u{fffd}[31m is down"]);
         let scalar = br#"{"status":"success","data":{"resultType":"scalar","result":[5,"7"]}}"#;
-        assert!(parse(scalar).is_err(), "no query asks for one");
+        assert!(parse_answer(scalar).is_err(), "no query asks for one");
     }
 
     #[test]
-    fn what_is_not_an_answer_is_said_in_a_sentence() {
+    fn invalid_answer_is_described_in_sentence() {
         for (bytes, cause) in [
             ("<html>\u{1b}", "a web page"),
-            ("", "not that of a query"),
+            ("", "not the result of a query"),
             ("{\"status\":\"success\"}", "no data"),
             ("{\"status\":\"error\",\"error\":\"no\\nway\"}", "no way"),
             (
                 "{\"status\":\"success\",\"data\":{\"result\":[{\"metric\":{\"a\":1}}]}}",
-                "not that of a query",
+                "not the result of a query",
             ),
             (
                 "{\"status\":\"success\",\"data\":{\"result\":[",
-                "not that of a query",
+                "not the result of a query",
             ),
         ] {
-            let error = parse(bytes.as_bytes()).unwrap_err();
+            let error = parse_answer(bytes.as_bytes()).unwrap_err();
             assert!(
                 error.contains(cause) && !error.contains('\u{1b}'),
                 "{bytes}: {error}"

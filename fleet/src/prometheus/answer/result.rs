@@ -1,4 +1,4 @@
-//! The series of an answer.
+//! The series in a Prometheus response.
 
 use std::{borrow::Cow, fmt};
 
@@ -9,21 +9,23 @@ use serde::{
 
 use super::samples::{Sample, Text};
 
-/// The maximum number of series, which is more than a fleet has and still fits into memory.
-pub(in crate::prometheus) const MOST_SERIES: usize = 200_000;
+/// The maximum number of series per response. No fleet needs more, and this many still fit into
+/// memory.
+pub(in crate::prometheus) const MAX_SERIES: usize = 200_000;
 
-/// The maximum number of labels, which is more than a series has.
-const MOST_LABELS: usize = 64;
+/// The maximum number of labels per series. No real series has more.
+const MAX_LABELS: usize = 64;
 
 #[derive(Debug, Default)]
 pub(in crate::prometheus) struct Row<'a> {
     pub(in crate::prometheus) labels: Labels<'a>,
-    /// At least one sample, as seconds since 1970 and a value.
+    /// The samples, at least one. Each is a time in seconds since 1970 and a value.
     pub(in crate::prometheus) samples: Vec<(f64, f64)>,
 }
 
 impl Row<'_> {
-    /// Returns the value of an instant query, or `None` if it is not a finite number.
+    /// Returns the value of a series in an instant query's result, or `None` if the value is not
+    /// finite.
     pub(in crate::prometheus) fn value(&self) -> Option<f64> {
         self.samples
             .first()
@@ -37,7 +39,7 @@ impl Row<'_> {
 pub(in crate::prometheus) struct Labels<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl Labels<'_> {
-    /// Returns the value of a label, or an empty string if it is missing, as in Prometheus.
+    /// Returns a label's value. As in Prometheus, a missing label is equal to an empty string.
     pub(in crate::prometheus) fn get(&self, name: &str) -> &str {
         self.0
             .iter()
@@ -45,8 +47,8 @@ impl Labels<'_> {
             .map_or("", |(_, value)| value)
     }
 
-    /// Returns the first non-empty value of these labels.
-    pub(in crate::prometheus) fn first(&self, names: &[&str]) -> &str {
+    /// Returns the first non-empty value among the labels `names`.
+    pub(in crate::prometheus) fn first_value(&self, names: &[&str]) -> &str {
         names
             .iter()
             .map(|name| self.get(name))
@@ -68,7 +70,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Labels<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut all = Vec::with_capacity(8);
                 while let Some((Text(key), Text(value))) = map.next_entry()? {
-                    if all.len() < MOST_LABELS {
+                    if all.len() < MAX_LABELS {
                         all.push((key, value));
                     }
                 }
@@ -114,7 +116,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Row<'a> {
     }
 }
 
-/// The series that were read.
+/// The series that have been parsed so far, up to the maximum.
 #[derive(Debug, Default)]
 pub(super) struct Series<'a> {
     pub(super) rows: Vec<Row<'a>>,
@@ -133,7 +135,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Series<'a> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let mut all = Series::default();
-                while all.rows.len() < MOST_SERIES {
+                while all.rows.len() < MAX_SERIES {
                     let Some(row) = list.next_element::<Row<'de>>()? else {
                         return Ok(all);
                     };

@@ -1,4 +1,4 @@
-//! Samples: a time and a value, such as `[1700000000.123, "0.25"]`.
+//! Parsing of samples such as `[1700000000.123, "0.25"]`, which are a time and a value.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,7 +7,7 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 
-/// A text that is borrowed if it has no escapes.
+/// A JSON string that is borrowed unless it contains escapes.
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -41,17 +41,17 @@ impl<'de> Deserialize<'de> for Sample {
             type Value = Sample;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a moment and a value")
+                formatter.write_str("a time and a value")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let missing = || A::Error::custom("a sample is incomplete");
                 let at: f64 = list.next_element()?.ok_or_else(missing)?;
                 let Text(value) = list.next_element()?.ok_or_else(missing)?;
-                // Prometheus writes infinity with its sign, which Rust's parser accepts.
+                // Prometheus writes infinity as `+Inf` or `-Inf`, which Rust's parser accepts.
                 let value = value
                     .parse()
-                    .map_err(|_| A::Error::custom("a value is no number"))?;
+                    .map_err(|_| A::Error::custom("a value is not a number"))?;
                 Ok(Sample((at, value)))
             }
         }

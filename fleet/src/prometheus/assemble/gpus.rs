@@ -1,4 +1,4 @@
-//! The GPUs of each node, assembled from the facts of single series.
+//! Assembly of each node's GPUs from the values of individual series.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,109 +6,111 @@ use gpumon_probe::vendor::describe_error;
 
 use super::{
     super::{
-        facts::{Fact, More},
+        facts::{Fact, FactDetail},
         metrics::{self, Family},
-        questions::QuestionName,
+        questions::QueryName,
     },
     Inputs,
     nodes::Nodes,
 };
 use crate::model::{HELD_BYTES, READINGS};
 
-/// The time range in the query `IdleDcgm`, in seconds.
+/// The time range that the query `IdleDcgm` covers, in seconds.
 const IDLE_DCGM_S: f64 = 1800.0;
 
-/// The default time after which gpumon reports an idle GPU with memory in use, in seconds.
+/// The default time after which gpumon reports a GPU as idle although its memory is in use, in
+/// seconds.
 const HELD_IDLE_S: f64 = 300.0;
 
-/// The time at which gpumon exports a GPU.
+/// How recently gpumon exported data for a GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Exported {
+pub(super) enum ExportTime {
     #[default]
     Never,
-    /// Within the last hour, even if the node does not respond at present.
+    /// gpumon exported the GPU within the last hour, but not necessarily now.
     Lately,
     Now,
 }
 
-/// The facts about one GPU.
+/// The data about one GPU from all series.
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
     pub(super) model: Option<Arc<str>>,
     readings: [Option<(Family, f64)>; READINGS.len()],
-    /// The totals of its MIG devices, if there is no value of the whole GPU.
+    /// For each reading, the total over the GPU's MIG devices. It is used only if there is no value
+    /// for the whole GPU.
     parts: [Option<f64>; READINGS.len()],
-    /// The values that add up to dcgm-exporter's total memory: of the whole GPU, and of its MIG
-    /// devices.
+    /// The values that add up to the total memory in dcgm-exporter's metrics: for the whole GPU,
+    /// and for its MIG devices.
     memory: [BTreeMap<&'static str, f64>; 2],
     pub(super) processes: Option<u32>,
     pub(super) is_down: bool,
-    /// Whether any fact about the GPU is current.
+    /// Whether any of the GPU's data is current.
     pub(super) is_current: bool,
-    pub(super) gpumon: Exported,
+    pub(super) gpumon: ExportTime,
     pub(super) idle_s: Option<f64>,
-    /// Severities by the names of conditions.
+    /// The severity of each condition, by its name.
     pub(super) conditions: BTreeMap<Arc<str>, u8>,
 }
 
-/// The GPUs of each node by index. If only nodes are listed, each has one entry.
+/// The GPUs of each node, by index. If only nodes are listed, each node has a single entry.
 pub(super) type Gpus = Vec<BTreeMap<u32, Gpu>>;
 
-pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
+pub(super) fn gather_gpus(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
     let mut gpus: Gpus = nodes.names.iter().map(|_| BTreeMap::new()).collect();
-    let mut each = |question: QuestionName, take: &mut dyn FnMut(&mut Gpu, &Fact)| {
-        for fact in inputs.facts.of(question) {
-            let Some(node) = nodes.of(&fact.target) else {
+    let mut each = |question: QueryName, take: &mut dyn FnMut(&mut Gpu, &Fact)| {
+        for fact in inputs.facts.find_facts(question) {
+            let Some(node) = nodes.find_node(&fact.target) else {
                 continue;
             };
             take(gpus[node].entry(fact.gpu.unwrap_or(0)).or_default(), fact);
         }
     };
     for question in [
-        QuestionName::Utilization,
-        QuestionName::MemoryUsed,
-        QuestionName::Power,
-        QuestionName::Temperature,
-        QuestionName::PowerLimit,
-        QuestionName::MemoryTotal,
-        QuestionName::ByNode,
+        QueryName::Utilization,
+        QueryName::MemoryUsed,
+        QueryName::Power,
+        QueryName::Temperature,
+        QueryName::PowerLimit,
+        QueryName::MemoryTotal,
+        QueryName::ByNode,
     ] {
-        let is_now = !question.is_slow();
+        let is_now = !question.is_infrequent();
         each(question, &mut |gpu, fact| {
             gpu.is_current |= is_now;
             if fact.family == Family::Own {
-                gpu.gpumon = Exported::Now;
+                gpu.gpumon = ExportTime::Now;
             }
-            gpu.take(
+            gpu.add_reading(
                 fact,
-                question == QuestionName::MemoryTotal && fact.family.is_dcgm(),
+                question == QueryName::MemoryTotal && fact.family.is_dcgm(),
             );
         });
     }
-    for question in [QuestionName::Roster, QuestionName::ModelsByNode] {
+    for question in [QueryName::Roster, QueryName::ModelsByNode] {
         each(question, &mut |gpu, fact| {
             if fact.family == Family::Own {
-                gpu.gpumon = gpu.gpumon.max(Exported::Lately);
+                gpu.gpumon = gpu.gpumon.max(ExportTime::Lately);
             }
-            gpu.take_model(fact);
+            gpu.set_model(fact);
         });
     }
-    each(QuestionName::Down, &mut |gpu, _| {
-        (gpu.is_down, gpu.is_current, gpu.gpumon) = (true, true, Exported::Now);
+    each(QueryName::Down, &mut |gpu, _| {
+        (gpu.is_down, gpu.is_current, gpu.gpumon) = (true, true, ExportTime::Now);
     });
-    each(QuestionName::Processes, &mut |gpu, fact| {
+    each(QueryName::Processes, &mut |gpu, fact| {
         gpu.processes = Some(fact.value as u32);
     });
     for question in [
-        QuestionName::Conditions,
-        QuestionName::Xids,
-        QuestionName::ConditionsByNode,
+        QueryName::Conditions,
+        QueryName::Xids,
+        QueryName::ConditionsByNode,
     ] {
         each(question, &mut |gpu, fact| {
-            gpu.take_condition(fact, question);
+            gpu.add_condition(fact, question);
         });
     }
-    each(QuestionName::HeldIdle, &mut |gpu, fact| {
+    each(QueryName::HeldIdle, &mut |gpu, fact| {
         if gpu.conditions.contains_key("held_idle") {
             gpu.idle_s = Some(
                 gpu.idle_s
@@ -117,11 +119,13 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
             );
         }
     });
-    each(QuestionName::IdleDcgm, &mut |gpu, _| {
+    each(QueryName::IdleDcgm, &mut |gpu, _| {
         let is_held = gpu
-            .reading(metrics::MEMORY_USED)
+            .find_reading(metrics::MEMORY_USED)
             .is_some_and(|used| used > HELD_BYTES);
-        if gpu.gpumon != Exported::Now && is_held && gpu.reading(metrics::UTILIZATION) == Some(0.0)
+        if gpu.gpumon != ExportTime::Now
+            && is_held
+            && gpu.find_reading(metrics::UTILIZATION) == Some(0.0)
         {
             gpu.idle_s = Some(IDLE_DCGM_S);
         }
@@ -133,13 +137,13 @@ pub(super) fn gather(inputs: &Inputs<'_>, nodes: &Nodes) -> Gpus {
 }
 
 impl Gpu {
-    pub(super) fn reading(&self, id: &str) -> Option<f64> {
+    pub(super) fn find_reading(&self, id: &str) -> Option<f64> {
         let at = READINGS.iter().position(|known| *known == id)?;
         self.readings[at].map(|(_, value)| value)
     }
 
-    fn take(&mut self, fact: &Fact, is_summand: bool) {
-        self.take_model(fact);
+    fn add_reading(&mut self, fact: &Fact, is_summand: bool) {
+        self.set_model(fact);
         if fact.id == "gpus_down" {
             self.is_down |= fact.value > 0.0;
         }
@@ -171,8 +175,8 @@ impl Gpu {
         }
     }
 
-    fn take_model(&mut self, fact: &Fact) {
-        if let More::Model(name, _) | More::ModelAndOwner(name, _) = &fact.more
+    fn set_model(&mut self, fact: &Fact) {
+        if let FactDetail::Model(name, _) | FactDetail::ModelAndOwner(name, _) = &fact.more
             && !name.is_empty()
             && (self.model.is_none() || fact.family == Family::Own)
         {
@@ -180,15 +184,17 @@ impl Gpu {
         }
     }
 
-    fn take_condition(&mut self, fact: &Fact, question: QuestionName) {
-        let More::Word(kind) = &fact.more else { return };
+    fn add_condition(&mut self, fact: &Fact, question: QueryName) {
+        let FactDetail::Word(kind) = &fact.more else {
+            return;
+        };
         let is_xid = kind.strip_prefix("xid_").and_then(|code| code.parse().ok());
         let severity = match is_xid {
             Some(code) => describe_error(code).severity.rank(),
             None => (fact.value as u8).clamp(1, 3),
         };
-        // dcgm-exporter continues to report an Xid that gpumon has recognized as resolved.
-        if question == QuestionName::Xids && self.gpumon == Exported::Now {
+        // dcgm-exporter continues to export an Xid even after gpumon has recognized it as resolved.
+        if question == QueryName::Xids && self.gpumon == ExportTime::Now {
             return;
         }
         let known = self.conditions.entry(Arc::clone(kind)).or_default();
@@ -199,7 +205,7 @@ impl Gpu {
     }
 
     fn finish(&mut self) {
-        // The numbered Xids are more informative than the summary `xid`.
+        // Conditions with the number of an Xid are more informative than the generic `xid`.
         if self.conditions.keys().any(|kind| kind.starts_with("xid_"))
             && let Some(severity) = self.conditions.remove("xid")
             && let Some(worst) = self

@@ -1,4 +1,4 @@
-//! The reasons why no GPU has a reading.
+//! Explanations of why no GPU of a fleet has a particular reading.
 
 use std::collections::BTreeMap;
 
@@ -14,50 +14,57 @@ pub(super) fn find_reasons(inputs: &Inputs<'_>, fleet: &Fleet) -> BTreeMap<Strin
     if gpus.index.is_empty() {
         return missing;
     }
-    let has_own = inputs.present.has(Family::Own);
+    let has_own = inputs.present.contains(Family::Own);
     for id in READINGS {
         let column = gpus.readings.get(id);
         if column.is_none_or(|column| column.iter().all(Option::is_none)) {
-            missing.insert(id.to_owned(), of_reading(id, inputs));
+            missing.insert(id.to_owned(), explain_reading(id, inputs));
         }
     }
     let dcgm_lacks = |what: &str| {
-        format!("dcgm-exporter does not tell {what}; gpumon does: run `gpumon serve` on the nodes")
+        format!(
+            "dcgm-exporter does not export {what}; gpumon does: run `gpumon serve` on the nodes"
+        )
     };
     if gpus.processes.iter().all(Option::is_none) {
         let why = match inputs.resolution {
             Resolution::Node => {
-                "processes are counted by GPU, and there are too many to list; open a node"
+                "processes are counted for each GPU, and there are too many GPUs to list; open a \
+                 node"
                     .to_owned()
             }
-            Resolution::Gpu if has_own => absent("gpumon_gpu_processes"),
-            Resolution::Gpu => dcgm_lacks("how many processes are on a GPU"),
+            Resolution::Gpu if has_own => explain_absence("gpumon_gpu_processes"),
+            Resolution::Gpu => dcgm_lacks("the number of processes on each GPU"),
         };
         missing.insert("processes".to_owned(), why);
     }
     if owners.is_empty() && !has_own {
-        let why = "dcgm-exporter tells pods alone, and those where DCGM_EXPORTER_KUBERNETES is true; gpumon tells users \
-                   and jobs, too";
+        let why = "dcgm-exporter exports only pods, and only if DCGM_EXPORTER_KUBERNETES is true; \
+                   gpumon also exports users and jobs";
         missing.insert("owners".to_owned(), why.to_owned());
     }
     if !has_own {
-        missing.insert("conditions".to_owned(), dcgm_lacks("conditions but Xids"));
+        missing.insert(
+            "conditions".to_owned(),
+            dcgm_lacks("conditions other than Xids"),
+        );
     }
     missing
 }
 
-fn of_reading(id: &str, inputs: &Inputs<'_>) -> String {
+fn explain_reading(id: &str, inputs: &Inputs<'_>) -> String {
     let names = |families| {
-        Reading::of(id)
-            .map(|reading| reading.names(families))
+        Reading::find(id)
+            .map(|reading| reading.list_names(families))
             .unwrap_or_default()
     };
     if inputs.resolution == Resolution::Node {
-        return "Prometheus has no recorded sums of it; load deploy/prometheus/fleet.yml of this version there"
+        return "Prometheus has no recorded sums of this reading; load deploy/prometheus/fleet.yml \
+                of this version there"
             .to_owned();
     }
     if inputs.present.own {
-        return absent(
+        return explain_absence(
             &names(Families {
                 own: true,
                 ..Families::default()
@@ -70,11 +77,13 @@ fn of_reading(id: &str, inputs: &Inputs<'_>) -> String {
         ..inputs.present
     });
     format!(
-        "dcgm-exporter does not tell {}; add it to the file of its option --collectors",
+        "dcgm-exporter does not export {}; add it to the file of its option --collectors",
         names.join(" or ")
     )
 }
 
-fn absent(metric: &str) -> String {
-    format!("Prometheus has no {metric}: the GPUs do not tell it, or a rule of Prometheus drops it")
+fn explain_absence(metric: &str) -> String {
+    format!(
+        "Prometheus has no {metric}: the GPUs do not report it, or a rule of Prometheus drops it"
+    )
 }

@@ -1,4 +1,4 @@
-//! A fleet, assembled from the facts of single series.
+//! Assembly of a fleet from the values of individual series.
 
 mod gpus;
 mod health;
@@ -12,13 +12,13 @@ use std::{
 
 pub(super) use self::nodes::Nodes;
 use self::{
-    gpus::{Exported, Gpu, gather},
+    gpus::{ExportTime, Gpu, gather_gpus},
     health::Health,
 };
 use super::{
-    facts::{Fact, More},
+    facts::{Fact, FactDetail},
     metrics::Families,
-    questions::QuestionName,
+    questions::QueryName,
     target::Target,
 };
 use crate::{
@@ -28,95 +28,95 @@ use crate::{
     },
 };
 
-/// The newest facts of each query.
+/// The most recent values from each query.
 #[derive(Debug, Default)]
-pub(super) struct FactsByQuestion(BTreeMap<QuestionName, Arc<Vec<Fact>>>);
+pub(super) struct FactsByQuery(BTreeMap<QueryName, Arc<Vec<Fact>>>);
 
-impl FactsByQuestion {
-    pub(super) fn of(&self, question: QuestionName) -> &[Fact] {
+impl FactsByQuery {
+    pub(super) fn find_facts(&self, question: QueryName) -> &[Fact] {
         self.0.get(&question).map_or(&[], |facts| facts)
     }
 
-    pub(super) fn set(&mut self, question: QuestionName, facts: Arc<Vec<Fact>>) {
+    pub(super) fn set(&mut self, question: QueryName, facts: Arc<Vec<Fact>>) {
         self.0.insert(question, facts);
     }
 }
 
-/// The inputs from which a fleet is assembled.
+/// The data from which a fleet is assembled.
 pub(super) struct Inputs<'a> {
     pub(super) at_ms: u64,
-    pub(super) facts: &'a FactsByQuestion,
+    pub(super) facts: &'a FactsByQuery,
     pub(super) resolution: Resolution,
-    /// The families of metrics that exist.
+    /// The metric families that exist in Prometheus.
     pub(super) present: Families,
     pub(super) source: FleetSource,
     pub(super) state: FleetState,
     pub(super) problems: Vec<String>,
     pub(super) refresh_s: u32,
-    /// The times at which nodes last had series, in milliseconds since 1970.
+    /// The time at which each node last had series, by node name, in milliseconds since 1970.
     pub(super) seen: &'a HashMap<String, u64>,
 }
 
-/// The assembled fleet, with further results.
+/// The assembled fleet, and other results of the assembly.
 #[derive(Debug)]
-pub(super) struct Assembled {
+pub(super) struct AssembledFleet {
     pub(super) fleet: Fleet,
     /// The nodes with their targets.
     pub(super) nodes: Nodes,
-    /// The times at which nodes last had series.
+    /// The time at which each node last had series, by node name, in milliseconds since 1970.
     pub(super) seen: HashMap<String, u64>,
-    /// Whether gpumon exports every GPU that dcgm-exporter does.
+    /// Whether gpumon exports every GPU that dcgm-exporter exports.
     pub(super) is_dcgm_covered: bool,
-    /// Pods by UID, which is how gpumon's counters name them.
+    /// Pods by UID. gpumon's counters identify pods by UID only.
     pub(super) pods: HashMap<String, FleetOwner>,
 }
 
-pub(super) fn assemble(inputs: &Inputs<'_>) -> Assembled {
-    let mut nodes = Nodes::new(naming_facts(inputs.facts));
-    let mut gpus = gather(inputs, &nodes);
+pub(super) fn assemble_fleet(inputs: &Inputs<'_>) -> AssembledFleet {
+    let mut nodes = Nodes::new(list_naming_facts(inputs.facts));
+    let mut gpus = gather_gpus(inputs, &nodes);
     let health = Health::new(inputs, &nodes, &gpus);
     let is_dcgm_covered = inputs.present.own
         && gpus
             .iter()
             .flat_map(BTreeMap::values)
-            .all(|gpu| gpu.gpumon == Exported::Now);
+            .all(|gpu| gpu.gpumon == ExportTime::Now);
     let mut builder = FleetBuilder::new(Fleet {
         state: inputs.state,
         problems: inputs.problems.clone(),
         resolution: inputs.resolution,
-        ..Fleet::unread(inputs.source.clone(), inputs.at_ms, inputs.refresh_s)
+        ..Fleet::new_unread(inputs.source.clone(), inputs.at_ms, inputs.refresh_s)
     });
     let mut places = HashMap::new();
     for (at, of_gpus) in gpus.iter_mut().enumerate() {
-        // Nodes that are gone are omitted.
+        // Nodes that have disappeared are not listed.
         if health.is_gone(at) {
             nodes.targets[at].clear();
             continue;
         }
-        let (state, reason) = health.of_node(at);
+        let (state, reason) = health.node_health(at);
         let node = builder.add_node(NewNode {
             name: nodes.names[at].clone(),
             health: state,
             reason,
             gpus: match inputs.resolution {
                 Resolution::Gpu => of_gpus.len() as u32,
-                Resolution::Node => health.gpus_recorded(at),
+                Resolution::Node => health.count_recorded_gpus(at),
             },
-            unopenable: unopenable(of_gpus, inputs),
+            unopenable: explain_unopenable_node(of_gpus, inputs),
         });
         if inputs.resolution == Resolution::Node {
-            // Each node has one entry, even if no rule has recorded values for it.
+            // Each node gets an entry even if no recording rule has values for the node.
             of_gpus.entry(0).or_default();
         }
         for (index, gpu) in of_gpus {
-            let state = health.of_gpu(at, gpu);
+            let state = health.gpu_health(at, gpu);
             let place = builder.add_gpu(
                 node,
                 NewGpu {
                     index: *index,
                     model: gpu.model.as_deref(),
                     health: state,
-                    readings: READINGS.map(|id| gpu.reading(id)),
+                    readings: READINGS.map(|id| gpu.find_reading(id)),
                     processes: gpu.processes,
                     idle_holding_s: gpu.idle_s,
                 },
@@ -129,27 +129,28 @@ pub(super) fn assemble(inputs: &Inputs<'_>) -> Assembled {
             }
         }
     }
-    add_holders(&mut builder, inputs.facts, &nodes, &places);
+    add_owners(&mut builder, inputs.facts, &nodes, &places);
     let mut fleet = builder.finish();
     fleet.missing = missing::find_reasons(inputs, &fleet);
-    let pods = pods(inputs.facts);
-    Assembled {
+    let pods = map_pods_by_uid(inputs.facts);
+    AssembledFleet {
         fleet,
         nodes,
-        seen: health.into_seen(),
+        seen: health.into_last_seen_times(),
         is_dcgm_covered,
         pods,
     }
 }
 
-/// Returns the facts that determine the list of nodes, and whether each is current. The `up` series
-/// of a target counts only if the target is down and no other fact has the same instance.
-fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> {
+/// Returns the facts that determine the list of nodes, each with a flag for whether the fact is
+/// current. A target's `up` series is included only if the target is down and no other fact has the
+/// same instance.
+fn list_naming_facts(facts: &FactsByQuery) -> impl Iterator<Item = (bool, &Fact)> {
     let others = || {
         facts
             .0
             .iter()
-            .filter(|(question, _)| **question != QuestionName::Up)
+            .filter(|(question, _)| **question != QueryName::Up)
     };
     let instance = |fact: &'_ Fact| {
         (
@@ -166,47 +167,48 @@ fn naming_facts(facts: &FactsByQuestion) -> impl Iterator<Item = (bool, &Fact)> 
         .map(|it| (Arc::clone(&it.cluster), Arc::clone(&it.instance)))
         .collect();
     let down = facts
-        .of(QuestionName::Up)
+        .find_facts(QueryName::Up)
         .iter()
         .filter(|fact| fact.value < 1.0);
     let new = down
         .filter(move |fact| !named.contains(&instance(fact)))
         .map(|fact| (true, fact));
     let told = others().flat_map(|(question, all)| {
-        let is_now = !question.is_slow();
+        let is_now = !question.is_infrequent();
         all.iter().map(move |fact| (is_now, fact))
     });
     told.chain(new)
 }
 
-fn unopenable(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Option<String> {
-    let has_gpumon = gpus.values().any(|gpu| gpu.gpumon != Exported::Never);
+fn explain_unopenable_node(gpus: &BTreeMap<u32, Gpu>, inputs: &Inputs<'_>) -> Option<String> {
+    let has_gpumon = gpus.values().any(|gpu| gpu.gpumon != ExportTime::Never);
     let is_own = gpus.is_empty() || inputs.resolution == Resolution::Node || has_gpumon;
     (!is_own).then(|| {
-        "only dcgm-exporter runs there; run `gpumon serve` on the node to open it".to_owned()
+        "only dcgm-exporter runs on this node; run `gpumon serve` there to open it".to_owned()
     })
 }
 
-fn add_holders(
+fn add_owners(
     builder: &mut FleetBuilder,
-    facts: &FactsByQuestion,
+    facts: &FactsByQuery,
     nodes: &Nodes,
     places: &HashMap<(usize, u32), u32>,
 ) {
     let questions = [
-        QuestionName::Holders,
-        QuestionName::HoldersByNode,
-        QuestionName::Utilization,
+        QueryName::Holders,
+        QueryName::HoldersByNode,
+        QueryName::Utilization,
     ];
     for fact in questions
         .into_iter()
-        .flat_map(|question| facts.of(question))
+        .flat_map(|question| facts.find_facts(question))
     {
-        let (More::Owner(owner, _) | More::ModelAndOwner(_, Some(owner))) = &fact.more else {
+        let (FactDetail::Owner(owner, _) | FactDetail::ModelAndOwner(_, Some(owner))) = &fact.more
+        else {
             continue;
         };
         let place = nodes
-            .of(&fact.target)
+            .find_node(&fact.target)
             .and_then(|node| places.get(&(node, fact.gpu.unwrap_or(0))));
         if let Some(place) = place {
             builder.add_owner(*place, (**owner).clone());
@@ -214,15 +216,15 @@ fn add_holders(
     }
 }
 
-fn pods(facts: &FactsByQuestion) -> HashMap<String, FleetOwner> {
+fn map_pods_by_uid(facts: &FactsByQuery) -> HashMap<String, FleetOwner> {
     let uid = |fact: &Fact| match &fact.more {
-        More::Owner(owner, uid) if owner.kind == OwnerKind::Pod && !uid.is_empty() => {
+        FactDetail::Owner(owner, uid) if owner.kind == OwnerKind::Pod && !uid.is_empty() => {
             Some((uid.to_string(), (**owner).clone()))
         }
         _ => None,
     };
     facts
-        .of(QuestionName::Holders)
+        .find_facts(QueryName::Holders)
         .iter()
         .filter_map(uid)
         .collect()

@@ -1,56 +1,58 @@
-//! The grouping of targets into nodes, and the names of nodes.
+//! Grouping of Prometheus targets into nodes, and naming of nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use super::super::{facts::Fact, facts::More, target::Target};
+use super::super::{facts::Fact, facts::FactDetail, target::Target};
 use crate::natural::compare_names;
 
-/// The nodes in order of their names.
+/// The nodes of a fleet, sorted by name.
 #[derive(Debug, Default)]
 pub(in crate::prometheus) struct Nodes {
     pub(super) names: Vec<String>,
-    /// The targets of each node, the one that names it first. The list is empty if the node is
-    /// gone.
+    /// The targets of each node. The first target determines the node's name. The list is empty if
+    /// the node has disappeared.
     pub(super) targets: Vec<Vec<Arc<Target>>>,
     by_target: HashMap<Arc<Target>, usize>,
     by_instance: HashMap<(Arc<str>, Arc<str>), usize>,
     by_host: HashMap<(Arc<str>, Arc<str>), Vec<usize>>,
 }
 
-/// The facts about a target.
+/// The data about one target from all series.
 #[derive(Default)]
-struct Known {
+struct TargetFacts {
     gpus: BTreeMap<u32, Arc<str>>,
     is_own: bool,
     is_now: bool,
     is_simulated: bool,
 }
 
-impl Known {
-    /// Returns a sort key. The target that names a node comes first.
-    fn rank(&self) -> [bool; 3] {
+impl TargetFacts {
+    /// Returns a sort key that orders a node's targets. The first target determines the node's
+    /// name.
+    fn sort_key(&self) -> [bool; 3] {
         [!self.is_own, self.gpus.is_empty(), !self.is_now]
     }
 }
 
 impl Nodes {
-    /// Groups targets into nodes. Each fact comes with a flag for whether it is current.
+    /// Groups the targets of `facts` into nodes. Each fact comes with a flag for whether it is
+    /// current.
     pub(super) fn new<'f>(facts: impl Iterator<Item = (bool, &'f Fact)>) -> Self {
-        let mut known: HashMap<Arc<Target>, Known> = HashMap::new();
+        let mut known: HashMap<Arc<Target>, TargetFacts> = HashMap::new();
         for (is_now, fact) in facts {
-            // This check avoids cloning the target of each fact.
+            // Avoids cloning the target of every fact.
             if !known.contains_key(&fact.target) {
-                known.insert(Arc::clone(&fact.target), Known::default());
+                known.insert(Arc::clone(&fact.target), TargetFacts::default());
             }
             let Some(target) = known.get_mut(&fact.target) else {
                 continue;
             };
             target.is_now |= is_now;
             target.is_own |= !fact.family.is_dcgm();
-            target.is_simulated |= matches!(fact.more, More::Model(_, true));
+            target.is_simulated |= matches!(fact.more, FactDetail::Model(_, true));
             if let Some(gpu) = fact.gpu.filter(|_| !fact.uuid.is_empty() && !fact.is_part) {
                 target
                     .gpus
@@ -59,10 +61,13 @@ impl Nodes {
             }
         }
         let mut known: Vec<_> = known.into_iter().collect();
-        // Targets of gpumon name their nodes. If a node has several names, a current one is used.
-        known.sort_by(|(a, of_a), (b, of_b)| of_a.rank().cmp(&of_b.rank()).then_with(|| a.cmp(b)));
-        let groups = grouped(known);
-        let mut named: Vec<_> = names(&groups).into_iter().zip(groups).collect();
+        // gpumon's targets determine the names of their nodes. If a node has several names, a
+        // current name is preferred.
+        known.sort_by(|(a, of_a), (b, of_b)| {
+            of_a.sort_key().cmp(&of_b.sort_key()).then_with(|| a.cmp(b))
+        });
+        let groups = group_targets(known);
+        let mut named: Vec<_> = name_groups(&groups).into_iter().zip(groups).collect();
         named.sort_by(|(a, _), (b, _)| compare_names(a, b));
         let mut nodes = Self::default();
         for (name, targets) in named {
@@ -91,21 +96,21 @@ impl Nodes {
         self.targets.push(targets);
     }
 
-    /// Returns the targets of the node with this name, or `None` if the fleet has no such node.
-    pub(in crate::prometheus) fn targets_of(&self, name: &str) -> Option<&[Arc<Target>]> {
+    /// Returns the targets of the node called `name`, or `None` if the fleet has no such node.
+    pub(in crate::prometheus) fn find_targets(&self, name: &str) -> Option<&[Arc<Target>]> {
         let at = self.names.iter().position(|known| known == name)?;
         let targets = self.targets[at].as_slice();
         (!targets.is_empty()).then_some(targets)
     }
 
-    /// Returns the name of the node of this target.
-    pub(in crate::prometheus) fn name_of<'a>(&'a self, target: &'a Target) -> &'a str {
-        let node = self.of(target).map(|at| self.names[at].as_str());
+    /// Returns the name of the node to which `target` belongs.
+    pub(in crate::prometheus) fn node_name<'a>(&'a self, target: &'a Target) -> &'a str {
+        let node = self.find_node(target).map(|at| self.names[at].as_str());
         node.unwrap_or(&target.host)
     }
 
-    /// Returns the position of the node to which this target belongs.
-    pub(super) fn of(&self, target: &Target) -> Option<usize> {
+    /// Returns the position of the node to which `target` belongs.
+    pub(super) fn find_node(&self, target: &Target) -> Option<usize> {
         let exact = self.by_target.get(target).copied();
         let instance = || {
             self.by_instance
@@ -125,18 +130,18 @@ impl Nodes {
 }
 
 /// The targets of one node, and the UUIDs of its GPUs.
-type Group = (Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>);
+type NodeTargets = (Vec<Arc<Target>>, BTreeMap<u32, Arc<str>>);
 
 /// Groups targets that belong to the same node.
-fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
-    let mut groups: Vec<Group> = Vec::new();
+fn group_targets(known: Vec<(Arc<Target>, TargetFacts)>) -> Vec<Vec<Arc<Target>>> {
+    let mut groups: Vec<NodeTargets> = Vec::new();
     let mut by_uuid: HashMap<(u32, Arc<str>), usize> = HashMap::new();
     let mut by_host: HashMap<(Arc<str>, Arc<str>), Vec<usize>> = HashMap::new();
     for (target, of) in known {
         let host = (Arc::clone(&target.cluster), Arc::clone(&target.host));
         let mut uuids = of.gpus.iter().map(|(gpu, uuid)| (*gpu, Arc::clone(uuid)));
-        // Targets with the same GPU are one node with two names or ports. Simulated GPUs are
-        // excepted, because those of many machines can be the same.
+        // Targets that share a GPU belong to one node that has two names or ports. Simulated GPUs
+        // are excluded, because several machines can simulate the same GPU.
         let by_gpu = if of.is_simulated {
             None
         } else {
@@ -173,9 +178,9 @@ fn grouped(known: Vec<(Arc<Target>, Known)>) -> Vec<Vec<Arc<Target>>> {
     groups.into_iter().map(|(targets, _)| targets).collect()
 }
 
-/// Returns the names of nodes: the host, with the port if the host has several nodes, and with the
-/// cluster if several clusters have a host of this name.
-fn names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
+/// Returns the names of nodes. A name is the host, plus the port if the host has several nodes,
+/// plus the cluster if several clusters have a host of that name.
+fn name_groups(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
     let mut hosts: HashMap<(&str, &str), u32> = HashMap::new();
     let mut clusters: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     for first in groups.iter().filter_map(|targets| targets.first()) {
@@ -217,7 +222,7 @@ fn names(groups: &[Vec<Arc<Target>>]) -> Vec<String> {
 mod tests {
     use super::{super::super::metrics::Family, *};
 
-    fn target(cluster: &str, host: &str, port: Option<u16>) -> Arc<Target> {
+    fn build_target(cluster: &str, host: &str, port: Option<u16>) -> Arc<Target> {
         let instance = port.map_or_else(
             || format!("10.0.0.1:9400/{host}"),
             |port| format!("{host}:{port}"),
@@ -230,7 +235,7 @@ mod tests {
         })
     }
 
-    fn fact(target: &Arc<Target>, family: Family, uuid: &str, is_simulated: bool) -> Fact {
+    fn build_fact(target: &Arc<Target>, family: Family, uuid: &str, is_simulated: bool) -> Fact {
         Fact {
             target: Arc::clone(target),
             gpu: (!uuid.is_empty()).then_some(0),
@@ -239,50 +244,50 @@ mod tests {
             is_part: false,
             id: "",
             value: 1.0,
-            more: More::Model("x".into(), is_simulated),
+            more: FactDetail::Model("x".into(), is_simulated),
         }
     }
 
-    fn names_of(facts: &[Fact]) -> Vec<String> {
+    fn list_names(facts: &[Fact]) -> Vec<String> {
         Nodes::new(facts.iter().map(|fact| (true, fact))).names
     }
 
     #[test]
-    fn a_host_of_one_node_gives_its_name_and_one_of_several_its_port_too() {
-        let [a, b, c] =
-            [("n10", 1), ("n9", 2), ("n9", 1)].map(|(host, port)| target("", host, Some(port)));
-        let own = |target, uuid| fact(target, Family::Own, uuid, false);
+    fn host_with_several_nodes_adds_ports() {
+        let [a, b, c] = [("n10", 1), ("n9", 2), ("n9", 1)]
+            .map(|(host, port)| build_target("", host, Some(port)));
+        let own = |target, uuid| build_fact(target, Family::Own, uuid, false);
         assert_eq!(
-            names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "C")]),
+            list_names(&[own(&a, "A"), own(&b, "B"), own(&c, "C")]),
             ["n9:1", "n9:2", "n10"]
         );
-        // If the same GPUs are at two ports, or at a name and an IP address, they belong to one
-        // node.
+        // Targets on two ports, or with a name and an IP address, belong to one node if they export
+        // the same GPUs.
         assert_eq!(
-            names_of(&[own(&a, "A"), own(&b, "B"), own(&c, "B")]),
+            list_names(&[own(&a, "A"), own(&b, "B"), own(&c, "B")]),
             ["n9", "n10"]
         );
-        assert_eq!(names_of(&[own(&a, "A"), own(&b, "A")]), ["n10"]);
+        assert_eq!(list_names(&[own(&a, "A"), own(&b, "A")]), ["n10"]);
         let moved = [own(&a, "A"), own(&b, "A")];
         assert_eq!(
             Nodes::new([(false, &moved[0]), (true, &moved[1])].into_iter()).names,
             ["n9"]
         );
-        // Simulated GPUs are the same on all machines with the same scenario.
-        let simulated = |target| fact(target, Family::Own, "A", true);
+        // Machines with the same scenario simulate the same GPUs.
+        let simulated = |target| build_fact(target, Family::Own, "A", true);
         assert_eq!(
-            names_of(&[simulated(&a), simulated(&b), simulated(&c)]).len(),
+            list_names(&[simulated(&a), simulated(&b), simulated(&c)]).len(),
             3
         );
     }
 
     #[test]
-    fn dcgm_exporter_beside_gpumon_is_the_same_node() {
-        let own = target("", "10.0.0.1", Some(9124));
-        let by_name = target("", "node1", None);
+    fn dcgm_exporter_and_gpumon_share_one_node() {
+        let own = build_target("", "10.0.0.1", Some(9124));
+        let by_name = build_target("", "node1", None);
         let facts = [
-            fact(&own, Family::Own, "A", false),
-            fact(&by_name, Family::Old, "A", false),
+            build_fact(&own, Family::Own, "A", false),
+            build_fact(&by_name, Family::Old, "A", false),
         ];
         let nodes = Nodes::new(facts.iter().map(|fact| (true, fact)));
         assert_eq!(nodes.names, ["10.0.0.1"]);
@@ -292,19 +297,28 @@ mod tests {
             ..(*by_name).clone()
         };
         assert_eq!(
-            nodes.of(&scraped),
+            nodes.find_node(&scraped),
             Some(0),
             "its own state is the node's, too"
         );
-        let other = fact(&by_name, Family::Old, "B", false);
-        assert_eq!(names_of(&[facts[0].clone(), other]), ["10.0.0.1", "node1"]);
+        let other = build_fact(&by_name, Family::Old, "B", false);
+        assert_eq!(
+            list_names(&[facts[0].clone(), other]),
+            ["10.0.0.1", "node1"]
+        );
     }
 
     #[test]
-    fn clusters_tell_hosts_of_one_name_apart() {
-        let [a, b] = ["a", "b"]
-            .map(|cluster| fact(&target(cluster, "n", Some(1)), Family::Own, cluster, false));
-        assert_eq!(names_of(&[a.clone(), b]), ["n@a", "n@b"]);
-        assert_eq!(names_of(&[a]), ["n"]);
+    fn clusters_distinguish_hosts_of_same_name() {
+        let [a, b] = ["a", "b"].map(|cluster| {
+            build_fact(
+                &build_target(cluster, "n", Some(1)),
+                Family::Own,
+                cluster,
+                false,
+            )
+        });
+        assert_eq!(list_names(&[a.clone(), b]), ["n@a", "n@b"]);
+        assert_eq!(list_names(&[a]), ["n"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The reasons why a query fails, as sentences with remedies.
+//! Query errors, described as sentences with remedies.
 
 use std::{error::Error, time::Duration};
 
@@ -11,22 +11,24 @@ pub(in crate::prometheus) enum QueryError {
     #[error("{0}")]
     Credentials(String),
     #[error(
-        "Prometheus cannot be reached at {address}: {cause}. Check its address, and that it runs"
+        "Prometheus cannot be reached at {address}: {cause}. Check the address, and that \
+         Prometheus is running"
     )]
     Unreachable { address: String, cause: String },
     #[error(
-        "Prometheus at {address} has not answered within {} s. It is overloaded, or something between drops requests; \
-         look at its own metrics, or permit more time",
+        "Prometheus at {address} did not answer within {} s. It may be overloaded, or a proxy may \
+         drop requests; check its own metrics, or allow more time",
         .limit.as_secs_f64()
     )]
     Slow { address: String, limit: Duration },
     #[error(
-        "Prometheus at {address} does not let this server in ({status}). Check the file with the token or password, the \
-         client certificate, and the tenant's header"
+        "Prometheus at {address} denies access to this server ({status}). Check the file with the \
+         token or password, the client certificate, and the tenant header"
     )]
     Refused { address: String, status: StatusCode },
     #[error(
-        "{address} sends requests elsewhere ({status}), to {to}. Give the address at which Prometheus itself answers"
+        "{address} redirects requests ({status}) to {to}. Use the address at which Prometheus \
+         itself answers"
     )]
     Elsewhere {
         address: String,
@@ -34,22 +36,24 @@ pub(in crate::prometheus) enum QueryError {
         to: String,
     },
     #[error(
-        "there is no API of Prometheus at {address} ({status}). Give the address below which /api/v1/query is"
+        "there is no Prometheus API at {address} ({status}). Use the address that precedes \
+         /api/v1/query"
     )]
     NotThere { address: String, status: StatusCode },
-    #[error("Prometheus at {address} refuses a query ({status}): {message}")]
+    #[error("Prometheus at {address} rejected a query ({status}): {message}")]
     Rejected {
         address: String,
         status: StatusCode,
         message: String,
     },
     #[error(
-        "what answers at {address} is not Prometheus: {cause}. Give the address below which /api/v1/query is"
+        "the server at {address} is not Prometheus: {cause}. Use the address that precedes \
+         /api/v1/query"
     )]
     NotPrometheus { address: String, cause: String },
     #[error(
-        "the answer of Prometheus at {address} is larger than {} MiB. Choose fewer nodes by a label, or load the \
-         recording rules",
+        "the response of Prometheus at {address} is larger than {} MiB. Select fewer nodes with a \
+         label, or load the recording rules",
         .most >> 20
     )]
     TooLarge { address: String, most: usize },
@@ -57,13 +61,13 @@ pub(in crate::prometheus) enum QueryError {
 
 impl QueryError {
     /// Returns `true` if other queries would fail for the same reason.
-    pub(in crate::prometheus) fn is_of_all(&self) -> bool {
+    pub(in crate::prometheus) fn affects_all_queries(&self) -> bool {
         !matches!(self, Self::Rejected { .. } | Self::TooLarge { .. })
     }
 }
 
-/// Formats an error with its causes, without repetitions.
-pub(super) fn causes(error: &dyn Error) -> String {
+/// Formats an error and its chain of causes, without repetitions.
+pub(super) fn format_causes(error: &dyn Error) -> String {
     let mut text = String::new();
     let mut next = Some(error);
     while let Some(error) = next {

@@ -1,4 +1,4 @@
-//! Credentials and trusted certificates for Prometheus. Their files are read again when they
+//! Credentials and trusted certificates for Prometheus, which are read again when their files
 //! change.
 
 use std::path::PathBuf;
@@ -9,41 +9,42 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::super::settings::{Authorization, ClientCertificate, Settings};
 use crate::credentials::{
-    NO_AUTHORITIES, authorities, basic, bearer, certificates_of, private_key_of, tls_client,
+    NO_AUTHORITIES, build_client_config, read_authorities, read_basic_header, read_bearer_header,
+    read_certificates, read_private_key,
 };
 
-/// Returns the header. Its file is read at each call, because Kubernetes replaces tokens every
-/// hour.
+/// Returns the `Authorization` header's value, if any. The file is read at each call, because
+/// Kubernetes replaces tokens every hour.
 ///
 /// # Errors
-/// Returns the problem of the file and its remedy.
-pub(super) fn authorization(of: &Authorization) -> Result<Option<HeaderValue>, String> {
+/// Returns the problem with the file and its remedy.
+pub(super) fn read_authorization(of: &Authorization) -> Result<Option<HeaderValue>, String> {
     match of {
         Authorization::None => Ok(None),
-        Authorization::BearerFile(path) => bearer(path).map(Some),
+        Authorization::BearerFile(path) => read_bearer_header(path).map(Some),
         Authorization::Basic {
             user,
             password_file,
-        } => basic(user, password_file).map(Some),
+        } => read_basic_header(user, password_file).map(Some),
     }
 }
 
-/// Returns the TLS configuration for an unencrypted address, which trusts no certificate.
-pub(super) fn no_tls() -> Result<ClientConfig, String> {
-    Ok(tls_client()?
+/// Returns the TLS configuration for an unencrypted address. It trusts no certificate.
+pub(super) fn build_unencrypted_config() -> Result<ClientConfig, String> {
+    Ok(build_client_config()?
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth())
 }
 
-/// Returns the TLS configuration of the settings.
+/// Returns the TLS configuration that `settings` describe.
 ///
 /// # Errors
-/// Returns the problem of a file and its remedy.
-pub(super) fn tls(settings: &Settings) -> Result<ClientConfig, String> {
-    let roots = authorities(settings.ca_file.as_deref())?.ok_or_else(|| {
-        format!("{NO_AUTHORITIES}, or name a file with the authority of Prometheus' certificate")
+/// Returns the problem with a file and its remedy.
+pub(super) fn build_tls_config(settings: &Settings) -> Result<ClientConfig, String> {
+    let roots = read_authorities(settings.ca_file.as_deref())?.ok_or_else(|| {
+        format!("{NO_AUTHORITIES}, or specify a file with the CA certificate of Prometheus")
     })?;
-    let builder = tls_client()?.with_root_certificates(roots);
+    let builder = build_client_config()?.with_root_certificates(roots);
     let Some(ClientCertificate {
         certificate_file,
         key_file,
@@ -52,19 +53,19 @@ pub(super) fn tls(settings: &Settings) -> Result<ClientConfig, String> {
         return Ok(builder.with_no_client_auth());
     };
     let fits = builder.with_client_auth_cert(
-        certificates_of(certificate_file)?,
-        private_key_of(key_file)?,
+        read_certificates(certificate_file)?,
+        read_private_key(key_file)?,
     );
     fits.map_err(|error| {
         format!(
-            "{} does not fit its key: {error}; name its key beside it",
+            "{} does not match its key: {error}; specify the file of the matching key",
             certificate_file.display()
         )
     })
 }
 
-/// Returns the files that the TLS configuration uses.
-pub(super) fn of_tls(settings: &Settings) -> Vec<PathBuf> {
+/// Returns the paths of the files that the TLS configuration is read from.
+pub(super) fn list_tls_files(settings: &Settings) -> Vec<PathBuf> {
     let own = settings
         .client_certificate
         .iter()
@@ -72,7 +73,7 @@ pub(super) fn of_tls(settings: &Settings) -> Vec<PathBuf> {
     settings.ca_file.iter().chain(own).cloned().collect()
 }
 
-/// Returns the stamps of files. A stamp changes when its file does.
+/// Returns a stamp for each file, which changes when the file changes.
 pub(super) fn read_stamps(paths: &[PathBuf]) -> Vec<Option<FileStamp>> {
     paths.iter().map(|path| FileStamp::read(path)).collect()
 }

@@ -1,6 +1,7 @@
-//! A client for Prometheus' HTTP API, with limits of time and bytes.
+//! A client for Prometheus' HTTP API, with time and size limits.
 //!
-//! Redirects are not followed, because the user decides where requests and credentials are sent.
+//! Redirects are not followed, because only the user decides where requests and credentials are
+//! sent.
 
 mod body;
 mod error;
@@ -33,18 +34,18 @@ use hyper_util::{
 use tokio::time::timeout;
 
 pub(super) use self::error::QueryError;
-use self::error::causes;
+use self::error::format_causes;
 use super::{
     address::Address,
     settings::{Settings, SettingsError},
 };
 
-/// The maximum number of idle connections that are kept for further queries.
+/// The maximum number of idle connections that are kept open for later queries.
 const IDLE_CONNECTIONS: usize = 4;
-const IDLE: Duration = Duration::from_mins(1);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Headers that the client sets itself.
-const OWN_HEADERS: [&str; 8] = [
+/// Headers that the client sets itself and that settings therefore cannot set.
+const CLIENT_HEADERS: [&str; 8] = [
     "authorization",
     "host",
     "content-length",
@@ -57,7 +58,7 @@ const OWN_HEADERS: [&str; 8] = [
 
 type Connections = Pool<HttpsConnector<proxy::Connector>, Empty<Bytes>>;
 
-/// A client of one Prometheus.
+/// A client for one Prometheus server.
 pub(super) struct Client {
     address: Address,
     settings: Settings,
@@ -67,10 +68,10 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Creates a client.
+    /// Creates a client from `settings`.
     ///
     /// # Errors
-    /// Returns the problem of the settings, or of a file that they name.
+    /// Returns the problem with the settings, or with a file that they refer to.
     pub(super) fn new(settings: &Settings) -> Result<Self, SettingsError> {
         Self::with_proxies(settings, &Matcher::from_env())
     }
@@ -79,14 +80,14 @@ impl Client {
         let address = Address::new(&settings.url)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &settings.headers {
-            let (name, value) = header(name, value)?;
+            let (name, value) = parse_header(name, value)?;
             headers.append(name, value);
         }
-        files::authorization(&settings.authorization).map_err(SettingsError)?;
-        let stamps = files::read_stamps(&files::of_tls(settings));
-        let proxy = proxy::of(&address, proxies)?;
+        files::read_authorization(&settings.authorization).map_err(SettingsError)?;
+        let stamps = files::read_stamps(&files::list_tls_files(settings));
+        let proxy = proxy::find_proxy(&address, proxies)?;
         let connections =
-            Arc::new(connections(settings, &address, proxy.clone()).map_err(SettingsError)?);
+            Arc::new(build_connections(settings, &address, proxy.clone()).map_err(SettingsError)?);
         Ok(Self {
             address,
             settings: settings.clone(),
@@ -96,12 +97,13 @@ impl Client {
         })
     }
 
-    /// Returns the address for display.
+    /// Returns the server's address for display to users.
     pub(super) fn address(&self) -> &str {
         self.address.name()
     }
 
-    /// Returns the answer of an endpoint such as `query`, with at most `most` bytes.
+    /// Returns the response of an endpoint such as `query`. The response may have at most `most`
+    /// bytes.
     pub(super) async fn get(
         &self,
         endpoint: &str,
@@ -109,7 +111,7 @@ impl Client {
         most: usize,
     ) -> Result<Bytes, QueryError> {
         let limit = self.settings.timeout;
-        let answered = timeout(limit, self.ask(endpoint, parameters, most)).await;
+        let answered = timeout(limit, self.send_request(endpoint, parameters, most)).await;
         answered.unwrap_or_else(|_| {
             Err(QueryError::Slow {
                 address: self.name(),
@@ -118,24 +120,26 @@ impl Client {
         })
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
         endpoint: &str,
         parameters: &[(&str, &str)],
         most: usize,
     ) -> Result<Bytes, QueryError> {
-        // Prometheus aborts the query after the same time.
+        // The server is asked to abort the query when this client stops waiting.
         let limit = format!("{}s", self.settings.timeout.as_secs_f64());
         let mut parameters = parameters.to_vec();
         parameters.push(("timeout", &limit));
         let request = self
-            .request(&self.address.endpoint(endpoint, &parameters))
+            .build_request(&self.address.endpoint_url(endpoint, &parameters))
             .map_err(QueryError::Credentials)?;
-        let connections = self.connections().map_err(QueryError::Credentials)?;
+        let connections = self
+            .current_connections()
+            .map_err(QueryError::Credentials)?;
         let way = self
             .proxy
             .as_ref()
-            .map(|proxy| format!(" (by the proxy {})", proxy.uri()))
+            .map(|proxy| format!(" (through the proxy {})", proxy.uri()))
             .unwrap_or_default();
         let unreachable = |cause: String| QueryError::Unreachable {
             address: self.name(),
@@ -144,7 +148,7 @@ impl Client {
         let answer = connections
             .request(request)
             .await
-            .map_err(|error| unreachable(causes(&error)))?;
+            .map_err(|error| unreachable(format_causes(&error)))?;
         let (head, body) = answer.into_parts();
         match head.status {
             StatusCode::UNAUTHORIZED
@@ -162,7 +166,7 @@ impl Client {
                 });
             }
             status if status.is_redirection() => {
-                let to = origin(head.headers.get(LOCATION));
+                let to = find_redirect_origin(head.headers.get(LOCATION));
                 return Err(QueryError::Elsewhere {
                     address: self.name(),
                     status,
@@ -171,7 +175,7 @@ impl Client {
             }
             _ => {}
         }
-        let read = body::read(&head.headers, body, most).await;
+        let read = body::read_body(&head.headers, body, most).await;
         let bytes = read.map_err(|error| match error {
             body::BodyError::TooLarge => QueryError::TooLarge {
                 address: self.name(),
@@ -186,8 +190,8 @@ impl Client {
         if head.status.is_success() {
             return Ok(bytes);
         }
-        let message = super::answer::error_message(&bytes)
-            .unwrap_or_else(|| "it does not say why".to_owned());
+        let message = super::answer::parse_error_message(&bytes)
+            .unwrap_or_else(|| "no reason given".to_owned());
         Err(QueryError::Rejected {
             address: self.name(),
             status: head.status,
@@ -195,7 +199,7 @@ impl Client {
         })
     }
 
-    fn request(&self, address: &str) -> Result<Request<Empty<Bytes>>, String> {
+    fn build_request(&self, address: &str) -> Result<Request<Empty<Bytes>>, String> {
         let request = Request::get(address)
             .header(ACCEPT, "application/json")
             .header(
@@ -220,15 +224,15 @@ impl Client {
         {
             headers.insert(PROXY_AUTHORIZATION, value.clone());
         }
-        if let Some(value) = files::authorization(&self.settings.authorization)? {
+        if let Some(value) = files::read_authorization(&self.settings.authorization)? {
             headers.insert(AUTHORIZATION, value);
         }
         Ok(request)
     }
 
-    /// Returns the connections, or new ones if a certificate has been replaced.
-    fn connections(&self) -> Result<Arc<Connections>, String> {
-        let stamps = files::read_stamps(&files::of_tls(&self.settings));
+    /// Returns the pool of connections, or a new pool if a certificate file has changed.
+    fn current_connections(&self) -> Result<Arc<Connections>, String> {
+        let stamps = files::read_stamps(&files::list_tls_files(&self.settings));
         let mut known = self
             .connections
             .lock()
@@ -236,7 +240,7 @@ impl Client {
         if known.0 != stamps {
             *known = (
                 stamps,
-                Arc::new(connections(
+                Arc::new(build_connections(
                     &self.settings,
                     &self.address,
                     self.proxy.clone(),
@@ -251,27 +255,27 @@ impl Client {
     }
 }
 
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), SettingsError> {
+fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), SettingsError> {
     let unfit = |cause: &str| {
         SettingsError(format!(
-            "'{}' is no header to send: {cause}",
+            "the header '{}' cannot be sent: {cause}",
             clean_line(name)
         ))
     };
     let header = HeaderName::try_from(name)
-        .map_err(|_| unfit("use letters, digits and dashes, as X-Scope-OrgID"))?;
-    if OWN_HEADERS.contains(&header.as_str()) {
+        .map_err(|_| unfit("use letters, digits and dashes in its name, such as X-Scope-OrgID"))?;
+    if CLIENT_HEADERS.contains(&header.as_str()) {
         return Err(unfit(
-            "this server sets it itself; credentials come from a file",
+            "gpumon sets this header itself; put credentials into a file",
         ));
     }
-    let mut value = HeaderValue::try_from(value)
-        .map_err(|_| unfit("its value has characters that none can have"))?;
+    let mut value =
+        HeaderValue::try_from(value).map_err(|_| unfit("its value contains invalid characters"))?;
     value.set_sensitive(true);
     Ok((header, value))
 }
 
-fn connections(
+fn build_connections(
     settings: &Settings,
     address: &Address,
     proxy: Option<Intercept>,
@@ -280,37 +284,38 @@ fn connections(
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     let configuration = if address.is_encrypted {
-        files::tls(settings)?
+        files::build_tls_config(settings)?
     } else {
-        files::no_tls()?
+        files::build_unencrypted_config()?
     };
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(configuration)
         .https_or_http()
         .enable_http1();
     Ok(Pool::builder(TokioExecutor::new())
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_timer(TokioTimer::new())
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .build(connector.wrap_connector(proxy::Connector { tcp, proxy })))
 }
 
-/// Returns the destination of a redirect, without parts that may be secret.
-fn origin(location: Option<&HeaderValue>) -> String {
+/// Returns the scheme and host of a redirect's destination. Its path is omitted because it may
+/// contain secrets.
+fn find_redirect_origin(location: Option<&HeaderValue>) -> String {
     let uri = location.and_then(|value| value.to_str().ok()?.parse::<hyper::Uri>().ok());
     let of = |uri: hyper::Uri| {
         let host = uri.authority().map(|authority| {
             format!(
                 "{}://{}",
                 uri.scheme_str().unwrap_or("http"),
-                without_user(authority.as_str())
+                strip_user(authority.as_str())
             )
         });
         format!("{}{}", host.unwrap_or_default(), uri.path())
     };
-    clean_line(&uri.map_or_else(|| "an address that it does not tell".to_owned(), of))
+    clean_line(&uri.map_or_else(|| "an unknown address".to_owned(), of))
 }
 
-fn without_user(authority: &str) -> &str {
+fn strip_user(authority: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
 }

@@ -1,5 +1,5 @@
-//! Connections to Prometheus through a proxy. The same environment variables as for curl name it:
-//! `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. Encrypted connections are tunneled
+//! Connections to Prometheus through a proxy. As for curl, the environment variables `HTTP_PROXY`,
+//! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` select the proxy. Encrypted connections are tunneled
 //! through the proxy (`CONNECT`).
 
 use std::{
@@ -27,26 +27,29 @@ use tower_service::Service;
 
 use super::super::{address::Address, settings::SettingsError};
 
-/// Returns the proxy for this address. Addresses on this machine have none.
+/// Returns the proxy to use for `address`, if any. Addresses on this machine are never proxied.
 ///
 /// # Errors
-/// Returns an error if the kind of the proxy is not supported.
-pub(super) fn of(address: &Address, matcher: &Matcher) -> Result<Option<Intercept>, SettingsError> {
+/// Returns an error if the proxy type is not supported.
+pub(super) fn find_proxy(
+    address: &Address,
+    matcher: &Matcher,
+) -> Result<Option<Intercept>, SettingsError> {
     let proxy = address
         .uri()
         .filter(|_| !address.is_local)
         .and_then(|uri| matcher.intercept(&uri));
     match &proxy {
         Some(other) if other.uri().scheme() != Some(&Scheme::HTTP) => Err(SettingsError(format!(
-            "the proxy {} is none of HTTP; name one as http://proxy.example.org:3128 in HTTP_PROXY and HTTPS_PROXY, or \
-             the host of Prometheus in NO_PROXY",
+            "the proxy {} is not an HTTP proxy; use one such as http://proxy.example.org:3128 in \
+             HTTP_PROXY and HTTPS_PROXY, or add the host of Prometheus to NO_PROXY",
             other.uri()
         ))),
         _ => Ok(proxy),
     }
 }
 
-/// A connector that uses the proxy, if there is one.
+/// A connector that goes through the proxy, if one is configured.
 #[derive(Clone)]
 pub(super) struct Connector {
     pub(super) tcp: HttpConnector,
@@ -97,8 +100,8 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection to Prometheus, or to a proxy that forwards unencrypted requests and needs the full
-/// address in them.
+/// A connection to Prometheus or a proxy. A proxy that forwards unencrypted requests needs the full
+/// URL in each request.
 pub(super) struct Stream {
     io: TokioIo<TcpStream>,
     is_proxied: bool,
@@ -155,7 +158,7 @@ mod tests {
     use super::{super::Client, *};
     use crate::prometheus::Settings;
 
-    async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.unwrap());
@@ -163,8 +166,8 @@ mod tests {
         String::from_utf8(head).unwrap()
     }
 
-    async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
-        let head = head(stream).await;
+    async fn send_response(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
+        let head = read_head(stream).await;
         stream
             .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
             .await
@@ -173,9 +176,9 @@ mod tests {
         head
     }
 
-    /// Starts a proxy with an encrypted server behind it. Returns its address, and the headers of
-    /// all requests that both receive.
-    async fn proxy(tls: TlsAcceptor) -> (String, mpsc::UnboundedReceiver<String>) {
+    /// Starts a proxy and an encrypted server behind it. Returns the proxy's address, and a channel
+    /// with the headers of all requests that either of them receives.
+    async fn start_proxy(tls: TlsAcceptor) -> (String, mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (seen, heads) = mpsc::unbounded_channel();
@@ -184,12 +187,12 @@ mod tests {
                 let mut first = [0; 7];
                 stream.peek(&mut first).await.unwrap();
                 if &first == b"CONNECT" {
-                    seen.send(head(&mut stream).await).unwrap();
+                    seen.send(read_head(&mut stream).await).unwrap();
                     stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-                    seen.send(answer(&mut tls.accept(stream).await.unwrap()).await)
+                    seen.send(send_response(&mut tls.accept(stream).await.unwrap()).await)
                         .unwrap();
                 } else {
-                    seen.send(answer(&mut stream).await).unwrap();
+                    seen.send(send_response(&mut stream).await).unwrap();
                 }
             }
         });
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_is_told_where_requests_go_and_cannot_read_what_is_encrypted() {
+    async fn proxy_forwards_plain_and_tunnels_encrypted_requests() {
         let own = rcgen::generate_simple_self_signed(["prometheus.test".to_owned()]).unwrap();
         let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
         let configuration = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -206,7 +209,7 @@ mod tests {
             .with_no_client_auth()
             .with_single_cert(vec![own.cert.der().clone()], key)
             .unwrap();
-        let (address, mut heads) = proxy(TlsAcceptor::from(Arc::new(configuration))).await;
+        let (address, mut heads) = start_proxy(TlsAcceptor::from(Arc::new(configuration))).await;
         let folder = tempfile::tempdir().unwrap();
         let ca_file = folder.path().join("ca.pem");
         fs::write(&ca_file, own.cert.pem()).unwrap();
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_and_what_is_excepted_are_reached_without_a_proxy() {
+    fn local_and_excepted_addresses_bypass_proxy() {
         let matcher = |proxy: &str| {
             Matcher::builder()
                 .all(proxy)
@@ -254,7 +257,7 @@ mod tests {
                 .build()
         };
         let by = |url: &str| {
-            of(
+            find_proxy(
                 &Address::new(url).unwrap(),
                 &matcher("http://proxy.test:3128"),
             )
@@ -274,7 +277,7 @@ mod tests {
             "http://proxy.test:3128/"
         );
         let address = Address::new("https://prometheus.test").unwrap();
-        let error = of(&address, &matcher("socks5://ana:secret@proxy.test:1080"))
+        let error = find_proxy(&address, &matcher("socks5://ana:secret@proxy.test:1080"))
             .err()
             .unwrap()
             .to_string();
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_that_is_not_there_is_named() {
+    async fn unreachable_proxy_is_named_in_error() {
         let free = TcpListener::bind("127.0.0.1:0")
             .await
             .unwrap()
@@ -298,7 +301,7 @@ mod tests {
             Client::with_proxies(&Settings::new("http://prometheus.test:9090"), &matcher).unwrap();
         let error = client.get("query", &[], 100).await.unwrap_err().to_string();
         assert!(
-            error.contains(&format!("(by the proxy http://{free}/). Check"))
+            error.contains(&format!("(through the proxy http://{free}/). Check"))
                 && !error.contains("secret"),
             "{error}"
         );

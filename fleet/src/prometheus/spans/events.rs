@@ -6,109 +6,115 @@ use super::{
     super::{
         answer::{Answer, Row},
         ask::{Source, Steps},
-        cached::Fresh,
+        cached::FreshValue,
         client::QueryError,
         metrics::{Families, Family},
-        now::Told,
-        promql::series,
-        questions::{Scope, up},
-        target::{Interner, Target, gpu},
+        now::FleetContext,
+        promql::build_selector,
+        questions::{Scope, build_up_query},
+        target::{Interner, Target, read_gpu_index},
     },
-    SpanReader, fresh,
+    SpanReader, to_fresh_value,
 };
 use crate::{
     model::{FleetEvent, FleetEventKind, FleetEvents},
     reader::Range,
 };
 
-/// The number of steps of a range query.
-const MOMENTS: u32 = 120;
+/// The maximum number of steps in a range query.
+const MAX_STEPS: u32 = 120;
 
-/// The number of steps for single GPUs, if no recording rule has recorded which of them did not
-/// respond.
-const MOMENTS_OF_GPUS: u32 = 40;
+/// The maximum number of steps in a range query about individual GPUs. It is used if no recording
+/// rule has recorded which GPUs did not respond.
+const MAX_GPU_STEPS: u32 = 40;
 
 /// The recording rule for GPUs that did not respond.
 const DOWN_RULE: &str = "gpu:gpumon_gpu_up:zero";
 
-/// A metric of the same rules that exists for every node, even without problems.
-const RULES: &str = "instance:gpumon_gpus_down:sum";
+/// A metric from the same recording rules that exists for every node, even without problems.
+const DOWN_COUNT_RULE: &str = "instance:gpumon_gpus_down:sum";
 
-/// The identity of an event. Occurrences with the same key are counted together.
-type Key = (Arc<Target>, Option<u32>, FleetEventKind, Option<u32>);
+/// The key that identifies an event. Occurrences with the same key are counted together.
+type EventKey = (Arc<Target>, Option<u32>, FleetEventKind, Option<u32>);
 
 #[derive(Default)]
-struct Found {
+struct Occurrences {
     count: u32,
     last_s: f64,
     lasts: bool,
 }
 
-pub(in crate::prometheus) async fn read(
+pub(in crate::prometheus) async fn read_events(
     source: Arc<Source>,
-    told: Told,
+    told: FleetContext,
     range: Range,
     before: Option<Arc<FleetEvents>>,
-) -> Fresh<FleetEvents> {
+) -> FreshValue<FleetEvents> {
     let reader = SpanReader::new(source, told, range);
     let empty = FleetEvents::empty(reader.from_ms, reader.to_ms);
     let period = Duration::from_secs(u64::from(range.seconds() / 288).clamp(60, 900));
-    fresh(reader.events().await, before, empty, period)
+    to_fresh_value(reader.query_events().await, before, empty, period)
 }
 
-/// Returns the events before anything has been read.
-pub(in crate::prometheus) fn nothing(source: &Arc<Source>, range: Range) -> FleetEvents {
-    let reader = SpanReader::new(Arc::clone(source), Told::default(), range);
+/// Returns the response for a time range before anything has been read.
+pub(in crate::prometheus) fn empty_events(source: &Arc<Source>, range: Range) -> FleetEvents {
+    let reader = SpanReader::new(Arc::clone(source), FleetContext::default(), range);
     FleetEvents::empty(reader.from_ms, reader.to_ms)
 }
 
 impl SpanReader {
-    async fn events(mut self) -> Result<FleetEvents, QueryError> {
-        let mut all: Vec<(Key, Found)> = Vec::new();
+    async fn query_events(mut self) -> Result<FleetEvents, QueryError> {
+        let mut all: Vec<(EventKey, Occurrences)> = Vec::new();
         let label = self.source.settings.node_label.clone();
         let steps = |moments| {
             let step = self.range.seconds().div_ceil(moments).next_multiple_of(60);
-            Steps::until_this_minute(self.range.seconds(), step)
+            Steps::new_until_this_minute(self.range.seconds(), step)
         };
-        let (fine, coarse) = (steps(MOMENTS), steps(MOMENTS_OF_GPUS));
+        let (fine, coarse) = (steps(MAX_STEPS), steps(MAX_GPU_STEPS));
         let families = self.told.families;
         if families.own {
-            let counters = self.metric("gpumon_gpu_xid_errors_total", "");
+            let counters = self.select_metric("gpumon_gpu_xid_errors_total", "");
             let of = label.clone();
             all.extend(
-                self.ask(&counters, Some(fine), move |answer| {
-                    xids(answer, fine, of.as_deref())
+                self.send_query(&counters, Some(fine), move |answer| {
+                    count_xids(answer, fine, of.as_deref())
                 })
                 .await?
                 .unwrap_or_default(),
             );
-            let lasting = self.metric("gpumon_gpu_xid", "");
+            let lasting = self.select_metric("gpumon_gpu_xid", "");
             let of = label.clone();
             let lasting = self
-                .ask(&format!("{lasting} == 1"), None, move |answer| {
-                    keys(answer, of.as_deref())
+                .send_query(&format!("{lasting} == 1"), None, move |answer| {
+                    list_xid_keys(answer, of.as_deref())
                 })
                 .await?;
             for key in lasting.unwrap_or_default() {
-                mark_lasting(&mut all, key, self.to_ms);
+                mark_lasting_event(&mut all, key, self.to_ms);
             }
-            let rules = self.metric(RULES, "");
-            let has_rules = self.ask_number(&format!("count({rules})")).await?.is_some();
+            let rules = self.select_metric(DOWN_COUNT_RULE, "");
+            let has_rules = self
+                .query_number(&format!("count({rules})"))
+                .await?
+                .is_some();
             let (down, steps) = if has_rules {
                 (
                     format!(
                         "count_over_time({}[{}s])",
-                        self.metric(DOWN_RULE, ""),
+                        self.select_metric(DOWN_RULE, ""),
                         fine.step_s
                     ),
                     fine,
                 )
             } else {
-                (format!("{} == 0", self.metric("gpumon_gpu_up", "")), coarse)
+                (
+                    format!("{} == 0", self.select_metric("gpumon_gpu_up", "")),
+                    coarse,
+                )
             };
-            let now = format!("{} == 0", self.metric("gpumon_gpu_up", ""));
+            let now = format!("{} == 0", self.select_metric("gpumon_gpu_up", ""));
             all.extend(
-                self.runs(&down, steps, &now, FleetEventKind::GpuNotResponding)
+                self.query_periods(&down, steps, &now, FleetEventKind::GpuNotResponding)
                     .await?,
             );
         }
@@ -118,14 +124,14 @@ impl SpanReader {
         ];
         let names: Vec<_> = dcgm
             .into_iter()
-            .filter(|(of, _)| families.has(*of))
+            .filter(|(of, _)| families.contains(*of))
             .map(|(_, name)| name)
             .collect();
-        if let Some(xid) = series(&names, &self.source.matchers) {
+        if let Some(xid) = build_selector(&names, &self.source.matchers) {
             let of = label.clone();
-            let read = move |answer: &Answer<'_>| dcgm_xids(answer, coarse, of.as_deref());
+            let read = move |answer: &Answer<'_>| count_dcgm_xids(answer, coarse, of.as_deref());
             all.extend(
-                self.ask(&format!("{xid} > 0"), Some(coarse), read)
+                self.send_query(&format!("{xid} > 0"), Some(coarse), read)
                     .await?
                     .unwrap_or_default(),
             );
@@ -136,10 +142,10 @@ impl SpanReader {
             present: Families::ALL,
             jobs: &self.told.jobs,
         };
-        if let Some(up) = up(&scope) {
+        if let Some(up) = build_up_query(&scope) {
             let down = format!("min_over_time({up}[{}s]) == 0", fine.step_s);
             all.extend(
-                self.runs(
+                self.query_periods(
                     &down,
                     fine,
                     &format!("{up} == 0"),
@@ -148,28 +154,33 @@ impl SpanReader {
                 .await?,
             );
         }
-        self.check()?;
-        Ok(self.events_of(all))
+        self.check_answered()?;
+        Ok(self.merge_events(all))
     }
 
-    /// Returns the periods in which an expression had a value. `now` is the expression for events
-    /// that still last, because a step of a week's range is longer than an hour.
-    async fn runs(
+    /// Returns the periods in which `expression` had a value. `now` is an instant query for ongoing
+    /// events; it is needed because a step can be longer than an hour.
+    async fn query_periods(
         &mut self,
         expression: &str,
         steps: Steps,
         now: &str,
         kind: FleetEventKind,
-    ) -> Result<Vec<(Key, Found)>, QueryError> {
+    ) -> Result<Vec<(EventKey, Occurrences)>, QueryError> {
         let label = self.source.settings.node_label.clone();
-        let key = move |interner: &mut Interner<'_>, row: &Row<'_>| -> Option<Key> {
+        let key = move |interner: &mut Interner<'_>, row: &Row<'_>| -> Option<EventKey> {
             let of_gpu = kind == FleetEventKind::GpuNotResponding;
             let gpu = if of_gpu {
-                Some(gpu(&row.labels)?)
+                Some(read_gpu_index(&row.labels)?)
             } else {
                 None
             };
-            Some((interner.target(&row.labels, Family::Own)?, gpu, kind, None))
+            Some((
+                interner.intern_target(&row.labels, Family::Own)?,
+                gpu,
+                kind,
+                None,
+            ))
         };
         let of = label.clone();
         let read = move |answer: &Answer<'_>| {
@@ -177,11 +188,11 @@ impl SpanReader {
             answer
                 .rows
                 .iter()
-                .filter_map(|row| Some((key(&mut interner, row)?, found(row, steps))))
+                .filter_map(|row| Some((key(&mut interner, row)?, count_occurrences(row, steps))))
                 .collect()
         };
-        let mut all: Vec<(Key, Found)> = self
-            .ask(expression, Some(steps), read)
+        let mut all: Vec<(EventKey, Occurrences)> = self
+            .send_query(expression, Some(steps), read)
             .await?
             .unwrap_or_default();
         let read = move |answer: &Answer<'_>| {
@@ -192,25 +203,26 @@ impl SpanReader {
                 .filter_map(|row| key(&mut interner, row))
                 .collect()
         };
-        let lasting: Vec<Key> = self.ask(now, None, read).await?.unwrap_or_default();
+        let lasting: Vec<EventKey> = self.send_query(now, None, read).await?.unwrap_or_default();
         for (_, found) in &mut all {
             found.lasts = false;
         }
         for key in lasting {
-            mark_lasting(&mut all, key, self.to_ms);
+            mark_lasting_event(&mut all, key, self.to_ms);
         }
         Ok(all)
     }
 
-    fn events_of(self, all: Vec<(Key, Found)>) -> FleetEvents {
-        let mut merged: BTreeMap<_, Found> = BTreeMap::new();
+    fn merge_events(self, all: Vec<(EventKey, Occurrences)>) -> FleetEvents {
+        let mut merged: BTreeMap<_, Occurrences> = BTreeMap::new();
         for ((target, gpu, kind, xid), found) in
             all.into_iter().filter(|(_, found)| found.count > 0)
         {
-            // Two jobs or replicas report the same events.
+            // Several jobs or Prometheus replicas can report the same event, so their counts are
+            // merged.
             let known = merged
                 .entry((
-                    self.told.nodes.name_of(&target).to_owned(),
+                    self.told.nodes.node_name(&target).to_owned(),
                     gpu,
                     kind as u8,
                     xid,
@@ -225,18 +237,20 @@ impl SpanReader {
             FleetEventKind::GpuNotResponding,
             FleetEventKind::NodeUnreachable,
         ];
-        let event =
-            |((node, gpu, kind, xid), found): ((String, Option<u32>, u8, Option<u32>), Found)| {
-                FleetEvent {
-                    node,
-                    gpu,
-                    kind: kinds[usize::from(kind)],
-                    xid,
-                    count: found.count,
-                    last_ms: (found.last_s * 1000.0) as u64,
-                    lasts: found.lasts,
-                }
-            };
+        let event = |((node, gpu, kind, xid), found): (
+            (String, Option<u32>, u8, Option<u32>),
+            Occurrences,
+        )| {
+            FleetEvent {
+                node,
+                gpu,
+                kind: kinds[usize::from(kind)],
+                xid,
+                count: found.count,
+                last_ms: (found.last_s * 1000.0) as u64,
+                lasts: found.lasts,
+            }
+        };
         let mut events = FleetEvents {
             state: self.state(),
             problems: self.problems.clone(),
@@ -247,10 +261,10 @@ impl SpanReader {
     }
 }
 
-/// Returns how often an event has started, and the time when it last occurred.
-fn found(row: &Row<'_>, steps: Steps) -> Found {
+/// Returns how often an event has started, and when it last occurred.
+fn count_occurrences(row: &Row<'_>, steps: Steps) -> Occurrences {
     let step = f64::from(steps.step_s);
-    let mut found = Found::default();
+    let mut found = Occurrences::default();
     for (at, _) in &row.samples {
         if found.count == 0 || at - found.last_s > step * 1.5 {
             found.count += 1;
@@ -261,15 +275,19 @@ fn found(row: &Row<'_>, steps: Steps) -> Found {
     found
 }
 
-/// Returns Xids from gpumon's counters. If a counter first appears within the range, its whole
-/// value was counted within it.
-fn xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Found)> {
+/// Counts Xids using gpumon's counters. If a counter first appears within the time range, its
+/// initial value counts as well.
+fn count_xids(
+    answer: &Answer<'_>,
+    steps: Steps,
+    label: Option<&str>,
+) -> Vec<(EventKey, Occurrences)> {
     let mut interner = Interner::new(label);
     let event = |row: &Row<'_>| {
-        let key = key(row, &mut interner)?;
+        let key = read_xid_key(row, &mut interner)?;
         let (begin, first) = *row.samples.first()?;
         let is_before = begin < steps.from as f64 + f64::from(steps.step_s) * 0.5;
-        let mut found = Found::default();
+        let mut found = Occurrences::default();
         let mut last = if is_before { first } else { 0.0 };
         for (at, value) in row
             .samples
@@ -277,7 +295,7 @@ fn xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Fou
             .copied()
             .filter(|(_, value)| value.is_finite())
         {
-            // A value lower than the previous one means that the counter was reset.
+            // If a value is lower than the previous value, the counter was reset.
             let more = if value < last { value } else { value - last };
             if more > 0.0 {
                 found.count = found.count.saturating_add(more as u32);
@@ -290,18 +308,23 @@ fn xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Fou
     answer.rows.iter().filter_map(event).collect()
 }
 
-/// Returns Xids from dcgm-exporter, which exports the newest one of each GPU while it runs.
-fn dcgm_xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key, Found)> {
+/// Counts Xids using dcgm-exporter's metrics, which contain only the newest Xid of each GPU while
+/// the exporter runs.
+fn count_dcgm_xids(
+    answer: &Answer<'_>,
+    steps: Steps,
+    label: Option<&str>,
+) -> Vec<(EventKey, Occurrences)> {
     let mut interner = Interner::new(label);
     let mut all = Vec::new();
     for row in &answer.rows {
         let Some((target, gpu)) = interner
-            .target(&row.labels, Family::Old)
-            .zip(gpu(&row.labels))
+            .intern_target(&row.labels, Family::Old)
+            .zip(read_gpu_index(&row.labels))
         else {
             continue;
         };
-        let mut codes: BTreeMap<u32, Found> = BTreeMap::new();
+        let mut codes: BTreeMap<u32, Occurrences> = BTreeMap::new();
         let mut last = None;
         for (at, value) in &row.samples {
             let code = *value as u32;
@@ -332,33 +355,33 @@ fn dcgm_xids(answer: &Answer<'_>, steps: Steps, label: Option<&str>) -> Vec<(Key
     all
 }
 
-fn keys(answer: &Answer<'_>, label: Option<&str>) -> Vec<Key> {
+fn list_xid_keys(answer: &Answer<'_>, label: Option<&str>) -> Vec<EventKey> {
     let mut interner = Interner::new(label);
     answer
         .rows
         .iter()
-        .filter_map(|row| key(row, &mut interner))
+        .filter_map(|row| read_xid_key(row, &mut interner))
         .collect()
 }
 
-/// Returns the identity of an Xid event.
-fn key(row: &Row<'_>, interner: &mut Interner<'_>) -> Option<Key> {
+/// Returns the key of the Xid event that a series describes.
+fn read_xid_key(row: &Row<'_>, interner: &mut Interner<'_>) -> Option<EventKey> {
     let code = row.labels.get("code").parse().ok()?;
     Some((
-        interner.target(&row.labels, Family::Own)?,
-        Some(gpu(&row.labels)?),
+        interner.intern_target(&row.labels, Family::Own)?,
+        Some(read_gpu_index(&row.labels)?),
         FleetEventKind::Xid,
         Some(code),
     ))
 }
 
-fn mark_lasting(all: &mut Vec<(Key, Found)>, key: Key, now_ms: u64) {
+fn mark_lasting_event(all: &mut Vec<(EventKey, Occurrences)>, key: EventKey, now_ms: u64) {
     let last_s = now_ms as f64 / 1000.0;
     match all.iter_mut().find(|(known, _)| *known == key) {
         Some((_, found)) => {
             found.lasts = true;
             if found.count == 0 {
-                *found = Found {
+                *found = Occurrences {
                     count: 1,
                     last_s,
                     lasts: true,
@@ -367,7 +390,7 @@ fn mark_lasting(all: &mut Vec<(Key, Found)>, key: Key, now_ms: u64) {
         }
         None => all.push((
             key,
-            Found {
+            Occurrences {
                 count: 1,
                 last_s,
                 lasts: true,

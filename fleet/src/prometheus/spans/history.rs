@@ -6,42 +6,42 @@ use super::{
     super::{
         answer::Answer,
         ask::{Source, Steps},
-        cached::Fresh,
+        cached::FreshValue,
         client::QueryError,
         metrics::{self, Families},
-        now::Told,
-        promql::series,
+        now::FleetContext,
+        promql::build_selector,
     },
-    REPLICAS, SpanReader, fresh, in_base_units,
+    REPLICAS, SpanReader, list_base_unit_expressions, to_fresh_value,
 };
 use crate::{
     model::{FleetHistory, FleetSeries, FleetState},
     reader::Range,
 };
 
-/// The maximum number of times in a series.
-const MOMENTS: u32 = 120;
+/// The maximum number of points in a series.
+const MAX_STEPS: u32 = 120;
 
-/// The maximum number of values of single GPUs that Prometheus adds up for one series.
-const MOST_VALUES: u32 = 500_000;
+/// The maximum number of per-GPU values that Prometheus has to add up for one series.
+const MAX_VALUES: u32 = 500_000;
 
-/// The number of GPUs above which sums are read less often.
-const FEW_GPUS: u32 = 1000;
+/// The number of GPUs above which the history is read less often.
+const MAX_FREQUENT_GPUS: u32 = 1000;
 
-/// The ids of the series.
+/// The ids of the number of GPUs, and below, of all other series.
 const GPUS: &str = "gpus";
-const HELD: &str = "gpus_held";
+const GPUS_HELD: &str = "gpus_held";
 const IDS: [&str; 6] = [
     metrics::UTILIZATION,
     metrics::MEMORY_USED,
     metrics::MEMORY_TOTAL,
     metrics::POWER,
     GPUS,
-    HELD,
+    GPUS_HELD,
 ];
 
 /// Recording rules for sums over all GPUs of a job.
-const RULES: [&str; 6] = [
+const SUM_RULES: [&str; 6] = [
     "job:gpumon_gpu_utilization_ratio:sum",
     "job:gpumon_gpu_memory_used_bytes:sum",
     "job:gpumon_gpu_memory_total_bytes:sum",
@@ -50,30 +50,31 @@ const RULES: [&str; 6] = [
     "job:gpumon_gpus_held:sum",
 ];
 
-/// The recording rule for the number of GPUs that report their utilization. Older versions of the
-/// rules lack it.
+/// The recording rule for the number of GPUs that report their utilization. Older versions of
+/// `deploy/prometheus/fleet.yml` do not contain it.
 const REPORTING_RULE: &str = "job:gpumon_gpu_utilization_ratio:count";
 
-pub(in crate::prometheus) async fn read(
+pub(in crate::prometheus) async fn read_history(
     source: Arc<Source>,
-    told: Told,
+    told: FleetContext,
     (range, node): (Range, Option<(String, String)>),
     before: Option<Arc<FleetHistory>>,
-) -> Fresh<FleetHistory> {
+) -> FreshValue<FleetHistory> {
     let reader = SpanReader::new(source, told, range);
-    // Sums over all GPUs take Prometheus a second.
-    let least = if node.is_none() && reader.told.gpus > FEW_GPUS {
+    // Adding up this many GPUs takes Prometheus about a second per query, so the history is read
+    // less often.
+    let least = if node.is_none() && reader.told.gpus > MAX_FREQUENT_GPUS {
         120
     } else {
         0
     };
-    let period = Duration::from_secs(u64::from(step(range, MOMENTS).max(least)));
-    let empty = nothing(node.as_ref().map(|(name, _)| name.clone()));
-    fresh(reader.history(node).await, before, empty, period)
+    let period = Duration::from_secs(u64::from(choose_step(range, MAX_STEPS).max(least)));
+    let empty = empty_history(node.as_ref().map(|(name, _)| name.clone()));
+    to_fresh_value(reader.query_history(node).await, before, empty, period)
 }
 
 /// Returns the history before anything has been read.
-pub(in crate::prometheus) fn nothing(node: Option<String>) -> FleetHistory {
+pub(in crate::prometheus) fn empty_history(node: Option<String>) -> FleetHistory {
     FleetHistory {
         node,
         state: FleetState::Loading,
@@ -84,25 +85,28 @@ pub(in crate::prometheus) fn nothing(node: Option<String>) -> FleetHistory {
 }
 
 impl SpanReader {
-    /// Reads the history of the fleet, or of a node, given by its name and matchers.
-    async fn history(mut self, node: Option<(String, String)>) -> Result<FleetHistory, QueryError> {
+    /// Reads the history of the fleet, or of one node if its name and matchers are given.
+    async fn query_history(
+        mut self,
+        node: Option<(String, String)>,
+    ) -> Result<FleetHistory, QueryError> {
         let (name, matchers) = node.unzip();
-        let steps = Steps::until_now(self.range.seconds(), step(self.range, MOMENTS));
+        let steps = Steps::new_until_now(self.range.seconds(), choose_step(self.range, MAX_STEPS));
         let recorded = if matchers.is_none() && self.told.families.own && !self.told.is_doubled {
             let sum = |rule| {
                 format!(
                     "sum(max without (replica, prometheus_replica) ({}))",
-                    self.metric(rule, "")
+                    self.select_metric(rule, "")
                 )
             };
-            let [utilization, used, total, power, gpus, held] = RULES.map(sum);
+            let [utilization, used, total, power, gpus, held] = SUM_RULES.map(sum);
             let mean = format!("{utilization} / ({} or {gpus})", sum(REPORTING_RULE));
-            self.series([mean, used, total, power, gpus, held].map(Some), steps)
+            self.query_columns([mean, used, total, power, gpus, held].map(Some), steps)
                 .await?
         } else {
             Vec::new()
         };
-        let (steps, columns) = if is_most(&recorded) {
+        let (steps, columns) = if is_mostly_recorded(&recorded) {
             (steps, recorded)
         } else {
             let gpus = if matchers.is_some() {
@@ -110,31 +114,38 @@ impl SpanReader {
             } else {
                 self.told.gpus.max(1)
             };
-            let moments = (MOST_VALUES / gpus).clamp(12, MOMENTS);
-            if moments < MOMENTS {
-                let cure = self.unrecorded().await?;
-                self.problem(format!(
-                    "Only {moments} moments are read of so many GPUs. {cure}"
+            let moments = (MAX_VALUES / gpus).clamp(12, MAX_STEPS);
+            if moments < MAX_STEPS {
+                let cure = self.explain_missing_rules().await?;
+                self.add_problem(format!(
+                    "Only {moments} points are shown for so many GPUs. {cure}"
                 ));
             }
-            let steps = Steps::until_now(self.range.seconds(), step(self.range, moments));
-            let expressions = self.expressions(matchers.as_deref().unwrap_or_default());
-            (steps, self.series(expressions, steps).await?)
+            let steps =
+                Steps::new_until_now(self.range.seconds(), choose_step(self.range, moments));
+            let expressions = self.build_queries(matchers.as_deref().unwrap_or_default());
+            (steps, self.query_columns(expressions, steps).await?)
         };
-        self.check()?;
-        Ok(told(name, steps, columns, self.state(), self.problems))
+        self.check_answered()?;
+        Ok(build_history(
+            name,
+            steps,
+            columns,
+            self.state(),
+            self.problems,
+        ))
     }
 
-    /// Returns the queries for sums over single GPUs.
-    fn expressions(&self, matchers: &str) -> [Option<String>; 6] {
+    /// Returns the queries that add up individual GPUs, for use without recording rules.
+    fn build_queries(&self, matchers: &str) -> [Option<String>; 6] {
         let families = self.told.families;
-        // If several families report the same values, only one is used.
+        // If several families contain the same values, only the first of them is used.
         let families = Families {
             renamed: families.renamed && !families.own,
             old: families.old && !families.own,
             ..families
         };
-        let matchers = self.source.matchers_and(matchers);
+        let matchers = self.source.combine_matchers(matchers);
         let once = |of: String| {
             if self.told.is_doubled {
                 format!("max without ({REPLICAS}) ({of})")
@@ -143,8 +154,8 @@ impl SpanReader {
             }
         };
         let aggregated = |id: &str| {
-            let names = in_base_units(id, families, &matchers);
-            // The utilization is the mean of the GPUs that report it.
+            let names = list_base_unit_expressions(id, families, &matchers);
+            // The fleet's utilization is the mean over the GPUs that report it.
             let function = if id == metrics::UTILIZATION {
                 "avg"
             } else {
@@ -155,13 +166,13 @@ impl SpanReader {
         let own = |name: &str| {
             families
                 .own
-                .then(|| series(&[name], &matchers))
+                .then(|| build_selector(&[name], &matchers))
                 .flatten()
                 .map(once)
         };
         let dcgm = || {
-            Some(once(series(
-                &metrics::names(&[metrics::TEMPERATURE], families),
+            Some(once(build_selector(
+                &metrics::list_all_names(&[metrics::TEMPERATURE], families),
                 &matchers,
             )?))
         };
@@ -174,25 +185,25 @@ impl SpanReader {
         [utilization, used, total, power, gpus, held]
     }
 
-    async fn series(
+    async fn query_columns(
         &mut self,
         expressions: [Option<String>; 6],
         steps: Steps,
     ) -> Result<Vec<Vec<Option<f64>>>, QueryError> {
         let mut all = Vec::new();
         for expression in expressions {
-            let read = move |answer: &Answer<'_>| column(answer, steps);
+            let read = move |answer: &Answer<'_>| read_column(answer, steps);
             let column = match expression {
-                Some(expression) => self.ask(&expression, Some(steps), read).await?,
+                Some(expression) => self.send_query(&expression, Some(steps), read).await?,
                 None => None,
             };
-            all.push(column.unwrap_or_else(|| vec![None; moments(steps)]));
+            all.push(column.unwrap_or_else(|| vec![None; count_steps(steps)]));
         }
         Ok(all)
     }
 }
 
-fn told(
+fn build_history(
     node: Option<String>,
     steps: Steps,
     columns: Vec<Vec<Option<f64>>>,
@@ -201,7 +212,7 @@ fn told(
 ) -> FleetHistory {
     let series = IDS.into_iter().zip(columns).map(|(id, mut values)| {
         if id == metrics::UTILIZATION {
-            // The recorded ratio is converted to percent.
+            // The recording rule contains a ratio, which is converted to percent.
             values = values
                 .into_iter()
                 .map(|value| value.map(|share| (share * 100.0).min(100.0)))
@@ -212,7 +223,7 @@ fn told(
             values,
         }
     });
-    let at_ms = (0..moments(steps))
+    let at_ms = (0..count_steps(steps))
         .map(|at| (steps.from + at as u64 * u64::from(steps.step_s)) * 1000)
         .collect();
     FleetHistory {
@@ -224,16 +235,16 @@ fn told(
     }
 }
 
-/// Returns `true` if rules have recorded most of the range.
-fn is_most(columns: &[Vec<Option<f64>>]) -> bool {
+/// Returns `true` if recording rules cover most of the time range.
+fn is_mostly_recorded(columns: &[Vec<Option<f64>>]) -> bool {
     let count = |column: &Vec<Option<f64>>| column.iter().filter(|value| value.is_some()).count();
     columns
         .get(4)
         .is_some_and(|gpus| count(gpus) * 2 > gpus.len())
 }
 
-fn column(answer: &Answer<'_>, steps: Steps) -> Vec<Option<f64>> {
-    let mut values = vec![None; moments(steps)];
+fn read_column(answer: &Answer<'_>, steps: Steps) -> Vec<Option<f64>> {
+    let mut values = vec![None; count_steps(steps)];
     for (at, value) in answer
         .rows
         .first()
@@ -251,11 +262,12 @@ fn column(answer: &Answer<'_>, steps: Steps) -> Vec<Option<f64>> {
     values
 }
 
-fn moments(steps: Steps) -> usize {
+fn count_steps(steps: Steps) -> usize {
     (steps.to.saturating_sub(steps.from) / u64::from(steps.step_s)) as usize + 1
 }
 
-/// Returns a step in seconds, which is a multiple of 15.
-fn step(range: Range, moments: u32) -> u32 {
+/// Returns the step for a range query with at most about `moments` points, in seconds. The step is
+/// a multiple of 15.
+fn choose_step(range: Range, moments: u32) -> u32 {
     range.seconds().div_ceil(moments).next_multiple_of(15)
 }

@@ -1,5 +1,5 @@
-//! Queries about a time range. There are few of them. They use recorded sums if possible, and never
-//! read every sample of every GPU.
+//! Queries about time ranges. They are rare, use recorded sums where possible, and never read every
+//! sample of every GPU.
 
 pub(super) mod events;
 pub(super) mod history;
@@ -10,11 +10,11 @@ use std::{sync::Arc, time::Duration};
 use super::{
     answer::Answer,
     ask::{Source, Steps, now_ms},
-    cached::Fresh,
+    cached::FreshValue,
     client::QueryError,
     metrics::{self, Families, Reading},
-    now::{Told, incomplete},
-    promql::series,
+    now::{FleetContext, describe_warning},
+    promql::build_selector,
     questions::NODE_RULES,
 };
 use crate::{
@@ -22,13 +22,14 @@ use crate::{
     reader::Range,
 };
 
-/// Labels in which replicas of a Prometheus, or several jobs with the same targets, differ.
+/// The labels that differ between replicas of a Prometheus server, or between jobs with the same
+/// targets.
 const REPLICAS: &str = "job, replica, prometheus_replica";
 
-/// A reader of data about a time range.
+/// A reader for data about one time range.
 pub(super) struct SpanReader {
     source: Arc<Source>,
-    told: Told,
+    told: FleetContext,
     range: Range,
     from_ms: u64,
     to_ms: u64,
@@ -38,14 +39,14 @@ pub(super) struct SpanReader {
     is_answered: bool,
 }
 
-/// A result with a state and problems.
-pub(super) trait Span: Clone + Send + Sync + 'static {
+/// The result of a time range query, which has a state and a list of problems.
+pub(super) trait TimeRangeResult: Clone + Send + Sync + 'static {
     fn state_and_problems(&mut self) -> (&mut FleetState, &mut Vec<String>);
 }
 
 macro_rules! impl_span {
     ($($span:ty),*) => {
-        $(impl Span for $span {
+        $(impl TimeRangeResult for $span {
             fn state_and_problems(&mut self) -> (&mut FleetState, &mut Vec<String>) {
                 (&mut self.state, &mut self.problems)
             }
@@ -55,14 +56,14 @@ macro_rules! impl_span {
 
 impl_span!(FleetUsage, FleetEvents, FleetHistory);
 
-/// Returns a result. If reading has failed, it is the previous or the `empty` result, with the
-/// error as its problem.
-pub(super) fn fresh<T: Span>(
+/// Converts the outcome of a read into a cacheable value. After a failure, the value is the
+/// previous result, or `empty`, with the error as a problem.
+pub(super) fn to_fresh_value<T: TimeRangeResult>(
     read: Result<T, QueryError>,
     before: Option<Arc<T>>,
     empty: T,
     period: Duration,
-) -> Fresh<T> {
+) -> FreshValue<T> {
     let is_failure = read.is_err();
     let value = read.unwrap_or_else(|error| {
         let mut value = before.map_or(empty, |before| (*before).clone());
@@ -73,7 +74,7 @@ pub(super) fn fresh<T: Span>(
         *problems = vec![error.to_string()];
         value
     });
-    Fresh {
+    FreshValue {
         value: Arc::new(value),
         period,
         is_failure,
@@ -81,7 +82,7 @@ pub(super) fn fresh<T: Span>(
 }
 
 impl SpanReader {
-    pub(super) fn new(source: Arc<Source>, told: Told, range: Range) -> Self {
+    pub(super) fn new(source: Arc<Source>, told: FleetContext, range: Range) -> Self {
         let to_ms = now_ms();
         let from_ms = to_ms.saturating_sub(u64::from(range.seconds()) * 1000);
         Self {
@@ -96,67 +97,73 @@ impl SpanReader {
         }
     }
 
-    /// Sends a query. Returns `None` if only this query fails, which is reported as a problem.
+    /// Sends a query. Returns `None` if only this query fails, and reports the failure as a
+    /// problem.
     ///
     /// # Errors
-    /// Returns an error that would affect all further queries.
-    async fn ask<T: Send + 'static>(
+    /// Returns an error that would affect all other queries too.
+    async fn send_query<T: Send + 'static>(
         &mut self,
         expression: &str,
         steps: Option<Steps>,
         read: impl FnOnce(&Answer<'_>) -> T + Send + 'static,
     ) -> Result<Option<T>, QueryError> {
-        match self.source.ask(expression, steps, read).await {
+        match self.source.send_query(expression, steps, read).await {
             Ok(asked) => {
                 self.is_answered = true;
                 for warning in asked.warnings {
-                    self.problem(incomplete(&warning));
+                    self.add_problem(describe_warning(&warning));
                 }
                 Ok(Some(asked.value))
             }
-            Err(error) if error.is_of_all() => Err(error),
+            Err(error) if error.affects_all_queries() => Err(error),
             Err(error) => {
-                self.problem(error.to_string());
+                self.add_problem(error.to_string());
                 self.failure = Some(error);
                 Ok(None)
             }
         }
     }
 
-    /// Returns the value of an expression, or `None` if it has none.
-    async fn ask_number(&mut self, expression: &str) -> Result<Option<f64>, QueryError> {
+    /// Returns the value of an expression, or `None` if its result is empty.
+    async fn query_number(&mut self, expression: &str) -> Result<Option<f64>, QueryError> {
         let read = |answer: &Answer<'_>| answer.rows.first().and_then(super::answer::Row::value);
-        Ok(self.ask(expression, None, read).await?.flatten())
+        Ok(self.send_query(expression, None, read).await?.flatten())
     }
 
-    /// Returns the advice to show if `deploy/prometheus/fleet.yml` has not recorded most of the
-    /// range.
-    async fn unrecorded(&mut self) -> Result<&'static str, QueryError> {
-        let rule = self.metric(NODE_RULES[0].0, "");
-        let is_loaded = self.ask_number(&format!("count({rule})")).await?.is_some();
+    /// Returns the advice for users whose Prometheus has not recorded the rules in
+    /// `deploy/prometheus/fleet.yml` for most of the range.
+    async fn explain_missing_rules(&mut self) -> Result<&'static str, QueryError> {
+        let rule = self.select_metric(NODE_RULES[0].0, "");
+        let is_loaded = self
+            .query_number(&format!("count({rule})"))
+            .await?
+            .is_some();
         Ok(match (is_loaded, self.told.is_doubled) {
-            (false, _) => "Load deploy/prometheus/fleet.yml in Prometheus, which records it",
+            (false, _) => "Load deploy/prometheus/fleet.yml in Prometheus to record this data",
             (true, false) => {
-                "deploy/prometheus/fleet.yml records it, and has not done so for the whole span yet"
+                "deploy/prometheus/fleet.yml records this data, but does not cover the whole span \
+                 yet"
             }
             (true, true) => {
-                "deploy/prometheus/fleet.yml records it twice, since two jobs scrape the same: keep one of them"
+                "deploy/prometheus/fleet.yml records this data twice, because two jobs scrape the \
+                 same nodes: keep one of them"
             }
         })
     }
 
-    /// Checks that a query has been answered.
+    /// Checks that at least one query has been answered.
     ///
     /// # Errors
     /// Returns the last error if all queries have failed.
-    fn check(&self) -> Result<(), QueryError> {
+    fn check_answered(&self) -> Result<(), QueryError> {
         match &self.failure {
             Some(failure) if !self.is_answered => Err(failure.clone()),
             _ => Ok(()),
         }
     }
 
-    fn problem(&mut self, problem: String) {
+    fn add_problem(&mut self, problem: String) {
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
@@ -170,9 +177,9 @@ impl SpanReader {
         }
     }
 
-    /// Returns the selector of a metric with the matchers of all series.
-    fn metric(&self, name: &str, further: &str) -> String {
-        let matchers = self.source.matchers_and(further);
+    /// Returns a selector for a metric that combines the source's matchers with `further`.
+    fn select_metric(&self, name: &str, further: &str) -> String {
+        let matchers = self.source.combine_matchers(further);
         if matchers.is_empty() {
             name.to_owned()
         } else {
@@ -181,27 +188,27 @@ impl SpanReader {
     }
 }
 
-/// Returns the expressions of a reading under each of its names, in base units. Percentages are
-/// converted to fractions, as in the recording rules.
-fn in_base_units(id: &str, families: Families, matchers: &str) -> Vec<String> {
-    let Some(reading) = Reading::of(id) else {
+/// Returns an expression for the reading `id` under each of its metric names, in base units.
+/// Percentages are converted to fractions, as in the recording rules.
+fn list_base_unit_expressions(id: &str, families: Families, matchers: &str) -> Vec<String> {
+    let Some(reading) = Reading::find(id) else {
         return Vec::new();
     };
     let of = |name: &&str| {
-        let (_, factor) = reading.family(name)?;
+        let (_, factor) = reading.find_family(name)?;
         let factor = if id == metrics::UTILIZATION {
             factor / 100.0
         } else {
             factor
         };
-        let series = series(&[name], matchers)?;
+        let series = build_selector(&[name], matchers)?;
         Some(if (factor - 1.0).abs() < f64::EPSILON {
             series
         } else {
             format!("{series} * {factor}")
         })
     };
-    reading.names(families).iter().filter_map(of).collect()
+    reading.list_names(families).iter().filter_map(of).collect()
 }
 
 #[cfg(test)]
@@ -209,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_what_was_read_before_marked_so() {
+    fn failed_reading_keeps_previous_data_as_outdated() {
         let history = |state| FleetHistory {
             node: None,
             state,
@@ -224,14 +231,14 @@ mod tests {
             at_ms: vec![],
             ..history(FleetState::Loading)
         };
-        let outdated = fresh(error(), before, empty.clone(), period);
+        let outdated = to_fresh_value(error(), before, empty.clone(), period);
         assert!(outdated.is_failure);
         assert_eq!(
             (outdated.value.state, outdated.value.at_ms.len()),
             (FleetState::Outdated, 1)
         );
         assert_eq!(outdated.value.problems, ["no token"]);
-        let nothing = fresh(error(), None, empty, period);
+        let nothing = to_fresh_value(error(), None, empty, period);
         assert_eq!(
             (nothing.value.state, nothing.value.at_ms.len()),
             (FleetState::Loading, 0)

@@ -1,24 +1,24 @@
-//! Usage by owner, up to now.
+//! Usage by owner in a time range up to now.
 //!
-//! If the rules of `deploy/prometheus/fleet.yml` have recorded the usage of each quarter of an
-//! hour, these values are added up. Otherwise, counters are compared at both ends of the range.
+//! If the rules in `deploy/prometheus/fleet.yml` have recorded the usage of every quarter hour, the
+//! recorded values are added up. Otherwise, the counters at both ends of the range are compared.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gpumon_probe::{owner::clean_name, units::duration};
+use gpumon_probe::{owner::clean_name, units::format_duration};
 
 use super::{
     super::{
         answer::Answer,
         ask::Source,
-        cached::Fresh,
+        cached::FreshValue,
         client::QueryError,
         metrics::{self, Families},
-        now::Told,
-        owners::{OWNER_LABELS, owner, pod},
+        now::FleetContext,
+        owners::{OWNER_LABELS, read_owner, read_pod},
         target::Interner,
     },
-    REPLICAS, SpanReader, fresh, in_base_units,
+    REPLICAS, SpanReader, list_base_unit_expressions, to_fresh_value,
 };
 use crate::{
     model::{
@@ -28,15 +28,15 @@ use crate::{
 };
 
 /// The time that one recorded sum covers, in seconds.
-const RULES_S: u32 = 900;
+const RULE_INTERVAL_S: u32 = 900;
 
 /// The minimum range for recorded sums, in seconds. Counters are more precise for shorter ranges.
-const RECORDED_S: u32 = 6 * 3600;
-const CHOOSE_LONGER: &str =
-    "Choose a range of 6 h or more, of which deploy/prometheus/fleet.yml records it";
+const MIN_RECORDED_RANGE_S: u32 = 6 * 3600;
+const LONGER_RANGE_ADVICE: &str =
+    "Choose a range of 6 h or more, for which deploy/prometheus/fleet.yml records this data";
 
-/// A counter that every node of gpumon exports, even if no GPU has an owner.
-const UNHELD: &str = "gpumon_unheld_gpu_seconds_total";
+/// A counter that gpumon exports on every node, even if no GPU has an owner.
+const UNHELD_COUNTER: &str = "gpumon_unheld_gpu_seconds_total";
 
 /// The counter of each amount, and its recording rule.
 const COUNTERS: [(&str, &str); 3] = [
@@ -54,144 +54,157 @@ const COUNTERS: [(&str, &str); 3] = [
     ),
 ];
 const UNHELD_COUNTERS: [(&str, &str); 2] = [
-    (UNHELD, "job:gpumon_unheld_gpu_seconds:increase15m"),
+    (UNHELD_COUNTER, "job:gpumon_unheld_gpu_seconds:increase15m"),
     (
         "gpumon_unheld_energy_joules_total",
         "job:gpumon_unheld_energy_joules:increase15m",
     ),
 ];
-/// The labels that distinguish the replicas of a Prometheus that evaluates rules.
+/// The labels that differ between replicas of a Prometheus server that evaluates rules.
 const RULE_REPLICAS: &str = "replica, prometheus_replica";
 const NODES_RULE: &str = "owner:gpumon_owner_nodes:count15m";
 
-type ByOwner = BTreeMap<FleetOwner, f64>;
+type AmountByOwner = BTreeMap<FleetOwner, f64>;
 type Sums<K> = BTreeMap<K, Amounts>;
 
-/// The usage that was found.
+/// The usage in a time range, by owner, user, and namespace.
 #[derive(Default)]
-struct Found {
+struct UsageSums {
     owners: Sums<FleetOwner>,
-    /// The number of nodes of each owner.
-    nodes: ByOwner,
-    /// The sums by user, if Prometheus adds them up. The key `None` is for unknown users.
+    /// The number of nodes that each owner used.
+    nodes: AmountByOwner,
+    /// The sums by user, if Prometheus calculated them. The key `None` stands for unknown users.
     users: Option<Sums<Option<String>>>,
-    /// The sums by namespace, over the pods whose namespace is known.
+    /// The sums by namespace, which include only pods whose namespace is known.
     namespaces: Option<Sums<Option<String>>>,
     unheld_s: Option<f64>,
     unheld_joules: Option<f64>,
 }
 
-/// The source of the values that are added up.
+/// The kind of data that the usage is calculated from.
 #[derive(Clone, Copy)]
 enum Basis {
-    /// The values that rules have recorded.
+    /// The values that recording rules have stored.
     Rules,
-    /// The increase of counters over this many seconds.
+    /// The increases of counters over this many seconds.
     Counters(u32),
 }
 
-pub(in crate::prometheus) async fn read(
+pub(in crate::prometheus) async fn read_usage(
     source: Arc<Source>,
-    told: Told,
+    told: FleetContext,
     range: Range,
     before: Option<Arc<FleetUsage>>,
-) -> Fresh<FleetUsage> {
+) -> FreshValue<FleetUsage> {
     let reader = SpanReader::new(source, told, range);
     let empty = FleetUsage::empty(reader.from_ms, reader.to_ms);
     let period = Duration::from_secs(u64::from(range.seconds() / 96).clamp(60, 1800));
-    fresh(reader.usage().await, before, empty, period)
+    to_fresh_value(reader.query_usage().await, before, empty, period)
 }
 
 /// Returns the usage before anything has been read.
-pub(in crate::prometheus) fn nothing(source: &Arc<Source>, range: Range) -> FleetUsage {
-    let reader = SpanReader::new(Arc::clone(source), Told::default(), range);
+pub(in crate::prometheus) fn empty_usage(source: &Arc<Source>, range: Range) -> FleetUsage {
+    let reader = SpanReader::new(Arc::clone(source), FleetContext::default(), range);
     FleetUsage::empty(reader.from_ms, reader.to_ms)
 }
 
 impl SpanReader {
-    async fn usage(mut self) -> Result<FleetUsage, QueryError> {
+    async fn query_usage(mut self) -> Result<FleetUsage, QueryError> {
         let found = if !self.told.families.own {
-            self.by_pods().await?
+            self.query_pods().await?
         } else if self.has_rules().await? {
-            self.by_rules().await?
+            self.query_rules().await?
         } else {
-            self.by_counters().await?
+            self.query_counters().await?
         };
         if self.told.families.own && self.told.families.has_dcgm() {
-            self.problem(
-                "What was used of nodes that dcgm-exporter alone tells of is left out; run gpumon there".to_owned(),
+            self.add_problem(
+                "The usage of nodes with only dcgm-exporter is left out; run gpumon there"
+                    .to_owned(),
             );
         }
-        self.check()?;
-        Ok(self.usage_of(found))
+        self.check_answered()?;
+        Ok(self.build_usage(found))
     }
 
-    /// Returns `true` if rules have recorded nearly all of the range and can be used. They lack the
-    /// last minutes, which matter in a short range, and they count the GPUs of two jobs with the
-    /// same targets twice.
+    /// Returns `true` if recording rules cover nearly all of the time range and can be used. The
+    /// rules lack the most recent minutes, which matter in a short range, and they count a GPU
+    /// twice if two jobs scrape it.
     async fn has_rules(&mut self) -> Result<bool, QueryError> {
-        if self.told.is_doubled || self.range.seconds() < RECORDED_S {
+        if self.told.is_doubled || self.range.seconds() < MIN_RECORDED_RANGE_S {
             return Ok(false);
         }
-        let rule = self.metric(UNHELD_COUNTERS[0].1, "");
+        let rule = self.select_metric(UNHELD_COUNTERS[0].1, "");
         let count = self
-            .ask_number(&format!(
+            .query_number(&format!(
                 "max(count_over_time({rule}[{}s]))",
                 self.range.seconds()
             ))
             .await?;
-        let expected = f64::from(self.range.seconds() / RULES_S);
+        let expected = f64::from(self.range.seconds() / RULE_INTERVAL_S);
         let is_recorded = count.is_some_and(|count| count >= (expected * 0.9).floor().max(1.0));
         if let Some(count) = count.filter(|count| is_recorded && *count < expected) {
-            self.problem(format!(
-                "deploy/prometheus/fleet.yml has recorded {count} of {expected} quarters of an hour, and the others are \
-                 left out"
+            self.add_problem(format!(
+                "deploy/prometheus/fleet.yml has recorded {count} of {expected} quarters of an \
+                 hour; the others are left out"
             ));
         }
         Ok(is_recorded)
     }
 
-    async fn by_rules(&mut self) -> Result<Found, QueryError> {
-        self.end_with_rules().await?;
+    async fn query_rules(&mut self) -> Result<UsageSums, QueryError> {
+        self.move_end_to_rules().await?;
         let range = self.range.seconds();
-        let mut found = self.sums(Basis::Rules).await?;
-        let nodes = format!("max_over_time({}[{range}s])", self.metric(NODES_RULE, ""));
+        let mut found = self.query_sums(Basis::Rules).await?;
+        let nodes = format!(
+            "max_over_time({}[{range}s])",
+            self.select_metric(NODES_RULE, "")
+        );
         let nodes = format!(
             "max by ({OWNER_LABELS}, exported_container) (max without ({RULE_REPLICAS}) ({nodes}))"
         );
-        found.nodes = self.by_owner(&nodes).await?;
+        found.nodes = self.query_by_owner(&nodes).await?;
         for (at, (_, rule)) in UNHELD_COUNTERS.into_iter().enumerate() {
-            let rule = self.metric(rule, "");
+            let rule = self.select_metric(rule, "");
             let once = format!("max without ({RULE_REPLICAS}) (sum_over_time({rule}[{range}s]))");
             *[&mut found.unheld_s, &mut found.unheld_joules][at] =
-                self.ask_number(&format!("sum({once})")).await?;
+                self.query_number(&format!("sum({once})")).await?;
         }
-        let unheld = format!("{}[{range}s:{RULES_S}s]", self.metric(UNHELD, ""));
-        let quarters = range / RULES_S;
+        let unheld = format!(
+            "{}[{range}s:{RULE_INTERVAL_S}s]",
+            self.select_metric(UNHELD_COUNTER, "")
+        );
+        let quarters = range / RULE_INTERVAL_S;
         let gaps = format!("count(count_over_time({unheld}) < {quarters} or resets({unheld}) > 0)");
-        if let Some(count) = self.ask_number(&gaps).await?.filter(|count| *count > 0.0) {
-            self.problem(format!(
-                "{count} nodes have restarted gpumon or were not scraped for a part of the time, and some of what was \
-                 used there then is left out"
+        if let Some(count) = self.query_number(&gaps).await?.filter(|count| *count > 0.0) {
+            self.add_problem(describe_nodes(
+                count,
+                "restarted gpumon or was not scraped for a part of the time; some of its usage in \
+                 this time is left out",
+                "restarted gpumon or were not scraped for a part of the time; some of their usage \
+                 in this time is left out",
             ));
         }
         Ok(found)
     }
 
-    /// Moves the end of the range to the newest quarter of an hour that rules have recorded,
-    /// because they have no later values.
-    async fn end_with_rules(&mut self) -> Result<(), QueryError> {
-        let rule = self.metric(UNHELD_COUNTERS[0].1, "");
+    /// Moves the end of the range back to the newest recorded quarter hour, because the recording
+    /// rules have no later values.
+    async fn move_end_to_rules(&mut self) -> Result<(), QueryError> {
+        let rule = self.select_metric(UNHELD_COUNTERS[0].1, "");
         let newest = format!(
             "max(max_over_time(timestamp({rule})[{}s:60s]))",
-            RULES_S + 300
+            RULE_INTERVAL_S + 300
         );
         let newest_ms = self
-            .ask_number(&newest)
+            .query_number(&newest)
             .await?
             .map(|seconds| (seconds * 1000.0) as u64);
         let is_recent = |ms: &u64| {
-            (self.to_ms.saturating_sub(2 * u64::from(RULES_S) * 1000)..=self.to_ms).contains(ms)
+            (self
+                .to_ms
+                .saturating_sub(2 * u64::from(RULE_INTERVAL_S) * 1000)..=self.to_ms)
+                .contains(ms)
         };
         if let Some(newest_ms) = newest_ms.filter(is_recent) {
             self.from_ms -= self.to_ms - newest_ms;
@@ -200,151 +213,168 @@ impl SpanReader {
         Ok(())
     }
 
-    async fn by_counters(&mut self) -> Result<Found, QueryError> {
-        let range = self.known_range().await?;
-        let mut found = self.sums(Basis::Counters(range)).await?;
+    async fn query_counters(&mut self) -> Result<UsageSums, QueryError> {
+        let range = self.query_covered_range().await?;
+        let mut found = self.query_sums(Basis::Counters(range)).await?;
         let held = format!(
             "max without ({REPLICAS}) ({} > 0)",
-            self.increase(COUNTERS[0].0, "", range)
+            self.build_increase_query(COUNTERS[0].0, "", range)
         );
         found.nodes = self
-            .by_owner(&format!(
+            .query_by_owner(&format!(
                 "count by ({OWNER_LABELS}, exported_container) ({held})"
             ))
             .await?;
         for (at, (counter, _)) in UNHELD_COUNTERS.into_iter().enumerate() {
-            let used = self.increase(counter, "", range);
+            let used = self.build_increase_query(counter, "", range);
             let sum = self
-                .ask_number(&format!("sum(max without ({REPLICAS}) ({used}))"))
+                .query_number(&format!("sum(max without ({REPLICAS}) ({used}))"))
                 .await?;
             *[&mut found.unheld_s, &mut found.unheld_joules][at] = sum;
         }
-        let unheld = self.metric(UNHELD, "");
-        for (operator, what) in [
+        let unheld = self.select_metric(UNHELD_COUNTER, "");
+        for (operator, one, several) in [
             (
                 "<",
-                "have restarted gpumon, and what was used there before that is left out",
+                "restarted gpumon; its usage before the restart is left out",
+                "restarted gpumon; their usage before the restart is left out",
             ),
             (
                 "unless",
-                "were not scraped when the span began, and what was used there is left out",
+                "was not scraped when the span began; its usage is left out",
+                "were not scraped when the span began; their usage is left out",
             ),
         ] {
             let count = self
-                .ask_number(&format!(
+                .query_number(&format!(
                     "count({unheld} {operator} {unheld} offset {range}s)"
                 ))
                 .await?;
             let Some(count) = count.filter(|count| *count > 0.0) else {
                 continue;
             };
-            let cure = if self.range.seconds() < RECORDED_S {
-                CHOOSE_LONGER
+            let cure = if self.range.seconds() < MIN_RECORDED_RANGE_S {
+                LONGER_RANGE_ADVICE
             } else {
-                self.unrecorded().await?
+                self.explain_missing_rules().await?
             };
-            self.problem(format!("{count} nodes {what}. {cure}"));
+            let problem = describe_nodes(count, one, several);
+            self.add_problem(format!("{problem}. {cure}"));
         }
         Ok(found)
     }
 
-    /// Reads the usage of owners, users, and namespaces. Prometheus adds up users and namespaces,
-    /// so that these sums are complete for any number of jobs.
-    async fn sums(&mut self, basis: Basis) -> Result<Found, QueryError> {
-        let mut found = Found::default();
-        let namespaces = self.namespaces_of_pods();
+    /// Reads the usage of owners, users, and namespaces. Prometheus itself calculates the sums by
+    /// user and namespace, so they are complete for any number of jobs.
+    async fn query_sums(&mut self, basis: Basis) -> Result<UsageSums, QueryError> {
+        let mut found = UsageSums::default();
+        let namespaces = self.build_pod_namespace_query();
         for at in 0..COUNTERS.len() {
-            let query = |further: &str| self.amount_query(basis, at, further);
+            let query = |further: &str| self.build_amount_query(basis, at, further);
             let jobs = format!(
                 "sum by ({OWNER_LABELS}, exported_container) ({})",
                 query("notebook=\"\"")
             );
             let notebooks = format!("sum by (user, notebook) ({})", query("notebook!=\"\""));
             let users = format!("sum by (user) ({})", query(""));
-            for (owner, value) in self.by_owner(&jobs).await? {
+            for (owner, value) in self.query_by_owner(&jobs).await? {
                 found.owners.entry(owner).or_default()[at] = Some(value);
             }
-            for (owner, value) in self.by_owner(&notebooks).await? {
+            for (owner, value) in self.query_by_owner(&notebooks).await? {
                 if owner.kind == OwnerKind::Notebook {
                     found.owners.entry(owner).or_default()[at] = Some(value);
                 }
             }
-            add_named(&mut found.users, at, self.by_label(&users, "user").await?);
+            add_namespaces(
+                &mut found.users,
+                at,
+                self.query_by_label(&users, "user").await?,
+            );
             if found
                 .owners
                 .keys()
                 .any(|owner| owner.kind == OwnerKind::Pod)
             {
-                let of_pods = self.amount_query(basis, at, "pod_uid!=\"\"");
+                let of_pods = self.build_amount_query(basis, at, "pod_uid!=\"\"");
                 let sums = format!(
-                    "sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) {namespaces})"
+                    "sum by (namespace) ({of_pods} * on (pod_uid) group_left (namespace) \
+                     {namespaces})"
                 );
-                add_named(
+                add_namespaces(
                     &mut found.namespaces,
                     at,
-                    self.by_label(&sums, "namespace").await?,
+                    self.query_by_label(&sums, "namespace").await?,
                 );
             }
         }
-        let omitted = format!("count({} > 0)", self.metric("gpumon_owners_omitted", ""));
+        let omitted = format!(
+            "count({} > 0)",
+            self.select_metric("gpumon_owners_omitted", "")
+        );
         if let Some(count) = self
-            .ask_number(&omitted)
+            .query_number(&omitted)
             .await?
             .filter(|count| *count > 0.0)
         {
-            self.problem(format!(
-                "{count} nodes have had more than 500 owners since gpumon's start, and metrics leave out those with the \
-                 least energy"
+            self.add_problem(describe_nodes(
+                count,
+                "has had more than 500 owners since gpumon started; metrics leave out those with \
+                 the least energy",
+                "have had more than 500 owners since gpumon started; metrics leave out those with \
+                 the least energy",
             ));
         }
         Ok(found)
     }
 
-    /// Returns the query for one amount of each owner, which counts replicas once.
-    fn amount_query(&self, basis: Basis, at: usize, further: &str) -> String {
+    /// Returns the query for one amount of each owner. Replicas are counted once.
+    fn build_amount_query(&self, basis: Basis, at: usize, further: &str) -> String {
         let (counter, rule) = COUNTERS[at];
         match basis {
             Basis::Rules => {
                 let range = self.range.seconds();
                 format!(
                     "max without ({RULE_REPLICAS}) (sum_over_time({}[{range}s]))",
-                    self.metric(rule, further)
+                    self.select_metric(rule, further)
                 )
             }
             Basis::Counters(range) => {
                 format!(
                     "max without ({REPLICAS}) ({})",
-                    self.increase(counter, further, range)
+                    self.build_increase_query(counter, further, range)
                 )
             }
         }
     }
 
-    /// Returns the query for the namespace of each pod in the range, because counters have only the
-    /// pod's UID. If Prometheus adds labels of the pod that it scrapes, the labels of the pod on
-    /// the GPU start with `exported_`.
-    fn namespaces_of_pods(&self) -> String {
+    /// Returns the query for the namespace of each pod in the range, because gpumon's counters
+    /// contain only the pod's UID. If Prometheus adds the scraped pod's labels, the labels of the
+    /// pod that uses the GPU start with `exported_`.
+    fn build_pod_namespace_query(&self) -> String {
         let is_recorded = self.told.gpus > self.source.settings.gpus_most;
         let jobs = if is_recorded {
             "instance:gpumon_gpu_job_info:count"
         } else {
             "gpumon_gpu_job_info"
         };
-        let exported = self.metric(jobs, "pod_uid!=\"\",exported_namespace!=\"\"");
+        let exported = self.select_metric(jobs, "pod_uid!=\"\",exported_namespace!=\"\"");
         let own = "pod_uid!=\"\",namespace!=\"\",exported_namespace=\"\",exported_pod=\"\",exported_container=\"\",\
                    container!~\".*(gpumon|exporter).*\"";
-        let own = self.metric(jobs, own);
+        let own = self.select_metric(jobs, own);
         let step = (self.range.seconds() / 96).max(60);
-        // The range includes pods that end soon after its start. Rules may lag by half an hour.
-        let range = self.range.seconds() + 2 * step.max(RULES_S);
+        // The extended range includes pods that ended soon after its start, because the recorded
+        // sums can lag by half an hour.
+        let range = self.range.seconds() + 2 * step.max(RULE_INTERVAL_S);
         format!(
-            "topk by (pod_uid) (1, group by (pod_uid, namespace) (max_over_time((label_replace({exported}, \
-             \"namespace\", \"$1\", \"exported_namespace\", \"(.*)\") or {own})[{range}s:{step}s])))"
+            "topk by (pod_uid) (1, group by (pod_uid, namespace) \
+             (max_over_time((label_replace({exported}, \"namespace\", \"$1\", \
+             \"exported_namespace\", \"(.*)\") or {own})[{range}s:{step}s])))"
         )
     }
 
-    /// Returns sums by the value of one label. The key `None` is for series without the label.
-    async fn by_label(
+    /// Returns the sums by the value of one label. The key `None` stands for series without the
+    /// label.
+    async fn query_by_label(
         &mut self,
         expression: &str,
         label: &'static str,
@@ -358,31 +388,38 @@ impl SpanReader {
             }
             sums
         };
-        Ok(self.ask(expression, None, read).await?.unwrap_or_default())
+        Ok(self
+            .send_query(expression, None, read)
+            .await?
+            .unwrap_or_default())
     }
 
-    /// Returns the query for the increase of a counter within this time. A new or reset counter has
-    /// increased by its value if its node was scraped at the start. Otherwise, the increase is
-    /// unknown.
-    fn increase(&self, counter: &str, further: &str, range_s: u32) -> String {
-        let (counter, unheld) = (self.metric(counter, further), self.metric(UNHELD, ""));
+    /// Returns the query for the increase of a counter over the last `range_s` seconds. If the
+    /// counter is new or was reset, the increase is its current value, provided that its node was
+    /// scraped at the start of the range. Otherwise, the increase is unknown.
+    fn build_increase_query(&self, counter: &str, further: &str, range_s: u32) -> String {
+        let (counter, unheld) = (
+            self.select_metric(counter, further),
+            self.select_metric(UNHELD_COUNTER, ""),
+        );
         format!(
             "((({counter} - {counter} offset {range_s}s) >= 0) \
              or {counter} and on (job, instance) {unheld} offset {range_s}s)"
         )
     }
 
-    /// Returns the length of the range, or of the part in which most nodes were scraped.
-    async fn known_range(&mut self) -> Result<u32, QueryError> {
-        let unheld = self.metric(UNHELD, "");
+    /// Returns the length of the range in seconds, shortened to the part in which most nodes were
+    /// scraped.
+    async fn query_covered_range(&mut self) -> Result<u32, QueryError> {
+        let unheld = self.select_metric(UNHELD_COUNTER, "");
         let now = self
-            .ask_number(&format!("count({unheld})"))
+            .query_number(&format!("count({unheld})"))
             .await?
             .unwrap_or(0.0);
         let mut range = self.range.seconds();
         while range >= 2 * 60 {
             let then = self
-                .ask_number(&format!("count({unheld} offset {range}s)"))
+                .query_number(&format!("count({unheld} offset {range}s)"))
                 .await?
                 .unwrap_or(0.0);
             if then >= now / 2.0 {
@@ -392,20 +429,22 @@ impl SpanReader {
         }
         if range < self.range.seconds() {
             self.from_ms = self.to_ms.saturating_sub(u64::from(range) * 1000);
-            let [all, known] =
-                [self.range.seconds(), range].map(|seconds| duration(u64::from(seconds) * 1000));
-            self.problem(format!(
-                "Prometheus has read most nodes for less than {all}; this is of the last {known}"
+            let [all, known] = [self.range.seconds(), range]
+                .map(|seconds| format_duration(u64::from(seconds) * 1000));
+            self.add_problem(format!(
+                "Prometheus has data of most nodes for less than {all}; the usage is that of the \
+                 last {known}"
             ));
         }
         Ok(range)
     }
 
-    /// Reads the usage of pods from samples of dcgm-exporter.
-    async fn by_pods(&mut self) -> Result<Found, QueryError> {
-        let (range, mut found) = (self.range.seconds(), Found::default());
+    /// Calculates the usage of pods from dcgm-exporter's samples.
+    async fn query_pods(&mut self) -> Result<UsageSums, QueryError> {
+        let (range, mut found) = (self.range.seconds(), UsageSums::default());
         let step = (range / 96).max(300);
-        let Some([utilization, power]) = self.readings([metrics::UTILIZATION, metrics::POWER])
+        let Some([utilization, power]) =
+            self.build_reading_expressions([metrics::UTILIZATION, metrics::POWER])
         else {
             return Ok(found);
         };
@@ -414,11 +453,11 @@ impl SpanReader {
             ("sum_over_time", &utilization),
             ("sum_over_time", &power),
         ];
-        let labels = "pod, namespace, container, exported_pod, exported_namespace, exported_container, Hostname, hostname, \
-                      instance";
+        let labels = "pod, namespace, container, exported_pod, exported_namespace, \
+                      exported_container, Hostname, hostname, instance";
         for (at, (function, of)) in sums.into_iter().enumerate() {
             let all = format!("sum by ({labels}) ({function}({of}[{range}s:{step}s]) * {step})");
-            let Some(rows) = self.ask(&all, None, pods).await? else {
+            let Some(rows) = self.send_query(&all, None, list_pods).await? else {
                 continue;
             };
             for (pod, node, seconds) in rows {
@@ -438,32 +477,32 @@ impl SpanReader {
         Ok(found)
     }
 
-    /// Returns the expressions of these readings of dcgm-exporter in base units, with percentages
-    /// as fractions.
-    fn readings<const N: usize>(&self, ids: [&str; N]) -> Option<[String; N]> {
+    /// Returns an expression for each reading in `ids` from dcgm-exporter's metrics. The values are
+    /// in base units, with percentages as fractions.
+    fn build_reading_expressions<const N: usize>(&self, ids: [&str; N]) -> Option<[String; N]> {
         let families = Families {
             own: false,
             ..self.told.families
         };
         let of = |id: &str| {
-            let names = in_base_units(id, families, &self.source.matchers);
+            let names = list_base_unit_expressions(id, families, &self.source.matchers);
             (!names.is_empty()).then(|| format!("({})", names.join(" or ")))
         };
         let all: Vec<_> = ids.into_iter().filter_map(of).collect();
         all.try_into().ok()
     }
 
-    async fn by_owner(&mut self, expression: &str) -> Result<ByOwner, QueryError> {
+    async fn query_by_owner(&mut self, expression: &str) -> Result<AmountByOwner, QueryError> {
         let pods = Arc::clone(&self.told.pods);
         let read = move |answer: &Answer<'_>| {
             let mut interner = Interner::new(None);
-            let mut used = ByOwner::new();
+            let mut used = AmountByOwner::new();
             for row in &answer.rows {
-                let Some((owner, value)) = owner(&row.labels, &mut interner).zip(row.value())
+                let Some((owner, value)) = read_owner(&row.labels, &mut interner).zip(row.value())
                 else {
                     continue;
                 };
-                // A pod that still runs has a name.
+                // Only running pods have a known name. Other pods keep their UID.
                 let named = if owner.kind == OwnerKind::Pod {
                     pods.get(&owner.id).cloned()
                 } else {
@@ -473,11 +512,14 @@ impl SpanReader {
             }
             used
         };
-        Ok(self.ask(expression, None, read).await?.unwrap_or_default())
+        Ok(self
+            .send_query(expression, None, read)
+            .await?
+            .unwrap_or_default())
     }
 
-    fn usage_of(self, found: Found) -> FleetUsage {
-        let Found {
+    fn build_usage(self, found: UsageSums) -> FleetUsage {
+        let UsageSums {
             owners,
             nodes,
             users,
@@ -505,7 +547,7 @@ impl SpanReader {
             users.retain(|_, amounts| is_used(amounts));
             replace_sums(&mut usage.users, users);
             if usage.unlisted.owners > 0 {
-                // The answer about jobs may be incomplete, too.
+                // The response about jobs may be incomplete as well.
                 let listed: Vec<_> = usage.owners.iter().map(OwnerUsage::amounts).collect();
                 let (known, missing) = (
                     usage.unlisted.amounts(),
@@ -535,7 +577,17 @@ impl SpanReader {
     }
 }
 
-fn add_named(
+/// Returns a sentence that starts with a number of nodes. `one` is the rest of the sentence if the
+/// number is one; otherwise, `several` is used.
+fn describe_nodes(count: f64, one: &str, several: &str) -> String {
+    if count.total_cmp(&1.0).is_eq() {
+        format!("1 node {one}")
+    } else {
+        format!("{count} nodes {several}")
+    }
+}
+
+fn add_namespaces(
     sums: &mut Option<Sums<Option<String>>>,
     at: usize,
     values: BTreeMap<Option<String>, f64>,
@@ -545,8 +597,8 @@ fn add_named(
     }
 }
 
-/// Replaces sums over owners, whose answer may be incomplete, with the sums that Prometheus has
-/// calculated.
+/// Replaces the sums calculated from a possibly incomplete list of owners with the sums that
+/// Prometheus calculated.
 fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
     let before = std::mem::take(groups);
     let count = |name: &Option<String>| {
@@ -567,8 +619,8 @@ fn replace_sums(groups: &mut Vec<UsageGroup>, sums: Sums<Option<String>>) {
     sort_groups(groups);
 }
 
-/// Returns the usage of the groups minus the usage of their parts. Differences up to a thousandth
-/// are ignored, because the queries were answered at different times.
+/// Returns the usage of `groups` minus the usage of `parts`. Differences below a thousandth are
+/// ignored, because the queries were evaluated at different times.
 fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     [0, 1, 2].map(|at| {
         let all = sum_known(groups.iter().map(|group| group.amounts()[at]))?;
@@ -577,9 +629,9 @@ fn subtract_parts(groups: &[UsageGroup], parts: &[Amounts]) -> Amounts {
     })
 }
 
-/// Returns the pods in an answer, each with one node and its value.
-fn pods(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
+/// Returns the pods in a response. Each comes with one node and the pod's value.
+fn list_pods(answer: &Answer<'_>) -> Vec<(Option<FleetOwner>, f64, f64)> {
     let rows = answer.rows.iter();
-    rows.filter_map(|row| Some((pod(&row.labels), 1.0, row.value()?)))
+    rows.filter_map(|row| Some((read_pod(&row.labels), 1.0, row.value()?)))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Tests of connections and credentials, and of the errors without them.
+//! Tests of connections and credentials, including the errors when they fail.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio_rustls::{
     },
 };
 
-use super::{Behavior, Fake, OWN, once, reader, settings};
+use super::{Behavior, FakeServer, GPUMON_SERIES, read_until, settings_for, start_reader};
 use crate::{
     FleetReader, Range,
     model::FleetState,
@@ -20,11 +20,11 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_fails_is_a_sentence_and_what_was_known_stays() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    let before = reader.now().await;
+async fn failure_is_described_and_earlier_data_kept() {
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    let before = reader.fetch_current_fleet().await;
     let history = reader
-        .history(Range::new(3600).unwrap(), None)
+        .fetch_history(Range::new(3600).unwrap(), None)
         .await
         .unwrap();
     assert_eq!(history.state, FleetState::Current);
@@ -33,19 +33,19 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
     for (behavior, words) in [
         (
             Behavior::Raw(StatusCode::UNAUTHORIZED, "text/plain", "no"),
-            "does not let this server in (401 Unauthorized)",
+            "denies access to this server (401 Unauthorized)",
         ),
         (
             Behavior::Raw(StatusCode::FORBIDDEN, "text/plain", "no"),
-            "does not let this server in (403 Forbidden)",
+            "denies access to this server (403 Forbidden)",
         ),
         (
             Behavior::Raw(StatusCode::NOT_FOUND, "text/plain", "no"),
-            "no API of Prometheus",
+            "there is no Prometheus API at",
         ),
         (
             Behavior::Raw(StatusCode::OK, "text/html", "<html>Sign in</html>"),
-            "answers with a web page",
+            "it returned a web page",
         ),
         (
             Behavior::Raw(
@@ -53,7 +53,7 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
                 json,
                 "{\"status\":\"success\",\"data\":{\"result\":[{\"met",
             ),
-            "not that of a query",
+            "not the result of a query",
         ),
         (
             Behavior::Elsewhere("https://user:secret@sso.example.org/login?token=x"),
@@ -66,69 +66,68 @@ async fn what_fails_is_a_sentence_and_what_was_known_stays() {
         ),
         (
             Behavior::Raw(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "busy"),
-            "refuses a query (503",
+            "rejected a query (503",
         ),
-        (Behavior::Hung, "has not answered within 2 s"),
+        (Behavior::Hung, "did not answer within 2 s"),
     ] {
-        let mut settings = settings(&fake);
+        let mut settings = settings_for(&fake);
         if matches!(behavior, Behavior::Hung) {
             settings.timeout = Duration::from_secs(2);
         }
-        fake.set(behavior);
-        // Each case has its own reader, so that no one waits for the pause after the previous
-        // failure.
+        fake.set_behavior(behavior);
+        // Each case uses a new reader, which does not pause because of the previous case's failure.
         let other = PrometheusReader::new(settings).unwrap();
-        let fleet = other.now().await;
+        let fleet = other.fetch_current_fleet().await;
         assert_eq!(fleet.state, FleetState::Loading, "{words}");
         assert!(
             fleet.problems[0].contains(words) && !fleet.problems[0].contains("secret"),
             "{words}: {:?}",
             fleet.problems
         );
-        let usage = other.usage(Range::new(3600).unwrap()).await.unwrap();
+        let usage = other.fetch_usage(Range::new(3600).unwrap()).await.unwrap();
         assert_eq!(
             (usage.state, usage.owners.len()),
             (FleetState::Loading, 0),
             "{words}"
         );
     }
-    // In the meantime, the previous state is shown.
-    let after = once(&reader, |fleet| fleet.state != FleetState::Current).await;
+    // The reader continues to show the previous state.
+    let after = read_until(&reader, |fleet| fleet.state != FleetState::Current).await;
     assert_eq!(
         (after.state, after.at_ms),
         (FleetState::Outdated, before.at_ms)
     );
     assert_eq!((&after.gpus, &after.nodes), (&before.gpus, &before.nodes));
     assert!(
-        after.problems[0].contains("has not answered"),
+        after.problems[0].contains("did not answer"),
         "{:?}",
         after.problems
     );
 }
 
 #[tokio::test]
-async fn what_was_read_and_let_go_of_is_told_once() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    reader.now().await;
-    assert_eq!(reader.released_kib(), 0, "answers of some bytes");
-    fake.set(Behavior::Endless);
-    once(&reader, |fleet| fleet.state != FleetState::Current).await;
-    assert!(reader.released_kib() >= 48 << 10);
-    assert_eq!(reader.released_kib(), 0);
+async fn released_memory_is_reported_once() {
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    reader.fetch_current_fleet().await;
+    assert_eq!(reader.take_released_kib(), 0, "answers of some bytes");
+    fake.set_behavior(Behavior::Endless);
+    read_until(&reader, |fleet| fleet.state != FleetState::Current).await;
+    assert!(reader.take_released_kib() >= 48 << 10);
+    assert_eq!(reader.take_released_kib(), 0);
 }
 
 #[tokio::test]
-async fn what_nothing_is_answered_of_is_of_before() {
+async fn unanswered_queries_keep_previous_data() {
     let json = "application/json";
     let error = r#"{"status":"error","errorType":"execution","error":"too many samples"}"#;
     for behavior in [
         Behavior::Raw(StatusCode::UNPROCESSABLE_ENTITY, json, error),
         Behavior::Endless,
     ] {
-        let (fake, reader) = reader(Behavior::Series(OWN)).await;
-        let before = reader.now().await;
-        fake.set(behavior);
-        let after = once(&reader, |fleet| fleet.state != FleetState::Current).await;
+        let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+        let before = reader.fetch_current_fleet().await;
+        fake.set_behavior(behavior);
+        let after = read_until(&reader, |fleet| fleet.state != FleetState::Current).await;
         assert_eq!(
             (after.state, after.at_ms),
             (FleetState::Outdated, before.at_ms),
@@ -140,33 +139,37 @@ async fn what_nothing_is_answered_of_is_of_before() {
 }
 
 #[tokio::test]
-async fn what_is_scraped_no_more_is_a_problem() {
-    let fake = Fake::start(Behavior::Series(OWN)).await;
-    let mut settings = settings(&fake);
-    // GPUs are counted only at every twentieth reading, so the test needs a short period.
+async fn missing_targets_are_reported_as_problem() {
+    let fake = FakeServer::start(Behavior::Series(GPUMON_SERIES)).await;
+    let mut settings = settings_for(&fake);
+    // GPUs are counted only every twentieth time the fleet is read, so the test needs a short
+    // period.
     settings.period = Duration::from_millis(500);
     let reader = PrometheusReader::new(settings).unwrap();
-    assert!(reader.now().await.problems.is_empty());
-    fake.set(Behavior::Series(""));
+    assert!(reader.fetch_current_fleet().await.problems.is_empty());
+    fake.set_behavior(Behavior::Series(""));
     for _ in 0..600 {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        if let Some(problem) = reader.now().await.problems.first() {
-            assert!(problem.contains("has no metrics of GPUs"), "{problem}");
+        if let Some(problem) = reader.fetch_current_fleet().await.problems.first() {
+            assert!(
+                problem.contains("has no GPU metrics. Configure it"),
+                "{problem}"
+            );
             return;
         }
     }
-    panic!("nobody is told");
+    panic!("no problem is reported");
 }
 
 #[tokio::test]
-async fn nothing_listens_there() {
+async fn closed_port_is_reported() {
     let free = TcpListener::bind("127.0.0.1:0")
         .await
         .unwrap()
         .local_addr()
         .unwrap();
     let reader = PrometheusReader::new(Settings::new(format!("http://{free}"))).unwrap();
-    let fleet = reader.now().await;
+    let fleet = reader.fetch_current_fleet().await;
     let problem = &fleet.problems[0];
     assert!(
         problem.contains("cannot be reached") && problem.contains("Connection refused"),
@@ -175,15 +178,15 @@ async fn nothing_listens_there() {
 }
 
 #[tokio::test]
-async fn whoever_asks_shows_a_token_or_a_password_and_further_headers() {
-    let fake = Fake::start(Behavior::Series(OWN)).await;
+async fn requests_have_credentials_and_configured_headers() {
+    let fake = FakeServer::start(Behavior::Series(GPUMON_SERIES)).await;
     let folder = tempfile::tempdir().unwrap();
-    let token = file(folder.path(), "token", "one");
-    let mut settings = settings(&fake);
+    let token = write_private_file(folder.path(), "token", "one");
+    let mut settings = settings_for(&fake);
     settings.authorization = Authorization::BearerFile(token.clone());
     settings.headers = vec![("X-Scope-OrgID".to_owned(), "team-a".to_owned())];
     let reader = PrometheusReader::new(settings.clone()).unwrap();
-    reader.now().await;
+    reader.fetch_current_fleet().await;
     assert_eq!(
         (
             &fake.headers()["authorization"],
@@ -191,11 +194,12 @@ async fn whoever_asks_shows_a_token_or_a_password_and_further_headers() {
         ),
         (&"Bearer one".parse().unwrap(), &"team-a".parse().unwrap())
     );
-    file(folder.path(), "token", "two");
-    once(&reader, |_| fake.headers()["authorization"] == "Bearer two").await;
-    // A missing file is a problem from which the reader recovers.
+    write_private_file(folder.path(), "token", "two");
+    read_until(&reader, |_| fake.headers()["authorization"] == "Bearer two").await;
+    // While the file is missing, the reader reports a problem. It recovers when the file exists
+    // again.
     fs::remove_file(&token).unwrap();
-    once(&reader, |fleet| {
+    read_until(&reader, |fleet| {
         fleet.state == FleetState::Outdated && fleet.problems[0].contains("cannot read")
     })
     .await;
@@ -209,7 +213,7 @@ async fn whoever_asks_shows_a_token_or_a_password_and_further_headers() {
     settings.authorization = Authorization::None;
     for (name, value, words) in [
         ("a b", "x", "letters"),
-        ("Authorization", "x", "sets it itself"),
+        ("Authorization", "x", "sets this header itself"),
         ("x", "a\nb", "its value"),
     ] {
         settings.headers = vec![(name.to_owned(), value.to_owned())];
@@ -224,8 +228,8 @@ async fn whoever_asks_shows_a_token_or_a_password_and_further_headers() {
     }
 }
 
-/// Writes a file that only its owner can read.
-fn file(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {
+/// Writes a file with permissions for its owner only.
+fn write_private_file(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -233,13 +237,13 @@ fn file(folder: &Path, name: &str, text: &str) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn certificates_say_who_is_who_on_both_sides() {
+async fn certificates_authenticate_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());
     let [ca_file, key_file] = [("ca.pem", &certificate), ("key.pem", &key)]
-        .map(|(name, text)| file(folder.path(), name, text));
-    // The server answers no request, but requires a client certificate in the handshake.
+        .map(|(name, text)| write_private_file(folder.path(), name, text));
+    // The server never answers requests, but it requires a client certificate during the handshake.
     let mut roots = RootCertStore::empty();
     roots.add(own.cert.der().clone()).unwrap();
     let provider = Arc::new(ring::default_provider());
@@ -272,7 +276,7 @@ async fn certificates_say_who_is_who_on_both_sides() {
     let mut settings = Settings::new(format!("https://localhost:{port}"));
     let problem = async |settings: &Settings| {
         let reader = PrometheusReader::new(settings.clone()).unwrap();
-        reader.now().await.problems[0].clone()
+        reader.fetch_current_fleet().await.problems[0].clone()
     };
     let unknown = problem(&settings).await;
     assert!(unknown.contains("certificate"), "{unknown}");
@@ -288,7 +292,7 @@ async fn certificates_say_who_is_who_on_both_sides() {
     settings.client_certificate = of(key_file.clone());
     let welcome = problem(&settings).await;
     assert!(
-        welcome.contains("does not let this server in (403"),
+        welcome.contains("denies access to this server (403"),
         "{welcome}"
     );
     settings.client_certificate = of(ca_file.clone());
@@ -297,7 +301,7 @@ async fn certificates_say_who_is_who_on_both_sides() {
             .err()
             .unwrap()
             .to_string()
-            .contains("no private key")
+            .contains("no unencrypted private key")
     );
     settings.ca_file = Some(key_file);
     assert!(
@@ -305,6 +309,6 @@ async fn certificates_say_who_is_who_on_both_sides() {
             .err()
             .unwrap()
             .to_string()
-            .contains("has no certificate")
+            .contains("contains no certificate")
     );
 }

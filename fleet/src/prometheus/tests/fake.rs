@@ -1,4 +1,4 @@
-//! A fake Prometheus with configurable answers.
+//! A fake Prometheus server with configurable responses.
 //!
 //! The server stores series, and supports selections by name, comparisons with numbers, `or`, and
 //! counts by name.
@@ -21,45 +21,46 @@ use axum::{
 use futures_util::stream;
 use tokio::net::TcpListener;
 
-/// The behavior of the server.
+/// How the server responds to queries.
 #[derive(Clone)]
 pub(super) enum Behavior {
-    /// Answers with these series, in the format of `/metrics`.
+    /// Evaluates queries on the given series, which are in the format of `/metrics`.
     Series(&'static str),
-    /// Never answers.
+    /// Never sends a response.
     Hung,
-    /// Always sends this response.
+    /// Sends the given response to every request.
     Raw(StatusCode, &'static str, &'static str),
-    /// Sends an endless answer.
+    /// Sends a response that never ends.
     Endless,
-    /// Redirects to this address.
+    /// Redirects to the given address.
     Elsewhere(&'static str),
 }
 
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct ReceivedRequests {
     pub(super) queries: Vec<String>,
     pub(super) headers: HeaderMap,
 }
 
 #[derive(Clone)]
-struct Shared {
+struct SharedState {
     behavior: Arc<Mutex<Behavior>>,
     warnings: Arc<Mutex<Vec<&'static str>>>,
-    /// Answers to queries that contain these words, which take precedence.
+    /// Responses to queries that contain the given words. They take precedence over the stored
+    /// series.
     answers: Arc<Mutex<Vec<(&'static str, &'static str)>>>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ReceivedRequests>>,
 }
 
 /// A fake server that runs until the end of the test.
-pub(super) struct Fake {
+pub(super) struct FakeServer {
     pub(super) address: SocketAddr,
-    shared: Shared,
+    shared: SharedState,
 }
 
-impl Fake {
+impl FakeServer {
     pub(super) async fn start(behavior: Behavior) -> Self {
-        let shared = Shared {
+        let shared = SharedState {
             behavior: Arc::new(Mutex::new(behavior)),
             warnings: Arc::default(),
             answers: Arc::default(),
@@ -67,7 +68,9 @@ impl Fake {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().fallback(answer).with_state(shared.clone());
+        let router = Router::new()
+            .fallback(handle_request)
+            .with_state(shared.clone());
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { address, shared }
     }
@@ -76,20 +79,20 @@ impl Fake {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn set(&self, behavior: Behavior) {
+    pub(super) fn set_behavior(&self, behavior: Behavior) {
         *self.shared.behavior.lock().unwrap() = behavior;
     }
 
-    pub(super) fn warn(&self, warning: &'static str) {
+    pub(super) fn add_warning(&self, warning: &'static str) {
         self.shared.warnings.lock().unwrap().push(warning);
     }
 
-    /// Sets the series with which queries that contain `words` are answered.
-    pub(super) fn answer(&self, words: &'static str, series: &'static str) {
+    /// Sets the series that are returned for queries that contain `words`.
+    pub(super) fn add_answer(&self, words: &'static str, series: &'static str) {
         self.shared.answers.lock().unwrap().push((words, series));
     }
 
-    pub(super) fn queries(&self) -> Vec<String> {
+    pub(super) fn take_queries(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.seen.lock().unwrap().queries)
     }
 
@@ -98,8 +101,8 @@ impl Fake {
     }
 }
 
-async fn answer(
-    State(shared): State<Shared>,
+async fn handle_request(
+    State(shared): State<SharedState>,
     headers: HeaderMap,
     Query(parameters): Query<HashMap<String, String>>,
 ) -> Response {
@@ -136,19 +139,19 @@ async fn answer(
                 .find(|(words, _)| query.contains(words))
                 .map(|(_, series)| *series);
             let result = own.map_or_else(
-                || selected(&query, series),
-                |series| series.lines().filter_map(parsed).collect(),
+                || select_series(&query, series),
+                |series| series.lines().filter_map(parse_series).collect(),
             );
             let warnings = serde_json::to_string(&*shared.warnings.lock().unwrap()).unwrap();
-            json(&result, parameters.get("end"), &warnings).into_response()
+            format_answer(&result, parameters.get("end"), &warnings).into_response()
         }
     }
 }
 
-/// A name, labels in JSON, and a value.
+/// A series: its name, its labels as JSON strings, and its value.
 type Series = (String, Vec<(String, String)>, f64);
 
-fn parsed(line: &str) -> Option<Series> {
+fn parse_series(line: &str) -> Option<Series> {
     let line = line.trim();
     let (series, value) = line.rsplit_once(' ')?;
     let (name, labels) = series.split_once('{').map_or((series, ""), |(name, rest)| {
@@ -164,8 +167,8 @@ fn parsed(line: &str) -> Option<Series> {
     Some((name.to_owned(), all, value.parse().ok()?))
 }
 
-fn selected(query: &str, series: &str) -> Vec<Series> {
-    let all: Vec<Series> = series.lines().filter_map(parsed).collect();
+fn select_series(query: &str, series: &str) -> Vec<Series> {
+    let all: Vec<Series> = series.lines().filter_map(parse_series).collect();
     if let Some(of) = query.strip_prefix("count by (__name__) ") {
         let mut counts: Vec<Series> = Vec::new();
         for (name, ..) in all.iter().filter(|(name, ..)| has_word(of, name)) {
@@ -200,8 +203,8 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|part| part == word)
 }
 
-/// Formats an answer. A range query gets only its last time.
-fn json(all: &[Series], end: Option<&String>, warnings: &str) -> String {
+/// Formats a query response. For a range query, the response contains only the last point in time.
+fn format_answer(all: &[Series], end: Option<&String>, warnings: &str) -> String {
     let now = || {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -1,22 +1,22 @@
-//! Tests of fleets built from series.
+//! Tests that build fleets from series.
 
 use axum::http::StatusCode;
 
-use super::{Behavior, Fake, OWN, once, reader, settings};
+use super::{Behavior, FakeServer, GPUMON_SERIES, read_until, settings_for, start_reader};
 use crate::{
     FleetError, FleetReader, NodeAddress,
     model::{Fleet, FleetHold, FleetState, GpuHealth, NodeHealth, OwnerKind, Resolution},
     prometheus::PrometheusReader,
 };
 
-fn readings(fleet: &Fleet, id: &str) -> Vec<Option<f64>> {
+fn list_readings(fleet: &Fleet, id: &str) -> Vec<Option<f64>> {
     fleet.gpus.readings[id].clone()
 }
 
 #[tokio::test]
-async fn a_fleet_is_its_nodes_gpus_holders_and_conditions() {
-    let (_fake, reader) = reader(Behavior::Series(OWN)).await;
-    let fleet = reader.now().await;
+async fn fleet_has_nodes_gpus_owners_and_conditions() {
+    let (_fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(
         (fleet.state, &fleet.problems, fleet.resolution),
         (FleetState::Current, &vec![], Resolution::Gpu)
@@ -37,11 +37,11 @@ async fn a_fleet_is_its_nodes_gpus_holders_and_conditions() {
         ["NVIDIA H200", "NVIDIA H200", "NVIDIA H100"]
     );
     assert_eq!(
-        readings(&fleet, "utilization.gpu_percent"),
+        list_readings(&fleet, "utilization.gpu_percent"),
         [Some(50.0), None, Some(0.0)]
     );
     assert_eq!(
-        readings(&fleet, "memory.total_bytes"),
+        list_readings(&fleet, "memory.total_bytes"),
         [None, None, Some(8e10)]
     );
     assert_eq!(fleet.gpus.processes, [None, None, Some(2)]);
@@ -80,50 +80,50 @@ async fn a_fleet_is_its_nodes_gpus_holders_and_conditions() {
 }
 
 #[tokio::test]
-async fn one_node_is_a_part_of_it_and_has_an_address() {
-    let (_fake, reader) = reader(Behavior::Series(OWN)).await;
-    assert_eq!(reader.address("n10"), None, "nothing has been read");
-    let node = reader.node("n10").await.unwrap();
+async fn single_node_is_extracted_with_address() {
+    let (_fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    assert_eq!(reader.find_address("n10"), None, "nothing has been read");
+    let node = reader.fetch_node("n10").await.unwrap();
     assert_eq!(
         (node.nodes.name.as_slice(), node.gpus.index.as_slice()),
         (["n10".to_owned()].as_slice(), [0].as_slice())
     );
-    assert_eq!(readings(&node, "memory.used_bytes"), [Some(1e10)]);
+    assert_eq!(list_readings(&node, "memory.used_bytes"), [Some(1e10)]);
     assert_eq!(
         (node.owners.len(), node.holds[1], node.conditions.len()),
         (2, FleetHold { gpu: 0, owner: 1 }, 1)
     );
     assert_eq!(
-        reader.address("n10"),
+        reader.find_address("n10"),
         Some(NodeAddress {
             host: "n10".to_owned(),
             port: Some(9124)
         })
     );
-    let unknown = reader.node("n\u{1b}3").await.unwrap_err();
+    let unknown = reader.fetch_node("n\u{1b}3").await.unwrap_err();
     assert_eq!(unknown, FleetError::NoSuchNode("n\u{fffd}3".to_owned()));
 }
 
 #[tokio::test]
-async fn at_once_it_is_as_it_was_until_it_has_been_read_anew() {
-    let (_fake, reader) = reader(Behavior::Series(OWN)).await;
-    let first = reader.at_once().await;
+async fn immediate_state_is_outdated_until_reread() {
+    let (_fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    let first = reader.get_last_known_fleet().await;
     assert_eq!(
         (first.state, first.nodes.name.len()),
         (FleetState::Current, 2),
         "nothing was known, and it was waited for"
     );
     let old = loop {
-        let fleet = reader.at_once().await;
+        let fleet = reader.get_last_known_fleet().await;
         assert_eq!((fleet.problems.len(), fleet.at_ms), (0, first.at_ms));
         if fleet.state == FleetState::Outdated {
             break fleet;
         }
-        // A slow reading delays the next one.
+        // If reading takes long, the next read is delayed.
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
     assert_eq!(old.nodes, first.nodes);
-    let new = reader.now().await;
+    let new = reader.fetch_current_fleet().await;
     assert!(
         new.state == FleetState::Current && new.at_ms > old.at_ms,
         "{:?} {} {}",
@@ -134,30 +134,31 @@ async fn at_once_it_is_as_it_was_until_it_has_been_read_anew() {
 }
 
 #[tokio::test]
-async fn what_no_gpu_can_have_is_no_reading() {
+async fn implausible_values_are_ignored() {
     let values = ["0.5", "-3", "1e300", "1.00000001", "+Inf"];
     let each = |(gpu, value): (usize, &&str)| {
         let labels = format!(r#"{{job="g",instance="a:1",gpu="{gpu}",uuid="{gpu}"}}"#);
         format!(
-            "gpumon_gpu_up{labels} 1\ngpumon_gpu_info{labels} 1\ngpumon_gpu_utilization_ratio{labels} {value}\n\
-             gpumon_gpu_power_watts{labels} {value}\n"
+            "gpumon_gpu_up{labels} 1\ngpumon_gpu_info{labels} \
+             1\ngpumon_gpu_utilization_ratio{labels} {value}\ngpumon_gpu_power_watts{labels} \
+             {value}\n"
         )
     };
     let series: String = values.iter().enumerate().map(each).collect();
-    let (_fake, reader) = reader(Behavior::Series(series.leak())).await;
-    let fleet = reader.now().await;
+    let (_fake, reader) = start_reader(Behavior::Series(series.leak())).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(
-        readings(&fleet, "utilization.gpu_percent"),
+        list_readings(&fleet, "utilization.gpu_percent"),
         [Some(50.0), None, None, Some(100.0), None]
     );
     assert_eq!(
-        readings(&fleet, "power.draw_watts"),
+        list_readings(&fleet, "power.draw_watts"),
         [Some(0.5), None, None, Some(1.000_000_01), None]
     );
 }
 
 #[tokio::test]
-async fn nodes_that_do_not_answer_say_why() {
+async fn unreachable_nodes_have_reasons() {
     let series = r#"
 gpumon_gpu_up{job="g",instance="a:1",gpu="0",uuid="old-A"} 1
 gpumon_gpu_info{job="g",instance="a:1",gpu="0",uuid="old-A"} 1
@@ -176,8 +177,8 @@ up{job="g",instance="c:1"} 1
 up{job="g",instance="d:1"} 1
 up{job="my-gpumon",instance="e:1"} 0
 "#;
-    let (fake, reader) = reader(Behavior::Series(series)).await;
-    let fleet = reader.now().await;
+    let (fake, reader) = start_reader(Behavior::Series(series)).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(fleet.nodes.name, ["a", "b", "c", "d", "e"]);
     let silent = NodeHealth::NoReadings;
     let (up, down) = (NodeHealth::Up, NodeHealth::Unreachable);
@@ -194,20 +195,20 @@ up{job="my-gpumon",instance="e:1"} 0
             fleet.nodes.reasons
         );
     }
-    // The GPUs of a node that does not respond are known from before. The GPU missing from a node
-    // that responds is lost.
+    // The GPUs of the node that does not respond are known from earlier. The node that responds
+    // lacks a GPU, which therefore counts as lost.
     assert_eq!(fleet.gpus.node, [0, 0, 1]);
     assert_eq!(
         fleet.gpus.health,
         [GpuHealth::Ok, GpuHealth::NotResponding, GpuHealth::Unknown]
     );
     assert_eq!(
-        readings(&fleet, "memory.total_bytes"),
+        list_readings(&fleet, "memory.total_bytes"),
         [None, None, Some(8.0)]
     );
-    // A node that Prometheus no longer scrapes is listed for a while.
-    fake.set(Behavior::Series(OWN));
-    let fleet = once(&reader, |fleet| {
+    // A node that Prometheus no longer scrapes remains listed for a while.
+    fake.set_behavior(Behavior::Series(GPUMON_SERIES));
+    let fleet = read_until(&reader, |fleet| {
         fleet.nodes.name.iter().any(|name| name == "n2")
     })
     .await;
@@ -219,7 +220,7 @@ up{job="my-gpumon",instance="e:1"} 0
         .unwrap();
     assert_eq!(fleet.nodes.health[at], NodeHealth::Unreachable);
     assert!(
-        fleet.nodes.reasons[&(at as u32)].contains("does not say why"),
+        fleet.nodes.reasons[&(at as u32)].contains("reports no reason"),
         "{:?}",
         fleet.nodes.reasons
     );
@@ -237,25 +238,25 @@ DCGM_FI_DEV_XID_ERRORS{instance="10.0.0.1:9400",gpu="1",UUID="B",Hostname="n1"} 
 "#;
 
 #[tokio::test]
-async fn dcgm_exporter_alone_is_the_same_page_with_what_it_lacks() {
-    let (_fake, reader) = reader(Behavior::Series(DCGM_OLD)).await;
-    let fleet = reader.now().await;
+async fn dcgm_exporter_alone_shows_missing_readings() {
+    let (_fake, reader) = start_reader(Behavior::Series(DCGM_OLD)).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(
         (fleet.state, fleet.nodes.name.as_slice()),
         (FleetState::Current, ["n1".to_owned()].as_slice())
     );
     assert_eq!(fleet.gpus.index, [0, 1], "MIG devices are no GPUs");
     assert_eq!(
-        readings(&fleet, "utilization.gpu_percent"),
+        list_readings(&fleet, "utilization.gpu_percent"),
         [Some(90.0), None]
     );
     let mib = f64::from(1 << 20);
     assert_eq!(
-        readings(&fleet, "memory.used_bytes"),
+        list_readings(&fleet, "memory.used_bytes"),
         [Some(1024.0 * mib), Some(2048.0 * mib)]
     );
     assert_eq!(
-        readings(&fleet, "memory.total_bytes"),
+        list_readings(&fleet, "memory.total_bytes"),
         [Some(4096.0 * mib), None]
     );
     assert_eq!(
@@ -268,7 +269,7 @@ async fn dcgm_exporter_alone_is_the_same_page_with_what_it_lacks() {
     assert_eq!(fleet.conditions[0].kind, "xid_79");
     for missing in ["processes", "conditions", "power.limit_watts"] {
         assert!(
-            fleet.missing[missing].contains("dcgm-exporter does not tell"),
+            fleet.missing[missing].contains("dcgm-exporter does not export"),
             "{:?}",
             fleet.missing
         );
@@ -287,8 +288,8 @@ gpumon_gpu_info{job="gpumon",instance="n2:9124",gpu="0",uuid="B",name="NVIDIA H2
 up{job="gpumon",instance="n1:9124"} 1
 up{job="gpumon",instance="n2:9124"} 0
 "#;
-    let (_fake, reader) = reader(Behavior::Series(series)).await;
-    let fleet = once(&reader, |fleet| {
+    let (_fake, reader) = start_reader(Behavior::Series(series)).await;
+    let fleet = read_until(&reader, |fleet| {
         fleet.nodes.health.contains(&NodeHealth::Unreachable)
     })
     .await;
@@ -301,20 +302,23 @@ up{job="gpumon",instance="n2:9124"} 0
 }
 
 #[tokio::test]
-async fn the_new_names_of_dcgm_exporter_are_in_other_units() {
+async fn renamed_dcgm_metrics_are_converted() {
     let series = r#"
 DCGM_FI_DEV_GPU_UTIL_RATIO{instance="x:9400",gpu="0",UUID="A",hostname="n1",modelName="NVIDIA H200"} 0.9
 DCGM_FI_DEV_FB_USED_BYTES{instance="x:9400",gpu="0",UUID="A",hostname="n1",modelName="NVIDIA H200"} 5
 "#;
-    let (_fake, reader) = reader(Behavior::Series(series)).await;
-    let fleet = reader.now().await;
+    let (_fake, reader) = start_reader(Behavior::Series(series)).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(fleet.nodes.name, ["n1"]);
-    assert_eq!(readings(&fleet, "utilization.gpu_percent"), [Some(90.0)]);
-    assert_eq!(readings(&fleet, "memory.used_bytes"), [Some(5.0)]);
+    assert_eq!(
+        list_readings(&fleet, "utilization.gpu_percent"),
+        [Some(90.0)]
+    );
+    assert_eq!(list_readings(&fleet, "memory.used_bytes"), [Some(5.0)]);
 }
 
 #[tokio::test]
-async fn dcgm_exporter_beside_gpumon_adds_what_is_new_and_is_asked_no_more_where_nothing_is() {
+async fn redundant_dcgm_exporter_is_not_queried() {
     let both = r#"
 gpumon_gpu_up{job="g",instance="10.0.0.1:9124",gpu="0",uuid="A"} 1
 gpumon_gpu_info{job="g",instance="10.0.0.1:9124",gpu="0",uuid="A",name="NVIDIA H200"} 1
@@ -323,18 +327,18 @@ gpumon_gpu_memory_used_bytes{job="g",instance="10.0.0.1:9124",gpu="0",uuid="A"} 
 DCGM_FI_DEV_GPU_UTIL{job="d",instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="n1",modelName="NVIDIA H200"} 90
 DCGM_FI_DEV_FB_USED{job="d",instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="n1",modelName="NVIDIA H200"} 1
 "#;
-    let (fake, reader) = reader(Behavior::Series(both)).await;
-    let fleet = reader.now().await;
+    let (fake, reader) = start_reader(Behavior::Series(both)).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(fleet.nodes.name, ["10.0.0.1"]);
     assert_eq!(
-        readings(&fleet, "utilization.gpu_percent"),
+        list_readings(&fleet, "utilization.gpu_percent"),
         [Some(25.0)],
         "gpumon's own is what counts"
     );
-    fake.queries();
+    fake.take_queries();
     let read = fleet.at_ms;
-    once(&reader, |fleet| fleet.at_ms > read).await;
-    let queries = fake.queries();
+    read_until(&reader, |fleet| fleet.at_ms > read).await;
+    let queries = fake.take_queries();
     assert!(
         queries
             .iter()
@@ -348,7 +352,7 @@ DCGM_FI_DEV_FB_USED{job="d",instance="10.0.0.1:9400",gpu="0",UUID="A",Hostname="
 }
 
 #[tokio::test]
-async fn two_jobs_and_two_replicas_count_once() {
+async fn gpu_of_several_jobs_and_replicas_counts_once() {
     let series = r#"
 gpumon_gpu_up{job="a",instance="n1:1",gpu="0",uuid="A",replica="x"} 1
 gpumon_gpu_info{job="a",instance="n1:1",gpu="0",uuid="A",replica="x",source="nvml"} 1
@@ -357,24 +361,28 @@ gpumon_gpu_info{job="b",instance="n1:2",gpu="0",uuid="A",replica="y",source="nvm
 gpumon_gpu_power_watts{job="a",instance="n1:1",gpu="0",uuid="A",replica="x"} 100
 gpumon_gpu_power_watts{job="b",instance="n1:2",gpu="0",uuid="A",replica="y"} 100
 "#;
-    let (_fake, reader) = reader(Behavior::Series(series)).await;
-    let fleet = reader.now().await;
+    let (_fake, reader) = start_reader(Behavior::Series(series)).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(
-        (fleet.nodes.name.len(), readings(&fleet, "power.draw_watts")),
+        (
+            fleet.nodes.name.len(),
+            list_readings(&fleet, "power.draw_watts")
+        ),
         (1, vec![Some(100.0)])
     );
 }
 
 #[tokio::test]
-async fn labels_of_strangers_become_short_lines_and_never_part_of_a_query() {
-    let series = "gpumon_gpu_up{job=\"g\\\\\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\"} 1\n\
-                  gpumon_gpu_up{job=\"g|.*\",instance=\"n:1\",gpu=\"-1\",uuid=\"A\"} 1\n\
-                  gpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\"} 1\n\
-                  gpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"n:1\",gpu=\"99999999999\",uuid=\"A\"} 1\n\
-                  gpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"n:1\",gpu=\"0\",uuid=\"B\"} NaN\n\
-                  gpumon_gpu_job_info{job=\"g\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\",user=\"\u{202e}x\u{7}\"} 1\n";
-    let (fake, reader) = reader(Behavior::Series(series)).await;
-    let fleet = reader.now().await;
+async fn untrusted_labels_are_cleaned_and_quoted() {
+    let series = "gpumon_gpu_up{job=\"g\\\\\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\"} \
+                  1\ngpumon_gpu_up{job=\"g|.*\",instance=\"n:1\",gpu=\"-1\",uuid=\"A\"} \
+                  1\ngpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\"} \
+                  1\ngpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"n:1\",gpu=\"99999999999\",uuid=\"A\"} \
+                  1\ngpumon_gpu_utilization_ratio{job=\"g|.*\",instance=\"n:1\",gpu=\"0\",uuid=\"B\"} \
+                  NaN\ngpumon_gpu_job_info{job=\"g\",instance=\"<b>\u{1b}[31m&:9124\",gpu=\"0\",uuid=\"A\",user=\"\u{202e}x\u{7}\"} \
+                  1\n";
+    let (fake, reader) = start_reader(Behavior::Series(series)).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(
         fleet.nodes.name,
         ["<b>\u{fffd}[31m&"],
@@ -382,7 +390,7 @@ async fn labels_of_strangers_become_short_lines_and_never_part_of_a_query() {
     );
     assert_eq!(fleet.owners[0].user.as_deref(), Some("\u{fffd}x\u{fffd}"));
     let up = fake
-        .queries()
+        .take_queries()
         .into_iter()
         .find(|query| query.starts_with("up{"))
         .unwrap();
@@ -390,18 +398,18 @@ async fn labels_of_strangers_become_short_lines_and_never_part_of_a_query() {
 }
 
 #[tokio::test]
-async fn labels_of_settings_choose_series_and_name_nodes() {
+async fn configured_labels_select_series_and_name_nodes() {
     let series = r#"
 gpumon_gpu_up{job="g",instance="10.0.0.1:1",gpu="0",uuid="A",machine="rack1"} 1
 gpumon_gpu_utilization_ratio{job="g",instance="10.0.0.1:1",gpu="0",uuid="A",machine="rack1"} 1
 "#;
-    let fake = Fake::start(Behavior::Series(series)).await;
-    let mut settings = settings(&fake);
+    let fake = FakeServer::start(Behavior::Series(series)).await;
+    let mut settings = settings_for(&fake);
     settings.labels = vec![("cluster".to_owned(), "a\"b".to_owned())];
     settings.node_label = Some("machine".to_owned());
     let reader = PrometheusReader::new(settings.clone()).unwrap();
-    assert_eq!(reader.now().await.nodes.name, ["rack1"]);
-    let queries = fake.queries();
+    assert_eq!(reader.fetch_current_fleet().await.nodes.name, ["rack1"]);
+    let queries = fake.take_queries();
     assert!(
         queries
             .iter()
@@ -414,12 +422,12 @@ gpumon_gpu_utilization_ratio{job="g",instance="10.0.0.1:1",gpu="0",uuid="A",mach
             .err()
             .unwrap()
             .to_string()
-            .contains("no name of a label")
+            .contains("not a valid label name")
     );
 }
 
 #[tokio::test]
-async fn too_many_gpus_are_told_by_node_and_those_of_one_node_where_it_is_opened() {
+async fn large_fleet_lists_gpus_only_of_opened_node() {
     let series = r#"
 gpumon_gpu_up{job="g",instance="n1:1",gpu="0",uuid="A"} 1
 gpumon_gpu_up{job="g",instance="n1:1",gpu="1",uuid="B"} 1
@@ -436,59 +444,62 @@ instance:gpumon_gpu_job_info:count{job="g",instance="n1:1",user="ana"} 2
 up{job="g",instance="n1:1"} 1
 up{job="g",instance="n2:1"} 1
 "#;
-    let fake = Fake::start(Behavior::Series(series)).await;
-    let mut settings = settings(&fake);
+    let fake = FakeServer::start(Behavior::Series(series)).await;
+    let mut settings = settings_for(&fake);
     settings.gpus_most = 2;
     let reader = PrometheusReader::new(settings).unwrap();
-    let fleet = reader.now().await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(
         (fleet.resolution, &fleet.nodes.gpus),
         (Resolution::Node, &vec![2, 1])
     );
     assert_eq!(fleet.gpus.node, [0, 1]);
     assert_eq!(
-        readings(&fleet, "utilization.gpu_percent"),
+        list_readings(&fleet, "utilization.gpu_percent"),
         [Some(75.0), None]
     );
     assert_eq!(fleet.gpus.health, [GpuHealth::Ok, GpuHealth::NotResponding]);
     assert_eq!((fleet.owners.len(), fleet.holds.len()), (1, 1));
     assert!(
-        fake.queries()
+        fake.take_queries()
             .iter()
             .any(|query| query.contains("gpumon_gpu_up")),
         "no rule has counted them"
     );
-    let node = reader.node("n1").await.unwrap();
+    let node = reader.fetch_node("n1").await.unwrap();
     assert_eq!(
         (node.resolution, node.gpus.index.as_slice()),
         (Resolution::Gpu, [0, 1].as_slice())
     );
     assert!(
-        fake.queries()
+        fake.take_queries()
             .iter()
             .all(|query| query.contains(r#"instance=~"n1:1""#))
     );
-    // If a rule has counted the GPUs, they are not counted again.
-    fake.answer("max(job:gpumon_gpus:count)", "x 3");
-    let mut settings = super::settings(&fake);
+    // If a recording rule has counted the GPUs, no query counts them again.
+    fake.add_answer("max(job:gpumon_gpus:count)", "x 3");
+    let mut settings = super::settings_for(&fake);
     settings.gpus_most = 2;
-    let counted = PrometheusReader::new(settings).unwrap().now().await;
+    let counted = PrometheusReader::new(settings)
+        .unwrap()
+        .fetch_current_fleet()
+        .await;
     assert_eq!(
         (counted.resolution, &counted.nodes, &counted.gpus),
         (Resolution::Node, &fleet.nodes, &fleet.gpus)
     );
     assert!(
-        fake.queries()
+        fake.take_queries()
             .iter()
             .all(|query| !query.contains("gpumon_gpu_up"))
     );
 }
 
 #[tokio::test]
-async fn an_answer_that_lacks_something_is_told_as_such() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    fake.warn("store 10.0.0.7 is down\u{1b}");
-    let fleet = reader.now().await;
+async fn partial_answer_is_reported() {
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    fake.add_warning("store 10.0.0.7 is down\u{1b}");
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(
         (fleet.state, fleet.gpus.index.len()),
         (FleetState::Partial, 3)
@@ -501,20 +512,20 @@ async fn an_answer_that_lacks_something_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_prometheus_without_gpus_says_what_to_do() {
-    let (fake, reader) = reader(Behavior::Series("up{job=\"node\"} 1")).await;
-    let fleet = reader.now().await;
+async fn prometheus_without_gpus_gets_advice() {
+    let (fake, reader) = start_reader(Behavior::Series("up{job=\"node\"} 1")).await;
+    let fleet = reader.fetch_current_fleet().await;
     assert_eq!(fleet.state, FleetState::Partial);
     assert!(
-        fleet.problems[0].contains("Have it scrape gpumon"),
+        fleet.problems[0].contains("Configure it to scrape gpumon"),
         "{:?}",
         fleet.problems
     );
-    fake.set(Behavior::Series(OWN));
+    fake.set_behavior(Behavior::Series(GPUMON_SERIES));
     let read = fleet.at_ms;
-    let anew = once(&reader, |fleet| fleet.at_ms > read).await;
+    let anew = read_until(&reader, |fleet| fleet.at_ms > read).await;
     assert_eq!(anew.nodes.name.len(), 2, "it is looked for again at once");
-    fake.set(Behavior::Raw(
+    fake.set_behavior(Behavior::Raw(
         StatusCode::INTERNAL_SERVER_ERROR,
         "text/plain",
         "oops",

@@ -1,4 +1,4 @@
-//! Tests of the reader with a fake Prometheus.
+//! Tests of the Prometheus reader with a fake server.
 
 mod access;
 mod fake;
@@ -9,13 +9,13 @@ mod spans;
 
 use std::{sync::Arc, time::Duration};
 
-use self::fake::{Behavior, Fake};
+use self::fake::{Behavior, FakeServer};
 use super::{PrometheusReader, Settings};
 use crate::{FleetReader, model::Fleet};
 
-/// Two nodes with gpumon: one with a GPU that does not respond, and one with an idle GPU whose
-/// memory is in use.
-const OWN: &str = r#"
+/// Two gpumon nodes: one has a GPU that does not respond, the other an idle GPU whose memory is in
+/// use.
+const GPUMON_SERIES: &str = r#"
 gpumon_gpu_up{job="g",instance="n2:9124",gpu="0",uuid="A"} 1
 gpumon_gpu_up{job="g",instance="n2:9124",gpu="1",uuid="B"} 0
 gpumon_gpu_up{job="g",instance="n10:9124",gpu="0",uuid="C"} 1
@@ -41,18 +41,18 @@ up{job="g",instance="n2:9124"} 1
 up{job="g",instance="n10:9124"} 1
 "#;
 
-fn settings(fake: &Fake) -> Settings {
+fn settings_for(fake: &FakeServer) -> Settings {
     let mut settings = Settings::new(fake.url());
     settings.timeout = Duration::from_mins(1);
     settings.period = Duration::from_millis(50);
     settings
 }
 
-/// Reads the fleet until the condition is met. Each result is cached for the period, and for at
-/// least as long as reading took, which can be long on a busy machine.
-async fn once(reader: &PrometheusReader, is_so: impl Fn(&Fleet) -> bool) -> Arc<Fleet> {
+/// Reads the fleet repeatedly until `is_so` returns `true`. Results are cached for at least as long
+/// as the read took, which can be long on a busy machine.
+async fn read_until(reader: &PrometheusReader, is_so: impl Fn(&Fleet) -> bool) -> Arc<Fleet> {
     for turn in 0.. {
-        let fleet = reader.now().await;
+        let fleet = reader.fetch_current_fleet().await;
         if is_so(&fleet) {
             return fleet;
         }
@@ -62,8 +62,8 @@ async fn once(reader: &PrometheusReader, is_so: impl Fn(&Fleet) -> bool) -> Arc<
     unreachable!("a turn too many has ended it")
 }
 
-async fn reader(behavior: Behavior) -> (Fake, PrometheusReader) {
-    let fake = Fake::start(behavior).await;
-    let reader = PrometheusReader::new(settings(&fake)).unwrap();
+async fn start_reader(behavior: Behavior) -> (FakeServer, PrometheusReader) {
+    let fake = FakeServer::start(behavior).await;
+    let reader = PrometheusReader::new(settings_for(&fake)).unwrap();
     (fake, reader)
 }

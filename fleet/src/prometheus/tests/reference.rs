@@ -1,16 +1,18 @@
 //! Generates `docs/reference/fleet-queries.md`, the list of all queries and how often they are
-//! sent. Queries about time ranges are recorded by a fake Prometheus.
+//! sent. The queries about time ranges are captured with a fake Prometheus server.
 
 use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
 
-use super::{Behavior, Fake, OWN, settings};
+use super::{Behavior, FakeServer, GPUMON_SERIES, settings_for};
 use crate::{
     FleetReader, Range,
     model::Resolution,
     prometheus::{
         PrometheusReader, Settings,
         metrics::Families,
-        questions::{CENSUS_EVERY, QUESTIONS, Question, Scope, census, recorded_census},
+        questions::{
+            CENSUS_INTERVAL, QUERIES, Query, Scope, build_census_query, build_recorded_census_query,
+        },
     },
 };
 
@@ -40,8 +42,8 @@ DCGM_FI_DEV_POWER_USAGE{instance="a:9400",gpu="0",Hostname="n1"} 100
 DCGM_FI_DEV_GPU_UTIL_RATIO{instance="b:9400",gpu="0",hostname="n2"} 0.5
 "#;
 
-fn period(question: &Question, resolution: Resolution) -> String {
-    let seconds = Settings::PERIOD.as_secs() as u32 * question.every;
+fn format_period(question: &Query, resolution: Resolution) -> String {
+    let seconds = Settings::DEFAULT_PERIOD.as_secs() as u32 * question.every;
     let of = if question.of.len() > 1 {
         ""
     } else if resolution == Resolution::Node {
@@ -52,7 +54,7 @@ fn period(question: &Question, resolution: Resolution) -> String {
     format!("{seconds} s{of}")
 }
 
-fn row(page: &mut String, what: &str, period: &str, query: &str, steps: Option<(u32, u32)>) {
+fn push_row(page: &mut String, what: &str, period: &str, query: &str, steps: Option<(u32, u32)>) {
     let steps = steps.map_or_else(String::new, |(range, step)| {
         format!(", of {} h each {} min", range / 3600, step / 60)
     });
@@ -64,7 +66,7 @@ fn row(page: &mut String, what: &str, period: &str, query: &str, steps: Option<(
     .unwrap();
 }
 
-async fn page() -> String {
+async fn build_page() -> String {
     let mut page = HEAD.to_owned();
     let jobs = BTreeSet::from(["gpumon".to_owned()]);
     let scope = Scope {
@@ -73,37 +75,42 @@ async fn page() -> String {
         present: Families::ALL,
         jobs: &jobs,
     };
-    let count = format!("{} s", Settings::PERIOD.as_secs() as u32 * CENSUS_EVERY);
-    let recorded = recorded_census("").unwrap();
-    row(
+    let count = format!(
+        "{} s",
+        Settings::DEFAULT_PERIOD.as_secs() as u32 * CENSUS_INTERVAL
+    );
+    let recorded = build_recorded_census_query("").unwrap();
+    push_row(
         &mut page,
         "How many GPUs of gpumon there are, as a rule has counted them",
         &count,
         &recorded,
         None,
     );
-    let census = census("", true).unwrap();
-    row(
+    let census = build_census_query("", true).unwrap();
+    push_row(
         &mut page,
-        "How many GPUs there are, under which names; without those of gpumon where a rule has found too many to list",
+        "How many GPUs there are, under which names; without those of gpumon where a rule has \
+         found too many to list",
         &count,
         &census,
         None,
     );
-    for question in &QUESTIONS {
+    for question in &QUERIES {
         let query = (question.expression)(&scope).unwrap();
-        row(
+        push_row(
             &mut page,
             question.help,
-            &period(question, question.of[0]),
+            &format_period(question, question.of[0]),
             &query,
             question.range,
         );
     }
     page.push_str(
-        "\n## What was\n\nOf a day; of other spans, ranges, steps and periods change alike. Events and history are asked for \
-         in ranges of at most 121 moments, and what lasts and usage as of this moment. Of sums that rules have recorded too little of, those of \
-         GPUs are asked for.\n",
+        "\n## What was\n\nOf a day; of other spans, ranges, steps and periods change alike. \
+         Events and history are asked for in ranges of at most 121 moments, and what lasts and \
+         usage as of this moment. Of sums that rules have recorded too little of, those of GPUs \
+         are asked for.\n",
     );
     let day = Range::new(86_400).unwrap();
     let mut listed = BTreeSet::new();
@@ -111,77 +118,77 @@ async fn page() -> String {
         (
             "Usage, as rules have recorded it",
             "900 s",
-            OWN,
+            GPUMON_SERIES,
             &["count_over_time(job:"][..],
-            Ask::Usage,
+            RequestKind::Usage,
         ),
         (
             "Usage otherwise",
             "900 s",
-            OWN,
+            GPUMON_SERIES,
             &["offset 86400s"][..],
-            Ask::Usage,
+            RequestKind::Usage,
         ),
         (
             "Usage of pods, by dcgm-exporter",
             "900 s",
             DCGM,
             &[][..],
-            Ask::Usage,
+            RequestKind::Usage,
         ),
         (
             "Events",
             "300 s",
-            OWN,
+            GPUMON_SERIES,
             &["count(instance:"][..],
-            Ask::Events,
+            RequestKind::Events,
         ),
         (
             "Events, by dcgm-exporter",
             "300 s",
             DCGM,
             &[][..],
-            Ask::Events,
+            RequestKind::Events,
         ),
         (
             "History of all nodes",
             "720 s",
-            OWN,
+            GPUMON_SERIES,
             &[][..],
-            Ask::History(None),
+            RequestKind::History(None),
         ),
         (
             "History of a node",
             "720 s",
-            OWN,
+            GPUMON_SERIES,
             &[][..],
-            Ask::History(Some("n2")),
+            RequestKind::History(Some("n2")),
         ),
         (
             "History, by dcgm-exporter",
             "720 s",
             DCGM,
             &[][..],
-            Ask::History(None),
+            RequestKind::History(None),
         ),
     ] {
-        let fake = Fake::start(Behavior::Series(series)).await;
+        let fake = FakeServer::start(Behavior::Series(series)).await;
         for words in answers {
-            fake.answer(words, "x 96");
+            fake.add_answer(words, "x 96");
         }
         // Namespaces are queried only if there are pods.
-        fake.answer("notebook=\"\"", "x{pod_uid=\"u\"} 1");
-        let reader = PrometheusReader::new(settings(&fake)).unwrap();
-        reader.now().await;
-        fake.queries();
+        fake.add_answer("notebook=\"\"", "x{pod_uid=\"u\"} 1");
+        let reader = PrometheusReader::new(settings_for(&fake)).unwrap();
+        reader.fetch_current_fleet().await;
+        fake.take_queries();
         match ask {
-            Ask::Usage => drop(reader.usage(day).await.unwrap()),
-            Ask::Events => drop(reader.events(day).await.unwrap()),
-            Ask::History(node) => drop(reader.history(day, node).await.unwrap()),
+            RequestKind::Usage => drop(reader.fetch_usage(day).await.unwrap()),
+            RequestKind::Events => drop(reader.fetch_events(day).await.unwrap()),
+            RequestKind::History(node) => drop(reader.fetch_history(day, node).await.unwrap()),
         }
         write!(page, "\n{what}, every {period}:\n\n```text\n").unwrap();
         for query in fake
-            .queries()
+            .take_queries()
             .into_iter()
             .filter(|query| listed.insert(query.clone()))
         {
@@ -193,15 +200,15 @@ async fn page() -> String {
 }
 
 #[derive(Clone, Copy)]
-enum Ask {
+enum RequestKind {
     Usage,
     Events,
     History(Option<&'static str>),
 }
 
 #[tokio::test]
-async fn the_reference_page_has_every_query() {
-    let page = page().await;
+async fn reference_page_is_up_to_date() {
+    let page = build_page().await;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/fleet-queries.md");
     if env::var_os("GPUMON_UPDATE_TYPES").is_some() {
         fs::write(file, page).unwrap();

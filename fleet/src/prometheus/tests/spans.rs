@@ -1,14 +1,14 @@
-//! Tests of time ranges, with and without recorded sums.
+//! Tests of time range queries, with and without recorded sums.
 
 use serde_json::json;
 
-use super::{Behavior, OWN, reader};
+use super::{Behavior, GPUMON_SERIES, start_reader};
 use crate::{
     FleetReader, Range,
     model::{FleetEventKind, FleetState, OwnerKind},
 };
 
-fn day() -> Range {
+fn one_day() -> Range {
     Range::new(86_400).unwrap()
 }
 
@@ -17,21 +17,21 @@ x{user="bo"} 100
 x{user="0",pod_uid="u-1"} 50"#;
 
 #[tokio::test]
-async fn usage_is_added_up_of_what_rules_have_recorded() {
+async fn recorded_usage_is_added_up() {
     let series = r#"
 gpumon_gpu_up{job="g",instance="n1:1",gpu="0",uuid="A"} 1
 gpumon_gpu_job_info{job="g",instance="n1:1",gpu="0",uuid="A",user="0",pod="train-0",namespace="ml",pod_uid="u-1"} 1
 "#;
-    let (fake, reader) = reader(Behavior::Series(series)).await;
-    fake.answer("count_over_time(job:gpumon_unheld", "x 96");
-    fake.answer(
+    let (fake, reader) = start_reader(Behavior::Series(series)).await;
+    fake.add_answer("count_over_time(job:gpumon_unheld", "x 96");
+    fake.add_answer(
         "owner:gpumon_owner_nodes",
         "x{user=\"ana\",slurm_job=\"7\"} 2",
     );
-    fake.answer("owner:", RECORDED);
-    fake.answer("job:gpumon_unheld_gpu_seconds", "x 1000");
-    fake.answer("job:gpumon_unheld_energy", "x 50");
-    let usage = reader.usage(day()).await.unwrap();
+    fake.add_answer("owner:", RECORDED);
+    fake.add_answer("job:gpumon_unheld_gpu_seconds", "x 1000");
+    fake.add_answer("job:gpumon_unheld_energy", "x 50");
+    let usage = reader.fetch_usage(one_day()).await.unwrap();
     assert_eq!(
         (usage.state, &usage.problems),
         (FleetState::Current, &vec![])
@@ -58,14 +58,14 @@ gpumon_gpu_job_info{job="g",instance="n1:1",gpu="0",uuid="A",user="0",pod="train
     assert_eq!(usage.to_ms - usage.from_ms, 86_400_000);
     assert!(
         !fake
-            .queries()
+            .take_queries()
             .iter()
             .any(|query| query.contains("gpumon_owner_gpu_seconds_total"))
     );
 }
 
 /// Returns a thousand jobs of two users, in descending order of usage.
-fn many_jobs() -> &'static str {
+fn make_series_of_many_jobs() -> &'static str {
     let line = |job: u32| {
         format!(
             "x{{user=\"u{}\",slurm_job=\"{job}\"}} {}\n",
@@ -78,15 +78,15 @@ fn many_jobs() -> &'static str {
 
 #[tokio::test]
 async fn users_of_many_jobs_have_complete_sums() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    fake.answer("count_over_time(job:gpumon_unheld", "x 96");
-    fake.answer(
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    fake.add_answer("count_over_time(job:gpumon_unheld", "x 96");
+    fake.add_answer(
         "sum by (user) (",
         "x{user=\"u0\"} 800000\nx{user=\"u1\"} 700000",
     );
-    fake.answer("notebook!=", "x{user=\"u0\",notebook=\"k\"} 50000");
-    fake.answer("owner:", many_jobs());
-    let usage = serde_json::to_value(&*reader.usage(day()).await.unwrap()).unwrap();
+    fake.add_answer("notebook!=", "x{user=\"u0\",notebook=\"k\"} 50000");
+    fake.add_answer("owner:", make_series_of_many_jobs());
+    let usage = serde_json::to_value(&*reader.fetch_usage(one_day()).await.unwrap()).unwrap();
     let users: Vec<_> = usage["users"]
         .as_array()
         .into_iter()
@@ -105,20 +105,20 @@ async fn users_of_many_jobs_have_complete_sums() {
 }
 
 #[tokio::test]
-async fn namespaces_are_summed_and_unknown_are_separate() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    fake.answer("count_over_time(job:gpumon_unheld", "x 96");
-    fake.answer("sum by (user) (", "x{user=\"0\"} 100");
-    fake.answer(
+async fn usage_without_namespace_is_summed_separately() {
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    fake.add_answer("count_over_time(job:gpumon_unheld", "x 96");
+    fake.add_answer("sum by (user) (", "x{user=\"0\"} 100");
+    fake.add_answer(
         "group_left (namespace)",
         "x{namespace=\"ml\"} 60\nx{namespace=\"web\"} 30",
     );
-    fake.answer("notebook!=", "");
-    fake.answer(
+    fake.add_answer("notebook!=", "");
+    fake.add_answer(
         "owner:",
         "x{user=\"0\",pod_uid=\"u-1\"} 70\nx{user=\"0\",pod_uid=\"u-2\"} 30",
     );
-    let usage = reader.usage(day()).await.unwrap();
+    let usage = reader.fetch_usage(one_day()).await.unwrap();
     let sums: Vec<_> = usage
         .namespaces
         .iter()
@@ -136,7 +136,7 @@ async fn namespaces_are_summed_and_unknown_are_separate() {
         near(sums[0].1, 60.0) && near(sums[1].2, 30.0) && near(sums[2].1, 10.0),
         "{sums:?}"
     );
-    let queries = fake.queries();
+    let queries = fake.take_queries();
     let joined = queries
         .iter()
         .find(|query| query.contains("group_left (namespace)"))
@@ -150,17 +150,17 @@ async fn namespaces_are_summed_and_unknown_are_separate() {
 
 #[tokio::test]
 async fn usage_of_nodes_with_gaps_is_partial() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    fake.answer("count_over_time(job:gpumon_unheld", "x 95");
-    fake.answer("resets(gpumon_unheld", "x 3");
-    fake.answer("gpumon_owners_omitted", "x 2");
-    fake.answer("owner:", RECORDED);
-    let usage = reader.usage(day()).await.unwrap();
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    fake.add_answer("count_over_time(job:gpumon_unheld", "x 95");
+    fake.add_answer("resets(gpumon_unheld", "x 3");
+    fake.add_answer("gpumon_owners_omitted", "x 2");
+    fake.add_answer("owner:", RECORDED);
+    let usage = reader.fetch_usage(one_day()).await.unwrap();
     assert_eq!(usage.state, FleetState::Partial);
     let problems = usage.problems.join("\n");
     for words in [
         "has recorded 95 of 96 quarters of an hour",
-        "3 nodes have restarted gpumon or were not scraped",
+        "3 nodes restarted gpumon or were not scraped",
         "2 nodes have had more than 500 owners",
     ] {
         assert!(problems.contains(words), "{words}: {problems}");
@@ -168,17 +168,17 @@ async fn usage_of_nodes_with_gaps_is_partial() {
 }
 
 #[tokio::test]
-async fn without_rules_counters_are_compared_and_what_is_left_out_is_said() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    fake.answer(
+async fn counters_replace_missing_rules_with_note() {
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    fake.add_answer(
         "count(gpumon_unheld_gpu_seconds_total < gpumon_unheld",
         "x 2",
     );
-    fake.answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
-    fake.answer("count(gpumon_unheld_gpu_seconds_total offset 86400s", "x 1");
-    fake.answer("count(gpumon_unheld_gpu_seconds_total", "x 10");
-    fake.answer("gpumon_owner_gpu_seconds_total", "x{user=\"ana\"} 60");
-    let usage = reader.usage(day()).await.unwrap();
+    fake.add_answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
+    fake.add_answer("count(gpumon_unheld_gpu_seconds_total offset 86400s", "x 1");
+    fake.add_answer("count(gpumon_unheld_gpu_seconds_total", "x 10");
+    fake.add_answer("gpumon_owner_gpu_seconds_total", "x{user=\"ana\"} 60");
+    let usage = reader.fetch_usage(one_day()).await.unwrap();
     assert_eq!(
         (usage.owners[0].gpu_s, usage.owners[0].nodes),
         (Some(60.0), 60)
@@ -190,15 +190,15 @@ async fn without_rules_counters_are_compared_and_what_is_left_out_is_said() {
     assert_eq!(usage.state, FleetState::Partial);
     let problems = usage.problems.join("\n");
     for words in [
-        "2 nodes have restarted gpumon",
-        "1 nodes were not scraped",
+        "2 nodes restarted gpumon; their usage",
+        "1 node was not scraped",
         "left out. Load deploy/prometheus/fleet.yml",
-        "less than 24.0 h; this is of the last 12.0 h",
+        "less than 24.0 h; the usage is that of the last 12.0 h",
     ] {
         assert!(problems.contains(words), "{words}: {problems}");
     }
     assert_eq!(usage.to_ms - usage.from_ms, 43_200_000);
-    let queries = fake.queries();
+    let queries = fake.take_queries();
     let increase = queries
         .iter()
         .find(|query| query.starts_with("sum by (user") && query.contains("owner_gpu_seconds"));
@@ -209,15 +209,15 @@ async fn without_rules_counters_are_compared_and_what_is_left_out_is_said() {
 }
 
 #[tokio::test]
-async fn rules_that_were_loaded_lately_are_not_to_be_loaded_again() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    fake.answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
-    fake.answer("count(instance:gpumon_gpus:count)", "x 10");
+async fn advice_omits_loading_of_recently_loaded_rules() {
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    fake.add_answer("count(gpumon_unheld_gpu_seconds_total unless", "x 1");
+    fake.add_answer("count(instance:gpumon_gpus:count)", "x 10");
     for (range, words) in [
-        (day(), "for the whole span yet"),
+        (one_day(), "does not cover the whole span yet"),
         (Range::new(3600).unwrap(), "a range of 6 h or more"),
     ] {
-        let problems = reader.usage(range).await.unwrap().problems.join("\n");
+        let problems = reader.fetch_usage(range).await.unwrap().problems.join("\n");
         assert!(
             problems.contains(words) && !problems.contains("Load"),
             "{words}: {problems}"
@@ -226,15 +226,16 @@ async fn rules_that_were_loaded_lately_are_not_to_be_loaded_again() {
 }
 
 #[tokio::test]
-async fn pods_of_dcgm_exporter_have_used_what_its_samples_say() {
+async fn pod_usage_is_computed_from_dcgm_samples() {
     let series = r#"
 DCGM_FI_DEV_GPU_UTIL{instance="a:9400",gpu="0",Hostname="n1"} 50
 DCGM_FI_DEV_POWER_USAGE{instance="a:9400",gpu="0",Hostname="n1"} 100
 "#;
-    let (fake, reader) = reader(Behavior::Series(series)).await;
-    let used = "x{pod=\"train\",namespace=\"ml\",Hostname=\"n1\"} 900\nx{pod=\"train\",namespace=\"ml\",Hostname=\"n2\"} 100\nx 7";
-    fake.answer("_over_time(", used);
-    let usage = reader.usage(day()).await.unwrap();
+    let (fake, reader) = start_reader(Behavior::Series(series)).await;
+    let used = "x{pod=\"train\",namespace=\"ml\",Hostname=\"n1\"} \
+                900\nx{pod=\"train\",namespace=\"ml\",Hostname=\"n2\"} 100\nx 7";
+    fake.add_answer("_over_time(", used);
+    let usage = reader.fetch_usage(one_day()).await.unwrap();
     let train = &usage.owners[0];
     assert_eq!(
         (train.owner.id.as_str(), train.gpu_s, train.nodes),
@@ -244,7 +245,7 @@ DCGM_FI_DEV_POWER_USAGE{instance="a:9400",gpu="0",Hostname="n1"} 100
         (usage.unheld_gpu_s, usage.energy_joules),
         (Some(7.0), Some(1007.0))
     );
-    let queries = fake.queries();
+    let queries = fake.take_queries();
     assert!(
         queries
             .iter()
@@ -254,19 +255,20 @@ DCGM_FI_DEV_POWER_USAGE{instance="a:9400",gpu="0",Hostname="n1"} 100
 }
 
 #[tokio::test]
-async fn events_are_xids_lost_gpus_and_nodes_that_did_not_answer() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
-    fake.answer(
+async fn events_include_xids_lost_gpus_unreachable_nodes() {
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
+    fake.add_answer(
         "gpumon_gpu_xid_errors_total",
-        "x{instance=\"n2:9124\",gpu=\"0\",code=\"94\"} 3\nx{instance=\"old:1\",gpu=\"0\",code=\"13\"} 1",
+        "x{instance=\"n2:9124\",gpu=\"0\",code=\"94\"} \
+         3\nx{instance=\"old:1\",gpu=\"0\",code=\"13\"} 1",
     );
-    fake.answer(
+    fake.add_answer(
         "min_over_time(up",
         "up{instance=\"n10:9124\"} 0\nup{instance=\"n11:9124\"} 0",
     );
-    // This answer is about the current time.
-    fake.answer("\"} == 0", "up{instance=\"n11:9124\"} 0");
-    let events = reader.events(day()).await.unwrap();
+    // This is the response to the instant query for ongoing events.
+    fake.add_answer("\"} == 0", "up{instance=\"n11:9124\"} 0");
+    let events = reader.fetch_events(one_day()).await.unwrap();
     let told: Vec<_> = events
         .events
         .iter()
@@ -306,10 +308,10 @@ async fn events_are_xids_lost_gpus_and_nodes_that_did_not_answer() {
 }
 
 #[tokio::test]
-async fn history_is_of_rules_for_all_and_of_gpus_for_one_node() {
-    let (fake, reader) = reader(Behavior::Series(OWN)).await;
+async fn only_fleet_history_uses_recording_rules() {
+    let (fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     let all = reader
-        .history(Range::new(3600).unwrap(), None)
+        .fetch_history(Range::new(3600).unwrap(), None)
         .await
         .unwrap();
     assert_eq!((all.node.as_deref(), all.at_ms.len()), (None, 121));
@@ -325,7 +327,7 @@ async fn history_is_of_rules_for_all_and_of_gpus_for_one_node() {
             .copied()
             .next()
     };
-    // The fake does not add values up.
+    // The fake server does not add values up, so the sums equal single values.
     assert_eq!(
         (
             value("gpus"),
@@ -334,7 +336,7 @@ async fn history_is_of_rules_for_all_and_of_gpus_for_one_node() {
         ),
         (Some(1.0), Some(1e10), None)
     );
-    let queries = fake.queries();
+    let queries = fake.take_queries();
     assert!(
         queries
             .iter()
@@ -346,27 +348,27 @@ async fn history_is_of_rules_for_all_and_of_gpus_for_one_node() {
         "{queries:?}"
     );
     let node = reader
-        .history(Range::new(3600).unwrap(), Some("n2"))
+        .fetch_history(Range::new(3600).unwrap(), Some("n2"))
         .await
         .unwrap();
     assert_eq!(node.node.as_deref(), Some("n2"));
-    let queries = fake.queries();
+    let queries = fake.take_queries();
     assert!(
         queries
             .iter()
             .all(|it| it.contains(r#"instance=~"n2:9124""#)),
         "{queries:?}"
     );
-    assert!(reader.history(day(), Some("n3")).await.is_err());
+    assert!(reader.fetch_history(one_day(), Some("n3")).await.is_err());
 }
 
 #[tokio::test]
-async fn a_span_is_kept_for_all_who_ask() {
-    let (_fake, reader) = reader(Behavior::Series(OWN)).await;
+async fn time_range_is_cached_for_all_requests() {
+    let (_fake, reader) = start_reader(Behavior::Series(GPUMON_SERIES)).await;
     let range = Range::new(900).unwrap();
     let [first, second] = [
-        reader.history(range, None).await.unwrap(),
-        reader.history(range, None).await.unwrap(),
+        reader.fetch_history(range, None).await.unwrap(),
+        reader.fetch_history(range, None).await.unwrap(),
     ];
     assert!(std::sync::Arc::ptr_eq(&first, &second));
 }

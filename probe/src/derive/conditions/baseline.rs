@@ -4,29 +4,30 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::SLOW_CLOCK;
+use crate::model::SLOW_CLOCK_RATIO;
 
-/// The time for which a load must have been observed before its usual values are known.
+/// How long a load must have been observed before its usual values count as known.
 pub(super) const EVIDENCE_MS: u64 = 300_000;
 const EVIDENCE_S: f64 = EVIDENCE_MS as f64 / 1000.0;
 
-/// The maximum distance of loads with about the same clock, in tenths.
-const NEAR: u16 = 2;
+/// The maximum difference in tenths between two loads that have about the same clock.
+const MAX_NEAR_DISTANCE: u16 = 2;
 
-/// The largest plausible clock. No chip exceeds this clock or the power below.
-const MOST_MHZ: f64 = 10_000.0;
-const MOST_WATTS: f64 = 10_000.0;
+/// The largest plausible clock in MHz, which no chip exceeds.
+const MAX_MHZ: f64 = 10_000.0;
+const MAX_WATTS: f64 = 10_000.0;
 
-/// The maximum change of the learned values per second, as a share: 1 % in an hour of that load.
-const FORGETS_PER_S: f64 = 0.01 / 3_600.0;
+/// The maximum relative change of the learned values per second: 1 % in an hour at the same load.
+const MAX_CHANGE_PER_S: f64 = 0.01 / 3_600.0;
 
 /// The usual clock and power of one GPU at each load, with its current settings. The baseline is
 /// learned while the program runs, and can be saved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// The settings for which the baseline was learned. Other settings invalidate the baseline.
+    /// The settings for which the baseline was learned. The baseline is discarded if the settings
+    /// change.
     settings: Settings,
-    /// The learned values by load, see [`Load::number`].
+    /// The learned values by load, as numbered by [`Load::number`].
     bands: BTreeMap<u16, Band>,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Band {
     seconds: f64,
     /// The median clock of the multiprocessors, in MHz.
     pub(super) sm_mhz: f64,
-    /// The median draw, in watts.
+    /// The median power draw, in watts.
     pub(super) watts: f64,
 }
 
@@ -71,13 +72,13 @@ impl Load {
     }
 
     /// Returns `true` if two loads are about the same.
-    pub(super) fn is_like(self, other: Self) -> bool {
+    pub(super) fn is_similar(self, other: Self) -> bool {
         self.counted == other.counted
             && self.sm.abs_diff(other.sm) <= 1
             && self.other.abs_diff(other.other) <= 1
     }
 
-    fn number(self) -> u16 {
+    fn to_number(self) -> u16 {
         u16::from(self.counted)
             .saturating_mul(100)
             .saturating_add(self.sm.saturating_mul(10))
@@ -92,10 +93,10 @@ impl Load {
         }
     }
 
-    /// Returns the distance to another load, or `None` if it is not near.
-    fn distance(self, other: Self) -> Option<u16> {
+    /// Returns the distance to another load, or `None` if the loads are not near each other.
+    fn distance_if_near(self, other: Self) -> Option<u16> {
         let (sm, rest) = (self.sm.abs_diff(other.sm), self.other.abs_diff(other.other));
-        (self.counted == other.counted && sm <= NEAR && rest <= NEAR)
+        (self.counted == other.counted && sm <= MAX_NEAR_DISTANCE && rest <= MAX_NEAR_DISTANCE)
             .then_some(sm.saturating_add(rest))
     }
 }
@@ -105,42 +106,44 @@ impl Baseline {
         self.bands.is_empty()
     }
 
-    /// Returns `true` if all values are plausible, because a saved baseline can contain anything.
-    pub(crate) fn is_possible(&self) -> bool {
+    /// Returns `true` if all values are plausible. A saved baseline can contain anything.
+    pub(crate) fn is_plausible(&self) -> bool {
         self.bands.iter().all(|(number, band)| {
             *number < 200
                 && (0.0..=EVIDENCE_S).contains(&band.seconds)
-                && (1.0..=MOST_MHZ).contains(&band.sm_mhz)
-                && (0.0..=MOST_WATTS).contains(&band.watts)
+                && (1.0..=MAX_MHZ).contains(&band.sm_mhz)
+                && (0.0..=MAX_WATTS).contains(&band.watts)
         })
     }
 
-    /// Returns the usual values at this load, or `None` if the load has not been observed for long
+    /// Returns the usual values at `load`, or `None` if this load has not been observed for long
     /// enough.
-    pub(super) fn usual(&self, load: Load) -> Option<Band> {
+    pub(super) fn usual_band(&self, load: Load) -> Option<Band> {
         self.bands
-            .get(&load.number())
+            .get(&load.to_number())
             .copied()
             .filter(|band| band.seconds >= EVIDENCE_S)
     }
 
-    /// Returns the usual values at the nearest known load; if several are equally near, those with
-    /// the lowest clock. A GPU whose clock decreases gets loads that were never observed.
-    pub(super) fn usual_near(&self, load: Load) -> Option<Band> {
+    /// Returns the usual values at the nearest known load, and among equally near loads, those with
+    /// the lowest clock. This is needed because a GPU whose clock decreases can have loads that
+    /// were never observed.
+    pub(super) fn nearest_usual_band(&self, load: Load) -> Option<Band> {
         let known = self
             .bands
             .iter()
             .filter(|(_, band)| band.seconds >= EVIDENCE_S);
-        let near = known
-            .filter_map(|(number, band)| Some((load.distance(Load::from_number(*number))?, *band)));
+        let near = known.filter_map(|(number, band)| {
+            Some((load.distance_if_near(Load::from_number(*number))?, *band))
+        });
         let nearest =
             near.min_by(|(one, a), (other, b)| one.cmp(other).then(a.sm_mhz.total_cmp(&b.sm_mhz)));
         nearest.map(|(_, band)| band)
     }
 
-    /// Sets the settings, and forgets the learned values if the settings have changed. A setting
-    /// that is `None` is unchanged.
-    pub(super) fn set(&mut self, settings: Settings) {
+    /// Sets the settings, and discards the learned values if the settings have changed. A setting
+    /// that is `None` counts as unchanged.
+    pub(super) fn set_settings(&mut self, settings: Settings) {
         let is_same = |was: Option<f64>, is: Option<f64>| {
             was.zip(is).is_none_or(|(was, is)| (was - is).abs() < 0.5)
         };
@@ -156,17 +159,17 @@ impl Baseline {
         };
     }
 
-    /// Learns from some seconds at this load. If the load is not known yet, and the clock is far
-    /// below that of a known load near it, the values of the known load are used instead, because a
-    /// slow GPU is no baseline.
+    /// Learns from the given number of seconds at `load`. If the load is not yet known, and the
+    /// clock is far below that of a nearby known load, the known load's values are used instead,
+    /// because a slow GPU must not define the baseline.
     pub(super) fn learn(&mut self, load: Load, seconds: f64, sm_mhz: f64, watts: f64) {
         if seconds <= 0.0 {
             return;
         }
         let near = self
-            .usual_near(load)
-            .filter(|near| sm_mhz < near.sm_mhz * SLOW_CLOCK);
-        let band = self.bands.entry(load.number()).or_insert(Band {
+            .nearest_usual_band(load)
+            .filter(|near| sm_mhz < near.sm_mhz * SLOW_CLOCK_RATIO);
+        let band = self.bands.entry(load.to_number()).or_insert(Band {
             seconds: 0.0,
             sm_mhz,
             watts,
@@ -178,8 +181,8 @@ impl Baseline {
         band.seconds = (band.seconds + seconds).min(EVIDENCE_S);
         for (usual, now) in [(&mut band.sm_mhz, sm_mhz), (&mut band.watts, watts)] {
             *usual = if is_known {
-                // The value moves towards a median: by a fixed step, however large the difference.
-                let step = *usual * FORGETS_PER_S * seconds;
+                // The value approaches the median in fixed steps, however large the difference is.
+                let step = *usual * MAX_CHANGE_PER_S * seconds;
                 *usual + (now - *usual).clamp(-step, step)
             } else {
                 *usual + (now - *usual) * (seconds / band.seconds)
@@ -188,11 +191,11 @@ impl Baseline {
     }
 }
 
-/// Returns a baseline that was learned for five minutes at one load.
+/// Returns a baseline learned in five minutes at one load.
 #[cfg(test)]
-pub(crate) fn learned_baseline() -> Baseline {
+pub(crate) fn make_learned_baseline() -> Baseline {
     let mut baseline = Baseline::default();
-    baseline.set(Settings {
+    baseline.set_settings(Settings {
         limit_watts: Some(700.0),
         application_mhz: None,
     });
@@ -212,9 +215,9 @@ mod tests {
         other: 5,
     };
 
-    fn learned(seconds: u32) -> Baseline {
+    fn learn_baseline(seconds: u32) -> Baseline {
         let mut baseline = Baseline::default();
-        baseline.set(Settings {
+        baseline.set_settings(Settings {
             limit_watts: Some(700.0),
             application_mhz: None,
         });
@@ -230,16 +233,16 @@ mod tests {
     }
 
     #[test]
-    fn five_minutes_tell_what_is_usual_at_a_load_and_of_others_nothing() {
-        assert_eq!(learned(299).usual(LOAD), None);
-        let band = learned(301).usual(LOAD).unwrap();
+    fn load_is_learned_after_five_minutes() {
+        assert_eq!(learn_baseline(299).usual_band(LOAD), None);
+        let band = learn_baseline(301).usual_band(LOAD).unwrap();
         assert!(
             (band.sm_mhz - 1980.0).abs() < 1e-6 && (band.watts - 510.0).abs() < 1.0,
             "{band:?}"
         );
-        assert_eq!(learned(301).usual(Load { sm: 8, ..LOAD }), None);
+        assert_eq!(learn_baseline(301).usual_band(Load { sm: 8, ..LOAD }), None);
         assert_eq!(
-            learned(301).usual(Load {
+            learn_baseline(301).usual_band(Load {
                 counted: false,
                 ..LOAD
             }),
@@ -248,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_was_never_seen_is_measured_by_one_near_it_and_not_learned_from_a_slow_clock() {
-        let mut baseline = learned(301);
+    fn slow_clock_at_new_load_uses_similar_load() {
+        let mut baseline = learn_baseline(301);
         let (near, far) = (
             Load {
                 sm: 7,
@@ -260,7 +263,7 @@ mod tests {
         );
         assert!(
             baseline
-                .usual_near(near)
+                .nearest_usual_band(near)
                 .is_some_and(|usual| (usual.sm_mhz - 1980.0).abs() < 1e-6)
         );
         assert_eq!(
@@ -271,14 +274,14 @@ mod tests {
                     ..LOAD
                 }
             ]
-            .map(|load| baseline.usual_near(load)),
+            .map(|load| baseline.nearest_usual_band(load)),
             [None, None]
         );
         for _ in 0..3_600 {
             baseline.learn(near, 1.0, 1410.0, 330.0);
             baseline.learn(far, 1.0, 1900.0, 330.0);
         }
-        let clock = |load| baseline.usual(load).unwrap().sm_mhz;
+        let clock = |load| baseline.usual_band(load).unwrap().sm_mhz;
         assert!(
             (0.985..0.995).contains(&(clock(near) / 1980.0)),
             "{}",
@@ -288,28 +291,28 @@ mod tests {
     }
 
     #[test]
-    fn it_forgets_slowly() {
-        let mut baseline = learned(400);
+    fn baseline_changes_slowly() {
+        let mut baseline = learn_baseline(400);
         for _ in 0..3_600 {
             baseline.learn(LOAD, 1.0, 1000.0, 200.0);
         }
-        let band = baseline.usual(LOAD).unwrap();
+        let band = baseline.usual_band(LOAD).unwrap();
         assert!((0.985..0.995).contains(&(band.sm_mhz / 1980.0)), "{band:?}");
         for _ in 0..100 * 3_600 {
             baseline.learn(LOAD, 1.0, 1000.0, 200.0);
         }
-        assert!((baseline.usual(LOAD).unwrap().sm_mhz - 1000.0).abs() < 1.0);
+        assert!((baseline.usual_band(LOAD).unwrap().sm_mhz - 1000.0).abs() < 1.0);
     }
 
     #[test]
-    fn other_settings_make_it_begin_anew_and_ones_that_are_not_told_do_not() {
-        let mut baseline = learned(400);
-        baseline.set(Settings::default());
-        baseline.set(Settings {
+    fn changed_settings_reset_baseline() {
+        let mut baseline = learn_baseline(400);
+        baseline.set_settings(Settings::default());
+        baseline.set_settings(Settings {
             limit_watts: Some(700.0),
             application_mhz: Some(1980),
         });
-        assert!(baseline.usual(LOAD).is_some());
+        assert!(baseline.usual_band(LOAD).is_some());
         for settings in [
             Settings {
                 limit_watts: Some(500.0),
@@ -321,14 +324,14 @@ mod tests {
             },
         ] {
             let mut baseline = baseline.clone();
-            baseline.set(settings);
-            assert_eq!(baseline.usual(LOAD), None);
+            baseline.set_settings(settings);
+            assert_eq!(baseline.usual_band(LOAD), None);
         }
     }
 
     #[test]
-    fn it_can_be_kept() {
-        let baseline = learned(400);
+    fn baseline_survives_serialization() {
+        let baseline = learn_baseline(400);
         let kept = serde_json::to_string(&baseline).unwrap();
         assert_eq!(serde_json::from_str::<Baseline>(&kept).unwrap(), baseline);
     }

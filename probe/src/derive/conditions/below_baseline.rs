@@ -1,4 +1,5 @@
-//! A benchmark was slower than its baseline. The condition lasts until the next run.
+//! The condition that a benchmark was slower than its baseline. The condition lasts until the next
+//! run.
 
 use super::{hysteresis::Observation, rule::View};
 use crate::{benchmarks::BelowBaseline, model::ConditionKind};
@@ -22,7 +23,7 @@ pub(super) fn observe(view: &View<'_>, _: bool) -> Observation<ConditionKind> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_timeline::{TestTimeline, event};
+    use super::super::test_timeline::{TestTimeline, expected_event};
     use super::*;
     use crate::{
         benchmarks::{Interval, Measurement},
@@ -30,7 +31,7 @@ mod tests {
     };
 
     #[test]
-    fn it_lasts_while_the_latest_result_is_below() {
+    fn condition_lasts_while_result_is_below() {
         let measured = |at_ms, median_us| Measurement {
             workload: "copy".to_owned(),
             dtype: "fp32".to_owned(),
@@ -47,34 +48,37 @@ mod tests {
             sm_mhz: None,
         };
         let mut timeline = TestTimeline::new();
-        timeline.show(1, |_| {});
+        timeline.advance_with_sample(1, |_| {});
         let (latest, baseline) = (measured(7, 3000.0), measured(5, 1000.0));
         timeline.tracker.set_below_baseline(Some(BelowBaseline {
             latest,
             baseline,
             ratio: 1.0 / 3.0,
         }));
-        timeline.show(2, |_| {});
+        timeline.advance_with_sample(2, |_| {});
         assert!(
             timeline
-                .only()
+                .only_condition()
                 .text
-                .contains("copy (fp32) takes 3000 us, and took 1000 us (0.33x)")
+                .contains("copy (fp32) takes 3000 us, compared with 1000 us before (0.33x)")
         );
-        assert_eq!(timeline.only().severity, Severity::Warning);
+        assert_eq!(timeline.only_condition().severity, Severity::Warning);
         let ConditionKind::BelowBaseline {
             measured_ms: 7,
             baseline_ms: 5,
             ..
-        } = timeline.only().kind
+        } = timeline.only_condition().kind
         else {
             panic!()
         };
         timeline.tracker.set_below_baseline(None);
-        timeline.show(1, |_| {});
+        timeline.advance_with_sample(1, |_| {});
         assert_eq!(
             timeline.take_events(),
-            [event(2, "+below_baseline"), event(4, "-below_baseline")]
+            [
+                expected_event(2, "+below_baseline"),
+                expected_event(4, "-below_baseline")
+            ]
         );
     }
 }

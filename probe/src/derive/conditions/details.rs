@@ -1,5 +1,5 @@
-//! Conditions that the driver reports in the details: uncorrected memory errors, rows and pages of
-//! memory that wait to be replaced, and a requested recovery.
+//! Conditions based on the driver's details: uncorrected memory errors, memory rows or pages that
+//! wait to be replaced, and a requested recovery.
 
 use super::{
     hysteresis::Observation::{self, Active, Inactive, Unknown},
@@ -7,18 +7,18 @@ use super::{
 };
 use crate::model::{ConditionKind, RecoveryAction};
 
-type Seen = Observation<ConditionKind>;
+type ConditionObservation = Observation<ConditionKind>;
 
-pub(super) fn observe_ecc(view: &View<'_>, _: bool) -> Seen {
-    match view.detail(|details| &details.ecc.volatile.uncorrected_total) {
+pub(super) fn observe_ecc(view: &View<'_>, _: bool) -> ConditionObservation {
+    match view.fresh_detail(|details| &details.ecc.volatile.uncorrected_total) {
         None => Unknown,
         Some(0) => Inactive,
         Some(&count) => Active(ConditionKind::EccUncorrected { count }),
     }
 }
 
-pub(super) fn observe_rows(view: &View<'_>, _: bool) -> Seen {
-    match view.detail(|details| &details.remapped_rows) {
+pub(super) fn observe_rows(view: &View<'_>, _: bool) -> ConditionObservation {
+    match view.fresh_detail(|details| &details.remapped_rows) {
         None => Unknown,
         Some(rows) if !rows.failed && !rows.pending => Inactive,
         Some(rows) => Active(ConditionKind::RowRemap {
@@ -28,16 +28,16 @@ pub(super) fn observe_rows(view: &View<'_>, _: bool) -> Seen {
     }
 }
 
-pub(super) fn observe_pages(view: &View<'_>, _: bool) -> Seen {
-    match view.detail(|details| &details.retired_pages) {
+pub(super) fn observe_pages(view: &View<'_>, _: bool) -> ConditionObservation {
+    match view.fresh_detail(|details| &details.retired_pages) {
         None => Unknown,
         Some(pages) if !pages.pending => Inactive,
         Some(_) => Active(ConditionKind::PageRetirementPending),
     }
 }
 
-pub(super) fn observe_recovery(view: &View<'_>, _: bool) -> Seen {
-    match view.detail(|details| &details.recovery_action) {
+pub(super) fn observe_recovery(view: &View<'_>, _: bool) -> ConditionObservation {
+    match view.fresh_detail(|details| &details.recovery_action) {
         None => Unknown,
         Some(RecoveryAction::None) => Inactive,
         Some(&action) => Active(ConditionKind::RecoveryNeeded { action }),
@@ -47,13 +47,13 @@ pub(super) fn observe_recovery(view: &View<'_>, _: bool) -> Seen {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::test_timeline::{TestTimeline, event},
+        super::test_timeline::{TestTimeline, expected_event},
         *,
     };
     use crate::model::{GpuDetails, Reading, RemappedRows, RetiredPages, Severity};
 
     #[test]
-    fn errors_last_until_the_driver_counts_anew() {
+    fn ecc_errors_last_until_counter_reset() {
         let mut timeline = TestTimeline::new();
         let errors = |count| {
             move |details: &mut GpuDetails| {
@@ -61,26 +61,29 @@ mod tests {
             }
         };
         timeline
-            .show_details(5, errors(0))
-            .show_details(5, errors(1));
-        assert_eq!(timeline.only().severity, Severity::Critical);
+            .advance_with_details(5, errors(0))
+            .advance_with_details(5, errors(1));
+        assert_eq!(timeline.only_condition().severity, Severity::Critical);
         assert!(
             timeline
-                .only()
+                .only_condition()
                 .text
                 .starts_with("1 uncorrectable memory error since"),
             "{}",
-            timeline.only().text
+            timeline.only_condition().text
         );
-        timeline.show_details(1, errors(3));
+        timeline.advance_with_details(1, errors(3));
         assert_eq!(
-            timeline.only().kind,
+            timeline.only_condition().kind,
             ConditionKind::EccUncorrected { count: 3 }
         );
-        timeline.show_details(1, errors(0));
+        timeline.advance_with_details(1, errors(0));
         assert_eq!(
             timeline.take_events(),
-            [event(6, "+ecc_uncorrected"), event(12, "-ecc_uncorrected")]
+            [
+                expected_event(6, "+ecc_uncorrected"),
+                expected_event(12, "-ecc_uncorrected")
+            ]
         );
     }
 
@@ -100,27 +103,30 @@ mod tests {
         };
         let mut timeline = TestTimeline::new();
         timeline
-            .show_details(1, rows(false, false))
-            .show_details(1, rows(true, false));
-        assert_eq!(timeline.only().severity, Severity::Warning);
-        timeline.show_details(1, rows(true, true));
+            .advance_with_details(1, rows(false, false))
+            .advance_with_details(1, rows(true, false));
+        assert_eq!(timeline.only_condition().severity, Severity::Warning);
+        timeline.advance_with_details(1, rows(true, true));
         assert_eq!(
-            timeline.only().kind,
+            timeline.only_condition().kind,
             ConditionKind::RowRemap {
                 pending: true,
                 failed: true
             }
         );
-        assert_eq!(timeline.only().severity, Severity::Critical);
-        timeline.show_details(1, rows(false, false));
+        assert_eq!(timeline.only_condition().severity, Severity::Critical);
+        timeline.advance_with_details(1, rows(false, false));
         assert_eq!(
             timeline.take_events(),
-            [event(2, "+row_remap"), event(4, "-row_remap")]
+            [
+                expected_event(2, "+row_remap"),
+                expected_event(4, "-row_remap")
+            ]
         );
     }
 
     #[test]
-    fn page_retirement_lasts_while_pages_wait() {
+    fn page_retirement_lasts_while_pages_are_pending() {
         let pages = |pending| {
             move |details: &mut GpuDetails| {
                 details.retired_pages = Reading::Now(RetiredPages {
@@ -132,41 +138,44 @@ mod tests {
         };
         let mut timeline = TestTimeline::new();
         timeline
-            .show_details(1, pages(false))
-            .show_details(1, pages(true))
-            .show_details(1, pages(false));
+            .advance_with_details(1, pages(false))
+            .advance_with_details(1, pages(true))
+            .advance_with_details(1, pages(false));
         let events = [
-            event(2, "+page_retirement_pending"),
-            event(3, "-page_retirement_pending"),
+            expected_event(2, "+page_retirement_pending"),
+            expected_event(3, "-page_retirement_pending"),
         ];
         assert_eq!(timeline.take_events(), events);
     }
 
     #[test]
-    fn recovery_is_needed_while_the_driver_asks() {
+    fn recovery_lasts_while_driver_requests_it() {
         let asks = |action| {
             move |details: &mut GpuDetails| {
                 details.recovery_action = Reading::Now(action);
             }
         };
         let mut timeline = TestTimeline::new();
-        timeline.show_details(1, asks(RecoveryAction::None));
+        timeline.advance_with_details(1, asks(RecoveryAction::None));
         for action in [
             RecoveryAction::DrainP2p,
             RecoveryAction::GpuReset,
             RecoveryAction::NodeReboot,
         ] {
-            timeline.show_details(1, asks(action));
+            timeline.advance_with_details(1, asks(action));
             assert_eq!(
-                timeline.only().kind,
+                timeline.only_condition().kind,
                 ConditionKind::RecoveryNeeded { action }
             );
         }
-        assert_eq!(timeline.only().severity, Severity::Critical);
-        timeline.show_details(1, asks(RecoveryAction::None));
+        assert_eq!(timeline.only_condition().severity, Severity::Critical);
+        timeline.advance_with_details(1, asks(RecoveryAction::None));
         assert_eq!(
             timeline.take_events(),
-            [event(2, "+recovery_needed"), event(5, "-recovery_needed")]
+            [
+                expected_event(2, "+recovery_needed"),
+                expected_event(5, "-recovery_needed")
+            ]
         );
     }
 }

@@ -10,18 +10,18 @@ const PROGRAM_ERROR_MS: u64 = 60_000;
 
 pub(super) const OTHER_ERROR_MS: u64 = 600_000;
 
-/// The maximum number of different codes for one GPU. More codes would not describe the GPU any
-/// better.
-const MOST_CODES: usize = 32;
+/// The maximum number of different error codes for one GPU. More codes would not describe the GPU
+/// any better.
+const MAX_CODES: usize = 32;
 
 /// The active driver errors of one GPU.
 #[derive(Debug, Default)]
 pub(super) struct DriverErrors {
-    raised: Vec<Raised>,
+    raised: Vec<RaisedError>,
 }
 
 #[derive(Debug)]
-struct Raised {
+struct RaisedError {
     condition: Condition,
     code: u32,
     count: u32,
@@ -30,9 +30,9 @@ struct Raised {
 }
 
 impl DriverErrors {
-    /// Starts the condition of a code, or renews it. Returns the condition that started, and the
-    /// one that was dropped to make room.
-    pub(super) fn raise(
+    /// Starts the condition for an error code, or renews it. Returns the condition that started,
+    /// and the condition that was dropped to make room.
+    pub(super) fn start_or_renew(
         &mut self,
         report: &XidReport,
         info: &ErrorInfo,
@@ -44,7 +44,7 @@ impl DriverErrors {
             .position(|raised| raised.code == report.code);
         let before = known.map(|at| &self.raised[at]);
         let count = before.map_or(0, |raised| raised.count).saturating_add(1);
-        let raised = Raised {
+        let raised = RaisedError {
             condition: Condition {
                 since_ms: before.map_or(now.wall_ms, |raised| raised.condition.since_ms),
                 severity: info.severity,
@@ -66,16 +66,16 @@ impl DriverErrors {
             return (None, None);
         }
         let began = raised.condition.clone();
-        let dropped = (self.raised.len() >= MOST_CODES).then(|| self.raised.remove(0).condition);
+        let dropped = (self.raised.len() >= MAX_CODES).then(|| self.raised.remove(0).condition);
         self.raised.push(raised);
         (Some(began), dropped)
     }
 
-    /// Ends the conditions whose error has not occurred for a while, and returns them. While the
-    /// driver requests a recovery, only the errors caused by programs end.
-    pub(super) fn end_quiet(&mut self, now: Moment, needs_recovery: bool) -> Vec<Condition> {
-        let is_over = |raised: &mut Raised| {
-            let quiet_ms = now.since(raised.last);
+    /// Ends and returns the conditions whose error has not occurred for a while. While the driver
+    /// requests a recovery, only conditions for errors caused by programs end.
+    pub(super) fn end_expired(&mut self, now: Moment, needs_recovery: bool) -> Vec<Condition> {
+        let is_over = |raised: &mut RaisedError| {
+            let quiet_ms = now.ms_since(raised.last);
             if raised.by_program {
                 quiet_ms >= PROGRAM_ERROR_MS
             } else {

@@ -1,7 +1,7 @@
-//! Kernels run all the time, but use little of the GPU.
+//! The condition that kernels run all the time but use little of the GPU.
 //!
-//! Low occupancy or idle tensor cores with busy multiprocessors are not reported, because many
-//! efficient programs are like that.
+//! Low occupancy, or idle tensor cores while multiprocessors are busy, is not reported, because it
+//! is normal for many efficient programs.
 
 use std::collections::VecDeque;
 
@@ -15,27 +15,28 @@ use crate::model::ConditionKind;
 /// The period over which the values are averaged.
 pub(super) const WINDOW_MS: u64 = 60_000;
 
-/// The period that one sum covers, so that ten samples a second need no more memory than one.
+/// The period covered by one sum, so that ten samples per second need no more memory than one
+/// sample per second.
 const PART_MS: u64 = 5_000;
 
-/// The longest period that one reading represents. After a longer gap, averaging starts again.
-const LONGEST_GAP_MS: u64 = 30_000;
+/// The longest period that one reading can represent. After a longer gap, averaging starts again.
+const MAX_GAP_MS: u64 = 30_000;
 
-/// The maximum number of samples between two readings of the counters. More samples arrive only if
-/// the counters are no longer read.
-const MOST_WAITING: usize = 600;
+/// The maximum number of samples between two readings of the hardware counters. More samples mean
+/// that the counters are no longer read.
+const MAX_WAITING: usize = 600;
 
 #[derive(Default)]
 pub(super) struct HardlyUsed {
     parts: VecDeque<Part>,
     last: Option<Moment>,
-    /// The time of the latest reading of the counters. `waiting` has the utilization of each sample
-    /// since then.
+    /// The time of the latest reading of the hardware counters. `waiting` contains the utilization
+    /// of each later sample.
     counted_ms: Option<u64>,
     waiting: Vec<f64>,
 }
 
-/// A part of the window. The sums are in percent times milliseconds.
+/// A part of the averaging window. The sums are in percent times milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
     ms: u64,
@@ -45,10 +46,10 @@ struct Part {
 }
 
 impl HardlyUsed {
-    /// Adds the shares of the time since the previous reading of the counters.
+    /// Adds the values for the time since the previous reading of the hardware counters.
     fn add(&mut self, now: Moment, gpu: f64, sm: f64, tensor: Option<f64>) {
-        let ms = self.last.replace(now).map_or(0, |last| now.since(last));
-        if ms > LONGEST_GAP_MS {
+        let ms = self.last.replace(now).map_or(0, |last| now.ms_since(last));
+        if ms > MAX_GAP_MS {
             self.parts.clear();
             return;
         }
@@ -89,14 +90,14 @@ impl HardlyUsed {
 
 impl Rule for HardlyUsed {
     fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
-        let gpu = view.fresh(&view.sample.utilization.gpu_percent);
-        let Some((&gpu, sm)) = gpu.zip(view.activity(|activity| &activity.sm_percent)) else {
+        let gpu = view.fresh_value(&view.sample.utilization.gpu_percent);
+        let Some((&gpu, sm)) = gpu.zip(view.fresh_activity(|activity| &activity.sm_percent)) else {
             return Observation::Unknown;
         };
         self.waiting.push(gpu);
         let counted_ms = view.sample.activity.read_at_ms(view.sample.at_ms);
         if self.counted_ms.replace(counted_ms) == Some(counted_ms) {
-            self.waiting.truncate(MOST_WAITING);
+            self.waiting.truncate(MAX_WAITING);
             return Observation::Inconclusive;
         }
         let gpu = self.waiting.iter().sum::<f64>() / self.waiting.len() as f64;
@@ -105,7 +106,7 @@ impl Rule for HardlyUsed {
             view.now,
             gpu,
             sm,
-            view.activity(|activity| &activity.tensor_percent),
+            view.fresh_activity(|activity| &activity.tensor_percent),
         );
         let total_ms = self.total_ms();
         if total_ms < WINDOW_MS {
@@ -136,40 +137,44 @@ impl Rule for HardlyUsed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_timeline::{TestTimeline, event};
+    use super::super::test_timeline::{TestTimeline, expected_event};
     use super::*;
     use crate::{derive::examples, model::GpuSample, model::Reading};
 
-    fn used(gpu_percent: f64, sm_percent: f64, tensor_percent: f64) -> impl Fn(&mut GpuSample) {
+    fn set_utilization(
+        gpu_percent: f64,
+        sm_percent: f64,
+        tensor_percent: f64,
+    ) -> impl Fn(&mut GpuSample) {
         move |sample| {
             sample.utilization.gpu_percent = Reading::Now(gpu_percent);
-            sample.activity = Reading::Now(examples::activity(sm_percent, tensor_percent));
+            sample.activity = Reading::Now(examples::make_activity(sm_percent, tensor_percent));
         }
     }
 
     #[test]
-    fn it_is_told_after_a_minute_with_both_numbers() {
+    fn low_use_is_reported_after_a_minute() {
         let mut timeline = TestTimeline::new();
-        timeline.show(120, used(99.0, 8.04, 0.0));
-        assert_eq!(timeline.take_events(), [event(61, "+hardly_used")]);
-        let condition = timeline.only();
+        timeline.advance_with_sample(120, set_utilization(99.0, 8.04, 0.0));
+        assert_eq!(timeline.take_events(), [expected_event(61, "+hardly_used")]);
+        let condition = timeline.only_condition();
         let expected = ConditionKind::HardlyUsed {
             gpu_percent: 99.0,
             sm_percent: 8.0,
             tensor_percent: Some(0.0),
         };
         assert_eq!(condition.kind, expected);
-        let text = "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of the tensor cores. They are \
-                    small, or wait for data.";
+        let text = "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of \
+                    the tensor cores. They are small, or wait for data.";
         assert_eq!(condition.text, text);
     }
 
     #[test]
-    fn a_minute_s_average_counts_and_not_a_moment() {
+    fn average_over_one_minute_determines_condition() {
         let mut timeline = TestTimeline::new();
-        // On average, 24 % of the multiprocessors were active.
-        timeline.show(600, |sample| {
-            used(
+        // On average, 24 % of the multiprocessors are active.
+        timeline.advance_with_sample(600, |sample| {
+            set_utilization(
                 98.0,
                 if sample.at_ms / 1000 % 5 == 0 {
                     60.0
@@ -186,10 +191,10 @@ mod tests {
             timeline.last.conditions
         );
         timeline
-            .show(5, used(98.0, 90.0, 0.0))
-            .show(20, used(98.0, 15.0, 0.0));
+            .advance_with_sample(5, set_utilization(98.0, 90.0, 0.0))
+            .advance_with_sample(20, set_utilization(98.0, 15.0, 0.0));
         assert_eq!(timeline.take_events(), [], "a burst of five seconds");
-        timeline.show(30, used(98.0, 90.0, 0.0));
+        timeline.advance_with_sample(30, set_utilization(98.0, 90.0, 0.0));
         assert_eq!(
             timeline.take_events().len(),
             1,
@@ -200,10 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_a_minute_at_any_interval_and_bounded_room() {
+    fn delay_and_memory_do_not_depend_on_interval() {
         for step_ms in [100, 10_000] {
-            let mut timeline = TestTimeline::every(step_ms);
-            timeline.show(300, used(99.0, 8.0, 0.0));
+            let mut timeline = TestTimeline::with_step_ms(step_ms);
+            timeline.advance_with_sample(300, set_utilization(99.0, 8.0, 0.0));
             let events = timeline.take_events();
             assert!(
                 events.len() == 1 && (60..=75).contains(&events[0].0),
@@ -224,28 +229,28 @@ mod tests {
     }
 
     #[test]
-    fn busy_multiprocessors_or_a_gpu_that_rests_are_well_used() {
+    fn busy_or_idle_gpu_is_not_reported() {
         for (gpu, sm) in [(99.0, 60.0), (60.0, 10.0), (0.0, 0.0)] {
             let mut timeline = TestTimeline::new();
-            timeline.show(600, used(gpu, sm, 0.0));
+            timeline.advance_with_sample(600, set_utilization(gpu, sm, 0.0));
             assert_eq!(timeline.take_events(), [], "{gpu} {sm}");
         }
     }
 
     #[test]
-    fn counters_that_are_read_every_ten_seconds_tell_the_same() {
+    fn rarely_read_counters_give_same_result() {
         let dated = |sample: &mut GpuSample, sm_percent| {
-            used(99.0, sm_percent, 0.0)(sample);
+            set_utilization(99.0, sm_percent, 0.0)(sample);
             let counted = std::mem::replace(
                 &mut sample.activity,
                 Reading::Absent(crate::model::Absence::NoAnswer),
             );
-            sample.activity = counted.dated(sample.at_ms / 10_000 * 10_000);
+            sample.activity = counted.with_time(sample.at_ms / 10_000 * 10_000);
         };
         let mut timeline = TestTimeline::new();
-        timeline.show(300, |sample| dated(sample, 28.0));
+        timeline.advance_with_sample(300, |sample| dated(sample, 28.0));
         assert_eq!(timeline.take_events(), [], "{:?}", timeline.last.conditions);
-        timeline.show(90, |sample| dated(sample, 8.0));
+        timeline.advance_with_sample(90, |sample| dated(sample, 8.0));
         assert_eq!(
             timeline.take_events().len(),
             1,
@@ -255,15 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_begins_the_minute_anew() {
+    fn gap_restarts_window() {
         let mut timeline = TestTimeline::new();
-        timeline.show(50, used(99.0, 8.0, 0.0));
-        timeline.show(40, |sample| {
+        timeline.advance_with_sample(50, set_utilization(99.0, 8.0, 0.0));
+        timeline.advance_with_sample(40, |sample| {
             sample.activity = Reading::Absent(crate::model::Absence::NoAnswer);
         });
-        timeline.show(50, used(99.0, 8.0, 0.0));
+        timeline.advance_with_sample(50, set_utilization(99.0, 8.0, 0.0));
         assert_eq!(timeline.take_events(), []);
-        timeline.show(20, used(99.0, 8.0, 0.0));
+        timeline.advance_with_sample(20, set_utilization(99.0, 8.0, 0.0));
         assert_eq!(timeline.take_events().len(), 1);
     }
 }

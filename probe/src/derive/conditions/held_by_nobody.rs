@@ -1,10 +1,10 @@
-//! Memory in use that belongs to no listed process, but to a container whose processes are not
-//! visible, or to a process that has ended and was not waited for. The driver can continue to list
-//! such a process; `/proc` shows that it has ended.
+//! The condition that memory in use belongs to no listed process. The memory may belong to a
+//! container whose processes are not visible, or to a process that has ended but has not been
+//! reaped. The driver may still list such a process, but `/proc` shows that it has ended.
 
 mod left_behind;
 
-use left_behind::{LeftBehind, Nobodys};
+use left_behind::{UnlistedMemory, UnlistedMemoryTracker};
 
 use super::{
     clock::Clock,
@@ -13,35 +13,37 @@ use super::{
 };
 use crate::model::{ConditionKind, GpuSample, MemorySample};
 
-/// The memory that the driver itself may use. A context alone needs more on a large board.
-const LEAST_BYTES: u64 = 256 << 20;
+/// The memory that the driver itself may use. On a large board, a single context needs more.
+const MIN_BYTES: u64 = 256 << 20;
 
-/// The tolerated memory while other processes run, because the driver rounds their memory.
-const LEAST_BESIDE_OTHERS_BYTES: u64 = 1 << 30;
+/// The memory that may be in use without an owner while other processes run, because the driver
+/// rounds the processes' memory.
+const MIN_BYTES_WITH_OTHERS: u64 = 1 << 30;
 
-/// The tolerated memory while processes run that were on the GPU before the first sample. The
-/// memory may be managed memory of these processes, so that only large amounts are reported.
-const LEAST_FOUND_BYTES: u64 = 8 << 30;
-const LEAST_FOUND_SHARE: f64 = 0.1;
+/// The memory that may be in use without an owner while processes run that were already on the GPU
+/// at the first sample. It may be managed memory of these processes, so only larger amounts are
+/// reported.
+const MIN_FOUND_BYTES: u64 = 8 << 30;
+const MIN_FOUND_SHARE: f64 = 0.1;
 
-/// The share of the memory that drivers before 510 reserve and report as used.
+/// The share of memory that drivers before version 510 reserve and report as used.
 const RESERVED_SHARE: f64 = 0.02;
 
 #[derive(Default)]
 pub(super) struct HeldByNobody {
-    left_behind: LeftBehind,
+    left_behind: UnlistedMemoryTracker,
 }
 
 impl Rule for HeldByNobody {
     fn observe(&mut self, view: &View<'_>, lasts: bool) -> Observation<ConditionKind> {
         let memory = &view.sample.memory;
         let known = view
-            .fresh(&memory.used_bytes)
-            .zip(view.fresh(&view.sample.processes));
+            .fresh_value(&memory.used_bytes)
+            .zip(view.fresh_value(&view.sample.processes));
         let Some((&used_bytes, processes)) = known else {
             return Observation::Unknown;
         };
-        if is_divided(view.sample) {
+        if has_mig_devices(view.sample) {
             return Observation::Ended;
         }
         let is_whole = view.sample.processes_omitted == 0;
@@ -65,32 +67,36 @@ impl Rule for HeldByNobody {
     }
 }
 
-/// Returns the memory in use that belongs to no listed process, in bytes, from a single sample.
-/// Returns `None` if the amount is unknown, or too small to belong to a process.
+/// Returns the memory in use that belongs to no listed process, in bytes, according to a single
+/// sample. Returns `None` if the amount is unknown, or too small to belong to a process.
 pub fn unlisted_bytes(sample: &GpuSample) -> Option<u64> {
     let (used_bytes, processes) = sample
         .memory
         .used_bytes
         .value()
         .zip(sample.processes.value())?;
-    if is_divided(sample) || sample.processes_omitted > 0 {
+    if has_mig_devices(sample) || sample.processes_omitted > 0 {
         return None;
     }
-    let nobodys =
-        LeftBehind::default().push(*used_bytes, processes, Clock::default().at(sample.at_ms))?;
+    let nobodys = UnlistedMemoryTracker::default().push(
+        *used_bytes,
+        processes,
+        Clock::default().moment_at(sample.at_ms),
+    )?;
     (nobodys.bytes > tolerated_bytes(nobodys, &sample.memory, false)).then_some(nobodys.bytes)
 }
 
-/// Returns `true` for a GPU with MIG devices, which lists different processes to different users.
-fn is_divided(sample: &GpuSample) -> bool {
+/// Returns `true` if the GPU has MIG devices. Such a GPU lists different processes to different
+/// users.
+fn has_mig_devices(sample: &GpuSample) -> bool {
     sample
         .mig_devices
         .value()
         .is_some_and(|devices| !devices.is_empty())
 }
 
-/// Returns the amount of memory that may be in use without a process, in bytes.
-fn tolerated_bytes(nobodys: Nobodys, memory: &MemorySample, lasts: bool) -> u64 {
+/// Returns the amount of memory that may be in use without an owner, in bytes.
+fn tolerated_bytes(nobodys: UnlistedMemory, memory: &MemorySample, lasts: bool) -> u64 {
     let total_bytes = memory
         .total_bytes
         .value()
@@ -100,14 +106,14 @@ fn tolerated_bytes(nobodys: Nobodys, memory: &MemorySample, lasts: bool) -> u64 
         Some(_) => 0,
     };
     let least_bytes = match nobodys {
-        Nobodys { is_found: true, .. } => {
-            LEAST_FOUND_BYTES.max((total_bytes * LEAST_FOUND_SHARE) as u64)
+        UnlistedMemory { is_found: true, .. } => {
+            MIN_FOUND_BYTES.max((total_bytes * MIN_FOUND_SHARE) as u64)
         }
-        Nobodys {
+        UnlistedMemory {
             beside_others: true,
             ..
-        } if !lasts => LEAST_BESIDE_OTHERS_BYTES,
-        _ => LEAST_BYTES,
+        } if !lasts => MIN_BYTES_WITH_OTHERS,
+        _ => MIN_BYTES,
     };
     least_bytes.saturating_add(reserved_bytes)
 }
@@ -116,16 +122,16 @@ fn tolerated_bytes(nobodys: Nobodys, memory: &MemorySample, lasts: bool) -> u64 
 mod tests {
     use std::slice;
 
-    use super::super::test_timeline::{START_MS, TestTimeline, event};
+    use super::super::test_timeline::{START_MS, TestTimeline, expected_event};
     use super::*;
     use crate::{
         derive::examples::{self, GIB},
         model::{Absence, MigInstance, MigSample, Process, Reading},
     };
 
-    fn used(mib: u64, processes: &[Process]) -> impl Fn(&mut GpuSample) {
+    fn set_used_memory(mib: u64, processes: &[Process]) -> impl Fn(&mut GpuSample) {
         move |sample| {
-            examples::use_gpu(sample, 0.0, 0.0);
+            examples::set_gpu_use(sample, 0.0, 0.0);
             sample.memory.used_bytes = Reading::Now(mib << 20);
             sample.memory.reserved_bytes = Reading::Now(600 << 20);
             sample.processes = Reading::Now(processes.to_vec());
@@ -133,11 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn memory_without_a_process_is_told_after_half_a_minute_and_until_it_is_free() {
+    fn unlisted_memory_is_reported_until_free() {
         let mut timeline = TestTimeline::new();
-        timeline.show(60, used(12 << 10, &[]));
-        assert_eq!(timeline.take_events(), [event(31, "+held_by_nobody")]);
-        let condition = timeline.only();
+        timeline.advance_with_sample(60, set_used_memory(12 << 10, &[]));
+        assert_eq!(
+            timeline.take_events(),
+            [expected_event(31, "+held_by_nobody")]
+        );
+        let condition = timeline.only_condition();
         assert_eq!(
             (&condition.kind, condition.since_ms),
             (
@@ -148,79 +157,97 @@ mod tests {
         assert!(
             condition
                 .text
-                .starts_with("12.0 GiB in use that no listed process holds"),
+                .starts_with("12.0 GiB used by no listed process"),
             "{}",
             condition.text
         );
-        timeline.show(60, used(4, &[]));
-        assert_eq!(timeline.take_events(), [event(71, "-held_by_nobody")]);
+        timeline.advance_with_sample(60, set_used_memory(4, &[]));
+        assert_eq!(
+            timeline.take_events(),
+            [expected_event(71, "-held_by_nobody")]
+        );
     }
 
     #[test]
-    fn unlisted_memory_of_one_sample_follows_condition() {
+    fn unlisted_memory_is_computed_from_one_sample() {
         let of = |mib, processes: &[Process]| {
-            let mut sample = examples::sample(0);
-            used(mib, processes)(&mut sample);
+            let mut sample = examples::make_sample(0);
+            set_used_memory(mib, processes)(&mut sample);
             unlisted_bytes(&sample)
         };
         assert_eq!(of(1_100, &[]), Some(1_100 << 20));
         assert_eq!(of(200, &[]), None, "the driver's own memory");
         assert_eq!(
-            of(9 << 10, &[examples::process(7, GIB)]),
+            of(9 << 10, &[examples::make_process(7, GIB)]),
             None,
             "managed memory"
         );
-        assert_eq!(of(30 << 10, &[examples::process(7, GIB)]), Some(29 * GIB));
+        assert_eq!(
+            of(30 << 10, &[examples::make_process(7, GIB)]),
+            Some(29 * GIB)
+        );
         let unknown = Process {
             memory_bytes: Reading::Absent(Absence::Unknown),
-            ..examples::process(7, 0)
+            ..examples::make_process(7, 0)
         };
         assert_eq!(of(30 << 10, &[unknown]), None);
-        let mut crowded = examples::sample(0);
-        used(30 << 10, &[])(&mut crowded);
+        let mut crowded = examples::make_sample(0);
+        set_used_memory(30 << 10, &[])(&mut crowded);
         crowded.processes_omitted = 3;
         assert_eq!(unlisted_bytes(&crowded), None);
     }
 
     #[test]
-    fn a_process_that_comes_does_not_explain_what_was_held_before() {
+    fn new_process_does_not_explain_earlier_memory() {
         let mut timeline = TestTimeline::new();
-        let process = [examples::process(7, 2 * GIB)];
+        let process = [examples::make_process(7, 2 * GIB)];
         timeline
-            .show(60, used(12 << 10, &[]))
-            .show(200, used(14 << 10, &process));
-        assert_eq!(timeline.take_events(), [event(31, "+held_by_nobody")]);
+            .advance_with_sample(60, set_used_memory(12 << 10, &[]))
+            .advance_with_sample(200, set_used_memory(14 << 10, &process));
         assert_eq!(
-            timeline.only().kind,
+            timeline.take_events(),
+            [expected_event(31, "+held_by_nobody")]
+        );
+        assert_eq!(
+            timeline.only_condition().kind,
             ConditionKind::HeldByNobody { bytes: 12 * GIB }
         );
-        timeline.show(60, used(2 << 10, &process));
-        assert_eq!(timeline.take_events(), [event(271, "-held_by_nobody")]);
+        timeline.advance_with_sample(60, set_used_memory(2 << 10, &process));
+        assert_eq!(
+            timeline.take_events(),
+            [expected_event(271, "-held_by_nobody")]
+        );
     }
 
     #[test]
-    fn managed_memory_and_contexts_of_listed_processes_and_what_the_driver_keeps_are_somebodys() {
+    fn managed_and_driver_memory_is_not_reported() {
         let mut timeline = TestTimeline::new();
-        timeline.show(200, used(5_651, &[examples::process(7, 1_546 << 20)]));
-        timeline.show(600, used(200, &[]));
-        timeline.show(600, |sample| {
-            used(1_500, &[])(sample);
+        timeline.advance_with_sample(
+            200,
+            set_used_memory(5_651, &[examples::make_process(7, 1_546 << 20)]),
+        );
+        timeline.advance_with_sample(600, set_used_memory(200, &[]));
+        timeline.advance_with_sample(600, |sample| {
+            set_used_memory(1_500, &[])(sample);
             sample.memory.reserved_bytes = Reading::Absent(Absence::NotSupported);
         });
-        timeline.show(600, |sample| {
-            used(12 << 10, &[])(sample);
+        timeline.advance_with_sample(600, |sample| {
+            set_used_memory(12 << 10, &[])(sample);
             sample.processes_omitted = 3;
         });
-        timeline.show(600, |sample| {
-            used(12 << 10, &[])(sample);
+        timeline.advance_with_sample(600, |sample| {
+            set_used_memory(12 << 10, &[])(sample);
             sample.processes = Reading::Absent(Absence::NoPermission);
         });
         assert_eq!(timeline.take_events(), []);
     }
 
     #[test]
-    fn what_is_left_of_a_process_is_told_beside_others_and_what_they_manage_is_not() {
-        let (large, small) = (examples::process(7, 20 * GIB), examples::process(8, GIB));
+    fn memory_of_ended_process_is_reported() {
+        let (large, small) = (
+            examples::make_process(7, 20 * GIB),
+            examples::make_process(8, GIB),
+        );
         let mut timeline = TestTimeline::new();
         let told = |timeline: &mut TestTimeline| {
             let events = timeline.take_events().into_iter();
@@ -229,22 +256,28 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         timeline
-            .show(60, used(4, &[]))
-            .show(60, used(21 << 10, &[large.clone(), small.clone()]));
-        // The process's memory is freed some seconds after the process has left the list.
+            .advance_with_sample(60, set_used_memory(4, &[]))
+            .advance_with_sample(
+                60,
+                set_used_memory(21 << 10, &[large.clone(), small.clone()]),
+            );
+        // A process's memory is freed some seconds after the process has disappeared from the list.
         timeline
-            .show(20, used(21 << 10, slice::from_ref(&small)))
-            .show(300, used(1 << 10, slice::from_ref(&small)));
-        timeline.show(300, used(25 << 10, slice::from_ref(&small)));
+            .advance_with_sample(20, set_used_memory(21 << 10, slice::from_ref(&small)))
+            .advance_with_sample(300, set_used_memory(1 << 10, slice::from_ref(&small)));
+        timeline.advance_with_sample(300, set_used_memory(25 << 10, slice::from_ref(&small)));
         assert_eq!(
             told(&mut timeline),
             [],
             "24 GiB are managed memory of the other"
         );
         timeline
-            .show(60, used(45 << 10, &[large, small.clone()]))
-            .show(200, used(45 << 10, slice::from_ref(&small)));
-        assert_eq!(told(&mut timeline), [event(861, "+held_by_nobody")]);
+            .advance_with_sample(60, set_used_memory(45 << 10, &[large, small.clone()]))
+            .advance_with_sample(200, set_used_memory(45 << 10, slice::from_ref(&small)));
+        assert_eq!(
+            told(&mut timeline),
+            [expected_event(861, "+held_by_nobody")]
+        );
         let bytes = 20 * GIB;
         assert!(
             timeline
@@ -253,30 +286,34 @@ mod tests {
                 .iter()
                 .any(|now| now.kind == ConditionKind::HeldByNobody { bytes })
         );
-        timeline.show(60, used(1 << 10, &[small]));
-        assert_eq!(told(&mut timeline), [event(1_011, "-held_by_nobody")]);
+        timeline.advance_with_sample(60, set_used_memory(1 << 10, &[small]));
+        assert_eq!(
+            told(&mut timeline),
+            [expected_event(1_011, "-held_by_nobody")]
+        );
     }
 
     #[test]
-    fn much_memory_that_a_small_process_did_not_take_is_told_from_the_first_sample_on() {
+    fn large_unlisted_memory_is_reported_at_once() {
         for (mib, is_told) in [(9 << 10, false), (30 << 10, true)] {
             let mut timeline = TestTimeline::new();
-            timeline.show(60, used(mib, &[examples::process(7, GIB)]));
+            timeline
+                .advance_with_sample(60, set_used_memory(mib, &[examples::make_process(7, GIB)]));
             assert_eq!(timeline.take_events().len(), usize::from(is_told), "{mib}");
         }
         let mut timeline = TestTimeline::new();
         let untold = Process {
             memory_bytes: Reading::Absent(Absence::Unknown),
-            ..examples::process(7, 0)
+            ..examples::make_process(7, 0)
         };
-        timeline.show(300, used(30 << 10, &[untold]));
-        timeline.show(
+        timeline.advance_with_sample(300, set_used_memory(30 << 10, &[untold]));
+        timeline.advance_with_sample(
             300,
-            used(
+            set_used_memory(
                 30 << 10,
                 &[Process {
                     mps: true,
-                    ..examples::process(7, GIB)
+                    ..examples::make_process(7, GIB)
                 }],
             ),
         );
@@ -284,38 +321,41 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_holds_nothing_though_it_is_listed() {
+    fn ended_process_in_list_explains_no_memory() {
         let ended = |pid| Process {
             host_memory_bytes: Reading::Absent(Absence::Ended),
-            ..examples::process(pid, 6 * GIB)
+            ..examples::make_process(pid, 6 * GIB)
         };
-        for others in [None, Some(examples::process(8, 2 * GIB))] {
+        for others in [None, Some(examples::make_process(8, 2 * GIB))] {
             let mut timeline = TestTimeline::new();
             let used_mib = if others.is_some() { 8 << 10 } else { 6 << 10 };
             let processes: Vec<_> = others.into_iter().chain([ended(7)]).collect();
-            timeline.show(60, used(used_mib, &processes));
-            assert_eq!(timeline.take_events(), [event(31, "+held_by_nobody")]);
+            timeline.advance_with_sample(60, set_used_memory(used_mib, &processes));
             assert_eq!(
-                timeline.only().kind,
+                timeline.take_events(),
+                [expected_event(31, "+held_by_nobody")]
+            );
+            assert_eq!(
+                timeline.only_condition().kind,
                 ConditionKind::HeldByNobody { bytes: 6 * GIB }
             );
         }
         let mut timeline = TestTimeline::new();
-        // Short-lived programs remain in the list for a moment after their end.
-        timeline.show(600, |sample| {
+        // Short-lived programs remain in the list for a moment after they have ended.
+        timeline.advance_with_sample(600, |sample| {
             let pid = (sample.at_ms / 5_000 % 1_000) as u32 + 10;
             let last = if sample.at_ms % 5_000 < 2_000 {
                 ended(pid)
             } else {
-                examples::process(pid, 6 * GIB)
+                examples::make_process(pid, 6 * GIB)
             };
-            used(6 << 10, &[last])(sample);
+            set_used_memory(6 << 10, &[last])(sample);
         });
         let hidden = Process {
             host_memory_bytes: Reading::Absent(Absence::NotInProc),
-            ..examples::process(7, 6 * GIB)
+            ..examples::make_process(7, 6 * GIB)
         };
-        timeline.show(300, used(6 << 10, &[hidden]));
+        timeline.advance_with_sample(300, set_used_memory(6 << 10, &[hidden]));
         assert_eq!(
             timeline.take_events(),
             [],
@@ -324,24 +364,27 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ends_leaves_its_memory_for_a_moment_and_a_divided_gpu_tells_nothing() {
+    fn freed_memory_and_mig_are_not_reported() {
         let mut timeline = TestTimeline::new();
         timeline
-            .show(60, used(12 << 10, &[examples::process(7, 12 * GIB)]))
-            .show(20, used(12 << 10, &[]));
-        timeline.show(60, used(4, &[]));
+            .advance_with_sample(
+                60,
+                set_used_memory(12 << 10, &[examples::make_process(7, 12 * GIB)]),
+            )
+            .advance_with_sample(20, set_used_memory(12 << 10, &[]));
+        timeline.advance_with_sample(60, set_used_memory(4, &[]));
         let mig = MigSample {
             uuid: "MIG-0".into(),
             instance: MigInstance {
                 gpu_instance: 1,
                 compute_instance: 0,
             },
-            memory: examples::sample(0).memory,
+            memory: examples::make_sample(0).memory,
             activity: Reading::Absent(Absence::NotSupported),
             allocated_to: Vec::new(),
         };
-        timeline.show(600, |sample| {
-            used(12 << 10, &[])(sample);
+        timeline.advance_with_sample(600, |sample| {
+            set_used_memory(12 << 10, &[])(sample);
             sample.mig_devices = Reading::Now(vec![mig.clone()]);
         });
         assert_eq!(timeline.take_events(), []);

@@ -1,8 +1,8 @@
-//! Hysteresis: conditions begin and end after a delay, so that they do not flap.
+//! Hysteresis: conditions start and end after a delay, so that they do not flap.
 
 use super::clock::Moment;
 
-/// The time without readings after which a condition that has not begun is dropped.
+/// The time without readings after which a pending condition is dropped.
 const UNKNOWN_BEFORE_MS: u64 = 10_000;
 
 /// The time without readings after which an active condition ends.
@@ -15,18 +15,18 @@ pub enum Observation<T> {
     Active(T),
     /// The condition is absent.
     Inactive,
-    /// The condition counts as absent, and has this value until its end delay has passed.
+    /// The condition counts as absent, but keeps this value until its end delay has passed.
     Weakening(T),
-    /// The condition is absent and will not return soon, so that it ends without delay.
+    /// The condition is absent and will not return soon, so it ends without delay.
     Ended,
-    /// The condition neither begins nor ends, because the value is between the two thresholds.
+    /// The condition neither starts nor ends, because the value is between the two thresholds.
     Inconclusive,
     /// The sample has no reading.
     Unknown,
 }
 
 impl<T> Observation<T> {
-    /// Converts the value, if there is one.
+    /// Converts the value, if any.
     pub(super) fn map<U>(self, with: impl FnOnce(T) -> U) -> Observation<U> {
         match self {
             Self::Active(value) => Observation::Active(with(value)),
@@ -39,7 +39,7 @@ impl<T> Observation<T> {
     }
 }
 
-/// A condition that begins after it has been active for some time without interruption, and ends
+/// A condition that starts after it has been active without interruption for some time, and ends
 /// after it has been inactive for some time.
 #[derive(Debug)]
 pub struct Hysteresis<T> {
@@ -53,7 +53,7 @@ pub struct Hysteresis<T> {
 }
 
 impl<T> Hysteresis<T> {
-    /// Returns a condition with delays for its beginning and its end, in milliseconds.
+    /// Creates a condition with delays for its start and its end, in milliseconds.
     pub fn new(begin_after_ms: u64, end_after_ms: u64) -> Self {
         Self {
             begin_after_ms,
@@ -76,7 +76,7 @@ impl<T> Hysteresis<T> {
                 self.latest = Some(seen);
                 self.clear_since = None;
                 let since = *self.since.get_or_insert(now);
-                self.has_begun |= now.since(since) >= self.begin_after_ms;
+                self.has_begun |= now.ms_since(since) >= self.begin_after_ms;
             }
             Observation::Inactive => self.clear(now),
             Observation::Weakening(seen) => {
@@ -87,7 +87,7 @@ impl<T> Hysteresis<T> {
             Observation::Inconclusive | Observation::Ended => self.forget(),
             Observation::Unknown => {
                 let since = *self.unknown_since.get_or_insert(now);
-                if now.since(since)
+                if now.ms_since(since)
                     >= if self.has_begun {
                         UNKNOWN_DURING_MS
                     } else {
@@ -98,23 +98,23 @@ impl<T> Hysteresis<T> {
                 }
             }
         }
-        self.current()
+        self.ongoing_start_and_value()
     }
 
     /// Returns the start and the latest value while the condition lasts.
-    pub fn current(&self) -> Option<(Moment, &T)> {
+    pub fn ongoing_start_and_value(&self) -> Option<(Moment, &T)> {
         let since = self.since.filter(|_| self.has_begun)?;
         Some((since, self.latest.as_ref()?))
     }
 
     fn clear(&mut self, now: Moment) {
         let since = *self.clear_since.get_or_insert(now);
-        if !self.has_begun || now.since(since) >= self.end_after_ms {
+        if !self.has_begun || now.ms_since(since) >= self.end_after_ms {
             self.forget();
         }
     }
 
-    /// Resumes a condition that began before the program was started.
+    /// Resumes a condition that started before the program did.
     pub fn resume(&mut self, since: Moment, latest: T) {
         self.forget();
         self.since = Some(since);
@@ -122,13 +122,14 @@ impl<T> Hysteresis<T> {
         self.has_begun = true;
     }
 
-    /// Returns `true` if the condition has begun and not ended.
-    pub fn lasts(&self) -> bool {
+    /// Returns `true` if the condition has started and has not ended.
+    pub fn is_ongoing(&self) -> bool {
         self.has_begun
     }
 
-    /// Returns the start and the latest value of a condition that is active but has not begun.
-    pub fn pending(&self) -> Option<(Moment, &T)> {
+    /// Returns the start and the latest value of a pending condition, which is active but has not
+    /// yet started.
+    pub fn pending_start_and_value(&self) -> Option<(Moment, &T)> {
         Some((
             self.since.filter(|_| !self.has_begun)?,
             self.latest.as_ref()?,
@@ -145,9 +146,9 @@ impl<T> Hysteresis<T> {
 mod tests {
     use super::{super::clock::Clock, Observation::*, *};
 
-    /// Observes a condition every `step_ms` that begins after 3 s and ends after 10 s. Returns
-    /// whether it lasts after each observation.
-    fn lasting(step_ms: u64, observations: &[Observation<u8>]) -> Vec<bool> {
+    /// Applies the observations at intervals of `step_ms` to a condition that starts after 3 s and
+    /// ends after 10 s. Returns whether the condition lasts after each observation.
+    fn observe_all(step_ms: u64, observations: &[Observation<u8>]) -> Vec<bool> {
         let mut clock = Clock::default();
         let mut hysteresis = Hysteresis::new(3_000, 10_000);
         let mut now_ms = 1_000_000;
@@ -160,13 +161,12 @@ mod tests {
         observations.iter().map(&mut observe).collect()
     }
 
-    /// Returns the index of the observation with which the condition begins, and of the one with
-    /// which it ends.
-    fn transitions(
+    /// Returns the indexes of the observations at which the condition starts and ends.
+    fn find_transitions(
         step_ms: u64,
         observations: &[Observation<u8>],
     ) -> (Option<usize>, Option<usize>) {
-        let lasting = lasting(step_ms, observations);
+        let lasting = observe_all(step_ms, observations);
         let begun = lasting.iter().position(|lasts| *lasts);
         let ended = begun.and_then(|begun| {
             lasting
@@ -179,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_and_ends_by_time_and_not_by_number_of_samples() {
+    fn delays_depend_on_time_not_samples() {
         for (step_ms, begins, ends) in [(1_000, 3, 110), (100, 30, 200), (10_000, 1, 101)] {
             let observations: Vec<_> = (0..300)
                 .map(|at| if at < 100 { Active(0) } else { Inactive })
                 .collect();
             assert_eq!(
-                transitions(step_ms, &observations),
+                find_transitions(step_ms, &observations),
                 (Some(begins), Some(ends)),
                 "{step_ms}"
             );
@@ -193,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_flap() {
+    fn condition_does_not_flap() {
         let blinking: Vec<_> = (0..100)
             .map(|at| if at % 2 == 0 { Active(0) } else { Inactive })
             .collect();
         assert_eq!(
-            transitions(1_000, &blinking),
+            find_transitions(1_000, &blinking),
             (None, None),
             "never active for long"
         );
@@ -212,22 +212,22 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            transitions(1_000, &rarely),
+            find_transitions(1_000, &rarely),
             (Some(3), None),
             "never inactive for long"
         );
     }
 
     #[test]
-    fn without_readings_it_does_not_begin_and_does_not_last_for_ever() {
-        assert_eq!(transitions(1_000, &[Unknown; 200]), (None, None));
+    fn missing_readings_end_condition_eventually() {
+        assert_eq!(find_transitions(1_000, &[Unknown; 200]), (None, None));
         let lost: Vec<_> = (0..200)
             .map(|at| if at < 10 { Active(0) } else { Unknown })
             .collect();
-        assert_eq!(transitions(1_000, &lost), (Some(3), Some(70)));
+        assert_eq!(find_transitions(1_000, &lost), (Some(3), Some(70)));
         let once = [Active(0), Active(0), Unknown, Active(0)];
         assert_eq!(
-            lasting(1_000, &once),
+            observe_all(1_000, &once),
             [false, false, false, true],
             "a single miss is no break"
         );
@@ -240,23 +240,23 @@ mod tests {
                 }
             })
             .collect();
-        assert_eq!(transitions(1_000, &long), (None, None));
+        assert_eq!(find_transitions(1_000, &long), (None, None));
     }
 
     #[test]
-    fn an_inconclusive_observation_neither_begins_nor_ends_it() {
+    fn inconclusive_observation_changes_nothing() {
         assert_eq!(
-            lasting(2_000, &[Active(0), Inconclusive, Active(0), Active(0)]),
+            observe_all(2_000, &[Active(0), Inconclusive, Active(0), Active(0)]),
             [false; 4]
         );
         let observations: Vec<_> = (0..100)
             .map(|at| if at < 5 { Active(0) } else { Inconclusive })
             .collect();
-        assert_eq!(transitions(1_000, &observations), (Some(3), None));
+        assert_eq!(find_transitions(1_000, &observations), (Some(3), None));
     }
 
     #[test]
-    fn it_returns_its_start_and_latest_value() {
+    fn update_returns_start_and_latest_value() {
         let mut clock = Clock::default();
         let mut hysteresis = Hysteresis::new(1_000, 10_000);
         let first = clock.advance(5_000, true);

@@ -1,4 +1,4 @@
-//! Memory that will soon be full, as predicted from its growth in the last half minute.
+//! The condition that memory will soon be full, predicted from its growth in the last half minute.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,24 +12,24 @@ use crate::model::{ConditionKind, MemoryGrowth};
 
 /// The period from which growth is computed.
 pub(super) const TREND_MS: u64 = 30_000;
-/// The minimum period of a forecast.
-const LEAST_TREND_MS: u64 = 20_000;
-/// The recent period, in which growth must not have slowed down.
+/// The minimum period of samples for a forecast.
+const MIN_TREND_MS: u64 = 20_000;
+/// The most recent period. Growth must not have slowed down in this period.
 const RECENT_MS: u64 = 8_000;
-/// The minimum period for the growth of one process.
-const LEAST_PROCESS_MS: u64 = 5_000;
-/// The gap between two samples after which a trend starts again.
-const HOLE_MS: u64 = 5_000;
+/// The minimum period of samples for the growth of one process.
+const MIN_PROCESS_TREND_MS: u64 = 5_000;
+/// The gap between two samples after which the trend starts again.
+const MAX_GAP_MS: u64 = 5_000;
 /// The minimum interval between recorded samples.
-const STEP_MS: u64 = 500;
+const MIN_STEP_MS: u64 = 500;
 /// The longest forecast that is reported.
-const FORESEEN_MS: f64 = 3_600_000.0;
+const MAX_FORECAST_MS: f64 = 3_600_000.0;
 /// The minimum growth per minute, as a share of the memory. Slower growth is noise.
-const LEAST_SHARE_PER_MINUTE: f64 = 0.01;
-/// The minimum share of the growth for a process to be named, followed by the maximum number of
-/// named processes.
-const NAMED_SHARE: f64 = 0.05;
-const NAMED_MOST: usize = 8;
+const MIN_SHARE_PER_MINUTE: f64 = 0.01;
+/// The minimum share of the growth for a process to be named. At most `MAX_NAMED` processes are
+/// named.
+const MIN_NAMED_SHARE: f64 = 0.05;
+const MAX_NAMED: usize = 8;
 
 /// The memory of the GPU and of each process in the last half minute.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) struct MemoryFilling {
     /// Memory that is not free.
     taken: Series,
     processes: HashMap<ProcessKey, Series>,
-    /// The free memory at the beginning of the condition, which ends when more memory is free.
+    /// The free memory when the condition started. The condition ends when more memory is free.
     free_at_begin: Option<u64>,
     nearly_full_since: Option<Moment>,
 }
@@ -48,19 +48,20 @@ impl Rule for MemoryFilling {
             self.free_at_begin = None;
         }
         let memory = &view.sample.memory;
-        let (Some(&free), Some(&total)) =
-            (view.fresh(&memory.free_bytes), memory.total_bytes.value())
-        else {
+        let (Some(&free), Some(&total)) = (
+            view.fresh_value(&memory.free_bytes),
+            memory.total_bytes.value(),
+        ) else {
             return Observation::Unknown;
         };
-        // The difference is used, because the rest of the system also takes unified memory.
+        // Memory that is not free is used instead of used memory, because the rest of the system
+        // also takes unified memory.
         self.taken.push(view.now, total.saturating_sub(free));
         self.ingest_processes(view);
         if is_memory_nearly_full(free, total) {
-            // The forecast remains until the nearly full memory is reported as a condition of its
-            // own.
+            // The forecast remains until the condition for nearly full memory starts.
             let since = *self.nearly_full_since.get_or_insert(view.now);
-            return if view.now.since(since) < BEGIN_AFTER_MS {
+            return if view.now.ms_since(since) < BEGIN_AFTER_MS {
                 Observation::Inconclusive
             } else {
                 Observation::Ended
@@ -70,19 +71,19 @@ impl Rule for MemoryFilling {
         if self.free_at_begin.is_some_and(|at_begin| free > at_begin) {
             return Observation::Ended;
         }
-        let is_growth = |per_ms: &f64| *per_ms * 60_000.0 >= LEAST_SHARE_PER_MINUTE * total as f64;
+        let is_growth = |per_ms: &f64| *per_ms * 60_000.0 >= MIN_SHARE_PER_MINUTE * total as f64;
         let Some(per_ms) = self.taken.trend().filter(is_growth) else {
             return Observation::Inactive;
         };
         let left_ms = free as f64 / per_ms;
-        if left_ms > FORESEEN_MS {
+        if left_ms > MAX_FORECAST_MS {
             return Observation::Inactive;
         }
         self.free_at_begin.get_or_insert(free);
         Observation::Active(ConditionKind::MemoryFilling {
             left_ms: left_ms as u64,
-            bytes_per_second: per_second(per_ms),
-            growing: self.list_growing(view, per_ms),
+            bytes_per_second: to_per_second(per_ms),
+            growing: self.list_growing_processes(view, per_ms),
         })
     }
 
@@ -93,12 +94,12 @@ impl Rule for MemoryFilling {
 
 impl MemoryFilling {
     fn ingest_processes(&mut self, view: &View<'_>) {
-        let Some(processes) = view.fresh(&view.sample.processes) else {
+        let Some(processes) = view.fresh_value(&view.sample.processes) else {
             return;
         };
         let mut before = std::mem::take(&mut self.processes);
         for process in processes {
-            let Some(&bytes) = view.fresh(&process.memory_bytes) else {
+            let Some(&bytes) = view.fresh_value(&process.memory_bytes) else {
                 continue;
             };
             let mut series = before.remove(&process_key(process)).unwrap_or_default();
@@ -108,29 +109,29 @@ impl MemoryFilling {
     }
 
     /// Returns the processes that cause the growth, the fastest first.
-    fn list_growing(&self, view: &View<'_>, per_ms: f64) -> Vec<MemoryGrowth> {
-        let processes = view.fresh(&view.sample.processes);
+    fn list_growing_processes(&self, view: &View<'_>, per_ms: f64) -> Vec<MemoryGrowth> {
+        let processes = view.fresh_value(&view.sample.processes);
         let growth = processes.into_iter().flatten().filter_map(|process| {
             let own = self.processes.get(&process_key(process))?.growth()?;
-            Some((process.pid, own)).filter(|_| own >= NAMED_SHARE * per_ms)
+            Some((process.pid, own)).filter(|_| own >= MIN_NAMED_SHARE * per_ms)
         });
         let mut growing: Vec<(u32, f64)> = growth.collect();
         growing.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        let named = growing.into_iter().take(NAMED_MOST);
+        let named = growing.into_iter().take(MAX_NAMED);
         named
             .map(|(pid, own)| MemoryGrowth {
                 pid,
-                bytes_per_second: per_second(own),
+                bytes_per_second: to_per_second(own),
             })
             .collect()
     }
 }
 
-fn per_second(per_ms: f64) -> f64 {
+fn to_per_second(per_ms: f64) -> f64 {
     (per_ms * 1000.0).round()
 }
 
-/// Amounts of memory in bytes with their times, the oldest first.
+/// Amounts of memory in bytes and their times, the oldest first.
 #[derive(Debug, Default)]
 struct Series(VecDeque<(Moment, u64)>);
 
@@ -144,38 +145,38 @@ struct Slope {
 impl Series {
     fn push(&mut self, now: Moment, bytes: u64) {
         let Self(points) = self;
-        match points.back().map(|(last, _)| now.since(*last)) {
-            Some(..STEP_MS) => return,
-            Some(HOLE_MS..) => points.clear(),
+        match points.back().map(|(last, _)| now.ms_since(*last)) {
+            Some(..MIN_STEP_MS) => return,
+            Some(MAX_GAP_MS..) => points.clear(),
             _ => {}
         }
         points.push_back((now, bytes));
         while points
             .front()
-            .is_some_and(|(at, _)| now.since(*at) > TREND_MS)
+            .is_some_and(|(at, _)| now.ms_since(*at) > TREND_MS)
         {
             points.pop_front();
         }
     }
 
-    /// Returns the growth in bytes per millisecond, if it has been steady and continues.
+    /// Returns the growth in bytes per millisecond if it has been steady and has not slowed down.
     fn trend(&self) -> Option<f64> {
-        let (whole, recent) = (self.slope(TREND_MS)?, self.slope(RECENT_MS)?);
-        let is_steady = whole.spanned_ms >= LEAST_TREND_MS && whole.steadiness >= 0.95;
-        // Loading a model also grows steadily, but levels off. Only growth that continues is a
-        // leak.
+        let (whole, recent) = (self.fit_slope(TREND_MS)?, self.fit_slope(RECENT_MS)?);
+        let is_steady = whole.spanned_ms >= MIN_TREND_MS && whole.steadiness >= 0.95;
+        // Loading a model also grows steadily at first, but then levels off. Only growth that
+        // continues is a leak.
         (is_steady && whole.per_ms > 0.0 && recent.per_ms >= 0.7 * whole.per_ms)
             .then_some(whole.per_ms)
     }
 
     /// Returns the growth in bytes per millisecond, whether or not it is steady.
     fn growth(&self) -> Option<f64> {
-        let slope = self.slope(TREND_MS)?;
-        (slope.spanned_ms >= LEAST_PROCESS_MS && slope.per_ms > 0.0).then_some(slope.per_ms)
+        let slope = self.fit_slope(TREND_MS)?;
+        (slope.spanned_ms >= MIN_PROCESS_TREND_MS && slope.per_ms > 0.0).then_some(slope.per_ms)
     }
 
     /// Fits a line to the newest `span_ms` by least squares.
-    fn slope(&self, span_ms: u64) -> Option<Slope> {
+    fn fit_slope(&self, span_ms: u64) -> Option<Slope> {
         let Self(points) = self;
         let (end, last) = *points.back()?;
         let (mut n, mut x, mut y, mut xx, mut xy, mut yy, mut spanned_ms) =
@@ -183,11 +184,11 @@ impl Series {
         for (at, bytes) in points
             .iter()
             .rev()
-            .take_while(|(at, _)| end.since(*at) <= span_ms)
+            .take_while(|(at, _)| end.ms_since(*at) <= span_ms)
         {
-            spanned_ms = end.since(*at);
-            // Values are relative to the last one, because squares of bytes would leave too few
-            // digits for differences.
+            spanned_ms = end.ms_since(*at);
+            // Values are relative to the last value, because squares of absolute byte counts would
+            // leave too few digits for differences.
             let (dx, dy) = (-(spanned_ms as f64), *bytes as f64 - last as f64);
             (n, x, y, xx, xy, yy) = (
                 n + 1.0,
@@ -217,31 +218,34 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_timeline::{TestTimeline, event};
+    use super::super::test_timeline::{TestTimeline, expected_event};
     use super::*;
     use crate::{
-        derive::examples::{GIB, process},
+        derive::examples::{GIB, make_process},
         model::{Condition, GpuSample, Reading, Severity},
     };
 
     const MIB: u64 = 1 << 20;
 
-    /// Shows one second for each value of `used_mib`. Process 8 holds 10 GiB, and process 7 the
-    /// rest.
-    fn play(timeline: &mut TestTimeline, used_mib: impl Iterator<Item = u64>) {
+    /// Adds a sample of one second for each value of `used_mib`. Process 8 holds 10 GiB, and
+    /// process 7 holds the rest.
+    fn advance_with_memory(timeline: &mut TestTimeline, used_mib: impl Iterator<Item = u64>) {
         for mib in used_mib {
-            timeline.show(1, |sample: &mut GpuSample| {
+            timeline.advance_with_sample(1, |sample: &mut GpuSample| {
                 sample.memory.used_bytes = Reading::Now(mib * MIB);
                 sample.memory.free_bytes = Reading::Now(80 * GIB - mib * MIB);
-                let holders = [process(7, (mib - 10_240) * MIB), process(8, 10 * GIB)];
+                let holders = [
+                    make_process(7, (mib - 10_240) * MIB),
+                    make_process(8, 10 * GIB),
+                ];
                 sample.processes = Reading::Now(holders.to_vec());
             });
         }
     }
 
-    fn left_ms(used_mib: impl Iterator<Item = u64>) -> Option<u64> {
+    fn forecast_ms(used_mib: impl Iterator<Item = u64>) -> Option<u64> {
         let mut timeline = TestTimeline::new();
-        play(&mut timeline, used_mib);
+        advance_with_memory(&mut timeline, used_mib);
         timeline
             .last
             .conditions
@@ -253,18 +257,18 @@ mod tests {
     }
 
     #[test]
-    fn steady_growth_tells_when_it_ends_and_who_grows() {
+    fn steady_growth_predicts_time_and_processes() {
         let mut timeline = TestTimeline::new();
-        play(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
+        advance_with_memory(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
         let Condition {
             severity,
             text,
             kind,
             ..
-        } = timeline.only().clone();
+        } = timeline.only_condition().clone();
         assert_eq!(
             text,
-            "Memory full in about 10 min: grows 100 MiB/s (train.py (ana))."
+            "Memory full in about 10 min: grows by 100 MiB/s (train.py (ana))."
         );
         let ConditionKind::MemoryFilling {
             left_ms,
@@ -283,18 +287,21 @@ mod tests {
                 bytes_per_second
             }]
         );
-        play(
+        advance_with_memory(
             &mut timeline,
             (31..=320).map(|second| 20_480 + second * 100),
         );
-        assert_eq!(timeline.only().severity, Severity::Warning);
-        play(
+        assert_eq!(timeline.only_condition().severity, Severity::Warning);
+        advance_with_memory(
             &mut timeline,
             (321..=570).map(|second| 20_480 + second * 100),
         );
-        assert_eq!(timeline.only().severity, Severity::Critical);
-        assert_eq!(timeline.take_events(), [event(21, "+memory_filling")]);
-        play(
+        assert_eq!(timeline.only_condition().severity, Severity::Critical);
+        assert_eq!(
+            timeline.take_events(),
+            [expected_event(21, "+memory_filling")]
+        );
+        advance_with_memory(
             &mut timeline,
             (571..=612).map(|second| 20_480 + second * 100),
         );
@@ -307,51 +314,54 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_memory_is_given_back_or_growth_stops() {
+    fn freed_memory_or_stopped_growth_ends_condition() {
         let mut timeline = TestTimeline::new();
-        play(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
-        play(&mut timeline, std::iter::once(15_000));
+        advance_with_memory(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
+        advance_with_memory(&mut timeline, std::iter::once(15_000));
         assert_eq!(
             timeline.take_events(),
-            [event(21, "+memory_filling"), event(32, "-memory_filling")]
+            [
+                expected_event(21, "+memory_filling"),
+                expected_event(32, "-memory_filling")
+            ]
         );
         let mut timeline = TestTimeline::new();
-        play(
+        advance_with_memory(
             &mut timeline,
             (0..=60).map(|second: u64| 20_480 + second.min(30) * 100),
         );
         assert_eq!(
             timeline.take_events().last(),
-            Some(&event(44, "-memory_filling"))
+            Some(&expected_event(44, "-memory_filling"))
         );
     }
 
     #[test]
-    fn what_levels_off_or_is_slow_or_new_or_jumps_is_no_trend() {
+    fn unsteady_changes_give_no_forecast() {
         let gib = 1024;
-        assert!(left_ms((0..=30).map(|second| (10 + second) * gib)).is_some());
+        assert!(forecast_ms((0..=30).map(|second| (10 + second) * gib)).is_some());
         assert_eq!(
-            left_ms((0..=30).map(|second: u64| (10 + second.min(12)) * gib)),
+            forecast_ms((0..=30).map(|second: u64| (10 + second.min(12)) * gib)),
             None,
             "it levelled off"
         );
         assert_eq!(
-            left_ms((0..=30).map(|second| 10 * gib + second * 10)),
+            forecast_ms((0..=30).map(|second| 10 * gib + second * 10)),
             None,
             "noise"
         );
         assert_eq!(
-            left_ms((0..=15).map(|second| (10 + second) * gib)),
+            forecast_ms((0..=15).map(|second| (10 + second) * gib)),
             None,
             "too new"
         );
         assert_eq!(
-            left_ms((0..=30).map(|second| if second < 20 { 10 * gib } else { 60 * gib })),
+            forecast_ms((0..=30).map(|second| if second < 20 { 10 * gib } else { 60 * gib })),
             None,
             "a jump"
         );
         assert_eq!(
-            left_ms((0..=30).map(|second| (40 - second) * gib + 10_240)),
+            forecast_ms((0..=30).map(|second| (40 - second) * gib + 10_240)),
             None,
             "it shrinks"
         );

@@ -1,7 +1,7 @@
-//! The conditions of a GPU, with one rule per kind. Hysteresis keeps them from flapping.
+//! The conditions of a GPU, with one rule per kind. Hysteresis keeps conditions from flapping.
 //!
-//! The rules measure time instead of counting samples, and use readings only: an absent reading, or
-//! one that is older than a minute, begins no condition.
+//! The rules measure time instead of counting samples. An absent reading, or a reading older than a
+//! minute, never starts a condition.
 
 use std::{cmp::Reverse, sync::LazyLock};
 
@@ -35,7 +35,7 @@ mod throttled;
 
 pub use baseline::Baseline;
 #[cfg(test)]
-pub(crate) use baseline::learned_baseline;
+pub(crate) use baseline::make_learned_baseline;
 pub use clock::{Clock, Moment};
 pub use held_by_nobody::unlisted_bytes;
 pub use hysteresis::{Hysteresis, Observation};
@@ -53,7 +53,7 @@ use slower_than_itself::SlowerThanItself;
 use suspected_hang::SuspectedHang;
 use throttled::Throttled;
 
-/// The time until the first details have been read. Details are read every ten seconds.
+/// The maximum time until the first details are available. Details are read every ten seconds.
 const FIRST_DETAILS_MS: u64 = 15_000;
 
 /// The settings of conditions.
@@ -76,18 +76,18 @@ pub struct ConditionTracker {
     clock: Clock,
     rules: Vec<RuleState>,
     errors: DriverErrors,
-    /// The latest benchmark result, if it is below the baseline.
+    /// The latest benchmark result, if it is slower than its baseline.
     below_baseline: Option<BelowBaseline>,
-    /// The time of the last evaluated sample. A GPU that does not answer shows the same sample
-    /// again, which is not evaluated twice.
+    /// The time of the last evaluated sample. While a GPU does not respond, its last sample is
+    /// repeated and must not be evaluated twice.
     evaluated_ms: Option<u64>,
-    /// Whether the GPU was lost or has failed, and has not recovered.
+    /// Whether the GPU was lost or failed, and has not yet recovered.
     was_lost: bool,
 }
 
 /// A rule with the hysteresis of its condition.
 struct RuleState {
-    /// The tag of the condition in JSON.
+    /// The condition's tag in JSON.
     tag: &'static str,
     rule: Box<dyn Rule>,
     hysteresis: Hysteresis<Condition>,
@@ -95,12 +95,12 @@ struct RuleState {
     found_after_ms: u64,
 }
 
-/// Returns all rules, each with the tag of its condition, the delays of beginning and end, and the
-/// time until a new collector detects the condition, in milliseconds.
+/// Returns all rules, each with the tag of its condition, the start and end delays, and the time
+/// that a new collector needs to detect the condition. Times are in milliseconds.
 fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
     let idle_ms = settings.held_idle_after_ms;
     let slow_ms = baseline::EVIDENCE_MS.saturating_add(slower_than_itself::BEGIN_ALONE_AFTER_MS);
-    let hang_ms = suspected_hang::BEGIN_BESIDE_WORK_AFTER_MS;
+    let hang_ms = suspected_hang::BEGIN_WITH_WORK_AFTER_MS;
     let full_ms = memory_nearly_full::BEGIN_AFTER_MS;
     let rules: [(_, Box<dyn Rule>, [u64; 3]); 15] = [
         (
@@ -108,7 +108,8 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::<SuspectedHang>::default(),
             [0, 10_000, hang_ms],
         ),
-        // A delay is needed, because processes leave the list before their memory is free.
+        // A delay is needed, because processes disappear from the list before their memory is
+        // freed.
         (
             "held_by_nobody",
             Box::<HeldByNobody>::default(),
@@ -125,7 +126,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::new(HeldIdle::new(idle_ms)),
             [0, 0, idle_ms],
         ),
-        // The averages of this rule change slowly, so that no delay is needed.
+        // No delay is needed, because this rule uses averages that change slowly.
         (
             "hardly_used",
             Box::<HardlyUsed>::default(),
@@ -141,13 +142,13 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::new(below_baseline::observe),
             [0, 0, 0],
         ),
-        // The delay bridges forecasts that are missing for a few samples.
+        // The end delay bridges a few samples without a forecast.
         (
             "memory_filling",
             Box::<MemoryFilling>::default(),
             [0, 10_000, memory_filling::TREND_MS],
         ),
-        // The delays bridge short allocations near the bounds.
+        // The delays bridge short allocations near the thresholds.
         (
             "memory_nearly_full",
             Box::new(memory_nearly_full::observe),
@@ -165,7 +166,7 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
             Box::new(details::observe_recovery),
             [0, 0, 0],
         ),
-        // The delay ignores links that are down briefly while they are trained.
+        // The delay ignores links that are briefly down during link training.
         (
             "nv_link_down",
             Box::<NvLinkDown>::default(),
@@ -191,10 +192,11 @@ fn all_rules(settings: &ConditionSettings) -> Vec<RuleState> {
 }
 
 /// Returns the time in milliseconds that a new collector needs to detect a lasting condition of a
-/// responding GPU, given its tag in JSON, or of any condition for `None`. A driver error is not
-/// detected again, so that its time is the one after which it would have ended.
-pub fn found_after_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
-    // The times are cached, because alerts need them for every rule at every sample.
+/// responding GPU. `tag` is the condition's tag in JSON; `None` returns the maximum of all
+/// conditions. Driver errors are not detected again, so the time after which a driver error would
+/// have ended is used.
+pub fn detection_time_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
+    // The times are cached, because alerts need them for every rule and sample.
     static TIMES: LazyLock<Vec<(&str, u64)>> = LazyLock::new(|| {
         let rules = all_rules(&ConditionSettings::default()).into_iter();
         let times = rules.map(|state| (state.tag, state.found_after_ms));
@@ -212,7 +214,7 @@ pub fn found_after_ms(tag: Option<&str>, settings: &ConditionSettings) -> u64 {
 }
 
 impl ConditionTracker {
-    /// Returns the tracker of a GPU without samples.
+    /// Creates the tracker for a GPU without samples.
     pub fn new(settings: &ConditionSettings) -> Self {
         Self {
             clock: Clock::default(),
@@ -224,13 +226,13 @@ impl ConditionTracker {
         }
     }
 
-    /// Fills in the conditions of the sample with this number, the most severe first and then the
-    /// oldest, and returns events for those that began and ended. `samples` are those of all GPUs
-    /// of the machine. Must be called at every tick, after
+    /// Fills in the conditions of the sample at index `number`, the most severe first and then the
+    /// oldest. Returns events for conditions that started or ended. `samples` contains all GPUs of
+    /// the machine. Must be called at every tick, after
     /// [`sanity_check::check`](super::sanity_check::check), with the latest details.
     ///
-    /// While the GPU hangs, its conditions do not change. When it is lost, has failed or sleeps,
-    /// the conditions from readings end; driver errors last until the GPU recovers.
+    /// While the GPU hangs, its conditions do not change. When the GPU is lost, failed or asleep,
+    /// conditions based on readings end; driver errors last until the GPU recovers.
     pub fn update(
         &mut self,
         samples: &mut [GpuSample],
@@ -256,11 +258,11 @@ impl ConditionTracker {
                     self.evaluated_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
                 let mut hangs = false;
                 for state in self.rules.iter_mut().filter(|_| is_new) {
-                    let before = state.current();
+                    let before = state.current_condition();
                     state.observe(&view);
-                    hangs |= state.tag == "suspected_hang" && state.hysteresis.lasts();
-                    // A GPU that hangs is also hardly used. Only the hang is reported, because it
-                    // is the cause.
+                    hangs |= state.tag == "suspected_hang" && state.hysteresis.is_ongoing();
+                    // A GPU that hangs is also hardly used. Only the hang is reported, because the
+                    // hang is the cause.
                     if hangs && state.tag == "hardly_used" {
                         state.forget();
                     }
@@ -270,7 +272,7 @@ impl ConditionTracker {
             Health::Hung { .. } => {}
             Health::Asleep { .. } | Health::Lost { .. } | Health::Failed { .. } => {
                 for state in &mut self.rules {
-                    let before = state.current();
+                    let before = state.current_condition();
                     state.forget();
                     events.extend(state.change_since(before));
                 }
@@ -279,9 +281,9 @@ impl ConditionTracker {
         let over = match view.sample.health {
             Health::Ok if std::mem::take(&mut self.was_lost) => self.errors.end_all(),
             Health::Ok | Health::Asleep { .. } => {
-                let action = view.detail(|details| &details.recovery_action);
+                let action = view.fresh_detail(|details| &details.recovery_action);
                 let needs_recovery = action.is_some_and(|it| *it != RecoveryAction::None);
-                self.errors.end_quiet(now, needs_recovery)
+                self.errors.end_expired(now, needs_recovery)
             }
             Health::Lost { .. } | Health::Failed { .. } => {
                 self.was_lost = true;
@@ -291,7 +293,7 @@ impl ConditionTracker {
         };
         events.extend(over.into_iter().map(EventKind::ConditionEnded));
         let sample = &mut samples[number];
-        let derived = self.rules.iter().filter_map(RuleState::current);
+        let derived = self.rules.iter().filter_map(RuleState::current_condition);
         let errors = self.errors.conditions().cloned();
         sample.conditions = derived.chain(errors).collect();
         sample
@@ -309,7 +311,7 @@ impl ConditionTracker {
             .unwrap_or_default()
     }
 
-    /// Restores a baseline that was learned before, unless this tracker has already learned one.
+    /// Restores a previously learned baseline, unless this tracker has already learned one.
     pub fn restore(&mut self, baseline: &Baseline) {
         if self.baseline().is_empty() {
             self.rules
@@ -318,25 +320,27 @@ impl ConditionTracker {
         }
     }
 
-    /// Sets the latest benchmark result, if it is below the baseline.
+    /// Sets the latest benchmark result that is slower than its baseline, or `None`.
     pub fn set_below_baseline(&mut self, below: Option<BelowBaseline>) {
         self.below_baseline = below;
     }
 
     /// Applies a driver error of this GPU, which appears in the next sample. The first error with a
-    /// code begins a condition, later ones renew it. The caller sends the event of the error
-    /// itself.
+    /// code starts a condition, and later errors renew it. The caller must send the error's own
+    /// event.
     ///
-    /// The condition ends one minute after the last error with this code if a program caused it,
-    /// otherwise after ten minutes, unless the driver requests a recovery or the GPU is lost. When
-    /// a lost GPU returns, the condition ends at once.
+    /// If a program caused the error, the condition ends one minute after the last error with this
+    /// code. Otherwise, it ends after ten minutes, unless the driver requests a recovery or the GPU
+    /// is lost. When a lost GPU returns, the condition ends immediately.
     pub fn on_error(
         &mut self,
         report: &XidReport,
         info: &ErrorInfo,
         now_ms: u64,
     ) -> Vec<EventKind> {
-        let (began, dropped) = self.errors.raise(report, info, self.clock.at(now_ms));
+        let (began, dropped) =
+            self.errors
+                .start_or_renew(report, info, self.clock.moment_at(now_ms));
         dropped
             .map(EventKind::ConditionEnded)
             .into_iter()
@@ -347,13 +351,13 @@ impl ConditionTracker {
 
 impl RuleState {
     fn observe(&mut self, view: &View<'_>) {
-        let observation = self.rule.observe(view, self.hysteresis.lasts());
-        // The text is stored with the names of processes, because processes can end before the
-        // condition does.
+        let observation = self.rule.observe(view, self.hysteresis.is_ongoing());
+        // The text must contain process names now, because processes can end before the condition
+        // does.
         let described = observation.map(|kind| Condition {
             since_ms: 0,
             severity: kind.severity(),
-            text: kind.text(&|pid| view.name_process(pid)),
+            text: kind.text(&|pid| view.process_name(pid)),
             kind,
         });
         self.hysteresis.update(described, view.now);
@@ -364,8 +368,8 @@ impl RuleState {
         self.rule.forget();
     }
 
-    fn current(&self) -> Option<Condition> {
-        let (since, latest) = self.hysteresis.current()?;
+    fn current_condition(&self) -> Option<Condition> {
+        let (since, latest) = self.hysteresis.ongoing_start_and_value()?;
         Some(Condition {
             since_ms: self.rule.began_at().unwrap_or(since).wall_ms,
             ..latest.clone()
@@ -373,7 +377,7 @@ impl RuleState {
     }
 
     fn change_since(&self, before: Option<Condition>) -> Option<EventKind> {
-        match (before, self.current()) {
+        match (before, self.current_condition()) {
             (None, Some(began)) => Some(EventKind::ConditionBegan(began)),
             (Some(ended), None) => Some(EventKind::ConditionEnded(ended)),
             _ => None,

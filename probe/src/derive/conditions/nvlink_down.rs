@@ -1,8 +1,8 @@
-//! NVLinks are down that should be up.
+//! The condition that NVLinks are down that should be up.
 //!
-//! Some links of a board are not connected: a bridge between two boards connects 12 of 18. A link
-//! should therefore be up if it was up before, if it reports the device at its other end, or if the
-//! GPU is connected to switches, which use all links.
+//! Some links of a board are not connected: a bridge between two boards connects 12 of 18 links. A
+//! link should therefore be up if it was up before, if it reports the device at its other end, or
+//! if the GPU is connected to switches, which use all links.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::model::{ConditionKind, NvLink, NvLinkRemote};
 
-/// The links that have been up. They are kept while a GPU is lost, because a GPU that returns
-/// should have them again.
+/// The links that have been up. The list is kept while a GPU is lost, because the links should be
+/// up again when the GPU returns.
 #[derive(Default)]
 pub(super) struct NvLinkDown {
     were_up: BTreeSet<u32>,
@@ -21,25 +21,25 @@ pub(super) struct NvLinkDown {
 
 impl Rule for NvLinkDown {
     fn observe(&mut self, view: &View<'_>, _: bool) -> Observation<ConditionKind> {
-        // MIG devices do not communicate with other GPUs, so that links may be off.
+        // MIG devices do not communicate with other GPUs, so their GPU's links may be down.
         if view
-            .detail(|details| &details.modes.mig)
+            .fresh_detail(|details| &details.modes.mig)
             .is_some_and(|mig| mig.current)
         {
             self.were_up.clear();
             return Observation::Inactive;
         }
-        let Some(links) = view.detail(|details| &details.nvlinks) else {
+        let Some(links) = view.fresh_detail(|details| &details.nvlinks) else {
             return Observation::Unknown;
         };
-        let is = |link: &NvLink, active: bool| view.fresh(&link.active) == Some(&active);
+        let is = |link: &NvLink, active: bool| view.fresh_value(&link.active) == Some(&active);
         let up: Vec<&NvLink> = links.iter().filter(|link| is(link, true)).collect();
         self.were_up.extend(up.iter().map(|link| link.link));
         let has_switch = up
             .iter()
-            .any(|link| view.fresh(&link.remote) == Some(&NvLinkRemote::Switch));
+            .any(|link| view.fresh_value(&link.remote) == Some(&NvLinkRemote::Switch));
         let is_joined = |link: &NvLink| {
-            let is_named = !up.is_empty() && view.fresh(&link.remote_pci_bus_id).is_some();
+            let is_named = !up.is_empty() && view.fresh_value(&link.remote_pci_bus_id).is_some();
             self.were_up.contains(&link.link) || has_switch || is_named
         };
         let down: Vec<u32> = links
@@ -48,7 +48,9 @@ impl Rule for NvLinkDown {
             .map(|link| link.link)
             .collect();
         if down.is_empty() {
-            let is_known = links.iter().all(|link| view.fresh(&link.active).is_some());
+            let is_known = links
+                .iter()
+                .all(|link| view.fresh_value(&link.active).is_some());
             return if is_known {
                 Observation::Inactive
             } else {
@@ -62,13 +64,16 @@ impl Rule for NvLinkDown {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::test_timeline::{TestTimeline, event, lost},
+        super::test_timeline::{TestTimeline, expected_event, set_lost},
         *,
     };
     use crate::model::{Absence, GpuDetails, Mode, Reading};
 
-    /// Sets links that are up, down or not known, all connected to `remote`.
-    fn links(states: &[Option<bool>], remote: Option<NvLinkRemote>) -> impl Fn(&mut GpuDetails) {
+    /// Sets links that are up, down or unknown. All are connected to `remote`.
+    fn set_links(
+        states: &[Option<bool>],
+        remote: Option<NvLinkRemote>,
+    ) -> impl Fn(&mut GpuDetails) {
         let absent = || Reading::Absent(Absence::NotSupported);
         let link = move |(number, active): (usize, &Option<bool>)| NvLink {
             link: number as u32,
@@ -94,77 +99,89 @@ mod tests {
     const DOWN: Option<bool> = Some(false);
 
     #[test]
-    fn a_link_that_was_up_is_missed() {
+    fn link_that_was_up_is_reported() {
         let mut timeline = TestTimeline::new();
-        timeline.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
+        timeline.advance_with_details(60, set_links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
         assert_eq!(timeline.take_events(), [], "the third leads nowhere");
-        timeline.show_details(60, links(&[UP, DOWN, DOWN], Some(NvLinkRemote::Gpu)));
-        assert_eq!(timeline.take_events(), [event(66, "+nv_link_down")]);
+        timeline.advance_with_details(60, set_links(&[UP, DOWN, DOWN], Some(NvLinkRemote::Gpu)));
         assert_eq!(
-            timeline.only().kind,
+            timeline.take_events(),
+            [expected_event(66, "+nv_link_down")]
+        );
+        assert_eq!(
+            timeline.only_condition().kind,
             ConditionKind::NvLinkDown { links: vec![1] }
         );
-        timeline.show_details(1, links(&[DOWN, DOWN, DOWN], None));
+        timeline.advance_with_details(1, set_links(&[DOWN, DOWN, DOWN], None));
         assert_eq!(
-            timeline.only().kind,
+            timeline.only_condition().kind,
             ConditionKind::NvLinkDown { links: vec![0, 1] }
         );
         assert!(
-            timeline.only().text.starts_with("NVLinks 0 and 1 down"),
+            timeline
+                .only_condition()
+                .text
+                .starts_with("NVLinks 0 and 1 down"),
             "{}",
-            timeline.only().text
+            timeline.only_condition().text
         );
-        timeline.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
-        assert_eq!(timeline.take_events(), [event(132, "-nv_link_down")]);
-    }
-
-    #[test]
-    fn it_is_missed_also_after_the_gpu_was_lost() {
-        let mut timeline = TestTimeline::new();
-        timeline.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Gpu)));
-        timeline
-            .show(10, lost)
-            .show_details(30, links(&[UP, DOWN], Some(NvLinkRemote::Gpu)));
-        assert_eq!(timeline.take_events(), [event(17, "+nv_link_down")]);
-    }
-
-    #[test]
-    fn beside_links_to_switches_every_link_should_be_up() {
-        let mut timeline = TestTimeline::new();
-        timeline.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Switch)));
+        timeline.advance_with_details(60, set_links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
         assert_eq!(
-            timeline.only().kind,
+            timeline.take_events(),
+            [expected_event(132, "-nv_link_down")]
+        );
+    }
+
+    #[test]
+    fn lost_gpu_should_regain_its_links() {
+        let mut timeline = TestTimeline::new();
+        timeline.advance_with_details(1, set_links(&[UP, UP], Some(NvLinkRemote::Gpu)));
+        timeline
+            .advance_with_sample(10, set_lost)
+            .advance_with_details(30, set_links(&[UP, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(
+            timeline.take_events(),
+            [expected_event(17, "+nv_link_down")]
+        );
+    }
+
+    #[test]
+    fn every_link_of_switched_gpu_should_be_up() {
+        let mut timeline = TestTimeline::new();
+        timeline.advance_with_details(60, set_links(&[UP, UP, DOWN], Some(NvLinkRemote::Switch)));
+        assert_eq!(
+            timeline.only_condition().kind,
             ConditionKind::NvLinkDown { links: vec![2] }
         );
         let mut timeline = TestTimeline::new();
-        timeline.show_details(60, |details| {
-            links(&[UP, DOWN], Some(NvLinkRemote::Gpu))(details);
+        timeline.advance_with_details(60, |details| {
+            set_links(&[UP, DOWN], Some(NvLinkRemote::Gpu))(details);
             let Reading::Now(links) = &mut details.nvlinks else {
                 panic!()
             };
             links[1].remote_pci_bus_id = Reading::Now("00000000:3B:00.0".into());
         });
         assert_eq!(
-            timeline.only().kind,
+            timeline.only_condition().kind,
             ConditionKind::NvLinkDown { links: vec![1] }
         );
     }
 
     #[test]
-    fn no_links_unused_links_and_unknown_links_are_none_that_are_down() {
+    fn unused_and_unknown_links_are_not_reported() {
         for states in [&[][..], &[DOWN, DOWN], &[UP, None]] {
             let mut timeline = TestTimeline::new();
-            timeline.show_details(60, links(states, Some(NvLinkRemote::Switch)));
+            timeline.advance_with_details(60, set_links(states, Some(NvLinkRemote::Switch)));
             assert_eq!(timeline.take_events(), [], "{states:?}");
         }
     }
 
     #[test]
-    fn with_mig_links_may_rest() {
+    fn mig_gpu_may_have_links_down() {
         let mut timeline = TestTimeline::new();
-        timeline.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Switch)));
-        timeline.show_details(60, |details| {
-            links(&[DOWN, DOWN], None)(details);
+        timeline.advance_with_details(1, set_links(&[UP, UP], Some(NvLinkRemote::Switch)));
+        timeline.advance_with_details(60, |details| {
+            set_links(&[DOWN, DOWN], None)(details);
             details.modes.mig = Reading::Now(Mode {
                 current: true,
                 pending: true,

@@ -1,10 +1,10 @@
-//! Kernels run without a pause, and nothing moves: a collective waits for a process that never
-//! arrives, or a kernel spins forever.
+//! The condition that kernels run without a pause but make no progress: a collective waits for a
+//! process that never arrives, or a kernel spins forever.
 //!
-//! A program under a debugger is not reported, because somebody has stopped it. A persistent kernel
-//! that waits for requests is not reported, because every request moves something. A GPU may wait
-//! while another GPU of its job works, such as one that evaluates the model for all; this takes
-//! minutes, not hours.
+//! A program under a debugger is not reported, because somebody has stopped it on purpose. A
+//! persistent kernel that waits for requests is not reported, because every request changes a
+//! reading. A GPU may wait while another GPU of the same job works, for example to evaluate the
+//! model for all; such a wait takes minutes, not hours.
 
 use super::{
     clock::Moment,
@@ -18,55 +18,55 @@ mod same_job;
 
 use same_job::is_same_job;
 
-/// The time for which nothing must have moved. A shorter wait can be normal.
+/// How long all readings must have been unchanged. A shorter wait can be normal.
 const BEGIN_AFTER_MS: u64 = 120_000;
 
-/// The time for which nothing must have moved while another GPU of the same job works.
-pub(super) const BEGIN_BESIDE_WORK_AFTER_MS: u64 = 600_000;
+/// How long all readings must have been unchanged while another GPU of the same job works.
+pub(super) const BEGIN_WITH_WORK_AFTER_MS: u64 = 600_000;
 
-/// The minimum utilization. A kernel that never ends results in 100 % in every second.
+/// The minimum utilization. A kernel that never ends causes a utilization of 100 % in every second.
 const BUSY_PERCENT: f64 = 99.5;
 
-/// The maximum memory utilization, which a kernel that polls a flag in memory has.
-const STILL_MEMORY_PERCENT: f64 = 1.0;
+/// The maximum memory utilization, as caused by a kernel that polls a flag in memory.
+const MAX_MEMORY_PERCENT: f64 = 1.0;
 
-/// The maximum draw of a board whose kernels wait, as a share of its limit. An H200 draws a quarter
-/// of its limit.
-const WAITING: f64 = 0.5;
+/// The maximum power draw of a board whose kernels only wait, as a share of the power limit. An
+/// H200 draws a quarter of its limit.
+const MAX_WAITING_POWER_SHARE: f64 = 0.5;
 
-/// The maximum traffic over links. An idle or spinning GPU has up to 1 MB/s on an H200.
-const SILENT_BYTES_PER_SECOND: f64 = 4e6;
+/// The maximum traffic over links. On an H200, an idle or spinning GPU has up to 1 MB/s.
+const MAX_TRAFFIC_BYTES_PER_SECOND: f64 = 4e6;
 
-/// The maximum change of used memory, which the driver causes itself from time to time.
-const SAME_BYTES: u64 = 2 << 20;
+/// The maximum change in used memory. The driver itself causes small changes from time to time.
+const MAX_CHANGE_BYTES: u64 = 2 << 20;
 
-/// The maximum change of SM activity. A waiting kernel occupies the same multiprocessors, so that
-/// the share is constant to the second digit.
-const SAME_SM_PERCENT: f64 = 0.2;
+/// The maximum change in SM activity. A waiting kernel always occupies the same multiprocessors, so
+/// its activity varies by less than this.
+const MAX_CHANGE_SM_PERCENT: f64 = 0.2;
 
-/// The maximum change of the draw. With a waiting kernel it changes by a tenth of a watt, and
-/// slowly while the chip cools or warms.
-const SAME_WATTS: f64 = 3.0;
-const SAME_POWER: f64 = 0.04;
-const POWER_FOLLOWS_MS: f64 = 20_000.0;
+/// The maximum change in power draw, in watts. With a waiting kernel, the draw varies by a tenth of
+/// a watt, and changes slowly while the chip cools or warms.
+const MAX_CHANGE_WATTS: f64 = 3.0;
+const MAX_CHANGE_POWER_SHARE: f64 = 0.04;
+const POWER_AVERAGING_MS: f64 = 20_000.0;
 
-/// The longest gap between readings. After a longer gap it is not known whether anything moved.
-const LONGEST_GAP_MS: u64 = 60_000;
+/// The longest gap between readings. After a longer gap, progress in between cannot be ruled out.
+const MAX_GAP_MS: u64 = 60_000;
 
 /// The maximum number of processes named as differing from the rest of their job.
-const MOST_DIFFERING: usize = 4;
+const MAX_DIFFERING: usize = 4;
 
 #[derive(Default)]
 pub(super) struct SuspectedHang {
     idle_power: IdlePower,
-    still: Option<Still>,
-    /// The time since which nothing has moved, while the condition lasts.
+    still: Option<UnchangedReadings>,
+    /// When the readings stopped changing, while the condition lasts.
     since: Option<Moment>,
 }
 
-/// Readings that have not changed.
+/// Readings that have not changed since a point in time.
 #[derive(Debug, Clone, Copy)]
-struct Still {
+struct UnchangedReadings {
     since: Moment,
     /// The time of the latest comparison.
     at: Moment,
@@ -84,7 +84,7 @@ impl Rule for SuspectedHang {
         let Some(watts) = draw_watts(view, view.sample) else {
             return Observation::Unknown;
         };
-        match may_hang(view, watts, self.idle_power.waiting_watts(view)) {
+        match matches_hang_pattern(view, watts, self.idle_power.max_waiting_watts(view)) {
             None => return Observation::Unknown,
             Some(false) => {
                 self.still = None;
@@ -96,8 +96,8 @@ impl Rule for SuspectedHang {
             return Observation::Inactive;
         };
         let processes = compute_processes(view.sample);
-        // Observations with an attached debugger are inconclusive, so that looking into a hang does
-        // not end the condition.
+        // Samples with an attached debugger are inconclusive, so that debugging a hang does not end
+        // the condition.
         if processes
             .iter()
             .any(|process| process.traced.value() == Some(&true))
@@ -105,13 +105,13 @@ impl Rule for SuspectedHang {
             self.still = None;
             return Observation::Inconclusive;
         }
-        let siblings = Siblings::of(view, &processes);
+        let siblings = Siblings::find(view, &processes);
         let begins_after_ms = if siblings.work {
-            BEGIN_BESIDE_WORK_AFTER_MS
+            BEGIN_WITH_WORK_AFTER_MS
         } else {
             BEGIN_AFTER_MS
         };
-        if self.since.is_none() && view.now.since(still.since) < begins_after_ms {
+        if self.since.is_none() && view.now.ms_since(still.since) < begins_after_ms {
             return Observation::Inconclusive;
         }
         self.since.get_or_insert(still.since);
@@ -120,8 +120,8 @@ impl Rule for SuspectedHang {
             mut differing,
             ..
         } = siblings;
-        // If most of the job's GPUs differ, this GPU is the exception.
-        if differing.len() > waiting.len().saturating_add(1).min(MOST_DIFFERING) {
+        // If most GPUs of the job differ from this GPU, this GPU is the exception.
+        if differing.len() > waiting.len().saturating_add(1).min(MAX_DIFFERING) {
             differing.clear();
         }
         Observation::Active(ConditionKind::SuspectedHang {
@@ -137,7 +137,7 @@ impl Rule for SuspectedHang {
     }
 
     fn forget(&mut self) {
-        // The idle power is kept, because it is a property of the board.
+        // The learned idle power is kept, because it is a property of the board.
         *self = Self {
             idle_power: std::mem::take(&mut self.idle_power),
             ..Self::default()
@@ -146,44 +146,45 @@ impl Rule for SuspectedHang {
 }
 
 impl SuspectedHang {
-    /// Compares the sample with the previous one. Returns `None` if something has moved, or if this
-    /// is not known.
-    fn compare(&mut self, view: &View<'_>, watts: f64) -> Option<Still> {
-        let used_bytes = view.fresh(&view.sample.memory.used_bytes).copied();
-        let sm_percent = view.activity(|activity| &activity.sm_percent);
-        let new = Still {
+    /// Compares the sample with the previous sample. Returns `None` if a reading has changed, or if
+    /// that is unknown.
+    fn compare(&mut self, view: &View<'_>, watts: f64) -> Option<UnchangedReadings> {
+        let used_bytes = view.fresh_value(&view.sample.memory.used_bytes).copied();
+        let sm_percent = view.fresh_activity(|activity| &activity.sm_percent);
+        let new = UnchangedReadings {
             since: view.now,
             at: view.now,
             used_bytes,
             sm_percent,
             watts,
         };
-        let moved = self.still.is_some_and(|still| still.moves(&new));
+        let moved = self.still.is_some_and(|still| still.has_changed(&new));
         let still = self
             .still
             .filter(|_| !moved)
-            .map_or(new, |still| still.followed_by(&new));
+            .map_or(new, |still| still.merge_newer(&new));
         self.still = Some(still);
         (!moved).then_some(still)
     }
 }
 
-impl Still {
-    fn moves(&self, new: &Self) -> bool {
+impl UnchangedReadings {
+    fn has_changed(&self, new: &Self) -> bool {
         let memory = self
             .used_bytes
             .zip(new.used_bytes)
-            .is_some_and(|(was, is)| was.abs_diff(is) > SAME_BYTES);
+            .is_some_and(|(was, is)| was.abs_diff(is) > MAX_CHANGE_BYTES);
         let sm = self
             .sm_percent
             .zip(new.sm_percent)
-            .is_some_and(|(was, is)| (was - is).abs() > SAME_SM_PERCENT);
-        let power = (self.watts - new.watts).abs() > SAME_WATTS.max(self.watts * SAME_POWER);
-        memory || sm || power || new.at.since(self.at) > LONGEST_GAP_MS
+            .is_some_and(|(was, is)| (was - is).abs() > MAX_CHANGE_SM_PERCENT);
+        let power = (self.watts - new.watts).abs()
+            > MAX_CHANGE_WATTS.max(self.watts * MAX_CHANGE_POWER_SHARE);
+        memory || sm || power || new.at.ms_since(self.at) > MAX_GAP_MS
     }
 
-    fn followed_by(self, new: &Self) -> Self {
-        let weight = (new.at.since(self.at) as f64 / POWER_FOLLOWS_MS).min(1.0);
+    fn merge_newer(self, new: &Self) -> Self {
+        let weight = (new.at.ms_since(self.at) as f64 / POWER_AVERAGING_MS).min(1.0);
         Self {
             at: new.at,
             used_bytes: self.used_bytes.or(new.used_bytes),
@@ -194,8 +195,8 @@ impl Still {
     }
 }
 
-/// Returns `true` if this sample does not exclude that kernels only wait, so that the GPU has to be
-/// read often. Absent readings exclude nothing.
+/// Returns `true` if the GPU may be running kernels that only wait, so that it must be sampled
+/// often. Absent readings do not rule this out.
 pub fn could_hang(gpu: &GpuSample) -> bool {
     let Utilization {
         gpu_percent,
@@ -205,7 +206,7 @@ pub fn could_hang(gpu: &GpuSample) -> bool {
     let runs = gpu_percent
         .value()
         .zip(memory_percent.value())
-        .is_none_or(|(gpu, memory)| runs_and_rests(*gpu, *memory));
+        .is_none_or(|(gpu, memory)| runs_without_memory_access(*gpu, *memory));
     let watts = gpu
         .power
         .average_watts
@@ -213,30 +214,32 @@ pub fn could_hang(gpu: &GpuSample) -> bool {
         .or(gpu.power.draw_watts.value());
     let draws_little = watts
         .zip(gpu.power.limit_watts.value())
-        .is_none_or(|(watts, limit)| *watts <= limit * WAITING);
+        .is_none_or(|(watts, limit)| *watts <= limit * MAX_WAITING_POWER_SHARE);
     runs && draws_little
 }
 
-/// Returns `true` if a kernel runs all the time and does not access memory.
-fn runs_and_rests(gpu_percent: f64, memory_percent: f64) -> bool {
-    gpu_percent >= BUSY_PERCENT && memory_percent <= STILL_MEMORY_PERCENT
+/// Returns `true` if kernels run all the time without accessing memory.
+fn runs_without_memory_access(gpu_percent: f64, memory_percent: f64) -> bool {
+    gpu_percent >= BUSY_PERCENT && memory_percent <= MAX_MEMORY_PERCENT
 }
 
-/// Returns `true` if kernels run all the time, with about the draw of an idle GPU and without
-/// traffic. Returns `None` if readings are missing.
-fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<bool> {
+/// Returns `true` if kernels run all the time, without traffic and with about the power draw of an
+/// idle GPU. Returns `None` if readings are missing.
+fn matches_hang_pattern(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<bool> {
     let Utilization {
         gpu_percent,
         memory_percent,
         ..
     } = &view.sample.utilization;
-    let (gpu, memory) = view.fresh(gpu_percent).zip(view.fresh(memory_percent))?;
+    let (gpu, memory) = view
+        .fresh_value(gpu_percent)
+        .zip(view.fresh_value(memory_percent))?;
     let engines_rest = view
         .sample
         .utilization
         .engines()
         .into_iter()
-        .all(|share| view.fresh(share).is_none_or(|share| *share <= 0.0));
+        .all(|share| view.fresh_value(share).is_none_or(|share| *share <= 0.0));
     let (pcie, nvlink) = (&view.sample.pcie, &view.sample.nvlink);
     let rates = [
         &pcie.tx_bytes_per_second,
@@ -245,10 +248,15 @@ fn may_hang(view: &View<'_>, watts: f64, waiting_watts: Option<f64>) -> Option<b
         &nvlink.rx_bytes_per_second,
     ];
     let is_silent = rates.into_iter().all(|rate| {
-        view.fresh(rate)
-            .is_none_or(|rate| *rate <= SILENT_BYTES_PER_SECOND)
+        view.fresh_value(rate)
+            .is_none_or(|rate| *rate <= MAX_TRAFFIC_BYTES_PER_SECOND)
     });
-    Some(runs_and_rests(*gpu, *memory) && watts <= waiting_watts? && engines_rest && is_silent)
+    Some(
+        runs_without_memory_access(*gpu, *memory)
+            && watts <= waiting_watts?
+            && engines_rest
+            && is_silent,
+    )
 }
 
 fn compute_processes(gpu: &GpuSample) -> Vec<&Process> {
@@ -260,17 +268,17 @@ fn compute_processes(gpu: &GpuSample) -> Vec<&Process> {
 /// Other GPUs with processes of the same job.
 #[derive(Debug, Default)]
 struct Siblings {
-    /// GPUs on which kernels also run all the time without memory traffic.
+    /// GPUs on which kernels also run all the time without accessing memory.
     waiting: Vec<u32>,
     differing: Vec<GpuProcess>,
-    /// Whether a differing GPU runs kernels.
+    /// Whether any of the differing GPUs runs kernels.
     work: bool,
 }
 
 impl Siblings {
-    fn of(view: &View<'_>, processes: &[&Process]) -> Self {
+    fn find(view: &View<'_>, processes: &[&Process]) -> Self {
         let mut siblings = Self::default();
-        for gpu in view.others() {
+        for gpu in view.other_gpus() {
             let theirs = compute_processes(gpu);
             let is_of_job =
                 |process: &&&Process| processes.iter().any(|own| is_same_job(own, process));
@@ -282,12 +290,13 @@ impl Siblings {
                 memory_percent,
                 ..
             } = &gpu.utilization;
-            let (Some(gpu_percent), Some(memory_percent)) =
-                (view.fresh(gpu_percent), view.fresh(memory_percent))
-            else {
+            let (Some(gpu_percent), Some(memory_percent)) = (
+                view.fresh_value(gpu_percent),
+                view.fresh_value(memory_percent),
+            ) else {
                 continue;
             };
-            if runs_and_rests(*gpu_percent, *memory_percent) {
+            if runs_without_memory_access(*gpu_percent, *memory_percent) {
                 siblings.waiting.push(gpu.index);
             } else {
                 siblings.work |= *gpu_percent > 0.0;

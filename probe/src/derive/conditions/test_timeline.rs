@@ -19,52 +19,56 @@ pub(super) struct TestTimeline {
     pub(super) last: GpuSample,
     /// The other GPUs of the machine.
     pub(super) others: Vec<GpuSample>,
-    /// The conditions that began (`+`) and ended (`-`), with the second of the change.
+    /// The conditions that started (`+`) or ended (`-`), each with the second of the change.
     pub(super) events: Vec<(u64, String)>,
 }
 
 impl TestTimeline {
-    /// Returns a timeline with one tick per second.
+    /// Creates a timeline with one tick per second.
     pub(super) fn new() -> Self {
-        Self::every(1_000)
+        Self::with_step_ms(1_000)
     }
 
-    pub(super) fn every(step_ms: u64) -> Self {
+    pub(super) fn with_step_ms(step_ms: u64) -> Self {
         Self {
             tracker: ConditionTracker::new(&ConditionSettings::default()),
-            board: examples::board(),
+            board: examples::make_board(),
             details: None,
             step_ms,
             now_ms: START_MS,
-            last: examples::sample(START_MS),
+            last: examples::make_sample(START_MS),
             others: Vec::new(),
             events: Vec::new(),
         }
     }
 
-    /// Shows the example GPU, modified by `change`, for some seconds.
-    pub(super) fn show(&mut self, seconds: u64, change: impl Fn(&mut GpuSample)) -> &mut Self {
+    /// Adds samples of the example GPU, modified by `change`, for the given number of seconds.
+    pub(super) fn advance_with_sample(
+        &mut self,
+        seconds: u64,
+        change: impl Fn(&mut GpuSample),
+    ) -> &mut Self {
         for _ in 0..seconds * 1000 / self.step_ms {
             self.now_ms += self.step_ms;
-            let mut sample = examples::sample(self.now_ms);
+            let mut sample = examples::make_sample(self.now_ms);
             change(&mut sample);
             self.tick(sample);
         }
         self
     }
 
-    /// Shows the example details, modified by `change`, for some seconds. The details are new at
-    /// every tick.
-    pub(super) fn show_details(
+    /// Adds samples with the example details, modified by `change`, for the given number of
+    /// seconds. The details are new at every tick.
+    pub(super) fn advance_with_details(
         &mut self,
         seconds: u64,
         change: impl Fn(&mut GpuDetails),
     ) -> &mut Self {
         for _ in 0..seconds * 1000 / self.step_ms {
-            let mut details = examples::details(self.now_ms + self.step_ms);
+            let mut details = examples::make_details(self.now_ms + self.step_ms);
             change(&mut details);
             self.details = Some(details);
-            self.show(self.step_ms / 1000, |_| {});
+            self.advance_with_sample(self.step_ms / 1000, |_| {});
         }
         self
     }
@@ -84,9 +88,9 @@ impl TestTimeline {
     }
 
     /// Reports a driver error with NVIDIA's code.
-    pub(super) fn xid(&mut self, code: u32, pid: Option<u32>) {
-        let info = xid::describe(code);
-        let report = info.report(DriverError {
+    pub(super) fn report_xid(&mut self, code: u32, pid: Option<u32>) {
+        let info = xid::describe_xid(code);
+        let report = info.build_report(DriverError {
             code,
             pid,
             message: None,
@@ -96,12 +100,12 @@ impl TestTimeline {
     }
 
     /// Returns the only condition of the last sample.
-    pub(super) fn only(&self) -> &Condition {
+    pub(super) fn only_condition(&self) -> &Condition {
         assert_eq!(self.last.conditions.len(), 1, "{:?}", self.last.conditions);
         &self.last.conditions[0]
     }
 
-    /// Returns the events since the last call.
+    /// Returns the events since the last call, and removes them.
     pub(super) fn take_events(&mut self) -> Vec<(u64, String)> {
         std::mem::take(&mut self.events)
     }
@@ -109,8 +113,8 @@ impl TestTimeline {
     fn record(&mut self, events: Vec<EventKind>) {
         for event in events {
             let word = match event {
-                EventKind::ConditionBegan(condition) => format!("+{}", name(&condition)),
-                EventKind::ConditionEnded(condition) => format!("-{}", name(&condition)),
+                EventKind::ConditionBegan(condition) => format!("+{}", condition_name(&condition)),
+                EventKind::ConditionEnded(condition) => format!("-{}", condition_name(&condition)),
                 other => panic!("{other:?}"),
             };
             self.events
@@ -119,21 +123,21 @@ impl TestTimeline {
     }
 }
 
-/// Returns an event such as `+throttled` in this second.
-pub(super) fn event(at: u64, word: &str) -> (u64, String) {
+/// Returns an event such as `+throttled` at second `at`.
+pub(super) fn expected_event(at: u64, word: &str) -> (u64, String) {
     (at, word.to_owned())
 }
 
-pub(super) fn lost(sample: &mut GpuSample) {
-    unreadable(sample, Health::Lost { since_ms: START_MS });
+pub(super) fn set_lost(sample: &mut GpuSample) {
+    set_unreadable(sample, Health::Lost { since_ms: START_MS });
 }
 
-pub(super) fn hung(sample: &mut GpuSample) {
+pub(super) fn set_hung(sample: &mut GpuSample) {
     sample.health = Health::Hung { since_ms: START_MS };
 }
 
-pub(super) fn unreadable(sample: &mut GpuSample, health: Health) {
-    *sample = GpuSample::absent(
+pub(super) fn set_unreadable(sample: &mut GpuSample, health: Health) {
+    *sample = GpuSample::new_absent(
         0,
         None,
         sample.at_ms,
@@ -142,8 +146,8 @@ pub(super) fn unreadable(sample: &mut GpuSample, health: Health) {
     );
 }
 
-/// Returns the tag of the condition in JSON, or the number of an Xid.
-pub(super) fn name(condition: &Condition) -> String {
+/// Returns the condition's tag in JSON, or the number of an Xid.
+pub(super) fn condition_name(condition: &Condition) -> String {
     if let ConditionKind::Xid { code, .. } = condition.kind {
         return format!("xid {code}");
     }

@@ -1,17 +1,17 @@
-//! Names of processes for texts.
+//! Process names in condition texts.
 
 use crate::model::{Process, Reading};
 
 /// The maximum length of a name in a text.
-const LONGEST_NAME: usize = 60;
+const MAX_NAME_CHARS: usize = 60;
 
-/// Returns the notebook or the program with its user, such as `train.ipynb (ana)`.
+/// Returns the name of the notebook or program and its user, such as `train.ipynb (ana)`.
 pub(super) fn process_name(process: &Process) -> String {
     let notebook = process
         .owner
         .value()
         .and_then(|owner| owner.notebook.as_ref()?.path.value());
-    // The folders of the notebook are omitted, because this text is visible to users who may not
+    // The notebook's folders are omitted, because this text is also visible to users who may not
     // see command lines.
     let notebook = notebook.and_then(|path| path.rsplit('/').next());
     let program = notebook.or(process.name.value().map(String::as_str));
@@ -24,11 +24,11 @@ pub(super) fn process_name(process: &Process) -> String {
     }
 }
 
-/// Removes control characters, because names are untrusted text, and cuts long names at the
-/// beginning.
+/// Removes control characters, because names are untrusted text, and truncates long names at the
+/// start.
 fn clean_name(name: &str) -> String {
     let letters: Vec<char> = name.chars().filter(|letter| !letter.is_control()).collect();
-    match letters.len().checked_sub(LONGEST_NAME) {
+    match letters.len().checked_sub(MAX_NAME_CHARS) {
         None | Some(0) => letters.into_iter().collect(),
         Some(more) => std::iter::once('…')
             .chain(letters[more..].iter().copied())
@@ -45,8 +45,8 @@ mod tests {
     };
 
     #[test]
-    fn processes_are_named_by_notebook_or_program_and_user() {
-        let mut notebook = examples::process(1, 0);
+    fn process_name_has_notebook_or_program_and_user() {
+        let mut notebook = examples::make_process(1, 0);
         notebook.owner = Reading::Now(Owner {
             notebook: Some(Notebook {
                 kernel_id: "k".into(),
@@ -56,7 +56,7 @@ mod tests {
             }),
             ..Owner::default()
         });
-        let mut stranger = examples::process(2, 0);
+        let mut stranger = examples::make_process(2, 0);
         stranger.user = Reading::Absent(Absence::Hidden);
         let mut nameless = stranger.clone();
         nameless.name = Reading::Absent(Absence::NoPermission);
@@ -66,7 +66,7 @@ mod tests {
         );
         stranger.name = Reading::Now(format!("\x1b[2J{}end", "x".repeat(500)));
         let name = process_name(&stranger);
-        assert_eq!(name.chars().count(), LONGEST_NAME + 1);
+        assert_eq!(name.chars().count(), MAX_NAME_CHARS + 1);
         assert!(name.ends_with("end") && !name.contains('\x1b'), "{name}");
     }
 }

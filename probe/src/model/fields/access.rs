@@ -1,4 +1,4 @@
-//! Functions that read and correct the value of a field in a sample.
+//! Functions that read and correct a field's value in a sample.
 
 use std::fmt;
 
@@ -8,9 +8,10 @@ use crate::model::{Absence, Reading};
 pub struct Access<S: 'static> {
     /// Returns the number in a sample, or the reason for its absence.
     pub read: fn(&S) -> Result<f64, &Absence>,
-    /// Returns the time of the reading if it is older than the sample.
+    /// Returns the time of the reading if the reading is older than the sample.
     pub earlier_ms: fn(&S) -> Option<u64>,
-    /// Replaces the value by the result of `judge`. `None` makes the reading absent as unknown.
+    /// Replaces the value with the result of `judge`. If the result is `None`, the reading becomes
+    /// absent with the reason `unknown`.
     pub amend: fn(&mut S, judge: &dyn Fn(f64) -> Option<f64>),
 }
 
@@ -36,8 +37,8 @@ macro_rules! number {
 
 number!(u8, u32, u64, f64);
 
-/// Makes the access to the reading at a path. `outer?.part` is the path to a reading inside another
-/// reading.
+/// Creates the [`Access`] for the reading at a path. The path `outer?.part` denotes a reading
+/// inside another reading.
 macro_rules! at {
     ($($part:ident).+) => {
         $crate::model::fields::Access {
@@ -68,8 +69,8 @@ macro_rules! at {
     };
 }
 
-/// Makes an entry of the catalogue from the path, label, short label and unit. The ID of the entry
-/// is a prefix followed by the path.
+/// Creates a catalog entry from the path, label, short label and unit. The entry's ID is a prefix
+/// followed by the path.
 macro_rules! field {
     ($sample:ty, $prefix:literal, $outer:ident?.$part:ident, $($named:expr),+) => {
         $crate::model::fields::Field::<$sample>::new(
@@ -115,8 +116,8 @@ impl<S> Access<S> {
         (self.read)(sample).ok()
     }
 
-    /// Returns the number, and `true` if it was read after `since_ms`.
-    pub fn value_since(&self, sample: &S, since_ms: u64) -> Option<(f64, bool)> {
+    /// Returns the number, and whether it was read after `since_ms`.
+    pub fn value_and_freshness(&self, sample: &S, since_ms: u64) -> Option<(f64, bool)> {
         let is_new = (self.earlier_ms)(sample).is_none_or(|read_ms| read_ms > since_ms);
         self.value(sample).map(|value| (value, is_new))
     }

@@ -1,4 +1,4 @@
-//! The fields of the machine around the GPUs, in display order.
+//! The fields of the host machine, in display order.
 
 use super::{Color, Field, Kind, Limit, Unit, Unwatched, access::field};
 use crate::model::HostSample;
@@ -7,34 +7,34 @@ macro_rules! host {
     ($($entry:tt)+) => { field!(HostSample, "host.", $($entry)+).unwatched(Unwatched::Rarely) };
 }
 
-/// All fields of the machine. Their IDs start with `host.`, like their names in the history.
+/// All fields of the host. Their IDs start with `host.`, like their names in the history.
 pub const HOST_FIELDS: &[Field<HostSample>] = &[
     host!(cpu.count, "CPU threads", "CPUs", Unit::Count)
         .help("Logical processors.")
         .kind(Kind::State)
-        .prometheus("gpumon_host_cpus"),
+        .prometheus_name("gpumon_host_cpus"),
     host!(cpu.busy_percent, "CPU", "CPU", Unit::Percent)
         .unwatched(Unwatched::Averaged)
         .help("Time in which a logical processor was busy, averaged over all of them.")
-        .prometheus("gpumon_host_cpu_utilization_ratio")
+        .prometheus_name("gpumon_host_cpu_utilization_ratio")
         .chart("cpu", "cpu", "Utilization", Color::Utilization),
     host!(cpu.load_1m, "Load average", "Load", Unit::Count)
         .help("Threads that run, can run, or wait for a disk, averaged over one minute.")
-        .prometheus("gpumon_host_load1"),
+        .prometheus_name("gpumon_host_load1"),
     host!(memory.total_bytes, "RAM, total", "RAMTot", Unit::Bytes)
-        .help("Host memory, all of it.")
-        .prometheus("gpumon_host_memory_total_bytes"),
+        .help("Total host memory.")
+        .prometheus_name("gpumon_host_memory_total_bytes"),
     host!(memory.used_bytes, "RAM", "RAM", Unit::Bytes)
-        .help("Host memory that programs hold; caches that can be given back are not counted.")
-        .prometheus("gpumon_host_memory_used_bytes")
+        .help("Host memory used by programs; caches that can be freed are not counted.")
+        .prometheus_name("gpumon_host_memory_used_bytes")
         .chart("ram", "ram", "In use", Color::Memory)
         .limit(Limit::Field("host.memory.total_bytes")),
     host!(swap.total_bytes, "Swap, total", "SwapTot", Unit::Bytes)
-        .help("Swap space, all of it.")
-        .prometheus("gpumon_host_swap_total_bytes"),
+        .help("Total swap space.")
+        .prometheus_name("gpumon_host_swap_total_bytes"),
     host!(swap.used_bytes, "Swap", "Swap", Unit::Bytes)
         .help("Swap space in use.")
-        .prometheus("gpumon_host_swap_used_bytes")
+        .prometheus_name("gpumon_host_swap_used_bytes")
         .chart("swap", "ram", "Swap", Color::Line(3))
         .limit(Limit::Field("host.swap.total_bytes")),
     host!(
@@ -45,7 +45,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
     )
     .help("Bytes read from all disks since boot.")
     .kind(Kind::Counter)
-    .prometheus("gpumon_host_disk_read_bytes_total"),
+    .prometheus_name("gpumon_host_disk_read_bytes_total"),
     host!(
         disk.written_bytes_total,
         "Disk written, total",
@@ -54,7 +54,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
     )
     .help("Bytes written to all disks since boot.")
     .kind(Kind::Counter)
-    .prometheus("gpumon_host_disk_written_bytes_total"),
+    .prometheus_name("gpumon_host_disk_written_bytes_total"),
     host!(
         disk.read_bytes_per_second,
         "Disk read",
@@ -79,18 +79,18 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         "Recv",
         Unit::Bytes
     )
-    .help("Bytes received by all network interfaces but loopback since boot.")
+    .help("Bytes received by all network interfaces except loopback since boot.")
     .kind(Kind::Counter)
-    .prometheus("gpumon_host_network_receive_bytes_total"),
+    .prometheus_name("gpumon_host_network_receive_bytes_total"),
     host!(
         network.sent_bytes_total,
         "Network TX, total",
         "Sent",
         Unit::Bytes
     )
-    .help("Bytes sent by all network interfaces but loopback since boot.")
+    .help("Bytes sent by all network interfaces except loopback since boot.")
     .kind(Kind::Counter)
-    .prometheus("gpumon_host_network_transmit_bytes_total"),
+    .prometheus_name("gpumon_host_network_transmit_bytes_total"),
     host!(
         network.received_bytes_per_second,
         "Network RX",
@@ -98,7 +98,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         Unit::BytesPerSecond
     )
     .unwatched(Unwatched::Averaged)
-    .help("Rate at which all network interfaces but loopback receive.")
+    .help("Rate at which all network interfaces except loopback receive.")
     .chart("network-received", "network", "RX", Color::Line(1)),
     host!(
         network.sent_bytes_per_second,
@@ -107,6 +107,6 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
         Unit::BytesPerSecond
     )
     .unwatched(Unwatched::Averaged)
-    .help("Rate at which all network interfaces but loopback send.")
+    .help("Rate at which all network interfaces except loopback send.")
     .chart("network-sent", "network", "TX", Color::Line(3)),
 ];

@@ -1,8 +1,8 @@
-//! The catalogue of fields: the description of every number in a sample.
+//! The field catalog, which describes every number in a sample.
 //!
-//! The catalogue is used by the history, `--csv`, `/metrics`, `gpumon top`, the sanity checks, the
-//! page's charts and the reference page. A new number needs a field in the sample, the driver call
-//! that fills it, and an entry here; `make types` writes the generated files.
+//! The catalog is used by the history, `--csv`, `/metrics`, `gpumon top`, the sanity checks, the
+//! web page's charts and the reference page. A new number needs a field in the sample, the driver
+//! call that fills the field, and a catalog entry here; `make types` writes the generated files.
 
 mod access;
 mod gpu;
@@ -16,7 +16,8 @@ pub use gpu::GPU_FIELDS;
 pub use host::HOST_FIELDS;
 pub use metrics::{BOARD_METRICS, DETAIL_METRICS, Metric, SAMPLE_METRICS};
 
-/// The fields in an overview of all GPUs, in display order. Every client receives their history.
+/// The fields shown in an overview of all GPUs, in display order. Every client receives their
+/// history.
 pub const OVERVIEW: [&str; 4] = [
     "utilization.gpu_percent",
     "memory.used_bytes",
@@ -24,8 +25,8 @@ pub const OVERVIEW: [&str; 4] = [
     "temperature.gpu_celsius",
 ];
 
-/// The names and titles of all charts, in display order. Each field names the chart that shows it;
-/// `mig` shows those of MIG devices.
+/// The names and titles of all charts, in display order. Each field names its chart; the chart
+/// `mig` shows the fields of MIG devices.
 pub const CHARTS: [(&str, &str); 15] = [
     ("activity", "Activity"),
     ("memory", "Memory"),
@@ -44,17 +45,17 @@ pub const CHARTS: [(&str, &str); 15] = [
     ("network", "Network"),
 ];
 
-/// The maximum plausible rate of a GPU's links, 10 TB per second.
-pub(crate) const MOST_BYTES_PER_SECOND: f64 = 1e13;
+/// The maximum plausible rate of a GPU's links, in bytes per second (10 TB/s).
+pub(crate) const MAX_BYTES_PER_SECOND: f64 = 1e13;
 
-/// The maximum plausible fan speed. NVML reports the share of the speed at the tolerated noise
+/// The maximum plausible fan speed. NVML reports a percentage of the speed at the maximum noise
 /// level, which fans may exceed.
-pub(crate) const MOST_FAN_PERCENT: f64 = 200.0;
+pub(crate) const MAX_FAN_PERCENT: f64 = 200.0;
 
 /// The description of one number of `S`.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<S: 'static = GpuSample> {
-    /// The path in the sample's JSON, joined by dots, which ends with the unit. The ID is also used
+    /// The path in the sample's JSON, joined by dots, with the unit at the end. The ID is also used
     /// in history frames and CSV columns.
     pub id: &'static str,
     /// The name in running text and headings.
@@ -67,12 +68,13 @@ pub struct Field<S: 'static = GpuSample> {
     pub kind: Kind,
     /// How often the field is read while nobody watches.
     pub unwatched: Unwatched,
-    /// The smallest and the largest plausible value. A reading outside of this range is treated as
+    /// The smallest and the largest plausible value. Readings outside this range are treated as
     /// unknown.
     pub range: (f64, f64),
-    /// Functions that read and correct the value in a sample.
+    /// Functions that read and correct the field's value in a sample.
     pub access: Access<S>,
-    /// The same functions for a MIG device, if MIG devices have the field.
+    /// Functions that read and correct the field's value for a MIG device, if MIG devices have the
+    /// field.
     pub mig: Option<Access<MigSample>>,
     /// The name of the Prometheus metric, whose values are in Prometheus' base units.
     pub prometheus: Option<&'static str>,
@@ -86,8 +88,8 @@ pub struct Field<S: 'static = GpuSample> {
     pub chart: Option<Chart>,
     /// The limit that the value is compared with.
     pub limit: Option<Limit>,
-    /// The percentages of the limit from which the value counts as moderate and as heavy, unless
-    /// the settings of the terminal change them. The limit of a temperature is the slowdown
+    /// The percentages of the limit above which the value counts as moderate and as heavy, unless
+    /// the terminal's settings change them. For a temperature, the limit is the slowdown
     /// temperature.
     pub load: Option<[u32; 2]>,
     /// Whether `--csv` shows the field by default.
@@ -110,11 +112,11 @@ pub enum Unit {
     /// The rate of a link, a disk or a network.
     BytesPerSecond,
     Seconds,
-    /// A number of items, or a state in the form of a number.
+    /// A number of items, or a numeric code for a state.
     Count,
 }
 
-/// The way in which a number changes.
+/// How a number changes over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A value that rises and falls.
@@ -129,7 +131,7 @@ pub enum Kind {
 /// every sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unwatched {
-    /// The number is read with every sample, as while somebody watches.
+    /// The number is read with every sample, even while nobody watches.
     EverySample,
     /// The current value is read every ten seconds, or every five seconds for the host.
     Rarely,
@@ -141,15 +143,15 @@ pub enum Unwatched {
 /// The names of a metric in dcgm-exporter.
 #[derive(Debug, Clone, Copy)]
 pub struct Dcgm {
-    /// The name until version 4.8, with values in DCGM's own units: percent, MHz, MiB, mJ and
-    /// nanoseconds, but shares from 0 to 1 if the name starts with `DCGM_FI_PROF_`.
+    /// The name up to version 4.8, with values in DCGM's own units: percent, MHz, MiB, mJ and
+    /// nanoseconds, but fractions from 0 to 1 if the name starts with `DCGM_FI_PROF_`.
     pub name: &'static str,
-    /// The name since version 4.9. If it differs from the former name, values are in Prometheus'
-    /// base units.
+    /// The name since version 4.9. If this name differs from the earlier one, its values are in
+    /// Prometheus' base units.
     pub renamed: &'static str,
 }
 
-/// The line of a number in a chart.
+/// A number's line in a chart.
 #[derive(Debug, Clone, Copy)]
 pub struct Chart {
     /// The name in the settings of `gpumon top`.
@@ -193,13 +195,14 @@ impl Unit {
             Self::Percent => (0.0, 100.0),
             Self::Celsius | Self::CelsiusDifference => (-40.0, 200.0),
             Self::Watts | Self::Megahertz => (0.0, 20_000.0),
-            Self::BytesPerSecond => (0.0, MOST_BYTES_PER_SECOND),
+            Self::BytesPerSecond => (0.0, MAX_BYTES_PER_SECOND),
             Self::Bytes | Self::Joules | Self::Seconds | Self::Count => (0.0, f64::MAX),
         }
     }
 
-    /// Converts a value to Prometheus' base units: a share from 0 to 1, and hertz.
-    pub fn base(self, value: f64) -> f64 {
+    /// Converts a value to Prometheus' base units, such as fractions from 0 to 1 instead of
+    /// percentages, and hertz.
+    pub fn to_base_unit(self, value: f64) -> f64 {
         match self {
             Self::Percent => value / 100.0,
             Self::Megahertz => value * 1e6,
@@ -209,8 +212,8 @@ impl Unit {
 }
 
 impl Dcgm {
-    /// Makes the pair of names from two names, or from one that was never changed. Returns `None`
-    /// for a number that dcgm-exporter lacks.
+    /// Creates the names from an earlier and a current name, or from one name that never changed.
+    /// Returns `None` if `names` is empty, because dcgm-exporter lacks the metric.
     const fn from_names(names: &[&'static str]) -> Option<Self> {
         match *names {
             [name] => Some(Self {
@@ -223,13 +226,13 @@ impl Dcgm {
     }
 
     /// Converts a value to DCGM's own units.
-    pub fn value(&self, unit: Unit, value: f64) -> f64 {
+    pub fn to_dcgm_unit(&self, unit: Unit, value: f64) -> f64 {
         match unit {
             Unit::Percent if self.name.starts_with("DCGM_FI_PROF_") => value / 100.0,
             Unit::Bytes => (value / f64::from(1 << 20)).floor(),
             Unit::Joules => value * 1e3,
             Unit::Seconds => (value * 1e9).round(),
-            // The unit is thousands of KiB.
+            // The metric's unit is 1000 KiB per second.
             Unit::BytesPerSecond if self.name.starts_with("DCGM_FI_DEV_") => {
                 (value / 1024e3).floor()
             }
@@ -237,12 +240,12 @@ impl Dcgm {
         }
     }
 
-    /// Converts a value to the unit of the name since version 4.9.
-    pub fn renamed_value(&self, unit: Unit, value: f64) -> f64 {
+    /// Converts a value to the unit of [`Self::renamed`], the name since version 4.9.
+    pub fn to_renamed_unit(&self, unit: Unit, value: f64) -> f64 {
         if self.name == self.renamed {
-            self.value(unit, value)
+            self.to_dcgm_unit(unit, value)
         } else {
-            unit.base(value)
+            unit.to_base_unit(value)
         }
     }
 }
@@ -296,21 +299,21 @@ impl<S> Field<S> {
         }
     }
 
-    const fn prometheus(self, name: &'static str) -> Self {
+    const fn prometheus_name(self, name: &'static str) -> Self {
         Self {
             prometheus: Some(name),
             ..self
         }
     }
 
-    const fn dcgm(self, name: &'static str, renamed: &'static str) -> Self {
+    const fn dcgm_names(self, name: &'static str, renamed: &'static str) -> Self {
         Self {
             dcgm: Some(Dcgm { name, renamed }),
             ..self
         }
     }
 
-    const fn otel(self, name: &'static str) -> Self {
+    const fn otel_name(self, name: &'static str) -> Self {
         Self {
             otel: Some(name),
             ..self
@@ -324,7 +327,7 @@ impl<S> Field<S> {
         }
     }
 
-    const fn prometheus_mig(self, name: &'static str) -> Self {
+    const fn prometheus_mig_name(self, name: &'static str) -> Self {
         Self {
             prometheus_mig: Some(name),
             ..self
@@ -356,14 +359,14 @@ impl<S> Field<S> {
         }
     }
 
-    const fn load(self, moderate: u32, heavy: u32) -> Self {
+    const fn load_thresholds(self, moderate: u32, heavy: u32) -> Self {
         Self {
             load: Some([moderate, heavy]),
             ..self
         }
     }
 
-    const fn in_csv(self) -> Self {
+    const fn include_in_csv(self) -> Self {
         Self {
             in_csv: true,
             ..self
@@ -372,8 +375,8 @@ impl<S> Field<S> {
 }
 
 impl<S> Field<S> {
-    /// Returns the limit in this sample, or `None` if it is not known. `fields` are the fields of
-    /// this kind of sample, and `gpu` has the properties of the board.
+    /// Returns the field's limit in this sample, or `None` if it is unknown. `fields` is the
+    /// catalog for this kind of sample, and `gpu` has the board's properties.
     pub fn limit_value(&self, fields: &[Self], sample: &S, gpu: Option<&Gpu>) -> Option<f64> {
         match self.limit? {
             Limit::Field(id) => fields
@@ -387,12 +390,14 @@ impl<S> Field<S> {
 }
 
 /// Returns the fields that charts show by default.
-pub fn charted<S>(fields: &'static [Field<S>]) -> impl Iterator<Item = &'static Field<S>> + Clone {
+pub fn charted_fields<S>(
+    fields: &'static [Field<S>],
+) -> impl Iterator<Item = &'static Field<S>> + Clone {
     fields.iter().filter(|field| field.chart.is_some())
 }
 
 /// Returns the fields of [`OVERVIEW`].
-pub fn overview() -> impl Iterator<Item = &'static Field> {
+pub fn overview_fields() -> impl Iterator<Item = &'static Field> {
     OVERVIEW
         .iter()
         .filter_map(|id| GPU_FIELDS.iter().find(|field| field.id == *id))

@@ -9,18 +9,18 @@ use crate::{
     model::{Absence, MigInstance, Reading, ThrottleReason},
 };
 
-/// The parts of a sample that are not numbers, or are described elsewhere.
-const OTHERS: [&str; 3] = ["throttle_reasons", "mig_devices", "processes"];
+/// The parts of a sample that are not numbers or are described elsewhere.
+const EXCLUDED_PATHS: [&str; 3] = ["throttle_reasons", "mig_devices", "processes"];
 
-/// Collects the paths of all absent readings in a sample's JSON.
-fn absent(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+/// Collects the paths of all absent readings in a sample's JSON into `found`.
+fn collect_absent_paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     let Value::Object(parts) = value else { return };
     if parts.contains_key("absent") {
         found.insert(path.to_owned());
         return;
     }
     for (key, part) in parts {
-        absent(
+        collect_absent_paths(
             part,
             &if path.is_empty() {
                 key.clone()
@@ -32,14 +32,15 @@ fn absent(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-fn ids<S>(fields: &[Field<S>]) -> BTreeSet<String> {
+fn field_ids<S>(fields: &[Field<S>]) -> BTreeSet<String> {
     fields.iter().map(|field| field.id.to_owned()).collect()
 }
 
-fn gpu() -> GpuSample {
-    let mut gpu = GpuSample::absent(0, None, 1, crate::model::Health::Ok, &Absence::NotSupported);
-    gpu.activity = Reading::Now(examples::activity(1.0, 1.0));
-    // These readings are omitted from JSON if they are not supported.
+fn make_gpu() -> GpuSample {
+    let mut gpu =
+        GpuSample::new_absent(0, None, 1, crate::model::Health::Ok, &Absence::NotSupported);
+    gpu.activity = Reading::Now(examples::make_activity(1.0, 1.0));
+    // These readings are omitted from JSON when they are not supported, so they are set here.
     gpu.utilization.media_percent = Reading::Now(1.0);
     (gpu.memory.gtt_total_bytes, gpu.memory.gtt_used_bytes) = (Reading::Now(1), Reading::Now(1));
     gpu.temperature.junction_celsius = Reading::Now(1.0);
@@ -48,15 +49,15 @@ fn gpu() -> GpuSample {
 }
 
 #[test]
-fn every_number_of_a_sample_is_in_the_catalogue_under_its_path() {
-    let mut sample = gpu();
+fn catalogue_contains_every_number() {
+    let mut sample = make_gpu();
     for field in GPU_FIELDS {
         (field.access.amend)(&mut sample, &|_| None);
     }
     let mut found = BTreeSet::new();
-    absent(&serde_json::to_value(&sample).unwrap(), "", &mut found);
-    let known = ids(GPU_FIELDS);
-    let others: BTreeSet<_> = OTHERS.map(str::to_owned).into();
+    collect_absent_paths(&serde_json::to_value(&sample).unwrap(), "", &mut found);
+    let known = field_ids(GPU_FIELDS);
+    let others: BTreeSet<_> = EXCLUDED_PATHS.map(str::to_owned).into();
     assert_eq!(
         &found - &known,
         others,
@@ -73,16 +74,16 @@ fn every_number_of_a_sample_is_in_the_catalogue_under_its_path() {
     for field in HOST_FIELDS {
         (field.access.amend)(&mut host, &|_| None);
     }
-    absent(&serde_json::to_value(&host).unwrap(), "host", &mut found);
+    collect_absent_paths(&serde_json::to_value(&host).unwrap(), "host", &mut found);
     assert_eq!(
         found,
-        ids(HOST_FIELDS),
+        field_ids(HOST_FIELDS),
         "fields/host.rs has what a sample of the machine has"
     );
 }
 
 #[test]
-fn every_name_stands_for_one_field() {
+fn field_names_are_unique() {
     let names = |all: Vec<Option<&'static str>>| {
         let all: Vec<_> = all.into_iter().flatten().collect();
         assert_eq!(
@@ -125,8 +126,8 @@ fn every_name_stands_for_one_field() {
 }
 
 #[test]
-fn limits_are_fields_and_what_an_overview_has_is_drawn() {
-    let known = &ids(GPU_FIELDS) | &ids(HOST_FIELDS);
+fn limits_and_overview_refer_to_existing_fields() {
+    let known = &field_ids(GPU_FIELDS) | &field_ids(HOST_FIELDS);
     let limits = GPU_FIELDS.iter().map(|field| (field.id, field.limit));
     for (id, limit) in limits.chain(HOST_FIELDS.iter().map(|field| (field.id, field.limit))) {
         if let Some(Limit::Field(limit)) = limit {
@@ -134,7 +135,7 @@ fn limits_are_fields_and_what_an_overview_has_is_drawn() {
         }
     }
     let drawn_and_judged =
-        overview().map(|field| (field.id, field.chart.is_some() && field.load.is_some()));
+        overview_fields().map(|field| (field.id, field.chart.is_some() && field.load.is_some()));
     assert!(drawn_and_judged.eq(OVERVIEW.map(|id| (id, true))));
     for field in GPU_FIELDS {
         assert!(field.short_label.len() <= 7, "{}", field.id);
@@ -147,10 +148,10 @@ fn limits_are_fields_and_what_an_overview_has_is_drawn() {
 }
 
 #[test]
-fn every_chart_has_lines_and_every_line_a_chart() {
-    let of_gpus = charted(GPU_FIELDS).filter_map(|field| field.chart);
+fn chart_names_match_those_of_fields() {
+    let of_gpus = charted_fields(GPU_FIELDS).filter_map(|field| field.chart);
     let named: BTreeSet<_> = of_gpus
-        .chain(charted(HOST_FIELDS).filter_map(|field| field.chart))
+        .chain(charted_fields(HOST_FIELDS).filter_map(|field| field.chart))
         .map(|chart| chart.name)
         .collect();
     let charts: BTreeSet<_> = CHARTS
@@ -162,7 +163,7 @@ fn every_chart_has_lines_and_every_line_a_chart() {
 }
 
 #[test]
-fn every_field_is_explained_in_a_sentence() {
+fn every_field_has_help_sentence() {
     let helps = GPU_FIELDS.iter().map(|field| (field.id, field.help));
     for (id, help) in helps.chain(HOST_FIELDS.iter().map(|field| (field.id, field.help))) {
         assert!(help.ends_with('.'), "{id}: {help:?}");
@@ -170,7 +171,7 @@ fn every_field_is_explained_in_a_sentence() {
 }
 
 #[test]
-fn a_name_for_prometheus_ends_in_its_unit() {
+fn prometheus_name_ends_with_unit() {
     let named = |id, unit, kind, name: Option<&str>| {
         let Some(name) = name else { return };
         let ending = match unit {
@@ -204,9 +205,9 @@ fn a_name_for_prometheus_ends_in_its_unit() {
 }
 
 #[test]
-fn a_field_is_read_and_corrected_where_it_stands() {
+fn field_access_reads_and_corrects_values() {
     let field = |id| GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
-    let mut sample = gpu();
+    let mut sample = make_gpu();
     sample.memory.used_bytes = Reading::Earlier {
         value: u64::MAX,
         at_ms: 1,
@@ -232,8 +233,8 @@ fn a_field_is_read_and_corrected_where_it_stands() {
     let device = MigSample {
         uuid: "MIG-0".into(),
         instance: mig,
-        memory: gpu().memory,
-        activity: gpu().activity,
+        memory: make_gpu().memory,
+        activity: make_gpu().activity,
         allocated_to: Vec::new(),
     };
     assert_eq!(
@@ -243,11 +244,11 @@ fn a_field_is_read_and_corrected_where_it_stands() {
 }
 
 #[test]
-fn values_are_told_in_the_units_of_others() {
+fn values_are_converted_to_other_units() {
     let based = [
-        Unit::Percent.base(50.0),
-        Unit::Megahertz.base(1980.0),
-        Unit::Watts.base(3.0),
+        Unit::Percent.to_base_unit(50.0),
+        Unit::Megahertz.to_base_unit(1980.0),
+        Unit::Watts.to_base_unit(3.0),
     ];
     assert_eq!(
         based.map(|value| value.to_string()),
@@ -255,7 +256,11 @@ fn values_are_told_in_the_units_of_others() {
     );
     let told = |id: &str, value| {
         let field = GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
-        field.dcgm.unwrap().value(field.unit, value).to_string()
+        field
+            .dcgm
+            .unwrap()
+            .to_dcgm_unit(field.unit, value)
+            .to_string()
     };
     assert_eq!(told("utilization.gpu_percent", 50.0), "50");
     assert_eq!(told("activity.sm_percent", 50.0), "0.5");
@@ -264,8 +269,12 @@ fn values_are_told_in_the_units_of_others() {
 }
 
 #[test]
-fn metrics_of_one_name_stand_together_and_no_name_of_dcgm_is_used_twice() {
-    fn of<S>(metrics: &[Metric<S>], names: &mut Vec<&'static str>, dcgm: &mut Vec<Dcgm>) {
+fn metric_names_are_grouped_and_dcgm_names_unique() {
+    fn collect_names<S>(
+        metrics: &[Metric<S>],
+        names: &mut Vec<&'static str>,
+        dcgm: &mut Vec<Dcgm>,
+    ) {
         dcgm.extend(metrics.iter().filter_map(|metric| metric.dcgm));
         for alike in metrics.chunk_by(|one, other| one.prometheus == other.prometheus) {
             let Some(name) = alike[0].prometheus else {
@@ -296,9 +305,9 @@ fn metrics_of_one_name_stand_together_and_no_name_of_dcgm_is_used_twice() {
         .filter_map(|field| field.prometheus)
         .collect();
     let mut dcgm: Vec<_> = GPU_FIELDS.iter().filter_map(|field| field.dcgm).collect();
-    of(SAMPLE_METRICS, &mut names, &mut dcgm);
-    of(DETAIL_METRICS, &mut names, &mut dcgm);
-    of(BOARD_METRICS, &mut names, &mut dcgm);
+    collect_names(SAMPLE_METRICS, &mut names, &mut dcgm);
+    collect_names(DETAIL_METRICS, &mut names, &mut dcgm);
+    collect_names(BOARD_METRICS, &mut names, &mut dcgm);
     let all_differ = |names: Vec<&str>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
     assert!(all_differ(names.clone()), "{names:?}");
     assert!(
@@ -312,10 +321,13 @@ fn metrics_of_one_name_stand_together_and_no_name_of_dcgm_is_used_twice() {
 }
 
 #[test]
-fn newer_names_of_dcgm_have_base_units_and_those_that_stayed_have_not() {
+fn renamed_dcgm_metrics_use_base_units() {
     let told = |name, renamed, unit, value| {
         let dcgm = Dcgm { name, renamed };
-        (dcgm.value(unit, value), dcgm.renamed_value(unit, value))
+        (
+            dcgm.to_dcgm_unit(unit, value),
+            dcgm.to_renamed_unit(unit, value),
+        )
     };
     assert_eq!(
         told(
@@ -364,7 +376,7 @@ fn newer_names_of_dcgm_have_base_units_and_those_that_stayed_have_not() {
 }
 
 #[test]
-fn what_parts_of_a_sample_say_together_is_absent_with_any_of_them() {
+fn combined_metric_is_absent_without_its_parts() {
     let of = |gpu: &GpuSample, name: &str| {
         let metric = SAMPLE_METRICS
             .iter()
@@ -372,7 +384,7 @@ fn what_parts_of_a_sample_say_together_is_absent_with_any_of_them() {
             .unwrap();
         (metric.read)(gpu)
     };
-    let mut sample = gpu();
+    let mut sample = make_gpu();
     let names = [
         "DCGM_FI_DEV_FB_USED_PERCENT",
         "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",

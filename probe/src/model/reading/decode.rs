@@ -1,7 +1,7 @@
-//! Decoding of readings, which recognizes the form of a reading by its first key.
+//! Decoding of readings, whose format is recognized by the first JSON key.
 //!
-//! The code that serde derives for an untagged enum copies every value, and tries one form after
-//! the other. A server that receives lines with a thousand readings would spend most of its time on
+//! The code that serde derives for an untagged enum copies every value and tries one format after
+//! another. A server that receives lines with a thousand readings would spend most of its time on
 //! that.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
@@ -24,8 +24,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Reading<T> {
 
 struct ReadingVisitor<T>(PhantomData<T>);
 
-/// Visits a plain value: a value that is not an object, or an object whose first key belongs to no
-/// other form.
+/// Defines visitor methods for a plain value, which is decoded as [`Reading::Now`].
 macro_rules! visit_bare {
     ($($visit:ident: $type:ty),*) => {$(
         fn $visit<E: Error>(self, value: $type) -> Result<Self::Value, E> {
@@ -52,17 +51,17 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadingVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        match map.next_key::<Key>()? {
-            Some(Key::Absent) => {
-                let absence = WithFirst {
+        match map.next_key::<ReadingKey>()? {
+            Some(ReadingKey::Absent) => {
+                let absence = MapWithFirstKey {
                     first: Some(Cow::Borrowed("absent")),
                     rest: map,
                 };
                 Absence::deserialize(MapAccessDeserializer::new(absence)).map(Reading::Absent)
             }
-            Some(key @ (Key::Value | Key::AtMs)) => earlier(key, map),
-            Some(Key::Other(first)) => {
-                let value = WithFirst {
+            Some(key @ (ReadingKey::Value | ReadingKey::AtMs)) => read_dated_value(key, map),
+            Some(ReadingKey::Other(first)) => {
+                let value = MapWithFirstKey {
                     first: Some(Cow::Owned(first)),
                     rest: map,
                 };
@@ -74,18 +73,22 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ReadingVisitor<T> {
 }
 
 /// Reads the rest of `{"value": …, "at_ms": …}` after its first key.
-fn earlier<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
-    first: Key,
+fn read_dated_value<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    first: ReadingKey,
     mut map: A,
 ) -> Result<Reading<T>, A::Error> {
     let (mut value, mut at_ms) = (None, None);
     let mut key = Some(first);
     while let Some(known) = key {
         match known {
-            Key::Value => value = Some(map.next_value()?),
-            Key::AtMs => at_ms = Some(map.next_value()?),
-            Key::Absent => return Err(A::Error::unknown_field("absent", &["value", "at_ms"])),
-            Key::Other(name) => return Err(A::Error::unknown_field(&name, &["value", "at_ms"])),
+            ReadingKey::Value => value = Some(map.next_value()?),
+            ReadingKey::AtMs => at_ms = Some(map.next_value()?),
+            ReadingKey::Absent => {
+                return Err(A::Error::unknown_field("absent", &["value", "at_ms"]));
+            }
+            ReadingKey::Other(name) => {
+                return Err(A::Error::unknown_field(&name, &["value", "at_ms"]));
+            }
         }
         key = map.next_key()?;
     }
@@ -95,24 +98,24 @@ fn earlier<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     })
 }
 
-/// A key that distinguishes the forms of a reading. No type of value is an object that starts with
-/// one of the named keys.
+/// A key that distinguishes the JSON formats of a reading. No value type is serialized as an object
+/// that starts with one of the named keys.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
-enum Key {
+enum ReadingKey {
     Absent,
     Value,
     AtMs,
     Other(String),
 }
 
-/// An object whose first key has already been read.
-struct WithFirst<A> {
+/// A JSON object whose first key has already been read.
+struct MapWithFirstKey<A> {
     first: Option<Cow<'static, str>>,
     rest: A,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithFirst<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for MapWithFirstKey<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(

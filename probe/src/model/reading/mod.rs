@@ -11,14 +11,14 @@ use ts_rs::TS;
 /// The reading of one quantity: a value, or the reason for its absence. A missing value is never
 /// replaced by 0.
 ///
-/// In JSON, a value read at the time of its sample is plain (`64`), an older value has its time
-/// (`{"value": 64, "at_ms": 1763630000000}`), and a missing value has the reason (`{"absent":
-/// "not_supported"}`).
+/// In JSON, a value read at the time of its sample is plain (`64`), an older value includes its
+/// time (`{"value": 64, "at_ms": 1763630000000}`), and a missing value includes the reason
+/// (`{"absent": "not_supported"}`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(untagged)]
 pub enum Reading<T> {
-    /// A value that was read before its sample, because it is read less often or is the last known
-    /// value.
+    /// A value that was read before its sample, because it is read less often, or because it is the
+    /// last known value.
     Earlier {
         /// The value that was read.
         value: T,
@@ -46,27 +46,27 @@ pub enum Absence {
     Asleep,
     /// The driver has not answered the call yet.
     NoAnswer,
-    /// The value is still being determined. This remains the reason if the files of a process
+    /// The value is still being determined. The reason stays the same if the files of a process
     /// cannot be read.
     NotReadYet,
-    /// The value needs two samples, and this is the first.
+    /// The value needs two samples, and only one has been taken so far.
     WarmingUp,
     /// The driver lists the reading, but does not know the value (NVML's "not available" values).
     Unknown,
     /// The process is not in `/proc`: it has ended, or runs in another PID namespace.
     NotInProc,
-    /// The process has ended, although the driver still lists it, or is a zombie, for which its
-    /// parent has not waited.
+    /// The process has ended, although the driver still lists it, or is a zombie that its parent
+    /// has not reaped.
     Ended,
     /// The value belongs to another user and is hidden.
     Hidden,
     /// The hardware has reported a fatal error, after which the driver's values are invalid until a
     /// reset.
     Distrusted,
-    /// The machine is read through nvidia-smi's CSV, which does not contain the value; gpumon on
-    /// that machine would report it.
+    /// The machine is read through nvidia-smi's CSV output, which does not contain the value.
+    /// gpumon on that machine would report the value.
     NeedsGpumon,
-    /// The driver failed with this `nvmlReturn_t`.
+    /// The driver failed with the `nvmlReturn_t` given in `code`.
     DriverError {
         /// NVML's return code.
         code: u32,
@@ -74,20 +74,21 @@ pub enum Absence {
 }
 
 impl<T> Reading<T> {
-    /// The reading of a quantity that the hardware or the driver lacks.
+    /// The reading of a quantity that the hardware or the driver does not support.
     pub const NOT_SUPPORTED: Self = Self::Absent(Absence::NotSupported);
 
-    /// Returns `true` if the hardware or the driver lacks the quantity.
+    /// Returns `true` if the hardware or the driver does not support the quantity.
     pub fn is_not_supported(&self) -> bool {
         matches!(self, Self::Absent(Absence::NotSupported))
     }
 
-    /// Returns [`Self::NOT_SUPPORTED`], for quantities that earlier versions did not write.
+    /// Returns [`Self::NOT_SUPPORTED`], as the default for quantities that earlier versions did not
+    /// write.
     pub(crate) fn not_supported() -> Self {
         Self::NOT_SUPPORTED
     }
 
-    /// Returns the value, however old, or `None` if it is absent.
+    /// Returns the value regardless of its age, or `None` if it is absent.
     pub fn value(&self) -> Option<&T> {
         match self {
             Self::Now(value) | Self::Earlier { value, .. } => Some(value),
@@ -111,7 +112,8 @@ impl<T> Reading<T> {
         }
     }
 
-    /// Returns the time of the reading, given the time of the sample that contains it.
+    /// Returns the time of the reading. `sample_at_ms` is the time of the sample that contains the
+    /// reading.
     pub fn read_at_ms(&self, sample_at_ms: u64) -> u64 {
         match self {
             Self::Earlier { at_ms, .. } => *at_ms,
@@ -119,7 +121,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// Returns the time of the reading if it is older than its sample.
+    /// Returns the time of the reading if the reading is older than its sample.
     pub fn earlier_ms(&self) -> Option<u64> {
         match self {
             Self::Earlier { at_ms, .. } => Some(*at_ms),
@@ -129,14 +131,14 @@ impl<T> Reading<T> {
 
     /// Returns the reading for use in a later sample: a value without a time gets the time `at_ms`.
     #[must_use]
-    pub fn dated(self, at_ms: u64) -> Self {
+    pub fn with_time(self, at_ms: u64) -> Self {
         match self {
             Self::Now(value) => Self::Earlier { value, at_ms },
             dated => dated,
         }
     }
 
-    /// Converts the value to another unit or type.
+    /// Converts the value with a function, and keeps its time or the reason for its absence.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
         match self {
             Self::Now(value) => Reading::Now(change(value)),
@@ -152,31 +154,31 @@ impl<T> Reading<T> {
 /// Types whose readings can all be absent.
 pub(crate) trait Absent {
     /// Returns a value whose readings are all absent for the given reason.
-    fn absent(reason: &Absence) -> Self;
+    fn new_absent(reason: &Absence) -> Self;
 }
 
 impl<T> Absent for Reading<T> {
-    fn absent(reason: &Absence) -> Self {
+    fn new_absent(reason: &Absence) -> Self {
         Self::Absent(reason.clone())
     }
 }
 
-/// Implements [`Absent`] for structures of readings, given their fields, or makes a value that also
-/// has other fields. Fields after a semicolon are always "not supported", because most hardware
-/// lacks them.
+/// Implements [`Absent`] for structures of readings, or creates a value in which the given fields
+/// are absent and the other fields are known. Fields after a semicolon are always "not supported",
+/// because most hardware lacks them.
 macro_rules! absent {
     ($($type:ident { $($field:ident),+ $(; $($lacking:ident),+)? })+) => {$(
         impl $crate::model::Absent for $type {
-            fn absent(reason: &$crate::model::Absence) -> Self {
+            fn new_absent(reason: &$crate::model::Absence) -> Self {
                 $type {
-                    $($field: $crate::model::Absent::absent(reason),)+
+                    $($field: $crate::model::Absent::new_absent(reason),)+
                     $($($lacking: $crate::model::Reading::NOT_SUPPORTED),+)?
                 }
             }
         }
     )+};
     ($reason:expr; $type:ident { $($known:ident),* }; $($field:ident),+) => {
-        $type { $($known,)* $($field: $crate::model::Absent::absent($reason)),+ }
+        $type { $($known,)* $($field: $crate::model::Absent::new_absent($reason)),+ }
     };
 }
 
@@ -189,10 +191,10 @@ impl<T> From<Result<T, Absence>> for Reading<T> {
 }
 
 impl fmt::Display for Absence {
-    /// Writes the reason in words.
+    /// Writes the reason as text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotSupported => f.write_str("not on this board or driver"),
+            Self::NotSupported => f.write_str("not supported by this board or driver"),
             Self::NoPermission => f.write_str("needs permission"),
             Self::GpuLost => f.write_str("GPU lost"),
             Self::Asleep => f.write_str("asleep to save power"),
@@ -204,10 +206,10 @@ impl fmt::Display for Absence {
                 "not in /proc: ended, or in another PID namespace (a container or the host)",
             ),
             Self::Ended => f.write_str("the process has ended"),
-            Self::Hidden => f.write_str("hidden: another user's"),
+            Self::Hidden => f.write_str("hidden: belongs to another user"),
             Self::Distrusted => f.write_str("not trusted after a fatal hardware error"),
             Self::NeedsGpumon => {
-                f.write_str("not told by nvidia-smi: install gpumon on that machine")
+                f.write_str("not reported by nvidia-smi: install gpumon on that machine")
             }
             Self::DriverError { code } => write!(f, "driver error {code}"),
         }
@@ -218,7 +220,7 @@ impl fmt::Display for Absence {
 mod tests {
     use super::*;
 
-    fn round_trip(reading: &Reading<f64>, json: &str) {
+    fn check_round_trip(reading: &Reading<f64>, json: &str) {
         assert_eq!(serde_json::to_string(reading).unwrap(), json);
         assert_eq!(
             &serde_json::from_str::<Reading<f64>>(json).unwrap(),
@@ -227,27 +229,27 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_is_bare_or_dated_or_absent_with_its_reason() {
-        round_trip(&Reading::Now(64.5), "64.5");
-        round_trip(
+    fn json_is_plain_dated_or_absent() {
+        check_round_trip(&Reading::Now(64.5), "64.5");
+        check_round_trip(
             &Reading::Earlier {
                 value: 64.5,
                 at_ms: 7,
             },
             r#"{"value":64.5,"at_ms":7}"#,
         );
-        round_trip(
+        check_round_trip(
             &Reading::Absent(Absence::NotSupported),
             r#"{"absent":"not_supported"}"#,
         );
-        round_trip(
+        check_round_trip(
             &Reading::Absent(Absence::DriverError { code: 999 }),
             r#"{"absent":"driver_error","code":999}"#,
         );
     }
 
     #[test]
-    fn a_value_of_any_shape_is_told_from_the_other_forms() {
+    fn value_of_any_type_is_recognized() {
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
         struct Pair {
             a: Reading<f64>,
@@ -289,7 +291,7 @@ mod tests {
         let state =
             serde_json::from_str::<Reading<super::super::NvLinkRemote>>(r#""switch""#).unwrap();
         assert_eq!(state, Reading::Now(super::super::NvLinkRemote::Switch));
-        // The reading is also decoded from a value in memory.
+        // Readings can also be decoded from a JSON value in memory, not only from text.
         let in_memory = serde_json::json!({"value": 3, "at_ms": 5});
         assert_eq!(
             serde_json::from_value::<Reading<u8>>(in_memory).unwrap(),
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reading_is_refused() {
+    fn invalid_reading_is_refused() {
         for text in [
             "null",
             "{}",
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_list_is_not_an_empty_list() {
+    fn absent_list_differs_from_empty_list() {
         let absent: Reading<Vec<u32>> =
             serde_json::from_str(r#"{"absent":"no_permission"}"#).unwrap();
         assert_eq!(absent, Reading::Absent(Absence::NoPermission));

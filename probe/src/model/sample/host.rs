@@ -1,4 +1,4 @@
-//! The readings of the machine around the GPUs at one time.
+//! The readings of the host machine at one time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use ts_rs::TS;
 
 use crate::model::{Absence, Reading, absent};
 
-/// The readings of the machine at one time.
+/// The readings of the host machine at one time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct HostSample {
     /// The time of these readings.
@@ -17,9 +17,9 @@ pub struct HostSample {
     pub memory: RamSample,
     /// Readings of swap space; the total is 0 if the machine has none.
     pub swap: RamSample,
-    /// The sum of all disks.
+    /// Disk traffic, as the sum of all disks.
     pub disk: DiskSample,
-    /// The sum of all network cards, without the loopback interface.
+    /// Network traffic, as the sum of all network cards, without the loopback interface.
     pub network: NetworkSample,
 }
 
@@ -30,16 +30,17 @@ pub struct CpuSample {
     pub count: Reading<u32>,
     /// Busy share of all processors since the previous sample, 0 to 100.
     pub busy_percent: Reading<f64>,
-    /// Load average over one minute: the number of threads that run, can run, or wait for a disk.
+    /// Load average over one minute: the number of threads that are running, can run, or are
+    /// waiting for a disk.
     pub load_1m: Reading<f64>,
 }
 
 /// Readings of host memory or swap space.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RamSample {
-    /// The size of the memory.
+    /// The total size of the memory.
     pub total_bytes: Reading<u64>,
-    /// Memory in use by programs, without caches that can be freed.
+    /// Memory in use by programs, excluding caches that can be freed.
     pub used_bytes: Reading<u64>,
 }
 
@@ -78,7 +79,7 @@ absent! {
 
 impl HostSample {
     /// Returns a sample whose readings are all absent for the given reason.
-    pub fn absent(at_ms: u64, reason: &Absence) -> Self {
+    pub fn new_absent(at_ms: u64, reason: &Absence) -> Self {
         absent!(reason; Self { at_ms }; cpu, memory, swap, disk, network)
     }
 }

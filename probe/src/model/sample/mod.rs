@@ -1,4 +1,4 @@
-//! Samples: the readings of one time.
+//! Samples: the readings of all GPUs and the host at one point in time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,11 +23,11 @@ pub struct Sample {
     pub seq: u64,
     /// The time at which the sample was completed.
     pub at_ms: u64,
-    /// The interval between samples that the collector aims at.
+    /// The target interval between the collector's samples.
     pub interval_ms: u32,
-    /// All GPUs of the inventory in its order, including those that are lost or hung.
+    /// All GPUs of the inventory, in the same order, including GPUs that are lost or hung.
     pub gpus: Vec<GpuSample>,
-    /// The readings of the machine around the GPUs.
+    /// The readings of the host machine.
     pub host: HostSample,
 }
 
@@ -38,10 +38,10 @@ pub struct GpuSample {
     pub index: u32,
     /// The GPU's UUID, if the driver reports it.
     pub uuid: Option<String>,
-    /// The time of these readings. Older than the time of the sample if the GPU did not answer in
+    /// The time of these readings. Older than the time of the sample if the GPU did not respond in
     /// time.
     pub at_ms: u64,
-    /// Whether the GPU answers, and if not, why.
+    /// Whether the GPU responds, and if not, why.
     pub health: Health,
     /// Utilization in the last sampling period (`nvmlDeviceGetUtilizationRates` and similar calls).
     pub utilization: Utilization,
@@ -64,31 +64,31 @@ pub struct GpuSample {
     /// The reasons for reduced clocks; empty if there are none
     /// (`nvmlDeviceGetCurrentClocksEventReasons`).
     pub throttle_reasons: Reading<Vec<ThrottleReason>>,
-    /// The current state of the PCIe link.
+    /// The state of the PCIe link.
     pub pcie: PcieLink,
-    /// The sum of all NVLinks.
+    /// NVLink traffic, as the sum of all links.
     pub nvlink: NvLinks,
     /// The speed of the fastest fan, in percent of its full speed (`nvmlDeviceGetFanSpeed`). Boards
     /// that are cooled by the chassis have no fan.
     pub fan_percent: Reading<f64>,
     /// The MIG devices in NVML's order; empty if MIG is off, not supported if the GPU has no MIG.
     pub mig_devices: Reading<Vec<MigSample>>,
-    /// The processes that use the GPU, by PID. If there are too many for one sample, those with the
-    /// most memory.
+    /// The processes that use the GPU, by PID. If there are too many for one sample, only the
+    /// processes with the most memory.
     pub processes: Reading<Vec<Process>>,
-    /// The number of processes that are omitted from `processes`, so that sums over the list are
-    /// too small. Omitted if 0.
+    /// The number of processes that are missing from `processes`. If it is not 0, sums over the
+    /// list are too small. Omitted if 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[ts(optional, as = "Option<u32>")]
     pub processes_omitted: u32,
     /// Memory in use that belongs to no listed process, in bytes. Present only if the driver is
-    /// read in a PID namespace other than the machine's first, such as a container's, where
-    /// processes of other namespaces are not visible. Omitted otherwise.
+    /// read in a PID namespace other than the machine's initial one, such as a container's, where
+    /// processes in other namespaces are not visible. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub unlisted_memory_bytes: Option<u64>,
     /// The jobs or pods to which a scheduler has allocated the whole GPU, whether or not their
-    /// processes use it. There are several if the GPU is shared. Omitted if none is known.
+    /// processes use it. A shared GPU has several. Omitted if no allocation is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(optional, as = "Option<Vec<Allocation>>")]
     pub allocated_to: Vec<Allocation>,
@@ -98,11 +98,11 @@ pub struct GpuSample {
     pub conditions: Vec<Condition>,
 }
 
-/// Whether a GPU answers, and if not, why.
+/// Whether a GPU responds, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Health {
-    /// The GPU answers all calls.
+    /// The GPU responds to all calls.
     Ok,
     /// The system has switched off a laptop's GPU to save power (sysfs `power/runtime_status`). The
     /// driver is not called, because a call would wake the GPU.
@@ -129,7 +129,7 @@ pub enum Health {
         /// The meaning of the driver's code, as a clause; empty if there is no explanation.
         #[serde(default)]
         meaning: String,
-        /// The remedy, as a clause; empty if there is no advice.
+        /// The remedy, as a clause; empty if there is no known remedy.
         #[serde(default)]
         advice: String,
     },
@@ -144,8 +144,8 @@ tagged!(Health by "state" {
 });
 
 impl Health {
-    /// Returns the name of the state in JSON.
-    pub fn word(&self) -> &'static str {
+    /// Returns the state's name in JSON.
+    pub fn json_name(&self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Asleep { .. } => "asleep",
@@ -183,7 +183,7 @@ pub struct Utilization {
 }
 
 impl Utilization {
-    /// Returns the utilization of the engines for video and images.
+    /// Returns the utilization of the video and image engines.
     pub fn engines(&self) -> [&Reading<f64>; 5] {
         [
             &self.encoder_percent,
@@ -229,7 +229,7 @@ pub struct MemorySample {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryKind {
-    /// Memory of the GPU's own.
+    /// Dedicated memory on the GPU's board.
     #[default]
     Device,
     /// Memory of the machine that the GPU shares with the CPU.
@@ -237,8 +237,7 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
-    /// Returns `true` for memory of the GPU's own. The argument is a reference, because serde
-    /// passes one.
+    /// Returns `true` for dedicated memory. The argument is a reference, because serde passes one.
     #[allow(clippy::trivially_copy_pass_by_ref)]
     fn is_device(&self) -> bool {
         *self == Self::Device
@@ -257,7 +256,7 @@ pub struct Power {
     /// The board's power draw, averaged over the last second even on boards whose `draw_watts` is
     /// not averaged (`NVML_FI_DEV_POWER_AVERAGE`).
     pub average_watts: Reading<f64>,
-    /// Counter of the energy since the driver was loaded, updated every 100 ms
+    /// Counter of the energy used since the driver was loaded, updated every 100 ms
     /// (`nvmlDeviceGetTotalEnergyConsumption`).
     pub energy_joules_total: Reading<f64>,
     /// The power limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
@@ -319,27 +318,28 @@ pub struct PcieLink {
     pub generation: Reading<u32>,
     /// Number of lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
     pub width: Reading<u32>,
-    /// Data sent by the GPU per second, since the previous sample (GPM's `PCIE_TX_PER_SEC`). About
-    /// 9 % more than the copied data, because packets have headers. Without GPM,
-    /// `nvmlDeviceGetPcieThroughput`, with the time of that reading.
+    /// Data sent by the GPU per second, since the previous sample (GPM's `PCIE_TX_PER_SEC`). The
+    /// rate is about 9 % higher than that of the copied data, because packets have headers. Without
+    /// GPM, the value is from `nvmlDeviceGetPcieThroughput`, with the time of that reading.
     pub tx_bytes_per_second: Reading<f64>,
     /// Data received by the GPU per second, since the previous sample (GPM's `PCIE_RX_PER_SEC`).
-    /// About 9 % more than the copied data. Without GPM, `nvmlDeviceGetPcieThroughput`, with the
-    /// time of that reading.
+    /// The rate is about 9 % higher than that of the copied data. Without GPM, the value is from
+    /// `nvmlDeviceGetPcieThroughput`, with the time of that reading.
     pub rx_bytes_per_second: Reading<f64>,
 }
 
-/// The sum of all NVLinks of a GPU.
+/// The traffic over all NVLinks of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct NvLinks {
     /// Data sent by the GPU per second, since the previous sample (GPM's
-    /// `NVLINK_TOTAL_TX_PER_SEC`). About 2.5 % more than the copied data. Without GPM, the growth
-    /// of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, which is exactly the copied data,
-    /// with the time of that reading.
+    /// `NVLINK_TOTAL_TX_PER_SEC`). The rate is about 2.5 % higher than that of the copied data.
+    /// Without GPM, the value is the growth of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all
+    /// links, which counts exactly the copied data, with the time of that reading.
     pub tx_bytes_per_second: Reading<f64>,
     /// Data received by the GPU per second, since the previous sample (GPM's
-    /// `NVLINK_TOTAL_RX_PER_SEC`). About 2.5 % more than the copied data. Without GPM, the growth
-    /// of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX` over all links, with the time of that reading.
+    /// `NVLINK_TOTAL_RX_PER_SEC`). The rate is about 2.5 % higher than that of the copied data.
+    /// Without GPM, the value is the growth of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX` over all
+    /// links, with the time of that reading.
     pub rx_bytes_per_second: Reading<f64>,
 }
 
@@ -363,7 +363,7 @@ absent! {
 
 impl GpuSample {
     /// Returns a sample whose readings are all absent for the given reason.
-    pub fn absent(
+    pub fn new_absent(
         index: u32,
         uuid: Option<String>,
         at_ms: u64,
@@ -381,7 +381,7 @@ impl GpuSample {
     }
 
     /// Returns the number of processes that use the GPU, or `None` if processes are not listed or
-    /// some are not visible.
+    /// some of them are not visible.
     pub fn process_count(&self) -> Option<u32> {
         let listed = self
             .processes

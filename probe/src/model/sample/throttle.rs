@@ -15,8 +15,8 @@ use ThrottleReason::{
     RegulatorThermalLimit, SwPowerCap, SwThermalSlowdown, SyncBoost, ThermalLimit,
 };
 
-/// A reason for reduced clocks. The reasons of NVIDIA are the bits `nvmlClocksEventReason...` of
-/// NVML. Those of AMD and Intel are the limits by which the firmware controls the clocks.
+/// A reason for reduced clocks. NVIDIA's reasons are NVML's `nvmlClocksEventReason...` bits. The
+/// reasons of AMD and Intel are the limits that the firmware applies to the clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThrottleReason {
@@ -40,7 +40,7 @@ pub enum ThrottleReason {
     DisplayClockSetting,
     /// A power limit (AMD: PPT; Intel: PL1, PL2 and PL4).
     PowerLimit,
-    /// A limit of the current (AMD: TDC and EDC; Intel: VR TDC).
+    /// An electric current limit (AMD: TDC and EDC; Intel: VR TDC).
     CurrentLimit,
     /// The temperature limit of the chip (Intel: thermal and RATL).
     ThermalLimit,
@@ -64,26 +64,28 @@ pub enum ThrottleCause {
     /// A limit of power or electric current.
     Power,
     Thermal,
-    /// A slowdown by the hardware. The driver may also report the cause of the slowdown as another
+    /// A slowdown by the hardware. The driver may report the cause of the slowdown as an additional
     /// reason.
     Hardware,
     Other,
 }
 
-/// A vendor's reason for reduced clocks, with its cause and its wording.
+/// A throttle reason with its vendors, cause, severity and wording.
 #[derive(Debug)]
 pub struct ReasonInfo {
     pub reason: ThrottleReason,
     /// The vendors whose drivers report the reason.
     pub vendors: &'static [Vendor],
     pub cause: ThrottleCause,
-    /// The severity of the condition, or `None` if the reduced clocks are intended.
+    /// The severity of the resulting condition, or `None` if reduced clocks are intended.
     pub severity: Option<Severity>,
     /// A phrase of at most 24 columns, for tables.
     pub short: &'static str,
-    /// A longer phrase, for lists. For reasons without a severity, a whole sentence for the page.
+    /// A longer phrase, for lists. For a reason without a severity, a complete sentence for the web
+    /// page.
     pub long: &'static str,
-    /// The reason as part of the condition's text. Names in braces are fields of the condition.
+    /// The part of the condition's text that describes the reason. Names in braces are fields of
+    /// the condition.
     pub text: &'static str,
 }
 
@@ -109,8 +111,8 @@ pub static REASONS: [ReasonInfo; 16] = reasons! {
         "[gpu_celsius|hardware thermal slowdown ({gpu_celsius}), check the cooling|hardware \
          thermal slowdown, check the cooling]";
     [Amd Intel] Prochot Hardware Some(Warning), "PROCHOT"
-        "PROCHOT: the board asked for the lowest clocks"
-        "lowest clocks, since the board asked for them (PROCHOT); check cooling and power supply";
+        "PROCHOT: the board requested the lowest clocks"
+        "lowest clocks, because the board requested them (PROCHOT); check cooling and power supply";
     [Nvidia] HwPowerBrakeSlowdown Power Some(Warning), "power brake"
         "power brake by the power supply" "power brake by the system's power supply";
     [Nvidia] HwSlowdown Hardware Some(Warning), "hardware slowdown" "hardware slowdown"
@@ -141,7 +143,7 @@ pub static REASONS: [ReasonInfo; 16] = reasons! {
 };
 
 impl ThrottleReason {
-    /// All reasons, in the order of metrics. NVIDIA's reasons are in the order of NVML's bits.
+    /// All reasons, in the order used by metrics. NVIDIA's reasons are in the order of NVML's bits.
     pub const ALL: [Self; 16] = [
         GpuIdle,
         ApplicationsClocksSetting,
@@ -161,7 +163,7 @@ impl ThrottleReason {
         OtherLimit,
     ];
 
-    /// Returns the reason's row in the table of all reasons.
+    /// Returns the entry for this reason in [`REASONS`].
     pub fn info(self) -> &'static ReasonInfo {
         let known = REASONS.iter().find(|info| info.reason == self);
         known.unwrap_or(&REASONS[0])
@@ -171,28 +173,28 @@ impl ThrottleReason {
         self.info().cause
     }
 
-    /// Returns the reasons that drivers of this vendor can report.
-    pub fn of_vendor(vendor: Vendor) -> impl Iterator<Item = Self> {
+    /// Returns the reasons that the vendor's drivers can report.
+    pub fn for_vendor(vendor: Vendor) -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
         all.filter(move |reason| reason.info().vendors.contains(&vendor))
     }
 
     /// Returns the reason's bit in NVML's mask, or 0 for a reason of another vendor.
     pub fn nvml_bit(self) -> u64 {
-        let bit = Self::of_vendor(Nvidia).position(|reason| reason == self);
+        let bit = Self::for_vendor(Nvidia).position(|reason| reason == self);
         bit.map_or(0, |bit| 1 << bit)
     }
 
-    /// Returns the reasons in NVML's mask.
+    /// Returns the reasons whose bits are set in NVML's mask.
     pub fn from_nvml_mask(mask: u64) -> Vec<Self> {
-        let bits = Self::of_vendor(Nvidia).enumerate();
+        let bits = Self::for_vendor(Nvidia).enumerate();
         bits.filter_map(|(bit, reason)| (mask >> bit & 1 == 1).then_some(reason))
             .collect()
     }
 
-    /// Returns `true` if the other reasons contain the cause of this reason. The driver reports a
-    /// hardware slowdown together with its cause, if the cause is known.
-    pub fn is_explained(self, given: &[Self]) -> bool {
+    /// Returns `true` if `given` contains the cause of this reason. The driver reports a hardware
+    /// slowdown together with its cause, if the cause is known.
+    pub fn is_explained_by(self, given: &[Self]) -> bool {
         let causes = [HwThermalSlowdown, HwPowerBrakeSlowdown];
         self == HwSlowdown && given.iter().any(|other| causes.contains(other))
     }
@@ -203,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nvml_mask_becomes_reasons_in_its_order() {
+    fn nvml_mask_becomes_reasons_in_bit_order() {
         assert_eq!(
             ThrottleReason::from_nvml_mask(0x44),
             [SwPowerCap, HwThermalSlowdown]
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_has_its_row() {
+    fn every_reason_has_matching_table_row() {
         for reason in ThrottleReason::ALL {
             assert_eq!(reason.info().reason, reason);
         }

@@ -1,68 +1,68 @@
-//! The use of one GPU by its owners, computed from consecutive samples.
+//! The use of one GPU by its owners, calculated from consecutive samples.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     ops::Mul,
 };
 
-use super::{memory::Memory, seen::Seen, timeline::Timeline};
+use super::{memory::Memory, seen::ObservedReadings, timeline::Timeline};
 use crate::{
     model::{Absence, GpuCost, GpuSample, Process, Trace, TraceMetric},
     usage::{
         Joules,
         accounts::OwnerKey,
-        add_known,
-        steps::{Last, Span, Step, share_out},
+        add_if_measured,
+        steps::{LastSample, Span, Step, divide_step},
     },
 };
 
-/// The maximum delay of the driver's records, which normally arrive a second or two late.
-/// Afterwards, samples are used instead.
-const RECORDS_COME_WITHIN_MS: f64 = 4_000.0;
+/// The maximum delay of the driver's recorded values, which normally arrive after a second or two.
+/// After a longer delay, samples are used instead.
+const MAX_RECORD_DELAY_MS: f64 = 4_000.0;
 
-/// The use of one GPU by all of its owners.
+/// The use of one GPU over time, for all owners.
 #[derive(Debug, Default)]
 pub(super) struct GpuSteps {
     /// The previous sample.
-    last: Option<Last>,
-    /// The time of the first sample.
+    last: Option<LastSample>,
+    /// The time of the first sample, in milliseconds since 1970.
     first_ms: f64,
-    /// Steps that wait for the driver's records.
-    pending: VecDeque<Pending>,
+    /// Steps that wait for the driver's recorded values.
+    pending: VecDeque<PendingStep>,
     watts: Timeline,
     busy_percent: Timeline,
     /// The latest power draw while a program used the GPU and no kernel ran.
     idle_watts: Option<f64>,
-    /// The measured owners in the last sample, by process.
+    /// The owners of the measured processes in the last sample, by PID.
     owners: BTreeMap<u32, OwnerKey>,
 }
 
-/// A step whose energy and GPU time are not known yet.
+/// A step whose final energy and GPU time are not known yet.
 #[derive(Debug)]
-struct Pending {
+struct PendingStep {
     step: Step,
-    /// The measured owners, by process.
+    /// The owners of the measured processes, by PID.
     owners: BTreeMap<u32, OwnerKey>,
 }
 
-/// The use of a GPU by one owner in a part of the time.
+/// One owner's use of a GPU during a period.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Used {
+pub(super) struct GpuUse {
     pub(super) held_s: f64,
     pub(super) gpu_s: Option<f64>,
     pub(super) joules: Option<Joules>,
     pub(super) shared: bool,
-    /// The memory at the end, if memory is measured. The peak follows.
+    /// The memory at the end of the period, if memory is measured.
     pub(super) bytes: Option<u64>,
     pub(super) peak_bytes: Option<u64>,
 }
 
-impl Used {
-    /// Adds the use in a later part.
+impl GpuUse {
+    /// Adds the use during a later period.
     pub(super) fn add(&mut self, more: &Self) {
         self.held_s += more.held_s;
-        add_known(&mut self.gpu_s, more.gpu_s);
-        add_known(&mut self.joules, more.joules);
+        add_if_measured(&mut self.gpu_s, more.gpu_s);
+        add_if_measured(&mut self.joules, more.joules);
         self.shared |= more.shared;
         self.bytes = more.bytes;
         self.peak_bytes = self.peak_bytes.max(more.peak_bytes);
@@ -81,36 +81,35 @@ impl Mul<f64> for Joules {
     }
 }
 
-/// The time that a sample adds.
+/// The time that a sample adds to the measurement.
 #[derive(Debug, Default)]
-pub(super) struct Added {
-    /// The measured part in which a measured owner used the GPU.
+pub(super) struct AddedTime {
+    /// The part of the time in which a measured owner used the GPU.
     pub(super) held: Option<Span>,
-    /// The part without readings, in milliseconds.
+    /// The part of the time without readings, in milliseconds.
     pub(super) gap_ms: f64,
 }
 
 impl GpuSteps {
-    /// Applies the next sample. `owners` are the owners of its measured processes. Returns `None`
-    /// if the sample does not list the GPU's processes, so that nothing is known until the next
-    /// sample that does.
-    pub(super) fn push(
+    /// Adds the next sample. `owners` contains the owners of the measured processes, by PID.
+    /// Returns `None` if the sample does not list the GPU's processes.
+    pub(super) fn add_sample(
         &mut self,
         gpu: &GpuSample,
         interval_ms: u32,
         owners: BTreeMap<u32, OwnerKey>,
         span: Span,
-    ) -> Option<Added> {
-        let mut now = Last::new(gpu, interval_ms)
+    ) -> Option<AddedTime> {
+        let mut now = LastSample::from_sample(gpu, interval_ms)
             .filter(|now| self.last.as_ref().is_none_or(|last| last.at_ms < now.at_ms))?;
         if self.first_ms == 0.0 {
             self.first_ms = gpu.at_ms as f64;
         }
-        // The newest measurement is preferred, because an average over a second describes the time
-        // before.
+        // The instantaneous power is preferred, because an average over a second describes the time
+        // before the sample.
         now.watts = gpu.power.instant_watts.value().copied().or(now.watts);
         let last = self.last.take();
-        let added = last.map_or_else(Added::default, |last| {
+        let added = last.map_or_else(AddedTime::default, |last| {
             self.add_step(&last, &now, &owners, span)
         });
         self.owners = owners;
@@ -118,7 +117,7 @@ impl GpuSteps {
         Some(added)
     }
 
-    /// Returns the measured owners in the last sample.
+    /// Returns the owners of the measured processes in the last sample.
     pub(super) fn owners(&self) -> impl Iterator<Item = &OwnerKey> {
         self.owners.values()
     }
@@ -133,16 +132,16 @@ impl GpuSteps {
 
     fn add_step(
         &mut self,
-        last: &Last,
-        now: &Last,
+        last: &LastSample,
+        now: &LastSample,
         owners: &BTreeMap<u32, OwnerKey>,
         span: Span,
-    ) -> Added {
+    ) -> AddedTime {
         let Some(span) = Span::new(last.at_ms, now.at_ms).intersect(span) else {
-            return Added::default();
+            return AddedTime::default();
         };
-        if now.at_ms - last.at_ms > now.longest_gap_ms(last) {
-            return Added {
+        if now.at_ms - last.at_ms > now.max_gap_ms(last) {
+            return AddedTime {
                 held: None,
                 gap_ms: span.to_ms - span.from_ms,
             };
@@ -152,18 +151,19 @@ impl GpuSteps {
         let mut all = self.owners.clone();
         all.extend(owners.iter().map(|(pid, owner)| (*pid, owner.clone())));
         if all.is_empty() {
-            return Added::default();
+            return AddedTime::default();
         }
-        self.pending.push_back(Pending { step, owners: all });
-        Added {
+        self.pending.push_back(PendingStep { step, owners: all });
+        AddedTime {
             held: Some(span),
             gap_ms: 0.0,
         }
     }
 
-    /// Adds the time after the last sample, if the measurement ended before the next one. The GPU's
-    /// state is assumed to be unchanged. Returns the part without readings, in milliseconds.
-    fn extend(&mut self, to_ms: f64, from_ms: f64) -> f64 {
+    /// Adds the time from the last sample to the end of a measurement that ended before the next
+    /// sample. The GPU's state is assumed to be unchanged. Returns the part without readings, in
+    /// milliseconds.
+    fn extend_last_step(&mut self, to_ms: f64, from_ms: f64) -> f64 {
         let Some(last) = self.last.as_ref().filter(|_| !self.owners.is_empty()) else {
             return 0.0;
         };
@@ -171,35 +171,41 @@ impl GpuSteps {
         if to_ms <= from_ms {
             return 0.0;
         }
-        if to_ms - last.at_ms as f64 > last.longest_gap_ms(last) as f64 {
+        if to_ms - last.at_ms as f64 > last.max_gap_ms(last) as f64 {
             return to_ms - from_ms;
         }
-        self.pending.push_back(Pending {
+        self.pending.push_back(PendingStep {
             step: Step::new(last, last, Span { from_ms, to_ms }),
             owners: self.owners.clone(),
         });
         0.0
     }
 
-    /// Removes everything after a time, because a later sample may already have been applied.
-    fn end(&mut self, to_ms: f64) {
+    /// Removes everything after `to_ms`, because a later sample may already have been added.
+    fn truncate_at(&mut self, to_ms: f64) {
         self.pending
             .retain(|pending| pending.step.span.from_ms < to_ms);
-        if let Some(Pending { step, .. }) = self.pending.back_mut()
+        if let Some(PendingStep { step, .. }) = self.pending.back_mut()
             && step.span.to_ms > to_ms
         {
             step.truncate(to_ms);
         }
     }
 
-    /// Passes the use in all complete steps, and in those that will not become complete, to `take`.
-    pub(super) fn settle(&mut self, all: bool, mut take: impl FnMut(&OwnerKey, Span, Used)) {
+    /// Passes the use in all complete steps to `take`, and in steps for which no more recorded
+    /// values will arrive.
+    pub(super) fn settle_complete_steps(
+        &mut self,
+        all: bool,
+        mut take: impl FnMut(&OwnerKey, Span, GpuUse),
+    ) {
         let newest_ms = self.last.as_ref().map_or(0.0, |last| last.at_ms as f64);
         while let Some(pending) = self.pending.front() {
             let to_ms = pending.step.span.to_ms;
-            let is_due = all || newest_ms - to_ms > RECORDS_COME_WITHIN_MS;
-            // A driver that has recorded nothing by then does not record.
-            let is_young = newest_ms - self.first_ms < RECORDS_COME_WITHIN_MS;
+            let is_due = all || newest_ms - to_ms > MAX_RECORD_DELAY_MS;
+            // If the driver has not recorded any values by this time, it does not support
+            // recording.
+            let is_young = newest_ms - self.first_ms < MAX_RECORD_DELAY_MS;
             let is_coming = |records: &Timeline| match records.newest_ms() {
                 Some(recorded_ms) => recorded_ms < to_ms,
                 None => is_young,
@@ -207,30 +213,34 @@ impl GpuSteps {
             if !is_due && (is_coming(&self.watts) || is_coming(&self.busy_percent)) {
                 return;
             }
-            self.divide(pending, &mut take);
+            self.divide_pending_step(pending, &mut take);
             self.pending.pop_front();
         }
     }
 
-    /// Passes the use in all steps that are not settled, as far as it is known, to `take`.
-    pub(super) fn each_pending(&self, mut take: impl FnMut(&OwnerKey, Span, Used)) {
+    /// Passes the use in all pending steps to `take`, as far as it is known.
+    pub(super) fn for_each_pending(&self, mut take: impl FnMut(&OwnerKey, Span, GpuUse)) {
         for pending in &self.pending {
-            self.divide(pending, &mut take);
+            self.divide_pending_step(pending, &mut take);
         }
     }
 
-    /// Divides the use in a step among its owners.
-    fn divide(&self, pending: &Pending, take: &mut impl FnMut(&OwnerKey, Span, Used)) {
-        let Pending { step, owners } = pending;
+    /// Divides the use in a step among its owners, and passes the result to `take`.
+    fn divide_pending_step(
+        &self,
+        pending: &PendingStep,
+        take: &mut impl FnMut(&OwnerKey, Span, GpuUse),
+    ) {
+        let PendingStep { step, owners } = pending;
         let (span, seconds) = (step.span, step.span.seconds());
-        let joules = self.watts.along_lines(span).or(step.joules);
-        // The time in which kernels of any owner ran.
+        let joules = self.watts.integrate_linear(span).or(step.joules);
+        // The time in which kernels of any owner ran, in seconds.
         let busy_s = self
             .busy_percent
-            .in_steps(span)
+            .integrate_steps(span)
             .map(|percent_seconds| percent_seconds / 100.0)
             .or(step.gpu_share.map(|share| share * seconds));
-        let mut used = share_out(step, joules, self.idle_watts, |pid| {
+        let mut used = divide_step(step, joules, self.idle_watts, |pid| {
             owners.get(&pid).cloned().unwrap_or_default()
         });
         for owner in owners.values().collect::<BTreeSet<_>>() {
@@ -244,20 +254,20 @@ impl GpuSteps {
             let by_shares = of_processes
                 .reduce(|one, other| (one + other).min(1.0))
                 .map(|share| share * seconds);
-            let used = Used {
+            let used = GpuUse {
                 held_s: usage.gpu_seconds,
                 gpu_s: busy_s.filter(|_| !is_shared).or(by_shares),
                 joules: usage.joules,
                 shared: is_shared,
-                ..Used::default()
+                ..GpuUse::default()
             };
             take(owner, span, used);
         }
     }
 
-    /// Returns the share of a part's use that falls into a span. The driver's records determine the
-    /// share while they are kept; older use is divided evenly.
-    pub(super) fn cut_to_span(&self, used: &Used, part: Span, span: Span) -> Option<Used> {
+    /// Returns the part of the use in `part` that falls within `span`. While the driver's recorded
+    /// values are available, they determine that part; otherwise, the use is divided evenly.
+    pub(super) fn use_within_span(&self, used: &GpuUse, part: Span, span: Span) -> Option<GpuUse> {
         let clipped = part.intersect(span)?;
         let evenly = clipped.seconds() / part.seconds();
         if evenly >= 1.0 {
@@ -269,9 +279,9 @@ impl GpuSteps {
                 .zip(whole)
                 .map_or(evenly, |(clipped, whole)| clipped / whole)
         };
-        let energy = share(Timeline::along_lines, &self.watts);
-        let busy = share(Timeline::in_steps, &self.busy_percent);
-        Some(Used {
+        let energy = share(Timeline::integrate_linear, &self.watts);
+        let busy = share(Timeline::integrate_steps, &self.busy_percent);
+        Some(GpuUse {
             held_s: used.held_s * evenly,
             gpu_s: used.gpu_s.map(|gpu_s| gpu_s * busy),
             joules: used.joules.map(|joules| joules * energy),
@@ -279,7 +289,7 @@ impl GpuSteps {
         })
     }
 
-    /// Returns `true` if later records cannot change the use until this time.
+    /// Returns `true` if values that arrive later cannot change the use until `to_ms`.
     pub(super) fn is_final(&self, to_ms: f64) -> bool {
         let is_past = self
             .last
@@ -293,21 +303,21 @@ impl GpuSteps {
     }
 }
 
-/// The meter of a measurement on one GPU.
+/// A meter for a measurement's cost on one GPU.
 #[derive(Debug, Default)]
 pub(super) struct GpuCostMeter {
     steps: GpuSteps,
-    /// The reason why the GPU's processes are not known, if they never were.
+    /// The reason why the GPU's processes are unknown, if they have never been listed.
     untold: Option<Absence>,
-    used: Used,
+    used: GpuUse,
     memory: Memory,
-    seen: Seen,
+    seen: ObservedReadings,
     /// The time without readings, in milliseconds.
     pub(super) gap_ms: f64,
 }
 
 impl GpuCostMeter {
-    /// Applies the next sample of the GPU. `own` are its measured processes.
+    /// Adds the next sample of the GPU. `own` contains the measured processes.
     pub(super) fn push(&mut self, gpu: &GpuSample, interval_ms: u32, own: &[&Process], span: Span) {
         let at_ms = gpu.at_ms as f64;
         self.untold = gpu
@@ -320,7 +330,10 @@ impl GpuCostMeter {
             job: None,
         };
         let owners = own.iter().map(|process| (process.pid, owner.clone()));
-        let Some(added) = self.steps.push(gpu, interval_ms, owners.collect(), span) else {
+        let Some(added) = self
+            .steps
+            .add_sample(gpu, interval_ms, owners.collect(), span)
+        else {
             return;
         };
         self.memory.push(at_ms, own, span);
@@ -328,33 +341,36 @@ impl GpuCostMeter {
         if let Some(span) = added.held {
             self.seen.push(gpu, span);
         }
-        self.settle(false);
+        self.settle_complete_steps(false);
     }
 
     pub(super) fn add_trace(&mut self, trace: &Trace) {
         self.steps.add_trace(trace);
-        self.settle(false);
+        self.settle_complete_steps(false);
     }
 
-    /// Adds the time after the last sample, if the measurement ended before the next one.
-    pub(super) fn extend(&mut self, to_ms: f64, from_ms: f64) {
-        self.gap_ms += self.steps.extend(to_ms, from_ms);
+    /// Adds the time from the last sample to the end of a measurement that ended before the next
+    /// sample.
+    pub(super) fn extend_last_step(&mut self, to_ms: f64, from_ms: f64) {
+        self.gap_ms += self.steps.extend_last_step(to_ms, from_ms);
     }
 
-    /// Ends the measurement at a time, which may be before the newest sample.
+    /// Ends the measurement at `to_ms`, which may be before the newest sample.
     pub(super) fn end(&mut self, to_ms: f64) {
-        self.steps.end(to_ms);
+        self.steps.truncate_at(to_ms);
         self.memory.end(to_ms);
     }
 
-    /// Adds the steps that are complete, or will not become complete.
-    pub(super) fn settle(&mut self, all: bool) {
-        self.steps.settle(all, |_, _, used| self.used.add(&used));
+    /// Adds the use in all steps that are complete, or for which no more recorded values will
+    /// arrive.
+    pub(super) fn settle_complete_steps(&mut self, all: bool) {
+        self.steps
+            .settle_complete_steps(all, |_, _, used| self.used.add(&used));
     }
 
-    /// Returns the reason why the GPU's processes are not known. GPUs that sleep or are lost have
-    /// no processes, and readings that are still expected are no reason.
-    pub(super) fn untold(&self) -> Option<&Absence> {
+    /// Returns the reason why the GPU's processes are unknown. Returns `None` if the GPU sleeps or
+    /// is lost, because it then has no processes, and if the readings are still expected to arrive.
+    pub(super) fn unknown_processes_reason(&self) -> Option<&Absence> {
         use Absence::{Asleep, GpuLost, NoAnswer, NotReadYet, WarmingUp};
         self.untold.as_ref().filter(|absence| {
             !matches!(
@@ -364,23 +380,23 @@ impl GpuCostMeter {
         })
     }
 
-    /// Returns `true` if the use until this time is completely known.
+    /// Returns `true` if the use until `to_ms` is final.
     pub(super) fn is_final(&self, to_ms: f64) -> bool {
         self.steps.is_final(to_ms)
     }
 
     /// Returns the cost, or `None` if the measurement did not use the GPU. Energy and GPU time
-    /// include only what is known so far.
-    pub(super) fn cost(&self, index: u32) -> Option<GpuCost> {
-        let cost = gpu_cost(index, &self.used, &self.memory, self.seen.cost());
+    /// include only the use known so far.
+    pub(super) fn to_cost(&self, index: u32) -> Option<GpuCost> {
+        let cost = make_gpu_cost(index, &self.used, &self.memory, self.seen.to_cost());
         let is_held =
             cost.held_s > 0.0 || cost.peak_memory_bytes.is_some() || !self.steps.pending.is_empty();
         is_held.then_some(cost)
     }
 }
 
-/// Combines the parts of a GPU's cost.
-pub(super) fn gpu_cost(index: u32, used: &Used, memory: &Memory, seen: GpuCost) -> GpuCost {
+/// Combines use, memory and observed readings into one GPU's cost.
+pub(super) fn make_gpu_cost(index: u32, used: &GpuUse, memory: &Memory, seen: GpuCost) -> GpuCost {
     GpuCost {
         index,
         held_s: used.held_s,

@@ -1,73 +1,74 @@
-//! The use of GPUs by kernels of notebooks, kept for queries about past spans.
+//! The GPU use of notebook kernels, kept for queries about past spans.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
-    LONGEST_UNREPORTED_GAP_MS,
-    gpu::{GpuSteps, Used, gpu_cost},
-    memory::{Memory, held},
+    MAX_UNREPORTED_GAP_MS,
+    gpu::{GpuSteps, GpuUse, make_gpu_cost},
+    memory::{Memory, sum_process_memory},
     total_cost,
 };
 use crate::{
     model::{Cost, Gpu, GpuCost, GpuSample, JobKind, Process, Record},
-    units::three_digits,
+    units::format_three_digits,
     usage::{accounts::OwnerKey, steps::Span},
 };
 
-/// The maximum number of remembered kernels. The kernel that has not used a GPU for the longest
+/// The maximum number of kernels kept in memory. The kernel that has not used a GPU for the longest
 /// time is removed first.
-const MOST_KERNELS: usize = 64;
+const MAX_KERNELS: usize = 64;
 
-/// The maximum number of remembered parts of a kernel, over all GPUs: less than a mebibyte.
-const MOST_PARTS: usize = 8192;
+/// The maximum number of parts kept in memory for one kernel, over all GPUs. They use less than a
+/// mebibyte.
+const MAX_PARTS: usize = 8192;
 
 /// The maximum length of joined parts, relative to their age. A cell that started at that time has
-/// run for that age, so that the error of its cost is at most this share.
-const COARSE_SHARE: f64 = 0.01;
+/// run for at least that age, so the error of its cost is at most this share.
+const MAX_PART_SHARE: f64 = 0.01;
 
-/// The number of added parts after which neighbors are joined again.
-const JOINED_EVERY: usize = 64;
+/// The number of parts to add before neighboring parts are joined again.
+const JOIN_INTERVAL: usize = 64;
 
-/// A meter for all kernels.
+/// A meter for the GPU use of all notebook kernels.
 #[derive(Debug, Default)]
 pub struct KernelMeter {
     gpus: BTreeMap<u32, GpuSteps>,
     kernels: BTreeMap<OwnerKey, Kernel>,
-    /// The time of the first sample. The newest follows.
+    /// The time of the first sample, in milliseconds since 1970.
     first_ms: f64,
     newest_ms: f64,
 }
 
 #[derive(Debug, Default)]
 struct Kernel {
-    /// The time at which the kernel first used a GPU. The latest follows.
+    /// The time at which the kernel first used a GPU, in milliseconds since 1970.
     first_ms: f64,
     seen_ms: f64,
-    /// The use by GPU.
+    /// The use of each GPU, by index.
     used: BTreeMap<u32, Parts>,
-    /// The memory by GPU; `None` is the sum of all GPUs.
+    /// The memory on each GPU, by index; `None` is the sum of all GPUs.
     memory: BTreeMap<Option<u32>, Parts>,
 }
 
-/// The use in consecutive parts of the time, the oldest first.
+/// The use in consecutive periods, the oldest first.
 #[derive(Debug, Default)]
 struct Parts {
-    parts: VecDeque<(Span, Used)>,
-    /// The number of parts added since neighbors were joined.
+    parts: VecDeque<(Span, GpuUse)>,
+    /// The number of parts added since neighboring parts were last joined.
     added: usize,
 }
 
 impl Parts {
-    fn push(&mut self, span: Span, used: Used) {
+    fn push(&mut self, span: Span, used: GpuUse) {
         self.parts.push_back((span, used));
         self.added += 1;
-        if self.added < JOINED_EVERY {
+        if self.added < JOIN_INTERVAL {
             return;
         }
         self.added = 0;
-        let mut joined: VecDeque<(Span, Used)> = VecDeque::new();
+        let mut joined: VecDeque<(Span, GpuUse)> = VecDeque::new();
         for (part, used) in self.parts.drain(..) {
-            let longest_ms = COARSE_SHARE * (span.to_ms - part.to_ms);
+            let longest_ms = MAX_PART_SHARE * (span.to_ms - part.to_ms);
             match joined.back_mut() {
                 Some((known, sum)) if part.to_ms - known.from_ms <= longest_ms => {
                     known.to_ms = part.to_ms;
@@ -79,7 +80,7 @@ impl Parts {
         self.parts = joined;
     }
 
-    fn limit(&mut self, most: usize) {
+    fn remove_oldest_beyond(&mut self, most: usize) {
         let surplus = self.parts.len().saturating_sub(most);
         self.parts.drain(..surplus);
     }
@@ -95,7 +96,7 @@ impl KernelMeter {
             Record::Trace(trace) => {
                 let steps = self.gpus.entry(trace.index).or_default();
                 steps.add_trace(trace);
-                settle(steps, trace.index, &mut self.kernels);
+                settle_kernel_steps(steps, trace.index, &mut self.kernels);
             }
             _ => {}
         }
@@ -103,7 +104,7 @@ impl KernelMeter {
 
     fn push_gpus(&mut self, at_ms: f64, interval_ms: u32, gpus: &[GpuSample]) {
         if at_ms < self.newest_ms {
-            // The clock was set back, so that the times of earlier parts are no longer comparable.
+            // The clock was set back, so the times of earlier parts can no longer be compared.
             *self = Self::default();
         }
         if self.newest_ms == 0.0 {
@@ -132,10 +133,10 @@ impl KernelMeter {
             }
             let steps = self.gpus.entry(gpu.index).or_default();
             let before: BTreeSet<OwnerKey> = steps.owners().cloned().collect();
-            let Some(added) = steps.push(gpu, interval_ms, owners, always) else {
+            let Some(added) = steps.add_sample(gpu, interval_ms, owners, always) else {
                 continue;
             };
-            settle(steps, gpu.index, &mut self.kernels);
+            settle_kernel_steps(steps, gpu.index, &mut self.kernels);
             for key in before {
                 own.entry(key).or_default();
             }
@@ -157,12 +158,12 @@ impl KernelMeter {
         for (key, (from_ms, processes)) in all {
             add_memory(&mut self.kernels, &key, None, from_ms, at_ms, &processes);
         }
-        self.forget();
+        self.remove_oldest_kernels();
     }
 
     /// Removes the kernels that have not used a GPU for the longest time, and the oldest parts.
-    fn forget(&mut self) {
-        while self.kernels.len() > MOST_KERNELS {
+    fn remove_oldest_kernels(&mut self) {
+        while self.kernels.len() > MAX_KERNELS {
             let oldest = self
                 .kernels
                 .iter()
@@ -174,24 +175,28 @@ impl KernelMeter {
         }
         for kernel in self.kernels.values_mut() {
             let logs = kernel.used.len() + kernel.memory.len();
-            let most = MOST_PARTS / logs.max(1);
-            kernel.used.values_mut().for_each(|parts| parts.limit(most));
+            let most = MAX_PARTS / logs.max(1);
+            kernel
+                .used
+                .values_mut()
+                .for_each(|parts| parts.remove_oldest_beyond(most));
             kernel
                 .memory
                 .values_mut()
-                .for_each(|parts| parts.limit(most));
+                .for_each(|parts| parts.remove_oldest_beyond(most));
         }
     }
 
-    /// Returns `true` if everything until this time, in milliseconds since 1970, has been measured.
+    /// Returns `true` if the use until `to_ms`, in milliseconds since 1970, is final.
     pub fn is_final(&self, to_ms: f64) -> bool {
         self.newest_ms >= to_ms && self.gpus.values().all(|gpu| gpu.is_final(to_ms))
     }
 
     /// Returns the cost of a kernel and its descendants in a span, as far as it is known. Times are
-    /// in milliseconds since 1970. `gpus` are those of the inventory, which provides names. A
-    /// kernel of a user that `is_visible` refuses is treated like one without GPUs.
-    pub fn cost(
+    /// in milliseconds since 1970. `gpus` contains the inventory's GPUs, which provide the names.
+    /// If `is_visible` returns `false` for the kernel's user, the kernel is treated as if it had
+    /// used no GPU.
+    pub fn cost_in_span(
         &self,
         kernel_id: &str,
         (from_ms, to_ms): (f64, f64),
@@ -199,8 +204,8 @@ impl KernelMeter {
         is_visible: impl Fn(Option<&str>) -> bool,
     ) -> Cost {
         let span = Span { from_ms, to_ms };
-        // A process of another user can use the ID of a kernel, but only after the kernel has it,
-        // so that the first one is the right one.
+        // Another user's process can imitate a kernel's ID, but only after the kernel exists. The
+        // kernel that was seen first is therefore the real one.
         let known = self
             .kernels
             .iter()
@@ -212,38 +217,38 @@ impl KernelMeter {
         let kernel = kernel.unwrap_or(&none);
         let mut costs = Vec::new();
         for (index, steps) in &self.gpus {
-            let mut total = Used::default();
-            let mut add = |part: Span, used: &Used| {
-                if let Some(used) = steps.cut_to_span(used, part, span) {
+            let mut total = GpuUse::default();
+            let mut add = |part: Span, used: &GpuUse| {
+                if let Some(used) = steps.use_within_span(used, part, span) {
                     total.add(&used);
                 }
             };
             for (part, used) in kernel.used.get(index).iter().flat_map(|parts| &parts.parts) {
                 add(*part, used);
             }
-            steps.each_pending(|owner, part, used| {
+            steps.for_each_pending(|owner, part, used| {
                 if Some(owner) == key {
                     add(part, &used);
                 }
             });
-            let memory = self.memory(kernel, Some(*index), span);
+            let memory = self.memory_in_span(kernel, Some(*index), span);
             if total.held_s > 0.0 {
-                costs.push(gpu_cost(*index, &total, &memory, GpuCost::default()));
+                costs.push(make_gpu_cost(*index, &total, &memory, GpuCost::default()));
             }
         }
-        let mut cost = total_cost(span, &self.memory(kernel, None, span), costs, gpus);
+        let mut cost = total_cost(span, &self.memory_in_span(kernel, None, span), costs, gpus);
         let missing_ms = self.first_ms.min(to_ms) - from_ms;
-        if missing_ms > LONGEST_UNREPORTED_GAP_MS {
-            let seconds = three_digits(missing_ms / 1000.0);
+        if missing_ms > MAX_UNREPORTED_GAP_MS {
+            let seconds = format_three_digits(missing_ms / 1000.0);
             cost.lost.push(format!(
-                "no readings for {seconds} s; the numbers are of the rest of the time"
+                "no readings for {seconds} s; the numbers cover only the rest of the time"
             ));
         }
         cost
     }
 
-    /// Returns the memory of a kernel around a span, on one GPU or on all.
-    fn memory(&self, kernel: &Kernel, gpu: Option<u32>, span: Span) -> Memory {
+    /// Returns a kernel's memory before, during and after a span, on one GPU or in total.
+    fn memory_in_span(&self, kernel: &Kernel, gpu: Option<u32>, span: Span) -> Memory {
         let mut memory = Memory::default();
         if self.first_ms <= span.from_ms {
             memory.add(self.first_ms, Some(0), span);
@@ -259,12 +264,12 @@ impl KernelMeter {
             }
             memory.add(part.to_ms, held.bytes, span);
         }
-        memory.add(self.newest_ms, memory.newest(), span);
+        memory.add(self.newest_ms, memory.newest_bytes(), span);
         memory
     }
 }
 
-/// Returns the key of the kernel that a process belongs to.
+/// Returns the key of the notebook kernel that a process belongs to.
 fn kernel_key(process: &Process) -> Option<OwnerKey> {
     let notebook = process.owner.value()?.notebook.as_ref()?;
     Some(OwnerKey {
@@ -274,8 +279,8 @@ fn kernel_key(process: &Process) -> Option<OwnerKey> {
 }
 
 /// Adds the complete steps of a GPU to the kernels that used it.
-fn settle(steps: &mut GpuSteps, index: u32, kernels: &mut BTreeMap<OwnerKey, Kernel>) {
-    steps.settle(false, |owner, span, used| {
+fn settle_kernel_steps(steps: &mut GpuSteps, index: u32, kernels: &mut BTreeMap<OwnerKey, Kernel>) {
+    steps.settle_complete_steps(false, |owner, span, used| {
         if let Some(kernel) = kernels.get_mut(owner) {
             kernel.used.entry(index).or_default().push(span, used);
         }
@@ -295,35 +300,39 @@ fn add_memory(
         return;
     };
     let parts = kernel.memory.entry(gpu).or_default();
-    // The memory was 0 until the first part.
+    // Until the first part, the memory was 0.
     let newest_ms = parts.parts.back().map_or(0.0, |(span, _)| span.to_ms);
     let is_first = newest_ms < from_ms && from_ms < to_ms;
     let mut push = |from_ms, to_ms, bytes| {
-        let used = Used {
+        let used = GpuUse {
             bytes,
             peak_bytes: bytes,
-            ..Used::default()
+            ..GpuUse::default()
         };
         parts.push(Span { from_ms, to_ms }, used);
     };
     if is_first {
         push(from_ms, from_ms, Some(0));
     }
-    push(from_ms, to_ms, held(processes.iter().copied()));
+    push(
+        from_ms,
+        to_ms,
+        sum_process_memory(processes.iter().copied()),
+    );
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        derive::examples::{process, sample},
+        derive::examples::{make_process, make_sample},
         model::{Notebook, Owner, Reading, Trace, TraceMetric},
         usage::cost::CostMeter,
     };
 
     const GIB: u64 = 1 << 30;
 
-    fn is_own(process: &Process) -> bool {
+    fn is_kernel_process(process: &Process) -> bool {
         let notebook = process
             .owner
             .value()
@@ -331,10 +340,10 @@ mod tests {
         notebook.is_some_and(|notebook| notebook.kernel_id == "k")
     }
 
-    /// Returns a GPU with this power draw that is busy for half of the time, with processes of a
-    /// kernel and of others.
-    fn gpu(at_ms: u64, watts: f64, own: &[u64], others: usize) -> GpuSample {
-        let mut gpu = sample(at_ms);
+    /// Returns a GPU with power draw `watts` that is busy half of the time. `own` contains the
+    /// memory of a kernel's processes, and `others` is the number of other processes.
+    fn make_gpu(at_ms: u64, watts: f64, own: &[u64], others: usize) -> GpuSample {
+        let mut gpu = make_sample(at_ms);
         gpu.power.instant_watts = Reading::Now(watts);
         gpu.utilization.gpu_percent = Reading::Now(50.0);
         let notebook = Notebook {
@@ -344,7 +353,7 @@ mod tests {
             kernel_name: None,
         };
         let own = own.iter().zip(10..).map(|(bytes, pid)| {
-            let mut process = process(pid, *bytes);
+            let mut process = make_process(pid, *bytes);
             process.owner = Reading::Now(Owner {
                 notebook: Some(notebook.clone()),
                 ..Owner::default()
@@ -352,7 +361,7 @@ mod tests {
             process.user = Reading::Now("ana".to_owned());
             process
         });
-        let others = (0..others).map(|place| process(100 + place as u32, GIB));
+        let others = (0..others).map(|place| make_process(100 + place as u32, GIB));
         let mut processes: Vec<_> = own.chain(others).collect();
         let count = processes.len() as f64;
         for process in &mut processes {
@@ -362,7 +371,7 @@ mod tests {
         gpu
     }
 
-    fn trace(start_ms: u64, watts: impl Iterator<Item = f64>) -> Record {
+    fn make_trace(start_ms: u64, watts: impl Iterator<Item = f64>) -> Record {
         let values: Vec<f64> = watts.collect();
         Record::Trace(Trace {
             index: 0,
@@ -375,12 +384,12 @@ mod tests {
         })
     }
 
-    fn cost_of(meter: &KernelMeter, span: (f64, f64)) -> Cost {
-        meter.cost("k", span, &[], |user| user == Some("ana"))
+    fn compute_cost(meter: &KernelMeter, span: (f64, f64)) -> Cost {
+        meter.cost_in_span("k", span, &[], |user| user == Some("ana"))
     }
 
-    /// Asserts that the cost of a kernel equals that of a meter for the same span.
-    fn assert_same(kernel: &Cost, own: &Cost) {
+    /// Asserts that the cost of a kernel equals the cost from a meter for the same span.
+    fn assert_same_cost(kernel: &Cost, own: &Cost) {
         let near = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (Some(one), Some(other)) => (one - other).abs() < 1e-6 * other.abs().max(1.0),
             (one, other) => one == other,
@@ -398,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn recent_spans_cost_what_a_meter_finds() {
+    fn cost_of_recent_span_equals_meter_cost() {
         let samples: Vec<_> = (0..=100)
             .map(|tenth| {
                 let at_ms = 1000 + tenth * 100;
@@ -408,7 +417,10 @@ mod tests {
                     50..80 => (vec![GIB], 2),
                     _ => (vec![GIB], 0),
                 };
-                (at_ms, vec![gpu(at_ms, 100.0 + tenth as f64, &own, others)])
+                (
+                    at_ms,
+                    vec![make_gpu(at_ms, 100.0 + tenth as f64, &own, others)],
+                )
             })
             .collect();
         for (has_records, from_ms, to_ms) in [
@@ -422,20 +434,23 @@ mod tests {
             own.end(to_ms);
             for (at_ms, gpus) in &samples {
                 kernels.push_gpus(*at_ms as f64, 100, gpus);
-                own.push_gpus(*at_ms as f64, 100, gpus, &mut is_own);
+                own.push_gpus(*at_ms as f64, 100, gpus, &mut is_kernel_process);
                 if has_records && at_ms % 1000 == 0 {
                     let watts = (0..=50).map(|at| 300.0 + f64::from(at % 7) * 20.0);
-                    let trace = trace(at_ms - 1000, watts);
+                    let trace = make_trace(at_ms - 1000, watts);
                     kernels.push(&trace);
-                    own.push(&trace, &mut is_own);
+                    own.push(&trace, &mut is_kernel_process);
                 }
             }
-            assert_same(&cost_of(&kernels, (from_ms, to_ms)), &own.cost(to_ms, &[]));
+            assert_same_cost(
+                &compute_cost(&kernels, (from_ms, to_ms)),
+                &own.current_cost(to_ms, &[]),
+            );
         }
     }
 
     #[test]
-    fn long_spans_cost_nearly_what_a_meter_finds() {
+    fn cost_of_long_span_approximates_meter_cost() {
         let (mut kernels, mut own) = (KernelMeter::default(), CostMeter::new(None, 1_800_000.5));
         for second in (10..=24 * 3600_u64).step_by(10) {
             let at_ms = second * 1000;
@@ -445,9 +460,9 @@ mod tests {
                 100.0
             };
             let peak = if second == 50_000 { 9 * GIB } else { GIB };
-            let gpus = [gpu(at_ms, watts, &[peak], 0)];
+            let gpus = [make_gpu(at_ms, watts, &[peak], 0)];
             kernels.push_gpus(at_ms as f64, 10_000, &gpus);
-            own.push_gpus(at_ms as f64, 10_000, &gpus, &mut is_own);
+            own.push_gpus(at_ms as f64, 10_000, &gpus, &mut is_kernel_process);
         }
         let all = kernels.kernels.values();
         let parts: usize = all
@@ -458,31 +473,39 @@ mod tests {
         let to_ms = 24.0 * 3_600_000.0;
         own.end(to_ms);
         let (kernel, own) = (
-            cost_of(&kernels, (1_800_000.5, to_ms)),
-            own.cost(to_ms, &[]),
+            compute_cost(&kernels, (1_800_000.5, to_ms)),
+            own.current_cost(to_ms, &[]),
         );
         let joules = |cost: &Cost| cost.energy_joules.unwrap().estimate;
-        assert!((joules(&kernel) / joules(&own) - 1.0).abs() < COARSE_SHARE);
+        assert!((joules(&kernel) / joules(&own) - 1.0).abs() < MAX_PART_SHARE);
         assert_eq!(kernel.peak_memory_bytes, Some(9 * GIB));
-        // A span of the last minute is exact.
+        // A span within the last minute is exact.
         let (from_ms, mut own) = (to_ms - 60_000.0, CostMeter::new(None, to_ms - 60_000.0));
         own.end(to_ms);
         for second in (24 * 3600 - 70..=24 * 3600_u64).step_by(10) {
-            let gpus = [gpu(second * 1000, 100.0, &[GIB], 0)];
-            own.push_gpus((second * 1000) as f64, 10_000, &gpus, &mut is_own);
+            let gpus = [make_gpu(second * 1000, 100.0, &[GIB], 0)];
+            own.push_gpus(
+                (second * 1000) as f64,
+                10_000,
+                &gpus,
+                &mut is_kernel_process,
+            );
         }
-        assert_same(&cost_of(&kernels, (from_ms, to_ms)), &own.cost(to_ms, &[]));
+        assert_same_cost(
+            &compute_cost(&kernels, (from_ms, to_ms)),
+            &own.current_cost(to_ms, &[]),
+        );
     }
 
     #[test]
     fn kernels_of_other_users_are_hidden() {
         let mut meter = KernelMeter::default();
         for at_ms in [1000, 1100, 1200] {
-            meter.push_gpus(at_ms as f64, 100, &[gpu(at_ms, 300.0, &[GIB], 0)]);
+            meter.push_gpus(at_ms as f64, 100, &[make_gpu(at_ms, 300.0, &[GIB], 0)]);
         }
         let seen = |kernel_id: &str, user: &str| {
             let is_visible = |owner: Option<&str>| owner == Some(user);
-            let cost = meter.cost(kernel_id, (1000.0, 1200.0), &[], is_visible);
+            let cost = meter.cost_in_span(kernel_id, (1000.0, 1200.0), &[], is_visible);
             (
                 cost.gpus.len(),
                 cost.energy_joules.is_some(),
@@ -495,10 +518,10 @@ mod tests {
     }
 
     #[test]
-    fn kernel_id_of_another_user_changes_nothing() {
+    fn equal_kernel_ids_of_two_users_are_separate() {
         let mut meter = KernelMeter::default();
         for at_ms in [1000, 1100, 1200, 1300] {
-            let mut gpu = gpu(at_ms, 300.0, &[GIB, 7 * GIB], 0);
+            let mut gpu = make_gpu(at_ms, 300.0, &[GIB, 7 * GIB], 0);
             if let Reading::Now(processes) = &mut gpu.processes {
                 processes[1].user = Reading::Now("eve".to_owned());
                 if at_ms == 1000 {
@@ -508,7 +531,7 @@ mod tests {
             meter.push_gpus(at_ms as f64, 100, &[gpu]);
         }
         let peak = |is_visible: &dyn Fn(Option<&str>) -> bool| {
-            let cost = meter.cost("k", (1000.0, 1300.0), &[], is_visible);
+            let cost = meter.cost_in_span("k", (1000.0, 1300.0), &[], is_visible);
             cost.peak_memory_bytes
         };
         assert_eq!(peak(&|user| user == Some("ana")), Some(GIB));
@@ -517,10 +540,10 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_limited_and_forgotten_when_clock_changes() {
+    fn number_of_kernels_is_limited() {
         let mut meter = KernelMeter::default();
         for second in 1..=100_u64 {
-            let mut gpu = gpu(second * 1000, 100.0, &[GIB], 0);
+            let mut gpu = make_gpu(second * 1000, 100.0, &[GIB], 0);
             if let Reading::Now(processes) = &mut gpu.processes
                 && let Reading::Now(owner) = &mut processes[0].owner
                 && let Some(notebook) = &mut owner.notebook
@@ -529,29 +552,29 @@ mod tests {
             }
             meter.push_gpus((second * 1000) as f64, 1000, &[gpu]);
         }
-        assert_eq!(meter.kernels.len(), MOST_KERNELS);
+        assert_eq!(meter.kernels.len(), MAX_KERNELS);
         let oldest = meter.kernels.values().map(|kernel| kernel.seen_ms);
         assert_eq!(oldest.reduce(f64::min), Some(37_000.0));
-        meter.push_gpus(500.0, 1000, &[gpu(500, 100.0, &[GIB], 0)]);
+        meter.push_gpus(500.0, 1000, &[make_gpu(500, 100.0, &[GIB], 0)]);
         assert_eq!(meter.kernels.len(), 1);
     }
 
     #[test]
-    fn answer_is_final_after_records_of_its_end() {
+    fn cost_is_final_after_records_of_span() {
         let mut meter = KernelMeter::default();
         for tenth in 0..=50_u64 {
             let at_ms = 1000 + tenth * 100;
-            meter.push_gpus(at_ms as f64, 100, &[gpu(at_ms, 100.0, &[GIB], 0)]);
+            meter.push_gpus(at_ms as f64, 100, &[make_gpu(at_ms, 100.0, &[GIB], 0)]);
             if tenth == 20 {
-                meter.push(&trace(1000, (0..100).map(|_| 100.0)));
+                meter.push(&make_trace(1000, (0..100).map(|_| 100.0)));
             }
         }
         assert!(meter.is_final(1900.0), "records of power have come");
         assert!(!meter.is_final(5900.0), "records of power are to come");
         assert!(!meter.is_final(7000.0), "a sample is to come");
-        let running = cost_of(&meter, (1000.0, 6000.0));
+        let running = compute_cost(&meter, (1000.0, 6000.0));
         let joules = running.energy_joules.unwrap().estimate;
         assert!((joules - 500.0).abs() < 1e-6, "{running:?}");
-        assert!(cost_of(&meter, (0.0, 6000.0)).lost[0].starts_with("no readings for 1.00 s"));
+        assert!(compute_cost(&meter, (0.0, 6000.0)).lost[0].starts_with("no readings for 1.00 s"));
     }
 }

@@ -1,8 +1,8 @@
-//! The cost of a measurement: the GPU use between two moments of a command, a cell or a part of a
-//! program, including the processes that it starts.
+//! The cost of a measurement: the GPU use of a command, a cell or a part of a program, including
+//! the processes that it starts.
 //!
-//! A [`CostMeter`] receives records in their order, independently of their source and of the
-//! current time. The caller decides which processes are measured.
+//! A [`CostMeter`] receives records in chronological order, independently of their source and of
+//! the current time. The caller decides which processes are measured.
 
 mod gpu;
 mod kernels;
@@ -17,33 +17,33 @@ use std::{collections::BTreeMap, ops::Add};
 pub use self::kernels::KernelMeter;
 use self::{
     gpu::GpuCostMeter,
-    memory::{Memory, held},
+    memory::{Memory, sum_process_memory},
 };
 use crate::{
     model::{
         Cost, CostMark, CostXid, Event, EventKind, Gpu, GpuCost, GpuSample, Process, Record,
         Sample, Trace, XidReport,
     },
-    units::three_digits,
+    units::format_three_digits,
     usage::steps::Span,
 };
 
 /// The version of the cost format.
 const VERSION: u32 = 1;
 
-/// The longest time without readings that is not reported.
-const LONGEST_UNREPORTED_GAP_MS: f64 = 500.0;
+/// The longest gap in the readings that is not reported as missing data.
+const MAX_UNREPORTED_GAP_MS: f64 = 500.0;
 
-/// The maximum number of listed marks and errors. Further ones are only counted.
-const MOST_LISTED: usize = 1000;
+/// The maximum number of marks and errors to list. All others are only counted.
+const MAX_LISTED: usize = 1000;
 
-/// The meter of one measurement.
+/// A meter for the cost of one measurement.
 #[derive(Debug)]
 pub struct CostMeter {
     name: Option<String>,
     span: Span,
     gpus: BTreeMap<u32, GpuCostMeter>,
-    /// The memory on all GPUs.
+    /// The memory on all GPUs together.
     memory: Memory,
     xids: Vec<CostXid>,
     marks: Vec<CostMark>,
@@ -55,7 +55,7 @@ pub struct CostMeter {
 }
 
 impl CostMeter {
-    /// Starts a measurement at a time in milliseconds since 1970.
+    /// Starts a measurement at `from_ms`, in milliseconds since 1970.
     pub fn new(name: Option<String>, from_ms: f64) -> Self {
         Self {
             name,
@@ -73,7 +73,7 @@ impl CostMeter {
         }
     }
 
-    /// Ends the measurement. The driver's records of its last part arrive later.
+    /// Ends the measurement. The driver's recorded values for the last part arrive later.
     pub fn end(&mut self, to_ms: f64) {
         let to_ms = to_ms.max(self.span.from_ms);
         self.span.to_ms = to_ms;
@@ -81,7 +81,7 @@ impl CostMeter {
         self.gpus.values_mut().for_each(|gpu| gpu.end(to_ms));
     }
 
-    /// Applies the next record. `is_own` returns `true` for measured processes.
+    /// Adds the next record. `is_own` returns `true` for the processes to measure.
     pub fn push(&mut self, record: &Record, is_own: &mut dyn FnMut(&Process) -> bool) {
         match record {
             Record::Sample(sample) => self.push_sample(sample, is_own),
@@ -91,7 +91,7 @@ impl CostMeter {
         }
     }
 
-    /// Applies the next sample. The last sample before the start determines the initial memory.
+    /// Adds the next sample. The last sample before the start determines the initial memory.
     pub fn push_sample(&mut self, sample: &Sample, is_own: &mut dyn FnMut(&Process) -> bool) {
         self.push_gpus(
             sample.at_ms as f64,
@@ -118,11 +118,12 @@ impl CostMeter {
                 .push(gpu, interval_ms, &own, self.span);
             all_own.extend(own);
         }
-        self.memory.add(at_ms, held(all_own), self.span);
+        self.memory
+            .add(at_ms, sum_process_memory(all_own), self.span);
         self.newest_ms = self.newest_ms.max(at_ms);
     }
 
-    /// Applies values that the driver recorded.
+    /// Adds values that the driver recorded.
     pub fn push_trace(&mut self, trace: &Trace) {
         self.gpus.entry(trace.index).or_default().add_trace(trace);
     }
@@ -133,7 +134,7 @@ impl CostMeter {
             return;
         }
         match &event.what {
-            EventKind::Mark(mark) => self.add_mark(CostMark::new(event.at_ms, mark)),
+            EventKind::Mark(mark) => self.add_mark(CostMark::from_mark(event.at_ms, mark)),
             EventKind::Xid(report) => {
                 let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
                 let XidReport {
@@ -148,7 +149,7 @@ impl CostMeter {
                     xid: *code,
                     text: format!("{meaning} {advice}"),
                 };
-                if self.xids.len() < MOST_LISTED {
+                if self.xids.len() < MAX_LISTED {
                     self.xids.push(xid);
                 } else {
                     self.unlisted += 1;
@@ -158,22 +159,22 @@ impl CostMeter {
         }
     }
 
-    /// Adds a mark, unless the same mark has already been added by the server's event.
+    /// Adds a mark, unless the server's event has already added the same mark.
     pub fn add_mark(&mut self, mark: CostMark) {
         let is_within =
             (self.span.from_ms.floor()..=self.span.to_ms).contains(&(mark.at_ms as f64));
         if !is_within || self.marks.contains(&mark) {
             return;
         }
-        if self.marks.len() < MOST_LISTED {
+        if self.marks.len() < MAX_LISTED {
             self.marks.push(mark);
         } else {
             self.unlisted += 1;
         }
     }
 
-    /// Adds a sentence about missing data and its reason.
-    pub fn lose(&mut self, why: &str) {
+    /// Adds a sentence that describes missing data and the reason.
+    pub fn add_missing_data(&mut self, why: &str) {
         if !self.lost.iter().any(|known| known == why) {
             self.lost.push(why.to_owned());
         }
@@ -181,28 +182,28 @@ impl CostMeter {
 
     /// Returns `true` if the measurement has ended, and all of its data has arrived.
     pub fn is_final(&self) -> bool {
-        // A process that started to use a GPU after the last sample is only visible in the next
-        // sample.
+        // If a process started to use a GPU after the last sample, it is visible only in the next
+        // sample, so the measurement needs a sample after its end.
         self.newest_ms >= self.span.to_ms
             && self.gpus.values().all(|gpu| gpu.is_final(self.span.to_ms))
     }
 
-    /// Returns the cost of a measurement that has ended, when no more data will arrive. The GPU's
-    /// state after the last sample is assumed to be unchanged.
+    /// Returns the cost of an ended measurement when no more data will arrive. The GPUs' state
+    /// after the last sample is assumed to be unchanged.
     pub fn into_cost(mut self, gpus: &[Gpu]) -> Cost {
         for gpu in self.gpus.values_mut() {
-            gpu.extend(self.span.to_ms, self.span.from_ms);
+            gpu.extend_last_step(self.span.to_ms, self.span.from_ms);
         }
-        self.cost(self.span.to_ms, gpus)
+        self.current_cost(self.span.to_ms, gpus)
     }
 
-    /// Returns the cost until now, whether or not the measurement has ended. `gpus` are those of
-    /// the inventory, which provides names.
-    pub fn cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
+    /// Returns the cost until `now_ms`, whether or not the measurement has ended. `gpus` contains
+    /// the inventory's GPUs, which provide the names.
+    pub fn current_cost(&mut self, now_ms: f64, gpus: &[Gpu]) -> Cost {
         let mut costs = Vec::new();
         for (index, meter) in &mut self.gpus {
-            meter.settle(true);
-            costs.extend(meter.cost(*index));
+            meter.settle_complete_steps(true);
+            costs.extend(meter.to_cost(*index));
         }
         let held = |index: u32| costs.iter().any(|cost| cost.index == index);
         let xids = self
@@ -211,7 +212,7 @@ impl CostMeter {
             .filter(|xid| xid.gpu.is_some_and(held))
             .cloned()
             .collect();
-        let lost = self.lost(&costs);
+        let lost = self.list_missing_data(&costs);
         let span = Span {
             to_ms: self.span.to_ms.min(now_ms),
             ..self.span
@@ -225,22 +226,24 @@ impl CostMeter {
         }
     }
 
-    fn lost(&self, costs: &[GpuCost]) -> Vec<String> {
+    fn list_missing_data(&self, costs: &[GpuCost]) -> Vec<String> {
         let mut lost = self.lost.clone();
         if self.newest_ms < self.span.from_ms && lost.is_empty() {
-            lost.push("it was over before the first reading of the GPUs".to_owned());
+            lost.push("it ended before the first reading of the GPUs".to_owned());
         }
         for (index, meter) in &self.gpus {
-            if let Some(absence) = meter.untold() {
+            if let Some(absence) = meter.unknown_processes_reason() {
                 lost.push(format!(
-                    "GPU {index}: it is not known which processes hold it: {absence}"
+                    "GPU {index}: it is not known which processes use it: {absence}"
                 ));
             }
-            if meter.gap_ms > LONGEST_UNREPORTED_GAP_MS
-                && costs.iter().any(|cost| cost.index == *index)
+            if meter.gap_ms > MAX_UNREPORTED_GAP_MS && costs.iter().any(|cost| cost.index == *index)
             {
-                let seconds = three_digits(meter.gap_ms / 1000.0);
-                lost.push(format!("GPU {index}: no readings for {seconds} s; the numbers are of the rest of the time"));
+                let seconds = format_three_digits(meter.gap_ms / 1000.0);
+                lost.push(format!(
+                    "GPU {index}: no readings for {seconds} s; the numbers cover only the rest of \
+                     the time"
+                ));
             }
         }
         if self.unlisted > 0 {
@@ -253,8 +256,8 @@ impl CostMeter {
     }
 }
 
-/// Returns the cost of a span from the costs of each GPU. `gpus` are those of the inventory, which
-/// provides names.
+/// Combines the costs of all GPUs in a span. `gpus` contains the inventory's GPUs, which provide
+/// the names.
 fn total_cost(span: Span, memory: &Memory, mut costs: Vec<GpuCost>, gpus: &[Gpu]) -> Cost {
     for cost in &mut costs {
         let known = gpus.iter().find(|gpu| gpu.index == cost.index);

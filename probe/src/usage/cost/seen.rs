@@ -7,13 +7,13 @@ use crate::{
 };
 
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// The statistics of each reading, in the order of [`READINGS`].
+pub(super) struct ObservedReadings {
+    /// The statistics of each reading in [`READINGS`], in the same order.
     windows: [Window; READINGS.len()],
     conditions: Vec<CostCondition>,
 }
 
-/// The readings of activity and link rates.
+/// The readings of activity and link rates that are averaged.
 const READINGS: [fn(&GpuSample) -> Option<&f64>; 7] = [
     |gpu| gpu.activity.value()?.sm_percent.value(),
     |gpu| gpu.activity.value()?.tensor_percent.value(),
@@ -24,8 +24,8 @@ const READINGS: [fn(&GpuSample) -> Option<&f64>; 7] = [
     |gpu| gpu.nvlink.tx_bytes_per_second.value(),
 ];
 
-impl Seen {
-    /// Adds a sample that covers a span.
+impl ObservedReadings {
+    /// Adds a sample that covers the given span.
     pub(super) fn push(&mut self, gpu: &GpuSample, span: Span) {
         for (window, read) in self.windows.iter_mut().zip(READINGS) {
             if let Some(value) = read(gpu) {
@@ -33,7 +33,7 @@ impl Seen {
             }
         }
         // Conditions that began after the span are skipped, because the sample can be later than
-        // its end.
+        // the span's end.
         for condition in gpu
             .conditions
             .iter()
@@ -42,7 +42,7 @@ impl Seen {
             let (kind, to_ms) = (condition.kind.tag().unwrap_or_default(), span.to_ms as u64);
             let from_ms = condition.since_ms.max(span.from_ms as u64);
             match self.conditions.iter_mut().rfind(|known| known.kind == kind) {
-                // The condition has not ended since the previous sample.
+                // The same condition was already active in the previous sample.
                 Some(known) if known.to_ms >= condition.since_ms => {
                     known.to_ms = to_ms;
                     known.text.clone_from(&condition.text);
@@ -60,8 +60,8 @@ impl Seen {
         }
     }
 
-    /// Returns a cost with only these values; the others have their defaults.
-    pub(super) fn cost(&self) -> GpuCost {
+    /// Returns a cost with only the observed values. All other fields have their default values.
+    pub(super) fn to_cost(&self) -> GpuCost {
         let [sm, tensor, dram, links @ ..] = &self.windows;
         let [pcie_to_gpu, pcie_from_gpu, nvlink_to_gpu, nvlink_from_gpu] =
             links.map(|rate| rate.integral().map(|bytes| bytes.round() as u64));

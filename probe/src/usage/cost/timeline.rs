@@ -1,24 +1,24 @@
-//! Values of one metric that the driver recorded, over time.
+//! A timeline of one metric's values, as recorded by the driver.
 
 use std::collections::VecDeque;
 
 use crate::{model::Trace, usage::steps::Span};
 
-/// The maximum distance of two values for interpolation. The driver records utilization five times
+/// The maximum time between two values for interpolation. The driver records utilization five times
 /// a second, and power more often.
-const LONGEST_GAP_MS: f64 = 500.0;
+const MAX_GAP_MS: f64 = 500.0;
 
-/// The time for which values are kept, in milliseconds, because the energy of recent steps may
-/// still be computed.
+/// The time for which values are kept, in milliseconds. They are needed as long as the energy of
+/// recent steps may still be computed.
 const KEPT_MS: f64 = 30_000.0;
 
-/// Times in milliseconds since 1970, in ascending order, each with a value.
+/// Values with their times in milliseconds since 1970, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Timeline(VecDeque<(f64, f64)>);
 
 impl Timeline {
-    /// Adds the values of a trace. Values that were already added are ignored, because a server can
-    /// send some of them twice.
+    /// Adds the values of a trace. Values that have already been added are ignored, because a
+    /// server can send some values twice.
     pub(super) fn add(&mut self, trace: &Trace) {
         for (offset_us, value) in trace.offsets_us.iter().zip(&trace.values) {
             let at_ms = trace.start_us.saturating_add(u64::from(*offset_us)) as f64 / 1000.0;
@@ -41,23 +41,23 @@ impl Timeline {
         self.0.back().map(|(at_ms, _)| *at_ms)
     }
 
-    /// Returns the integral over a span in seconds, with linear interpolation, for values measured
-    /// at these times. Returns `None` if values are missing in a part of the span.
-    pub(super) fn along_lines(&self, span: Span) -> Option<f64> {
-        self.integral(span, |(one_ms, one), (other_ms, other), middle_ms| {
+    /// Returns the integral over a span in seconds, with linear interpolation between values that
+    /// are instantaneous. Returns `None` if values are missing in a part of the span.
+    pub(super) fn integrate_linear(&self, span: Span) -> Option<f64> {
+        self.integrate(span, |(one_ms, one), (other_ms, other), middle_ms| {
             one + (other - one) * (middle_ms - one_ms) / (other_ms - one_ms)
         })
     }
 
     /// Returns the integral over a span in seconds, for values that are averages since the previous
     /// value. Returns `None` if values are missing in a part of the span.
-    pub(super) fn in_steps(&self, span: Span) -> Option<f64> {
-        self.integral(span, |_, (_, later), _| later)
+    pub(super) fn integrate_steps(&self, span: Span) -> Option<f64> {
+        self.integrate(span, |_, (_, later), _| later)
     }
 
-    /// Returns the integral. The arguments of `mean` are the values before and after each part, and
-    /// the middle of the part.
-    fn integral(
+    /// Returns the integral over a span in seconds. `mean` returns the mean of a part, given the
+    /// values before and after it, and the time of its middle.
+    fn integrate(
         &self,
         span: Span,
         mean: impl Fn((f64, f64), (f64, f64), f64) -> f64,
@@ -68,7 +68,7 @@ impl Timeline {
             .checked_sub(1)?;
         let mut sum = 0.0;
         for (one, other) in self.0.iter().skip(first).zip(self.0.iter().skip(first + 1)) {
-            if other.0 - one.0 > LONGEST_GAP_MS {
+            if other.0 - one.0 > MAX_GAP_MS {
                 return None;
             }
             let (start_ms, end_ms) = (one.0.max(span.from_ms), other.0.min(span.to_ms));
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::model::TraceMetric;
 
-    fn trace(start_ms: u64, step_ms: u32, values: &[f64]) -> Trace {
+    fn make_trace(start_ms: u64, step_ms: u32, values: &[f64]) -> Trace {
         Trace {
             index: 0,
             uuid: None,
@@ -102,40 +102,43 @@ mod tests {
     }
 
     #[test]
-    fn an_integral_begins_and_ends_between_values() {
+    fn integral_starts_and_ends_between_values() {
         let mut line = Timeline::default();
-        line.add(&trace(1000, 100, &[0.0, 100.0, 100.0, 300.0]));
-        line.add(&trace(1300, 100, &[300.0, 300.0]));
+        line.add(&make_trace(1000, 100, &[0.0, 100.0, 100.0, 300.0]));
+        line.add(&make_trace(1300, 100, &[300.0, 300.0]));
         let near = |one: Option<f64>, other: f64| (one.unwrap() - other).abs() < 1e-9;
-        assert!(near(line.along_lines(Span::new(1000, 1100)), 5.0));
+        assert!(near(line.integrate_linear(Span::new(1000, 1100)), 5.0));
         assert!(near(
-            line.along_lines(Span::new(1050, 1250)),
+            line.integrate_linear(Span::new(1050, 1250)),
             3.75 + 10.0 + 7.5
         ));
         assert!(
-            near(line.in_steps(Span::new(1050, 1250)), 5.0 + 10.0 + 15.0),
+            near(
+                line.integrate_steps(Span::new(1050, 1250)),
+                5.0 + 10.0 + 15.0
+            ),
             "what is recorded later is of the time before"
         );
-        assert_eq!(line.along_lines(Span::new(999, 1100)), None);
+        assert_eq!(line.integrate_linear(Span::new(999, 1100)), None);
         assert_eq!(
-            line.along_lines(Span::new(1100, 1401)),
+            line.integrate_linear(Span::new(1100, 1401)),
             None,
             "what is not recorded yet"
         );
     }
 
     #[test]
-    fn a_gap_is_no_line() {
+    fn gap_has_no_integral() {
         let mut line = Timeline::default();
-        line.add(&trace(1000, 600, &[1.0, 1.0, 1.0]));
-        assert_eq!(line.along_lines(Span::new(1000, 1700)), None);
+        line.add(&make_trace(1000, 600, &[1.0, 1.0, 1.0]));
+        assert_eq!(line.integrate_linear(Span::new(1000, 1700)), None);
     }
 
     #[test]
-    fn what_nobody_asks_for_any_more_is_forgotten() {
+    fn values_older_than_limit_are_removed() {
         let mut line = Timeline::default();
         for second in 0..100 {
-            line.add(&trace(second * 1000, 100, &[1.0; 10]));
+            line.add(&make_trace(second * 1000, 100, &[1.0; 10]));
         }
         assert_eq!(line.0.len(), 301);
     }

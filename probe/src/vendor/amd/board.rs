@@ -1,44 +1,46 @@
-//! The constant properties of a card.
+//! A card's constant properties.
 
-use super::kfd::Node;
+use super::kfd::KfdNode;
 use crate::{
     bounded,
     model::{Absence, Absent, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, Vendor},
-    vendor::drm::{Attributes, Card, Hwmon, Port, generation_of},
+    vendor::drm::{Attributes, Card, Hwmon, PciePort, generation_from_speed},
 };
 
-/// The lists of product names that AMD's drivers install, by PCI device ID and revision.
-const AMD_NAMES: [&str; 2] = [
+/// The lists of product names that AMD's drivers install. They are sorted by PCI device ID and
+/// revision.
+const NAME_LISTS: [&str; 2] = [
     "/usr/share/libdrm/amdgpu.ids",
     "/opt/amdgpu/share/libdrm/amdgpu.ids",
 ];
 
-/// The maximum size of a list of names, in bytes.
-const NAMES: usize = 1 << 20;
+/// The maximum size of a product name list, in bytes.
+const MAX_LIST_BYTES: usize = 1 << 20;
 
-/// Returns a constant identifier of a card: its unique ID in `ROCm`'s format, or its slot if it has
-/// no unique ID.
-fn uuid(card: &Card) -> String {
+/// Returns a card's permanent identifier: its unique ID in `ROCm`'s format, or its PCI slot if it
+/// has no unique ID.
+fn make_uuid(card: &Card) -> String {
     match card.device.read_text("unique_id") {
         Ok(id) if id.bytes().any(|digit| digit != b'0') => format!("GPU-{}", id.to_lowercase()),
         _ => card.slot_id(),
     }
 }
 
-/// Identifies a card by files that do not wake it. All other fields are absent with this reason.
+/// Identifies a card using only files that do not wake it. All other fields are absent, with
+/// `reason` as the reason.
 pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
     Gpu {
         vendor: Vendor::Amd,
         vendor_index: Some(index),
-        uuid: Some(uuid(card)),
-        name: name(card),
+        uuid: Some(make_uuid(card)),
+        name: find_name(card),
         pci_bus_id: Reading::Now(card.bus_id.clone()),
-        ..Gpu::unidentified(index, reason)
+        ..Gpu::new_unidentified(index, reason)
     }
 }
 
-/// Returns the product's name, including the vendor's.
-fn name(card: &Card) -> Reading<String> {
+/// Returns the card's product name, including the vendor name.
+fn find_name(card: &Card) -> Reading<String> {
     let vendor = Vendor::Amd;
     let known = card
         .device
@@ -53,17 +55,17 @@ fn name(card: &Card) -> Reading<String> {
         }
     });
     known
-        .or_else(|| card.name_by_id(vendor))
+        .or_else(|| card.find_name(vendor))
         .ok_or(Absence::Unknown)
         .into()
 }
 
-/// Finds the product's name in lists with lines such as `744C, C8, AMD Radeon RX 7900 XTX`.
+/// Finds the card's product name in lists with lines such as `744C, C8, AMD Radeon RX 7900 XTX`.
 fn find_amd_name(card: &Card) -> Option<String> {
     let (device, revision) = (card.pci_id?.1, card.device.read_hex("revision").ok()?);
     let (device, revision) = (format!("{device:04X}"), format!("{revision:02X}"));
-    AMD_NAMES.iter().find_map(|list| {
-        let text = bounded::text(list, NAMES).ok()?;
+    NAME_LISTS.iter().find_map(|list| {
+        let text = bounded::read_text(list, MAX_LIST_BYTES).ok()?;
         let mut lines = text.lines().map(|line| line.split(',').map(str::trim));
         lines.find_map(|mut parts| {
             let is_own = parts.next()? == device && parts.next()? == revision;
@@ -72,14 +74,14 @@ fn find_amd_name(card: &Card) -> Option<String> {
     })
 }
 
-/// Reads the board, which never changes.
+/// Reads the card's board information, which never changes.
 pub(super) fn read_board(
     card: &Card,
-    port: &Port,
+    port: &PciePort,
     hwmon: Option<&Hwmon>,
-    node: Option<&Node>,
+    node: Option<&KfdNode>,
 ) -> Board {
-    let text = |name: &str| Reading::from(card.device.read_text(name).and_then(not_blank));
+    let text = |name: &str| Reading::from(card.device.read_text(name).and_then(reject_blank));
     let unsupported = || Absence::NotSupported;
     let link = port.read_max_link();
     let slot = PcieLevels::read(&card.device);
@@ -87,14 +89,17 @@ pub(super) fn read_board(
         serial: text("serial_number"),
         part_number: text("product_number"),
         vbios_version: text("vbios_version"),
-        architecture: node.and_then(Node::target).ok_or_else(unsupported).into(),
+        architecture: node
+            .and_then(KfdNode::compiler_target)
+            .ok_or_else(unsupported)
+            .into(),
         memory_bus_bits: node
-            .and_then(Node::memory_bus_bits)
+            .and_then(KfdNode::memory_bus_bits)
             .ok_or_else(unsupported)
             .into(),
         numa_node: card.numa_node().into(),
         pcie_max_generation: slot
-            .and_then(|slot| generation_of(slot.gigatransfers))
+            .and_then(|slot| generation_from_speed(slot.gigatransfers))
             .map_or(link.generation, Ok)
             .into(),
         pcie_max_width: slot
@@ -106,22 +111,25 @@ pub(super) fn read_board(
             .map_or(link.width, Ok)
             .into(),
         max_clocks: MaxClocks {
-            graphics_mhz: highest_clock(&card.device, "pp_dpm_sclk").into(),
-            sm_mhz: highest_clock(&card.device, "pp_dpm_sclk").into(),
-            memory_mhz: highest_clock(&card.device, "pp_dpm_mclk").into(),
-            video_mhz: highest_clock(&card.device, "pp_dpm_vclk").into(),
+            graphics_mhz: read_highest_clock(&card.device, "pp_dpm_sclk").into(),
+            sm_mhz: read_highest_clock(&card.device, "pp_dpm_sclk").into(),
+            memory_mhz: read_highest_clock(&card.device, "pp_dpm_mclk").into(),
+            video_mhz: read_highest_clock(&card.device, "pp_dpm_vclk").into(),
         },
         power_limits: hwmon.map_or_else(
-            || PowerLimits::absent(&Absence::NotSupported),
+            || PowerLimits::new_absent(&Absence::NotSupported),
             read_power_limits,
         ),
-        thresholds: hwmon.map_or_else(|| Thresholds::absent(&Absence::NotSupported), thresholds),
-        ..Board::absent(&Absence::NotSupported)
+        thresholds: hwmon.map_or_else(
+            || Thresholds::new_absent(&Absence::NotSupported),
+            read_thresholds,
+        ),
+        ..Board::new_absent(&Absence::NotSupported)
     }
 }
 
-/// Rejects empty texts and zeros, which boards without a serial number have.
-fn not_blank(text: String) -> Result<String, Absence> {
+/// Rejects empty strings and strings of zeros, which boards without a serial number report.
+fn reject_blank(text: String) -> Result<String, Absence> {
     if text.bytes().all(|letter| letter == b'0') {
         Err(Absence::NotSupported)
     } else {
@@ -130,7 +138,7 @@ fn not_blank(text: String) -> Result<String, Absence> {
 }
 
 fn read_power_limits(hwmon: &Hwmon) -> PowerLimits {
-    // Some products report 0 if there is no limit.
+    // Some products report 0 for a limit that they do not have.
     let read = |file| {
         let watts = hwmon.read_micro(file)?;
         if watts > 0.0 {
@@ -146,7 +154,7 @@ fn read_power_limits(hwmon: &Hwmon) -> PowerLimits {
     }
 }
 
-fn thresholds(hwmon: &Hwmon) -> Thresholds {
+fn read_thresholds(hwmon: &Hwmon) -> Thresholds {
     let first = |labels: [&str; 2], limit: &str| {
         hwmon
             .read_celsius(labels[0], limit)
@@ -160,9 +168,9 @@ fn thresholds(hwmon: &Hwmon) -> Thresholds {
     }
 }
 
-/// Returns the highest clock in a list with lines such as `1: 2660Mhz *`. The order of the lines
+/// Returns the highest clock in a file with lines such as `1: 2660Mhz *`. The order of the lines
 /// differs between products.
-fn highest_clock(device: &Attributes, file: &str) -> Result<u32, Absence> {
+fn read_highest_clock(device: &Attributes, file: &str) -> Result<u32, Absence> {
     let list = device.read_text(file)?;
     let clocks = list.lines().filter_map(|line| {
         let (_, clock) = line.split_once(": ")?;
@@ -171,7 +179,7 @@ fn highest_clock(device: &Attributes, file: &str) -> Result<u32, Absence> {
     clocks.max().ok_or(Absence::NotSupported)
 }
 
-/// The speed and the number of lanes of a PCIe link.
+/// The maximum speed and number of lanes of a PCIe link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PcieLevels {
     gigatransfers: f64,
@@ -179,8 +187,8 @@ struct PcieLevels {
 }
 
 impl PcieLevels {
-    /// Reads the best of the driver's link levels, which are in lines such as `1: 16.0GT/s, x16
-    /// 1143Mhz *`. Returns `None` if the GPU has no such levels.
+    /// Reads the highest of the driver's link levels, from lines such as `1: 16.0GT/s, x16 1143Mhz
+    /// *`. Returns `None` if the GPU has no link levels.
     fn read(device: &Attributes) -> Option<Self> {
         let list = device.read_text("pp_dpm_pcie").ok()?;
         let levels = list.lines().filter_map(|line| {
@@ -195,7 +203,7 @@ impl PcieLevels {
     }
 }
 
-/// Returns the partition profile of a package, for example `CPX/NPS1`.
+/// Returns a GPU package's partition profile, for example `CPX/NPS1`.
 pub(super) fn read_profile(device: &Attributes) -> Reading<String> {
     let compute = device.read_text("current_compute_partition");
     let memory = device.read_text("current_memory_partition");
@@ -206,7 +214,7 @@ pub(super) fn read_profile(device: &Attributes) -> Reading<String> {
     }
 }
 
-/// Returns `true` if a package is divided into partitions.
+/// Returns `true` if a GPU package is divided into partitions.
 pub(super) fn is_divided(device: &Attributes) -> bool {
     let compute = device.read_text("current_compute_partition");
     compute.is_ok_and(|compute| ["DPX", "TPX", "QPX", "CPX"].contains(&compute.as_str()))
@@ -232,7 +240,11 @@ mod tests {
             ("0: fast\n", Err(Absence::NotSupported)),
         ] {
             fs::write(folder.path().join("pp_dpm_sclk"), content).unwrap();
-            assert_eq!(highest_clock(&device, "pp_dpm_sclk"), highest, "{content}");
+            assert_eq!(
+                read_highest_clock(&device, "pp_dpm_sclk"),
+                highest,
+                "{content}"
+            );
         }
     }
 

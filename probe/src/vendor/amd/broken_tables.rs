@@ -1,4 +1,4 @@
-//! Firmware tables that cannot be decoded, and their reports as driver errors.
+//! Reporting of undecodable firmware tables as driver errors.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use super::{errors::ERRORS, metrics::MetricsError};
 use crate::vendor::DriverError;
 
 /// The number of consecutive incomplete tables that counts as an error. A table can be incomplete
-/// for a moment, for example during a reset.
-const IN_A_ROW: u32 = 3;
+/// briefly, for example during a reset.
+const MIN_CONSECUTIVE: u32 = 3;
 
-/// The interval at which a continuing error is reported again.
-const AGAIN_AFTER: Duration = Duration::from_mins(5);
+/// The interval at which a persistent error is reported again.
+const REPORT_INTERVAL: Duration = Duration::from_mins(5);
 
 /// The undecodable `gpu_metrics` tables of a GPU.
 #[derive(Debug, Default)]
@@ -21,16 +21,19 @@ pub(super) struct BrokenTables {
 }
 
 impl BrokenTables {
-    /// Records the error of the latest table, or that it could be decoded.
+    /// Records whether the latest table could be decoded. `error` is `None` if it could.
     pub(super) fn observe(&mut self, error: Option<&MetricsError>) {
-        // The file is empty if the GPU has no table.
+        // If the GPU does not provide a table, the file is empty, which is not an error.
         let Some(error) = error.filter(|error| **error != MetricsError::Empty) else {
             (self.in_a_row, self.reported) = (0, None);
             return;
         };
         self.in_a_row = self.in_a_row.saturating_add(1);
-        let is_lasting = matches!(error, MetricsError::Unknown { .. }) || self.in_a_row >= IN_A_ROW;
-        let is_due = self.reported.is_none_or(|at| at.elapsed() >= AGAIN_AFTER);
+        let is_lasting =
+            matches!(error, MetricsError::Unknown { .. }) || self.in_a_row >= MIN_CONSECUTIVE;
+        let is_due = self
+            .reported
+            .is_none_or(|at| at.elapsed() >= REPORT_INTERVAL);
         let message = error.to_string();
         if let Some((code, _)) = ERRORS.find(&message)
             && is_lasting
@@ -45,8 +48,8 @@ impl BrokenTables {
         }
     }
 
-    /// Returns the error that is due to be reported, once.
-    pub(super) fn take(&mut self) -> Option<DriverError> {
+    /// Takes the error that is due to be reported, if any.
+    pub(super) fn take_due_error(&mut self) -> Option<DriverError> {
         self.pending.take()
     }
 }
@@ -58,7 +61,7 @@ mod tests {
 
     fn report(tables: &mut BrokenTables, error: Option<&MetricsError>) -> Option<String> {
         tables.observe(error);
-        tables.take()?.message
+        tables.take_due_error()?.message
     }
 
     #[test]

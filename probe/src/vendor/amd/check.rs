@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     kfd,
     metrics::{Metrics, MetricsError},
-    source::DRIVER,
+    source::DRIVER_NAME,
 };
 use crate::{
     model::{Severity, Vendor},
@@ -16,43 +16,44 @@ use crate::{
     },
 };
 
-/// The kernel drivers of AMD's GPUs. Class 0x12 is for Instinct GPUs, which are accelerators
+/// The kernel drivers for AMD's GPUs. PCI class 0x12 is for Instinct GPUs, which are accelerators
 /// without a display.
 pub(in crate::vendor) static BINDING: Binding = Binding {
     vendor: Vendor::Amd,
     vendor_id: "0x1002",
     classes: &["0x03", "0x12"],
-    drivers: &[DRIVER],
+    drivers: &[DRIVER_NAME],
     old_driver: Some((
         "radeon",
-        "on GPUs of the series Radeon HD 7000 and later, start the kernel with \
+        "for GPUs of the Radeon HD 7000 series and later, boot the kernel with \
          `radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1`",
     )),
     integrated: None,
 };
 
-/// Returns the cards of AMD's driver. Their minor numbers include those of the partitions.
+/// Returns the cards of AMD's driver. Each card's minor numbers include those of its partitions.
 pub(in crate::vendor) fn find_cards(sys_root: &Path) -> Vec<Card> {
-    let mut cards = drm::find_cards(sys_root, &[DRIVER]);
+    let mut cards = drm::find_cards(sys_root, &[DRIVER_NAME]);
     let nodes = kfd::find_nodes(&kfd::find_root(sys_root));
     for card in &mut cards {
         let own = nodes
             .iter()
             .filter(|node| node.bus_id().as_ref() == Some(&card.bus_id));
-        card.minors.extend(own.filter_map(kfd::Node::render_minor));
+        card.minors
+            .extend(own.filter_map(kfd::KfdNode::render_minor));
         card.minors.sort_unstable();
         card.minors.dedup();
     }
     cards
 }
 
-/// Checks the sensors of an awake card and the version of its metrics table.
+/// Checks an awake card's sensors and the version of its metrics table.
 pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
     let mut findings = Vec::new();
     findings.extend(check_sensors(card, log_advice(Vendor::Amd)));
     let table = card.device.read_bytes("gpu_metrics");
     let error = table.ok().and_then(|bytes| Metrics::decode(&bytes).err());
-    // The file is empty on old GPUs.
+    // On old GPUs, the file is empty, which is not an error.
     findings.extend(
         error
             .filter(|error| *error != MetricsError::Empty)
@@ -61,7 +62,8 @@ pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
                 severity: Severity::Warning,
                 text: format!("{}: {error}; its readings are absent", card.pci_address()),
                 cure: Some(
-                    "update gpumon; if that does not help, send it with `gpumon doctor --bundle`"
+                    "update gpumon; if that does not help, report the problem with the file from \
+                     `gpumon doctor --bundle`"
                         .to_owned(),
                 ),
             }),
@@ -69,7 +71,7 @@ pub(in crate::vendor) fn check_card(card: &Card) -> Vec<DriverFinding> {
     findings
 }
 
-/// Checks that the topology of the compute driver exists and is fully readable.
+/// Checks that the compute driver's topology exists and is completely readable.
 pub(in crate::vendor) fn check_topology(sys_root: &Path, cards: &[Card]) -> Option<DriverFinding> {
     if cards.is_empty() {
         return None;
@@ -80,17 +82,16 @@ pub(in crate::vendor) fn check_topology(sys_root: &Path, cards: &[Card]) -> Opti
         text,
         cure: Some(cure.to_owned()),
     };
-    match kfd::count_hidden(sys_root) {
+    match kfd::count_hidden_nodes(sys_root) {
         Err(_) => Some(finding(
-            "/sys/class/kfd cannot be read: partitions and programs with ROCm are not shown"
-                .to_owned(),
-            "use a kernel with CONFIG_HSA_AMD, and share /sys of the host with a container",
+            "/sys/class/kfd cannot be read: partitions and ROCm programs are not shown".to_owned(),
+            "use a kernel with CONFIG_HSA_AMD; in a container, mount the host's /sys",
         )),
         Ok(0) => None,
         Ok(hidden) => Some(finding(
             format!(
                 "{hidden} GPUs of the topology belong to other containers or jobs: their \
-                 partitions and programs with ROCm are not shown"
+                 partitions and ROCm programs are not shown"
             ),
             "run gpumon outside of the container or job to see all of them",
         )),
@@ -103,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    fn card_with(root: &Path, files: &[(&str, &[u8])]) -> Card {
+    fn make_card(root: &Path, files: &[(&str, &[u8])]) -> Card {
         let device = root.join("class/drm/card0/device");
         let event = b"DRIVER=amdgpu\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:03:00.0\n";
         for (name, content) in [("uevent", &event[..])].iter().chain(files) {
@@ -119,7 +120,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut table = vec![0; 500];
         table[..4].copy_from_slice(&[0xf4, 1, 1, 77]);
-        let findings = check_card(&card_with(root.path(), &[("gpu_metrics", &table)]));
+        let findings = check_card(&make_card(root.path(), &[("gpu_metrics", &table)]));
         let texts: Vec<_> = findings.iter().map(|own| own.text.as_str()).collect();
         assert!(
             texts[0].starts_with("0000:03:00.0 has no sensors"),
@@ -134,14 +135,14 @@ mod tests {
             ("gpu_metrics", &b""[..]),
             ("hwmon/hwmon3/name", b"amdgpu\n"),
         ];
-        assert_eq!(check_card(&card_with(root.path(), &healthy)), []);
+        assert_eq!(check_card(&make_card(root.path(), &healthy)), []);
     }
 
     #[test]
-    fn missing_topology_matters_for_cards_alone() {
+    fn missing_topology_matters_only_with_cards() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(check_topology(root.path(), &[]), None);
-        let cards = [card_with(root.path(), &[])];
+        let cards = [make_card(root.path(), &[])];
         let finding = check_topology(root.path(), &cards).unwrap();
         assert!(finding.text.contains("cannot be read"), "{finding:?}");
         let node = root.path().join("class/kfd/kfd/topology/nodes/1");

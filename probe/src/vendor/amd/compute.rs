@@ -1,4 +1,5 @@
-//! The compute processes of a card's nodes. Unused nodes are read less often.
+//! Readings of the compute processes on a card's GPU and partitions. Unused ones are read less
+//! often.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -6,32 +7,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::kfd::{self, Node};
+use super::kfd::{self, KfdNode};
 
-/// The minimum interval between readings. To count the occupied compute units, the driver walks all
-/// hardware queues, so that this happens about once a second.
-const EVERY: Duration = Duration::from_millis(900);
+/// The minimum interval between reads. To count the occupied compute units, the driver walks all
+/// hardware queues, so gpumon reads the count only about once a second.
+const READ_INTERVAL: Duration = Duration::from_millis(900);
 
-/// The interval at which unused nodes are read. A process opens all GPUs, even those that it does
-/// not use.
-const UNUSED_EVERY: Duration = Duration::from_secs(5);
+/// The interval at which nodes that a process does not use are read. A process opens every GPU,
+/// even those it never uses.
+const UNUSED_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The number of readings of occupied units in the shown mean. A single reading can be 0 if it is
-/// between two kernels.
-const MEAN_OF: usize = 5;
+/// The number of readings over which the occupied compute units are averaged. A single reading can
+/// be 0 if it is taken between two kernels.
+const MEAN_READINGS: usize = 5;
 
-/// A process's usage of one node of the compute driver.
+/// A process's use of one compute node, which is a GPU or a partition.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ComputeProcess {
     pub(super) pid: u32,
-    /// KFD's ID of the node.
+    /// The KFD ID of the compute node.
     pub(super) gpu_id: u32,
     /// The GPU memory that the process has allocated, in bytes.
     pub(super) vram_bytes: u64,
-    /// The compute units that execute the process's work, as a mean over some seconds. Only GFX9
-    /// GPUs have this value.
+    /// The compute units that are executing the process's work, averaged over a few seconds. Only
+    /// GFX9 GPUs report this value.
     pub(super) occupied_units: Option<f64>,
-    /// Whether the process can submit work to the node.
+    /// Whether the process has a queue for submitting work to the node.
     pub(super) has_queue: bool,
 }
 
@@ -43,42 +44,44 @@ impl ComputeProcess {
     }
 }
 
-/// The compute processes of a card's nodes.
+/// The compute processes on a card's GPU and partitions.
 #[derive(Debug, Default)]
 pub(super) struct ComputeProcesses {
     read_at: Option<Instant>,
-    known: HashMap<(u32, u32), Known>,
+    known: HashMap<(u32, u32), NodeUsage>,
     latest: Vec<ComputeProcess>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct NodeUsage {
     read_at: Instant,
-    /// The process's usage, or `None` if it has not opened the node.
+    /// The process's use of the node, or `None` if the process has not opened the node.
     process: Option<ComputeProcess>,
-    /// The latest readings of the occupied units.
+    /// The most recent readings of the occupied compute units.
     occupied: VecDeque<u32>,
 }
 
 impl ComputeProcesses {
-    /// Returns the compute processes, as of at most `age` ago. They are read at most about once a
-    /// second. The files are readable for all users, and the PIDs are those of the host's PID
-    /// namespace.
-    pub(super) fn read(
+    /// Returns the compute processes, read at most `age` ago. KFD's files are read at most about
+    /// once a second. All users can read them, and their PIDs belong to the host's PID namespace.
+    pub(super) fn read_processes(
         &mut self,
         kfd_root: &Path,
-        nodes: &[Node],
+        nodes: &[KfdNode],
         age: Duration,
     ) -> &[ComputeProcess] {
-        if self.read_at.is_none_or(|at| at.elapsed() >= age.max(EVERY)) {
+        if self
+            .read_at
+            .is_none_or(|at| at.elapsed() >= age.max(READ_INTERVAL))
+        {
             let now = Instant::now();
             self.read_at = Some(now);
-            self.read_all(kfd_root, nodes, now);
+            self.read_all_processes(kfd_root, nodes, now);
         }
         &self.latest
     }
 
-    fn read_all(&mut self, kfd_root: &Path, nodes: &[Node], now: Instant) {
+    fn read_all_processes(&mut self, kfd_root: &Path, nodes: &[KfdNode], now: Instant) {
         let mut pids = kfd::list_processes(kfd_root);
         pids.sort_unstable();
         self.known
@@ -90,15 +93,15 @@ impl ComputeProcesses {
                     .known
                     .entry((pid, node.gpu_id))
                     .and_modify(|known| known.update(kfd_root, pid, node, now))
-                    .or_insert_with(|| Known::read(kfd_root, pid, node, now));
+                    .or_insert_with(|| NodeUsage::read(kfd_root, pid, node, now));
                 self.latest.extend(known.process.clone());
             }
         }
     }
 }
 
-impl Known {
-    fn read(kfd_root: &Path, pid: u32, node: &Node, now: Instant) -> Self {
+impl NodeUsage {
+    fn read(kfd_root: &Path, pid: u32, node: &KfdNode, now: Instant) -> Self {
         let mut known = Self {
             read_at: now,
             process: None,
@@ -108,16 +111,16 @@ impl Known {
         known
     }
 
-    fn update(&mut self, kfd_root: &Path, pid: u32, node: &Node, now: Instant) {
+    fn update(&mut self, kfd_root: &Path, pid: u32, node: &KfdNode, now: Instant) {
         let is_used = self.process.as_ref().is_some_and(ComputeProcess::is_used);
-        if is_used || now.saturating_duration_since(self.read_at) >= UNUSED_EVERY {
+        if is_used || now.saturating_duration_since(self.read_at) >= UNUSED_INTERVAL {
             self.read_at = now;
             self.read_again(kfd_root, pid, node);
         }
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn read_again(&mut self, kfd_root: &Path, pid: u32, node: &Node) {
+    fn read_again(&mut self, kfd_root: &Path, pid: u32, node: &KfdNode) {
         let files = kfd::process_files(kfd_root, pid);
         let gpu_id = node.gpu_id;
         let Ok(vram_bytes) = files.read_number(&format!("vram_{gpu_id}")) else {
@@ -129,7 +132,7 @@ impl Known {
             Ok(units) => self.occupied.push_back(units),
             Err(_) => self.occupied.clear(),
         }
-        if self.occupied.len() > MEAN_OF {
+        if self.occupied.len() > MEAN_READINGS {
             self.occupied.pop_front();
         }
         let sum: f64 = self.occupied.iter().copied().map(f64::from).sum();
@@ -139,7 +142,8 @@ impl Known {
             gpu_id,
             vram_bytes,
             occupied_units: is_counted.then(|| sum / self.occupied.len() as f64),
-            // A process with allocated memory is listed anyway, so that its queues do not matter.
+            // A process with allocated memory is listed in any case, so its queues need not be
+            // checked.
             has_queue: vram_bytes == 0 && kfd::has_queue(&files, gpu_id),
         });
     }
@@ -156,7 +160,7 @@ mod tests {
     fn read(processes: &mut ComputeProcesses, tree: &Tree) -> Vec<ComputeProcess> {
         processes.read_at = None;
         processes
-            .read(&tree.kfd(), &kfd::find_nodes(&tree.kfd()), EVERY)
+            .read_processes(&tree.kfd(), &kfd::find_nodes(&tree.kfd()), READ_INTERVAL)
             .to_vec()
     }
 
@@ -167,32 +171,32 @@ mod tests {
         tree.add_packages(std::slice::from_ref(&package));
         let mut processes = ComputeProcesses::default();
         for (occupied, mean) in [(UNITS, 304.0), (0, 152.0), (0, 304.0 / 3.0)] {
-            tree.add_compute(7, package.gpu_id(0), 1 << 30, Some(occupied));
+            tree.add_compute_usage(7, package.gpu_id(0), 1 << 30, Some(occupied));
             assert_eq!(read(&mut processes, &tree)[0].occupied_units, Some(mean));
         }
-        for _ in 0..MEAN_OF {
+        for _ in 0..MEAN_READINGS {
             read(&mut processes, &tree);
         }
         assert_eq!(read(&mut processes, &tree)[0].occupied_units, Some(0.0));
     }
 
     #[test]
-    fn unused_node_is_read_in_turns() {
+    fn unused_node_is_read_less_often() {
         let tree = Tree::new();
         let package = Package::make_mi300x("0000:05:00.0", 1, 128);
         tree.add_packages(std::slice::from_ref(&package));
         let mut processes = ComputeProcesses::default();
         let gpu_id = package.gpu_id(0);
-        tree.add_compute(7, gpu_id, 0, Some(0));
+        tree.add_compute_usage(7, gpu_id, 0, Some(0));
         std::fs::remove_dir_all(tree.kfd().join("proc/7/queues")).unwrap();
         assert!(!read(&mut processes, &tree)[0].is_used());
-        tree.add_compute(7, gpu_id, 1 << 30, Some(0));
+        tree.add_compute_usage(7, gpu_id, 1 << 30, Some(0));
         assert!(
             !read(&mut processes, &tree)[0].is_used(),
             "it is not its turn"
         );
         for known in processes.known.values_mut() {
-            known.read_at -= UNUSED_EVERY;
+            known.read_at -= UNUSED_INTERVAL;
         }
         assert!(read(&mut processes, &tree)[0].is_used());
     }
@@ -202,7 +206,7 @@ mod tests {
         let tree = Tree::new();
         let package = Package::make_mi300x("0000:05:00.0", 1, 128);
         tree.add_packages(std::slice::from_ref(&package));
-        tree.add_compute(7, package.gpu_id(0), 0, None);
+        tree.add_compute_usage(7, package.gpu_id(0), 0, None);
         let process = read(&mut ComputeProcesses::default(), &tree).remove(0);
         assert!(process.has_queue && process.is_used());
         assert_eq!(process.occupied_units, None);

@@ -1,4 +1,4 @@
-//! Reading of a single AMD GPU.
+//! Reading of a single AMD GPU's sensors, memory, and processes.
 
 use std::{
     path::PathBuf,
@@ -12,47 +12,51 @@ use super::{
     compute::ComputeProcesses,
     energy::{self, EnergyMeter},
     fatal::FatalErrors,
-    kfd::{self, Node},
+    kfd::{self, KfdNode},
     metrics::{Field, Metrics, MetricsError},
     partitions::Partitions,
     processes,
     ras::RasCounters,
-    rates::{Earlier, Rates, find_highest, read_links},
+    rates::{TableRates, TimedTable, find_highest, read_links},
 };
 use crate::{
     model::{Absence, Bar1, Fan, Gpu, GpuDetails, GpuSample, MemoryKind, Reading, Trace},
     vendor::{
         Device, DeviceError, DriverError, MachineMemory, ReadDepth,
-        drm::{Attributes, Card, Clients, Hwmon, Port, PowerState, Usage, generation_of},
+        drm::{
+            Attributes, Card, Clients, Hwmon, PciePort, PowerState, Usage, generation_from_speed,
+        },
     },
 };
 
-/// The maximum age of a process scan while somebody watches, and the one while nobody does.
+/// The maximum age of a process scan while the GPU is being watched. The constant below applies
+/// otherwise.
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_AGE_UNWATCHED: Duration = Duration::from_millis(4900);
 
-/// The maximum time to wait for a process scan, and the one for the first scan, which takes longer.
+/// The maximum time to wait for a process scan. The first scan takes longer and has its own limit
+/// below.
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The time after waking up for which Navi's firmware reports outdated activity and clocks.
-const LATCHED_FOR: Duration = Duration::from_secs(15);
+/// For this time after waking up, Navi's firmware reports outdated activity and clocks.
+const LATCH_TIME: Duration = Duration::from_secs(15);
 
-/// The file with the utilization of the video engines.
-const MEDIA_USE: &str = "vcn_busy_percent";
+/// The sysfs file with the utilization of the video engines.
+const MEDIA_USE_FILE: &str = "vcn_busy_percent";
 
-/// The PCI device ID of the MI300A.
+/// The PCI device ID of AMD's MI300A, which is an APU.
 const MI300A: u16 = 0x74a0;
 
 /// The PCI device IDs of APUs whose firmware always reports full utilization: Raven, Picasso and
 /// Cyan Skillfish.
-const WITHOUT_USE: [u16; 3] = [0x15d8, 0x15dd, 0x13fe];
+const DEVICES_WITHOUT_UTILIZATION: [u16; 3] = [0x15d8, 0x15dd, 0x13fe];
 
 /// The fan speed below which a reading is sensor noise.
 const FAN_NOISE_RPM: u64 = 100;
 
-/// The data of the machine, which all of its GPUs share.
-pub(super) struct Machine {
+/// Data about the machine that all of its AMD GPUs share.
+pub(super) struct AmdMachine {
     pub(super) sys_root: PathBuf,
     pub(super) proc_root: PathBuf,
     /// The sysfs folder of the compute driver (KFD).
@@ -63,54 +67,55 @@ pub(super) struct Machine {
     pub(super) fatal_errors: Arc<FatalErrors>,
 }
 
-/// One GPU: the files of its card, and the state between readings.
+/// One AMD GPU: the files of its card, and the state kept between readings.
 pub(super) struct AmdDevice {
     card: Card,
     folder_id: Option<(u64, u64)>,
     identity: Gpu,
-    machine: Arc<Machine>,
+    machine: Arc<AmdMachine>,
     hwmon: Option<Hwmon>,
-    port: Port,
-    /// The file with the utilization of the video engines, if the GPU has one.
+    port: PciePort,
+    /// The name of the file with the video engines' utilization, if the GPU has one.
     media_use: Option<&'static str>,
     usage: Usage,
-    topology: Topology,
+    topology: GpuTopology,
     /// Whether the GPU is integrated into the processor.
     is_apu: bool,
-    /// The total sizes of VRAM and GTT memory in bytes, which are read once.
+    /// The total sizes of VRAM and GTT memory in bytes. Each is read only once.
     memory_sizes: [Option<u64>; 2],
-    /// The power limit in watts. It is read less often while nobody watches.
+    /// The power limit in watts. While nobody is watching, it is read less often.
     power_limit: Option<Result<f64, Absence>>,
     broken_tables: BrokenTables,
-    rates: Rates,
+    rates: TableRates,
     energy: Arc<Mutex<EnergyMeter>>,
     ras: RasCounters,
     compute: ComputeProcesses,
-    /// Whether this reading includes values that may be older while nobody watches, such as the
-    /// processes.
+    /// Whether the current reading includes values that are read less often while nobody is
+    /// watching, such as the processes.
     is_thorough: bool,
     /// The maximum time to wait for a process scan.
     scan_patience: Duration,
-    rest: Rest,
+    rest: RestState,
 }
 
-/// The GPU's nodes in the topology of the compute driver.
-struct Topology {
+/// The GPU's nodes in the compute driver's topology.
+struct GpuTopology {
     is_read: bool,
-    /// The kernel's number of the topology's state, or `None` if there is no topology.
+    /// The kernel's generation number for the topology, or `None` if there is no topology.
     generation: Option<u64>,
-    nodes: Vec<Node>,
+    nodes: Vec<KfdNode>,
     partitions: Partitions,
     /// The partition profile, for example `CPX/NPS1`.
     profile: Reading<String>,
 }
 
-/// The state for leaving an idle card alone, so that the system can suspend it.
+/// The state for not reading an idle card, so that the system can suspend it.
 #[derive(Default)]
-struct Rest {
-    /// Whether the system may suspend the card. This is updated with the details.
+struct RestState {
+    /// Whether the system may suspend the card. This value is updated whenever the details are
+    /// read.
     may_sleep: bool,
-    /// Whether the last reading left the card alone.
+    /// Whether the card was left alone instead of being read the last time.
     is_resting: bool,
     details: Option<GpuDetails>,
     /// The last sample and its time, if the system may suspend the card.
@@ -118,24 +123,24 @@ struct Rest {
 }
 
 impl AmdDevice {
-    /// Opens a GPU and reads its constant data. An open GPU can still be suspended.
+    /// Opens a GPU and reads its constant data. The system can still suspend an open GPU.
     pub(super) fn open(
         card: &Card,
         index: u32,
-        machine: Arc<Machine>,
+        machine: Arc<AmdMachine>,
         energy: Arc<Mutex<EnergyMeter>>,
     ) -> Self {
-        let has_media_use = card.device.folder().join(MEDIA_USE).exists();
+        let has_media_use = card.device.folder().join(MEDIA_USE_FILE).exists();
         let mut device = Self {
             identity: board::identify_card(card, index, &Absence::NotSupported),
-            card: card.open(),
+            card: card.open_for_frequent_reading(),
             folder_id: card.folder_id(),
             machine,
             hwmon: Hwmon::find(card.device.folder(), &card.driver),
-            port: Port::find(card.device.folder()),
-            media_use: has_media_use.then_some(MEDIA_USE),
+            port: PciePort::find(card.device.folder()),
+            media_use: has_media_use.then_some(MEDIA_USE_FILE),
             usage: Usage::new(&processes::NAMES),
-            topology: Topology {
+            topology: GpuTopology {
                 is_read: false,
                 generation: None,
                 nodes: Vec::new(),
@@ -146,15 +151,15 @@ impl AmdDevice {
             memory_sizes: [None; 2],
             power_limit: None,
             broken_tables: BrokenTables::default(),
-            rates: Rates::default(),
+            rates: TableRates::default(),
             energy,
             ras: RasCounters::default(),
             compute: ComputeProcesses::default(),
             is_thorough: true,
             scan_patience: FIRST_SCAN_PATIENCE,
-            rest: Rest {
+            rest: RestState {
                 may_sleep: card.may_sleep(),
-                ..Rest::default()
+                ..RestState::default()
             },
         };
         device.is_apu = device.is_part_of_processor();
@@ -163,31 +168,35 @@ impl AmdDevice {
             &device.card,
             &device.port,
             device.hwmon.as_ref(),
-            device.own_node(),
+            device.first_node(),
         );
         device
     }
 
-    /// Returns `true` if the GPU is integrated into the processor. Such a GPU has a different table
-    /// format, or a sensor for the voltage of the processor's other parts. If the table cannot be
-    /// read now, it is checked again later.
+    /// Returns `true` if the GPU is integrated into the processor (an APU). APUs have a different
+    /// metrics table format, or a voltage sensor for the rest of the processor. If the metrics
+    /// table cannot be read now, `is_apu` is updated by a later reading.
     fn is_part_of_processor(&mut self) -> bool {
         let has_sensor = self
             .hwmon
             .as_ref()
             .is_some_and(|hwmon| hwmon.has_sensor("in", "vddnb"));
         let is_mi300a = self.card.pci_id.is_some_and(|(_, device)| device == MI300A);
-        has_sensor || is_mi300a || self.read_metrics().is_ok_and(|metrics| metrics.is_of_apu())
+        has_sensor
+            || is_mi300a
+            || self
+                .read_metrics()
+                .is_ok_and(|metrics| metrics.is_apu_table())
     }
 
-    /// Reads the topology if it has changed. While nobody watches, this is checked only together
-    /// with the processes.
+    /// Reads the topology if it has changed. While nobody is watching, it is checked only when the
+    /// processes are read.
     fn find_nodes(&mut self) {
         if self.topology.is_read && !self.is_thorough {
             return;
         }
         let generation = kfd::read_generation(&self.machine.kfd_root);
-        // The profile cannot be read while the partitioning changes.
+        // While the partitioning is being changed, the profile cannot be read.
         let is_refused = self.topology.profile == Reading::Absent(Absence::NoAnswer);
         if self.topology.is_read && generation == self.topology.generation && !is_refused {
             return;
@@ -198,7 +207,7 @@ impl AmdDevice {
         let nodes = kfd::find_nodes(&self.machine.kfd_root);
         let is_divided = board::is_divided(&self.card.device);
         self.topology.partitions = Partitions::find(&nodes, &self.card.bus_id, is_divided);
-        let is_own = |node: &Node| node.bus_id().as_deref() == Some(self.card.bus_id.as_str());
+        let is_own = |node: &KfdNode| node.bus_id().as_deref() == Some(self.card.bus_id.as_str());
         self.topology.nodes = nodes.into_iter().filter(is_own).collect();
         self.identity.mig_devices = self
             .topology
@@ -206,7 +215,7 @@ impl AmdDevice {
             .identities(&self.uuid(), &self.topology.profile);
     }
 
-    fn own_node(&self) -> Option<&Node> {
+    fn first_node(&self) -> Option<&KfdNode> {
         self.topology.nodes.first()
     }
 
@@ -225,8 +234,8 @@ impl AmdDevice {
         &self.card.device
     }
 
-    /// Returns an error if the card is gone or asleep.
-    fn check(&self) -> Result<(), DeviceError> {
+    /// Returns an error if the card is missing or asleep.
+    fn check_card_is_awake(&self) -> Result<(), DeviceError> {
         let folder_id = self.card.folder_id();
         if folder_id.is_none() || folder_id != self.folder_id {
             return Err(DeviceError::Lost);
@@ -237,8 +246,8 @@ impl AmdDevice {
         }
     }
 
-    /// Returns the last sample if the card was idle and should be left alone.
-    fn rested_sample(&self) -> Option<&(Instant, GpuSample)> {
+    /// Returns the last sample if the card was idle and should still be left alone.
+    fn reusable_sample(&self) -> Option<&(Instant, GpuSample)> {
         let rested @ (at, sample) = self.rest.sample.as_ref()?;
         let is_used = sample
             .utilization
@@ -246,18 +255,18 @@ impl AmdDevice {
             .value()
             .is_some_and(|percent| *percent > 0.0)
             || has_work(sample);
-        (!is_used && at.elapsed() < self.card.rest_after_reading()?).then_some(rested)
+        (!is_used && at.elapsed() < self.card.rest_time_after_reading()?).then_some(rested)
     }
 
-    /// Fills in the last sample of a card that is left alone, and reads only its memory and
-    /// processes. Returns `false` if the card must be read normally, because it has work or has
-    /// rested long enough.
-    fn fill_rested(&mut self, sample: &mut GpuSample) -> bool {
-        let Some((_, rested)) = self.rested_sample() else {
+    /// Fills in the last sample of a card that is being left alone, and reads only its memory and
+    /// processes. Returns `false` if the card must be read normally, because it is working or has
+    /// been left alone long enough.
+    fn reuse_last_sample(&mut self, sample: &mut GpuSample) -> bool {
+        let Some((_, rested)) = self.reusable_sample() else {
             return false;
         };
         let mut rested = rested.clone();
-        date_sensors(&mut rested);
+        set_sensor_times(&mut rested);
         (rested.at_ms, rested.uuid) = (sample.at_ms, sample.uuid.take());
         *sample = rested;
         self.read_memory(sample);
@@ -265,7 +274,7 @@ impl AmdDevice {
         !has_work(sample)
     }
 
-    /// Reads the metrics table of the firmware.
+    /// Reads the firmware's metrics table.
     fn read_metrics(&mut self) -> Result<Metrics, Absence> {
         let bytes = self.files().read_bytes("gpu_metrics")?;
         let decoded = Metrics::decode(&bytes);
@@ -276,7 +285,7 @@ impl AmdDevice {
         })
     }
 
-    /// Reads a constant memory size.
+    /// Reads a memory size, which is constant, or returns the value read earlier.
     fn read_memory_size(&mut self, place: usize, file: &str) -> Result<u64, Absence> {
         if let Some(size) = self.memory_sizes[place] {
             return Ok(size);
@@ -291,7 +300,8 @@ impl AmdDevice {
         let gtt_total = self.read_memory_size(1, "mem_info_gtt_total");
         let bytes = |name| self.files().read_number::<u64>(name);
         let (used, gtt_used) = (bytes("mem_info_vram_used"), bytes("mem_info_gtt_used"));
-        // An APU has a fixed part of the machine's memory (VRAM), and maps more as needed (GTT).
+        // An APU uses a fixed part of the machine's memory (VRAM) and maps more as needed (GTT), so
+        // both are added up.
         let is_unified = self.is_apu;
         let both = |one: &Result<u64, Absence>, other: &Result<u64, Absence>| match (one, other) {
             (Ok(one), Ok(other)) if is_unified => Ok(one.saturating_add(*other)),
@@ -304,7 +314,7 @@ impl AmdDevice {
         };
         let free = unused(&total, &used);
         sample.memory.free_bytes = if is_unified {
-            // The GPU can only map memory that other programs have not taken.
+            // The GPU can map only memory that is not in use by other programs.
             let machine = MachineMemory::read(&self.machine.proc_root);
             let available = machine.map_or(u64::MAX, |own| own.available_bytes);
             let mappable = unused(&gtt_total, &gtt_used).map(|bytes| bytes.min(available));
@@ -338,7 +348,9 @@ impl AmdDevice {
         let percent = |file: &str| self.files().read_number::<u32>(file).map(f64::from);
         let utilization = &mut sample.utilization;
         utilization.gpu_percent = match self.card.pci_id {
-            Some((_, device)) if WITHOUT_USE.contains(&device) => Reading::NOT_SUPPORTED,
+            Some((_, device)) if DEVICES_WITHOUT_UTILIZATION.contains(&device) => {
+                Reading::NOT_SUPPORTED
+            }
             _ => busy
                 .map(f64::from)
                 .or_else(|_| get(Field::GfxActivity))
@@ -384,7 +396,7 @@ impl AmdDevice {
             _ => Reading::NOT_SUPPORTED,
         };
         sample.temperature.junction_celsius = junction.into();
-        // Boards without this sensor report 0.
+        // Boards without a memory temperature sensor report 0.
         let memory = celsius("mem")
             .or_else(|_| get(Field::MemoryTemperature))
             .and_then(above_zero);
@@ -394,10 +406,11 @@ impl AmdDevice {
 
         self.read_clocks(metrics, sample);
         sample.fan_percent = self.read_fan().speed_percent;
-        // The table's link is the one of the slot, even if the board has its own switch.
+        // The metrics table describes the link to the slot, even on boards with a PCIe switch of
+        // their own.
         let width = get(Field::PcieWidth).and_then(round_to_whole);
         let width = width.ok().filter(|lanes| *lanes > 0);
-        let generation = get(Field::PcieSpeed).ok().and_then(generation_of);
+        let generation = get(Field::PcieSpeed).ok().and_then(generation_from_speed);
         let (generation, width) = match (generation, width) {
             (Some(generation), Some(width)) => (Ok(generation), Ok(width)),
             (generation, width) => {
@@ -408,7 +421,7 @@ impl AmdDevice {
                 )
             }
         };
-        // Some boards report the faster link to their own switch instead.
+        // Some boards report the faster link to their own PCIe switch instead.
         let limit = self.identity.board.pcie_max_generation.value().copied();
         let generation = generation.map(|own| limit.map_or(own, |limit| own.min(limit)));
         sample.pcie.generation = generation.into();
@@ -459,7 +472,7 @@ impl AmdDevice {
                 self.read_sensor(|hwmon| hwmon.read_micro(file))
             }
         };
-        // Products have one of the two files, or both.
+        // Depending on the product, one or both of these files exist.
         let (average, instant) = (read("power1_average"), read("power1_input"));
         let of_table = |field| {
             metrics
@@ -517,20 +530,24 @@ impl AmdDevice {
         } else {
             SCAN_AGE_UNWATCHED
         };
-        let Some(scan) = self.machine.clients.get(age, self.scan_patience) else {
+        let Some(scan) = self
+            .machine
+            .clients
+            .get_recent_scan(age, self.scan_patience)
+        else {
             sample.processes = Reading::Absent(Absence::NotReadYet);
             return;
         };
-        let own = scan.of_card(&self.card.bus_id);
+        let own = scan.find_card_clients(&self.card.bus_id);
         self.usage.update(scan.at, &own);
         let compute = if self.machine.sees_host_pids {
             self.compute
-                .read(&self.machine.kfd_root, &self.topology.nodes, age)
+                .read_processes(&self.machine.kfd_root, &self.topology.nodes, age)
         } else {
             &[]
         };
-        let units = self.topology.nodes.first().and_then(Node::compute_units);
-        let listed = processes::list(
+        let units = self.topology.nodes.first().and_then(KfdNode::compute_units);
+        let listed = processes::list_processes(
             &self.usage,
             &own,
             compute,
@@ -549,17 +566,17 @@ impl AmdDevice {
         sample.processes = Reading::Now(listed);
     }
 
-    /// Reads all values that come from the firmware.
+    /// Reads all values that the firmware provides.
     fn read_firmware(&mut self, at: Instant, sample: &mut GpuSample) -> Result<(), DeviceError> {
         let metrics = self.read_metrics();
         let busy = self.files().read_number::<u32>("gpu_busy_percent");
-        if is_refused(&metrics, &busy) {
-            // The card may have been suspended since the check.
-            self.check()?;
-            return Err(in_reset());
+        if are_sensor_reads_refused(&metrics, &busy) {
+            // The card may have been suspended since the last check.
+            self.check_card_is_awake()?;
+            return Err(reset_error());
         }
         let metrics = metrics.ok();
-        self.is_apu |= metrics.as_ref().is_some_and(Metrics::is_of_apu);
+        self.is_apu |= metrics.as_ref().is_some_and(Metrics::is_apu_table);
         self.read_sensors(metrics.as_ref(), busy, sample);
         self.read_power(metrics.as_ref(), at, sample);
         self.rates.fill(metrics.as_ref(), at, sample);
@@ -572,14 +589,14 @@ impl AmdDevice {
         } else {
             Reading::Now(samples)
         };
-        self.rates.earlier = metrics.map(|metrics| Earlier { at, metrics });
-        self.drop_latched(sample);
+        self.rates.earlier = metrics.map(|metrics| TimedTable { at, metrics });
+        self.drop_outdated_readings(sample);
         Ok(())
     }
 
-    /// Removes firmware readings that are outdated after the card has woken up.
-    fn drop_latched(&self, sample: &mut GpuSample) {
-        if self.rest.may_sleep && self.card.has_slept_within(LATCHED_FOR) {
+    /// Removes the firmware's readings if they are outdated because the card has recently woken up.
+    fn drop_outdated_readings(&self, sample: &mut GpuSample) {
+        if self.rest.may_sleep && self.card.has_slept_within(LATCH_TIME) {
             sample.utilization.gpu_percent = Reading::Absent(Absence::WarmingUp);
             sample.clocks.graphics_mhz = Reading::Absent(Absence::WarmingUp);
             sample.clocks.sm_mhz = Reading::Absent(Absence::WarmingUp);
@@ -588,15 +605,15 @@ impl AmdDevice {
 }
 
 impl Device for AmdDevice {
-    fn identity(&mut self) -> Gpu {
+    fn identify(&mut self) -> Gpu {
         self.identity.clone()
     }
 
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
-        self.check()?;
+        self.check_card_is_awake()?;
         self.is_thorough = !matches!(depth, ReadDepth::Unwatched { closes_step: false });
-        let is_distrusted = self.machine.fatal_errors.are_pending();
-        self.rest.is_resting = !is_distrusted && self.fill_rested(sample);
+        let is_distrusted = self.machine.fatal_errors.are_resets_pending();
+        self.rest.is_resting = !is_distrusted && self.reuse_last_sample(sample);
         if self.rest.is_resting {
             return Ok(());
         }
@@ -615,16 +632,16 @@ impl Device for AmdDevice {
         Ok(())
     }
 
-    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
-        self.check()?;
+    fn read_details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        self.check_card_is_awake()?;
         self.rest.may_sleep = self.card.may_sleep();
         let (index, uuid, at_ms) = (details.index, details.uuid.take(), details.at_ms);
-        if self.machine.fatal_errors.are_pending() {
-            *details = GpuDetails::absent(index, uuid, at_ms, &Absence::Distrusted);
+        if self.machine.fatal_errors.are_resets_pending() {
+            *details = GpuDetails::new_absent(index, uuid, at_ms, &Absence::Distrusted);
             details.ecc = self.ras.read(&self.card.device);
             return Ok(());
         }
-        *details = GpuDetails::absent(index, uuid, at_ms, &Absence::NotSupported);
+        *details = GpuDetails::new_absent(index, uuid, at_ms, &Absence::NotSupported);
         if let Some(last) = self.rest.details.as_ref().filter(|_| self.rest.is_resting) {
             *details = last.clone();
             return Ok(());
@@ -663,16 +680,20 @@ impl Device for AmdDevice {
     }
 
     fn take_errors(&mut self) -> Vec<DriverError> {
-        self.broken_tables.take().into_iter().collect()
+        self.broken_tables.take_due_error().into_iter().collect()
     }
 
-    fn traces(&mut self) -> Vec<Trace> {
+    fn take_traces(&mut self) -> Vec<Trace> {
         Vec::new()
     }
 }
 
-/// Returns `true` if the driver refuses sensor reads, as it does while it resets the card.
-fn is_refused(metrics: &Result<Metrics, Absence>, busy: &Result<u32, Absence>) -> bool {
+/// Returns `true` if the driver refuses to read the sensors, which it does during a reset of the
+/// card.
+fn are_sensor_reads_refused(
+    metrics: &Result<Metrics, Absence>,
+    busy: &Result<u32, Absence>,
+) -> bool {
     let errors = [metrics.as_ref().err(), busy.as_ref().err()];
     errors.iter().all(Option::is_some) && errors.contains(&Some(&Absence::NoAnswer))
 }
@@ -684,10 +705,10 @@ fn has_work(sample: &GpuSample) -> bool {
     shares.any(|share| *share > 0.0)
 }
 
-/// Marks the sensor readings with the time of the sample.
-fn date_sensors(sample: &mut GpuSample) {
+/// Sets the time of the sensor readings to the time of the sample.
+fn set_sensor_times(sample: &mut GpuSample) {
     fn set_time<T: Clone>(reading: &mut Reading<T>, at_ms: u64) {
-        *reading = reading.clone().dated(at_ms);
+        *reading = reading.clone().with_time(at_ms);
     }
     let at_ms = sample.at_ms;
     for reading in [
@@ -719,14 +740,14 @@ fn date_sensors(sample: &mut GpuSample) {
     set_time(&mut sample.throttle_reasons, at_ms);
 }
 
-/// Replaces all readings by the reason that they cannot be trusted.
+/// Marks all readings as absent because they cannot be trusted.
 fn distrust_sensors(sample: &mut GpuSample) {
     let reason = Absence::Distrusted;
     let (uuid, health) = (sample.uuid.take(), sample.health.clone());
-    *sample = GpuSample::absent(sample.index, uuid, sample.at_ms, health, &reason);
+    *sample = GpuSample::new_absent(sample.index, uuid, sample.at_ms, health, &reason);
 }
 
-fn in_reset() -> DeviceError {
+fn reset_error() -> DeviceError {
     DeviceError::Failed {
         reason: Absence::NoAnswer,
         meaning: "the driver refuses to read the GPU, as it does during a reset".to_owned(),
@@ -750,10 +771,16 @@ mod tests {
     fn refused_sensors_mean_reset() {
         let (none, reset) = (Err(Absence::NotSupported), Err(Absence::NoAnswer));
         let metrics = || Err(Absence::NoAnswer);
-        assert!(is_refused(&metrics(), &reset));
-        assert!(is_refused(&metrics(), &none), "it has no such file");
-        assert!(is_refused(&Err(Absence::NotSupported), &reset));
-        assert!(!is_refused(&metrics(), &Ok(7)));
-        assert!(!is_refused(&Err(Absence::Unknown), &none));
+        assert!(are_sensor_reads_refused(&metrics(), &reset));
+        assert!(
+            are_sensor_reads_refused(&metrics(), &none),
+            "it has no such file"
+        );
+        assert!(are_sensor_reads_refused(
+            &Err(Absence::NotSupported),
+            &reset
+        ));
+        assert!(!are_sensor_reads_refused(&metrics(), &Ok(7)));
+        assert!(!are_sensor_reads_refused(&Err(Absence::Unknown), &none));
     }
 }

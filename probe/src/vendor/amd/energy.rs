@@ -1,41 +1,41 @@
-//! The energy that a GPU has consumed.
+//! Measurement of the energy that a GPU has consumed.
 
 use std::time::{Duration, Instant};
 
 use crate::model::EnergySource;
 
-/// The PCI device IDs of GPUs with a reliable energy accumulator: MI100, MI200 and MI300 series.
-const WITH_ACCUMULATOR: [u16; 16] = [
+/// The PCI device IDs of GPUs with a reliable energy accumulator: the MI100, MI200 and MI300
+/// series.
+const ACCUMULATOR_DEVICES: [u16; 16] = [
     0x738c, 0x738e, 0x7408, 0x740c, 0x740f, 0x7410, 0x74a0, 0x74a1, 0x74a2, 0x74a5, 0x74a8, 0x74a9,
     0x74b5, 0x74b6, 0x75a0, 0x75a3,
 ];
 
-/// The unit of the accumulator in joules, 2^-16.
-const UNIT: f64 = 1.0 / 65536.0;
+/// The accumulator's unit in joules, 2^-16.
+const ACCUMULATOR_UNIT: f64 = 1.0 / 65536.0;
 
-/// The maximum time between two samples over which energy is added up. In longer pauses, the power
-/// is unknown.
-const LONGEST_STEP: Duration = Duration::from_mins(2);
+/// The maximum time between two samples for which energy is added up. Over longer gaps, the power
+/// in between is unknown.
+const MAX_STEP: Duration = Duration::from_mins(2);
 
-/// The energy counter of a GPU. It is kept while the GPU is closed, for example during sleep or a
-/// reset.
+/// A GPU's energy counter. It is kept while the GPU is closed, for example during sleep or a reset.
 #[derive(Debug, Default)]
 pub(super) struct EnergyMeter {
     source: Option<EnergySource>,
     /// The energy added up from power readings, in joules.
     joules: f64,
-    /// The time and the value of the last known power, in watts.
+    /// The time and value of the last known power reading. The value is in watts.
     last: Option<(Instant, f64)>,
 }
 
-/// Returns `true` if this GPU has a reliable energy accumulator.
+/// Returns `true` if the GPU with this PCI device ID has a reliable energy accumulator.
 pub(super) fn has_accumulator(device: u16) -> bool {
-    WITH_ACCUMULATOR.contains(&device)
+    ACCUMULATOR_DEVICES.contains(&device)
 }
 
 impl EnergyMeter {
-    /// Adds a reading of the power, and of the accumulator if it is reliable. Returns the energy in
-    /// joules, always from the same source.
+    /// Adds a power reading, and the accumulator's value if it is reliable. Returns the energy in
+    /// joules. Once a source has been used, it does not change.
     pub(super) fn update(
         &mut self,
         watts: Option<f64>,
@@ -44,12 +44,12 @@ impl EnergyMeter {
     ) -> Option<f64> {
         if let (Some((at, before)), Some(watts)) = (self.last, watts) {
             let step = now.saturating_duration_since(at);
-            if step <= LONGEST_STEP {
+            if step <= MAX_STEP {
                 self.joules += f64::midpoint(before, watts) * step.as_secs_f64();
             }
         }
         self.last = watts.map(|watts| (now, watts)).or(self.last);
-        // Virtual functions and old firmware leave the accumulator at 0.
+        // On virtual functions and with old firmware, the accumulator stays at 0.
         let accumulator = accumulator.filter(|units| *units > 0.0);
         self.source = self.source.or(match (accumulator, watts) {
             (Some(_), _) => Some(EnergySource::Counter),
@@ -57,12 +57,12 @@ impl EnergyMeter {
             (None, None) => None,
         });
         match self.source? {
-            EnergySource::Counter => accumulator.map(|units| units * UNIT),
+            EnergySource::Counter => accumulator.map(|units| units * ACCUMULATOR_UNIT),
             EnergySource::Power => Some(self.joules),
         }
     }
 
-    /// Returns the source of the energy, if there is one yet.
+    /// Returns the source of the energy values, or `None` if there are no values yet.
     pub(super) fn source(&self) -> Option<EnergySource> {
         self.source
     }

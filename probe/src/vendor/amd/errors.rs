@@ -1,16 +1,16 @@
-//! Driver errors in the kernel log.
+//! AMD driver errors in the kernel log.
 //!
-//! AMD's driver has no error codes, so that gpumon assigns numbers that are not used by Xids.
+//! AMD's driver has no error codes, so gpumon assigns numbers that Xids do not use.
 
 use std::sync::Arc;
 
-use super::fatal::{FATAL, FatalErrors};
+use super::fatal::{FATAL_TEXT, FatalErrors};
 use crate::{
     model::Severity::{Critical, Notice, Warning},
     vendor::{
         DriverError, LoggedError,
         drm::{ErrorKind, ErrorTable, split_message},
-        kernel_log::{LogParser, printable},
+        kernel_log::{LogParser, make_printable},
     },
 };
 
@@ -23,7 +23,7 @@ pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
 const AFTER_RESET: &str =
     "Start the programs that used the GPU again. If it happens again, update driver and firmware.";
 
-/// All kinds of errors. Specific kinds come before general ones.
+/// All kinds of errors. Specific kinds come before general ones, because the first match is used.
 static KINDS: [ErrorKind; 19] = [
     ErrorKind::new(
         &["GPU reset", "failed"],
@@ -32,15 +32,15 @@ static KINDS: [ErrorKind; 19] = [
         "The driver tried to reset the GPU and failed.",
         "Reboot the machine. If it happens again, have the board checked.",
     )
-    .needing_reset(),
+    .mark_as_needing_reset(),
     ErrorKind::new(
         &["GPU recovery disabled."],
         Critical,
         "GPU hang",
-        "The GPU hangs, and the driver may not reset it.",
+        "The GPU hangs, and the driver is not allowed to reset it.",
         "Reboot the machine, or allow resets with the module parameter `amdgpu.gpu_recovery=1`.",
     )
-    .needing_reset(),
+    .mark_as_needing_reset(),
     ErrorKind::new(
         &["VRAM is lost due to GPU reset!"],
         Critical,
@@ -55,7 +55,7 @@ static KINDS: [ErrorKind; 19] = [
         "The GPU no longer responds on the PCIe bus.",
         "Reboot the machine. If it happens again, check the power cables and the slot.",
     )
-    .needing_reset(),
+    .mark_as_needing_reset(),
     ErrorKind::new(
         &["reaches threshold value"],
         Critical,
@@ -63,13 +63,13 @@ static KINDS: [ErrorKind; 19] = [
         "The GPU's memory has more bad pages than the driver accepts.",
         "Have the board replaced.",
     )
-    .needing_reset(),
+    .mark_as_needing_reset(),
     ErrorKind::new(
-        &[FATAL],
+        &[FATAL_TEXT],
         Critical,
         "fatal hardware error",
         "The hardware has found an error after which the GPU must be reset. Until then, the \
-         readings of all AMD GPUs mean nothing.",
+         readings of all AMD GPUs are unreliable.",
         "The driver resets the GPU by itself. If it does not, reboot the machine. If it happens \
          again, have the board replaced.",
     ),
@@ -85,7 +85,7 @@ static KINDS: [ErrorKind; 19] = [
         &["poison is consumed"],
         Critical,
         "bad data used",
-        "A program has used data with an uncorrectable error, and is ended.",
+        "A program used data with an uncorrectable error and is stopped.",
         "Start the program again. If it happens again, have the board replaced.",
     ),
     ErrorKind::new(
@@ -106,7 +106,7 @@ static KINDS: [ErrorKind; 19] = [
         &["GPU over temperature range"],
         Critical,
         "over temperature",
-        "The GPU is hotter than it may be.",
+        "The GPU is hotter than its limit.",
         "Check fans, heat sink and the temperature of the room.",
     ),
     ErrorKind::new(
@@ -144,7 +144,7 @@ static KINDS: [ErrorKind; 19] = [
         "A program used an address in GPU memory that it does not own.",
         "Debug the program: it reads or writes past the end of a buffer.",
     )
-    .by_program(),
+    .mark_as_caused_by_program(),
     ErrorKind::new(
         &["ring ", " timeout, signaled seq="],
         Warning,
@@ -152,7 +152,7 @@ static KINDS: [ErrorKind; 19] = [
         "The GPU stopped working on a program's commands.",
         "Start the program again. If other programs hang too, update driver and firmware.",
     )
-    .by_program(),
+    .mark_as_caused_by_program(),
     ErrorKind::new(
         &["GPU", "reset", "begin!"],
         Warning,
@@ -160,13 +160,13 @@ static KINDS: [ErrorKind; 19] = [
         "The driver resets the GPU. All programs that use it lose their work.",
         AFTER_RESET,
     ),
-    // gpumon itself writes this message about a firmware table.
+    // gpumon itself generates this error when it cannot decode a firmware table.
     ErrorKind::new(
         &["gpu_metrics "],
         Notice,
         "unreadable metrics",
-        "gpumon cannot read the table in which the GPU's firmware gives its readings.",
-        "Update gpumon. Readings that only this table has are absent.",
+        "gpumon cannot read the metrics table of the GPU's firmware.",
+        "Update gpumon. Until then, readings that only this table provides are absent.",
     ),
 ];
 
@@ -174,13 +174,13 @@ static KINDS: [ErrorKind; 19] = [
 #[derive(Debug, Default)]
 pub(super) struct AmdErrors {
     fatal: Arc<FatalErrors>,
-    /// An error whose process is in the next line. Older kernels do not name the GPU with the
-    /// error, so that the bus ID comes from the next line that has one.
+    /// An error whose process is named in the next line. Older kernels do not name the GPU in the
+    /// error's line; its bus ID is then taken from the next line that contains one.
     pending: Option<(Option<String>, DriverError)>,
 }
 
 impl AmdErrors {
-    /// Creates a parser that also records fatal errors.
+    /// Creates a parser that also records fatal errors in `fatal`.
     pub(super) fn new(fatal: Arc<FatalErrors>) -> Self {
         Self {
             fatal,
@@ -189,7 +189,7 @@ impl AmdErrors {
     }
 }
 
-/// Returns a parser for the driver's messages.
+/// Returns a parser for the log messages of AMD's driver.
 pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
     Box::<AmdErrors>::default()
 }
@@ -202,14 +202,14 @@ impl LogParser for AmdErrors {
             None => return Vec::new(),
         };
         if let Some(bus_id) = &bus_id {
-            self.fatal.follow(bus_id, message);
+            self.fatal.observe(bus_id, message);
         }
         let mut found = Vec::new();
         if let Some((pending_bus_id, mut error)) = self.pending.take() {
-            // A message of another GPU can be between the two lines.
+            // A message about another GPU can appear between the two lines.
             let is_other = pending_bus_id.is_some() && bus_id.is_some() && pending_bus_id != bus_id;
             if !is_other {
-                error.pid = error.pid.or_else(|| pid_in(message));
+                error.pid = error.pid.or_else(|| parse_pid(message));
             }
             match pending_bus_id.or_else(|| bus_id.clone()) {
                 Some(pci_bus_id) => found.push(LoggedError { pci_bus_id, error }),
@@ -221,13 +221,13 @@ impl LogParser for AmdErrors {
         };
         let error = DriverError {
             code,
-            pid: pid_in(message),
-            message: Some(printable(message)),
+            pid: parse_pid(message),
+            message: Some(make_printable(message)),
         };
         match bus_id {
-            // The next line names the process.
+            // The process is named in the next line.
             bus_id if kind.info.by_program && error.pid.is_none() => {
-                found.extend(self.flush(bus_id, error));
+                found.extend(self.exchange_pending_error(bus_id, error));
             }
             Some(pci_bus_id) => found.push(LoggedError { pci_bus_id, error }),
             None => {}
@@ -237,8 +237,12 @@ impl LogParser for AmdErrors {
 }
 
 impl AmdErrors {
-    /// Keeps an error until the next line, and returns the previously kept one.
-    fn flush(&mut self, bus_id: Option<String>, error: DriverError) -> Option<LoggedError> {
+    /// Keeps `error` until the next line is read, and returns the error that was kept before.
+    fn exchange_pending_error(
+        &mut self,
+        bus_id: Option<String>,
+        error: DriverError,
+    ) -> Option<LoggedError> {
         let (bus_id, error) = self.pending.replace((bus_id, error))?;
         Some(LoggedError {
             pci_bus_id: bus_id?,
@@ -247,9 +251,9 @@ impl AmdErrors {
     }
 }
 
-/// Finds the PID in `process NAME pid 1234`. The name can contain anything, but the last match was
-/// written by the driver.
-fn pid_in(message: &str) -> Option<u32> {
+/// Finds the PID in text such as `process NAME pid 1234`. A process name can imitate this text, so
+/// the last match is used, which the driver wrote.
+fn parse_pid(message: &str) -> Option<u32> {
     let (_, rest) = message.split_once("rocess ")?;
     let rest = rest
         .split_once(" thread ")
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn hang_has_process_of_next_line() {
+    fn hang_gets_process_from_next_line() {
         let lines = [
             "amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=12, emitted seq=14",
             "amdgpu 0000:03:00.0: amdgpu: Process information: process a pid 7 pid 4711 thread a",
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn hang_without_address_takes_next_one() {
+    fn hang_without_address_gets_next_address() {
         let lines = [
             "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, signaled seq=1",
             "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* Process information: process x pid 12",
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_each_kind_are_known() {
+    fn messages_of_each_kind_are_recognized() {
         for (message, name) in [
             ("GPU reset(2) failed", "GPU reset failed"),
             ("GPU reset begin!", "GPU reset"),
@@ -341,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn other_messages_are_no_errors() {
+    fn unrelated_messages_are_not_errors() {
         for line in [
             "amdgpu 0000:03:00.0: amdgpu: GPU reset(1) succeeded!",
             "amdgpu 0000:03:00.0: amdgpu: SMU is initialized successfully!",

@@ -1,18 +1,19 @@
 //! Fatal hardware errors, after which the driver's readings are meaningless.
 //!
-//! After a fatal error, the driver's function `read_sensor` returns success without a value for all
-//! GPUs, until a reset succeeds (`amdgpu_ras_intr_triggered` in the kernel).
+//! After a fatal error, the kernel function `read_sensor` reports success without setting a value,
+//! for all GPUs, until a reset succeeds (see `amdgpu_ras_intr_triggered` in the kernel).
 
 use std::{
     collections::HashSet,
     sync::{Mutex, PoisonError},
 };
 
-/// A text that occurs in all messages about fatal errors.
-pub(super) const FATAL: &str = "ERREVENT_ATHUB_INTERRUPT";
+/// A string that occurs in every message about a fatal error.
+pub(super) const FATAL_TEXT: &str = "ERREVENT_ATHUB_INTERRUPT";
 
-/// The texts of messages about a successful reset. All parts of a message must occur in this order.
-const RESET: [&[&str]; 3] = [
+/// The strings in messages about a successful reset. A message must contain all strings of one
+/// entry, in this order.
+const RESET_TEXTS: [&[&str]; 3] = [
     &["GPU reset(", ") succeeded!"],
     &["GPU reset succeeded"],
     &["GPU reset end with ret = 0"],
@@ -23,10 +24,10 @@ const RESET: [&[&str]; 3] = [
 pub(super) struct FatalErrors(Mutex<HashSet<String>>);
 
 impl FatalErrors {
-    /// Updates the state with a driver message about a GPU.
-    pub(super) fn follow(&self, bus_id: &str, message: &str) {
+    /// Updates the set of failed GPUs according to a driver message.
+    pub(super) fn observe(&self, bus_id: &str, message: &str) {
         let is_reset = || {
-            RESET.iter().any(|parts| {
+            RESET_TEXTS.iter().any(|parts| {
                 let mut rest = Some(message);
                 for part in *parts {
                     rest = rest.and_then(|rest| Some(rest.split_once(part)?.1));
@@ -35,15 +36,15 @@ impl FatalErrors {
             })
         };
         let mut gpus = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if message.contains(FATAL) {
+        if message.contains(FATAL_TEXT) {
             gpus.insert(bus_id.to_owned());
         } else if !gpus.is_empty() && is_reset() {
             gpus.remove(bus_id);
         }
     }
 
-    /// Returns `true` if a GPU still needs a reset, so that no sensor can be trusted.
-    pub(super) fn are_pending(&self) -> bool {
+    /// Returns `true` if any GPU still needs a reset. Until then, no GPU's sensors can be trusted.
+    pub(super) fn are_resets_pending(&self) -> bool {
         !self
             .0
             .lock()
@@ -66,17 +67,17 @@ mod tests {
             "GPU reset succeeded, trying to resume",
             "GPU reset end with ret = 0",
         ] {
-            errors.follow(own, "3 correctable hardware errors detected in umc block");
-            assert!(!errors.are_pending());
-            errors.follow(own, fatal);
-            assert!(errors.are_pending());
-            errors.follow(own, "GPU reset begin!");
-            errors.follow(own, "GPU reset(2) failed");
-            errors.follow(own, "GPU reset end with ret = -62");
-            errors.follow(other, reset);
-            assert!(errors.are_pending());
-            errors.follow(own, reset);
-            assert!(!errors.are_pending(), "{reset}");
+            errors.observe(own, "3 correctable hardware errors detected in umc block");
+            assert!(!errors.are_resets_pending());
+            errors.observe(own, fatal);
+            assert!(errors.are_resets_pending());
+            errors.observe(own, "GPU reset begin!");
+            errors.observe(own, "GPU reset(2) failed");
+            errors.observe(own, "GPU reset end with ret = -62");
+            errors.observe(other, reset);
+            assert!(errors.are_resets_pending());
+            errors.observe(own, reset);
+            assert!(!errors.are_resets_pending(), "{reset}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    kfd::Node,
+    kfd::KfdNode,
     metrics::{Field, Metrics},
     processes, throttle,
 };
@@ -14,20 +14,20 @@ pub(in crate::vendor) fn gpu_metrics(bytes: &[u8]) {
         return;
     };
     metrics.get(Field::SocketPower);
-    metrics.all(Field::XgmiRead);
-    let shares = throttle::Shares::compare(&metrics, &metrics);
+    metrics.get_all(Field::XgmiRead);
+    let shares = throttle::ThrottleShares::from_tables(&metrics, &metrics);
     throttle::find_reasons(&metrics, shares.as_ref(), Some(1.0));
-    for partition in 0..metrics.partition_blocks() {
-        metrics.of_partition(partition, Field::DieActivity);
+    for partition in 0..metrics.partition_block_count() {
+        metrics.get_partition(partition, Field::DieActivity);
     }
 }
 
 pub(in crate::vendor) fn kfd_node(text: &str) {
-    let node = Node::parse(1, 1, text, PathBuf::new());
+    let node = KfdNode::parse(1, 1, text, PathBuf::new());
     node.bus_id();
-    node.partition();
+    node.partition_number();
     node.compute_units();
-    node.target();
+    node.compiler_target();
     node.render_minor();
 }
 

@@ -1,6 +1,6 @@
-//! The kernel's compute driver (KFD): the topology of its GPUs, and its processes.
+//! The kernel's compute driver (KFD): its GPU topology and its processes.
 //!
-//! Source: `kfd_topology.c` and `kfd_process.c` of the kernel.
+//! Source: `kfd_topology.c` and `kfd_process.c` in the kernel.
 
 use std::{
     collections::HashMap,
@@ -15,46 +15,47 @@ use crate::{
 };
 
 /// The maximum size of a properties file, in bytes.
-const PROPERTIES: usize = 16 << 10;
+const MAX_PROPERTIES_BYTES: usize = 16 << 10;
 
-/// The link type of XGMI between nodes.
-const XGMI: u64 = 11;
+/// The number of the link type XGMI in KFD's topology.
+const XGMI_LINK_TYPE: u64 = 11;
 
-/// A GPU or partition that can compute.
+/// A node in KFD's topology: a GPU or a partition that can compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct KfdNode {
     /// The node's number in the topology.
     pub(super) number: u32,
-    /// The ID of the node in the files of processes.
+    /// The node's ID in the files of compute processes.
     pub(super) gpu_id: u32,
     properties: HashMap<String, u64>,
     folder: PathBuf,
 }
 
-/// Returns the folder of the compute driver, without links in its path if possible, because such a
-/// path is faster to open.
+/// Returns the compute driver's sysfs folder. Symbolic links are resolved if possible, because
+/// paths without links are faster to open.
 pub(super) fn find_root(sys_root: &Path) -> PathBuf {
     let root = sys_root.join("class/kfd/kfd");
     root.canonicalize().unwrap_or(root)
 }
 
-/// Returns the GPU nodes of the topology, sorted by number. GPUs that this container may not use
-/// are excluded.
-pub(super) fn find_nodes(root: &Path) -> Vec<Node> {
+/// Returns the topology's GPU nodes, sorted by number. GPUs that this container may not use are
+/// excluded.
+pub(super) fn find_nodes(root: &Path) -> Vec<KfdNode> {
     let folder = root.join("topology/nodes");
     let mut nodes: Vec<_> = list_numbers(&folder)
         .into_iter()
-        .filter_map(|number| Node::read(&folder, number))
+        .filter_map(|number| KfdNode::read(&folder, number))
         .collect();
     nodes.sort_by_key(|node| node.number);
     nodes
 }
 
-/// Returns the number of nodes that this process may not read, such as GPUs of other containers.
+/// Returns the number of topology nodes that this process may not read, such as GPUs of other
+/// containers.
 ///
 /// # Errors
 /// Returns an error if the topology does not exist or cannot be read.
-pub(super) fn count_hidden(sys_root: &Path) -> io::Result<usize> {
+pub(super) fn count_hidden_nodes(sys_root: &Path) -> io::Result<usize> {
     let nodes = find_root(sys_root).join("topology/nodes");
     let is_hidden = |folder: &PathBuf| {
         let id = Attributes::new(folder).read_number::<u64>("gpu_id");
@@ -64,14 +65,14 @@ pub(super) fn count_hidden(sys_root: &Path) -> io::Result<usize> {
     Ok(folders.filter(is_hidden).count())
 }
 
-/// Returns the number that the kernel increments when the topology changes.
+/// Returns the generation number, which the kernel increments when the topology changes.
 pub(super) fn read_generation(root: &Path) -> Option<u64> {
     Attributes::new(root.join("topology"))
         .read_number("generation_id")
         .ok()
 }
 
-impl Node {
+impl KfdNode {
     /// Reads a node. Returns `None` if it is a CPU or cannot be read.
     fn read(nodes: &Path, number: u32) -> Option<Self> {
         let folder = nodes.join(number.to_string());
@@ -79,11 +80,11 @@ impl Node {
             .read_number("gpu_id")
             .ok()
             .filter(|id| *id != 0)?;
-        let text = bounded::text(folder.join("properties"), PROPERTIES).ok()?;
+        let text = bounded::read_text(folder.join("properties"), MAX_PROPERTIES_BYTES).ok()?;
         Some(Self::parse(number, gpu_id, &text, folder))
     }
 
-    /// Parses the properties of a node. The node's other files are in `folder`.
+    /// Parses a node's properties file. `folder` contains the node's other files.
     pub(super) fn parse(number: u32, gpu_id: u32, text: &str, folder: PathBuf) -> Self {
         let properties = parse_properties(text);
         Self {
@@ -98,7 +99,7 @@ impl Node {
         self.properties.get(name).copied()
     }
 
-    /// Returns the PCI bus ID of the package, for example `00000000:3B:00.0`.
+    /// Returns the PCI bus ID of the GPU package, for example `00000000:3B:00.0`.
     pub(super) fn bus_id(&self) -> Option<String> {
         let location = self.get_property("location_id")?;
         let domain = self.get_property("domain").unwrap_or(0);
@@ -106,9 +107,9 @@ impl Node {
         Some(format!("{domain:08X}:{bus:02X}:{device:02X}.0"))
     }
 
-    /// Returns the number of the partition. The driver stores it in the package's location ID: in
-    /// the three bits of the PCI function, or in the four highest bits.
-    pub(super) fn partition(&self) -> u32 {
+    /// Returns the partition number. The driver stores it in the location ID, either in the three
+    /// bits of the PCI function or in the four highest bits.
+    pub(super) fn partition_number(&self) -> u32 {
         let location = self.get_property("location_id").unwrap_or(0);
         let number = (location >> 28 & 0xf).max(location & 0x7);
         u32::try_from(number).unwrap_or(0)
@@ -129,9 +130,9 @@ impl Node {
             .filter(|units| *units > 0)
     }
 
-    /// Returns the name of the compiler target, for example `gfx942`. The last two parts of the
-    /// version are single hexadecimal digits.
-    pub(super) fn target(&self) -> Option<String> {
+    /// Returns the compiler target's name, for example `gfx942`. The last two parts of the version
+    /// are single hexadecimal digits.
+    pub(super) fn compiler_target(&self) -> Option<String> {
         let version = self
             .get_property("gfx_target_version")
             .filter(|version| *version > 0)?;
@@ -139,10 +140,10 @@ impl Node {
         Some(format!("gfx{major}{minor:x}{step:x}"))
     }
 
-    /// Reads the total and the used memory of the node, in bytes.
-    pub(super) fn memory(&self) -> (Result<u64, Absence>, Result<u64, Absence>) {
+    /// Reads the node's total and used memory, in bytes.
+    pub(super) fn read_memory(&self) -> (Result<u64, Absence>, Result<u64, Absence>) {
         let bank = Attributes::new(self.folder.join("mem_banks/0"));
-        let properties = bounded::text(bank.folder().join("properties"), PROPERTIES);
+        let properties = bounded::read_text(bank.folder().join("properties"), MAX_PROPERTIES_BYTES);
         let properties = properties
             .map(|text| parse_properties(&text))
             .unwrap_or_default();
@@ -153,9 +154,13 @@ impl Node {
         (total, bank.read_number("used_memory"))
     }
 
-    /// Returns the width of the memory bus in bits.
+    /// Returns the memory bus width in bits.
     pub(super) fn memory_bus_bits(&self) -> Option<u32> {
-        let text = bounded::text(self.folder.join("mem_banks/0/properties"), PROPERTIES).ok()?;
+        let text = bounded::read_text(
+            self.folder.join("mem_banks/0/properties"),
+            MAX_PROPERTIES_BYTES,
+        )
+        .ok()?;
         u32::try_from(*parse_properties(&text).get("width")?)
             .ok()
             .filter(|bits| *bits > 0)
@@ -166,32 +171,33 @@ impl Node {
         let folder = self.folder.join("io_links");
         let peer = |link: u32| {
             let file = folder.join(link.to_string()).join("properties");
-            let properties = parse_properties(&bounded::text(file, PROPERTIES).ok()?);
-            let is_xgmi = properties.get("type") == Some(&XGMI);
+            let properties =
+                parse_properties(&bounded::read_text(file, MAX_PROPERTIES_BYTES).ok()?);
+            let is_xgmi = properties.get("type") == Some(&XGMI_LINK_TYPE);
             is_xgmi.then(|| u32::try_from(*properties.get("node_to")?).ok())?
         };
         list_numbers(&folder).into_iter().filter_map(peer).collect()
     }
 }
 
-/// Returns the PIDs of the compute processes.
+/// Returns the PIDs of all compute processes.
 pub(super) fn list_processes(root: &Path) -> Vec<u32> {
     list_numbers(&root.join("proc"))
 }
 
-/// Returns the files of a compute process.
+/// Returns the sysfs files of a compute process.
 pub(super) fn process_files(root: &Path, pid: u32) -> Attributes {
     Attributes::new(root.join("proc").join(pid.to_string()))
 }
 
-/// Returns `true` if a process has a queue on the node with this ID.
+/// Returns `true` if `process` has a queue on the node with the ID `gpu_id`.
 pub(super) fn has_queue(process: &Attributes, gpu_id: u32) -> bool {
     let queues = process.folder().join("queues");
     let mut numbers = list_numbers(&queues).into_iter();
     numbers.any(|number| process.read_number(&format!("queues/{number}/gpuid")) == Ok(gpu_id))
 }
 
-/// Parses lines that consist of a name and a decimal number.
+/// Parses lines that each consist of a name and a decimal number.
 pub(super) fn parse_properties(text: &str) -> HashMap<String, u64> {
     let pairs = text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;
@@ -206,8 +212,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Writes a recorded topology to `sys_root`. In a recording, each file follows a line with its
-    /// path. Returns `false` if there is no recording with this name.
+    /// Writes a recorded topology to `sys_root`. In a recording, the content of each file follows a
+    /// line with the file's path. Returns `false` if there is no recording called `name`.
     pub(in crate::vendor::amd) fn write_recorded(sys_root: &Path, name: &str) -> bool {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/dumps/kfd");
         let Ok(text) = fs::read_to_string(folder.join(name)) else {
@@ -218,7 +224,7 @@ pub(super) mod tests {
             let file = sys_root.join("class/kfd/kfd/topology").join(path.trim());
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             let content = content.trim_end().to_owned() + "\n";
-            // One of the recordings lacks the IDs.
+            // One of the recordings does not contain the node IDs, so they are made up here.
             let id = file.with_file_name("gpu_id");
             if path.trim().split('/').count() == 3
                 && path.trim().ends_with("/properties")
@@ -249,7 +255,10 @@ pub(super) mod tests {
         }
         assert_eq!(packages.len(), 8);
         for (bus_id, partitions) in packages {
-            let numbers: Vec<_> = partitions.iter().map(|node| node.partition()).collect();
+            let numbers: Vec<_> = partitions
+                .iter()
+                .map(|node| node.partition_number())
+                .collect();
             assert_eq!(numbers, [0, 1, 2, 3], "{bus_id}");
             let ids: Vec<_> = partitions
                 .iter()
@@ -260,10 +269,10 @@ pub(super) mod tests {
                 "{bus_id}"
             );
             for node in partitions {
-                assert_eq!(node.target().as_deref(), Some("gfx942"));
-                let size = node.memory().0.unwrap();
+                assert_eq!(node.compiler_target().as_deref(), Some("gfx942"));
+                let size = node.read_memory().0.unwrap();
                 assert!((47..=48).contains(&(size >> 30)), "{size}");
-                assert!(node.memory().1.is_ok());
+                assert!(node.read_memory().1.is_ok());
                 assert_eq!(node.compute_units(), Some(20));
             }
         }
@@ -279,7 +288,7 @@ pub(super) mod tests {
         assert_eq!(nodes.len(), 8);
         let peers: Vec<_> = nodes.iter().map(|node| node.xgmi_peers().len()).collect();
         assert!(peers.iter().all(|count| *count > 0), "{peers:?}");
-        assert_eq!(nodes[0].target().as_deref(), Some("gfx90a"));
+        assert_eq!(nodes[0].compiler_target().as_deref(), Some("gfx90a"));
         assert_eq!(nodes[0].compute_units(), Some(104));
     }
 
@@ -292,22 +301,22 @@ pub(super) mod tests {
             assert!(
                 nodes
                     .iter()
-                    .all(|node| node.bus_id().is_some() && node.target().is_none())
+                    .all(|node| node.bus_id().is_some() && node.compiler_target().is_none())
             );
         }
     }
 
     #[test]
-    fn partition_number_is_read_from_both_places() {
-        let node = |location: u64| Node {
+    fn partition_number_is_read_from_both_formats() {
+        let node = |location: u64| KfdNode {
             number: 1,
             gpu_id: 1,
             properties: HashMap::from([("location_id".to_owned(), location)]),
             folder: PathBuf::new(),
         };
-        assert_eq!(node(0x500).partition(), 0);
-        assert_eq!(node(0x503).partition(), 3);
-        assert_eq!(node(0x2000_0500).partition(), 2);
+        assert_eq!(node(0x500).partition_number(), 0);
+        assert_eq!(node(0x503).partition_number(), 3);
+        assert_eq!(node(0x2000_0500).partition_number(), 2);
         assert_eq!(
             node(0x2000_0500).bus_id().as_deref(),
             Some("00000000:05:00.0")

@@ -1,9 +1,9 @@
-//! AMD GPUs, read from the files of the kernel drivers `amdgpu` and KFD.
+//! Reading of AMD GPUs through the files of the kernel drivers `amdgpu` and KFD.
 //!
 //! `ROCm` is not needed: all data comes from sysfs and procfs. Nothing in this module opens
 //! `/dev/dri`, because that would wake a sleeping card.
 
-// Numbers from the driver can have any value, so that arithmetic must not overflow.
+// Numbers from the driver can have any value, so arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod board;

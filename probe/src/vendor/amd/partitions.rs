@@ -1,37 +1,37 @@
-//! Partitions of MI300 and later GPUs. Each partition computes like a GPU of its own.
+//! Partitions of MI300 and later GPUs. Programs use each partition like a separate GPU.
 
 use super::{
-    kfd::Node,
+    kfd::KfdNode,
     metrics::{Field, Metrics},
 };
 use crate::model::{
     Absence, Absent, Activity, MemorySample, MigDevice, MigInstance, MigSample, Reading,
 };
 
-/// The partitions of a package.
+/// The partitions of a GPU package.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Partitions(Vec<Node>);
+pub(super) struct Partitions(Vec<KfdNode>);
 
 impl Partitions {
-    /// Returns the partitions among these nodes, or none if the package is not divided. A container
-    /// may see only some of the partitions.
-    pub(super) fn find(nodes: &[Node], bus_id: &str, is_divided: bool) -> Self {
-        let is_own = |node: &&Node| node.bus_id().as_deref() == Some(bus_id);
+    /// Returns the partitions of the package with this bus ID among `nodes`, or no partitions if
+    /// the package is not divided. A container may see only some of them.
+    pub(super) fn find(nodes: &[KfdNode], bus_id: &str, is_divided: bool) -> Self {
+        let is_own = |node: &&KfdNode| node.bus_id().as_deref() == Some(bus_id);
         let mut own: Vec<_> = nodes.iter().filter(is_own).cloned().collect();
-        own.sort_by_key(Node::partition);
-        let is_part = |node: &Node| node.partition() > 0;
+        own.sort_by_key(KfdNode::partition_number);
+        let is_part = |node: &KfdNode| node.partition_number() > 0;
         if own.len() < 2 && !is_divided && !own.iter().any(is_part) {
             own.clear();
         }
         Self(own)
     }
 
-    /// Returns the identities of the partitions. The profile is, for example, `CPX/NPS1`.
+    /// Returns the identities of the partitions. `profile` is, for example, `CPX/NPS1`.
     pub(super) fn identities(&self, package: &str, profile: &Reading<String>) -> Vec<MigDevice> {
-        let identity = |node: &Node| MigDevice {
-            index: node.partition(),
-            uuid: uuid(package, node),
-            instance: make_instance(node.partition()),
+        let identity = |node: &KfdNode| MigDevice {
+            index: node.partition_number(),
+            uuid: make_uuid(package, node),
+            instance: make_instance(node.partition_number()),
             profile: profile.clone(),
             multiprocessors: node.compute_units().ok_or(Absence::NotSupported).into(),
             copy_engines: Reading::NOT_SUPPORTED,
@@ -41,39 +41,39 @@ impl Partitions {
         self.0.iter().map(identity).collect()
     }
 
-    /// Reads the memory and the activity of each partition.
+    /// Reads the memory and activity of each partition.
     pub(super) fn read_samples(&self, package: &str, metrics: Option<&Metrics>) -> Vec<MigSample> {
-        let sample = |node: &Node| MigSample {
-            uuid: uuid(package, node),
-            instance: make_instance(node.partition()),
+        let sample = |node: &KfdNode| MigSample {
+            uuid: make_uuid(package, node),
+            instance: make_instance(node.partition_number()),
             memory: read_memory(node),
             activity: Reading::Now(Activity {
                 graphics_percent: metrics
                     .and_then(|metrics| {
-                        mean_activity(metrics, node.partition() as usize, self.0.len())
+                        mean_activity(metrics, node.partition_number() as usize, self.0.len())
                     })
                     .ok_or(Absence::NotSupported)
                     .into(),
-                ..Activity::absent(&Absence::NotSupported)
+                ..Activity::new_absent(&Absence::NotSupported)
             }),
             allocated_to: Vec::new(),
         };
         self.0.iter().map(sample).collect()
     }
 
-    /// Returns the partition with this minor number in `/dev/dri`.
-    pub(super) fn of_minor(&self, minor: u32) -> Option<MigInstance> {
+    /// Returns the partition whose node in `/dev/dri` has this minor number.
+    pub(super) fn find_by_minor(&self, minor: u32) -> Option<MigInstance> {
         let node = self
             .0
             .iter()
             .find(|node| node.render_minor() == Some(minor))?;
-        Some(make_instance(node.partition()))
+        Some(make_instance(node.partition_number()))
     }
 
-    /// Returns the partition with this KFD ID.
-    pub(super) fn of_gpu_id(&self, gpu_id: u32) -> Option<MigInstance> {
+    /// Returns the partition with the KFD ID `gpu_id`.
+    pub(super) fn find_by_gpu_id(&self, gpu_id: u32) -> Option<MigInstance> {
         let node = self.0.iter().find(|node| node.gpu_id == gpu_id)?;
-        Some(make_instance(node.partition()))
+        Some(make_instance(node.partition_number()))
     }
 }
 
@@ -84,14 +84,14 @@ fn make_instance(partition: u32) -> MigInstance {
     }
 }
 
-/// Returns the UUID of a partition. The number is added because all partitions have the unique ID
-/// of their package.
-fn uuid(package: &str, node: &Node) -> String {
-    format!("{package}.{}", node.partition())
+/// Returns a partition's UUID. It includes the partition number, because all partitions have the
+/// unique ID of their package.
+fn make_uuid(package: &str, node: &KfdNode) -> String {
+    format!("{package}.{}", node.partition_number())
 }
 
-fn read_memory(node: &Node) -> MemorySample {
-    let (total, used) = node.memory();
+fn read_memory(node: &KfdNode) -> MemorySample {
+    let (total, used) = node.read_memory();
     let free = match (&total, &used) {
         (Ok(total), Ok(used)) => Ok(total.saturating_sub(*used)),
         _ => Err(Absence::NotSupported),
@@ -100,21 +100,22 @@ fn read_memory(node: &Node) -> MemorySample {
         total_bytes: total.into(),
         used_bytes: used.into(),
         free_bytes: free.into(),
-        ..MemorySample::absent(&Absence::NotSupported)
+        ..MemorySample::new_absent(&Absence::NotSupported)
     }
 }
 
-/// Returns the mean activity of a partition's dies, in percent. Older tables have a block for each
-/// partition, newer ones a list of all dies.
+/// Returns the mean activity of a partition's dies, in percent. Older tables contain one block per
+/// partition; newer tables contain a list of all dies.
 fn mean_activity(metrics: &Metrics, place: usize, visible: usize) -> Option<f64> {
-    let own = if metrics.partition_blocks() > 1 {
-        metrics.of_partition(place, Field::DieActivity)
+    let own = if metrics.partition_block_count() > 1 {
+        metrics.get_partition(place, Field::DieActivity)
     } else {
-        // A container may see only some of the partitions.
+        // The number of visible partitions is not enough, because a container may see only some of
+        // them.
         let partitions = metrics
             .get_raw(Field::Partitions)
             .map_or(visible, |all| all as usize);
-        let dies = metrics.of_partition(0, Field::DieActivity);
+        let dies = metrics.get_partition(0, Field::DieActivity);
         let present = dies.iter().flatten().count();
         let each = present.checked_div(partitions).filter(|each| *each > 0)?;
         dies.into_iter()
@@ -153,9 +154,9 @@ mod tests {
             .map(|own| own.memory.total_bytes.value().unwrap() >> 30);
         assert_eq!(gibibytes.collect::<Vec<_>>(), [48, 48, 48, 47]);
         let minor = nodes[2].render_minor().unwrap();
-        assert_eq!(partitions.of_minor(minor), Some(make_instance(2)));
+        assert_eq!(partitions.find_by_minor(minor), Some(make_instance(2)));
         assert_eq!(
-            partitions.of_gpu_id(nodes[3].gpu_id),
+            partitions.find_by_gpu_id(nodes[3].gpu_id),
             Some(make_instance(3))
         );
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The processes on a GPU, combined from the kernel's graphics driver and its compute driver.
+//! The processes on a GPU, combined from the graphics driver's and the compute driver's data.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     vendor::drm::{Client, Names, Usage},
 };
 
-/// The names in amdgpu's `fdinfo` files. Buffers of an APU are in the machine's memory (GTT).
+/// The names used in amdgpu's `fdinfo` files. An APU's buffers are in the machine's memory (GTT).
 pub(super) static NAMES: Names = Names {
     memory: &["vram"],
     shared_memory: &["gtt"],
@@ -19,8 +19,8 @@ pub(super) static NAMES: Names = Names {
 };
 
 /// Returns the processes on one card, sorted by PID. A process that uses several partitions is
-/// listed for each of them.
-pub(super) fn list(
+/// listed once for each partition.
+pub(super) fn list_processes(
     usage: &Usage,
     clients: &[&Client],
     compute: &[ComputeProcess],
@@ -31,20 +31,20 @@ pub(super) fn list(
     let mut parts: BTreeMap<Option<MigInstance>, Vec<&Client>> = BTreeMap::new();
     for client in clients {
         parts
-            .entry(partitions.of_minor(client.minor))
+            .entry(partitions.find_by_minor(client.minor))
             .or_default()
             .push(client);
     }
     let mut all = BTreeMap::new();
     for (mig, clients) in parts {
-        for process in usage.processes(&clients, is_unified) {
+        for process in usage.list_processes(&clients, is_unified) {
             all.insert((process.pid, mig), Process { mig, ..process });
         }
     }
     for own in compute {
-        let mig = partitions.of_gpu_id(own.gpu_id);
+        let mig = partitions.find_by_gpu_id(own.gpu_id);
         let known = all.remove(&(own.pid, mig));
-        // A process opens all GPUs, even those that it does not use.
+        // A process opens every GPU, even those it never uses.
         if known.is_none() && !own.is_used() {
             continue;
         }
@@ -52,16 +52,16 @@ pub(super) fn list(
             (own.pid, mig),
             Process {
                 mig,
-                ..with_compute(known, own, units, is_unified)
+                ..add_compute_readings(known, own, units, is_unified)
             },
         );
     }
     all.into_values().collect()
 }
 
-/// Adds the compute driver's readings to a process. The graphics driver does not see work that a
-/// program submits to the GPU directly, as `ROCm` does.
-fn with_compute(
+/// Adds the compute driver's readings to a process. The graphics driver does not count work that is
+/// submitted directly to the GPU, as `ROCm` programs do.
+fn add_compute_readings(
     known: Option<Process>,
     own: &ComputeProcess,
     units: Option<u32>,
@@ -70,13 +70,13 @@ fn with_compute(
     let occupancy = own.occupied_units.zip(units.filter(|units| *units > 0));
     let occupancy =
         occupancy.map(|(occupied, units)| (occupied / f64::from(units) * 100.0).min(100.0));
-    // The compute driver does not count an APU's memory.
+    // The compute driver does not count memory on an APU.
     let memory = if is_unified {
         Reading::Absent(Absence::NoPermission)
     } else {
         Reading::Now(own.vram_bytes)
     };
-    let unnamed = || Process::without_name(own.pid, ProcessKind::Compute, memory);
+    let unnamed = || Process::new_unnamed(own.pid, ProcessKind::Compute, memory);
     let process = known.unwrap_or_else(unnamed);
     let submitted = process
         .sm_percent
@@ -109,7 +109,7 @@ fn with_compute(
 mod tests {
     use super::*;
 
-    fn compute(pid: u32, vram_bytes: u64, occupied_units: Option<f64>) -> ComputeProcess {
+    fn make_compute(pid: u32, vram_bytes: u64, occupied_units: Option<f64>) -> ComputeProcess {
         ComputeProcess {
             pid,
             gpu_id: 1,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn list_compute(compute: &[ComputeProcess], is_unified: bool) -> Vec<Process> {
-        list(
+        list_processes(
             &Usage::new(&NAMES),
             &[],
             compute,
@@ -133,7 +133,10 @@ mod tests {
     #[test]
     fn processes_of_other_users_come_from_compute_driver() {
         let processes = list_compute(
-            &[compute(7, 5 << 30, Some(152.0)), compute(8, 0, None)],
+            &[
+                make_compute(7, 5 << 30, Some(152.0)),
+                make_compute(8, 0, None),
+            ],
             false,
         );
         let [process] = &processes[..] else {
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn missing_occupancy_leaves_share_absent() {
-        let processes = list_compute(&[compute(7, 1, None)], false);
+        let processes = list_compute(&[make_compute(7, 1, None)], false);
         assert_eq!(
             processes[0].sm_percent,
             Reading::Absent(Absence::NotSupported)
@@ -153,10 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_others_on_apu_is_unknown() {
+    fn memory_of_other_users_on_apu_is_unknown() {
         let queue = ComputeProcess {
             has_queue: true,
-            ..compute(7, 0, None)
+            ..make_compute(7, 0, None)
         };
         let processes = list_compute(&[queue], true);
         assert_eq!(

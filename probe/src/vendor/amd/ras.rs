@@ -1,4 +1,4 @@
-//! Memory and engine errors, which the driver counts for each block (RAS).
+//! Memory and engine errors, which the driver counts for each hardware block (RAS).
 
 use std::{
     collections::BTreeMap,
@@ -11,35 +11,36 @@ use crate::{
     vendor::drm::Attributes,
 };
 
-/// The interval at which the counters are read. Reading them makes the driver collect them from the
-/// hardware.
-const EVERY: Duration = Duration::from_mins(1);
+/// The interval at which the error counters are read. Each read makes the driver collect the counts
+/// from the hardware.
+const READ_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The suffix of the files of blocks.
-const SUFFIX: &str = "_err_count";
+/// The suffix of the files that contain a block's error counts.
+const FILE_SUFFIX: &str = "_err_count";
 
-/// The error counters of a GPU's blocks.
+/// The error counters of a GPU's hardware blocks.
 #[derive(Debug, Default)]
 pub(super) struct RasCounters {
     read_at: Option<Instant>,
-    /// The last known counts of each block: corrected and uncorrected errors. If a block cannot be
-    /// read, its counts are kept, so that the sums never decrease.
+    /// The last known numbers of corrected and uncorrected errors in each block. If a block cannot
+    /// be read, its last counts are kept, so that the totals never decrease.
     blocks: BTreeMap<String, (u64, u64)>,
 }
 
 impl RasCounters {
-    /// Returns the errors of all blocks of a PCI device. They are read at most once a minute.
+    /// Returns the error counts of all blocks in a PCI device. The counters are read at most once a
+    /// minute.
     pub(super) fn read(&mut self, device: &Attributes) -> Ecc {
-        if self.read_at.is_none_or(|at| at.elapsed() >= EVERY) {
+        if self.read_at.is_none_or(|at| at.elapsed() >= READ_INTERVAL) {
             self.read_at = Some(Instant::now());
             for block in list_blocks(device) {
-                let text = device.read_text(&format!("ras/{block}{SUFFIX}"));
+                let text = device.read_text(&format!("ras/{block}{FILE_SUFFIX}"));
                 if let Some(counts) = text.ok().and_then(|text| parse_counts(&text)) {
                     self.blocks.insert(block, counts);
                 }
             }
         }
-        let mut ecc = Ecc::absent(&Absence::NotSupported);
+        let mut ecc = Ecc::new_absent(&Absence::NotSupported);
         let sums =
             self.blocks.values().copied().reduce(|one, other| {
                 (one.0.saturating_add(other.0), one.1.saturating_add(other.1))
@@ -60,7 +61,7 @@ fn list_blocks(device: &Attributes) -> Vec<String> {
     };
     let names = entries.flatten().map(|entry| entry.file_name());
     names
-        .filter_map(|name| Some(name.to_str()?.strip_suffix(SUFFIX)?.to_owned()))
+        .filter_map(|name| Some(name.to_str()?.strip_suffix(FILE_SUFFIX)?.to_owned()))
         .collect()
 }
 
@@ -87,7 +88,10 @@ mod tests {
         };
         let device = Attributes::new(folder.path());
         let mut counters = RasCounters::default();
-        assert_eq!(counters.read(&device), Ecc::absent(&Absence::NotSupported));
+        assert_eq!(
+            counters.read(&device),
+            Ecc::new_absent(&Absence::NotSupported)
+        );
         write("umc_err_count", "ue: 1\nce: 3\nde: 9\n");
         write("vcn_err_count", "ue: 0\nce: 2\n");
         write("mca_err_count", "ue: 4\nce: 0\n");

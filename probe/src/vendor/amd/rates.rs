@@ -1,30 +1,30 @@
-//! Readings that are computed from two firmware tables, and the state of XGMI links.
+//! Readings that are calculated from two firmware tables, and the state of XGMI links.
 
 use std::time::Instant;
 
 use super::{
     metrics::{Field, Metrics},
-    throttle::{self, Shares, counter_growth},
+    throttle::{self, ThrottleShares, counter_growth},
 };
 use crate::model::{
     Absence, Absent, Activity, GpuDetails, GpuSample, NvLink, NvLinkRemote, Reading, ThrottleReason,
 };
 
-/// The previous firmware table, and sums over all tables.
+/// The previous firmware table, and totals accumulated over all tables.
 #[derive(Debug, Default)]
-pub(super) struct Rates {
-    pub(super) earlier: Option<Earlier>,
+pub(super) struct TableRates {
+    pub(super) earlier: Option<TimedTable>,
     throttled: ThrottledSeconds,
 }
 
-/// A firmware table and its time.
+/// A firmware table, and the time at which it was read.
 #[derive(Debug)]
-pub(super) struct Earlier {
+pub(super) struct TimedTable {
     pub(super) at: Instant,
     pub(super) metrics: Metrics,
 }
 
-/// The total time in which clocks were reduced, in seconds.
+/// The total time during which clocks were reduced, in seconds, by cause.
 #[derive(Debug, Default, Clone, Copy)]
 struct ThrottledSeconds {
     is_counted: bool,
@@ -32,18 +32,18 @@ struct ThrottledSeconds {
     thermal: f64,
 }
 
-impl Rates {
-    /// Fills in the readings that need two tables: activity, throttle reasons and XGMI rates.
+impl TableRates {
+    /// Fills in the readings that require two tables: activity, throttle reasons and XGMI rates.
     pub(super) fn fill(&mut self, metrics: Option<&Metrics>, at: Instant, sample: &mut GpuSample) {
         let Some(now) = metrics else {
             sample.activity = Reading::NOT_SUPPORTED;
             sample.throttle_reasons = Reading::NOT_SUPPORTED;
-            sample.nvlink = Absent::absent(&Absence::NotSupported);
+            sample.nvlink = Absent::new_absent(&Absence::NotSupported);
             return;
         };
         let earlier = self.earlier.as_ref();
         let before = earlier.map(|earlier| (earlier.at, &earlier.metrics));
-        let shares = before.and_then(|(_, before)| Shares::compare(before, now));
+        let shares = before.and_then(|(_, before)| ThrottleShares::from_tables(before, now));
         let elapsed = before.map_or(0.0, |(earlier, _)| at.duration_since(earlier).as_secs_f64());
         sample.activity = match before {
             _ if now.get_raw(Field::GfxActivitySum).is_none()
@@ -54,7 +54,7 @@ impl Rates {
             None => Reading::Absent(Absence::WarmingUp),
             Some((_, before)) => Reading::Now(Activity {
                 graphics_percent: mean_activity(before, now).ok_or(Absence::WarmingUp).into(),
-                ..Activity::absent(&Absence::NotSupported)
+                ..Activity::new_absent(&Absence::NotSupported)
             }),
         };
         let rate = |field| xgmi_rate(before.map(|(_, before)| before), now, field, elapsed);
@@ -76,8 +76,8 @@ impl Rates {
         }
         let margin = sample.temperature.margin_celsius.value().copied();
         let reasons = throttle::find_reasons(now, shares.as_ref(), margin);
-        // With two tables, the reasons are unknown if the counters did not change, or if every
-        // counter counted every sample.
+        // Even with two tables, the reasons are unknown if the counters have not changed, or if
+        // several counters counted every sample.
         let reason_of_absence = match (now.get_raw(Field::Samples), before) {
             (None, _) => Absence::NotSupported,
             (Some(_), None) => Absence::WarmingUp,
@@ -86,7 +86,7 @@ impl Rates {
         sample.throttle_reasons = reasons.ok_or(reason_of_absence).into();
     }
 
-    /// Fills in the total time in which clocks were reduced.
+    /// Fills in the total time during which clocks were reduced.
     pub(super) fn fill_throttled(&self, details: &mut GpuDetails) {
         if self.throttled.is_counted {
             details.throttled.power_seconds_total = Reading::Now(self.throttled.power);
@@ -95,12 +95,12 @@ impl Rates {
     }
 }
 
-/// Returns the highest element of a field, for the package and all partitions.
+/// Returns a field's highest element, over the package and all partitions.
 pub(super) fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f64, Absence> {
     let metrics = metrics.ok_or(Absence::NotSupported)?;
-    let partitions = 0..metrics.partition_blocks();
-    let of_partitions = partitions.flat_map(|number| metrics.of_partition(number, field));
-    let all = metrics.all(field).into_iter().chain(of_partitions);
+    let partitions = 0..metrics.partition_block_count();
+    let of_partitions = partitions.flat_map(|number| metrics.get_partition(number, field));
+    let all = metrics.get_all(field).into_iter().chain(of_partitions);
     all.flatten().reduce(f64::max).ok_or(Absence::NotSupported)
 }
 
@@ -108,22 +108,22 @@ pub(super) fn find_highest(metrics: Option<&Metrics>, field: Field) -> Result<f6
 fn mean_activity(before: &Metrics, now: &Metrics) -> Option<f64> {
     let growth = |field| counter_growth(before.get_raw(field)?, now.get_raw(field)?);
     let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
-    // The sum grows by at most 1 per sample.
+    // The sum grows by at most 1 for each sample.
     Some((growth(Field::GfxActivitySum)? / samples * 100.0).clamp(0.0, 100.0))
 }
 
-/// Returns the rate of all links together, in bytes per second.
+/// Returns the combined rate of all XGMI links, in bytes per second.
 fn xgmi_rate(
     before: Option<&Metrics>,
     now: &Metrics,
     field: Field,
     elapsed: f64,
 ) -> Result<f64, Absence> {
-    let counted = now.all(field);
+    let counted = now.get_all(field);
     if counted.iter().all(Option::is_none) {
         return Err(Absence::NotSupported);
     }
-    let before = before.ok_or(Absence::WarmingUp)?.all(field);
+    let before = before.ok_or(Absence::WarmingUp)?.get_all(field);
     let pairs = before.into_iter().zip(counted);
     let growth: f64 = pairs
         .filter_map(|(before, now)| Some((now? - before?).max(0.0)))
@@ -139,10 +139,10 @@ fn xgmi_rate(
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn read_links(metrics: &Metrics) -> Option<Vec<NvLink>> {
     let (read, written) = (
-        metrics.all(Field::XgmiRead),
-        metrics.all(Field::XgmiWritten),
+        metrics.get_all(Field::XgmiRead),
+        metrics.get_all(Field::XgmiWritten),
     );
-    let states = metrics.all(Field::XgmiLinkStatus);
+    let states = metrics.get_all(Field::XgmiLinkStatus);
     let speed = metrics
         .get(Field::XgmiWidth)
         .zip(metrics.get(Field::XgmiSpeed));

@@ -1,4 +1,4 @@
-//! Copies of the AMD drivers' files, for bug reports.
+//! Copying of the AMD drivers' files, for bug reports.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,16 @@ use crate::vendor::{
 };
 
 /// Files that can be read without waking the card.
-const ALWAYS: [&str; 4] = [
+const PASSIVE_FILES: [&str; 4] = [
     "product_name",
     "product_number",
     "vbios_version",
     "mem_info_*",
 ];
 
-/// Files that can only be read while the card is awake. They do not include `pcie_bw`, which takes
-/// a second to read, and `xgmi_error`, whose counter is cleared by reading.
-const AWAKE: [&str; 10] = [
+/// Files that can be read only while the card is awake. The list omits `pcie_bw`, which takes a
+/// second to read, and `xgmi_error`, because reading clears its counter.
+const AWAKE_FILES: [&str; 10] = [
     "gpu_busy_percent",
     "mem_busy_percent",
     "vcn_busy_percent",
@@ -30,40 +30,41 @@ const AWAKE: [&str; 10] = [
     "ras/features",
 ];
 
-/// The suffix of files with a block's errors.
-const ERRORS: &str = "_err_count";
+/// The suffix of files that contain a block's error counts.
+const ERROR_SUFFIX: &str = "_err_count";
 
 const TOPOLOGY: &str = "class/kfd/kfd/topology";
 const PROCESSES: &str = "class/kfd/kfd/proc";
 
-/// The properties of a node that identify a GPU, or a group of linked GPUs.
-const IDS: [&str; 2] = ["unique_id", "hive_id"];
+/// The properties of a topology node that identify a GPU or a group of linked GPUs.
+const ID_PROPERTIES: [&str; 2] = ["unique_id", "hive_id"];
 
 pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
     let device = &recorder.copy_card(card).device;
-    recorder.copy(device, &ALWAYS);
-    recorder.copy_parts(device, &["unique_id"], |id| split_value(id, &make_id));
-    recorder.copy_parts(device, &["serial_number"], |serial| {
+    recorder.copy(device, &PASSIVE_FILES);
+    recorder.copy_file_parts(device, &["unique_id"], |id| split_value(id, &make_id_part));
+    recorder.copy_file_parts(device, &["serial_number"], |serial| {
         split_value(serial, &|text| FilePart::Serial(text.to_owned()))
     });
     if card.power_state() == PowerState::Active {
-        recorder.copy(device, &AWAKE);
+        recorder.copy(device, &AWAKE_FILES);
         let blocks = device.join("ras");
         let names = recorder.list(&blocks).into_iter();
-        for name in names.filter(|name| name.ends_with(ERRORS)) {
+        for name in names.filter(|name| name.ends_with(ERROR_SUFFIX)) {
             recorder.copy(&blocks, &[&name]);
         }
     }
 }
 
-/// Copies the drivers' own files: the version, the topology and the compute processes.
+/// Copies the files that do not belong to a single card: the driver version, the topology, and the
+/// compute processes.
 pub(in crate::vendor) fn record_driver(recorder: &Recorder<'_>) {
     recorder.copy(Path::new("module/amdgpu"), &["version"]);
     let topology = Path::new(TOPOLOGY);
     recorder.copy(topology, &["generation_id"]);
     for node in list_folders(recorder, &topology.join("nodes")) {
         recorder.copy(&node, &["gpu_id", "name"]);
-        recorder.copy_parts(&node, &["properties"], split_properties);
+        recorder.copy_file_parts(&node, &["properties"], split_properties);
         for bank in list_folders(recorder, &node.join("mem_banks")) {
             recorder.copy(&bank, &["properties", "used_memory"]);
         }
@@ -89,11 +90,12 @@ fn list_folders(recorder: &Recorder<'_>, folder: &Path) -> Vec<PathBuf> {
     names.map(|name| folder.join(name)).collect()
 }
 
-fn make_id(text: &str) -> FilePart {
+fn make_id_part(text: &str) -> FilePart {
     FilePart::Id(text.to_ascii_lowercase())
 }
 
-/// Splits the content of a file with one value. An empty file or zeros mean that there is no value.
+/// Splits the content of a file that contains one value. An empty file or a value of zeros means
+/// that there is no value.
 fn split_value(content: &[u8], identify: &dyn Fn(&str) -> FilePart) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(content);
     let value = text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0');
@@ -103,12 +105,14 @@ fn split_value(content: &[u8], identify: &dyn Fn(&str) -> FilePart) -> Vec<FileP
     vec![identify(value), FilePart::Plain(b"\n".to_vec())]
 }
 
-/// Splits the properties of a node, in which IDs are decimal numbers.
+/// Splits a topology node's properties, in which IDs are decimal numbers.
 fn split_properties(content: &[u8]) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(content);
     let mut parts = Vec::new();
     for line in text.lines() {
-        let id = line.split_once(' ').filter(|(name, _)| IDS.contains(name));
+        let id = line
+            .split_once(' ')
+            .filter(|(name, _)| ID_PROPERTIES.contains(name));
         let id = id.and_then(|(name, id)| Some((name, id.trim().parse::<u64>().ok()?)));
         match id.filter(|(_, id)| *id != 0) {
             Some((name, id)) => parts.extend([
@@ -126,29 +130,32 @@ fn split_properties(content: &[u8]) -> Vec<FilePart> {
 mod tests {
     use super::*;
 
-    fn make_plain(text: &str) -> FilePart {
+    fn make_plain_part(text: &str) -> FilePart {
         FilePart::Plain(text.as_bytes().to_vec())
     }
 
     #[test]
-    fn ids_are_the_same_in_all_forms() {
+    fn ids_in_all_formats_become_equal_parts() {
         let id = FilePart::Id("a1b2c3d4e5f60718".to_owned());
-        let whole = split_value(b"A1B2C3D4E5F60718\n", &make_id);
-        assert_eq!(whole, [id.clone(), make_plain("\n")]);
+        let whole = split_value(b"A1B2C3D4E5F60718\n", &make_id_part);
+        assert_eq!(whole, [id.clone(), make_plain_part("\n")]);
         let number = 0xa1b2_c3d4_e5f6_0718_u64;
         let properties = format!("simd_count 416\nunique_id {number}\nhive_id 0\n");
         assert_eq!(
             split_properties(properties.as_bytes()),
             [
-                make_plain("simd_count 416\n"),
-                make_plain("unique_id "),
+                make_plain_part("simd_count 416\n"),
+                make_plain_part("unique_id "),
                 id,
-                make_plain("\n"),
-                make_plain("hive_id 0\n")
+                make_plain_part("\n"),
+                make_plain_part("hive_id 0\n")
             ]
         );
         for none in ["", "0000000000000000\n", "\0"] {
-            assert_eq!(split_value(none.as_bytes(), &make_id), [make_plain(none)]);
+            assert_eq!(
+                split_value(none.as_bytes(), &make_id_part),
+                [make_plain_part(none)]
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The source of `--source amd`.
+//! The implementation of `--source amd`.
 
 use std::{
     path::Path,
@@ -8,7 +8,7 @@ use std::{
 use super::{
     board,
     check::find_cards,
-    device::{AmdDevice, Machine},
+    device::{AmdDevice, AmdMachine},
     energy::EnergyMeter,
     errors::AmdErrors,
     fatal::FatalErrors,
@@ -25,44 +25,45 @@ use crate::{
     },
 };
 
-/// The name of the kernel driver. Cards before 2012 use `radeon`, which reports little.
-pub(super) const DRIVER: &str = "amdgpu";
+/// The name of the kernel driver. Cards from before 2012 use `radeon`, which reports little.
+pub(super) const DRIVER_NAME: &str = "amdgpu";
 
 /// The GPUs of the kernel driver `amdgpu`, sorted by PCI address.
 pub struct AmdSource {
-    machine: Arc<Machine>,
-    cards: Vec<FoundCard>,
+    machine: Arc<AmdMachine>,
+    cards: Vec<KnownCard>,
 }
 
-struct FoundCard {
+struct KnownCard {
     card: Card,
     energy: Arc<Mutex<EnergyMeter>>,
 }
 
 impl AmdSource {
-    /// Finds the cards of the driver.
+    /// Finds the cards that use the `amdgpu` driver.
     ///
     /// # Errors
     /// Returns an error if the driver is not loaded or has no card.
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
         let cards = find_cards(&roots.sys);
         if cards.is_empty() {
-            return Err(explain_missing(&roots.sys));
+            return Err(explain_missing_cards(&roots.sys));
         }
         let kfd_root = kfd::find_root(&roots.sys);
         let known = cards.clone();
-        // Clients of other vendors' cards are skipped, because reading them can wake the cards.
+        // Clients of other vendors' cards are skipped, because reading their data could wake those
+        // cards.
         let may_read = move |minor| {
             let mut cards = known.iter();
             let own = cards.find(|card| card.minors.contains(&minor));
             own.is_some_and(|card| card.power_state() == PowerState::Active)
         };
-        let found = |card| FoundCard {
+        let found = |card| KnownCard {
             card,
             energy: Arc::default(),
         };
         Ok(Self {
-            machine: Arc::new(Machine {
+            machine: Arc::new(AmdMachine {
                 sys_root: roots.sys.clone(),
                 proc_root: roots.proc.clone(),
                 kfd_root,
@@ -74,16 +75,16 @@ impl AmdSource {
         })
     }
 
-    fn find_card(&self, index: u32) -> Option<&FoundCard> {
+    fn find_card(&self, index: u32) -> Option<&KnownCard> {
         self.cards.get(index as usize)
     }
 }
 
-/// Returns the error for a machine without cards.
-fn explain_missing(sys_root: &Path) -> SourceError {
-    if sys_root.join("module").join(DRIVER).exists() {
+/// Returns the error that explains why the machine has no AMD cards.
+fn explain_missing_cards(sys_root: &Path) -> SourceError {
+    if sys_root.join("module").join(DRIVER_NAME).exists() {
         SourceError::NoDevice(
-            "the kernel driver amdgpu is loaded and has found no GPU: see `dmesg | grep amdgpu`"
+            "the kernel driver amdgpu is loaded, but found no GPU: see `dmesg | grep amdgpu`"
                 .to_owned(),
         )
     } else {
@@ -95,21 +96,21 @@ fn explain_missing(sys_root: &Path) -> SourceError {
     }
 }
 
-/// Reads the fatal errors from before gpumon was started.
-fn follow_past(fatal_errors: &Arc<FatalErrors>, log: &Path) {
+/// Reads the fatal errors that occurred before gpumon was started.
+fn read_past_errors(fatal_errors: &Arc<FatalErrors>, log: &Path) {
     let mut errors = AmdErrors::new(Arc::clone(fatal_errors));
-    for message in kernel_log::past_messages(log).unwrap_or_default() {
+    for message in kernel_log::read_past_messages(log).unwrap_or_default() {
         errors.parse(&message);
     }
 }
 
 impl Source for AmdSource {
     fn platform(&self) -> Platform {
-        // The drivers in AMD's packages have their own version. The driver in the kernel has the
-        // kernel's version.
-        let version = bounded::text(
+        // Drivers from AMD's packages have their own version number. The driver in the kernel has
+        // the kernel's version.
+        let version = bounded::read_text(
             self.machine.sys_root.join("module/amdgpu/version"),
-            bounded::VALUE,
+            bounded::VALUE_LIMIT,
         );
         let version = version.map_or_else(
             |_| {
@@ -158,7 +159,7 @@ impl Source for AmdSource {
 
     fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
         self.find_card(index).map_or_else(
-            || Gpu::unidentified(index, reason),
+            || Gpu::new_unidentified(index, reason),
             |found| board::identify_card(&found.card, index, reason),
         )
     }
@@ -169,13 +170,13 @@ impl Source for AmdSource {
 
     fn error_logs(&self, path: &Path) -> Vec<Box<dyn ErrorLog>> {
         let fatal_errors = &self.machine.fatal_errors;
-        follow_past(fatal_errors, path);
+        read_past_errors(fatal_errors, path);
         let log = KernelLog::open(path, AmdErrors::new(Arc::clone(fatal_errors))).ok();
         log.into_iter().map(|log| Box::new(log) as _).collect()
     }
 
-    /// Returns the pairs of GPUs that are linked by XGMI. Each pair has one link.
-    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
+    /// Returns one link for each pair of GPUs that are connected by XGMI.
+    fn find_links(&self, gpus: &[u32]) -> Vec<GpuLink> {
         let nodes = kfd::find_nodes(&self.machine.kfd_root);
         let index_of = |bus_id: &str| {
             let mut indices = gpus.iter().copied();

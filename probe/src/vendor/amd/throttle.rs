@@ -1,4 +1,4 @@
-//! The reasons for reduced clocks.
+//! The reasons for reduced GPU clocks.
 
 use super::metrics::{Field, Metrics};
 use crate::model::ThrottleReason::{
@@ -6,8 +6,8 @@ use crate::model::ThrottleReason::{
     ThermalLimit,
 };
 
-/// The first and the last bit in `indep_throttle_status` (`amdgpu_smu.h`) of each reason.
-const BITS: [(u32, u32, ThrottleReason); 10] = [
+/// The first and last bit of each reason in `indep_throttle_status` (see `amdgpu_smu.h`).
+const REASON_BITS: [(u32, u32, ThrottleReason); 10] = [
     (0, 7, PowerLimit),
     (16, 23, CurrentLimit),
     (32, 33, ThermalLimit),
@@ -20,10 +20,10 @@ const BITS: [(u32, u32, ThrottleReason); 10] = [
     (56, 57, OtherLimit),
 ];
 
-/// The bit for the hottest spot of the chip.
-const HOTSPOT: u64 = 1 << 36;
+/// The bit for the chip's hottest spot.
+const HOTSPOT_BIT: u64 = 1 << 36;
 
-/// The distance to the temperature limit within which the hotspot bit counts, in °C. On RDNA 3, the
+/// The hotspot bit counts only within this distance to the temperature limit, in °C. On RDNA 3, the
 /// bit is always set.
 const HOTSPOT_MARGIN: f64 = 10.0;
 
@@ -36,7 +36,7 @@ const MI300_BITS: [ThrottleReason; 5] = [
     MemoryThermalLimit,
 ];
 
-/// The counters in tables since version 1.6, with the reason that each counts.
+/// The counters in tables of version 1.6 and later, and the reason that each counts.
 const COUNTERS: [(Field, ThrottleReason); 5] = [
     (Field::ProchotSamples, Prochot),
     (Field::PowerSamples, PowerLimit),
@@ -45,25 +45,25 @@ const COUNTERS: [(Field, ThrottleReason); 5] = [
     (Field::MemoryThermalSamples, MemoryThermalLimit),
 ];
 
-/// The minimum share of samples for a reason to be reported. Smaller shares are noise of the
+/// The minimum share of samples from which a reason is reported. Smaller shares are noise of the
 /// firmware's control loop.
-const LEAST_SHARE: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 
-/// The share of the firmware's samples with reduced clocks between two tables, by reason.
+/// For each reason, the share of samples between two tables in which it reduced the clocks.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shares(Vec<(ThrottleReason, f64)>);
+pub(super) struct ThrottleShares(Vec<(ThrottleReason, f64)>);
 
-impl Shares {
-    /// Compares two tables. Returns `None` if the tables have no counters or are from the same
-    /// moment.
-    pub(super) fn compare(earlier: &Metrics, later: &Metrics) -> Option<Self> {
+impl ThrottleShares {
+    /// Compares two tables. Returns `None` if the tables have no counters or were recorded at the
+    /// same moment.
+    pub(super) fn from_tables(earlier: &Metrics, later: &Metrics) -> Option<Self> {
         let growth = |field| counter_growth(earlier.get_raw(field)?, later.get_raw(field)?);
         let samples = growth(Field::Samples).filter(|samples| *samples > 0.0)?;
         let counted: Vec<_> = COUNTERS
             .iter()
             .filter_map(|(field, reason)| Some((*reason, growth(*field)? / samples)))
             .collect();
-        // One firmware version counts every sample for all reasons, even on an idle GPU.
+        // One firmware version counts every sample for several reasons, even on an idle GPU.
         let always = counted
             .iter()
             .filter(|(_, share)| (share - 1.0).abs() < 1e-9)
@@ -74,7 +74,7 @@ impl Shares {
         Some(Self(counted))
     }
 
-    /// Returns the share of samples with this reason.
+    /// Returns the share of samples with this reason, from 0 to 1.
     pub(super) fn get_share(&self, reason: ThrottleReason) -> f64 {
         self.0
             .iter()
@@ -83,18 +83,18 @@ impl Shares {
     }
 
     fn list_reasons(&self) -> Vec<ThrottleReason> {
-        let held = self.0.iter().filter(|(_, share)| *share >= LEAST_SHARE);
+        let held = self.0.iter().filter(|(_, share)| *share >= MIN_SHARE);
         held.map(|(reason, _)| *reason).collect()
     }
 }
 
-/// Returns the growth of a counter, or `None` if it was reset. A counter of 32 bits can wrap.
+/// Returns the growth of a counter, or `None` if the counter was reset. A 32-bit counter may wrap.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
     const WRAP: u64 = 1 << 32;
     let growth = match later.checked_sub(earlier) {
         Some(growth) => growth,
-        // A counter only wraps if it was close to its maximum.
+        // Only a counter that was close to its maximum can have wrapped.
         None if earlier < WRAP && earlier > WRAP / 4 * 3 && later < WRAP / 4 => {
             later.saturating_add(WRAP).saturating_sub(earlier)
         }
@@ -103,21 +103,21 @@ pub(super) fn counter_growth(earlier: u64, later: u64) -> Option<f64> {
     Some(growth as f64)
 }
 
-/// Returns the reasons for reduced clocks, each once. Returns `None` if the hardware does not
-/// report them. `margin_celsius` is the distance of the hottest spot from its limit.
+/// Returns the reasons for reduced clocks, without duplicates. Returns `None` if the hardware does
+/// not report them. `margin_celsius` is the distance of the hottest spot from its limit.
 pub(super) fn find_reasons(
     metrics: &Metrics,
-    shares: Option<&Shares>,
+    shares: Option<&ThrottleShares>,
     margin_celsius: Option<f64>,
 ) -> Option<Vec<ThrottleReason>> {
     if metrics.get_raw(Field::Samples).is_some() {
-        return shares.map(Shares::list_reasons);
+        return shares.map(ThrottleShares::list_reasons);
     }
     if let Some(mut bits) = metrics.get_raw(Field::IndependentThrottleStatus) {
         if margin_celsius.is_none_or(|margin| margin > HOTSPOT_MARGIN) {
-            bits &= !HOTSPOT;
+            bits &= !HOTSPOT_BIT;
         }
-        return Some(from_bits(bits));
+        return Some(reasons_from_bits(bits));
     }
     let bits = metrics.get_raw(Field::ThrottleStatus)?;
     let is_mi300 = metrics.version.format == 1 && matches!(metrics.version.content, 4 | 5);
@@ -129,9 +129,9 @@ pub(super) fn find_reasons(
     })
 }
 
-fn from_bits(bits: u64) -> Vec<ThrottleReason> {
+fn reasons_from_bits(bits: u64) -> Vec<ThrottleReason> {
     let mut reasons = Vec::new();
-    for (first, last, reason) in BITS {
+    for (first, last, reason) in REASON_BITS {
         let is_set = (first..=last).any(|bit| bits >> bit & 1 == 1);
         if is_set && !reasons.contains(&reason) {
             reasons.push(reason);
@@ -146,14 +146,20 @@ mod tests {
 
     #[test]
     fn independent_bits_become_reasons() {
-        assert_eq!(from_bits(0), []);
-        assert_eq!(from_bits(1 | 1 << 6 | 1 << 22), [PowerLimit, CurrentLimit]);
-        assert_eq!(from_bits(1 << 34 | 1 << 47), [MemoryThermalLimit, Prochot]);
-        assert_eq!(from_bits(1 << 57 | 1 << 60), [OtherLimit]);
+        assert_eq!(reasons_from_bits(0), []);
+        assert_eq!(
+            reasons_from_bits(1 | 1 << 6 | 1 << 22),
+            [PowerLimit, CurrentLimit]
+        );
+        assert_eq!(
+            reasons_from_bits(1 << 34 | 1 << 47),
+            [MemoryThermalLimit, Prochot]
+        );
+        assert_eq!(reasons_from_bits(1 << 57 | 1 << 60), [OtherLimit]);
     }
 
     #[test]
-    fn wrapped_counter_grows_and_reset_one_does_not() {
+    fn counter_growth_survives_wrap_but_not_reset() {
         assert_eq!(counter_growth(5, 7), Some(2.0));
         assert_eq!(counter_growth((1 << 32) - 2, 3), Some(5.0));
         assert_eq!(counter_growth(1000, 3), None);

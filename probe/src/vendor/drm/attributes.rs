@@ -1,4 +1,4 @@
-//! Access to sysfs folders that have one value in each file.
+//! Access to sysfs folders in which each file contains one value.
 
 use std::{
     fs,
@@ -16,16 +16,16 @@ use rustix::{
 
 use crate::{bounded, model::Absence};
 
-/// A sysfs folder with one value in each file.
+/// A sysfs folder in which each file contains one value.
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct Attributes {
     folder: PathBuf,
-    /// The open folder. Opening files relative to it is faster.
+    /// The open folder. Opening files relative to an open folder is faster.
     opened: Option<Arc<OwnedFd>>,
 }
 
 impl Attributes {
-    /// Creates a reader of `folder`, which need not exist.
+    /// Creates a reader for `folder`, which does not have to exist.
     pub(in crate::vendor) fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -33,8 +33,8 @@ impl Attributes {
         }
     }
 
-    /// Opens `folder` for frequent reading. If the folder is replaced later, reads still refer to
-    /// the original one.
+    /// Opens `folder` for frequent reads. If the folder is replaced later, reads still refer to the
+    /// original.
     pub(in crate::vendor) fn open(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -49,11 +49,10 @@ impl Attributes {
         &self.folder
     }
 
-    /// Reads a text and trims whitespace.
+    /// Reads a file as text and trims whitespace.
     ///
     /// # Errors
-    /// Returns the reason why there is no text. An empty file means that the hardware lacks the
-    /// value.
+    /// Returns the reason why there is no text. If the file is empty, the hardware lacks the value.
     pub(in crate::vendor) fn read_text(&self, name: &str) -> Result<String, Absence> {
         let text = self.read_bytes(name)?;
         let text = String::from_utf8_lossy(&text);
@@ -96,14 +95,14 @@ impl Attributes {
             }
             None => bounded::read_attribute(self.folder.join(name)),
         };
-        read().map_err(|error| absence_of(&error))
+        read().map_err(|error| absence_from_error(&error))
     }
 }
 
 /// Returns the reason why a sysfs file has no value.
-fn absence_of(error: &io::Error) -> Absence {
-    // The drivers refuse reads of a card that is asleep or being reset: amdgpu with EPERM, and
-    // since 2026 with EBUSY. A user without permission to open the file gets EACCES.
+fn absence_from_error(error: &io::Error) -> Absence {
+    // The drivers refuse to read a card that is asleep or being reset: amdgpu returns EPERM, or
+    // EBUSY since 2026. A user without permission to open the file gets EACCES instead.
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::ACCESS) => Absence::NoPermission,
         Some(Errno::PERM | Errno::BUSY | Errno::AGAIN | Errno::TIMEDOUT) => Absence::NoAnswer,
@@ -116,7 +115,7 @@ fn absence_of(error: &io::Error) -> Absence {
     }
 }
 
-/// Returns the numbers among a folder's file names.
+/// Returns the file names in a folder that are numbers.
 pub(in crate::vendor) fn list_numbers(folder: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -162,8 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn reasons_of_refusals_differ() {
-        let reason = |errno: Errno| absence_of(&io::Error::from_raw_os_error(errno.raw_os_error()));
+    fn refused_reads_have_distinct_reasons() {
+        let reason =
+            |errno: Errno| absence_from_error(&io::Error::from_raw_os_error(errno.raw_os_error()));
         assert_eq!(reason(Errno::ACCESS), Absence::NoPermission);
         assert_eq!(reason(Errno::PERM), Absence::NoAnswer);
         assert_eq!(reason(Errno::BUSY), Absence::NoAnswer);

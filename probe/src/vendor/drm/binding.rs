@@ -1,4 +1,4 @@
-//! Checks whether GPUs on the PCI bus have a suitable kernel driver.
+//! Checks for GPUs on the PCI bus that lack a suitable kernel driver.
 
 use std::{
     fs,
@@ -7,32 +7,36 @@ use std::{
 
 use super::{Attributes, Card};
 use crate::{
-    model::{Severity, Vendor, normal_bus_id},
+    model::{Severity, Vendor, normalize_bus_id},
     vendor::{DriverFinding, log_advice},
 };
 
-/// The kernel drivers of a vendor's GPUs, and how to recognize the GPUs.
+/// The properties by which a vendor's GPUs are recognized, and their kernel drivers.
 pub(in crate::vendor) struct Binding {
     pub(in crate::vendor) vendor: Vendor,
     /// The vendor's PCI ID, for example `0x1002`.
     pub(in crate::vendor) vendor_id: &'static str,
-    /// The prefixes of the PCI classes that GPUs have.
+    /// The prefixes of the PCI classes that the vendor's GPUs have.
     pub(in crate::vendor) classes: &'static [&'static str],
-    /// The drivers that gpumon supports. The most common one comes first.
+    /// The drivers that gpumon supports, starting with the most common one.
     pub(in crate::vendor) drivers: &'static [&'static str],
-    /// An old driver that gpumon does not support, and the suggested fix.
+    /// An older driver that gpumon does not support, and the suggested fix.
     pub(in crate::vendor) old_driver: Option<(&'static str, &'static str)>,
-    /// The end of the PCI address of a GPU that is integrated into the processor.
+    /// The last part of the PCI address that an integrated GPU has.
     pub(in crate::vendor) integrated: Option<&'static str>,
 }
 
 /// The driver that passes devices through to virtual machines.
-const PASSED_TO_GUEST: &str = "vfio-pci";
+const PASSTHROUGH_DRIVER: &str = "vfio-pci";
 
 impl Binding {
-    /// Returns a finding for each of the vendor's GPUs that has no card, because no supported
-    /// driver has started it. `cards` are the existing cards.
-    pub(in crate::vendor) fn check(&self, sys_root: &Path, cards: &[Card]) -> Vec<DriverFinding> {
+    /// Returns a finding for each of the vendor's GPUs that has no card because no supported driver
+    /// has initialized it. `cards` are the existing cards.
+    pub(in crate::vendor) fn find_unbound_gpus(
+        &self,
+        sys_root: &Path,
+        cards: &[Card],
+    ) -> Vec<DriverFinding> {
         let Ok(entries) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
             return Vec::new();
         };
@@ -41,14 +45,14 @@ impl Binding {
         folders.retain(|folder| self.is_gpu(folder));
         let unread = folders.iter().filter_map(|folder| {
             let address = folder.file_name()?.to_str()?;
-            let bus_id = normal_bus_id(address)?;
+            let bus_id = normalize_bus_id(address)?;
             let has_card = cards.iter().any(|card| card.bus_id == bus_id);
             (!has_card).then(|| self.explain(folder, address))
         });
         unread.collect()
     }
 
-    /// Returns `true` if a device is a GPU of this vendor and not one of its virtual functions.
+    /// Returns `true` if the device is one of the vendor's GPUs, and not a virtual function of one.
     fn is_gpu(&self, folder: &Path) -> bool {
         let device = Attributes::new(folder);
         let is_of_vendor = device
@@ -76,10 +80,10 @@ impl Binding {
             text,
             cure,
         };
-        match (driver_of(folder).as_deref(), self.old_driver) {
+        match (read_driver_name(folder).as_deref(), self.old_driver) {
             (None, _) => finding(
                 severity,
-                format!("{gpu} has no kernel driver ({names}), and is not shown"),
+                format!("{gpu} has no kernel driver ({names}) and is not shown"),
                 Some(format!("run `modprobe {}`, then {log}", self.drivers[0])),
             ),
             (Some(name), _) if self.drivers.contains(&name) => {
@@ -94,17 +98,17 @@ impl Binding {
             }
             (Some(name), Some((old, cure))) if name == old => finding(
                 Severity::Notice,
-                format!("{gpu} has the kernel driver {old}, which gpumon does not read"),
+                format!("{gpu} uses the kernel driver {old}, which gpumon does not support"),
                 Some(cure.to_owned()),
             ),
-            (Some(PASSED_TO_GUEST), _) => finding(
+            (Some(PASSTHROUGH_DRIVER), _) => finding(
                 Severity::Notice,
-                format!("{gpu} is reserved for a virtual machine ({PASSED_TO_GUEST})"),
+                format!("{gpu} is reserved for a virtual machine ({PASSTHROUGH_DRIVER})"),
                 None,
             ),
             (Some(name), _) => finding(
                 severity,
-                format!("{gpu} has the kernel driver {name} in place of {names}"),
+                format!("{gpu} uses the kernel driver {name} instead of {names}"),
                 Some(log.to_owned()),
             ),
         }
@@ -112,7 +116,7 @@ impl Binding {
 }
 
 /// Returns the name of a PCI device's driver.
-fn driver_of(folder: &Path) -> Option<String> {
+fn read_driver_name(folder: &Path) -> Option<String> {
     let link: PathBuf = fs::read_link(folder.join("driver")).ok()?;
     Some(link.file_name()?.to_str()?.to_owned())
 }
@@ -132,7 +136,12 @@ mod tests {
         integrated: Some(":00:02.0"),
     };
 
-    fn find(vendor: &str, class: &str, address: &str, driver: Option<&str>) -> Vec<DriverFinding> {
+    fn find_unbound(
+        vendor: &str,
+        class: &str,
+        address: &str,
+        driver: Option<&str>,
+    ) -> Vec<DriverFinding> {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("bus/pci/devices").join(address);
         fs::create_dir_all(&folder).unwrap();
@@ -141,11 +150,11 @@ mod tests {
         if let Some(driver) = driver {
             symlink(format!("../../drivers/{driver}"), folder.join("driver")).unwrap();
         }
-        BINDING.check(root.path(), &[])
+        BINDING.find_unbound_gpus(root.path(), &[])
     }
 
     #[test]
-    fn each_driver_has_its_explanation() {
+    fn each_driver_state_is_explained() {
         for (driver, address, severity, words) in [
             (
                 None,
@@ -169,7 +178,7 @@ mod tests {
                 Some("gma500"),
                 "0000:03:00.0",
                 Severity::Notice,
-                "which gpumon does not read",
+                "which gpumon does not support",
             ),
             (
                 Some("vfio-pci"),
@@ -181,10 +190,10 @@ mod tests {
                 Some("nouveau"),
                 "0000:03:00.0",
                 Severity::Warning,
-                "nouveau in place of",
+                "nouveau instead of",
             ),
         ] {
-            let found = find("0x8086", "0x030000", address, driver);
+            let found = find_unbound("0x8086", "0x030000", address, driver);
             let [finding] = &found[..] else {
                 panic!("{found:?}")
             };
@@ -194,7 +203,7 @@ mod tests {
                 "{finding:?}"
             );
         }
-        let cure = find("0x8086", "0x038000", "0000:03:00.0", None)[0]
+        let cure = find_unbound("0x8086", "0x038000", "0000:03:00.0", None)[0]
             .cure
             .clone();
         assert_eq!(
@@ -204,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn other_devices_are_no_gpus() {
+    fn devices_other_than_vendor_gpus_are_ignored() {
         for (vendor, class) in [("0x1002", "0x030000"), ("0x8086", "0x120000")] {
-            assert_eq!(find(vendor, class, "0000:03:00.0", None), []);
+            assert_eq!(find_unbound(vendor, class, "0000:03:00.0", None), []);
         }
-        assert_eq!(BINDING.check(Path::new("/nowhere"), &[]), []);
+        assert_eq!(BINDING.find_unbound_gpus(Path::new("/nowhere"), &[]), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Cards, which are GPUs with a DRM driver.
+//! Cards: GPUs that have a DRM driver.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 use super::Attributes;
 use crate::{
     bounded,
-    model::{Absence, Vendor, normal_bus_id},
+    model::{Absence, Vendor, normalize_bus_id},
 };
 
 /// A GPU with a driver of the kernel's Direct Rendering Manager (DRM).
@@ -21,36 +21,37 @@ pub(in crate::vendor) struct Card {
     pub(in crate::vendor) driver: String,
     /// The PCI bus ID, for example `00000000:3B:00.0`.
     pub(in crate::vendor) bus_id: String,
-    /// The folder of the PCI device, at a path without links, which is faster to open.
+    /// The PCI device's sysfs folder. Its path contains no symbolic links, so that files open
+    /// faster.
     pub(in crate::vendor) device: Attributes,
-    /// The folder of the card. It disappears when the driver loses the card.
+    /// The card's sysfs folder. It disappears when the driver loses the card.
     folder: PathBuf,
     /// The minor numbers of the card's nodes in `/dev/dri`, such as `card0` and `renderD128`.
     pub(in crate::vendor) minors: Vec<u32>,
     /// The PCI IDs of the vendor and the device.
     pub(in crate::vendor) pci_id: Option<(u16, u16)>,
-    sleep: Arc<Mutex<Sleep>>,
+    sleep: Arc<Mutex<SleepRecord>>,
 }
 
-/// Records about when a card slept.
+/// Observations of when a card was asleep.
 #[derive(Debug, Default)]
-struct Sleep {
-    /// The last time at which the card was seen asleep.
+struct SleepRecord {
+    /// The last time at which the card was observed to be asleep.
     last: Option<Instant>,
-    /// The total time that the card has slept, in milliseconds.
+    /// The total time that the card has been asleep, in milliseconds.
     total_ms: Option<u64>,
 }
 
-/// The power state of a card. It can be read without waking the card.
+/// A card's power state, which can be read without waking the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::vendor) enum PowerState {
     Active,
-    /// The card is suspended, or is being suspended or resumed.
+    /// The card is suspended, or is currently being suspended or resumed.
     Asleep,
 }
 
-/// Returns the cards of these kernel drivers, sorted by PCI bus ID. `sys_root` is `/sys` except in
-/// tests.
+/// Returns the cards that use one of `drivers`, sorted by PCI bus ID. `sys_root` is `/sys` except
+/// in tests.
 pub(in crate::vendor) fn find_cards(sys_root: &Path, drivers: &[&str]) -> Vec<Card> {
     let Ok(entries) = fs::read_dir(sys_root.join("class/drm")) else {
         return Vec::new();
@@ -66,7 +67,7 @@ pub(in crate::vendor) fn find_cards(sys_root: &Path, drivers: &[&str]) -> Vec<Ca
 }
 
 impl Card {
-    /// Reads the card in this folder. Returns `None` for connectors, such as `card0-DP-1`, and for
+    /// Reads the card in `folder`. Returns `None` for connectors, such as `card0-DP-1`, and for
     /// cards without a PCI device.
     fn read(folder: &Path) -> Option<Self> {
         let number = folder
@@ -77,7 +78,8 @@ impl Card {
             .ok()?;
         let folder = folder.canonicalize().ok()?;
         let device = Attributes::new(folder.join("device").canonicalize().ok()?);
-        let event = bounded::text(device.folder().join("uevent"), bounded::VALUE).ok()?;
+        let event =
+            bounded::read_text(device.folder().join("uevent"), bounded::VALUE_LIMIT).ok()?;
         let value = |key: &str| {
             let mut lines = event.lines();
             lines.find_map(|line| line.trim_matches('\0').strip_prefix(key)?.strip_prefix('='))
@@ -91,7 +93,7 @@ impl Card {
         minors.extend(find_render_minors(device.folder()));
         Some(Self {
             driver: value("DRIVER")?.to_owned(),
-            bus_id: normal_bus_id(value("PCI_SLOT_NAME")?)?,
+            bus_id: normalize_bus_id(value("PCI_SLOT_NAME")?)?,
             device,
             folder,
             minors,
@@ -112,8 +114,8 @@ impl Card {
         }
     }
 
-    /// Returns `true` if the card slept within this time before now. If a sleep was not observed
-    /// directly, the first call after it counts as its end.
+    /// Returns `true` if the card was asleep within the last `time`. If a sleep was not observed
+    /// directly, it counts as having ended at the first call afterwards.
     pub(in crate::vendor) fn has_slept_within(&self, time: Duration) -> bool {
         let total_ms = self.device.read_number("power/runtime_suspended_time").ok();
         let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,31 +131,33 @@ impl Card {
         self.folder.join("device").exists()
     }
 
-    /// Returns a copy of the card for frequent reading, which stays bound to the current folder.
-    pub(in crate::vendor) fn open(&self) -> Self {
+    /// Returns a copy of the card for frequent reads. The copy stays bound to the current sysfs
+    /// folder.
+    pub(in crate::vendor) fn open_for_frequent_reading(&self) -> Self {
         Self {
             device: Attributes::open(self.device.folder()),
             ..self.clone()
         }
     }
 
-    /// Returns the device and inode number of the card's folder. They change if the driver creates
-    /// the card again.
+    /// Returns the device and inode number of the card's folder. They change if the driver
+    /// recreates the card.
     pub(in crate::vendor) fn folder_id(&self) -> Option<(u64, u64)> {
         let folder = fs::metadata(&self.folder).ok()?;
         Some((folder.dev(), folder.ino()))
     }
 
-    /// Returns `true` if the system may suspend the idle card.
+    /// Returns `true` if the system may suspend the card when it is idle.
     pub(in crate::vendor) fn may_sleep(&self) -> bool {
         self.device
             .read_text("power/control")
             .is_ok_and(|control| control == "auto")
     }
 
-    /// Returns how long to leave the card alone after a reading, so that it can be suspended, or
-    /// `None` if it never is. Each reading restarts the driver's suspend delay.
-    pub(in crate::vendor) fn rest_after_reading(&self) -> Option<Duration> {
+    /// Returns how long the card must be left alone after a reading so that the system can suspend
+    /// it. Each reading restarts the driver's suspend delay. Returns `None` if the card is never
+    /// suspended.
+    pub(in crate::vendor) fn rest_time_after_reading(&self) -> Option<Duration> {
         let may_sleep = self.may_sleep();
         let delay_ms: i64 = self.device.read_number("power/autosuspend_delay_ms").ok()?;
         let delay_ms = u64::try_from(delay_ms).ok().filter(|_| may_sleep)?;
@@ -169,16 +173,16 @@ impl Card {
         &self.folder
     }
 
-    /// Returns an identifier that stays the same as long as the card stays in its slot.
+    /// Returns an identifier that does not change while the card stays in its slot.
     pub(in crate::vendor) fn slot_id(&self) -> String {
         format!("PCI-{}", self.pci_address())
     }
 
-    /// Returns the vendor's name followed by the product's name in the system's list of PCI IDs, or
-    /// by the IDs if they are not listed.
-    pub(in crate::vendor) fn name_by_id(&self, vendor: Vendor) -> Option<String> {
+    /// Returns the vendor's name followed by the product's name from the system's list of PCI IDs.
+    /// If the card is not listed, its IDs replace the product's name.
+    pub(in crate::vendor) fn find_name(&self, vendor: Vendor) -> Option<String> {
         let (vendor_id, device_id) = self.pci_id?;
-        let listed = PCI_NAMES
+        let listed = PCI_ID_LISTS
             .iter()
             .find_map(|list| find_pci_name(Path::new(list), vendor_id, device_id));
         let name = listed.unwrap_or_else(|| format!("GPU {vendor_id:04x}:{device_id:04x}"));
@@ -216,15 +220,16 @@ fn find_render_minors(device: &Path) -> Vec<u32> {
 }
 
 /// The system's lists of PCI device names.
-const PCI_NAMES: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"];
+const PCI_ID_LISTS: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"];
 
 /// The maximum size of a list of PCI IDs, in bytes.
-const PCI_IDS: usize = 8 << 20;
+const MAX_PCI_LIST_BYTES: usize = 8 << 20;
 
-/// Finds the name of a device in a list in the format of `pci.ids(5)`. If the name has a part in
-/// brackets, that is the product's name, which follows the chip's: `Navi 31 [Radeon RX 7900 XTX]`.
+/// Looks up a device's name in a list in the format of `pci.ids(5)`. If the name has a part in
+/// brackets, that part is the product's name, and the text before it is the chip's: `Navi 31
+/// [Radeon RX 7900 XTX]`.
 fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
-    let text = bounded::text(list, PCI_IDS).ok()?;
+    let text = bounded::read_text(list, MAX_PCI_LIST_BYTES).ok()?;
     let (vendor, device) = (format!("{vendor:04x}  "), format!("\t{device:04x}  "));
     let mut lines = text
         .lines()
@@ -244,7 +249,7 @@ fn find_pci_name(list: &Path, vendor: u16, device: u16) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Creates the folder of a card with these lines in its `uevent`.
+    /// Creates a card's folder with the lines `event` in its `uevent` file.
     fn add_card(root: &Path, name: &str, event: &str) {
         let device = root.join("class/drm").join(name).join("device");
         fs::create_dir_all(device.join("drm/renderD128")).unwrap();
@@ -300,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn unseen_sleep_is_found_by_its_time() {
+    fn unobserved_sleep_is_found_by_suspended_time() {
         let root = tempfile::tempdir().unwrap();
         let event = "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n";
         add_card(root.path(), "card0", event);

@@ -1,8 +1,8 @@
-//! A scan of the processes that have a card open. A background thread reads them from procfs.
+//! A background scan of procfs for the processes that have a card open.
 //!
-//! Reading a client's usage can block on the client's own page table updates, and a machine can
-//! have thousands of processes. The threads that read the cards therefore only use the latest
-//! result. A process that hangs is skipped, and another thread continues with the rest.
+//! Reading a client's usage can block on that client's page table updates, and a machine can have
+//! thousands of processes. Therefore, the threads that read the cards only use the latest scan. If
+//! a process hangs the scan, the scan continues on another thread without that process.
 
 use std::{
     cell::Cell,
@@ -13,19 +13,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::scanner::{Scan, Scanner, Snapshot};
+use super::scanner::{ScanOptions, ScanResult, Scanner};
 
-/// The maximum age of a scan that is used.
-const OLDEST: Duration = Duration::from_secs(10);
+/// Older scans are not used.
+const MAX_SCAN_AGE: Duration = Duration::from_secs(10);
 
-/// A process counts as hanging if reading its usage takes longer than this.
+/// A process counts as hanging if reading its usage takes longer than this time.
 const HANGING_AFTER: Duration = Duration::from_secs(2);
 
-/// The maximum number of threads that wait for hanging processes.
-const MOST_HANGING: usize = 8;
+/// The maximum number of threads that are blocked by hanging processes.
+const MAX_HANGING_THREADS: usize = 8;
 
-/// Returns `true` if the clients of a node, given by its minor number, may be read now. Reading can
-/// wake a sleeping card.
+/// A function that returns `true` if the clients of the device node with the given minor number may
+/// be read. Reading them can wake a sleeping card.
 type MayRead = dyn Fn(u32) -> bool + Send + Sync;
 
 /// The clients of all cards, scanned in the background.
@@ -38,19 +38,20 @@ pub(in crate::vendor) struct Clients {
 
 #[derive(Default)]
 struct State {
-    latest: Option<(Instant, Arc<Snapshot>)>,
-    /// Whether a reader waits for a scan, which may be running already.
+    latest: Option<(Instant, Arc<ScanResult>)>,
+    /// Whether a caller is waiting for a scan. The scan may already be running.
     is_wanted: bool,
-    /// The number of the current scan thread, starting at 1. Earlier threads wait for hanging
-    /// processes.
+    /// The number of the current scan thread, starting at 1. Threads with lower numbers are blocked
+    /// by hanging processes.
     thread: u64,
-    /// The PID of the process that is being read, and when its read started.
+    /// The PID of the process whose usage is being read, and when reading started.
     reading: Option<(u32, Instant)>,
     hanging: HashSet<u32>,
 }
 
 impl Clients {
-    /// Creates a scanner of the processes in `proc_root`, which is `/proc` except in tests.
+    /// Creates a background scanner of the processes in `proc_root`, which is `/proc` except in
+    /// tests.
     pub(in crate::vendor) fn new(
         proc_root: PathBuf,
         may_read: impl Fn(u32) -> bool + Send + Sync + 'static,
@@ -63,13 +64,13 @@ impl Clients {
         })
     }
 
-    /// Returns a scan that is at most `age` old. If there is none after waiting for `patience`,
-    /// returns the latest scan, or `None` if that is too old.
-    pub(in crate::vendor) fn get(
+    /// Returns a scan that is at most `age` old. If no such scan is available within `patience`,
+    /// returns the latest scan, or `None` if the latest scan is too old.
+    pub(in crate::vendor) fn get_recent_scan(
         self: &Arc<Self>,
         age: Duration,
         patience: Duration,
-    ) -> Option<Arc<Snapshot>> {
+    ) -> Option<Arc<ScanResult>> {
         let is_fresh = |state: &State| {
             state
                 .latest
@@ -82,7 +83,7 @@ impl Clients {
             let hanging = state
                 .reading
                 .filter(|(_, since)| since.elapsed() >= HANGING_AFTER);
-            if let Some((pid, _)) = hanging.filter(|_| state.hanging.len() < MOST_HANGING) {
+            if let Some((pid, _)) = hanging.filter(|_| state.hanging.len() < MAX_HANGING_THREADS) {
                 state.hanging.insert(pid);
                 self.start_thread(&mut state);
             } else if state.thread == 0 {
@@ -95,12 +96,12 @@ impl Clients {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let latest = state.latest.as_ref().map(|(_, snapshot)| snapshot);
-        let usable = latest.filter(|snapshot| snapshot.at.elapsed() <= OLDEST.max(age));
+        let usable = latest.filter(|snapshot| snapshot.at.elapsed() <= MAX_SCAN_AGE.max(age));
         usable.map(Arc::clone)
     }
 
-    /// Starts a new scan thread. If that fails, only the processes are missing: all other readings
-    /// still work.
+    /// Starts a new scan thread. If the thread cannot be started, processes are missing, but all
+    /// other readings work.
     fn start_thread(self: &Arc<Self>, state: &mut State) {
         state.thread = state.thread.saturating_add(1);
         state.reading = None;
@@ -109,7 +110,7 @@ impl Clients {
         let _ = builder.spawn(move || own.run(number));
     }
 
-    /// Scans whenever a scan is wanted, until another thread takes over.
+    /// Scans whenever a scan is wanted, until another thread takes over this task.
     fn run(&self, number: u64) {
         let mut scanner = Scanner::default();
         let last_read = Cell::new(0);
@@ -129,7 +130,7 @@ impl Clients {
                 .hanging
                 .clone();
             let begun = Instant::now();
-            let snapshot = scanner.scan(&Scan {
+            let snapshot = scanner.scan(&ScanOptions {
                 proc_root: &self.proc_root,
                 may_read: &*self.may_read,
                 hanging: &hanging,
@@ -137,8 +138,8 @@ impl Clients {
             });
             let mut state = self.lock();
             if state.thread != number {
-                // The process that blocked this thread responds again, so that scans can include
-                // it.
+                // The process that blocked this thread responds again, so scans can include it
+                // again.
                 state.hanging.remove(&last_read.get());
                 return;
             }
@@ -172,30 +173,34 @@ mod tests {
         let tree = Tree::new();
         add_process(&tree, 11);
         let clients = Clients::new(tree.proc(), |_| true);
-        let first = clients.get(MINUTE, MINUTE).unwrap();
-        let second = clients.get(MINUTE, MINUTE).unwrap();
+        let first = clients.get_recent_scan(MINUTE, MINUTE).unwrap();
+        let second = clients.get_recent_scan(MINUTE, MINUTE).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
-        let third = clients.get(Duration::ZERO, Duration::ZERO).unwrap();
+        let third = clients
+            .get_recent_scan(Duration::ZERO, Duration::ZERO)
+            .unwrap();
         assert_eq!(third.clients, first.clients);
     }
 
     #[test]
-    fn hanging_process_is_left_out_until_it_answers() {
+    fn hanging_process_is_skipped_until_it_responds() {
         let tree = Tree::new();
         (11..=13).for_each(|pid| add_process(&tree, pid));
         let file = tree.proc().join("12/fdinfo/3");
         let content = std::fs::read(&file).unwrap();
         tree.block_reads(&file);
         let clients = Clients::new(tree.proc(), |_| true);
-        let pids_of = |snapshot: &Snapshot| -> Vec<_> {
+        let pids_of = |snapshot: &ScanResult| -> Vec<_> {
             snapshot.clients.iter().map(|client| client.pid).collect()
         };
         assert_eq!(
-            clients.get(Duration::ZERO, Duration::from_millis(100)),
+            clients.get_recent_scan(Duration::ZERO, Duration::from_millis(100)),
             None
         );
         thread::sleep(HANGING_AFTER);
-        let others = clients.get(Duration::from_secs(1), MINUTE).unwrap();
+        let others = clients
+            .get_recent_scan(Duration::from_secs(1), MINUTE)
+            .unwrap();
         assert_eq!(
             (pids_of(&others), others.is_incomplete),
             (vec![11, 13], true)
@@ -203,7 +208,7 @@ mod tests {
         tree.release_reads(&file, content);
         let begun = Instant::now();
         while clients
-            .get(Duration::ZERO, Duration::from_millis(100))
+            .get_recent_scan(Duration::ZERO, Duration::from_millis(100))
             .is_none_or(|scan| pids_of(&scan) != [11, 12, 13])
         {
             assert!(begun.elapsed() < MINUTE, "the process is left out for ever");

@@ -1,16 +1,16 @@
-//! Classification of driver messages for errors that have no codes.
+//! Classification of driver error messages that have no error codes.
 
 use std::ops::Range;
 
 use crate::{
-    model::{Severity, normal_bus_id},
+    model::{Severity, normalize_bus_id},
     vendor::ErrorInfo,
 };
 
-/// A kind of error.
+/// A kind of driver error, which is recognized by its message.
 #[derive(Clone, Copy)]
 pub(in crate::vendor) struct ErrorKind {
-    /// Texts that must all occur in the message, in this order.
+    /// Strings that must all occur in the message, in this order.
     patterns: &'static [&'static str],
     pub(in crate::vendor) info: ErrorInfo,
 }
@@ -37,7 +37,7 @@ impl ErrorKind {
     }
 
     /// Marks the error as caused by a program.
-    pub(in crate::vendor) const fn by_program(self) -> Self {
+    pub(in crate::vendor) const fn mark_as_caused_by_program(self) -> Self {
         Self {
             info: ErrorInfo {
                 by_program: true,
@@ -47,8 +47,8 @@ impl ErrorKind {
         }
     }
 
-    /// Marks the error as one after which the GPU needs a reset.
-    pub(in crate::vendor) const fn needing_reset(self) -> Self {
+    /// Marks the error as fatal, so that the GPU needs a reset.
+    pub(in crate::vendor) const fn mark_as_needing_reset(self) -> Self {
         Self {
             info: ErrorInfo {
                 needs_reset: true,
@@ -58,7 +58,7 @@ impl ErrorKind {
         }
     }
 
-    fn is_in(&self, message: &str) -> bool {
+    fn matches(&self, message: &str) -> bool {
         let mut rest = Some(message);
         for pattern in self.patterns {
             rest = rest.and_then(|rest| Some(rest.split_once(pattern)?.1));
@@ -67,15 +67,15 @@ impl ErrorKind {
     }
 }
 
-/// The kinds of errors of a vendor, and the code of the first kind. Codes differ between vendors,
-/// and from Xids.
+/// A vendor's kinds of errors, and the code of the first kind. The codes do not overlap with those
+/// of other vendors or with Xids.
 pub(in crate::vendor) struct ErrorTable {
     pub(in crate::vendor) first: u32,
     pub(in crate::vendor) kinds: &'static [ErrorKind],
 }
 
 impl ErrorTable {
-    /// Returns the range of error codes.
+    /// Returns the range of the table's error codes.
     pub(in crate::vendor) const fn codes(&self) -> Range<u32> {
         self.first..self.first.saturating_add(self.kinds.len() as u32)
     }
@@ -86,20 +86,20 @@ impl ErrorTable {
         self.kinds.get(place).map(|kind| kind.info)
     }
 
-    /// Returns the first kind that matches a message, with its code.
+    /// Returns the first kind of error that matches `message`, and its code.
     pub(in crate::vendor) fn find(&self, message: &str) -> Option<(u32, &'static ErrorKind)> {
         let mut kinds = self.codes().zip(self.kinds);
-        kinds.find(|(_, kind)| kind.is_in(message))
+        kinds.find(|(_, kind)| kind.matches(message))
     }
 }
 
-/// Splits a driver's message into the PCI bus ID and the text, for example `amdgpu 0000:03:00.0:
-/// amdgpu: GPU reset begin!`.
+/// Splits a driver message such as `amdgpu 0000:03:00.0: amdgpu: GPU reset begin!` into the PCI bus
+/// ID and the text.
 pub(in crate::vendor) fn split_message<'a>(
     text: &'a str,
     driver: &str,
 ) -> Option<(String, &'a str)> {
     let rest = text.strip_prefix(driver)?.strip_prefix(' ')?;
     let (address, message) = rest.split_once(": ")?;
-    Some((normal_bus_id(address)?, message))
+    Some((normalize_bus_id(address)?, message))
 }

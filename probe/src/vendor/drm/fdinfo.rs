@@ -1,59 +1,60 @@
-//! A parser for `/proc/PID/fdinfo/FD` of an open card, which describes a client's usage
-//! (`Documentation/gpu/drm-usage-stats.rst`).
+//! A parser for `/proc/PID/fdinfo/FD` files of open cards, which describe a client's usage (see
+//! `Documentation/gpu/drm-usage-stats.rst`).
 
-use crate::model::normal_bus_id;
+use crate::model::normalize_bus_id;
 
-/// A client's usage of a card. A client is one process, or several that share a descriptor.
+/// A client's usage of a card. A client is one process, or several processes that share a file
+/// descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct ClientInfo {
     /// The name of the kernel driver.
     pub(in crate::vendor) driver: String,
     /// The PCI bus ID of the card, for example `00000000:3B:00.0`.
     pub(in crate::vendor) bus_id: String,
-    /// The client's ID, which is unique for a card.
+    /// The client's ID, which is unique per card.
     pub(in crate::vendor) client: u64,
-    /// The client's memory, by kind.
+    /// The client's memory, by type.
     pub(in crate::vendor) regions: Vec<Region>,
     /// The engines that the client has used.
     pub(in crate::vendor) engines: Vec<Engine>,
 }
 
-/// A client's memory of one kind.
+/// A client's memory of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Region {
-    /// The driver's name of this kind of memory, for example `vram`.
+    /// The driver's name for this type of memory, for example `vram`.
     pub(in crate::vendor) name: String,
-    /// The amount that currently resides in this kind of memory, in bytes.
+    /// The amount of memory that is currently resident, in bytes.
     pub(in crate::vendor) resident_bytes: Option<u64>,
-    /// The same value under its older name, in bytes.
+    /// The amount of resident memory as reported by older drivers, in bytes.
     memory_bytes: Option<u64>,
 }
 
-/// A client's usage of an engine. The counters start when the client opens the card.
+/// A client's usage of one engine. The counters start when the client opens the card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Engine {
-    /// The driver's name of the engine, for example `gfx`.
+    /// The driver's name for the engine, for example `gfx`.
     pub(in crate::vendor) name: String,
-    /// The time that the engine worked for the client, in nanoseconds.
+    /// The total time that the engine has worked for the client, in nanoseconds.
     pub(in crate::vendor) busy_ns: Option<u64>,
-    /// The clock cycles that the engine worked for the client.
+    /// The number of clock cycles that the engine has worked for the client.
     pub(in crate::vendor) cycles: Option<u64>,
-    /// All clock cycles of the engine.
+    /// The total number of the engine's clock cycles.
     pub(in crate::vendor) total_cycles: Option<u64>,
-    /// The number of engines with this name.
+    /// The number of engines that share this name.
     pub(in crate::vendor) capacity: u32,
 }
 
 impl Region {
     /// Returns the memory that the client uses, in bytes. A buffer that several clients share
-    /// counts for each of them.
+    /// counts in full for each client.
     pub(in crate::vendor) fn bytes(&self) -> u64 {
         self.resident_bytes.or(self.memory_bytes).unwrap_or(0)
     }
 }
 
 impl ClientInfo {
-    /// Parses the content of a file. Returns `None` if required lines are missing.
+    /// Parses the content of an `fdinfo` file. Returns `None` if required lines are missing.
     pub(in crate::vendor) fn parse(text: &str) -> Option<Self> {
         let (mut driver, mut bus_id, mut client) = (None, None, None);
         let (mut regions, mut engines) = (Vec::new(), Vec::new());
@@ -67,9 +68,9 @@ impl ClientInfo {
             let value = value.trim();
             match key {
                 "driver" => driver = Some(value.to_owned()),
-                "pdev" => bus_id = normal_bus_id(value),
+                "pdev" => bus_id = normalize_bus_id(value),
                 "client-id" => client = value.parse().ok(),
-                _ => parse_use(key, value, &mut regions, &mut engines),
+                _ => parse_usage_line(key, value, &mut regions, &mut engines),
             }
         }
         Some(Self {
@@ -81,8 +82,8 @@ impl ClientInfo {
         })
     }
 
-    /// Returns the sum of all kinds of memory whose names start with `prefix`, in bytes.
-    pub(in crate::vendor) fn bytes_in(&self, prefix: &str) -> u64 {
+    /// Returns the total memory of all types whose names start with `prefix`, in bytes.
+    pub(in crate::vendor) fn sum_memory(&self, prefix: &str) -> u64 {
         let regions = self
             .regions
             .iter()
@@ -91,7 +92,7 @@ impl ClientInfo {
     }
 }
 
-fn parse_use(key: &str, value: &str, regions: &mut Vec<Region>, engines: &mut Vec<Engine>) {
+fn parse_usage_line(key: &str, value: &str, regions: &mut Vec<Region>, engines: &mut Vec<Engine>) {
     if let Some(name) = key.strip_prefix("resident-") {
         find_region(regions, name).resident_bytes = parse_bytes(value);
     } else if let Some(name) = key.strip_prefix("memory-") {
@@ -99,11 +100,11 @@ fn parse_use(key: &str, value: &str, regions: &mut Vec<Region>, engines: &mut Ve
     } else if let Some(name) = key.strip_prefix("engine-capacity-") {
         find_engine(engines, name).capacity = value.parse().unwrap_or(1).max(1);
     } else if let Some(name) = key.strip_prefix("engine-") {
-        find_engine(engines, name).busy_ns = first_number(value);
+        find_engine(engines, name).busy_ns = parse_first_number(value);
     } else if let Some(name) = key.strip_prefix("total-cycles-") {
-        find_engine(engines, name).total_cycles = first_number(value);
+        find_engine(engines, name).total_cycles = parse_first_number(value);
     } else if let Some(name) = key.strip_prefix("cycles-") {
-        find_engine(engines, name).cycles = first_number(value);
+        find_engine(engines, name).cycles = parse_first_number(value);
     }
 }
 
@@ -137,12 +138,12 @@ fn find_engine<'a>(engines: &'a mut Vec<Engine>, name: &str) -> &'a mut Engine {
     &mut engines[position]
 }
 
-fn first_number(value: &str) -> Option<u64> {
+fn parse_first_number(value: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
-/// Parses an amount of memory. The unit can differ from line to line, and a number without a unit
-/// is in bytes.
+/// Parses an amount of memory. Each line can have a different unit; a number without a unit is in
+/// bytes.
 fn parse_bytes(value: &str) -> Option<u64> {
     let mut words = value.split_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
@@ -169,8 +170,8 @@ mod tests {
         let client = ClientInfo::parse(text).unwrap();
         assert_eq!((client.driver.as_str(), client.client), ("amdgpu", 42));
         assert_eq!(client.bus_id, "00000000:03:00.0");
-        assert_eq!(client.bytes_in("vram"), 2049 << 10);
-        assert_eq!(client.bytes_in("gtt"), 1 << 20);
+        assert_eq!(client.sum_memory("vram"), 2049 << 10);
+        assert_eq!(client.sum_memory("gtt"), 1 << 20);
         let busy: Vec<_> = client.engines.iter().map(|engine| engine.busy_ns).collect();
         assert_eq!(busy, [Some(1500), Some(7)]);
     }
@@ -182,7 +183,7 @@ mod tests {
                     drm-cycles-vcs:\t100\ndrm-total-cycles-vcs:\t4000\n\
                     drm-engine-capacity-vcs:\t2\n";
         let client = ClientInfo::parse(text).unwrap();
-        assert_eq!(client.bytes_in("vram"), 23992 << 10);
+        assert_eq!(client.sum_memory("vram"), 23992 << 10);
         let [engine] = &client.engines[..] else {
             panic!("{client:?}")
         };
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn other_descriptors_are_no_clients() {
+    fn incomplete_descriptor_info_is_not_client() {
         for text in [
             "",
             "pos:\t0\nflags:\t02\n",
@@ -206,6 +207,6 @@ mod tests {
         }
         let huge = "drm-driver:\ta\ndrm-client-id:\t1\ndrm-pdev:\t0:1:0\n\
                     drm-memory-vram:\t18446744073709551615 MiB\ndrm-memory-x:\t1 TB\n";
-        assert_eq!(ClientInfo::parse(huge).unwrap().bytes_in(""), 0);
+        assert_eq!(ClientInfo::parse(huge).unwrap().sum_memory(""), 0);
     }
 }

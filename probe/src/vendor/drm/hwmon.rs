@@ -1,5 +1,5 @@
-//! The sensors of a card, which the kernel's hardware monitoring (hwmon) provides
-//! (`Documentation/hwmon/sysfs-interface.rst`).
+//! A card's sensors, which the kernel provides as hardware monitoring (hwmon) files. See
+//! `Documentation/hwmon/sysfs-interface.rst`.
 
 use std::{
     collections::HashSet,
@@ -14,25 +14,25 @@ use crate::{
     vendor::DriverFinding,
 };
 
-/// The sensors of a card.
 #[derive(Debug, Clone)]
 pub(in crate::vendor) struct Hwmon {
     files: Attributes,
-    /// The names of all files. They never change.
+    /// The names of all sensor files, which never change.
     names: HashSet<String>,
-    /// The labels of the sensors, each with the prefix of the sensor's files, for example `temp1`.
+    /// The labels of the sensors, each with the prefix of the sensor's file names, for example
+    /// `temp1`.
     labels: Vec<(String, String)>,
 }
 
 impl Hwmon {
-    /// Finds the sensors of a PCI device. Their labels are read only here, because labels never
-    /// change. Reading them does not wake the card.
+    /// Finds a PCI device's sensors and reads their labels, which never change. This does not wake
+    /// the card.
     pub(in crate::vendor) fn find(device: &Path, driver: &str) -> Option<Self> {
         let folders = fs::read_dir(device.join("hwmon")).ok()?;
         let mut folders: Vec<_> = folders.flatten().map(|entry| entry.path()).collect();
         folders.sort();
         folders.retain(|folder| folder.join("name").exists());
-        // The `i915` driver creates one more folder for each engine.
+        // The `i915` driver also creates a hwmon folder for each engine.
         let is_of_driver = |folder: &PathBuf| {
             let name = Attributes::new(folder).read_text("name");
             name.is_ok_and(|name| name == driver)
@@ -56,7 +56,7 @@ impl Hwmon {
         })
     }
 
-    /// Reads a number. Files that did not exist at first are not opened.
+    /// Reads a number from `file`. Files that did not exist at first are not opened.
     fn read<T: FromStr>(&self, file: &str) -> Result<T, Absence> {
         if !self.names.contains(file) {
             return Err(Absence::NotSupported);
@@ -64,7 +64,8 @@ impl Hwmon {
         self.files.read_number(file)
     }
 
-    /// Returns the prefix of a sensor's files, such as `temp1`. The numbers differ between boards.
+    /// Returns the prefix of the sensor's file names, such as `temp1`. The sensors' numbers differ
+    /// between boards.
     fn find_sensor(&self, kind: &str, label: &str) -> Option<&str> {
         let mut labels = self.labels.iter();
         labels.find_map(|(own, sensor)| {
@@ -72,7 +73,7 @@ impl Hwmon {
         })
     }
 
-    /// Returns `true` if the card has a sensor of this kind with this label.
+    /// Returns `true` if the card has a sensor of the given kind with the given label.
     pub(in crate::vendor) fn has_sensor(&self, kind: &str, label: &str) -> bool {
         self.find_sensor(kind, label).is_some()
     }
@@ -93,13 +94,13 @@ impl Hwmon {
         Ok(f64::from(millidegrees) / 1e3)
     }
 
-    /// Reads a number in millionths of its unit, for example from `power1_average`, and returns it
-    /// in the unit itself.
+    /// Reads a number that is stored in millionths of a unit, for example from `power1_average`,
+    /// and returns it in the unit itself.
     ///
     /// # Errors
     /// Returns the reason why there is no value.
     pub(in crate::vendor) fn read_micro(&self, file: &str) -> Result<f64, Absence> {
-        // Conversion to double precision is exact up to 9,000 MJ.
+        // The conversion to double precision is exact for values up to 9,000 MJ.
         #[allow(clippy::cast_precision_loss)]
         self.read::<u64>(file).map(|micro| micro as f64 / 1e6)
     }
@@ -133,8 +134,8 @@ pub(in crate::vendor) fn check_sensors(card: &Card, cure: &str) -> Option<Driver
         check: "sensors",
         severity: Severity::Notice,
         text: format!(
-            "{address} has no sensors (hwmon): temperature, power and fans are absent, as they \
-             can be in a virtual machine"
+            "{address} has no sensors (hwmon), which is normal in some virtual machines: \
+             temperature, power and fans are absent"
         ),
         cure: Some(cure.to_owned()),
     })

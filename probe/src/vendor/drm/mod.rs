@@ -1,4 +1,4 @@
-//! Readings of the kernel's Direct Rendering Manager (DRM), shared by all vendors: cards in sysfs,
+//! Access to the kernel's Direct Rendering Manager (DRM), shared by all vendors: cards in sysfs,
 //! and the processes that use them in procfs.
 
 mod attributes;
@@ -23,8 +23,8 @@ pub(super) use self::{
     errors::{ErrorKind, ErrorTable, split_message},
     fdinfo::{ClientInfo, Engine},
     hwmon::{Hwmon, check_sensors},
-    pcie::{Port, generation_of, pcie_generation},
+    pcie::{PciePort, generation_from_speed, parse_pcie_generation},
     recorder::Recorder,
-    scanner::{Client, Snapshot, record_clients},
+    scanner::{Client, ScanResult, record_clients},
     usage::{Names, Usage},
 };

@@ -5,54 +5,54 @@ use std::path::{Path, PathBuf};
 use super::Attributes;
 use crate::model::Absence;
 
-/// The generation and the number of lanes of a link.
+/// A link's PCIe generation and number of lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct Link {
+pub(in crate::vendor) struct PcieLink {
     pub(in crate::vendor) generation: Result<u32, Absence>,
     pub(in crate::vendor) width: Result<u32, Absence>,
 }
 
 /// The PCI device whose link connects the card to its slot.
 #[derive(Debug, Clone)]
-pub(in crate::vendor) struct Port(Attributes);
+pub(in crate::vendor) struct PciePort(Attributes);
 
-impl Port {
-    /// Finds the port of a card.
+impl PciePort {
+    /// Finds the PCI device whose link connects a card to its slot.
     pub(in crate::vendor) fn find(device: &Path) -> Self {
-        Self(Attributes::new(slot_side(device)))
+        Self(Attributes::new(find_slot_port(device)))
     }
 
     /// Reads the current link.
-    pub(in crate::vendor) fn read_link(&self) -> Link {
+    pub(in crate::vendor) fn read_link(&self) -> PcieLink {
         self.read("current_link_speed", "current_link_width")
     }
 
-    /// Reads the best link that the card and its slot support.
-    pub(in crate::vendor) fn read_max_link(&self) -> Link {
+    /// Reads the fastest link that both the card and its slot support.
+    pub(in crate::vendor) fn read_max_link(&self) -> PcieLink {
         self.read("max_link_speed", "max_link_width")
     }
 
-    fn read(&self, speed: &str, width: &str) -> Link {
+    fn read(&self, speed: &str, width: &str) -> PcieLink {
         let generation = self
             .0
             .read_text(speed)
-            .and_then(|speed| pcie_generation(&speed).ok_or(Absence::Unknown));
+            .and_then(|speed| parse_pcie_generation(&speed).ok_or(Absence::Unknown));
         // Ports without a link report 0 or 255 lanes.
         let width = self.0.read_number(width).and_then(|width| match width {
             1..=32 => Ok(width),
             _ => Err(Absence::Unknown),
         });
-        Link { generation, width }
+        PcieLink { generation, width }
     }
 }
 
-/// Returns the PCIe generation of a speed in the kernel's format, for example `32.0 GT/s PCIe`.
-pub(in crate::vendor) fn pcie_generation(speed: &str) -> Option<u32> {
-    generation_of(speed.split_once(" GT/s")?.0.trim().parse().ok()?)
+/// Returns the PCIe generation for a speed in the kernel's format, for example `32.0 GT/s PCIe`.
+pub(in crate::vendor) fn parse_pcie_generation(speed: &str) -> Option<u32> {
+    generation_from_speed(speed.split_once(" GT/s")?.0.trim().parse().ok()?)
 }
 
-/// Returns the PCIe generation with this speed per lane, in GT/s.
-pub(in crate::vendor) fn generation_of(gigatransfers: f64) -> Option<u32> {
+/// Returns the PCIe generation for a speed per lane in GT/s.
+pub(in crate::vendor) fn generation_from_speed(gigatransfers: f64) -> Option<u32> {
     let generations = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
     let mut known = (1..).zip(generations);
     known.find_map(|(number, speed): (u32, f64)| {
@@ -60,10 +60,10 @@ pub(in crate::vendor) fn generation_of(gigatransfers: f64) -> Option<u32> {
     })
 }
 
-/// Returns the device whose link connects the card to its slot. A card can have a switch: then the
-/// GPU's own link is inside the card, and the switch's upstream port, two levels above the GPU, is
-/// in the slot.
-fn slot_side(device: &Path) -> PathBuf {
+/// Returns the PCI device whose link connects the card to its slot. If the card has a PCIe switch,
+/// the GPU's own link is inside the card. In that case, the device is the switch's upstream port,
+/// two levels above the GPU.
+fn find_slot_port(device: &Path) -> PathBuf {
     let Ok(place) = device.canonicalize() else {
         return device.to_owned();
     };
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slot_link_wins_over_switch_on_card() {
+    fn slot_link_is_preferred_to_internal_link() {
         let root = tempfile::tempdir().unwrap();
         let port = root.path().join("pci0000:00/0000:00:01.0");
         let upstream = port.join("0000:01:00.0");
@@ -120,23 +120,23 @@ mod tests {
         describe(&upstream, "0x1002", "0x060400", "16.0 GT/s PCIe");
         describe(&port, "0x8086", "0x060400", "16.0 GT/s PCIe");
         assert_eq!(
-            Port::find(&gpu).read_link(),
-            Link {
+            PciePort::find(&gpu).read_link(),
+            PcieLink {
                 generation: Ok(4),
                 width: Ok(16)
             }
         );
         describe(&upstream, "0x8086", "0x060400", "16.0 GT/s PCIe");
         assert_eq!(
-            Port::find(&gpu).read_link().generation,
+            PciePort::find(&gpu).read_link().generation,
             Ok(5),
             "a switch of the mainboard"
         );
-        assert_eq!(pcie_generation("2.5 GT/s PCIe\n"), Some(1));
-        assert_eq!(pcie_generation("64.0 GT/s PCIe"), Some(6));
-        assert_eq!(pcie_generation("Unknown speed"), None);
+        assert_eq!(parse_pcie_generation("2.5 GT/s PCIe\n"), Some(1));
+        assert_eq!(parse_pcie_generation("64.0 GT/s PCIe"), Some(6));
+        assert_eq!(parse_pcie_generation("Unknown speed"), None);
         assert_eq!(
-            Port::find(Path::new("/nowhere")).read_link().width,
+            PciePort::find(Path::new("/nowhere")).read_link().width,
             Err(Absence::NotSupported)
         );
     }

@@ -1,4 +1,4 @@
-//! Copies of a card's files, for bug reports.
+//! Copying of a card's files, for bug reports.
 
 use std::{
     fs,
@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// The maximum size of a copied file, in bytes.
-const LARGEST: usize = 64 << 10;
+const MAX_FILE_BYTES: usize = 64 << 10;
 
-/// Files of a PCI device that the kernel can read without waking the device.
-const IDENTITY: [&str; 8] = [
+/// A PCI device's files that the kernel can read without waking the device.
+const IDENTITY_FILES: [&str; 8] = [
     "uevent",
     "vendor",
     "device",
@@ -26,31 +26,32 @@ const IDENTITY: [&str; 8] = [
     "numa_node",
 ];
 
-/// Files about a PCI device's link. Newer kernels wake the device to read them.
-const LINK: [&str; 4] = [
+/// A PCI device's link files. Newer kernels wake the device to read them.
+const LINK_FILES: [&str; 4] = [
     "current_link_speed",
     "current_link_width",
     "max_link_speed",
     "max_link_width",
 ];
 
-const POWER: [&str; 3] = ["runtime_status", "control", "autosuspend_delay_ms"];
+const POWER_FILES: [&str; 3] = ["runtime_status", "control", "autosuspend_delay_ms"];
 
-/// The files of sensors, as names and prefixes.
-const SENSORS: [&str; 9] = [
+/// The names of the sensor files. `*` stands for any suffix.
+const SENSOR_FILES: [&str; 9] = [
     "name", "temp*", "power*", "freq*", "fan*", "pwm*", "in*", "energy*", "curr*",
 ];
 
-/// A recorder that copies files below a root.
+/// Copies the files below a root folder and sends the copies to a callback.
 pub(in crate::vendor) struct Recorder<'a> {
     root: PathBuf,
-    /// The name of the folder for the copies.
+    /// The name of the folder that the copies are stored in.
     prefix: &'static str,
     send: &'a dyn Fn(SystemFile),
 }
 
 impl<'a> Recorder<'a> {
-    /// Creates a recorder of files below `root`. The copies are sent with paths below `prefix`.
+    /// Creates a recorder for files below `root`. The copies are passed to `send` with paths below
+    /// `prefix`.
     pub(in crate::vendor) fn new(
         root: &Path,
         prefix: &'static str,
@@ -63,16 +64,16 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Copies existing files of a folder. The folder is relative to the root, and names can end
+    /// Copies the existing files of a folder. `folder` is relative to the root, and `names` can end
     /// with `*`.
     pub(in crate::vendor) fn copy(&self, folder: &Path, names: &[&str]) {
-        self.copy_parts(folder, names, |content| {
+        self.copy_file_parts(folder, names, |content| {
             vec![FilePart::Plain(content.to_vec())]
         });
     }
 
-    /// Copies files after `split` has divided their content into parts.
-    pub(in crate::vendor) fn copy_parts(
+    /// Copies a folder's files after `split` has divided their content into parts.
+    pub(in crate::vendor) fn copy_file_parts(
         &self,
         folder: &Path,
         names: &[&str],
@@ -84,13 +85,13 @@ impl<'a> Recorder<'a> {
             if !from.is_file() {
                 continue;
             }
-            if let Ok(content) = bounded::read(from, LARGEST) {
+            if let Ok(content) = bounded::read(from, MAX_FILE_BYTES) {
                 self.add(&path, FileContent::Parts(split(&content)));
             }
         }
     }
 
-    /// Adds a link at `place`, which is relative to the root.
+    /// Adds a symbolic link to `target` at `place`, which is relative to the root.
     pub(in crate::vendor) fn add_link(&self, place: &Path, target: PathBuf) {
         self.add(place, FileContent::Link(target));
     }
@@ -100,7 +101,8 @@ impl<'a> Recorder<'a> {
         (self.send)(SystemFile { path, content });
     }
 
-    /// Returns the file names in a folder that match the names and patterns.
+    /// Returns the names of the files in a folder that match `names`, whose entries can end with
+    /// `*`.
     fn find_names(&self, folder: &Path, names: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         for name in names {
@@ -115,7 +117,7 @@ impl<'a> Recorder<'a> {
         found
     }
 
-    /// Returns the sorted names of a folder's entries.
+    /// Returns the names of a folder's entries, sorted.
     pub(in crate::vendor) fn list(&self, folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();
         let names = entries.flatten().map(|entry| entry.file_name());
@@ -124,22 +126,21 @@ impl<'a> Recorder<'a> {
         names
     }
 
-    /// Copies the files of a card that all drivers provide, and the sensor files if the card is
-    /// awake. Returns the card's folders.
+    /// Copies the files that every driver provides for a card. Sensor files are included only if
+    /// the card is awake. Returns the card's folders.
     pub(in crate::vendor) fn copy_card(&self, card: &Card) -> CardFolders {
         let folders = self.find_folders(card);
         let device = &folders.device;
         let is_awake = card.power_state() == PowerState::Active;
         self.copy_pci_device(device, is_awake);
-        self.copy(&device.join("power"), &POWER);
+        self.copy(&device.join("power"), &POWER_FILES);
         for minor in card.render_minors() {
-            // Only the existence of this folder matters to readers, so that one small file in it is
-            // enough.
+            // Readers only check that this folder exists, so one small file in it is enough.
             let content = format!("226:{minor}\n").into_bytes();
             let place = device.join(format!("drm/renderD{minor}/dev"));
             self.add(&place, FileContent::Parts(vec![FilePart::Plain(content)]));
         }
-        // A card can have a switch, whose upstream port is in the slot.
+        // A card can have a PCIe switch, so its upstream port may be the device in the slot.
         for bridge in device.ancestors().skip(1).take(2) {
             if self.root.join(bridge).join("class").exists() {
                 self.copy_pci_device(bridge, is_awake);
@@ -147,20 +148,20 @@ impl<'a> Recorder<'a> {
         }
         if is_awake {
             for sensors in self.list(&device.join("hwmon")) {
-                self.copy(&device.join("hwmon").join(sensors), &SENSORS);
+                self.copy(&device.join("hwmon").join(sensors), &SENSOR_FILES);
             }
         }
         folders
     }
 
     fn copy_pci_device(&self, folder: &Path, is_awake: bool) {
-        self.copy(folder, &IDENTITY);
+        self.copy(folder, &IDENTITY_FILES);
         if is_awake {
-            self.copy(folder, &LINK);
+            self.copy(folder, &LINK_FILES);
         }
     }
 
-    /// Returns a card's folders relative to the root, and copies the card's link to its PCI device.
+    /// Returns the card's folders and copies the symbolic link from the card to its PCI device.
     fn find_folders(&self, card: &Card) -> CardFolders {
         let name = card.folder().file_name().unwrap_or_default();
         let place = Path::new("class/drm").join(name);
@@ -171,7 +172,7 @@ impl<'a> Recorder<'a> {
         });
         let device = match real {
             Some(real) if real != link => {
-                self.add_link(&link, relative_to(&place, &real));
+                self.add_link(&link, make_relative_path(&place, &real));
                 real
             }
             _ => link,
@@ -183,16 +184,17 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The folders of a card, relative to the root.
+/// A card's folders, relative to the root.
 pub(in crate::vendor) struct CardFolders {
     /// The path `class/drm/cardN`.
     pub(in crate::vendor) card: PathBuf,
-    /// The folder of the PCI device.
+    /// The path of the PCI device's folder.
     pub(in crate::vendor) device: PathBuf,
 }
 
-/// Returns the relative path from a folder to a target. Both are relative to the same root.
-fn relative_to(folder: &Path, target: &Path) -> PathBuf {
+/// Returns the path of `target` relative to `folder`. Both parameters are relative to the same
+/// root.
+fn make_relative_path(folder: &Path, target: &Path) -> PathBuf {
     let up = folder.components().map(|_| Component::ParentDir);
     up.collect::<PathBuf>().join(target)
 }

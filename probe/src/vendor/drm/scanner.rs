@@ -1,6 +1,6 @@
 //! A scanner that finds the processes that have a card open, and remembers their descriptors.
 //!
-//! Processes without an open card are examined again only from time to time.
+//! Processes that have no card open are only checked from time to time.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,51 +17,53 @@ use crate::{
     vendor::FilePart,
 };
 
-/// The maximum size of an `fdinfo` file that is read, in bytes.
-const INFO: usize = 16 << 10;
+/// The maximum number of bytes that are read from an `fdinfo` file.
+const MAX_FDINFO_BYTES: usize = 16 << 10;
 
 /// The maximum number of descriptors that are copied.
-const MOST_RECORDED: usize = 512;
+const MAX_RECORDED_DESCRIPTORS: usize = 512;
 
-/// The time for which a new process is examined in every scan. Many programs load libraries before
-/// they open a card.
-const NEW_FOR: Duration = Duration::from_secs(30);
+/// A new process is examined in every scan for this time, because many programs load libraries
+/// before they open a card.
+const NEW_PROCESS_TIME: Duration = Duration::from_secs(30);
 
-/// The interval between a process's turns to be examined.
-const EXAMINED_EVERY: Duration = Duration::from_secs(20);
+/// The interval between two turns of a process. At a turn, the process may be examined for open
+/// cards.
+const EXAMINATION_INTERVAL: Duration = Duration::from_secs(20);
 
-/// A process is examined only at every third turn if its number of open files has not changed.
-const EXAMINED_TURNS: u32 = 3;
+/// If a process's number of open files has not changed, only every third turn examines the process.
+const TURNS_PER_EXAMINATION: u32 = 3;
 
 /// A client of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendor) struct Client {
-    /// The client's process. If several processes share the client, this is the lowest PID.
+    /// The PID of the client's process. If several processes share the client, this is the lowest
+    /// PID.
     pub(in crate::vendor) pid: u32,
-    /// The minor number of the node in `/dev/dri` that the process has opened.
+    /// The minor number of the device node in `/dev/dri` that the process has open.
     pub(in crate::vendor) minor: u32,
-    /// The client's usage of the card.
+    /// The client's use of the card.
     pub(in crate::vendor) info: ClientInfo,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendor) struct Snapshot {
+pub(in crate::vendor) struct ScanResult {
     /// The start time of the scan.
     pub(in crate::vendor) at: Instant,
     pub(in crate::vendor) clients: Vec<Client>,
-    /// Whether the descriptors of some processes could not be read. Only root can read those of
-    /// other users.
+    /// Whether the descriptors of some processes could not be read. Only root can read other users'
+    /// descriptors.
     pub(in crate::vendor) is_incomplete: bool,
 }
 
 /// The parameters of a scan.
-pub(super) struct Scan<'a> {
+pub(super) struct ScanOptions<'a> {
     pub(super) proc_root: &'a Path,
-    /// Returns `true` if the clients of the node with this minor number may be read.
+    /// Returns `true` if the clients of the device node with the given minor number may be read.
     pub(super) may_read: &'a dyn Fn(u32) -> bool,
-    /// The hanging processes, which are skipped.
+    /// The PIDs of hanging processes, which the scan skips.
     pub(super) hanging: &'a HashSet<u32>,
-    /// A callback that receives the PID before a client's usage is read, and `None` after that. If
+    /// A callback that receives a PID before that client's usage is read, and `None` afterwards. If
     /// it returns `false`, the scan ends.
     pub(super) on_read: &'a dyn Fn(Option<u32>) -> bool,
 }
@@ -69,17 +71,18 @@ pub(super) struct Scan<'a> {
 /// A scanner of the processes that have a card open.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    known: HashMap<u32, KnownProcess>,
+    known: HashMap<u32, ExaminedProcess>,
     has_scanned: bool,
 }
 
 #[derive(Debug)]
-struct KnownProcess {
+struct ExaminedProcess {
     new_until: Instant,
     examined: Instant,
-    /// The descriptors of card nodes, each with the node's minor number.
+    /// The process's descriptors for card nodes, each with the node's minor number.
     descriptors: Vec<(u32, u32)>,
-    /// The size of the `fd` folder. Since Linux 6.2, this is the number of open descriptors.
+    /// The size of the process's `fd` folder. Since Linux 6.2, this size is the number of open
+    /// descriptors.
     files: u64,
     /// The number of turns since the process was last examined.
     turns: u32,
@@ -87,15 +90,15 @@ struct KnownProcess {
 }
 
 impl Scanner {
-    /// Scans all processes. Returns `None` if `on_read` ended the scan.
-    pub(super) fn scan(&mut self, scan: &Scan<'_>) -> Option<Snapshot> {
+    /// Scans all processes. Returns `None` if `on_read` has ended the scan.
+    pub(super) fn scan(&mut self, scan: &ScanOptions<'_>) -> Option<ScanResult> {
         let at = Instant::now();
         let mut pids = list_numbers(scan.proc_root);
-        // If processes share a client, the one with the lowest PID is usually the oldest one, which
-        // has opened the card.
+        // If several processes share a client, the one with the lowest PID is usually the oldest
+        // and has opened the card.
         pids.sort_unstable();
         self.known.retain(|pid, _| pids.binary_search(pid).is_ok());
-        let ages = Ages::new(scan.proc_root, self.has_scanned);
+        let ages = ProcessAges::new(scan.proc_root, self.has_scanned);
         self.has_scanned = true;
         let mut allowed = HashMap::new();
         let (mut clients, mut seen) = (Vec::new(), HashSet::new());
@@ -104,7 +107,7 @@ impl Scanner {
             let process = self
                 .known
                 .entry(pid)
-                .or_insert_with(|| KnownProcess::read_first(&folder(), ages.find_age(pid)));
+                .or_insert_with(|| ExaminedProcess::read_new(&folder(), ages.find_age(pid)));
             if process.is_due(at, pid) {
                 process.take_turn(&folder());
             }
@@ -123,7 +126,7 @@ impl Scanner {
                 if !(scan.on_read)(Some(pid)) {
                     return None;
                 }
-                let text = bounded::text(file, INFO).ok();
+                let text = bounded::read_text(file, MAX_FDINFO_BYTES).ok();
                 if !(scan.on_read)(None) {
                     return None;
                 }
@@ -145,7 +148,7 @@ impl Scanner {
         }
         let is_incomplete =
             !scan.hanging.is_empty() || self.known.values().any(|process| process.is_unreadable);
-        Some(Snapshot {
+        Some(ScanResult {
             at,
             clients,
             is_incomplete,
@@ -153,15 +156,15 @@ impl Scanner {
     }
 }
 
-/// The ages of processes that are seen for the first time.
-struct Ages<'a> {
+/// The calculation of how old newly found processes are.
+struct ProcessAges<'a> {
     proc_root: &'a Path,
-    /// The boot time in milliseconds since 1970, from which ages are computed. `None` after the
-    /// first scan, because all processes that appear later are new.
+    /// The boot time in milliseconds since 1970, needed to calculate ages. It is `None` after the
+    /// first scan, because every process that appears later is new.
     booted_ms: Option<u64>,
 }
 
-impl<'a> Ages<'a> {
+impl<'a> ProcessAges<'a> {
     fn new(proc_root: &'a Path, has_scanned: bool) -> Self {
         let is_first = !has_scanned;
         let booted_ms = is_first.then(|| read_boot_time_ms(proc_root)).flatten();
@@ -174,7 +177,7 @@ impl<'a> Ages<'a> {
     fn find_age(&self, pid: u32) -> Duration {
         let started = || {
             let booted = Some(self.booted_ms?);
-            let stat = ProcessStat::read_since_boot(self.proc_root, pid, booted);
+            let stat = ProcessStat::read_with_boot_time(self.proc_root, pid, booted);
             stat.ok()?.birth.started_ms
         };
         let age_ms = started().map_or(0, |started| now_ms().saturating_sub(started));
@@ -182,11 +185,13 @@ impl<'a> Ages<'a> {
     }
 }
 
-impl KnownProcess {
-    fn read_first(folder: &Path, age: Duration) -> Self {
+impl ExaminedProcess {
+    fn read_new(folder: &Path, age: Duration) -> Self {
         let now = Instant::now();
         let mut process = Self {
-            new_until: now.checked_add(NEW_FOR.saturating_sub(age)).unwrap_or(now),
+            new_until: now
+                .checked_add(NEW_PROCESS_TIME.saturating_sub(age))
+                .unwrap_or(now),
             examined: now,
             descriptors: Vec::new(),
             files: 0,
@@ -197,30 +202,31 @@ impl KnownProcess {
         process
     }
 
-    /// Returns `true` if it is this process's turn. The PID spreads the turns over time.
+    /// Returns `true` if the process is due for its turn. Intervals depend on the PID so that not
+    /// all processes are due at the same time.
     fn is_due(&self, now: Instant, pid: u32) -> bool {
         let spread = Duration::from_millis(u64::from(pid % 16) * 250);
         let age = now.saturating_duration_since(self.examined);
         !age.is_zero()
             && (now < self.new_until
                 || !self.descriptors.is_empty() && age >= Duration::from_secs(2)
-                || age >= EXAMINED_EVERY + spread)
+                || age >= EXAMINATION_INTERVAL + spread)
     }
 
     /// Examines the process again. If its number of open files has not changed, only every third
-    /// turn does so.
+    /// call does so.
     fn take_turn(&mut self, folder: &Path) {
         self.turns = self.turns.saturating_add(1);
         let files = fs::metadata(folder.join("fd")).map_or(0, |fd| fd.len());
         let is_same = files > 0 && files == self.files;
-        if is_same && self.turns < EXAMINED_TURNS {
+        if is_same && self.turns < TURNS_PER_EXAMINATION {
             self.examined = Instant::now();
         } else {
             self.examine_again(folder);
         }
     }
 
-    /// Searches the process's descriptors for cards again.
+    /// Searches the process's descriptors for open cards.
     fn examine_again(&mut self, folder: &Path) {
         (self.examined, self.turns) = (Instant::now(), 0);
         self.descriptors.clear();
@@ -235,7 +241,7 @@ impl KnownProcess {
             let Ok(target) = fs::read_link(entry.path()) else {
                 continue;
             };
-            if let Some(minor) = minor_of(&target)
+            if let Some(minor) = parse_minor(&target)
                 && let Some(number) = entry
                     .file_name()
                     .to_str()
@@ -247,8 +253,7 @@ impl KnownProcess {
     }
 }
 
-/// Copies the `fdinfo` files of the card descriptors that processes have open, and the links in
-/// `fd`.
+/// Copies the `fdinfo` files and the `fd` links of all descriptors that refer to a card.
 pub(in crate::vendor) fn record_clients(
     recorder: &Recorder<'_>,
     proc_root: &Path,
@@ -256,10 +261,10 @@ pub(in crate::vendor) fn record_clients(
 ) {
     let mut pids = list_numbers(proc_root);
     pids.sort_unstable();
-    let mut left = MOST_RECORDED;
+    let mut left = MAX_RECORDED_DESCRIPTORS;
     for pid in pids {
         let process = PathBuf::from(pid.to_string());
-        let known = KnownProcess::read_first(&proc_root.join(&process), Duration::ZERO);
+        let known = ExaminedProcess::read_new(&proc_root.join(&process), Duration::ZERO);
         let readable = known
             .descriptors
             .iter()
@@ -271,14 +276,14 @@ pub(in crate::vendor) fn record_clients(
                 left -= 1;
             }
             let name = descriptor.to_string();
-            recorder.copy_parts(&process.join("fdinfo"), &[&name], keep_use);
+            recorder.copy_file_parts(&process.join("fdinfo"), &[&name], keep_usage_lines);
         }
     }
 }
 
-/// Keeps only the lines about the card. The client's name is dropped, because programs choose it
-/// themselves.
-fn keep_use(info: &[u8]) -> Vec<FilePart> {
+/// Keeps only the lines about the card's usage. The client's name is dropped because programs
+/// choose it freely.
+fn keep_usage_lines(info: &[u8]) -> Vec<FilePart> {
     let text = String::from_utf8_lossy(info);
     let is_use = |line: &&str| line.starts_with("drm-") && !line.starts_with("drm-client-name");
     let lines = text.lines().filter(is_use);
@@ -286,8 +291,8 @@ fn keep_use(info: &[u8]) -> Vec<FilePart> {
     vec![FilePart::Plain(kept.into_bytes())]
 }
 
-/// Returns the minor number of a node in `/dev/dri`.
-fn minor_of(target: &Path) -> Option<u32> {
+/// Returns the minor number of a device node in `/dev/dri`.
+fn parse_minor(target: &Path) -> Option<u32> {
     let name = target.to_str()?.strip_prefix("/dev/dri/")?;
     let number = name
         .strip_prefix("renderD")
@@ -301,8 +306,8 @@ mod tests {
 
     use super::*;
 
-    fn scan(scanner: &mut Scanner, root: &Path, may_read: &dyn Fn(u32) -> bool) -> Snapshot {
-        let scan = Scan {
+    fn scan(scanner: &mut Scanner, root: &Path, may_read: &dyn Fn(u32) -> bool) -> ScanResult {
+        let scan = ScanOptions {
             proc_root: root,
             may_read,
             hanging: &HashSet::new(),
@@ -311,8 +316,8 @@ mod tests {
         scanner.scan(&scan).unwrap()
     }
 
-    /// Creates a process that has these descriptors open.
-    fn process(root: &Path, pid: u32, descriptors: &[(u32, &str, u64)]) {
+    /// Creates a simulated process that has the given descriptors open.
+    fn add_process(root: &Path, pid: u32, descriptors: &[(u32, &str, u64)]) {
         let folder = root.join(pid.to_string());
         fs::create_dir_all(folder.join("fd")).unwrap();
         fs::create_dir_all(folder.join("fdinfo")).unwrap();
@@ -329,17 +334,17 @@ mod tests {
     #[test]
     fn shared_client_counts_once() {
         let root = tempfile::tempdir().unwrap();
-        process(
+        add_process(
             root.path(),
             12,
             &[(0, "/dev/null", 0), (5, "/dev/dri/renderD128", 7)],
         );
-        process(
+        add_process(
             root.path(),
             11,
             &[(5, "/dev/dri/renderD128", 7), (6, "/dev/dri/card1", 8)],
         );
-        process(root.path(), 13, &[]);
+        add_process(root.path(), 13, &[]);
         fs::create_dir(root.path().join("self")).unwrap();
         let snapshot = scan(&mut Scanner::default(), root.path(), &|_| true);
         let found: Vec<_> = snapshot
@@ -354,7 +359,7 @@ mod tests {
     #[test]
     fn clients_of_sleeping_cards_are_not_read() {
         let root = tempfile::tempdir().unwrap();
-        process(
+        add_process(
             root.path(),
             11,
             &[(5, "/dev/dri/renderD128", 7), (6, "/dev/dri/renderD129", 8)],
@@ -369,7 +374,7 @@ mod tests {
     #[test]
     fn closed_descriptor_is_forgotten() {
         let root = tempfile::tempdir().unwrap();
-        process(root.path(), 11, &[(5, "/dev/dri/renderD128", 7)]);
+        add_process(root.path(), 11, &[(5, "/dev/dri/renderD128", 7)]);
         let mut scanner = Scanner::default();
         assert_eq!(scan(&mut scanner, root.path(), &|_| true).clients.len(), 1);
         fs::remove_file(root.path().join("11/fd/5")).unwrap();
@@ -389,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn old_process_is_not_new_in_first_scan() {
+    fn old_process_is_recognized_in_first_scan() {
         let tree = fake_drm::Tree::new();
         let process = fake_drm::Process::new(11, "a");
         tree.add_process(&process);
@@ -407,11 +412,11 @@ mod tests {
     #[test]
     fn unchanged_number_of_files_skips_turns() {
         let root = tempfile::tempdir().unwrap();
-        process(root.path(), 11, &[]);
+        add_process(root.path(), 11, &[]);
         let folder = root.path().join("11");
-        let mut known = KnownProcess::read_first(&folder, Duration::ZERO);
+        let mut known = ExaminedProcess::read_new(&folder, Duration::ZERO);
         symlink("/dev/dri/renderD128", folder.join("fd/5")).unwrap();
-        for _ in 1..EXAMINED_TURNS {
+        for _ in 1..TURNS_PER_EXAMINATION {
             known.take_turn(&folder);
             assert_eq!(known.descriptors, [], "the size of the folder is the same");
         }

@@ -1,4 +1,4 @@
-//! Functions for the tests of AMD and Intel GPUs.
+//! Test helpers for AMD and Intel GPUs.
 
 use std::{
     fs,
@@ -12,8 +12,8 @@ use crate::{
     vendor::{Device, DeviceError, ReadDepth, Roots},
 };
 
-/// Returns the file locations of a simulated machine.
-pub(in crate::vendor) fn roots_of(tree: &Tree) -> Roots {
+/// Returns the file system roots of a simulated machine.
+pub(in crate::vendor) fn make_roots(tree: &Tree) -> Roots {
     Roots {
         nvml_lib: None,
         sys: tree.sys(),
@@ -21,22 +21,22 @@ pub(in crate::vendor) fn roots_of(tree: &Tree) -> Roots {
     }
 }
 
-/// Reads a sample at time 1 ms.
-pub(in crate::vendor) fn read(device: &mut dyn Device) -> Result<GpuSample, DeviceError> {
-    let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::NoAnswer);
+/// Reads a full sample at time 1 ms.
+pub(in crate::vendor) fn read_sample(device: &mut dyn Device) -> Result<GpuSample, DeviceError> {
+    let mut sample = GpuSample::new_absent(0, None, 1, Health::Ok, &Absence::NoAnswer);
     device.read(&mut sample, ReadDepth::Full)?;
     Ok(sample)
 }
 
 pub(in crate::vendor) fn read_details(device: &mut dyn Device) -> GpuDetails {
-    let mut details = GpuDetails::absent(0, None, 1, &Absence::NoAnswer);
-    device.details(&mut details).unwrap();
+    let mut details = GpuDetails::new_absent(0, None, 1, &Absence::NoAnswer);
+    device.read_details(&mut details).unwrap();
     details
 }
 
-/// Returns the name and the folder of each recorded card of a vendor. The recordings are not part
-/// of the repository.
-pub(in crate::vendor) fn recorded_cards(vendor: &str) -> Vec<(String, PathBuf)> {
+/// Returns the name and folder of each recorded card of `vendor`. The recordings are not part of
+/// the repository.
+pub(in crate::vendor) fn find_recorded_cards(vendor: &str) -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/sysfs");
     let Ok(boards) = fs::read_dir(root.join(vendor)) else {
         return Vec::new();

@@ -1,38 +1,39 @@
-//! The usage of one card by each process, computed from two scans.
+//! Each process's usage of a card, calculated from two scans.
 
 use std::{
     collections::{BTreeMap, HashMap},
     time::{Duration, Instant},
 };
 
-use super::{Client, Engine, Snapshot};
+use super::{Client, Engine, ScanResult};
 use crate::model::{Absence, Process, ProcessKind, Reading};
 
-/// The names that a vendor's drivers use for memory and engines.
+/// The names that a vendor's drivers use for types of memory and engines.
 #[derive(Debug)]
 pub(in crate::vendor) struct Names {
-    /// The name prefixes of the GPU's own memory.
+    /// The prefixes of names for the GPU's own memory.
     pub(in crate::vendor) memory: &'static [&'static str],
-    /// The name prefixes of the machine's memory, which also serves GPUs without their own memory.
+    /// The prefixes of names for the machine's memory, which GPUs without their own memory use.
     pub(in crate::vendor) shared_memory: &'static [&'static str],
-    /// The engines for graphics.
+    /// The names of graphics engines.
     pub(in crate::vendor) graphics: &'static [&'static str],
-    /// The engines for computing.
+    /// The names of compute engines.
     pub(in crate::vendor) compute: &'static [&'static str],
-    /// The engines that encode video.
+    /// The names of video encoding engines.
     pub(in crate::vendor) encoders: &'static [&'static str],
-    /// The engines that decode video.
+    /// The names of video decoding engines.
     pub(in crate::vendor) decoders: &'static [&'static str],
 }
 
-/// The counters of a card's clients at the last scan, and the shares computed from them.
+/// The counters of a card's clients at the last scan, and the shares of engine time calculated from
+/// them.
 #[derive(Debug)]
 pub(in crate::vendor) struct Usage {
     names: &'static Names,
     at: Option<Instant>,
-    /// The engines of each client at the last scan.
+    /// Each client's engine counters at the last scan.
     counters: HashMap<u64, Vec<Engine>>,
-    /// The share of time that each engine worked for a client, in percent.
+    /// For each client, the share of time that each engine worked for that client, in percent.
     shares: HashMap<u64, BTreeMap<String, f64>>,
 }
 
@@ -46,7 +47,7 @@ impl Usage {
         }
     }
 
-    /// Updates the shares with the clients of a new scan. A scan that was already processed has no
+    /// Updates the shares from a new scan's clients. A scan that has already been processed has no
     /// effect.
     pub(in crate::vendor) fn update(&mut self, at: Instant, clients: &[&Client]) {
         if self.at.is_some_and(|last| at <= last) {
@@ -59,7 +60,7 @@ impl Usage {
             let earlier = self.counters.get(&client.info.client)?;
             Some((
                 client.info.client,
-                shares_of(earlier, &client.info.engines, elapsed),
+                compute_shares(earlier, &client.info.engines, elapsed),
             ))
         });
         self.shares = shares.collect();
@@ -70,8 +71,8 @@ impl Usage {
         self.at = Some(at);
     }
 
-    /// Returns the share of time that these engines worked for a client, in percent. Returns `None`
-    /// if the client was not in the last two scans.
+    /// Returns the share of time that `engines` worked for a client, in percent. Returns `None` if
+    /// the client was not in both of the last two scans.
     fn percent(&self, client: u64, engines: &[&str]) -> Option<f64> {
         let shares = self.shares.get(&client)?;
         let own = shares
@@ -80,9 +81,9 @@ impl Usage {
         Some(own.map(|(_, share)| share).sum())
     }
 
-    /// Returns the processes of these clients, sorted by PID. The processes' names and owners are
+    /// Returns the processes of `clients`, sorted by PID. The processes' names and owners are
     /// absent.
-    pub(in crate::vendor) fn processes(
+    pub(in crate::vendor) fn list_processes(
         &self,
         clients: &[&Client],
         is_unified: bool,
@@ -93,12 +94,13 @@ impl Usage {
         }
         by_pid
             .into_iter()
-            .filter_map(|(pid, clients)| self.process(pid, &clients, is_unified))
+            .filter_map(|(pid, clients)| self.make_process(pid, &clients, is_unified))
             .collect()
     }
 
-    /// Returns a process, or `None` if the process has the card open but does not use it.
-    fn process(&self, pid: u32, clients: &[&Client], is_unified: bool) -> Option<Process> {
+    /// Returns the usage of a process, or `None` if the process has the card open but does not use
+    /// it.
+    fn make_process(&self, pid: u32, clients: &[&Client], is_unified: bool) -> Option<Process> {
         let machine = if is_unified {
             self.names.shared_memory
         } else {
@@ -107,7 +109,7 @@ impl Usage {
         let kinds = || self.names.memory.iter().chain(machine);
         let bytes = clients
             .iter()
-            .flat_map(|client| kinds().map(|prefix| client.info.bytes_in(prefix)))
+            .flat_map(|client| kinds().map(|prefix| client.info.sum_memory(prefix)))
             .fold(0_u64, u64::saturating_add);
         let has_used = |engines: &[&str]| {
             let mut all = clients.iter().flat_map(|client| &client.info.engines);
@@ -136,7 +138,8 @@ impl Usage {
             (false, _) => ProcessKind::Compute,
         };
         let working = [self.names.graphics, self.names.compute].concat();
-        // Programs can submit work without involving the kernel, which then counts nothing.
+        // A program can submit work directly to the GPU, which the kernel's counters do not
+        // include.
         let working = if draws || computes {
             share(&working)
         } else {
@@ -146,7 +149,7 @@ impl Usage {
             sm_percent: working,
             encoder_percent: share(self.names.encoders),
             decoder_percent: share(self.names.decoders),
-            ..Process::without_name(pid, kind, Reading::Now(bytes))
+            ..Process::new_unnamed(pid, kind, Reading::Now(bytes))
         })
     }
 }
@@ -160,10 +163,10 @@ impl Engine {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn shares_of(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<String, f64> {
+fn compute_shares(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<String, f64> {
     let period_ns = elapsed.max(Duration::from_millis(1)).as_secs_f64() * 1e9;
     let growth = |earlier: Option<u64>, now: Option<u64>| {
-        // The counter is missing until the client uses the engine.
+        // A client's counter for an engine is missing until the client uses that engine.
         now?.checked_sub(earlier.unwrap_or(0))
             .map(|growth| growth as f64)
     };
@@ -174,7 +177,8 @@ fn shares_of(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<
         let all = growth(before.and_then(|own| own.total_cycles), engine.total_cycles);
         let share = match (busy, cycles, all) {
             (Some(busy), ..) => busy / period_ns,
-            // In a client's first scan, the counted cycles are not limited to this period.
+            // When a client is seen for the first time, its cycles cover its whole lifetime, not
+            // just the period between the scans.
             (None, Some(cycles), Some(all)) if before.is_some() && all > 0.0 => cycles / all,
             _ => return None,
         };
@@ -184,9 +188,9 @@ fn shares_of(earlier: &[Engine], now: &[Engine], elapsed: Duration) -> BTreeMap<
     now.iter().filter_map(share).collect()
 }
 
-impl Snapshot {
-    /// Returns the clients of the card with this PCI bus ID.
-    pub(in crate::vendor) fn of_card(&self, bus_id: &str) -> Vec<&Client> {
+impl ScanResult {
+    /// Returns the clients of the card with the PCI bus ID `bus_id`.
+    pub(in crate::vendor) fn find_card_clients(&self, bus_id: &str) -> Vec<&Client> {
         self.clients
             .iter()
             .filter(|client| client.info.bus_id == bus_id)
@@ -229,7 +233,7 @@ mod tests {
         );
         usage.update(start, &[&first]);
         assert_eq!(
-            usage.processes(&[&first], false)[0].sm_percent,
+            usage.list_processes(&[&first], false)[0].sm_percent,
             Reading::Absent(Absence::WarmingUp)
         );
         let later = parse_client(
@@ -239,7 +243,7 @@ mod tests {
              drm-engine-enc:\t0 ns\ndrm-memory-vram:\t1 MiB\n",
         );
         usage.update(start + Duration::from_secs(1), &[&later]);
-        let [process] = &usage.processes(&[&later], false)[..] else {
+        let [process] = &usage.list_processes(&[&later], false)[..] else {
             panic!("one process")
         };
         let Reading::Now(share) = process.sm_percent else {
@@ -276,7 +280,7 @@ mod tests {
             parse_client(8, 3, "drm-memory-gtt:\t4 MiB\n"),
             parse_client(9, 4, "drm-memory-vram:\t0\ndrm-engine-gfx:\t0 ns\n"),
         ];
-        let processes = usage.processes(&clients.iter().collect::<Vec<_>>(), true);
+        let processes = usage.list_processes(&clients.iter().collect::<Vec<_>>(), true);
         let memory: Vec<_> = processes
             .iter()
             .map(|own| (own.pid, own.memory_bytes.value().copied()))

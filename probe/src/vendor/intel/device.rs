@@ -1,4 +1,4 @@
-//! Reading of a single Intel GPU.
+//! Reading of a single Intel GPU's sensors, memory, and processes.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,24 +19,24 @@ use crate::{
     process_stat::is_first_pid_namespace,
     vendor::{
         Device, DeviceError, MachineMemory, ReadDepth,
-        drm::{Attributes, Card, Clients, Hwmon, Names, Port, PowerState, Usage},
+        drm::{Attributes, Card, Clients, Hwmon, Names, PciePort, PowerState, Usage},
     },
 };
 
-/// The maximum age of a process scan, and the maximum times to wait for a scan and for the first
-/// scan.
+/// The maximum age of a process scan. The constants below limit the time to wait for a scan, and
+/// for the first scan.
 const SCAN_AGE: Duration = Duration::from_millis(400);
 const SCAN_PATIENCE: Duration = Duration::from_millis(100);
 const FIRST_SCAN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The share of awake time up to which a GPU counts as idle. Reading the card alone keeps it awake
-/// for some time.
-const IDLE_PERCENT: f64 = 20.0;
+/// The maximum share of awake time at which a GPU still counts as idle, in percent. Each reading
+/// itself keeps the card awake for a while.
+const MAX_IDLE_PERCENT: f64 = 20.0;
 
-/// The PCI bus ID of a GPU that is integrated into the processor.
-const INTEGRATED: &str = "00000000:00:02.0";
+/// The PCI bus ID that an integrated GPU always has.
+const INTEGRATED_BUS_ID: &str = "00000000:00:02.0";
 
-/// The names in the `fdinfo` files of both drivers.
+/// The names used in the `fdinfo` files of both drivers.
 static NAMES: Names = Names {
     memory: &["vram", "local"],
     shared_memory: &["system", "gtt", "stolen"],
@@ -46,7 +46,8 @@ static NAMES: Names = Names {
     decoders: &["video", "vcs"],
 };
 
-/// The reasons for reduced clocks, by the suffixes of their file names.
+/// The suffixes of the throttle files' names, and the reason for reduced clocks that each stands
+/// for.
 const REASONS: [(&str, ThrottleReason); 11] = [
     ("prochot", Prochot),
     ("pl1", PowerLimit),
@@ -61,33 +62,34 @@ const REASONS: [(&str, ThrottleReason); 11] = [
     ("iccmax", CurrentLimit),
 ];
 
-/// One GPU: the files of its card, and the state between readings.
+/// One Intel GPU: the files of its card, and the state kept between readings.
 pub(super) struct IntelDevice {
     card: Card,
     identity: Gpu,
     hwmon: Option<Hwmon>,
-    port: Port,
+    port: PciePort,
     engine: EngineFiles,
     is_integrated: bool,
     proc_root: PathBuf,
     clients: Arc<Clients>,
     usage: Usage,
-    earlier: Option<Counters>,
-    /// The last sample and its time. It is returned again while the card is left alone, so that the
-    /// system can suspend it.
+    earlier: Option<CounterReadings>,
+    /// The last sample and its time. While the card is left alone so that the system can suspend
+    /// it, this sample is returned again.
     last: Option<(Instant, GpuSample)>,
-    /// Whether the last reading left the card alone.
+    /// Whether the card was left alone instead of being read the last time.
     is_resting: bool,
-    /// The last details, which are returned again while the card is left alone.
+    /// The last details. They are returned again while the card is left alone.
     last_details: Option<GpuDetails>,
-    /// The file with the energy. It can be the package's, because the card's is 0 on some boards.
+    /// The name of the energy counter's file. On some boards, the card's counter is always 0, so
+    /// the package's counter is used.
     energy_file: Option<&'static str>,
 }
 
-/// The files of the graphics engine. Their names differ between the drivers.
+/// The files of the graphics engine. The file names differ between the two drivers.
 struct EngineFiles {
     clock: Attributes,
-    /// The names of the files with the current and the maximum clock.
+    /// The file names of the current and the maximum clock.
     clock_names: [&'static str; 2],
     idle: Attributes,
     idle_name: &'static str,
@@ -95,9 +97,9 @@ struct EngineFiles {
     throttle_prefix: &'static str,
 }
 
-/// The values of counters at one moment.
+/// The values of several counters, read at the same time.
 #[derive(Debug, Clone, Copy)]
-struct Counters {
+struct CounterReadings {
     at: Instant,
     energy_joules: Option<f64>,
     idle_ms: Option<u64>,
@@ -129,7 +131,7 @@ impl EngineFiles {
     }
 
     fn read_reasons(&self) -> Result<Vec<ThrottleReason>, Absence> {
-        // Newer drivers list all reasons of one moment in one line.
+        // Newer drivers list all current reasons in a single line.
         if let Ok(names) = self.throttle.read_text("reasons") {
             return Ok(parse_reasons(&names));
         }
@@ -148,7 +150,8 @@ impl EngineFiles {
         };
         let set = REASONS.iter().filter(|(name, _)| is_set(name));
         let reasons = remove_duplicates(set.map(|(_, reason)| *reason));
-        // The status is also set for reasons that gpumon does not know.
+        // The status is also set for reasons that gpumon does not know. They are reported as
+        // another limit.
         Ok(if reasons.is_empty() {
             vec![OtherLimit]
         } else {
@@ -157,7 +160,7 @@ impl EngineFiles {
     }
 }
 
-/// Parses the names of reasons, such as `pl1 thermal`. `none` means that there is no reason.
+/// Parses a list of reasons such as `pl1 thermal`. The list `none` is empty.
 fn parse_reasons(names: &str) -> Vec<ThrottleReason> {
     let names = names.split(|letter: char| letter.is_whitespace() || letter == ',');
     let names = names.filter(|name| !name.is_empty() && *name != "none");
@@ -179,27 +182,28 @@ fn remove_duplicates(reasons: impl Iterator<Item = ThrottleReason>) -> Vec<Throt
 
 /// Returns `true` if the GPU is integrated into the processor.
 pub(super) fn is_integrated(card: &Card) -> bool {
-    card.bus_id == INTEGRATED
+    card.bus_id == INTEGRATED_BUS_ID
 }
 
-/// Identifies a card by files that do not wake it. All other fields are absent with this reason.
+/// Identifies a card using only files that do not wake it. All other fields are absent, with
+/// `reason` as the reason.
 pub(super) fn identify_card(card: &Card, index: u32, reason: &Absence) -> Gpu {
-    let name = card.name_by_id(Vendor::Intel);
+    let name = card.find_name(Vendor::Intel);
     Gpu {
         vendor: Vendor::Intel,
         vendor_index: Some(index),
         uuid: Some(card.slot_id()),
         name: name.ok_or(Absence::Unknown).into(),
         pci_bus_id: Reading::Now(card.bus_id.clone()),
-        ..Gpu::unidentified(index, reason)
+        ..Gpu::new_unidentified(index, reason)
     }
 }
 
 impl IntelDevice {
-    /// Opens a GPU and reads its constant data. An open GPU can still be suspended.
+    /// Opens a GPU and reads its constant data. The system can still suspend an open GPU.
     ///
     /// # Errors
-    /// Returns an error if the card is gone or asleep.
+    /// Returns an error if the card is missing or asleep.
     pub(super) fn open(
         card: &Card,
         index: u32,
@@ -210,7 +214,7 @@ impl IntelDevice {
         let mut device = Self {
             identity: identify_card(card, index, &Absence::NotSupported),
             hwmon: None,
-            port: Port::find(card.device.folder()),
+            port: PciePort::find(card.device.folder()),
             engine: EngineFiles::find(card),
             is_integrated,
             card: card.clone(),
@@ -223,15 +227,15 @@ impl IntelDevice {
             last_details: None,
             energy_file: None,
         };
-        device.check()?;
+        device.check_card_is_awake()?;
         device.hwmon = Hwmon::find(card.device.folder(), &card.driver);
         device.identity.board = device.read_board();
         device.find_energy_file();
         Ok(device)
     }
 
-    /// Returns an error if the card is gone or asleep.
-    fn check(&self) -> Result<(), DeviceError> {
+    /// Returns an error if the card is missing or asleep.
+    fn check_card_is_awake(&self) -> Result<(), DeviceError> {
         if !self.card.exists() {
             return Err(DeviceError::Lost);
         }
@@ -254,8 +258,8 @@ impl IntelDevice {
         let celsius = |label: &str, limit: &str| {
             Reading::from(self.read_sensor(|hwmon| hwmon.read_celsius(label, limit)))
         };
-        let absent = Board::absent(&Absence::NotSupported);
-        // The links of integrated GPUs are meaningless.
+        let absent = Board::new_absent(&Absence::NotSupported);
+        // The link data of integrated GPUs is meaningless.
         let has_link = !self.is_integrated;
         let keep = |reading| {
             if has_link {
@@ -288,12 +292,13 @@ impl IntelDevice {
     }
 
     fn read_rated_limit(&self) -> Result<f64, Absence> {
-        self.read_first(&["power1_rated_max", "power2_rated_max"])
+        self.read_first_nonzero(&["power1_rated_max", "power2_rated_max"])
     }
 
-    /// Returns the first value that is not 0. The files are in millionths of the value's unit. On
-    /// some boards, the card's file is 0, and the package's file has the value.
-    fn read_first(&self, files: &[&str]) -> Result<f64, Absence> {
+    /// Reads `files` in turn and returns the first value that is not 0. Values are in millionths of
+    /// their unit. On some boards, the card's file contains 0, while the package's file contains
+    /// the value.
+    fn read_first_nonzero(&self, files: &[&str]) -> Result<f64, Absence> {
         let mut reason = Absence::NotSupported;
         for file in files {
             match self.read_sensor(|hwmon| hwmon.read_micro(file)) {
@@ -305,23 +310,24 @@ impl IntelDevice {
         Err(reason)
     }
 
-    /// Finds the file with the energy. The card's is 0 on some boards.
+    /// Finds the file with a working energy counter. On some boards, the card's counter is always
+    /// 0.
     fn find_energy_file(&mut self) {
         let files = ["energy1_input", "energy2_input"];
         let mut counting = files.into_iter();
-        self.energy_file = counting.find(|file| self.read_first(&[file]).is_ok());
+        self.energy_file = counting.find(|file| self.read_first_nonzero(&[file]).is_ok());
         self.identity.board.energy_source = self.energy_file.map(|_| EnergySource::Counter);
     }
 
-    fn read_counters(&mut self) -> Counters {
-        Counters {
+    fn read_counters(&mut self) -> CounterReadings {
+        CounterReadings {
             at: Instant::now(),
             energy_joules: self.read_energy(),
             idle_ms: self.engine.idle.read_number(self.engine.idle_name).ok(),
         }
     }
 
-    /// Reads the energy in joules, always from the same file.
+    /// Reads the energy in joules. The same file is always used.
     fn read_energy(&mut self) -> Option<f64> {
         if self.energy_file.is_none() {
             self.find_energy_file();
@@ -330,7 +336,7 @@ impl IntelDevice {
         self.read_sensor(|hwmon| hwmon.read_micro(file)).ok()
     }
 
-    /// Fills in the values that need two readings of a counter: the power, and the utilization,
+    /// Fills in the values that require two readings of a counter: the power, and the utilization,
     /// which is the share of time that the GPU was awake.
     fn read_rates(&mut self, sample: &mut GpuSample) {
         let now = self.read_counters();
@@ -370,7 +376,7 @@ impl IntelDevice {
         sample.temperature.gpu_celsius = celsius("pkg").or_else(|_| unlabeled()).into();
         sample.temperature.memory_celsius = celsius("vram").into();
         sample.power.limit_watts = self
-            .read_first(&["power1_max", "power2_max", "power1_cap", "power2_cap"])
+            .read_first_nonzero(&["power1_max", "power2_max", "power1_cap", "power2_cap"])
             .into();
         let clock: Result<u32, _> = self.engine.clock.read_number(self.engine.clock_names[0]);
         sample.clocks.graphics_mhz = clock.clone().into();
@@ -383,12 +389,12 @@ impl IntelDevice {
         }
     }
 
-    /// Reads the processes and the memory that they use. There is no other source for used memory,
-    /// so that it is only known if all processes are visible.
+    /// Reads the processes and their memory. The used memory is the sum over all processes, so it
+    /// is known only if all of them are visible.
     fn read_memory(&mut self, sample: &mut GpuSample) {
         let sees_all = self.read_processes(sample);
         if self.is_integrated {
-            sample.share_memory(MachineMemory::read(&self.proc_root));
+            sample.set_memory_from_machine(MachineMemory::read(&self.proc_root));
         } else {
             sample.memory.used_bytes = sample.sum_process_memory();
         }
@@ -397,45 +403,45 @@ impl IntelDevice {
         }
     }
 
-    /// Reads the processes. Returns `false` if some are not visible.
+    /// Reads the processes. Returns `false` if some processes are not visible to this user.
     fn read_processes(&mut self, sample: &mut GpuSample) -> bool {
         let patience = if self.last.is_none() {
             FIRST_SCAN_PATIENCE
         } else {
             SCAN_PATIENCE
         };
-        let Some(scan) = self.clients.get(SCAN_AGE, patience) else {
+        let Some(scan) = self.clients.get_recent_scan(SCAN_AGE, patience) else {
             sample.processes = Reading::Absent(Absence::NotReadYet);
             return true;
         };
-        let own = scan.of_card(&self.card.bus_id);
+        let own = scan.find_card_clients(&self.card.bus_id);
         self.usage.update(scan.at, &own);
-        let processes = self.usage.processes(&own, self.is_integrated);
+        let processes = self.usage.list_processes(&own, self.is_integrated);
         sample.processes = Reading::Now(processes);
         !scan.is_incomplete && is_first_pid_namespace(&self.proc_root) != Some(false)
     }
 
-    /// Returns the last sample if the card was idle and should be left alone.
-    fn rested_sample(&self) -> Option<&GpuSample> {
+    /// Returns the last sample if the card was idle and should still be left alone.
+    fn reusable_sample(&self) -> Option<&GpuSample> {
         let (at, sample) = self.last.as_ref()?;
         let awake = sample.utilization.gpu_percent.value();
-        let is_used = awake.is_none_or(|percent| *percent > IDLE_PERCENT)
+        let is_used = awake.is_none_or(|percent| *percent > MAX_IDLE_PERCENT)
             || sample
                 .processes
                 .value()
                 .is_none_or(|processes| !processes.is_empty());
-        (!is_used && at.elapsed() < self.card.rest_after_reading()?).then_some(sample)
+        (!is_used && at.elapsed() < self.card.rest_time_after_reading()?).then_some(sample)
     }
 }
 
 impl Device for IntelDevice {
-    fn identity(&mut self) -> Gpu {
+    fn identify(&mut self) -> Gpu {
         self.identity.clone()
     }
 
     fn read(&mut self, sample: &mut GpuSample, _depth: ReadDepth) -> Result<(), DeviceError> {
-        self.check()?;
-        if let Some(rested) = self.rested_sample() {
+        self.check_card_is_awake()?;
+        if let Some(rested) = self.reusable_sample() {
             let (at_ms, rested) = (sample.at_ms, rested.clone());
             *sample = GpuSample { at_ms, ..rested };
             self.is_resting = true;
@@ -444,7 +450,7 @@ impl Device for IntelDevice {
         self.is_resting = false;
         let (index, uuid) = (sample.index, sample.uuid.take());
         let (at_ms, health) = (sample.at_ms, sample.health.clone());
-        *sample = GpuSample::absent(index, uuid, at_ms, health, &Absence::NotSupported);
+        *sample = GpuSample::new_absent(index, uuid, at_ms, health, &Absence::NotSupported);
         self.read_rates(sample);
         self.read_sensors(sample);
         self.read_memory(sample);
@@ -452,17 +458,17 @@ impl Device for IntelDevice {
         Ok(())
     }
 
-    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
-        self.check()?;
+    fn read_details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        self.check_card_is_awake()?;
         let (index, uuid, at_ms) = (details.index, details.uuid.take(), details.at_ms);
-        *details = GpuDetails::absent(index, uuid, at_ms, &Absence::NotSupported);
+        *details = GpuDetails::new_absent(index, uuid, at_ms, &Absence::NotSupported);
         if let Some(last) = self.last_details.as_ref().filter(|_| self.is_resting) {
             *details = last.clone();
             return Ok(());
         }
         let turns = ["fan1_input", "fan2_input", "fan3_input"]
             .map(|file| self.read_sensor(|hwmon| hwmon.read_number(file)).ok());
-        // Unused fan positions always report 0.
+        // Unused fan connectors always report 0.
         let turning = turns.into_iter().flatten().filter(|rpm| *rpm > 0);
         let fans: Vec<_> = turning
             .filter_map(|rpm| {
@@ -480,7 +486,7 @@ impl Device for IntelDevice {
         Ok(())
     }
 
-    fn traces(&mut self) -> Vec<Trace> {
+    fn take_traces(&mut self) -> Vec<Trace> {
         Vec::new()
     }
 }

@@ -1,15 +1,15 @@
-//! Driver errors in the kernel log.
+//! Intel driver errors in the kernel log.
 
 use crate::{
     model::Severity::{Critical, Warning},
     vendor::{
         DriverError, LoggedError,
         drm::{ErrorKind, ErrorTable, split_message},
-        kernel_log::{LogParser, printable},
+        kernel_log::{LogParser, make_printable},
     },
 };
 
-pub(super) const DRIVERS: [&str; 2] = ["i915", "xe"];
+pub(super) const DRIVER_NAMES: [&str; 2] = ["i915", "xe"];
 
 /// The errors of the `i915` and `xe` drivers.
 pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
@@ -17,22 +17,22 @@ pub(in crate::vendor) static ERRORS: ErrorTable = ErrorTable {
     kinds: &KINDS,
 };
 
-/// All kinds of errors. Specific kinds come before general ones.
+/// All kinds of errors. Specific kinds come before general ones, because the first match is used.
 static KINDS: [ErrorKind; 8] = [
     ErrorKind::new(
         &["wedged"],
         Critical,
         "GPU stopped",
-        "The driver has given up the GPU after an error.",
-        "Load the driver again or reboot the machine. If it happens again, update the firmware.",
+        "The driver stopped using the GPU after an error.",
+        "Reload the driver or reboot the machine. If it happens again, update the firmware.",
     )
-    .needing_reset(),
+    .mark_as_needing_reset(),
     ErrorKind::new(
         &["Hardware error"],
         Critical,
         "hardware error",
         "The hardware has reported an error.",
-        "See the kernel log for its kind. If it happens again, have the board checked.",
+        "See the kernel log for the kind of error. If it happens again, have the board checked.",
     ),
     ErrorKind::new(
         &["GPU HANG: ecode"],
@@ -41,7 +41,7 @@ static KINDS: [ErrorKind; 8] = [
         "The GPU stopped working on a program's commands.",
         "Start the program again. If other programs hang too, update the driver.",
     )
-    .by_program(),
+    .mark_as_caused_by_program(),
     ErrorKind::new(
         &["Timedout job"],
         Warning,
@@ -49,7 +49,7 @@ static KINDS: [ErrorKind; 8] = [
         "The GPU stopped working on a program's commands.",
         "Start the program again. If other programs hang too, update the driver.",
     )
-    .by_program(),
+    .mark_as_caused_by_program(),
     ErrorKind::new(
         &["Fault response: Unsuccessful"],
         Warning,
@@ -57,7 +57,7 @@ static KINDS: [ErrorKind; 8] = [
         "A program used an address in GPU memory that it does not own.",
         "Debug the program: it reads or writes past the end of a buffer.",
     )
-    .by_program(),
+    .mark_as_caused_by_program(),
     ErrorKind::new(
         &["Engine reset: engine_class="],
         Warning,
@@ -81,11 +81,11 @@ static KINDS: [ErrorKind; 8] = [
     ),
 ];
 
-/// A parser that finds errors of both drivers in the kernel log.
+/// A parser that finds `i915` and `xe` errors in the kernel log.
 #[derive(Debug)]
 pub(super) struct IntelErrors;
 
-/// Returns a parser for the drivers' messages.
+/// Returns a parser for the log messages of Intel's drivers.
 pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
     Box::new(IntelErrors)
 }
@@ -93,14 +93,14 @@ pub(in crate::vendor) fn log_parser() -> Box<dyn LogParser> {
 impl LogParser for IntelErrors {
     fn parse(&mut self, text: &str) -> Vec<LoggedError> {
         let parse = || {
-            let (pci_bus_id, message) = DRIVERS
+            let (pci_bus_id, message) = DRIVER_NAMES
                 .iter()
                 .find_map(|driver| split_message(text, driver))?;
             let (code, _) = ERRORS.find(message)?;
             let error = DriverError {
                 code,
-                pid: pid_in(message),
-                message: Some(printable(message)),
+                pid: parse_pid(message),
+                message: Some(make_printable(message)),
             };
             Some(LoggedError { pci_bus_id, error })
         };
@@ -108,8 +108,8 @@ impl LogParser for IntelErrors {
     }
 }
 
-/// Finds the PID in `in NAME [1234]` at the end of a message of `i915`.
-fn pid_in(message: &str) -> Option<u32> {
+/// Finds the PID in an `i915` message, which ends with text such as `in NAME [1234]`.
+fn parse_pid(message: &str) -> Option<u32> {
     let (_, pid) = message.trim_end().strip_suffix(']')?.rsplit_once('[')?;
     pid.parse().ok().filter(|pid| *pid > 0)
 }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_each_kind_are_known() {
+    fn messages_of_each_kind_are_recognized() {
         for (line, name, pid) in [
             (
                 "i915 0000:03:00.0: [drm] GPU HANG: ecode 12:1:85dffffb, in python [1234]",

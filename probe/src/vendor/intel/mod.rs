@@ -1,9 +1,9 @@
-//! Intel GPUs, read from the files of the kernel drivers `i915` and `xe`.
+//! Reading of Intel GPUs through the files of the kernel drivers `i915` and `xe`.
 //!
-//! Both drivers wake a sleeping card for almost every reading, so that the power state is read
+//! With both drivers, almost every reading wakes a sleeping card, so the power state is checked
 //! first.
 
-// Numbers from the driver can have any value, so that arithmetic must not overflow.
+// Numbers from the driver can have any value, so arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod check;

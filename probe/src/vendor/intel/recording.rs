@@ -1,9 +1,10 @@
-//! Copies of the Intel drivers' files, for bug reports.
+//! Copying of the Intel drivers' files, for bug reports.
 
 use crate::vendor::drm::{Card, PowerState, Recorder};
 
-/// The folders and files of an engine with the `xe` driver. Reading them wakes the card.
-const XE: [(&str, &[&str]); 3] = [
+/// The folders and files of an engine with the `xe` driver. They can be read only while the card is
+/// awake.
+const XE_FILES: [(&str, &[&str]); 3] = [
     (
         "freq0",
         &[
@@ -14,17 +15,17 @@ const XE: [(&str, &[&str]); 3] = [
     ("gtidle", &["name", "idle_status", "idle_residency_ms"]),
 ];
 
-/// The files of an engine with the `i915` driver. Reading them wakes the card.
-const I915: [&str; 3] = ["rps_*", "rc6_*", "throttle_reason_*"];
+/// The files of an engine with the `i915` driver. They can be read only while the card is awake.
+const I915_FILES: [&str; 3] = ["rps_*", "rc6_*", "throttle_reason_*"];
 
 pub(in crate::vendor) fn record_card(recorder: &Recorder<'_>, card: &Card) {
     let folders = recorder.copy_card(card);
     if card.power_state() != PowerState::Active {
         return;
     }
-    recorder.copy(&folders.card.join("gt/gt0"), &I915);
+    recorder.copy(&folders.card.join("gt/gt0"), &I915_FILES);
     let engine = folders.device.join("tile0/gt0");
-    for (folder, names) in XE {
+    for (folder, names) in XE_FILES {
         recorder.copy(&engine.join(folder), names);
     }
 }

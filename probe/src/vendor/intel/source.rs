@@ -1,4 +1,4 @@
-//! The source of `--source intel`.
+//! The implementation of `--source intel`.
 
 use std::{path::Path, path::PathBuf, sync::Arc};
 
@@ -24,16 +24,16 @@ pub struct IntelSource {
 }
 
 impl IntelSource {
-    /// Finds the cards of the drivers.
+    /// Finds the cards that use one of the two drivers.
     ///
     /// # Errors
-    /// Returns an error if neither driver is loaded, or if they have no card.
+    /// Returns an error if neither driver is loaded, or if neither has a card.
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
         let cards = find_cards(&roots.sys);
         if cards.is_empty() {
             return Err(SourceError::NoDriver(
-                "neither kernel driver i915 nor xe has a GPU: check that the machine has a GPU of \
-                 Intel, then see `dmesg | grep -e i915 -e xe`"
+                "neither of the kernel drivers i915 and xe has found a GPU: check that the \
+                 machine has an Intel GPU, then see `dmesg | grep -e i915 -e xe`"
                     .to_owned(),
             ));
         }
@@ -59,7 +59,7 @@ impl IntelSource {
 
 impl Source for IntelSource {
     fn platform(&self) -> Platform {
-        // The drivers have the kernel's version.
+        // The drivers are part of the kernel and have its version.
         let version = rustix::system::uname()
             .release()
             .to_string_lossy()
@@ -97,7 +97,7 @@ impl Source for IntelSource {
 
     fn identify_closed(&self, index: u32, reason: &Absence) -> Gpu {
         self.find_card(index).map_or_else(
-            || Gpu::unidentified(index, reason),
+            || Gpu::new_unidentified(index, reason),
             |card| identify_card(card, index, reason),
         )
     }
@@ -111,7 +111,7 @@ impl Source for IntelSource {
         log.into_iter().map(|log| Box::new(log) as _).collect()
     }
 
-    fn links(&self, _gpus: &[u32]) -> Vec<GpuLink> {
+    fn find_links(&self, _gpus: &[u32]) -> Vec<GpuLink> {
         Vec::new()
     }
 }

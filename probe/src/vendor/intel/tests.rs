@@ -1,4 +1,4 @@
-//! Tests of whole cards, with recorded and with simulated files.
+//! Tests of whole cards, using recorded and simulated files.
 
 use std::{collections::BTreeSet, fs, path::Path, thread, time::Duration};
 
@@ -9,19 +9,19 @@ use crate::{
     model::{Absence, MemoryKind, Reading, ThrottleReason},
     vendor::{
         Device, DeviceError, Source, SourceError,
-        drm::testing::{read, recorded_cards, roots_of},
+        drm::testing::{find_recorded_cards, make_roots, read_sample},
     },
 };
 
 const ADDRESS: &str = "0000:03:00.0";
 
-/// A machine with one card.
-struct Machine {
+/// A simulated machine with one card.
+struct TestMachine {
     tree: Tree,
     files: CardFiles,
 }
 
-impl Machine {
+impl TestMachine {
     fn new(card: &Card) -> Self {
         let tree = Tree::new();
         let files = tree.add_card(0, card);
@@ -29,7 +29,7 @@ impl Machine {
     }
 
     fn source(&self) -> Result<IntelSource, SourceError> {
-        IntelSource::open(&roots_of(&self.tree))
+        IntelSource::open(&make_roots(&self.tree))
     }
 
     fn open(&self) -> Box<dyn Device> {
@@ -38,10 +38,10 @@ impl Machine {
 }
 
 #[test]
-fn card_of_xe_has_readings() {
-    let machine = Machine::new(&products::make_arc_b580(ADDRESS));
+fn xe_card_has_readings() {
+    let machine = TestMachine::new(&products::make_arc_b580(ADDRESS));
     let mut device = machine.open();
-    let first = read(&mut *device).unwrap();
+    let first = read_sample(&mut *device).unwrap();
     assert_eq!(first.power.draw_watts, Reading::Absent(Absence::WarmingUp));
     assert_eq!(
         first.power.energy_joules_total,
@@ -59,7 +59,7 @@ fn card_of_xe_has_readings() {
     machine
         .files
         .write(&[("hwmon/hwmon4/energy2_input", "29543753173")]);
-    let watts = *read(&mut *device)
+    let watts = *read_sample(&mut *device)
         .unwrap()
         .power
         .draw_watts
@@ -69,23 +69,23 @@ fn card_of_xe_has_readings() {
         (0.5..=400.0).contains(&watts),
         "20 J in at least 0.05 s: {watts}"
     );
-    let identity = device.identity();
+    let identity = device.identify();
     assert_eq!(identity.uuid.as_deref(), Some("PCI-0000:03:00.0"));
     assert!(identity.name.value().unwrap().starts_with("Intel "));
     assert_eq!(identity.board.max_clocks.sm_mhz, Reading::Now(2850));
 }
 
 #[test]
-fn residency_tells_awake_time() {
-    let machine = Machine::new(&products::make_arc_b580(ADDRESS));
+fn idle_residency_gives_awake_time() {
+    let machine = TestMachine::new(&products::make_arc_b580(ADDRESS));
     let mut device = machine.open();
-    let first = read(&mut *device).unwrap();
+    let first = read_sample(&mut *device).unwrap();
     assert_eq!(
         first.utilization.gpu_percent,
         Reading::Absent(Absence::WarmingUp)
     );
     thread::sleep(Duration::from_millis(20));
-    let share = *read(&mut *device)
+    let share = *read_sample(&mut *device)
         .unwrap()
         .utilization
         .gpu_percent
@@ -95,7 +95,7 @@ fn residency_tells_awake_time() {
     machine
         .files
         .write(&[("tile0/gt0/gtidle/idle_residency_ms", "100000")]);
-    let share = *read(&mut *device)
+    let share = *read_sample(&mut *device)
         .unwrap()
         .utilization
         .gpu_percent
@@ -106,9 +106,9 @@ fn residency_tells_awake_time() {
 
 #[test]
 fn integrated_gpu_has_memory_of_machine() {
-    let machine = Machine::new(&products::make_tiger_lake());
+    let machine = TestMachine::new(&products::make_tiger_lake());
     machine.tree.set_memory(16_000_000 << 10, 8_000_000 << 10);
-    let sample = read(&mut *machine.open()).unwrap();
+    let sample = read_sample(&mut *machine.open()).unwrap();
     assert_eq!(sample.memory_kind, MemoryKind::Unified);
     assert_eq!(sample.memory.total_bytes, Reading::Now(16_000_000 << 10));
     assert_eq!(sample.memory.free_bytes, Reading::Now(8_000_000 << 10));
@@ -119,37 +119,37 @@ fn integrated_gpu_has_memory_of_machine() {
 
 #[test]
 fn sleeping_card_is_identified_and_not_read() {
-    let machine = Machine::new(&products::make_arc_b580(ADDRESS));
+    let machine = TestMachine::new(&products::make_arc_b580(ADDRESS));
     let source = machine.source().unwrap();
     let mut device = source.open(0).unwrap();
     machine.files.suspend_card();
-    let opened = machine.files.watch();
+    let opened = machine.files.record_opened_files();
     assert!(source.is_asleep(0, Path::new("/sys")));
     assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
-    assert_eq!(read(&mut *device), Err(DeviceError::Asleep));
+    assert_eq!(read_sample(&mut *device), Err(DeviceError::Asleep));
     let gpu = source.identify_closed(0, &Absence::Asleep);
     assert_eq!(gpu.uuid.as_deref(), Some("PCI-0000:03:00.0"));
-    assert_eq!(opened.take_gated(false), BTreeSet::new());
+    assert_eq!(opened.take_waking_files(false), BTreeSet::new());
     machine.files.resume_card();
-    read(&mut *device).unwrap();
-    assert!(!opened.take_gated(false).is_empty());
+    read_sample(&mut *device).unwrap();
+    assert!(!opened.take_waking_files(false).is_empty());
 }
 
 #[test]
-fn virtual_functions_are_left_out() {
-    let card = products::make_arc_b580(ADDRESS).with(&[("physfn/vendor", "0x8086")]);
-    let source = Machine::new(&card).source();
+fn virtual_functions_are_skipped() {
+    let card = products::make_arc_b580(ADDRESS).with_files(&[("physfn/vendor", "0x8086")]);
+    let source = TestMachine::new(&card).source();
     assert!(matches!(source, Err(SourceError::NoDriver(_))));
 }
 
 #[test]
 fn recorded_cards_are_read() {
-    for (_, card) in recorded_cards("intel") {
+    for (_, card) in find_recorded_cards("intel") {
         let tree = Tree::new();
-        tree.add_recorded(&card);
-        let source = IntelSource::open(&roots_of(&tree)).unwrap();
+        tree.add_recorded_card(&card);
+        let source = IntelSource::open(&make_roots(&tree)).unwrap();
         let mut device = source.open(0).unwrap();
-        let sample = read(&mut *device).unwrap();
+        let sample = read_sample(&mut *device).unwrap();
         let number = |file: &str| -> Option<f64> {
             fs::read_to_string(card.join(file))
                 .ok()?

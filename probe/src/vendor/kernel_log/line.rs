@@ -1,11 +1,11 @@
-//! Parsing of single lines of the kernel log.
+//! Parsing of individual lines in the kernel log.
 
-/// The maximum length of a driver message in characters. Every message is sent to all clients, so
-/// that longer ones are cut.
-const LONGEST_MESSAGE: usize = 512;
+/// The maximum length of a driver message, in characters. Longer messages are truncated, because
+/// every message is sent to all clients.
+const MAX_MESSAGE_CHARS: usize = 512;
 
-/// The prefixes of the drivers' messages.
-const DRIVERS: [&str; 8] = [
+/// The prefixes by which the GPU drivers' messages are recognized.
+const DRIVER_PREFIXES: [&str; 8] = [
     "NVRM: ",
     "nvidia",
     "[drm] [nvidia",
@@ -16,31 +16,34 @@ const DRIVERS: [&str; 8] = [
     "[drm:xe",
 ];
 
-/// Returns the message if it is a driver's, with its time in microseconds since the kernel started.
-pub(super) fn message(line: &[u8]) -> Option<String> {
+/// If the line is a GPU driver's message, returns the message after its time in microseconds since
+/// boot.
+pub(super) fn parse_driver_message(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     let (time, text) = split_prefix(line.trim_end())?;
-    let is_of_driver = DRIVERS.iter().any(|beginning| text.starts_with(beginning));
+    let is_of_driver = DRIVER_PREFIXES
+        .iter()
+        .any(|beginning| text.starts_with(beginning));
     is_of_driver.then(|| time.map_or_else(|| text.to_owned(), |time| format!("{time} {text}")))
 }
 
-/// Returns the text of a line, if the kernel wrote it.
-pub(in crate::vendor) fn text(line: &[u8]) -> Option<String> {
+/// Returns the text of a line, or `None` if the line was not written by the kernel.
+pub(in crate::vendor) fn parse_kernel_text(line: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     split_prefix(line.trim_end()).map(|(_, text)| text.to_owned())
 }
 
-/// Returns a message without control characters and limited in length, for clients.
-pub(in crate::vendor) fn printable(message: &str) -> String {
+/// Removes control characters from a message and truncates it, so that it can be sent to clients.
+pub(in crate::vendor) fn make_printable(message: &str) -> String {
     let letters = message.trim().chars().filter(|letter| !letter.is_control());
-    letters.take(LONGEST_MESSAGE).collect()
+    letters.take(MAX_MESSAGE_CHARS).collect()
 }
 
-/// Splits a line of `/dev/kmsg` into its time and its text. The prefix consists of priority,
-/// number, time and flags: `4,1234,567890,-;text`.
+/// Splits a line of `/dev/kmsg`, such as `4,1234,567890,-;text`, into its time and its text. The
+/// prefix consists of priority, sequence number, time and flags.
 ///
-/// Returns `None` for lines that programs wrote: the facility in their priority is not 0, the
-/// kernel's.
+/// Returns `None` for lines that programs have written. In the kernel's own lines, the facility in
+/// the priority is 0.
 fn split_prefix(line: &str) -> Option<(Option<u64>, &str)> {
     let Some((prefix, text)) = line.split_once(';') else {
         return Some((None, line));

@@ -1,4 +1,4 @@
-//! The kernel log, to which drivers write their errors.
+//! Access to the kernel log, to which drivers write their errors.
 
 use std::{
     collections::VecDeque,
@@ -17,42 +17,44 @@ use crate::vendor::{ErrorLog, LoggedError};
 
 mod line;
 
-pub(super) use line::printable;
+pub(super) use line::make_printable;
 #[cfg(test)]
-pub(super) use line::text;
+pub(super) use line::parse_kernel_text;
 
-/// A parser that finds a driver's errors in kernel messages.
+/// A parser that finds one vendor's driver errors in kernel messages.
 pub(super) trait LogParser: Send {
-    /// Returns the errors that this message completes. Some errors consist of several messages.
+    /// Returns the errors that are complete with this message. Some errors consist of several
+    /// messages.
     fn parse(&mut self, text: &str) -> Vec<LoggedError>;
 }
 
-/// The size of the read buffer. Each read of the kernel log returns one record, and fails if the
-/// record does not fit. No record is larger than this.
+/// The size of the read buffer. A read of the kernel log returns one record, and fails if the
+/// record does not fit. No record is larger than this buffer.
 const RECORD_BYTES: usize = 8 * 1024;
 
 /// The device number of the kernel log, 1:11. Some containers have `/dev/null` or a terminal in its
-/// place, which would look like a log without messages.
+/// place, which would be mistaken for an empty log.
 const KERNEL_LOG_DEVICE: u64 = 0x010b;
 
-/// The interval at which an ordinary file is read again at its end. The real kernel log blocks
+/// The interval at which an ordinary file is checked for new lines. The real kernel log blocks
 /// instead.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A reader of future messages in the kernel log, or in a file or named pipe with the same format.
+/// A reader for new messages in the kernel log, or in a file or named pipe with the same format.
 pub(super) struct KernelLog {
     file: File,
     parser: Box<dyn LogParser>,
-    /// The errors that have been found but not returned.
+    /// Errors that have been found but not yet returned.
     found: VecDeque<LoggedError>,
-    /// The start of a line that is not complete yet.
+    /// The beginning of a line that has not been completely read yet.
     begun: Vec<u8>,
-    /// Whether the current line is being skipped, because it is too long for a driver message.
+    /// Whether the rest of the current line is skipped because the line is too long for a driver
+    /// message.
     too_long: bool,
 }
 
 impl KernelLog {
-    /// Opens the log at its end. Opening a named pipe does not wait for a writer.
+    /// Opens the log at its end. Opening a named pipe does not block until a writer opens it.
     ///
     /// # Errors
     /// Returns an error if the log cannot be opened.
@@ -70,7 +72,7 @@ impl KernelLog {
         }
     }
 
-    /// Waits until a driver logs an error.
+    /// Blocks until a driver logs an error.
     ///
     /// # Errors
     /// Returns an error if the log can no longer be read.
@@ -80,17 +82,18 @@ impl KernelLog {
                 return Ok(error);
             }
             while let Some(line) = self.take_line() {
-                if let Some(text) = line::text(&line) {
+                if let Some(text) = line::parse_kernel_text(&line) {
                     self.found.extend(self.parser.parse(&text));
                 }
             }
             if self.found.is_empty() && !self.read_more()? {
-                thread::sleep(LOOK_AGAIN);
+                thread::sleep(POLL_INTERVAL);
             }
         }
     }
 
-    /// Reads into the buffer. Returns `true` if there may be more to read immediately.
+    /// Reads more of the log into the buffer. Returns `true` if another read may return data
+    /// immediately.
     fn read_more(&mut self) -> io::Result<bool> {
         let mut buffer = [0; RECORD_BYTES];
         let read = self.file.read(&mut buffer);
@@ -111,7 +114,7 @@ impl KernelLog {
         Ok(true)
     }
 
-    /// Takes the next complete line, if there is one.
+    /// Takes the next complete line from the buffer, if there is one.
     fn take_line(&mut self) -> Option<Vec<u8>> {
         loop {
             let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') else {
@@ -129,25 +132,25 @@ impl KernelLog {
     }
 }
 
-/// Returns the GPU drivers' messages in the log so far, each after its time in microseconds since
-/// the kernel started.
+/// Returns the GPU drivers' messages logged so far. Each starts with its time in microseconds since
+/// boot.
 ///
 /// # Errors
 /// Returns an error if the log cannot be opened or read, and `NotFound` if the device is not a
 /// kernel log.
-pub(super) fn messages(path: &Path) -> io::Result<Vec<String>> {
-    read_past(path, line::message)
+pub(super) fn read_driver_messages(path: &Path) -> io::Result<Vec<String>> {
+    read_past(path, line::parse_driver_message)
 }
 
-/// Returns the kernel's messages so far. A named pipe has none.
+/// Returns the kernel messages logged so far. A named pipe has no past messages.
 ///
 /// # Errors
 /// Returns an error if the log cannot be opened or read.
-pub(super) fn past_messages(path: &Path) -> io::Result<Vec<String>> {
+pub(super) fn read_past_messages(path: &Path) -> io::Result<Vec<String>> {
     if path.metadata()?.file_type().is_fifo() {
         return Ok(Vec::new());
     }
-    read_past(path, line::text)
+    read_past(path, line::parse_kernel_text)
 }
 
 fn read_past(path: &Path, parse: impl Fn(&[u8]) -> Option<String>) -> io::Result<Vec<String>> {
@@ -161,7 +164,7 @@ fn read_past(path: &Path, parse: impl Fn(&[u8]) -> Option<String>) -> io::Result
     Ok(messages)
 }
 
-/// A parser that finds no errors.
+/// A parser that ignores all messages.
 struct NoErrors;
 
 impl LogParser for NoErrors {
@@ -179,7 +182,7 @@ impl fmt::Debug for KernelLog {
 }
 
 impl ErrorLog for KernelLog {
-    fn wait(&mut self) -> Option<LoggedError> {
+    fn wait_for_error(&mut self) -> Option<LoggedError> {
         Self::wait(self).ok()
     }
 }
@@ -190,7 +193,7 @@ impl ErrorLog for KernelLog {
 /// Returns an error if the log cannot be opened.
 pub(super) fn open_at_end(path: &Path) -> io::Result<File> {
     let mut file = open_file(path, OFlags::empty())?;
-    // A pipe cannot seek, and has no old messages to skip.
+    // A pipe is not seekable, but it has no old messages to skip.
     if let Err(error) = file.seek(SeekFrom::End(0))
         && error.kind() != ErrorKind::NotSeekable
     {
@@ -199,8 +202,8 @@ pub(super) fn open_at_end(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens the log. A named pipe is also opened for writing, so that opening does not wait for a
-/// writer, and reading does not end when the last writer closes the pipe.
+/// Opens the log. A named pipe is opened for writing as well, so that opening does not block until
+/// there is a writer, and reading does not end when the last writer closes the pipe.
 fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
     let metadata = path.metadata()?;
     if metadata.file_type().is_char_device() && metadata.rdev() != KERNEL_LOG_DEVICE {

@@ -7,17 +7,18 @@ use std::{
 
 use super::*;
 use crate::{
-    model::normal_bus_id,
+    model::normalize_bus_id,
     vendor::{DriverError, KERNEL_LOG},
 };
 
-const LOST: &str = "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n";
+const LOST: &str = "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU \
+                    has fallen off the bus.\n";
 const FAULT: &str = "4,3,4,-;NVRM: Xid (PCI:0000:0a:00): 31, pid=1234, name=python3, MMU Fault\n";
 
-/// A simple parser for these tests that finds Xid messages.
-struct Numbers;
+/// A simple log parser for these tests, which finds Xid messages.
+struct XidParser;
 
-impl LogParser for Numbers {
+impl LogParser for XidParser {
     fn parse(&mut self, text: &str) -> Vec<LoggedError> {
         let parse = || {
             let (bus_id, rest) = text.strip_prefix("NVRM: Xid (PCI:")?.split_once("): ")?;
@@ -28,7 +29,7 @@ impl LogParser for Numbers {
                 message: None,
             };
             Some(LoggedError {
-                pci_bus_id: normal_bus_id(bus_id)?,
+                pci_bus_id: normalize_bus_id(bus_id)?,
                 error,
             })
         };
@@ -36,10 +37,10 @@ impl LogParser for Numbers {
     }
 }
 
-/// A temporary folder, which is removed at the end of the test.
-struct Folder(PathBuf);
+/// A temporary folder that is removed at the end of the test.
+struct TestFolder(PathBuf);
 
-impl Folder {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let folder =
             std::env::temp_dir().join(format!("gpumon-kmsg-{}-{name}", std::process::id()));
@@ -47,7 +48,7 @@ impl Folder {
         Self(folder)
     }
 
-    fn pipe(&self) -> PathBuf {
+    fn create_pipe(&self) -> PathBuf {
         let path = self.0.join("pipe");
         assert!(
             Command::new("mkfifo")
@@ -60,21 +61,21 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Opens the log and returns its future errors.
+/// Opens the log and returns a channel that receives its future errors.
 fn follow(path: &Path) -> Receiver<LoggedError> {
-    let mut log = KernelLog::open(path, Numbers).unwrap();
+    let mut log = KernelLog::open(path, XidParser).unwrap();
     let (sender, receiver) = channel();
     thread::spawn(move || while log.wait().is_ok_and(|xid| sender.send(xid).is_ok()) {});
     receiver
 }
 
-fn next_code(receiver: &Receiver<LoggedError>) -> Option<u32> {
+fn receive_next_code(receiver: &Receiver<LoggedError>) -> Option<u32> {
     receiver
         .recv_timeout(Duration::from_mins(1))
         .ok()
@@ -82,63 +83,71 @@ fn next_code(receiver: &Receiver<LoggedError>) -> Option<u32> {
 }
 
 #[test]
-fn a_file_is_read_from_its_end_on() {
-    let folder = Folder::new("file");
+fn file_is_read_from_its_end() {
+    let folder = TestFolder::new("file");
     let path = folder.0.join("log");
     std::fs::write(&path, LOST).unwrap();
     let xids = follow(&path);
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(FAULT.as_bytes()).unwrap();
-    assert_eq!(next_code(&xids), Some(31));
+    assert_eq!(receive_next_code(&xids), Some(31));
 }
 
 #[test]
-fn of_what_is_logged_already_the_driver_s_own_is_told() {
-    let folder = Folder::new("past");
+fn only_driver_messages_are_returned() {
+    let folder = TestFolder::new("past");
     let path = folder.0.join("log");
-    let log = "6,1,10,-;usb 1-1: nvidia\n4,2,20,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n SUBSYSTEM=pci\n\
-               12,3,30,-;NVRM: forged\n6,4,40,-,caller=T1;nvidia-uvm: Loaded\nno record\n";
+    let log = "6,1,10,-;usb 1-1: nvidia\n4,2,20,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n \
+               SUBSYSTEM=pci\n12,3,30,-;NVRM: forged\n6,4,40,-,caller=T1;nvidia-uvm: Loaded\nno \
+               record\n";
     std::fs::write(&path, log).unwrap();
     assert_eq!(
-        messages(&path).unwrap(),
+        read_driver_messages(&path).unwrap(),
         [
             "20 NVRM: Xid (PCI:0000:3b:00): 79, pid=1",
             "40 nvidia-uvm: Loaded"
         ]
     );
     assert!(
-        messages(&folder.pipe()).unwrap().is_empty(),
+        read_driver_messages(&folder.create_pipe())
+            .unwrap()
+            .is_empty(),
         "and it does not wait"
     );
     assert_eq!(
-        messages(Path::new("/dev/null")).unwrap_err().kind(),
+        read_driver_messages(Path::new("/dev/null"))
+            .unwrap_err()
+            .kind(),
         ErrorKind::NotFound
     );
 }
 
 #[test]
-fn a_line_that_comes_in_parts_is_one_line() {
-    let folder = Folder::new("parts");
-    let path = folder.pipe();
+fn line_written_in_parts_is_joined() {
+    let folder = TestFolder::new("parts");
+    let path = folder.create_pipe();
     let xids = follow(&path);
     let (first, second) = LOST.split_at(30);
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
     writer.write_all(first.as_bytes()).unwrap();
     thread::sleep(Duration::from_millis(20));
-    // The log must not end when one writer leaves and another opens the pipe.
+    // The log must not end while one writer closes the pipe and another opens it.
     drop(writer);
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
     writer
         .write_all(format!("{second}{FAULT}").as_bytes())
         .unwrap();
-    assert_eq!((next_code(&xids), next_code(&xids)), (Some(79), Some(31)));
+    assert_eq!(
+        (receive_next_code(&xids), receive_next_code(&xids)),
+        (Some(79), Some(31))
+    );
 }
 
 #[test]
-fn hostile_bytes_and_endless_lines_are_passed_over() {
-    let folder = Folder::new("hostile");
-    let path = folder.pipe();
-    let mut log = KernelLog::open(&path, Numbers).unwrap();
+fn hostile_bytes_and_overlong_lines_are_skipped() {
+    let folder = TestFolder::new("hostile");
+    let path = folder.create_pipe();
+    let mut log = KernelLog::open(&path, XidParser).unwrap();
     let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
     let noise: Vec<u8> = (0..=255_u8)
         .filter(|byte| *byte != b'\n')
@@ -147,7 +156,7 @@ fn hostile_bytes_and_endless_lines_are_passed_over() {
         .collect();
     let feed = thread::spawn(move || {
         writer.write_all(&noise).unwrap();
-        // The end of an overlong line must not count as a line.
+        // The end of an overlong line must not be parsed as a separate line.
         writer.write_all(format!("\n{LOST}").as_bytes()).unwrap();
         writer
     });
@@ -157,9 +166,9 @@ fn hostile_bytes_and_endless_lines_are_passed_over() {
 }
 
 #[test]
-fn overwritten_records_are_passed_over_and_a_broken_log_ends() {
-    let folder = Folder::new("gap");
-    let mut log = KernelLog::open(&folder.pipe(), Numbers).unwrap();
+fn read_errors_are_returned_except_overwritten_records() {
+    let folder = TestFolder::new("gap");
+    let mut log = KernelLog::open(&folder.create_pipe(), XidParser).unwrap();
     log.ingest(Err(std::io::Error::from_raw_os_error(32)))
         .unwrap();
     log.ingest(Ok(LOST.as_bytes())).unwrap();
@@ -169,11 +178,11 @@ fn overwritten_records_are_passed_over_and_a_broken_log_ends() {
 }
 
 #[test]
-fn the_end_of_a_line_that_was_too_long_is_no_line() {
-    let folder = Folder::new("long");
+fn rest_of_overlong_line_is_skipped() {
+    let folder = TestFolder::new("long");
     let path = folder.0.join("log");
     std::fs::write(&path, "").unwrap();
-    let mut log = KernelLog::open(&path, Numbers).unwrap();
+    let mut log = KernelLog::open(&path, XidParser).unwrap();
     log.begun = vec![b'x'; RECORD_BYTES + 1];
     assert_eq!(log.take_line(), None);
     log.begun = format!("{LOST}{FAULT}").into_bytes();
@@ -181,10 +190,10 @@ fn the_end_of_a_line_that_was_too_long_is_no_line() {
 }
 
 #[test]
-fn a_log_that_cannot_be_read_says_why() {
-    let folder = Folder::new("none");
+fn unreadable_log_returns_reason() {
+    let folder = TestFolder::new("none");
     let refused = |path: &Path| {
-        KernelLog::open(path, Numbers)
+        KernelLog::open(path, XidParser)
             .err()
             .map(|error| error.kind())
     };
@@ -194,18 +203,18 @@ fn a_log_that_cannot_be_read_says_why() {
         Some(ErrorKind::NotFound),
         "as some containers have it"
     );
-    // A folder can be opened but not read.
+    // Opening a folder succeeds, but reading from it fails.
     assert!(
-        KernelLog::open(&folder.0, Numbers)
+        KernelLog::open(&folder.0, XidParser)
             .and_then(|mut log| log.wait())
             .is_err()
     );
     assert_eq!(
-        refused(&folder.pipe()),
+        refused(&folder.create_pipe()),
         None,
         "and it does not wait for a writer"
     );
-    // If this machine allows reading its kernel log, the log must be accepted.
+    // If this machine allows reading its kernel log, opening the log must succeed.
     let real = Path::new(KERNEL_LOG);
     assert_eq!(
         refused(real).is_none(),

@@ -1,5 +1,5 @@
-//! Readings of the GPU in Jetson modules that NVML lacks. Load and clock come from the kernel's
-//! devfreq folders, and the temperature from a thermal zone.
+//! GPU readings of Jetson modules that NVML does not provide. Load and clock come from the kernel's
+//! devfreq folders, and the temperature comes from a thermal zone.
 
 use std::{
     fs,
@@ -11,13 +11,13 @@ use crate::{
     vendor::drm::Attributes,
 };
 
-/// The GPU names in the device tree, for Pascal, Volta, Ampere, Blackwell and Maxwell.
+/// The GPU's possible names in the device tree: Pascal, Volta, Ampere, Blackwell, and Maxwell.
 const DEVICE_TREE_NAMES: [&str; 5] = ["gp10b", "gv11b", "ga10b", "gb10b", "gpu"];
-/// The devfreq folder of Thor's GPU clock. Thor's GPU has no name in the device tree.
-const THOR: &str = "gpu-gpc-0";
+/// The devfreq folder for Thor's GPU clock. The device tree has no name for Thor's GPU.
+const THOR_CLOCK: &str = "gpu-gpc-0";
 const THERMAL_ZONES: [&str; 2] = ["gpu-thermal", "GPU-therm"];
 
-/// The sysfs folders of a module's GPU.
+/// The sysfs folders of a Jetson module's GPU.
 #[derive(Debug, Default)]
 pub(super) struct Devfreq {
     clock: Option<Attributes>,
@@ -26,8 +26,8 @@ pub(super) struct Devfreq {
 
 impl Devfreq {
     /// Fills in readings that NVML does not support. The kernel may load the GPU's driver after
-    /// NVML's, so that the folders are searched until they exist.
-    pub(super) fn fill_in(&mut self, sys_root: &Path, sample: &mut GpuSample) {
+    /// NVML's driver, so the folders are searched for until they exist.
+    pub(super) fn fill_missing_readings(&mut self, sys_root: &Path, sample: &mut GpuSample) {
         let clocks = &mut sample.clocks;
         let busy = &mut sample.utilization.gpu_percent;
         // On Thor, NVML reports a clock of 0.
@@ -40,7 +40,7 @@ impl Devfreq {
             let mhz = u32::try_from(hertz / 1_000_000).unwrap_or(u32::MAX);
             (clocks.graphics_mhz, clocks.sm_mhz) = (Reading::Now(mhz), Reading::Now(mhz));
         }
-        // The file contains the load in thousandths.
+        // The file contains the load in thousandths, for example 500 for 50%.
         if busy.is_not_supported()
             && let Some(load @ 0..=1000) = read("device/load")
         {
@@ -50,7 +50,7 @@ impl Devfreq {
         if celsius.is_not_supported() {
             self.thermal = self.thermal.take().or_else(|| find_thermal_zone(sys_root));
             let read = |zone: &Attributes| zone.read_number::<i64>("temp").ok();
-            // The sensor of a powered-down GPU reports -256 degrees, or cannot be read.
+            // If the GPU is powered down, its sensor cannot be read or reports -256 degrees.
             if let Some(millidegrees @ 0..=200_000) = self.thermal.as_ref().and_then(read) {
                 *celsius = Reading::Now(millidegrees as f64 / 1e3);
             }
@@ -68,7 +68,7 @@ fn find_clock(sys_root: &Path) -> Option<Attributes> {
     find_folder(sys_root.join("class/devfreq"), |own| {
         let name = own.read_text("device/of_node/name");
         name.is_ok_and(|name| DEVICE_TREE_NAMES.contains(&name.as_str()))
-            || own.folder().ends_with(THOR)
+            || own.folder().ends_with(THOR_CLOCK)
     })
 }
 
@@ -84,48 +84,48 @@ mod tests {
     use super::*;
     use crate::model::{Absence, Health};
 
-    fn write(root: &Path, path: &str, text: &str) {
+    fn write_file(root: &Path, path: &str, text: &str) {
         let file = root.join(path);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
 
     fn new_sample() -> GpuSample {
-        GpuSample::absent(0, None, 0, Health::Ok, &Absence::NotSupported)
+        GpuSample::new_absent(0, None, 0, Health::Ok, &Absence::NotSupported)
     }
 
     #[test]
-    fn orin_is_read_once_its_driver_is_loaded() {
+    fn orin_is_read_after_driver_is_loaded() {
         let root = tempfile::tempdir().unwrap();
         let (mut devfreq, mut sample) = (Devfreq::default(), new_sample());
-        write(
+        write_file(
             root.path(),
             "class/devfreq/15340000.vic/device/of_node/name",
             "vic\0",
         );
-        devfreq.fill_in(root.path(), &mut sample);
+        devfreq.fill_missing_readings(root.path(), &mut sample);
         assert_eq!(sample, new_sample());
         let gpu = "class/devfreq/17000000.gpu";
-        write(
+        write_file(
             root.path(),
             &format!("{gpu}/device/of_node/name"),
             "ga10b\0",
         );
-        write(root.path(), &format!("{gpu}/device/load"), "437\n");
-        write(root.path(), &format!("{gpu}/cur_freq"), "918000000\n");
-        write(
+        write_file(root.path(), &format!("{gpu}/device/load"), "437\n");
+        write_file(root.path(), &format!("{gpu}/cur_freq"), "918000000\n");
+        write_file(
             root.path(),
             "class/thermal/thermal_zone0/type",
             "cpu-thermal\n",
         );
-        write(root.path(), "class/thermal/thermal_zone0/temp", "50000\n");
-        write(
+        write_file(root.path(), "class/thermal/thermal_zone0/temp", "50000\n");
+        write_file(
             root.path(),
             "class/thermal/thermal_zone1/type",
             "gpu-thermal\n",
         );
-        write(root.path(), "class/thermal/thermal_zone1/temp", "47500\n");
-        devfreq.fill_in(root.path(), &mut sample);
+        write_file(root.path(), "class/thermal/thermal_zone1/temp", "47500\n");
+        devfreq.fill_missing_readings(root.path(), &mut sample);
         assert_eq!(sample.utilization.gpu_percent, Reading::Now(43.7));
         assert_eq!(sample.clocks.sm_mhz, Reading::Now(918));
         assert_eq!(sample.temperature.gpu_celsius, Reading::Now(47.5));
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn readings_of_nvml_are_kept_on_thor() {
         let root = tempfile::tempdir().unwrap();
-        write(
+        write_file(
             root.path(),
             "class/devfreq/gpu-gpc-0/cur_freq",
             "1575000000\n",
@@ -143,31 +143,31 @@ mod tests {
         sample.clocks.sm_mhz = Reading::Now(0);
         sample.utilization.gpu_percent = Reading::Now(12.0);
         sample.temperature.gpu_celsius = Reading::Now(40.0);
-        Devfreq::default().fill_in(root.path(), &mut sample);
+        Devfreq::default().fill_missing_readings(root.path(), &mut sample);
         assert_eq!(sample.clocks.sm_mhz, Reading::Now(1575));
         assert_eq!(sample.utilization.gpu_percent, Reading::Now(12.0));
         assert_eq!(sample.temperature.gpu_celsius, Reading::Now(40.0));
     }
 
     #[test]
-    fn absurd_values_are_left_out() {
+    fn impossible_values_are_skipped() {
         let root = tempfile::tempdir().unwrap();
         let gpu = "class/devfreq/17000000.gpu";
-        write(
+        write_file(
             root.path(),
             &format!("{gpu}/device/of_node/name"),
             "ga10b\0",
         );
-        write(root.path(), &format!("{gpu}/device/load"), "4294967295\n");
-        write(root.path(), &format!("{gpu}/cur_freq"), "no\n");
-        write(
+        write_file(root.path(), &format!("{gpu}/device/load"), "4294967295\n");
+        write_file(root.path(), &format!("{gpu}/cur_freq"), "no\n");
+        write_file(
             root.path(),
             "class/thermal/thermal_zone1/type",
             "GPU-therm\n",
         );
-        write(root.path(), "class/thermal/thermal_zone1/temp", "-256000\n");
+        write_file(root.path(), "class/thermal/thermal_zone1/temp", "-256000\n");
         let mut sample = new_sample();
-        Devfreq::default().fill_in(root.path(), &mut sample);
+        Devfreq::default().fill_missing_readings(root.path(), &mut sample);
         assert_eq!(sample, new_sample());
     }
 }

@@ -1,4 +1,4 @@
-//! Conversion of NVML return codes to errors and reasons for absence.
+//! Conversion of NVML return codes to errors, and to reasons for absence.
 
 use super::{
     return_code::{Explanation, explain},
@@ -10,7 +10,7 @@ use crate::{
     vendor::{DeviceError, nvml::query::Code},
 };
 
-pub(super) fn absence(code: Code) -> Absence {
+pub(super) fn to_absence(code: Code) -> Absence {
     match code {
         Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::DEPRECATED => Absence::NotSupported,
         Code::NO_PERMISSION => Absence::NoPermission,
@@ -20,7 +20,7 @@ pub(super) fn absence(code: Code) -> Absence {
     }
 }
 
-/// Returns `true` if the code means that the driver was unloaded or replaced after the library was
+/// Returns `true` if `code` means that the driver was unloaded or replaced after the library was
 /// loaded.
 pub(super) fn is_driver_replaced(code: Code) -> bool {
     matches!(
@@ -29,15 +29,15 @@ pub(super) fn is_driver_replaced(code: Code) -> bool {
     )
 }
 
-pub(super) fn device_error(code: Code) -> DeviceError {
+pub(super) fn to_device_error(code: Code) -> DeviceError {
     match code {
         Code::GPU_IS_LOST => DeviceError::Lost,
-        code if is_driver_replaced(code) => driver_replaced(code.0),
+        code if is_driver_replaced(code) => driver_replaced_error(code.0),
         code => {
-            let Explanation { meaning, cure } = explain(code.0, Surroundings::detect());
+            let Explanation { meaning, cure } = explain(code.0, Surroundings::detect_current());
             let meaning = format!("{meaning} (NVML error {})", code.0);
             DeviceError::Failed {
-                reason: absence(code),
+                reason: to_absence(code),
                 meaning,
                 advice: cure.to_owned(),
             }
@@ -46,9 +46,9 @@ pub(super) fn device_error(code: Code) -> DeviceError {
 }
 
 /// Returns the error for a driver that was unloaded or replaced.
-pub(super) fn driver_replaced(code: u32) -> DeviceError {
+pub(super) fn driver_replaced_error(code: u32) -> DeviceError {
     DeviceError::DriverReplaced {
         code,
-        cause: start::source_error(code),
+        cause: start::to_source_error(code),
     }
 }

@@ -1,28 +1,28 @@
-//! GPU Performance Monitoring (GPM): the hardware's performance counters on Hopper and later GPUs,
-//! which need no profiler.
+//! GPU Performance Monitoring (GPM): hardware performance counters of Hopper and later GPUs, which
+//! can be read without a profiler.
 //!
 //! Two threads must not call GPM at the same time, even for different GPUs, because driver 580 then
-//! crashes in `nvmlGpmMetricsGet`. Threads therefore take turns. If one hangs in GPM, the others
-//! continue without GPM's metrics.
+//! crashes in `nvmlGpmMetricsGet`. Threads therefore take turns. If one thread hangs in GPM, the
+//! others continue without GPM metrics.
 //!
-//! A metric is the difference between two samples, which must be at least 100 ms apart. A sample
-//! costs 28 µs, and computing the metrics of two samples about 2 ms.
+//! A metric is calculated from two samples, which must be at least 100 ms apart. Taking a sample
+//! costs 28 µs, and calculating the metrics of two samples costs about 2 ms.
 
 use nvml_wrapper::enums::gpm::GpmMetricId;
 
 use super::{
-    backend::Activity as Counted, error::absence, link_rates::LinkRates, querier::Querier,
+    backend::GpmResult as Counted, error::to_absence, link_rates::LinkRates, querier::Querier,
 };
 use crate::{
     model::{Absence, Absent, Activity, GpuSample, Reading, absent, now_ms},
     vendor::nvml::query::Code,
 };
 
-/// The driver reports link rates in MiB per second, contrary to its documentation: it reported
-/// 51,407 for a copy at 55.5 GB/s.
+/// The unit of link rates, which is MiB per second, contrary to the documentation: the driver
+/// reported 51,407 for a copy at 55.5 GB/s.
 const LINK_UNIT_BYTES: f64 = (1 << 20) as f64;
 
-/// The activity and the traffic during one period.
+/// The GPU's activity and traffic during one period.
 #[derive(Debug, Clone)]
 pub(super) struct Rates {
     pub(super) activity: Reading<Activity>,
@@ -37,7 +37,7 @@ pub(super) struct GpmReader {
     latest: Option<(u64, Rates)>,
 }
 
-/// The metrics, in the order in which their values are returned.
+/// The metrics to query, in the order in which their values are returned.
 const METRICS: [GpmMetricId; 16] = [
     GpmMetricId::GraphicsUtil,
     GpmMetricId::SmUtil,
@@ -58,22 +58,22 @@ const METRICS: [GpmMetricId; 16] = [
 ];
 
 impl GpmReader {
-    /// Returns the rates since the last call. The first call has no rates. If a call follows too
-    /// soon, it returns the last rates with their time.
+    /// Returns the rates since the last call. The first call returns no rates. If the last call was
+    /// too recent, returns the previous rates with their time.
     ///
     /// `mig` is the index of a MIG device, or `None` for the whole GPU.
     pub(super) fn read(&mut self, querier: &mut Querier, mig: Option<u32>) -> Rates {
         let metrics = METRICS.map(|metric| metric.as_c());
-        let readings = match querier.gpm(mig, &metrics) {
+        let readings = match querier.read_gpm(mig, &metrics) {
             Ok(Counted::Counted(values)) => Rates::new(values),
             Ok(Counted::NotYet) => {
                 return match &self.latest {
                     Some((at_ms, latest)) => latest.clone().with_time(*at_ms),
-                    None => Rates::absent(&Absence::WarmingUp),
+                    None => Rates::new_absent(&Absence::WarmingUp),
                 };
             }
-            Ok(Counted::Busy) => return Rates::absent(&Absence::NoAnswer),
-            Err(code) => return Rates::absent(&absence(code)),
+            Ok(Counted::Busy) => return Rates::new_absent(&Absence::NoAnswer),
+            Err(code) => return Rates::new_absent(&to_absence(code)),
         };
         self.latest = Some((now_ms(), readings.clone()));
         readings
@@ -85,7 +85,7 @@ impl Rates {
         let mut results = values.into_iter().map(|value| match value {
             Ok(value) if value.is_finite() => Reading::Now(value),
             Ok(_) => Reading::Absent(Absence::Unknown),
-            Err(code) => Reading::Absent(absence(code)),
+            Err(code) => Reading::Absent(to_absence(code)),
         });
         let mut next = || results.next().unwrap_or(Reading::Absent(Absence::Unknown));
         let percent =
@@ -119,7 +119,7 @@ impl Rates {
 
     pub(super) fn with_time(self, at_ms: u64) -> Self {
         Self {
-            activity: self.activity.dated(at_ms),
+            activity: self.activity.with_time(at_ms),
             nvlink: self.nvlink.with_time(at_ms),
             pcie: self.pcie.with_time(at_ms),
         }

@@ -1,6 +1,6 @@
-//! The schedule of the driver calls that a collector makes.
+//! The schedule of a collector's driver calls.
 //!
-//! Queries without a lane are asked only on demand, for example for nvidia-smi's output.
+//! Queries that are not in a lane run only on demand, for example for the output of `gpumon smi`.
 
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
@@ -19,27 +19,28 @@ use crate::vendor::nvml::query::{Answer, Query as Q, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// The calls for every sample, including that of a one-shot command.
+    /// Calls that are made for every sample, including samples of one-shot commands.
     Tick,
-    /// Calls for samples, at most once per this period, and never in one-shot commands. Such a call
-    /// costs more than all calls of a tick together. While nobody watches, it is made for the last
-    /// sample of each history step only.
+    /// Calls that are made for a sample, at most once per given period, but never in one-shot
+    /// commands. Each of these calls costs more than all `Tick` calls together. While nobody is
+    /// watching, they are made only for the last sample of a history step.
     Paced(Duration),
-    /// Calls that are made once after the GPU is opened, with the first details.
+    /// Calls that are made once after the GPU is opened, together with the first details.
     Once,
-    /// Calls for the details. While nobody watches, expensive calls are made at most once in 50
-    /// seconds.
+    /// Calls that are made for the details. While nobody is watching, the expensive ones are made
+    /// at most once in 50 seconds.
     Slow,
-    /// Calls for the details, at most once per this period, and [`UNWATCHED_FACTOR`] times less
-    /// often while nobody watches.
+    /// Calls that are made for the details, at most once per given period. While nobody is
+    /// watching, the period is [`UNWATCHED_FACTOR`] times longer.
     Slower(Duration),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// The model and the output of `gpumon smi`.
+    /// The model, and also the output of `gpumon smi`.
     Model,
-    /// Only the output of `gpumon smi`, which asks a running collector first.
+    /// The output of `gpumon smi` only. The command queries a running collector before it calls the
+    /// driver.
     Smi,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Call {
     pub(super) query: Q,
     pub(super) lane: Lane,
     pub(super) reader: Reader,
-    /// The cost on an H200 in microseconds. 0 if it depends on the GPU.
+    /// The cost of the call on an H200, in microseconds, or 0 if the cost depends on the GPU.
     pub(super) cost_us: u32,
 }
 
@@ -62,13 +63,13 @@ impl Call {
         }
     }
 
-    /// Returns the minimum time between two such calls. It is zero if the call is made in every
-    /// turn of its lane.
-    pub(super) fn period(&self, is_watched: bool) -> Duration {
+    /// Returns the minimum time between two such calls. It is zero if the call is made whenever its
+    /// lane is due.
+    pub(super) fn min_period(&self, is_watched: bool) -> Duration {
         match (self.lane, is_watched) {
             (Lane::Paced(period) | Lane::Slower(period), true) => period,
             (Lane::Slower(period), false) => period.saturating_mul(UNWATCHED_FACTOR),
-            (Lane::Slow, false) if self.cost_us >= DEAR_US => UNWATCHED_EVERY,
+            (Lane::Slow, false) if self.cost_us >= EXPENSIVE_US => UNWATCHED_INTERVAL,
             (Lane::Paced(_) | Lane::Tick | Lane::Once | Lane::Slow, _) => Duration::ZERO,
         }
     }
@@ -79,8 +80,8 @@ pub(in crate::vendor) const POWER_INSTANT: Q = Q::Field(NVML_FI_DEV_POWER_INSTAN
 pub(in crate::vendor) const POWER_AVERAGE: Q = Q::Field(NVML_FI_DEV_POWER_AVERAGE, 0);
 pub(in crate::vendor) const RECOVERY_ACTION: Q = Q::Field(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0);
 
-/// The field IDs of a tick. All of them are read in one call, so that an expensive field would
-/// delay the others.
+/// The IDs of the fields that are read at every tick. All fields are read with a single call, so
+/// one expensive field would delay all others.
 const TICK_FIELDS: [u32; 3] = [
     NVML_FI_DEV_MEMORY_TEMP,
     NVML_FI_DEV_POWER_INSTANT,
@@ -88,13 +89,13 @@ const TICK_FIELDS: [u32; 3] = [
 ];
 
 /// Returns the query for the speed of a link in MB per second (`NVML_FI_DEV_NVLINK_GET_SPEED`).
-pub(super) const fn link_speed(link: u32) -> Q {
+pub(super) const fn link_speed_query(link: u32) -> Q {
     Q::Field(NVML_FI_DEV_NVLINK_GET_SPEED, link)
 }
 
-/// Returns the queries for the data that a link sent and received, in KiB, and for its errors by
-/// kind. They cost 1.8 ms per link.
-pub(super) const fn link_counters(link: u32) -> [Q; 5] {
+/// Returns the queries for a link's sent and received data in KiB, and for its errors by kind.
+/// Together they cost 1.8 ms per link.
+pub(super) const fn link_counter_queries(link: u32) -> [Q; 5] {
     [
         Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, link),
         Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, link),
@@ -104,37 +105,38 @@ pub(super) const fn link_counters(link: u32) -> [Q; 5] {
     ]
 }
 
-/// The queries for the data that all links together sent and received, in KiB. They are not in the
-/// table, because they are only needed for GPUs without GPM.
-pub(super) const ALL_LINKS: [Q; 2] = [
+/// The queries for the total data sent and received over all links, in KiB. They are not in the
+/// table, because only GPUs without GPM need them.
+pub(super) const TOTAL_TRAFFIC_QUERIES: [Q; 2] = [
     Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, u32::MAX),
     Q::Field(NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, u32::MAX),
 ];
 
-/// The energy counter changes every 100 ms, and reading it costs 3 ms, more than all calls of a
-/// tick. The thermal margin changes with the chip's temperature, and reading it costs 1.2 ms.
+/// The minimum interval between calls for the energy counter and the thermal margin. The counter
+/// changes every 100 ms, and reading it costs 3 ms, more than all calls of a tick. The margin
+/// changes with the chip's temperature, and reading it costs 1.2 ms.
 const PACED_EVERY: Duration = Duration::from_secs(5);
 
-/// Reading the counters of 18 links costs 32 ms.
-const LINK_COUNTERS_EVERY: Duration = Duration::from_mins(1);
+/// The interval at which link counters are read. Reading the counters of 18 links costs 32 ms.
+const LINK_COUNTER_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The cost from which a call counts as expensive, in microseconds. Expensive calls for details
-/// take 12 ms together, all others 0.6 ms. No condition depends on expensive calls alone.
-const DEAR_US: u32 = 100;
+/// The cost from which a call counts as expensive, in microseconds. All expensive calls for details
+/// take 12 ms together; all others take 0.6 ms. No condition depends on expensive calls alone.
+const EXPENSIVE_US: u32 = 100;
 
-/// The interval of expensive calls while nobody watches. It is less than a minute, because
-/// conditions ignore older readings, and some of these readings are additional information for
-/// conditions.
-const UNWATCHED_EVERY: Duration = Duration::from_secs(50);
+/// The interval between expensive calls while nobody is watching. It is less than a minute, because
+/// conditions ignore older readings, and conditions use some of these readings as additional
+/// information.
+const UNWATCHED_INTERVAL: Duration = Duration::from_secs(50);
 
-/// The factor by which [`Lane::Slower`] calls are made less often while nobody watches.
+/// While nobody is watching, [`Lane::Slower`] calls are made less often by this factor.
 const UNWATCHED_FACTOR: u32 = 5;
 
 /// The maximum number of links. No GPU has more.
-pub(super) const MOST_LINKS: u32 = NVML_NVLINK_MAX_LINKS;
+pub(super) const MAX_LINKS: u32 = NVML_NVLINK_MAX_LINKS;
 
 /// The maximum number of fans. No board has more.
-pub(super) const MOST_FANS: u32 = 64;
+pub(super) const MAX_FANS: u32 = 64;
 
 /// The values of `nvmlMemoryLocation_t`.
 pub(super) const MEMORY_LOCATIONS: std::ops::Range<u32> = 0..8;
@@ -143,9 +145,9 @@ pub(super) const MEMORY_LOCATIONS: std::ops::Range<u32> = 0..8;
 const POWER_SCOPES: [u32; 2] = [1, 2];
 
 /// The maximum number of accounted processes that are queried.
-pub(super) const ACCOUNTED: usize = 64;
+pub(super) const MAX_ACCOUNTED: usize = 64;
 
-/// Returns the lane and the reader for an attribute of the table.
+/// Returns the lane and reader that a table attribute stands for.
 macro_rules! lane {
     (tick) => {
         (Lane::Tick, Reader::Model)
@@ -174,7 +176,7 @@ macro_rules! read_table {
         $(: $($shape:ident $(<$of:ty>)? = $symbol:ident)|+)? $(=> $method:ident)?
         $(, $attribute:ident $($cost:literal)? $(for $each:expr)?)*;
     )*) => {
-        /// The calls that a collector makes on its own, with their lanes.
+        /// The calls that a collector makes regularly, with their lanes.
         pub(super) static CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
             let mut calls = Vec::with_capacity(512);
             $(attributes! {
@@ -184,7 +186,7 @@ macro_rules! read_table {
             calls
         });
 
-        /// Returns `true` if the answer never changes while the process runs.
+        /// Returns `true` if the answer to `query` never changes while the process runs.
         pub(super) fn is_constant(query: Q) -> bool {
             match query {
                 $(Q::$query $(($(any!($argument)),+))? => [$(stringify!($attribute)),*]
@@ -226,7 +228,7 @@ macro_rules! attribute {
 
 crate::nvml_queries! { read_table }
 
-/// Returns all pairs of a first and a second number.
+/// Returns all pairs of a number from `firsts` and a number from `others`.
 fn combine(
     firsts: impl IntoIterator<Item = u32>,
     others: impl IntoIterator<Item = u32> + Clone,
@@ -240,22 +242,22 @@ fn memory_errors() -> impl Iterator<Item = (u32, u32, u32)> {
     combine(0..2, 0..2).flat_map(places)
 }
 
-/// Returns `true` if a collector's answer can be used for other programs. This is so for all
-/// queries in the table. Follow-up queries, such as those for link counters, may be older than a
-/// tool's user expects.
+/// Returns `true` if other programs may use a collector's answer to `query`. This is the case for
+/// all queries in the table, but not for follow-up queries such as those for link counters, whose
+/// answers may be older than a tool's user expects.
 pub(super) fn is_recorded(query: Q) -> bool {
-    lane_of(query).is_some()
+    find_lane(query).is_some()
 }
 
-/// Returns `true` if the answer never changes while the GPU is open.
-pub(super) fn is_lasting(query: Q) -> bool {
-    lane_of(query) == Some(Lane::Once)
+/// Returns `true` if the answer to `query` never changes while the GPU is open.
+pub(super) fn is_constant_while_open(query: Q) -> bool {
+    find_lane(query) == Some(Lane::Once)
 }
 
-/// Returns every query that a collector may answer for others, and its cost on an H200 in
-/// microseconds.
+/// Returns every query that a collector may answer for other programs, and the query's cost on an
+/// H200 in microseconds.
 pub fn shared_queries() -> impl Iterator<Item = (Q, u32)> {
-    let others = IDENTITY
+    let others = IDENTITY_QUERIES
         .map(|query| (query, 5))
         .into_iter()
         .chain([0, 1].map(|way| (Q::PcieThroughput(way), 20_900)));
@@ -265,14 +267,14 @@ pub fn shared_queries() -> impl Iterator<Item = (Q, u32)> {
         .chain(others)
 }
 
-pub(super) const IDENTITY: [Q; 3] = [Q::Uuid, Q::Name, Q::BusId];
+pub(super) const IDENTITY_QUERIES: [Q; 3] = [Q::Uuid, Q::Name, Q::BusId];
 
-fn lane_of(query: Q) -> Option<Lane> {
+fn find_lane(query: Q) -> Option<Lane> {
     static LANES: LazyLock<HashMap<Q, Lane>> =
         LazyLock::new(|| CALLS.iter().map(|call| (call.query, call.lane)).collect());
     match query {
         Q::Name | Q::Uuid | Q::BusId | Q::SupportedGraphicsClocks(_) => Some(Lane::Once),
-        // The rate comes from GPM or from a separate thread, because the call itself takes 20 ms.
+        // The rate comes from GPM or from a separate thread, because this call takes 20 ms.
         Q::PcieThroughput(_) => Some(Lane::Tick),
         query => LANES.get(&query).copied(),
     }
@@ -280,52 +282,50 @@ fn lane_of(query: Q) -> Option<Lane> {
 
 pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
     let call = |lane, reader, query| Call::new(query, (lane, reader), 0);
-    let number = answer.as_ref().ok().and_then(|value| value.at(0));
+    let number = answer.as_ref().ok().and_then(|value| value.number_at(0));
     match (query, number) {
-        // Drivers before 510 have only the older function.
+        // Drivers before 510 have only the older version of the function.
         (Q::MemoryInfo, None) => vec![call(Lane::Tick, Reader::Model, Q::MemoryInfoV1)],
         (Q::AccountingMode, Some(1)) => vec![call(Lane::Slow, Reader::Model, Q::AccountingPids)],
-        // The driver lists the oldest processes first and remembers thousands. Each one costs a
-        // call, so that only the newest are asked about.
+        // The driver remembers thousands of processes and lists the oldest first. Each process
+        // costs a call, so only the newest are queried.
         (Q::AccountingPids, Some(_)) => answer
             .iter()
-            .flat_map(|pids| pids.numbers().iter().rev().take(ACCOUNTED))
+            .flat_map(|pids| pids.numbers().iter().rev().take(MAX_ACCOUNTED))
             .filter_map(|pid| u32::try_from(*pid).ok())
             .map(|pid| call(Lane::Slow, Reader::Model, Q::AccountingStats(pid)))
             .collect(),
         (Q::NumFans, Some(fans)) => (0..u32::try_from(fans)
             .ok()
-            .filter(|fans| *fans <= MOST_FANS)
+            .filter(|fans| *fans <= MAX_FANS)
             .unwrap_or(0))
             .flat_map(|fan| [Q::FanSpeedOf(fan), Q::FanSpeedRpm(fan)])
             .map(|query| call(Lane::Slow, Reader::Model, query))
             .collect(),
-        // NVML does not report the number of links, so that they are queried one after the other
-        // until one does not exist.
+        // NVML does not report the number of links. Therefore, the links are queried one after
+        // another until a link does not exist.
         (Q::NvLinkState(link), Some(_)) => {
             let next = link.saturating_add(1);
-            let next = (next < MOST_LINKS).then_some(call(
-                Lane::Slow,
-                Reader::Model,
-                Q::NvLinkState(next),
-            ));
+            let next =
+                (next < MAX_LINKS).then_some(call(Lane::Slow, Reader::Model, Q::NvLinkState(next)));
             let about = [
                 Q::NvLinkVersion(link),
                 Q::NvLinkRemoteDeviceType(link),
                 Q::NvLinkRemoteBusId(link),
-                link_speed(link),
+                link_speed_query(link),
             ];
             about
                 .map(|query| call(Lane::Once, Reader::Model, query))
                 .into_iter()
                 .chain(
-                    link_counters(link)
-                        .map(|query| call(Lane::Slower(LINK_COUNTERS_EVERY), Reader::Model, query)),
+                    link_counter_queries(link).map(|query| {
+                        call(Lane::Slower(LINK_COUNTER_INTERVAL), Reader::Model, query)
+                    }),
                 )
                 .chain(next)
                 .collect()
         }
-        // Each memory clock has its own list of graphics clocks.
+        // The available graphics clocks differ for each memory clock.
         (Q::SupportedMemoryClocks, Some(_)) => answer
             .iter()
             .flat_map(Value::numbers)
@@ -342,7 +342,7 @@ mod tests {
     use crate::vendor::nvml::query::Code;
 
     #[test]
-    fn nothing_is_asked_twice() {
+    fn each_query_is_listed_once() {
         let mut all: Vec<_> = CALLS.iter().map(|call| call.query).collect();
         let count = all.len();
         all.sort_unstable();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_asked_about_one_after_the_other_until_there_is_none() {
+    fn links_are_queried_until_one_is_missing() {
         let raised = |link, answer| {
             follow_up_calls(Q::NvLinkState(link), &answer)
                 .iter()
@@ -359,11 +359,11 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            raised(0, Ok(Value::number(1))).last(),
+            raised(0, Ok(Value::from_number(1))).last(),
             Some(&Q::NvLinkState(1))
         );
         assert!(
-            !raised(MOST_LINKS - 1, Ok(Value::number(1))).contains(&Q::NvLinkState(MOST_LINKS))
+            !raised(MAX_LINKS - 1, Ok(Value::from_number(1))).contains(&Q::NvLinkState(MAX_LINKS))
         );
         assert_eq!(raised(4, Err(Code::INVALID_ARGUMENT)), []);
     }

@@ -1,14 +1,17 @@
-//! `NVLink` rates of GPUs without GPM, computed from the growth of two counters over all links.
+//! `NVLink` rates of GPUs without GPM, calculated from the growth of two counters that cover all
+//! links.
 
 use std::time::{Duration, Instant};
 
-use super::{cached::Answers, lanes, paced::Every, querier::Querier, to_model::DATA_UNIT_BYTES};
+use super::{
+    cached::TimedAnswers, lanes, paced::IntervalTimer, querier::Querier, to_model::DATA_UNIT_BYTES,
+};
 use crate::model::{Absence, Absent, Reading, absent, now_ms};
 
-/// The minimum time between readings of the two counters, which cost 2.7 ms together.
-const EVERY: Duration = Duration::from_secs(1);
+/// The minimum time between two readings of the counters. Reading both counters costs 2.7 ms.
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The traffic of a link in both directions, in bytes per second.
+/// The traffic over a link in each direction, in bytes per second.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LinkRates {
     pub(super) tx: Reading<f64>,
@@ -20,14 +23,14 @@ absent! { LinkRates { tx, rx } }
 impl LinkRates {
     pub(super) fn with_time(self, at_ms: u64) -> Self {
         Self {
-            tx: self.tx.dated(at_ms),
-            rx: self.rx.dated(at_ms),
+            tx: self.tx.with_time(at_ms),
+            rx: self.rx.with_time(at_ms),
         }
     }
 }
 
 pub(super) struct LinkRateReader {
-    every: Every,
+    every: IntervalTimer,
     before: Option<(Instant, [f64; 2])>,
     latest: LinkRates,
 }
@@ -35,38 +38,39 @@ pub(super) struct LinkRateReader {
 impl LinkRateReader {
     pub(super) fn new() -> Self {
         Self {
-            every: Every::new(EVERY),
+            every: IntervalTimer::new(READ_INTERVAL),
             before: None,
-            latest: LinkRates::absent(&Absence::WarmingUp),
+            latest: LinkRates::new_absent(&Absence::WarmingUp),
         }
     }
 
-    /// Returns the rates between the last two readings of the counters, with their time.
+    /// Returns the rates between the last two readings of the counters, with the time of the later
+    /// one.
     pub(super) fn read(&mut self, querier: &mut Querier) -> LinkRates {
         if self.every.is_due() {
-            querier.ask(None, &lanes::ALL_LINKS);
-            let [tx, rx] =
-                lanes::ALL_LINKS.map(|query| Answers::new(&querier.cached(), 0).real(query));
+            querier.run_queries(None, &lanes::TOTAL_TRAFFIC_QUERIES);
+            let [tx, rx] = lanes::TOTAL_TRAFFIC_QUERIES
+                .map(|query| TimedAnswers::new(&querier.read_cache(), 0).read_float(query));
             self.latest = match (tx, rx) {
                 (Reading::Now(tx), Reading::Now(rx)) => {
-                    self.rates_since_last(Instant::now(), [tx, rx])
+                    self.compute_rates(Instant::now(), [tx, rx])
                 }
                 (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => {
-                    LinkRates::absent(&reason)
+                    LinkRates::new_absent(&reason)
                 }
-                _ => LinkRates::absent(&Absence::Unknown),
+                _ => LinkRates::new_absent(&Absence::Unknown),
             };
         }
         self.latest.clone()
     }
 
-    fn rates_since_last(&mut self, at: Instant, counters: [f64; 2]) -> LinkRates {
+    fn compute_rates(&mut self, at: Instant, counters: [f64; 2]) -> LinkRates {
         let Some((before_at, before)) = self.before.replace((at, counters)) else {
-            return LinkRates::absent(&Absence::WarmingUp);
+            return LinkRates::new_absent(&Absence::WarmingUp);
         };
         let (seconds, at_ms) = (at.duration_since(before_at).as_secs_f64(), now_ms());
         let [tx, rx] = [0, 1].map(|direction| match counters[direction] - before[direction] {
-            // The counters restarted, for example after a reset.
+            // The counters have restarted, for example after a reset.
             backwards if backwards < 0.0 => Reading::Absent(Absence::WarmingUp),
             data => Reading::Earlier {
                 value: (data * DATA_UNIT_BYTES / seconds).round(),
@@ -82,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_the_growth_of_a_counter_over_its_time() {
+    fn rate_is_counter_growth_over_time() {
         let mut reader = LinkRateReader::new();
         let begun = Instant::now();
         assert_eq!(
-            reader.rates_since_last(begun, [1000.0, 5.0]),
-            LinkRates::absent(&Absence::WarmingUp)
+            reader.compute_rates(begun, [1000.0, 5.0]),
+            LinkRates::new_absent(&Absence::WarmingUp)
         );
-        let later = reader.rates_since_last(begun + Duration::from_secs(2), [3000.0, 4.0]);
+        let later = reader.compute_rates(begun + Duration::from_secs(2), [3000.0, 4.0]);
         assert!(
             matches!(later.tx, Reading::Earlier { value, .. } if (value - 1_024_000.0).abs() < 1.0),
             "{later:?}"

@@ -1,11 +1,11 @@
-//! The MIG devices of a GPU, and their readings.
+//! A GPU's MIG devices and their readings.
 
 use super::{
-    cached::Answers,
-    error::absence,
+    cached::TimedAnswers,
+    error::to_absence,
     gpm::GpmReader,
     querier::Querier,
-    to_model::{mig_device, mig_mode, mig_sample},
+    to_model::{make_mig_device, make_mig_sample, mig_mode},
 };
 use crate::{
     model::{Absence, MigDevice, MigSample, Reading},
@@ -13,15 +13,15 @@ use crate::{
     vendor::nvml::query::Query as Q,
 };
 
-/// The queries that are asked once for each MIG device.
-const ONCE: [Q; 4] = [Q::Uuid, Q::Name, Q::MigInstance, Q::MigAttributes];
+/// The queries that run only once for each MIG device.
+const CONSTANT_QUERIES: [Q; 4] = [Q::Uuid, Q::Name, Q::MigInstance, Q::MigAttributes];
 
 pub(super) struct MigReader {
-    devices: Reading<Vec<Part>>,
+    devices: Reading<Vec<MigDeviceReader>>,
 }
 
-/// A MIG device and the reader of its activity.
-struct Part {
+/// A MIG device, and the reader for its activity.
+struct MigDeviceReader {
     identity: MigDevice,
     gpm: GpmReader,
 }
@@ -33,24 +33,25 @@ impl MigReader {
         }
     }
 
-    /// Looks up the MIG devices. Returns `true` if they changed. If MIG is off, this costs 0.4 ms.
-    pub(super) fn look(&mut self, querier: &mut Querier) -> bool {
+    /// Looks up the MIG devices. Returns `true` if the devices have changed. If MIG mode is off,
+    /// this call costs 0.4 ms.
+    pub(super) fn update(&mut self, querier: &mut Querier) -> bool {
         let known = self.identities();
-        querier.ask(None, &[Q::MigMode]);
-        let mode = mig_mode(Answers::new(&querier.cached(), 0));
+        querier.run_queries(None, &[Q::MigMode]);
+        let mode = mig_mode(TimedAnswers::new(&querier.read_cache(), 0));
         match mode {
             Reading::Absent(reason) => self.devices = Reading::Absent(reason),
             Reading::Now(mode) | Reading::Earlier { value: mode, .. } => {
                 match if mode.current {
-                    found(querier)
+                    find_devices(querier)
                 } else {
                     Ok(Vec::new())
                 } {
                     Err(reason) => self.devices = Reading::Absent(reason),
-                    // If the devices have not changed, they keep the GPM sample from which the next
-                    // activity is computed.
+                    // If the devices have not changed, each keeps its last GPM sample, from which
+                    // its next activity is calculated.
                     Ok(found) if self.devices.value().is_none() || found != known => {
-                        let part = |identity| Part {
+                        let part = |identity| MigDeviceReader {
                             identity,
                             gpm: GpmReader::default(),
                         };
@@ -72,8 +73,8 @@ impl MigReader {
             .collect()
     }
 
-    /// Reads the MIG devices. Also returns whether a device is gone, so that they must be looked up
-    /// again.
+    /// Reads the MIG devices. Also returns `true` if a device has disappeared, so that the caller
+    /// must look them up again.
     pub(super) fn read(
         &mut self,
         querier: &mut Querier,
@@ -87,7 +88,7 @@ impl MigReader {
             .iter_mut()
             .map(|part| {
                 let index = part.identity.index;
-                querier.ask(Some(index), &[Q::MemoryInfo]);
+                querier.run_queries(Some(index), &[Q::MemoryInfo]);
                 let activity = match depth {
                     // GPM is the only source of a MIG device's activity.
                     ReadDepth::Full | ReadDepth::Unwatched { .. } => {
@@ -95,8 +96,8 @@ impl MigReader {
                     }
                     ReadDepth::OneShot | ReadDepth::Metered => Reading::Absent(Absence::WarmingUp),
                 };
-                mig_sample(
-                    Answers::new(&querier.cached(), 0).of_mig_device(index),
+                make_mig_sample(
+                    TimedAnswers::new(&querier.read_cache(), 0).for_mig_device(index),
                     &part.identity,
                     activity,
                 )
@@ -109,25 +110,25 @@ impl MigReader {
     }
 }
 
-/// Returns the existing MIG devices. NVML reports the maximum number, and slots without a device
-/// are skipped.
-fn found(querier: &mut Querier) -> Result<Vec<MigDevice>, Absence> {
+/// Returns the existing MIG devices. NVML reports only the maximum number, so slots without a
+/// device are skipped.
+fn find_devices(querier: &mut Querier) -> Result<Vec<MigDevice>, Absence> {
     querier.forget_mig_devices();
-    querier.ask(None, &[Q::MigDevices]);
+    querier.run_queries(None, &[Q::MigDevices]);
     let answer = querier
-        .cached()
+        .read_cache()
         .get(None, Q::MigDevices)
         .map(|own| own.answer.clone());
-    let listed = answer.ok_or(Absence::NoAnswer)?.map_err(absence)?;
+    let listed = answer.ok_or(Absence::NoAnswer)?.map_err(to_absence)?;
     let indices = listed
         .numbers()
         .iter()
         .filter_map(|index| u32::try_from(*index).ok());
     Ok(indices
         .filter_map(|index| {
-            querier.ask(Some(index), &ONCE);
-            mig_device(
-                Answers::new(&querier.cached(), 0).of_mig_device(index),
+            querier.run_queries(Some(index), &CONSTANT_QUERIES);
+            make_mig_device(
+                TimedAnswers::new(&querier.read_cache(), 0).for_mig_device(index),
                 index,
             )
         })

@@ -1,10 +1,10 @@
-//! NVIDIA GPUs, read through NVML.
+//! Reading of NVIDIA GPUs through NVML.
 //!
-//! The library is loaded at run time, so that gpumon also starts without it and can explain what is
-//! missing. A process opens the library once and never closes it: closing takes milliseconds and
-//! can hang with the driver, and the process ends soon anyway.
+//! The library is loaded at run time, so that gpumon can start without it and explain what is
+//! missing. The library is opened once per process and never closed: closing takes milliseconds and
+//! can hang with the driver, and the end of the process releases it anyway.
 
-// Numbers from the driver can have any value, so that arithmetic must not overflow.
+// Numbers from the driver can have any value, so arithmetic must not overflow.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod backend;
@@ -36,10 +36,10 @@ mod turn;
 pub mod xid;
 mod xid_log;
 
-pub(super) use self::backend::{Activity, Backend};
+pub(super) use self::backend::{Backend, GpmResult};
 pub use self::{
     backend::{FUNCTIONS, NvmlBackend},
     lanes::shared_queries,
-    recorded::Recorded,
+    recorded::RecordedAnswers,
     source::NvmlSource,
 };

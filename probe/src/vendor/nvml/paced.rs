@@ -4,18 +4,19 @@ use std::time::{Duration, Instant};
 
 /// A timer with a fixed period.
 #[derive(Debug)]
-pub(super) struct Every {
+pub(super) struct IntervalTimer {
     period: Duration,
     last: Option<Instant>,
 }
 
-impl Every {
+impl IntervalTimer {
     pub(super) const fn new(period: Duration) -> Self {
         Self { period, last: None }
     }
 
-    /// Returns `true` if the period has elapsed, or on the first call. A call that comes slightly
-    /// early also counts, because the next one would be almost a whole period late.
+    /// Returns `true` on the first call and whenever the period has elapsed. A call that comes
+    /// slightly early also returns `true`, because the next call could be almost a whole period
+    /// late.
     pub(super) fn is_due(&mut self) -> bool {
         self.is_due_after(self.period)
     }
@@ -37,8 +38,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beat_a_little_early_counts() {
-        let mut every = Every::new(Duration::from_mins(10));
+    fn slightly_early_call_is_due() {
+        let mut every = IntervalTimer::new(Duration::from_mins(10));
         assert!(every.is_due());
         assert!(!every.is_due());
         every.last = Some(

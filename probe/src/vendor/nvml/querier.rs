@@ -1,4 +1,4 @@
-//! Queries about one GPU, sent lane by lane. Unsupported queries are not repeated at every tick.
+//! Scheduled queries about one GPU. Unsupported queries are not repeated at every tick.
 
 use std::{
     collections::BTreeMap,
@@ -9,10 +9,10 @@ use std::{
 use foldhash::{HashMap, HashMapExt};
 
 use super::{
-    backend::{Activity, Backend},
-    error::{device_error, driver_replaced, is_driver_replaced},
+    backend::{Backend, GpmResult},
+    error::{driver_replaced_error, is_driver_replaced, to_device_error},
     lanes::{CALLS, Call, Lane, Reader, follow_up_calls, is_constant},
-    paced::Every,
+    paced::IntervalTimer,
 };
 use crate::{
     model::now_ms,
@@ -20,27 +20,28 @@ use crate::{
     vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
 };
 
-/// The time after which an unsupported query is asked again. "Not supported" is an expensive
-/// answer, for example 130 µs for the fan of a board without one, and it can change with the
-/// driver's settings.
-const ASK_AGAIN: Duration = Duration::from_mins(1);
+/// The time after which an unsupported query runs again. The answer "Not supported" is expensive,
+/// for example 130 µs for the fan of a board without a fan, and it can change with the driver's
+/// settings.
+const RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
-/// A sender of queries about one GPU, which caches the answers and notices when the GPU is lost.
+/// Runs queries about one GPU, caches their answers, and detects when the GPU is lost.
 pub(super) struct Querier {
     answers: Arc<dyn Backend>,
     index: u32,
-    /// The latest answers, shared with threads that read them while the driver is being asked.
+    /// The latest answers, shared with threads that may read them while a call to the driver is in
+    /// progress.
     cached: Arc<RwLock<CachedAnswers>>,
-    /// The unsupported calls, and when that was last determined.
+    /// The calls that are unsupported, and when each was last found to be so.
     unsupported: HashMap<QueryKey, Instant>,
-    /// The timers of calls that are made less often.
-    paced: HashMap<Query, Every>,
-    votes: Votes,
+    /// The timers for calls that are made only at intervals.
+    paced: HashMap<Query, IntervalTimer>,
+    votes: CallCounts,
     silence: UnansweredTicks,
     pub(super) is_watched: bool,
 }
 
-/// A kind of call about the GPU, or about the MIG device with this index.
+/// A kind of call. The index is that of a MIG device, or `None` for the whole GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum QueryKey {
     About(Option<u32>, Query),
@@ -49,24 +50,25 @@ enum QueryKey {
     Samples(u32),
 }
 
-/// The number of successful calls since the last verdict, and the number of failed calls by code.
+/// The number of successful calls since the last check, and the number of failed calls by return
+/// code.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Votes {
+struct CallCounts {
     answered: u32,
     failed: BTreeMap<u32, u32>,
 }
 
-/// The number of consecutive ticks in which every call failed.
+/// The number of consecutive ticks in which no call succeeded.
 #[derive(Debug)]
 struct UnansweredTicks {
     ticks: u32,
-    /// The most frequent return code in the latest of these ticks.
+    /// The most frequent return code in the latest such tick.
     code: Option<Code>,
 }
 
-/// The number of consecutive ticks without a successful call after which a GPU counts as failed. A
-/// shorter time can mean that the driver is busy.
-const FAILED_AFTER: u32 = 3;
+/// A GPU counts as failed after this number of consecutive ticks without a successful call. After
+/// fewer ticks, the driver may just be busy.
+const MAX_UNANSWERED_TICKS: u32 = 3;
 
 impl Querier {
     pub(super) fn new(answers: Arc<dyn Backend>, index: u32) -> Self {
@@ -76,35 +78,35 @@ impl Querier {
             cached: Arc::default(),
             unsupported: HashMap::new(),
             paced: HashMap::new(),
-            votes: Votes::default(),
+            votes: CallCounts::default(),
             silence: UnansweredTicks::default(),
             is_watched: true,
         }
     }
 
-    /// Returns the answers so far.
-    pub(super) fn cached(&self) -> RwLockReadGuard<'_, CachedAnswers> {
+    /// Returns the cached answers.
+    pub(super) fn read_cache(&self) -> RwLockReadGuard<'_, CachedAnswers> {
         self.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the shared answers, which continue to be updated.
-    pub(super) fn shared(&self) -> Arc<RwLock<CachedAnswers>> {
+    /// Returns a shared reference to the cached answers, which continue to be updated.
+    pub(super) fn share_cache(&self) -> Arc<RwLock<CachedAnswers>> {
         Arc::clone(&self.cached)
     }
 
-    fn cached_mut(&self) -> RwLockWriteGuard<'_, CachedAnswers> {
+    fn write_cache(&self) -> RwLockWriteGuard<'_, CachedAnswers> {
         self.cached.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks these queries about the GPU, or about the MIG device with this index. Unsupported
+    /// Runs queries about the GPU, or about the MIG device with the index `mig`. Unsupported
     /// queries are skipped.
-    pub(super) fn ask(&mut self, mig: Option<u32>, queries: &[Query]) {
+    pub(super) fn run_queries(&mut self, mig: Option<u32>, queries: &[Query]) {
         let queries: Vec<_> = queries
             .iter()
             .copied()
-            .filter(|own| self.has(QueryKey::About(mig, *own)))
+            .filter(|own| self.may_query(QueryKey::About(mig, *own)))
             .collect();
-        let answers = self.answers.ask_each(
+        let answers = self.answers.run_queries(
             Subject {
                 gpu: self.index,
                 mig,
@@ -113,19 +115,20 @@ impl Querier {
         );
         let at_ms = now_ms();
         for (query, answer) in queries.iter().zip(answers) {
-            self.note(QueryKey::About(mig, *query), &answer);
-            self.cached_mut().keep(mig, *query, at_ms, answer);
+            self.record_answer(QueryKey::About(mig, *query), &answer);
+            self.write_cache().store_answer(mig, *query, at_ms, answer);
         }
     }
 
-    /// Caches an answer that was obtained without a query.
-    pub(super) fn keep(&mut self, query: Query, answer: Answer) {
-        self.cached_mut().keep(None, query, now_ms(), answer);
+    /// Adds an answer to the cache that was not obtained by running a query.
+    pub(super) fn cache_answer(&mut self, query: Query, answer: Answer) {
+        self.write_cache()
+            .store_answer(None, query, now_ms(), answer);
     }
 
-    /// Asks the queries of these lanes for this reader, and then the follow-up queries to the
-    /// answers.
-    pub(super) fn ask_lanes(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
+    /// Runs the queries for `reader` whose lanes are due, and then the follow-up queries that their
+    /// answers require.
+    pub(super) fn run_due_queries(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
         let begun_ms = now_ms();
         let is_due = |call: &Call| is_due(call.lane);
         let mut due: Vec<_> = CALLS
@@ -134,13 +137,13 @@ impl Querier {
             .copied()
             .collect();
         loop {
-            due.retain(|call| self.is_time(call, begun_ms));
+            due.retain(|call| self.is_call_due(call, begun_ms));
             if due.is_empty() {
                 return;
             }
             let queries: Vec<_> = due.iter().map(|call| call.query).collect();
-            self.ask(None, &queries);
-            let cached = self.cached();
+            self.run_queries(None, &queries);
+            let cached = self.read_cache();
             let answered = queries
                 .iter()
                 .filter_map(|own| Some((*own, cached.get(None, *own)?)));
@@ -151,31 +154,31 @@ impl Querier {
         }
     }
 
-    /// Returns `true` if this call is due, given that its lane is.
-    fn is_time(&mut self, call: &Call, begun_ms: u64) -> bool {
+    /// Returns `true` if `call` is due. The call's lane must be due.
+    fn is_call_due(&mut self, call: &Call, begun_ms: u64) -> bool {
         let known_ms = self
-            .cached()
+            .read_cache()
             .get(None, call.query)
             .map(|cached| cached.at_ms);
         let period = if self.is_quick() {
             Duration::ZERO
         } else {
-            call.period(self.is_watched)
+            call.min_period(self.is_watched)
         };
         if call.lane == Lane::Once {
             known_ms.is_none()
         } else if period.is_zero() {
-            // Two answers can have the same follow-up query.
+            // Two answers can require the same follow-up query, which must run only once.
             known_ms.is_none_or(|at_ms| at_ms < begun_ms)
         } else {
             self.paced
                 .entry(call.query)
-                .or_insert(Every::new(period))
+                .or_insert(IntervalTimer::new(period))
                 .is_due_after(period)
         }
     }
 
-    /// Returns `true` if queries are answered from memory, so that none is too expensive.
+    /// Returns `true` if queries are answered from memory, so that no query is too expensive.
     pub(super) fn is_quick(&self) -> bool {
         self.answers.is_quick()
     }
@@ -184,71 +187,75 @@ impl Querier {
     ///
     /// # Errors
     /// Returns the driver's error as a [`DeviceError`].
-    pub(super) fn open(&self) -> Result<(), DeviceError> {
-        self.answers.open_gpu(self.index).map_err(device_error)
+    pub(super) fn reopen_gpu(&self) -> Result<(), DeviceError> {
+        self.answers.open_gpu(self.index).map_err(to_device_error)
     }
 
-    /// Asks a query about the machine.
-    pub(super) fn system(&mut self, query: SystemQuery) -> Answer {
-        self.answers.ask_system(query)
+    /// Runs a query about the machine.
+    pub(super) fn query_system(&mut self, query: SystemQuery) -> Answer {
+        self.answers.query_system(query)
     }
 
-    /// Returns GPM's values since the last call, in the order of `metrics`.
-    pub(super) fn gpm(&mut self, mig: Option<u32>, metrics: &[u32]) -> Result<Activity, Code> {
+    /// Returns the GPM metrics for the time since the last call, in the order of `metrics`.
+    pub(super) fn read_gpm(
+        &mut self,
+        mig: Option<u32>,
+        metrics: &[u32],
+    ) -> Result<GpmResult, Code> {
         let subject = Subject {
             gpu: self.index,
             mig,
         };
-        self.call(QueryKey::Activity(mig), |answers| {
+        self.make_call(QueryKey::Activity(mig), |answers| {
             answers.read_activity(subject, metrics)
         })
     }
 
-    /// Returns the driver's process samples since this time, in microseconds since 1970 by the
-    /// driver's clock.
-    pub(super) fn process_utilization(&mut self, since_us: u64) -> Answer {
-        let subject = Subject::gpu(self.index);
+    /// Returns the driver's process samples taken after `since_us`, in microseconds since 1970
+    /// according to the driver's clock.
+    pub(super) fn query_process_utilization(&mut self, since_us: u64) -> Answer {
+        let subject = Subject::from_gpu(self.index);
         let query = Query::ProcessUtilization(since_us);
-        match self.call(QueryKey::ProcessUtilization, |answers| {
-            answers.ask(subject, query)
+        match self.make_call(QueryKey::ProcessUtilization, |answers| {
+            answers.run_query(subject, query)
         }) {
-            // No process was active since then.
+            // No process has been active since `since_us`.
             Err(Code::NOT_FOUND) => Ok(Value::Numbers(Vec::new())),
             answer => answer,
         }
     }
 
-    /// Returns the driver's samples of this `nvmlSamplingType_t` after `since_us`, or `None` if
-    /// there are none.
-    pub(super) fn samples(&mut self, kind: u32, since_us: u64) -> Option<Value> {
-        let subject = Subject::gpu(self.index);
-        self.call(QueryKey::Samples(kind), |answers| {
-            answers.ask(subject, Query::Samples(kind, since_us))
+    /// Returns the driver's samples of the `nvmlSamplingType_t` `kind` after `since_us`, or `None`
+    /// if there are no samples.
+    pub(super) fn query_samples(&mut self, kind: u32, since_us: u64) -> Option<Value> {
+        let subject = Subject::from_gpu(self.index);
+        self.make_call(QueryKey::Samples(kind), |answers| {
+            answers.run_query(subject, Query::Samples(kind, since_us))
         })
         .ok()
     }
 
-    /// Makes a call, unless it is recorded as unsupported.
-    fn call<T>(
+    /// Makes a call, unless it is known to be unsupported.
+    fn make_call<T>(
         &mut self,
         asked: QueryKey,
         call: impl FnOnce(&dyn Backend) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        if !self.has(asked) {
+        if !self.may_query(asked) {
             return Err(Code::NOT_SUPPORTED);
         }
         let answer = call(&*self.answers);
-        self.note(asked, &answer);
+        self.record_answer(asked, &answer);
         answer
     }
 
-    fn has(&self, asked: QueryKey) -> bool {
+    fn may_query(&self, asked: QueryKey) -> bool {
         self.unsupported
             .get(&asked)
-            .is_none_or(|since| since.elapsed() >= ASK_AGAIN)
+            .is_none_or(|since| since.elapsed() >= RETRY_INTERVAL)
     }
 
-    fn note<T>(&mut self, asked: QueryKey, answer: &Result<T, Code>) {
+    fn record_answer<T>(&mut self, asked: QueryKey, answer: &Result<T, Code>) {
         match answer {
             Ok(_) => {
                 self.unsupported.remove(&asked);
@@ -258,29 +265,30 @@ impl Querier {
             }
             Err(_) => {}
         }
-        // Constant answers come from memory, so that they say nothing about the driver.
+        // Constant answers come from memory, so they do not show whether the driver responds.
         if !matches!(asked, QueryKey::About(_, query) if is_constant(query)) {
-            self.votes.count(answer.as_ref().err().copied());
+            self.votes.count_call(answer.as_ref().err().copied());
         }
     }
 
-    /// Returns an error if the calls of a tick show that the GPU is lost or has failed, or that the
-    /// driver is gone.
-    pub(super) fn verdict_of_tick(&mut self) -> Result<(), DeviceError> {
+    /// Returns an error if the calls of a tick show that the GPU is lost or failed, or that the
+    /// driver is no longer loaded.
+    pub(super) fn check_tick(&mut self) -> Result<(), DeviceError> {
         let votes = std::mem::take(&mut self.votes);
-        votes.is_gone()?;
+        votes.check_gpu_and_driver_exist()?;
         self.silence.update(&votes)
     }
 
-    /// Returns an error if the calls for details show that the GPU or the driver is gone.
-    pub(super) fn verdict_of_details(&mut self) -> Result<(), DeviceError> {
-        std::mem::take(&mut self.votes).is_gone()
+    /// Returns an error if the calls for details show that the GPU is lost or the driver is no
+    /// longer loaded.
+    pub(super) fn check_details(&mut self) -> Result<(), DeviceError> {
+        std::mem::take(&mut self.votes).check_gpu_and_driver_exist()
     }
 
-    /// Forgets the MIG devices, because other devices may have their indices now.
+    /// Forgets everything about MIG devices, because other devices may have the same indices now.
     pub(super) fn forget_mig_devices(&mut self) {
         self.answers.forget_mig_devices(self.index);
-        self.cached_mut().forget_mig_devices();
+        self.write_cache().forget_mig_devices();
         self.unsupported.retain(|asked, _| {
             !matches!(
                 asked,
@@ -289,37 +297,38 @@ impl Querier {
         });
     }
 
-    /// Forgets which queries are unsupported, because the GPU's configuration has changed.
-    pub(super) fn forget_what_is_missing(&mut self) {
+    /// Forgets which queries are unsupported. This is called when the GPU's configuration has
+    /// changed.
+    pub(super) fn forget_unsupported(&mut self) {
         self.unsupported.clear();
     }
 
-    /// Forgets the answers to these queries. Those that were recently unsupported are not asked
-    /// again yet.
-    pub(super) fn forget(&mut self, is_one: impl Fn(Query) -> bool) {
+    /// Forgets the answers to the queries for which `is_one` returns `true`. Queries that were
+    /// recently unsupported do not run again yet.
+    pub(super) fn forget_answers(&mut self, is_one: impl Fn(Query) -> bool) {
         self.unsupported.retain(|asked, since| match asked {
-            QueryKey::About(_, query) => !is_one(*query) || since.elapsed() < ASK_AGAIN,
+            QueryKey::About(_, query) => !is_one(*query) || since.elapsed() < RETRY_INTERVAL,
             _ => true,
         });
-        self.cached_mut().forget(is_one);
+        self.write_cache().forget_answers(is_one);
     }
 }
 
-impl Votes {
-    fn count(&mut self, error: Option<Code>) {
+impl CallCounts {
+    fn count_call(&mut self, error: Option<Code>) {
         let votes = match error {
             None => &mut self.answered,
-            // The library lacks this function, so that the driver was not called.
+            // The library lacks this function, so the driver was not called.
             Some(Code::FUNCTION_NOT_FOUND) => return,
             Some(code) => self.failed.entry(code.0).or_default(),
         };
         *votes = votes.saturating_add(1);
     }
 
-    /// Returns an error if most calls reported that the GPU or the driver is gone. A few such codes
-    /// prove nothing: a single function can be defective. Conversely, some functions succeed for a
-    /// while because they are answered from memory.
-    fn is_gone(&self) -> Result<(), DeviceError> {
+    /// Returns an error if most calls reported that the GPU is lost or the driver is unloaded. A
+    /// few such codes prove nothing, because a single function can be defective. Conversely, some
+    /// functions succeed for a while after a failure, because they return values from memory.
+    fn check_gpu_and_driver_exist(&self) -> Result<(), DeviceError> {
         let failed = self
             .failed
             .iter()
@@ -338,14 +347,14 @@ impl Votes {
             Some((code, _))
                 if replaced.iter().map(|(_, count)| count).sum::<u32>() > self.answered =>
             {
-                Err(driver_replaced(code.0))
+                Err(driver_replaced_error(code.0))
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns the most frequent error code.
-    fn most_frequent(&self) -> Option<Code> {
+    /// Returns the most frequent error code among the failed calls.
+    fn most_frequent_error(&self) -> Option<Code> {
         self.failed
             .iter()
             .max_by_key(|(_, count)| **count)
@@ -353,19 +362,19 @@ impl Votes {
     }
 }
 
-/// The state of a newly opened GPU, which counts as failed after the first tick without a
-/// successful call. Otherwise, a failed GPU would look healthy each time it is opened again.
+/// Creates the state for a newly opened GPU, which counts as failed after the first tick without a
+/// successful call. Otherwise, a failed GPU would look healthy each time it is reopened.
 impl Default for UnansweredTicks {
     fn default() -> Self {
         Self {
-            ticks: FAILED_AFTER - 1,
+            ticks: MAX_UNANSWERED_TICKS - 1,
             code: None,
         }
     }
 }
 
 impl UnansweredTicks {
-    fn update(&mut self, votes: &Votes) -> Result<(), DeviceError> {
+    fn update(&mut self, votes: &CallCounts) -> Result<(), DeviceError> {
         if votes.answered > 0 {
             *self = Self {
                 ticks: 0,
@@ -373,14 +382,14 @@ impl UnansweredTicks {
             };
             return Ok(());
         }
-        // A tick can consist of no calls at all, because unsupported ones are not repeated.
-        let Some(code) = votes.most_frequent().or(self.code) else {
+        // A tick can consist of no calls at all, because unsupported calls are not repeated.
+        let Some(code) = votes.most_frequent_error().or(self.code) else {
             return Ok(());
         };
         self.code = Some(code);
         self.ticks = self.ticks.saturating_add(1);
-        if self.ticks >= FAILED_AFTER {
-            Err(device_error(code))
+        if self.ticks >= MAX_UNANSWERED_TICKS {
+            Err(to_device_error(code))
         } else {
             Ok(())
         }
@@ -391,36 +400,38 @@ impl UnansweredTicks {
 mod tests {
     use super::*;
 
-    fn votes(answered: u32, failed: &[(u32, u32)]) -> Votes {
-        let mut votes = Votes::default();
-        (0..answered).for_each(|_| votes.count(None));
+    fn make_counts(answered: u32, failed: &[(u32, u32)]) -> CallCounts {
+        let mut votes = CallCounts::default();
+        (0..answered).for_each(|_| votes.count_call(None));
         for (code, count) in failed {
-            (0..*count).for_each(|_| votes.count(Some(Code(*code))));
+            (0..*count).for_each(|_| votes.count_call(Some(Code(*code))));
         }
         votes
     }
 
     #[test]
-    fn one_function_alone_that_says_that_the_gpu_is_gone_has_a_defect_of_its_own() {
-        let verdict = |answered, failed: &[(u32, u32)]| votes(answered, failed).is_gone();
+    fn single_lost_code_does_not_mean_lost_gpu() {
+        let verdict = |answered, failed: &[(u32, u32)]| {
+            make_counts(answered, failed).check_gpu_and_driver_exist()
+        };
         assert_eq!(verdict(1, &[]), Ok(()));
         assert_eq!(verdict(0, &[(15, 1)]), Err(DeviceError::Lost));
-        assert_eq!(verdict(0, &[(18, 1)]), Err(driver_replaced(18)));
+        assert_eq!(verdict(0, &[(18, 1)]), Err(driver_replaced_error(18)));
         assert_eq!(verdict(1, &[(15, 1), (18, 1)]), Ok(()));
     }
 
-    /// Returns the verdict of each tick for a newly opened GPU.
-    fn verdicts(ticks: &[Votes]) -> Vec<Result<(), DeviceError>> {
+    /// Returns the result of the check after each tick, for a newly opened GPU.
+    fn check_ticks(ticks: &[CallCounts]) -> Vec<Result<(), DeviceError>> {
         let mut silence = UnansweredTicks::default();
         ticks.iter().map(|votes| silence.update(votes)).collect()
     }
 
     #[test]
     fn three_unanswered_ticks_are_a_failure() {
-        let well = || votes(20, &[(3, 4), (999, 2)]);
+        let well = || make_counts(20, &[(3, 4), (999, 2)]);
         for code in [2, 3, 4, 6, 10, 16, 17, 27, 999] {
-            let silent = || votes(0, &[(code, 20), (1000, 2)]);
-            let failed = Err(device_error(Code(code)));
+            let silent = || make_counts(0, &[(code, 20), (1000, 2)]);
+            let failed = Err(to_device_error(Code(code)));
             let ticks = [
                 well(),
                 silent(),
@@ -433,12 +444,12 @@ mod tests {
             ];
             let ok = || Ok(());
             assert_eq!(
-                verdicts(&ticks),
+                check_ticks(&ticks),
                 [ok(), ok(), ok(), ok(), ok(), ok(), failed.clone(), ok()],
                 "{code}"
             );
             assert_eq!(
-                verdicts(&[silent(), well()]),
+                check_ticks(&[silent(), well()]),
                 [failed, ok()],
                 "it was just opened: {code}"
             );
@@ -446,19 +457,24 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_calls_do_not_end_silence() {
-        let none = || votes(0, &[]);
-        let failed = Err(device_error(Code::NOT_SUPPORTED));
+    fn unsupported_calls_do_not_count_as_answers() {
+        let none = || make_counts(0, &[]);
+        let failed = Err(to_device_error(Code::NOT_SUPPORTED));
         assert_eq!(
-            verdicts(&[votes(1, &[]), votes(0, &[(3, 20)]), none(), none()])[3],
+            check_ticks(&[
+                make_counts(1, &[]),
+                make_counts(0, &[(3, 20)]),
+                none(),
+                none()
+            ])[3],
             failed
         );
     }
 
     #[test]
-    fn missing_library_functions_are_no_failure() {
+    fn missing_library_functions_do_not_count_as_failure() {
         assert_eq!(
-            verdicts(&[votes(0, &[(13, 20)]), votes(0, &[(13, 20)])]),
+            check_ticks(&[make_counts(0, &[(13, 20)]), make_counts(0, &[(13, 20)])]),
             [Ok(()), Ok(())]
         );
     }

@@ -1,22 +1,22 @@
-//! Answers for other programs from a collector's records, without asking the driver.
+//! Answers for other programs from a collector's records, without calls to the driver.
 //!
-//! Queries that the collector did not ask have no answer here, so that the caller can ask the
-//! driver.
+//! If the collector has not run a query, there is no answer here, so the caller can query the
+//! driver instead.
 
 use std::{collections::HashMap, path::PathBuf};
 
-use super::lanes::{is_lasting, is_recorded};
+use super::lanes::{is_constant_while_open, is_recorded};
 use crate::{
     bounded,
     model::{Absence, Driver, Health, Platform, Reading, Vendor},
     vendor::nvml::query::{
-        Answer, Cached, CachedAnswers, Code, Query, Subject, SystemQuery, Value,
+        Answer, CachedAnswer, CachedAnswers, Code, Query, Subject, SystemQuery, Value,
     },
     vendor::{GpuAnswers, VendorAnswers},
 };
 
-/// The recorded answers of one moment.
-pub struct Recorded {
+/// The answers that a collector has recorded, as of one moment.
+pub struct RecordedAnswers {
     platform: Platform,
     gpus: HashMap<u32, RecordedGpu>,
     proc_root: PathBuf,
@@ -25,16 +25,16 @@ pub struct Recorded {
 struct RecordedGpu {
     health: Health,
     answers: CachedAnswers,
-    /// The time of the latest answer, in milliseconds since 1970.
+    /// The time of the most recent answer, in milliseconds since 1970.
     newest_ms: u64,
 }
 
-/// The maximum age of an answer that can change, relative to the latest answer. While somebody
-/// watches, no answer gets this old.
-const LONGEST_AGE_MS: u64 = 15_000;
+/// The maximum age of a changeable answer, relative to the most recent answer. While somebody is
+/// watching, no answer gets this old.
+const MAX_AGE_MS: u64 = 15_000;
 
-impl Recorded {
-    /// Combines the recorded answers of all GPUs.
+impl RecordedAnswers {
+    /// Creates a set of recorded answers about all GPUs.
     pub fn new(platform: Platform, gpus: Vec<GpuAnswers>) -> Self {
         let gpus = gpus.into_iter().map(
             |GpuAnswers {
@@ -60,15 +60,15 @@ impl Recorded {
         }
     }
 
-    /// Answers a query about the machine. Returns `None` if the answer is not recorded.
-    pub fn system(&self, query: SystemQuery) -> Option<Answer> {
+    /// Answers a query about the machine, or returns `None` if there is no recorded answer.
+    pub fn answer_system(&self, query: SystemQuery) -> Option<Answer> {
         match query {
-            SystemQuery::DriverVersion => Some(text(&self.driver()?.version)),
-            SystemQuery::NvmlVersion => Some(text(&self.driver()?.library_version)),
+            SystemQuery::DriverVersion => Some(text_answer(&self.driver()?.version)),
+            SystemQuery::NvmlVersion => Some(text_answer(&self.driver()?.library_version)),
             SystemQuery::CudaVersion => {
                 let (major, minor) = self.driver()?.cuda_version.value()?.split_once('.')?;
                 let (major, minor): (i32, i32) = (major.parse().ok()?, minor.parse().ok()?);
-                Some(Ok(Value::number(
+                Some(Ok(Value::from_number(
                     major
                         .checked_mul(1000)?
                         .checked_add(minor.checked_mul(10)?)?,
@@ -76,8 +76,8 @@ impl Recorded {
             }
             SystemQuery::DeviceCount => Some(Ok(Value::Numbers(vec![self.gpus.len() as i128]))),
             SystemQuery::ProcessName(pid) => Some(self.process_name(pid)),
-            // Drivers that do not host virtual GPUs lack all of these capabilities. For other
-            // drivers, the answer is not recorded.
+            // Drivers that do not host virtual GPUs have none of these capabilities. For other
+            // drivers, there is no recorded answer.
             SystemQuery::VgpuDriverCapability(_) => {
                 let mode = |own: &RecordedGpu| {
                     own.answers
@@ -102,8 +102,8 @@ impl Recorded {
         self.platform.is_simulated
     }
 
-    /// Returns the indices of the GPUs for which driver calls hang.
-    pub fn hung(&self) -> Vec<u32> {
+    /// Returns the indices of the GPUs whose driver calls hang.
+    pub fn hung_gpus(&self) -> Vec<u32> {
         let hung = self
             .gpus
             .iter()
@@ -111,13 +111,13 @@ impl Recorded {
         hung.map(|(index, _)| *index).collect()
     }
 
-    /// Answers a query about a GPU. Returns `None` if the answer is not recorded.
-    pub fn about(&self, subject: Subject, query: Query) -> Option<Answer> {
+    /// Answers a query about a GPU, or returns `None` if there is no recorded answer.
+    pub fn answer_query(&self, subject: Subject, query: Query) -> Option<Answer> {
         let gpu = self.gpus.get(&subject.gpu)?;
-        let is_recent = |own: &&Cached| {
+        let is_recent = |own: &&CachedAnswer| {
             own.answer.is_err()
-                || is_lasting(query)
-                || own.at_ms.saturating_add(LONGEST_AGE_MS) >= gpu.newest_ms
+                || is_constant_while_open(query)
+                || own.at_ms.saturating_add(MAX_AGE_MS) >= gpu.newest_ms
         };
         let cached = || {
             gpu.answers
@@ -125,32 +125,34 @@ impl Recorded {
                 .filter(is_recent)
                 .map(|own| own.answer.clone())
         };
-        let lasting = || cached().filter(|_| subject.mig.is_none() && is_lasting(query));
+        let lasting =
+            || cached().filter(|_| subject.mig.is_none() && is_constant_while_open(query));
         match gpu.health {
             Health::Lost { .. } => Some(Err(Code::GPU_IS_LOST)),
-            // The recorded values are outdated, and a call of the driver would hang.
+            // The recorded values are outdated, but calling the driver would hang.
             Health::Hung { .. } => Some(lasting().unwrap_or(Err(Code::TIMEOUT))),
-            // A call of the driver wakes the GPU, as a call by nvidia-smi does.
+            // Calling the driver for the missing values wakes the GPU, as nvidia-smi does.
             Health::Asleep { .. } => lasting(),
-            // The recorded values are outdated. The caller must ask the driver, which reports why
-            // the GPU has failed.
+            // The recorded values are outdated. The caller must query the driver, which returns the
+            // reason for the failure.
             Health::Failed { .. } => None,
-            // No NVML function answers this query, so that asking the driver is pointless.
+            // No NVML function answers this query, so calling the driver would be pointless.
             _ if query == Query::GpuPartNumber => Some(Err(Code::FUNCTION_NOT_FOUND)),
             Health::Ok => cached().filter(|_| subject.mig.is_some() || is_recorded(query)),
         }
     }
 
-    /// Returns the first word of the command line, which is also what NVML's function returns.
+    /// Returns the first word of the process's command line. NVML's function also returns this
+    /// word.
     fn process_name(&self, pid: u32) -> Answer {
         let file = self.proc_root.join(pid.to_string()).join("cmdline");
-        let line = bounded::read(file, bounded::COMMAND_LINE).map_err(|_| Code::NOT_FOUND)?;
+        let line = bounded::read(file, bounded::COMMAND_LINE_LIMIT).map_err(|_| Code::NOT_FOUND)?;
         let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(Value::Text(String::from_utf8_lossy(name).into_owned()))
     }
 }
 
-fn text(reading: &Reading<String>) -> Answer {
+fn text_answer(reading: &Reading<String>) -> Answer {
     match reading {
         Reading::Now(text) | Reading::Earlier { value: text, .. } => Ok(Value::Text(text.clone())),
         Reading::Absent(Absence::DriverError { code }) => Err(Code(*code)),
@@ -162,17 +164,17 @@ fn text(reading: &Reading<String>) -> Answer {
 mod tests {
     use super::*;
 
-    fn recorded(health: Health) -> Recorded {
+    fn make_recorded(health: Health) -> RecordedAnswers {
         let mut answers = CachedAnswers::default();
         let known = [
             (Query::Name, Value::Text("NVIDIA H200".to_owned())),
-            (Query::Brand, Value::number(14)),
+            (Query::Brand, Value::from_number(14)),
             (Query::UtilizationRates, Value::Numbers(vec![100, 20])),
-            (Query::EncoderStats, Value::number(1)),
-            (Query::NvLinkVersion(0), Value::number(6)),
+            (Query::EncoderStats, Value::from_number(1)),
+            (Query::NvLinkVersion(0), Value::from_number(6)),
         ];
         for (query, value) in known {
-            answers.keep(None, query, 1, Ok(value));
+            answers.store_answer(None, query, 1, Ok(value));
         }
         let version = || Reading::Now("580.159.04".to_owned());
         let platform = Platform {
@@ -184,7 +186,7 @@ mod tests {
                 cuda_version: Reading::Now("13.0".to_owned()),
             }],
         };
-        Recorded::new(
+        RecordedAnswers::new(
             platform,
             vec![GpuAnswers {
                 index: 0,
@@ -195,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_collector_was_answered_is_recorded_but_for_what_may_be_old() {
-        let own = recorded(Health::Ok);
-        let ask = |query| own.about(Subject::gpu(0), query);
-        assert_eq!(ask(Query::EncoderStats), Some(Ok(Value::number(1))));
+    fn follow_up_answers_are_not_recorded() {
+        let own = make_recorded(Health::Ok);
+        let ask = |query| own.answer_query(Subject::from_gpu(0), query);
+        assert_eq!(ask(Query::EncoderStats), Some(Ok(Value::from_number(1))));
         assert_eq!(ask(Query::BridgeChips), None, "it was not asked");
         assert_eq!(
             ask(Query::NvLinkVersion(0)),
@@ -206,26 +208,36 @@ mod tests {
             "another answer raised it"
         );
         assert_eq!(
-            own.system(SystemQuery::CudaVersion),
-            Some(Ok(Value::number(13_000)))
+            own.answer_system(SystemQuery::CudaVersion),
+            Some(Ok(Value::from_number(13_000)))
         );
-        assert_eq!(own.about(Subject::gpu(1), Query::Name), None);
+        assert_eq!(own.answer_query(Subject::from_gpu(1), Query::Name), None);
     }
 
     #[test]
-    fn what_was_read_long_before_the_rest_is_asked_anew_unless_it_lasts() {
+    fn old_answers_expire_unless_constant() {
         let mut answers = CachedAnswers::default();
-        answers.keep(None, Query::UtilizationRates, 60_000, Ok(Value::number(3)));
-        answers.keep(None, Query::PowerLimit, 10_000, Ok(Value::number(700_000)));
-        answers.keep(None, Query::DisplayMode, 50_000, Ok(Value::number(0)));
-        answers.keep(None, Query::FanSpeed, 10_000, Err(Code::NOT_SUPPORTED));
-        answers.keep(
+        answers.store_answer(
+            None,
+            Query::UtilizationRates,
+            60_000,
+            Ok(Value::from_number(3)),
+        );
+        answers.store_answer(
+            None,
+            Query::PowerLimit,
+            10_000,
+            Ok(Value::from_number(700_000)),
+        );
+        answers.store_answer(None, Query::DisplayMode, 50_000, Ok(Value::from_number(0)));
+        answers.store_answer(None, Query::FanSpeed, 10_000, Err(Code::NOT_SUPPORTED));
+        answers.store_answer(
             None,
             Query::Name,
             1,
             Ok(Value::Text("NVIDIA H200".to_owned())),
         );
-        let mut own = recorded(Health::Ok);
+        let mut own = make_recorded(Health::Ok);
         own.gpus.insert(
             0,
             RecordedGpu {
@@ -234,7 +246,7 @@ mod tests {
                 answers,
             },
         );
-        let is_told = |query| own.about(Subject::gpu(0), query).is_some();
+        let is_told = |query| own.answer_query(Subject::from_gpu(0), query).is_some();
         assert!(
             !is_told(Query::PowerLimit),
             "a setting of fifty seconds ago"
@@ -249,11 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_hangs_is_known_by_name_and_by_nothing_that_changes() {
-        let own = recorded(Health::Hung { since_ms: 1 });
-        let ask = |query| own.about(Subject::gpu(0), query);
+    fn hung_gpu_answers_only_constant_queries() {
+        let own = make_recorded(Health::Hung { since_ms: 1 });
+        let ask = |query| own.answer_query(Subject::from_gpu(0), query);
         assert!(matches!(ask(Query::Name), Some(Ok(_))));
-        assert_eq!(ask(Query::Brand), Some(Ok(Value::number(14))));
+        assert_eq!(ask(Query::Brand), Some(Ok(Value::from_number(14))));
         for query in [
             Query::UtilizationRates,
             Query::EncoderStats,
@@ -262,19 +274,19 @@ mod tests {
             assert_eq!(ask(query), Some(Err(Code::TIMEOUT)), "{query:?}");
         }
         assert_eq!(
-            own.about(Subject::mig(0, 0), Query::Name),
+            own.answer_query(Subject::from_mig(0, 0), Query::Name),
             Some(Err(Code::TIMEOUT))
         );
     }
 
     #[test]
-    fn failed_gpu_is_left_to_the_driver() {
+    fn queries_about_failed_gpu_are_not_answered() {
         let (reason, meaning, advice) = (
             Absence::DriverError { code: 999 },
             String::new(),
             String::new(),
         );
-        let own = recorded(Health::Failed {
+        let own = make_recorded(Health::Failed {
             since_ms: 1,
             reason,
             meaning,
@@ -282,7 +294,7 @@ mod tests {
         });
         for query in [Query::Name, Query::UtilizationRates] {
             assert_eq!(
-                own.about(Subject::gpu(0), query),
+                own.answer_query(Subject::from_gpu(0), query),
                 None,
                 "the value from before is old: {query:?}"
             );
@@ -290,16 +302,19 @@ mod tests {
     }
 
     #[test]
-    fn a_laptops_gpu_is_woken_by_whoever_asks() {
-        let own = recorded(Health::Asleep { since_ms: 1 });
+    fn queries_about_sleeping_gpu_are_not_answered() {
+        let own = make_recorded(Health::Asleep { since_ms: 1 });
         assert!(matches!(
-            own.about(Subject::gpu(0), Query::Name),
+            own.answer_query(Subject::from_gpu(0), Query::Name),
             Some(Ok(_))
         ));
-        assert_eq!(own.about(Subject::gpu(0), Query::UtilizationRates), None);
-        let lost = recorded(Health::Lost { since_ms: 1 });
         assert_eq!(
-            lost.about(Subject::gpu(0), Query::Name),
+            own.answer_query(Subject::from_gpu(0), Query::UtilizationRates),
+            None
+        );
+        let lost = make_recorded(Health::Lost { since_ms: 1 });
+        assert_eq!(
+            lost.answer_query(Subject::from_gpu(0), Query::Name),
             Some(Err(Code::GPU_IS_LOST))
         );
     }

@@ -1,18 +1,19 @@
-//! The power state of GPUs that the system can power down, as laptops do. It is read from sysfs,
+//! The power state of GPUs that the system can power down, as in laptops. It is read from sysfs,
 //! which does not wake the GPU.
 
 use std::{fs, path::Path};
 
 use crate::bounded;
 
-const NVIDIA: &str = "0x10de";
+const NVIDIA_VENDOR_ID: &str = "0x10de";
 
-/// The prefix of the PCI class codes of display controllers: 0300 with a display, 0302 without.
-const DISPLAY: &str = "0x03";
+/// The PCI class prefix of display controllers: 0300 is for GPUs with a display, 0302 for GPUs
+/// without one.
+const DISPLAY_CLASS_PREFIX: &str = "0x03";
 
-/// Returns `true` if the NVIDIA GPU with this index is powered down. The driver orders GPUs by PCI
-/// address. If the system does not have `count` GPUs, the number that the driver reports, the
-/// indices cannot be matched, and no GPU counts as asleep.
+/// Returns `true` if the NVIDIA GPU with the given index is powered down. The driver orders GPUs by
+/// PCI address and reports `count` GPUs. If the system has a different number, indices cannot be
+/// matched, so no GPU counts as asleep.
 pub(in crate::vendor::nvml) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
     let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else {
         return false;
@@ -26,15 +27,16 @@ pub(in crate::vendor::nvml) fn is_asleep(sys_root: &Path, index: u32, count: u32
     let gpu = gpus
         .get(index as usize)
         .filter(|_| gpus.len() == count as usize);
-    gpu.is_some_and(|gpu| says(&gpu.join("power/runtime_status"), "suspended"))
+    gpu.is_some_and(|gpu| file_starts_with(&gpu.join("power/runtime_status"), "suspended"))
 }
 
 fn is_gpu(device: &Path) -> bool {
-    says(&device.join("vendor"), NVIDIA) && says(&device.join("class"), DISPLAY)
+    file_starts_with(&device.join("vendor"), NVIDIA_VENDOR_ID)
+        && file_starts_with(&device.join("class"), DISPLAY_CLASS_PREFIX)
 }
 
-fn says(file: &Path, beginning: &str) -> bool {
-    bounded::text(file, bounded::VALUE).is_ok_and(|text| text.starts_with(beginning))
+fn file_starts_with(file: &Path, beginning: &str) -> bool {
+    bounded::read_text(file, bounded::VALUE_LIMIT).is_ok_and(|text| text.starts_with(beginning))
 }
 
 #[cfg(test)]
@@ -42,7 +44,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn device(root: &Path, address: &str, vendor: &str, class: &str, status: &str) {
+    fn add_device(root: &Path, address: &str, vendor: &str, class: &str, status: &str) {
         let folder = root.join("bus/pci/devices").join(address);
         fs::create_dir_all(folder.join("power")).unwrap();
         for (file, text) in [
@@ -54,18 +56,36 @@ mod tests {
         }
     }
 
-    fn machine(name: &str) -> PathBuf {
+    fn make_machine(name: &str) -> PathBuf {
         let root = std::env::temp_dir().join(format!("gpumon-sys-{}-{name}", std::process::id()));
-        device(&root, "0000:00:02.0", "0x8086", "0x030000", "suspended");
-        device(&root, "0000:01:00.0", NVIDIA, "0x030200", "suspended");
-        device(&root, "0000:01:00.1", NVIDIA, "0x040300", "suspended");
-        device(&root, "0000:02:00.0", NVIDIA, "0x030000", "active");
+        add_device(&root, "0000:00:02.0", "0x8086", "0x030000", "suspended");
+        add_device(
+            &root,
+            "0000:01:00.0",
+            NVIDIA_VENDOR_ID,
+            "0x030200",
+            "suspended",
+        );
+        add_device(
+            &root,
+            "0000:01:00.1",
+            NVIDIA_VENDOR_ID,
+            "0x040300",
+            "suspended",
+        );
+        add_device(
+            &root,
+            "0000:02:00.0",
+            NVIDIA_VENDOR_ID,
+            "0x030000",
+            "active",
+        );
         root
     }
 
     #[test]
-    fn a_suspended_gpu_sleeps_and_its_sound_card_and_the_processors_gpu_do_not_count() {
-        let root = machine("sleeps");
+    fn only_suspended_nvidia_gpu_is_asleep() {
+        let root = make_machine("sleeps");
         assert!(is_asleep(&root, 0, 2));
         assert!(!is_asleep(&root, 1, 2));
         assert!(!is_asleep(&root, 2, 2));
@@ -73,8 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn where_system_and_driver_do_not_agree_nobody_sleeps() {
-        let root = machine("differs");
+    fn unmatched_gpu_count_means_awake() {
+        let root = make_machine("differs");
         assert!(!is_asleep(&root, 0, 1));
         assert!(!is_asleep(Path::new("/nowhere"), 0, 1));
         fs::remove_dir_all(root).unwrap();

@@ -1,4 +1,4 @@
-//! The source of `--source nvml`.
+//! The implementation of `--source nvml`.
 
 use std::{path::Path, sync::Arc};
 
@@ -6,7 +6,7 @@ use super::{
     backend::{Backend, NvmlBackend},
     cached::and_then,
     device::NvmlDevice,
-    error::absence,
+    error::to_absence,
     start, topology,
     xid_log::XidLog,
 };
@@ -18,15 +18,15 @@ use crate::{
     },
 };
 
-/// The GPUs of NVML, or of a simulation that answers the same queries.
+/// The GPUs that NVML reports, or the GPUs of a simulation that answers the same queries.
 pub struct NvmlSource(Arc<dyn Backend>);
 
 impl NvmlSource {
-    /// Loads the library of `roots`, or the `libnvidia-ml.so.1` that the loader finds.
+    /// Loads the library that `roots` names, or the `libnvidia-ml.so.1` that the loader finds.
     ///
     /// # Errors
-    /// Returns a [`SourceError`] that distinguishes a missing library, a missing driver and
-    /// different versions of the two.
+    /// Returns a [`SourceError`] that distinguishes a missing library, a missing driver, and a
+    /// version mismatch between the two.
     pub fn open(roots: &Roots) -> Result<Self, SourceError> {
         let backend = NvmlBackend::open(roots.nvml_lib.clone())?;
         Ok(Self::new(backend.with_roots(roots)))
@@ -37,12 +37,12 @@ impl NvmlSource {
     }
 }
 
-/// The maximum number of GPUs. No machine has more, and each GPU has its own thread.
-const MOST_GPUS: u32 = 1024;
+/// The maximum number of GPUs. No machine has more, and each GPU needs a thread.
+const MAX_GPUS: u32 = 1024;
 
 impl Source for NvmlSource {
     fn platform(&self) -> Platform {
-        let read = |query| Reading::from(self.0.ask_system(query).map_err(absence));
+        let read = |query| Reading::from(self.0.query_system(query).map_err(to_absence));
         let text = |query| {
             and_then(read(query), |value| {
                 value
@@ -53,7 +53,7 @@ impl Source for NvmlSource {
             })
         };
         let cuda_version = |value: Value| {
-            let version = value.at(0).ok_or(Absence::Unknown)?;
+            let version = value.number_at(0).ok_or(Absence::Unknown)?;
             Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
         };
         Platform {
@@ -70,13 +70,13 @@ impl Source for NvmlSource {
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {
-        match self.0.ask_system(SystemQuery::DeviceCount) {
-            Ok(count) if count.at(0) == Some(0) => Err(start::no_device()),
-            Ok(count) => match count.at(0).map(u32::try_from) {
-                Some(Ok(count @ ..=MOST_GPUS)) => Ok(count),
-                _ => Err(start::absurd_count(&count)),
+        match self.0.query_system(SystemQuery::DeviceCount) {
+            Ok(count) if count.number_at(0) == Some(0) => Err(start::no_device_error()),
+            Ok(count) => match count.number_at(0).map(u32::try_from) {
+                Some(Ok(count @ ..=MAX_GPUS)) => Ok(count),
+                _ => Err(start::absurd_count_error(&count)),
             },
-            Err(code) => Err(self.0.count_error(code)),
+            Err(code) => Err(self.0.explain_count_error(code)),
         }
     }
 
@@ -97,7 +97,7 @@ impl Source for NvmlSource {
         log.into_iter().map(|log| Box::new(log) as _).collect()
     }
 
-    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
+    fn find_links(&self, gpus: &[u32]) -> Vec<GpuLink> {
         topology::read(&*self.0, gpus)
     }
 }

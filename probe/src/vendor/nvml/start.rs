@@ -1,4 +1,4 @@
-//! Loading the library, and errors that prevent it from starting.
+//! Loading of the NVML library, and the errors that can prevent it.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::{
     },
 };
 
-/// The file name of the library in every NVIDIA driver.
-pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
+/// The library's file name, which is the same in every NVIDIA driver.
+pub(super) const LIBRARY_NAME: &str = "libnvidia-ml.so.1";
 
 /// Explains why the loader could not load the library.
-pub(super) fn not_loaded(library: &str, error: &libloading::Error) -> SourceError {
+pub(super) fn load_error(library: &str, error: &libloading::Error) -> SourceError {
     let cause =
         std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    no_library(
+    no_library_error(
         library,
         &format!(
             "{}{}",
@@ -29,23 +29,24 @@ pub(super) fn not_loaded(library: &str, error: &libloading::Error) -> SourceErro
 }
 
 /// Returns the error for a library that lacks essential functions.
-pub(super) fn incomplete_library(library: &str) -> SourceError {
-    no_library(
+pub(super) fn incomplete_library_error(library: &str) -> SourceError {
+    no_library_error(
         library,
-        "it lacks nvmlInit_v2 or nvmlDeviceGetCount_v2, so it is not NVIDIA's, or a stub, or too old",
+        "it lacks nvmlInit_v2 or nvmlDeviceGetCount_v2, so it is not NVIDIA's library, is a stub, \
+         or is too old",
     )
 }
 
-fn no_library(library: &str, cause: &str) -> SourceError {
-    let cure = Surroundings::detect().driver_cure();
+fn no_library_error(library: &str, cause: &str) -> SourceError {
+    let cure = Surroundings::detect_current().driver_cure();
     SourceError::NoLibrary(format!(
-        "cannot load NVIDIA's management library {library}: {cause}; {cure}, point --nvml-lib at libnvidia-ml.so.1, or try \
-         simulated GPUs with --source sim"
+        "cannot load NVIDIA's management library {library}: {cause}; {cure}, point --nvml-lib at \
+         libnvidia-ml.so.1, or try simulated GPUs with --source sim"
     ))
 }
 
-/// Returns a note on whether the kernel driver runs. If only the library is missing, the process is
-/// usually in a container.
+/// Returns a note on whether the kernel driver is loaded. If only the library is missing, the
+/// process usually runs in a container.
 fn driver_hint() -> &'static str {
     if Path::new("/proc/driver/nvidia/version").exists() {
         " (the kernel driver runs)"
@@ -54,9 +55,9 @@ fn driver_hint() -> &'static str {
     }
 }
 
-/// Explains an error code that the driver as a whole returns.
-pub(super) fn source_error(code: u32) -> SourceError {
-    let Explanation { meaning, cure } = explain(code, Surroundings::detect());
+/// Explains a return code that concerns the driver as a whole.
+pub(super) fn to_source_error(code: u32) -> SourceError {
+    let Explanation { meaning, cure } = explain(code, Surroundings::detect_current());
     let message = format!("{meaning}; {cure}");
     match Code(code) {
         Code::DRIVER_NOT_LOADED => SourceError::NoDriver(format!(
@@ -64,26 +65,26 @@ pub(super) fn source_error(code: u32) -> SourceError {
         )),
         Code::NO_PERMISSION => SourceError::NoPermission(message),
         Code::VERSION_MISMATCH => SourceError::VersionMismatch(message),
-        Code::NOT_FOUND => no_device(),
+        Code::NOT_FOUND => no_device_error(),
         Code(code) => SourceError::Driver(format!(
-            "the NVIDIA driver answers with NVML error {code}, {meaning}; {cure}"
+            "the NVIDIA driver returned NVML error {code} ({meaning}); {cure}"
         )),
     }
 }
 
-pub(super) fn absurd_count(answer: &Value) -> SourceError {
+pub(super) fn absurd_count_error(answer: &Value) -> SourceError {
     let count = answer
-        .at(0)
+        .number_at(0)
         .map_or_else(|| "no number".to_owned(), |count| count.to_string());
     SourceError::Driver(format!(
-        "the NVIDIA driver reports {count} as the number of GPUs, which cannot be; check it with `nvidia-smi -L`, reload the \
-         driver or reboot"
+        "the NVIDIA driver reports an impossible number of GPUs ({count}); check it with \
+         `nvidia-smi -L`, reload the driver or reboot"
     ))
 }
 
-pub(super) fn no_device() -> SourceError {
-    let cure = Surroundings::detect().gpu_cure();
+pub(super) fn no_device_error() -> SourceError {
+    let cure = Surroundings::detect_current().gpu_cure();
     SourceError::NoDevice(format!(
-        "the NVIDIA driver runs, but it sees no GPU; {cure}, or try simulated GPUs with --source sim"
+        "the NVIDIA driver runs, but finds no GPU; {cure}, or try simulated GPUs with --source sim"
     ))
 }

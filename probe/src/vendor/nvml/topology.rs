@@ -1,4 +1,4 @@
-//! The links between GPUs.
+//! The links between pairs of GPUs.
 
 #![cfg_attr(
     not(test),
@@ -11,24 +11,24 @@
 
 use super::{
     backend::Backend,
-    cached::{and_then, whole},
-    error::absence,
+    cached::{and_then, convert_integer},
+    error::to_absence,
     lanes,
-    to_model::remote,
+    to_model::to_remote_kind,
 };
 use crate::{
     model::{Absence, GpuLink, NvLinkRemote, PciPath, Reading},
     vendor::nvml::query::{Query as Q, Subject},
 };
 
-/// The values of `NVML_P2P_CAPS_INDEX_NVLINK` and `NVML_P2P_STATUS_OK`.
-const NVLINK: u32 = 2;
-const OK: i128 = 0;
+/// The values of `NVML_P2P_CAPS_INDEX_NVLINK` and, below, `NVML_P2P_STATUS_OK`.
+const P2P_NVLINK: u32 = 2;
+const P2P_OK: i128 = 0;
 
 pub(super) fn read(answers: &dyn Backend, gpus: &[u32]) -> Vec<GpuLink> {
     let ends: Vec<_> = gpus
         .iter()
-        .filter_map(|index| End::read(answers, *index))
+        .filter_map(|index| LinkedGpu::read(answers, *index))
         .collect();
     let pairs = ends
         .iter()
@@ -38,36 +38,36 @@ pub(super) fn read(answers: &dyn Backend, gpus: &[u32]) -> Vec<GpuLink> {
         .map(|(a, b)| GpuLink {
             a: a.index,
             b: b.index,
-            path: path(answers, a.index, b.index),
+            path: read_path(answers, a.index, b.index),
             nvlinks: count_nvlinks(answers, a, b),
         })
         .collect()
 }
 
-struct End {
+struct LinkedGpu {
     index: u32,
     bus_id: String,
-    links: Vec<Link>,
+    links: Vec<GpuNvLink>,
 }
 
-struct Link {
+struct GpuNvLink {
     remote: NvLinkRemote,
     bus_id: Option<String>,
 }
 
-impl End {
+impl LinkedGpu {
     fn read(answers: &dyn Backend, index: u32) -> Option<Self> {
-        let about = |query| answers.ask(Subject::gpu(index), query).ok();
-        let number = |query| about(query)?.at(0);
+        let about = |query| answers.run_query(Subject::from_gpu(index), query).ok();
+        let number = |query| about(query)?.number_at(0);
         let text = |query| about(query)?.text().map(ToOwned::to_owned);
-        let link = |link| Link {
+        let link = |link| GpuNvLink {
             remote: number(Q::NvLinkRemoteDeviceType(link))
                 .and_then(|kind| u32::try_from(kind).ok())
-                .map_or(NvLinkRemote::Unknown, remote),
+                .map_or(NvLinkRemote::Unknown, to_remote_kind),
             bus_id: text(Q::NvLinkRemoteBusId(link)),
         };
         let bus_id = text(Q::BusId)?;
-        let active = (0..lanes::MOST_LINKS).filter(|link| number(Q::NvLinkState(*link)) == Some(1));
+        let active = (0..lanes::MAX_LINKS).filter(|link| number(Q::NvLinkState(*link)) == Some(1));
         Some(Self {
             index,
             bus_id,
@@ -76,34 +76,36 @@ impl End {
     }
 }
 
-fn ask_between(answers: &dyn Backend, a: u32, query: Q) -> Reading<i128> {
-    let answer = answers.ask(Subject::gpu(a), query).map_err(absence);
+fn query_gpu_pair(answers: &dyn Backend, a: u32, query: Q) -> Reading<i128> {
+    let answer = answers
+        .run_query(Subject::from_gpu(a), query)
+        .map_err(to_absence);
     and_then(Reading::from(answer), |value| {
         value
-            .at(0)
+            .number_at(0)
             .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
     })
 }
 
-fn path(answers: &dyn Backend, a: u32, b: u32) -> Reading<PciPath> {
-    and_then(ask_between(answers, a, Q::CommonAncestor(b)), |level| {
+fn read_path(answers: &dyn Backend, a: u32, b: u32) -> Reading<PciPath> {
+    and_then(query_gpu_pair(answers, a, Q::CommonAncestor(b)), |level| {
         PciPath::from_level(level).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
     })
 }
 
-/// Returns the number of NVLinks between two GPUs. If none is direct, but both GPUs are connected
-/// to switches and the driver reports that they reach each other, this is the smaller number of
-/// switch links.
-fn count_nvlinks(answers: &dyn Backend, a: &End, b: &End) -> Reading<u32> {
+/// Returns the number of NVLinks between two GPUs. If they have no direct links, but both are
+/// connected to switches and the driver reports that they can reach each other, returns the lower
+/// of the two numbers of switch links.
+fn count_nvlinks(answers: &dyn Backend, a: &LinkedGpu, b: &LinkedGpu) -> Reading<u32> {
     let straight = a
         .links
         .iter()
         .filter(|link| link.bus_id.as_ref() == Some(&b.bus_id))
         .count();
     if straight > 0 {
-        return whole(straight as i128);
+        return convert_integer(straight as i128);
     }
-    let switched = |end: &End| {
+    let switched = |end: &LinkedGpu| {
         end.links
             .iter()
             .filter(|link| link.remote == NvLinkRemote::Switch)
@@ -113,8 +115,8 @@ fn count_nvlinks(answers: &dyn Backend, a: &End, b: &End) -> Reading<u32> {
     if fewer == 0 {
         return Reading::Now(0);
     }
-    match ask_between(answers, a.index, Q::P2pStatus(b.index, NVLINK)) {
-        Reading::Now(OK) => whole(fewer as i128),
+    match query_gpu_pair(answers, a.index, Q::P2pStatus(b.index, P2P_NVLINK)) {
+        Reading::Now(P2P_OK) => convert_integer(fewer as i128),
         Reading::Absent(reason) if reason != Absence::NotSupported => Reading::Absent(reason),
         _ => Reading::Now(0),
     }

@@ -1,4 +1,4 @@
-//! The driver's sample buffers, which are read before they overflow.
+//! Reading of the driver's sample buffers before they overflow.
 
 #![cfg_attr(
     not(test),
@@ -17,36 +17,36 @@ use nvml_wrapper_sys::bindings::{
     nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as TOTAL_POWER, nvmlSamplingType_t,
 };
 
-use super::{cached::count, paced::Every, querier::Querier};
+use super::{cached::convert_count, paced::IntervalTimer, querier::Querier};
 use crate::{
     model::{Trace, TraceMetric, now_ms},
     vendor::nvml::query::Value,
 };
 
-struct Drain {
+struct TraceBuffer {
     metric: TraceMetric,
     buffer: nvmlSamplingType_t,
-    every: Every,
-    /// The measured interval between the driver's samples.
+    every: IntervalTimer,
+    /// The measured interval between the driver's samples, in microseconds.
     spacing_us: u64,
-    /// The time of the newest sample that was returned.
+    /// The time of the newest sample that has been returned, in microseconds since 1970.
     last_us: u64,
-    /// The driver's unit, as a multiple of the metric's unit.
+    /// The factor that converts the driver's unit to the metric's unit.
     unit: f64,
 }
 
 pub(super) struct TraceReader {
-    drains: [Drain; 3],
+    drains: [TraceBuffer; 3],
 }
 
 impl TraceReader {
-    /// Creates a reader of all buffers. A call costs 0.7 ms for power and 2.8 ms for each
-    /// utilization. The buffer of power covers 2.36 s, and those of utilization 14 s.
+    /// Creates a reader for all buffers. A read costs 0.7 ms for power and 2.8 ms for each
+    /// utilization. The power buffer covers 2.36 s, and the utilization buffers cover 14 s.
     pub(super) fn new() -> Self {
-        let drain = |metric, buffer, seconds, spacing_us, unit| Drain {
+        let drain = |metric, buffer, seconds, spacing_us, unit| TraceBuffer {
             metric,
             buffer,
-            every: Every::new(Duration::from_secs(seconds)),
+            every: IntervalTimer::new(Duration::from_secs(seconds)),
             spacing_us,
             last_us: 0,
             unit,
@@ -66,23 +66,28 @@ impl TraceReader {
         }
     }
 
-    /// Returns the samples since the last call, from the buffers that are due.
+    /// Returns the samples added since the last call, from all buffers that are due.
     pub(super) fn read(&mut self, querier: &mut Querier) -> Vec<Trace> {
         let due = self
             .drains
             .iter_mut()
             .filter_map(|drain| drain.every.is_due().then_some(drain));
-        due.filter_map(|drain| drain.take_in(timed(&querier.samples(drain.buffer, drain.last_us)?)))
-            .collect()
+        due.filter_map(|drain| {
+            drain.add_samples(parse_samples(
+                &querier.query_samples(drain.buffer, drain.last_us)?,
+            ))
+        })
+        .collect()
     }
 }
 
-/// Parses an answer with alternating times and values. Times are in microseconds, values in the
-/// driver's unit.
-fn timed(answer: &Value) -> Vec<(u64, f64)> {
+/// Parses an answer in which times and values alternate. Times are in microseconds, and values are
+/// in the driver's unit.
+fn parse_samples(answer: &Value) -> Vec<(u64, f64)> {
     match answer {
         Value::Reals(reals) => {
-            let sample = |[at_us, value]: &[f64; 2]| Some((*count(*at_us).value()?, *value));
+            let sample =
+                |[at_us, value]: &[f64; 2]| Some((*convert_count(*at_us).value()?, *value));
             reals.as_chunks().0.iter().filter_map(sample).collect()
         }
         whole => {
@@ -99,10 +104,10 @@ fn timed(answer: &Value) -> Vec<(u64, f64)> {
     }
 }
 
-impl Drain {
-    fn take_in(&mut self, samples: Vec<(u64, f64)>) -> Option<Trace> {
-        // If the clock was set back, the last time is ahead of all future samples.
-        if self.last_us > now_ms().saturating_mul(1000).saturating_add(FUTURE_US) {
+impl TraceBuffer {
+    fn add_samples(&mut self, samples: Vec<(u64, f64)>) -> Option<Trace> {
+        // If the clock was set back, `last_us` would be later than all future samples.
+        if self.last_us > now_ms().saturating_mul(1000).saturating_add(MAX_FUTURE_US) {
             self.last_us = 0;
         }
         let known = self.last_us;
@@ -114,11 +119,12 @@ impl Drain {
         new.dedup_by_key(|(at_us, _)| *at_us);
         let (start_us, _) = *new.first()?;
         self.last_us = new.last()?.0;
-        // Offsets have 32 bits. A sample whose offset does not fit has the wrong time.
+        // Offsets are stored in 32 bits. If a sample's offset does not fit, the sample's time is
+        // wrong.
         let offset_us = |at_us: u64| u32::try_from(at_us.saturating_sub(start_us)).ok();
         new.retain(|(at_us, _)| offset_us(*at_us).is_some());
         Some(Trace {
-            // The device fills in its index and UUID.
+            // The caller fills in the GPU's index and UUID.
             index: 0,
             uuid: None,
             metric: self.metric,
@@ -134,57 +140,56 @@ impl Drain {
     }
 }
 
-/// The maximum time by which a sample may be in the future. If it is further ahead, the clock was
-/// set back.
-const FUTURE_US: u64 = 2_000_000;
+/// If a sample's time is further in the future than this, the clock was set back.
+const MAX_FUTURE_US: u64 = 2_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn power() -> Drain {
+    fn power_buffer() -> TraceBuffer {
         let [power, ..] = TraceReader::new().drains;
         power
     }
 
     #[test]
-    fn nothing_twice_and_nothing_left_out_at_the_seams() {
-        let mut drain = power();
+    fn each_sample_is_returned_once() {
+        let mut drain = power_buffer();
         let begun = now_ms() * 1000 - 4_000_000;
         let samples = |from: u64, to: u64| {
             (from..to)
                 .map(|at| (begun + at * 20_000, 500_000.0))
                 .collect::<Vec<_>>()
         };
-        let first = drain.take_in(samples(0, 100)).unwrap();
-        // The driver may return samples again that it has already returned.
-        let second = drain.take_in(samples(90, 200)).unwrap();
+        let first = drain.add_samples(samples(0, 100)).unwrap();
+        // The driver may return the same samples more than once.
+        let second = drain.add_samples(samples(90, 200)).unwrap();
         assert_eq!((first.values.len(), second.values.len()), (100, 100));
         assert_eq!(second.start_us, begun + 100 * 20_000);
         assert!(!first.gap && !second.gap);
         assert_eq!(first.values.first(), Some(&500.0));
-        assert_eq!(drain.take_in(samples(190, 200)), None);
+        assert_eq!(drain.add_samples(samples(190, 200)), None);
     }
 
     #[test]
-    fn what_was_overwritten_is_a_gap() {
-        let mut drain = power();
+    fn overwritten_samples_are_marked_as_gap() {
+        let mut drain = power_buffer();
         let begun = now_ms() * 1000 - 4_000_000;
-        drain.take_in(vec![(begun, 1.0)]);
-        assert!(drain.take_in(vec![(begun + 60_000, 1.0)]).unwrap().gap);
+        drain.add_samples(vec![(begun, 1.0)]);
+        assert!(drain.add_samples(vec![(begun + 60_000, 1.0)]).unwrap().gap);
     }
 
     #[test]
-    fn samples_out_of_order_or_of_another_clock_do_no_harm() {
-        let mut drain = power();
+    fn samples_are_sorted_despite_clock_changes() {
+        let mut drain = power_buffer();
         let begun = now_ms() * 1000;
         let trace = drain
-            .take_in(vec![(begun + 20_000, 2.0), (begun, 1.0), (begun, 1.0)])
+            .add_samples(vec![(begun + 20_000, 2.0), (begun, 1.0), (begun, 1.0)])
             .unwrap();
         assert_eq!(trace.offsets_us, [0, 20_000]);
-        drain.take_in(vec![(begun + 3_600_000_000, 1.0)]);
+        drain.add_samples(vec![(begun + 3_600_000_000, 1.0)]);
         assert!(
-            drain.take_in(vec![(begun + 40_000, 1.0)]).is_some(),
+            drain.add_samples(vec![(begun + 40_000, 1.0)]).is_some(),
             "the clock was set back"
         );
     }

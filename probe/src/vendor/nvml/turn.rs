@@ -1,20 +1,21 @@
-//! A lock whose waiters give up after a time limit.
+//! A lock that can be waited for with a time limit.
 
 use std::{
     sync::{Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
-/// A lock with a time limit, because the thread that holds the lock may hang in the driver.
-pub(super) struct Turn {
+/// A lock that can be waited for with a time limit, because the thread that holds the lock may hang
+/// in the driver.
+pub(super) struct TimedLock {
     taken: Mutex<bool>,
     freed: Condvar,
 }
 
-/// A held lock, which is released when this value is dropped.
-pub(super) struct Guard<'a>(&'a Turn);
+/// A guard that releases the lock when it is dropped.
+pub(super) struct TimedLockGuard<'a>(&'a TimedLock);
 
-impl Turn {
+impl TimedLock {
     pub(super) const fn new() -> Self {
         Self {
             taken: Mutex::new(false),
@@ -22,8 +23,8 @@ impl Turn {
         }
     }
 
-    /// Acquires the lock. Returns `None` if it does not become free within `patience`.
-    pub(super) fn take(&self, patience: Duration) -> Option<Guard<'_>> {
+    /// Acquires the lock. Returns `None` if the lock does not become free within `patience`.
+    pub(super) fn acquire(&self, patience: Duration) -> Option<TimedLockGuard<'_>> {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
             .freed
@@ -33,11 +34,11 @@ impl Turn {
             return None;
         }
         *taken = true;
-        Some(Guard(self))
+        Some(TimedLockGuard(self))
     }
 }
 
-impl Drop for Guard<'_> {
+impl Drop for TimedLockGuard<'_> {
     fn drop(&mut self) {
         *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.0.freed.notify_one();
@@ -49,21 +50,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_and_nobody_for_ever() {
-        let turn = Turn::new();
-        let first = turn.take(Duration::ZERO);
+    fn second_thread_gives_up_after_time_limit() {
+        let turn = TimedLock::new();
+        let first = turn.acquire(Duration::ZERO);
         assert!(first.is_some());
-        assert!(turn.take(Duration::from_millis(5)).is_none());
+        assert!(turn.acquire(Duration::from_millis(5)).is_none());
         drop(first);
-        assert!(turn.take(Duration::ZERO).is_some());
+        assert!(turn.acquire(Duration::ZERO).is_some());
     }
 
     #[test]
-    fn the_next_comes_as_soon_as_the_turn_is_free() {
-        let turn = Turn::new();
+    fn waiting_thread_continues_when_lock_is_released() {
+        let turn = TimedLock::new();
         std::thread::scope(|scope| {
-            let first = turn.take(Duration::ZERO);
-            let second = scope.spawn(|| turn.take(Duration::from_secs(30)).is_some());
+            let first = turn.acquire(Duration::ZERO);
+            let second = scope.spawn(|| turn.acquire(Duration::from_secs(30)).is_some());
             std::thread::sleep(Duration::from_millis(10));
             drop(first);
             assert!(second.join().unwrap());

@@ -1,15 +1,15 @@
-//! The accounting of simulated processes by the driver.
+//! The driver's accounting of simulated processes.
 
 use crate::model::{Absence, AccountedProcess, Reading};
 
 use super::{
     ProcessState, Timeline,
     scenario::{AccountedSettings, ProcessSettings},
-    tenancy::percent,
+    tenancy::round_percent,
 };
 
-/// Returns the accounted processes that ended before the timeline started.
-pub(super) fn of_earlier(
+/// Returns the accounts of the processes that ended before the timeline started.
+pub(super) fn list_earlier_accounts(
     accounted: &[AccountedSettings],
     timeline: &Timeline,
 ) -> Vec<AccountedProcess> {
@@ -27,8 +27,11 @@ pub(super) fn of_earlier(
     accounted.iter().map(account).collect()
 }
 
-/// Returns the accounts of processes that are running now.
-pub(super) fn of_states(processes: &[ProcessState], timeline: &Timeline) -> Vec<AccountedProcess> {
+/// Returns the accounts of the processes that are running.
+pub(super) fn list_running_accounts(
+    processes: &[ProcessState],
+    timeline: &Timeline,
+) -> Vec<AccountedProcess> {
     let account = |process: &ProcessState| AccountedProcess {
         pid: process.pid,
         running: true,
@@ -41,29 +44,30 @@ pub(super) fn of_states(processes: &[ProcessState], timeline: &Timeline) -> Vec<
     processes.iter().map(account).collect()
 }
 
-/// Returns the accounts of the scenario's processes that have started, the oldest first.
-pub(super) fn of_scenario(
+/// Returns the accounts of the scenario's processes that have started, sorted from oldest to
+/// newest.
+pub(super) fn list_scenario_accounts(
     processes: &[ProcessSettings],
     seconds: f64,
     timeline: &Timeline,
 ) -> Vec<AccountedProcess> {
     let mut begun: Vec<_> = processes
         .iter()
-        .filter(|process| process.begun(seconds))
+        .filter(|process| process.has_started(seconds))
         .collect();
     begun.sort_by(|one, other| one.started_s(seconds).total_cmp(&other.started_s(seconds)));
     begun
         .into_iter()
-        .flat_map(|process| same(process, seconds, timeline))
+        .flat_map(|process| list_table_accounts(process, seconds, timeline))
         .collect()
 }
 
-fn same(
+fn list_table_accounts(
     process: &ProcessSettings,
     seconds: f64,
     timeline: &Timeline,
 ) -> impl Iterator<Item = AccountedProcess> + use<> {
-    let (running, started_s) = (process.runs(seconds), process.started_s(seconds));
+    let (running, started_s) = (process.is_running(seconds), process.started_s(seconds));
     let until = process.ended_s().map_or(seconds, |end| end.min(seconds));
     let average = process.sm_percent(f64::midpoint(started_s.max(0.0), until));
     let moments = [
@@ -73,7 +77,7 @@ fn same(
     ];
     let memory = process.memory.as_ref().map_or(0.0, |curve| {
         moments
-            .map(|at| curve.at(at))
+            .map(|at| curve.value_at(at))
             .into_iter()
             .fold(0.0, f64::max)
     });
@@ -83,11 +87,11 @@ fn same(
         ((until - started_s) * 1000.0) as u64
     };
     let stamp = timeline.unix_ms(started_s) * 1000;
-    process.pids(seconds).map(move |pid| AccountedProcess {
+    process.list_pids(seconds).map(move |pid| AccountedProcess {
         pid,
         running,
-        gpu_percent: Reading::Now(percent(average).into()),
-        memory_percent: Reading::Now(percent(average * 0.4).into()),
+        gpu_percent: Reading::Now(round_percent(average).into()),
+        memory_percent: Reading::Now(round_percent(average * 0.4).into()),
         max_memory_bytes: Reading::Now(memory as u64),
         time_ms,
         started_us: stamp,

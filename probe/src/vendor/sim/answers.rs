@@ -1,10 +1,10 @@
-//! The answers of simulated GPUs to NVML queries.
+//! A simulated GPU's answers to NVML queries.
 //!
-//! The documentation of each [query](Q) states the units and the order of the numbers.
+//! The units and the order of the numbers are documented at each [query](Q).
 
 #![allow(
     clippy::unnecessary_wraps,
-    reason = "every row of the tables is an answer"
+    reason = "each row of the tables is an answer"
 )]
 
 use std::sync::Arc;
@@ -28,43 +28,44 @@ use crate::{
     },
 };
 
-/// The maximum number of processes that the driver accounts for.
-const ACCOUNTED: usize = 4_000;
+/// The maximum number of processes in the driver's accounting.
+const MAX_ACCOUNTED: usize = 4_000;
 
-/// The period over which the driver averages the utilization of video engines, in microseconds.
+/// The period over which the driver averages the video engines' utilization, in microseconds.
 const VIDEO_PERIOD_US: u32 = 166_666;
 
 /// The size of a retired memory page, in bytes.
 const PAGE_BYTES: u64 = 4_096;
 
-/// The scope of a field that refers to all links together.
+/// The field scope that refers to all links together.
 const ALL_LINKS: u32 = u32::MAX;
 
-/// The unit of NVML's link rates, in bytes.
+/// The unit of NVML's link rates, which is MiB per second.
 const MIB: f64 = (1 << 20) as f64;
 
-/// A simulated GPU or MIG device at one moment.
+/// A simulated GPU or MIG device at a certain time.
 pub trait SimulatedGpu {
-    /// The machine that the GPU is part of.
+    /// Returns the machine that contains the GPU.
     fn machine(&self) -> &Machine;
 
-    /// Returns the instance of the MIG device, or `None` for the whole GPU.
+    /// Returns the index of the GPU in the machine.
     fn index(&self) -> u32;
 
-    /// The MIG device; `None` for the whole GPU.
+    /// Returns the MIG device's instance, or `None` for a whole GPU.
     fn instance(&self) -> Option<MigInstance>;
 
-    /// Returns the moment, in milliseconds since the start of the timeline.
+    /// Returns the time of this view, in milliseconds since the start of the timeline.
     fn elapsed_ms(&self) -> u64;
 
-    /// Returns the GPU's state at this moment.
+    /// Returns the GPU's state at the time of this view.
     fn state(&self) -> Arc<GpuState> {
         self.machine().state(self.index(), self.elapsed_ms())
     }
 
-    /// Returns the GPU's counters at this moment.
+    /// Returns the GPU's counters at the time of this view.
     fn totals(&self) -> Totals {
-        self.machine().totals(self.index(), self.elapsed_ms())
+        self.machine()
+            .compute_totals(self.index(), self.elapsed_ms())
     }
 }
 
@@ -72,37 +73,39 @@ pub trait SimulatedGpu {
 /// answer.
 pub fn answer_query(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
     let (machine, index) = (gpu.machine(), gpu.index());
-    let identity = machine.world.identity(index);
+    let identity = machine.world.gpu_identity(index);
     match gpu.instance() {
         Some(instance) => {
             let state = gpu.state();
             let own = state.mig_device(instance);
             own.map_or(Some(Err(Code::INVALID_ARGUMENT)), |own| {
-                of_mig_device(own, query)
+                answer_mig_device(own, query)
             })
         }
         None => answer_about_unified_memory(identity, query)
-            .or_else(|| of_board(identity, query))
-            .or_else(|| of_settings(gpu, identity, query))
-            .or_else(|| of_links(gpu, identity, query))
+            .or_else(|| answer_board(identity, query))
+            .or_else(|| answer_settings(gpu, identity, query))
+            .or_else(|| answer_links(gpu, identity, query))
             .or_else(|| {
-                of_wear(
+                answer_wear(
                     identity,
-                    &machine.world.wear(index, gpu.elapsed_ms()),
+                    &machine.world.compute_wear(index, gpu.elapsed_ms()),
                     query,
                 )
             })
-            .or_else(|| of_processes(gpu, query))
-            .or_else(|| of_state(gpu, identity, &gpu.state(), query)),
+            .or_else(|| answer_processes(gpu, query))
+            .or_else(|| answer_state(gpu, identity, &gpu.state(), query)),
     }
 }
 
-/// Answers queries whose answers differ for GPUs that share the machine's memory, such as a GB10.
-/// The driver reports one PCIe lane for them, although they have no PCIe link.
+/// Answers the queries whose answers are different for GPUs that share the machine's memory, such
+/// as a GB10. For example, the driver reports one PCIe lane, although such GPUs have no PCIe link.
 fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answer> {
     identity.unified_memory.then_some(())?;
     Some(match query {
-        Q::PcieGeneration | Q::PcieWidth | Q::MaxPcieGeneration | Q::MaxPcieWidth => value(1),
+        Q::PcieGeneration | Q::PcieWidth | Q::MaxPcieGeneration | Q::MaxPcieWidth => {
+            number_answer(1)
+        }
         Q::MemoryInfo
         | Q::MemoryInfoV1
         | Q::Bar1MemoryInfo
@@ -120,17 +123,17 @@ fn answer_about_unified_memory(identity: &GpuIdentity, query: Q) -> Option<Answe
     })
 }
 
-fn of_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
-    // Software cannot read these numbers from a GeForce board.
-    let on_a_label = |label: &str| if_supported(!identity.geforce, || text(label));
+fn answer_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
+    // On a GeForce board, software cannot read these numbers.
+    let on_a_label = |label: &str| answer_if_supported(!identity.geforce, || text_answer(label));
     Some(match query {
-        Q::Name => text(&identity.name),
-        Q::Uuid => text(&identity.uuid),
-        Q::BusId => text(&identity.pci_bus_id),
+        Q::Name => text_answer(&identity.name),
+        Q::Uuid => text_answer(&identity.uuid),
+        Q::BusId => text_answer(&identity.pci_bus_id),
         Q::Serial => on_a_label(&identity.serial),
         Q::BoardPartNumber => on_a_label(&identity.part_number),
-        Q::VbiosVersion => text(&identity.vbios_version),
-        Q::Architecture => value(match identity.architecture {
+        Q::VbiosVersion => text_answer(&identity.vbios_version),
+        Q::Architecture => number_answer(match identity.architecture {
             Architecture::Pascal => sys::NVML_DEVICE_ARCH_PASCAL,
             Architecture::Volta => sys::NVML_DEVICE_ARCH_VOLTA,
             Architecture::Turing => sys::NVML_DEVICE_ARCH_TURING,
@@ -141,35 +144,35 @@ fn of_board(identity: &GpuIdentity, query: Q) -> Option<Answer> {
         }),
         Q::ComputeCapability => {
             let (major, minor) = identity.architecture.compute_capability();
-            list([major, minor])
+            list_answer([major, minor])
         }
-        Q::NumGpuCores => value(identity.cores),
-        Q::MemoryBusWidth => value(identity.memory_bus_bits),
-        Q::MinorNumber => value(identity.index),
-        Q::NumaNode => value(identity.numa_node),
-        Q::MaxPcieGeneration => value(GpuIdentity::PCIE_GENERATION),
-        Q::MaxPcieWidth => value(GpuIdentity::PCIE_WIDTH),
-        // The default application clocks are the highest ones. Video engines have no clock of their
-        // own here.
+        Q::NumGpuCores => number_answer(identity.cores),
+        Q::MemoryBusWidth => number_answer(identity.memory_bus_bits),
+        Q::MinorNumber => number_answer(identity.index),
+        Q::NumaNode => number_answer(identity.numa_node),
+        Q::MaxPcieGeneration => number_answer(GpuIdentity::PCIE_GENERATION),
+        Q::MaxPcieWidth => number_answer(GpuIdentity::PCIE_WIDTH),
+        // By default, application clocks are the highest clocks. Video engines have no application
+        // clock.
         Q::ApplicationsClock(3) => Err(Code::NOT_SUPPORTED),
         Q::MaxClock(kind) | Q::ApplicationsClock(kind) => {
-            clock_mhz(kind, MAX_SM_MHZ, MAX_VIDEO_MHZ)
+            answer_clock(kind, MAX_SM_MHZ, MAX_VIDEO_MHZ)
         }
-        Q::DefaultPowerLimit => value(thousandths(identity.power_limit_watts)),
-        Q::PowerLimitConstraints => list([
-            thousandths(identity.lowest_limit_watts.round()),
-            thousandths(identity.power_limit_watts),
+        Q::DefaultPowerLimit => number_answer(to_milliwatts(identity.power_limit_watts)),
+        Q::PowerLimitConstraints => list_answer([
+            to_milliwatts(identity.lowest_limit_watts.round()),
+            to_milliwatts(identity.power_limit_watts),
         ]),
-        Q::TemperatureThreshold(0) => value(GpuIdentity::SHUTDOWN_CELSIUS),
-        Q::TemperatureThreshold(1) => value(GpuIdentity::SLOWDOWN_CELSIUS),
-        Q::TemperatureThreshold(2) => value(GpuIdentity::MEMORY_MAX_CELSIUS),
-        Q::TemperatureThreshold(3) => value(GpuIdentity::GPU_MAX_CELSIUS),
-        Q::NumFans => if_supported(identity.fans > 0, || value(identity.fans)),
+        Q::TemperatureThreshold(0) => number_answer(GpuIdentity::SHUTDOWN_CELSIUS),
+        Q::TemperatureThreshold(1) => number_answer(GpuIdentity::SLOWDOWN_CELSIUS),
+        Q::TemperatureThreshold(2) => number_answer(GpuIdentity::MEMORY_MAX_CELSIUS),
+        Q::TemperatureThreshold(3) => number_answer(GpuIdentity::GPU_MAX_CELSIUS),
+        Q::NumFans => answer_if_supported(identity.fans > 0, || number_answer(identity.fans)),
         _ => return None,
     })
 }
 
-fn of_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Option<Answer> {
+fn answer_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Option<Answer> {
     let (machine, index) = (gpu.machine(), gpu.index());
     let divided = || machine.world.is_divided(index, gpu.elapsed_ms());
     let other = |other: u32| {
@@ -177,20 +180,20 @@ fn of_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Opti
         other.copied().ok_or(Code::INVALID_ARGUMENT)
     };
     Some(match query {
-        Q::PersistenceMode => value(identity.persistence),
-        Q::ComputeMode | Q::DisplayActive | Q::C2cMode => value(0),
-        Q::EccMode => if_supported(identity.ecc, || list([1, 1])),
-        Q::MigMode => if_supported(identity.has_mig(), || list([divided(); 2])),
-        Q::AccountingMode => value(identity.accounting),
-        Q::AccountingPids => list(accounted(gpu).map(|process| process.pid)),
+        Q::PersistenceMode => number_answer(identity.persistence),
+        Q::ComputeMode | Q::DisplayActive | Q::C2cMode => number_answer(0),
+        Q::EccMode => answer_if_supported(identity.ecc, || list_answer([1, 1])),
+        Q::MigMode => answer_if_supported(identity.has_mig(), || list_answer([divided(); 2])),
+        Q::AccountingMode => number_answer(identity.accounting),
+        Q::AccountingPids => list_answer(list_accounted(gpu).map(|process| process.pid)),
         Q::AccountingStats(pid) => {
-            let mut accounted = accounted(gpu);
+            let mut accounted = list_accounted(gpu);
             let Some(own) = accounted.find(|process| process.pid == pid) else {
                 return Some(Err(Code::NOT_FOUND));
             };
             let percent =
                 |reading: Option<&f64>| reading.map_or(u32::MAX.into(), |own| *own as i128);
-            list([
+            list_answer([
                 percent(own.gpu_percent.value()),
                 percent(own.memory_percent.value()),
                 own.max_memory_bytes
@@ -203,18 +206,18 @@ fn of_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Opti
                 own.running.into(),
             ])
         }
-        Q::MigDevices => if_supported(identity.has_mig(), || {
-            list(gpu.state().mig.iter().map(|own| own.index))
+        Q::MigDevices => answer_if_supported(identity.has_mig(), || {
+            list_answer(gpu.state().mig.iter().map(|own| own.index))
         }),
         Q::CommonAncestor(with) => {
-            other(with).and_then(|with| value(machine.world.path(index, with) as u8))
+            other(with).and_then(|with| number_answer(machine.world.path(index, with) as u8))
         }
-        // GPUs with links reach each other over these links, not over PCIe. GPUs without links
-        // cannot reach each other.
+        // If GPUs have links, they reach each other over the links rather than PCIe. GPUs without
+        // links cannot reach each other.
         Q::P2pStatus(with, capability) => other(with).and_then(|with| {
             let linked = machine.world.are_linked(index, with);
             let through_pcie = capability >= sys::nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PCI;
-            value(if linked && !through_pcie {
+            number_answer(if linked && !through_pcie {
                 sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK
             } else {
                 sys::nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_NOT_SUPPORTED
@@ -227,13 +230,13 @@ fn of_settings(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Opti
             let digits = uuid.replace('-', "");
             let half = |at| u64::from_str_radix(&digits[at..at + 16], 16).unwrap_or(0);
             let state = sys::NVML_GPU_FABRIC_STATE_COMPLETED.into();
-            list([state, 0, 0, 0, 0, half(0), half(16)])
+            list_answer([state, 0, 0, 0, 0, half(0), half(16)])
         }
         _ => return None,
     })
 }
 
-fn of_links(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Option<Answer> {
+fn answer_links(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Option<Answer> {
     let links = &identity.nvlinks;
     let link = |number: u32| match links.get(number as usize) {
         None if links.is_empty() => Err(Code::NOT_SUPPORTED),
@@ -242,23 +245,23 @@ fn of_links(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Option<
     };
     let carried = |scope, bytes: fn(Totals) -> f64| {
         if scope == ALL_LINKS && !links.is_empty() {
-            return value((bytes(gpu.totals()) / 1024.0) as u64);
+            return number_answer((bytes(gpu.totals()) / 1024.0) as u64);
         }
-        link(scope).and_then(|own| value(identity.link_kib(bytes(gpu.totals()), own.link)))
+        link(scope).and_then(|own| number_answer(identity.link_kib(bytes(gpu.totals()), own.link)))
     };
     let errors = |scope, count: fn(&LinkState) -> u64| {
         if scope == ALL_LINKS && !links.is_empty() {
-            return value(links.iter().map(count).sum::<u64>());
+            return number_answer(links.iter().map(count).sum::<u64>());
         }
-        link(scope).and_then(|own| value(count(own)))
+        link(scope).and_then(|own| number_answer(count(own)))
     };
     Some(match query {
-        Q::NvLinkState(of) => link(of).and_then(|own| value(own.active)),
-        Q::NvLinkVersion(of) => link(of).and_then(|_| value(NVLINK_4_0)),
-        Q::NvLinkRemoteDeviceType(of) => link(of).and_then(|_| value(SWITCH)),
-        Q::NvLinkRemoteBusId(of) => link(of).and_then(|own| text(&own.remote_bus_id)),
+        Q::NvLinkState(of) => link(of).and_then(|own| number_answer(own.active)),
+        Q::NvLinkVersion(of) => link(of).and_then(|_| number_answer(NVLINK_4_0)),
+        Q::NvLinkRemoteDeviceType(of) => link(of).and_then(|_| number_answer(SWITCH)),
+        Q::NvLinkRemoteBusId(of) => link(of).and_then(|own| text_answer(&own.remote_bus_id)),
         Q::Field(sys::field_id::NVML_FI_DEV_NVLINK_GET_SPEED, of) => {
-            link(of).and_then(|_| value(NVLINK_MB_PER_SECOND))
+            link(of).and_then(|_| number_answer(NVLINK_MB_PER_SECOND))
         }
         Q::Field(sys::field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, of) => {
             carried(of, |totals| totals.nvlink_tx_bytes)
@@ -279,7 +282,7 @@ fn of_links(gpu: &dyn SimulatedGpu, identity: &GpuIdentity, query: Q) -> Option<
     })
 }
 
-fn of_wear(identity: &GpuIdentity, wear: &Wear, query: Q) -> Option<Answer> {
+fn answer_wear(identity: &GpuIdentity, wear: &Wear, query: Q) -> Option<Answer> {
     let of_counter = |counter| match counter {
         _ if !identity.ecc => Err(Code::NOT_SUPPORTED),
         0 => Ok(wear.ecc_volatile),
@@ -287,8 +290,8 @@ fn of_wear(identity: &GpuIdentity, wear: &Wear, query: Q) -> Option<Answer> {
         _ => Err(Code::INVALID_ARGUMENT),
     };
     let of_kind = |errors: EccErrors, kind| match kind {
-        0 => value(errors.corrected),
-        1 => value(errors.uncorrected),
+        0 => number_answer(errors.corrected),
+        1 => number_answer(errors.uncorrected),
         _ => Err(Code::INVALID_ARGUMENT),
     };
     let rows = wear.remapped_rows.ok_or(Code::NOT_SUPPORTED);
@@ -307,11 +310,11 @@ fn of_wear(identity: &GpuIdentity, wear: &Wear, query: Q) -> Option<Answer> {
         }
         Q::RemappedRows => rows.and_then(|own| {
             let flags = [own.pending, own.failed].map(u32::from);
-            list([own.correctable, own.uncorrectable, flags[0], flags[1]])
+            list_answer([own.correctable, own.uncorrectable, flags[0], flags[1]])
         }),
         Q::RowRemapperHistogram => rows.and_then(|own| {
             let spare = own.spare.ok_or(Code::NOT_SUPPORTED)?;
-            list([spare.max, spare.high, spare.partial, spare.low, spare.none])
+            list_answer([spare.max, spare.high, spare.partial, spare.low, spare.none])
         }),
         Q::RetiredPages(cause) => pages.and_then(|own| {
             let (first, count) = match cause {
@@ -319,25 +322,25 @@ fn of_wear(identity: &GpuIdentity, wear: &Wear, query: Q) -> Option<Answer> {
                 1 => (0x1_0000, own.double_bit),
                 _ => return Err(Code::INVALID_ARGUMENT),
             };
-            list((first..first + u64::from(count)).flat_map(|page| [0, page * PAGE_BYTES]))
+            list_answer((first..first + u64::from(count)).flat_map(|page| [0, page * PAGE_BYTES]))
         }),
-        Q::RetiredPagesPending => pages.and_then(|own| value(own.pending)),
-        Q::PcieReplays => value(wear.pcie_replays),
-        lanes::RECOVERY_ACTION => value(wear.recovery_action as u8),
+        Q::RetiredPagesPending => pages.and_then(|own| number_answer(own.pending)),
+        Q::PcieReplays => number_answer(wear.pcie_replays),
+        lanes::RECOVERY_ACTION => number_answer(wear.recovery_action as u8),
         _ => return None,
     })
 }
 
-fn of_processes(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
+fn answer_processes(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
     let is_listed: fn(&ProcessState) -> bool = match query {
-        // Clients of the Multi-Process Service (MPS) are compute processes too.
+        // Clients of the Multi-Process Service (MPS) count as compute processes.
         Q::ComputeProcesses => |process| process.kind != ProcessKind::Graphics,
         Q::GraphicsProcesses => |process| process.kind != ProcessKind::Compute,
         Q::MpsProcesses => |process| process.mps,
         _ => return None,
     };
     let state = gpu.state();
-    // The driver lists processes in the order of their start.
+    // The driver lists processes in the order in which they were started.
     let mut listed: Vec<_> = state
         .processes
         .iter()
@@ -351,86 +354,95 @@ fn of_processes(gpu: &dyn SimulatedGpu, query: Q) -> Option<Answer> {
         let memory = own.memory_bytes.map_or(-1, i128::from);
         [own.pid.into(), memory, instance[0], instance[1]]
     };
-    Some(list(listed.into_iter().flat_map(entry)))
+    Some(list_answer(listed.into_iter().flat_map(entry)))
 }
 
-fn of_state(
+fn answer_state(
     gpu: &dyn SimulatedGpu,
     identity: &GpuIdentity,
     state: &GpuState,
     query: Q,
 ) -> Option<Answer> {
-    // The driver does not report utilization for a GPU that is divided into MIG devices.
-    let whole = |answer: &dyn Fn() -> Answer| if_supported(state.mig.is_empty(), answer);
-    let engine = |percent: u32| whole(&|| list([percent, VIDEO_PERIOD_US]));
+    // If a GPU is divided into MIG devices, the driver does not report the GPU's utilization.
+    let whole = |answer: &dyn Fn() -> Answer| answer_if_supported(state.mig.is_empty(), answer);
+    let engine = |percent: u32| whole(&|| list_answer([percent, VIDEO_PERIOD_US]));
     let has_fan = |fan| match identity.fans {
         0 => Err(Code::NOT_SUPPORTED),
         fans if fan >= fans => Err(Code::INVALID_ARGUMENT),
         _ => Ok(()),
     };
-    let stamp_us = || gpu.machine().stamp_us(gpu.index(), gpu.elapsed_ms());
+    let stamp_us = || {
+        gpu.machine()
+            .driver_timestamp_us(gpu.index(), gpu.elapsed_ms())
+    };
     Some(match query {
-        Q::UtilizationRates => whole(&|| list([state.gpu_percent, state.memory_percent])),
+        Q::UtilizationRates => whole(&|| list_answer([state.gpu_percent, state.memory_percent])),
         Q::EncoderUtilization => engine(state.encoder_percent),
         Q::DecoderUtilization => engine(state.decoder_percent),
         Q::JpgUtilization => engine(state.jpeg_percent),
         Q::OfaUtilization => engine(state.ofa_percent),
-        Q::MemoryInfo => list([
+        Q::MemoryInfo => list_answer([
             state.memory_total_bytes,
             state.memory_reserved_bytes,
             state.memory_free_bytes,
             state.memory_used_bytes,
         ]),
-        Q::Bar1MemoryInfo => list([
+        Q::Bar1MemoryInfo => list_answer([
             GpuState::BAR1_BYTES,
             GpuState::BAR1_BYTES - state.bar1_used_bytes,
             state.bar1_used_bytes,
         ]),
-        // The sensors report whole degrees.
-        Q::Temperature => value(state.temperature_celsius.round() as i128),
-        lanes::MEMORY_CELSIUS => value(state.memory_temperature_celsius.round() as i128),
-        Q::MarginTemperature => if_supported(identity.has_margin(), || {
-            value(state.margin_celsius.round() as i128)
+        // The temperature sensors report whole degrees.
+        Q::Temperature => number_answer(state.temperature_celsius.round() as i128),
+        lanes::MEMORY_CELSIUS => number_answer(state.memory_temperature_celsius.round() as i128),
+        Q::MarginTemperature => answer_if_supported(identity.has_margin(), || {
+            number_answer(state.margin_celsius.round() as i128)
         }),
-        Q::FanSpeed => has_fan(0).and_then(|()| value(state.fan_percent)),
-        Q::FanSpeedOf(fan) => has_fan(fan).and_then(|()| value(state.fan_percent)),
-        Q::FanSpeedRpm(fan) => has_fan(fan).and_then(|()| value(state.fan_rpm())),
-        Q::PerformanceState => value(state.performance_state),
+        Q::FanSpeed => has_fan(0).and_then(|()| number_answer(state.fan_percent)),
+        Q::FanSpeedOf(fan) => has_fan(fan).and_then(|()| number_answer(state.fan_percent)),
+        Q::FanSpeedRpm(fan) => has_fan(fan).and_then(|()| number_answer(state.fan_rpm())),
+        Q::PerformanceState => number_answer(state.performance_state),
         Q::ThrottleReasons => {
             let bits = state
                 .throttle_reasons
                 .iter()
                 .map(|reason| reason.nvml_bit());
-            value(bits.fold(0, |all, bit| all | bit))
+            number_answer(bits.fold(0, |all, bit| all | bit))
         }
         Q::ViolationStatus(policy) => {
             let totals = gpu.totals();
             let seconds = match policy {
-                0 => totals.throttled_by(ThrottleCause::Power),
-                1 => totals.throttled_by(ThrottleCause::Thermal),
+                0 => totals.throttled_by_cause_s(ThrottleCause::Power),
+                1 => totals.throttled_by_cause_s(ThrottleCause::Thermal),
                 2 => totals.throttled_s(ThrottleReason::SyncBoost),
                 3 | 5 => 0.0,
-                4 => totals.throttled_by(ThrottleCause::Idle),
+                4 => totals.throttled_by_cause_s(ThrottleCause::Idle),
                 10 | 11 => {
-                    totals.throttled_by(ThrottleCause::Power)
-                        + totals.throttled_by(ThrottleCause::Thermal)
+                    totals.throttled_by_cause_s(ThrottleCause::Power)
+                        + totals.throttled_by_cause_s(ThrottleCause::Thermal)
                 }
                 _ => return Some(Err(Code::INVALID_ARGUMENT)),
             };
-            list([stamp_us(), (seconds * 1e9) as u64])
+            list_answer([stamp_us(), (seconds * 1e9) as u64])
         }
-        Q::PowerUsage | lanes::POWER_AVERAGE => value(thousandths(state.power_watts)),
-        lanes::POWER_INSTANT => value(thousandths(state.power_instant_watts)),
-        Q::EnforcedPowerLimit | Q::PowerLimit => value(thousandths(state.power_limit_watts)),
-        Q::TotalEnergyConsumption => value((gpu.totals().energy_joules * 1000.0) as u64),
+        Q::PowerUsage | lanes::POWER_AVERAGE => number_answer(to_milliwatts(state.power_watts)),
+        lanes::POWER_INSTANT => number_answer(to_milliwatts(state.power_instant_watts)),
+        Q::EnforcedPowerLimit | Q::PowerLimit => {
+            number_answer(to_milliwatts(state.power_limit_watts))
+        }
+        Q::TotalEnergyConsumption => number_answer((gpu.totals().energy_joules * 1000.0) as u64),
         Q::Clock(kind) => match kind {
-            2 => value(state.memory_mhz),
-            kind => clock_mhz(kind, state.sm_mhz, state.video_mhz),
+            2 => number_answer(state.memory_mhz),
+            kind => answer_clock(kind, state.sm_mhz, state.video_mhz),
         },
-        Q::PcieGeneration => value(state.pcie_generation),
-        Q::PcieWidth => value(state.pcie_width),
-        Q::PcieThroughput(0) => value((state.counters.pcie_tx_bytes_per_second / 1000.0) as u64),
-        Q::PcieThroughput(1) => value((state.counters.pcie_rx_bytes_per_second / 1000.0) as u64),
+        Q::PcieGeneration => number_answer(state.pcie_generation),
+        Q::PcieWidth => number_answer(state.pcie_width),
+        Q::PcieThroughput(0) => {
+            number_answer((state.counters.pcie_tx_bytes_per_second / 1000.0) as u64)
+        }
+        Q::PcieThroughput(1) => {
+            number_answer((state.counters.pcie_rx_bytes_per_second / 1000.0) as u64)
+        }
         Q::ProcessUtilization(since_us) => whole(&|| {
             let at_us = stamp_us();
             if at_us <= since_us {
@@ -446,7 +458,7 @@ fn of_state(
                 let [sm, memory, encoder, decoder] = shares.map(u64::from);
                 [at_us, own.pid.into(), sm, memory, encoder, decoder, 0, 0]
             };
-            list(state.processes.iter().flat_map(sample))
+            list_answer(state.processes.iter().flat_map(sample))
         }),
         Q::Samples(kind, since_us) => {
             let (metric, unit) = match kind {
@@ -457,13 +469,13 @@ fn of_state(
                 // The driver's other buffers are always empty.
                 _ => return Some(Err(Code::NOT_FOUND)),
             };
-            let recorded = gpu
-                .machine()
-                .recorded(gpu.index(), metric, gpu.elapsed_ms(), since_us);
+            let recorded =
+                gpu.machine()
+                    .read_buffer(gpu.index(), metric, gpu.elapsed_ms(), since_us);
             if recorded.is_empty() {
                 return Some(Err(Code::NOT_FOUND));
             }
-            list(
+            list_answer(
                 recorded
                     .iter()
                     .flat_map(|own| [own.at_us, (own.value * unit).round() as u64]),
@@ -473,23 +485,23 @@ fn of_state(
     })
 }
 
-fn of_mig_device(own: &MigState, query: Q) -> Option<Answer> {
+fn answer_mig_device(own: &MigState, query: Q) -> Option<Answer> {
     Some(match query {
-        Q::Name => text(&own.name),
-        Q::Uuid => text(&own.uuid),
-        Q::MigInstance => list([own.instance.gpu_instance, own.instance.compute_instance]),
-        Q::MigAttributes => list([
+        Q::Name => text_answer(&own.name),
+        Q::Uuid => text_answer(&own.uuid),
+        Q::MigInstance => list_answer([own.instance.gpu_instance, own.instance.compute_instance]),
+        Q::MigAttributes => list_answer([
             own.multiprocessors.into(),
             own.copy_engines.into(),
             own.decoders.into(),
             0,
             own.decoders.into(),
-            u64::from(own.slices == MigState::MOST),
+            u64::from(own.slices == MigState::MAX_SLICES),
             own.slices.into(),
             own.compute_slices.into(),
             own.memory_total_bytes >> 20,
         ]),
-        Q::MemoryInfo => list([
+        Q::MemoryInfo => list_answer([
             own.memory_total_bytes,
             0,
             own.memory_total_bytes.saturating_sub(own.memory_used_bytes),
@@ -499,8 +511,8 @@ fn of_mig_device(own: &MigState, query: Q) -> Option<Answer> {
     })
 }
 
-/// Returns a GPM metric, or `None` if the hardware does not count it.
-pub(super) fn gpm_metric(counters: &Counters, metric: u32, has_links: bool) -> Option<f64> {
+/// Returns the value of a GPM metric, or `None` if the hardware does not measure it.
+pub(super) fn get_gpm_metric(counters: &Counters, metric: u32, has_links: bool) -> Option<f64> {
     Some(match Metric::try_from(metric).ok()? {
         Metric::GraphicsUtil | Metric::SmUtil => counters.sm_percent,
         Metric::SmOccupancy => counters.occupancy_percent,
@@ -520,27 +532,27 @@ pub(super) fn gpm_metric(counters: &Counters, metric: u32, has_links: bool) -> O
     })
 }
 
-/// Returns the accounted processes, the oldest first.
-fn accounted(gpu: &dyn SimulatedGpu) -> impl Iterator<Item = crate::model::AccountedProcess> {
+/// Returns the accounted processes, sorted from oldest to newest.
+fn list_accounted(gpu: &dyn SimulatedGpu) -> impl Iterator<Item = crate::model::AccountedProcess> {
     let machine = gpu.machine();
     let all = machine
         .world
-        .accounted(gpu.index(), gpu.elapsed_ms(), &machine.timeline);
-    let forgotten = all.len().saturating_sub(ACCOUNTED);
+        .list_accounted(gpu.index(), gpu.elapsed_ms(), &machine.timeline);
+    let forgotten = all.len().saturating_sub(MAX_ACCOUNTED);
     all.into_iter().skip(forgotten)
 }
 
-/// Answers with the clock of this `nvmlClockType_t`.
-fn clock_mhz(kind: u32, sm_mhz: u32, video_mhz: u32) -> Answer {
+/// Returns the answer for the clock of the given `nvmlClockType_t`.
+fn answer_clock(kind: u32, sm_mhz: u32, video_mhz: u32) -> Answer {
     match kind {
-        0 | 1 => value(sm_mhz),
-        2 => value(MEMORY_MHZ),
-        3 => value(video_mhz),
+        0 | 1 => number_answer(sm_mhz),
+        2 => number_answer(MEMORY_MHZ),
+        3 => number_answer(video_mhz),
         _ => Err(Code::INVALID_ARGUMENT),
     }
 }
 
-fn if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> Answer {
+fn answer_if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> Answer {
     if is_supported {
         answer()
     } else {
@@ -548,21 +560,20 @@ fn if_supported(is_supported: bool, answer: impl FnOnce() -> Answer) -> Answer {
     }
 }
 
-fn text(text: &str) -> Answer {
+fn text_answer(text: &str) -> Answer {
     Ok(Value::Text(text.to_owned()))
 }
 
-fn value(number: impl Into<i128>) -> Answer {
-    Ok(Value::number(number))
+fn number_answer(number: impl Into<i128>) -> Answer {
+    Ok(Value::from_number(number))
 }
 
-fn list<N: Into<i128>>(numbers: impl IntoIterator<Item = N>) -> Answer {
+fn list_answer<N: Into<i128>>(numbers: impl IntoIterator<Item = N>) -> Answer {
     Ok(Value::Numbers(
         numbers.into_iter().map(Into::into).collect(),
     ))
 }
 
-/// Converts watts to milliwatts.
-fn thousandths(watts: f64) -> i128 {
+fn to_milliwatts(watts: f64) -> i128 {
     (watts * 1000.0).round() as i128
 }

@@ -1,8 +1,8 @@
-//! Generations of chips, and their capabilities.
+//! GPU chip generations and their capabilities.
 
 use serde::Deserialize;
 
-/// A generation of NVIDIA chips.
+/// An NVIDIA chip generation, for example Hopper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Architecture {
@@ -23,17 +23,17 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// Returns NVIDIA's name of the generation.
+    /// Returns NVIDIA's name for the generation.
     pub fn name(self) -> &'static str {
-        self.facts().0
+        self.name_and_compute_capability().0
     }
 
-    /// Returns the major and the minor number of the data-center board's CUDA compute capability.
+    /// Returns the major and minor CUDA compute capability of the generation's data-center board.
     pub fn compute_capability(self) -> (u8, u8) {
-        self.facts().1
+        self.name_and_compute_capability().1
     }
 
-    fn facts(self) -> (&'static str, (u8, u8)) {
+    fn name_and_compute_capability(self) -> (&'static str, (u8, u8)) {
         match self {
             Self::Pascal => ("Pascal", (6, 0)),
             Self::Volta => ("Volta", (7, 0)),
@@ -45,13 +45,13 @@ impl Architecture {
         }
     }
 
-    /// Returns `true` if the hardware counts activity (GPM).
+    /// Returns `true` if the hardware has activity counters (GPM).
     pub fn counts_activity(self) -> bool {
         self >= Self::Hopper
     }
 
-    /// Returns `true` if the memory replaces defective rows. Older generations retire pages
-    /// instead.
+    /// Returns `true` if the memory can replace defective rows. Older generations retire whole
+    /// pages instead.
     pub fn remaps_rows(self) -> bool {
         self >= Self::Ampere
     }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     Machine, ProcessState, Scenario,
-    answers::{SimulatedGpu, answer_query, gpm_metric},
+    answers::{SimulatedGpu, answer_query, get_gpm_metric},
     presence,
     reporter::SimReporter,
 };
@@ -13,31 +13,32 @@ use crate::{
     vendor::{
         MachineMemory, Reporter,
         nvml::{
-            Activity, Backend, NvmlSource,
+            Backend, GpmResult, NvmlSource,
             query::{Answer, Code, Query, Subject, SystemQuery, Value},
         },
     },
 };
 
-/// Starts a scenario, and returns a source that is read like NVIDIA's driver.
+/// Starts simulating a scenario, and returns a source that is read in the same way as NVIDIA's
+/// driver.
 ///
-/// The scenario's `init_error` and all settings of GPUs apply. `latency`, `hidden`, `returns` and
-/// `crash` do not, because they concern NVML functions, and none is called.
+/// The scenario's `init_error` and all GPU settings apply. `latency`, `hidden`, `returns` and
+/// `crash` do not apply, because they concern NVML functions, which are not called.
 pub fn start(scenario: Scenario) -> NvmlSource {
     NvmlSource::new(SimulatedBackend(Arc::new(Machine::start(scenario))))
 }
 
 struct SimulatedBackend(Arc<Machine>);
 
-/// A GPU or MIG device that answers queries.
-struct Gpu<'a> {
+/// A simulated GPU or MIG device that can answer queries.
+struct QueriedGpu<'a> {
     machine: &'a Machine,
     index: u32,
     instance: Option<MigInstance>,
     elapsed_ms: u64,
 }
 
-impl SimulatedGpu for Gpu<'_> {
+impl SimulatedGpu for QueriedGpu<'_> {
     fn machine(&self) -> &Machine {
         self.machine
     }
@@ -56,14 +57,14 @@ impl SimulatedGpu for Gpu<'_> {
 }
 
 impl SimulatedBackend {
-    /// Finds a GPU or MIG device by the driver's indices. If the GPU hangs, this waits until it no
-    /// longer does.
-    fn find(&self, subject: Subject) -> Result<Gpu<'_>, Code> {
+    /// Finds a GPU or MIG device by the driver's indices. If the GPU is hung, blocks until the hang
+    /// ends.
+    fn find(&self, subject: Subject) -> Result<QueriedGpu<'_>, Code> {
         let machine = &*self.0;
         let found = machine.found.get(subject.gpu as usize);
         let index = *found.ok_or(Code::INVALID_ARGUMENT)?;
-        presence::check(machine, index)?;
-        let mut gpu = Gpu {
+        presence::wait_until_present(machine, index)?;
+        let mut gpu = QueriedGpu {
             machine,
             index,
             instance: None,
@@ -87,19 +88,19 @@ impl Backend for SimulatedBackend {
         true
     }
 
-    fn ask_system(&self, query: SystemQuery) -> Answer {
+    fn query_system(&self, query: SystemQuery) -> Answer {
         let seconds = self.0.timeline.elapsed_s();
         let scenario = self.0.world.scenario();
-        if scenario.is_mismatched(seconds) {
+        if scenario.has_version_mismatch(seconds) {
             return Err(Code::VERSION_MISMATCH);
         }
         if let Some(code) = scenario.init_error(seconds) {
             return Err(Code(code));
         }
         match query {
-            SystemQuery::DeviceCount => Ok(Value::number(self.0.found.len() as u32)),
+            SystemQuery::DeviceCount => Ok(Value::from_number(self.0.found.len() as u32)),
             SystemQuery::ConfComputeState => Ok(Value::Numbers(vec![0; 3])),
-            // A simulation has no driver, and thus no versions.
+            // In a simulation, there is no driver, so there are no version numbers.
             SystemQuery::DriverVersion | SystemQuery::NvmlVersion | SystemQuery::CudaVersion => {
                 Err(Code::NO_DATA)
             }
@@ -107,8 +108,8 @@ impl Backend for SimulatedBackend {
         }
     }
 
-    /// Answers queries, all for the same moment.
-    fn ask_each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
+    /// Runs all queries for the same point in simulated time.
+    fn run_queries(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
         let found = self.find(subject);
         let answer = |query: &Query| {
             let gpu = found.as_ref().map_err(|code| *code)?;
@@ -118,12 +119,12 @@ impl Backend for SimulatedBackend {
     }
 
     fn open_gpu(&self, index: u32) -> Result<(), Code> {
-        self.find(Subject::gpu(index)).map(drop)
+        self.find(Subject::from_gpu(index)).map(drop)
     }
 
-    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<Activity, Code> {
+    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code> {
         let gpu = self.find(subject)?;
-        let identity = self.0.world.identity(gpu.index);
+        let identity = self.0.world.gpu_identity(gpu.index);
         if !identity.counts_activity {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -136,14 +137,14 @@ impl Backend for SimulatedBackend {
             }
         };
         let has_links = !identity.nvlinks.is_empty();
-        let value = |id: &u32| gpm_metric(counters, *id, has_links).ok_or(Code::NOT_SUPPORTED);
-        Ok(Activity::Counted(metrics.iter().map(value).collect()))
+        let value = |id: &u32| get_gpm_metric(counters, *id, has_links).ok_or(Code::NOT_SUPPORTED);
+        Ok(GpmResult::Counted(metrics.iter().map(value).collect()))
     }
 
-    /// Returns the memory that the scenario gives to the GPU, which is the machine's memory for a
-    /// GPU that shares it.
-    fn machine_memory(&self, index: u32) -> Option<MachineMemory> {
-        let state = self.find(Subject::gpu(index)).ok()?.state();
+    /// Returns the memory that the scenario assigns to the GPU. If the GPU shares the machine's
+    /// memory, this is the machine's memory.
+    fn read_machine_memory(&self, index: u32) -> Option<MachineMemory> {
+        let state = self.find(Subject::from_gpu(index)).ok()?.state();
         Some(MachineMemory {
             total_bytes: state.memory_total_bytes,
             available_bytes: state.memory_free_bytes,
@@ -154,8 +155,9 @@ impl Backend for SimulatedBackend {
         Some(Box::new(SimReporter::new(Arc::clone(&self.0))))
     }
 
-    /// Describes simulated processes from the scenario, because they do not exist in the system.
-    fn describe(&self, index: u32, processes: &mut [Process]) {
+    /// Fills in data about simulated processes from the scenario, because the operating system does
+    /// not know them.
+    fn describe_processes(&self, index: u32, processes: &mut [Process]) {
         let machine = &*self.0;
         let state = machine.state(machine.found[index as usize], machine.timeline.elapsed_ms());
         let place = |own: &ProcessState| (own.pid, own.mig);
@@ -202,15 +204,15 @@ mod tests {
         vendor::{DeviceError, ReadDepth, Source, SourceError},
     };
 
-    fn source(toml: &str) -> NvmlSource {
+    fn start_source(toml: &str) -> NvmlSource {
         start(Scenario::from_toml(toml, "test.toml").unwrap())
     }
 
-    fn blank(index: u32) -> GpuSample {
-        GpuSample::absent(index, None, 0, Health::Ok, &Absence::WarmingUp)
+    fn make_blank_sample(index: u32) -> GpuSample {
+        GpuSample::new_absent(index, None, 0, Health::Ok, &Absence::WarmingUp)
     }
 
-    fn absent(read: &impl serde::Serialize) -> usize {
+    fn count_absent(read: &impl serde::Serialize) -> usize {
         serde_json::to_string(read)
             .unwrap()
             .matches("absent")
@@ -218,32 +220,32 @@ mod tests {
     }
 
     #[test]
-    fn everything_of_a_simulated_gpu_is_read_and_labeled() {
-        let source = start(Scenario::simple(2, 1));
+    fn simulated_gpu_has_all_readings_and_label() {
+        let source = start(Scenario::with_gpus(2, 1));
         assert!(source.platform().is_simulated);
         assert_eq!(source.device_count(), Ok(2));
         let mut device = source.open(0).unwrap();
-        assert!(device.identity().uuid.unwrap().starts_with("GPU-"));
-        let mut sample = blank(0);
+        assert!(device.identify().uuid.unwrap().starts_with("GPU-"));
+        let mut sample = make_blank_sample(0);
         device.read(&mut sample, ReadDepth::Full).unwrap();
-        // The only absent reading is the fan, which an H200 lacks.
-        assert_eq!(absent(&sample), 1);
-        let Board { numa_node, .. } = device.identity().board;
+        // An H200 has no fan, so the fan speed is the only absent reading.
+        assert_eq!(count_absent(&sample), 1);
+        let Board { numa_node, .. } = device.identify().board;
         assert_eq!(
-            (absent(&device.identity()), numa_node),
+            (count_absent(&device.identify()), numa_node),
             (0, Reading::Now(0))
         );
-        let mut details = GpuDetails::absent(0, None, 0, &Absence::WarmingUp);
-        device.details(&mut details).unwrap();
-        // The absent readings are retired pages and fans, which an H200 lacks.
-        assert_eq!(absent(&details), 2, "{details:?}");
+        let mut details = GpuDetails::new_absent(0, None, 0, &Absence::WarmingUp);
+        device.read_details(&mut details).unwrap();
+        // Two readings are absent because an H200 has neither retired pages nor fans.
+        assert_eq!(count_absent(&details), 2, "{details:?}");
         assert_eq!(details.nvlinks.value().map(Vec::len), Some(18));
     }
 
     #[test]
     fn tools_have_answers_without_details() {
-        let source = start(Scenario::simple(1, 1));
-        let answers = source.open(0).unwrap().answers().unwrap()().0;
+        let source = start(Scenario::with_gpus(1, 1));
+        let answers = source.open(0).unwrap().answers_reader().unwrap()().0;
         for query in [Query::EccMode, Query::DisplayActive, Query::PowerUsage] {
             let known = answers.get(None, query).unwrap();
             assert!(known.answer.is_ok(), "{query:?}: {known:?}");
@@ -251,17 +253,17 @@ mod tests {
     }
 
     #[test]
-    fn a_geforce_has_fans_and_none_of_what_data_centers_want() {
-        let source = source(
+    fn geforce_has_fans_but_no_ecc() {
+        let source = start_source(
             "[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"",
         );
         let mut device = source.open(0).unwrap();
         let (mut sample, mut details) = (
-            blank(0),
-            GpuDetails::absent(0, None, 0, &Absence::WarmingUp),
+            make_blank_sample(0),
+            GpuDetails::new_absent(0, None, 0, &Absence::WarmingUp),
         );
         device.read(&mut sample, ReadDepth::Full).unwrap();
-        device.details(&mut details).unwrap();
+        device.read_details(&mut details).unwrap();
         assert!(
             sample.fan_percent.value().is_some()
                 && details.fans.value().is_some_and(|fans| fans.len() == 2)
@@ -273,12 +275,12 @@ mod tests {
         lacks(details.ecc.volatile.corrected_total == Reading::Absent(Absence::NotSupported));
         lacks(details.remapped_rows == Reading::Absent(Absence::NotSupported));
         lacks(details.retired_pages == Reading::Absent(Absence::NotSupported));
-        lacks(device.identity().board.serial == Reading::Absent(Absence::NotSupported));
+        lacks(device.identify().board.serial == Reading::Absent(Absence::NotSupported));
     }
 
     #[test]
     fn every_pair_of_gpus_is_linked() {
-        let links = start(Scenario::simple(5, 1)).links(&[0, 1, 4]);
+        let links = start(Scenario::with_gpus(5, 1)).find_links(&[0, 1, 4]);
         let pairs: Vec<_> = links
             .iter()
             .map(|link| (link.a, link.b, link.path.value().copied()))
@@ -289,9 +291,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_scenario_does_not_say_of_a_process_is_unknown() {
-        let source = source("[[process]]\ngpu = 0\npid = 77\nuser = \"ana\"");
-        let mut sample = blank(0);
+    fn unset_process_values_are_unknown() {
+        let source = start_source("[[process]]\ngpu = 0\npid = 77\nuser = \"ana\"");
+        let mut sample = make_blank_sample(0);
         source
             .open(0)
             .unwrap()
@@ -306,9 +308,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_holds_the_host_memory_of_the_scenario_or_of_a_program_of_its_kind() {
+    fn host_memory_comes_from_scenario_or_program() {
         let held = |source: NvmlSource| {
-            let mut sample = blank(0);
+            let mut sample = make_blank_sample(0);
             source
                 .open(0)
                 .unwrap()
@@ -318,9 +320,9 @@ mod tests {
                 .host_memory_bytes
                 .clone()
         };
-        let given = source("[[process]]\ngpu = 0\npid = 77\nhost_memory = \"3 GiB\"");
+        let given = start_source("[[process]]\ngpu = 0\npid = 77\nhost_memory = \"3 GiB\"");
         assert_eq!(held(given), Reading::Now(3 << 30));
-        let invented = held(start(Scenario::simple(1, 1)));
+        let invented = held(start(Scenario::with_gpus(1, 1)));
         assert!(
             invented
                 .value()
@@ -330,21 +332,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_gpu_is_lost_and_its_neighbor_is_not() {
-        let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 0");
+    fn lost_gpu_does_not_affect_its_neighbor() {
+        let source = start_source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 0");
         assert!(matches!(source.open(0), Err(DeviceError::Lost)));
         assert!(
             source
                 .open(1)
                 .unwrap()
-                .read(&mut blank(1), ReadDepth::Full)
+                .read(&mut make_blank_sample(1), ReadDepth::Full)
                 .is_ok()
         );
     }
 
     #[test]
     fn failing_gpu_does_not_affect_its_neighbor() {
-        let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"returns\"\ncode = 16\n");
+        let source = start_source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"returns\"\ncode = 16\n");
         let error = source.open(0).err().unwrap();
         assert!(
             matches!(
@@ -358,7 +360,8 @@ mod tests {
         );
         assert!(
             error.to_string().contains(
-                "needs a reset (NVML error 16); end the programs on it, then `gpumon pause`"
+                "needs a reset (NVML error 16); stop the programs on the GPU, then run `gpumon \
+                 pause`"
             ),
             "{error}"
         );
@@ -366,39 +369,40 @@ mod tests {
             source
                 .open(1)
                 .unwrap()
-                .read(&mut blank(1), ReadDepth::Full)
+                .read(&mut make_blank_sample(1), ReadDepth::Full)
                 .is_ok()
         );
     }
 
     #[test]
     fn driver_counts_gpus_at_its_start() {
-        let source =
-            source("gpus = 3\n[[gpu]]\nindex = 0\nfrom_s = 900\n[[gpu]]\nindex = 1\nto_s = 0.3\n");
+        let source = start_source(
+            "gpus = 3\n[[gpu]]\nindex = 0\nfrom_s = 900\n[[gpu]]\nindex = 1\nto_s = 0.3\n",
+        );
         assert_eq!(source.device_count(), Ok(2));
         let mut device = source.open(0).unwrap();
         assert_eq!(
-            (device.identity().index, device.identity().pci_bus_id),
+            (device.identify().index, device.identify().pci_bus_id),
             (0, Reading::Now("00000000:11:00.0".into()))
         );
         thread::sleep(Duration::from_millis(350));
         assert_eq!(
-            device.read(&mut blank(0), ReadDepth::Full),
+            device.read(&mut make_blank_sample(0), ReadDepth::Full),
             Err(DeviceError::Lost),
             "it was taken out"
         );
         assert_eq!(
             (
                 source.device_count(),
-                source.open(1).unwrap().identity().index
+                source.open(1).unwrap().identify().index
             ),
             (Ok(2), 1)
         );
     }
 
     #[test]
-    fn a_driver_that_was_replaced_fails_until_it_is_right_again() {
-        let source = source("[[fault]]\nkind = \"mismatch\"\nto_s = 0.2");
+    fn mismatched_driver_fails_until_fault_ends() {
+        let source = start_source("[[fault]]\nkind = \"mismatch\"\nto_s = 0.2");
         assert!(matches!(
             source.device_count(),
             Err(SourceError::VersionMismatch(_))
@@ -412,14 +416,14 @@ mod tests {
     }
 
     #[test]
-    fn a_divided_gpu_says_what_its_parts_do() {
-        let source = source(
-            "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\n\
-             mig = [{ profile = \"1g.18gb\", gpu_instance = 7 }, { profile = \"3g.71gb\", gpu_instance = 2 }]\n\
-             [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 70\ngpu_instance = 2\n",
+    fn mig_devices_report_their_own_activity() {
+        let source = start_source(
+            "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nmig = [{ profile = \"1g.18gb\", \
+             gpu_instance = 7 }, { profile = \"3g.71gb\", gpu_instance = 2 }]\n[[process]]\ngpu = \
+             0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 70\ngpu_instance = 2\n",
         );
         let mut device = source.open(0).unwrap();
-        let mut sample = blank(0);
+        let mut sample = make_blank_sample(0);
         device.read(&mut sample, ReadDepth::Full).unwrap();
         assert_eq!(
             sample.utilization.gpu_percent,
@@ -452,38 +456,38 @@ mod tests {
         let process = &sample.processes.value().unwrap()[0];
         assert_eq!(process.sm_percent, Reading::Absent(Absence::NotSupported));
         assert_eq!(process.mig, Some(instances[1].instance));
-        let devices = device.identity().mig_devices;
+        let devices = device.identify().mig_devices;
         assert_eq!(
             (devices[1].uuid.as_str(), &devices[1].multiprocessors),
             (&*instances[1].uuid, &Reading::Now(60))
         );
-        assert_eq!(device.traces().len(), 1);
+        assert_eq!(device.take_traces().len(), 1);
     }
 
     #[test]
-    fn a_hung_gpu_answers_when_its_fault_is_over() {
+    fn hung_gpu_responds_after_fault_ends() {
         let begun = Instant::now();
-        let source = source("[[fault]]\ngpu = 0\nkind = \"hang\"\nto_s = 0.3");
+        let source = start_source("[[fault]]\ngpu = 0\nkind = \"hang\"\nto_s = 0.3");
         source.open(0).unwrap();
         assert!(begun.elapsed() >= Duration::from_millis(300));
     }
 
     #[test]
-    fn what_is_missing_is_told_apart() {
+    fn missing_parts_have_distinct_errors() {
         assert!(matches!(
-            source("gpus = 0").device_count(),
+            start_source("gpus = 0").device_count(),
             Err(SourceError::NoDevice(_))
         ));
         assert!(matches!(
-            source("init_error = { code = 9 }").device_count(),
+            start_source("init_error = { code = 9 }").device_count(),
             Err(SourceError::NoDriver(_))
         ));
         assert!(matches!(
-            source("init_error = { code = 999 }").device_count(),
+            start_source("init_error = { code = 999 }").device_count(),
             Err(SourceError::Driver(_))
         ));
         assert!(matches!(
-            source("").open(1),
+            start_source("").open(1),
             Err(DeviceError::Failed { .. })
         ));
     }

@@ -1,30 +1,31 @@
-//! A simulated GPU: its load, and the resulting readings of its sensors.
+//! A simulated GPU: its load, and the sensor readings that result from it.
 
 use crate::model::{AccountedProcess, ThrottleReason, TraceMetric};
 
 use super::{
     Counters, GpuIdentity, GpuState, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ, MigState, ProcessState,
     Profile, Scenario, Timeline, Wear, accounting,
-    clocks::RESTING_MHZ,
+    clocks::IDLE_SM_MHZ,
     identity::H200_WATTS,
-    meters::Flow,
+    meters::CounterRates,
     noise::Noise,
     profile::Load,
     scenario::{AccountedSettings, Curve, GpuSettings, MigSettings, Percent, ProcessSettings},
-    tenancy::{self, percent},
-    thermal::{self, Past, Path},
+    tenancy::{self, round_percent},
+    thermal::{self, Cooling, PowerHistory},
 };
 
-/// The exponent with which dynamic power grows with the clock. The voltage grows with the clock
-/// too.
-const POWER_BY_CLOCK: f64 = 2.5;
-/// The driver reserves one part in this many of the memory, for example 616 MiB on an H200.
-const RESERVED_PART: u64 = 233;
-/// The device memory that the host maps: a base amount, and an amount per process.
+/// Dynamic power grows with the clock raised to this exponent, because the voltage also grows with
+/// the clock.
+const POWER_EXPONENT: f64 = 2.5;
+/// The driver reserves the total memory divided by this number, for example 616 MiB on an H200.
+const RESERVED_DIVISOR: u64 = 233;
+/// The amount of device memory that is always mapped for the host (BAR1), in bytes. Each process
+/// adds the amount below.
 const BAR1_USED_BYTES: u64 = 1 << 20;
 const BAR1_PER_PROCESS_BYTES: u64 = 2 << 20;
 
-/// A GPU whose state can be computed for any moment.
+/// A simulated GPU whose state can be calculated for any point in time.
 #[derive(Debug, Clone)]
 pub(super) struct Board {
     identity: GpuIdentity,
@@ -34,12 +35,12 @@ pub(super) struct Board {
     settings: Option<GpuSettings>,
     processes: Vec<ProcessSettings>,
     accounted: Vec<AccountedSettings>,
-    past: Past,
+    past: PowerHistory,
 }
 
-/// The power that a board draws at one moment, and the resulting clock.
+/// The power that a board draws, and the clock that results from it.
 #[derive(Debug, Clone, Copy)]
-struct Draw {
+struct PowerDraw {
     watts: f64,
     sm_mhz: u32,
     capped: bool,
@@ -47,7 +48,7 @@ struct Draw {
 
 impl Board {
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
-        let settings = scenario.settings(index).cloned();
+        let settings = scenario.find_settings(index).cloned();
         Self {
             identity: GpuIdentity::new(scenario, index),
             seed: scenario.seed,
@@ -55,11 +56,11 @@ impl Board {
             profile: settings
                 .as_ref()
                 .and_then(|own| own.profile)
-                .unwrap_or_else(|| Profile::of_index(index)),
-            processes: scenario.processes(index).cloned().collect(),
-            accounted: scenario.accounted(index).cloned().collect(),
+                .unwrap_or_else(|| Profile::default_for(index)),
+            processes: scenario.list_processes(index).cloned().collect(),
+            accounted: scenario.list_accounted(index).cloned().collect(),
             settings,
-            past: Past::default(),
+            past: PowerHistory::default(),
         }
     }
 
@@ -67,32 +68,32 @@ impl Board {
         &self.identity
     }
 
-    pub(super) fn state(&self, seconds: f64) -> GpuState {
-        let load = self.load(seconds);
-        let draw = self.draw(seconds, &load);
-        let reserved = self.identity.memory_total_bytes / RESERVED_PART;
+    pub(super) fn compute_state(&self, seconds: f64) -> GpuState {
+        let load = self.compute_load(seconds);
+        let draw = self.compute_draw(seconds, &load);
+        let reserved = self.identity.memory_total_bytes / RESERVED_DIVISOR;
         let usable = self.usable_bytes();
-        let mut processes = self.running(seconds, &load);
+        let mut processes = self.list_running_processes(seconds, &load);
         let held: u64 = processes
             .iter()
             .filter_map(|process| process.memory_bytes)
             .sum();
-        let used = match self.set(|own| own.memory_used.as_ref()) {
-            Some(curve) => (curve.at(seconds) as u64).min(usable),
+        let used = match self.find_setting(|own| own.memory_used.as_ref()) {
+            Some(curve) => (curve.value_at(seconds) as u64).min(usable),
             None => held.min(usable),
         };
         if self.processes.is_empty() {
-            tenancy::fit(&mut processes, used);
+            tenancy::scale_memory(&mut processes, used);
         }
         let share = |pick: fn(&GpuSettings) -> Option<&Curve<Percent>>| {
-            percent(self.said(pick, seconds).unwrap_or(0.0))
+            round_percent(self.read_curve(pick, seconds).unwrap_or(0.0))
         };
-        let temperature_celsius = self.temperature(seconds);
+        let temperature_celsius = self.compute_chip_celsius(seconds);
         GpuState {
-            gpu_percent: percent(load.gpu_percent),
-            memory_percent: percent(load.memory_percent),
-            encoder_percent: percent(load.encoder_percent),
-            decoder_percent: percent(load.decoder_percent),
+            gpu_percent: round_percent(load.gpu_percent),
+            memory_percent: round_percent(load.memory_percent),
+            encoder_percent: round_percent(load.encoder_percent),
+            decoder_percent: round_percent(load.decoder_percent),
             jpeg_percent: share(|own| own.jpeg_percent.as_ref()),
             ofa_percent: share(|own| own.ofa_percent.as_ref()),
             memory_total_bytes: self.identity.memory_total_bytes,
@@ -103,123 +104,143 @@ impl Board {
             power_instant_watts: draw.watts,
             power_limit_watts: self.identity.power_limit_watts,
             temperature_celsius,
-            memory_temperature_celsius: self.warmth(seconds, &thermal::MEMORY),
+            memory_temperature_celsius: self.compute_celsius(seconds, &thermal::MEMORY_COOLING),
             margin_celsius: f64::from(GpuIdentity::GPU_MAX_CELSIUS) - temperature_celsius,
-            fan_percent: percent(30.0 + (temperature_celsius - 30.0) * 1.2),
+            fan_percent: round_percent(30.0 + (temperature_celsius - 30.0) * 1.2),
             sm_mhz: draw.sm_mhz,
             memory_mhz: MEMORY_MHZ,
             video_mhz: draw.sm_mhz * MAX_VIDEO_MHZ / MAX_SM_MHZ / 15 * 15,
             performance_state: 0,
-            throttle_reasons: self.reasons(seconds, &load, draw),
+            throttle_reasons: self.list_reasons(seconds, &load, draw),
             pcie_generation: GpuIdentity::PCIE_GENERATION,
             pcie_width: self
-                .set(|own| own.pcie_width.as_ref())
-                .map_or(GpuIdentity::PCIE_WIDTH, |curve| curve.at(seconds) as u32),
+                .find_setting(|own| own.pcie_width.as_ref())
+                .map_or(GpuIdentity::PCIE_WIDTH, |curve| {
+                    curve.value_at(seconds) as u32
+                }),
             bar1_used_bytes: BAR1_USED_BYTES + BAR1_PER_PROCESS_BYTES * processes.len() as u64,
-            counters: self.counters(seconds, &load),
-            mig: self.mig(seconds, &processes),
+            counters: self.compute_counters(seconds, &load),
+            mig: self.make_mig(seconds, &processes),
             processes,
         }
     }
 
     pub(super) fn is_divided(&self, seconds: f64) -> bool {
-        !self.divisions(seconds).is_empty()
+        !self.mig_settings(seconds).is_empty()
     }
 
-    fn divisions(&self, seconds: f64) -> &[MigSettings] {
-        self.set(|own| own.mig.as_ref())
-            .map_or(&[], |steps| steps.get_ref().at(seconds))
+    fn mig_settings(&self, seconds: f64) -> &[MigSettings] {
+        self.find_setting(|own| own.mig.as_ref())
+            .map_or(&[], |steps| steps.get_ref().value_at(seconds))
     }
 
-    fn mig(&self, seconds: f64, processes: &[ProcessState]) -> Vec<MigState> {
-        let devices = self.divisions(seconds).iter().zip(0..);
+    fn make_mig(&self, seconds: f64, processes: &[ProcessState]) -> Vec<MigState> {
+        let devices = self.mig_settings(seconds).iter().zip(0..);
         devices
             .map(|(own, index)| MigState::new(&self.identity, self.seed, index, own, processes))
             .collect()
     }
 
-    /// Returns the share of the GPU that a process can use.
-    fn part(&self, process: &ProcessSettings, seconds: f64) -> f64 {
+    /// Returns the share of the GPU that is available to a process.
+    fn find_share(&self, process: &ProcessSettings, seconds: f64) -> f64 {
         let Some(instance) = process.mig() else {
             return 1.0;
         };
         let device = self
-            .divisions(seconds)
+            .mig_settings(seconds)
             .iter()
             .find(|device| device.instance() == instance);
         device.map_or(0.0, |device| {
-            f64::from(device.profile.compute_slices) / f64::from(MigState::MOST)
+            f64::from(device.profile.compute_slices) / f64::from(MigState::MAX_SLICES)
         })
     }
 
-    /// Returns the rates at a moment. This takes a fraction of the work of computing the whole
+    /// Returns the counter rates at a given time. This is much cheaper than calculating the whole
     /// state.
-    pub(super) fn flow(&self, seconds: f64) -> Flow {
-        let load = self.load(seconds);
-        let draw = self.draw(seconds, &load);
-        Flow {
+    pub(super) fn compute_rates(&self, seconds: f64) -> CounterRates {
+        let load = self.compute_load(seconds);
+        let draw = self.compute_draw(seconds, &load);
+        CounterRates {
             watts: draw.watts,
-            counters: self.counters(seconds, &load),
-            throttle_reasons: self.reasons(seconds, &load, draw),
+            counters: self.compute_counters(seconds, &load),
+            throttle_reasons: self.list_reasons(seconds, &load, draw),
         }
     }
 
-    /// Returns a value that the driver records in a buffer, with the resolution of the sensor.
-    pub(super) fn recorded(&self, metric: TraceMetric, seconds: f64) -> f64 {
+    /// Returns a metric's value as the driver records it in a buffer, rounded to the sensor's
+    /// resolution.
+    pub(super) fn recorded_value(&self, metric: TraceMetric, seconds: f64) -> f64 {
         match metric {
-            TraceMetric::PowerWatts => (self.watts(seconds) * 1000.0).round() / 1000.0,
-            TraceMetric::GpuPercent => percent(self.load(seconds).gpu_percent).into(),
-            TraceMetric::MemoryPercent => percent(self.load(seconds).memory_percent).into(),
+            TraceMetric::PowerWatts => (self.compute_watts(seconds) * 1000.0).round() / 1000.0,
+            TraceMetric::GpuPercent => round_percent(self.compute_load(seconds).gpu_percent).into(),
+            TraceMetric::MemoryPercent => {
+                round_percent(self.compute_load(seconds).memory_percent).into()
+            }
         }
     }
 
-    /// Returns the errors and repairs, with the counters multiplied by `left`.
-    pub(super) fn wear(&self, seconds: f64, left: f64) -> Wear {
+    /// Returns the errors and repairs. The counters are multiplied by `left`.
+    pub(super) fn compute_wear(&self, seconds: f64, left: f64) -> Wear {
         Wear::new(&self.identity, self.settings.as_ref(), seconds, left)
     }
 
     pub(super) fn processes(&self, seconds: f64) -> Vec<ProcessState> {
-        self.running(seconds, &self.load(seconds))
+        self.list_running_processes(seconds, &self.compute_load(seconds))
     }
 
-    pub(super) fn accounted(&self, seconds: f64, timeline: &Timeline) -> Vec<AccountedProcess> {
-        let mut accounted = accounting::of_earlier(&self.accounted, timeline);
+    pub(super) fn list_accounted(
+        &self,
+        seconds: f64,
+        timeline: &Timeline,
+    ) -> Vec<AccountedProcess> {
+        let mut accounted = accounting::list_earlier_accounts(&self.accounted, timeline);
         if self.processes.is_empty() {
-            accounted.extend(accounting::of_states(&self.processes(seconds), timeline));
+            accounted.extend(accounting::list_running_accounts(
+                &self.processes(seconds),
+                timeline,
+            ));
         } else {
-            accounted.extend(accounting::of_scenario(&self.processes, seconds, timeline));
+            accounted.extend(accounting::list_scenario_accounts(
+                &self.processes,
+                seconds,
+                timeline,
+            ));
         }
         accounted
     }
 
     fn usable_bytes(&self) -> u64 {
-        self.identity.memory_total_bytes - self.identity.memory_total_bytes / RESERVED_PART
+        self.identity.memory_total_bytes - self.identity.memory_total_bytes / RESERVED_DIVISOR
     }
 
-    /// Returns a setting of the scenario.
-    fn set<T>(&self, pick: impl FnOnce(&GpuSettings) -> Option<&T>) -> Option<&T> {
+    /// Returns a setting of this GPU from the scenario, if it is set.
+    fn find_setting<T>(&self, pick: impl FnOnce(&GpuSettings) -> Option<&T>) -> Option<&T> {
         self.settings.as_ref().and_then(pick)
     }
 
-    /// Returns the value of a curve in the scenario at a time.
-    fn said(&self, pick: fn(&GpuSettings) -> Option<&Curve<Percent>>, seconds: f64) -> Option<f64> {
-        self.set(pick).map(|curve| curve.at(seconds))
+    /// Returns the value of one of the scenario's curves at a given time.
+    fn read_curve(
+        &self,
+        pick: fn(&GpuSettings) -> Option<&Curve<Percent>>,
+        seconds: f64,
+    ) -> Option<f64> {
+        self.find_setting(pick).map(|curve| curve.value_at(seconds))
     }
 
-    fn counters(&self, seconds: f64, load: &Load) -> Counters {
+    fn compute_counters(&self, seconds: f64, load: &Load) -> Counters {
         let mut counters = if load.waits {
-            Counters::of_waiting()
+            Counters::from_waiting_kernels()
         } else {
-            Counters::of(
+            Counters::from_utilization(
                 load.gpu_percent.clamp(0.0, 100.0),
                 load.memory_percent.clamp(0.0, 100.0),
             )
         };
-        if let Some(percent) = self.said(|own| own.sm_percent.as_ref(), seconds) {
+        if let Some(percent) = self.read_curve(|own| own.sm_percent.as_ref(), seconds) {
             counters.sm_percent = percent;
             counters.occupancy_percent = percent * 0.23;
         }
-        if let Some(percent) = self.said(|own| own.tensor_percent.as_ref(), seconds) {
+        if let Some(percent) = self.read_curve(|own| own.tensor_percent.as_ref(), seconds) {
             counters.tensor_percent = percent;
         }
         if self.identity.nvlinks.is_empty() {
@@ -229,134 +250,149 @@ impl Board {
         counters
     }
 
-    /// Returns the power that the driver reports, which is the average of the last second.
+    /// Returns the power that the driver reports, which is an average over the last second.
     fn average_watts(&self, seconds: f64) -> f64 {
         let moments = [0.0, 0.25, 0.5, 0.75];
         moments
             .iter()
-            .map(|ago| self.watts(seconds - ago))
+            .map(|ago| self.compute_watts(seconds - ago))
             .sum::<f64>()
             / moments.len() as f64
     }
 
-    fn watts(&self, seconds: f64) -> f64 {
-        self.draw(seconds, &self.load(seconds)).watts
+    fn compute_watts(&self, seconds: f64) -> f64 {
+        self.compute_draw(seconds, &self.compute_load(seconds))
+            .watts
     }
 
-    /// Returns the load of the GPU, from its profile or its processes, and from the scenario's
-    /// settings, which take precedence.
-    fn load(&self, seconds: f64) -> Load {
+    /// Returns the GPU's load. The load comes from the profile or the processes, but the scenario's
+    /// settings take precedence.
+    fn compute_load(&self, seconds: f64) -> Load {
         let load = if self.processes.is_empty() {
-            self.profile.load(self.noise, seconds)
+            self.profile.compute_load(self.noise, seconds)
         } else {
             let running = || {
                 self.processes
                     .iter()
-                    .filter(|process| process.runs(seconds))
+                    .filter(|process| process.is_running(seconds))
             };
             let share = |own: &ProcessSettings| {
-                own.sm_percent(seconds) * own.many() * self.part(own, seconds)
+                own.sm_percent(seconds) * own.process_count() * self.find_share(own, seconds)
             };
             let computing: f64 = running().filter(|own| !own.waits).map(share).sum();
             let waiting: f64 = running().filter(|own| own.waits).map(share).sum();
             if computing > 0.0 || waiting <= 0.0 {
-                Load::even(computing + waiting)
+                Load::from_utilization(computing + waiting)
             } else {
-                Load::waiting(waiting.min(100.0))
+                Load::from_waiting_kernels(waiting.min(100.0))
             }
         };
-        let mut load = match self.said(|own| own.utilization_percent.as_ref(), seconds) {
+        let mut load = match self.read_curve(|own| own.utilization_percent.as_ref(), seconds) {
             Some(percent) => Load {
                 tenants: load.tenants,
-                ..Load::even(percent)
+                ..Load::from_utilization(percent)
             },
             None => load,
         };
         let running = || {
             self.processes
                 .iter()
-                .filter(|process| process.runs(seconds))
+                .filter(|process| process.is_running(seconds))
         };
         let of_processes = |percent: fn(&ProcessSettings, f64) -> f64| -> f64 {
             running()
-                .map(|own| percent(own, seconds) * own.many())
+                .map(|own| percent(own, seconds) * own.process_count())
                 .sum()
         };
         load.encoder_percent += of_processes(ProcessSettings::encoder_percent);
         load.decoder_percent += of_processes(ProcessSettings::decoder_percent);
-        if let Some(percent) = self.said(|own| own.encoder_percent.as_ref(), seconds) {
+        if let Some(percent) = self.read_curve(|own| own.encoder_percent.as_ref(), seconds) {
             load.encoder_percent = percent;
         }
-        if let Some(percent) = self.said(|own| own.decoder_percent.as_ref(), seconds) {
+        if let Some(percent) = self.read_curve(|own| own.decoder_percent.as_ref(), seconds) {
             load.decoder_percent = percent;
         }
         load
     }
 
-    fn running(&self, seconds: f64, load: &Load) -> Vec<ProcessState> {
+    fn list_running_processes(&self, seconds: f64, load: &Load) -> Vec<ProcessState> {
         if self.processes.is_empty() {
-            tenancy::of_profile(load, self.noise, self.identity.index, self.usable_bytes())
+            tenancy::list_profile_processes(
+                load,
+                self.noise,
+                self.identity.index,
+                self.usable_bytes(),
+            )
         } else {
-            tenancy::of_scenario(&self.processes, seconds)
+            tenancy::list_scenario_processes(&self.processes, seconds)
         }
     }
 
-    /// Simulates the power governor: the clock is the highest one unless the power limit requires a
-    /// lower one.
-    fn draw(&self, seconds: f64, load: &Load) -> Draw {
+    /// Simulates the power governor: the clock is at its maximum unless the power limit requires a
+    /// lower clock.
+    fn compute_draw(&self, seconds: f64, load: &Load) -> PowerDraw {
         let held = load.gpu_percent > 0.5
             || load.tenants.iter().any(Option::is_some)
-            || self.processes.iter().any(|process| process.runs(seconds));
-        let ripple = self.noise.stream("power").smooth(seconds * 3.0);
+            || self
+                .processes
+                .iter()
+                .any(|process| process.is_running(seconds));
+        let ripple = self
+            .noise
+            .derive_stream("power")
+            .smooth_curve(seconds * 3.0);
         let limit_watts = self.identity.power_limit_watts;
         let base = limit_watts * if held { 0.175 } else { 0.112 } * (1.0 + 0.015 * ripple);
         let room = limit_watts - base;
         let max_mhz = self
-            .set(|own| own.max_sm_mhz.as_ref())
-            .map_or(f64::from(MAX_SM_MHZ), |curve| curve.at(seconds));
+            .find_setting(|own| own.max_sm_mhz.as_ref())
+            .map_or(f64::from(MAX_SM_MHZ), |curve| curve.value_at(seconds));
         let demand =
-            load.demand * limit_watts * (max_mhz / f64::from(MAX_SM_MHZ)).powf(POWER_BY_CLOCK);
-        let (watts, capped) = match self.set(|own| own.power_watts.as_ref()) {
-            Some(curve) => (curve.at(seconds), curve.at(seconds) >= 0.98 * limit_watts),
+            load.demand * limit_watts * (max_mhz / f64::from(MAX_SM_MHZ)).powf(POWER_EXPONENT);
+        let (watts, capped) = match self.find_setting(|own| own.power_watts.as_ref()) {
+            Some(curve) => (
+                curve.value_at(seconds),
+                curve.value_at(seconds) >= 0.98 * limit_watts,
+            ),
             None if demand > room => (limit_watts * (0.988 + 0.008 * ripple), true),
             None => (base + demand, false),
         };
         let sm_mhz = match (capped, held) {
             (true, _) => {
-                (max_mhz * (room / demand.max(room)).powf(1.0 / POWER_BY_CLOCK)) as u32 / 15 * 15
+                (max_mhz * (room / demand.max(room)).powf(1.0 / POWER_EXPONENT)) as u32 / 15 * 15
             }
             (false, true) => max_mhz as u32,
-            (false, false) => RESTING_MHZ,
+            (false, false) => IDLE_SM_MHZ,
         };
-        Draw {
+        PowerDraw {
             watts,
             sm_mhz,
             capped,
         }
     }
 
-    fn temperature(&self, seconds: f64) -> f64 {
-        let set = self.set(|own| own.temperature_celsius.as_ref());
+    fn compute_chip_celsius(&self, seconds: f64) -> f64 {
+        let set = self.find_setting(|own| own.temperature_celsius.as_ref());
         set.map_or_else(
-            || self.warmth(seconds, &thermal::CHIP),
-            |curve| curve.at(seconds),
+            || self.compute_celsius(seconds, &thermal::CHIP_COOLING),
+            |curve| curve.value_at(seconds),
         )
     }
 
-    fn warmth(&self, seconds: f64, path: &Path) -> f64 {
-        let inlet = 29.5 + 3.0 * self.noise.stream("inlet").unit(0);
-        // A board with a different power limit has a cooler for that power.
-        path.celsius(seconds, inlet, &self.past, |at| {
-            self.watts(at) * H200_WATTS / self.identity.power_limit_watts
+    fn compute_celsius(&self, seconds: f64, path: &Cooling) -> f64 {
+        let inlet = 29.5 + 3.0 * self.noise.derive_stream("inlet").random_unit(0);
+        // A board with a different power limit has a cooler that is designed for that power.
+        path.compute_celsius(seconds, inlet, &self.past, |at| {
+            self.compute_watts(at) * H200_WATTS / self.identity.power_limit_watts
         })
     }
 
-    fn reasons(&self, seconds: f64, load: &Load, draw: Draw) -> Vec<ThrottleReason> {
-        if let Some(steps) = self.set(|own| own.throttle_reasons.as_ref()) {
-            steps.at(seconds).clone()
+    fn list_reasons(&self, seconds: f64, load: &Load, draw: PowerDraw) -> Vec<ThrottleReason> {
+        if let Some(steps) = self.find_setting(|own| own.throttle_reasons.as_ref()) {
+            steps.value_at(seconds).clone()
         } else if draw.capped {
             vec![ThrottleReason::SwPowerCap]
-        } else if percent(load.gpu_percent) == 0 {
+        } else if round_percent(load.gpu_percent) == 0 {
             vec![ThrottleReason::GpuIdle]
         } else {
             vec![]

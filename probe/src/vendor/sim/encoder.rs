@@ -1,4 +1,4 @@
-//! Video streams that processes encode.
+//! The simulated video streams that processes encode.
 
 /// A video stream that a process is encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]

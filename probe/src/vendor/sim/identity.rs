@@ -1,4 +1,4 @@
-//! The constant data of a simulated GPU.
+//! A simulated GPU's constant data.
 
 use super::{Architecture, LinkState, Scenario, noise::Noise, scenario::GpuSettings};
 
@@ -6,75 +6,75 @@ use super::{Architecture, LinkState, Scenario, noise::Noise, scenario::GpuSettin
 const H200_BYTES: u64 = 143_771 << 20;
 /// The power limit of an H200.
 pub(super) const H200_WATTS: f64 = 700.0;
-/// The lowest possible power limit of a board, as a share of the default.
-const LOWEST_LIMIT: f64 = 200.0 / 700.0;
+/// The lowest power limit that a board supports, as a share of its default limit.
+const MIN_LIMIT_SHARE: f64 = 200.0 / 700.0;
 
-/// The constant data of a simulated GPU.
+/// A simulated GPU's constant data.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a thing that a board has or has not"
+    reason = "each field is an independent property of a board"
 )]
 pub struct GpuIdentity {
-    /// NVML's index of the GPU.
+    /// The GPU's NVML index.
     pub index: u32,
-    /// The UUID, for example `GPU-8a1f0c3e-...`. It depends only on the seed and the index.
+    /// The GPU's UUID, for example `GPU-8a1f0c3e-...`. It depends only on the seed and the index.
     pub uuid: String,
     /// The name, for example `NVIDIA H200`.
     pub name: String,
-    /// The PCI domain, which is 0 for boards, and 15 for a GPU that shares the machine's memory.
+    /// The PCI domain: 15 for a GPU that shares the machine's memory, otherwise 0.
     pub pci_domain: u32,
-    /// The PCI bus. The device number is 0.
+    /// The PCI bus number. The device number is always 0.
     pub pci_bus: u32,
     /// The PCI bus ID, for example `00000000:10:00.0`.
     pub pci_bus_id: String,
     pub serial: String,
     pub part_number: String,
     pub vbios_version: String,
-    /// The generation of the chip.
+    /// The chip's generation.
     pub architecture: Architecture,
-    /// Whether this is a GeForce board, which has fans, but no ECC, MIG or `NVLinks`.
+    /// Whether the board is a `GeForce`, which has fans, but no ECC, MIG or `NVLinks`.
     pub geforce: bool,
-    /// Whether the memory corrects errors and counts them.
+    /// Whether the memory has ECC, which corrects and counts errors.
     pub ecc: bool,
     /// The number of CUDA cores.
     pub cores: u32,
-    /// The width of the memory bus.
+    /// The memory bus width in bits.
     pub memory_bus_bits: u32,
     pub numa_node: u32,
     /// The total memory in bytes.
     pub memory_total_bytes: u64,
-    /// Whether the GPU shares the machine's memory. Such a GPU is part of the processor package,
-    /// and has no power limit, memory clock or fan of its own.
+    /// Whether the GPU shares the machine's memory. Such a GPU is part of the processor package and
+    /// has no power limit, memory clock, or fan of its own.
     pub unified_memory: bool,
-    /// The current power limit, which is also the default and the highest one.
+    /// The current power limit, which is also the default and the maximum limit.
     pub power_limit_watts: f64,
-    /// The lowest power limit that can be set.
+    /// The minimum power limit that can be set.
     pub lowest_limit_watts: f64,
     /// The number of fans.
     pub fans: u32,
     /// The `NVLinks`, by number.
     pub nvlinks: Vec<LinkState>,
-    /// Whether the hardware counts activity (GPM).
+    /// Whether the hardware has activity counters (GPM).
     pub counts_activity: bool,
-    /// Whether the driver keeps the GPU initialized when no program uses it.
+    /// Whether the driver keeps the GPU initialized while no program uses it (persistence mode).
     pub persistence: bool,
-    /// Whether the driver accounts for processes.
+    /// Whether the driver keeps accounts of processes.
     pub accounting: bool,
 }
 
 impl GpuIdentity {
     /// The highest PCIe generation that both board and slot support.
     pub const PCIE_GENERATION: u32 = 5;
-    /// The highest number of PCIe lanes that both board and slot have.
+    /// The maximum number of PCIe lanes that both the board and the slot have.
     pub const PCIE_WIDTH: u32 = 16;
     /// The temperature at which the chip shuts down.
     pub const SHUTDOWN_CELSIUS: u32 = 95;
     /// The temperature at which the hardware reduces the clocks.
     pub const SLOWDOWN_CELSIUS: u32 = 89;
-    /// The chip temperature at which the driver reduces the clocks.
+    /// The chip temperature above which the driver reduces the clocks.
     pub const GPU_MAX_CELSIUS: u32 = 87;
-    /// The memory temperature at which the driver reduces the clocks.
+    /// The memory temperature above which the driver reduces the clocks.
     pub const MEMORY_MAX_CELSIUS: u32 = 95;
 
     /// Returns `true` if the GPU can be divided into MIG devices.
@@ -82,13 +82,13 @@ impl GpuIdentity {
         self.architecture.has_mig() && !self.geforce && !self.unified_memory
     }
 
-    /// Returns `true` if the GPU reports the distance to its temperature limit.
+    /// Returns `true` if the GPU reports its distance to the temperature limit.
     pub fn has_margin(&self) -> bool {
         self.architecture >= Architecture::Ada && !self.geforce && !self.unified_memory
     }
 
-    /// Returns the traffic of one `NVLink` in KiB, given the traffic of all links in bytes. The
-    /// traffic is divided evenly between active links.
+    /// Returns one `NVLink`'s traffic in KiB. `bytes` is the traffic over all links, which is
+    /// divided evenly among the active links.
     pub fn link_kib(&self, bytes: f64, link: u32) -> u64 {
         let total = (bytes / 1024.0) as u64;
         let up = || self.nvlinks.iter().filter(|own| own.active);
@@ -100,7 +100,7 @@ impl GpuIdentity {
 
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
         let noise = Noise::new(scenario.seed, index);
-        let own = scenario.settings(index);
+        let own = scenario.find_settings(index);
         let name = own
             .and_then(|own| own.name.clone())
             .unwrap_or_else(|| "NVIDIA H200".to_owned());
@@ -109,11 +109,11 @@ impl GpuIdentity {
         let architecture = own
             .and_then(|own| own.architecture)
             .unwrap_or(Architecture::Hopper);
-        // A limit of 0 would leave no power to distribute.
+        // With a limit of 0, there would be no power to distribute.
         let limit_watts = own
             .and_then(|own| own.power_limit_watts)
             .map_or(H200_WATTS, |watts| watts.0.max(1.0));
-        // Domain 0 has space for 64 boards, starting at bus 0x10.
+        // PCI domain 0 has room for 64 boards, starting at bus 0x10.
         let (pci_domain, pci_bus) = if unified_memory {
             (0xF, 1 + index)
         } else {
@@ -121,12 +121,15 @@ impl GpuIdentity {
         };
         Self {
             index,
-            uuid: format!("GPU-{}", uuid(noise.stream("uuid"))),
+            uuid: format!("GPU-{}", make_uuid(noise.derive_stream("uuid"))),
             name,
             pci_domain,
             pci_bus,
             pci_bus_id: format!("{pci_domain:08X}:{pci_bus:02X}:00.0"),
-            serial: format!("165{:010}", noise.stream("serial").bits(0) % 10_000_000_000),
+            serial: format!(
+                "165{:010}",
+                noise.derive_stream("serial").random_bits(0) % 10_000_000_000
+            ),
             part_number: "692-2G520-0282-000".to_owned(),
             vbios_version: "96.00.A5.00.1A".to_owned(),
             architecture,
@@ -136,18 +139,18 @@ impl GpuIdentity {
                 .unwrap_or(!geforce && !unified_memory),
             cores: 16_896,
             memory_bus_bits: 6_144,
-            // There are two sockets with four GPUs each.
+            // The machine has two sockets with four GPUs each.
             numa_node: index / 4 % 2,
             memory_total_bytes: own
                 .and_then(|own| own.memory)
                 .map_or(H200_BYTES, |memory| memory.0),
             unified_memory,
             power_limit_watts: limit_watts,
-            lowest_limit_watts: limit_watts * LOWEST_LIMIT,
+            lowest_limit_watts: limit_watts * MIN_LIMIT_SHARE,
             fans: own
                 .and_then(|own| own.fans)
                 .map_or(if geforce { 2 } else { 0 }, |fans| fans.0 as u32),
-            nvlinks: nvlinks(scenario, own, geforce),
+            nvlinks: make_nvlinks(scenario, own, geforce),
             counts_activity: own
                 .and_then(|own| own.gpm)
                 .unwrap_or(architecture.counts_activity() && !geforce && !unified_memory),
@@ -157,7 +160,7 @@ impl GpuIdentity {
     }
 }
 
-fn nvlinks(scenario: &Scenario, own: Option<&GpuSettings>, geforce: bool) -> Vec<LinkState> {
+fn make_nvlinks(scenario: &Scenario, own: Option<&GpuSettings>, geforce: bool) -> Vec<LinkState> {
     let usual = if geforce { 0 } else { scenario.usual_nvlinks };
     let count = own
         .and_then(|own| own.nvlinks)
@@ -170,8 +173,8 @@ fn nvlinks(scenario: &Scenario, own: Option<&GpuSettings>, geforce: bool) -> Vec
 }
 
 /// Returns 128 random bits in the format of the driver's UUIDs.
-pub(super) fn uuid(noise: Noise) -> String {
-    let digits = format!("{:016x}{:016x}", noise.bits(0), noise.bits(1));
+pub(super) fn make_uuid(noise: Noise) -> String {
+    let digits = format!("{:016x}{:016x}", noise.random_bits(0), noise.random_bits(1));
     format!(
         "{}-{}-{}-{}-{}",
         &digits[..8],
@@ -187,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_links_carry_adds_up() {
+    fn link_traffic_adds_up() {
         let toml = "[[gpu]]\nindex = 0\nnvlinks = 18\nnvlinks_down = [3]";
         let gpu = GpuIdentity::new(&Scenario::from_toml(toml, "test").unwrap(), 0);
         let shares: Vec<u64> = (0..18)

@@ -1,4 +1,4 @@
-//! The counters of simulated GPUs, which are the sums of all past rates.
+//! Counters of simulated GPUs, calculated as the sums of all past rates.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,45 +6,46 @@ use crate::model::{ThrottleCause, ThrottleReason};
 
 use super::{Counters, World};
 
-/// The interval at which counters change. The real energy counter has the same interval.
+/// The interval at which counters change. The driver's real energy counter changes at the same
+/// interval.
 const TICK_MS: u64 = 100;
-/// The maximum part of the past that is added up when a timeline already runs for longer, because
-/// adding takes time.
-const PAST_MS: u64 = 3_600_000;
+/// If the timeline started long ago, only this much of its past is added up, because adding takes
+/// time.
+const MAX_PAST_MS: u64 = 3_600_000;
 
-/// The counters since the start of the timeline, or from up to an hour before the first reading if
-/// the timeline is older.
+/// A GPU's counters since the start of the timeline. If the timeline is older than an hour, they
+/// start up to an hour before the first reading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Totals {
-    /// The energy that the GPU has consumed.
+    /// The energy that the GPU has consumed, in joules.
     pub energy_joules: f64,
-    /// The bytes sent by the GPU over PCIe.
+    /// The number of bytes that the GPU has sent over PCIe.
     pub pcie_tx_bytes: f64,
-    /// The bytes received by the GPU over PCIe.
+    /// The number of bytes that the GPU has received over PCIe.
     pub pcie_rx_bytes: f64,
-    /// The bytes sent by the GPU over all `NVLinks`.
+    /// The number of bytes that the GPU has sent over all `NVLinks`.
     pub nvlink_tx_bytes: f64,
-    /// The bytes received by the GPU over all `NVLinks`.
+    /// The number of bytes that the GPU has received over all `NVLinks`.
     pub nvlink_rx_bytes: f64,
     throttled_s: [f64; ThrottleReason::ALL.len()],
 }
 
 impl Totals {
-    /// Returns how long this reason has reduced the clocks, in seconds.
+    /// Returns how long `reason` has reduced the clocks, in seconds.
     pub fn throttled_s(&self, reason: ThrottleReason) -> f64 {
         self.throttled_s[reason as usize]
     }
 
-    /// Returns how long reasons of this kind have reduced the clocks, in seconds.
-    pub fn throttled_by(&self, cause: ThrottleCause) -> f64 {
+    /// Returns how long reasons with the given cause have reduced the clocks, in seconds.
+    pub fn throttled_by_cause_s(&self, cause: ThrottleCause) -> f64 {
         let reasons = ThrottleReason::ALL.into_iter();
         let alike = reasons.filter(|reason| reason.cause() == cause);
         alike.map(|reason| self.throttled_s(reason)).sum()
     }
 
-    /// Multiplies all counters by a factor.
+    /// Multiplies all counters by `factor`.
     #[must_use]
-    pub(super) fn times(self, factor: f64) -> Self {
+    pub(super) fn scale(self, factor: f64) -> Self {
         Self {
             energy_joules: self.energy_joules * factor,
             pcie_tx_bytes: self.pcie_tx_bytes * factor,
@@ -55,7 +56,7 @@ impl Totals {
         }
     }
 
-    fn add(&mut self, flow: &Flow, seconds: f64) {
+    fn add(&mut self, flow: &CounterRates, seconds: f64) {
         self.energy_joules += flow.watts * seconds;
         self.pcie_tx_bytes += flow.counters.pcie_tx_bytes_per_second * seconds;
         self.pcie_rx_bytes += flow.counters.pcie_rx_bytes_per_second * seconds;
@@ -67,15 +68,15 @@ impl Totals {
     }
 }
 
-/// The rates at one moment, from which the counters are computed.
+/// The rates at a certain time, from which the counters are calculated.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Flow {
+pub(super) struct CounterRates {
     pub(super) watts: f64,
     pub(super) counters: Counters,
     pub(super) throttle_reasons: Vec<ThrottleReason>,
 }
 
-/// The counters of all GPUs in a world.
+/// The counters of all GPUs in a simulated machine.
 #[derive(Debug)]
 pub(super) struct Meters(Vec<Mutex<Meter>>);
 
@@ -86,10 +87,10 @@ struct Meter {
 }
 
 impl Meters {
-    /// Creates counters that start at 0 with the timeline, or one hour before `elapsed_ms` if that
-    /// is later.
+    /// Creates counters that are 0 at the start of the timeline, or one hour before `elapsed_ms` if
+    /// that is later.
     pub(super) fn new(gpus: u32, elapsed_ms: u64) -> Self {
-        let counted_until_ms = elapsed_ms.saturating_sub(PAST_MS) / TICK_MS * TICK_MS;
+        let counted_until_ms = elapsed_ms.saturating_sub(MAX_PAST_MS) / TICK_MS * TICK_MS;
         Self(
             (0..gpus)
                 .map(|_| {
@@ -103,13 +104,13 @@ impl Meters {
     }
 
     /// Returns a GPU's counters at `elapsed_ms`.
-    pub(super) fn totals(&self, world: &World, gpu: u32, elapsed_ms: u64) -> Totals {
+    pub(super) fn compute_totals(&self, world: &World, gpu: u32, elapsed_ms: u64) -> Totals {
         let mut meter = self.0[gpu as usize]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         while meter.counted_until_ms + TICK_MS <= elapsed_ms {
             meter.counted_until_ms += TICK_MS;
-            let flow = world.flow(gpu, meter.counted_until_ms);
+            let flow = world.compute_rates(gpu, meter.counted_until_ms);
             meter.totals.add(&flow, TICK_MS as f64 / 1000.0);
         }
         meter.totals
@@ -121,15 +122,15 @@ mod tests {
     use super::*;
     use crate::vendor::sim::Scenario;
 
-    fn world(toml: &str) -> World {
+    fn make_world(toml: &str) -> World {
         World::new(Scenario::from_toml(toml, "test").unwrap())
     }
 
     #[test]
-    fn the_counter_is_the_integral_of_the_power() {
-        let world = world("[[gpu]]\nindex = 0\npower_watts = 500\n");
+    fn energy_is_integral_of_power() {
+        let world = make_world("[[gpu]]\nindex = 0\npower_watts = 500\n");
         let meters = Meters::new(1, 0);
-        let joules = |ms| meters.totals(&world, 0, ms).energy_joules;
+        let joules = |ms| meters.compute_totals(&world, 0, ms).energy_joules;
         let (early, late) = (joules(1_000), joules(11_000));
         assert!(
             ((late - early) / 5_000.0 - 1.0).abs() < 0.001,
@@ -143,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_throttled_time_rises_while_its_reason_is_there() {
-        let world = world(
+    fn throttled_time_grows_while_reason_lasts() {
+        let world = make_world(
             "[[gpu]]\nindex = 0\nutilization_percent = 50\nnvlinks = 2\n\
              throttle_reasons = [[0, []], [10, [\"hw_thermal_slowdown\"]], [14, []]]",
         );
         let meters = Meters::new(1, 0);
-        let at = |ms| meters.totals(&world, 0, ms);
+        let at = |ms| meters.compute_totals(&world, 0, ms);
         let heat = |totals: Totals| totals.throttled_s(ThrottleReason::HwThermalSlowdown);
         assert!(heat(at(9_000)).abs() < 1e-9);
         assert!((heat(at(12_000)) - 2.0).abs() < 0.2);

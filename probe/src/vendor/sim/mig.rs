@@ -1,28 +1,28 @@
-//! MIG devices, which are parts of a simulated GPU that work as separate GPUs.
+//! MIG devices: parts of a simulated GPU that programs use like separate GPUs.
 
 use crate::model::MigInstance;
 
 use super::{
     Counters, GpuIdentity, ProcessState,
-    identity::uuid,
+    identity::make_uuid,
     noise::Noise,
     scenario::{MigProfile, MigSettings},
 };
 
-/// A MIG device at one moment.
+/// The state of a MIG device at a certain time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MigState {
-    /// NVML's index within the GPU.
+    /// The MIG device's NVML index within the GPU.
     pub index: u32,
     /// The UUID, which starts with `MIG-`.
     pub uuid: String,
     /// The name, for example `NVIDIA H200 MIG 1g.18gb`.
     pub name: String,
-    /// The profile, for example `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
+    /// The MIG profile, for example `1g.18gb`, or `1c.3g.71gb` for a part of a GPU instance.
     pub profile: String,
-    /// The GPU instance and the compute instance.
+    /// The GPU instance and compute instance that form the device.
     pub instance: MigInstance,
-    /// The number of slices in the GPU instance, each a seventh of the GPU.
+    /// The number of slices in the GPU instance. A slice is a seventh of the GPU.
     pub slices: u32,
     /// The number of slices in the compute instance.
     pub compute_slices: u32,
@@ -30,21 +30,22 @@ pub struct MigState {
     pub multiprocessors: u32,
     /// The number of copy engines.
     pub copy_engines: u32,
-    /// The number of video decoders, which is also that of JPEG decoders.
+    /// The number of video decoders. The number of JPEG decoders is the same.
     pub decoders: u32,
-    /// The memory of the GPU instance, which its compute instances share.
+    /// The memory of the GPU instance in bytes. Its compute instances share this memory.
     pub memory_total_bytes: u64,
-    /// The memory that processes in the GPU instance have allocated.
+    /// The memory that processes in the GPU instance have allocated, in bytes.
     pub memory_used_bytes: u64,
-    /// The activity of the MIG device's parts, in percent of these parts.
+    /// The activity of the device's hardware units. 100 means that all of the device's units are
+    /// active.
     pub counters: Counters,
 }
 
 impl MigState {
-    /// The number of slices in a GPU, which is also the maximum number of MIG devices.
-    pub const MOST: u32 = MigSettings::MOST;
+    /// The number of slices in a GPU, and thus the maximum number of MIG devices.
+    pub const MAX_SLICES: u32 = MigSettings::MAX_SLICES;
 
-    /// Returns the share of the GPU's memory, in eighths.
+    /// Returns the device's share of the GPU's memory, in eighths.
     pub fn memory_eighths(&self) -> u32 {
         match self.slices {
             3 => 4,
@@ -97,7 +98,10 @@ impl MigState {
         };
         Self {
             index,
-            uuid: format!("MIG-{}", uuid(Noise::new(seed, gpu.index).stream(&purpose))),
+            uuid: format!(
+                "MIG-{}",
+                make_uuid(Noise::new(seed, gpu.index).derive_stream(&purpose))
+            ),
             name: format!("{} MIG {text}", gpu.name),
             profile: text.clone(),
             instance,
@@ -112,7 +116,7 @@ impl MigState {
             decoders: *slices,
             memory_total_bytes,
             memory_used_bytes: used.min(memory_total_bytes),
-            counters: Counters::of(busy.into(), f64::from(busy) * 0.4),
+            counters: Counters::from_utilization(busy.into(), f64::from(busy) * 0.4),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Simulated GPUs, for demonstrations without hardware and for tests.
+//! Simulated GPUs, for tests and for demonstrations without hardware.
 //!
-//! - [`Scenario`] describes the GPUs and the events, in a file or with default values.
-//! - [`World`] computes the state of a GPU at a moment. It is a pure function of the scenario, with
-//!   its seed, and the time.
-//! - [`Timeline`] is the clock, and [`Machine`] adds counters that grow with the time.
-//! - [`start`] creates the source of `--source sim`, in which [`answer_query`] replaces NVML.
+//! - [`Scenario`] describes the GPUs and the events, either from a file or with default values.
+//! - [`World`] calculates the state of a GPU at a certain time. The state is a pure function of the
+//!   scenario, including its seed, and the time.
+//! - [`Timeline`] is the clock, and [`Machine`] adds counters that grow over time.
+//! - [`start`] creates the source for `--source sim`, in which [`answer_query`] replaces NVML.
 //!   gpumon's fake NVML library uses the same machine.
 
 mod accounting;
@@ -38,7 +38,7 @@ pub use super::nvml::FUNCTIONS;
 pub use answers::{SimulatedGpu, answer_query};
 pub use architecture::Architecture;
 pub use backend::start;
-pub use buffers::Recorded;
+pub use buffers::RecordedValue;
 pub use clocks::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ};
 pub use encoder::EncoderSession;
 pub use identity::GpuIdentity;
@@ -46,7 +46,7 @@ pub use machine::Machine;
 pub use meters::Totals;
 pub use mig::MigState;
 pub use nvlink::{LinkState, NVLINK_MB_PER_SECOND};
-pub use scenario::{Given, Profile, Report, Scenario};
+pub use scenario::{GivenAnswer, Profile, Scenario, ScheduledEvent};
 pub use state::{Counters, GpuState, ProcessState};
 pub use timeline::Timeline;
 pub use wear::{EccErrors, Wear};

@@ -1,28 +1,28 @@
-//! The check whether a simulated GPU responds.
+//! Checks of whether a simulated GPU responds.
 
 use std::{thread, time::Duration};
 
 use super::Machine;
 use crate::vendor::nvml::query::Code;
 
-/// The interval at which a hung call checks whether the fault has ended.
+/// The interval at which a hung call checks whether the fault is over.
 const HANG_POLL: Duration = Duration::from_millis(10);
 
-/// Waits while a GPU hangs.
+/// Blocks while the GPU is hung.
 ///
 /// # Errors
-/// Returns the `nvmlReturn_t` with which all calls about the GPU fail.
-pub(super) fn check(machine: &Machine, index: u32) -> Result<(), Code> {
+/// Returns the `nvmlReturn_t` if all calls about the GPU fail.
+pub(super) fn wait_until_present(machine: &Machine, index: u32) -> Result<(), Code> {
     let scenario = machine.world.scenario();
-    while scenario.hangs(Some(index), None, machine.timeline.elapsed_s()) {
+    while scenario.is_hanging(Some(index), None, machine.timeline.elapsed_s()) {
         thread::sleep(HANG_POLL);
     }
     let seconds = machine.timeline.elapsed_s();
-    if scenario.is_mismatched(seconds) {
+    if scenario.has_version_mismatch(seconds) {
         Err(Code::VERSION_MISMATCH)
     } else if scenario.is_lost(index, seconds) {
         Err(Code::GPU_IS_LOST)
-    } else if let Some(code) = scenario.failure(index, seconds) {
+    } else if let Some(code) = scenario.find_failure(index, seconds) {
         Err(Code(code))
     } else {
         Ok(())

@@ -1,4 +1,4 @@
-//! The state of a simulated GPU at one moment, as plain numbers.
+//! The state of a simulated GPU at a certain time, as plain numbers.
 
 use std::sync::Arc;
 
@@ -6,74 +6,76 @@ use crate::model::{MigInstance, Owner, ProcessKind, ThrottleReason};
 
 use super::{MigState, encoder::EncoderSession};
 
-/// The state of a GPU at one moment.
+/// The state of a simulated GPU at a certain time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuState {
-    /// The share of time during which a kernel ran, 0 to 100.
+    /// The share of time during which a kernel ran, from 0 to 100.
     pub gpu_percent: u32,
-    /// The share of time during which device memory was read or written, 0 to 100.
+    /// The share of time during which device memory was read or written, from 0 to 100.
     pub memory_percent: u32,
-    /// The utilization of the video encoder, 0 to 100.
+    /// The utilization of the video encoder, from 0 to 100.
     pub encoder_percent: u32,
-    /// The utilization of the video decoder, 0 to 100.
+    /// The utilization of the video decoder, from 0 to 100.
     pub decoder_percent: u32,
-    /// The utilization of the JPEG decoder, 0 to 100.
+    /// The utilization of the JPEG decoder, from 0 to 100.
     pub jpeg_percent: u32,
-    /// The utilization of the optical flow accelerator, 0 to 100.
+    /// The utilization of the optical flow accelerator, from 0 to 100.
     pub ofa_percent: u32,
-    /// The total memory, which is the sum of used, reserved and free memory.
+    /// The total memory, which is the sum of the used, reserved, and free memory.
     pub memory_total_bytes: u64,
     /// The memory that processes have allocated.
     pub memory_used_bytes: u64,
-    /// The memory that driver and firmware reserve.
+    /// The memory that the driver and the firmware reserve.
     pub memory_reserved_bytes: u64,
     /// The memory that is not allocated.
     pub memory_free_bytes: u64,
     /// The power draw, averaged over the last second.
     pub power_watts: f64,
-    /// The power draw at this moment.
+    /// The instantaneous power draw.
     pub power_instant_watts: f64,
-    /// The power limit in effect.
+    /// The power limit that is in effect.
     pub power_limit_watts: f64,
-    /// The temperature of the chip.
+    /// The chip's temperature.
     pub temperature_celsius: f64,
-    /// The temperature of the memory.
+    /// The memory temperature.
     pub memory_temperature_celsius: f64,
-    /// The distance of the chip's temperature from the one at which clocks are reduced. It is
-    /// negative above that temperature.
+    /// The distance between the chip's temperature and the temperature at which clocks are reduced.
+    /// It is negative if the chip is hotter.
     pub margin_celsius: f64,
-    /// The speed of all fans, in percent of the maximum. It is meaningless for boards without fans.
+    /// The speed of all fans, in percent of the maximum. On boards without fans, this value is
+    /// meaningless.
     pub fan_percent: u32,
     /// The clock of the multiprocessors and the graphics engine.
     pub sm_mhz: u32,
-    /// The clock of the memory.
+    /// The memory clock.
     pub memory_mhz: u32,
     /// The clock of the video engines.
     pub video_mhz: u32,
-    /// The P-state, 0 to 15.
+    /// The P-state, from 0 to 15.
     pub performance_state: u8,
     /// The reasons for reduced clocks.
     pub throttle_reasons: Vec<ThrottleReason>,
-    /// The generation of the PCIe link.
+    /// The PCIe link's generation.
     pub pcie_generation: u32,
-    /// The number of lanes of the PCIe link.
+    /// The PCIe link's number of lanes.
     pub pcie_width: u32,
-    /// The used part of the window through which the host accesses device memory.
+    /// The part of the BAR1 window that is in use. The host accesses device memory through this
+    /// window.
     pub bar1_used_bytes: u64,
-    /// The activity of the GPU's parts.
+    /// The activity of the GPU's hardware units.
     pub counters: Counters,
-    /// The MIG devices, in NVML's order. It is empty if MIG is off.
+    /// The MIG devices, in the order of their NVML indices. The list is empty if MIG mode is off.
     pub mig: Vec<MigState>,
     /// The processes that use the GPU, in the order of the scenario.
     pub processes: Vec<ProcessState>,
 }
 
-/// The hardware counters of a GPU: shares of time from 0 to 100, and bytes per second.
+/// A GPU's hardware counters: shares of time from 0 to 100, and rates in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Counters {
-    /// The share of multiprocessors with a warp.
+    /// The share of multiprocessors that have at least one warp.
     pub sm_percent: f64,
-    /// The share of possible warps that are resident.
+    /// The number of resident warps, as a share of the possible number.
     pub occupancy_percent: f64,
     /// The utilization of the tensor cores at half precision.
     pub tensor_percent: f64,
@@ -83,21 +85,21 @@ pub struct Counters {
     pub integer_percent: f64,
     /// The utilization of the memory bandwidth.
     pub dram_bandwidth_percent: f64,
-    /// The rate at which the GPU sends over PCIe.
+    /// The rate at which the GPU sends data over PCIe.
     pub pcie_tx_bytes_per_second: f64,
-    /// The rate at which the GPU receives over PCIe.
+    /// The rate at which the GPU receives data over PCIe.
     pub pcie_rx_bytes_per_second: f64,
-    /// The rate at which the GPU sends over all `NVLinks`.
+    /// The rate at which the GPU sends data over all `NVLinks`.
     pub nvlink_tx_bytes_per_second: f64,
-    /// The rate at which the GPU receives over all `NVLinks`.
+    /// The rate at which the GPU receives data over all `NVLinks`.
     pub nvlink_rx_bytes_per_second: f64,
 }
 
 impl GpuState {
-    /// The size of the window through which the host accesses the memory of an H200.
+    /// The size of an H200's BAR1 window, through which the host accesses the GPU's memory.
     pub const BAR1_BYTES: u64 = 262_144 << 20;
 
-    /// Returns a MIG device of the GPU.
+    /// Returns the MIG device with the given instance, if it exists.
     pub fn mig_device(&self, instance: MigInstance) -> Option<&MigState> {
         self.mig.iter().find(|device| device.instance == instance)
     }
@@ -109,9 +111,9 @@ impl GpuState {
 }
 
 impl Counters {
-    /// Returns the counters while all kernels wait for another GPU. They were measured during an
-    /// NCCL collective on an H200: some multiprocessors are occupied, but no data moves.
-    pub(super) fn of_waiting() -> Self {
+    /// Returns the counters for kernels that only wait for another GPU. The values were measured
+    /// during an NCCL collective on an H200: some multiprocessors are occupied, but no data moves.
+    pub(super) fn from_waiting_kernels() -> Self {
         Self {
             sm_percent: 18.18,
             occupancy_percent: 4.83,
@@ -119,9 +121,9 @@ impl Counters {
         }
     }
 
-    /// Returns the counters of a program with this utilization. The program mostly computes matrix
-    /// products, with input over PCIe and gradients over NVLink.
-    pub(super) fn of(gpu_percent: f64, memory_percent: f64) -> Self {
+    /// Returns the counters for a program with the given utilization. The program mostly calculates
+    /// matrix products, with input over PCIe and gradients over NVLink.
+    pub(super) fn from_utilization(gpu_percent: f64, memory_percent: f64) -> Self {
         Self {
             sm_percent: gpu_percent * 0.96,
             occupancy_percent: gpu_percent * 0.22,
@@ -141,35 +143,36 @@ impl Counters {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessState {
     pub pid: u32,
-    /// The kind of work on the GPU.
+    /// The kind of work that the process does on the GPU.
     pub kind: ProcessKind,
-    /// The memory of the process, or `None` if the driver does not know it.
+    /// The process's memory in bytes, or `None` if the driver does not know it.
     pub memory_bytes: Option<u64>,
-    /// The share of time during which its kernels ran, 0 to 100.
+    /// The share of time during which the process's kernels ran, from 0 to 100.
     pub sm_percent: u32,
-    /// The share of time during which it read or wrote device memory, 0 to 100.
+    /// The share of time during which the process read or wrote device memory, from 0 to 100.
     pub memory_percent: u32,
-    /// The utilization of the video encoder, 0 to 100.
+    /// The process's utilization of the video encoder, from 0 to 100.
     pub encoder_percent: u32,
-    /// The utilization of the video decoder, 0 to 100.
+    /// The process's utilization of the video decoder, from 0 to 100.
     pub decoder_percent: u32,
     /// The video streams that the process is encoding.
     pub encoder_sessions: Arc<[EncoderSession]>,
-    /// The program's name, if the scenario has one.
+    /// The program's name, if the scenario sets it.
     pub name: Option<Arc<str>>,
-    /// The user's login name, if the scenario has one.
+    /// The user's login name, if the scenario sets it.
     pub user: Option<Arc<str>>,
-    /// The command line, if the scenario has one.
+    /// The command line, if the scenario sets it.
     pub command: Option<Arc<str>>,
-    /// The usage of host memory, if the scenario has one.
+    /// The process's host memory in bytes, if the scenario sets it.
     pub host_memory_bytes: Option<u64>,
-    /// Whether a debugger is attached.
+    /// Whether a debugger is attached to the process.
     pub traced: bool,
-    /// The start time in seconds of the timeline. It is negative if the process is older.
+    /// The start time in seconds on the timeline. It is negative if the process started before the
+    /// timeline.
     pub started_s: f64,
     /// Whether the process uses the Multi-Process Service (MPS).
     pub mps: bool,
-    /// The MIG device on which the process runs.
+    /// The MIG device that the process runs on, if any.
     pub mig: Option<MigInstance>,
     pub owner: Owner,
 }

@@ -1,4 +1,4 @@
-//! The processes on a GPU, which come from its profile or from the scenario.
+//! The processes on a simulated GPU, which come from its profile or from the scenario.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use super::{
     scenario::ProcessSettings,
 };
 
-/// The default ratio of memory utilization to kernel utilization.
+/// The ratio of memory utilization to kernel utilization, if the scenario does not set the memory
+/// utilization.
 const MEMORY_PER_SM: f64 = 0.4;
 
 impl Load {
-    /// Returns the load of kernels that only wait, for this share of the time.
-    pub(super) fn waiting(gpu_percent: f64) -> Self {
+    /// Returns the load for kernels that only wait, during the given share of time.
+    pub(super) fn from_waiting_kernels(gpu_percent: f64) -> Self {
         Self {
             gpu_percent,
             waits: true,
@@ -25,7 +26,7 @@ impl Load {
         }
     }
 
-    pub(super) fn even(gpu_percent: f64) -> Self {
+    pub(super) fn from_utilization(gpu_percent: f64) -> Self {
         let gpu_percent = gpu_percent.min(100.0);
         Self {
             gpu_percent,
@@ -36,23 +37,23 @@ impl Load {
     }
 }
 
-pub(super) fn of_profile(
+pub(super) fn list_profile_processes(
     load: &Load,
     noise: Noise,
     gpu: u32,
     usable_bytes: u64,
 ) -> Vec<ProcessState> {
     let process = |tenant: &Tenant| {
-        let names = program_names::pick(noise, tenant.program);
-        let pid = pid(noise, gpu, tenant);
+        let names = program_names::pick_names(noise, tenant.program);
+        let pid = make_pid(noise, gpu, tenant);
         ProcessState {
             pid,
             kind: ProcessKind::Compute,
             memory_bytes: Some((usable_bytes as f64 * tenant.memory) as u64),
-            sm_percent: percent(load.gpu_percent * tenant.part),
-            memory_percent: percent(load.memory_percent * tenant.part),
-            encoder_percent: percent(load.encoder_percent * tenant.part),
-            decoder_percent: percent(load.decoder_percent * tenant.part),
+            sm_percent: round_percent(load.gpu_percent * tenant.part),
+            memory_percent: round_percent(load.memory_percent * tenant.part),
+            encoder_percent: round_percent(load.encoder_percent * tenant.part),
+            decoder_percent: round_percent(load.decoder_percent * tenant.part),
             encoder_sessions: Arc::default(),
             name: Some(names.name.into()),
             user: Some(names.user.into()),
@@ -62,27 +63,34 @@ pub(super) fn of_profile(
             started_s: tenant.started_s,
             mps: false,
             mig: None,
-            owner: program_names::owner(tenant.program, pid),
+            owner: program_names::make_owner(tenant.program, pid),
         }
     };
     load.tenants.iter().flatten().map(process).collect()
 }
 
-pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64) -> Vec<ProcessState> {
-    let running = processes.iter().filter(|process| process.runs(seconds));
-    running.flat_map(|process| same(process, seconds)).collect()
+pub(super) fn list_scenario_processes(
+    processes: &[ProcessSettings],
+    seconds: f64,
+) -> Vec<ProcessState> {
+    let running = processes
+        .iter()
+        .filter(|process| process.is_running(seconds));
+    running
+        .flat_map(|process| expand_table(process, seconds))
+        .collect()
 }
 
-fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = ProcessState> {
+fn expand_table(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = ProcessState> {
     let sm_percent = process.sm_percent(seconds);
     let memory_bytes = process
         .memory
         .as_ref()
-        .map(|curve| curve.at(seconds) as u64);
+        .map(|curve| curve.value_at(seconds) as u64);
     let host_memory_bytes = process
         .host_memory
         .as_ref()
-        .map(|curve| curve.at(seconds) as u64);
+        .map(|curve| curve.value_at(seconds) as u64);
     let slurm = process.slurm_job.as_ref().map(|job_id| BatchJob {
         job_id: job_id.to_string(),
         step: None,
@@ -102,18 +110,18 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
         .iter()
         .map(EncoderSession::from)
         .collect();
-    process.pids(seconds).map(move |pid| ProcessState {
+    process.list_pids(seconds).map(move |pid| ProcessState {
         pid,
         kind: process.kind,
         memory_bytes,
-        sm_percent: percent(sm_percent),
-        memory_percent: percent(if process.waits {
+        sm_percent: round_percent(sm_percent),
+        memory_percent: round_percent(if process.waits {
             0.0
         } else {
             sm_percent * MEMORY_PER_SM
         }),
-        encoder_percent: percent(encoder_percent),
-        decoder_percent: percent(decoder_percent),
+        encoder_percent: round_percent(encoder_percent),
+        decoder_percent: round_percent(decoder_percent),
         encoder_sessions: Arc::clone(&encoder_sessions),
         name: process.name.clone(),
         user: process.user.clone(),
@@ -127,8 +135,8 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
     })
 }
 
-/// Scales the memory of the processes to a sum of `used_bytes`.
-pub(super) fn fit(processes: &mut [ProcessState], used_bytes: u64) {
+/// Scales the processes' memory so that the sum is `used_bytes`.
+pub(super) fn scale_memory(processes: &mut [ProcessState], used_bytes: u64) {
     let held: u64 = processes
         .iter()
         .filter_map(|process| process.memory_bytes)
@@ -144,21 +152,24 @@ pub(super) fn fit(processes: &mut [ProcessState], used_bytes: u64) {
     }
 }
 
-/// The first PID of simulated processes. Linux assigns only lower PIDs, so that these cannot be
-/// confused with real processes.
-const FIRST_PID: u32 = 1 << 22;
+/// The lowest PID of simulated processes. Linux assigns only lower PIDs to real processes, so that
+/// the two cannot be confused.
+const FIRST_SIMULATED_PID: u32 = 1 << 22;
 
-/// Returns a PID that stays the same during a run of the program, and that no other simulated
-/// program has.
-fn pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
+/// Returns the PID for a program's run. It stays the same during the run, and no other simulated
+/// program has it.
+fn make_pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
     let slot = match tenant.program {
         Program::Notebook => 1,
         Program::Training | Program::Server | Program::Leak | Program::Collective => 0,
     };
-    FIRST_PID + gpu * 1_000 + slot * 500 + (noise.stream("pid").bits(tenant.run) % 500) as u32
+    FIRST_SIMULATED_PID
+        + gpu * 1_000
+        + slot * 500
+        + (noise.derive_stream("pid").random_bits(tenant.run) % 500) as u32
 }
 
-/// Rounds to whole percents, as sensors do.
-pub(super) fn percent(share: f64) -> u32 {
+/// Rounds to a whole percentage, as sensors do.
+pub(super) fn round_percent(share: f64) -> u32 {
     share.clamp(0.0, 100.0).round() as u32
 }

@@ -1,4 +1,4 @@
-//! The clock of a running scenario.
+//! The clock of a running simulation.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use crate::model::now_ms;
 
 use super::Scenario;
 
-/// The clock of a scenario. Changes of the machine's clock do not affect it.
+/// The clock of a running simulation. Changes to the machine's clock do not affect it.
 #[derive(Debug, Clone)]
 pub struct Timeline {
     start_ms: u64,
@@ -15,8 +15,9 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Starts the timeline now, or at the scenario's `start_ms` if that is in the past.
-    pub fn begin(scenario: &Scenario) -> Self {
+    /// Starts the timeline now. If the scenario's `start_ms` is in the past, the timeline starts at
+    /// that time instead.
+    pub fn start(scenario: &Scenario) -> Self {
         let now = now_ms();
         let start_ms = scenario.start_ms.unwrap_or(now).min(now);
         Self {
@@ -26,17 +27,17 @@ impl Timeline {
         }
     }
 
-    /// Returns the milliseconds since the start.
+    /// Returns the time since the start of the timeline, in milliseconds.
     pub fn elapsed_ms(&self) -> u64 {
         (self.elapsed_when_begun + self.begun.elapsed()).as_millis() as u64
     }
 
-    /// Returns the seconds since the start.
+    /// Returns the time since the start of the timeline, in seconds.
     pub fn elapsed_s(&self) -> f64 {
         (self.elapsed_when_begun + self.begun.elapsed()).as_secs_f64()
     }
 
-    /// Converts a time of the timeline to milliseconds since 1970.
+    /// Converts a time on the timeline to milliseconds since 1970.
     pub fn unix_ms(&self, seconds: f64) -> u64 {
         self.start_ms
             .saturating_add_signed((seconds * 1000.0).round() as i64)
@@ -47,24 +48,24 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    fn starting(start_ms: u64) -> Scenario {
-        let mut scenario = Scenario::simple(1, 0);
+    fn make_scenario_starting_at(start_ms: u64) -> Scenario {
+        let mut scenario = Scenario::with_gpus(1, 0);
         scenario.start_ms = Some(start_ms);
         scenario
     }
 
     #[test]
-    fn a_timeline_starts_now_or_where_the_scenario_says() {
-        let fresh = Timeline::begin(&Scenario::default());
+    fn timeline_starts_now_or_at_start_ms() {
+        let fresh = Timeline::start(&Scenario::default());
         assert!(fresh.elapsed_ms() < 5_000);
 
         let hour_ago = now_ms() - 3_600_000;
-        let old = Timeline::begin(&starting(hour_ago));
+        let old = Timeline::start(&make_scenario_starting_at(hour_ago));
         assert!((3_600_000..3_605_000).contains(&old.elapsed_ms()));
         assert_eq!(old.unix_ms(1.5), hour_ago + 1_500);
         assert_eq!(old.unix_ms(-1.5), hour_ago - 1_500);
 
-        let to_come = Timeline::begin(&starting(u64::MAX));
+        let to_come = Timeline::start(&make_scenario_starting_at(u64::MAX));
         assert!(to_come.elapsed_ms() < 5_000);
     }
 }

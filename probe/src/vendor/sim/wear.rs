@@ -1,4 +1,4 @@
-//! The past errors of a simulated GPU, and the repairs.
+//! A simulated GPU's past errors and repairs.
 
 use crate::model::{RecoveryAction, RemappedRows, RetiredPages, SpareRows};
 
@@ -7,37 +7,37 @@ use super::{
     scenario::{Curve, GpuSettings},
 };
 
-/// The number of memory banks of an H200.
-const BANKS: u32 = 3_072;
+/// The number of memory banks in an H200.
+const H200_BANKS: u32 = 3_072;
 
-/// The errors and repairs of a GPU up to one moment.
+/// A GPU's errors and repairs up to a certain time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wear {
     /// The memory errors since the driver was loaded.
     pub ecc_volatile: EccErrors,
     /// The memory errors since the board was made.
     pub ecc_aggregate: EccErrors,
-    /// The rows that were replaced, or `None` for boards that retire pages.
+    /// The memory rows that have been replaced, or `None` for boards that retire pages.
     pub remapped_rows: Option<RemappedRows>,
-    /// The pages that were retired, or `None` for boards that remap rows.
+    /// The memory pages that have been retired, or `None` for boards that remap rows.
     pub retired_pages: Option<RetiredPages>,
-    /// The action that the driver recommends.
+    /// The recovery action that the driver recommends.
     pub recovery_action: RecoveryAction,
-    /// The number of PCIe packets that were sent again.
+    /// The number of PCIe packets that were retransmitted.
     pub pcie_replays: u64,
 }
 
-/// The numbers of memory errors.
+/// Numbers of memory errors, by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EccErrors {
-    /// The errors that the hardware corrected.
+    /// The number of errors that the hardware corrected.
     pub corrected: u64,
-    /// The errors that could not be corrected.
+    /// The number of errors that could not be corrected.
     pub uncorrected: u64,
 }
 
 impl EccErrors {
-    /// Returns the errors in caches and registers. The others are in device memory.
+    /// Returns the errors in caches and registers. All other errors are in device memory.
     #[must_use]
     pub fn sram(self) -> Self {
         Self {
@@ -58,8 +58,8 @@ impl EccErrors {
 }
 
 impl Wear {
-    /// Computes the errors and repairs. `left` is the factor for counters, which is 1 unless they
-    /// run backwards.
+    /// Calculates the errors and repairs. Counters are multiplied by `left`, which is 1 unless a
+    /// fault makes counters run backwards.
     pub(super) fn new(
         identity: &GpuIdentity,
         own: Option<&GpuSettings>,
@@ -68,14 +68,14 @@ impl Wear {
     ) -> Self {
         let counts = |pick: fn(&GpuSettings) -> Option<&Curve<_>>| {
             own.and_then(pick)
-                .map_or(0, |curve| (curve.at(seconds) * left) as u64)
+                .map_or(0, |curve| (curve.value_at(seconds) * left) as u64)
         };
         let ecc_volatile = EccErrors {
             corrected: counts(|own| own.ecc_corrected.as_ref()),
             uncorrected: counts(|own| own.ecc_uncorrected.as_ref()),
         };
-        let remapped_rows = remapped(identity, own);
-        // Each replaced row had an error before the driver was loaded.
+        let remapped_rows = make_remapped_rows(identity, own);
+        // Each row was replaced because of an error, which happened before the driver was loaded.
         let before = remapped_rows.map_or(EccErrors::default(), |rows| EccErrors {
             corrected: rows.correctable.into(),
             uncorrected: rows.uncorrectable.into(),
@@ -87,22 +87,22 @@ impl Wear {
                 uncorrected: ecc_volatile.uncorrected + before.uncorrected,
             },
             remapped_rows,
-            retired_pages: retired(identity, own),
+            retired_pages: make_retired_pages(identity, own),
             recovery_action: own
                 .and_then(|own| own.recovery_action.as_ref())
-                .map_or(RecoveryAction::None, |steps| *steps.at(seconds)),
+                .map_or(RecoveryAction::None, |steps| *steps.value_at(seconds)),
             pcie_replays: counts(|own| own.pcie_replays.as_ref()),
         }
     }
 }
 
-fn remapped(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RemappedRows> {
+fn make_remapped_rows(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RemappedRows> {
     (identity.ecc && identity.architecture.remaps_rows()).then(|| {
         let rows = own.and_then(|own| own.remapped_rows).unwrap_or_default();
-        let used = (rows.correctable + rows.uncorrectable).min(BANKS);
+        let used = (rows.correctable + rows.uncorrectable).min(H200_BANKS);
         let none = u32::from(rows.failed).min(used);
         let spare = SpareRows {
-            max: BANKS - used,
+            max: H200_BANKS - used,
             high: used - none,
             partial: 0,
             low: 0,
@@ -118,7 +118,7 @@ fn remapped(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<Remappe
     })
 }
 
-fn retired(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RetiredPages> {
+fn make_retired_pages(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RetiredPages> {
     let pages = own.and_then(|own| own.retired_pages);
     (pages.is_some() || identity.ecc && !identity.architecture.remaps_rows()).then(|| {
         let pages = pages.unwrap_or_default();

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, io, process::Stdio, time::Duration};
 
 use futures_util::StreamExt;
-use gpumon_fleet::hosts::{LONGEST_LINE, Progress, Reader, complaint};
-use gpumon_probe::{child, model::now_ms, untrusted::escaped};
+use gpumon_fleet::hosts::{MAX_LINE_BYTES, Progress, Reader, complaint};
+use gpumon_probe::{child, model::now_ms, untrusted::escape_untrusted};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncWriteExt,
@@ -17,38 +17,38 @@ use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
 use super::{
     HostsSettings,
-    node::{HostNode, Status},
+    node::{ConnectionStatus, HostNode},
 };
-use crate::supervisor::Request;
+use crate::supervisor::CollectorRequest;
 
-/// The time limit until the remote program starts. ssh itself has a shorter limit.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(20);
-/// The time limit for the first record. Without persistence mode, the driver needs up to half a
-/// minute to open its GPUs.
-const FIRST_RECORD: Duration = Duration::from_mins(1);
-/// The number of intervals without a record after which the remote program is considered to hang,
-/// and the minimum time.
+/// The time limit until the remote program has started. ssh's own limit is shorter.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// The time limit for the remote program's first record. Without persistence mode, the driver needs
+/// up to half a minute to open its GPUs.
+const FIRST_RECORD_TIMEOUT: Duration = Duration::from_mins(1);
+/// A remote program that sends no record for this many intervals, and for at least `MIN_SILENCE`,
+/// is considered to hang.
 const SILENT_INTERVALS: u32 = 5;
 const MIN_SILENCE: Duration = Duration::from_secs(10);
-/// The interval at which the reader checks whether a record is complete, if this depends on time
-/// alone.
-const TICK: Duration = Duration::from_millis(200);
-/// The time limit for ssh to end, and to read a line.
-pub(super) const GRACE: Duration = Duration::from_secs(1);
-/// The maximum number of lines of ssh's messages, and of bytes per line.
-const MESSAGES: usize = 20;
-const LONGEST_MESSAGE: usize = 2048;
+/// The interval at which the reader checks whether a record is complete. Some records are complete
+/// only after a certain time.
+const TICK_INTERVAL: Duration = Duration::from_millis(200);
+/// The time limit for ssh to exit, and for the remote program to read a line.
+pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(1);
+/// The number of ssh's last messages that are kept. `MAX_MESSAGE_BYTES` limits the length of each.
+const MAX_MESSAGES: usize = 20;
+const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// The reason for the end of a connection.
-pub(super) struct End {
-    /// The reason with its cure, as a sentence.
+/// The end of a connection and its reason.
+pub(super) struct ConnectionEnd {
+    /// The reason and its remedy, as a sentence.
     pub(super) reason: String,
     /// Whether the host responded.
     pub(super) reached: bool,
 }
 
 /// A running ssh process.
-pub(super) struct Connection {
+pub(super) struct SshConnection {
     child: Child,
     group: Option<Pid>,
     stdin: ChildStdin,
@@ -57,15 +57,15 @@ pub(super) struct Connection {
     sent_interval: Duration,
 }
 
-impl Connection {
+impl SshConnection {
     pub(super) fn start(node: &HostNode, settings: &HostsSettings) -> io::Result<Self> {
         let (program, first_arguments) = &settings.tether;
         let interval = *node.sampling_interval.interval().borrow();
-        let mut command = Command::from(child::command(program));
+        let mut command = Command::from(child::new_command(program));
         command.args(first_arguments).arg(&settings.ssh.program);
-        command.args(settings.ssh.arguments(&node.host, interval));
-        // The process group ensures that programs started by ssh, such as a proxy, end with it, and
-        // that an interrupt of the terminal does not reach them.
+        command.args(settings.ssh.build_arguments(&node.host, interval));
+        // The process group ensures that programs started by ssh, such as a proxy, end together
+        // with ssh, and that an interrupt of the terminal does not reach them.
         command.process_group(0).kill_on_drop(true);
         let mut child = command
             .stdin(Stdio::piped())
@@ -77,8 +77,8 @@ impl Connection {
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(LONGEST_LINE));
-        let messages = tokio::spawn(last_messages(stderr));
+        let lines = FramedRead::new(stdout, LinesCodec::new_with_max_length(MAX_LINE_BYTES));
+        let messages = tokio::spawn(collect_last_messages(stderr));
         Ok(Self {
             child,
             group,
@@ -91,52 +91,52 @@ impl Connection {
 
     /// Reads records until the connection ends or a problem occurs. `turn` is released when the
     /// connection is established, or after `turn_for`.
-    pub(super) async fn monitor(
+    pub(super) async fn monitor_output(
         &mut self,
         node: &HostNode,
         turn: OwnedSemaphorePermit,
         turn_for: Duration,
-    ) -> End {
+    ) -> ConnectionEnd {
         let mut reader = Reader::new(&node.host.name, self.sent_interval);
-        let broken = self.read(node, &mut reader, turn, turn_for).await;
+        let broken = self.read_records(node, &mut reader, turn, turn_for).await;
         let reached = reader.progress() == Progress::Connected;
         match broken {
             Some(end) => end,
-            None => End {
-                reason: self.last_words(node).await,
+            None => ConnectionEnd {
+                reason: self.describe_last_messages(node).await,
                 reached,
             },
         }
     }
 
-    async fn read(
+    async fn read_records(
         &mut self,
         node: &HostNode,
         reader: &mut Reader,
         turn: OwnedSemaphorePermit,
         turn_for: Duration,
-    ) -> Option<End> {
+    ) -> Option<ConnectionEnd> {
         let name = &node.host.name;
-        // Log lines about the host's GPUs should contain the host's name.
-        let span = tracing::info_span!("host", name = %escaped(name));
+        // The span adds the host's name to log lines about its GPUs.
+        let span = tracing::info_span!("host", name = %escape_untrusted(name));
         let mut turn = Some(turn);
         let turn_ends = Instant::now() + turn_for;
         let mut last = Instant::now();
         let mut records = 0_u64;
         let mut wanted_interval = node.sampling_interval.interval();
-        let mut answers_requests = node.hub.answers_requests();
+        let mut answers_requests = node.hub.driver_answer_requests();
         let mut slowest = self.sent_interval;
-        let mut ticks = interval(TICK);
+        let mut ticks = interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let (patience, what) = match reader.progress() {
-                Progress::Connecting => (CONNECTED_WITHIN, "it does not answer: nothing came back"),
+                Progress::Connecting => (CONNECT_TIMEOUT, "it has not answered"),
                 Progress::Connected if records == 0 => {
-                    (FIRST_RECORD, "it answers, and nothing is read there")
+                    (FIRST_RECORD_TIMEOUT, "it answers, but has sent no readings")
                 }
                 Progress::Connected => (
                     (slowest * SILENT_INTERVALS).max(MIN_SILENCE),
-                    "it answered, and fell silent: nothing came",
+                    "it answered, but has sent nothing",
                 ),
             };
             let mut refused = None;
@@ -148,11 +148,11 @@ impl Connection {
                 line = self.lines.next() => match line {
                     Some(Ok(line)) => {
                         let was = reader.progress();
-                        if let Err(reason) = reader.line(&line, now_ms(), &mut ingest) {
-                            return Some(End { reason, reached: true });
+                        if let Err(reason) = reader.handle_line(&line, now_ms(), &mut ingest) {
+                            return Some(ConnectionEnd { reason, reached: true });
                         }
                         if was != reader.progress() {
-                            node.set_status(Status::Connected);
+                            node.set_status(ConnectionStatus::Connected);
                             turn = None;
                         }
                         if was == Progress::Connected || was != reader.progress() {
@@ -160,29 +160,31 @@ impl Connection {
                         }
                     }
                     Some(Err(LinesCodecError::MaxLineLengthExceeded)) => {
-                        let reason = format!("{name}: it writes lines longer than any record; look at what runs there");
-                        return Some(End { reason, reached: true });
+                        let reason = format!("{name}: it sends lines that are longer than any \
+                                              record; check what runs there");
+                        return Some(ConnectionEnd { reason, reached: true });
                     }
                     Some(Err(LinesCodecError::Io(_))) | None => return None,
                 },
-                _ = ticks.tick(), if reader.ticks() => reader.tick(now_ms(), &mut ingest),
-                Ok(()) = wanted_interval.changed(), if reader.takes_requests() => {
+                _ = ticks.tick(), if reader.needs_ticks() => reader.tick(now_ms(), &mut ingest),
+                Ok(()) = wanted_interval.changed(), if reader.accepts_requests() => {
                     self.sent_interval = *wanted_interval.borrow_and_update();
                     slowest = slowest.max(self.sent_interval);
-                    self.send(Request::IntervalMs(self.sent_interval.as_millis() as u32)).await;
+                    self.send(CollectorRequest::IntervalMs(self.sent_interval.as_millis() as u32)).await;
                 }
-                Ok(()) = answers_requests.changed(), if reader.takes_requests() => self.send(Request::Answers).await,
+                Ok(()) = answers_requests.changed(), if reader.accepts_requests() => self.send(CollectorRequest::Answers).await,
                 () = sleep_until(turn_ends), if turn.is_some() => turn = None,
                 () = sleep_until(last + patience) => {
-                    let reason = format!("{name}: {what} for {} s; it is tried again", patience.as_secs());
-                    return Some(End { reason, reached: reader.progress() == Progress::Connected });
+                    let reason = format!("{name}: {what} for {} s; retrying", patience.as_secs());
+                    return Some(ConnectionEnd { reason, reached: reader.progress() == Progress::Connected });
                 }
             }
             if let Some(error) = refused {
                 let reason = format!(
-                    "{name}: its gpumon writes what is not understood here ({error}); have the same version on both sides"
+                    "{name}: its gpumon sends data that this gpumon does not understand \
+                     ({error}); install the same version on both machines"
                 );
-                return Some(End {
+                return Some(ConnectionEnd {
                     reason,
                     reached: true,
                 });
@@ -190,35 +192,35 @@ impl Connection {
         }
     }
 
-    async fn send(&mut self, request: Request) {
+    async fn send(&mut self, request: CollectorRequest) {
         if let Ok(line) = serde_json::to_string(&request) {
-            // If the remote program does not read the line, it has ended or hangs, which is
-            // detected by its output.
-            let _ = timeout(GRACE, self.stdin.write_all((line + "\n").as_bytes())).await;
+            // If the remote program does not read the line, it has ended or is hanging, which its
+            // output will show.
+            let _ = timeout(GRACE_PERIOD, self.stdin.write_all((line + "\n").as_bytes())).await;
         }
     }
 
     /// Returns a sentence about the last messages of ssh or of the remote program.
-    async fn last_words(&mut self, node: &HostNode) -> String {
-        let messages = timeout(GRACE, &mut self.messages)
+    async fn describe_last_messages(&mut self, node: &HostNode) -> String {
+        let messages = timeout(GRACE_PERIOD, &mut self.messages)
             .await
             .ok()
             .and_then(Result::ok)
             .unwrap_or_default();
-        complaint::sentence(&node.host.name, &messages)
+        complaint::describe_failure(&node.host.name, &messages)
     }
 
-    /// Ends ssh and its child processes, and with them the remote program. SIGTERM comes first, so
+    /// Ends ssh and its child processes, and thereby the remote program. SIGTERM is sent first, so
     /// that ssh can end its own children.
-    pub(super) async fn end(mut self) {
-        self.signal(Signal::TERM);
-        if timeout(GRACE, self.child.wait()).await.is_err() {
-            self.signal(Signal::KILL);
-            let _ = timeout(GRACE, self.child.wait()).await;
+    pub(super) async fn end_processes(mut self) {
+        self.send_signal(Signal::TERM);
+        if timeout(GRACE_PERIOD, self.child.wait()).await.is_err() {
+            self.send_signal(Signal::KILL);
+            let _ = timeout(GRACE_PERIOD, self.child.wait()).await;
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    fn send_signal(&self, signal: Signal) {
         if let Some(group) = self.group {
             // An error means that all processes of the group have ended.
             let _ = kill_process_group(group, signal);
@@ -226,27 +228,26 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
-    /// Kills the processes if nobody has waited for their end, for example at the end of the
-    /// server.
+impl Drop for SshConnection {
+    /// Kills the processes if nobody has waited for their end, for example when the server exits.
     fn drop(&mut self) {
         self.messages.abort();
-        // After a process was waited for, its ID can belong to another group.
+        // The ID of a process that was already waited for may belong to another group.
         if self.child.id().is_some() {
-            self.signal(Signal::KILL);
+            self.send_signal(Signal::KILL);
         }
     }
 }
 
 /// Returns the last lines of ssh's messages.
-async fn last_messages(stderr: ChildStderr) -> String {
-    let mut lines = FramedRead::new(stderr, LinesCodec::new_with_max_length(LONGEST_MESSAGE));
+async fn collect_last_messages(stderr: ChildStderr) -> String {
+    let mut lines = FramedRead::new(stderr, LinesCodec::new_with_max_length(MAX_MESSAGE_BYTES));
     let mut last: VecDeque<String> = VecDeque::new();
     loop {
         match lines.next().await {
             Some(Ok(line)) => {
                 tracing::debug!("ssh: {line}");
-                if last.len() == MESSAGES {
+                if last.len() == MAX_MESSAGES {
                     last.pop_front();
                 }
                 last.push_back(line);

@@ -1,4 +1,4 @@
-//! Events of a fleet: those of each hub, and failures of connections.
+//! Events of a fleet: the events of each hub, and failures of connections.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,26 +8,28 @@ use gpumon_fleet::{
 };
 use gpumon_probe::model::{EventKind, Health};
 
-use super::{node::HostNode, usage::since_start};
+use super::{node::HostNode, usage::describe_unknown_part};
 
-pub(super) fn events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetEvents {
+pub(super) fn list_events(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetEvents {
     let from_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
     let mut events = Vec::new();
     let mut oldest_ms = now_ms;
     for node in nodes {
         oldest_ms = oldest_ms.min(node.since_ms);
-        of_node(node, from_ms, now_ms, &mut events);
+        add_node_events(node, from_ms, now_ms, &mut events);
     }
     let mut answer = FleetEvents {
         state: FleetState::Current,
-        problems: since_start(oldest_ms, from_ms).into_iter().collect(),
+        problems: describe_unknown_part(oldest_ms, from_ms)
+            .into_iter()
+            .collect(),
         ..FleetEvents::empty(from_ms, now_ms)
     };
     answer.set_events(events);
     answer
 }
 
-fn of_node(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<FleetEvent>) {
+fn add_node_events(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<FleetEvent>) {
     let name = &node.host.name;
     let outages = node.outages();
     if outages.count > 0 && outages.last_ms >= from_ms {
@@ -41,7 +43,7 @@ fn of_node(node: &HostNode, from_ms: u64, now_ms: u64, events: &mut Vec<FleetEve
             lasts: outages.lasts,
         });
     }
-    let sample = node.hub.known().sample;
+    let sample = node.hub.current_data().sample;
     let is_gone = |index: u32| {
         let gpus = sample.iter().flat_map(|sample| &sample.gpus);
         gpus.filter(|gpu| gpu.index == index)

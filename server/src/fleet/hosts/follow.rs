@@ -1,4 +1,4 @@
-//! Connecting to a host, again and again.
+//! Keeps the connection to a host, and connects again after each failure.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,52 +9,54 @@ use tokio::{
 
 use super::{
     HostsSettings,
-    connection::{Connection, End},
-    node::{HostNode, Status},
+    connection::{ConnectionEnd, SshConnection},
+    node::{ConnectionStatus, HostNode},
 };
 use crate::frame::CollectorState;
 
 /// The maximum number of connections that are established at the same time. Each costs milliseconds
-/// of CPU time on both sides, and a jump host refuses too many.
-const AT_A_TIME: usize = 16;
+/// of CPU time on both sides, and a jump host refuses connections if there are too many.
+const MAX_CONNECTING: usize = 16;
 
 /// The time after which a slow connection no longer delays the next one.
-const TURN: Duration = Duration::from_millis(200);
+const MAX_TURN_DURATION: Duration = Duration::from_millis(200);
 
-/// The pauses before a new attempt, which double from the shortest to the longest.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The duration of a connection after which the pauses start again from the shortest.
-const STEADY: Duration = Duration::from_secs(30);
+/// The pause before the second attempt to connect. Each further failure doubles the pause, up to
+/// `MAX_PAUSE`.
+const MIN_PAUSE: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// The duration after which a connection counts as steady, so that the next pause is the shortest
+/// again.
+const STEADY_DURATION: Duration = Duration::from_secs(30);
 
-/// Returns the semaphore that limits how many connections are established at the same time.
-pub(super) fn turns() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(AT_A_TIME))
+/// Returns the semaphore that limits the number of connections being established.
+pub(super) fn new_connection_limit() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_CONNECTING))
 }
 
-/// Connects to a host again and again until the node is ended.
-pub(super) async fn follow(
+/// Connects to a host again and again until the node's end is signaled.
+pub(super) async fn keep_connected(
     node: Arc<HostNode>,
     settings: Arc<HostsSettings>,
     turns: Arc<Semaphore>,
 ) {
-    let mut ended = node.ended();
-    let mut pause = SHORTEST_PAUSE;
+    let mut ended = node.end_signal();
+    let mut pause = MIN_PAUSE;
     loop {
         let Ok(turn) = Arc::clone(&turns).acquire_owned().await else {
             return;
         };
         let started = Instant::now();
-        let end = run_once(&node, &settings, turn, &mut ended).await;
+        let end = connect_once(&node, &settings, turn, &mut ended).await;
         node.set_has_process(false);
-        let Some(End { reason, reached }) = end else {
+        let Some(ConnectionEnd { reason, reached }) = end else {
             return;
         };
-        if started.elapsed() >= STEADY {
-            pause = SHORTEST_PAUSE;
+        if started.elapsed() >= STEADY_DURATION {
+            pause = MIN_PAUSE;
         }
         if node.status()
-            != (Status::Failed {
+            != (ConnectionStatus::Failed {
                 reason: reason.clone(),
                 reached,
             })
@@ -63,29 +65,29 @@ pub(super) async fn follow(
         }
         node.hub
             .set_collector_state(CollectorState::Unavailable, Some(reason.clone()));
-        node.set_status(Status::Failed { reason, reached });
+        node.set_status(ConnectionStatus::Failed { reason, reached });
         tokio::select! {
             _ = ended.wait_for(|ended| *ended) => return,
             () = sleep(pause) => {}
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 
-/// Connects once, and returns the reason for the end of the connection. Returns `None` if the node
-/// was ended.
-async fn run_once(
+/// Connects to the host once, and returns the reason for the connection's end, or `None` if the
+/// node was removed.
+async fn connect_once(
     node: &HostNode,
     settings: &HostsSettings,
     turn: OwnedSemaphorePermit,
     ended: &mut tokio::sync::watch::Receiver<bool>,
-) -> Option<End> {
-    let mut connection = match Connection::start(node, settings) {
+) -> Option<ConnectionEnd> {
+    let mut connection = match SshConnection::start(node, settings) {
         Ok(connection) => connection,
         Err(error) => {
             let program = settings.ssh.program.display();
-            let reason = format!("cannot start {program}: {error}; install the client of OpenSSH");
-            return Some(End {
+            let reason = format!("cannot start {program}: {error}; install the OpenSSH client");
+            return Some(ConnectionEnd {
                 reason,
                 reached: false,
             });
@@ -95,8 +97,8 @@ async fn run_once(
     let end = tokio::select! {
         biased;
         _ = ended.wait_for(|ended| *ended) => None,
-        end = connection.monitor(node, turn, TURN) => Some(end),
+        end = connection.monitor_output(node, turn, MAX_TURN_DURATION) => Some(end),
     };
-    connection.end().await;
+    connection.end_processes().await;
     end
 }

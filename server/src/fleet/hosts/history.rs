@@ -1,4 +1,4 @@
-//! The history of a fleet, from that of each hub.
+//! The history of a fleet, combined from the histories of its hubs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,39 +9,41 @@ use gpumon_fleet::{
         UTILIZATION,
     },
 };
-use gpumon_history::{bucket::BUCKET_MS, plan::SpanRequest, span::HistorySpan, wanted::Wanted};
+use gpumon_history::{
+    bucket::BUCKET_MS, plan::SpanRequest, span::HistorySpan, wanted::MetricSelection,
+};
 use gpumon_probe::stat::Window;
 
-use super::{node::HostNode, usage::since_start};
+use super::{node::HostNode, usage::describe_unknown_part};
 
 /// The number of points of a chart that fills a screen.
-const POINTS: u64 = 360;
+const POINT_COUNT: u64 = 360;
 
-const READINGS: [&str; 4] = [UTILIZATION, MEMORY_USED, MEMORY_TOTAL, POWER];
-const GPUS: &str = "gpus";
-const HELD: &str = "gpus_held";
+const READING_NAMES: [&str; 4] = [UTILIZATION, MEMORY_USED, MEMORY_TOTAL, POWER];
+const GPU_COUNT: &str = "gpus";
+const HELD_GPU_COUNT: &str = "gpus_held";
 
-pub(super) fn history(
+pub(super) fn build_history(
     nodes: &[Arc<HostNode>],
     node: Option<&str>,
     range: Range,
     now_ms: u64,
 ) -> FleetHistory {
     let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
-    let step_ms = (u64::from(range.seconds()) * 1000 / POINTS)
+    let step_ms = (u64::from(range.seconds()) * 1000 / POINT_COUNT)
         .max(1)
         .next_multiple_of(BUCKET_MS);
     let request = SpanRequest {
         from_ms: asked_ms,
         to_ms: now_ms,
-        points: (POINTS + 2) as u32,
+        points: (POINT_COUNT + 2) as u32,
         resolution_ms: Some(step_ms),
-        wanted: Wanted::named(READINGS.into_iter()).0,
+        wanted: MetricSelection::parse_names(READING_NAMES.into_iter()).0,
     };
-    let mut sums = Sums::default();
+    let mut sums = ReadingSums::default();
     let mut oldest_ms = now_ms;
     for node in nodes {
-        let span = node.hub.span(&request);
+        let span = node.hub.read_span(&request);
         oldest_ms = oldest_ms.min(span.oldest_ms);
         sums.add(&span, step_ms);
     }
@@ -49,7 +51,9 @@ pub(super) fn history(
     FleetHistory {
         node: node.map(str::to_owned),
         state: FleetState::Current,
-        problems: since_start(oldest_ms, asked_ms).into_iter().collect(),
+        problems: describe_unknown_part(oldest_ms, asked_ms)
+            .into_iter()
+            .collect(),
         at_ms,
         series,
     }
@@ -57,9 +61,9 @@ pub(super) fn history(
 
 /// The readings of all GPUs by time and name.
 #[derive(Default)]
-struct Sums(BTreeMap<u64, BTreeMap<&'static str, Window>>);
+struct ReadingSums(BTreeMap<u64, BTreeMap<&'static str, Window>>);
 
-impl Sums {
+impl ReadingSums {
     fn add(&mut self, span: &HistorySpan, step_ms: u64) {
         for gpu in &span.gpus {
             for (place, at_ms) in span.times_ms.iter().enumerate() {
@@ -70,21 +74,21 @@ impl Sums {
                         sums.entry(id).or_default().add(value, 1.0);
                     }
                 };
-                for id in READINGS {
+                for id in READING_NAMES {
                     add(id, value(id));
                 }
-                add(GPUS, value(MEMORY_TOTAL).map(|_| 1.0));
-                // Past processes are unknown, so a GPU with load counts as held.
+                add(GPU_COUNT, value(MEMORY_TOTAL).map(|_| 1.0));
+                // The history does not record past processes, so a GPU with load counts as held.
                 let is_busy = value(UTILIZATION).is_some_and(|percent| percent > 0.0);
                 add(
-                    HELD,
+                    HELD_GPU_COUNT,
                     value(MEMORY_USED).map(|bytes| f64::from(is_busy || bytes > HELD_BYTES)),
                 );
             }
         }
     }
 
-    /// Returns the series at regular times, with `None` at times without a value.
+    /// Returns the series at regular times, with `None` where there is no value.
     fn into_series(self, step_ms: u64) -> (Vec<u64>, Vec<FleetSeries>) {
         let (Some((first, _)), Some((last, _))) =
             (self.0.first_key_value(), self.0.last_key_value())
@@ -106,7 +110,11 @@ impl Sums {
                 values: at_ms.iter().map(value).collect(),
             }
         };
-        let series = READINGS.into_iter().chain([GPUS, HELD]).map(of).collect();
+        let series = READING_NAMES
+            .into_iter()
+            .chain([GPU_COUNT, HELD_GPU_COUNT])
+            .map(of)
+            .collect();
         (at_ms, series)
     }
 }
@@ -118,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gpus_are_added_up_and_those_with_memory_in_use_or_load_are_held() {
+    fn gpus_with_memory_or_load_count_as_held() {
         let gpu = |used: [Option<f64>; 3], load: [Option<f64>; 3]| {
             let of = |values: [Option<f64>; 3]| Series {
                 values: values.to_vec(),
@@ -138,7 +146,7 @@ mod tests {
             gpu([Some(4e10), Some(5e8), None], [Some(0.0), Some(0.0), None]),
             gpu([Some(5e8), Some(5e8), None], [Some(60.0), Some(0.0), None]),
         ];
-        let mut sums = Sums::default();
+        let mut sums = ReadingSums::default();
         sums.add(
             &HistorySpan {
                 times_ms: vec![10_000, 20_000, 30_000],
@@ -158,7 +166,7 @@ mod tests {
                 .clone()
         };
         assert_eq!(of(UTILIZATION), [Some(30.0), Some(0.0), None]);
-        assert_eq!(of(GPUS), [Some(2.0), Some(2.0), None]);
-        assert_eq!(of(HELD), [Some(2.0), Some(0.0), None]);
+        assert_eq!(of(GPU_COUNT), [Some(2.0), Some(2.0), None]);
+        assert_eq!(of(HELD_GPU_COUNT), [Some(2.0), Some(0.0), None]);
     }
 }

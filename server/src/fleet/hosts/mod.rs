@@ -1,8 +1,8 @@
-//! Hosts that are read over ssh. Each has a hub, which gets its records from one connection.
+//! Hosts that are read over ssh. Each host has a hub, which receives the records of one connection.
 //!
-//! - [`node`] is a host with its state, [`connection`] an ssh process, [`follow`] keeps the
-//!   connections established.
-//! - [`now`], [`usage`], [`events`] and [`history`] combine the data of all hubs, [`nested`] serves
+//! - [`node`] contains a host and its state, [`connection`] an ssh process, and [`follow`] keeps
+//!   the connections established.
+//! - [`now`], [`usage`], [`events`] and [`history`] combine the data of all hubs. [`nested`] serves
 //!   a single host, and [`targets`] lists the hosts for Prometheus.
 
 mod connection;
@@ -23,7 +23,7 @@ use std::{
 };
 
 use gpumon_fleet::{
-    Answer, FleetError, FleetReader, NodeAddress, Range,
+    FleetError, FleetFuture, FleetReader, NodeAddress, Range,
     hosts::{HostList, Ssh},
     model::{Fleet, FleetEvents, FleetHistory, FleetUsage},
 };
@@ -35,45 +35,45 @@ use tokio::{
 
 use self::node::HostNode;
 
-/// The time for which all viewers share a response.
-const SHARED_FOR: Duration = Duration::from_millis(250);
+/// The time for which a response is reused for all viewers.
+const CACHE_TIME: Duration = Duration::from_millis(250);
 
 /// The interval at which unused responses are released.
 const TRIM_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The interval of the check whether all hosts have responded.
-const LOOK: Duration = Duration::from_millis(20);
+/// The interval at which a request checks whether all hosts have responded.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The hosts of a fleet, and how they are reached.
+/// The hosts of a fleet, and the settings for reaching them.
 #[derive(Debug, Clone)]
 pub struct HostsSettings {
     pub hosts: HostList,
-    /// The ssh program of the system, with its options.
+    /// The system's ssh program, with its options.
     pub ssh: Ssh,
-    /// The program that starts ssh so that it ends with this process, which is gpumon itself, and
-    /// its first arguments.
+    /// The program that starts ssh so that ssh ends together with this process, and its first
+    /// arguments. The program is gpumon itself.
     pub tether: (PathBuf, Vec<String>),
     /// The sampling interval if no client requests a shorter one.
     pub interval: Duration,
 }
 
-/// Hosts that are read over ssh. The connections start with the first request, and last until this
-/// value is dropped.
+/// Hosts that are read over ssh. The connections are started by the first request, and last until
+/// this value is dropped.
 pub struct Hosts {
     nodes: Arc<[Arc<HostNode>]>,
     settings: Arc<HostsSettings>,
-    following: Mutex<Option<Following>>,
+    following: Mutex<Option<ActiveConnections>>,
     shared: Mutex<Option<(Instant, Arc<Fleet>)>>,
 }
 
-struct Following {
+struct ActiveConnections {
     since: Instant,
     /// The tasks of all connections, which end when the set is dropped.
     _tasks: JoinSet<()>,
 }
 
 impl Hosts {
-    /// Returns hosts without connections.
+    /// Creates the hosts, without connecting to them.
     pub fn new(settings: HostsSettings) -> Arc<Self> {
         let hosts = settings.hosts.hosts().iter();
         let nodes = hosts
@@ -87,23 +87,23 @@ impl Hosts {
         })
     }
 
-    /// Returns the list of hosts as typed.
-    pub fn list(&self) -> &HostList {
+    /// Returns the list of hosts as the user typed it.
+    pub fn host_list(&self) -> &HostList {
         &self.settings.hosts
     }
 
-    /// Starts the connections to all hosts if this has not been done. Returns the time since the
-    /// start.
-    pub(crate) fn start(&self) -> Duration {
+    /// Starts the connections to all hosts, unless they were already started. Returns the time
+    /// since the start.
+    pub(crate) fn start_connections(&self) -> Duration {
         let mut following = self
             .following
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let following = following.get_or_insert_with(|| {
             let mut tasks = JoinSet::new();
-            let turns = follow::turns();
+            let turns = follow::new_connection_limit();
             for node in &*self.nodes {
-                tasks.spawn(follow::follow(
+                tasks.spawn(follow::keep_connected(
                     Arc::clone(node),
                     Arc::clone(&self.settings),
                     Arc::clone(&turns),
@@ -112,8 +112,8 @@ impl Hosts {
                 tasks.spawn(async move { hub.end_buckets().await });
             }
             let of_nested = Arc::clone(&self.nodes);
-            tasks.spawn(async move { trim(&of_nested).await });
-            Following {
+            tasks.spawn(async move { trim_regularly(&of_nested).await });
+            ActiveConnections {
                 since: Instant::now(),
                 _tasks: tasks,
             }
@@ -126,58 +126,64 @@ impl Hosts {
             while !self
                 .nodes
                 .iter()
-                .all(|node| node.is_fresh(now_ms()) || node.failed())
+                .all(|node| node.is_fresh(now_ms()) || node.has_failed())
             {
-                sleep(LOOK).await;
+                sleep(CHECK_INTERVAL).await;
             }
         };
-        // Hosts that have not responded by then are reported in their current state.
+        // Hosts that have not responded within this time are reported in their current state.
         let _ = timeout(patience, all).await;
     }
 
     async fn end_connections(&self) {
-        self.nodes.iter().for_each(|node| node.end());
+        self.nodes.iter().for_each(|node| node.stop_reading());
         let ended = async {
             while self.nodes.iter().any(|node| node.has_process()) {
-                sleep(LOOK).await;
+                sleep(CHECK_INTERVAL).await;
             }
         };
-        let _ = timeout(connection::GRACE * 3, ended).await;
+        let _ = timeout(connection::GRACE_PERIOD * 3, ended).await;
     }
 
-    fn node_called(&self, name: &str) -> Result<&Arc<HostNode>, FleetError> {
+    fn find_node(&self, name: &str) -> Result<&Arc<HostNode>, FleetError> {
         let found = self.nodes.iter().find(|node| node.host.name == name);
         found.ok_or_else(|| FleetError::NoSuchNode(name.to_owned()))
     }
 
     fn fleet(&self) -> Arc<Fleet> {
-        let since_start = self.start();
+        let since_start = self.start_connections();
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, fleet)) = &*shared
-            && at.elapsed() < SHARED_FOR
+            && at.elapsed() < CACHE_TIME
         {
             return Arc::clone(fleet);
         }
-        let fleet = Arc::new(now::fleet(&self.nodes, self.settings.interval, since_start));
+        let fleet = Arc::new(now::build_fleet(
+            &self.nodes,
+            self.settings.interval,
+            since_start,
+        ));
         *shared = Some((Instant::now(), Arc::clone(&fleet)));
         fleet
     }
 
     /// Runs an expensive query outside the event loop.
-    async fn ask<T: Send + 'static>(
+    async fn run_query<T: Send + 'static>(
         &self,
         question: impl FnOnce(&[Arc<HostNode>]) -> T + Send + 'static,
     ) -> Result<T, FleetError> {
         let nodes = Arc::clone(&self.nodes);
         let answer = spawn_blocking(move || question(&nodes)).await;
         answer.map_err(|error| {
-            FleetError::NotAvailable(format!("the answer failed ({error}); report this as a bug"))
+            FleetError::NotAvailable(format!(
+                "the request failed ({error}); report this as a bug"
+            ))
         })
     }
 }
 
-/// Releases unused responses about each host. This function never returns.
-async fn trim(nodes: &[Arc<HostNode>]) {
+/// Regularly releases each host's unused responses. This function never returns.
+async fn trim_regularly(nodes: &[Arc<HostNode>]) {
     loop {
         sleep(TRIM_INTERVAL).await;
         nodes
@@ -188,15 +194,15 @@ async fn trim(nodes: &[Arc<HostNode>]) {
 }
 
 impl FleetReader for Hosts {
-    fn now(&self) -> Answer<'_, Arc<Fleet>> {
+    fn fetch_current_fleet(&self) -> FleetFuture<'_, Arc<Fleet>> {
         Box::pin(async { self.fleet() })
     }
 
-    fn node<'a>(&'a self, name: &'a str) -> Answer<'a, Result<Arc<Fleet>, FleetError>> {
+    fn fetch_node<'a>(&'a self, name: &'a str) -> FleetFuture<'a, Result<Arc<Fleet>, FleetError>> {
         Box::pin(async {
-            let since_start = self.start();
-            let node = Arc::clone(self.node_called(name)?);
-            Ok(Arc::new(now::fleet(
+            let since_start = self.start_connections();
+            let node = Arc::clone(self.find_node(name)?);
+            Ok(Arc::new(now::build_fleet(
                 &[node],
                 self.settings.interval,
                 since_start,
@@ -204,52 +210,53 @@ impl FleetReader for Hosts {
         })
     }
 
-    fn usage(&self, range: Range) -> Answer<'_, Result<Arc<FleetUsage>, FleetError>> {
+    fn fetch_usage(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetUsage>, FleetError>> {
         Box::pin(async move {
-            self.ask(move |nodes| Arc::new(usage::usage(nodes, range, now_ms())))
+            self.run_query(move |nodes| Arc::new(usage::sum_usage(nodes, range, now_ms())))
                 .await
         })
     }
 
-    fn events(&self, range: Range) -> Answer<'_, Result<Arc<FleetEvents>, FleetError>> {
+    fn fetch_events(&self, range: Range) -> FleetFuture<'_, Result<Arc<FleetEvents>, FleetError>> {
         Box::pin(async move {
-            self.ask(move |nodes| Arc::new(events::events(nodes, range, now_ms())))
+            self.run_query(move |nodes| Arc::new(events::list_events(nodes, range, now_ms())))
                 .await
         })
     }
 
-    fn history<'a>(
+    fn fetch_history<'a>(
         &'a self,
         range: Range,
         node: Option<&'a str>,
-    ) -> Answer<'a, Result<Arc<FleetHistory>, FleetError>> {
+    ) -> FleetFuture<'a, Result<Arc<FleetHistory>, FleetError>> {
         Box::pin(async move {
-            let one = node
-                .map(|name| self.node_called(name).cloned())
-                .transpose()?;
+            let one = node.map(|name| self.find_node(name).cloned()).transpose()?;
             let of = move |nodes: &[Arc<HostNode>]| match one {
-                Some(node) => {
-                    history::history(&[Arc::clone(&node)], Some(&node.host.name), range, now_ms())
-                }
-                None => history::history(nodes, None, range, now_ms()),
+                Some(node) => history::build_history(
+                    &[Arc::clone(&node)],
+                    Some(&node.host.name),
+                    range,
+                    now_ms(),
+                ),
+                None => history::build_history(nodes, None, range, now_ms()),
             };
-            self.ask(of).await.map(Arc::new)
+            self.run_query(of).await.map(Arc::new)
         })
     }
 
-    fn settled(&self, patience: Duration) -> Answer<'_, ()> {
+    fn wait_until_settled(&self, patience: Duration) -> FleetFuture<'_, ()> {
         Box::pin(async move {
-            self.start();
+            self.start_connections();
             self.wait_until_settled(patience).await;
         })
     }
 
-    fn end(&self) -> Answer<'_, ()> {
+    fn close(&self) -> FleetFuture<'_, ()> {
         Box::pin(self.end_connections())
     }
 
-    fn address(&self, node: &str) -> Option<NodeAddress> {
-        let node = self.node_called(node).ok()?;
+    fn find_address(&self, node: &str) -> Option<NodeAddress> {
+        let node = self.find_node(node).ok()?;
         Some(NodeAddress {
             host: node.host.name.clone(),
             port: None,

@@ -1,5 +1,5 @@
-//! All routes of a single host at `/nodes/NAME/`: the usual routes with the hub of the host. They
-//! cannot change anything there.
+//! All routes of a single host at `/nodes/NAME/`: the usual routes, but with the host's hub. They
+//! cannot change anything on the host.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use hyper::upgrade::OnUpgrade;
 use percent_encoding::percent_decode_str;
 use tower::ServiceExt;
 
-use super::node::{HostNode, Nested};
+use super::node::{HostNode, HostRoutes};
 use crate::{
     alerts::{AlertSettings, Alerts},
     app::{AppState, Encoders},
@@ -21,30 +21,38 @@ use crate::{
     connections::{Arrival, ConnectionSlot},
     peer::Peer,
     routes,
-    watching::Watching,
+    watching::ViewerCounter,
 };
 
-/// Serves requests to the paths of a host, and passes on all others.
-pub(crate) async fn route(State(app): State<AppState>, request: Request, next: Next) -> Response {
+/// Serves requests for a host's paths, and passes all other requests to `next`.
+pub(crate) async fn route_to_host(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let hosts = app.fleet.as_ref().and_then(|fleet| fleet.hosts.clone());
     let Some(hosts) = hosts else {
         return next.run(request).await;
     };
-    let Some((name, path)) = of_node(request.uri()) else {
+    let Some((name, path)) = split_node_path(request.uri()) else {
         return next.run(request).await;
     };
-    match hosts.node_called(&name) {
+    match hosts.find_node(&name) {
         Ok(node) => {
-            let router = nested(&app, node).router.clone();
-            router.oneshot(of_path(request, path)).await.into_response()
+            let router = get_or_create_routes(&app, node).router.clone();
+            router
+                .oneshot(replace_path(request, path))
+                .await
+                .into_response()
         }
-        // The next handler responds that there is no such node.
+        // The next handler responds that the node does not exist.
         Err(_) => next.run(request).await,
     }
 }
 
-/// Splits a path `/nodes/NAME/…` into the node's name and the remaining path with its query.
-fn of_node(uri: &Uri) -> Option<(String, Uri)> {
+/// Splits a path `/nodes/NAME/…` into the node's name and the rest of the path, including its
+/// query.
+fn split_node_path(uri: &Uri) -> Option<(String, Uri)> {
     let (name, _) = uri.path().strip_prefix("/nodes/")?.split_once('/')?;
     let rest = &uri.path()["/nodes/".len() + name.len()..];
     let query = uri
@@ -56,35 +64,35 @@ fn of_node(uri: &Uri) -> Option<(String, Uri)> {
     Some((name, Uri::from(path)))
 }
 
-/// Returns the request with another path. The origin and the client of the request are kept, but
-/// parameters of the original path are not.
-fn of_path(request: Request, path: Uri) -> Request {
+/// Returns the request with another path. The request's origin and client are kept, but parameters
+/// of the original path are dropped.
+fn replace_path(request: Request, path: Uri) -> Request {
     let (mut parts, body) = request.into_parts();
     let mut known = Extensions::new();
-    hand_on::<Arrival>(&mut parts.extensions, &mut known);
-    hand_on::<Client>(&mut parts.extensions, &mut known);
-    hand_on::<Peer>(&mut parts.extensions, &mut known);
-    hand_on::<Arc<ConnectionSlot>>(&mut parts.extensions, &mut known);
-    hand_on::<OnUpgrade>(&mut parts.extensions, &mut known);
-    // Permissions and users of this machine have no meaning on the other one.
+    move_extension::<Arrival>(&mut parts.extensions, &mut known);
+    move_extension::<Client>(&mut parts.extensions, &mut known);
+    move_extension::<Peer>(&mut parts.extensions, &mut known);
+    move_extension::<Arc<ConnectionSlot>>(&mut parts.extensions, &mut known);
+    move_extension::<OnUpgrade>(&mut parts.extensions, &mut known);
+    // This machine's permissions and users have no meaning on the other machine.
     if let Some(client) = known.get_mut::<Client>() {
-        client.peer = client.peer.of_other_machine();
+        client.peer = client.peer.without_local_user();
     }
     (parts.uri, parts.extensions) = (path, known);
     Request::from_parts(parts, body)
 }
 
-fn hand_on<T: Clone + Send + Sync + 'static>(from: &mut Extensions, to: &mut Extensions) {
+fn move_extension<T: Clone + Send + Sync + 'static>(from: &mut Extensions, to: &mut Extensions) {
     if let Some(known) = from.remove::<T>() {
         to.insert(known);
     }
 }
 
-fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
+fn get_or_create_routes<'a>(app: &AppState, node: &'a HostNode) -> &'a HostRoutes {
     node.nested.get_or_init(|| {
         let encoders = Arc::new(Encoders::new());
-        // Viewers of a host do not count as viewers of this machine.
-        let watching = Watching::new();
+        // A host's viewers do not count as viewers of this machine.
+        let watching = ViewerCounter::new();
         let app = AppState {
             hub: Arc::clone(&node.hub),
             sampling_interval: Arc::clone(&node.sampling_interval),
@@ -103,10 +111,10 @@ fn nested<'a>(app: &AppState, node: &'a HostNode) -> &'a Nested {
             ..app.clone()
         };
         let trim = Box::new(move || {
-            encoders.trim();
+            encoders.release_unused_responses();
         });
-        Nested {
-            router: routes::everything(&app).with_state(app),
+        HostRoutes {
+            router: routes::all_routes(&app).with_state(app),
             trim,
         }
     })
@@ -117,9 +125,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_names_a_node_and_what_of_it() {
+    fn path_is_split_into_node_and_rest() {
         let of = |path: &str| {
-            of_node(&path.parse().unwrap()).map(|(name, path)| (name, path.to_string()))
+            split_node_path(&path.parse().unwrap()).map(|(name, path)| (name, path.to_string()))
         };
         let is = |name: &str, path: &str| Some((name.to_owned(), path.to_owned()));
         assert_eq!(of("/nodes/n1/"), is("n1", "/"));

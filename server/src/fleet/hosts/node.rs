@@ -1,4 +1,4 @@
-//! A host with its state.
+//! A host and its state.
 
 use std::{
     sync::{
@@ -15,18 +15,18 @@ use tokio::sync::watch;
 
 use crate::{hub::Hub, sampling_interval::SamplingInterval};
 
-/// The state of the connection to a host.
+/// The state of a host's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum ConnectionStatus {
     /// The connection is being established.
     Connecting { since_ms: u64 },
-    /// The connection is established, with gpumon or nvidia-smi on the host.
+    /// The connection is established, and gpumon or nvidia-smi is running on the host.
     Connected,
     /// The connection has ended or could not be established, and will be retried.
     Failed {
-        /// The reason with its cure, as a sentence.
+        /// The reason and its remedy, as a sentence.
         reason: String,
-        /// Whether the host responded, but has nothing to read.
+        /// Whether the host responded before the failure.
         reached: bool,
     },
 }
@@ -40,30 +40,30 @@ pub(super) struct Outages {
     pub(super) lasts: bool,
 }
 
-/// The routes of one host, which are created for the first request.
-pub(super) struct Nested {
+/// The routes of one host. They are created at its first request.
+pub(super) struct HostRoutes {
     pub(super) router: Router,
-    /// The function that releases unused responses.
+    /// Releases unused responses.
     pub(super) trim: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A host of the fleet, with its hub and its connection.
+/// A host of the fleet, its hub and its connection.
 pub(super) struct HostNode {
     pub(super) host: Host,
     pub(super) hub: Arc<Hub>,
     pub(super) sampling_interval: Arc<SamplingInterval>,
-    pub(super) nested: OnceLock<Nested>,
-    /// The time since which the host is read, in milliseconds since 1970.
+    pub(super) nested: OnceLock<HostRoutes>,
+    /// The start of reading the host, in milliseconds since 1970.
     pub(super) since_ms: u64,
-    status: Mutex<(Status, Outages)>,
-    /// Whether reading the host should end.
+    status: Mutex<(ConnectionStatus, Outages)>,
+    /// Whether the connection to the host should end.
     ended: watch::Sender<bool>,
     has_process: AtomicBool,
 }
 
 impl HostNode {
     pub(super) fn new(host: Host, interval: Duration) -> Self {
-        let connecting = Status::Connecting { since_ms: now_ms() };
+        let connecting = ConnectionStatus::Connecting { since_ms: now_ms() };
         Self {
             host,
             hub: Arc::new(Hub::new()),
@@ -76,7 +76,7 @@ impl HostNode {
         }
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> ConnectionStatus {
         self.status
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -90,9 +90,9 @@ impl HostNode {
 
     /// Sets the state, and counts outages. An outage remains counted after the connection is
     /// established again.
-    pub(super) fn set_status(&self, status: Status) {
+    pub(super) fn set_status(&self, status: ConnectionStatus) {
         let (known, outages) = &mut *self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_outage = matches!(status, Status::Failed { .. });
+        let is_outage = matches!(status, ConnectionStatus::Failed { .. });
         if is_outage {
             outages.count += u32::from(!outages.lasts);
             outages.last_ms = now_ms();
@@ -106,16 +106,16 @@ impl HostNode {
         self.hub.is_fresh(now_ms)
     }
 
-    pub(super) fn failed(&self) -> bool {
-        matches!(self.status(), Status::Failed { .. })
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.status(), ConnectionStatus::Failed { .. })
     }
 
-    /// Ends reading the host.
-    pub(super) fn end(&self) {
+    /// Ends the connection to the host.
+    pub(super) fn stop_reading(&self) {
         self.ended.send_replace(true);
     }
 
-    pub(super) fn ended(&self) -> watch::Receiver<bool> {
+    pub(super) fn end_signal(&self) -> watch::Receiver<bool> {
         self.ended.subscribe()
     }
 

@@ -12,19 +12,24 @@ use gpumon_probe::{
 };
 
 use super::{
-    node::{HostNode, Status},
+    node::{ConnectionStatus, HostNode},
     owners,
 };
-use crate::hub::Known;
+use crate::hub::HubData;
 
-/// The time after the start in which a host without a response is not a problem.
-const LOADING: Duration = Duration::from_secs(2);
+/// The time after the start within which a host that has not responded is not reported as a
+/// problem.
+const LOADING_TIME: Duration = Duration::from_secs(2);
 
-/// The maximum number of hosts that are named in a sentence.
-const NAMED: usize = 5;
+/// The maximum number of hosts that a sentence names.
+const MAX_NAMED_HOSTS: usize = 5;
 
 /// Returns the fleet of these nodes, sorted by name.
-pub(super) fn fleet(nodes: &[Arc<HostNode>], interval: Duration, since_start: Duration) -> Fleet {
+pub(super) fn build_fleet(
+    nodes: &[Arc<HostNode>],
+    interval: Duration,
+    since_start: Duration,
+) -> Fleet {
     let mut sorted: Vec<_> = nodes.iter().collect();
     sorted.sort_by(|one, other| compare_names(&one.host.name, &other.host.name));
     let name = if nodes.len() == 1 {
@@ -38,9 +43,9 @@ pub(super) fn fleet(nodes: &[Arc<HostNode>], interval: Duration, since_start: Du
     };
     let refresh_s = (interval.as_secs() as u32).max(1);
     let now_ms = now_ms();
-    let mut building = Building {
+    let mut building = HostsFleetBuilder {
         now_ms,
-        fleet: FleetBuilder::new(Fleet::unread(source, now_ms, refresh_s)),
+        fleet: FleetBuilder::new(Fleet::new_unread(source, now_ms, refresh_s)),
         absences: BTreeMap::new(),
         unread: BTreeMap::new(),
         is_connecting: false,
@@ -48,32 +53,32 @@ pub(super) fn fleet(nodes: &[Arc<HostNode>], interval: Duration, since_start: Du
     for node in sorted {
         building.add(node);
     }
-    building.finish(nodes.len(), since_start)
+    building.build(nodes.len(), since_start)
 }
 
-struct Building {
+struct HostsFleetBuilder {
     now_ms: u64,
     fleet: FleetBuilder,
-    /// The reasons for absent readings, each with its number of GPUs.
+    /// The reasons for absent readings by reading, each with the number of GPUs affected.
     absences: BTreeMap<&'static str, BTreeMap<String, u32>>,
-    /// The reasons for hosts that are not read.
+    /// The reasons why hosts are not read, by host.
     unread: BTreeMap<String, String>,
-    /// Whether a host has neither responded nor failed.
+    /// Whether at least one host has neither responded nor failed.
     is_connecting: bool,
 }
 
-impl Building {
+impl HostsFleetBuilder {
     fn add(&mut self, node: &HostNode) {
-        let known = node.hub.known();
+        let known = node.hub.current_data();
         let is_fresh = node.is_fresh(self.now_ms);
-        let (health, reason) = health(node, &known, is_fresh, self.now_ms);
-        self.is_connecting |= health != NodeHealth::Up && !node.failed();
+        let (health, reason) = describe_health(node, &known, is_fresh, self.now_ms);
+        self.is_connecting |= health != NodeHealth::Up && !node.has_failed();
         if let Some(reason) = &reason {
             let name = node.host.name.clone();
             self.unread.insert(name, reason.clone());
         }
         let inventory = known.inventory.as_ref();
-        let nothing = || "Nothing has been read of it yet".to_owned();
+        let nothing = || "Nothing has been received from it yet".to_owned();
         let place = self.fleet.add_node(NewNode {
             name: node.host.name.clone(),
             health,
@@ -96,12 +101,12 @@ impl Building {
 
     fn add_gpu(&mut self, node: u32, gpu: &GpuSample, model: Option<&str>, is_fresh: bool) {
         let readings = [
-            value(&gpu.utilization.gpu_percent),
-            bytes(&gpu.memory.used_bytes),
-            bytes(&gpu.memory.total_bytes),
-            value(&gpu.power.draw_watts),
-            value(&gpu.power.limit_watts),
-            value(&gpu.temperature.gpu_celsius),
+            read_value(&gpu.utilization.gpu_percent),
+            read_bytes(&gpu.memory.used_bytes),
+            read_bytes(&gpu.memory.total_bytes),
+            read_value(&gpu.power.draw_watts),
+            read_value(&gpu.power.limit_watts),
+            read_value(&gpu.temperature.gpu_celsius),
         ];
         for (id, reading) in READINGS.into_iter().zip(&readings) {
             if let (Err(reason), true) = (reading, is_fresh) {
@@ -121,8 +126,7 @@ impl Building {
                 model,
                 health: match gpu.health {
                     _ if !is_fresh => GpuHealth::Unknown,
-                    // A GPU that the system has switched off responds as soon as a process needs
-                    // it.
+                    // A GPU that the system has switched off responds as soon as a process uses it.
                     Health::Ok | Health::Asleep { .. } => GpuHealth::Ok,
                     Health::Hung { .. } | Health::Lost { .. } | Health::Failed { .. } => {
                         GpuHealth::NotResponding
@@ -136,7 +140,7 @@ impl Building {
         if !is_fresh {
             return;
         }
-        for owner in owners::of_gpu(gpu) {
+        for owner in owners::gpu_owners(gpu) {
             self.fleet.add_owner(place, owner);
         }
         for condition in &gpu.conditions {
@@ -149,9 +153,9 @@ impl Building {
         }
     }
 
-    fn finish(self, asked: usize, since_start: Duration) -> Fleet {
+    fn build(self, asked: usize, since_start: Duration) -> Fleet {
         let up = asked - self.unread.len();
-        let is_loading = self.is_connecting && since_start < LOADING;
+        let is_loading = self.is_connecting && since_start < LOADING_TIME;
         let mut fleet = self.fleet.finish();
         fleet.state = match up {
             0 if is_loading => FleetState::Loading,
@@ -160,13 +164,13 @@ impl Building {
             _ => FleetState::Partial,
         };
         if !is_loading {
-            fleet.problems = problems(self.unread, asked);
+            fleet.problems = describe_problems(self.unread, asked);
         }
         for (id, reasons) in self.absences {
             let is_missing = fleet.gpus.readings[id].iter().all(Option::is_none);
             let most = reasons.into_iter().max_by_key(|(_, count)| *count);
             if let Some((reason, _)) = most.filter(|_| is_missing) {
-                fleet.missing.insert(id.to_owned(), sentence(&reason));
+                fleet.missing.insert(id.to_owned(), capitalize(&reason));
             }
         }
         fleet
@@ -174,9 +178,9 @@ impl Building {
 }
 
 /// Returns the state of a node, and the reason if it is not up.
-fn health(
+fn describe_health(
     node: &HostNode,
-    known: &Known,
+    known: &HubData,
     is_fresh: bool,
     now_ms: u64,
 ) -> (NodeHealth, Option<String>) {
@@ -185,27 +189,28 @@ fn health(
     }
     let name = &node.host.name;
     match node.status() {
-        Status::Connecting { since_ms } => {
-            let waited = units::duration(now_ms.saturating_sub(since_ms));
+        ConnectionStatus::Connecting { since_ms } => {
+            let waited = units::format_duration(now_ms.saturating_sub(since_ms));
             (
                 NodeHealth::Unreachable,
                 Some(format!("{name}: no answer yet, after {waited}")),
             )
         }
-        Status::Connected => {
+        ConnectionStatus::Connected => {
             let at_ms = known.sample.as_ref().map(|sample| sample.at_ms);
             let reason = match at_ms {
                 Some(at_ms) => {
-                    let silent = units::duration(now_ms.saturating_sub(at_ms));
+                    let silent = units::format_duration(now_ms.saturating_sub(at_ms));
                     format!(
-                        "{name}: no sample for {silent}; the driver may hang, or the clocks may differ"
+                        "{name}: no sample for {silent}; the driver may hang, or the clocks may \
+                         differ"
                     )
                 }
-                None => format!("{name}: it answers, and nothing has been read yet"),
+                None => format!("{name}: it answers, but has sent no readings yet"),
             };
             (NodeHealth::NoReadings, Some(reason))
         }
-        Status::Failed { reason, reached } => (
+        ConnectionStatus::Failed { reason, reached } => (
             if reached {
                 NodeHealth::NoReadings
             } else {
@@ -216,34 +221,35 @@ fn health(
     }
 }
 
-/// Returns the reasons for hosts that are not read. If there are many, one sentence names some of
-/// them; the nodes have their own reasons.
-fn problems(unread: BTreeMap<String, String>, asked: usize) -> Vec<String> {
+/// Returns the reasons why hosts are not read. If there are many, a single sentence names some of
+/// the hosts; the details are shown with each node.
+fn describe_problems(unread: BTreeMap<String, String>, asked: usize) -> Vec<String> {
     let count = unread.len();
-    if count <= NAMED {
+    if count <= MAX_NAMED_HOSTS {
         return unread.into_values().collect();
     }
-    let named: Vec<_> = unread.into_keys().take(NAMED).collect();
-    let (named, more) = (named.join(", "), count - NAMED);
+    let named: Vec<_> = unread.into_keys().take(MAX_NAMED_HOSTS).collect();
+    let (named, more) = (named.join(", "), count - MAX_NAMED_HOSTS);
     vec![format!(
-        "{count} of {asked} hosts are not read: {named} and {more} more; each says why, and is tried again"
+        "{count} of {asked} hosts cannot be read: {named} and {more} more; each shows its reason, \
+         and gpumon retries"
     )]
 }
 
-fn sentence(reason: &str) -> String {
+fn capitalize(reason: &str) -> String {
     let mut letters = reason.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
     })
 }
 
-fn value(reading: &Reading<f64>) -> Result<f64, Absence> {
+fn read_value(reading: &Reading<f64>) -> Result<f64, Absence> {
     match reading {
         Reading::Now(value) | Reading::Earlier { value, .. } => Ok(*value),
         Reading::Absent(reason) => Err(reason.clone()),
     }
 }
 
-fn bytes(reading: &Reading<u64>) -> Result<f64, Absence> {
-    value(&reading.clone().map(|bytes| bytes as f64))
+fn read_bytes(reading: &Reading<u64>) -> Result<f64, Absence> {
+    read_value(&reading.clone().map(|bytes| bytes as f64))
 }

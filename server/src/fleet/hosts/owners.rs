@@ -1,21 +1,21 @@
-//! Owners of GPUs in the form of a fleet.
+//! Converts GPU owners to the fleet's data model.
 
 use gpumon_fleet::model::{FleetOwner, OwnerKind};
 use gpumon_probe::model::{Allocation, GpuSample, Job, JobKind, Process};
 
-/// Returns all owners of a GPU without duplicates: those of its processes, and those of its
+/// Returns all owners of a GPU without duplicates: the owners of its processes and of its
 /// allocations.
-pub(super) fn of_gpu(sample: &GpuSample) -> Vec<FleetOwner> {
+pub(super) fn gpu_owners(sample: &GpuSample) -> Vec<FleetOwner> {
     let processes = sample.processes.value().into_iter().flatten();
-    let mut owners: Vec<_> = processes.filter_map(of_process).collect();
-    owners.extend(sample.allocated_to.iter().map(of_allocation));
+    let mut owners: Vec<_> = processes.filter_map(process_owner).collect();
+    owners.extend(sample.allocated_to.iter().map(allocation_owner));
     owners.sort();
     owners.dedup();
     owners
 }
 
-/// Returns `None` if neither the user nor the job is known.
-fn of_process(process: &Process) -> Option<FleetOwner> {
+/// Returns the owner of a process, or `None` if neither its user nor its job is known.
+fn process_owner(process: &Process) -> Option<FleetOwner> {
     let user = process.user.value().cloned();
     let owner = process.owner.value();
     if let Some(pod) = owner.and_then(|owner| owner.pod.as_ref()) {
@@ -28,12 +28,12 @@ fn of_process(process: &Process) -> Option<FleetOwner> {
         });
     }
     let job = owner.and_then(gpumon_probe::model::Owner::job);
-    (user.is_some() || job.is_some()).then(|| of_job(user, job.as_ref()))
+    (user.is_some() || job.is_some()).then(|| job_owner(user, job.as_ref()))
 }
 
-/// Returns the owner of a job. Without one, or if the job is private, this is the user.
-pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
-    // All viewers of the fleet see the same owners, so private jobs are not included.
+/// Returns the owner of a job. If `job` is `None` or private, the owner is the user.
+pub(super) fn job_owner(user: Option<String>, job: Option<&Job>) -> FleetOwner {
+    // All viewers of the fleet see the same owners, so private jobs must not be named.
     let Some(job) = job.filter(|job| !job.private) else {
         return FleetOwner {
             user,
@@ -67,7 +67,7 @@ pub(super) fn of_job(user: Option<String>, job: Option<&Job>) -> FleetOwner {
     }
 }
 
-fn of_allocation(allocation: &Allocation) -> FleetOwner {
+fn allocation_owner(allocation: &Allocation) -> FleetOwner {
     match allocation {
         Allocation::Slurm { job_id, user } => FleetOwner {
             user: user.clone(),
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn process(user: Option<&str>, owner: Owner) -> Process {
+    fn make_process(user: Option<&str>, owner: Owner) -> Process {
         let absent = || Reading::Absent(Absence::NeedsGpumon);
         Process {
             pid: 7,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn holders_are_jobs_notebooks_and_users_each_once() {
+    fn gpu_owners_have_no_duplicates() {
         let kernel = Notebook {
             kernel_id: "k".to_owned(),
             kernel_name: None,
@@ -133,20 +133,20 @@ mod tests {
             }),
             ..Owner::default()
         };
-        let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
-        assert_eq!(of_gpu(&sample), []);
+        let mut sample = GpuSample::new_absent(0, None, 1, Health::Ok, &Absence::Unknown);
+        assert_eq!(gpu_owners(&sample), []);
         sample.processes = Reading::Now(vec![
-            process(Some("ana"), notebook),
-            process(Some("bob"), slurm.clone()),
-            process(Some("bob"), slurm),
-            process(Some("ana"), Owner::default()),
-            process(None, Owner::default()),
+            make_process(Some("ana"), notebook),
+            make_process(Some("bob"), slurm.clone()),
+            make_process(Some("bob"), slurm),
+            make_process(Some("ana"), Owner::default()),
+            make_process(None, Owner::default()),
         ]);
         sample.allocated_to = vec![Allocation::Slurm {
             job_id: "41".to_owned(),
             user: Some("bob".to_owned()),
         }];
-        let owners: Vec<_> = of_gpu(&sample)
+        let owners: Vec<_> = gpu_owners(&sample)
             .into_iter()
             .map(|it| (it.user.unwrap(), it.kind, it.id))
             .collect();

@@ -1,4 +1,4 @@
-//! Usage by owner, summed up over all hubs.
+//! Usage by owner, summed over all hubs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,20 +10,20 @@ use gpumon_probe::usage::UnheldUsage;
 
 use super::{node::HostNode, owners};
 
-pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetUsage {
+pub(super) fn sum_usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> FleetUsage {
     let asked_ms = now_ms.saturating_sub(u64::from(range.seconds()) * 1000);
     let mut by_owner: BTreeMap<FleetOwner, (Amounts, u32)> = BTreeMap::new();
     let mut unheld = UnheldUsage::default();
     let mut from_ms = now_ms;
     for node in nodes {
-        let used = node.hub.usage_in(&(asked_ms..now_ms));
+        let used = node.hub.read_usage(&(asked_ms..now_ms));
         if let Some(oldest_ms) = used.oldest_ms.filter(|oldest_ms| *oldest_ms > 0) {
             from_ms = from_ms.min(oldest_ms.max(asked_ms));
         }
         unheld.add(used.unheld);
         let mut here: BTreeMap<FleetOwner, Amounts> = BTreeMap::new();
         for used in used.owners {
-            let owner = owners::of_job(used.user, used.job.as_ref());
+            let owner = owners::job_owner(used.user, used.job.as_ref());
             let joules = used.joules.map(|joules| joules.estimate);
             let amounts = [Some(used.gpu_seconds), Some(used.active_seconds), joules];
             let sum = here.entry(owner).or_default();
@@ -36,13 +36,15 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
         }
     }
     let held: f64 = by_owner.values().filter_map(|(sum, _)| sum[2]).sum();
-    // The usage before the start of this server is unknown, so the result starts there.
-    let mut problems: Vec<_> = since_start(from_ms, asked_ms).into_iter().collect();
+    // The usage before this server's start is unknown, so a sentence reports the missing part.
+    let mut problems: Vec<_> = describe_unknown_part(from_ms, asked_ms)
+        .into_iter()
+        .collect();
     let interrupted = nodes.iter().filter(|node| {
         let outages = node.outages();
         outages.count > 0 && outages.last_ms >= asked_ms
     });
-    problems.extend(interrupted_nodes(interrupted.count()));
+    problems.extend(describe_interrupted_hosts(interrupted.count()));
     let mut usage = FleetUsage {
         state: if problems.is_empty() {
             FleetState::Current
@@ -62,21 +64,24 @@ pub(super) fn usage(nodes: &[Arc<HostNode>], range: Range, now_ms: u64) -> Fleet
 }
 
 /// Returns a sentence about hosts that could not be read for a part of the time.
-fn interrupted_nodes(count: usize) -> Option<String> {
+fn describe_interrupted_hosts(count: usize) -> Option<String> {
     let hosts = if count == 1 {
         "1 host".to_owned()
     } else {
         format!("{count} hosts")
     };
-    (count > 0)
-        .then(|| format!("{hosts} could not be read for a part of the time, and what was used there then is left out"))
+    (count > 0).then(|| {
+        format!(
+            "{hosts} could not be read for a part of the time; the usage in this time is left out"
+        )
+    })
 }
 
-/// Returns a sentence about the part of a span for which nothing is known.
-pub(super) fn since_start(from_ms: u64, asked_ms: u64) -> Option<String> {
+/// Returns a sentence about the part of a span for which there is no data.
+pub(super) fn describe_unknown_part(from_ms: u64, asked_ms: u64) -> Option<String> {
     (from_ms > asked_ms + 60_000).then(|| {
-        "Known since this server reads the hosts, and for six hours at most; Prometheus keeps more \
-         (`gpumon fleet --prometheus URL`)."
+        "The data covers the time since this server started to read the hosts, at most six hours; \
+         Prometheus keeps more (`gpumon fleet --prometheus URL`)."
             .to_owned()
     })
 }

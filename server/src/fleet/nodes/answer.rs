@@ -1,72 +1,76 @@
-//! Responses of nodes, which are parsed into the types of the API and serialized again.
+//! Responses of nodes. They are parsed into the types of the API and serialized again.
 //!
-//! A node may be compromised, and its responses are served from this server's origin. So no byte of
-//! a response is passed on: the content type follows from the route, the body is serialized from
-//! the parsed type, and an error is one line of plain text.
+//! A node may be compromised, and its responses are served from this server's origin. No byte of a
+//! response is therefore passed on: the route determines the content type, the body is serialized
+//! from the parsed type, and errors are one line of plain text.
 
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use gpumon_history::{jobs::JobList, span::HistorySpan};
-use gpumon_probe::{untrusted::escaped, usage::Usage};
+use gpumon_probe::{untrusted::escape_untrusted, usage::Usage};
 use hyper::body::Incoming;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::task::spawn_blocking;
 
-use super::{body::Bodies, problem::NodeProblem};
+use super::{body::BodyLimits, problem::NodeProblem};
 use crate::{
     alerts::AlertStatus,
     auth::routes::SessionState,
-    encoder::gzip,
+    encoder::compress_gzip,
     frame::Snapshot,
-    replay::Position,
-    respond::{JSON, encoded},
+    replay::ReplayPosition,
+    respond::{JSON_TYPE, encoded_response},
     runs::{Catalogue, RunDetails, RunList},
 };
 
 /// The maximum size of a response in bytes: a month of history with the maximum number of points.
-const LONGEST: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
-/// The maximum size of a parsed response in bytes: twice that of the longest response of numbers.
-const LARGEST: usize = 128 << 20;
+/// The maximum estimated size of a parsed response in bytes, twice the size of the longest response
+/// that consists of numbers.
+const MAX_PARSED_BYTES: usize = 128 << 20;
 
 /// The maximum size of an error message in bytes.
-const LONGEST_MESSAGE: usize = 2048;
+const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// The longest time after which a node may ask a client to retry, in seconds.
-const LONGEST_RETRY_S: u32 = 3600;
+/// The maximum value in seconds that is passed on from a node's `Retry-After` header.
+const MAX_RETRY_S: u32 = 3600;
 
 /// The path of a node's sign-in endpoint.
-pub(super) const SESSION: &str = "api/v1/session";
+pub(super) const SESSION_PATH: &str = "api/v1/session";
 
 /// A function that parses a body into the type of its route, and serializes the result.
-type Rewrite = fn(&[u8]) -> serde_json::Result<Vec<u8>>;
+type RewriteFunction = fn(&[u8]) -> serde_json::Result<Vec<u8>>;
 
-/// The routes of a node that a fleet passes on. All others change something on the node, or are not
-/// used by the page.
-const ROUTES: [(&str, Rewrite); 9] = [
-    (SESSION, rewrite::<SessionState>),
-    ("api/v1/alerts", rewrite::<AlertStatus>),
-    ("api/v1/catalogue", rewrite::<Catalogue>),
-    ("api/v1/history", rewrite::<HistorySpan>),
-    ("api/v1/jobs", rewrite::<JobList>),
-    ("api/v1/replay", rewrite::<Position>),
-    ("api/v1/runs", rewrite::<RunList>),
-    ("api/v1/snapshot", rewrite::<Snapshot>),
-    ("api/v1/usage", rewrite::<Usage>),
+/// The routes of a node that are passed on. All other routes change something on the node, or are
+/// not used by the page.
+const ROUTES: [(&str, RewriteFunction); 9] = [
+    (SESSION_PATH, parse_and_serialize::<SessionState>),
+    ("api/v1/alerts", parse_and_serialize::<AlertStatus>),
+    ("api/v1/catalogue", parse_and_serialize::<Catalogue>),
+    ("api/v1/history", parse_and_serialize::<HistorySpan>),
+    ("api/v1/jobs", parse_and_serialize::<JobList>),
+    ("api/v1/replay", parse_and_serialize::<ReplayPosition>),
+    ("api/v1/runs", parse_and_serialize::<RunList>),
+    ("api/v1/snapshot", parse_and_serialize::<Snapshot>),
+    ("api/v1/usage", parse_and_serialize::<Usage>),
 ];
 
-fn rewrite<T: Serialize + DeserializeOwned>(body: &[u8]) -> serde_json::Result<Vec<u8>> {
-    if parsed_size(body) > LARGEST {
+fn parse_and_serialize<T: Serialize + DeserializeOwned>(
+    body: &[u8],
+) -> serde_json::Result<Vec<u8>> {
+    if max_parsed_size(body) > MAX_PARSED_BYTES {
         return Err(serde::de::Error::custom("it has too many parts"));
     }
     serde_json::to_vec(&serde_json::from_slice::<T>(body)?)
 }
 
-/// Returns an upper bound for the memory of a parsed JSON text in bytes, which follows from its
-/// punctuation: an empty object of two bytes can become a map of 640.
-fn parsed_size(body: &[u8]) -> usize {
+/// Returns an upper bound for the memory that a parsed JSON text uses, in bytes. The bound is
+/// computed from the punctuation: an empty object of two bytes, for example, can become a map of
+/// 640 bytes.
+fn max_parsed_size(body: &[u8]) -> usize {
     let size = |byte: &u8| match byte {
         b'{' => 640,
         b':' => 96,
@@ -77,10 +81,10 @@ fn parsed_size(body: &[u8]) -> usize {
     body.iter().map(size).sum()
 }
 
-/// Parses and serializes a response of the route that the first byte selects. Doing the same with
-/// the result must not change it.
+/// Parses and serializes a response of the route that the first byte selects. Parsing and
+/// serializing the result again must not change it.
 #[cfg(any(fuzzing, test))]
-pub(crate) fn fuzz(answer: &[u8]) {
+pub(crate) fn fuzz_response(answer: &[u8]) {
     let Some((route, body)) = answer.split_first() else {
         return;
     };
@@ -90,19 +94,19 @@ pub(crate) fn fuzz(answer: &[u8]) {
     }
 }
 
-/// A route of a node that is passed on.
+/// A node's route whose requests are passed on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Route {
-    rewrite: Rewrite,
+    rewrite: RewriteFunction,
 }
 
 impl Route {
-    /// Returns the route with this path below the node's address, or `None` if the path is not
-    /// passed on.
+    /// Returns the route with this path relative to the node's address, or `None` if its requests
+    /// are not passed on.
     pub(super) fn find(path: &str) -> Option<Self> {
-        if path.strip_prefix("api/v1/runs/").is_some_and(is_run) {
+        if path.strip_prefix("api/v1/runs/").is_some_and(is_run_id) {
             return Some(Self {
-                rewrite: rewrite::<RunDetails>,
+                rewrite: parse_and_serialize::<RunDetails>,
             });
         }
         ROUTES
@@ -112,22 +116,22 @@ impl Route {
     }
 }
 
-/// Returns `true` if the text can be the ID of a run.
-fn is_run(id: &str) -> bool {
+/// Returns `true` if the text has the form of a run ID.
+fn is_run_id(id: &str) -> bool {
     !id.is_empty()
         && id
             .bytes()
             .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_'))
 }
 
-/// Reads the response of `node` for a route, and returns it in serialized form, compressed if
-/// `compress` is set.
+/// Reads the response of `node` for a route, and returns it serialized again. The result is
+/// compressed if `compress` is set.
 ///
 /// # Errors
-/// Returns an error if the response is not from gpumon, or is too long, or if too many responses
-/// are being read.
-pub(super) async fn read(
-    bodies: &Bodies,
+/// Returns an error if the response is not from gpumon or is too long, or if too many responses are
+/// being read.
+pub(super) async fn read_response(
+    bodies: &BodyLimits,
     node: &str,
     route: Route,
     answer: hyper::Response<Incoming>,
@@ -145,19 +149,19 @@ pub(super) async fn read(
         .unwrap_or_default();
     let is_json = media_type(kind) == "application/json";
     if is_json && (head.status.is_success() || head.status == StatusCode::UNAUTHORIZED) {
-        let read = bodies.read(node, body, LONGEST).await?;
-        let turn = bodies.turn().await;
+        let read = bodies.read_body(node, body, MAX_RESPONSE_BYTES).await?;
+        let turn = bodies.acquire_parser().await;
         let write = move || {
             let _turn = turn;
             let json = (route.rewrite)(&read.bytes)?;
-            serde_json::Result::Ok(if compress { gzip(&json) } else { json })
+            serde_json::Result::Ok(if compress { compress_gzip(&json) } else { json })
         };
         let written = spawn_blocking(write)
             .await
             .map_err(|error| foreign(error.to_string()))?;
         let json = written
             .map_err(|error| NodeProblem::OtherVersion(node.to_owned(), error.to_string()))?;
-        let mut response = encoded(json.into(), JSON, compress);
+        let mut response = encoded_response(json.into(), JSON_TYPE, compress);
         *response.status_mut() = head.status;
         return Ok(response);
     }
@@ -165,19 +169,22 @@ pub(super) async fn read(
         head.status.is_client_error() || head.status == StatusCode::SERVICE_UNAVAILABLE;
     if !is_refusal {
         let what = if head.status.is_success() {
-            format!("'{}'", escaped(kind))
+            format!("'{}'", escape_untrusted(kind))
         } else {
             head.status.to_string()
         };
-        return Err(foreign(format!("it answers with {what}")));
+        return Err(foreign(format!("it responded with {what}")));
     }
     if media_type(kind) != "text/plain" {
-        return Err(foreign(format!("it answers with '{}'", escaped(kind))));
+        return Err(foreign(format!(
+            "it responded with '{}'",
+            escape_untrusted(kind)
+        )));
     }
-    let read = bodies.read(node, body, LONGEST_MESSAGE).await?;
-    let message = escaped(String::from_utf8_lossy(&read.bytes).trim_end());
+    let read = bodies.read_body(node, body, MAX_MESSAGE_BYTES).await?;
+    let message = escape_untrusted(String::from_utf8_lossy(&read.bytes).trim_end());
     let mut response = (head.status, message + "\n").into_response();
-    if let Some(seconds) = retry_after(&head.headers) {
+    if let Some(seconds) = parse_retry_after(&head.headers) {
         response
             .headers_mut()
             .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -191,14 +198,14 @@ fn media_type(kind: &str) -> &str {
     kind.split(';').next().unwrap_or_default().trim()
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<u32> {
+fn parse_retry_after(headers: &HeaderMap) -> Option<u32> {
     let seconds: u32 = headers
         .get(header::RETRY_AFTER)?
         .to_str()
         .ok()?
         .parse()
         .ok()?;
-    Some(seconds.min(LONGEST_RETRY_S))
+    Some(seconds.min(MAX_RETRY_S))
 }
 
 #[cfg(test)]
@@ -216,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_of_many_parts_is_not_parsed() {
+    fn response_of_many_parts_is_not_parsed() {
         let list = Route::find("api/v1/runs").unwrap();
         let many = format!(r#"{{"runs":[],"x":[{}0]}}"#, r#"{"a":0},"#.repeat(200_000));
         assert!(
@@ -225,9 +232,10 @@ mod tests {
                 .to_string()
                 .contains("too many parts")
         );
-        // These are the values of a month of one reading of 64 GPUs, with minimum and maximum.
+        // The values of one reading for 64 GPUs over a month: mean, minimum and maximum of each
+        // point.
         let numbers = "1234.5,".repeat(64 * 3 * 5000);
-        assert!(parsed_size(numbers.as_bytes()) < LARGEST / 4);
+        assert!(max_parsed_size(numbers.as_bytes()) < MAX_PARSED_BYTES / 4);
     }
 
     #[test]
@@ -253,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn body_is_written_from_its_type_alone() {
+    fn unknown_fields_and_foreign_bodies_are_not_relayed() {
         let list = Route::find("api/v1/runs").unwrap();
         assert_eq!(
             (list.rewrite)(br#"{ "html": "<script>", "runs": [] }"#).unwrap(),

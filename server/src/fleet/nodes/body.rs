@@ -1,4 +1,4 @@
-//! Bodies of nodes' responses, with limits on their memory.
+//! Bodies of nodes' responses, with memory limits.
 
 use std::sync::Arc;
 
@@ -8,34 +8,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::NodeProblem;
 
-/// The maximum size of all bodies that are being read or parsed, in bytes.
-const LONGEST_TOGETHER: usize = 128 << 20;
+/// The maximum total size of the bodies that are being read or parsed, in bytes.
+const MAX_TOTAL_BYTES: usize = 128 << 20;
 
 /// The unit in which memory is reserved, in bytes.
-const BLOCK: usize = 64 << 10;
+const BLOCK_BYTES: usize = 64 << 10;
 
-/// The maximum number of responses that are parsed at the same time.
-const PARSERS: usize = 2;
+/// The maximum number of responses that are parsed simultaneously.
+const MAX_PARSERS: usize = 2;
 
-/// Limits on the memory and CPU time for responses of nodes.
+/// Limits on the memory and CPU time for nodes' responses.
 #[derive(Debug)]
-pub(super) struct Bodies {
+pub(super) struct BodyLimits {
     blocks: Arc<Semaphore>,
     parsers: Arc<Semaphore>,
 }
 
-/// A body with the memory that is reserved for it.
+/// A body together with the memory reserved for it.
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
     reserved: Option<OwnedSemaphorePermit>,
 }
 
-impl Bodies {
+impl BodyLimits {
     pub(super) fn new() -> Self {
-        let blocks = Arc::new(Semaphore::new(LONGEST_TOGETHER / BLOCK));
+        let blocks = Arc::new(Semaphore::new(MAX_TOTAL_BYTES / BLOCK_BYTES));
         Self {
             blocks,
-            parsers: Arc::new(Semaphore::new(PARSERS)),
+            parsers: Arc::new(Semaphore::new(MAX_PARSERS)),
         }
     }
 
@@ -43,7 +43,7 @@ impl Bodies {
     ///
     /// # Errors
     /// Returns an error if the body is longer or incomplete, or if too many bodies are being read.
-    pub(super) async fn read(
+    pub(super) async fn read_body(
         &self,
         node: &str,
         mut body: Incoming,
@@ -67,7 +67,7 @@ impl Bodies {
                 .reserved
                 .as_ref()
                 .map_or(0, OwnedSemaphorePermit::num_permits)
-                * BLOCK
+                * BLOCK_BYTES
                 < length
             {
                 let block = Arc::clone(&self.blocks)
@@ -83,8 +83,8 @@ impl Bodies {
         Ok(read)
     }
 
-    /// Waits for the permission to parse a response, which lasts until the permit is dropped.
-    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+    /// Waits for permission to parse a response. The permission lasts until the permit is dropped.
+    pub(super) async fn acquire_parser(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.parsers).acquire_owned().await.ok()
     }
 }

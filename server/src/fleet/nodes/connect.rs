@@ -1,4 +1,4 @@
-//! Connections to nodes, with TLS unless the node is this machine.
+//! Connections to nodes. They use TLS unless the node is this machine.
 
 use std::{
     io,
@@ -19,34 +19,37 @@ use tokio_rustls::{
 };
 use tokio_util::either::Either;
 
-use super::{problem::NodeProblem, url::Target};
+use super::{problem::NodeProblem, url::NodeTarget};
 
 pub(super) type NodeSocket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// The time limit for resolving a name, connecting, and the TLS handshake.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connects to a node. Connections without TLS are only made to this machine.
 ///
 /// # Errors
 /// Returns the reason why there is no connection.
-pub(super) async fn connect(
-    target: &Target,
+pub(super) async fn connect_to_node(
+    target: &NodeTarget,
     tls: Option<&Arc<ClientConfig>>,
 ) -> Result<NodeSocket, NodeProblem> {
     let name = target.to_string();
-    let opened = timeout(PATIENCE, open(target, tls)).await;
+    let opened = timeout(CONNECT_TIMEOUT, open_socket(target, tls)).await;
     opened.unwrap_or_else(|_| {
         Err(NodeProblem::Unreachable(
             name,
-            format!("there is no answer within {} s", PATIENCE.as_secs()),
+            format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()),
         ))
     })
 }
 
-async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSocket, NodeProblem> {
+async fn open_socket(
+    target: &NodeTarget,
+    tls: Option<&Arc<ClientConfig>>,
+) -> Result<NodeSocket, NodeProblem> {
     let name = target.to_string();
-    let failed = |error: io::Error| NodeProblem::of_connection(&name, &error);
+    let failed = |error: io::Error| NodeProblem::from_connection_error(&name, &error);
     let found = lookup_host((target.host.as_str(), target.port)).await;
     let addresses: Vec<SocketAddr> = found.map_err(failed)?.collect();
     let connect = async || -> io::Result<TcpStream> {
@@ -57,14 +60,14 @@ async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSo
     if !target.is_tls {
         if !addresses
             .iter()
-            .all(|address| is_this_machine(address.ip()))
+            .all(|address| belongs_to_this_machine(address.ip()))
         {
             return Err(NodeProblem::NotEncrypted(name));
         }
         return connect().await.map(Either::Left).map_err(failed);
     }
     let config = tls.ok_or_else(|| {
-        let cure = "or name that of the nodes' certificates with --node-ca-file FILE";
+        let cure = "or specify the CA certificate of the nodes with --node-ca-file FILE";
         NodeProblem::Settings(format!("{NO_AUTHORITIES}, {cure}"))
     })?;
     let server = ServerName::try_from(target.host.clone())
@@ -77,6 +80,6 @@ async fn open(target: &Target, tls: Option<&Arc<ClientConfig>>) -> Result<NodeSo
     Ok(Either::Right(Box::new(encrypted)))
 }
 
-fn is_this_machine(ip: IpAddr) -> bool {
+fn belongs_to_this_machine(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }

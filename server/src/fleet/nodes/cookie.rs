@@ -1,22 +1,22 @@
-//! Session cookies of nodes, which a browser keeps for this server.
+//! Session cookies of nodes, which the browser stores for this server.
 //!
-//! This server renames the cookie of a node, and includes its original name in the value. The
-//! cookie has no path, so that browsers send it back only to the API of that node, even behind a
-//! proxy that adds a prefix to all paths. The server keeps none of these cookies.
+//! This server renames a node's cookie and includes the original name in the value. The cookie has
+//! no path, so that browsers send it only to that node's API, even behind a proxy that adds a
+//! prefix to all paths. This server does not store the cookies.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::connections::Arrival;
 
-const NAME: &str = "gpumon-node-";
-const SECURE: &str = "__Secure-";
+const NAME_PREFIX: &str = "gpumon-node-";
+const SECURE_PREFIX: &str = "__Secure-";
 
-/// The prefix of the cookie names of nodes.
-const OF_NODE: &str = "gpumon-session-";
-const HOST: &str = "__Host-";
+/// The prefix of the names under which browsers store nodes' cookies.
+const NODE_PREFIX: &str = "gpumon-session-";
+const HOST_PREFIX: &str = "__Host-";
 
-/// Returns the cookie for the browser, or `None` if the node's cookie is not a session.
-pub(super) fn renamed(
+/// Returns the node's cookie as sent to the browser, or `None` if the cookie is not a session.
+pub(super) fn rename_cookie_for_browser(
     set: &HeaderValue,
     arrival: &Arrival,
     is_secure: bool,
@@ -24,14 +24,14 @@ pub(super) fn renamed(
     let mut parts = set.to_str().ok()?.split(';').map(str::trim);
     let (name, value) = parts.next()?.split_once('=')?;
     let is_hexadecimal = value.len() <= 256 && value.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if !(is_name(name) && is_hexadecimal) {
+    if !(is_session_cookie_name(name) && is_hexadecimal) {
         return None;
     }
     let seconds = parts
         .find_map(|part| part.strip_prefix("Max-Age="))
         .and_then(|text| text.parse::<u32>().ok())?;
     let (prefix, secure) = if is_secure {
-        (SECURE, "; Secure")
+        (SECURE_PREFIX, "; Secure")
     } else {
         ("", "")
     };
@@ -42,15 +42,21 @@ pub(super) fn renamed(
         format!("{name}.{value}")
     };
     let text = format!(
-        "{prefix}{NAME}{port}={value}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+        "{prefix}{NAME_PREFIX}{port}={value}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
     );
     HeaderValue::from_str(&text).ok()
 }
 
-/// Returns the node's cookie from the browser's cookies for this node.
-pub(super) fn of_node(headers: &HeaderMap, arrival: &Arrival) -> Option<HeaderValue> {
+/// Returns the original cookie of a node from the cookies that the browser sent for it.
+pub(super) fn restore_cookie_for_node(
+    headers: &HeaderMap,
+    arrival: &Arrival,
+) -> Option<HeaderValue> {
     let port = arrival.port();
-    let names = [format!("{SECURE}{NAME}{port}"), format!("{NAME}{port}")];
+    let names = [
+        format!("{SECURE_PREFIX}{NAME_PREFIX}{port}"),
+        format!("{NAME_PREFIX}{port}"),
+    ];
     let names = if arrival.is_tls {
         &names[..1]
     } else {
@@ -66,17 +72,18 @@ pub(super) fn of_node(headers: &HeaderMap, arrival: &Arrival) -> Option<HeaderVa
     let (_, kept) =
         pairs.find(|(name, value)| names.iter().any(|known| known == name) && !value.is_empty())?;
     let (name, value) = kept.split_once('.')?;
-    let is_whole = is_name(name) && value.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let is_whole =
+        is_session_cookie_name(name) && value.bytes().all(|digit| digit.is_ascii_hexdigit());
     let mut cookie = is_whole.then(|| HeaderValue::from_str(&format!("{name}={value}")).ok())??;
     cookie.set_sensitive(true);
     Some(cookie)
 }
 
-fn is_name(name: &str) -> bool {
+fn is_session_cookie_name(name: &str) -> bool {
     let port = name
-        .strip_prefix(HOST)
+        .strip_prefix(HOST_PREFIX)
         .unwrap_or(name)
-        .strip_prefix(OF_NODE);
+        .strip_prefix(NODE_PREFIX);
     port.is_some_and(|port| {
         (1..=5).contains(&port.len()) && port.bytes().all(|digit| digit.is_ascii_digit())
     })
@@ -87,7 +94,7 @@ mod tests {
     use super::*;
     use crate::peer::Peer;
 
-    fn arrival(is_tls: bool) -> Arrival {
+    fn make_arrival(is_tls: bool) -> Arrival {
         let peer = Peer::Port {
             ip: [127, 0, 0, 1].into(),
             uid: None,
@@ -98,44 +105,48 @@ mod tests {
         }
     }
 
-    fn to_node(cookie: &str, is_tls: bool) -> Option<String> {
+    fn restore_cookie(cookie: &str, is_tls: bool) -> Option<String> {
         let headers: HeaderMap = [(header::COOKIE, cookie.parse().unwrap())]
             .into_iter()
             .collect();
-        of_node(&headers, &arrival(is_tls)).map(|value| value.to_str().unwrap().to_owned())
+        restore_cookie_for_node(&headers, &make_arrival(is_tls))
+            .map(|value| value.to_str().unwrap().to_owned())
     }
 
     #[test]
-    fn a_session_goes_to_the_browser_and_back() {
+    fn session_cookie_survives_round_trip() {
         let set = HeaderValue::from_static(
-            "__Host-gpumon-session-9123=0a1b; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict; Secure",
+            "__Host-gpumon-session-9123=0a1b; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict; \
+             Secure",
         );
-        let secure = renamed(&set, &arrival(true), true).unwrap();
+        let secure = rename_cookie_for_browser(&set, &make_arrival(true), true).unwrap();
         assert_eq!(
             secure,
-            "__Secure-gpumon-node-9125=__Host-gpumon-session-9123.0a1b; Max-Age=2592000; HttpOnly; SameSite=Strict; Secure"
+            "__Secure-gpumon-node-9125=__Host-gpumon-session-9123.0a1b; Max-Age=2592000; \
+             HttpOnly; SameSite=Strict; Secure"
         );
         let pair = secure.to_str().unwrap().split(';').next().unwrap();
         assert_eq!(
-            to_node(&format!("gpumon-session-9125=feed; {pair}"), true).unwrap(),
+            restore_cookie(&format!("gpumon-session-9125=feed; {pair}"), true).unwrap(),
             "__Host-gpumon-session-9123=0a1b"
         );
         assert_eq!(
-            renamed(&set, &arrival(false), false).unwrap(),
-            "gpumon-node-9125=__Host-gpumon-session-9123.0a1b; Max-Age=2592000; HttpOnly; SameSite=Strict"
+            rename_cookie_for_browser(&set, &make_arrival(false), false).unwrap(),
+            "gpumon-node-9125=__Host-gpumon-session-9123.0a1b; Max-Age=2592000; HttpOnly; \
+             SameSite=Strict"
         );
         let cleared = HeaderValue::from_static(
             "gpumon-session-9123=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict",
         );
         assert_eq!(
-            renamed(&cleared, &arrival(false), false).unwrap(),
+            rename_cookie_for_browser(&cleared, &make_arrival(false), false).unwrap(),
             "gpumon-node-9125=; Max-Age=0; HttpOnly; SameSite=Strict"
         );
-        assert_eq!(to_node("gpumon-node-9125=", false), None);
+        assert_eq!(restore_cookie("gpumon-node-9125=", false), None);
     }
 
     #[test]
-    fn nothing_but_a_session_is_passed_on() {
+    fn only_session_cookies_are_passed_on() {
         for set in [
             "gpumon-session-9125x=ab; Max-Age=1",
             "other=ab; Max-Age=1",
@@ -144,7 +155,11 @@ mod tests {
             "gpumon-session-9123",
         ] {
             assert_eq!(
-                renamed(&HeaderValue::from_static(set), &arrival(false), false),
+                rename_cookie_for_browser(
+                    &HeaderValue::from_static(set),
+                    &make_arrival(false),
+                    false
+                ),
                 None,
                 "{set}"
             );
@@ -156,11 +171,14 @@ mod tests {
             "gpumon-node-9125=gpumon-session-9123.x",
             "gpumon-node-9125=ab",
         ] {
-            assert_eq!(to_node(cookie, false), None, "{cookie}");
+            assert_eq!(restore_cookie(cookie, false), None, "{cookie}");
         }
         let plain = "gpumon-node-9125=gpumon-session-9123.ab";
         assert_eq!(
-            (to_node(plain, false).is_some(), to_node(plain, true)),
+            (
+                restore_cookie(plain, false).is_some(),
+                restore_cookie(plain, true)
+            ),
             (true, None)
         );
     }

@@ -1,5 +1,5 @@
-//! The credentials for nodes: trusted authorities and a token, from files that are read again when
-//! they change.
+//! The credentials for nodes: trusted authorities and a token. Their files are read again when they
+//! change.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -9,16 +9,16 @@ use tokio::task::spawn_blocking;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::problem::NodeProblem;
-use crate::watched::{Loaded, Watched};
+use crate::watched::{LoadedFiles, WatchedFile};
 
 pub(super) struct Credentials {
-    tls: Watched<Option<Arc<ClientConfig>>>,
-    token: Watched<Option<HeaderValue>>,
+    tls: WatchedFile<Option<Arc<ClientConfig>>>,
+    token: WatchedFile<Option<HeaderValue>>,
 }
 
-/// The current credentials.
+/// The current credentials for nodes.
 #[derive(Clone)]
-pub(super) struct Shown {
+pub(super) struct NodeCredentials {
     /// The TLS settings, or `None` if the system has no trusted authorities.
     pub(super) tls: Option<Arc<ClientConfig>>,
     /// The value of the header `Authorization`.
@@ -26,23 +26,23 @@ pub(super) struct Shown {
 }
 
 impl Credentials {
-    /// Reads the files.
+    /// Reads the files of the trusted authorities and of the token.
     ///
     /// # Errors
-    /// Returns the problem of a file with its cure.
+    /// Returns the problem of a file and its remedy.
     pub(super) fn open(
         ca_file: Option<PathBuf>,
         token_file: Option<PathBuf>,
     ) -> Result<Self, String> {
         Ok(Self {
-            tls: Watched::new(move || tls(ca_file.as_ref()))?,
-            token: Watched::new(move || token(token_file.as_ref()))?,
+            tls: WatchedFile::new(move || load_tls(ca_file.as_ref()))?,
+            token: WatchedFile::new(move || load_token(token_file.as_ref()))?,
         })
     }
 
-    /// Returns the credentials, and reads changed files first. A problem is logged once, and the
-    /// previous credentials remain valid.
-    pub(super) async fn shown(self: &Arc<Self>) -> Result<Shown, NodeProblem> {
+    /// Reads the files again if they have changed, and returns the credentials. If this fails, the
+    /// problem is logged once and the previous credentials are kept.
+    pub(super) async fn refresh(self: &Arc<Self>) -> Result<NodeCredentials, NodeProblem> {
         let credentials = Arc::clone(self);
         let read = move || {
             let refreshed = [
@@ -51,11 +51,12 @@ impl Credentials {
             ];
             for why in refreshed.into_iter().flatten().filter_map(Result::err) {
                 tracing::warn!(
-                    "a file for nodes of the fleet is not used, and that before is: {why}"
+                    "a changed file for the nodes of the fleet could not be loaded, and its \
+                     previous version stays in effect: {why}"
                 );
             }
             let tls = (*credentials.tls.current()).clone();
-            Shown {
+            NodeCredentials {
                 tls,
                 token: (*credentials.token.current()).clone(),
             }
@@ -66,24 +67,26 @@ impl Credentials {
     }
 }
 
-fn tls(ca_file: Option<&PathBuf>) -> Loaded<Option<Arc<ClientConfig>>> {
-    let roots = credentials::authorities(ca_file.map(PathBuf::as_path));
-    let config = roots.and_then(|roots| roots.map(config).transpose());
+fn load_tls(ca_file: Option<&PathBuf>) -> LoadedFiles<Option<Arc<ClientConfig>>> {
+    let roots = credentials::read_authorities(ca_file.map(PathBuf::as_path));
+    let config = roots.and_then(|roots| roots.map(build_tls_config).transpose());
     (ca_file.cloned().into_iter().collect(), config)
 }
 
-fn config(roots: RootCertStore) -> Result<Arc<ClientConfig>, String> {
-    let mut config = credentials::tls_client()?
+fn build_tls_config(roots: RootCertStore) -> Result<Arc<ClientConfig>, String> {
+    let mut config = credentials::build_client_config()?
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-fn token(token_file: Option<&PathBuf>) -> Loaded<Option<HeaderValue>> {
+fn load_token(token_file: Option<&PathBuf>) -> LoadedFiles<Option<HeaderValue>> {
     (
         token_file.cloned().into_iter().collect(),
-        token_file.map(|path| credentials::bearer(path)).transpose(),
+        token_file
+            .map(|path| credentials::read_bearer_header(path))
+            .transpose(),
     )
 }
 
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_token_is_read_anew_and_one_that_is_wrong_leaves_the_one_before() {
+    async fn invalid_token_file_keeps_previous_token() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let open = || Credentials::open(None, Some(path.clone()));
@@ -115,7 +118,7 @@ mod tests {
         );
         fs::write(&path, "1234567890123456\n").unwrap();
         let credentials = Arc::new(open().unwrap());
-        let shown = async || credentials.shown().await.ok().unwrap().token.unwrap();
+        let shown = async || credentials.refresh().await.ok().unwrap().token.unwrap();
         assert_eq!(shown().await, "Bearer 1234567890123456");
         assert!(
             !format!("{:?}", shown().await).contains("1234"),

@@ -2,24 +2,24 @@
 
 use std::{fmt, str::FromStr};
 
-/// The maximum number of wildcards in a pattern. Each one makes matching slower.
-const MOST_WILDCARDS: usize = 4;
+/// The maximum number of wildcards in a pattern. Each wildcard makes matching slower.
+const MAX_WILDCARDS: usize = 4;
 
-/// A name or address of a host, in which `*` stands for any characters except dots.
+/// A host's name or address, in which `*` matches any characters except dots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern(String);
 
 impl HostPattern {
     /// Returns `true` if the pattern matches the whole name or address. Case is ignored.
-    pub(super) fn matches(&self, host: &str) -> bool {
-        matches(
+    pub(super) fn covers_host(&self, host: &str) -> bool {
+        matches_wildcards(
             self.0.as_bytes(),
             host.trim_end_matches('.').to_ascii_lowercase().as_bytes(),
         )
     }
 }
 
-fn matches(pattern: &[u8], host: &[u8]) -> bool {
+fn matches_wildcards(pattern: &[u8], host: &[u8]) -> bool {
     match pattern {
         [] => host.is_empty(),
         [b'*', rest @ ..] => {
@@ -27,9 +27,9 @@ fn matches(pattern: &[u8], host: &[u8]) -> bool {
                 .iter()
                 .position(|byte| *byte == b'.')
                 .unwrap_or(host.len());
-            (0..=longest).any(|length| matches(rest, &host[length..]))
+            (0..=longest).any(|length| matches_wildcards(rest, &host[length..]))
         }
-        [first, rest @ ..] => host.first() == Some(first) && matches(rest, &host[1..]),
+        [first, rest @ ..] => host.first() == Some(first) && matches_wildcards(rest, &host[1..]),
     }
 }
 
@@ -45,20 +45,21 @@ impl FromStr for HostPattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             Err(format!(
-                "{why}; give a name or an address, such as *.gpus.example.org or 10.0.7.*"
+                "{why}; use a name or an address, such as *.gpus.example.org or 10.0.7.*"
             ))
         };
         let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:*".contains(&byte);
         if !text.bytes().all(is_fit) {
             return wrong(
-                "a host has letters, digits, '-', '_', '.' and ':' alone, without a scheme and a path",
+                "a host can contain only letters, digits, '-', '_', '.' and ':', without a scheme \
+                 or a path",
             );
         }
         if !text.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
-            return wrong("this pattern would cover every host of its form");
+            return wrong("this pattern would match every host of the same form");
         }
-        if text.bytes().filter(|byte| *byte == b'*').count() > MOST_WILDCARDS {
-            return wrong("a pattern has at most four wildcards");
+        if text.bytes().filter(|byte| *byte == b'*').count() > MAX_WILDCARDS {
+            return wrong("a pattern can have at most four wildcards");
         }
         Ok(Self(text.to_ascii_lowercase()))
     }
@@ -68,8 +69,8 @@ impl FromStr for HostPattern {
 mod tests {
     use super::*;
 
-    fn covers(pattern: &str, host: &str) -> bool {
-        pattern.parse::<HostPattern>().unwrap().matches(host)
+    fn pattern_covers(pattern: &str, host: &str) -> bool {
+        pattern.parse::<HostPattern>().unwrap().covers_host(host)
     }
 
     #[test]
@@ -82,7 +83,7 @@ mod tests {
             ("fd00::*", "fd00::7"),
             ("a*b*c", "abbc"),
         ] {
-            assert!(covers(pattern, host), "{pattern} {host}");
+            assert!(pattern_covers(pattern, host), "{pattern} {host}");
         }
         for (pattern, host) in [
             ("node1", "node10"),
@@ -93,12 +94,12 @@ mod tests {
             ("10.0.7.*", "10.0.7.evil.example"),
             ("*1", "node1.evil.example.1"),
         ] {
-            assert!(!covers(pattern, host), "{pattern} {host}");
+            assert!(!pattern_covers(pattern, host), "{pattern} {host}");
         }
     }
 
     #[test]
-    fn pattern_of_everything_is_refused() {
+    fn pattern_matching_everything_is_refused() {
         for pattern in [
             "*",
             "*.*",

@@ -1,13 +1,13 @@
 //! The page of a single node at `/nodes/NAME/`, with data from the node's own server.
 //!
-//! - [`url`] is the address of a node's server, [`credentials`] the trusted authorities and the
-//!   token, [`host_pattern`] the hosts that may receive the token, [`connect`] the connection,
-//!   [`problem`] the reason if it fails.
-//! - [`request`] passes on HTTP requests, [`stream`] the WebSocket, [`cookie`] the viewer's session
-//!   at the node; [`places`] limits how many there are at a time.
-//! - [`answer`] parses HTTP responses and serializes them again, [`body`] limits their memory.
-//!   WebSocket frames are passed on unchanged: browsers only hand them to the page's script, and
-//!   never render them.
+//! - [`url`] contains the address of a node's server, [`credentials`] the trusted authorities and
+//!   the token, [`host_pattern`] the hosts that may receive the token, [`connect`] the connection,
+//!   and [`problem`] the reasons for failures.
+//! - [`request`] passes on HTTP requests, [`stream`] the WebSocket, and [`cookie`] the viewer's
+//!   session at the node. [`places`] limits the number of simultaneous requests.
+//! - [`answer`] parses HTTP responses and serializes them again, and [`body`] limits their memory.
+//!   WebSocket frames are passed on unchanged, because browsers only hand them to the page's script
+//!   and never render them.
 
 pub(crate) mod answer;
 mod body;
@@ -27,15 +27,16 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use gpumon_fleet::SharedFleet;
 
 use self::{
-    body::Bodies, credentials::Credentials, places::Places, problem::NodeProblem, url::Target,
+    body::BodyLimits, credentials::Credentials, places::SlotPool, problem::NodeProblem,
+    url::NodeTarget,
 };
 pub use self::{host_pattern::HostPattern, url::NodeUrl};
 
-/// The maximum number of streams of all viewers. Each takes two connections.
-const STREAMS: usize = 256;
+/// The maximum number of streams of all viewers together. Each stream uses two connections.
+const MAX_STREAMS: usize = 256;
 
-/// The maximum number of other requests at a time.
-const QUESTIONS: usize = 64;
+/// The maximum number of simultaneous requests other than streams.
+const MAX_REQUESTS: usize = 64;
 
 /// The settings for reaching the servers of nodes.
 #[derive(Debug, Clone, Default)]
@@ -44,22 +45,23 @@ pub struct NodeSettings {
     pub url: Option<NodeUrl>,
     /// The hosts that may receive tokens, passwords and sessions.
     pub hosts: Vec<HostPattern>,
-    /// The file of authorities that sign the nodes' certificates; by default, those of the system.
+    /// The file with the authorities that sign the nodes' certificates. By default, the system's
+    /// authorities are used.
     pub ca_file: Option<PathBuf>,
-    /// The file with the token for viewers who have no session at a node.
+    /// The file with the token that is used for viewers without a session at the node.
     pub token_file: Option<PathBuf>,
 }
 
-/// The servers of nodes, and how many requests may be passed on to them.
+/// The servers of nodes, with limits on the requests that are passed on to them.
 #[derive(Clone)]
 pub struct RemoteNodes {
     url: Option<NodeUrl>,
     hosts: Arc<[HostPattern]>,
     has_own_authority: bool,
     credentials: Arc<Credentials>,
-    bodies: Arc<Bodies>,
-    streams: Arc<Places>,
-    questions: Arc<Places>,
+    bodies: Arc<BodyLimits>,
+    streams: Arc<SlotPool>,
+    questions: Arc<SlotPool>,
 }
 
 impl fmt::Debug for RemoteNodes {
@@ -71,44 +73,48 @@ impl fmt::Debug for RemoteNodes {
 }
 
 impl RemoteNodes {
-    /// Reads the files.
+    /// Reads the files of the trusted authorities and of the token.
     ///
     /// # Errors
-    /// Returns the problem of a file with its cure.
+    /// Returns the problem of a file and its remedy.
     pub fn open(settings: NodeSettings) -> Result<Self, String> {
         Ok(Self {
             url: settings.url,
             hosts: settings.hosts.into(),
             has_own_authority: settings.ca_file.is_some(),
-            bodies: Arc::new(Bodies::new()),
+            bodies: Arc::new(BodyLimits::new()),
             credentials: Arc::new(Credentials::open(settings.ca_file, settings.token_file)?),
-            streams: Places::new(STREAMS),
-            questions: Places::new(QUESTIONS),
+            streams: SlotPool::new(MAX_STREAMS),
+            questions: SlotPool::new(MAX_REQUESTS),
         })
     }
 
     /// Returns the address of a node's server.
-    async fn target(&self, reader: &SharedFleet, node: &str) -> Result<Target, NodeProblem> {
-        let known = reader.address(node);
+    async fn find_target(
+        &self,
+        reader: &SharedFleet,
+        node: &str,
+    ) -> Result<NodeTarget, NodeProblem> {
+        let known = reader.find_address(node);
         if known.is_none() {
-            // The reader may not have read the fleet yet.
-            reader.now().await;
+            // The fleet may not have been read yet.
+            reader.fetch_current_fleet().await;
         }
         let address = known
-            .or_else(|| reader.address(node))
+            .or_else(|| reader.find_address(node))
             .ok_or(NodeProblem::Unknown)?;
         let url = self.url.as_ref().ok_or_else(|| {
             NodeProblem::Unopenable(
-                "this server opens no nodes; start it with --node-url".to_owned(),
+                "this server does not open nodes; start it with --node-url".to_owned(),
             )
         })?;
-        url.target(node, &address)
+        url.resolve(node, &address)
     }
 
     /// Returns `true` if tokens, passwords and sessions may be sent to this node. Prometheus
-    /// chooses the hosts, so the administrator must have confirmed this one: by a pattern, as the
+    /// chooses the hosts, so the administrator must have confirmed the host: with a pattern, as the
     /// only host of `--node-url`, or with an authority that issues certificates only for nodes.
-    fn is_trusted(&self, target: &Target) -> bool {
+    fn is_trusted(&self, target: &NodeTarget) -> bool {
         if self.hosts.is_empty() {
             let is_certified = self.has_own_authority && target.is_tls;
             return is_certified || self.url.as_ref().is_some_and(NodeUrl::has_fixed_host);
@@ -119,20 +125,21 @@ impl RemoteNodes {
             && self
                 .hosts
                 .iter()
-                .any(|pattern| pattern.matches(&target.host))
+                .any(|pattern| pattern.covers_host(&target.host))
     }
 
-    /// Returns the reason that the fleet knows for the problem, or else the problem itself.
-    async fn explained(
+    /// Returns the fleet's reason why the node cannot be opened, or `problem` if the fleet has
+    /// none.
+    async fn explain_problem(
         &self,
         reader: &SharedFleet,
         node: &str,
         problem: NodeProblem,
     ) -> NodeProblem {
-        if !problem.is_of_address() {
+        if !problem.may_be_wrong_address() {
             return problem;
         }
-        let fleet = reader.now().await;
+        let fleet = reader.fetch_current_fleet().await;
         let place = (0..)
             .zip(&fleet.nodes.name)
             .find(|(_, name)| *name == node)

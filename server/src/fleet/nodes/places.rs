@@ -1,28 +1,28 @@
-//! A limit on the number of requests that are passed on at a time, because each needs a connection
-//! to a node.
+//! A limit on the number of requests that are being passed on, because each request needs a
+//! connection to a node.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
 };
 
-use crate::{lock, peer::Who};
+use crate::{lock, peer::PeerKey};
 
-/// A limited number of places. A client gets at most a quarter.
+/// A limited number of slots. A single client gets at most a quarter of them.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct SlotPool {
     most: usize,
-    taken: Mutex<HashMap<Who, usize>>,
+    taken: Mutex<HashMap<PeerKey, usize>>,
 }
 
-/// A place that is taken, and released when dropped.
+/// An occupied slot, which is released when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
-    who: Who,
+pub(super) struct PoolSlot {
+    places: Arc<SlotPool>,
+    who: PeerKey,
 }
 
-impl Places {
+impl SlotPool {
     pub(super) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -30,22 +30,22 @@ impl Places {
         })
     }
 
-    /// Returns a place, or `None` if there is none left for this client.
-    pub(super) fn take(self: &Arc<Self>, who: Who) -> Option<Place> {
+    /// Returns a slot, or `None` if no slot is free for this client.
+    pub(super) fn take(self: &Arc<Self>, who: PeerKey) -> Option<PoolSlot> {
         let mut taken = lock::lock(&self.taken);
         let own = taken.get(&who).copied().unwrap_or_default();
         if own >= self.most.div_ceil(4) || taken.values().sum::<usize>() >= self.most {
             return None;
         }
         taken.insert(who, own + 1);
-        Some(Place {
+        Some(PoolSlot {
             places: Arc::clone(self),
             who,
         })
     }
 }
 
-impl Drop for Place {
+impl Drop for PoolSlot {
     fn drop(&mut self) {
         let mut taken = lock::lock(&self.places.taken);
         if let Some(own) = taken.get_mut(&self.who) {
@@ -62,9 +62,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_takes_the_places_of_others() {
-        let places = Places::new(8);
-        let of = |uid| places.take(Who::User(uid));
+    fn one_client_leaves_slots_to_other_clients() {
+        let places = SlotPool::new(8);
+        let of = |uid| places.take(PeerKey::User(uid));
         let mut held = vec![of(1).unwrap(), of(1).unwrap()];
         assert!(of(1).is_none());
         for uid in 2..5 {

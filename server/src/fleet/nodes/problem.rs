@@ -1,4 +1,4 @@
-//! The reasons why a node cannot be shown, with their cures.
+//! The reasons why a node cannot be shown, and their remedies.
 
 use std::io;
 
@@ -6,64 +6,69 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use thiserror::Error;
 use tokio_rustls::rustls::{self, CertificateError};
 
 /// The reason why a node cannot be shown. Messages begin with the node's name.
 #[derive(Debug, Error)]
 pub(super) enum NodeProblem {
-    #[error("no node of the fleet is called so; go back to the fleet, which lists them")]
+    #[error("the fleet has no node with this name; go back to the fleet for the list of nodes")]
     Unknown,
-    #[error("'{}' is no name of a machine; give the node another label with --node-label, or correct it in Prometheus", escaped(.0))]
+    #[error("'{}' is not a valid host name; give the node another label with --node-label, or \
+             correct it in Prometheus", escape_untrusted(.0))]
     NotAName(String),
-    #[error("Prometheus does not tell its port; use --node-url without {{port}}")]
+    #[error("Prometheus does not report its port; use --node-url without {{port}}")]
     NoPort,
-    /// A reason that the fleet knows.
+    /// A reason that the fleet's data contains.
     #[error("{0}")]
     Unopenable(String),
     #[error(
-        "{0} would be reached without encryption; serve TLS there (--web-config), and use --node-url 'https://{{host}}:9123/'"
+        "the connection to {0} would not be encrypted; set up TLS there (--web-config), and use \
+         --node-url 'https://{{host}}:9123/'"
     )]
     NotEncrypted(String),
     #[error("{0} cannot be reached: {1}; start `gpumon serve` there, or correct --node-url")]
     Unreachable(String, String),
     #[error(
-        "{0} has a certificate that is not trusted; name its authority with --node-ca-file FILE"
+        "{0} has an untrusted certificate; specify its certificate authority with --node-ca-file \
+         FILE"
     )]
     UnknownAuthority(String),
-    #[error("{0} has a certificate of another name; use a --node-url with the name that it has")]
+    #[error(
+        "{0} has a certificate for another name; use a --node-url with the name in the certificate"
+    )]
     OtherName(String),
-    #[error("{0} has a certificate that is not valid: {1}; renew it on the node")]
+    #[error("{0} has an invalid certificate: {1}; renew it on the node")]
     Certificate(String, String),
     #[error(
-        "{0} does not answer with TLS: {1}; serve TLS there (--web-config), or correct --node-url"
+        "{0} does not answer with TLS: {1}; set up TLS there (--web-config), or correct --node-url"
     )]
     NoTls(String, String),
     #[error("{0} sent nothing for {1} s; restart gpumon there")]
     Silent(String, u64),
-    #[error("{0} is no server of gpumon: {1}; correct --node-url, or start `gpumon serve` there")]
+    #[error("{0} is not a gpumon server: {1}; correct --node-url, or start `gpumon serve` there")]
     NotGpumon(String, String),
     #[error(
-        "the answer of {0} is not understood: {1}; install the same version of gpumon there and here"
+        "the response of {0} cannot be parsed: {1}; install the same version of gpumon there and \
+         here"
     )]
     OtherVersion(String, String),
-    #[error(
-        "the answer of {0} has more than {1} bytes; ask for a shorter span, or for fewer points"
-    )]
+    #[error("the response of {0} has more than {1} bytes; request a shorter span or fewer points")]
     TooLong(String, usize),
     #[error(
-        "{0} asks for a token or a password, and this server sends none to a host that only Prometheus names; start it \
-         with --node-hosts PATTERN, or with --node-ca-file and the nodes' own authority"
+        "{0} requires a token or a password, but this server sends none to hosts that only \
+         Prometheus names; start it with --node-hosts PATTERN, or with --node-ca-file and the \
+         nodes' own authority"
     )]
     NotNamed(String),
     #[error("{0}")]
     Settings(String),
-    #[error("this server passes on too much at once; close a node, or try again in a few seconds")]
+    #[error("this server forwards too much at once; close a node, or try again in a few seconds")]
     TooMany,
-    #[error("a fleet shows nodes, and changes nothing there; open {0} itself")]
+    #[error("nodes cannot be changed through a fleet; open {0} directly")]
     ReadOnly(String),
-    #[error("a fleet does not pass that on; open {0} itself")]
+    #[error("a fleet does not forward this request; open {0} directly")]
     NotPassedOn(String),
 }
 
@@ -79,13 +84,13 @@ impl NodeProblem {
     }
 
     /// Returns the problem for a connection that could not be opened.
-    pub(super) fn of_connection(target: &str, error: &io::Error) -> Self {
+    pub(super) fn from_connection_error(target: &str, error: &io::Error) -> Self {
         let target = target.to_owned();
         let cause = error
             .get_ref()
             .and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match cause {
-            // A wrong signature means that another authority has the same name.
+            // A wrong signature means that a different authority has the name of a trusted one.
             Some(rustls::Error::InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             )) => Self::UnknownAuthority(target),
@@ -96,29 +101,33 @@ impl NodeProblem {
                 Self::Certificate(target, error.to_string())
             }
             Some(rustls::Error::InvalidMessage(_)) => {
-                Self::NoTls(target, "it answers something else".to_owned())
+                Self::NoTls(target, "it sent something else".to_owned())
             }
             Some(error) => Self::NoTls(target, error.to_string()),
-            None => Self::Unreachable(target, plain(error)),
+            None => Self::Unreachable(target, strip_error_number(error)),
         }
     }
 
-    /// Returns `true` if the fleet may know the reason better: there is no response, or one from
-    /// another program.
-    pub(super) fn is_of_address(&self) -> bool {
+    /// Returns `true` if the fleet's data may contain a more precise reason, because there was no
+    /// response or one from another program.
+    pub(super) fn may_be_wrong_address(&self) -> bool {
         matches!(
             self,
             Self::Unreachable(..) | Self::NoTls(..) | Self::NotGpumon(..)
         )
     }
 
-    pub(super) fn answer(&self, node: &str) -> Response {
-        (self.status(), format!("{}: {self}\n", escaped(node))).into_response()
+    pub(super) fn respond(&self, node: &str) -> Response {
+        (
+            self.status(),
+            format!("{}: {self}\n", escape_untrusted(node)),
+        )
+            .into_response()
     }
 }
 
-/// Returns the message without the number of the system's error.
-fn plain(error: &io::Error) -> String {
+/// Returns the error message without the system's error number.
+fn strip_error_number(error: &io::Error) -> String {
     let text = error.to_string();
     let plain = text.split(" (os error").next().unwrap_or_default();
     plain[..1].to_lowercase() + &plain[1..]

@@ -1,7 +1,7 @@
 //! HTTP requests of a viewer to a node.
 //!
-//! A node receives the route, the query and the viewer's session at that node, and nothing else of
-//! the request. [`super::answer`] reads the response.
+//! A node receives the route, the query and the viewer's session at that node, and nothing else
+//! from the viewer's request. [`super::answer`] reads the response.
 
 use std::time::Duration;
 
@@ -12,46 +12,48 @@ use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use tokio::{spawn, time::timeout};
 
-use super::{connect::connect, credentials::Shown, problem::NodeProblem, url::Target};
+use super::{
+    connect::connect_to_node, credentials::NodeCredentials, problem::NodeProblem, url::NodeTarget,
+};
 use crate::{
-    behind_proxy::{PASSED_ON, VIA},
-    runs::access::HEADER,
+    behind_proxy::{FLEET_VIA, VIA},
+    runs::access::GPUMON_HEADER,
 };
 
-/// The time limit until the response starts. The node may have to read history from its disk.
-const FIRST_BYTE: Duration = Duration::from_secs(10);
+/// The time limit until the response starts. The node may have to read history from disk.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time limit for the whole response.
-const WHOLE: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request of a viewer to a node.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
+pub(super) struct NodeRequest {
     pub(super) method: Method,
     /// The path below the node's address, with the query.
     pub(super) path: String,
     pub(super) body: Bytes,
-    /// The viewer's session at the node.
+    /// The cookie of the viewer's session at the node.
     pub(super) session: Option<HeaderValue>,
 }
 
-/// Sends the request with the viewer's session if there is a valid one, and with this server's
-/// token otherwise.
+/// Sends the request with the viewer's session, or with this server's token if the viewer has no
+/// valid session.
 ///
 /// # Errors
 /// Returns an error if the node cannot be reached or does not respond.
-pub(super) async fn ask(
-    target: &Target,
-    question: &Question,
-    shown: &Shown,
+pub(super) async fn send_request(
+    target: &NodeTarget,
+    question: &NodeRequest,
+    shown: &NodeCredentials,
 ) -> Result<hyper::Response<Incoming>, NodeProblem> {
-    // A viewer who signs in does so without this server's token.
+    // Sign-in and sign-out requests are sent without this server's token.
     let token = shown
         .token
         .as_ref()
         .filter(|_| question.method == Method::GET);
     let session = question.session.as_ref();
-    let answer = ask_as(
+    let answer = send_with_credentials(
         target,
         question,
         shown,
@@ -60,36 +62,36 @@ pub(super) async fn ask(
     )
     .await?;
     if answer.status() == StatusCode::UNAUTHORIZED && session.is_some() && token.is_some() {
-        return ask_as(target, question, shown, None, token).await;
+        return send_with_credentials(target, question, shown, None, token).await;
     }
     Ok(answer)
 }
 
-async fn ask_as(
-    target: &Target,
-    question: &Question,
-    shown: &Shown,
+async fn send_with_credentials(
+    target: &NodeTarget,
+    question: &NodeRequest,
+    shown: &NodeCredentials,
     session: Option<&HeaderValue>,
     token: Option<&HeaderValue>,
 ) -> Result<hyper::Response<Incoming>, NodeProblem> {
-    let socket = connect(target, shown.tls.as_ref()).await?;
+    let socket = connect_to_node(target, shown.tls.as_ref()).await?;
     let broken =
         |error: hyper::Error| NodeProblem::NotGpumon(target.to_string(), error.to_string());
     let asked = async {
         let (mut sender, connection) = http1::handshake(TokioIo::new(socket))
             .await
             .map_err(broken)?;
-        spawn(timeout(WHOLE, connection));
+        spawn(timeout(RESPONSE_TIMEOUT, connection));
         let mut request = Request::new(Full::new(question.body.clone()));
         *request.method_mut() = question.method.clone();
         let path = format!("{}{}", target.path, question.path);
         *request.uri_mut() = path
             .parse()
             .map_err(|_| NodeProblem::NotPassedOn(target.to_string()))?;
-        *request.headers_mut() = headers(target, session, token)?;
+        *request.headers_mut() = build_headers(target, session, token)?;
         let headers = request.headers_mut();
         if question.method != Method::GET {
-            headers.insert(HEADER, HeaderValue::from_static("run"));
+            headers.insert(GPUMON_HEADER, HeaderValue::from_static("run"));
             headers.insert(
                 header::CONTENT_TYPE,
                 HeaderValue::from_static("application/json"),
@@ -97,14 +99,16 @@ async fn ask_as(
         }
         sender.send_request(request).await.map_err(broken)
     };
-    let silent = || NodeProblem::Silent(target.to_string(), FIRST_BYTE.as_secs());
-    timeout(FIRST_BYTE, asked).await.map_err(|_| silent())?
+    let silent = || NodeProblem::Silent(target.to_string(), FIRST_BYTE_TIMEOUT.as_secs());
+    timeout(FIRST_BYTE_TIMEOUT, asked)
+        .await
+        .map_err(|_| silent())?
 }
 
-/// Returns the headers of every request to a node. One of them marks the request as passed on: a
-/// node on this machine must not take the client for this server's user.
-pub(super) fn headers(
-    target: &Target,
+/// Returns the headers of a request to a node. The `Via` header marks the request as passed on, so
+/// that a node on this machine does not mistake the viewer for this server's user.
+pub(super) fn build_headers(
+    target: &NodeTarget,
     session: Option<&HeaderValue>,
     token: Option<&HeaderValue>,
 ) -> Result<HeaderMap, NodeProblem> {
@@ -112,7 +116,7 @@ pub(super) fn headers(
         .map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
     let fixed = [
         (header::HOST, host),
-        (VIA, HeaderValue::from_static(PASSED_ON)),
+        (VIA, HeaderValue::from_static(FLEET_VIA)),
     ];
     let session = session.map(|session| (header::COOKIE, session.clone()));
     let token = token.map(|token| (header::AUTHORIZATION, token.clone()));

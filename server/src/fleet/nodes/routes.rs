@@ -11,17 +11,17 @@ use axum::{
     routing::get,
 };
 
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 
 use super::{
     super::FleetSettings,
-    answer::{self, Route, SESSION},
+    answer::{self, Route, SESSION_PATH},
     cookie,
-    credentials::Shown,
+    credentials::NodeCredentials,
     problem::NodeProblem,
-    request::{self, Question},
-    stream::{self, Viewer},
-    url::Target,
+    request::{self, NodeRequest},
+    stream::{self, StreamViewer},
+    url::NodeTarget,
 };
 use crate::{
     app::AppState,
@@ -31,52 +31,52 @@ use crate::{
     peer::Peer,
     respond::accepts_gzip,
     runs,
-    stream::query,
+    stream::parse_query,
     view::View,
 };
 
 /// The maximum length of a query in bytes.
-const LONGEST_QUERY: usize = 4096;
+const MAX_QUERY_BYTES: usize = 4096;
 
 /// The maximum size of a sign-in request in bytes.
-const LARGEST: usize = 4096;
+const MAX_BODY_BYTES: usize = 4096;
 
-/// Returns all routes except those of streams, which have no time limit.
-pub(crate) fn router() -> Router<AppState> {
+/// Returns the router of all routes except streams, which have no time limit.
+pub(crate) fn build_router() -> Router<AppState> {
     Router::new()
-        .route("/nodes/{node}", get(with_slash))
-        .route("/nodes/{node}/", get(index))
+        .route("/nodes/{node}", get(add_trailing_slash))
+        .route("/nodes/{node}/", get(get_index))
         .route(
             "/nodes/{node}/{*path}",
-            get(read).post(change).delete(change),
+            get(get_path).post(change_session).delete(change_session),
         )
-        .route_layer(DefaultBodyLimit::max(LARGEST))
+        .route_layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }
 
-pub(crate) fn streams() -> Router<AppState> {
-    Router::new().route("/nodes/{node}/api/v1/stream", get(stream))
+pub(crate) fn build_stream_router() -> Router<AppState> {
+    Router::new().route("/nodes/{node}/api/v1/stream", get(open_stream))
 }
 
-/// Adds the final slash, because the addresses within the page are relative.
-async fn with_slash(uri: Uri) -> Redirect {
+/// Redirects to the path with a trailing slash, because addresses within the page are relative.
+async fn add_trailing_slash(uri: Uri) -> Redirect {
     let last = uri.path().rsplit('/').next().unwrap_or_default();
     Redirect::permanent(&format!("{last}/"))
 }
 
-async fn index(
+async fn get_index(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
     Path(node): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    match known(&app, &node).await {
-        Ok(_) => page::index(State(app), Extension(peer), headers).await,
-        Err(problem) => problem.answer(&node),
+    match find_node(&app, &node).await {
+        Ok(_) => page::get_index(State(app), Extension(peer), headers).await,
+        Err(problem) => problem.respond(&node),
     }
 }
 
 /// Returns a file of this server's page, or the node's response to an API request.
-async fn read(
+async fn get_path(
     State(app): State<AppState>,
     Extension(arrival): Extension<Arrival>,
     Extension(client): Extension<Client>,
@@ -85,9 +85,9 @@ async fn read(
     headers: HeaderMap,
 ) -> Response {
     if !path.starts_with("api/") {
-        return page::file(State(app), Extension(arrival.peer), Path(path), headers).await;
+        return page::get_file(State(app), Extension(arrival.peer), Path(path), headers).await;
     }
-    let asked = Asked {
+    let asked = ViewerRequest {
         app: &app,
         arrival: &arrival,
         client: &client,
@@ -95,12 +95,13 @@ async fn read(
         node: &node,
     };
     asked
-        .answer(Method::GET, &path, uri.query(), Bytes::new())
+        .request_node(Method::GET, &path, uri.query(), Bytes::new())
         .await
 }
 
-/// Passes on a viewer's sign-in or sign-out at the node. No other changes are passed on.
-async fn change(
+/// Passes a viewer's sign-in or sign-out on to the node. Nothing else on the node can be changed
+/// through this server.
+async fn change_session(
     State(app): State<AppState>,
     Extension(arrival): Extension<Arrival>,
     Extension(client): Extension<Client>,
@@ -109,20 +110,20 @@ async fn change(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if !runs::is_meant(&headers) {
-        return (StatusCode::FORBIDDEN, auth::routes::WITHOUT_HEADER).into_response();
+    if !runs::has_gpumon_header(&headers) {
+        return (StatusCode::FORBIDDEN, auth::routes::MISSING_HEADER_MESSAGE).into_response();
     }
-    let asked = Asked {
+    let asked = ViewerRequest {
         app: &app,
         arrival: &arrival,
         client: &client,
         headers: &headers,
         node: &node,
     };
-    asked.answer(method, &path, None, body).await
+    asked.request_node(method, &path, None, body).await
 }
 
-async fn stream(
+async fn open_stream(
     State(app): State<AppState>,
     Extension(arrival): Extension<Arrival>,
     Extension(client): Extension<Client>,
@@ -131,18 +132,18 @@ async fn stream(
     request: Request,
 ) -> Response {
     let headers = request.headers().clone();
-    let asked = Asked {
+    let asked = ViewerRequest {
         app: &app,
         arrival: &arrival,
         client: &client,
         headers: &headers,
         node: &node,
     };
-    asked.stream(request, &slot).await
+    asked.pass_on_stream(request, &slot).await
 }
 
 /// A viewer's request to a node.
-struct Asked<'a> {
+struct ViewerRequest<'a> {
     app: &'a AppState,
     arrival: &'a Arrival,
     client: &'a Client,
@@ -150,43 +151,43 @@ struct Asked<'a> {
     node: &'a str,
 }
 
-impl Asked<'_> {
-    async fn answer(
+impl ViewerRequest<'_> {
+    async fn request_node(
         &self,
         method: Method,
         path: &str,
         query: Option<&str>,
         body: Bytes,
     ) -> Response {
-        let (fleet, target) = match known(self.app, self.node).await {
+        let (fleet, target) = match find_node(self.app, self.node).await {
             Ok(known) => known,
-            Err(problem) => return problem.answer(self.node),
+            Err(problem) => return problem.respond(self.node),
         };
         match self
-            .passed_on(&fleet, &target, (method, path, query, body))
+            .pass_on_request(&fleet, &target, (method, path, query, body))
             .await
         {
             Ok(response) => response,
             Err(problem) => fleet
                 .nodes
-                .explained(&fleet.reader, self.node, problem)
+                .explain_problem(&fleet.reader, self.node, problem)
                 .await
-                .answer(self.node),
+                .respond(self.node),
         }
     }
 
-    async fn passed_on(
+    async fn pass_on_request(
         &self,
         fleet: &FleetSettings,
-        target: &Target,
+        target: &NodeTarget,
         (method, path, query, body): (Method, &str, Option<&str>, Bytes),
     ) -> Result<Response, NodeProblem> {
-        let is_session = path == SESSION;
+        let is_session = path == SESSION_PATH;
         if !(is_session || method == Method::GET) {
             return Err(NodeProblem::ReadOnly(target.to_string()));
         }
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-        let route = Route::find(path).filter(|_| query.len() <= LONGEST_QUERY);
+        let route = Route::find(path).filter(|_| query.len() <= MAX_QUERY_BYTES);
         let route = route.ok_or_else(|| NodeProblem::NotPassedOn(target.to_string()))?;
         let is_trusted = fleet.nodes.is_trusted(target);
         if !(is_trusted || method == Method::GET) {
@@ -195,16 +196,22 @@ impl Asked<'_> {
         let _place = fleet
             .nodes
             .questions
-            .take(self.client.who())
+            .take(self.client.peer_key())
             .ok_or(NodeProblem::TooMany)?;
-        let session = cookie::of_node(self.headers, self.arrival).filter(|_| is_trusted);
-        let question = Question {
+        let session =
+            cookie::restore_cookie_for_node(self.headers, self.arrival).filter(|_| is_trusted);
+        let question = NodeRequest {
             method,
             path: format!("{path}{query}"),
             body,
             session,
         };
-        let answer = request::ask(target, &question, &self.shown(fleet, target).await?).await?;
+        let answer = request::send_request(
+            target,
+            &question,
+            &self.node_credentials(fleet, target).await?,
+        )
+        .await?;
         if answer.status() == StatusCode::UNAUTHORIZED && !is_trusted {
             return Err(NodeProblem::NotNamed(target.to_string()));
         }
@@ -214,7 +221,7 @@ impl Asked<'_> {
             Vec::new()
         };
         let compress = accepts_gzip(self.headers);
-        let mut response = answer::read(
+        let mut response = answer::read_response(
             &fleet.nodes.bodies,
             &target.to_string(),
             route,
@@ -230,33 +237,34 @@ impl Asked<'_> {
 
     /// Returns the session cookies in a node's response, renamed for the viewer's browser.
     fn session_cookies<T>(&self, answer: &hyper::Response<T>) -> Vec<HeaderValue> {
-        let is_secure = auth::routes::is_secure(self.app, self.arrival, self.headers);
+        let is_secure = auth::routes::browser_uses_tls(self.app, self.arrival, self.headers);
         let set = answer.headers().get_all(header::SET_COOKIE).iter();
-        set.filter_map(|set| cookie::renamed(set, self.arrival, is_secure))
+        set.filter_map(|set| cookie::rename_cookie_for_browser(set, self.arrival, is_secure))
             .collect()
     }
 
-    async fn stream(&self, request: Request, slot: &Arc<ConnectionSlot>) -> Response {
-        let encoding = match query(request.uri()) {
+    async fn pass_on_stream(&self, request: Request, slot: &Arc<ConnectionSlot>) -> Response {
+        let encoding = match parse_query(request.uri()) {
             Ok(query) => query.encoding,
             Err(refusal) => return *refusal,
         };
-        let (fleet, target) = match known(self.app, self.node).await {
+        let (fleet, target) = match find_node(self.app, self.node).await {
             Ok(known) => known,
-            Err(problem) => return problem.answer(self.node),
+            Err(problem) => return problem.respond(self.node),
         };
         let opened = async {
             let place = fleet
                 .nodes
                 .streams
-                .take(self.client.who())
+                .take(self.client.peer_key())
                 .ok_or(NodeProblem::TooMany)?;
             let is_trusted = fleet.nodes.is_trusted(&target);
-            let session = cookie::of_node(self.headers, self.arrival).filter(|_| is_trusted);
-            let node = stream::open(
+            let session =
+                cookie::restore_cookie_for_node(self.headers, self.arrival).filter(|_| is_trusted);
+            let node = stream::connect_stream(
                 &target,
                 encoding,
-                &self.shown(&fleet, &target).await?,
+                &self.node_credentials(&fleet, &target).await?,
                 session.as_ref(),
             )
             .await?;
@@ -269,49 +277,57 @@ impl Asked<'_> {
         };
         match opened.await {
             Ok((place, Ok(node))) => {
-                let viewer = Viewer {
+                let viewer = StreamViewer {
                     app: self.app,
                     client: self.client,
                     slot,
                     place,
                 };
-                stream::pass_on(node, viewer, request, encoding).unwrap_or_else(|refusal| *refusal)
+                stream::start_relay(node, viewer, request, encoding)
+                    .unwrap_or_else(|refusal| *refusal)
             }
             Ok((_, Err(status))) => {
                 let message = format!(
-                    "{}: {target} refuses its stream ({status}); sign in there, or name a token that it takes with \
-                     --node-token-file FILE\n",
-                    escaped(self.node)
+                    "{}: {target} refuses the stream ({status}); sign in there, or specify a \
+                     token that it accepts with --node-token-file FILE\n",
+                    escape_untrusted(self.node)
                 );
                 (status, message).into_response()
             }
             Err(problem) => fleet
                 .nodes
-                .explained(&fleet.reader, self.node, problem)
+                .explain_problem(&fleet.reader, self.node, problem)
                 .await
-                .answer(self.node),
+                .respond(self.node),
         }
     }
 
-    /// Returns the credentials for the node. This server's token is included only if the viewer may
-    /// see what the token allows, and if the node is trusted.
-    async fn shown(&self, fleet: &FleetSettings, target: &Target) -> Result<Shown, NodeProblem> {
-        let shown = fleet.nodes.credentials.shown().await?;
+    /// Returns the credentials for the node. They include this server's token only if the node is
+    /// trusted and the viewer may see what the token gives access to.
+    async fn node_credentials(
+        &self,
+        fleet: &FleetSettings,
+        target: &NodeTarget,
+    ) -> Result<NodeCredentials, NodeProblem> {
+        let shown = fleet.nodes.credentials.refresh().await?;
         let sees_own = matches!(
-            View::of(self.client, self.app.show_processes).await,
+            View::for_client(self.client, self.app.show_processes).await,
             View::Own(_)
         );
         let is_for_node = !sees_own && fleet.nodes.is_trusted(target);
-        Ok(Shown {
+        Ok(NodeCredentials {
             token: shown.token.filter(|_| is_for_node),
             ..shown
         })
     }
 }
 
-/// Returns the fleet, and the address of this node.
-async fn known(app: &AppState, node: &str) -> Result<(Arc<FleetSettings>, Target), NodeProblem> {
+/// Returns the fleet's settings and the address of the node.
+async fn find_node(
+    app: &AppState,
+    node: &str,
+) -> Result<(Arc<FleetSettings>, NodeTarget), NodeProblem> {
     let fleet = app.fleet.clone().ok_or(NodeProblem::Unknown)?;
-    let target = fleet.nodes.target(&fleet.reader, node).await?;
+    let target = fleet.nodes.find_target(&fleet.reader, node).await?;
     Ok((fleet, target))
 }

@@ -1,5 +1,5 @@
-//! WebSocket streams of nodes, which are passed on frame by frame. A slow viewer slows down the
-//! node's stream, so that nothing accumulates here.
+//! WebSocket streams of nodes, passed on frame by frame. A slow viewer slows down the node's
+//! stream, so that frames do not accumulate here.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -19,51 +19,51 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    connect::{NodeSocket, connect},
-    credentials::Shown,
-    places::Place,
+    connect::{NodeSocket, connect_to_node},
+    credentials::NodeCredentials,
+    places::PoolSlot,
     problem::NodeProblem,
-    request::headers,
-    url::Target,
+    request::build_headers,
+    url::NodeTarget,
 };
 use crate::{
     app::AppState,
-    auth::{Client, Leave},
+    auth::{Client, ReadPermission},
     connections::ConnectionSlot,
-    stream::{ClientSocket, Encoding, accept},
+    stream::{ClientSocket, Encoding, accept_upgrade},
 };
 
 /// The time limit until the node accepts a stream.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time without a frame after which a node's stream is closed. A node sends a frame every five
 /// seconds.
-const SILENCE: Duration = Duration::from_secs(20);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The maximum size of a frame in bytes. The hello of 64 GPUs with five minutes of history has some
-/// megabytes.
-const LONGEST_FRAME: usize = 32 << 20;
+/// The maximum size of a frame in bytes. A hello frame for 64 GPUs with five minutes of history is
+/// several megabytes long.
+const MAX_FRAME_BYTES: usize = 32 << 20;
 
-/// The maximum size of unsent bytes to a node. The frames of a viewer are short, so that a node
-/// that does not read them is gone.
-const WRITE_BUFFER: usize = 64 * 1024;
+/// The maximum number of unsent bytes to a node. Viewers' frames are short, so a node with this
+/// many unread bytes is gone.
+const MAX_WRITE_BUFFER: usize = 64 * 1024;
 
 pub(super) type NodeStream = WebSocketStream<NodeSocket>;
 
-/// Opens a stream of a node, with the viewer's session if it is valid, and with this server's token
-/// otherwise.
+/// Opens a stream of a node with the viewer's session, or with this server's token if the viewer
+/// has no valid session.
 ///
 /// # Errors
-/// Returns the reason why there is no connection. `Ok(Err)` is the status with which the node
-/// refuses the stream.
-pub(super) async fn open(
-    target: &Target,
+/// Returns the reason why there is no connection. `Ok(Err)` contains the status with which the node
+/// refused the stream.
+pub(super) async fn connect_stream(
+    target: &NodeTarget,
     encoding: Encoding,
-    shown: &Shown,
+    shown: &NodeCredentials,
     session: Option<&HeaderValue>,
 ) -> Result<Result<NodeStream, StatusCode>, NodeProblem> {
     let token = shown.token.as_ref();
-    let first = ask(
+    let first = request_stream(
         target,
         encoding,
         shown,
@@ -73,22 +73,22 @@ pub(super) async fn open(
     .await?;
     match first {
         Err(StatusCode::UNAUTHORIZED) if session.is_some() && token.is_some() => {
-            ask(target, encoding, shown, None, token).await
+            request_stream(target, encoding, shown, None, token).await
         }
         first => Ok(first),
     }
 }
 
-async fn ask(
-    target: &Target,
+async fn request_stream(
+    target: &NodeTarget,
     encoding: Encoding,
-    shown: &Shown,
+    shown: &NodeCredentials,
     session: Option<&HeaderValue>,
     token: Option<&HeaderValue>,
 ) -> Result<Result<NodeStream, StatusCode>, NodeProblem> {
-    let socket = connect(target, shown.tls.as_ref()).await?;
+    let socket = connect_to_node(target, shown.tls.as_ref()).await?;
     let scheme = if target.is_tls { "wss" } else { "ws" };
-    let query = encoding.query();
+    let query = encoding.query_text();
     let url = format!(
         "{scheme}://{}{}api/v1/stream{query}",
         target.authority, target.path
@@ -98,15 +98,15 @@ async fn ask(
         .map_err(|_| NodeProblem::NotAName(target.host.clone()))?;
     request
         .headers_mut()
-        .extend(headers(target, session, token)?);
+        .extend(build_headers(target, session, token)?);
     let config = WebSocketConfig::default()
-        .max_message_size(Some(LONGEST_FRAME))
-        .max_frame_size(Some(LONGEST_FRAME))
+        .max_message_size(Some(MAX_FRAME_BYTES))
+        .max_frame_size(Some(MAX_FRAME_BYTES))
         .write_buffer_size(0)
-        .max_write_buffer_size(WRITE_BUFFER);
-    let silent = || NodeProblem::Silent(target.to_string(), PATIENCE.as_secs());
+        .max_write_buffer_size(MAX_WRITE_BUFFER);
+    let silent = || NodeProblem::Silent(target.to_string(), CONNECT_TIMEOUT.as_secs());
     let asked = timeout(
-        PATIENCE,
+        CONNECT_TIMEOUT,
         client_async_with_config(request, socket, Some(config)),
     )
     .await;
@@ -120,43 +120,43 @@ async fn ask(
     }
 }
 
-/// The client that receives a node's stream.
-pub(super) struct Viewer<'a> {
+/// The client that a node's stream is passed on to.
+pub(super) struct StreamViewer<'a> {
     pub(super) app: &'a AppState,
     pub(super) client: &'a Client,
     pub(super) slot: &'a Arc<ConnectionSlot>,
-    pub(super) place: Place,
+    pub(super) place: PoolSlot,
 }
 
-/// Passes on frames until the viewer, the node or this server ends the stream, or until the viewer
+/// Passes frames on until the viewer, the node or this server ends the stream, or until the viewer
 /// loses permission.
 ///
 /// # Errors
 /// Returns a response if the request is not a valid WebSocket request.
-pub(super) fn pass_on(
+pub(super) fn start_relay(
     node: NodeStream,
-    viewer: Viewer<'_>,
+    viewer: StreamViewer<'_>,
     request: Request,
     encoding: Encoding,
 ) -> Result<Response, Box<Response>> {
-    let (response, on_upgrade) = accept(request)?;
-    let Viewer {
+    let (response, on_upgrade) = accept_upgrade(request)?;
+    let StreamViewer {
         app,
         client,
         slot,
         place,
     } = viewer;
     let (leave, stopped) = (
-        Leave::new(client, &app.doors, &app.live),
+        ReadPermission::new(client, &app.policy, &app.live),
         app.stopped.clone(),
     );
-    let busy = slot.busy();
+    let busy = slot.mark_busy();
     slot.spawn(async move {
         let _held = (busy, place);
         let Ok(upgraded) = on_upgrade.await else {
             return;
         };
-        relay(
+        relay_frames(
             node,
             ClientSocket::new(upgraded, encoding).await,
             leave,
@@ -167,25 +167,26 @@ pub(super) fn pass_on(
     Ok(response)
 }
 
-async fn relay(
+async fn relay_frames(
     mut node: NodeStream,
     mut viewer: ClientSocket,
-    mut leave: Leave,
+    mut leave: ReadPermission,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let mut silence = pin!(sleep(SILENCE));
+    let mut silence = pin!(sleep(SILENCE_TIMEOUT));
     let why = loop {
         tokio::select! {
             biased;
             _ = stopped.changed() => break "gpumon is shutting down",
-            why = leave.taken() => break why,
+            why = leave.wait_for_end() => break why,
             frame = node.next() => {
-                silence.as_mut().reset(Instant::now() + SILENCE);
+                silence.as_mut().reset(Instant::now() + SILENCE_TIMEOUT);
                 let payload = match (&frame, viewer.encoding) {
                     (Some(Ok(Message::Text(text))), Encoding::Text) => text.as_bytes(),
                     (Some(Ok(Message::Binary(bytes))), Encoding::DeflateRaw) => bytes,
                     (Some(Ok(Message::Ping(_) | Message::Pong(_))), _) => continue,
-                    (Some(Ok(Message::Text(_) | Message::Binary(_))), _) => break "the node answers in another encoding",
+                    (Some(Ok(Message::Text(_) | Message::Binary(_))), _) => break "the node uses \
+                                                                                   another encoding",
                     (Some(Err(Error::Capacity(_))), _) => break "the node sent too much at once",
                     _ => break "the node has ended the stream",
                 };
@@ -195,8 +196,8 @@ async fn relay(
             }
             message = viewer.receive() => match message {
                 Some(message @ Message::Text(_)) => {
-                    if !matches!(timeout(SILENCE, node.send(message)).await, Ok(Ok(()))) {
-                        break "the node takes no more requests";
+                    if !matches!(timeout(SILENCE_TIMEOUT, node.send(message)).await, Ok(Ok(()))) {
+                        break "the node accepts no more requests";
                     }
                 }
                 Some(Message::Ping(_) | Message::Pong(_)) => {}
@@ -208,5 +209,5 @@ async fn relay(
     if !why.is_empty() {
         let _ = viewer.send_close(why).await;
     }
-    let _ = timeout(PATIENCE, node.close(None)).await;
+    let _ = timeout(CONNECT_TIMEOUT, node.close(None)).await;
 }

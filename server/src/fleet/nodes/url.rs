@@ -1,4 +1,4 @@
-//! Address patterns of the nodes' own servers.
+//! Address patterns for the nodes' servers.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -7,29 +7,29 @@ use gpumon_fleet::NodeAddress;
 
 use super::problem::NodeProblem;
 
-const USUAL: &str = "https://{host}:9123/";
+const DEFAULT_PATTERN: &str = "https://{host}:9123/";
 
-/// A pattern of addresses, in which `{host}` is the host of a node's metrics, `{port}` their port,
-/// and `{node}` the node's name in the fleet.
+/// An address pattern. `{host}` and `{port}` are replaced by the host and port of a node's metrics,
+/// and `{node}` by the node's name in the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeUrl(String);
 
 /// The address of a node's server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct NodeTarget {
     pub(super) is_tls: bool,
     /// A hostname or an IP address. IPv6 addresses have no brackets.
     pub(super) host: String,
     pub(super) port: u16,
-    /// The value of the header `Host`.
+    /// The value of the `Host` header.
     pub(super) authority: String,
-    /// The path, which ends with a slash.
+    /// The path, with a trailing slash.
     pub(super) path: String,
 }
 
 impl Default for NodeUrl {
     fn default() -> Self {
-        Self(USUAL.to_owned())
+        Self(DEFAULT_PATTERN.to_owned())
     }
 }
 
@@ -43,11 +43,12 @@ impl FromStr for NodeUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            |what: &str| format!("{what}: give an address with {{host}} or {{node}}, as {USUAL}");
+        let wrong = |what: &str| {
+            format!("{what}: use an address with {{host}} or {{node}}, such as {DEFAULT_PATTERN}")
+        };
         if text.contains('@') {
             return Err(wrong(
-                "credentials do not belong into an address; name a token with --node-token-file",
+                "an address cannot contain credentials; specify a token with --node-token-file",
             ));
         }
         if !(text.contains("{host}") || text.contains("{node}")) {
@@ -62,14 +63,14 @@ impl FromStr for NodeUrl {
             host: "node".to_owned(),
             port: Some(9123),
         };
-        url.target("node", &sample)
+        url.resolve("node", &sample)
             .map_err(|_| wrong("not an address"))?;
         Ok(url)
     }
 }
 
 impl NodeUrl {
-    /// Returns `true` if all nodes have the same host and port, for example behind a reverse proxy.
+    /// Returns `true` if all nodes have the same host and port, such as behind a reverse proxy.
     pub(super) fn has_fixed_host(&self) -> bool {
         let authority = self
             .0
@@ -84,27 +85,34 @@ impl NodeUrl {
         !self.0.contains("{port}")
     }
 
-    /// Returns the address of a node. The names that Prometheus provides are not trusted: they must
-    /// be hostnames or IP addresses.
+    /// Returns the address of a node's server. Names from Prometheus are not trusted: each must be
+    /// a hostname or an IP address.
     ///
     /// # Errors
     /// Returns an error if a name is not valid in an address.
-    pub(super) fn target(&self, node: &str, address: &NodeAddress) -> Result<Target, NodeProblem> {
+    pub(super) fn resolve(
+        &self,
+        node: &str,
+        address: &NodeAddress,
+    ) -> Result<NodeTarget, NodeProblem> {
         let unfit = |text: &str| NodeProblem::NotAName(text.to_owned());
-        let host = host(&address.host).ok_or_else(|| unfit(&address.host))?;
+        let host = format_host(&address.host).ok_or_else(|| unfit(&address.host))?;
         let mut text = self.0.replace("{host}", &host);
         if text.contains("{port}") {
             let port = address.port.ok_or(NodeProblem::NoPort)?;
             text = text.replace("{port}", &port.to_string());
         }
         if text.contains("{node}") {
-            text = text.replace("{node}", &self::host(node).ok_or_else(|| unfit(node))?);
+            text = text.replace(
+                "{node}",
+                &self::format_host(node).ok_or_else(|| unfit(node))?,
+            );
         }
-        Target::new(&text).ok_or_else(|| unfit(&text))
+        NodeTarget::new(&text).ok_or_else(|| unfit(&text))
     }
 }
 
-impl Target {
+impl NodeTarget {
     fn new(text: &str) -> Option<Self> {
         let uri: Uri = text
             .parse()
@@ -141,7 +149,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for NodeTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
         write!(f, "{scheme}://{}{}", self.authority, self.path)
@@ -150,7 +158,7 @@ impl fmt::Display for Target {
 
 /// Returns the host in the form used in addresses, or `None` if it is neither a hostname nor an IP
 /// address.
-fn host(text: &str) -> Option<String> {
+fn format_host(text: &str) -> Option<String> {
     match text.parse() {
         Ok(IpAddr::V4(_)) => return Some(text.to_owned()),
         Ok(IpAddr::V6(ip)) => return Some(format!("[{ip}]")),
@@ -168,28 +176,28 @@ fn host(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn target(url: &str, host: &str) -> Result<String, NodeProblem> {
+    fn resolve_target(url: &str, host: &str) -> Result<String, NodeProblem> {
         let address = NodeAddress {
             host: host.to_owned(),
             port: Some(9400),
         };
         url.parse::<NodeUrl>()
             .unwrap()
-            .target("gpu-1", &address)
+            .resolve("gpu-1", &address)
             .map(|target| target.to_string())
     }
 
     #[test]
-    fn the_address_of_a_node_is_made_of_its_name() {
+    fn node_address_is_built_from_pattern() {
         for (url, host, made) in [
-            (USUAL, "node1", "https://node1:9123/"),
+            (DEFAULT_PATTERN, "node1", "https://node1:9123/"),
             (
-                USUAL,
+                DEFAULT_PATTERN,
                 "node1.example.org",
                 "https://node1.example.org:9123/",
             ),
-            (USUAL, "10.0.0.7", "https://10.0.0.7:9123/"),
-            (USUAL, "fd00::7", "https://[fd00::7]:9123/"),
+            (DEFAULT_PATTERN, "10.0.0.7", "https://10.0.0.7:9123/"),
+            (DEFAULT_PATTERN, "fd00::7", "https://[fd00::7]:9123/"),
             (
                 "http://{host}:{port}",
                 "127.0.0.1",
@@ -206,18 +214,18 @@ mod tests {
                 "https://gate.example.org/gpumon/node1/",
             ),
         ] {
-            assert_eq!(target(url, host).unwrap(), made);
+            assert_eq!(resolve_target(url, host).unwrap(), made);
         }
         let fixed = |url: &str| url.parse::<NodeUrl>().unwrap().has_fixed_host();
         assert!(fixed("https://gate.example.org/gpumon/{host}/"));
         assert!(
-            !fixed(USUAL)
+            !fixed(DEFAULT_PATTERN)
                 && !fixed("https://{node}.gpus.example.org")
                 && !fixed("https://gate:{port}/{host}")
         );
         let ports = |url: &str| {
             let url: NodeUrl = url.parse().unwrap();
-            url.target(
+            url.resolve(
                 "n",
                 &NodeAddress {
                     host: "n".to_owned(),
@@ -233,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_of_a_machine_becomes_no_address() {
+    fn invalid_host_is_refused() {
         for host in [
             "",
             "a b",
@@ -251,18 +259,18 @@ mod tests {
             "a\\b",
             "{port}",
         ] {
-            for url in [USUAL, "https://gate.example.org/{host}/"] {
+            for url in [DEFAULT_PATTERN, "https://gate.example.org/{host}/"] {
                 assert!(
-                    matches!(target(url, host), Err(NodeProblem::NotAName(_))),
+                    matches!(resolve_target(url, host), Err(NodeProblem::NotAName(_))),
                     "{host:?}"
                 );
             }
         }
-        assert!(target(USUAL, &"a".repeat(254)).is_err());
+        assert!(resolve_target(DEFAULT_PATTERN, &"a".repeat(254)).is_err());
     }
 
     #[test]
-    fn a_pattern_is_checked_when_it_is_given() {
+    fn invalid_pattern_is_refused() {
         for (url, why) in [
             ("https://node1:9123/", "same address"),
             ("https://ana:secret@{host}/", "--node-token-file"),
@@ -274,7 +282,7 @@ mod tests {
         ] {
             let error = url.parse::<NodeUrl>().unwrap_err();
             assert!(
-                error.contains(why) && error.contains(USUAL),
+                error.contains(why) && error.contains(DEFAULT_PATTERN),
                 "{url}: {error}"
             );
         }

@@ -8,10 +8,10 @@ use gpumon_probe::{
 
 use super::*;
 
-fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
+fn make_sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
     static HOST: LazyLock<HostSample> = LazyLock::new(|| HostReader::new().read());
     let gpus = gpus.iter().zip(0..).map(|((uuid, watts), index)| {
-        let mut gpu = GpuSample::absent(
+        let mut gpu = GpuSample::new_absent(
             index,
             Some((*uuid).to_owned()),
             at_ms,
@@ -30,7 +30,7 @@ fn sample(at_ms: u64, gpus: &[(&str, f64)]) -> Sample {
     }
 }
 
-fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
+fn power_values<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
     &history
         .gpus
         .iter()
@@ -40,27 +40,31 @@ fn watts<'a>(history: &'a History, uuid: &str) -> &'a [Option<f32>] {
 }
 
 #[test]
-fn a_gpu_that_comes_late_or_goes_leaves_gaps_and_not_zeros() {
+fn gpu_absence_is_a_gap_not_zero() {
     let mut store = RecentSamples::default();
-    store.push(&sample(1_000, &[("a", 1.0)]));
-    store.push(&sample(2_000, &[("a", 2.0), ("b", 9.0)]));
-    store.push(&sample(3_000, &[("b", 8.0)]));
-    let history = store.newest(u64::MAX, &Wanted::overview());
+    store.push(&make_sample(1_000, &[("a", 1.0)]));
+    store.push(&make_sample(2_000, &[("a", 2.0), ("b", 9.0)]));
+    store.push(&make_sample(3_000, &[("b", 8.0)]));
+    let history = store.recent_history(u64::MAX, &MetricSelection::select_overview());
     assert_eq!(history.times_ms, [1_000, 2_000, 3_000]);
-    assert_eq!(watts(&history, "a"), [Some(1.0), Some(2.0), None]);
-    assert_eq!(watts(&history, "b"), [None, Some(9.0), Some(8.0)]);
+    assert_eq!(power_values(&history, "a"), [Some(1.0), Some(2.0), None]);
+    assert_eq!(power_values(&history, "b"), [None, Some(9.0), Some(8.0)]);
 }
 
 #[test]
-fn no_more_is_given_than_was_asked_for() {
+fn only_requested_metrics_are_returned() {
     let mut store = RecentSamples::default();
     for second in 0..100 {
-        store.push(&sample(second * 1_000, &[("a", second as f64)]));
+        store.push(&make_sample(second * 1_000, &[("a", second as f64)]));
     }
-    let (few, _) = Wanted::named(["power.draw_watts", "host.memory.used_bytes"].into_iter());
-    let history = store.newest(2_000, &few);
+    let (few, _) =
+        MetricSelection::parse_names(["power.draw_watts", "host.memory.used_bytes"].into_iter());
+    let history = store.recent_history(2_000, &few);
     assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
-    assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
+    assert_eq!(
+        power_values(&history, "a"),
+        [Some(97.0), Some(98.0), Some(99.0)]
+    );
     assert_eq!(history.gpus[0].metrics.len(), 1);
     assert_eq!(
         (
@@ -77,16 +81,20 @@ fn no_more_is_given_than_was_asked_for() {
 }
 
 #[test]
-fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_there_are() {
+fn overview_is_small_and_unknown_metrics_are_reported() {
     let mut store = RecentSamples::default();
-    store.push(&sample(1_000, &[("a", 1.0)]));
-    let overview = store.newest(u64::MAX, &Wanted::overview());
+    store.push(&make_sample(1_000, &[("a", 1.0)]));
+    let overview = store.recent_history(u64::MAX, &MetricSelection::select_overview());
     assert_eq!(
         (overview.gpus[0].metrics.len(), overview.host.len()),
         (1, 0)
     );
-    let (wanted, error) = Wanted::named(["power.drwa", "power.draw_watts", "x"].into_iter());
-    assert_eq!(watts(&store.newest(u64::MAX, &wanted), "a"), [Some(1.0)]);
+    let (wanted, error) =
+        MetricSelection::parse_names(["power.drwa", "power.draw_watts", "x"].into_iter());
+    assert_eq!(
+        power_values(&store.recent_history(u64::MAX, &wanted), "a"),
+        [Some(1.0)]
+    );
     let error = error.unwrap_err();
     assert!(
         error.contains("'power.drwa', 'x'") && error.contains("power.draw_watts"),
@@ -96,31 +104,31 @@ fn an_overview_is_small_and_an_unknown_metric_is_skipped_and_told_with_those_the
 }
 
 #[test]
-fn every_field_is_kept_from_its_first_value_on_to_its_last() {
+fn every_field_of_catalogue_is_kept() {
     let mut store = RecentSamples::default();
     let all: Vec<_> = GPU_FIELDS
         .iter()
         .map(|field| field.id)
         .chain(HOST_FIELDS.iter().map(|field| field.id))
         .collect();
-    let (all, told) = Wanted::named(all.into_iter());
+    let (all, told) = MetricSelection::parse_names(all.into_iter());
     assert_eq!(
         (
             told,
-            all.metrics_of(DeviceKind::Gpu).len(),
-            all.metrics_of(DeviceKind::Host).len()
+            all.metrics_for(DeviceKind::Gpu).len(),
+            all.metrics_for(DeviceKind::Host).len()
         ),
         (Ok(()), GPU_FIELDS.len(), HOST_FIELDS.len())
     );
     for second in 1..=700 {
-        let mut sample = sample(second * 1_000, &[("a", 1.0)]);
+        let mut sample = make_sample(second * 1_000, &[("a", 1.0)]);
         if (2..=3).contains(&second) {
             let energy = &mut sample.gpus[0].power.energy_joules_total;
             *energy = Reading::Now(123_456_700.0 + second as f64 * 8.0);
         }
         store.push(&sample);
         if second == 3 {
-            let history = store.newest(u64::MAX, &all);
+            let history = store.recent_history(u64::MAX, &all);
             let metrics = &history.gpus[0].metrics;
             assert_eq!(
                 metrics.keys().collect::<Vec<_>>(),
@@ -139,23 +147,23 @@ fn every_field_is_kept_from_its_first_value_on_to_its_last() {
         }
     }
     assert_eq!(
-        store.newest(u64::MAX, &all).gpus[0].metrics.len(),
+        store.recent_history(u64::MAX, &all).gpus[0].metrics.len(),
         1,
         "nobody needs a column of nothing"
     );
 }
 
 #[test]
-fn a_counter_grows_by_what_it_counts_however_large_it_is() {
+fn large_counter_keeps_small_increments() {
     let mut store = RecentSamples::default();
     for second in 1..=60 {
-        let mut sample = sample(second * 1_000, &[("a", 700.0)]);
+        let mut sample = make_sample(second * 1_000, &[("a", 700.0)]);
         sample.gpus[0].power.energy_joules_total = Reading::Now(1e10 + second as f64 * 700.0);
         store.push(&sample);
     }
-    let (wanted, _) = Wanted::named(["power.energy_joules_total"].into_iter());
+    let (wanted, _) = MetricSelection::parse_names(["power.energy_joules_total"].into_iter());
     let mut grid = Grid::new(0, u64::MAX, 0, wanted);
-    store.add_to(&mut grid, 0);
+    store.add_to_grid(&mut grid, 0);
     let span = grid.into_span(1000, |_| Device::default());
     let joules = &span.gpus[0].metrics["power.energy_joules_total"].values;
     let expected: Vec<_> = (1..=60)
@@ -165,19 +173,19 @@ fn a_counter_grows_by_what_it_counts_however_large_it_is() {
 }
 
 #[test]
-fn what_an_earlier_process_has_left_is_no_sample() {
+fn restored_means_are_not_samples() {
     let mut earlier = RecentSamples::default();
     for second in 0..60 {
-        earlier.push(&sample(1_000_000 + second * 1_000, &[("a", 5.0)]));
+        earlier.push(&make_sample(1_000_000 + second * 1_000, &[("a", 5.0)]));
     }
-    let mut grid = Grid::new(0, u64::MAX, 10_000, Wanted::all());
-    earlier.add_to(&mut grid, 0);
+    let mut grid = Grid::new(0, u64::MAX, 10_000, MetricSelection::select_all());
+    earlier.add_to_grid(&mut grid, 0);
     let span = grid.into_span(10_000, |_| Device::default());
     let mut store = RecentSamples::default();
     let first_ms = 1_063_000;
-    store.push(&sample(first_ms, &[("a", 7.0)]));
+    store.push(&make_sample(first_ms, &[("a", 7.0)]));
     store.restore(&span);
-    let history = store.newest(u64::MAX, &Wanted::overview());
+    let history = store.recent_history(u64::MAX, &MetricSelection::select_overview());
     assert_eq!(
         history.times_ms,
         [
@@ -187,28 +195,38 @@ fn what_an_earlier_process_has_left_is_no_sample() {
     assert_eq!(
         (
             history.means,
-            store.newest(20_000, &Wanted::overview()).means
+            store
+                .recent_history(20_000, &MetricSelection::select_overview())
+                .means
         ),
         (6, 2)
     );
-    assert_eq!(watts(&history, "a")[5..], [Some(5.0), Some(7.0)]);
+    assert_eq!(power_values(&history, "a")[5..], [Some(5.0), Some(7.0)]);
     assert_eq!(
-        (store.reach_ms(), store.spacing_ms()),
+        (store.time_range_ms(), store.sample_spacing_ms()),
         (Some((first_ms, first_ms)), 1000)
     );
-    let mut grid = Grid::new(0, u64::MAX, 0, Wanted::overview());
-    store.add_to(&mut grid, 0);
+    let mut grid = Grid::new(0, u64::MAX, 0, MetricSelection::select_overview());
+    store.add_to_grid(&mut grid, 0);
     assert_eq!(
         grid.into_span(1000, |_| Device::default()).times_ms,
         [first_ms],
         "a span has it from the ten seconds"
     );
-    store.push(&sample(1_005_000 + DEPTH_MS + 15_000, &[("a", 7.0)]));
-    assert_eq!(store.newest(u64::MAX, &Wanted::overview()).means, 4);
+    store.push(&make_sample(
+        1_005_000 + RETENTION_MS + 15_000,
+        &[("a", 7.0)],
+    ));
+    assert_eq!(
+        store
+            .recent_history(u64::MAX, &MetricSelection::select_overview())
+            .means,
+        4
+    );
 }
 
 #[test]
-fn numbers_have_the_digits_that_a_chart_shows() {
+fn gauges_are_rounded_for_charts() {
     for (value, kept) in [
         (534.369, "534.4"),
         (137_742_436_693.0, "137700000000.0"),
@@ -228,53 +246,59 @@ fn numbers_have_the_digits_that_a_chart_shows() {
 }
 
 #[test]
-fn it_is_bounded_in_time_and_in_density() {
+fn samples_are_limited_in_time_and_density() {
     let mut store = RecentSamples::default();
     for tick in 0..10_000 {
-        store.push(&sample(tick * 100, &[("a", tick as f64)]));
+        store.push(&make_sample(tick * 100, &[("a", tick as f64)]));
     }
-    let history = store.newest(u64::MAX, &Wanted::overview());
+    let history = store.recent_history(u64::MAX, &MetricSelection::select_overview());
     assert!(history.times_ms.len() <= 668, "{}", history.times_ms.len());
-    assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
-    assert_eq!(watts(&history, "a").len(), history.times_ms.len());
+    assert!(history.times_ms[0] >= 999_900 - RETENTION_MS);
+    assert_eq!(power_values(&history, "a").len(), history.times_ms.len());
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_stop_it() {
+fn clock_set_back_does_not_stop_recording() {
     let mut store = RecentSamples::default();
     for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
-        store.push(&sample(at_ms, &[("a", at_ms as f64)]));
+        store.push(&make_sample(at_ms, &[("a", at_ms as f64)]));
     }
-    let history = store.newest(u64::MAX, &Wanted::overview());
+    let history = store.recent_history(u64::MAX, &MetricSelection::select_overview());
     assert_eq!(history.times_ms, [501_000, 502_000]);
-    assert_eq!(watts(&history, "a"), [Some(501_000.0), Some(502_000.0)]);
+    assert_eq!(
+        power_values(&history, "a"),
+        [Some(501_000.0), Some(502_000.0)]
+    );
 }
 
 #[test]
-fn the_frozen_readings_of_a_hung_gpu_are_a_gap() {
+fn repeated_readings_of_hung_gpu_are_gap() {
     let mut store = RecentSamples::default();
-    let mut hung = sample(10_000, &[("a", 5.0)]);
+    let mut hung = make_sample(10_000, &[("a", 5.0)]);
     hung.gpus[0].at_ms = 1_000;
-    store.push(&sample(1_000, &[("a", 5.0)]));
+    store.push(&make_sample(1_000, &[("a", 5.0)]));
     store.push(&hung);
     assert_eq!(
-        watts(&store.newest(u64::MAX, &Wanted::overview()), "a"),
+        power_values(
+            &store.recent_history(u64::MAX, &MetricSelection::select_overview()),
+            "a"
+        ),
         [Some(5.0), None]
     );
 }
 
 #[test]
-fn an_average_of_ten_seconds_is_that_of_each_of_them_and_no_gap_is_filled() {
+fn average_fills_its_time_but_no_gap() {
     let store = |gap: Option<u64>| {
         let mut store = RecentSamples::default();
         for second in 1..=10_u64 {
-            let mut sample = sample(second * 1000, &[("a", 1.0)]);
+            let mut sample = make_sample(second * 1000, &[("a", 1.0)]);
             let gpu = &mut sample.gpus[0];
             let read = |earlier, now| {
                 if second == 10 {
                     Reading::Now(now)
                 } else {
-                    Reading::Now(earlier).dated(500)
+                    Reading::Now(earlier).with_time(500)
                 }
             };
             (gpu.pcie.tx_bytes_per_second, gpu.temperature.margin_celsius) =
@@ -285,9 +309,10 @@ fn an_average_of_ten_seconds_is_that_of_each_of_them_and_no_gap_is_filled() {
             }
             store.push(&sample);
         }
-        let (wanted, _) =
-            Wanted::named(["pcie.tx_bytes_per_second", "temperature.margin_celsius"].into_iter());
-        let history = store.newest(u64::MAX, &wanted);
+        let (wanted, _) = MetricSelection::parse_names(
+            ["pcie.tx_bytes_per_second", "temperature.margin_celsius"].into_iter(),
+        );
+        let history = store.recent_history(u64::MAX, &wanted);
         ["pcie.tx_bytes_per_second", "temperature.margin_celsius"]
             .map(|id| history.gpus[0].metrics[id].clone())
     };

@@ -1,26 +1,26 @@
-//! Scripted boards with the answers of real ones.
+//! Scripted boards that return the answers of real boards.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
 use crate::tests::scripted::ScriptedBackend;
 
-/// Returns a driver without GPUs.
-pub(crate) fn driver() -> ScriptedBackend {
-    driver_of("580.159.04")
+/// Returns a scripted 580 driver without GPUs.
+pub(crate) fn driver_580() -> ScriptedBackend {
+    driver_with_version("580.159.04")
 }
 
-/// Returns a driver of another release, without GPUs.
-pub(crate) fn driver_of(version: &str) -> ScriptedBackend {
+/// Returns a scripted driver of the given version, without GPUs.
+pub(crate) fn driver_with_version(version: &str) -> ScriptedBackend {
     ScriptedBackend::default()
-        .system(
+        .with_system_answer(
             SystemQuery::DriverVersion,
             Ok(Value::Text(version.to_owned())),
         )
-        .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
+        .with_system_answer(SystemQuery::CudaVersion, Ok(Value::from_number(13_000)))
 }
 
-/// Returns an idle H200 in a virtual machine.
-pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
+/// Adds an idle H200 in a virtual machine to the script.
+pub(crate) fn add_hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     let device = 6 + i128::from(gpu);
     let mib = 1 << 20;
     let script = [
@@ -37,13 +37,17 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     ]
     .into_iter()
     .fold(script, |script, (query, text)| {
-        script.text(gpu, query, text)
+        script.with_text(gpu, query, text)
     })
-    .text(gpu, Query::BusId, &format!("00000000:00:{device:02X}.0"))
-    .answer(Subject::gpu(gpu), Query::LastBbxFlush, Err(Code::NOT_READY));
+    .with_text(gpu, Query::BusId, &format!("00000000:00:{device:02X}.0"))
+    .with_answer(
+        Subject::from_gpu(gpu),
+        Query::LastBbxFlush,
+        Err(Code::NOT_READY),
+    );
     let script = [5, 6].into_iter().fold(script, |script, kind| {
-        script.answer(
-            Subject::gpu(gpu),
+        script.with_answer(
+            Subject::from_gpu(gpu),
             Query::Samples(kind, 0),
             Err(Code::NOT_FOUND),
         )
@@ -155,8 +159,8 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
         (Query::GraphicsProcesses, &[]),
         (Query::MpsProcesses, &[]),
         (Query::Capabilities, &[0]),
-        // The script has three power samples, 20 ms apart, and four utilization samples, 200 ms
-        // apart.
+        // The answers contain three power samples, 20 ms apart, and four utilization samples, 200
+        // ms apart.
         (
             Query::Samples(0, 0),
             &[1_000_000, 76_360, 1_020_000, 74_690, 1_040_000, 75_161],
@@ -167,22 +171,22 @@ pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
         ),
     ];
     answers.iter().fold(script, |script, (query, numbers)| {
-        script.numbers(gpu, *query, numbers)
+        script.with_numbers(gpu, *query, numbers)
     })
 }
 
-/// Returns an H200 with two MIG devices. A process uses one of them.
-pub(crate) fn parted(script: ScriptedBackend) -> ScriptedBackend {
-    let script = hopper(script, 0)
-        .numbers(0, Query::MigMode, &[1, 1])
-        .numbers(0, Query::MigDevices, &[0, 3])
-        .answer(
-            Subject::gpu(0),
+/// Adds an H200 with two MIG devices to the script. A process uses one of the devices.
+pub(crate) fn add_divided_h200(script: ScriptedBackend) -> ScriptedBackend {
+    let script = add_hopper(script, 0)
+        .with_numbers(0, Query::MigMode, &[1, 1])
+        .with_numbers(0, Query::MigDevices, &[0, 3])
+        .with_answer(
+            Subject::from_gpu(0),
             Query::UtilizationRates,
             Err(Code::NOT_SUPPORTED),
         )
-        .numbers(0, Query::ComputeProcesses, &[4711, 12 << 20, 2, 0])
-        .system(
+        .with_numbers(0, Query::ComputeProcesses, &[4711, 12 << 20, 2, 0])
+        .with_system_answer(
             SystemQuery::ProcessName(4711),
             Ok(Value::Text("/usr/bin/python3".to_owned())),
         );
@@ -203,8 +207,8 @@ pub(crate) fn parted(script: ScriptedBackend) -> ScriptedBackend {
                 ),
             ];
             answers.iter().fold(script, |script, (query, numbers)| {
-                script.answer(
-                    Subject::mig(0, part),
+                script.with_answer(
+                    Subject::from_mig(0, part),
                     *query,
                     Ok(Value::Numbers(numbers.to_vec())),
                 )
@@ -212,9 +216,9 @@ pub(crate) fn parted(script: ScriptedBackend) -> ScriptedBackend {
         })
 }
 
-/// Returns a board of 2017: a fan, a bridge chip, errors by cache, retired pages, auto boost,
-/// accounting, no MIG and no margin.
-pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
+/// Adds a board from 2017 to the script. It has a fan, a bridge chip, errors by cache, retired
+/// pages, auto boost, and accounting, but neither MIG nor margins.
+pub(crate) fn add_volta(script: ScriptedBackend) -> ScriptedBackend {
     let answers: &[(Query, &[i128])] = &[
         (Query::Architecture, &[5]),
         (Query::Brand, &[2]),
@@ -258,24 +262,25 @@ pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
     answers
         .iter()
         .fold(script, |script, (query, numbers)| {
-            script.numbers(0, *query, numbers)
+            script.with_numbers(0, *query, numbers)
         })
-        .text(0, Query::Name, "Tesla V100-PCIE-16GB")
-        .text(0, Query::BusId, "00000000:3B:00.0")
-        .answer(
-            Subject::gpu(0),
+        .with_text(0, Query::Name, "Tesla V100-PCIE-16GB")
+        .with_text(0, Query::BusId, "00000000:3B:00.0")
+        .with_answer(
+            Subject::from_gpu(0),
             Query::AccountingStats(1),
             Err(Code::NOT_FOUND),
         )
-        .system(
+        .with_system_answer(
             SystemQuery::ProcessName(2000),
             Ok(Value::Text("a<b>&\u{1b}[31m\"c\"".to_owned())),
         )
-        .system(SystemQuery::ProcessName(900), Err(Code::NOT_FOUND))
+        .with_system_answer(SystemQuery::ProcessName(900), Err(Code::NOT_FOUND))
 }
 
-/// Returns a board of 2025 in a rack: platform, fabric, power smoothing and profiles.
-pub(crate) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
+/// Adds a board from 2025 in a rack to the script. It has platform information, a fabric, power
+/// smoothing, and power profiles.
+pub(crate) fn add_blackwell(script: ScriptedBackend) -> ScriptedBackend {
     let answers: &[(Query, &[i128])] = &[
         (Query::Architecture, &[10]),
         (
@@ -305,30 +310,33 @@ pub(crate) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
     ];
     answers
         .iter()
-        .fold(hopper(script, 0), |script, (query, numbers)| {
-            script.numbers(0, *query, numbers)
+        .fold(add_hopper(script, 0), |script, (query, numbers)| {
+            script.with_numbers(0, *query, numbers)
         })
-        .answer(
-            Subject::gpu(0),
+        .with_answer(
+            Subject::from_gpu(0),
             Query::Field(260, 5),
             Ok(Value::Reals(vec![55.44])),
         )
 }
 
-/// Returns a host of virtual GPUs.
-pub(crate) fn host(script: ScriptedBackend) -> ScriptedBackend {
-    hopper(script, 0)
-        .numbers(0, Query::VirtualizationMode, &[3])
-        .numbers(0, Query::HostVgpuMode, &[1])
-        .numbers(0, Query::VgpuCapability(1), &[1])
-        .numbers(0, Query::VgpuCapability(2), &[0])
-        .numbers(0, Query::VgpuCapability(11), &[1])
-        .system(SystemQuery::VgpuDriverCapability(0), Ok(Value::number(1)))
-        .system(SystemQuery::CudaVersion, Err(Code::NOT_FOUND))
+/// Adds a vGPU host to the script.
+pub(crate) fn add_virtual_gpu_host(script: ScriptedBackend) -> ScriptedBackend {
+    add_hopper(script, 0)
+        .with_numbers(0, Query::VirtualizationMode, &[3])
+        .with_numbers(0, Query::HostVgpuMode, &[1])
+        .with_numbers(0, Query::VgpuCapability(1), &[1])
+        .with_numbers(0, Query::VgpuCapability(2), &[0])
+        .with_numbers(0, Query::VgpuCapability(11), &[1])
+        .with_system_answer(
+            SystemQuery::VgpuDriverCapability(0),
+            Ok(Value::from_number(1)),
+        )
+        .with_system_answer(SystemQuery::CudaVersion, Err(Code::NOT_FOUND))
 }
 
-/// Returns a GPU that has fallen off the bus.
-pub(crate) fn lost(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
+/// Adds a GPU that has fallen off the bus to the script.
+pub(crate) fn add_lost_gpu(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     [
         Query::Name,
         Query::Serial,
@@ -342,7 +350,7 @@ pub(crate) fn lost(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
         Query::MpsProcesses,
         Query::SupportedMemoryClocks,
     ])
-    .fold(hopper(script, gpu), |script, query| {
-        script.answer(Subject::gpu(gpu), query, Err(Code::GPU_IS_LOST))
+    .fold(add_hopper(script, gpu), |script, query| {
+        script.with_answer(Subject::from_gpu(gpu), query, Err(Code::GPU_IS_LOST))
     })
 }

@@ -1,26 +1,29 @@
-//! Tests that all output matches the DTD, and that the DTD has all elements of NVIDIA's.
+//! Tests that all output matches the DTD, and that the DTD declares all elements in NVIDIA's DTD.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    boards::{blackwell, driver, driver_of, hopper, host, lost, parted, volta},
-    context,
+    boards::{
+        add_blackwell, add_divided_h200, add_hopper, add_lost_gpu, add_virtual_gpu_host, add_volta,
+        driver_580, driver_with_version,
+    },
+    make_context,
 };
 use crate::{
-    log::{dtd::Dtd, of_gpus, xml},
+    log::{build_gpu_dtd, dtd::Dtd, xml},
     release::Release,
 };
 
-/// The releases whose elements are known or guessed.
+/// The releases whose elements are known or have been guessed.
 const RELEASES: [&str; 4] = ["580.159.04", "590.48.01", "595.71.05", "610.57.04"];
 
-fn release(version: &str) -> Release {
+fn parse_release(version: &str) -> Release {
     version.parse().unwrap()
 }
 
 #[test]
-fn every_element_of_the_vendors_dtd_is_declared_once() {
-    let dtd = of_gpus(release(RELEASES[0]));
+fn vendor_dtd_elements_are_declared_once() {
+    let dtd = build_gpu_dtd(parse_release(RELEASES[0]));
     let ours: HashSet<_> = dtd.elements().iter().map(|(tag, _)| tag.as_str()).collect();
     assert_eq!(
         ours.len(),
@@ -35,11 +38,11 @@ fn every_element_of_the_vendors_dtd_is_declared_once() {
 }
 
 #[test]
-fn every_element_that_another_holds_is_declared() {
-    for dtd in RELEASES.map(|version| of_gpus(release(version))) {
+fn child_elements_are_declared() {
+    for dtd in RELEASES.map(|version| build_gpu_dtd(parse_release(version))) {
         let tags: HashSet<_> = dtd.elements().iter().map(|(tag, _)| tag.as_str()).collect();
         for (tag, model) in dtd.elements() {
-            for child in names(model).filter(|child| *child != "#PCDATA") {
+            for child in element_names(model).filter(|child| *child != "#PCDATA") {
                 assert!(
                     tags.contains(child.trim_end_matches(['?', '*'])),
                     "{tag} holds {child}"
@@ -50,50 +53,53 @@ fn every_element_that_another_holds_is_declared() {
 }
 
 #[test]
-fn every_boards_document_is_valid() {
+fn every_board_document_is_valid() {
     for version in RELEASES {
-        let driver = || driver_of(version);
+        let driver = || driver_with_version(version);
         let scripts = [
-            hopper(driver(), 0),
-            parted(driver()),
-            volta(driver()),
-            blackwell(driver()),
-            host(driver()),
-            lost(driver(), 0),
+            add_hopper(driver(), 0),
+            add_divided_h200(driver()),
+            add_volta(driver()),
+            add_blackwell(driver()),
+            add_virtual_gpu_host(driver()),
+            add_lost_gpu(driver(), 0),
             driver(),
         ];
-        let dtd = of_gpus(release(version));
+        let dtd = build_gpu_dtd(parse_release(version));
         for (board, script) in scripts.iter().enumerate() {
-            let document = xml(&context(script, &[0]), false);
-            check(&dtd, &document)
+            let document = xml(&make_context(script, &[0]), false);
+            check_document(&dtd, &document)
                 .unwrap_or_else(|error| panic!("board {board} of {version}: {error}"));
         }
-        check(&dtd, &xml(&context(&driver(), &[]), false)).unwrap();
+        check_document(&dtd, &xml(&make_context(&driver(), &[]), false)).unwrap();
     }
 }
 
 #[test]
-fn a_document_of_another_release_is_not_valid() {
-    let document = xml(&context(&hopper(driver_of("610.57.04"), 0), &[0]), false);
-    check(&of_gpus(release("595.71.05")), &document).unwrap_err();
+fn document_of_other_release_is_invalid() {
+    let document = xml(
+        &make_context(&add_hopper(driver_with_version("610.57.04"), 0), &[0]),
+        false,
+    );
+    check_document(&build_gpu_dtd(parse_release("595.71.05")), &document).unwrap_err();
 }
 
 #[test]
-fn a_document_that_is_not_valid_is_noticed() {
-    let script = hopper(driver(), 0);
-    let document = xml(&context(&script, &[0]), false);
+fn invalid_document_is_detected() {
+    let script = add_hopper(driver_580(), 0);
+    let document = xml(&make_context(&script, &[0]), false);
     let unordered = document
         .replace("<uuid>", "<pdi>")
         .replace("</uuid>", "</pdi>");
     let unknown = document.replace("egm>", "gem>");
     let text_among_elements = document.replace("<capabilities>", "<capabilities>words");
     for broken in [unordered, unknown, text_among_elements] {
-        check(&of_gpus(release(RELEASES[0])), &broken).unwrap_err();
+        check_document(&build_gpu_dtd(parse_release(RELEASES[0])), &broken).unwrap_err();
     }
 }
 
 /// Checks that a document matches the DTD. The parser supports only elements, attributes and text.
-pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
+pub(crate) fn check_document(dtd: &Dtd, document: &str) -> Result<(), String> {
     let models: HashMap<&str, &str> = dtd
         .elements()
         .iter()
@@ -114,7 +120,8 @@ pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
             let model = models
                 .get(tag)
                 .ok_or_else(|| format!("{tag} is not declared"))?;
-            holds(model, &children, has_text).map_err(|error| format!("{tag}: {error}"))?;
+            check_children(model, &children, has_text)
+                .map_err(|error| format!("{tag}: {error}"))?;
         } else {
             let tag = tag.split(' ').next().unwrap_or_default();
             open.last_mut().ok_or("nothing is open")?.1.push(tag);
@@ -129,11 +136,11 @@ pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that an element's content model allows these children: either text mixed with elements,
-/// or elements in a fixed order.
-fn holds(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
+/// Checks that an element's content model allows `children`, which are either text mixed with
+/// elements, or elements in a fixed order.
+fn check_children(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
     if model.contains("#PCDATA") {
-        let allowed: HashSet<_> = names(model).collect();
+        let allowed: HashSet<_> = element_names(model).collect();
         return children
             .iter()
             .find(|child| !allowed.contains(*child))
@@ -143,7 +150,7 @@ fn holds(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
         return Err("text among elements".to_owned());
     }
     let mut left = children.iter().peekable();
-    for expected in names(model) {
+    for expected in element_names(model) {
         let name = expected.trim_end_matches(['?', '*']);
         let mut found = left.next_if(|child| **child == name).is_some();
         if found && expected.ends_with('*') {
@@ -158,7 +165,7 @@ fn holds(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
         .map_or(Ok(()), |child| Err(format!("{child} is out of place")))
 }
 
-fn names(model: &str) -> impl Iterator<Item = &str> {
+fn element_names(model: &str) -> impl Iterator<Item = &str> {
     model
         .trim_end_matches('*')
         .trim_matches(['(', ')'])

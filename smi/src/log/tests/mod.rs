@@ -1,4 +1,4 @@
-//! Tests of the complete text and XML with scripted boards.
+//! Tests of the complete text and XML output for scripted boards.
 
 pub(crate) mod boards;
 pub(crate) mod dtd;
@@ -10,20 +10,20 @@ use jiff::{Zoned, civil::date, tz::TimeZone};
 
 use crate::Context;
 
-/// Returns a time with a single-digit day, which must be padded.
-fn now() -> Zoned {
+/// Returns a date with a single-digit day, which the output must pad.
+fn fixed_time() -> Zoned {
     date(2026, 11, 7)
         .at(9, 5, 3, 0)
         .to_zoned(TimeZone::UTC)
         .unwrap()
 }
 
-/// Returns a context in which all of these GPUs are selected.
-fn context<'a>(driver: &'a dyn QueryBackend, gpus: &'a [u32]) -> Context<'a> {
+/// Returns a context in which all of `gpus` are selected.
+fn make_context<'a>(driver: &'a dyn QueryBackend, gpus: &'a [u32]) -> Context<'a> {
     Context {
         driver,
         gpus,
         count: gpus.len() as u32,
-        now: now(),
+        now: fixed_time(),
     }
 }

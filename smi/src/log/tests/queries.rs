@@ -1,4 +1,4 @@
-//! Tests of the queries: which ones are asked, how often, and when.
+//! Tests of the queries that are run, their number, and their order.
 
 use std::{
     collections::HashSet,
@@ -12,15 +12,15 @@ use std::{
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery};
 
 use super::{
-    boards::{driver, hopper},
-    context,
+    boards::{add_hopper, driver_580},
+    make_context,
 };
 use crate::{
     log::{parse_sections, text, xml},
     tests::scripted::ScriptedBackend,
 };
 
-/// A backend that records its queries.
+/// A backend that records the queries it receives.
 struct QueryLog {
     script: ScriptedBackend,
     queries: Mutex<Vec<Query>>,
@@ -29,47 +29,47 @@ struct QueryLog {
 impl QueryLog {
     fn new() -> Self {
         Self {
-            script: hopper(driver(), 0),
+            script: add_hopper(driver_580(), 0),
             queries: Mutex::default(),
         }
     }
 
-    fn queries(self) -> Vec<Query> {
+    fn into_queries(self) -> Vec<Query> {
         self.queries.into_inner().unwrap()
     }
 }
 
 impl QueryBackend for QueryLog {
-    fn system(&self, query: SystemQuery) -> Answer {
-        QueryBackend::system(&self.script, query)
+    fn answer_system(&self, query: SystemQuery) -> Answer {
+        QueryBackend::answer_system(&self.script, query)
     }
 
-    fn about(&self, subject: Subject, query: Query) -> Answer {
+    fn answer_query(&self, subject: Subject, query: Query) -> Answer {
         self.queries.lock().unwrap().push(query);
-        self.script.about(subject, query)
+        self.script.answer_query(subject, query)
     }
 
-    fn gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
+    fn answer_gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
         Err(Code::NOT_SUPPORTED)
     }
 }
 
 #[test]
-fn nothing_is_asked_whose_answer_is_not_shown() {
+fn only_shown_values_are_queried() {
     let log = QueryLog::new();
     text(
-        &context(&log, &[0]),
+        &make_context(&log, &[0]),
         Some(&parse_sections("COMPUTE").unwrap()),
     );
-    let queries: HashSet<_> = log.queries().into_iter().collect();
+    let queries: HashSet<_> = log.into_queries().into_iter().collect();
     assert_eq!(
         queries,
         HashSet::from([Query::VirtualizationMode, Query::ComputeMode, Query::BusId])
     );
 
     let log = QueryLog::new();
-    text(&context(&log, &[0]), None);
-    let queries = log.queries();
+    text(&make_context(&log, &[0]), None);
+    let queries = log.into_queries();
     assert!(
         !queries.contains(&Query::SupportedMemoryClocks)
             && !queries.contains(&Query::Samples(0, 0))
@@ -77,35 +77,36 @@ fn nothing_is_asked_whose_answer_is_not_shown() {
 }
 
 #[test]
-fn nothing_is_asked_twice_within_a_block() {
+fn block_repeats_no_query() {
     let log = QueryLog::new();
-    xml(&context(&log, &[0]), false);
-    let queries = log.queries();
+    xml(&make_context(&log, &[0]), false);
+    let queries = log.into_queries();
     assert!(queries.len() > 100, "{}", queries.len());
     let mut once = HashSet::new();
     let twice: Vec<_> = queries
         .iter()
         .filter(|query| !once.insert(**query))
         .collect();
-    // The virtualization mode is also needed above the first GPU.
+    // The virtualization mode is also needed for the lines before the first GPU, so it is queried
+    // twice.
     assert_eq!(twice, [&Query::VirtualizationMode]);
 }
 
-/// A backend that answers the traffic queries only after all others, and fails if both are asked at
-/// the same time.
-struct Slow {
+/// A backend that answers the traffic queries only after all others, and fails if two traffic
+/// queries run at the same time.
+struct SlowBackend {
     script: ScriptedBackend,
     rest_is_asked: Mutex<bool>,
     arrived: Condvar,
     in_flight: AtomicBool,
 }
 
-impl QueryBackend for Slow {
-    fn system(&self, query: SystemQuery) -> Answer {
-        QueryBackend::system(&self.script, query)
+impl QueryBackend for SlowBackend {
+    fn answer_system(&self, query: SystemQuery) -> Answer {
+        QueryBackend::answer_system(&self.script, query)
     }
 
-    fn about(&self, subject: Subject, query: Query) -> Answer {
+    fn answer_query(&self, subject: Subject, query: Query) -> Answer {
         if query == Query::FabricInfo {
             *self.rest_is_asked.lock().unwrap() = true;
             self.arrived.notify_all();
@@ -123,23 +124,23 @@ impl QueryBackend for Slow {
                 return Err(Code::UNKNOWN);
             }
         }
-        self.script.about(subject, query)
+        self.script.answer_query(subject, query)
     }
 
-    fn gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
+    fn answer_gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
         Err(Code::NOT_SUPPORTED)
     }
 }
 
 #[test]
-fn what_waits_is_asked_beside_the_rest_and_one_after_the_other() {
-    let slow = Slow {
-        script: hopper(driver(), 0),
+fn slow_queries_run_ahead_one_at_a_time() {
+    let slow = SlowBackend {
+        script: add_hopper(driver_580(), 0),
         rest_is_asked: Mutex::new(false),
         arrived: Condvar::new(),
         in_flight: AtomicBool::new(false),
     };
-    let log = text(&context(&slow, &[0]), None);
+    let log = text(&make_context(&slow, &[0]), None);
     assert!(
         log.contains("        Tx Throughput                                  : 1067 KB/s\n"),
         "{log}"

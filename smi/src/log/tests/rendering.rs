@@ -1,31 +1,34 @@
-//! Tests of the text and the XML, line by line.
+//! Tests of individual lines in text and XML output.
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
 use super::{
-    boards::{blackwell, driver, driver_of, hopper, host, lost, parted, volta},
-    context,
+    boards::{
+        add_blackwell, add_divided_h200, add_hopper, add_lost_gpu, add_virtual_gpu_host, add_volta,
+        driver_580, driver_with_version,
+    },
+    make_context,
 };
 use crate::{
-    log::{dtd_text, parse_sections, text, xml},
+    log::{parse_sections, render_dtd, text, xml},
     release::Release,
     tests::scripted::ScriptedBackend,
 };
 
 #[test]
-fn a_hopper_board_is_written_as_it_is() {
-    let script = hopper(driver(), 0);
+fn hopper_log_matches_expected_text() {
+    let script = add_hopper(driver_580(), 0);
     assert_eq!(
-        text(&context(&script, &[0]), None),
+        text(&make_context(&script, &[0]), None),
         include_str!("hopper.txt")
     );
     assert_eq!(
-        xml(&context(&script, &[0]), false),
+        xml(&make_context(&script, &[0]), false),
         include_str!("hopper.xml")
     );
 }
 
-/// The driver may answer zeros for a board without ECC.
+/// For a board without ECC, the driver may return zeros.
 #[test]
 fn ecc_counters_are_absent_without_ecc() {
     let is_counter = |line: &&str| {
@@ -35,8 +38,12 @@ fn ecc_counters_are_absent_without_ecc() {
     };
     let counters = |mode| {
         let log = text(
-            &context(
-                &hopper(driver(), 0).answer(Subject::gpu(0), Query::EccMode, mode),
+            &make_context(
+                &add_hopper(driver_580(), 0).with_answer(
+                    Subject::from_gpu(0),
+                    Query::EccMode,
+                    mode,
+                ),
                 &[0],
             ),
             None,
@@ -63,33 +70,33 @@ fn ecc_counters_are_absent_without_ecc() {
 }
 
 #[test]
-fn an_old_board_with_a_fan_retired_pages_and_accounting_is_written_as_it_is() {
-    let script = volta(driver());
+fn volta_log_matches_expected_text() {
+    let script = add_volta(driver_580());
     assert_eq!(
-        text(&context(&script, &[0]), None),
+        text(&make_context(&script, &[0]), None),
         include_str!("volta.txt")
     );
     assert_eq!(
-        xml(&context(&script, &[0]), false),
+        xml(&make_context(&script, &[0]), false),
         include_str!("volta.xml")
     );
 }
 
 #[test]
-fn a_newer_driver_has_other_lines_and_elements() {
+fn newer_driver_changes_lines_and_elements() {
     let newest = |version| {
-        hopper(driver_of(version), 0)
-            .numbers(0, Query::Field(274, 0), &[100])
-            .numbers(0, Query::Field(190, 3), &[450_000])
-            .numbers(0, Query::TimeRun, &[86_400])
-            .answer(
-                Subject::gpu(0),
+        add_hopper(driver_with_version(version), 0)
+            .with_numbers(0, Query::Field(274, 0), &[100])
+            .with_numbers(0, Query::Field(190, 3), &[450_000])
+            .with_numbers(0, Query::TimeRun, &[86_400])
+            .with_answer(
+                Subject::from_gpu(0),
                 Query::RemappedRowsV2,
                 Err(Code::FUNCTION_NOT_FOUND),
             )
-            .numbers(0, Query::RemappedRows, &[0, 0, 0, 0])
+            .with_numbers(0, Query::RemappedRows, &[0, 0, 0, 0])
     };
-    let log = |version| text(&context(&newest(version), &[0]), None);
+    let log = |version| text(&make_context(&newest(version), &[0]), None);
     let lines = [
         (
             "590.48.01",
@@ -122,26 +129,26 @@ fn a_newer_driver_has_other_lines_and_elements() {
         ["580.159.04", "590.48.01", "595.80"].map(|own| log(own).contains("Partition")),
         [true, false, true]
     );
-    let real = newest("590.48.01").answer(
-        Subject::gpu(0),
+    let real = newest("590.48.01").with_answer(
+        Subject::from_gpu(0),
         Query::Field(274, 0),
         Ok(Value::Reals(vec![87.5])),
     );
     assert!(
-        text(&context(&real, &[0]), None)
+        text(&make_context(&real, &[0]), None)
             .contains("EDPp Multiplier                                    : 87.50%")
     );
-    let lost = newest("590.48.01").answer(
-        Subject::gpu(0),
+    let lost = newest("590.48.01").with_answer(
+        Subject::from_gpu(0),
         Query::Field(274, 0),
         Err(Code::GPU_IS_LOST),
     );
     assert!(
-        text(&context(&lost, &[0]), None)
+        text(&make_context(&lost, &[0]), None)
             .contains("EDPp Multiplier                                    : GPU is lost")
     );
 
-    let document = xml(&context(&newest("610.57.04"), &[0]), false);
+    let document = xml(&make_context(&newest("610.57.04"), &[0]), false);
     for line in [
         "\t<driver_version>610.57.04</driver_version>",
         "\t<kmd_version>610.57.04</kmd_version>",
@@ -150,7 +157,7 @@ fn a_newer_driver_has_other_lines_and_elements() {
     ] {
         assert!(has_line(&document, line), "{line}");
     }
-    let limits = between(
+    let limits = cut_between(
         &document,
         "<gpu_ceiling_power_limit>",
         "</gpu_ceiling_power_limit>",
@@ -165,11 +172,11 @@ fn a_newer_driver_has_other_lines_and_elements() {
 }
 
 #[test]
-fn every_gpu_has_a_block_in_order() {
-    let script = lost(hopper(hopper(driver(), 0), 2), 1);
+fn gpu_blocks_appear_in_order() {
+    let script = add_lost_gpu(add_hopper(add_hopper(driver_580(), 0), 2), 1);
     let (log, document) = (
-        text(&context(&script, &[0, 1, 2]), None),
-        xml(&context(&script, &[0, 1, 2]), false),
+        text(&make_context(&script, &[0, 1, 2]), None),
+        xml(&make_context(&script, &[0, 1, 2]), false),
     );
     let ids: Vec<_> = log
         .lines()
@@ -197,11 +204,11 @@ fn every_gpu_has_a_block_in_order() {
 }
 
 #[test]
-fn a_lost_gpu_says_so_where_a_value_should_be() {
-    let script = lost(driver(), 0);
+fn lost_gpu_shows_error_instead_of_values() {
+    let script = add_lost_gpu(driver_580(), 0);
     let (log, document) = (
-        text(&context(&script, &[0]), None),
-        xml(&context(&script, &[0]), false),
+        text(&make_context(&script, &[0]), None),
+        xml(&make_context(&script, &[0]), false),
     );
     for line in [
         "    Product Name                                       : GPU is lost",
@@ -222,11 +229,11 @@ fn a_lost_gpu_says_so_where_a_value_should_be() {
 }
 
 #[test]
-fn the_parts_of_a_gpu_have_blocks_of_their_own() {
-    let script = parted(driver());
+fn mig_devices_have_separate_blocks() {
+    let script = add_divided_h200(driver_580());
     assert_eq!(
-        between(
-            &text(&context(&script, &[0]), None),
+        cut_between(
+            &text(&make_context(&script, &[0]), None),
             "    MIG Device\n        Index                                          : 3",
             "    Accounting Mode"
         ),
@@ -256,18 +263,18 @@ fn the_parts_of_a_gpu_have_blocks_of_their_own() {
             Free                                       : 131071 MiB
 "
     );
-    let document = xml(&context(&script, &[0]), false);
+    let document = xml(&make_context(&script, &[0]), false);
     assert!(document.contains("\t\t<mig_devices>\n\t\t<mig_device>\n\t\t\t<index>0</index>\n"));
     assert!(document.contains("\t\t</mig_device>\n\t\t</mig_devices>\n"));
     assert!(document.contains("<gpu_instance_id>2</gpu_instance_id>\n\t\t\t\t<compute_instance_id>0</compute_instance_id>\n\t\t\t\t<pid>4711</pid>"));
 }
 
 #[test]
-fn a_board_in_a_rack_tells_its_place_fabric_and_profiles() {
-    let script = blackwell(driver());
-    let log = text(&context(&script, &[0]), None);
+fn rack_board_shows_platform_fabric_and_profiles() {
+    let script = add_blackwell(driver_580());
+    let log = text(&make_context(&script, &[0]), None);
     assert_eq!(
-        between(&log, "    Platform Info", "    Inforom Version"),
+        cut_between(&log, "    Platform Info", "    Inforom Version"),
         "    Platform Info
         Chassis Serial Number                          : 1820000000001
         Slot Number                                    : 25
@@ -281,7 +288,8 @@ fn a_board_in_a_rack_tells_its_place_fabric_and_profiles() {
     for line in [
         "            Bandwidth                                  : Full",
         "            Incorrect Configuration                    : None",
-        "        ClusterUUID                                    : 00000001-0000-0000-0000-000000000001",
+        "        ClusterUUID                                    : \
+         00000001-0000-0000-0000-000000000001",
         "            % TMP Floor                                : 55.44 %",
         "            Ramp Up Rate                               : 1000 mW/s",
         "            Secondary Power Floor                      : 120.00 W",
@@ -290,41 +298,42 @@ fn a_board_in_a_rack_tells_its_place_fabric_and_profiles() {
     ] {
         assert!(has_line(&log, line), "{line}");
     }
-    let document = xml(&context(&script, &[0]), false);
+    let document = xml(&make_context(&script, &[0]), false);
     assert!(
         document.contains("<power_profile_requested_profile>32</power_profile_requested_profile>")
     );
 }
 
 #[test]
-fn a_host_of_virtual_gpus_says_what_it_can_do() {
-    let script = host(driver());
-    let log = text(&context(&script, &[0]), None);
-    let above = "vGPU Driver Capability\n        Heterogenous Multi-vGPU                        : Supported\n\nAttached";
+fn virtual_gpu_host_shows_capabilities() {
+    let script = add_virtual_gpu_host(driver_580());
+    let log = text(&make_context(&script, &[0]), None);
+    let above = "vGPU Driver Capability\n        Heterogenous Multi-vGPU                        : \
+                 Supported\n\nAttached";
     assert!(log.contains(above));
     assert!(has_line(
         &log,
         "        Heterogeneous Time-Slice Sizes                 : Not Supported"
     ));
-    assert!(!text(&context(&hopper(driver(), 0), &[0]), None).contains("vGPU D"));
+    assert!(!text(&make_context(&add_hopper(driver_580(), 0), &[0]), None).contains("vGPU D"));
 }
 
 #[test]
-fn an_older_driver_is_asked_for_its_own_fields() {
-    let script = hopper(driver(), 0)
-        .system(
+fn older_driver_is_queried_by_old_numbers() {
+    let script = add_hopper(driver_580(), 0)
+        .with_system_answer(
             SystemQuery::DriverVersion,
             Ok(Value::Text("575.57.08".to_owned())),
         )
-        .numbers(0, Query::Field(251, 0), &[5_000_999])
-        .numbers(0, Query::Field(253, 0), &[7_000])
-        .answer(
-            Subject::gpu(0),
+        .with_numbers(0, Query::Field(251, 0), &[5_000_999])
+        .with_numbers(0, Query::Field(253, 0), &[7_000])
+        .with_answer(
+            Subject::from_gpu(0),
             Query::Field(265, 5),
             Ok(Value::Reals(vec![12.34])),
         )
-        .numbers(0, Query::Field(256, 5), &[1]);
-    let log = text(&context(&script, &[0]), None);
+        .with_numbers(0, Query::Field(256, 5), &[1]);
+    let log = text(&make_context(&script, &[0]), None);
     for line in [
         "        SW Thermal Slowdown                            : 5000 us",
         "        HW Thermal Slowdown                            : N/A",
@@ -338,9 +347,9 @@ fn an_older_driver_is_asked_for_its_own_fields() {
 }
 
 #[test]
-fn sections_show_what_is_asked_for_in_the_order_of_the_log() {
+fn sections_appear_in_log_order() {
     assert_eq!(
-        shown(&hopper(driver(), 0), "power,compute"),
+        render_sections(&add_hopper(driver_580(), 0), "power,compute"),
         "    Compute Mode                                       : Default
     GPU Power Readings
         Average Power Draw                             : 75.17 W
@@ -370,15 +379,18 @@ fn sections_show_what_is_asked_for_in_the_order_of_the_log() {
 
 "
     );
-    assert_eq!(shown(&hopper(driver(), 0), "VOLTAGE"), "\n");
-    assert_eq!(shown(&hopper(driver(), 0), ""), "\n");
+    assert_eq!(
+        render_sections(&add_hopper(driver_580(), 0), "VOLTAGE"),
+        "\n"
+    );
+    assert_eq!(render_sections(&add_hopper(driver_580(), 0), ""), "\n");
 }
 
 #[test]
-fn samples_are_summed_up_and_cut_to_whole_percents() {
-    let utilization = shown(&hopper(driver(), 0), "UTILIZATION");
+fn samples_are_summarized_in_whole_percents() {
+    let utilization = render_sections(&add_hopper(driver_580(), 0), "UTILIZATION");
     assert_eq!(
-        between(
+        cut_between(
             &utilization,
             "    GPU Utilization Samples",
             "    Memory Utilization Samples"
@@ -392,15 +404,15 @@ fn samples_are_summed_up_and_cut_to_whole_percents() {
 "
     );
     assert!(has_line(
-        &shown(&hopper(driver(), 0), "CLOCK"),
+        &render_sections(&add_hopper(driver_580(), 0), "CLOCK"),
         "        Number of Samples                              : Not Found"
     ));
 }
 
 #[test]
-fn lists_that_the_whole_log_leaves_out_are_shown_by_their_sections() {
+fn sections_show_lists_missing_in_full_log() {
     assert_eq!(
-        shown(&hopper(driver(), 0), "SUPPORTED_CLOCKS"),
+        render_sections(&add_hopper(driver_580(), 0), "SUPPORTED_CLOCKS"),
         "    Supported Clocks
         Memory                                         : 3201 MHz
             Graphics                                   : 1980 MHz
@@ -413,8 +425,8 @@ fn lists_that_the_whole_log_leaves_out_are_shown_by_their_sections() {
 "
     );
     assert_eq!(
-        between(
-            &shown(&volta(driver()), "ACCOUNTING"),
+        cut_between(
+            &render_sections(&add_volta(driver_580()), "ACCOUNTING"),
             "    Accounted",
             "\n\n"
         ),
@@ -427,45 +439,46 @@ fn lists_that_the_whole_log_leaves_out_are_shown_by_their_sections() {
             Is Running                    : 0"
     );
     assert!(has_line(
-        &shown(&hopper(driver(), 0), "ACCOUNTING"),
+        &render_sections(&add_hopper(driver_580(), 0), "ACCOUNTING"),
         "    Accounted Processes                                : None"
     ));
     assert!(
-        shown(&volta(driver()), "SUPPORTED_GPU_TARGET_TEMP").starts_with(
-            "    Supported GPU_TARGET_TEMP\n        Min                                            : 65 C\n"
+        render_sections(&add_volta(driver_580()), "SUPPORTED_GPU_TARGET_TEMP").starts_with(
+            "    Supported GPU_TARGET_TEMP\n        \
+             Min                                            : 65 C\n"
         )
     );
 }
 
 #[test]
-fn the_dtd_of_a_release_holds_what_every_document_of_it_holds() {
+fn dtd_of_release_declares_its_elements() {
     for (branch, has) in [(580, true), (590, false), (595, true)] {
-        let dtd = dtd_text(Release(branch, 0));
+        let dtd = render_dtd(Release(branch, 0));
         assert_eq!(dtd.contains("partition_assigned"), has, "{branch}");
         assert!(!dtd.contains("partition_assigned?"), "{branch}");
     }
 }
 
 #[test]
-fn the_dtd_stands_in_the_document_where_it_is_asked_for() {
-    let document = xml(&context(&hopper(driver(), 0), &[0]), true);
+fn document_can_include_dtd() {
+    let document = xml(&make_context(&add_hopper(driver_580(), 0), &[0]), true);
     let head = format!(
         "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log [\n{}]>\n<nvidia_smi_log>\n",
-        dtd_text(Release(580, 159))
+        render_dtd(Release(580, 159))
     );
     assert!(document.starts_with(&head));
 }
 
-/// Returns the text of the first GPU for these sections.
-fn shown(script: &ScriptedBackend, sections: &str) -> String {
+/// Returns the first GPU's text output for the given sections.
+fn render_sections(script: &ScriptedBackend, sections: &str) -> String {
     let sections = parse_sections(sections).unwrap();
-    let log = text(&context(script, &[0]), Some(&sections));
+    let log = text(&make_context(script, &[0]), Some(&sections));
     let block = log.split_once("\nGPU ").unwrap().1;
     block.split_once('\n').unwrap().1.to_owned()
 }
 
 /// Returns the part of the log from `from` up to `to`.
-fn between<'a>(log: &'a str, from: &str, to: &str) -> &'a str {
+fn cut_between<'a>(log: &'a str, from: &str, to: &str) -> &'a str {
     let start = log.find(from).unwrap();
     let end = log[start..].find(to).unwrap();
     &log[start..start + end]

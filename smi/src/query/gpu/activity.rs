@@ -8,74 +8,77 @@ use super::super::field::{Section, field, with_title};
 pub(super) const SECTIONS: &[Section] = &[
     with_title(
         "utilization",
-        "How busy the GPU was of late, from which one sees how much a program makes of \
-         it.
-With MIG turned on none of these can be told.",
+        "The recent utilization of the GPU, which shows how well programs use it.\nNot available \
+         in MIG mode.",
         &[
             field(
                 "utilization.gpu [%]",
                 Q::UtilizationRates,
                 as_number::<0>,
-                "Percent of the last sampling period in which at least one kernel ran.
-The period is between a second and a sixth of one, depending on the product.",
+                "Share of the last sampling period in which at least one kernel ran, in \
+                 percent.\nThe period lasts between 1/6 second and 1 second, depending on the \
+                 product.",
             ),
             field(
                 "utilization.memory [%]",
                 Q::UtilizationRates,
                 as_number::<1>,
-                "Percent of the last sampling period in which the board's memory was read or \
-                 written.
-The period is between a second and a sixth of one, depending on the product.",
+                "Share of the last sampling period in which the device memory was read or \
+                 written, in percent.\nThe period lasts between 1/6 second and 1 second, depending \
+                 on the product.",
             ),
             field(
                 "utilization.encoder [%]",
                 Q::EncoderUtilization,
                 as_number::<0>,
-                "Percent of the last sampling period in which the video encoder worked.",
+                "Share of the last sampling period in which the video encoder was active, in \
+                 percent.",
             ),
             field(
                 "utilization.decoder [%]",
                 Q::DecoderUtilization,
                 as_number::<0>,
-                "Percent of the last sampling period in which the video decoder worked.",
+                "Share of the last sampling period in which the video decoder was active, in \
+                 percent.",
             ),
             field(
                 "utilization.jpeg [%]",
                 Q::JpgUtilization,
                 as_number::<0>,
-                "Percent of the last sampling period in which the JPEG decoder worked.",
+                "Share of the last sampling period in which the JPEG decoder was active, in \
+                 percent.",
             ),
             field(
                 "utilization.ofa [%]",
                 Q::OfaUtilization,
                 as_number::<0>,
-                "Percent of the last sampling period in which the optical flow accelerator \
-                 worked.",
+                "Share of the last sampling period in which the optical flow accelerator was \
+                 active, in percent.",
             ),
         ],
     ),
     with_title(
         "encoder.stats",
-        "What the video encoder does: sessions, and their frames per second and latency \
-         on average.",
+        "Statistics of the video encoder: the number of sessions, and their average frame rate \
+         and latency.",
         &[
             field(
                 "encoder.stats.sessionCount",
                 Q::EncoderStats,
                 as_number::<0>,
-                "How many sessions encode on the GPU.",
+                "The number of encoder sessions on the GPU.",
             ),
             field(
                 "encoder.stats.averageFps",
                 Q::EncoderStats,
                 as_number::<1>,
-                "Their frames per second, on average.",
+                "The average frame rate of the sessions, in frames per second.",
             ),
             field(
                 "encoder.stats.averageLatency",
                 Q::EncoderStats,
                 as_number::<2>,
-                "Their latency in microseconds, on average.",
+                "The average latency of the sessions, in microseconds.",
             ),
         ],
     ),

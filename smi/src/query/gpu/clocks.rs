@@ -1,11 +1,11 @@
-//! Fields for the clocks: the current ones, the configured ones and the supported ones.
+//! Fields for the current, configured, and supported clocks.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::as_number;
 use super::super::field::{Section, field, fields, with_title};
 
-// The values of `nvmlClockType_t`.
+// The `nvmlClockType_t` values.
 const GRAPHICS: u32 = 0;
 const SM: u32 = 1;
 const MEMORY: u32 = 2;
@@ -17,88 +17,87 @@ pub(super) const SECTIONS: &[Section] = &[
             "clocks.current.graphics or clocks.gr [MHz]",
             Q::Clock(GRAPHICS),
             as_number::<0>,
-            "The clock of the graphics engine now.",
+            "The current clock of the graphics engine, in MHz.",
         ),
         field(
             "clocks.current.sm or clocks.sm [MHz]",
             Q::Clock(SM),
             as_number::<0>,
-            "The clock of the multiprocessors (SM) now.",
+            "The current clock of the streaming multiprocessors (SM), in MHz.",
         ),
         field(
             "clocks.current.memory or clocks.mem [MHz]",
             Q::Clock(MEMORY),
             as_number::<0>,
-            "The clock of the memory now.",
+            "The current clock of the memory, in MHz.",
         ),
         field(
             "clocks.current.video or clocks.video [MHz]",
             Q::Clock(VIDEO),
             as_number::<0>,
-            "The clock of the video encoder and decoder now.",
+            "The current clock of the video encoder and decoder, in MHz.",
         ),
     ]),
     with_title(
         "clocks.applications",
-        "The clocks at which programs are to run, which the switches [-ac | \
-         --applications-clocks] set.",
+        "The requested clocks for programs, which the option [-ac | --applications-clocks] sets.",
         &[
             field(
                 "clocks.applications.graphics or clocks.applications.gr [MHz]",
                 Q::ApplicationsClock(GRAPHICS),
                 as_number::<0>,
-                "The clock of the graphics engine that was set.",
+                "The requested clock of the graphics engine, in MHz.",
             ),
             field(
                 "clocks.applications.memory or clocks.applications.mem [MHz]",
                 Q::ApplicationsClock(MEMORY),
                 as_number::<0>,
-                "The clock of the memory that was set.",
+                "The requested clock of the memory, in MHz.",
             ),
         ],
     ),
     with_title(
         "clocks.default_applications",
-        "The clocks at which programs run where no others were set. The switches [-ac | \
-         --applications-clocks] set others, [-rac | --reset-applications-clocks] go back \
-         to these.",
+        "The clocks for programs if no others were requested. The option [-ac | \
+         --applications-clocks] requests others, and [-rac | --reset-applications-clocks] restores \
+         the defaults.",
         &[
             field(
                 "clocks.default_applications.graphics or clocks.default_applications.gr [MHz]",
                 Q::DefaultApplicationsClock(GRAPHICS),
                 as_number::<0>,
-                "The clock of the graphics engine where none was set.",
+                "The default clock of the graphics engine, in MHz.",
             ),
             field(
                 "clocks.default_applications.memory or clocks.default_applications.mem [MHz]",
                 Q::DefaultApplicationsClock(MEMORY),
                 as_number::<0>,
-                "The clock of the memory where none was set.",
+                "The default clock of the memory, in MHz.",
             ),
         ],
     ),
     with_title(
         "clocks.max",
-        "The fastest clocks for which the GPU was made.",
+        "The maximum clocks of the GPU.",
         &[
             field(
                 "clocks.max.graphics or clocks.max.gr [MHz]",
                 Q::MaxClock(GRAPHICS),
                 as_number::<0>,
-                "The fastest clock of the graphics engine.",
+                "The maximum clock of the graphics engine, in MHz.",
             ),
-            // nvidia-smi's help lists this field twice.
+            // In nvidia-smi's help, this field is also listed twice.
             field(
                 "clocks.max.sm or clocks.max.sm [MHz]",
                 Q::MaxClock(SM),
                 as_number::<0>,
-                "The fastest clock of the multiprocessors (SM).",
+                "The maximum clock of the streaming multiprocessors (SM), in MHz.",
             ),
             field(
                 "clocks.max.memory or clocks.max.mem [MHz]",
                 Q::MaxClock(MEMORY),
                 as_number::<0>,
-                "The fastest clock of the memory.",
+                "The maximum clock of the memory, in MHz.",
             ),
         ],
     ),

@@ -1,20 +1,20 @@
-//! Fields for the encryption, the error correction and the errors of the memory.
+//! Fields for memory encryption, ECC, and memory errors.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::super::cell::{as_enabled, as_number, as_yes_no};
+use super::super::cell::{as_number, format_enabled, format_yes_no};
 use super::super::field::{Section, field, fields, with_title};
 use crate::release::Release;
 
-// The values of `nvmlMemoryErrorType_t`.
+// The `nvmlMemoryErrorType_t` values.
 const CORRECTED: u32 = 0;
 const UNCORRECTED: u32 = 1;
 
-// The values of `nvmlEccCounterType_t`.
+// The `nvmlEccCounterType_t` values.
 const VOLATILE: u32 = 0;
 const AGGREGATE: u32 = 1;
 
-// The values of `nvmlMemoryLocation_t`.
+// The `nvmlMemoryLocation_t` values.
 const L1: u32 = 0;
 const L2: u32 = 1;
 const BOARD: u32 = 2;
@@ -23,7 +23,8 @@ const TEXTURE: u32 = 4;
 const CBU: u32 = 6;
 const SRAM: u32 = 7;
 
-/// The fields for one kind of error by one counter, one field for each location.
+/// Defines a section with the counts of one kind of error in one counter type. It contains a field
+/// for each location.
 macro_rules! errors {
     ($kind:ident, $counter:ident, $name:literal, $title:expr) => {
         Section {
@@ -34,13 +35,13 @@ macro_rules! errors {
                     concat!($name, ".device_memory"),
                     Q::MemoryErrors($kind, $counter, BOARD),
                     as_number::<0>,
-                    "Errors in the board's memory.",
+                    "Errors in the device memory.",
                 ),
                 field(
                     concat!($name, ".dram"),
                     Q::MemoryErrors($kind, $counter, BOARD),
                     as_number::<0>,
-                    "Errors in the board's memory.",
+                    "Errors in the device memory.",
                 ),
                 field(
                     concat!($name, ".register_file"),
@@ -70,19 +71,19 @@ macro_rules! errors {
                     concat!($name, ".cbu"),
                     Q::MemoryErrors($kind, $counter, CBU),
                     as_number::<0>,
-                    "Parity errors in the CBU, which handles branches.",
+                    "Parity errors in the CBU, the unit that handles branches.",
                 ),
                 field(
                     concat!($name, ".sram"),
                     Q::MemoryErrors($kind, $counter, SRAM),
                     as_number::<0>,
-                    "Errors in all memories within the chip.",
+                    "Errors in all memories on the chip (SRAM).",
                 ),
                 field(
                     concat!($name, ".total"),
                     Q::TotalEccErrors($kind, $counter),
                     as_number::<0>,
-                    "Errors in the whole chip.",
+                    "Errors in all memories of the GPU.",
                 ),
             ],
         }
@@ -92,39 +93,39 @@ macro_rules! errors {
 pub(super) const SECTIONS: &[Section] = &[
     with_title(
         "dramEncryption.mode",
-        "Enabled where the memory is encrypted, Disabled where not. A change takes a \
-         reboot. It needs version 1.0 of the infoROM's object for it.",
+        "Whether the device memory is encrypted: Enabled or Disabled. A change takes effect after \
+         a reboot. Requires version 1.0 of the infoROM object for encryption.",
         &[
             field(
                 "dramEncryption.mode.current",
                 Q::DramEncryptionMode,
-                as_enabled::<0>,
-                "Whether it is encrypted now.",
+                format_enabled::<0>,
+                "Whether the device memory is encrypted now.",
             ),
             field(
                 "dramEncryption.mode.pending",
                 Q::DramEncryptionMode,
-                as_enabled::<1>,
-                "Whether it will be after the next reboot.",
+                format_enabled::<1>,
+                "Whether the device memory will be encrypted after the next reboot.",
             ),
         ],
     ),
     with_title(
         "ecc.mode",
-        "Enabled where errors of the memory are corrected, Disabled where not. A change \
-         takes a reboot. It needs version 1.0 of the infoROM's object for it.",
+        "Whether memory errors are detected and corrected (ECC): Enabled or Disabled. A change \
+         takes effect after a reboot. Requires version 1.0 of the infoROM object for ECC.",
         &[
             field(
                 "ecc.mode.current",
                 Q::EccMode,
-                as_enabled::<0>,
-                "Whether they are corrected now.",
+                format_enabled::<0>,
+                "Whether ECC is enabled now.",
             ),
             field(
                 "ecc.mode.pending",
                 Q::EccMode,
-                as_enabled::<1>,
-                "Whether they will be after the next reboot.",
+                format_enabled::<1>,
+                "Whether ECC will be enabled after the next reboot.",
             ),
         ],
     ),
@@ -134,11 +135,11 @@ pub(super) const SECTIONS: &[Section] = &[
         "ecc.errors.corrected.volatile",
         Some((
             "ecc.errors",
-            "How often memory was found to be wrong. An error of one bit is corrected, and \
-             nothing is lost by it; one of two bits is only noticed. In texture memory \
-             reading again can help, or not. Volatile counts begin with the loading of the \
-             driver, aggregate ones are those of the board's whole life. What an error of \
-             two bits does to a program is told by NVIDIA's documents on ECC.",
+            "Numbers of memory errors. Single-bit errors are corrected without loss of data. \
+             Double-bit errors are detected but not corrected. For texture memory, a second read \
+             may correct an error. Volatile counters start when the driver is loaded. Aggregate \
+             counters cover the lifetime of the board. NVIDIA's documentation of ECC describes the \
+             effects of double-bit errors on programs.",
         ))
     ),
     errors!(CORRECTED, AGGREGATE, "ecc.errors.corrected.aggregate", None),
@@ -159,67 +160,69 @@ pub(super) const SECTIONS: &[Section] = &[
             "ecc.errors.uncorrected.volatile.sram.parity",
             Q::SramEccErrors,
             as_number::<3>,
-            "Parity errors within the chip since the driver was loaded, each counted once.",
+            "The number of unique parity errors in on-chip memory (SRAM) since the driver was \
+             loaded.",
         ),
         field(
             "ecc.errors.uncorrected.volatile.sram.secded",
             Q::SramEccErrors,
             as_number::<4>,
-            "Errors within the chip that SEC-DED found since the driver was loaded, each \
-             counted once.",
+            "The number of unique errors in on-chip memory (SRAM) that SEC-DED detected since the \
+             driver was loaded.",
         ),
-        // For both of these fields, nvidia-smi 580 prints the volatile counter of parity errors.
-        // Its `-q` does not.
+        // nvidia-smi 580 prints the volatile counter of parity errors for both of these fields,
+        // although `-q` shows the correct counters.
         field(
             "ecc.errors.uncorrected.aggregate.sram.parity",
             Q::SramEccErrors,
             as_number::<3>,
-            "Parity errors within the chip since the driver was loaded, as nvidia-smi prints \
-             them; `-q` has those ever.",
+            "Like nvidia-smi, the number of parity errors in on-chip memory (SRAM) since the \
+             driver was loaded. `-q` shows the number over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.secded",
             Q::SramEccErrors,
             as_number::<3>,
-            "Parity errors within the chip since the driver was loaded, as nvidia-smi prints \
-             them; `-q` has the errors that SEC-DED ever found.",
+            "Like nvidia-smi, the number of parity errors in on-chip memory (SRAM) since the \
+             driver was loaded. `-q` shows the number of errors that SEC-DED detected over the \
+             board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
             Q::SramEccErrors,
-            as_yes_no::<11>,
-            "Whether there were more errors within the chip than it should ever have.",
+            format_yes_no::<11>,
+            "Whether the number of errors in on-chip memory (SRAM) has exceeded the threshold.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.l2",
             Q::SramEccErrors,
             as_number::<6>,
-            "Errors in the L2 cache ever, each counted once.",
+            "The number of unique errors in the L2 cache over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.sm",
             Q::SramEccErrors,
             as_number::<7>,
-            "Errors in multiprocessors ever, each counted once.",
+            "The number of unique errors in streaming multiprocessors over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.mcu",
             Q::SramEccErrors,
             as_number::<9>,
-            "Errors in microcontrollers ever, each counted once.",
+            "The number of unique errors in microcontrollers over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.pcie",
             Q::SramEccErrors,
             as_number::<8>,
-            "Errors in the PCIe unit ever.",
+            "The number of errors in the PCIe unit over the board's lifetime.",
         ),
         field(
             "ecc.errors.uncorrected.aggregate.sram.other",
             Q::SramEccErrors,
             as_number::<10>,
-            "Errors ever within the chip but in none of L2 cache, multiprocessors, \
-             microcontrollers and PCIe unit, each counted once.",
+            "The number of unique errors in other on-chip memory over the board's lifetime, \
+             without L2 cache, multiprocessors, microcontrollers and PCIe unit.",
         ),
     ]),
 ];

@@ -2,38 +2,38 @@
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
-use super::super::cell::{Cell, as_word, mebibytes, number_at};
+use super::super::cell::{Cell, format_mebibytes, format_word, read_number};
 use super::super::field::{Section, field, fields, with_title};
 
 pub(super) const SECTIONS: &[Section] = &[
     with_title(
         "memory",
-        "The memory on the board. With ECC there is some percent less of it, which holds \
-         the check bits. The driver keeps a little for itself even while nothing runs.",
+        "The memory on the board. With ECC enabled, check bits use a few percent of it. The \
+         driver reserves a small amount even if no program runs.",
         &[
             field(
                 "memory.total [MiB]",
                 Q::MemoryInfo,
-                mebibytes::<0>,
-                "All of the GPU's memory.",
+                format_mebibytes::<0>,
+                "The total memory of the GPU, in MiB.",
             ),
             field(
                 "memory.reserved [MiB]",
                 Q::MemoryInfo,
-                mebibytes::<1>,
-                "What driver and firmware keep for themselves.",
+                format_mebibytes::<1>,
+                "The memory reserved by the driver and the firmware, in MiB.",
             ),
             field(
                 "memory.used [MiB]",
                 Q::MemoryInfo,
-                mebibytes::<3>,
-                "What programs have taken.",
+                format_mebibytes::<3>,
+                "The memory used by programs, in MiB.",
             ),
             field(
                 "memory.free [MiB]",
                 Q::MemoryInfo,
-                mebibytes::<2>,
-                "What is left.",
+                format_mebibytes::<2>,
+                "The free memory, in MiB.",
             ),
         ],
     ),
@@ -41,25 +41,24 @@ pub(super) const SECTIONS: &[Section] = &[
         field(
             "compute_mode",
             Q::ComputeMode,
-            compute_mode,
-            "How many programs may compute on the GPU at once.
-\"0: Default\" means that any number of them may.
-\"1: Exclusive_Thread\" is old; Exclusive_Process took its place.
-\"2: Prohibited\" means that none may.
-\"3: Exclusive_Process\" means that one may, with all its threads.",
+            format_compute_mode,
+            "The number of programs that may compute on the GPU at the same time.\n\"0: Default\" \
+             means any number of programs.\n\"1: Exclusive_Thread\" is deprecated. \
+             Exclusive_Process replaces it.\n\"2: Prohibited\" means none.\n\"3: \
+             Exclusive_Process\" means one process, with any number of threads.",
         ),
         field(
             "compute_cap",
             Q::ComputeCapability,
-            capability,
+            format_capability,
             "The CUDA compute capability, as major.minor.",
         ),
     ]),
 ];
 
 /// Returns the word for an `nvmlComputeMode_t`.
-fn compute_mode(answer: &Answer) -> Cell {
-    as_word(
+fn format_compute_mode(answer: &Answer) -> Cell {
+    format_word(
         answer,
         0,
         &[
@@ -71,10 +70,10 @@ fn compute_mode(answer: &Answer) -> Cell {
     )
 }
 
-fn capability(answer: &Answer) -> Cell {
+fn format_capability(answer: &Answer) -> Cell {
     Ok(format!(
         "{}.{}",
-        number_at(answer, 0)?,
-        number_at(answer, 1)?
+        read_number(answer, 0)?,
+        read_number(answer, 1)?
     ))
 }

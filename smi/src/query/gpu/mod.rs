@@ -1,4 +1,4 @@
-//! The `--query-gpu` query, with one row for each GPU.
+//! The `--query-gpu` option, which prints one row for each GPU.
 
 mod activity;
 mod clocks;
@@ -38,11 +38,11 @@ pub(super) static TABLE: Table = Table {
         fabric::SECTIONS,
         platform::SECTIONS,
     ],
-    items: row::whole_gpu,
+    items: row::list_single_item,
 };
 
 /// The fields of `--query-remapped-rows`.
 pub(super) static REMAPPED_ROWS: Table = Table {
     subjects: &[common::SECTIONS, repair::REMAPPED_ROWS],
-    items: row::whole_gpu,
+    items: row::list_single_item,
 };

@@ -1,77 +1,77 @@
-//! Fields for MIG, GSP, C2C and the memory of confidential computing.
+//! Fields for MIG, GSP, C2C, and confidential computing memory.
 
 use gpumon_probe::vendor::nvml::query::Query as Q;
 
-use super::super::cell::{as_enabled, mebibytes};
+use super::super::cell::{format_enabled, format_mebibytes};
 use super::super::field::{Section, field, with_title};
 
 pub(super) const SECTIONS: &[Section] = &[
     with_title(
         "mig.mode",
-        "Enabled where the GPU can be parted into instances, Disabled where not. A \
-         change takes a reset of the GPU.",
+        "Whether the GPU can be partitioned into instances (MIG): Enabled or Disabled. A change \
+         takes effect after a reset of the GPU.",
         &[
             field(
                 "mig.mode.current",
                 Q::MigMode,
-                as_enabled::<0>,
-                "Whether it is turned on now.",
+                format_enabled::<0>,
+                "Whether MIG mode is enabled now.",
             ),
             field(
                 "mig.mode.pending",
                 Q::MigMode,
-                as_enabled::<1>,
-                "Whether it will be after the next reset.",
+                format_enabled::<1>,
+                "Whether MIG mode will be enabled after the next reset.",
             ),
         ],
     ),
     with_title(
         "gsp.mode",
-        "Enabled where the firmware on the GPU's own processor (GSP) does part of the \
-         driver's work, Disabled where not.",
+        "Whether firmware on the GPU System Processor (GSP) does part of the driver's work: \
+         Enabled or Disabled.",
         &[
             field(
                 "gsp.mode.current",
                 Q::GspFirmwareMode,
-                as_enabled::<0>,
-                "Whether it does so now.",
+                format_enabled::<0>,
+                "Whether the GSP firmware is in use now.",
             ),
             field(
                 "gsp.mode.default",
                 Q::GspFirmwareMode,
-                as_enabled::<1>,
-                "Whether it does so where nothing else was set.",
+                format_enabled::<1>,
+                "Whether the GSP firmware is used by default.",
             ),
             field(
                 "c2c.mode",
                 Q::C2cMode,
-                as_enabled::<0>,
-                "Enabled where the GPU is linked to the processor chip to chip, Disabled where \
-                 not.",
+                format_enabled::<0>,
+                "Whether the GPU is connected to the CPU by a chip-to-chip link (C2C): Enabled or \
+                 Disabled.",
             ),
         ],
     ),
     with_title(
         "protected_memory",
-        "The part of the memory that confidential computing protects.",
+        "The memory that is protected by confidential computing.",
         &[
             field(
                 "protected_memory.total [MiB]",
                 Q::ProtectedMemory,
-                mebibytes::<0>,
-                "All of it.",
+                format_mebibytes::<0>,
+                "The total protected memory, in MiB.",
             ),
             field(
                 "protected_memory.used [MiB]",
                 Q::ProtectedMemory,
-                mebibytes::<2>,
-                "What programs have taken of it.",
+                format_mebibytes::<2>,
+                "The protected memory used by programs, in MiB.",
             ),
             field(
                 "protected_memory.free [MiB]",
                 Q::ProtectedMemory,
-                mebibytes::<1>,
-                "What is left of it.",
+                format_mebibytes::<1>,
+                "The free protected memory, in MiB.",
             ),
         ],
     ),

@@ -1,60 +1,60 @@
-//! Fields for the GPU's position in its rack.
+//! Fields for the GPU's position in a rack.
 
 use gpumon_probe::{
-    untrusted::printable,
+    untrusted::to_printable,
     vendor::nvml::query::{Answer, Query as Q},
 };
 
-use super::super::cell::{Cell, as_number, as_word, number_at, text};
+use super::super::cell::{Cell, as_number, format_text, format_word, read_number};
 use super::super::field::{Section, field, fields, with_title};
 use crate::release::Release;
 
 pub(super) const SECTIONS: &[Section] = &[
     with_title(
         "platform",
-        "Where in its rack the GPU is.",
+        "The location of the GPU in its rack.",
         &[
             field(
                 "platform.chassis_serial_number",
                 Q::PlatformInfo,
-                chassis_serial,
+                format_chassis_serial,
                 "The serial number of the chassis.",
             ),
             field(
                 "platform.slot_number",
                 Q::PlatformInfo,
                 as_number::<4>,
-                "The slot in the chassis, slots of switches counted.",
+                "The number of the slot in the chassis, including slots of switches.",
             ),
             field(
                 "platform.tray_index",
                 Q::PlatformInfo,
                 as_number::<5>,
-                "The tray among those that compute, switches not counted.",
+                "The index of the compute tray in the chassis, not counting switches.",
             ),
             field(
                 "platform.host_id",
                 Q::PlatformInfo,
                 as_number::<6>,
-                "The number of the machine within the slot.",
+                "The number of the host within the slot.",
             ),
             field(
                 "platform.peer_type",
                 Q::PlatformInfo,
-                peer_type,
-                "How the NVLinks reach other GPUs: directly or through a switch.",
+                format_peer_type,
+                "The connection of NVLinks to other GPUs: direct or through a switch.",
             ),
             field(
                 "platform.module_id",
                 Q::ModuleId,
                 as_number::<0>,
-                "The number of the GPU within its machine.",
+                "The number of the GPU within its host.",
             ),
             field(
                 "platform.gpu_fabric_guid",
                 Q::PlatformInfo,
-                fabric_guid,
-                "By what the fabric knows the GPU.",
+                format_fabric_guid,
+                "The ID of the GPU in the fabric (GUID).",
             ),
         ],
     ),
@@ -62,34 +62,34 @@ pub(super) const SECTIONS: &[Section] = &[
         field(
             "hostname",
             Q::Hostname,
-            text,
-            "The name of the machine that was given to the GPU.",
+            format_text,
+            "The host name that was assigned to the GPU.",
         ),
         field(
             "bbx.time_run [seconds]",
             Q::TimeRun,
             as_number::<0>,
-            "For how many seconds of its life the GPU has had a driver loaded.",
+            "The total time for which a driver was loaded on the GPU, in seconds.",
         )
         .since(Release(610, 0)),
     ]),
 ];
 
-/// Formats a chassis serial number: up to 16 characters that NVML returns as two numbers.
-fn chassis_serial(answer: &Answer) -> Cell {
-    let half = |place| number_at(answer, place).map(|number| (number as u64).to_be_bytes());
+/// Formats a chassis serial number, which has up to 16 characters. NVML returns it as two numbers.
+fn format_chassis_serial(answer: &Answer) -> Cell {
+    let half = |place| read_number(answer, place).map(|number| (number as u64).to_be_bytes());
     let bytes = [half(2)?, half(3)?].concat();
     let letters = bytes
         .iter()
         .take_while(|byte| **byte != 0)
         .map(|byte| char::from(*byte));
-    Ok(letters.map(printable).collect())
+    Ok(letters.map(to_printable).collect())
 }
 
-fn peer_type(answer: &Answer) -> Cell {
-    as_word(answer, 7, &["Direct Connected", "Switch Connected"])
+fn format_peer_type(answer: &Answer) -> Cell {
+    format_word(answer, 7, &["Direct Connected", "Switch Connected"])
 }
 
-fn fabric_guid(answer: &Answer) -> Cell {
-    Ok(format!("0x{:016X}", number_at(answer, 0)? as u64))
+fn format_fabric_guid(answer: &Answer) -> Cell {
+    Ok(format!("0x{:016X}", read_number(answer, 0)? as u64))
 }

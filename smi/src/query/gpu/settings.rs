@@ -1,8 +1,10 @@
-//! Fields for the settings of the board and the versions of its firmware and objects.
+//! Fields for the board's settings, and for the versions of its firmware and InfoROM objects.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query as Q};
 
-use super::super::cell::{Absent, Cell, as_enabled, as_number, as_word, as_yes_no, text};
+use super::super::cell::{
+    Absent, Cell, as_number, format_enabled, format_text, format_word, format_yes_no,
+};
 use super::super::field::{Section, field, fields, row_field, with_title};
 
 /// The field ID `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
@@ -13,75 +15,72 @@ pub(super) const SECTIONS: &[Section] = &[
         row_field(
             "index",
             |row| Ok(row.gpu.index.to_string()),
-            "The number of the GPU, from 0. A reboot can change it.",
+            "The index of the GPU, from 0. It can change after a reboot.",
         ),
         row_field(
             "display_mode",
             |_| Err(Code::DEPRECATED.into()),
-            "No longer told by the driver.",
+            "Deprecated. Drivers do not report it anymore.",
         ),
         field(
             "display_attached",
             Q::DisplayMode,
-            as_yes_no::<0>,
-            "Yes where a monitor is plugged into one of the GPU's connectors, No where there \
-             is none.",
+            format_yes_no::<0>,
+            "Whether a monitor is connected to the GPU: Yes or No.",
         ),
         field(
             "display_active",
             Q::DisplayActive,
-            as_enabled::<0>,
-            "Enabled where a display is set up on the GPU, which takes memory, Disabled \
-             where not. It can be set up without any monitor.",
+            format_enabled::<0>,
+            "Whether a display is initialized on the GPU, which uses device memory: Enabled or \
+             Disabled. This is possible without a monitor.",
         ),
         field(
             "persistence_mode",
             Q::PersistenceMode,
-            as_enabled::<0>,
-            "Enabled where the driver stays loaded while no program uses the GPU, so that \
-             the next one starts faster, Disabled where it is unloaded. Only on Linux.",
+            format_enabled::<0>,
+            "Whether the driver stays loaded while no program uses the GPU, so that the next \
+             program starts faster: Enabled or Disabled. Only available on Linux.",
         ),
         field(
             "addressing_mode",
             Q::AddressingMode,
-            addressing_mode,
-            "How the GPU reaches memory that the system gave out (malloc, mmap): HMM where \
-             the driver mirrors the processor's page tables on the GPU, ATS where the GPU \
-             asks the processor's own page tables, None where it does not reach it. Only on \
-             Linux.",
+            format_addressing_mode,
+            "How the GPU accesses memory that the system allocated (malloc, mmap): with HMM, the \
+             driver mirrors the CPU's page tables on the GPU; with ATS, the GPU uses the CPU's \
+             page tables; with None, it cannot access this memory. Only available on Linux.",
         ),
         field(
             "accounting.mode",
             Q::AccountingMode,
-            as_enabled::<0>,
-            "Enabled where the driver keeps accounts of each compute process, also after it \
-             has ended, Disabled where not. The running time in them is 0 until the process \
+            format_enabled::<0>,
+            "Whether the driver keeps accounting data for each compute process, also after the \
+             process has ended: Enabled or Disabled. The recorded time is 0 until the process \
              ends. See --help-query-accounted-apps.",
         ),
         field(
             "accounting.buffer_size",
             Q::AccountingBufferSize,
             as_number::<0>,
-            "Of how many processes the driver can keep accounts. One more takes the place of \
-             the oldest.",
+            "The number of processes for which the driver can keep accounting data. If there are \
+             more, the oldest data is overwritten.",
         ),
     ]),
     with_title(
         "driver_model",
-        "Windows knows the driver models WDDM, for graphics, and TCC and MCDM, for \
-         computing, with which kernels start faster. The switches -dm and -fdm choose \
-         one. On Linux there is only one, and it is N/A.",
+        "The driver model on Windows: WDDM for graphics, TCC or MCDM for computing, which start \
+         kernels faster. The options -dm and -fdm select it. On Linux, this is N/A.",
         &[
             field(
                 "driver_model.current",
                 Q::DriverModel,
-                driver_model::<0>,
-                "The driver model in use. N/A on Linux.",
+                format_driver_model::<0>,
+                "The current driver model. N/A on Linux.",
             ),
             field(
                 "driver_model.pending",
                 Q::DriverModel,
-                driver_model::<1>,
+                format_driver_model::<1>,
                 "The driver model after the next reboot. N/A on Linux.",
             ),
         ],
@@ -89,107 +88,105 @@ pub(super) const SECTIONS: &[Section] = &[
     fields(&[field(
         "vbios_version",
         Q::VbiosVersion,
-        text,
+        format_text,
         "The version of the board's BIOS.",
     )]),
     with_title(
         "inforom",
-        "The versions of what stands in the infoROM, a small memory on the board for its \
-         configuration and history. Some abilities of a board need a certain version.",
+        "The versions of the objects in the infoROM, a small memory on the board for its \
+         configuration and history. Some features of a board require a certain version.",
         &[
             field(
                 "inforom.img or inforom.image",
                 Q::InforomImageVersion,
-                text,
-                "The version of the whole image, which tells exactly what was written to the \
-                 board. What the board can do is told by the versions of the parts.",
+                format_text,
+                "The version of the whole infoROM image, which identifies the content exactly. \
+                 The versions of the individual objects determine the features of the board.",
             ),
             field(
                 "inforom.oem",
                 Q::InforomVersion(0),
-                text,
+                format_text,
                 "The version of the manufacturer's configuration.",
             ),
             field(
                 "inforom.ecc",
                 Q::InforomVersion(1),
-                text,
-                "The version of the records of ECC errors.",
+                format_text,
+                "The version of the object for ECC error records.",
             ),
             field(
                 "inforom.pwr or inforom.power",
                 Q::InforomVersion(2),
-                text,
-                "The version of the data for power management.",
+                format_text,
+                "The version of the object for power management.",
             ),
             field(
                 "inforom.checksum_validation",
                 Q::InforomIsValid,
-                checksum_word,
-                "Whether the infoROM's checksums are right: valid or invalid.",
+                format_checksum_validity,
+                "Whether the checksums of the infoROM are correct: valid or invalid.",
             ),
             field(
                 "gpu_recovery_action",
                 Q::Field(RECOVERY_ACTION, 0),
-                recovery_action,
-                "What the driver recommends to bring the GPU back from a bad state. N/A where \
-                 the board does not tell; an error where it could not be read.",
+                format_recovery_action,
+                "The action that the driver recommends to recover the GPU. It is N/A if the board \
+                 does not report it, and an error if it could not be read.",
             ),
         ],
     ),
     with_title(
         "gom",
-        "The GPU's operation mode turns parts of it off, for less power or more \
-         throughput.
-All On leaves everything running at full speed.
-Compute is for computing alone, without graphics.
-Low Double Precision is for graphics that have no need of fast double precision.
-The switch --gom chooses one.",
+        "The GPU operation mode, which disables parts of the GPU to save power or to increase \
+         throughput.\nAll On enables everything at full speed.\nCompute enables only compute, \
+         without graphics.\nLow Double Precision is for graphics that do not need fast double \
+         precision.\nThe option --gom selects the mode.",
         &[
             field(
                 "gom.current or gpu_operation_mode.current",
                 Q::GpuOperationMode,
-                operation_mode::<0>,
-                "The operation mode in use.",
+                format_operation_mode::<0>,
+                "The current operation mode.",
             ),
             field(
                 "gom.pending or gpu_operation_mode.pending",
                 Q::GpuOperationMode,
-                operation_mode::<1>,
+                format_operation_mode::<1>,
                 "The operation mode after the next reboot.",
             ),
         ],
     ),
 ];
 
-fn checksum_word(answer: &Answer) -> Cell {
+fn format_checksum_validity(answer: &Answer) -> Cell {
     match answer {
         Ok(_) => Ok("valid".to_owned()),
-        Err(Code::CORRUPTED_INFOROM) => Err(Absent::word("invalid")),
+        Err(Code::CORRUPTED_INFOROM) => Err(Absent::new("invalid")),
         Err(code) => Err((*code).into()),
     }
 }
 
-fn driver_model<const PLACE: usize>(answer: &Answer) -> Cell {
-    as_word(answer, PLACE, &["WDDM", "TCC", "MCDM"])
+fn format_driver_model<const PLACE: usize>(answer: &Answer) -> Cell {
+    format_word(answer, PLACE, &["WDDM", "TCC", "MCDM"])
 }
 
-fn operation_mode<const PLACE: usize>(answer: &Answer) -> Cell {
-    as_word(
+fn format_operation_mode<const PLACE: usize>(answer: &Answer) -> Cell {
+    format_word(
         answer,
         PLACE,
         &["All On", "Compute", "Low Double Precision"],
     )
 }
 
-fn recovery_action(answer: &Answer) -> Cell {
-    as_word(
+fn format_recovery_action(answer: &Answer) -> Cell {
+    format_word(
         answer,
         0,
         &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"],
     )
 }
 
-fn addressing_mode(answer: &Answer) -> Cell {
-    as_word(answer, 0, &["None", "HMM", "ATS"])
+fn format_addressing_mode(answer: &Answer) -> Cell {
+    format_word(answer, 0, &["None", "HMM", "ATS"])
 }

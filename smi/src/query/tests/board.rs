@@ -1,13 +1,13 @@
-//! Tests every field for an H200 under load with driver 580.
+//! Tests of every field for an H200 under load with driver 580.
 
 use super::*;
 
-/// The expected output: each field's name, its heading and its cell.
+/// The expected output, with the name, the heading, and the cell of each field.
 const EXPECTED: &str = include_str!("h200.txt");
 
 #[test]
-fn every_field_of_an_h200_is_as_nvidia_smi_writes_it() {
-    let board = h200();
+fn h200_fields_match_nvidia_smi() {
+    let board = h200_backend();
     for line in EXPECTED.lines() {
         let mut parts = line.split(" |").map(str::trim_start);
         let (name, heading, cell) = (
@@ -16,7 +16,7 @@ fn every_field_of_an_h200_is_as_nvidia_smi_writes_it() {
             parts.next().unwrap(),
         );
         assert_eq!(
-            shown(&board, &[0], QueryKind::Gpu, name, "csv"),
+            render_query(&board, &[0], QueryKind::Gpu, name, "csv"),
             format!("{heading}\n{cell}\n"),
             "{name}"
         );
@@ -25,31 +25,31 @@ fn every_field_of_an_h200_is_as_nvidia_smi_writes_it() {
 }
 
 #[test]
-fn without_units_words_stay_what_they_are() {
+fn nounits_option_keeps_words() {
     let fields = "memory.used,clocks.sm,power.draw,fan.speed,temperature.gpu,utilization.gpu";
     assert_eq!(
-        shown(&h200(), &[0], QueryKind::Gpu, fields, "csv,nounits"),
-        "memory.used [MiB], clocks.current.sm [MHz], power.draw [W], fan.speed [%], temperature.gpu, \
-         utilization.gpu [%]\n7477, 1500, 692.18, [N/A], 53, 99\n"
+        render_query(&h200_backend(), &[0], QueryKind::Gpu, fields, "csv,nounits"),
+        "memory.used [MiB], clocks.current.sm [MHz], power.draw [W], fan.speed [%], \
+         temperature.gpu, utilization.gpu [%]\n7477, 1500, 692.18, [N/A], 53, 99\n"
     );
 }
 
-/// Returns a backend with the NVML answers of this board. All other queries return “not supported”.
-fn h200() -> ScriptedBackend {
+/// Returns a backend with the NVML answers of an H200. All other queries return “not supported”.
+fn h200_backend() -> ScriptedBackend {
     use Query as Q;
     let mut board = ScriptedBackend::default()
-        .system(
+        .with_system_answer(
             SystemQuery::DriverVersion,
             Ok(Value::Text("580.159.04".to_owned())),
         )
-        .text(0, Q::Name, "NVIDIA H200")
-        .text(0, Q::Serial, "1650000000001")
-        .text(0, Q::Uuid, "GPU-11111111-2222-3333-4444-555555555555")
-        .text(0, Q::BusId, "00000000:00:06.0")
-        .text(0, Q::VbiosVersion, "96.00.A5.00.1A")
-        .text(0, Q::InforomImageVersion, "G520.0282.02.02")
-        .text(0, Q::InforomVersion(0), "2.1")
-        .text(0, Q::InforomVersion(1), "7.16");
+        .with_text(0, Q::Name, "NVIDIA H200")
+        .with_text(0, Q::Serial, "1650000000001")
+        .with_text(0, Q::Uuid, "GPU-11111111-2222-3333-4444-555555555555")
+        .with_text(0, Q::BusId, "00000000:00:06.0")
+        .with_text(0, Q::VbiosVersion, "96.00.A5.00.1A")
+        .with_text(0, Q::InforomImageVersion, "G520.0282.02.02")
+        .with_text(0, Q::InforomVersion(0), "2.1")
+        .with_text(0, Q::InforomVersion(1), "7.16");
     for (query, numbers) in [
         (Q::PciInfo, &[0, 0, 6, 0x2335_10DE, 0x18BF_10DE, 3, 2][..]),
         (Q::PcieGeneration, &[5]),
@@ -113,19 +113,19 @@ fn h200() -> ScriptedBackend {
         (Q::PlatformInfo, &[0, 0, 0, 0, 0, 0, 1, 0, 2]),
         (Q::ModuleId, &[2]),
     ] {
-        board = board.numbers(0, query, numbers);
+        board = board.with_numbers(0, query, numbers);
     }
     for (clock, mhz) in [(0, 1980), (1, 1980), (2, 3201)] {
         board = board
-            .numbers(0, Q::ApplicationsClock(clock), &[mhz])
-            .numbers(0, Q::DefaultApplicationsClock(clock), &[mhz])
-            .numbers(0, Q::MaxClock(clock), &[mhz]);
+            .with_numbers(0, Q::ApplicationsClock(clock), &[mhz])
+            .with_numbers(0, Q::DefaultApplicationsClock(clock), &[mhz])
+            .with_numbers(0, Q::MaxClock(clock), &[mhz]);
     }
     for (kind, counter) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         board = board
-            .numbers(0, Q::TotalEccErrors(kind, counter), &[0])
-            .numbers(0, Q::MemoryErrors(kind, counter, 2), &[0])
-            .numbers(0, Q::MemoryErrors(kind, counter, 7), &[0]);
+            .with_numbers(0, Q::TotalEccErrors(kind, counter), &[0])
+            .with_numbers(0, Q::MemoryErrors(kind, counter, 2), &[0])
+            .with_numbers(0, Q::MemoryErrors(kind, counter, 7), &[0]);
     }
     board
 }

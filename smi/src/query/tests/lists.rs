@@ -1,38 +1,38 @@
-//! Tests of queries that can have any number of rows for a GPU.
+//! Tests of queries that can have several rows per GPU.
 
 use Query as Q;
 
 use super::*;
 
-fn two() -> ScriptedBackend {
+fn two_gpus() -> ScriptedBackend {
     ScriptedBackend::default()
-        .text(0, Q::Uuid, "GPU-a")
-        .text(1, Q::Uuid, "GPU-b")
-        .text(0, Q::Name, "one")
-        .text(1, Q::Name, "two")
+        .with_text(0, Q::Uuid, "GPU-a")
+        .with_text(1, Q::Uuid, "GPU-b")
+        .with_text(0, Q::Name, "one")
+        .with_text(1, Q::Name, "two")
 }
 
 #[test]
-fn processes_come_gpu_by_gpu_in_the_drivers_order() {
-    let driver = two()
-        .numbers(
+fn processes_keep_driver_order() {
+    let driver = two_gpus()
+        .with_numbers(
             0,
             Q::ComputeProcesses,
             &[1538, 1_815_085_056, -1, -1, 1540, 6_007_291_904, -1, -1],
         )
-        .numbers(1, Q::ComputeProcesses, &[1539, -1, -1, -1])
-        .system(
+        .with_numbers(1, Q::ComputeProcesses, &[1539, -1, -1, -1])
+        .with_system_answer(
             SystemQuery::ProcessName(1538),
             Ok(Value::Text("/usr/bin/python3".to_owned())),
         )
-        .system(
+        .with_system_answer(
             SystemQuery::ProcessName(1540),
             Ok(Value::Text("evil\u{1b}]0;\nname".to_owned())),
         )
-        .system(SystemQuery::ProcessName(1539), Err(Code::NOT_FOUND));
+        .with_system_answer(SystemQuery::ProcessName(1539), Err(Code::NOT_FOUND));
     let fields = "gpu_uuid,pid,process_name,name,used_gpu_memory,used_memory";
     assert_eq!(
-        shown(&driver, &[0, 1], QueryKind::ComputeApps, fields, "csv"),
+        render_query(&driver, &[0, 1], QueryKind::ComputeApps, fields, "csv"),
         "gpu_uuid, pid, process_name, process_name, used_gpu_memory [MiB], used_gpu_memory [MiB]
 GPU-a, 1538, /usr/bin/python3, /usr/bin/python3, 1731 MiB, 1731 MiB
 GPU-a, 1540, evil ]0; name, evil ]0; name, 5729 MiB, 5729 MiB
@@ -40,7 +40,7 @@ GPU-b, 1539, [Not Found], [Not Found], [N/A], [N/A]
 "
     );
     assert_eq!(
-        shown(
+        render_query(
             &driver,
             &[1],
             QueryKind::ComputeApps,
@@ -52,16 +52,16 @@ GPU-b, 1539, [Not Found], [Not Found], [N/A], [N/A]
 }
 
 #[test]
-fn without_processes_there_is_the_header_alone() {
-    let driver = two()
-        .numbers(0, Q::ComputeProcesses, &[])
-        .numbers(1, Q::ComputeProcesses, &[]);
+fn missing_processes_leave_only_the_header() {
+    let driver = two_gpus()
+        .with_numbers(0, Q::ComputeProcesses, &[])
+        .with_numbers(1, Q::ComputeProcesses, &[]);
     assert_eq!(
-        shown(&driver, &[0, 1], QueryKind::ComputeApps, "pid,name", "csv"),
+        render_query(&driver, &[0, 1], QueryKind::ComputeApps, "pid,name", "csv"),
         "pid, process_name\n"
     );
     assert_eq!(
-        shown(
+        render_query(
             &driver,
             &[0, 1],
             QueryKind::ComputeApps,
@@ -73,16 +73,16 @@ fn without_processes_there_is_the_header_alone() {
 }
 
 #[test]
-fn a_lost_gpu_has_one_row_of_words_and_the_other_its_own() {
+fn lost_gpu_has_one_row_of_words() {
     let lost = Err(Code::GPU_IS_LOST);
-    let driver = two()
-        .answer(Subject::gpu(0), Q::Uuid, lost.clone())
-        .answer(Subject::gpu(0), Q::ComputeProcesses, lost.clone())
-        .answer(Subject::gpu(0), Q::MemoryInfo, lost)
-        .numbers(1, Q::ComputeProcesses, &[7, 1 << 20, -1, -1])
-        .numbers(1, Q::MemoryInfo, &[1 << 34, 0, 1 << 34, 0]);
+    let driver = two_gpus()
+        .with_answer(Subject::from_gpu(0), Q::Uuid, lost.clone())
+        .with_answer(Subject::from_gpu(0), Q::ComputeProcesses, lost.clone())
+        .with_answer(Subject::from_gpu(0), Q::MemoryInfo, lost)
+        .with_numbers(1, Q::ComputeProcesses, &[7, 1 << 20, -1, -1])
+        .with_numbers(1, Q::MemoryInfo, &[1 << 34, 0, 1 << 34, 0]);
     assert_eq!(
-        shown(
+        render_query(
             &driver,
             &[0, 1],
             QueryKind::ComputeApps,
@@ -92,7 +92,7 @@ fn a_lost_gpu_has_one_row_of_words_and_the_other_its_own() {
         "[GPU is lost], [GPU is lost], [GPU is lost]\nGPU-b, 7, 1 MiB\n"
     );
     assert_eq!(
-        shown(
+        render_query(
             &driver,
             &[0, 1],
             QueryKind::Gpu,
@@ -104,23 +104,23 @@ fn a_lost_gpu_has_one_row_of_words_and_the_other_its_own() {
 }
 
 #[test]
-fn accounts_are_shown_process_by_process_and_without_accounting_there_is_no_row() {
-    let driver = two()
-        .numbers(0, Q::AccountingPids, &[1_906_656, 12, 13])
-        .numbers(
+fn accounting_has_one_row_per_process() {
+    let driver = two_gpus()
+        .with_numbers(0, Q::AccountingPids, &[1_906_656, 12, 13])
+        .with_numbers(
             0,
             Q::AccountingStats(1_906_656),
             &[55, 8, 5_231_345_664, 14193, 0, 0],
         )
-        .numbers(0, Q::AccountingStats(13), &[-1, -1, -1, 0, 0, 1])
-        .answer(
-            Subject::gpu(0),
+        .with_numbers(0, Q::AccountingStats(13), &[-1, -1, -1, 0, 0, 1])
+        .with_answer(
+            Subject::from_gpu(0),
             Q::AccountingStats(12),
             Err(Code::NOT_FOUND),
         )
-        .numbers(1, Q::AccountingPids, &[]);
+        .with_numbers(1, Q::AccountingPids, &[]);
     assert_eq!(
-        shown(
+        render_query(
             &driver,
             &[0, 1],
             QueryKind::AccountedApps,
@@ -136,10 +136,10 @@ one, 13, 0 ms, [N/A], [N/A], [N/A]
 }
 
 #[test]
-fn a_board_without_retired_pages_says_so_for_each_cause() {
+fn unsupported_retired_pages_have_row_per_cause() {
     let fields = "gpu_uuid,retired_pages.address,retired_pages.timestamp,retired_pages.cause";
     assert_eq!(
-        shown(&two(), &[0], QueryKind::RetiredPages, fields, "csv"),
+        render_query(&two_gpus(), &[0], QueryKind::RetiredPages, fields, "csv"),
         "gpu_uuid, retired_pages.address, retired_pages.timestamp, retired_pages.cause
 GPU-a, [N/A], [N/A], Single Bit ECC
 GPU-a, [N/A], [N/A], Double Bit ECC
@@ -149,16 +149,16 @@ GPU-a, [N/A], [N/A], Double Bit ECC
 
 #[test]
 fn retired_pages_have_address_time_and_cause() {
-    let driver = two()
-        .numbers(
+    let driver = two_gpus()
+        .with_numbers(
             0,
             Q::RetiredPages(0),
             &[1_543_707_921_000_000, 0x5a1fb, 0, 0xfff],
         )
-        .numbers(0, Q::RetiredPages(1), &[]);
+        .with_numbers(0, Q::RetiredPages(1), &[]);
     let fields = "retired_pages.address,retired_pages.timestamp,retired_pages.cause";
     assert_eq!(
-        shown(
+        render_query(
             &driver,
             &[0],
             QueryKind::RetiredPages,
@@ -170,7 +170,7 @@ fn retired_pages_have_address_time_and_cause() {
 "
     );
     assert_eq!(
-        cells(
+        render_cells(
             &driver,
             "retired_pages.sbe,retired_pages.dbe,retired_pages.pending"
         ),
@@ -180,47 +180,48 @@ fn retired_pages_have_address_time_and_cause() {
 
 #[test]
 fn remapped_rows_have_one_row_for_each_gpu() {
-    let driver = two()
-        .numbers(0, Q::RemappedRowsV2, &[1, 2, 3, 4, 1, 0])
-        .numbers(0, Q::RemappedRows, &[1, 3, 1, 0])
-        .numbers(0, Q::RowRemapperHistogram, &[3071, 1, 0, 0, 0]);
+    let driver = two_gpus()
+        .with_numbers(0, Q::RemappedRowsV2, &[1, 2, 3, 4, 1, 0])
+        .with_numbers(0, Q::RemappedRows, &[1, 3, 1, 0])
+        .with_numbers(0, Q::RowRemapperHistogram, &[3071, 1, 0, 0, 0]);
     let fields = "gpu_name,remapped_rows.sbe,remapped_rows.correctable_inactive,remapped_rows.dbe,\
  remapped_rows.uncorrectable_inactive,remapped_rows.pending,remapped_rows.failure,\
  remapped_rows.histogram.max,remapped_rows.histogram.high";
     assert_eq!(
-        shown(
+        render_query(
             &driver,
             &[0, 1],
             QueryKind::RemappedRows,
             fields,
             "csv,noheader"
         ),
-        "one, 1, 2, 3, 4, Yes, No, 3071, 1\ntwo, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]\n"
+        "one, 1, 2, 3, 4, Yes, No, 3071, 1\ntwo, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], \
+         [N/A]\n"
     );
 }
 
 #[test]
-fn a_library_without_inactive_rows_tells_the_others() {
-    let driver = two()
-        .answer(
-            Subject::gpu(0),
+fn older_library_lacks_only_inactive_rows() {
+    let driver = two_gpus()
+        .with_answer(
+            Subject::from_gpu(0),
             Q::RemappedRowsV2,
             Err(Code::FUNCTION_NOT_FOUND),
         )
-        .numbers(0, Q::RemappedRows, &[5, 6, 0, 0]);
+        .with_numbers(0, Q::RemappedRows, &[5, 6, 0, 0]);
     let fields =
         "remapped_rows.correctable,remapped_rows.uncorrectable,remapped_rows.correctable_inactive";
-    assert_eq!(cells(&driver, fields), "5, 6, [Function Not Found]");
+    assert_eq!(render_cells(&driver, fields), "5, 6, [Function Not Found]");
 }
 
 #[test]
-fn each_pair_of_clocks_is_a_row() {
-    let driver = two()
-        .numbers(0, Q::SupportedMemoryClocks, &[3201, 2201])
-        .numbers(0, Q::SupportedGraphicsClocks(3201), &[1980, 1965])
-        .numbers(0, Q::SupportedGraphicsClocks(2201), &[1980]);
+fn each_clock_pair_has_a_row() {
+    let driver = two_gpus()
+        .with_numbers(0, Q::SupportedMemoryClocks, &[3201, 2201])
+        .with_numbers(0, Q::SupportedGraphicsClocks(3201), &[1980, 1965])
+        .with_numbers(0, Q::SupportedGraphicsClocks(2201), &[1980]);
     assert_eq!(
-        shown(
+        render_query(
             &driver,
             &[0, 1],
             QueryKind::SupportedClocks,

@@ -1,4 +1,4 @@
-//! Tests of whole queries with scripted NVML answers.
+//! Tests of complete queries with scripted NVML answers.
 
 mod board;
 mod lists;
@@ -9,19 +9,19 @@ mod values;
 use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, SystemQuery, Value};
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{QueryKind, parse};
+use super::{QueryKind, parse_request};
 use crate::Context;
 use crate::tests::scripted::ScriptedBackend;
 
-/// Returns the header and the rows as they are printed.
-fn shown(
+/// Returns the header and the rows, exactly as they are printed.
+fn render_query(
     driver: &dyn QueryBackend,
     gpus: &[u32],
     query: QueryKind,
     fields: &str,
     format: &str,
 ) -> String {
-    let request = parse(query, fields, Some(format)).unwrap();
+    let request = parse_request(query, fields, Some(format)).unwrap();
     let now = "2026-11-21T12:00:10.555Z"
         .parse::<Timestamp>()
         .unwrap()
@@ -32,11 +32,11 @@ fn shown(
         count: 2,
         now,
     };
-    request.header().unwrap_or_default() + &request.rows(&context)
+    request.format_header().unwrap_or_default() + &request.render_rows(&context)
 }
 
-/// Returns the cells of GPU 0 without a header.
-fn cells(driver: &dyn QueryBackend, fields: &str) -> String {
-    let line = shown(driver, &[0], QueryKind::Gpu, fields, "csv,noheader");
+/// Returns the cells of GPU 0, without the header.
+fn render_cells(driver: &dyn QueryBackend, fields: &str) -> String {
+    let line = render_query(driver, &[0], QueryKind::Gpu, fields, "csv,noheader");
     line.strip_suffix('\n').unwrap().to_owned()
 }

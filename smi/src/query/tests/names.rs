@@ -1,11 +1,11 @@
-//! Tests of field names, which are an interface: other programs query them and read them from the
-//! help.
+//! Tests of field names. They are a public interface, because other programs query them and parse
+//! them from the help.
 
-use super::super::{QueryKind, fields, help, parse};
+use super::super::{QueryKind, list_fields, parse_request, render_help};
 use crate::release::Release;
 
-/// The lines with names from the help of each nvidia-smi release, for the queries in the order of
-/// [`QueryKind::ALL`]. Some queries were not recorded for every release.
+/// For each nvidia-smi release, the lines of the help that contain names, grouped by query in the
+/// order of [`QueryKind::ALL`]. Not every query was recorded for every release.
 const NAMES: [(Release, &str); 4] = [
     (Release(580, 159), include_str!("names/580.txt")),
     (Release(590, 48), include_str!("names/590.txt")),
@@ -13,8 +13,8 @@ const NAMES: [(Release, &str); 4] = [
     (Release(610, 57), include_str!("names/610.txt")),
 ];
 
-/// Quoted words at the beginning of other lines in the help. They are values of the field above
-/// them.
+/// Quoted text at the start of help lines that does not contain field names. It contains values of
+/// the preceding field.
 const VALUES: [&str; 4] = [
     "0: Default",
     "1: Exclusive_Thread",
@@ -22,8 +22,8 @@ const VALUES: [&str; 4] = [
     "3: Exclusive_Process",
 ];
 
-/// Returns each recorded help of a query, with its release.
-fn recorded() -> impl Iterator<Item = (Release, QueryKind, Vec<&'static str>)> {
+/// Returns the recorded help of each query and release.
+fn list_recorded_helps() -> impl Iterator<Item = (Release, QueryKind, Vec<&'static str>)> {
     NAMES.into_iter().flat_map(|(release, names)| {
         names.split("List of ").skip(1).map(move |help| {
             let query = QueryKind::ALL
@@ -34,9 +34,9 @@ fn recorded() -> impl Iterator<Item = (Release, QueryKind, Vec<&'static str>)> {
     })
 }
 
-/// Returns the lines that begin with a quotation mark, and whether they follow an empty line, as
-/// the names of fields do.
-fn quoted(help: &str) -> impl Iterator<Item = (&str, bool)> {
+/// Returns the lines that start with a quotation mark, and whether each line follows an empty line,
+/// as field names do.
+fn list_quoted_lines(help: &str) -> impl Iterator<Item = (&str, bool)> {
     let lines = help.lines().zip(help.lines().skip(1));
     lines
         .filter(|(_, line)| line.starts_with('"'))
@@ -44,13 +44,13 @@ fn quoted(help: &str) -> impl Iterator<Item = (&str, bool)> {
 }
 
 #[test]
-fn values_are_quoted_as_those_of_nvidia_smi_and_are_no_names() {
+fn quoted_values_match_nvidia_smi() {
     let helps: Vec<String> = QueryKind::ALL
-        .map(|query| help(query, Release::NEWEST_KNOWN))
+        .map(|query| render_help(query, Release::NEWEST_KNOWN))
         .into();
     let values = helps
         .iter()
-        .flat_map(|help| quoted(help))
+        .flat_map(|help| list_quoted_lines(help))
         .filter(|(_, is_name)| !is_name);
     assert_eq!(
         values
@@ -61,13 +61,13 @@ fn values_are_quoted_as_those_of_nvidia_smi_and_are_no_names() {
 }
 
 #[test]
-fn the_help_has_the_names_of_each_nvidia_smi_in_its_order() {
+fn help_names_match_nvidia_smi() {
     let is_name = |line: &&str| {
         line.starts_with('"') && !VALUES.iter().any(|value| line[1..].starts_with(value))
             || line.starts_with("Section about ")
     };
-    for (release, query, names) in recorded() {
-        let help = help(query, release);
+    for (release, query, names) in list_recorded_helps() {
+        let help = render_help(query, release);
         let list = format!(
             "List of valid properties to query for the switch \"{}\":\n\n",
             query.switch()
@@ -82,9 +82,9 @@ fn the_help_has_the_names_of_each_nvidia_smi_in_its_order() {
 }
 
 #[test]
-fn every_name_and_alias_of_a_release_can_be_asked_for_there_and_no_other() {
+fn release_accepts_exactly_its_names_and_aliases() {
     let mut known = [0; NAMES.len()];
-    for (release, query, lines) in recorded() {
+    for (release, query, lines) in list_recorded_helps() {
         let place = NAMES.iter().position(|(own, _)| *own == release).unwrap();
         let lines = lines.into_iter().filter(|line| line.starts_with('"'));
         let of_release: Vec<Vec<&str>> = lines
@@ -93,27 +93,27 @@ fn every_name_and_alias_of_a_release_can_be_asked_for_there_and_no_other() {
         for names in &of_release {
             for name in names {
                 let request =
-                    parse(query, name, None).unwrap_or_else(|refusal| panic!("{refusal}"));
-                assert_eq!(request.check(release), Ok(()), "{name}");
-                let header = request.header().unwrap();
+                    parse_request(query, name, None).unwrap_or_else(|refusal| panic!("{refusal}"));
+                assert_eq!(request.check_release(release), Ok(()), "{name}");
+                let header = request.format_header().unwrap();
                 assert_eq!(header.split([' ', '\n']).next(), Some(names[0]), "{name}");
                 known[place] += 1;
             }
         }
-        for name in fields(query).into_iter().flat_map(|field| field.names) {
+        for name in list_fields(query).into_iter().flat_map(|field| field.names) {
             if !of_release.iter().flatten().any(|own| *own == name) {
-                let refusal = parse(query, name, None)
+                let refusal = parse_request(query, name, None)
                     .unwrap()
-                    .check(release)
+                    .check_release(release)
                     .unwrap_err();
-                assert_eq!(refusal, not_valid(name), "{release:?}");
+                assert_eq!(refusal, make_invalid_field_refusal(name), "{release:?}");
             }
         }
     }
     assert_eq!(known, [314, 285, 275, 314]);
 }
 
-fn not_valid(name: &str) -> crate::Refusal {
+fn make_invalid_field_refusal(name: &str) -> crate::Refusal {
     crate::Refusal::new(
         2,
         format!("Field \"{name}\" is not a valid field to query.\n\n"),
@@ -121,17 +121,17 @@ fn not_valid(name: &str) -> crate::Refusal {
 }
 
 #[test]
-fn a_driver_between_the_known_ones_has_the_fields_of_the_older_one() {
-    let names = |release| help(QueryKind::Gpu, release);
+fn intermediate_driver_has_fields_of_older_release() {
+    let names = |release| render_help(QueryKind::Gpu, release);
     assert_eq!(names(Release(575, 51)), names(Release(580, 159)));
     assert_eq!(names(Release(600, 1)), names(Release(595, 80)));
     assert_eq!(names(Release(615, 71)), names(Release(610, 57)));
 }
 
 #[test]
-fn each_entry_of_the_help_has_a_sentence_and_ends_with_an_empty_line() {
+fn help_entries_end_with_an_empty_line() {
     for query in QueryKind::ALL {
-        let help = help(query, Release::NEWEST_KNOWN);
+        let help = render_help(query, Release::NEWEST_KNOWN);
         for entry in help.split("\n\n").filter(|entry| entry.starts_with('"')) {
             assert!(entry.lines().count() > 1 && entry.ends_with('.'), "{entry}");
         }
@@ -149,11 +149,11 @@ fn each_entry_of_the_help_has_a_sentence_and_ends_with_an_empty_line() {
 }
 
 #[test]
-fn empty_names_are_passed_over_and_others_may_come_twice() {
+fn field_list_ignores_empty_names_and_keeps_duplicates() {
     let header = |fields| {
-        parse(QueryKind::Gpu, fields, None)
+        parse_request(QueryKind::Gpu, fields, None)
             .unwrap()
-            .header()
+            .format_header()
             .unwrap()
     };
     assert_eq!(header("name,"), "name\n");
@@ -167,7 +167,7 @@ fn empty_names_are_passed_over_and_others_may_come_twice() {
 }
 
 #[test]
-fn the_first_unknown_name_is_refused() {
+fn first_unknown_name_is_refused() {
     for (query, fields, name) in [
         (QueryKind::Gpu, "name,bogus,worse", "bogus"),
         (QueryKind::Gpu, "name, uuid", " uuid"),
@@ -180,7 +180,7 @@ fn the_first_unknown_name_is_refused() {
             "retired_pages.pending",
         ),
     ] {
-        let refusal = parse(query, fields, None).map(|_| ()).unwrap_err();
-        assert_eq!(refusal, not_valid(name));
+        let refusal = parse_request(query, fields, None).map(|_| ()).unwrap_err();
+        assert_eq!(refusal, make_invalid_field_refusal(name));
     }
 }

@@ -1,5 +1,4 @@
-//! Tests that no query is made twice for a GPU, and that no query is made without showing its
-//! answer.
+//! Tests that no query runs twice for a GPU, and that queries run only if their answers are shown.
 
 use std::sync::Mutex;
 
@@ -7,73 +6,74 @@ use gpumon_probe::vendor::nvml::query::Answer;
 
 use super::*;
 
-/// Records the queries, and answers each with one row of numbers.
+/// A backend that records queries, and answers each query with one row of numbers.
 #[derive(Default)]
-struct Counting(Mutex<Vec<String>>);
+struct RecordingBackend(Mutex<Vec<String>>);
 
-impl Counting {
-    fn ones(&self, query: String) -> Value {
+impl RecordingBackend {
+    fn record_query(&self, query: String) -> Value {
         self.0.lock().unwrap().push(query);
         Value::Numbers(vec![1; 12])
     }
 
-    /// Returns the queries that the given fields caused.
-    fn asked(query: QueryKind, fields: &str) -> Vec<String> {
+    /// Returns the queries that the given fields caused to run.
+    fn list_queries(query: QueryKind, fields: &str) -> Vec<String> {
         let driver = Self::default();
-        shown(&driver, &[0], query, fields, "csv");
+        render_query(&driver, &[0], query, fields, "csv");
         driver.0.into_inner().unwrap()
     }
 }
 
-impl QueryBackend for Counting {
-    fn system(&self, query: SystemQuery) -> Answer {
-        Ok(self.ones(format!("{query:?}")))
+impl QueryBackend for RecordingBackend {
+    fn answer_system(&self, query: SystemQuery) -> Answer {
+        Ok(self.record_query(format!("{query:?}")))
     }
 
-    fn about(&self, _subject: Subject, query: Query) -> Answer {
-        Ok(self.ones(format!("{query:?}")))
+    fn answer_query(&self, _subject: Subject, query: Query) -> Answer {
+        Ok(self.record_query(format!("{query:?}")))
     }
 
-    fn gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
-        Ok(self.ones("gpm".to_owned()))
+    fn answer_gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
+        Ok(self.record_query("gpm".to_owned()))
     }
 }
 
 #[test]
-fn fields_that_need_the_same_answer_share_it() {
+fn fields_with_same_answer_share_query() {
     let fields =
         "memory.total,memory.used,memory.free,utilization.gpu,utilization.memory,memory.reserved";
     assert_eq!(
-        Counting::asked(QueryKind::Gpu, fields),
+        RecordingBackend::list_queries(QueryKind::Gpu, fields),
         ["MemoryInfo", "UtilizationRates"]
     );
     assert_eq!(
-        Counting::asked(QueryKind::Gpu, "compute_cap,name,gpu_name"),
+        RecordingBackend::list_queries(QueryKind::Gpu, "compute_cap,name,gpu_name"),
         ["ComputeCapability", "Name"]
     );
 }
 
 #[test]
-fn rows_of_one_gpu_share_what_is_said_of_it() {
-    let asked = Counting::asked(QueryKind::ComputeApps, "gpu_uuid,pid,name,process_name");
-    // The answer lists three processes, all with PID 1.
+fn rows_of_one_gpu_share_queries() {
+    let asked =
+        RecordingBackend::list_queries(QueryKind::ComputeApps, "gpu_uuid,pid,name,process_name");
+    // The answer contains three processes, which all have PID 1.
     assert_eq!(asked, ["ComputeProcesses", "Uuid", "ProcessName(1)"]);
 }
 
 #[test]
-fn what_needs_no_answer_asks_nothing() {
+fn computed_fields_make_no_query() {
     let nothing: [&str; 0] = [];
     assert_eq!(
-        Counting::asked(QueryKind::Gpu, "timestamp,index,count,display_mode"),
+        RecordingBackend::list_queries(QueryKind::Gpu, "timestamp,index,count,display_mode"),
         nothing
     );
-    assert_eq!(Counting::asked(QueryKind::Gpu, ""), nothing);
+    assert_eq!(RecordingBackend::list_queries(QueryKind::Gpu, ""), nothing);
     assert_eq!(
-        Counting::asked(QueryKind::ComputeApps, "pid,used_memory"),
+        RecordingBackend::list_queries(QueryKind::ComputeApps, "pid,used_memory"),
         ["ComputeProcesses"]
     );
     assert_eq!(
-        Counting::asked(QueryKind::AccountedApps, "pid,vgpu_instance"),
+        RecordingBackend::list_queries(QueryKind::AccountedApps, "pid,vgpu_instance"),
         ["AccountingPids"]
     );
 }

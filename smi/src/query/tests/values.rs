@@ -1,44 +1,54 @@
-//! Values of boards other than the H200 of the `board` module.
+//! Tests of values of boards other than the H200 in the `board` module.
 
 use Query as Q;
 
 use super::*;
 
-fn one(query: Query, numbers: &[i128]) -> ScriptedBackend {
-    ScriptedBackend::default().numbers(0, query, numbers)
+fn backend_with(query: Query, numbers: &[i128]) -> ScriptedBackend {
+    ScriptedBackend::default().with_numbers(0, query, numbers)
 }
 
 #[test]
-fn a_board_with_fans_and_a_port_above_it() {
-    assert_eq!(cells(&one(Q::FanSpeed, &[30]), "fan.speed"), "30 %");
+fn fan_and_host_pcie_readings_are_shown() {
     assert_eq!(
-        cells(
-            &one(Q::HostMaxPcieGeneration, &[4]),
+        render_cells(&backend_with(Q::FanSpeed, &[30]), "fan.speed"),
+        "30 %"
+    );
+    assert_eq!(
+        render_cells(
+            &backend_with(Q::HostMaxPcieGeneration, &[4]),
             "pcie.link.gen.hostmax"
         ),
         "4"
     );
-    assert_eq!(cells(&one(Q::PerformanceState, &[8]), "pstate"), "P8");
     assert_eq!(
-        cells(&one(Q::PerformanceState, &[32]), "pstate"),
+        render_cells(&backend_with(Q::PerformanceState, &[8]), "pstate"),
+        "P8"
+    );
+    assert_eq!(
+        render_cells(&backend_with(Q::PerformanceState, &[32]), "pstate"),
         "[Unknown Error]"
     );
 }
 
 #[test]
-fn a_reason_that_the_board_does_not_tell_is_not_inactive() {
-    let driver = one(Q::SupportedThrottleReasons, &[0b11]).numbers(0, Q::ThrottleReasons, &[0b01]);
+fn unsupported_reason_is_not_shown_as_inactive() {
+    let driver = backend_with(Q::SupportedThrottleReasons, &[0b11]).with_numbers(
+        0,
+        Q::ThrottleReasons,
+        &[0b01],
+    );
     let fields = "clocks_event_reasons.gpu_idle,clocks_event_reasons.applications_clocks_setting,\
                   clocks_event_reasons.hw_thermal_slowdown,clocks_event_reasons.active";
     assert_eq!(
-        cells(&driver, fields),
+        render_cells(&driver, fields),
         "Active, Not Active, [N/A], 0x0000000000000001"
     );
 }
 
 #[test]
-fn each_reason_has_its_own_bit() {
-    let supported = one(Q::SupportedThrottleReasons, &[0x1FF]);
+fn each_reason_uses_its_own_bit() {
+    let supported = backend_with(Q::SupportedThrottleReasons, &[0x1FF]);
     for (bit, reason) in [
         (0x1, "gpu_idle"),
         (0x2, "applications_clocks_setting"),
@@ -50,27 +60,33 @@ fn each_reason_has_its_own_bit() {
         (0x80, "hw_power_brake_slowdown"),
     ] {
         let field = format!("clocks_throttle_reasons.{reason}");
-        let active =
-            one(Q::SupportedThrottleReasons, &[0x1FF]).numbers(0, Q::ThrottleReasons, &[bit]);
-        assert_eq!(cells(&active, &field), "Active", "{reason}");
-        let others = one(Q::SupportedThrottleReasons, &[0x1FF]).numbers(
+        let active = backend_with(Q::SupportedThrottleReasons, &[0x1FF]).with_numbers(
+            0,
+            Q::ThrottleReasons,
+            &[bit],
+        );
+        assert_eq!(render_cells(&active, &field), "Active", "{reason}");
+        let others = backend_with(Q::SupportedThrottleReasons, &[0x1FF]).with_numbers(
             0,
             Q::ThrottleReasons,
             &[0x1FF & !bit],
         );
-        assert_eq!(cells(&others, &field), "Not Active", "{reason}");
+        assert_eq!(render_cells(&others, &field), "Not Active", "{reason}");
     }
-    assert_eq!(cells(&supported, "clocks_throttle_reasons.active"), "[N/A]");
+    assert_eq!(
+        render_cells(&supported, "clocks_throttle_reasons.active"),
+        "[N/A]"
+    );
 }
 
 #[test]
-fn counters_in_the_chip_are_told_apart() {
-    // nvidia-smi 580 prints the volatile parity counter for three fields.
-    let driver = one(
+fn sram_error_counters_are_distinct() {
+    // nvidia-smi 580 prints the same volatile parity counter for three fields.
+    let driver = backend_with(
         Q::SramEccErrors,
         &[10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 1],
     );
-    let field = |name: &str| cells(&driver, &format!("ecc.errors.uncorrected.{name}"));
+    let field = |name: &str| render_cells(&driver, &format!("ecc.errors.uncorrected.{name}"));
     for name in [
         "aggregate.sram.parity",
         "aggregate.sram.secded",
@@ -88,7 +104,7 @@ fn counters_in_the_chip_are_told_apart() {
 }
 
 #[test]
-fn errors_of_memory_are_told_apart() {
+fn memory_error_counters_are_distinct() {
     for (kind, kind_name) in [(0, "corrected"), (1, "uncorrected")] {
         for (counter, counter_name) in [(0, "volatile"), (1, "aggregate")] {
             for (place, place_name) in [
@@ -101,13 +117,13 @@ fn errors_of_memory_are_told_apart() {
                 (6, "cbu"),
                 (7, "sram"),
             ] {
-                let driver = one(Q::MemoryErrors(kind, counter, place), &[42]);
+                let driver = backend_with(Q::MemoryErrors(kind, counter, place), &[42]);
                 let field = format!("ecc.errors.{kind_name}.{counter_name}.{place_name}");
-                assert_eq!(cells(&driver, &field), "42", "{field}");
+                assert_eq!(render_cells(&driver, &field), "42", "{field}");
             }
-            let driver = one(Q::TotalEccErrors(kind, counter), &[43]);
+            let driver = backend_with(Q::TotalEccErrors(kind, counter), &[43]);
             assert_eq!(
-                cells(
+                render_cells(
                     &driver,
                     &format!("ecc.errors.{kind_name}.{counter_name}.total")
                 ),
@@ -118,7 +134,7 @@ fn errors_of_memory_are_told_apart() {
 }
 
 #[test]
-fn each_reading_is_its_own() {
+fn each_field_shows_its_own_reading() {
     for (query, numbers, field, cell) in [
         (
             Q::PciInfo,
@@ -365,12 +381,16 @@ fn each_reading_is_its_own() {
             "Supported",
         ),
     ] {
-        assert_eq!(cells(&one(query, numbers), field), cell, "{field}");
+        assert_eq!(
+            render_cells(&backend_with(query, numbers), field),
+            cell,
+            "{field}"
+        );
     }
 }
 
 #[test]
-fn settings_have_their_words() {
+fn settings_are_shown_as_words() {
     for (query, number, field, word) in [
         (Q::ComputeMode, 1, "compute_mode", "Exclusive_Thread"),
         (Q::ComputeMode, 2, "compute_mode", "Prohibited"),
@@ -420,16 +440,16 @@ fn settings_have_their_words() {
         (Q::DisplayMode, 0, "display_attached", "No"),
     ] {
         assert_eq!(
-            cells(&one(query, &[number]), field),
+            render_cells(&backend_with(query, &[number]), field),
             word,
             "{field} {number}"
         );
     }
-    let pending = one(Q::MigMode, &[0, 1])
-        .numbers(0, Q::DramEncryptionMode, &[0, 1])
-        .numbers(0, Q::EccMode, &[1, 0]);
+    let pending = backend_with(Q::MigMode, &[0, 1])
+        .with_numbers(0, Q::DramEncryptionMode, &[0, 1])
+        .with_numbers(0, Q::EccMode, &[1, 0]);
     assert_eq!(
-        cells(
+        render_cells(
             &pending,
             "mig.mode.pending,dramEncryption.mode.pending,ecc.mode.pending"
         ),
@@ -438,10 +458,14 @@ fn settings_have_their_words() {
 }
 
 #[test]
-fn the_inforom_is_valid_or_not_or_not_there() {
+fn inforom_validity_is_shown_as_word() {
     let answered = |answer| {
-        cells(
-            &ScriptedBackend::default().answer(Subject::gpu(0), Q::InforomIsValid, answer),
+        render_cells(
+            &ScriptedBackend::default().with_answer(
+                Subject::from_gpu(0),
+                Q::InforomIsValid,
+                answer,
+            ),
             "inforom.checksum_validation",
         )
     };
@@ -451,41 +475,44 @@ fn the_inforom_is_valid_or_not_or_not_there() {
 }
 
 #[test]
-fn memory_without_a_thermometer_says_so_without_brackets() {
+fn missing_memory_temperature_has_no_brackets() {
     assert_eq!(
-        cells(
+        render_cells(
             &ScriptedBackend::default(),
             "temperature.memory,temperature.gpu"
         ),
         "N/A, [N/A]"
     );
-    let lost =
-        ScriptedBackend::default().answer(Subject::gpu(0), Q::Field(82, 0), Err(Code::GPU_IS_LOST));
-    assert_eq!(cells(&lost, "temperature.memory"), "[GPU is lost]");
+    let lost = ScriptedBackend::default().with_answer(
+        Subject::from_gpu(0),
+        Q::Field(82, 0),
+        Err(Code::GPU_IS_LOST),
+    );
+    assert_eq!(render_cells(&lost, "temperature.memory"), "[GPU is lost]");
 }
 
 #[test]
-fn power_of_the_module_and_its_smoothing() {
-    let driver = one(Q::Field(185, 1), &[512_340])
-        .numbers(0, Q::Field(192, 1), &[1_000_000])
-        .numbers(0, Q::Field(190, 1), &[900_000])
-        .numbers(0, Q::Field(189, 1), &[800_000])
-        .numbers(0, Q::Field(187, 1), &[300_000])
-        .numbers(0, Q::Field(188, 1), &[1_200_000])
-        .answer(
-            Subject::gpu(0),
+fn module_power_and_smoothing_are_shown() {
+    let driver = backend_with(Q::Field(185, 1), &[512_340])
+        .with_numbers(0, Q::Field(192, 1), &[1_000_000])
+        .with_numbers(0, Q::Field(190, 1), &[900_000])
+        .with_numbers(0, Q::Field(189, 1), &[800_000])
+        .with_numbers(0, Q::Field(187, 1), &[300_000])
+        .with_numbers(0, Q::Field(188, 1), &[1_200_000])
+        .with_answer(
+            Subject::from_gpu(0),
             Q::Field(275, 0),
             Ok(Value::Reals(vec![437.5])),
         )
-        .numbers(0, Q::Field(279, 0), &[20])
-        .numbers(0, Q::Field(280, 0), &[1])
-        .numbers(0, Q::Field(282, 5), &[3])
-        .numbers(0, Q::Field(286, 0), &[4])
-        .numbers(0, Q::Field(287, 0), &[i128::from(u32::MAX)]);
+        .with_numbers(0, Q::Field(279, 0), &[20])
+        .with_numbers(0, Q::Field(280, 0), &[1])
+        .with_numbers(0, Q::Field(282, 5), &[3])
+        .with_numbers(0, Q::Field(286, 0), &[4])
+        .with_numbers(0, Q::Field(287, 0), &[i128::from(u32::MAX)]);
     let module = "module.power.draw.average,module.power.limit,module.enforced.power.limit,\
              module.power.default_limit,module.power.min_limit,module.power.max_limit";
     assert_eq!(
-        cells(&driver, module),
+        render_cells(&driver, module),
         "512.34 W, 1000.00 W, 900.00 W, 800.00 W, 300.00 W, 1200.00 W"
     );
     let smoothing = "power_smoothing.delayed_power_smoothing_supported,power_smoothing.primary_power_floor,\
@@ -494,26 +521,26 @@ fn power_of_the_module_and_its_smoothing() {
              power_smoothing.admin_override.primary_floor_act_window_multiplier,\
              power_smoothing.admin_override.primary_floor_tar_window_multiplier";
     assert_eq!(
-        cells(&driver, smoothing),
+        render_cells(&driver, smoothing),
         "Yes, 437.50 W, 20 ms, 3, 4, [N/A]"
     );
 }
 
-/// The headings are those of nvidia-smi 610.
+/// The expected headings are those of nvidia-smi 610.
 #[test]
-fn fields_that_came_after_580_are_read() {
+fn fields_newer_than_580_are_shown() {
     let heading_and_cell = |driver: &ScriptedBackend, field: &str| {
-        let shown = shown(driver, &[0], QueryKind::Gpu, field, "csv");
+        let shown = render_query(driver, &[0], QueryKind::Gpu, field, "csv");
         shown.strip_suffix('\n').unwrap().replace('\n', ": ")
     };
     let version = Ok(Value::Text("610.57.04".to_owned()));
-    let driver = ScriptedBackend::default().system(SystemQuery::DriverVersion, version);
+    let driver = ScriptedBackend::default().with_system_answer(SystemQuery::DriverVersion, version);
     assert_eq!(
         heading_and_cell(&driver, "kmd_version"),
         "kmd_version: 610.57.04"
     );
     assert_eq!(
-        cells(&driver, "power.management"),
+        render_cells(&driver, "power.management"),
         "[Requested functionality has been deprecated]"
     );
     for (query, number, expected) in [
@@ -609,28 +636,32 @@ fn fields_that_came_after_580_are_read() {
         ),
     ] {
         let (field, _) = expected.split_once([':', ' ']).unwrap();
-        assert_eq!(heading_and_cell(&one(query, &[number]), field), expected);
+        assert_eq!(
+            heading_and_cell(&backend_with(query, &[number]), field),
+            expected
+        );
     }
-    let unset = one(Q::Field(265, 0), &[i128::from(u32::MAX)]).numbers(
+    let unset = backend_with(Q::Field(265, 0), &[i128::from(u32::MAX)]).with_numbers(
         0,
         Q::Field(285, 0),
         &[i128::from(u32::MAX)],
     );
     let overrides = "power_smoothing.admin_override.percent_tmp_floor,power_smoothing.admin_override.secondary_power_floor";
-    assert_eq!(cells(&unset, overrides), "[N/A], [N/A]");
+    assert_eq!(render_cells(&unset, overrides), "[N/A], [N/A]");
 }
 
-const FABRIC: &str = "fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid";
-const HEALTH: &str = "fabric.health.summary,fabric.health.bandwidth,fabric.health.route_recovery_in_progress,\
+const FABRIC_FIELDS: &str = "fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid";
+const HEALTH_FIELDS: &str = "fabric.health.summary,fabric.health.bandwidth,fabric.health.route_recovery_in_progress,\
              fabric.health.route_unhealthy,fabric.health.access_timeout_recovery,\
              fabric.health.incorrect_configuration,fabric.health.partition_assigned";
 
 #[test]
-fn a_fabric_tells_what_there_is_to_tell_without_brackets() {
-    let fabric = |numbers: &[i128]| cells(&one(Q::FabricInfo, numbers), FABRIC);
+fn missing_fabric_readings_have_no_brackets() {
+    let fabric =
+        |numbers: &[i128]| render_cells(&backend_with(Q::FabricInfo, numbers), FABRIC_FIELDS);
     let uuid = [0x9c6f_5af3_53bf_49b5, i128::from(0xa436_b667_66c4_13c3_u64)];
     assert_eq!(
-        cells(&ScriptedBackend::default(), FABRIC),
+        render_cells(&ScriptedBackend::default(), FABRIC_FIELDS),
         "N/A, N/A, N/A, N/A"
     );
     assert_eq!(fabric(&[0, 0, 0, 0, 0, 0, 0]), "N/A, N/A, N/A, N/A");
@@ -647,9 +678,13 @@ fn a_fabric_tells_what_there_is_to_tell_without_brackets() {
 }
 
 #[test]
-fn the_fabrics_health_is_told_only_with_a_summary() {
-    let health =
-        |mask, summary| cells(&one(Q::FabricInfo, &[3, 0, 0, mask, summary, 0, 0]), HEALTH);
+fn fabric_health_requires_a_summary() {
+    let health = |mask, summary| {
+        render_cells(
+            &backend_with(Q::FabricInfo, &[3, 0, 0, mask, summary, 0, 0]),
+            HEALTH_FIELDS,
+        )
+    };
     assert_eq!(
         health(0b0001_1010_1010, 0),
         "N/A, N/A, N/A, N/A, N/A, N/A, N/A"
@@ -669,7 +704,7 @@ fn the_fabrics_health_is_told_only_with_a_summary() {
 }
 
 #[test]
-fn conditions_of_a_fabric_are_told_apart() {
+fn fabric_conditions_are_distinct() {
     for (mask, words) in [
         (0x001, "Degraded, N/A, N/A, N/A, N/A, N/A"),
         (0x004, "N/A, True, N/A, N/A, N/A, N/A"),
@@ -678,9 +713,9 @@ fn conditions_of_a_fabric_are_told_apart() {
         (0x200, "N/A, N/A, N/A, N/A, Incorrect SystemGuid, N/A"),
         (0x1000, "N/A, N/A, N/A, N/A, N/A, True"),
     ] {
-        let driver = one(Q::FabricInfo, &[3, 0, 0, mask, 2, 0, 0]);
+        let driver = backend_with(Q::FabricInfo, &[3, 0, 0, mask, 2, 0, 0]);
         assert_eq!(
-            cells(&driver, HEALTH),
+            render_cells(&driver, HEALTH_FIELDS),
             format!("Unhealthy, {words}"),
             "{mask:#x}"
         );
@@ -688,10 +723,10 @@ fn conditions_of_a_fabric_are_told_apart() {
 }
 
 #[test]
-fn a_rack_says_where_the_gpu_is() {
+fn rack_position_is_shown() {
     let serial = *b"1821124220001\0\0\0";
     let half = |bytes: &[u8]| i128::from(u64::from_be_bytes(bytes.try_into().unwrap()));
-    let driver = one(
+    let driver = backend_with(
         Q::PlatformInfo,
         &[
             0x034c_4931_ff7d_1c4f,
@@ -705,11 +740,11 @@ fn a_rack_says_where_the_gpu_is() {
             3,
         ],
     )
-    .numbers(0, Q::ModuleId, &[3]);
+    .with_numbers(0, Q::ModuleId, &[3]);
     let fields = "platform.chassis_serial_number,platform.slot_number,platform.tray_index,platform.host_id,\
          platform.peer_type,platform.module_id,platform.gpu_fabric_guid";
     assert_eq!(
-        cells(&driver, fields),
+        render_cells(&driver, fields),
         "1821124220001, 17, 9, 1, Switch Connected, 3, 0x034C4931FF7D1C4F"
     );
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { chartsOf, placed, stepped } from './arrange';
-import { asChosen, fromAddress, toAddress, DEFAULT_STATE } from './state';
+import { chartsOf, moveChart, moveChartByStep } from './arrange';
+import { keepValidCharts, fromAddress, toAddress, DEFAULT_STATE } from './state';
 
 const CHARTS = ['power', 'cpu', 'memory', 'ram', 'pcie.width'];
 
@@ -18,36 +18,42 @@ describe('charts of a dashboard', () => {
   });
 
   it('GPU and machine charts are moved separately', () => {
-    expect(placed(CHARTS, 'pcie.width', 'power', false)).toEqual([
+    expect(moveChart(CHARTS, 'pcie.width', 'power', false)).toEqual([
       'pcie.width',
       'power',
       'cpu',
       'memory',
       'ram',
     ]);
-    expect(placed(CHARTS, 'power', 'memory', true)).toEqual([
+    expect(moveChart(CHARTS, 'power', 'memory', true)).toEqual([
       'cpu',
       'memory',
       'power',
       'ram',
       'pcie.width',
     ]);
-    expect(placed(CHARTS, 'power', 'ram', true)).toBe(CHARTS);
-    expect(stepped(CHARTS, 'cpu', 1)).toEqual(['power', 'memory', 'ram', 'cpu', 'pcie.width']);
-    expect(stepped(CHARTS, 'pcie.width', -1)).toEqual([
+    expect(moveChart(CHARTS, 'power', 'ram', true)).toBe(CHARTS);
+    expect(moveChartByStep(CHARTS, 'cpu', 1)).toEqual([
+      'power',
+      'memory',
+      'ram',
+      'cpu',
+      'pcie.width',
+    ]);
+    expect(moveChartByStep(CHARTS, 'pcie.width', -1)).toEqual([
       'power',
       'cpu',
       'pcie.width',
       'memory',
       'ram',
     ]);
-    expect(stepped(CHARTS, 'power', -1)).toBe(CHARTS);
+    expect(moveChartByStep(CHARTS, 'power', -1)).toBe(CHARTS);
   });
 
   it('charts of any field are in the URL', () => {
     const address = 'charts=pcie.width,power,host.cpu.load_1m';
     expect(fromAddress(address).charts).toEqual(['pcie.width', 'power', 'host.cpu.load_1m']);
     expect(toAddress(fromAddress(address))).toBe(address);
-    expect(asChosen(['nonsense'])).toBeNull();
+    expect(keepValidCharts(['nonsense'])).toBeNull();
   });
 });

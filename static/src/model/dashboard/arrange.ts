@@ -1,11 +1,11 @@
 /** The charts of a dashboard and their order. */
 
-import { COMPARED, GPU_CHARTS, gpuCharts, HOST_CHARTS, hostCharts } from './kinds';
-import { MIG } from '../metric';
+import { COMPARISON_CHARTS, GPU_CHARTS, gpuCharts, HOST_CHARTS, hostCharts } from './kinds';
+import { ALL_MIG_METRICS } from '../metric';
 import type { DashboardState } from './state';
 
 /** Returns whether each GPU has its own charts. */
-export function isApart({ layout }: DashboardState, gpus: number): boolean {
+export function isSeparateLayout({ layout }: DashboardState, gpus: number): boolean {
   return layout === 'apart' || gpus < 2;
 }
 
@@ -14,13 +14,17 @@ export function isApart({ layout }: DashboardState, gpus: number): boolean {
  * only one metric.
  */
 export function chartsOf(state: DashboardState, gpus: number): readonly string[] {
-  if (isApart(state, gpus)) {
+  if (isSeparateLayout(state, gpus)) {
     return (
-      state.charts ?? [...GPU_CHARTS.map(({ id }) => id), MIG, ...HOST_CHARTS.map(({ id }) => id)]
+      state.charts ?? [
+        ...GPU_CHARTS.map(({ id }) => id),
+        ALL_MIG_METRICS,
+        ...HOST_CHARTS.map(({ id }) => id),
+      ]
     );
   }
   if (state.charts === null) {
-    return [...COMPARED, ...HOST_CHARTS.map(({ id }) => id)];
+    return [...COMPARISON_CHARTS, ...HOST_CHARTS.map(({ id }) => id)];
   }
   const single = state.charts.flatMap((id) => {
     const [of] = gpuCharts([id]);
@@ -33,13 +37,13 @@ export function chartsOf(state: DashboardState, gpus: number): readonly string[]
  * Returns `charts` with `chart` moved before or after `target`. Charts of GPUs and of the machine
  * are not mixed.
  */
-export function placed(
+export function moveChart(
   charts: readonly string[],
   chart: string,
   target: string,
   after: boolean,
 ): readonly string[] {
-  if (chart === target || isOfHost(chart) !== isOfHost(target)) {
+  if (chart === target || isHostChart(chart) !== isHostChart(target)) {
     return charts;
   }
   const others = charts.filter((id) => id !== chart);
@@ -48,12 +52,16 @@ export function placed(
 }
 
 /** Returns `charts` with `chart` moved one position forward, or backward if `step` is negative. */
-export function stepped(charts: readonly string[], chart: string, step: 1 | -1): readonly string[] {
-  const own = charts.filter((id) => isOfHost(id) === isOfHost(chart));
+export function moveChartByStep(
+  charts: readonly string[],
+  chart: string,
+  step: 1 | -1,
+): readonly string[] {
+  const own = charts.filter((id) => isHostChart(id) === isHostChart(chart));
   const neighbor = own[own.indexOf(chart) + step];
-  return neighbor === undefined ? charts : placed(charts, chart, neighbor, step > 0);
+  return neighbor === undefined ? charts : moveChart(charts, chart, neighbor, step > 0);
 }
 
-function isOfHost(id: string): boolean {
+function isHostChart(id: string): boolean {
   return hostCharts([id]).length > 0;
 }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 
 import { Timeline } from '../../lib/timeline';
-import { changeText, FIGURES, figuresOf, later } from './comparison';
+import { changeText, FIGURES, computeFigures, shiftSeries } from './comparison';
 
 /** Returns one sample per second of two GPUs: utilization, memory, energy and power. */
-function recorded(...seconds: [gpu0: number[], gpu1: number[]][]): Timeline {
+function recordSamples(...seconds: [gpu0: number[], gpu1: number[]][]): Timeline {
   const timeline = new Timeline(100);
   const metrics = FIGURES.map(({ metric }) => metric);
   seconds.forEach((gpus, second) => {
@@ -17,10 +17,10 @@ function recorded(...seconds: [gpu0: number[], gpu1: number[]][]): Timeline {
 }
 
 const GIB = 1024 ** 3;
-const BOTH = 'GPU-0 ,GPU-1 ';
+const BOTH_SERIES = 'GPU-0 ,GPU-1 ';
 
 describe('figures of a span', () => {
-  const timeline = recorded(
+  const timeline = recordSamples(
     [
       [0, GIB, 1000, 100],
       [50, 5 * GIB, 9000, 200],
@@ -36,28 +36,26 @@ describe('figures of a span', () => {
   );
 
   it('figures combine all GPUs', () => {
-    expect(figuresOf(timeline, 0, 2000, BOTH)).toEqual([55, 6 * GIB, 400, 500]);
-    expect(figuresOf(timeline, 1000, 2000, 'GPU-0 '), 'of one GPU and a part of the time').toEqual([
-      90,
-      4 * GIB,
-      200,
-      400,
-    ]);
+    expect(computeFigures(timeline, 0, 2000, BOTH_SERIES)).toEqual([55, 6 * GIB, 400, 500]);
+    expect(
+      computeFigures(timeline, 1000, 2000, 'GPU-0 '),
+      'of one GPU and a part of the time',
+    ).toEqual([90, 4 * GIB, 200, 400]);
   });
 
   it('figures without data are missing', () => {
-    expect(figuresOf(timeline, 5000, 9000, BOTH)).toEqual([null, null, null, null]);
-    expect(figuresOf(timeline, 0, 2000, 'GPU-9 ')).toEqual([null, null, null, null]);
+    expect(computeFigures(timeline, 5000, 9000, BOTH_SERIES)).toEqual([null, null, null, null]);
+    expect(computeFigures(timeline, 0, 2000, 'GPU-9 ')).toEqual([null, null, null, null]);
   });
 
   it('counter reset keeps the earlier growth', () => {
-    const restarted = recorded(
+    const restarted = recordSamples(
       [[0, 0, 100, 0], []],
       [[0, 0, 160, 0], []],
       [[0, 0, 10, 0], []],
       [[0, 0, 30, 0], []],
     );
-    expect(figuresOf(restarted, 0, 3000, 'GPU-0 ')[2]).toBe(80);
+    expect(computeFigures(restarted, 0, 3000, 'GPU-0 ')[2]).toBe(80);
   });
 });
 
@@ -73,9 +71,9 @@ it('changes are in points or percent', () => {
 });
 
 it('earlier span is shifted to later times', () => {
-  const timeline = recorded([[10, 0, 0, 0], []], [[20, 0, 0, 0], []]);
-  const moved = later(timeline, 60_000);
+  const timeline = recordSamples([[10, 0, 0, 0], []], [[20, 0, 0, 0], []]);
+  const moved = shiftSeries(timeline, 60_000);
   expect([...moved.times_ms]).toEqual([60_000, 61_000]);
   expect([...moved.values('GPU-0 utilization.gpu_percent')]).toEqual([10, 20]);
-  expect(moved.revision).not.toBe(later(timeline, 1000).revision);
+  expect(moved.revision).not.toBe(shiftSeries(timeline, 1000).revision);
 });

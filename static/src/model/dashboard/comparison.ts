@@ -4,12 +4,12 @@
  */
 
 import type { Extremes, SeriesSource } from '../../lib/timeline';
-import { firstAfter } from '../../lib/timeline';
+import { indexAfter } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { MEMORY, PERCENT, UNITS, type Unit } from '../unit';
 
 /** A span in milliseconds since the Unix epoch, with its data. */
-interface Told {
+interface SpanData {
   source: SeriesSource;
   from_ms: number;
   to_ms: number;
@@ -22,7 +22,7 @@ export interface Figure {
   unit: Unit;
   /** The metric from which the figure is computed. */
   metric: string;
-  of: (told: Told, keys: readonly string[]) => number | null;
+  of: (told: SpanData, keys: readonly string[]) => number | null;
 }
 
 export const FIGURES: readonly Figure[] = [
@@ -42,9 +42,11 @@ export const FIGURES: readonly Figure[] = [
     unit: MEMORY,
     metric: 'memory.used_bytes',
     of: (told, keys) =>
-      most(
+      highestSum(
         told,
-        keys.map((key) => (told.source.extremes?.(key) ?? null)?.high ?? told.source.values(key)),
+        keys.map(
+          (key) => (told.source.readExtremes?.(key) ?? null)?.high ?? told.source.values(key),
+        ),
       ),
   },
   {
@@ -53,7 +55,7 @@ export const FIGURES: readonly Figure[] = [
     unit: UNITS.joules,
     metric: 'power.energy_joules_total',
     of: (told, keys) => {
-      const grown = keys.flatMap((key) => growth(told, told.source.values(key)) ?? []);
+      const grown = keys.flatMap((key) => counterGrowth(told, told.source.values(key)) ?? []);
       return grown.length === 0 ? null : sum(grown);
     },
   },
@@ -73,15 +75,15 @@ export const FIGURES: readonly Figure[] = [
  * Returns the figures of several GPUs together. `gpus` contains the prefixes of their series, as in
  * `seriesKey`, separated by commas.
  */
-export function figuresOf(
+export function computeFigures(
   source: SeriesSource,
   from_ms: number,
   to_ms: number,
   gpus: string,
 ): (number | null)[] {
-  const told = { source, from_ms, to_ms };
+  const spanData = { source, from_ms, to_ms };
   const keys = (metric: string): string[] => gpus.split(',').map((gpu) => gpu + metric);
-  return FIGURES.map(({ metric, of }) => of(told, keys(metric)));
+  return FIGURES.map(({ metric, of }) => of(spanData, keys(metric)));
 }
 
 /**
@@ -103,31 +105,31 @@ export function changeText({ unit }: Figure, later: number | null, earlier: numb
 }
 
 /** Returns the same series shifted by `by_ms`. */
-export function later(source: SeriesSource, by_ms: number): SeriesSource {
+export function shiftSeries(source: SeriesSource, by_ms: number): SeriesSource {
   return {
     times_ms: source.times_ms.map((at_ms) => at_ms + by_ms),
     revision: `${source.revision} ${by_ms}`,
     values: (key) => source.values(key),
-    extremes: (key): Extremes | null => source.extremes?.(key) ?? null,
+    readExtremes: (key): Extremes | null => source.readExtremes?.(key) ?? null,
   };
 }
 
-function within({ source, from_ms, to_ms }: Told): [begin: number, end: number] {
-  return [firstAfter(source.times_ms, from_ms - 1), firstAfter(source.times_ms, to_ms)];
+function indexRange({ source, from_ms, to_ms }: SpanData): [begin: number, end: number] {
+  return [indexAfter(source.times_ms, from_ms - 1), indexAfter(source.times_ms, to_ms)];
 }
 
-function known(told: Told, values: Float64Array): Float64Array {
-  return values.subarray(...within(told)).filter((value) => !Number.isNaN(value));
+function readSpanValues(told: SpanData, values: Float64Array): Float64Array {
+  return values.subarray(...indexRange(told)).filter((value) => !Number.isNaN(value));
 }
 
-function mean(told: Told, values: Float64Array): number | null {
-  const all = known(told, values);
+function mean(told: SpanData, values: Float64Array): number | null {
+  const all = readSpanValues(told, values);
   return all.length === 0 ? null : sum(all) / all.length;
 }
 
 /** Returns the maximum of the sum of all columns at one time. */
-function most(told: Told, columns: readonly Float64Array[]): number | null {
-  const [begin, end] = within(told);
+function highestSum(told: SpanData, columns: readonly Float64Array[]): number | null {
+  const [begin, end] = indexRange(told);
   let found: number | null = null;
   for (let i = begin; i < end; i += 1) {
     const values = columns
@@ -143,8 +145,8 @@ function most(told: Told, columns: readonly Float64Array[]): number | null {
 /**
  * Returns the growth of a counter. If the counter was reset, the growth before the reset is kept.
  */
-function growth(told: Told, values: Float64Array): number | null {
-  const all = known(told, values);
+function counterGrowth(told: SpanData, values: Float64Array): number | null {
+  const all = readSpanValues(told, values);
   let grown = 0;
   for (let i = 1; i < all.length; i += 1) {
     grown += Math.max(0, (all[i] ?? 0) - (all[i - 1] ?? 0));

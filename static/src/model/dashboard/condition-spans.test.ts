@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { gpu, NOW, sample, throttled } from '../../testing/frames';
+import { makeGpu, NOW, makeSample, makeThrottled } from '../../testing/frames';
 import type { Event } from '../../wire';
 import { conditionSpans } from './condition-spans';
 
@@ -9,9 +9,12 @@ it('condition lasts until its end or now', () => {
     at_ms: NOW - 9000,
     gpu: { index: 1, uuid: 'GPU-1' },
     what: 'condition_ended',
-    ...throttled('critical', NOW - 20_000),
+    ...makeThrottled('critical', NOW - 20_000),
   };
-  const now = sample(NOW, [gpu(0, { conditions: [throttled('notice', NOW - 5000)] }), gpu(1)]);
+  const now = makeSample(NOW, [
+    makeGpu(0, { conditions: [makeThrottled('notice', NOW - 5000)] }),
+    makeGpu(1),
+  ]);
   const events = [ended];
   const spans = conditionSpans(events, now, NOW + 100);
   expect(spans.get(0)).toMatchObject([{ from_ms: NOW - 5000, to_ms: NOW + 100, level: 'notice' }]);
@@ -24,12 +27,12 @@ it('condition lasts until its end or now', () => {
 });
 
 it('conditions of a lost GPU end with it', () => {
-  const lost = gpu(0, {
+  const lost = makeGpu(0, {
     health: { state: 'lost', since_ms: NOW - 3000 },
-    conditions: [throttled('notice', NOW - 5000), throttled('warning', NOW - 1000)],
+    conditions: [makeThrottled('notice', NOW - 5000), makeThrottled('warning', NOW - 1000)],
   });
-  const asleep = gpu(1, { health: { state: 'asleep', since_ms: NOW - 3000 } });
-  const spans = conditionSpans([], sample(NOW, [lost, asleep]), NOW);
+  const asleep = makeGpu(1, { health: { state: 'asleep', since_ms: NOW - 3000 } });
+  const spans = conditionSpans([], makeSample(NOW, [lost, asleep]), NOW);
   expect(spans.get(0)).toMatchObject([
     { from_ms: NOW - 3000, to_ms: NOW, level: 'critical' },
     { from_ms: NOW - 5000, to_ms: NOW - 3000 },

@@ -1,7 +1,7 @@
 /** The spans of conditions on each GPU, from events and the newest sample. */
 
-import { grouped } from '../../lib/grouped';
-import { remembered } from '../../lib/remembered';
+import { groupBy } from '../../lib/grouped';
+import { memoizeLast } from '../../lib/remembered';
 import type {
   Condition,
   ConditionSpan as PastCondition,
@@ -36,7 +36,7 @@ export function conditionSpans(
   past: readonly PastCondition[] = [],
 ): Map<number, readonly ConditionSpan[]> {
   const byGpu = new Map<number, readonly ConditionSpan[]>(endedSpans(events));
-  const byUuid = grouped(past, ({ uuid }) => uuid);
+  const byUuid = groupBy(past, ({ uuid }) => uuid);
   for (const { index, uuid, health, conditions, processes } of sample?.gpus ?? []) {
     const failure = healthSpan(health, now_ms);
     const end_ms = failure?.from_ms ?? now_ms;
@@ -71,13 +71,13 @@ function healthSpan(health: Health, now_ms: number): ConditionSpan | null {
       };
 }
 
-const endedSpans = remembered((events: readonly Event[]) => {
+const endedSpans = memoizeLast((events: readonly Event[]) => {
   const ended = events.flatMap((event) =>
     event.what === 'condition_ended' && event.gpu !== null
       ? [{ ...spanOf(event, event.at_ms, []), gpu: event.gpu.index }]
       : [],
   );
-  return grouped(ended, ({ gpu }) => gpu);
+  return groupBy(ended, ({ gpu }) => gpu);
 });
 
 function spanOf(

@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest';
 
 import { Timeline, type SeriesSource } from '../../lib/timeline';
 import { PERCENT } from '../unit';
-import { Crowd, MEDIAN, outliersOf } from './crowd';
+import { LineCrowd, MEDIAN_ID, outliersOf } from './crowd';
 import type { PlotLine } from './plots';
 
 const SPAN = { from_ms: 0, to_ms: 100_000 };
 
-function line(id: number, now: number): PlotLine {
+function makeLine(id: number, now: number): PlotLine {
   const series = `s${id}`;
   return { id: String(id), label: String(id), color: id, series, field: '', now };
 }
 
 /** Returns a source with one second per row. Each row contains the values of all lines. */
-function source(rows: readonly (readonly number[])[]): Timeline {
+function makeTimeline(rows: readonly (readonly number[])[]): Timeline {
   const timeline = new Timeline(100);
   rows.forEach((values, i) => {
     const moment = new Map(values.map((value, id) => [`s${id}`, value]));
@@ -22,14 +22,20 @@ function source(rows: readonly (readonly number[])[]): Timeline {
   return timeline;
 }
 
-function linesOf(
+function selectCrowdLines(
   values: readonly number[],
   hidden: readonly string[] = [],
   chosen: readonly (string | null)[] = [],
 ): PlotLine[] {
-  const lines = values.map((value, id) => line(id, value));
+  const lines = values.map((value, id) => makeLine(id, value));
   const plot = { lines, unit: PERCENT, limit: null };
-  return new Crowd().linesOf(plot, source([values, values]), SPAN, new Set(hidden), chosen);
+  return new LineCrowd().selectLines(
+    plot,
+    makeTimeline([values, values]),
+    SPAN,
+    new Set(hidden),
+    chosen,
+  );
 }
 
 const ids = (lines: readonly PlotLine[]): string[] => lines.map(({ id }) => id);
@@ -37,31 +43,31 @@ const ELEVEN = Array.from({ length: 11 }, (_, i) => 40 + i);
 
 describe('crowd of lines', () => {
   it('crowd has median and band of most values', () => {
-    const [median] = linesOf(ELEVEN);
-    expect([median?.id, median?.now]).toEqual([MEDIAN, 45]);
+    const [median] = selectCrowdLines(ELEVEN);
+    expect([median?.id, median?.now]).toEqual([MEDIAN_ID, 45]);
     expect([...(median?.own?.values ?? [])]).toEqual([45, 45]);
     const { low, high } = median?.own?.extremes ?? {};
     expect([low?.[0], high?.[0]]).toEqual([41, 49]);
   });
 
   it('crowd without values has no median', () => {
-    const [median] = linesOf([NaN, NaN]);
+    const [median] = selectCrowdLines([NaN, NaN]);
     expect(median?.own?.values[0]).toBeNaN();
   });
 
   it('crowd shows outliers and selected lines', () => {
-    expect(ids(linesOf([...ELEVEN, 90]))).toEqual([MEDIAN, '11']);
-    expect(ids(linesOf([...ELEVEN, 90], [], ['3', null]))).toEqual([MEDIAN, '3', '11']);
-    expect(ids(linesOf(ELEVEN))).toEqual([MEDIAN]);
+    expect(ids(selectCrowdLines([...ELEVEN, 90]))).toEqual([MEDIAN_ID, '11']);
+    expect(ids(selectCrowdLines([...ELEVEN, 90], [], ['3', null]))).toEqual([MEDIAN_ID, '3', '11']);
+    expect(ids(selectCrowdLines(ELEVEN))).toEqual([MEDIAN_ID]);
   });
 
   it('few visible lines are all shown', () => {
     const others = ELEVEN.map((_, id) => String(id)).filter((id) => id !== '4');
-    expect(ids(linesOf(ELEVEN, others))).toEqual([MEDIAN, '4']);
+    expect(ids(selectCrowdLines(ELEVEN, others))).toEqual([MEDIAN_ID, '4']);
   });
 
   it('quantiles are only computed for new times', () => {
-    const crowd = new Crowd();
+    const crowd = new LineCrowd();
     let reads = 0;
     const counted = (values: number[]): Float64Array =>
       new Proxy(Float64Array.from(values), {
@@ -84,13 +90,13 @@ describe('crowd of lines', () => {
 describe('outliers', () => {
   const outliers = (...rows: number[][]): number[] => {
     const columns = rows.map((values) => Float64Array.from(values));
-    const known = new Crowd().quantilesOf(Float64Array.of(1, 2, 3, 4), columns, '');
+    const known = new LineCrowd().quantilesOf(Float64Array.of(1, 2, 3, 4), columns, '');
     return outliersOf(columns, known, SPAN, 100);
   };
   const flat = (value: number): number[] => [value, value, value, value];
   const usual = ELEVEN.map(flat);
 
-  it('outlier is outside at half of the times', () => {
+  it('line outside band half the time is outlier', () => {
     expect(outliers(...usual, [90, 90, 45, 45])).toEqual([11]);
     expect(outliers(...usual, [90, 45, 45, 45])).toEqual([]);
     expect(outliers(...usual, [90, NaN, NaN, NaN])).toEqual([11]);
@@ -104,11 +110,11 @@ describe('outliers', () => {
 });
 
 it('quantiles of different lines are not mixed', () => {
-  const crowd = new Crowd();
+  const crowd = new LineCrowd();
   const of = (timeline: SeriesSource, ...all: PlotLine[]): number | undefined =>
-    crowd.linesOf({ lines: all, unit: PERCENT, limit: null }, timeline, SPAN, new Set(), [])[0]?.own
-      ?.values[0];
-  const timeline = source([[1, 2, 3]]);
-  expect(of(timeline, line(0, 1), line(1, 2))).toBe(1.5);
-  expect(of(timeline, line(1, 2), line(2, 3))).toBe(2.5);
+    crowd.selectLines({ lines: all, unit: PERCENT, limit: null }, timeline, SPAN, new Set(), [])[0]
+      ?.own?.values[0];
+  const timeline = makeTimeline([[1, 2, 3]]);
+  expect(of(timeline, makeLine(0, 1), makeLine(1, 2))).toBe(1.5);
+  expect(of(timeline, makeLine(1, 2), makeLine(2, 3))).toBe(2.5);
 });

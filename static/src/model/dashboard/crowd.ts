@@ -1,20 +1,20 @@
 /** A chart of many GPUs: their median, the range of most GPUs, and the lines outside this range. */
 
-import { firstAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
+import { indexAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
 import { valueOf } from '../reading';
 import type { Plot, PlotLine } from './plots';
 
 /** The maximum number of lines that are drawn individually. */
-export const CROWD = 12;
+export const MAX_SINGLE_LINES = 12;
 /** The ID of the median line. */
-export const MEDIAN = 'median';
+export const MEDIAN_ID = 'median';
 /** The maximum number of lines that are drawn over the band. */
-const MOST_ON_TOP = 4;
+const MAX_LINES_ON_TOP = 4;
 /** The number of visible times at which lines are compared with the band. */
-const COMPARED_TIMES = 32;
+const MAX_COMPARED_TIMES = 32;
 /** The minimum distance of an outlier from the band, as a share of the axis. */
-const LEAST_DISTANCE = 0.05;
+const MIN_DISTANCE = 0.05;
 
 /** The median and quantiles of all lines at each time. */
 export interface Quantiles extends Extremes {
@@ -22,18 +22,23 @@ export interface Quantiles extends Extremes {
   median: Float64Array;
 }
 
-const NONE = new Float64Array();
+const NO_VALUES = new Float64Array();
 
 /** Computes quantiles of lines, and caches them by time. */
-export class Crowd {
+export class LineCrowd {
   private key = '';
-  private known: Quantiles = { times_ms: NONE, median: NONE, low: NONE, high: NONE };
+  private known: Quantiles = {
+    times_ms: NO_VALUES,
+    median: NO_VALUES,
+    low: NO_VALUES,
+    high: NO_VALUES,
+  };
 
   /**
    * Returns the lines that summarize `plot`: the median with its band, the `chosen` lines, and the
    * outliers. If only a few lines are visible, all of them are drawn instead of the outliers.
    */
-  linesOf(
+  selectLines(
     { lines, unit, limit }: Pick<Plot, 'lines' | 'unit' | 'limit'>,
     source: SeriesSource,
     span: { from_ms: number; to_ms: number },
@@ -45,10 +50,10 @@ export class Crowd {
     const { median, ...extremes } = this.quantilesOf(source.times_ms, columns, key);
     const now = Float64Array.from(lines.flatMap((line) => valueOf(line.now) ?? [])).sort();
     const line: PlotLine = {
-      id: MEDIAN,
+      id: MEDIAN_ID,
       label: trans.__('Median'),
       color: 'text',
-      series: MEDIAN,
+      series: MEDIAN_ID,
       field: '',
       now: now.length === 0 ? null : quantileOf(now, 0.5),
       own: { values: median, extremes },
@@ -56,7 +61,7 @@ export class Crowd {
     const shown = lines.filter(({ id }) => !hidden.has(id));
     const scale = (limit ?? unit.ceiling) - unit.floor;
     const onTop =
-      shown.length <= MOST_ON_TOP
+      shown.length <= MAX_LINES_ON_TOP
         ? shown
         : outliersOf(columns, this.known, span, scale).map((index) => lines[index]);
     const ids = new Set([...onTop.map((one) => one?.id), ...chosen]);
@@ -68,7 +73,7 @@ export class Crowd {
    */
   quantilesOf(times_ms: Float64Array, columns: readonly Float64Array[], key: string): Quantiles {
     const { known } = this;
-    const first = firstAfter(known.times_ms, (times_ms[0] ?? 0) - 1);
+    const first = indexAfter(known.times_ms, (times_ms[0] ?? 0) - 1);
     const count = known.times_ms.length - first;
     const isSame =
       key === this.key &&
@@ -115,16 +120,16 @@ export function outliersOf(
   { from_ms, to_ms }: { from_ms: number; to_ms: number },
   scale: number,
 ): number[] {
-  const begin = firstAfter(times_ms, from_ms);
-  const end = firstAfter(times_ms, to_ms);
-  const step = Math.max(1, Math.ceil((end - begin) / COMPARED_TIMES));
+  const begin = indexAfter(times_ms, from_ms);
+  const end = indexAfter(times_ms, to_ms);
+  const step = Math.max(1, Math.ceil((end - begin) / MAX_COMPARED_TIMES));
   const found = columns.map((values, place) => {
     let [known, outside, distance] = [0, 0, 0];
     for (let i = end - 1; i >= begin; i -= step) {
       const [value = NaN, bottom = NaN, top = NaN] = [values[i], low[i], high[i]];
       const beyond = Math.max(bottom - value, value - top);
       known += Number.isNaN(beyond) ? 0 : 1;
-      if (beyond > Math.max(top - bottom, LEAST_DISTANCE * scale)) {
+      if (beyond > Math.max(top - bottom, MIN_DISTANCE * scale)) {
         outside += 1;
         distance += beyond;
       }
@@ -134,7 +139,7 @@ export function outliersOf(
   return found
     .filter(({ isOutside }) => isOutside)
     .sort((a, b) => b.distance - a.distance)
-    .slice(0, MOST_ON_TOP)
+    .slice(0, MAX_LINES_ON_TOP)
     .map(({ place }) => place);
 }
 

@@ -1,6 +1,6 @@
 /** The values of a chart as CSV. */
 
-import { csvTable, quoted } from '../../lib/csv';
+import { formatCsv, quoteCell } from '../../lib/csv';
 
 export interface CsvColumn {
   name: string;
@@ -25,9 +25,9 @@ export function csvOf(columns: readonly CsvColumn[], from_ms: number, to_ms: num
       }
     }
   });
-  const head = ['time', ...columns.map(({ name }) => quoted(name))];
+  const head = ['time', ...columns.map(({ name }) => quoteCell(name))];
   const body = [...rows]
     .sort(([a], [b]) => a - b)
     .map(([at_ms, row]) => [new Date(at_ms).toISOString(), ...row]);
-  return csvTable([head, ...body]);
+  return formatCsv([head, ...body]);
 }

@@ -1,7 +1,7 @@
 /** The charts that a dashboard can show, with the metrics that are their lines. */
 
-import { nearest } from '../../lib/nearest';
-import { inEnglish, table, trans } from '../../lib/translation';
+import { findNearestWord } from '../../lib/nearest';
+import { callInEnglish, lazyTexts, trans } from '../../lib/translation';
 import type { GpuSample, HostSample } from '../../wire';
 import { CHARTS } from '../../wire/fields';
 import {
@@ -23,7 +23,7 @@ export interface ChartKind<S = GpuSample> {
 /**
  * The default charts of a GPU comparison. Together with the machine's charts, they fit on a screen.
  */
-export const COMPARED: readonly string[] = [
+export const COMPARISON_CHARTS: readonly string[] = [
   'utilization.gpu_percent',
   'activity.sm_percent',
   'activity.tensor_percent',
@@ -38,11 +38,11 @@ export const COMPARED: readonly string[] = [
   'nvlink.tx_bytes_per_second',
 ];
 
-export const GPU_CHARTS = kindsOf(GPU_METRICS);
-export const HOST_CHARTS = kindsOf(HOST_METRICS);
+export const GPU_CHARTS = chartsWithMetrics(GPU_METRICS);
+export const HOST_CHARTS = chartsWithMetrics(HOST_METRICS);
 /** The charts of single metrics, which a user can add. */
-const GPU_READINGS = ALL_GPU_METRICS.map(chartOf);
-const HOST_READINGS = ALL_HOST_METRICS.map(chartOf);
+const GPU_METRIC_CHARTS = ALL_GPU_METRICS.map(chartOf);
+const HOST_METRIC_CHARTS = ALL_HOST_METRICS.map(chartOf);
 
 /** A group of charts in the chart menu. */
 export interface ChartGroup {
@@ -53,22 +53,24 @@ export interface ChartGroup {
 export function chartGroups(): ChartGroup[] {
   return [
     { title: trans.__('Charts'), charts: CHARTS },
-    { title: trans.__('GPU readings'), charts: GPU_READINGS },
-    { title: trans.__('Machine readings'), charts: HOST_READINGS },
+    { title: trans.__('GPU readings'), charts: GPU_METRIC_CHARTS },
+    { title: trans.__('Machine readings'), charts: HOST_METRIC_CHARTS },
   ];
 }
 
-const ALL: ChartGroup['charts'] = [...CHARTS, ...GPU_READINGS, ...HOST_READINGS];
+const ALL_CHARTS: ChartGroup['charts'] = [...CHARTS, ...GPU_METRIC_CHARTS, ...HOST_METRIC_CHARTS];
 
-export const CHART_IDS: readonly string[] = ALL.map(({ id }) => id);
+export const CHART_IDS: readonly string[] = ALL_CHARTS.map(({ id }) => id);
 
 /**
  * The ID of each chart by its ID and its names, in lowercase. If several charts have the same name,
  * the first one is used.
  */
-const BY_NAME = table((): ReadonlyMap<string, string> => {
-  const titles = ALL.map(({ id, title }) => [title(), id] as const);
-  const englishTitles = inEnglish(() => ALL.map(({ id, title }) => [title(), id] as const));
+const IDS_BY_NAME = lazyTexts((): ReadonlyMap<string, string> => {
+  const titles = ALL_CHARTS.map(({ id, title }) => [title(), id] as const);
+  const englishTitles = callInEnglish(() =>
+    ALL_CHARTS.map(({ id, title }) => [title(), id] as const),
+  );
   const named = [...CHART_IDS.map((id) => [id, id] as const), ...titles, ...englishTitles];
   return new Map(named.reverse().map(([name, id]) => [name.toLowerCase(), id]));
 });
@@ -77,35 +79,37 @@ const BY_NAME = table((): ReadonlyMap<string, string> => {
  * Returns the ID of the chart with this ID or name, in English or in the user's language, or `null`
  * if there is none.
  */
-export function chartCalled(name: string): string | null {
-  return BY_NAME().get(name.trim().toLowerCase()) ?? null;
+export function findChartId(name: string): string | null {
+  return IDS_BY_NAME().get(name.trim().toLowerCase()) ?? null;
 }
 
 /** Returns the name of the chart whose name or ID is most similar to this name. */
-export function nearestChart(name: string): string {
-  const id = chartCalled(nearest(name.trim().toLowerCase(), [...BY_NAME().keys()]) ?? '');
-  const title = ALL.find((chart) => chart.id === id)?.title() ?? '';
-  return chartCalled(title) === id ? title : (id ?? '');
+export function nearestChartName(name: string): string {
+  const id = findChartId(
+    findNearestWord(name.trim().toLowerCase(), [...IDS_BY_NAME().keys()]) ?? '',
+  );
+  const title = ALL_CHARTS.find((chart) => chart.id === id)?.title() ?? '';
+  return findChartId(title) === id ? title : (id ?? '');
 }
 
 /** Returns the GPU charts with these IDs, in the order of `ids`. */
 export function gpuCharts(ids: readonly string[]): ChartKind[] {
-  return found([...GPU_CHARTS, ...GPU_READINGS], ids);
+  return selectKinds([...GPU_CHARTS, ...GPU_METRIC_CHARTS], ids);
 }
 
 /** Returns the machine's charts with these IDs, in the order of `ids`. */
 export function hostCharts(ids: readonly string[]): ChartKind<HostSample>[] {
-  return found([...HOST_CHARTS, ...HOST_READINGS], ids);
+  return selectKinds([...HOST_CHARTS, ...HOST_METRIC_CHARTS], ids);
 }
 
 /** Returns the metrics among `ids` that belong to no default chart. */
-export function uncharted(ids: readonly string[]): string[] {
+export function metricsWithoutChart(ids: readonly string[]): string[] {
   const all = [...ALL_GPU_METRICS, ...ALL_HOST_METRICS];
   return all.filter(({ id, chart }) => chart === null && ids.includes(id)).map(({ id }) => id);
 }
 
 /** Returns the charts that contain at least one of these metrics. */
-function kindsOf<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
+function chartsWithMetrics<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
   const kinds = CHARTS.map(({ id, title }) => ({
     id,
     title,
@@ -118,6 +122,6 @@ function chartOf<S>(metric: Metric<S>): ChartKind<S> {
   return { id: metric.id, title: metric.label, metrics: [metric] };
 }
 
-function found<S>(kinds: readonly ChartKind<S>[], ids: readonly string[]): ChartKind<S>[] {
+function selectKinds<S>(kinds: readonly ChartKind<S>[], ids: readonly string[]): ChartKind<S>[] {
   return ids.flatMap((id) => kinds.filter((kind) => kind.id === id));
 }

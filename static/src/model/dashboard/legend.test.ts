@@ -1,27 +1,27 @@
 import { describe, expect, it } from 'vitest';
 
-import { Extremes, isolated, toggledLine } from './legend';
+import { ExtremeLines, isolateLine, toggleLine } from './legend';
 
 const GPUS = ['0', '1', '2'];
 
 describe('legend', () => {
-  it('line is isolated, then all are shown', () => {
-    const alone = isolated(['host.cpu'], '1', GPUS);
+  it('isolating a line twice shows all lines', () => {
+    const alone = isolateLine(['host.cpu'], '1', GPUS);
     expect(alone).toEqual(['host.cpu', '0', '2']);
-    expect(isolated(alone, '2', GPUS)).toEqual(['host.cpu', '0', '1']);
-    expect(isolated(alone, '1', GPUS)).toEqual(['host.cpu']);
+    expect(isolateLine(alone, '2', GPUS)).toEqual(['host.cpu', '0', '1']);
+    expect(isolateLine(alone, '1', GPUS)).toEqual(['host.cpu']);
   });
 
   it('line is hidden, but never the last', () => {
-    expect(toggledLine([], '1', GPUS)).toEqual(['1']);
-    expect(toggledLine(['1'], '1', GPUS)).toEqual([]);
-    expect(toggledLine(['x', '0', '1'], '2', GPUS)).toEqual(['x']);
+    expect(toggleLine([], '1', GPUS)).toEqual(['1']);
+    expect(toggleLine(['1'], '1', GPUS)).toEqual([]);
+    expect(toggleLine(['x', '0', '1'], '2', GPUS)).toEqual(['x']);
   });
 
   it('named extremes change only by clear margin', () => {
-    const extremes = new Extremes();
+    const extremes = new ExtremeLines();
     const of = (...values: number[]): string[] =>
-      extremes.of(
+      extremes.findIds(
         values.map((value, id) => ({ id: String(id), value })),
         100,
       );

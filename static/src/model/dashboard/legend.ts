@@ -4,7 +4,7 @@
  * Hides all lines of a legend except `id`. If the others are already hidden, shows all of them
  * again.
  */
-export function isolated(
+export function isolateLine(
   hidden: readonly string[],
   id: string,
   legend: readonly string[],
@@ -18,7 +18,7 @@ export function isolated(
 /**
  * Hides or shows the line `id`. If all lines of the legend would be hidden, all are shown again.
  */
-export function toggledLine(
+export function toggleLine(
   hidden: readonly string[],
   id: string,
   legend: readonly string[],
@@ -30,19 +30,19 @@ export function toggledLine(
 }
 
 /** A line and its value at the displayed time; NaN if it has none. */
-export interface Valued {
+export interface ValuedLine {
   id: string;
   value: number;
 }
 
 /** The share of the axis by which another line must exceed a named line to replace it. */
-const LEAD = 0.02;
+const MIN_LEAD = 0.02;
 
 /**
  * Finds the lines with the highest and the lowest value. A line is kept while others have about the
  * same value.
  */
-export class Extremes {
+export class ExtremeLines {
   private highest: string | null = null;
   private lowest: string | null = null;
 
@@ -50,21 +50,21 @@ export class Extremes {
    * Returns the IDs of the highest and the lowest line: one ID if they are the same, and none
    * without values. `range` is the length of the axis.
    */
-  of(lines: readonly Valued[], range: number): string[] {
+  findIds(lines: readonly ValuedLine[], range: number): string[] {
     const known = lines.filter(({ value }) => !Number.isNaN(value));
-    this.highest = foremost(known, this.highest, range * LEAD, 1);
-    this.lowest = foremost(known, this.lowest, range * LEAD, -1);
+    this.highest = findExtreme(known, this.highest, range * MIN_LEAD, 1);
+    this.lowest = findExtreme(known, this.lowest, range * MIN_LEAD, -1);
     return [...new Set([this.highest, this.lowest])].filter((id) => id !== null);
   }
 }
 
-function foremost(
-  lines: readonly Valued[],
+function findExtreme(
+  lines: readonly ValuedLine[],
   before: string | null,
   lead: number,
   sign: 1 | -1,
 ): string | null {
-  let best: Valued | null = null;
+  let best: ValuedLine | null = null;
   for (const line of lines) {
     best = best === null || sign * line.value > sign * best.value ? line : best;
   }

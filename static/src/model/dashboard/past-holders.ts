@@ -3,7 +3,7 @@
 import type { ColorSlots } from '../color-slots';
 import type { GpuState } from '../gpu';
 import { plainText } from '../../lib/text';
-import { holderOf, kernelHolder, processName, programOf, type ListRow } from '../holders';
+import { holderId, kernelHolderId, processName, programId, type ListRow } from '../holders';
 import { notebookNames } from '../notebook-names';
 import { notebookPath } from '../owner';
 import { absenceOf } from '../reading';
@@ -11,10 +11,10 @@ import type { FormerHolder } from '../store';
 import type { Holder } from './plots';
 
 /** The maximum number of holders that a chart names. The others would be too thin to see. */
-const MOST = 8;
-const LONGEST_NAME = 120;
+const MAX_HOLDERS = 8;
+const MAX_NAME_LENGTH = 120;
 
-interface Remembered extends Holder {
+interface PastHolder extends Holder {
   gpu: number;
   /** The path of a notebook or console. */
   path: string | null;
@@ -23,12 +23,12 @@ interface Remembered extends Holder {
 
 export class PastHolders {
   /** The holders by GPU and holder ID. */
-  private readonly all = new Map<string, Remembered>();
+  private readonly all = new Map<string, PastHolder>();
 
   private former: ReadonlyMap<string, readonly FormerHolder[]> | null = null;
 
   /** Adds the past holders that the server reports by GPU UUID. Known holders do not change. */
-  recall(
+  addFormerHolders(
     former: ReadonlyMap<string, readonly FormerHolder[]>,
     gpus: readonly GpuState[],
     slots: ColorSlots,
@@ -39,10 +39,10 @@ export class PastHolders {
     this.former = former;
     for (const { index, uuid } of gpus) {
       for (const { process, seen_ms } of former.get(uuid ?? '') ?? []) {
-        const holder = holderOf(process);
+        const holder = holderId(process);
         const key = `${index} ${holder}`;
         if (!this.all.has(key)) {
-          const slot = slots.ofProgram(programOf(process));
+          const slot = slots.assignProgramSlot(programId(process));
           const [name, path] = [processName(process), notebookPath(process)];
           this.all.set(key, { gpu: index, holder, name, path, slot, memory_bytes: 0, seen_ms });
         }
@@ -72,7 +72,7 @@ export class PastHolders {
    * if it is unknown.
    */
   pathOf(kernelId: string): string | null {
-    const holder = kernelHolder(kernelId);
+    const holder = kernelHolderId(kernelId);
     for (const one of this.all.values()) {
       if (one.holder === holder && one.path !== null) {
         return one.path;
@@ -85,15 +85,19 @@ export class PastHolders {
    * Returns the holders of each GPU since `from_ms`, the first one first, so that their order does
    * not change. Notebooks get names that are unique among themselves and among the other paths.
    */
-  since(from_ms: number, now_ms: number, otherPaths: Iterable<string> = []): Map<number, Holder[]> {
+  holdersSince(
+    from_ms: number,
+    now_ms: number,
+    otherPaths: Iterable<string> = [],
+  ): Map<number, Holder[]> {
     const names = notebookNames([...otherPaths, ...this.pathsSince(from_ms)]);
     const byGpu = new Map<number, Holder[]>();
     for (const one of this.all.values()) {
       const holders = byGpu.get(one.gpu) ?? [];
       byGpu.set(one.gpu, holders);
-      if (one.seen_ms >= from_ms && holders.length < MOST) {
+      if (one.seen_ms >= from_ms && holders.length < MAX_HOLDERS) {
         const { path, holder, slot } = one;
-        const name = path === null ? one.name : plainText(names.get(path) ?? path, LONGEST_NAME);
+        const name = path === null ? one.name : plainText(names.get(path) ?? path, MAX_NAME_LENGTH);
         // A holder that has exited uses no memory.
         holders.push({
           holder,

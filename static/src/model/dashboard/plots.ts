@@ -5,14 +5,14 @@ import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
 import { seriesKey, type GpuState } from '../gpu';
-import { heldKey, type HolderRow } from '../holders';
+import { holderSeriesKey, type HolderRow } from '../holders';
 import {
   GPU_METRICS,
-  HELD,
+  HOLDER_MEMORY,
   HOST_METRICS,
   limitLineOf,
   limitOf,
-  MIG,
+  ALL_MIG_METRICS,
   MIG_METRICS,
   type Color,
   type Metric,
@@ -21,7 +21,7 @@ import { gpuTitle } from '../gpu-title';
 import { migRows } from '../mig';
 import { absenceOf, valueOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
-import { chartsOf, isApart } from './arrange';
+import { chartsOf, isSeparateLayout } from './arrange';
 import { gpuCharts, hostCharts, type ChartKind } from './kinds';
 import type { DashboardState } from './state';
 
@@ -93,10 +93,10 @@ export interface PlotsInput {
 }
 
 /** All metrics that a dashboard can draw, by their names in the history. */
-export const DRAWN: readonly string[] = [
+export const DRAWN_METRICS: readonly string[] = [
   ...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id),
-  HELD,
-  MIG,
+  HOLDER_MEMORY,
+  ALL_MIG_METRICS,
 ];
 
 /** Returns the metrics of all lines in these sections, by their names in the history. */
@@ -108,7 +108,7 @@ export function metricsOf(sections: readonly Section[]): string[] {
 }
 
 /** Returns the sections with only those stacked lines that have values. */
-export function withStacks(
+export function keepStacksWithValues(
   sections: readonly Section[],
   isKnown: (series: string) => boolean,
 ): Section[] {
@@ -128,10 +128,10 @@ export function sectionsOf(input: PlotsInput): Section[] {
   const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
   const ids = chartsOf(state, chosen.length);
   const kinds = gpuCharts(ids);
-  const withMig = ids.includes(MIG);
-  const sections = isApart(state, chosen.length)
-    ? chosen.map((gpu) => ofGpu(gpu, kinds, withMig, input))
-    : [ofAll(chosen, kinds, input)];
+  const withMig = ids.includes(ALL_MIG_METRICS);
+  const sections = isSeparateLayout(state, chosen.length)
+    ? chosen.map((gpu) => gpuSection(gpu, kinds, withMig, input))
+    : [comparisonSection(chosen, kinds, input)];
   const machine = hostCharts(ids).map((kind) => hostPlot(kind, sample));
   const host: Section = {
     key: HOST,
@@ -143,13 +143,13 @@ export function sectionsOf(input: PlotsInput): Section[] {
   return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
 }
 
-function ofGpu(
+function gpuSection(
   gpu: GpuState,
   kinds: readonly ChartKind[],
   withMig: boolean,
   input: PlotsInput,
 ): Section {
-  const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
+  const able = kinds.filter(({ metrics }) => metrics.some((metric) => isSupported(gpu, metric)));
   const plots = able
     .filter(({ metrics }) => metrics.some((metric) => isDrawn(metric, [gpu], input)))
     .map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
@@ -166,7 +166,7 @@ function gpuPlot(
   { id, title, metrics }: ChartKind,
   holders: readonly Holder[],
 ): Plot {
-  const able = metrics.filter((metric) => isThere(gpu, metric));
+  const able = metrics.filter((metric) => isSupported(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
     // The total is drawn above the stacked parts in a neutral color, so that all colors are
@@ -178,7 +178,7 @@ function gpuPlot(
       color,
       series,
       field: metric.id,
-      now: readOf(gpu, metric),
+      now: readMetric(gpu, metric),
     };
     return metric.id === 'power.instant_watts'
       ? { ...line, trace: seriesKey(gpu, 'power_watts') }
@@ -189,7 +189,7 @@ function gpuPlot(
       id: holder,
       label: plainText(name),
       color: slot,
-      series: heldKey(gpu, holder),
+      series: holderSeriesKey(gpu, holder),
       field: 'memory.used_bytes',
       now: memory_bytes,
     }),
@@ -197,7 +197,7 @@ function gpuPlot(
   const [first] = able;
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
-  const limit = limited(first ? [limitLineOf(first, gpu)] : []);
+  const limit = highestLimit(first ? [limitLineOf(first, gpu)] : []);
   return {
     key,
     id,
@@ -212,10 +212,14 @@ function gpuPlot(
 }
 
 /** Returns a section with one chart per metric and one line per GPU. */
-function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], input: PlotsInput): Section {
+function comparisonSection(
+  gpus: readonly GpuState[],
+  kinds: readonly ChartKind[],
+  input: PlotsInput,
+): Section {
   const plots = kinds.flatMap(({ metrics }) =>
     metrics.flatMap((metric): Plot[] => {
-      const able = gpus.filter((gpu) => isThere(gpu, metric));
+      const able = gpus.filter((gpu) => isSupported(gpu, metric));
       const lines = able.map((gpu): PlotLine => ({
         id: String(gpu.index),
         label: String(gpu.index),
@@ -224,10 +228,10 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], input: Pl
         isGpu: true,
         series: seriesKey(gpu, metric.id),
         field: metric.id,
-        now: readOf(gpu, metric),
+        now: readMetric(gpu, metric),
         isStale: !isResponding(gpu),
       }));
-      const limit = limited(able.map((gpu) => limitLineOf(metric, gpu)));
+      const limit = highestLimit(able.map((gpu) => limitLineOf(metric, gpu)));
       const { id, label, unit } = metric;
       return !isDrawn(metric, able, input)
         ? []
@@ -256,7 +260,7 @@ function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[], input: Pl
 }
 
 /** Returns the highest of the limits. */
-function limited(
+function highestLimit(
   limits: readonly ReturnType<typeof limitLineOf>[],
 ): Pick<Plot, 'limit' | 'limitName'> {
   const [highest] = limits.filter((limit) => limit !== null).sort((a, b) => b.value - a.value);
@@ -268,7 +272,7 @@ function limited(
 
 function migPlots(gpu: GpuState): Plot[] {
   const rows = migRows(gpu);
-  const partitions = gpuTitle(MIG, '', [gpu]);
+  const partitions = gpuTitle(ALL_MIG_METRICS, '', [gpu]);
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
       id: row.uuid,
@@ -286,7 +290,7 @@ function migPlots(gpu: GpuState): Plot[] {
           {
             key: `gpu ${gpu.index} ${metric.id}`,
             id: metric.id,
-            chart: MIG,
+            chart: ALL_MIG_METRICS,
             title: `${partitions}: ${metric.label()}`,
             unit: metric.unit,
             lines: i === 0 ? [] : able,
@@ -330,8 +334,8 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
 }
 
 /** Returns whether the board and the driver support a metric. */
-function isThere(gpu: GpuState, metric: Metric): boolean {
-  return absenceOf(readOf(gpu, metric))?.absent !== 'not_supported';
+function isSupported(gpu: GpuState, metric: Metric): boolean {
+  return absenceOf(readMetric(gpu, metric))?.absent !== 'not_supported';
 }
 
 /**
@@ -344,12 +348,12 @@ function isDrawn(metric: Metric, able: readonly GpuState[], { state, gpus }: Plo
     able.length > 0 &&
     (state.charts !== null ||
       responding.length === 0 ||
-      able.some((gpu) => valueOf(readOf(gpu, metric)) !== null) ||
-      responding.some((gpu) => isThere(gpu, metric)))
+      able.some((gpu) => valueOf(readMetric(gpu, metric)) !== null) ||
+      responding.some((gpu) => isSupported(gpu, metric)))
   );
 }
 
-function readOf({ now }: GpuState, metric: Metric): Reading<number> | null {
+function readMetric({ now }: GpuState, metric: Metric): Reading<number> | null {
   if (now === null) {
     return null;
   }

@@ -4,20 +4,20 @@ import {
   DEFAULT_STATE,
   fromAddress,
   isPaused,
-  moved,
-  movedBy,
+  moveByShare,
+  moveBy,
   rangeOf,
-  reset,
-  resumed,
+  resetZoom,
+  resume,
   toAddress,
   togglePaused,
   withAxis,
   withHeight,
-  chosenWith,
-  zoomed,
-  zoomedBy,
-  zoomedSince,
-  zoomedStep,
+  toggleGpu,
+  zoomTo,
+  zoomBy,
+  zoomSince,
+  zoomByStep,
 } from './state';
 
 const NOW = 1_763_635_200_000;
@@ -35,19 +35,19 @@ describe('state of a dashboard', () => {
   });
 
   it('drag in either direction zooms', () => {
-    const zoom = zoomed(DEFAULT_STATE, NOW - 10_000, NOW - 30_000);
+    const zoom = zoomTo(DEFAULT_STATE, NOW - 10_000, NOW - 30_000);
     expect(rangeOf(zoom, NOW)).toEqual([NOW - 30_000, NOW - 10_000]);
     expect(isPaused(zoom)).toBe(true);
-    expect(zoomed(zoom, NOW, NOW + 3)).toBe(zoom);
-    expect(zoomedSince(zoom, NOW - 3, NOW).range).toEqual([NOW - 1000, NOW]);
-    expect(resumed(zoom)).toEqual(DEFAULT_STATE);
+    expect(zoomTo(zoom, NOW, NOW + 3)).toBe(zoom);
+    expect(zoomSince(zoom, NOW - 3, NOW).range).toEqual([NOW - 1000, NOW]);
+    expect(resume(zoom)).toEqual(DEFAULT_STATE);
   });
 
   it('range moves back, and forth until now', () => {
-    const back = moved(DEFAULT_STATE, -0.5, NOW);
+    const back = moveByShare(DEFAULT_STATE, -0.5, NOW);
     expect(rangeOf(back, NOW)).toEqual([NOW - 180_000, NOW - 60_000]);
-    expect(rangeOf(moved(back, 5, NOW), NOW)).toEqual([NOW - 120_000, NOW]);
-    expect(rangeOf(movedBy(back, 1234, NOW), NOW)).toEqual([NOW - 178_766, NOW - 58_766]);
+    expect(rangeOf(moveByShare(back, 5, NOW), NOW)).toEqual([NOW - 120_000, NOW]);
+    expect(rangeOf(moveBy(back, 1234, NOW), NOW)).toEqual([NOW - 178_766, NOW - 58_766]);
   });
 });
 
@@ -58,7 +58,7 @@ describe('dashboard URL', () => {
   });
 
   it('URL restores the state', () => {
-    const state = zoomed(
+    const state = zoomTo(
       {
         ...DEFAULT_STATE,
         gpus: [0, 3],
@@ -95,41 +95,41 @@ describe('zooming by a factor', () => {
   const live = { ...DEFAULT_STATE, span_ms: 120_000 };
 
   it('zoom keeps the pointed time in place', () => {
-    const zoomedIn = zoomedBy(live, 0.5, NOW - 30_000, NOW);
+    const zoomedIn = zoomBy(live, 0.5, NOW - 30_000, NOW);
     expect(zoomedIn.range).toEqual([NOW - 75_000, NOW - 15_000]);
     expect(rangeOf(zoomedIn, NOW + 9000)).toEqual(zoomedIn.range);
   });
 
   it('zooming out fully resumes live charts', () => {
-    const back = zoomedBy(zoomedBy(live, 0.5, NOW - 30_000, NOW), 2, NOW - 30_000, NOW);
+    const back = zoomBy(zoomBy(live, 0.5, NOW - 30_000, NOW), 2, NOW - 30_000, NOW);
     expect(back).toEqual(live);
     const paused = togglePaused(live, NOW);
-    expect(zoomedBy(zoomedBy(paused, 0.5, NOW, NOW + 5000), 4, NOW, NOW + 5000)).toEqual(paused);
+    expect(zoomBy(zoomBy(paused, 0.5, NOW, NOW + 5000), 4, NOW, NOW + 5000)).toEqual(paused);
   });
 
   it('live charts zoom out into the past', () => {
-    expect(zoomedBy(live, 3, NOW - 30_000, NOW)).toEqual({ ...live, span_ms: 360_000 });
-    const month = zoomedBy(live, 1e9, NOW, NOW);
+    expect(zoomBy(live, 3, NOW - 30_000, NOW)).toEqual({ ...live, span_ms: 360_000 });
+    const month = zoomBy(live, 1e9, NOW, NOW);
     expect([month.span_ms, month.range]).toEqual([30 * 86_400_000, null]);
     expect(fromAddress(toAddress(month))).toEqual(month);
   });
 
-  it('zoom ends at a second and 30 days', () => {
-    const [from = 0, to = 0] = zoomedBy(live, 1e-9, NOW - 60_000, NOW).range ?? [];
+  it('zoom range is one second to 30 days', () => {
+    const [from = 0, to = 0] = zoomBy(live, 1e-9, NOW - 60_000, NOW).range ?? [];
     expect(to - from).toBe(1000);
-    const past = zoomed(live, NOW - 9e9, NOW - 8e9);
-    const [first = 0, last = 0] = zoomedBy(past, 100, NOW - 8.5e9, NOW).range ?? [];
+    const past = zoomTo(live, NOW - 9e9, NOW - 8e9);
+    const [first = 0, last = 0] = zoomBy(past, 100, NOW - 8.5e9, NOW).range ?? [];
     expect(last - first).toBe(30 * 86_400_000);
   });
 
   it('zoom key changes the live time range', () => {
-    expect(zoomedStep(live, 0.5, NOW).span_ms).toBe(60_000);
-    expect(zoomedStep(live, 2, NOW).span_ms).toBe(300_000);
-    expect(zoomedStep({ ...live, span_ms: 60_000 }, 0.5, NOW)).toMatchObject({
+    expect(zoomByStep(live, 0.5, NOW).span_ms).toBe(60_000);
+    expect(zoomByStep(live, 2, NOW).span_ms).toBe(300_000);
+    expect(zoomByStep({ ...live, span_ms: 60_000 }, 0.5, NOW)).toMatchObject({
       span_ms: 60_000,
       range: null,
     });
-    expect(zoomedStep(zoomed(live, NOW - 40_000, NOW), 0.5, NOW).range).toEqual([
+    expect(zoomByStep(zoomTo(live, NOW - 40_000, NOW), 0.5, NOW).range).toEqual([
       NOW - 30_000,
       NOW - 10_000,
     ]);
@@ -142,7 +142,7 @@ describe('value axis of a chart', () => {
     expect(toAddress(state)).toBe('fit=1&axes=power.draw_watts:300.04:700');
     expect(fromAddress(toAddress(state))).toEqual(state);
     expect(withAxis(state, 'power.draw_watts', null).axes).toEqual({});
-    expect(reset(state)).toEqual(DEFAULT_STATE);
+    expect(resetZoom(state)).toEqual(DEFAULT_STATE);
     expect(fromAddress('axes=power:9:3,cpu:x:5,:1:2,memory').axes).toEqual({});
   });
 });
@@ -158,8 +158,8 @@ it('chart height is limited and in the URL', () => {
 });
 
 it('first selected GPU is alone, others are added', () => {
-  expect(chosenWith(null, 1, [0, 1, 2])).toEqual([1]);
-  expect(chosenWith([1], 0, [0, 1, 2])).toEqual([0, 1]);
-  expect(chosenWith([0, 1], 2, [0, 1, 2])).toBeNull();
-  expect(chosenWith([1], 1, [0, 1, 2])).toBeNull();
+  expect(toggleGpu(null, 1, [0, 1, 2])).toEqual([1]);
+  expect(toggleGpu([1], 0, [0, 1, 2])).toEqual([0, 1]);
+  expect(toggleGpu([0, 1], 2, [0, 1, 2])).toBeNull();
+  expect(toggleGpu([1], 1, [0, 1, 2])).toBeNull();
 });

@@ -33,12 +33,12 @@ export interface DashboardState {
 /** The selectable time ranges in minutes, up to 30 days. */
 export const SPANS_MIN = [1, 2, 5, 15, 60, 360, 1440, 7 * 1440, 30 * 1440] as const;
 /** The shortest displayed time range. */
-const LEAST_RANGE_MS = 1000;
+const MIN_RANGE_MS = 1000;
 /** The length of the past that the stream sends at full resolution. */
 export const STREAMED_MS = 10 * 60_000;
 /** The minimum and maximum height of charts in pixels. */
 export const HEIGHTS_PX = [60, 600] as const;
-const MOST_RANGE_MS = Math.max(...SPANS_MIN) * 60_000;
+const MAX_RANGE_MS = Math.max(...SPANS_MIN) * 60_000;
 
 export const DEFAULT_STATE: DashboardState = {
   gpus: null,
@@ -64,9 +64,9 @@ export function rangeOf(
 }
 
 /** Returns a state that is zoomed to a time range. A range that is too short changes nothing. */
-export function zoomed(state: DashboardState, a_ms: number, b_ms: number): DashboardState {
+export function zoomTo(state: DashboardState, a_ms: number, b_ms: number): DashboardState {
   const [from_ms, to_ms] = [Math.min(a_ms, b_ms), Math.max(a_ms, b_ms)];
-  return to_ms - from_ms < LEAST_RANGE_MS
+  return to_ms - from_ms < MIN_RANGE_MS
     ? state
     : { ...state, range: [Math.round(from_ms), Math.round(to_ms)] };
 }
@@ -75,12 +75,8 @@ export function zoomed(state: DashboardState, a_ms: number, b_ms: number): Dashb
  * Returns a state that is zoomed to the time since `from_ms`, with at least the shortest time
  * range.
  */
-export function zoomedSince(
-  state: DashboardState,
-  from_ms: number,
-  now_ms: number,
-): DashboardState {
-  return zoomed(state, Math.min(from_ms, now_ms - LEAST_RANGE_MS), now_ms);
+export function zoomSince(state: DashboardState, from_ms: number, now_ms: number): DashboardState {
+  return zoomTo(state, Math.min(from_ms, now_ms - MIN_RANGE_MS), now_ms);
 }
 
 /**
@@ -88,7 +84,7 @@ export function zoomedSince(
  * Zooming in pauses the charts, and zooming out to the original time range resumes them. Zooming
  * out of live charts shows more of the past.
  */
-export function zoomedBy(
+export function zoomBy(
   state: DashboardState,
   factor: number,
   at_ms: number,
@@ -96,7 +92,7 @@ export function zoomedBy(
 ): DashboardState {
   const [from_ms, to_ms] = rangeOf(state, now_ms);
   const newest_ms = state.paused_ms ?? now_ms;
-  const length_ms = Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, (to_ms - from_ms) * factor));
+  const length_ms = Math.min(MAX_RANGE_MS, Math.max(MIN_RANGE_MS, (to_ms - from_ms) * factor));
   if (!isPaused(state) && factor >= 1) {
     return { ...state, span_ms: length_ms };
   }
@@ -112,10 +108,10 @@ export function zoomedBy(
  * Returns a state that is zoomed by a key press. Paused charts are zoomed around their center; live
  * charts change to the next shorter or longer time range.
  */
-export function zoomedStep(state: DashboardState, factor: number, now_ms: number): DashboardState {
+export function zoomByStep(state: DashboardState, factor: number, now_ms: number): DashboardState {
   if (isPaused(state)) {
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    return zoomedBy(state, factor, (from_ms + to_ms) / 2, now_ms);
+    return zoomBy(state, factor, (from_ms + to_ms) / 2, now_ms);
   }
   const spans_ms = SPANS_MIN.map((minutes) => minutes * 60_000);
   const next_ms =
@@ -154,38 +150,38 @@ export function withHeight(state: DashboardState, height_px: number | null): Das
 }
 
 /** Returns a state with live charts and unzoomed axes. */
-export function reset(state: DashboardState): DashboardState {
-  return { ...resumed(state), fitted: false, axes: {} };
+export function resetZoom(state: DashboardState): DashboardState {
+  return { ...resume(state), fitted: false, axes: {} };
 }
 
 /**
  * Returns a state that is moved by a share of the displayed time range. A negative share moves
  * back.
  */
-export function moved(state: DashboardState, share: number, now_ms: number): DashboardState {
+export function moveByShare(state: DashboardState, share: number, now_ms: number): DashboardState {
   const [from_ms, to_ms] = rangeOf(state, now_ms);
-  return movedBy(state, (to_ms - from_ms) * share, now_ms);
+  return moveBy(state, (to_ms - from_ms) * share, now_ms);
 }
 
 /** Returns a state that is moved by `wanted_ms`, but not beyond now. */
-export function movedBy(state: DashboardState, wanted_ms: number, now_ms: number): DashboardState {
+export function moveBy(state: DashboardState, wanted_ms: number, now_ms: number): DashboardState {
   const [from_ms, to_ms] = rangeOf(state, now_ms);
   const by_ms = Math.min(wanted_ms, now_ms - to_ms);
   return { ...state, range: [Math.round(from_ms + by_ms), Math.round(to_ms + by_ms)] };
 }
 
-export function resumed(state: DashboardState): DashboardState {
+export function resume(state: DashboardState): DashboardState {
   return { ...state, paused_ms: null, range: null };
 }
 
 /** Shows only these GPUs, or all again if it showed only these. */
-export function toggledGpus(state: DashboardState, gpus: readonly number[]): DashboardState {
+export function toggleGpus(state: DashboardState, gpus: readonly number[]): DashboardState {
   return { ...state, gpus: state.gpus?.join() === gpus.join() ? null : gpus };
 }
 
 /** Pauses live charts at `now_ms`, or resumes paused ones. */
 export function togglePaused(state: DashboardState, now_ms: number): DashboardState {
-  return isPaused(state) ? resumed(state) : { ...state, paused_ms: now_ms };
+  return isPaused(state) ? resume(state) : { ...state, paused_ms: now_ms };
 }
 
 /** Returns whether the displayed time range is fixed. */
@@ -212,7 +208,7 @@ export function toAddress(state: DashboardState): string {
     parts.set('hide', state.hidden.join());
   }
   if (state.span_ms !== DEFAULT_STATE.span_ms) {
-    parts.set('span', String(rounded(state.span_ms / 60_000)));
+    parts.set('span', String(roundForUrl(state.span_ms / 60_000)));
   }
   const range = state.paused_ms === null ? state.range : rangeOf(state, state.paused_ms);
   if (range !== null) {
@@ -229,7 +225,7 @@ export function toAddress(state: DashboardState): string {
     parts.set('fit', '1');
   }
   const axes = Object.entries(state.axes).map(
-    ([id, [low, high]]) => `${id}:${rounded(low)}:${rounded(high)}`,
+    ([id, [low, high]]) => `${id}:${roundForUrl(low)}:${roundForUrl(high)}`,
   );
   if (axes.length > 0) {
     parts.set('axes', axes.join());
@@ -240,7 +236,7 @@ export function toAddress(state: DashboardState): string {
 /** Returns the state of a URL query. Invalid parts are ignored. */
 export function fromAddress(address: string): DashboardState {
   const parts = new URLSearchParams(address);
-  const gpus = list(parts, 'gpu')
+  const gpus = parseList(parts, 'gpu')
     ?.map(Number)
     .filter((index) => Number.isInteger(index) && index >= 0);
   const span_ms = Number(parts.get('span')) * 60_000;
@@ -250,21 +246,19 @@ export function fromAddress(address: string): DashboardState {
   const state: DashboardState = {
     gpus: gpus?.length ? gpus : null,
     layout: parts.get('view') === 'apart' ? 'apart' : 'together',
-    charts: asChosen(list(parts, 'charts') ?? []),
-    hidden: list(parts, 'hide') ?? [],
+    charts: keepValidCharts(parseList(parts, 'charts') ?? []),
+    hidden: parseList(parts, 'hide') ?? [],
     span_ms:
-      span_ms > 0
-        ? Math.min(MOST_RANGE_MS, Math.max(LEAST_RANGE_MS, span_ms))
-        : DEFAULT_STATE.span_ms,
+      span_ms > 0 ? Math.min(MAX_RANGE_MS, Math.max(MIN_RANGE_MS, span_ms)) : DEFAULT_STATE.span_ms,
     paused_ms: null,
     range:
-      from_ms > 0 && to_ms - from_ms >= LEAST_RANGE_MS && Number.isFinite(to_ms)
+      from_ms > 0 && to_ms - from_ms >= MIN_RANGE_MS && Number.isFinite(to_ms)
         ? [from_ms, to_ms]
         : null,
     compared_ms: compared_ms > 0 && Number.isFinite(compared_ms) ? compared_ms : null,
     height_px: null,
     fitted: parts.get('fit') === '1',
-    axes: axesIn(parts),
+    axes: parseAxes(parts),
   };
   return height_px > 0 ? withHeight(state, height_px) : state;
 }
@@ -273,7 +267,7 @@ export function fromAddress(address: string): DashboardState {
  * Returns only this GPU if all were selected, and otherwise toggles it. If none would be selected,
  * returns `null` for all.
  */
-export function chosenWith(
+export function toggleGpu(
   chosen: readonly number[] | null,
   one: number,
   all: readonly number[],
@@ -284,14 +278,14 @@ export function chosenWith(
 }
 
 /** Returns the known charts, or `null` if there are none, so that a dashboard is never empty. */
-export function asChosen(charts: readonly string[]): DashboardState['charts'] {
+export function keepValidCharts(charts: readonly string[]): DashboardState['charts'] {
   const known = charts.filter((id) => CHART_IDS.includes(id));
   return known.length === 0 ? null : known;
 }
 
 /** Parses axis ranges such as `power:300:700`, in the units of samples. */
-function axesIn(parts: URLSearchParams): DashboardState['axes'] {
-  const ranges = (list(parts, 'axes') ?? []).map((part) => {
+function parseAxes(parts: URLSearchParams): DashboardState['axes'] {
+  const ranges = (parseList(parts, 'axes') ?? []).map((part) => {
     const [id = '', low, high] = part.split(':');
     return [id, [Number(low), Number(high)]] as const;
   });
@@ -301,11 +295,11 @@ function axesIn(parts: URLSearchParams): DashboardState['axes'] {
 }
 
 /** Rounds to the precision of a screen. */
-function rounded(value: number): number {
+function roundForUrl(value: number): number {
   return Number(value.toPrecision(5));
 }
 
-function list(parts: URLSearchParams, name: string): string[] | undefined {
+function parseList(parts: URLSearchParams, name: string): string[] | undefined {
   return parts
     .get(name)
     ?.split(',')

@@ -1,8 +1,8 @@
 /** The values that a tooltip shows, in its order. */
 
-import type { Valued } from './legend';
+import type { ValuedLine } from './legend';
 
-export interface TooltipValues<T extends Valued> {
+export interface TooltipValues<T extends ValuedLine> {
   /** The rows, with the highest value first. */
   rows: readonly T[];
   /** The number of lines with a value that are not in `rows`. */
@@ -10,7 +10,7 @@ export interface TooltipValues<T extends Valued> {
 }
 
 /** Returns the highest `most` values. The value of the line `nearest` is always included. */
-export function tooltipValues<T extends Valued>(
+export function tooltipValues<T extends ValuedLine>(
   lines: readonly T[],
   nearest: string | null,
   most: number,
@@ -23,7 +23,7 @@ export function tooltipValues<T extends Valued>(
 
 /** Returns the line whose value is nearest to `value`, or `null` if none is within `within`. */
 export function nearestLine(
-  lines: readonly Valued[],
+  lines: readonly ValuedLine[],
   value: number,
   within: number,
 ): string | null {

@@ -1,19 +1,26 @@
 /** The details of a GPU's board and its settings. */
 
-import { count } from '../../lib/format';
-import { joined, plainText } from '../../lib/text';
-import { table, trans } from '../../lib/translation';
+import { formatCount } from '../../lib/format';
+import { joinParts, plainText } from '../../lib/text';
+import { lazyTexts, trans } from '../../lib/translation';
 import type { Board, ComputeMode, Mode, RecoveryAction } from '../../wire';
 import { valueOf } from '../reading';
-import { formatReading, onOff, slow, together, type Detail, type DetailGroup } from './detail';
+import {
+  formatReading,
+  formatOnOff,
+  slowDetail,
+  combineReadings,
+  type Detail,
+  type DetailGroup,
+} from './detail';
 
-const COMPUTE = table((): Record<ComputeMode, string> => ({
+const COMPUTE = lazyTexts((): Record<ComputeMode, string> => ({
   default: trans.__('default'),
   exclusive_process: trans.__('exclusive process'),
   prohibited: trans.__('prohibited'),
 }));
 
-const RECOVERY = table((): Record<RecoveryAction, string> => ({
+const RECOVERY = lazyTexts((): Record<RecoveryAction, string> => ({
   none: trans.__('none'),
   gpu_reset: trans.__('reset the GPU'),
   node_reboot: trans.__('reboot the machine'),
@@ -21,28 +28,43 @@ const RECOVERY = table((): Record<RecoveryAction, string> => ({
   drain_and_reset: trans.__('drain and reset'),
 }));
 
-export const SETTINGS = table((): DetailGroup => ({
+export const SETTINGS = lazyTexts((): DetailGroup => ({
   title: trans.__('Settings'),
   details: [
-    slow('modes.persistence', trans.__('Persistence'), ({ modes }) => modes.persistence, onOff),
-    slow(
+    slowDetail(
+      'modes.persistence',
+      trans.__('Persistence'),
+      ({ modes }) => modes.persistence,
+      formatOnOff,
+    ),
+    slowDetail(
       'modes.compute',
       trans.__('Compute mode'),
       ({ modes }) => modes.compute,
       (mode) => COMPUTE()[mode],
     ),
-    slow('modes.ecc', 'ECC', ({ modes }) => modes.ecc, describeMode),
-    slow('modes.mig', 'MIG', ({ modes }) => modes.mig, describeMode, { only: 'nvidia' }),
-    slow('modes.accounting', trans.__('Accounting'), ({ modes }) => modes.accounting, onOff),
-    slow('modes.display_active', trans.__('Display'), ({ modes }) => modes.display_active, onOff),
-    slow(
+    slowDetail('modes.ecc', 'ECC', ({ modes }) => modes.ecc, describeMode),
+    slowDetail('modes.mig', 'MIG', ({ modes }) => modes.mig, describeMode, { only: 'nvidia' }),
+    slowDetail(
+      'modes.accounting',
+      trans.__('Accounting'),
+      ({ modes }) => modes.accounting,
+      formatOnOff,
+    ),
+    slowDetail(
+      'modes.display_active',
+      trans.__('Display'),
+      ({ modes }) => modes.display_active,
+      formatOnOff,
+    ),
+    slowDetail(
       'modes.confidential_compute',
       trans.__('Confidential computing'),
       ({ modes }) => modes.confidential_compute,
       ({ enabled, devtools }) =>
-        enabled && devtools ? trans.__('on (developer tools)') : onOff(enabled),
+        enabled && devtools ? trans.__('on (developer tools)') : formatOnOff(enabled),
     ),
-    slow(
+    slowDetail(
       'recovery_action',
       trans.__('Recovery action'),
       ({ recovery_action }) => recovery_action,
@@ -55,22 +77,22 @@ export const SETTINGS = table((): DetailGroup => ({
   ],
 }));
 
-export const BOARD = table((): DetailGroup => ({
+export const BOARD = lazyTexts((): DetailGroup => ({
   title: trans.__('Board'),
   details: [
     {
       id: 'board.architecture',
       label: trans.__('Architecture'),
       read: ({ board }) =>
-        together([board.architecture, board.compute_capability], ([name, capability]) =>
-          joined(
+        combineReadings([board.architecture, board.compute_capability], ([name, capability]) =>
+          joinParts(
             [name, capability && `sm ${capability}`].map((part) => part && plainText(part, 60)),
           ),
         ),
     },
-    { ...number('cores', trans.__('CUDA cores')), only: 'nvidia' },
-    number('memory_bus_bits', trans.__('Memory bus'), (bits) => trans.__('%1 bit', bits)),
-    number('numa_node', trans.__('NUMA node')),
+    { ...numberDetail('cores', trans.__('CUDA cores')), only: 'nvidia' },
+    numberDetail('memory_bus_bits', trans.__('Memory bus'), (bits) => trans.__('%1 bit', bits)),
+    numberDetail('numa_node', trans.__('NUMA node')),
     {
       id: 'board.minor_number',
       label: trans.__('Device'),
@@ -82,14 +104,14 @@ export const BOARD = table((): DetailGroup => ({
       label: trans.__('PCI bus'),
       read: ({ busId }) => (busId === null ? null : plainText(busId, 40)),
     },
-    name('vbios_version', 'VBIOS'),
-    name('part_number', trans.__('Part number')),
-    name('serial', trans.__('Serial')),
+    nameDetail('vbios_version', 'VBIOS'),
+    nameDetail('part_number', trans.__('Part number')),
+    nameDetail('serial', trans.__('Serial')),
     { id: 'uuid', label: 'UUID', read: ({ uuid }) => (uuid === null ? null : plainText(uuid, 80)) },
   ],
 }));
 
-function number(
+function numberDetail(
   part: 'cores' | 'memory_bus_bits' | 'numa_node',
   label: string,
   format: (digits: string) => string = (digits) => digits,
@@ -97,11 +119,11 @@ function number(
   return {
     id: `board.${part}`,
     label,
-    read: ({ board }) => formatReading(board[part], (value) => format(count(value))),
+    read: ({ board }) => formatReading(board[part], (value) => format(formatCount(value))),
   };
 }
 
-function name(
+function nameDetail(
   part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'>,
   label: string,
 ): Detail {
@@ -114,6 +136,6 @@ function name(
 
 function describeMode({ current, pending }: Mode): string {
   return current === pending
-    ? onOff(current)
-    : trans.__('%1 (%2 after a reset)', onOff(current), onOff(pending));
+    ? formatOnOff(current)
+    : trans.__('%1 (%2 after a reset)', formatOnOff(current), formatOnOff(pending));
 }

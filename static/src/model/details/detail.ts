@@ -4,7 +4,7 @@ import { trans } from '../../lib/translation';
 import type { Absence, GpuDetails, Reading, Vendor } from '../../wire';
 import { GPU_FIELDS } from '../../wire/fields';
 import type { GpuState } from '../gpu';
-import { absenceOf, takenAt, valueOf } from '../reading';
+import { absenceOf, readingTime, valueOf } from '../reading';
 import type { Level } from '../describe';
 
 export interface Detail {
@@ -39,12 +39,12 @@ export function formatReading<T>(
   if (absence !== null || value === null) {
     return absence ?? UNKNOWN;
   }
-  const at_ms = takenAt(reading);
+  const at_ms = readingTime(reading);
   return at_ms === null ? format(value) : { value: format(value), at_ms };
 }
 
 /** Returns the detail of a catalog field, which every sample includes. */
-export function field(id: string, format: (value: number) => string): Detail {
+export function fieldDetail(id: string, format: (value: number) => string): Detail {
   const { label, read } = GPU_FIELDS.find((one) => one.id === id) ?? {
     label: () => id,
     read: () => UNKNOWN,
@@ -55,7 +55,7 @@ export function field(id: string, format: (value: number) => string): Detail {
 /**
  * Returns the detail of a reading that is updated every ten seconds, with the time of the reading.
  */
-export function slow<T>(
+export function slowDetail<T>(
   id: string,
   label: Detail['label'],
   read: (details: GpuDetails) => Reading<T> | null,
@@ -78,7 +78,7 @@ export function slow<T>(
 }
 
 /** Returns text such as `of 700 W`, or an empty text if the maximum is unknown. */
-export function outOf(max: Reading<number>, format: (value: number) => string): string {
+export function describeMaximum(max: Reading<number>, format: (value: number) => string): string {
   const value = valueOf(max);
   return value === null ? '' : trans.__('of %1', format(value));
 }
@@ -87,7 +87,7 @@ export function outOf(max: Reading<number>, format: (value: number) => string): 
  * Combines several readings. Missing ones are omitted; if all are missing, returns the first
  * reason.
  */
-export function together<T>(
+export function combineReadings<T>(
   parts: readonly Reading<T>[],
   format: (values: readonly (T | null)[]) => string,
 ): Reading<string> {
@@ -99,6 +99,6 @@ export function together<T>(
   return reasons[0] ?? UNKNOWN;
 }
 
-export function onOff(on: boolean): string {
+export function formatOnOff(on: boolean): string {
   return on ? trans.__('on') : trans.__('off');
 }

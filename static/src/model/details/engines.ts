@@ -1,42 +1,45 @@
 /** The details of a GPU's engines and clocks. */
 
-import { duration, mhz, percent } from '../../lib/format';
-import { table, trans } from '../../lib/translation';
-import { joined } from '../../lib/text';
+import { formatDuration, formatMegahertz, formatPercent } from '../../lib/format';
+import { lazyTexts, trans } from '../../lib/translation';
+import { joinParts } from '../../lib/text';
 import type { Reading } from '../../wire';
 import { GPU_FIELDS } from '../../wire/fields';
 import {
-  field,
+  fieldDetail,
   formatReading,
-  outOf,
-  slow,
-  together,
+  describeMaximum,
+  slowDetail,
+  combineReadings,
   type Detail,
   type DetailGroup,
 } from './detail';
 
-function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz'): Detail {
+function clockDetail(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz'): Detail {
   return {
-    ...field(`clocks.${part}`, mhz),
-    rest: ({ board }) => outOf(board.max_clocks[part], mhz),
+    ...fieldDetail(`clocks.${part}`, formatMegahertz),
+    rest: ({ board }) => describeMaximum(board.max_clocks[part], formatMegahertz),
   };
 }
 
 /** All utilization shares of the catalog, except the one that the GPU's card already shows. */
-export const ACTIVITY = table((): DetailGroup => {
+export const ACTIVITY = lazyTexts((): DetailGroup => {
   const shares = [/^activity\./, /^utilization\.(?!gpu_)/].flatMap((ids) =>
     GPU_FIELDS.filter(({ id }) => ids.test(id)),
   );
-  return { title: trans.__('Activity'), details: shares.map(({ id }) => field(id, percent)) };
+  return {
+    title: trans.__('Activity'),
+    details: shares.map(({ id }) => fieldDetail(id, formatPercent)),
+  };
 });
 
-export const CLOCKS = table((): DetailGroup => ({
+export const CLOCKS = lazyTexts((): DetailGroup => ({
   title: trans.__('Clocks'),
   details: [
-    clock('graphics_mhz'),
-    clock('sm_mhz'),
-    clock('memory_mhz'),
-    clock('video_mhz'),
+    clockDetail('graphics_mhz'),
+    clockDetail('sm_mhz'),
+    clockDetail('memory_mhz'),
+    clockDetail('video_mhz'),
     {
       id: 'application_clocks',
       label: trans.__('Application clocks'),
@@ -45,20 +48,25 @@ export const CLOCKS = table((): DetailGroup => ({
           return null;
         }
         const { graphics_mhz, memory_mhz } = details.application_clocks;
-        return together([graphics_mhz, memory_mhz], ([graphics, memory]) =>
-          joined([
-            graphics == null ? null : mhz(graphics),
-            memory == null ? null : trans.__('memory %1', mhz(memory)),
+        return combineReadings([graphics_mhz, memory_mhz], ([graphics, memory]) =>
+          joinParts([
+            graphics == null ? null : formatMegahertz(graphics),
+            memory == null ? null : trans.__('memory %1', formatMegahertz(memory)),
           ]),
         );
       },
     },
-    { ...field('performance_state', (p) => `P${p}`), label: trans.__('P-state') },
-    slow('throttled', trans.__('Throttled'), ({ throttled }) => heldDown(throttled), String),
+    { ...fieldDetail('performance_state', (p) => `P${p}`), label: trans.__('P-state') },
+    slowDetail(
+      'throttled',
+      trans.__('Throttled'),
+      ({ throttled }) => describeThrottlingTimes(throttled),
+      String,
+    ),
   ],
 }));
 
-const CAUSES = table(
+const CAUSES = lazyTexts(
   () =>
     [
       ['power_seconds_total', trans.__('power limit')],
@@ -73,11 +81,11 @@ const CAUSES = table(
  * Returns how long each cause has reduced the clocks since the driver was loaded. Idling is not a
  * cause.
  */
-function heldDown(
+function describeThrottlingTimes(
   by: Record<ReturnType<typeof CAUSES>[number][0], Reading<number>>,
 ): Reading<string> {
   const parts = CAUSES().map(([cause, name]) =>
-    formatReading(by[cause], (s) => (s < 1 ? '' : `${name} ${duration(s * 1000)}`)),
+    formatReading(by[cause], (s) => (s < 1 ? '' : `${name} ${formatDuration(s * 1000)}`)),
   );
-  return together(parts, (texts) => joined(texts) || trans.__('never'));
+  return combineReadings(parts, (texts) => joinParts(texts) || trans.__('never'));
 }

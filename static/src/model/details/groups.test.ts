@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest';
 
-import { details, nvLink } from '../../testing/details';
-import { gpu, inventory, NOW, sample, makeUnifiedGpu } from '../../testing/frames';
+import { makeDetails, makeNvLink } from '../../testing/details';
+import { makeGpu, makeInventory, NOW, makeSample, makeUnifiedGpu } from '../../testing/frames';
 import type { GpuDetails, GpuSample, Inventory, Reading } from '../../wire';
 import { gpusOf, type GpuState } from '../gpu';
-import { takenAt, valueOf } from '../reading';
+import { readingTime, valueOf } from '../reading';
 import { detailGroups, type DetailRow } from './groups';
 
-interface Given {
+interface GpuChanges {
   now?: Partial<GpuSample>;
   details?: Partial<GpuDetails> | null;
   machine?: Inventory;
 }
 
-function view(given: Given = {}): GpuState {
-  const slow = given.details === null ? [] : [[0, details(0, given.details)] as const];
+function makeGpuState(given: GpuChanges = {}): GpuState {
+  const slow = given.details === null ? [] : [[0, makeDetails(0, given.details)] as const];
   const found = gpusOf(
-    given.machine ?? inventory(1),
-    sample(NOW, [gpu(0, given.now)]),
+    given.machine ?? makeInventory(1),
+    makeSample(NOW, [makeGpu(0, given.now)]),
     new Map(slow),
   )[0];
   if (found === undefined) {
@@ -33,8 +33,8 @@ function rowOf(gpu: GpuState, id: string): DetailRow | undefined {
 }
 
 /** Returns the text of a row as shown on the screen. */
-function text(id: string, given: Given = {}): string | null {
-  const gpu = view(given);
+function readRowText(id: string, given: GpuChanges = {}): string | null {
+  const gpu = makeGpuState(given);
   const row = rowOf(gpu, id);
   const value = valueOf(row?.reading);
   return value === null
@@ -42,8 +42,8 @@ function text(id: string, given: Given = {}): string | null {
     : [value, row?.detail.rest?.(gpu) ?? ''].join(' ').trim().replaceAll('\u00a0', ' ');
 }
 
-function level(id: string, given: Given): string | undefined {
-  const gpu = view(given);
+function levelOfRow(id: string, given: GpuChanges): string | undefined {
+  const gpu = makeGpuState(given);
   return rowOf(gpu, id)?.detail.level?.(gpu);
 }
 
@@ -69,40 +69,43 @@ describe('GPU details', () => {
     ['recovery_action', 'none'],
     ['board.vbios_version', '96.00.BA.00.01'],
     ['board.serial', '1650824000123'],
-  ])('detail %s is shown as "%s"', (id, expected) => expect(text(id)).toBe(expected));
+  ])('detail %s is shown as "%s"', (id, expected) => expect(readRowText(id)).toBe(expected));
 
   it('slow reading shows its time', () => {
-    const row = rowOf(view({ details: { at_ms: NOW - 7000 } }), 'bar1');
-    expect(takenAt(row?.reading ?? '')).toBe(NOW - 7000);
+    const row = rowOf(makeGpuState({ details: { at_ms: NOW - 7000 } }), 'bar1');
+    expect(readingTime(row?.reading ?? '')).toBe(NOW - 7000);
   });
 
   it('unsupported detail is listed instead of shown', () => {
-    const { missing } = detailGroups(view());
+    const { missing } = detailGroups(makeGpuState());
     expect(missing).toContain('Fans');
     expect(missing).toContain('Retired pages');
-    expect(text('fans')).toBeNull();
+    expect(readRowText('fans')).toBeNull();
   });
 
   it('missing detail shows its reason', () => {
     const hidden: Reading<never> = { absent: 'no_permission' };
     expect(
-      rowOf(view({ details: { pcie_replays_total: hidden } }), 'pcie_replays_total')?.reading,
+      rowOf(makeGpuState({ details: { pcie_replays_total: hidden } }), 'pcie_replays_total')
+        ?.reading,
     ).toEqual(hidden);
   });
 
   it('partly missing detail shows the rest, never 0', () => {
-    const pcie = { ...gpu(0).pcie, rx_bytes_per_second: { absent: 'warming_up' } as const };
-    expect(text('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s TX');
+    const pcie = { ...makeGpu(0).pcie, rx_bytes_per_second: { absent: 'warming_up' } as const };
+    expect(readRowText('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s TX');
     const none = { ...pcie, tx_bytes_per_second: { absent: 'no_permission' } as const };
-    expect(rowOf(view({ now: { pcie: none } }), 'pcie.tx_bytes_per_second')?.reading).toEqual({
+    expect(
+      rowOf(makeGpuState({ now: { pcie: none } }), 'pcie.tx_bytes_per_second')?.reading,
+    ).toEqual({
       absent: 'warming_up',
     });
   });
 
   it('details of another board are not shown', () => {
-    expect(rowOf(view({ details: null }), 'bar1')).toBeUndefined();
-    expect(rowOf(view({ details: { uuid: 'GPU-before' } }), 'bar1')).toBeUndefined();
-    expect(text('clocks.sm_mhz', { details: null })).not.toBeNull();
+    expect(rowOf(makeGpuState({ details: null }), 'bar1')).toBeUndefined();
+    expect(rowOf(makeGpuState({ details: { uuid: 'GPU-before' } }), 'bar1')).toBeUndefined();
+    expect(readRowText('clocks.sm_mhz', { details: null })).not.toBeNull();
   });
 
   it('all fans or the fastest are shown', () => {
@@ -110,8 +113,8 @@ describe('GPU details', () => {
       { speed_percent: 45, rpm: 2100 },
       { speed_percent: 47, rpm: { absent: 'not_supported' } as const },
     ];
-    expect(text('fans', { details: { fans } })).toBe('45 % (2,100 rpm) · 47 %');
-    expect(text('fans', { now: { fan_percent: 31 } })).toBe('31 %');
+    expect(readRowText('fans', { details: { fans } })).toBe('45 % (2,100 rpm) · 47 %');
+    expect(readRowText('fans', { now: { fan_percent: 31 } })).toBe('31 %');
   });
 
   it('paths to other GPUs are grouped', () => {
@@ -121,28 +124,28 @@ describe('GPU details', () => {
       { a: 0, b: 3, path: 'node', nvlinks: 18 },
       { a: 1, b: 2, path: 'node', nvlinks: 4 },
     ];
-    const machine = { ...inventory(1), topology };
-    expect(text('topology', { machine })).toBe('1, 3: 18 NVLinks · 2: across CPUs');
+    const machine = { ...makeInventory(1), topology };
+    expect(readRowText('topology', { machine })).toBe('1, 3: 18 NVLinks · 2: across CPUs');
   });
 });
 
 it('unified memory has its own rows', () => {
   const now = makeUnifiedGpu(0, 41);
-  expect(text('memory.free_bytes', { now })).toBe('59.0 GiB available');
-  expect(text('memory.system_bytes', { now })).toBe('20.0 GiB');
-  expect(text('memory.free_bytes')).toBeNull();
+  expect(readRowText('memory.free_bytes', { now })).toBe('59.0 GiB available');
+  expect(readRowText('memory.system_bytes', { now })).toBe('20.0 GiB');
+  expect(readRowText('memory.free_bytes')).toBeNull();
 });
 
 describe('details of another vendor', () => {
   const topology: Inventory['topology'] = [{ a: 0, b: 1, path: 'node', nvlinks: 7 }];
-  const machine = { ...inventory(1, 'amd'), topology };
+  const machine = { ...makeInventory(1, 'amd'), topology };
   const absent = { absent: 'not_supported' } as const;
 
   it('details use vendor terms', () => {
     const labels = ['nvlinks', 'nvlink.tx_bytes_per_second', 'nvlinks.errors_total'].map(
       (id) =>
         rowOf(
-          view({
+          makeGpuState({
             machine,
             now: { nvlink: { rx_bytes_per_second: 1, tx_bytes_per_second: 1 } },
           }),
@@ -150,52 +153,57 @@ describe('details of another vendor', () => {
         )?.label,
     );
     expect(labels).toEqual(['XGMI', 'XGMI traffic', 'XGMI errors']);
-    expect(text('topology', { machine })).toBe('1: 7 XGMI links');
+    expect(readRowText('topology', { machine })).toBe('1: 7 XGMI links');
   });
 
-  it('NVIDIA features are not named', () => {
+  it('GPU of another vendor lists no NVIDIA features', () => {
     const given = { details: { c2c_enabled: absent, fabric: absent, nvlinks: [] } };
     const missing = (known?: Inventory): string[] =>
-      detailGroups(view(known === undefined ? given : { ...given, machine: known })).missing;
+      detailGroups(makeGpuState(known === undefined ? given : { ...given, machine: known }))
+        .missing;
     expect(missing()).toEqual(expect.arrayContaining(['NVLink', 'NVLink-C2C', 'Fabric']));
     expect(missing(machine)).toContain('XGMI');
     expect(missing(machine).join()).not.toMatch(/NVLink|Fabric/);
-    expect(rowOf(view({ machine }), 'modes.mig')).toBeUndefined();
+    expect(rowOf(makeGpuState({ machine }), 'modes.mig')).toBeUndefined();
   });
 });
 
 describe('problems in details', () => {
   it('memory problem is marked', () => {
-    const ecc = { ...details(0).ecc, volatile: { corrected_total: 0, uncorrected_total: 1 } };
-    expect(level('ecc.volatile', { details: { ecc } })).toBe('critical');
-    expect(level('ecc.volatile', {})).toBe('none');
+    const ecc = { ...makeDetails(0).ecc, volatile: { corrected_total: 0, uncorrected_total: 1 } };
+    expect(levelOfRow('ecc.volatile', { details: { ecc } })).toBe('critical');
+    expect(levelOfRow('ecc.volatile', {})).toBe('none');
     const rows = { correctable: 0, uncorrectable: 1, pending: true, failed: false, spare: null };
-    expect(level('remapped_rows', { details: { remapped_rows: rows } })).toBe('warning');
-    expect(level('remapped_rows', { details: { remapped_rows: { ...rows, failed: true } } })).toBe(
-      'critical',
+    expect(levelOfRow('remapped_rows', { details: { remapped_rows: rows } })).toBe('warning');
+    expect(
+      levelOfRow('remapped_rows', { details: { remapped_rows: { ...rows, failed: true } } }),
+    ).toBe('critical');
+    expect(readRowText('remapped_rows', { details: { remapped_rows: rows } })).toBe(
+      '1 · reset needed',
     );
-    expect(text('remapped_rows', { details: { remapped_rows: rows } })).toBe('1 · reset needed');
   });
 
   it('link problem is marked, unused links are not', () => {
-    const some = [nvLink(0), nvLink(1, { active: false })];
-    expect(text('nvlinks', { details: { nvlinks: some } })).toBe('1 of 2 up (4.0, 25.0 GB/s)');
-    expect(level('nvlinks', { details: { nvlinks: some } })).toBe('warning');
-    expect(level('nvlinks', { details: { nvlinks: some.slice(1) } })).toBe('none');
-    expect(detailGroups(view({ details: { nvlinks: [] } })).missing).toContain('NVLink');
+    const some = [makeNvLink(0), makeNvLink(1, { active: false })];
+    expect(readRowText('nvlinks', { details: { nvlinks: some } })).toBe(
+      '1 of 2 up (4.0, 25.0 GB/s)',
+    );
+    expect(levelOfRow('nvlinks', { details: { nvlinks: some } })).toBe('warning');
+    expect(levelOfRow('nvlinks', { details: { nvlinks: some.slice(1) } })).toBe('none');
+    expect(detailGroups(makeGpuState({ details: { nvlinks: [] } })).missing).toContain('NVLink');
   });
 
   it('recovery action of driver is explained', () => {
-    expect(text('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe(
+    expect(readRowText('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe(
       'reset the GPU',
     );
-    expect(level('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe(
+    expect(levelOfRow('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe(
       'critical',
     );
   });
 
   it('pending setting mentions the reset', () => {
-    const modes = { ...details(0).modes, ecc: { current: true, pending: false } };
-    expect(text('modes.ecc', { details: { modes } })).toBe('on (off after a reset)');
+    const modes = { ...makeDetails(0).modes, ecc: { current: true, pending: false } };
+    expect(readRowText('modes.ecc', { details: { modes } })).toBe('on (off after a reset)');
   });
 });

@@ -1,23 +1,23 @@
 /** The details of a GPU's links to the machine and to other GPUs. */
 
-import { bytesPerSecond, count } from '../../lib/format';
-import { joined, plainText } from '../../lib/text';
-import { table, trans } from '../../lib/translation';
+import { formatBytesPerSecond, formatCount } from '../../lib/format';
+import { joinParts, plainText } from '../../lib/text';
+import { lazyTexts, trans } from '../../lib/translation';
 import type { Fabric, FabricState, NvLink, PciPath, Reading } from '../../wire';
 import type { GpuState } from '../gpu';
 import { absenceOf, valueOf } from '../reading';
 import { wordsOf } from '../vendor-words';
 import {
   formatReading,
-  onOff,
-  slow,
-  together,
+  formatOnOff,
+  slowDetail,
+  combineReadings,
   UNKNOWN,
   type Detail,
   type DetailGroup,
 } from './detail';
 
-export const LINKS = table((): DetailGroup => ({
+export const LINKS = lazyTexts((): DetailGroup => ({
   title: trans.__('Links'),
   details: [
     {
@@ -29,34 +29,46 @@ export const LINKS = table((): DetailGroup => ({
         return typeof max === 'string' ? trans.__('of %1', max) : '';
       },
     },
-    describeTraffic('pcie', () => 'PCIe'),
-    slow(
+    makeTrafficDetail('pcie', () => 'PCIe'),
+    slowDetail(
       'pcie_replays_total',
       trans.__('PCIe replays'),
       ({ pcie_replays_total }) => pcie_replays_total,
-      count,
+      formatCount,
     ),
-    slow('nvlinks', linkOf, ({ nvlinks }) => present(nvlinks), describeLink, {
-      rest: (gpu) => linkSpeed(linksOf(gpu)),
-      level: (gpu) => {
-        const links = linksOf(gpu);
-        const up = upOf(links);
-        return up > 0 && up < links.length ? 'warning' : 'none';
+    slowDetail(
+      'nvlinks',
+      vendorLinkName,
+      ({ nvlinks }) => replaceEmptyLinks(nvlinks),
+      describeLink,
+      {
+        rest: (gpu) => linkSpeed(linksOf(gpu)),
+        level: (gpu) => {
+          const links = linksOf(gpu);
+          const up = countActiveLinks(links);
+          return up > 0 && up < links.length ? 'warning' : 'none';
+        },
       },
-    }),
-    describeTraffic('nvlink', linkOf),
-    slow(
-      'nvlinks.errors_total',
-      (gpu) => trans.__('%1 errors', linkOf(gpu)),
-      ({ nvlinks }) => errorsOf(present(nvlinks)),
-      count,
     ),
-    slow('fabric', trans.__('Fabric'), ({ fabric }) => fabric, describeFabric, {
+    makeTrafficDetail('nvlink', vendorLinkName),
+    slowDetail(
+      'nvlinks.errors_total',
+      (gpu) => trans.__('%1 errors', vendorLinkName(gpu)),
+      ({ nvlinks }) => sumLinkErrors(replaceEmptyLinks(nvlinks)),
+      formatCount,
+    ),
+    slowDetail('fabric', trans.__('Fabric'), ({ fabric }) => fabric, describeFabric, {
       only: 'nvidia',
     }),
-    slow('c2c_enabled', trans.__('NVLink-C2C'), ({ c2c_enabled }) => c2c_enabled, onOff, {
-      only: 'nvidia',
-    }),
+    slowDetail(
+      'c2c_enabled',
+      trans.__('NVLink-C2C'),
+      ({ c2c_enabled }) => c2c_enabled,
+      formatOnOff,
+      {
+        only: 'nvidia',
+      },
+    ),
     {
       id: 'topology',
       label: trans.__('Topology'),
@@ -65,14 +77,14 @@ export const LINKS = table((): DetailGroup => ({
   ],
 }));
 
-const FABRIC = table((): Record<FabricState, string> => ({
+const FABRIC = lazyTexts((): Record<FabricState, string> => ({
   not_supported: trans.__('not supported'),
   not_started: trans.__('not started'),
   in_progress: trans.__('in progress'),
   completed: trans.__('completed'),
 }));
 
-const PATHS = table((): Record<PciPath, string> => ({
+const PATHS = lazyTexts((): Record<PciPath, string> => ({
   internal: trans.__('same board'),
   single: trans.__('one PCIe switch'),
   multiple: trans.__('PCIe switches'),
@@ -82,16 +94,19 @@ const PATHS = table((): Record<PciPath, string> => ({
 }));
 
 function describePcie(generation: Reading<number>, width: Reading<number>): Reading<string> {
-  return together([generation, width], ([gen, lanes]) =>
-    joined([gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${lanes}`], ' '),
+  return combineReadings([generation, width], ([gen, lanes]) =>
+    joinParts(
+      [gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${lanes}`],
+      ' ',
+    ),
   );
 }
 
-function linkOf(gpu: GpuState): string {
+function vendorLinkName(gpu: GpuState): string {
   return wordsOf(gpu).link;
 }
 
-function describeTraffic(link: 'pcie' | 'nvlink', nameOf: (gpu: GpuState) => string): Detail {
+function makeTrafficDetail(link: 'pcie' | 'nvlink', nameOf: (gpu: GpuState) => string): Detail {
   return {
     id: `${link}.tx_bytes_per_second`,
     label: (gpu) => trans.__('%1 traffic', nameOf(gpu)),
@@ -100,15 +115,15 @@ function describeTraffic(link: 'pcie' | 'nvlink', nameOf: (gpu: GpuState) => str
         return null;
       }
       const { rx_bytes_per_second: rx, tx_bytes_per_second: tx } = now[link];
-      const received = formatReading(rx, (rate) => trans.__('%1 RX', bytesPerSecond(rate)));
-      const sent = formatReading(tx, (rate) => trans.__('%1 TX', bytesPerSecond(rate)));
-      return together([received, sent], (parts) => joined(parts));
+      const received = formatReading(rx, (rate) => trans.__('%1 RX', formatBytesPerSecond(rate)));
+      const sent = formatReading(tx, (rate) => trans.__('%1 TX', formatBytesPerSecond(rate)));
+      return combineReadings([received, sent], (parts) => joinParts(parts));
     },
   };
 }
 
 /** Returns the links, or `not_supported` for a board without NVLinks. */
-function present(nvlinks: Reading<NvLink[]>): Reading<NvLink[]> {
+function replaceEmptyLinks(nvlinks: Reading<NvLink[]>): Reading<NvLink[]> {
   return valueOf(nvlinks)?.length === 0 ? { absent: 'not_supported' } : nvlinks;
 }
 
@@ -118,15 +133,15 @@ function linksOf({ details }: GpuState): NvLink[] {
 
 function describeFabric({ state, status, clique_id }: Fabric): string {
   const error = status === 0 ? null : trans.__('error %1', status);
-  return joined([FABRIC()[state], error, trans.__('clique %1', clique_id)]);
+  return joinParts([FABRIC()[state], error, trans.__('clique %1', clique_id)]);
 }
 
-function upOf(links: readonly NvLink[]): number {
+function countActiveLinks(links: readonly NvLink[]): number {
   return links.filter(({ active }) => valueOf(active) === true).length;
 }
 
 function describeLink(links: readonly NvLink[]): string {
-  return trans._n('%1 of %2 up', '%1 of %2 up', upOf(links), links.length);
+  return trans._n('%1 of %2 up', '%1 of %2 up', countActiveLinks(links), links.length);
 }
 
 /** Returns the version and speed of the first link that is up. */
@@ -137,8 +152,8 @@ function linkSpeed(links: readonly NvLink[]): string {
   }
   const version = valueOf(first.version);
   const speed = valueOf(first.bytes_per_second);
-  const known = joined(
-    [version && plainText(version, 20), speed === null ? null : bytesPerSecond(speed)],
+  const known = joinParts(
+    [version && plainText(version, 20), speed === null ? null : formatBytesPerSecond(speed)],
     ', ',
   );
   return known && `(${known})`;
@@ -148,7 +163,7 @@ function linkSpeed(links: readonly NvLink[]): string {
  * Returns the total errors of all links. If no errors are counted, returns the reason for the first
  * link.
  */
-function errorsOf(nvlinks: Reading<NvLink[]>): Reading<number> {
+function sumLinkErrors(nvlinks: Reading<NvLink[]>): Reading<number> {
   const links = valueOf(nvlinks);
   if (links === null) {
     return absenceOf(nvlinks) ?? UNKNOWN;
@@ -173,5 +188,5 @@ function describePaths(gpu: GpuState): string {
       nvlinks > 0 ? countLinks(nvlinks) : path === null ? trans.__('path unknown') : PATHS()[path];
     byPath.set(text, [...(byPath.get(text) ?? []), link.a === gpu.index ? link.b : link.a]);
   }
-  return joined([...byPath].map(([path, gpus]) => `${gpus.map(String).join(', ')}: ${path}`));
+  return joinParts([...byPath].map(([path, gpus]) => `${gpus.map(String).join(', ')}: ${path}`));
 }

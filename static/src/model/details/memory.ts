@@ -1,8 +1,13 @@
 /** The details of a GPU's memory health: errors, and replaced rows and pages. */
 
-import { count, memoryNumber, memorySize, memoryTotal } from '../../lib/format';
-import { joined } from '../../lib/text';
-import { table, trans } from '../../lib/translation';
+import {
+  formatCount,
+  formatMemoryNumber,
+  formatMemorySize,
+  formatMemoryTotal,
+} from '../../lib/format';
+import { joinParts } from '../../lib/text';
+import { lazyTexts, trans } from '../../lib/translation';
 import type {
   EccCounts,
   EccLocation,
@@ -11,12 +16,18 @@ import type {
   RetiredPages,
   SpareRows,
 } from '../../wire';
-import { describeAvailable, isUnified, bytesOfSystem } from '../memory';
+import { describeAvailable, isUnified, systemBytes } from '../memory';
 import { valueOf } from '../reading';
 import type { Level } from '../describe';
-import { formatReading, slow, together, type Detail, type DetailGroup } from './detail';
+import {
+  formatReading,
+  slowDetail,
+  combineReadings,
+  type Detail,
+  type DetailGroup,
+} from './detail';
 
-export const MEMORY = table((): DetailGroup => ({
+export const MEMORY = lazyTexts((): DetailGroup => ({
   title: trans.__('Memory'),
   details: [
     {
@@ -29,19 +40,19 @@ export const MEMORY = table((): DetailGroup => ({
       id: 'memory.system_bytes',
       label: trans.__('Rest of the system'),
       read: ({ now }) => {
-        const system = now && bytesOfSystem(now);
-        return system === null ? null : memorySize(system);
+        const system = now && systemBytes(now);
+        return system === null ? null : formatMemorySize(system);
       },
     },
-    errors('volatile', trans.__('ECC errors (volatile)')),
-    errors('aggregate', trans.__('ECC errors (lifetime)')),
-    slow(
+    errorDetail('volatile', trans.__('ECC errors (volatile)')),
+    errorDetail('aggregate', trans.__('ECC errors (lifetime)')),
+    slowDetail(
       'ecc.aggregate_by_location',
       trans.__('ECC errors by location'),
       ({ ecc }) => ecc.aggregate_by_location,
-      describePlace,
+      describeErrorLocations,
     ),
-    slow(
+    slowDetail(
       'remapped_rows',
       trans.__('Remapped rows'),
       ({ remapped_rows: rows }) => rows,
@@ -50,13 +61,13 @@ export const MEMORY = table((): DetailGroup => ({
         level: ({ details }) => remapLevel(details),
       },
     ),
-    slow(
+    slowDetail(
       'remapped_rows.spare',
       trans.__('Spare rows'),
       ({ remapped_rows: rows }) => valueOf(rows)?.spare ?? null,
-      describeSpare,
+      describeSpareRows,
     ),
-    slow(
+    slowDetail(
       'retired_pages',
       trans.__('Retired pages'),
       ({ retired_pages }) => retired_pages,
@@ -66,17 +77,18 @@ export const MEMORY = table((): DetailGroup => ({
           valueOf(details?.retired_pages)?.pending === true ? 'warning' : 'none',
       },
     ),
-    slow(
+    slowDetail(
       'bar1',
       'BAR1',
       ({ bar1 }) => bar1,
-      ({ used_bytes, total_bytes }) => `${memoryNumber(used_bytes)} ${memoryTotal(total_bytes)}`,
+      ({ used_bytes, total_bytes }) =>
+        `${formatMemoryNumber(used_bytes)} ${formatMemoryTotal(total_bytes)}`,
     ),
   ],
 }));
 
-function errors(kind: 'volatile' | 'aggregate', label: string): Detail {
-  return slow(`ecc.${kind}`, label, ({ ecc }) => describeError(ecc[kind]), String, {
+function errorDetail(kind: 'volatile' | 'aggregate', label: string): Detail {
+  return slowDetail(`ecc.${kind}`, label, ({ ecc }) => describeErrorCounts(ecc[kind]), String, {
     level: ({ details }) => {
       const wrong = valueOf(details?.ecc[kind].uncorrected_total) ?? 0;
       return wrong === 0 ? 'none' : kind === 'volatile' ? 'critical' : 'warning';
@@ -84,34 +96,38 @@ function errors(kind: 'volatile' | 'aggregate', label: string): Detail {
   });
 }
 
-function describeError(counts: EccCounts): ReturnType<typeof together> {
-  return together([counts.corrected_total, counts.uncorrected_total], ([corrected, uncorrected]) =>
-    corrected === 0 && uncorrected === 0
-      ? trans.__('no errors')
-      : joined([
-          corrected == null ? null : trans._n('%1\u00a0corrected', '%1\u00a0corrected', corrected),
-          uncorrected == null
-            ? null
-            : trans._n('%1\u00a0uncorrected', '%1\u00a0uncorrected', uncorrected),
-        ]),
+function describeErrorCounts(counts: EccCounts): ReturnType<typeof combineReadings> {
+  return combineReadings(
+    [counts.corrected_total, counts.uncorrected_total],
+    ([corrected, uncorrected]) =>
+      corrected === 0 && uncorrected === 0
+        ? trans.__('no errors')
+        : joinParts([
+            corrected == null
+              ? null
+              : trans._n('%1\u00a0corrected', '%1\u00a0corrected', corrected),
+            uncorrected == null
+              ? null
+              : trans._n('%1\u00a0uncorrected', '%1\u00a0uncorrected', uncorrected),
+          ]),
   );
 }
 
-function describePlace(places: readonly EccLocation[]): string {
+function describeErrorLocations(places: readonly EccLocation[]): string {
   const hit = places.filter((place) => place.corrected_total + place.uncorrected_total > 0);
   return (
-    joined(
+    joinParts(
       hit.map(({ location, corrected_total, uncorrected_total }) => {
         const name = location.replaceAll('_', ' ');
-        return `${name} ${count(corrected_total)} + ${count(uncorrected_total)}`;
+        return `${name} ${formatCount(corrected_total)} + ${formatCount(uncorrected_total)}`;
       }),
     ) || trans.__('none')
   );
 }
 
 function describeRemap({ correctable, uncorrectable, pending, failed }: RemappedRows): string {
-  return joined([
-    count(correctable + uncorrectable),
+  return joinParts([
+    formatCount(correctable + uncorrectable),
     pending ? trans.__('reset needed') : null,
     failed ? trans.__('no spare row left') : null,
   ]);
@@ -123,7 +139,7 @@ function remapLevel(details: GpuDetails | null): Level {
 }
 
 function describePages({ single_bit, double_bit, pending }: RetiredPages): string {
-  return joined([
+  return joinParts([
     trans._n('%1 single-bit', '%1 single-bit', single_bit),
     trans._n('%1 double-bit', '%1 double-bit', double_bit),
     pending ? trans.__('reset needed') : null,
@@ -134,11 +150,11 @@ function describePages({ single_bit, double_bit, pending }: RetiredPages): strin
  * Describes the spare rows. Banks with few or no spare rows are counted separately; all others are
  * counted together.
  */
-function describeSpare({ max, high, partial, low, none }: SpareRows): string {
+function describeSpareRows({ max, high, partial, low, none }: SpareRows): string {
   const enough = max + high + partial;
   return low + none === 0
     ? trans.__('enough in all banks')
-    : joined([
+    : joinParts([
         trans._n('enough in %1 bank', 'enough in %1 banks', enough),
         trans.__('few in %1', low),
         trans.__('none in %1', none),

@@ -1,70 +1,85 @@
 /** The details of power, energy and heat. */
 
 import {
-  celsius,
-  celsiusDifference,
-  count,
+  formatTemperature,
+  formatTemperatureDifference,
+  formatCount,
   DASH,
-  kilowattHours,
-  percent,
-  watts,
+  formatKilowattHours,
+  formatPercent,
+  formatWatts,
 } from '../../lib/format';
-import { joined } from '../../lib/text';
-import { table, trans } from '../../lib/translation';
+import { joinParts } from '../../lib/text';
+import { lazyTexts, trans } from '../../lib/translation';
 import type { Board, Fan, Reading } from '../../wire';
 import { valueOf } from '../reading';
-import { field, formatReading, outOf, slow, type Detail, type DetailGroup } from './detail';
+import {
+  fieldDetail,
+  formatReading,
+  describeMaximum,
+  slowDetail,
+  type Detail,
+  type DetailGroup,
+} from './detail';
 
-export const POWER = table((): DetailGroup => ({
+export const POWER = lazyTexts((): DetailGroup => ({
   title: trans.__('Power and temperature'),
   details: [
-    field('power.instant_watts', watts),
-    { ...field('power.average_watts', watts), label: trans.__('Average power (1 s)') },
-    { ...field('power.limit_watts', watts), rest: ({ board }) => describeRange(board) },
+    fieldDetail('power.instant_watts', formatWatts),
+    { ...fieldDetail('power.average_watts', formatWatts), label: trans.__('Average power (1 s)') },
+    { ...fieldDetail('power.limit_watts', formatWatts), rest: ({ board }) => describeRange(board) },
     {
       id: 'board.power_limits.default_watts',
       label: trans.__('Default limit'),
-      read: ({ board }) => formatReading(board.power_limits.default_watts, watts),
+      read: ({ board }) => formatReading(board.power_limits.default_watts, formatWatts),
     },
-    field('power.energy_joules_total', kilowattHours),
+    fieldDetail('power.energy_joules_total', formatKilowattHours),
     {
-      ...field('temperature.memory_celsius', celsius),
-      rest: ({ board }) => outOf(board.thresholds.memory_max_celsius, celsius),
+      ...fieldDetail('temperature.memory_celsius', formatTemperature),
+      rest: ({ board }) => describeMaximum(board.thresholds.memory_max_celsius, formatTemperature),
     },
-    field('temperature.margin_celsius', celsiusDifference),
-    threshold('slowdown_celsius', trans.__('Slowdown temperature')),
-    threshold('shutdown_celsius', trans.__('Shutdown temperature')),
-    fans(trans.__('Fans')),
+    fieldDetail('temperature.margin_celsius', formatTemperatureDifference),
+    thresholdDetail('slowdown_celsius', trans.__('Slowdown temperature')),
+    thresholdDetail('shutdown_celsius', trans.__('Shutdown temperature')),
+    fanDetail(trans.__('Fans')),
   ],
 }));
 
 /** Returns a detail with the speed of each fan if the driver lists them, or with a single speed. */
-function fans(label: string): Detail {
-  const each = slow('fans', label, (details) => details.fans, describeFan);
-  const one = field('fan_percent', percent);
+function fanDetail(label: string): Detail {
+  const each = slowDetail('fans', label, (details) => details.fans, describeFan);
+  const one = fieldDetail('fan_percent', formatPercent);
   return { ...each, read: (gpu) => (valueOf(gpu.details?.fans)?.length ? each : one).read(gpu) };
 }
 
-function threshold(part: 'slowdown_celsius' | 'shutdown_celsius', label: string): Detail {
+function thresholdDetail(part: 'slowdown_celsius' | 'shutdown_celsius', label: string): Detail {
   const id = `board.thresholds.${part}`;
-  return { id, label, read: ({ board }) => formatReading(board.thresholds[part], celsius) };
+  return {
+    id,
+    label,
+    read: ({ board }) => formatReading(board.thresholds[part], formatTemperature),
+  };
 }
 
 function describeRange({ power_limits }: Board): string {
   const min = valueOf(power_limits.min_watts);
-  return min === null ? '' : outOf(power_limits.max_watts, (max) => `${count(min)}–${watts(max)}`);
+  return min === null
+    ? ''
+    : describeMaximum(power_limits.max_watts, (max) => `${formatCount(min)}–${formatWatts(max)}`);
 }
 
 function describeFan(fans: readonly Fan[]): string {
-  return joined(fans.map((fan) => `${share(fan.speed_percent)}${turns(fan.rpm)}`));
+  return joinParts(
+    fans.map((fan) => `${formatFanShare(fan.speed_percent)}${formatFanSpeed(fan.rpm)}`),
+  );
 }
 
-function share(reading: Reading<number>): string {
+function formatFanShare(reading: Reading<number>): string {
   const value = valueOf(reading);
-  return value === null ? DASH : percent(value);
+  return value === null ? DASH : formatPercent(value);
 }
 
-function turns(reading: Reading<number>): string {
+function formatFanSpeed(reading: Reading<number>): string {
   const value = valueOf(reading);
-  return value === null ? '' : ` (${trans.__('%1 rpm', count(value))})`;
+  return value === null ? '' : ` (${trans.__('%1 rpm', formatCount(value))})`;
 }

@@ -12,7 +12,7 @@ const NAME_LENGTH = 120;
 const UNKNOWN_RANK = 1;
 
 /** The severity of critical conditions. */
-export const CRITICAL = 3;
+export const CRITICAL_SEVERITY = 3;
 
 /** The displayed readings by their field IDs. */
 export const FIELDS = {
@@ -76,7 +76,7 @@ export interface Columns extends Measures {
   rowsOf: (node: number) => Uint32Array;
 }
 
-const NONE: readonly never[] = [];
+const EMPTY_LIST: readonly never[] = [];
 /** The sums over no GPUs. */
 export const NO_SUMS: FleetSums = {
   gpus: [],
@@ -126,12 +126,12 @@ export function columnsOf(fleet: Fleet): Columns {
   const index = Uint32Array.from([...gpus.index, ...unlisted]);
   const rank = new Uint8Array(count).fill(UNKNOWN_RANK);
   rank.set(gpus.rank);
-  const owners = lists(
+  const owners = groupIntoLists(
     fleet.holds,
     ({ gpu }) => gpu,
     ({ owner }) => owner,
   );
-  const conditions = lists(
+  const conditions = groupIntoLists(
     fleet.conditions,
     ({ gpu }) => gpu,
     (condition) => condition,
@@ -156,8 +156,8 @@ export function columnsOf(fleet: Fleet): Columns {
     totals: sumsOf(fleet.totals),
     nodeNames: nodes.name.map((name) => plainText(name, NAME_LENGTH)),
     models: gpus.models.map((name) => plainText(name, NAME_LENGTH)),
-    ownersOf: (row) => owners.get(row) ?? NONE,
-    conditionsOf: (row) => conditions.get(row) ?? NONE,
+    ownersOf: (row) => owners.get(row) ?? EMPTY_LIST,
+    conditionsOf: (row) => conditions.get(row) ?? EMPTY_LIST,
     owner: (place) => fleet.owners[place],
     gpusOf: (row) => {
       const of = nodes.gpus[node[row] ?? 0] ?? 0;
@@ -204,7 +204,7 @@ export function rowName(columns: Columns, row: number): string {
 /** Returns whether a row's GPU does not respond or has a critical condition. */
 export function isCritical({ fleet, state, severity, node }: Columns, row: number): boolean {
   const isGone = state[row] === 'unknown' && fleet.nodes.health[node[row] ?? 0] !== 'up';
-  return state[row] === 'lost' || isGone || (severity[row] ?? 0) >= CRITICAL;
+  return state[row] === 'lost' || isGone || (severity[row] ?? 0) >= CRITICAL_SEVERITY;
 }
 
 /** Returns the model name of a row's GPU, or `null` if it is unknown. */
@@ -213,7 +213,7 @@ export function modelOf({ fleet, models }: Columns, row: number): string | null 
   return place === null ? null : (models[place] ?? null);
 }
 
-function lists<T, V>(
+function groupIntoLists<T, V>(
   all: readonly T[],
   keyOf: (one: T) => number,
   valueOf: (one: T) => V,

@@ -2,7 +2,7 @@
  * Filter words that compare a reading with a number: `memory>80GiB`, `utilization<10`, `idle>=1h`.
  */
 
-import { own } from '../../lib/own';
+import { findOwnProperty } from '../../lib/own';
 import { trans } from '../../lib/translation';
 import { units } from '../../lib/units';
 import type { Measures, Readings } from './columns';
@@ -12,10 +12,10 @@ export type Comparison =
   /** The problem with the word, and how to fix it. */
   | { mistake: string };
 
-const WORD = /^([a-z]+)(>=|<=|>|<|=)(.*)$/;
+const COMPARISON_PATTERN = /^([a-z]+)(>=|<=|>|<|=)(.*)$/;
 
 const GIB = 1024 ** 3;
-const BYTES = {
+const BYTE_UNITS = {
   '': GIB,
   b: 1,
   kib: 1024,
@@ -39,28 +39,28 @@ interface Quantity {
 }
 
 const QUANTITIES: Readonly<Record<string, Quantity>> = {
-  utilization: { read: readReading('utilization'), units: { '': 1, '%': 1 }, known: ['%'] },
+  utilization: { read: makeReadingReader('utilization'), units: { '': 1, '%': 1 }, known: ['%'] },
   memory: {
-    read: readReading('memoryUsed'),
-    units: BYTES,
+    read: makeReadingReader('memoryUsed'),
+    units: BYTE_UNITS,
     known: ['%', 'MiB', 'GiB', 'TiB'],
     limit: 'memoryTotal',
   },
   left: {
     read: ({ readings }, row) =>
       (readings.memoryTotal[row] ?? NaN) - (readings.memoryUsed[row] ?? NaN),
-    units: BYTES,
+    units: BYTE_UNITS,
     known: ['%', 'MiB', 'GiB', 'TiB'],
     limit: 'memoryTotal',
   },
   power: {
-    read: readReading('power'),
+    read: makeReadingReader('power'),
     units: { '': 1, w: 1, kw: 1000 },
     known: ['%', 'W', 'kW'],
     limit: 'powerLimit',
   },
   temperature: {
-    read: readReading('temperature'),
+    read: makeReadingReader('temperature'),
     units: { '': 1, c: 1, '°c': 1, f: 1, '°f': 1 },
     known: ['C', 'F'],
   },
@@ -71,7 +71,7 @@ const QUANTITIES: Readonly<Record<string, Quantity>> = {
   },
 };
 
-function readReading(key: keyof Readings): Quantity['read'] {
+function makeReadingReader(key: keyof Readings): Quantity['read'] {
   return ({ readings }, row) => readings[key][row] ?? NaN;
 }
 
@@ -84,8 +84,8 @@ const OPERATORS: Readonly<Record<string, (value: number, than: number) => boolea
 };
 
 /** Returns the comparison of a filter word, or `null` if the word is not a comparison. */
-export function comparison(word: string): Comparison | null {
-  const [, name = '', sign = '', right = ''] = WORD.exec(word) ?? [];
+export function parseComparison(word: string): Comparison | null {
+  const [, name = '', sign = '', right = ''] = COMPARISON_PATTERN.exec(word) ?? [];
   const compare = OPERATORS[sign];
   if (compare === undefined) {
     return null;
@@ -94,14 +94,21 @@ export function comparison(word: string): Comparison | null {
   const quantity = QUANTITIES[names.find((known) => known.startsWith(name)) ?? ''];
   if (quantity === undefined) {
     return {
-      mistake: trans.__('%1: nothing is called %2. Compare %3.', word, name, names.join(', ')),
+      mistake: trans.__(
+        '%1: unknown quantity %2. Valid quantities: %3.',
+        word,
+        name,
+        names.join(', '),
+      ),
     };
   }
   const [digits = ''] = /^[\d.]*/.exec(right) ?? [];
   const unit = right.slice(digits.length);
   const number = digits === '' ? NaN : Number(digits);
   if (Number.isNaN(number)) {
-    return { mistake: trans.__('%1: a number has to follow %2, as in memory>80GiB.', word, sign) };
+    return {
+      mistake: trans.__('%1: a number must follow %2, for example memory>80GiB.', word, sign),
+    };
   }
   const { read, limit, known } = quantity;
   if (unit === '%' && limit !== undefined) {
@@ -110,10 +117,10 @@ export function comparison(word: string): Comparison | null {
         compare((read(all, row) / (all.readings[limit][row] ?? NaN)) * 100, number),
     };
   }
-  const scale = own(quantity.units, unit);
+  const scale = findOwnProperty(quantity.units, unit);
   if (scale === undefined) {
     return {
-      mistake: trans.__('%1: there is no unit %2 here. Use %3.', word, unit, known.join(', ')),
+      mistake: trans.__('%1: invalid unit %2. Valid units: %3.', word, unit, known.join(', ')),
     };
   }
   const isFahrenheit =

@@ -1,9 +1,9 @@
 /** Texts about the states of a fleet. */
 
-import { duration } from '../../lib/format';
-import { own } from '../../lib/own';
-import { joined, plainText } from '../../lib/text';
-import { table, trans } from '../../lib/translation';
+import { formatDuration } from '../../lib/format';
+import { findOwnProperty } from '../../lib/own';
+import { joinParts, plainText } from '../../lib/text';
+import { lazyTexts, trans } from '../../lib/translation';
 import type { FleetOwner, GpuState, OwnerKind } from '../../wire';
 import { LABELS } from '../../wire/condition-labels';
 import type { Level } from '../describe';
@@ -30,7 +30,8 @@ export function conditionText(kind: string): string {
   if (code !== null) {
     return errorTitle(code);
   }
-  const label = kind === 'power_capped' ? trans.__('Power-capped') : own(LABELS, kind)?.();
+  const label =
+    kind === 'power_capped' ? trans.__('Power-capped') : findOwnProperty(LABELS, kind)?.();
   return label ?? plainText(kind.replaceAll('_', ' '), NAME_LENGTH);
 }
 
@@ -41,7 +42,7 @@ export function conditionText(kind: string): string {
 export function conditionTitle(kind: string): string {
   const xid = xidOf(xidCode(kind) ?? -1);
   // Hover texts cannot format commands.
-  return joined([xid?.meaning(), xid?.advice()], ' ').replaceAll('`', '');
+  return joinParts([xid?.meaning(), xid?.advice()], ' ').replaceAll('`', '');
 }
 
 /** Returns the meaning of an Xid without a full stop, or an empty text for other conditions. */
@@ -67,7 +68,7 @@ export function xidTexts(code: number): { text: string; advice: string } {
     : { text: describeXid(code, undefined, xid.meaning()), advice: xid.advice() };
 }
 
-const STATES = table((): Record<GpuState, string> => ({
+const STATES = lazyTexts((): Record<GpuState, string> => ({
   busy: trans.__('In use'),
   idle: trans.__('Idle, held'),
   free: trans.__('Free'),
@@ -96,7 +97,7 @@ export function stateText(
       return { text: ofNode, reason, level: health === 'up' ? 'none' : 'critical' };
     }
     case 'idle': {
-      const idle = duration((columns.idle_s[row] ?? 0) * 1000);
+      const idle = formatDuration((columns.idle_s[row] ?? 0) * 1000);
       return { text: trans.__('Idle, held for %1', idle), reason: '', level: 'notice' };
     }
     case 'lost':
@@ -107,13 +108,13 @@ export function stateText(
 }
 
 /** Returns a row as a sentence for screen readers: `node-0412 / 3: In use, 96 %`. */
-export function spokenRow(columns: Columns, row: number, readings: readonly string[]): string {
+export function describeRow(columns: Columns, row: number, readings: readonly string[]): string {
   const conditions = columns.conditionsOf(row).map(({ kind }) => conditionText(kind));
   const parts = [stateText(columns, row).text, ...readings, ...conditions];
-  return trans.__('%1: %2', rowName(columns, row), joined(parts, ', '));
+  return trans.__('%1: %2', rowName(columns, row), joinParts(parts, ', '));
 }
 
-const KINDS = table((): Record<OwnerKind, string> => ({
+const KINDS = lazyTexts((): Record<OwnerKind, string> => ({
   notebook: trans.__('notebook'),
   slurm_job: trans.__('Slurm job'),
   pbs_job: trans.__('PBS job'),
@@ -125,14 +126,14 @@ const KINDS = table((): Record<OwnerKind, string> => ({
 }));
 
 export function kindText(kind: OwnerKind): string {
-  return own<string>(KINDS(), kind) ?? plainText(kind, NAME_LENGTH);
+  return findOwnProperty<string>(KINDS(), kind) ?? plainText(kind, NAME_LENGTH);
 }
 
 /**
  * Returns the job of an owner without its user: `Slurm job 88123`. It is empty for other processes.
  */
 export function jobText({ kind, id }: FleetOwner): string {
-  return kind === 'user' ? '' : joined([kindText(kind), plainText(id, NAME_LENGTH)], ' ');
+  return kind === 'user' ? '' : joinParts([kindText(kind), plainText(id, NAME_LENGTH)], ' ');
 }
 
 export function userText({ user }: FleetOwner): string | null {
@@ -141,5 +142,5 @@ export function userText({ user }: FleetOwner): string | null {
 
 /** Returns text such as `ana · Slurm job 88123`. */
 export function ownerText(owner: FleetOwner): string {
-  return joined([userText(owner), jobText(owner)]) || kindText(owner.kind);
+  return joinParts([userText(owner), jobText(owner)]) || kindText(owner.kind);
 }

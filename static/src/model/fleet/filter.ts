@@ -3,11 +3,11 @@
  * are tested with the same cases in `fleet/filter-cases.json`.
  */
 
-import { own } from '../../lib/own';
-import { table, trans } from '../../lib/translation';
+import { findOwnProperty } from '../../lib/own';
+import { lazyTexts, trans } from '../../lib/translation';
 import type { FleetOwner, GpuState } from '../../wire';
 import { isCritical, type Columns } from './columns';
-import { comparison } from './comparison';
+import { parseComparison } from './comparison';
 import { conditionText } from './describe';
 
 export interface Filter {
@@ -30,34 +30,34 @@ export interface Filter {
 }
 
 /** Returns a test for a row that does not depend on its owners. */
-type Device = (columns: Columns) => (row: number) => boolean;
+type RowMatcher = (columns: Columns) => (row: number) => boolean;
 
 /** A word, which matches a GPU, its owners, or both. */
 interface Word {
-  device: Device | null;
+  device: RowMatcher | null;
   owner: ((owner: FleetOwner) => boolean) | null;
   isExcluded: boolean;
 }
 
 /** The comparison behind the word `hot`. */
-const HOT = 'temperature>=80c';
+const HOT_FILTER = 'temperature>=80c';
 
 /** The words for states and comparisons, in English and in the user's language. */
-const STATES = table((): Record<string, Device | string> => {
+const STATES = lazyTexts((): Record<string, RowMatcher | string> => {
   const inState =
-    (...states: GpuState[]): Device =>
+    (...states: GpuState[]): RowMatcher =>
     ({ state }) =>
     (row) =>
       states.includes(state[row] ?? 'unknown');
-  const critical: Device = (columns) => (row) => isCritical(columns, row);
-  const words: [english: string, translated: string, test: Device | string][] = [
+  const critical: RowMatcher = (columns) => (row) => isCritical(columns, row);
+  const words: [english: string, translated: string, test: RowMatcher | string][] = [
     ['busy', trans.__('busy'), inState('busy')],
     ['idle', trans.__('idle'), inState('idle')],
     ['free', trans.__('free'), inState('free')],
     ['held', trans.__('held'), inState('busy', 'idle')],
     ['lost', trans.__('lost'), inState('lost', 'unknown')],
     ['critical', trans.__('critical'), critical],
-    ['hot', trans.__('hot'), HOT],
+    ['hot', trans.__('hot'), HOT_FILTER],
   ];
   return Object.fromEntries(
     ([0, 1] as const).flatMap((at) => words.map((one) => [one[at], one[2]])),
@@ -73,13 +73,13 @@ const ALL_NAMES: OwnerNames = ({ user, id, namespace }) => [user, id, namespace]
  * name can contain another.
  */
 const FIELDS: Readonly<Record<string, (text: string) => Omit<Word, 'isExcluded'>>> = {
-  node: (text) => ({ device: matchNodeNames(equalOrContaining(text)), owner: null }),
-  gpu: (text) => ({ device: matchModels(equalOrContaining(text)), owner: null }),
-  user: namedField(({ user }) => [user]),
-  job: namedField(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
-  notebook: namedField(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
-  namespace: namedField(({ namespace }) => [namespace]),
-  condition: (text) => ({ device: matchConditions(containing(text)), owner: null }),
+  node: (text) => ({ device: matchNodeNames(matchEqualOrContainingNames(text)), owner: null }),
+  gpu: (text) => ({ device: matchModels(matchEqualOrContainingNames(text)), owner: null }),
+  user: ownerField(({ user }) => [user]),
+  job: ownerField(({ kind, id }) => (kind === 'user' || kind === 'notebook' ? [] : [id])),
+  notebook: ownerField(({ kind, id }) => (kind === 'notebook' ? [id] : [])),
+  namespace: ownerField(({ namespace }) => [namespace]),
+  condition: (text) => ({ device: matchConditions(matchContainingNames(text)), owner: null }),
 };
 
 /** Returns the words for the filter's suggestions, except names. */
@@ -95,10 +95,10 @@ export function filterWords(): string[] {
 export function parseFilter(typed: string): Filter {
   const mistakes: string[] = [];
   const words: Word[] = [];
-  for (const one of wordsOf(typed.toLowerCase())) {
-    const text = unquoted(one);
+  for (const one of splitWords(typed.toLowerCase())) {
+    const text = removeQuotes(one);
     const isExcluded = /^[-!]./.test(text);
-    const word = wordOf(isExcluded ? text.slice(1) : text, mistakes);
+    const word = parseWord(isExcluded ? text.slice(1) : text, mistakes);
     if (word !== null) {
       words.push({ ...word, isExcluded });
     }
@@ -142,35 +142,35 @@ function testsOfWord(
 
 /** Returns a filter word for a name in a field. */
 export function fieldWord(field: 'user' | 'job' | 'notebook' | 'namespace', name: string): string {
-  const text = unquoted(name);
+  const text = removeQuotes(name);
   return `${field}:${/[\s,]/.test(text) ? `"${text}"` : text}`.toLowerCase();
 }
 
 /** Adds a word to the filter, or removes it if it is already there. */
-export function toggledWord(typed: string, word: string): string {
-  const words = wordsOf(typed);
+export function toggleWord(typed: string, word: string): string {
+  const words = splitWords(typed);
   return (words.includes(word) ? words.filter((one) => one !== word) : [...words, word]).join(' ');
 }
 
 export function hasWord(typed: string, word: string): boolean {
-  return wordsOf(typed).includes(word);
+  return splitWords(typed).includes(word);
 }
 
 /** Splits the filter at spaces and commas, except inside quotes. */
-function wordsOf(typed: string): string[] {
+function splitWords(typed: string): string[] {
   return typed.match(/(?:"[^"]*"?|[^\s,"])+/g) ?? [];
 }
 
-function unquoted(text: string): string {
+function removeQuotes(text: string): string {
   return text.replaceAll('"', '');
 }
 
-function wordOf(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | null {
+function parseWord(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | null {
   if (typed === '') {
     return null;
   }
-  const state = own(STATES(), typed);
-  const compared = comparison(typeof state === 'string' ? state : typed);
+  const state = findOwnProperty(STATES(), typed);
+  const compared = parseComparison(typeof state === 'string' ? state : typed);
   if (compared !== null) {
     if ('mistake' in compared) {
       mistakes.push(compared.mistake);
@@ -182,7 +182,7 @@ function wordOf(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | n
     return { device: state, owner: null };
   }
   const [, name = '', text = ''] = /^([a-z]+):(.*)$/.exec(typed) ?? [];
-  const field = own(FIELDS, name);
+  const field = findOwnProperty(FIELDS, name);
   if (field !== undefined) {
     // An unfinished word, which is still being typed, matches everything.
     return text === '' ? null : field(text);
@@ -190,10 +190,12 @@ function wordOf(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | n
   // A colon before a digit may be the port in the name of a node.
   if (name !== '' && !/^\d/.test(text)) {
     const fields = Object.keys(FIELDS).map((known) => `${known}:`);
-    mistakes.push(trans.__('%1: nothing is called %2. Use %3.', typed, name, fields.join(', ')));
+    mistakes.push(
+      trans.__('%1: unknown field %2. Valid fields: %3.', typed, name, fields.join(', ')),
+    );
     return null;
   }
-  const choice = containing(typed);
+  const choice = matchContainingNames(typed);
   return {
     device: (columns) => {
       const tests = [matchNodeNames, matchModels, matchConditions].map((match) =>
@@ -201,57 +203,57 @@ function wordOf(typed: string, mistakes: string[]): Omit<Word, 'isExcluded'> | n
       );
       return (row) => tests.some((test) => test(row));
     },
-    owner: isNamed(ALL_NAMES, choice),
+    owner: matchOwnerNames(ALL_NAMES, choice),
   };
 }
 
-function namedField(names: OwnerNames): (text: string) => Omit<Word, 'isExcluded'> {
-  return (text) => ({ device: null, owner: isNamed(names, equalTo(text)) });
+function ownerField(names: OwnerNames): (text: string) => Omit<Word, 'isExcluded'> {
+  return (text) => ({ device: null, owner: matchOwnerNames(names, matchEqualNames(text)) });
 }
 
-function isNamed(names: OwnerNames, choice: Choice): (owner: FleetOwner) => boolean {
+function matchOwnerNames(names: OwnerNames, choice: NameMatcher): (owner: FleetOwner) => boolean {
   return (owner) => choice(names(owner).filter((name) => name !== null)).includes(true);
 }
 
 /** Returns which names match. Each name is tested only once, even if many rows have it. */
-type Choice = (names: readonly string[]) => boolean[];
+type NameMatcher = (names: readonly string[]) => boolean[];
 
-function containing(text: string): Choice {
-  return (names) => names.map((name) => comparable(name).includes(text));
+function matchContainingNames(text: string): NameMatcher {
+  return (names) => names.map((name) => normalizeName(name).includes(text));
 }
 
-function equalTo(text: string): Choice {
-  return (names) => names.map((name) => comparable(name) === text);
+function matchEqualNames(text: string): NameMatcher {
+  return (names) => names.map((name) => normalizeName(name) === text);
 }
 
 /** Finds equal names, or names that contain the text if none are equal. */
-function equalOrContaining(text: string): Choice {
+function matchEqualOrContainingNames(text: string): NameMatcher {
   return (names) => {
-    const exact = equalTo(text)(names);
-    return exact.includes(true) ? exact : containing(text)(names);
+    const exact = matchEqualNames(text)(names);
+    return exact.includes(true) ? exact : matchContainingNames(text)(names);
   };
 }
 
 /** Normalizes a name. Quotes only keep the parts of a word together. */
-function comparable(name: string): string {
-  return unquoted(name).toLowerCase();
+function normalizeName(name: string): string {
+  return removeQuotes(name).toLowerCase();
 }
 
-function matchNodeNames(choice: Choice): Device {
+function matchNodeNames(choice: NameMatcher): RowMatcher {
   return ({ nodeNames, node }) => {
     const found = choice(nodeNames);
     return (row) => found[node[row] ?? -1] === true;
   };
 }
 
-function matchModels(choice: Choice): Device {
+function matchModels(choice: NameMatcher): RowMatcher {
   return ({ models, fleet }) => {
     const found = choice(models);
     return (row) => found[fleet.gpus.model[row] ?? -1] === true;
   };
 }
 
-function matchConditions(choice: Choice): Device {
+function matchConditions(choice: NameMatcher): RowMatcher {
   return ({ fleet, conditionsOf }) => {
     const kinds = [...new Set(fleet.conditions.map(({ kind }) => kind))];
     const [byName, byText] = [choice(kinds), choice(kinds.map(conditionText))];

@@ -1,25 +1,25 @@
 import { describe, expect, it } from 'vitest';
 
-import { fleetOf, withSums } from '../../testing/fleet';
+import { generateFleet, withSums } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
 import type { FleetOwner, FleetUsage, GpuState } from '../../wire';
 import { columnsOf, isCritical, rowName, type Columns } from './columns';
 import { parseFilter } from './filter';
-import { freeNodes, nearestNode, nearestText } from './free';
+import { findFreeNodes, nearestNode, describeNearestNode } from './free';
 import { nodeOrder, rowOrder, WORST_FIRST } from './order';
 import {
   ownerRows,
-  ownersMatching,
-  sortedOwners,
-  sumRows,
+  filterOwners,
+  sortOwners,
+  makeSummaryRows,
   unrecordedTime,
   type Grouping,
 } from './owners';
-import { addressOf, shownIn, USUAL } from './state';
-import { concernsOf, criticalGpus, totalsOf, totalText } from './totals';
+import { formatFleetState, parseFleetState, DEFAULT_FLEET_STATE } from './state';
+import { concernsOf, countCriticalGpus, totalsOf, totalText } from './totals';
 
 const GIB = 1024 ** 3;
-const fleet = fleetOf({ nodes: 1000, gpus: 8, at_ms: NOW });
+const fleet = generateFleet({ nodes: 1000, gpus: 8, at_ms: NOW });
 const columns = columnsOf(fleet);
 
 function rowsOf(filter: string): number[] {
@@ -78,7 +78,7 @@ describe('fleet columns', () => {
 
   it('names are cleaned and truncated', () => {
     const hostile = columnsOf(
-      fleetOf({ nodes: 1, gpus: 1, at_ms: NOW, nameOf: () => `a\u202eb${'x'.repeat(500)}` }),
+      generateFleet({ nodes: 1, gpus: 1, at_ms: NOW, nameOf: () => `a\u202eb${'x'.repeat(500)}` }),
     );
     expect(hostile.nodeNames[0]).toMatch(/^a\ufffdbx+…$/);
     expect(hostile.nodeNames[0]?.length).toBeLessThanOrEqual(120);
@@ -98,7 +98,7 @@ describe('fleet order', () => {
     expect(rest).toEqual([...rest].sort((a, b) => b - a));
   });
 
-  it('numbers are descending, unknown ones last', () => {
+  it('numbers sort descending with unknown values last', () => {
     for (const reversed of [false, true]) {
       const order = rowOrder(columns, { key: 'temperature', reversed });
       const values = [...order].map((row) => columns.readings.temperature[row] ?? NaN);
@@ -109,8 +109,8 @@ describe('fleet order', () => {
     }
   });
 
-  it('names have the order of the server', () => {
-    const few = columnsOf(fleetOf({ nodes: 12, gpus: 2, at_ms: NOW }));
+  it('order by name follows the server', () => {
+    const few = columnsOf(generateFleet({ nodes: 12, gpus: 2, at_ms: NOW }));
     for (const reversed of [false, true]) {
       const nodes = few.nodeNames.map((_, node) => node);
       expect([...nodeOrder(few, { key: 'name', reversed })]).toEqual(
@@ -222,14 +222,14 @@ describe('fleet sums', () => {
     const states = Object.values(totals.states).map((many) => many[0] ?? 0);
     expect(states.reduce((sum, many) => sum + many, 0)).toBe(8000);
     expect(totalsOf(columns, parseFilter('node-0412').match(columns)).gpus).toEqual([8]);
-    const byNode = columnsOf(fleetOf({ nodes: 100, gpus: 8, at_ms: NOW, byNode: true }));
+    const byNode = columnsOf(generateFleet({ nodes: 100, gpus: 8, at_ms: NOW, byNode: true }));
     expect(byNode.count).toBe(100);
     expect(totalsOf(byNode, null).gpus).toEqual([800]);
     expect(totalsOf(byNode, new Uint8Array(100).fill(1)).gpus).toEqual([800]);
   });
 
   it('sums of critical GPUs match the filter', () => {
-    expect(criticalGpus(columns)).toBe(rowsOf('critical').length);
+    expect(countCriticalGpus(columns)).toBe(rowsOf('critical').length);
     expect(rowsOf('critical').length).toBeGreaterThan(rowsOf('lost').length);
   });
 
@@ -254,7 +254,7 @@ describe('fleet sums', () => {
 });
 
 it('tightest node with free GPUs is first', () => {
-  const found = freeNodes(columns, { gpus: 4, memory_bytes: 80 * GIB, model: null }, null);
+  const found = findFreeNodes(columns, { gpus: 4, memory_bytes: 80 * GIB, model: null }, null);
   expect(found.length).toBeGreaterThan(5);
   for (const { rows, node } of found) {
     expect(rows.length).toBeGreaterThanOrEqual(4);
@@ -269,7 +269,7 @@ it('tightest node with free GPUs is first', () => {
   expect(sizes).toEqual([...sizes].sort((a, b) => a - b));
   expect(found.slice(sizes.length).every(isFailing)).toBe(true);
   expect(sizes.length).toBeLessThan(found.length);
-  expect(freeNodes(columns, { gpus: 9, memory_bytes: 0, model: null }, null)).toEqual([]);
+  expect(findFreeNodes(columns, { gpus: 9, memory_bytes: 0, model: null }, null)).toEqual([]);
 });
 
 describe('nearest node', () => {
@@ -281,14 +281,14 @@ describe('nearest node', () => {
   });
   /** Returns one node with four free GPUs, and four GPUs used by these owners, given by index. */
   const nodeWith = (owners: FleetOwner[], holders: number[], held: GpuState = 'idle'): Columns => {
-    const one = fleetOf({ nodes: 1, gpus: 8, at_ms: NOW, nameOf: () => 'node0004' });
+    const one = generateFleet({ nodes: 1, gpus: 8, at_ms: NOW, nameOf: () => 'node0004' });
     const state = one.gpus.state.map((_, row): GpuState => (row < 4 ? 'free' : held));
     const holds = holders.map((owner, i) => ({ gpu: 4 + i, owner }));
     return columnsOf({ ...one, gpus: { ...one.gpus, state }, owners, holds });
   };
   const answer = (all: Columns, gpus: number, model: string | null = null): string | null => {
     const nearest = nearestNode(all, { gpus, memory_bytes: 0, model }, null);
-    return nearest && nearestText(all, nearest);
+    return nearest && describeNearestNode(all, nearest);
   };
 
   it('nearest node names the idle job', () => {
@@ -305,7 +305,7 @@ describe('nearest node', () => {
     );
   });
 
-  it('jobs that are busy elsewhere are ignored', () => {
+  it('jobs with another busy GPU are ignored', () => {
     const busy = nodeWith([job('1')], [0, 0, 0, 0]);
     const state = busy.fleet.gpus.state.map((one, row) => (row === 7 ? 'busy' : one));
     const all = columnsOf({ ...busy.fleet, gpus: { ...busy.fleet.gpus, state } });
@@ -313,9 +313,9 @@ describe('nearest node', () => {
     expect(answer(nodeWith([job('1')], [], 'idle'), 8)).toBe('4 of 8 free on node0004');
   });
 
-  it('missing model has no nearest node', () => {
+  it('unavailable model has no nearest node', () => {
     expect(answer(nodeWith([job('1')], [0]), 8, 'NVIDIA B200')).toBeNull();
-    const found = freeNodes(
+    const found = findFreeNodes(
       columns,
       { gpus: 1, memory_bytes: 0, model: 'NVIDIA A100-SXM4-40GB' },
       null,
@@ -373,7 +373,7 @@ it('truncated job list keeps user and namespace sums', () => {
   expect(rows('namespaces')).toEqual([['ml', 9100]]);
   expect(rows('jobs')).toEqual([['pod 1', 100]]);
   const jobs = ownerRows(usage, nobody, 'jobs', '');
-  const sums = sumRows(usage, 'jobs', jobs, '').map(({ name, gpu_s, energy_joules }) => [
+  const sums = makeSummaryRows(usage, 'jobs', jobs, '').map(({ name, gpu_s, energy_joules }) => [
     name,
     gpu_s,
     energy_joules,
@@ -383,12 +383,12 @@ it('truncated job list keeps user and namespace sums', () => {
     ['Total', 9100, 910_000],
   ]);
   const users = ownerRows(usage, nobody, 'users', '');
-  expect(sumRows(usage, 'users', users, '').map(({ name, gpu_s }) => [name, gpu_s])).toEqual([
-    ['Total', 9100],
-  ]);
+  expect(
+    makeSummaryRows(usage, 'users', users, '').map(({ name, gpu_s }) => [name, gpu_s]),
+  ).toEqual([['Total', 9100]]);
 });
 
-it('GPU time without records is unrecorded', () => {
+it('unrecorded time is total minus recorded GPU time', () => {
   const users = [group('ana', 7200), group(null, 800)];
   const usage = usageWith({ users, unheld_gpu_s: 1000, to_ms: 3_600_000 });
   expect(unrecordedTime(usage, 4)).toBe(4 * 3600 - 9000);
@@ -400,7 +400,9 @@ it('amounts of partial usage are lower bounds', () => {
   const usage = usageWith({ users: [group('ana', 7200)], state: 'partial' });
   const [ana] = ownerRows(usage, columns, 'users', '');
   expect(ana?.isLowerBound).toBe(true);
-  expect(sumRows(usage, 'users', ana === undefined ? [] : [ana], '')[0]?.isLowerBound).toBe(true);
+  expect(makeSummaryRows(usage, 'users', ana === undefined ? [] : [ana], '')[0]?.isLowerBound).toBe(
+    true,
+  );
   const named = usageWith({ namespaces: [group('ml', 10), group(null, 5)] });
   expect(ownerRows(named, columns, 'namespaces', '')[0]?.isLowerBound).toBe(true);
   expect(
@@ -409,7 +411,7 @@ it('amounts of partial usage are lower bounds', () => {
   // The omitted owners of a truncated list may match, so the sum is a lower bound.
   const cut = usageWith({ owners_total: 9, unlisted: { ...group(null, 1), owners: 9 } });
   expect(
-    sumRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(
+    makeSummaryRows(cut, 'jobs', ana === undefined ? [] : [ana], 'user:ana').map(
       ({ isLowerBound }) => isLowerBound,
     ),
   ).toEqual([true]);
@@ -435,8 +437,11 @@ it('other owners of matching GPU are not listed', () => {
     users: [group('bob', 200), group('ana', 100)],
   });
   const found = (grouping: Grouping, filter: string): [string[], number | undefined] => {
-    const rows = ownersMatching(ownerRows(usage, shared, grouping, filter), filter);
-    return [rows.map(({ name }) => name), sumRows(usage, grouping, rows, filter).at(-1)?.gpu_s];
+    const rows = filterOwners(ownerRows(usage, shared, grouping, filter), filter);
+    return [
+      rows.map(({ name }) => name),
+      makeSummaryRows(usage, grouping, rows, filter).at(-1)?.gpu_s,
+    ];
   };
   for (const filter of ['user:ana', 'ana', '-user:bob', 'user:ana busy', 'user:ana -free']) {
     expect(found('users', filter), filter).toEqual([['ana'], 100]);
@@ -447,12 +452,12 @@ it('other owners of matching GPU are not listed', () => {
   expect(found('users', 'busy')).toEqual([['bob', 'ana'], 300]);
 });
 
-it('total includes unknown users without valid words', () => {
+it('total includes unknown users without a valid filter', () => {
   const nobody = columnsOf({ ...fleet, owners: [], holds: [] });
   const usage = usageWith({ users: [group('ana', 100), group(null, 50)] });
   const rows = ownerRows(usage, nobody, 'users', '');
   const sums = (filter: string): [string, number][] =>
-    sumRows(usage, 'users', ownersMatching(rows, filter), filter).map(({ name, gpu_s }) => [
+    makeSummaryRows(usage, 'users', filterOwners(rows, filter), filter).map(({ name, gpu_s }) => [
       name,
       gpu_s,
     ]);
@@ -466,7 +471,7 @@ it('total includes unknown users without valid words', () => {
   expect(sums('user:bob')).toEqual([]);
   const unknown = usageWith({ users: [group(null, 50)], namespaces: [group(null, 20)] });
   const names = (grouping: Grouping): string[] =>
-    sumRows(unknown, grouping, [], '').map(({ name }) => name);
+    makeSummaryRows(unknown, grouping, [], '').map(({ name }) => name);
   expect(names('users')).toEqual(['Unknown user', 'Total']);
   expect(names('namespaces')).toEqual(['Unknown namespace', 'Total']);
 });
@@ -474,14 +479,14 @@ it('total includes unknown users without valid words', () => {
 it('user is found by exact name', () => {
   const usage = usageWith({ users: ['ana', 'anna', 'diana'].map((name) => group(name, 60)) });
   const rows = ownerRows(usage, columnsOf({ ...fleet, owners: [], holds: [] }), 'users', '');
-  const found = (filter: string): string[] => ownersMatching(rows, filter).map(({ name }) => name);
+  const found = (filter: string): string[] => filterOwners(rows, filter).map(({ name }) => name);
   expect(found('user:ana')).toEqual(['ana']);
   expect(found('ana')).toEqual(['ana', 'diana']);
   expect(found('-user:ana')).toEqual(['anna', 'diana']);
   expect(found('user:ana busy')).toEqual([]);
 });
 
-it('users sum owners, count shared GPU once', () => {
+it('user row sums owners, counts shared GPU once', () => {
   const owner = (id: string): (typeof fleet.owners)[number] => ({
     user: 'ana',
     kind: 'slurm_job',
@@ -515,13 +520,13 @@ it('users sum owners, count shared GPU once', () => {
     'Slurm job 2',
   ]);
   const rows = ownerRows(answer, held, 'jobs', '');
-  expect(sortedOwners(rows, 'gpu_hours', false).at(-1)?.name).toBe('Slurm job 2');
-  expect(sortedOwners(rows, 'gpu_hours', true).at(-1)?.name).toBe('Slurm job 2');
+  expect(sortOwners(rows, 'gpu_hours', false).at(-1)?.name).toBe('Slurm job 2');
+  expect(sortOwners(rows, 'gpu_hours', true).at(-1)?.name).toBe('Slurm job 2');
   // The filter also matches the nodes of the GPUs that owners currently use.
   const former = ownerRows(answer, held, 'jobs', 'job:3');
-  expect(ownersMatching(former, 'job:3').map(({ name }) => name)).toEqual(['Slurm job 3']);
+  expect(filterOwners(former, 'job:3').map(({ name }) => name)).toEqual(['Slurm job 3']);
   const only = ownerRows(answer, held, 'jobs', 'node-0001');
-  expect(ownersMatching(only, 'node-0001').map(({ name }) => name)).toEqual([
+  expect(filterOwners(only, 'node-0001').map(({ name }) => name)).toEqual([
     'Slurm job 1',
     'Slurm job 2',
   ]);
@@ -529,10 +534,10 @@ it('users sum owners, count shared GPU once', () => {
 
 describe('fleet URL', () => {
   it('URL omits defaults and restores the state', () => {
-    expect(addressOf(USUAL)).toBe('');
-    expect(shownIn('')).toEqual(USUAL);
+    expect(formatFleetState(DEFAULT_FLEET_STATE)).toBe('');
+    expect(parseFleetState('')).toEqual(DEFAULT_FLEET_STATE);
     const chosen = {
-      ...USUAL,
+      ...DEFAULT_FLEET_STATE,
       view: 'users' as const,
       metric: 'memory' as const,
       sort: { key: 'power' as const, reversed: true },
@@ -542,14 +547,14 @@ describe('fleet URL', () => {
       owners: { key: 'energy' as const, reversed: true },
       wanted: { gpus: 2, memory_bytes: 80 * GIB, model: 'NVIDIA H200' },
     };
-    expect(shownIn(addressOf(chosen))).toEqual(chosen);
+    expect(parseFleetState(formatFleetState(chosen))).toEqual(chosen);
   });
 
   it('invalid URL shows the defaults', () => {
     expect(
-      shownIn('view=x&metric=constructor&sort=-__proto__&range=9y&by=1&gpus=-1&memory=1e9'),
-    ).toEqual(USUAL);
-    expect(shownIn(`filter=${'a'.repeat(5000)}`).filter).toHaveLength(400);
+      parseFleetState('view=x&metric=constructor&sort=-__proto__&range=9y&by=1&gpus=-1&memory=1e9'),
+    ).toEqual(DEFAULT_FLEET_STATE);
+    expect(parseFleetState(`filter=${'a'.repeat(5000)}`).filter).toHaveLength(400);
   });
 });
 

@@ -1,12 +1,12 @@
 /** The search for nodes with enough free GPUs, or for the node that comes closest. */
 
-import { count } from '../../lib/format';
+import { formatCount } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import type { FleetOwner } from '../../wire';
 import { isCritical, modelOf, type Columns } from './columns';
 import { jobText, userText } from './describe';
 
-export interface Wanted {
+export interface GpuRequest {
   gpus: number;
   /** The minimum total memory of each GPU in bytes; 0 for any. */
   memory_bytes: number;
@@ -35,7 +35,7 @@ export interface NearestNode extends FreeNode {
 }
 
 /** All GPUs of one kind on a node. */
-interface Kind extends FreeNode {
+interface GpuKind extends FreeNode {
   all: number[];
   rows: number[];
 }
@@ -48,12 +48,12 @@ const TOLERANCE = 0.97;
  * empty nodes to larger jobs. Nodes with a critical GPU come last, because the whole node may be
  * faulty.
  */
-export function freeNodes(
+export function findFreeNodes(
   columns: Columns,
-  wanted: Wanted,
+  wanted: GpuRequest,
   shown: Uint8Array | null,
 ): readonly FreeNode[] {
-  return kindsOf(columns, wanted, shown)
+  return groupByKind(columns, wanted, shown)
     .filter(({ free }) => free > 0 && free >= wanted.gpus)
     .map((kind) => ({
       ...kind,
@@ -74,13 +74,13 @@ export function freeNodes(
  */
 export function nearestNode(
   columns: Columns,
-  wanted: Wanted,
+  wanted: GpuRequest,
   shown: Uint8Array | null,
 ): NearestNode | null {
-  const isIdle = idleOwners(columns);
+  const isIdle = flagIdleOwners(columns);
   const enough = ({ later }: NearestNode): number => Math.min(later, wanted.gpus);
-  const [best] = kindsOf(columns, wanted, shown)
-    .map((kind) => withIdle(columns, kind, wanted.gpus, isIdle))
+  const [best] = groupByKind(columns, wanted, shown)
+    .map((kind) => addIdleOwners(columns, kind, wanted.gpus, isIdle))
     .filter(({ later }) => later > 0)
     .sort(
       (a, b) =>
@@ -93,27 +93,27 @@ export function nearestNode(
 }
 
 /** Returns text such as `4 of 8 free on node0004; 8 if the idle Slurm job 4711 (ana) ends`. */
-export function nearestText(
+export function describeNearestNode(
   columns: Columns,
   { node, free, of, later, owners }: NearestNode,
 ): string {
   const name = columns.nodeNames[node] ?? '';
-  const [first, ...others] = owners.map(holderText);
+  const [first, ...others] = owners.map(describeIdleOwner);
   return first === undefined
-    ? trans.__('%1 of %2 free on %3', count(free), count(of), name)
+    ? trans.__('%1 of %2 free on %3', formatCount(free), formatCount(of), name)
     : trans._n(
         '%2 of %3 free on %4; %5 if the idle %6 ends',
         '%2 of %3 free on %4; %5 if the idle %6 end',
         owners.length,
-        count(free),
-        count(of),
+        formatCount(free),
+        formatCount(of),
         name,
-        count(later),
+        formatCount(later),
         [first, ...others].join(', '),
       );
 }
 
-function holderText(owner: FleetOwner): string {
+function describeIdleOwner(owner: FleetOwner): string {
   const [job, user] = [jobText(owner), userText(owner)];
   return job === ''
     ? trans.__('processes of %1', user ?? trans.__('an unknown user'))
@@ -122,8 +122,8 @@ function holderText(owner: FleetOwner): string {
       : `${job} (${user})`;
 }
 
-function kindsOf(columns: Columns, wanted: Wanted, shown: Uint8Array | null): Kind[] {
-  const kinds = new Map<string, Kind>();
+function groupByKind(columns: Columns, wanted: GpuRequest, shown: Uint8Array | null): GpuKind[] {
+  const kinds = new Map<string, GpuKind>();
   for (let node = 0; node < columns.nodeNames.length; node += 1) {
     for (const row of columns.rowsOf(node)) {
       const gpus = columns.gpusOf(row);
@@ -160,7 +160,7 @@ function kindsOf(columns: Columns, wanted: Wanted, shown: Uint8Array | null): Ki
 }
 
 /** Returns for each owner whether all of its GPUs are idle. */
-function idleOwners({ fleet, state }: Columns): readonly boolean[] {
+function flagIdleOwners({ fleet, state }: Columns): readonly boolean[] {
   const isIdle = fleet.owners.map(() => true);
   for (const { gpu, owner } of fleet.holds) {
     isIdle[owner] &&= state[gpu] === 'idle';
@@ -169,9 +169,9 @@ function idleOwners({ fleet, state }: Columns): readonly boolean[] {
 }
 
 /** Adds the idle owners with the most GPUs until enough GPUs would be free. */
-function withIdle(
+function addIdleOwners(
   columns: Columns,
-  kind: Kind,
+  kind: GpuKind,
   wanted: number,
   isIdle: readonly boolean[],
 ): NearestNode {

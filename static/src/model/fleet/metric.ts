@@ -15,8 +15,8 @@ export const METRICS = [
 ] as const;
 export type FleetMetric = (typeof METRICS)[number];
 /** The metrics with numeric values. */
-export const MEASURED = ['utilization', 'memory', 'power', 'temperature'] as const;
-export type Measured = (typeof MEASURED)[number];
+export const NUMERIC_METRICS = ['utilization', 'memory', 'power', 'temperature'] as const;
+export type NumericMetric = (typeof NUMERIC_METRICS)[number];
 
 /**
  * The ends of the temperature scale: an idle board, and a board that slows down because of heat.
@@ -30,7 +30,7 @@ interface MetricLook {
   limit: keyof Readings | null;
 }
 
-export const LOOKS: Record<Measured, MetricLook> = {
+export const LOOKS: Record<NumericMetric, MetricLook> = {
   utilization: {
     unit: PERCENT,
     value: 'utilization',
@@ -57,7 +57,7 @@ export function isMetric(text: string | null): text is FleetMetric {
   return METRICS.some((metric) => metric === text);
 }
 
-export function isMeasured(metric: FleetMetric): metric is Measured {
+export function isNumeric(metric: FleetMetric): metric is NumericMetric {
   return metric in LOOKS;
 }
 
@@ -75,17 +75,17 @@ export function metricLabel(metric: FleetMetric): string {
 /**
  * Returns the value of a row as a share from 0 to 1 for colors and meters, or NaN if it is unknown.
  */
-export function shareOf({ readings }: Measures, metric: Measured, row: number): number {
+export function readingShare({ readings }: Measures, metric: NumericMetric, row: number): number {
   const { value, limit } = LOOKS[metric];
   const reading = readings[value][row] ?? NaN;
   if (metric === 'temperature') {
-    return bounded((reading - COOL_CELSIUS) / (HOT_CELSIUS - COOL_CELSIUS));
+    return clampShare((reading - COOL_CELSIUS) / (HOT_CELSIUS - COOL_CELSIUS));
   }
-  return bounded(reading / (limit === null ? 100 : (readings[limit][row] ?? NaN)));
+  return clampShare(reading / (limit === null ? 100 : (readings[limit][row] ?? NaN)));
 }
 
 /** Returns the labels of both ends of the color scale. */
-export function scaleEnds(metric: Measured): [low: string, high: string] {
+export function scaleEnds(metric: NumericMetric): [low: string, high: string] {
   if (metric === 'temperature') {
     return [UNITS.celsius.text(COOL_CELSIUS), UNITS.celsius.text(HOT_CELSIUS)];
   }
@@ -98,7 +98,7 @@ export function scaleEnds(metric: Measured): [low: string, high: string] {
 /** Returns a reading as text such as `78.2 / 140 GiB`, or a dash if it is unknown. */
 export function readingText(
   { readings }: Measures,
-  metric: Measured,
+  metric: NumericMetric,
   row: number,
   unit = LOOKS[metric].unit,
 ): string {
@@ -108,8 +108,8 @@ export function readingText(
 }
 
 /** Returns why no GPU has a reading, or `undefined` if no reason is known. */
-export function missingText({ fleet }: Columns, metric: FleetMetric): string | undefined {
-  return fleet.missing[isMeasured(metric) ? FIELDS[LOOKS[metric].value] : metric];
+export function explainMissingReading({ fleet }: Columns, metric: FleetMetric): string | undefined {
+  return fleet.missing[isNumeric(metric) ? FIELDS[LOOKS[metric].value] : metric];
 }
 
 export function valueText(unit: Unit, value: number, limit = NaN): string {
@@ -120,10 +120,10 @@ export function valueText(unit: Unit, value: number, limit = NaN): string {
 }
 
 /** Marks an amount as a lower bound if part of it could not be read. */
-export function atLeast(text: string, isLowerBound: boolean): string {
+export function formatLowerBound(text: string, isLowerBound: boolean): string {
   return isLowerBound && text !== DASH ? `≥\u00a0${text}` : text;
 }
 
-function bounded(share: number): number {
+function clampShare(share: number): number {
   return Math.min(1, Math.max(0, share));
 }

@@ -32,12 +32,12 @@ export function rowOrder(columns: Columns, { key, reversed }: Sort): Uint32Array
   const natural = (a: number, b: number): number =>
     (node[a] ?? 0) - (node[b] ?? 0) || (index[a] ?? 0) - (index[b] ?? 0);
   if (key === 'name') {
-    return sorted(count, reversed, (row) => node[row] ?? 0, natural);
+    return sortRows(count, reversed, (row) => node[row] ?? 0, natural);
   }
   if (key === 'model') {
-    const places = placesOf(columns.models);
+    const places = alphabeticalRanks(columns.models);
     const models = new Map(columns.models.map((name, i) => [name, places[i] ?? 0]));
-    return sorted(
+    return sortRows(
       count,
       reversed,
       (row) => models.get(modelOf(columns, row) ?? '') ?? NaN,
@@ -45,10 +45,15 @@ export function rowOrder(columns: Columns, { key, reversed }: Sort): Uint32Array
     );
   }
   if (key === 'owner') {
-    const places = placesOf(columns.fleet.owners.map(({ user, id }) => user ?? id));
-    return sorted(count, reversed, (row) => places[columns.ownersOf(row)[0] ?? -1] ?? NaN, natural);
+    const places = alphabeticalRanks(columns.fleet.owners.map(({ user, id }) => user ?? id));
+    return sortRows(
+      count,
+      reversed,
+      (row) => places[columns.ownersOf(row)[0] ?? -1] ?? NaN,
+      natural,
+    );
   }
-  return sorted(count, reversed, keyOf(columns, key), natural);
+  return sortRows(count, reversed, keyOf(columns, key), natural);
 }
 
 /**
@@ -57,7 +62,7 @@ export function rowOrder(columns: Columns, { key, reversed }: Sort): Uint32Array
  */
 export function nodeOrder({ nodes }: Columns, { key, reversed }: Sort): Uint32Array {
   const isByName = key === 'name' || key === 'model' || key === 'owner';
-  return sorted(
+  return sortRows(
     nodes.count,
     reversed,
     isByName ? (node) => node : keyOf(nodes, key),
@@ -87,7 +92,7 @@ function keyOf(
   }
 }
 
-function placesOf(names: readonly string[]): Uint32Array {
+function alphabeticalRanks(names: readonly string[]): Uint32Array {
   const { compare } = new Intl.Collator(undefined, { numeric: true });
   const order = names.map((_, i) => i).sort((a, b) => compare(names[a] ?? '', names[b] ?? ''));
   const places = new Uint32Array(names.length);
@@ -96,7 +101,7 @@ function placesOf(names: readonly string[]): Uint32Array {
 }
 
 /** Sorts rows by key. Rows without a value come last in both directions. */
-function sorted(
+function sortRows(
   count: number,
   reversed: boolean,
   keyOf: (place: number) => number,

@@ -1,6 +1,6 @@
 /** The GPU usage of owners, grouped by user, job, notebook or namespace. */
 
-import { count } from '../../lib/format';
+import { formatCount } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { FleetOwner, FleetUsage, OwnerKind } from '../../wire';
@@ -71,7 +71,7 @@ export function ownerRows(
       return null;
     }
     const row = rows.get(group.key) ?? {
-      ...NOTHING,
+      ...EMPTY_ROW,
       ...group,
       user: grouping === 'users' ? null : userText(owner),
       kind: grouping === 'jobs' ? owner.kind : null,
@@ -83,7 +83,7 @@ export function ownerRows(
   for (const [owner, used] of amountsByOwner(usage, grouping)) {
     const row = rowOf(owner);
     if (row !== null) {
-      addUsed(row, used);
+      addAmounts(row, used);
     }
   }
   const isShown = parseFilter(filter).matchHolds(columns);
@@ -115,7 +115,7 @@ export function ownerRows(
 }
 
 /** Returns the summary rows: unlisted jobs, unknown owners, and the total of all matching rows. */
-export function sumRows(
+export function makeSummaryRows(
   usage: FleetUsage | null,
   grouping: Grouping,
   rows: readonly OwnerRow[],
@@ -128,14 +128,14 @@ export function sumRows(
   const isAll = parseFilter(filter).isEmpty;
   const isLowerBound = isPartial(usage, grouping);
   const sumRow = (name: string, isPart: boolean): OwnerRow => ({
-    ...NOTHING,
+    ...EMPTY_ROW,
     key: name,
     name,
     isLowerBound: isPart,
   });
   const total = sumRow(trans.__('Total'), isLowerBound || (isCut && !isAll));
   for (const { gpu_s, active_s, energy_joules } of rows) {
-    addUsed(total, { gpu_s, active_gpu_s: active_s, energy_joules });
+    addAmounts(total, { gpu_s, active_gpu_s: active_s, energy_joules });
   }
   if (!isAll) {
     return rows.length === 0 ? [] : [total];
@@ -143,12 +143,12 @@ export function sumRows(
   const others: OwnerRow[] = [];
   const addOthers = (name: string, used: Amounts): void => {
     const row = sumRow(name, isLowerBound);
-    addUsed(row, used);
-    addUsed(total, used);
+    addAmounts(row, used);
+    addAmounts(total, used);
     others.push(row);
   };
   if (isCut) {
-    addOthers(trans.__('%1 more', count(usage.unlisted.owners)), usage.unlisted);
+    addOthers(trans.__('%1 more', formatCount(usage.unlisted.owners)), usage.unlisted);
   }
   const unknown = groupsFor(usage, grouping).find(({ name }) => name === null);
   if (unknown !== undefined) {
@@ -173,13 +173,13 @@ export function unrecordedTime(
 }
 
 /** Returns the owners whose name or a current GPU matches the filter. */
-export function ownersMatching(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
+export function filterOwners(rows: readonly OwnerRow[], filter: string): readonly OwnerRow[] {
   const { names } = parseFilter(filter);
   return rows.filter(({ matching, owner }) => matching > 0 || names(owner));
 }
 
 /** Sorts rows by a column, with the largest value first. Unknown values come last. */
-export function sortedOwners(
+export function sortOwners(
   rows: readonly OwnerRow[],
   key: OwnerSort,
   reversed: boolean,
@@ -189,7 +189,7 @@ export function sortedOwners(
   const value: Record<Exclude<OwnerSort, 'name'>, (row: OwnerRow) => number> = {
     gpu_hours: ({ gpu_s }) => gpu_s,
     active: ({ active_s, gpu_s }) => active_s / gpu_s,
-    held_idle: heldIdle,
+    held_idle: heldIdleTime,
     energy: ({ energy_joules }) => energy_joules,
     gpus: ({ gpus }) => gpus,
     idle: ({ idle }) => idle,
@@ -208,7 +208,7 @@ export function sortedOwners(
 }
 
 /** Returns the time in which GPUs were held without a running kernel, in seconds. */
-export function heldIdle({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'active_s'>): number {
+export function heldIdleTime({ gpu_s, active_s }: Pick<OwnerRow, 'gpu_s' | 'active_s'>): number {
   return Math.max(0, gpu_s - active_s);
 }
 
@@ -234,7 +234,7 @@ function amountsByOwner(usage: FleetUsage | null, grouping: Grouping): [FleetOwn
     return usage.owners.map((used) => [used.owner, used]);
   }
   return groupsFor(usage, grouping).flatMap((used) =>
-    used.name === null ? [] : [[ownerOfGroup(used.name, grouping), used]],
+    used.name === null ? [] : [[makeGroupOwner(used.name, grouping), used]],
   );
 }
 
@@ -242,7 +242,7 @@ function groupsFor(usage: FleetUsage, grouping: Grouping): FleetUsage['users'] {
   return grouping === 'users' ? usage.users : grouping === 'namespaces' ? usage.namespaces : [];
 }
 
-function ownerOfGroup(name: string, grouping: 'users' | 'namespaces'): FleetOwner {
+function makeGroupOwner(name: string, grouping: 'users' | 'namespaces'): FleetOwner {
   return grouping === 'users'
     ? { user: name, kind: 'user', id: '', namespace: null }
     : { user: null, kind: 'pod', id: '', namespace: name };
@@ -262,7 +262,7 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
             key: name,
             name: plainText(name, isUser ? 80 : 120),
             word: fieldWord(isUser ? 'user' : 'namespace', name),
-            owner: ownerOfGroup(name, grouping),
+            owner: makeGroupOwner(name, grouping),
           };
     }
     case 'notebooks':
@@ -282,7 +282,7 @@ function groupOf(owner: FleetOwner, grouping: Grouping): Group | null {
 }
 
 /** The initial row of an owner. */
-const NOTHING: OwnerRow = {
+const EMPTY_ROW: OwnerRow = {
   key: '',
   name: '',
   user: null,
@@ -299,13 +299,13 @@ const NOTHING: OwnerRow = {
   matching: 0,
 };
 
-function addUsed(row: OwnerRow, { gpu_s, active_gpu_s, energy_joules }: Amounts): void {
-  row.gpu_s = plus(row.gpu_s, gpu_s);
-  row.active_s = plus(row.active_s, active_gpu_s);
-  row.energy_joules = plus(row.energy_joules, energy_joules);
+function addAmounts(row: OwnerRow, { gpu_s, active_gpu_s, energy_joules }: Amounts): void {
+  row.gpu_s = addUnlessMissing(row.gpu_s, gpu_s);
+  row.active_s = addUnlessMissing(row.active_s, active_gpu_s);
+  row.energy_joules = addUnlessMissing(row.energy_joules, energy_joules);
 }
 
 /** Adds a value if it is known. The sum is NaN if no value is known. */
-function plus(sum: number, value: number | null): number {
+function addUnlessMissing(sum: number, value: number | null): number {
   return value === null || Number.isNaN(value) ? sum : (Number.isNaN(sum) ? 0 : sum) + value;
 }

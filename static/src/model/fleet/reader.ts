@@ -2,10 +2,10 @@
 
 import { trans } from '../../lib/translation';
 import type { Fleet, FleetEvents, FleetHistory, FleetUsage } from '../../wire';
-import { answerOf, type Request } from '../request';
+import { readJsonResponse, type Request } from '../request';
 
 /** The last answer, and the reason if the last request failed. */
-export interface Answered<T> {
+export interface Answer<T> {
   value: T | null;
   why: string | null;
   /** Whether the first request is pending. */
@@ -13,18 +13,18 @@ export interface Answered<T> {
 }
 
 export interface FleetAnswers {
-  fleet: Answered<Fleet>;
-  usage: Answered<FleetUsage>;
-  events: Answered<FleetEvents>;
-  history: Answered<FleetHistory>;
+  fleet: Answer<Fleet>;
+  usage: Answer<FleetUsage>;
+  events: Answer<FleetEvents>;
+  history: Answer<FleetHistory>;
   /** The history of the selected node. */
-  nodeHistory: Answered<FleetHistory>;
+  nodeHistory: Answer<FleetHistory>;
   /** The GPUs of the selected node, if the fleet only lists nodes. */
-  node: Answered<Fleet>;
+  node: Answer<Fleet>;
 }
 
 /** The data to request in addition to the fleet itself. */
-export interface Wishes {
+export interface RequestedData {
   range_s: number;
   usage: boolean;
   events: boolean;
@@ -33,7 +33,7 @@ export interface Wishes {
 
 /** The time until a failed request is repeated. */
 const RETRY_S = 10;
-const REFRESH_LEAST_S = 5;
+const MIN_REFRESH_S = 5;
 /** The interval for data of a time range, which changes slowly and is expensive to compute. */
 const RANGE_REFRESH_MS = 60_000;
 /**
@@ -42,26 +42,26 @@ const RANGE_REFRESH_MS = 60_000;
  */
 const NODE_DELAY_MS = 250;
 
-const NOTHING = { value: null, why: null, isLoading: false } as const;
+const NO_ANSWER = { value: null, why: null, isLoading: false } as const;
 
-type Name = keyof FleetAnswers;
+type AnswerName = keyof FleetAnswers;
 
-export class Reader {
+export class FleetReader {
   readonly answers: FleetAnswers = {
-    fleet: { ...NOTHING, isLoading: true },
-    usage: NOTHING,
-    events: NOTHING,
-    history: NOTHING,
-    nodeHistory: NOTHING,
-    node: NOTHING,
+    fleet: { ...NO_ANSWER, isLoading: true },
+    usage: NO_ANSWER,
+    events: NO_ANSWER,
+    history: NO_ANSWER,
+    nodeHistory: NO_ANSWER,
+    node: NO_ANSWER,
   };
   /** The time of the last answer about the fleet, by the local clock. */
   answered_ms: number | null = null;
   private active = false;
-  private wishes: Wishes = { range_s: 0, usage: false, events: false, node: null };
+  private wishes: RequestedData = { range_s: 0, usage: false, events: false, node: null };
   /** The path and time of the last request of each kind. */
   private readonly asked = new Map<
-    Name,
+    AnswerName,
     { path: string; at_ms: number; ending: AbortController }
   >();
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -86,15 +86,15 @@ export class Reader {
   }
 
   /** Changes the requested data. */
-  want(wishes: Wishes): void {
+  setRequestedData(wishes: RequestedData): void {
     const { node, range_s } = this.wishes;
     this.wishes = wishes;
     if (wishes.node !== node || wishes.range_s !== range_s) {
       clearTimeout(this.nodeTimer);
-      this.nodeTimer = setTimeout(() => this.askNode(), node === null ? 0 : NODE_DELAY_MS);
+      this.nodeTimer = setTimeout(() => this.requestNode(), node === null ? 0 : NODE_DELAY_MS);
     }
     if (this.active) {
-      this.askRanges();
+      this.requestRangeData();
     }
   }
 
@@ -113,71 +113,73 @@ export class Reader {
 
   private poll(): void {
     const isFirst = this.answers.fleet.value === null;
-    void this.ask('fleet', isFirst ? 'api/v1/fleet?at_once=true' : 'api/v1/fleet').then(() => {
-      if (!this.active) {
-        return;
-      }
-      clearTimeout(this.timer);
-      const { value, why } = this.answers.fleet;
-      const refresh_s =
-        isFirst && isUpdating(value) ? 0 : Math.max(REFRESH_LEAST_S, value?.refresh_s ?? 0);
-      this.timer = setTimeout(() => this.poll(), (why === null ? refresh_s : RETRY_S) * 1000);
-      this.askNode();
-    });
+    void this.requestData('fleet', isFirst ? 'api/v1/fleet?at_once=true' : 'api/v1/fleet').then(
+      () => {
+        if (!this.active) {
+          return;
+        }
+        clearTimeout(this.timer);
+        const { value, why } = this.answers.fleet;
+        const refresh_s =
+          isFirst && isUpdating(value) ? 0 : Math.max(MIN_REFRESH_S, value?.refresh_s ?? 0);
+        this.timer = setTimeout(() => this.poll(), (why === null ? refresh_s : RETRY_S) * 1000);
+        this.requestNode();
+      },
+    );
   }
 
   /** Returns whether the fleet itself has been loaded. All other requests wait for it. */
-  private isThere(): boolean {
+  private isLoaded(): boolean {
     const { value } = this.answers.fleet;
     return value !== null && !isUpdating(value);
   }
 
   /** Requests the data of the time range, if they are outdated. */
-  private askRanges(): void {
-    if (!this.isThere()) {
+  private requestRangeData(): void {
+    if (!this.isLoaded()) {
       return;
     }
     const { range_s, usage, events } = this.wishes;
-    this.askRange('history', `api/v1/fleet/history?range_s=${range_s}`);
+    this.requestIfOutdated('history', `api/v1/fleet/history?range_s=${range_s}`);
     if (usage) {
-      this.askRange('usage', `api/v1/fleet/usage?range_s=${range_s}`);
+      this.requestIfOutdated('usage', `api/v1/fleet/usage?range_s=${range_s}`);
     }
     if (events) {
-      this.askRange('events', `api/v1/fleet/events?range_s=${range_s}`);
+      this.requestIfOutdated('events', `api/v1/fleet/events?range_s=${range_s}`);
     }
   }
 
-  private askRange(name: Name, path: string): void {
+  private requestIfOutdated(name: AnswerName, path: string): void {
     const last = this.asked.get(name);
     if (last?.path !== path || Date.now() - last.at_ms > RANGE_REFRESH_MS) {
-      void this.ask(name, path);
+      void this.requestData(name, path);
     }
   }
 
-  private askNode(): void {
+  private requestNode(): void {
     const { node, range_s } = this.wishes;
-    if (node === null || !this.isThere()) {
-      if (this.answers.nodeHistory !== NOTHING) {
-        this.answers.nodeHistory = this.answers.node = NOTHING;
+    if (node === null || !this.isLoaded()) {
+      if (this.answers.nodeHistory !== NO_ANSWER) {
+        this.answers.nodeHistory = this.answers.node = NO_ANSWER;
         this.changed();
       }
       return;
     }
     const name = encodeURIComponent(node);
-    this.askRange('nodeHistory', `api/v1/fleet/history?range_s=${range_s}&node=${name}`);
+    this.requestIfOutdated('nodeHistory', `api/v1/fleet/history?range_s=${range_s}&node=${name}`);
     if (this.answers.fleet.value?.resolution === 'node') {
-      this.askRange('node', `api/v1/fleet/node?node=${name}`);
+      this.requestIfOutdated('node', `api/v1/fleet/node?node=${name}`);
     }
   }
 
-  private async ask(name: Name, path: string): Promise<void> {
+  private async requestData(name: AnswerName, path: string): Promise<void> {
     const last = this.asked.get(name);
     last?.ending.abort();
     const asked = { path, at_ms: Date.now(), ending: new AbortController() };
     this.asked.set(name, asked);
     const isOther = last?.path !== path;
-    const set = (answered: Answered<unknown>): void => {
-      (this.answers as Record<Name, Answered<unknown>>)[name] = answered;
+    const set = (answered: Answer<unknown>): void => {
+      (this.answers as Record<AnswerName, Answer<unknown>>)[name] = answered;
       this.changed();
     };
     const before = this.answers[name];
@@ -186,7 +188,7 @@ export class Reader {
       // node.
       set({ value: name.startsWith('node') ? null : before.value, why: null, isLoading: true });
     }
-    const { json, why } = await answerOf(this.checked(path, asked.ending.signal));
+    const { json, why } = await readJsonResponse(this.sendRequest(path, asked.ending.signal));
     if (asked.ending.signal.aborted) {
       return;
     }
@@ -197,7 +199,7 @@ export class Reader {
     set({ value, why, isLoading: false });
   }
 
-  private async checked(path: string, signal: AbortSignal): Promise<Response> {
+  private async sendRequest(path: string, signal: AbortSignal): Promise<Response> {
     const response = await this.request(path, { signal });
     if (response.status === 401) {
       this.refused();
@@ -216,5 +218,5 @@ export function problemsOf({ fleet }: FleetAnswers): string[] {
   const problems = fleet.value?.problems ?? [];
   return fleet.why === null || fleet.value === null
     ? [...problems]
-    : [trans.__('The server does not answer: %1', fleet.why), ...problems];
+    : [trans.__('The update failed: %1', fleet.why), ...problems];
 }

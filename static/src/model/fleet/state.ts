@@ -3,7 +3,7 @@
 import { isMetric, type FleetMetric } from './metric';
 import { SORTS, WORST_FIRST, type Sort, type SortKey } from './order';
 import { GROUPINGS, OWNER_SORTS, type OwnerSort } from './owners';
-import type { Wanted } from './free';
+import type { GpuRequest } from './free';
 
 export const VIEWS = ['map', 'nodes', 'gpus', ...GROUPINGS, 'free', 'events'] as const;
 export type FleetViewName = (typeof VIEWS)[number];
@@ -19,31 +19,31 @@ export const RANGES = {
 export type RangeName = keyof typeof RANGES;
 
 /** A GPU or node identified by name, because row numbers change. */
-export interface Place {
+export interface RowId {
   node: string;
   /** The index of the GPU; `null` for the whole node. */
   gpu: number | null;
 }
 
-export interface FleetShown {
+export interface FleetState {
   view: FleetViewName;
   metric: FleetMetric;
   sort: Sort;
   filter: string;
   range: RangeName;
-  selected: Place | null;
+  selected: RowId | null;
   owners: { key: OwnerSort; reversed: boolean };
-  wanted: Wanted;
+  wanted: GpuRequest;
 }
 
 const GIB = 1024 ** 3;
 /** The limits of a request for free GPUs. No machine has more. */
-const GPUS_MOST = 1024;
-const MEMORY_MOST_GIB = 4096;
-const FILTER_LENGTH = 400;
-const NAME_LENGTH = 120;
+const MAX_GPUS = 1024;
+const MAX_MEMORY_GIB = 4096;
+const MAX_FILTER_LENGTH = 400;
+const MAX_NAME_LENGTH = 120;
 
-export const USUAL: FleetShown = {
+export const DEFAULT_FLEET_STATE: FleetState = {
   view: 'map',
   metric: 'utilization',
   sort: WORST_FIRST,
@@ -55,45 +55,47 @@ export const USUAL: FleetShown = {
 };
 
 /** Returns the state of a URL query. Missing and invalid parts have their defaults. */
-export function shownIn(address: string): FleetShown {
+export function parseFleetState(address: string): FleetState {
   const parts = new URLSearchParams(address);
   const metric = parts.get('metric');
   const node = parts.get('node');
   const gpu = parts.get('gpu');
   return {
-    view: oneOf(VIEWS, parts.get('view')) ?? USUAL.view,
-    metric: isMetric(metric) ? metric : USUAL.metric,
-    sort: sortIn(SORTS, parts.get('sort')) ?? USUAL.sort,
-    filter: (parts.get('filter') ?? '').slice(0, FILTER_LENGTH),
-    range: oneOf(Object.keys(RANGES) as RangeName[], parts.get('range')) ?? USUAL.range,
+    view: parseChoice(VIEWS, parts.get('view')) ?? DEFAULT_FLEET_STATE.view,
+    metric: isMetric(metric) ? metric : DEFAULT_FLEET_STATE.metric,
+    sort: parseSort(SORTS, parts.get('sort')) ?? DEFAULT_FLEET_STATE.sort,
+    filter: (parts.get('filter') ?? '').slice(0, MAX_FILTER_LENGTH),
+    range:
+      parseChoice(Object.keys(RANGES) as RangeName[], parts.get('range')) ??
+      DEFAULT_FLEET_STATE.range,
     selected:
       node === null
         ? null
         : { node, gpu: gpu !== null && /^\d{1,5}$/.test(gpu) ? Number(gpu) : null },
-    owners: sortIn(OWNER_SORTS, parts.get('by')) ?? USUAL.owners,
+    owners: parseSort(OWNER_SORTS, parts.get('by')) ?? DEFAULT_FLEET_STATE.owners,
     wanted: {
-      gpus: wholeIn(parts.get('gpus'), 1, GPUS_MOST) ?? USUAL.wanted.gpus,
-      memory_bytes: GIB * (wholeIn(parts.get('memory'), 0, MEMORY_MOST_GIB) ?? 0),
-      model: parts.get('model')?.slice(0, NAME_LENGTH) ?? null,
+      gpus: parseInteger(parts.get('gpus'), 1, MAX_GPUS) ?? DEFAULT_FLEET_STATE.wanted.gpus,
+      memory_bytes: GIB * (parseInteger(parts.get('memory'), 0, MAX_MEMORY_GIB) ?? 0),
+      model: parts.get('model')?.slice(0, MAX_NAME_LENGTH) ?? null,
     },
   };
 }
 
 /** Returns the URL query of a state. Default values are omitted. */
-export function addressOf(shown: FleetShown): string {
+export function formatFleetState(shown: FleetState): string {
   const parts = new URLSearchParams();
   const put = (name: string, value: string, usual: string): void => {
     if (value !== usual) {
       parts.set(name, value);
     }
   };
-  put('view', shown.view, USUAL.view);
-  put('metric', shown.metric, USUAL.metric);
-  put('sort', sortText(shown.sort), sortText(USUAL.sort));
+  put('view', shown.view, DEFAULT_FLEET_STATE.view);
+  put('metric', shown.metric, DEFAULT_FLEET_STATE.metric);
+  put('sort', sortText(shown.sort), sortText(DEFAULT_FLEET_STATE.sort));
   put('filter', shown.filter.trim(), '');
-  put('range', shown.range, USUAL.range);
-  put('by', sortText(shown.owners), sortText(USUAL.owners));
-  put('gpus', String(shown.wanted.gpus), String(USUAL.wanted.gpus));
+  put('range', shown.range, DEFAULT_FLEET_STATE.range);
+  put('by', sortText(shown.owners), sortText(DEFAULT_FLEET_STATE.owners));
+  put('gpus', String(shown.wanted.gpus), String(DEFAULT_FLEET_STATE.wanted.gpus));
   put('memory', String(Math.round(shown.wanted.memory_bytes / GIB)), '0');
   put('model', shown.wanted.model ?? '', '');
   if (shown.selected !== null) {
@@ -104,7 +106,7 @@ export function addressOf(shown: FleetShown): string {
 }
 
 /** Returns the order after a click on a column: the default direction, then the reverse. */
-export function sortedBy<K extends string>(
+export function nextSort<K extends string>(
   sort: { key: K; reversed: boolean },
   key: K,
 ): { key: K; reversed: boolean } {
@@ -115,19 +117,19 @@ function sortText({ key, reversed }: { key: SortKey | OwnerSort; reversed: boole
   return `${reversed ? '-' : ''}${key}`;
 }
 
-function sortIn<K extends string>(
+function parseSort<K extends string>(
   keys: readonly K[],
   text: string | null,
 ): { key: K; reversed: boolean } | null {
-  const key = oneOf(keys, text?.replace(/^-/, '') ?? null);
+  const key = parseChoice(keys, text?.replace(/^-/, '') ?? null);
   return key === null ? null : { key, reversed: text?.startsWith('-') === true };
 }
 
-function oneOf<T extends string>(all: readonly T[], text: string | null): T | null {
+function parseChoice<T extends string>(all: readonly T[], text: string | null): T | null {
   return all.find((one) => one === text) ?? null;
 }
 
-function wholeIn(text: string | null, least: number, most: number): number | null {
+function parseInteger(text: string | null, least: number, most: number): number | null {
   const value = text !== null && /^\d{1,6}$/.test(text) ? Number(text) : NaN;
   return value >= least && value <= most ? value : null;
 }

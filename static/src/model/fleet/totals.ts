@@ -3,7 +3,7 @@
 import { DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { FIELDS, isCritical, type Columns, type Readings, type Sums } from './columns';
-import { atLeast, LOOKS, valueText, type Measured } from './metric';
+import { formatLowerBound, LOOKS, valueText, type NumericMetric } from './metric';
 import { memoryUnit, powerUnit } from './units';
 
 export interface Totals extends Sums {
@@ -43,7 +43,7 @@ export function isPartial({ gpus, reporting }: Sums, reading: keyof Readings): b
  */
 export function totalText(
   totals: Totals,
-  metric: Measured,
+  metric: NumericMetric,
   { isShort }: { isShort: boolean },
 ): string {
   const { value, limit, unit } = LOOKS[metric];
@@ -55,7 +55,7 @@ export function totalText(
   if (metric === 'temperature') {
     return isShort || text === DASH ? text : trans.__('up to %1', text);
   }
-  return atLeast(text, metric !== 'utilization' && isPartial(totals, value));
+  return formatLowerBound(text, metric !== 'utilization' && isPartial(totals, value));
 }
 
 /** Sums the rows of a selection. The server already sends the sums of all GPUs and of each node. */
@@ -96,7 +96,7 @@ function selectedSums(columns: Columns, shown: Uint8Array): Sums {
 }
 
 /** Returns the number of GPUs that do not respond or have a critical condition. */
-export function criticalGpus(columns: Columns): number {
+export function countCriticalGpus(columns: Columns): number {
   let count = 0;
   for (let row = 0; row < columns.count; row += 1) {
     count += isCritical(columns, row) ? Math.max(1, columns.gpusOf(row)) : 0;

@@ -1,11 +1,11 @@
 /** A span from the server's history, and its combination with later samples for charts. */
 
-import { firstAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
+import { indexAfter, type Extremes, type SeriesSource } from '../../lib/timeline';
 import type { HistorySpan, Series } from '../../wire';
 import { seriesByKey } from '../gpu';
 
 /** The requested span. The server answers with the part that it has. */
-export interface AskedSpan {
+export interface RequestedSpan {
   from_ms: number;
   to_ms: number;
   points: number;
@@ -15,7 +15,7 @@ export interface AskedSpan {
 /** The distance between points, in steps of the answer, from which there is a gap. */
 const GAP_STEPS = 1.5;
 /** The index of a point that marks a gap. */
-const HOLE = -1;
+const GAP_INDEX = -1;
 
 export class PastSpan {
   /** The times of points, and of the gaps between them. */
@@ -30,7 +30,7 @@ export class PastSpan {
 
   /** Samples more than `sampleGap_ms` apart have a gap between them. */
   constructor(
-    readonly asked: AskedSpan,
+    readonly asked: RequestedSpan,
     readonly answer: HistorySpan,
     sampleGap_ms: number,
   ) {
@@ -50,7 +50,7 @@ export class PastSpan {
       const at_ms = this.areMeans ? middle(time_ms) : time_ms;
       if (time_ms - (times_ms[place - 1] ?? Infinity) > this.gap_ms) {
         times.push((times.at(-1) ?? 0) + 1);
-        places.push(HOLE);
+        places.push(GAP_INDEX);
       }
       times.push(at_ms);
       places.push(place);
@@ -82,8 +82,8 @@ export class JoinedSeries implements SeriesSource {
     const end_ms = past.answer.to_ms;
     const live_ms = live.times_ms;
     // One sample beyond the edge is included, so that lines extend to the edge.
-    const liveEnd = to_ms <= end_ms ? 0 : Math.min(live_ms.length, firstAfter(live_ms, to_ms) + 1);
-    this.tail = Math.min(liveEnd, firstAfter(live_ms, Math.max(end_ms, past.times_ms.at(-1) ?? 0)));
+    const liveEnd = to_ms <= end_ms ? 0 : Math.min(live_ms.length, indexAfter(live_ms, to_ms) + 1);
+    this.tail = Math.min(liveEnd, indexAfter(live_ms, Math.max(end_ms, past.times_ms.at(-1) ?? 0)));
     const times = live_ms.subarray(this.tail, liveEnd);
     const [first] = times;
     const isApart = first !== undefined && first - end_ms > past.gap_ms;
@@ -96,7 +96,7 @@ export class JoinedSeries implements SeriesSource {
     return this.join(key, 'values');
   }
 
-  extremes(key: string): Extremes | null {
+  readExtremes(key: string): Extremes | null {
     return this.past.series.get(key)?.min === undefined
       ? null
       : { low: this.join(key, 'min'), high: this.join(key, 'max') };

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ServerClock } from '../../lib/clock';
 import { Timeline } from '../../lib/timeline';
-import { historySpan } from '../../testing/history';
+import { makeHistorySpan } from '../../testing/history';
 import { NOW } from '../../testing/frames';
 import type { Event, HistorySpan } from '../../wire';
 import type { Request } from '../request';
-import { Past, type Need } from './past';
+import { HistoryCache, type Need } from './past';
 
 const HOUR = 3_600_000;
 const KEY = 'GPU-0 power.draw_watts';
@@ -17,15 +17,15 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-interface Asked {
+interface RecordedRequest {
   query: URLSearchParams;
   signal: AbortSignal | null | undefined;
   answer: (span: HistorySpan) => Promise<void>;
   refuse: (status: number, why: string) => Promise<void>;
 }
 
-function server(): { asked: Asked[]; request: Request } {
-  const asked: Asked[] = [];
+function createServer(): { asked: RecordedRequest[]; request: Request } {
+  const asked: RecordedRequest[] = [];
   const request = vi.fn<Request>((path, init) => {
     let resolve: (response: Response) => void = () => undefined;
     const promise = new Promise<Response>((settled) => {
@@ -46,21 +46,21 @@ function server(): { asked: Asked[]; request: Request } {
   return { asked, request };
 }
 
-function shown(): {
-  past: Past;
-  asked: Asked[];
+function createHistory(): {
+  past: HistoryCache;
+  asked: RecordedRequest[];
   timeline: Timeline;
   events: Event[];
   onChange: () => void;
 } {
-  const { asked, request } = server();
+  const { asked, request } = createServer();
   const clock = new ServerClock();
-  clock.observe(NOW);
+  clock.observeFrameTime(NOW);
   const timeline = new Timeline(1000);
   const events: Event[] = [];
   const onChange = vi.fn();
   return {
-    past: new Past({ request, store: { clock, timeline, gap_ms: 2500, events }, onChange }),
+    past: new HistoryCache({ request, store: { clock, timeline, gap_ms: 2500, events }, onChange }),
     asked,
     timeline,
     events,
@@ -68,7 +68,7 @@ function shown(): {
   };
 }
 
-function need(from_ms: number, to_ms: number, changes: Partial<Need> = {}): Need {
+function createNeed(from_ms: number, to_ms: number, changes: Partial<Need> = {}): Need {
   return { from_ms, to_ms, points: 360, metrics: ['power.draw_watts'], ...changes };
 }
 
@@ -76,7 +76,7 @@ function need(from_ms: number, to_ms: number, changes: Partial<Need> = {}): Need
  * Returns the answer of a server with a complete history. The power in watts at each time is the
  * number of seconds before now.
  */
-function everything({ query }: Asked): HistorySpan {
+function makeCompleteHistory({ query }: RecordedRequest): HistorySpan {
   const [from_ms = 0, to_ms = 0, points = 1] = ['from_ms', 'to_ms', 'points'].map((name) =>
     Number(query.get(name)),
   );
@@ -87,15 +87,15 @@ function everything({ query }: Asked): HistorySpan {
     { length: count },
     (_, i) => (NOW - first_ms - i * resolution_ms) / 1000,
   );
-  return historySpan({ from_ms: first_ms, to_ms, resolution_ms, oldest_ms: 0 }, watts);
+  return makeHistorySpan({ from_ms: first_ms, to_ms, resolution_ms, oldest_ms: 0 }, watts);
 }
 
 const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(500);
 
 describe('server history', () => {
-  it('known span with margin is requested once', async () => {
-    const { past, asked, onChange } = shown();
-    expect(past.known(need(NOW - 2 * HOUR, NOW - HOUR))).toBeNull();
+  it('span is requested once, with a margin', async () => {
+    const { past, asked, onChange } = createHistory();
+    expect(past.findOrRequestHistory(createNeed(NOW - 2 * HOUR, NOW - HOUR))).toBeNull();
     await settled();
     expect(past.isLoading).toBe(true);
     const [first] = asked;
@@ -105,124 +105,131 @@ describe('server history', () => {
       points: '720',
       metrics: 'power.draw_watts',
     });
-    await first?.answer(everything(first));
+    await first?.answer(makeCompleteHistory(first));
     expect(onChange).toHaveBeenCalledOnce();
     expect(past.isLoading).toBe(false);
-    const known = past.known(need(NOW - 2 * HOUR, NOW - HOUR));
+    const known = past.findOrRequestHistory(createNeed(NOW - 2 * HOUR, NOW - HOUR));
     expect(known?.source.values(KEY).length).toBeGreaterThan(700);
     expect([known?.areMeans, known?.knows(KEY), known?.knows('cpu')]).toEqual([true, true, false]);
     // These requests are within the margin and zoomed only slightly.
-    past.known(need(NOW - 2.4 * HOUR, NOW - 1.4 * HOUR));
-    past.known(need(NOW - 1.9 * HOUR, NOW - 1.2 * HOUR));
+    past.findOrRequestHistory(createNeed(NOW - 2.4 * HOUR, NOW - 1.4 * HOUR));
+    past.findOrRequestHistory(createNeed(NOW - 1.9 * HOUR, NOW - 1.2 * HOUR));
     await settled();
     expect(asked).toHaveLength(1);
   });
 
-  it('zooming requests finer points, keeps known ones', async () => {
-    const { past, asked } = shown();
-    past.known(need(NOW - 24 * HOUR, NOW));
+  it('zooming requests finer points, shows existing ones meanwhile', async () => {
+    const { past, asked } = createHistory();
+    past.findOrRequestHistory(createNeed(NOW - 24 * HOUR, NOW));
     await settled();
-    await asked[0]?.answer(everything(asked[0]));
+    await asked[0]?.answer(makeCompleteHistory(asked[0]));
     // While the user zooms with the wheel, only the final range is requested.
     for (let hours = 23; hours >= 1; hours -= 2) {
-      const known = past.known(need(NOW - 3 * HOUR - hours * HOUR, NOW - 3 * HOUR));
+      const known = past.findOrRequestHistory(
+        createNeed(NOW - 3 * HOUR - hours * HOUR, NOW - 3 * HOUR),
+      );
       expect(known?.answer.resolution_ms).toBe(240_000);
       await vi.advanceTimersByTimeAsync(40);
     }
     await settled();
     expect(asked).toHaveLength(2);
     expect(asked[1]?.query.get('from_ms')).toBe(String(NOW - 4.5 * HOUR));
-    await asked[1]?.answer(everything(asked[1]));
-    expect(past.known(need(NOW - 4 * HOUR, NOW - 3 * HOUR))?.answer.resolution_ms).toBe(10_000);
+    await asked[1]?.answer(makeCompleteHistory(asked[1]));
+    expect(
+      past.findOrRequestHistory(createNeed(NOW - 4 * HOUR, NOW - 3 * HOUR))?.answer.resolution_ms,
+    ).toBe(10_000);
     // After zooming out again, the longer span is still known.
-    expect(past.known(need(NOW - 24 * HOUR, NOW))?.answer.resolution_ms).toBe(240_000);
+    expect(past.findOrRequestHistory(createNeed(NOW - 24 * HOUR, NOW))?.answer.resolution_ms).toBe(
+      240_000,
+    );
     await settled();
     expect(asked).toHaveLength(2);
   });
 
   it('obsolete request is canceled', async () => {
-    const { past, asked } = shown();
-    past.known(need(NOW - 24 * HOUR, NOW));
+    const { past, asked } = createHistory();
+    past.findOrRequestHistory(createNeed(NOW - 24 * HOUR, NOW));
     await settled();
-    past.known(need(NOW - 72 * HOUR, NOW - 48 * HOUR));
+    past.findOrRequestHistory(createNeed(NOW - 72 * HOUR, NOW - 48 * HOUR));
     await settled();
     expect(asked.map(({ signal }) => signal?.aborted)).toEqual([true, false]);
-    await asked[0]?.answer(everything(asked[0]));
-    expect(past.known(need(NOW - 72 * HOUR, NOW - 48 * HOUR))).toBeNull();
+    await asked[0]?.answer(makeCompleteHistory(asked[0]));
+    expect(past.findOrRequestHistory(createNeed(NOW - 72 * HOUR, NOW - 48 * HOUR))).toBeNull();
   });
 
   it('live samples extend the span until gap', async () => {
-    const { past, asked, timeline } = shown();
-    past.known(need(NOW - HOUR, NOW));
+    const { past, asked, timeline } = createHistory();
+    past.findOrRequestHistory(createNeed(NOW - HOUR, NOW));
     await settled();
-    await asked[0]?.answer(everything(asked[0]));
+    await asked[0]?.answer(makeCompleteHistory(asked[0]));
     const receive = (from_s: number, to_s: number): void => {
       for (let second = from_s; second <= to_s; second += 1) {
         timeline.push(NOW + second * 1000, new Map([[KEY, 1]]), 2500);
       }
     };
     receive(1, 30);
-    const known = past.known(need(NOW - HOUR + 30_000, NOW + 30_000));
+    const known = past.findOrRequestHistory(createNeed(NOW - HOUR + 30_000, NOW + 30_000));
     expect(known?.source.times_ms.at(-1)).toBe(NOW + 30_000);
     expect(known?.source.values(KEY).at(-1)).toBe(1);
     await settled();
     expect(asked).toHaveLength(1);
     receive(40, 41);
     vi.setSystemTime(NOW + 41_000);
-    past.known(need(NOW - HOUR + 41_000, NOW + 41_000));
+    past.findOrRequestHistory(createNeed(NOW - HOUR + 41_000, NOW + 41_000));
     await settled();
     expect(asked, 'a gap').toHaveLength(2);
-    await asked[1]?.answer(everything(asked[1]));
+    await asked[1]?.answer(makeCompleteHistory(asked[1]));
     receive(42, 400);
     vi.setSystemTime(NOW + 400_000);
-    past.known(need(NOW - HOUR + 400_000, NOW + 400_000));
+    past.findOrRequestHistory(createNeed(NOW - HOUR + 400_000, NOW + 400_000));
     await settled();
     expect(asked, 'many samples').toHaveLength(3);
   });
 
   it('failure is shown and retried later', async () => {
-    const { past, asked } = shown();
-    past.known(need(NOW - HOUR, NOW));
+    const { past, asked } = createHistory();
+    past.findOrRequestHistory(createNeed(NOW - HOUR, NOW));
     await settled();
     await asked[0]?.refuse(400, 'unknown metric');
-    expect(past.problem).toBe('unknown metric');
+    expect(past.failureReason).toBe('unknown metric');
     for (let i = 0; i < 5; i += 1) {
-      past.known(need(NOW - HOUR, NOW));
+      past.findOrRequestHistory(createNeed(NOW - HOUR, NOW));
       await settled();
     }
     expect(asked).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(10_000);
-    past.known(need(NOW - HOUR, NOW));
+    past.findOrRequestHistory(createNeed(NOW - HOUR, NOW));
     await settled();
-    await asked[1]?.answer(everything(asked[1]));
-    expect([asked.length, past.problem]).toEqual([2, null]);
+    await asked[1]?.answer(makeCompleteHistory(asked[1]));
+    expect([asked.length, past.failureReason]).toEqual([2, null]);
   });
 
-  it('new metric is requested, others stay', async () => {
-    const { past, asked } = shown();
-    past.known(need(NOW - HOUR, NOW));
+  it('adding a metric keeps the loaded ones', async () => {
+    const { past, asked } = createHistory();
+    past.findOrRequestHistory(createNeed(NOW - HOUR, NOW));
     await settled();
-    await asked[0]?.answer(everything(asked[0]));
-    const more = need(NOW - HOUR, NOW, { metrics: ['fan_percent', 'power.draw_watts'] });
-    expect(past.known(more)?.knows(KEY)).toBe(true);
+    await asked[0]?.answer(makeCompleteHistory(asked[0]));
+    const more = createNeed(NOW - HOUR, NOW, { metrics: ['fan_percent', 'power.draw_watts'] });
+    expect(past.findOrRequestHistory(more)?.knows(KEY)).toBe(true);
     await settled();
     expect(asked[1]?.query.get('metrics')).toBe('fan_percent,power.draw_watts');
   });
 
-  it('each event occurs once', async () => {
-    const { past, asked, events } = shown();
+  it('past and live events are merged without duplicates', async () => {
+    const { past, asked, events } = createHistory();
     const mark = (at_ms: number, text: string): Event => ({ at_ms, gpu: null, what: 'mark', text });
     events.push(mark(NOW - 1000, 'b'), mark(NOW, 'c'));
-    past.known(need(NOW - HOUR, NOW));
+    past.findOrRequestHistory(createNeed(NOW - HOUR, NOW));
     await settled();
     await asked[0]?.answer({
-      ...everything(asked[0]),
+      ...makeCompleteHistory(asked[0]),
       events: [mark(NOW - HOUR, 'a'), mark(NOW - 1000, 'b')],
     });
-    const known = past.known(need(NOW - HOUR, NOW));
+    const known = past.findOrRequestHistory(createNeed(NOW - HOUR, NOW));
     expect(known?.events.map(({ at_ms }) => at_ms - NOW)).toEqual([-HOUR, -1000, 0]);
-    expect(past.known(need(NOW - HOUR, NOW))?.events, 'the same until there is another').toBe(
-      known?.events,
-    );
+    expect(
+      past.findOrRequestHistory(createNeed(NOW - HOUR, NOW))?.events,
+      'the same until there is another',
+    ).toBe(known?.events);
   });
 });

@@ -3,18 +3,18 @@
  * again.
  */
 
-import { remembered } from '../../lib/remembered';
+import { memoizeLast } from '../../lib/remembered';
 import { isUnbroken, type SeriesSource } from '../../lib/timeline';
 import type { Event, HistorySpan } from '../../wire';
-import { answerOf, type Request } from '../request';
+import { readJsonResponse, type Request } from '../request';
 import type { Store } from '../store';
-import { JoinedSeries, PastSpan, type AskedSpan } from './past-span';
+import { JoinedSeries, PastSpan, type RequestedSpan } from './past-span';
 
 /** The needs of a chart: a span, and the number of points that fit into its width. */
-export type Need = AskedSpan;
+export type Need = RequestedSpan;
 
 /** The known part of the requested history. */
-export interface Known {
+export interface AvailableHistory {
   source: SeriesSource;
   /** Returns whether the history has a series of this name. */
   knows: (key: string) => boolean;
@@ -44,42 +44,42 @@ const MARGIN = 0.5;
  * The lengths of the server's tiers: the first one has samples, and each following one has means of
  * longer times.
  */
-const REACHES_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
+const TIER_LENGTHS_MS = [10 * 60_000, 6 * 3_600_000, 2 * 86_400_000, 30 * 86_400_000];
 /** The maximum number of points that the server returns. */
-const MOST_POINTS = 5000;
+const MAX_POINTS = 5000;
 /**
  * The time without zooming until a request is sent, because zooming with the wheel or fingers
  * passes through many spans.
  */
-const REST_MS = 120;
+const SETTLE_MS = 120;
 /** The minimum times until a failed and a successful request are repeated. */
 const RETRY_MS = 10_000;
-const AGAIN_MS = 2000;
+const REPEAT_MS = 2000;
 /** The maximum number of spans to keep. */
-const KEPT = 12;
+const MAX_SPANS = 12;
 /** The maximum ratio of the distance of points to the requested distance. */
-const COARSER = 1.6;
+const MAX_COARSENESS = 1.6;
 /** The maximum share of live samples after a span. If there are more, a newer span is requested. */
-const TAIL = 0.05;
-const LEAST_TAIL_MS = 60_000;
+const MAX_TAIL_SHARE = 0.05;
+const MIN_TAIL_MS = 60_000;
 
-export class Past {
+export class HistoryCache {
   /** The known spans, newest last. */
   private kept: PastSpan[] = [];
   private need: Need | null = null;
   /** The pending request. */
-  private asking: { asked: AskedSpan; abort: AbortController } | null = null;
+  private asking: { asked: RequestedSpan; abort: AbortController } | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** The last completed request, and the time until which it is not repeated. */
   private answered: { need: Need; why: string | null; until_ms: number } | null = null;
-  private readonly events = remembered(mergedEvents);
+  private readonly events = memoizeLast(mergeEvents);
   private revision = 0;
   private joined: { of: readonly unknown[]; series: JoinedSeries } | null = null;
 
   constructor(private readonly options: PastOptions) {}
 
   /** The reason why the last request failed; `null` if it succeeded. */
-  get problem(): string | null {
+  get failureReason(): string | null {
     return this.answered?.why ?? null;
   }
 
@@ -92,13 +92,13 @@ export class Past {
    * Returns the known part of the needed span, and requests the rest. Returns `null` if nothing is
    * known.
    */
-  known(need: Need): Known | null {
+  findOrRequestHistory(need: Need): AvailableHistory | null {
     this.need = need;
     const satisfying = this.kept.findLast((span) => this.satisfies(span, need));
     if (satisfying === undefined) {
-      this.schedule();
+      this.scheduleRequest();
     }
-    const best = satisfying ?? this.nearest(need);
+    const best = satisfying ?? this.findBestSpan(need);
     if (best === null) {
       return null;
     }
@@ -133,18 +133,20 @@ export class Past {
   }
 
   private satisfies({ asked, areMeans }: PastSpan, need: Need): boolean {
-    const isFine = !areMeans || stepOf(asked) <= COARSER * stepOf(need);
+    const isFine = !areMeans || pointInterval_ms(asked) <= MAX_COARSENESS * pointInterval_ms(need);
     const isAll = need.metrics.every((metric) => asked.metrics.includes(metric));
-    return isFine && isAll && asked.from_ms <= need.from_ms && this.reaches(asked.to_ms, need);
+    return (
+      isFine && isAll && asked.from_ms <= need.from_ms && this.isContinuedUntil(asked.to_ms, need)
+    );
   }
 
   /** Returns whether live samples continue a span that ends at `end_ms`. */
-  private reaches(end_ms: number, { from_ms, to_ms }: Need): boolean {
+  private isContinuedUntil(end_ms: number, { from_ms, to_ms }: Need): boolean {
     if (to_ms <= end_ms) {
       return true;
     }
     const { times_ms } = this.options.store.timeline;
-    const isShort = to_ms - end_ms <= Math.max(TAIL * (to_ms - from_ms), LEAST_TAIL_MS);
+    const isShort = to_ms - end_ms <= Math.max(MAX_TAIL_SHARE * (to_ms - from_ms), MIN_TAIL_MS);
     const newest_ms = times_ms.at(-1) ?? 0;
     return (
       isShort && isUnbroken(times_ms, end_ms, Math.min(to_ms, newest_ms), this.options.store.gap_ms)
@@ -152,8 +154,8 @@ export class Past {
   }
 
   /** Returns the span that shows most of the needed one until the answer arrives. */
-  private nearest({ from_ms, to_ms, ...need }: Need): PastSpan | null {
-    const step_ms = stepOf({ from_ms, to_ms, ...need });
+  private findBestSpan({ from_ms, to_ms, ...need }: Need): PastSpan | null {
+    const step_ms = pointInterval_ms({ from_ms, to_ms, ...need });
     let best: { span: PastSpan; merit: number } | null = null;
     for (const span of this.kept) {
       const overlap_ms =
@@ -161,7 +163,8 @@ export class Past {
       // Half of the span in fine points is as useful as the whole span in points four times as
       // wide.
       const merit =
-        (overlap_ms / (to_ms - from_ms)) * Math.sqrt(Math.min(1, step_ms / stepOf(span.asked)));
+        (overlap_ms / (to_ms - from_ms)) *
+        Math.sqrt(Math.min(1, step_ms / pointInterval_ms(span.asked)));
       if (overlap_ms > 0 && merit >= (best?.merit ?? 0)) {
         best = { span, merit };
       }
@@ -169,7 +172,7 @@ export class Past {
     return best?.span ?? null;
   }
 
-  private schedule(): void {
+  private scheduleRequest(): void {
     const { need, answered } = this;
     const isAnswered = answered !== null && need !== null && isAlike(answered.need, need);
     if (
@@ -181,40 +184,40 @@ export class Past {
     }
     // The first request is sent at once; others wait until the user stops zooming.
     const isFirst = answered === null && this.asking === null;
-    this.timer = setTimeout(() => this.rest(need), isFirst ? 0 : REST_MS);
+    this.timer = setTimeout(() => this.requestIfSettled(need), isFirst ? 0 : SETTLE_MS);
   }
 
   /** Sends the request if the needed span is still about the same as `before`. */
-  private rest(before: Need): void {
+  private requestIfSettled(before: Need): void {
     this.timer = undefined;
     const { need } = this;
     if (need === null) {
       return;
     }
     if (!isAlike(before, need)) {
-      this.schedule();
+      this.scheduleRequest();
       return;
     }
     const { asking } = this;
-    if (asking === null || !covers(asking.asked, need)) {
+    if (asking === null || !coversNeed(asking.asked, need)) {
       asking?.abort.abort();
-      void this.ask(need);
+      void this.requestSpan(need);
     }
   }
 
-  private async ask(need: Need): Promise<void> {
+  private async requestSpan(need: Need): Promise<void> {
     const { store, request, onChange } = this.options;
     const margin_ms = MARGIN * (need.to_ms - need.from_ms);
     const now_ms = store.clock.now();
     // A margin that only exists in a coarser tier would make the whole answer coarser.
-    const reach_ms = REACHES_MS.find((reach) => need.from_ms >= now_ms - reach) ?? Infinity;
+    const reach_ms = TIER_LENGTHS_MS.find((reach) => need.from_ms >= now_ms - reach) ?? Infinity;
     const from_ms = Math.round(Math.max(need.from_ms - margin_ms, now_ms - reach_ms));
     const to_ms = Math.round(Math.min(now_ms, need.to_ms + margin_ms));
     const points = Math.min(
-      MOST_POINTS,
+      MAX_POINTS,
       Math.ceil((need.points * (to_ms - from_ms)) / (need.to_ms - need.from_ms)),
     );
-    const asked: AskedSpan = { from_ms, to_ms, points, metrics: need.metrics };
+    const asked: RequestedSpan = { from_ms, to_ms, points, metrics: need.metrics };
     const abort = new AbortController();
     const asking = { asked, abort };
     this.asking = asking;
@@ -224,61 +227,63 @@ export class Past {
       points: String(points),
       metrics: need.metrics.join(),
     });
-    const { json, why } = await answerOf(
+    const { json, why } = await readJsonResponse(
       request(`api/v1/history?${query}`, { signal: abort.signal }),
     );
     if (this.asking !== asking) {
       return;
     }
     this.asking = null;
-    this.answered = { need, why, until_ms: Date.now() + (why === null ? AGAIN_MS : RETRY_MS) };
+    this.answered = { need, why, until_ms: Date.now() + (why === null ? REPEAT_MS : RETRY_MS) };
     if (why === null) {
       const span = new PastSpan(asked, json as HistorySpan, store.gap_ms);
-      this.kept = [...this.kept.filter((old) => !replaces(asked, old.asked)), span].slice(-KEPT);
+      this.kept = [...this.kept.filter((old) => !replacesSpan(asked, old.asked)), span].slice(
+        -MAX_SPANS,
+      );
     }
     onChange();
   }
 }
 
 /** Returns the time between points in milliseconds. */
-function stepOf({
+function pointInterval_ms({
   from_ms,
   to_ms,
   points,
-}: Pick<AskedSpan, 'from_ms' | 'to_ms' | 'points'>): number {
+}: Pick<RequestedSpan, 'from_ms' | 'to_ms' | 'points'>): number {
   return (to_ms - from_ms) / points;
 }
 
 /** Returns whether two needed spans are about the same. A live span moves slightly with time. */
 function isAlike(a: Need, b: Need): boolean {
   const length_ms = a.to_ms - a.from_ms;
-  const near = (x: number, y: number): boolean => Math.abs(x - y) <= length_ms * 0.01 + REST_MS;
+  const near = (x: number, y: number): boolean => Math.abs(x - y) <= length_ms * 0.01 + SETTLE_MS;
   return (
     near(a.from_ms, b.from_ms) && near(a.to_ms, b.to_ms) && a.metrics.join() === b.metrics.join()
   );
 }
 
-function covers(asked: AskedSpan, need: Need): boolean {
+function coversNeed(asked: RequestedSpan, need: Need): boolean {
   return (
     asked.from_ms <= need.from_ms &&
-    asked.to_ms + LEAST_TAIL_MS >= need.to_ms &&
-    stepOf(asked) <= COARSER * stepOf(need) &&
+    asked.to_ms + MIN_TAIL_MS >= need.to_ms &&
+    pointInterval_ms(asked) <= MAX_COARSENESS * pointInterval_ms(need) &&
     need.metrics.every((metric) => asked.metrics.includes(metric))
   );
 }
 
 /** Returns whether a newer span contains all data of an older one. */
-function replaces(newer: AskedSpan, older: AskedSpan): boolean {
+function replacesSpan(newer: RequestedSpan, older: RequestedSpan): boolean {
   return (
     newer.from_ms <= older.from_ms &&
     newer.to_ms >= older.to_ms &&
-    stepOf(newer) <= stepOf(older) &&
+    pointInterval_ms(newer) <= pointInterval_ms(older) &&
     older.metrics.every((metric) => newer.metrics.includes(metric))
   );
 }
 
 /** Merges events without duplicates. The events of the last minutes are in both lists. */
-function mergedEvents(past: readonly Event[], live: readonly Event[]): Event[] {
+function mergeEvents(past: readonly Event[], live: readonly Event[]): Event[] {
   const all = new Map([...past, ...live].map((event) => [JSON.stringify(event), event]));
   return [...all.values()].sort((a, b) => a.at_ms - b.at_ms);
 }

@@ -8,11 +8,11 @@ import { annotationsOf, notesAt } from './annotations';
 const LEVELS = { none: 'gray', notice: 'blue', warning: 'yellow', critical: 'red' };
 const SPAN = { from_ms: 1000, to_ms: 2000 };
 
-function band(from_ms: number, to_ms: number, label: string): Band {
+function makeBand(from_ms: number, to_ms: number, label: string): Band {
   return { from_ms, to_ms, label, color: 'green' };
 }
 
-function span(
+function makeSpan(
   from_ms: number,
   to_ms: number,
   level: ConditionSpan['level'],
@@ -25,16 +25,16 @@ function labelsOf(all: readonly { label: string }[]): string[] {
   return all.map(({ label }) => label);
 }
 
-const SET = annotationsOf(
+const ANNOTATIONS = annotationsOf(
   [0, 1],
   new Map([
-    [0, [band(1000, 1500, '[1]'), band(0, 900, '[0]')]],
-    [1, [band(1010, 1600, '[1]'), band(1700, 1800, '[2]')]],
-    [2, [band(1000, 2000, 'of another')]],
+    [0, [makeBand(1000, 1500, '[1]'), makeBand(0, 900, '[0]')]],
+    [1, [makeBand(1010, 1600, '[1]'), makeBand(1700, 1800, '[2]')]],
+    [2, [makeBand(1000, 2000, 'of another')]],
   ]),
   new Map([
-    [0, [span(1500, 1600, 'warning', 'warm')]],
-    [1, [span(1200, 1400, 'critical', 'hot'), span(0, 3000, 'notice', 'capped')]],
+    [0, [makeSpan(1500, 1600, 'warning', 'warm')]],
+    [1, [makeSpan(1200, 1400, 'critical', 'hot'), makeSpan(0, 3000, 'notice', 'capped')]],
   ]),
   {
     byGpu: new Map([[1, [{ at_ms: 1300, color: 'red', label: 'Xid 79' }]]]),
@@ -48,38 +48,38 @@ const SET = annotationsOf(
 );
 
 describe('chart annotations', () => {
-  it('annotations of a GPU are visible ones', () => {
-    expect(labelsOf(SET.of(0).bands)).toEqual(['[1]']);
-    expect(SET.of(1).conditions.map(({ label, color }) => [label, color])).toEqual([
+  it('GPU annotations are limited to the visible span', () => {
+    expect(labelsOf(ANNOTATIONS.of(0).bands)).toEqual(['[1]']);
+    expect(ANNOTATIONS.of(1).conditions.map(({ label, color }) => [label, color])).toEqual([
       ['hot', 'red'],
       ['capped', 'blue'],
     ]);
   });
 
   it('annotations of several GPUs are named and joined', () => {
-    const { bands, conditions, markers } = SET.of(null);
-    expect(bands).toEqual([band(1000, 1600, '[1]'), band(1700, 1800, '[2]')]);
+    const { bands, conditions, markers } = ANNOTATIONS.of(null);
+    expect(bands).toEqual([makeBand(1000, 1600, '[1]'), makeBand(1700, 1800, '[2]')]);
     expect(labelsOf(conditions)).toEqual(['GPU 0: warm', 'GPU 1: hot']);
     expect(labelsOf(markers)).toEqual(['GPU 1: Xid 79', 'epoch 3', 'later']);
-    expect(SET.machine).toMatchObject({ bands, conditions: [] });
-    expect(labelsOf(SET.machine.markers)).toEqual(['epoch 3', 'later']);
+    expect(ANNOTATIONS.machine).toMatchObject({ bands, conditions: [] });
+    expect(labelsOf(ANNOTATIONS.machine.markers)).toEqual(['epoch 3', 'later']);
   });
 
   it('annotations of a time start with events', () => {
-    const notes = (at_ms: number): string[] => labelsOf(notesAt(at_ms, SET.of(1), SPAN));
+    const notes = (at_ms: number): string[] => labelsOf(notesAt(at_ms, ANNOTATIONS.of(1), SPAN));
     expect(notes(1310)).toEqual(['Xid 79', 'hot', 'capped', '[1]']);
     expect(notes(1650)).toEqual(['capped']);
     expect(notes(1240)).toEqual(['epoch 3', 'hot', 'capped', '[1]']);
     const cells = ['a.ipynb [1]', 'b.ipynb [1]', 'a.ipynb [1]'].map((title) => ({
-      ...band(0, 9, '[1]'),
+      ...makeBand(0, 9, '[1]'),
       title,
     }));
     const both = notesAt(5, { bands: cells, conditions: [], markers: [] }, SPAN);
     expect(both.map(({ title }) => title)).toEqual(['a.ipynb [1]', 'b.ipynb [1]']);
   });
 
-  it('lane has most severe GPU first', () => {
-    const { flags, cells, conditions } = SET.lane;
+  it('annotation lane lists most severe condition first', () => {
+    const { flags, cells, conditions } = ANNOTATIONS.lane;
     expect(labelsOf(flags)).toEqual(['epoch 3', 'GPU 1: Xid 79']);
     expect(labelsOf(cells)).toEqual(['[1]', '[2]']);
     expect(conditions.map(({ gpus, bands }) => [gpus, labelsOf(bands)])).toEqual([
@@ -89,10 +89,10 @@ describe('chart annotations', () => {
     ]);
   });
 
-  it('lane joins conditions of several GPUs', () => {
+  it('annotation lane merges conditions of several GPUs', () => {
     const spans = (gpu: number): ConditionSpan[] => [
-      span(1000 + gpu, 2000, 'notice', 'capped'),
-      ...(gpu === 2 ? [span(1500, 2000, 'critical', 'lost')] : []),
+      makeSpan(1000 + gpu, 2000, 'notice', 'capped'),
+      ...(gpu === 2 ? [makeSpan(1500, 2000, 'critical', 'lost')] : []),
     ];
     const rowsOf = (gpus: readonly number[]): unknown =>
       annotationsOf(

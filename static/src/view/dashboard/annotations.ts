@@ -1,14 +1,14 @@
 /** Annotations of charts and of the lane above them: cells, runs, conditions, events and marks. */
 
 import type { Band, EventMarker, TimeWindow } from '../../chart/content';
-import { grouped } from '../../lib/grouped';
+import { groupBy } from '../../lib/grouped';
 import { trans } from '../../lib/translation';
 import { executionLabel, executionName, type CellExecution } from '../../model/cell-log';
-import { levelRank, worstFirst } from '../../model/condition';
+import { levelRank, sortBySeverity } from '../../model/condition';
 import type { ConditionSpan } from '../../model/dashboard/condition-spans';
 import type { Holder } from '../../model/dashboard/plots';
 import type { Level } from '../../model/describe';
-import { kernelHolder } from '../../model/holders';
+import { kernelHolderId } from '../../model/holders';
 import type { Markers } from '../event-markers';
 import { colorOf, type Palette } from '../palette';
 
@@ -30,14 +30,14 @@ export type AnnotationSet = ReturnType<typeof annotationsOf>;
 type ByGpu<T> = ReadonlyMap<number, readonly T[]>;
 
 /** The maximum distance of the pointer from a marker, as a share of the displayed span. */
-const NEAR = 0.015;
-const MOST_NOTES = 4;
+const MAX_MARKER_DISTANCE = 0.015;
+const MAX_NOTES = 4;
 /**
  * The maximum gap between bands of the same name that are merged, as a share of the displayed span.
  */
-const GAP = 0.002;
+const MAX_GAP = 0.002;
 /** The minimum number of rows for conditions, so that a new condition does not move the charts. */
-export const ROWS = 2;
+export const MIN_ROWS = 2;
 
 /** Returns the annotations of the charts of these GPUs. `bands` are cells and runs. */
 export function annotationsOf(
@@ -59,7 +59,7 @@ export function annotationsOf(
         color: palette.levels[level],
         label: text,
       }));
-      return shown.length === 0 ? [] : [[gpu, worstFirst(shown)] as const];
+      return shown.length === 0 ? [] : [[gpu, sortBySeverity(shown)] as const];
     }),
   );
   const named = <T extends { label: string }>(gpu: number, all: readonly T[]): T[] =>
@@ -113,18 +113,18 @@ function conditionRows(
   from_ms: number,
   to_ms: number,
 ): ConditionRow[] {
-  const gap_ms = GAP * (to_ms - from_ms);
+  const gap_ms = MAX_GAP * (to_ms - from_ms);
   const all = [...conditions].flatMap(([gpu, bands]) =>
     mergeBands(bands, gap_ms).map((band) => ({ ...band, gpus: [gpu] })),
   );
   const isOpen = (band: Band): boolean => band.to_ms >= to_ms;
   const single = toConditionRows(all);
-  if (single.length <= ROWS) {
+  if (single.length <= MIN_ROWS) {
     return single;
   }
-  const open = grouped(all.filter(isOpen), ({ label }) => label);
+  const open = groupBy(all.filter(isOpen), ({ label }) => label);
   const isJoined = ({ label }: Band): boolean => (open.get(label)?.length ?? 0) > 1;
-  const joined = grouped(all.filter(isJoined), ({ label }) => label);
+  const joined = groupBy(all.filter(isJoined), ({ label }) => label);
   const rows = [...joined].map(([label, bands]): ConditionRow => {
     const gpus = (open.get(label) ?? []).flatMap((band) => band.gpus).sort((a, b) => a - b);
     const merged = mergeBands(bands, gap_ms);
@@ -135,10 +135,10 @@ function conditionRows(
 
 /** Returns rows of one GPU each, without overlapping bands. */
 function toConditionRows(all: ConditionRow['bands']): ConditionRow[] {
-  const byGpu = grouped(all, ({ gpus }) => gpus[0]);
+  const byGpu = groupBy(all, ({ gpus }) => gpus[0]);
   return sortRows(
     [...byGpu.values()].flatMap((bands) =>
-      packBands(worstFirst(bands)).map((packed) => ({
+      packBands(sortBySeverity(bands)).map((packed) => ({
         gpus: packed[0]?.gpus ?? [],
         bands: packed,
       })),
@@ -179,7 +179,7 @@ export function cellBands(
   const bands = executions.flatMap((execution) => {
     const { kernelId, count, running, cost } = execution;
     return cost.gpus.map((gpu) => {
-      const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));
+      const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolderId(kernelId));
       return {
         gpu,
         from_ms: cost.started_ms,
@@ -190,7 +190,7 @@ export function cellBands(
       };
     });
   });
-  return grouped(bands, ({ gpu }) => gpu);
+  return groupBy(bands, ({ gpu }) => gpu);
 }
 
 /** Returns the notes about a time: events first, then bands. */
@@ -199,7 +199,7 @@ export function notesAt(
   { bands, conditions, markers }: Annotations,
   window: Pick<TimeWindow, 'from_ms' | 'to_ms'>,
 ): Band[] {
-  const near_ms = NEAR * (window.to_ms - window.from_ms);
+  const near_ms = MAX_MARKER_DISTANCE * (window.to_ms - window.from_ms);
   const notes: Band[] = [
     ...markers
       .filter((marker) => Math.abs(marker.at_ms - at_ms) <= near_ms)
@@ -208,7 +208,7 @@ export function notesAt(
   ];
   return [...new Map(notes.map((note) => [note.title ?? note.label, note])).values()].slice(
     0,
-    MOST_NOTES,
+    MAX_NOTES,
   );
 }
 

@@ -2,10 +2,10 @@
 import { render } from 'preact';
 import { describe, expect, it, vi } from 'vitest';
 
-import { notebookNamer, type CellExecution } from '../../model/cell-log';
+import { createNotebookNamer, type CellExecution } from '../../model/cell-log';
 import { CellTable } from './cells';
 
-function run(
+function makeExecution(
   key: string,
   kernelId: string,
   gpu_ms: number,
@@ -44,13 +44,13 @@ describe('cell table', () => {
     openMenu: vi.fn(),
   };
   const host = document.createElement('div');
-  const runs = [run('slow', 'here', 900, 1), run('hot', 'gone', 10, 5000)];
+  const runs = [makeExecution('slow', 'here', 900, 1), makeExecution('hot', 'gone', 10, 5000)];
   const update = (executions: CellExecution[], gpu = 0): void =>
     render(
       <CellTable
         executions={executions}
         gpus={new Set([gpu])}
-        notebookOf={notebookNamer(executions, notebooks.pathOf, [])}
+        notebookOf={createNotebookNamer(executions, notebooks.pathOf, [])}
         notebooks={notebooks}
       />,
       host,
@@ -68,7 +68,7 @@ describe('cell table', () => {
     expect(energy?.closest('th')?.getAttribute('aria-sort')).toBe('descending');
   });
 
-  it('notebook with running kernel opens by current name', () => {
+  it('notebook with running kernel can be opened', () => {
     update(runs);
     const [hot, slow] = host.querySelectorAll<HTMLButtonElement>('tbody button');
     expect([hot?.disabled, slow?.disabled]).toEqual([true, false]);
@@ -80,12 +80,15 @@ describe('cell table', () => {
 
   it('notebooks of same name have their folders', () => {
     otherPath = 'b/new.ipynb';
-    update([...runs, run('next', 'other', 5, 1)]);
+    update([...runs, makeExecution('next', 'other', 5, 1)]);
     const shown = (): string[] =>
       [...host.querySelectorAll('tbody .gpumon-process-sub')].map((one) => one.textContent).sort();
     expect(shown()).toEqual(['a/new.ipynb', 'b/new.ipynb', 'old.ipynb']);
     // Names stay distinct after the kernels have ended.
-    update([run('one', 'gone', 5, 1, 'a/old.ipynb'), run('two', 'gone too', 5, 1, 'b/old.ipynb')]);
+    update([
+      makeExecution('one', 'gone', 5, 1, 'a/old.ipynb'),
+      makeExecution('two', 'gone too', 5, 1, 'b/old.ipynb'),
+    ]);
     expect(shown()).toEqual(['a/old.ipynb', 'b/old.ipynb']);
   });
 
@@ -95,7 +98,7 @@ describe('cell table', () => {
   });
 
   it('few rows are shown until table is expanded', async () => {
-    update([...runs, run('a', 'here', 5, 1), run('b', 'here', 4, 1)]);
+    update([...runs, makeExecution('a', 'here', 5, 1), makeExecution('b', 'here', 4, 1)]);
     expect(names()).toHaveLength(3);
     const more = host.querySelector<HTMLButtonElement>('.gpumon-section-head button');
     expect(more?.textContent).toBe('Show all 4');

@@ -1,21 +1,26 @@
 import type { ComponentChild } from 'preact';
 import { useState } from 'preact/hooks';
 
-import { DASH, timeOfDay } from '../../lib/format';
-import { table, trans } from '../../lib/translation';
-import { byCost, executionName, type CellExecution, type CellOrder } from '../../model/cell-log';
+import { DASH, formatTimeOfDay } from '../../lib/format';
+import { lazyTexts, trans } from '../../lib/translation';
+import {
+  sortByCost,
+  executionName,
+  type CellExecution,
+  type CellOrder,
+} from '../../model/cell-log';
 import { describeCell } from '../../model/describe-cell';
 import type { NotebookHost } from '../notebook-host';
 
-const COLUMNS = table((): readonly [CellOrder, string][] => [
+const COLUMNS = lazyTexts((): readonly [CellOrder, string][] => [
   ['elapsed', trans.__('Time')],
   ['gpu', trans.__('GPU time')],
   ['peak', trans.__('Peak memory')],
   ['energy', trans.__('Energy')],
 ]);
 /** The number of rows at first, and after expanding the table. */
-const FEW = 3;
-const MOST = 20;
+const INITIAL_ROWS = 3;
+const MAX_ROWS = 20;
 
 export interface CellTableProps {
   executions: readonly CellExecution[];
@@ -34,7 +39,7 @@ export function CellTable({
 }: CellTableProps): ComponentChild {
   const [order, setOrder] = useState<CellOrder>('gpu');
   const [isWhole, setWhole] = useState(false);
-  const all = byCost(executions, order, gpus).slice(0, MOST);
+  const all = sortByCost(executions, order, gpus).slice(0, MAX_ROWS);
   if (all.length === 0) {
     return null;
   }
@@ -42,7 +47,7 @@ export function CellTable({
     <section class="gpumon-cell-costs" data-testid="gpumon-cells">
       <div class="gpumon-section-head">
         <h2>{trans.__('Cells by cost')}</h2>
-        {all.length > FEW && (
+        {all.length > INITIAL_ROWS && (
           <button
             type="button"
             class="gpumon-chip"
@@ -73,13 +78,13 @@ export function CellTable({
           </tr>
         </thead>
         <tbody>
-          {all.slice(0, isWhole ? MOST : FEW).map((execution) => {
+          {all.slice(0, isWhole ? MAX_ROWS : INITIAL_ROWS).map((execution) => {
             const { key, kernelId, code, running, cost } = execution;
             const notebook = notebookOf(execution);
             const parts = describeCell(cost);
             return (
               <tr key={key}>
-                <td class="gpumon-cell-started">{timeOfDay(cost.started_ms)}</td>
+                <td class="gpumon-cell-started">{formatTimeOfDay(cost.started_ms)}</td>
                 <td>
                   <button
                     type="button"

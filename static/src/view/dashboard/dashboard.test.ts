@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fromAddress, toAddress } from '../../model/dashboard/state';
 import type { Request } from '../../model/request';
 import { Store } from '../../model/store';
-import { GIB, gpu, hello, inventory, NOW, sample } from '../../testing/frames';
-import { historySpan } from '../../testing/history';
-import { allOnScreen } from '../../testing/on-screen';
+import { GIB, makeGpu, makeHello, makeInventory, NOW, makeSample } from '../../testing/frames';
+import { makeHistorySpan } from '../../testing/history';
+import { showAllOnScreen } from '../../testing/on-screen';
 import type { Condition, HistorySpan } from '../../wire';
 import { Dashboard } from './dashboard';
 
@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.unstubAllGlobals());
 
-interface Shown {
+interface ShownDashboard {
   element: HTMLElement;
   store: Store;
   render: () => void;
@@ -24,13 +24,13 @@ interface Shown {
 }
 
 /** Shows the dashboard of `count` GPUs. Each GPU draws 10 W more than the previous one. */
-function shown(count: number, address = '', request?: Request): Shown {
+function showDashboard(count: number, address = '', request?: Request): ShownDashboard {
   const gpus = Array.from({ length: count }, (_, index) =>
-    gpu(index, { power: { ...gpu(index).power, draw_watts: 10 * index } }),
+    makeGpu(index, { power: { ...makeGpu(index).power, draw_watts: 10 * index } }),
   );
   const store = new Store();
   store.phase = { phase: 'open' };
-  store.apply(hello({ inventory: inventory(count), sample: sample(NOW, gpus) }));
+  store.apply(makeHello({ inventory: makeInventory(count), sample: makeSample(NOW, gpus) }));
   let state = fromAddress(address);
   let made: Dashboard | null = null;
   const dashboard = new Dashboard(
@@ -58,7 +58,7 @@ function shown(count: number, address = '', request?: Request): Shown {
   };
 }
 
-function legend(element: HTMLElement, plot = 'all power.draw_watts'): HTMLButtonElement[] {
+function legendButtons(element: HTMLElement, plot = 'all power.draw_watts'): HTMLButtonElement[] {
   return [
     ...element.querySelectorAll<HTMLButtonElement>(
       `[data-plot="${plot}"] .gpumon-readouts > button`,
@@ -85,7 +85,7 @@ function toggleMenu(element: HTMLElement, name: string, open = true): HTMLDetail
 }
 
 /** Clicks the button with this text. */
-function press(element: Element | null, text: string | RegExp): void {
+function clickButton(element: Element | null, text: string | RegExp): void {
   [...(element?.querySelectorAll('button') ?? [])]
     .find(
       (one) =>
@@ -96,9 +96,9 @@ function press(element: Element | null, text: string | RegExp): void {
 }
 
 it('chart menu has vendor terms', () => {
-  const { element, store, render } = shown(1);
-  const machine = inventory(1, 'amd');
-  store.apply(hello({ inventory: machine, sample: sample(NOW, [gpu(0)]) }));
+  const { element, store, render } = showDashboard(1);
+  const machine = makeInventory(1, 'amd');
+  store.apply(makeHello({ inventory: machine, sample: makeSample(NOW, [makeGpu(0)]) }));
   render();
   toggleMenu(element, 'Charts');
   const list = element.querySelector('.gpumon-chart-list');
@@ -112,37 +112,39 @@ it('chart menu has vendor terms', () => {
 
 describe('dashboard legends', () => {
   it('click isolates GPU, modifier hides it', () => {
-    const { element, address } = shown(3);
+    const { element, address } = showDashboard(3);
     const click = (at: number, keys: MouseEventInit = {}): void => {
-      legend(element)[at]?.dispatchEvent(new MouseEvent('click', { bubbles: true, ...keys }));
+      legendButtons(element)[at]?.dispatchEvent(
+        new MouseEvent('click', { bubbles: true, ...keys }),
+      );
     };
-    expect(texts(legend(element))).toEqual(['00 W', '110 W', '220 W']);
+    expect(texts(legendButtons(element))).toEqual(['00 W', '110 W', '220 W']);
     click(1);
-    expect(pressed(legend(element))).toEqual(['false', 'true', 'false']);
-    expect(pressed(legend(element, 'all temperature.gpu_celsius'))).toEqual([
+    expect(pressed(legendButtons(element))).toEqual(['false', 'true', 'false']);
+    expect(pressed(legendButtons(element, 'all temperature.gpu_celsius'))).toEqual([
       'false',
       'true',
       'false',
     ]);
-    expect(pressed(legend(element, 'host cpu'))).toEqual(['true']);
+    expect(pressed(legendButtons(element, 'host cpu'))).toEqual(['true']);
     expect(address()).toBe('hide=0,2');
     click(1);
     expect(address()).toBe('');
     click(2, { shiftKey: true });
     expect(address()).toBe('hide=2');
-    legend(element)[2]?.dispatchEvent(
+    legendButtons(element)[2]?.dispatchEvent(
       new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true, bubbles: true }),
     );
     expect(address()).toBe('');
   });
 
-  it('many GPUs have median, extremes and selected ones', () => {
-    const { element, address } = shown(64);
+  it('many GPUs show median, extremes and selected lines', () => {
+    const { element, address } = showDashboard(64);
     const median = (): string | undefined =>
       element.querySelector('[data-plot="all power.draw_watts"] .gpumon-readouts > span')
         ?.textContent;
     expect(median()?.replaceAll('\u00a0', ' ')).toBe('Median315 W');
-    expect(texts(legend(element))).toEqual(['min00 W', 'max63630 W']);
+    expect(texts(legendButtons(element))).toEqual(['min00 W', 'max63630 W']);
     expect(element.querySelectorAll('*').length).toBeLessThan(1100);
     const shared = [
       ...element.querySelectorAll<HTMLButtonElement>(
@@ -151,26 +153,29 @@ describe('dashboard legends', () => {
     ];
     expect(texts(shared)).toEqual(Array.from({ length: 64 }, (_, gpu) => String(gpu)));
     shared[7]?.click();
-    expect(texts(legend(element))).toEqual(['770 W']);
+    expect(texts(legendButtons(element))).toEqual(['770 W']);
     expect(median()).toContain('Median');
     shared[7]?.click();
     expect(address()).toBe('');
   });
 
   it('named extreme changes only by clear margin', () => {
-    allOnScreen();
-    const { element, store, render } = shown(13);
+    showAllOnScreen();
+    const { element, store, render } = showDashboard(13);
     store.trackMetrics(['pcie.rx_bytes_per_second']);
     const receive = (highest: number, share: number, at_ms: number): string | undefined => {
       const gpus = Array.from({ length: 13 }, (_, index) =>
-        gpu(index, {
-          pcie: { ...gpu(index).pcie, rx_bytes_per_second: (index === highest ? share : 1) * 1e10 },
+        makeGpu(index, {
+          pcie: {
+            ...makeGpu(index).pcie,
+            rx_bytes_per_second: (index === highest ? share : 1) * 1e10,
+          },
         }),
       );
       vi.setSystemTime(at_ms);
-      store.apply({ type: 'sample', ...sample(at_ms, gpus) });
+      store.apply({ type: 'sample', ...makeSample(at_ms, gpus) });
       render();
-      return texts(legend(element, 'all pcie.rx_bytes_per_second')).find((one) =>
+      return texts(legendButtons(element, 'all pcie.rx_bytes_per_second')).find((one) =>
         one.startsWith('max'),
       );
     };
@@ -191,12 +196,12 @@ describe('dashboard charts', () => {
     return menu;
   };
   const menuItem = async (element: HTMLElement, plot: string, name: string): Promise<void> => {
-    press(await openMenu(element, plot), name);
+    clickButton(await openMenu(element, plot), name);
     await Promise.resolve();
   };
 
   it('menus move, remove and add charts', async () => {
-    const { element, address } = shown(
+    const { element, address } = showDashboard(
       2,
       'charts=power.draw_watts,fan_percent,memory.used_bytes,cpu',
     );
@@ -213,32 +218,37 @@ describe('dashboard charts', () => {
       list.dispatchEvent(new Event('change', { bubbles: true }));
     }
     expect(plots(element)).toEqual(['all power.draw_watts', 'all memory.free_bytes', 'host cpu']);
-    expect(texts(legend(element, 'all memory.free_bytes'))).toEqual(['061.0 GiB', '161.0 GiB']);
+    expect(texts(legendButtons(element, 'all memory.free_bytes'))).toEqual([
+      '061.0 GiB',
+      '161.0 GiB',
+    ]);
     expect(address()).toBe('charts=fan_percent,power.draw_watts,cpu,memory.free_bytes');
-    press(charts, 'Default charts');
+    clickButton(charts, 'Default charts');
     expect(address()).toBe('');
   });
 
   it('charts are copied, and failure is reported', async () => {
-    const { element, store, render } = shown(2, 'charts=power.draw_watts');
+    const { element, store, render } = showDashboard(2, 'charts=power.draw_watts');
     const writeText = vi.fn<(text: string) => Promise<void>>(() => Promise.resolve());
     vi.stubGlobal('navigator', { clipboard: { writeText } });
     const menu = await openMenu(element, 'all power.draw_watts');
     vi.setSystemTime(NOW + 1000);
-    const next = [gpu(0, { power: { ...gpu(0).power, draw_watts: 432 } }), gpu(1)];
-    store.apply({ type: 'sample', ...sample(NOW + 1000, next) });
+    const next = [makeGpu(0, { power: { ...makeGpu(0).power, draw_watts: 432 } }), makeGpu(1)];
+    store.apply({ type: 'sample', ...makeSample(NOW + 1000, next) });
     render();
-    press(menu, 'Copy as CSV');
+    clickButton(menu, 'Copy as CSV');
     await vi.waitFor(() => expect(writeText.mock.lastCall?.[0]).toContain('432'));
-    press(menu, 'Copy as PNG');
+    clickButton(menu, 'Copy as PNG');
     const status = element.querySelector('.gpumon-plot-menu [role=status]');
     await vi.waitFor(() =>
-      expect(status?.textContent).toContain('Not copied: Error: The browser has no canvas left'),
+      expect(status?.textContent).toContain(
+        'Not copied: Error: The browser could not create a canvas. Reload the page.',
+      ),
     );
   });
 
   it('Escape resets the zoom', () => {
-    const { element, address } = shown(2, 'axes=power.draw_watts:100:200&fit=1');
+    const { element, address } = showDashboard(2, 'axes=power.draw_watts:100:200&fit=1');
     element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
     expect(address()).toBe('');
   });
@@ -250,10 +260,10 @@ describe('dashboard history', () => {
   const DAYS = 24 * 60;
 
   /** Shows charts of the power over this many minutes, with the server's history. */
-  async function remembered(
+  async function showWithHistory(
     minutes: number,
     answer: (from_ms: number, to_ms: number) => HistorySpan,
-  ): Promise<Shown & { asked: URLSearchParams[] }> {
+  ): Promise<ShownDashboard & { asked: URLSearchParams[] }> {
     const asked: URLSearchParams[] = [];
     const request = vi.fn<Request>((path) => {
       const { searchParams } = new URL(path, 'http://x/');
@@ -269,7 +279,7 @@ describe('dashboard history', () => {
         ),
       );
     });
-    const view = shown(1, `charts=power&span=${minutes}`, request);
+    const view = showDashboard(1, `charts=power&span=${minutes}`, request);
     await vi.waitFor(() => expect(asked).toHaveLength(1));
     await vi.waitFor(() => expect(view.element.querySelector('[aria-busy]')).toBeNull());
     return { ...view, asked };
@@ -279,8 +289,11 @@ describe('dashboard history', () => {
     element.querySelector<HTMLElement>('.gpumon-past-note');
 
   it('drawn metrics are requested and copied', async () => {
-    const { element, asked } = await remembered(7 * DAYS, (from_ms) =>
-      historySpan({ from_ms, to_ms: NOW, resolution_ms: 6 * HOUR }, Array<number>(41).fill(500)),
+    const { element, asked } = await showWithHistory(7 * DAYS, (from_ms) =>
+      makeHistorySpan(
+        { from_ms, to_ms: NOW, resolution_ms: 6 * HOUR },
+        Array<number>(41).fill(500),
+      ),
     );
     expect(asked[0]?.get('metrics')).toBe('power.draw_watts,power.instant_watts');
     expect(note(element)).toBeNull();
@@ -288,7 +301,7 @@ describe('dashboard history', () => {
     vi.stubGlobal('navigator', { clipboard: { writeText } });
     const menu = toggleMenu(element, 'Chart menu');
     await Promise.resolve();
-    press(menu, 'Copy as CSV');
+    clickButton(menu, 'Copy as CSV');
     await vi.waitFor(() => expect(writeText).toHaveBeenCalled());
     const [head, ...rows] = writeText.mock.lastCall?.[0].trim().split('\r\n') ?? [];
     expect(head).toContain(
@@ -299,11 +312,11 @@ describe('dashboard history', () => {
   });
 
   it('short history is explained', async () => {
-    const { element, address } = await remembered(7 * DAYS, (_, to_ms) =>
-      historySpan({ from_ms: NOW - 6 * HOUR, to_ms, resolution_ms: HOUR }, [1, 2, 3, 4, 5, 6]),
+    const { element, address } = await showWithHistory(7 * DAYS, (_, to_ms) =>
+      makeHistorySpan({ from_ms: NOW - 6 * HOUR, to_ms, resolution_ms: HOUR }, [1, 2, 3, 4, 5, 6]),
     );
     expect(note(element)?.textContent).toMatch(
-      /^The history begins at .*for 6\sh\. To keep up to a year on disk, .*--data-dir/,
+      /^The history starts at .*for 6\sh\. To keep up to a year on disk, .*--data-dir/,
     );
     expect(note(element)?.querySelector('code')).not.toBeNull();
     note(element)?.querySelector('button')?.click();
@@ -314,17 +327,17 @@ describe('dashboard history', () => {
 
   it('disk failure is explained', async () => {
     const storage = { on_disk: false, problem: 'The disk is full.', reach_ms: HOUR };
-    const { element } = await remembered(DAYS, (_, to_ms) =>
-      historySpan({ from_ms: NOW - HOUR, to_ms, resolution_ms: HOUR, storage }, [1]),
+    const { element } = await showWithHistory(DAYS, (_, to_ms) =>
+      makeHistorySpan({ from_ms: NOW - HOUR, to_ms, resolution_ms: HOUR, storage }, [1]),
     );
     expect(note(element)?.textContent).toContain('The disk is full.');
     expect(note(element)?.getAttribute('data-level')).toBe('warning');
     expect(note(element)?.querySelector('code')).toBeNull();
   });
 
-  it('last minutes come from the stream', () => {
+  it('short live range requests no history', () => {
     const request = vi.fn<Request>();
-    shown(1, 'charts=power&span=5', request);
+    showDashboard(1, 'charts=power&span=5', request);
     expect(request).not.toHaveBeenCalled();
   });
 });
@@ -336,7 +349,9 @@ describe('comparison', () => {
     // Earlier than one hour ago, the power was half as much.
     const watts = Array<number>(12).fill(to_ms < NOW - HOUR ? 200 : 400);
     return Promise.resolve(
-      Response.json(historySpan({ from_ms, to_ms, resolution_ms: (to_ms - from_ms) / 12 }, watts)),
+      Response.json(
+        makeHistorySpan({ from_ms, to_ms, resolution_ms: (to_ms - from_ms) / 12 }, watts),
+      ),
     );
   });
   const cells = (element: HTMLElement, row: string): string[] => {
@@ -349,8 +364,8 @@ describe('comparison', () => {
   };
 
   it('earlier span is requested and compared', async () => {
-    const { element, address, render } = shown(1, 'charts=power', spans);
-    press(toggleMenu(element, 'Compare'), '1 d earlier');
+    const { element, address, render } = showDashboard(1, 'charts=power', spans);
+    clickButton(toggleMenu(element, 'Compare'), '1 d earlier');
     expect(address()).toBe('charts=power&compare=86400000');
     await vi.waitFor(() => {
       render();
@@ -366,34 +381,34 @@ describe('comparison', () => {
   });
 
   it('comparison is restored from URL, and ends', async () => {
-    const { element, address, render } = shown(1, 'charts=power&compare=3600000', spans);
+    const { element, address, render } = showDashboard(1, 'charts=power&compare=3600000', spans);
     const menu = toggleMenu(element, 'Compared');
     expect(menu?.querySelector('summary')?.textContent).toBe('1\u00a0h earlier');
     await vi.waitFor(() => {
       render();
       expect(element.querySelector('.gpumon-comparison')).not.toBeNull();
     });
-    press(menu, 'Stop comparing');
+    clickButton(menu, 'Stop comparing');
     expect(address()).toBe('charts=power');
     render();
     expect(element.querySelector('.gpumon-comparison')).toBeNull();
   });
 
-  it('times before the history are not offered', async () => {
+  it('comparison with times before history is not offered', async () => {
     const begun = vi.fn<Request>(() =>
       Promise.resolve(
         Response.json(
-          historySpan({ from_ms: NOW - 2 * HOUR, to_ms: NOW, oldest_ms: NOW - 2 * HOUR }, [1]),
+          makeHistorySpan({ from_ms: NOW - 2 * HOUR, to_ms: NOW, oldest_ms: NOW - 2 * HOUR }, [1]),
         ),
       ),
     );
-    const { element, render } = shown(1, 'charts=power&compare=3600000', begun);
+    const { element, render } = showDashboard(1, 'charts=power&compare=3600000', begun);
     const menu = toggleMenu(element, 'Compared');
     await vi.waitFor(() => {
       render();
       const chips = [...(menu?.querySelectorAll<HTMLButtonElement>('[role=group] button') ?? [])];
       expect(chips.map(({ disabled }) => disabled)).toEqual([false, true, true, false]);
-      expect(chips[1]?.title).toMatch('The history begins');
+      expect(chips[1]?.title).toMatch('The history starts');
     });
   });
 });
@@ -410,7 +425,7 @@ describe('paused charts', () => {
     find(element, '[data-testid=gpumon-status]');
 
   it('header shows pause and resume button', () => {
-    const { element, address, render } = shown(1);
+    const { element, address, render } = showDashboard(1);
     const resume = (): HTMLElement | null =>
       element.querySelector('.gpumon-head [data-testid=gpumon-resume]');
     expect([status(element).dataset.level, resume()]).toEqual(['ok', null]);
@@ -427,7 +442,7 @@ describe('paused charts', () => {
   });
 
   it('pause and resume are announced', () => {
-    const { element } = shown(1);
+    const { element } = showDashboard(1);
     const spoken = find(element, '.gpumon-head [role=status]');
     expect(spoken.textContent).toBe('');
     element.dispatchEvent(new KeyboardEvent('keydown', { key: ' ', bubbles: true }));
@@ -437,7 +452,7 @@ describe('paused charts', () => {
   });
 
   it('pause does not hide a lost connection', () => {
-    const { element, store, render } = shown(1, `from=${NOW - 60_000}&to=${NOW}`);
+    const { element, store, render } = showDashboard(1, `from=${NOW - 60_000}&to=${NOW}`);
     store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: NOW + 5000 };
     render();
     expect(find(element, '.gpumon-status-text').textContent).toBe('Reconnecting in 5\u00a0s');
@@ -452,7 +467,7 @@ describe('toolbar', () => {
     );
 
   it('all controls have names and tooltips', () => {
-    const { element } = shown(2, '', vi.fn<Request>());
+    const { element } = showDashboard(2, '', vi.fn<Request>());
     expect(summaries(element)).toEqual([
       'GPUs: 2 GPUs',
       'Time range: 2\u00a0min',
@@ -467,21 +482,21 @@ describe('toolbar', () => {
   });
 
   it('menus select GPUs and time ranges', () => {
-    const { element, address } = shown(3);
+    const { element, address } = showDashboard(3);
     const gpus = toggleMenu(element, 'GPUs');
-    press(gpus, '1');
-    press(gpus, '2');
+    clickButton(gpus, '1');
+    clickButton(gpus, '2');
     expect(address()).toBe('gpu=1,2');
     expect(gpus?.querySelector('summary')?.textContent).toBe('2 of 3 GPUs');
-    press(gpus, 'All');
+    clickButton(gpus, 'All');
     const range = toggleMenu(element, 'Time range');
     expect(gpus?.open).toBe(false);
-    press(range, '15 min');
+    clickButton(range, '15 min');
     expect([address(), range?.open]).toEqual(['span=15', false]);
   });
 
   it('custom time range zooms', () => {
-    const { element, address } = shown(1);
+    const { element, address } = showDashboard(1);
     const range = toggleMenu(element, 'Time range');
     const [from, to] = range?.querySelectorAll('input') ?? [];
     const form = range?.querySelector('form');
@@ -501,7 +516,7 @@ describe('toolbar', () => {
   });
 
   it('menu opens upward if only there is room', () => {
-    const { element } = shown(1);
+    const { element } = showDashboard(1);
     const menu = element.querySelector<HTMLElement>('.gpumon-controls .gpumon-menu');
     if (menu !== null) {
       menu.getBoundingClientRect = () => new DOMRect(10, innerHeight - 40, 60, 20);
@@ -513,8 +528,8 @@ describe('toolbar', () => {
 });
 
 describe('lane', () => {
-  it('lane has conditions by GPU with text', () => {
-    const { element, store, render } = shown(4);
+  it('annotation lane shows conditions by GPU', () => {
+    const { element, store, render } = showDashboard(4);
     const texts = (selector: string): string[] =>
       [...element.querySelectorAll(`.gpumon-lane ${selector}`)].map((one) => one.textContent);
     expect(texts('.gpumon-lane-label > span')).toEqual(['Marks', 'Conditions', '']);
@@ -526,9 +541,9 @@ describe('lane', () => {
       text: '',
     };
     const gpus = [0, 1, 2, 3].map((index) =>
-      gpu(index, { conditions: index === 0 ? [] : [{ ...condition, bytes: index * GIB }] }),
+      makeGpu(index, { conditions: index === 0 ? [] : [{ ...condition, bytes: index * GIB }] }),
     );
-    store.apply({ type: 'sample', ...sample(NOW + 1, gpus) });
+    store.apply({ type: 'sample', ...makeSample(NOW + 1, gpus) });
     render();
     expect(texts('.gpumon-lane-label > span')).toEqual(['Marks', 'GPU 1', 'GPU 2']);
     expect(texts('.gpumon-lane-band')[0]).not.toBe('');
@@ -539,15 +554,15 @@ describe('lane', () => {
     expect(texts('.gpumon-lane-label > span')).toEqual(['Marks', 'GPU 1', 'GPU 2', 'GPU 3']);
   });
 
-  it('lane shows draft of mark as flag', () => {
-    const { element } = shown(1, '', vi.fn<Request>());
+  it('annotation lane shows draft mark as flag', () => {
+    const { element } = showDashboard(1, '', vi.fn<Request>());
     element.dispatchEvent(new KeyboardEvent('keydown', { key: 'm' }));
     expect(element.querySelector('.gpumon-lane-flag')?.textContent).toBe('…');
   });
 });
 
 it('charts are resized by keys on one handle', () => {
-  const { element, address } = shown(2);
+  const { element, address } = showDashboard(2);
   const handles = [...element.querySelectorAll<HTMLElement>('[role=separator]')];
   expect(handles.filter(({ tabIndex }) => tabIndex === 0)).toEqual(handles.slice(0, 1));
   const type = (key: string): void => {
@@ -569,8 +584,8 @@ describe('keys', () => {
   };
 
   it('keys control charts after click in legend', () => {
-    const { element, address } = shown(2, '', vi.fn<Request>());
-    const [first] = legend(element);
+    const { element, address } = showDashboard(2, '', vi.fn<Request>());
+    const [first] = legendButtons(element);
     if (first === undefined) {
       throw new Error('no legend');
     }
@@ -589,9 +604,9 @@ describe('keys', () => {
   });
 
   it('keys for buttons and text are ignored', () => {
-    const { element, address } = shown(2, '', vi.fn<Request>());
+    const { element, address } = showDashboard(2, '', vi.fn<Request>());
     const before = address();
-    const [first] = legend(element);
+    const [first] = legendButtons(element);
     for (const [menu, selector, key] of [
       [null, null, ' '],
       ['Add mark', '.gpumon-mark-form input', 'y'],
@@ -614,7 +629,7 @@ describe('marks', () => {
 
   it('key sets mark, and server error is shown', async () => {
     const request = vi.fn<Request>();
-    const { element } = shown(1, '', request);
+    const { element } = showDashboard(1, '', request);
     type(element, 'm');
     const form = element.querySelector<HTMLFormElement>('.gpumon-mark-form');
     const menu = form?.closest('details');
@@ -651,17 +666,17 @@ describe('marks', () => {
   });
 
   it('marks need a server', () => {
-    const { element } = shown(1);
+    const { element } = showDashboard(1);
     type(element, 'm');
     expect(element.querySelector('.gpumon-mark-form')).toBeNull();
   });
 });
 
 it('alert chip shows only GPUs with alerts', () => {
-  const { element, store, render, address } = shown(3);
+  const { element, store, render, address } = showDashboard(3);
   const lost = { state: 'lost' as const, since_ms: NOW };
-  const gpus = [gpu(0), gpu(1, { health: lost }), gpu(2)];
-  store.apply(hello({ inventory: inventory(3), sample: sample(NOW, gpus) }));
+  const gpus = [makeGpu(0), makeGpu(1, { health: lost }), makeGpu(2)];
+  store.apply(makeHello({ inventory: makeInventory(3), sample: makeSample(NOW, gpus) }));
   render();
   const chip = (): HTMLButtonElement | null =>
     element.querySelector('[data-testid=gpumon-head-critical]');

@@ -3,35 +3,35 @@
 import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
-import { h } from '../../lib/dom';
-import { grouped } from '../../lib/grouped';
-import { remembered } from '../../lib/remembered';
+import { createElement } from '../../lib/dom';
+import { groupBy } from '../../lib/grouped';
+import { memoizeLast } from '../../lib/remembered';
 import { trans } from '../../lib/translation';
-import { notebookNamer, recorded } from '../../model/cell-log';
-import { chartsOf, isApart } from '../../model/dashboard/arrange';
+import { createNotebookNamer, executionsFromHistory } from '../../model/cell-log';
+import { chartsOf, isSeparateLayout } from '../../model/dashboard/arrange';
 import { conditionSpans } from '../../model/dashboard/condition-spans';
-import { CROWD } from '../../model/dashboard/crowd';
-import { uncharted } from '../../model/dashboard/kinds';
-import { spanText } from '../../model/dashboard/moment';
+import { MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
+import { metricsWithoutChart } from '../../model/dashboard/kinds';
+import { formatSpan } from '../../model/dashboard/moment';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import {
-  DRAWN,
+  DRAWN_METRICS,
   HOST,
   metricsOf,
   sectionsOf,
-  withStacks,
+  keepStacksWithValues,
   type Section,
 } from '../../model/dashboard/plots';
 import {
   isPaused,
-  moved,
+  moveByShare,
   rangeOf,
-  reset,
-  resumed,
-  toggledGpus,
+  resetZoom,
+  resume,
+  toggleGpus,
   togglePaused,
-  zoomedSince,
-  zoomedStep,
+  zoomSince,
+  zoomByStep,
   type DashboardState,
 } from '../../model/dashboard/state';
 import type { Level } from '../../model/describe';
@@ -39,24 +39,24 @@ import type { Subscription } from '../../model/feed';
 import { gpusOf, type GpuState } from '../../model/gpu';
 import { gpuAlerts } from '../../model/gpu-alerts';
 import { holderRows } from '../../model/holders';
-import type { Known } from '../../model/history/past';
+import type { AvailableHistory } from '../../model/history/past';
 import type { Request } from '../../model/request';
 import { isFresh } from '../../model/status';
 import type { Store } from '../../model/store';
-import type { Moment } from '../../model/summary';
+import type { SummaryContext } from '../../model/summary';
 import { countAlerts, Header } from '../header';
 import { Notice } from '../notice';
-import { useOnScreen, useSeldom } from '../on-screen';
+import { useOnScreen, useThrottledRender } from '../on-screen';
 import { runBands } from '../run-bands';
 import { StoreView, type ViewContext, type ViewOptions } from '../store-view';
 import { annotationsOf, cellBands, type AnnotationSet } from './annotations';
 import { CellTable } from './cells';
-import { Lane } from './lane';
+import { AnnotationLane } from './lane';
 import { Legend } from './legend';
 import { PastSource } from './past-source';
 import { PlotView } from './plot';
-import type { Change, PlotContext } from './plot-content';
-import { Toolbar, type Draft, type ToolbarMenu } from './toolbar';
+import type { ChangeState, PlotContext } from './plot-content';
+import { Toolbar, type MarkDraft, type ToolbarMenu } from './toolbar';
 
 export interface DashboardOptions extends ViewOptions {
   state: DashboardState;
@@ -70,19 +70,19 @@ export interface DashboardOptions extends ViewOptions {
 
 /** The maximum number of GPUs whose traces of 50 values per second are drawn. */
 const TRACED_GPUS = 2;
-const STEP = 0.25;
+const MOVE_SHARE = 0.25;
 /** The default heights of charts of all GPUs, and of charts of single GPUs. */
 const HEIGHT_PX = 112;
 const APART_HEIGHT_PX = 150;
 /** The selectors of controls that use every key, and of controls that the space key activates. */
-const TYPED_INTO = ['input', 'select', 'textarea', '.gpumon-menu>div'];
-const PRESSED = ['button', 'a', 'summary'];
+const KEY_CONTROLS = ['input', 'select', 'textarea', '.gpumon-menu>div'];
+const SPACE_CONTROLS = ['button', 'a', 'summary'];
 const NO_TRACES: ReadonlyMap<string, never> = new Map<string, never>();
 
 export class Dashboard extends StoreView {
   private readonly holders = new PastHolders();
   private readonly past: PastSource;
-  private readonly recorded = remembered(recorded);
+  private readonly recorded = memoizeLast(executionsFromHistory);
   private state: DashboardState;
   private traced = false;
   /**
@@ -91,11 +91,11 @@ export class Dashboard extends StoreView {
    */
   private tracked: string | null = null;
   private opened: ToolbarMenu | null = null;
-  private draft: Draft | null = null;
+  private draft: MarkDraft | null = null;
   /** The ID of the line under the pointer. */
   private pointed: string | null = null;
   /** The server's history of the displayed span, if it is needed. */
-  private shown: Known | null = null;
+  private shown: AvailableHistory | null = null;
 
   constructor(
     store: Store,
@@ -107,10 +107,14 @@ export class Dashboard extends StoreView {
       'aria-label': options.title,
       'data-testid': 'gpumon-dashboard',
     };
-    super(h('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }), store, options);
+    super(
+      createElement('div', { class: 'gpumon gpumon-dashboard', tabindex: '0', ...name }),
+      store,
+      options,
+    );
     this.state = options.state;
     this.past = new PastSource(store, options.request, options.invalidate, (oldest_ms) =>
-      this.change((state, now_ms) => zoomedSince(state, oldest_ms, now_ms)),
+      this.change((state, now_ms) => zoomSince(state, oldest_ms, now_ms)),
     );
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('click', ({ detail, target }) => {
@@ -124,12 +128,12 @@ export class Dashboard extends StoreView {
         this.focus();
       }
     });
-    this.trackCharts();
+    this.requestChartMetrics();
   }
 
   show(state: DashboardState): void {
     this.state = state;
-    this.trackCharts();
+    this.requestChartMetrics();
     this.options.onState(state);
     this.options.invalidate();
   }
@@ -137,7 +141,7 @@ export class Dashboard extends StoreView {
   override render(): void {
     super.render();
     if (isPaused(this.state)) {
-      this.cursor.follow();
+      this.cursor.updateTime();
     }
   }
 
@@ -157,22 +161,22 @@ export class Dashboard extends StoreView {
     this.updateTraces();
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     this.holders.record(rows, now_ms);
-    this.holders.recall(store.formerHolders, gpus, store.slots);
+    this.holders.addFormerHolders(store.formerHolders, gpus, store.slots);
     this.holders.prune(store.timeline.times_ms[0] ?? now_ms);
     const { executions: own } = store.cells;
     const paths = new Set(own.flatMap(({ path }) => path ?? []));
-    const holders = this.holders.since(from_ms, now_ms, paths);
+    const holders = this.holders.holdersSince(from_ms, now_ms, paths);
     const all =
       store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     const metrics = metricsOf(all);
     const need = { state, now_ms, metrics, gpus: chosen, width: this.chartWidth() };
-    const known = this.past.findKnown(need);
-    const compared = this.past.findCompared(need);
+    const known = this.past.findOrRequestHistory(need);
+    const compared = this.past.findComparedSeries(need);
     // The history does not have the memory of every holder.
-    const sections = known === null ? all : withStacks(all, known.knows);
+    const sections = known === null ? all : keepStacksWithValues(all, known.knows);
     this.shown = known;
     const { status, ...head } = this.head(chosen, true);
-    const holdersOf = grouped(
+    const holdersOf = groupBy(
       rows.filter((row) => row.kind === 'holder'),
       ({ gpu }) => gpu,
     );
@@ -180,9 +184,9 @@ export class Dashboard extends StoreView {
       gpuAlerts(gpu, holdersOf.get(gpu.index) ?? [], store, now_ms)[0]?.level ?? 'none';
     const palette = this.currentPalette();
     const timeline = known?.source ?? store.timeline;
-    const window = store.window(from_ms, to_ms);
+    const window = store.timeWindow(from_ms, to_ms);
     const charts = chartsOf(state, chosen.length);
-    const usual_px = isApart(state, chosen.length) ? APART_HEIGHT_PX : HEIGHT_PX;
+    const usual_px = isSeparateLayout(state, chosen.length) ? APART_HEIGHT_PX : HEIGHT_PX;
     const context: PlotContext = {
       timeline,
       mean_ms: known === null || !isMean(known, this.cursor.at_ms) ? 0 : known.answer.resolution_ms,
@@ -211,7 +215,7 @@ export class Dashboard extends StoreView {
     const executions = [...this.recorded(events, own), ...own];
     const pathOf = (kernelId: string): string | null =>
       notebooks?.pathOf(kernelId) ?? this.holders.pathOf(kernelId);
-    const notebookOf = notebookNamer(executions, pathOf, [
+    const notebookOf = createNotebookNamer(executions, pathOf, [
       ...paths,
       ...this.holders.pathsSince(from_ms),
     ]);
@@ -242,9 +246,9 @@ export class Dashboard extends StoreView {
             gpus,
             levelOf,
             (_, indices) => indices.length > 0 && indices.join() === state.gpus?.join(),
-            (_, indices) => this.change((before) => toggledGpus(before, indices)),
+            (_, indices) => this.change((before) => toggleGpus(before, indices)),
           )}
-          paused={isPaused(state) ? spanText(from_ms, to_ms, now_ms) : null}
+          paused={isPaused(state) ? formatSpan(from_ms, to_ms, now_ms) : null}
           actions={options.actions?.() ?? []}
           onRetry={options.onRetry}
           onResume={this.onResume}
@@ -268,7 +272,7 @@ export class Dashboard extends StoreView {
         <Notice notice={head.notice} level={status.level} />
         {this.past.renderNotes()}
         {sections.length > 0 && (
-          <Lane
+          <AnnotationLane
             content={annotations.lane}
             from_ms={from_ms}
             to_ms={to_ms}
@@ -301,13 +305,13 @@ export class Dashboard extends StoreView {
     );
   }
 
-  protected override get chartedPast(): Pick<Moment, 'timeline' | 'gap_ms'> {
+  protected override get chartedPast(): Pick<SummaryContext, 'timeline' | 'gap_ms'> {
     return this.shown === null
       ? super.chartedPast
       : { timeline: this.shown.source, gap_ms: this.shown.gap_ms };
   }
 
-  private readonly change: Change = (edit) => {
+  private readonly change: ChangeState = (edit) => {
     const next = edit(this.state, this.store.clock.now());
     if (next !== this.state) {
       this.show(next);
@@ -331,7 +335,7 @@ export class Dashboard extends StoreView {
     this.options.invalidate();
   };
 
-  private readonly onDraft = (draft: Draft): void => {
+  private readonly onDraft = (draft: MarkDraft): void => {
     this.draft = draft;
     this.options.invalidate();
   };
@@ -344,7 +348,7 @@ export class Dashboard extends StoreView {
   };
 
   private readonly onResume = (): void => {
-    this.change(resumed);
+    this.change(resume);
     this.focus();
   };
 
@@ -364,7 +368,7 @@ export class Dashboard extends StoreView {
   /** Requests the driver's traces if there are few enough GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
-    const traced = count > 0 && count <= TRACED_GPUS && isApart(this.state, count);
+    const traced = count > 0 && count <= TRACED_GPUS && isSeparateLayout(this.state, count);
     if (traced !== this.traced) {
       this.traced = traced;
       this.subscription.update({ traces: traced });
@@ -372,33 +376,33 @@ export class Dashboard extends StoreView {
   }
 
   /** Requests the metrics of the default charts and of the charts that the user selected. */
-  private trackCharts(): void {
-    const chosen = uncharted(this.state.charts ?? []);
+  private requestChartMetrics(): void {
+    const chosen = metricsWithoutChart(this.state.charts ?? []);
     if (chosen.join() !== this.tracked) {
       this.tracked = chosen.join();
-      this.subscription.update({ metrics: [...DRAWN, ...chosen] });
+      this.subscription.update({ metrics: [...DRAWN_METRICS, ...chosen] });
     }
   }
 
   /** Handles the keyboard shortcuts, which the help menu lists. */
   private onKey(event: KeyboardEvent): void {
     const { key } = event;
-    if (event.ctrlKey || event.metaKey || event.altKey || isForControl(event.target, key)) {
+    if (event.ctrlKey || event.metaKey || event.altKey || isUsedByControl(event.target, key)) {
       return;
     }
     if (key === 'ArrowLeft' || key === 'ArrowRight') {
-      const share = key === 'ArrowLeft' ? -STEP : STEP;
-      this.change((state, now_ms) => moved(state, share, now_ms));
+      const share = key === 'ArrowLeft' ? -MOVE_SHARE : MOVE_SHARE;
+      this.change((state, now_ms) => moveByShare(state, share, now_ms));
     } else if (key === ' ') {
       this.change(togglePaused);
     } else if (key === '+' || key === '=' || key === '-') {
-      this.change((state, now_ms) => zoomedStep(state, key === '-' ? 2 : 0.5, now_ms));
+      this.change((state, now_ms) => zoomByStep(state, key === '-' ? 2 : 0.5, now_ms));
     } else if (key === 'y') {
       this.change((state) => ({ ...state, fitted: !state.fitted }));
     } else if (key === 'Escape' && this.opened !== null) {
       this.onDone();
     } else if (key === '0' || key === 'Escape') {
-      this.change(reset);
+      this.change(resetZoom);
     } else if (key === '?' || (key === 'm' && this.canMark)) {
       this.onOpen(key === 'm' ? 'marks' : 'help', true);
       // The next keys are for the opened menu, and may arrive before the next frame.
@@ -433,14 +437,16 @@ function PlotSection({
     const isHealthy = gpu === null || gpu.now?.health.state === 'ok';
     const context = isHealthy ? given : { ...given, freshness: { ...freshness, stale: true } };
     const lines = new Map(plots.flatMap((plot) => plot.lines.map((line) => [line.id, line])));
-    const isCrowd = plots.some((plot) => plot.lines.length > CROWD);
+    const isCrowd = plots.some((plot) => plot.lines.length > MAX_SINGLE_LINES);
     return (
       <>
         <h2>{title}</h2>
         {isCrowd && (
           <>
             <p class="gpumon-missing">
-              {trans.__('Line: median. Band: 10 – 90 % of GPUs. On top: outliers and chosen GPUs.')}
+              {trans.__(
+                'Line: median. Band: 10th to 90th percentile of GPUs. Other lines: outliers and selected GPUs.',
+              )}
             </p>
             <Legend lines={[...lines.values()]} ids={[...lines.keys()]} context={context} />
           </>
@@ -459,13 +465,13 @@ function PlotSection({
         </div>
         {missing.length > 0 && (
           <p class="gpumon-missing">
-            {trans.__('Not on this board or driver: %1.', missing.join(', '))}
+            {trans.__('Not available with this board or driver: %1.', missing.join(', '))}
           </p>
         )}
       </>
     );
   };
-  const content = useSeldom(onScreen, freshness.now_ms, renderPlots, gpu?.index);
+  const content = useThrottledRender(onScreen, freshness.now_ms, renderPlots, gpu?.index);
   return (
     <section data-section={key} ref={element}>
       {content}
@@ -477,8 +483,8 @@ function PlotSection({
  * Returns whether the focused control uses the key: for typing, for activation, or to move within a
  * menu.
  */
-function isForControl(target: EventTarget | null, key: string): boolean {
-  const controls = key === ' ' ? [...TYPED_INTO, ...PRESSED] : TYPED_INTO;
+function isUsedByControl(target: EventTarget | null, key: string): boolean {
+  const controls = key === ' ' ? [...KEY_CONTROLS, ...SPACE_CONTROLS] : KEY_CONTROLS;
   return target instanceof Element && target.closest(controls.join()) !== null;
 }
 
@@ -486,6 +492,6 @@ function isForControl(target: EventTarget | null, key: string): boolean {
  * Returns whether the value at a time is a mean. Live samples after the server's answer are not
  * means.
  */
-function isMean({ areMeans, answer }: Known, at_ms: number | null): boolean {
+function isMean({ areMeans, answer }: AvailableHistory, at_ms: number | null): boolean {
   return areMeans && at_ms !== null && at_ms <= answer.to_ms;
 }

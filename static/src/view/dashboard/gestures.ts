@@ -4,12 +4,12 @@
  */
 
 import type { Chart } from '../../chart/chart';
-import { h, setAttribute, setShown, setStyle } from '../../lib/dom';
+import { createElement, setAttribute, setShown, setStyle } from '../../lib/dom';
 
 /** The minimum distance of a drag in pixels. A shorter one is a click. */
-const LEAST_PX = 4;
+const MIN_DRAG_PX = 4;
 /** The distance of the wheel that zooms by a factor of two. A notch is 100 to 120. */
-const DOUBLE_PX = 240;
+const WHEEL_DOUBLING_PX = 240;
 /** The height of a line for wheels that count in lines. */
 const LINE_PX = 40;
 
@@ -49,7 +49,7 @@ export function addGestures(host: HTMLElement, chart: Chart, listener: GestureLi
       if ((event.ctrlKey || event.metaKey) && at_ms !== null) {
         event.preventDefault();
         const way_px = event.deltaY * (event.deltaMode === WheelEvent.DOM_DELTA_LINE ? LINE_PX : 1);
-        listener.onZoomBy(2 ** (way_px / DOUBLE_PX), at_ms);
+        listener.onZoomBy(2 ** (way_px / WHEEL_DOUBLING_PX), at_ms);
       }
     },
     { passive: false },
@@ -65,7 +65,7 @@ function addDrag(
   chart: Chart,
   { onZoom, onAxis, onGrab }: GestureListener,
 ): void {
-  const brush = h('span', { class: 'gpumon-brush', 'aria-hidden': 'true' });
+  const brush = createElement('span', { class: 'gpumon-brush', 'aria-hidden': 'true' });
   brush.hidden = true;
   host.append(brush);
   let drag: Drag | null = null;
@@ -101,11 +101,11 @@ function addDrag(
       setStyle(brush, 'top', isVertical ? `${Math.min(drag.y, event.clientY) - top}px` : '');
       setStyle(brush, 'bottom', isVertical ? 'auto' : '');
       setStyle(brush, 'height', isVertical ? px : '');
-      setShown(brush, length(drag, event) >= LEAST_PX);
+      setShown(brush, length(drag, event) >= MIN_DRAG_PX);
     }
   });
   host.addEventListener('pointerup', (event) => {
-    if (drag?.move === null && length(drag, event) >= LEAST_PX) {
+    if (drag?.move === null && length(drag, event) >= MIN_DRAG_PX) {
       const [a, b] = drag.onAxis
         ? [chart.valueAt(drag.y)?.value, chart.valueAt(event.clientY)?.value]
         : [chart.timeAt(drag.x), chart.timeAt(event.clientX)];

@@ -1,7 +1,7 @@
 /** A dashboard on a page, with the data of a connection to a gpumon server. */
 
 import { fromAddress, toAddress } from '../../model/dashboard/state';
-import { mountView, type Mounted, type MountOptions } from '../mount';
+import { mountView, type MountHandle, type MountOptions } from '../mount';
 import type { ViewOptions } from '../store-view';
 import { Dashboard } from './dashboard';
 
@@ -12,7 +12,7 @@ export interface DashboardMountOptions extends MountOptions, ViewOptions {
   onAddress: (address: string) => void;
 }
 
-export interface MountedDashboard extends Mounted {
+export interface MountedDashboard extends MountHandle {
   /** Shows the state of another URL query. */
   show: (address: string) => void;
 }
@@ -21,7 +21,7 @@ export interface MountedDashboard extends Mounted {
  * The minimum time between two calls of `onAddress`. Zooming by wheel or fingers changes the state
  * often, but browsers limit the rate of URL changes.
  */
-const APART_MS = 300;
+const MIN_SAVE_INTERVAL_MS = 300;
 
 export function mountDashboard(
   host: HTMLElement,
@@ -35,7 +35,7 @@ export function mountDashboard(
     if (unsaved !== null) {
       options.onAddress(unsaved);
       unsaved = null;
-      waiting = setTimeout(save, APART_MS);
+      waiting = setTimeout(save, MIN_SAVE_INTERVAL_MS);
     }
   };
   const { view, ...mounted } = mountView(host, options, (context, subscription) => {

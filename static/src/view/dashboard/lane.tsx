@@ -2,21 +2,21 @@ import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import type { Band, EventMarker } from '../../chart/content';
-import { timeOfDay } from '../../lib/format';
+import { formatTimeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import { useView } from '../component-view';
-import { ROWS, type AnnotationSet } from './annotations';
+import { useViewParts } from '../component-view';
+import { MIN_ROWS, type AnnotationSet } from './annotations';
 
 /** The position in the lane from which flags have their text on the left. */
-const LAST_PART = 0.8;
+const FLAG_FLIP_SHARE = 0.8;
 /** The minimum share of the lane for text. Less room would cut the text to one or two letters. */
-const LEAST_ROOM = 0.05;
+const MIN_TEXT_SHARE = 0.05;
 /** The length of bands, about three pixels, below which they are omitted next to other bands. */
-const LEAST_BAND = 0.003;
+const MIN_BAND_SHARE = 0.003;
 /** The maximum distance of flags that are merged, as a share of the lane. */
-const NEAR = 0.01;
+const MAX_FLAG_DISTANCE = 0.01;
 
-export interface LaneProps {
+export interface AnnotationLaneProps {
   content: AnnotationSet['lane'];
   from_ms: number;
   to_ms: number;
@@ -24,8 +24,13 @@ export interface LaneProps {
 }
 
 /** Shows marks, cells and conditions with their names, over the same span as the charts below. */
-export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): ComponentChild {
-  const { cursor } = useView();
+export function AnnotationLane({
+  content,
+  from_ms,
+  to_ms,
+  isOneGpu,
+}: AnnotationLaneProps): ComponentChild {
+  const { cursor } = useViewParts();
   const [isWhole, setWhole] = useState(false);
   const lane = useRef<HTMLElement>(null);
   const span = useRef({ from_ms, to_ms });
@@ -69,19 +74,19 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       </li>
     );
   };
-  const flags = groupedFlags(content.flags, NEAR * (to_ms - from_ms));
+  const flags = groupFlags(content.flags, MAX_FLAG_DISTANCE * (to_ms - from_ms));
   const beginOf = (place: number): number => share(flags[place]?.[0]?.at_ms ?? NaN);
   const flagItem = (group: readonly EventMarker[], place: number): ComponentChild => {
     const [{ at_ms, label, color } = { at_ms: 0, label: '', color: '' }] = group;
     const begin = share(at_ms);
-    const isLast = begin > LAST_PART;
+    const isLast = begin > FLAG_FLIP_SHARE;
     const room = isLast ? begin - (beginOf(place - 1) || 0) : (beginOf(place + 1) || 1) - begin;
     return (
       <li
         key={`${at_ms} ${label}`}
         class="gpumon-lane-flag"
         data-last={isLast ? '' : undefined}
-        title={group.map((flag) => `${timeOfDay(flag.at_ms)} ${flag.label}`).join('\n')}
+        title={group.map((flag) => `${formatTimeOfDay(flag.at_ms)} ${flag.label}`).join('\n')}
         style={{
           left: isLast ? 'auto' : percent(begin),
           right: isLast ? percent(1 - begin) : 'auto',
@@ -89,7 +94,7 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
           '--_mark': color,
         }}
       >
-        {room < LEAST_ROOM
+        {room < MIN_TEXT_SHARE
           ? null
           : group.length > 1
             ? trans.__('%1 (+%2)', label, group.length - 1)
@@ -118,8 +123,8 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       : isOneGpu
         ? trans.__('Conditions')
         : trans.__('GPU %1', gpu);
-  const shown = isWhole ? rows : rows.slice(0, ROWS);
-  const more = rows.length > ROWS && (
+  const shown = isWhole ? rows : rows.slice(0, MIN_ROWS);
+  const more = rows.length > MIN_ROWS && (
     <button
       type="button"
       class="gpumon-lane-more"
@@ -127,10 +132,10 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       title={isWhole ? trans.__('Show fewer conditions') : trans.__('Show all conditions')}
       onClick={() => setWhole(!isWhole)}
     >
-      {isWhole ? '−' : `+${rows.length - ROWS}`}
+      {isWhole ? '−' : `+${rows.length - MIN_ROWS}`}
     </button>
   );
-  const empty = Array.from({ length: ROWS - shown.length }, (_, place) =>
+  const empty = Array.from({ length: MIN_ROWS - shown.length }, (_, place) =>
     row(
       rows.length + place === 0 ? trans.__('Conditions') : '',
       rows.length + place === 0 && <li class="gpumon-missing">{trans.__('none')}</li>,
@@ -143,11 +148,16 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
       {content.cells.length > 0 &&
         row(
           trans.__('Cells'),
-          visibleBands(content.cells, LEAST_BAND * (to_ms - from_ms)).map(bandItem),
+          omitShortBands(content.cells, MIN_BAND_SHARE * (to_ms - from_ms)).map(bandItem),
         )}
       <div class="gpumon-lane-conditions" tabIndex={isWhole ? 0 : undefined}>
         {shown.map(({ gpus, bands }, place) =>
-          row(labelOf(gpus), bands.map(bandItem), `condition ${place}`, place === ROWS - 1 && more),
+          row(
+            labelOf(gpus),
+            bands.map(bandItem),
+            `condition ${place}`,
+            place === MIN_ROWS - 1 && more,
+          ),
         )}
         {empty}
       </div>
@@ -162,7 +172,7 @@ export function Lane({ content, from_ms, to_ms, isOneGpu }: LaneProps): Componen
  * Omits bands that are shorter than `least_ms` and start less than `least_ms` after the previous
  * band.
  */
-function visibleBands(bands: readonly Band[], least_ms: number): Band[] {
+function omitShortBands(bands: readonly Band[], least_ms: number): Band[] {
   const shown: Band[] = [];
   for (const band of bands) {
     const last_ms = shown.at(-1)?.from_ms ?? -Infinity;
@@ -174,7 +184,7 @@ function visibleBands(bands: readonly Band[], least_ms: number): Band[] {
 }
 
 /** Groups flags that are at most `near_ms` after the first flag of their group. */
-function groupedFlags(flags: readonly EventMarker[], near_ms: number): EventMarker[][] {
+function groupFlags(flags: readonly EventMarker[], near_ms: number): EventMarker[][] {
   const groups: EventMarker[][] = [];
   for (const flag of flags) {
     const first = groups.at(-1)?.[0];

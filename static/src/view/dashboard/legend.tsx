@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 
 import { trans } from '../../lib/translation';
-import { isolated, toggledLine } from '../../model/dashboard/legend';
+import { isolateLine, toggleLine } from '../../model/dashboard/legend';
 import type { PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import { makeStripes } from '../palette';
@@ -27,13 +27,13 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
   const choose = (id: string, hides: boolean): void =>
     change((state) => ({
       ...state,
-      hidden: (hides ? toggledLine : isolated)(state.hidden, id, ids),
+      hidden: (hides ? toggleLine : isolateLine)(state.hidden, id, ids),
     }));
   return (
     <div
       class="gpumon-legend gpumon-readouts"
       role="group"
-      title={trans.__('Click: only this line. Ctrl+click or Shift+click: hide it.')}
+      title={trans.__('Click to show only this line. Ctrl+click or Shift+click to hide it.')}
     >
       {lines.map((line) => {
         const { id, series } = line;
@@ -42,7 +42,7 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
           <>
             {note !== undefined && <span class="gpumon-readout-note">{note}</span>}
             <Swatch line={line} context={context} />
-            <Name text={line.label} />
+            <LegendName text={line.label} />
             {unit && <LineValue line={line} unit={unit} context={context} />}
           </>
         );
@@ -54,10 +54,10 @@ export function Legend({ lines, notes, ids, unit, context }: LegendProps): Compo
             type="button"
             key={series}
             aria-pressed={!hidden.has(id)}
-            onClick={(event) => choose(id, isHiding(event))}
+            onClick={(event) => choose(id, isHideClick(event))}
             onKeyDown={(event) => {
               // Some browsers do not send a click for a key with a modifier.
-              if ((event.key === 'Enter' || event.key === ' ') && isHiding(event)) {
+              if ((event.key === 'Enter' || event.key === ' ') && isHideClick(event)) {
                 event.preventDefault();
                 choose(id, true);
               }
@@ -96,7 +96,7 @@ export function Swatch({
  * Shows a name that is truncated if it is too long, but keeps the number at its end, which is a
  * PID.
  */
-export function Name({ text }: { text: string }): ComponentChild {
+export function LegendName({ text }: { text: string }): ComponentChild {
   const number = /(?<=\S)\s\(?\d+\)?$/.exec(text)?.[0] ?? '';
   return (
     <>
@@ -132,6 +132,6 @@ function LineValue({
 }
 
 /** Returns whether a click hides a line instead of isolating it. */
-function isHiding(event: MouseEvent | KeyboardEvent): boolean {
+function isHideClick(event: MouseEvent | KeyboardEvent): boolean {
   return event.ctrlKey || event.metaKey || event.shiftKey;
 }

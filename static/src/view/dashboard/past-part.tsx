@@ -2,24 +2,24 @@
 
 import type { ComponentChild } from 'preact';
 
-import { DASH, duration, formatSince } from '../../lib/format';
-import { remembered } from '../../lib/remembered';
-import { joined, plainText } from '../../lib/text';
+import { DASH, formatDuration, formatTimeWithDateUnlessToday } from '../../lib/format';
+import { memoizeLast } from '../../lib/remembered';
+import { joinParts, plainText } from '../../lib/text';
 import type { SeriesSource } from '../../lib/timeline';
 import { trans } from '../../lib/translation';
-import { changeText, FIGURES, figuresOf, later } from '../../model/dashboard/comparison';
-import { spanText } from '../../model/dashboard/moment';
+import { changeText, FIGURES, computeFigures, shiftSeries } from '../../model/dashboard/comparison';
+import { formatSpan } from '../../model/dashboard/moment';
 import { rangeOf, STREAMED_MS, type DashboardState } from '../../model/dashboard/state';
 import { seriesKey, type GpuState } from '../../model/gpu';
-import { Past, type Known, type PastOptions } from '../../model/history/past';
+import { HistoryCache, type AvailableHistory, type PastOptions } from '../../model/history/past';
 import type { HistorySpan } from '../../wire';
 
 /** The maximum missing share of the displayed span that is not reported. */
-const MISSING = 0.02;
-const KEEP_MORE = 'gpumon serve --data-dir DIR';
+const MAX_UNREPORTED_SHARE = 0.02;
+const KEEP_COMMAND = 'gpumon serve --data-dir DIR';
 const METRICS = FIGURES.map(({ metric }) => metric);
 /** The assumed width of charts that have not been drawn yet, in device pixels. */
-const USUAL_WIDTH = 800;
+const DEFAULT_WIDTH = 800;
 /** The distance of points on a line, in device pixels. */
 const POINT_PX = 2;
 /** The number of points for figures. */
@@ -37,20 +37,20 @@ export interface PastNeed {
 export class PastPart {
   /** The first recorded time; `null` until the server has answered. */
   oldest_ms: number | null = null;
-  private readonly past: Past;
-  private readonly shown: Past;
-  private readonly earlier: Past;
-  private readonly moved = remembered(later);
-  private readonly figures = [remembered(figuresOf), remembered(figuresOf)] as const;
+  private readonly past: HistoryCache;
+  private readonly shown: HistoryCache;
+  private readonly earlier: HistoryCache;
+  private readonly moved = memoizeLast(shiftSeries);
+  private readonly figures = [memoizeLast(computeFigures), memoizeLast(computeFigures)] as const;
 
   constructor(
     options: PastOptions,
     /** Called with the first recorded time to show everything since then. */
     private readonly onAll: (oldest_ms: number) => void,
   ) {
-    this.past = new Past(options);
-    this.shown = new Past(options);
-    this.earlier = new Past(options);
+    this.past = new HistoryCache(options);
+    this.shown = new HistoryCache(options);
+    this.earlier = new HistoryCache(options);
   }
 
   get isLoading(): boolean {
@@ -58,19 +58,26 @@ export class PastPart {
   }
 
   /** Returns the history of the displayed span, and a note if it does not cover the span. */
-  findKnown(need: PastNeed): { known: Known | null; note: ComponentChild } {
+  findOrRequestHistory(need: PastNeed): { known: AvailableHistory | null; note: ComponentChild } {
     const { now_ms, metrics } = need;
     const [from_ms, to_ms] = rangeOf(need.state, now_ms);
-    const known = this.past.known({ from_ms, to_ms, points: pointsOf(need), metrics });
+    const known = this.past.findOrRequestHistory({
+      from_ms,
+      to_ms,
+      points: pointsOf(need),
+      metrics,
+    });
     this.oldest_ms = known?.answer.oldest_ms ?? this.oldest_ms;
-    const { problem } = this.past;
+    const { failureReason } = this.past;
     // A gap in the streamed samples is not explained, so that a pause does not move the charts.
-    const note = (from_ms < now_ms - STREAMED_MS || problem !== null) && (
+    const note = (from_ms < now_ms - STREAMED_MS || failureReason !== null) && (
       <PastNote
-        missing={(known?.answer.oldest_ms ?? from_ms) - from_ms > MISSING * (to_ms - from_ms)}
+        missing={
+          (known?.answer.oldest_ms ?? from_ms) - from_ms > MAX_UNREPORTED_SHARE * (to_ms - from_ms)
+        }
         now_ms={now_ms}
         answer={known?.answer ?? null}
-        problem={problem}
+        problem={failureReason}
         onAll={this.onAll}
       />
     );
@@ -86,13 +93,18 @@ export class PastPart {
     const [from_ms, to_ms] = rangeOf(need.state, now_ms);
     const [earlierFrom_ms, earlierTo_ms] = [from_ms - by_ms, to_ms - by_ms];
     const wanted = [...new Set([...metrics, ...METRICS])].sort();
-    const earlier = this.earlier.known({
+    const earlier = this.earlier.findOrRequestHistory({
       from_ms: earlierFrom_ms,
       to_ms: earlierTo_ms,
       points: pointsOf(need),
       metrics: wanted,
     });
-    const shown = this.shown.known({ from_ms, to_ms, points: POINTS, metrics: METRICS });
+    const shown = this.shown.findOrRequestHistory({
+      from_ms,
+      to_ms,
+      points: POINTS,
+      metrics: METRICS,
+    });
     this.oldest_ms = (earlier ?? shown)?.answer.oldest_ms ?? this.oldest_ms;
     // The range is rounded to points, so that figures of a moving span are only computed again with
     // each new point.
@@ -103,7 +115,7 @@ export class PastPart {
     const [ofShown, ofEarlier] = this.figures;
     const own = shown && ofShown(shown.source, begin_ms, end_ms, keys);
     const others = earlier && ofEarlier(earlier.source, begin_ms - by_ms, end_ms - by_ms, keys);
-    const problem = this.earlier.problem ?? this.shown.problem;
+    const problem = this.earlier.failureReason ?? this.shown.failureReason;
     const isEmpty = (earlier?.answer.oldest_ms ?? -Infinity) >= earlierTo_ms;
     return {
       source: earlier && this.moved(earlier.source, by_ms),
@@ -114,8 +126,8 @@ export class PastPart {
               <tr>
                 <td />
                 {[
-                  spanText(from_ms, to_ms, now_ms),
-                  spanText(earlierFrom_ms, earlierTo_ms, now_ms),
+                  formatSpan(from_ms, to_ms, now_ms),
+                  formatSpan(earlierFrom_ms, earlierTo_ms, now_ms),
                 ].map((span) => (
                   <th key={span.join()} scope="col">
                     {trans.__('%1 to %2', ...span)}
@@ -143,7 +155,7 @@ export class PastPart {
           <p class="gpumon-missing" role="status">
             {problem !== null
               ? trans.__('The history cannot be read. %1', problem)
-              : isEmpty && trans.__('Nothing is recorded of the earlier span.')}
+              : isEmpty && trans.__('No data was recorded in the earlier time range.')}
           </p>
         </section>
       ),
@@ -157,7 +169,7 @@ export class PastPart {
 
 /** Returns the number of points that a line can show. */
 function pointsOf({ width }: PastNeed): number {
-  return Math.ceil((width || USUAL_WIDTH) / POINT_PX);
+  return Math.ceil((width || DEFAULT_WIDTH) / POINT_PX);
 }
 
 interface NoteProps {
@@ -174,10 +186,10 @@ function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): Compo
   const isShort = answer !== null && missing;
   const storage = answer?.storage;
   const isInMemory = isShort && storage?.on_disk === false && storage.problem === undefined;
-  const text = joined(
+  const text = joinParts(
     [
       problem === null ? null : trans.__('The history cannot be read. %1', problem),
-      isShort ? reachText(answer, now_ms) : null,
+      isShort ? describeReach(answer, now_ms) : null,
       storage?.problem === undefined ? null : plainText(storage.problem),
       isInMemory ? trans.__('To keep up to a year on disk, start the server with:') : null,
     ],
@@ -187,23 +199,23 @@ function PastNote({ missing, now_ms, answer, problem, onAll }: NoteProps): Compo
   return text === '' ? null : (
     <div class="gpumon-past-note" data-level={isProblem ? 'warning' : undefined}>
       <span>{text}</span>
-      {isInMemory && <code>{KEEP_MORE}</code>}
+      {isInMemory && <code>{KEEP_COMMAND}</code>}
       {isShort && answer.oldest_ms < answer.to_ms && (
         <button type="button" class="gpumon-chip" onClick={() => onAll(answer.oldest_ms)}>
-          {trans.__('Show all there is')}
+          {trans.__('Show the whole history')}
         </button>
       )}
     </div>
   );
 }
 
-function reachText({ oldest_ms, to_ms, storage }: HistorySpan, now_ms: number): string {
+function describeReach({ oldest_ms, to_ms, storage }: HistorySpan, now_ms: number): string {
   if (oldest_ms >= to_ms) {
     return trans.__('Nothing is recorded yet.');
   }
-  const kept = duration(storage.reach_ms);
+  const kept = formatDuration(storage.reach_ms);
   const where = storage.on_disk
     ? trans.__('It is kept on disk for %1.', kept)
     : trans.__('It is kept in memory for %1.', kept);
-  return `${trans.__('The history begins at %1.', formatSince(oldest_ms, now_ms))} ${where}`;
+  return `${trans.__('The history starts at %1.', formatTimeWithDateUnlessToday(oldest_ms, now_ms))} ${where}`;
 }

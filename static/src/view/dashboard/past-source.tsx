@@ -2,7 +2,7 @@ import type { ComponentChild } from 'preact';
 
 import { isUnbroken, type SeriesSource } from '../../lib/timeline';
 import { isPaused, rangeOf, STREAMED_MS } from '../../model/dashboard/state';
-import type { Known } from '../../model/history/past';
+import type { AvailableHistory } from '../../model/history/past';
 import type { Request } from '../../model/request';
 import type { Store } from '../../model/store';
 import { FailedPart, loadPart } from '../part';
@@ -42,9 +42,9 @@ export class PastSource {
    * Returns the history of the displayed span, or `null` if the stream covers the span or the
    * history is not loaded yet.
    */
-  findKnown(need: PastNeed): Known | null {
+  findOrRequestHistory(need: PastNeed): AvailableHistory | null {
     const isNeeded = need.metrics.length > 0 && this.isNeeded(need);
-    const found = isNeeded ? this.loadPart()?.findKnown(need) : undefined;
+    const found = isNeeded ? this.loadPart()?.findOrRequestHistory(need) : undefined;
     this.note = found?.note ?? (isNeeded && this.failed);
     return found?.known ?? null;
   }
@@ -53,7 +53,7 @@ export class PastSource {
    * Returns the lines of the compared span, or `null` if there is no comparison or they are not
    * loaded yet.
    */
-  findCompared(need: PastNeed): SeriesSource | null {
+  findComparedSeries(need: PastNeed): SeriesSource | null {
     const by_ms = need.state.compared_ms;
     const compared = by_ms === null ? undefined : this.loadPart()?.compare(need, by_ms);
     this.figures = compared?.figures ?? (by_ms !== null && this.failed);

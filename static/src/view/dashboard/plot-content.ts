@@ -1,6 +1,6 @@
 /** The values of a plot's lines, and the content of its chart. */
 
-import { fittedAxis, wholeAxis } from '../../chart/axis';
+import { computeFittedAxis, computeWholeAxis } from '../../chart/axis';
 import type { ChartContent, ChartLine, TimeWindow } from '../../chart/content';
 import { indexAt, type SeriesSource, type Timeline } from '../../lib/timeline';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
@@ -37,10 +37,10 @@ export interface PlotContext extends Pick<DashboardState, 'axes' | 'fitted'> {
   onPoint: (id: string | null) => void;
   height_px: number;
   /** Changes the state of the dashboard. */
-  change: Change;
+  change: ChangeState;
 }
 
-export type Change = (edit: (state: DashboardState, now_ms: number) => DashboardState) => void;
+export type ChangeState = (edit: (state: DashboardState, now_ms: number) => DashboardState) => void;
 
 type Values = Pick<ChartLine, 'values' | 'times_ms' | 'extremes'>;
 
@@ -51,7 +51,9 @@ export function readValues({ series, trace, own }: PlotLine, context: PlotContex
     return { values: record.values(trace), times_ms: record.times_ms };
   }
   const { timeline } = context;
-  return own ?? { values: timeline.values(series), extremes: timeline.extremes?.(series) ?? null };
+  return (
+    own ?? { values: timeline.values(series), extremes: timeline.readExtremes?.(series) ?? null }
+  );
 }
 
 /** Returns the value of a line at a past time, or NaN if there is none. */
@@ -132,9 +134,9 @@ export function contentOf(
   const shown = lines.filter(isShown);
   const all = [...shown.flatMap(earlier), ...shown.map(current)];
   const layers = stack.filter(isShown).map(current);
-  const fitted = context.fitted ? fittedAxis(unit, layers.length > 0, all, window) : null;
+  const fitted = context.fitted ? computeFittedAxis(unit, layers.length > 0, all, window) : null;
   const zoomed = context.axes[id] ?? fitted;
-  const [floor, ceiling] = zoomed ?? wholeAxis(unit, limit, all, window);
+  const [floor, ceiling] = zoomed ?? computeWholeAxis(unit, limit, all, window);
   return {
     axis: unit,
     style: palette,

@@ -6,10 +6,10 @@
 import type { Chart } from '../../chart/chart';
 import type { Surface } from '../../chart/surface';
 import { SvgSurface } from '../../chart/svg';
-import { joined } from '../../lib/text';
+import { joinParts } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { csvOf } from '../../model/dashboard/csv';
-import { spanText } from '../../model/dashboard/moment';
+import { formatSpan } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { copyPicture, copyText } from '../clipboard';
 import type { Palette } from '../palette';
@@ -41,7 +41,7 @@ export function copyPlot(
 ): Promise<string> {
   const file = `gpumon-${plot.key.replaceAll(/[^\w.]+/g, '-')}.${format}`;
   if (format === 'csv') {
-    return copyText(tableOf(plot, context), file, 'text/csv');
+    return copyText(formatPlotAsCsv(plot, context), file, 'text/csv');
   }
   const caption = captionOf(plot, drawn, context);
   return format === 'png'
@@ -64,7 +64,7 @@ function captionOf(
   const { from_ms, to_ms } = context.window;
   return {
     title: gpu === null ? title : trans.__('GPU %1: %2', gpu, title),
-    subtitle: trans.__('%1 to %2', ...spanText(from_ms, to_ms, 0)),
+    subtitle: trans.__('%1 to %2', ...formatSpan(from_ms, to_ms, 0)),
     entries:
       more === 0
         ? entries
@@ -75,20 +75,20 @@ function captionOf(
 /**
  * Returns the values of all visible lines as CSV, in the units that end the names of their fields.
  */
-function tableOf({ lines, stack, gpu }: Plot, context: PlotContext): string {
+function formatPlotAsCsv({ lines, stack, gpu }: Plot, context: PlotContext): string {
   const { timeline, window, hidden } = context;
   const shown = [...lines, ...stack].filter(({ id }) => !hidden.has(id));
   const columns = shown.flatMap((line) => {
     const { label, name: ownName = label, field } = line;
-    const name = joined([gpu === null ? null : `GPU ${gpu}`, ownName, field], ' ');
+    const name = joinParts([gpu === null ? null : `GPU ${gpu}`, ownName, field], ' ');
     const { extremes, ...means } = { times_ms: timeline.times_ms, ...readValues(line, context) };
     return [
       { ...means, name },
       ...(extremes == null
         ? []
         : [
-            { ...means, name: joined([name, 'min'], ' '), values: extremes.low },
-            { ...means, name: joined([name, 'max'], ' '), values: extremes.high },
+            { ...means, name: joinParts([name, 'min'], ' '), values: extremes.low },
+            { ...means, name: joinParts([name, 'max'], ' '), values: extremes.high },
           ]),
     ];
   });
@@ -99,7 +99,7 @@ function makePng(chart: Chart, caption: Caption, palette: Palette): Promise<Blob
   const context = newContext();
   const { canvas } = context;
   const { width, height, paint } = pictureOf(chart, caption, palette, context);
-  const scale = Math.max(1, PNG_SCALE / chart.px);
+  const scale = Math.max(1, PNG_SCALE / chart.pixelRatio);
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
   context.scale(scale, scale);
@@ -107,7 +107,7 @@ function makePng(chart: Chart, caption: Caption, palette: Palette): Promise<Blob
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) =>
       blob === null
-        ? reject(new Error(trans.__('The browser made no picture. Reload the page.')))
+        ? reject(new Error(trans.__('The browser could not create the image. Reload the page.')))
         : resolve(blob),
     );
   });
@@ -127,7 +127,7 @@ function makeSvg(chart: Chart, caption: Caption, palette: Palette): string {
 function newContext(): CanvasRenderingContext2D {
   const context = document.createElement('canvas').getContext('2d');
   if (context === null) {
-    throw new Error(trans.__('The browser has no canvas left. Reload the page.'));
+    throw new Error(trans.__('The browser could not create a canvas. Reload the page.'));
   }
   return context;
 }
@@ -146,22 +146,22 @@ function pictureOf(
   palette: Palette,
   measure: CanvasRenderingContext2D,
 ): Picture {
-  const { px, width_px, height_px } = chart;
-  const fontOf = (size_px: number): string => `${size_px * px}px ${palette.font}`;
+  const { pixelRatio, width_px, height_px } = chart;
+  const fontOf = (size_px: number): string => `${size_px * pixelRatio}px ${palette.font}`;
   measure.font = fontOf(10);
-  let [x, y] = [0, (TITLE_PX + LINE_PX) * px];
+  let [x, y] = [0, (TITLE_PX + LINE_PX) * pixelRatio];
   const places = entries.map(({ text, color }) => {
-    const width = measure.measureText(text).width + (SWATCH_PX + 4) * px;
-    if (x > 0 && x + width > width_px * px) {
-      [x, y] = [0, y + LINE_PX * px];
+    const width = measure.measureText(text).width + (SWATCH_PX + 4) * pixelRatio;
+    if (x > 0 && x + width > width_px * pixelRatio) {
+      [x, y] = [0, y + LINE_PX * pixelRatio];
     }
     const place = { x, y, text, color };
-    x += width + GAP_PX * px;
+    x += width + GAP_PX * pixelRatio;
     return place;
   });
-  const caption = y + (LINE_PX + 4) * px;
-  const width = (width_px + 2 * PADDING_PX) * px;
-  const height = caption + (height_px + 2 * PADDING_PX) * px;
+  const caption = y + (LINE_PX + 4) * pixelRatio;
+  const width = (width_px + 2 * PADDING_PX) * pixelRatio;
+  const height = caption + (height_px + 2 * PADDING_PX) * pixelRatio;
   const paint = (surface: Surface): void => {
     const write = (text: string, color: string, left: number, top: number): void => {
       surface.fillStyle = color;
@@ -170,17 +170,22 @@ function pictureOf(
     surface.fillStyle = palette.card;
     surface.fillRect(0, 0, width, height);
     surface.save();
-    surface.translate(PADDING_PX * px, PADDING_PX * px);
+    surface.translate(PADDING_PX * pixelRatio, PADDING_PX * pixelRatio);
     surface.textBaseline = 'top';
     surface.textAlign = 'left';
     surface.font = `bold ${fontOf(13)}`;
     write(title, palette.text, 0, 0);
     surface.font = fontOf(10);
-    write(subtitle, palette.muted, 0, TITLE_PX * px);
+    write(subtitle, palette.muted, 0, TITLE_PX * pixelRatio);
     for (const { color, text, ...place } of places) {
       surface.fillStyle = color;
-      surface.fillRect(place.x, place.y + px, SWATCH_PX * px, SWATCH_PX * px);
-      write(text, palette.text, place.x + (SWATCH_PX + 4) * px, place.y);
+      surface.fillRect(
+        place.x,
+        place.y + pixelRatio,
+        SWATCH_PX * pixelRatio,
+        SWATCH_PX * pixelRatio,
+      );
+      write(text, palette.text, place.x + (SWATCH_PX + 4) * pixelRatio, place.y);
     }
     surface.translate(0, caption);
     chart.drawOn(surface);

@@ -3,41 +3,41 @@ import { useRef, useState } from 'preact/hooks';
 
 import type { Chart } from '../../chart/chart';
 import { trans } from '../../lib/translation';
-import { placed, stepped } from '../../model/dashboard/arrange';
-import { Crowd, CROWD } from '../../model/dashboard/crowd';
-import { Extremes } from '../../model/dashboard/legend';
+import { moveChart, moveChartByStep } from '../../model/dashboard/arrange';
+import { LineCrowd, MAX_SINGLE_LINES } from '../../model/dashboard/crowd';
+import { ExtremeLines } from '../../model/dashboard/legend';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import {
-  asChosen,
+  keepValidCharts,
   HEIGHTS_PX,
-  movedBy,
-  resumed,
+  moveBy,
+  resume,
   withAxis,
   withHeight,
-  zoomed,
-  zoomedBy,
+  zoomTo,
+  zoomBy,
   type DashboardState,
 } from '../../model/dashboard/state';
 import { nearestLine } from '../../model/dashboard/tooltip-values';
 import { ChartCanvas } from '../chart-canvas';
-import { useView } from '../component-view';
+import { useViewParts } from '../component-view';
 import { Menu } from '../menu';
-import { useOnScreen, useSeldom } from '../on-screen';
+import { useOnScreen, useThrottledRender } from '../on-screen';
 import { loadPart } from '../part';
 import type { Annotations } from './annotations';
 import { addGestures, type GestureListener } from './gestures';
 import { Legend } from './legend';
 import type { CopyFormat } from './plot-copy';
-import { contentOf, withValue, type Change, type PlotContext } from './plot-content';
+import { contentOf, withValue, type ChangeState, type PlotContext } from './plot-content';
 import { Tooltip, type Pointer } from './tooltip';
 
 /**
  * The media type of dragged charts. A chart does not accept anything else, such as a file or a
  * cell.
  */
-const DRAGGED = 'application/x-gpumon-chart';
+const CHART_MEDIA_TYPE = 'application/x-gpumon-chart';
 /** The maximum distance of the pointer from a line that is highlighted. */
-const NEAR_PX = 12;
+const MAX_NEAR_PX = 12;
 /** The change of the chart height per key press. */
 const STEP_PX = 20;
 
@@ -62,15 +62,18 @@ export function PlotView({
   charts,
   isFirst,
 }: PlotProps): ComponentChild {
-  const { cursor, invalidate } = useView();
+  const { cursor, invalidate } = useViewParts();
   const figure = useRef<HTMLElement>(null);
   const chart = useRef<Chart | null>(null);
   const pointer = useRef<Pointer | null>(null);
-  const [{ crowd, extremes }] = useState(() => ({ crowd: new Crowd(), extremes: new Extremes() }));
+  const [{ crowd, extremes }] = useState(() => ({
+    crowd: new LineCrowd(),
+    extremes: new ExtremeLines(),
+  }));
   const [drop, setDrop] = useState<'before' | 'after' | null>(null);
   const onScreen = useOnScreen(figure);
   const { change } = given;
-  const context = withFreshTimes(given);
+  const context = updateWindowTimes(given);
   const { at_ms } = cursor;
 
   const onMount = (host: HTMLElement, made: Chart): void => {
@@ -95,31 +98,31 @@ export function PlotView({
       ? nearestLine(
           plot.lines.filter(isShown).map((line) => withValue(line, context)),
           at.value,
-          NEAR_PX * at.pixel,
+          MAX_NEAR_PX * at.pixel,
         )
       : null;
   };
   const linesWith = (near: string | null): readonly PlotLine[] =>
-    plot.lines.length > CROWD
-      ? crowd.linesOf(plot, context.timeline, context.window, context.hidden, [
+    plot.lines.length > MAX_SINGLE_LINES
+      ? crowd.selectLines(plot, context.timeline, context.window, context.hidden, [
           near,
           context.pointed,
         ])
       : plot.lines;
   const copy = async (format: CopyFormat): Promise<string> => {
-    const { copyPlot } = await loadPart(loadCopies());
-    const now = withFreshTimes(given);
+    const { copyPlot } = await loadPart(importPlotCopy());
+    const now = updateWindowTimes(given);
     const lines = linesWith(null);
     // All values of a copy are from the same time.
     chart.current?.draw(contentOf(plot, lines, annotations, now, at_ms, null));
     return chart.current === null ? '' : copyPlot(format, chart.current, plot, lines, now);
   };
   const arrange = (all: readonly string[]): null => {
-    change((state) => ({ ...state, charts: asChosen(all) }));
+    change((state) => ({ ...state, charts: keepValidCharts(all) }));
     return null;
   };
 
-  const content = useSeldom(onScreen, context.freshness.now_ms, () => {
+  const content = useThrottledRender(onScreen, context.freshness.now_ms, () => {
     const near = pointedLine();
     const lines = linesWith(near);
     const drawn = onScreen ? contentOf(plot, lines, annotations, context, at_ms, near) : null;
@@ -128,7 +131,7 @@ export function PlotView({
     const shown = plot.lines.filter(isShown);
     if (shown.some((line) => !lines.includes(line))) {
       const values = shown.map((line) => withValue(line, context));
-      const [highest, lowest] = extremes.of(values, range);
+      const [highest, lowest] = extremes.findIds(values, range);
       notes.set(lowest ?? '', trans.__('min')).set(highest ?? '', trans.__('max'));
     }
     return (
@@ -139,7 +142,7 @@ export function PlotView({
               title={trans.__('Drag to arrange charts')}
               draggable
               onDragStart={({ dataTransfer }) => {
-                dataTransfer?.setData(DRAGGED, plot.chart);
+                dataTransfer?.setData(CHART_MEDIA_TYPE, plot.chart);
                 dataTransfer?.setDragImage(figure.current ?? new Image(), 20, 20);
               }}
             >
@@ -150,8 +153,8 @@ export function PlotView({
                 [trans.__('Copy as PNG')]: () => copy('png'),
                 [trans.__('Copy as SVG')]: () => copy('svg'),
                 [trans.__('Copy as CSV')]: () => copy('csv'),
-                [trans.__('Move left')]: () => arrange(stepped(charts, plot.chart, -1)),
-                [trans.__('Move right')]: () => arrange(stepped(charts, plot.chart, 1)),
+                [trans.__('Move left')]: () => arrange(moveChartByStep(charts, plot.chart, -1)),
+                [trans.__('Move right')]: () => arrange(moveChartByStep(charts, plot.chart, 1)),
                 [trans.__('Remove chart')]: () => arrange(charts.filter((id) => id !== plot.chart)),
               }}
             />
@@ -192,7 +195,7 @@ export function PlotView({
       data-drop={drop ?? undefined}
       ref={figure}
       onDragOver={(event) => {
-        if (event.dataTransfer?.types.includes(DRAGGED) === true) {
+        if (event.dataTransfer?.types.includes(CHART_MEDIA_TYPE) === true) {
           event.preventDefault();
           setDrop(sideOf(event));
         }
@@ -204,10 +207,10 @@ export function PlotView({
       }}
       onDrop={(event) => {
         setDrop(null);
-        const dragged = event.dataTransfer?.getData(DRAGGED) ?? '';
+        const dragged = event.dataTransfer?.getData(CHART_MEDIA_TYPE) ?? '';
         if (dragged !== '') {
           event.preventDefault();
-          arrange(placed(charts, dragged, plot.chart, sideOf(event) === 'after'));
+          arrange(moveChart(charts, dragged, plot.chart, sideOf(event) === 'after'));
         }
       }}
     >
@@ -219,7 +222,7 @@ export function PlotView({
 /**
  * Updates the times of the window, because the timeline may have moved them since the last frame.
  */
-function withFreshTimes(context: PlotContext): PlotContext {
+function updateWindowTimes(context: PlotContext): PlotContext {
   return { ...context, window: { ...context.window, times_ms: context.timeline.times_ms } };
 }
 
@@ -229,24 +232,24 @@ function sideOf({ clientX, currentTarget }: DragEvent): 'before' | 'after' {
   return clientX < left + width / 2 ? 'before' : 'after';
 }
 
-function gesturesOf({ id }: Plot, change: Change): GestureListener {
+function gesturesOf({ id }: Plot, change: ChangeState): GestureListener {
   return {
-    onZoom: (a_ms, b_ms) => change((state) => zoomed(state, a_ms, b_ms)),
-    onZoomBy: (factor, at_ms) => change((state, now_ms) => zoomedBy(state, factor, at_ms, now_ms)),
+    onZoom: (a_ms, b_ms) => change((state) => zoomTo(state, a_ms, b_ms)),
+    onZoomBy: (factor, at_ms) => change((state, now_ms) => zoomBy(state, factor, at_ms, now_ms)),
     onGrab: () => {
       let grabbed: [DashboardState, now_ms: number] | null = null;
       return (by_ms) =>
         change((state, now_ms) => {
           const [from, at_ms] = (grabbed ??= [state, now_ms]);
-          return movedBy(from, by_ms, at_ms);
+          return moveBy(from, by_ms, at_ms);
         });
     },
     onAxis: (a, b) => change((state) => withAxis(state, id, [a, b])),
-    onReset: () => change((state) => withAxis(resumed(state), id, null)),
+    onReset: () => change((state) => withAxis(resume(state), id, null)),
   };
 }
 
-function loadCopies(): Promise<typeof import('./plot-copy')> {
+function importPlotCopy(): Promise<typeof import('./plot-copy')> {
   return import('./plot-copy');
 }
 
@@ -276,7 +279,7 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
   const onOpen = (open: boolean): void => {
     // Browsers only allow access to the clipboard directly after a click, so the code must be
     // loaded before.
-    loadCopies().catch(() => undefined);
+    importPlotCopy().catch(() => undefined);
     setOpen(open);
     setMessage('');
   };
@@ -305,7 +308,7 @@ function PlotMenu({ actions }: PlotMenuProps): ComponentChild {
 interface HandleProps {
   height_px: number;
   isFirst: boolean;
-  change: Change;
+  change: ChangeState;
 }
 
 /** The lower edge of a chart, which resizes all charts. A double click resets their height. */

@@ -1,39 +1,39 @@
 import { Fragment, type ComponentChild, type ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { duration, formatSince, timeOfDay } from '../../lib/format';
+import { formatDuration, formatTimeWithDateUnlessToday, formatTimeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { isApart } from '../../model/dashboard/arrange';
+import { isSeparateLayout } from '../../model/dashboard/arrange';
 import { chartGroups } from '../../model/dashboard/kinds';
 import {
-  asChosen,
-  chosenWith,
+  keepValidCharts,
+  toggleGpu,
   isPaused,
   rangeOf,
-  resumed,
+  resume,
   SPANS_MIN,
   togglePaused,
-  zoomed,
+  zoomTo,
   type DashboardState,
 } from '../../model/dashboard/state';
 import type { GpuState } from '../../model/gpu';
 import { gpuTitle } from '../../model/gpu-title';
-import { answerOf, OWN_HEADERS, type Request } from '../../model/request';
+import { readJsonResponse, REQUEST_HEADERS, type Request } from '../../model/request';
 import { Menu } from '../menu';
-import type { Change } from './plot-content';
+import type { ChangeState } from './plot-content';
 
 export type ToolbarMenu = 'gpus' | 'range' | 'compare' | 'marks' | 'charts' | 'help';
 
 /** A mark that the user is about to add. */
-export interface Draft {
+export interface MarkDraft {
   at_ms: number;
   text: string;
 }
 
 export interface ToolbarProps {
   state: DashboardState;
-  change: Change;
+  change: ChangeState;
   gpus: readonly GpuState[];
   /** The displayed charts in order. */
   charts: readonly string[];
@@ -45,8 +45,8 @@ export interface ToolbarProps {
   onOpen: (menu: ToolbarMenu, open: boolean) => void;
   /** Closes the menu and focuses the charts. */
   onDone: () => void;
-  draft: Draft | null;
-  onDraft: (draft: Draft) => void;
+  draft: MarkDraft | null;
+  onDraft: (draft: MarkDraft) => void;
   /** Sends HTTP requests. Without it, no marks can be set and no earlier span can be shown. */
   request?: Request | undefined;
   readOnly?: boolean | undefined;
@@ -54,9 +54,9 @@ export interface ToolbarProps {
 
 const HOUR_MS = 3_600_000;
 /** The suggested distances to the compared span. */
-const EARLIER_MS = [HOUR_MS, 24 * HOUR_MS, 7 * 24 * HOUR_MS];
+const COMPARE_DISTANCES_MS = [HOUR_MS, 24 * HOUR_MS, 7 * 24 * HOUR_MS];
 /** The maximum length of a mark's text, which the server enforces. */
-const LONGEST_TEXT = 100;
+const MAX_TEXT_LENGTH = 100;
 /** SVG paths in a square of 16 units. */
 const ICONS = {
   pause: 'M5 3v10M11 3v10',
@@ -101,9 +101,9 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
   /** Returns why nothing can be compared, or `undefined` if data may exist. */
   const emptyReason = (compared_ms: number): string | undefined =>
     oldest_ms !== null && to_ms - compared_ms <= oldest_ms
-      ? trans.__('The history begins at %1.', formatSince(oldest_ms, now_ms))
+      ? trans.__('The history starts at %1.', formatTimeWithDateUnlessToday(oldest_ms, now_ms))
       : undefined;
-  const compared = state.compared_ms && trans.__('%1 earlier', duration(state.compared_ms));
+  const compared = state.compared_ms && trans.__('%1 earlier', formatDuration(state.compared_ms));
   return (
     <div class="gpumon-controls">
       {all.length > 1 &&
@@ -119,7 +119,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
               ...gpus.map(({ index, fullName }) =>
                 renderChip(
                   index,
-                  () => set({ gpus: chosenWith(state.gpus, index, all) }),
+                  () => set({ gpus: toggleGpu(state.gpus, index, all) }),
                   state.gpus?.includes(index) ?? true,
                   plainText(fullName),
                 ),
@@ -131,16 +131,20 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
           renderChip(
             trans.__('Overlaid'),
             () => set({ layout: 'together' }),
-            !isApart(state, count),
+            !isSeparateLayout(state, count),
           ),
-          renderChip(trans.__('By GPU'), () => set({ layout: 'apart' }), isApart(state, count)),
+          renderChip(
+            trans.__('By GPU'),
+            () => set({ layout: 'apart' }),
+            isSeparateLayout(state, count),
+          ),
         ])}
       {menu(
         'range',
         trans.__('Time range'),
         state.range === null
-          ? duration(state.span_ms)
-          : trans.__('Custom: %1', duration(to_ms - from_ms)),
+          ? formatDuration(state.span_ms)
+          : trans.__('Custom: %1', formatDuration(to_ms - from_ms)),
         () => (
           <>
             {renderChips(
@@ -148,8 +152,8 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
               SPANS_MIN.map((minutes) => {
                 const span_ms = minutes * 60_000;
                 return renderChip(
-                  duration(span_ms),
-                  () => choose({ ...resumed(state), span_ms }),
+                  formatDuration(span_ms),
+                  () => choose({ ...resume(state), span_ms }),
                   !paused && state.span_ms === span_ms,
                 );
               }),
@@ -165,7 +169,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
                 if (to - from < 1000) {
                   return trans.__('Choose an end that is after the start.');
                 }
-                choose(zoomed(state, from, to));
+                choose(zoomTo(state, from, to));
                 return '';
               }}
             />
@@ -200,9 +204,9 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
             () => (
               <>
                 {renderChips(trans.__('Compare'), [
-                  ...EARLIER_MS.map((compared_ms) =>
+                  ...COMPARE_DISTANCES_MS.map((compared_ms) =>
                     renderChip(
-                      trans.__('%1 earlier', duration(compared_ms)),
+                      trans.__('%1 earlier', formatDuration(compared_ms)),
                       () => choose({ compared_ms }),
                       state.compared_ms === compared_ms,
                       emptyReason(compared_ms),
@@ -219,7 +223,7 @@ export function Toolbar(props: ToolbarProps): ComponentChild {
                   action={trans.__('Compare')}
                   onTimes={([start = NaN]) => {
                     if (!(start < from_ms)) {
-                      return trans.__('Choose a time before the span that is shown.');
+                      return trans.__('Choose a time before the current time range.');
                     }
                     const reason = emptyReason(from_ms - start);
                     if (reason === undefined) {
@@ -346,8 +350,8 @@ function MarkForm({
   const send = async (): Promise<void> => {
     setSending(true);
     const body = JSON.stringify({ text: input.current?.value, at_ms: Math.round(at_ms) });
-    const { why } = await answerOf(
-      request('api/v1/marks', { method: 'POST', headers: OWN_HEADERS, body }),
+    const { why } = await readJsonResponse(
+      request('api/v1/marks', { method: 'POST', headers: REQUEST_HEADERS, body }),
     );
     setSending(false);
     setError(why ?? '');
@@ -364,12 +368,12 @@ function MarkForm({
       }}
     >
       <p class="gpumon-missing">
-        {trans.__('At %1, visible to everyone who uses this server', timeOfDay(at_ms))}
+        {trans.__('At %1, visible to everyone who uses this server', formatTimeOfDay(at_ms))}
       </p>
       <input
         type="text"
         required
-        maxLength={LONGEST_TEXT}
+        maxLength={MAX_TEXT_LENGTH}
         aria-label={trans.__('Text of the mark')}
         placeholder={trans.__('Text, such as: epoch 3')}
         ref={input}
@@ -393,7 +397,7 @@ function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChil
   );
   const titleOf = (id: string): string => gpuTitle(id, titles.get(id) ?? id, gpus);
   const set = (all: readonly string[]): void =>
-    change((before) => ({ ...before, charts: asChosen(all) }));
+    change((before) => ({ ...before, charts: keepValidCharts(all) }));
   return (
     <>
       <ul class="gpumon-chart-list">
@@ -438,7 +442,7 @@ function ChartList({ charts, gpus, state, change }: ToolbarProps): ComponentChil
 /** The list of keyboard and pointer actions on charts. */
 function Shortcuts(): ComponentChild {
   const rows = [
-    [trans.__('Drag over a chart'), trans.__('Zoom to a span of time; the charts are paused')],
+    [trans.__('Drag over a chart'), trans.__('Zoom to a time range and pause the charts')],
     [
       trans.__('Ctrl+wheel, pinch'),
       trans.__(
@@ -447,26 +451,26 @@ function Shortcuts(): ComponentChild {
     ],
     [trans.__('Drag over a value axis'), trans.__('Zoom to a range of values')],
     [trans.__('Double-click'), trans.__('Reset the zoom')],
-    [trans.__('Click in a legend'), trans.__('Only this line; again for all')],
+    [trans.__('Click in a legend'), trans.__('Show only this line; click again to show all')],
     [trans.__('Ctrl+click or Shift+click in a legend'), trans.__('Hide or show this line')],
     [
       trans.__('Drag the title of a chart'),
-      trans.__('Arrange charts; the menu of a chart does so by keys'),
+      trans.__('Arrange charts; with the keyboard, use the menu of a chart'),
     ],
     [
       trans.__('Drag the lower edge of a chart'),
-      trans.__('Resize all charts; ↑ and ↓ do so by keys'),
+      trans.__('Resize all charts; with the keyboard, use ↑ and ↓'),
     ],
-    ['+ −', trans.__('Zoom in or out; while live, a shorter or longer time range')],
+    ['+ −', trans.__('Zoom in or out; with live charts, shorten or lengthen the time range')],
     [trans.__('← →, Shift+drag'), trans.__('Move in time')],
     [trans.__('Space'), trans.__('Pause or resume')],
-    [trans.__('y'), trans.__('Fit value axes to the data, or show them whole')],
+    [trans.__('y'), trans.__('Fit value axes to the data, or show their full range')],
     [
       trans.__('m'),
       trans.__('Add a mark at the pointer, or at the current time; everyone sees it'),
     ],
     [trans.__('0, Esc'), trans.__('Reset the zoom')],
-    ['?', trans.__('This list')],
+    ['?', trans.__('Show this list')],
   ] as const;
   return (
     <dl class="gpumon-shortcuts" tabIndex={0}>

@@ -2,21 +2,21 @@ import type { ComponentChild } from 'preact';
 
 import type { Chart } from '../../chart/chart';
 import { trans } from '../../lib/translation';
-import { momentText, rangeText } from '../../model/dashboard/moment';
+import { formatReadingTime, formatRange } from '../../model/dashboard/moment';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import { tooltipValues } from '../../model/dashboard/tooltip-values';
 import { notesAt, type Annotations } from './annotations';
-import { Name, Swatch } from './legend';
+import { LegendName, Swatch } from './legend';
 import { earlierValue, pastRange, withValue, type PlotContext } from './plot-content';
 
 /** The widths in the style sheet, without and with ranges. */
 const WIDTH_PX = 200;
 const WIDE_PX = 290;
-const APART_PX = 14;
+const POINTER_DISTANCE_PX = 14;
 /** The height of a row. A tooltip opens downward and has as many rows as fit into the window. */
 const ROW_PX = 19;
-const LEAST_ROWS = 2;
-const MOST_ROWS = 10;
+const MIN_ROWS = 2;
+const MAX_ROWS = 10;
 
 /** The vertical position of the pointer, and the edges of the chart and its view. */
 export interface Pointer {
@@ -63,19 +63,19 @@ export function Tooltip({
   const { rows, more } = tooltipValues(
     [...lines, ...stack].filter(isShown).map((line) => withValue(line, context)),
     near,
-    Math.min(MOST_ROWS, Math.max(LEAST_ROWS, room)),
+    Math.min(MAX_ROWS, Math.max(MIN_ROWS, room)),
   );
   const others = more + all.filter((line) => isShown(line) && !lines.includes(line)).length;
   const ranges = rows.map((line) => {
     if (context.compared === null || line.own !== undefined) {
-      return rangeText(unit, pastRange(line, at_ms, context));
+      return formatRange(unit, pastRange(line, at_ms, context));
     }
     const earlier = earlierValue(line, at_ms, context);
     return Number.isNaN(earlier) ? '' : trans.__('earlier: %1', unit.text(earlier));
   });
   const hasRanges = ranges.some((range) => range !== '');
   const toLeft = left + x_px + (hasRanges ? WIDE_PX : WIDTH_PX) > viewRight;
-  const side_px = `${(toLeft ? chart.width_px - x_px : x_px) + APART_PX}px`;
+  const side_px = `${(toLeft ? chart.width_px - x_px : x_px) + POINTER_DISTANCE_PX}px`;
   return (
     <div
       class="gpumon-tooltip"
@@ -84,7 +84,7 @@ export function Tooltip({
       style={toLeft ? { right: side_px, left: 'auto' } : { left: side_px, right: 'auto' }}
     >
       <div class="gpumon-tooltip-time">
-        {momentText(at_ms, context.mean_ms, context.freshness.now_ms)}
+        {formatReadingTime(at_ms, context.mean_ms, context.freshness.now_ms)}
       </div>
       {hasRanges && (
         <div class="gpumon-missing">
@@ -97,7 +97,7 @@ export function Tooltip({
         {rows.map((line, i) => (
           <div key={line.id} data-near={line.id === near ? '' : undefined}>
             <Swatch line={line} context={context} />
-            <Name text={line.name ?? line.label} />
+            <LegendName text={line.name ?? line.label} />
             <span class="gpumon-tooltip-value">{unit.text(line.value)}</span>
             {ranges[i] !== '' && <span class="gpumon-tooltip-range">{ranges[i]}</span>}
           </div>

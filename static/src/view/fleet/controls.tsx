@@ -1,16 +1,16 @@
 import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
-import { count, duration } from '../../lib/format';
+import { formatCount, formatDuration } from '../../lib/format';
 import { observeWidth } from '../../lib/screen';
-import { table, trans } from '../../lib/translation';
+import { lazyTexts, trans } from '../../lib/translation';
 import { filterWords } from '../../model/fleet/filter';
 import { METRICS, metricLabel } from '../../model/fleet/metric';
 import type { SortKey } from '../../model/fleet/order';
 import { RANGES, VIEWS, type FleetViewName, type RangeName } from '../../model/fleet/state';
 import type { Scene } from './scene';
 
-const LABELS = table((): Record<FleetViewName, string> => ({
+const LABELS = lazyTexts((): Record<FleetViewName, string> => ({
   map: trans.__('Map'),
   nodes: trans.__('Nodes'),
   gpus: trans.__('GPUs'),
@@ -23,7 +23,7 @@ const LABELS = table((): Record<FleetViewName, string> => ({
 }));
 
 /** The orders of the map. Tables are sorted by their columns instead. */
-const SORTS = table((): Partial<Record<SortKey, string>> => ({
+const SORTS = lazyTexts((): Partial<Record<SortKey, string>> => ({
   worst: trans.__('Worst first'),
   name: trans.__('By name'),
   utilization: trans.__('Highest utilization'),
@@ -53,7 +53,7 @@ export function Controls(props: ControlsProps): ComponentChild {
             label={trans.__('Time range')}
             all={Object.keys(RANGES) as RangeName[]}
             chosen={shown.range}
-            textOf={(range) => duration(RANGES[range] * 1000)}
+            textOf={(range) => formatDuration(RANGES[range] * 1000)}
             onChange={(range) => change({ range })}
           />
         )}
@@ -63,7 +63,11 @@ export function Controls(props: ControlsProps): ComponentChild {
           <FilterField {...props} />
           {isKnown && matches !== null && (
             <span class="gpumon-fleet-count" data-testid="gpumon-fleet-count">
-              {trans.__('%1 of %2', count(totals.gpus[0] ?? 0), count(all.gpus[0] ?? 0))}
+              {trans.__(
+                '%1 of %2',
+                formatCount(totals.gpus[0] ?? 0),
+                formatCount(all.gpus[0] ?? 0),
+              )}
             </span>
           )}
         </div>
@@ -201,7 +205,7 @@ function FilterField({ id, shown, change, onLeaveFilter }: ControlsProps): Compo
         autocomplete="off"
         spellcheck={false}
         title={[
-          trans.__('All words have to match: names of nodes, GPUs, users, jobs and namespaces;'),
+          trans.__('All words must match: names of nodes, GPUs, users, jobs and namespaces;'),
           trans.__('busy, idle, free, held, lost, critical, hot;'),
           trans.__(
             'user:ana, job:88123; memory>80GiB, power<100W; a minus before a word excludes.',

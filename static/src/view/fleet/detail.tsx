@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { count, DASH } from '../../lib/format';
+import { formatCount, DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { columnsOf, modelOf } from '../../model/fleet/columns';
 import {
@@ -11,14 +11,20 @@ import {
   ownerText,
   stateText,
 } from '../../model/fleet/describe';
-import { MEASURED, metricLabel, missingText, readingText, shareOf } from '../../model/fleet/metric';
+import {
+  NUMERIC_METRICS,
+  metricLabel,
+  explainMissingReading,
+  readingText,
+  readingShare,
+} from '../../model/fleet/metric';
 import { totalText } from '../../model/fleet/totals';
-import { describeClosedNode, Name, NodeLink, RowName, type Scene } from './scene';
+import { describeClosedNode, ShortenedName, NodeLink, RowName, type Scene } from './scene';
 import { Meter, State } from './table';
 import { Trend, TRENDS, valuesOf } from './trend';
 
 /** The maximum number of listed owners or conditions. Further owners are counted. */
-const LISTED_MOST = 3;
+const MAX_LISTED = 3;
 
 /** All readings of a GPU or a node, or the sums of all matching rows if none is selected. */
 export function Detail(scene: Scene): ComponentChild {
@@ -36,7 +42,7 @@ export function Detail(scene: Scene): ComponentChild {
     .conditionsOf(row ?? -1)
     .filter(({ kind }) => kind !== 'held_idle' || level !== 'notice')
     .sort((a, b) => b.severity - a.severity)
-    .slice(0, LISTED_MOST);
+    .slice(0, MAX_LISTED);
   return (
     <section
       class="gpumon-fleet-detail"
@@ -50,13 +56,13 @@ export function Detail(scene: Scene): ComponentChild {
         ) : matches === null ? (
           trans.__('All GPUs')
         ) : (
-          trans.__('All that match')
+          trans.__('All matching GPUs')
         )}
       </h2>
       <p class="gpumon-detail-model">
-        {row === null ? trans._n('%1 GPU', '%2 GPUs', gpus, count(gpus)) : (model ?? DASH)}
+        {row === null ? trans._n('%1 GPU', '%2 GPUs', gpus, formatCount(gpus)) : (model ?? DASH)}
       </p>
-      {row !== null && <Opening {...scene} node={columns.node[row] ?? 0} />}
+      {row !== null && <NodeLinkOrReason {...scene} node={columns.node[row] ?? 0} />}
       {isSelected && (
         <button
           type="button"
@@ -72,18 +78,18 @@ export function Detail(scene: Scene): ComponentChild {
         <State text={reason === '' ? text : `${text}: ${reason}`} level={level} />
       </p>
       <dl class="gpumon-detail-rows">
-        {MEASURED.map((metric) => {
+        {NUMERIC_METRICS.map((metric) => {
           const value =
             row === null
               ? totalText(totals, metric, { isShort: false })
               : readingText(columns, metric, row);
           const share =
             row !== null
-              ? shareOf(columns, metric, row)
+              ? readingShare(columns, metric, row)
               : metric === 'temperature'
                 ? NaN
-                : shareOf(totals, metric, 0);
-          const why = missingText(columns, metric) ?? trans.__('no reading');
+                : readingShare(totals, metric, 0);
+          const why = explainMissingReading(columns, metric) ?? trans.__('no reading');
           return (
             <div key={metric} title={value === DASH ? why : undefined}>
               <dt>{metricLabel(metric)}</dt>
@@ -98,9 +104,9 @@ export function Detail(scene: Scene): ComponentChild {
           <dt>{trans.__('Held by')}</dt>
           <dd>
             <ul>
-              {holdersOf(scene, row).map((holder) => (
+              {listOwnerTexts(scene, row).map((holder) => (
                 <li key={holder}>
-                  <Name text={holder} />
+                  <ShortenedName text={holder} />
                 </li>
               ))}
             </ul>
@@ -121,7 +127,7 @@ export function Detail(scene: Scene): ComponentChild {
 }
 
 /** The link to a node, or the reason why it cannot be opened. */
-function Opening({ node, ...scene }: Scene & { node: number }): ComponentChild {
+function NodeLinkOrReason({ node, ...scene }: Scene & { node: number }): ComponentChild {
   const closed = describeClosedNode(scene.columns, node);
   return (
     <span class="gpumon-detail-open" data-closed={closed === null ? undefined : ''}>
@@ -137,11 +143,11 @@ function Opening({ node, ...scene }: Scene & { node: number }): ComponentChild {
 }
 
 /** Returns the owners of a row, or the number of users of all matching rows. */
-function holdersOf({ columns, totals }: Scene, row: number | null): string[] {
+function listOwnerTexts({ columns, totals }: Scene, row: number | null): string[] {
   const { missing } = columns.fleet;
   if (row === null) {
     const { users } = totals;
-    return [missing.owners ?? trans._n('%1 user', '%2 users', users, count(users))];
+    return [missing.owners ?? trans._n('%1 user', '%2 users', users, formatCount(users))];
   }
   const owners = columns.ownersOf(row).flatMap((place) => columns.owner(place) ?? []);
   const texts = [...new Set(owners.map(ownerText))];
@@ -149,15 +155,15 @@ function holdersOf({ columns, totals }: Scene, row: number | null): string[] {
   if (texts.length === 0) {
     return [
       processes > 0
-        ? trans._n('%1 process', '%2 processes', processes, count(processes))
+        ? trans._n('%1 process', '%2 processes', processes, formatCount(processes))
         : processes === 0
           ? trans.__('nobody')
           : (missing.owners ?? missing.processes ?? DASH),
     ];
   }
-  const more = texts.length - LISTED_MOST + 1;
+  const more = texts.length - MAX_LISTED + 1;
   return more > 1
-    ? [...texts.slice(0, LISTED_MOST - 1), trans.__('and %1 more', count(more))]
+    ? [...texts.slice(0, MAX_LISTED - 1), trans.__('and %1 more', formatCount(more))]
     : texts;
 }
 
@@ -172,7 +178,7 @@ function NodeGpus({ answers }: Scene): ComponentChild {
       {Array.from(columns.rowsOf(0), (row) => (
         <li key={row}>
           <span>{columns.index[row]}</span>
-          <Meter share={shareOf(columns, 'utilization', row)} color="utilization" />
+          <Meter share={readingShare(columns, 'utilization', row)} color="utilization" />
           <span>{readingText(columns, 'utilization', row)}</span>
           <span>{readingText(columns, 'memory', row)}</span>
         </li>
@@ -188,17 +194,17 @@ function Trends({ node, ...scene }: Scene & { node: number | null }): ComponentC
   const kinds = ['utilization', 'memory', 'power'] as const;
   const isEmpty =
     value !== null && kinds.every((kind) => valuesOf(value, TRENDS[kind].id) === null);
-  const note = why ?? (isEmpty ? trans.__('No history of this time.') : null);
+  const note = why ?? (isEmpty ? trans.__('No history is available for this time range.') : null);
   return (
     <div class="gpumon-detail-trends">
       <p class="gpumon-detail-caption">
         {node !== null
           ? columns.byGpu
-            ? trans.__('%1 with all its GPUs, last %2', columns.nodeNames[node], range)
+            ? trans.__('All GPUs of %1, last %2', columns.nodeNames[node], range)
             : trans.__('%1, last %2', columns.nodeNames[node], range)
           : matches === null
             ? trans.__('All GPUs, last %1', range)
-            : trans.__('All GPUs without the filter, last %1', range)}
+            : trans.__('All GPUs, unfiltered, last %1', range)}
       </p>
       {note === null ? (
         kinds.map((kind) => <Trend key={kind} kind={kind} scene={scene} history={value} />)

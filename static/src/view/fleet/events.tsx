@@ -1,16 +1,16 @@
 import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { count, dateAndTime, formatSince } from '../../lib/format';
-import { plainText, sentences } from '../../lib/text';
+import { formatCount, formatDateAndTime, formatTimeWithDateUnlessToday } from '../../lib/format';
+import { plainText, joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { xidTexts } from '../../model/fleet/describe';
 import type { FleetEvent } from '../../wire';
-import { Name, type Scene } from './scene';
+import { ShortenedName, type Scene } from './scene';
 import { Listing, nodeCell, Sentence, stateCell, Table, textCell } from './table';
 
 /** The Xids after which a GPU is lost or its memory is unreliable. */
-const SEVERE: readonly (number | null)[] = [48, 74, 79, 94, 95, 119, 120];
+const SEVERE_XIDS: readonly (number | null)[] = [48, 74, 79, 94, 95, 119, 120];
 
 /** Driver errors, lost GPUs and unreachable nodes, with advice. */
 export function Events(scene: Scene): ComponentChild {
@@ -27,15 +27,17 @@ export function Events(scene: Scene): ComponentChild {
   return (
     <Listing
       class="gpumon-fleet-events"
-      title={value === null ? trans.__('Events') : trans.__('Since %1', dateAndTime(value.from_ms))}
-      note={sentences([
+      title={
+        value === null ? trans.__('Events') : trans.__('Since %1', formatDateAndTime(value.from_ms))
+      }
+      note={joinSentences([
         why,
         ...(value?.problems ?? []),
         isCut
           ? trans.__(
               'The newest %1 of %2 are listed.',
-              count(value.events.length),
-              count(value.events_total),
+              formatCount(value.events.length),
+              formatCount(value.events_total),
             )
           : null,
       ])}
@@ -58,7 +60,7 @@ export function Events(scene: Scene): ComponentChild {
               label: trans.__('Last'),
               width: 200,
               cell: ({ lasts, last_ms }) =>
-                textCell(lasts ? trans.__('now') : formatSince(last_ms, now_ms)),
+                textCell(lasts ? trans.__('now') : formatTimeWithDateUnlessToday(last_ms, now_ms)),
             },
             {
               label: trans.__('GPU'),
@@ -68,22 +70,22 @@ export function Events(scene: Scene): ComponentChild {
                 const place = places.get(node);
                 // Nodes that no longer exist also have events.
                 return place === undefined
-                  ? { content: <Name text={plainText(node, 120)} rest={rest} /> }
+                  ? { content: <ShortenedName text={plainText(node, 120)} rest={rest} /> }
                   : nodeCell(scene, place, rest);
               },
             },
             {
-              label: trans.__('Times'),
+              label: trans.__('Count'),
               kind: 'number',
               width: 64,
-              cell: (event) => (event.count > 1 ? count(event.count) : ''),
+              cell: (event) => (event.count > 1 ? formatCount(event.count) : ''),
             },
             {
-              label: trans.__('What'),
+              label: trans.__('Event'),
               kind: 'long',
               cell: (event) => {
                 const { text, advice } = textsOf(event);
-                const isSevere = event.lasts || SEVERE.includes(event.xid);
+                const isSevere = event.lasts || SEVERE_XIDS.includes(event.xid);
                 return stateCell(
                   text,
                   isSevere ? 'critical' : 'warning',
@@ -116,7 +118,7 @@ function textsOf({ kind, xid }: FleetEvent): { text: string; advice: string } {
       return {
         text: trans.__('GPU not responding'),
         advice: trans.__(
-          'Open the node to see whether it is lost or hangs; reboot the machine if it stays so.',
+          'Open the node to see whether the GPU is lost or hangs. Reboot the machine if it does not recover.',
         ),
       };
     case 'node_unreachable':

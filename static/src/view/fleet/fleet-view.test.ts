@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { setTranslator, trans } from '../../lib/translation';
-import { fleetAnswer, fleetOf, withSums } from '../../testing/fleet';
+import { makeFleetResponse, generateFleet, withSums } from '../../testing/fleet';
 import { NOW } from '../../testing/frames';
-import { allOnScreen } from '../../testing/on-screen';
-import { pseudoTranslator, textsOf, untranslated } from '../../testing/pseudo-locale';
+import { showAllOnScreen } from '../../testing/on-screen';
+import { pseudoTranslator, textsOf, findUntranslated } from '../../testing/pseudo-locale';
 import type { Fleet, FleetUsage } from '../../wire';
 import { mountFleet, nodePath, type MountedFleet } from './index';
 
@@ -19,7 +19,7 @@ let mounted: MountedFleet;
 let answer: ((url: URL) => Response | Promise<Response> | null) | null;
 let asked: string[];
 
-async function settle(): Promise<void> {
+async function advanceTimers(): Promise<void> {
   await vi.advanceTimersByTimeAsync(400);
 }
 
@@ -30,16 +30,16 @@ async function mount(address = ''): Promise<void> {
     request: (path) => {
       const url = new URL(path, 'http://fleet.example/');
       asked.push(path);
-      return Promise.resolve(answer?.(url) ?? Response.json(fleetAnswer(fleet, url)));
+      return Promise.resolve(answer?.(url) ?? Response.json(makeFleetResponse(fleet, url)));
     },
     opener: { hrefOf: (node) => nodePath(node) ?? '', open: (node) => opened.push(node) },
     onAddress: (now) => addresses.push(now),
   });
-  await settle();
+  await advanceTimers();
 }
 
 beforeEach(() => {
-  allOnScreen();
+  showAllOnScreen();
   // jsdom does not implement scrolling.
   Element.prototype.scrollIntoView = vi.fn();
   vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue(null);
@@ -47,7 +47,7 @@ beforeEach(() => {
   vi.setSystemTime(NOW);
   host = document.createElement('div');
   document.body.replaceChildren(host);
-  fleet = fleetOf({ nodes: 40, gpus: 8, at_ms: NOW });
+  fleet = generateFleet({ nodes: 40, gpus: 8, at_ms: NOW });
   answer = null;
   asked = [];
   opened.length = addresses.length = 0;
@@ -68,11 +68,11 @@ function find(selector: string): HTMLElement {
 }
 
 /** Returns whether an element is on the page and not hidden. */
-function isThere(selector: string): boolean {
+function isDisplayed(selector: string): boolean {
   return host.querySelector<HTMLElement>(selector)?.hidden === false;
 }
 
-function text(selector: string): string {
+function readText(selector: string): string {
   return find(selector).textContent.replaceAll('\u00a0', ' ');
 }
 
@@ -82,11 +82,11 @@ function press(selector: string, key: string): void {
   );
 }
 
-async function type(value: string): Promise<void> {
+async function typeText(value: string): Promise<void> {
   const input = find('.gpumon-fleet-filter') as HTMLInputElement;
   input.value = value;
   input.dispatchEvent(new Event('input', { bubbles: true }));
-  await settle();
+  await advanceTimers();
 }
 
 const rows = (table: string): HTMLElement[] =>
@@ -105,12 +105,13 @@ function findCells(table: string, head: string): HTMLElement[] {
 describe('fleet summary', () => {
   it('tiles count GPUs by state and filter', async () => {
     await mount();
-    expect(text('[data-tile=gpus] .gpumon-tile-number')).toBe('320on 40 nodes');
-    const many = (tile: string): number => Number(text(`[data-tile=${tile}] .gpumon-tile-value`));
+    expect(readText('[data-tile=gpus] .gpumon-tile-number')).toBe('320on 40 nodes');
+    const many = (tile: string): number =>
+      Number(readText(`[data-tile=${tile}] .gpumon-tile-value`));
     expect(many('busy') + many('free') + many('idle') + many('lost')).toBe(320);
     find('[data-tile=free]').click();
-    await settle();
-    expect(text('[data-testid=gpumon-fleet-count]')).toBe(`${many('free')} of 320`);
+    await advanceTimers();
+    expect(readText('[data-testid=gpumon-fleet-count]')).toBe(`${many('free')} of 320`);
     expect(find('[data-tile=free]').getAttribute('aria-pressed')).toBe('true');
     expect(addresses.at(-1)).toBe('filter=free');
   });
@@ -124,7 +125,7 @@ describe('fleet summary', () => {
       missing: { 'power.draw_watts': 'not exported' },
     });
     await mount('view=gpus');
-    expect(text('[data-tile=power] .gpumon-tile-value')).toBe('–');
+    expect(readText('[data-tile=power] .gpumon-tile-value')).toBe('–');
     expect(find('[data-tile=power]').title).toBe('not exported');
     const [cell] = findCells('gpumon-fleet-gpus', 'Power');
     expect(cell?.textContent).toBe('–');
@@ -135,22 +136,22 @@ describe('fleet summary', () => {
 describe('fleet filter field', () => {
   it('filter shows matches and errors, keeps text', async () => {
     await mount('view=gpus');
-    await type('node-0007');
+    await typeText('node-0007');
     expect(rows('gpumon-fleet-gpus')).toHaveLength(8);
-    await type('node-0007 memory>80xb');
-    expect(text('.gpumon-fleet-mistake')).toContain('there is no unit xb here');
+    await typeText('node-0007 memory>80xb');
+    expect(readText('.gpumon-fleet-mistake')).toContain('invalid unit xb');
     expect(rows('gpumon-fleet-gpus')).toHaveLength(8);
     expect((find('.gpumon-fleet-filter') as HTMLInputElement).value).toBe('node-0007 memory>80xb');
   });
 
   it('filter without matches can be cleared', async () => {
     await mount('filter=nobody');
-    expect(isThere('[data-testid=gpumon-fleet-nothing]')).toBe(true);
-    expect(isThere('[data-testid=gpumon-fleet-map]')).toBe(false);
+    expect(isDisplayed('[data-testid=gpumon-fleet-nothing]')).toBe(true);
+    expect(isDisplayed('[data-testid=gpumon-fleet-map]')).toBe(false);
     find('[data-testid=gpumon-fleet-nothing] button').click();
-    await settle();
-    expect(isThere('[data-testid=gpumon-fleet-nothing]')).toBe(false);
-    expect(isThere('[data-testid=gpumon-fleet-map]')).toBe(true);
+    await advanceTimers();
+    expect(isDisplayed('[data-testid=gpumon-fleet-nothing]')).toBe(false);
+    expect(isDisplayed('[data-testid=gpumon-fleet-map]')).toBe(true);
   });
 
   it('key focuses filter, then map', async () => {
@@ -166,15 +167,15 @@ describe('fleet filter field', () => {
     const input = find('.gpumon-fleet-filter') as HTMLInputElement;
     input.value = 'node-0007';
     input.dispatchEvent(new Event('input', { bubbles: true }));
-    expect(isThere('[data-testid=gpumon-fleet-map]')).toBe(false);
+    expect(isDisplayed('[data-testid=gpumon-fleet-map]')).toBe(false);
     press('.gpumon-fleet-filter', 'Enter');
-    expect(isThere('[data-testid=gpumon-fleet-map]')).toBe(true);
+    expect(isDisplayed('[data-testid=gpumon-fleet-map]')).toBe(true);
   });
 });
 
 describe('GPU table', () => {
   it('only visible rows are rendered', async () => {
-    fleet = fleetOf({ nodes: 1250, gpus: 8, at_ms: NOW });
+    fleet = generateFleet({ nodes: 1250, gpus: 8, at_ms: NOW });
     await mount('view=gpus');
     expect(find('[data-testid=gpumon-fleet-gpus]').getAttribute('aria-rowcount')).toBe('10002');
     expect(rows('gpumon-fleet-gpus').length).toBeLessThan(100);
@@ -187,7 +188,7 @@ describe('GPU table', () => {
     );
     const sort = async (): Promise<number[]> => {
       head?.querySelector('button')?.click();
-      await settle();
+      await advanceTimers();
       return findCells('gpumon-fleet-gpus', 'Temperature').map(({ textContent }) =>
         Number.parseInt(textContent, 10),
       );
@@ -204,16 +205,16 @@ describe('GPU table', () => {
   it('keys select rows, Enter opens node', async () => {
     await mount('view=gpus&sort=name');
     press('[data-testid=gpumon-fleet-gpus]', 'ArrowDown');
-    await settle();
+    await advanceTimers();
     press('[data-testid=gpumon-fleet-gpus]', 'ArrowDown');
-    await settle();
+    await advanceTimers();
     expect(addresses.at(-1)).toBe('view=gpus&sort=name&node=node-0001&gpu=1');
-    expect(text('[data-testid=gpumon-fleet-detail] h2')).toBe('node-0001 / 1');
-    expect(text('[role=status].gpumon-visually-hidden')).toMatch(/^node-0001 \/ 1: /);
+    expect(readText('[data-testid=gpumon-fleet-detail] h2')).toBe('node-0001 / 1');
+    expect(readText('[role=status].gpumon-visually-hidden')).toMatch(/^node-0001 \/ 1: /);
     press('[data-testid=gpumon-fleet-gpus]', 'Enter');
     expect(opened).toEqual(['node-0001']);
     press('[data-testid=gpumon-fleet-gpus]', 'Escape');
-    await settle();
+    await advanceTimers();
     expect(addresses.at(-1)).toBe('view=gpus&sort=name');
   });
 });
@@ -228,9 +229,9 @@ it('closed node has reason instead of link', async () => {
   expect(first?.querySelector('a')).toBeNull();
   expect(second?.querySelector('a')?.getAttribute('href')).toBe('nodes/node-0002/');
   press('[data-testid=gpumon-fleet-nodes]', 'Enter');
-  await settle();
+  await advanceTimers();
   expect(opened).toEqual([]);
-  expect(text('[role=status].gpumon-visually-hidden')).toContain(
+  expect(readText('[role=status].gpumon-visually-hidden')).toContain(
     'node-0001 cannot be opened: no server there',
   );
 });
@@ -239,18 +240,18 @@ describe('usage table', () => {
   const change = (usage: Partial<FleetUsage>): void => {
     answer = (url) =>
       url.pathname.endsWith('fleet/usage')
-        ? Response.json({ ...(fleetAnswer(fleet, url) as FleetUsage), ...usage })
+        ? Response.json({ ...(makeFleetResponse(fleet, url) as FleetUsage), ...usage })
         : null;
   };
 
-  it('partial usage is a lower bound', async () => {
+  it('partial usage is shown as lower bound', async () => {
     change({
       state: 'partial',
       problems: ['2 nodes have restarted'],
       energy_joules: 49.8e3 * 3.6e6,
     });
     await mount('view=users');
-    expect(text('[data-tile=energy] .gpumon-tile-number')).toBe('≥ 49.8MWh in 1 d');
+    expect(readText('[data-tile=energy] .gpumon-tile-number')).toBe('≥ 49.8MWh in 1 d');
     expect(find('[data-tile=energy]').title).toBe('2 nodes have restarted.');
     for (const row of rows('gpumon-fleet-users')) {
       expect(row.children[1]?.textContent.replaceAll('\u00a0', ' ')).toMatch(/^(≥ [\d.]+|–)$/);
@@ -272,10 +273,10 @@ describe('usage table', () => {
         .filter(({ hidden }) => !hidden)
         .map((row) => row.children[0]?.textContent ?? '');
     expect(sums()).toEqual(['1,234 more', 'Total']);
-    expect(text('.gpumon-fleet-owners .gpumon-fleet-note')).toContain(
-      '1,234 more are only in the sums',
+    expect(readText('.gpumon-fleet-owners .gpumon-fleet-note')).toContain(
+      '1,234 more are included only in the totals.',
     );
-    await type('user:ana');
+    await typeText('user:ana');
     expect(sums()).toEqual(['Total']);
   });
 
@@ -286,27 +287,27 @@ describe('usage table', () => {
       owners: [],
     });
     await mount('view=users');
-    expect(isThere('[data-testid=gpumon-fleet-users]')).toBe(true);
-    expect(text('[data-testid=gpumon-fleet-users] tfoot tr')).toMatch(/^Unknown user2\.00/);
-    expect(isThere('.gpumon-fleet-owners .gpumon-fleet-empty')).toBe(false);
-    await type('user:ana');
-    expect(isThere('[data-testid=gpumon-fleet-users]')).toBe(false);
+    expect(isDisplayed('[data-testid=gpumon-fleet-users]')).toBe(true);
+    expect(readText('[data-testid=gpumon-fleet-users] tfoot tr')).toMatch(/^Unknown user2\.00/);
+    expect(isDisplayed('.gpumon-fleet-owners .gpumon-fleet-empty')).toBe(false);
+    await typeText('user:ana');
+    expect(isDisplayed('[data-testid=gpumon-fleet-users]')).toBe(false);
   });
 });
 
 it('free GPUs ignore filters of other views', async () => {
   await mount('filter=user:ana');
   find('[data-view=free]').click();
-  await settle();
-  expect(text('[data-testid=gpumon-fleet-free]')).toMatch(/nodes have them free/);
+  await advanceTimers();
+  expect(readText('[data-testid=gpumon-fleet-free]')).toMatch(/nodes have these GPUs free/);
   expect((find('.gpumon-fleet-filter') as HTMLInputElement).value).toBe('');
-  await type('user:ana');
-  expect(text('[data-testid=gpumon-fleet-free]')).toMatch(
-    /No node that matches the filter has them free; \d+ nodes have without the filter/,
+  await typeText('user:ana');
+  expect(readText('[data-testid=gpumon-fleet-free]')).toMatch(
+    /No node that matches the filter has these GPUs free\. Without the filter, \d+ nodes have them/,
   );
 });
 
-it('missing free GPUs have a nearest answer', async () => {
+it('search without free GPUs suggests nearest node', async () => {
   await mount('view=free&gpus=9');
   const model = find('[data-testid=gpumon-fleet-model]') as HTMLSelectElement;
   expect([...model.options].map(({ text: name }) => name)).toEqual([
@@ -317,9 +318,9 @@ it('missing free GPUs have a nearest answer', async () => {
   ]);
   model.value = 'NVIDIA H200';
   model.dispatchEvent(new Event('change', { bubbles: true }));
-  await settle();
+  await advanceTimers();
   expect(addresses.at(-1)).toBe('view=free&gpus=9&model=NVIDIA+H200');
-  expect(text('[data-testid=gpumon-fleet-nearest]')).toMatch(
+  expect(readText('[data-testid=gpumon-fleet-nearest]')).toMatch(
     /^Nearest: \d of 8 free on node-\d{4}/,
   );
   expect(findCells('gpumon-fleet-free-nodes', 'Model').map(({ title }) => title)).toEqual([
@@ -328,14 +329,14 @@ it('missing free GPUs have a nearest answer', async () => {
 });
 
 it('header counts critical GPUs', async () => {
-  fleet = fleetOf({ nodes: 200, gpus: 8, at_ms: NOW });
+  fleet = generateFleet({ nodes: 200, gpus: 8, at_ms: NOW });
   await mount('view=gpus');
   const chip = find('[data-testid=gpumon-fleet-critical]');
   const [many = ''] = /\d+/.exec(chip.textContent) ?? [];
   chip.click();
-  await settle();
+  await advanceTimers();
   expect(addresses.at(-1)).toBe('view=gpus&filter=critical');
-  expect(text('[data-testid=gpumon-fleet-count]')).toBe(`${many} of 1,600`);
+  expect(readText('[data-testid=gpumon-fleet-count]')).toBe(`${many} of 1,600`);
   const pressed = [...host.querySelectorAll('[aria-pressed=true]')].map(
     ({ textContent }) => textContent,
   );
@@ -351,7 +352,7 @@ it('legend names states', async () => {
   expect([...find('.gpumon-fleet-legend').children].map(({ textContent }) => textContent)).toEqual(
     expect.arrayContaining(['Free', 'Idle, but held', 'In use', 'Not responding']) as string[],
   );
-  expect(text('[aria-label=Metric] [aria-pressed=true]')).toBe('State');
+  expect(readText('[aria-label=Metric] [aria-pressed=true]')).toBe('State');
 });
 
 it('tables have sums of matching rows', async () => {
@@ -362,11 +363,11 @@ it('tables have sums of matching rows', async () => {
   expect(sums[0]).toBe('Total: 8');
   expect(sums[5]?.replace('\u00a0', ' ')).toMatch(/^[\d,.]+ GiB$/);
   mounted.show('view=nodes');
-  await settle();
-  expect(text('[data-testid=gpumon-fleet-nodes] tfoot td')).toBe('Total: 40');
+  await advanceTimers();
+  expect(readText('[data-testid=gpumon-fleet-nodes] tfoot td')).toBe('Total: 40');
 });
 
-it('number at end of name is separate', async () => {
+it('number at end of name is rendered separately', async () => {
   await mount('view=gpus&filter=node-0007');
   const [name] = findCells('gpumon-fleet-gpus', 'GPU');
   expect([...(name?.querySelectorAll('bdi') ?? [])].map(({ textContent }) => textContent)).toEqual([
@@ -375,12 +376,12 @@ it('number at end of name is separate', async () => {
   ]);
 });
 
-it('filtered events are not reported as missing', async () => {
+it('empty event list mentions the filter', async () => {
   await mount('view=events&filter=nobody');
-  expect(text('.gpumon-fleet-events .gpumon-fleet-empty')).toBe('Nothing matches this filter.');
+  expect(readText('.gpumon-fleet-events .gpumon-fleet-empty')).toBe('Nothing matches this filter.');
 });
 
-it('node name is one URL part or none', () => {
+it('node path has encoded name or is null', () => {
   expect(nodePath('a b/../ü?#')).toBe('nodes/a%20b%2F..%2F%C3%BC%3F%23/');
   expect(nodePath('..')).toBeNull();
   expect(nodePath('.')).toBeNull();
@@ -388,9 +389,9 @@ it('node name is one URL part or none', () => {
   expect(nodePath('\ud800')).toBeNull();
 });
 
-it('foreign names are text everywhere', async () => {
+it('markup in names is shown as text', async () => {
   const evil = '<img src=x onerror="alert(1)">';
-  fleet = fleetOf({ nodes: 3, gpus: 2, at_ms: NOW, nameOf: (node) => `${evil}${node}` });
+  fleet = generateFleet({ nodes: 3, gpus: 2, at_ms: NOW, nameOf: (node) => `${evil}${node}` });
   fleet.gpus.models = [evil, evil, evil];
   fleet.owners.forEach((owner) => Object.assign(owner, { user: evil, id: evil, namespace: evil }));
   fleet.conditions.push({ gpu: 0, kind: evil, severity: 3 });
@@ -412,7 +413,7 @@ it('foreign names are text everywhere', async () => {
     'events',
   ]) {
     mounted.show(`view=${view}&node=${encodeURIComponent(`${evil}0`)}&gpus=1`);
-    await settle();
+    await advanceTimers();
     expect(find(`[data-testid=gpumon-fleet]`).dataset.view, view).toBe(view);
     expect(host.querySelector('img')).toBeNull();
     expect(host.textContent).toContain(evil);
@@ -429,13 +430,13 @@ describe('fleet status', () => {
       opener: { hrefOf: () => '', open: () => undefined },
       onAddress: () => undefined,
     });
-    await settle();
+    await advanceTimers();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('loading');
-    expect(isThere('.gpumon-fleet-skeleton')).toBe(true);
+    expect(isDisplayed('.gpumon-fleet-skeleton')).toBe(true);
     expect(find('[data-tile=gpus]').hasAttribute('data-pending')).toBe(true);
   });
 
-  it('partial answer lists each problem', async () => {
+  it('partial fleet lists each problem', async () => {
     fleet = {
       ...fleet,
       state: 'partial',
@@ -443,10 +444,10 @@ describe('fleet status', () => {
     };
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('partial');
-    expect(text('[data-testid=gpumon-fleet-notice]')).toContain(
+    expect(readText('[data-testid=gpumon-fleet-notice]')).toContain(
       'Two of three queries failed. Look at the log.',
     );
-    expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
+    expect(readText('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
   });
 
   it('outdated fleet keeps values and age', async () => {
@@ -458,10 +459,10 @@ describe('fleet status', () => {
     };
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('outdated');
-    expect(text('[data-testid=gpumon-fleet-notice] h2')).toMatch(
+    expect(readText('[data-testid=gpumon-fleet-notice] h2')).toMatch(
       /^Last known values, from .* \(6 min ago\)$/,
     );
-    expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
+    expect(readText('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
   });
 
   it('stale cached fleet is shown until updated', async () => {
@@ -475,13 +476,13 @@ describe('fleet status', () => {
           : null;
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('updating');
-    expect(text('[data-testid=gpumon-fleet-status]')).toMatch(/^read at .*, updating$/);
-    expect(isThere('[data-testid=gpumon-fleet-notice]')).toBe(false);
-    expect(text('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
+    expect(readText('[data-testid=gpumon-fleet-status]')).toMatch(/^read at .*, updating$/);
+    expect(isDisplayed('[data-testid=gpumon-fleet-notice]')).toBe(false);
+    expect(readText('[data-tile=gpus] .gpumon-tile-value')).toBe('320');
     // Other requests would delay the fleet, so they wait for it.
     expect(asked).toEqual(['api/v1/fleet?at_once=true', 'api/v1/fleet']);
     read(Response.json(fleet));
-    await settle();
+    await advanceTimers();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('live');
     expect(asked.slice(2)).toEqual([
       'api/v1/fleet/history?range_s=86400',
@@ -489,24 +490,24 @@ describe('fleet status', () => {
     ]);
   });
 
-  it('silent server is outdated until next answer', async () => {
+  it('failing server shows outdated data until next response', async () => {
     await mount();
     answer = () => new Response('busy\n', { status: 503 });
     await vi.advanceTimersByTimeAsync(16_000);
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('outdated');
-    expect(text('[data-testid=gpumon-fleet-notice]')).toContain('busy');
+    expect(readText('[data-testid=gpumon-fleet-notice]')).toContain('busy');
     answer = null;
     find('[data-testid=gpumon-fleet-notice] button').click();
-    await settle();
+    await advanceTimers();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('live');
   });
 
-  it('unreadable source has its reason', async () => {
-    const nothing = fleetOf({ nodes: 0, gpus: 0, at_ms: NOW });
+  it('reason for unreadable source is shown', async () => {
+    const nothing = generateFleet({ nodes: 0, gpus: 0, at_ms: NOW });
     fleet = { ...nothing, state: 'loading', problems: ['Prometheus cannot be reached. Start it.'] };
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('error');
-    expect(text('[data-testid=gpumon-fleet-notice] li')).toBe(
+    expect(readText('[data-testid=gpumon-fleet-notice] li')).toBe(
       'Prometheus cannot be reached. Start it.',
     );
   });
@@ -516,10 +517,10 @@ describe('fleet status', () => {
       new Response('this server shows no fleet: start one with `gpumon fleet`\n', { status: 404 });
     await mount();
     expect(find('[data-testid=gpumon-fleet]').dataset.state).toBe('error');
-    expect(text('[data-testid=gpumon-fleet-notice] li')).toBe(
+    expect(readText('[data-testid=gpumon-fleet-notice] li')).toBe(
       'this server shows no fleet: start one with `gpumon fleet`',
     );
-    expect(isThere('.gpumon-fleet-body')).toBe(false);
+    expect(isDisplayed('.gpumon-fleet-body')).toBe(false);
   });
 });
 
@@ -535,7 +536,7 @@ it('hidden fleet is not polled', async () => {
   await vi.advanceTimersByTimeAsync(120_000);
   expect(many()).toBe(2);
   mounted.setVisible(true);
-  await settle();
+  await advanceTimers();
   expect(many()).toBe(3);
 });
 
@@ -543,23 +544,23 @@ it('URL starts a search for free GPUs', async () => {
   await mount('view=free&gpus=2&memory=80');
   const inputs = [...host.querySelectorAll<HTMLInputElement>('.gpumon-free-form input')];
   expect(inputs.map(({ value }) => value)).toEqual(['2', '80']);
-  expect(text('[data-testid=gpumon-fleet-free]')).toMatch(/nodes? ha(s|ve) them free/);
+  expect(readText('[data-testid=gpumon-fleet-free]')).toMatch(/nodes? ha(s|ve) these GPUs free/);
   const [gpus] = inputs;
   if (gpus !== undefined) {
     gpus.value = '9';
     gpus.dispatchEvent(new Event('input', { bubbles: true }));
   }
-  await settle();
-  expect(text('[data-testid=gpumon-fleet-free]')).toBe(
-    'No node has them free; the largest node has 8 GPUs.',
+  await advanceTimers();
+  expect(readText('[data-testid=gpumon-fleet-free]')).toBe(
+    'No node has that many GPUs; the largest node has 8 GPUs.',
   );
   expect(addresses.at(-1)).toBe('view=free&gpus=9&memory=80');
 });
 
 it('node-only fleet lists GPUs of selected node', async () => {
-  fleet = fleetOf({ nodes: 50, gpus: 8, at_ms: NOW, byNode: true });
+  fleet = generateFleet({ nodes: 50, gpus: 8, at_ms: NOW, byNode: true });
   await mount('view=gpus&node=node-0007');
-  expect(isThere('[data-view=gpus][role=tab]')).toBe(false);
+  expect(isDisplayed('[data-view=gpus][role=tab]')).toBe(false);
   expect(rows('gpumon-fleet-nodes').length).toBeGreaterThan(30);
   expect(asked).toContain('api/v1/fleet/node?node=node-0007');
   expect(host.querySelectorAll('.gpumon-node-gpus li')).toHaveLength(8);
@@ -601,7 +602,7 @@ it('every text is translated', async () => {
     'events',
   ]) {
     await mount(`view=${view}&node=node-0001&gpu=0`);
-    expect(untranslated(textsOf(host), names)).toEqual([]);
+    expect(findUntranslated(textsOf(host), names)).toEqual([]);
     mounted.dispose();
   }
   await mount();

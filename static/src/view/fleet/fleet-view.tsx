@@ -1,17 +1,17 @@
 import type { ComponentChild } from 'preact';
 
-import { h } from '../../lib/dom';
-import { count, duration } from '../../lib/format';
-import { remembered } from '../../lib/remembered';
+import { createElement } from '../../lib/dom';
+import { formatCount, formatDuration } from '../../lib/format';
+import { memoizeLast } from '../../lib/remembered';
 import { adoptStyle } from '../../lib/style';
 import { trans } from '../../lib/translation';
 import { NO_FLEET, rowName, type Columns } from '../../model/fleet/columns';
-import { spokenRow } from '../../model/fleet/describe';
-import { toggledWord } from '../../model/fleet/filter';
-import { isMeasured, readingText } from '../../model/fleet/metric';
+import { describeRow } from '../../model/fleet/describe';
+import { toggleWord } from '../../model/fleet/filter';
+import { isNumeric, readingText } from '../../model/fleet/metric';
 import { nodeOrder } from '../../model/fleet/order';
-import type { Reader, Wishes } from '../../model/fleet/reader';
-import { RANGES, type FleetShown, type Place } from '../../model/fleet/state';
+import type { FleetReader, RequestedData } from '../../model/fleet/reader';
+import { RANGES, type FleetState, type RowId } from '../../model/fleet/state';
 import { ComponentView } from '../component-view';
 import type { HeadAction } from '../head-action';
 import style from '../style/fleet.css?inline';
@@ -22,7 +22,13 @@ import { FreeView } from './free-view';
 import { Concerns, FleetHead, statusOf, statusText, Summary, type FleetStatus } from './head';
 import { HeatMap } from './map/heat-map';
 import { RowTable } from './rows';
-import { describeClosedNode, foundIn, knownOf, type NodeOpener, type Scene } from './scene';
+import {
+  describeClosedNode,
+  deriveFromFilter,
+  deriveFromFleet,
+  type NodeOpener,
+  type Scene,
+} from './scene';
 import { Usage } from './usage';
 
 export interface FleetViewOptions {
@@ -30,7 +36,7 @@ export interface FleetViewOptions {
   actions: () => readonly HeadAction[];
   opener: NodeOpener;
   /** Called with a new state. */
-  onShown: (shown: FleetShown) => void;
+  onShown: (shown: FleetState) => void;
   /** Called before a node opens, so that the current state can be restored. */
   onLeave: () => void;
   invalidate: () => void;
@@ -39,7 +45,7 @@ export interface FleetViewOptions {
 /** The minimum width for controls side by side, and for rows with a single line. */
 const WIDE_PX = 760;
 /** The minimum widths for details next to a view. Other views have no details. */
-const DETAILS_PX: Partial<Record<FleetShown['view'], number>> = {
+const DETAILS_PX: Partial<Record<FleetState['view'], number>> = {
   map: 940,
   nodes: 1600,
   gpus: 1600,
@@ -52,23 +58,26 @@ let views = 0;
 /** The view of a fleet: a summary, a map or a table, and the details of one GPU. */
 export class FleetView extends ComponentView {
   private readonly id = `gpumon-fleet-${(views += 1)}`;
-  private readonly spoken: Spoken;
+  private readonly spoken: Announcements;
   private pointed: number | null = null;
   private scrollTo: number | null = null;
-  private readonly known = remembered(knownOf);
-  private readonly order = remembered(nodeOrder);
-  private readonly found = remembered(foundIn);
-  private readonly rowAt = remembered(rowOfPlace);
+  private readonly known = memoizeLast(deriveFromFleet);
+  private readonly order = memoizeLast(nodeOrder);
+  private readonly found = memoizeLast(deriveFromFilter);
+  private readonly rowAt = memoizeLast(findRow);
 
   constructor(
-    private readonly reader: Reader,
-    private shown: FleetShown,
+    private readonly reader: FleetReader,
+    private shown: FleetState,
     private readonly options: FleetViewOptions,
   ) {
     const attributes = { class: 'gpumon gpumon-fleet-view', tabindex: '-1' };
-    super(h('div', { ...attributes, 'data-testid': 'gpumon-fleet' }), options.invalidate);
+    super(
+      createElement('div', { ...attributes, 'data-testid': 'gpumon-fleet' }),
+      options.invalidate,
+    );
     adoptStyle(style);
-    this.spoken = new Spoken(options.invalidate);
+    this.spoken = new Announcements(options.invalidate);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
   }
 
@@ -92,10 +101,10 @@ export class FleetView extends ComponentView {
         const { metric } = shown;
         return selected === null
           ? trans.__('None selected')
-          : spokenRow(
+          : describeRow(
               columns,
               selected,
-              isMeasured(metric) ? [readingText(columns, metric, selected)] : [],
+              isNumeric(metric) ? [readingText(columns, metric, selected)] : [],
             );
       });
       this.restoreScroll();
@@ -136,7 +145,7 @@ export class FleetView extends ComponentView {
   }
 
   /** Shows another state. */
-  show(shown: FleetShown): void {
+  show(shown: FleetState): void {
     this.shown = shown;
     this.invalidate();
   }
@@ -148,7 +157,7 @@ export class FleetView extends ComponentView {
   }
 
   /** Returns the data that the view needs in addition to the fleet itself. */
-  listWishes(): Wishes {
+  listRequestedData(): RequestedData {
     const { range, view, selected } = this.shown;
     return {
       range_s: RANGES[range],
@@ -170,7 +179,7 @@ export class FleetView extends ComponentView {
     const isKnown = value !== null && value.state !== 'loading';
     const known = this.known(isKnown ? value : NO_FLEET);
     const { columns } = known;
-    const change = (changes: Partial<FleetShown>): void => this.change(changes);
+    const change = (changes: Partial<FleetState>): void => this.change(changes);
     return {
       ...known,
       ...this.found(columns, this.order(columns, shown.sort), shown.filter),
@@ -179,17 +188,17 @@ export class FleetView extends ComponentView {
       isKnown,
       answers,
       now_ms: Date.now(),
-      range: duration(RANGES[shown.range] * 1000),
+      range: formatDuration(RANGES[shown.range] * 1000),
       palette: this.currentPalette(),
       isNarrow: this.width_px < WIDE_PX,
       selected: this.rowAt(columns, shown.selected),
       pointed: shown.view === 'map' && (pointed ?? Infinity) < columns.count ? pointed : null,
       opener: options.opener,
       change,
-      choose: (word) => change({ filter: toggledWord(this.shown.filter, word) }),
+      choose: (word) => change({ filter: toggleWord(this.shown.filter, word) }),
       select: (row, byKeys) => {
-        this.spoken.expectSelection(byKeys);
-        change({ selected: row === null ? null : placeOfRow(columns, row) });
+        this.spoken.setSelectedByKeys(byKeys);
+        change({ selected: row === null ? null : rowIdOf(columns, row) });
       },
       point: (row) => {
         if (row !== this.pointed) {
@@ -214,7 +223,7 @@ export class FleetView extends ComponentView {
     }
   }
 
-  private change(changes: Partial<FleetShown>): void {
+  private change(changes: Partial<FleetState>): void {
     this.shown = { ...this.shown, ...changes };
     this.options.onShown(this.shown);
     this.invalidate();
@@ -272,7 +281,7 @@ function Panel(scene: Scene): ComponentChild {
             </button>
           </div>
         ) : (
-          <Chosen {...scene} />
+          <SelectedView {...scene} />
         )}
       </div>
       {hasDetails && (
@@ -284,7 +293,7 @@ function Panel(scene: Scene): ComponentChild {
   );
 }
 
-function Chosen(scene: Scene): ComponentChild {
+function SelectedView(scene: Scene): ComponentChild {
   const { view } = scene.shown;
   switch (view) {
     case 'map':
@@ -306,19 +315,19 @@ function Chosen(scene: Scene): ComponentChild {
  * Returns the row of a GPU or node, or `null` if there is none. Row numbers change, but names do
  * not.
  */
-function rowOfPlace(columns: Columns, place: Place | null): number | null {
+function findRow(columns: Columns, place: RowId | null): number | null {
   const node = place === null ? -1 : columns.fleet.nodes.name.indexOf(place.node);
   const rows = node < 0 ? [] : [...columns.rowsOf(node)];
   return rows.find((row) => columns.index[row] === place?.gpu) ?? rows[0] ?? null;
 }
 
-function placeOfRow(columns: Columns, row: number): Place {
+function rowIdOf(columns: Columns, row: number): RowId {
   const node = columns.fleet.nodes.name[columns.node[row] ?? 0] ?? rowName(columns, row);
   return { node, gpu: columns.byGpu ? (columns.index[row] ?? 0) : null };
 }
 
 /** The text for screen readers: changes of the fleet's status, and results of key presses. */
-class Spoken {
+class Announcements {
   text = '';
   private status: FleetStatus | null = null;
   private matches: number | null = null;
@@ -341,14 +350,14 @@ class Spoken {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => {
         if (gpus !== null) {
-          this.text = trans._n('%1 GPU matches', '%2 GPUs match', gpus, count(gpus));
+          this.text = trans._n('%1 GPU matches', '%2 GPUs match', gpus, formatCount(gpus));
           this.changed();
         }
       }, PAUSE_MS);
     }
   }
 
-  expectSelection(byKeys: boolean): void {
+  setSelectedByKeys(byKeys: boolean): void {
     this.isSelectedByKeys = byKeys;
   }
 

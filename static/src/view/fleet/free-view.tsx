@@ -1,11 +1,11 @@
 import type { ComponentChild } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 
-import { count, memorySize } from '../../lib/format';
+import { formatCount, formatMemorySize } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import { freeNodes, nearestNode, nearestText } from '../../model/fleet/free';
-import { withoutVendor } from '../../model/gpu';
-import { worstCell } from './rows';
+import { findFreeNodes, nearestNode, describeNearestNode } from '../../model/fleet/free';
+import { removeVendorName } from '../../model/gpu';
+import { makeWorstCell } from './rows';
 import type { Scene } from './scene';
 import { modelCell, nodeCell, Table, textCell } from './table';
 
@@ -15,8 +15,8 @@ const GIB = 1024 ** 3;
 export function FreeView(scene: Scene): ComponentChild {
   const { columns, shown, matches, change, isNarrow } = scene;
   const { wanted } = shown;
-  const found = useMemo(() => freeNodes(columns, wanted, matches), [columns, wanted, matches]);
-  const unfiltered = matches === null ? found : freeNodes(columns, wanted, null);
+  const found = useMemo(() => findFreeNodes(columns, wanted, matches), [columns, wanted, matches]);
+  const unfiltered = matches === null ? found : findFreeNodes(columns, wanted, null);
   const nearest = found.length > 0 ? null : nearestNode(columns, wanted, matches);
   const most = columns.fleet.nodes.gpus.reduce((sum, gpus) => Math.max(sum, gpus), 0);
   const missing = columns.fleet.missing.processes;
@@ -40,7 +40,7 @@ export function FreeView(scene: Scene): ComponentChild {
           {[...new Set([...columns.models, ...(wanted.model === null ? [] : [wanted.model])])].map(
             (model) => (
               <option key={model} value={model}>
-                {withoutVendor(model)}
+                {removeVendorName(model)}
               </option>
             ),
           )}
@@ -59,16 +59,16 @@ export function FreeView(scene: Scene): ComponentChild {
       <p class="gpumon-free-answer" role="status" data-testid="gpumon-fleet-free">
         {wanted.gpus > most && most > 0
           ? trans._n(
-              'No node has them free; the largest node has %1 GPU.',
-              'No node has them free; the largest node has %2 GPUs.',
+              'No node has that many GPUs; the largest node has %1 GPU.',
+              'No node has that many GPUs; the largest node has %2 GPUs.',
               most,
-              count(most),
+              formatCount(most),
             )
-          : describeAnswer(found.length, unfiltered.length)}
+          : describeFreeNodes(found.length, unfiltered.length)}
       </p>
       {nearest !== null && (
         <p role="status" data-testid="gpumon-fleet-nearest">
-          {trans.__('Nearest: %1', nearestText(columns, nearest))}
+          {trans.__('Nearest: %1', describeNearestNode(columns, nearest))}
         </p>
       )}
       {(!columns.byGpu || missing !== undefined) && (
@@ -79,7 +79,7 @@ export function FreeView(scene: Scene): ComponentChild {
                 missing,
               )
             : trans.__(
-                'This fleet has readings by node: a node counts if none of its GPUs is held.',
+                'This fleet only has readings per node: the GPUs of a node count as free if none of them is held.',
               )}
         </p>
       )}
@@ -95,20 +95,24 @@ export function FreeView(scene: Scene): ComponentChild {
               kind: 'number',
               width: 110,
               cell: ({ free, node }) =>
-                trans.__('%1 of %2', count(free), count(columns.fleet.nodes.gpus[node] ?? free)),
+                trans.__(
+                  '%1 of %2',
+                  formatCount(free),
+                  formatCount(columns.fleet.nodes.gpus[node] ?? free),
+                ),
             },
             {
               label: trans.__('Worst state'),
               width: 230,
-              cell: ({ node }) => worstCell(scene, Array.from(columns.rowsOf(node)), true),
+              cell: ({ node }) => makeWorstCell(scene, Array.from(columns.rowsOf(node)), true),
             },
             { label: trans.__('Model'), cell: ({ model }) => modelCell(model) },
             {
-              label: trans.__('Memory of each'),
+              label: trans.__('Memory per GPU'),
               kind: 'number',
               width: 130,
               cell: ({ memory_bytes }) =>
-                textCell(Number.isNaN(memory_bytes) ? null : memorySize(memory_bytes)),
+                textCell(Number.isNaN(memory_bytes) ? null : formatMemorySize(memory_bytes)),
             },
             {
               label: trans.__('Indices'),
@@ -161,21 +165,21 @@ function NumberField({
 /**
  * Describes how many nodes have enough free GPUs. `unfiltered` is the number without the filter.
  */
-function describeAnswer(found: number, unfiltered: number): string {
+function describeFreeNodes(found: number, unfiltered: number): string {
   if (found > 0) {
     return trans._n(
-      '%1 node has them free.',
-      '%2 nodes have them free, healthy ones and the tightest fit first.',
+      '%1 node has these GPUs free.',
+      '%2 nodes have these GPUs free. Healthy nodes and the tightest fit are listed first.',
       found,
-      count(found),
+      formatCount(found),
     );
   }
   return unfiltered === 0
-    ? trans.__('No node has them free.')
+    ? trans.__('No node has these GPUs free.')
     : trans._n(
-        'No node that matches the filter has them free; %1 node has without the filter.',
-        'No node that matches the filter has them free; %2 nodes have without the filter.',
+        'No node that matches the filter has these GPUs free. Without the filter, %1 node has them.',
+        'No node that matches the filter has these GPUs free. Without the filter, %2 nodes have them.',
         unfiltered,
-        count(unfiltered),
+        formatCount(unfiltered),
       );
 }

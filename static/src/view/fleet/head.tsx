@@ -1,12 +1,19 @@
 import type { ComponentChild } from 'preact';
 import { useRef } from 'preact/hooks';
 
-import { count, DASH, duration, formatSince, percent, splitUnit } from '../../lib/format';
-import { plainText, sentences } from '../../lib/text';
+import {
+  formatCount,
+  DASH,
+  formatDuration,
+  formatTimeWithDateUnlessToday,
+  formatPercent,
+  splitUnit,
+} from '../../lib/format';
+import { plainText, joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
 import { withCost } from '../../model/energy-price';
-import { CRITICAL, type Sums } from '../../model/fleet/columns';
+import { CRITICAL_SEVERITY, type Sums } from '../../model/fleet/columns';
 import {
   conditionMeaning,
   conditionText,
@@ -14,7 +21,7 @@ import {
   levelOf,
 } from '../../model/fleet/describe';
 import { hasWord } from '../../model/fleet/filter';
-import { atLeast, valueText } from '../../model/fleet/metric';
+import { formatLowerBound, valueText } from '../../model/fleet/metric';
 import { isUpdating, problemsOf, type FleetAnswers } from '../../model/fleet/reader';
 import { isPartial } from '../../model/fleet/totals';
 import { energyUnitOf, powerUnit } from '../../model/fleet/units';
@@ -70,7 +77,7 @@ export function FleetHead(props: FleetHeadProps): ComponentChild {
               onClick={() => choose(word)}
             >
               <SeverityIcon />
-              {trans._n('%2 critical', '%2 critical', critical, count(critical))}
+              {trans._n('%2 critical', '%2 critical', critical, formatCount(critical))}
             </button>
           )}
           <h1 class="gpumon-title">{props.title}</h1>
@@ -96,12 +103,12 @@ function FleetNotice({ status, answers, now_ms, onRetry }: FleetHeadProps): Comp
     >
       <h2>
         {status === 'partial'
-          ? trans.__('Some of it could not be read')
+          ? trans.__('Parts of the fleet could not be read')
           : status === 'outdated'
             ? trans.__(
                 'Last known values, from %1 (%2 ago)',
-                formatSince(at_ms, now_ms),
-                duration(now_ms - at_ms),
+                formatTimeWithDateUnlessToday(at_ms, now_ms),
+                formatDuration(now_ms - at_ms),
               )
             : trans.__('The fleet cannot be shown')}
       </h2>
@@ -137,19 +144,19 @@ function sourceText({ source }: Fleet): string {
 /** Returns a text about the status of the data and the time when they were read. */
 export function statusText(status: FleetStatus, { answers, now_ms }: Scene): string {
   const { at_ms = now_ms, refresh_s = 0 } = answers.fleet.value ?? {};
-  const at = formatSince(at_ms, now_ms);
+  const at = formatTimeWithDateUnlessToday(at_ms, now_ms);
   return {
     loading: trans.__('Loading'),
-    error: trans.__('No answer'),
+    error: trans.__('No response'),
     updating: trans.__('read at %1, updating', at),
-    outdated: trans.__('outdated for %1', duration(now_ms - at_ms)),
+    outdated: trans.__('outdated for %1', formatDuration(now_ms - at_ms)),
     partial: trans.__('incomplete, read at %1', at),
-    live: trans.__('read at %1, every %2 s', at, count(refresh_s)),
+    live: trans.__('read at %1, every %2 s', at, formatCount(refresh_s)),
   }[status];
 }
 
 /** The maximum number of listed conditions, which are the most severe ones. */
-const CONCERNS_MOST = 12;
+const MAX_CONCERNS = 12;
 
 interface TileProps {
   id: string;
@@ -171,7 +178,7 @@ export function Summary(scene: Scene): ComponentChild {
   const { nodes, missing } = columns.fleet;
   const [gpus = 0] = all.gpus;
   const many = (state: GpuState): number => all.states[state]?.[0] ?? 0;
-  const lost = lostGpus(all);
+  const lost = countLostGpus(all);
   const [watts = NaN] = all.readings.power;
   const isPowerPartial = isPartial(all, 'power');
   const { value: usage, why, isLoading } = answers.usage;
@@ -183,27 +190,34 @@ export function Summary(scene: Scene): ComponentChild {
   const inState = (id: GpuState, label: string, word: string): TileProps => ({
     id,
     label,
-    value: count(many(id)),
-    rest: gpus === 0 ? '' : percent((many(id) / gpus) * 100),
+    value: formatCount(many(id)),
+    rest: gpus === 0 ? '' : formatPercent((many(id) / gpus) * 100),
     word,
   });
   const tiles: TileProps[] = [
     {
       id: 'gpus',
       label: trans.__('GPUs'),
-      value: count(gpus),
-      rest: trans._n('on %1 node', 'on %2 nodes', nodes.name.length, count(nodes.name.length)),
+      value: formatCount(gpus),
+      rest: trans._n(
+        'on %1 node',
+        'on %2 nodes',
+        nodes.name.length,
+        formatCount(nodes.name.length),
+      ),
     },
     { ...inState('busy', trans.__('In use'), trans.__('busy')), trend: 'held' },
     inState('free', trans.__('Free'), trans.__('free')),
     {
       ...inState('idle', trans.__('Idle, but held'), trans.__('idle')),
-      title: trans.__('Somebody holds memory of them, and no kernel has run for minutes.'),
+      title: trans.__(
+        'GPUs whose memory is held by processes, but on which no kernel has run for minutes.',
+      ),
     },
     {
       id: 'lost',
       label: trans.__('Not responding'),
-      value: count(lost),
+      value: formatCount(lost),
       word: trans.__('lost'),
       title: trans.__('GPUs that are lost or hang, and those of unreachable nodes.'),
       level: lost > 0 ? 'critical' : 'none',
@@ -211,7 +225,7 @@ export function Summary(scene: Scene): ComponentChild {
     {
       id: 'power',
       label: trans.__('Power'),
-      value: atLeast(power, isPowerPartial),
+      value: formatLowerBound(power, isPowerPartial),
       rest: powerName,
       title:
         missing['power.draw_watts'] ??
@@ -221,9 +235,9 @@ export function Summary(scene: Scene): ComponentChild {
     {
       id: 'energy',
       label: trans.__('Energy'),
-      value: unit === '' && isPending ? null : atLeast(energy, isUsagePartial),
+      value: unit === '' && isPending ? null : formatLowerBound(energy, isUsagePartial),
       rest: unit && trans.__('%1 in %2', withCost(unit, joules, isUsagePartial), range),
-      title: unit === '' ? why : isUsagePartial ? sentences(usage.problems) : null,
+      title: unit === '' ? why : isUsagePartial ? joinSentences(usage.problems) : null,
     },
   ];
   return (
@@ -268,7 +282,7 @@ export function Summary(scene: Scene): ComponentChild {
 }
 
 /** Returns the number of GPUs that are lost or whose state is unknown. */
-function lostGpus({ states }: Sums): number {
+function countLostGpus({ states }: Sums): number {
   return (states.lost?.[0] ?? 0) + (states.unknown?.[0] ?? 0);
 }
 
@@ -276,7 +290,7 @@ function lostGpus({ states }: Sums): number {
 export function Concerns(scene: Scene): ComponentChild {
   const { concerns, critical, columns, all, shown, choose } = scene;
   const list = useRef<HTMLUListElement>(null);
-  const chips = concerns.slice(0, CONCERNS_MOST).map((concern) => ({
+  const chips = concerns.slice(0, MAX_CONCERNS).map((concern) => ({
     ...concern,
     text: conditionText(concern.kind),
     title: conditionTitle(concern.kind),
@@ -285,7 +299,7 @@ export function Concerns(scene: Scene): ComponentChild {
   }));
   const extra = (text: string, many: number, word: string): (typeof chips)[number] => ({
     kind: word,
-    severity: CRITICAL,
+    severity: CRITICAL_SEVERITY,
     count: many,
     text,
     title: '',
@@ -295,7 +309,7 @@ export function Concerns(scene: Scene): ComponentChild {
   chips.unshift(
     ...[
       extra(trans.__('All critical'), critical, trans.__('critical')),
-      extra(trans.__('Not responding'), lostGpus(all), trans.__('lost')),
+      extra(trans.__('Not responding'), countLostGpus(all), trans.__('lost')),
     ].filter((chip) => chip.count > 0),
   );
   useFadedEdges(list, chips.map(({ kind, meaning }) => kind + meaning).join());
@@ -315,7 +329,7 @@ export function Concerns(scene: Scene): ComponentChild {
             >
               <State text={chip.text} level={levelOf(chip.severity)} />
               {chip.meaning !== '' && <span class="gpumon-chip-meaning">{chip.meaning}</span>}
-              <strong class="gpumon-chip-count">{count(chip.count)}</strong>
+              <strong class="gpumon-chip-count">{formatCount(chip.count)}</strong>
             </button>
           </li>
         ))}

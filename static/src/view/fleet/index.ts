@@ -2,8 +2,8 @@
 
 import { FrameLoop } from '../../lib/frame-loop';
 import { loadXids } from '../../model/xid';
-import { Reader } from '../../model/fleet/reader';
-import { addressOf, shownIn } from '../../model/fleet/state';
+import { FleetReader } from '../../model/fleet/reader';
+import { formatFleetState, parseFleetState } from '../../model/fleet/state';
 import type { Request } from '../../model/request';
 import type { HeadAction } from '../head-action';
 import { FleetView } from './fleet-view';
@@ -53,10 +53,10 @@ export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFle
   const loop = new FrameLoop(() => {
     view.render();
     // Requests are sent after rendering, so that they do not delay it.
-    reader.want(view.listWishes());
+    reader.setRequestedData(view.listRequestedData());
   });
   const invalidate = (): void => loop.invalidate();
-  const reader = new Reader(options.request, invalidate, options.onRefused);
+  const reader = new FleetReader(options.request, invalidate, options.onRefused);
   let saving: ReturnType<typeof setTimeout> | undefined;
   let unsaved: string | null = null;
   const save = (): void => {
@@ -66,13 +66,13 @@ export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFle
       unsaved = null;
     }
   };
-  const view: FleetView = new FleetView(reader, shownIn(options.address), {
+  const view: FleetView = new FleetView(reader, parseFleetState(options.address), {
     title: options.title,
     actions: options.actions ?? (() => []),
     opener: options.opener,
     invalidate,
     onShown: (shown) => {
-      unsaved = addressOf(shown);
+      unsaved = formatFleetState(shown);
       clearTimeout(saving);
       saving = setTimeout(save, ADDRESS_MS);
     },
@@ -101,7 +101,7 @@ export function mountFleet(host: HTMLElement, options: FleetOptions): MountedFle
     },
     invalidate,
     themeChanged: () => view.themeChanged(),
-    show: (address) => view.show(shownIn(address)),
+    show: (address) => view.show(parseFleetState(address)),
     scrollTo: (top) => view.scrollWhenReady(top),
     retry: () => reader.retry(),
     dispose: () => {

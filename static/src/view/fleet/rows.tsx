@@ -3,7 +3,7 @@
 import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { count, DASH, duration } from '../../lib/format';
+import { formatCount, DASH, formatDuration } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { modelOf, type Columns, type Measures } from '../../model/fleet/columns';
 import {
@@ -15,21 +15,21 @@ import {
 } from '../../model/fleet/describe';
 import {
   metricLabel,
-  missingText,
+  explainMissingReading,
   readingText,
-  shareOf,
-  type Measured,
+  readingShare,
+  type NumericMetric,
 } from '../../model/fleet/metric';
 import { rowOrder, type SortKey } from '../../model/fleet/order';
-import { sortedBy } from '../../model/fleet/state';
+import { nextSort } from '../../model/fleet/state';
 import { totalText } from '../../model/fleet/totals';
 import type { GpuState } from '../../wire';
-import { Name, type Scene } from './scene';
+import { ShortenedName, type Scene } from './scene';
 import { meterCell, modelCell, nodeCell, stateCell, Table, textCell } from './table';
 import type { Cell, Column } from './table';
 
 /** A column of rows by index, with a cell for the sum of all rows. */
-type Summed = Column<number, SortKey> & { sum: Cell | string };
+type SummedColumn = Column<number, SortKey> & { sum: Cell | string };
 
 /** A table of GPUs or nodes, with a row of sums. */
 export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
@@ -46,7 +46,7 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
   const rowsOf = (place: number): ArrayLike<number> => (byNode ? columns.rowsOf(place) : [place]);
   const nodeOf = (place: number): number => (byNode ? place : (columns.node[place] ?? 0));
   const [gpus = 0] = totals.gpus;
-  const measured = (metric: Measured, width: number, title: string): Summed => ({
+  const measured = (metric: NumericMetric, width: number, title: string): SummedColumn => ({
     sort: metric,
     label: metricLabel(metric),
     title: byNode ? title : undefined,
@@ -55,8 +55,8 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
     cell: (place) => readingCell(scene, measures, metric, place),
     sum: sumCell(scene, metric),
   });
-  const inState = (state: GpuState, label: string): Summed => {
-    const many = (of = 0): string => (of === 0 ? '' : count(of));
+  const inState = (state: GpuState, label: string): SummedColumn => {
+    const many = (of = 0): string => (of === 0 ? '' : formatCount(of));
     return {
       label,
       kind: 'number-wide',
@@ -65,26 +65,26 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
       sum: many(totals.states[state]?.[0]),
     };
   };
-  const idle: Summed = {
+  const idle: SummedColumn = {
     sort: 'idle',
     label: trans.__('Idle for'),
-    title: trans.__('For how long no kernel has run while somebody holds memory'),
+    title: trans.__('Time without a running kernel while processes hold memory'),
     kind: 'number-wide',
     width: 98,
     cell: (row) => {
       const idle_s = columns.idle_s[row] ?? NaN;
-      return Number.isNaN(idle_s) ? '' : duration(idle_s * 1000);
+      return Number.isNaN(idle_s) ? '' : formatDuration(idle_s * 1000);
     },
     sum: '',
   };
-  const table: Summed[] = [
+  const table: SummedColumn[] = [
     {
       sort: 'name',
       label: byNode ? trans.__('Node') : trans.__('GPU'),
       width: 136,
       cell: (place) =>
         nodeCell(scene, nodeOf(place), byNode ? '' : ` / ${columns.index[place] ?? 0}`),
-      sum: trans.__('Total: %1', count(rows.length)),
+      sum: trans.__('Total: %1', formatCount(rows.length)),
     },
     {
       sort: byNode ? undefined : 'model',
@@ -93,22 +93,22 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
       cell: (place) =>
         modelCell(
           modelOf(columns, rowsOf(place)[0] ?? -1),
-          byNode ? `${count(columns.nodes.gpus[place] ?? 0)} × ` : '',
+          byNode ? `${formatCount(columns.nodes.gpus[place] ?? 0)} × ` : '',
         ),
-      sum: byNode ? trans._n('%1 GPU', '%2 GPUs', gpus, count(gpus)) : '',
+      sum: byNode ? trans._n('%1 GPU', '%2 GPUs', gpus, formatCount(gpus)) : '',
     },
     {
       sort: 'worst',
       label: byNode ? trans.__('Worst state') : trans.__('State'),
       width: 168,
-      cell: (place) => worstCell(scene, Array.from(rowsOf(place)), byNode),
-      sum: trans.__('%1 in use', count(totals.states.busy?.[0] ?? 0)),
+      cell: (place) => makeWorstCell(scene, Array.from(rowsOf(place)), byNode),
+      sum: trans.__('%1 in use', formatCount(totals.states.busy?.[0] ?? 0)),
     },
     {
       sort: byNode ? undefined : 'owner',
       label: trans.__('Held by'),
       cell: (place) => holdersCell(columns, Array.from(rowsOf(place))),
-      sum: trans._n('%1 user', '%2 users', totals.users, count(totals.users)),
+      sum: trans._n('%1 user', '%2 users', totals.users, formatCount(totals.users)),
     },
     measured('utilization', 104, trans.__('Average of the GPUs')),
     measured('memory', byNode ? 138 : 126, trans.__('Sum of the GPUs')),
@@ -127,7 +127,7 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
       rows={rows}
       isNarrow={scene.isNarrow}
       sort={shown.sort}
-      onSort={(key) => change({ sort: sortedBy(shown.sort, key) })}
+      onSort={(key) => change({ sort: nextSort(shown.sort, key) })}
       selected={place === null ? -1 : rows.indexOf(place)}
       onSelect={(row) => scene.select(row === null ? null : (rowsOf(row)[0] ?? null), true)}
       onOpen={(row) => scene.openNode(nodeOf(row))}
@@ -139,23 +139,23 @@ export function RowTable(scene: Scene & { byNode: boolean }): ComponentChild {
 function readingCell(
   { columns }: Scene,
   measures: Measures,
-  metric: Measured,
+  metric: NumericMetric,
   place: number,
 ): Cell {
   const text = readingText(measures, metric, place);
   const title =
-    text === DASH ? (missingText(columns, metric) ?? trans.__('no reading')) : undefined;
+    text === DASH ? (explainMissingReading(columns, metric) ?? trans.__('no reading')) : undefined;
   return metric === 'utilization'
-    ? meterCell(text, shareOf(measures, metric, place), metric, title)
+    ? meterCell(text, readingShare(measures, metric, place), metric, title)
     : { content: text, title };
 }
 
 /** Returns the sum without its limit, which is in the hover text. */
-function sumCell({ totals }: Scene, metric: Measured): Cell {
+function sumCell({ totals }: Scene, metric: NumericMetric): Cell {
   const text = totalText(totals, metric, { isShort: true });
   const title = totalText(totals, metric, { isShort: false });
   return metric === 'utilization'
-    ? meterCell(text, shareOf(totals, metric, 0), metric, title)
+    ? meterCell(text, readingShare(totals, metric, 0), metric, title)
     : { content: text, title };
 }
 
@@ -168,21 +168,21 @@ function holdersCell(columns: Columns, rows: readonly number[]): Cell {
   if (first === undefined) {
     return textCell(missing === undefined ? '' : null, missing);
   }
-  const more = owners.length > 1 ? ` +${count(owners.length - 1)}` : '';
-  return { content: <Name text={first} rest={more} />, title: owners.join('\n') };
+  const more = owners.length > 1 ? ` +${formatCount(owners.length - 1)}` : '';
+  return { content: <ShortenedName text={first} rest={more} />, title: owners.join('\n') };
 }
 
 function describeIdle({ idle_s }: Columns, row: number): string {
-  return trans.__('Idle %1', duration((idle_s[row] ?? 0) * 1000));
+  return trans.__('Idle %1', formatDuration((idle_s[row] ?? 0) * 1000));
 }
 
 /** Returns the worst state or condition of the rows, and how many rows have it. */
-export function worstCell(
+export function makeWorstCell(
   { columns, isNarrow }: Scene,
   rows: readonly number[],
   byNode: boolean,
 ): Cell {
-  const times = (many: number): string => (byNode && many > 1 ? ` ×${count(many)}` : '');
+  const times = (many: number): string => (byNode && many > 1 ? ` ×${formatCount(many)}` : '');
   const states = rows.map((row) => stateText(columns, row));
   const gone = states.filter(({ level }) => level === 'critical');
   const [state = states[0]] = gone;

@@ -5,8 +5,8 @@ import { trans } from '../../lib/translation';
 import { columnsOf, rowName, type Columns } from '../../model/fleet/columns';
 import { parseFilter } from '../../model/fleet/filter';
 import type { FleetAnswers } from '../../model/fleet/reader';
-import type { FleetShown } from '../../model/fleet/state';
-import { concernsOf, criticalGpus, totalsOf } from '../../model/fleet/totals';
+import type { FleetState } from '../../model/fleet/state';
+import { concernsOf, countCriticalGpus, totalsOf } from '../../model/fleet/totals';
 import type { Fleet } from '../../wire';
 import type { Palette } from '../palette';
 
@@ -18,10 +18,11 @@ export interface NodeOpener {
 }
 
 /** The data that the parts of the view share, and the functions that change them. */
-export interface Scene extends ReturnType<typeof knownOf>, ReturnType<typeof foundIn> {
+export interface Scene
+  extends ReturnType<typeof deriveFromFleet>, ReturnType<typeof deriveFromFilter> {
   /** The ID of the view, which is the prefix of the IDs of its elements. */
   id: string;
-  shown: FleetShown;
+  shown: FleetState;
   /** Whether the fleet has been loaded. Until then, it is empty. */
   isKnown: boolean;
   answers: FleetAnswers;
@@ -35,7 +36,7 @@ export interface Scene extends ReturnType<typeof knownOf>, ReturnType<typeof fou
   selected: number | null;
   pointed: number | null;
   opener: NodeOpener;
-  change: (changes: Partial<FleetShown>) => void;
+  change: (changes: Partial<FleetState>) => void;
   /** Adds a word to the filter, or removes it. */
   choose: (word: string) => void;
   /** Selects a row. If `byKeys` is set, the selection is announced. */
@@ -47,7 +48,7 @@ export interface Scene extends ReturnType<typeof knownOf>, ReturnType<typeof fou
 }
 
 /** Computes the values that only depend on the fleet. */
-export function knownOf(fleet: Fleet) {
+export function deriveFromFleet(fleet: Fleet) {
   const columns = columnsOf(fleet);
   return {
     columns,
@@ -55,12 +56,12 @@ export function knownOf(fleet: Fleet) {
     all: totalsOf(columns, null),
     concerns: concernsOf(columns),
     /** The number of critical GPUs. */
-    critical: criticalGpus(columns),
+    critical: countCriticalGpus(columns),
   };
 }
 
 /** Returns the part of a fleet that matches a filter. */
-export function foundIn(columns: Columns, order: Uint32Array, filter: string) {
+export function deriveFromFilter(columns: Columns, order: Uint32Array, filter: string) {
   const { match, mistakes } = parseFilter(filter);
   const matches = match(columns);
   const nodes = order.filter(
@@ -95,7 +96,7 @@ export function nodePath(node: string): string | null {
 /** Returns why a node cannot be opened, or `null` if it can. */
 export function describeClosedNode({ fleet }: Columns, node: number): string | null {
   if (nodePath(fleet.nodes.name[node] ?? '') === null) {
-    return trans.__('No address can name this node.');
+    return trans.__('The name of this node cannot be used in a URL.');
   }
   const reason = fleet.nodes.unopenable[node];
   return reason === undefined ? null : plainText(reason);
@@ -136,7 +137,13 @@ export function NodeLink({
 /**
  * A name that is shortened if it is too long, except for the number at its end: `node-…0412 / 3`.
  */
-export function Name({ text, rest = '' }: { text: string; rest?: string }): ComponentChild {
+export function ShortenedName({
+  text,
+  rest = '',
+}: {
+  text: string;
+  rest?: string;
+}): ComponentChild {
   const [number = ''] = /\d[\d.:_-]{0,15}$/.exec(text) ?? [];
   // `ch` is the width of a digit. Spaces and slashes are narrower.
   const end_ch = number.length + 0.8 * rest.length;
@@ -151,5 +158,5 @@ export function Name({ text, rest = '' }: { text: string; rest?: string }): Comp
 /** The name of a row: `node-0412 / 3`, or only the node. */
 export function RowName({ columns, row }: { columns: Columns; row: number }): ComponentChild {
   const name = columns.nodeNames[columns.node[row] ?? 0] ?? '';
-  return <Name text={name} rest={rowName(columns, row).slice(name.length)} />;
+  return <ShortenedName text={name} rest={rowName(columns, row).slice(name.length)} />;
 }

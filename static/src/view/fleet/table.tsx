@@ -4,9 +4,9 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { DASH } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import type { Level } from '../../model/describe';
-import { withoutVendor } from '../../model/gpu';
+import { removeVendorName } from '../../model/gpu';
 import { SeverityIcon, severityLabel } from '../severity-icon';
-import { describeClosedNode, Name, NodeLink, type Scene } from './scene';
+import { describeClosedNode, ShortenedName, NodeLink, type Scene } from './scene';
 
 /** The heights of rows with one and with two lines, in pixels. */
 const ROW_PX = { oneLine: 30, twoLines: 50 };
@@ -16,9 +16,9 @@ const SENTENCES_PX = 46;
  */
 const OVERSCAN = 12;
 /** The step in which the range of rendered rows changes. */
-const STEP = 8;
+const ROW_STEP = 8;
 /** The number of rendered rows without layout, for example in a test. */
-const UNSEEN = 40;
+const ROWS_WITHOUT_LAYOUT = 40;
 
 /** The content of a cell and the attributes of its element. */
 export interface Cell {
@@ -99,13 +99,13 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
   const { oneLine, twoLines } = ROW_PX;
   const wide_px = props.hasSentences === true ? SENTENCES_PX : oneLine;
   const row_px = props.isNarrow ? twoLines : wide_px;
-  const [[from, to], setRange] = useState([0, UNSEEN]);
+  const [[from, to], setRange] = useState([0, ROWS_WITHOUT_LAYOUT]);
   const update = useRef<() => void>(() => undefined);
   update.current = () => {
     const { top = 0, height = 0 } = table.current?.getBoundingClientRect() ?? {};
     if (height > 0) {
-      const first = Math.floor((-top / row_px - OVERSCAN) / STEP) * STEP;
-      const end = Math.ceil(((window.innerHeight - top) / row_px + OVERSCAN) / STEP) * STEP;
+      const first = Math.floor((-top / row_px - OVERSCAN) / ROW_STEP) * ROW_STEP;
+      const end = Math.ceil(((window.innerHeight - top) / row_px + OVERSCAN) / ROW_STEP) * ROW_STEP;
       setRange((last) => (last[0] === first && last[1] === end ? last : [first, end]));
     }
   };
@@ -198,7 +198,7 @@ export function Table<Row, Key extends string>(props: TableProps<Row, Key>): Com
               data-kind={column.kind}
               role="columnheader"
               title={column.title}
-              aria-sort={sortOf(column, sort)}
+              aria-sort={ariaSortValue(column, sort)}
             >
               {column.sort === undefined ? (
                 column.label
@@ -274,7 +274,7 @@ function tracksOf(columns: readonly Pick<Column<never>, 'width'>[]): string {
  * Returns how a column is sorted. By default, numbers start with the highest, and states with the
  * worst.
  */
-function sortOf(
+function ariaSortValue(
   { sort, kind = '' }: { sort?: string | undefined; kind?: string },
   by: { key: string; reversed: boolean } | undefined,
 ): 'none' | 'ascending' | 'descending' | undefined {
@@ -303,14 +303,14 @@ export function textCell(text: string | null, missing?: string): Cell {
 
 /** Returns the model name of a GPU without its vendor. */
 export function modelCell(model: string | null, before = ''): Cell {
-  return { ...textCell(model && before + withoutVendor(model)), ...(model && { title: model }) };
+  return { ...textCell(model && before + removeVendorName(model)), ...(model && { title: model }) };
 }
 
 /** Returns the name of a node, as a link if the node can be opened. */
 export function nodeCell(scene: Scene, node: number, rest = ''): Cell {
   const title = scene.columns.nodeNames[node] ?? '';
   const reason = describeClosedNode(scene.columns, node);
-  const name = <Name text={title} rest={rest} />;
+  const name = <ShortenedName text={title} rest={rest} />;
   if (reason !== null) {
     return { content: name, title: trans.__('Cannot be opened: %1', reason) };
   }

@@ -1,7 +1,7 @@
 import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { wholeAxis } from '../../chart/axis';
+import { computeWholeAxis } from '../../chart/axis';
 import type { ChartContent } from '../../chart/content';
 import { units } from '../../lib/units';
 import { memoryUnit, powerUnit } from '../../model/fleet/units';
@@ -99,6 +99,6 @@ function contentOf(
   ];
   const limit = valuesOf(history, limitId)?.findLast((value) => value !== null) ?? null;
   const unit = unitFor(Math.max(limit ?? 0, ...values.map((value) => value ?? 0)));
-  const [floor, ceiling] = wholeAxis(unit, limit, lines, window);
+  const [floor, ceiling] = computeWholeAxis(unit, limit, lines, window);
   return { axis: unit, style: palette, window, lines, floor, ceiling, at_ms: null };
 }

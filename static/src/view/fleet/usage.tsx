@@ -1,34 +1,40 @@
 import type { ComponentChild } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { count, DASH, percent, significant, formatSince } from '../../lib/format';
-import { sentences } from '../../lib/text';
+import {
+  formatCount,
+  DASH,
+  formatPercent,
+  formatSignificant,
+  formatTimeWithDateUnlessToday,
+} from '../../lib/format';
+import { joinSentences } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { energyCost } from '../../model/energy-price';
 import type { Columns } from '../../model/fleet/columns';
-import { atLeast, valueText } from '../../model/fleet/metric';
+import { formatLowerBound, valueText } from '../../model/fleet/metric';
 import {
-  heldIdle,
+  heldIdleTime,
   ownerRows,
-  ownersMatching,
-  sortedOwners,
-  sumRows,
+  filterOwners,
+  sortOwners,
+  makeSummaryRows,
   unrecordedTime,
   type Grouping,
   type OwnerRow,
   type OwnerSort,
 } from '../../model/fleet/owners';
-import type { Answered } from '../../model/fleet/reader';
-import { sortedBy } from '../../model/fleet/state';
+import type { Answer } from '../../model/fleet/reader';
+import { nextSort } from '../../model/fleet/state';
 import { energyUnitOf } from '../../model/fleet/units';
 import type { FleetUsage } from '../../wire';
-import { Name, type Scene } from './scene';
+import { ShortenedName, type Scene } from './scene';
 import { Listing, meterCell, Table, textCell, type Cell, type Column } from './table';
 
 /** The minimum age of the last usage for its time to be shown. */
 const RECENT_MS = 120_000;
 /** The minimum share of unrecorded GPU time that is mentioned. */
-const UNRECORDED_LEAST = 0.01;
+const MIN_UNRECORDED_SHARE = 0.01;
 
 /** The usage of owners in the selected time range, and their current GPUs. */
 export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
@@ -40,12 +46,12 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
     [usage.value, columns, grouping, filter],
   );
   const rows = useMemo(
-    () => sortedOwners(ownersMatching(all, filter), sort.key, sort.reversed),
+    () => sortOwners(filterOwners(all, filter), sort.key, sort.reversed),
     [all, filter, sort],
   );
   const isOfJobs = grouping === 'jobs' || grouping === 'notebooks';
   const table = columnsFor(rows, isOfJobs, (word) => change({ view: 'map', filter: word }));
-  const sums = sumRows(usage.value, grouping, rows, filter);
+  const sums = makeSummaryRows(usage.value, grouping, rows, filter);
   return (
     <Listing
       class="gpumon-fleet-owners"
@@ -66,7 +72,7 @@ export function Usage(props: Scene & { grouping: Grouping }): ComponentChild {
           columns={table}
           rows={rows}
           sort={sort}
-          onSort={(key) => change({ owners: sortedBy(sort, key) })}
+          onSort={(key) => change({ owners: nextSort(sort, key) })}
           sums={sums.map((sum) => table.map(({ cell }) => cell(sum)))}
           isNarrow={props.isNarrow}
         />
@@ -87,7 +93,7 @@ function columnsFor(
   // Sums have no bar, because they exceed every owner's amount.
   const share = ({ word }: OwnerRow, value: number, of: number): number =>
     word === '' ? NaN : value / of;
-  const many = (value: number): string => (value === 0 ? '' : count(value));
+  const many = (value: number): string => (value === 0 ? '' : formatCount(value));
   const user: Column<OwnerRow, OwnerSort> = {
     label: trans.__('User'),
     width: 130,
@@ -104,7 +110,7 @@ function columnsFor(
       width: 150,
       cell: (row) =>
         meterCell(
-          atLeast(formatHours(row.gpu_s), row.isLowerBound),
+          formatLowerBound(formatHours(row.gpu_s), row.isLowerBound),
           share(row, row.gpu_s, gpu_s),
           'utilization',
         ),
@@ -112,11 +118,13 @@ function columnsFor(
     {
       sort: 'active',
       label: trans.__('Active'),
-      title: trans.__('Share of that time in which kernels ran'),
+      title: trans.__('Share of the GPU-hours in which kernels ran'),
       kind: 'number',
       width: 84,
       cell: ({ active_s, gpu_s: held_s }) =>
-        textCell(held_s > 0 && !Number.isNaN(active_s) ? percent((active_s / held_s) * 100) : null),
+        textCell(
+          held_s > 0 && !Number.isNaN(active_s) ? formatPercent((active_s / held_s) * 100) : null,
+        ),
     },
     {
       sort: 'held_idle',
@@ -125,8 +133,8 @@ function columnsFor(
       kind: 'number-wide',
       width: 96,
       cell: (row) => {
-        const text = formatHours(heldIdle(row));
-        return textCell(text === DASH ? null : atLeast(text, row.isLowerBound));
+        const text = formatHours(heldIdleTime(row));
+        return textCell(text === DASH ? null : formatLowerBound(text, row.isLowerBound));
       },
     },
     {
@@ -138,10 +146,10 @@ function columnsFor(
         const { energy_joules: used, isLowerBound } = row;
         const cost = energyCost(used);
         return meterCell(
-          atLeast(valueText(energyUnitOf(used), used), isLowerBound),
+          formatLowerBound(valueText(energyUnitOf(used), used), isLowerBound),
           share(row, used, joules),
           'power',
-          cost === null ? undefined : atLeast(cost, isLowerBound),
+          cost === null ? undefined : formatLowerBound(cost, isLowerBound),
         );
       },
     },
@@ -159,7 +167,7 @@ function columnsFor(
       kind: isOfJobs ? 'number-wide' : 'number',
       width: 84,
       cell: ({ idle }) => ({
-        content: idle === 0 ? '' : <span class="gpumon-table-idle">{count(idle)}</span>,
+        content: idle === 0 ? '' : <span class="gpumon-table-idle">{formatCount(idle)}</span>,
       }),
     },
     {
@@ -185,7 +193,7 @@ function ownerCell({ name, word, gpus }: OwnerRow, choose: (word: string) => voi
         disabled={gpus === 0}
         onClick={() => choose(word)}
       >
-        <Name text={name} />
+        <ShortenedName text={name} />
       </button>
     ),
     title: `${name}\n${action}`,
@@ -193,11 +201,11 @@ function ownerCell({ name, word, gpus }: OwnerRow, choose: (word: string) => voi
 }
 
 function formatHours(seconds: number): string {
-  return Number.isNaN(seconds) ? DASH : significant(seconds / 3600);
+  return Number.isNaN(seconds) ? DASH : formatSignificant(seconds / 3600);
 }
 
 function noteOf(
-  { value, why }: Answered<FleetUsage>,
+  { value, why }: Answer<FleetUsage>,
   grouping: Grouping,
   now_ms: number,
   gpus: number,
@@ -207,13 +215,15 @@ function noteOf(
   }
   const { unlisted, from_ms, to_ms, unheld_gpu_s, problems } = value;
   const unrecorded_s = unrecordedTime(value, gpus);
-  return sentences([
-    now_ms - to_ms > RECENT_MS ? trans.__('Until %1.', formatSince(to_ms, now_ms)) : null,
+  return joinSentences([
+    now_ms - to_ms > RECENT_MS
+      ? trans.__('The data ends at %1.', formatTimeWithDateUnlessToday(to_ms, now_ms))
+      : null,
     ...problems,
     grouping === 'jobs' && unlisted.owners > 0
       ? trans.__(
-          'Only the jobs with most GPU time are listed; %1 more are only in the sums.',
-          count(unlisted.owners),
+          'Only the jobs with the most GPU time are listed. %1 more are included only in the totals.',
+          formatCount(unlisted.owners),
         )
       : null,
     // Jobs, notebooks and namespaces do not cover all of the users' GPUs.
@@ -221,7 +231,7 @@ function noteOf(
       ? null
       : trans.__('Held by nobody: %1 GPU-hours.', formatHours(unheld_gpu_s)),
     // Small differences are due to clocks and the ends of readings.
-    grouping === 'users' && unrecorded_s > (UNRECORDED_LEAST * gpus * (to_ms - from_ms)) / 1000
+    grouping === 'users' && unrecorded_s > (MIN_UNRECORDED_SHARE * gpus * (to_ms - from_ms)) / 1000
       ? trans.__(
           'Not recorded: %1 of %2 GPU-hours.',
           formatHours(unrecorded_s),
@@ -233,17 +243,17 @@ function noteOf(
 
 function emptyText(
   grouping: Grouping,
-  { value, why, isLoading }: Answered<FleetUsage>,
+  { value, why, isLoading }: Answer<FleetUsage>,
   { fleet }: Columns,
 ): string {
   if (value === null && (isLoading || why !== null)) {
     return why ?? trans.__('Loading');
   }
   const texts = {
-    users: trans.__('No user is known to have used a GPU in this time.'),
-    jobs: trans.__('No job, pod, container or service is known to have used a GPU in this time.'),
-    notebooks: trans.__('No notebook is known to have used a GPU in this time.'),
-    namespaces: trans.__('No namespace is known to have used a GPU in this time.'),
+    users: trans.__('No GPU use by a user was recorded in this time.'),
+    jobs: trans.__('No GPU use by a job, pod, container or service was recorded in this time.'),
+    notebooks: trans.__('No GPU use by a notebook was recorded in this time.'),
+    namespaces: trans.__('No GPU use by a namespace was recorded in this time.'),
   };
   return fleet.missing.owners ?? texts[grouping];
 }

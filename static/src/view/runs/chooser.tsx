@@ -1,12 +1,12 @@
 import type { ComponentChild, RefObject } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 
-import { duration } from '../../lib/format';
+import { formatDuration } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { benchmarkGroups, matches, type Benchmark } from '../../model/benchmarks';
+import { benchmarkGroups, matchesQuery, type Benchmark } from '../../model/benchmarks';
 import type { GpuState } from '../../model/gpu';
-import { jobOf, runsOn, targetsOf } from '../../model/run-job';
+import { createJob, runsOn, listTargets } from '../../model/run-job';
 import type { Catalogue } from '../../wire';
 
 export interface ChooserProps {
@@ -42,7 +42,7 @@ export function Chooser({
   const count = catalogue?.entries.length ?? 0;
 
   // Simulated GPUs do not exist for CUDA.
-  const targets = targetsOf(isSimulated ? [] : gpus);
+  const targets = listTargets(isSimulated ? [] : gpus);
   const target = targets.find(({ key }) => key === device) ?? targets[0];
   const canRun = (benchmark: Benchmark): boolean =>
     target !== undefined && runsOn(benchmark, target);
@@ -50,14 +50,14 @@ export function Chooser({
   const found = groups
     .map(({ label, benchmarks }) => ({
       label,
-      benchmarks: benchmarks.filter((benchmark) => matches(benchmark, query.trim())),
+      benchmarks: benchmarks.filter((benchmark) => matchesQuery(benchmark, query.trim())),
     }))
     .filter(({ benchmarks }) => benchmarks.length > 0);
   const choosable = found.flatMap(({ benchmarks }) => benchmarks).filter(canRun);
   const chosen = choosable.find(({ key }) => key === wanted) ?? choosable[0];
   // The key is encoded because an ID must not contain spaces.
   const idOf = (key: string): string => `${id}-${encodeURIComponent(key)}`;
-  const job = chosen === undefined || target === undefined ? null : jobOf(chosen, target);
+  const job = chosen === undefined || target === undefined ? null : createJob(chosen, target);
   const canStart = job !== null && !isBusy && refusal === null;
 
   useEffect(() => {
@@ -182,7 +182,7 @@ function Option({
   canRun: boolean;
   onChoose: () => void;
 }): ComponentChild {
-  const time = seconds === null ? '' : trans.__('about %1', duration(seconds * 1000));
+  const time = seconds === null ? '' : trans.__('about %1', formatDuration(seconds * 1000));
   return (
     <div
       class="gpumon-run-option"

@@ -5,34 +5,34 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import '../../testing/dialog';
 import { gpusOf } from '../../model/gpu';
 import { Store } from '../../model/store';
-import { hello, NOW } from '../../testing/frames';
-import { CATALOGUE, ITEMS, runResult, runState, serverWith } from '../../testing/runs';
+import { makeHello, NOW } from '../../testing/frames';
+import { CATALOGUE, ITEMS, makeRunResult, makeRunState, makeRequestMock } from '../../testing/runs';
 import type { RunState } from '../../wire';
 import { RunEntry } from '../run-entry';
 
 let store: Store;
 let isOpen = false;
-let request: ReturnType<typeof serverWith>;
+let request: ReturnType<typeof makeRequestMock>;
 const element = document.createElement('div');
 const setRuns = vi.fn();
 
 async function open(
   answers: Record<string, unknown> = { 'api/v1/catalogue': CATALOGUE },
 ): Promise<void> {
-  request = serverWith(answers);
+  request = makeRequestMock(answers);
   document.body.replaceChildren(element);
-  show(true);
+  setOpen(true);
   await vi.waitFor(() => expect(request).toHaveBeenCalled());
   await vi.waitFor(() => expect(find('.gpumon-run-list')).not.toBeNull());
-  await settled();
+  await flushAndRender();
 }
 
-async function settled(): Promise<void> {
+async function flushAndRender(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve));
   render();
 }
 
-function show(open: boolean): void {
+function setOpen(open: boolean): void {
   isOpen = open;
   render();
 }
@@ -45,7 +45,7 @@ function render(): void {
     gpus,
     freshness: { now_ms: NOW, stale: false },
     isOpen,
-    onClose: () => show(false),
+    onClose: () => setOpen(false),
   };
   renderComponent(h(RunEntry, props), element);
 }
@@ -58,7 +58,7 @@ function submit(): void {
   element.querySelector('form')?.requestSubmit();
 }
 
-function search(text: string): void {
+function typeQuery(text: string): void {
   const input = element.querySelector('input');
   if (input !== null) {
     input.value = text;
@@ -75,7 +75,7 @@ function press(key: string): void {
 }
 
 /** Returns the titles of the visible benchmarks, and the title of the selected one. */
-function offered(): [string[], string | undefined] {
+function shownBenchmarks(): [string[], string | undefined] {
   const titles = [...element.querySelectorAll('[role=option]')];
   const title = (option?: Element): string | undefined =>
     option?.querySelector('.gpumon-run-title')?.textContent;
@@ -94,11 +94,11 @@ function chooseDevice(key: string): void {
 }
 
 /** Returns whether another run can be started. */
-function isReady(): boolean {
+function canStart(): boolean {
   return element.querySelector<HTMLButtonElement>('.gpumon-primary')?.disabled === false;
 }
 
-function tell(state: RunState): void {
+function sendState(state: RunState): void {
   store.apply({ type: 'run', ...state });
   render();
 }
@@ -106,7 +106,7 @@ function tell(state: RunState): void {
 beforeEach(() => {
   renderComponent(null, element);
   store = new Store();
-  store.apply(hello());
+  store.apply(makeHello());
 });
 afterEach(() => {
   setRuns.mockReset();
@@ -120,42 +120,42 @@ it('closed dialog requests no run states', async () => {
   element.querySelector('dialog')?.close();
   expect(setRuns).toHaveBeenLastCalledWith(false);
   expect(element.querySelector('dialog')?.open).toBe(false);
-  show(true);
+  setOpen(true);
   find('.gpumon-run-close')?.click();
   expect(element.querySelector('dialog')?.open).toBe(false);
 });
 
 it('presets are first, and search finds all benchmarks', async () => {
   await open();
-  expect(offered()).toEqual([
+  expect(shownBenchmarks()).toEqual([
     ['Memory bandwidth', 'PCIe transfers', 'Out-of-memory demo', 'triad', 'copy', 'a: sum'],
     'Memory bandwidth',
   ]);
-  search('sum TEACHES');
-  expect(offered()).toEqual([['a: sum'], 'a: sum']);
-  search('fills');
-  expect(offered()).toEqual([['Out-of-memory demo'], 'Out-of-memory demo']);
-  search('zzz');
-  expect(offered()).toEqual([[], undefined]);
+  typeQuery('sum TEACHES');
+  expect(shownBenchmarks()).toEqual([['a: sum'], 'a: sum']);
+  typeQuery('fills');
+  expect(shownBenchmarks()).toEqual([['Out-of-memory demo'], 'Out-of-memory demo']);
+  typeQuery('zzz');
+  expect(shownBenchmarks()).toEqual([[], undefined]);
   const none = 'No benchmark matches the search.';
   expect(element.textContent).toContain(none);
-  expect(isReady()).toBe(false);
+  expect(canStart()).toBe(false);
   chooseDevice('cpu');
-  search('pcie');
-  expect(offered()).toEqual([['PCIe transfers'], undefined]);
+  typeQuery('pcie');
+  expect(shownBenchmarks()).toEqual([['PCIe transfers'], undefined]);
   expect(element.textContent).not.toContain(none);
-  expect(isReady()).toBe(false);
+  expect(canStart()).toBe(false);
 });
 
 it('reopened dialog requests a missing catalog again', async () => {
   await open({});
-  expect(offered()).toEqual([[], undefined]);
+  expect(shownBenchmarks()).toEqual([[], undefined]);
   element.querySelector('dialog')?.close();
-  request.mockImplementation(serverWith({ 'api/v1/catalogue': CATALOGUE }));
+  request.mockImplementation(makeRequestMock({ 'api/v1/catalogue': CATALOGUE }));
   for (const calls of [2, 2]) {
-    show(true);
-    await settled();
-    expect(offered()[1]).toBe('Memory bandwidth');
+    setOpen(true);
+    await flushAndRender();
+    expect(shownBenchmarks()[1]).toBe('Memory bandwidth');
     expect(request).toHaveBeenCalledTimes(calls);
     element.querySelector('dialog')?.close();
   }
@@ -164,23 +164,23 @@ it('reopened dialog requests a missing catalog again', async () => {
 it('arrow keys skip benchmarks without their device', async () => {
   await open();
   press('ArrowDown');
-  expect(offered()[1]).toBe('PCIe transfers');
+  expect(shownBenchmarks()[1]).toBe('PCIe transfers');
   chooseDevice('cpu');
-  expect(offered()[1]).toBe('Memory bandwidth');
+  expect(shownBenchmarks()[1]).toBe('Memory bandwidth');
   press('ArrowUp');
-  expect(offered()[1]).toBe('Memory bandwidth');
+  expect(shownBenchmarks()[1]).toBe('Memory bandwidth');
   press('ArrowDown');
-  expect(offered()[1]).toBe('Out-of-memory demo');
+  expect(shownBenchmarks()[1]).toBe('Out-of-memory demo');
   const pcie = [...element.querySelectorAll<HTMLElement>('[role=option]')][1];
   expect(pcie?.textContent).toContain('needs a GPU');
   pcie?.click();
   render();
-  expect(offered()[1]).toBe('Out-of-memory demo');
+  expect(shownBenchmarks()[1]).toBe('Out-of-memory demo');
 });
 
 it('start sends the job with the required header', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs': { id: 'r1' } });
-  search('triad');
+  typeQuery('triad');
   press('ArrowDown');
   submit();
   const [path, init] = request.mock.lastCall ?? [];
@@ -199,7 +199,7 @@ it('refusal is shown before anything starts', async () => {
   expect(find('[role=status]:not([aria-live])')?.textContent).toContain(
     'only the user who started this server may',
   );
-  expect(isReady()).toBe(false);
+  expect(canStart()).toBe(false);
   submit();
   expect(request).toHaveBeenCalledTimes(1);
 });
@@ -207,56 +207,59 @@ it('refusal is shown before anything starts', async () => {
 it('error or silence of the server is shown', async () => {
   await open();
   submit();
-  await settled();
+  await flushAndRender();
   expect(find('[role=alert]')?.textContent).toBe('runs are off: use --allow-runs');
   request.mockRejectedValueOnce(new TypeError('no network'));
   submit();
-  await settled();
+  await flushAndRender();
   expect(find('[role=alert]')?.textContent).toContain('is not responding');
 });
 
 it('running benchmark shows progress and can be canceled', async () => {
   await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': {} });
   const scroll = vi.spyOn(HTMLElement.prototype, 'scrollIntoView');
-  tell(runState());
-  tell(runState());
+  sendState(makeRunState());
+  sendState(makeRunState());
   expect(scroll.mock.contexts).toEqual([find('.gpumon-run')]);
   scroll.mockRestore();
   expect(find('.gpumon-run-step')?.textContent).toBe('triad, 1 of 2: measuring');
   expect(element.querySelector('progress')?.value).toBe(0.25);
   expect(find('[data-reading="power.draw_watts"]')?.textContent).toMatch(/\d/);
-  expect(isReady()).toBe(false);
+  expect(canStart()).toBe(false);
   expect(find('[aria-live]')?.textContent).toBe('triad: running');
   find('.gpumon-run button')?.click();
   expect(request.mock.lastCall).toEqual([
     'api/v1/runs/r1',
     { method: 'DELETE', headers: { 'X-Gpumon': 'run' } },
   ]);
-  tell(runState({ status: 'canceled', ended_ms: NOW }));
+  sendState(makeRunState({ status: 'canceled', ended_ms: NOW }));
   expect(find('[aria-live]')?.textContent).toBe('triad: canceled');
-  expect(isReady()).toBe(true);
+  expect(canStart()).toBe(true);
 });
 
 it('run in a terminal cannot be canceled here', async () => {
   await open();
-  tell(runState({ own: false }));
+  sendState(makeRunState({ own: false }));
   expect(find('.gpumon-run button')).toBeNull();
-  expect(isReady()).toBe(true);
+  expect(canStart()).toBe(true);
 });
 
 it('results appear one by one, or are fetched', async () => {
-  await open({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': { ...runState(), all: ITEMS } });
-  const first = { item: 'result', ...runResult() } as const;
-  tell(runState({ items: 1, newest: first }));
+  await open({
+    'api/v1/catalogue': CATALOGUE,
+    'api/v1/runs/r1': { ...makeRunState(), all: ITEMS },
+  });
+  const first = { item: 'result', ...makeRunResult() } as const;
+  sendState(makeRunState({ items: 1, newest: first }));
   expect(find('td[data-column=rate]')?.textContent).toMatch(/^4,020/);
   expect(request).toHaveBeenCalledTimes(1);
-  tell(runState({ items: ITEMS.length, newest: ITEMS.at(-1) ?? null }));
-  await settled();
+  sendState(makeRunState({ items: ITEMS.length, newest: ITEMS.at(-1) ?? null }));
+  await flushAndRender();
   expect(request.mock.lastCall?.[0]).toBe('api/v1/runs/r1');
   expect(element.querySelectorAll('.gpumon-run-table tbody tr')).toHaveLength(2);
   expect(element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length - 2);
   expect(find('td[data-column=last] .gpumon-visually-hidden')?.textContent).toContain(
-    'No earlier result',
+    'There is no previous result',
   );
 });
 
@@ -264,10 +267,10 @@ it('result is compared with the run before', async () => {
   await open();
   const result = (bytes_per_second: number): RunState['newest'] => ({
     item: 'result',
-    ...runResult({ bytes_per_second }),
+    ...makeRunResult({ bytes_per_second }),
   });
-  tell(
-    runState({
+  sendState(
+    makeRunState({
       run: 'r0',
       status: 'done',
       started_ms: NOW - 9000,
@@ -276,11 +279,11 @@ it('result is compared with the run before', async () => {
       newest: result(4e12),
     }),
   );
-  tell(runState({ items: 1, newest: result(4.4e12) }));
+  sendState(makeRunState({ items: 1, newest: result(4.4e12) }));
   expect(find('[data-run=r1] td[data-column=last]')?.textContent).toContain('(+10.0\u00a0%)');
   expect(find('.gpumon-run-left')?.textContent).toBe('');
   const step = { number: 1, id: 'triad', phase: 'measuring', since_ms: NOW } as const;
-  tell(runState({ items: 1, newest: result(4.4e12), step, share: 0 }));
+  sendState(makeRunState({ items: 1, newest: result(4.4e12), step, share: 0 }));
   expect(find('.gpumon-run-left')?.textContent).toBe('about 3\u00a0s left');
 });
 
@@ -297,9 +300,9 @@ it('two selected runs are compared, and exported', async () => {
   });
   await open();
   for (const [run, rate] of Object.entries({ r0: 4e12, r1: 4.4e12 })) {
-    const newest = { item: 'result', ...runResult({ bytes_per_second: rate }) } as const;
-    tell(
-      runState({
+    const newest = { item: 'result', ...makeRunResult({ bytes_per_second: rate }) } as const;
+    sendState(
+      makeRunState({
         run,
         status: 'done',
         started_ms: NOW - 9000 + rate / 1e9,
@@ -350,14 +353,16 @@ it('simulated GPUs are not offered as devices', async () => {
   expect(devices).toEqual(['CPU']);
   const note = find('[role=status]:not([aria-live])')?.textContent;
   expect(note).toContain('cannot run on simulated GPUs');
-  expect(offered()[1]).toBe('Memory bandwidth');
-  expect(isReady()).toBe(true);
+  expect(shownBenchmarks()[1]).toBe('Memory bandwidth');
+  expect(canStart()).toBe(true);
 });
 
 it('markup in messages is shown as text', async () => {
   const item = { item: 'said', topic: 'cure', text: '<img src=x>\u202e' } as const;
   await open();
-  tell(runState({ title: '<b>bold</b>', items: 1, newest: item, error: '<i>', status: 'failed' }));
+  sendState(
+    makeRunState({ title: '<b>bold</b>', items: 1, newest: item, error: '<i>', status: 'failed' }),
+  );
   expect(element.querySelector('img, i, .gpumon-run-title b')).toBeNull();
   expect(find('.gpumon-run-items')?.textContent).toContain('<img src=x>\ufffd');
 });

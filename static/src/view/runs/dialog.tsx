@@ -1,14 +1,14 @@
 import type { ComponentChild } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { download } from '../../lib/download';
-import { formatSince } from '../../lib/format';
+import { downloadBlob } from '../../lib/download';
+import { formatTimeWithDateUnlessToday } from '../../lib/format';
 import { adoptStyle } from '../../lib/style';
-import { joined } from '../../lib/text';
+import { joinParts } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { placeOf, RUN_STATUS, titleOf } from '../../model/describe-run';
-import { answerOf, OWN_HEADERS } from '../../model/request';
-import { comparison } from '../../model/run-comparison';
+import { deviceNames, RUN_STATUS, titleOf } from '../../model/describe-run';
+import { readJsonResponse, REQUEST_HEADERS } from '../../model/request';
+import { compareRuns } from '../../model/run-comparison';
 import { toCsv, toJson } from '../../model/run-export';
 import { RunHistory } from '../../model/run-history';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
@@ -31,12 +31,16 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
 
   /** Returns the server's answer. If the server refuses, shows the reason and returns `null`. */
   const ask = async (path: string, init?: RequestInit): Promise<unknown> => {
-    const answer = await answerOf(runner.request(path, init));
+    const answer = await readJsonResponse(runner.request(path, init));
     setError(answer.why ?? '');
     return answer.json;
   };
   const change = (method: string, path: string, body?: object): void =>
-    void ask(path, { method, headers: OWN_HEADERS, ...(body && { body: JSON.stringify(body) }) });
+    void ask(path, {
+      method,
+      headers: REQUEST_HEADERS,
+      ...(body && { body: JSON.stringify(body) }),
+    });
   const history = useMemo(
     () =>
       new RunHistory(
@@ -54,7 +58,7 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
     adoptStyle(style);
     search.current?.focus();
     runner.setRuns(true);
-    history.retry();
+    history.allowRetries();
     if (catalogue === null) {
       void ask('api/v1/catalogue').then((answer) => setCatalogue(answer as Catalogue | null));
     }
@@ -107,7 +111,7 @@ export function RunDialog(props: RunEntryProps): ComponentChild {
                 isNewest={place === 0}
                 isChosen={chosen.has(state.run)}
                 onChoose={(isChosen) =>
-                  setChosen((before) => withMember(before, state.run, isChosen))
+                  setChosen((before) => setMembership(before, state.run, isChosen))
                 }
                 onCancel={() => change('DELETE', addressOf(state.run))}
               />
@@ -144,7 +148,7 @@ function Results({
   const [after, before] = chosen;
   const areTwo = chosen.length === 2 && after !== undefined && before !== undefined;
   const nameOf = (state: RunState): string =>
-    joined([placeOf(state), formatSince(state.started_ms, now_ms)]);
+    joinParts([deviceNames(state), formatTimeWithDateUnlessToday(state.started_ms, now_ms)]);
   return (
     <div>
       <div class="gpumon-run-head">
@@ -163,7 +167,7 @@ function Results({
             disabled={exported.every(({ run }) => history.resultsOf(run).length === 0)}
             onClick={() => {
               const text = write(exported.map((state) => history.detailsOf(state)));
-              download(new Blob([text], { type }), `gpumon-benchmarks.${name.toLowerCase()}`);
+              downloadBlob(new Blob([text], { type }), `gpumon-benchmarks.${name.toLowerCase()}`);
             }}
           >
             {name}
@@ -173,7 +177,7 @@ function Results({
       <div class="gpumon-run-compared">
         {areTwo && (
           <ComparisonTable
-            rows={comparison(history.resultsOf(before.run), history.resultsOf(after.run))}
+            rows={compareRuns(history.resultsOf(before.run), history.resultsOf(after.run))}
             names={[nameOf(before), nameOf(after)]}
           />
         )}
@@ -203,7 +207,7 @@ function useAnnouncement(): (runs: readonly RunState[]) => string {
   };
 }
 
-function withMember<T>(set: ReadonlySet<T>, member: T, isIn: boolean): ReadonlySet<T> {
+function setMembership<T>(set: ReadonlySet<T>, member: T, isIn: boolean): ReadonlySet<T> {
   const others = [...set].filter((each) => each !== member);
   return new Set(isIn ? [...others, member] : others);
 }

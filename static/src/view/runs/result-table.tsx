@@ -4,13 +4,13 @@ import { DASH } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import {
-  change,
+  formatChange,
   COLUMNS,
   describeResult,
   rateOf,
   rateText,
   type Column,
-  type Part,
+  type ResultCell,
 } from '../../model/describe-result';
 import { valueOf } from '../../model/reading';
 import type { ComparedRow } from '../../model/run-comparison';
@@ -74,7 +74,9 @@ export function ComparisonTable({
             <Workload result={either} withDevice={false} />
             <td>{before === null || from === null ? DASH : rateText(before, from)}</td>
             <td>{after === null || to === null ? DASH : rateText(after, to)}</td>
-            <td data-column="rate">{from === null || to === null ? DASH : change(to, from)}</td>
+            <td data-column="rate">
+              {from === null || to === null ? DASH : formatChange(to, from)}
+            </td>
           </tr>
         );
       })}
@@ -125,7 +127,7 @@ function Cell({
   result,
 }: {
   column: Column;
-  part: Part;
+  part: ResultCell;
   result: RunResult;
 }): ComponentChild {
   const share = column === 'share' ? valueOf(result.share) : null;

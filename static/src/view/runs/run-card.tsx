@@ -1,8 +1,8 @@
 import type { ComponentChild } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { duration, formatSince, timeOfDay } from '../../lib/format';
-import { joined, plainText } from '../../lib/text';
+import { formatDuration, formatTimeWithDateUnlessToday, formatTimeOfDay } from '../../lib/format';
+import { joinParts, plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuState } from '../../model/gpu';
 import { gpuTitle } from '../../model/gpu-title';
@@ -10,26 +10,26 @@ import { limitOf, METRICS } from '../../model/metric';
 import {
   describeStep,
   describeTimeLeft,
-  placeOf,
+  deviceNames,
   RUN_LEVEL,
   RUN_STATUS,
   RUN_TOPICS,
-  shareOf,
-  timeLeft,
+  completedShare,
+  remainingTime,
   titleOf,
 } from '../../model/describe-run';
 import type { RunHistory } from '../../model/run-history';
-import { formatted } from '../../model/unit';
+import { formatValue } from '../../model/unit';
 import type { RunItem, RunState } from '../../wire';
 import { SeverityIcon } from '../severity-icon';
 import { ReadingValue, type Freshness } from '../value';
 import { ResultTable } from './result-table';
 
 /** The displayed metrics of a GPU that runs a benchmark. */
-const LIVE = METRICS.filter(({ id }) =>
+const LIVE_METRICS = METRICS.filter(({ id }) =>
   ['utilization.gpu_percent', 'memory.used_bytes', 'power.draw_watts'].includes(id),
 );
-const LONGEST_MESSAGE = 2000;
+const MAX_MESSAGE_LENGTH = 2000;
 
 export interface RunCardProps {
   state: RunState;
@@ -64,7 +64,7 @@ export function RunCard(props: RunCardProps): ComponentChild {
     <div class="gpumon-run" ref={card} data-run={run} data-status={status}>
       <input
         type="checkbox"
-        aria-label={trans.__('Select %1, %2', titleOf(state), timeOfDay(started_ms))}
+        aria-label={trans.__('Select %1, %2', titleOf(state), formatTimeOfDay(started_ms))}
         checked={isChosen}
         onChange={({ currentTarget }) => onChoose(currentTarget.checked)}
       />
@@ -79,16 +79,16 @@ export function RunCard(props: RunCardProps): ComponentChild {
           <SeverityIcon />
           <span class="gpumon-run-title">{titleOf(state)}</span>
           <span class="gpumon-run-status">
-            {joined([
-              placeOf(state),
+            {joinParts([
+              deviceNames(state),
               RUN_STATUS()[status],
-              formatSince(started_ms, freshness.now_ms),
-              duration((ended_ms ?? freshness.now_ms) - started_ms),
+              formatTimeWithDateUnlessToday(started_ms, freshness.now_ms),
+              formatDuration((ended_ms ?? freshness.now_ms) - started_ms),
             ])}
           </span>
         </summary>
         {isRunning && <Progress {...props} />}
-        {error !== null && <p class="gpumon-run-error">{plainText(error, LONGEST_MESSAGE)}</p>}
+        {error !== null && <p class="gpumon-run-error">{plainText(error, MAX_MESSAGE_LENGTH)}</p>}
         {items}
       </details>
     </div>
@@ -96,7 +96,7 @@ export function RunCard(props: RunCardProps): ComponentChild {
 }
 
 function Progress({ state, gpus, freshness, onCancel }: RunCardProps): ComponentChild {
-  const left_ms = timeLeft(state, freshness.now_ms);
+  const left_ms = remainingTime(state, freshness.now_ms);
   const gpu = gpus.find(({ index }) => state.devices.some((device) => device.index === index));
   return (
     <div class="gpumon-run-now">
@@ -104,18 +104,24 @@ function Progress({ state, gpus, freshness, onCancel }: RunCardProps): Component
         <span class="gpumon-run-step">{describeStep(state)}</span>
         <span class="gpumon-run-text">{plainText(state.text)}</span>
       </div>
-      <progress max={1} value={shareOf(state)?.toFixed(3)} aria-label={trans.__('Progress')} />
+      <progress
+        max={1}
+        value={completedShare(state)?.toFixed(3)}
+        aria-label={trans.__('Progress')}
+      />
       <span class="gpumon-run-left">{left_ms === null ? '' : describeTimeLeft(left_ms)}</span>
       {state.own ? (
         <button type="button" class="gpumon-chip" onClick={onCancel}>
           {trans.__('Cancel')}
         </button>
       ) : (
-        <span class="gpumon-empty">{trans.__('Press Ctrl-C in its terminal to stop it.')}</span>
+        <span class="gpumon-empty">
+          {trans.__('To stop this run, press Ctrl-C in its terminal.')}
+        </span>
       )}
       {gpu !== undefined && (
         <dl class="gpumon-run-live">
-          {LIVE.map((metric) => {
+          {LIVE_METRICS.map((metric) => {
             const limit = limitOf(metric, gpu.now);
             return (
               <div key={metric.id}>
@@ -124,8 +130,8 @@ function Progress({ state, gpus, freshness, onCancel }: RunCardProps): Component
                   <ReadingValue
                     id={metric.id}
                     reading={gpu.now && metric.read(gpu.now)}
-                    format={(value) => formatted(metric.unit, value, limit).main}
-                    rest={formatted(metric.unit, null, limit).rest}
+                    format={(value) => formatValue(metric.unit, value, limit).main}
+                    rest={formatValue(metric.unit, null, limit).rest}
                     freshness={freshness}
                   />
                 </dd>
@@ -142,7 +148,7 @@ function Progress({ state, gpus, freshness, onCancel }: RunCardProps): Component
 function Items({ state, history }: Pick<RunCardProps, 'state' | 'history'>): ComponentChild {
   const rows = history
     .resultsOf(state.run)
-    .map((result) => ({ result, last: history.before(state, result) }));
+    .map((result) => ({ result, last: history.findPrevious(state, result) }));
   return (
     <>
       {rows.length > 0 && (
@@ -170,7 +176,7 @@ function Message({ item }: { item: Exclude<RunItem, { item: 'result' }> }): Comp
       <SeverityIcon />
       <span class="gpumon-run-parts">
         {name !== '' && <b>{name}</b>}
-        <span>{plainText(isFailure ? item.error : item.text, LONGEST_MESSAGE)}</span>
+        <span>{plainText(isFailure ? item.error : item.text, MAX_MESSAGE_LENGTH)}</span>
       </span>
     </li>
   );

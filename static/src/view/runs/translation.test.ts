@@ -6,9 +6,9 @@ import '../../testing/dialog';
 import { setTranslator, trans } from '../../lib/translation';
 import { gpusOf } from '../../model/gpu';
 import { Store } from '../../model/store';
-import { pseudoTranslator, untranslated, textsOf } from '../../testing/pseudo-locale';
-import { hello, NOW } from '../../testing/frames';
-import { CATALOGUE, ITEMS, runState, serverWith } from '../../testing/runs';
+import { pseudoTranslator, findUntranslated, textsOf } from '../../testing/pseudo-locale';
+import { makeHello, NOW } from '../../testing/frames';
+import { CATALOGUE, ITEMS, makeRunState, makeRequestMock } from '../../testing/runs';
 import { RunEntry } from '../run-entry';
 
 /** Texts from the server, and names. */
@@ -32,20 +32,20 @@ const DATA = [
 it('dialog has no English word in another language', async () => {
   setTranslator(pseudoTranslator(trans));
   const store = new Store();
-  store.apply(hello());
+  store.apply(makeHello());
   const states = [
-    runState({ items: ITEMS.length }),
-    runState({ run: 'r2', own: false, steps: 1, step: null, title: '' }),
+    makeRunState({ items: ITEMS.length }),
+    makeRunState({ run: 'r2', own: false, steps: 1, step: null, title: '' }),
     ...(['done', 'failed', 'canceled', 'lost'] as const).map((status) =>
-      runState({ run: status, status, title: '' }),
+      makeRunState({ run: status, status, title: '' }),
     ),
   ];
   for (const state of states) {
     store.apply({ type: 'run', ...state });
   }
-  const request = serverWith({
+  const request = makeRequestMock({
     'api/v1/catalogue': CATALOGUE,
-    'api/v1/runs/r1': { ...runState(), all: ITEMS },
+    'api/v1/runs/r1': { ...makeRunState(), all: ITEMS },
   });
   const element = document.createElement('div');
   document.body.append(element);
@@ -72,5 +72,5 @@ it('dialog has no English word in another language', async () => {
     show();
   });
   expect(element.querySelector('.gpumon-run-compared th')).not.toBeNull();
-  expect(untranslated(textsOf(element), DATA)).toEqual([]);
+  expect(findUntranslated(textsOf(element), DATA)).toEqual([]);
 });

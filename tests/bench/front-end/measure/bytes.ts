@@ -1,52 +1,56 @@
 /** The size of the JavaScript that a browser downloads, compressed as by a server. */
 
-import { BEFORE_KB, kilobytes } from '../../../browser/src/downloads';
+import { MAX_EARLY_KB, downloadedKilobytes } from '../../../browser/src/downloads';
 import { notebookOf } from '../../../browser/src/notebook-file';
 import { OpenLab, PEER } from '../lab';
-import { row } from '../rows';
+import { printRow } from '../rows';
 import type { Bench } from './bench';
 
-const IN_ALL_KB = 70;
+const TOTAL_TARGET_KB = 70;
 
-export async function bytes({ browser, gpumon, peer }: Bench): Promise<void> {
+export async function measureDownloads({ browser, gpumon, peer }: Bench): Promise<void> {
   gpumon.write('measured.ipynb', notebookOf(['print("done")']));
   const own = await OpenLab.open(browser, gpumon);
-  const before = await kilobytes(own.page, 'gpumon');
+  const before = await downloadedKilobytes(own.page, 'gpumon');
   await own.showPanel();
   await own.showDashboards();
   await own.page.evaluate(
     (url) => history.replaceState(null, '', url),
-    gpumon.page('lab/tree/measured.ipynb'),
+    gpumon.pageUrl('lab/tree/measured.ipynb'),
   );
   await own.page.reload();
   await own.page
     .locator('.jp-NotebookPanel-toolbar [data-testid=gpumon-chip]')
     .waitFor({ state: 'attached' });
   await own.page.waitForLoadState('networkidle');
-  const all = await kilobytes(own.page, 'gpumon');
+  const all = await downloadedKilobytes(own.page, 'gpumon');
   await own.close();
 
   const other = await OpenLab.open(browser, peer);
-  const peerBefore = await kilobytes(other.page, 'jupyterlab-nvdashboard');
+  const peerBefore = await downloadedKilobytes(other.page, 'jupyterlab-nvdashboard');
   await other.showPeer(null);
-  const peerAll = await kilobytes(other.page, 'jupyterlab-nvdashboard');
+  const peerAll = await downloadedKilobytes(other.page, 'jupyterlab-nvdashboard');
   await other.close();
 
-  row(
+  printRow(
     'JavaScript before the panel is opened, gzipped',
-    `<= ${BEFORE_KB} KB`,
-    said(before),
-    before <= BEFORE_KB,
+    `<= ${MAX_EARLY_KB} KB`,
+    formatKilobytes(before),
+    before <= MAX_EARLY_KB,
   );
-  row(
+  printRow(
     '  in all, with panel, charts and a notebook',
-    `<= ${IN_ALL_KB} KB`,
-    said(all),
-    all <= IN_ALL_KB,
+    `<= ${TOTAL_TARGET_KB} KB`,
+    formatKilobytes(all),
+    all <= TOTAL_TARGET_KB,
   );
-  row(`  the same of ${PEER}`, '', `${said(peerBefore)}, ${said(peerAll)}`);
+  printRow(
+    `  the same of ${PEER}`,
+    '',
+    `${formatKilobytes(peerBefore)}, ${formatKilobytes(peerAll)}`,
+  );
 }
 
-function said(kb: number): string {
+function formatKilobytes(kb: number): string {
   return `${kb.toFixed(1)} KB`;
 }

@@ -5,48 +5,48 @@
 
 import type { Browser } from 'playwright-core';
 
-import { digits } from '../figures';
-import { AT_ONCE, Gpus } from '../gpus';
+import { formatNumber } from '../figures';
+import { FAST_DRIVER, Gpus } from '../gpus';
 import { OpenLab, PEER, startPeer } from '../lab';
-import { costOf, type Cost } from '../main-thread';
-import { note, row } from '../rows';
+import { measureCost, type Cost } from '../main-thread';
+import { printNote, printRow } from '../rows';
 import type { Bench } from './bench';
 
 const TARGET_PERCENT = 5;
 
-export async function eightGpus({ browser, gpumon, seconds }: Bench): Promise<void> {
+export async function measureEightGpus({ browser, gpumon, seconds }: Bench): Promise<void> {
   const own = await OpenLab.open(browser, gpumon, 100);
-  const idle = await costOf(own, browser, seconds / 2, 'idle');
+  const idle = await measureCost(own, browser, seconds / 2, 'idle');
   await own.showPanel();
-  const panel = await costOf(own, browser, seconds, 'eight-gpus-panel');
+  const panel = await measureCost(own, browser, seconds, 'eight-gpus-panel');
   const more = await own.showDashboards();
-  const all = more ? await costOf(own, browser, seconds, 'eight-gpus-all') : panel;
+  const all = more ? await measureCost(own, browser, seconds, 'eight-gpus-all') : panel;
   await own.close();
 
   const other = await peerCost(browser, seconds);
 
   const ok = all.percent <= TARGET_PERCENT;
-  row(
+  printRow(
     'browser main thread, 8 GPUs at 10 Hz, all charts open',
     `<= ${TARGET_PERCENT} % of a core`,
-    said(all),
+    formatCost(all),
     ok,
   );
-  row(
+  printRow(
     '  the panel alone, with the charts of all its cards',
     '',
-    more ? said(panel) : 'the same: there are no others',
+    more ? formatCost(panel) : 'the same: there are no others',
   );
-  row('  JupyterLab before anything is open', '', said(idle));
-  row(
+  printRow('  JupyterLab before anything is open', '', formatCost(idle));
+  printRow(
     `  one chart of ${PEER}`,
     '',
-    `${said(other)}; ${digits(other.percent / all.percent)} times gpumon's`,
+    `${formatCost(other)}; ${formatNumber(other.percent / all.percent)} times gpumon's`,
   );
-  note(
+  printNote(
     'the peer over a driver that answers at once, since it waits for a real one, and then draws less',
   );
-  note(
+  printNote(
     'TaskDuration in processor time of the thread; painting by threads beside it is in "the browser"',
   );
 }
@@ -56,12 +56,12 @@ export async function eightGpus({ browser, gpumon, seconds }: Bench): Promise<vo
  * would wait and draw less.
  */
 async function peerCost(browser: Browser, seconds: number): Promise<Cost> {
-  const gpus = new Gpus(8, AT_ONCE);
+  const gpus = new Gpus(8, FAST_DRIVER);
   const peer = await startPeer(gpus);
   try {
     const lab = await OpenLab.open(browser, peer);
     await lab.showPeer('GPU Resources');
-    const cost = await costOf(lab, browser, seconds, 'peer');
+    const cost = await measureCost(lab, browser, seconds, 'peer');
     await lab.close();
     return cost;
   } finally {
@@ -71,14 +71,14 @@ async function peerCost(browser: Browser, seconds: number): Promise<Cost> {
 }
 
 /** Formats a cost as text. */
-export function said({
+export function formatCost({
   percent,
   script_percent,
   layout_percent,
   browser_percent,
   updates,
 }: Cost): string {
-  const rate = updates > 0 ? `, ${digits(updates)} updates/s` : '';
-  const parts = `scripts ${digits(script_percent)}, layout ${digits(layout_percent)}`;
-  return `${digits(percent)} % (${parts}; the browser ${digits(browser_percent)} %${rate})`;
+  const rate = updates > 0 ? `, ${formatNumber(updates)} updates/s` : '';
+  const parts = `scripts ${formatNumber(script_percent)}, layout ${formatNumber(layout_percent)}`;
+  return `${formatNumber(percent)} % (${parts}; the browser ${formatNumber(browser_percent)} %${rate})`;
 }

@@ -5,58 +5,58 @@
 
 import type { Browser } from 'playwright-core';
 
-import { digits, median } from '../figures';
+import { formatNumber, median } from '../figures';
 import { Gpus } from '../gpus';
 import { OpenLab, startGpumon } from '../lab';
-import { note, row } from '../rows';
+import { printNote, printRow } from '../rows';
 import type { Bench } from './bench';
 
 const TARGETS_MS: readonly [gpus: number, target_ms: number][] = [
   [1, 200],
   [64, 300],
 ];
-const TIMES = 7;
+const REPETITIONS = 7;
 
-interface Seen {
+interface PaintTimes {
   numbers_ms: number;
   /** The rows of many GPUs have no lines, so this is `null`. */
   line_ms: number | null;
 }
 
-export async function firstNumbers({ browser }: Bench): Promise<void> {
+export async function measureFirstNumbers({ browser }: Bench): Promise<void> {
   for (const [gpus, target_ms] of TARGETS_MS) {
-    const seen = await seenOf(browser, gpus);
+    const seen = await measurePaintTimes(browser, gpus);
     const numbers = seen.map(({ numbers_ms }) => numbers_ms);
     const worst = Math.max(...numbers);
     const name = `click on the panel to numbers of all GPUs that are seen, ${gpus} GPU${gpus > 1 ? 's' : ''}`;
-    row(name, `<= ${target_ms} ms`, said(numbers), worst <= target_ms);
+    printRow(name, `<= ${target_ms} ms`, formatTimes(numbers), worst <= target_ms);
     const lines = seen.flatMap(({ line_ms }) => line_ms ?? []);
     if (lines.length > 0) {
-      row('  to the first line of its history', '', said(lines));
+      printRow('  to the first line of its history', '', formatTimes(lines));
     }
   }
-  note(
+  printNote(
     'to the frame after; in a fresh page each time, whose code is not cached; gpumon runs already',
   );
 }
 
-function said(took: readonly number[]): string {
-  return `${digits(Math.max(...took))} ms at worst of ${TIMES} (median ${digits(median(took))})`;
+function formatTimes(took: readonly number[]): string {
+  return `${formatNumber(Math.max(...took))} ms at worst of ${REPETITIONS} (median ${formatNumber(median(took))})`;
 }
 
-async function seenOf(browser: Browser, count: number): Promise<Seen[]> {
+async function measurePaintTimes(browser: Browser, count: number): Promise<PaintTimes[]> {
   const gpus = new Gpus(count);
   const jupyter = await startGpumon(gpus);
-  const seen: Seen[] = [];
+  const seen: PaintTimes[] = [];
   try {
     // The first request starts gpumon, which then keeps a history.
-    await fetch(jupyter.page('gpumon/healthz'));
-    for (let time = 0; time < TIMES; time += 1) {
+    await fetch(jupyter.pageUrl('gpumon/healthz'));
+    for (let time = 0; time < REPETITIONS; time += 1) {
       const lab = await OpenLab.open(browser, jupyter);
-      await lab.page.evaluate(watch, count === 1);
+      await lab.page.evaluate(watchPanel, count === 1);
       await lab.page.locator('.jp-SideBar.jp-mod-left [data-id="gpumon-panel"]').click();
       const waited = lab.page.waitForFunction(
-        () => (window as unknown as { gpumonSeen?: Seen }).gpumonSeen,
+        () => (window as unknown as { gpumonSeen?: PaintTimes }).gpumonSeen,
       );
       seen.push((await (await waited).jsonValue()) ?? { numbers_ms: Infinity, line_ms: null });
       await lab.close();
@@ -72,7 +72,7 @@ async function seenOf(browser: Browser, count: number): Promise<Seen[]> {
  * Runs in the page: after the next click, checks each frame for numbers, and for a canvas with a
  * line.
  */
-function watch(withLine: boolean): void {
+function watchPanel(withLine: boolean): void {
   /** A line that is not straight has at least this many different heights. */
   const HEIGHTS = 10;
   const hasLine = (canvas: HTMLCanvasElement): boolean => {

@@ -5,17 +5,17 @@
 
 import type { Browser, Page } from 'playwright-core';
 
-import { fleetOf } from '../../../../static/src/testing/fleet';
+import { generateFleet } from '../../../../static/src/testing/fleet';
 import { newPage } from '../../../browser/src/browser';
 import { FakeFleet } from '../../../browser/src/fake-fleet';
-import { digits, median, percentile } from '../figures';
-import { note, row } from '../rows';
+import { formatNumber, median, percentile } from '../figures';
+import { printNote, printRow } from '../rows';
 import type { Bench } from './bench';
 
 const FILTER_TARGET_MS = 100;
-const OPENED = 7;
+const PAGE_LOADS = 7;
 /** Filters that are typed letter by letter. */
-const TYPED = ['ana', 'h200 busy', 'memory>80GiB', 'node-01', 'idle>1h -h100', 'xid', ''];
+const FILTER_TEXTS = ['ana', 'h200 busy', 'memory>80GiB', 'node-01', 'idle>1h -h100', 'xid', ''];
 
 /** Fleets that are shown by GPU, and by node with one cell for each of 10,000 nodes. */
 const FLEETS = [
@@ -27,43 +27,43 @@ const FLEETS = [
   },
 ] as const;
 
-export async function fleet({ browser }: Pick<Bench, 'browser'>): Promise<void> {
+export async function measureFleet({ browser }: Pick<Bench, 'browser'>): Promise<void> {
   for (const { name, target_ms, made } of FLEETS) {
-    const server = await FakeFleet.start(fleetOf({ ...made, at_ms: Date.now() }));
+    const server = await FakeFleet.start(generateFleet({ ...made, at_ms: Date.now() }));
     try {
-      const opened = await firstPictures(browser, server);
+      const opened = await measureFirstPictures(browser, server);
       const slowest = percentile(opened, 100);
-      row(
+      printRow(
         `fleet of ${name}: first picture`,
         `<= ${target_ms} ms`,
-        said(opened),
+        formatTimes(opened),
         slowest <= target_ms,
       );
       for (const view of ['map', 'gpus'] as const) {
-        const { times, own_ms } = await filters(browser, server, view);
+        const { times, own_ms } = await measureFilters(browser, server, view);
         const isFast = percentile(times, 99) <= FILTER_TARGET_MS;
-        row(
+        printRow(
           `  from a key in the filter to the picture, ${view}`,
           `<= ${FILTER_TARGET_MS} ms`,
-          said(times),
+          formatTimes(times),
           isFast,
         );
-        row(
+        printRow(
           "    of that, the page's own time of a processor",
           '',
-          `${digits(own_ms)} ms on average`,
+          `${formatNumber(own_ms)} ms on average`,
         );
       }
     } finally {
       await server.stop();
     }
   }
-  note(
+  printNote(
     'from navigation, and from the event, to the frame after the one in which the page drew; without a network between',
   );
 }
 
-async function firstPictures(browser: Browser, server: FakeFleet): Promise<number[]> {
+async function measureFirstPictures(browser: Browser, server: FakeFleet): Promise<number[]> {
   const { page } = await newPage(browser);
   await page.addInitScript(() => {
     const look = (): void => {
@@ -81,7 +81,7 @@ async function firstPictures(browser: Browser, server: FakeFleet): Promise<numbe
   });
   const times: number[] = [];
   // The first page includes the browser's own start, so it is not counted.
-  for (let i = 0; i <= OPENED; i += 1) {
+  for (let i = 0; i <= PAGE_LOADS; i += 1) {
     await page.goto('about:blank');
     await page.goto(`${server.url}#fleet`);
     const drawn = await page.waitForFunction(
@@ -93,7 +93,7 @@ async function firstPictures(browser: Browser, server: FakeFleet): Promise<numbe
   return times.slice(1);
 }
 
-async function filters(
+async function measureFilters(
   browser: Browser,
   server: FakeFleet,
   view: string,
@@ -109,9 +109,9 @@ async function filters(
   };
   const before_s = await busy_s();
   const times: number[] = [];
-  for (const text of TYPED) {
+  for (const text of FILTER_TEXTS) {
     for (let end = Math.min(1, text.length); end <= text.length; end += 1) {
-      times.push(await filterTime(page, text.slice(0, end)));
+      times.push(await measureFilter(page, text.slice(0, end)));
     }
   }
   const own_ms = (((await busy_s()) - before_s) * 1000) / times.length;
@@ -119,7 +119,7 @@ async function filters(
   return { times, own_ms };
 }
 
-async function filterTime(page: Page, text: string): Promise<number> {
+async function measureFilter(page: Page, text: string): Promise<number> {
   return page.evaluate(async (typed) => {
     const input = document.querySelector('.gpumon-fleet-filter');
     if (!(input instanceof HTMLInputElement)) {
@@ -136,6 +136,6 @@ async function filterTime(page: Page, text: string): Promise<number> {
   }, text);
 }
 
-function said(times: readonly number[]): string {
-  return `median ${digits(median(times))} ms, at most ${digits(percentile(times, 100))} (${times.length} times)`;
+function formatTimes(times: readonly number[]): string {
+  return `median ${formatNumber(median(times))} ms, at most ${formatNumber(percentile(times, 100))} (${times.length} times)`;
 }

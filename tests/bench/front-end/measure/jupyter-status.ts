@@ -1,9 +1,9 @@
 /** The latency of Jupyter while all views are open: GET /api/status, 50 times a second. */
 
 import type { JupyterServer } from '../../../browser/src/jupyter';
-import { digits, median, percentile, sleep } from '../figures';
+import { formatNumber, median, percentile, sleep } from '../figures';
 import { OpenLab, PEER } from '../lab';
-import { note, row } from '../rows';
+import { printNote, printRow } from '../rows';
 import type { Bench } from './bench';
 
 const TARGET = 1.1;
@@ -14,7 +14,12 @@ const PAUSE_S = 0.02;
  */
 const ROUNDS = 3;
 
-export async function jupyterStatus({ browser, gpumon, peer, seconds }: Bench): Promise<void> {
+export async function measureJupyterStatus({
+  browser,
+  gpumon,
+  peer,
+  seconds,
+}: Bench): Promise<void> {
   const own = await compare(
     gpumon,
     seconds,
@@ -30,19 +35,21 @@ export async function jupyterStatus({ browser, gpumon, peer, seconds }: Bench): 
     () => OpenLab.open(browser, peer),
     (lab) => lab.showPeer(null),
   );
-  row(
+  printRow(
     'GET /api/status with everything open at 10 Hz, p99 against idle',
     `<= ${TARGET} x`,
     own.said,
     own.ratio <= TARGET,
   );
-  row('  with JupyterLab open, and nothing of gpumon in it', '', own.plain);
-  row(
+  printRow('  with JupyterLab open, and nothing of gpumon in it', '', own.plain);
+  printRow(
     `  the same of ${PEER}`,
     '',
-    `${other.said}; ${digits(other.ratio / own.ratio)} times gpumon's`,
+    `${other.said}; ${formatNumber(other.ratio / own.ratio)} times gpumon's`,
   );
-  note('with the browser on the same machine, whose drawing takes the processors from Jupyter');
+  printNote(
+    'with the browser on the same machine, whose drawing takes the processors from Jupyter',
+  );
 }
 
 /**
@@ -65,31 +72,31 @@ async function compare(
   const plain: number[] = [];
   const busy: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    idle.push(...(await times(jupyter, seconds / ROUNDS)));
+    idle.push(...(await measureTimes(jupyter, seconds / ROUNDS)));
     const lab = await open();
-    plain.push(...(await times(jupyter, seconds / ROUNDS)));
+    plain.push(...(await measureTimes(jupyter, seconds / ROUNDS)));
     await show(lab);
-    busy.push(...(await times(jupyter, seconds / ROUNDS)));
+    busy.push(...(await measureTimes(jupyter, seconds / ROUNDS)));
     await lab.close();
     await sleep(1);
   }
   const both = (values: number[]): string =>
-    `${digits(percentile(values, 99))} ms (median ${digits(median(values))})`;
+    `${formatNumber(percentile(values, 99))} ms (median ${formatNumber(median(values))})`;
   const against = (values: number[]): number => percentile(values, 99) / percentile(idle, 99);
   return {
     ratio: against(busy),
-    said: `${digits(against(busy))} x: ${both(busy)}, idle ${both(idle)}`,
-    plain: `${digits(against(plain))} x: ${both(plain)}`,
+    said: `${formatNumber(against(busy))} x: ${both(busy)}, idle ${both(idle)}`,
+    plain: `${formatNumber(against(plain))} x: ${both(plain)}`,
   };
 }
 
 /** Measures the time of each answer, in milliseconds. */
-async function times(jupyter: JupyterServer, seconds: number): Promise<number[]> {
+async function measureTimes(jupyter: JupyterServer, seconds: number): Promise<number[]> {
   const took: number[] = [];
   const end = performance.now() + seconds * 1000;
   while (performance.now() < end) {
     const begun = performance.now();
-    await jupyter.api('GET', 'status');
+    await jupyter.requestApi('GET', 'status');
     took.push(performance.now() - begun);
     await sleep(PAUSE_S);
   }

@@ -5,13 +5,13 @@
 
 import type { Browser } from 'playwright-core';
 
-import { digits, median, percentile } from '../figures';
+import { formatNumber, median, percentile } from '../figures';
 import { Gpus } from '../gpus';
 import { OpenLab, startGpumon } from '../lab';
-import { costOf } from '../main-thread';
-import { note, row } from '../rows';
+import { measureCost } from '../main-thread';
+import { printNote, printRow } from '../rows';
 import type { Bench } from './bench';
-import { said } from './eight-gpus';
+import { formatCost } from './eight-gpus';
 
 const GPUS = 64;
 const TARGET_PERCENT = 5;
@@ -20,32 +20,37 @@ const TARGET_FPS = 59;
 const SCROLL_PX = 3000;
 const PX_PER_SECOND = 1000;
 /** The name of a drawn frame in Chromium's trace. */
-const DRAWN = 'ProxyImpl::ScheduledActionDraw';
+const DRAWN_FRAME = 'ProxyImpl::ScheduledActionDraw';
 
-export async function manyGpus({ browser, seconds }: Bench): Promise<void> {
+export async function measureManyGpus({ browser, seconds }: Bench): Promise<void> {
   const gpus = new Gpus(GPUS);
   const jupyter = await startGpumon(gpus);
   try {
     const lab = await OpenLab.open(browser, jupyter);
     await lab.showPanel();
-    const cost = await costOf(lab, browser, seconds, 'sixty-four-gpus');
+    const cost = await measureCost(lab, browser, seconds, 'sixty-four-gpus');
     const name = `browser main thread, ${GPUS} GPUs at 1 Hz`;
-    row(name, `<= ${TARGET_PERCENT} % of a core`, said(cost), cost.percent <= TARGET_PERCENT);
+    printRow(
+      name,
+      `<= ${TARGET_PERCENT} % of a core`,
+      formatCost(cost),
+      cost.percent <= TARGET_PERCENT,
+    );
     const { drawn, own_ms } = await scroll(lab, browser);
-    row(
+    printRow(
       '  frames a second on the screen while the panel is scrolled',
       '60',
       drawn.toFixed(1),
       drawn >= TARGET_FPS,
     );
     const own = 1000 / (own_ms.reduce((sum, ms) => sum + ms, 0) / own_ms.length);
-    const slow = `${digits(percentile(own_ms, 99))} ms between two at p99, ${digits(Math.max(...own_ms))} at most`;
-    row(
+    const slow = `${formatNumber(percentile(own_ms, 99))} ms between two at p99, ${formatNumber(Math.max(...own_ms))} at most`;
+    printRow(
       "  the page's own frames meanwhile",
       '',
-      `${own.toFixed(1)}; median ${digits(median(own_ms))} ms, ${slow}`,
+      `${own.toFixed(1)}; median ${formatNumber(median(own_ms))} ms, ${slow}`,
     );
-    note(
+    printNote(
       "scrolling is the compositor's, which goes on while the page writes; in headless Chromium, which paints by the processor",
     );
     await lab.close();
@@ -76,7 +81,7 @@ async function scroll(
     Object.assign(window, { gpumonFrames: frames });
     requestAnimationFrame(look);
   });
-  const drawn = await framesDrawn(browser, async () => {
+  const drawn = await countDrawnFrames(browser, async () => {
     for (const yDistance of [-SCROLL_PX, SCROLL_PX]) {
       await lab.cdp.send('Input.synthesizeScrollGesture', {
         x: box.x + box.width / 2,
@@ -97,12 +102,12 @@ async function scroll(
  * Returns the frames per second that a page's compositor drew during an action, from Chromium's own
  * trace.
  */
-async function framesDrawn(browser: Browser, during: () => Promise<void>): Promise<number> {
+async function countDrawnFrames(browser: Browser, during: () => Promise<void>): Promise<number> {
   const cdp = await browser.newBrowserCDPSession();
   const times_us: number[] = [];
   cdp.on('Tracing.dataCollected', ({ value }) => {
     for (const event of value as { name?: string; ts?: number }[]) {
-      if (event.name === DRAWN && event.ts !== undefined) {
+      if (event.name === DRAWN_FRAME && event.ts !== undefined) {
         times_us.push(event.ts);
       }
     }

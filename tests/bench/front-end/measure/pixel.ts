@@ -3,10 +3,10 @@
  * is written into the page.
  */
 
-import { digits, median, percentile } from '../figures';
+import { formatNumber, median, percentile } from '../figures';
 import { OpenLab } from '../lab';
-import { note, row } from '../rows';
-import type { Tapped } from '../stream-tap';
+import { printNote, printRow } from '../rows';
+import type { StreamCounts } from '../stream-tap';
 import type { Bench } from './bench';
 
 const TARGET_MS = 100;
@@ -17,12 +17,12 @@ const PATIENCE_MS = 240_000;
 /** The age of one value since its GPU was read, and since the sample of all GPUs was complete. */
 type Ages = [read_ms: number, complete_ms: number];
 
-export async function pixel({ browser, gpumon }: Bench): Promise<void> {
+export async function measurePixelAge({ browser, gpumon }: Bench): Promise<void> {
   const lab = await OpenLab.open(browser, gpumon, 100);
   await lab.showPanel();
   await lab.page.evaluate(() => {
     const seen: Ages[] = [];
-    const tap = (window as unknown as { gpumonTap: Tapped }).gpumonTap;
+    const tap = (window as unknown as { gpumonTap: StreamCounts }).gpumonTap;
     const value = document.querySelector(
       '#gpumon-panel [data-gpu-index="0"] [data-reading="power.draw_watts"]',
     );
@@ -47,16 +47,18 @@ export async function pixel({ browser, gpumon }: Bench): Promise<void> {
   await lab.close();
   const [read, complete] = [seen.map(([age]) => age), seen.map(([, age]) => age)];
   const p99 = percentile(read, 99);
-  row(
+  printRow(
     'NVML read to pixel, p99, 8 GPUs at 10 Hz',
     `<= ${TARGET_MS} ms`,
-    said(read),
+    formatAges(read),
     p99 <= TARGET_MS,
   );
-  row('  of that, after the sample of all GPUs was complete', '', said(complete));
-  note('from the at_ms of the first GPU to the frame after the one in which its power was written');
+  printRow('  of that, after the sample of all GPUs was complete', '', formatAges(complete));
+  printNote(
+    'from the at_ms of the first GPU to the frame after the one in which its power was written',
+  );
 }
 
-function said(ages: readonly number[]): string {
-  return `${digits(percentile(ages, 99))} ms (median ${digits(median(ages))}, ${ages.length} values)`;
+function formatAges(ages: readonly number[]): string {
+  return `${formatNumber(percentile(ages, 99))} ms (median ${formatNumber(median(ages))}, ${ages.length} values)`;
 }

@@ -8,20 +8,20 @@ import { writeFileSync } from 'node:fs';
 import type { Locator, Page } from 'playwright-core';
 
 import { JupyterServer } from '../../../browser/src/jupyter';
-import { newScenario, overFake } from '../../../browser/src/machine';
+import { newScenario, makeFakeEnvironment } from '../../../browser/src/machine';
 import { notebookOf } from '../../../browser/src/notebook-file';
 import { Worker } from '../../../browser/src/worker';
-import { digits, sleep } from '../figures';
+import { formatNumber, sleep } from '../figures';
 import { OpenLab, PEER } from '../lab';
-import { note, row } from '../rows';
+import { printNote, printRow } from '../rows';
 import type { Bench } from './bench';
 
 /**
- * The time of one click by a person in the keystroke-level model: first thinking (`THOUGHT_S`),
+ * The time of one click by a person in the keystroke-level model: first thinking (`THINK_S`),
  * then pointing and clicking.
  */
 const CLICK_S = 1.1;
-const THOUGHT_S = 1.35;
+const THINK_S = 1.35;
 /** The duration of the run in the task that compares power, in seconds. */
 const RUN_S = 15;
 /** The position of the run in a chart of two minutes. Some time has passed since its end. */
@@ -40,7 +40,7 @@ class Person {
     await what.click();
   }
 
-  async drag(chart: Locator, from: number, to: number): Promise<void> {
+  async dragAcross(chart: Locator, from: number, to: number): Promise<void> {
     this.clicks += 1;
     const box = await chart.boundingBox();
     if (box === null) {
@@ -57,7 +57,7 @@ class Person {
   }
 
   /** Waits until an element is visible without scrolling. */
-  async sees(what: Locator): Promise<void> {
+  async waitUntilVisible(what: Locator): Promise<void> {
     await what.waitFor();
     await this.page.waitForFunction(
       (element) => {
@@ -69,10 +69,10 @@ class Person {
   }
 
   /** Returns the clicks, the seconds of the machine, and the resulting seconds of a person. */
-  done(): string {
+  summary(): string {
     const machine_s = (performance.now() - this.from_ms) / 1000;
-    const person_s = this.clicks * (CLICK_S + THOUGHT_S) + machine_s;
-    return `${this.clicks} clicks, ${digits(machine_s)} s of the machine, ${digits(person_s)} s of a person`;
+    const person_s = this.clicks * (CLICK_S + THINK_S) + machine_s;
+    return `${this.clicks} clicks, ${formatNumber(machine_s)} s of the machine, ${formatNumber(person_s)} s of a person`;
   }
 }
 
@@ -81,25 +81,27 @@ const panelTab = (page: Page): Locator => page.locator('[data-id="gpumon-panel"]
 const TASKS: Record<string, (person: Person) => Promise<void>> = {
   "which notebook holds GPU 2's memory": async (person) => {
     await person.click(panelTab(person.page));
-    await person.sees(notebookOn(person.page, 2).filter({ hasText: '60.0' }));
+    await person.waitUntilVisible(notebookRow(person.page, 2).filter({ hasText: '60.0' }));
   },
   'compare power of 8 GPUs over the last run': async (person) => {
     await person.click(panelTab(person.page));
     await person.click(person.page.getByTestId('gpumon-charts'));
     const power = person.page.locator('[data-plot="all power.draw_watts"]');
-    await person.sees(power.locator('.gpumon-readouts > button', { hasText: '665' }).last());
-    await person.drag(power.locator('canvas').first(), ...RUN_AT);
-    await person.sees(person.page.getByTestId('gpumon-resume').first());
+    await person.waitUntilVisible(
+      power.locator('.gpumon-readouts > button', { hasText: '665' }).last(),
+    );
+    await person.dragAcross(power.locator('canvas').first(), ...RUN_AT);
+    await person.waitUntilVisible(person.page.getByTestId('gpumon-resume').first());
   },
   'why is GPU 5 slow': async (person) => {
     await person.click(panelTab(person.page));
     const slow = person.page.locator('[data-gpu-index="5"]');
     await person.click(slow);
-    await person.sees(slow.getByText('hardware thermal slowdown (88').first());
+    await person.waitUntilVisible(slow.getByText('hardware thermal slowdown (88').first());
   },
   'free the memory of GPU 2': async (person) => {
     await person.click(panelTab(person.page));
-    const holder = notebookOn(person.page, 2);
+    const holder = notebookRow(person.page, 2);
     await person.click(holder.locator('.gpumon-process-menu'));
     await person.click(person.page.locator('.lm-Menu-item', { hasText: 'Shut Down Kernel' }));
     await person.click(person.page.locator('.jp-Dialog button', { hasText: 'Shut Down' }));
@@ -108,17 +110,20 @@ const TASKS: Record<string, (person: Person) => Promise<void>> = {
 };
 
 /** Returns the row of the notebook with most of a GPU's memory. */
-function notebookOn(page: Page, gpu: number): Locator {
+function notebookRow(page: Page, gpu: number): Locator {
   const rows = page
     .getByTestId('gpumon-notebook-table')
     .locator(`[data-process-gpu="${String(gpu)}"]`);
   return rows.filter({ hasText: HOLDER });
 }
 
-export async function tasks({ browser, peer }: Bench): Promise<void> {
+export async function measureTasks({ browser, peer }: Bench): Promise<void> {
   const worker = new Worker();
   const scenario = newScenario('gpus = 8\n');
-  const jupyter = await JupyterServer.start({ ...overFake(scenario), ...worker.env });
+  const jupyter = await JupyterServer.start({
+    ...makeFakeEnvironment(scenario),
+    ...worker.environment,
+  });
   try {
     jupyter.write(HOLDER, notebookOf([]));
     jupyter.write('eval.ipynb', notebookOf([]));
@@ -126,15 +131,15 @@ export async function tasks({ browser, peer }: Bench): Promise<void> {
     const other = await jupyter.startKernel('eval.ipynb');
     writeFileSync(scenario, busyGpus(holder.pid, other.pid));
     // The first request starts gpumon, which then keeps a history.
-    await fetch(jupyter.page('gpumon/healthz'));
+    await fetch(jupyter.pageUrl('gpumon/healthz'));
     const before = await OpenLab.open(browser, jupyter);
-    await run(before, worker);
+    await runWorkload(before, worker);
     await before.close();
     for (const [name, task] of Object.entries(TASKS)) {
       const lab = await OpenLab.open(browser, jupyter);
       const person = new Person(lab.page);
       await task(person);
-      row(name, '', person.done());
+      printRow(name, '', person.summary());
       await lab.close();
     }
   } finally {
@@ -146,11 +151,11 @@ export async function tasks({ browser, peer }: Bench): Promise<void> {
   const buttons = lab.page.locator('.gpu-dashboard-button:not(.gpu-dashboard-toolbar-button)');
   await buttons.first().waitFor();
   await person.click(buttons.filter({ hasText: 'GPU Memory' }));
-  await person.sees(lab.page.locator('.recharts-wrapper').first());
-  row(`${PEER}: memory of each GPU, of whoever`, '', person.done());
-  note(`it has: ${(await buttons.allInnerTexts()).map((text) => text.trim()).join(', ')}`);
+  await person.waitUntilVisible(lab.page.locator('.recharts-wrapper').first());
+  printRow(`${PEER}: memory of each GPU, of whoever`, '', person.summary());
+  printNote(`it has: ${(await buttons.allInnerTexts()).map((text) => text.trim()).join(', ')}`);
   await lab.close();
-  note(
+  printNote(
     'the machine: to what answers the question; a person: 1.35 s of thought and 1.1 s of pointing more per click',
   );
 }
@@ -172,7 +177,7 @@ function busyGpus(holder: number, other: number): string {
 }
 
 /** Starts a run on the server and ends it, with some time before and after it. */
-async function run({ page }: OpenLab, worker: Worker): Promise<void> {
+async function runWorkload({ page }: OpenLab, worker: Worker): Promise<void> {
   await sleep(RUN_S);
   const status = await page.evaluate(async () => {
     const api = new URL('gpumon/api/v1/', location.href.replace(/lab.*/, '')).href;
@@ -187,6 +192,6 @@ async function run({ page }: OpenLab, worker: Worker): Promise<void> {
     throw new Error(`the run does not start: HTTP ${String(status)}`);
   }
   await sleep(RUN_S);
-  worker.finish();
+  worker.finishRuns();
   await sleep(RUN_S);
 }

@@ -5,11 +5,11 @@
 
 import type { Browser } from 'playwright-core';
 
-import { digits, median, percentile } from '../figures';
+import { formatNumber, median, percentile } from '../figures';
 import { Gpus } from '../gpus';
 import { OpenLab, startGpumon } from '../lab';
-import { note, row } from '../rows';
-import type { Tapped } from '../stream-tap';
+import { printNote, printRow } from '../rows';
+import type { StreamCounts } from '../stream-tap';
 import type { Bench } from './bench';
 
 const TARGET_MS = 150;
@@ -19,7 +19,7 @@ const TARGET_MS = 150;
 const VALUES = 60;
 const PATIENCE_MS = 240_000;
 
-interface Seen {
+interface ViewAges {
   /** The ages of all samples, for each view. */
   ages_ms: number[][];
   frames: number;
@@ -27,50 +27,50 @@ interface Seen {
   unlike: number;
 }
 
-export async function views({ browser }: Bench): Promise<void> {
+export async function measureViews({ browser }: Bench): Promise<void> {
   for (const count of [8, 64]) {
-    const { ages_ms, frames, unlike } = await seenOf(browser, count);
+    const { ages_ms, frames, unlike } = await observeViews(browser, count);
     ['panel', 'charts'].forEach((view, i) => {
       const ages = ages_ms[i] ?? [];
       const p99 = percentile(ages, 99);
-      const said = `${digits(p99)} ms (median ${digits(median(ages))}, ${ages.length} values)`;
-      row(
+      const said = `${formatNumber(p99)} ms (median ${formatNumber(median(ages))}, ${ages.length} values)`;
+      printRow(
         `age of the sample in the ${view} beside the other, p99, ${count} GPUs`,
         `<= ${TARGET_MS} ms`,
         said,
         p99 <= TARGET_MS,
       );
     });
-    row(
+    printRow(
       '  frames in which both show different totals',
       '0',
       `${unlike} of ${frames}`,
       unlike === 0,
     );
   }
-  note(
+  printNote(
     'from the complete sample to the frame after the one in which the totals of all GPUs were written',
   );
 }
 
-async function seenOf(browser: Browser, count: number): Promise<Seen> {
+async function observeViews(browser: Browser, count: number): Promise<ViewAges> {
   const gpus = new Gpus(count);
   const jupyter = await startGpumon(gpus);
   try {
     const lab = await OpenLab.open(browser, jupyter);
     await lab.showPanel();
     await lab.showDashboards();
-    await lab.page.evaluate(watch);
+    await lab.page.evaluate(watchTotals);
     await lab.page.waitForFunction(
       (enough) => {
-        const { gpumonSeen } = window as unknown as { gpumonSeen: Seen };
+        const { gpumonSeen } = window as unknown as { gpumonSeen: ViewAges };
         return gpumonSeen.ages_ms.every((ages) => ages.length >= enough);
       },
       VALUES,
       { timeout: PATIENCE_MS, polling: 1000 },
     );
     const seen = await lab.page.evaluate(
-      () => (window as unknown as { gpumonSeen: Seen }).gpumonSeen,
+      () => (window as unknown as { gpumonSeen: ViewAges }).gpumonSeen,
     );
     await lab.close();
     return seen;
@@ -81,13 +81,13 @@ async function seenOf(browser: Browser, count: number): Promise<Seen> {
 }
 
 /** Runs in the page: observes the totals of both views, which change with each sample. */
-function watch(): void {
+function watchTotals(): void {
   const totals = [...document.querySelectorAll('[data-testid="gpumon-summary"]')];
   if (totals.length !== 2) {
     throw new Error(`there are ${totals.length} views`);
   }
-  const tap = (window as unknown as { gpumonTap: Tapped }).gpumonTap;
-  const seen: Seen = { ages_ms: totals.map(() => []), frames: 0, unlike: 0 };
+  const tap = (window as unknown as { gpumonTap: StreamCounts }).gpumonTap;
+  const seen: ViewAges = { ages_ms: totals.map(() => []), frames: 0, unlike: 0 };
   totals.forEach((total, i) => {
     new MutationObserver(() => {
       const { at_ms } = tap;

@@ -6,33 +6,33 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use nix::sys::socket::{MsgFlags, send};
 
 use crate::{
-    frame::{CLOSE, Header, Kind, LONGEST_HEADER, LOOKED_AT, PING},
+    frame::{CLOSE, FrameKind, Header, MAX_HEADER_BYTES, PARSED_BYTES, PING},
     receive::{Arrival, Received, Receiver},
     server::Server,
 };
 
 /// Maximum length of the answer to the handshake, in bytes.
-const LONGEST_ANSWER: usize = 4096;
+const MAX_RESPONSE_BYTES: usize = 4096;
 
 pub(crate) struct Client {
     socket: OwnedFd,
-    phase: Phase,
+    phase: ConnectionPhase,
     /// Bytes that were read but not parsed yet.
     head: Vec<u8>,
 }
 
-enum Phase {
+enum ConnectionPhase {
     Connecting,
     Asked,
     /// The client is between two frames, or in the header of one.
     Frames,
     /// The client is in a frame with this many remaining bytes.
-    Within(Kind, usize),
+    Within(FrameKind, usize),
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    Frame(Kind, Arrival),
+pub(crate) enum ClientEvent {
+    Frame(FrameKind, Arrival),
     /// The server did not accept the handshake.
     Refused,
     Ended,
@@ -42,7 +42,7 @@ impl Client {
     pub(crate) fn new(socket: OwnedFd) -> Self {
         Self {
             socket,
-            phase: Phase::Connecting,
+            phase: ConnectionPhase::Connecting,
             head: Vec::new(),
         }
     }
@@ -51,13 +51,14 @@ impl Client {
         self.socket.as_fd()
     }
 
-    pub(crate) fn ask(&mut self, server: &Server) {
-        if !matches!(self.phase, Phase::Connecting) {
+    pub(crate) fn send_handshake(&mut self, server: &Server) {
+        if !matches!(self.phase, ConnectionPhase::Connecting) {
             return;
         }
         let request = format!(
-            "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: Z3B1bW9uLWxvYWQtdGVzdA==\r\n\r\n",
+            "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: \
+             websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: \
+             Z3B1bW9uLWxvYWQtdGVzdA==\r\n\r\n",
             server.host()
         );
         // The request fits into the buffer of an empty socket. If an error occurs, the connection
@@ -67,16 +68,16 @@ impl Client {
             request.as_bytes(),
             MsgFlags::MSG_NOSIGNAL,
         );
-        self.phase = Phase::Asked;
+        self.phase = ConnectionPhase::Asked;
     }
 
-    pub(crate) fn read(&mut self, receiver: &mut Receiver, mut on: impl FnMut(Said)) {
+    pub(crate) fn read_frames(&mut self, receiver: &mut Receiver, mut on: impl FnMut(ClientEvent)) {
         loop {
             let (got, wanted) = match self.phase {
-                Phase::Within(_, left) => (receiver.skip(&self.socket, left), left),
-                Phase::Connecting | Phase::Asked | Phase::Frames => {
+                ConnectionPhase::Within(_, left) => (receiver.skip(&self.socket, left), left),
+                ConnectionPhase::Connecting | ConnectionPhase::Asked | ConnectionPhase::Frames => {
                     let known = self.head.len();
-                    self.head.resize(known + LONGEST_HEADER + LOOKED_AT, 0);
+                    self.head.resize(known + MAX_HEADER_BYTES + PARSED_BYTES, 0);
                     let got = receiver.read(&self.socket, &mut self.head[known..]);
                     self.head.truncate(
                         known
@@ -86,16 +87,16 @@ impl Client {
                                 0
                             },
                     );
-                    (got, LONGEST_HEADER + LOOKED_AT)
+                    (got, MAX_HEADER_BYTES + PARSED_BYTES)
                 }
             };
             match got {
                 Received::Nothing => return,
-                Received::End => return on(Said::Ended),
+                Received::End => return on(ClientEvent::Ended),
                 Received::Bytes(count, arrival) => {
-                    self.take(count, arrival, &mut on);
+                    self.process_bytes(count, arrival, &mut on);
                     // There is no more to read, and another attempt would cost a system call.
-                    if count < wanted || matches!(self.phase, Phase::Frames) {
+                    if count < wanted || matches!(self.phase, ConnectionPhase::Frames) {
                         return;
                     }
                 }
@@ -103,42 +104,46 @@ impl Client {
         }
     }
 
-    fn take(&mut self, count: usize, arrival: Arrival, on: &mut impl FnMut(Said)) {
-        if let Phase::Within(kind, left) = self.phase {
+    fn process_bytes(&mut self, count: usize, arrival: Arrival, on: &mut impl FnMut(ClientEvent)) {
+        if let ConnectionPhase::Within(kind, left) = self.phase {
             if count < left {
-                self.phase = Phase::Within(kind, left - count);
+                self.phase = ConnectionPhase::Within(kind, left - count);
                 return;
             }
-            self.phase = Phase::Frames;
-            return on(Said::Frame(kind, arrival));
+            self.phase = ConnectionPhase::Frames;
+            return on(ClientEvent::Frame(kind, arrival));
         }
-        if matches!(self.phase, Phase::Connecting | Phase::Asked) && !self.is_welcome(on) {
+        if matches!(
+            self.phase,
+            ConnectionPhase::Connecting | ConnectionPhase::Asked
+        ) && !self.finish_handshake(on)
+        {
             return;
         }
         while let Some(header) = Header::parse(&self.head) {
             let here = self.head.len() - header.length;
-            if here < header.payload.min(LOOKED_AT) {
+            if here < header.payload.min(PARSED_BYTES) {
                 break;
             }
             let payload = &self.head[header.length..][..here.min(header.payload)];
             match header.opcode {
-                CLOSE => return on(Said::Ended),
-                PING => pong(&self.socket, payload),
+                CLOSE => return on(ClientEvent::Ended),
+                PING => send_pong(&self.socket, payload),
                 _ => {}
             }
-            let kind = Kind::at_sight(&payload[..payload.len().min(LOOKED_AT)]);
+            let kind = FrameKind::from_payload(&payload[..payload.len().min(PARSED_BYTES)]);
             if here < header.payload {
-                self.phase = Phase::Within(kind, header.payload - here);
+                self.phase = ConnectionPhase::Within(kind, header.payload - here);
                 self.head.clear();
                 return;
             }
             self.head.drain(..header.length + header.payload);
-            on(Said::Frame(kind, arrival));
+            on(ClientEvent::Frame(kind, arrival));
         }
     }
 
     /// Returns whether the handshake is complete. Bytes after the answer are kept.
-    fn is_welcome(&mut self, on: &mut impl FnMut(Said)) -> bool {
+    fn finish_handshake(&mut self, on: &mut impl FnMut(ClientEvent)) -> bool {
         let end = self
             .head
             .windows(4)
@@ -146,12 +151,12 @@ impl Client {
         match end {
             Some(end) if self.head.starts_with(b"HTTP/1.1 101 ") => {
                 self.head.drain(..end + 4);
-                self.phase = Phase::Frames;
+                self.phase = ConnectionPhase::Frames;
                 true
             }
-            None if self.head.len() < LONGEST_ANSWER => false,
+            None if self.head.len() < MAX_RESPONSE_BYTES => false,
             _ => {
-                on(Said::Refused);
+                on(ClientEvent::Refused);
                 false
             }
         }
@@ -159,7 +164,7 @@ impl Client {
 }
 
 /// Answers a ping. The mask is zero, so the payload stays the same.
-fn pong(socket: &OwnedFd, payload: &[u8]) {
+fn send_pong(socket: &OwnedFd, payload: &[u8]) {
     let mut frame = vec![0x8a, 0x80 | payload.len() as u8, 0, 0, 0, 0];
     frame.extend_from_slice(payload);
     let _ = send(socket.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL);

@@ -12,28 +12,28 @@ use nix::{
 };
 
 use crate::{
-    client::{Client, Said},
-    frame::Kind,
+    client::{Client, ClientEvent},
+    frame::FrameKind,
     receive::{Arrival, Receiver},
     server::Server,
 };
 
 /// The maximum number of sockets that are read between two checks of the clock.
-const AT_ONCE: usize = 256;
+const MAX_EVENTS: usize = 256;
 
 /// The time to wait for events while connections are being opened.
-const CONNECT_EVERY: Duration = Duration::from_millis(1);
+const CONNECT_POLL: Duration = Duration::from_millis(1);
 
 pub(crate) struct Crowd {
     server: Server,
     epoll: Epoll,
     receiver: Receiver,
     clients: Vec<Option<Client>>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ClientCounts,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ClientCounts {
     /// Clients that have received a hello frame.
     pub(crate) welcomed: usize,
     /// Clients that received another answer, or none.
@@ -51,18 +51,18 @@ impl Crowd {
             epoll,
             receiver,
             clients: Vec::new(),
-            counts: Counts::default(),
+            counts: ClientCounts::default(),
         })
     }
 
     /// Returns the number of bytes that all clients have received.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn received_bytes(&self) -> u64 {
         self.receiver.bytes
     }
 
     /// Connects `count` clients at `per_second`. Waits until each has received a hello frame or has
     /// failed.
-    pub(crate) fn connect(
+    pub(crate) fn connect_clients(
         &mut self,
         count: usize,
         per_second: u32,
@@ -72,15 +72,15 @@ impl Crowd {
         let mut welcomed = vec![false; count];
         while begun.elapsed() < patience && self.counts.welcomed + self.counts.refused < count {
             let due = (begun.elapsed().as_secs_f64() * f64::from(per_second)) as usize + 1;
-            while self.clients.len() < due.min(count) && self.begin()? {}
-            self.events(CONNECT_EVERY, |counts, number, said| match said {
-                Said::Frame(..) if !welcomed[number] => {
+            while self.clients.len() < due.min(count) && self.start_connection()? {}
+            self.process_events(CONNECT_POLL, |counts, number, said| match said {
+                ClientEvent::Frame(..) if !welcomed[number] => {
                     welcomed[number] = true;
                     counts.welcomed += 1;
                 }
-                Said::Frame(..) => {}
-                Said::Ended if welcomed[number] => counts.ended += 1,
-                Said::Refused | Said::Ended => counts.refused += 1,
+                ClientEvent::Frame(..) => {}
+                ClientEvent::Ended if welcomed[number] => counts.ended += 1,
+                ClientEvent::Refused | ClientEvent::Ended => counts.refused += 1,
             })?;
         }
         // Clients without a hello frame count as refused and are dropped.
@@ -96,8 +96,8 @@ impl Crowd {
     }
 
     /// Starts one more connection. Returns `false` if the server has too many pending connections.
-    fn begin(&mut self) -> Result<bool> {
-        let socket = match self.server.begin_connection() {
+    fn start_connection(&mut self) -> Result<bool> {
+        let socket = match self.server.start_connection() {
             Ok(socket) => socket,
             Err(Errno::EAGAIN) => return Ok(false),
             Err(error) if self.clients.is_empty() => {
@@ -105,7 +105,7 @@ impl Crowd {
             }
             Err(Errno::EMFILE) => {
                 return Err(Errno::EMFILE)
-                    .context("more connections than this process may have; raise ulimit -Hn");
+                    .context("this process may not open more files; raise ulimit -Hn");
             }
             Err(_) => {
                 self.clients.push(None);
@@ -120,36 +120,36 @@ impl Crowd {
         Ok(true)
     }
 
-    pub(crate) fn read_until(
+    pub(crate) fn read_frames_until(
         &mut self,
         end: Instant,
-        mut on: impl FnMut(Kind, Arrival),
+        mut on: impl FnMut(FrameKind, Arrival),
     ) -> Result<()> {
         while let Some(left) = end
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())
         {
-            self.events(left, |counts, _, said| match said {
-                Said::Frame(kind, arrival) => on(kind, arrival),
-                Said::Refused | Said::Ended => counts.ended += 1,
+            self.process_events(left, |counts, _, said| match said {
+                ClientEvent::Frame(kind, arrival) => on(kind, arrival),
+                ClientEvent::Refused | ClientEvent::Ended => counts.ended += 1,
             })?;
         }
         Ok(())
     }
 
-    fn events(
+    fn process_events(
         &mut self,
         patience: Duration,
-        mut on: impl FnMut(&mut Counts, usize, Said),
+        mut on: impl FnMut(&mut ClientCounts, usize, ClientEvent),
     ) -> Result<()> {
-        let mut events = [EpollEvent::empty(); AT_ONCE];
+        let mut events = [EpollEvent::empty(); MAX_EVENTS];
         let timeout = EpollTimeout::try_from(patience).unwrap_or(EpollTimeout::MAX);
         let ready = match self.epoll.wait(&mut events, timeout) {
             Ok(ready) => ready,
             Err(Errno::EINTR) => 0,
             Err(error) => return Err(error.into()),
         };
-        if ready == 0 && patience < CONNECT_EVERY {
+        if ready == 0 && patience < CONNECT_POLL {
             thread::yield_now();
         }
         for event in &events[..ready] {
@@ -158,7 +158,7 @@ impl Crowd {
                 continue;
             };
             if event.events().contains(EpollFlags::EPOLLOUT) {
-                client.ask(&self.server);
+                client.send_handshake(&self.server);
                 self.epoll.modify(
                     client.socket(),
                     &mut EpollEvent::new(EpollFlags::EPOLLIN, number as u64),
@@ -169,8 +169,8 @@ impl Crowd {
                 .intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR)
             {
                 let mut is_over = false;
-                client.read(&mut self.receiver, |said| {
-                    is_over |= matches!(said, Said::Refused | Said::Ended);
+                client.read_frames(&mut self.receiver, |said| {
+                    is_over |= matches!(said, ClientEvent::Refused | ClientEvent::Ended);
                     on(&mut self.counts, number, said);
                 });
                 if is_over {

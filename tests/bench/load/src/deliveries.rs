@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range, time::Duration};
 use serde::Serialize;
 
 use crate::{
-    frame::Kind,
+    frame::FrameKind,
     receive::{Arrival, now},
     spread::{Spread, Times},
 };
@@ -14,7 +14,7 @@ pub(crate) struct Deliveries {
     /// Samples count if they were completed in this range, in milliseconds since 1970.
     window_ms: Range<u64>,
     /// The samples by the time of their completion.
-    samples: BTreeMap<u64, Seen>,
+    samples: BTreeMap<u64, SampleCount>,
     kernel: Times,
     read: Times,
     lagged: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Deliveries {
     longest_gap: Duration,
 }
 
-struct Seen {
+struct SampleCount {
     seq: u64,
     clients: u64,
 }
@@ -61,19 +61,19 @@ impl Deliveries {
     }
 
     /// Counts one frame. Returns whether the frame is the first one of its sample.
-    pub(crate) fn take(&mut self, kind: Kind, arrival: Arrival) -> bool {
+    pub(crate) fn count_frame(&mut self, kind: FrameKind, arrival: Arrival) -> bool {
         let (seq, at_ms) = match kind {
-            Kind::Sample { seq, at_ms } if self.window_ms.contains(&at_ms) => (seq, at_ms),
-            Kind::Lagged { missed } => {
+            FrameKind::Sample { seq, at_ms } if self.window_ms.contains(&at_ms) => (seq, at_ms),
+            FrameKind::Lagged { missed } => {
                 self.lagged += missed;
                 return false;
             }
-            Kind::Sample { .. } | Kind::Hello | Kind::Other => return false,
+            FrameKind::Sample { .. } | FrameKind::Hello | FrameKind::Other => return false,
         };
         let seen = self
             .samples
             .entry(at_ms)
-            .or_insert(Seen { seq, clients: 0 });
+            .or_insert(SampleCount { seq, clients: 0 });
         seen.clients += 1;
         let is_first = seen.clients == 1;
         let made = Duration::from_millis(at_ms);
@@ -104,8 +104,8 @@ impl Deliveries {
             received,
             lost: expected.saturating_sub(received),
             lagged: self.lagged,
-            kernel_ms: self.kernel.spread(),
-            read_ms: self.read.spread(),
+            kernel_ms: self.kernel.into_spread(),
+            read_ms: self.read.into_spread(),
             longest_gap_ms: self.longest_gap.as_millis() as u64,
         }
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_that_did_not_come_are_lost() {
+    fn missing_samples_are_lost() {
         let mut deliveries = Deliveries::new(Duration::from_mins(1));
         let begin = deliveries.window_ms.start;
         // Both of two clients receive the first sample, one receives the next, and none receives
@@ -124,14 +124,17 @@ mod tests {
         for (seq, second) in [(0, 0), (0, 0), (1, 1), (3, 3), (3, 3)] {
             let at_ms = begin + second * 1000;
             let read = Duration::from_millis(at_ms + 5);
-            deliveries.take(Kind::Sample { seq, at_ms }, Arrival { kernel: None, read });
+            deliveries.count_frame(
+                FrameKind::Sample { seq, at_ms },
+                Arrival { kernel: None, read },
+            );
         }
         // This sample was completed before the measurement started.
-        let early = Kind::Sample {
+        let early = FrameKind::Sample {
             seq: 9,
             at_ms: begin - 1,
         };
-        deliveries.take(
+        deliveries.count_frame(
             early,
             Arrival {
                 kernel: None,

@@ -1,10 +1,10 @@
 //! Parsing of WebSocket frame headers, and of the beginning of gpumon's JSON in frames.
 
 /// The number of bytes at the beginning of a payload that are parsed.
-pub(crate) const LOOKED_AT: usize = 200;
+pub(crate) const PARSED_BYTES: usize = 200;
 
 /// Maximum length of a frame header from a server, in bytes.
-pub(crate) const LONGEST_HEADER: usize = 10;
+pub(crate) const MAX_HEADER_BYTES: usize = 10;
 
 /// The header of a WebSocket frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,19 +43,20 @@ impl Header {
 
 /// The type of a frame in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     Hello,
     Sample { seq: u64, at_ms: u64 },
     Lagged { missed: u64 },
     Other,
 }
 
-impl Kind {
+impl FrameKind {
     /// Detects the type from the beginning of the payload. In a sample, `seq` and `at_ms` directly
     /// follow the type.
-    pub(crate) fn at_sight(payload: &[u8]) -> Self {
-        let named = |kind: &str| find(payload, format!("\"type\":\"{kind}\"").as_bytes()).is_some();
-        let number = |name: &str| number_behind(payload, format!("\"{name}\":").as_bytes());
+    pub(crate) fn from_payload(payload: &[u8]) -> Self {
+        let named =
+            |kind: &str| find_bytes(payload, format!("\"type\":\"{kind}\"").as_bytes()).is_some();
+        let number = |name: &str| number_after(payload, format!("\"{name}\":").as_bytes());
         if named("sample")
             && let (Some(seq), Some(at_ms)) = (number("seq"), number("at_ms"))
         {
@@ -69,13 +70,13 @@ impl Kind {
     }
 }
 
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+fn find_bytes(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len())
         .position(|window| window == wanted)
 }
 
-fn number_behind(text: &[u8], name: &[u8]) -> Option<u64> {
-    let digits = text[find(text, name)? + name.len()..]
+fn number_after(text: &[u8], name: &[u8]) -> Option<u64> {
+    let digits = text[find_bytes(text, name)? + name.len()..]
         .iter()
         .take_while(|byte| byte.is_ascii_digit());
     digits.fold(None, |number: Option<u64>, digit| {
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_of_all_lengths_are_read() {
+    fn headers_of_all_lengths_are_parsed() {
         let header = |length, payload| {
             Some(Header {
                 opcode: 1,
@@ -118,29 +119,29 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_told_apart_by_their_beginning() {
+    fn frame_kind_is_detected_from_beginning_of_payload() {
         let sample = br#"{"type":"sample","seq":12,"at_ms":1700000000123,"interval_ms":1000,"gpus":[{"index":0,"#;
         assert_eq!(
-            Kind::at_sight(sample),
-            Kind::Sample {
+            FrameKind::from_payload(sample),
+            FrameKind::Sample {
                 seq: 12,
                 at_ms: 1_700_000_000_123
             }
         );
         assert_eq!(
-            Kind::at_sight(br#"{"type":"lagged","missed":3}"#),
-            Kind::Lagged { missed: 3 }
+            FrameKind::from_payload(br#"{"type":"lagged","missed":3}"#),
+            FrameKind::Lagged { missed: 3 }
         );
         assert_eq!(
-            Kind::at_sight(br#"{"type":"hello","version":"0.1.0","at_ms":17"#),
-            Kind::Hello
+            FrameKind::from_payload(br#"{"type":"hello","version":"0.1.0","at_ms":17"#),
+            FrameKind::Hello
         );
         for other in [
             &br#"{"type":"heartbeat","at_ms":17}"#[..],
             br#"{"type":"sample"}"#,
             b"",
         ] {
-            assert_eq!(Kind::at_sight(other), Kind::Other);
+            assert_eq!(FrameKind::from_payload(other), FrameKind::Other);
         }
     }
 }

@@ -17,18 +17,18 @@ use nix::{
 use serde_json::json;
 
 use crate::{
-    Where,
+    ServerAddress,
     receive::{Received, Receiver},
     spread::Times,
-    usage::{cpu_seconds, rounded},
+    usage::{cpu_seconds, round_hundredths},
 };
 
-const AT_ONCE: usize = 256;
+const MAX_SOCKETS: usize = 256;
 
 #[derive(Debug, Args)]
 pub(crate) struct HalfOpenArgs {
     #[command(flatten)]
-    server: Where,
+    server: ServerAddress,
 
     /// The number of connections to open
     #[arg(long, default_value_t = 1100)]
@@ -52,7 +52,7 @@ struct HalfOpen {
     opened: Instant,
 }
 
-pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
+pub(crate) fn run_half_open(args: &HalfOpenArgs) -> Result<()> {
     let server = args.server.server();
     let half = format!(
         "GET /healthz HTTP/1.1\r\nHost: {}\r\nUser-Ag",
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
         let due = (begun.elapsed().as_secs_f64() * f64::from(args.rate)) as usize + 1;
         while connections.len() < due.min(args.connections) {
             let opened = Instant::now();
-            let socket = match server.begin_connection() {
+            let socket = match server.start_connection() {
                 Ok(socket) => socket,
                 Err(Errno::EAGAIN) => break,
                 Err(error) if connections.is_empty() => {
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
                 }
                 Err(Errno::EMFILE) => {
                     return Err(Errno::EMFILE)
-                        .context("more connections than this process may have; raise ulimit -Hn");
+                        .context("this process may not open more files; raise ulimit -Hn");
                 }
                 Err(_) => {
                     refused += 1;
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
             // The measuring script waits for this line.
             eprintln!("opened {}", connections.len() - refused);
         }
-        let mut events = [EpollEvent::empty(); AT_ONCE];
+        let mut events = [EpollEvent::empty(); MAX_SOCKETS];
         let patience = if said { 50u8 } else { 1 };
         let ready = epoll
             .wait(&mut events, EpollTimeout::from(patience))
@@ -134,9 +134,9 @@ pub(crate) fn run(args: &HalfOpenArgs) -> Result<()> {
         "closed": closed.len(),
         "still_open": connections.iter().flatten().count(),
         "bytes_received": receiver.bytes,
-        "closed_after_ms": closed.spread(),
-        "seconds": rounded(begun.elapsed().as_secs_f64()),
-        "own_cpu_s": rounded(cpu_seconds()),
+        "closed_after_ms": closed.into_spread(),
+        "seconds": round_hundredths(begun.elapsed().as_secs_f64()),
+        "own_cpu_s": round_hundredths(cpu_seconds()),
     });
     println!("{line}");
     drop(connections);

@@ -50,7 +50,7 @@ enum Mode {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct Where {
+struct ServerAddress {
     /// Address and port of the server, for example 127.0.0.1:9123
     #[arg(long, value_name = "ADDRESS:PORT")]
     address: Option<std::net::SocketAddr>,
@@ -60,12 +60,12 @@ struct Where {
     socket: Option<std::path::PathBuf>,
 }
 
-impl Where {
+impl ServerAddress {
     fn server(&self) -> Server {
         match (&self.address, &self.socket) {
             (Some(address), _) => Server::Port(*address),
             (None, Some(path)) => Server::Socket(path.clone()),
-            (None, None) => unreachable!("clap requires one of them"),
+            (None, None) => unreachable!("clap requires one of the two options"),
         }
     }
 }
@@ -84,8 +84,8 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Result<()> {
     usage::allow_many_connections()?;
     match &command.mode {
-        Mode::Stream(args) => stream::run(args),
-        Mode::HalfOpen(args) => half_open::run(args),
-        Mode::Readers(args) => readers::run(args),
+        Mode::Stream(args) => stream::run_stream(args),
+        Mode::HalfOpen(args) => half_open::run_half_open(args),
+        Mode::Readers(args) => readers::run_readers(args),
     }
 }

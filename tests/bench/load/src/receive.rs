@@ -57,7 +57,7 @@ impl Receiver {
 
     pub(crate) fn read(&mut self, socket: impl AsFd, into: &mut [u8]) -> Received {
         let received = receive(socket, into, &mut self.control, MsgFlags::empty());
-        self.counted(received)
+        self.count_bytes(received)
     }
 
     /// Reads and discards at most `count` bytes.
@@ -69,10 +69,10 @@ impl Receiver {
             &mut self.control,
             self.discard,
         );
-        self.counted(received)
+        self.count_bytes(received)
     }
 
-    fn counted(&mut self, received: Received) -> Received {
+    fn count_bytes(&mut self, received: Received) -> Received {
         if let Received::Bytes(count, _) = received {
             self.bytes += count as u64;
         }

@@ -50,21 +50,21 @@ impl Server {
     /// # Errors
     /// Returns an error if the server refuses the connection at once, and `EAGAIN` if too many
     /// connections are pending at a unix socket.
-    pub(crate) fn begin_connection(&self) -> nix::Result<OwnedFd> {
+    pub(crate) fn start_connection(&self) -> nix::Result<OwnedFd> {
         match self {
             Self::Port(address) => {
                 let connection = match address {
                     SocketAddr::V4(address) => {
-                        begin(AddressFamily::Inet, &SockaddrIn::from(*address))
+                        start_connecting(AddressFamily::Inet, &SockaddrIn::from(*address))
                     }
                     SocketAddr::V6(address) => {
-                        begin(AddressFamily::Inet6, &SockaddrIn6::from(*address))
+                        start_connecting(AddressFamily::Inet6, &SockaddrIn6::from(*address))
                     }
                 }?;
                 setsockopt(&connection, sockopt::ReceiveTimestampns, &true)?;
                 Ok(connection)
             }
-            Self::Socket(path) => begin(AddressFamily::Unix, &UnixAddr::new(path)?),
+            Self::Socket(path) => start_connecting(AddressFamily::Unix, &UnixAddr::new(path)?),
         }
     }
 
@@ -85,7 +85,7 @@ impl Server {
     }
 }
 
-fn begin(family: AddressFamily, address: &dyn SockaddrLike) -> nix::Result<OwnedFd> {
+fn start_connecting(family: AddressFamily, address: &dyn SockaddrLike) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let connection = socket(family, SockType::Stream, flags, None)?;
     match connect(connection.as_raw_fd(), address) {

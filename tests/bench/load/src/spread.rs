@@ -28,7 +28,7 @@ impl Times {
         self.0.append(&mut others.0);
     }
 
-    pub(crate) fn spread(mut self) -> Spread {
+    pub(crate) fn into_spread(mut self) -> Spread {
         self.0.sort_unstable();
         let at = |share: f64| {
             let index = (share * self.0.len().saturating_sub(1) as f64).round() as usize;
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_is_of_sorted_times_in_milliseconds() {
+    fn spread_contains_percentiles_in_milliseconds() {
         let mut times = Times::default();
         for millis in (0..=100).rev() {
             times.push(Duration::from_millis(millis));
@@ -59,7 +59,7 @@ mod tests {
             p99: Some(99.0),
             max: Some(100.0),
         };
-        assert_eq!(times.spread(), expected);
-        assert_eq!(Times::default().spread(), Spread::default());
+        assert_eq!(times.into_spread(), expected);
+        assert_eq!(Times::default().into_spread(), Spread::default());
     }
 }

@@ -10,20 +10,20 @@ use clap::Args;
 use serde_json::json;
 
 use crate::{
-    Where,
+    ServerAddress,
     crowd::Crowd,
     deliveries::Deliveries,
-    frame::Kind,
-    usage::{cpu_seconds, rounded},
+    frame::FrameKind,
+    usage::{cpu_seconds, round_hundredths},
 };
 
 /// The additional time in which samples of the measured range may arrive.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(crate) struct StreamArgs {
     #[command(flatten)]
-    server: Where,
+    server: ServerAddress,
 
     /// The number of clients to connect
     #[arg(long, default_value_t = 1000)]
@@ -46,10 +46,10 @@ pub(crate) struct StreamArgs {
     print_samples: bool,
 }
 
-pub(crate) fn run(args: &StreamArgs) -> Result<()> {
+pub(crate) fn run_stream(args: &StreamArgs) -> Result<()> {
     let mut crowd = Crowd::new(args.server.server())?;
     let begun = Instant::now();
-    crowd.connect(
+    crowd.connect_clients(
         args.clients,
         args.rate,
         Duration::from_secs_f64(args.patience),
@@ -60,17 +60,18 @@ pub(crate) fn run(args: &StreamArgs) -> Result<()> {
 
     let window = Duration::from_secs_f64(args.seconds);
     let mut deliveries = Deliveries::new(window);
-    let (begun, cpu, bytes) = (Instant::now(), cpu_seconds(), crowd.bytes());
+    let (begun, cpu, bytes) = (Instant::now(), cpu_seconds(), crowd.received_bytes());
     let (mut output, mut written) = (std::io::stdout().lock(), Ok(()));
     let mut on = |kind, arrival| {
-        let is_first = deliveries.take(kind, arrival);
-        if let (Kind::Sample { seq, at_ms }, true, true) = (kind, is_first, args.print_samples) {
+        let is_first = deliveries.count_frame(kind, arrival);
+        if let (FrameKind::Sample { seq, at_ms }, true, true) = (kind, is_first, args.print_samples)
+        {
             written = writeln!(output, "{}", json!({ "seq": seq, "at_ms": at_ms }));
         }
     };
-    crowd.read_until(begun + window, &mut on)?;
-    let (cpu, bytes) = (cpu_seconds() - cpu, crowd.bytes() - bytes);
-    crowd.read_until(begun + window + GRACE, &mut on)?;
+    crowd.read_frames_until(begun + window, &mut on)?;
+    let (cpu, bytes) = (cpu_seconds() - cpu, crowd.received_bytes() - bytes);
+    crowd.read_frames_until(begun + window + GRACE_PERIOD, &mut on)?;
     written?;
 
     let report = deliveries.report(crowd.counts.welcomed);
@@ -78,11 +79,11 @@ pub(crate) fn run(args: &StreamArgs) -> Result<()> {
         "clients": crowd.counts.welcomed,
         "refused": crowd.counts.refused,
         "ended": crowd.counts.ended,
-        "connecting_s": rounded(connecting.as_secs_f64()),
+        "connecting_s": round_hundredths(connecting.as_secs_f64()),
         "seconds": args.seconds,
         "stream": report,
         "bytes_per_s": (bytes as f64 / args.seconds) as u64,
-        "own_cpu_s": rounded(cpu),
+        "own_cpu_s": round_hundredths(cpu),
     });
     writeln!(output, "{line}")?;
     Ok(())

@@ -15,7 +15,7 @@ pub(crate) fn cpu_seconds() -> f64 {
 }
 
 /// Rounds to two decimal places.
-pub(crate) fn rounded(seconds: f64) -> f64 {
+pub(crate) fn round_hundredths(seconds: f64) -> f64 {
     (seconds * 100.0).round() / 100.0
 }
 

@@ -18,26 +18,30 @@ const DIFFERENCES: &[Difference] = &[
         form: "q",
         title: "GPU Part Number",
         shown: "N/A",
-        why: "no function of NVML tells it",
+        why: "NVML has no function for the value",
     },
     Difference {
         captures: "geforce",
         form: "q",
         title: "Host Max",
         shown: "N/A",
-        why: "it is read from this machine's /sys",
+        why: "the value is read from /sys of this machine",
     },
     Difference {
         captures: "geforce",
         form: "query-gpu",
         title: "pcie.link.gen.hostmax",
         shown: "[N/A]",
-        why: "it is read from this machine's /sys",
+        why: "the value is read from /sys of this machine",
     },
 ];
 
 /// Returns the real tool's output with the values that gpumon shows differently.
-pub(super) fn applied(capture: &str, form: &str, mut printed: String) -> Result<String, String> {
+pub(super) fn apply_differences(
+    capture: &str,
+    form: &str,
+    mut printed: String,
+) -> Result<String, String> {
     for own in DIFFERENCES
         .iter()
         .filter(|own| capture.contains(own.captures) && own.form == form)
@@ -54,7 +58,7 @@ pub(super) fn applied(capture: &str, form: &str, mut printed: String) -> Result<
         printed = printed.lines().map(line).collect();
         if !found {
             return Err(format!(
-                "{} is no difference any more, although {}; take it from the list",
+                "{} no longer differs, although {}; remove it from DIFFERENCES",
                 own.title, own.why
             ));
         }

@@ -2,11 +2,11 @@
 
 use std::ffi::{c_char, c_int};
 
-use super::{Handle, give};
+use super::{Handle, write_value};
 use crate::{
-    activity::{MEMORY_MHZ, WARPS},
-    code::{Code, Outcome, returned},
-    state::{current, make_current, state},
+    activity::{MAX_WARPS, MEMORY_MHZ},
+    code::{Code, Outcome, to_return_code},
+    state::{current_device, set_current_device, state},
 };
 
 const CAPABILITY_MAJOR: c_int = 75;
@@ -23,7 +23,7 @@ const ATTRIBUTES: [(c_int, c_int); 11] = [
     (32, 1),
     (36, MEMORY_MHZ.cast_signed() * 1000),
     (38, 62_914_560),
-    (39, WARPS.cast_signed() * 32),
+    (39, MAX_WARPS.cast_signed() * 32),
     (40, 3),
     (81, 233_472),
     (97, 232_448),
@@ -33,48 +33,50 @@ const ATTRIBUTES: [(c_int, c_int); 11] = [
 unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
     let state = state();
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state
-            .check()
-            .and_then(|()| unsafe { give(count, state.scenario.devices.cast_signed()) }),
+            .check_usable()
+            .and_then(|()| unsafe { write_value(count, state.scenario.devices.cast_signed()) }),
     )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state()
-            .device(ordinal)
-            .and_then(|_| unsafe { give(device, ordinal) }),
+            .check_device(ordinal)
+            .and_then(|_| unsafe { write_value(device, ordinal) }),
     )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, room: c_int, device: c_int) -> c_int {
     let state = state();
-    let text = state.device(device).map(|_| state.scenario.name.clone());
+    let text = state
+        .check_device(device)
+        .map(|_| state.scenario.name.clone());
     // SAFETY: the caller passes a pointer to a buffer of `room` bytes.
-    returned(text.and_then(|text| unsafe { write_text(&text, name, room) }))
+    to_return_code(text.and_then(|text| unsafe { write_text(&text, name, room) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: c_int) -> c_int {
     let text = state()
-        .device(device)
+        .check_device(device)
         .map(|device| format!("0000:{:02X}:00.0", 0x1a + device));
     // SAFETY: the caller passes a pointer to a buffer of `room` bytes.
-    returned(text.and_then(|text| unsafe { write_text(&text, id, room) }))
+    to_return_code(text.and_then(|text| unsafe { write_text(&text, id, room) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> c_int {
     let state = state();
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state
-            .device(device)
-            .and_then(|device| unsafe { give(uuid, state.scenario.uuid(device)) }),
+            .check_device(device)
+            .and_then(|device| unsafe { write_value(uuid, state.scenario.uuid(device)) }),
     )
 }
 
@@ -110,10 +112,10 @@ unsafe extern "C" fn cuDeviceGetAttribute(
         .find(|(known, _)| *known == attribute)
         .ok_or(Code::INVALID_VALUE);
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state
-            .device(device)
-            .and_then(|_| unsafe { give(value, known?.1) }),
+            .check_device(device)
+            .and_then(|_| unsafe { write_value(value, known?.1) }),
     )
 }
 
@@ -121,21 +123,21 @@ unsafe extern "C" fn cuDeviceGetAttribute(
 unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
     let state = state();
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state
-            .device(device)
-            .and_then(|_| unsafe { give(bytes, state.total_bytes()) }),
+            .check_device(device)
+            .and_then(|_| unsafe { write_value(bytes, state.total_bytes()) }),
     )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int) -> c_int {
     let mut state = state();
-    returned(state.device(device).and_then(|device| {
+    to_return_code(state.check_device(device).and_then(|device| {
         state.count_context(1);
         // The handle of a context is the index of its device plus 1, so it is never null.
         unsafe {
-            give(
+            write_value(
                 context,
                 std::ptr::without_provenance_mut(device as usize + 1),
             )
@@ -147,9 +149,9 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_in
 unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
     let mut state = state();
     state.count_context(-1);
-    returned(state.device(device).map(|device| {
-        if current() == Ok(device) {
-            make_current(None);
+    to_return_code(state.check_device(device).map(|device| {
+        if current_device() == Ok(device) {
+            set_current_device(None);
         }
     }))
 }
@@ -157,7 +159,7 @@ unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxSetCurrent(context: Handle) -> c_int {
     let device = context.addr().checked_sub(1).map(|device| device as u32);
-    returned(state().check().map(|()| make_current(device)))
+    to_return_code(state().check_usable().map(|()| set_current_device(device)))
 }
 
 /// # Safety

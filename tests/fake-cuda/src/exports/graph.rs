@@ -5,10 +5,10 @@ use std::{
     ptr,
 };
 
-use super::{Handle, give, module};
+use super::{Handle, module, write_value};
 use crate::{
     activity::Grid,
-    code::{Code, Outcome, returned},
+    code::{Code, Outcome, to_return_code},
     kernels::Arguments,
     state::state,
 };
@@ -30,7 +30,7 @@ pub(super) struct Node {
 ///
 /// # Safety
 /// The stream comes from `cuStreamCreate`, and each of the kernel's arguments has 8 bytes.
-pub(super) unsafe fn keep(
+pub(super) unsafe fn capture_kernel(
     stream: Handle,
     kernel: &'static module::Kernel,
     arguments: *mut *mut c_void,
@@ -55,7 +55,7 @@ pub(super) unsafe fn keep(
 
 /// Returns an error for a stream that is being captured, for operations that a graph does not
 /// support.
-pub(super) fn is_free(stream: Handle) -> Outcome {
+pub(super) fn check_not_capturing(stream: Handle) -> Outcome {
     // SAFETY: every stream comes from `cuStreamCreate`.
     if unsafe { &*stream.cast::<Stream>() }.is_none() {
         Ok(())
@@ -67,9 +67,9 @@ pub(super) fn is_free(stream: Handle) -> Outcome {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Handle, _mode: c_int) -> c_int {
     // SAFETY: the stream came from `cuStreamCreate`.
-    returned(
+    to_return_code(
         state()
-            .check()
+            .check_usable()
             .map(|()| unsafe { stream.cast::<Stream>().write(Some(Vec::new())) }),
     )
 }
@@ -81,7 +81,10 @@ unsafe extern "C" fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> c
         .take()
         .ok_or(Code::INVALID_VALUE);
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(nodes.and_then(|nodes| unsafe { give(graph, Box::into_raw(Box::new(nodes)).cast()) }))
+    to_return_code(
+        nodes
+            .and_then(|nodes| unsafe { write_value(graph, Box::into_raw(Box::new(nodes)).cast()) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -93,14 +96,14 @@ unsafe extern "C" fn cuGraphInstantiateWithFlags(
     // SAFETY: the graph came from `cuStreamEndCapture`.
     let nodes = unsafe { &*graph.cast::<Vec<Node>>() }.clone();
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(unsafe { give(made, Box::into_raw(Box::new(nodes)).cast()) })
+    to_return_code(unsafe { write_value(made, Box::into_raw(Box::new(nodes)).cast()) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGraphLaunch(graph: Handle, stream: Handle) -> c_int {
     // SAFETY: the graph came from `cuGraphInstantiateWithFlags`.
     let nodes = unsafe { &*graph.cast::<Vec<Node>>() };
-    returned(nodes.iter().try_for_each(
+    to_return_code(nodes.iter().try_for_each(
         |Node {
              kernel,
              arguments,
@@ -110,7 +113,7 @@ unsafe extern "C" fn cuGraphLaunch(graph: Handle, stream: Handle) -> c_int {
                 .iter()
                 .map(|value| ptr::from_ref(value).cast::<c_void>())
                 .collect();
-            module::launch(kernel, Arguments(places.as_ptr()), *grid, stream)
+            module::launch_kernel(kernel, Arguments(places.as_ptr()), *grid, stream)
         },
     ))
 }

@@ -7,38 +7,38 @@ use std::{
 
 use fake_gpu_state::Activity;
 
-use super::{Handle, give, graph};
+use super::{Handle, graph, write_value};
 use crate::{
     activity::Grid,
-    code::returned,
-    state::{current, state},
+    code::to_return_code,
+    state::{current_device, state},
 };
 
 /// The number of bytes that one block of a fill writes.
-const FILLED: usize = 16 << 10;
+const MAX_COPIED_BYTES: usize = 16 << 10;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
     let state = state();
-    returned(state.check().and_then(|()| {
+    to_return_code(state.check_usable().and_then(|()| {
         // SAFETY: the caller passes valid pointers.
         unsafe {
-            give(free, state.free_bytes(current()?))?;
-            give(total, state.total_bytes())
+            write_value(free, state.free_bytes(current_device()?))?;
+            write_value(total, state.total_bytes())
         }
     }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
-    let place = current().and_then(|device| state().allocate(Some(device), bytes));
+    let place = current_device().and_then(|device| state().allocate(Some(device), bytes));
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(place.and_then(|place| unsafe { give(address, place as u64) }))
+    to_return_code(place.and_then(|place| unsafe { write_value(address, place as u64) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
-    returned(state().free(address as usize))
+    to_return_code(state().free_memory(address as usize))
 }
 
 #[unsafe(no_mangle)]
@@ -47,16 +47,18 @@ unsafe extern "C" fn cuMemHostAlloc(
     bytes: usize,
     _flags: c_uint,
 ) -> c_int {
-    let found = current().and_then(|_| state().allocate(None, bytes));
+    let found = current_device().and_then(|_| state().allocate(None, bytes));
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
-        found.and_then(|found| unsafe { give(place, ptr::with_exposed_provenance_mut(found)) }),
+    to_return_code(
+        found.and_then(|found| unsafe {
+            write_value(place, ptr::with_exposed_provenance_mut(found))
+        }),
     )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFreeHost(place: *mut c_void) -> c_int {
-    returned(state().free(place.expose_provenance()))
+    to_return_code(state().free_memory(place.expose_provenance()))
 }
 
 #[unsafe(no_mangle)]
@@ -67,9 +69,9 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     stream: Handle,
 ) -> c_int {
     let mut state = state();
-    returned(
-        graph::is_free(stream)
-            .and(state.holds(to, bytes))
+    to_return_code(
+        graph::check_not_capturing(stream)
+            .and(state.check_range(to, bytes))
             .map(|()| {
                 let did = Activity {
                     pcie_rx_bytes: bytes as u64,
@@ -77,7 +79,7 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
                 };
                 // SAFETY: the state has checked the device's side, and the caller guarantees the
                 // host's side.
-                state.copied(did, || unsafe {
+                state.record_copy(did, || unsafe {
                     ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes);
                 });
             }),
@@ -92,9 +94,9 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
     stream: Handle,
 ) -> c_int {
     let mut state = state();
-    returned(
-        graph::is_free(stream)
-            .and(state.holds(from, bytes))
+    to_return_code(
+        graph::check_not_capturing(stream)
+            .and(state.check_range(from, bytes))
             .map(|()| {
                 let did = Activity {
                     pcie_tx_bytes: bytes as u64,
@@ -102,7 +104,7 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
                 };
                 // SAFETY: the state has checked the device's side, and the caller guarantees the
                 // host's side.
-                state.copied(did, || unsafe {
+                state.record_copy(did, || unsafe {
                     ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes);
                 });
             }),
@@ -117,19 +119,19 @@ unsafe extern "C" fn cuMemsetD8Async(
     stream: Handle,
 ) -> c_int {
     let mut state = state();
-    returned(
-        graph::is_free(stream)
-            .and(state.holds(address, bytes))
+    to_return_code(
+        graph::check_not_capturing(stream)
+            .and(state.check_range(address, bytes))
             .map(|()| {
                 // The driver fills memory with a kernel.
-                let load = state.load(Grid {
-                    blocks: bytes.div_ceil(FILLED) as u32,
+                let load = state.compute_load(Grid {
+                    blocks: bytes.div_ceil(MAX_COPIED_BYTES) as u32,
                     threads: 1024,
                 });
-                let begun = state.begin(load);
+                let begun = state.start_work(load);
                 // SAFETY: the state has checked the range.
                 unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) };
-                state.end(
+                state.end_work(
                     begun,
                     Activity {
                         dram_bytes: bytes as u64,

@@ -35,8 +35,8 @@ struct Properties {
 
 impl Properties {
     /// Returns the device of the memory. Only pinned device memory is supported.
-    fn device(&self, state: &State) -> Outcome<u32> {
-        state.device(self.location_id).and_then(|device| {
+    fn check_device(&self, state: &State) -> Outcome<u32> {
+        state.check_device(self.location_id).and_then(|device| {
             match (self.allocation_type, self.location_type) {
                 (1, 1) => Ok(device),
                 _ => Err(Code::INVALID_VALUE),
@@ -49,7 +49,7 @@ impl Properties {
 ///
 /// # Safety
 /// `place` is null or valid for writes.
-unsafe fn give<T>(place: *mut T, value: T) -> Outcome {
+unsafe fn write_value<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(Code::INVALID_VALUE);
     }

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use super::{Handle, give, graph};
+use super::{Handle, graph, write_value};
 use crate::{
     activity::{self, Grid},
-    code::{Code, Outcome, returned},
-    kernels::{self, Arguments, Work},
+    code::{Code, Outcome, to_return_code},
+    kernels::{self, Arguments, KernelFunction},
     state::state,
     streams,
 };
@@ -20,14 +20,14 @@ enum Module {
     /// Machine code. Only its first bytes are checked.
     Cubin,
 }
-pub(super) type Kernel = (&'static str, Work);
+pub(super) type Kernel = (&'static str, KernelFunction);
 
 /// The first bytes of machine code.
-const ELF: &str = "\x7fELF";
+const ELF_MAGIC: &str = "\x7fELF";
 
 /// The error for a text without a kernel, which is no PTX. It is written into the first buffer of
 /// the options.
-const COMPLAINT: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
+const COMPILER_ERROR: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuModuleLoadDataEx(
@@ -40,12 +40,12 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     // SAFETY: the caller passes either a text that ends with a NUL, or machine code, which is
     // longer than the ELF header's first bytes.
     let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy();
-    if text.starts_with(ELF) {
+    if text.starts_with(ELF_MAGIC) {
         // SAFETY: the caller passes a pointer that is null or valid for writes.
-        return returned(
+        return to_return_code(
             state()
-                .check()
-                .and_then(|()| unsafe { give_module(module, Module::Cubin) }),
+                .check_usable()
+                .and_then(|()| unsafe { write_module_handle(module, Module::Cubin) }),
         );
     }
     let names = text
@@ -59,9 +59,9 @@ unsafe extern "C" fn cuModuleLoadDataEx(
             // text.
             unsafe {
                 ptr::copy_nonoverlapping(
-                    COMPLAINT.as_ptr(),
+                    COMPILER_ERROR.as_ptr(),
                     (*values).cast::<u8>(),
-                    COMPLAINT.len(),
+                    COMPILER_ERROR.len(),
                 );
             };
         }
@@ -80,10 +80,10 @@ unsafe extern "C" fn cuModuleLoadDataEx(
         .parameters
         .extend(kernels.map(|(name, rest)| (name.to_owned(), takes(rest))));
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state()
-            .check()
-            .and_then(|()| unsafe { give_module(module, Module::Ptx(names)) }),
+            .check_usable()
+            .and_then(|()| unsafe { write_module_handle(module, Module::Ptx(names)) }),
     )
 }
 
@@ -91,9 +91,9 @@ unsafe extern "C" fn cuModuleLoadDataEx(
 ///
 /// # Safety
 /// `place` is null or valid for writes.
-unsafe fn give_module(place: *mut Handle, module: Module) -> Outcome {
+unsafe fn write_module_handle(place: *mut Handle, module: Module) -> Outcome {
     // SAFETY: the caller upholds this function's safety contract.
-    unsafe { give(place, Box::into_raw(Box::new(module)).cast()) }
+    unsafe { write_value(place, Box::into_raw(Box::new(module)).cast()) }
 }
 
 #[unsafe(no_mangle)]
@@ -123,12 +123,12 @@ unsafe extern "C" fn cuModuleGetFunction(
         Module::Ptx(names) => names.iter().any(|known| *known == name),
         Module::Cubin => true,
     };
-    let known = has.then(|| kernels::find(&name)).flatten();
+    let known = has.then(|| kernels::find_kernel(&name)).flatten();
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
-        known
-            .ok_or(Code::NOT_FOUND)
-            .and_then(|known| unsafe { give(kernel, ptr::from_ref(known).cast_mut().cast()) }),
+    to_return_code(
+        known.ok_or(Code::NOT_FOUND).and_then(|known| unsafe {
+            write_value(kernel, ptr::from_ref(known).cast_mut().cast())
+        }),
     )
 }
 
@@ -157,7 +157,7 @@ unsafe extern "C" fn cuFuncGetAttribute(
         _ => Err(Code::INVALID_VALUE),
     };
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(known.and_then(|known| unsafe { give(value, known) }))
+    to_return_code(known.and_then(|known| unsafe { write_value(value, known) }))
 }
 
 /// Returns the number of blocks with 2048 threads together.
@@ -174,7 +174,7 @@ unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
         Ok(2048 / threads.max(1))
     };
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(known.and_then(|known| unsafe { give(blocks, known) }))
+    to_return_code(known.and_then(|known| unsafe { write_value(blocks, known) }))
 }
 
 /// Creates a tensor map. Only the real driver can read the real format; here, the map begins with
@@ -198,7 +198,11 @@ unsafe extern "C" fn cuTensorMapEncodeTiled(
     let mut words = [0; 16];
     words[0] = address;
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(state().check().and_then(|()| unsafe { give(map, words) }))
+    to_return_code(
+        state()
+            .check_usable()
+            .and_then(|()| unsafe { write_value(map, words) }),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -223,10 +227,15 @@ unsafe extern "C" fn cuLaunchKernel(
     }
     let grid = Grid { blocks, threads };
     // SAFETY: the stream came from `cuStreamCreate`, and every argument has 8 bytes.
-    if unsafe { graph::keep(stream, kernel, arguments, grid) } {
+    if unsafe { graph::capture_kernel(stream, kernel, arguments, grid) } {
         return 0;
     }
-    returned(launch(kernel, Arguments(arguments.cast()), grid, stream))
+    to_return_code(launch_kernel(
+        kernel,
+        Arguments(arguments.cast()),
+        grid,
+        stream,
+    ))
 }
 
 /// The first fields of `CUlaunchConfig`.
@@ -271,7 +280,7 @@ unsafe extern "C" fn cuLaunchKernelEx(
     }
 }
 
-pub(super) fn launch(
+pub(super) fn launch_kernel(
     (name, work): &Kernel,
     arguments: Arguments,
     grid: Grid,
@@ -279,12 +288,12 @@ pub(super) fn launch(
 ) -> Outcome {
     let (load, fate, ms, begun) = {
         let mut state = state();
-        let load = state.load(grid);
+        let load = state.compute_load(grid);
         (
             load,
-            state.launched(name)?,
+            state.count_launch(name)?,
             state.scenario.kernel_ms,
-            state.begin(load),
+            state.start_work(load),
         )
     };
     if fate.is_stuck {
@@ -299,11 +308,11 @@ pub(super) fn launch(
         work(arguments, u64::from(grid.blocks))
     };
     {
-        let (waited, mut state) = (streams::waited(), state());
-        state.end(begun, activity::told(bytes));
+        let (waited, mut state) = (streams::take_wait_time(), state());
+        state.end_work(begun, activity::take_recorded(bytes));
         if !waited.is_zero() {
-            let after = state.streams.occupy(stream.addr(), waited);
-            state.goes_on(load, after, waited);
+            let after = state.streams.keep_busy(stream.addr(), waited);
+            state.record_future_load(load, after, waited);
         }
     }
     if fate.is_skipped {
@@ -312,7 +321,7 @@ pub(super) fn launch(
     if bytes > 0 {
         // A real kernel would have written outside of its memory.
         state()
-            .holds(address, bytes)
+            .check_range(address, bytes)
             .map_err(|_| Code::ILLEGAL_ADDRESS)?;
     }
     if fate.is_flipped {

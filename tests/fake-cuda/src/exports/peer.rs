@@ -5,20 +5,20 @@ use std::{
     ptr,
 };
 
-use super::{Handle, give, graph};
-use crate::{code::returned, state::state};
+use super::{Handle, graph, write_value};
+use crate::{code::to_return_code, state::state};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) -> c_int {
     let state = state();
-    let both = state.device(device).and(state.device(peer));
+    let both = state.check_device(device).and(state.check_device(peer));
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(both.and_then(|_| unsafe { give(can, c_int::from(device != peer)) }))
+    to_return_code(both.and_then(|_| unsafe { write_value(can, c_int::from(device != peer)) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxEnablePeerAccess(_peer: Handle, _flags: c_uint) -> c_int {
-    returned(state().check())
+    to_return_code(state().check_usable())
 }
 
 #[unsafe(no_mangle)]
@@ -31,17 +31,17 @@ unsafe extern "C" fn cuMemcpyPeerAsync(
     stream: Handle,
 ) -> c_int {
     let mut state = state();
-    let both = graph::is_free(stream)
-        .and(state.holds(to, bytes))
-        .and(state.holds(from, bytes));
+    let both = graph::check_not_capturing(stream)
+        .and(state.check_range(to, bytes))
+        .and(state.check_range(from, bytes));
     // The handle of a context is the index of its device plus 1.
     let devices = [sender, receiver]
-        .map(|context| state.device((context.addr() as u32).cast_signed().wrapping_sub(1)));
-    returned(both.and_then(|()| {
+        .map(|context| state.check_device((context.addr() as u32).cast_signed().wrapping_sub(1)));
+    to_return_code(both.and_then(|()| {
         let [from_device, to_device] = devices;
         // SAFETY: the state has checked both ranges.
         let copy = || unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes) };
-        state.copied_to_peer([from_device?, to_device?], bytes, copy);
+        state.record_peer_copy([from_device?, to_device?], bytes, copy);
         Ok(())
     }))
 }

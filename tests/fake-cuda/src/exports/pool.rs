@@ -5,18 +5,18 @@ use std::{
     ptr,
 };
 
-use super::{Handle, Properties, give};
+use super::{Handle, Properties, write_value};
 use crate::{
-    code::{Code, returned},
+    code::{Code, to_return_code},
     state::state,
 };
 
 /// The value of `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
 const RELEASE_THRESHOLD: c_int = 4;
 /// The value of `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
-const RESERVED: c_int = 5;
+const RESERVED_CURRENT: c_int = 5;
 /// The value of `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
-const USED: c_int = 7;
+const USED_CURRENT: c_int = 7;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemPoolCreate(pool: *mut Handle, properties: *const c_void) -> c_int {
@@ -24,15 +24,17 @@ unsafe extern "C" fn cuMemPoolCreate(pool: *mut Handle, properties: *const c_voi
     let properties = unsafe { properties.cast::<Properties>().read() };
     let mut state = state();
     let made = properties
-        .device(&state)
-        .map(|device| state.pools.make(device));
+        .check_device(&state)
+        .map(|device| state.pools.create_pool(device));
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(made.and_then(|made| unsafe { give(pool, ptr::without_provenance_mut(made)) }))
+    to_return_code(
+        made.and_then(|made| unsafe { write_value(pool, ptr::without_provenance_mut(made)) }),
+    )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemPoolDestroy(pool: Handle) -> c_int {
-    returned(state().end_pool(pool.addr()))
+    to_return_code(state().destroy_pool(pool.addr()))
 }
 
 #[unsafe(no_mangle)]
@@ -44,10 +46,10 @@ unsafe extern "C" fn cuMemPoolSetAttribute(
     // SAFETY: this is the type of the only supported attribute.
     let threshold = unsafe { value.cast::<u64>().read() };
     let mut state = state();
-    returned(
+    to_return_code(
         state
             .pools
-            .get(pool.addr())
+            .find_pool(pool.addr())
             .and_then(|pool| match attribute {
                 RELEASE_THRESHOLD => {
                     pool.threshold = threshold;
@@ -67,20 +69,20 @@ unsafe extern "C" fn cuMemPoolGetAttribute(
     let mut state = state();
     let found = state
         .pools
-        .get(pool.addr())
+        .find_pool(pool.addr())
         .and_then(|pool| match attribute {
-            RESERVED => Ok(pool.reserved as u64),
-            USED => Ok(pool.used as u64),
+            RESERVED_CURRENT => Ok(pool.reserved as u64),
+            USED_CURRENT => Ok(pool.used as u64),
             _ => Err(Code::INVALID_VALUE),
         });
     // SAFETY: this is the type of both attributes, and the caller passes a pointer that is null or
     // valid for writes.
-    returned(found.and_then(|found| unsafe { give(value.cast::<u64>(), found) }))
+    to_return_code(found.and_then(|found| unsafe { write_value(value.cast::<u64>(), found) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemPoolTrimTo(pool: Handle, keep_bytes: usize) -> c_int {
-    returned(state().trim_pool(pool.addr(), keep_bytes as u64))
+    to_return_code(state().trim_pool(pool.addr(), keep_bytes as u64))
 }
 
 #[unsafe(no_mangle)]
@@ -90,17 +92,17 @@ unsafe extern "C" fn cuMemAllocFromPoolAsync(
     pool: Handle,
     _: Handle,
 ) -> c_int {
-    let place = state().take_from_pool(pool.addr(), bytes);
+    let place = state().allocate_from_pool(pool.addr(), bytes);
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(place.and_then(|place| unsafe { give(address, place as u64) }))
+    to_return_code(place.and_then(|place| unsafe { write_value(address, place as u64) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: Handle) -> c_int {
     let mut state = state();
-    if !state.is_of_pool(address as usize) {
+    if !state.belongs_to_pool(address as usize) {
         return Code::INVALID_VALUE.0;
     }
-    state.streams.free_later(stream.addr(), address as usize);
-    returned(state.check())
+    state.streams.schedule_free(stream.addr(), address as usize);
+    to_return_code(state.check_usable())
 }

@@ -5,16 +5,16 @@ use std::{
     ptr,
 };
 
-use super::give;
+use super::write_value;
 use crate::{
-    code::{Code, returned},
+    code::{Code, to_return_code},
     state::state,
 };
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuInit(flags: c_uint) -> c_int {
     let mut state = state();
-    returned(match () {
+    to_return_code(match () {
         () if state.scenario.stub => Err(Code::STUB_LIBRARY),
         () if flags != 0 => Err(Code::INVALID_VALUE),
         () if state.scenario.devices == 0 => Err(Code::NO_DEVICE),
@@ -32,34 +32,34 @@ unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
         return Code::STUB_LIBRARY.0;
     }
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(unsafe { give(version, state.scenario.version) })
+    to_return_code(unsafe { write_value(version, state.scenario.version) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorName(code: c_int, name: *mut *const c_char) -> c_int {
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    unsafe { words(code, name, |(name, _)| name) }
+    unsafe { write_error_text(code, name, |(name, _)| name) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> c_int {
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    unsafe { words(code, text, |(_, text)| text) }
+    unsafe { write_error_text(code, text, |(_, text)| text) }
 }
 
-type Words = (&'static std::ffi::CStr, &'static std::ffi::CStr);
+type ErrorTexts = (&'static std::ffi::CStr, &'static std::ffi::CStr);
 
 /// # Safety
 /// `place` is null or valid for writes.
-unsafe fn words(
+unsafe fn write_error_text(
     code: c_int,
     place: *mut *const c_char,
-    which: impl Fn(Words) -> &'static std::ffi::CStr,
+    which: impl Fn(ErrorTexts) -> &'static std::ffi::CStr,
 ) -> c_int {
-    let text = Code(code).words().map(which);
+    let text = Code(code).name_and_description().map(which);
     // SAFETY: the caller upholds this function's safety contract.
-    let given = unsafe { give(place, text.map_or(ptr::null(), std::ffi::CStr::as_ptr)) };
-    returned(if text.is_some() {
+    let given = unsafe { write_value(place, text.map_or(ptr::null(), std::ffi::CStr::as_ptr)) };
+    to_return_code(if text.is_some() {
         given
     } else {
         Err(Code::INVALID_VALUE)

@@ -6,9 +6,9 @@ use std::{
     time::Instant,
 };
 
-use super::{Handle, give, graph::Stream};
+use super::{Handle, graph::Stream, write_value};
 use crate::{
-    code::{Code, returned},
+    code::{Code, to_return_code},
     state::state,
 };
 
@@ -19,10 +19,10 @@ type Event = Option<Instant>;
 unsafe extern "C" fn cuStreamCreate(stream: *mut Handle, _flags: c_uint) -> c_int {
     let made: Box<Stream> = Box::default();
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state()
-            .check()
-            .and_then(|()| unsafe { give(stream, Box::into_raw(made).cast()) }),
+            .check_usable()
+            .and_then(|()| unsafe { write_value(stream, Box::into_raw(made).cast()) }),
     )
 }
 
@@ -32,7 +32,7 @@ unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> c_int {
         return Code::INVALID_HANDLE.0;
     }
     // The work in the stream is completed first.
-    let code = synchronize(stream);
+    let code = wait_for_stream(stream);
     // SAFETY: the stream came from `cuStreamCreate`, and the caller destroys it once.
     drop(unsafe { Box::from_raw(stream.cast::<Stream>()) });
     code
@@ -40,32 +40,36 @@ unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamSynchronize(stream: Handle) -> c_int {
-    synchronize(stream)
+    wait_for_stream(stream)
 }
 
 /// Waits for a stream without holding the state's lock.
-fn synchronize(stream: Handle) -> c_int {
+fn wait_for_stream(stream: Handle) -> c_int {
     let busy_until = state().streams.busy_until(stream.addr());
     thread::sleep(busy_until.map_or_else(Default::default, |end| {
         end.saturating_duration_since(Instant::now())
     }));
     let mut state = state();
-    returned(state.check().map(|()| state.finish(stream.addr())))
+    to_return_code(
+        state
+            .check_usable()
+            .map(|()| state.finish_stream(stream.addr())),
+    )
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamWaitEvent(_: Handle, _event: Handle, _flags: c_uint) -> c_int {
-    returned(state().check())
+    to_return_code(state().check_usable())
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventCreate(event: *mut Handle, _flags: c_uint) -> c_int {
     let made: Box<Event> = Box::default();
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state()
-            .check()
-            .and_then(|()| unsafe { give(event, Box::into_raw(made).cast()) }),
+            .check_usable()
+            .and_then(|()| unsafe { write_value(event, Box::into_raw(made).cast()) }),
     )
 }
 
@@ -89,9 +93,9 @@ unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> c_int {
         .busy_until(stream.addr())
         .map_or(now, |end| end.max(now));
     // SAFETY: the event came from `cuEventCreate`.
-    returned(
+    to_return_code(
         state
-            .check()
+            .check_usable()
             .map(|()| unsafe { event.cast::<Event>().write(Some(at)) }),
     )
 }
@@ -100,8 +104,8 @@ unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> c_int {
 unsafe extern "C" fn cuEventSynchronize(event: Handle) -> c_int {
     // SAFETY: the event came from `cuEventCreate`.
     let at = unsafe { event.cast::<Event>().read() };
-    let known = state().check().and(at.ok_or(Code::INVALID_HANDLE));
-    returned(known.map(|at| thread::sleep(at.saturating_duration_since(Instant::now()))))
+    let known = state().check_usable().and(at.ok_or(Code::INVALID_HANDLE));
+    to_return_code(known.map(|at| thread::sleep(at.saturating_duration_since(Instant::now()))))
 }
 
 #[unsafe(no_mangle)]
@@ -113,10 +117,10 @@ unsafe extern "C" fn cuEventElapsedTime(ms: *mut f32, begin: Handle, end: Handle
         .ok_or(Code::INVALID_HANDLE)
         .map(|(begin, end)| end.duration_since(begin));
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state()
-            .check()
+            .check_usable()
             .and(elapsed)
-            .and_then(|elapsed| unsafe { give(ms, elapsed.as_secs_f32() * 1e3) }),
+            .and_then(|elapsed| unsafe { write_value(ms, elapsed.as_secs_f32() * 1e3) }),
     )
 }

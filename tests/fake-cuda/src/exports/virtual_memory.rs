@@ -2,9 +2,9 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::{Properties, give};
+use super::{Properties, write_value};
 use crate::{
-    code::{Code, returned},
+    code::{Code, to_return_code},
     state::state,
     virtual_memory::GRANULARITY,
 };
@@ -24,10 +24,10 @@ unsafe extern "C" fn cuMemGetAllocationGranularity(
     _option: c_int,
 ) -> c_int {
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(
+    to_return_code(
         state()
-            .check()
-            .and_then(|()| unsafe { give(bytes, GRANULARITY) }),
+            .check_usable()
+            .and_then(|()| unsafe { write_value(bytes, GRANULARITY) }),
     )
 }
 
@@ -39,14 +39,18 @@ unsafe extern "C" fn cuMemAddressReserve(
     _: u64,
     _flags: u64,
 ) -> c_int {
-    let place = state().virtual_memory.reserve(bytes);
+    let place = state().virtual_memory.reserve_addresses(bytes);
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(place.and_then(|place| unsafe { give(address, place as u64) }))
+    to_return_code(place.and_then(|place| unsafe { write_value(address, place as u64) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAddressFree(address: u64, bytes: usize) -> c_int {
-    returned(state().virtual_memory.give_back(address as usize, bytes))
+    to_return_code(
+        state()
+            .virtual_memory
+            .release_addresses(address as usize, bytes),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -60,15 +64,15 @@ unsafe extern "C" fn cuMemCreate(
     let properties = unsafe { properties.cast::<Properties>().read() };
     let mut state = state();
     let made = properties
-        .device(&state)
+        .check_device(&state)
         .and_then(|device| state.create_physical(device, bytes));
     // SAFETY: the caller passes a pointer that is null or valid for writes.
-    returned(made.and_then(|made| unsafe { give(handle, made) }))
+    to_return_code(made.and_then(|made| unsafe { write_value(handle, made) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemRelease(handle: u64) -> c_int {
-    returned(state().release_physical(handle))
+    to_return_code(state().release_physical(handle))
 }
 
 #[unsafe(no_mangle)]
@@ -79,15 +83,17 @@ unsafe extern "C" fn cuMemMap(
     handle: u64,
     _flags: u64,
 ) -> c_int {
-    returned(match offset {
-        0 => state().virtual_memory.map(address as usize, bytes, handle),
+    to_return_code(match offset {
+        0 => state()
+            .virtual_memory
+            .map_memory(address as usize, bytes, handle),
         _ => Err(Code::INVALID_VALUE),
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemUnmap(address: u64, bytes: usize) -> c_int {
-    returned(state().unmap(address as usize, bytes))
+    to_return_code(state().unmap_memory(address as usize, bytes))
 }
 
 #[unsafe(no_mangle)]
@@ -104,12 +110,12 @@ unsafe extern "C" fn cuMemSetAccess(
         flags,
     } = unsafe { wanted.cast::<Access>().read() };
     let mut state = state();
-    let is_known = state.device(location_id).is_ok()
+    let is_known = state.check_device(location_id).is_ok()
         && count == 1
         && location_type == 1
         && flags as c_uint == 3;
-    returned(if is_known {
-        state.virtual_memory.allow(address as usize, bytes)
+    to_return_code(if is_known {
+        state.virtual_memory.allow_access(address as usize, bytes)
     } else {
         Err(Code::INVALID_VALUE)
     })

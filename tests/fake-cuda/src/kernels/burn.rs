@@ -1,7 +1,7 @@
 //! The kernels of `burn.cu`, which compare products.
 
 use super::{Arguments, Known};
-use crate::activity::moves;
+use crate::activity::record_traffic;
 
 type Pack = [u32; 4];
 
@@ -9,26 +9,26 @@ type Pack = [u32; 4];
 const POISON: u32 = 0x7fff_ffff;
 
 pub(super) const KERNELS: &[Known] = &[
-    ("burn_poison", |given, _| poison(given)),
-    ("burn_compare", |given, _| compare(given)),
+    ("burn_poison", |given, _| poison_products(given)),
+    ("burn_compare", |given, _| compare_products(given)),
 ];
 
 /// Arguments: the products, and their packs in total.
-fn poison(given: Arguments) -> (u64, usize) {
-    let products = given.array::<Pack>(0, given.at(1));
+fn poison_products(given: Arguments) -> (u64, usize) {
+    let products = given.array_at::<Pack>(0, given.read_argument(1));
     products.fill([POISON; 4]);
-    (given.at(0), size_of_val(products))
+    (given.read_argument(0), size_of_val(products))
 }
 
 /// Arguments: the number of wrong words, the products, the reference, its packs, the number of
 /// products.
-fn compare(given: Arguments) -> (u64, usize) {
-    let (packs, count): (u64, u64) = (given.at(3), given.at(4));
+fn compare_products(given: Arguments) -> (u64, usize) {
+    let (packs, count): (u64, u64) = (given.read_argument(3), given.read_argument(4));
     let (wrong, products) = (
-        given.array::<u64>(0, 1),
-        given.array::<Pack>(1, packs * count),
+        given.array_at::<u64>(0, 1),
+        given.array_at::<Pack>(1, packs * count),
     );
-    let first = given.array::<Pack>(2, packs);
+    let first = given.array_at::<Pack>(2, packs);
     for (product, first) in products
         .chunks_mut(packs as usize)
         .flat_map(|product| product.iter_mut().zip(&*first))
@@ -42,6 +42,6 @@ fn compare(given: Arguments) -> (u64, usize) {
         *product = [POISON; 4];
     }
     // The kernel reads the products and overwrites them with poison.
-    moves(2 * size_of_val(products));
-    (given.at(1), size_of_val(products))
+    record_traffic(2 * size_of_val(products));
+    (given.read_argument(1), size_of_val(products))
 }

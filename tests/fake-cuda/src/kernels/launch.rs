@@ -6,7 +6,7 @@ use super::Known;
 pub(super) const KERNELS: &[Known] = &[
     ("empty", |_, _| (0, 0)),
     ("count", |given, _| {
-        given.array::<u64>(0, 1)[0] += 1;
-        (given.at(0), 8)
+        given.array_at::<u64>(0, 1)[0] += 1;
+        (given.read_argument(0), 8)
     }),
 ];

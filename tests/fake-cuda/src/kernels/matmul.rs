@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 
-use super::{Arguments, Known, fill_bits};
-use crate::activity::{Unit, has_units_do, moves};
+use super::{Arguments, Known, random_bits};
+use crate::activity::{Unit, record_operations, record_traffic};
 
 /// Arguments of a product: the result, both matrices (or their tensor maps, which begin with the
 /// address), rows, columns, depth, the pitch of the result, and that of the inputs if there are no
@@ -13,148 +13,148 @@ use crate::activity::{Unit, has_units_do, moves};
 /// the three parts of the bound.
 pub(super) const KERNELS: &[Known] = &[
     ("matmul_fp32_128x256", |given, _| {
-        product::<f32>(given, Lies::StepByStep)
+        multiply_matrices::<f32>(given, Layout::StepByStep)
     }),
     ("matmul_fp32_128x128", |given, _| {
-        product::<f32>(given, Lies::StepByStep)
+        multiply_matrices::<f32>(given, Layout::StepByStep)
     }),
     ("matmul_fp32_128x64", |given, _| {
-        product::<f32>(given, Lies::StepByStep)
+        multiply_matrices::<f32>(given, Layout::StepByStep)
     }),
     ("matmul_fp32_64x256", |given, _| {
-        product::<f32>(given, Lies::StepByStep)
+        multiply_matrices::<f32>(given, Layout::StepByStep)
     }),
     ("matmul_fp32_64x128", |given, _| {
-        product::<f32>(given, Lies::StepByStep)
+        multiply_matrices::<f32>(given, Layout::StepByStep)
     }),
     ("matmul_fp32_any", |given, _| {
-        product::<f32>(given, Lies::RowByRow)
+        multiply_matrices::<f32>(given, Layout::RowByRow)
     }),
     ("matmul_fp64_any", |given, _| {
-        product::<f64>(given, Lies::RowByRow)
+        multiply_matrices::<f64>(given, Layout::RowByRow)
     }),
     ("matmul_fp64_tensor", |given, _| {
-        product::<f64>(given, Lies::RowByRow)
+        multiply_matrices::<f64>(given, Layout::RowByRow)
     }),
     ("matmul_fp64_128x128", |given, _| {
-        product::<f64>(given, Lies::RowByRow)
+        multiply_matrices::<f64>(given, Layout::RowByRow)
     }),
     ("matmul_fp64_128x64", |given, _| {
-        product::<f64>(given, Lies::RowByRow)
+        multiply_matrices::<f64>(given, Layout::RowByRow)
     }),
     ("matmul_fp64_64x128", |given, _| {
-        product::<f64>(given, Lies::RowByRow)
+        multiply_matrices::<f64>(given, Layout::RowByRow)
     }),
     ("matmul_fp64_64x64", |given, _| {
-        product::<f64>(given, Lies::RowByRow)
+        multiply_matrices::<f64>(given, Layout::RowByRow)
     }),
     ("matmul_bf16_tensor", |given, _| {
-        product::<Bf16>(given, Lies::RowByRow)
+        multiply_matrices::<Bf16>(given, Layout::RowByRow)
     }),
     ("matmul_bf16_128x256", |given, _| {
-        product::<Bf16>(given, Lies::RowByRow)
+        multiply_matrices::<Bf16>(given, Layout::RowByRow)
     }),
     ("matmul_bf16_128x192", |given, _| {
-        product::<Bf16>(given, Lies::RowByRow)
+        multiply_matrices::<Bf16>(given, Layout::RowByRow)
     }),
     ("matmul_bf16_128x128", |given, _| {
-        product::<Bf16>(given, Lies::RowByRow)
+        multiply_matrices::<Bf16>(given, Layout::RowByRow)
     }),
     ("matmul_bf16_128x64", |given, _| {
-        product::<Bf16>(given, Lies::RowByRow)
+        multiply_matrices::<Bf16>(given, Layout::RowByRow)
     }),
     ("matmul_fp16_tensor", |given, _| {
-        product::<Fp16>(given, Lies::RowByRow)
+        multiply_matrices::<Fp16>(given, Layout::RowByRow)
     }),
     ("matmul_fp16_128x256", |given, _| {
-        product::<Fp16>(given, Lies::RowByRow)
+        multiply_matrices::<Fp16>(given, Layout::RowByRow)
     }),
     ("matmul_fp16_128x192", |given, _| {
-        product::<Fp16>(given, Lies::RowByRow)
+        multiply_matrices::<Fp16>(given, Layout::RowByRow)
     }),
     ("matmul_fp16_128x128", |given, _| {
-        product::<Fp16>(given, Lies::RowByRow)
+        multiply_matrices::<Fp16>(given, Layout::RowByRow)
     }),
     ("matmul_fp16_128x64", |given, _| {
-        product::<Fp16>(given, Lies::RowByRow)
+        multiply_matrices::<Fp16>(given, Layout::RowByRow)
     }),
     ("matmul_tf32_tensor", |given, _| {
-        product::<Tf32>(given, Lies::RowByRow)
+        multiply_matrices::<Tf32>(given, Layout::RowByRow)
     }),
     ("matmul_tf32_128x256", |given, _| {
-        product::<Tf32>(given, Lies::RowByRow)
+        multiply_matrices::<Tf32>(given, Layout::RowByRow)
     }),
     ("matmul_tf32_128x192", |given, _| {
-        product::<Tf32>(given, Lies::RowByRow)
+        multiply_matrices::<Tf32>(given, Layout::RowByRow)
     }),
     ("matmul_tf32_128x128", |given, _| {
-        product::<Tf32>(given, Lies::RowByRow)
+        multiply_matrices::<Tf32>(given, Layout::RowByRow)
     }),
     ("matmul_tf32_128x64", |given, _| {
-        product::<Tf32>(given, Lies::RowByRow)
+        multiply_matrices::<Tf32>(given, Layout::RowByRow)
     }),
     ("matmul_fp8_tensor", |given, _| {
-        product::<Fp8>(given, Lies::RowByRow)
+        multiply_matrices::<Fp8>(given, Layout::RowByRow)
     }),
     ("matmul_fp8_128x256", |given, _| {
-        product::<Fp8>(given, Lies::RowByRow)
+        multiply_matrices::<Fp8>(given, Layout::RowByRow)
     }),
     ("matmul_fp8_128x192", |given, _| {
-        product::<Fp8>(given, Lies::RowByRow)
+        multiply_matrices::<Fp8>(given, Layout::RowByRow)
     }),
     ("matmul_fp8_128x128", |given, _| {
-        product::<Fp8>(given, Lies::RowByRow)
+        multiply_matrices::<Fp8>(given, Layout::RowByRow)
     }),
     ("matmul_fp8_128x64", |given, _| {
-        product::<Fp8>(given, Lies::RowByRow)
+        multiply_matrices::<Fp8>(given, Layout::RowByRow)
     }),
     ("matmul_int8_tensor", |given, _| {
-        product::<i8>(given, Lies::RowByRow)
+        multiply_matrices::<i8>(given, Layout::RowByRow)
     }),
     ("matmul_int8_128x256", |given, _| {
-        product::<i8>(given, Lies::RowByRow)
+        multiply_matrices::<i8>(given, Layout::RowByRow)
     }),
     ("matmul_int8_128x192", |given, _| {
-        product::<i8>(given, Lies::RowByRow)
+        multiply_matrices::<i8>(given, Layout::RowByRow)
     }),
     ("matmul_int8_128x128", |given, _| {
-        product::<i8>(given, Lies::RowByRow)
+        multiply_matrices::<i8>(given, Layout::RowByRow)
     }),
     ("matmul_int8_128x64", |given, _| {
-        product::<i8>(given, Lies::RowByRow)
+        multiply_matrices::<i8>(given, Layout::RowByRow)
     }),
     ("matmul_batched_fp32_32", |given, blocks| {
-        batched::<f32>(given, blocks, 32)
+        multiply_batch::<f32>(given, blocks, 32)
     }),
     ("matmul_batched_fp32_64", |given, blocks| {
-        batched::<f32>(given, blocks, 64)
+        multiply_batch::<f32>(given, blocks, 64)
     }),
     ("matmul_batched_fp32_104", |given, blocks| {
-        batched::<f32>(given, blocks, 104)
+        multiply_batch::<f32>(given, blocks, 104)
     }),
     ("matmul_batched_fp64_32", |given, blocks| {
-        batched::<f64>(given, blocks, 32)
+        multiply_batch::<f64>(given, blocks, 32)
     }),
     ("matmul_batched_fp64_64", |given, blocks| {
-        batched::<f64>(given, blocks, 64)
+        multiply_batch::<f64>(given, blocks, 64)
     }),
     ("matmul_batched_fp64_104", |given, blocks| {
-        batched::<f64>(given, blocks, 104)
+        multiply_batch::<f64>(given, blocks, 104)
     }),
-    ("matmul_fill_fp64", |given, _| fill::<f64>(given)),
-    ("matmul_fill_fp32", |given, _| fill::<f32>(given)),
-    ("matmul_fill_tf32", |given, _| fill::<Tf32>(given)),
-    ("matmul_fill_fp16", |given, _| fill::<Fp16>(given)),
-    ("matmul_fill_bf16", |given, _| fill::<Bf16>(given)),
-    ("matmul_fill_fp8", |given, _| fill::<Fp8>(given)),
-    ("matmul_fill_int8", |given, _| fill::<i8>(given)),
-    ("matmul_check_fp64", check::<f64>),
-    ("matmul_check_fp32", check::<f32>),
-    ("matmul_check_tf32", check::<Tf32>),
-    ("matmul_check_fp16", check::<Fp16>),
-    ("matmul_check_bf16", check::<Bf16>),
-    ("matmul_check_fp8", check::<Fp8>),
-    ("matmul_check_int8", check::<i8>),
+    ("matmul_fill_fp64", |given, _| fill_matrix::<f64>(given)),
+    ("matmul_fill_fp32", |given, _| fill_matrix::<f32>(given)),
+    ("matmul_fill_tf32", |given, _| fill_matrix::<Tf32>(given)),
+    ("matmul_fill_fp16", |given, _| fill_matrix::<Fp16>(given)),
+    ("matmul_fill_bf16", |given, _| fill_matrix::<Bf16>(given)),
+    ("matmul_fill_fp8", |given, _| fill_matrix::<Fp8>(given)),
+    ("matmul_fill_int8", |given, _| fill_matrix::<i8>(given)),
+    ("matmul_check_fp64", check_product::<f64>),
+    ("matmul_check_fp32", check_product::<f32>),
+    ("matmul_check_tf32", check_product::<Tf32>),
+    ("matmul_check_fp16", check_product::<Fp16>),
+    ("matmul_check_bf16", check_product::<Bf16>),
+    ("matmul_check_fp8", check_product::<Fp8>),
+    ("matmul_check_int8", check_product::<i8>),
 ];
 
 /// An element type and the type of its products.
@@ -179,7 +179,7 @@ struct Bf16(bf16);
 struct Fp8(u8);
 
 /// Returns a number from -1 to 1, in steps that fit into 32 bits.
-fn number(word: u64) -> f32 {
+fn number_from_bits(word: u64) -> f32 {
     ((word >> 40).cast_signed() - (1 << 23)) as f32 / (1 << 23) as f32
 }
 
@@ -221,7 +221,7 @@ element!(
     f32,
     f32,
     (Unit::Single, 256),
-    number,
+    number_from_bits,
     0.0,
     f64::from,
     |sum| sum as f32,
@@ -232,7 +232,7 @@ element!(
     f32,
     (Unit::Half, 2048),
     |word| {
-        let bits = number(word).to_bits();
+        let bits = number_from_bits(word).to_bits();
         Self(f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff))
     },
     Self(0.0),
@@ -244,7 +244,7 @@ element!(
     Fp16,
     f16,
     (Unit::Half, 4096),
-    |word| Self(f16::from_f32(number(word))),
+    |word| Self(f16::from_f32(number_from_bits(word))),
     Self(f16::ZERO),
     |own: Self| own.0.to_f64(),
     f16::from_f64,
@@ -254,7 +254,7 @@ element!(
     Bf16,
     bf16,
     (Unit::Half, 4096),
-    |word| Self(bf16::from_f32(number(word))),
+    |word| Self(bf16::from_f32(number_from_bits(word))),
     Self(bf16::ZERO),
     |own: Self| own.0.to_f64(),
     bf16::from_f64,
@@ -264,9 +264,9 @@ element!(
     Fp8,
     bf16,
     (Unit::Half, 8192),
-    |word| Self(e4m3(number(word))),
+    |word| Self(to_e4m3(number_from_bits(word))),
     Self(0),
-    |own: Self| of_e4m3(own.0),
+    |own: Self| from_e4m3(own.0),
     bf16::from_f64,
     bf16::to_f64
 );
@@ -282,9 +282,9 @@ element!(
 );
 
 /// Returns the nearest code by checking all of them. For a tie, it is the code whose last bit is 0.
-fn e4m3(value: f32) -> u8 {
+fn to_e4m3(value: f32) -> u8 {
     let size = f64::from(value.abs());
-    let distance = |code: u8| (of_e4m3(code) - size).abs();
+    let distance = |code: u8| (from_e4m3(code) - size).abs();
     let nearest = (0..0x7f_u8).min_by(|a, b| {
         distance(*a)
             .total_cmp(&distance(*b))
@@ -293,7 +293,7 @@ fn e4m3(value: f32) -> u8 {
     nearest.unwrap_or(0) | if value < 0.0 { 0x80 } else { 0 }
 }
 
-fn of_e4m3(code: u8) -> f64 {
+fn from_e4m3(code: u8) -> f64 {
     let (exponent, fraction) = (i32::from(code >> 3 & 0xf), f64::from(code & 7));
     let size = if exponent == 0 {
         fraction / 512.0
@@ -305,54 +305,55 @@ fn of_e4m3(code: u8) -> f64 {
 
 /// The memory layout of both matrices.
 #[derive(Clone, Copy)]
-enum Lies {
+enum Layout {
     RowByRow,
     StepByStep,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Strides {
     row: usize,
     step: usize,
 }
 
-impl Place {
-    fn at(self, row: usize, step: usize) -> usize {
+impl Strides {
+    fn offset(self, row: usize, step: usize) -> usize {
         row * self.row + step * self.step
     }
 }
 
 /// Matrices are padded to a multiple of this size.
-const WHOLE_TILES: usize = 256;
+const TILE_SIZE: usize = 256;
 
-fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
-    let [rows, columns, depth, pitch] = [3, 4, 5, 6].map(|index| given.at::<u64>(index) as usize);
-    let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(WHOLE_TILES));
+fn multiply_matrices<T: Element>(given: Arguments, lies: Layout) -> (u64, usize) {
+    let [rows, columns, depth, pitch] =
+        [3, 4, 5, 6].map(|index| given.read_argument::<u64>(index) as usize);
+    let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(TILE_SIZE));
     let (place, [lines_of_a, lines_of_b]) = match lies {
-        Lies::RowByRow => (
-            Place {
+        Layout::RowByRow => (
+            Strides {
                 row: steps,
                 step: 1,
             },
             [padded_rows, pitch],
         ),
-        Lies::StepByStep => {
-            let step = given.at::<u64>(7) as usize;
-            (Place { row: 1, step }, [step; 2])
+        Layout::StepByStep => {
+            let step = given.read_argument::<u64>(7) as usize;
+            (Strides { row: 1, step }, [step; 2])
         }
     };
-    let out = given.array::<T::Out>(0, (padded_rows * pitch) as u64);
-    let a = &*given.array::<T>(1, (lines_of_a * steps) as u64);
-    let b = &*given.array::<T>(2, (lines_of_b * steps) as u64);
+    let out = given.array_at::<T::Out>(0, (padded_rows * pitch) as u64);
+    let a = &*given.array_at::<T>(1, (lines_of_a * steps) as u64);
+    let b = &*given.array_at::<T>(2, (lines_of_b * steps) as u64);
     // In this order, the elements of B for one step are adjacent, and each is converted only once.
     let numbers: Vec<f64> = (0..columns * depth)
-        .map(|at| b[place.at(at % columns, at / columns)].value())
+        .map(|at| b[place.offset(at % columns, at / columns)].value())
         .collect();
     let mut sums = vec![0.0; columns];
     for row in 0..rows {
         sums.fill(0.0);
         for (k, numbers) in numbers.chunks(columns).enumerate() {
-            let number = a[place.at(row, k)].value();
+            let number = a[place.offset(row, k)].value();
             sums.iter_mut()
                 .zip(numbers)
                 .for_each(|(sum, other)| *sum += number * other);
@@ -362,24 +363,24 @@ fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
             .zip(&sums)
             .for_each(|(out, sum)| *out = T::rounded(*sum));
     }
-    moves(size_of_val(a) + size_of_val(b) + size_of_val(out));
+    record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(out));
     let (unit, in_a_clock) = T::UNIT;
-    has_units_do(unit, 2 * (rows * columns * depth) as u64, in_a_clock);
+    record_operations(unit, 2 * (rows * columns * depth) as u64, in_a_clock);
     // A fault flips a bit in the middle of the written range. With this size, it is the highest
     // byte of an element, where a flip is visible.
     let width = size_of::<T::Out>();
     (
-        given.at(0),
+        given.read_argument(0),
         2 * ((rows - 1) / 2 * pitch * width + width - 1),
     )
 }
 
-fn batched<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (u64, usize) {
-    let n = given.at::<u64>(3) as usize;
+fn multiply_batch<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (u64, usize) {
+    let n = given.read_argument::<u64>(3) as usize;
     let products = blocks as usize / n.div_ceil(tile).pow(2);
     let elements = (products * n * n) as u64;
-    let out = given.array::<T>(0, elements);
-    let [a, b] = [1, 2].map(|index| &*given.array::<T>(index, elements));
+    let out = given.array_at::<T>(0, elements);
+    let [a, b] = [1, 2].map(|index| &*given.array_at::<T>(index, elements));
     for product in 0..products {
         let first = product * n * n;
         for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
@@ -388,50 +389,55 @@ fn batched<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (
             out[first + row * n + column] = T::rounded(terms.sum());
         }
     }
-    moves(size_of_val(a) + size_of_val(b) + size_of_val(out));
+    record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(out));
     (
-        given.at(0),
+        given.read_argument(0),
         2 * (products / 2 * n * n * size_of::<T>() + size_of::<T>() - 1),
     )
 }
 
-fn fill<T: Element>(given: Arguments) -> (u64, usize) {
+fn fill_matrix<T: Element>(given: Arguments) -> (u64, usize) {
     let [lines, depth, padded_lines, padded_depth, row, step] =
-        [1, 2, 3, 4, 5, 6].map(|index| given.at::<u64>(index) as usize);
-    let place = Place { row, step };
-    let out = given.array::<T>(0, (padded_lines * padded_depth) as u64);
+        [1, 2, 3, 4, 5, 6].map(|index| given.read_argument::<u64>(index) as usize);
+    let place = Strides { row, step };
+    let out = given.array_at::<T>(0, (padded_lines * padded_depth) as u64);
     out.fill(T::zero());
     for (line, k) in (0..lines).flat_map(|line| (0..depth).map(move |k| (line, k))) {
-        out[place.at(line, k)] = T::random(fill_bits(given.at(7), (line * depth + k) as u64));
+        out[place.offset(line, k)] = T::random(random_bits(
+            given.read_argument(7),
+            (line * depth + k) as u64,
+        ));
     }
-    (given.at(0), size_of_val(out))
+    (given.read_argument(0), size_of_val(out))
 }
 
-fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
-    let [rows, columns, depth, pitch] = [4, 5, 6, 7].map(|index| given.at::<u64>(index) as usize);
-    let place = Place {
-        row: given.at::<u64>(8) as usize,
-        step: given.at::<u64>(9) as usize,
+fn check_product<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
+    let [rows, columns, depth, pitch] =
+        [4, 5, 6, 7].map(|index| given.read_argument::<u64>(index) as usize);
+    let place = Strides {
+        row: given.read_argument::<u64>(8) as usize,
+        step: given.read_argument::<u64>(9) as usize,
     };
-    let found = given.array::<u64>(0, 3 * blocks);
-    let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(WHOLE_TILES));
+    let found = given.array_at::<u64>(0, 3 * blocks);
+    let [padded_rows, steps] = [rows, depth].map(|side| side.next_multiple_of(TILE_SIZE));
     let [lines_of_a, lines_of_b] = if place.row == 1 {
         [place.step; 2]
     } else {
         [padded_rows, pitch]
     };
-    let got = &*given.array::<T::Out>(1, (padded_rows * pitch) as u64);
-    let a = &*given.array::<T>(2, (lines_of_a * steps) as u64);
-    let b = &*given.array::<T>(3, (lines_of_b * steps) as u64);
+    let got = &*given.array_at::<T::Out>(1, (padded_rows * pitch) as u64);
+    let a = &*given.array_at::<T>(2, (lines_of_a * steps) as u64);
+    let b = &*given.array_at::<T>(3, (lines_of_b * steps) as u64);
     let (mut wrong, mut first, mut largest) = (0, u64::MAX, 0.0_f64);
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
-        let term = |k: usize| a[place.at(row, k)].value() * b[place.at(column, k)].value();
+        let term = |k: usize| a[place.offset(row, k)].value() * b[place.offset(column, k)].value();
         let (sum, size): (f64, f64) = (
             (0..depth).map(term).sum(),
             (0..depth).map(|k| term(k).abs()).sum(),
         );
-        let bound =
-            given.at::<f64>(10) * sum.abs() + given.at::<f64>(11) * size + given.at::<f64>(12);
+        let bound = given.read_argument::<f64>(10) * sum.abs()
+            + given.read_argument::<f64>(11) * size
+            + given.read_argument::<f64>(12);
         let distance = (T::read(got[row * pitch + column]) - sum).abs();
         if distance <= bound {
             largest = largest.max(if distance > 0.0 {
@@ -447,8 +453,8 @@ fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
     // The first block's place contains all findings.
     found.as_chunks_mut::<3>().0.fill([0, u64::MAX, 0]);
     found[..3].copy_from_slice(&[wrong, first, largest.to_bits()]);
-    moves(size_of_val(a) + size_of_val(b) + size_of_val(got));
-    (given.at(0), size_of_val(found))
+    record_traffic(size_of_val(a) + size_of_val(b) + size_of_val(got));
+    (given.read_argument(0), size_of_val(found))
 }
 
 #[cfg(test)]
@@ -456,13 +462,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_bits_are_rounded_as_they_are_read() {
+    fn e4m3_codes_survive_round_trip() {
         for code in 0..0x7f_u8 {
-            assert_eq!(e4m3(of_e4m3(code) as f32), code);
+            assert_eq!(to_e4m3(from_e4m3(code) as f32), code);
         }
         assert_eq!(
             [0x38, 0xb8, 1]
-                .map(|code| of_e4m3(code) * 512.0)
+                .map(|code| from_e4m3(code) * 512.0)
                 .map(|value| value as i32),
             [512, -512, 1]
         );

@@ -4,10 +4,14 @@ use super::Known;
 
 /// Arguments: the results, the matrix, the vectors, rows, columns, the number of vectors.
 pub(super) const KERNELS: &[Known] = &[("matvec", |given, _| {
-    let (rows, columns, count): (u64, u64, u64) = (given.at(3), given.at(4), given.at(5));
-    let out = given.array::<f32>(0, rows * count);
-    let matrix = given.array::<f32>(1, rows * columns);
-    let vectors = given.array::<f32>(2, columns * count);
+    let (rows, columns, count): (u64, u64, u64) = (
+        given.read_argument(3),
+        given.read_argument(4),
+        given.read_argument(5),
+    );
+    let out = given.array_at::<f32>(0, rows * count);
+    let matrix = given.array_at::<f32>(1, rows * columns);
+    let vectors = given.array_at::<f32>(2, columns * count);
     for (out, vector) in out
         .chunks_mut(rows as usize)
         .zip(vectors.chunks(columns as usize))
@@ -16,5 +20,5 @@ pub(super) const KERNELS: &[Known] = &[("matvec", |given, _| {
             *out = row.iter().zip(vector).map(|(a, b)| a * b).sum();
         }
     }
-    (given.at(0), size_of_val(out))
+    (given.read_argument(0), size_of_val(out))
 })];

@@ -19,7 +19,7 @@ mod transcendental;
 use std::{ffi::c_void, slice};
 
 use crate::{
-    activity::moves,
+    activity::record_traffic,
     code::{Code, Outcome},
 };
 
@@ -28,11 +28,11 @@ use crate::{
 pub(crate) struct Arguments(pub(crate) *const *const c_void);
 
 /// Executes a kernel. Returns the address of its output and the number of bytes.
-pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
+pub(crate) type KernelFunction = fn(Arguments, blocks: u64) -> (u64, usize);
 
-pub(crate) type Known = (&'static str, Work);
+pub(crate) type Known = (&'static str, KernelFunction);
 
-static FILES: [&[Known]; 15] = [
+static KERNEL_TABLES: [&[Known]; 15] = [
     burn::KERNELS,
     chase::KERNELS,
     elementwise::KERNELS,
@@ -51,11 +51,11 @@ static FILES: [&[Known]; 15] = [
 ];
 
 /// The maximum threads of a block, and the registers for all of them.
-const MOST_THREADS: u32 = 1024;
-const REGISTERS: u32 = 65_536;
+const MAX_THREADS: u32 = 1024;
+const MAX_REGISTERS: u32 = 65_536;
 
-pub(crate) fn find(name: &str) -> Option<&'static Known> {
-    FILES
+pub(crate) fn find_kernel(name: &str) -> Option<&'static Known> {
+    KERNEL_TABLES
         .into_iter()
         .flatten()
         .find(|(known, _)| *known == name)
@@ -65,37 +65,44 @@ pub(crate) fn find(name: &str) -> Option<&'static Known> {
 pub(crate) fn check_threads(name: &str, threads: u32) -> Outcome {
     match threads {
         0 => Err(Code::INVALID_VALUE),
-        _ if threads > MOST_THREADS => Err(Code::INVALID_VALUE),
-        _ if threads * oom::registers(name) > REGISTERS => Err(Code::LAUNCH_OUT_OF_RESOURCES),
+        _ if threads > MAX_THREADS => Err(Code::INVALID_VALUE),
+        _ if threads * oom::registers_per_thread(name) > MAX_REGISTERS => {
+            Err(Code::LAUNCH_OUT_OF_RESOURCES)
+        }
         _ => Ok(()),
     }
 }
 
 impl Arguments {
-    fn at<T: Copy>(self, index: usize) -> T {
+    fn read_argument<T: Copy>(self, index: usize) -> T {
         // SAFETY: the caller passes all arguments of the kernel of this name, each with its type.
         unsafe { (*self.0.add(index)).cast::<T>().read_unaligned() }
     }
 
     /// Returns the array at the address in an argument.
-    fn array<'a, T>(self, index: usize, elements: u64) -> &'a mut [T] {
+    fn array_at<'a, T>(self, index: usize, elements: u64) -> &'a mut [T] {
         // SAFETY: as on a device, the caller guarantees that the array has this many elements.
-        unsafe { slice::from_raw_parts_mut(self.at::<u64>(index) as *mut T, elements as usize) }
+        unsafe {
+            slice::from_raw_parts_mut(
+                self.read_argument::<u64>(index) as *mut T,
+                elements as usize,
+            )
+        }
     }
 }
 
 /// Computes each element of the first array from the same elements of up to two others.
-fn map<T: Copy + Default>(
+fn map_arrays<T: Copy + Default>(
     given: Arguments,
     count: usize,
     inputs: usize,
     of: impl Fn(T, T) -> T,
 ) -> (u64, usize) {
-    let elements: u64 = given.at(count);
-    let out = given.array::<T>(0, elements);
+    let elements: u64 = given.read_argument(count);
+    let out = given.array_at::<T>(0, elements);
     let input = |index| {
         if inputs >= index {
-            &*given.array::<T>(index, elements)
+            &*given.array_at::<T>(index, elements)
         } else {
             &[]
         }
@@ -105,34 +112,34 @@ fn map<T: Copy + Default>(
     out.iter_mut()
         .enumerate()
         .for_each(|(index, out)| *out = of(or_zero(a, index), or_zero(b, index)));
-    moves((1 + inputs) * size_of_val(out));
-    (given.at(0), size_of_val(out))
+    record_traffic((1 + inputs) * size_of_val(out));
+    (given.read_argument(0), size_of_val(out))
 }
 
 /// Writes the sum of all words into the first block's place.
-fn sum<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64, usize) {
-    let out = given.array::<u64>(0, blocks);
-    let words = given.array::<T>(1, given.at(2));
+fn sum_words<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64, usize) {
+    let out = given.array_at::<u64>(0, blocks);
+    let words = given.array_at::<T>(1, given.read_argument(2));
     out.fill(0);
     out[0] = words
         .iter()
         .fold(0, |sum, next| sum.wrapping_add(word(*next)));
-    moves(size_of_val(words) + size_of_val(out));
-    (given.at(0), size_of_val(out))
+    record_traffic(size_of_val(words) + size_of_val(out));
+    (given.read_argument(0), size_of_val(out))
 }
 
 /// Fills an array with values that are computed from random bits.
-fn fill<T>(given: Arguments, of: impl Fn(u64) -> T) -> (u64, usize) {
-    let (elements, seed): (u64, u64) = (given.at(1), given.at(2));
-    let out = given.array::<T>(0, elements);
+fn fill_randomly<T>(given: Arguments, of: impl Fn(u64) -> T) -> (u64, usize) {
+    let (elements, seed): (u64, u64) = (given.read_argument(1), given.read_argument(2));
+    let out = given.array_at::<T>(0, elements);
     for (index, out) in (0..).zip(out.iter_mut()) {
-        *out = of(fill_bits(seed, index));
+        *out = of(random_bits(seed, index));
     }
-    (given.at(0), size_of_val(out))
+    (given.read_argument(0), size_of_val(out))
 }
 
-/// Returns random bits by SplitMix64, from the seed and the index.
-fn fill_bits(seed: u64, index: u64) -> u64 {
+/// Returns random bits by `SplitMix64`, from the seed and the index.
+fn random_bits(seed: u64, index: u64) -> u64 {
     let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index + 1));
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -146,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kernel_of_the_program_is_here_and_no_other() {
+    fn kernels_match_kernels_of_program() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workload/kernels");
         let mut names = BTreeSet::new();
         for file in fs::read_dir(folder).unwrap() {
@@ -164,7 +171,7 @@ mod tests {
             }
         }
         assert!(names.len() > 20, "{names:?}");
-        let known: BTreeSet<_> = FILES
+        let known: BTreeSet<_> = KERNEL_TABLES
             .into_iter()
             .flatten()
             .map(|(name, _)| (*name).to_owned())

@@ -8,17 +8,17 @@ use crate::streams;
 pub(super) const KERNELS: &[Known] = &[
     // Arguments: the time to wait in nanoseconds.
     ("oom_wait", |given, _| {
-        streams::wait(Duration::from_nanos(given.at(0)));
+        streams::set_wait_time(Duration::from_nanos(given.read_argument(0)));
         (0, 0)
     }),
     // Arguments: the output and the number of rounds. With the largest block, the kernel cannot
     // start.
     ("oom_registers", |given, blocks| {
-        given.array::<f32>(0, blocks).fill(0.0);
-        (given.at(0), blocks as usize * size_of::<f32>())
+        given.array_at::<f32>(0, blocks).fill(0.0);
+        (given.read_argument(0), blocks as usize * size_of::<f32>())
     }),
 ];
 
-pub(super) fn registers(kernel: &str) -> u32 {
+pub(super) fn registers_per_thread(kernel: &str) -> u32 {
     if kernel == "oom_registers" { 102 } else { 32 }
 }

@@ -7,7 +7,10 @@ use crate::{state::state, streams};
 
 /// Arguments: three words for each block, and the time in nanoseconds.
 pub(super) const KERNELS: &[Known] = &[("spin", |given, blocks| {
-    let (out, ns) = (given.array::<u64>(0, 3 * blocks), given.at::<u64>(1));
+    let (out, ns) = (
+        given.array_at::<u64>(0, 3 * blocks),
+        given.read_argument::<u64>(1),
+    );
     let (multiprocessors, sm_mhz) = {
         let state = state();
         (
@@ -19,8 +22,8 @@ pub(super) const KERNELS: &[Known] = &[("spin", |given, blocks| {
     for (block, out) in (0..).zip(out.as_chunks_mut::<3>().0) {
         *out = [cycles, ns, block % multiprocessors];
     }
-    streams::wait(Duration::from_nanos(ns));
-    (given.at(0), size_of_val(out))
+    streams::set_wait_time(Duration::from_nanos(ns));
+    (given.read_argument(0), size_of_val(out))
 })];
 
 #[cfg(test)]
@@ -30,13 +33,13 @@ mod tests {
     use super::{super::Arguments, *};
 
     #[test]
-    fn each_block_tells_cycles_time_and_its_multiprocessor_and_the_stream_waits() {
+    fn blocks_report_cycles_and_stream_waits() {
         let (mut out, ns) = ([0_u64; 3 * 134], 5_000_u64);
         let address = out.as_mut_ptr() as u64;
         let places = [ptr::from_ref(&address).cast(), ptr::from_ref(&ns).cast()];
         let (written, bytes) = KERNELS[0].1(Arguments(places.as_ptr()), 134);
         assert_eq!(
-            (written, bytes, streams::waited()),
+            (written, bytes, streams::take_wait_time()),
             (address, size_of_val(&out), Duration::from_micros(5))
         );
         assert_eq!(

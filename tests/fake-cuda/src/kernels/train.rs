@@ -11,62 +11,62 @@ const DECAY2: f32 = 0.999;
 /// Arguments: the arrays with the result first, then numbers, in the order of `train.cu`.
 pub(super) const KERNELS: &[Known] = &[
     ("train_begin", |given, _| {
-        let n = given.at(5);
-        let initial = given.array::<f32>(1, n);
-        given.array::<f32>(0, n).copy_from_slice(initial);
-        given.array::<f32>(2, n).fill(0.0);
-        given.array::<f32>(3, n).fill(0.0);
-        given.array::<f64>(4, 2).fill(1.0);
-        (given.at(0), n as usize * 4)
+        let n = given.read_argument(5);
+        let initial = given.array_at::<f32>(1, n);
+        given.array_at::<f32>(0, n).copy_from_slice(initial);
+        given.array_at::<f32>(2, n).fill(0.0);
+        given.array_at::<f32>(3, n).fill(0.0);
+        given.array_at::<f64>(4, 2).fill(1.0);
+        (given.read_argument(0), n as usize * 4)
     }),
-    ("train_product", product),
+    ("train_product", multiply_matrices),
     ("train_add_bias", |given, _| {
-        let bias = given.array::<f32>(1, given.at(3));
-        in_place(given, 2, |at, x| x + bias[at % bias.len()])
+        let bias = given.array_at::<f32>(1, given.read_argument(3));
+        update_in_place(given, 2, |at, x| x + bias[at % bias.len()])
     }),
     ("train_sigmoid", |given, _| {
-        in_place(given, 1, |_, x| sigmoid(x))
+        update_in_place(given, 1, |_, x| sigmoid(x))
     }),
     ("train_sigmoid_back", |given, _| {
-        let y = given.array::<f32>(1, given.at(2));
-        in_place(given, 2, |at, x| x * (y[at] * (1.0 - y[at])))
+        let y = given.array_at::<f32>(1, given.read_argument(2));
+        update_in_place(given, 2, |at, x| x * (y[at] * (1.0 - y[at])))
     }),
     ("train_subtract", |given, _| {
         let (a, b) = (
-            given.array::<f32>(1, given.at(3)),
-            given.array::<f32>(2, given.at(3)),
+            given.array_at::<f32>(1, given.read_argument(3)),
+            given.array_at::<f32>(2, given.read_argument(3)),
         );
-        in_place(given, 3, |at, _| a[at] - b[at])
+        update_in_place(given, 3, |at, _| a[at] - b[at])
     }),
     ("train_scale", |given, _| {
-        in_place(given, 2, |_, x| x * given.at::<f32>(1))
+        update_in_place(given, 2, |_, x| x * given.read_argument::<f32>(1))
     }),
     ("train_mean_square", |given, _| {
-        let n: u64 = given.at(2);
-        let sum: f32 = given.array::<f32>(1, n).iter().map(|x| x * x).sum();
-        given.array::<f32>(0, 1)[0] = sum / n as f32;
-        (given.at(0), 4)
+        let n: u64 = given.read_argument(2);
+        let sum: f32 = given.array_at::<f32>(1, n).iter().map(|x| x * x).sum();
+        given.array_at::<f32>(0, 1)[0] = sum / n as f32;
+        (given.read_argument(0), 4)
     }),
     ("train_sum_rows", |given, _| {
-        let (n, rows): (u64, u64) = (given.at(2), given.at(3));
-        let a = given.array::<f32>(1, n * rows);
-        in_place(given, 2, |at, _| {
+        let (n, rows): (u64, u64) = (given.read_argument(2), given.read_argument(3));
+        let a = given.array_at::<f32>(1, n * rows);
+        update_in_place(given, 2, |at, _| {
             a.iter().skip(at).step_by(n as usize).sum()
         })
     }),
     ("train_tick", |given, _| {
-        let powers = given.array::<f64>(0, 2);
+        let powers = given.array_at::<f64>(0, 2);
         powers[0] *= f64::from(DECAY1);
         powers[1] *= f64::from(DECAY2);
-        (given.at(0), 16)
+        (given.read_argument(0), 16)
     }),
     ("train_adam", |given, _| {
-        let n = given.at(5);
-        let gradients = given.array::<f32>(1, n);
-        let (means, squares) = (given.array::<f32>(2, n), given.array::<f32>(3, n));
-        let powers = given.array::<f64>(4, 2);
-        in_place(given, 5, |at, x| {
-            x - adam(
+        let n = given.read_argument(5);
+        let gradients = given.array_at::<f32>(1, n);
+        let (means, squares) = (given.array_at::<f32>(2, n), given.array_at::<f32>(3, n));
+        let powers = given.array_at::<f64>(4, 2);
+        update_in_place(given, 5, |at, x| {
+            x - adam_step(
                 gradients[at],
                 &mut means[at],
                 &mut squares[at],
@@ -75,7 +75,7 @@ pub(super) const KERNELS: &[Known] = &[
             )
         })
     }),
-    ("train_fused", fused),
+    ("train_fused", run_all_steps),
 ];
 
 fn sigmoid(x: f32) -> f32 {
@@ -83,7 +83,7 @@ fn sigmoid(x: f32) -> f32 {
 }
 
 /// Returns the amount by which a parameter decreases.
-fn adam(gradient: f32, mean: &mut f32, square: &mut f32, power1: f64, power2: f64) -> f32 {
+fn adam_step(gradient: f32, mean: &mut f32, square: &mut f32, power1: f64, power2: f64) -> f32 {
     *mean = DECAY1 * *mean + (1.0 - DECAY1) * gradient;
     *square = DECAY2 * *square + (1.0 - DECAY2) * gradient * gradient;
     0.01 * *mean / (1.0 - power1) as f32 / ((*square / (1.0 - power2) as f32).sqrt() + 1e-8)
@@ -91,26 +91,30 @@ fn adam(gradient: f32, mean: &mut f32, square: &mut f32, power1: f64, power2: f6
 
 /// Updates each element of the first array. `count` is the index of the argument with the number of
 /// elements.
-fn in_place(given: Arguments, count: usize, mut of: impl FnMut(usize, f32) -> f32) -> (u64, usize) {
-    let out = given.array::<f32>(0, given.at(count));
+fn update_in_place(
+    given: Arguments,
+    count: usize,
+    mut of: impl FnMut(usize, f32) -> f32,
+) -> (u64, usize) {
+    let out = given.array_at::<f32>(0, given.read_argument(count));
     out.iter_mut()
         .enumerate()
         .for_each(|(at, out)| *out = of(at, *out));
-    (given.at(0), size_of_val(out))
+    (given.read_argument(0), size_of_val(out))
 }
 
-fn product(given: Arguments, _: u64) -> (u64, usize) {
+fn multiply_matrices(given: Arguments, _: u64) -> (u64, usize) {
     let [n, columns, inner, a_row, a_step, b_step, b_column] =
-        [3, 4, 5, 6, 7, 8, 9].map(|index| given.at::<u64>(index) as usize);
-    let a = given.array::<f32>(
+        [3, 4, 5, 6, 7, 8, 9].map(|index| given.read_argument::<u64>(index) as usize);
+    let a = given.array_at::<f32>(
         1,
         ((n / columns - 1) * a_row + (inner - 1) * a_step + 1) as u64,
     );
-    let b = given.array::<f32>(
+    let b = given.array_at::<f32>(
         2,
         ((inner - 1) * b_step + (columns - 1) * b_column + 1) as u64,
     );
-    in_place(given, 3, |at, _| {
+    update_in_place(given, 3, |at, _| {
         let (row, column) = (at / columns, at % columns);
         (0..inner)
             .map(|k| a[row * a_row + k * a_step] * b[k * b_step + column * b_column])
@@ -119,17 +123,17 @@ fn product(given: Arguments, _: u64) -> (u64, usize) {
 }
 
 /// Executes all steps in sequence.
-fn fused(given: Arguments, _: u64) -> (u64, usize) {
-    let out = given.array::<f32>(0, PARAMETERS as u64);
-    let loss = given.array::<f32>(1, 1);
+fn run_all_steps(given: Arguments, _: u64) -> (u64, usize) {
+    let out = given.array_at::<f32>(0, PARAMETERS as u64);
+    let loss = given.array_at::<f32>(1, 1);
     let (x, y) = (
-        given.array::<f32>(3, WEIGHTS as u64),
-        given.array::<f32>(4, SIDE as u64),
+        given.array_at::<f32>(3, WEIGHTS as u64),
+        given.array_at::<f32>(4, SIDE as u64),
     );
-    out.copy_from_slice(given.array::<f32>(2, PARAMETERS as u64));
+    out.copy_from_slice(given.array_at::<f32>(2, PARAMETERS as u64));
     let (mut means, mut squares) = ([0.0; PARAMETERS], [0.0; PARAMETERS]);
     let (mut power1, mut power2) = (1.0, 1.0);
-    for _ in 0..given.at::<u64>(5) {
+    for _ in 0..given.read_argument::<u64>(5) {
         let (first, rest) = out.split_at(WEIGHTS);
         let (bias1, rest) = rest.split_at(SIDE);
         let (second, bias2) = rest.split_at(SIDE);
@@ -158,7 +162,7 @@ fn fused(given: Arguments, _: u64) -> (u64, usize) {
         power1 *= f64::from(DECAY1);
         power2 *= f64::from(DECAY2);
         for (at, out) in out.iter_mut().enumerate() {
-            *out -= adam(
+            *out -= adam_step(
                 gradients[at],
                 &mut means[at],
                 &mut squares[at],
@@ -167,5 +171,5 @@ fn fused(given: Arguments, _: u64) -> (u64, usize) {
             );
         }
     }
-    (given.at(0), size_of_val(out))
+    (given.read_argument(0), size_of_val(out))
 }

@@ -13,10 +13,10 @@ use crate::{
 };
 
 /// The CPUs of a socket, which is a NUMA node. Those of two sockets fit into one word.
-const CPUS_OF_SOCKET: u32 = 32;
+const CPUS_PER_SOCKET: u32 = 32;
 
 /// Returns the socket of a GPU.
-fn socket(gpu: &Gpu) -> u32 {
+fn gpu_socket(gpu: &Gpu) -> u32 {
     gpu.identity().numa_node
 }
 
@@ -24,7 +24,7 @@ fn socket(gpu: &Gpu) -> u32 {
 ///
 /// # Safety
 /// `words` is null or points to `size` words that may be written.
-unsafe fn put_set(words: *mut c_ulong, size: c_uint, first: c_ulong) -> Outcome {
+unsafe fn write_set(words: *mut c_ulong, size: c_uint, first: c_ulong) -> Outcome {
     // SAFETY: by this function's contract, there are `size` words.
     let words = unsafe { items(words, size as usize) }?;
     words.fill(0);
@@ -41,10 +41,10 @@ unsafe extern "C" fn nvmlDeviceGetCpuAffinity(
     device("nvmlDeviceGetCpuAffinity", handle, |gpu| {
         let cpus = given::value_or(
             given::device("nvmlDeviceGetCpuAffinity", handle, &[]),
-            || Ok(((1 << CPUS_OF_SOCKET) - 1) << (socket(gpu) * CPUS_OF_SOCKET)),
+            || Ok(((1 << CPUS_PER_SOCKET) - 1) << (gpu_socket(gpu) * CPUS_PER_SOCKET)),
         )?;
         // SAFETY: by NVML's contract, there are `size` words.
-        unsafe { put_set(words, size, cpus) }
+        unsafe { write_set(words, size, cpus) }
     })
 }
 
@@ -57,7 +57,7 @@ unsafe extern "C" fn nvmlDeviceGetMemoryAffinity(
 ) -> nvmlReturn_t {
     // SAFETY: by NVML's contract, there are `size` words.
     device("nvmlDeviceGetMemoryAffinity", handle, |gpu| unsafe {
-        put_set(words, size, 1 << socket(gpu))
+        write_set(words, size, 1 << gpu_socket(gpu))
     })
 }
 
@@ -69,15 +69,15 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
 ) -> nvmlReturn_t {
     system("nvmlSystemGetTopologyGpuSet", |session| {
         let Machine { world, found, .. } = &session.machine;
-        if cpu >= 2 * CPUS_OF_SOCKET {
+        if cpu >= 2 * CPUS_PER_SOCKET {
             return Err(Code::INVALID_ARGUMENT);
         }
-        let is_near = |index: &u32| world.identity(*index).numa_node == cpu / CPUS_OF_SOCKET;
+        let is_near = |index: &u32| world.gpu_identity(*index).numa_node == cpu / CPUS_PER_SOCKET;
         let near = found.iter().copied().filter(is_near);
         // SAFETY: by NVML's contract, `count` may be read and written, and `devices` is null or has
         // room for `*count` items.
         unsafe {
-            put_set_of(
+            write_gpu_set(
                 devices,
                 count,
                 near.map(|index| handle(index, None)).collect(),
@@ -92,7 +92,7 @@ unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
 /// # Safety
 /// `count` is null or may be read and written, and `devices` is null or has room for `*count`
 /// items.
-pub(super) unsafe fn put_set_of(
+pub(super) unsafe fn write_gpu_set(
     devices: *mut nvmlDevice_t,
     count: *mut c_uint,
     mut found: Vec<nvmlDevice_t>,

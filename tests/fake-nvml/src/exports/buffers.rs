@@ -2,7 +2,7 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use gpumon_probe::{model::TraceMetric, vendor::sim::Recorded};
+use gpumon_probe::{model::TraceMetric, vendor::sim::RecordedValue};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlReturn_t, nvmlSample_t,
     nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES as GPU_UTILIZATION,
@@ -12,11 +12,11 @@ use nvml_wrapper_sys::bindings::{
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT, nvmlValueType_t,
 };
 
-use super::mig::refuse_divided;
+use super::mig::refuse_mig_gpu;
 use crate::{
     call::{Gpu, device},
     code::Code,
-    notes::Note,
+    notes::PeriodActivity,
     out::{put, put_list},
 };
 
@@ -41,9 +41,9 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
             _ => return Err(Code::INVALID_ARGUMENT),
         };
         if kind != POWER {
-            refuse_divided(gpu)?;
+            refuse_mig_gpu(gpu)?;
         }
-        let mut recorded = recorded(gpu, metric, last_seen_us);
+        let mut recorded = list_recorded_values(gpu, metric, last_seen_us);
         if recorded.is_empty() {
             return Err(Code::NOT_FOUND);
         }
@@ -59,7 +59,7 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
             return Err(Code::INVALID_ARGUMENT);
         }
         recorded.truncate(room as usize);
-        let sample = |recorded: &Recorded| {
+        let sample = |recorded: &RecordedValue| {
             let value = if kind == POWER {
                 (recorded.value * 1000.0).round() as c_uint
             } else {
@@ -78,16 +78,20 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
 
 /// Returns the values after a moment, the oldest first: notes of real processes, or values of the
 /// scenario.
-fn recorded(gpu: &Gpu, metric: TraceMetric, last_seen_us: c_ulonglong) -> Vec<Recorded> {
-    let value = |note: &Note| match metric {
+fn list_recorded_values(
+    gpu: &Gpu,
+    metric: TraceMetric,
+    last_seen_us: c_ulonglong,
+) -> Vec<RecordedValue> {
+    let value = |note: &PeriodActivity| match metric {
         TraceMetric::PowerWatts => None,
         TraceMetric::GpuPercent => Some(note.gpu_percent),
         TraceMetric::MemoryPercent => Some(note.memory_percent),
     };
-    let at_us = |note: &Note| gpu.machine().stamp_us(gpu.index, note.at_ms);
-    let taken = gpu.notes();
+    let at_us = |note: &PeriodActivity| gpu.machine().driver_timestamp_us(gpu.index, note.at_ms);
+    let taken = gpu.period_activities();
     let of_note = |note| {
-        Some(Recorded {
+        Some(RecordedValue {
             at_us: at_us(note),
             value: f64::from(value(note)?),
         })
@@ -96,7 +100,7 @@ fn recorded(gpu: &Gpu, metric: TraceMetric, last_seen_us: c_ulonglong) -> Vec<Re
     if noted.is_empty() {
         return gpu
             .machine()
-            .recorded(gpu.index, metric, gpu.elapsed_ms, last_seen_us);
+            .read_buffer(gpu.index, metric, gpu.elapsed_ms, last_seen_us);
     }
     noted
         .into_iter()

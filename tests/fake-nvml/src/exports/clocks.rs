@@ -32,13 +32,13 @@ exports! {
         device |gpu|, policy: nvmlPerfPolicyType_t
     ) -> nvmlViolationTime_t {
         Ok(nvmlViolationTime_t {
-            referenceTime: gpu.machine().stamp_us(gpu.index, gpu.elapsed_ms),
-            violationTime: super::fields::held_down_ns(gpu, policy)?,
+            referenceTime: gpu.machine().driver_timestamp_us(gpu.index, gpu.elapsed_ms),
+            violationTime: super::fields::throttled_ns(gpu, policy)?,
         })
     }
     fn nvmlDeviceGetMemoryInfo_v2(part |gpu|) fills memory: nvmlMemory_v2_t, 2 {
         let answer = answer_part(gpu, Query::MemoryInfo).map_err(|own| Code(own.0))?;
-        let bytes = |place| answer.at(place).and_then(|own| u64::try_from(own).ok()).unwrap_or(0);
+        let bytes = |place| answer.number_at(place).and_then(|own| u64::try_from(own).ok()).unwrap_or(0);
         (memory.total, memory.reserved) = (bytes(0), bytes(1));
         (memory.free, memory.used) = (bytes(2), bytes(3));
         Ok(())

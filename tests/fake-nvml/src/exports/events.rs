@@ -12,7 +12,7 @@ use std::{
 
 use gpumon_probe::{
     model::MigInstance,
-    vendor::{Notice, sim::Report},
+    vendor::{Notice, sim::ScheduledEvent},
 };
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEventData_t, nvmlEventMigConfigChange as MIG, nvmlEventSet_t,
@@ -31,30 +31,30 @@ use crate::{
 };
 
 /// The types of events that the simulated boards report.
-const SUPPORTED: c_ulonglong =
+const SUPPORTED_EVENTS: c_ulonglong =
     (XID | ECC_CORRECTED | ECC_UNCORRECTED | POWER_SOURCE | MIG) as c_ulonglong;
 /// The instance ID of an event outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
 /// The lock of all event sets.
-static SETS: Mutex<()> = Mutex::new(());
+static SETS_LOCK: Mutex<()> = Mutex::new(());
 
-fn lock() -> MutexGuard<'static, ()> {
-    SETS.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_event_sets() -> MutexGuard<'static, ()> {
+    SETS_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The target of an `nvmlEventSet_t`: the registered GPUs.
 #[derive(Default)]
-struct Set(Vec<Registered>);
+struct EventSet(Vec<Registration>);
 
-struct Registered {
+struct Registration {
     gpu: u32,
     types: c_ulonglong,
-    to_come: VecDeque<Report>,
+    to_come: VecDeque<ScheduledEvent>,
 }
 
 exports! {
-    fn nvmlDeviceGetSupportedEventTypes(device |_|) -> c_ulonglong { Ok(SUPPORTED) }
+    fn nvmlDeviceGetSupportedEventTypes(device |_|) -> c_ulonglong { Ok(SUPPORTED_EVENTS) }
 }
 
 #[unsafe(no_mangle)]
@@ -63,9 +63,9 @@ unsafe extern "C" fn nvmlEventSetCreate(set: *mut nvmlEventSet_t) -> nvmlReturn_
         if set.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
-        let _lock = lock();
+        let _lock = lock_event_sets();
         // SAFETY: by NVML's contract, the pointer, which is not null, may be written.
-        unsafe { put(set, Box::into_raw(Box::<Set>::default()).cast()) }
+        unsafe { put(set, Box::into_raw(Box::<EventSet>::default()).cast()) }
     })
 }
 
@@ -75,10 +75,10 @@ unsafe extern "C" fn nvmlEventSetFree(set: nvmlEventSet_t) -> nvmlReturn_t {
         if set.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
-        let _lock = lock();
+        let _lock = lock_event_sets();
         // SAFETY: by NVML's contract, the set comes from nvmlEventSetCreate and is freed once. The
         // lock excludes a wait for it.
-        drop(unsafe { Box::from_raw(set.cast::<Set>()) });
+        drop(unsafe { Box::from_raw(set.cast::<EventSet>()) });
         Ok(())
     })
 }
@@ -90,12 +90,12 @@ unsafe extern "C" fn nvmlDeviceRegisterEvents(
     set: nvmlEventSet_t,
 ) -> nvmlReturn_t {
     device("nvmlDeviceRegisterEvents", device_handle, |gpu| {
-        let _lock = lock();
+        let _lock = lock_event_sets();
         // SAFETY: by NVML's contract, the set is null or comes from nvmlEventSetCreate. The lock
         // excludes other uses.
-        let Set(registered) =
-            unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
-        if types & !SUPPORTED != 0 {
+        let EventSet(registered) =
+            unsafe { set.cast::<EventSet>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
+        if types & !SUPPORTED_EVENTS != 0 {
             return Err(Code::NOT_SUPPORTED);
         }
         if let Some(known) = registered.iter_mut().find(|known| known.gpu == gpu.index) {
@@ -107,9 +107,9 @@ unsafe extern "C" fn nvmlDeviceRegisterEvents(
             .machine()
             .world
             .scenario()
-            .reports(gpu.index, now_s)
+            .list_events(gpu.index, now_s)
             .into();
-        registered.push(Registered {
+        registered.push(Registration {
             gpu: gpu.index,
             types,
             to_come,
@@ -125,13 +125,13 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
     timeout_ms: c_uint,
 ) -> nvmlReturn_t {
     system("nvmlEventSetWait_v2", |session| {
-        let _lock = lock();
+        let _lock = lock_event_sets();
         // SAFETY: by NVML's contract, the set is null or comes from nvmlEventSetCreate. The lock
         // excludes other uses.
-        let set = unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
+        let set = unsafe { set.cast::<EventSet>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
         let (begun, patience) = (Instant::now(), Duration::from_millis(timeout_ms.into()));
         loop {
-            if let Some(event) = next(session, set)? {
+            if let Some(event) = next_event(session, set)? {
                 // SAFETY: by NVML's contract, the pointer is null or may be written.
                 return unsafe { put(data, event) };
             }
@@ -144,23 +144,26 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
     })
 }
 
-fn next(session: &Session, Set(registered): &mut Set) -> Result<Option<nvmlEventData_t>, Code> {
+fn next_event(
+    session: &Session,
+    EventSet(registered): &mut EventSet,
+) -> Result<Option<nvmlEventData_t>, Code> {
     let now_s = session.machine.timeline.elapsed_s();
     for own in registered.iter() {
-        check_there(session, own.gpu, now_s)?;
+        check_present(session, own.gpu, now_s)?;
     }
     for own in registered {
         while let Some(report) = own.to_come.pop_front_if(|report| report.at_s <= now_s) {
-            let (kind, number) = number(report.notice);
+            let (kind, number) = event_type_and_data(report.notice);
             if own.types & kind != 0 {
-                return Ok(Some(event(session, own.gpu, &report, kind, number)));
+                return Ok(Some(to_event_data(session, own.gpu, &report, kind, number)));
             }
         }
     }
     Ok(None)
 }
 
-fn check_there(session: &Session, gpu: u32, now_s: f64) -> Outcome {
+fn check_present(session: &Session, gpu: u32, now_s: f64) -> Outcome {
     if session.machine.world.scenario().is_lost(gpu, now_s) {
         Err(Code::GPU_IS_LOST)
     } else {
@@ -168,14 +171,16 @@ fn check_there(session: &Session, gpu: u32, now_s: f64) -> Outcome {
     }
 }
 
-fn event(
+fn to_event_data(
     session: &Session,
     gpu: u32,
-    report: &Report,
+    report: &ScheduledEvent,
     kind: c_ulonglong,
     number: c_ulonglong,
 ) -> nvmlEventData_t {
-    let instance = report.pid.and_then(|pid| instance_of(session, gpu, pid));
+    let instance = report
+        .pid
+        .and_then(|pid| find_instance_of_process(session, gpu, pid));
     nvmlEventData_t {
         device: handle(gpu, None),
         eventType: kind,
@@ -186,7 +191,7 @@ fn event(
 }
 
 /// Returns the MIG instance of a process, which is all that NVML reports about the process.
-fn instance_of(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
+fn find_instance_of_process(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
     let processes = session
         .machine
         .world
@@ -198,7 +203,7 @@ fn instance_of(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
 }
 
 /// Returns NVML's number of an event type, and the event's data.
-fn number(notice: Notice) -> (c_ulonglong, c_ulonglong) {
+fn event_type_and_data(notice: Notice) -> (c_ulonglong, c_ulonglong) {
     let (kind, number) = match notice {
         Notice::Error { code } => (XID, code),
         Notice::EccCorrected => (ECC_CORRECTED, 0),

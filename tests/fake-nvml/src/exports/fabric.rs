@@ -35,7 +35,7 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
                 let uuid = gpu.machine().world.fabric_uuid(gpu.index);
                 Ok(nvmlGpuFabricInfo_v2_t {
                     version: 0,
-                    clusterUuid: bytes(&uuid.ok_or(Code::NOT_SUPPORTED)?),
+                    clusterUuid: uuid_bytes(&uuid.ok_or(Code::NOT_SUPPORTED)?),
                     status: 0,
                     cliqueId: 0,
                     state: COMPLETED as u8,
@@ -56,7 +56,7 @@ unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
 }
 
 /// Returns the 16 bytes of a UUID.
-fn bytes(uuid: &str) -> [u8; 16] {
+fn uuid_bytes(uuid: &str) -> [u8; 16] {
     let digits: Vec<u8> = uuid
         .bytes()
         .filter_map(|digit| (digit as char).to_digit(16))
@@ -74,9 +74,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_has_16_bytes() {
+    fn uuid_is_converted_to_16_bytes() {
         assert_eq!(
-            bytes("00010203-0405-0607-0809-0a0b0c0d0eff")[10..],
+            uuid_bytes("00010203-0405-0607-0809-0a0b0c0d0eff")[10..],
             [0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0xff]
         );
     }

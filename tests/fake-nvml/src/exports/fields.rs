@@ -17,7 +17,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG as UNSIGNED_LONG_LONG, nvmlValueType_t,
 };
 
-use super::nvlink::link;
+use super::nvlink::find_link;
 use crate::{
     answers::{self, first_number},
     call::{Gpu, device},
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The bytes on a link per byte of data, including headers.
-const WITH_HEADERS: f64 = 1.125;
+const HEADER_FACTOR: f64 = 1.125;
 /// The values `NVML_NVLINK_POWER_STATE_HIGH_SPEED` and
 /// `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US`.
 const FULL_SPEED: u32 = 0;
@@ -52,10 +52,10 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
         for value in unsafe { out::items(values, count) }? {
             value.timestamp = gpu
                 .machine()
-                .stamp_us(gpu.index, gpu.elapsed_ms)
+                .driver_timestamp_us(gpu.index, gpu.elapsed_ms)
                 .cast_signed();
             value.latencyUsec = 0;
-            match field(gpu, value.fieldId, value.scopeId) {
+            match read_field(gpu, value.fieldId, value.scopeId) {
                 Ok(Number(kind, number)) => {
                     (value.valueType, value.value, value.nvmlReturn) = (kind, number, 0);
                 }
@@ -69,43 +69,44 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
 /// A number with its type in NVML.
 struct Number(nvmlValueType_t, nvmlValue_t);
 
-fn narrow(number: u32) -> Number {
+fn from_u32(number: u32) -> Number {
     Number(UNSIGNED_INT, nvmlValue_t { uiVal: number })
 }
 
-fn signed(number: i32) -> Number {
+fn from_i32(number: i32) -> Number {
     Number(SIGNED_INT, nvmlValue_t { siVal: number })
 }
 
-fn wide(number: u64) -> Number {
+fn from_u64(number: u64) -> Number {
     Number(UNSIGNED_LONG_LONG, nvmlValue_t { ullVal: number })
 }
 
-fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
+fn read_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     if let Some(answer) = given::device("nvmlDeviceGetFieldValues", gpu.handle(), &[field, scope]) {
         return answer.number().map(|number| match i32::try_from(number) {
-            Ok(negative @ ..0) => signed(negative),
-            _ => wide(number as u64),
+            Ok(negative @ ..0) => from_i32(negative),
+            _ => from_u64(number as u64),
         });
     }
     if let Some(answer) = answer_query(gpu, Query::Field(field, scope)) {
         let answer = answer.map_err(|own| Code(own.0))?;
-        return Ok(of_link_counters(
+        return Ok(to_number(
             field,
-            answer.at(0).ok_or(Code::NOT_SUPPORTED)?,
+            answer.number_at(0).ok_or(Code::NOT_SUPPORTED)?,
         ));
     }
     let own = |query| first_number(gpu, query);
-    let held_down = |reason| wide(sum_ns(&gpu.totals(), &[reason]));
+    let held_down = |reason| from_u64(sum_ns(&gpu.totals(), &[reason]));
     Ok(match field {
         id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => {
-            wide(own(Query::TotalEnergyConsumption)? as u64)
+            from_u64(own(Query::TotalEnergyConsumption)? as u64)
         }
         // The power of the memory is reported from Hopper on.
         id::NVML_FI_DEV_POWER_AVERAGE
-            if scope == POWER_OF_MEMORY && gpu.identity().architecture >= Architecture::Hopper =>
+            if scope == MEMORY_POWER_SCOPE
+                && gpu.identity().architecture >= Architecture::Hopper =>
         {
-            narrow((gpu.state().power_watts * MEMORY_SHARE * 1000.0).round() as u32)
+            from_u32((gpu.state().power_watts * MEMORY_SHARE * 1000.0).round() as u32)
         }
         id::NVML_FI_DEV_POWER_AVERAGE => return Err(Code::NOT_SUPPORTED),
         id::NVML_FI_DEV_POWER_INSTANT
@@ -114,16 +115,16 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT
         | id::NVML_FI_DEV_POWER_CURRENT_LIMIT
         | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT
-            if scope != POWER_OF_GPU =>
+            if scope != GPU_POWER_SCOPE =>
         {
             return Err(Code::NOT_SUPPORTED);
         }
-        id::NVML_FI_DEV_POWER_MIN_LIMIT => narrow(own(Query::PowerLimitConstraints)? as u32),
+        id::NVML_FI_DEV_POWER_MIN_LIMIT => from_u32(own(Query::PowerLimitConstraints)? as u32),
         id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => {
-            narrow(own(Query::DefaultPowerLimit)? as u32)
+            from_u32(own(Query::DefaultPowerLimit)? as u32)
         }
         id::NVML_FI_DEV_POWER_CURRENT_LIMIT | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => {
-            narrow(own(Query::PowerLimit)? as u32)
+            from_u32(own(Query::PowerLimit)? as u32)
         }
         id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT
         | id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT
@@ -134,43 +135,43 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
             return Err(Code::NOT_SUPPORTED);
         }
         // The limits relative to the highest temperature, as an H200 reports them.
-        id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => signed(-8),
-        id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => signed(-2),
+        id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => from_i32(-8),
+        id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => from_i32(-2),
         id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT | id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => {
-            signed(0)
+            from_i32(0)
         }
         // These counters have 32 bits and wrap around.
-        id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES => narrow(gpu.totals().pcie_tx_bytes as u64 as u32),
-        id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES => narrow(gpu.totals().pcie_rx_bytes as u64 as u32),
+        id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES => from_u32(gpu.totals().pcie_tx_bytes as u64 as u32),
+        id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES => from_u32(gpu.totals().pcie_rx_bytes as u64 as u32),
         // The counter of replays has never wrapped around, and the slot supports no atomic
         // operations.
         id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER
         | id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK
-        | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => narrow(0),
-        id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => narrow(own(Query::PcieReplays)? as u32),
+        | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => from_u32(0),
+        id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => from_u32(own(Query::PcieReplays)? as u32),
         // The first of these fields are also the counters of the reasons power cap and sync boost.
-        id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => wide(
-            held_down_ns(gpu, field - id::NVML_FI_DEV_PERF_POLICY_POWER)?,
+        id::NVML_FI_DEV_PERF_POLICY_POWER..=id::NVML_FI_DEV_PERF_POLICY_RELIABILITY => from_u64(
+            throttled_ns(gpu, field - id::NVML_FI_DEV_PERF_POLICY_POWER)?,
         ),
         SW_THERMAL_SLOWDOWN => held_down(ThrottleReason::SwThermalSlowdown),
         HW_THERMAL_SLOWDOWN => held_down(ThrottleReason::HwThermalSlowdown),
         HW_POWER_BRAKE_SLOWDOWN => held_down(ThrottleReason::HwPowerBrakeSlowdown),
-        EDPP_MULTIPLIER if gpu.identity().architecture >= Architecture::Hopper => narrow(100),
-        _ => return of_nvlink(gpu, field, scope),
+        EDPP_MULTIPLIER if gpu.identity().architecture >= Architecture::Hopper => from_u32(100),
+        _ => return read_nvlink_field(gpu, field, scope),
     })
 }
 
 /// The scopes of power readings: the GPU, and its memory.
-const POWER_OF_GPU: c_uint = 0;
-const POWER_OF_MEMORY: c_uint = 2;
+const GPU_POWER_SCOPE: c_uint = 0;
+const MEMORY_POWER_SCOPE: c_uint = 2;
 /// The memory's share of an H200's power.
 const MEMORY_SHARE: f64 = 0.12;
 
 /// Returns the time for which a policy has reduced the clocks.
-pub(super) fn held_down_ns(gpu: &Gpu, policy: u32) -> Result<u64, Code> {
+pub(super) fn throttled_ns(gpu: &Gpu, policy: u32) -> Result<u64, Code> {
     let times =
         answers::answer_part(gpu, Query::ViolationStatus(policy)).map_err(|own| Code(own.0))?;
-    Ok(times.at(1).unwrap_or(0) as u64)
+    Ok(times.number_at(1).unwrap_or(0) as u64)
 }
 
 /// Returns the time for which these reasons have reduced the clocks.
@@ -183,33 +184,33 @@ fn sum_ns(totals: &Totals, reasons: &[ThrottleReason]) -> u64 {
 }
 
 /// Returns a number of the simulation with its type. Counters of links have 64 bits.
-fn of_link_counters(field: u32, number: i128) -> Number {
+fn to_number(field: u32, number: i128) -> Number {
     match field {
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX
         | id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX
         | id::NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY
         | id::NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY
-        | id::NVML_FI_DEV_NVLINK_ERROR_DL_CRC => wide(number as u64),
-        _ => narrow(number as u32),
+        | id::NVML_FI_DEV_NVLINK_ERROR_DL_CRC => from_u64(number as u64),
+        _ => from_u32(number as u32),
     }
 }
 
 /// Returns a field about one link or about all links.
-fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
+fn read_nvlink_field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     if gpu.identity().nvlinks.is_empty() {
         return Err(Code::NOT_SUPPORTED);
     }
     let carried = |bytes: f64| {
         if scope == ALL_LINKS {
-            return Ok(wide((bytes / 1024.0) as u64));
+            return Ok(from_u64((bytes / 1024.0) as u64));
         }
-        let number = link(gpu, scope)?.link;
-        Ok(wide(gpu.identity().link_kib(bytes, number)))
+        let number = find_link(gpu, scope)?.link;
+        Ok(from_u64(gpu.identity().link_kib(bytes, number)))
     };
     match field {
-        id::NVML_FI_DEV_NVLINK_LINK_COUNT => Ok(narrow(gpu.identity().nvlinks.len() as u32)),
+        id::NVML_FI_DEV_NVLINK_LINK_COUNT => Ok(from_u32(gpu.identity().nvlinks.len() as u32)),
         // A link that is down is not connected to a switch.
-        id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => Ok(narrow(
+        id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => Ok(from_u32(
             gpu.identity()
                 .nvlinks
                 .iter()
@@ -217,22 +218,26 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
                 .count() as u32,
         )),
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX => {
-            carried(gpu.totals().nvlink_tx_bytes * WITH_HEADERS)
+            carried(gpu.totals().nvlink_tx_bytes * HEADER_FACTOR)
         }
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => {
-            carried(gpu.totals().nvlink_rx_bytes * WITH_HEADERS)
+            carried(gpu.totals().nvlink_rx_bytes * HEADER_FACTOR)
         }
         // The number of the link at the switch is not reported.
-        id::NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID => link(gpu, scope).map(|_| narrow(0)),
-        id::NVML_FI_DEV_NVLINK_GET_POWER_STATE => link(gpu, scope).map(|_| narrow(FULL_SPEED)),
-        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD => link(gpu, scope).map(|_| narrow(500)),
-        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MIN => Ok(narrow(1)),
-        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX => Ok(narrow(8_191)),
-        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_UNITS => Ok(narrow(STEPS_OF_100_US)),
-        id::NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL => Ok(wide(0)),
-        id::NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON => Ok(narrow(NVLINK_MB_PER_SECOND)),
-        id::NVML_FI_DEV_NVLINK_GET_STATE => link(gpu, scope).map(|link| narrow(link.active.into())),
-        id::NVML_FI_DEV_NVLINK_GET_VERSION => link(gpu, scope).map(|_| narrow(VERSION_4_0)),
+        id::NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID => find_link(gpu, scope).map(|_| from_u32(0)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_STATE => {
+            find_link(gpu, scope).map(|_| from_u32(FULL_SPEED))
+        }
+        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD => find_link(gpu, scope).map(|_| from_u32(500)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MIN => Ok(from_u32(1)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX => Ok(from_u32(8_191)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_UNITS => Ok(from_u32(STEPS_OF_100_US)),
+        id::NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL => Ok(from_u64(0)),
+        id::NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON => Ok(from_u32(NVLINK_MB_PER_SECOND)),
+        id::NVML_FI_DEV_NVLINK_GET_STATE => {
+            find_link(gpu, scope).map(|link| from_u32(link.active.into()))
+        }
+        id::NVML_FI_DEV_NVLINK_GET_VERSION => find_link(gpu, scope).map(|_| from_u32(VERSION_4_0)),
         _ => Err(Code::NOT_SUPPORTED),
     }
 }

@@ -34,57 +34,58 @@ use nvml_wrapper_sys::bindings::{
 use crate::{
     call::{Gpu, device, system},
     code::{Code, Outcome},
-    done::{Between, Moment},
+    done::{ActivityRates, TotalActivity},
     out::{items, put},
     session::Session,
 };
 
 /// The minimum time between two samples.
-const SHORTEST_WINDOW_MS: u64 = 100;
+const MIN_WINDOW_MS: u64 = 100;
 /// The driver's unit for link rates.
 const MIB: f64 = (1 << 20) as f64;
 
 /// The minimum duration of a call, so that unsynchronized calls overlap.
-const STAY: Duration = Duration::from_micros(300);
+const MIN_CALL_TIME: Duration = Duration::from_micros(300);
 
 /// Whether a thread is inside.
-static OCCUPIED: AtomicBool = AtomicBool::new(false);
+static IS_OCCUPIED: AtomicBool = AtomicBool::new(false);
 
 /// A guard of the only thread inside.
-struct Alone;
+struct GpmGuard;
 
-impl Alone {
+impl GpmGuard {
     fn enter() -> Self {
-        if OCCUPIED.swap(true, SeqCst) {
+        if IS_OCCUPIED.swap(true, SeqCst) {
             eprintln!(
-                "fake NVML: two threads called GPM at once, which crashes real drivers; let them take turns"
+                "fake NVML: two threads called GPM functions at the same time, which crashes real \
+                 drivers; use a lock"
             );
             process::abort();
         }
-        thread::sleep(STAY);
+        thread::sleep(MIN_CALL_TIME);
         Self
     }
 }
 
-impl Drop for Alone {
+impl Drop for GpmGuard {
     fn drop(&mut self) {
-        OCCUPIED.store(false, SeqCst);
+        IS_OCCUPIED.store(false, SeqCst);
     }
 }
 
 /// The content of a sample that was taken.
 #[derive(Clone)]
-struct Taken {
+struct TakenSample {
     gpu: u32,
     /// The GPU instance of the sample; `None` for the whole GPU.
     instance: Option<c_uint>,
     elapsed_ms: u64,
     /// The activity of real processes; `None` if there is no state folder.
-    moment: Option<Moment>,
+    moment: Option<TotalActivity>,
 }
 
 /// The target of an `nvmlGpmSample_t`.
-type Slot = Option<Taken>;
+type SampleSlot = Option<TakenSample>;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
@@ -107,7 +108,7 @@ unsafe extern "C" fn nvmlGpmSampleAlloc(sample: *mut nvmlGpmSample_t) -> nvmlRet
         if sample.is_null() {
             return Err(Code::INVALID_ARGUMENT);
         }
-        let slot: Box<Slot> = Box::new(None);
+        let slot: Box<SampleSlot> = Box::new(None);
         // SAFETY: by NVML's contract, the pointer, which is not null, may be written.
         unsafe { put(sample, Box::into_raw(slot).cast()) }
     })
@@ -120,7 +121,7 @@ unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t 
             return Err(Code::INVALID_ARGUMENT);
         }
         // SAFETY: by NVML's contract, the sample comes from nvmlGpmSampleAlloc and is freed once.
-        drop(unsafe { Box::from_raw(sample.cast::<Slot>()) });
+        drop(unsafe { Box::from_raw(sample.cast::<SampleSlot>()) });
         Ok(())
     })
 }
@@ -132,7 +133,7 @@ unsafe extern "C" fn nvmlGpmSampleGet(
 ) -> nvmlReturn_t {
     device("nvmlGpmSampleGet", handle, |gpu| {
         // SAFETY: by NVML's contract, the sample is null or comes from nvmlGpmSampleAlloc.
-        unsafe { take(gpu, None, sample) }
+        unsafe { take_sample(gpu, None, sample) }
     })
 }
 
@@ -152,7 +153,7 @@ unsafe extern "C" fn nvmlGpmMigSampleGet(
             return Err(Code::INVALID_ARGUMENT);
         }
         // SAFETY: by NVML's contract, the sample is null or comes from nvmlGpmSampleAlloc.
-        unsafe { take(gpu, Some(instance), sample) }
+        unsafe { take_sample(gpu, Some(instance), sample) }
     })
 }
 
@@ -160,38 +161,39 @@ unsafe extern "C" fn nvmlGpmMigSampleGet(
 ///
 /// # Safety
 /// `sample` is null or comes from `nvmlGpmSampleAlloc` and has not been freed.
-unsafe fn take(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample_t) -> Outcome {
+unsafe fn take_sample(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample_t) -> Outcome {
     if !gpu.identity().counts_activity {
         return Err(Code::NOT_SUPPORTED);
     }
-    let _alone = Alone::enter();
+    let _alone = GpmGuard::enter();
     // Real processes only use whole GPUs.
     let moment = if instance.is_none() {
-        gpu.moment()
+        gpu.total_activity()
     } else {
         None
     };
-    let taken = Taken {
+    let taken = TakenSample {
         gpu: gpu.index,
         instance,
         elapsed_ms: gpu.elapsed_ms,
         moment,
     };
     // SAFETY: by this function's contract, the sample is null or points to a slot.
-    unsafe { put(sample.cast::<Slot>(), Some(taken)) }
+    unsafe { put(sample.cast::<SampleSlot>(), Some(taken)) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
     system("nvmlGpmMetricsGet", |session| {
-        let _alone = Alone::enter();
+        let _alone = GpmGuard::enter();
         // SAFETY: by NVML's contract, the pointer is null or points to one structure.
         let [request] = unsafe { items(request, 1) }? else {
             return Err(Code::INVALID_ARGUMENT);
         };
         // SAFETY: by NVML's contract, each sample is null or comes from nvmlGpmSampleAlloc.
-        let (first, second) = unsafe { (taken(request.sample1)?, taken(request.sample2)?) };
-        answer(session, &first, &second, request)
+        let (first, second) =
+            unsafe { (read_sample(request.sample1)?, read_sample(request.sample2)?) };
+        compute_metrics(session, &first, &second, request)
     })
 }
 
@@ -199,24 +201,22 @@ unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvm
 ///
 /// # Safety
 /// `sample` is null or comes from `nvmlGpmSampleAlloc` and has not been freed.
-unsafe fn taken(sample: nvmlGpmSample_t) -> Result<Taken, Code> {
+unsafe fn read_sample(sample: nvmlGpmSample_t) -> Result<TakenSample, Code> {
     // SAFETY: by this function's contract, the sample is null or points to a slot.
-    unsafe { sample.cast::<Slot>().as_ref() }
+    unsafe { sample.cast::<SampleSlot>().as_ref() }
         .cloned()
         .flatten()
         .ok_or(Code::INVALID_ARGUMENT)
 }
 
-fn answer(
+fn compute_metrics(
     session: &Session,
-    first: &Taken,
-    second: &Taken,
+    first: &TakenSample,
+    second: &TakenSample,
     request: &mut nvmlGpmMetricsGet_t,
 ) -> Outcome {
     let window_ms = second.elapsed_ms.saturating_sub(first.elapsed_ms);
-    if (first.gpu, first.instance) != (second.gpu, second.instance)
-        || window_ms < SHORTEST_WINDOW_MS
-    {
+    if (first.gpu, first.instance) != (second.gpu, second.instance) || window_ms < MIN_WINDOW_MS {
         return Err(Code::INVALID_ARGUMENT);
     }
     let count = request.numMetrics as usize;
@@ -234,20 +234,20 @@ fn answer(
     let done = first
         .moment
         .as_ref()
-        .and_then(|before| second.moment.as_ref()?.since(before));
-    let between = done.unwrap_or_else(|| Between::as_the_scenario_says(counters));
+        .and_then(|before| second.moment.as_ref()?.activity_since(before));
+    let between = done.unwrap_or_else(|| ActivityRates::from_counters(counters));
     for metric in request
         .metrics
         .get_mut(..count)
         .ok_or(Code::INVALID_ARGUMENT)?
     {
-        fill(metric, &between);
+        fill_metric(metric, &between);
     }
     Ok(())
 }
 
-fn fill(metric: &mut nvmlGpmMetric_t, between: &Between) {
-    let Between {
+fn fill_metric(metric: &mut nvmlGpmMetric_t, between: &ActivityRates) {
+    let ActivityRates {
         busy_percent,
         tensor_integer_percent,
         tensor_double_percent,

@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 use crate::{
     call::lookup,
     code::Code,
-    out::{put, text},
+    out::{put, read_text},
 };
 
 #[unsafe(no_mangle)]
@@ -19,7 +19,7 @@ unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     // SAFETY: by NVML's contract, the pointer is null or may be written.
     lookup(
         "nvmlDeviceGetHandleByIndex_v2",
-        |machine| of_index(machine, index),
+        |machine| find_by_index(machine, index),
         |gpu| unsafe { put(device, gpu.handle()) },
     )
 }
@@ -31,7 +31,7 @@ unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
 ) -> nvmlReturn_t {
     // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
     let find = |machine: &Machine| {
-        by(machine, unsafe { text(uuid) }?, |gpu, uuid| {
+        find_gpu(machine, unsafe { read_text(uuid) }?, |gpu, uuid| {
             gpu.uuid == uuid
         })
     };
@@ -48,7 +48,7 @@ unsafe extern "C" fn nvmlDeviceGetHandleBySerial(
 ) -> nvmlReturn_t {
     // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
     let find = |machine: &Machine| {
-        by(machine, unsafe { text(serial) }?, |gpu, serial| {
+        find_gpu(machine, unsafe { read_text(serial) }?, |gpu, serial| {
             gpu.serial == serial
         })
     };
@@ -72,14 +72,14 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
                 .is_some_and(|short| short.eq_ignore_ascii_case(id))
     };
     // SAFETY: by NVML's contract, the text ends with a NUL, and the pointers are null or valid.
-    let find = |machine: &Machine| by(machine, unsafe { text(pci_bus_id) }?, same);
+    let find = |machine: &Machine| find_gpu(machine, unsafe { read_text(pci_bus_id) }?, same);
     // SAFETY: by NVML's contract, the pointer is null or may be written.
     lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |gpu| unsafe {
         put(device, gpu.handle())
     })
 }
 
-fn of_index(machine: &Machine, index: c_uint) -> Result<u32, Code> {
+fn find_by_index(machine: &Machine, index: c_uint) -> Result<u32, Code> {
     machine
         .found
         .get(index as usize)
@@ -87,13 +87,13 @@ fn of_index(machine: &Machine, index: c_uint) -> Result<u32, Code> {
         .ok_or(Code::INVALID_ARGUMENT)
 }
 
-fn by(
+fn find_gpu(
     machine: &Machine,
     wanted: &str,
     is: impl Fn(&GpuIdentity, &str) -> bool,
 ) -> Result<u32, Code> {
     let mut found = machine.found.iter().copied();
     found
-        .find(|gpu| is(machine.world.identity(*gpu), wanted))
+        .find(|gpu| is(machine.world.gpu_identity(*gpu), wanted))
         .ok_or(Code::NOT_FOUND)
 }

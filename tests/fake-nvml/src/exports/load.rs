@@ -7,7 +7,7 @@ use gpumon_probe::vendor::sim::EncoderSession;
 use crate::call::Gpu;
 
 /// The stream of a busy encoder, if the scenario has no streams.
-const USUAL_STREAM: EncoderSession = EncoderSession {
+const DEFAULT_STREAM: EncoderSession = EncoderSession {
     fps: 30,
     latency_us: 5_000,
 };
@@ -21,7 +21,7 @@ pub(crate) fn encoder_stats(gpu: &Gpu) -> [c_uint; 3] {
         .flat_map(|process| process.encoder_sessions.iter().cloned())
         .collect();
     if streams.is_empty() && state.encoder_percent > 0 {
-        streams.push(USUAL_STREAM);
+        streams.push(DEFAULT_STREAM);
     }
     let count = streams.len() as c_uint;
     let mean =

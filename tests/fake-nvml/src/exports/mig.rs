@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Returns an error for a GPU in MIG mode, for queries that the driver then refuses.
-pub(super) fn refuse_divided(gpu: &Gpu) -> Outcome {
+pub(super) fn refuse_mig_gpu(gpu: &Gpu) -> Outcome {
     if gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms) {
         Err(Code::NOT_SUPPORTED)
     } else {
@@ -31,7 +31,7 @@ fn check_supported(gpu: &Gpu) -> Outcome {
 exports! {
     fn nvmlDeviceGetMigDeviceHandleByIndex(device |gpu|, index: c_uint) -> nvmlDevice_t {
         check_supported(gpu)?;
-        if index >= MigState::MOST {
+        if index >= MigState::MAX_SLICES {
             return Err(Code::INVALID_ARGUMENT);
         }
         let state = gpu.state();

@@ -84,7 +84,7 @@ macro_rules! exports {
 pub(crate) use exports;
 pub(crate) use identity::{pad_text, pci_device};
 pub(crate) use load::encoder_stats;
-pub(crate) use system::real_name;
+pub(crate) use system::system_process_name;
 
 /// An argument by which a scenario distinguishes calls of the same function.
 trait Argument {

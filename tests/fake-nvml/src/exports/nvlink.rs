@@ -23,7 +23,7 @@ const SWITCH_DEVICE_ID: u32 = 0x22A3_10DE;
 const SWITCH_SUBSYSTEM_ID: u32 = 0x1796_10DE;
 
 /// Returns a link of the GPU. A GPU without links does not support the query.
-pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code> {
+pub(super) fn find_link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code> {
     if gpu.identity().nvlinks.is_empty() {
         return Err(Code::NOT_SUPPORTED);
     }
@@ -35,7 +35,7 @@ pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code
 
 exports! {
     fn nvmlDeviceGetNvLinkRemotePciInfo_v2(device |gpu|, number: c_uint) -> nvmlPciInfo_t {
-        let link = link(gpu, number)?;
+        let link = find_link(gpu, number)?;
         Ok(pci_device((0, link.remote_bus, 0), SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID))
     }
 }
@@ -59,7 +59,7 @@ unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(
         if version != INFO_V1 && version != INFO_V2 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
         }
-        link(gpu, 0)?;
+        find_link(gpu, 0)?;
         // SAFETY: both versions have this field, whether the traffic of the links is encrypted.
         unsafe { (&raw mut (*info).isNvleEnabled).write(0) };
         if version == INFO_V2 {
@@ -72,7 +72,7 @@ unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(
 
 exports! {
     fn nvmlDeviceGetNvLinkErrorCounter(device |gpu|, number: c_uint, counter: nvmlNvLinkErrorCounter_t) -> c_ulonglong {
-        let link = link(gpu, number)?;
+        let link = find_link(gpu, number)?;
         Ok(match counter {
             REPLAY => link.replays,
             RECOVERY => link.recoveries,

@@ -19,9 +19,9 @@ exports! {
             RX => |counters| counters.pcie_rx_bytes_per_second,
             _ => return Err(Code::INVALID_ARGUMENT),
         };
-        let (begin, counters) = (gpu.moment(), gpu.state().counters);
+        let (begin, counters) = (gpu.total_activity(), gpu.state().counters);
         thread::sleep(WINDOW);
-        let done = begin.and_then(|begin| gpu.moment()?.since(&begin));
+        let done = begin.and_then(|begin| gpu.total_activity()?.activity_since(&begin));
         let bytes_per_second = of(done.map_or(counters, |done| done.counters));
         Ok((bytes_per_second / 1000.0) as c_uint)
     }

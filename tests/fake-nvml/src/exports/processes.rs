@@ -12,11 +12,11 @@ use nvml_wrapper_sys::bindings::{
     nvmlProcessesUtilizationInfo_t, nvmlReturn_t,
 };
 
-use super::{exports, mig::refuse_divided};
+use super::{exports, mig::refuse_mig_gpu};
 use crate::{
     call::{Gpu, device, part},
     code::Code,
-    held::process,
+    held::compute_process,
     notes::PERIOD_MS,
     out::put_list,
 };
@@ -28,7 +28,7 @@ const NO_INSTANCE: c_uint = c_uint::MAX;
 
 /// Returns processes in the driver's order: by start time, and in the scenario's order if they
 /// started before the driver.
-fn in_order(
+fn sorted_processes(
     state: &GpuState,
     wanted: fn(&ProcessState) -> bool,
 ) -> impl Iterator<Item = &ProcessState> {
@@ -56,7 +56,7 @@ macro_rules! short_lists {
                     usedGpuMemory: process.memory_bytes.unwrap_or(NOT_AVAILABLE),
                 };
                 let wanted: fn(&ProcessState) -> bool = $wanted;
-                let running = in_order(&gpu.state(), wanted).map(info).collect();
+                let running = sorted_processes(&gpu.state(), wanted).map(info).collect();
                 // SAFETY: by NVML's contract, `count` may be read and written, and `infos` is null
                 // or has room for `*count` items.
                 unsafe { put_list(infos, count, running) }
@@ -66,8 +66,8 @@ macro_rules! short_lists {
 }
 
 short_lists! {
-    fn nvmlDeviceGetComputeRunningProcesses = computes;
-    fn nvmlDeviceGetGraphicsRunningProcesses = draws;
+    fn nvmlDeviceGetComputeRunningProcesses = is_compute;
+    fn nvmlDeviceGetGraphicsRunningProcesses = is_graphics;
     fn nvmlDeviceGetMPSComputeRunningProcesses = |process| process.mps;
 }
 
@@ -86,7 +86,7 @@ macro_rules! lists {
                 let wanted: fn(&ProcessState) -> bool = $wanted;
                 // The list of a MIG device has only its own processes, that of a GPU all.
                 let inside = |process: &&ProcessState| gpu.instance.is_none() || process.mig == gpu.instance;
-                let running = in_order(&gpu.state(), wanted).filter(inside).map(info).collect();
+                let running = sorted_processes(&gpu.state(), wanted).filter(inside).map(info).collect();
                 // SAFETY: by NVML's contract, `count` may be read and written, and `infos` is null
                 // or has room for `*count` items.
                 unsafe { put_list(infos, count, running) }
@@ -96,21 +96,21 @@ macro_rules! lists {
 }
 
 lists! {
-    fn nvmlDeviceGetComputeRunningProcesses_v2(nvmlProcessInfo_v2_t) = computes;
-    fn nvmlDeviceGetComputeRunningProcesses_v3(nvmlProcessInfo_t) = computes;
-    fn nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlProcessInfo_v2_t) = draws;
-    fn nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlProcessInfo_t) = draws;
+    fn nvmlDeviceGetComputeRunningProcesses_v2(nvmlProcessInfo_v2_t) = is_compute;
+    fn nvmlDeviceGetComputeRunningProcesses_v3(nvmlProcessInfo_t) = is_compute;
+    fn nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlProcessInfo_v2_t) = is_graphics;
+    fn nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlProcessInfo_t) = is_graphics;
     fn nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlProcessInfo_v2_t) = |process| process.mps;
     fn nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlProcessInfo_t) = |process| process.mps;
 }
 
 /// Returns whether the driver lists a process as a compute process, which includes clients of the
 /// Multi-Process Service.
-fn computes(process: &ProcessState) -> bool {
+fn is_compute(process: &ProcessState) -> bool {
     process.kind != ProcessKind::Graphics
 }
 
-fn draws(process: &ProcessState) -> bool {
+fn is_graphics(process: &ProcessState) -> bool {
     process.kind != ProcessKind::Compute
 }
 
@@ -124,7 +124,7 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     last_seen_us: c_ulonglong,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetProcessUtilization", handle, |gpu| {
-        let (timestamp_us, busy) = sampled(gpu, last_seen_us)?;
+        let (timestamp_us, busy) = latest_samples(gpu, last_seen_us)?;
         let sample = |process: ProcessState| nvmlProcessUtilizationSample_t {
             pid: process.pid,
             timeStamp: timestamp_us,
@@ -141,7 +141,7 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
 
 exports! {
     fn nvmlDeviceGetProcessesUtilizationInfo(device |gpu|) fills own: nvmlProcessesUtilizationInfo_t, 1 {
-        let (timestamp_us, busy) = sampled(gpu, own.lastSeenTimeStamp)?;
+        let (timestamp_us, busy) = latest_samples(gpu, own.lastSeenTimeStamp)?;
         let sample = |process: ProcessState| nvmlProcessUtilizationInfo_v1_t {
             timeStamp: timestamp_us,
             pid: process.pid,
@@ -160,10 +160,13 @@ exports! {
 
 /// Returns the latest sampling period's end and its busy processes, unless the caller has already
 /// received them.
-fn sampled(gpu: &Gpu, last_seen_us: c_ulonglong) -> Result<(c_ulonglong, Vec<ProcessState>), Code> {
-    refuse_divided(gpu)?;
+fn latest_samples(
+    gpu: &Gpu,
+    last_seen_us: c_ulonglong,
+) -> Result<(c_ulonglong, Vec<ProcessState>), Code> {
+    refuse_mig_gpu(gpu)?;
     let sampled_ms = gpu.elapsed_ms / PERIOD_MS * PERIOD_MS;
-    let timestamp_us = gpu.machine().stamp_us(gpu.index, sampled_ms);
+    let timestamp_us = gpu.machine().driver_timestamp_us(gpu.index, sampled_ms);
     let mut processes = gpu.machine().world.processes(gpu.index, sampled_ms);
     let is_busy = |process: &ProcessState| {
         process
@@ -173,8 +176,11 @@ fn sampled(gpu: &Gpu, last_seen_us: c_ulonglong) -> Result<(c_ulonglong, Vec<Pro
             > 0
     };
     processes.retain(is_busy);
-    let noted = gpu.note().into_iter().flat_map(|note| note.busy);
-    processes.extend(noted.map(|(pid, percent)| process(pid, None, percent)));
+    let noted = gpu
+        .latest_period_activity()
+        .into_iter()
+        .flat_map(|note| note.busy);
+    processes.extend(noted.map(|(pid, percent)| compute_process(pid, None, percent)));
     if timestamp_us <= last_seen_us || processes.is_empty() {
         Err(Code::NOT_FOUND)
     } else {

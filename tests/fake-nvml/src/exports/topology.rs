@@ -15,20 +15,20 @@ use nvml_wrapper_sys::bindings::{
     nvmlReturn_t,
 };
 
-use super::{affinity::put_set_of, exports};
+use super::{affinity::write_gpu_set, exports};
 use crate::{
-    call::{device, handle, other},
+    call::{device, find_other_gpu, handle},
     code::Code,
 };
 
 exports! {
     fn nvmlDeviceGetTopologyCommonAncestor(device |gpu|, two: nvmlDevice_t) -> nvmlGpuTopologyLevel_t {
-        let path = gpu.machine().world.path(gpu.index, other(gpu.session, two)?);
-        Ok(number(path))
+        let path = gpu.machine().world.path(gpu.index, find_other_gpu(gpu.session, two)?);
+        Ok(topology_level(path))
     }
 }
 
-fn number(path: PciPath) -> nvmlGpuTopologyLevel_t {
+fn topology_level(path: PciPath) -> nvmlGpuTopologyLevel_t {
     match path {
         PciPath::Internal => nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL,
         PciPath::Single => nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE,
@@ -50,11 +50,11 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
     device("nvmlDeviceGetTopologyNearestGpus", from, |gpu| {
         let Machine { world, found, .. } = gpu.machine();
         let others = found.iter().copied().filter(|other| *other != gpu.index);
-        let near = others.filter(|other| number(world.path(gpu.index, *other)) <= level);
+        let near = others.filter(|other| topology_level(world.path(gpu.index, *other)) <= level);
         // SAFETY: by NVML's contract, `count` may be read and written, and `devices` is null or has
         // room for `*count` items.
         unsafe {
-            put_set_of(
+            write_gpu_set(
                 devices,
                 count,
                 near.map(|other| handle(other, None)).collect(),
@@ -68,7 +68,7 @@ exports! {
     fn nvmlDeviceGetP2PStatus(
         device |gpu|, two: nvmlDevice_t, capability: nvmlGpuP2PCapsIndex_t
     ) -> nvmlGpuP2PStatus_t {
-        let other = other(gpu.session, two)?;
+        let other = find_other_gpu(gpu.session, two)?;
         if capability >= CAPABILITIES {
             return Err(Code::INVALID_ARGUMENT);
         }

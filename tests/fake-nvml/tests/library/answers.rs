@@ -2,12 +2,12 @@
 
 #![allow(
     clippy::unnecessary_wraps,
-    reason = "what is compared with answers is an answer"
+    reason = "expected answers have the same type as answers"
 )]
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use crate::common::with_library;
+use crate::common::run_with_library;
 use gpumon_probe::{
     vendor::nvml::query::{
         Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value,
@@ -16,7 +16,7 @@ use gpumon_probe::{
 };
 
 /// The measured board, a consumer board, a board with MIG devices, and an old board.
-const MACHINE: &str = r#"
+const BOARDS_SCENARIO: &str = r#"
 start_ms = 1_763_630_000_000
 [[gpu]]
 index = 0
@@ -58,15 +58,15 @@ profile = "idle"
 retired_pages = { single_bit = 2, double_bit = 1 }
 "#;
 
-const H200: Subject = Subject::gpu(0);
-const GEFORCE: Subject = Subject::gpu(1);
-const DIVIDED: Subject = Subject::gpu(2);
-const PART: Subject = Subject::mig(2, 0);
-const PASCAL: Subject = Subject::gpu(3);
+const H200: Subject = Subject::from_gpu(0);
+const GEFORCE: Subject = Subject::from_gpu(1);
+const MIG_GPU: Subject = Subject::from_gpu(2);
+const MIG_DEVICE: Subject = Subject::from_mig(2, 0);
+const PASCAL: Subject = Subject::from_gpu(3);
 
 /// Opens the library. The first GPU is below a PCIe port of the fourth generation, and the system
 /// has no information about the others.
-fn open(library: &Path) -> NvmlBackend {
+fn open_library(library: &Path) -> NvmlBackend {
     let sys = library.parent().unwrap().join("sys");
     let (port, known) = (
         sys.join("devices/pci0000:0f/0000:0f:01.0"),
@@ -85,15 +85,15 @@ fn open(library: &Path) -> NvmlBackend {
         .with_roots(&roots)
 }
 
-fn n(numbers: &[i128]) -> Answer {
+fn number_answer(numbers: &[i128]) -> Answer {
     Ok(Value::Numbers(numbers.to_vec()))
 }
 
-fn t(text: &str) -> Answer {
+fn text_answer(text: &str) -> Answer {
     Ok(Value::Text(text.to_owned()))
 }
 
-fn none() -> Answer {
+fn not_supported() -> Answer {
     Err(Code::NOT_SUPPORTED)
 }
 
@@ -116,181 +116,181 @@ macro_rules! every {
 }
 
 /// The answers of the first GPU.
-fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
+fn h200_answers() -> impl IntoIterator<Item = (Q, Answer)> {
     every! { Q:
-        Name => t("NVIDIA H200");
-        Uuid => t("GPU-b8bcb11f-9c4e-cd9c-d9e0-e08923109224");
-        Serial => t("1651676853549");
-        BusId => t("00000000:10:00.0");
-        PciInfo => n(&[0, 0x10, 0, 0x2335_10DE, 0x18BF_10DE, 3, 2]);
-        Brand => n(&[14]);
-        Architecture => n(&[9]);
-        ComputeCapability => n(&[9, 0]);
-        NumGpuCores => n(&[16_896]);
-        MemoryBusWidth => n(&[6144]);
-        MinorNumber => n(&[0]);
-        MultiGpuBoard => n(&[0]);
-        BoardId => n(&[0x1000]);
-        BoardPartNumber => t("692-2G520-0282-000");
+        Name => text_answer("NVIDIA H200");
+        Uuid => text_answer("GPU-b8bcb11f-9c4e-cd9c-d9e0-e08923109224");
+        Serial => text_answer("1651676853549");
+        BusId => text_answer("00000000:10:00.0");
+        PciInfo => number_answer(&[0, 0x10, 0, 0x2335_10DE, 0x18BF_10DE, 3, 2]);
+        Brand => number_answer(&[14]);
+        Architecture => number_answer(&[9]);
+        ComputeCapability => number_answer(&[9, 0]);
+        NumGpuCores => number_answer(&[16_896]);
+        MemoryBusWidth => number_answer(&[6144]);
+        MinorNumber => number_answer(&[0]);
+        MultiGpuBoard => number_answer(&[0]);
+        BoardId => number_answer(&[0x1000]);
+        BoardPartNumber => text_answer("692-2G520-0282-000");
         GpuPartNumber => Err(Code::FUNCTION_NOT_FOUND);
-        ModuleId => n(&[1]);
-        Pdi => n(&[0xD9E0_E089_2310_9224]);
-        Hostname => none();
-        PlatformInfo => n(&[0, 0, 0, 0, 0, 0, 1, 0, 1]);
-        VbiosVersion => t("96.00.A5.00.1A");
-        InforomImageVersion => t("G520.0282.02.02");
-        InforomVersion(0) => t("2.1");
-        InforomVersion(1) => t("7.16");
-        InforomVersion(2) => none();
+        ModuleId => number_answer(&[1]);
+        Pdi => number_answer(&[0xD9E0_E089_2310_9224]);
+        Hostname => not_supported();
+        PlatformInfo => number_answer(&[0, 0, 0, 0, 0, 0, 1, 0, 1]);
+        VbiosVersion => text_answer("96.00.A5.00.1A");
+        InforomImageVersion => text_answer("G520.0282.02.02");
+        InforomVersion(0) => text_answer("2.1");
+        InforomVersion(1) => text_answer("7.16");
+        InforomVersion(2) => not_supported();
         InforomVersion(99) => Err(Code::INVALID_ARGUMENT);
-        InforomIsValid => n(&[]);
+        InforomIsValid => number_answer(&[]);
         LastBbxFlush => Err(Code::NOT_READY);
-        TimeRun => n(&[15_811_200]);
-        GspFirmwareVersion => t("580.159.04");
-        GspFirmwareMode => n(&[1, 1]);
+        TimeRun => number_answer(&[15_811_200]);
+        GspFirmwareVersion => text_answer("580.159.04");
+        GspFirmwareMode => number_answer(&[1, 1]);
 
-        DisplayMode => n(&[1]);
-        DisplayActive => n(&[0]);
-        PersistenceMode => n(&[1]);
-        AddressingMode => n(&[0]);
-        ComputeMode => n(&[0]);
-        MigMode => n(&[0, 0]);
-        EccMode => n(&[1, 1]);
-        DramEncryptionMode => none();
-        GpuOperationMode => none();
-        DriverModel => none();
-        AccountingMode => n(&[1]);
-        AccountingBufferSize => n(&[4000]);
-        VirtualizationMode => n(&[1]);
-        HostVgpuMode => none();
-        VgpuHeterogeneousMode => none();
-        VgpuCapability(0) => none();
-        C2cMode => n(&[0]);
-        Capabilities => n(&[0]);
-        AutoBoost => none();
-        WorkloadPowerProfiles => none();
+        DisplayMode => number_answer(&[1]);
+        DisplayActive => number_answer(&[0]);
+        PersistenceMode => number_answer(&[1]);
+        AddressingMode => number_answer(&[0]);
+        ComputeMode => number_answer(&[0]);
+        MigMode => number_answer(&[0, 0]);
+        EccMode => number_answer(&[1, 1]);
+        DramEncryptionMode => not_supported();
+        GpuOperationMode => not_supported();
+        DriverModel => not_supported();
+        AccountingMode => number_answer(&[1]);
+        AccountingBufferSize => number_answer(&[4000]);
+        VirtualizationMode => number_answer(&[1]);
+        HostVgpuMode => not_supported();
+        VgpuHeterogeneousMode => not_supported();
+        VgpuCapability(0) => not_supported();
+        C2cMode => number_answer(&[0]);
+        Capabilities => number_answer(&[0]);
+        AutoBoost => not_supported();
+        WorkloadPowerProfiles => not_supported();
 
-        UtilizationRates => n(&[50, 20]);
-        EncoderUtilization => n(&[5, 166_666]);
-        DecoderUtilization => n(&[0, 166_666]);
-        JpgUtilization => n(&[0, 166_666]);
-        OfaUtilization => n(&[0, 166_666]);
-        EncoderStats => n(&[1, 30, 5000]);
-        FbcStats => n(&[0, 0, 0]);
-        MemoryInfo => n(&[150_754_820_096, 647_016_395, 139_370_385_461, 10 << 30]);
-        MemoryInfoV1 => n(&[150_754_820_096, 139_370_385_461, 647_016_395 + (10 << 30)]);
-        Bar1MemoryInfo => n(&[262_144 << 20, 262_141 << 20, 3 << 20]);
-        ProtectedMemory => n(&[0, 0, 0]);
-        Temperature => n(&[40]);
-        MarginTemperature => n(&[47]);
-        TemperatureThreshold(0) => n(&[95]);
-        TemperatureThreshold(5) => none();
-        FanSpeed => none();
-        NumFans => none();
-        FanSpeedOf(0) => none();
-        FanSpeedRpm(0) => none();
-        PerformanceState => n(&[0]);
-        SupportedThrottleReasons => n(&[0x1FF]);
-        ThrottleReasons => n(&[0]);
+        UtilizationRates => number_answer(&[50, 20]);
+        EncoderUtilization => number_answer(&[5, 166_666]);
+        DecoderUtilization => number_answer(&[0, 166_666]);
+        JpgUtilization => number_answer(&[0, 166_666]);
+        OfaUtilization => number_answer(&[0, 166_666]);
+        EncoderStats => number_answer(&[1, 30, 5000]);
+        FbcStats => number_answer(&[0, 0, 0]);
+        MemoryInfo => number_answer(&[150_754_820_096, 647_016_395, 139_370_385_461, 10 << 30]);
+        MemoryInfoV1 => number_answer(&[150_754_820_096, 139_370_385_461, 647_016_395 + (10 << 30)]);
+        Bar1MemoryInfo => number_answer(&[262_144 << 20, 262_141 << 20, 3 << 20]);
+        ProtectedMemory => number_answer(&[0, 0, 0]);
+        Temperature => number_answer(&[40]);
+        MarginTemperature => number_answer(&[47]);
+        TemperatureThreshold(0) => number_answer(&[95]);
+        TemperatureThreshold(5) => not_supported();
+        FanSpeed => not_supported();
+        NumFans => not_supported();
+        FanSpeedOf(0) => not_supported();
+        FanSpeedRpm(0) => not_supported();
+        PerformanceState => number_answer(&[0]);
+        SupportedThrottleReasons => number_answer(&[0x1FF]);
+        ThrottleReasons => number_answer(&[0]);
         ViolationStatus(99) => Err(Code::INVALID_ARGUMENT);
-        PowerUsage => n(&[300_000]);
-        TotalEnergyConsumption => n(&[1_080_000_000]);
-        PowerManagementMode => n(&[1]);
-        PowerLimit => n(&[700_000]);
-        EnforcedPowerLimit => n(&[700_000]);
-        DefaultPowerLimit => n(&[700_000]);
-        PowerLimitConstraints => n(&[200_000, 700_000]);
-        Clock(0) => n(&[1980]);
-        Clock(2) => n(&[3201]);
-        MaxClock(3) => n(&[1545]);
-        ApplicationsClock(0) => n(&[1980]);
-        DefaultApplicationsClock(2) => n(&[3201]);
-        CustomerBoostClock(0) => n(&[1980]);
-        SupportedMemoryClocks => n(&[3201, 2201]);
+        PowerUsage => number_answer(&[300_000]);
+        TotalEnergyConsumption => number_answer(&[1_080_000_000]);
+        PowerManagementMode => number_answer(&[1]);
+        PowerLimit => number_answer(&[700_000]);
+        EnforcedPowerLimit => number_answer(&[700_000]);
+        DefaultPowerLimit => number_answer(&[700_000]);
+        PowerLimitConstraints => number_answer(&[200_000, 700_000]);
+        Clock(0) => number_answer(&[1980]);
+        Clock(2) => number_answer(&[3201]);
+        MaxClock(3) => number_answer(&[1545]);
+        ApplicationsClock(0) => number_answer(&[1980]);
+        DefaultApplicationsClock(2) => number_answer(&[3201]);
+        CustomerBoostClock(0) => number_answer(&[1980]);
+        SupportedMemoryClocks => number_answer(&[3201, 2201]);
         SupportedGraphicsClocks(3201) => {
             Ok(Value::Numbers((0..110).map(|step| 1980 - 15 * step).collect()))
         };
         SupportedGraphicsClocks(1) => Err(Code::NOT_FOUND);
-        Field(193, 0) => n(&[-8]);
-        Field(186, 0) => n(&[300_000]);
-        Field(185, 2) => n(&[36_000]);
-        Field(185, 1) => none();
-        Field(164, 17) => n(&[26_562]);
+        Field(193, 0) => number_answer(&[-8]);
+        Field(186, 0) => number_answer(&[300_000]);
+        Field(185, 2) => number_answer(&[36_000]);
+        Field(185, 1) => not_supported();
+        Field(164, 17) => number_answer(&[26_562]);
         Field(164, 18) => Err(Code::INVALID_ARGUMENT);
         Samples(3, 0) => Err(Code::NOT_FOUND);
 
-        TotalEccErrors(0, 0) => n(&[10]);
-        TotalEccErrors(1, 1) => n(&[6]);
-        MemoryErrors(0, 1, 2) => n(&[10]);
-        MemoryErrors(1, 0, 7) => n(&[1]);
-        SramEccErrors => n(&[0, 1, 2, 0, 1, 2, 1, 0, 0, 0, 0, 0]);
-        RepairStatus => n(&[0, 0]);
-        UnrepairableMemory => n(&[0]);
-        RetiredPages(0) => none();
-        RetiredPagesPending => none();
-        RemappedRows => n(&[2, 1, 1, 0]);
-        RemappedRowsV2 => n(&[2, 0, 1, 0, 1, 0]);
-        RowRemapperHistogram => n(&[3069, 3, 0, 0, 0]);
+        TotalEccErrors(0, 0) => number_answer(&[10]);
+        TotalEccErrors(1, 1) => number_answer(&[6]);
+        MemoryErrors(0, 1, 2) => number_answer(&[10]);
+        MemoryErrors(1, 0, 7) => number_answer(&[1]);
+        SramEccErrors => number_answer(&[0, 1, 2, 0, 1, 2, 1, 0, 0, 0, 0, 0]);
+        RepairStatus => number_answer(&[0, 0]);
+        UnrepairableMemory => number_answer(&[0]);
+        RetiredPages(0) => not_supported();
+        RetiredPagesPending => not_supported();
+        RemappedRows => number_answer(&[2, 1, 1, 0]);
+        RemappedRowsV2 => number_answer(&[2, 0, 1, 0, 1, 0]);
+        RowRemapperHistogram => number_answer(&[3069, 3, 0, 0, 0]);
 
-        PcieGeneration => n(&[5]);
-        MaxPcieGeneration => n(&[5]);
-        GpuMaxPcieGeneration => n(&[5]);
-        HostMaxPcieGeneration => n(&[4]);
-        PcieWidth => n(&[16]);
-        MaxPcieWidth => n(&[16]);
-        PcieReplays => n(&[0]);
-        PcieThroughput(1) => n(&[1_200_000]);
-        BridgeChips => none();
-        FabricInfo => n(&[3, 0, 0, 0, 0, 0x57BF_BBFA_D116_9904, 0x6F72_323F_0A04_9EA2]);
-        NvLinkRemoteBusId(0) => t("00000000:04:00.0");
-        NvLinkCapability(0, 5) => n(&[1]);
-        NvLinkState(17) => n(&[1]);
+        PcieGeneration => number_answer(&[5]);
+        MaxPcieGeneration => number_answer(&[5]);
+        GpuMaxPcieGeneration => number_answer(&[5]);
+        HostMaxPcieGeneration => number_answer(&[4]);
+        PcieWidth => number_answer(&[16]);
+        MaxPcieWidth => number_answer(&[16]);
+        PcieReplays => number_answer(&[0]);
+        PcieThroughput(1) => number_answer(&[1_200_000]);
+        BridgeChips => not_supported();
+        FabricInfo => number_answer(&[3, 0, 0, 0, 0, 0x57BF_BBFA_D116_9904, 0x6F72_323F_0A04_9EA2]);
+        NvLinkRemoteBusId(0) => text_answer("00000000:04:00.0");
+        NvLinkCapability(0, 5) => number_answer(&[1]);
+        NvLinkState(17) => number_answer(&[1]);
         NvLinkState(18) => Err(Code::INVALID_ARGUMENT);
-        NvLinkVersion(0) => n(&[6]);
-        NvLinkRemoteDeviceType(0) => n(&[2]);
-        NvLinkInfo => n(&[0]);
-        CpuAffinity => n(&[0xFFFF_FFFF]);
-        MemoryAffinity => n(&[1]);
-        NumaNode => n(&[0]);
-        NearestGpus(30) => n(&[]);
-        NearestGpus(40) => n(&[1, 2, 3]);
-        CommonAncestor(1) => n(&[40]);
+        NvLinkVersion(0) => number_answer(&[6]);
+        NvLinkRemoteDeviceType(0) => number_answer(&[2]);
+        NvLinkInfo => number_answer(&[0]);
+        CpuAffinity => number_answer(&[0xFFFF_FFFF]);
+        MemoryAffinity => number_answer(&[1]);
+        NumaNode => number_answer(&[0]);
+        NearestGpus(30) => number_answer(&[]);
+        NearestGpus(40) => number_answer(&[1, 2, 3]);
+        CommonAncestor(1) => number_answer(&[40]);
         CommonAncestor(9) => Err(Code::INVALID_ARGUMENT);
-        P2pStatus(1, 0) => n(&[5]);
-        P2pStatus(0, 0) => n(&[0]);
+        P2pStatus(1, 0) => number_answer(&[5]);
+        P2pStatus(0, 0) => number_answer(&[0]);
 
-        ComputeProcesses => n(&[4312, 2 << 30, -1, -1]);
-        GraphicsProcesses => n(&[]);
-        MpsProcesses => n(&[]);
+        ComputeProcesses => number_answer(&[4312, 2 << 30, -1, -1]);
+        GraphicsProcesses => number_answer(&[]);
+        MpsProcesses => number_answer(&[]);
         ProcessUtilization(0xFFFF_FFFF_FFFF_FFFF) => Err(Code::NOT_FOUND);
-        AccountingPids => n(&[4312]);
-        AccountingStats(4312) => n(&[50, 20, 2 << 30, 0, 1_763_629_400_000_000, 1]);
+        AccountingPids => number_answer(&[4312]);
+        AccountingStats(4312) => number_answer(&[50, 20, 2 << 30, 0, 1_763_629_400_000_000, 1]);
         AccountingStats(1) => Err(Code::NOT_FOUND);
 
-        MaxMigDevices => n(&[0]);
-        MigDevices => n(&[]);
+        MaxMigDevices => number_answer(&[0]);
+        MigDevices => number_answer(&[]);
         MigInstance => Err(Code::INVALID_ARGUMENT);
-        MigAttributes => none();
+        MigAttributes => not_supported();
     }
 }
 
 #[test]
 fn every_query_about_a_gpu_is_answered() {
-    with_library(
+    run_with_library(
         "answers::every_query_about_a_gpu_is_answered",
-        MACHINE,
+        BOARDS_SCENARIO,
         &[],
         |library| {
-            let answers = open(library);
-            let answer = |query| match answers.about(H200, query) {
+            let answers = open_library(library);
+            let answer = |query| match answers.answer_query(H200, query) {
                 // The energy increases while the test runs, so it is rounded down to the energy of
                 // a minute at 300 W, in mJ.
                 Ok(Value::Numbers(energy)) if query == Q::TotalEnergyConsumption => {
-                    n(&[energy[0] - energy[0] % (60 * 300_000)])
+                    number_answer(&[energy[0] - energy[0] % (60 * 300_000)])
                 }
                 answer => answer,
             };
-            let wrong: Vec<_> = h200()
+            let wrong: Vec<_> = h200_answers()
                 .into_iter()
                 .map(|(query, expected)| (query, expected, answer(query)))
                 .filter(|(_, expected, answer)| answer != expected)
@@ -298,22 +298,23 @@ fn every_query_about_a_gpu_is_answered() {
             assert!(wrong.is_empty(), "{wrong:#?}");
             // The time stamp of the last sample depends on the current time, and there are several
             // samples.
-            let Ok(Value::Numbers(samples)) = answers.about(H200, Q::Samples(0, 0)) else {
-                panic!("no samples of power")
+            let Ok(Value::Numbers(samples)) = answers.answer_query(H200, Q::Samples(0, 0)) else {
+                panic!("there are no power samples")
             };
             assert_eq!(
                 (samples.len(), samples[1], samples[237]),
                 (2 * 119, 300_000, 300_000)
             );
             assert_eq!(samples[2] - samples[0], 20_000);
-            let Ok(Value::Numbers(used)) = answers.about(H200, Q::ProcessUtilization(0)) else {
-                panic!("nobody did")
+            let Ok(Value::Numbers(used)) = answers.answer_query(H200, Q::ProcessUtilization(0))
+            else {
+                panic!("no process has utilization")
             };
             assert_eq!(used[1..], [4312, 50, 20, 0, 0, 0, 0]);
             assert_eq!(
                 answers
-                    .about(H200, Q::ViolationStatus(3))
-                    .map(|times| times.at(1)),
+                    .answer_query(H200, Q::ViolationStatus(3))
+                    .map(|times| times.number_at(1)),
                 Ok(Some(0))
             );
         },
@@ -321,16 +322,16 @@ fn every_query_about_a_gpu_is_answered() {
 }
 
 #[test]
-fn boards_lack_what_they_lack() {
-    with_library(
-        "answers::boards_lack_what_they_lack",
-        MACHINE,
+fn older_and_consumer_boards_lack_features() {
+    run_with_library(
+        "answers::older_and_consumer_boards_lack_features",
+        BOARDS_SCENARIO,
         &[],
         |library| {
-            let answers = open(library);
+            let answers = open_library(library);
             let say = |subject, query, answer: Answer| {
                 assert_eq!(
-                    answers.about(subject, query),
+                    answers.answer_query(subject, query),
                     answer,
                     "{query:?} of {subject:?}"
                 );
@@ -353,111 +354,135 @@ fn boards_lack_what_they_lack() {
                 Q::FabricInfo,
                 Q::HostMaxPcieGeneration,
             ] {
-                say(GEFORCE, query, none());
+                say(GEFORCE, query, not_supported());
             }
-            say(GEFORCE, Q::Brand, n(&[5]));
+            say(GEFORCE, Q::Brand, number_answer(&[5]));
             assert!(
-                matches!(answers.about(GEFORCE, Q::FanSpeed), Ok(Value::Numbers(speed)) if (30..50).contains(&speed[0]))
+                matches!(answers.answer_query(GEFORCE, Q::FanSpeed), Ok(Value::Numbers(speed)) if (30..50).contains(&speed[0]))
             );
-            say(GEFORCE, Q::AccountingPids, n(&[]));
+            say(GEFORCE, Q::AccountingPids, number_answer(&[]));
 
-            say(PASCAL, Q::Brand, n(&[2]));
+            say(PASCAL, Q::Brand, number_answer(&[2]));
             say(
                 PASCAL,
                 Q::RetiredPages(0),
-                n(&[1_763_630_000, 0x10_0000, 1_763_630_000, 0x10_1000]),
+                number_answer(&[1_763_630_000, 0x10_0000, 1_763_630_000, 0x10_1000]),
             );
-            say(PASCAL, Q::RetiredPages(1), n(&[1_763_630_000, 0x1000_0000]));
-            say(PASCAL, Q::RetiredPagesPending, n(&[0]));
+            say(
+                PASCAL,
+                Q::RetiredPages(1),
+                number_answer(&[1_763_630_000, 0x1000_0000]),
+            );
+            say(PASCAL, Q::RetiredPagesPending, number_answer(&[0]));
             for query in [
                 Q::RemappedRowsV2,
                 Q::GspFirmwareVersion,
                 Q::SramEccErrors,
                 Q::UnrepairableMemory,
             ] {
-                say(PASCAL, query, none());
+                say(PASCAL, query, not_supported());
             }
         },
     );
 }
 
 #[test]
-fn a_mig_device_answers_for_its_part() {
-    with_library(
-        "answers::a_mig_device_answers_for_its_part",
-        MACHINE,
+fn mig_device_answers_queries_about_itself() {
+    run_with_library(
+        "answers::mig_device_answers_queries_about_itself",
+        BOARDS_SCENARIO,
         &[],
         |library| {
-            let answers = open(library);
+            let answers = open_library(library);
             let say = |subject, query, answer: Answer| {
                 assert_eq!(
-                    answers.about(subject, query),
+                    answers.answer_query(subject, query),
                     answer,
                     "{query:?} of {subject:?}"
                 );
             };
-            say(DIVIDED, Q::MigMode, n(&[1, 1]));
-            say(DIVIDED, Q::MaxMigDevices, n(&[7]));
-            say(DIVIDED, Q::MigDevices, n(&[0, 1]));
-            say(DIVIDED, Q::UtilizationRates, none());
-            say(DIVIDED, Q::ComputeProcesses, n(&[77, 1 << 30, 2, 0]));
-            say(PART, Q::Name, t("NVIDIA H200 MIG 3g.71gb"));
-            say(PART, Q::MigInstance, n(&[2, 0]));
-            say(Subject::mig(2, 1), Q::MigInstance, n(&[7, 0]));
-            say(Subject::mig(2, 2), Q::MigInstance, Err(Code::NOT_FOUND));
+            say(MIG_GPU, Q::MigMode, number_answer(&[1, 1]));
+            say(MIG_GPU, Q::MaxMigDevices, number_answer(&[7]));
+            say(MIG_GPU, Q::MigDevices, number_answer(&[0, 1]));
+            say(MIG_GPU, Q::UtilizationRates, not_supported());
             say(
-                PART,
+                MIG_GPU,
+                Q::ComputeProcesses,
+                number_answer(&[77, 1 << 30, 2, 0]),
+            );
+            say(MIG_DEVICE, Q::Name, text_answer("NVIDIA H200 MIG 3g.71gb"));
+            say(MIG_DEVICE, Q::MigInstance, number_answer(&[2, 0]));
+            say(
+                Subject::from_mig(2, 1),
+                Q::MigInstance,
+                number_answer(&[7, 0]),
+            );
+            say(
+                Subject::from_mig(2, 2),
+                Q::MigInstance,
+                Err(Code::NOT_FOUND),
+            );
+            say(
+                MIG_DEVICE,
                 Q::MigAttributes,
-                n(&[60, 3, 3, 0, 3, 0, 3, 3, 67_710]),
+                number_answer(&[60, 3, 3, 0, 3, 0, 3, 3, 67_710]),
             );
             say(
-                PART,
+                MIG_DEVICE,
                 Q::MemoryInfo,
-                n(&[70_999_080_960, 0, 69_925_339_136, 1 << 30]),
+                number_answer(&[70_999_080_960, 0, 69_925_339_136, 1 << 30]),
             );
             say(
-                PART,
+                MIG_DEVICE,
                 Q::Bar1MemoryInfo,
-                n(&[131_072 << 20, 131_072 << 20, 0]),
+                number_answer(&[131_072 << 20, 131_072 << 20, 0]),
             );
-            say(PART, Q::MemoryErrors(1, 0, 7), n(&[0]));
-            say(PART, Q::ComputeProcesses, n(&[77, 1 << 30, 2, 0]));
-            say(Subject::mig(2, 1), Q::ComputeProcesses, n(&[]));
-            say(PART, Q::PowerUsage, none());
+            say(MIG_DEVICE, Q::MemoryErrors(1, 0, 7), number_answer(&[0]));
+            say(
+                MIG_DEVICE,
+                Q::ComputeProcesses,
+                number_answer(&[77, 1 << 30, 2, 0]),
+            );
+            say(
+                Subject::from_mig(2, 1),
+                Q::ComputeProcesses,
+                number_answer(&[]),
+            );
+            say(MIG_DEVICE, Q::PowerUsage, not_supported());
         },
     );
 }
 
 #[test]
 fn every_query_about_the_machine_is_answered() {
-    with_library(
+    run_with_library(
         "answers::every_query_about_the_machine_is_answered",
-        MACHINE,
+        BOARDS_SCENARIO,
         &[],
         |library| {
-            let answers = open(library);
+            let answers = open_library(library);
             let table = every! { S:
-                DriverVersion => t("580.159.04");
-                NvmlVersion => t("13.580.159.04");
-                CudaVersion => n(&[13_000]);
-                DeviceCount => n(&[4]);
-                ProcessName(4312) => t("python");
+                DriverVersion => text_answer("580.159.04");
+                NvmlVersion => text_answer("13.580.159.04");
+                CudaVersion => number_answer(&[13_000]);
+                DeviceCount => number_answer(&[4]);
+                ProcessName(4312) => text_answer("python");
                 ProcessName(1) => Err(Code::NOT_FOUND);
-                VgpuDriverCapability(0) => none();
-                NvlinkBandwidthMode => n(&[0]);
-                GpusNearCpu(5) => n(&[0, 1, 2, 3]);
-                GpusNearCpu(40) => n(&[]);
-                ConfComputeState => n(&[0, 0, 0]);
+                VgpuDriverCapability(0) => not_supported();
+                NvlinkBandwidthMode => number_answer(&[0]);
+                GpusNearCpu(5) => number_answer(&[0, 1, 2, 3]);
+                GpusNearCpu(40) => number_answer(&[]);
+                ConfComputeState => number_answer(&[0, 0, 0]);
             };
             for (query, expected) in table {
-                assert_eq!(answers.system(query), expected, "{query:?}");
+                assert_eq!(answers.answer_system(query), expected, "{query:?}");
             }
         },
     );
 }
 
 #[test]
-fn an_older_library_answers_with_what_it_has() {
+fn older_library_answers_with_available_functions() {
     const NEWER: [&str; 14] = [
         "nvmlDeviceGetMemoryInfo_v2",
         "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -474,15 +499,15 @@ fn an_older_library_answers_with_what_it_has() {
         "nvmlDeviceGetProcessesUtilizationInfo",
         "nvmlDeviceGetPdi",
     ];
-    with_library(
-        "answers::an_older_library_answers_with_what_it_has",
-        MACHINE,
+    run_with_library(
+        "answers::older_library_answers_with_available_functions",
+        BOARDS_SCENARIO,
         &NEWER,
         |library| {
-            let answers = open(library);
+            let answers = open_library(library);
             let say = |subject, query, answer: Answer| {
                 assert_eq!(
-                    answers.about(subject, query),
+                    answers.answer_query(subject, query),
                     answer,
                     "{query:?} of {subject:?}"
                 );
@@ -490,23 +515,32 @@ fn an_older_library_answers_with_what_it_has() {
             say(
                 H200,
                 Q::MemoryInfo,
-                n(&[
+                number_answer(&[
                     150_754_820_096,
                     -1,
                     139_370_385_461,
                     647_016_395 + (10 << 30),
                 ]),
             );
-            say(H200, Q::ComputeProcesses, n(&[4312, 2 << 30, -1, -1]));
-            say(H200, Q::GraphicsProcesses, n(&[]));
+            say(
+                H200,
+                Q::ComputeProcesses,
+                number_answer(&[4312, 2 << 30, -1, -1]),
+            );
+            say(H200, Q::GraphicsProcesses, number_answer(&[]));
             say(H200, Q::MpsProcesses, Err(Code::FUNCTION_NOT_FOUND));
-            say(PASCAL, Q::RetiredPages(1), n(&[0, 0x1000_0000]));
-            say(H200, Q::SupportedThrottleReasons, n(&[0x1FF]));
-            say(GEFORCE, Q::ThrottleReasons, n(&[1]));
-            say(H200, Q::PciInfo, n(&[0, 0x10, 0, 0x2335_10DE, 0x18BF_10DE]));
+            say(PASCAL, Q::RetiredPages(1), number_answer(&[0, 0x1000_0000]));
+            say(H200, Q::SupportedThrottleReasons, number_answer(&[0x1FF]));
+            say(GEFORCE, Q::ThrottleReasons, number_answer(&[1]));
+            say(
+                H200,
+                Q::PciInfo,
+                number_answer(&[0, 0x10, 0, 0x2335_10DE, 0x18BF_10DE]),
+            );
             say(H200, Q::Pdi, Err(Code::FUNCTION_NOT_FOUND));
-            let Ok(Value::Numbers(used)) = answers.about(H200, Q::ProcessUtilization(0)) else {
-                panic!("nobody did")
+            let Ok(Value::Numbers(used)) = answers.answer_query(H200, Q::ProcessUtilization(0))
+            else {
+                panic!("no process has utilization")
             };
             assert_eq!(used[1..], [4312, 50, 20, 0, 0, -1, -1]);
         },

@@ -3,12 +3,12 @@
 
 #![allow(
     clippy::unnecessary_wraps,
-    reason = "what is compared with answers is an answer"
+    reason = "expected answers have the same type as answers"
 )]
 
 use std::{collections::BTreeMap, fs, path::Path, thread, time::Duration};
 
-use crate::common::{until, with_library};
+use crate::common::{run_with_library, wait_until};
 use gpumon_probe::{
     vendor::nvml::query::{
         Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value,
@@ -17,7 +17,7 @@ use gpumon_probe::{
 };
 
 /// A GPU, a consumer GPU, and a GPU with MIG devices.
-const THREE: &str = r#"
+const SCENARIO: &str = r#"
     [[gpu]]
     index = 0
     utilization_percent = 50
@@ -34,25 +34,25 @@ const THREE: &str = r#"
     sm_percent = 10
 "#;
 
-const H200: Subject = Subject::gpu(0);
-const GEFORCE: Subject = Subject::gpu(1);
-const DIVIDED: Subject = Subject::gpu(2);
-const PART: Subject = Subject::mig(2, 0);
+const H200: Subject = Subject::from_gpu(0);
+const GEFORCE: Subject = Subject::from_gpu(1);
+const MIG_GPU: Subject = Subject::from_gpu(2);
+const MIG_DEVICE: Subject = Subject::from_mig(2, 0);
 
-fn open(library: &Path) -> NvmlBackend {
+fn open_library(library: &Path) -> NvmlBackend {
     NvmlBackend::open(Some(library.into())).unwrap()
 }
 
-fn n(numbers: &[i128]) -> Answer {
+fn number_answer(numbers: &[i128]) -> Answer {
     Ok(Value::Numbers(numbers.to_vec()))
 }
 
-fn t(text: &str) -> Answer {
+fn text_answer(text: &str) -> Answer {
     Ok(Value::Text(text.to_owned()))
 }
 
 #[test]
-fn a_lost_gpu_says_so_and_takes_no_other_with_it() {
+fn lost_gpu_reports_it_without_affecting_others() {
     let scenario = r#"
         gpus = 2
         [[fault]]
@@ -65,37 +65,44 @@ fn a_lost_gpu_says_so_and_takes_no_other_with_it() {
         code = 999
         to_s = 1.5
     "#;
-    with_library(
-        "asking::a_lost_gpu_says_so_and_takes_no_other_with_it",
+    run_with_library(
+        "asking::lost_gpu_reports_it_without_affecting_others",
         scenario,
         &[],
         |library| {
-            let answers = open(library);
-            assert_eq!(answers.system(S::DeviceCount), n(&[2]));
-            let (lost, other, beyond) = (Subject::gpu(0), Subject::gpu(1), Subject::gpu(2));
-            assert_eq!(answers.about(lost, Q::Name), Err(Code::GPU_IS_LOST));
-            assert_eq!(answers.gpm(lost, &[1]), Err(Code::GPU_IS_LOST));
-            assert_eq!(answers.about(beyond, Q::Name), Err(Code::INVALID_ARGUMENT));
-            assert_eq!(
-                answers.about(other, Q::Name),
-                Err(Code::UNKNOWN),
-                "it cannot be opened"
+            let answers = open_library(library);
+            assert_eq!(answers.answer_system(S::DeviceCount), number_answer(&[2]));
+            let (lost, other, beyond) = (
+                Subject::from_gpu(0),
+                Subject::from_gpu(1),
+                Subject::from_gpu(2),
             );
-            until("it can be opened again, in the next round", || {
+            assert_eq!(answers.answer_query(lost, Q::Name), Err(Code::GPU_IS_LOST));
+            assert_eq!(answers.answer_gpm(lost, &[1]), Err(Code::GPU_IS_LOST));
+            assert_eq!(
+                answers.answer_query(beyond, Q::Name),
+                Err(Code::INVALID_ARGUMENT)
+            );
+            assert_eq!(
+                answers.answer_query(other, Q::Name),
+                Err(Code::UNKNOWN),
+                "the GPU cannot be opened"
+            );
+            wait_until("the GPU can be opened again in the next round", || {
                 answers.forget();
-                answers.about(other, Q::Name) == t("NVIDIA H200")
+                answers.answer_query(other, Q::Name) == text_answer("NVIDIA H200")
             });
             assert_eq!(
-                answers.about(other, Q::CommonAncestor(0)),
+                answers.answer_query(other, Q::CommonAncestor(0)),
                 Err(Code::GPU_IS_LOST)
             );
-            assert_eq!(answers.about(lost, Q::Name), Err(Code::GPU_IS_LOST));
+            assert_eq!(answers.answer_query(lost, Q::Name), Err(Code::GPU_IS_LOST));
         },
     );
 }
 
 #[test]
-fn no_gpu_waits_until_another_is_open() {
+fn slow_gpu_does_not_block_others() {
     let scenario = r#"
         gpus = 2
         [[fault]]
@@ -104,44 +111,56 @@ fn no_gpu_waits_until_another_is_open() {
         call = "nvmlDeviceGetHandleByIndex_v2"
         to_s = 3
     "#;
-    with_library(
-        "asking::no_gpu_waits_until_another_is_open",
+    run_with_library(
+        "asking::slow_gpu_does_not_block_others",
         scenario,
         &[],
         |library| {
-            let answers = open(library);
+            let answers = open_library(library);
             thread::scope(|scope| {
-                let slow = scope.spawn(|| answers.about(Subject::gpu(0), Q::Name));
+                let slow = scope.spawn(|| answers.answer_query(Subject::from_gpu(0), Q::Name));
                 // The first query has entered the driver by then.
                 thread::sleep(Duration::from_millis(300));
-                assert_eq!(answers.about(Subject::gpu(1), Q::Name), t("NVIDIA H200"));
-                assert!(!slow.is_finished(), "the first GPU is not open yet");
-                assert_eq!(slow.join().unwrap(), t("NVIDIA H200"));
+                assert_eq!(
+                    answers.answer_query(Subject::from_gpu(1), Q::Name),
+                    text_answer("NVIDIA H200")
+                );
+                assert!(
+                    !slow.is_finished(),
+                    "the call for the first GPU must still be running"
+                );
+                assert_eq!(slow.join().unwrap(), text_answer("NVIDIA H200"));
             });
         },
     );
 }
 
 #[test]
-fn what_never_changes_is_asked_once() {
-    with_library(
-        "asking::what_never_changes_is_asked_once",
-        THREE,
+fn constant_values_are_queried_once() {
+    run_with_library(
+        "asking::constant_values_are_queried_once",
+        SCENARIO,
         &[],
         |library| {
-            let answers = open(library);
+            let answers = open_library(library);
             for _ in 0..3 {
                 for query in [Q::Name, Q::MaxClock(0), Q::RemappedRows, Q::PowerUsage] {
-                    assert!(answers.about(H200, query).is_ok(), "{query:?}");
+                    assert!(answers.answer_query(H200, query).is_ok(), "{query:?}");
                 }
                 // An unsupported value is also queried only once.
-                assert_eq!(answers.about(GEFORCE, Q::Serial), Err(Code::NOT_SUPPORTED));
-                assert_eq!(answers.about(PART, Q::Name), t("NVIDIA H200 MIG 3g.71gb"));
+                assert_eq!(
+                    answers.answer_query(GEFORCE, Q::Serial),
+                    Err(Code::NOT_SUPPORTED)
+                );
+                assert_eq!(
+                    answers.answer_query(MIG_DEVICE, Q::Name),
+                    text_answer("NVIDIA H200 MIG 3g.71gb")
+                );
                 answers.forget();
             }
             // The counts are written once a second, during a call.
             thread::sleep(Duration::from_millis(1100));
-            assert!(answers.system(S::DriverVersion).is_ok());
+            assert!(answers.answer_system(S::DriverVersion).is_ok());
             let text = fs::read_to_string(library.with_file_name("counts.json")).unwrap();
             let counts: BTreeMap<String, BTreeMap<String, u64>> =
                 serde_json::from_str(&text).unwrap();
@@ -154,12 +173,12 @@ fn what_never_changes_is_asked_once() {
             assert_eq!(
                 calls("nvmlDeviceGetName", "2"),
                 Some(3),
-                "another MIG device may stand there"
+                "the name is queried again, because another MIG device may have this handle"
             );
             assert_eq!(
                 calls("nvmlDeviceGetHandleByIndex_v2", "3"),
                 None,
-                "nobody asked about this one"
+                "no query needs the handle of this GPU"
             );
             assert!(!counts.contains_key("nvmlDeviceGetUUID"));
         },
@@ -167,27 +186,30 @@ fn what_never_changes_is_asked_once() {
 }
 
 #[test]
-fn gpm_tells_what_was_since_the_last_time_and_is_entered_by_one_at_a_time() {
-    let test = "asking::gpm_tells_what_was_since_the_last_time_and_is_entered_by_one_at_a_time";
-    with_library(test, THREE, &[], |library| {
-        let answers = open(library);
+fn gpm_covers_time_since_last_query_without_races() {
+    let test = "asking::gpm_covers_time_since_last_query_without_races";
+    run_with_library(test, SCENARIO, &[], |library| {
+        let answers = open_library(library);
         let metrics = [2, 3, 7777];
         let together = || {
             thread::scope(|scope| {
                 let (answers, metrics) = (&answers, &metrics);
-                let ask = |subject| scope.spawn(move || answers.gpm(subject, metrics));
-                [H200, PART, DIVIDED]
+                let ask = |subject| scope.spawn(move || answers.answer_gpm(subject, metrics));
+                [H200, MIG_DEVICE, MIG_GPU]
                     .map(ask)
                     .map(|asked| asked.join().unwrap())
             })
         };
         assert_eq!(together(), [const { Err(Code::NOT_READY) }; 3]);
         assert_eq!(
-            answers.gpm(H200, &metrics),
+            answers.answer_gpm(H200, &metrics),
             Err(Code::NOT_READY),
-            "it is too short a while ago"
+            "too little time has passed since the last query"
         );
-        assert_eq!(answers.gpm(GEFORCE, &metrics), Err(Code::NOT_SUPPORTED));
+        assert_eq!(
+            answers.answer_gpm(GEFORCE, &metrics),
+            Err(Code::NOT_SUPPORTED)
+        );
         thread::sleep(Duration::from_millis(150));
         let [whole, part, _] = together().map(|answer| match answer {
             Ok(Value::Reals(values)) => values,
@@ -197,16 +219,16 @@ fn gpm_tells_what_was_since_the_last_time_and_is_entered_by_one_at_a_time() {
         assert_eq!(
             (part[0], part[2].is_nan()),
             (9.6, true),
-            "of its own processes"
+            "the utilization is that of the device's own processes"
         );
     });
 }
 
 #[test]
-fn a_library_that_does_not_start_says_why() {
+fn library_start_failure_gives_reason() {
     let scenario = "gpus = 1\n[returns]\nnvmlInit_v2 = 18\n";
-    with_library(
-        "asking::a_library_that_does_not_start_says_why",
+    run_with_library(
+        "asking::library_start_failure_gives_reason",
         scenario,
         &[],
         |library| {

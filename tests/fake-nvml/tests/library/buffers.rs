@@ -4,7 +4,7 @@
 
 use std::{mem::zeroed, ptr, thread, time::Duration};
 
-use crate::common::{open, opened, with_library};
+use crate::common::{initialize_and_open_gpu, open_library, run_with_library};
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlSample_t};
 
 const INVALID_ARGUMENT: u32 = 2;
@@ -13,7 +13,7 @@ const POWER: u32 = 0;
 const GPU_UTILIZATION: u32 = 1;
 
 /// Returns time stamps and values after a time stamp, or the return code.
-fn drain(
+fn read_buffer(
     lib: &NvmlLib,
     device: nvmlDevice_t,
     kind: u32,
@@ -48,15 +48,16 @@ fn drain(
 }
 
 #[test]
-fn pieces_join_without_gap_or_duplicate() {
-    let scenario = "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\npower_watts = 321.5\nutilization_percent = 40";
-    with_library(
-        "buffers::pieces_join_without_gap_or_duplicate",
+fn buffer_parts_join_without_gap_or_duplicate() {
+    let scenario = "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\npower_watts = \
+                    321.5\nutilization_percent = 40";
+    run_with_library(
+        "buffers::buffer_parts_join_without_gap_or_duplicate",
         scenario,
         &[],
         |library| {
-            let lib = open(library);
-            let device = opened(&lib, 0);
+            let lib = open_library(library);
+            let device = initialize_and_open_gpu(&lib, 0);
             let (mut kind, mut count) = (0, 0);
             // SAFETY: without a list, only the count and the type are written.
             let size = |count: *mut u32, kind: *mut u32| unsafe {
@@ -67,14 +68,14 @@ fn pieces_join_without_gap_or_duplicate() {
                 (0, 119, 1)
             );
 
-            let first = drain(&lib, device, POWER, 0, 200).unwrap();
+            let first = read_buffer(&lib, device, POWER, 0, 200).unwrap();
             assert_eq!(first.len(), 119);
             let seen = first[118].0;
             thread::sleep(Duration::from_millis(300));
             // If the list is too short, it receives the oldest samples, so that the next call can
             // continue.
-            let second = drain(&lib, device, POWER, seen, 4).unwrap();
-            let third = drain(&lib, device, POWER, second[3].0, 200).unwrap();
+            let second = read_buffer(&lib, device, POWER, seen, 4).unwrap();
+            let third = read_buffer(&lib, device, POWER, second[3].0, 200).unwrap();
             assert_eq!((second.len(), second[0].0), (4, seen + 20_000));
             let all: Vec<_> = [first, second, third].concat();
             assert!(
@@ -83,7 +84,7 @@ fn pieces_join_without_gap_or_duplicate() {
             );
             assert!(all.iter().all(|(_, milliwatts)| *milliwatts == 321_500));
 
-            let utilization = drain(&lib, device, GPU_UTILIZATION, 0, 200).unwrap();
+            let utilization = read_buffer(&lib, device, GPU_UTILIZATION, 0, 200).unwrap();
             assert_eq!((utilization.len(), utilization[70].1), (71, 40));
             assert!(
                 utilization
@@ -91,12 +92,15 @@ fn pieces_join_without_gap_or_duplicate() {
                     .all(|pair| pair[1].0 == pair[0].0 + 200_000)
             );
             assert_eq!(
-                drain(&lib, device, GPU_UTILIZATION, u64::MAX, 200),
+                read_buffer(&lib, device, GPU_UTILIZATION, u64::MAX, 200),
                 Err(NOT_FOUND)
             );
-            assert_eq!(drain(&lib, device, 5, 0, 200), Err(NOT_FOUND));
-            assert_eq!(drain(&lib, device, 10, 0, 200), Err(INVALID_ARGUMENT));
-            assert_eq!(drain(&lib, device, POWER, 0, 0), Err(INVALID_ARGUMENT));
+            assert_eq!(read_buffer(&lib, device, 5, 0, 200), Err(NOT_FOUND));
+            assert_eq!(read_buffer(&lib, device, 10, 0, 200), Err(INVALID_ARGUMENT));
+            assert_eq!(
+                read_buffer(&lib, device, POWER, 0, 0),
+                Err(INVALID_ARGUMENT)
+            );
         },
     );
 }

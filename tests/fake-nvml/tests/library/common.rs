@@ -15,13 +15,13 @@ use gpumon_probe::vendor::sim::{Scenario, World};
 use nvml_wrapper::Nvml;
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 
-const INSIDE: &str = "FAKE_NVML_TEST_LIBRARY";
+const LIBRARY_VARIABLE: &str = "FAKE_NVML_TEST_LIBRARY";
 
 /// Runs `body` with the path of a copy of the library that lacks the functions in `hidden`, in a
 /// process where the library finds `scenario`. `test` is the name of the calling test.
 #[track_caller]
-pub(crate) fn with_library(test: &str, scenario: &str, hidden: &[&str], body: fn(&Path)) {
-    if let Some(library) = env::var_os(INSIDE) {
+pub(crate) fn run_with_library(test: &str, scenario: &str, hidden: &[&str], body: fn(&Path)) {
+    if let Some(library) = env::var_os(LIBRARY_VARIABLE) {
         return body(Path::new(&library));
     }
     let directory = tempfile::tempdir().unwrap();
@@ -29,7 +29,10 @@ pub(crate) fn with_library(test: &str, scenario: &str, hidden: &[&str], body: fn
     fs::write(&file, scenario).unwrap();
     let output = Command::new(env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, fake_nvml::install(directory.path(), hidden))
+        .env(
+            LIBRARY_VARIABLE,
+            fake_nvml::install(directory.path(), hidden),
+        )
         .env("GPUMON_FAKE_NVML_SCENARIO", &file)
         .env(
             "GPUMON_FAKE_NVML_COUNTS",
@@ -46,7 +49,7 @@ pub(crate) fn with_library(test: &str, scenario: &str, hidden: &[&str], body: fn
 }
 
 /// Initializes NVML in the same way as gpumon.
-pub(crate) fn init(library: &Path) -> Nvml {
+pub(crate) fn initialize_nvml(library: &Path) -> Nvml {
     Nvml::builder()
         .lib_path(library.as_os_str())
         .init()
@@ -55,14 +58,14 @@ pub(crate) fn init(library: &Path) -> Nvml {
 
 /// Opens the library without the wrapper, as a C program would.
 #[allow(unsafe_code)]
-pub(crate) fn open(library: &Path) -> NvmlLib {
+pub(crate) fn open_library(library: &Path) -> NvmlLib {
     // SAFETY: the library's initializers only run code of Rust's standard library.
     unsafe { NvmlLib::new(library) }.unwrap()
 }
 
 /// Initializes an opened library and returns the handle of a GPU.
 #[allow(unsafe_code)]
-pub(crate) fn opened(lib: &NvmlLib, gpu: u32) -> nvmlDevice_t {
+pub(crate) fn initialize_and_open_gpu(lib: &NvmlLib, gpu: u32) -> nvmlDevice_t {
     let mut device = ptr::null_mut();
     // SAFETY: the pointer is valid during the call.
     unsafe {
@@ -72,24 +75,24 @@ pub(crate) fn opened(lib: &NvmlLib, gpu: u32) -> nvmlDevice_t {
     device
 }
 
-pub(crate) fn version<T>(_: &T, number: u32) -> u32 {
+pub(crate) fn struct_version<T>(_: &T, number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
 
 /// Waits up to a minute until a condition is met.
 #[track_caller]
-pub(crate) fn until(what: &str, happened: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, happened: impl Fn() -> bool) {
     let begun = Instant::now();
     while !happened() {
         assert!(
             begun.elapsed() < Duration::from_mins(1),
-            "{what} has not happened in a minute"
+            "{what} has not happened within a minute"
         );
         thread::sleep(Duration::from_millis(20));
     }
 }
 
-pub(crate) fn world(scenario: &str) -> World {
+pub(crate) fn load_world(scenario: &str) -> World {
     World::new(Scenario::from_toml(scenario, "scenario.toml").unwrap())
 }
 
@@ -98,8 +101,8 @@ macro_rules! fails_with {
     ($result:expr, $error:pat) => {
         match $result {
             Err($error) => {}
-            Err(other) => panic!("it fails with {other:?}"),
-            Ok(_) => panic!("it does not fail"),
+            Err(other) => panic!("failed with another error: {other:?}"),
+            Ok(_) => panic!("must fail, but succeeded"),
         }
     };
 }

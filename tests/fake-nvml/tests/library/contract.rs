@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{init, open, with_library, world};
+use crate::common::{initialize_nvml, load_world, open_library, run_with_library};
 use gpumon_probe::vendor::sim::{FUNCTIONS, Scenario, Timeline};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlMemory_v2_t, nvmlProcessInfo_t, nvmlTemperature_t,
@@ -24,10 +24,10 @@ const INSUFFICIENT_SIZE: u32 = 7;
 const VERSION_MISMATCH: u32 = 25;
 
 #[test]
-fn every_function_that_a_scenario_can_name_is_exported_and_no_other() {
+fn exported_functions_match_those_of_scenarios() {
     let directory = tempfile::tempdir().unwrap();
     let library = fake_nvml::install(directory.path(), &[]);
-    let lib = open(&library);
+    let lib = open_library(&library);
     for function in FUNCTIONS {
         // SAFETY: the symbol is only looked up, never called.
         let symbol = unsafe {
@@ -48,11 +48,11 @@ fn every_function_that_a_scenario_can_name_is_exported_and_no_other() {
             looks && unsafe { lib.__library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok()
         });
     let unknown: Vec<&str> = exported.filter(|name| !known.contains(name)).collect();
-    assert!(unknown.is_empty(), "a scenario cannot name {unknown:?}");
+    assert!(unknown.is_empty(), "scenarios do not support {unknown:?}");
 }
 
 /// Returns the functions in the tables of queries.
-fn functions_of_queries() -> BTreeSet<&'static str> {
+fn query_functions() -> BTreeSet<&'static str> {
     macro_rules! symbols {
         ($(
             $(#[$doc:meta])*
@@ -71,13 +71,13 @@ fn functions_of_queries() -> BTreeSet<&'static str> {
 /// The functions of the tables and of `exports!` look up the scenario's answers. Other functions
 /// may do so, too.
 #[test]
-fn a_scenario_gives_answers_of_those_functions_that_look_for_them_and_of_no_other() {
+fn answers_are_accepted_only_for_supporting_functions() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/exports");
     let files = fs::read_dir(directory)
         .unwrap()
         .map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
     let source: String = files.collect::<String>().split_whitespace().collect();
-    let of_queries = functions_of_queries();
+    let of_queries = query_functions();
     for function in FUNCTIONS {
         let is_written = ["(", "="].map(|next| source.contains(&format!("fn{function}{next}")));
         let is_generated = of_queries.contains(function) && is_written == [false; 2];
@@ -96,29 +96,29 @@ fn a_scenario_gives_answers_of_those_functions_that_look_for_them_and_of_no_othe
 }
 
 #[test]
-fn every_function_can_be_missing() {
+fn any_function_can_be_hidden() {
     let directory = tempfile::tempdir().unwrap();
     // The bindings require the initialization functions.
     let (needed, hidden): (Vec<&str>, Vec<&str>) = FUNCTIONS
         .iter()
         .partition(|name| name.starts_with("nvmlInit"));
     assert_eq!(needed.len(), 2);
-    let lib = open(&fake_nvml::install(directory.path(), &hidden));
+    let lib = open_library(&fake_nvml::install(directory.path(), &hidden));
     for function in hidden {
         // SAFETY: the symbol is only looked up, never called.
         let symbol = unsafe {
             lib.__library
                 .get::<unsafe extern "C" fn()>(function.as_bytes())
         };
-        assert!(symbol.is_err(), "{function} is still there");
+        assert!(symbol.is_err(), "{function} must not be exported");
     }
 }
 
 #[test]
-fn nothing_answers_before_initialization_and_after_the_last_shutdown() {
-    let test = "contract::nothing_answers_before_initialization_and_after_the_last_shutdown";
-    with_library(test, "", &[], |library| {
-        let lib = open(library);
+fn calls_fail_before_init_and_after_shutdown() {
+    let test = "contract::calls_fail_before_init_and_after_shutdown";
+    run_with_library(test, "", &[], |library| {
+        let lib = open_library(library);
         let mut count = 0;
         // SAFETY: every pointer is valid during its call.
         unsafe {
@@ -150,12 +150,12 @@ fn nothing_answers_before_initialization_and_after_the_last_shutdown() {
 
 #[test]
 fn bad_arguments_are_refused() {
-    with_library(
+    run_with_library(
         "contract::bad_arguments_are_refused",
         "gpus = 2\n[[process]]\ngpu = 0\npid = 5",
         &[],
         |library| {
-            let lib = open(library);
+            let lib = open_library(library);
             let (mut device, mut number, mut buffer) = (ptr::null_mut(), 0, [0; 8]);
             let nowhere: nvmlDevice_t = ptr::without_provenance_mut(99);
             // SAFETY: every pointer is null or valid during its call.
@@ -185,7 +185,8 @@ fn bad_arguments_are_refused() {
                     (lib.nvmlDeviceGetIndex(device, &raw mut number), number),
                     (0, 1)
                 );
-                let serial = CString::new(world("gpus = 2").identity(0).serial.as_str()).unwrap();
+                let serial =
+                    CString::new(load_world("gpus = 2").gpu_identity(0).serial.as_str()).unwrap();
                 assert_eq!(
                     lib.nvmlDeviceGetHandleBySerial(serial.as_ptr(), &raw mut device),
                     0
@@ -280,14 +281,14 @@ fn bad_arguments_are_refused() {
 }
 
 #[test]
-fn calls_take_their_time_and_are_counted() {
+fn calls_have_latency_and_are_counted() {
     let scenario = "gpus = 2\n[latency]\ndefault = \"200 us\"\nnvmlDeviceGetSerial = \"30 ms\"";
-    with_library(
-        "contract::calls_take_their_time_and_are_counted",
+    run_with_library(
+        "contract::calls_have_latency_and_are_counted",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(1).unwrap();
             let time = |call: &dyn Fn()| {
                 let begun = Instant::now();
@@ -320,13 +321,13 @@ fn calls_take_their_time_and_are_counted() {
 }
 
 #[test]
-fn the_example_describes_what_can_be_read() {
+fn example_scenario_has_expected_values() {
     let example = include_str!("../../scenarios/example.toml");
-    let world = world(example);
+    let world = load_world(example);
     assert_eq!(world.gpu_count(), 9);
-    assert_eq!(world.identity(2).name, "NVIDIA L4");
+    assert_eq!(world.gpu_identity(2).name, "NVIDIA L4");
     assert_eq!(world.state(3, 30_000).processes.len(), 2);
-    assert_eq!(world.scenario().reports(3, 0.0).len(), 2);
+    assert_eq!(world.scenario().list_events(3, 0.0).len(), 2);
     assert_eq!(
         (
             world.state(6, 0).mig.len(),
@@ -334,7 +335,7 @@ fn the_example_describes_what_can_be_read() {
         ),
         (3, 0)
     );
-    assert_eq!(world.scenario().failure(1, 75.0), Some(999));
+    assert_eq!(world.scenario().find_failure(1, 75.0), Some(999));
     let is_present = [10.0, 30.0, 80.0].map(|seconds| world.scenario().is_present(8, seconds));
     assert_eq!(
         (is_present, world.scenario().is_lost(8, 80.0)),
@@ -342,28 +343,28 @@ fn the_example_describes_what_can_be_read() {
     );
     assert_eq!(world.state(3, 0).processes[0].encoder_sessions.len(), 1);
     assert_eq!(
-        world.accounted(3, 0, &Timeline::begin(world.scenario()))[0].pid,
+        world.list_accounted(3, 0, &Timeline::start(world.scenario()))[0].pid,
         3977
     );
     assert_eq!(world.state(7, 0).processes.len(), 2_000);
     assert!(
-        world.scenario().is_mismatched(90.0)
+        world.scenario().has_version_mismatch(90.0)
             && world
                 .scenario()
-                .crashes(Some(2), "nvmlDeviceGetSerial", 600.0)
+                .is_crashing(Some(2), "nvmlDeviceGetSerial", 600.0)
     );
     assert_eq!(
         world
             .scenario()
-            .forced_return(Some(0), "nvmlDeviceGetClockInfo", 25.0),
+            .find_forced_return(Some(0), "nvmlDeviceGetClockInfo", 25.0),
         Some(999)
     );
     assert_eq!(
         (
             world.state(3, 30_000).pcie_width,
-            world.wear(3, 60_000).ecc_volatile.uncorrected
+            world.compute_wear(3, 60_000).ecc_volatile.uncorrected
         ),
         (8, 1)
     );
-    assert!(world.scenario().is_lost(4, 45.0) && world.scenario().hangs(Some(5), None, 35.0));
+    assert!(world.scenario().is_lost(4, 45.0) && world.scenario().is_hanging(Some(5), None, 35.0));
 }

@@ -4,7 +4,9 @@
 
 use std::{ffi::c_uint, mem::zeroed, ptr};
 
-use crate::common::{open, opened, until, version, with_library};
+use crate::common::{
+    initialize_and_open_gpu, open_library, run_with_library, struct_version, wait_until,
+};
 use gpumon_probe::vendor::sim::GpuIdentity;
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlFieldValue_t, nvmlProcessInfo_v2_t};
 
@@ -12,7 +14,8 @@ const NOT_SUPPORTED: u32 = 3;
 const INVALID_ARGUMENT: u32 = 2;
 const VERSION_MISMATCH: u32 = 25;
 
-type List = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo_v2_t) -> u32;
+type ListProcesses =
+    unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo_v2_t) -> u32;
 
 /// Queries one value. Returns the code and the value.
 macro_rules! get {
@@ -25,7 +28,7 @@ macro_rules! get {
     }};
 }
 
-fn field(lib: &NvmlLib, device: nvmlDevice_t, id: u32, scope: c_uint) -> (u32, u64) {
+fn read_field(lib: &NvmlLib, device: nvmlDevice_t, id: u32, scope: c_uint) -> (u32, u64) {
     // SAFETY: all zeros are a valid field value.
     let mut value: nvmlFieldValue_t = unsafe { zeroed() };
     (value.fieldId, value.scopeId) = (id, scope);
@@ -44,21 +47,23 @@ fn field(lib: &NvmlLib, device: nvmlDevice_t, id: u32, scope: c_uint) -> (u32, u
     })
 }
 
-const SICK: &str = "[[gpu]]\nindex = 0\necc_corrected = 11\necc_uncorrected = 5\npcie_width = 8\npcie_replays = 7\n\
-    remapped_rows = { correctable = 2, uncorrectable = 1, pending = true, failed = true }\n\
-    recovery_action = \"drain_p2p\"\nretired_pages = { single_bit = 3, double_bit = 1, pending = true }\n\
-    persistence = false\njpeg_percent = 31\nofa_percent = 32\nencoder_percent = 33\ndecoder_percent = 34\n\
-    temperature_celsius = 70\nfans = 2\n";
+const FAULTY_GPU: &str = "[[gpu]]\nindex = 0\necc_corrected = 11\necc_uncorrected = 5\npcie_width \
+                          = 8\npcie_replays = 7\nremapped_rows = { correctable = 2, uncorrectable \
+                          = 1, pending = true, failed = true }\nrecovery_action = \
+                          \"drain_p2p\"\nretired_pages = { single_bit = 3, double_bit = 1, pending \
+                          = true }\npersistence = false\njpeg_percent = 31\nofa_percent = \
+                          32\nencoder_percent = 33\ndecoder_percent = 34\ntemperature_celsius = \
+                          70\nfans = 2\n";
 
 #[test]
-fn errors_and_repairs_are_told() {
-    with_library(
-        "details::errors_and_repairs_are_told",
-        SICK,
+fn errors_and_repairs_are_reported() {
+    run_with_library(
+        "details::errors_and_repairs_are_reported",
+        FAULTY_GPU,
         &[],
         |library| {
-            let lib = open(library);
-            let device = opened(&lib, 0);
+            let lib = open_library(library);
+            let device = initialize_and_open_gpu(&lib, 0);
             let ecc = |kind, counter| get!(lib, nvmlDeviceGetTotalEccErrors(device, kind, counter));
             assert_eq!(
                 [ecc(0, 0), ecc(1, 0), ecc(0, 1), ecc(1, 1)],
@@ -107,7 +112,7 @@ fn errors_and_repairs_are_told() {
                 get!(lib, nvmlDeviceGetRetiredPagesPendingStatus(device)),
                 (0, 1)
             );
-            assert_eq!(field(&lib, device, 230, 0), (0, 3));
+            assert_eq!(read_field(&lib, device, 230, 0), (0, 3));
             assert_eq!(get!(lib, nvmlDeviceGetPcieReplayCounter(device)), (0, 7));
             assert_eq!(get!(lib, nvmlDeviceGetCurrPcieLinkWidth(device)), (0, 8));
             assert_eq!(get!(lib, nvmlDeviceGetMaxPcieLinkWidth(device)), (0, 16));
@@ -117,14 +122,14 @@ fn errors_and_repairs_are_told() {
 }
 
 #[test]
-fn engines_margins_and_fans_are_told() {
-    with_library(
-        "details::engines_margins_and_fans_are_told",
-        SICK,
+fn engines_margins_and_fans_are_reported() {
+    run_with_library(
+        "details::engines_margins_and_fans_are_reported",
+        FAULTY_GPU,
         &[],
         |library| {
-            let lib = open(library);
-            let device = opened(&lib, 0);
+            let lib = open_library(library);
+            let device = initialize_and_open_gpu(&lib, 0);
             let (mut percents, mut period) = ([0; 4], 0);
             let [jpeg, ofa, encoder, decoder] =
                 percents.each_mut().map(|percent| &raw mut *percent);
@@ -155,7 +160,7 @@ fn engines_margins_and_fans_are_told() {
                     lib.nvmlDeviceGetMarginTemperature(device, &raw mut margin),
                     VERSION_MISMATCH
                 );
-                margin.version = version(&margin, 1);
+                margin.version = struct_version(&margin, 1);
                 assert_eq!(
                     lib.nvmlDeviceGetMarginTemperature(device, &raw mut margin),
                     0
@@ -166,7 +171,7 @@ fn engines_margins_and_fans_are_told() {
                     lib.nvmlDeviceGetFanSpeedRPM(device, &raw mut fan),
                     VERSION_MISMATCH
                 );
-                (fan.version, fan.fan) = (version(&fan, 1), 1);
+                (fan.version, fan.fan) = (struct_version(&fan, 1), 1);
                 assert_eq!(
                     (
                         lib.nvmlDeviceGetFanSpeedRPM(device, &raw mut fan),
@@ -187,40 +192,50 @@ fn engines_margins_and_fans_are_told() {
 }
 
 #[test]
-fn links_carry_together_what_all_carry() {
-    let scenario = "gpus = 6\n[[gpu]]\nindex = 0\nutilization_percent = 80\nnvlinks = 18\nnvlinks_down = [3]\n";
-    with_library(
-        "details::links_carry_together_what_all_carry",
+fn nvlink_total_is_sum_of_links() {
+    let scenario = "gpus = 6\n[[gpu]]\nindex = 0\nutilization_percent = 80\nnvlinks = \
+                    18\nnvlinks_down = [3]\n";
+    run_with_library(
+        "details::nvlink_total_is_sum_of_links",
         scenario,
         &[],
         |library| {
-            let lib = open(library);
-            let (device, bare, far) = (opened(&lib, 0), opened(&lib, 1), opened(&lib, 5));
-            until("traffic", || field(&lib, device, 138, u32::MAX).1 > 0);
+            let lib = open_library(library);
+            let (device, bare, far) = (
+                initialize_and_open_gpu(&lib, 0),
+                initialize_and_open_gpu(&lib, 1),
+                initialize_and_open_gpu(&lib, 5),
+            );
+            wait_until("traffic", || read_field(&lib, device, 138, u32::MAX).1 > 0);
             for id in [138, 139] {
-                let all = field(&lib, device, id, u32::MAX).1;
-                let sum: u64 = (0..18).map(|link| field(&lib, device, id, link).1).sum();
-                let after = field(&lib, device, id, u32::MAX).1;
+                let all = read_field(&lib, device, id, u32::MAX).1;
+                let sum: u64 = (0..18)
+                    .map(|link| read_field(&lib, device, id, link).1)
+                    .sum();
+                let after = read_field(&lib, device, id, u32::MAX).1;
                 assert!(
                     (all..=after).contains(&sum),
-                    "{sum} is not within {all} and {after}"
+                    "the sum {sum} is not between {all} and {after}"
                 );
             }
-            assert_eq!(field(&lib, device, 138, 3), (0, 0));
-            assert_eq!(field(&lib, device, 138, 18).0, INVALID_ARGUMENT);
+            assert_eq!(read_field(&lib, device, 138, 3), (0, 0));
+            assert_eq!(read_field(&lib, device, 138, 18).0, INVALID_ARGUMENT);
             assert_eq!(
-                (field(&lib, device, 164, 2), field(&lib, device, 91, 0)),
+                (
+                    read_field(&lib, device, 164, 2),
+                    read_field(&lib, device, 91, 0)
+                ),
                 ((0, 26_562), (0, 18))
             );
             assert_eq!(
-                field(&lib, device, 147, 0),
+                read_field(&lib, device, 147, 0),
                 (0, 17),
-                "a link that is down is connected with no switch"
+                "a link that is down must not report a switch"
             );
             assert_eq!(
                 (
-                    field(&lib, bare, 138, u32::MAX).0,
-                    field(&lib, bare, 91, 0).0
+                    read_field(&lib, bare, 138, u32::MAX).0,
+                    read_field(&lib, bare, 91, 0).0
                 ),
                 (NOT_SUPPORTED, NOT_SUPPORTED)
             );
@@ -258,7 +273,7 @@ fn links_carry_together_what_all_carry() {
                     lib.nvmlDeviceGetGpuFabricInfoV(device, &raw mut fabric),
                     VERSION_MISMATCH
                 );
-                fabric.version = version(&fabric, 3);
+                fabric.version = struct_version(&fabric, 3);
                 assert_eq!(
                     lib.nvmlDeviceGetGpuFabricInfoV(bare, &raw mut fabric),
                     NOT_SUPPORTED
@@ -279,16 +294,19 @@ fn links_carry_together_what_all_carry() {
 }
 
 #[test]
-fn what_a_board_is_is_told() {
-    let scenario = "[[gpu]]\nindex = 0\narchitecture = \"turing\"\nretired_pages = { single_bit = 1 }\n\
-                    [[gpu]]\nindex = 1\ngpm = false\n";
-    with_library(
-        "details::what_a_board_is_is_told",
+fn board_properties_are_reported() {
+    let scenario = "[[gpu]]\nindex = 0\narchitecture = \"turing\"\nretired_pages = { single_bit = \
+                    1 }\n[[gpu]]\nindex = 1\ngpm = false\n";
+    run_with_library(
+        "details::board_properties_are_reported",
         scenario,
         &[],
         |library| {
-            let lib = open(library);
-            let (old, new) = (opened(&lib, 0), opened(&lib, 1));
+            let lib = open_library(library);
+            let (old, new) = (
+                initialize_and_open_gpu(&lib, 0),
+                initialize_and_open_gpu(&lib, 1),
+            );
             assert_eq!(get!(lib, nvmlDeviceGetArchitecture(old)), (0, 6));
             let (mut major, mut minor) = (0, 0);
             // SAFETY: the handle comes from the library, and the values outlive the call.
@@ -334,17 +352,18 @@ fn what_a_board_is_is_told() {
 }
 
 #[test]
-fn throttled_times_and_pcie_bytes_rise() {
-    let scenario = "[[gpu]]\nindex = 0\nutilization_percent = 100\nthrottle_reasons = [\"sw_thermal_slowdown\"]\n";
-    with_library(
-        "details::throttled_times_and_pcie_bytes_rise",
+fn throttle_times_and_pcie_bytes_increase() {
+    let scenario = "[[gpu]]\nindex = 0\nutilization_percent = 100\nthrottle_reasons = \
+                    [\"sw_thermal_slowdown\"]\n";
+    run_with_library(
+        "details::throttle_times_and_pcie_bytes_increase",
         scenario,
         &[],
         |library| {
-            let lib = open(library);
-            let device = opened(&lib, 0);
+            let lib = open_library(library);
+            let device = initialize_and_open_gpu(&lib, 0);
             let heat = || get!(lib, nvmlDeviceGetViolationStatus(device, 1)).1;
-            until("heat", || heat().violationTime >= 300_000_000);
+            wait_until("heat", || heat().violationTime >= 300_000_000);
             assert!(heat().referenceTime > 1_600_000_000_000_000);
             assert_eq!(
                 get!(lib, nvmlDeviceGetViolationStatus(device, 0))
@@ -357,13 +376,15 @@ fn throttled_times_and_pcie_bytes_rise() {
                 INVALID_ARGUMENT
             );
             assert!(
-                field(&lib, device, 269, 0).1 >= 300_000_000
-                    && field(&lib, device, 270, 0) == (0, 0)
+                read_field(&lib, device, 269, 0).1 >= 300_000_000
+                    && read_field(&lib, device, 270, 0) == (0, 0)
             );
             // At 2.4 GB/s, the counter wraps around after 1.8 s.
-            let bytes = || field(&lib, device, 198, 0).1;
+            let bytes = || read_field(&lib, device, 198, 0).1;
             let last = std::cell::Cell::new(bytes());
-            until("the wrap", || bytes() < last.replace(bytes()));
+            wait_until("the wrap of the counter", || {
+                bytes() < last.replace(bytes())
+            });
             let begun = std::time::Instant::now();
             assert_eq!(
                 get!(lib, nvmlDeviceGetPcieThroughput(device, 1)),
@@ -379,17 +400,18 @@ fn throttled_times_and_pcie_bytes_rise() {
 }
 
 #[test]
-fn accounted_processes_may_have_ended_before() {
-    let scenario = "[[gpu]]\nindex = 0\naccounting = true\n[[process]]\ngpu = 0\npid = 100\n\
-                    [[accounted]]\ngpu = 0\npid = 41\ngpu_percent = 80\nmemory_percent = 30\nmax_memory = \"3 GiB\"\n\
-                    ran_s = 12.5\n[[accounted]]\ngpu = 0\npid = 40\nran_s = 1\n";
-    with_library(
-        "details::accounted_processes_may_have_ended_before",
+fn ended_processes_keep_their_accounting() {
+    let scenario = "[[gpu]]\nindex = 0\naccounting = true\n[[process]]\ngpu = 0\npid = \
+                    100\n[[accounted]]\ngpu = 0\npid = 41\ngpu_percent = 80\nmemory_percent = \
+                    30\nmax_memory = \"3 GiB\"\nran_s = 12.5\n[[accounted]]\ngpu = 0\npid = \
+                    40\nran_s = 1\n";
+    run_with_library(
+        "details::ended_processes_keep_their_accounting",
         scenario,
         &[],
         |library| {
-            let lib = open(library);
-            let device = opened(&lib, 0);
+            let lib = open_library(library);
+            let device = initialize_and_open_gpu(&lib, 0);
             let (mut count, mut pids) = (4, [0; 4]);
             // SAFETY: the list has room for the count that is passed.
             let code = unsafe {
@@ -417,17 +439,21 @@ fn accounted_processes_may_have_ended_before() {
 }
 
 #[test]
-fn processes_are_accounted_for() {
-    let scenario = "gpus = 2\n[[gpu]]\nindex = 0\naccounting = true\n\
-                    [[process]]\ngpu = 0\npid = 100\ncount = 3\nmemory = \"2 GiB\"\nsm_percent = 20\nmps = true\n\
-                    [[process]]\ngpu = 0\npid = 90\nto_s = 0.01\n[[process]]\ngpu = 0\npid = 95\nfrom_s = 900\n";
-    with_library(
-        "details::processes_are_accounted_for",
+fn process_accounting_counts_scenario_processes() {
+    let scenario = "gpus = 2\n[[gpu]]\nindex = 0\naccounting = true\n[[process]]\ngpu = 0\npid = \
+                    100\ncount = 3\nmemory = \"2 GiB\"\nsm_percent = 20\nmps = \
+                    true\n[[process]]\ngpu = 0\npid = 90\nto_s = 0.01\n[[process]]\ngpu = 0\npid = \
+                    95\nfrom_s = 900\n";
+    run_with_library(
+        "details::process_accounting_counts_scenario_processes",
         scenario,
         &[],
         |library| {
-            let lib = open(library);
-            let (device, other) = (opened(&lib, 0), opened(&lib, 1));
+            let lib = open_library(library);
+            let (device, other) = (
+                initialize_and_open_gpu(&lib, 0),
+                initialize_and_open_gpu(&lib, 1),
+            );
             std::thread::sleep(std::time::Duration::from_millis(20));
             let (mut count, mut pids) = (8, [0; 8]);
             // SAFETY: the list has room for the count that is passed.
@@ -440,7 +466,10 @@ fn processes_are_accounted_for() {
                     lib.nvmlDeviceGetAccountingPids(other, &raw mut count, pids.as_mut_ptr()),
                     0
                 );
-                assert_eq!(count, 0, "accounting is off");
+                assert_eq!(
+                    count, 0,
+                    "processes are not counted while accounting is off"
+                );
             }
             assert_eq!(pids, [100, 101, 102, 90, 0, 0, 0, 0]);
             let stats = |pid| get!(lib, nvmlDeviceGetAccountingStats(device, pid));
@@ -477,7 +506,8 @@ fn processes_are_accounted_for() {
                 );
                 assert_eq!(room, 3);
                 // In the bindings, these two functions need a separate feature.
-                let second = |name: &str| lib.__library.get::<List>(name.as_bytes()).unwrap();
+                let second =
+                    |name: &str| lib.__library.get::<ListProcesses>(name.as_bytes()).unwrap();
                 let compute = second("nvmlDeviceGetComputeRunningProcesses_v2");
                 let graphics = second("nvmlDeviceGetGraphicsRunningProcesses_v2");
                 assert_eq!(compute(device, &raw mut room, ptr::null_mut()), 2);

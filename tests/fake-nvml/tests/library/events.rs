@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{open, opened, with_library};
+use crate::common::{initialize_and_open_gpu, open_library, run_with_library};
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlEventSet_t};
 
 const NOT_SUPPORTED: u32 = 3;
@@ -17,7 +17,7 @@ const GPU_IS_LOST: u32 = 15;
 const XID: u64 = 8;
 const ECC_UNCORRECTED: u64 = 2;
 
-fn set(lib: &NvmlLib) -> nvmlEventSet_t {
+fn create_set(lib: &NvmlLib) -> nvmlEventSet_t {
     let mut set = ptr::null_mut();
     // SAFETY: the pointer is valid during the call.
     assert_eq!(unsafe { lib.nvmlEventSetCreate(&raw mut set) }, 0);
@@ -25,7 +25,7 @@ fn set(lib: &NvmlLib) -> nvmlEventSet_t {
 }
 
 /// Returns type and data of the next event and the handle of its GPU, or the return code.
-fn wait(
+fn wait_for_event(
     lib: &NvmlLib,
     set: nvmlEventSet_t,
     timeout_ms: u32,
@@ -51,20 +51,23 @@ fn wait(
 }
 
 #[test]
-fn events_come_once_to_each_set_that_asked_for_them() {
+fn each_event_set_gets_its_events_once() {
     let scenario = "gpus = 2\n[[event]]\ngpu = 0\nat_s = 0.6\nkind = \"xid\"\ncode = 31\npid = 9\n\
                     [[event]]\ngpu = 0\nat_s = 0.6\nkind = \"ecc_corrected\"\n\
                     [[event]]\ngpu = 1\nat_s = 0.7\nkind = \"ecc_uncorrected\"\n\
                     [[gpu]]\nindex = 0\nmig = [{ profile = \"1g.18gb\", gpu_instance = 7 }]\n\
                     [[process]]\ngpu = 0\npid = 9\ngpu_instance = 7\n";
-    with_library(
-        "events::events_come_once_to_each_set_that_asked_for_them",
+    run_with_library(
+        "events::each_event_set_gets_its_events_once",
         scenario,
         &[],
         |library| {
-            let lib = open(library);
-            let (zero, one) = (opened(&lib, 0), opened(&lib, 1));
-            let (both, only_ecc) = (set(&lib), set(&lib));
+            let lib = open_library(library);
+            let (zero, one) = (
+                initialize_and_open_gpu(&lib, 0),
+                initialize_and_open_gpu(&lib, 1),
+            );
+            let (both, only_ecc) = (create_set(&lib), create_set(&lib));
             let mut supported = 0;
             // SAFETY: handles and sets come from the library, and the value outlives the call.
             unsafe {
@@ -82,41 +85,44 @@ fn events_come_once_to_each_set_that_asked_for_them() {
                 );
             }
             let begun = Instant::now();
-            assert_eq!(wait(&lib, only_ecc, 50), Err(TIMEOUT));
+            assert_eq!(wait_for_event(&lib, only_ecc, 50), Err(TIMEOUT));
             assert!(begun.elapsed() >= Duration::from_millis(50));
-            assert_eq!(wait(&lib, both, 5_000), Ok((XID, 31, zero.addr(), 7)));
             assert_eq!(
-                wait(&lib, both, 5_000),
+                wait_for_event(&lib, both, 5_000),
+                Ok((XID, 31, zero.addr(), 7))
+            );
+            assert_eq!(
+                wait_for_event(&lib, both, 5_000),
                 Ok((ECC_UNCORRECTED, 0, one.addr(), u32::MAX))
             );
-            assert_eq!(wait(&lib, both, 20), Err(TIMEOUT));
+            assert_eq!(wait_for_event(&lib, both, 20), Err(TIMEOUT));
             assert_eq!(
-                wait(&lib, only_ecc, 0),
+                wait_for_event(&lib, only_ecc, 0),
                 Ok((ECC_UNCORRECTED, 0, one.addr(), u32::MAX))
             );
             // SAFETY: the set comes from the library and is not used again.
             assert_eq!(unsafe { lib.nvmlEventSetFree(only_ecc) }, 0);
 
             // A set does not receive events from before its registration.
-            let late = set(&lib);
+            let late = create_set(&lib);
             // SAFETY: handle and set come from the library.
             assert_eq!(unsafe { lib.nvmlDeviceRegisterEvents(zero, XID, late) }, 0);
-            assert_eq!(wait(&lib, late, 20), Err(TIMEOUT));
+            assert_eq!(wait_for_event(&lib, late, 20), Err(TIMEOUT));
         },
     );
 }
 
 #[test]
-fn a_wait_ends_with_its_gpu_and_holds_up_the_other_functions() {
+fn wait_ends_when_gpu_is_lost() {
     let scenario = "[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 1\n";
-    with_library(
-        "events::a_wait_ends_with_its_gpu_and_holds_up_the_other_functions",
+    run_with_library(
+        "events::wait_ends_when_gpu_is_lost",
         scenario,
         &[],
         |library| {
-            let lib = open(library);
-            let device = opened(&lib, 0);
-            let waited_on = set(&lib);
+            let lib = open_library(library);
+            let device = initialize_and_open_gpu(&lib, 0);
+            let waited_on = create_set(&lib);
             // SAFETY: handle and set come from the library.
             assert_eq!(
                 unsafe { lib.nvmlDeviceRegisterEvents(device, XID, waited_on) },
@@ -125,10 +131,11 @@ fn a_wait_ends_with_its_gpu_and_holds_up_the_other_functions() {
             let begun = Instant::now();
             let address = waited_on.expose_provenance();
             thread::scope(|scope| {
-                let waiting =
-                    scope.spawn(|| wait(&lib, ptr::with_exposed_provenance_mut(address), 30_000));
+                let waiting = scope.spawn(|| {
+                    wait_for_event(&lib, ptr::with_exposed_provenance_mut(address), 30_000)
+                });
                 thread::sleep(Duration::from_millis(100));
-                set(&lib);
+                create_set(&lib);
                 assert_eq!(waiting.join().unwrap(), Err(GPU_IS_LOST));
             });
             let took = begun.elapsed();

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{fails_with, init, open, until, with_library, world};
+use crate::common::{
+    fails_with, initialize_nvml, load_world, open_library, run_with_library, wait_until,
+};
 use nvml_wrapper::{
     Nvml,
     enum_wrappers::device::{Clock, TemperatureSensor},
@@ -16,39 +18,40 @@ use nvml_wrapper::{
 #[test]
 fn lost_gpu_fails_every_call() {
     let scenario = "gpus = 3\n[[fault]]\ngpu = 1\nkind = \"lost\"\nfrom_s = 1\nto_s = 3";
-    with_library(
+    run_with_library(
         "faults::lost_gpu_fails_every_call",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let (one, two) = (
                 nvml.device_by_index(1).unwrap(),
                 nvml.device_by_index(2).unwrap(),
             );
             assert!(one.name().is_ok());
-            until("the loss", || one.name().is_err());
+            wait_until("the loss of the GPU", || one.name().is_err());
             fails_with!(one.name(), NvmlError::GpuLost);
             fails_with!(one.power_usage(), NvmlError::GpuLost);
             fails_with!(nvml.device_by_index(1), NvmlError::GpuLost);
             assert_eq!(nvml.device_count().unwrap(), 3);
             assert_eq!(two.index().unwrap(), 2);
             assert!(two.power_usage().is_ok() && nvml.device_by_index(0).is_ok());
-            until("the return", || one.name().is_ok());
+            wait_until("the return of the GPU", || one.name().is_ok());
         },
     );
 }
 
 #[test]
-fn a_hung_call_comes_back_when_its_fault_is_over() {
-    let scenario = "gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \"nvmlDeviceGetUtilizationRates\"\nto_s = 5";
-    with_library(
-        "faults::a_hung_call_comes_back_when_its_fault_is_over",
+fn hung_call_returns_after_fault_ends() {
+    let scenario = "gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\ncall = \
+                    \"nvmlDeviceGetUtilizationRates\"\nto_s = 5";
+    run_with_library(
+        "faults::hung_call_returns_after_fault_ends",
         scenario,
         &[],
         |library| {
             let begun = Instant::now();
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let (zero, one) = (
                 nvml.device_by_index(0).unwrap(),
                 nvml.device_by_index(1).unwrap(),
@@ -56,13 +59,13 @@ fn a_hung_call_comes_back_when_its_fault_is_over() {
             assert!(zero.utilization_rates().is_ok() && one.power_usage().is_ok());
             assert!(
                 begun.elapsed() < Duration::from_secs(5),
-                "others waited too: {:?}",
+                "other calls were delayed, too: {:?}",
                 begun.elapsed()
             );
             assert!(one.utilization_rates().is_ok());
             assert!(
                 begun.elapsed() >= Duration::from_secs(5),
-                "it came back after {:?}",
+                "the call returned after {:?}",
                 begun.elapsed()
             );
         },
@@ -70,14 +73,14 @@ fn a_hung_call_comes_back_when_its_fault_is_over() {
 }
 
 #[test]
-fn a_hidden_function_is_really_missing() {
+fn hidden_function_is_missing_from_library() {
     let hidden = ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetFanSpeed_v2"];
-    with_library(
-        "faults::a_hidden_function_is_really_missing",
+    run_with_library(
+        "faults::hidden_function_is_missing_from_library",
         "",
         &hidden,
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
             let error = device.power_usage().unwrap_err();
             assert!(
@@ -94,14 +97,15 @@ fn a_hidden_function_is_really_missing() {
 }
 
 #[test]
-fn a_function_that_a_scenario_hides_or_fails_says_so() {
-    let scenario = "hidden = [\"nvmlDeviceGetName\"]\n[returns]\nnvmlDeviceGetUUID = 4\nnvmlDeviceGetCount_v2 = 999";
-    with_library(
-        "faults::a_function_that_a_scenario_hides_or_fails_says_so",
+fn hidden_and_failing_functions_return_their_codes() {
+    let scenario = "hidden = [\"nvmlDeviceGetName\"]\n[returns]\nnvmlDeviceGetUUID = \
+                    4\nnvmlDeviceGetCount_v2 = 999";
+    run_with_library(
+        "faults::hidden_and_failing_functions_return_their_codes",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
             fails_with!(device.name(), NvmlError::FunctionNotFound);
             fails_with!(device.uuid(), NvmlError::NoPermission);
@@ -113,16 +117,16 @@ fn a_function_that_a_scenario_hides_or_fails_says_so() {
 #[test]
 fn initialization_fails_until_it_recovers() {
     let scenario = "init_error = { code = 18, to_s = 1 }";
-    with_library(
+    run_with_library(
         "faults::initialization_fails_until_it_recovers",
         scenario,
         &[],
         |library| {
             // The library stays open, so that the timeline continues.
-            let held = open(library);
+            let held = open_library(library);
             let init = || Nvml::builder().lib_path(library.as_os_str()).init();
             fails_with!(init(), NvmlError::LibRmVersionMismatch);
-            until("the recovery", || init().is_ok());
+            wait_until("the end of the error", || init().is_ok());
             assert_eq!(init().unwrap().device_count().unwrap(), 1);
             drop(held);
         },
@@ -130,12 +134,12 @@ fn initialization_fails_until_it_recovers() {
 }
 
 #[test]
-fn a_bad_scenario_ends_the_process_with_its_place() {
-    const TEST: &str = "faults::a_bad_scenario_ends_the_process_with_its_place";
+fn invalid_scenario_ends_process_with_error_location() {
+    const TEST: &str = "faults::invalid_scenario_ends_process_with_error_location";
     const INSIDE: &str = "FAKE_NVML_TEST_BAD_SCENARIO";
     if let Some(library) = env::var_os(INSIDE) {
         let outcome = Nvml::builder().lib_path(&library).init();
-        unreachable!("the process went on: {outcome:?}");
+        unreachable!("the process must have ended: {outcome:?}");
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("bad.toml");
@@ -174,37 +178,38 @@ fn a_bad_scenario_ends_the_process_with_its_place() {
 }
 
 #[test]
-fn a_driver_that_was_replaced_fails_every_call_until_it_is_right_again() {
+fn replaced_driver_fails_calls_until_recovery() {
     let scenario = "[[fault]]\nkind = \"mismatch\"\nfrom_s = 0.5\nto_s = 1.5";
-    with_library(
-        "faults::a_driver_that_was_replaced_fails_every_call_until_it_is_right_again",
+    run_with_library(
+        "faults::replaced_driver_fails_calls_until_recovery",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
-            until("the replacement", || device.name().is_err());
+            wait_until("the replacement of the driver", || device.name().is_err());
             fails_with!(device.name(), NvmlError::LibRmVersionMismatch);
             fails_with!(nvml.device_count(), NvmlError::LibRmVersionMismatch);
             fails_with!(
                 Nvml::builder().lib_path(library.as_os_str()).init(),
                 NvmlError::LibRmVersionMismatch
             );
-            until("the recovery", || device.name().is_ok());
+            wait_until("the end of the error", || device.name().is_ok());
         },
     );
 }
 
 #[test]
-fn a_code_is_returned_for_one_gpu_and_for_a_time() {
-    let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetName\"\ncode = 4\ngpu = 1\nto_s = 1\n\
-                    [[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetCount_v2\"\ncode = 999\n";
-    with_library(
-        "faults::a_code_is_returned_for_one_gpu_and_for_a_time",
+fn error_code_is_limited_to_gpu_and_time() {
+    let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetName\"\ncode = \
+                    4\ngpu = 1\nto_s = 1\n[[fault]]\nkind = \"returns\"\ncall = \
+                    \"nvmlDeviceGetCount_v2\"\ncode = 999\n";
+    run_with_library(
+        "faults::error_code_is_limited_to_gpu_and_time",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let (zero, one) = (
                 nvml.device_by_index(0).unwrap(),
                 nvml.device_by_index(1).unwrap(),
@@ -212,7 +217,7 @@ fn a_code_is_returned_for_one_gpu_and_for_a_time() {
             fails_with!(one.name(), NvmlError::NoPermission);
             fails_with!(nvml.device_count(), NvmlError::Unknown);
             assert!(zero.name().is_ok() && one.uuid().is_ok());
-            until("the end", || one.name().is_ok());
+            wait_until("the end of the error", || one.name().is_ok());
         },
     );
 }
@@ -221,19 +226,19 @@ fn a_code_is_returned_for_one_gpu_and_for_a_time() {
 fn failing_gpu_returns_its_code_from_every_call() {
     let scenario =
         "gpus = 2\n[[fault]]\nkind = \"returns\"\ngpu = 1\ncode = 999\nfrom_s = 1\nto_s = 3\n";
-    with_library(
+    run_with_library(
         "faults::failing_gpu_returns_its_code_from_every_call",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let (zero, one) = (
                 nvml.device_by_index(0).unwrap(),
                 nvml.device_by_index(1).unwrap(),
             );
             let same_as_one = nvml.device_by_index(1).unwrap();
             assert!(one.name().is_ok());
-            until("the failure", || one.name().is_err());
+            wait_until("the failure of the GPU", || one.name().is_err());
             fails_with!(one.name(), NvmlError::Unknown);
             fails_with!(one.memory_info(), NvmlError::Unknown);
             fails_with!(nvml.device_by_index(1), NvmlError::Unknown);
@@ -242,7 +247,7 @@ fn failing_gpu_returns_its_code_from_every_call() {
                 NvmlError::Unknown
             );
             assert!(zero.name().is_ok() && nvml.device_count().unwrap() == 2);
-            until("the end", || one.name().is_ok());
+            wait_until("the end of the failure", || one.name().is_ok());
         },
     );
 }
@@ -250,18 +255,18 @@ fn failing_gpu_returns_its_code_from_every_call() {
 /// An added GPU has an index only in processes that initialize the driver later.
 #[test]
 fn added_gpu_is_found_by_the_next_process() {
-    const SCENARIO: &str = "gpus = 3\nstart_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nfrom_s = 1_000_000_000\n\
-                            [[gpu]]\nindex = 1\nto_s = 5\n";
-    with_library(
+    const SCENARIO: &str = "gpus = 3\nstart_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\nfrom_s = \
+                            1_000_000_000\n[[gpu]]\nindex = 1\nto_s = 5\n";
+    run_with_library(
         "faults::added_gpu_is_found_by_the_next_process",
         SCENARIO,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             assert_eq!(
                 nvml.device_count().unwrap(),
                 1,
-                "the first is not there yet, and the second was taken out"
+                "one GPU is not yet added, and one is already removed"
             );
             let device = nvml.device_by_index(0).unwrap();
             assert_eq!(
@@ -269,7 +274,7 @@ fn added_gpu_is_found_by_the_next_process() {
                 (0, 2)
             );
             fails_with!(nvml.device_by_index(1), NvmlError::InvalidArg);
-            let first = world(SCENARIO).identity(0).uuid.clone();
+            let first = load_world(SCENARIO).gpu_identity(0).uuid.clone();
             fails_with!(nvml.device_by_uuid(first), NvmlError::NotFound);
         },
     );
@@ -278,17 +283,17 @@ fn added_gpu_is_found_by_the_next_process() {
 #[test]
 fn removed_gpu_is_lost_and_keeps_its_index() {
     let scenario = "gpus = 2\n[[gpu]]\nindex = 0\nto_s = 1\n";
-    with_library(
+    run_with_library(
         "faults::removed_gpu_is_lost_and_keeps_its_index",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let (zero, one) = (
                 nvml.device_by_index(0).unwrap(),
                 nvml.device_by_index(1).unwrap(),
             );
-            until("the removal", || zero.name().is_err());
+            wait_until("the removal of the GPU", || zero.name().is_err());
             fails_with!(zero.name(), NvmlError::GpuLost);
             assert_eq!((nvml.device_count().unwrap(), one.index().unwrap()), (2, 1));
         },
@@ -296,14 +301,15 @@ fn removed_gpu_is_lost_and_keeps_its_index() {
 }
 
 #[test]
-fn garbage_is_out_of_every_range() {
-    let scenario = "gpus = 2\n[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \"garbage\"\ngpu = 0\n";
-    with_library(
-        "faults::garbage_is_out_of_every_range",
+fn garbage_values_are_out_of_range() {
+    let scenario = "gpus = 2\n[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \
+                    \"garbage\"\ngpu = 0\n";
+    run_with_library(
+        "faults::garbage_values_are_out_of_range",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let (bad, good) = (
                 nvml.device_by_index(0).unwrap(),
                 nvml.device_by_index(1).unwrap(),
@@ -331,12 +337,12 @@ fn garbage_is_out_of_every_range() {
 #[test]
 fn counters_run_backwards_while_their_fault_lasts() {
     let scenario = "gpus = 2\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 2\nto_s = 4\n";
-    with_library(
+    run_with_library(
         "faults::counters_run_backwards_while_their_fault_lasts",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let energy = |gpu| {
                 nvml.device_by_index(gpu)
                     .unwrap()
@@ -349,42 +355,43 @@ fn counters_run_backwards_while_their_fault_lasts() {
                 energy(gpu) < before
             };
             assert!(!falls(0));
-            until("the fall", || falls(0));
+            wait_until("the decrease of the counter", || falls(0));
             assert!(falls(0) && !falls(1));
-            until("the end", || !falls(0));
+            wait_until("the end of the decrease", || !falls(0));
         },
     );
 }
 
 #[test]
-fn a_skewed_driver_stamps_another_time() {
-    let scenario = "[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \"clock_skew\"\nby_s = -3600.5\n";
-    with_library(
-        "faults::a_skewed_driver_stamps_another_time",
+fn skewed_clock_changes_timestamps() {
+    let scenario = "[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \
+                    \"clock_skew\"\nby_s = -3600.5\n";
+    run_with_library(
+        "faults::skewed_clock_changes_timestamps",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
             let stamp_us = device.process_utilization_stats(None).unwrap()[0].timestamp;
             let behind_us = gpumon_probe::model::now_ms() * 1000 - stamp_us;
             assert!(
                 (3_600_400_000..3_605_000_000).contains(&behind_us),
-                "{behind_us} us behind"
+                "the timestamp is {behind_us} us behind"
             );
         },
     );
 }
 
 #[test]
-fn a_crash_takes_the_process_along() {
-    const TEST: &str = "faults::a_crash_takes_the_process_along";
+fn crash_ends_the_process() {
+    const TEST: &str = "faults::crash_ends_the_process";
     const INSIDE: &str = "FAKE_NVML_TEST_CRASH";
     if let Some(library) = env::var_os(INSIDE) {
-        let nvml = init(library.as_ref());
+        let nvml = initialize_nvml(library.as_ref());
         assert!(nvml.device_by_index(0).unwrap().name().is_ok());
         let name = nvml.device_by_index(1).unwrap().name();
-        unreachable!("the process went on: {name:?}");
+        unreachable!("the process must have ended: {name:?}");
     }
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("crash.toml");
@@ -403,7 +410,7 @@ fn a_crash_takes_the_process_along() {
     assert!(error.contains("nvmlDeviceGetName crashes"), "{error}");
     assert!(
         output.status.code().is_none(),
-        "it ended by itself: {:?}",
+        "the process must be ended by a signal: {:?}",
         output.status
     );
 }

@@ -8,7 +8,10 @@ use std::{
     ptr,
 };
 
-use crate::common::{fails_with, init, open, opened, until, version, with_library, world};
+use crate::common::{
+    fails_with, initialize_and_open_gpu, initialize_nvml, load_world, open_library,
+    run_with_library, struct_version, wait_until,
+};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper_sys::bindings::{
     NvmlLib, nvmlDevice_t, nvmlDeviceAttributes_t, nvmlGpmMetricsGet_t, nvmlMemory_v2_t,
@@ -18,19 +21,21 @@ const INVALID_ARGUMENT: u32 = 2;
 const NOT_SUPPORTED: u32 = 3;
 const NOT_FOUND: u32 = 6;
 
-const DIVIDED: &str = "gpus = 2\n[[gpu]]\nindex = 0\nmig = [[0, [{ profile = \"2g.35gb\", gpu_instance = 3 }, \
-    { profile = \"1g.18gb\", gpu_instance = 7, compute_instance = 1 }]], [2, []]]\n\
-    [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 50\ngpu_instance = 7\ncompute_instance = 1\n\
-    [[process]]\ngpu = 0\npid = 6\nmemory = \"2 GiB\"\nsm_percent = 90\ngpu_instance = 3\n";
+const MIG_SCENARIO: &str = "gpus = 2\n[[gpu]]\nindex = 0\nmig = [[0, [{ profile = \"2g.35gb\", \
+                            gpu_instance = 3 }, { profile = \"1g.18gb\", gpu_instance = 7, \
+                            compute_instance = 1 }]], [2, []]]\n[[process]]\ngpu = 0\npid = \
+                            5\nmemory = \"1 GiB\"\nsm_percent = 50\ngpu_instance = \
+                            7\ncompute_instance = 1\n[[process]]\ngpu = 0\npid = 6\nmemory = \"2 \
+                            GiB\"\nsm_percent = 90\ngpu_instance = 3\n";
 
-fn part(lib: &NvmlLib, device: nvmlDevice_t, index: u32) -> Result<nvmlDevice_t, u32> {
+fn mig_device_at(lib: &NvmlLib, device: nvmlDevice_t, index: u32) -> Result<nvmlDevice_t, u32> {
     let mut handle = ptr::null_mut();
     // SAFETY: the handle comes from the library, and the pointer outlives the call.
     let code = unsafe { lib.nvmlDeviceGetMigDeviceHandleByIndex(device, index, &raw mut handle) };
     if code == 0 { Ok(handle) } else { Err(code) }
 }
 
-fn text(get: impl FnOnce(*mut c_char, u32) -> u32) -> String {
+fn read_text(get: impl FnOnce(*mut c_char, u32) -> u32) -> String {
     let mut text = [0; 96];
     assert_eq!(get(text.as_mut_ptr(), 96), 0);
     // SAFETY: the library has written a NUL at the end of the text.
@@ -65,32 +70,35 @@ fn sm_percent(lib: &NvmlLib, device: nvmlDevice_t, instance: Option<u32>) -> f64
 }
 
 #[test]
-fn the_devices_of_a_divided_gpu_are_told() {
-    with_library(
-        "mig::the_devices_of_a_divided_gpu_are_told",
-        DIVIDED,
+fn mig_devices_of_gpu_are_reported() {
+    run_with_library(
+        "mig::mig_devices_of_gpu_are_reported",
+        MIG_SCENARIO,
         &[],
         |library| {
-            let lib = open(library);
-            let (device, whole) = (opened(&lib, 0), opened(&lib, 1));
-            let (two, one) = (
-                part(&lib, device, 0).unwrap(),
-                part(&lib, device, 1).unwrap(),
+            let lib = open_library(library);
+            let (device, whole) = (
+                initialize_and_open_gpu(&lib, 0),
+                initialize_and_open_gpu(&lib, 1),
             );
-            assert_eq!(part(&lib, device, 2), Err(NOT_FOUND));
-            assert_eq!(part(&lib, device, 7), Err(INVALID_ARGUMENT));
-            assert_eq!(part(&lib, whole, 0), Err(NOT_FOUND));
+            let (two, one) = (
+                mig_device_at(&lib, device, 0).unwrap(),
+                mig_device_at(&lib, device, 1).unwrap(),
+            );
+            assert_eq!(mig_device_at(&lib, device, 2), Err(NOT_FOUND));
+            assert_eq!(mig_device_at(&lib, device, 7), Err(INVALID_ARGUMENT));
+            assert_eq!(mig_device_at(&lib, whole, 0), Err(NOT_FOUND));
 
-            let expected = world(DIVIDED).state(0, 0).mig;
+            let expected = load_world(MIG_SCENARIO).state(0, 0).mig;
             // SAFETY: the handles come from the library, and every pointer outlives its call.
             unsafe {
                 for (handle, own) in [(two, &expected[0]), (one, &expected[1])] {
                     assert_eq!(
-                        text(|to, room| lib.nvmlDeviceGetUUID(handle, to, room)),
+                        read_text(|to, room| lib.nvmlDeviceGetUUID(handle, to, room)),
                         own.uuid
                     );
                     assert_eq!(
-                        text(|to, room| lib.nvmlDeviceGetName(handle, to, room)),
+                        read_text(|to, room| lib.nvmlDeviceGetName(handle, to, room)),
                         own.name
                     );
                     let (mut gi, mut ci, mut is_mig, mut back) = (99, 99, 99, ptr::null_mut());
@@ -116,7 +124,7 @@ fn the_devices_of_a_divided_gpu_are_told() {
                 }
                 assert_eq!(expected[1].name, "NVIDIA H200 MIG 1g.18gb");
                 let mut memory: nvmlMemory_v2_t = zeroed();
-                memory.version = version(&memory, 2);
+                memory.version = struct_version(&memory, 2);
                 assert_eq!(lib.nvmlDeviceGetMemoryInfo_v2(one, &raw mut memory), 0);
                 assert_eq!((memory.used, memory.total >> 30), (1 << 30, 16));
                 let (mut count, mut processes) = (4, [zeroed(); 4]);
@@ -182,21 +190,23 @@ fn the_devices_of_a_divided_gpu_are_told() {
 
 #[test]
 fn compute_instances_share_gpu_instance_memory() {
-    const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 }, \
-        { profile = \"2c.3g.71gb\", gpu_instance = 1, compute_instance = 1 }, { profile = \"4g.71gb\", gpu_instance = 2 }]\n\
-        [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 50\ngpu_instance = 1\ncompute_instance = 1\n";
-    with_library(
+    const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"1c.3g.71gb\", gpu_instance = 1 \
+                          }, { profile = \"2c.3g.71gb\", gpu_instance = 1, compute_instance = 1 }, \
+                          { profile = \"4g.71gb\", gpu_instance = 2 }]\n[[process]]\ngpu = 0\npid \
+                          = 5\nmemory = \"1 GiB\"\nsm_percent = 50\ngpu_instance = \
+                          1\ncompute_instance = 1\n";
+    run_with_library(
         "mig::compute_instances_share_gpu_instance_memory",
         SHARED,
         &[],
         |library| {
-            let lib = open(library);
-            let device = opened(&lib, 0);
-            let parts = [0, 1, 2].map(|index| part(&lib, device, index).unwrap());
+            let lib = open_library(library);
+            let device = initialize_and_open_gpu(&lib, 0);
+            let parts = [0, 1, 2].map(|index| mig_device_at(&lib, device, index).unwrap());
             // SAFETY: the handles come from the library, and every pointer outlives its call.
             unsafe {
-                let names =
-                    parts.map(|handle| text(|to, room| lib.nvmlDeviceGetName(handle, to, room)));
+                let names = parts
+                    .map(|handle| read_text(|to, room| lib.nvmlDeviceGetName(handle, to, room)));
                 assert_eq!(
                     names,
                     ["1c.3g.71gb", "2c.3g.71gb", "4g.71gb"]
@@ -205,7 +215,7 @@ fn compute_instances_share_gpu_instance_memory() {
                 let shares = parts.map(|handle| {
                     let (mut attributes, mut memory): (nvmlDeviceAttributes_t, nvmlMemory_v2_t) =
                         (zeroed(), zeroed());
-                    memory.version = version(&memory, 2);
+                    memory.version = struct_version(&memory, 2);
                     assert_eq!(
                         lib.nvmlDeviceGetAttributes_v2(handle, &raw mut attributes),
                         0
@@ -241,22 +251,24 @@ fn compute_instances_share_gpu_instance_memory() {
 }
 
 #[test]
-fn a_gpu_that_is_whole_again_has_no_parts() {
-    with_library(
-        "mig::a_gpu_that_is_whole_again_has_no_parts",
-        DIVIDED,
+fn disabling_mig_removes_mig_devices() {
+    run_with_library(
+        "mig::disabling_mig_removes_mig_devices",
+        MIG_SCENARIO,
         &[],
         |library| {
-            let (nvml, lib) = (init(library), open(library));
+            let (nvml, lib) = (initialize_nvml(library), open_library(library));
             let device = nvml.device_by_index(0).unwrap();
-            let handle = part(&lib, opened(&lib, 0), 0).unwrap();
+            let handle = mig_device_at(&lib, initialize_and_open_gpu(&lib, 0), 0).unwrap();
             assert_eq!(device.mig_mode().unwrap().current, 1);
             fails_with!(device.utilization_rates(), NvmlError::NotSupported);
             fails_with!(
                 device.process_utilization_stats(None),
                 NvmlError::NotSupported
             );
-            until("the switch", || device.mig_mode().unwrap().current == 0);
+            wait_until("the change of the MIG mode", || {
+                device.mig_mode().unwrap().current == 0
+            });
             assert!(device.utilization_rates().is_ok());
             let mut id = 0;
             // SAFETY: the pointer outlives the call.

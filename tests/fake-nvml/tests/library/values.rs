@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::common::{fails_with, init, with_library, world};
+use crate::common::{fails_with, initialize_nvml, load_world, run_with_library};
 use nvml_wrapper::{
     bitmasks::device::ThrottleReasons,
     enum_wrappers::device::{Clock, PerformanceState, TemperatureSensor},
@@ -13,13 +13,13 @@ use nvml_wrapper::{
 
 /// Returns a scenario with eight GPUs whose values are different and constant, so the time of a
 /// reading does not matter.
-fn eight() -> String {
+fn eight_gpus_scenario() -> String {
     let mut scenario = String::from("seed = 5\n");
     for index in 0..8 {
         write!(
             scenario,
-            "[[gpu]]\nindex = {index}\nutilization_percent = {}\nmemory_used = \"{} GiB\"\npower_watts = {}\n\
-             temperature_celsius = {}\n",
+            "[[gpu]]\nindex = {index}\nutilization_percent = {}\nmemory_used = \"{} \
+             GiB\"\npower_watts = {}\ntemperature_celsius = {}\n",
             10 * index,
             10 + index,
             100 + 50 * index,
@@ -31,20 +31,22 @@ fn eight() -> String {
 }
 
 #[test]
-fn eight_gpus_are_listed_with_the_values_of_the_world() {
-    with_library(
-        "values::eight_gpus_are_listed_with_the_values_of_the_world",
-        &eight(),
+fn eight_gpus_report_scenario_values() {
+    run_with_library(
+        "values::eight_gpus_report_scenario_values",
+        &eight_gpus_scenario(),
         &[],
         |library| {
-            let (nvml, world) = (init(library), world(&eight()));
+            let (nvml, world) = (initialize_nvml(library), load_world(&eight_gpus_scenario()));
             assert_eq!(nvml.sys_driver_version().unwrap(), "580.159.04");
             assert_eq!(nvml.sys_nvml_version().unwrap(), "13.580.159.04");
             assert_eq!(nvml.sys_cuda_driver_version().unwrap(), 13_000);
             assert_eq!(nvml.device_count().unwrap(), 8);
             for index in 0..8 {
-                let (device, identity) =
-                    (nvml.device_by_index(index).unwrap(), world.identity(index));
+                let (device, identity) = (
+                    nvml.device_by_index(index).unwrap(),
+                    world.gpu_identity(index),
+                );
                 assert_eq!(device.index().unwrap(), index);
                 assert_eq!(device.minor_number().unwrap(), index);
                 assert_eq!(device.name().unwrap(), "NVIDIA H200");
@@ -122,13 +124,13 @@ fn eight_gpus_are_listed_with_the_values_of_the_world() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_not_found() {
-    with_library(
-        "values::a_gpu_that_is_not_there_is_not_found",
+fn missing_gpu_is_not_found() {
+    run_with_library(
+        "values::missing_gpu_is_not_found",
         "gpus = 0",
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             assert_eq!(nvml.device_count().unwrap(), 0);
             fails_with!(nvml.device_by_index(0), NvmlError::InvalidArg);
             fails_with!(
@@ -140,16 +142,17 @@ fn a_gpu_that_is_not_there_is_not_found() {
 }
 
 #[test]
-fn processes_come_with_their_memory_and_their_use() {
-    let scenario = "[[process]]\ngpu = 0\npid = 70\nmemory = \"3 GiB\"\nsm_percent = 60\n\
-                    [[process]]\ngpu = 0\npid = 80\nkind = \"compute_and_graphics\"\n\
-                    [[process]]\ngpu = 0\npid = 90\nkind = \"graphics\"\nmemory = \"1 GiB\"\nsm_percent = 5\n";
-    with_library(
-        "values::processes_come_with_their_memory_and_their_use",
+fn processes_report_memory_and_utilization() {
+    let scenario = "[[process]]\ngpu = 0\npid = 70\nmemory = \"3 GiB\"\nsm_percent = \
+                    60\n[[process]]\ngpu = 0\npid = 80\nkind = \
+                    \"compute_and_graphics\"\n[[process]]\ngpu = 0\npid = 90\nkind = \
+                    \"graphics\"\nmemory = \"1 GiB\"\nsm_percent = 5\n";
+    run_with_library(
+        "values::processes_report_memory_and_utilization",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
             let list = |processes: Vec<nvml_wrapper::struct_wrappers::device::ProcessInfo>| {
                 processes
@@ -188,14 +191,14 @@ fn processes_come_with_their_memory_and_their_use() {
 
 #[test]
 fn processes_are_listed_in_the_scenarios_order() {
-    let scenario = "[[process]]\ngpu = 0\npid = 90\nsm_percent = 5\n[[process]]\ngpu = 0\npid = 70\nsm_percent = 5\n\
-                    [[process]]\ngpu = 0\npid = 80\nsm_percent = 5\n";
-    with_library(
+    let scenario = "[[process]]\ngpu = 0\npid = 90\nsm_percent = 5\n[[process]]\ngpu = 0\npid = \
+                    70\nsm_percent = 5\n[[process]]\ngpu = 0\npid = 80\nsm_percent = 5\n";
+    run_with_library(
         "values::processes_are_listed_in_the_scenarios_order",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
             let pids: Vec<_> = device
                 .running_compute_processes()
@@ -223,12 +226,12 @@ fn encoder_use_and_sessions_belong_to_processes() {
                     { fps = 30, latency = \"2 ms\" }]\n\
                     [[process]]\ngpu = 0\npid = 80\nencoder_percent = 10\n\
                     encoder_sessions = [{ fps = 24, latency = \"3 ms\" }]\n";
-    with_library(
+    run_with_library(
         "values::encoder_use_and_sessions_belong_to_processes",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
             assert_eq!(device.encoder_utilization().unwrap().utilization, 40);
             assert_eq!(device.decoder_utilization().unwrap().utilization, 4);
@@ -252,14 +255,14 @@ fn encoder_use_and_sessions_belong_to_processes() {
 }
 
 #[test]
-fn field_values_have_an_outcome_each_and_energy_adds_up() {
+fn field_values_fail_separately_and_energy_increases() {
     let scenario = "[[gpu]]\nindex = 0\npower_watts = 500";
-    with_library(
-        "values::field_values_have_an_outcome_each_and_energy_adds_up",
+    run_with_library(
+        "values::field_values_fail_separately_and_energy_increases",
         scenario,
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
             let begun = std::time::Instant::now();
             let before = device.total_energy_consumption().unwrap();
@@ -290,20 +293,20 @@ fn field_values_have_an_outcome_each_and_energy_adds_up() {
             let most = 500.0 * begun.elapsed().as_secs_f64() + 50.5;
             assert!(
                 (250.0 - 0.5..=most).contains(&joules),
-                "{joules} J of {most} J at most"
+                "the energy is {joules} J instead of at most {most} J"
             );
         },
     );
 }
 
 #[test]
-fn what_a_data_center_board_lacks_is_not_supported() {
-    with_library(
-        "values::what_a_data_center_board_lacks_is_not_supported",
+fn missing_features_of_board_are_unsupported() {
+    run_with_library(
+        "values::missing_features_of_board_are_unsupported",
         "",
         &[],
         |library| {
-            let nvml = init(library);
+            let nvml = initialize_nvml(library);
             let device = nvml.device_by_index(0).unwrap();
             fails_with!(device.fan_speed(0), NvmlError::NotSupported);
             fails_with!(

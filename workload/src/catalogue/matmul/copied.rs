@@ -4,37 +4,37 @@
 use super::{
     super::transfer::HostMemory,
     Matmul,
-    product::{Product, in_memory, result_bytes},
+    product::{Product, padded_shape, result_bytes},
     values,
 };
-use crate::{catalogue::prelude::*, parallel::CHUNK, protocol::Shape};
+use crate::{catalogue::prelude::*, parallel::CHUNK_ELEMENTS, protocol::Shape};
 
-/// The size of an element in memory, which has 32 bits in all three matrices.
-const WIDTH: u64 = 4;
+/// The size of an element in bytes, in all three matrices.
+const ELEMENT_BYTES: u64 = 4;
 
 pub(in crate::catalogue) const DTYPES: &[Dtype] = &[Dtype::Tf32, Dtype::Fp32];
 
 /// A product of matrices in host memory.
 ///
-/// The host's matrices have the same layout as those of the GPU, with zeros around them up to whole
-/// tiles, so that each is copied in one piece.
-pub(in crate::catalogue) struct Copied {
+/// The matrices in host memory have the same layout as on the GPU, including the zeros that pad
+/// them to whole tiles, so that each matrix is copied in one piece.
+pub(in crate::catalogue) struct CopiedMatmul {
     pub(in crate::catalogue) is_pinned: bool,
 }
 
-impl Program for Copied {
+impl Program for CopiedMatmul {
     fn cost_of(&self, size: Size) -> Cost {
-        let host_bytes = super::kernel_select::padded(size.n)
+        let host_bytes = super::kernel_select::padded_rows(size.n)
             .saturating_pow(2)
-            .saturating_mul(3 * WIDTH);
+            .saturating_mul(3 * ELEMENT_BYTES);
         Cost {
             host_bytes,
             ..Matmul::SQUARE.cost_of(size)
         }
     }
 
-    /// Returns both types, because some GPUs lack one of them.
-    fn each_type(&self, _: Backend) -> Option<&'static [Dtype]> {
+    /// Returns both types, because not every GPU has a kernel for each.
+    fn default_types(&self, _: Backend) -> Option<&'static [Dtype]> {
         Some(DTYPES)
     }
 
@@ -42,41 +42,44 @@ impl Program for Copied {
         Matmul::SQUARE.check_device(gpu, dtype)
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         self.check_device(gpu, size.dtype)?;
-        let shape = Shape::square(size.n);
+        let shape = Shape::from_side(size.n);
         let product = Product::new(gpu, shape, size.dtype)?;
-        let on_gpu = gpu.poisoned(result_bytes(shape, size.dtype))?;
-        // Elements that are not copied remain poison.
+        let on_gpu = gpu.allocate_poisoned(result_bytes(shape, size.dtype))?;
+        // The matrices on the GPU are filled with poison, so that elements that are not copied are
+        // detected.
         [&product.a, &product.b]
             .into_iter()
-            .try_for_each(|matrix| gpu.poison(matrix))?;
-        let lie = Lie::new(&product);
+            .try_for_each(|matrix| gpu.fill_with_poison(matrix))?;
+        let lie = MatrixStrides::new(&product);
         let elements = lie.pitch * lie.pitch;
         let host = || HostMemory::<f32>::new(gpu, elements, self.is_pinned);
         let (mut a, mut b, mut out) = (host()?, host()?, host()?);
         for (matrix, seed) in [(&mut a, SEED_A), (&mut b, SEED_B)] {
-            fill(matrix.slice_mut(), |place| element(size, lie, seed, place));
+            fill_elements(matrix.slice_mut(), |place| {
+                element_at(size, lie, seed, place)
+            });
         }
-        fill(out.slice_mut(), |_| f32::POISON);
+        fill_elements(out.slice_mut(), |_| f32::POISON);
         prepare_work(
             (product, on_gpu, [a, b, out]),
             |(product, on_gpu, [a, b, out])| {
-                let ready = product.ready()?;
-                product.gpu.time(|queue| {
-                    a.copy_in(queue, &product.a)?;
-                    b.copy_in(queue, &product.b)?;
+                let ready = product.prepare_launch()?;
+                product.gpu.run_timed(|queue| {
+                    a.copy_to_device(queue, &product.a)?;
+                    b.copy_to_device(queue, &product.b)?;
                     ready.launch(queue, on_gpu, 0)?;
-                    out.copy_out(queue, on_gpu)
+                    out.copy_from_device(queue, on_gpu)
                 })
             },
-            // The product is verified on the GPU. The comparison of all words then shows that the
-            // matrices and the result are the same on the GPU and the host.
+            // The product is verified on the GPU. Comparing all words then shows that the matrices
+            // and the result are the same on the GPU and on the host.
             |(product, on_gpu, [a, b, out])| {
                 let checked = product.verify(on_gpu)?;
                 let wrong = [(&product.a, a), (&product.b, b), (&*on_gpu, out)]
                     .into_iter()
-                    .map(|(there, here)| differing(product.gpu, there, here.slice()))
+                    .map(|(there, here)| count_differences(product.gpu, there, here.slice()))
                     .sum::<Result<u64, _>>()?;
                 Ok(Verification {
                     ok: checked.ok && wrong == 0,
@@ -87,30 +90,36 @@ impl Program for Copied {
         )
     }
 
-    fn shared_operation(&self, size: Size) -> Option<Shared> {
-        super::shared(size, true)
+    fn shared_operation(&self, size: Size) -> Option<SharedOperation> {
+        super::share_product(size, true)
     }
 }
 
-/// The layout of A and B in memory, with B's columns in the role of A's rows: the length of a line,
-/// and the distances between the elements of neighboring rows and of neighboring steps.
+/// The layout of A and B in memory. B's columns are treated like A's rows. The fields are the
+/// length of a line, and the distances between elements in neighboring rows and in neighboring
+/// steps.
 #[derive(Debug, Clone, Copy)]
-struct Lie {
+struct MatrixStrides {
     pitch: u64,
     row: u64,
     step: u64,
 }
 
-impl Lie {
+impl MatrixStrides {
     fn new(product: &Product<'_>) -> Self {
-        let pitch = in_memory(product.shape).depth;
-        let (row, step) = product.choice.layout.strides(pitch);
+        let pitch = padded_shape(product.shape).depth;
+        let (row, step) = product.choice.layout.to_strides(pitch);
         Self { pitch, row, step }
     }
 }
 
-/// Returns the value at a position of a matrix: a random element, or a zero around the elements.
-fn element(Size { n, dtype }: Size, Lie { pitch, row, step }: Lie, seed: u64, place: u64) -> f32 {
+/// Returns the value at a position of a padded matrix: a random element, or zero in the padding.
+fn element_at(
+    Size { n, dtype }: Size,
+    MatrixStrides { pitch, row, step }: MatrixStrides,
+    seed: u64,
+    place: u64,
+) -> f32 {
     let (first, second) = (place / pitch, place % pitch);
     let (row, step) = if row > step {
         (first, second)
@@ -118,25 +127,25 @@ fn element(Size { n, dtype }: Size, Lie { pitch, row, step }: Lie, seed: u64, pl
         (second, first)
     };
     if row < n && step < n {
-        values::random(dtype, seed, row * n + step) as f32
+        values::random_value(dtype, seed, row * n + step) as f32
     } else {
         0.0
     }
 }
 
-/// Returns the number of words that differ between the GPU and the host.
-fn differing(gpu: &Gpu, there: &DeviceMemory, here: &[f32]) -> Result<u64, CudaError> {
-    let found = gpu.check(there, here.len() as u64, |piece: &[f32], first| {
+/// Returns the number of words that differ between a matrix on the GPU and its copy on the host.
+fn count_differences(gpu: &Gpu, there: &DeviceMemory, here: &[f32]) -> Result<u64, CudaError> {
+    let found = gpu.check_memory(there, here.len() as u64, |piece: &[f32], first| {
         let words = piece
-            .chunks(CHUNK)
-            .zip(here[first as usize..].chunks(CHUNK));
+            .chunks(CHUNK_ELEMENTS)
+            .zip(here[first as usize..].chunks(CHUNK_ELEMENTS));
         let wrong = parallel::map(words, &|(a, b)| {
             a.iter()
                 .zip(b)
                 .filter(|(a, b)| a.to_bits() != b.to_bits())
                 .count()
         });
-        Verification::for_words(piece.len() as u64, wrong.into_iter().sum::<usize>() as u64)
+        Verification::from_word_counts(piece.len() as u64, wrong.into_iter().sum::<usize>() as u64)
     })?;
     Ok(found.wrong)
 }
@@ -146,19 +155,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_lie_as_the_kernel_wants_them_with_zeros_around() {
+    fn elements_match_kernel_layout_with_zero_padding() {
         let size = Size {
             n: 3,
             dtype: Dtype::Fp32,
         };
         let expected =
-            |row: u64, step: u64| values::random(Dtype::Fp32, SEED_A, row * 3 + step) as f32;
-        let by_rows = Lie {
+            |row: u64, step: u64| values::random_value(Dtype::Fp32, SEED_A, row * 3 + step) as f32;
+        let by_rows = MatrixStrides {
             pitch: 4,
             row: 4,
             step: 1,
         };
-        let by_steps = Lie {
+        let by_steps = MatrixStrides {
             pitch: 4,
             row: 1,
             step: 4,
@@ -170,7 +179,7 @@ mod tests {
             (by_steps, 13, 0.0),
         ] {
             assert_eq!(
-                element(size, lie, SEED_A, place).to_bits(),
+                element_at(size, lie, SEED_A, place).to_bits(),
                 value.to_bits(),
                 "{place}"
             );

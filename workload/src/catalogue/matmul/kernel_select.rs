@@ -1,51 +1,56 @@
 //! The selection of the fastest kernel for a matrix product on a GPU.
 
-use super::{cut::Cuttable, values};
+use super::{cut::CutProperties, values};
 use crate::{
     cuda::Code,
     kernels,
     protocol::{Dtype, Shape},
 };
 
-/// A multiple of every tile except 192 columns, so that only the kernel with that tile checks where
-/// a row ends.
-const WHOLE_TILES: u64 = 256;
-/// The number of steps of the sum that `matmul_fp32.cu` loads at a time, and the number of such
-/// slabs in shared memory.
+/// The size that padded matrices are a multiple of. It is a multiple of every tile side except 192
+/// columns, so that only the kernel for that tile has to check where a row ends.
+const PADDING_MULTIPLE: u64 = 256;
+/// The number of steps of the sum that `matmul_fp32.cu` loads at a time. `FP32_STAGES` is the
+/// number of these slabs in shared memory.
 const FP32_SLAB: u32 = 16;
 const FP32_STAGES: u32 = 3;
-/// The time to store a part of a sum, in steps of the sum, for tiles with 32 and with 64 bits.
+/// The time to store a part of a 32-bit sum, in steps of the sum. `HOPPER_FP64_PART_STEPS` is the
+/// time for a 64-bit sum.
 const FP32_PART_STEPS: f64 = 12.0;
 const HOPPER_FP64_PART_STEPS: f64 = 44.0;
 /// The time to store a part of a sum of a narrow type, in steps of the sum. It is divided by the
-/// bytes of an element, because a step takes longer with wider elements.
+/// size of an element in bytes, because a step takes longer with wider elements.
 const HOPPER_PART_STEPS: f64 = 800.0;
-/// The size of a tile's row that the copy engine loads, and of a row of a slab in shared memory.
+/// The number of bytes that the copy engine loads of each row of a tile, which is also the size of
+/// a slab's rows in shared memory.
 const HOPPER_ROW_BYTES: u32 = 128;
-/// The shared memory in which the results of narrow types are assembled before they are written.
+/// The size of the shared memory in which results of narrow types are assembled before they are
+/// written, in bytes.
 const HOPPER_RESULT_BYTES: u32 = 32 << 10;
 /// The maximum number of rows of A that `matmul_hopper.cu` loads at a time.
 pub(super) const HOPPER_COPIED_ROWS: u32 = 64;
 /// The time to write results that are as wide as the inputs, in steps of the sum. Measured on an
 /// H100 and an H200.
 const HOPPER_RESULT_STEPS: f64 = 250.0;
-/// The shares of the time to write results that are not hidden: for the last tile, if warpgroups
-/// take turns, and for each earlier tile, if 16-bit results are written during the next one.
+/// The share of the time for writing the last tile that is not hidden if warpgroups take turns.
+/// `HOPPER_RESULT_BEFORE` is the share for each earlier tile if 16-bit results are written while
+/// the next tile is computed.
 const HOPPER_LAST_RESULT: f64 = 0.4;
 const HOPPER_RESULT_BEFORE: f64 = 0.08;
-/// The efficiency of tiles with 192 columns, which are as fast as those with 256, but need more
-/// energy per operation.
-const HOPPER_192: f64 = 0.97;
-/// The number of elements of a narrow type that are multiplied while a row or a column of a tile is
-/// loaded on an H200, and the share of that time that scales with the memory bandwidth. Fitted to
-/// an H100 and an H200.
+/// The efficiency of tiles with 192 columns. They are as fast as tiles with 256 columns, but need
+/// more energy per operation.
+const HOPPER_192_EFFICIENCY: f64 = 0.97;
+/// The number of elements of a narrow type that are multiplied while an H200 loads a row or column
+/// of a tile. `HOPPER_LINE_FROM_MEMORY` is the share of the loading time that scales with the
+/// memory bandwidth. Both were fitted to an H100 and an H200.
 const HOPPER_LINE_ELEMENTS: f64 = 69.0;
 const HOPPER_LINE_FROM_MEMORY: f64 = 0.31;
 const H200_BYTES_PER_SECOND: f64 = 4.9e12;
 /// The share of the memory bandwidth that is reached when both matrices are read. Fitted to an H100
 /// and an H200.
 const READING_EFFICIENCY: f64 = 0.75;
-/// The alignment of the stages, and the size of the two barriers for each stage.
+/// The alignment of the stages in shared memory, in bytes. `HOPPER_BARRIER_BYTES` is the size of
+/// the two barriers of each stage.
 const HOPPER_ALIGNMENT_BYTES: u32 = 1024;
 const HOPPER_BARRIER_BYTES: u32 = 2 * 8;
 
@@ -60,10 +65,10 @@ pub(super) struct KernelChoice {
     /// The number of rows and columns that a block computes at a time.
     pub(super) tile: (u32, u32),
     pub(super) threads: u32,
-    /// The speed relative to the fastest kernel of the same kind, for large products.
+    /// The speed for large products, relative to the fastest kernel of the same kind.
     pub(super) efficiency: f64,
-    /// The minimum time for a row or a column of a tile in a step, relative to the time in which an
-    /// element is multiplied.
+    /// The minimum time to load a row or column of a tile for one step, in units of the time to
+    /// multiply one element.
     pub(super) line_time: f64,
     /// The time in each round in which a block writes a tile without multiplying, in steps of the
     /// sum.
@@ -72,12 +77,13 @@ pub(super) struct KernelChoice {
     pub(super) last_result_steps: f64,
     /// The number of blocks that run on a multiprocessor at the same time.
     pub(super) blocks: u64,
-    /// The time to read both matrices from memory, relative to the time in which an element is
-    /// multiplied; 0 if they fit into the cache.
+    /// The time to read both matrices from memory, in units of the time to multiply one element; 0
+    /// if the matrices fit into the cache.
     pub(super) reading_time: f64,
-    /// The properties for dividing sums; `None` if the kernel does not divide them.
-    pub(super) cuttable: Option<Cuttable>,
-    /// The shared memory in addition to that declared in the code.
+    /// The properties needed to divide sums into parts; `None` if the kernel does not divide sums.
+    pub(super) cuttable: Option<CutProperties>,
+    /// The dynamic shared memory in bytes, which is added to the shared memory declared in the
+    /// kernel's code.
     pub(super) shared_bytes: u32,
     pub(super) inputs: Inputs,
     pub(super) layout: Layout,
@@ -86,11 +92,12 @@ pub(super) struct KernelChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inputs {
     Addresses,
-    /// Tiles that the copy engine loads. The blocks stay resident and compute tile after tile.
+    /// Tiles that the copy engine loads. Each block stays resident and computes one tile after
+    /// another.
     Tiles,
 }
 
-/// The layout of A and B in memory. B's columns have the role of A's rows.
+/// The layout of A and B in memory. B's columns are treated like A's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// The elements of a row are next to each other.
@@ -100,8 +107,8 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// Returns the distances from one row to the next, and from one step to the next.
-    pub(super) fn strides(self, pitch: u64) -> (u64, u64) {
+    /// Returns the distances in elements from one row to the next, and from one step to the next.
+    pub(super) fn to_strides(self, pitch: u64) -> (u64, u64) {
         match self {
             Self::RowByRow => (pitch, 1),
             Self::StepByStep => (1, pitch),
@@ -110,7 +117,7 @@ impl Layout {
 }
 
 /// Returns the compute capability that a type requires.
-pub(crate) fn needs(dtype: Dtype) -> (u32, u32) {
+pub(crate) fn required_capability(dtype: Dtype) -> (u32, u32) {
     match dtype {
         Dtype::Fp64 | Dtype::Fp32 => (6, 0),
         Dtype::Tf32 | Dtype::Fp16 | Dtype::Bf16 | Dtype::Int8 | Dtype::Bytes => AMPERE,
@@ -118,29 +125,31 @@ pub(crate) fn needs(dtype: Dtype) -> (u32, u32) {
     }
 }
 
-/// Returns the number of rows of a matrix in memory.
-pub(super) fn padded(n: u64) -> u64 {
-    n.max(1).div_ceil(WHOLE_TILES).saturating_mul(WHOLE_TILES)
+/// Returns the number of rows that a matrix with `n` rows has in memory.
+pub(super) fn padded_rows(n: u64) -> u64 {
+    n.max(1)
+        .div_ceil(PADDING_MULTIPLE)
+        .saturating_mul(PADDING_MULTIPLE)
 }
 
-/// The properties of a GPU that decide which kernel is fastest.
+/// The properties of a GPU that determine which kernel is fastest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chip {
     pub(super) capability: (u32, u32),
     pub(super) multiprocessors: u32,
     /// Memory bandwidth; `None` if the driver does not report it.
     pub(super) bytes_per_second: Option<f64>,
-    /// The peak rate of the whole GPU for the product's type; `None` if the GPU is not in the table
-    /// of peaks.
+    /// The peak rate of the whole GPU for the product's type; `None` if the table of peaks does not
+    /// contain the GPU.
     pub(super) operations_per_second: Option<f64>,
     /// The size of the L2 cache; 0 if the driver does not report it.
     pub(super) cache_bytes: u64,
 }
 
 impl Chip {
-    /// Returns the time to read both matrices from memory, relative to the time in which a
-    /// multiprocessor multiplies an element. In a repeated product, matrices that fit into the
-    /// cache are read from there.
+    /// Returns the time to read both matrices from memory, in units of the time in which a
+    /// multiprocessor multiplies one element. When a product is repeated, matrices that fit into
+    /// the cache are read from the cache.
     fn reading_time(&self, dtype: Dtype, shape: Shape) -> f64 {
         let bytes = (shape.rows + shape.columns)
             .saturating_mul(shape.depth)
@@ -159,12 +168,12 @@ impl Chip {
 }
 
 /// Returns the fastest kernel for a product of this shape.
-pub(super) fn choose(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
+pub(super) fn choose_kernel(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
     let slower = H200_BYTES_PER_SECOND / chip.bytes_per_second.unwrap_or(H200_BYTES_PER_SECOND);
     let for_line = 1.0 + HOPPER_LINE_FROM_MEMORY * (slower - 1.0);
     let reading_time = chip.reading_time(dtype, shape);
-    let time = |choice: &KernelChoice| choice.time(shape, chip.multiprocessors);
-    candidates(dtype, chip.capability)
+    let time = |choice: &KernelChoice| choice.fastest_time(shape, chip.multiprocessors);
+    list_candidates(dtype, chip.capability)
         .into_iter()
         .map(|choice| KernelChoice {
             line_time: choice.line_time * for_line,
@@ -175,8 +184,8 @@ pub(super) fn choose(dtype: Dtype, chip: Chip, shape: Shape) -> KernelChoice {
         .expect("every type has a kernel")
 }
 
-pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoice> {
-    // Machine code runs only on the architecture that it was compiled for.
+pub(super) fn list_candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoice> {
+    // Kernels compiled for Hopper only run on Hopper.
     let is_hopper = capability == HOPPER;
     match dtype {
         Dtype::Fp32 if capability >= AMPERE => {
@@ -195,7 +204,7 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
             .map(|(tile, blocks, efficiency)| KernelChoice {
                 efficiency,
                 blocks,
-                cuttable: Some(Cuttable {
+                cuttable: Some(CutProperties {
                     slab: FP32_SLAB,
                     part_steps: FP32_PART_STEPS,
                     sum_bytes: 4,
@@ -212,7 +221,9 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
             ((64, 128), 8, 0.975),
             ((64, 64), 12, 0.95),
         ]
-        .map(|(tile, stages, efficiency)| KernelChoice::for_hopper(dtype, tile, stages, efficiency))
+        .map(|(tile, stages, efficiency)| {
+            KernelChoice::new_for_hopper(dtype, tile, stages, efficiency)
+        })
         .to_vec(),
         Dtype::Fp64 if capability >= AMPERE => vec![KernelChoice {
             shared_bytes: 3 * 2 * 64 * 18 * 8,
@@ -228,7 +239,7 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
         narrow if is_hopper => {
             let of_result =
                 HOPPER_RESULT_STEPS * values::result_bytes(narrow) as f64 / narrow.bytes() as f64;
-            // 16-bit results are written during the next tile.
+            // 16-bit results are written while the next tile is computed.
             let (before, last) = if values::result_bytes(narrow) == 2 {
                 (HOPPER_RESULT_BEFORE * of_result, of_result)
             } else {
@@ -236,13 +247,13 @@ pub(super) fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoi
             };
             [
                 ((128, 256), 4, 1.0, before, last),
-                ((128, 192), 4, HOPPER_192, before, last),
+                ((128, 192), 4, HOPPER_192_EFFICIENCY, before, last),
                 ((128, 128), 6, 1.0, 0.0, HOPPER_LAST_RESULT * of_result),
                 ((128, 64), 8, 1.0, before, last),
             ]
             .map(
                 |(tile, stages, efficiency, result_steps, last_result_steps)| {
-                    let choice = KernelChoice::for_hopper(narrow, tile, stages, efficiency);
+                    let choice = KernelChoice::new_for_hopper(narrow, tile, stages, efficiency);
                     KernelChoice {
                         shared_bytes: choice.shared_bytes + HOPPER_RESULT_BYTES,
                         line_time: HOPPER_LINE_ELEMENTS,
@@ -273,7 +284,7 @@ fn tile_name((rows, columns): (u32, u32)) -> String {
 }
 
 impl KernelChoice {
-    /// Creates a choice without division of sums and without additional shared memory.
+    /// Creates a choice of a kernel that does not divide sums and needs no dynamic shared memory.
     fn new(code: Code, dtype: Dtype, variant: &str, tile: (u32, u32), threads: u32) -> Self {
         Self {
             code,
@@ -294,14 +305,14 @@ impl KernelChoice {
     }
 
     /// Creates a choice of a kernel in `matmul_hopper.cu`.
-    fn for_hopper(dtype: Dtype, tile: (u32, u32), stages: u32, efficiency: f64) -> Self {
+    fn new_for_hopper(dtype: Dtype, tile: (u32, u32), stages: u32, efficiency: f64) -> Self {
         let (part_steps, sum_bytes) = match dtype {
             Dtype::Fp64 => (HOPPER_FP64_PART_STEPS, 8),
             narrow => (HOPPER_PART_STEPS / narrow.bytes() as f64, 4),
         };
         Self {
             efficiency,
-            cuttable: Some(Cuttable {
+            cuttable: Some(CutProperties {
                 slab: HOPPER_ROW_BYTES / dtype.bytes() as u32,
                 part_steps,
                 sum_bytes,
@@ -316,7 +327,7 @@ impl KernelChoice {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::cut::Cut, *};
+    use super::{super::cut::TileDivision, *};
 
     const H200: Chip = Chip {
         capability: HOPPER,
@@ -341,7 +352,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_type_has_a_kernel_wherever_it_is_said_to_run() {
+    fn every_supported_type_has_kernel() {
         for capability in [
             (6, 0),
             (7, 0),
@@ -355,10 +366,11 @@ mod tests {
         ] {
             for dtype in TYPES
                 .into_iter()
-                .filter(|dtype| needs(*dtype) <= capability)
+                .filter(|dtype| required_capability(*dtype) <= capability)
             {
                 for n in [1, 100, 1000, 8192] {
-                    let choice = choose(dtype, Chip { capability, ..H200 }, Shape::square(n));
+                    let choice =
+                        choose_kernel(dtype, Chip { capability, ..H200 }, Shape::from_side(n));
                     assert!(
                         choice.kernel.starts_with(&format!("matmul_{dtype}_")),
                         "{dtype} on {capability:?}"
@@ -368,7 +380,7 @@ mod tests {
                         capability == HOPPER && dtype != Dtype::Fp32
                     );
                     let Code::Ptx(_) = choice.code else { continue };
-                    let text = String::from_utf8(choice.code.image()).unwrap();
+                    let text = String::from_utf8(choice.code.decompress()).unwrap();
                     assert!(
                         text.contains(&format!(".entry {}(", choice.kernel)),
                         "{}",
@@ -380,8 +392,8 @@ mod tests {
     }
 
     #[test]
-    fn small_matrices_are_cut_smaller_so_that_all_multiprocessors_have_work() {
-        let kernel = |dtype, n| choose(dtype, H200, Shape::square(n)).kernel;
+    fn small_matrices_use_small_tiles() {
+        let kernel = |dtype, n| choose_kernel(dtype, H200, Shape::from_side(n)).kernel;
         assert_eq!(
             [500, 8192].map(|n| kernel(Dtype::Fp32, n)),
             ["matmul_fp32_128x64", "matmul_fp32_128x256"]
@@ -399,9 +411,9 @@ mod tests {
     }
 
     #[test]
-    fn tiles_of_192_columns_are_taken_where_they_fill_the_last_round_better() {
+    fn tiles_of_192_columns_fill_last_round() {
         let kernel = |dtype, rows, columns, depth| {
-            choose(
+            choose_kernel(
                 dtype,
                 H200,
                 Shape {
@@ -422,9 +434,9 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_or_columns_make_flat_or_high_tiles() {
+    fn few_rows_or_columns_use_narrow_tiles() {
         let kernel = |dtype, rows, columns| {
-            choose(
+            choose_kernel(
                 dtype,
                 H200,
                 Shape {
@@ -441,32 +453,32 @@ mod tests {
         assert_eq!(kernel(Dtype::Fp64, 64, 8192), "matmul_fp64_64x128");
     }
 
-    /// Writing results during the next multiplication pays off for wide results, unless the sum is
-    /// long.
+    /// For wide results, the kernel that writes results during the next multiplication is faster,
+    /// unless the sums are long.
     #[test]
-    fn results_that_are_many_are_written_while_others_are_multiplied() {
-        let kernel = |dtype| choose(dtype, H200, Shape::square(4096)).kernel;
+    fn wide_results_are_written_during_multiplication() {
+        let kernel = |dtype| choose_kernel(dtype, H200, Shape::from_side(4096)).kernel;
         assert_eq!(
             [Dtype::Bf16, Dtype::Int8].map(kernel),
             ["matmul_bf16_128x256", "matmul_int8_128x128"]
         );
         assert_eq!(
-            choose(Dtype::Int8, H200, Shape::square(16384)).kernel,
+            choose_kernel(Dtype::Int8, H200, Shape::from_side(16384)).kernel,
             "matmul_int8_128x256"
         );
     }
 
-    /// With 132 whole tiles and 264 blocks in all, some multiprocessors have two whole tiles and
-    /// others only parts.
+    /// With 132 whole tiles and a total of 264 blocks, some multiprocessors would have two whole
+    /// tiles, and others only parts.
     #[test]
     fn whole_tiles_do_not_share_multiprocessors() {
         for chip in [H100, H200] {
-            let shape = Shape::square(1500);
-            let choice = choose(Dtype::Fp32, chip, shape);
+            let shape = Shape::from_side(1500);
+            let choice = choose_kernel(Dtype::Fp32, chip, shape);
             assert_eq!(choice.kernel, "matmul_fp32_128x128");
             assert_eq!(
-                choice.cut(shape, chip.multiprocessors),
-                Cut {
+                choice.fastest_division(shape, chip.multiprocessors),
+                TileDivision {
                     whole: 132,
                     parts: 10
                 }
@@ -476,7 +488,7 @@ mod tests {
 
     /// If memory limits the speed, smaller tiles or parts do not help.
     #[test]
-    fn few_rows_are_not_cut_where_memory_limits() {
+    fn few_rows_stay_undivided_if_memory_limits_speed() {
         for chip in [H100, H200] {
             let chip = Chip {
                 operations_per_second: Some(989.4e12),
@@ -488,27 +500,32 @@ mod tests {
                     columns: 8192,
                     depth: 8192,
                 };
-                let choice = choose(Dtype::Bf16, chip, shape);
+                let choice = choose_kernel(Dtype::Bf16, chip, shape);
                 assert_eq!(
-                    (&*choice.kernel, choice.cut(shape, 132).parts),
+                    (&*choice.kernel, choice.fastest_division(shape, 132).parts),
                     ("matmul_bf16_128x64", 1),
                     "{rows} rows"
                 );
             }
-            // These matrices fit into the cache.
+            // These matrices fit into the cache, so memory does not limit the speed.
             let shape = Shape {
                 rows: 16,
                 columns: 4096,
                 depth: 4096,
             };
-            assert_eq!(choose(Dtype::Bf16, chip, shape).cut(shape, 132).parts, 2);
+            assert_eq!(
+                choose_kernel(Dtype::Bf16, chip, shape)
+                    .fastest_division(shape, 132)
+                    .parts,
+                2
+            );
         }
     }
 
-    /// Small tiles load more bytes per operation.
+    /// Small tiles load more bytes per operation, so they are slower if the memory is slow.
     #[test]
-    fn slower_memory_makes_larger_tiles() {
-        let kernel = |chip, dtype, n| choose(dtype, chip, Shape::square(n)).kernel;
+    fn slower_memory_uses_larger_tiles() {
+        let kernel = |chip, dtype, n| choose_kernel(dtype, chip, Shape::from_side(n)).kernel;
         let on = |chip| {
             [(Dtype::Bf16, 2048), (Dtype::Int8, 4096)].map(|(dtype, n)| kernel(chip, dtype, n))
         };
@@ -527,9 +544,9 @@ mod tests {
         );
     }
 
-    /// If the order of additions varied, products would not be equal in every bit.
+    /// If the order of additions varied between runs, products would not be equal in every bit.
     #[test]
-    fn no_kernel_adds_up_in_an_order_that_chance_decides() {
+    fn no_kernel_uses_atomic_additions() {
         let sources = [
             include_str!("../../../kernels/parts.cuh"),
             include_str!("../../../kernels/matmul_any.cu"),
@@ -541,10 +558,11 @@ mod tests {
         for capability in [(6, 0), (8, 9), (9, 0)] {
             for dtype in TYPES
                 .into_iter()
-                .filter(|dtype| needs(*dtype) <= capability)
+                .filter(|dtype| required_capability(*dtype) <= capability)
             {
-                for KernelChoice { kernel, .. } in candidates(dtype, capability) {
-                    // A macro builds the names from a prefix and the tile.
+                for KernelChoice { kernel, .. } in list_candidates(dtype, capability) {
+                    // In the sources, a macro builds the kernels' names from a prefix and the tile,
+                    // so only the prefix is searched for.
                     let (start, _) = kernel.rsplit_once('_').unwrap();
                     assert!(
                         sources.iter().any(|source| source.contains(start)),
@@ -561,33 +579,34 @@ mod tests {
     }
 
     #[test]
-    fn every_tile_divides_what_matrices_are_padded_to_but_those_whose_kernel_looks() {
+    fn tiles_divide_padding_unless_kernel_checks_bounds() {
         for capability in [(7, 0), (8, 9), (9, 0)] {
             for dtype in TYPES
                 .into_iter()
-                .filter(|dtype| needs(*dtype) <= capability)
+                .filter(|dtype| required_capability(*dtype) <= capability)
             {
                 for KernelChoice {
                     kernel,
                     tile: (down, across),
                     ..
-                } in candidates(dtype, capability)
+                } in list_candidates(dtype, capability)
                 {
-                    assert_eq!(WHOLE_TILES % u64::from(down), 0);
-                    // That kernel checks per strip of 64 columns, or of 32 for 32-bit results.
+                    assert_eq!(PADDING_MULTIPLE % u64::from(down), 0);
+                    // The kernel with 192 columns checks each strip of 64 columns, or of 32 columns
+                    // for 32-bit results.
                     let divided = if kernel.ends_with("_128x192") {
-                        WHOLE_TILES / 4
+                        PADDING_MULTIPLE / 4
                     } else {
                         u64::from(across)
                     };
                     assert_eq!(
-                        (WHOLE_TILES % divided, u64::from(across) % divided),
+                        (PADDING_MULTIPLE % divided, u64::from(across) % divided),
                         (0, 0),
                         "{kernel}"
                     );
                 }
             }
         }
-        assert_eq!([1, 256, 257, 1000].map(padded), [256, 256, 512, 1024]);
+        assert_eq!([1, 256, 257, 1000].map(padded_rows), [256, 256, 512, 1024]);
     }
 }

@@ -1,41 +1,41 @@
-//! Products on the CPU. Types for which the CPU has no units are converted to wider ones,
-//! multiplied and rounded. All of these steps are timed, because they are part of the cost of the
-//! type.
+//! Products on the CPU. Types that the CPU cannot multiply are converted to wider types,
+//! multiplied, and rounded. All of these steps are timed, because they are part of the type's cost.
 
 use half::{bf16, f16};
 
 use super::{tolerance::Tolerance, values};
 use crate::{
     catalogue::prelude::*,
-    cpu_product::{CpuProduct, multiply_by_all},
-    parallel::CHUNK,
+    cpu_product::{CpuProduct, multiply_on_all_threads},
+    parallel::CHUNK_ELEMENTS,
 };
 
 /// A type that is narrower than the types that the CPU multiplies.
 pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
     const DTYPE: Dtype;
-    /// The type for multiplication, in which each product or, for integers, each sum is exact.
+    /// The type used for multiplication. In this type, each product is exact and, for integers,
+    /// each sum.
     type Wide: CpuProduct;
-    /// The type that a product is rounded to.
+    /// The type that the elements of a product are rounded to.
     type Out: Copy + Send + Sync + 'static;
-    /// A value that no result has.
+    /// A value that never occurs in a result.
     const POISON: Self::Out;
 
-    fn random(seed: u64, index: u64) -> Self;
-    fn wide(self) -> Self::Wide;
-    fn rounded(sum: Self::Wide) -> Self::Out;
-    fn read(out: Self::Out) -> f64;
+    fn random_number(seed: u64, index: u64) -> Self;
+    fn to_wide(self) -> Self::Wide;
+    fn round_sum(sum: Self::Wide) -> Self::Out;
+    fn result_to_f64(out: Self::Out) -> f64;
 }
 
 /// A 32-bit number with 0 in its last 13 bits.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tf32(f32);
-/// An e4m3 number: a sign, four bits of exponent and three of fraction.
+/// An e4m3 number: a sign bit, four exponent bits and three fraction bits.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Fp8(u8);
 
-/// Both factors, memory for their wide form, and the result.
-struct OnCpu<T: LowPrecision> {
+/// Both factors, memory for the converted factors, and the result.
+struct LowPrecisionProduct<T: LowPrecision> {
     a: Vec<T>,
     b: Vec<T>,
     wide: Factors<T::Wide>,
@@ -43,13 +43,17 @@ struct OnCpu<T: LowPrecision> {
     out: Vec<T::Out>,
 }
 
-pub(super) fn prepare_narrow<T: LowPrecision>(n: u64) -> Ready<'static> {
-    prepare_on_cpu(OnCpu::<T>::new(n), OnCpu::multiply, OnCpu::verify)
+pub(super) fn prepare_narrow_product<T: LowPrecision>(n: u64) -> PreparedResult<'static> {
+    prepare_cpu_work(
+        LowPrecisionProduct::<T>::new(n),
+        LowPrecisionProduct::multiply,
+        LowPrecisionProduct::verify,
+    )
 }
 
-impl<T: LowPrecision> OnCpu<T> {
+impl<T: LowPrecision> LowPrecisionProduct<T> {
     fn new(n: u64) -> Self {
-        let matrix = |seed| random::array(n * n, |index| T::random(seed, index));
+        let matrix = |seed| random::generate_array(n * n, |index| T::random_number(seed, index));
         let wide = Factors::from_elements(n, |_, _| T::Wide::default());
         Self {
             a: matrix(SEED_A),
@@ -68,11 +72,11 @@ impl<T: LowPrecision> OnCpu<T> {
             sums,
             out,
         } = self;
-        for (wide, narrow) in wide.both_mut().into_iter().zip([&*a, &*b]) {
-            convert(wide, narrow, T::wide);
+        for (wide, narrow) in wide.factors_mut().into_iter().zip([&*a, &*b]) {
+            convert_elements(wide, narrow, T::to_wide);
         }
         wide.multiply(sums);
-        convert(out, sums, T::rounded);
+        convert_elements(out, sums, T::round_sum);
     }
 
     /// Verifies the result with newly generated factors, so that the conversion of the factors is
@@ -80,20 +84,25 @@ impl<T: LowPrecision> OnCpu<T> {
     fn verify(&self) -> Verification {
         let n = self.wide.side();
         let factors = Factors::from_elements(n, |seed, index| {
-            T::Wide::from_f64(values::random(T::DTYPE, seed, index))
+            T::Wide::from_f64(values::random_value(T::DTYPE, seed, index))
         });
-        factors.compare(Tolerance::new(T::DTYPE, n), |at| T::read(self.out[at]))
+        factors.compare_result(Tolerance::new(T::DTYPE, n), |at| {
+            T::result_to_f64(self.out[at])
+        })
     }
 }
 
-fn convert<From: Copy + Sync, To: Send>(
+fn convert_elements<From: Copy + Sync, To: Send>(
     out: &mut [To],
     a: &[From],
     of: impl Fn(From) -> To + Sync,
 ) {
-    parallel::for_each(out.chunks_mut(CHUNK).zip(a.chunks(CHUNK)), &|(out, a)| {
-        out.iter_mut().zip(a).for_each(|(out, a)| *out = of(*a));
-    });
+    parallel::for_each(
+        out.chunks_mut(CHUNK_ELEMENTS).zip(a.chunks(CHUNK_ELEMENTS)),
+        &|(out, a)| {
+            out.iter_mut().zip(a).for_each(|(out, a)| *out = of(*a));
+        },
+    );
 }
 
 impl LowPrecision for Tf32 {
@@ -102,21 +111,21 @@ impl LowPrecision for Tf32 {
     type Out = f32;
     const POISON: f32 = f32::NAN;
 
-    fn random(seed: u64, index: u64) -> Self {
-        Self(values::tf32(f32::random(seed, index)))
+    fn random_number(seed: u64, index: u64) -> Self {
+        Self(values::round_to_tf32(f32::random_number(seed, index)))
     }
-    fn wide(self) -> f32 {
+    fn to_wide(self) -> f32 {
         self.0
     }
-    fn rounded(sum: f32) -> f32 {
+    fn round_sum(sum: f32) -> f32 {
         sum
     }
-    fn read(out: f32) -> f64 {
+    fn result_to_f64(out: f32) -> f64 {
         f64::from(out)
     }
 }
 
-/// Implements the trait for a 16-bit type that is also the type of the result.
+/// Implements the trait for a 16-bit type whose results have the same type.
 macro_rules! half {
     ($type:ty, $dtype:expr) => {
         impl LowPrecision for $type {
@@ -125,16 +134,16 @@ macro_rules! half {
             type Out = Self;
             const POISON: Self = Self::NAN;
 
-            fn random(seed: u64, index: u64) -> Self {
-                Self::from_f32(f32::random(seed, index))
+            fn random_number(seed: u64, index: u64) -> Self {
+                Self::from_f32(f32::random_number(seed, index))
             }
-            fn wide(self) -> f32 {
+            fn to_wide(self) -> f32 {
                 self.to_f32()
             }
-            fn rounded(sum: f32) -> Self {
+            fn round_sum(sum: f32) -> Self {
                 Self::from_f32(sum)
             }
-            fn read(out: Self) -> f64 {
+            fn result_to_f64(out: Self) -> f64 {
                 out.to_f64()
             }
         }
@@ -150,20 +159,20 @@ impl LowPrecision for Fp8 {
     type Out = bf16;
     const POISON: bf16 = bf16::NAN;
 
-    fn random(seed: u64, index: u64) -> Self {
-        Self::from_f64(values::fp8(f32::random(seed, index)))
+    fn random_number(seed: u64, index: u64) -> Self {
+        Self::from_f64(values::round_to_fp8(f32::random_number(seed, index)))
     }
-    /// Converts by way of fp16, which has the same bits of exponent and fraction, but an exponent
-    /// bias that is higher by eight.
-    fn wide(self) -> f32 {
+    /// Converts through fp16, which contains the same exponent and fraction bits, but has an
+    /// exponent bias that is higher by eight.
+    fn to_wide(self) -> f32 {
         let Self(code) = self;
         let bits = u16::from(code & 0x7f) << 7 | u16::from(code & 0x80) << 8;
         f16::from_bits(bits).to_f32() * 256.0
     }
-    fn rounded(sum: f32) -> bf16 {
+    fn round_sum(sum: f32) -> bf16 {
         bf16::from_f32(sum)
     }
-    fn read(out: bf16) -> f64 {
+    fn result_to_f64(out: bf16) -> f64 {
         out.to_f64()
     }
 }
@@ -182,26 +191,27 @@ impl LowPrecision for i8 {
     type Out = i32;
     const POISON: i32 = i32::MAX;
 
-    fn random(seed: u64, index: u64) -> Self {
-        (random::bits(seed, index) >> 56) as Self
+    fn random_number(seed: u64, index: u64) -> Self {
+        (random::generate_bits(seed, index) >> 56) as Self
     }
-    fn wide(self) -> f64 {
+    fn to_wide(self) -> f64 {
         f64::from(self)
     }
-    fn rounded(sum: f64) -> i32 {
+    fn round_sum(sum: f64) -> i32 {
         sum as i32
     }
-    fn read(out: i32) -> f64 {
+    fn result_to_f64(out: i32) -> f64 {
         f64::from(out)
     }
 }
 
-/// The number of columns of B that are checked at a time.
+/// The number of B's columns that a thread checks at a time.
 const CHECKED_COLUMNS: usize = 64;
-/// A matrix with fewer than twice this many rows is checked completely, and a larger one in part.
-const CHECKED_WHOLE: usize = 1024;
+/// Matrices with fewer than twice this many rows are checked completely, and larger matrices in
+/// part.
+const FULLY_CHECKED_ROWS: usize = 1024;
 
-/// Both factors of a product, row by row.
+/// Both factors of a product, in row-major order.
 pub(crate) struct Factors<T> {
     a: Vec<T>,
     b: Vec<T>,
@@ -210,11 +220,11 @@ pub(crate) struct Factors<T> {
 
 impl<T: CpuProduct> Factors<T> {
     pub(crate) fn new(n: u64) -> Self {
-        Self::from_elements(n, T::random)
+        Self::from_elements(n, T::random_number)
     }
 
     pub(super) fn from_elements(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
-        let matrix = |seed| random::array(n * n, |index| element(seed, index));
+        let matrix = |seed| random::generate_array(n * n, |index| element(seed, index));
         Self {
             a: matrix(SEED_A),
             b: matrix(SEED_B),
@@ -222,7 +232,7 @@ impl<T: CpuProduct> Factors<T> {
         }
     }
 
-    pub(super) fn both_mut(&mut self) -> [&mut Vec<T>; 2] {
+    pub(super) fn factors_mut(&mut self) -> [&mut Vec<T>; 2] {
         [&mut self.a, &mut self.b]
     }
 
@@ -233,29 +243,31 @@ impl<T: CpuProduct> Factors<T> {
 
     /// Returns memory for a result, filled with poison.
     pub(crate) fn poisoned_result(&self) -> Vec<T> {
-        // The poison is written by the threads that will write the result.
-        random::array((self.n * self.n) as u64, |_| T::POISON)
+        // The same threads write the poison and later the result, so that the memory is located
+        // near them.
+        random::generate_array((self.n * self.n) as u64, |_| T::POISON)
     }
 
     pub(crate) fn multiply(&self, out: &mut [T]) {
-        multiply_by_all(out, &self.a, &self.b, self.n);
+        multiply_on_all_threads(out, &self.a, &self.b, self.n);
     }
 
     /// Verifies a result by computing each element again in twice the precision.
     pub(crate) fn verify(&self, out: &[T]) -> Verification {
-        self.compare(Tolerance::new(T::DTYPE, self.side()), |at| out[at].to_f64())
+        self.compare_result(Tolerance::new(T::DTYPE, self.side()), |at| out[at].to_f64())
     }
 
-    /// Verifies some columns of a result. The larger the matrix, the smaller is their share.
+    /// Verifies some columns of a result. The larger the matrix, the smaller the share of columns.
     pub(super) fn verify_part(&self, out: &[T]) -> Verification {
-        let every = (self.n / CHECKED_WHOLE).pow(2).max(1);
+        let every = (self.n / FULLY_CHECKED_ROWS).pow(2).max(1);
         self.compare_columns(Tolerance::new(T::DTYPE, self.side()), every, |at| {
             out[at].to_f64()
         })
     }
 
-    /// Verifies a result of another type in the same way as [`verify`](Self::verify).
-    pub(super) fn compare(
+    /// Verifies a result of any type, as [`verify`](Self::verify) does. `out` returns an element of
+    /// the result.
+    pub(super) fn compare_result(
         &self,
         bound: Tolerance,
         out: impl Fn(usize) -> f64 + Sync,
@@ -263,7 +275,7 @@ impl<T: CpuProduct> Factors<T> {
         self.compare_columns(bound, 1, out)
     }
 
-    /// Verifies one of every `every` groups of columns.
+    /// Verifies one group of columns out of every `every` groups.
     fn compare_columns(
         &self,
         bound: Tolerance,
@@ -273,18 +285,19 @@ impl<T: CpuProduct> Factors<T> {
         let Self { a, b, n } = self;
         let of_columns = |first: usize| {
             let columns = first..(first + CHECKED_COLUMNS).min(*n);
-            // The columns are copied so that their elements are next to each other, like those of
+            // The columns are copied so that their elements are contiguous, like the elements of
             // A's rows.
             let upright: Vec<Vec<T>> = columns
                 .map(|column| b.iter().skip(column).step_by(*n).copied().collect())
                 .collect();
-            let mut found = Verification::nothing();
+            let mut found = Verification::empty();
             for (row, a) in a.chunks(*n).enumerate() {
                 for (column, b) in (first..).zip(&upright) {
                     let (sum, size) = T::exact_sum(a, b);
                     let at = row * n + column;
-                    let error = bound.error(sum.distance_to(out(at)), sum.abs(), size);
-                    found = found.and(Verification::for_element(at as u64, error, 1.0));
+                    let error =
+                        bound.share_of_allowed_error(sum.distance_to(out(at)), sum.abs(), size);
+                    found = found.merge(Verification::from_element_error(at as u64, error, 1.0));
                 }
             }
             found
@@ -295,9 +308,9 @@ impl<T: CpuProduct> Factors<T> {
     }
 }
 
-pub(super) fn prepare_product<T: CpuProduct>(n: u64) -> Ready<'static> {
+pub(super) fn prepare_product<T: CpuProduct>(n: u64) -> PreparedResult<'static> {
     let factors = Factors::<T>::new(n);
-    prepare_on_cpu(
+    prepare_cpu_work(
         (factors.poisoned_result(), factors),
         |(out, factors)| factors.multiply(out),
         |(out, factors)| factors.verify(out),
@@ -308,8 +321,8 @@ pub(super) fn prepare_product<T: CpuProduct>(n: u64) -> Ready<'static> {
 mod tests {
     use super::*;
 
-    fn is_right_and_one_wrong_element_is_found<T: LowPrecision>(wrong: T::Out) {
-        let mut work = OnCpu::<T>::new(65);
+    fn check_wrong_element_is_found<T: LowPrecision>(wrong: T::Out) {
+        let mut work = LowPrecisionProduct::<T>::new(65);
         assert!(!work.verify().ok, "{} has not run", T::DTYPE);
         work.multiply();
         let found = work.verify();
@@ -329,21 +342,21 @@ mod tests {
     }
 
     #[test]
-    fn each_type_is_right_and_one_wrong_element_is_found() {
-        is_right_and_one_wrong_element_is_found::<Tf32>(1e3);
-        is_right_and_one_wrong_element_is_found::<f16>(f16::from_f32(1e3));
-        is_right_and_one_wrong_element_is_found::<bf16>(bf16::from_f32(1e3));
-        is_right_and_one_wrong_element_is_found::<Fp8>(bf16::from_f32(1e3));
-        is_right_and_one_wrong_element_is_found::<i8>(1 << 30);
+    fn wrong_element_is_found_for_every_type() {
+        check_wrong_element_is_found::<Tf32>(1e3);
+        check_wrong_element_is_found::<f16>(f16::from_f32(1e3));
+        check_wrong_element_is_found::<bf16>(bf16::from_f32(1e3));
+        check_wrong_element_is_found::<Fp8>(bf16::from_f32(1e3));
+        check_wrong_element_is_found::<i8>(1 << 30);
     }
 
     #[test]
-    fn elements_are_those_that_a_gpu_has() {
-        fn same<T: LowPrecision>() {
+    fn elements_equal_those_on_gpu() {
+        fn check_elements<T: LowPrecision>() {
             for index in 0..1000 {
                 let (own, expected) = (
-                    T::random(SEED_A, index).wide().to_f64(),
-                    values::random(T::DTYPE, SEED_A, index),
+                    T::random_number(SEED_A, index).to_wide().to_f64(),
+                    values::random_value(T::DTYPE, SEED_A, index),
                 );
                 assert_eq!(
                     own.to_bits(),
@@ -353,20 +366,23 @@ mod tests {
                 );
             }
         }
-        same::<Tf32>();
-        same::<f16>();
-        same::<bf16>();
-        same::<Fp8>();
-        same::<i8>();
+        check_elements::<Tf32>();
+        check_elements::<f16>();
+        check_elements::<bf16>();
+        check_elements::<Fp8>();
+        check_elements::<i8>();
     }
 
     #[test]
-    fn every_code_of_eight_bits_is_read_as_what_it_was_made_of() {
-        // The two codes for NaN are left out.
+    fn every_fp8_code_survives_round_trip() {
+        // The two codes for NaN are skipped.
         for code in (0..0x7f).chain(0x80..0xff_u8) {
-            assert_eq!(Fp8::from_f64(f64::from(Fp8(code).wide())).0, code);
+            assert_eq!(Fp8::from_f64(f64::from(Fp8(code).to_wide())).0, code);
         }
-        assert_eq!((Fp8(0x7e).wide(), Fp8(0x01).wide()), (448.0, 1.0 / 512.0));
+        assert_eq!(
+            (Fp8(0x7e).to_wide(), Fp8(0x01).to_wide()),
+            (448.0, 1.0 / 512.0)
+        );
     }
 }
 

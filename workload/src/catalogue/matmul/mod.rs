@@ -1,10 +1,10 @@
-//! `matmul`: the product of two square matrices, in every type that the hardware multiplies.
+//! `matmul`: the product of two square matrices, in every type that the hardware can multiply.
 //!
-//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size; [`product`] launches and
-//!   times it, and checks its result. [`low_precision`] has the code for the CPU, also for types
-//!   without units there.
-//! - [`cut`] divides sums into parts if there are too few tiles for all multiprocessors.
-//! - [`copied`] has the matrices in host memory.
+//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size. [`product`] launches and
+//!   times the kernel, and checks its result. [`low_precision`] contains the code for the CPU,
+//!   including types that the CPU cannot multiply.
+//! - [`cut`] divides sums into parts if there are not enough tiles for all multiprocessors.
+//! - [`copied`] multiplies matrices in host memory.
 //! - [`values`] converts the types on the host, and [`tolerance`] defines how exact a product must
 //!   be.
 
@@ -21,32 +21,32 @@ mod values;
 use half::{bf16, f16};
 
 pub(super) use self::{
-    copied::{Copied, DTYPES as COPIED_DTYPES},
+    copied::{CopiedMatmul, DTYPES as COPIED_DTYPES},
     kernel_select::{AMPERE, HOPPER},
     tolerance::Tolerance,
 };
 pub(crate) use self::{
-    kernel_select::needs,
+    kernel_select::required_capability,
     low_precision::Factors,
     product::{Product, memory_bytes, result_bytes},
 };
 use crate::{
-    beside::from_bytes,
     catalogue::prelude::*,
     cpu_product::CpuProduct,
     cuda::Cublas,
+    frameworks::from_bytes,
     memory_budget::MemoryBudget,
-    protocol::{Bound, Extent, KernelUse, Shape},
-    workload::{About, UsualSize, Workload},
+    protocol::{Extent, KernelUse, LimitingResource, Shape},
+    workload::{UsualSize, Workload, WorkloadDescription},
 };
 
-/// The side of matrices on a GPU with enough memory, as large as in the benchmarks of GPU vendors.
+/// The side of matrices on a GPU with enough memory. GPU vendors' benchmarks use the same size.
 const GPU_SIDE: u64 = 8192;
-/// The side for fp64, which is smaller because some GPUs take sixty times as long for fp64.
+/// The side for fp64. It is smaller, because some GPUs take sixty times as long for fp64.
 const GPU_SIDE_FP64: u64 = 4096;
 const CPU_SIDE: u64 = 1024;
-/// The divisor of the usable memory that limits the size of the matrices.
-const PART: u64 = 2;
+/// The share of the usable memory that the matrices may use is one divided by this number.
+const MEMORY_DIVISOR: u64 = 2;
 
 pub(crate) const DTYPES: &[Dtype] = &[
     Dtype::Bf16,
@@ -58,7 +58,7 @@ pub(crate) const DTYPES: &[Dtype] = &[
     Dtype::Fp64,
 ];
 
-/// The types on a CPU, where the usual one also comes first.
+/// The types on a CPU, the usual type first.
 const CPU_DTYPES: &[Dtype] = &[
     Dtype::Fp32,
     Dtype::Fp64,
@@ -71,29 +71,29 @@ const CPU_DTYPES: &[Dtype] = &[
 
 pub(crate) const ID: &str = "matmul";
 
-/// A product of square matrices, or of matrices with one shape for all sizes.
+/// A product of square matrices or, if a shape is given, of matrices with this shape.
 pub(crate) struct Matmul(Option<Shape>);
 
 impl Matmul {
     pub(super) const SQUARE: Self = Self(None);
 
     fn shape_of(&self, size: Size) -> Shape {
-        self.0.unwrap_or(Shape::square(size.n))
+        self.0.unwrap_or(Shape::from_side(size.n))
     }
 }
 
-/// Returns the workload `matmul --shape`, which only runs on a GPU. The workload is leaked: a run
-/// needs at most one, and has its own process.
-pub(crate) fn rectangular(shape: Shape) -> &'static Workload {
+/// Returns the workload `matmul --shape`, which only runs on a GPU. The returned workload is
+/// leaked, but a run needs at most one, and each run has its own process.
+pub(crate) fn workload_for_shape(shape: Shape) -> &'static Workload {
     Box::leak(Box::new(Workload {
-        about: About {
+        about: WorkloadDescription {
             id: ID,
             does: "Multiplies two matrices of any shape.",
-            teaches: "Matrices that fill no whole tiles, or too few of them, leave a part of the \
-                 GPU idle.",
+            teaches: "Matrices that do not fill whole tiles, or fill too few of them, leave a \
+                      part of the GPU idle.",
             dtypes: DTYPES,
             backends: &[Backend::Cuda],
-            bound: Bound::Compute,
+            bound: LimitingResource::Compute,
             extent: Extent::Side,
         },
         usual: UsualSize::Count(shape.rows),
@@ -108,19 +108,21 @@ pub(super) fn usual_side(backend: Backend, dtype: Dtype, budget: &MemoryBudget) 
         (Backend::Cuda, _) => GPU_SIDE,
     };
     let halves = std::iter::successors(Some(wanted), |side| Some(side / 2));
-    let fits =
-        |side: &u64| memory_bytes(Shape::square(*side), dtype, 1) <= budget.usable_bytes() / PART;
+    let fits = |side: &u64| {
+        memory_bytes(Shape::from_side(*side), dtype, 1) <= budget.usable_bytes() / MEMORY_DIVISOR
+    };
     halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
 }
 
-/// Returns the data of a product for frameworks, for the types that all frameworks support.
-fn shared(size: Size, copies: bool) -> Option<Shared> {
+/// Returns the data of a product for other frameworks, or `None` if not all of them support the
+/// type.
+fn share_product(size: Size, copies: bool) -> Option<SharedOperation> {
     match size.dtype {
-        Dtype::Fp32 => Some(shared_as(Factors::<f32>::new, size, copies)),
-        Dtype::Fp64 => Some(shared_as(Factors::<f64>::new, size, copies)),
+        Dtype::Fp32 => Some(share_product_as(Factors::<f32>::new, size, copies)),
+        Dtype::Fp64 => Some(share_product_as(Factors::<f64>::new, size, copies)),
         Dtype::Tf32 => {
-            let element = |seed, index| values::tf32(f32::random(seed, index));
-            Some(shared_as(
+            let element = |seed, index| values::round_to_tf32(f32::random_number(seed, index));
+            Some(share_product_as(
                 move |n| Factors::from_elements(n, element),
                 size,
                 copies,
@@ -130,13 +132,13 @@ fn shared(size: Size, copies: bool) -> Option<Shared> {
     }
 }
 
-fn shared_as<T: CpuProduct>(
+fn share_product_as<T: CpuProduct>(
     factors: impl FnOnce(u64) -> Factors<T> + 'static,
     Size { n, dtype }: Size,
     copies: bool,
-) -> Shared {
+) -> SharedOperation {
     let shape = vec![n, n];
-    let operation = beside::Operation {
+    let operation = frameworks::Operation {
         name: "matmul",
         dtype,
         shape,
@@ -146,13 +148,13 @@ fn shared_as<T: CpuProduct>(
     };
     let data = move || {
         let mut factors = factors(n);
-        let inputs = factors.both_mut().map(|factor| to_bytes(factor)).into();
-        Data {
+        let inputs = factors.factors_mut().map(|factor| to_bytes(factor)).into();
+        OperationData {
             inputs,
             check: Box::new(move |bytes| factors.verify_part(&from_bytes(bytes, n * n))),
         }
     };
-    Shared {
+    SharedOperation {
         operation,
         data: Box::new(data),
     }
@@ -181,8 +183,8 @@ impl Program for Matmul {
         }
     }
 
-    /// Returns the memory in use on the CPU. Narrow types also need memory for both factors in
-    /// their wide form, for the factors that the check generates, and for the sums.
+    /// Returns the memory used on the CPU in bytes. For narrow types, it includes both factors in
+    /// their wide form, the factors that the check generates, and the sums.
     fn cpu_bytes(&self, Size { n, dtype }: Size) -> u64 {
         let wide = match dtype {
             Dtype::Fp32 | Dtype::Fp64 => 0,
@@ -193,7 +195,7 @@ impl Program for Matmul {
             .saturating_mul(2 * dtype.bytes() + values::result_bytes(dtype) + wide)
     }
 
-    fn each_type(&self, backend: Backend) -> Option<&'static [Dtype]> {
+    fn default_types(&self, backend: Backend) -> Option<&'static [Dtype]> {
         Some(match backend {
             Backend::Cuda => DTYPES,
             Backend::Cpu => CPU_DTYPES,
@@ -201,7 +203,7 @@ impl Program for Matmul {
     }
 
     fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
-        match needs(dtype) {
+        match required_capability(dtype) {
             needed if gpu.device().capability < needed => Err(RunError::NotOnThisGpu {
                 id: ID,
                 dtype,
@@ -216,33 +218,37 @@ impl Program for Matmul {
         self.0
     }
 
-    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Ready<'gpu> {
+    fn prepare_cuda_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> PreparedResult<'gpu> {
         self.check_device(gpu, size.dtype)?;
-        Ok(Box::new(OnCuda::new(gpu, self.shape_of(size), size.dtype)?))
+        Ok(Box::new(CudaMatmul::new(
+            gpu,
+            self.shape_of(size),
+            size.dtype,
+        )?))
     }
 
-    fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Option<Ready<'gpu>> {
+    fn prepare_cublas_run<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Option<PreparedResult<'gpu>> {
         let ready = || {
             self.check_device(gpu, size.dtype)?;
-            let work = OnCuda::new(gpu, self.shape_of(size), size.dtype)?;
-            Ok(Box::new(work.by_cublas()?) as _)
+            let work = CudaMatmul::new(gpu, self.shape_of(size), size.dtype)?;
+            Ok(Box::new(work.with_cublas()?) as _)
         };
         Some(ready())
     }
 
-    fn shared_operation(&self, size: Size) -> Option<Shared> {
-        shared(size, false)
+    fn shared_operation(&self, size: Size) -> Option<SharedOperation> {
+        share_product(size, false)
     }
 
-    fn on_cpu(&self, Size { n, dtype }: Size) -> Ready<'static> {
+    fn prepare_cpu_run(&self, Size { n, dtype }: Size) -> PreparedResult<'static> {
         match dtype {
             Dtype::Fp32 => low_precision::prepare_product::<f32>(n),
             Dtype::Fp64 => low_precision::prepare_product::<f64>(n),
-            Dtype::Tf32 => low_precision::prepare_narrow::<low_precision::Tf32>(n),
-            Dtype::Bf16 => low_precision::prepare_narrow::<bf16>(n),
-            Dtype::Fp16 => low_precision::prepare_narrow::<f16>(n),
-            Dtype::Fp8 => low_precision::prepare_narrow::<low_precision::Fp8>(n),
-            Dtype::Int8 => low_precision::prepare_narrow::<i8>(n),
+            Dtype::Tf32 => low_precision::prepare_narrow_product::<low_precision::Tf32>(n),
+            Dtype::Bf16 => low_precision::prepare_narrow_product::<bf16>(n),
+            Dtype::Fp16 => low_precision::prepare_narrow_product::<f16>(n),
+            Dtype::Fp8 => low_precision::prepare_narrow_product::<low_precision::Fp8>(n),
+            Dtype::Int8 => low_precision::prepare_narrow_product::<i8>(n),
             Dtype::Bytes => Err(RunError::NoSuchType {
                 id: ID,
                 dtype,
@@ -252,26 +258,26 @@ impl Program for Matmul {
     }
 }
 
-/// A single product on a GPU.
-struct OnCuda<'gpu> {
+/// A matrix product on a GPU.
+struct CudaMatmul<'gpu> {
     product: Product<'gpu>,
     out: DeviceMemory,
-    /// The library that multiplies instead of the kernel, for comparison.
+    /// The cuBLAS library, if it multiplies instead of the kernel, for comparison.
     cublas: Option<Cublas>,
 }
 
-impl<'gpu> OnCuda<'gpu> {
+impl<'gpu> CudaMatmul<'gpu> {
     fn new(gpu: &'gpu Gpu, shape: Shape, dtype: Dtype) -> Result<Self, RunError> {
         let product = Product::new(gpu, shape, dtype)?;
         Ok(Self {
             product,
-            out: gpu.poisoned(result_bytes(shape, dtype))?,
+            out: gpu.allocate_poisoned(result_bytes(shape, dtype))?,
             cublas: None,
         })
     }
 
-    /// Returns the same work, but multiplied by cuBLAS.
-    fn by_cublas(self) -> Result<Self, RunError> {
+    /// Returns the same work, but with cuBLAS as the library that multiplies.
+    fn with_cublas(self) -> Result<Self, RunError> {
         let Product {
             gpu,
             shape,
@@ -294,8 +300,8 @@ impl<'gpu> OnCuda<'gpu> {
     }
 }
 
-impl Prepared for OnCuda<'_> {
-    fn run(&mut self) -> Result<Sample, RunError> {
+impl Prepared for CudaMatmul<'_> {
+    fn run(&mut self) -> Result<TimedRun, RunError> {
         let Self {
             product,
             out,
@@ -303,10 +309,10 @@ impl Prepared for OnCuda<'_> {
         } = self;
         let gpu = product.gpu;
         if let Some(cublas) = cublas {
-            gpu.time(|queue| cublas.multiply(queue, (out, &product.a, &product.b)))
+            gpu.run_timed(|queue| cublas.multiply(queue, (out, &product.a, &product.b)))
         } else {
-            let ready = product.ready()?;
-            gpu.time(|queue| ready.launch(queue, out, 0))
+            let ready = product.prepare_launch()?;
+            gpu.run_timed(|queue| ready.launch(queue, out, 0))
         }
     }
 

@@ -2,8 +2,8 @@
 //! The caller provides the memory for the result.
 
 use super::{
-    cut::Cut,
-    kernel_select::{self, Chip, HOPPER_COPIED_ROWS, Inputs, KernelChoice, Layout, padded},
+    cut::TileDivision,
+    kernel_select::{self, Chip, HOPPER_COPIED_ROWS, Inputs, KernelChoice, Layout, padded_rows},
     tolerance::Tolerance,
     values,
 };
@@ -16,13 +16,13 @@ use crate::{
 
 /// The number of rows and columns that a block of the check compares.
 const CHECKED_SIDE: u64 = 32;
-/// The number of words that a block of the check returns: the number of wrong elements, the first
-/// of them, and the largest error of the others.
+/// The number of words that a block of the check returns: the number of wrong elements, the index
+/// of the first one, and the largest error of the correct elements.
 const FOUND_WORDS: u64 = 3;
-/// The number of elements that the host computes itself, so that the check is verified, too.
-const SPOTS: u64 = 16;
+/// The number of elements that the host computes itself, so that the GPU's check is verified too.
+const HOST_CHECKED_ELEMENTS: u64 = 16;
 
-/// Two random matrices, with the kernels to multiply them.
+/// Two random matrices, and the kernels to multiply them and check the result.
 pub(crate) struct Product<'gpu> {
     pub(super) gpu: &'gpu Gpu,
     pub(super) choice: KernelChoice,
@@ -31,7 +31,7 @@ pub(crate) struct Product<'gpu> {
     pub(super) a: DeviceMemory,
     pub(super) b: DeviceMemory,
     found: DeviceMemory,
-    cut: Cut,
+    cut: TileDivision,
     /// The memory in which the parts of sums are added, if the kernel divides sums.
     parts: Option<DeviceMemory>,
     pub(super) shape: Shape,
@@ -39,36 +39,37 @@ pub(crate) struct Product<'gpu> {
     multiprocessors: u32,
 }
 
-/// A product that can be launched, with its factors in the form that the kernel takes.
-pub(crate) struct Ready<'product> {
+/// A product that can be launched. Its factors are in the form that the kernel requires.
+pub(crate) struct ReadyProduct<'product> {
     product: &'product Product<'product>,
-    /// Both factors as tiles for the copy engine.
+    /// Both factors as tiles for the copy engine, if the kernel uses it.
     tiles: Option<[TensorMap<'product>; 2]>,
 }
 
-/// Returns the shape of a product in memory, which consists of whole tiles.
-pub(super) fn in_memory(shape: Shape) -> Shape {
+/// Returns the shape that a product has in memory, where matrices consist of whole tiles.
+pub(super) fn padded_shape(shape: Shape) -> Shape {
     let Shape {
         rows,
         columns,
         depth,
     } = shape;
     Shape {
-        rows: padded(rows),
-        columns: padded(columns),
-        depth: padded(depth),
+        rows: padded_rows(rows),
+        columns: padded_rows(columns),
+        depth: padded_rows(depth),
     }
 }
 
-/// Returns the memory of a product with several results: all matrices in whole tiles, and the
-/// results of the check.
+/// Returns the memory of a product with several results in bytes: all matrices padded to whole
+/// tiles, and the results of the check.
 pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
     let Shape {
         rows,
         columns,
         depth,
-    } = in_memory(shape);
-    // Factors of fp32 are stored step by step, with the same distance between steps in both.
+    } = padded_shape(shape);
+    // fp32 factors are stored step by step, and the distance between steps is the same in both
+    // factors.
     let lines = if dtype == Dtype::Fp32 {
         rows.max(columns).saturating_mul(2)
     } else {
@@ -81,18 +82,18 @@ pub(crate) fn memory_bytes(shape: Shape, dtype: Dtype, results: u64) -> u64 {
         .saturating_add(found_bytes(shape))
 }
 
-/// Returns the memory of one result, in whole tiles.
+/// Returns the memory of one result in bytes, padded to whole tiles.
 pub(crate) fn result_bytes(shape: Shape, dtype: Dtype) -> u64 {
-    let Shape { rows, columns, .. } = in_memory(shape);
+    let Shape { rows, columns, .. } = padded_shape(shape);
     rows.saturating_mul(columns)
         .saturating_mul(values::result_bytes(dtype))
 }
 
 fn found_bytes(shape: Shape) -> u64 {
-    check_blocks(shape).saturating_mul(FOUND_WORDS * 8)
+    count_check_blocks(shape).saturating_mul(FOUND_WORDS * 8)
 }
 
-fn check_blocks(Shape { rows, columns, .. }: Shape) -> u64 {
+fn count_check_blocks(Shape { rows, columns, .. }: Shape) -> u64 {
     rows.div_ceil(CHECKED_SIDE)
         .saturating_mul(columns.div_ceil(CHECKED_SIDE))
 }
@@ -112,10 +113,10 @@ impl<'gpu> Product<'gpu> {
                 .attribute(Attribute::L2CacheBytes)
                 .map_or(0, |bytes| bytes.max(0) as u64),
         };
-        let choice = kernel_select::choose(dtype, chip, shape);
-        let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{dtype}"))?;
-        let padded = in_memory(shape);
-        let cut = choice.cut(shape, multiprocessors);
+        let choice = kernel_select::choose_kernel(dtype, chip, shape);
+        let fill = gpu.load_kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{dtype}"))?;
+        let padded = padded_shape(shape);
+        let cut = choice.fastest_division(shape, multiprocessors);
         let matrix = |lines, padded_lines, seed| {
             let of_step = padded.rows.max(padded.columns);
             let held_lines = if choice.layout == Layout::StepByStep {
@@ -124,7 +125,7 @@ impl<'gpu> Product<'gpu> {
                 padded_lines
             };
             let held = (held_lines, padded.depth);
-            random_matrix(
+            make_random_matrix(
                 gpu,
                 &fill,
                 (lines, shape.depth),
@@ -135,7 +136,7 @@ impl<'gpu> Product<'gpu> {
             )
         };
         let multiply = gpu
-            .kernel(choice.code, &choice.kernel)?
+            .load_kernel(choice.code, &choice.kernel)?
             .with_shared_memory(choice.shared_bytes)?;
         Ok(Self {
             gpu,
@@ -143,14 +144,14 @@ impl<'gpu> Product<'gpu> {
                 Inputs::Tiles => multiply.with_programmatic_launch(),
                 Inputs::Addresses => multiply,
             },
-            check: gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{dtype}"))?,
+            check: gpu.load_kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{dtype}"))?,
             a: matrix(shape.rows, padded.rows, SEED_A)?,
             b: matrix(shape.columns, padded.columns, SEED_B)?,
-            found: gpu.poisoned(found_bytes(shape))?,
+            found: gpu.allocate_poisoned(found_bytes(shape))?,
             cut,
             parts: choice
                 .parts_bytes(shape, cut)
-                .map(|bytes| gpu.zeroed(bytes))
+                .map(|bytes| gpu.allocate_zeroed(bytes))
                 .transpose()?,
             choice,
             shape,
@@ -160,7 +161,7 @@ impl<'gpu> Product<'gpu> {
     }
 
     pub(crate) fn kernel(&self) -> Result<KernelUse, CudaError> {
-        self.multiply.use_of_gpu(self.choice.threads)
+        self.multiply.read_resource_use(self.choice.threads)
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -170,12 +171,12 @@ impl<'gpu> Product<'gpu> {
             + self.parts.as_ref().map_or(0, DeviceMemory::bytes)
     }
 
-    pub(crate) fn ready(&self) -> Result<Ready<'_>, CudaError> {
+    pub(crate) fn prepare_launch(&self) -> Result<ReadyProduct<'_>, CudaError> {
         let Shape {
             rows,
             columns,
             depth,
-        } = in_memory(self.shape);
+        } = padded_shape(self.shape);
         let (_, across) = self.choice.tile;
         let tiles = match self.choice.inputs {
             Inputs::Tiles => Some([
@@ -184,20 +185,20 @@ impl<'gpu> Product<'gpu> {
             ]),
             Inputs::Addresses => None,
         };
-        Ok(Ready {
+        Ok(ReadyProduct {
             product: self,
             tiles,
         })
     }
 
-    /// Returns the distance between the rows of the result, and the distance between the rows of
-    /// both factors, or between their steps if they are stored step by step.
+    /// Returns the distance between the result's rows, and the distance between both factors' rows,
+    /// or between their steps if they are stored step by step.
     pub(super) fn pitches(&self) -> [u64; 2] {
         let Shape {
             rows,
             columns,
             depth,
-        } = in_memory(self.shape);
+        } = padded_shape(self.shape);
         let of_factors = match self.choice.layout {
             Layout::RowByRow => depth,
             Layout::StepByStep => rows.max(columns),
@@ -205,20 +206,22 @@ impl<'gpu> Product<'gpu> {
         [columns, of_factors]
     }
 
-    /// Checks a result: every element against the GPU's own reference, and some against that of the
-    /// host.
+    /// Checks a result: every element against a reference computed by the GPU, and some elements
+    /// against a reference computed by the host.
     pub(crate) fn verify(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
-        let all = self.check_all(out)?;
-        let spots = self.check_spots(out)?;
-        // The elements that the host checks are among all elements, and count once.
+        let all = self.check_all_elements(out)?;
+        let spots = self.check_some_elements(out)?;
+        // The elements that the host checks are already included in all elements, so they are only
+        // counted once.
         Ok(Verification {
             checked: all.checked,
-            ..all.and(spots)
+            ..all.merge(spots)
         })
     }
 
-    /// Checks every element against the GPU's own reference, which shares nothing with the product.
-    fn check_all(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
+    /// Checks every element against a reference that the GPU computes with code that shares nothing
+    /// with the product's.
+    fn check_all_elements(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let [pitch, pitch_of_factors] = self.pitches();
         let Self {
             gpu,
@@ -237,19 +240,19 @@ impl<'gpu> Product<'gpu> {
             depth,
         } = *shape;
         let bound = Tolerance::new(*dtype, depth);
-        let (row, step) = choice.layout.strides(pitch_of_factors);
-        let blocks = check_blocks(*shape);
+        let (row, step) = choice.layout.to_strides(pitch_of_factors);
+        let blocks = count_check_blocks(*shape);
         let matrices = [Out(found), In(out), In(a), In(b)];
         let numbers = [rows, columns, depth, pitch, row, step].map(U64);
         let bounds = [bound.of_result, bound.of_terms, bound.least].map(Argument::F64);
         let arguments: Vec<_> = matrices.into_iter().chain(numbers).chain(bounds).collect();
-        let grid = Grid::of_blocks(blocks);
+        let grid = Grid::with_blocks(blocks);
         gpu.stream
             .run(|queue| queue.launch(check, grid, &arguments))?;
         drop(arguments);
         let mut words = vec![0_u64; (blocks * FOUND_WORDS) as usize];
         gpu.stream
-            .run(|queue| queue.copy_out(&mut words, found, 0))?;
+            .run(|queue| queue.copy_to_host(&mut words, found, 0))?;
         let of_block = words.as_chunks::<{ FOUND_WORDS as usize }>().0.iter();
         let wrong: u64 = of_block.clone().map(|found| found[0]).sum();
         let first_wrong = of_block
@@ -269,8 +272,9 @@ impl<'gpu> Product<'gpu> {
         ))
     }
 
-    /// Checks a few elements against the host's results, which are computed from the seeds alone.
-    fn check_spots(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
+    /// Checks a few elements against the host's results, which are computed from nothing but the
+    /// seeds.
+    fn check_some_elements(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let (
             Shape {
                 rows,
@@ -280,31 +284,34 @@ impl<'gpu> Product<'gpu> {
             dtype,
         ) = (self.shape, self.dtype);
         let bound = Tolerance::new(dtype, depth);
-        let (width, pitch) = (values::result_bytes(dtype), in_memory(self.shape).columns);
-        let mut found = Verification::nothing();
-        for spot in 0..SPOTS.min(rows * columns) {
+        let (width, pitch) = (
+            values::result_bytes(dtype),
+            padded_shape(self.shape).columns,
+        );
+        let mut found = Verification::empty();
+        for spot in 0..HOST_CHECKED_ELEMENTS.min(rows * columns) {
             let (row, column) = (
-                random::bits(SEED_A, spot) % rows,
-                random::bits(SEED_B, spot) % columns,
+                random::generate_bits(SEED_A, spot) % rows,
+                random::generate_bits(SEED_B, spot) % columns,
             );
             let mut bytes = [0_u8; 8];
             let place = &mut bytes[..width as usize];
             self.gpu
                 .stream
-                .run(|queue| queue.copy_out(place, out, (row * pitch + column) * width))?;
+                .run(|queue| queue.copy_to_host(place, out, (row * pitch + column) * width))?;
             let (mut sum, mut size) = (DoubleDouble::from_f64(0.0), 0.0);
             for k in 0..depth {
-                let a = values::random(dtype, SEED_A, row * depth + k);
-                let b = values::random(dtype, SEED_B, column * depth + k);
+                let a = values::random_value(dtype, SEED_A, row * depth + k);
+                let b = values::random_value(dtype, SEED_B, column * depth + k);
                 sum = sum + DoubleDouble::from_f64(a) * DoubleDouble::from_f64(b);
                 size += (a * b).abs();
             }
-            let error = bound.error(
-                sum.distance_to(values::result(dtype, bytes)),
+            let error = bound.share_of_allowed_error(
+                sum.distance_to(values::result_to_f64(dtype, bytes)),
                 sum.abs(),
                 size,
             );
-            found = found.and(Verification::for_element(
+            found = found.merge(Verification::from_element_error(
                 row * columns + column,
                 error,
                 1.0,
@@ -314,9 +321,9 @@ impl<'gpu> Product<'gpu> {
     }
 }
 
-impl Ready<'_> {
-    /// Queues the product, with its result at this offset of `out`. The result of every launch is
-    /// the same to the bit, because no kernel adds terms in a random order.
+impl ReadyProduct<'_> {
+    /// Queues the product. `out` receives the result at this offset. Every launch computes exactly
+    /// the same bits, because no kernel adds terms in a random order.
     pub(crate) fn launch<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,
@@ -348,7 +355,7 @@ impl Ready<'_> {
         let [pitch, input_pitch] = self.product.pitches();
         let [rows, columns, depth, pitch, input_pitch] =
             [rows, columns, depth, pitch, input_pitch].map(U64);
-        let pieces = cut.pieces(choice.tiles(*shape)) as u32;
+        let pieces = cut.count_pieces(choice.count_tiles(*shape)) as u32;
         let (factors, blocks) = match &self.tiles {
             Some([left, right]) => (
                 [Argument::Tiles(left), Argument::Tiles(right)],
@@ -371,9 +378,9 @@ impl Ready<'_> {
     }
 }
 
-/// Returns a random matrix with this number of lines and steps, surrounded by zeros up to the size
-/// in memory.
-fn random_matrix(
+/// Creates a random matrix with this number of lines and steps, padded with zeros to its size in
+/// memory.
+fn make_random_matrix(
     gpu: &Gpu,
     fill: &Kernel,
     (lines, depth): (u64, u64),
@@ -382,14 +389,14 @@ fn random_matrix(
     layout: Layout,
     seed: u64,
 ) -> Result<DeviceMemory, CudaError> {
-    let (row, step) = layout.strides(if layout == Layout::StepByStep {
+    let (row, step) = layout.to_strides(if layout == Layout::StepByStep {
         held_lines
     } else {
         held_depth
     });
     let elements = held_lines * held_depth;
     let memory = gpu.context.allocate(elements * dtype.bytes())?;
-    let grid = Grid::of_blocks(elements.div_ceil(u64::from(THREADS)).min(1 << 16));
+    let grid = Grid::with_blocks(elements.div_ceil(u64::from(THREADS_PER_BLOCK)).min(1 << 16));
     let numbers = [lines, depth, held_lines, held_depth, row, step, seed].map(U64);
     let arguments: Vec<_> = [Out(&memory)].into_iter().chain(numbers).collect();
     gpu.stream

@@ -1,4 +1,4 @@
-//! The types of a product on the host, generated and read in the same way as in `matmul_check.cu`
+//! Number types on the host. Values are generated and read in the same way as by `matmul_check.cu`
 //! on a GPU.
 
 use half::{bf16, f16};
@@ -13,20 +13,20 @@ pub(super) fn result_bytes(dtype: Dtype) -> u64 {
     }
 }
 
-pub(super) fn random(dtype: Dtype, seed: u64, index: u64) -> f64 {
-    let single = f32::random(seed, index);
+pub(super) fn random_value(dtype: Dtype, seed: u64, index: u64) -> f64 {
+    let single = f32::random_number(seed, index);
     match dtype {
-        Dtype::Fp64 => f64::random(seed, index),
+        Dtype::Fp64 => f64::random_number(seed, index),
         Dtype::Fp32 => f64::from(single),
-        Dtype::Tf32 => f64::from(tf32(single)),
+        Dtype::Tf32 => f64::from(round_to_tf32(single)),
         Dtype::Fp16 => f16::from_f32(single).to_f64(),
         Dtype::Bf16 => bf16::from_f32(single).to_f64(),
-        Dtype::Fp8 => fp8(single),
-        Dtype::Int8 | Dtype::Bytes => f64::from((random::bits(seed, index) >> 56) as i8),
+        Dtype::Fp8 => round_to_fp8(single),
+        Dtype::Int8 | Dtype::Bytes => f64::from((random::generate_bits(seed, index) >> 56) as i8),
     }
 }
 
-pub(super) fn result(dtype: Dtype, bytes: [u8; 8]) -> f64 {
+pub(super) fn result_to_f64(dtype: Dtype, bytes: [u8; 8]) -> f64 {
     let [a, b, c, d, ..] = bytes;
     match dtype {
         Dtype::Fp64 => f64::from_le_bytes(bytes),
@@ -37,16 +37,17 @@ pub(super) fn result(dtype: Dtype, bytes: [u8; 8]) -> f64 {
     }
 }
 
-/// Returns the nearest number with 10 bits of fraction.
-pub(super) fn tf32(value: f32) -> f32 {
+/// Returns the nearest number with 10 fraction bits.
+pub(super) fn round_to_tf32(value: f32) -> f32 {
     const DROPPED: u32 = 13;
     let word = value.to_bits();
     let nearest = word + ((1 << (DROPPED - 1)) - 1) + (word >> DROPPED & 1);
     f32::from_bits(nearest & !((1 << DROPPED) - 1))
 }
 
-/// Returns the nearest e4m3 number, which has 3 bits of fraction, and steps of 1/512 below 1/64.
-pub(super) fn fp8(value: f32) -> f64 {
+/// Returns the nearest e4m3 number. Such numbers have 3 fraction bits and, below 1/64, a spacing of
+/// 1/512.
+pub(super) fn round_to_fp8(value: f32) -> f64 {
     const FRACTION: i32 = 3;
     const SMALLEST_EXPONENT: i32 = -6;
     let value = f64::from(value);
@@ -64,11 +65,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_rounded_to_the_nearest_and_ties_to_even() {
+    fn numbers_are_rounded_with_ties_to_even() {
         let is = |got: f64, expected: f64| {
             assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}");
         };
-        // Ties are between 1 and 1.125. Below 1/64, all steps have the same size.
+        // The values include ties between 1, 1.125 and 1.25, and values below 1/64, where the
+        // spacing is constant.
         for (of, nearest) in [
             (0.0, 0.0),
             (-1.0, -1.0),
@@ -79,18 +81,21 @@ mod tests {
             (0.001, 1.0 / 512.0),
             (0.000_9, 0.0),
         ] {
-            is(fp8(of), nearest);
+            is(round_to_fp8(of), nearest);
         }
-        is(f64::from(tf32(1.0 + 1.0 / 2048.0)), 1.0);
-        is(f64::from(tf32(1.0 + 3.0 / 2048.0)), 1.0 + 4.0 / 2048.0);
-        assert_eq!(tf32(-0.3).to_bits() & 0x1fff, 0);
+        is(f64::from(round_to_tf32(1.0 + 1.0 / 2048.0)), 1.0);
+        is(
+            f64::from(round_to_tf32(1.0 + 3.0 / 2048.0)),
+            1.0 + 4.0 / 2048.0,
+        );
+        assert_eq!(round_to_tf32(-0.3).to_bits() & 0x1fff, 0);
     }
 
     #[test]
-    fn results_are_read_as_they_lie() {
+    fn results_are_read_in_memory_order() {
         let is = |dtype, bytes, expected: f64| {
             assert_eq!(
-                result(dtype, bytes).to_bits(),
+                result_to_f64(dtype, bytes).to_bits(),
                 expected.to_bits(),
                 "{dtype}"
             );
@@ -98,6 +103,6 @@ mod tests {
         is(Dtype::Bf16, [0xc0, 0x3f, 9, 9, 9, 9, 9, 9], 1.5);
         is(Dtype::Fp16, [0x00, 0x3e, 9, 9, 9, 9, 9, 9], 1.5);
         is(Dtype::Int8, [0xff, 0xff, 0xff, 0xff, 9, 9, 9, 9], -1.0);
-        assert!(result(Dtype::Fp32, [0xff; 8]).is_nan());
+        assert!(result_to_f64(Dtype::Fp32, [0xff; 8]).is_nan());
     }
 }

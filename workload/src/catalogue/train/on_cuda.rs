@@ -1,24 +1,24 @@
-//! The training of the network on a GPU.
+//! The training of the small network on a GPU.
 
 use super::{
     check,
-    network::{BIAS1, BIAS2, PARAMETERS, SIDE, Start, Trained, WEIGHTS, WEIGHTS2},
+    network::{BIAS1, BIAS2, PARAMETERS, SIDE, TrainingResult, TrainingStart, WEIGHTS, WEIGHTS2},
 };
 use crate::{
-    catalogue::chain::{Chain, Form},
+    catalogue::chain::{Chain, LaunchMethod},
     catalogue::prelude::*,
 };
 
 const KERNELS: Code = ptx!("train");
-/// The grid of the fused kernel, which has the whole network in one block.
+/// The grid of the fused kernel. A single block computes the whole network.
 const FUSED_GRID: Grid = Grid {
     blocks: 1,
     threads: 128,
 };
-const WIDTH: usize = 4;
+const ELEMENT_BYTES: usize = 4;
 
-/// The names of the kernels of a step, in the order in which the step uses them.
-const NAMES: [&str; 10] = [
+/// The names of the kernels of a training step, in the order of their use.
+const KERNEL_NAMES: [&str; 10] = [
     "train_product",
     "train_add_bias",
     "train_sigmoid",
@@ -31,22 +31,22 @@ const NAMES: [&str; 10] = [
     "train_adam",
 ];
 
-/// Allocates the arrays, and uploads the initial state: parameters, loss, initial parameters,
-/// inputs, targets, gradients, means, squares, powers, hidden units, predictions, their errors, and
-/// errors of the hidden units.
-fn memory(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
-    let start = Start::random();
-    let room = |elements: usize| gpu.poisoned((elements * WIDTH) as u64);
+/// Allocates the arrays, and copies the initial state to the GPU. The order is: parameters, loss,
+/// initial parameters, inputs, targets, gradients, means, squares, powers, hidden units,
+/// predictions, their errors, and errors of the hidden units.
+fn allocate_arrays(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
+    let start = TrainingStart::generate();
+    let room = |elements: usize| gpu.allocate_poisoned((elements * ELEMENT_BYTES) as u64);
     Ok(vec![
         room(PARAMETERS)?,
         room(1)?,
-        gpu.upload(&start.parameters)?,
-        gpu.upload(&start.inputs)?,
-        gpu.upload(&start.targets)?,
+        gpu.copy_to_device(&start.parameters)?,
+        gpu.copy_to_device(&start.inputs)?,
+        gpu.copy_to_device(&start.targets)?,
         room(PARAMETERS)?,
         room(PARAMETERS)?,
         room(PARAMETERS)?,
-        gpu.poisoned(2 * 8)?,
+        gpu.allocate_poisoned(2 * 8)?,
         room(WEIGHTS)?,
         room(SIDE)?,
         room(SIDE)?,
@@ -54,20 +54,26 @@ fn memory(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
     ])
 }
 
-/// Returns the arrays in the same order as a fixed-size array.
+/// Converts the arrays to a fixed-size array reference. The order stays the same.
 fn split_arrays(memory: &[DeviceMemory]) -> &[DeviceMemory; 13] {
     memory.first_chunk().expect("the memory has all arrays")
 }
 
-pub(super) fn prepare_steps(gpu: &Gpu, form: Form, steps: u64) -> Ready<'_> {
-    let kernels = gpu.load_kernels(KERNELS, &NAMES)?;
-    let begin = gpu.kernel(KERNELS, "train_begin")?;
+pub(super) fn prepare_steps(gpu: &Gpu, form: LaunchMethod, steps: u64) -> PreparedResult<'_> {
+    let kernels = gpu.load_kernels(KERNELS, &KERNEL_NAMES)?;
+    let begin = gpu.load_kernel(KERNELS, "train_begin")?;
     prepare_work(
-        Chain::new(gpu, form, Box::new(step), memory(gpu)?, kernels)?,
+        Chain::new(
+            gpu,
+            form,
+            Box::new(queue_step),
+            allocate_arrays(gpu)?,
+            kernels,
+        )?,
         move |step| {
             let [out, _, initial, _, _, _, means, squares, powers, ..] =
                 split_arrays(step.memory());
-            gpu.time(|queue| {
+            gpu.run_timed(|queue| {
                 let arguments = [
                     Out(out),
                     In(initial),
@@ -76,16 +82,16 @@ pub(super) fn prepare_steps(gpu: &Gpu, form: Form, steps: u64) -> Ready<'_> {
                     Out(powers),
                     U64(PARAMETERS as u64),
                 ];
-                queue.launch(&begin, thread_each(PARAMETERS as u64), &arguments)?;
-                (0..steps).try_for_each(|_| step.put(queue))
+                queue.launch(&begin, grid_for_elements(PARAMETERS as u64), &arguments)?;
+                (0..steps).try_for_each(|_| step.enqueue(queue))
             })
         },
-        move |step| Ok(check(&trained(gpu, step.memory())?, steps)),
+        move |step| Ok(check(&read_result(gpu, step.memory())?, steps)),
     )
 }
 
-/// Queues the kernels of one step.
-fn step<'held>(
+/// Queues the kernels of one training step.
+fn queue_step<'held>(
     queue: &Queue<'_, 'held>,
     memory: &'held [DeviceMemory],
     kernels: &'held [Kernel],
@@ -120,14 +126,14 @@ fn step<'held>(
         off,
         back,
     ] = split_arrays(memory);
-    let from = |array, element: usize| At(array, (element * WIDTH) as u64);
+    let from = |array, element: usize| At(array, (element * ELEMENT_BYTES) as u64);
     let number = |number: usize| U64(number as u64);
     let launch = |kernel, elements: usize, arguments: &[Argument<'held>]| {
-        queue.launch(kernel, thread_each(elements as u64), arguments)
+        queue.launch(kernel, grid_for_elements(elements as u64), arguments)
     };
-    // `shape` contains the elements, columns and terms of the result, and then the distances in the
-    // arrays: between rows and between terms of the first, between terms and between columns of the
-    // second.
+    // `shape` contains the number of elements, columns and terms of the result, followed by
+    // distances in the input arrays: between rows and between terms of the first input, and between
+    // terms and between columns of the second input.
     let multiply = |out, a, b, shape: [usize; 7]| {
         let numbers = shape.into_iter().map(number);
         let arguments: Vec<_> = [out, a, b].into_iter().chain(numbers).collect();
@@ -201,11 +207,11 @@ fn step<'held>(
     Ok(())
 }
 
-/// Prepares training with all steps in one kernel.
-pub(super) fn prepare_fused(gpu: &Gpu, steps: u64) -> Ready<'_> {
-    let kernel = gpu.kernel(KERNELS, "train_fused")?;
+/// Prepares training that runs all steps in one kernel.
+pub(super) fn prepare_fused_steps(gpu: &Gpu, steps: u64) -> PreparedResult<'_> {
+    let kernel = gpu.load_kernel(KERNELS, "train_fused")?;
     prepare_work(
-        memory(gpu)?,
+        allocate_arrays(gpu)?,
         move |memory| {
             let [out, loss, initial, inputs, targets, ..] = split_arrays(memory);
             let arguments = [
@@ -216,17 +222,17 @@ pub(super) fn prepare_fused(gpu: &Gpu, steps: u64) -> Ready<'_> {
                 In(targets),
                 U64(steps),
             ];
-            gpu.time(|queue| queue.launch(&kernel, FUSED_GRID, &arguments))
+            gpu.run_timed(|queue| queue.launch(&kernel, FUSED_GRID, &arguments))
         },
-        move |memory| Ok(check(&trained(gpu, memory)?, steps)),
+        move |memory| Ok(check(&read_result(gpu, memory)?, steps)),
     )
 }
 
-fn trained(gpu: &Gpu, memory: &[DeviceMemory]) -> Result<Trained<f32>, CudaError> {
+fn read_result(gpu: &Gpu, memory: &[DeviceMemory]) -> Result<TrainingResult<f32>, CudaError> {
     let [out, loss, ..] = split_arrays(memory);
-    let loss: Vec<f32> = gpu.download(loss)?;
-    Ok(Trained {
-        parameters: gpu.download(out)?,
+    let loss: Vec<f32> = gpu.copy_to_host(loss)?;
+    Ok(TrainingResult {
+        parameters: gpu.copy_to_host(out)?,
         loss: loss[0],
     })
 }

@@ -1,5 +1,5 @@
-//! A model of device memory on the CPU: an account of free memory, and the driver's rules of
-//! allocation. It uses no memory.
+//! A model of device memory on the CPU. It keeps account of the free memory and follows the
+//! driver's allocation rules, but allocates no memory itself.
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,9 +10,9 @@ use std::{
 };
 
 use super::{
-    device::{Device, Held, Mapping, Pool, Second},
-    second::Answer,
-    stop::Stop,
+    device::{Allocation, DemoDevice, DemoPool, Mapping, SecondProcess},
+    second::MemoryResponse,
+    stop::DemoError,
 };
 use crate::{
     cuda::{CudaError, FreeMemory, PoolSize},
@@ -21,25 +21,25 @@ use crate::{
 
 const GIB: u64 = 1 << 30;
 const TOTAL_BYTES: u64 = 8 * GIB;
-/// The memory that other processes use all the time.
+/// The memory in bytes that other processes are assumed to use all the time.
 const OTHERS_BYTES: u64 = GIB / 2;
-/// The unit in which the driver allocates memory for mappings.
+/// The granularity of mapped memory in bytes.
 const GRANULARITY_BYTES: u64 = 2 << 20;
-/// The limits of a block in the model (its threads, and the registers of all threads), and the
-/// registers of each thread.
-const MOST_THREADS: u32 = 1024;
-const MOST_REGISTERS: u32 = 65_536;
-const REGISTERS: u32 = 102;
+/// The maximum number of threads in a block. `MAX_REGISTERS` limits the registers of all threads in
+/// a block. Each thread uses `REGISTERS_PER_THREAD`.
+const MAX_THREADS: u32 = 1024;
+const MAX_REGISTERS: u32 = 65_536;
+const REGISTERS_PER_THREAD: u32 = 102;
 
-/// A device that only keeps an account of its memory.
-pub(crate) struct Model {
-    budget: Budget,
+/// A simulated device that only keeps account of its free memory.
+pub(crate) struct ModelDevice {
+    budget: FreeBytes,
 }
 
-/// The number of free bytes.
-type Budget = Rc<Cell<u64>>;
+/// The number of free bytes, shared by all allocations of the device.
+type FreeBytes = Rc<Cell<u64>>;
 
-impl Model {
+impl ModelDevice {
     pub(crate) fn new() -> Self {
         Self {
             budget: Rc::new(Cell::new(TOTAL_BYTES - OTHERS_BYTES)),
@@ -47,7 +47,7 @@ impl Model {
     }
 }
 
-impl Device for Model {
+impl DemoDevice for ModelDevice {
     fn name(&self) -> DeviceName {
         let name = format!(
             "a model of a GPU with {} GiB, on the CPU",
@@ -64,18 +64,18 @@ impl Device for Model {
         true
     }
 
-    fn free(&self) -> Result<FreeMemory, CudaError> {
+    fn free_memory(&self) -> Result<FreeMemory, CudaError> {
         Ok(FreeMemory {
             free_bytes: self.budget.get(),
             total_bytes: TOTAL_BYTES,
         })
     }
 
-    fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
-        Ok(Box::new(Block::new(&self.budget, bytes)?))
+    fn allocate(&self, bytes: u64) -> Result<Allocation, CudaError> {
+        Ok(Box::new(ModelBlock::new(&self.budget, bytes)?))
     }
 
-    fn pool(&self, keep_bytes: u64) -> Result<Box<dyn Pool>, CudaError> {
+    fn create_pool(&self, keep_bytes: u64) -> Result<Box<dyn DemoPool>, CudaError> {
         Ok(Box::new(ModelPool::new(&self.budget, keep_bytes)))
     }
 
@@ -83,15 +83,19 @@ impl Device for Model {
         Ok(GRANULARITY_BYTES)
     }
 
-    fn mapping(&self, _places: u64, piece_bytes: u64) -> Result<Box<dyn Mapping + '_>, CudaError> {
+    fn create_mapping(
+        &self,
+        _places: u64,
+        piece_bytes: u64,
+    ) -> Result<Box<dyn Mapping + '_>, CudaError> {
         Ok(Box::new(ModelMapping::new(self, piece_bytes)))
     }
 
-    fn start(&self, threads: u32) -> Result<(), CudaError> {
-        let doing = format!("start a kernel with {threads} threads in a block");
+    fn launch_kernel(&self, threads: u32) -> Result<(), CudaError> {
+        let doing = format!("start a kernel with {threads} threads per block");
         match threads {
-            _ if threads > MOST_THREADS => Err(invalid(doing)),
-            _ if threads * REGISTERS > MOST_REGISTERS => Err(error(
+            _ if threads > MAX_THREADS => Err(invalid_value_error(doing)),
+            _ if threads * REGISTERS_PER_THREAD > MAX_REGISTERS => Err(cuda_error(
                 doing,
                 701,
                 "LAUNCH_OUT_OF_RESOURCES",
@@ -109,24 +113,24 @@ impl Device for Model {
         Ok(0)
     }
 
-    fn second(&self) -> Result<Box<dyn Second + '_>, Stop> {
-        Ok(Box::new(ModelSecond(self)))
+    fn start_second_process(&self) -> Result<Box<dyn SecondProcess + '_>, DemoError> {
+        Ok(Box::new(ModelSecondProcess(self)))
     }
 }
 
-struct Block {
-    budget: Budget,
+struct ModelBlock {
+    budget: FreeBytes,
     bytes: u64,
 }
 
-impl Block {
-    fn new(budget: &Budget, bytes: u64) -> Result<Self, CudaError> {
+impl ModelBlock {
+    fn new(budget: &FreeBytes, bytes: u64) -> Result<Self, CudaError> {
         let doing = format!("allocate {bytes} bytes in the model");
         if bytes == 0 {
-            return Err(invalid(doing));
+            return Err(invalid_value_error(doing));
         }
         let left = budget.get().checked_sub(bytes);
-        budget.set(left.ok_or_else(|| error(doing, 2, "OUT_OF_MEMORY", "out of memory"))?);
+        budget.set(left.ok_or_else(|| cuda_error(doing, 2, "OUT_OF_MEMORY", "out of memory"))?);
         Ok(Self {
             budget: Rc::clone(budget),
             bytes,
@@ -134,39 +138,42 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for ModelBlock {
     fn drop(&mut self) {
         self.budget.set(self.budget.get() + self.bytes);
     }
 }
 
-/// A second process, which uses the same account of free memory.
-struct ModelSecond<'a>(&'a Model);
+/// A simulated second process, which shares the device's account of free memory.
+struct ModelSecondProcess<'a>(&'a ModelDevice);
 
-impl Second for ModelSecond<'_> {
+impl SecondProcess for ModelSecondProcess<'_> {
     fn pid(&self) -> Option<u32> {
         None
     }
 
-    fn ask(
+    fn request_memory(
         &mut self,
         bytes: u64,
         is_to_fit: bool,
-        look: &mut dyn FnMut() -> Result<(), Stop>,
-    ) -> Result<Answer, Stop> {
+        look: &mut dyn FnMut() -> Result<(), DemoError>,
+    ) -> Result<MemoryResponse, DemoError> {
         look()?;
-        Ok(Answer::new(self.0.free()?, bytes, is_to_fit, || {
-            self.0.allocate(bytes).map(drop)
-        }))
+        Ok(MemoryResponse::new(
+            self.0.free_memory()?,
+            bytes,
+            is_to_fit,
+            || self.0.allocate(bytes).map(drop),
+        ))
     }
 }
 
-fn invalid(doing: String) -> CudaError {
-    error(doing, 1, "INVALID_VALUE", "invalid argument")
+fn invalid_value_error(doing: String) -> CudaError {
+    cuda_error(doing, 1, "INVALID_VALUE", "invalid argument")
 }
 
-/// Returns an error with CUDA's name and words.
-fn error(doing: String, code: i32, name: &str, text: &str) -> CudaError {
+/// Returns an error with the name and description that CUDA uses.
+fn cuda_error(doing: String, code: i32, name: &str, text: &str) -> CudaError {
     CudaError {
         doing: doing.into(),
         code,
@@ -175,17 +182,18 @@ fn error(doing: String, code: i32, name: &str, text: &str) -> CudaError {
     }
 }
 
-/// A range of places, with the piece that is mapped to each.
+/// A simulated address range: for each place, the piece that is mapped to it.
 pub(super) struct ModelMapping<'a> {
-    device: &'a Model,
+    device: &'a ModelDevice,
     piece_bytes: u64,
     pieces: Vec<Piece>,
     places: BTreeMap<u64, usize>,
 }
 
 impl<'a> ModelMapping<'a> {
-    /// Creates a mapping without pieces. Each piece will have this size.
-    pub(super) fn new(device: &'a Model, piece_bytes: u64) -> Self {
+    /// Creates a mapping without pieces. Each piece that is created later has the size
+    /// `piece_bytes`.
+    pub(super) fn new(device: &'a ModelDevice, piece_bytes: u64) -> Self {
         Self {
             device,
             piece_bytes,
@@ -195,15 +203,15 @@ impl<'a> ModelMapping<'a> {
     }
 }
 
-/// A piece of memory. Only its first and last byte are stored.
+/// A simulated piece of memory. Only its first and last byte are stored.
 struct Piece {
-    _held: Held,
+    _held: Allocation,
     first: u8,
     last: u8,
 }
 
 impl Mapping for ModelMapping<'_> {
-    fn create(&mut self) -> Result<usize, CudaError> {
+    fn create_piece(&mut self) -> Result<usize, CudaError> {
         self.pieces.push(Piece {
             _held: self.device.allocate(self.piece_bytes)?,
             first: 0,
@@ -212,10 +220,10 @@ impl Mapping for ModelMapping<'_> {
         Ok(self.pieces.len() - 1)
     }
 
-    fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError> {
+    fn map_piece(&mut self, place: u64, piece: usize) -> Result<(), CudaError> {
         match self.places.insert(place, piece) {
             None => Ok(()),
-            Some(_) => Err(invalid(format!("map behind place {place}"))),
+            Some(_) => Err(invalid_value_error(format!("map memory at place {place}"))),
         }
     }
 
@@ -223,7 +231,7 @@ impl Mapping for ModelMapping<'_> {
         self.places
             .remove(&place)
             .map(drop)
-            .ok_or_else(|| invalid(format!("unmap place {place}")))
+            .ok_or_else(|| invalid_value_error(format!("unmap place {place}")))
     }
 
     fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
@@ -232,7 +240,7 @@ impl Mapping for ModelMapping<'_> {
             let piece = self
                 .places
                 .get(&place)
-                .ok_or_else(|| invalid(format!("fill place {place}")))?;
+                .ok_or_else(|| invalid_value_error(format!("fill place {place}")))?;
             let (begin, piece) = (place * self.piece_bytes, &mut self.pieces[*piece]);
             if offset_bytes <= begin {
                 piece.first = value;
@@ -244,12 +252,12 @@ impl Mapping for ModelMapping<'_> {
         Ok(())
     }
 
-    fn read(&self, offset_bytes: u64) -> Result<u8, CudaError> {
+    fn read_byte(&self, offset_bytes: u64) -> Result<u8, CudaError> {
         let place = offset_bytes / self.piece_bytes;
         let piece = self
             .places
             .get(&place)
-            .ok_or_else(|| invalid(format!("read place {place}")))?;
+            .ok_or_else(|| invalid_value_error(format!("read place {place}")))?;
         let is_first = offset_bytes.is_multiple_of(self.piece_bytes);
         Ok(if is_first {
             self.pieces[*piece].first
@@ -259,12 +267,12 @@ impl Mapping for ModelMapping<'_> {
     }
 }
 
-pub(super) struct ModelPool(Rc<Kept>);
+pub(super) struct ModelPool(Rc<PoolState>);
 
 impl ModelPool {
-    /// Creates a pool that keeps up to this many bytes.
-    pub(super) fn new(budget: &Budget, keep_bytes: u64) -> Self {
-        Self(Rc::new(Kept {
+    /// Creates a pool that keeps up to `keep_bytes` of free memory.
+    pub(super) fn new(budget: &FreeBytes, keep_bytes: u64) -> Self {
+        Self(Rc::new(PoolState {
             budget: Rc::clone(budget),
             keep_bytes,
             reserved: RefCell::default(),
@@ -275,24 +283,24 @@ impl ModelPool {
     }
 }
 
-struct Kept {
-    budget: Budget,
+struct PoolState {
+    budget: FreeBytes,
     keep_bytes: u64,
     /// The blocks that the pool has allocated from the device.
-    reserved: RefCell<Vec<Block>>,
-    /// The allocated memory, including memory that is freed later in the stream.
+    reserved: RefCell<Vec<ModelBlock>>,
+    /// The allocated memory in bytes, including memory that will be freed later in the stream.
     used_bytes: Cell<u64>,
-    /// The memory that becomes free when the stream has finished.
+    /// The memory in bytes that will be free when the stream has finished.
     freed_bytes: Cell<u64>,
     busy_until: Cell<Option<Instant>>,
 }
 
-struct Part {
-    pool: Rc<Kept>,
+struct PoolAllocation {
+    pool: Rc<PoolState>,
     bytes: u64,
 }
 
-impl Drop for Part {
+impl Drop for PoolAllocation {
     fn drop(&mut self) {
         self.pool
             .freed_bytes
@@ -300,21 +308,21 @@ impl Drop for Part {
     }
 }
 
-impl Kept {
+impl PoolState {
     fn reserved_bytes(&self) -> u64 {
         self.reserved.borrow().iter().map(|block| block.bytes).sum()
     }
 
-    /// Releases whole blocks beyond the memory to keep.
+    /// Releases whole blocks until at most `keep_bytes`, or the memory in use, remain reserved.
     fn trim_to(&self, keep_bytes: u64) {
         let keep_bytes = keep_bytes.max(self.used_bytes.get());
         while self.reserved_bytes() > keep_bytes && self.reserved.borrow_mut().pop().is_some() {}
     }
 }
 
-impl Pool for ModelPool {
-    fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
-        let Kept {
+impl DemoPool for ModelPool {
+    fn allocate(&self, bytes: u64) -> Result<Allocation, CudaError> {
+        let PoolState {
             budget,
             reserved,
             used_bytes,
@@ -322,11 +330,11 @@ impl Pool for ModelPool {
         } = self.0.as_ref();
         let cached_bytes = self.0.reserved_bytes() - used_bytes.get();
         if bytes > cached_bytes {
-            let block = Block::new(budget, bytes - cached_bytes)?;
+            let block = ModelBlock::new(budget, bytes - cached_bytes)?;
             reserved.borrow_mut().push(block);
         }
         used_bytes.set(used_bytes.get() + bytes);
-        Ok(Box::new(Part {
+        Ok(Box::new(PoolAllocation {
             pool: Rc::clone(&self.0),
             bytes,
         }))
@@ -349,7 +357,7 @@ impl Pool for ModelPool {
         Ok(())
     }
 
-    fn finish(&self) -> Result<(), CudaError> {
+    fn wait_until_finished(&self) -> Result<(), CudaError> {
         if let Some(end) = self.0.busy_until.take() {
             thread::sleep(end.saturating_duration_since(Instant::now()));
         }

@@ -1,5 +1,5 @@
-//! Scenarios about allocators: a fragmented arena and its remedy, a pool that keeps memory, and a
-//! free after running work.
+//! Scenarios about allocators: a fragmented arena and its remedy, a pool that keeps freed memory,
+//! and memory that is freed only after running work has finished.
 
 use std::{
     collections::BTreeMap,
@@ -7,16 +7,17 @@ use std::{
 };
 
 use crate::{
-    error::gib,
-    oom::{Scenario, ScenarioContext, Stop, device::Device},
+    error::format_gib,
+    oom::{DemoError, Scenario, ScenarioContext, device::DemoDevice},
     protocol::Phase,
 };
 
 /// The number of pieces in the arena.
 const PIECES: u64 = 16;
-/// The last request in pieces: half of the free memory, and four times the largest free block.
-const WANTED: u64 = 4;
-/// The number of bytes that are written across the border of two pieces.
+/// The size of the last request, as a number of pieces: half of the free memory, and four times the
+/// largest free block.
+const WANTED_PIECES: u64 = 4;
+/// The number of bytes written across the boundary between two pieces.
 const ACROSS_BYTES: u64 = 4096;
 
 pub(super) static FRAGMENT: Scenario = Scenario {
@@ -43,43 +44,48 @@ pub(super) static FRAGMENT: Scenario = Scenario {
     run: fragment_arena,
 };
 
-fn fragment_arena(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+fn fragment_arena(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
     let granularity_bytes = context.device.granularity_bytes()?.max(1);
-    let piece_bytes = context.part_of_usable(2 * PIECES)? / granularity_bytes * granularity_bytes;
+    let piece_bytes = context.usable_part(2 * PIECES)? / granularity_bytes * granularity_bytes;
     if piece_bytes == 0 {
-        context.make_sure_of(2 * PIECES * granularity_bytes)?;
+        context.check_free_memory(2 * PIECES * granularity_bytes)?;
     }
-    context.phase(Phase::Measuring);
+    context.report_phase(Phase::Measuring);
     fill_arena(context, piece_bytes)?;
     map_arena(context, piece_bytes)
 }
 
-/// Shows an arena with enough free memory that is not contiguous.
-fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Stop> {
-    let held = context.take(PIECES * piece_bytes)?;
+/// Demonstrates an arena that has enough free memory for a request, but not in one block.
+fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), DemoError> {
+    let held = context.allocate(PIECES * piece_bytes)?;
     let mut arena = Arena::new(PIECES * piece_bytes);
     let offsets: Vec<_> = (0..PIECES)
         .filter_map(|_| arena.allocate(piece_bytes))
         .collect();
-    let [all, piece, wanted] = [PIECES * piece_bytes, piece_bytes, WANTED * piece_bytes].map(gib);
-    context.step(format!(
+    let [all, piece, wanted] = [
+        PIECES * piece_bytes,
+        piece_bytes,
+        WANTED_PIECES * piece_bytes,
+    ]
+    .map(format_gib);
+    context.report_step(format!(
         "An arena of {all}, as in a framework, allocates {PIECES} blocks of {piece}."
     ));
     context.pause()?;
     for offset in offsets.iter().skip(1).step_by(2) {
         arena.free(*offset, piece_bytes);
     }
-    let [free, largest] = [arena.free_bytes(), arena.largest_bytes()].map(gib);
-    context.step(format!(
+    let [free, largest] = [arena.free_bytes(), arena.largest_bytes()].map(format_gib);
+    context.report_step(format!(
         "Every second block is freed: {free} of the arena are free, {largest} at most in a row."
     ));
     context.pause()?;
-    if arena.allocate(WANTED * piece_bytes).is_some() {
-        return Err(Stop::NotShown(
-            "a torn arena had so much in a row".to_owned(),
+    if arena.allocate(WANTED_PIECES * piece_bytes).is_some() {
+        return Err(DemoError::NotShown(
+            "the fragmented arena had enough contiguous memory".to_owned(),
         ));
     }
-    context.step(format!(
+    context.report_step(format!(
         "A request for {wanted} fails: out of memory with {free} free, but not contiguous."
     ));
     context.pause()?;
@@ -87,19 +93,19 @@ fn fill_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(),
     Ok(())
 }
 
-/// Shows the same memory in pieces that can be mapped to any address.
-fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Stop> {
-    let device: &dyn Device = context.device;
-    context.make_sure_of(PIECES * piece_bytes)?;
-    let mut mapping = device.mapping(PIECES + WANTED, piece_bytes)?;
+/// Demonstrates the remedy: the same memory in pieces that can be mapped to any address.
+fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), DemoError> {
+    let device: &dyn DemoDevice = context.device;
+    context.check_free_memory(PIECES * piece_bytes)?;
+    let mut mapping = device.create_mapping(PIECES + WANTED_PIECES, piece_bytes)?;
     for place in 0..PIECES {
-        let piece = mapping.create()?;
-        mapping.map(place, piece)?;
-        mapping.fill(place * piece_bytes, 1, mark_of(place))?;
+        let piece = mapping.create_piece()?;
+        mapping.map_piece(place, piece)?;
+        mapping.fill(place * piece_bytes, 1, place_marker(place))?;
     }
-    context.leave_enough()?;
-    let full_bytes = context.free()?.free_bytes;
-    context.step(format!(
+    context.check_reserve()?;
+    let full_bytes = context.free_memory()?.free_bytes;
+    context.report_step(format!(
         "The fix: the same {PIECES} blocks, each mapped to its own address range."
     ));
     context.pause()?;
@@ -107,54 +113,54 @@ fn map_arena(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), 
     for place in &freed {
         mapping.unmap_piece(*place)?;
     }
-    for (place, piece) in (PIECES..).zip(freed.iter().take(WANTED as usize)) {
-        mapping.map(place, *piece as usize)?;
+    for (place, piece) in (PIECES..).zip(freed.iter().take(WANTED_PIECES as usize)) {
+        mapping.map_piece(place, *piece as usize)?;
     }
-    // A write from each piece into the next shows that the pieces are contiguous.
+    // Each write crosses the boundary between two pieces, which shows that they are contiguous.
     let border = |place: u64| (place + 1) * piece_bytes;
-    for place in PIECES..PIECES + WANTED - 1 {
+    for place in PIECES..PIECES + WANTED_PIECES - 1 {
         mapping.fill(
             border(place) - ACROSS_BYTES / 2,
             ACROSS_BYTES,
-            mark_of(place),
+            place_marker(place),
         )?;
         let ends = (
-            mapping.read(border(place) - 1)?,
-            mapping.read(border(place))?,
+            mapping.read_byte(border(place) - 1)?,
+            mapping.read_byte(border(place))?,
         );
-        if ends != (mark_of(place), mark_of(place)) {
-            return Err(Stop::NotShown(
-                "what was written across two pieces was not there".to_owned(),
+        if ends != (place_marker(place), place_marker(place)) {
+            return Err(DemoError::NotShown(
+                "data that was written across two blocks could not be read back".to_owned(),
             ));
         }
     }
     for place in (0..PIECES).step_by(2) {
-        if mapping.read(place * piece_bytes)? != mark_of(place) {
-            return Err(Stop::NotShown(
-                "a piece that was in use has changed".to_owned(),
+        if mapping.read_byte(place * piece_bytes)? != place_marker(place) {
+            return Err(DemoError::NotShown(
+                "the content of a used block has changed".to_owned(),
             ));
         }
     }
-    let now_bytes = context.free()?.free_bytes;
-    let wanted = gib(WANTED * piece_bytes);
-    context.step(format!(
-        "Every second block is freed again, and {WANTED} of them are mapped to contiguous \
+    let now_bytes = context.free_memory()?.free_bytes;
+    let wanted = format_gib(WANTED_PIECES * piece_bytes);
+    context.report_step(format!(
+        "Every second block is freed again, and {WANTED_PIECES} of them are mapped to contiguous \
              addresses: {wanted} in a row. \
          Writes across their borders are verified. No data was copied, used blocks are unchanged, \
               and {} more of the \
          device are used.",
-        gib(full_bytes.saturating_sub(now_bytes))
+        format_gib(full_bytes.saturating_sub(now_bytes))
     ));
-    context.hold()
+    context.hold_memory()
 }
 
-/// Returns the byte that is written to a place.
-fn mark_of(place: u64) -> u8 {
+/// Returns the byte that is written to the piece at this place.
+fn place_marker(place: u64) -> u8 {
     place as u8 + 1
 }
 
 pub(super) struct Arena {
-    /// The sizes of free blocks, by their offset.
+    /// The sizes of the free blocks, by offset.
     free: BTreeMap<u64, u64>,
 }
 
@@ -165,7 +171,7 @@ impl Arena {
         }
     }
 
-    /// Allocates contiguous bytes at the first offset with enough of them.
+    /// Allocates a contiguous block at the first offset that has enough free bytes.
     pub(super) fn allocate(&mut self, bytes: u64) -> Option<u64> {
         let (&offset, &size) = self.free.iter().find(|(_, size)| **size >= bytes)?;
         self.free.remove(&offset);
@@ -175,7 +181,7 @@ impl Arena {
         Some(offset)
     }
 
-    /// Frees bytes, and joins them with free blocks on both sides.
+    /// Frees a block, and merges it with adjacent free blocks.
     pub(super) fn free(&mut self, offset: u64, bytes: u64) {
         let (mut begin, mut size) = (offset, bytes);
         if let Some((&before, &own)) = self.free.range(..offset).next_back()
@@ -216,55 +222,56 @@ pub(super) static CACHE: Scenario = Scenario {
     ],
     lesson: "Memory that is used on the device is not necessarily used by arrays. A cache must \
          release it before other programs can use it.",
-    run: keep_freed,
+    run: show_cached_memory,
 };
 
-fn keep_freed(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    // The pool allocates whole pieces, and the other half of the memory has room for the rest of a
-    // piece.
-    let bytes = context.part_of_usable(2)?;
-    context.phase(Phase::Measuring);
-    let pool = context.device.pool(u64::MAX)?;
-    context.make_sure_of(bytes)?;
+fn show_cached_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
+    // The array uses only half of the usable memory, because the pool rounds its allocations up to
+    // whole pieces.
+    let bytes = context.usable_part(2)?;
+    context.report_phase(Phase::Measuring);
+    let pool = context.device.create_pool(u64::MAX)?;
+    context.check_free_memory(bytes)?;
     let array = pool.allocate(bytes)?;
-    pool.finish()?;
-    context.leave_enough()?;
-    let free = gib(context.free()?.free_bytes);
-    context.step(format!(
+    pool.wait_until_finished()?;
+    context.check_reserve()?;
+    let free = format_gib(context.free_memory()?.free_bytes);
+    context.report_step(format!(
         "An array of {} is allocated from a pool: {free} of the device are free.",
-        gib(bytes)
+        format_gib(bytes)
     ));
     context.pause()?;
     drop(array);
-    pool.finish()?;
+    pool.wait_until_finished()?;
     let size = pool.size()?;
-    let free = gib(context.free()?.free_bytes);
-    let [used, kept] = [size.used_bytes, size.reserved_bytes].map(gib);
-    context.step(format!(
-        "The array is freed: {used} are in use, the pool keeps {kept}, and still {free} are free."
+    let free = format_gib(context.free_memory()?.free_bytes);
+    let [used, kept] = [size.used_bytes, size.reserved_bytes].map(format_gib);
+    context.report_step(format!(
+        "The array is freed: {used} are in use, but the pool keeps {kept}, and still only {free} \
+         are free."
     ));
     if size.used_bytes > 0 || size.reserved_bytes < bytes {
-        return Err(Stop::NotShown(format!(
+        return Err(DemoError::NotShown(format!(
             "the pool keeps {kept} with {used} in use"
         )));
     }
-    context.hold()?;
+    context.hold_memory()?;
     pool.trim()?;
     let size = pool.size()?;
-    let free = gib(context.free()?.free_bytes);
-    let kept = gib(size.reserved_bytes);
-    context.step(format!(
-        "The pool is trimmed: it keeps {kept}, and {free} are free, for anybody."
+    let free = format_gib(context.free_memory()?.free_bytes);
+    let kept = format_gib(size.reserved_bytes);
+    context.report_step(format!(
+        "The pool is trimmed: it keeps {kept}, and {free} are free for all programs."
     ));
     if size.reserved_bytes >= bytes {
-        return Err(Stop::NotShown(format!("the pool still keeps {kept}")));
+        return Err(DemoError::NotShown(format!("the pool still keeps {kept}")));
     }
     context.pause()
 }
 
 /// The maximum time for which the stream is kept busy: long enough to be noticed, and too short to
 /// freeze a display for long.
-const BUSY: Duration = Duration::from_secs(1);
+const MAX_BUSY_DURATION: Duration = Duration::from_secs(1);
 
 pub(super) static ASYNC: Scenario = Scenario {
     id: "async",
@@ -286,53 +293,53 @@ pub(super) static ASYNC: Scenario = Scenario {
     ],
     lesson: "The host runs ahead of the device: memory that the host has freed becomes free on \
          the device later.",
-    run: free_later,
+    run: show_delayed_free,
 };
 
-fn free_later(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    let bytes = context.part_of_usable(4)?;
-    let busy = context.hold_time().min(BUSY);
-    context.phase(Phase::Measuring);
-    let pool = context.device.pool(0)?;
-    let before_bytes = context.free()?.free_bytes;
-    context.make_sure_of(bytes)?;
+fn show_delayed_free(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
+    let bytes = context.usable_part(4)?;
+    let busy = context.hold_time().min(MAX_BUSY_DURATION);
+    context.report_phase(Phase::Measuring);
+    let pool = context.device.create_pool(0)?;
+    let before_bytes = context.free_memory()?.free_bytes;
+    context.check_free_memory(bytes)?;
     let array = pool.allocate(bytes)?;
-    pool.finish()?;
-    context.leave_enough()?;
-    let taken_bytes = context.free()?.free_bytes;
-    let free = gib(taken_bytes);
-    context.step(format!(
+    pool.wait_until_finished()?;
+    context.check_reserve()?;
+    let taken_bytes = context.free_memory()?.free_bytes;
+    let free = format_gib(taken_bytes);
+    context.report_step(format!(
         "An array of {}, and {:.1} s of work in the same stream: {free} are free.",
-        gib(bytes),
+        format_gib(bytes),
         busy.as_secs_f64()
     ));
     pool.keep_busy(busy)?;
     let begun = Instant::now();
     drop(array);
     let call_us = begun.elapsed().as_secs_f64() * 1e6;
-    // Free memory is read in the middle of the work.
+    // The free memory is read halfway through the work.
     context.wait(busy / 2)?;
-    let during_bytes = context.free()?.free_bytes;
-    context.step(format!(
+    let during_bytes = context.free_memory()?.free_bytes;
+    context.report_step(format!(
         "The free returns after {call_us:.0} us. While the work runs, {} are free.",
-        gib(during_bytes)
+        format_gib(during_bytes)
     ));
-    pool.finish()?;
-    let end_bytes = context.free()?.free_bytes;
+    pool.wait_until_finished()?;
+    let end_bytes = context.free_memory()?.free_bytes;
     let ms = begun.elapsed().as_millis();
-    context.step(format!(
+    context.report_step(format!(
         "The stream completes {ms} ms after the call: {} are free.",
-        gib(end_bytes)
+        format_gib(end_bytes)
     ));
-    // Others may allocate or free memory meanwhile, and pools allocate in pieces. Half of the array
-    // is enough to distinguish the cases.
+    // Other processes may allocate or free memory in the meantime, and pools allocate whole pieces.
+    // Half of the array is enough to distinguish the cases.
     if during_bytes > taken_bytes + bytes / 2 {
-        return Err(Stop::NotShown(
+        return Err(DemoError::NotShown(
             "the memory was free before the work was done".to_owned(),
         ));
     }
     if end_bytes + bytes / 2 < before_bytes {
-        return Err(Stop::NotShown(
+        return Err(DemoError::NotShown(
             "the memory was not free when the work was done".to_owned(),
         ));
     }
@@ -359,7 +366,7 @@ mod arena_tests {
             ),
             (40, 10, None)
         );
-        // Adjacent free blocks are joined.
+        // Adjacent free blocks must be merged.
         arena.free(10, 10);
         assert_eq!((arena.largest_bytes(), arena.allocate(30)), (30, Some(0)));
         arena.free(0, 30);

@@ -1,12 +1,12 @@
-//! Scenarios about requests that the device refuses: too large, on a full device, from another
-//! process, and errors that only look like out-of-memory.
+//! Scenarios about requests that the device refuses: a request that is too large, a request on a
+//! full device, a request by a second process, and errors that only look like out-of-memory errors.
 
 use std::time::Duration;
 
 use crate::{
     cuda::CudaError,
-    error::gib,
-    oom::{Scenario, ScenarioContext, Stop},
+    error::format_gib,
+    oom::{DemoError, Scenario, ScenarioContext},
     protocol::Phase,
 };
 
@@ -14,12 +14,13 @@ use crate::{
 const INVALID_VALUE: i32 = 1;
 /// The value of `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
 const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
-/// The largest possible block, and one for which the registers are enough.
+/// The maximum number of threads in a block. With `SMALL_BLOCK` threads, there are enough registers
+/// for the kernel.
 const LARGE_BLOCK: u32 = 1024;
 const SMALL_BLOCK: u32 = 512;
 
-/// The memory that the kernel needs, with room to spare.
-const LITTLE_BYTES: u64 = 4 << 20;
+/// The memory in bytes that the kernel needs, rounded up generously.
+const KERNEL_BYTES: u64 = 4 << 20;
 
 pub(super) static NOT_MEMORY: Scenario = Scenario {
     id: "not-memory",
@@ -42,35 +43,38 @@ pub(super) static NOT_MEMORY: Scenario = Scenario {
     run: show_other_errors,
 };
 
-fn show_other_errors(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    context.make_sure_of(LITTLE_BYTES)?;
-    context.phase(Phase::Measuring);
-    let free = gib(context.free()?.free_bytes);
-    context.step(format!("{free} are free."));
+fn show_other_errors(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
+    context.check_free_memory(KERNEL_BYTES)?;
+    context.report_phase(Phase::Measuring);
+    let free = format_gib(context.free_memory()?.free_bytes);
+    context.report_step(format!("{free} are free."));
     context.pause()?;
-    let refusal = expect(context.device.allocate(0), INVALID_VALUE)?;
-    context.step(format!("An allocation of 0 bytes: {refusal}."));
+    let refusal = expect_error(context.device.allocate(0), INVALID_VALUE)?;
+    context.report_step(format!("An allocation of 0 bytes: {refusal}."));
     context.pause()?;
-    let refusal = expect(context.device.start(LARGE_BLOCK), LAUNCH_OUT_OF_RESOURCES)?;
-    context.step(format!(
+    let refusal = expect_error(
+        context.device.launch_kernel(LARGE_BLOCK),
+        LAUNCH_OUT_OF_RESOURCES,
+    )?;
+    context.report_step(format!(
         "{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."
     ));
     context.pause()?;
-    context.device.start(SMALL_BLOCK)?;
-    let free = gib(context.free()?.free_bytes);
-    context.step(format!(
+    context.device.launch_kernel(SMALL_BLOCK)?;
+    let free = format_gib(context.free_memory()?.free_bytes);
+    context.report_step(format!(
         "The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are still free."
     ));
     context.pause()
 }
 
-/// Returns the error if it has this code.
-fn expect<T>(done: Result<T, CudaError>, code: i32) -> Result<CudaError, Stop> {
+/// Returns the error if its code is `code`. Any other result is an error.
+fn expect_error<T>(done: Result<T, CudaError>, code: i32) -> Result<CudaError, DemoError> {
     match done {
         Err(error) if error.code == code => Ok(error),
         Err(error) => Err(error.into()),
-        Ok(_) => Err(Stop::NotShown(format!(
-            "what should fail with code {code} was done"
+        Ok(_) => Err(DemoError::NotShown(format!(
+            "a call that should fail with code {code} succeeded"
         ))),
     }
 }
@@ -95,21 +99,22 @@ pub(super) static HUGE: Scenario = Scenario {
     run: request_too_much,
 };
 
-fn request_too_much(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    context.phase(Phase::Measuring);
-    let memory = context.free()?;
-    // The request exceeds the total memory, and not only the free memory, so it cannot succeed and
-    // take memory from others.
+fn request_too_much(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
+    context.report_phase(Phase::Measuring);
+    let memory = context.free_memory()?;
+    // The request exceeds the total memory, not only the free memory. It therefore cannot succeed
+    // and take memory from other processes.
     let needed_bytes = memory.total_bytes + memory.total_bytes / 8;
-    let [needed, free, total] = [needed_bytes, memory.free_bytes, memory.total_bytes].map(gib);
-    context.step(format!(
+    let [needed, free, total] =
+        [needed_bytes, memory.free_bytes, memory.total_bytes].map(format_gib);
+    context.report_step(format!(
         "Requests {needed} at once. {free} of {total} are free."
     ));
     context.pause()?;
-    let refusal = context.refused(needed_bytes)?;
-    context.step(format!("Refused: {refusal}."));
-    let lacking = gib(needed_bytes.saturating_sub(memory.free_bytes));
-    context.step(format!(
+    let refusal = context.request_impossible_size(needed_bytes)?;
+    context.report_step(format!("Refused: {refusal}."));
+    let lacking = format_gib(needed_bytes.saturating_sub(memory.free_bytes));
+    context.report_step(format!(
         "Needed {needed}, free {free}, of {total} in total: {lacking} short. The program continues."
     ));
     context.pause()
@@ -139,52 +144,53 @@ pub(super) static FILL: Scenario = Scenario {
     ],
     lesson: "Out-of-memory is the sum of all allocations. Monitor total memory use to see it \
          before it happens.",
-    run: fill_up,
+    run: fill_device,
 };
 
-fn fill_up(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+fn fill_device(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
     let usable_bytes = context.usable_bytes()?;
-    let step_bytes = context.part_of_usable(STEPS)?;
-    let (step, reserve) = (gib(step_bytes), gib(context.reserve_bytes()));
-    context.step(format!(
+    let step_bytes = context.usable_part(STEPS)?;
+    let (step, reserve) = (format_gib(step_bytes), format_gib(context.reserve_bytes()));
+    context.report_step(format!(
         "{} can be allocated, in {STEPS} steps of {step}. {reserve} stay free for others.",
-        gib(usable_bytes)
+        format_gib(usable_bytes)
     ));
-    context.phase(Phase::Measuring);
+    context.report_phase(Phase::Measuring);
     let mut held = Vec::new();
     for _ in 0..STEPS {
         // Another process may have allocated memory in the meantime.
-        match context.take(step_bytes) {
-            Err(Stop::NoRoom { .. }) => {
-                context
-                    .step("Another program has allocated memory meanwhile: no further step fits.");
+        match context.allocate(step_bytes) {
+            Err(DemoError::NoRoom { .. }) => {
+                context.report_step(
+                    "Another program has allocated memory in the meantime: no further step fits.",
+                );
                 break;
             }
             taken => held.push(taken?),
         }
-        let memory = context.free()?;
-        context.step(format!(
+        let memory = context.free_memory()?;
+        context.report_step(format!(
             "Step {}: {} free of {}.",
             held.len(),
-            gib(memory.free_bytes),
-            gib(memory.total_bytes)
+            format_gib(memory.free_bytes),
+            format_gib(memory.total_bytes)
         ));
         context.pause()?;
     }
-    let memory = context.free()?;
-    // The scenario itself uses some of the memory, so this much cannot be free.
-    let refusal = context.refused(memory.total_bytes)?;
-    let [asked, free] = [memory.total_bytes, memory.free_bytes].map(gib);
-    context.step(format!(
+    let memory = context.free_memory()?;
+    // The scenario already uses some of the memory, so the total memory cannot be free.
+    let refusal = context.request_impossible_size(memory.total_bytes)?;
+    let [asked, free] = [memory.total_bytes, memory.free_bytes].map(format_gib);
+    context.report_step(format!(
         "One more request for {asked}, with {free} free. Refused: {refusal}."
     ));
-    context.hold()
+    context.hold_memory()
 }
 
-/// The number of iterations that fill the device.
+/// The number of iterations needed to fill the device.
 const ROUNDS: u64 = 12;
-/// The number of iterations before the forecast.
-const SEEN: usize = 4;
+/// The number of iterations after which the forecast is made.
+const ROUNDS_BEFORE_FORECAST: usize = 4;
 /// The maximum relative error of the forecast.
 const FORECAST_TOLERANCE: f64 = 0.5;
 
@@ -210,59 +216,59 @@ pub(super) static LEAK: Scenario = Scenario {
     run: leak_memory,
 };
 
-fn leak_memory(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    let round_bytes = context.part_of_usable(ROUNDS)?;
-    context.step(format!(
+fn leak_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
+    let round_bytes = context.usable_part(ROUNDS)?;
+    context.report_step(format!(
         "A loop that leaks {} per iteration.",
-        gib(round_bytes)
+        format_gib(round_bytes)
     ));
-    context.phase(Phase::Measuring);
-    let begun = context.stopwatch();
-    let begun_bytes = context.free()?.free_bytes;
+    context.report_phase(Phase::Measuring);
+    let begun = context.start_stopwatch();
+    let begun_bytes = context.free_memory()?.free_bytes;
     let (mut held, mut forecast) = (Vec::new(), None);
     while context.usable_bytes()? >= round_bytes {
-        held.push(context.take(round_bytes)?);
+        held.push(context.allocate(round_bytes)?);
         context.pause()?;
-        if held.len() == SEEN {
-            let elapsed = context.elapsed(&begun);
-            let grown_bytes = begun_bytes.saturating_sub(context.free()?.free_bytes);
+        if held.len() == ROUNDS_BEFORE_FORECAST {
+            let elapsed = context.elapsed_since(&begun);
+            let grown_bytes = begun_bytes.saturating_sub(context.free_memory()?.free_bytes);
             let per_second = grown_bytes as f64 / elapsed.punctual_seconds();
             let left_seconds = context.usable_bytes()? as f64 / per_second;
-            let grown = gib(grown_bytes);
-            context.step(format!(
+            let grown = format_gib(grown_bytes);
+            context.report_step(format!(
                 "Memory grew by {grown} in {elapsed}. Forecast: full in {left_seconds:.1} s."
             ));
-            forecast = Some((context.stopwatch(), left_seconds));
+            forecast = Some((context.start_stopwatch(), left_seconds));
         }
     }
-    let free = gib(context.free()?.free_bytes);
+    let free = format_gib(context.free_memory()?.free_bytes);
     let Some((forecast_at, expected)) = forecast else {
-        return Err(Stop::NotShown(
+        return Err(DemoError::NotShown(
             "the device was full before a forecast was possible".to_owned(),
         ));
     };
-    let elapsed = context.elapsed(&forecast_at);
-    context.step(format!(
+    let elapsed = context.elapsed_since(&forecast_at);
+    context.report_step(format!(
         "Full after {} iterations and {elapsed}; the forecast was {expected:.1} s. {free} stay \
              free for others.",
         held.len()
     ));
     if (elapsed.punctual_seconds() - expected).abs() > (FORECAST_TOLERANCE * expected).max(1.0) {
-        return Err(Stop::NotShown(format!(
-            "the forecast was {expected:.1} s, and it took {elapsed}"
+        return Err(DemoError::NotShown(format!(
+            "the forecast was {expected:.1} s, but it took {elapsed}"
         )));
     }
-    let refusal = context.refused(context.free()?.total_bytes)?;
-    context.step(format!("The next allocation fails: {refusal}."));
-    context.hold()
+    let refusal = context.request_impossible_size(context.free_memory()?.total_bytes)?;
+    context.report_step(format!("The next allocation fails: {refusal}."));
+    context.hold_memory()
 }
 
-/// How often the answer of the other process is checked, and how many times at most. The process
-/// has to start a driver.
-const LOOK: Duration = Duration::from_millis(100);
-const PATIENCE: u32 = 600;
-/// The minimum amount by which the request exceeds the available memory.
-const LEAST_BYTES: u64 = 2 << 20;
+/// The interval at which the response of the second process is checked. `MAX_CHECKS` is the maximum
+/// number of checks. The process first has to initialize the driver.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_CHECKS: u32 = 600;
+/// The minimum number of bytes by which the request exceeds the memory that can be free.
+const MIN_EXCESS_BYTES: u64 = 2 << 20;
 
 pub(super) static CONTEND: Scenario = Scenario {
     id: "contend",
@@ -286,23 +292,23 @@ pub(super) static CONTEND: Scenario = Scenario {
     run: contend_for_memory,
 };
 
-fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    let total_bytes = context.free()?.total_bytes;
+fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), DemoError> {
+    let total_bytes = context.free_memory()?.total_bytes;
     let usable_bytes = context.usable_bytes()?;
     let context_bytes = context.device.context_bytes()?;
-    context.make_sure_of(2 * context_bytes + LEAST_BYTES)?;
-    let own_bytes = (3 * context.part_of_usable(4)?).min(usable_bytes - context_bytes);
-    context.phase(Phase::Measuring);
-    let held = context.take(own_bytes)?;
-    context.step(format!(
+    context.check_free_memory(2 * context_bytes + MIN_EXCESS_BYTES)?;
+    let own_bytes = (3 * context.usable_part(4)?).min(usable_bytes - context_bytes);
+    context.report_phase(Phase::Measuring);
+    let held = context.allocate(own_bytes)?;
+    context.report_step(format!(
         "The first process holds {} of {}.",
-        gib(own_bytes),
-        gib(total_bytes)
+        format_gib(own_bytes),
+        format_gib(total_bytes)
     ));
     context.pause()?;
-    let mut second = context.device.second()?;
-    // This much memory cannot be free as long as the first process keeps its part.
-    let impossible_bytes = total_bytes - own_bytes + LEAST_BYTES;
+    let mut second = context.device.start_second_process()?;
+    // This much memory cannot be free as long as the first process keeps its memory.
+    let impossible_bytes = total_bytes - own_bytes + MIN_EXCESS_BYTES;
     let empty_bytes = usable_bytes.saturating_sub(context_bytes);
     let would_fit = impossible_bytes < empty_bytes;
     let needed_bytes = impossible_bytes + empty_bytes.saturating_sub(impossible_bytes) / 2;
@@ -310,27 +316,31 @@ fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
         || "The second".to_owned(),
         |pid| format!("The second process, {pid},"),
     );
-    let answer = second.ask(needed_bytes, false, &mut await_answer(context))?;
+    let answer = second.request_memory(needed_bytes, false, &mut make_wait_callback(context))?;
     let refusal = match answer.refusal {
         Some(refusal) if answer.is_out_of_memory => refusal,
-        Some(other) => return Err(Stop::Second(format!("failed otherwise: {other}"))),
+        Some(other) => {
+            return Err(DemoError::Second(format!(
+                "failed with another error: {other}"
+            )));
+        }
         None => {
-            return Err(Stop::NotShown(
-                "the second process got what cannot have been there".to_owned(),
+            return Err(DemoError::NotShown(
+                "the second process was given more memory than there was".to_owned(),
             ));
         }
     };
-    let [needed, free] = [needed_bytes, answer.free_bytes].map(gib);
-    context.step(format!(
-        "{subject} needs {needed}, and finds {free} free. Refused: {refusal}."
+    let [needed, free] = [needed_bytes, answer.free_bytes].map(format_gib);
+    context.report_step(format!(
+        "{subject} needs {needed}, but {free} are free. Refused: {refusal}."
     ));
-    context.step("The first process is not affected.");
-    context.hold()?;
+    context.report_step("The first process is not affected.");
+    context.hold_memory()?;
     drop(held);
     if would_fit {
-        let answer = second.ask(needed_bytes, true, &mut await_answer(context))?;
-        let free = gib(answer.free_bytes);
-        context.step(match answer.refusal {
+        let answer = second.request_memory(needed_bytes, true, &mut make_wait_callback(context))?;
+        let free = format_gib(answer.free_bytes);
+        context.report_step(match answer.refusal {
             None => {
                 format!(
                     "The first process frees its memory: now the second finds {free} free, \
@@ -339,7 +349,7 @@ fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
             }
             Some(refusal) => {
                 format!(
-                    "The first process frees its memory: the second finds {free} free: \
+                    "The first process frees its memory: the second finds {free} free, but fails: \
                      {refusal}."
                 )
             }
@@ -348,17 +358,20 @@ fn contend_for_memory(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Returns a function that is called while the other process is waited for.
-fn await_answer<'a>(context: &'a mut ScenarioContext<'_>) -> impl FnMut() -> Result<(), Stop> + 'a {
+/// Returns a callback that is called while waiting for the second process. The callback returns an
+/// error if the wait takes too long.
+fn make_wait_callback<'a>(
+    context: &'a mut ScenarioContext<'_>,
+) -> impl FnMut() -> Result<(), DemoError> + 'a {
     let mut looks = 0;
     move || {
         looks += 1;
-        if looks > PATIENCE {
-            return Err(Stop::Second(format!(
+        if looks > MAX_CHECKS {
+            return Err(DemoError::Second(format!(
                 "did not answer within {} s",
-                (LOOK * PATIENCE).as_secs()
+                (CHECK_INTERVAL * MAX_CHECKS).as_secs()
             )));
         }
-        context.wait(LOOK)
+        context.wait(CHECK_INTERVAL)
     }
 }

@@ -1,4 +1,4 @@
-//! All scenarios, in the order that is best for learning.
+//! All scenarios, in a suitable order for learning.
 
 mod allocators;
 mod limits;
@@ -9,7 +9,7 @@ use self::{
 };
 use super::scenario::Scenario;
 
-static ALL: [&Scenario; 8] = [
+static SCENARIOS: [&Scenario; 8] = [
     &HUGE,
     &FILL,
     &LEAK,
@@ -20,10 +20,13 @@ static ALL: [&Scenario; 8] = [
     &NOT_MEMORY,
 ];
 
-pub fn all() -> &'static [&'static Scenario] {
-    &ALL
+pub fn list_scenarios() -> &'static [&'static Scenario] {
+    &SCENARIOS
 }
 
-pub(crate) fn find(id: &str) -> Option<&'static Scenario> {
-    all().iter().copied().find(|scenario| scenario.id == id)
+pub(crate) fn find_scenario(id: &str) -> Option<&'static Scenario> {
+    list_scenarios()
+        .iter()
+        .copied()
+        .find(|scenario| scenario.id == id)
 }

@@ -1,8 +1,8 @@
 //! The loads of the self-test.
 //!
-//! - [`spin`] has blocks that keep multiprocessors busy and count their own cycles, pulses of a
-//!   single multiprocessor, and allocated memory.
-//! - [`steady`] repeats workloads of the catalogue, and counts the bytes that they move and the
+//! - [`spin`] contains blocks that keep multiprocessors busy and count their own cycles, pulses of
+//!   a single multiprocessor, and allocated memory.
+//! - [`steady`] repeats workloads of the catalog, and counts the bytes that they move and the
 //!   operations that they compute.
 
 mod spin;
@@ -15,146 +15,157 @@ use std::{
 
 use gpumon_probe::model::now_ms;
 
-use self::steady::{Knows, Steady, named};
-use super::{LoadContext, Made};
+use self::steady::{SteadyLoad, TestedPart, named};
+use super::{LoadContext, LoadResult};
 use crate::{
     error::RunError,
     protocol::Dtype::{self, Bf16, Bytes, Fp32, Fp64, Int8},
 };
 
-/// A load with a known effect.
+/// A load with a known effect on readings.
 pub(crate) struct KnownLoad {
-    /// The name, such as `read`.
+    /// The name of the load, such as `read`.
     pub id: &'static str,
     /// A short description, such as `half of the multiprocessors are busy`.
     pub does: &'static str,
     work: LoadWork,
 }
 
-/// A function that puts a load on a GPU for a while, and returns the time and the expected
-/// readings; `None` if this GPU does not support the load.
-type PutOn = fn(&LoadContext<'_>) -> Result<Option<Made>, RunError>;
+/// A function that puts a load on a GPU for a certain time. It returns the time range and the
+/// expected readings, or `None` if the GPU does not support the load.
+type PutLoadFunction = fn(&LoadContext<'_>) -> Result<Option<LoadResult>, RunError>;
 
 enum LoadWork {
-    Own(PutOn),
-    /// A workload of the catalogue.
-    Steady(Steady),
+    Own(PutLoadFunction),
+    /// A load that repeats a workload of the catalog.
+    Steady(SteadyLoad),
 }
 
 impl KnownLoad {
-    /// Returns the number of GPUs in use: the given one, and those after it.
-    pub(crate) fn gpus(&self) -> usize {
+    /// Returns the number of GPUs that the load uses: the tested GPU, and those that follow it.
+    pub(crate) fn gpu_count(&self) -> usize {
         match &self.work {
             LoadWork::Own(_) => 1,
-            LoadWork::Steady(steady) => steady.gpus(),
+            LoadWork::Steady(steady) => steady.gpu_count(),
         }
     }
 
-    pub(crate) fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+    pub(crate) fn put_on_gpu(
+        &self,
+        context: &LoadContext<'_>,
+    ) -> Result<Option<LoadResult>, RunError> {
         match &self.work {
             LoadWork::Own(put_on) => put_on(context),
-            LoadWork::Steady(steady) => steady.put_on(context),
+            LoadWork::Steady(steady) => steady.put_on_gpu(context),
         }
     }
 }
 
 /// All loads, in the order in which they run.
-pub(crate) static ALL: [KnownLoad; 12] = [
-    own_load("memory", "memory is held", spin::hold_memory),
-    own_load(
+pub(crate) static KNOWN_LOADS: [KnownLoad; 12] = [
+    define_load("memory", "memory is allocated", spin::hold_memory),
+    define_load(
         "half",
         "half of the multiprocessors are busy all the time",
-        spin::spin_half,
+        spin::spin_on_half_of_gpu,
     ),
-    own_load(
+    define_load(
         "pulse",
         "one multiprocessor is busy for half of the time",
         spin::run_pulses,
     ),
-    steady_load(
+    define_steady_load(
         "read",
-        "device memory is read as fast as it can be",
-        ("read", Fp32, Knows::Memory),
+        "device memory is read as fast as possible",
+        ("read", Fp32, TestedPart::Memory),
     ),
-    steady_load(
+    define_steady_load(
         "bf16",
         "matrices of bf16 are multiplied by tensor cores",
         (
             "matmul",
             Bf16,
-            Knows::Units(named!(activity.tensor_half_percent)),
+            TestedPart::Units(named!(activity.tensor_half_percent)),
         ),
     ),
-    steady_load(
+    define_steady_load(
         "int8",
         "matrices of int8 are multiplied by tensor cores",
         (
             "matmul",
             Int8,
-            Knows::Units(named!(activity.tensor_integer_percent)),
+            TestedPart::Units(named!(activity.tensor_integer_percent)),
         ),
     ),
-    steady_load(
+    define_steady_load(
         "fp64",
         "matrices of fp64 are multiplied by tensor cores",
         (
             "matmul",
             Fp64,
-            Knows::Units(named!(activity.tensor_double_percent)),
+            TestedPart::Units(named!(activity.tensor_double_percent)),
         ),
     ),
-    steady_load(
+    define_steady_load(
         "fp32",
         "matrices of fp32 are multiplied",
-        ("matmul", Fp32, Knows::Units(named!(activity.fp32_percent))),
+        (
+            "matmul",
+            Fp32,
+            TestedPart::Units(named!(activity.fp32_percent)),
+        ),
     ),
-    steady_load(
+    define_steady_load(
         "to-device",
         "pinned memory of the host is copied to the device",
         (
             "h2d-pinned",
             Bytes,
-            Knows::Pcie(named!(pcie.rx_bytes_per_second)),
+            TestedPart::Pcie(named!(pcie.rx_bytes_per_second)),
         ),
     ),
-    steady_load(
+    define_steady_load(
         "to-host",
         "device memory is copied to pinned memory of the host",
         (
             "d2h-pinned",
             Bytes,
-            Knows::Pcie(named!(pcie.tx_bytes_per_second)),
+            TestedPart::Pcie(named!(pcie.tx_bytes_per_second)),
         ),
     ),
-    steady_load(
+    define_steady_load(
         "to-next",
         "memory is copied to the next GPU",
         (
             "peer",
             Bytes,
-            Knows::NvLink {
+            TestedPart::NvLink {
                 is_both_ways: false,
             },
         ),
     ),
-    steady_load(
+    define_steady_load(
         "both-ways",
-        "memory is copied to the next GPU and from it at once",
-        ("peer-both", Bytes, Knows::NvLink { is_both_ways: true }),
+        "memory is copied to and from the next GPU at the same time",
+        (
+            "peer-both",
+            Bytes,
+            TestedPart::NvLink { is_both_ways: true },
+        ),
     ),
 ];
 
-const fn own_load(id: &'static str, does: &'static str, put_on: PutOn) -> KnownLoad {
+const fn define_load(id: &'static str, does: &'static str, put_on: PutLoadFunction) -> KnownLoad {
     let work = LoadWork::Own(put_on);
     KnownLoad { id, does, work }
 }
 
-const fn steady_load(
+const fn define_steady_load(
     id: &'static str,
     does: &'static str,
-    (workload, dtype, knows): (&'static str, Dtype, Knows),
+    (workload, dtype, knows): (&'static str, Dtype, TestedPart),
 ) -> KnownLoad {
-    let work = LoadWork::Steady(Steady {
+    let work = LoadWork::Steady(SteadyLoad {
         workload,
         dtype,
         knows,
@@ -162,8 +173,9 @@ const fn steady_load(
     KnownLoad { id, does, work }
 }
 
-/// The time range and the number of repetitions, and how long those that count took.
-struct Repeated {
+/// The time range and the result of repeated calls: the number of calls that count, and how long
+/// they took.
+struct RepeatedRuns {
     from_ms: u64,
     to_ms: u64,
     seconds: f64,
@@ -171,11 +183,11 @@ struct Repeated {
 }
 
 /// Calls `once` repeatedly for the duration of a load. Calls before the readings have settled do
-/// not count, and get `false` as their argument. At least one call counts.
-fn repeat(
+/// not count, and have `false` as their argument. At least one call counts.
+fn repeat_for_load_duration(
     context: &LoadContext<'_>,
     mut once: impl FnMut(bool) -> Result<(), RunError>,
-) -> Result<Repeated, RunError> {
+) -> Result<RepeatedRuns, RunError> {
     let (from_ms, begun) = (now_ms(), Instant::now());
     let is_stopped = || context.interrupted.load(Relaxed);
     while begun.elapsed() < context.settling && !is_stopped() {
@@ -187,7 +199,7 @@ fn repeat(
         once(true)?;
         times += 1;
     }
-    Ok(Repeated {
+    Ok(RepeatedRuns {
         from_ms,
         to_ms: now_ms(),
         seconds: settled.elapsed().as_secs_f64(),
@@ -195,12 +207,12 @@ fn repeat(
     })
 }
 
-/// Waits for this time, or until the run is interrupted.
-fn wait(context: &LoadContext<'_>, time: Duration) {
-    const LOOK: Duration = Duration::from_millis(20);
+/// Waits for `time`, or until the run is interrupted.
+fn wait_unless_interrupted(context: &LoadContext<'_>, time: Duration) {
+    const CHECK_INTERVAL: Duration = Duration::from_millis(20);
     let begun = Instant::now();
     while begun.elapsed() < time && !context.interrupted.load(Relaxed) {
-        std::thread::sleep(LOOK.min(time.saturating_sub(begun.elapsed())));
+        std::thread::sleep(CHECK_INTERVAL.min(time.saturating_sub(begun.elapsed())));
     }
 }
 
@@ -211,11 +223,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_have_names_of_their_own() {
-        let ids: BTreeSet<_> = ALL.iter().map(|load| load.id).collect();
-        assert_eq!(ids.len(), ALL.len());
+    fn load_names_are_unique() {
+        let ids: BTreeSet<_> = KNOWN_LOADS.iter().map(|load| load.id).collect();
+        assert_eq!(ids.len(), KNOWN_LOADS.len());
         assert!(
-            ALL.iter()
+            KNOWN_LOADS
+                .iter()
                 .all(|load| !load.does.is_empty() && !load.does.ends_with('.'))
         );
     }

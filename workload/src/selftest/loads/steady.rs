@@ -1,15 +1,15 @@
-//! Repeated workloads of the catalogue. Their bytes and operations are counted, and their results
-//! are verified.
+//! Loads that repeat workloads of the catalog. Their bytes and operations are counted, and their
+//! results are verified.
 
 use gpumon_probe::model::{Absence, Activity, NvLinks, PcieLink, Reading};
 
 use super::{
     super::{
-        LoadContext, Made,
-        expectation::{Accepted, Expectation},
+        LoadContext, LoadResult,
+        expectation::{AcceptedDeviation, Expectation},
         sample_window::SampleWindow,
     },
-    Repeated, repeat,
+    RepeatedRuns, repeat_for_load_duration,
 };
 use crate::{
     catalogue,
@@ -21,18 +21,18 @@ use crate::{
     workload::{Prepared, Size, Workload},
 };
 
-/// The minimum size of arrays in bytes, and of matrices in rows.
-const SMALLEST_BYTES: u64 = 4 << 20;
-const SMALLEST_SIDE: u64 = 128;
+/// The minimum size of arrays in bytes. `MIN_SIDE` is the minimum number of rows of matrices.
+const MIN_BYTES: u64 = 4 << 20;
+const MIN_SIDE: u64 = 128;
 /// The minimum number of runs in a load.
-const OFTEN: u32 = 50;
-/// The bytes per second that a lane of PCIe carries, by generation.
+const MIN_RUNS: u32 = 50;
+/// The number of bytes per second that a PCIe lane can carry, by generation.
 const LANE_BYTES_PER_SECOND: [f64; 7] = [0.0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
 
-/// Returns a reading with its path in a sample.
+/// Creates a `NamedReading` from the path of a reading in a sample.
 macro_rules! named {
     ($part:ident.$reading:ident) => {
-        $crate::selftest::loads::steady::Named {
+        $crate::selftest::loads::steady::NamedReading {
             id: concat!(stringify!($part), ".", stringify!($reading)),
             of: |$part| &$part.$reading,
         }
@@ -41,28 +41,28 @@ macro_rules! named {
 
 pub(super) use named;
 
-/// A workload that is repeated for a while.
-pub(super) struct Steady {
-    /// The name in the catalogue.
+/// A workload that is repeated for the duration of a load.
+pub(super) struct SteadyLoad {
+    /// The name of the workload in the catalog.
     pub(super) workload: &'static str,
     pub(super) dtype: Dtype,
-    pub(super) knows: Knows,
+    pub(super) knows: TestedPart,
 }
 
 /// The part of the GPU whose readings show the load.
-pub(super) enum Knows {
-    /// Device memory, with a share of its bandwidth in use.
+pub(super) enum TestedPart {
+    /// Device memory, which uses a share of its bandwidth.
     Memory,
-    /// Arithmetic units, in use for a share of the time.
-    Units(Named<Activity>),
-    /// The link to the host, in one direction.
-    Pcie(Named<PcieLink>),
-    /// The link to the next GPU.
+    /// Arithmetic units, which are active for a share of the time.
+    Units(NamedReading<Activity>),
+    /// The PCIe link to the host, which is used in one direction.
+    Pcie(NamedReading<PcieLink>),
+    /// The NVLink to the next GPU.
     NvLink { is_both_ways: bool },
 }
 
-/// A reading with its path.
-pub(super) struct Named<T: 'static> {
+/// A reading and its path in a sample.
+pub(super) struct NamedReading<T: 'static> {
     pub(super) id: &'static str,
     pub(super) of: fn(&T) -> &Reading<f64>,
 }
@@ -72,25 +72,28 @@ struct Rates {
     operations: f64,
 }
 
-impl Steady {
-    pub(super) fn gpus(&self) -> usize {
-        catalogue::find(self.workload).map_or(1, |workload| workload.program.gpus())
+impl SteadyLoad {
+    pub(super) fn gpu_count(&self) -> usize {
+        catalogue::find_workload(self.workload).map_or(1, |workload| workload.program.gpu_count())
     }
 
-    pub(super) fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+    pub(super) fn put_on_gpu(
+        &self,
+        context: &LoadContext<'_>,
+    ) -> Result<Option<LoadResult>, RunError> {
         let gpu = context.gpu;
-        let workload = catalogue::find(self.workload)
+        let workload = catalogue::find_workload(self.workload)
             .filter(|workload| workload.program.check_device(gpu, self.dtype).is_ok());
         let Some(workload) = workload else {
             return Ok(None);
         };
-        let (cost, mut work) = self.ready(workload, context)?;
-        let Repeated {
+        let (cost, mut work) = self.prepare_load(workload, context)?;
+        let RepeatedRuns {
             from_ms,
             to_ms,
             seconds,
             times,
-        } = repeat(context, |_| work.run().map(drop))?;
+        } = repeat_for_load_duration(context, |_| work.run().map(drop))?;
         if !work.verify()?.ok {
             return Err(RunError::Wrong {
                 id: workload.about.id,
@@ -101,16 +104,17 @@ impl Steady {
             bytes: in_a_second(cost.moved_bytes),
             operations: in_a_second(cost.operations),
         };
-        Ok(Some(Made {
+        Ok(Some(LoadResult {
             from_ms,
             to_ms,
-            expectations: self.expectations(&rates, gpu.device()),
+            expectations: self.list_expectations(&rates, gpu.device()),
         }))
     }
 
-    /// Prepares the work with its usual size, or with a smaller one if it would not run often
-    /// enough. A run that takes seconds would only be read in part.
-    fn ready<'gpu>(
+    /// Prepares the work with its usual size or, if a run would take too long, with a smaller size.
+    /// Too few runs would fit into the time of the load, and runs of several seconds would only be
+    /// measured in part.
+    fn prepare_load<'gpu>(
         &self,
         workload: &Workload,
         context: &LoadContext<'gpu>,
@@ -118,8 +122,8 @@ impl Steady {
         let budget = context.gpu.memory_budget()?;
         let usual = workload.usual_n(Backend::Cuda, self.dtype, &budget);
         let smallest = match workload.about.extent {
-            Extent::Side => SMALLEST_SIDE,
-            _ => SMALLEST_BYTES / self.dtype.bytes(),
+            Extent::Side => MIN_SIDE,
+            _ => MIN_BYTES / self.dtype.bytes(),
         };
         let mut n = smallest.min(usual);
         loop {
@@ -128,68 +132,74 @@ impl Steady {
                 dtype: self.dtype,
             };
             let cost = workload.program.cost_of(size);
-            budget.check(workload.about.id, cost.memory_bytes)?;
-            MemoryBudget::for_host(0).check(workload.about.id, cost.host_bytes)?;
-            let mut work = workload.program.on_cuda(context.gpu, size)?;
-            // The first run may have to load the kernel.
+            budget.check_size(workload.about.id, cost.memory_bytes)?;
+            MemoryBudget::for_host(0).check_size(workload.about.id, cost.host_bytes)?;
+            let mut work = workload.program.prepare_cuda_run(context.gpu, size)?;
+            // The first run may have to load the kernel, so it is not counted.
             work.run()?;
             let took_us = work.run()?.host_us;
-            if n == usual || took_us * f64::from(OFTEN) > context.time.as_micros() as f64 {
+            if n == usual || took_us * f64::from(MIN_RUNS) > context.time.as_micros() as f64 {
                 return Ok((cost, work));
             }
             n = (2 * n).min(usual);
         }
     }
 
-    fn expectations(&self, rates: &Rates, device: &Device) -> Vec<Expectation> {
+    fn list_expectations(&self, rates: &Rates, device: &Device) -> Vec<Expectation> {
         match &self.knows {
-            Knows::Memory => vec![memory(rates, device)],
-            Knows::Units(reading) => vec![units(reading, self.dtype, rates, device), energy()],
-            Knows::Pcie(reading) => vec![pcie(reading, rates), lanes(rates)],
-            Knows::NvLink {
+            TestedPart::Memory => vec![expect_memory_bandwidth(rates, device)],
+            TestedPart::Units(reading) => vec![
+                expect_unit_activity(reading, self.dtype, rates, device),
+                expect_energy(),
+            ],
+            TestedPart::Pcie(reading) => vec![
+                expect_pcie_traffic(reading, rates),
+                expect_pcie_lanes(rates),
+            ],
+            TestedPart::NvLink {
                 is_both_ways: false,
             } => {
-                let [sent, received] = nvlink(rates.bytes);
-                vec![sent, received.for_next()]
+                let [sent, received] = expect_nvlink_traffic(rates.bytes);
+                vec![sent, received.for_next_gpu()]
             }
-            Knows::NvLink { is_both_ways: true } => {
-                let each_way = || nvlink(rates.bytes / 2.0).into_iter();
+            TestedPart::NvLink { is_both_ways: true } => {
+                let each_way = || expect_nvlink_traffic(rates.bytes / 2.0).into_iter();
                 each_way()
-                    .chain(each_way().map(Expectation::for_next))
+                    .chain(each_way().map(Expectation::for_next_gpu))
                     .collect()
             }
         }
     }
 }
 
-fn memory(rates: &Rates, device: &Device) -> Expectation {
-    let made = memory_bandwidth(device).map(|all| percent(rates.bytes / all));
+fn expect_memory_bandwidth(rates: &Rates, device: &Device) -> Expectation {
+    let made = memory_bandwidth(device).map(|all| to_percent(rates.bytes / all));
     let how = format!(
-        "{:.2} GB were read in a second, by width and clock of the memory's bus",
+        "{:.2} GB were read per second, relative to the width and clock of the memory bus",
         rates.bytes / 1e9
     );
     Expectation::new(
         "activity.dram_bandwidth_percent",
         Unit::Percent,
         0.0,
-        Accepted::Within(5.0),
+        AcceptedDeviation::Within(5.0),
         how,
     )
-    .made(move |_| made.clone())
-    .reported(|during| during.activity(|activity| &activity.dram_bandwidth_percent))
+    .with_expected_value(move |_| made.clone())
+    .with_reported_value(|during| during.mean_activity(|activity| &activity.dram_bandwidth_percent))
 }
 
-/// Expects a share of the peak at the actual clock of the multiprocessors, because a load this hot
-/// lowers the clock.
-fn units(
-    &Named { id, of }: &Named<Activity>,
+/// Expects a share of the peak rate. The peak is that at the actual clock, because the load heats
+/// the GPU and thereby lowers the clock.
+fn expect_unit_activity(
+    &NamedReading { id, of }: &NamedReading<Activity>,
     dtype: Dtype,
     rates: &Rates,
     device: &Device,
 ) -> Expectation {
     let (done, peak) = (rates.operations, compute_peak(device, dtype));
     let how = format!(
-        "{:.1} T operations in a second, of what the units can do at their clock",
+        "{:.1} T operations per second, relative to the peak of the units at their clock",
         done / 1e12
     );
     let made = move |during: &SampleWindow| {
@@ -199,57 +209,66 @@ fn units(
         match (at_a_megahertz, during.sm_mhz()) {
             (_, Reading::Absent(why)) => Reading::Absent(why),
             (None, _) => Reading::Absent(Absence::Unknown),
-            (Some(possible), clock) => clock.map(|mhz| percent(done / (possible * mhz))),
+            (Some(possible), clock) => clock.map(|mhz| to_percent(done / (possible * mhz))),
         }
     };
-    // An operation keeps its units busy for at least the shortest possible time. Hopper's products
-    // of narrow types take a tenth longer.
-    Expectation::new(id, Unit::Percent, 0.0, Accepted::Times(0.97, 1.15), how)
-        .made(made)
-        .reported(move |during| during.activity(of))
+    // An operation keeps its units busy for at least the shortest possible time. In Hopper's
+    // products of narrow types, it takes a tenth longer.
+    Expectation::new(
+        id,
+        Unit::Percent,
+        0.0,
+        AcceptedDeviation::Times(0.97, 1.15),
+        how,
+    )
+    .with_expected_value(made)
+    .with_reported_value(move |during| during.mean_activity(of))
 }
 
-fn energy() -> Expectation {
-    let how = "the board's own measurements of its power, added up".to_owned();
+fn expect_energy() -> Expectation {
+    let how = "the sum of the board's own power measurements".to_owned();
     Expectation::new(
         "power.energy_joules_total",
         Unit::Joules,
         0.0,
-        Accepted::Times(0.96, 1.04),
+        AcceptedDeviation::Times(0.96, 1.04),
         how,
     )
-    .made(SampleWindow::joules_by_power)
-    .reported(SampleWindow::joules)
+    .with_expected_value(SampleWindow::joules_by_power)
+    .with_reported_value(SampleWindow::joules)
 }
 
-/// Expects the copied bytes on the link to the host, plus packet headers.
-fn pcie(&Named { id, of }: &Named<PcieLink>, rates: &Rates) -> Expectation {
-    let how = "the bytes that were copied; packets have headers, which count too".to_owned();
+/// Expects the number of bytes copied over the link to the host, including packet headers.
+fn expect_pcie_traffic(
+    &NamedReading { id, of }: &NamedReading<PcieLink>,
+    rates: &Rates,
+) -> Expectation {
+    let how = "the bytes that were copied; packet headers are counted, too".to_owned();
     Expectation::new(
         id,
         Unit::BytesPerSecond,
         rates.bytes,
-        Accepted::Times(0.98, 1.15),
+        AcceptedDeviation::Times(0.98, 1.15),
         how,
     )
-    .reported(move |during| during.mean(|sample| of(&sample.pcie).clone()))
+    .with_reported_value(move |during| during.mean_reading(|sample| of(&sample.pcie).clone()))
 }
 
-/// Expects a generation and width of the link that can carry the copied bytes. Many hosts do not
-/// use all of it.
-fn lanes(rates: &Rates) -> Expectation {
+/// Expects a generation and width of the link that can carry the copied bytes. On many hosts, the
+/// copies do not use the whole bandwidth of the link.
+fn expect_pcie_lanes(rates: &Rates) -> Expectation {
     let how =
-        "a link of this generation and width carries what was copied, and not many times as much"
+        "a link of this generation and width can carry the copied bytes, but not many times as many"
             .to_owned();
     Expectation::new(
         "pcie.generation, pcie.width",
         Unit::BytesPerSecond,
         rates.bytes,
-        Accepted::Times(1.0, 16.0),
+        AcceptedDeviation::Times(1.0, 16.0),
         how,
     )
-    .reported(|during| {
-        during.mean(
+    .with_reported_value(|during| {
+        during.mean_reading(
             |sample| match (&sample.pcie.generation, &sample.pcie.width) {
                 (Reading::Absent(why), _) | (_, Reading::Absent(why)) => {
                     Reading::Absent(why.clone())
@@ -269,18 +288,18 @@ fn lanes(rates: &Rates) -> Expectation {
     })
 }
 
-/// Expects the bytes that the GPU sends, and those that it receives.
-fn nvlink(bytes_per_second: f64) -> [Expectation; 2] {
-    let new = |Named { id, of }: Named<NvLinks>| {
-        let how = "the bytes that were copied; packets have headers, which count too".to_owned();
+/// Expects the number of bytes that the GPU sends, and the number that it receives.
+fn expect_nvlink_traffic(bytes_per_second: f64) -> [Expectation; 2] {
+    let new = |NamedReading { id, of }: NamedReading<NvLinks>| {
+        let how = "the bytes that were copied; packet headers are counted, too".to_owned();
         Expectation::new(
             id,
             Unit::BytesPerSecond,
             bytes_per_second,
-            Accepted::Times(0.98, 1.06),
+            AcceptedDeviation::Times(0.98, 1.06),
             how,
         )
-        .reported(move |during| during.mean(|sample| of(&sample.nvlink).clone()))
+        .with_reported_value(move |during| during.mean_reading(|sample| of(&sample.nvlink).clone()))
     };
     [
         new(named!(nvlink.tx_bytes_per_second)),
@@ -288,6 +307,6 @@ fn nvlink(bytes_per_second: f64) -> [Expectation; 2] {
     ]
 }
 
-fn percent(share: f64) -> f64 {
+fn to_percent(share: f64) -> f64 {
     share * 100.0
 }

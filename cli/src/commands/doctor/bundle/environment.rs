@@ -1,5 +1,5 @@
-//! The part of the environment that goes into a bundle, and the names in it that are to be
-//! replaced.
+//! The part of the environment that is included in a bundle, and the names in the environment that
+//! are replaced in it.
 
 use std::{
     collections::BTreeMap,
@@ -14,23 +14,23 @@ use super::{
     super::{installation, machine::Machine},
     scrub::{self, Scrubber},
 };
-use crate::{driver::Driver, json_text::NameKind, visible::VISIBILITY_VARIABLES};
+use crate::{driver::DriverState, json_text::NameKind, visible::VISIBILITY_VARIABLES};
 
 /// Variables that are listed with their values, in addition to those that restrict GPUs.
-const WITH_VALUE: &str = "\
+const VARIABLES_WITH_VALUE: &str = "\
     GPUMON_CONTROL GPUMON_LIBCUBLAS GPUMON_LIBCUDA GPUMON_LOCKS GPUMON_NVML_LIB \
     GPUMON_SOURCE LANG LD_LIBRARY_PATH NO_COLOR \
     NVIDIA_DISABLE_REQUIRE NVIDIA_DRIVER_CAPABILITIES \
     NVIDIA_REQUIRE_CUDA NVIDIA_VISIBLE_DEVICES TERM XDG_RUNTIME_DIR ZE_FLAT_DEVICE_HIERARCHY";
 
-/// Prefixes of variables that are listed without values, because a value may be secret, as in
+/// Prefixes of the variables that are listed only as set, because their values may be secret, as in
 /// `NVIDIA_API_KEY`.
-const BY_NAME: [&str; 3] = ["CUDA_", "GPUMON_", "NVIDIA_"];
+const NAME_PREFIXES: [&str; 3] = ["CUDA_", "GPUMON_", "NVIDIA_"];
 
 /// The UIDs of user accounts, as opposed to system accounts.
-const UIDS: std::ops::Range<u32> = 1000..60_000;
+const USER_UIDS: std::ops::Range<u32> = 1000..60_000;
 
-pub(super) fn read() -> BTreeMap<String, String> {
+pub(super) fn read_variables() -> BTreeMap<String, String> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     env::vars_os()
         .map(|(name, value)| (text(name), text(value)))
@@ -38,13 +38,13 @@ pub(super) fn read() -> BTreeMap<String, String> {
 }
 
 /// Returns a line `NAME=value` or `NAME is set` for each listed variable.
-pub(super) fn reported(environment: &BTreeMap<String, String>) -> Vec<String> {
+pub(super) fn list_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
     let lines = environment.iter().filter_map(|(name, value)| {
-        let has_value = WITH_VALUE.split(' ').any(|known| known == name);
+        let has_value = VARIABLES_WITH_VALUE.split(' ').any(|known| known == name);
         if has_value || VISIBILITY_VARIABLES.contains(&name.as_str()) {
             return Some(format!("{name}={value}"));
         }
-        BY_NAME
+        NAME_PREFIXES
             .iter()
             .any(|beginning| name.starts_with(beginning))
             .then(|| format!("{name} is set"))
@@ -52,16 +52,16 @@ pub(super) fn reported(environment: &BTreeMap<String, String>) -> Vec<String> {
     lines.collect()
 }
 
-/// Adds the users and the name of this machine to the scrubber, and paths that cannot be recognized
-/// by their form. The paths are those that the user typed (`paths`), those in variables, and the
-/// files that this process has mapped.
-pub(super) fn learn(
+/// Adds user names, this machine's name, and unusual paths to the scrubber. The paths come from
+/// `paths`, which the user typed, from environment variables, and from the files mapped into this
+/// process. Paths that can be recognized by their form need not be added.
+pub(super) fn add_names(
     scrubber: &mut Scrubber,
     machine: &Machine,
     environment: &BTreeMap<String, String>,
     paths: &[PathBuf],
 ) {
-    let accounts = machine.text("/etc/passwd").unwrap_or_default();
+    let accounts = machine.read_text("/etc/passwd").unwrap_or_default();
     let people = accounts.lines().filter_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;
@@ -69,7 +69,7 @@ pub(super) fn learn(
             .nth(1)?
             .parse()
             .ok()
-            .filter(|uid| UIDS.contains(uid))
+            .filter(|uid| USER_UIDS.contains(uid))
             .map(|_: u32| name)
     });
     people.for_each(|name| scrubber.add_name(NameKind::User, name));
@@ -84,7 +84,7 @@ pub(super) fn learn(
         &rustix::system::uname().nodename().to_string_lossy(),
     );
     let value_of = |name| environment.get(name).map(String::as_str);
-    let own = WITH_VALUE
+    let own = VARIABLES_WITH_VALUE
         .split(' ')
         .filter(|name| name.starts_with("GPUMON_") && *name != "GPUMON_SOURCE");
     let own = own.filter_map(value_of).map(PathBuf::from);
@@ -102,10 +102,10 @@ pub(super) fn learn(
             .split(':')
             .filter(move |part| is_list || part.starts_with('/'))
     });
-    // In `PATH`, the directory of an installation is the one that contains `bin`.
+    // For an entry of `PATH`, the parent directory of `bin` is the installation's directory.
     let set = set.map(|part| part.strip_suffix("/bin").unwrap_or(part).to_owned());
-    for path in named.chain(set).chain(machine.mapped()) {
-        let is_plain = path.starts_with('/') && scrub::path_end(&path) == path.len();
+    for path in named.chain(set).chain(machine.list_mapped_files()) {
+        let is_plain = path.starts_with('/') && scrub::path_length(&path) == path.len();
         if !is_plain && path.contains(char::is_alphanumeric) {
             scrubber.add_name(NameKind::Path, &path);
         }
@@ -123,13 +123,13 @@ const PACKAGES: [&str; 7] = [
     "ipykernel",
 ];
 
-/// The maximum number of bytes to read of the GNU C library. The text with its version is after all
-/// of its code.
-const LIBC: usize = 8 << 20;
+/// The maximum number of bytes to read from the GNU C library, in which the version string is after
+/// the code.
+const MAX_LIBC_BYTES: usize = 8 << 20;
 
 pub(super) fn collect_versions(
     machine: &Machine,
-    driver: &Driver,
+    driver: &DriverState,
     environment: &BTreeMap<String, String>,
 ) -> Value {
     let nvidia = driver
@@ -141,8 +141,8 @@ pub(super) fn collect_versions(
         "driver_version": nvidia.map(|driver| &driver.version),
         "nvml_version": nvidia.map(|driver| &driver.library_version),
         "cuda_version": nvidia.map(|driver| &driver.cuda_version),
-        "kernel_driver": installation::kernel_driver(machine),
-        "kernel": machine.kernel(),
+        "kernel_driver": installation::find_kernel_driver(machine),
+        "kernel": machine.kernel_release(),
         "libc": find_libc(machine),
         "os": find_os(machine),
         "python": list_pythons(machine, environment),
@@ -150,7 +150,7 @@ pub(super) fn collect_versions(
 }
 
 fn find_os(machine: &Machine) -> Option<String> {
-    let release = machine.text("/etc/os-release")?;
+    let release = machine.read_text("/etc/os-release")?;
     let name = release
         .lines()
         .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
@@ -158,13 +158,13 @@ fn find_os(machine: &Machine) -> Option<String> {
 }
 
 fn find_libc(machine: &Machine) -> Option<String> {
-    // Up to glibc 2.33, the file is called libc-2.33.so.
-    let path = machine.mapped_as(|name| {
+    // In glibc before 2.34, the file is called `libc-2.33.so` or similar.
+    let path = machine.find_mapped_file(|name| {
         ["libc.so", "libc-2."]
             .iter()
             .any(|beginning| name.starts_with(beginning))
     })?;
-    let library = bounded::read(machine.path(&path), LIBC).ok()?;
+    let library = bounded::read(machine.resolve_path(&path), MAX_LIBC_BYTES).ok()?;
     let before = b"stable release version ";
     let at = library
         .windows(before.len())
@@ -177,14 +177,14 @@ fn find_libc(machine: &Machine) -> Option<String> {
     Some(format!("glibc {}", version.trim_end_matches('.')))
 }
 
-/// Returns each Python installation that the user's commands come from, with the versions of
-/// relevant packages.
+/// Returns the relevant packages and their versions in each Python installation that the
+/// environment variables refer to.
 fn list_pythons(machine: &Machine, environment: &BTreeMap<String, String>) -> Vec<Value> {
     let variable = |name: &str| environment.get(name).cloned();
     let path = variable("PATH").unwrap_or_default();
     let of_path = path
         .split(':')
-        .filter(|folder| machine.exists(&format!("{folder}/python3")));
+        .filter(|folder| machine.has_path(&format!("{folder}/python3")));
     let of_path = of_path
         .filter_map(|folder| folder.strip_suffix("/bin"))
         .filter(|prefix| !prefix.is_empty())
@@ -208,13 +208,13 @@ fn list_pythons(machine: &Machine, environment: &BTreeMap<String, String>) -> Ve
 fn list_packages(machine: &Machine, prefix: &str) -> Vec<Value> {
     let lib = format!("{prefix}/lib");
     let versions = machine
-        .names(&lib)
+        .list_names(&lib)
         .into_iter()
         .filter(|name| name.starts_with("python3"));
     let found = versions.filter_map(|python| {
         let mut packages = BTreeMap::new();
         for folder in ["site-packages", "dist-packages"] {
-            for name in machine.names(&format!("{lib}/{python}/{folder}")) {
+            for name in machine.list_names(&format!("{lib}/{python}/{folder}")) {
                 let installed = name
                     .strip_suffix(".dist-info")
                     .and_then(|name| name.split_once('-'));
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_known_that_their_form_does_not_give_away() {
+    fn unusual_paths_in_variables_are_replaced() {
         let variables = [
             ("PATH", "/bin:/opt/my env/bin:/home/o'neil/bin"),
             (
@@ -252,15 +252,15 @@ mod tests {
             .into();
         let mut scrubber = Scrubber::default();
         let root = tempfile::tempdir().unwrap();
-        learn(
+        add_names(
             &mut scrubber,
-            &Machine::below(root.path()),
+            &Machine::with_root(root.path()),
             &environment,
             &["typed.so".into()],
         );
-        let lines: Vec<_> = reported(&environment)
+        let lines: Vec<_> = list_variables(&environment)
             .iter()
-            .map(|line| scrubber.text(line))
+            .map(|line| scrubber.scrub_text(line))
             .collect();
         assert_eq!(
             lines,
@@ -272,7 +272,7 @@ mod tests {
             ]
         );
         let text = "/opt/my env/lib, /home/o'neil, typed.so, sim";
-        assert_eq!(scrubber.text(text), "path-6, path-7, path-8, sim");
+        assert_eq!(scrubber.scrub_text(text), "path-6, path-7, path-8, sim");
     }
 
     #[test]
@@ -305,7 +305,11 @@ mod tests {
             );
         }
         let environment = BTreeMap::from([("PATH".to_owned(), "/bin:/env/bin".to_owned())]);
-        let found = collect_versions(&Machine::below(root.path()), &Driver::Silent, &environment);
+        let found = collect_versions(
+            &Machine::with_root(root.path()),
+            &DriverState::Silent,
+            &environment,
+        );
         assert_eq!(
             (&found["libc"], &found["os"]),
             (

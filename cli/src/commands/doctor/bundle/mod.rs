@@ -19,20 +19,20 @@ use flate2::{Compression, write::GzEncoder};
 use gpumon_probe::{
     local_time,
     model::now_ms,
-    units::byte_size,
-    vendor::{FileContent, FilePart, KERNEL_LOG, kernel_messages, record_files},
+    units::format_byte_size,
+    vendor::{FileContent, FilePart, KERNEL_LOG, read_kernel_messages, record_files},
 };
 use serde_json::{Value, json};
 
 use self::scrub::Scrubber;
-use super::{machine::Machine, report::Report, state::Response};
+use super::{machine::Machine, report::Report, state::ServerResponse};
 use crate::{
-    driver::Driver,
+    driver::DriverState,
     exit::{Failure, Result, usage},
     json_text::NameKind,
-    local::NoServer,
+    local::NoServerError,
     snapshot::Snapshot,
-    terminal::style::plain,
+    terminal::style::strip_styles,
 };
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,9 @@ pub(super) struct BundleArgs {
     /// Write an archive for a bug report: versions, findings, a sample, the server's state,
     /// messages of the drivers, and the files from which GPUs other than NVIDIA's are read. Names,
     /// IDs, paths and addresses are replaced; the default file is gpumon-bundle-DATE.tar.gz
-    #[arg(long, value_name = "FILE", conflicts_with = "json", value_hint = clap::ValueHint::FilePath)]
+    #[arg(
+        long, value_name = "FILE", conflicts_with = "json", value_hint = clap::ValueHint::FilePath
+    )]
     // The option can be absent, present without a value, or present with a value.
     #[allow(clippy::option_option)]
     bundle: Option<Option<PathBuf>>,
@@ -79,24 +81,24 @@ impl File {
     }
 }
 
-/// Data that was collected for the bundle.
-pub(super) struct Collected<'a> {
+/// Data that the caller has collected for the bundle.
+pub(super) struct CollectedData<'a> {
     pub(super) machine: &'a Machine,
-    pub(super) driver: &'a Driver,
-    pub(super) server: &'a Result<Response, NoServer>,
+    pub(super) driver: &'a DriverState,
+    pub(super) server: &'a Result<ServerResponse, NoServerError>,
     pub(super) report: Report,
     /// Paths that the user typed, and paths of settings files.
     pub(super) paths: Vec<PathBuf>,
-    /// The settings of files, without free texts.
+    /// The settings in the files, without free-form text.
     pub(super) settings: Option<String>,
 }
 
 impl BundleArgs {
-    /// Returns the path of the archive, if one was requested.
+    /// Returns the path of the archive, or `None` if no archive was requested.
     ///
     /// # Errors
-    /// Returns an error if the file exists already.
-    pub(super) fn file(&self) -> Result<Option<PathBuf>> {
+    /// Returns an error if the file already exists.
+    pub(super) fn archive_path(&self) -> Result<Option<PathBuf>> {
         let Some(named) = self.bundle.clone() else {
             return Ok(None);
         };
@@ -118,18 +120,20 @@ impl BundleArgs {
     }
 
     /// Lists the contents of the archive, and writes it if the user confirms.
-    pub(super) fn write(&self, path: &Path, collected: Collected<'_>) -> Result {
-        let (files, counts) = files(collected, &environment::read());
+    pub(super) fn confirm_and_write(&self, path: &Path, collected: CollectedData<'_>) -> Result {
+        let (files, counts) = build_files(collected, &environment::read_variables());
         let archive = pack_archive(&files, now_ms() / 1000)?;
         let mut out = io::stdout().lock();
-        // If the contents cannot be printed, the user could not check them, so nothing is written.
-        let listed = out.write_all(list(path, &files, &counts).as_bytes());
+        // If the list of contents cannot be printed, the user could not check it, so no archive is
+        // written.
+        let listed = out.write_all(format_contents(path, &files, &counts).as_bytes());
         listed.map_err(|error| {
-            anyhow!("nothing written, since its contents cannot be listed: {error}")
+            anyhow!("the bundle was not written, because its contents cannot be listed: {error}")
         })?;
         if !self.yes {
             if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-                let why = "nothing written, since there is no terminal to confirm it on: add --yes";
+                let why = "the bundle was not written, because there is no terminal to ask for \
+                           confirmation: add --yes";
                 return Err(usage!(why));
             }
             write!(out, "\nWrite it? [y/N] ")?;
@@ -138,7 +142,7 @@ impl BundleArgs {
             io::stdin().read_line(&mut answer)?;
             if !["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
                 writeln!(out, "Nothing written.")?;
-                return Err(Failure::reported(1));
+                return Err(Failure::from_printed_error(1));
             }
         }
         let name = path.display();
@@ -147,18 +151,18 @@ impl BundleArgs {
         writeln!(
             out,
             "\nWrote {name} ({}). Read it before you share it: tar -xzOf {name} | less",
-            byte_size(archive.len() as f64)
+            format_byte_size(archive.len() as f64)
         )?;
         Ok(())
     }
 }
 
-/// Returns the files with all names replaced, and the number of replaced names of each kind.
-fn files(
-    collected: Collected<'_>,
+/// Returns the archive's files with all names replaced, and the number of replaced names by kind.
+fn build_files(
+    collected: CollectedData<'_>,
     environment: &BTreeMap<String, String>,
 ) -> (Vec<File>, BTreeMap<NameKind, usize>) {
-    let Collected {
+    let CollectedData {
         machine,
         driver,
         server,
@@ -167,46 +171,49 @@ fn files(
         settings,
     } = collected;
     let mut scrubber = Scrubber::default();
-    environment::learn(&mut scrubber, machine, environment, &paths);
-    let messages = read_kernel_messages(machine).unwrap_or_else(|why| vec![why]);
+    environment::add_names(&mut scrubber, machine, environment, &paths);
+    let messages = read_gpu_messages(machine).unwrap_or_else(|why| vec![why]);
     for message in &messages {
-        scrubber.learn_from(message);
+        scrubber.add_names_in_message(message);
     }
     let system_files = read_system_files(machine, &mut scrubber);
     let mut objects = [
         environment::collect_versions(machine, driver, environment),
-        sample(driver),
-        state(server),
+        sample_to_json(driver),
+        server_state_to_json(server),
     ];
     scrubber.scrub_json(&mut objects);
     let [versions, sample, server] = objects.map(|object| format!("{object:#}\n"));
-    let report = report.map_texts(|text| scrubber.text(text));
+    let report = report.map_texts(|text| scrubber.scrub_text(text));
     let mut lines = |lines: Vec<String>| {
         lines
             .iter()
-            .map(|line| scrubber.text(line) + "\n")
+            .map(|line| scrubber.scrub_text(line) + "\n")
             .collect::<String>()
     };
     let mut files = vec![
-        File::with_text("doctor.txt", plain(&report.text())),
+        File::with_text("doctor.txt", strip_styles(&report.to_text())),
         File::with_text("doctor.json", format!("{:#}\n", json!(report))),
         File::with_text("versions.json", versions),
         File::with_text("sample.json", sample),
         File::with_text("server.json", server),
         File::with_text("kernel-log.txt", lines(messages)),
-        File::with_text("environment.txt", lines(environment::reported(environment))),
+        File::with_text(
+            "environment.txt",
+            lines(environment::list_variables(environment)),
+        ),
     ];
     files.extend(settings.map(|text| File::with_text("config.toml", text)));
     files.extend(system_files);
-    (files, scrubber.counts())
+    (files, scrubber.count_replaced())
 }
 
-/// Returns the sample as `gpumon --json` prints it, or the reason why it is missing.
-fn sample(driver: &Driver) -> Value {
+/// Returns the sample in the format of `gpumon --json`, or the reason why it is missing.
+fn sample_to_json(driver: &DriverState) -> Value {
     match driver {
-        Driver::Refused(error) => json!({ "error": error.to_string() }),
-        Driver::Silent => json!({ "error": "the driver has not responded within 10 s" }),
-        Driver::Answers(answer) => answer.sample.clone().map_or_else(
+        DriverState::Refused(error) => json!({ "error": error.to_string() }),
+        DriverState::Silent => json!({ "error": "the driver has not responded within 10 s" }),
+        DriverState::Answers(answer) => answer.sample.clone().map_or_else(
             || json!({ "error": "no sample within 4 s" }),
             |sample| {
                 json!(
@@ -222,15 +229,15 @@ fn sample(driver: &Driver) -> Value {
     }
 }
 
-/// Returns the server's own state, or the reason why it is missing.
-fn state(server: &Result<Response, NoServer>) -> Value {
+/// Returns the server's internal state, or the reason why it is missing.
+fn server_state_to_json(server: &Result<ServerResponse, NoServerError>) -> Value {
     match server {
-        Ok(Response {
+        Ok(ServerResponse {
             socket,
             snapshot: Ok(snapshot),
             ..
         }) => json!({ "socket": socket, "snapshot": snapshot }),
-        Ok(Response {
+        Ok(ServerResponse {
             socket,
             snapshot: Err(error),
             ..
@@ -239,7 +246,7 @@ fn state(server: &Result<Response, NoServer>) -> Value {
     }
 }
 
-fn list(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> String {
+fn format_contents(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> String {
     let mut list = format!("Contents of {}:\n", path.display());
     // A directory may have hundreds of small files, so only their number and total size are listed.
     let mut folders: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -251,28 +258,33 @@ fn list(path: &Path, files: &[File], counts: &BTreeMap<NameKind, usize>) -> Stri
                 (*count, *sum) = (*count + 1, *sum + size);
             }
             None => {
-                let _ = writeln!(list, "  {:16} {:>9}", file.name, byte_size(size as f64));
+                let _ = writeln!(
+                    list,
+                    "  {:16} {:>9}",
+                    file.name,
+                    format_byte_size(size as f64)
+                );
             }
         }
     }
     for (folder, (count, size)) in folders {
-        let size = byte_size(size as f64);
+        let size = format_byte_size(size as f64);
         let _ = writeln!(
             list,
             "  {:16} {size:>9}  {count} files",
             format!("{folder}/")
         );
     }
-    list += "Replaced in them:\n";
+    list += "Replaced in these files:\n";
     for (kind, count) in counts {
         let _ = writeln!(list, "  {:16} {count:>9}", scrub::label_kind(*kind).1);
     }
     list
 }
 
-/// The directory inside the archive. It differs from the archive's name, which may contain a user's
-/// name.
-const FOLDER: &str = "gpumon-bundle";
+/// The top directory inside the archive. The archive's own file name is not used, because it may
+/// contain a user's name.
+const ARCHIVE_DIR: &str = "gpumon-bundle";
 
 /// Returns the files as a gzip-compressed tar archive.
 fn pack_archive(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
@@ -280,7 +292,7 @@ fn pack_archive(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
     for file in files {
         let mut header = tar::Header::new_gnu();
         header.set_mtime(at_s);
-        let name = format!("{FOLDER}/{}", file.name);
+        let name = format!("{ARCHIVE_DIR}/{}", file.name);
         match &file.content {
             Content::Bytes(bytes) => {
                 header.set_size(bytes.len() as u64);
@@ -298,13 +310,13 @@ fn pack_archive(files: &[File], at_s: u64) -> io::Result<Vec<u8>> {
     archive.into_inner()?.finish()
 }
 
-/// Writes a new file. An existing file is not replaced.
+/// Writes `bytes` to a new file. An existing file is not replaced.
 fn write_archive(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    // The temporary file has mode 0600 and is removed if anything fails.
+    // The temporary file has mode 0600 and is removed if a later step fails.
     let mut file = tempfile::Builder::new()
         .prefix(".gpumon-bundle-")
         .tempfile_in(folder)?;
@@ -315,20 +327,20 @@ fn write_archive(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The maximum number of kernel messages in the archive.
-const MOST_LINES: usize = 300;
+const MAX_MESSAGES: usize = 300;
 
 /// Returns the newest kernel messages of GPU drivers with their times in microseconds since boot,
 /// or the reason why there are none.
-fn read_kernel_messages(machine: &Machine) -> Result<Vec<String>, String> {
-    let messages = kernel_messages(&machine.path(KERNEL_LOG));
+fn read_gpu_messages(machine: &Machine) -> Result<Vec<String>, String> {
+    let messages = read_kernel_messages(&machine.resolve_path(KERNEL_LOG));
     let messages = messages.map_err(|error| format!("{KERNEL_LOG} cannot be read: {error}"))?;
     if messages.is_empty() {
-        return Err("no message of a GPU driver".to_owned());
+        return Err("the kernel log has no messages of GPU drivers".to_owned());
     }
-    Ok(messages[messages.len().saturating_sub(MOST_LINES)..].to_vec())
+    Ok(messages[messages.len().saturating_sub(MAX_MESSAGES)..].to_vec())
 }
 
-/// Returns the files of the drivers, with the IDs of GPUs replaced.
+/// Returns the files from which drivers are read, with GPU IDs replaced.
 fn read_system_files(machine: &Machine, scrubber: &mut Scrubber) -> Vec<File> {
     let files = record_files(machine.roots()).into_iter();
     let copy = files.filter_map(|file| {
@@ -337,8 +349,8 @@ fn read_system_files(machine: &Machine, scrubber: &mut Scrubber) -> Vec<File> {
             FileContent::Parts(parts) => {
                 let bytes = parts.into_iter().flat_map(|part| match part {
                     FilePart::Plain(bytes) => bytes,
-                    FilePart::Id(id) => replace(scrubber, NameKind::Id, &id),
-                    FilePart::Serial(serial) => replace(scrubber, NameKind::Serial, &serial),
+                    FilePart::Id(id) => replace_name(scrubber, NameKind::Id, &id),
+                    FilePart::Serial(serial) => replace_name(scrubber, NameKind::Serial, &serial),
                 });
                 Content::Bytes(bytes.collect())
             }
@@ -349,10 +361,10 @@ fn read_system_files(machine: &Machine, scrubber: &mut Scrubber) -> Vec<File> {
     copy.collect()
 }
 
-/// Returns the placeholder of a name, which is then also replaced in all other files.
-fn replace(scrubber: &mut Scrubber, kind: NameKind, name: &str) -> Vec<u8> {
+/// Returns the placeholder for a name, and makes the scrubber replace the name in all other files.
+fn replace_name(scrubber: &mut Scrubber, kind: NameKind, name: &str) -> Vec<u8> {
     scrubber.add_name(kind, name);
-    scrubber.name(kind, name).into_bytes()
+    scrubber.assign_placeholder(kind, name).into_bytes()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::local::ServerArgs;
 use super::*;
 
 #[test]
-fn findings_log_and_environment_name_nobody_and_agree() {
+fn all_files_have_the_same_placeholders() {
     let root = tempfile::tempdir().unwrap();
     for (folder, name, text) in [
         (
@@ -42,20 +42,20 @@ fn findings_log_and_environment_name_nobody_and_agree() {
         .into();
     let nowhere = ServerArgs::augment_args(clap::Command::new("x"))
         .get_matches_from(["x", "--control=/home/x"]);
-    let finding = Finding::problem(
+    let finding = Finding::new_problem(
         "library",
         "no /home/zoe/lib.so\tof \u{1b}[31mzoe",
         "ask my, secret",
     );
-    let collected = Collected {
-        machine: &Machine::below(root.path()),
-        driver: &Driver::Silent,
-        server: &state::ask(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
+    let collected = CollectedData {
+        machine: &Machine::with_root(root.path()),
+        driver: &DriverState::Silent,
+        server: &state::fetch_state(&ServerArgs::from_arg_matches(&nowhere).unwrap()),
         report: Report::new(vec![finding], Readings::default()),
         paths: Vec::new(),
         settings: Some("top.theme = \"light\"\n".to_owned()),
     };
-    let (files, counts) = files(collected, &environment);
+    let (files, counts) = build_files(collected, &environment);
     let text = |file: &File| match &file.content {
         Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Content::Link(target) => target.display().to_string(),
@@ -103,11 +103,11 @@ fn findings_log_and_environment_name_nobody_and_agree() {
 }
 
 #[test]
-fn newest_messages_or_their_error_are_read() {
+fn newest_kernel_messages_or_error_are_read() {
     let root = tempfile::tempdir().unwrap();
-    let machine = Machine::below(root.path());
+    let machine = Machine::with_root(root.path());
     assert!(
-        read_kernel_messages(&machine)
+        read_gpu_messages(&machine)
             .unwrap_err()
             .contains("/dev/kmsg")
     );
@@ -120,12 +120,12 @@ fn newest_messages_or_their_error_are_read() {
     };
     fs::write(root.path().join("dev/kmsg"), log(0)).unwrap();
     assert!(
-        read_kernel_messages(&machine)
+        read_gpu_messages(&machine)
             .unwrap_err()
             .contains("no message")
     );
     fs::write(root.path().join("dev/kmsg"), log(301)).unwrap();
-    let messages = read_kernel_messages(&machine).unwrap();
+    let messages = read_gpu_messages(&machine).unwrap();
     assert_eq!(
         (messages.len(), &*messages[0], &*messages[299]),
         (300, "1 NVRM: x", "300 NVRM: x")

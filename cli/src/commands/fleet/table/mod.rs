@@ -1,4 +1,4 @@
-//! The output of `gpumon fleet` that is printed once: tables or JSON.
+//! Tables and JSON for the options of `gpumon fleet` that print the fleet once.
 
 mod users;
 
@@ -7,7 +7,7 @@ use gpumon_fleet::{
     Range, Rows, SharedFleet,
     model::{Fleet, FleetSourceKind, FleetState},
 };
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use tokio::{
     runtime::Runtime,
     time::{Duration, Instant, sleep},
@@ -18,50 +18,50 @@ use super::OnceArgs;
 use crate::{
     exit::{Failure, Result, usage},
     fleet::{
-        columns::{format_model, gpu_columns, node_columns},
+        columns::{build_gpu_columns, build_node_columns, format_model},
         filter::Filter,
-        free::{FreeNode, WantedGpus, free_nodes},
+        free::{FreeNode, WantedGpus, find_free_nodes},
         nodes::{Totals, list_gpus, list_nodes},
-        text::bytes,
+        text::format_bytes,
     },
     terminal::{
-        columns::{Column, Columns, Field, format_table, or_absent, terminal_columns},
+        columns::{Column, Columns, Field, format_optional, format_table, terminal_columns},
         output::{print, print_json},
         style::{ALARM, DIM, NOTICE, PLAIN, STRONG, paint},
-        units::clock,
+        units::format_clock,
     },
 };
 
-/// The time limit for the first readings from Prometheus.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// The time limit for hosts to answer, which they do one by one. Hosts without an answer are listed
-/// as missing.
-const SETTLED_WITHIN: Duration = Duration::from_secs(5);
-const AGAIN: Duration = Duration::from_millis(100);
+/// The maximum time to wait for the first readings from Prometheus.
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// The maximum time to wait for hosts to respond. Hosts respond one by one; those without a
+/// response are listed as missing.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The length of the usage that is shown, in seconds.
-const USAGE_S: u64 = 86_400;
+/// The length of the span over which usage is shown, in seconds.
+const USAGE_SPAN_S: u64 = 86_400;
 
 pub(super) fn run(args: &OnceArgs, reader: &SharedFleet) -> Result {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let printed = print_once(args, reader, &runtime);
-    runtime.block_on(reader.end());
+    runtime.block_on(reader.close());
     printed
 }
 
 fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Result {
     let filter = Filter::parse(&args.words.join(" ")).map_err(|why| usage!(why))?;
-    let fleet = runtime.block_on(read(reader));
+    let fleet = runtime.block_on(read_fleet(reader));
     if fleet.state == FleetState::Outdated || fleet.state == FleetState::Loading {
         return Err(anyhow!(describe_failure(&fleet)).into());
     }
     for problem in &fleet.problems {
-        crate::exit::say(problem);
+        crate::exit::print_message(problem);
     }
     let rows = Rows::new(&fleet);
-    let shown = filter.shown(&rows);
+    let shown = filter.select_rows(&rows);
     let shown = shown.as_deref();
     let terminal = terminal_columns();
     if let Some(gpus) = args.free {
@@ -69,25 +69,25 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
             gpus,
             memory_bytes: args.memory.unwrap_or(0),
         };
-        let found = free_nodes(&rows, wanted, shown);
+        let found = find_free_nodes(&rows, wanted, shown);
         if args.json {
             print_json(&found)?;
         } else {
-            print(&free_text(&found, terminal))?;
+            print(&format_free_nodes(&found, terminal))?;
         }
-        return Failure::unless_success(u8::from(found.is_empty()));
+        return Failure::check_exit_code(u8::from(found.is_empty()));
     }
     if args.users {
-        let range = Range::new(USAGE_S).context("a day")?;
-        let usage = runtime.block_on(reader.usage(range));
-        let users = users::users(&rows, shown, usage.as_deref().ok());
+        let range = Range::new(USAGE_SPAN_S).context("a day")?;
+        let usage = runtime.block_on(reader.fetch_usage(range));
+        let users = users::sum_users(&rows, shown, usage.as_deref().ok());
         let why = match &usage {
             Ok(usage) => usage.problems.clone(),
             Err(why) => vec![why.to_string()],
         };
         if args.json {
             for problem in &why {
-                crate::exit::say(problem);
+                crate::exit::print_message(problem);
             }
             return print_json(&users);
         }
@@ -95,39 +95,41 @@ fn print_once(args: &OnceArgs, reader: &SharedFleet, runtime: &Runtime) -> Resul
             .as_deref()
             .ok()
             .filter(|_| shown.is_none())
-            .map(users::totals)
+            .map(users::build_totals)
             .unwrap_or_default();
-        return print(&users::text(&users, &totals, &why, terminal));
+        return print(&users::format_table_of_users(
+            &users, &totals, &why, terminal,
+        ));
     }
     if args.json {
         return print_json(&*fleet);
     }
     let head = format_head(&rows, shown, terminal);
-    print(&(head + &lines(args, &rows, shown, terminal)))
+    print(&(head + &format_lines(args, &rows, shown, terminal)))
 }
 
-/// Returns a line per node, or per GPU.
-fn lines(
+/// Returns one line per node or per GPU.
+fn format_lines(
     args: &OnceArgs,
     rows: &Rows<'_>,
     shown: Option<&[bool]>,
     terminal: Option<usize>,
 ) -> String {
-    if args.gpus && !rows.is_by_gpu() {
-        return "There are too many GPUs to list: nodes alone are read. Use --table, or --json for \
+    if args.gpus && !rows.lists_gpus() {
+        return "There are too many GPUs to list: only nodes were read. Use --table, or --json for \
                 one node.\n"
             .to_owned();
     }
     let (lines, columns) = if args.gpus {
-        (list_gpus(rows, shown, args.sort), gpu_columns())
+        (list_gpus(rows, shown, args.sort), build_gpu_columns())
     } else {
-        (list_nodes(rows, shown, args.sort), node_columns())
+        (list_nodes(rows, shown, args.sort), build_node_columns())
     };
     if lines.is_empty() {
         return "No GPU matches.\n".to_owned();
     }
     format_table(&columns, &lines, terminal, |columns, line| {
-        let troubles = line.troubles();
+        let troubles = line.format_problems();
         if args.gpus || troubles.is_empty() {
             return String::new();
         }
@@ -136,7 +138,8 @@ fn lines(
     })
 }
 
-/// Returns the reason why nothing could be read: for each node if known, or else for the source.
+/// Returns why nothing could be read: the reason for each host if known, otherwise the problems of
+/// the whole source.
 fn describe_failure(fleet: &Fleet) -> String {
     let reasons: Vec<&str> = fleet.nodes.reasons.values().map(String::as_str).collect();
     if fleet.source.kind == FleetSourceKind::Hosts && !reasons.is_empty() {
@@ -148,22 +151,24 @@ fn describe_failure(fleet: &Fleet) -> String {
     fleet.problems.join("\n")
 }
 
-fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
+fn format_free_nodes(found: &[FreeNode], terminal: Option<usize>) -> String {
     if found.is_empty() {
         return "No node has that many free GPUs.\n".to_owned();
     }
     let fields: [Field<FreeNode>; 5] = [
-        (Column::align_left("Node", 0), |kind| escaped(&kind.node)),
-        (Column::align_left("Free", 0), |kind| {
+        (Column::new_left_aligned("Node", 0), |kind| {
+            escape_untrusted(&kind.node)
+        }),
+        (Column::new_left_aligned("Free", 0), |kind| {
             format!("{} of {}", kind.free, kind.gpus)
         }),
-        (Column::align_left("Model", 2), |kind| {
+        (Column::new_left_aligned("Model", 2), |kind| {
             format_model(kind.model.as_deref())
         }),
-        (Column::align_right("Memory each", 1), |kind| {
-            or_absent(kind.memory_bytes, bytes)
+        (Column::new_right_aligned("Memory each", 1), |kind| {
+            format_optional(kind.memory_bytes, format_bytes)
         }),
-        (Column::align_left("GPU", 3), |kind| {
+        (Column::new_left_aligned("GPU", 3), |kind| {
             let indexes: Vec<String> = kind.indexes.iter().map(u32::to_string).collect();
             indexes.join(",")
         }),
@@ -171,16 +176,16 @@ fn free_text(found: &[FreeNode], terminal: Option<usize>) -> String {
     format_table(&fields, found, terminal, |_, _| String::new())
 }
 
-/// Returns the fleet once any node is known, or at the end of the time limit.
-async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
-    let end = Instant::now() + PATIENCE;
-    reader.settled(SETTLED_WITHIN).await;
+/// Returns the fleet as soon as a node is known, or when the time limit is reached.
+async fn read_fleet(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
+    let end = Instant::now() + READ_TIMEOUT;
+    reader.wait_until_settled(SETTLE_TIMEOUT).await;
     loop {
-        let fleet = reader.now().await;
+        let fleet = reader.fetch_current_fleet().await;
         if fleet.state != FleetState::Loading || Instant::now() >= end {
             return fleet;
         }
-        sleep(AGAIN).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -188,27 +193,28 @@ async fn read(reader: &SharedFleet) -> std::sync::Arc<Fleet> {
 fn format_head(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<usize>) -> String {
     let totals = Totals::new(rows, shown);
     let fleet = rows.fleet;
-    let time = clock(fleet.at_ms, gpumon_probe::model::now_ms());
+    let time = format_clock(fleet.at_ms, gpumon_probe::model::now_ms());
     let source = match fleet.source.kind {
-        FleetSourceKind::Prometheus => escaped(&fleet.source.name),
-        FleetSourceKind::Hosts => format!("{} over ssh", escaped(&fleet.source.name)),
+        FleetSourceKind::Prometheus => escape_untrusted(&fleet.source.name),
+        FleetSourceKind::Hosts => format!("{} over ssh", escape_untrusted(&fleet.source.name)),
     };
     let state = match fleet.state {
         FleetState::Partial => format!("  {}", paint(NOTICE, "incomplete")),
         _ => String::new(),
     };
-    let sizes = totals.sizes();
+    let sizes = totals.format_sizes();
     let place = format!("{source}  {time}");
     let begin = format!("{}  {sizes}", paint(STRONG, "fleet"));
     let first = Columns::empty(terminal).append_or_wrap(&(begin + &state), 0, &paint(DIM, &place));
     let mut second = String::new();
-    for part in totals.parts() {
+    for part in totals.format_parts() {
         let style = if part.ends_with(" lost") {
             ALARM
         } else {
             PLAIN
         };
-        let is_room = terminal.is_none_or(|room| last_width(&second) + 2 + part.width() <= room);
+        let is_room =
+            terminal.is_none_or(|room| last_line_width(&second) + 2 + part.width() <= room);
         let gap = if second.is_empty() {
             ""
         } else if is_room {
@@ -221,26 +227,29 @@ fn format_head(rows: &Rows<'_>, shown: Option<&[bool]>, terminal: Option<usize>)
     format!("{first}\n{second}\n\n")
 }
 
-fn last_width(text: &str) -> usize {
-    crate::terminal::style::plain(text.rsplit('\n').next().unwrap_or_default()).width()
+fn last_line_width(text: &str) -> usize {
+    crate::terminal::style::strip_styles(text.rsplit('\n').next().unwrap_or_default()).width()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        fleet::testing::{Example, busy, fleet},
+        fleet::testing::{ExampleGpu, build_fleet, make_busy_gpu},
         terminal::snapshot::compare_report,
     };
 
     #[test]
     fn tables_match_their_snapshots() {
-        let alarming = Example {
+        let alarming = ExampleGpu {
             condition: Some(("Xid 79", 3)),
-            ..busy("chen", 40.0)
+            ..make_busy_gpu("chen", 40.0)
         };
-        let fleet = fleet(&[
-            ("node1", &[busy("ana", 90.0), Example::default()]),
+        let fleet = build_fleet(&[
+            (
+                "node1",
+                &[make_busy_gpu("ana", 90.0), ExampleGpu::default()],
+            ),
             ("node2", &[alarming]),
             ("node3", &[]),
         ]);
@@ -256,13 +265,13 @@ mod tests {
                 sort: crate::fleet::nodes::Sort::Worst,
                 words: Vec::new(),
             };
-            compare_report(name, |terminal| lines(&args, &rows, None, terminal));
+            compare_report(name, |terminal| format_lines(&args, &rows, None, terminal));
         }
         let wanted = WantedGpus {
             gpus: 1,
             memory_bytes: 0,
         };
-        let free = free_nodes(&rows, wanted, None);
-        compare_report("fleet_free", |terminal| free_text(&free, terminal));
+        let free = find_free_nodes(&rows, wanted, None);
+        compare_report("fleet_free", |terminal| format_free_nodes(&free, terminal));
     }
 }

@@ -6,37 +6,37 @@ use gpumon_fleet::{
     Rows,
     model::{Amounts, FleetState, FleetUsage, GpuState, UsageGroup, add_amounts},
 };
-use gpumon_probe::untrusted::escaped;
+use gpumon_probe::untrusted::escape_untrusted;
 use serde::Serialize;
 
 use crate::{
-    fleet::text::{at_least, owner},
+    fleet::text::{describe_owner, mark_lower_bound},
     terminal::{
-        columns::{Column, Columns, Field, format_number, format_table, or_absent},
+        columns::{Column, Columns, Field, format_number, format_optional, format_table},
         style::DIM,
-        units::priced_energy,
+        units::format_energy_with_cost,
     },
 };
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
-/// The sums of one user, or of an owner without a known user.
+/// The totals for one user, or for an owner whose user is unknown.
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub(super) struct UserSum {
     /// The name of the user, or of the owner if the user is unknown.
     user: String,
-    /// The number of GPUs that the user holds now.
+    /// The number of GPUs that the user currently holds.
     gpus: u32,
-    /// The number of idle GPUs among those that the user holds.
+    /// The number of idle GPUs among the GPUs that the user holds.
     idle: u32,
     nodes: usize,
     /// GPU time in the last 24 hours, in seconds; `null` if unknown.
     gpu_s: Option<f64>,
     active_gpu_s: Option<f64>,
     energy_joules: Option<f64>,
-    /// Whether GPU time and energy are lower bounds, because a part could not be read.
+    /// Whether GPU time and energy are lower bounds, because some usage could not be read.
     is_lower_bound: bool,
-    /// Whether this is a total of usage, without the GPUs held now.
+    /// Whether this row contains only usage, and no numbers of GPUs.
     #[serde(skip)]
     is_total: bool,
 }
@@ -47,7 +47,7 @@ impl UserSum {
         [self.gpu_s, self.active_gpu_s, self.energy_joules] = add_amounts(before, more);
     }
 
-    fn total(name: String, amounts: Amounts, is_lower_bound: bool) -> Self {
+    fn new_total(name: String, amounts: Amounts, is_lower_bound: bool) -> Self {
         let mut total = Self {
             user: name,
             is_lower_bound,
@@ -59,19 +59,19 @@ impl UserSum {
     }
 }
 
-/// Returns the sums of all users, sorted by the GPUs held now and then by GPU time.
-pub(super) fn users(
+/// Returns the totals of all users, sorted by the number of GPUs held and then by GPU time.
+pub(super) fn sum_users(
     rows: &Rows<'_>,
     shown: Option<&[bool]>,
     usage: Option<&FleetUsage>,
 ) -> Vec<UserSum> {
     let mut sums: BTreeMap<String, (UserSum, BTreeSet<usize>)> = BTreeMap::new();
-    for row in rows.select(shown) {
-        // A user who holds a GPU with several jobs holds it only once.
+    for row in rows.select_rows(shown) {
+        // A GPU is counted once per user, even if several jobs of the user hold it.
         let users: BTreeSet<String> = rows
             .list_owners(row)
             .iter()
-            .map(|one| one.user.clone().unwrap_or_else(|| owner(one)))
+            .map(|one| one.user.clone().unwrap_or_else(|| describe_owner(one)))
             .collect();
         for user in users {
             let (sum, nodes) = sums.entry(user).or_default();
@@ -81,20 +81,20 @@ pub(super) fn users(
             } else {
                 0
             };
-            nodes.insert(rows.node_place(row));
+            nodes.insert(rows.node_position(row));
         }
     }
     // Usage covers all GPUs, so it is left out if only some GPUs are selected.
     if let Some(usage) = usage.filter(|_| shown.is_none()) {
         let mut add = |name: String, used| sums.entry(name).or_default().0.add(used);
-        // The sums by user are complete even if the list of owners is cut.
+        // The totals per user are complete even if the list of owners is truncated.
         for group in &usage.users {
             if let Some(user) = &group.name {
                 add(user.clone(), group.amounts());
             }
         }
         for used in usage.owners.iter().filter(|used| used.owner.user.is_none()) {
-            add(owner(&used.owner), used.amounts());
+            add(describe_owner(&used.owner), used.amounts());
         }
         for (sum, _) in sums.values_mut() {
             sum.is_lower_bound = usage.state == FleetState::Partial;
@@ -116,27 +116,27 @@ pub(super) fn users(
     users
 }
 
-/// Returns a row for the unlisted jobs of unknown users, and a row for the total.
-pub(super) fn totals(usage: &FleetUsage) -> Vec<UserSum> {
+/// Returns a row for unlisted owners without a known user, and a row for the total.
+pub(super) fn build_totals(usage: &FleetUsage) -> Vec<UserSum> {
     let is_lower_bound = usage.state == FleetState::Partial;
     let mut totals = Vec::new();
     if let Some(group) = usage.users.iter().find(|group| group.name.is_none()) {
         let listed = usage.owners.iter();
         let unknown = listed.filter(|used| used.owner.user.is_none());
-        let rest = group.without(&UsageGroup::sum(unknown));
+        let rest = group.subtract_part(&UsageGroup::sum(unknown));
         if rest.owners > 0 {
             let name = format!("{} more", rest.owners);
-            totals.push(UserSum::total(name, rest.amounts(), is_lower_bound));
+            totals.push(UserSum::new_total(name, rest.amounts(), is_lower_bound));
         }
     }
     let amounts = usage.users.iter().map(UsageGroup::amounts);
     let sum = amounts.fold(Amounts::default(), add_amounts);
-    totals.push(UserSum::total("Total".to_owned(), sum, is_lower_bound));
+    totals.push(UserSum::new_total("Total".to_owned(), sum, is_lower_bound));
     totals
 }
 
-/// Returns the table, followed by the problems with reading usage.
-pub(super) fn text(
+/// Returns the table, followed by any errors from reading usage.
+pub(super) fn format_table_of_users(
     users: &[UserSum],
     totals: &[UserSum],
     problems: &[String],
@@ -146,25 +146,29 @@ pub(super) fn text(
         .iter()
         .any(|total| total.gpu_s.is_some_and(|gpu_s| gpu_s > 0.0));
     if users.is_empty() && !is_used {
-        return "Nobody holds a GPU that is shown.\n".to_owned();
+        return "None of these GPUs is held by a user.\n".to_owned();
     }
     let fields: [Field<UserSum>; 7] = [
-        (Column::align_left("User", 0), |sum| escaped(&sum.user)),
-        (Column::align_right("GPUs", 0), |sum| {
-            sum.count(sum.gpus as usize)
+        (Column::new_left_aligned("User", 0), |sum| {
+            escape_untrusted(&sum.user)
         }),
-        (Column::align_right("Idle", 0), |sum| {
-            sum.count(sum.idle as usize)
+        (Column::new_right_aligned("GPUs", 0), |sum| {
+            sum.format_count(sum.gpus as usize)
         }),
-        (Column::align_right("Nodes", 3), |sum| sum.count(sum.nodes)),
-        (Column::align_right("GPU hours, 24 h", 1), |sum| {
+        (Column::new_right_aligned("Idle", 0), |sum| {
+            sum.format_count(sum.idle as usize)
+        }),
+        (Column::new_right_aligned("Nodes", 3), |sum| {
+            sum.format_count(sum.nodes)
+        }),
+        (Column::new_right_aligned("GPU hours, 24 h", 1), |sum| {
             sum.format_amount(sum.gpu_s, format_hours)
         }),
-        (Column::align_right("Active hours", 2), |sum| {
+        (Column::new_right_aligned("Active hours", 2), |sum| {
             sum.format_amount(sum.active_gpu_s, format_hours)
         }),
-        (Column::align_right("Energy", 1), |sum| {
-            sum.format_amount(sum.energy_joules, priced_energy)
+        (Column::new_right_aligned("Energy", 1), |sum| {
+            sum.format_amount(sum.energy_joules, format_energy_with_cost)
         }),
     ];
     let mut text = format_table(&fields, &[users, totals].concat(), terminal, |_, _| {
@@ -172,13 +176,13 @@ pub(super) fn text(
     });
     let layout = Columns::empty(terminal);
     for problem in problems {
-        text += &layout.format_remark(0, DIM, &escaped(problem));
+        text += &layout.format_remark(0, DIM, &escape_untrusted(problem));
     }
     text
 }
 
 impl UserSum {
-    fn count(&self, count: usize) -> String {
+    fn format_count(&self, count: usize) -> String {
         if self.is_total {
             String::new()
         } else {
@@ -187,7 +191,7 @@ impl UserSum {
     }
 
     fn format_amount(&self, value: Option<f64>, format: fn(f64) -> String) -> String {
-        at_least(or_absent(value, format), self.is_lower_bound)
+        mark_lower_bound(format_optional(value, format), self.is_lower_bound)
     }
 }
 
@@ -201,7 +205,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        fleet::testing::{busy, fleet},
+        fleet::testing::{build_fleet, make_busy_gpu},
         terminal::snapshot::compare_report,
     };
 
@@ -217,8 +221,8 @@ mod tests {
             "unheld_gpu_s": null, "unheld_energy_joules": null, "energy_joules": null
         });
         let usage: FleetUsage = serde_json::from_value(usage).unwrap();
-        let fleet = fleet(&[("node1", &[busy("ana", 90.0)])]);
-        let users = users(&Rows::new(&fleet), None, Some(&usage));
+        let fleet = build_fleet(&[("node1", &[make_busy_gpu("ana", 90.0)])]);
+        let users = sum_users(&Rows::new(&fleet), None, Some(&usage));
         let ana = serde_json::to_value(&users[0]).unwrap();
         assert_eq!(
             (&ana["gpu_s"], &ana["energy_joules"]),
@@ -229,9 +233,9 @@ mod tests {
             state: FleetState::Partial,
             ..usage
         };
-        let users = super::users(&Rows::new(&fleet), None, Some(&partial));
+        let users = super::sum_users(&Rows::new(&fleet), None, Some(&partial));
         compare_report("fleet_users", |terminal| {
-            text(&users, &totals(&partial), &[], terminal)
+            format_table_of_users(&users, &build_totals(&partial), &[], terminal)
         });
     }
 
@@ -247,7 +251,7 @@ mod tests {
             "unheld_gpu_s": null, "unheld_energy_joules": null, "energy_joules": null
         });
         let usage: FleetUsage = serde_json::from_value(usage).unwrap();
-        let sums: Vec<_> = totals(&usage)
+        let sums: Vec<_> = build_totals(&usage)
             .into_iter()
             .map(|sum| (sum.user, sum.gpu_s))
             .collect();
@@ -258,12 +262,12 @@ mod tests {
                 ("Total".to_owned(), Some(36_000.0))
             ]
         );
-        let table = text(&[], &totals(&usage), &[], None);
+        let table = format_table_of_users(&[], &build_totals(&usage), &[], None);
         assert!(
             table.contains("6 more") && table.contains("Total"),
             "{table}"
         );
-        // Two pods with the same start of their names share a row with the sum.
+        // Pods whose names are cut to the same text share a row, which contains their sum.
         let worker = |number: u32| {
             serde_json::from_value(pod(&format!("nccl-test-launcher-worker-{number}"), 1800.0))
         };
@@ -271,8 +275,8 @@ mod tests {
             owners: vec![worker(0).unwrap(), worker(1).unwrap()],
             ..usage
         };
-        let fleet = fleet(&[]);
-        let sums: Vec<_> = super::users(&Rows::new(&fleet), None, Some(&pods))
+        let fleet = build_fleet(&[]);
+        let sums: Vec<_> = super::sum_users(&Rows::new(&fleet), None, Some(&pods))
             .iter()
             .map(|sum| sum.gpu_s)
             .collect();

@@ -1,5 +1,5 @@
-//! The columns of tables: those of GPUs, MIG devices and the host, which share a table, and those
-//! of processes.
+//! The columns of the two tables: one table for GPUs, MIG devices and the host, and one for
+//! processes.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::LazyLock};
 
@@ -11,17 +11,17 @@ use gpumon_probe::model::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// The columns that identify rows of MIG devices and the host.
+/// Additional columns that identify the rows of MIG devices and the host.
 pub(crate) const DEVICE_KEYS: [&str; 2] = ["kind", "parent"];
 
 /// A row of a table.
 pub(super) struct Row<'a> {
-    /// An object with all values that are no fields of the catalogue.
+    /// An object with the values that are not fields of the catalog.
     keys: Value,
-    readings: Readings<'a>,
+    readings: RowReadings<'a>,
 }
 
-enum Readings<'a> {
+enum RowReadings<'a> {
     Gpu(&'a GpuSample),
     Mig(&'a MigSample),
     Host(&'a HostSample),
@@ -32,25 +32,26 @@ enum Readings<'a> {
 pub(super) struct Column {
     pub(super) name: Cow<'static, str>,
     pub(super) help: &'static str,
-    /// Whether the column is printed if no columns are named.
+    /// Whether the column is printed by default.
     pub(super) usual: bool,
-    /// The kind of device that has this column, if it is printed only when it is named.
+    /// The kind of device to which the column belongs, if the column is printed only when it is
+    /// named.
     pub(super) only_if_named: Option<DeviceKind>,
-    read: Read,
+    read: ValueSource,
 }
 
 /// The source of a column's value.
 #[derive(Clone, Copy)]
-enum Read {
-    /// A path in the row's keys.
+enum ValueSource {
+    /// The path of a value in [`Row::keys`].
     Key(&'static str),
     Gpu(&'static Field),
     Mig(&'static Field),
     Host(&'static Field<HostSample>),
 }
 
-/// Returns the rows of a sample for these kinds of devices.
-pub(super) fn device_rows<'a>(
+/// Returns the rows of a sample for the device kinds `kinds`.
+pub(super) fn make_device_rows<'a>(
     inventory: &Inventory,
     sample: &'a Sample,
     kinds: &[DeviceKind],
@@ -66,7 +67,7 @@ pub(super) fn device_rows<'a>(
             DeviceKind::Gpu => {
                 for gpu in &sample.gpus {
                     let known = inventory.gpus.iter().find(|known| known.index == gpu.index);
-                    add(gpu_keys(gpu, known), Readings::Gpu(gpu));
+                    add(make_gpu_keys(gpu, known), RowReadings::Gpu(gpu));
                 }
             }
             DeviceKind::Mig => {
@@ -80,18 +81,18 @@ pub(super) fn device_rows<'a>(
                             "name": known.map(|known| &known.profile),
                             "parent": gpu.uuid,
                         });
-                        add(keys, Readings::Mig(mig));
+                        add(keys, RowReadings::Mig(mig));
                     }
                 }
             }
-            DeviceKind::Host => add(json!({}), Readings::Host(&sample.host)),
+            DeviceKind::Host => add(json!({}), RowReadings::Host(&sample.host)),
         }
     }
     rows
 }
 
-/// Returns a row for each process, in the order of GPUs.
-pub(super) fn process_rows(sample: &Sample) -> Vec<Row<'_>> {
+/// Returns one row per process, in the order of the GPUs.
+pub(super) fn make_process_rows(sample: &Sample) -> Vec<Row<'_>> {
     let rows = sample.gpus.iter().flat_map(|gpu| {
         let processes = gpu.processes.value().into_iter().flatten();
         processes.map(move |process| {
@@ -102,24 +103,24 @@ pub(super) fn process_rows(sample: &Sample) -> Vec<Row<'_>> {
                 keys["started"] = format_timestamp(*started_ms).into();
                 keys["running_seconds"] = (running_ms as f64 / 1000.0).into();
             }
-            make_row(sample, keys, Readings::None)
+            make_row(sample, keys, RowReadings::None)
         })
     });
     rows.collect()
 }
 
-fn make_row<'a>(sample: &Sample, mut keys: Value, readings: Readings<'a>) -> Row<'a> {
+fn make_row<'a>(sample: &Sample, mut keys: Value, readings: RowReadings<'a>) -> Row<'a> {
     (keys["time"], keys["time_ms"]) = (format_timestamp(sample.at_ms).into(), sample.at_ms.into());
     Row { keys, readings }
 }
 
-fn gpu_keys(gpu: &GpuSample, known: Option<&Gpu>) -> Value {
+fn make_gpu_keys(gpu: &GpuSample, known: Option<&Gpu>) -> Value {
     let reasons = json!(gpu.throttle_reasons.value());
     let reasons = reasons
         .as_array()
         .map(|all| all.iter().filter_map(Value::as_str));
     let conditions = gpu.conditions.iter().map(|condition| &*condition.text);
-    // If processes are left out of the sample, sums over the remaining ones would be wrong.
+    // If the sample omits some processes, sums over the others would be wrong.
     let processes = gpu.processes.value().filter(|_| gpu.processes_omitted == 0);
     let users = processes.map(|processes| {
         let users = processes.iter().filter_map(|process| process.user.value());
@@ -132,7 +133,7 @@ fn gpu_keys(gpu: &GpuSample, known: Option<&Gpu>) -> Value {
         "uuid": gpu.uuid,
         "name": known.map(|known| &known.name),
         "pci_bus_id": known.map(|known| &known.pci_bus_id),
-        "state": gpu.health.word(),
+        "state": gpu.health.json_name(),
         "throttle_reasons": reasons.map(join_words),
         "conditions": join_words(conditions),
         "process_count": gpu.process_count(),
@@ -146,8 +147,8 @@ fn join_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The columns of devices, in the order of output.
-pub(super) static DEVICES: LazyLock<Vec<Column>> = LazyLock::new(|| {
+/// The columns of the device table, in output order.
+pub(super) static ALL_DEVICE_COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
     let field = |id: &str, help, usual, only_if_named, read| Column {
         name: id.replace('.', "_").into(),
         help,
@@ -157,36 +158,36 @@ pub(super) static DEVICES: LazyLock<Vec<Column>> = LazyLock::new(|| {
     };
     let of_gpus = GPU_FIELDS
         .iter()
-        .map(|of| field(of.id, of.help, of.in_csv, None, Read::Gpu(of)));
+        .map(|of| field(of.id, of.help, of.in_csv, None, ValueSource::Gpu(of)));
     let of_mig = DeviceKind::Mig.metrics().iter().map(|metric| {
-        let read = Read::Mig(&GPU_FIELDS[metric.place]);
+        let read = ValueSource::Mig(&GPU_FIELDS[metric.place]);
         field(&metric.id, metric.help, false, Some(DeviceKind::Mig), read)
     });
     let of_host = HOST_FIELDS.iter().map(|of| {
         let kind = Some(DeviceKind::Host);
-        field(of.id, of.help, false, kind, Read::Host(of))
+        field(of.id, of.help, false, kind, ValueSource::Host(of))
     });
-    let kinds = KINDS.iter().map(|key| Column {
+    let kinds = KIND_COLUMNS.iter().map(|key| Column {
         only_if_named: Some(DeviceKind::Gpu),
         ..make_column(key)
     });
-    let of_gpus = NAMES
+    let of_gpus = NAME_COLUMNS
         .iter()
         .map(make_column)
         .chain(of_gpus)
-        .chain(STATES.iter().map(make_column));
+        .chain(STATE_COLUMNS.iter().map(make_column));
     of_gpus.chain(kinds).chain(of_mig).chain(of_host).collect()
 });
 
-/// The columns of processes, in the order of output.
-pub(super) static PROCESSES: LazyLock<Vec<Column>> =
-    LazyLock::new(|| OF_PROCESSES.iter().map(make_column).collect());
+/// The columns of the process table, in output order.
+pub(super) static ALL_PROCESS_COLUMNS: LazyLock<Vec<Column>> =
+    LazyLock::new(|| PROCESS_COLUMNS.iter().map(make_column).collect());
 
-/// A column from the row's keys: its name, with a star if it is a default column; its path, if
-/// different from the name; and its help.
-type Key = (&'static str, &'static str, &'static str);
+/// A column from [`Row::keys`]: the name, preceded by a star if the column is printed by default;
+/// the path, or an empty string if it equals the name; and the help.
+type KeyColumn = (&'static str, &'static str, &'static str);
 
-fn make_column(&(name, path, help): &Key) -> Column {
+fn make_column(&(name, path, help): &KeyColumn) -> Column {
     let usual = name.strip_prefix('*');
     let path = if path.is_empty() {
         usual.unwrap_or(name)
@@ -198,18 +199,18 @@ fn make_column(&(name, path, help): &Key) -> Column {
         help,
         usual: usual.is_some(),
         only_if_named: None,
-        read: Read::Key(path),
+        read: ValueSource::Key(path),
     }
 }
 
-const TIME: Key = ("*time", "", "Time of the sample, UTC.");
-const TIME_MS: Key = (
+const TIME: KeyColumn = ("*time", "", "Time of the sample, UTC.");
+const TIME_MS: KeyColumn = (
     "time_ms",
     "",
-    "The same in milliseconds since 1970-01-01 UTC.",
+    "Time of the sample, in milliseconds since 1970-01-01 UTC.",
 );
 
-const NAMES: [Key; 7] = [
+const NAME_COLUMNS: [KeyColumn; 7] = [
     TIME,
     TIME_MS,
     ("*index", "", "NVML index of the GPU."),
@@ -219,7 +220,7 @@ const NAMES: [Key; 7] = [
     ("*state", "", "State: ok, asleep, hung, lost or failed."),
 ];
 
-const STATES: [Key; 6] = [
+const STATE_COLUMNS: [KeyColumn; 6] = [
     (
         "*throttle_reasons",
         "",
@@ -248,12 +249,12 @@ const STATES: [Key; 6] = [
     ),
 ];
 
-const KINDS: [Key; 2] = [
-    (DEVICE_KEYS[0], "", "Whose the row is: gpu, mig or host."),
+const KIND_COLUMNS: [KeyColumn; 2] = [
+    (DEVICE_KEYS[0], "", "Kind of the row: gpu, mig or host."),
     (DEVICE_KEYS[1], "", "UUID of the GPU of a MIG device."),
 ];
 
-const OF_PROCESSES: [Key; 27] = [
+const PROCESS_COLUMNS: [KeyColumn; 27] = [
     TIME,
     TIME_MS,
     ("*gpu_index", "", "NVML index of the GPU."),
@@ -278,18 +279,19 @@ const OF_PROCESSES: [Key; 27] = [
     (
         "mps",
         "",
-        "Whether it uses the Multi-Process Service (MPS).",
+        "Whether the process uses the Multi-Process Service (MPS).",
     ),
     ("*memory_bytes", "", "Device memory in use."),
     (
         "*sm_percent",
         "",
-        "GPU utilization: time in which its kernels ran.",
+        "GPU utilization: share of time in which kernels of the process ran.",
     ),
     (
         "memory_percent",
         "",
-        "Memory controller utilization: time in which it read or wrote device memory.",
+        "Memory controller utilization: share of time in which the process read or wrote device \
+         memory.",
     ),
     ("encoder_percent", "", "Utilization of the video encoder."),
     ("decoder_percent", "", "Utilization of the video decoder."),
@@ -299,12 +301,16 @@ const OF_PROCESSES: [Key; 27] = [
         "Host memory in use (resident set).",
     ),
     ("started", "", "Start time, UTC."),
-    ("*running_seconds", "", "Time since its start."),
+    (
+        "*running_seconds",
+        "",
+        "Time since the start of the process.",
+    ),
     ("*name", "", "Name of the script or program."),
     (
         "*notebook",
         "owner.notebook.path",
-        "Notebook of the process, if it is a kernel or was started by one.",
+        "Notebook of the process, if the process is a kernel or was started by one.",
     ),
     ("*slurm_job", "owner.slurm.job_id", "Slurm job ID."),
     ("pbs_job", "owner.pbs.job_id", "PBS job ID."),
@@ -316,29 +322,29 @@ const OF_PROCESSES: [Key; 27] = [
 ];
 
 impl Column {
-    /// Returns the value in a row; `null` if it is absent.
+    /// Returns the column's value in a row, or `null` if the value is absent.
     pub(super) fn value(&self, row: &Row<'_>) -> Value {
         let number = match (self.read, &row.readings) {
-            (Read::Key(path), _) => {
-                let found = find(&row.keys, path);
+            (ValueSource::Key(path), _) => {
+                let found = find_value(&row.keys, path);
                 match found.filter(|found| found.is_f64()) {
                     Some(number) => number.as_f64(),
                     None => return found.cloned().unwrap_or_default(),
                 }
             }
-            (Read::Gpu(field), Readings::Gpu(gpu)) => field.access.value(gpu),
-            (Read::Mig(field), Readings::Mig(mig)) => {
+            (ValueSource::Gpu(field), RowReadings::Gpu(gpu)) => field.access.value(gpu),
+            (ValueSource::Mig(field), RowReadings::Mig(mig)) => {
                 field.mig.and_then(|access| access.value(mig))
             }
-            (Read::Host(field), Readings::Host(host)) => field.access.value(host),
+            (ValueSource::Host(field), RowReadings::Host(host)) => field.access.value(host),
             _ => None,
         };
-        number.map_or(Value::Null, in_digits)
+        number.map_or(Value::Null, round_to_value)
     }
 }
 
-/// Returns the value at a path, including an older value of a reading.
-fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+/// Returns the value at a path. For an older reading, returns the value without its time.
+fn find_value<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let found = path.split('.').try_fold(object, |object, key| {
         let reading = object.get(key)?;
         Some(reading.get("value").unwrap_or(reading))
@@ -347,7 +353,7 @@ fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 /// Returns a number with at most three decimals and no trailing zeros.
-fn in_digits(value: f64) -> Value {
+fn round_to_value(value: f64) -> Value {
     serde_json::from_str(&format_rounded(value)).unwrap_or_default()
 }
 
@@ -368,8 +374,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_times_have_no_further_digits() {
-        assert_eq!(in_digits(64.0).to_string(), "64");
+    fn numbers_have_at_most_three_decimals() {
+        assert_eq!(round_to_value(64.0).to_string(), "64");
         assert_eq!(format_rounded(0.123_456), "0.123");
         assert_eq!(
             format_timestamp(1_763_630_000_250),

@@ -1,28 +1,31 @@
-//! Comma-separated values: a row per GPU or per process, with columns whose names and meanings are
-//! stable. `gpumon export` has the same columns, and on request also rows for MIG devices and the
-//! host. Their numbers have separate columns, so that the sum of a column counts no memory twice.
+//! CSV and NDJSON output, with one row per GPU or process, and columns with stable names and
+//! meanings. `gpumon export` has the same columns, and optionally rows for MIG devices and the
+//! host. Readings of MIG devices and the host have separate columns, so that summing a column does
+//! not count memory twice.
 //!
-//! Numbers have no units; the column names contain the units, which are those of the JSON. A
-//! missing value is an empty field.
+//! Numbers have no units. The column names contain the units, which are the same as in the JSON
+//! output. A missing value is an empty field.
 
 mod columns;
 
 use gpumon_history::wanted::DeviceKind;
 use gpumon_probe::{
     model::{Inventory, Sample},
-    untrusted::printable,
+    untrusted::to_printable,
 };
 use serde_json::Value;
 
-use self::columns::{Column, DEVICES, PROCESSES, device_rows, process_rows};
+use self::columns::{
+    ALL_DEVICE_COLUMNS, ALL_PROCESS_COLUMNS, Column, make_device_rows, make_process_rows,
+};
 pub(crate) use self::columns::{DEVICE_KEYS, format_rounded, format_timestamp};
-use crate::suggest::nearest;
+use crate::suggest::find_nearest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub(crate) enum RowKind {
     Gpus,
     Processes,
-    /// GPUs, and also MIG devices and the host if a column of theirs is selected.
+    /// One row per GPU, and one row per MIG device and for the host if their columns are selected.
     Devices,
 }
 
@@ -34,29 +37,30 @@ pub(crate) enum Format {
     Ndjson,
 }
 
-/// The selected columns of a table.
-pub(crate) struct Csv {
-    rows: Rows,
+/// The columns selected for a table.
+pub(crate) struct SelectedColumns {
+    rows: RowKind,
     chosen: Vec<&'static Column>,
-    /// The kinds of devices with rows: those that have a selected column, or else GPUs.
+    /// The kinds of devices that have rows: all kinds with a selected column, or GPUs if there are
+    /// none.
     kinds: Vec<DeviceKind>,
 }
 
-/// The value of an option for columns that lists the available columns.
+/// The value of a column option that lists the available columns.
 pub(crate) const HELP: &str = "help";
-const ALL: &str = "all";
+const ALL_COLUMNS: &str = "all";
 
-impl Csv {
-    /// Selects columns by a comma-separated list of names or of prefixes such as `memory`. Without
-    /// names, the default columns are selected.
-    pub(crate) fn new(rows: Rows, names: Option<&str>) -> Result<Self, String> {
+impl SelectedColumns {
+    /// Selects the columns in `names`, a comma-separated list of names or prefixes such as
+    /// `memory`. Without `names`, selects the default columns.
+    pub(crate) fn new(rows: RowKind, names: Option<&str>) -> Result<Self, String> {
         let mut chosen = Vec::new();
         match names {
             None => chosen.extend(rows.columns().filter(|column| column.usual)),
             Some(names) => {
                 for name in names.split(',').map(str::trim) {
                     let before = chosen.len();
-                    chosen.extend(rows.find(name));
+                    chosen.extend(rows.find_columns(name));
                     if chosen.len() == before {
                         return Err(rows.explain_unknown(name));
                     }
@@ -70,10 +74,10 @@ impl Csv {
         })
     }
 
-    /// Selects these key columns, followed by the named columns. Names may also be IDs of fields
-    /// (`power.draw_watts`). Without names, the default columns are selected.
+    /// Selects the columns `keys`, followed by the columns in `names`. `names` may contain field
+    /// IDs such as `power.draw_watts`. Without `names`, selects the default columns.
     pub(crate) fn with_keys(
-        rows: Rows,
+        rows: RowKind,
         keys: &[&str],
         names: Option<&str>,
     ) -> Result<Self, String> {
@@ -101,47 +105,54 @@ impl Csv {
 
     /// Returns `true` if the table has a row per process.
     pub(crate) fn has_processes(&self) -> bool {
-        self.rows == Rows::Processes
+        self.rows == RowKind::Processes
     }
 
-    pub(crate) fn header(&self) -> String {
-        row(self.names().map(str::to_owned))
+    pub(crate) fn format_header(&self) -> String {
+        format_row(self.names().map(str::to_owned))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.chosen.iter().map(|column| &*column.name)
     }
 
-    /// Returns a line for each row of a sample.
-    pub(crate) fn rows(&self, inventory: &Inventory, sample: &Sample, format: Format) -> String {
+    /// Formats each row of a sample as a line.
+    pub(crate) fn format_rows(
+        &self,
+        inventory: &Inventory,
+        sample: &Sample,
+        format: Format,
+    ) -> String {
         let rows = match self.rows {
-            Rows::Processes => process_rows(sample),
-            Rows::Gpus | Rows::Devices => device_rows(inventory, sample, &self.kinds),
+            RowKind::Processes => make_process_rows(sample),
+            RowKind::Gpus | RowKind::Devices => make_device_rows(inventory, sample, &self.kinds),
         };
         let line = |row| {
             let values = self.chosen.iter().map(|column| column.value(&row));
-            format.line(self.names(), values)
+            format.format_line(self.names(), values)
         };
         rows.into_iter().map(line).collect()
     }
 }
 
 impl Format {
-    /// Returns the line of a row. In JSON, a missing value is `null`.
-    pub(crate) fn line(
+    /// Formats a row as a line. In JSON, a missing value is `null`.
+    pub(crate) fn format_line(
         self,
         names: impl Iterator<Item = impl Into<String>>,
         values: impl Iterator<Item = Value>,
     ) -> String {
         match self {
-            Self::Csv => row(values.map(|value| match value {
-                Value::Null => String::new(),
-                Value::String(text) => text_field(text),
-                Value::Number(number) => number
-                    .as_f64()
-                    .filter(|_| number.is_f64())
-                    .map_or_else(|| number.to_string(), format_rounded),
-                other => other.to_string(),
+            Self::Csv => format_row(values.map(|value| {
+                match value {
+                    Value::Null => String::new(),
+                    Value::String(text) => escape_formula(text),
+                    Value::Number(number) => number
+                        .as_f64()
+                        .filter(|_| number.is_f64())
+                        .map_or_else(|| number.to_string(), format_rounded),
+                    other => other.to_string(),
+                }
             })),
             Self::Ndjson => {
                 let entries: Vec<_> = names
@@ -155,7 +166,7 @@ impl Format {
 }
 
 /// Returns a list of the available columns with their meanings.
-pub(crate) fn help(rows: Rows) -> String {
+pub(crate) fn format_help(rows: RowKind) -> String {
     let longest = rows.columns().map(|column| column.name.len()).max();
     let longest = longest.unwrap_or(0);
     let line = |column: &Column| {
@@ -166,17 +177,17 @@ pub(crate) fn help(rows: Rows) -> String {
         + "* default column; --columns also accepts `all` and prefixes such as `memory`\n"
 }
 
-impl Rows {
+impl RowKind {
     fn columns(self) -> impl Iterator<Item = &'static Column> {
         let all = match self {
-            Self::Processes => &PROCESSES,
-            Self::Gpus | Self::Devices => &DEVICES,
+            Self::Processes => &ALL_PROCESS_COLUMNS,
+            Self::Gpus | Self::Devices => &ALL_DEVICE_COLUMNS,
         };
         all.iter()
             .filter(move |column| self != Self::Gpus || column.only_if_named.is_none())
     }
 
-    fn find(self, name: &str) -> Vec<&'static Column> {
+    fn find_columns(self, name: &str) -> Vec<&'static Column> {
         let exact: Vec<_> = self
             .columns()
             .filter(|column| column.name == name)
@@ -186,7 +197,7 @@ impl Rows {
         }
         let is_meant = |column: &&Column| {
             let rest = column.name.strip_prefix(name);
-            (name == ALL && column.only_if_named.is_none())
+            (name == ALL_COLUMNS && column.only_if_named.is_none())
                 || rest.is_some_and(|rest| rest.starts_with('_'))
         };
         self.columns().filter(is_meant).collect()
@@ -194,20 +205,21 @@ impl Rows {
 
     fn explain_unknown(self, name: &str) -> String {
         if name == HELP {
-            return "'help' stands alone: gpumon --csv --columns help".to_owned();
+            return "'help' cannot be combined with other columns: run gpumon --csv --columns help"
+                .to_owned();
         }
         let names = || self.columns().map(|column| &*column.name);
         let groups = names().filter_map(|name| Some(name.split_once('_')?.0));
-        match nearest(name, groups.chain(names()).chain([ALL, HELP])) {
+        match find_nearest(name, groups.chain(names()).chain([ALL_COLUMNS, HELP])) {
             Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
             None => format!("unknown column '{name}': see gpumon --csv --columns help"),
         }
     }
 }
 
-/// Returns a text as a field that spreadsheets do not interpret as a formula: an apostrophe is
-/// added if the first character could start a formula. Numbers need no apostrophe.
-fn text_field(text: String) -> String {
+/// Prevents spreadsheets from interpreting a field as a formula: if the first character could start
+/// a formula, an apostrophe is added. Numbers need no apostrophe.
+fn escape_formula(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         format!("'{text}")
     } else {
@@ -215,11 +227,11 @@ fn text_field(text: String) -> String {
     }
 }
 
-/// Formats a row as in RFC 4180. Control characters in untrusted texts are replaced, so that they
-/// cannot end a row or control the terminal.
-pub(crate) fn row(fields: impl Iterator<Item = String>) -> String {
+/// Formats a row according to RFC 4180. Control characters in untrusted text are replaced, so that
+/// they cannot end a row or control the terminal.
+pub(crate) fn format_row(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
-        let field: String = field.chars().map(printable).collect();
+        let field: String = field.chars().map(to_printable).collect();
         if field.contains([',', '"']) {
             format!("\"{}\"", field.replace('"', "\"\""))
         } else {
@@ -240,12 +252,12 @@ mod tests {
     fn text_that_begins_a_formula_is_escaped() {
         for text in ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1"] {
             assert!(
-                row([text_field(text.to_owned())].into_iter()).starts_with('\''),
+                format_row([escape_formula(text.to_owned())].into_iter()).starts_with('\''),
                 "{text:?}"
             );
         }
         assert_eq!(
-            row(["-5".to_owned(), text_field("train.py".to_owned())].into_iter()),
+            format_row(["-5".to_owned(), escape_formula("train.py".to_owned())].into_iter()),
             "-5,train.py\n"
         );
     }
@@ -266,9 +278,9 @@ mod tests {
                 compute_instance: 0,
             }),
             owner: Reading::Now(owner),
-            ..examples::process(7, "ana", 1.0, "python train.py")
+            ..examples::example_process(7, "ana", 1.0, "python train.py")
         };
-        let known = examples::processes();
+        let known = examples::example_processes();
         let owners = || known.iter().filter_map(|process| process.owner.value());
         let process = owned(Owner {
             notebook: owners().find_map(|owner| owner.notebook.clone()),
@@ -284,12 +296,12 @@ mod tests {
             unit: Some("train.service".to_owned()),
             ..Owner::default()
         });
-        let mut sample = examples::sample(1);
+        let mut sample = examples::example_sample(1);
         sample.gpus[0].processes = Reading::Now(vec![process]);
-        let csv = Csv::new(Rows::Processes, Some("all")).unwrap();
-        let inventory = examples::inventory(1, "NVIDIA H200");
-        let rows = csv.rows(&inventory, &sample, Format::Csv);
-        let header = csv.header();
+        let csv = SelectedColumns::new(RowKind::Processes, Some("all")).unwrap();
+        let inventory = examples::example_inventory(1, "NVIDIA H200");
+        let rows = csv.format_rows(&inventory, &sample, Format::Csv);
+        let header = csv.format_header();
         let cells = header.trim().split(',').zip(rows.trim().split(','));
         for (name, cell) in cells {
             assert!(!cell.is_empty(), "{name} of {rows}");
@@ -297,26 +309,34 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_named_alone_or_by_what_they_begin_with() {
+    fn columns_are_selected_by_name_or_prefix() {
         assert_eq!(
-            Csv::new(Rows::Gpus, Some("index, uuid")).unwrap().header(),
+            SelectedColumns::new(RowKind::Gpus, Some("index, uuid"))
+                .unwrap()
+                .format_header(),
             "index,uuid\n"
         );
-        let memory = Csv::new(Rows::Gpus, Some("memory")).unwrap().header();
+        let memory = SelectedColumns::new(RowKind::Gpus, Some("memory"))
+            .unwrap()
+            .format_header();
         assert!(
             memory.starts_with("memory_used_bytes,") && memory.split(',').count() == 6,
             "{memory}"
         );
-        let all = Csv::new(Rows::Processes, Some("all")).unwrap().header();
-        assert_eq!(all.split(',').count(), PROCESSES.len());
+        let all = SelectedColumns::new(RowKind::Processes, Some("all"))
+            .unwrap()
+            .format_header();
+        assert_eq!(all.split(',').count(), ALL_PROCESS_COLUMNS.len());
     }
 
     #[test]
-    fn columns_of_other_devices_than_gpus_come_by_their_names_alone_with_what_tells_rows_apart() {
-        let of = |names| Csv::with_keys(Rows::Devices, &["time", "index"], names).unwrap();
+    fn named_mig_columns_add_rows_and_keys() {
+        let of = |names| {
+            SelectedColumns::with_keys(RowKind::Devices, &["time", "index"], names).unwrap()
+        };
         let columns = |names| {
             of(names)
-                .header()
+                .format_header()
                 .trim()
                 .split(',')
                 .map(str::to_owned)
@@ -324,9 +344,9 @@ mod tests {
         };
         for names in [None, Some("all")] {
             assert_eq!(columns(names), {
-                let of_gpus = Csv::with_keys(Rows::Gpus, &["time", "index"], names)
+                let of_gpus = SelectedColumns::with_keys(RowKind::Gpus, &["time", "index"], names)
                     .unwrap()
-                    .header();
+                    .format_header();
                 of_gpus
                     .trim()
                     .split(',')
@@ -338,7 +358,7 @@ mod tests {
             "power.draw_watts,host.cpu.busy_percent,mig.memory.used_bytes",
         ));
         assert_eq!(
-            mixed.header(),
+            mixed.format_header(),
             "time,index,kind,parent,power_draw_watts,host_cpu_busy_percent,mig_memory_used_bytes\n"
         );
         assert_eq!(mixed.kinds, DeviceKind::ALL);
@@ -351,9 +371,10 @@ mod tests {
             columns(Some("host")).len() > 10
                 && columns(Some("mig")).contains(&"mig_activity_sm_percent".to_owned())
         );
-        let error = Csv::with_keys(Rows::Devices, &["time"], Some("host.cpu.bsy_percent"))
-            .err()
-            .unwrap();
+        let error =
+            SelectedColumns::with_keys(RowKind::Devices, &["time"], Some("host.cpu.bsy_percent"))
+                .err()
+                .unwrap();
         assert!(
             error.contains("did you mean 'host_cpu_busy_percent'?"),
             "{error}"
@@ -361,23 +382,23 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_column_is_told_with_the_nearest() {
-        let error = |rows, names| Csv::new(rows, Some(names)).err().unwrap();
+    fn unknown_column_error_suggests_nearest() {
+        let error = |rows, names| SelectedColumns::new(rows, Some(names)).err().unwrap();
         assert_eq!(
-            error(Rows::Gpus, "index,memroy"),
+            error(RowKind::Gpus, "index,memroy"),
             "unknown column 'memroy': did you mean 'memory'?"
         );
         assert_eq!(
-            error(Rows::Processes, "memory_byte"),
+            error(RowKind::Processes, "memory_byte"),
             "unknown column 'memory_byte': did you mean 'memory_bytes'?"
         );
-        assert!(error(Rows::Gpus, "frobnication").contains("--columns help"));
-        assert!(error(Rows::Gpus, "").contains("unknown column ''"));
+        assert!(error(RowKind::Gpus, "frobnication").contains("--columns help"));
+        assert!(error(RowKind::Gpus, "").contains("unknown column ''"));
     }
 
     #[test]
-    fn every_column_has_its_own_name_and_an_explanation() {
-        for rows in [Rows::Gpus, Rows::Processes, Rows::Devices] {
+    fn columns_have_unique_names_and_help() {
+        for rows in [RowKind::Gpus, RowKind::Processes, RowKind::Devices] {
             let known: Vec<_> = rows.columns().collect();
             for (number, column) in known.iter().enumerate() {
                 assert_ne!(column.help, "");
@@ -396,7 +417,7 @@ mod tests {
     fn fields_cannot_break_out_of_their_row() {
         let fields = ["a,b", "say \"x\"", "one\ntwo\u{1b}", ""].map(str::to_owned);
         assert_eq!(
-            row(fields.into_iter()),
+            format_row(fields.into_iter()),
             "\"a,b\",\"say \"\"x\"\"\",one two ,\n"
         );
     }

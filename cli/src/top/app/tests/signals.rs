@@ -1,10 +1,11 @@
-//! Tests of signals: the confirmation, the recipients, and the outcome.
+//! Tests of signals: the confirmation, the recipients, and the result.
 
 use super::*;
 
 #[test]
-fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
-    // If the tests were started in the background, SIGINT may be ignored, which children inherit.
+fn confirmed_signal_reaches_only_selected_process() {
+    // If the tests run in the background, SIGINT may be ignored, and child processes would inherit
+    // this.
     let mut child = std::process::Command::new("env")
         .args(["--default-signal=INT", "sleep", "600"])
         .spawn()
@@ -12,40 +13,44 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     let facts =
         gpumon_probe::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id())
             .unwrap();
-    let (mut app, _waiting) = app(1);
+    let (mut app, _waiting) = build_app(1);
     let sample = app.model.sample.as_mut().unwrap();
-    let mut process = testing::processes(1).remove(0);
+    let mut process = testing::example_processes(1).remove(0);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     sample.gpus[0].processes = Reading::Now(vec![process]);
-    press(&mut app, "T");
-    assert!(last(&mut app).contains("select a process first"));
-    code(&mut app, KeyCode::Down);
-    press(&mut app, "T");
-    let asked = lines(&mut app, 120, 40).join("\n");
+    press_keys(&mut app, "T");
+    assert!(last_line(&mut app).contains("select a process first"));
+    press_key(&mut app, KeyCode::Down);
+    press_keys(&mut app, "T");
+    let asked = draw_lines(&mut app, 120, 40).join("\n");
     assert!(
         asked.contains(&format!("Send SIGTERM to process {}, ", child.id()))
             && asked.contains("of ana?"),
         "{asked}"
     );
-    code(&mut app, KeyCode::Enter);
-    code(&mut app, KeyCode::Esc);
+    press_key(&mut app, KeyCode::Enter);
+    press_key(&mut app, KeyCode::Esc);
     assert!(
         app.dialog.is_none() && child.try_wait().unwrap().is_none(),
         "only y sends"
     );
-    press(&mut app, "Ti");
-    assert!(lines(&mut app, 120, 40).join("\n").contains("Send SIGINT"));
-    press(&mut app, "y");
-    assert!(last(&mut app).contains("SIGINT was sent to"));
+    press_keys(&mut app, "Ti");
+    assert!(
+        draw_lines(&mut app, 120, 40)
+            .join("\n")
+            .contains("Send SIGINT")
+    );
+    press_keys(&mut app, "y");
+    assert!(last_line(&mut app).contains("SIGINT was sent to"));
     child.wait().unwrap();
-    assert_eq!(app.tick(Instant::now()), Next::Draw);
-    assert!(last(&mut app).contains("has ended"));
-    press(&mut app, "T");
-    assert!(app.dialog.is_none() && last(&mut app).contains("has ended: no signal is sent"));
+    assert_eq!(app.tick(Instant::now()), NextStep::Draw);
+    assert!(last_line(&mut app).contains("has ended"));
+    press_keys(&mut app, "T");
+    assert!(app.dialog.is_none() && last_line(&mut app).contains("has ended: no signal is sent"));
 }
 
 #[test]
-fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
+fn process_of_other_namespace_is_not_reported_ended() {
     for (origin, started_ms, says) in [
         (Origin::Driver, None, "runs in another PID namespace"),
         (
@@ -55,23 +60,23 @@ fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
         ),
         (Origin::Driver, Some(1), "has ended: no signal"),
     ] {
-        let (mut app, waiting) = app(1);
+        let (mut app, waiting) = build_app(1);
         app.model.origin = origin;
-        let mut process = testing::processes(1).remove(0);
+        let mut process = testing::example_processes(1).remove(0);
         process.pid = (1 << 22) + 1;
         process.started_ms = started_ms.map_or(
             Reading::Absent(gpumon_probe::model::Absence::Unknown),
             Reading::Now,
         );
         app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
-        code(&mut app, KeyCode::Down);
-        press(&mut app, "T");
+        press_key(&mut app, KeyCode::Down);
+        press_keys(&mut app, "T");
         assert!(
-            app.dialog.is_none() && last(&mut app).contains(says),
+            app.dialog.is_none() && last_line(&mut app).contains(says),
             "{}",
-            last(&mut app)
+            last_line(&mut app)
         );
-        code(&mut app, KeyCode::Enter);
+        press_key(&mut app, KeyCode::Enter);
         let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_mins(1)).unwrap()
         else {
             panic!()
@@ -85,7 +90,7 @@ fn what_another_pid_namespace_hides_is_not_said_to_have_ended() {
 }
 
 #[test]
-fn question_about_kernel_names_path_gpus_and_memory() {
+fn signal_dialog_shows_kernel_path_gpus_and_memory() {
     let mut child = std::process::Command::new("sleep")
         .arg("600")
         .spawn()
@@ -93,16 +98,16 @@ fn question_about_kernel_names_path_gpus_and_memory() {
     let facts =
         gpumon_probe::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id())
             .unwrap();
-    let (mut app, _waiting) = app(2);
-    let mut process = crate::table::examples::processes().remove(1);
+    let (mut app, _waiting) = build_app(2);
+    let mut process = crate::table::examples::example_processes().remove(1);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     process.memory_bytes = Reading::Now(3 << 30);
     for gpu in &mut app.model.sample.as_mut().unwrap().gpus {
         gpu.processes = Reading::Now(vec![process.clone()]);
     }
-    code(&mut app, KeyCode::Down);
-    press(&mut app, "T");
-    let asked = lines(&mut app, 120, 40).join("\n");
+    press_key(&mut app, KeyCode::Down);
+    press_keys(&mut app, "T");
+    let asked = draw_lines(&mut app, 120, 40).join("\n");
     assert!(asked.contains("GPU 0, 1, 6.00 GiB, since "), "{asked}");
     assert!(
         asked.contains("/home/ana/work/train.ipynb (python3)"),
@@ -113,7 +118,7 @@ fn question_about_kernel_names_path_gpus_and_memory() {
 }
 
 #[test]
-fn each_signal_has_its_key_and_waits_for_confirmation() {
+fn each_signal_key_waits_for_confirmation() {
     let mut child = std::process::Command::new("sleep")
         .arg("600")
         .spawn()
@@ -121,23 +126,23 @@ fn each_signal_has_its_key_and_waits_for_confirmation() {
     let facts =
         gpumon_probe::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id())
             .unwrap();
-    let (mut app, _waiting) = app(1);
-    let mut process = testing::processes(1).remove(0);
+    let (mut app, _waiting) = build_app(1);
+    let mut process = testing::example_processes(1).remove(0);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
-    code(&mut app, KeyCode::Down);
+    press_key(&mut app, KeyCode::Down);
     for (key, signal) in [("T", "SIGTERM"), ("I", "SIGINT"), ("K", "SIGKILL")] {
-        press(&mut app, key);
+        press_keys(&mut app, key);
         assert!(
-            lines(&mut app, 120, 40)
+            draw_lines(&mut app, 120, 40)
                 .join("\n")
                 .contains(&format!("Send {signal} to process")),
             "{key}"
         );
-        press(&mut app, "n");
+        press_keys(&mut app, "n");
         assert!(app.dialog.is_none() && child.try_wait().unwrap().is_none());
     }
-    press(&mut app, "Ky");
+    press_keys(&mut app, "Ky");
     assert_eq!(
         std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()),
         Some(9)
@@ -150,23 +155,23 @@ fn simulated_and_recorded_processes_get_no_signals() {
         (Origin::Driver, true, "simulated"),
         (Origin::Recording, false, "recording"),
     ] {
-        let (mut app, _waiting) = app(2);
+        let (mut app, _waiting) = build_app(2);
         app.model.origin = origin;
         if simulated {
             app.model.inventory.as_mut().unwrap().platform.is_simulated = true;
         }
-        code(&mut app, KeyCode::Down);
-        press(&mut app, "T");
+        press_key(&mut app, KeyCode::Down);
+        press_keys(&mut app, "T");
         assert!(
-            app.dialog.is_none() && last(&mut app).contains(why),
+            app.dialog.is_none() && last_line(&mut app).contains(why),
             "{}",
-            last(&mut app)
+            last_line(&mut app)
         );
     }
 }
 
 #[test]
-fn tagged_processes_get_one_signal_each_after_one_question() {
+fn one_confirmation_signals_each_tagged_process_once() {
     let mut children: Vec<_> = (0..3)
         .map(|_| {
             std::process::Command::new("sleep")
@@ -176,8 +181,8 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
                 .unwrap()
         })
         .collect();
-    let (mut app, _waiting) = app(2);
-    let mut template = testing::processes(3);
+    let (mut app, _waiting) = build_app(2);
+    let mut template = testing::example_processes(3);
     for (process, child) in template.iter_mut().zip(&children) {
         let facts = gpumon_probe::process_stat::ProcessStat::read(
             std::path::Path::new("/proc"),
@@ -188,15 +193,15 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
             (child.id(), Reading::Now(facts.birth.started_ms.unwrap()));
     }
     let sample = app.model.sample.as_mut().unwrap();
-    // The first process is on both GPUs.
+    // The first process uses both GPUs.
     sample.gpus[0].processes = Reading::Now(template.clone());
     sample.gpus[1].processes = Reading::Now(template[..1].to_vec());
     app.state.processes.sort = Column::Pid;
     app.state.processes.descending = false;
-    code(&mut app, KeyCode::Home);
-    press(&mut app, "  ");
+    press_key(&mut app, KeyCode::Home);
+    press_keys(&mut app, "  ");
     let tagged = |app: &mut App| {
-        lines(app, 120, 40)
+        draw_lines(app, 120, 40)
             .iter()
             .filter(|line| line.starts_with("* "))
             .count()
@@ -206,26 +211,26 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
         0,
         "the second row is the first process on the other GPU"
     );
-    press(&mut app, "  ");
+    press_keys(&mut app, "  ");
     assert_eq!(tagged(&mut app), 2);
-    code(&mut app, KeyCode::Home);
-    press(&mut app, " ");
+    press_key(&mut app, KeyCode::Home);
+    press_keys(&mut app, " ");
     assert_eq!(tagged(&mut app), 4);
-    // Tagged processes that a filter hides stay tagged, and the dialog names them.
-    press(&mut app, "f");
-    press(&mut app, "nobody");
-    code(&mut app, KeyCode::Enter);
-    press(&mut app, "U");
+    // Tagged processes stay tagged while a filter hides them, and the dialog lists them.
+    press_keys(&mut app, "f");
+    press_keys(&mut app, "nobody");
+    press_key(&mut app, KeyCode::Enter);
+    press_keys(&mut app, "U");
     assert!(app.state.processes.tags.is_empty());
-    code(&mut app, KeyCode::Esc);
-    code(&mut app, KeyCode::Home);
-    press(&mut app, " ");
-    code(&mut app, KeyCode::End);
-    press(&mut app, " f");
-    press(&mut app, "nobody");
-    code(&mut app, KeyCode::Enter);
-    press(&mut app, "T");
-    let asked = lines(&mut app, 120, 40).join("\n");
+    press_key(&mut app, KeyCode::Esc);
+    press_key(&mut app, KeyCode::Home);
+    press_keys(&mut app, " ");
+    press_key(&mut app, KeyCode::End);
+    press_keys(&mut app, " f");
+    press_keys(&mut app, "nobody");
+    press_key(&mut app, KeyCode::Enter);
+    press_keys(&mut app, "T");
+    let asked = draw_lines(&mut app, 120, 40).join("\n");
     assert!(
         asked.contains("Send SIGTERM to 2 processes?") && asked.contains("GPU 0, 1, "),
         "{asked}"
@@ -237,11 +242,11 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
             "{asked}"
         );
     }
-    press(&mut app, "y");
+    press_keys(&mut app, "y");
     assert!(
-        last(&mut app).contains("SIGTERM was sent to 2 processes"),
+        last_line(&mut app).contains("SIGTERM was sent to 2 processes"),
         "{}",
-        last(&mut app)
+        last_line(&mut app)
     );
     for child in [0, 2] {
         assert_eq!(
@@ -255,16 +260,16 @@ fn tagged_processes_get_one_signal_each_after_one_question() {
         "what is not tagged gets nothing"
     );
     assert!(
-        last(&mut app).contains("2 processes have ended"),
+        last_line(&mut app).contains("2 processes have ended"),
         "{}",
-        last(&mut app)
+        last_line(&mut app)
     );
     children[1].kill().unwrap();
     children[1].wait().unwrap();
 }
 
 #[test]
-fn who_has_ended_is_told_beside_who_has_not() {
+fn ended_and_running_processes_are_reported_together() {
     let shell = |script: &str| {
         Sleeper(
             std::process::Command::new("sh")
@@ -278,26 +283,26 @@ fn who_has_ended_is_told_beside_who_has_not() {
         "trap '' TERM; while :; do sleep 0.1; done",
     ]
     .map(shell);
-    let (mut app, _waiting) = app(1);
+    let (mut app, _waiting) = build_app(1);
     for (child, name) in children.iter().zip(["first", "second"]) {
         let facts = gpumon_probe::process_stat::ProcessStat::read(
             std::path::Path::new("/proc"),
             child.0.id(),
         )
         .unwrap();
-        let mut process = testing::processes(1).remove(0);
+        let mut process = testing::example_processes(1).remove(0);
         (process.pid, process.started_ms) =
             (child.0.id(), Reading::Now(facts.birth.started_ms.unwrap()));
         process.name = Reading::Now(name.to_owned());
         app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(vec![process]);
-        code(&mut app, KeyCode::Home);
-        // The shell needs time to set its trap.
+        press_key(&mut app, KeyCode::Home);
+        // The shell needs some time to set its signal trap.
         std::thread::sleep(Duration::from_millis(300));
-        press(&mut app, "Ty");
+        press_keys(&mut app, "Ty");
     }
     children[0].0.wait().unwrap();
     app.tick(Instant::now() + Duration::from_secs(11));
-    let told = last(&mut app);
+    let told = last_line(&mut app);
     assert!(
         told.contains("still running: second (") && told.contains("; first ("),
         "{told}"
@@ -306,30 +311,34 @@ fn who_has_ended_is_told_beside_who_has_not() {
 }
 
 #[test]
-fn tags_follow_a_process_and_vanish_with_it() {
-    let (mut app, _waiting) = app(1);
-    code(&mut app, KeyCode::Home);
-    press(&mut app, "  ");
+fn tags_follow_process_and_end_with_it() {
+    let (mut app, _waiting) = build_app(1);
+    press_key(&mut app, KeyCode::Home);
+    press_keys(&mut app, "  ");
     assert_eq!(app.state.processes.tags.len(), 2);
-    let keys = lines(&mut app, 80, 24).pop().unwrap();
+    let keys = draw_lines(&mut app, 80, 24).pop().unwrap();
     assert!(
         keys.starts_with("q quit  ? help  space tag  enter details  T signal  "),
         "{keys}"
     );
-    assert!(lines(&mut app, 120, 40).join("\n").contains("2 tagged"));
+    assert!(
+        draw_lines(&mut app, 120, 40)
+            .join("\n")
+            .contains("2 tagged")
+    );
     let mut sample = app.model.sample.clone().unwrap();
     let Reading::Now(processes) = &mut sample.gpus[0].processes else {
         panic!()
     };
-    // One process ends, and another reuses its PID.
+    // The first process ends, and a new process reuses its PID.
     processes[0].started_ms = Reading::Now(1_800_000_000_000);
-    app.update(Update::Record(Box::new(Record::Sample(sample))));
+    app.apply_update(Update::Record(Box::new(Record::Sample(sample))));
     assert_eq!(app.state.processes.tags.len(), 1);
-    code(&mut app, KeyCode::Esc);
+    press_key(&mut app, KeyCode::Esc);
     assert!(app.state.processes.tags.is_empty());
     app.state.processes.selected = None;
-    press(&mut app, " ");
+    press_keys(&mut app, " ");
     assert!(app.model.paused, "with nothing selected");
-    press(&mut app, "p");
+    press_keys(&mut app, "p");
     assert!(!app.model.paused);
 }

@@ -1,42 +1,42 @@
-//! Charts of one process, from the opening of its screen on.
+//! Charts of a single process, which start when the process's screen is opened.
 
 use gpumon_probe::model::{Absence, GpuSample, Process, Reading, fields::Unit};
 use ratatui::layout::Rect;
 
 use super::ProcessScreen;
 use crate::top::{
-    history::{History, Line, Window},
-    inspect::Facts,
-    layout::{field, grid},
-    metrics::Drawn,
+    history::{ChartLine, History, Window},
+    inspect::ProcessAttributes,
+    layout::{choose_grid, find_grid_field},
+    metrics::ChartUnit,
     model::Model,
     painter::Painter,
     plot::Plot,
     text::ABSENT,
 };
 
-/// The histories of one process. Values of samples and of `/proc` arrive at different times, so
-/// each has its own.
+/// The histories of a single process. Samples and values from `/proc` arrive at different times, so
+/// they have separate histories.
 #[derive(Default)]
-pub(super) struct Past {
+pub(super) struct ProcessHistory {
     of_samples: History,
     of_disk: History,
-    /// The time of the previous reading, and the bytes read and written until then.
+    /// The time of the previous reading, and the number of bytes read and written up to this time.
     before: Option<(u64, u64)>,
-    /// The newest GPU memory, SM utilization, power share, CPU usage, and host memory.
+    /// The newest values of GPU memory, SM utilization, power share, CPU usage, and host memory.
     newest: [Option<f64>; 5],
     disk: Option<f64>,
 }
 
-impl Past {
-    pub(super) fn follow(&mut self, model: &Model, gpu: u32, process: Option<&Process>) {
+impl ProcessHistory {
+    pub(super) fn push_sample(&mut self, model: &Model, gpu: u32, process: Option<&Process>) {
         let Some((sample, process)) = model.sample.as_ref().zip(process) else {
             self.newest = [None; 5];
             return;
         };
         let power = model
-            .gpu(gpu)
-            .and_then(|gpu| power_share(gpu, process).ok());
+            .find_gpu(gpu)
+            .and_then(|gpu| calculate_power_share(gpu, process).ok());
         let memory = process.memory_bytes.value().map(|bytes| *bytes as f64);
         let host_memory = process.host_memory_bytes.value().map(|bytes| *bytes as f64);
         let cpu = model
@@ -51,10 +51,10 @@ impl Past {
             host_memory,
         ];
         self.of_samples
-            .push_own(sample.at_ms, sample.interval_ms, &self.newest);
+            .push_values(sample.at_ms, sample.interval_ms, &self.newest);
     }
 
-    pub(super) fn inspected(&mut self, facts: &Facts, interval_ms: u32) {
+    pub(super) fn push_attributes(&mut self, facts: &ProcessAttributes, interval_ms: u32) {
         let now = facts
             .disk_bytes
             .as_ref()
@@ -67,21 +67,21 @@ impl Past {
             after.saturating_sub(before) as f64 * 1000.0 / (at_ms - begun_ms) as f64
         });
         self.of_disk
-            .push_own(facts.at_ms, interval_ms, &[self.disk]);
+            .push_values(facts.at_ms, interval_ms, &[self.disk]);
     }
 }
 
-/// Returns the fraction of the GPU's power that corresponds to the process's share of all SM time,
-/// or the reason why it is unknown.
-fn power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
+/// Returns the share of the GPU's power attributed to the process, which equals its share of all SM
+/// time. Returns the reason if the share is unknown.
+fn calculate_power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
     if process.mig.is_some() {
-        return Err("power is not measured by MIG device".to_owned());
+        return Err("power is not measured per MIG device".to_owned());
     }
     let known = |reading: &Reading<f64>| {
         reading
             .value()
             .copied()
-            .ok_or_else(|| shown_reason(reading))
+            .ok_or_else(|| describe_absence(reading))
     };
     let (draw, own) = (known(&gpu.power.draw_watts)?, known(&process.sm_percent)?);
     let processes = gpu.processes.value().into_iter().flatten();
@@ -91,24 +91,27 @@ fn power_share(gpu: &GpuSample, process: &Process) -> Result<f64, String> {
     if all > 0.0 {
         Ok(draw * own / all)
     } else {
-        Err("no process uses the SMs, by whose time power is shared out".to_owned())
+        Err(
+            "no process uses the SMs, so the power cannot be divided among the processes"
+                .to_owned(),
+        )
     }
 }
 
-fn shown_reason<T>(reading: &Reading<T>) -> String {
+fn describe_absence<T>(reading: &Reading<T>) -> String {
     reading
         .absence()
         .map_or_else(String::new, ToString::to_string)
 }
 
-pub(super) fn draw(
+pub(super) fn draw_process_charts(
     painter: &mut Painter<'_>,
     area: Rect,
     screen: &ProcessScreen,
     model: &Model,
     span_ms: u64,
 ) {
-    let gpu = model.gpu(screen.key.gpu);
+    let gpu = model.find_gpu(screen.key.gpu);
     let total = gpu
         .and_then(|gpu| gpu.memory.total_bytes.value())
         .map(|bytes| *bytes as f64);
@@ -122,13 +125,15 @@ pub(super) fn draw(
         _ => unread.clone(),
     };
     let process = &screen.process;
-    let cpu = unread.or_else(|| Some("not measured yet; at most 512 processes are".to_owned()));
+    let cpu = unread.or_else(|| {
+        Some("not measured yet; CPU time is measured for at most 512 processes".to_owned())
+    });
     let (memory, sm) = (process.memory_bytes.absence(), process.sm_percent.absence());
     let host_memory = process.host_memory_bytes.absence();
     let reason = |absence: Option<&Absence>| absence.map(ToString::to_string);
-    let power = gpu.and_then(|gpu| power_share(gpu, process).err());
+    let power = gpu.and_then(|gpu| calculate_power_share(gpu, process).err());
     let past = &screen.past;
-    let of = |place: usize| (&past.of_samples, past.newest[place], Line::Own(place));
+    let of = |place: usize| (&past.of_samples, past.newest[place], ChartLine::Own(place));
     let charts = [
         ("CPU", Unit::Percent, None, cpu, of(3)),
         ("Host memory", Unit::Bytes, None, reason(host_memory), of(4)),
@@ -137,13 +142,13 @@ pub(super) fn draw(
             Unit::BytesPerSecond,
             None,
             disk,
-            (&past.of_disk, past.disk, Line::Own(0)),
+            (&past.of_disk, past.disk, ChartLine::Own(0)),
         ),
         ("SM", Unit::Percent, None, reason(sm), of(1)),
         ("GPU memory", Unit::Bytes, total, reason(memory), of(0)),
         ("Power share", Unit::Watts, limit, power, of(2)),
     ];
-    let Some(shape) = grid(area, charts.len()) else {
+    let Some(shape) = choose_grid(area, charts.len()) else {
         return;
     };
     for (place, (title, unit, limit, reason, (history, now, line))) in
@@ -153,7 +158,7 @@ pub(super) fn draw(
             break;
         }
         let now = now.filter(|_| screen.is_there);
-        let style = painter.theme.of(unit.meaning());
+        let style = painter.theme.choose_meaning_style(unit.meaning());
         let now = now.map_or_else(|| ABSENT.to_owned(), |now| unit.format(now, painter.glyphs));
         let plot = Plot {
             title: title.to_owned(),
@@ -164,7 +169,7 @@ pub(super) fn draw(
             span_ms,
             end_ms: model.now_ms(),
             values: &|columns| {
-                history.values(
+                history.read_line_values(
                     line,
                     Window {
                         end_ms: model.now_ms(),
@@ -177,7 +182,7 @@ pub(super) fn draw(
             reason,
             is_selected: true,
         };
-        plot.draw(painter, field(area, shape, place as u16));
+        plot.draw(painter, find_grid_field(area, shape, place as u16));
     }
 }
 
@@ -189,14 +194,14 @@ mod tests {
     use crate::top::testing;
 
     #[test]
-    fn a_share_of_power_that_is_not_known_has_its_own_reason() {
-        let gpu = testing::model(1).gpus()[0].clone();
+    fn unknown_power_share_has_specific_reason() {
+        let gpu = testing::simulated_model(1).gpus()[0].clone();
         let process = gpu.processes.value().unwrap()[1].clone();
-        assert!(power_share(&gpu, &process).is_ok());
+        assert!(calculate_power_share(&gpu, &process).is_ok());
         let share = |change: &dyn Fn(&mut GpuSample, &mut Process)| {
             let (mut gpu, mut process) = (gpu.clone(), process.clone());
             change(&mut gpu, &mut process);
-            power_share(&gpu, &process).unwrap_err()
+            calculate_power_share(&gpu, &process).unwrap_err()
         };
         let mig = Some(MigInstance {
             gpu_instance: 1,

@@ -1,32 +1,35 @@
-//! The details of one process as lines of text.
+//! The details of a single process as lines of text.
 
 use gpumon_probe::{
     model::{Absence, Owner, Process, Reading},
-    units::byte_size,
+    units::format_byte_size,
 };
 
-use super::{ProcessScreen, secrets::masked};
+use super::{ProcessScreen, secrets::mask_secret};
 use crate::{
-    describe::{self, notebook_path},
-    terminal::units::compact_duration,
+    describe::{self, find_notebook_path},
+    terminal::units::format_compact_duration,
     top::{
-        dialog::Line,
-        inspect::Facts,
+        dialog::StyledLine,
+        inspect::ProcessAttributes,
         model::Model,
         painter::Painter,
-        text::{align_left, date_and_clock, format_reading, percent, printable, what, wrap},
+        text::{
+            align_left, describe_process, format_date_and_time, format_percent, format_reading,
+            make_printable, wrap,
+        },
     },
 };
 
-const LABEL: usize = 14;
+const LABEL_WIDTH: usize = 14;
 
-/// Returns all details as lines, and the index of the line where the environment begins.
-pub(super) fn lines(
+/// Returns all details as lines, and the index of the line at which the environment starts.
+pub(super) fn format_details(
     painter: &Painter<'_>,
     columns: u16,
     screen: &ProcessScreen,
     model: &Model,
-) -> (Vec<Line>, Option<usize>) {
+) -> (Vec<StyledLine>, Option<usize>) {
     let ProcessScreen { key, process, .. } = screen;
     let mut groups = DetailGroups {
         lines: Vec::new(),
@@ -35,65 +38,72 @@ pub(super) fn lines(
     };
     if !screen.is_there {
         groups.lines.push(vec![(
-            "It is no longer on this GPU.".to_owned(),
+            "The process is no longer on this GPU.".to_owned(),
             painter.theme.notice,
         )]);
     }
-    groups.on_the_gpu(process, &place(key.gpu, process, model), model.now_ms());
-    groups.owner(process);
+    groups.add_gpu_usage(
+        process,
+        &device_label(key.gpu, process, model),
+        model.now_ms(),
+    );
+    groups.add_owner(process);
     let environment = match &screen.found {
         None => {
-            groups.fact("", "reading /proc");
+            groups.add_detail("", "reading /proc");
             None
         }
         Some(Err(why)) => {
-            groups.fact("/proc", why);
+            groups.add_detail("/proc", why);
             Some(0)
         }
-        Some(Ok(facts)) => Some(groups.facts(facts, process, screen.are_secrets_shown)),
+        Some(Ok(facts)) => Some(groups.add_attributes(facts, process, screen.are_secrets_shown)),
     };
     (groups.lines, environment)
 }
 
-pub(in crate::top) fn name(process: &Process) -> String {
+pub(in crate::top) fn process_name(process: &Process) -> String {
     let name = process
         .name
         .value()
         .cloned()
-        .or_else(|| what(process, notebook_path(process)));
-    printable(&name.unwrap_or_else(|| "unknown".to_owned()))
+        .or_else(|| describe_process(process, find_notebook_path(process)));
+    make_printable(&name.unwrap_or_else(|| "unknown".to_owned()))
 }
 
-/// Returns the label of the GPU or MIG device, as in the list of processes.
-fn place(gpu: u32, process: &Process, model: &Model) -> String {
+/// Returns the label of the GPU or MIG device, as shown in the list of processes.
+fn device_label(gpu: u32, process: &Process, model: &Model) -> String {
     let part = process
         .mig
-        .zip(model.board(gpu))
-        .and_then(|(instance, board)| describe::device_of(board, instance));
-    part.map_or_else(|| gpu.to_string(), |part| describe::label(gpu, part))
+        .zip(model.find_board(gpu))
+        .and_then(|(instance, board)| describe::find_mig_device(board, instance));
+    part.map_or_else(
+        || gpu.to_string(),
+        |part| describe::format_mig_label(gpu, part),
+    )
 }
 
 struct DetailGroups<'a, 'b> {
-    lines: Vec<Line>,
+    lines: Vec<StyledLine>,
     columns: usize,
     painter: &'a Painter<'b>,
 }
 
 impl DetailGroups<'_, '_> {
-    fn fact(&mut self, label: &str, text: &str) {
-        for (place, part) in wrap(text, self.columns.saturating_sub(LABEL))
+    fn add_detail(&mut self, label: &str, text: &str) {
+        for (place, part) in wrap(text, self.columns.saturating_sub(LABEL_WIDTH))
             .into_iter()
             .enumerate()
         {
             let label = if place == 0 { label } else { "" };
             self.lines.push(vec![
-                (align_left(label, LABEL), self.painter.theme.dim),
+                (align_left(label, LABEL_WIDTH), self.painter.theme.dim),
                 (part, self.painter.theme.plain),
             ]);
         }
     }
 
-    fn on_the_gpu(&mut self, process: &Process, place: &str, now_ms: u64) {
+    fn add_gpu_usage(&mut self, process: &Process, place: &str, now_ms: u64) {
         let mig = process.mig.map(|mig| {
             format!(
                 ", MIG instance {}/{}",
@@ -101,10 +111,10 @@ impl DetailGroups<'_, '_> {
             )
         });
         let mps = if process.mps { ", through MPS" } else { "" };
-        self.fact("GPU", &format!("{place}{}{mps}", mig.unwrap_or_default()));
-        self.fact(
+        self.add_detail("GPU", &format!("{place}{}{mps}", mig.unwrap_or_default()));
+        self.add_detail(
             "memory",
-            &format_reading(&process.memory_bytes, |held| byte_size(*held as f64)),
+            &format_reading(&process.memory_bytes, |held| format_byte_size(*held as f64)),
         );
         let shares = [
             ("SM", &process.sm_percent),
@@ -112,27 +122,27 @@ impl DetailGroups<'_, '_> {
             ("encoder", &process.encoder_percent),
             ("decoder", &process.decoder_percent),
         ];
-        let shares = shares.map(|(name, share)| format!("{name} {}", percent(share)));
-        self.fact("use", &shares.join("   "));
-        self.fact(
+        let shares = shares.map(|(name, share)| format!("{name} {}", format_percent(share)));
+        self.add_detail("use", &shares.join("   "));
+        self.add_detail(
             "user",
-            &format_reading(&process.user, |user| printable(user)),
+            &format_reading(&process.user, |user| make_printable(user)),
         );
-        self.fact(
+        self.add_detail(
             "started",
             &format_reading(&process.started_ms, |started| {
                 format!(
                     "{}, {} ago",
-                    date_and_clock(*started),
-                    compact_duration(now_ms.saturating_sub(*started))
+                    format_date_and_time(*started),
+                    format_compact_duration(now_ms.saturating_sub(*started))
                 )
             }),
         );
     }
 
-    fn owner(&mut self, process: &Process) {
+    fn add_owner(&mut self, process: &Process) {
         let Some(owner) = process.owner.value() else {
-            return self.fact(
+            return self.add_detail(
                 "belongs to",
                 &format_reading(&process.owner, |_| String::new()),
             );
@@ -153,9 +163,9 @@ impl DetailGroups<'_, '_> {
                 Reading::Absent(Absence::Unknown) => "a notebook without a name".to_owned(),
                 path => format_reading(path, ToOwned::to_owned),
             };
-            self.fact(
+            self.add_detail(
                 "notebook",
-                &printable(&format!(
+                &make_printable(&format!(
                     "{path}, kernel {} ({})",
                     notebook.kernel_id, notebook.kernel_pid
                 )),
@@ -166,9 +176,9 @@ impl DetailGroups<'_, '_> {
                 .step
                 .as_ref()
                 .map_or_else(String::new, |step| format!(", step {step}"));
-            self.fact(
-                &format!("{} job", kind.word()),
-                &printable(&format!("{}{step}", job.job_id)),
+            self.add_detail(
+                &format!("{} job", kind.json_name()),
+                &make_printable(&format!("{}{step}", job.job_id)),
             );
         }
         if let Some(pod) = pod {
@@ -177,7 +187,7 @@ impl DetailGroups<'_, '_> {
             } else {
                 String::new()
             };
-            self.fact("pod", &printable(&(pod.label() + &uid)));
+            self.add_detail("pod", &make_printable(&(pod.label() + &uid)));
         }
         if let Some(container) = container {
             let name = container
@@ -185,24 +195,30 @@ impl DetailGroups<'_, '_> {
                 .as_ref()
                 .map_or_else(String::new, |name| format!(" ({name})"));
             let told = format!("{:?} {}", container.runtime, container.id).to_lowercase() + &name;
-            self.fact("container", &printable(&told));
+            self.add_detail("container", &make_printable(&told));
         }
         if let Some(unit) = unit {
-            self.fact("unit", &printable(unit));
+            self.add_detail("unit", &make_printable(unit));
         }
         if !parents.is_empty() {
             let line: Vec<_> = parents
                 .iter()
-                .map(|parent| format!("{} ({})", printable(&parent.name), parent.pid))
+                .map(|parent| format!("{} ({})", make_printable(&parent.name), parent.pid))
                 .collect();
-            self.fact("started by", &line.join(" ← "));
+            self.add_detail("started by", &line.join(" ← "));
         } else if *partial {
-            self.fact("started by", &Absence::NotReadYet.to_string());
+            self.add_detail("started by", &Absence::NotReadYet.to_string());
         }
     }
 
-    /// Adds the facts from `/proc`, and returns the index of the line where the environment begins.
-    fn facts(&mut self, facts: &Facts, process: &Process, are_secrets_shown: bool) -> usize {
+    /// Adds the attributes read from `/proc`, and returns the index of the line at which the
+    /// environment starts.
+    fn add_attributes(
+        &mut self,
+        facts: &ProcessAttributes,
+        process: &Process,
+        are_secrets_shown: bool,
+    ) -> usize {
         let of =
             |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));
         let threads = if facts.threads == 1 {
@@ -210,39 +226,40 @@ impl DetailGroups<'_, '_> {
         } else {
             "threads"
         };
-        self.fact(
+        self.add_detail(
             "state",
             &format!(
                 "{}, parent {}, {} {threads}",
                 facts.state, facts.parent, facts.threads
             ),
         );
-        let resident =
-            |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| byte_size(held as f64));
+        let resident = |held: Option<u64>| {
+            held.map_or_else(|| "-".to_owned(), |held| format_byte_size(held as f64))
+        };
         let now = resident(process.host_memory_bytes.value().copied());
         let most = resident(facts.most_resident_bytes);
-        self.fact("host memory", &format!("{now}, {most} at most"));
-        self.fact("CPU time", &compact_duration(facts.cpu_ms));
-        self.fact("program", &of(&facts.program));
-        self.fact("folder", &of(&facts.folder));
+        self.add_detail("host memory", &format!("{now}, peak {most}"));
+        self.add_detail("CPU time", &format_compact_duration(facts.cpu_ms));
+        self.add_detail("program", &of(&facts.program));
+        self.add_detail("folder", &of(&facts.folder));
         let command = facts
             .arguments
             .as_ref()
             .map(|arguments| arguments.join(" "))
             .map_err(Clone::clone);
-        self.fact("command", &of(&command));
+        self.add_detail("command", &of(&command));
         let begin = self.lines.len();
         match &facts.environment {
-            Err(why) => self.fact("environment", &format!("- ({why})")),
-            Ok(entries) if entries.is_empty() => self.fact("environment", "empty"),
+            Err(why) => self.add_detail("environment", &format!("- ({why})")),
+            Ok(entries) if entries.is_empty() => self.add_detail("environment", "empty"),
             Ok(entries) => {
                 for (place, entry) in entries.iter().enumerate() {
                     let entry = if are_secrets_shown {
                         entry.clone()
                     } else {
-                        masked(entry)
+                        mask_secret(entry)
                     };
-                    self.fact(if place == 0 { "environment" } else { "" }, &entry);
+                    self.add_detail(if place == 0 { "environment" } else { "" }, &entry);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The screen of one process: its live resource usage and its details.
+//! The screen of a single process: its live resource usage and its details.
 
 mod charts;
 mod facts;
@@ -11,55 +11,55 @@ use ratatui::{
     widgets::{Clear, Widget},
 };
 
-use self::charts::Past;
-pub(in crate::top) use self::facts::name;
-use super::{Answer, Scroll, scrolled_lines};
+use self::charts::ProcessHistory;
+pub(in crate::top) use self::facts::process_name;
+use super::{KeyEffect, Scroll, draw_scrolled_lines};
 use crate::top::{
     history::DEPTH_MS,
-    inspect::{Facts, Inspection},
+    inspect::{Inspection, ProcessAttributes},
     keys::{self, Action},
     model::Model,
     painter::{Hit, Painter},
     panel,
-    processes::Key,
+    processes::ProcessKey,
     state::State,
 };
 
 #[allow(clippy::struct_excessive_bools)]
 pub(in crate::top) struct ProcessScreen {
-    pub(in crate::top) key: Key,
-    /// The process as in the last sample that contained it.
+    pub(in crate::top) key: ProcessKey,
+    /// The process as it was in the last sample that contained it.
     process: Process,
     is_there: bool,
-    /// The facts from `/proc`, or `None` until they have been read.
-    pub(in crate::top) found: Option<Result<Facts, String>>,
+    /// The attributes read from `/proc` or the error, or `None` until they have been read.
+    pub(in crate::top) found: Option<Result<ProcessAttributes, String>>,
     pub(in crate::top) is_asked: bool,
-    past: Past,
+    past: ProcessHistory,
     are_secrets_shown: bool,
-    /// Whether to scroll to the environment as soon as it has been read.
+    /// Whether the screen should scroll to the environment as soon as it has been read.
     seeks_environment: bool,
     pub(super) scroll: Scroll,
 }
 
 impl ProcessScreen {
-    pub(in crate::top) fn new(key: Key, process: Process, seeks_environment: bool) -> Self {
+    pub(in crate::top) fn new(key: ProcessKey, process: Process, seeks_environment: bool) -> Self {
         Self {
             key,
             process,
             is_there: true,
             found: None,
             is_asked: false,
-            past: Past::default(),
+            past: ProcessHistory::default(),
             are_secrets_shown: false,
             seeks_environment,
             scroll: Scroll::default(),
         }
     }
 
-    /// Updates the process from the newest sample.
-    pub(in crate::top) fn follow(&mut self, model: &Model) {
+    /// Updates the process from the newest sample if the sample contains it.
+    pub(in crate::top) fn update(&mut self, model: &Model) {
         let now = model
-            .gpu(self.key.gpu)
+            .find_gpu(self.key.gpu)
             .and_then(|gpu| gpu.processes.value());
         let is_it = |process: &&Process| {
             process.pid == self.key.pid
@@ -71,33 +71,33 @@ impl ProcessScreen {
         if let Some(process) = now {
             self.process = process.clone();
         }
-        self.past.follow(model, self.key.gpu, now);
+        self.past.push_sample(model, self.key.gpu, now);
     }
 
-    pub(in crate::top) fn inspected(&mut self, inspection: Inspection, interval_ms: u32) {
+    pub(in crate::top) fn apply_inspection(&mut self, inspection: Inspection, interval_ms: u32) {
         self.is_asked = false;
         if let Ok(facts) = &inspection.found {
-            self.past.inspected(facts, interval_ms);
+            self.past.push_attributes(facts, interval_ms);
         }
         self.found = Some(inspection.found);
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> KeyEffect {
         match key.code {
             KeyCode::Char('s') => self.are_secrets_shown = !self.are_secrets_shown,
             KeyCode::Char('e') => self.seeks_environment = true,
-            KeyCode::Enter | KeyCode::Char('i') => return Answer::Leave,
-            _ if self.scroll.key(key) => {}
+            KeyCode::Enter | KeyCode::Char('i') => return KeyEffect::Leave,
+            _ if self.scroll.handle_key(key) => {}
             _ => {
                 if let Some(
                     action @ (Action::Signal(_) | Action::LongerRange | Action::ShorterRange),
-                ) = keys::action(key)
+                ) = keys::find_action(key)
                 {
-                    return Answer::Act(action);
+                    return KeyEffect::Act(action);
                 }
             }
         }
-        Answer::Stay
+        KeyEffect::Stay
     }
 
     pub(super) fn draw(
@@ -107,8 +107,8 @@ impl ProcessScreen {
         model: &Model,
         state: &State,
     ) {
-        // The title stays visible, because it shows whether the values are simulated, late, or
-        // paused.
+        // The title of the main screen stays visible, because it shows whether values are
+        // simulated, delayed, or paused.
         let [_, heading, between, footer] =
             Layout::vertical([1, 1, screen.height.saturating_sub(3), 1].map(Constraint::Length))
                 .areas(screen);
@@ -118,27 +118,27 @@ impl ProcessScreen {
         };
         Clear.render(all, painter.buffer);
         painter.highlight(all, painter.theme.plain);
-        painter.hit(screen, Hit::Dialog(0));
+        painter.add_hit(screen, Hit::Dialog(0));
         let theme = painter.theme;
-        let title = format!("{}: {}", self.process.pid, name(&self.process));
-        painter.line(
+        let title = format!("{}: {}", self.process.pid, process_name(&self.process));
+        painter.draw_pieces(
             heading.x,
             heading.y,
             heading.width,
             &[("Process ", theme.dim), (&title, theme.strong)],
         );
-        // The charts remain after the process has ended, to show its past.
+        // After the process has ended, the charts remain visible and show its history.
         let height = (between.height * 2 / 5).max(4).min(between.height);
         let [above, below] =
             Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(between);
-        // The history of a process covers only the time since its screen was opened.
-        charts::draw(painter, above, self, model, state.span_ms().min(DEPTH_MS));
-        let (lines, environment) = facts::lines(painter, below.width, self, model);
+        // The recorded history starts when the screen of the process is opened.
+        charts::draw_process_charts(painter, above, self, model, state.span_ms().min(DEPTH_MS));
+        let (lines, environment) = facts::format_details(painter, below.width, self, model);
         if self.seeks_environment && environment.is_some() {
             self.seeks_environment = false;
             self.scroll = Scroll(environment.unwrap_or(0));
         }
-        if !panel::notice(painter, footer, state) {
+        if !panel::draw_notice(painter, footer, state) {
             let secrets = if self.are_secrets_shown {
                 "mask secrets"
             } else {
@@ -159,8 +159,8 @@ impl ProcessScreen {
                     ("  ", theme.plain),
                 ]
             });
-            painter.line(footer.x, footer.y, footer.width, keys.as_flattened());
+            painter.draw_pieces(footer.x, footer.y, footer.width, keys.as_flattened());
         }
-        scrolled_lines(painter, below, &lines, &mut self.scroll, footer);
+        draw_scrolled_lines(painter, below, &lines, &mut self.scroll, footer);
     }
 }

@@ -1,7 +1,8 @@
-//! Masking of secret values in the environment, so that nobody reads them over the user's shoulder.
+//! Masking of secret values in a process's environment, so that other people in front of the screen
+//! cannot read them.
 
-/// Parts of variable names that mark the value as a secret.
-const NAMES: [&str; 9] = [
+/// Parts of variable names that indicate a secret value.
+const SECRET_NAMES: [&str; 9] = [
     "TOKEN",
     "KEY",
     "PASSWORD",
@@ -13,23 +14,24 @@ const NAMES: [&str; 9] = [
     "CREDENTIAL",
 ];
 
-/// The replacement for every secret. Its fixed length does not reveal the secret's length.
+/// The replacement for every secret value. The fixed length does not reveal the length of the
+/// secret.
 const MASK: &str = "********";
 
-/// Returns `NAME=value` with the value masked if it looks like a secret.
-pub(super) fn masked(entry: &str) -> String {
+/// Returns the entry `NAME=value`, with the value masked if it may be a secret.
+pub(super) fn mask_secret(entry: &str) -> String {
     let Some((name, value)) = entry.split_once('=') else {
         return entry.to_owned();
     };
     let upper = name.to_uppercase();
-    if !value.is_empty() && NAMES.iter().any(|word| upper.contains(word)) {
+    if !value.is_empty() && SECRET_NAMES.iter().any(|word| upper.contains(word)) {
         return format!("{name}={MASK}");
     }
-    format!("{name}={}", without_passwords(value))
+    format!("{name}={}", mask_passwords(value))
 }
 
-/// Masks the password of each `scheme://user:password@host`.
-fn without_passwords(value: &str) -> String {
+/// Masks the password in each URL of the form `scheme://user:password@host`.
+fn mask_passwords(value: &str) -> String {
     let is_of_scheme =
         |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.');
     let (mut masked, mut rest) = (String::new(), value);
@@ -71,10 +73,10 @@ mod tests {
             "AWS_SECRET_ACCESS_KEY=y",
         ] {
             let (name, _) = secret.split_once('=').unwrap();
-            assert_eq!(masked(secret), format!("{name}=********"));
+            assert_eq!(mask_secret(secret), format!("{name}=********"));
         }
         assert_eq!(
-            masked("DB=postgres://ana:a:b@host/db?x=@y"),
+            mask_secret("DB=postgres://ana:a:b@host/db?x=@y"),
             "DB=postgres://ana:********@host/db?x=@y"
         );
         for (brokers, masked_brokers) in [
@@ -88,7 +90,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                masked(&format!("BROKER_URL={brokers}")),
+                mask_secret(&format!("BROKER_URL={brokers}")),
                 format!("BROKER_URL={masked_brokers}")
             );
         }
@@ -102,7 +104,7 @@ mod tests {
             "odd",
             "MAIL=ana@example.org",
         ] {
-            assert_eq!(masked(open), open);
+            assert_eq!(mask_secret(open), open);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Parsing of keys, clicks, and the background color in the bytes of a terminal. The sequences are
-//! those of xterm, which other terminals also send.
+//! Parsing of the keys, clicks, and background color in a terminal's input. The sequences are those
+//! of xterm, which other terminals also send.
 
 use ratatui::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -8,44 +8,44 @@ use ratatui::crossterm::event::{
 use super::Input;
 use crate::top::background::Background;
 
-/// The maximum length of a sequence of a key or a click.
-const LONGEST: usize = 64;
+/// The maximum length in bytes of the sequence for a key or click.
+const MAX_SEQUENCE_BYTES: usize = 64;
 
 const BELL: u8 = 0x07;
-/// The one-byte end of a string (ECMA-48, section 8.3.143).
+/// The single-byte string terminator (ECMA-48, section 8.3.143).
 const STRING_TERMINATOR: u8 = 0x9c;
 const ESCAPE: u8 = 0x1b;
 
-/// A parser that keeps the bytes of an incomplete sequence.
+/// A parser for terminal input, which keeps the bytes of an incomplete sequence.
 #[derive(Default)]
-pub(super) struct Bytes {
+pub(super) struct InputParser {
     held: Vec<u8>,
 }
 
-/// The first element of some bytes.
-enum Found {
-    /// An input, or `None` for an unknown one, and its length in bytes.
+/// The first token in a sequence of bytes.
+enum Token {
+    /// An input and its length in bytes. The input is `None` if the sequence is unknown.
     Input(Option<Input>, usize),
-    /// An incomplete sequence.
+    /// The start of an incomplete sequence.
     Part,
 }
 
-impl Bytes {
-    /// Returns the inputs in the bytes received. `more` indicates that further bytes are on their
-    /// way.
+impl InputParser {
+    /// Returns the inputs in the received bytes. `more` means that further bytes are about to
+    /// arrive.
     pub(super) fn parse(&mut self, new: &[u8], more: bool) -> Vec<Input> {
         self.held.extend_from_slice(new);
         let mut inputs = Vec::new();
         let mut begin = 0;
         while begin < self.held.len() {
             let rest = &self.held[begin..];
-            match found(rest, more) {
-                Found::Input(input, length) => {
+            match parse_token(rest, more) {
+                Token::Input(input, length) => {
                     inputs.extend(input);
                     begin += length;
                 }
-                Found::Part if rest.len() > LONGEST => begin = self.held.len(),
-                Found::Part => break,
+                Token::Part if rest.len() > MAX_SEQUENCE_BYTES => begin = self.held.len(),
+                Token::Part => break,
             }
         }
         self.held.drain(..begin);
@@ -53,144 +53,150 @@ impl Bytes {
     }
 }
 
-fn found(bytes: &[u8], more: bool) -> Found {
+fn parse_token(bytes: &[u8], more: bool) -> Token {
     match bytes {
-        // A key sends its sequence in one piece, so a lone escape character is the Escape key.
-        [ESCAPE] if more => Found::Part,
+        // A key sends its whole sequence at once, so a lone escape character is the Escape key
+        // unless more bytes follow.
+        [ESCAPE] if more => Token::Part,
         [ESCAPE] | [ESCAPE, ESCAPE, ..] => {
-            Found::Input(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1)
+            Token::Input(Some(make_key_input(KeyCode::Esc, KeyModifiers::NONE)), 1)
         }
-        [ESCAPE, b'[', rest @ ..] => control_sequence(rest),
+        [ESCAPE, b'[', rest @ ..] => parse_control_sequence(rest),
         [ESCAPE, b']', rest @ ..] => parse_background(rest),
-        [ESCAPE, b'O', last, ..] => Found::Input(
-            last_letter(*last).map(|code| key(code, KeyModifiers::NONE)),
+        [ESCAPE, b'O', last, ..] => Token::Input(
+            find_key_by_letter(*last).map(|code| make_key_input(code, KeyModifiers::NONE)),
             3,
         ),
-        [ESCAPE, b'O'] => Found::Part,
-        [ESCAPE, rest @ ..] => match letter(rest, KeyModifiers::ALT) {
-            Found::Input(input, length) => Found::Input(input, length + 1),
-            Found::Part => Found::Part,
+        [ESCAPE, b'O'] => Token::Part,
+        [ESCAPE, rest @ ..] => match parse_letter(rest, KeyModifiers::ALT) {
+            Token::Input(input, length) => Token::Input(input, length + 1),
+            Token::Part => Token::Part,
         },
-        _ => letter(bytes, KeyModifiers::NONE),
+        _ => parse_letter(bytes, KeyModifiers::NONE),
     }
 }
 
 /// Parses a letter, possibly with the control key.
-fn letter(bytes: &[u8], held: KeyModifiers) -> Found {
+fn parse_letter(bytes: &[u8], held: KeyModifiers) -> Token {
     let Some(first) = bytes.first().copied() else {
-        return Found::Part;
+        return Token::Part;
     };
-    let control = |letter: u8| key(KeyCode::Char(letter.into()), held | KeyModifiers::CONTROL);
+    let control =
+        |letter: u8| make_key_input(KeyCode::Char(letter.into()), held | KeyModifiers::CONTROL);
     let event = match first {
-        b'\r' | b'\n' => key(KeyCode::Enter, held),
-        b'\t' => key(KeyCode::Tab, held),
-        0x08 | 0x7f => key(KeyCode::Backspace, held),
+        b'\r' | b'\n' => make_key_input(KeyCode::Enter, held),
+        b'\t' => make_key_input(KeyCode::Tab, held),
+        0x08 | 0x7f => make_key_input(KeyCode::Backspace, held),
         0 => control(b' '),
         0x01..=0x1a => control(first - 1 + b'a'),
         0x1b..=0x1f => control(first - 0x1b + b'3'),
-        b' '..=b'~' => key(KeyCode::Char(first.into()), held),
-        0x80.. => return utf8(bytes, held),
+        b' '..=b'~' => make_key_input(KeyCode::Char(first.into()), held),
+        0x80.. => return parse_utf8(bytes, held),
     };
-    Found::Input(Some(event), 1)
+    Token::Input(Some(event), 1)
 }
 
-fn utf8(bytes: &[u8], held: KeyModifiers) -> Found {
+fn parse_utf8(bytes: &[u8], held: KeyModifiers) -> Token {
     let first = bytes.utf8_chunks().next();
     match first.map(|chunk| (chunk.valid().chars().next(), chunk.invalid().len())) {
-        Some((Some(letter), _)) => {
-            Found::Input(Some(key(KeyCode::Char(letter), held)), letter.len_utf8())
-        }
-        // The beginning of a UTF-8 letter of up to four bytes is only valid if no other byte
-        // follows it.
+        Some((Some(letter), _)) => Token::Input(
+            Some(make_key_input(KeyCode::Char(letter), held)),
+            letter.len_utf8(),
+        ),
+        // The start of a UTF-8 character is kept only if it may be completed by later bytes: it
+        // must be at the end of the input and shorter than four bytes.
         Some((None, wrong))
             if wrong < bytes.len() || bytes.len() >= 4 || !(0xc2..=0xf4).contains(&bytes[0]) =>
         {
-            Found::Input(None, wrong)
+            Token::Input(None, wrong)
         }
-        _ => Found::Part,
+        _ => Token::Part,
     }
 }
 
-/// Parses the rest of a sequence after `ESC [`: parameters, and a final letter that gives their
-/// meaning.
-fn control_sequence(bytes: &[u8]) -> Found {
+/// Parses the rest of a sequence that starts with `ESC [`. It consists of parameters and a final
+/// letter, which determines their meaning.
+fn parse_control_sequence(bytes: &[u8]) -> Token {
     const INTRODUCER: usize = 2;
-    // These are the function keys of the Linux console.
+    // The Linux console sends these sequences for its function keys.
     if let [b'[', rest @ ..] = bytes {
         let event = |last: &u8| {
             (b'A'..=b'E')
                 .contains(last)
-                .then(|| key(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE))
+                .then(|| make_key_input(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE))
         };
-        return rest.first().map_or(Found::Part, |last| {
-            Found::Input(event(last), INTRODUCER + 2)
+        return rest.first().map_or(Token::Part, |last| {
+            Token::Input(event(last), INTRODUCER + 2)
         });
     }
     let Some(length) = bytes.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else {
-        return Found::Part;
+        return Token::Part;
     };
     let (parameters, last) = (&bytes[..length], bytes[length]);
     if !(0x40..=0x7e).contains(&last) {
-        // The sequence was interrupted, and another one starts.
-        return Found::Input(None, INTRODUCER + length);
+        // The sequence was interrupted by the start of another sequence.
+        return Token::Input(None, INTRODUCER + length);
     }
     let whole = INTRODUCER + length + 1;
     if last == b'M' && parameters.is_empty() {
-        // This is the oldest mouse protocol: three bytes, each with 32 added.
+        // This is the oldest mouse protocol, which uses three bytes with 32 added to each value.
         let Some([button, x, y]) = bytes.get(1..4) else {
-            return Found::Part;
+            return Token::Part;
         };
         let plain = |byte: &u8| u16::from(byte.saturating_sub(32));
-        return Found::Input(click(plain(button), plain(x), plain(y)), whole + 3);
+        return Token::Input(
+            make_click_input(plain(button), plain(x), plain(y)),
+            whole + 3,
+        );
     }
-    Found::Input(interpret(parameters, last), whole)
+    Token::Input(interpret(parameters, last), whole)
 }
 
-/// Parses the color that follows `ESC ]`, or else the key ] with Alt. A color ends with BEL or with
-/// `ESC \`.
-fn parse_background(bytes: &[u8]) -> Found {
+/// Parses a color after `ESC ]`. Other bytes after `ESC ]` mean the key `]` with Alt. A color ends
+/// with BEL or `ESC \`.
+fn parse_background(bytes: &[u8]) -> Token {
     const INTRODUCER: usize = 2;
     const NUMBER: &[u8] = b"11;";
     let Some(color) = bytes.strip_prefix(NUMBER) else {
-        // Without further bytes, this could be the start of an answer that arrives in pieces.
+        // The bytes may be the start of a color that has not arrived completely.
         return if NUMBER.starts_with(bytes) {
-            Found::Part
+            Token::Part
         } else {
-            let key = key(KeyCode::Char(']'), KeyModifiers::ALT);
-            Found::Input(Some(key), INTRODUCER)
+            let key = make_key_input(KeyCode::Char(']'), KeyModifiers::ALT);
+            Token::Input(Some(key), INTRODUCER)
         };
     };
     let Some(length) = color.iter().position(|byte| !(b' '..=b'~').contains(byte)) else {
-        return Found::Part;
+        return Token::Part;
     };
     let (color, end) = color.split_at(length);
     let answer = || Background::parse_color(color).map(Input::Background);
     let whole = INTRODUCER + NUMBER.len() + length;
     match end {
-        [BELL | STRING_TERMINATOR, ..] => Found::Input(answer(), whole + 1),
-        [ESCAPE, b'\\', ..] => Found::Input(answer(), whole + 2),
-        [ESCAPE] => Found::Part,
-        // The answer was interrupted, and another sequence starts.
-        _ => Found::Input(None, whole),
+        [BELL | STRING_TERMINATOR, ..] => Token::Input(answer(), whole + 1),
+        [ESCAPE, b'\\', ..] => Token::Input(answer(), whole + 2),
+        [ESCAPE] => Token::Part,
+        // The color was interrupted by the start of another sequence.
+        _ => Token::Input(None, whole),
     }
 }
 
 fn interpret(parameters: &[u8], last: u8) -> Option<Input> {
     let text = std::str::from_utf8(parameters).ok()?;
     if let Some(mouse) = text.strip_prefix('<') {
-        let [button, x, y] = numbers(mouse)?[..] else {
+        let [button, x, y] = parse_numbers(mouse)?[..] else {
             return None;
         };
-        // A lowercase letter reports the release of a button.
+        // With a lowercase `m`, the sequence reports that a button was released.
         return if last == b'M' {
-            click(button, x, y)
+            make_click_input(button, x, y)
         } else {
             None
         };
     }
-    let numbers = numbers(text)?;
+    let numbers = parse_numbers(text)?;
     if let (b'M', [button, x, y]) = (last, &numbers[..]) {
-        return click(button.checked_sub(32)?, *x, *y);
+        return make_click_input(button.checked_sub(32)?, *x, *y);
     }
     let held = numbers.get(1).map_or(0, |held| held.saturating_sub(1));
     let has = |bit: u16, modifier| {
@@ -213,16 +219,17 @@ fn interpret(parameters: &[u8], last: u8) -> Option<Input> {
         (b'~', number @ 17..=21) => KeyCode::F(number as u8 - 11),
         (b'~', number @ 23..=24) => KeyCode::F(number as u8 - 12),
         (b'~', _) => return None,
-        // Further parameters mean that it is not a key but the cursor position or another report.
-        (letter, 1) if numbers.len() <= 2 => last_letter(letter)?,
+        // With more parameters, the sequence is not a key but a report, such as the cursor
+        // position.
+        (letter, 1) if numbers.len() <= 2 => find_key_by_letter(letter)?,
         _ => return None,
     };
-    Some(key(code, held))
+    Some(make_key_input(code, held))
 }
 
-/// Parses numbers separated by semicolons. An omitted number is 1. Returns `None` if one is
+/// Parses numbers separated by semicolons. An omitted number is 1. Returns `None` if any number is
 /// invalid.
-fn numbers(text: &str) -> Option<Vec<u16>> {
+fn parse_numbers(text: &str) -> Option<Vec<u16>> {
     if text.is_empty() {
         return Some(Vec::new());
     }
@@ -237,8 +244,8 @@ fn numbers(text: &str) -> Option<Vec<u16>> {
         .collect()
 }
 
-/// Returns the key that the last letter of a sequence denotes.
-fn last_letter(letter: u8) -> Option<KeyCode> {
+/// Returns the key for the final letter of a sequence.
+fn find_key_by_letter(letter: u8) -> Option<KeyCode> {
     Some(match letter {
         b'A' => KeyCode::Up,
         b'B' => KeyCode::Down,
@@ -253,14 +260,14 @@ fn last_letter(letter: u8) -> Option<KeyCode> {
     })
 }
 
-fn key(code: KeyCode, held: KeyModifiers) -> Input {
+fn make_key_input(code: KeyCode, held: KeyModifiers) -> Input {
     Input::Terminal(Event::Key(KeyEvent::new(code, held)))
 }
 
-/// Returns the event of the left button or the wheel. Other buttons and movements are ignored.
-/// Coordinates start at 1.
-fn click(button: u16, x: u16, y: u16) -> Option<Input> {
-    // The bits 4, 8 and 16 are modifier keys.
+/// Returns the event of a click with the left button or of the mouse wheel. Other buttons and
+/// movements are ignored. `x` and `y` start at 1.
+fn make_click_input(button: u16, x: u16, y: u16) -> Option<Input> {
+    // The bits 4, 8 and 16 indicate modifier keys, which are ignored.
     let kind = match button & !0b1_1100 {
         0 => MouseEventKind::Down(MouseButton::Left),
         64 => MouseEventKind::ScrollUp,

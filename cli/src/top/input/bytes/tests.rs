@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Returns the codes of the keys in bytes that arrive at once, with the prefix `^` for control and
-/// `!` for Alt.
-fn keys(bytes: &[u8]) -> Vec<String> {
-    name_inputs(Bytes::default().parse(bytes, false))
+/// Returns the names of the keys in bytes that arrive together. The prefix `^` means Ctrl, and `!`
+/// means Alt.
+fn parse_keys(bytes: &[u8]) -> Vec<String> {
+    name_inputs(InputParser::default().parse(bytes, false))
 }
 
 fn name_inputs(inputs: Vec<Input>) -> Vec<String> {
@@ -33,32 +33,32 @@ fn name_inputs(inputs: Vec<Input>) -> Vec<String> {
 }
 
 #[test]
-fn letters_and_keys_are_told_apart() {
-    assert_eq!(keys("qM?é訓".as_bytes()), ["q", "M", "?", "é", "訓"]);
+fn letters_and_keys_are_distinguished() {
+    assert_eq!(parse_keys("qM?é訓".as_bytes()), ["q", "M", "?", "é", "訓"]);
     assert_eq!(
-        keys(b"\r\t\x7f\x08\x03\x1a\x0c"),
+        parse_keys(b"\r\t\x7f\x08\x03\x1a\x0c"),
         ["Enter", "Tab", "Backspace", "Backspace", "^c", "^z", "^l"]
     );
-    assert_eq!(keys(b"\x1b"), ["Esc"]);
-    assert_eq!(keys(b"\x1b\x1b[A"), ["Esc", "Up"]);
-    assert_eq!(keys(b"\x1bq\x1b\x03"), ["!q", "^!c"]);
+    assert_eq!(parse_keys(b"\x1b"), ["Esc"]);
+    assert_eq!(parse_keys(b"\x1b\x1b[A"), ["Esc", "Up"]);
+    assert_eq!(parse_keys(b"\x1bq\x1b\x03"), ["!q", "^!c"]);
     assert_eq!(
-        keys(b"\x1b[A\x1b[B\x1b[C\x1b[D\x1bOA\x1bOH\x1b[F"),
+        parse_keys(b"\x1b[A\x1b[B\x1b[C\x1b[D\x1bOA\x1bOH\x1b[F"),
         ["Up", "Down", "Right", "Left", "Up", "Home", "End"]
     );
     assert_eq!(
-        keys(b"\x1b[5~\x1b[6~\x1b[1~\x1b[4~\x1b[Z"),
+        parse_keys(b"\x1b[5~\x1b[6~\x1b[1~\x1b[4~\x1b[Z"),
         ["Page Up", "Page Down", "Home", "End", "Back Tab"]
     );
     assert_eq!(
-        keys(b"\x1bOP\x1b[11~\x1b[[A\x1b[15~\x1b[24~"),
+        parse_keys(b"\x1bOP\x1b[11~\x1b[[A\x1b[15~\x1b[24~"),
         ["F1", "F1", "F1", "F5", "F12"]
     );
-    assert_eq!(keys(b"\x1b[1;5A\x1b[5;3~"), ["^Up", "!Page Up"]);
+    assert_eq!(parse_keys(b"\x1b[1;5A\x1b[5;3~"), ["^Up", "!Page Up"]);
 }
 
 #[test]
-fn what_comes_in_parts_is_put_together() {
+fn split_sequences_are_joined() {
     for whole in [
         "\u{1b}[1;5A".as_bytes(),
         "\u{1b}[<0;12;7M".as_bytes(),
@@ -66,12 +66,12 @@ fn what_comes_in_parts_is_put_together() {
         b"\x1b[M !!",
         b"\x1bOH",
     ] {
-        let expected = keys(whole);
+        let expected = parse_keys(whole);
         assert_eq!(expected.len(), 1, "{whole:?}");
-        // A lone escape character is a key.
+        // A lone escape character is parsed as a key, so splitting starts after the second byte.
         let first = if whole[0] == ESCAPE { 2 } else { 1 };
         for at in first..whole.len() {
-            let mut bytes = Bytes::default();
+            let mut bytes = InputParser::default();
             assert_eq!(
                 name_inputs(bytes.parse(&whole[..at], false)),
                 [""; 0],
@@ -84,38 +84,38 @@ fn what_comes_in_parts_is_put_together() {
             );
         }
     }
-    let mut bytes = Bytes::default();
+    let mut bytes = InputParser::default();
     assert_eq!(name_inputs(bytes.parse(b"\x1b", true)), [""; 0]);
     assert_eq!(name_inputs(bytes.parse(b"[Aq", false)), ["Up", "q"]);
 }
 
 #[test]
-fn clicks_come_in_three_forms_and_moves_mean_nothing() {
+fn three_click_formats_are_parsed() {
     let click = "Down(Left) 11 6";
     assert_eq!(
-        keys(b"\x1b[<0;12;7M\x1b[32;12;7M\x1b[M ,'"),
+        parse_keys(b"\x1b[<0;12;7M\x1b[32;12;7M\x1b[M ,'"),
         [click, click, click]
     );
     assert_eq!(
-        keys(b"\x1b[<64;1;1M\x1b[<65;1;1M"),
+        parse_keys(b"\x1b[<64;1;1M\x1b[<65;1;1M"),
         ["ScrollUp 0 0", "ScrollDown 0 0"]
     );
     assert_eq!(
-        keys(b"\x1b[<0;12;7m\x1b[<35;3;3M\x1b[<2;3;3M\x1b[<0;0;0M"),
+        parse_keys(b"\x1b[<0;12;7m\x1b[<35;3;3M\x1b[<2;3;3M\x1b[<0;0;0M"),
         [""; 0]
     );
 }
 
 #[test]
-fn background_answer_is_read_in_any_pieces() {
+fn background_response_can_be_split_anywhere() {
     for answer in [
         &b"\x1b]11;rgb:ffff/ffff/ffff\x07"[..],
         b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
         b"\x1b]11;rgb:ffff/ffff/ffff\x9c",
     ] {
-        assert_eq!(keys(answer), ["Light"]);
+        assert_eq!(parse_keys(answer), ["Light"]);
         for at in 2..answer.len() {
-            let mut bytes = Bytes::default();
+            let mut bytes = InputParser::default();
             assert_eq!(
                 name_inputs(bytes.parse(&answer[..at], false)),
                 [""; 0],
@@ -129,23 +129,23 @@ fn background_answer_is_read_in_any_pieces() {
             );
         }
     }
-    assert_eq!(keys(b"j\x1b]11;rgb:0/0/0\x07k"), ["j", "Dark", "k"]);
+    assert_eq!(parse_keys(b"j\x1b]11;rgb:0/0/0\x07k"), ["j", "Dark", "k"]);
 }
 
 #[test]
-fn answer_that_is_broken_off_swallows_no_key() {
-    assert_eq!(keys(b"\x1b]q"), ["!]", "q"]);
-    assert_eq!(keys(b"\x1b]1q"), ["!]", "1", "q"]);
-    assert_eq!(keys(b"\x1b]11;?\x07q"), ["q"]);
-    assert_eq!(keys(b"\x1b]11;rgb:ff\x03"), ["^c"]);
-    assert_eq!(keys(b"\x1b]11;rgb:ff\x1b[A"), ["Up"]);
-    let mut bytes = Bytes::default();
+fn interrupted_response_swallows_no_key() {
+    assert_eq!(parse_keys(b"\x1b]q"), ["!]", "q"]);
+    assert_eq!(parse_keys(b"\x1b]1q"), ["!]", "1", "q"]);
+    assert_eq!(parse_keys(b"\x1b]11;?\x07q"), ["q"]);
+    assert_eq!(parse_keys(b"\x1b]11;rgb:ff\x03"), ["^c"]);
+    assert_eq!(parse_keys(b"\x1b]11;rgb:ff\x1b[A"), ["Up"]);
+    let mut bytes = InputParser::default();
     bytes.parse(&[&b"\x1b]11;"[..], &[b'f'; 200]].concat(), false);
     assert_eq!(name_inputs(bytes.parse(b"q", false)), ["q"]);
 }
 
 #[test]
-fn unknown_sequence_loses_no_other_key() {
+fn unknown_sequence_does_not_swallow_next_key() {
     for strange in [
         &b"\x1b[1;99;9999R"[..],
         b"\x1b[?1;2c",
@@ -158,11 +158,11 @@ fn unknown_sequence_loses_no_other_key() {
         b"\xff",
         b"\xc3(",
     ] {
-        let last = *keys(&[strange, b"q"].concat()).last().unwrap() == *"q";
+        let last = *parse_keys(&[strange, b"q"].concat()).last().unwrap() == *"q";
         assert!(last, "{strange:?}");
     }
-    assert_eq!(keys(b"\x1b[12\x1b[Aq"), ["Up", "q"], "broken off");
-    let mut bytes = Bytes::default();
+    assert_eq!(parse_keys(b"\x1b[12\x1b[Aq"), ["Up", "q"], "broken off");
+    let mut bytes = InputParser::default();
     bytes.parse(&[b"\x1b[".as_slice(), &[b'1'; 200]].concat(), false);
     assert_eq!(
         name_inputs(bytes.parse(b"q", false)),
@@ -172,9 +172,9 @@ fn unknown_sequence_loses_no_other_key() {
 }
 
 #[test]
-fn any_bytes_at_all_come_to_an_end() {
+fn parser_consumes_arbitrary_bytes() {
     let mut state = 1_u32;
-    let mut bytes = Bytes::default();
+    let mut bytes = InputParser::default();
     for _ in 0..20_000 {
         let part: Vec<u8> = (0..state % 7)
             .map(|_| {
@@ -187,7 +187,7 @@ fn any_bytes_at_all_come_to_an_end() {
             })
             .collect();
         bytes.parse(&part, state >> 31 == 0);
-        assert!(bytes.held.len() <= LONGEST, "{:?}", bytes.held);
+        assert!(bytes.held.len() <= MAX_SEQUENCE_BYTES, "{:?}", bytes.held);
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
     }
 }

@@ -1,85 +1,86 @@
-//! The part of the used memory that belongs to no process, while processes are listed.
+//! Calculates how much of the used memory belongs to no process while other processes are listed.
 //!
-//! Memory in use beyond the listed amounts belongs to the listed processes: managed memory
-//! (`cudaMallocManaged`) counts as used, but not as memory of the process. On an H200, 4 GiB of it
-//! are 5.5 GiB used and 1.5 GiB listed. However, memory that was listed for a process that has
-//! ended, and is still in use, belongs to no process.
+//! Memory in use beyond the listed amounts normally belongs to the listed processes: managed memory
+//! (`cudaMallocManaged`) counts as used, but not as the process's memory. On an H200, 4 GiB of
+//! managed memory are reported as 5.5 GiB used and 1.5 GiB listed. However, memory that was listed
+//! for a process that has ended, and is still in use, belongs to no process.
 
 use std::collections::BTreeMap;
 
 use super::super::clock::Moment;
 use crate::model::{Absence, Process};
 
-/// The time after which the memory of an ended process is no longer expected to become free.
-/// Processes leave the list before their memory is free.
+/// The time after which an ended process's memory is no longer expected to be freed. Processes
+/// disappear from the list before their memory is freed.
 const SETTLED_AFTER_MS: u64 = 30_000;
 
 #[derive(Debug, Default)]
-pub(super) struct LeftBehind {
-    last: Option<Last>,
+pub(super) struct UnlistedMemoryTracker {
+    last: Option<LastSample>,
     /// Memory that belongs to no process.
     bytes: u64,
-    /// Whether the memory was already in use at the first sample, so that its owner was never seen.
+    /// Whether the memory was already in use at the first sample, so that its owner is unknown.
     is_found: bool,
-    /// Memory of recently ended processes, and the time of the latest end.
+    /// The memory of recently ended processes, and when the last of them ended.
     recent: Option<(Moment, u64)>,
 }
 
 /// The previous sample.
 #[derive(Debug)]
-struct Last {
-    /// The memory of each running process, by PID.
+struct LastSample {
+    /// The memory of each running process in bytes, by PID.
     listed: BTreeMap<u32, u64>,
-    /// The memory in use that is not listed.
+    /// The memory in use beyond the listed amounts.
     rest_bytes: u64,
 }
 
 /// The memory that belongs to no process, according to one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Nobodys {
+pub(super) struct UnlistedMemory {
     pub(super) bytes: u64,
-    /// Whether a running process is listed.
+    /// Whether other processes are running and listed.
     pub(super) beside_others: bool,
     /// Whether the memory may be managed memory of running processes.
     pub(super) is_found: bool,
 }
 
-impl LeftBehind {
-    /// Applies a sample. Returns `None` if the memory of a process is not known.
+impl UnlistedMemoryTracker {
+    /// Updates the state with a sample. Returns `None` if any process's memory is unknown.
     pub(super) fn push(
         &mut self,
         used_bytes: u64,
         processes: &[Process],
         now: Moment,
-    ) -> Option<Nobodys> {
+    ) -> Option<UnlistedMemory> {
         let (ended, running): (Vec<&Process>, Vec<&Process>) =
             processes.iter().partition(|process| has_ended(process));
-        let listed = by_pid(&running);
-        // MPS lists the memory of its clients under its server, so that the memory of each process
-        // is not known.
+        let listed = memory_by_pid(&running);
+        // MPS lists its clients' memory under the MPS server, so the memory of each process is
+        // unknown.
         let Some(listed) = listed.filter(|_| !running.iter().any(|process| process.mps)) else {
             *self = Self::default();
             return None;
         };
         let beside_others = !running.is_empty();
-        let rest_bytes = used_bytes.saturating_sub(total(listed.values().copied()));
+        let rest_bytes = used_bytes.saturating_sub(saturating_sum(listed.values().copied()));
         match self.last.take() {
             _ if !beside_others => {
                 (self.bytes, self.is_found, self.recent) = (rest_bytes, false, None);
             }
             None => (self.bytes, self.is_found) = (rest_bytes, true),
-            Some(last) => self.follow(&last, &listed, rest_bytes, now),
+            Some(last) => self.track_ended_processes(&last, &listed, rest_bytes, now),
         }
-        self.last = Some(Last { listed, rest_bytes });
-        let of_ended = by_pid(&ended).map_or(0, |listed| total(listed.into_values()));
+        self.last = Some(LastSample { listed, rest_bytes });
+        let of_ended =
+            memory_by_pid(&ended).map_or(0, |listed| saturating_sum(listed.into_values()));
         Some(if self.is_found && of_ended > 0 {
-            Nobodys {
+            UnlistedMemory {
                 bytes: of_ended,
                 beside_others,
                 is_found: false,
             }
         } else {
-            Nobodys {
+            UnlistedMemory {
                 bytes: self.bytes,
                 beside_others,
                 is_found: self.is_found,
@@ -87,25 +88,31 @@ impl LeftBehind {
         })
     }
 
-    fn follow(&mut self, last: &Last, listed: &BTreeMap<u32, u64>, rest_bytes: u64, now: Moment) {
+    fn track_ended_processes(
+        &mut self,
+        last: &LastSample,
+        listed: &BTreeMap<u32, u64>,
+        rest_bytes: u64,
+        now: Moment,
+    ) {
         let gone = last
             .listed
             .iter()
             .filter(|(pid, _)| !listed.contains_key(pid))
             .map(|(_, bytes)| *bytes);
-        let gone_bytes = total(gone).min(rest_bytes.saturating_sub(last.rest_bytes));
+        let gone_bytes = saturating_sum(gone).min(rest_bytes.saturating_sub(last.rest_bytes));
         if gone_bytes > 0 {
             let before = self.recent.map_or(0, |(_, bytes)| bytes);
             self.recent = Some((now, before.saturating_add(gone_bytes)));
         }
-        // Freed memory is assumed to be that of the processes that ended last.
+        // Freed memory is assumed to have belonged to the processes that ended last.
         let freed_bytes = last.rest_bytes.saturating_sub(rest_bytes);
         self.recent = self
             .recent
             .map(|(since, bytes)| (since, bytes.saturating_sub(freed_bytes)));
         if let Some((_, bytes)) = self
             .recent
-            .take_if(|(since, _)| now.since(*since) >= SETTLED_AFTER_MS)
+            .take_if(|(since, _)| now.ms_since(*since) >= SETTLED_AFTER_MS)
         {
             self.bytes = self.bytes.saturating_add(bytes);
         }
@@ -113,13 +120,14 @@ impl LeftBehind {
     }
 }
 
-/// Returns `true` if `/proc` shows that the process has ended, see [`Absence::Ended`].
+/// Returns `true` if `/proc` shows that the process has ended, see [`Absence::Ended`]. The driver
+/// may still list the process.
 fn has_ended(process: &Process) -> bool {
     process.host_memory_bytes.absence() == Some(&Absence::Ended)
 }
 
-/// Returns the memory of each process, or `None` if that of any process is not known.
-fn by_pid(processes: &[&Process]) -> Option<BTreeMap<u32, u64>> {
+/// Returns the memory of each process by PID, or `None` if any process's memory is unknown.
+fn memory_by_pid(processes: &[&Process]) -> Option<BTreeMap<u32, u64>> {
     let mut all = BTreeMap::new();
     for process in processes {
         let bytes = process.memory_bytes.value()?;
@@ -129,7 +137,7 @@ fn by_pid(processes: &[&Process]) -> Option<BTreeMap<u32, u64>> {
     Some(all)
 }
 
-/// Returns the sum without overflow, because the driver can report any number.
-fn total(bytes: impl Iterator<Item = u64>) -> u64 {
+/// Returns the sum, saturating on overflow, because the driver can report any number.
+fn saturating_sum(bytes: impl Iterator<Item = u64>) -> u64 {
     bytes.fold(0, u64::saturating_add)
 }

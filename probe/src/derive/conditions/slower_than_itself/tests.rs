@@ -5,29 +5,29 @@ use crate::{
     model::{Absence, GpuDetails, Reading, ThrottleReason},
 };
 
-fn runs_at(mhz: u32, watts: f64) -> impl Fn(&mut GpuSample) {
+fn set_clock_and_power(mhz: u32, watts: f64) -> impl Fn(&mut GpuSample) {
     move |sample| {
-        examples::use_gpu(sample, 98.0, 90.0);
-        sample.activity = Reading::Now(examples::activity(90.0, 55.0));
+        examples::set_gpu_use(sample, 98.0, 90.0);
+        sample.activity = Reading::Now(examples::make_activity(90.0, 55.0));
         sample.clocks.sm_mhz = Reading::Now(mhz);
         sample.power.draw_watts = Reading::Now(watts);
         sample.power.limit_watts = Reading::Now(700.0);
     }
 }
 
-fn without_gpm(mhz: u32, watts: f64) -> impl Fn(&mut GpuSample) {
+fn set_clock_and_power_without_gpm(mhz: u32, watts: f64) -> impl Fn(&mut GpuSample) {
     move |sample| {
-        runs_at(mhz, watts)(sample);
+        set_clock_and_power(mhz, watts)(sample);
         sample.activity = Reading::Absent(Absence::NotSupported);
         sample.utilization.memory_percent = Reading::Now(40.0);
     }
 }
 
-fn others(change: impl Fn(&mut GpuSample)) -> Vec<GpuSample> {
+fn make_other_gpus(change: impl Fn(&mut GpuSample)) -> Vec<GpuSample> {
     let other = |index| {
         let mut sample = GpuSample {
             index,
-            ..examples::sample(START_MS)
+            ..examples::make_sample(START_MS)
         };
         change(&mut sample);
         sample
@@ -36,11 +36,11 @@ fn others(change: impl Fn(&mut GpuSample)) -> Vec<GpuSample> {
 }
 
 #[test]
-fn a_clock_below_its_own_is_told_after_ten_minutes_and_until_it_is_back() {
+fn slow_clock_is_reported_after_ten_minutes() {
     let mut timeline = TestTimeline::new();
     timeline
-        .show(400, runs_at(1980, 500.0))
-        .show(660, runs_at(1410, 330.0));
+        .advance_with_sample(400, set_clock_and_power(1980, 500.0))
+        .advance_with_sample(660, set_clock_and_power(1410, 330.0));
     let [(began, word)] = &timeline.take_events()[..] else {
         panic!("{:?}", timeline.last.conditions)
     };
@@ -48,30 +48,33 @@ fn a_clock_below_its_own_is_told_after_ten_minutes_and_until_it_is_back() {
         word == "+slower_than_itself" && (1_000..=1_030).contains(began),
         "{began}"
     );
-    let condition = timeline.only();
-    let text = "Slower than itself: 1410 MHz and 330 W at a load at which 1976 MHz and 499 W are usual for it. The driver \
-                gives no reason: check power cables and cooling, and reset the GPU when it is idle.";
+    let condition = timeline.only_condition();
+    let text = "Slower than usual: 1410 MHz and 330 W at a load that usually gives 1976 MHz and \
+                499 W. The driver reports no reason: check power cables and cooling, and reset \
+                the GPU when it is idle.";
     assert_eq!(condition.text, text);
-    timeline.show(30, |sample| examples::use_gpu(sample, 0.0, 0.0));
+    timeline.advance_with_sample(30, |sample| examples::set_gpu_use(sample, 0.0, 0.0));
     assert_eq!(
         timeline.take_events(),
         [],
         "it is still so while nothing runs"
     );
-    timeline.show(200, runs_at(1980, 500.0));
+    timeline.advance_with_sample(200, set_clock_and_power(1980, 500.0));
     assert_eq!(timeline.take_events().len(), 1);
 }
 
 #[test]
-fn beside_faster_gpus_it_is_told_sooner_and_beside_ones_as_slow_not_at_all() {
+fn siblings_shorten_delay_or_prevent_condition() {
     let slow = |others| {
         let mut timeline = TestTimeline::new();
-        timeline.show(400, without_gpm(1980, 500.0));
+        timeline.advance_with_sample(400, set_clock_and_power_without_gpm(1980, 500.0));
         timeline.others = others;
-        timeline.show(800, without_gpm(1410, 330.0));
+        timeline.advance_with_sample(800, set_clock_and_power_without_gpm(1410, 330.0));
         (timeline.take_events(), timeline.last)
     };
-    let (events, last) = slow(others(without_gpm(1980, 500.0)));
+    let (events, last) = slow(make_other_gpus(set_clock_and_power_without_gpm(
+        1980, 500.0,
+    )));
     assert!(
         matches!(&events[..], [(at, _)] if (580..=600).contains(at)),
         "{events:?}"
@@ -82,9 +85,15 @@ fn beside_faster_gpus_it_is_told_sooner_and_beside_ones_as_slow_not_at_all() {
             .contains(" GPUs 1 and 2 are faster at the same load."),
         "{last:?}"
     );
-    assert_eq!(slow(others(without_gpm(1410, 330.0))).0, []);
-    let (events, _) = slow(others(|sample| {
-        without_gpm(1980, 500.0)(sample);
+    assert_eq!(
+        slow(make_other_gpus(set_clock_and_power_without_gpm(
+            1410, 330.0
+        )))
+        .0,
+        []
+    );
+    let (events, _) = slow(make_other_gpus(|sample| {
+        set_clock_and_power_without_gpm(1980, 500.0)(sample);
         sample.power.limit_watts = Reading::Now(400.0);
     }));
     assert!(
@@ -94,12 +103,12 @@ fn beside_faster_gpus_it_is_told_sooner_and_beside_ones_as_slow_not_at_all() {
 }
 
 #[test]
-fn power_counts_beside_others_alone() {
+fn power_is_compared_with_siblings_only() {
     let low = |others| {
         let mut timeline = TestTimeline::new();
-        timeline.show(400, runs_at(1980, 500.0));
+        timeline.advance_with_sample(400, set_clock_and_power(1980, 500.0));
         timeline.others = others;
-        timeline.show(1_200, runs_at(1980, 300.0));
+        timeline.advance_with_sample(1_200, set_clock_and_power(1980, 300.0));
         let told: String = timeline
             .last
             .conditions
@@ -107,30 +116,30 @@ fn power_counts_beside_others_alone() {
             .map(|condition| condition.text.as_str())
             .collect();
         assert!(
-            told.is_empty() || told.contains(" GPUs 1 and 2 draw more at the same load."),
+            told.is_empty() || told.contains(" GPUs 1 and 2 draw more power at the same load."),
             "{told}"
         );
         timeline.take_events().len()
     };
-    assert_eq!(low(others(runs_at(1980, 500.0))), 1);
-    assert_eq!(low(others(runs_at(1980, 310.0))), 0);
+    assert_eq!(low(make_other_gpus(set_clock_and_power(1980, 500.0))), 1);
+    assert_eq!(low(make_other_gpus(set_clock_and_power(1980, 310.0))), 0);
     assert_eq!(low(Vec::new()), 0);
 }
 
 #[test]
-fn a_slow_clock_that_moves_the_work_into_a_load_never_seen_is_told() {
+fn slow_clock_at_new_load_is_reported() {
     let busier = |mhz| {
         move |sample: &mut GpuSample| {
-            runs_at(mhz, 330.0)(sample);
-            sample.activity = Reading::Now(examples::activity(95.0, 75.0));
+            set_clock_and_power(mhz, 330.0)(sample);
+            sample.activity = Reading::Now(examples::make_activity(95.0, 75.0));
         }
     };
     let mut timeline = TestTimeline::new();
-    timeline.show(400, |sample| {
-        runs_at(1980, 500.0)(sample);
-        sample.activity = Reading::Now(examples::activity(78.0, 55.0));
+    timeline.advance_with_sample(400, |sample| {
+        set_clock_and_power(1980, 500.0)(sample);
+        sample.activity = Reading::Now(examples::make_activity(78.0, 55.0));
     });
-    timeline.show(1_200, busier(1410));
+    timeline.advance_with_sample(1_200, busier(1410));
     assert!(
         matches!(&timeline.take_events()[..], [(at, _)] if (1_000..=1_030).contains(at)),
         "{:?}",
@@ -138,21 +147,21 @@ fn a_slow_clock_that_moves_the_work_into_a_load_never_seen_is_told() {
     );
     assert!(
         timeline
-            .only()
+            .only_condition()
             .text
-            .contains("1410 MHz and 330 W at a load at which 197"),
+            .contains("1410 MHz and 330 W at a load that usually gives 197"),
         "{:?}",
         timeline.last
     );
-    timeline.show(200, busier(1980));
+    timeline.advance_with_sample(200, busier(1980));
     assert_eq!(timeline.take_events().len(), 1);
 }
 
 #[test]
-fn a_reason_of_a_moment_neither_delays_nor_ends_it_and_one_that_persists_does() {
+fn persistent_throttle_reason_ends_condition() {
     let slow_with = |every_s: u64| {
         move |sample: &mut GpuSample| {
-            runs_at(1410, 330.0)(sample);
+            set_clock_and_power(1410, 330.0)(sample);
             let reasons = if (sample.at_ms / 1_000).is_multiple_of(every_s) {
                 vec![ThrottleReason::SwPowerCap]
             } else {
@@ -170,21 +179,21 @@ fn a_reason_of_a_moment_neither_delays_nor_ends_it_and_one_that_persists_does() 
     };
     let mut timeline = TestTimeline::new();
     timeline
-        .show(400, runs_at(1980, 500.0))
-        .show(720, slow_with(50));
+        .advance_with_sample(400, set_clock_and_power(1980, 500.0))
+        .advance_with_sample(720, slow_with(50));
     let began = told(&mut timeline);
     assert!(
         matches!(&began[..], [(at, _)] if (1_000..=1_060).contains(at)),
         "{began:?}"
     );
-    timeline.show(600, slow_with(50));
+    timeline.advance_with_sample(600, slow_with(50));
     assert_eq!(told(&mut timeline), [], "it lasts");
-    timeline.show(60, slow_with(1));
+    timeline.advance_with_sample(60, slow_with(1));
     assert_eq!(told(&mut timeline).len(), 1, "the driver tells why");
     let mut timeline = TestTimeline::new();
     timeline
-        .show(400, runs_at(1980, 500.0))
-        .show(3_600, slow_with(3));
+        .advance_with_sample(400, set_clock_and_power(1980, 500.0))
+        .advance_with_sample(3_600, slow_with(3));
     assert_eq!(
         told(&mut timeline),
         [],
@@ -193,16 +202,16 @@ fn a_reason_of_a_moment_neither_delays_nor_ends_it_and_one_that_persists_does() 
 }
 
 #[test]
-fn what_is_set_and_what_has_a_reason_is_not_told() {
+fn explained_slow_clock_is_not_reported() {
     for reason in [
         ThrottleReason::SwPowerCap,
         ThrottleReason::ApplicationsClocksSetting,
     ] {
         let mut timeline = TestTimeline::new();
         timeline
-            .show(400, runs_at(1980, 500.0))
-            .show(1_200, |sample| {
-                runs_at(1410, 330.0)(sample);
+            .advance_with_sample(400, set_clock_and_power(1980, 500.0))
+            .advance_with_sample(1_200, |sample| {
+                set_clock_and_power(1410, 330.0)(sample);
                 sample.throttle_reasons = Reading::Now(vec![reason]);
             });
         assert!(
@@ -215,62 +224,62 @@ fn what_is_set_and_what_has_a_reason_is_not_told() {
     }
     let mut timeline = TestTimeline::new();
     timeline
-        .show(400, runs_at(1980, 500.0))
-        .show(1_200, |sample| {
-            runs_at(1410, 330.0)(sample);
+        .advance_with_sample(400, set_clock_and_power(1980, 500.0))
+        .advance_with_sample(1_200, |sample| {
+            set_clock_and_power(1410, 330.0)(sample);
             sample.power.limit_watts = Reading::Now(400.0);
         });
     assert_eq!(timeline.take_events(), [], "another limit");
     let mut timeline = TestTimeline::new();
     let with_clock = |mhz| {
-        let mut details = examples::details(START_MS);
+        let mut details = examples::make_details(START_MS);
         details.application_clocks.graphics_mhz = Reading::Now(mhz);
         Some(details)
     };
     timeline.details = with_clock(1980);
-    timeline.show(40, runs_at(1980, 500.0));
+    timeline.advance_with_sample(40, set_clock_and_power(1980, 500.0));
     timeline.details = with_clock(1980).map(|details| GpuDetails {
         at_ms: timeline.now_ms,
         ..details
     });
-    timeline.show(360, runs_at(1980, 500.0));
+    timeline.advance_with_sample(360, set_clock_and_power(1980, 500.0));
     timeline.details = with_clock(1410).map(|details| GpuDetails {
         at_ms: timeline.now_ms,
         ..details
     });
-    timeline.show(1_200, runs_at(1410, 330.0));
+    timeline.advance_with_sample(1_200, set_clock_and_power(1410, 330.0));
     assert_eq!(timeline.take_events(), [], "another application clock");
 }
 
 #[test]
-fn work_that_changes_steps_of_the_clock_and_short_dips_are_usual() {
+fn changing_load_and_short_dips_are_ignored() {
     let mut timeline = TestTimeline::new();
     timeline
-        .show(400, runs_at(1980, 500.0))
-        .show(600, runs_at(1860, 480.0))
-        .show(600, |sample| {
+        .advance_with_sample(400, set_clock_and_power(1980, 500.0))
+        .advance_with_sample(600, set_clock_and_power(1860, 480.0))
+        .advance_with_sample(600, |sample| {
             let dips = sample.at_ms / 1000 % 60 < 20;
-            runs_at(if dips { 1410 } else { 1980 }, 450.0)(sample);
+            set_clock_and_power(if dips { 1410 } else { 1980 }, 450.0)(sample);
         });
-    // The usual values at another load are not known yet.
-    timeline.show(1_200, |sample| {
-        runs_at(1500, 300.0)(sample);
-        sample.activity = Reading::Now(examples::activity(40.0, 0.0));
+    // The usual values at this other load are not known yet.
+    timeline.advance_with_sample(1_200, |sample| {
+        set_clock_and_power(1500, 300.0)(sample);
+        sample.activity = Reading::Now(examples::make_activity(40.0, 0.0));
     });
-    timeline.show(1_200, |sample| {
-        runs_at(345, 80.0)(sample);
-        examples::use_gpu(sample, 20.0, 10.0);
+    timeline.advance_with_sample(1_200, |sample| {
+        set_clock_and_power(345, 80.0)(sample);
+        examples::set_gpu_use(sample, 20.0, 10.0);
     });
     assert_eq!(timeline.take_events(), []);
 }
 
 #[test]
-fn what_was_learned_before_a_restart_measures_what_comes_after_it() {
+fn restored_baseline_is_used_after_restart() {
     let mut before = TestTimeline::new();
-    before.show(400, runs_at(1980, 500.0));
+    before.advance_with_sample(400, set_clock_and_power(1980, 500.0));
     let mut timeline = TestTimeline::new();
     timeline.tracker.restore(&before.tracker.baseline());
-    timeline.show(660, runs_at(1410, 330.0));
+    timeline.advance_with_sample(660, set_clock_and_power(1410, 330.0));
     assert!(
         matches!(&timeline.take_events()[..], [(at, _)] if (600..=630).contains(at)),
         "{:?}",
@@ -286,13 +295,13 @@ fn what_was_learned_before_a_restart_measures_what_comes_after_it() {
 }
 
 #[test]
-fn what_was_learned_can_be_read() {
+fn learned_baseline_can_be_read() {
     let mut timeline = TestTimeline::new();
-    timeline.show(400, runs_at(1980, 500.0));
+    timeline.advance_with_sample(400, set_clock_and_power(1980, 500.0));
     let usual = timeline
         .tracker
         .baseline()
-        .usual(Load::new(true, 90.0, 55.0))
+        .usual_band(Load::new(true, 90.0, 55.0))
         .unwrap();
     assert!(
         (usual.sm_mhz - 1980.0).abs() < 1.0 && (usual.watts - 500.0).abs() < 1.0,

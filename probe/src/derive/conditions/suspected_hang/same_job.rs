@@ -1,25 +1,26 @@
 //! Detection of processes that belong to the same job.
 //!
-//! Processes of one notebook kernel or of one batch job belong together. A pod, a container or a
-//! shell can run unrelated programs: there, processes belong together if they have a common
+//! Processes of the same notebook kernel or batch job belong together. A pod, a container or a
+//! shell can run unrelated programs, so its processes belong together only if they have a common
 //! launcher, such as `torchrun`, or run the same program.
 
 use crate::model::{Ancestor, Job, JobKind, Owner, Process};
 
-/// Shells, managers of services and sessions, and programs that run many commands. Their children
-/// are unrelated.
-const START_ANYTHING: [&str; 4] = [
+/// Programs that run many unrelated children: shells, service and session managers, and programs
+/// that run many commands.
+const UNRELATED_PARENTS: [&str; 4] = [
     "ash bash busybox csh dash fish ksh nu pwsh sh tcsh zsh",
-    "atd catatonit conmon containerd containerd-shim cron crond docker-init dockerd dumb-init init runsv runsvdir \
-     s6-supervise s6-svscan supervisord systemd tini",
+    "atd catatonit conmon containerd containerd-shim cron crond docker-init dockerd dumb-init \
+     init runsv runsvdir s6-supervise s6-svscan supervisord systemd tini",
     "SCREEN code code-server login node sshd sshd-session su sudo",
     "make parallel raylet xargs",
 ];
 
-/// Prefixes of further programs whose children are unrelated.
-const START_ANYTHING_AS: [&str; 4] = ["gnome-", "jupyter", "konsole", "tmux"];
+/// Name prefixes of more programs whose children are unrelated.
+const UNRELATED_PARENT_PREFIXES: [&str; 4] = ["gnome-", "jupyter", "konsole", "tmux"];
 
-/// Interpreters. Two processes of an interpreter can run different programs.
+/// Programs that are interpreters. Two processes of the same interpreter can run different
+/// programs.
 const INTERPRETERS: [&str; 6] = ["python", "julia", "node", "perl", "ruby", "java"];
 
 pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
@@ -29,13 +30,13 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
     let (Some(owner), Some(theirs)) = (one.owner.value(), other.owner.value()) else {
         return false;
     };
-    let (job, their_job) = (job(owner), job(theirs));
+    let (job, their_job) = (non_service_job(owner), non_service_job(theirs));
     let kind = job.as_ref().map(|job| job.kind);
     if job != their_job {
         return false;
     }
     let is_whole = |kind: JobKind| kind == JobKind::Notebook || kind.batch_system().is_some();
-    if kind.is_some_and(is_whole) || is_launched_by_the_same(one, owner, other, theirs) {
+    if kind.is_some_and(is_whole) || have_common_launcher(one, owner, other, theirs) {
         return true;
     }
     let Some(program) = one
@@ -45,9 +46,9 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
     else {
         return false;
     };
-    // The ancestors are compared, because launchers wrap each process in its own shell.
-    let shares_launcher =
-        launchers(&owner.parents).any(|pid| launchers(&theirs.parents).any(|their| pid == their));
+    // All ancestors are compared, because launchers may start each process in its own shell.
+    let shares_launcher = launcher_pids(&owner.parents)
+        .any(|pid| launcher_pids(&theirs.parents).any(|their| pid == their));
     let shares_parent = owner
         .parents
         .first()
@@ -58,9 +59,9 @@ pub(super) fn is_same_job(one: &Process, other: &Process) -> bool {
             && (kind.is_some() || shares_parent))
 }
 
-/// Returns the job of a process, except for services: those of a login or a container engine
-/// contain several jobs.
-fn job(owner: &Owner) -> Option<Job> {
+/// Returns the job of a process unless the job is a service. Login services and container engines
+/// can run several unrelated jobs.
+fn non_service_job(owner: &Owner) -> Option<Job> {
     owner
         .job()
         .filter(|job| job.kind != JobKind::Service)
@@ -71,14 +72,14 @@ fn job(owner: &Owner) -> Option<Job> {
         })
 }
 
-/// Returns `true` if one process started the other, or if a program that is not a shell started
-/// both.
-fn is_launched_by_the_same(one: &Process, owner: &Owner, other: &Process, theirs: &Owner) -> bool {
+/// Returns `true` if one process started the other, or if the same program started both and is not
+/// a shell.
+fn have_common_launcher(one: &Process, owner: &Owner, other: &Process, theirs: &Owner) -> bool {
     let line = |process: &Process, owner: &Owner| {
         let near = owner
             .parents
             .iter()
-            .take_while(|parent| !starts_anything(parent))
+            .take_while(|parent| !is_unrelated_parent(parent))
             .map(|parent| parent.pid);
         std::iter::once(process.pid).chain(near).collect::<Vec<_>>()
     };
@@ -86,7 +87,7 @@ fn is_launched_by_the_same(one: &Process, owner: &Owner, other: &Process, theirs
     line(one, owner).iter().any(|pid| their_line.contains(pid))
 }
 
-/// Returns `true` for the name of an interpreter, with or without a version.
+/// Returns `true` if `program` is the name of an interpreter, with or without a version.
 fn is_interpreter(program: &str) -> bool {
     let is_version = |rest: &str| {
         rest.chars()
@@ -97,19 +98,19 @@ fn is_interpreter(program: &str) -> bool {
         .any(|interpreter| program.strip_prefix(interpreter).is_some_and(is_version))
 }
 
-fn launchers(parents: &[Ancestor]) -> impl Iterator<Item = u32> {
+fn launcher_pids(parents: &[Ancestor]) -> impl Iterator<Item = u32> {
     parents
         .iter()
-        .filter(|parent| !starts_anything(parent))
+        .filter(|parent| !is_unrelated_parent(parent))
         .map(|parent| parent.pid)
 }
 
-fn starts_anything(parent: &Ancestor) -> bool {
-    START_ANYTHING
+fn is_unrelated_parent(parent: &Ancestor) -> bool {
+    UNRELATED_PARENTS
         .iter()
         .flat_map(|names| names.split(' '))
         .any(|name| parent.name == name)
-        || START_ANYTHING_AS
+        || UNRELATED_PARENT_PREFIXES
             .iter()
             .any(|start| parent.name.starts_with(start))
 }
@@ -122,7 +123,12 @@ mod tests {
         model::{Absence, Container, ContainerRuntime, Reading},
     };
 
-    fn program(pid: u32, name: &str, parents: &[(u32, &str)], container: Option<&str>) -> Process {
+    fn make_process(
+        pid: u32,
+        name: &str,
+        parents: &[(u32, &str)],
+        container: Option<&str>,
+    ) -> Process {
         let parents = parents
             .iter()
             .map(|(pid, name)| Ancestor {
@@ -143,12 +149,12 @@ mod tests {
         Process {
             name: Reading::Now(name.to_owned()),
             owner: Reading::Now(owner),
-            ..examples::process(pid, 1)
+            ..examples::make_process(pid, 1)
         }
     }
 
     #[track_caller]
-    fn check(is_same: bool, one: &Process, other: &Process) {
+    fn assert_same_job(is_same: bool, one: &Process, other: &Process) {
         assert_eq!(
             (is_same_job(one, other), is_same_job(other, one)),
             (is_same, is_same),
@@ -157,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_makes_one_job_of_programs_and_a_shell_or_a_manager_of_services_does_not() {
+    fn programs_of_launcher_are_same_job() {
         let ranks = |launcher| {
             let parents = [(50, launcher), (10, "bash"), (9, "tmux: server")];
             (
-                program(7, "train.py", &parents, None),
-                program(8, "eval.py", &parents, None),
+                make_process(7, "train.py", &parents, None),
+                make_process(8, "eval.py", &parents, None),
             )
         };
         for (launcher, is_same) in [
@@ -173,81 +179,83 @@ mod tests {
             ("systemd", false),
         ] {
             let (one, other) = ranks(launcher);
-            check(is_same, &one, &other);
+            assert_same_job(is_same, &one, &other);
         }
-        let main = program(50, "train.py", &[(10, "bash")], None);
-        check(
+        let main = make_process(50, "train.py", &[(10, "bash")], None);
+        assert_same_job(
             true,
             &main,
-            &program(7, "python3", &[(50, "python3"), (10, "bash")], None),
+            &make_process(7, "python3", &[(50, "python3"), (10, "bash")], None),
         );
-        let kernel = |pid| program(pid, "python3", &[(60, "jupyter-lab"), (10, "bash")], None);
-        check(false, &kernel(7), &kernel(8));
+        let kernel = |pid| make_process(pid, "python3", &[(60, "jupyter-lab"), (10, "bash")], None);
+        assert_same_job(false, &kernel(7), &kernel(8));
     }
 
     #[test]
-    fn the_same_program_is_one_job_from_one_shell_or_from_a_launcher_that_wraps_it_in_shells() {
-        let started = |pid, name| program(pid, name, &[(10, "bash"), (9, "sshd")], None);
-        check(true, &started(7, "train.py"), &started(8, "train.py"));
-        check(false, &started(7, "train.py"), &started(8, "other.py"));
-        check(false, &started(7, "python3.12"), &started(8, "python3.12"));
-        check(
+    fn processes_of_same_program_are_same_job() {
+        let started = |pid, name| make_process(pid, name, &[(10, "bash"), (9, "sshd")], None);
+        assert_same_job(true, &started(7, "train.py"), &started(8, "train.py"));
+        assert_same_job(false, &started(7, "train.py"), &started(8, "other.py"));
+        assert_same_job(false, &started(7, "python3.12"), &started(8, "python3.12"));
+        assert_same_job(
             true,
             &started(7, "python_train.py"),
             &started(8, "python_train.py"),
         );
-        check(
+        assert_same_job(
             false,
             &started(7, "train.py"),
-            &program(8, "train.py", &[(11, "bash"), (9, "sshd")], None),
+            &make_process(8, "train.py", &[(11, "bash"), (9, "sshd")], None),
         );
         let wrapped = |pid, name| {
-            program(
+            make_process(
                 pid,
                 name,
                 &[(pid + 100, "bash"), (50, "mpirun"), (10, "bash")],
                 None,
             )
         };
-        check(true, &wrapped(7, "python3"), &wrapped(8, "python3"));
-        check(false, &wrapped(7, "a.out"), &wrapped(8, "b.out"));
+        assert_same_job(true, &wrapped(7, "python3"), &wrapped(8, "python3"));
+        assert_same_job(false, &wrapped(7, "a.out"), &wrapped(8, "b.out"));
     }
 
     #[test]
-    fn a_container_is_one_job_where_its_processes_run_the_same_or_are_launched_together() {
-        let inside =
-            |pid, name, id| program(pid, name, &[(5, "bash"), (4, "containerd-shim")], Some(id));
-        check(
+    fn same_programs_in_container_are_same_job() {
+        let inside = |pid, name, id| {
+            make_process(pid, name, &[(5, "bash"), (4, "containerd-shim")], Some(id))
+        };
+        assert_same_job(
             false,
             &inside(7, "train.py", "a"),
             &inside(8, "serve.py", "a"),
         );
-        check(
+        assert_same_job(
             true,
             &inside(7, "train.py", "a"),
-            &program(8, "train.py", &[(6, "bash")], Some("a")),
+            &make_process(8, "train.py", &[(6, "bash")], Some("a")),
         );
-        check(
+        assert_same_job(
             false,
             &inside(7, "train.py", "a"),
             &inside(8, "train.py", "b"),
         );
-        let launched = |pid, name| program(pid, name, &[(50, "torchrun"), (5, "bash")], Some("a"));
-        check(true, &launched(7, "train.py"), &launched(8, "eval.py"));
+        let launched =
+            |pid, name| make_process(pid, name, &[(50, "torchrun"), (5, "bash")], Some("a"));
+        assert_same_job(true, &launched(7, "train.py"), &launched(8, "eval.py"));
     }
 
     #[test]
-    fn of_processes_of_which_nothing_is_known_only_one_and_the_same_is_one_job() {
+    fn process_with_unknown_owner_is_separate_job() {
         let unknown = |pid| Process {
             owner: Reading::Absent(Absence::NotReadYet),
-            ..program(pid, "train.py", &[], None)
+            ..make_process(pid, "train.py", &[], None)
         };
-        check(true, &unknown(7), &unknown(7));
-        check(false, &unknown(7), &unknown(8));
-        check(
+        assert_same_job(true, &unknown(7), &unknown(7));
+        assert_same_job(false, &unknown(7), &unknown(8));
+        assert_same_job(
             false,
-            &program(7, "train.py", &[], None),
-            &program(8, "train.py", &[], None),
+            &make_process(7, "train.py", &[], None),
+            &make_process(8, "train.py", &[], None),
         );
     }
 }

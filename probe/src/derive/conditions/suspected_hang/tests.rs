@@ -1,5 +1,5 @@
 use super::{
-    super::test_timeline::{START_MS, TestTimeline, event},
+    super::test_timeline::{START_MS, TestTimeline, expected_event},
     *,
 };
 use crate::{
@@ -8,15 +8,15 @@ use crate::{
     vendor::sim::{Scenario, World},
 };
 
-/// Sets the readings of a collective of NCCL that waits forever, as measured on an H200.
-fn hangs(sample: &mut GpuSample) {
-    waits_at(123.2)(sample);
+/// Sets the readings of an NCCL collective that waits forever, as measured on an H200.
+fn set_hang(sample: &mut GpuSample) {
+    set_waiting_at(123.2)(sample);
 }
 
-fn waits_at(watts: f64) -> impl Fn(&mut GpuSample) {
+fn set_waiting_at(watts: f64) -> impl Fn(&mut GpuSample) {
     move |sample| {
-        examples::use_gpu(sample, 100.0, 18.18);
-        sample.processes = Reading::Now(vec![examples::process(1, 40 * GIB)]);
+        examples::set_gpu_use(sample, 100.0, 18.18);
+        sample.processes = Reading::Now(vec![examples::make_process(1, 40 * GIB)]);
         sample.utilization.memory_percent = Reading::Now(0.0);
         sample.power.draw_watts = Reading::Now(watts);
         sample.power.limit_watts = Reading::Now(700.0);
@@ -35,19 +35,19 @@ fn waits_at(watts: f64) -> impl Fn(&mut GpuSample) {
     }
 }
 
-/// Sets the same readings without those that only some boards report.
-fn hangs_without_gpm(sample: &mut GpuSample) {
-    hangs(sample);
+/// Sets the readings of a hang, without those that only boards with GPM report.
+fn set_hang_without_gpm(sample: &mut GpuSample) {
+    set_hang(sample);
     sample.activity = Reading::Absent(Absence::NotSupported);
     sample.nvlink.tx_bytes_per_second = Reading::Absent(Absence::NotSupported);
     sample.nvlink.rx_bytes_per_second = Reading::Absent(Absence::NotSupported);
-    // The activity is older than the sample, because reading it takes long and is done rarely.
+    // PCIe traffic is older than the sample, because reading it takes long and is done rarely.
     let at_ms = sample.at_ms - 4_000;
     sample.pcie.tx_bytes_per_second = Reading::Earlier { value: 1e5, at_ms };
     sample.pcie.rx_bytes_per_second = Reading::Earlier { value: 1e5, at_ms };
 }
 
-fn of_job(pid: u32, job_id: &str) -> Process {
+fn make_process_of_job(pid: u32, job_id: &str) -> Process {
     let slurm = Some(BatchJob {
         job_id: job_id.to_owned(),
         step: Some(pid.to_string()),
@@ -58,42 +58,44 @@ fn of_job(pid: u32, job_id: &str) -> Process {
             slurm,
             ..Owner::default()
         }),
-        ..examples::process(pid, 40 * GIB)
+        ..examples::make_process(pid, 40 * GIB)
     }
 }
 
-fn gpu(index: u32, process: Process, change: impl Fn(&mut GpuSample)) -> GpuSample {
+fn make_gpu(index: u32, process: Process, change: impl Fn(&mut GpuSample)) -> GpuSample {
     let mut sample = GpuSample {
         index,
-        ..examples::sample(START_MS)
+        ..examples::make_sample(START_MS)
     };
     change(&mut sample);
     sample.processes = Reading::Now(vec![process]);
     sample
 }
 
-fn works(sample: &mut GpuSample) {
-    examples::use_gpu(sample, 83.0, 60.0);
+fn set_busy(sample: &mut GpuSample) {
+    examples::set_gpu_use(sample, 83.0, 60.0);
     sample.utilization.memory_percent = Reading::Now(30.0);
     sample.power.draw_watts = Reading::Now(255.0);
 }
 
-fn rests(sample: &mut GpuSample) {
-    examples::use_gpu(sample, 0.0, 0.0);
+fn set_idle(sample: &mut GpuSample) {
+    examples::set_gpu_use(sample, 0.0, 0.0);
     sample.utilization.memory_percent = Reading::Now(0.0);
     sample.power.draw_watts = Reading::Now(122.5);
 }
 
 #[test]
-fn it_is_named_after_two_minutes_with_and_without_gpm_and_at_any_interval() {
+fn hang_is_suspected_after_two_minutes() {
     for (step_ms, hangs) in [
-        (1_000, hangs as fn(&mut GpuSample)),
-        (1_000, hangs_without_gpm),
-        (100, hangs),
-        (10_000, hangs_without_gpm),
+        (1_000, set_hang as fn(&mut GpuSample)),
+        (1_000, set_hang_without_gpm),
+        (100, set_hang),
+        (10_000, set_hang_without_gpm),
     ] {
-        let mut timeline = TestTimeline::every(step_ms);
-        timeline.show(60, works).show(180, hangs);
+        let mut timeline = TestTimeline::with_step_ms(step_ms);
+        timeline
+            .advance_with_sample(60, set_busy)
+            .advance_with_sample(180, hangs);
         let events = timeline.take_events();
         let began: Vec<_> = events
             .iter()
@@ -114,16 +116,16 @@ fn it_is_named_after_two_minutes_with_and_without_gpm_and_at_any_interval() {
 }
 
 #[test]
-fn it_tells_what_hangs_since_when_and_says_more_than_that_the_gpu_is_hardly_used() {
+fn suspected_hang_replaces_hardly_used() {
     let mut timeline = TestTimeline::new();
-    timeline.show(180, hangs);
+    timeline.advance_with_sample(180, set_hang);
     let expected = [
-        event(61, "+hardly_used"),
-        event(121, "+suspected_hang"),
-        event(121, "-hardly_used"),
+        expected_event(61, "+hardly_used"),
+        expected_event(121, "+suspected_hang"),
+        expected_event(121, "-hardly_used"),
     ];
     assert_eq!(timeline.take_events(), expected);
-    let condition = timeline.only();
+    let condition = timeline.only_condition();
     assert_eq!(
         (condition.severity, condition.since_ms),
         (Severity::Warning, START_MS + 1_000)
@@ -138,70 +140,76 @@ fn it_tells_what_hangs_since_when_and_says_more_than_that_the_gpu_is_hardly_used
             differing
         }
     );
-    let text = "Suspected hang: the kernels of train.py (ana) run all the time at 123 W, and nothing moves.";
+    let text = "Suspected hang: the kernels of train.py (ana) run all the time at 123 W, but make \
+                no progress.";
     assert_eq!(condition.text, text);
-    timeline.show(60, works);
-    assert_eq!(timeline.take_events(), [event(191, "-suspected_hang")]);
+    timeline.advance_with_sample(60, set_busy);
+    assert_eq!(
+        timeline.take_events(),
+        [expected_event(191, "-suspected_hang")]
+    );
 }
 
 #[test]
-fn spinning_kernels_count_whatever_they_take_of_the_gpu() {
+fn spinning_kernel_of_any_size_is_suspected() {
     for watts in [125.0, 137.0, 152.0] {
         let mut timeline = TestTimeline::new();
-        timeline.show(180, waits_at(watts));
+        timeline.advance_with_sample(180, set_waiting_at(watts));
         assert!(
             timeline
                 .take_events()
-                .contains(&event(121, "+suspected_hang")),
+                .contains(&expected_event(121, "+suspected_hang")),
             "{watts}"
         );
     }
 }
 
 #[test]
-fn where_the_idle_draw_of_the_board_is_known_it_counts_and_not_the_limit() {
-    // The idle draw of this board is a large part of its limit.
+fn learned_idle_draw_replaces_power_limit() {
+    // This board's idle draw is a large part of its power limit.
     let small = |watts| {
         move |sample: &mut GpuSample| {
-            waits_at(watts)(sample);
+            set_waiting_at(watts)(sample);
             sample.power.limit_watts = Reading::Now(72.0);
             sample.clocks.sm_mhz = Reading::Now(2_040);
         }
     };
     let idle = |sample: &mut GpuSample| {
         small(45.0)(sample);
-        examples::use_gpu(sample, 0.0, 0.0);
+        examples::set_gpu_use(sample, 0.0, 0.0);
     };
     let mut timeline = TestTimeline::new();
-    timeline.show(300, small(47.0));
+    timeline.advance_with_sample(300, small(47.0));
     assert!(
         !timeline
             .take_events()
-            .contains(&event(121, "+suspected_hang"))
+            .contains(&expected_event(121, "+suspected_hang"))
     );
-    timeline.show(10, idle).show(180, small(47.0));
+    timeline
+        .advance_with_sample(10, idle)
+        .advance_with_sample(180, small(47.0));
     assert!(
         timeline
             .take_events()
-            .contains(&event(431, "+suspected_hang"))
+            .contains(&expected_event(431, "+suspected_hang"))
     );
 }
 
 #[test]
-fn the_gpu_of_the_same_job_that_does_not_wait_is_named() {
+fn differing_gpu_of_job_is_named() {
     let mut timeline = TestTimeline::new();
-    let stranger = gpu(3, of_job(9, "78"), rests);
+    let stranger = make_gpu(3, make_process_of_job(9, "78"), set_idle);
     timeline.others = vec![
-        gpu(1, of_job(8, "77"), hangs),
-        gpu(2, of_job(99, "77"), rests),
+        make_gpu(1, make_process_of_job(8, "77"), set_hang),
+        make_gpu(2, make_process_of_job(99, "77"), set_idle),
         stranger,
     ];
     let rank = |sample: &mut GpuSample| {
-        hangs(sample);
-        sample.processes = Reading::Now(vec![of_job(7, "77")]);
+        set_hang(sample);
+        sample.processes = Reading::Now(vec![make_process_of_job(7, "77")]);
     };
-    timeline.show(180, rank);
-    let condition = timeline.only();
+    timeline.advance_with_sample(180, rank);
+    let condition = timeline.only_condition();
     let ConditionKind::SuspectedHang {
         waiting, differing, ..
     } = &condition.kind
@@ -212,24 +220,24 @@ fn the_gpu_of_the_same_job_that_does_not_wait_is_named() {
         (&waiting[..], &differing[..]),
         (&[1][..], &[GpuProcess { gpu: 2, pid: 99 }][..])
     );
-    let said = "nothing moves. GPU 1 of the same job waits, too. GPU 2 (PID 99) of the same job does not wait: look there \
-                first.";
+    let said = "but make no progress. GPU 1 of the same job is also waiting. GPU 2 (PID 99) of the \
+                same job is not waiting: check it first.";
     assert!(condition.text.ends_with(said), "{}", condition.text);
-    // Most GPUs of the job differ, so that this GPU is the exception.
+    // Most GPUs of the job differ from this GPU, so this GPU is the exception.
     timeline.others = (1..8)
-        .map(|index| gpu(index, of_job(index, "77"), works))
+        .map(|index| make_gpu(index, make_process_of_job(index, "77"), set_busy))
         .collect();
-    timeline.show(10, rank);
-    let condition = timeline.only();
+    timeline.advance_with_sample(10, rank);
+    let condition = timeline.only_condition();
     assert!(
-        condition.text.ends_with("nothing moves."),
+        condition.text.ends_with("but make no progress."),
         "{}",
         condition.text
     );
 }
 
 #[test]
-fn a_job_is_known_by_its_launcher_or_its_process_where_nothing_else_tells() {
+fn job_is_recognized_by_launcher_or_process() {
     let launched = |pid, parent| {
         let parents = vec![
             Ancestor {
@@ -246,24 +254,27 @@ fn a_job_is_known_by_its_launcher_or_its_process_where_nothing_else_tells() {
                 parents,
                 ..Owner::default()
             }),
-            ..examples::process(pid, GIB)
+            ..examples::make_process(pid, GIB)
         }
     };
     for (own, same, other) in [
         (launched(7, 50), launched(8, 50), launched(9, 60)),
         (
-            examples::process(7, GIB),
-            examples::process(7, GIB),
-            examples::process(9, GIB),
+            examples::make_process(7, GIB),
+            examples::make_process(7, GIB),
+            examples::make_process(9, GIB),
         ),
     ] {
         let mut timeline = TestTimeline::new();
-        timeline.others = vec![gpu(1, same.clone(), hangs), gpu(2, other, rests)];
-        timeline.show(180, |sample| {
-            hangs(sample);
+        timeline.others = vec![
+            make_gpu(1, same.clone(), set_hang),
+            make_gpu(2, other, set_idle),
+        ];
+        timeline.advance_with_sample(180, |sample| {
+            set_hang(sample);
             sample.processes = Reading::Now(vec![own.clone()]);
         });
-        let kind = &timeline.only().kind;
+        let kind = &timeline.only_condition().kind;
         let ConditionKind::SuspectedHang {
             waiting, differing, ..
         } = kind
@@ -275,21 +286,24 @@ fn a_job_is_known_by_its_launcher_or_its_process_where_nothing_else_tells() {
 }
 
 #[test]
-fn a_gpu_that_waits_for_one_of_its_job_that_works_is_given_ten_minutes() {
+fn working_sibling_delays_suspicion() {
     let rank = |sample: &mut GpuSample| {
-        hangs_without_gpm(sample);
-        sample.processes = Reading::Now(vec![of_job(7, "77")]);
+        set_hang_without_gpm(sample);
+        sample.processes = Reading::Now(vec![make_process_of_job(7, "77")]);
     };
     let mut timeline = TestTimeline::new();
-    timeline.others = vec![gpu(1, of_job(8, "77"), works)];
-    timeline.show(599, rank);
+    timeline.others = vec![make_gpu(1, make_process_of_job(8, "77"), set_busy)];
+    timeline.advance_with_sample(599, rank);
     assert_eq!(timeline.take_events(), []);
-    timeline.show(10, rank);
-    assert_eq!(timeline.take_events(), [event(601, "+suspected_hang")]);
+    timeline.advance_with_sample(10, rank);
+    assert_eq!(
+        timeline.take_events(),
+        [expected_event(601, "+suspected_hang")]
+    );
 }
 
 #[test]
-fn a_program_that_is_no_part_of_the_job_neither_delays_it_nor_is_named() {
+fn unrelated_program_is_ignored() {
     let program = |pid, name: &str, container: Option<&str>| {
         let container = container.map(|id| Container {
             runtime: ContainerRuntime::Docker,
@@ -308,44 +322,47 @@ fn a_program_that_is_no_part_of_the_job_neither_delays_it_nor_is_named() {
         Process {
             name: Reading::Now(name.to_owned()),
             owner,
-            ..examples::process(pid, GIB)
+            ..examples::make_process(pid, GIB)
         }
     };
     for container in [None, Some("c0ffee")] {
         let mut timeline = TestTimeline::new();
-        timeline.others = vec![gpu(1, program(8, "other.py", container), works)];
-        timeline.show(150, |sample| {
-            hangs_without_gpm(sample);
+        timeline.others = vec![make_gpu(1, program(8, "other.py", container), set_busy)];
+        timeline.advance_with_sample(150, |sample| {
+            set_hang_without_gpm(sample);
             sample.processes = Reading::Now(vec![program(7, "train.py", container)]);
         });
         assert_eq!(
             timeline.take_events(),
-            [event(121, "+suspected_hang")],
+            [expected_event(121, "+suspected_hang")],
             "{container:?}"
         );
         assert!(
-            timeline.only().text.ends_with("nothing moves."),
+            timeline
+                .only_condition()
+                .text
+                .ends_with("but make no progress."),
             "{}",
-            timeline.only().text
+            timeline.only_condition().text
         );
     }
 }
 
 #[test]
-fn what_moves_now_and_then_does_not_hang() {
+fn occasional_activity_is_not_suspected_hang() {
     let bursts: [fn(&mut GpuSample); 7] = [
         |sample| sample.utilization.gpu_percent = Reading::Now(97.0),
         |sample| sample.utilization.memory_percent = Reading::Now(3.0),
         |sample| sample.power.draw_watts = Reading::Now(131.0),
-        |sample| sample.activity = Reading::Now(examples::activity(19.0, 0.0)),
+        |sample| sample.activity = Reading::Now(examples::make_activity(19.0, 0.0)),
         |sample| sample.pcie.rx_bytes_per_second = Reading::Now(5e6),
         |sample| sample.memory.used_bytes = Reading::Now(4 << 20),
         |sample| sample.utilization.encoder_percent = Reading::Now(1.0),
     ];
     for (number, burst) in bursts.into_iter().enumerate() {
         let mut timeline = TestTimeline::new();
-        timeline.show(1_200, |sample| {
-            hangs(sample);
+        timeline.advance_with_sample(1_200, |sample| {
+            set_hang(sample);
             if sample.at_ms / 1000 % 60 == 0 {
                 burst(sample);
             }
@@ -361,10 +378,10 @@ fn what_moves_now_and_then_does_not_hang() {
 }
 
 #[test]
-fn what_computes_without_memory_draws_more() {
+fn computing_kernel_is_not_suspected_hang() {
     for watts in [200.0, 357.0, 382.0, 489.0] {
         let mut timeline = TestTimeline::new();
-        timeline.show(600, waits_at(watts));
+        timeline.advance_with_sample(600, set_waiting_at(watts));
         assert!(
             !timeline
                 .take_events()
@@ -376,53 +393,61 @@ fn what_computes_without_memory_draws_more() {
 }
 
 #[test]
-fn a_program_under_a_debugger_does_not_hang_and_a_debugger_that_comes_later_ends_nothing() {
+fn debugger_prevents_start_of_suspicion_only() {
     let traced = |sample: &mut GpuSample| {
-        hangs_without_gpm(sample);
+        set_hang_without_gpm(sample);
         sample.processes = Reading::Now(vec![Process {
             traced: Reading::Now(true),
-            ..examples::process(1, GIB)
+            ..examples::make_process(1, GIB)
         }]);
     };
     let mut timeline = TestTimeline::new();
-    timeline.show(600, traced);
+    timeline.advance_with_sample(600, traced);
     assert_eq!(timeline.take_events(), []);
     timeline
-        .show(119, hangs_without_gpm)
-        .show(30, traced)
-        .show(119, hangs_without_gpm);
+        .advance_with_sample(119, set_hang_without_gpm)
+        .advance_with_sample(30, traced)
+        .advance_with_sample(119, set_hang_without_gpm);
     assert_eq!(timeline.take_events(), [], "the time before does not count");
-    timeline.show(10, hangs_without_gpm).show(600, traced);
-    assert_eq!(timeline.take_events(), [event(870, "+suspected_hang")]);
+    timeline
+        .advance_with_sample(10, set_hang_without_gpm)
+        .advance_with_sample(600, traced);
+    assert_eq!(
+        timeline.take_events(),
+        [expected_event(870, "+suspected_hang")]
+    );
 }
 
 #[test]
-fn a_moment_in_which_something_moves_does_not_end_it_and_a_gap_begins_it_anew() {
+fn only_long_gap_restarts_hang_detection() {
     let mut timeline = TestTimeline::new();
     let moved = |sample: &mut GpuSample| {
-        hangs_without_gpm(sample);
+        set_hang_without_gpm(sample);
         sample.memory.used_bytes = Reading::Now(41 * GIB);
     };
     timeline
-        .show(130, hangs_without_gpm)
-        .show(3, moved)
-        .show(60, hangs_without_gpm);
-    assert_eq!(timeline.take_events(), [event(121, "+suspected_hang")]);
-    assert_eq!(timeline.only().since_ms, START_MS + 1_000);
+        .advance_with_sample(130, set_hang_without_gpm)
+        .advance_with_sample(3, moved)
+        .advance_with_sample(60, set_hang_without_gpm);
+    assert_eq!(
+        timeline.take_events(),
+        [expected_event(121, "+suspected_hang")]
+    );
+    assert_eq!(timeline.only_condition().since_ms, START_MS + 1_000);
     let mut timeline = TestTimeline::new();
     let unknown = |sample: &mut GpuSample| {
-        hangs_without_gpm(sample);
+        set_hang_without_gpm(sample);
         sample.utilization.gpu_percent = Reading::Absent(Absence::NoAnswer);
     };
     timeline
-        .show(100, hangs_without_gpm)
-        .show(61, unknown)
-        .show(100, hangs_without_gpm);
+        .advance_with_sample(100, set_hang_without_gpm)
+        .advance_with_sample(61, unknown)
+        .advance_with_sample(100, set_hang_without_gpm);
     assert_eq!(timeline.take_events(), []);
 }
 
 #[test]
-fn a_divided_gpu_and_one_of_which_nothing_is_known_are_not_judged() {
+fn gpu_without_required_readings_is_not_suspected() {
     let unknown: [fn(&mut GpuSample); 3] = [
         |sample| sample.utilization.gpu_percent = Reading::Absent(Absence::NotSupported),
         |sample| sample.utilization.memory_percent = Reading::Absent(Absence::NotSupported),
@@ -430,17 +455,17 @@ fn a_divided_gpu_and_one_of_which_nothing_is_known_are_not_judged() {
     ];
     for (number, hide) in unknown.into_iter().enumerate() {
         let mut timeline = TestTimeline::new();
-        timeline.show(600, |sample| {
-            hangs_without_gpm(sample);
+        timeline.advance_with_sample(600, |sample| {
+            set_hang_without_gpm(sample);
             hide(sample);
         });
         assert_eq!(timeline.take_events(), [], "{number}");
     }
 }
 
-/// Checks an hour of every profile of the simulation, read like by the sampler.
+/// Checks an hour of every simulated profile, with readings as the sampler would take them.
 #[test]
-fn of_all_simulated_work_only_what_hangs_is_said_to() {
+fn only_hanging_simulations_are_suspected() {
     let text = ["training", "inference", "leak", "held", "idle", "hang"]
         .iter()
         .enumerate()
@@ -448,9 +473,9 @@ fn of_all_simulated_work_only_what_hangs_is_said_to() {
     let world = World::new(Scenario::from_toml(&text.collect::<String>(), "profiles").unwrap());
     for index in 0..world.gpu_count() {
         let mut timeline = TestTimeline::new();
-        timeline.show(3_600, |sample| {
+        timeline.advance_with_sample(3_600, |sample| {
             let state = world.state(index, sample.at_ms - START_MS);
-            examples::use_gpu(sample, state.gpu_percent.into(), state.counters.sm_percent);
+            examples::set_gpu_use(sample, state.gpu_percent.into(), state.counters.sm_percent);
             sample.utilization.memory_percent = Reading::Now(state.memory_percent.into());
             sample.power.draw_watts = Reading::Now(state.power_watts);
             sample.power.limit_watts = Reading::Now(state.power_limit_watts);
@@ -464,7 +489,7 @@ fn of_all_simulated_work_only_what_hangs_is_said_to() {
             .filter(|(_, word)| word.ends_with("suspected_hang"))
             .collect();
         let expected = if index == 5 {
-            vec![event(121, "+suspected_hang")]
+            vec![expected_event(121, "+suspected_hang")]
         } else {
             Vec::new()
         };

@@ -1,4 +1,4 @@
-//! The format of `gpu_metrics` v1.9: a list of attributes, each with its type and unit.
+//! Decoding of `gpu_metrics` v1.9, a list of attributes that each have a type and a unit.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ pub(super) const VERSION: Version = Version {
     content: 9,
 };
 
-/// The attribute numbers of a package's fields. Numbers 40 to 47 belong to partitions, and numbers
-/// above 48 differ between drivers.
+/// The attribute numbers of fields that describe the whole package. Numbers 40 to 47 describe
+/// partitions, and numbers above 48 differ between drivers.
 const FIELDS: [(u64, Field); 34] = [
     (0, HotspotTemperature),
     (1, MemoryTemperature),
@@ -51,8 +51,8 @@ const FIELDS: [(u64, Field); 34] = [
     (48, HbmTemperature),
 ];
 
-/// The attribute numbers of partition fields. Each attribute lists the values of all dies in the
-/// package.
+/// The attribute numbers of fields that describe partitions. Each attribute lists the values of all
+/// dies in the package.
 const PARTITION_FIELDS: [(u64, Field); 4] = [
     (40, DieActivity),
     (41, JpegActivity),
@@ -68,7 +68,7 @@ const WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
 /// # Errors
 /// Returns an error if an attribute has an unknown type, or if the list ends early.
 pub(super) fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
-    let mut rest = Rest(table.get(HEADER..).ok_or(MetricsError::Invalid)?);
+    let mut rest = RemainingBytes(table.get(HEADER..).ok_or(MetricsError::Invalid)?);
     let count = rest.take(4)?;
     let count = u32::from_le_bytes(count.try_into().map_err(|_| MetricsError::Invalid)?);
     let (mut values, mut dies) = (BTreeMap::new(), BTreeMap::new());
@@ -103,10 +103,10 @@ pub(super) fn decode(table: &[u8]) -> Result<Metrics, MetricsError> {
     })
 }
 
-/// The part of a table that has not been decoded yet.
-struct Rest<'a>(&'a [u8]);
+/// The bytes of a table that have not been decoded yet.
+struct RemainingBytes<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> RemainingBytes<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], MetricsError> {
         let (taken, rest) = self
             .0

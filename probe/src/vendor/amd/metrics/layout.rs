@@ -1,24 +1,24 @@
-//! The layouts of `gpu_metrics` versions that have a fixed offset for each field.
+//! The layouts of the `gpu_metrics` versions in which each field has a fixed offset.
 
 // The tables below use almost all variants.
 #[allow(clippy::enum_glob_use)]
 use Field::*;
 
-/// A field of the table. The comments state the units in which [`super::Metrics::get`] returns the
-/// values.
+/// A field of the `gpu_metrics` table. The comments state the units in which
+/// [`super::Metrics::get`] returns values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::vendor::amd) enum Field {
     /// The temperature at the edge of the chip, in °C.
     EdgeTemperature,
-    /// The temperature of the hottest spot of the chip, in °C.
+    /// The temperature of the chip's hottest spot, in °C.
     HotspotTemperature,
-    /// The temperature of the memory, in °C.
+    /// The memory temperature, in °C.
     MemoryTemperature,
-    /// The temperature of the graphics engine's voltage regulator, in °C.
+    /// The temperature of the voltage regulator for the graphics engine, in °C.
     GfxRegulatorTemperature,
-    /// The temperature of the SoC's voltage regulator, in °C.
+    /// The temperature of the voltage regulator for the `SoC`, in °C.
     SocRegulatorTemperature,
-    /// The temperature of the memory's voltage regulator, in °C.
+    /// The temperature of the voltage regulator for the memory, in °C.
     MemoryRegulatorTemperature,
     /// The temperature of each stack of high-bandwidth memory, in °C.
     HbmTemperature,
@@ -40,27 +40,27 @@ pub(in crate::vendor::amd) enum Field {
     SocketPower,
     /// The power of an APU's graphics part, in watts.
     GfxPower,
-    /// The energy counter. Its unit depends on the product.
+    /// The energy counter, in a unit that depends on the product.
     Energy,
-    /// The time since the machine was started, in nanoseconds.
+    /// The time since the machine booted, in nanoseconds.
     SystemClock,
     /// The firmware's clock, in units of 10 ns.
     FirmwareClock,
     /// The number of samples that the firmware has taken.
     Samples,
-    /// The number of samples with a clock reduced by the PROCHOT signal.
+    /// The number of samples in which the PROCHOT signal reduced the clocks.
     ProchotSamples,
-    /// The number of samples with a clock reduced because of the package's power.
+    /// The number of samples in which the package's power reduced the clocks.
     PowerSamples,
-    /// The number of samples with a clock reduced because of the package's temperature.
+    /// The number of samples in which the package's temperature reduced the clocks.
     SocketThermalSamples,
-    /// The number of samples with a clock reduced because of a voltage regulator's temperature.
+    /// The number of samples in which a voltage regulator's temperature reduced the clocks.
     RegulatorThermalSamples,
-    /// The number of samples with a clock reduced because of the memory's temperature.
+    /// The number of samples in which the memory's temperature reduced the clocks.
     MemoryThermalSamples,
     /// The average graphics clock, in MHz.
     AverageGfxClock,
-    /// The average clock of the SoC, in MHz.
+    /// The average `SoC` clock, in MHz.
     AverageSocClock,
     /// The average memory clock, in MHz.
     AverageMemoryClock,
@@ -70,7 +70,7 @@ pub(in crate::vendor::amd) enum Field {
     AverageVideoClock,
     /// The graphics clock of each die, in MHz.
     GfxClock,
-    /// The SoC clock of each die, in MHz.
+    /// The `SoC` clock of each die, in MHz.
     SocClock,
     /// The memory clock, in MHz.
     MemoryClock,
@@ -78,15 +78,16 @@ pub(in crate::vendor::amd) enum Field {
     FabricClock,
     /// The clock of each video engine, in MHz.
     VideoClock,
-    /// The reasons for reduced clocks as bits. Their meaning depends on the product.
+    /// The reasons for reduced clocks, as a bit mask. The meaning of each bit depends on the
+    /// product.
     ThrottleStatus,
-    /// The reasons for reduced clocks as bits, with the same meaning for all products.
+    /// The reasons for reduced clocks, as a bit mask with the same meaning on all products.
     IndependentThrottleStatus,
     /// The fan speed in revolutions per minute.
     FanSpeed,
     /// The number of PCIe lanes.
     PcieWidth,
-    /// The speed of a PCIe lane in GT/s.
+    /// The speed of each PCIe lane, in GT/s.
     PcieSpeed,
     /// The utilization of the graphics engine in percent, summed over the firmware's samples.
     GfxActivitySum,
@@ -96,13 +97,13 @@ pub(in crate::vendor::amd) enum Field {
     PcieBandwidthSum,
     /// The current PCIe traffic, in bytes per second.
     PcieBandwidth,
-    /// The number of PCIe packets that were sent again.
+    /// The number of PCIe packets that were retransmitted.
     PcieReplays,
     /// The maximum memory bandwidth, in bytes per second.
     MaxMemoryBandwidth,
     /// The number of lanes of an XGMI link.
     XgmiWidth,
-    /// The speed of an XGMI lane in Gb/s.
+    /// The speed of each XGMI lane, in Gb/s.
     XgmiSpeed,
     /// The bytes read over each link since the driver was loaded.
     XgmiRead,
@@ -119,7 +120,8 @@ pub(in crate::vendor::amd) enum Field {
 }
 
 impl Field {
-    /// Returns the factor from the unit in most tables to that of [`super::Metrics::get`].
+    /// Returns the factor that converts the unit used in most tables to the unit of
+    /// [`super::Metrics::get`].
     pub(super) fn scale(self) -> f64 {
         match self {
             PcieSpeed => 0.1,
@@ -135,14 +137,14 @@ impl Field {
 pub(super) struct Row {
     pub(super) field: Field,
     pub(super) offset: usize,
-    /// The size of an element in bytes.
+    /// The size of one element, in bytes.
     pub(super) width: usize,
     pub(super) count: usize,
-    /// The factor from this table's unit to that in most tables.
+    /// The factor that converts this table's unit to the unit used in most tables.
     pub(super) factor: f64,
 }
 
-/// The layout of tables with one version and size.
+/// The table layout for one version and size.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) format: u8,
@@ -160,18 +162,19 @@ pub(super) struct PartitionBlock {
     pub(super) rows: &'static [Row],
 }
 
-/// The sizes of elements in bytes, with the kernel's names.
+/// The element sizes in bytes, named after the kernel's types.
 const U8: usize = 1;
 const U16: usize = 2;
 const U32: usize = 4;
 const U64: usize = 8;
 
-/// The factor for hundredths of a degree or of a percent.
+/// The factor for values in hundredths of a degree or of a percent.
 const CENTI: f64 = 0.01;
-/// The factor for thousandths of a watt.
+/// The factor for values in thousandths of a watt.
 const MILLI: f64 = 0.001;
 
-/// Defines rows: field, offset, size, number of elements, and a factor if it is not 1.
+/// Defines rows from a field, its offset, element size, number of elements, and optionally a
+/// factor.
 macro_rules! rows {
     ($($field:ident $offset:literal $width:ident $count:literal $(* $factor:ident)?;)+) => {
         &[$(Row {
@@ -184,7 +187,7 @@ macro_rules! rows {
     };
 }
 
-/// The clocks, which have the same offsets in all versions for discrete GPUs up to 1.3.
+/// The clocks of discrete GPUs, whose offsets are the same in all versions up to 1.3.
 const CLOCKS_V1: &[Row] = rows! {
     AverageGfxClock 40 U16 1;
     AverageSocClock 42 U16 1;
@@ -354,7 +357,7 @@ const V1_7: &[Row] = rows! {
     Partitions 338 U16 1;
 };
 
-/// The fields of a partition up to version 1.7.
+/// The fields of one partition, in versions up to 1.7.
 const PARTITION_V1_6: &[Row] = rows! {
     DieActivity 0 U32 8;
     JpegActivity 32 U16 32;
@@ -428,7 +431,12 @@ const V3_0: &[Row] = rows! {
     AverageMemoryClock 186 U16 1;
 };
 
-const fn layout(format: u8, content: u8, size: usize, rows: &'static [&'static [Row]]) -> Layout {
+const fn make_layout(
+    format: u8,
+    content: u8,
+    size: usize,
+    rows: &'static [&'static [Row]],
+) -> Layout {
     Layout {
         format,
         content,
@@ -438,7 +446,7 @@ const fn layout(format: u8, content: u8, size: usize, rows: &'static [&'static [
     }
 }
 
-const fn partitioned(
+const fn make_partitioned_layout(
     content: u8,
     size: usize,
     rows: &'static [&'static [Row]],
@@ -453,16 +461,16 @@ const fn partitioned(
     }
 }
 
-/// All known layouts. A table with a known version but another size comes from a preliminary driver
-/// with different offsets, and is rejected.
+/// All known layouts. A table with a known version but an unexpected size comes from a preliminary
+/// driver with different offsets, so it is rejected.
 pub(super) static LAYOUTS: [Layout; 15] = [
-    layout(1, 0, 80, &[V1_0, CLOCKS_V1]),
-    layout(1, 1, 96, &[V1_1, CLOCKS_V1]),
-    layout(1, 2, 104, &[V1_1, CLOCKS_V1, V1_2]),
-    layout(1, 3, 120, &[V1_1, CLOCKS_V1, V1_2, V1_3]),
-    layout(1, 4, 288, &[MI300, V1_4]),
-    layout(1, 5, 360, &[MI300, V1_5]),
-    partitioned(
+    make_layout(1, 0, 80, &[V1_0, CLOCKS_V1]),
+    make_layout(1, 1, 96, &[V1_1, CLOCKS_V1]),
+    make_layout(1, 2, 104, &[V1_1, CLOCKS_V1, V1_2]),
+    make_layout(1, 3, 120, &[V1_1, CLOCKS_V1, V1_2, V1_3]),
+    make_layout(1, 4, 288, &[MI300, V1_4]),
+    make_layout(1, 5, 360, &[MI300, V1_5]),
+    make_partitioned_layout(
         6,
         1664,
         &[MI300, V1_6],
@@ -472,7 +480,7 @@ pub(super) static LAYOUTS: [Layout; 15] = [
             rows: PARTITION_V1_6,
         },
     ),
-    partitioned(
+    make_partitioned_layout(
         7,
         2208,
         &[MI300, V1_7],
@@ -482,7 +490,7 @@ pub(super) static LAYOUTS: [Layout; 15] = [
             rows: PARTITION_V1_6,
         },
     ),
-    partitioned(
+    make_partitioned_layout(
         8,
         3872,
         &[MI300, V1_7],
@@ -492,10 +500,10 @@ pub(super) static LAYOUTS: [Layout; 15] = [
             rows: PARTITION_V1_8,
         },
     ),
-    layout(2, 0, 120, &[V2_0]),
-    layout(2, 1, 120, &[V2_1]),
-    layout(2, 2, 128, &[V2_1, V2_2]),
-    layout(2, 3, 152, &[V2_1, V2_2]),
-    layout(2, 4, 168, &[V2_1, V2_2]),
-    layout(3, 0, 264, &[V3_0]),
+    make_layout(2, 0, 120, &[V2_0]),
+    make_layout(2, 1, 120, &[V2_1]),
+    make_layout(2, 2, 128, &[V2_1, V2_2]),
+    make_layout(2, 3, 152, &[V2_1, V2_2]),
+    make_layout(2, 4, 168, &[V2_1, V2_2]),
+    make_layout(3, 0, 264, &[V3_0]),
 ];

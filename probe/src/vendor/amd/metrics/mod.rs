@@ -1,8 +1,8 @@
-//! A decoder for `gpu_metrics`, the binary table that the power management firmware of an AMD GPU
-//! fills in.
+//! A decoder for `gpu_metrics`, the binary table that an AMD GPU's power management firmware fills
+//! in.
 //!
 //! Source: `struct gpu_metrics_v*` in the kernel's `kgd_pp_interface.h`. If the hardware lacks a
-//! field, the driver sets all of its bits.
+//! field, the driver sets all bits of the field.
 
 mod attributes;
 mod layout;
@@ -15,10 +15,10 @@ use layout::{LAYOUTS, Layout, Row};
 /// The size of the header in bytes: `u16` size, `u8` format and `u8` content.
 const HEADER: usize = 4;
 
-/// The maximum number of partitions of a GPU.
+/// The maximum number of partitions per GPU.
 const MAX_PARTITIONS: usize = 8;
 
-/// The version of a table, which consists of format and content revision.
+/// A table's version, which consists of a format revision and a content revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) format: u8,
@@ -34,7 +34,7 @@ pub(super) struct Metrics {
     partitions: Vec<BTreeMap<Field, Values>>,
 }
 
-/// The raw elements of a field, and the factor to convert them.
+/// A field's raw elements, and the factor that converts them.
 #[derive(Debug, Clone, PartialEq)]
 struct Values {
     raw: Vec<Option<u64>>,
@@ -44,33 +44,34 @@ struct Values {
 /// The reason why a table cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MetricsError {
-    /// The file is empty, because the driver has no table for this GPU.
+    /// The file is empty because the driver provides no table for this GPU.
     #[error("the driver has no metrics for this GPU")]
     Empty,
-    /// The file is shorter than the table.
-    #[error("gpu_metrics has {length} bytes of {size}")]
+    /// The file is shorter than the size in the table's header.
+    #[error("gpu_metrics has only {length} of {size} bytes")]
     Truncated { length: usize, size: usize },
-    /// The table has an unknown layout.
+    /// The table has a layout that gpumon does not know.
     #[error(
         "gpu_metrics v{}.{} with {size} bytes is unknown to this version of gpumon",
         version.format, version.content
     )]
     Unknown { version: Version, size: usize },
-    /// The list of attributes is inconsistent.
+    /// The table's list of attributes is inconsistent.
     #[error("gpu_metrics has an invalid list of attributes")]
     Invalid,
 }
 
 impl Metrics {
     /// Returns `true` if the table belongs to a GPU that is integrated into the processor.
-    pub(super) fn is_of_apu(&self) -> bool {
+    pub(super) fn is_apu_table(&self) -> bool {
         matches!(self.version.format, 2 | 3)
     }
 
-    /// Decodes the content of a `gpu_metrics` file. The file can be longer than its table.
+    /// Decodes the content of a `gpu_metrics` file. The file may be longer than the table it
+    /// contains.
     ///
     /// # Errors
-    /// Returns an error if the table is incomplete, or if its layout is unknown.
+    /// Returns an error if the table is incomplete or its layout is unknown.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, MetricsError> {
         if bytes.is_empty() {
             return Err(MetricsError::Empty);
@@ -127,20 +128,20 @@ impl Metrics {
         }
     }
 
-    /// Returns the value of a field in the unit that [`Field`] states, or `None` if the GPU lacks
-    /// the field. For an array, this is the first element that is present.
+    /// Returns a field's value in the unit documented at [`Field`], or `None` if the GPU lacks the
+    /// field. If the field is an array, returns the first element that is present.
     pub(super) fn get(&self, field: Field) -> Option<f64> {
-        self.all(field).into_iter().flatten().next()
+        self.get_all(field).into_iter().flatten().next()
     }
 
-    /// Returns all elements of a field, or none if the table lacks the field.
-    pub(super) fn all(&self, field: Field) -> Vec<Option<f64>> {
+    /// Returns all elements of a field, or an empty vector if the table lacks the field.
+    pub(super) fn get_all(&self, field: Field) -> Vec<Option<f64>> {
         self.values
             .get(&field)
             .map_or(Vec::new(), Values::scale_all)
     }
 
-    /// Returns the raw number of a field, which is exact for counters.
+    /// Returns a field's raw number. Unlike the scaled value, it is exact for large counters.
     pub(super) fn get_raw(&self, field: Field) -> Option<u64> {
         self.values
             .get(&field)?
@@ -152,12 +153,12 @@ impl Metrics {
     }
 
     /// Returns the number of partition blocks in the table.
-    pub(super) fn partition_blocks(&self) -> usize {
+    pub(super) fn partition_block_count(&self) -> usize {
         self.partitions.len()
     }
 
-    /// Returns the elements of a field for one partition.
-    pub(super) fn of_partition(&self, partition: usize, field: Field) -> Vec<Option<f64>> {
+    /// Returns the elements of `field` for one partition.
+    pub(super) fn get_partition(&self, partition: usize, field: Field) -> Vec<Option<f64>> {
         let values = self.partitions.get(partition);
         values
             .and_then(|values| values.get(&field))
@@ -166,7 +167,7 @@ impl Metrics {
 }
 
 impl Values {
-    // 64-bit counters are rounded to 53 bits.
+    // Converting a 64-bit counter to `f64` rounds it to 53 bits.
     #[allow(clippy::cast_precision_loss)]
     fn scale_all(&self) -> Vec<Option<f64>> {
         let scale = |raw: u64| {
@@ -183,7 +184,8 @@ impl Values {
 }
 
 impl Row {
-    /// Returns the elements of the field, or `None` if none is present or the table is too short.
+    /// Returns the elements of the field, or `None` if no element is present or the table is too
+    /// short.
     fn read(&self, table: &[u8], start: usize) -> Option<Values> {
         let at = start.checked_add(self.offset)?;
         let length = self.width.checked_mul(self.count)?;
@@ -193,7 +195,7 @@ impl Row {
 }
 
 impl Values {
-    /// Decodes numbers of `width` bytes. Returns `None` if none of them is present.
+    /// Decodes numbers of `width` bytes each. Returns `None` if no number is present.
     fn new(bytes: &[u8], width: usize, scale: f64) -> Option<Self> {
         let raw: Vec<_> = bytes.chunks_exact(width).map(decode_present).collect();
         raw.iter()
@@ -202,7 +204,8 @@ impl Values {
     }
 }
 
-/// Decodes a number of up to eight bytes. Returns `None` if all bits are set.
+/// Decodes a number of up to eight bytes. Returns `None` if all bits are set, which means that the
+/// value is missing.
 fn decode_present(bytes: &[u8]) -> Option<u64> {
     if bytes.iter().all(|byte| *byte == u8::MAX) {
         return None;

@@ -2,7 +2,7 @@ use std::{fs, path::PathBuf};
 
 use super::{Field::*, *};
 
-/// Returns a recorded table. The recordings are not part of the repository.
+/// Reads a recorded table, if it exists. The recordings are not part of the repository.
 fn read_recorded(name: &str) -> Option<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/reference/dumps");
     fs::read(folder.join("gpu_metrics").join(name)).ok()
@@ -42,7 +42,7 @@ const NAMES: [(Field, &str); 29] = [
 ];
 
 #[test]
-fn recorded_tables_decode_to_known_values() {
+fn recorded_tables_decode_to_expected_values() {
     for name in ["rx6900xt", "rx7800xt", "phoenix"] {
         let (Some(bytes), Some(decoded)) = (
             read_recorded(&format!("{name}.bin")),
@@ -63,8 +63,8 @@ fn recorded_tables_decode_to_known_values() {
     }
 }
 
-/// Returns a table in which every byte contains its own offset, so that each field has a different
-/// number.
+/// Returns a table in which every byte contains its own offset, so that no two fields have the same
+/// value.
 fn make_table(format: u8, content: u8, size: usize) -> Vec<u8> {
     let mut bytes: Vec<_> = (0..size).map(|place| (place % 251) as u8).collect();
     bytes[..2].copy_from_slice(&(size as u16).to_le_bytes());
@@ -73,7 +73,7 @@ fn make_table(format: u8, content: u8, size: usize) -> Vec<u8> {
 }
 
 #[test]
-fn fields_of_every_layout_lie_in_their_table() {
+fn fields_are_within_their_table() {
     for layout in &LAYOUTS {
         let Layout {
             format,
@@ -85,7 +85,7 @@ fn fields_of_every_layout_lie_in_their_table() {
         let rows = layout.rows.iter().copied().flatten();
         for row in rows.clone() {
             assert_eq!(
-                metrics.all(row.field).len(),
+                metrics.get_all(row.field).len(),
                 row.count,
                 "{format}.{content} {row:?}"
             );
@@ -145,10 +145,10 @@ fn fields_with_all_bits_set_are_absent() {
     let metrics = Metrics::decode(&bytes).unwrap();
     assert_eq!(metrics.get(EdgeTemperature), None);
     assert_eq!(metrics.get(FanSpeed), Some(0.0));
-    assert_eq!(metrics.all(HbmTemperature), []);
+    assert_eq!(metrics.get_all(HbmTemperature), []);
 }
 
-fn attribute(number: u64, kind: u64, values: &[u64], width: usize) -> Vec<u8> {
+fn make_attribute(number: u64, kind: u64, values: &[u64], width: usize) -> Vec<u8> {
     let encoding = values.len() as u64 | number << 10 | kind << 20;
     let values = values
         .iter()
@@ -156,7 +156,7 @@ fn attribute(number: u64, kind: u64, values: &[u64], width: usize) -> Vec<u8> {
     encoding.to_le_bytes().into_iter().chain(values).collect()
 }
 
-fn list(count: u32, attributes: &[Vec<u8>]) -> Vec<u8> {
+fn make_list(count: u32, attributes: &[Vec<u8>]) -> Vec<u8> {
     let body = [count.to_le_bytes().to_vec(), attributes.concat()].concat();
     let size = (4 + body.len()) as u16;
     [size.to_le_bytes().to_vec(), vec![1, 9], body].concat()
@@ -165,24 +165,24 @@ fn list(count: u32, attributes: &[Vec<u8>]) -> Vec<u8> {
 #[test]
 fn attributes_have_the_width_of_their_type() {
     let attributes = [
-        attribute(3, 2, &[250], 2),
-        attribute(77, 4, &[1, 2], 4),
-        attribute(20, 6, &[1 << 40], 8),
-        attribute(33, 2, &[2100, 0xffff], 2),
-        attribute(40, 4, &[30, 40], 4),
+        make_attribute(3, 2, &[250], 2),
+        make_attribute(77, 4, &[1, 2], 4),
+        make_attribute(20, 6, &[1 << 40], 8),
+        make_attribute(33, 2, &[2100, 0xffff], 2),
+        make_attribute(40, 4, &[30, 40], 4),
     ];
-    let metrics = Metrics::decode(&list(5, &attributes)).unwrap();
+    let metrics = Metrics::decode(&make_list(5, &attributes)).unwrap();
     assert_eq!(metrics.get(SocketPower), Some(250.0));
     assert_eq!(metrics.get_raw(GfxActivitySum), Some(1 << 40));
-    assert_eq!(metrics.all(GfxClock), [Some(2100.0), None]);
+    assert_eq!(metrics.get_all(GfxClock), [Some(2100.0), None]);
     assert_eq!(
-        metrics.of_partition(0, DieActivity),
+        metrics.get_partition(0, DieActivity),
         [Some(30.0), Some(40.0)]
     );
     for broken in [
-        list(6, &attributes),
-        list(1, &[attribute(3, 9, &[1], 2)]),
-        list(1, &[]),
+        make_list(6, &attributes),
+        make_list(1, &[make_attribute(3, 9, &[1], 2)]),
+        make_list(1, &[]),
     ] {
         assert_eq!(Metrics::decode(&broken), Err(MetricsError::Invalid));
     }

@@ -1,15 +1,15 @@
-//! Tests of whole cards, with recorded and with simulated files.
+//! Tests of whole cards, using recorded and simulated files.
 
 use std::{collections::BTreeSet, path::Path, thread, time::Duration};
 
-use fake_drm::{Card, CardFiles, Metrics, Tree, products, scenario};
+use fake_drm::{Card, CardFiles, MetricsTable, Tree, products, scenario};
 
 use super::AmdSource;
 use crate::{
     model::{Absence, Gpu, MemoryKind, Reading, ThrottleReason},
     vendor::{
         Device, DeviceError, Source, SourceError,
-        drm::testing::{read, read_details, roots_of},
+        drm::testing::{make_roots, read_details, read_sample},
     },
 };
 
@@ -18,18 +18,18 @@ mod states;
 
 const ADDRESS: &str = "0000:03:00.0";
 
-/// Returns a Radeon that is never suspended.
-fn awake_radeon() -> Card {
-    products::make_radeon(ADDRESS).with(&[("power/control", "on")])
+/// Returns a Radeon card that is never suspended.
+fn make_awake_radeon() -> Card {
+    products::make_radeon(ADDRESS).with_files(&[("power/control", "on")])
 }
 
-/// A machine with one card.
-struct Machine {
+/// A simulated machine with one card.
+struct TestMachine {
     tree: Tree,
     files: CardFiles,
 }
 
-impl Machine {
+impl TestMachine {
     fn new(card: &Card) -> Self {
         let tree = Tree::new();
         let files = tree.add_card(0, card);
@@ -37,7 +37,7 @@ impl Machine {
     }
 
     fn source(&self) -> AmdSource {
-        AmdSource::open(&roots_of(&self.tree)).unwrap()
+        AmdSource::open(&make_roots(&self.tree)).unwrap()
     }
 
     fn open(&self) -> Box<dyn Device> {
@@ -47,14 +47,14 @@ impl Machine {
 
 #[test]
 fn active_card_has_identity_and_readings() {
-    let card = awake_radeon().with(&[("product_name", "Radeon RX 7900 XTX")]);
+    let card = make_awake_radeon().with_files(&[("product_name", "Radeon RX 7900 XTX")]);
     let card = card
         .with_sensors(&[("temp3_input", "0")])
         .remove("gpu_metrics");
-    let machine = Machine::new(&card);
+    let machine = TestMachine::new(&card);
     assert_eq!(machine.source().device_count(), Ok(1));
     let mut device = machine.open();
-    let sample = read(&mut *device).unwrap();
+    let sample = read_sample(&mut *device).unwrap();
     assert_eq!(sample.utilization.gpu_percent, Reading::Now(37.0));
     assert_eq!(
         sample.memory.free_bytes,
@@ -81,19 +81,20 @@ fn active_card_has_identity_and_readings() {
         name,
         pci_bus_id,
         ..
-    } = device.identity();
+    } = device.identify();
     assert_eq!(uuid.as_deref(), Some("GPU-aaaaaaa000003000"));
     assert_eq!(name, Reading::Now("AMD Radeon RX 7900 XTX".to_owned()));
     assert_eq!(pci_bus_id, Reading::Now("00000000:03:00.0".to_owned()));
 }
 
-/// Fields are encoded and decoded with independent tables, for each version.
+/// Checks that every table version decodes correctly. The test encodes the fields with its own
+/// tables, independent of the decoder's.
 #[test]
-fn encoded_tables_give_their_readings() {
-    let bare = |metrics: Metrics| {
+fn readings_equal_encoded_table_values() {
+    let bare = |metrics: MetricsTable| {
         let card = Card::new("amdgpu", [0x1002, 0x744c], ADDRESS);
-        let machine = Machine::new(&card.with_bytes("gpu_metrics", metrics.bytes()));
-        read(&mut *machine.open()).unwrap()
+        let machine = TestMachine::new(&card.with_bytes("gpu_metrics", metrics.bytes()));
+        read_sample(&mut *machine.open()).unwrap()
     };
     for (format, content, power) in [
         (1, 3, ("average_socket_power", 212)),
@@ -117,11 +118,11 @@ fn encoded_tables_give_their_readings() {
         } else {
             "current_gfxclk"
         };
-        let table = Metrics::new(format, content)
-            .with(power.0, &[power.1])
-            .with(temperature, &[centi(47)])
-            .with("average_gfx_activity", &[activity])
-            .with(clock, &[1450]);
+        let table = MetricsTable::new(format, content)
+            .with_field(power.0, &[power.1])
+            .with_field(temperature, &[centi(47)])
+            .with_field("average_gfx_activity", &[activity])
+            .with_field(clock, &[1450]);
         let sample = bare(table);
         let watts = if version == "2.1" { 3.401 } else { 212.0 };
         assert_eq!(sample.power.draw_watts, Reading::Now(watts), "{version}");
@@ -146,35 +147,35 @@ fn encoded_tables_give_their_readings() {
 
 #[test]
 fn sleeping_card_is_identified_and_not_read() {
-    let machine = Machine::new(&products::make_radeon(ADDRESS));
+    let machine = TestMachine::new(&products::make_radeon(ADDRESS));
     let mut device = machine.open();
     machine.files.suspend_card();
-    let opened = machine.files.watch();
+    let opened = machine.files.record_opened_files();
     let source = machine.source();
     assert!(source.is_asleep(0, Path::new("/sys")));
     assert!(matches!(source.open(0), Err(DeviceError::Asleep)));
-    assert_eq!(read(&mut *device), Err(DeviceError::Asleep));
+    assert_eq!(read_sample(&mut *device), Err(DeviceError::Asleep));
     let gpu = source.identify_closed(0, &Absence::Asleep);
     assert_eq!(gpu.uuid.as_deref(), Some("GPU-aaaaaaa000003000"));
-    assert_eq!(opened.take_gated(true), BTreeSet::new());
+    assert_eq!(opened.take_waking_files(true), BTreeSet::new());
     machine.files.resume_card();
-    read(&mut *device).unwrap();
-    assert!(opened.take_gated(true).contains("gpu_metrics"));
+    read_sample(&mut *device).unwrap();
+    assert!(opened.take_waking_files(true).contains("gpu_metrics"));
 }
 
 #[test]
 fn idle_card_is_left_alone_to_fall_asleep() {
-    let card = products::make_radeon(ADDRESS).with(&[
+    let card = products::make_radeon(ADDRESS).with_files(&[
         ("gpu_busy_percent", "0"),
         ("power/autosuspend_delay_ms", "60000"),
     ]);
-    let machine = Machine::new(&card);
+    let machine = TestMachine::new(&card);
     let mut device = machine.open();
-    read(&mut *device).unwrap();
+    read_sample(&mut *device).unwrap();
     let details = read_details(&mut *device);
     let files = &machine.files;
     files.write(&[("gpu_busy_percent", "90"), ("mem_info_vram_used", "4096")]);
-    let rested = read(&mut *device).unwrap();
+    let rested = read_sample(&mut *device).unwrap();
     let earlier = Reading::Earlier {
         value: 0.0,
         at_ms: 1,
@@ -188,40 +189,40 @@ fn idle_card_is_left_alone_to_fall_asleep() {
     assert_eq!(read_details(&mut *device), details);
     files.write(&[("power/control", "on")]);
     assert_eq!(
-        read(&mut *device).unwrap().utilization.gpu_percent,
+        read_sample(&mut *device).unwrap().utilization.gpu_percent,
         Reading::Now(90.0)
     );
 }
 
 #[test]
 fn vanished_card_is_lost() {
-    let machine = Machine::new(&awake_radeon());
+    let machine = TestMachine::new(&make_awake_radeon());
     let source = machine.source();
     let mut device = source.open(0).unwrap();
     machine.files.unplug_card();
-    assert_eq!(read(&mut *device), Err(DeviceError::Lost));
+    assert_eq!(read_sample(&mut *device), Err(DeviceError::Lost));
     assert!(matches!(source.open(0), Err(DeviceError::Lost)));
 }
 
 #[test]
-fn garbage_is_absent_and_other_readings_remain() {
-    let card = awake_radeon()
-        .with(&[
+fn garbage_values_do_not_affect_other_readings() {
+    let card = make_awake_radeon()
+        .with_files(&[
             ("gpu_busy_percent", "N/A"),
             ("mem_info_vram_used", ""),
             ("gpu_metrics", "truncated"),
         ])
         .with_sensors(&[("temp1_input", "hot")]);
-    let sample = read(&mut *Machine::new(&card).open()).unwrap();
+    let sample = read_sample(&mut *TestMachine::new(&card).open()).unwrap();
     assert!(sample.utilization.gpu_percent.value().is_none());
     assert!(sample.memory.used_bytes.value().is_none());
     assert_eq!(sample.power.draw_watts, Reading::Now(35.0));
 }
 
 #[test]
-fn machine_without_driver_says_how_to_load_it() {
+fn missing_driver_error_explains_loading() {
     let tree = Tree::new();
-    let open = || AmdSource::open(&roots_of(&tree)).err().unwrap();
+    let open = || AmdSource::open(&make_roots(&tree)).err().unwrap();
     assert!(matches!(&open(), SourceError::NoDriver(text) if text.contains("modprobe amdgpu")));
     std::fs::create_dir_all(tree.sys().join("module/amdgpu")).unwrap();
     assert!(matches!(open(), SourceError::NoDevice(_)));
@@ -229,9 +230,9 @@ fn machine_without_driver_says_how_to_load_it() {
 
 #[test]
 fn energy_of_radeon_is_integrated() {
-    let machine = Machine::new(&awake_radeon());
+    let machine = TestMachine::new(&make_awake_radeon());
     let mut device = machine.open();
-    let energy = |device: &mut dyn Device| read(device).unwrap().power.energy_joules_total;
+    let energy = |device: &mut dyn Device| read_sample(device).unwrap().power.energy_joules_total;
     assert_eq!(energy(&mut *device), Reading::Now(0.0));
     thread::sleep(Duration::from_millis(100));
     let joules = *energy(&mut *device).value().unwrap();
@@ -242,27 +243,27 @@ fn energy_of_radeon_is_integrated() {
 }
 
 #[test]
-fn reasons_of_rdna2_come_from_bits() {
-    let table = Metrics::new(1, 3).with("indep_throttle_status", &[1]);
-    let machine = Machine::new(&awake_radeon().with_bytes("gpu_metrics", table.bytes()));
-    let reasons = read(&mut *machine.open()).unwrap().throttle_reasons;
+fn throttle_reasons_of_rdna2_come_from_bits() {
+    let table = MetricsTable::new(1, 3).with_field("indep_throttle_status", &[1]);
+    let machine = TestMachine::new(&make_awake_radeon().with_bytes("gpu_metrics", table.bytes()));
+    let reasons = read_sample(&mut *machine.open()).unwrap().throttle_reasons;
     assert_eq!(reasons, Reading::Now(vec![ThrottleReason::PowerLimit]));
 }
 
 #[test]
-fn partitions_have_own_use_and_processes() {
+fn each_partition_has_separate_use_and_processes() {
     let tree = Tree::new();
     scenario::add_mi300x_in_cpx(&tree);
-    let source = AmdSource::open(&roots_of(&tree)).unwrap();
+    let source = AmdSource::open(&make_roots(&tree)).unwrap();
     assert_eq!(source.device_count(), Ok(2), "packages, and not partitions");
     let mut device = source.open(0).unwrap();
-    let gpu = device.identity();
+    let gpu = device.identify();
     assert_eq!(gpu.mig_devices.len(), 8);
     assert_eq!(
         gpu.mig_devices[7].profile,
         Reading::Now("CPX/NPS1".to_owned())
     );
-    let sample = read(&mut *device).unwrap();
+    let sample = read_sample(&mut *device).unwrap();
     let partitions = sample.mig_devices.value().unwrap();
     let use_of = |number: usize| {
         let activity = partitions[number].activity.value().unwrap();

@@ -13,14 +13,14 @@ use crate::{
     vendor::{
         Source, SourceError,
         amd::kfd::tests::write_recorded,
-        drm::testing::{read, read_details, recorded_cards, roots_of},
+        drm::testing::{find_recorded_cards, make_roots, read_details, read_sample},
     },
 };
 
-/// The files of a card, with which readings are compared.
-struct Files(PathBuf);
+/// The recorded files of a card, with which the readings are compared.
+struct RecordedFiles(PathBuf);
 
-/// Removes the zeros with which some recorded files are padded to a whole page.
+/// Removes the NUL characters that pad some recorded files to a full page.
 fn trim_zeros(text: &str) -> &str {
     text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0')
 }
@@ -29,7 +29,7 @@ fn parse_number_in(file: &Path) -> Option<f64> {
     trim_zeros(&fs::read_to_string(file).ok()?).parse().ok()
 }
 
-impl Files {
+impl RecordedFiles {
     fn read_number(&self, name: &str) -> Option<f64> {
         parse_number_in(&self.0.join(name))
     }
@@ -60,10 +60,10 @@ impl Files {
 
 #[test]
 fn readings_of_recorded_cards_equal_their_files() {
-    for (name, card) in recorded_cards("amd") {
+    for (name, card) in find_recorded_cards("amd") {
         let tree = Tree::new();
-        tree.add_recorded(&card);
-        let source = AmdSource::open(&roots_of(&tree));
+        tree.add_recorded_card(&card);
+        let source = AmdSource::open(&make_roots(&tree));
         if name == "hd7870" {
             assert!(
                 matches!(source, Err(SourceError::NoDriver(_))),
@@ -72,8 +72,8 @@ fn readings_of_recorded_cards_equal_their_files() {
             continue;
         }
         let mut device = source.unwrap().open(0).unwrap();
-        let sample = read(&mut *device).unwrap();
-        let files = Files(card.join("device"));
+        let sample = read_sample(&mut *device).unwrap();
+        let files = RecordedFiles(card.join("device"));
         let is_apu = matches!(name.as_str(), "phoenix" | "vangogh");
         assert_eq!(sample.memory_kind == MemoryKind::Unified, is_apu, "{name}");
         let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
@@ -149,7 +149,7 @@ fn readings_of_recorded_cards_equal_their_files() {
                 compared += 1;
             }
         }
-        let identity = device.identity();
+        let identity = device.identify();
         assert!(compared >= 3, "{name}: {compared}");
         assert!(identity.name.value().unwrap().starts_with("AMD "), "{name}");
         read_details(&mut *device);
@@ -162,7 +162,8 @@ fn recorded_mi308x_packages_have_four_partitions() {
     if !write_recorded(&tree.sys(), "mi308x-cpx-32.txt") {
         return;
     }
-    // The recording has only the KFD files of the eight packages.
+    // The recording contains only the KFD files of the eight packages, so the test adds their
+    // cards.
     let addresses = [
         "0000:0a", "0000:80", "0000:a4", "0000:c8", "0001:0b", "0001:81", "0001:a5", "0001:c9",
     ];
@@ -170,11 +171,11 @@ fn recorded_mi308x_packages_have_four_partitions() {
         let address = format!("{address}:00.0");
         tree.add_card(8 * number, &products::make_mi300x_in_cpx(&address));
     }
-    let source = AmdSource::open(&roots_of(&tree)).unwrap();
+    let source = AmdSource::open(&make_roots(&tree)).unwrap();
     assert_eq!(source.device_count(), Ok(8));
     for number in 0..8 {
         let mut device = source.open(number).unwrap();
-        let gpu = device.identity();
+        let gpu = device.identify();
         let package = gpu.uuid.clone().unwrap();
         let uuids: Vec<_> = gpu.mig_devices.iter().map(|own| own.uuid.clone()).collect();
         assert_eq!(
@@ -188,7 +189,7 @@ fn recorded_mi308x_packages_have_four_partitions() {
             .iter()
             .map(|own| own.multiprocessors.value().copied());
         assert!(units.eq([Some(20); 4]), "{gpu:?}");
-        let sample = read(&mut *device).unwrap();
+        let sample = read_sample(&mut *device).unwrap();
         let partitions = sample.mig_devices.value().unwrap();
         let gibibytes = partitions
             .iter()

@@ -1,42 +1,43 @@
-//! A process's data about one GPU: its handle, the handles of its MIG devices, and constant
-//! answers.
+//! The data that this process keeps about one GPU: its handle, the handles of its MIG devices, and
+//! constant responses.
 
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{gpm::Counted, raw};
+use super::{gpm::GpmSamples, raw};
 use crate::vendor::nvml::query::{Answer, Code, Query};
 
-/// The MIG device, or `None` for the whole GPU, and the query of an answer.
-type Key = (Option<u32>, Query);
+/// The key of a remembered response: the MIG device, or `None` for the whole GPU, and the query.
+type AnswerKey = (Option<u32>, Query);
 
-/// A GPU, which is opened by the first query.
-pub(super) struct Gpu {
+/// A GPU that is opened by the first query about it.
+pub(super) struct OpenedGpu {
     index: u32,
-    /// The handles by the index of the MIG device. `None` is the whole GPU.
+    /// The device handles, by MIG device index. `None` stands for the whole GPU.
     handles: Mutex<HashMap<Option<u32>, Result<raw::Device, Code>>>,
-    remembered: Mutex<HashMap<Key, Answer>>,
-    /// The position of the newest function that the driver has, if it is not the first.
-    only_older: Mutex<HashMap<Key, usize>>,
-    pub(super) counted: Counted,
+    remembered: Mutex<HashMap<AnswerKey, Answer>>,
+    /// For each query whose newest function the driver lacks, the position of the newest function
+    /// that the driver has.
+    only_older: Mutex<HashMap<AnswerKey, usize>>,
+    pub(super) counted: GpmSamples,
 }
 
-impl Gpu {
+impl OpenedGpu {
     pub(super) fn new(index: u32) -> Self {
         Self {
             index,
             handles: Mutex::default(),
             remembered: Mutex::default(),
             only_older: Mutex::default(),
-            counted: Counted::default(),
+            counted: GpmSamples::default(),
         }
     }
 
-    /// Returns the handle of the GPU or of one of its MIG devices. If another thread is opening the
-    /// same GPU, this waits for that thread.
-    pub(super) fn device(
+    /// Returns the handle of the GPU or of one of its MIG devices. If another thread is already
+    /// opening the GPU, waits for that thread.
+    pub(super) fn open_device(
         &self,
         library: &raw::Library,
         mig: Option<u32>,
@@ -44,18 +45,18 @@ impl Gpu {
         let mut handles = lock(&self.handles);
         let gpu = *handles
             .entry(None)
-            .or_insert_with(|| library.device(self.index));
+            .or_insert_with(|| library.find_device(self.index));
         match mig {
             None => gpu,
             Some(index) => *handles
                 .entry(mig)
-                .or_insert_with(|| library.mig_device(gpu?, index)),
+                .or_insert_with(|| library.find_mig_device(gpu?, index)),
         }
     }
 
-    /// Returns the remembered answer, or asks and remembers. Errors are not remembered, except that
-    /// a query is unsupported.
-    pub(super) fn remember(&self, key: Key, ask: impl FnOnce() -> Answer) -> Answer {
+    /// Returns the remembered response for `key`, or calls `ask` and remembers its result. Errors
+    /// are not remembered, except for unsupported queries.
+    pub(super) fn get_or_query(&self, key: AnswerKey, ask: impl FnOnce() -> Answer) -> Answer {
         if let Some(known) = lock(&self.remembered).get(&key) {
             return known.clone();
         }
@@ -69,9 +70,13 @@ impl Gpu {
         answer
     }
 
-    /// Calls these functions, the newest first, until one exists in the driver's version, and
-    /// returns its answer. Later calls skip the missing functions.
-    pub(super) fn ask_newest(&self, key: Key, functions: &[&dyn Fn() -> Answer]) -> Answer {
+    /// Calls `functions` in turn, the newest first, until one exists in the driver's version, and
+    /// returns its response. Later calls skip the missing functions.
+    pub(super) fn call_newest_function(
+        &self,
+        key: AnswerKey,
+        functions: &[&dyn Fn() -> Answer],
+    ) -> Answer {
         let first = lock(&self.only_older).get(&key).copied().unwrap_or(0);
         let mut answer = Err(Code::FUNCTION_NOT_FOUND);
         for (place, ask) in functions.iter().enumerate().skip(first) {
@@ -89,7 +94,7 @@ impl Gpu {
         answer
     }
 
-    /// Forgets the handles and answers of MIG devices.
+    /// Forgets the handles of MIG devices, and the responses about them.
     pub(super) fn forget_mig_devices(&self) {
         lock(&self.handles).retain(|mig, _| mig.is_none());
         lock(&self.remembered).retain(|(mig, _), _| mig.is_none());
@@ -99,9 +104,9 @@ impl Gpu {
         lock(&self.remembered).clear();
     }
 
-    /// Forgets all handles, and the answers of MIG devices. The handles are left alone while the
-    /// GPU is being opened, because that may hang.
-    pub(super) fn forget(&self) {
+    /// Forgets all handles, and the responses about MIG devices. While the GPU is being opened, its
+    /// handles are kept, because waiting for the opening could hang.
+    pub(super) fn forget_handles(&self) {
         if let Ok(mut handles) = self.handles.try_lock() {
             handles.clear();
         }
@@ -119,9 +124,9 @@ mod tests {
     use crate::vendor::nvml::query::Value;
 
     #[test]
-    fn what_failed_is_asked_again_and_what_a_mig_device_said_is_forgotten() {
-        let gpu = Gpu::new(0);
-        let ask = |mig, answer: Answer| gpu.remember((mig, Query::Name), || answer);
+    fn failures_and_mig_answers_are_not_cached() {
+        let gpu = OpenedGpu::new(0);
+        let ask = |mig, answer: Answer| gpu.get_or_query((mig, Query::Name), || answer);
         let named = |name: &str| Ok(Value::Text(name.to_owned()));
         assert_eq!(ask(None, Err(Code::GPU_IS_LOST)), Err(Code::GPU_IS_LOST));
         assert_eq!(ask(None, named("first")), named("first"));
@@ -130,7 +135,7 @@ mod tests {
             (ask(None, named("second")), ask(Some(0), named("other"))),
             (named("first"), named("part"))
         );
-        gpu.forget();
+        gpu.forget_handles();
         assert_eq!(
             (ask(None, named("second")), ask(Some(0), named("other"))),
             (named("first"), named("other"))
@@ -138,23 +143,23 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_not_asked_for_twice() {
-        let gpu = Gpu::new(0);
+    fn unsupported_query_is_sent_once() {
+        let gpu = OpenedGpu::new(0);
         for _ in 0..2 {
-            let answer = gpu.remember((None, Query::Serial), || Err(Code::NOT_SUPPORTED));
+            let answer = gpu.get_or_query((None, Query::Serial), || Err(Code::NOT_SUPPORTED));
             assert_eq!(answer, Err(Code::NOT_SUPPORTED));
         }
-        let later = gpu.remember((None, Query::Serial), || unreachable!());
+        let later = gpu.get_or_query((None, Query::Serial), || unreachable!());
         assert_eq!(later, Err(Code::NOT_SUPPORTED));
     }
 
     #[test]
-    fn a_function_that_the_driver_lacks_is_called_once() {
-        let gpu = Gpu::new(0);
+    fn missing_function_is_called_once() {
+        let gpu = OpenedGpu::new(0);
         let ask = |newer: &dyn Fn() -> Answer| {
-            gpu.ask_newest(
+            gpu.call_newest_function(
                 (None, Query::Temperature),
-                &[newer, &|| Ok(Value::number(40))],
+                &[newer, &|| Ok(Value::from_number(40))],
             )
         };
         assert_eq!(
@@ -164,8 +169,8 @@ mod tests {
         );
         assert_eq!(
             ask(&|| Err(Code::FUNCTION_NOT_FOUND)),
-            Ok(Value::number(40))
+            Ok(Value::from_number(40))
         );
-        assert_eq!(ask(&|| unreachable!()), Ok(Value::number(40)));
+        assert_eq!(ask(&|| unreachable!()), Ok(Value::from_number(40)));
     }
 }

@@ -1,7 +1,7 @@
-//! Answers to queries from NVML. Each query is one call, and nothing else is called.
+//! Execution of queries with NVML. Each query makes exactly one NVML call.
 //!
-//! The library is loaded and initialized once, and never closed. The first thread that asks about a
-//! GPU opens it, which takes 6 ms. Other threads can open other GPUs meanwhile. Answers that can
+//! The library is loaded and initialized once, and never unloaded. The first thread that queries a
+//! GPU opens it, which takes 6 ms. Meanwhile, other threads can open other GPUs. Responses that can
 //! never change are remembered.
 
 mod gpm;
@@ -16,10 +16,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub(in crate::vendor) use self::gpm::Activity;
+pub(in crate::vendor) use self::gpm::GpmResult;
 pub use self::raw::FUNCTIONS;
 use self::{
-    gpu::Gpu,
+    gpu::OpenedGpu,
     raw::function::nvmlDeviceGetCount_v2,
     subject::{Target, answer_system},
 };
@@ -27,7 +27,7 @@ use super::{
     events::EventReporter,
     lanes::is_constant,
     runtime_pm,
-    start::{LIBRARY, incomplete_library, not_loaded, source_error},
+    start::{LIBRARY_NAME, incomplete_library_error, load_error, to_source_error},
 };
 use crate::{
     model::Process,
@@ -35,102 +35,103 @@ use crate::{
     vendor::{MachineMemory, Reporter, Roots, SourceError},
 };
 
-/// A driver that answers queries: NVML or a simulation.
+/// A driver that executes queries: NVML or a simulation.
 pub(in crate::vendor) trait Backend: Send + Sync {
-    /// Returns `true` if the answers are simulated.
+    /// Returns `true` if the responses are simulated.
     fn is_simulated(&self) -> bool;
 
-    /// Returns the answer to a query about the machine.
-    fn ask_system(&self, query: SystemQuery) -> Answer;
+    /// Executes a query about the machine and returns the response.
+    fn query_system(&self, query: SystemQuery) -> Answer;
 
-    /// Returns the answers to queries about a GPU or a MIG device, in the order of the queries.
-    fn ask_each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer>;
+    /// Executes queries about a GPU or MIG device and returns the responses in the same order.
+    fn run_queries(&self, subject: Subject, queries: &[Query]) -> Vec<Answer>;
 
-    /// Returns the answer to a query about a GPU or a MIG device.
-    fn ask(&self, subject: Subject, query: Query) -> Answer {
-        self.ask_each(subject, &[query])
+    /// Executes a query about a GPU or MIG device and returns the response.
+    fn run_query(&self, subject: Subject, query: Query) -> Answer {
+        self.run_queries(subject, &[query])
             .pop()
             .unwrap_or(Err(Code::UNKNOWN))
     }
 
-    /// Opens a GPU, even if it is open already. With NVML, this takes 6 ms unless another program
+    /// Opens a GPU, even if it is already open. With NVML, this takes 6 ms unless another program
     /// has the GPU open.
     ///
     /// # Errors
-    /// Returns the `nvmlReturn_t` of the call.
+    /// Returns the call's `nvmlReturn_t`.
     fn open_gpu(&self, index: u32) -> Result<(), Code>;
 
-    /// Returns GPM's metrics since the last call, each with its own result.
+    /// Returns the GPM metrics for the time since the last call. Each metric has its own result.
     ///
     /// # Errors
-    /// Returns the `nvmlReturn_t` of the call.
-    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<Activity, Code>;
+    /// Returns the call's `nvmlReturn_t`.
+    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code>;
 
-    /// Returns `true` if queries are answered from memory.
+    /// Returns `true` if this backend executes queries from memory, without calling a driver.
     fn is_quick(&self) -> bool {
         false
     }
 
-    /// Returns a reporter of events, or `None` if there are no events.
+    /// Returns a reporter for events, or `None` if this driver has no events.
     fn reporter(&self) -> Option<Box<dyn Reporter>>;
 
-    /// Explains an error of counting the GPUs.
-    fn count_error(&self, code: Code) -> SourceError {
-        source_error(code.0)
+    /// Explains the error that counting the GPUs returned.
+    fn explain_count_error(&self, code: Code) -> SourceError {
+        to_source_error(code.0)
     }
 
-    /// Returns `true` if the system has powered this GPU down.
+    /// Returns `true` if the system has powered the GPU down.
     fn is_asleep(&self, _index: u32, _sys_root: &Path) -> bool {
         false
     }
 
-    /// Forgets the MIG devices of a GPU, so that the next query looks them up again.
+    /// Forgets a GPU's MIG devices, so that the next query looks them up again.
     fn forget_mig_devices(&self, _index: u32) {}
 
-    /// Returns the path of `/sys`, which is a different one in tests.
+    /// Returns the path of `/sys`, which is replaced in tests.
     fn sys_root(&self) -> &Path {
         Path::new("/sys")
     }
 
-    /// Reads the memory of the GPU's machine. Returns `None` if it cannot be read.
-    fn machine_memory(&self, index: u32) -> Option<MachineMemory>;
+    /// Returns the memory of the machine that contains the GPU, or `None` if it cannot be read.
+    fn read_machine_memory(&self, index: u32) -> Option<MachineMemory>;
 
-    /// Fills in readings of simulated processes that the system provides for real ones.
-    fn describe(&self, _index: u32, _processes: &mut [Process]) {}
+    /// Fills in readings of simulated processes. For real processes, the operating system provides
+    /// these readings.
+    fn describe_processes(&self, _index: u32, _processes: &mut [Process]) {}
 }
 
-/// NVIDIA's driver, which any thread can query.
+/// NVIDIA's driver, accessed through NVML. Any thread can query it.
 pub struct NvmlBackend {
     library: &'static raw::Library,
-    /// The file name of the library, for messages.
+    /// The library's file name, for use in messages.
     name: String,
-    gpus: Vec<Gpu>,
+    gpus: Vec<OpenedGpu>,
     sys_root: PathBuf,
     proc_root: PathBuf,
 }
 
 impl NvmlBackend {
-    /// Loads the library from `path`, or else the `libnvidia-ml.so.1` that the loader finds, and
+    /// Loads the library from `path`, or the `libnvidia-ml.so.1` that the loader finds, and
     /// initializes it.
     ///
     /// # Errors
-    /// Returns a [`SourceError`] that distinguishes a missing library, a missing driver and
-    /// different versions of the two. A machine without GPUs is no error:
-    /// [`SystemQuery::DeviceCount`] then answers 0.
+    /// Returns a [`SourceError`] that distinguishes a missing library, a missing driver, and a
+    /// version mismatch between the two. A machine without GPUs is not an error:
+    /// [`SystemQuery::DeviceCount`] then returns 0.
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
-        let path = path.unwrap_or_else(|| LIBRARY.into());
+        let path = path.unwrap_or_else(|| LIBRARY_NAME.into());
         let name = path.to_string_lossy().into_owned();
-        let library = raw::Library::open(&path).map_err(|error| not_loaded(&name, &error))?;
+        let library = raw::Library::open(&path).map_err(|error| load_error(&name, &error))?;
         if !library.can_initialize() {
-            return Err(incomplete_library(&name));
+            return Err(incomplete_library_error(&name));
         }
         library
             .initialize()
-            .map_err(|Code(code)| source_error(code))?;
+            .map_err(|Code(code)| to_source_error(code))?;
         let gpus = (0..library
             .get_system(&nvmlDeviceGetCount_v2, &[])
             .map_or(0, |[count]| count))
-            .map(Gpu::new)
+            .map(OpenedGpu::new)
             .collect();
         Ok(Self {
             library: Box::leak(Box::new(library)),
@@ -141,7 +142,7 @@ impl NvmlBackend {
         })
     }
 
-    /// Sets the locations of the system's files.
+    /// Sets the root folders of the system's files.
     #[must_use]
     pub fn with_roots(self, roots: &Roots) -> Self {
         Self {
@@ -151,90 +152,93 @@ impl NvmlBackend {
         }
     }
 
-    /// Forgets all handles, so that GPUs are looked up again: a lost GPU may be back, and a MIG
-    /// device may have been replaced by another with the same index. Constant answers about GPUs
-    /// and GPM's last samples are kept. Programs that repeat their queries call this between two
-    /// rounds.
+    /// Forgets all handles, so that GPUs are looked up again: a lost GPU may have returned, and a
+    /// MIG device may have been replaced by another with the same index. Constant responses about
+    /// GPUs and the last GPM samples are kept. Programs that repeat their queries call this
+    /// function between rounds.
     pub fn forget(&self) {
         for gpu in &self.gpus {
-            gpu.forget();
+            gpu.forget_handles();
         }
     }
 
-    /// Forgets the constant answers, so that the next queries call the driver again.
+    /// Forgets all constant responses, so that the next queries call the driver again.
     pub fn forget_answers(&self) {
-        self.gpus.iter().for_each(Gpu::forget_answers);
+        self.gpus.iter().for_each(OpenedGpu::forget_answers);
     }
 
-    fn gpu(&self, index: u32) -> Result<&Gpu, Code> {
+    fn find_gpu(&self, index: u32) -> Result<&OpenedGpu, Code> {
         self.gpus.get(index as usize).ok_or(Code::INVALID_ARGUMENT)
     }
 
-    fn device(&self, subject: Subject) -> Result<raw::Device, Code> {
-        self.gpu(subject.gpu)?.device(self.library, subject.mig)
+    fn find_device(&self, subject: Subject) -> Result<raw::Device, Code> {
+        self.find_gpu(subject.gpu)?
+            .open_device(self.library, subject.mig)
     }
 }
 
 impl QueryBackend for NvmlBackend {
-    fn system(&self, query: SystemQuery) -> Answer {
+    fn answer_system(&self, query: SystemQuery) -> Answer {
         answer_system(self.library, query)
     }
 
-    fn about(&self, subject: Subject, query: Query) -> Answer {
-        let gpu = self.gpu(subject.gpu)?;
+    fn answer_query(&self, subject: Subject, query: Query) -> Answer {
+        let gpu = self.find_gpu(subject.gpu)?;
         let ask = || {
             Target {
                 backend: self,
                 subject,
-                device: self.device(subject)?,
+                device: self.find_device(subject)?,
             }
             .answer(query)
         };
         if is_constant(query) {
-            gpu.remember((subject.mig, query), ask)
+            gpu.get_or_query((subject.mig, query), ask)
         } else {
             ask()
         }
     }
 
-    /// Answers several queries. All fields are read in one call.
-    fn each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
+    /// Executes several queries. All fields are read with a single call.
+    fn answer_queries(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
         let field = |query: &Query| match *query {
             Query::Field(id, scope) => Some(raw::Field { id, scope }),
             _ => None,
         };
         let fields: Vec<_> = queries.iter().filter_map(field).collect();
-        let mut values = match self.device(subject) {
+        let mut values = match self.find_device(subject) {
             Ok(device) if fields.len() > 1 => Target {
                 backend: self,
                 subject,
                 device,
             }
-            .fields(&fields),
+            .read_fields(&fields),
             _ => Vec::new(),
         }
         .into_iter();
         let answer = |query: &Query| match field(query) {
-            Some(_) => values.next().unwrap_or_else(|| self.about(subject, *query)),
-            None => self.about(subject, *query),
+            Some(_) => values
+                .next()
+                .unwrap_or_else(|| self.answer_query(subject, *query)),
+            None => self.answer_query(subject, *query),
         };
         queries.iter().map(answer).collect()
     }
 
-    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
-        match gpm::metrics(self, subject, metrics)? {
-            Activity::Counted(values) => Ok(Value::Reals(
+    fn answer_gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+        match gpm::read_metrics(self, subject, metrics)? {
+            GpmResult::Counted(values) => Ok(Value::Reals(
                 values
                     .into_iter()
                     .map(|value| value.unwrap_or(f64::NAN))
                     .collect(),
             )),
-            Activity::NotYet => Err(Code::NOT_READY),
-            Activity::Busy => Err(Code::TIMEOUT),
+            GpmResult::NotYet => Err(Code::NOT_READY),
+            GpmResult::Busy => Err(Code::TIMEOUT),
         }
     }
 
-    fn forget(&self) {
+    fn forget_outdated_answers(&self) {
         Self::forget(self);
     }
 }
@@ -244,21 +248,21 @@ impl Backend for NvmlBackend {
         false
     }
 
-    fn ask_system(&self, query: SystemQuery) -> Answer {
-        self.system(query)
+    fn query_system(&self, query: SystemQuery) -> Answer {
+        self.answer_system(query)
     }
 
-    fn ask_each(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
-        self.each(subject, queries)
+    fn run_queries(&self, subject: Subject, queries: &[Query]) -> Vec<Answer> {
+        self.answer_queries(subject, queries)
     }
 
     fn open_gpu(&self, index: u32) -> Result<(), Code> {
-        self.gpu(index)?.forget();
-        self.device(Subject::gpu(index)).map(drop)
+        self.find_gpu(index)?.forget_handles();
+        self.find_device(Subject::from_gpu(index)).map(drop)
     }
 
-    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<Activity, Code> {
-        gpm::metrics(self, subject, metrics)
+    fn read_activity(&self, subject: Subject, metrics: &[u32]) -> Result<GpmResult, Code> {
+        gpm::read_metrics(self, subject, metrics)
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
@@ -266,11 +270,11 @@ impl Backend for NvmlBackend {
         Some(Box::new(reporter))
     }
 
-    fn count_error(&self, code: Code) -> SourceError {
+    fn explain_count_error(&self, code: Code) -> SourceError {
         if self.library.find(&nvmlDeviceGetCount_v2).is_ok() {
-            source_error(code.0)
+            to_source_error(code.0)
         } else {
-            incomplete_library(&self.name)
+            incomplete_library_error(&self.name)
         }
     }
 
@@ -279,7 +283,7 @@ impl Backend for NvmlBackend {
     }
 
     fn forget_mig_devices(&self, index: u32) {
-        if let Ok(gpu) = self.gpu(index) {
+        if let Ok(gpu) = self.find_gpu(index) {
             gpu.forget_mig_devices();
         }
     }
@@ -288,7 +292,7 @@ impl Backend for NvmlBackend {
         &self.sys_root
     }
 
-    fn machine_memory(&self, _index: u32) -> Option<MachineMemory> {
+    fn read_machine_memory(&self, _index: u32) -> Option<MachineMemory> {
         MachineMemory::read(&self.proc_root)
     }
 }

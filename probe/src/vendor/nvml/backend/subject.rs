@@ -1,4 +1,4 @@
-//! The NVML calls that answer each query.
+//! The NVML calls that each query makes.
 
 use nvml_wrapper_sys::bindings as sys;
 
@@ -8,18 +8,18 @@ use super::{
 };
 use crate::vendor::nvml::query::{Answer, Code, Query as Q, Subject, SystemQuery, Value};
 
-/// The maximum number of MIG devices. No GPU has more, and NVML has handles for 7.
-const MOST_MIG_DEVICES: u32 = 64;
+/// The maximum number of MIG devices. No GPU has more; NVML supports 7.
+const MAX_MIG_DEVICES: u32 = 64;
 
-/// The number of `nvmlPerfPolicyType_t` values that have their own field. The IDs of these fields
-/// are consecutive.
-const POLICIES: u32 = 6;
+/// The number of `nvmlPerfPolicyType_t` values that have their own field. Their field IDs are
+/// consecutive.
+const POLICY_FIELD_COUNT: u32 = 6;
 
 /// The value of `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
 const CUSTOMER_BOOST_MAX: u32 = 3;
 
-/// Matches a query with the rows of its table. For the matching row, calls the macro `$row` with
-/// the names of the row's functions, or else the name of its method, and with the arguments.
+/// Finds a query's row in a table of queries. Calls the macro `$row` with the names of the row's
+/// functions or the name of its method, and with the query's arguments.
 macro_rules! answer_by_row {
     (
         $query:ident $row:ident $enum:ident
@@ -38,7 +38,7 @@ macro_rules! answer_by_row {
     };
 }
 
-/// Answers a query about the machine.
+/// Runs a query about the machine and returns its answer.
 pub(super) fn answer_system(library: &raw::Library, query: SystemQuery) -> Answer {
     macro_rules! row {
         ([$symbol:ident] [] ($($argument:ident),*)) => {
@@ -48,10 +48,10 @@ pub(super) fn answer_system(library: &raw::Library, query: SystemQuery) -> Answe
             $method(library, $($argument),*)
         };
     }
-    macro_rules! answer {
+    macro_rules! answer_query {
         ($($rows:tt)*) => { answer_by_row! { query row SystemQuery $($rows)* } };
     }
-    crate::nvml_system_queries! { answer }
+    crate::nvml_system_queries! { answer_query }
 }
 
 fn gpus_near_cpu(library: &raw::Library, cpu: u32) -> Answer {
@@ -101,11 +101,11 @@ impl<'a> Target<'a> {
         Ok(filled.into_value())
     }
 
-    /// Calls the newest of these functions that the driver has.
+    /// Calls the newest of `functions` that the driver has.
     fn ask_newest(self, query: Q, functions: &[&dyn Fn() -> Answer]) -> Answer {
         self.backend
-            .gpu(self.subject.gpu)?
-            .ask_newest((self.subject.mig, query), functions)
+            .find_gpu(self.subject.gpu)?
+            .call_newest_function((self.subject.mig, query), functions)
     }
 
     fn bus_id(self) -> Answer {
@@ -121,8 +121,8 @@ impl<'a> Target<'a> {
         Ok(Value::Text(text(&info.busId)))
     }
 
-    /// Returns an error, because no library exports a function for this query.
-    #[expect(clippy::unused_self, reason = "it is called as the other methods are")]
+    /// Returns an error, because no library exports a function for the part number.
+    #[expect(clippy::unused_self, reason = "it is called like the other methods")]
     fn gpu_part_number(self) -> Answer {
         Err(Code::FUNCTION_NOT_FOUND)
     }
@@ -142,7 +142,7 @@ impl<'a> Target<'a> {
     fn fan_speed_rpm(self, fan: u32) -> Answer {
         let asked = sys::nvmlFanSpeedInfo_t {
             fan,
-            ..Plain::blank()
+            ..Plain::make_blank()
         };
         let function = &f::nvmlDeviceGetFanSpeedRPM;
         let info = self.library().fill(function, self.device, asked)?;
@@ -153,8 +153,8 @@ impl<'a> Target<'a> {
         self.ask(&f::nvmlDeviceGetClock, &[kind, CUSTOMER_BOOST_MAX])
     }
 
-    /// Reads the time from a field, which the driver answers from a cache that is at most 100 ms
-    /// old. Drivers without the field have a function instead.
+    /// Reads the violation time from a field, using the driver's cache, which is at most 100 ms
+    /// old. Drivers without this field provide a function instead.
     fn violation_status(self, policy: u32) -> Answer {
         self.ask_newest(
             Q::ViolationStatus(policy),
@@ -165,16 +165,16 @@ impl<'a> Target<'a> {
     }
 
     fn violation_time(self, policy: u32) -> Answer {
-        if policy >= POLICIES {
+        if policy >= POLICY_FIELD_COUNT {
             return Err(Code::FUNCTION_NOT_FOUND);
         }
         let field = raw::Field {
             id: sys::field_id::NVML_FI_DEV_PERF_POLICY_POWER.saturating_add(policy),
             scope: 0,
         };
-        match self.library().fields(self.device, &[field])?.pop() {
+        match self.library().read_fields(self.device, &[field])?.pop() {
             Some(Ok((at_us, Number::Whole(ns)))) => Ok(Value::Numbers(vec![at_us.into(), ns])),
-            // Drivers return this code for fields that they do not know.
+            // Drivers return this code if they do not know the field.
             Some(Err(Code::NOT_SUPPORTED)) => Err(Code::FUNCTION_NOT_FOUND),
             Some(Err(code)) => Err(code),
             _ => Err(Code::UNKNOWN),
@@ -182,17 +182,17 @@ impl<'a> Target<'a> {
     }
 
     fn field(self, id: u32, scope: u32) -> Answer {
-        let mut answers = self.fields(&[raw::Field { id, scope }]);
+        let mut answers = self.read_fields(&[raw::Field { id, scope }]);
         answers.pop().unwrap_or(Err(Code::UNKNOWN))
     }
 
-    /// Reads several fields in one call, and returns the values in their order.
-    pub(super) fn fields(self, fields: &[raw::Field]) -> Vec<Answer> {
+    /// Reads several fields in one call, and returns their values in the same order.
+    pub(super) fn read_fields(self, fields: &[raw::Field]) -> Vec<Answer> {
         let value = |number| match number {
             Number::Whole(whole) => Value::Numbers(vec![whole]),
             Number::Real(real) => Value::Reals(vec![real]),
         };
-        match self.library().fields(self.device, fields) {
+        match self.library().read_fields(self.device, fields) {
             Ok(numbers) => numbers
                 .into_iter()
                 .map(|number| number.map(|(_at, number)| value(number)))
@@ -201,10 +201,10 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Returns the driver's samples of this `nvmlSamplingType_t` after `since_us`, in microseconds
-    /// since 1970.
+    /// Returns the driver's samples of the `nvmlSamplingType_t` `kind` after `since_us`, in
+    /// microseconds since 1970.
     fn list_samples(self, kind: u32, since_us: u64) -> Answer {
-        let samples = self.library().samples(self.device, kind, since_us)?;
+        let samples = self.library().read_samples(self.device, kind, since_us)?;
         let whole: Option<Vec<[i128; 2]>> = samples
             .iter()
             .map(|(at, number)| match number {
@@ -230,7 +230,7 @@ impl<'a> Target<'a> {
     fn host_max_pcie_generation(self) -> Answer {
         let bus_id = self.bus_id()?;
         let bus_id = bus_id.text().unwrap_or_default();
-        pcie_port::max_generation(&self.backend.sys_root, bus_id)
+        pcie_port::read_max_generation(&self.backend.sys_root, bus_id)
     }
 
     fn cpu_affinity(self) -> Answer {
@@ -249,15 +249,15 @@ impl<'a> Target<'a> {
     }
 
     fn common_ancestor(self, other: u32) -> Answer {
-        let other = self.backend.device(Subject::gpu(other))?;
+        let other = self.backend.find_device(Subject::from_gpu(other))?;
         let level = self.library().common_ancestor(self.device, other)?;
-        Ok(Value::number(level))
+        Ok(Value::from_number(level))
     }
 
     fn p2p_status(self, other: u32, capability: u32) -> Answer {
-        let other = self.backend.device(Subject::gpu(other))?;
+        let other = self.backend.find_device(Subject::from_gpu(other))?;
         let status = self.library().p2p_status(self.device, other, capability)?;
-        Ok(Value::number(status))
+        Ok(Value::from_number(status))
     }
 
     fn process_utilization(self, since_us: u64) -> Answer {
@@ -270,20 +270,23 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Returns the indices of the existing MIG devices. The list is empty if MIG is off.
+    /// Returns the indices of all existing MIG devices. The list is empty if MIG mode is off.
     fn mig_devices(self) -> Answer {
         let function = &f::nvmlDeviceGetMaxMigDeviceCount;
         let most: u32 = self.library().get_one(function, self.device, &[])?;
-        let most = most.min(MOST_MIG_DEVICES);
+        let most = most.min(MAX_MIG_DEVICES);
         let (mut there, mut failure) = (Vec::new(), None);
         for index in 0..most {
-            match self.backend.device(Subject::mig(self.subject.gpu, index)) {
+            match self
+                .backend
+                .find_device(Subject::from_mig(self.subject.gpu, index))
+            {
                 Ok(_) => there.push(index.into()),
                 Err(Code::NOT_FOUND) => {}
                 Err(code) => failure = Some(code),
             }
         }
-        // A device that this user may not access does not hide the others.
+        // If this user may not access one device, the other devices are still listed.
         failure
             .filter(|_| there.is_empty())
             .map_or(Ok(Value::Numbers(there)), Err)

@@ -1,16 +1,16 @@
-//! The answers of NVML calls.
+//! The answers to NVML queries, which are the results of NVML calls.
 
 use serde::{Deserialize, Serialize};
 
-/// The value that a call returned, or its return code.
+/// The value that an NVML call returned, or its return code.
 pub type Answer = Result<Value, Code>;
 
-/// The value that a call returned, in NVML's units. The documentation of each query states its type
-/// and the order of its numbers.
+/// The value that an NVML call returned, in NVML's units. Each query's documentation states the
+/// type and the order of the numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// Integers of any type: the results of the call in order, or a list.
+    /// Integers of any type. They are the call's results in order, or the items of a list.
     Numbers(Vec<i128>),
     /// Floating-point numbers.
     Reals(Vec<f64>),
@@ -40,7 +40,7 @@ impl Code {
         DRIVER_NOT_LOADED = 9;
         TIMEOUT = 10;
         IRQ_ISSUE = 11;
-        // The library is older than the query's function.
+        // The library is too old to have the query's function.
         FUNCTION_NOT_FOUND = 13;
         CORRUPTED_INFOROM = 14;
         GPU_IS_LOST = 15;
@@ -61,12 +61,12 @@ impl Code {
 }
 
 impl Value {
-    /// Creates a value of one number.
-    pub fn number(number: impl Into<i128>) -> Self {
+    /// Creates a value that consists of one number.
+    pub fn from_number(number: impl Into<i128>) -> Self {
         Self::Numbers(vec![number.into()])
     }
 
-    /// Returns the numbers, or an empty slice if the value has another type.
+    /// Returns the integers, or an empty slice if the value has another type.
     pub fn numbers(&self) -> &[i128] {
         if let Self::Numbers(numbers) = self {
             numbers
@@ -75,20 +75,20 @@ impl Value {
         }
     }
 
-    /// Returns the number at a position, or `None` if there is none.
-    pub fn at(&self, place: usize) -> Option<i128> {
+    /// Returns the integer at position `place`, or `None` if there is no such number.
+    pub fn number_at(&self, place: usize) -> Option<i128> {
         self.numbers().get(place).copied()
     }
 
-    /// Returns the first number, converted to a floating-point number, or `None` if there is none.
-    pub fn real(&self) -> Option<f64> {
+    /// Returns the first number as a floating-point number, or `None` if there is none.
+    pub fn first_as_float(&self) -> Option<f64> {
         match self {
             Self::Reals(reals) => reals.first().copied(),
-            value => value.at(0).map(|number| number as f64),
+            value => value.number_at(0).map(|number| number as f64),
         }
     }
 
-    /// Returns the text, or `None` if the value has another type.
+    /// Returns the value's text, or `None` if the value has another type.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self {
             Some(text)
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_comes_back_from_json_as_it_was() {
+    fn answer_survives_json_round_trip() {
         for answer in [
             Ok(Value::Numbers(vec![0, -8, i128::from(u64::MAX)])),
             Ok(Value::Numbers(Vec::new())),

@@ -1,22 +1,23 @@
 //! The table of all NVML queries, with one row per query.
 //!
-//! A row contains the query with its arguments, the shape and the name of its NVML function, the
-//! functions of older drivers after `|`, and attributes. Queries that need more than one function
-//! have `=>` and a method instead. Everything else about a query is generated from its row:
+//! A row consists of the query with its arguments, the shape and name of its NVML function, the
+//! corresponding functions of older drivers after `|`, and attributes. A query that needs more than
+//! one function has `=>` and a method instead. All other code for a query is generated from its
+//! row:
 //!
 //! - the variants of [`Query`](super::Query) and [`SystemQuery`](super::SystemQuery),
 //! - the NVML calls in `backend/`, with the shapes of `backend/raw/shapes.rs`,
-//! - the schedule of a collector's own calls in `lanes.rs`. The attribute has the lane and the cost
-//!   on an H200 in microseconds, which is the median of 20 calls, 2 ms apart (driver 580.159,
-//!   `probe/examples/call_costs.rs`). For queries with arguments, it also lists the arguments that
-//!   are asked. Lanes ending in `_smi` are for nvidia-smi's output only.
-//! - the answers that never change while a process runs (`constant`). Settings can change, and so
-//!   can anything that depends on a link or a driver option.
-//! - the exported functions of the fake library in `tests/fake-nvml/`, unless it defines its own.
+//! - the schedule of a collector's own calls in `lanes.rs`. The attribute states the lane and the
+//!   cost on an H200 in microseconds, which is the median of 20 calls, 2 ms apart (driver 580.159,
+//!   `probe/examples/call_costs.rs`). If the query has arguments, the attribute also lists the
+//!   arguments to use. Lanes ending in `_smi` are for the output of `gpumon smi` only.
+//! - the set of answers that never change while a process runs (`constant`). Settings can change,
+//!   and so can anything that depends on a link or a driver option.
+//! - the functions that the fake library in `tests/fake-nvml/` exports, unless it defines its own.
 
-/// Calls a macro with the rows of all queries about a GPU or a MIG device, after other tokens.
+/// Passes the rows of all queries about a GPU or a MIG device to a macro, after other tokens.
 /// Functions with a text shape return text. All other answers are numbers: one number, or several
-/// in the documented order. They have NVML's units: milliwatts, degrees Celsius, MHz, percent and
+/// in the documented order. They are in NVML's units: milliwatts, degrees Celsius, MHz, percent and
 /// bytes.
 #[doc(hidden)]
 #[macro_export]
@@ -26,49 +27,50 @@ macro_rules! nvml_queries {
         Name: Text = nvmlDeviceGetName, constant;
         Uuid: Text = nvmlDeviceGetUUID, constant;
         Serial: Text = nvmlDeviceGetSerial, constant, once 7;
-        /// The bus ID of `nvmlDeviceGetPciInfo_v3` as text, for example `00000000:01:00.0`.
+        /// The bus ID from `nvmlDeviceGetPciInfo_v3`, as text, for example `00000000:01:00.0`.
         BusId => bus_id, constant;
-        /// Domain, bus, device number, device and vendor ID, subsystem ID, base class and subclass.
-        /// Older drivers do not report the two classes, which are then missing.
+        /// The domain, bus, device number, device and vendor ID, subsystem ID, base class and
+        /// subclass. Older drivers do not report the two classes, so their answers are shorter.
         PciInfo: Out<sys::nvmlPciInfoExt_v1_t> = nvmlDeviceGetPciInfoExt
             | Out<sys::nvmlPciInfo_t> = nvmlDeviceGetPciInfo_v3, constant, once_smi 1066;
         /// The brand as `nvmlBrandType_t`.
         Brand: Out<c_uint> = nvmlDeviceGetBrand, constant, once_smi 7;
         /// The architecture as `nvmlDeviceArchitecture_t`.
         Architecture: Out<c_uint> = nvmlDeviceGetArchitecture, constant, once 6;
-        /// The major and the minor version.
+        /// The major and minor version of the CUDA compute capability.
         ComputeCapability: Out2<c_int> = nvmlDeviceGetCudaComputeCapability, constant, once 6;
         NumGpuCores: Out<c_uint> = nvmlDeviceGetNumGpuCores, once 394;
-        /// The width of the memory bus in bits.
+        /// The memory bus width in bits.
         MemoryBusWidth: Out<c_uint> = nvmlDeviceGetMemoryBusWidth, once 452;
         MinorNumber: Out<c_uint> = nvmlDeviceGetMinorNumber, constant, once 4;
         MultiGpuBoard: Out<c_uint> = nvmlDeviceGetMultiGpuBoard, constant, once_smi 20;
         BoardId: Out<c_uint> = nvmlDeviceGetBoardId, constant, once_smi 24;
         BoardPartNumber: Text = nvmlDeviceGetBoardPartNumber, constant, once 6;
-        /// The GPU's own part number as text. nvidia-smi reads it from an undocumented table in the
-        /// library. No function returns it.
+        /// The part number of the GPU itself, as text. No NVML function returns it: nvidia-smi
+        /// reads it from an undocumented table in the library.
         GpuPartNumber => gpu_part_number, constant;
         ModuleId: Out<c_uint> = nvmlDeviceGetModuleId, constant, once_smi 4;
         /// The 64-bit per-device identifier (PDI).
         Pdi: Out<sys::nvmlPdi_v1_t> = nvmlDeviceGetPdi, constant, once_smi 433;
         Hostname: Out<ShortText> = nvmlDeviceGetHostname_v1, once_smi 6;
         /// The GUID in two halves, the chassis serial number in two halves, slot, tray, host, peer
-        /// type and module. The first byte is the most significant one of the first half.
+        /// type and module. In each half, the first byte is the most significant.
         PlatformInfo: Out<sys::nvmlPlatformInfo_v2_t> = nvmlDeviceGetPlatformInfo, constant,
             once_smi 432;
         VbiosVersion: Text = nvmlDeviceGetVbiosVersion, constant, once 6;
         InforomImageVersion: Text = nvmlDeviceGetInforomImageVersion, constant, once_smi 9;
-        /// The version of this `nvmlInforomObject_t` as text.
+        /// The version of the given `nvmlInforomObject_t`, as text.
         InforomVersion(object: u32): TextOf = nvmlDeviceGetInforomVersion, constant,
             once_smi 5 for 0..3;
-        /// An empty list if the InfoROM is valid. The call takes 70 ms.
+        /// An empty list if the InfoROM is valid; otherwise, the call fails. The call takes 70 ms.
         InforomIsValid: Check = nvmlDeviceValidateInforom, once_smi 68873;
-        /// The time and the duration of the flush, in microseconds.
+        /// The time and duration of the last flush of the black box recorder (BBX), in
+        /// microseconds.
         LastBbxFlush: Out2<c_ulonglong> = nvmlDeviceGetLastBBXFlushTime, once_smi 344;
-        /// The total time for which a driver was loaded on this GPU, in seconds.
+        /// The total time during which a driver was loaded on the GPU, in seconds.
         TimeRun: Out<c_uint> = nvmlDeviceGetBBXTimeData_v1, slow_smi 344;
         GspFirmwareVersion: Out<ShortText> = nvmlDeviceGetGspFirmwareVersion, constant, once_smi 22;
-        /// The enabled mode and the default mode.
+        /// The enabled GSP firmware mode and the default mode.
         GspFirmwareMode: Out2<c_uint> = nvmlDeviceGetGspFirmwareMode, once_smi 22;
 
         /// Whether a display is attached.
@@ -78,18 +80,18 @@ macro_rules! nvml_queries {
         /// The addressing mode: 0 for none, 1 for HMM, 2 for ATS.
         AddressingMode: Out<sys::nvmlDeviceAddressingMode_v1_t> = nvmlDeviceGetAddressingMode,
             once_smi 6;
-        /// The mode as `nvmlComputeMode_t`.
+        /// The compute mode as `nvmlComputeMode_t`.
         ComputeMode: Out<c_uint> = nvmlDeviceGetComputeMode, slow 24;
-        /// The current mode and the pending mode.
+        /// The current and the pending MIG mode.
         MigMode: Out2<c_uint> = nvmlDeviceGetMigMode, slow 378;
-        /// The current mode and the pending mode.
+        /// The current and the pending ECC mode.
         EccMode: Out2<c_uint> = nvmlDeviceGetEccMode, slow 365;
-        /// The current mode and the pending mode.
+        /// The current and the pending DRAM encryption mode.
         DramEncryptionMode: Out2<sys::nvmlDramEncryptionInfo_v1_t>
             = nvmlDeviceGetDramEncryptionMode, once_smi 7;
-        /// The current mode and the pending mode.
+        /// The current and the pending GPU operation mode.
         GpuOperationMode: Out2<c_uint> = nvmlDeviceGetGpuOperationMode, once_smi 7;
-        /// The current model and the pending model.
+        /// The current and the pending driver model.
         DriverModel: Out2<c_uint> = nvmlDeviceGetDriverModel_v2, once_smi 6;
         AccountingMode: Out<c_uint> = nvmlDeviceGetAccountingMode, slow 30;
         AccountingBufferSize: Out<c_uint> = nvmlDeviceGetAccountingBufferSize, once_smi 5;
@@ -97,72 +99,73 @@ macro_rules! nvml_queries {
         HostVgpuMode: Out<c_uint> = nvmlDeviceGetHostVgpuMode, once_smi 6;
         VgpuHeterogeneousMode: Out<sys::nvmlVgpuHeterogeneousMode_v1_t>
             = nvmlDeviceGetVgpuHeterogeneousMode, once_smi 6;
-        /// The value of a `nvmlDeviceVgpuCapability_t`.
+        /// The value of the given `nvmlDeviceVgpuCapability_t`.
         VgpuCapability(capability: u32): Of<c_uint> = nvmlDeviceGetVgpuCapabilities,
             once_smi 3 for [0, 1, 2, 9, 10, 11];
         C2cMode: Out<sys::nvmlC2cModeInfo_v1_t> = nvmlDeviceGetC2cModeInfoV, slow 2;
         /// A bit mask of the GPU's capabilities.
         Capabilities: Out<sys::nvmlDeviceCapabilities_v1_t> = nvmlDeviceGetCapabilities, once_smi 7;
-        /// Whether auto boost is enabled, and whether it is by default.
+        /// Whether auto boost is enabled, and whether it is enabled by default.
         AutoBoost: Out2<c_uint> = nvmlDeviceGetAutoBoostedClocksEnabled, once_smi 6;
-        /// Masks of the available, requested and enforced profiles. Each mask of 256 bits is split
-        /// into eight numbers.
+        /// Masks of the available, requested and enforced power profiles. Each 256-bit mask is
+        /// split into eight numbers.
         WorkloadPowerProfiles: Out<sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t>
             = nvmlDeviceWorkloadPowerProfileGetCurrentProfiles, slow_smi 390;
 
-        /// The utilization of the GPU and of its memory.
+        /// The GPU utilization and the memory utilization, in percent.
         UtilizationRates: Out<sys::nvmlUtilization_t> = nvmlDeviceGetUtilizationRates, tick 5;
-        /// The utilization in percent, and the sampling period in microseconds.
+        /// The encoder's utilization in percent, and the sampling period in microseconds.
         EncoderUtilization: Out2<c_uint> = nvmlDeviceGetEncoderUtilization, tick 5;
-        /// The utilization in percent, and the sampling period in microseconds.
+        /// The decoder's utilization in percent, and the sampling period in microseconds.
         DecoderUtilization: Out2<c_uint> = nvmlDeviceGetDecoderUtilization, tick 5;
-        /// The utilization in percent, and the sampling period in microseconds.
+        /// The JPEG engine's utilization in percent, and the sampling period in microseconds.
         JpgUtilization: Out2<c_uint> = nvmlDeviceGetJpgUtilization, tick 6;
-        /// The utilization in percent, and the sampling period in microseconds.
+        /// The optical flow engine's utilization in percent, and the sampling period in
+        /// microseconds.
         OfaUtilization: Out2<c_uint> = nvmlDeviceGetOfaUtilization, tick 4;
-        /// The number of sessions, the average frames per second, and the average latency in
-        /// microseconds.
+        /// The number of encoder sessions, the average frames per second, and the average latency
+        /// in microseconds.
         EncoderStats: Out3<c_uint> = nvmlDeviceGetEncoderStats, slow_smi 28;
-        /// The number of sessions, the average frames per second, and the average latency in
-        /// microseconds.
+        /// The number of frame buffer capture sessions, the average frames per second, and the
+        /// average latency in microseconds.
         FbcStats: Out<sys::nvmlFBCStats_t> = nvmlDeviceGetFBCStats, slow_smi 26;
-        /// Total, reserved, free and used memory from `nvmlDeviceGetMemoryInfo_v2`. Drivers before
-        /// 510 only have `nvmlDeviceGetMemoryInfo`, which counts reserved memory as used. Reserved
-        /// memory is then -1.
+        /// The total, reserved, free and used memory from `nvmlDeviceGetMemoryInfo_v2`. Drivers
+        /// before 510 have only `nvmlDeviceGetMemoryInfo`, which counts reserved memory as used.
+        /// Reserved memory is then -1.
         MemoryInfo => memory_info, tick 23;
-        /// Total, free and used memory.
+        /// The total, free and used memory.
         MemoryInfoV1: Out<sys::nvmlMemory_t> = nvmlDeviceGetMemoryInfo;
-        /// Total, free and used memory.
+        /// The total, free and used BAR1 memory.
         Bar1MemoryInfo: Out<sys::nvmlBAR1Memory_t> = nvmlDeviceGetBAR1MemoryInfo, slow 369;
-        /// Total, free and used memory.
+        /// The total, free and used memory that confidential computing protects.
         ProtectedMemory: Out<sys::nvmlMemory_t> = nvmlDeviceGetConfComputeProtectedMemoryUsage,
             slow_smi 29;
-        /// The temperature of the chip.
+        /// The chip's temperature.
         Temperature: Out<sys::nvmlTemperature_v1_t> = nvmlDeviceGetTemperatureV
             | Of<c_uint> = nvmlDeviceGetTemperature, tick 4;
-        /// The number of degrees below the limit.
+        /// The chip's distance from its temperature limit, in degrees.
         MarginTemperature: Out<sys::nvmlMarginTemperature_v1_t> = nvmlDeviceGetMarginTemperature,
             paced 1190;
-        /// The temperature of a `nvmlTemperatureThresholds_t`.
+        /// The temperature for the given `nvmlTemperatureThresholds_t`.
         TemperatureThreshold(threshold: u32): Of<c_uint> = nvmlDeviceGetTemperatureThreshold,
             constant, once 450 for 0..4, once_smi 7 for 4..8;
         FanSpeed: Out<c_uint> = nvmlDeviceGetFanSpeed, tick 384;
         NumFans: Out<c_uint> = nvmlDeviceGetNumFans, slow 4;
-        /// The speed of this fan in percent.
+        /// The fan's speed in percent.
         FanSpeedOf(fan: u32): Of<c_uint> = nvmlDeviceGetFanSpeed_v2;
-        /// The speed of this fan in revolutions per minute, from `nvmlDeviceGetFanSpeedRPM`.
+        /// The fan's speed in revolutions per minute, from `nvmlDeviceGetFanSpeedRPM`.
         FanSpeedRpm(fan: u32) => fan_speed_rpm;
         PerformanceState: Out<c_uint> = nvmlDeviceGetPerformanceState, tick 3;
         SupportedThrottleReasons: Out<c_ulonglong> = nvmlDeviceGetSupportedClocksEventReasons
             | Out<c_ulonglong> = nvmlDeviceGetSupportedClocksThrottleReasons, constant, once_smi 8;
         ThrottleReasons: Out<c_ulonglong> = nvmlDeviceGetCurrentClocksEventReasons
             | Out<c_ulonglong> = nvmlDeviceGetCurrentClocksThrottleReasons, tick 9;
-        /// The reference time in microseconds, and the violation time of this
-        /// `nvmlPerfPolicyType_t` in nanoseconds. They come from `NVML_FI_DEV_PERF_POLICY_*`, or
+        /// The reference time in microseconds, and the violation time for the given
+        /// `nvmlPerfPolicyType_t` in nanoseconds. Both come from `NVML_FI_DEV_PERF_POLICY_*`, or
         /// from `nvmlDeviceGetViolationStatus` with older drivers.
         ViolationStatus(policy: u32) => violation_status, slow 400 for 0..6;
         PowerUsage: Out<c_uint> = nvmlDeviceGetPowerUsage, tick 5;
-        /// The energy in millijoules since the driver was loaded.
+        /// The energy consumed since the driver was loaded, in millijoules.
         TotalEnergyConsumption: Out<c_ulonglong> = nvmlDeviceGetTotalEnergyConsumption, paced 3200;
         PowerManagementMode: Out<c_uint> = nvmlDeviceGetPowerManagementMode, once_smi 360;
         /// The power limit that was requested.
@@ -170,190 +173,195 @@ macro_rules! nvml_queries {
         /// The power limit that is in effect.
         EnforcedPowerLimit: Out<c_uint> = nvmlDeviceGetEnforcedPowerLimit, tick 3;
         DefaultPowerLimit: Out<c_uint> = nvmlDeviceGetPowerManagementDefaultLimit, constant, once 6;
-        /// The minimum and the maximum limit.
+        /// The minimum and maximum power limit.
         PowerLimitConstraints: Out2<c_uint> = nvmlDeviceGetPowerManagementLimitConstraints,
             constant, once 5;
-        /// The clock of a `nvmlClockType_t`: 0 graphics, 1 SM, 2 memory, 3 video.
+        /// The clock of the given `nvmlClockType_t`: 0 graphics, 1 SM, 2 memory, 3 video.
         Clock(kind: u32): Of<c_uint> = nvmlDeviceGetClockInfo, tick 5 for 0..4;
         MaxClock(kind: u32): Of<c_uint> = nvmlDeviceGetMaxClockInfo, constant, once 1800 for 0..4;
         ApplicationsClock(kind: u32): Of<c_uint> = nvmlDeviceGetApplicationsClock,
             slow 1250 for [0, 2];
         DefaultApplicationsClock(kind: u32): Of<c_uint> = nvmlDeviceGetDefaultApplicationsClock,
             constant, once_smi 1145 for [0, 2];
-        /// The result of `nvmlDeviceGetClock` for `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
+        /// The clock that `nvmlDeviceGetClock` returns for `NVML_CLOCK_ID_CUSTOMER_BOOST_MAX`.
         CustomerBoostClock(kind: u32) => customer_boost_clock, once_smi 1139 for [0];
-        /// A list of memory clocks.
+        /// The list of supported memory clocks.
         SupportedMemoryClocks: List<c_uint> = nvmlDeviceGetSupportedMemoryClocks, constant,
             once_smi 5;
-        /// A list of graphics clocks at this memory clock.
+        /// The list of graphics clocks supported at the given memory clock.
         SupportedGraphicsClocks(memory_mhz: u32): ListOf<c_uint>
             = nvmlDeviceGetSupportedGraphicsClocks, constant;
-        /// A field from `nvmlDeviceGetFieldValues`, by ID and scope. The type of the value is that
-        /// of the field. IDs from 251 on were renumbered in driver 580.82, and this ID is the one
-        /// of the installed driver.
+        /// A field from `nvmlDeviceGetFieldValues`, by ID and scope. The value has the field's
+        /// type. IDs from 251 on were renumbered in driver 580.82; the ID here is that of the
+        /// installed driver.
         Field(id: u32, scope: u32) => field,
             tick 10 for combine(TICK_FIELDS, [0]),
-            // Temperature thresholds as margins, and support for PCIe atomics.
+            // These are temperature thresholds as margins, and the support for PCIe atomics.
             once_smi 60 for combine([193, 194, 195, 196, 228, 229], [0]),
-            // Power limits of the GPU and the module, and the base power.
+            // These are power limits of the GPU and the module, and the base power.
             once_smi 280 for combine(187..=192, [0, 1, 3]),
-            // The fields of power smoothing. Scope 5 is the active profile.
+            // These are the power smoothing fields. Scope 5 is the active profile.
             once_smi 375 for combine((251..=268).chain(275..=288), [0, 5]),
             once_smi 375 for [(300, 0)],
             slow 31 for [(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0)],
             slow_smi 10 for [(274, 0)],
-            // Throttling times, and rollovers of the PCIe replay counter.
+            // These are throttling times, and rollovers of the PCIe replay counter.
             slow_smi 400 for combine([74, 76, 95, 269, 270, 271], [0]),
-            // The average and the current power of the module and of the memory.
+            // These are the average and current power of the module and the memory.
             slow_smi 10 for combine([185, 186], POWER_SCOPES);
-        /// The time and the value of each sample of this `nvmlSamplingType_t` after `since_us`,
-        /// from `nvmlDeviceGetSamples`. Times are in microseconds since 1970. The answer is
-        /// [`Value::Reals`](super::Value::Reals) if the values are not integers.
+        /// The time and value of each sample of the given `nvmlSamplingType_t` after `since_us`,
+        /// from `nvmlDeviceGetSamples`. Times are in microseconds since 1970. If the values are not
+        /// integers, the answer is [`Value::Reals`](super::Value::Reals).
         Samples(kind: u32, since_us: u64) => list_samples;
 
-        /// The number of errors of this `nvmlMemoryErrorType_t` in this `nvmlEccCounterType_t`.
+        /// The number of errors of the given `nvmlMemoryErrorType_t`, from the given
+        /// `nvmlEccCounterType_t`.
         TotalEccErrors(kind: u32, counter: u32): Of2<c_ulonglong> = nvmlDeviceGetTotalEccErrors,
             slow 10 for combine(0..2, 0..2);
-        /// The number of errors of this error type, in this counter type and at this
+        /// The number of errors of the given error type, from the given counter type, at the given
         /// `nvmlMemoryLocation_t`.
         MemoryErrors(kind: u32, counter: u32, location: u32): Of3<c_ulonglong>
             = nvmlDeviceGetMemoryErrorCounter, slow 7 for memory_errors();
         /// Aggregate uncorrectable parity errors, aggregate uncorrectable SEC-DED errors, aggregate
         /// corrected errors, the same three volatile counts, aggregate uncorrectable errors in L2,
-        /// SM, PCIe, microcontroller and elsewhere, and whether the threshold is exceeded.
+        /// SM, PCIe, microcontroller and elsewhere, and whether the error threshold is exceeded.
         SramEccErrors: Out<sys::nvmlEccSramErrorStatus_v1_t> = nvmlDeviceGetSramEccErrorStatus,
             slow_smi 8;
-        /// Whether a channel repair is pending, and whether a TPC repair is.
+        /// Whether a channel repair is pending, and whether a TPC repair is pending.
         RepairStatus: Out<sys::nvmlRepairStatus_v1_t> = nvmlDeviceGetRepairStatus, slow_smi 388;
         UnrepairableMemory: Out<UnrepairableMemory> = nvmlDeviceGetUnrepairableMemoryFlag_v1,
             slow_smi 381;
-        /// The time and the address of each page that was retired for this
-        /// `nvmlPageRetirementCause_t`. Times have the driver's format, and are 0 with older
-        /// drivers.
+        /// The time and address of each page that was retired for the given
+        /// `nvmlPageRetirementCause_t`. Times are in the driver's format, and 0 with older drivers.
         RetiredPages(cause: u32): RetiredPages = nvmlDeviceGetRetiredPages_v2
             | ListOf<UntimedPage> = nvmlDeviceGetRetiredPages, slow 10 for 0..2;
         RetiredPagesPending: Out<c_uint> = nvmlDeviceGetRetiredPagesPendingStatus, slow 8;
         /// The numbers of correctable and uncorrectable remappings, whether a remapping is pending,
-        /// and whether one failed.
+        /// and whether a remapping has failed.
         RemappedRows: Out4<c_uint> = nvmlDeviceGetRemappedRows, slow 4;
         /// The numbers of correctable, inactive correctable, uncorrectable and inactive
-        /// uncorrectable remappings, whether a remapping is pending, and whether one failed.
+        /// uncorrectable remappings, whether a remapping is pending, and whether a remapping has
+        /// failed.
         RemappedRowsV2: Out<RemappedRowsInfo> = nvmlDeviceGetRemappedRows_v2, slow_smi 4;
-        /// The numbers of banks with the maximum, many, some, few and no spare rows.
+        /// The numbers of banks with the maximum number of spare rows, and with many, some, few,
+        /// and no spare rows.
         RowRemapperHistogram: Out<sys::nvmlRowRemapperHistogramValues_t>
             = nvmlDeviceGetRowRemapperHistogram, slow 3;
 
         PcieGeneration: Out<c_uint> = nvmlDeviceGetCurrPcieLinkGeneration, tick 7;
-        /// The highest generation that both the GPU and its slot support.
+        /// The highest PCIe generation that both the GPU and its slot support.
         MaxPcieGeneration: Out<c_uint> = nvmlDeviceGetMaxPcieLinkGeneration, constant, once 4;
-        /// The highest generation that the GPU supports.
+        /// The highest PCIe generation that the GPU supports.
         GpuMaxPcieGeneration: Out<c_uint> = nvmlDeviceGetGpuMaxPcieLinkGeneration, constant,
             once_smi 8;
-        /// The highest generation that the port above the GPU supports. NVML has no function for
-        /// it, so that it is read from the kernel: `max_link_speed` of the device above the GPU's
-        /// own in `/sys/bus/pci/devices`. [`Code::NOT_SUPPORTED`](super::Code::NOT_SUPPORTED) if
-        /// there is no such device, as in virtual machines.
+        /// The highest PCIe generation that the port above the GPU supports. No NVML function
+        /// returns it, so it is read from the kernel: from `max_link_speed` of the device above the
+        /// GPU in `/sys/bus/pci/devices`. If there is no such device, as in virtual machines, the
+        /// answer is [`Code::NOT_SUPPORTED`](super::Code::NOT_SUPPORTED).
         HostMaxPcieGeneration => host_max_pcie_generation, constant, once_smi 36;
         PcieWidth: Out<c_uint> = nvmlDeviceGetCurrPcieLinkWidth, tick 74;
         MaxPcieWidth: Out<c_uint> = nvmlDeviceGetMaxPcieLinkWidth, constant, once 4;
         PcieReplays: Out<c_uint> = nvmlDeviceGetPcieReplayCounter, slow 381;
-        /// The rate in KB/s, measured for 20 ms during the call. The counter is 0 for transmit, 1
-        /// for receive.
+        /// The PCIe rate in KB/s, measured for 20 ms during the call. Counter 0 is for sent data,
+        /// and counter 1 for received data.
         PcieThroughput(counter: u32): Of<c_uint> = nvmlDeviceGetPcieThroughput;
-        /// The type and the firmware version of each bridge chip.
+        /// The type and firmware version of each bridge chip.
         BridgeChips: Out<sys::nvmlBridgeChipHierarchy_t> = nvmlDeviceGetBridgeChipInfo, constant,
             once_smi 7;
-        /// State, status, clique, health mask, health summary, and the cluster UUID in two halves.
-        /// The first byte of the UUID is the most significant one of the first half.
+        /// The state, status, clique, health mask, health summary, and the cluster UUID in two
+        /// halves. In each half, the first byte is the most significant.
         FabricInfo: Out<sys::nvmlGpuFabricInfo_v3_t> = nvmlDeviceGetGpuFabricInfoV, slow 11;
-        /// The bus ID of the other end of this link as text, from
+        /// The bus ID of the device at the link's other end, as text, from
         /// `nvmlDeviceGetNvLinkRemotePciInfo_v2`.
         NvLinkRemoteBusId(link: u32) => remote_bus_id, constant;
-        /// Whether the link has this `nvmlNvLinkCapability_t`.
+        /// Whether the link has the given `nvmlNvLinkCapability_t`.
         NvLinkCapability(link: u32, capability: u32): Of2<c_uint> = nvmlDeviceGetNvLinkCapability,
             constant;
-        /// Whether this link is active.
+        /// Whether the link is active.
         NvLinkState(link: u32): Of<c_uint> = nvmlDeviceGetNvLinkState, slow 16 for [0];
-        /// The version of this link as `nvmlNvlinkVersion_t`.
+        /// The link's version as `nvmlNvlinkVersion_t`.
         NvLinkVersion(link: u32): Of<c_uint> = nvmlDeviceGetNvLinkVersion;
-        /// The device at the other end of this link as `nvmlIntNvLinkDeviceType_t`.
+        /// The type of the device at the link's other end, as `nvmlIntNvLinkDeviceType_t`.
         NvLinkRemoteDeviceType(link: u32): Of<c_uint> = nvmlDeviceGetNvLinkRemoteDeviceType;
         /// Whether NVLE is enabled, and the `nvmlNvlinkFirmwareVersion_t` of each firmware: type,
-        /// major, minor and sub-minor version.
+        /// major version, minor version, and sub-minor version.
         NvLinkInfo: Out<sys::nvmlNvLinkInfo_v2_t> = nvmlDeviceGetNvLinkInfo;
-        /// The CPUs as a mask of 64-bit words from `nvmlDeviceGetCpuAffinity`. The lowest CPUs come
-        /// first, and empty words at the end are omitted.
+        /// The CPUs near the GPU as a mask of 64-bit words, from `nvmlDeviceGetCpuAffinity`. The
+        /// lowest CPUs come first, and trailing empty words are omitted.
         CpuAffinity => cpu_affinity, constant;
-        /// The NUMA nodes as a mask of 64-bit words from `nvmlDeviceGetMemoryAffinity` with node
-        /// scope. Empty words at the end are omitted.
+        /// The NUMA nodes near the GPU as a mask of 64-bit words, from
+        /// `nvmlDeviceGetMemoryAffinity` with node scope. Trailing empty words are omitted.
         MemoryAffinity => memory_affinity, constant;
-        /// The NUMA node of the GPU's own memory.
+        /// The NUMA node that the GPU's own memory forms.
         NumaNode: Out<c_uint> = nvmlDeviceGetNumaNodeId, constant, once 16;
-        /// The indices from `nvmlDeviceGetTopologyNearestGpus`, up to this
+        /// The indices of the nearest GPUs, from `nvmlDeviceGetTopologyNearestGpus` for the given
         /// `nvmlGpuTopologyLevel_t`.
         NearestGpus(level: u32) => nearest_gpus, constant;
-        /// The result of `nvmlDeviceGetTopologyCommonAncestor` with the GPU of this index.
+        /// The level that `nvmlDeviceGetTopologyCommonAncestor` returns for this GPU and the GPU
+        /// with the given index.
         CommonAncestor(other: u32) => common_ancestor, constant;
-        /// The result of `nvmlDeviceGetP2PStatus` with the GPU of this index for this
-        /// `nvmlGpuP2PCapsIndex_t`.
+        /// The status that `nvmlDeviceGetP2PStatus` returns for this GPU, the GPU with the given
+        /// index, and the given `nvmlGpuP2PCapsIndex_t`.
         P2pStatus(other: u32, capability: u32) => p2p_status;
 
-        /// The PID, memory, GPU instance and compute instance of each process. Unknown memory and
-        /// missing instances are -1.
+        /// The PID, memory, GPU instance and compute instance of each compute process. Unknown
+        /// memory and missing instances are -1.
         ComputeProcesses: Processes = nvmlDeviceGetComputeRunningProcesses_v3
             | Processes = nvmlDeviceGetComputeRunningProcesses_v2
             | ShortProcesses = nvmlDeviceGetComputeRunningProcesses, tick 33;
-        /// The PID, memory, GPU instance and compute instance of each process. Unknown memory and
-        /// missing instances are -1.
+        /// The PID, memory, GPU instance and compute instance of each graphics process. Unknown
+        /// memory and missing instances are -1.
         GraphicsProcesses: Processes = nvmlDeviceGetGraphicsRunningProcesses_v3
             | Processes = nvmlDeviceGetGraphicsRunningProcesses_v2
             | ShortProcesses = nvmlDeviceGetGraphicsRunningProcesses, tick 37;
-        /// The PID, memory, GPU instance and compute instance of each process. Unknown memory and
-        /// missing instances are -1.
+        /// The PID, memory, GPU instance and compute instance of each MPS process. Unknown memory
+        /// and missing instances are -1.
         MpsProcesses: Processes = nvmlDeviceGetMPSComputeRunningProcesses_v3
             | Processes = nvmlDeviceGetMPSComputeRunningProcesses_v2
             | ShortProcesses = nvmlDeviceGetMPSComputeRunningProcesses, tick 27;
-        /// The latest sample of each process since this time: time in microseconds, PID, SM,
-        /// memory, encoder, decoder, JPEG and OFA. It comes from
-        /// `nvmlDeviceGetProcessesUtilizationInfo`, or from `nvmlDeviceGetProcessUtilization`,
-        /// which lacks JPEG and OFA (-1). The answer is [`Code::NOT_FOUND`](super::Code::NOT_FOUND)
-        /// if no process was active since then.
+        /// The latest sample of each process after `since_us`: time in microseconds, PID, SM,
+        /// memory, encoder, decoder, JPEG and OFA. The source is
+        /// `nvmlDeviceGetProcessesUtilizationInfo`, or `nvmlDeviceGetProcessUtilization`, which
+        /// lacks JPEG and OFA (-1). If no process has been active, the answer is
+        /// [`Code::NOT_FOUND`](super::Code::NOT_FOUND).
         ProcessUtilization(since_us: u64) => process_utilization;
-        /// A list of accounted PIDs.
+        /// The list of accounted PIDs.
         AccountingPids: List<c_uint> = nvmlDeviceGetAccountingPids, slow_smi 25;
         /// The GPU and memory utilization, maximum memory in bytes, run time in milliseconds, start
-        /// time in microseconds, and whether the process runs.
+        /// time in microseconds, and whether the process is running.
         AccountingStats(pid: u32): Of<sys::nvmlAccountingStats_t> = nvmlDeviceGetAccountingStats;
 
-        /// The maximum number of MIG devices, or 0 if MIG is off or unsupported.
+        /// The maximum number of MIG devices, or 0 if MIG mode is off or unsupported.
         MaxMigDevices: Out<c_uint> = nvmlDeviceGetMaxMigDeviceCount, once_smi 341;
-        /// The indices of existing MIG devices, found with `nvmlDeviceGetMigDeviceHandleByIndex` up
-        /// to `nvmlDeviceGetMaxMigDeviceCount`.
+        /// The indices of existing MIG devices, found by calling
+        /// `nvmlDeviceGetMigDeviceHandleByIndex` for each index up to
+        /// `nvmlDeviceGetMaxMigDeviceCount`.
         MigDevices => mig_devices, slow_smi 382;
-        /// The GPU instance and the compute instance of a MIG device, from
-        /// `nvmlDeviceGetGpuInstanceId` and `nvmlDeviceGetComputeInstanceId`.
+        /// The GPU instance and compute instance of a MIG device, from `nvmlDeviceGetGpuInstanceId`
+        /// and `nvmlDeviceGetComputeInstanceId`.
         MigInstance => mig_instance, constant;
-        /// Multiprocessors, copy engines, decoders, encoders, JPEG decoders, OFAs, slices of the
-        /// GPU instance, slices of the compute instance, and memory in MiB of a MIG device.
+        /// The resources of a MIG device: multiprocessors, copy engines, decoders, encoders, JPEG
+        /// decoders, OFAs, slices of the GPU instance, slices of the compute instance, and memory
+        /// in MiB.
         MigAttributes: Out<sys::nvmlDeviceAttributes_t> = nvmlDeviceGetAttributes_v2, constant;
     } };
 }
 
-/// Calls a macro with the rows of all queries about the machine.
+/// Passes the rows of all queries about the machine to a macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! nvml_system_queries {
     ($then:ident) => { $then! {
         DriverVersion: SystemText = nvmlSystemGetDriverVersion;
         NvmlVersion: SystemText = nvmlSystemGetNVMLVersion;
-        /// The version as 1000 × major + 10 × minor.
+        /// The CUDA version as 1000 × major + 10 × minor.
         CudaVersion: System<c_int> = nvmlSystemGetCudaDriverVersion_v2;
         DeviceCount: System<c_uint> = nvmlDeviceGetCount_v2;
         ProcessName(pid: u32): SystemTextOf = nvmlSystemGetProcessName;
-        /// The value of this `nvmlVgpuDriverCapability_t`.
+        /// The value of the given `nvmlVgpuDriverCapability_t`.
         VgpuDriverCapability(capability: u32): SystemOf<c_uint> = nvmlGetVgpuDriverCapabilities;
         NvlinkBandwidthMode: System<c_uint> = nvmlSystemGetNvlinkBwMode;
-        /// The indices of the GPUs near this CPU, from `nvmlSystemGetTopologyGpuSet`.
+        /// The indices of the GPUs near the given CPU, from `nvmlSystemGetTopologyGpuSet`.
         GpusNearCpu(cpu: u32) => gpus_near_cpu;
         /// The environment, the feature state, and the developer tools mode.
         ConfComputeState: System<sys::nvmlConfComputeSystemState_t> = nvmlSystemGetConfComputeState;

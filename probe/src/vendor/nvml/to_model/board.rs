@@ -1,67 +1,67 @@
-//! The constant data of a GPU.
+//! Conversion of a GPU's constant data.
 
 use std::path::Path;
 
 use nvml_wrapper::enums::device::DeviceArchitecture;
 
 use super::{
-    super::cached::{Answers, and_then},
-    small, watts,
+    super::cached::{TimedAnswers, and_then},
+    read_u32, read_watts,
 };
 use crate::{
     bounded,
-    model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, sysfs_device},
+    model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, sysfs_device_path},
     vendor::nvml::query::Query as Q,
 };
 
-/// Returns the identity of a GPU. Its board is read later.
-pub(in super::super) fn identity(answers: Answers<'_>, index: u32) -> Gpu {
+/// Returns a GPU's identity. The board information is added later.
+pub(in super::super) fn make_identity(answers: TimedAnswers<'_>, index: u32) -> Gpu {
     Gpu {
         vendor_index: Some(index),
-        uuid: answers.text(Q::Uuid).value().cloned(),
-        name: answers.text(Q::Name),
-        pci_bus_id: answers.text(Q::BusId),
-        ..Gpu::unidentified(index, &Absence::NoAnswer)
+        uuid: answers.read_text(Q::Uuid).value().cloned(),
+        name: answers.read_text(Q::Name),
+        pci_bus_id: answers.read_text(Q::BusId),
+        ..Gpu::new_unidentified(index, &Absence::NoAnswer)
     }
 }
 
-/// Returns the board. `sys_root` is `/sys`, from which the NUMA node is read if the driver does not
-/// know it.
-pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
-    let between = answers.numbers::<2>(Q::PowerLimitConstraints);
+/// Returns the GPU's board information. If the driver does not know the NUMA node, it is read from
+/// `sys_root`, which is `/sys` except in tests.
+pub(in super::super) fn make_board(answers: TimedAnswers<'_>, sys_root: &Path) -> Board {
+    let between = answers.read_numbers::<2>(Q::PowerLimitConstraints);
     let limit = |milliwatts: i128| milliwatts as f64 / 1000.0;
     let celsius = |threshold| {
         answers
-            .number(Q::TemperatureThreshold(threshold))
+            .read_number(Q::TemperatureThreshold(threshold))
             .map(|celsius| celsius as f64)
     };
     Board {
-        serial: answers.text(Q::Serial),
-        part_number: answers.text(Q::BoardPartNumber),
-        vbios_version: answers.text(Q::VbiosVersion),
-        architecture: and_then(answers.whole(Q::Architecture), |number: u32| {
+        serial: answers.read_text(Q::Serial),
+        part_number: answers.read_text(Q::BoardPartNumber),
+        vbios_version: answers.read_text(Q::VbiosVersion),
+        architecture: and_then(answers.read_integer(Q::Architecture), |number: u32| {
             DeviceArchitecture::try_from(number)
                 .map_or(Reading::Absent(Absence::Unknown), |architecture| {
                     Reading::Now(architecture.to_string())
                 })
         }),
         compute_capability: answers
-            .numbers(Q::ComputeCapability)
+            .read_numbers(Q::ComputeCapability)
             .map(|[major, minor]| format!("{major}.{minor}")),
-        cores: small(answers, Q::NumGpuCores),
-        memory_bus_bits: small(answers, Q::MemoryBusWidth),
-        minor_number: small(answers, Q::MinorNumber),
+        cores: read_u32(answers, Q::NumGpuCores),
+        memory_bus_bits: read_u32(answers, Q::MemoryBusWidth),
+        minor_number: read_u32(answers, Q::MinorNumber),
         numa_node: numa_node(answers, sys_root),
-        pcie_max_generation: small(answers, Q::MaxPcieGeneration),
-        pcie_max_width: small(answers, Q::MaxPcieWidth),
+        pcie_max_generation: read_u32(answers, Q::MaxPcieGeneration),
+        pcie_max_width: read_u32(answers, Q::MaxPcieWidth),
         max_clocks: MaxClocks {
-            graphics_mhz: small(answers, Q::MaxClock(0)),
-            sm_mhz: small(answers, Q::MaxClock(1)),
-            memory_mhz: small(answers, Q::MaxClock(2)),
-            video_mhz: small(answers, Q::MaxClock(3)),
+            graphics_mhz: read_u32(answers, Q::MaxClock(0)),
+            sm_mhz: read_u32(answers, Q::MaxClock(1)),
+            memory_mhz: read_u32(answers, Q::MaxClock(2)),
+            video_mhz: read_u32(answers, Q::MaxClock(3)),
         },
         power_limits: PowerLimits {
-            default_watts: watts(answers, Q::DefaultPowerLimit),
+            default_watts: read_watts(answers, Q::DefaultPowerLimit),
             min_watts: between.clone().map(|[least, _]| limit(least)),
             max_watts: between.map(|[_, most]| limit(most)),
         },
@@ -75,18 +75,21 @@ pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
     }
 }
 
-/// Returns the NUMA node. The driver only knows it on machines where GPUs are NUMA nodes
-/// themselves. On others, it is read from the system.
-fn numa_node(answers: Answers<'_>, sys_root: &Path) -> Reading<u32> {
-    match (small(answers, Q::NumaNode), answers.text(Q::BusId).value()) {
+/// Returns the NUMA node near the GPU. The driver knows it only on machines where GPUs are NUMA
+/// nodes themselves. On other machines, it is read from sysfs.
+fn numa_node(answers: TimedAnswers<'_>, sys_root: &Path) -> Reading<u32> {
+    match (
+        read_u32(answers, Q::NumaNode),
+        answers.read_text(Q::BusId).value(),
+    ) {
         (Reading::Absent(Absence::NotSupported), Some(bus_id)) => {
-            let node = bounded::text(
-                sysfs_device(sys_root, bus_id).join("numa_node"),
-                bounded::VALUE,
+            let node = bounded::read_text(
+                sysfs_device_path(sys_root, bus_id).join("numa_node"),
+                bounded::VALUE_LIMIT,
             )
             .ok();
             let node = node.and_then(|node| node.trim().parse::<i32>().ok());
-            // -1 means that the machine has one node or does not report it.
+            // The value -1 means that the machine has only one node or does not report the node.
             node.and_then(|node| u32::try_from(node).ok())
                 .map_or(Reading::Absent(Absence::Unknown), Reading::Now)
         }

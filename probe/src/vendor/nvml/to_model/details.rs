@@ -1,11 +1,11 @@
-//! The details of a GPU, which change slowly.
+//! Conversion of a GPU's details, which change slowly.
 
 use super::{
     super::{
-        cached::{Answers, and_then, whole},
+        cached::{TimedAnswers, and_then, convert_integer},
         lanes,
     },
-    ecc, links, small, watts,
+    ecc, links, read_u32, read_watts,
 };
 use crate::{
     model::{
@@ -15,78 +15,80 @@ use crate::{
     vendor::nvml::query::{Answer, Query as Q},
 };
 
-/// Fills in the details. `confidential` is the driver's answer about confidential computing on the
-/// machine.
-pub(in super::super) fn details(
-    answers: Answers<'_>,
+/// Fills in the details. `confidential` is the driver's answer about the machine's confidential
+/// computing state.
+pub(in super::super) fn fill_details(
+    answers: TimedAnswers<'_>,
     confidential: &Answer,
     details: &mut GpuDetails,
 ) {
-    details.modes = modes(answers, confidential);
+    details.modes = make_modes(answers, confidential);
     details.application_clocks = ApplicationClocks {
-        graphics_mhz: small(answers, Q::ApplicationsClock(0)),
-        memory_mhz: small(answers, Q::ApplicationsClock(2)),
+        graphics_mhz: read_u32(answers, Q::ApplicationsClock(0)),
+        memory_mhz: read_u32(answers, Q::ApplicationsClock(2)),
     };
-    details.requested_power_limit_watts = watts(answers, Q::PowerLimit);
-    details.throttled = throttled(answers);
-    details.ecc = ecc::errors(answers);
+    details.requested_power_limit_watts = read_watts(answers, Q::PowerLimit);
+    details.throttled = throttled_times(answers);
+    details.ecc = ecc::count_errors(answers);
     details.retired_pages = ecc::retired_pages(answers);
     details.remapped_rows = ecc::remapped_rows(answers);
     details.bar1 = and_then(
-        answers.numbers(Q::Bar1MemoryInfo),
+        answers.read_numbers(Q::Bar1MemoryInfo),
         |[total, _free, used]| {
-            and_then(whole(total), |total_bytes| {
-                whole(used).map(|used_bytes| Bar1 {
+            and_then(convert_integer(total), |total_bytes| {
+                convert_integer(used).map(|used_bytes| Bar1 {
                     total_bytes,
                     used_bytes,
                 })
             })
         },
     );
-    details.pcie_replays_total = answers.whole(Q::PcieReplays);
-    details.nvlinks = links::nvlinks(answers);
-    details.fabric = fabric(answers);
-    details.c2c_enabled = answers.flag(Q::C2cMode);
+    details.pcie_replays_total = answers.read_integer(Q::PcieReplays);
+    details.nvlinks = links::list_nvlinks(answers);
+    details.fabric = make_fabric(answers);
+    details.c2c_enabled = answers.read_flag(Q::C2cMode);
     details.recovery_action = recovery_action(answers);
-    details.fans = fans(answers);
-    details.accounting = accounting(answers);
+    details.fans = list_fans(answers);
+    details.accounting = list_accounted(answers);
 }
 
-fn modes(answers: Answers<'_>, confidential: &Answer) -> Modes {
+fn make_modes(answers: TimedAnswers<'_>, confidential: &Answer) -> Modes {
     Modes {
-        persistence: answers.flag(Q::PersistenceMode),
-        compute: and_then(answers.number(Q::ComputeMode), |mode| match mode {
+        persistence: answers.read_flag(Q::PersistenceMode),
+        compute: and_then(answers.read_number(Q::ComputeMode), |mode| match mode {
             0 => Reading::Now(ComputeMode::Default),
             1 | 3 => Reading::Now(ComputeMode::ExclusiveProcess),
             2 => Reading::Now(ComputeMode::Prohibited),
             _ => Reading::Absent(Absence::Unknown),
         }),
-        ecc: mode(answers, Q::EccMode),
-        mig: mode(answers, Q::MigMode),
-        accounting: answers.flag(Q::AccountingMode),
-        display_active: answers.flag(Q::DisplayActive),
+        ecc: read_mode(answers, Q::EccMode),
+        mig: read_mode(answers, Q::MigMode),
+        accounting: answers.read_flag(Q::AccountingMode),
+        display_active: answers.read_flag(Q::DisplayActive),
         confidential_compute: match confidential {
-            // The numbers are environment, feature and development mode.
+            // The three numbers are the environment, the feature state, and the developer tools
+            // mode.
             Ok(state) => Reading::Now(ConfidentialCompute {
-                enabled: state.at(1) == Some(1),
-                devtools: state.at(2) == Some(1),
+                enabled: state.number_at(1) == Some(1),
+                devtools: state.number_at(2) == Some(1),
             }),
-            Err(code) => Reading::Absent(super::super::error::absence(*code)),
+            Err(code) => Reading::Absent(super::super::error::to_absence(*code)),
         },
     }
 }
 
-pub(super) fn mode(answers: Answers<'_>, query: Q) -> Reading<Mode> {
-    answers.numbers(query).map(|[current, pending]| Mode {
+pub(super) fn read_mode(answers: TimedAnswers<'_>, query: Q) -> Reading<Mode> {
+    answers.read_numbers(query).map(|[current, pending]| Mode {
         current: current != 0,
         pending: pending != 0,
     })
 }
 
-/// Returns the throttled times. The driver reports nanoseconds for each `nvmlPerfPolicyType_t`.
-fn throttled(answers: Answers<'_>) -> ThrottledTimes {
+/// Returns how long clocks have been reduced. The driver reports nanoseconds for each
+/// `nvmlPerfPolicyType_t`.
+fn throttled_times(answers: TimedAnswers<'_>) -> ThrottledTimes {
     let seconds = |policy| {
-        let times = answers.numbers(Q::ViolationStatus(policy));
+        let times = answers.read_numbers(Q::ViolationStatus(policy));
         times.map(|[_reference, nanoseconds]| (nanoseconds as f64 / 1e6).round() / 1e3)
     };
     ThrottledTimes {
@@ -99,8 +101,8 @@ fn throttled(answers: Answers<'_>) -> ThrottledTimes {
     }
 }
 
-fn fabric(answers: Answers<'_>) -> Reading<Fabric> {
-    let info = answers.numbers(Q::FabricInfo);
+fn make_fabric(answers: TimedAnswers<'_>) -> Reading<Fabric> {
+    let info = answers.read_numbers(Q::FabricInfo);
     and_then(
         info,
         |[state, status, clique_id, _mask, _summary, high, low]| {
@@ -123,8 +125,8 @@ fn fabric(answers: Answers<'_>) -> Reading<Fabric> {
                 &digits[20..],
             ];
             let cluster_uuid = parts.join("-");
-            and_then(whole(status), |status| {
-                whole(clique_id).map(|clique_id| Fabric {
+            and_then(convert_integer(status), |status| {
+                convert_integer(clique_id).map(|clique_id| Fabric {
                     state,
                     status,
                     cluster_uuid,
@@ -135,10 +137,10 @@ fn fabric(answers: Answers<'_>) -> Reading<Fabric> {
     )
 }
 
-/// Converts a `nvmlDeviceGpuRecoveryAction_t` to a recovery action.
-fn recovery_action(answers: Answers<'_>) -> Reading<RecoveryAction> {
+/// Returns the recovery action, converted from a `nvmlDeviceGpuRecoveryAction_t`.
+fn recovery_action(answers: TimedAnswers<'_>) -> Reading<RecoveryAction> {
     and_then(
-        answers.number(lanes::RECOVERY_ACTION),
+        answers.read_number(lanes::RECOVERY_ACTION),
         |action| match action {
             0 => Reading::Now(RecoveryAction::None),
             1 => Reading::Now(RecoveryAction::GpuReset),
@@ -150,48 +152,48 @@ fn recovery_action(answers: Answers<'_>) -> Reading<RecoveryAction> {
     )
 }
 
-fn fans(answers: Answers<'_>) -> Reading<Vec<Fan>> {
+fn list_fans(answers: TimedAnswers<'_>) -> Reading<Vec<Fan>> {
     let fan = |fan| Fan {
-        // If the board has no fans, some drivers reject the number of the fan as an invalid
-        // argument.
-        speed_percent: match answers.number(Q::FanSpeedOf(fan)) {
+        // On boards without fans, some drivers reject the fan number as an invalid argument.
+        speed_percent: match answers.read_number(Q::FanSpeedOf(fan)) {
             Reading::Absent(Absence::DriverError { code: 2 }) => {
                 Reading::Absent(Absence::NotSupported)
             }
             percent => percent.map(|percent| percent as f64),
         },
-        rpm: small(answers, Q::FanSpeedRpm(fan)),
+        rpm: read_u32(answers, Q::FanSpeedRpm(fan)),
     };
-    and_then(answers.whole(Q::NumFans), |count: u32| match count {
-        0..=lanes::MOST_FANS => Reading::Now((0..count).map(fan).collect()),
+    and_then(answers.read_integer(Q::NumFans), |count: u32| match count {
+        0..=lanes::MAX_FANS => Reading::Now((0..count).map(fan).collect()),
         _ => Reading::Absent(Absence::Unknown),
     })
 }
 
-fn accounting(answers: Answers<'_>) -> Reading<Vec<AccountedProcess>> {
-    and_then(answers.flag(Q::AccountingMode), |on| {
+fn list_accounted(answers: TimedAnswers<'_>) -> Reading<Vec<AccountedProcess>> {
+    and_then(answers.read_flag(Q::AccountingMode), |on| {
         if !on {
             return Reading::Now(Vec::new());
         }
-        // The driver may have dropped an account after listing its PID.
-        let account =
-            |pid: u32| accounted_process(pid, *answers.numbers(Q::AccountingStats(pid)).value()?);
-        answers.value(Q::AccountingPids).map(|pids| {
+        // The driver may drop a process's account after it has listed the PID.
+        let account = |pid: u32| {
+            make_accounted_process(pid, *answers.read_numbers(Q::AccountingStats(pid)).value()?)
+        };
+        answers.get(Q::AccountingPids).map(|pids| {
             pids.numbers()
                 .iter()
                 .rev()
-                .take(lanes::ACCOUNTED)
+                .take(lanes::MAX_ACCOUNTED)
                 .filter_map(|pid| account(u32::try_from(*pid).ok()?))
                 .collect()
         })
     })
 }
 
-fn accounted_process(
+fn make_accounted_process(
     pid: u32,
     [gpu, memory, most, time, started, running]: [i128; 6],
 ) -> Option<AccountedProcess> {
-    // `NVML_VALUE_NOT_AVAILABLE` has 32 or 64 bits.
+    // Depending on the field, `NVML_VALUE_NOT_AVAILABLE` has 32 or 64 bits.
     let known = |number: i128, none: u64| (number != i128::from(none)).then_some(number);
     let percent = |share| known(share, u32::MAX.into()).map(|share| share as f64);
     Some(AccountedProcess {
@@ -199,7 +201,8 @@ fn accounted_process(
         running: running != 0,
         gpu_percent: percent(gpu).map_or(Reading::Absent(Absence::Unknown), Reading::Now),
         memory_percent: percent(memory).map_or(Reading::Absent(Absence::Unknown), Reading::Now),
-        max_memory_bytes: known(most, u64::MAX).map_or(Reading::Absent(Absence::Unknown), whole),
+        max_memory_bytes: known(most, u64::MAX)
+            .map_or(Reading::Absent(Absence::Unknown), convert_integer),
         time_ms: u64::try_from(time).ok()?,
         started_us: u64::try_from(started).ok()?,
     })

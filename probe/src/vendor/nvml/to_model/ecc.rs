@@ -1,8 +1,8 @@
-//! Memory errors, and the repair of defective memory.
+//! Conversion of memory errors and memory repairs.
 
 use super::super::{
-    cached::{Answers, and_then, whole},
-    error::absence,
+    cached::{TimedAnswers, and_then, convert_integer},
+    error::to_absence,
     lanes::MEMORY_LOCATIONS,
 };
 use crate::{
@@ -10,16 +10,16 @@ use crate::{
     vendor::nvml::query::{Code, Query as Q},
 };
 
-/// The values of `nvmlMemoryErrorType_t`.
+/// The `nvmlMemoryErrorType_t` for corrected errors. The constant below is for uncorrected errors.
 const CORRECTED: u32 = 0;
 const UNCORRECTED: u32 = 1;
 
-/// The values of `nvmlEccCounterType_t`.
+/// The `nvmlEccCounterType_t` for volatile counters. The constant below is for aggregate counters.
 const VOLATILE: u32 = 0;
 const AGGREGATE: u32 = 1;
 
-pub(super) fn errors(answers: Answers<'_>) -> Ecc {
-    let count = |kind, counter| answers.whole::<u64>(Q::TotalEccErrors(kind, counter));
+pub(super) fn count_errors(answers: TimedAnswers<'_>) -> Ecc {
+    let count = |kind, counter| answers.read_integer::<u64>(Q::TotalEccErrors(kind, counter));
     let totals = |counter| EccCounts {
         corrected_total: count(CORRECTED, counter),
         uncorrected_total: count(UNCORRECTED, counter),
@@ -27,12 +27,12 @@ pub(super) fn errors(answers: Answers<'_>) -> Ecc {
     Ecc {
         volatile: totals(VOLATILE),
         aggregate: totals(AGGREGATE),
-        volatile_by_location: by_location(answers, VOLATILE),
-        aggregate_by_location: by_location(answers, AGGREGATE),
+        volatile_by_location: count_by_location(answers, VOLATILE),
+        aggregate_by_location: count_by_location(answers, AGGREGATE),
     }
 }
 
-/// The names of the `nvmlMemoryLocation_t` values.
+/// The names of the `nvmlMemoryLocation_t` values, in order.
 const LOCATIONS: [&str; 8] = [
     "l1_cache",
     "l2_cache",
@@ -44,27 +44,29 @@ const LOCATIONS: [&str; 8] = [
     "sram",
 ];
 
-/// The order of the locations: device memory and SRAM come first.
-const ORDER: [u32; 8] = [2, 7, 0, 1, 3, 4, 5, 6];
+/// The order in which locations are listed: device memory and SRAM come first.
+const LOCATION_ORDER: [u32; 8] = [2, 7, 0, 1, 3, 4, 5, 6];
 
-/// Returns the counts of each location. If the board counts none, they are absent with
-/// `NotSupported`.
-fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> {
+/// Returns the error counts of each memory location. They are absent with `NotSupported` if the
+/// board counts no errors by location.
+fn count_by_location(answers: TimedAnswers<'_>, counter: u32) -> Reading<Vec<EccLocation>> {
     let mut places = Vec::new();
-    for (place, location) in ORDER.map(|place| {
+    for (place, location) in LOCATION_ORDER.map(|place| {
         (
             MEMORY_LOCATIONS.start.saturating_add(place),
             LOCATIONS[place as usize],
         )
     }) {
-        let count = |kind| answers.whole::<u64>(Q::MemoryErrors(kind, counter, place));
+        let count = |kind| answers.read_integer::<u64>(Q::MemoryErrors(kind, counter, place));
         let (corrected, uncorrected) = (count(CORRECTED), count(UNCORRECTED));
-        // Some locations count only one kind of error.
+        // Some memory locations count only one of the two kinds of errors.
         let (corrected_total, uncorrected_total) = match (corrected.value(), uncorrected.value()) {
             (Some(corrected), Some(uncorrected)) => (*corrected, *uncorrected),
-            (Some(corrected), None) if is_no_place(&uncorrected) => (*corrected, 0),
-            (None, Some(uncorrected)) if is_no_place(&corrected) => (0, *uncorrected),
-            (None, None) if is_no_place(&corrected) && is_no_place(&uncorrected) => continue,
+            (Some(corrected), None) if is_missing_counter(&uncorrected) => (*corrected, 0),
+            (None, Some(uncorrected)) if is_missing_counter(&corrected) => (0, *uncorrected),
+            (None, None) if is_missing_counter(&corrected) && is_missing_counter(&uncorrected) => {
+                continue;
+            }
             _ => {
                 let reason = corrected.absence().or(uncorrected.absence());
                 return Reading::Absent(reason.cloned().unwrap_or(Absence::Unknown));
@@ -83,17 +85,18 @@ fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> 
     }
 }
 
-/// Returns `true` if the board lacks this counter. Some drivers report this as an invalid argument.
-fn is_no_place(count: &Reading<u64>) -> bool {
-    [Absence::NotSupported, absence(Code::INVALID_ARGUMENT)]
+/// Returns `true` if the board does not have this counter. Some drivers report a missing counter as
+/// an invalid argument.
+fn is_missing_counter(count: &Reading<u64>) -> bool {
+    [Absence::NotSupported, to_absence(Code::INVALID_ARGUMENT)]
         .iter()
         .any(|reason| count.absence() == Some(reason))
 }
 
-pub(super) fn remapped_rows(answers: Answers<'_>) -> Reading<RemappedRows> {
+pub(super) fn remapped_rows(answers: TimedAnswers<'_>) -> Reading<RemappedRows> {
     let count = |number: i128| u32::try_from(number).ok();
     let spare = answers
-        .numbers::<5>(Q::RowRemapperHistogram)
+        .read_numbers::<5>(Q::RowRemapperHistogram)
         .value()
         .and_then(|banks| {
             let [max, high, partial, low, none] = banks.map(count);
@@ -106,7 +109,7 @@ pub(super) fn remapped_rows(answers: Answers<'_>) -> Reading<RemappedRows> {
             })
         });
     and_then(
-        answers.numbers(Q::RemappedRows),
+        answers.read_numbers(Q::RemappedRows),
         |[correctable, uncorrectable, pending, failed]| {
             let rows =
                 count(correctable)
@@ -123,17 +126,17 @@ pub(super) fn remapped_rows(answers: Answers<'_>) -> Reading<RemappedRows> {
     )
 }
 
-/// Returns the number of retired pages by `nvmlPageRetirementCause_t`. Each page in an answer has
-/// two numbers, time and address.
-pub(super) fn retired_pages(answers: Answers<'_>) -> Reading<RetiredPages> {
+/// Returns the number of retired pages for each `nvmlPageRetirementCause_t`. An answer contains two
+/// numbers per page: its time and its address.
+pub(super) fn retired_pages(answers: TimedAnswers<'_>) -> Reading<RetiredPages> {
     let pages = |cause| {
-        and_then(answers.value(Q::RetiredPages(cause)), |pages| {
-            whole((pages.numbers().len() / 2) as i128)
+        and_then(answers.get(Q::RetiredPages(cause)), |pages| {
+            convert_integer((pages.numbers().len() / 2) as i128)
         })
     };
     and_then(pages(0), |single_bit| {
         and_then(pages(1), |double_bit| {
-            let pending = answers.flag(Q::RetiredPagesPending);
+            let pending = answers.read_flag(Q::RetiredPagesPending);
             pending.map(|pending| RetiredPages {
                 single_bit,
                 double_bit,

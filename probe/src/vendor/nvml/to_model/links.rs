@@ -1,4 +1,4 @@
-//! The `NVLink` connections of a GPU.
+//! Conversion of a GPU's `NVLink` connections.
 
 use nvml_wrapper_sys::bindings::{
     nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_GPU as GPU,
@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use super::super::{
-    cached::{Answers, and_then, count},
+    cached::{TimedAnswers, and_then, convert_count},
     lanes,
 };
 use crate::{
@@ -15,89 +15,102 @@ use crate::{
     vendor::nvml::query::{Code, Query as Q},
 };
 
-/// The driver's unit of data, which is KiB.
+/// The unit in which the driver counts data, 1 KiB.
 pub(in super::super) const DATA_UNIT_BYTES: f64 = 1024.0;
 
-/// The driver's unit of speed, which is MB per second.
+/// The unit in which the driver reports speeds, 1 MB per second.
 const SPEED_UNIT_BYTES: f64 = 1e6;
 
-/// Returns all links. The list is empty if the GPU has none.
-pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
+/// Returns all `NVLinks`. The list is empty if the GPU has no links.
+pub(super) fn list_nvlinks(answers: TimedAnswers<'_>) -> Reading<Vec<NvLink>> {
     if has_no_links(answers) {
         return Reading::Now(Vec::new());
     }
-    match answers.number(Q::NvLinkState(0)) {
-        // The driver lacks the function.
+    match answers.read_number(Q::NvLinkState(0)) {
+        // If the driver does not support this query, the GPU has no links.
         Reading::Absent(Absence::NotSupported) => return Reading::Now(Vec::new()),
         Reading::Absent(reason) => return Reading::Absent(reason),
         _ => {}
     }
-    let there = |link: &u32| answers.ageless().value(lanes::link_speed(*link)) != never_asked();
+    let there = |link: &u32| {
+        answers.without_age().get(lanes::link_speed_query(*link)) != absent_without_answer()
+    };
     Reading::Now(
-        (0..lanes::MOST_LINKS)
+        (0..lanes::MAX_LINKS)
             .take_while(there)
-            .map(|link| nvlink(answers, link))
+            .map(|link| make_nvlink(answers, link))
             .collect(),
     )
 }
 
 /// Returns `true` if the driver's answer about the first link means that the board has no links.
-pub(in super::super) fn has_no_links(answers: Answers<'_>) -> bool {
+pub(in super::super) fn has_no_links(answers: TimedAnswers<'_>) -> bool {
     matches!(
-        answers.refusal(Q::NvLinkState(0)),
+        answers.error_code(Q::NvLinkState(0)),
         Some(Code::NOT_SUPPORTED | Code::DEPRECATED | Code::INVALID_ARGUMENT)
     )
 }
 
-fn never_asked<T>() -> Reading<T> {
+fn absent_without_answer<T>() -> Reading<T> {
     Reading::Absent(Absence::NoAnswer)
 }
 
-fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
-    let steady = answers.ageless();
-    let [tx, rx, errors @ ..] = lanes::link_counters(link);
-    // The counters are read less often than the rest, so that each has its own time.
+fn make_nvlink(answers: TimedAnswers<'_>, link: u32) -> NvLink {
+    let steady = answers.without_age();
+    let [tx, rx, errors @ ..] = lanes::link_counter_queries(link);
+    // The counters are read less often than other values, so each has its own time.
     let dated = |reading: Reading<u64>, query| match answers.read_at_ms(query) {
-        Some(at_ms) => reading.dated(at_ms),
+        Some(at_ms) => reading.with_time(at_ms),
         None => reading,
     };
     let bytes = |query| {
         dated(
-            and_then(steady.real(query), |data| count(data * DATA_UNIT_BYTES)),
+            and_then(steady.read_float(query), |data| {
+                convert_count(data * DATA_UNIT_BYTES)
+            }),
             query,
         )
     };
     let [replays_total, recoveries_total, crc_errors_total] =
-        errors.map(|query| dated(and_then(steady.real(query), count), query));
+        errors.map(|query| dated(and_then(steady.read_float(query), convert_count), query));
     NvLink {
         link,
-        active: answers.flag(Q::NvLinkState(link)),
-        version: steady.whole(Q::NvLinkVersion(link)).map(version),
+        active: answers.read_flag(Q::NvLinkState(link)),
+        version: steady
+            .read_integer(Q::NvLinkVersion(link))
+            .map(format_version),
         bytes_per_second: steady
-            .real(lanes::link_speed(link))
+            .read_float(lanes::link_speed_query(link))
             .map(|speed| speed * SPEED_UNIT_BYTES),
-        remote: steady.whole(Q::NvLinkRemoteDeviceType(link)).map(remote),
-        remote_pci_bus_id: and_then(steady.text(Q::NvLinkRemoteBusId(link)), known),
+        remote: steady
+            .read_integer(Q::NvLinkRemoteDeviceType(link))
+            .map(to_remote_kind),
+        remote_pci_bus_id: and_then(
+            steady.read_text(Q::NvLinkRemoteBusId(link)),
+            reject_unknown_bus_id,
+        ),
         tx_bytes_total: bytes(tx),
         rx_bytes_total: bytes(rx),
-        errors_total: dated(sum(&errors.map(|query| steady.real(query))), tx),
+        errors_total: dated(sum(&errors.map(|query| steady.read_float(query))), tx),
         replays_total,
         recoveries_total,
         crc_errors_total,
     }
 }
 
-/// Returns the sum of the counters that the link has. If it has none, the sum is absent.
+/// Returns the sum of all counters that the link has. If the link has no counters, the sum is
+/// absent.
 fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
     let counted: Vec<_> = counters.iter().filter_map(Reading::value).collect();
     match (counted.is_empty(), counters.first()) {
         (true, Some(Reading::Absent(reason))) => Reading::Absent(reason.clone()),
-        _ => count(counted.into_iter().sum::<f64>()),
+        _ => convert_count(counted.into_iter().sum::<f64>()),
     }
 }
 
-/// Converts NVML's version numbers, which count 1.0, 2.0, 2.2, 3.0, 3.1, 4.0 and 5.0.
-fn version(version: u32) -> String {
+/// Converts NVML's version number to text. NVML numbers the versions 1.0, 2.0, 2.2, 3.0, 3.1, 4.0
+/// and 5.0 consecutively.
+fn format_version(version: u32) -> String {
     const VERSIONS: [&str; 7] = ["1.0", "2.0", "2.2", "3.0", "3.1", "4.0", "5.0"];
     let known = version
         .checked_sub(1)
@@ -105,8 +118,8 @@ fn version(version: u32) -> String {
     known.map_or_else(|| version.to_string(), ToString::to_string)
 }
 
-/// Converts a `nvmlIntNvLinkDeviceType_t` to the kind of remote device.
-pub(in super::super) fn remote(kind: u32) -> NvLinkRemote {
+/// Converts a `nvmlIntNvLinkDeviceType_t` to the kind of device at the link's other end.
+pub(in super::super) fn to_remote_kind(kind: u32) -> NvLinkRemote {
     match kind {
         GPU => NvLinkRemote::Gpu,
         NPU => NvLinkRemote::Npu,
@@ -115,9 +128,9 @@ pub(in super::super) fn remote(kind: u32) -> NvLinkRemote {
     }
 }
 
-/// Returns the bus ID, unless it is unknown. In virtual machines, the driver cannot see the other
-/// end and reports a bus ID of all ones.
-fn known(bus_id: String) -> Reading<String> {
+/// Returns a reading of the bus ID, which is absent if the ID is a placeholder. In virtual
+/// machines, the driver cannot see the link's other end and reports a bus ID of all ones.
+fn reject_unknown_bus_id(bus_id: String) -> Reading<String> {
     if bus_id.starts_with("FFFFFFF") {
         Reading::Absent(Absence::Unknown)
     } else {
@@ -130,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_added_up_as_far_as_they_are_counted() {
+    fn counted_errors_are_summed() {
         let none = || Reading::Absent(Absence::NotSupported);
         assert_eq!(
             sum(&[Reading::Now(3.0), none(), Reading::Now(4.0)]),
@@ -143,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_id_of_all_ones_is_unknown() {
+    fn bus_id_of_all_ones_is_unknown() {
         assert_eq!(
-            known("FFFFFFFF:FF:FF.0".to_owned()),
+            reject_unknown_bus_id("FFFFFFFF:FF:FF.0".to_owned()),
             Reading::Absent(Absence::Unknown)
         );
         assert_eq!(
-            known("00000000:3B:00.0".to_owned()),
+            reject_unknown_bus_id("00000000:3B:00.0".to_owned()),
             Reading::Now("00000000:3B:00.0".to_owned())
         );
     }

@@ -1,4 +1,4 @@
-//! Conversion of the driver's answers to the model. The functions are pure: they convert units,
+//! Conversion of the driver's answers to the model. All functions are pure: they convert units,
 //! combine answers, and turn return codes into reasons.
 
 #![cfg_attr(
@@ -20,23 +20,23 @@ mod sample;
 #[cfg(test)]
 mod tests;
 
-pub(super) use board::{board, identity};
-pub(super) use details::details;
-pub(super) use links::{DATA_UNIT_BYTES, has_no_links, remote};
-pub(super) use mig::{mig_device, mig_mode, mig_sample};
-pub(super) use processes::{listed, processes};
-pub(super) use sample::sample;
+pub(super) use board::{make_board, make_identity};
+pub(super) use details::fill_details;
+pub(super) use links::{DATA_UNIT_BYTES, has_no_links, to_remote_kind};
+pub(super) use mig::{make_mig_device, make_mig_sample, mig_mode};
+pub(super) use processes::{list_processes, make_processes};
+pub(super) use sample::fill_sample;
 
 use crate::{model::Reading, vendor::nvml::query::Query};
 
-use super::cached::Answers;
+use super::cached::TimedAnswers;
 
-fn watts(answers: Answers<'_>, query: Query) -> Reading<f64> {
+fn read_watts(answers: TimedAnswers<'_>, query: Query) -> Reading<f64> {
     answers
-        .number(query)
+        .read_number(query)
         .map(|milliwatts| milliwatts as f64 / 1000.0)
 }
 
-fn small(answers: Answers<'_>, query: Query) -> Reading<u32> {
-    answers.whole(query)
+fn read_u32(answers: TimedAnswers<'_>, query: Query) -> Reading<u32> {
+    answers.read_integer(query)
 }

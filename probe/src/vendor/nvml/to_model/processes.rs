@@ -1,34 +1,37 @@
-//! The processes on a GPU, from the driver's lists of memory and its samples of activity.
+//! The processes on a GPU, combined from the driver's process lists (memory) and samples
+//! (activity).
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::super::{
-    cached::Answers,
-    shares::{Percent, Share, Shares},
+    cached::TimedAnswers,
+    shares::{ProcessShare, ProcessShares, SharePercents},
 };
 use crate::{
     model::{Absence, MigInstance, Process, ProcessKind, Reading},
     vendor::nvml::query::Query as Q,
 };
 
-/// A process and its MIG instance, if it runs on one. A process on two instances is listed twice.
-type Place = (u32, Option<MigInstance>);
+/// A process's PID and MIG instance, if any. A process on two instances is listed twice.
+type ProcessKey = (u32, Option<MigInstance>);
 
-pub(in super::super) struct Held {
+pub(in super::super) struct ListedMemory {
     kind: ProcessKind,
     memory_bytes: Option<u64>,
     mps: bool,
 }
 
-/// Returns all processes in the driver's lists. They are absent if a list is, but boards without
-/// graphics need no list of graphics processes.
-pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, Held>> {
+/// Returns all processes in the driver's lists. If a list is absent, so is the result, except that
+/// boards without graphics need no list of graphics processes.
+pub(in super::super) fn list_processes(
+    answers: TimedAnswers<'_>,
+) -> Reading<BTreeMap<ProcessKey, ListedMemory>> {
     let mut found = BTreeMap::new();
     for (list, kind) in [
         (Q::ComputeProcesses, ProcessKind::Compute),
         (Q::GraphicsProcesses, ProcessKind::Graphics),
     ] {
-        match answers.value(list) {
+        match answers.get(list) {
             Reading::Now(list) | Reading::Earlier { value: list, .. } => {
                 merge(&mut found, list.numbers(), kind);
             }
@@ -36,12 +39,12 @@ pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, 
             Reading::Absent(reason) => return Reading::Absent(reason),
         }
     }
-    // MPS processes are also in the list of compute processes.
-    let mps = answers.value(Q::MpsProcesses);
+    // MPS processes also appear in the list of compute processes.
+    let mps = answers.get(Q::MpsProcesses);
     let mps: BTreeSet<_> = mps
         .value()
         .into_iter()
-        .flat_map(|list| entries(list.numbers()))
+        .flat_map(|list| parse_entries(list.numbers()))
         .map(|own| own.pid)
         .collect();
     for ((pid, _), held) in &mut found {
@@ -50,28 +53,28 @@ pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, 
     Reading::Now(found)
 }
 
-/// Returns the processes by PID, with their activity as of `asked_ms`. `sampled` is the result of
-/// the request for samples. Values from before `begun_ms` keep their own time.
-pub(in super::super) fn processes(
-    listed: &BTreeMap<Place, Held>,
-    shares: &Shares,
+/// Returns the processes, sorted by PID, with their activity at `asked_ms`. `sampled` is the result
+/// of the request for samples. Values from before `begun_ms` keep their own time.
+pub(in super::super) fn make_processes(
+    listed: &BTreeMap<ProcessKey, ListedMemory>,
+    shares: &ProcessShares,
     sampled: &Reading<()>,
     asked_ms: u64,
     begun_ms: u64,
 ) -> Vec<Process> {
     let dated = |value, at_ms| match Reading::Now(value) {
-        share if at_ms < begun_ms => share.dated(at_ms),
+        share if at_ms < begun_ms => share.with_time(at_ms),
         share => share,
     };
-    let one = |(place, held): (&Place, &Held)| {
-        let latest = shares.of(place.0, asked_ms);
-        process(*place, held, |pick| match (sampled, latest) {
+    let one = |(place, held): (&ProcessKey, &ListedMemory)| {
+        let latest = shares.find_recent(place.0, asked_ms);
+        make_process(*place, held, |pick| match (sampled, latest) {
             (Reading::Absent(reason), _) => Reading::Absent(reason.clone()),
             (_, None) => dated(0.0, asked_ms),
-            (_, Some(Share { percent: None, .. })) => Reading::Absent(Absence::Unknown),
+            (_, Some(ProcessShare { percent: None, .. })) => Reading::Absent(Absence::Unknown),
             (
                 _,
-                Some(Share {
+                Some(ProcessShare {
                     percent: Some(percent),
                     at_ms,
                 }),
@@ -81,10 +84,10 @@ pub(in super::super) fn processes(
     listed.iter().map(one).collect()
 }
 
-fn process(
-    (pid, mig): Place,
-    held: &Held,
-    share: impl Fn(fn(&Percent) -> u32) -> Reading<f64>,
+fn make_process(
+    (pid, mig): ProcessKey,
+    held: &ListedMemory,
+    share: impl Fn(fn(&SharePercents) -> u32) -> Reading<f64>,
 ) -> Process {
     let memory_bytes = held
         .memory_bytes
@@ -96,25 +99,25 @@ fn process(
         decoder_percent: share(|percent| percent.decoder),
         mig,
         mps: held.mps,
-        ..Process::without_name(pid, held.kind, memory_bytes)
+        ..Process::new_unnamed(pid, held.kind, memory_bytes)
     }
 }
 
-struct Listed {
+struct ListEntry {
     pid: u32,
     memory_bytes: Option<u64>,
     mig: Option<MigInstance>,
 }
 
-/// Parses a list with PID, memory, GPU instance and compute instance of each process. -1 means that
-/// a value is missing.
-fn entries(numbers: &[i128]) -> impl Iterator<Item = Listed> + '_ {
+/// Parses a process list. Each entry consists of PID, memory, GPU instance and compute instance; -1
+/// means that a value is missing.
+fn parse_entries(numbers: &[i128]) -> impl Iterator<Item = ListEntry> + '_ {
     numbers
         .as_chunks()
         .0
         .iter()
         .filter_map(|[pid, memory, gpu, compute]| {
-            Some(Listed {
+            Some(ListEntry {
                 pid: u32::try_from(*pid).ok()?,
                 memory_bytes: u64::try_from(*memory).ok(),
                 mig: match (u32::try_from(*gpu), u32::try_from(*compute)) {
@@ -128,17 +131,17 @@ fn entries(numbers: &[i128]) -> impl Iterator<Item = Listed> + '_ {
         })
 }
 
-/// Adds a list to the processes. A process in both lists is one process, whose memory is listed
-/// twice. If it occurs twice in the same list, the two amounts are added.
-fn merge(found: &mut BTreeMap<Place, Held>, list: &[i128], kind: ProcessKind) {
-    for Listed {
+/// Adds the processes in `list`. A process that is in both lists has the same memory in each, so
+/// its memory is counted once. If a process occurs twice in one list, the two amounts are added up.
+fn merge(found: &mut BTreeMap<ProcessKey, ListedMemory>, list: &[i128], kind: ProcessKind) {
+    for ListEntry {
         pid,
         memory_bytes,
         mig,
-    } in entries(list)
+    } in parse_entries(list)
     {
         match found.entry((pid, mig)) {
-            Entry::Vacant(free) => drop(free.insert(Held {
+            Entry::Vacant(free) => drop(free.insert(ListedMemory {
                 kind,
                 memory_bytes,
                 mps: false,
@@ -161,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_in_both_lists_is_one_and_on_two_instances_two() {
+    fn process_in_both_lists_is_merged() {
         let mut found = BTreeMap::new();
         merge(
             &mut found,
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_driver_does_not_know_is_unknown() {
+    fn memory_unknown_to_driver_is_absent() {
         let mut found = BTreeMap::new();
         merge(&mut found, &[7, -1, -1, -1], ProcessKind::Compute);
         assert_eq!(found[&(7, None)].memory_bytes, None);

@@ -1,16 +1,17 @@
-//! Periods of equal length.
+//! Repeating periods of equal length.
 
-/// A division of time into periods of equal length, called rounds.
+/// A division of time into periods of equal length, which are called rounds.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Cycle {
     pub(in super::super) period_s: f64,
-    /// The time that has passed in the first round when the timeline starts, in seconds.
+    /// How much of a round has passed when the timeline starts, in seconds.
     pub(in super::super) phase_s: f64,
 }
 
 impl Cycle {
-    /// Returns the round that contains a time, and the seconds since the round started.
-    pub(in super::super) fn at(self, seconds: f64) -> (i64, f64) {
+    /// Returns the number of the round that contains `seconds`, and the time since that round
+    /// started.
+    pub(in super::super) fn find_round(self, seconds: f64) -> (i64, f64) {
         let shifted = seconds + self.phase_s;
         let round = (shifted / self.period_s).floor();
         (round as i64, shifted - round * self.period_s)
@@ -26,14 +27,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_lies_in_one_round() {
+    fn time_is_in_one_round() {
         let cycle = Cycle {
             period_s: 10.0,
             phase_s: 4.0,
         };
-        assert_eq!(cycle.at(0.0), (0, 4.0));
-        assert_eq!(cycle.at(6.0), (1, 0.0));
-        assert_eq!(cycle.at(17.0), (2, 1.0));
+        assert_eq!(cycle.find_round(0.0), (0, 4.0));
+        assert_eq!(cycle.find_round(6.0), (1, 0.0));
+        assert_eq!(cycle.find_round(17.0), (2, 1.0));
         assert!((cycle.start_s(2) - 16.0).abs() < 1e-9);
     }
 }

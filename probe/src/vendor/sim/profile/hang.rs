@@ -1,19 +1,19 @@
-//! A collective that waits for a process which never joins. Its kernels run all the time, but no
-//! data moves.
+//! A profile with a collective that waits for a process that never joins. The collective's kernels
+//! run all the time, but no data moves.
 
 use super::{Cycle, Load, Program, Tenant};
 use crate::vendor::sim::noise::Noise;
 
-/// The time after which a user notices the hang and restarts the job.
-const RUN_S: f64 = 86_400.0;
+/// The time until a user notices the hang and restarts the job, in seconds.
+const RUN_LENGTH_S: f64 = 86_400.0;
 
-pub(super) fn load(noise: Noise, seconds: f64) -> Load {
+pub(super) fn compute_load(noise: Noise, seconds: f64) -> Load {
     let runs = Cycle {
-        period_s: RUN_S,
-        phase_s: 0.3 * RUN_S,
+        period_s: RUN_LENGTH_S,
+        phase_s: 0.3 * RUN_LENGTH_S,
     };
-    let (run, _) = runs.at(seconds);
-    let memory = 0.5 + 0.2 * noise.stream("memory").unit(run);
+    let (run, _) = runs.find_round(seconds);
+    let memory = 0.5 + 0.2 * noise.derive_stream("memory").random_unit(run);
     let rank = Tenant {
         program: Program::Collective,
         run,
@@ -23,6 +23,6 @@ pub(super) fn load(noise: Noise, seconds: f64) -> Load {
     };
     Load {
         tenants: [Some(rank), None],
-        ..Load::waiting(100.0)
+        ..Load::from_waiting_kernels(100.0)
     }
 }

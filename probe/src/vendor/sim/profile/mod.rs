@@ -1,4 +1,4 @@
-//! The workloads of programs on a GPU, with one file per kind.
+//! The workloads of programs on a simulated GPU, with one file per kind of workload.
 
 mod cycle;
 mod hang;
@@ -11,19 +11,19 @@ pub(super) use cycle::Cycle;
 
 use super::{Profile, noise::Noise};
 
-/// The load of a GPU at one moment.
+/// A GPU's load at a certain time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Load {
     pub(super) gpu_percent: f64,
-    /// The share of time during which device memory is read or written.
+    /// The share of time during which device memory is read or written, in percent.
     pub(super) memory_percent: f64,
     pub(super) encoder_percent: f64,
     pub(super) decoder_percent: f64,
     /// The power that the kernels would draw at the highest clocks, as a share of the power limit.
-    /// It can exceed 1.
+    /// This share can exceed 1.
     pub(super) demand: f64,
-    /// Whether the kernels only wait, like those of a collective. They occupy multiprocessors, but
-    /// no data moves.
+    /// Whether the kernels only wait, as in a collective. Waiting kernels occupy multiprocessors
+    /// but do not move data.
     pub(super) waits: bool,
     pub(super) tenants: [Option<Tenant>; 2],
 }
@@ -31,13 +31,13 @@ pub(super) struct Load {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tenant {
     pub(super) program: Program,
-    /// The number of the run. A program that is started again has another PID.
+    /// The number of this run of the program. Each run has a different PID.
     pub(super) run: i64,
-    /// The start time of this run, in seconds of the timeline.
+    /// The time at which this run started, in seconds on the timeline.
     pub(super) started_s: f64,
-    /// The memory of the program, as a share of all memory that programs can use.
+    /// The program's memory, as a share of the memory that is available to programs.
     pub(super) memory: f64,
-    /// The program's share of the GPU's utilization, 0 to 1.
+    /// The program's share of the GPU's utilization, from 0 to 1.
     pub(super) part: f64,
 }
 
@@ -47,25 +47,25 @@ pub(super) enum Program {
     Server,
     Leak,
     Notebook,
-    /// One rank of a job on several GPUs.
+    /// One rank of a job that uses several GPUs.
     Collective,
 }
 
 impl Profile {
-    pub(super) fn load(self, noise: Noise, seconds: f64) -> Load {
+    pub(super) fn compute_load(self, noise: Noise, seconds: f64) -> Load {
         match self {
-            Self::Training => training::load(noise, seconds),
-            Self::Inference => inference::load(noise, seconds),
-            Self::Leak => leak::load(noise, seconds),
-            Self::Held => held::load(noise, seconds),
-            Self::Hang => hang::load(noise, seconds),
+            Self::Training => training::compute_load(noise, seconds),
+            Self::Inference => inference::compute_load(noise, seconds),
+            Self::Leak => leak::compute_load(noise, seconds),
+            Self::Held => held::compute_load(noise, seconds),
+            Self::Hang => hang::compute_load(noise, seconds),
             Self::Idle => Load::default(),
         }
     }
 
-    /// Returns the default profile of a GPU. The profiles are mixed, so that a machine shows all
-    /// kinds of work.
-    pub(super) fn of_index(index: u32) -> Self {
+    /// Returns a GPU's default profile. The profiles differ by index, so that a machine shows all
+    /// kinds of workloads.
+    pub(super) fn default_for(index: u32) -> Self {
         const MIX: [Profile; 8] = [
             Profile::Training,
             Profile::Inference,

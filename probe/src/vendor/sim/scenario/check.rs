@@ -1,5 +1,5 @@
-//! Checks whether the parts of a scenario fit together. Single values are checked while they are
-//! parsed.
+//! Checks of whether the parts of a scenario are consistent. Individual values are checked while
+//! they are parsed.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -7,19 +7,19 @@ use toml::Spanned;
 
 use super::{
     GpuSettings, MigSettings, Scenario,
-    event::EventSort,
+    event::EventKind,
     fault::{FaultKind, FaultSettings},
     quantity::Seconds,
 };
 
-/// The byte range of an invalid part, and the error message.
-type Complaint = (Range<usize>, String);
+/// The invalid part's byte range, and the error message.
+type InvalidPart = (Range<usize>, String);
 
 impl Scenario {
-    /// The maximum number of processes in a table. No machine runs more on a GPU.
-    const MAX_COUNT: u32 = 10_000;
+    /// The maximum number of processes in a `[[process]]` table. No machine runs more on a GPU.
+    const MAX_PROCESS_COUNT: u32 = 10_000;
 
-    pub(super) fn check(&self) -> Result<(), Complaint> {
+    pub(super) fn check(&self) -> Result<(), InvalidPart> {
         self.check_gpus()?;
         self.check_processes()?;
         self.check_accounted()?;
@@ -27,7 +27,7 @@ impl Scenario {
         self.check_faults()
     }
 
-    fn check_gpus(&self) -> Result<(), Complaint> {
+    fn check_gpus(&self) -> Result<(), InvalidPart> {
         if let Some(gpus) = self
             .gpus
             .as_ref()
@@ -47,7 +47,7 @@ impl Scenario {
             self.check_index(&gpu.index)?;
             if !seen.insert(*gpu.index.get_ref()) {
                 let message = format!(
-                    "GPU {} is described twice; put all of it into one table",
+                    "GPU {} has two tables; merge them into one",
                     gpu.index.get_ref()
                 );
                 return Err((gpu.index.span(), message));
@@ -74,15 +74,15 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_processes(&self) -> Result<(), Complaint> {
+    fn check_processes(&self) -> Result<(), InvalidPart> {
         for process in &self.process {
             self.check_index(&process.gpu)?;
             let count = &process.count;
-            if !(1..=Self::MAX_COUNT).contains(count.get_ref()) {
+            if !(1..=Self::MAX_PROCESS_COUNT).contains(count.get_ref()) {
                 let message = format!(
-                    "a count of {}; use 1 to {}",
+                    "the count is {}; use 1 to {}",
                     count.get_ref(),
-                    Self::MAX_COUNT
+                    Self::MAX_PROCESS_COUNT
                 );
                 return Err((count.span(), message));
             }
@@ -97,20 +97,21 @@ impl Scenario {
             {
                 return Err((
                     lifetime.span(),
-                    "a lifetime of 0 s; use more than 0, or remove it".to_owned(),
+                    "the lifetime is 0 s; use more than 0, or remove it".to_owned(),
                 ));
             }
         }
         Ok(())
     }
 
-    fn check_accounted(&self) -> Result<(), Complaint> {
+    fn check_accounted(&self) -> Result<(), InvalidPart> {
         for process in &self.accounted {
             self.check_index(&process.gpu)?;
             let gpu = *process.gpu.get_ref();
-            if !self.settings(gpu).is_some_and(|own| own.accounting) {
+            if !self.find_settings(gpu).is_some_and(|own| own.accounting) {
                 let message = format!(
-                    "GPU {gpu} accounts for no process; add `accounting = true` to its [[gpu]] table"
+                    "accounting is disabled on GPU {gpu}; add `accounting = true` to its [[gpu]] \
+                     table"
                 );
                 return Err((process.gpu.span(), message));
             }
@@ -118,8 +119,8 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_instance(&self, gpu: u32, instance: &Spanned<u32>) -> Result<(), Complaint> {
-        let mig = self.settings(gpu).and_then(|own| own.mig.as_ref());
+    fn check_instance(&self, gpu: u32, instance: &Spanned<u32>) -> Result<(), InvalidPart> {
+        let mig = self.find_settings(gpu).and_then(|own| own.mig.as_ref());
         let mut devices = mig
             .into_iter()
             .flat_map(|steps| steps.get_ref().values())
@@ -134,14 +135,14 @@ impl Scenario {
         Err((instance.span(), message))
     }
 
-    fn check_events(&self) -> Result<(), Complaint> {
+    fn check_events(&self) -> Result<(), InvalidPart> {
         for event in &self.event {
             self.check_index(&event.gpu)?;
-            let is_xid = *event.kind.get_ref() == EventSort::Xid;
+            let is_xid = *event.kind.get_ref() == EventKind::Xid;
             if is_xid && event.code.is_none() {
                 return Err((
                     event.kind.span(),
-                    "which Xid? add NVIDIA's number, as `code = 79`".to_owned(),
+                    "the Xid has no code; add NVIDIA's number, such as `code = 79`".to_owned(),
                 ));
             }
             let extra = event
@@ -150,33 +151,33 @@ impl Scenario {
                 .or(event.pid.as_ref())
                 .filter(|_| !is_xid);
             if let Some(extra) = extra {
-                let message =
-                    "only kind = \"xid\" has a code and a pid; remove it, or change `kind`";
+                let message = "`code` and `pid` are only valid with kind = \"xid\"; remove them, \
+                               or change `kind`";
                 return Err((extra.span(), message.to_owned()));
             }
         }
         Ok(())
     }
 
-    fn check_faults(&self) -> Result<(), Complaint> {
+    fn check_faults(&self) -> Result<(), InvalidPart> {
         for fault in &self.fault {
             if let Some(gpu) = &fault.gpu {
                 self.check_index(gpu)?;
             }
             check_order(fault.from_s.as_ref(), fault.to_s.as_ref())?;
-            check_needs(fault)?;
-            check_extras(fault)?;
+            check_required_keys(fault)?;
+            check_extra_keys(fault)?;
         }
         Ok(())
     }
 
-    fn check_index(&self, index: &Spanned<u32>) -> Result<(), Complaint> {
+    fn check_index(&self, index: &Spanned<u32>) -> Result<(), InvalidPart> {
         let (index, span, count) = (*index.get_ref(), index.span(), self.gpu_count());
         if index >= Self::MAX_GPUS {
             return Err((
                 span,
                 format!(
-                    "GPU {index} is beyond the last; use an index from 0 to {}",
+                    "GPU {index} is out of range; use an index from 0 to {}",
                     Self::MAX_GPUS - 1
                 ),
             ));
@@ -195,7 +196,7 @@ impl Scenario {
     }
 }
 
-fn check_mig(gpu: &GpuSettings) -> Result<(), Complaint> {
+fn check_mig(gpu: &GpuSettings) -> Result<(), InvalidPart> {
     let Some(mig) = &gpu.mig else { return Ok(()) };
     if gpu
         .architecture
@@ -203,7 +204,8 @@ fn check_mig(gpu: &GpuSettings) -> Result<(), Complaint> {
     {
         return Err((
             mig.span(),
-            "this architecture has no MIG; remove `mig`, or use ampere or hopper".to_owned(),
+            "this architecture does not support MIG; remove `mig`, or use ampere or hopper"
+                .to_owned(),
         ));
     }
     if gpu
@@ -213,26 +215,26 @@ fn check_mig(gpu: &GpuSettings) -> Result<(), Complaint> {
     {
         return Err((
             mig.span(),
-            "a GeForce has no MIG; remove `mig`, or give it another name".to_owned(),
+            "a GeForce does not support MIG; remove `mig`, or change the name".to_owned(),
         ));
     }
     let complaint = mig
         .get_ref()
         .values()
-        .find_map(|devices| MigSettings::complaint(devices));
+        .find_map(|devices| MigSettings::find_error(devices));
     complaint.map_or(Ok(()), |message| Err((mig.span(), message)))
 }
 
 fn check_order(
     from: Option<&Spanned<Seconds>>,
     to: Option<&Spanned<Seconds>>,
-) -> Result<(), Complaint> {
+) -> Result<(), InvalidPart> {
     let begin = from.map_or(0.0, |from| from.get_ref().0);
     match to.filter(|to| to.get_ref().0 <= begin) {
         Some(to) => Err((
             to.span(),
             format!(
-                "it ends at {} s, but begins at {begin} s; end it later",
+                "it ends at {} s, but begins at {begin} s; use a later end",
                 to.get_ref().0
             ),
         )),
@@ -240,33 +242,37 @@ fn check_order(
     }
 }
 
-/// Returns an error if a fault lacks a required key.
-fn check_needs(fault: &FaultSettings) -> Result<(), Complaint> {
+/// Returns an error if `fault` lacks a key that its kind requires.
+fn check_required_keys(fault: &FaultSettings) -> Result<(), InvalidPart> {
     let (gpu, call) = (fault.gpu.is_some(), fault.call.is_some());
     let query = match fault.kind.get_ref() {
-        FaultKind::Lost if !gpu => "which GPU is lost? add its index, as `gpu = 0`",
+        FaultKind::Lost if !gpu => {
+            "no GPU is specified; add the index of the lost GPU, such as `gpu = 0`"
+        }
         FaultKind::Hang if !gpu && !call => {
-            "what hangs? add `gpu = 0`, or `call = \"nvmlInit_v2\"`, or both"
+            "neither a GPU nor a call is specified; add `gpu = 0`, or `call = \"nvmlInit_v2\"`, \
+             or both"
         }
         FaultKind::Crash if !call => {
-            "which call crashes? add it, as `call = \"nvmlDeviceGetName\"`"
+            "no call is specified; add the one that crashes, such as `call = \"nvmlDeviceGetName\"`"
         }
         FaultKind::Returns if !gpu && !call => {
-            "which calls return it? add `gpu = 0`, or `call = \"nvmlDeviceGetName\"`, or both"
+            "neither a GPU nor a call is specified; add `gpu = 0`, or `call = \
+             \"nvmlDeviceGetName\"`, or both"
         }
         FaultKind::Returns if fault.code.is_none() => {
-            "what does it return? add an nvmlReturn_t, as `code = 999`"
+            "no return code is specified; add an nvmlReturn_t, such as `code = 999`"
         }
         FaultKind::ClockSkew if fault.by_s.is_none() => {
-            "by how much? add seconds, as `by_s = 3600` or `by_s = -5`"
+            "no time difference is specified; add seconds, such as `by_s = 3600` or `by_s = -5`"
         }
         _ => return Ok(()),
     };
     Err((fault.kind.span(), query.to_owned()))
 }
 
-/// Returns an error if a fault has a key that does not apply to it.
-fn check_extras(fault: &FaultSettings) -> Result<(), Complaint> {
+/// Returns an error if `fault` has a key that does not apply to its kind.
+fn check_extra_keys(fault: &FaultSettings) -> Result<(), InvalidPart> {
     let kind = *fault.kind.get_ref();
     let named = matches!(
         kind,
@@ -278,29 +284,29 @@ fn check_extras(fault: &FaultSettings) -> Result<(), Complaint> {
             call: Some(call), ..
         } if kind == FaultKind::Lost => refuse(
             call.span(),
-            "a lost GPU fails every call; remove `call`, or use kind = \"hang\"",
+            "all calls fail on a lost GPU; remove `call`, or use kind = \"hang\"",
         ),
         FaultSettings {
             call: Some(call), ..
         } if !named => refuse(
             call.span(),
-            "this fault is of no single call; remove `call`, or use kind = \"returns\"",
+            "this fault does not apply to a single call; remove `call`, or use kind = \"returns\"",
         ),
         FaultSettings { gpu: Some(gpu), .. } if kind == FaultKind::Mismatch => refuse(
             gpu.span(),
-            "a driver that was replaced fails every GPU; remove `gpu`, or use kind = \"returns\"",
+            "a replaced driver affects all GPUs; remove `gpu`, or use kind = \"returns\"",
         ),
         FaultSettings {
             code: Some(code), ..
         } if kind != FaultKind::Returns => refuse(
             code.span(),
-            "only kind = \"returns\" has a code; remove `code`, or change `kind`",
+            "`code` is only valid with kind = \"returns\"; remove `code`, or change `kind`",
         ),
         FaultSettings {
             by_s: Some(by_s), ..
         } if kind != FaultKind::ClockSkew => refuse(
             by_s.span(),
-            "only kind = \"clock_skew\" is by a time; remove `by_s`, or change `kind`",
+            "`by_s` is only valid with kind = \"clock_skew\"; remove `by_s`, or change `kind`",
         ),
         _ => Ok(()),
     }

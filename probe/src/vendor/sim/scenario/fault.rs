@@ -1,4 +1,4 @@
-//! Faults: the `[[fault]]` and `[returns]` tables and `init_error`.
+//! Faults: the `[[fault]]` tables, the `[returns]` table, and the `init_error` key.
 
 use std::fmt;
 
@@ -11,24 +11,24 @@ use toml::Spanned;
 use super::{
     function::Function,
     quantity::{Seconds, Skew},
-    settings::lasts,
+    settings::is_within,
 };
 
-/// The keys of a `[[fault]]` table.
+/// The settings in a `[[fault]]` table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultSettings {
-    /// The affected GPU. The default is all GPUs.
+    /// The affected GPU. By default, all GPUs are affected.
     pub(super) gpu: Option<Spanned<u32>>,
     pub(super) kind: Spanned<FaultKind>,
-    /// The start of the fault, in seconds. The default is the start of the timeline.
+    /// The start of the fault, in seconds. By default, the fault starts with the timeline.
     pub(super) from_s: Option<Spanned<Seconds>>,
     /// The end of the fault, in seconds. By default, the fault never ends.
     pub(super) to_s: Option<Spanned<Seconds>>,
-    /// The affected NVML function. The default is all functions about the GPU.
+    /// The affected NVML function. By default, all functions about the GPU are affected.
     pub(super) call: Option<Spanned<Function>>,
     pub(super) code: Option<Spanned<ReturnCode>>,
-    /// The time by which the driver's clock is ahead.
+    /// How far the driver's clock is ahead, in seconds.
     pub(super) by_s: Option<Spanned<Skew>>,
 }
 
@@ -38,21 +38,22 @@ pub(super) enum FaultKind {
     /// The GPU falls off the bus. Every call returns `NVML_ERROR_GPU_IS_LOST`.
     Lost,
     Hang,
-    /// The driver was replaced while the library was loaded. Every call returns
+    /// The driver was replaced after the library was loaded. Every call returns
     /// `NVML_ERROR_LIB_RM_VERSION_MISMATCH`.
     Mismatch,
     Crash,
-    /// A function returns an error code. Without a function, all functions about the GPU return it.
+    /// A function returns an error code. If no function is given, all functions about the GPU
+    /// return the code.
     Returns,
     Garbage,
     Backwards,
-    /// The driver's timestamps differ from the machine's time.
+    /// The driver's timestamps differ from the machine's clock.
     ClockSkew,
 }
 
-/// A call: its GPU if it concerns one, its NVML function if there is one, and its time.
+/// A call: its time, and the GPU and NVML function that it concerns, if any.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Call<'a> {
+pub(super) struct FaultCall<'a> {
     pub(super) gpu: Option<u32>,
     pub(super) function: Option<&'a str>,
     pub(super) seconds: f64,
@@ -60,12 +61,12 @@ pub(super) struct Call<'a> {
 
 impl FaultSettings {
     pub(super) fn affects_gpu(&self, kind: FaultKind, gpu: u32, seconds: f64) -> bool {
-        *self.kind.get_ref() == kind && self.concerns(Some(gpu)) && self.lasts(seconds)
+        *self.kind.get_ref() == kind && self.concerns_gpu(Some(gpu)) && self.is_active(seconds)
     }
 
-    /// Returns `true` if a fault of this kind affects a call. A call without a function stands for
-    /// a reading of all values, which is affected by all call faults of the GPU.
-    pub(super) fn affects_call(&self, kind: FaultKind, call: Call<'_>) -> bool {
+    /// Returns `true` if a fault of the given kind affects `call`. A call without a function
+    /// represents reading all values, which every call fault of the GPU affects.
+    pub(super) fn affects_call(&self, kind: FaultKind, call: FaultCall<'_>) -> bool {
         let this_function = match (&self.call, call.function) {
             (Some(own), Some(function)) => own.get_ref().0 == function,
             (Some(_), None) => self.gpu.is_some(),
@@ -73,12 +74,12 @@ impl FaultSettings {
         };
         *self.kind.get_ref() == kind
             && this_function
-            && self.concerns(call.gpu)
-            && self.lasts(call.seconds)
+            && self.concerns_gpu(call.gpu)
+            && self.is_active(call.seconds)
     }
 
-    /// Returns `true` if all calls about this GPU fail with the code of this fault.
-    pub(super) fn fails_gpu(&self, gpu: u32, seconds: f64) -> bool {
+    /// Returns `true` if this fault makes all calls about the GPU fail with its code.
+    pub(super) fn makes_gpu_fail(&self, gpu: u32, seconds: f64) -> bool {
         self.call.is_none() && self.affects_gpu(FaultKind::Returns, gpu, seconds)
     }
 
@@ -86,30 +87,31 @@ impl FaultSettings {
         self.from_s.as_ref().map_or(0.0, |from| from.get_ref().0)
     }
 
-    pub(super) fn moments(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn start_and_end_times(&self) -> impl Iterator<Item = f64> {
         self.from_s
             .iter()
             .chain(&self.to_s)
             .map(|moment| moment.get_ref().0)
     }
 
-    fn concerns(&self, gpu: Option<u32>) -> bool {
+    fn concerns_gpu(&self, gpu: Option<u32>) -> bool {
         self.gpu
             .as_ref()
             .is_none_or(|own| Some(*own.get_ref()) == gpu)
     }
 
-    fn lasts(&self, seconds: f64) -> bool {
-        lasts(self.from_s.as_ref(), self.to_s.as_ref(), seconds)
+    fn is_active(&self, seconds: f64) -> bool {
+        is_within(self.from_s.as_ref(), self.to_s.as_ref(), seconds)
     }
 }
 
-/// The `init_error` key, which makes initialization fail.
+/// The `init_error` key, which makes the library's initialization fail.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InitError {
     code: ReturnCode,
-    /// The time from which initialization succeeds, in seconds. By default, it never does.
+    /// The time from which initialization succeeds, in seconds. By default, initialization never
+    /// succeeds.
     to_s: Option<Spanned<Seconds>>,
 }
 
@@ -118,8 +120,8 @@ impl InitError {
         self.code.0
     }
 
-    pub(super) fn lasts(&self, seconds: f64) -> bool {
-        lasts(None, self.to_s.as_ref(), seconds)
+    pub(super) fn is_active(&self, seconds: f64) -> bool {
+        is_within(None, self.to_s.as_ref(), seconds)
     }
 }
 
@@ -134,7 +136,10 @@ impl<'de> Deserialize<'de> for ReturnCode {
             type Value = ReturnCode;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an nvmlReturn_t that is an error (1 to 30, or 999), as 3 for NVML_ERROR_NOT_SUPPORTED")
+                f.write_str(
+                    "an nvmlReturn_t that is an error (1 to 30, or 999), such as 3 for \
+                     NVML_ERROR_NOT_SUPPORTED",
+                )
             }
 
             fn visit_i64<E: de::Error>(self, code: i64) -> Result<ReturnCode, E> {

@@ -1,16 +1,16 @@
-//! The faults that apply at a time.
+//! Lookup of the faults that apply at a given time.
 
 use super::{
     Scenario,
-    fault::{Call, FaultKind},
+    fault::{FaultCall, FaultKind},
 };
 
 impl Scenario {
-    /// Returns `true` if this GPU has fallen off the bus or has been removed.
+    /// Returns `true` if the GPU has fallen off the bus or has been removed.
     pub fn is_lost(&self, gpu: u32, seconds: f64) -> bool {
         let was_taken_out = self
-            .settings(gpu)
-            .is_some_and(|own| own.is_taken_out(seconds));
+            .find_settings(gpu)
+            .is_some_and(|own| own.is_removed(seconds));
         was_taken_out
             || self
                 .fault
@@ -18,25 +18,26 @@ impl Scenario {
                 .any(|fault| fault.affects_gpu(FaultKind::Lost, gpu, seconds))
     }
 
-    /// Returns `true` if a driver that is loaded at this time finds this GPU.
+    /// Returns `true` if a driver that is loaded at the given time finds the GPU.
     pub fn is_present(&self, gpu: u32, seconds: f64) -> bool {
-        self.settings(gpu).is_none_or(|own| own.is_present(seconds))
+        self.find_settings(gpu)
+            .is_none_or(|own| own.is_present(seconds))
     }
 
-    /// Returns the `nvmlReturn_t` with which all calls about this GPU fail at this time, if there
-    /// is one.
-    pub fn failure(&self, gpu: u32, seconds: f64) -> Option<u32> {
+    /// Returns the `nvmlReturn_t` with which all calls about the GPU fail at the given time, if
+    /// any.
+    pub fn find_failure(&self, gpu: u32, seconds: f64) -> Option<u32> {
         let fault = self
             .fault
             .iter()
-            .find(|fault| fault.fails_gpu(gpu, seconds))?;
+            .find(|fault| fault.makes_gpu_fail(gpu, seconds))?;
         fault.code.as_ref().map(|code| code.get_ref().0)
     }
 
-    /// Returns `true` if the versions of driver and library differ at this time, so that every call
-    /// fails.
-    pub fn is_mismatched(&self, seconds: f64) -> bool {
-        let call = Call {
+    /// Returns `true` if the versions of the driver and the library differ at the given time, so
+    /// that every call fails.
+    pub fn has_version_mismatch(&self, seconds: f64) -> bool {
+        let call = FaultCall {
             gpu: None,
             function: None,
             seconds,
@@ -46,10 +47,11 @@ impl Scenario {
             .any(|fault| fault.affects_call(FaultKind::Mismatch, call))
     }
 
-    /// Returns `true` if a call hangs at this time. The call can concern a GPU and name an NVML
-    /// function. The simulated source reads all values at once, and names no function.
-    pub fn hangs(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
-        let call = Call {
+    /// Returns `true` if a call hangs at the given time. `gpu` and `function` are the GPU and the
+    /// NVML function that the call concerns, if any. The simulated source reads all values
+    /// together, so it passes no function.
+    pub fn is_hanging(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
+        let call = FaultCall {
             gpu,
             function,
             seconds,
@@ -59,9 +61,9 @@ impl Scenario {
             .any(|fault| fault.affects_call(FaultKind::Hang, call))
     }
 
-    /// Returns `true` if this call terminates the process.
-    pub fn crashes(&self, gpu: Option<u32>, function: &str, seconds: f64) -> bool {
-        let call = Call {
+    /// Returns `true` if the call crashes the process.
+    pub fn is_crashing(&self, gpu: Option<u32>, function: &str, seconds: f64) -> bool {
+        let call = FaultCall {
             gpu,
             function: Some(function),
             seconds,
@@ -71,10 +73,15 @@ impl Scenario {
             .any(|fault| fault.affects_call(FaultKind::Crash, call))
     }
 
-    /// Returns the `nvmlReturn_t` that the scenario sets for this call, if there is one. It takes
+    /// Returns the `nvmlReturn_t` that the scenario sets for the call, if any. This code takes
     /// precedence over all other faults.
-    pub fn forced_return(&self, gpu: Option<u32>, function: &str, seconds: f64) -> Option<u32> {
-        let call = Call {
+    pub fn find_forced_return(
+        &self,
+        gpu: Option<u32>,
+        function: &str,
+        seconds: f64,
+    ) -> Option<u32> {
+        let call = FaultCall {
             gpu,
             function: Some(function),
             seconds,
@@ -94,15 +101,15 @@ impl Scenario {
         })
     }
 
-    pub(crate) fn is_garbage(&self, gpu: u32, seconds: f64) -> bool {
+    pub(crate) fn returns_garbage(&self, gpu: u32, seconds: f64) -> bool {
         self.fault
             .iter()
             .any(|fault| fault.affects_gpu(FaultKind::Garbage, gpu, seconds))
     }
 
-    /// Returns the factor for this GPU's counters, which is 1 unless they run backwards. Then it
-    /// starts at 0.9 and is halved every second.
-    pub(crate) fn left(&self, gpu: u32, seconds: f64) -> f64 {
+    /// Returns the factor for the GPU's counters. Normally, the factor is 1. While a fault makes
+    /// the counters run backwards, the factor starts at 0.9 and is halved every second.
+    pub(crate) fn counter_factor(&self, gpu: u32, seconds: f64) -> f64 {
         let fault = self
             .fault
             .iter()
@@ -110,8 +117,7 @@ impl Scenario {
         fault.map_or(1.0, |fault| 0.9 * (fault.begin_s() - seconds).exp2())
     }
 
-    /// Returns the time by which the clock of this GPU's driver is ahead of the machine's, in
-    /// seconds.
+    /// Returns how far the clock of the GPU's driver is ahead of the machine's clock, in seconds.
     pub(crate) fn skew_s(&self, gpu: u32, seconds: f64) -> f64 {
         let skewed = self
             .fault

@@ -1,4 +1,4 @@
-//! The names of NVML functions in scenarios, as keys or values.
+//! Names of NVML functions in scenarios, which can be keys or values.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use serde::{
 };
 
 use super::super::FUNCTIONS;
-use crate::toml_error::suggest;
+use crate::toml_error::suggest_word;
 
-/// The name of a function that the fake library exports.
+/// The name of an NVML function that the fake library exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Function(pub(crate) &'static str);
 
-/// A key of `[latency]`: a function, or `default` for all other functions.
+/// A key in `[latency]`: the name of a function, or `default` for all other functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LatencyOf(&'static str);
+pub(crate) struct LatencyKey(&'static str);
 
-impl LatencyOf {
+impl LatencyKey {
     pub(crate) const DEFAULT: Self = Self("default");
 
-    pub(crate) fn is(self, function: &str) -> bool {
+    pub(crate) fn matches(self, function: &str) -> bool {
         self.0 == function
     }
 
@@ -41,9 +41,9 @@ impl Function {
             .find(|known| **known == name)
             .map(|known| Self(known))
             .ok_or_else(|| {
-                let cure = match suggest(name, FUNCTIONS) {
+                let cure = match suggest_word(name, FUNCTIONS) {
                     near if near.starts_with("did you mean") => near,
-                    _ => "name one that gpumon's fake NVML exports, as nvmlDeviceGetPowerUsage"
+                    _ => "use one that gpumon's fake NVML exports, such as nvmlDeviceGetPowerUsage"
                         .to_owned(),
                 };
                 format!("unknown NVML function `{name}`; {cure}")
@@ -51,15 +51,15 @@ impl Function {
     }
 }
 
-/// A visitor that parses a name. The parser adds the position to a visitor's errors, but not to
-/// later ones.
-struct Name<T>(fn(&str) -> Result<T, String>);
+/// A visitor that parses a name. Errors from a visitor include the position in the file; later
+/// errors would not.
+struct NameVisitor<T>(fn(&str) -> Result<T, String>);
 
-impl<T> Visitor<'_> for Name<T> {
+impl<T> Visitor<'_> for NameVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of an NVML function, as \"nvmlDeviceGetPowerUsage\"")
+        f.write_str("the name of an NVML function, such as \"nvmlDeviceGetPowerUsage\"")
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<T, E> {
@@ -69,12 +69,12 @@ impl<T> Visitor<'_> for Name<T> {
 
 impl<'de> Deserialize<'de> for Function {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Name(Self::parse))
+        deserializer.deserialize_str(NameVisitor(Self::parse))
     }
 }
 
-impl<'de> Deserialize<'de> for LatencyOf {
+impl<'de> Deserialize<'de> for LatencyKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Name(Self::parse))
+        deserializer.deserialize_str(NameVisitor(Self::parse))
     }
 }

@@ -1,4 +1,4 @@
-//! The `answers` tables, which set the exact answers of NVML functions.
+//! The `answers` tables, which set the exact answers that NVML functions return.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use serde::{
 use super::{Scenario, fault::ReturnCode, function::Function};
 use crate::model::MigInstance;
 
-/// The answers of calls, by function and arguments.
-pub(super) type Answers = BTreeMap<CallTo, Given>;
+/// The answers that the scenario sets, by function and arguments.
+pub(super) type GivenAnswers = BTreeMap<CallKey, GivenAnswer>;
 
-/// A function with its arguments, for example `nvmlDeviceGetClockInfo(1)`.
+/// A function and its arguments, for example `nvmlDeviceGetClockInfo(1)`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CallTo {
+pub(super) struct CallKey {
     function: &'static str,
     arguments: Vec<u32>,
 }
 
-/// Functions whose answers are always simulated, so that scenarios cannot set them.
-const SIMULATED: [&str; 34] = [
+/// The functions whose answers are always simulated and cannot be set by scenarios.
+const SIMULATED_FUNCTIONS: [&str; 34] = [
     "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetComputeRunningProcesses_v2",
     "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -58,23 +58,24 @@ const SIMULATED: [&str; 34] = [
     "nvmlSystemGetTopologyGpuSet",
 ];
 
-/// The answer of a function, in the function's units.
+/// The answer that a function returns, in the function's units.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
-    /// The `nvmlReturn_t` of the failure.
+pub enum GivenAnswer {
+    /// The `nvmlReturn_t` with which the function fails.
     Code(u32),
     Text(String),
-    /// The output values, or the fields of the structure, in order.
+    /// The output values, or the fields of the output structure, in order.
     Numbers(Vec<i64>),
 }
 
-/// The format of an answer in the file.
+/// An answer as it appears in the scenario file.
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "an answer is a text, a number, a list of numbers, or { code = 3 } for one that fails"
+    expecting = "an answer is a text, a number, a list of numbers, or { code = 3 } for one that \
+                 fails"
 )]
-enum Written {
+enum AnswerInput {
     Text(String),
     Number(i64),
     Numbers(Vec<i64>),
@@ -87,18 +88,18 @@ struct Failure {
     code: ReturnCode,
 }
 
-impl<'de> Deserialize<'de> for Given {
+impl<'de> Deserialize<'de> for GivenAnswer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Written::deserialize(deserializer)? {
-            Written::Text(text) => Self::Text(text),
-            Written::Number(number) => Self::Numbers(vec![number]),
-            Written::Numbers(numbers) => Self::Numbers(numbers),
-            Written::Failure(failure) => Self::Code(failure.code.0),
+        Ok(match AnswerInput::deserialize(deserializer)? {
+            AnswerInput::Text(text) => Self::Text(text),
+            AnswerInput::Number(number) => Self::Numbers(vec![number]),
+            AnswerInput::Numbers(numbers) => Self::Numbers(numbers),
+            AnswerInput::Failure(failure) => Self::Code(failure.code.0),
         })
     }
 }
 
-impl<'de> Deserialize<'de> for CallTo {
+impl<'de> Deserialize<'de> for CallKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let (name, rest) = text.split_once('(').unwrap_or((&text, ")"));
@@ -109,13 +110,14 @@ impl<'de> Deserialize<'de> for CallTo {
                 .map(|word| word.parse().ok())
                 .collect()
         });
-        let expected = &"a function with its numbers, as \"nvmlDeviceGetClockInfo(1)\"";
+        let expected = &"a function with its arguments, such as \"nvmlDeviceGetClockInfo(1)\"";
         let arguments =
             arguments.ok_or_else(|| de::Error::invalid_value(Unexpected::Str(&text), expected))?;
         let function = Function::parse(name).map_err(de::Error::custom)?.0;
-        if SIMULATED.contains(&function) {
+        if SIMULATED_FUNCTIONS.contains(&function) {
             return Err(de::Error::custom(format_args!(
-                "the answer of `{function}` is simulated; remove it here, or make the function fail in [returns]"
+                "the answer of `{function}` is simulated; remove it here, or make the function \
+                 fail in [returns]"
             )));
         }
         Ok(Self {
@@ -126,30 +128,33 @@ impl<'de> Deserialize<'de> for CallTo {
 }
 
 impl Scenario {
-    /// Returns the scenario's answer to a call about the machine, if there is one.
-    pub fn given(&self, function: &'static str, arguments: &[u32]) -> Option<&Given> {
-        find(&self.answers, function, arguments)
+    /// Returns the answer that the scenario sets for a call about the machine, if any.
+    pub fn find_given_answer(
+        &self,
+        function: &'static str,
+        arguments: &[u32],
+    ) -> Option<&GivenAnswer> {
+        find_answer(&self.answers, function, arguments)
     }
 
-    /// Returns the scenario's answer to a call about a GPU or one of its MIG devices, if there is
-    /// one.
-    pub fn given_about(
+    /// Returns the answer that the scenario sets for a call about a GPU or a MIG device, if any.
+    pub fn find_given_gpu_answer(
         &self,
         gpu: u32,
         part: Option<MigInstance>,
         function: &'static str,
         arguments: &[u32],
-    ) -> Option<&Given> {
-        let settings = self.settings(gpu)?;
+    ) -> Option<&GivenAnswer> {
+        let settings = self.find_settings(gpu)?;
         let Some(part) = part else {
-            return find(&settings.answers, function, arguments);
+            return find_answer(&settings.answers, function, arguments);
         };
         let mut devices = settings
             .mig
             .iter()
             .flat_map(|steps| steps.get_ref().values())
             .flatten();
-        find(
+        find_answer(
             &devices.find(|device| device.instance() == part)?.answers,
             function,
             arguments,
@@ -157,8 +162,12 @@ impl Scenario {
     }
 }
 
-fn find<'a>(answers: &'a Answers, function: &'static str, arguments: &[u32]) -> Option<&'a Given> {
-    answers.get(&CallTo {
+fn find_answer<'a>(
+    answers: &'a GivenAnswers,
+    function: &'static str,
+    arguments: &[u32],
+) -> Option<&'a GivenAnswer> {
+    answers.get(&CallKey {
         function,
         arguments: arguments.to_vec(),
     })
@@ -175,45 +184,47 @@ mod tests {
     #[test]
     fn answers_are_found_by_function_and_arguments() {
         let scenario = read(
-            "[answers]\nnvmlSystemGetDriverVersion = \"610.57.04\"\n[[gpu]]\nindex = 0\n[gpu.answers]\n\
-             nvmlDeviceGetUtilizationRates = [5, 6]\n\"nvmlDeviceGetClockInfo(1)\" = 210\n\
-             \"nvmlDeviceGetFieldValues(185, 2)\" = { code = 3 }\n\
-             [[gpu.mig]]\nprofile = \"1g.10gb\"\ngpu_instance = 9\nanswers = { nvmlDeviceGetUUID = \"MIG-9\" }\n",
+            "[answers]\nnvmlSystemGetDriverVersion = \"610.57.04\"\n[[gpu]]\nindex = \
+             0\n[gpu.answers]\nnvmlDeviceGetUtilizationRates = [5, \
+             6]\n\"nvmlDeviceGetClockInfo(1)\" = 210\n\"nvmlDeviceGetFieldValues(185, 2)\" = { \
+             code = 3 }\n[[gpu.mig]]\nprofile = \"1g.10gb\"\ngpu_instance = 9\nanswers = { \
+             nvmlDeviceGetUUID = \"MIG-9\" }\n",
         )
         .unwrap();
         assert_eq!(
-            scenario.given("nvmlSystemGetDriverVersion", &[]),
-            Some(&Given::Text("610.57.04".to_owned()))
+            scenario.find_given_answer("nvmlSystemGetDriverVersion", &[]),
+            Some(&GivenAnswer::Text("610.57.04".to_owned()))
         );
-        let about =
-            |function, arguments: &[u32]| scenario.given_about(0, None, function, arguments);
+        let about = |function, arguments: &[u32]| {
+            scenario.find_given_gpu_answer(0, None, function, arguments)
+        };
         assert_eq!(
             about("nvmlDeviceGetUtilizationRates", &[]),
-            Some(&Given::Numbers(vec![5, 6]))
+            Some(&GivenAnswer::Numbers(vec![5, 6]))
         );
         assert_eq!(
             about("nvmlDeviceGetClockInfo", &[1]),
-            Some(&Given::Numbers(vec![210]))
+            Some(&GivenAnswer::Numbers(vec![210]))
         );
         assert_eq!(about("nvmlDeviceGetClockInfo", &[2]), None);
         assert_eq!(
             about("nvmlDeviceGetFieldValues", &[185, 2]),
-            Some(&Given::Code(3))
+            Some(&GivenAnswer::Code(3))
         );
         let part = Some(MigInstance {
             gpu_instance: 9,
             compute_instance: 0,
         });
-        let uuid = Given::Text("MIG-9".to_owned());
+        let uuid = GivenAnswer::Text("MIG-9".to_owned());
         assert_eq!(
-            scenario.given_about(0, part, "nvmlDeviceGetUUID", &[]),
+            scenario.find_given_gpu_answer(0, part, "nvmlDeviceGetUUID", &[]),
             Some(&uuid)
         );
         assert_eq!(about("nvmlDeviceGetUUID", &[]), None);
     }
 
     #[test]
-    fn what_is_no_call_or_no_answer_is_refused() {
+    fn invalid_calls_and_answers_are_rejected() {
         for (line, words) in [
             (
                 "nvmlDeviceGetPowerUsag = 1",
@@ -221,7 +232,7 @@ mod tests {
             ),
             (
                 "\"nvmlDeviceGetClockInfo(x)\" = 1",
-                "a function with its numbers",
+                "a function with its arguments",
             ),
             (
                 "nvmlDeviceGetSamples = [1, 2, 0, 0]",

@@ -1,4 +1,4 @@
-//! Scenarios, which describe simulated GPUs, their work and their faults in TOML files.
+//! Scenarios: TOML files that describe simulated GPUs, their workloads, and their faults.
 
 mod check;
 mod curve;
@@ -17,8 +17,8 @@ use std::{collections::BTreeMap, time::Duration};
 use serde::Deserialize;
 use toml::Spanned;
 
-pub use event::Report;
-pub use given::Given;
+pub use event::ScheduledEvent;
+pub use given::GivenAnswer;
 pub use settings::Profile;
 
 pub(crate) use curve::Curve;
@@ -30,24 +30,24 @@ use super::nvlink::MAX_NVLINKS;
 use crate::toml_error::TomlError;
 use event::EventSettings;
 use fault::{FaultSettings, InitError, ReturnCode};
-use function::{Function, LatencyOf};
+use function::{Function, LatencyKey};
 use quantity::Delay;
 
-/// A description of simulated GPUs, their work and their faults.
+/// A description of simulated GPUs, their workloads, and their faults.
 ///
-/// Times named `_s` are seconds since the start of the timeline, which is the moment when the
-/// process loaded the scenario, or [`start_ms`](Self::start_ms).
+/// Times with the suffix `_s` are in seconds since the start of the timeline. The timeline starts
+/// when the process loads the scenario, or at [`start_ms`](Self::start_ms).
 /// `tests/fake-nvml/scenarios/example.toml` describes all keys.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The number of GPUs, 0 to 64. The default is the number that the `[[gpu]]` tables need, and
-    /// at least one.
+    /// The number of GPUs, from 0 to 64. The default is the number that the `[[gpu]]` tables
+    /// require, but at least one.
     gpus: Option<Spanned<u32>>,
     #[serde(default)]
     pub(crate) seed: u64,
-    /// The start of the timeline in milliseconds since 1970. With this key, a restarted process
-    /// continues the same timeline.
+    /// The start of the timeline, in milliseconds since 1970. If this key is set, a restarted
+    /// process continues the same timeline.
     pub start_ms: Option<u64>,
     #[serde(default)]
     gpu: Vec<GpuSettings>,
@@ -60,15 +60,15 @@ pub struct Scenario {
     #[serde(default)]
     event: Vec<EventSettings>,
     #[serde(default)]
-    latency: BTreeMap<LatencyOf, Delay>,
+    latency: BTreeMap<LatencyKey, Delay>,
     #[serde(default)]
     hidden: Vec<Function>,
     init_error: Option<InitError>,
     #[serde(default)]
     returns: BTreeMap<Function, ReturnCode>,
     #[serde(default)]
-    answers: given::Answers,
-    /// The default number of `NVLinks` of a GPU.
+    answers: given::GivenAnswers,
+    /// The number of `NVLinks` for GPUs that do not set it.
     #[serde(skip)]
     pub(crate) usual_nvlinks: u32,
 }
@@ -77,26 +77,26 @@ impl Scenario {
     /// The maximum number of GPUs.
     pub const MAX_GPUS: u32 = 64;
 
-    /// The start of the timeline of scenarios without a file, 1 January 2025. At present, all
-    /// simulated programs have thus been running for a long time.
+    /// The start of the timeline for scenarios without a file: 1 January 2025. This is long ago, so
+    /// all simulated programs have been running for a long time.
     const SIMPLE_START_MS: u64 = 1_735_689_600_000;
 
-    /// Parses a scenario. `origin` is the name of the file, for error messages.
+    /// Parses a scenario. `origin` is the file name that error messages show.
     ///
     /// # Errors
-    /// Returns a [`TomlError`] with the line, the column, the problem and the suggested fix.
+    /// Returns a [`TomlError`] with the line, the column, the problem, and the suggested fix.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, TomlError> {
-        let scenario: Self =
-            toml::from_str(text).map_err(|error| TomlError::parse(&error, text, origin))?;
+        let scenario: Self = toml::from_str(text)
+            .map_err(|error| TomlError::from_parser_error(&error, text, origin))?;
         scenario
             .check()
-            .map_err(|(span, message)| TomlError::at(&span, text, origin, message))?;
+            .map_err(|(span, message)| TomlError::new_at_span(&span, text, origin, message))?;
         Ok(scenario)
     }
 
-    /// Creates a scenario of at most 64 GPUs with different workloads. All processes share its
-    /// timeline. Several GPUs are linked by `NVSwitches`.
-    pub fn simple(gpu_count: u32, seed: u64) -> Self {
+    /// Creates a scenario with up to 64 GPUs that have different workloads. All processes that
+    /// create it share one timeline. If there are several GPUs, `NVSwitches` link them.
+    pub fn with_gpus(gpu_count: u32, seed: u64) -> Self {
         let gpus = Some(Spanned::new(0..0, gpu_count.min(Self::MAX_GPUS)));
         let usual_nvlinks = if gpu_count > 1 { MAX_NVLINKS } else { 0 };
         Self {
@@ -108,7 +108,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the number of GPUs, including those that are added later or removed.
+    /// Returns the number of GPUs, including GPUs that are added later or removed.
     pub fn gpu_count(&self) -> u32 {
         let needed = self
             .gpu
@@ -120,44 +120,45 @@ impl Scenario {
             .map_or(needed.unwrap_or(1), |gpus| *gpus.get_ref())
     }
 
-    /// Returns the functions that the library lacks, as that of an older driver would.
+    /// Returns the functions that the fake library lacks, like the library of an older driver.
     pub fn hidden_functions(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.hidden.iter().map(|function| function.0)
     }
 
-    /// Returns the time that a call of this NVML function takes.
-    pub fn latency(&self, function: &str) -> Duration {
+    /// Returns how long a call to the NVML function takes.
+    pub fn find_latency(&self, function: &str) -> Duration {
         let named = self
             .latency
             .iter()
-            .find(|(of, _)| of.is(function))
+            .find(|(of, _)| of.matches(function))
             .map(|(_, delay)| delay);
         named
-            .or_else(|| self.latency.get(&LatencyOf::DEFAULT))
+            .or_else(|| self.latency.get(&LatencyKey::DEFAULT))
             .map_or(Duration::ZERO, |delay| delay.0)
     }
 
-    /// Returns the `nvmlReturn_t` with which initialization fails at this time, if it does.
+    /// Returns the `nvmlReturn_t` with which initialization fails at the given time, or `None` if
+    /// it succeeds.
     pub fn init_error(&self, seconds: f64) -> Option<u32> {
         self.init_error
             .as_ref()
-            .filter(|error| error.lasts(seconds))
+            .filter(|error| error.is_active(seconds))
             .map(InitError::code)
     }
 
-    pub(crate) fn settings(&self, gpu: u32) -> Option<&GpuSettings> {
+    pub(crate) fn find_settings(&self, gpu: u32) -> Option<&GpuSettings> {
         self.gpu
             .iter()
             .find(|settings| *settings.index.get_ref() == gpu)
     }
 
-    pub(crate) fn processes(&self, gpu: u32) -> impl Iterator<Item = &ProcessSettings> {
+    pub(crate) fn list_processes(&self, gpu: u32) -> impl Iterator<Item = &ProcessSettings> {
         self.process
             .iter()
             .filter(move |process| *process.gpu.get_ref() == gpu)
     }
 
-    pub(crate) fn accounted(&self, gpu: u32) -> impl Iterator<Item = &AccountedSettings> {
+    pub(crate) fn list_accounted(&self, gpu: u32) -> impl Iterator<Item = &AccountedSettings> {
         self.accounted
             .iter()
             .filter(move |process| *process.gpu.get_ref() == gpu)

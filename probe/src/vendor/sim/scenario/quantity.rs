@@ -1,4 +1,5 @@
-//! Numbers in scenarios. They are checked while they are parsed, so that errors have a position.
+//! Numbers in scenarios. They are validated while they are parsed, so that errors contain the
+//! position.
 
 use std::{fmt, time::Duration};
 
@@ -7,26 +8,27 @@ use serde::{
     de::{self, Visitor},
 };
 
-use crate::{units::Accepted, vendor::sim::clocks::MAX_SM_MHZ};
+use crate::{units::AcceptedAmounts, vendor::sim::clocks::MAX_SM_MHZ};
 
 /// A number from 0 to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Within<const MAX: u32>(pub(crate) f64);
+pub(crate) struct BoundedNumber<const MAX: u32>(pub(crate) f64);
 
-pub(crate) type Percent = Within<100>;
-/// A power in watts. No board draws three kilowatts.
-pub(crate) type Watts = Within<3_000>;
-/// A temperature in degrees Celsius. No chip works above the limit.
-pub(crate) type Celsius = Within<150>;
-/// A time in seconds since the start of the timeline, up to about 30 years.
-pub(crate) type Seconds = Within<1_000_000_000>;
+pub(crate) type Percent = BoundedNumber<100>;
+/// A power in watts. The maximum of 3 kW is more than any board draws.
+pub(crate) type Watts = BoundedNumber<3_000>;
+/// A temperature in degrees Celsius. The maximum is higher than any chip tolerates.
+pub(crate) type Celsius = BoundedNumber<150>;
+/// A time in seconds since the start of the timeline. The maximum is about 30 years.
+pub(crate) type Seconds = BoundedNumber<1_000_000_000>;
 
-pub(crate) type Count = Within<1_000_000_000>;
-pub(crate) type Lanes = Within<16>;
-/// A clock in megahertz, up to the maximum of an H200.
-pub(crate) type Megahertz = Within<MAX_SM_MHZ>;
+pub(crate) type Count = BoundedNumber<1_000_000_000>;
+pub(crate) type Lanes = BoundedNumber<16>;
+/// A clock in megahertz. The maximum is that of an H200.
+pub(crate) type Megahertz = BoundedNumber<MAX_SM_MHZ>;
 
-/// The time in seconds by which a clock is ahead, or behind if negative. At most one day.
+/// How far a clock is ahead, in seconds, up to one day. The value is negative if the clock is
+/// behind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Skew(pub(crate) f64);
 
@@ -38,8 +40,8 @@ pub(crate) struct Bytes(pub(crate) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delay(pub(crate) Duration);
 
-impl<const MAX: u32> From<Within<MAX>> for f64 {
-    fn from(number: Within<MAX>) -> Self {
+impl<const MAX: u32> From<BoundedNumber<MAX>> for f64 {
+    fn from(number: BoundedNumber<MAX>) -> Self {
         number.0
     }
 }
@@ -50,25 +52,25 @@ impl From<Bytes> for f64 {
     }
 }
 
-/// The accepted sizes. The maximum of 16 TiB is more than any board has.
-const SIZE: Accepted<u64> = Accepted::accept_sizes(
+/// The accepted range of sizes. The maximum of 16 TiB is more than any board has.
+const ACCEPTED_SIZES: AcceptedAmounts<u64> = AcceptedAmounts::accept_sizes(
     0,
     16 << 40,
-    "a size up to 16384 GiB with its unit, as \"12 GiB\"",
+    "a size up to 16384 GiB with its unit, such as \"12 GiB\"",
 );
 
-/// The accepted delays. Longer ones should be simulated by the `hang` fault.
-const DELAY: Accepted<Duration> = Accepted::accept_durations(
+/// The accepted range of delays. For longer delays, scenarios should use the `hang` fault.
+const ACCEPTED_DELAYS: AcceptedAmounts<Duration> = AcceptedAmounts::accept_durations(
     Duration::ZERO,
     Duration::from_mins(10),
-    "a duration up to 600 s with its unit, as \"2.8 ms\"",
+    "a duration up to 600 s with its unit, such as \"2.8 ms\"",
 );
 
-impl<'de, const MAX: u32> Deserialize<'de> for Within<MAX> {
+impl<'de, const MAX: u32> Deserialize<'de> for BoundedNumber<MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Number<const MAX: u32>;
         impl<const MAX: u32> Visitor<'_> for Number<MAX> {
-            type Value = Within<MAX>;
+            type Value = BoundedNumber<MAX>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a number from 0 to {MAX}")
@@ -76,7 +78,7 @@ impl<'de, const MAX: u32> Deserialize<'de> for Within<MAX> {
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
                 if (0..=i64::from(MAX)).contains(&number) {
-                    Ok(Within(number as f64))
+                    Ok(BoundedNumber(number as f64))
                 } else {
                     Err(E::invalid_value(de::Unexpected::Signed(number), &self))
                 }
@@ -88,7 +90,7 @@ impl<'de, const MAX: u32> Deserialize<'de> for Within<MAX> {
 
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
                 if (0.0..=f64::from(MAX)).contains(&number) {
-                    Ok(Within(number))
+                    Ok(BoundedNumber(number))
                 } else {
                     Err(E::invalid_value(de::Unexpected::Float(number), &self))
                 }
@@ -105,7 +107,7 @@ impl<'de> Deserialize<'de> for Skew {
             type Value = Skew;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("seconds from -86400 to 86400, as 3.5 for a clock that is ahead")
+                f.write_str("seconds from -86400 to 86400, such as 3.5 for a clock that is ahead")
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Skew, E> {
@@ -126,13 +128,13 @@ impl<'de> Deserialize<'de> for Skew {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        SIZE.deserialize(deserializer).map(Self)
+        ACCEPTED_SIZES.deserialize(deserializer).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Delay {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        DELAY.deserialize(deserializer).map(Self)
+        ACCEPTED_DELAYS.deserialize(deserializer).map(Self)
     }
 }
 
@@ -142,15 +144,21 @@ mod tests {
 
     #[test]
     fn sizes_and_durations_need_their_unit() {
-        assert_eq!(SIZE.parse("12 GiB"), Ok(12 << 30));
-        assert_eq!(SIZE.parse("0.5MiB"), Ok(512 << 10));
-        assert_eq!(DELAY.parse("2.8 ms"), Ok(Duration::from_micros(2_800)));
-        assert_eq!(DELAY.parse("20 us"), Ok(Duration::from_micros(20)));
+        assert_eq!(ACCEPTED_SIZES.parse("12 GiB"), Ok(12 << 30));
+        assert_eq!(ACCEPTED_SIZES.parse("0.5MiB"), Ok(512 << 10));
+        assert_eq!(
+            ACCEPTED_DELAYS.parse("2.8 ms"),
+            Ok(Duration::from_micros(2_800))
+        );
+        assert_eq!(
+            ACCEPTED_DELAYS.parse("20 us"),
+            Ok(Duration::from_micros(20))
+        );
         for bad in ["12", "GiB", "-1 GiB", "NaN GiB", "20000 GiB"] {
-            assert!(SIZE.parse(bad).is_err(), "{bad}");
+            assert!(ACCEPTED_SIZES.parse(bad).is_err(), "{bad}");
         }
         for bad in ["5", "-5 ms", "601 s"] {
-            assert!(DELAY.parse(bad).is_err(), "{bad}");
+            assert!(ACCEPTED_DELAYS.parse(bad).is_err(), "{bad}");
         }
     }
 }

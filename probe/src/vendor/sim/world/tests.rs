@@ -5,17 +5,17 @@ use crate::model::ThrottleReason;
 
 const HOUR_S: u64 = 3_600;
 
-fn simple(gpus: u32) -> World {
-    World::new(Scenario::simple(gpus, 42))
+fn make_simple_world(gpus: u32) -> World {
+    World::new(Scenario::with_gpus(gpus, 42))
 }
 
-fn read(toml: &str) -> World {
+fn parse_world(toml: &str) -> World {
     World::new(Scenario::from_toml(toml, "test.toml").unwrap())
 }
 
-/// Returns the states of a GPU with this profile, for every second of slightly more than an hour.
-fn hour_of(profile: &str) -> Vec<GpuState> {
-    let world = read(&format!(
+/// Returns a GPU's states for every second of slightly more than an hour, with the given profile.
+fn simulate_hour(profile: &str) -> Vec<GpuState> {
+    let world = parse_world(&format!(
         "seed = 3\n[[gpu]]\nindex = 0\nprofile = \"{profile}\""
     ));
     (0..HOUR_S + 100)
@@ -24,28 +24,35 @@ fn hour_of(profile: &str) -> Vec<GpuState> {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_world_and_another_seed_another() {
-    let (one, two, other) = (simple(8), simple(8), World::new(Scenario::simple(8, 43)));
+fn seed_determines_the_world() {
+    let (one, two, other) = (
+        make_simple_world(8),
+        make_simple_world(8),
+        World::new(Scenario::with_gpus(8, 43)),
+    );
     for index in 0..8 {
-        assert_eq!(one.identity(index), two.identity(index));
+        assert_eq!(one.gpu_identity(index), two.gpu_identity(index));
         assert_eq!(one.state(index, 123_456), two.state(index, 123_456));
-        assert_ne!(one.identity(index).uuid, other.identity(index).uuid);
+        assert_ne!(one.gpu_identity(index).uuid, other.gpu_identity(index).uuid);
     }
     assert_ne!(one.state(0, 123_456), other.state(0, 123_456));
 }
 
 #[test]
-fn a_gpu_stays_who_it_is_among_more_of_them() {
-    assert_eq!(simple(2).identity(0), simple(64).identity(0));
-    let (few, many) = (simple(3), simple(64));
+fn gpu_count_does_not_change_gpu_values() {
+    assert_eq!(
+        make_simple_world(2).gpu_identity(0),
+        make_simple_world(64).gpu_identity(0)
+    );
+    let (few, many) = (make_simple_world(3), make_simple_world(64));
     assert_eq!(few.state(2, 5_000), many.state(2, 5_000));
 }
 
 #[test]
-fn uuids_and_bus_ids_look_like_nvidias_and_are_unique() {
-    let world = simple(64);
+fn uuids_and_bus_ids_are_valid_and_unique() {
+    let world = make_simple_world(64);
     let mut seen = std::collections::BTreeSet::new();
-    for identity in (0..64).map(|index| world.identity(index)) {
+    for identity in (0..64).map(|index| world.gpu_identity(index)) {
         let groups: Vec<usize> = identity.uuid.split('-').map(str::len).collect();
         assert_eq!(groups, [3, 8, 4, 4, 4, 12], "{}", identity.uuid);
         assert!(
@@ -63,8 +70,8 @@ fn uuids_and_bus_ids_look_like_nvidias_and_are_unique() {
 }
 
 #[test]
-fn every_value_stays_within_what_a_board_can_show() {
-    let world = simple(8);
+fn all_values_are_possible() {
+    let world = make_simple_world(8);
     for (index, second) in
         (0..8).flat_map(|index| (0..HOUR_S).step_by(7).map(move |second| (index, second)))
     {
@@ -112,7 +119,7 @@ fn every_value_stays_within_what_a_board_can_show() {
 #[test]
 fn temperature_moves_slowly() {
     for profile in ["training", "inference", "leak"] {
-        for pair in hour_of(profile).windows(2) {
+        for pair in simulate_hour(profile).windows(2) {
             let step = (pair[1].temperature_celsius - pair[0].temperature_celsius).abs();
             assert!(step < 2.0, "{profile}: {step} C in a second");
         }
@@ -120,8 +127,8 @@ fn temperature_moves_slowly() {
 }
 
 #[test]
-fn training_is_busy_and_capped_and_rests_now_and_then() {
-    let hour = hour_of("training");
+fn training_is_mostly_busy_and_capped() {
+    let hour = simulate_hour("training");
     let busy = hour.iter().filter(|state| state.gpu_percent >= 95).count();
     let capped = hour
         .iter()
@@ -153,8 +160,8 @@ fn training_is_busy_and_capped_and_rests_now_and_then() {
 }
 
 #[test]
-fn a_leak_grows_until_the_process_dies_and_starts_again() {
-    let hour = hour_of("leak");
+fn leak_grows_until_process_restarts() {
+    let hour = simulate_hour("leak");
     let used: Vec<u64> = hour.iter().map(|state| state.memory_used_bytes).collect();
     let falls = used.windows(2).filter(|pair| pair[1] < pair[0]).count();
     assert!(
@@ -177,8 +184,8 @@ fn a_leak_grows_until_the_process_dies_and_starts_again() {
 }
 
 #[test]
-fn inference_comes_in_bursts_and_holds_its_memory() {
-    let hour = hour_of("inference");
+fn inference_has_bursts_and_constant_memory() {
+    let hour = simulate_hour("inference");
     let (quiet, busy): (Vec<_>, Vec<_>) = hour.iter().partition(|state| state.gpu_percent == 0);
     assert!(
         quiet.len() > 500 && busy.len() > 500,
@@ -193,8 +200,8 @@ fn inference_comes_in_bursts_and_holds_its_memory() {
 }
 
 #[test]
-fn held_and_idle_differ_by_who_holds_the_memory() {
-    for (held, idle) in hour_of("held").iter().zip(hour_of("idle")) {
+fn only_held_gpu_has_memory_and_process() {
+    for (held, idle) in simulate_hour("held").iter().zip(simulate_hour("idle")) {
         assert_eq!((held.gpu_percent, idle.gpu_percent), (0, 0));
         assert_eq!((held.processes.len(), idle.processes.len()), (1, 0));
         assert!(held.memory_used_bytes > 20 << 30);
@@ -205,13 +212,13 @@ fn held_and_idle_differ_by_who_holds_the_memory() {
 }
 
 #[test]
-fn a_scenario_can_say_every_value_over_time() {
-    let world = read(
-        "[[gpu]]\nindex = 0\nname = \"NVIDIA L4\"\nmemory = \"24 GiB\"\npower_limit_watts = 72\n\
-         utilization_percent = [[0, 20], [10, 80]]\nmemory_used = [[0, \"2 GiB\"], [10, \"12 GiB\"]]\n\
-         power_watts = [[0, 30], [10, 72]]\ntemperature_celsius = 81",
+fn scenario_values_change_over_time() {
+    let world = parse_world(
+        "[[gpu]]\nindex = 0\nname = \"NVIDIA L4\"\nmemory = \"24 GiB\"\npower_limit_watts = \
+         72\nutilization_percent = [[0, 20], [10, 80]]\nmemory_used = [[0, \"2 GiB\"], [10, \"12 \
+         GiB\"]]\npower_watts = [[0, 30], [10, 72]]\ntemperature_celsius = 81",
     );
-    assert_eq!(world.identity(0).name, "NVIDIA L4");
+    assert_eq!(world.gpu_identity(0).name, "NVIDIA L4");
     let state = world.state(0, 5_000);
     assert_eq!(
         (
@@ -232,10 +239,10 @@ fn a_scenario_can_say_every_value_over_time() {
 }
 
 #[test]
-fn a_scenarios_processes_replace_the_profiles_and_make_the_load() {
-    let world = read(
-        "[[process]]\ngpu = 0\npid = 90\nmemory = \"3 GiB\"\nsm_percent = 40\n\
-         [[process]]\ngpu = 0\npid = 7\nmemory = \"1 GiB\"\nsm_percent = [[0, 10]]\nkind = \"graphics\"\nto_s = 30\n",
+fn scenario_processes_replace_profile_and_set_load() {
+    let world = parse_world(
+        "[[process]]\ngpu = 0\npid = 90\nmemory = \"3 GiB\"\nsm_percent = 40\n[[process]]\ngpu = \
+         0\npid = 7\nmemory = \"1 GiB\"\nsm_percent = [[0, 10]]\nkind = \"graphics\"\nto_s = 30\n",
     );
     let early = world.state(0, 29_999);
     assert_eq!(
@@ -259,14 +266,14 @@ fn a_scenarios_processes_replace_the_profiles_and_make_the_load() {
 }
 
 #[test]
-fn a_state_costs_microseconds() {
-    let world = simple(8);
+fn computing_state_takes_microseconds() {
+    let world = make_simple_world(8);
     let began = Instant::now();
     for n in 0..1_000 {
         std::hint::black_box(world.state(n % 8, u64::from(n) * 997));
     }
-    // The limit is ten times the normal time without optimization, so that only a change of the
-    // order of magnitude fails the test.
+    // The limit is ten times the usual time in a debug build, so the test fails only if the code
+    // becomes slower by an order of magnitude.
     assert!(
         began.elapsed().as_millis() < 2_000,
         "{:?} for 1,000 states",
@@ -275,10 +282,11 @@ fn a_state_costs_microseconds() {
 }
 
 #[test]
-fn activity_and_limits_are_what_the_scenario_says() {
-    let world = read(
-        "[[gpu]]\nindex = 0\nutilization_percent = 100\nsm_percent = [[0, 90], [10, 10]]\ntensor_percent = 2\n\
-         throttle_reasons = [[0, [\"sync_boost\"]], [5, []]]\ntemperature_celsius = 90",
+fn activity_and_limits_follow_the_scenario() {
+    let world = parse_world(
+        "[[gpu]]\nindex = 0\nutilization_percent = 100\nsm_percent = [[0, 90], [10, \
+         10]]\ntensor_percent = 2\nthrottle_reasons = [[0, [\"sync_boost\"]], [5, \
+         []]]\ntemperature_celsius = 90",
     );
     let (early, late) = (world.state(0, 0), world.state(0, 10_000));
     assert_eq!(
@@ -294,8 +302,9 @@ fn activity_and_limits_are_what_the_scenario_says() {
 }
 
 #[test]
-fn process_lifetime_over_others_start() {
-    let world = read("[[process]]\ngpu = 0\npid = 100\ncount = 2\nfrom_s = 1\nlifetime_s = 0.5");
+fn process_is_replaced_after_its_lifetime() {
+    let world =
+        parse_world("[[process]]\ngpu = 0\npid = 100\ncount = 2\nfrom_s = 1\nlifetime_s = 0.5");
     let processes = |elapsed_ms| {
         let processes = world.processes(0, elapsed_ms);
         processes
@@ -310,8 +319,8 @@ fn process_lifetime_over_others_start() {
 }
 
 #[test]
-fn one_table_stands_for_many_processes() {
-    let world = read(
+fn one_table_describes_many_processes() {
+    let world = parse_world(
         "[[process]]\ngpu = 0\npid = 100000\ncount = 2000\nmemory = \"1 MiB\"\nsm_percent = 0.04",
     );
     let state = world.state(0, 0);

@@ -4,26 +4,26 @@ import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { DASH } from '../../../lib/format';
 import { observeWidth } from '../../../lib/screen';
 import { trans } from '../../../lib/translation';
-import { CRITICAL } from '../../../model/fleet/columns';
+import { CRITICAL_SEVERITY } from '../../../model/fleet/columns';
 import { stateText } from '../../../model/fleet/describe';
 import {
-  isMeasured,
+  isNumeric,
   metricLabel,
   readingText,
   scaleEnds,
-  missingText,
+  explainMissingReading,
 } from '../../../model/fleet/metric';
 import { RowName, type Scene } from '../scene';
 import {
   cellAt,
   cornerOf,
   layoutOf,
-  neighbor,
-  type CellPlace,
+  findNeighbor,
+  type CellPosition,
   type Direction,
   type Layout,
 } from './layout';
-import { lookOf, paintMap, rampOf, stateColors } from './paint';
+import { lookOf, paintMap, makeColorRamp, stateColors } from './paint';
 
 const DIRECTIONS: Partial<Record<string, Direction>> = {
   ArrowLeft: 'left',
@@ -32,13 +32,13 @@ const DIRECTIONS: Partial<Record<string, Direction>> = {
   ArrowDown: 'down',
 };
 /** The keys that move by ten rows of cells. */
-const PAGES: typeof DIRECTIONS = { PageUp: 'up', PageDown: 'down' };
-const PAGE = 10;
+const PAGE_DIRECTIONS_BY_KEY: typeof DIRECTIONS = { PageUp: 'up', PageDown: 'down' };
+const PAGE_ROWS = 10;
 /** The target height of the map, so that all cells are visible at once. */
-const HEIGHT_LEAST_PX = 420;
-const HEIGHT_MOST_PX = 1000;
+const MIN_HEIGHT_PX = 420;
+const MAX_HEIGHT_PX = 1000;
 /** The height of all elements above and below the map. */
-const OTHERS_PX = 340;
+const OTHER_CONTENT_PX = 340;
 const HEIGHT_NARROW_PX = 900;
 const NARROW_PX = 560;
 
@@ -63,8 +63,8 @@ export function HeatMap(scene: Scene): ComponentChild {
   );
   const layout = useMemo(() => {
     const tiles = Array.from(nodes, (node) => ({ node, rows: columns.rowsOf(node) }));
-    const room = Math.max(HEIGHT_LEAST_PX, window.innerHeight - OTHERS_PX);
-    const height = width < NARROW_PX ? HEIGHT_NARROW_PX : Math.min(HEIGHT_MOST_PX, room);
+    const room = Math.max(MIN_HEIGHT_PX, window.innerHeight - OTHER_CONTENT_PX);
+    const height = width < NARROW_PX ? HEIGHT_NARROW_PX : Math.min(MAX_HEIGHT_PX, room);
     return width === 0 ? null : layoutOf(tiles, width, height);
   }, [columns, nodes, width]);
   const px = Math.max(1, globalThis.devicePixelRatio || 1);
@@ -79,27 +79,31 @@ export function HeatMap(scene: Scene): ComponentChild {
       layout,
       looks: Uint8Array.from({ length: columns.count }, (_, row) => lookOf(columns, metric, row)),
       shown: matches,
-      severe: (row) => (columns.severity[row] ?? 0) >= CRITICAL,
+      severe: (row) => (columns.severity[row] ?? 0) >= CRITICAL_SEVERITY,
       nameOf: (node) => columns.nodeNames[node] ?? '',
-      ramp: rampOf(palette, metric, map.current.closest('[data-gpumon-scheme=dark]') !== null),
+      ramp: makeColorRamp(
+        palette,
+        metric,
+        map.current.closest('[data-gpumon-scheme=dark]') !== null,
+      ),
       states: stateColors(map.current),
       palette,
       px,
     });
   }, [columns, metric, matches, layout, palette, px]);
 
-  const rowOf = (place: CellPlace | null): number | null =>
+  const rowOf = (place: CellPosition | null): number | null =>
     place === null ? null : (layout?.nodes[place.tile]?.rows[place.slot] ?? null);
   const rowAt = ({ clientX, clientY, currentTarget }: MouseEvent): number | null => {
     const { left, top } = (currentTarget as Element).getBoundingClientRect();
     return layout === null ? null : rowOf(cellAt(layout, clientX - left, clientY - top));
   };
-  const placeOf = (row: number | null): CellPlace | null => {
+  const placeOf = (row: number | null): CellPosition | null => {
     const tile = layout?.nodes.findIndex(({ node }) => node === columns.node[row ?? -1]) ?? -1;
     const slot = Array.from(layout?.nodes[tile]?.rows ?? []).indexOf(row ?? -1);
     return slot < 0 ? null : { tile, slot };
   };
-  const moveTo = (place: CellPlace): void => {
+  const moveTo = (place: CellPosition): void => {
     const row = rowOf(place);
     if (row !== null) {
       select(row, true);
@@ -111,13 +115,13 @@ export function HeatMap(scene: Scene): ComponentChild {
       return;
     }
     const from = placeOf(selected);
-    const direction = DIRECTIONS[key] ?? PAGES[key];
+    const direction = DIRECTIONS[key] ?? PAGE_DIRECTIONS_BY_KEY[key];
     const tile = layout.nodes.length - 1;
     if (direction !== undefined) {
       let place = from ?? { tile: 0, slot: 0 };
-      const steps = from === null ? 0 : key in PAGES ? PAGE : 1;
+      const steps = from === null ? 0 : key in PAGE_DIRECTIONS_BY_KEY ? PAGE_ROWS : 1;
       for (let step = 0; step < steps; step += 1) {
-        place = neighbor(layout, place, direction);
+        place = findNeighbor(layout, place, direction);
       }
       moveTo(place);
     } else if (key === 'Home') {
@@ -135,7 +139,7 @@ export function HeatMap(scene: Scene): ComponentChild {
     event.stopPropagation();
   };
   /** Returns a frame around a cell. */
-  const ring = (place: CellPlace | null, className = ''): ComponentChild => {
+  const ring = (place: CellPosition | null, className = ''): ComponentChild => {
     if (layout === null || place === null) {
       return null;
     }
@@ -193,7 +197,7 @@ export function HeatMap(scene: Scene): ComponentChild {
 }
 
 /** Places the tooltip next to the cell, on the side with more room. */
-function tipStyle(layout: Layout, place: CellPlace): CSSProperties {
+function tipStyle(layout: Layout, place: CellPosition): CSSProperties {
   const [x, y] = cornerOf(layout, place);
   return {
     top: `${y - 8}px`,
@@ -205,14 +209,14 @@ function tipStyle(layout: Layout, place: CellPlace): CSSProperties {
 
 /** Returns the displayed reading of a row, or its state if there is no reading. */
 function valueText({ columns, shown: { metric } }: Scene, row: number): string {
-  const text = isMeasured(metric) ? readingText(columns, metric, row) : DASH;
+  const text = isNumeric(metric) ? readingText(columns, metric, row) : DASH;
   return text === DASH ? stateText(columns, row).text : text;
 }
 
 /** The legend of the map's colors. */
 function Legend({ columns, shown: { metric } }: Scene): ComponentChild {
-  const [low, high] = isMeasured(metric) ? scaleEnds(metric) : [];
-  const missing = missingText(columns, metric);
+  const [low, high] = isNumeric(metric) ? scaleEnds(metric) : [];
+  const missing = explainMissingReading(columns, metric);
   const lost = { lost: trans.__('Not responding'), unknown: trans.__('Node unreachable') };
   const looks: Record<string, string> =
     metric === 'conditions'
@@ -239,7 +243,7 @@ function Legend({ columns, shown: { metric } }: Scene): ComponentChild {
           };
   return (
     <div class="gpumon-fleet-legend" aria-hidden="true">
-      {isMeasured(metric) && (
+      {isNumeric(metric) && (
         <span class="gpumon-fleet-sign-of">
           <span>{low}</span>
           <span class="gpumon-fleet-ramp" style={{ '--_color': `var(--gpumon-${metric})` }} />

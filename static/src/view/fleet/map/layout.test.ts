@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { cellAt, cornerOf, layoutOf, neighbor, type MapNode } from './layout';
+import { cellAt, cornerOf, layoutOf, findNeighbor, type MapNode } from './layout';
 
 const nodesOf = (...gpus: number[]): MapNode[] =>
   gpus.map((rows, node) => ({ node, rows: Array<number>(rows).fill(0) }));
@@ -36,15 +36,15 @@ describe('heat map layout', () => {
     }
   });
 
-  it('keys move between nodes, skipping empty places', () => {
+  it('keys move between nodes, skipping missing cells', () => {
     const layout = layoutOf(nodesOf(8, 2, 8), 4000, 500);
     expect(layout.columns).toBeGreaterThan(2);
     const at = { tile: 0, slot: 3 };
-    expect(neighbor(layout, at, 'right')).toEqual({ tile: 1, slot: 0 });
-    expect(neighbor(layout, { tile: 1, slot: 1 }, 'right')).toEqual({ tile: 2, slot: 0 });
-    expect(neighbor(layout, at, 'down')).toEqual({ tile: 0, slot: 7 });
-    expect(neighbor(layout, { tile: 0, slot: 7 }, 'right')).toEqual({ tile: 2, slot: 4 });
-    expect(neighbor(layout, at, 'up')).toBe(at);
-    expect(neighbor(layout, { tile: 2, slot: 7 }, 'right')).toEqual({ tile: 2, slot: 7 });
+    expect(findNeighbor(layout, at, 'right')).toEqual({ tile: 1, slot: 0 });
+    expect(findNeighbor(layout, { tile: 1, slot: 1 }, 'right')).toEqual({ tile: 2, slot: 0 });
+    expect(findNeighbor(layout, at, 'down')).toEqual({ tile: 0, slot: 7 });
+    expect(findNeighbor(layout, { tile: 0, slot: 7 }, 'right')).toEqual({ tile: 2, slot: 4 });
+    expect(findNeighbor(layout, at, 'up')).toBe(at);
+    expect(findNeighbor(layout, { tile: 2, slot: 7 }, 'right')).toEqual({ tile: 2, slot: 7 });
   });
 });

@@ -25,17 +25,17 @@ export interface Layout {
 }
 
 /** A cell: the index of its node among the displayed ones, and its index within the node. */
-export interface CellPlace {
+export interface CellPosition {
   tile: number;
   slot: number;
 }
 
 export type Direction = 'left' | 'right' | 'up' | 'down';
 
-const CELL_MOST = 26;
-const CELL_LEAST = 4;
+const MAX_CELL_PX = 26;
+const MIN_CELL_PX = 4;
 /** The minimum cell size for node names. */
-const LABELLED = 17;
+const MIN_LABELED_PX = 17;
 const LABEL_PX = 15;
 /** The minimum width of node names, so that short names are not cut. */
 const LABEL_WIDTH_PX = 92;
@@ -46,15 +46,15 @@ const LABEL_WIDTH_PX = 92;
  */
 export function layoutOf(nodes: readonly MapNode[], width: number, height: number): Layout {
   const most = nodes.reduce((cells, { rows }) => Math.max(cells, rows.length), 1);
-  let layout = sized(nodes, most, width, CELL_MOST);
-  for (let cell = CELL_MOST - 1; layout.height > height && cell >= CELL_LEAST; cell -= 1) {
-    layout = sized(nodes, most, width, cell);
+  let layout = layoutWithCell(nodes, most, width, MAX_CELL_PX);
+  for (let cell = MAX_CELL_PX - 1; layout.height > height && cell >= MIN_CELL_PX; cell -= 1) {
+    layout = layoutWithCell(nodes, most, width, cell);
   }
   return layout;
 }
 
 /** Returns the corner of a cell. */
-export function cornerOf(layout: Layout, { tile, slot }: CellPlace): [x: number, y: number] {
+export function cornerOf(layout: Layout, { tile, slot }: CellPosition): [x: number, y: number] {
   const { across, cell, gap, columns, tileWidth, tileHeight, label } = layout;
   const x = (tile % columns) * tileWidth + (slot % across) * (cell + gap);
   const y =
@@ -63,7 +63,7 @@ export function cornerOf(layout: Layout, { tile, slot }: CellPlace): [x: number,
 }
 
 /** Returns the cell at a position, including the gap after it, or `null` between nodes. */
-export function cellAt(layout: Layout, x: number, y: number): CellPlace | null {
+export function cellAt(layout: Layout, x: number, y: number): CellPosition | null {
   const { across, down, cell, gap, columns, tileWidth, tileHeight, label, nodes } = layout;
   const column = Math.floor(x / tileWidth);
   const tile = Math.floor(y / tileHeight) * columns + column;
@@ -76,7 +76,11 @@ export function cellAt(layout: Layout, x: number, y: number): CellPlace | null {
 }
 
 /** Returns the nearest cell in a direction, or the same cell if there is none. */
-export function neighbor(layout: Layout, from: CellPlace, direction: Direction): CellPlace {
+export function findNeighbor(
+  layout: Layout,
+  from: CellPosition,
+  direction: Direction,
+): CellPosition {
   const { across, down, columns, nodes } = layout;
   const lines = Math.ceil(nodes.length / columns) * down;
   let x = (from.tile % columns) * across + (from.slot % across);
@@ -96,11 +100,16 @@ export function neighbor(layout: Layout, from: CellPlace, direction: Direction):
   }
 }
 
-function sized(nodes: readonly MapNode[], most: number, width: number, cell: number): Layout {
+function layoutWithCell(
+  nodes: readonly MapNode[],
+  most: number,
+  width: number,
+  cell: number,
+): Layout {
   const gap = cell >= 12 ? 2 : 1;
   const across = most <= 4 ? most : most <= 8 ? 4 : 8;
   const down = Math.ceil(most / across);
-  const label = cell >= LABELLED ? LABEL_PX : 0;
+  const label = cell >= MIN_LABELED_PX ? LABEL_PX : 0;
   // If each node has one cell, the gap between nodes is the gap between cells.
   const apart = most === 1 && label === 0 ? gap : Math.max(3, Math.round(cell * 0.5));
   const tileWidth = Math.max(across * (cell + gap) - gap, label === 0 ? 0 : LABEL_WIDTH_PX) + apart;

@@ -6,7 +6,7 @@
 
 import type { Columns } from '../../../model/fleet/columns';
 import { levelOf } from '../../../model/fleet/describe';
-import { isMeasured, shareOf, type FleetMetric } from '../../../model/fleet/metric';
+import { isNumeric, readingShare, type FleetMetric } from '../../../model/fleet/metric';
 import { colorOf, type Palette } from '../../palette';
 import { cornerOf, type Layout } from './layout';
 
@@ -35,8 +35,8 @@ export const LOOK = {
 export type StateColors = Record<'free' | 'idle' | 'busy', string>;
 
 /** Returns the colors of all steps, from the background to the metric's color and beyond it. */
-export function rampOf(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
-  const color = isMeasured(metric) ? colorOf(palette, metric) : palette.muted;
+export function makeColorRamp(palette: Palette, metric: FleetMetric, isDark: boolean): string[] {
+  const color = isNumeric(metric) ? colorOf(palette, metric) : palette.muted;
   const [low, end, high] = isDark ? [16, '#ffffff', 42] : [14, '#0a0e1e', 45];
   return Array.from({ length: STEPS }, (_, step) => {
     const share = step / (STEPS - 1) / 0.66;
@@ -71,10 +71,10 @@ export function lookOf(columns: Columns, metric: FleetMetric, row: number): numb
     const level = levelOf(columns.severity[row] ?? 0);
     return level === 'none' ? LOOK.calm : LOOK[level];
   }
-  if (!isMeasured(metric)) {
+  if (!isNumeric(metric)) {
     return state === undefined || state === 'unknown' ? LOOK.missing : LOOK[state];
   }
-  const share = shareOf(columns, metric, row);
+  const share = readingShare(columns, metric, row);
   return Number.isNaN(share) ? LOOK.missing : Math.round(share * (STEPS - 1));
 }
 
@@ -120,7 +120,7 @@ export function paintMap(ctx: Context, picture: MapPicture): void {
   if (shown !== null && layout.cell >= FRAMED_PX) {
     paintFrames(ctx, picture, byLook.flat(), size, palette.muted);
   }
-  paintMarks(ctx, picture, byLook, size);
+  paintCriticalCorners(ctx, picture, byLook, size);
   if (layout.label > 0) {
     paintNames(ctx, picture);
   }
@@ -160,7 +160,7 @@ function paintLook(
   if (look === LOOK.unknown || look === LOOK.missing) {
     fill(palette.grid);
     const color = look === LOOK.unknown ? critical : palette.muted;
-    fill(hatching(ctx, color, px) ?? palette.grid);
+    fill(createHatching(ctx, color, px) ?? palette.grid);
   } else {
     fill(ramp[look] ?? ramp[0] ?? palette.grid);
     const over = fills[look];
@@ -205,7 +205,7 @@ function paintCrosses(ctx: Context, { palette, px }: MapPicture, cells: Cells, s
 }
 
 /** Cuts the corner of GPUs with a critical condition, regardless of the cell's color. */
-function paintMarks(
+function paintCriticalCorners(
   ctx: Context,
   picture: MapPicture,
   byLook: readonly Cells[],
@@ -244,12 +244,12 @@ function paintNames(ctx: Context, { layout, palette, px, nameOf }: MapPicture): 
   layout.nodes.forEach(({ node }, tile) => {
     const x = (tile % columns) * tileWidth * px;
     const y = (Math.floor(tile / columns) * tileHeight + label - 4) * px;
-    ctx.fillText(fitting(ctx, nameOf(node), room), Math.round(x), Math.round(y));
+    ctx.fillText(shortenToWidth(ctx, nameOf(node), room), Math.round(x), Math.round(y));
   });
 }
 
 /** Cuts the start of a name, because the names of nodes differ at their ends. */
-function fitting(ctx: Context, name: string, room: number): string {
+function shortenToWidth(ctx: Context, name: string, room: number): string {
   if (ctx.measureText(name).width <= room) {
     return name;
   }
@@ -262,7 +262,7 @@ function fitting(ctx: Context, name: string, room: number): string {
   return '';
 }
 
-function hatching(ctx: Context, color: string, px: number): CanvasPattern | null {
+function createHatching(ctx: Context, color: string, px: number): CanvasPattern | null {
   const size = Math.round(4 * px);
   const tile = document.createElement('canvas');
   tile.width = tile.height = size;

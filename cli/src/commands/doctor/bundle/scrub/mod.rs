@@ -1,9 +1,9 @@
 //! Replacement of names that identify people, machines or their work. The same name gets the same
 //! placeholder in all files.
 //!
-//! The scrubber works in two passes. First, strings whose JSON key marks a name ([`TextRole`]) are
-//! replaced and remembered. Then, all other texts are searched for these names, and for names that
-//! their form reveals ([`patterns`]).
+//! The scrubber works in two passes. The first pass replaces and remembers strings that are names
+//! according to their JSON key ([`TextRole`]). The second pass searches all other text for these
+//! names, and for names that can be recognized by their format ([`patterns`]).
 
 mod patterns;
 
@@ -11,21 +11,20 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde_json::Value;
 
-pub(super) use self::patterns::path_end;
+pub(super) use self::patterns::path_length;
 use crate::json_text::{NameKind, TextRole};
 
-/// The minimum number of digits for a name that is a number. Shorter numbers would match unrelated
-/// ones.
-const SHORTEST_NUMBER: usize = 5;
-/// The maximum length of a process name in the kernel, in bytes.
-const LONGEST_COMM: usize = 15;
+/// The minimum number of digits of a numeric name. Shorter numbers would match unrelated numbers.
+const MIN_NUMBER_DIGITS: usize = 5;
+/// The maximum length in bytes of a process name in the kernel.
+const MAX_COMM_BYTES: usize = 15;
 
-/// Programs whose names are public, without trailing version numbers.
+/// Programs with public names, without trailing version numbers.
 const PUBLIC_PROGRAMS: &str = "\
     <unknown> Xorg bash containerd-shim gnome-shell gpumon ir java julia jupyter-lab \
     jupyter-labhub jupyter-noteboo nvidia-smi python sh slurmstepd sshd systemd";
 
-/// Returns the word for placeholders of a kind, and the name of the kind in the list of
+/// Returns the word used in placeholders for this kind of name, and the kind's name in the list of
 /// replacements.
 pub(super) fn label_kind(kind: NameKind) -> (&'static str, &'static str) {
     match kind {
@@ -54,7 +53,7 @@ fn is_public(kind: NameKind, name: &str) -> bool {
         NameKind::Program => PUBLIC_PROGRAMS
             .split(' ')
             .any(|program| program == versionless()),
-        // A GPU without a UUID is identified by its PCI slot.
+        // An ID such as `pci-…`, used for GPUs without a UUID, contains only the PCI address.
         NameKind::Id => name.starts_with("pci-"),
         NameKind::Path => {
             ["libcublas.so", "libcuda.so", "libnvidia-ml.so"].contains(&versionless())
@@ -65,22 +64,23 @@ fn is_public(kind: NameKind, name: &str) -> bool {
 
 #[derive(Debug, Default)]
 pub(super) struct Scrubber {
-    /// The number in the placeholder of each name.
+    /// The number used in each name's placeholder.
     numbers: BTreeMap<NameKind, BTreeMap<String, usize>>,
-    /// The texts to search for, longest first, each with the name that it stands for.
+    /// The strings to search for, longest first. The value is the kind and the name to which the
+    /// string belongs.
     known: BTreeMap<(Reverse<usize>, String), (NameKind, String)>,
 }
 
 impl Scrubber {
-    /// Adds a name that is to be replaced in texts.
+    /// Adds a name to replace in text.
     pub(super) fn add_name(&mut self, kind: NameKind, original: &str) {
         let (_, original, _) = split_name(kind, original);
         if original.is_empty() || is_public(kind, &original) {
             return;
         }
-        for form in list_forms(kind, &original) {
+        for form in list_variants(kind, &original) {
             let is_number = form.bytes().all(|byte| byte.is_ascii_digit());
-            if !(is_number && form.len() < SHORTEST_NUMBER) {
+            if !(is_number && form.len() < MIN_NUMBER_DIGITS) {
                 self.known
                     .entry((Reverse(form.len()), form))
                     .or_insert_with(|| (kind, original.clone()));
@@ -88,8 +88,8 @@ impl Scrubber {
         }
     }
 
-    /// Returns the placeholder of a name.
-    pub(super) fn name(&mut self, kind: NameKind, original: &str) -> String {
+    /// Returns the placeholder for a name.
+    pub(super) fn assign_placeholder(&mut self, kind: NameKind, original: &str) -> String {
         let whole = original;
         let (prefix, original, suffix) = split_name(kind, whole);
         if original.is_empty() || is_public(kind, &original) {
@@ -101,43 +101,43 @@ impl Scrubber {
         format!("{prefix}{}-{number}{suffix}", label_kind(kind).0)
     }
 
-    /// Replaces names by their keys and remembers them, and then replaces remembered names in all
-    /// other texts.
+    /// Replaces and remembers the strings that are names according to their keys, and then replaces
+    /// the remembered names in all other strings.
     pub(super) fn scrub_json(&mut self, values: &mut [Value]) {
         for value in &mut *values {
-            walk(value, TextRole::Text, &mut |role, text| match role {
+            visit_strings(value, TextRole::Text, &mut |role, text| match role {
                 TextRole::Name(kind) => {
                     self.add_name(kind, text);
-                    *text = self.name(kind, text);
+                    *text = self.assign_placeholder(kind, text);
                 }
                 TextRole::Word => {}
-                TextRole::Text => self.learn_from(text),
+                TextRole::Text => self.add_names_in_message(text),
             });
         }
         for value in values {
-            walk(value, TextRole::Text, &mut |role, text| {
+            visit_strings(value, TextRole::Text, &mut |role, text| {
                 if role == TextRole::Text {
-                    *text = self.text(text);
+                    *text = self.scrub_text(text);
                 }
             });
         }
     }
 
     /// Returns the number of distinct names of each kind that were replaced.
-    pub(super) fn counts(&self) -> BTreeMap<NameKind, usize> {
+    pub(super) fn count_replaced(&self) -> BTreeMap<NameKind, usize> {
         self.numbers
             .iter()
             .map(|(kind, numbers)| (*kind, numbers.len()))
             .collect()
     }
 
-    /// Adds the names of processes and boards in a message of a driver.
-    pub(super) fn learn_from(&mut self, message: &str) {
+    /// Adds the names of processes and the serial numbers of boards in a driver's message.
+    pub(super) fn add_names_in_message(&mut self, message: &str) {
         if let Some((_, name)) = message.split_once("name=") {
             // A process name may itself contain commas.
             let ends = name.match_indices(", ").map(|(at, _)| at);
             let end = ends
-                .take_while(|at| *at <= LONGEST_COMM)
+                .take_while(|at| *at <= MAX_COMM_BYTES)
                 .last()
                 .unwrap_or(name.len());
             self.add_name(NameKind::Program, &name[..end]);
@@ -152,7 +152,7 @@ impl Scrubber {
             let name = message.split_once(before).map(|(_, rest)| rest);
             let name = name.and_then(|rest| rest.split_once(behind));
             let name = name.filter(|(name, rest)| {
-                name.len() <= LONGEST_COMM
+                name.len() <= MAX_COMM_BYTES
                     && rest.starts_with(|letter: char| letter.is_ascii_digit())
             });
             self.add_name(NameKind::Program, name.unwrap_or_default().0);
@@ -164,25 +164,28 @@ impl Scrubber {
     }
 
     /// Replaces all known and recognizable names in a text.
-    pub(super) fn text(&mut self, text: &str) -> String {
+    pub(super) fn scrub_text(&mut self, text: &str) -> String {
         let (mut clean, mut rest, mut before) = (String::with_capacity(text.len()), text, None);
         while let Some(letter) = rest.chars().next() {
-            let found = [self.known_at(rest, before), patterns::find_at(rest, before)];
+            let found = [
+                self.find_added_name(rest, before),
+                patterns::find_name(rest, before),
+            ];
             let longest = found
                 .into_iter()
                 .flatten()
                 .max_by_key(|(length, ..)| *length);
             let length = if let Some((length, kind, original)) = longest {
-                clean += &self.name(kind, &original);
+                clean += &self.assign_placeholder(kind, &original);
                 length
-            } else if let Some(length) = escape_sequence(rest) {
+            } else if let Some(length) = escape_sequence_length(rest) {
                 clean.push(' ');
                 length
             } else {
                 clean.push(letter);
                 letter.len_utf8()
             };
-            // The last letter of an escape sequence does not belong to the following word.
+            // The last letter of an escape sequence is not part of the word after the sequence.
             before = if letter == '\u{1b}' {
                 None
             } else {
@@ -193,21 +196,26 @@ impl Scrubber {
         clean
     }
 
-    /// Returns the longest known name at the start of `rest` that is a whole word.
-    fn known_at(&self, rest: &str, before: Option<char>) -> Option<(usize, NameKind, String)> {
+    /// Returns the longest known name at the start of `rest` that is a whole word. `before` is the
+    /// character before `rest`.
+    fn find_added_name(
+        &self,
+        rest: &str,
+        before: Option<char>,
+    ) -> Option<(usize, NameKind, String)> {
         let first = rest.chars().next()?;
         let is_whole = |form: &str| {
             let (last, next) = (form.chars().next_back(), rest[form.len()..].chars().next());
-            !(joined(before, Some(first)) || joined(last, next))
+            !(are_in_same_word(before, Some(first)) || are_in_same_word(last, next))
         };
         let ((_, form), (kind, original)) = self
             .known
             .iter()
             .find(|((_, form), _)| rest.starts_with(form) && is_whole(form))?;
         match &rest[form.len()..] {
-            // If the name of a directory contains spaces, the rest of the path follows it.
+            // A path that contains spaces continues after the known directory name.
             behind if *kind == NameKind::Path && behind.starts_with('/') => {
-                let length = form.len() + patterns::path_end(behind);
+                let length = form.len() + patterns::path_length(behind);
                 Some((length, *kind, rest[..length].to_owned()))
             }
             _ => Some((form.len(), *kind, original.clone())),
@@ -216,32 +224,35 @@ impl Scrubber {
 }
 
 /// Calls `visit` with every string and its role.
-fn walk(value: &mut Value, role: TextRole, visit: &mut impl FnMut(TextRole, &mut String)) {
+fn visit_strings(value: &mut Value, role: TextRole, visit: &mut impl FnMut(TextRole, &mut String)) {
     match value {
         Value::String(text) => visit(role, text),
-        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, role, visit)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| visit_strings(item, role, visit)),
         Value::Object(object) => {
             let roles: Vec<_> = object
                 .keys()
                 .map(|key| TextRole::new(key, role, object))
                 .collect();
             for (value, role) in object.values_mut().zip(roles) {
-                walk(value, role, visit);
+                visit_strings(value, role, visit);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Returns `true` if two neighboring letters belong to the same word.
-fn joined(left: Option<char>, right: Option<char>) -> bool {
+/// Returns `true` if two neighboring characters belong to the same word.
+fn are_in_same_word(left: Option<char>, right: Option<char>) -> bool {
     [left, right]
         .iter()
         .all(|letter| letter.is_some_and(char::is_alphanumeric))
 }
 
-/// Returns the length of an ANSI escape sequence at the start of the text.
-fn escape_sequence(text: &str) -> Option<usize> {
+/// Returns the length of the ANSI escape sequence at the start of `text`, or `None` if there is
+/// none.
+fn escape_sequence_length(text: &str) -> Option<usize> {
     let sequence = text.strip_prefix("\u{1b}[")?;
     let last = sequence.find(|letter: char| !(letter.is_ascii_digit() || letter == ';'))?;
     sequence[last..]
@@ -249,13 +260,13 @@ fn escape_sequence(text: &str) -> Option<usize> {
         .then_some("\u{1b}[".len() + last + 1)
 }
 
-/// Splits a name into its prefix, such as `GPU-`, the secret part in the form that is compared, and
-/// a suffix such as `.1` for a partition of a GPU.
+/// Splits an ID into a prefix such as `GPU-`, the identifying part in lowercase, and a suffix such
+/// as `.1` for a partition of a GPU. Other names are not split.
 fn split_name(kind: NameKind, name: &str) -> (&str, String, &str) {
     if kind != NameKind::Id {
         return ("", name.to_owned(), "");
     }
-    let (prefix, rest) = name.split_at(uuid_prefix(name));
+    let (prefix, rest) = name.split_at(uuid_prefix_length(name));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let end = rest
         .rfind('.')
@@ -264,8 +275,8 @@ fn split_name(kind: NameKind, name: &str) -> (&str, String, &str) {
     (prefix, core.to_ascii_lowercase(), suffix)
 }
 
-/// Returns the length of the prefix of a UUID that shows its kind.
-fn uuid_prefix(text: &str) -> usize {
+/// Returns the length of the prefix, such as `GPU-`, at the start of a UUID.
+fn uuid_prefix_length(text: &str) -> usize {
     text.len()
         - text
             .trim_start_matches("MIG-")
@@ -273,20 +284,20 @@ fn uuid_prefix(text: &str) -> usize {
             .len()
 }
 
-/// Returns the forms in which a name may appear in texts.
-fn list_forms(kind: NameKind, original: &str) -> Vec<String> {
+/// Returns the variants of a name that may appear in text.
+fn list_variants(kind: NameKind, original: &str) -> Vec<String> {
     let printed: String = original
         .chars()
         .filter(|letter| !letter.is_control())
         .collect();
     let mut forms = vec![original.to_owned(), printed.clone()];
     match kind {
-        // A single word is too ambiguous to search for. The program of a command is known as a name
-        // of its own.
+        // A single word is too ambiguous to search for. The program in a command line is added
+        // separately.
         NameKind::Command | NameKind::Text => {
             forms.retain(|form| form.contains(char::is_whitespace));
         }
-        // Views shorten the path of a notebook to the last parts that make it unique.
+        // Some views shorten a notebook's path to the last parts that make it unique.
         NameKind::Notebook => {
             let ends = printed
                 .match_indices('/')

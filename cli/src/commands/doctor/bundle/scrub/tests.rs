@@ -7,11 +7,11 @@ fn scrub_text(known: &[(NameKind, &str)], text: &str) -> String {
     for (kind, original) in known {
         scrubber.add_name(*kind, original);
     }
-    scrubber.text(text)
+    scrubber.scrub_text(text)
 }
 
 #[test]
-fn what_gives_itself_away_is_replaced_and_the_same_gets_the_same_placeholder() {
+fn recognizable_names_are_replaced_consistently() {
     for (text, clean) in [
         (
             "cannot load /home/ana/my.so: no file",
@@ -75,7 +75,7 @@ fn what_gives_itself_away_is_replaced_and_the_same_gets_the_same_placeholder() {
 }
 
 #[test]
-fn names_are_replaced_as_words_whatever_their_letters() {
+fn names_are_replaced_as_whole_words() {
     let known = [
         (NameKind::User, "a.*b("),
         (NameKind::User, "ana"),
@@ -113,7 +113,7 @@ fn names_are_replaced_as_words_whatever_their_letters() {
 }
 
 #[test]
-fn no_name_survives_wherever_it_stands() {
+fn names_are_replaced_at_any_position() {
     const BOLD: &str = "\u{1b}[1;31m";
     let around = [
         "", " ", "(", ")", ", ", "_", "-", "/", "~/", "'", "\"", "@", ".", ":", "://", "=", "\n",
@@ -139,7 +139,7 @@ fn no_name_survives_wherever_it_stands() {
 }
 
 #[test]
-fn names_in_messages_of_the_driver_become_known() {
+fn names_in_driver_messages_are_replaced() {
     let mut scrubber = Scrubber::default();
     for message in [
         "Xid: 31, pid=7, name=my, prog, Ch 00000008",
@@ -150,25 +150,25 @@ fn names_in_messages_of_the_driver_become_known() {
         "Process information: process train.py pid 12 thread a worker pid 13",
         "GPU HANG: ecode 12:1:85dffffb, in my game [77]",
     ] {
-        scrubber.learn_from(message);
+        scrubber.add_names_in_message(message);
     }
     assert_eq!(
-        scrubber.text("process train.py pid 12 thread a worker pid 13, in my game [77]"),
+        scrubber.scrub_text("process train.py pid 12 thread a worker pid 13, in my game [77]"),
         "process program-1 pid 12 thread program-2 pid 13, in program-3 [77]"
     );
     assert_eq!(
-        scrubber.text("name=my, prog, Ch 00000008; <unknown>"),
+        scrubber.scrub_text("name=my, prog, Ch 00000008; <unknown>"),
         "name=program-4, Ch 00000008; <unknown>"
     );
-    assert_eq!(scrubber.text("Board 1320221"), "Board serial-1");
+    assert_eq!(scrubber.scrub_text("Board 1320221"), "Board serial-1");
     assert_eq!(
-        scrubber.text("<zoe, 'it's me' (pid 1005)"),
+        scrubber.scrub_text("<zoe, 'it's me' (pid 1005)"),
         "program-5, 'program-6' (pid 1005)"
     );
 }
 
 #[test]
-fn keys_and_words_stay_where_they_are_somebody_s_name() {
+fn keys_and_words_equal_to_names_are_kept() {
     let mut scrubber = Scrubber::default();
     let process = json!({
         "pid": 7, "user": "memory", "name": { "value": "state", "at_ms": 1 }, "command": { "absent": "hidden" },
@@ -221,10 +221,10 @@ fn partitions_keep_the_id_of_their_gpu() {
         .map(|gpu| &gpu["uuid"])
         .collect();
     assert_eq!(uuids, ["GPU-id-1", "GPU-id-1.1", "PCI-0000:03:00.0"]);
-    assert_eq!(scrubber.name(NameKind::Id, id), "id-1");
+    assert_eq!(scrubber.assign_placeholder(NameKind::Id, id), "id-1");
     let text = format!("{id} and GPU-{id}.1 at PCI-0000:03:00.0");
     assert_eq!(
-        scrubber.text(&text),
+        scrubber.scrub_text(&text),
         "id-1 and GPU-id-1.1 at PCI-0000:03:00.0"
     );
 }

@@ -1,20 +1,21 @@
-//! Calls of functions that have their own shapes, and of functions that return lists.
+//! Calls to functions that have unusual signatures or return lists.
 //!
-//! All handles here come from the library, and all memory that a call fills in outlives the call.
+//! All handles in this module come from the library, and all memory that a call fills in outlives
+//! the call.
 
 use std::ffi::{OsStr, c_uint, c_ulong};
 
 use super::{
     function::{self, PLACES, nvmlInit_v2},
-    library::{Device, Function, Library, Plain, done},
-    lists::counted,
+    library::{Device, Function, Library, Plain, check_code},
+    lists::read_counted,
     shapes::Out,
 };
 use crate::vendor::nvml::query::Code;
 
-/// The number of words in a set of CPUs or NUMA nodes. 1280 CPUs are also the limit of
-/// `nvidia-smi`.
-const SET: usize = 20;
+/// The number of words in a set of CPUs or NUMA nodes. `nvidia-smi` has the same limit of 1280
+/// CPUs.
+const SET_WORDS: usize = 20;
 
 impl Library {
     pub(crate) fn open(path: &OsStr) -> Result<Self, libloading::Error> {
@@ -32,11 +33,11 @@ impl Library {
     pub(crate) fn initialize(&self) -> Result<(), Code> {
         let call = self.find(&nvmlInit_v2)?;
         // SAFETY: the function has no parameters.
-        done(unsafe { call() })
+        check_code(unsafe { call() })
     }
 
-    /// Calls a function about a device with this value, and returns the value that the function has
-    /// filled in.
+    /// Calls a function about a device with `value` as the argument, and returns the value as
+    /// changed by the function.
     pub(crate) fn fill<T: Plain>(
         &self,
         function: &Function<Out<T>>,
@@ -44,18 +45,18 @@ impl Library {
         mut value: T,
     ) -> Result<T, Code> {
         // SAFETY: the handle is the library's, and the value outlives the call.
-        done(unsafe { self.find(function)?(device.0, &raw mut value) })?;
+        check_code(unsafe { self.find(function)?(device.0, &raw mut value) })?;
         Ok(value)
     }
 
     /// Returns the handle from `nvmlDeviceGetHandleByIndex_v2`.
-    pub(crate) fn device(&self, index: u32) -> Result<Device, Code> {
+    pub(crate) fn find_device(&self, index: u32) -> Result<Device, Code> {
         let [device] = self.get_system(&function::nvmlDeviceGetHandleByIndex_v2, &[index])?;
         Ok(Device(device))
     }
 
     /// Returns the handle from `nvmlDeviceGetMigDeviceHandleByIndex`.
-    pub(crate) fn mig_device(&self, gpu: Device, index: u32) -> Result<Device, Code> {
+    pub(crate) fn find_mig_device(&self, gpu: Device, index: u32) -> Result<Device, Code> {
         self.get_one(
             &function::nvmlDeviceGetMigDeviceHandleByIndex,
             gpu,
@@ -64,19 +65,19 @@ impl Library {
         .map(Device)
     }
 
-    /// Returns the GPUs from `nvmlDeviceGetTopologyNearestGpus`.
+    /// Returns the GPUs that `nvmlDeviceGetTopologyNearestGpus` lists.
     pub(crate) fn nearest_gpus(&self, device: Device, level: u32) -> Result<Vec<Device>, Code> {
         let call = self.find(&function::nvmlDeviceGetTopologyNearestGpus)?;
         // SAFETY: the handle is the library's, and the buffer has room for `count` items.
-        let gpus = counted(|count, items| unsafe { call(device.0, level, count, items) })?;
+        let gpus = read_counted(|count, items| unsafe { call(device.0, level, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
     }
 
-    /// Returns the GPUs from `nvmlSystemGetTopologyGpuSet`.
+    /// Returns the GPUs that `nvmlSystemGetTopologyGpuSet` lists.
     pub(crate) fn gpus_near_cpu(&self, cpu: u32) -> Result<Vec<Device>, Code> {
         let call = self.find(&function::nvmlSystemGetTopologyGpuSet)?;
         // SAFETY: the buffer has room for `count` items.
-        let gpus = counted(|count, items| unsafe { call(cpu, count, items) })?;
+        let gpus = read_counted(|count, items| unsafe { call(cpu, count, items) })?;
         Ok(gpus.into_iter().map(Device).collect())
     }
 
@@ -102,34 +103,34 @@ impl Library {
         })
     }
 
-    /// Returns the words from `nvmlDeviceGetCpuAffinity`, without empty words at the end.
+    /// Returns the words from `nvmlDeviceGetCpuAffinity`, without trailing empty words.
     pub(crate) fn cpu_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         // SAFETY: the handle is the library's, and the length of the buffer is passed.
-        let set: [c_ulong; SET] = self.fill_with(
+        let set: [c_ulong; SET_WORDS] = self.fill_with(
             &function::nvmlDeviceGetCpuAffinity,
-            |call, words: &mut [_; SET]| unsafe {
-                call(device.0, SET as c_uint, words.as_mut_ptr())
+            |call, words: &mut [_; SET_WORDS]| unsafe {
+                call(device.0, SET_WORDS as c_uint, words.as_mut_ptr())
             },
         )?;
-        Ok(trimmed(&set))
+        Ok(trim_words(&set))
     }
 
-    /// Returns the words from `nvmlDeviceGetMemoryAffinity` for NUMA nodes, without empty words at
-    /// the end.
+    /// Returns the words from `nvmlDeviceGetMemoryAffinity` for NUMA nodes, without trailing empty
+    /// words.
     pub(crate) fn memory_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         const NODE: c_uint = 0;
         // SAFETY: the handle is the library's, and the length of the buffer is passed.
-        let set: [c_ulong; SET] = self.fill_with(
+        let set: [c_ulong; SET_WORDS] = self.fill_with(
             &function::nvmlDeviceGetMemoryAffinity,
-            |call, words: &mut [_; SET]| unsafe {
-                call(device.0, SET as c_uint, words.as_mut_ptr(), NODE)
+            |call, words: &mut [_; SET_WORDS]| unsafe {
+                call(device.0, SET_WORDS as c_uint, words.as_mut_ptr(), NODE)
             },
         )?;
-        Ok(trimmed(&set))
+        Ok(trim_words(&set))
     }
 }
 
-fn trimmed(words: &[c_ulong]) -> Vec<u64> {
+fn trim_words(words: &[c_ulong]) -> Vec<u64> {
     let used = words
         .iter()
         .rposition(|word| *word != 0)
@@ -142,8 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_keeps_the_words_that_are_used() {
-        assert_eq!(trimmed(&[0, 0, 0]), [0]);
-        assert_eq!(trimmed(&[1, 0, 8, 0]), [1, 0, 8]);
+    fn trimmed_set_keeps_used_words() {
+        assert_eq!(trim_words(&[0, 0, 0]), [0]);
+        assert_eq!(trim_words(&[1, 0, 8, 0]), [1, 0, 8]);
     }
 }

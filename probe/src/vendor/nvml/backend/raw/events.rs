@@ -1,4 +1,4 @@
-//! Events that the driver reports on its own.
+//! Events that the driver reports without a request.
 
 use nvml_wrapper_sys::bindings::{
     nvmlEventData_t, nvmlEventMigConfigChange, nvmlEventSet_t, nvmlEventTypeDoubleBitEccError,
@@ -7,13 +7,13 @@ use nvml_wrapper_sys::bindings::{
 
 use super::{
     function::{self as f, WaitCall},
-    library::{Device, Library, done},
+    library::{Device, Library, check_code},
 };
 use crate::vendor::{Notice, nvml::query::Code};
 
-/// The kinds of events that are requested. Changes of clocks and P-states are excluded, because a
-/// power limit causes dozens per second, and samples show them anyway.
-const REPORTED: u64 = (nvmlEventTypeXidCriticalError
+/// The types of events to receive. Clock and P-state changes are excluded, because a power limit
+/// causes dozens of them per second, and samples show them anyway.
+const REPORTED_EVENTS: u64 = (nvmlEventTypeXidCriticalError
     | nvmlEventTypeSingleBitEccError
     | nvmlEventTypeDoubleBitEccError
     | nvmlEventTypePowerSourceChange
@@ -22,17 +22,17 @@ const REPORTED: u64 = (nvmlEventTypeXidCriticalError
 pub(crate) struct EventSet {
     library: &'static Library,
     set: nvmlEventSet_t,
-    /// The registered GPUs, with their handles and indices.
+    /// The registered GPUs, as pairs of a handle and an index.
     members: Vec<(Device, u32)>,
 }
 
-// SAFETY: NVML's handles can be used by any thread. Only NVML dereferences the pointer.
+// SAFETY: any thread can use NVML's handles. Only NVML dereferences the pointer.
 unsafe impl Send for EventSet {}
 
 impl EventSet {
-    /// Creates a set with `nvmlEventSetCreate`.
+    /// Creates an event set with `nvmlEventSetCreate`.
     pub(crate) fn create(library: &'static Library) -> Result<Self, Code> {
-        // A set is useless without these functions.
+        // An event set is useless if the driver lacks these functions.
         library.find(&f::nvmlDeviceRegisterEvents)?;
         library.find(&f::nvmlEventSetWait_v2)?;
         library.find(&f::nvmlEventSetFree)?;
@@ -44,32 +44,35 @@ impl EventSet {
         })
     }
 
-    /// Registers the GPU with this index by `nvmlDeviceRegisterEvents`, for all requested kinds of
-    /// events that it supports. Its handle is looked up again.
+    /// Registers the GPU `index` with `nvmlDeviceRegisterEvents`, for all of the wanted event types
+    /// that it supports. The GPU's handle is looked up again.
     pub(crate) fn add(&mut self, index: u32) -> Result<(), Code> {
-        let device = self.library.device(index)?;
+        let device = self.library.find_device(index)?;
         let [supported] = self
             .library
             .get(&f::nvmlDeviceGetSupportedEventTypes, device, &[])?;
-        let types = supported & REPORTED;
+        let types = supported & REPORTED_EVENTS;
         if types == 0 {
             return Err(Code::NOT_SUPPORTED);
         }
         let register = self.library.find(&f::nvmlDeviceRegisterEvents)?;
         // SAFETY: the handle is the library's, and the set is valid until it is dropped.
-        done(unsafe { register(device.0, types, self.set) })?;
+        check_code(unsafe { register(device.0, types, self.set) })?;
         self.members.retain(|(_, member)| *member != index);
         self.members.push((device, index));
         Ok(())
     }
 
-    pub(crate) fn members(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn gpu_indices(&self) -> impl Iterator<Item = u32> + '_ {
         self.members.iter().map(|(_, index)| *index)
     }
 
-    /// Waits for the next event with `nvmlEventSetWait_v2`, and returns the GPU's index and the
-    /// event. Returns `None` if there was no event in time, or one of an unknown kind.
-    pub(crate) fn wait(&mut self, timeout_ms: u32) -> Result<Option<(u32, Notice)>, Code> {
+    /// Waits for the next event with `nvmlEventSetWait_v2`. Returns the GPU's index and the event,
+    /// or `None` if there was no event in time or its type is unknown.
+    pub(crate) fn wait_for_event(
+        &mut self,
+        timeout_ms: u32,
+    ) -> Result<Option<(u32, Notice)>, Code> {
         let wait = |call: WaitCall, event: &mut nvmlEventData_t| {
             // SAFETY: the set is valid until it is dropped, and the structure outlives the call.
             unsafe { call(self.set, event, timeout_ms) }
@@ -82,7 +85,7 @@ impl EventSet {
                     .find(|(handle, _)| handle.0 == event.device);
                 Ok(member
                     .map(|(_, index)| *index)
-                    .zip(notice(event.eventType, event.eventData)))
+                    .zip(to_notice(event.eventType, event.eventData)))
             }
             Err(Code::TIMEOUT) => Ok(None),
             Err(code) => Err(code),
@@ -93,13 +96,13 @@ impl EventSet {
 impl Drop for EventSet {
     fn drop(&mut self) {
         if let Ok(free) = self.library.find(&f::nvmlEventSetFree) {
-            // SAFETY: the set was created, and is not used again.
+            // SAFETY: `nvmlEventSetCreate` returned this set, and it is not used again.
             unsafe { free(self.set) };
         }
     }
 }
 
-fn notice(kind: u64, data: u64) -> Option<Notice> {
+fn to_notice(kind: u64, data: u64) -> Option<Notice> {
     let is = |bit: u32| kind == u64::from(bit);
     match () {
         () if is(nvmlEventTypeXidCriticalError) => Some(Notice::Error { code: data as u32 }),
@@ -116,9 +119,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_known_by_its_kind() {
-        assert_eq!(notice(8, 79), Some(Notice::Error { code: 79 }));
-        assert_eq!(notice(256, 1), Some(Notice::Partitions));
-        assert_eq!(notice(16, 0), None, "a change of clocks");
+    fn event_kind_determines_notice() {
+        assert_eq!(to_notice(8, 79), Some(Notice::Error { code: 79 }));
+        assert_eq!(to_notice(256, 1), Some(Notice::Partitions));
+        assert_eq!(to_notice(16, 0), None, "a change of clocks");
     }
 }

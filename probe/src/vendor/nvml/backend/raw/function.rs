@@ -1,4 +1,4 @@
-//! NVML's functions, with their names and types in `nvml.h`.
+//! NVML's functions, with their names and types from `nvml.h`.
 #![allow(
     non_upper_case_globals,
     non_camel_case_types,
@@ -18,14 +18,14 @@ use super::{
     },
 };
 
-/// The type of a function with these parameters.
+/// Expands to the type of an NVML function with the given parameters.
 macro_rules! call {
     ($($parameter:ty),*) => { unsafe extern "C" fn($($parameter),*) -> sys::nvmlReturn_t };
 }
 
-/// A function that fills in the words of a CPU set.
+/// An NVML function that fills in the words of a CPU set.
 pub(crate) type CpuSet = call!(sys::nvmlDevice_t, c_uint, *mut c_ulong);
-/// A function that waits for an event of a set.
+/// An NVML function that waits for an event of an event set.
 pub(crate) type WaitCall = call!(sys::nvmlEventSet_t, *mut sys::nvmlEventData_t, c_uint);
 
 macro_rules! functions {
@@ -35,17 +35,17 @@ macro_rules! functions {
 
         $(
             #[doc = concat!("`", stringify!($symbol), "`.")]
-            // SAFETY: the type is the one in `nvml.h`, and no other function has this index.
+            // SAFETY: the type is the same as in `nvml.h`, and no other function has this index.
             pub(crate) const $symbol: Function<$shape> = unsafe {
                 Function::new(concat!(stringify!($symbol), "\0"), Place::$symbol as usize)
             };
         )*
 
-        /// The number of functions.
+        /// The number of functions that gpumon can look up.
         pub(super) const PLACES: usize = [$(stringify!($symbol)),*].len();
 
         /// All NVML functions that gpumon or other programs call. gpumon's fake library exports
-        /// them, and its scenarios can slow them down, hide them or let them fail.
+        /// these functions, and its scenarios can delay them, hide them, or make them fail.
         pub const FUNCTIONS: &[&str] = &[
             "nvmlInitWithFlags",
             "nvmlShutdown",
@@ -62,7 +62,7 @@ macro_rules! functions {
     };
 }
 
-/// Adds the functions that have no row in a table of queries.
+/// Adds the functions that do not appear in a query table.
 macro_rules! all_functions {
     ($(
         $(#[$doc:meta])*

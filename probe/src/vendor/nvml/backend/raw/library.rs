@@ -1,4 +1,4 @@
-//! The library, and looking up its functions by their names and types in `nvml.h`.
+//! Loading of NVML's library, and lookup of its functions by the names and types in `nvml.h`.
 
 use std::{
     ffi::{c_char, c_uint},
@@ -11,26 +11,26 @@ use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::vendor::nvml::query::Code;
 
-/// A function of unknown type.
+/// The address of a function whose type is not known.
 type Address = unsafe extern "C" fn();
 
-/// A loaded library, which stays open while the process runs. Each function is looked up once, when
-/// it is first used, so that loading is fast. Looking up names at each call accounted for 5% of the
+/// A loaded library, which stays open until the process ends. Each function is looked up once, at
+/// its first use, so that loading is fast. Looking up functions at each call took 5% of the
 /// sampler's time.
 pub(crate) struct Library {
     opened: libloading::Library,
-    /// The addresses of functions. `None` means that the library lacks the function.
+    /// The addresses of functions. `None` means that the library lacks a function.
     addresses: Box<[OnceLock<Option<Address>>]>,
 }
 
-/// The type of a function.
+/// A description of a function's type.
 pub(crate) trait Signature {
     type Call: Copy;
 }
 
-/// A function of NVML: its name, and its type in `nvml.h`.
+/// An NVML function: its name, and its type in `nvml.h`.
 pub(crate) struct Function<S> {
-    /// The name, terminated by a NUL character.
+    /// The function's name, terminated by a NUL character.
     name: &'static str,
     place: usize,
     kind: PhantomData<S>,
@@ -40,8 +40,8 @@ impl<S: Signature> Function<S> {
     /// Creates the description of a function.
     ///
     /// # Safety
-    /// NVML's function of this name must have the type `S::Call`, and no other function may have
-    /// this `place`.
+    /// NVML's function called `name` must have the type `S::Call`, and no other function may have
+    /// the same `place`.
     pub(super) const unsafe fn new(name: &'static str, place: usize) -> Self {
         assert!(size_of::<S::Call>() == size_of::<Address>());
         Self {
@@ -52,42 +52,43 @@ impl<S: Signature> Function<S> {
     }
 }
 
-/// The driver's handle of a GPU or a MIG device.
+/// The driver's handle for a GPU or MIG device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Device(pub(super) nvmlDevice_t);
 
-// SAFETY: NVML's handles can be used by any thread. Only NVML dereferences the pointer.
+// SAFETY: any thread can use NVML's handles. Only NVML dereferences the pointer.
 unsafe impl Send for Device {}
-// SAFETY: NVML's handles can be used by any thread. Only NVML dereferences the pointer.
+// SAFETY: any thread can use NVML's handles. Only NVML dereferences the pointer.
 unsafe impl Sync for Device {}
 
-/// A type that a call fills in.
+/// A type that an NVML call can fill in.
 ///
 /// # Safety
 /// All zeros must be a valid value of the type. If the type has a version, it must begin with the
 /// version.
 pub(crate) unsafe trait Plain: Copy {
-    /// The version of the type's layout, which the caller fills in. `None` if the type has no
+    /// The version of the type's layout, which the caller fills in, or `None` if the type has no
     /// version.
     const VERSION: Option<u32> = None;
-    /// An older version whose layout is the beginning of this one, for drivers that do not know the
-    /// newer version.
+    /// An older version whose layout is the beginning of the current layout. It is used with
+    /// drivers that do not support the current version.
     const OLDER: Option<u32> = None;
 
-    /// Returns a value of zeros with the version.
-    fn blank() -> Self {
+    /// Returns a value that consists of zeros, except for the version.
+    fn make_blank() -> Self {
         match Self::VERSION {
-            Some(version) => Self::blank_of_version(version_of::<Self>(version)),
-            // SAFETY: the trait requires that all zeros are a valid value.
+            Some(version) => Self::make_blank_of_version(version_of::<Self>(version)),
+            // SAFETY: the trait requires that all zeros form a valid value.
             None => unsafe { MaybeUninit::<Self>::zeroed().assume_init() },
         }
     }
 
-    /// Returns a value of zeros with this version. The type must have a version.
-    fn blank_of_version(version: u32) -> Self {
+    /// Returns a value that consists of zeros, except for the given version. The type must have a
+    /// version.
+    fn make_blank_of_version(version: u32) -> Self {
         assert!(Self::VERSION.is_some());
         let mut value = MaybeUninit::<Self>::zeroed();
-        // SAFETY: the trait requires that the type begins with its version, and that all zeros are
+        // SAFETY: the trait requires that the type begins with its version, and that all zeros form
         // a valid value.
         unsafe {
             value.as_mut_ptr().cast::<c_uint>().write(version);
@@ -96,14 +97,13 @@ pub(crate) unsafe trait Plain: Copy {
     }
 }
 
-/// Returns `NVML_STRUCT_VERSION` of a structure, which combines its size and the version of its
-/// layout.
+/// Returns a structure's `NVML_STRUCT_VERSION`, which combines its size and layout version.
 pub(crate) const fn version_of<T>(version: u32) -> u32 {
     size_of::<T>() as u32 | (version << 24)
 }
 
 impl Library {
-    /// Creates a library with this number of functions.
+    /// Creates a library with room for the addresses of `count` functions.
     pub(super) fn with_functions(opened: libloading::Library, count: usize) -> Self {
         let addresses = (0..count).map(|_| OnceLock::new()).collect();
         Self { opened, addresses }
@@ -111,13 +111,13 @@ impl Library {
 
     pub(crate) fn find<S: Signature>(&self, function: &Function<S>) -> Result<S::Call, Code> {
         let address = self.addresses[function.place].get_or_init(|| {
-            // SAFETY: the function is not called with this type.
+            // SAFETY: the function is not called through this placeholder type.
             let symbol = unsafe { self.opened.get::<Address>(function.name.as_bytes()) };
             symbol.ok().map(|symbol| *symbol)
         });
         let address = address.ok_or(Code::FUNCTION_NOT_FOUND)?;
-        // SAFETY: the creator of the `Function` has guaranteed that the function has this type, and
-        // both types are function pointers.
+        // SAFETY: the creator of the `Function` has guaranteed that the library's function has this
+        // type, and both types are function pointers.
         Ok(unsafe { transmute_copy::<Address, S::Call>(&address) })
     }
 
@@ -126,17 +126,17 @@ impl Library {
         function: &Function<S>,
         call: impl FnOnce(S::Call, &mut T) -> nvmlReturn_t,
     ) -> Result<T, Code> {
-        let mut value = T::blank();
-        done(call(self.find(function)?, &mut value))?;
+        let mut value = T::make_blank();
+        check_code(call(self.find(function)?, &mut value))?;
         Ok(value)
     }
 }
 
-pub(super) fn done(code: nvmlReturn_t) -> Result<(), Code> {
+pub(super) fn check_code(code: nvmlReturn_t) -> Result<(), Code> {
     if code == 0 { Ok(()) } else { Err(Code(code)) }
 }
 
-/// Returns the text in a C array, up to the first NUL.
+/// Returns the text in a C array, up to the first NUL character.
 pub(crate) fn text(bytes: &[c_char]) -> String {
     let bytes: Vec<u8> = bytes
         .iter()
@@ -153,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blank_structure_says_its_version_and_nothing_else() {
-        let blank = nvmlMarginTemperature_v1_t::blank();
+    fn blank_structure_contains_only_its_version() {
+        let blank = nvmlMarginTemperature_v1_t::make_blank();
         assert_eq!((blank.version, blank.marginTemperature), (0x0100_0008, 0));
-        assert_eq!(u64::blank(), 0);
+        assert_eq!(u64::make_blank(), 0);
     }
 
     #[test]
-    fn a_text_ends_with_its_nul_or_with_its_array() {
+    fn text_ends_at_nul_or_array_end() {
         let letters = |text: &[u8]| {
             text.iter()
                 .map(|byte| c_char::try_from(*byte).unwrap())

@@ -1,4 +1,5 @@
-//! The structures that calls fill in: their versions, and the order of their numbers in answers.
+//! The structures that NVML calls fill in: their versions, and the order of their numbers in
+//! answers.
 
 use std::{array, ffi::c_char};
 
@@ -7,7 +8,7 @@ use nvml_wrapper_sys::bindings as sys;
 use super::library::{Plain, text, version_of};
 use crate::vendor::nvml::query::Value;
 
-/// The structure `nvmlRemappedRowsInfo_v2_t`, which the bindings lack.
+/// The structure `nvmlRemappedRowsInfo_v2_t`, which is missing from the bindings.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RemappedRowsInfo {
@@ -19,8 +20,8 @@ pub(crate) struct RemappedRowsInfo {
     failed: u32,
 }
 
-/// The structure `nvmlUnrepairableMemoryStatus_v1_t`, which the bindings lack. The reserved words
-/// are for later versions.
+/// The structure `nvmlUnrepairableMemoryStatus_v1_t`, which is missing from the bindings. The
+/// reserved words are for later versions.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnrepairableMemory {
@@ -28,38 +29,38 @@ pub(crate) struct UnrepairableMemory {
     _reserved: [u32; 3],
 }
 
-/// The buffer for functions that return a text without a length. Its size is the one in `nvml.h`.
+/// A buffer for functions that return text without its length. `nvml.h` specifies this size.
 pub(crate) type ShortText = [c_char; 64];
 
-/// The address of a retired page without its time, which older drivers do not report. The answer
-/// has 0 instead.
+/// The address of a retired page whose time is unknown, because older drivers do not report it. In
+/// the answer, the time is 0.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UntimedPage(u64);
 
-/// A conversion of a filled-in value to the numbers of an answer.
+/// Conversion of a filled-in structure to the numbers in an answer.
 pub(crate) trait Numbers: Sized {
     fn numbers(&self) -> Vec<i128>;
 
-    /// Returns the answer that consists of these values.
+    /// Returns an answer that contains the numbers of `all` structures.
     fn value(all: &[Self]) -> Value {
         Value::Numbers(all.iter().flat_map(Self::numbers).collect())
     }
 }
 
-/// Returns an answer with the numbers of several values, one after another.
+/// Returns an answer that contains the numbers of several values, one after another.
 pub(crate) fn numbers<T: Numbers>(values: impl IntoIterator<Item = T>) -> Value {
     T::value(&values.into_iter().collect::<Vec<_>>())
 }
 
-/// Implements [`Plain`] and [`Numbers`] for types: `TYPE = version [older version]: |own| number,
-/// ...;`. Only the type is required.
+/// Implements [`Plain`] and [`Numbers`] for types. Each row has the form `TYPE = version [older
+/// version]: |own| number, ...;`. Only the type is required.
 macro_rules! plain {
     ($(
         $type:ty $(= $version:literal $([$older:expr])?)? $(: |$own:ident| $($number:expr),+)?;
     )*) => {$(
-        // SAFETY: the type consists of numbers and pointers, and begins with its version if it has
-        // one.
+        // SAFETY: the type consists of numbers and pointers. If it has a version, it begins with
+        // the version.
         unsafe impl Plain for $type {
             $(
                 const VERSION: Option<u32> = Some($version);
@@ -76,8 +77,8 @@ macro_rules! plain {
     )*};
 }
 
-/// Calls a macro with the structures that calls fill in. Each has its version, if there is one, and
-/// the numbers that its answer contains, in order.
+/// Passes the structures that calls fill in to a macro. Each row contains the structure's version,
+/// if any, and the numbers in its answer, in order.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! nvml_structures {
@@ -139,16 +140,16 @@ plain! {
     sys::nvmlGpmMetricsGet_t;
     sys::nvmlGpmSupport_t;
     sys::nvmlGpuFabricInfo_v3_t = 3 [version_of::<sys::nvmlGpuFabricInfo_v2_t>(2)]: |own| own.state,
-        own.status, own.cliqueId, own.healthMask, own.healthSummary, half(&own.clusterUuid, 0),
-        half(&own.clusterUuid, 1);
-    // The first version consists of the two numbers with which the second begins.
+        own.status, own.cliqueId, own.healthMask, own.healthSummary, take_half(&own.clusterUuid, 0),
+        take_half(&own.clusterUuid, 1);
+    // The first version consists of only the two numbers at the start of the second version.
     sys::nvmlNvLinkInfo_v2_t = 2 [version_of::<[u32; 2]>(1)];
     sys::nvmlPciInfo_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId;
     sys::nvmlPciInfoExt_v1_t = 1: |own| own.domain, own.bus, own.device, own.pciDeviceId,
         own.pciSubSystemId, own.baseClass, own.subClass;
     sys::nvmlPdi_v1_t = 1: |own| own.value;
-    sys::nvmlPlatformInfo_v2_t = 2: |own| half(&own.ibGuid, 0), half(&own.ibGuid, 1),
-        half(&own.chassisSerialNumber, 0), half(&own.chassisSerialNumber, 1), own.slotNumber,
+    sys::nvmlPlatformInfo_v2_t = 2: |own| take_half(&own.ibGuid, 0), take_half(&own.ibGuid, 1),
+        take_half(&own.chassisSerialNumber, 0), take_half(&own.chassisSerialNumber, 1), own.slotNumber,
         own.trayIndex, own.hostId, own.peerType, own.moduleId;
     sys::nvmlProcessUtilizationSample_t: |own| own.timeStamp, own.pid, own.smUtil, own.memUtil,
         own.encUtil, own.decUtil, -1, -1;
@@ -159,10 +160,10 @@ plain! {
 // SAFETY: NVML's handles are pointers, for which null is a valid value.
 unsafe impl<T> Plain for *mut T {}
 
-// SAFETY: the elements fulfill the conditions, and each begins with its own version if it has one.
+// SAFETY: the elements are `Plain`, and each begins with its own version if it has one.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
-    fn blank() -> Self {
-        array::from_fn(|_| T::blank())
+    fn make_blank() -> Self {
+        array::from_fn(|_| T::make_blank())
     }
 }
 
@@ -172,7 +173,7 @@ impl Numbers for [u64; 2] {
     }
 }
 
-/// Implements [`Numbers`] for types that contain a text.
+/// Implements [`Numbers`] for types that contain text.
 macro_rules! texts {
     ($($type:ty: |$own:ident| $text:expr;)*) => {$(
         impl Numbers for $type {
@@ -237,9 +238,9 @@ impl Numbers for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
     }
 }
 
-/// Returns one half of 16 bytes as a number. The first byte is the most significant one, so that
-/// the two halves in hexadecimal show the bytes in order.
-fn half(bytes: &[u8; 16], which: usize) -> u64 {
+/// Returns one half of 16 bytes as a number. The first byte is the most significant, so the two
+/// halves in hexadecimal show the bytes in their original order.
+fn take_half(bytes: &[u8; 16], which: usize) -> u64 {
     bytes
         .iter()
         .skip(which.saturating_mul(8))
@@ -252,10 +253,10 @@ mod tests {
     use super::*;
     use crate::vendor::nvml::backend::raw::library::version_of;
 
-    /// The expected numbers are the versions that a program was observed to pass to a driver of the
-    /// 580 branch.
+    /// The expected numbers are the structure versions that a program was observed to pass to a 580
+    /// driver.
     #[test]
-    fn structures_have_the_size_that_the_driver_expects() {
+    fn structures_have_size_expected_by_driver() {
         let of = |version: u32, size: u32| version << 24 | size;
         assert_eq!(version_of::<sys::nvmlPdi_v1_t>(1), of(1, 0x10));
         assert_eq!(version_of::<sys::nvmlPciInfoExt_v1_t>(1), of(1, 0x40));
@@ -278,10 +279,10 @@ mod tests {
     }
 
     #[test]
-    fn two_halves_read_as_the_bytes_do() {
+    fn halves_keep_byte_order() {
         let bytes: [u8; 16] = std::array::from_fn(|at| at as u8 + 1);
         assert_eq!(
-            format!("{:016x}{:016x}", half(&bytes, 0), half(&bytes, 1)),
+            format!("{:016x}{:016x}", take_half(&bytes, 0), take_half(&bytes, 1)),
             "0102030405060708090a0b0c0d0e0f10"
         );
     }

@@ -1,6 +1,8 @@
-//! The shapes of NVML functions. Each shape is called in exactly one place.
+//! The shapes of NVML functions, which are their parameter lists. Each shape is called in exactly
+//! one place.
 //!
-//! All handles here come from the library, and the memory that a call fills in outlives the call.
+//! All handles in this module come from the library, and all memory that a call fills in outlives
+//! the call.
 #![allow(dead_code, reason = "a shape is a type without values")]
 
 use std::{
@@ -13,34 +15,35 @@ use std::{
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use super::{
-    library::{Device, Function, Library, Plain, Signature, done, text},
-    lists::grow,
+    library::{Device, Function, Library, Plain, Signature, check_code, text},
+    lists::read_with_growing_buffer,
     plain::Numbers,
-    processes::{Entry, Held, Words, list_processes},
+    processes::{EntryLayout, ListedProcess, Words, list_processes},
 };
 use crate::vendor::nvml::query::{Answer, Code, Value};
 
-/// The maximum length of a text. `nvidia-smi` also requests this much of a process's command line.
+/// The maximum length of text. `nvidia-smi` reads the same amount of a process's command line.
 const TEXT: usize = 2048;
 
-/// The initial number of items in a list's buffer. No board has as many clocks.
+/// The initial capacity of a list's buffer, in items. No board has this many clocks.
 const ROOM: usize = 512;
 
-/// A function that does not answer a query on its own.
+/// A function that needs special handling, because its result alone does not answer a query.
 pub(crate) struct Raw<F>(PhantomData<F>);
 
 impl<F: Copy> Signature for Raw<F> {
     type Call = F;
 }
 
-/// The shape of functions that have a device and up to three numbers as parameters.
+/// A function's parameter list, which may consist of a device, up to three numbers, and the values
+/// to fill in.
 pub(crate) trait Shape: Signature {
     type Filled;
 
     fn fill(call: Self::Call, device: nvmlDevice_t, of: &[u32]) -> Result<Self::Filled, Code>;
 }
 
-/// A conversion of the memory that a call has filled in to an answer.
+/// Conversion of the memory that a call has filled in to an answer.
 pub(crate) trait IntoValue {
     fn into_value(self) -> Value;
 }
@@ -70,7 +73,7 @@ impl IntoValue for () {
 }
 
 impl Library {
-    /// Calls a function about a device.
+    /// Calls a function about a device and returns the values that it fills in.
     pub(crate) fn get<S: Shape>(
         &self,
         function: &Function<S>,
@@ -80,7 +83,7 @@ impl Library {
         S::fill(self.find(function)?, device.0, of)
     }
 
-    /// Calls a function about the machine.
+    /// Calls a function about the machine and returns the values that it fills in.
     pub(crate) fn get_system<S: Shape>(
         &self,
         function: &Function<S>,
@@ -99,7 +102,7 @@ impl Library {
         self.get(function, device, of).map(|[value]| value)
     }
 
-    /// Returns the answer of a function about the machine.
+    /// Calls a function about the machine and returns its answer.
     pub(crate) fn answer_system<S: Shape<Filled: IntoValue>>(
         &self,
         function: &Function<S>,
@@ -119,8 +122,8 @@ macro_rules! with {
     };
 }
 
-/// Defines shapes: `Shape(device): [the device, if it is a parameter] [numbers] [values that are
-/// filled in];`
+/// Defines shapes in the form `Shape(device): [the device, if it is a parameter] [numbers] [values
+/// that are filled in];`.
 macro_rules! values {
     ($(
         $(#[$doc:meta])*
@@ -146,7 +149,7 @@ macro_rules! values {
             ) -> Result<Self::Filled, Code> {
                 let [$($number),*] = first(of);
                 fill_values(|[$($value),+]: &mut Self::Filled| {
-                    // SAFETY: the handle is the library's, and each pointer is to one value.
+                    // SAFETY: the handle is the library's, and each pointer refers to one value.
                     unsafe { call($($handle,)? $($number,)* $($value),+) }
                 })
             }
@@ -175,15 +178,15 @@ values! {
     SystemOf(_device): [] [what] [a];
 }
 
-/// Fills in values of the newest version, or of the older version if the driver does not know the
-/// newest.
+/// Fills in values of the current version, or of the older version if the driver does not support
+/// the current one.
 fn fill_values<T: Plain, const N: usize>(
     call: impl Fn(&mut [T; N]) -> nvmlReturn_t,
 ) -> Result<[T; N], Code> {
-    let fill = |mut values: [T; N]| done(call(&mut values)).map(|()| values);
-    match (fill([T::blank(); N]), T::OLDER) {
+    let fill = |mut values: [T; N]| check_code(call(&mut values)).map(|()| values);
+    match (fill([T::make_blank(); N]), T::OLDER) {
         (Err(Code::ARGUMENT_VERSION_MISMATCH), Some(older)) => {
-            fill([T::blank_of_version(older); N])
+            fill([T::make_blank_of_version(older); N])
         }
         (outcome, _) => outcome,
     }
@@ -209,9 +212,8 @@ macro_rules! texts {
             fn fill(call: Self::Call, $device: nvmlDevice_t, of: &[u32]) -> Result<String, Code> {
                 let [$($number),*] = first(of);
                 let mut room = [0; TEXT];
-                // SAFETY: the handle is the library's, and the buffer has the length that is
-                // passed.
-                done(unsafe {
+                // SAFETY: the handle is the library's, and the length passed is that of the buffer.
+                check_code(unsafe {
                     call($($handle,)? $($number,)* room.as_mut_ptr(), TEXT as c_uint)
                 })?;
                 Ok(text(&room))
@@ -221,18 +223,17 @@ macro_rules! texts {
 }
 
 texts! {
-    /// Fills in a text.
     Text(device): [device] [];
-    /// Fills in a text for one argument.
+    /// Fills in text for one argument.
     TextOf(device): [device] [what];
-    /// Fills in a text about the machine.
+    /// Fills in text about the machine.
     SystemText(_device): [] [];
-    /// Fills in a text about the machine for one argument.
+    /// Fills in text about the machine for one argument.
     SystemTextOf(_device): [] [what];
 }
 
-/// Defines shapes that return lists: `Shape(item): (the numbers) |call, device, numbers, count,
-/// items| { the call };`
+/// Defines shapes that return lists, in the form `Shape(item): (the numbers) |call, device,
+/// numbers, count, items| { the call };`.
 macro_rules! lists {
     ($(
         $(#[$doc:meta])*
@@ -262,42 +263,42 @@ macro_rules! lists {
 }
 
 lists! {
-    /// Fills in a list and its length. The length of the buffer is passed.
+    /// Fills in a list and its length. The caller passes the buffer's capacity.
     List<T>: T, fn(nvmlDevice_t, *mut c_uint, *mut T) |call, device, _what| {
         // SAFETY: the handle is the library's, and the buffer has room for `count` items.
-        grow(ROOM, |count, items| unsafe { call(device, count, items) })
+        read_with_growing_buffer(ROOM, |count, items| unsafe { call(device, count, items) })
     };
     /// Fills in a list for one argument.
     ListOf<T>: T, fn(nvmlDevice_t, c_uint, *mut c_uint, *mut T) |call, device, what| {
         // SAFETY: the handle is the library's, and the buffer has room for `count` items.
-        grow(ROOM, |count, items| unsafe { call(device, what, count, items) })
+        read_with_growing_buffer(ROOM, |count, items| unsafe { call(device, what, count, items) })
     };
-    /// Fills in a list of pages, each with a time in microseconds and an address.
+    /// Fills in a list of retired pages, each with a time in microseconds and an address.
     RetiredPages: [c_ulonglong; 2],
     fn(nvmlDevice_t, c_uint, *mut c_uint, *mut c_ulonglong, *mut c_ulonglong) |call, device, what| {
         let mut stamps = Vec::new();
-        let pages: Vec<c_ulonglong> = grow(ROOM, |count, items| {
-            // SAFETY: `grow` has written the number.
+        let pages: Vec<c_ulonglong> = read_with_growing_buffer(ROOM, |count, items| {
+            // SAFETY: the caller of this closure has written the number.
             stamps.resize(unsafe { count.read() } as usize, 0);
             // SAFETY: the handle is the library's, and both buffers have room for `count` items.
             unsafe { call(device, what, count, items, stamps.as_mut_ptr()) }
         })?;
         Ok(stamps.into_iter().zip(pages).map(|(at, page)| [at, page]).collect())
     };
-    /// Fills in a list of processes. Its structures differ between drivers, so that they are read
-    /// as words.
-    Processes: Held, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
+    /// Fills in a list of processes. The list is read as words, because its structures differ
+    /// between drivers.
+    Processes: ListedProcess, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
         // SAFETY: the handle is the library's, and the buffer has room for `count` items.
-        list_processes(Entry::Known, |count, items| unsafe { call(device, count, items) })
+        list_processes(EntryLayout::Known, |count, items| unsafe { call(device, count, items) })
     };
     /// Fills in a list of processes in the format of drivers before 450.
-    ShortProcesses: Held, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
+    ShortProcesses: ListedProcess, fn(nvmlDevice_t, *mut c_uint, *mut Words) |call, device, _what| {
         // SAFETY: the handle is the library's, and the buffer has room for `count` items.
-        list_processes(Entry::Short, |count, items| unsafe { call(device, count, items) })
+        list_processes(EntryLayout::Short, |count, items| unsafe { call(device, count, items) })
     };
 }
 
-/// A function that returns only its return code.
+/// A function without results, which returns only a return code.
 pub(crate) struct Check;
 
 impl Signature for Check {
@@ -309,6 +310,6 @@ impl Shape for Check {
 
     fn fill(call: Self::Call, device: nvmlDevice_t, _of: &[u32]) -> Result<(), Code> {
         // SAFETY: the handle is the library's.
-        done(unsafe { call(device) })
+        check_code(unsafe { call(device) })
     }
 }

@@ -20,23 +20,23 @@ use super::{
     digest::Digest,
     identity::{Identity, Proof},
     limits::{Guesser, Requester},
-    passwords::Passwords,
+    passwords::PasswordChecker,
     rate::{Rate, RatePerClient},
     scope::Scope,
     sessions::Sessions,
     tokens::{Token, Tokens},
 };
 use crate::{
-    audit::RefusalLog, peer::Who, refused_credentials::RefusedCredentials, watched::Watched,
-    web_config::WebConfig,
+    audit::RefusalLog, peer::PeerKey, refused_credentials::RefusedCredentials,
+    watched::WatchedFile, web_config::WebConfig,
 };
 
 /// The interval at which files are checked for changes.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The sources of credentials.
 #[derive(Default)]
-pub struct DoorSettings {
+pub struct AccessSettings {
     /// The path of the web configuration in Prometheus' format.
     pub web_config: Option<PathBuf>,
     /// The path of the token file.
@@ -50,60 +50,60 @@ pub struct DoorSettings {
 /// The reason why the access policy cannot be loaded.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub struct DoorError(String);
+pub struct AccessError(String);
 
 /// The access policy of a server.
-pub struct Doors {
-    web: Option<Watched<WebConfig>>,
-    token_file: Option<Watched<Tokens>>,
+pub struct AccessPolicy {
+    web: Option<WatchedFile<WebConfig>>,
+    token_file: Option<WatchedFile<Tokens>>,
     token: Option<Tokens>,
     users_may_run: AtomicBool,
-    pub(super) passwords: Passwords,
+    pub(super) passwords: PasswordChecker,
     pub(super) sessions: Sessions,
     /// The counts of wrong passwords.
     pub(super) guesses: RatePerClient<Guesser>,
-    pub(super) handshakes: RatePerClient<Who>,
+    pub(super) handshakes: RatePerClient<PeerKey>,
     pub(super) requests: RatePerClient<Requester>,
     pub(super) refusals: RefusalLog,
-    /// The number of changes that can have revoked access.
+    /// The number of changes so far that may have revoked access.
     changes: watch::Sender<u64>,
 }
 
-impl std::fmt::Debug for Doors {
+impl std::fmt::Debug for AccessPolicy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Doors").finish_non_exhaustive()
     }
 }
 
-impl Doors {
-    /// Reads the files.
+impl AccessPolicy {
+    /// Reads the web configuration and the token file.
     ///
     /// # Errors
-    /// Returns the problem of a file, and its cure.
-    pub fn open(settings: DoorSettings) -> Result<Self, DoorError> {
+    /// Returns the problem of a file, and its remedy.
+    pub fn open(settings: AccessSettings) -> Result<Self, AccessError> {
         let web = settings
             .web_config
-            .map(|path| Watched::new(move || WebConfig::read(&path)));
+            .map(|path| WatchedFile::new(move || WebConfig::read(&path)));
         let token_file = settings.token_file.map(|path| {
-            let watched = Watched::new({
+            let watched = WatchedFile::new({
                 let path = path.clone();
                 move || (vec![path.clone()], Tokens::read(&path))
             })?;
             if watched.current().is_empty() {
-                Err(without_token(&path))
+                Err(missing_token_message(&path))
             } else {
                 Ok(watched)
             }
         });
         let token = settings.token.map(|(name, token)| {
-            Tokens::single("environment", &token).map_err(|why| format!("{name}: {why}"))
+            Tokens::from_token("environment", &token).map_err(|why| format!("{name}: {why}"))
         });
         Ok(Self {
-            web: web.transpose().map_err(DoorError)?,
-            token_file: token_file.transpose().map_err(DoorError)?,
-            token: token.transpose().map_err(DoorError)?,
+            web: web.transpose().map_err(AccessError)?,
+            token_file: token_file.transpose().map_err(AccessError)?,
+            token: token.transpose().map_err(AccessError)?,
             users_may_run: settings.users_may_run.into(),
-            passwords: Passwords::new(),
+            passwords: PasswordChecker::new(),
             sessions: Sessions::default(),
             guesses: RatePerClient::new(),
             handshakes: RatePerClient::new(),
@@ -117,49 +117,54 @@ impl Doors {
     ///
     /// # Panics
     /// Never panics, because no file is read.
-    pub fn none() -> Self {
-        Self::open(DoorSettings::default()).expect("nothing to read")
+    pub fn allow_all() -> Self {
+        Self::open(AccessSettings::default()).expect("there are no files to read")
     }
 
     /// Returns `true` if connections use TLS. This cannot change while the server runs.
     pub fn has_tls(&self) -> bool {
-        self.web().is_some_and(|web| web.tls.is_some())
+        self.web_config().is_some_and(|web| web.tls.is_some())
     }
 
     /// Returns `true` if clients on a port have to sign in.
-    pub fn asks(&self) -> bool {
-        self.takes_tokens() || self.web().is_some_and(|web| asks(&web))
+    pub fn requires_sign_in(&self) -> bool {
+        self.accepts_tokens()
+            || self
+                .web_config()
+                .is_some_and(|web| web_requires_sign_in(&web))
     }
 
-    pub(crate) fn takes_tokens(&self) -> bool {
+    pub(crate) fn accepts_tokens(&self) -> bool {
         self.token_file.is_some() || self.token.is_some()
     }
 
-    pub(crate) fn takes_passwords(&self) -> bool {
-        self.web().is_some_and(|web| !web.users.is_empty())
+    pub(crate) fn accepts_passwords(&self) -> bool {
+        self.web_config().is_some_and(|web| !web.users.is_empty())
     }
 
-    pub(crate) fn web(&self) -> Option<Arc<WebConfig>> {
-        self.web.as_ref().map(Watched::current)
+    pub(crate) fn web_config(&self) -> Option<Arc<WebConfig>> {
+        self.web.as_ref().map(WatchedFile::current)
     }
 
-    /// Returns the rate limit of requests of a client.
+    /// Returns the rate limit for one client's requests.
     pub(super) fn request_rate(&self) -> Rate {
-        // A page sends a dozen requests, and a dashboard with many panels some more.
-        const USUAL: Rate = Rate {
+        // A page sends a dozen requests, and a dashboard with many panels a few more.
+        const DEFAULT_RATE: Rate = Rate {
             burst: 500,
             spacing: Duration::from_millis(10),
         };
-        self.web().and_then(|web| web.rate).unwrap_or(USUAL)
+        self.web_config()
+            .and_then(|web| web.rate)
+            .unwrap_or(DEFAULT_RATE)
     }
 
     /// Returns the counts of wrong tokens and passwords since the server's start.
-    pub(crate) fn refused(&self) -> Arc<RefusedCredentials> {
+    pub(crate) fn refusal_counts(&self) -> Arc<RefusedCredentials> {
         self.refusals.counts()
     }
 
     /// Returns the identity of the token with this digest.
-    pub(super) fn token(&self, digest: &Digest) -> Option<Identity> {
+    pub(super) fn find_token_identity(&self, digest: &Digest) -> Option<Identity> {
         let identity = |token: &Token| Identity {
             name: Arc::clone(&token.name),
             scope: token.scope,
@@ -185,66 +190,70 @@ impl Doors {
     }
 
     /// Sets whether users and certificates may start runs.
-    pub(crate) fn let_users_run(&self, may: bool) {
+    pub(crate) fn set_user_run_permission(&self, may: bool) {
         self.users_may_run.store(may, Relaxed);
     }
 
     /// Returns the current scope of verified credentials, or `None` if they are no longer valid.
-    pub(crate) fn scope_of(&self, proof: &Proof) -> Option<Scope> {
+    pub(crate) fn current_scope(&self, proof: &Proof) -> Option<Scope> {
         let is_valid = match proof {
-            Proof::Token(digest) => return self.token(digest).map(|token| token.scope),
+            Proof::Token(digest) => {
+                return self.find_token_identity(digest).map(|token| token.scope);
+            }
             Proof::Session { id, by } => {
-                self.sessions.get(*id, Instant::now())?;
-                return self.scope_of(by);
+                self.sessions.find_by_digest(*id, Instant::now())?;
+                return self.current_scope(by);
             }
             Proof::Password { user, hash } => self
-                .web()?
+                .web_config()?
                 .users
                 .get(&**user)
-                .is_some_and(|known| hash_digest(known).matches(hash)),
+                .is_some_and(|known| digest_password_hash(known).is_equal(hash)),
             Proof::Certificate { authority } => {
-                let web = self.web()?;
+                let web = self.web_config()?;
                 let clients = web.tls.as_ref()?.clients.as_ref()?;
-                web.users.is_empty() && clients.authority.matches(authority)
+                web.users.is_empty() && clients.authority.is_equal(authority)
             }
         };
         is_valid.then(|| self.user_scope())
     }
 
-    /// Returns a channel that changes when access can have been revoked.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    /// Returns a channel that changes whenever access may have been revoked.
+    pub(crate) fn subscribe_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
     pub(super) fn end_session(&self, cookie: &str) {
-        // Only the end of an existing session is reported, because all streams check their access
-        // at each report.
-        if self.sessions.end(cookie) {
+        // A change is only sent if the session existed, because all streams check their access
+        // after each change.
+        if self.sessions.end_session(cookie) {
             self.changes.send_modify(|count| *count += 1);
         }
     }
 
-    /// Reads changed files again. This function never returns.
-    pub(crate) async fn watch(self: Arc<Self>) {
+    /// Reads the files again when they change. This function never returns.
+    pub(crate) async fn watch_files(self: Arc<Self>) {
         if self.web.is_none() && self.token_file.is_none() {
             return std::future::pending().await;
         }
         loop {
-            sleep(LOOK).await;
+            sleep(CHECK_INTERVAL).await;
             // The file may be on a disk that does not respond, so it is read by another thread.
-            let doors = Arc::clone(&self);
-            let _ = spawn_blocking(move || doors.refresh()).await;
+            let policy = Arc::clone(&self);
+            let _ = spawn_blocking(move || policy.reload_changed_files()).await;
         }
     }
 
-    fn refresh(&self) {
+    fn reload_changed_files(&self) {
         let is_fit = |old: &WebConfig, new: &WebConfig| {
             if old.tls.is_some() != new.tls.is_some() {
-                return Err("tls_server_config has come or gone, which needs a restart".to_owned());
-            }
-            if asks(old) && !asks(new) && !self.takes_tokens() {
                 return Err(
-                    "nobody would have to sign in any more, which needs a restart".to_owned(),
+                    "tls_server_config was added or removed, which requires a restart".to_owned(),
+                );
+            }
+            if web_requires_sign_in(old) && !web_requires_sign_in(new) && !self.accepts_tokens() {
+                return Err(
+                    "sign-in would no longer be required, which requires a restart".to_owned(),
                 );
             }
             Ok(())
@@ -259,19 +268,19 @@ impl Doors {
             match read {
                 None => continue,
                 Some(Err(why)) => {
-                    tracing::warn!("{why}; {name} stays in force as it was read before");
+                    tracing::warn!("{why}; the previous version of {name} stays in effect");
                 }
                 Some(Ok(())) => tracing::info!("{name} was reloaded"),
             }
             self.sessions
-                .keep(|identity| self.scope_of(&identity.proof).is_some());
+                .retain_valid(|identity| self.current_scope(&identity.proof).is_some());
             self.changes.send_modify(|count| *count += 1);
         }
     }
 }
 
 /// Returns `true` if clients have to sign in under this web configuration.
-fn asks(web: &WebConfig) -> bool {
+fn web_requires_sign_in(web: &WebConfig) -> bool {
     let asks_for_certificate = |tls: &crate::web_config::Tls| {
         tls.clients
             .as_ref()
@@ -281,11 +290,11 @@ fn asks(web: &WebConfig) -> bool {
 }
 
 /// Returns the digest of a user's password hash.
-pub(super) fn hash_digest(hash: &str) -> Digest {
+pub(super) fn digest_password_hash(hash: &str) -> Digest {
     Digest::new(&[b"hash", hash.as_bytes()])
 }
 
-fn without_token(path: &Path) -> String {
+fn missing_token_message(path: &Path) -> String {
     let path = path.display();
     format!(
         "{path} has no token; add one with `echo \"run NAME $(openssl rand -hex 32)\" >> {path}`"
@@ -297,10 +306,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_look_whether_they_may_go_on_only_where_a_session_has_ended() {
-        let doors = Doors::none();
+    fn streams_check_access_only_after_session_end() {
+        let policy = AccessPolicy::allow_all();
         let proof = Proof::Token(Digest::new(&[b"token"]));
-        let cookie = doors.sessions.begin(
+        let cookie = policy.sessions.start_session(
             &Identity {
                 name: "ana".into(),
                 scope: Scope::Read,
@@ -308,10 +317,10 @@ mod tests {
             },
             Instant::now(),
         );
-        let changes = doors.changes();
-        doors.end_session("anything");
+        let changes = policy.subscribe_changes();
+        policy.end_session("anything");
         assert!(!changes.has_changed().unwrap());
-        doors.end_session(&cookie);
+        policy.end_session(&cookie);
         assert!(changes.has_changed().unwrap());
     }
 }

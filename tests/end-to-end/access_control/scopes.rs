@@ -1,11 +1,14 @@
 //! The scopes metrics < read < run: access by each token, and a log line for each change.
 
-use super::{CHANGES, House, LOCAL_CHANGES, METRICS, READ, RUN, bearer};
-use crate::support::{Fake, Server, ask, eventually, send};
+use super::{
+    CHANGING_REQUESTS, LOCAL_CHANGING_REQUESTS, METRICS_TOKEN, READ_TOKEN, RUN_TOKEN, ServerFiles,
+    bearer_header,
+};
+use crate::support::{FakeNvml, Server, send_get, send_request, wait_for_condition};
 
-const OPEN: [&str; 3] = ["/", "/healthz", "/manifest.webmanifest"];
-const OF_METRICS: [&str; 3] = ["/metrics", "/metrics/dcgm", "/readyz"];
-const OF_READ: [&str; 9] = [
+const PUBLIC_PATHS: [&str; 3] = ["/", "/healthz", "/manifest.webmanifest"];
+const METRICS_PATHS: [&str; 3] = ["/metrics", "/metrics/dcgm", "/readyz"];
+const READ_PATHS: [&str; 9] = [
     "/api/v1/snapshot",
     "/api/v1/history",
     "/api/v1/usage",
@@ -18,15 +21,15 @@ const OF_READ: [&str; 9] = [
 ];
 
 #[test]
-fn each_token_opens_what_its_scope_says_and_nothing_more() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
-    eventually("it samples", || {
-        ask(server.port, "/readyz", &[&bearer(METRICS)]).status == 200
+fn token_gives_access_according_to_scope() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
+    wait_for_condition("the server has a sample", || {
+        send_get(server.port, "/readyz", &[&bearer_header(METRICS_TOKEN)]).status == 200
     });
     let get = |path: &str, token: Option<&str>| {
-        let header = token.map(bearer);
-        ask(
+        let header = token.map(bearer_header);
+        send_get(
             server.port,
             path,
             &header.as_deref().into_iter().collect::<Vec<_>>(),
@@ -34,13 +37,16 @@ fn each_token_opens_what_its_scope_says_and_nothing_more() {
         .status
     };
     let is_in = |status: u16| !matches!(status, 401 | 403);
-    for path in OPEN {
+    for path in PUBLIC_PATHS {
         assert!(is_in(get(path, None)), "{path}");
     }
-    for (paths, least) in [(&OF_METRICS[..], 0), (&OF_READ, 1)] {
+    for (paths, least) in [(&METRICS_PATHS[..], 0), (&READ_PATHS, 1)] {
         for path in paths {
             assert_eq!(get(path, None), 401, "{path}");
-            for (place, token) in [METRICS, READ, RUN].into_iter().enumerate() {
+            for (place, token) in [METRICS_TOKEN, READ_TOKEN, RUN_TOKEN]
+                .into_iter()
+                .enumerate()
+            {
                 let status = get(path, Some(token));
                 assert_eq!(
                     (is_in(status), status == 403),
@@ -50,17 +56,21 @@ fn each_token_opens_what_its_scope_says_and_nothing_more() {
             }
         }
     }
-    for request in CHANGES {
+    for request in CHANGING_REQUESTS {
         assert_eq!(
-            send(server.port, request, &["X-Gpumon: run"], "{}").status,
+            send_request(server.port, request, &["X-Gpumon: run"], "{}").status,
             401,
             "{request}"
         );
-        for (token, may) in [(METRICS, false), (READ, false), (RUN, true)] {
-            let answer = send(
+        for (token, may) in [
+            (METRICS_TOKEN, false),
+            (READ_TOKEN, false),
+            (RUN_TOKEN, true),
+        ] {
+            let answer = send_request(
                 server.port,
                 request,
-                &["X-Gpumon: run", &bearer(token)],
+                &["X-Gpumon: run", &bearer_header(token)],
                 "{}",
             );
             assert_eq!(
@@ -72,14 +82,20 @@ fn each_token_opens_what_its_scope_says_and_nothing_more() {
             assert!(may || answer.body.contains("scope run"), "{}", answer.body);
         }
     }
-    for request in LOCAL_CHANGES {
+    for request in LOCAL_CHANGING_REQUESTS {
         assert_eq!(
-            send(server.port, request, &["X-Gpumon: run"], "{}").status,
+            send_request(server.port, request, &["X-Gpumon: run"], "{}").status,
             401,
             "{request}"
         );
         assert_eq!(
-            send(server.port, request, &["X-Gpumon: run", &bearer(RUN)], "{}").status,
+            send_request(
+                server.port,
+                request,
+                &["X-Gpumon: run", &bearer_header(RUN_TOKEN)],
+                "{}"
+            )
+            .status,
             403,
             "{request}"
         );
@@ -87,9 +103,9 @@ fn each_token_opens_what_its_scope_says_and_nothing_more() {
 }
 
 #[test]
-fn what_is_in_the_address_is_no_token() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
+fn token_in_address_is_ignored() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
     for name in [
         "token",
         "access_token",
@@ -105,31 +121,31 @@ fn what_is_in_the_address_is_no_token() {
             "/api/v1/session",
         ] {
             assert_eq!(
-                server.get(&format!("{path}?{name}={RUN}")).status,
+                server.get(&format!("{path}?{name}={RUN_TOKEN}")).status,
                 401,
                 "{path} {name}"
             );
         }
     }
     assert_eq!(
-        ask(
+        send_get(
             server.port,
             "/metrics",
             &[&format!(
-                "Cookie: token={RUN}; gpumon-session-{}={RUN}",
+                "Cookie: token={RUN_TOKEN}; gpumon-session-{}={RUN_TOKEN}",
                 server.port
             )]
         )
         .status,
         401
     );
-    assert!(!server.end_and_read_log().contains(RUN));
+    assert!(!server.end_and_read_log().contains(RUN_TOKEN));
 }
 
 #[test]
-fn ways_around_the_path_lead_nowhere() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
+fn path_tricks_do_not_bypass_scopes() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
     for path in [
         "//api/v1/snapshot",
         "/%61pi/v1/snapshot",
@@ -163,12 +179,13 @@ fn ways_around_the_path_lead_nowhere() {
 }
 
 #[test]
-fn every_change_leaves_a_line_in_the_log_that_says_who() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
-    let as_ana = bearer(RUN);
-    let change =
-        |request: &str, body: &str| send(server.port, request, &["X-Gpumon: run", &as_ana], body);
+fn every_change_is_logged_with_user() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
+    let as_ana = bearer_header(RUN_TOKEN);
+    let change = |request: &str, body: &str| {
+        send_request(server.port, request, &["X-Gpumon: run", &as_ana], body)
+    };
     assert_eq!(
         change("POST /api/v1/marks", r#"{"text":"epoch\u001b[31m 3"}"#).status,
         201
@@ -183,7 +200,7 @@ fn every_change_leaves_a_line_in_the_log_that_says_who() {
         change(&format!("DELETE /api/v1/runs/{run}"), "").status,
         200
     );
-    ask(server.port, "/metrics", &[&bearer(&"x".repeat(40))]);
+    send_get(server.port, "/metrics", &[&bearer_header(&"x".repeat(40))]);
     let log = server.end_and_read_log();
     let said: Vec<&str> = log
         .lines()
@@ -193,25 +210,29 @@ fn every_change_leaves_a_line_in_the_log_that_says_who() {
         "token ana at 127.0.0.1 set a mark: epoch".to_owned(),
         format!("token ana at 127.0.0.1 started run {run}: copy"),
         format!("token ana at 127.0.0.1 canceled run {run}: copy"),
-        "a wrong token from 127.0.0.1 was refused".to_owned(),
+        "a wrong token from 127.0.0.1 was rejected".to_owned(),
     ]) {
         assert!(line.contains(&words), "{words}: {line}");
     }
     assert_eq!(said.len(), 4, "{log}");
     assert!(
-        !log.contains('\u{1b}') && !log.contains(RUN) && !log.contains(&"x".repeat(40)),
+        !log.contains('\u{1b}') && !log.contains(RUN_TOKEN) && !log.contains(&"x".repeat(40)),
         "{log}"
     );
 }
 
 #[test]
-fn over_the_local_socket_the_own_user_still_pauses_and_that_is_logged() {
-    let fake = Fake::new("gpus = 1");
-    let house = House::new();
-    let server = Server::over(&fake, &["--token-file", &house.argument("tokens")]);
+fn pause_over_local_socket_is_allowed_and_logged() {
+    let fake = FakeNvml::new("gpus = 1");
+    let house = ServerFiles::new();
+    let server = Server::start_with_fake(&fake, &["--token-file", &house.path_text("tokens")]);
     let command = |arguments: &[&str]| {
         assert!(
-            fake.gpumon(arguments).output().unwrap().status.success(),
+            fake.gpumon_command(arguments)
+                .output()
+                .unwrap()
+                .status
+                .success(),
             "{arguments:?}"
         );
     };

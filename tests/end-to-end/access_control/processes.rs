@@ -4,46 +4,47 @@ use std::process::{Child, Command};
 
 use serde_json::Value;
 
-use super::{House, bounded};
-use crate::connections::{as_nobody, is_root};
+use super::{ServerFiles, add_time_limit};
+use crate::connections::{get_as_nobody, is_root};
 use crate::support::{
-    Fake, PATIENCE, Server, Stream, ask, eventually, gpumon, refused, write_secret,
+    FakeNvml, Server, Stream, TEST_TIMEOUT, assert_refused, gpumon_command, send_get,
+    wait_for_condition, write_secret,
 };
 
-const SECRET: &str = "--token=hunter2";
+const SECRET_ARGUMENT: &str = "--token=hunter2";
 /// The hash of `correct horse`.
-const HASH: &str = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
+const PASSWORD_HASH: &str = "$2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe";
 
 /// The token of Prometheus.
-const TOKEN: &str = "6f1c2a9be04d7785c3b1f0a2d4e69788";
+const METRICS_TOKEN: &str = "6f1c2a9be04d7785c3b1f0a2d4e69788";
 
 /// A process on a GPU, which is killed when this value is dropped.
-struct Working(Child);
+struct GpuProcess(Child);
 
-impl Working {
+impl GpuProcess {
     fn start() -> Self {
         Self(
             Command::new("python3")
-                .args(["-c", "import time; time.sleep(600)", SECRET])
+                .args(["-c", "import time; time.sleep(600)", SECRET_ARGUMENT])
                 .spawn()
                 .unwrap(),
         )
     }
 
-    fn fake(&self) -> Fake {
+    fn fake_gpu(&self) -> FakeNvml {
         let pid = self.0.id();
-        Fake::new(&format!(
+        FakeNvml::new(&format!(
             "gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"1 GiB\"\n"
         ))
     }
 
     /// Returns whether the text mentions this process.
-    fn is_in(&self, text: &str) -> bool {
-        text.contains(SECRET) || text.contains(&format!("\"pid\":{}", self.0.id()))
+    fn is_mentioned_in(&self, text: &str) -> bool {
+        text.contains(SECRET_ARGUMENT) || text.contains(&format!("\"pid\":{}", self.0.id()))
     }
 }
 
-impl Drop for Working {
+impl Drop for GpuProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -51,7 +52,7 @@ impl Drop for Working {
 }
 
 /// All paths with information about processes.
-const PATHS: [&str; 5] = [
+const PROCESS_PATHS: [&str; 5] = [
     "/api/v1/snapshot",
     "/api/v1/snapshot?history_s=600&metrics=processes.memory_bytes",
     "/api/v1/history",
@@ -59,26 +60,26 @@ const PATHS: [&str; 5] = [
     "/api/v1/answers",
 ];
 
-fn user() -> String {
+fn current_user() -> String {
     let output = Command::new("id").arg("-un").output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 /// Starts a server. Behind a proxy, no client on the port counts as the server's own user. `ana`
 /// and the server's own user have the same password.
-fn serve(fake: &Fake, house: &House, show: &str) -> Server {
+fn serve_processes(fake: &FakeNvml, house: &ServerFiles, show: &str) -> Server {
     write_secret(
         &house.path("users.yml"),
         &format!(
-            "basic_auth_users:\n  nobody-else: {HASH}\n  {}: {HASH}\n",
-            user()
+            "basic_auth_users:\n  nobody-else: {PASSWORD_HASH}\n  {}: {PASSWORD_HASH}\n",
+            current_user()
         ),
     );
     write_secret(
         &house.path("tokens"),
-        &format!("metrics prometheus {TOKEN}\n"),
+        &format!("metrics prometheus {METRICS_TOKEN}\n"),
     );
-    let (web, tokens) = (house.argument("users.yml"), house.argument("tokens"));
+    let (web, tokens) = (house.path_text("users.yml"), house.path_text("tokens"));
     let doors = [
         "--web-config",
         &web,
@@ -87,17 +88,17 @@ fn serve(fake: &Fake, house: &House, show: &str) -> Server {
         "--public-origin",
         "https://gpus.example.org",
     ];
-    let server = Server::over(fake, &[&doors[..], &["--show-processes", show]].concat());
-    let own = fake.control();
-    eventually("the process is known to its own user", || {
-        crate::support::ask_socket(&own, "GET /api/v1/snapshot")
+    let server = Server::start_with_fake(fake, &[&doors[..], &["--show-processes", show]].concat());
+    let own = fake.control_path();
+    wait_for_condition("the user of the process sees its command line", || {
+        crate::support::send_socket_request(&own, "GET /api/v1/snapshot")
             .body
-            .contains(SECRET)
+            .contains(SECRET_ARGUMENT)
     });
     server
 }
 
-fn login(user: &str) -> String {
+fn basic_header(user: &str) -> String {
     use std::io::Write;
     let mut encode = Command::new("base64")
         .arg("-w0")
@@ -114,31 +115,35 @@ fn login(user: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_client_sees_the_processes_of_its_own_user_alone() {
-    let (working, house) = (Working::start(), House::new());
-    let fake = working.fake();
-    let server = serve(&fake, &house, "own");
-    let (own, other) = (login(&user()), login("nobody-else"));
-    let snapshot = ask(server.port, "/api/v1/snapshot", &[&own]);
-    assert!(working.is_in(&snapshot.body), "{}", snapshot.body);
-    let is_own_user = |text: &str| text.contains(&format!("\"user\":\"{}\"", user()));
-    eventually("usage is known", || {
-        is_own_user(&ask(server.port, "/api/v1/usage", &[&own]).body)
+async fn client_sees_only_processes_of_same_user() {
+    let (working, house) = (GpuProcess::start(), ServerFiles::new());
+    let fake = working.fake_gpu();
+    let server = serve_processes(&fake, &house, "own");
+    let (own, other) = (basic_header(&current_user()), basic_header("nobody-else"));
+    let snapshot = send_get(server.port, "/api/v1/snapshot", &[&own]);
+    assert!(working.is_mentioned_in(&snapshot.body), "{}", snapshot.body);
+    let is_own_user = |text: &str| text.contains(&format!("\"user\":\"{}\"", current_user()));
+    wait_for_condition("the usage contains this user", || {
+        is_own_user(&send_get(server.port, "/api/v1/usage", &[&own]).body)
     });
-    for path in PATHS {
-        let answer = ask(server.port, path, &[&other]);
-        assert!(!working.is_in(&answer.body), "{path}: {}", answer.body);
+    for path in PROCESS_PATHS {
+        let answer = send_get(server.port, path, &[&other]);
+        assert!(
+            !working.is_mentioned_in(&answer.body),
+            "{path}: {}",
+            answer.body
+        );
         let status = if path == "/api/v1/answers" { 403 } else { 200 };
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
         assert!(!is_own_user(&answer.body), "{path}: {}", answer.body);
     }
     // Only clients with the scope `metrics` see user names in metrics.
-    let named = format!("user=\"{}\"", user());
+    let named = format!("user=\"{}\"", current_user());
     for (header, is_named) in [
         (&other, false),
-        (&format!("Authorization: Bearer {TOKEN}"), true),
+        (&format!("Authorization: Bearer {METRICS_TOKEN}"), true),
     ] {
-        let answer = ask(server.port, "/metrics", &[header]);
+        let answer = send_get(server.port, "/metrics", &[header]);
         assert_eq!(
             (answer.status, answer.body.contains(&named)),
             (200, is_named),
@@ -153,25 +158,27 @@ async fn each_client_sees_the_processes_of_its_own_user_alone() {
     }
     // The total memory includes hidden processes, and the answer reports that there are some.
     let used = |header: &str| {
-        let memory =
-            &ask(server.port, "/api/v1/snapshot", &[header]).json()["sample"]["gpus"][0]["memory"];
+        let memory = &send_get(server.port, "/api/v1/snapshot", &[header]).json()["sample"]["gpus"]
+            [0]["memory"];
         memory["used_bytes"].clone()
     };
     assert_eq!((used(&own).is_number(), used(&own)), (true, used(&other)));
-    let mut seen = frames(server.port, &other, 30).await;
+    let mut seen = read_frames(server.port, &other, 30).await;
     assert!(
-        seen.iter().all(|frame| !working.is_in(&frame.to_string())),
+        seen.iter()
+            .all(|frame| !working.is_mentioned_in(&frame.to_string())),
         "{seen:?}"
     );
-    seen = frames(server.port, &own, 3).await;
+    seen = read_frames(server.port, &own, 3).await;
     assert!(
-        seen.iter().any(|frame| working.is_in(&frame.to_string())),
+        seen.iter()
+            .any(|frame| working.is_mentioned_in(&frame.to_string())),
         "{seen:?}"
     );
 }
 
 /// Returns the first frames of a stream in which one process starts and another ends.
-async fn frames(port: u16, header: &str, most: usize) -> Vec<Value> {
+async fn read_frames(port: u16, header: &str, most: usize) -> Vec<Value> {
     use tokio_tungstenite::tungstenite::client::IntoClientRequest;
     let mut request = format!("ws://localhost:{port}/api/v1/stream")
         .into_client_request()
@@ -186,34 +193,38 @@ async fn frames(port: u16, header: &str, most: usize) -> Vec<Value> {
         .await;
     let begun = std::time::Instant::now();
     let mut frames = Vec::new();
-    while frames.len() < most && begun.elapsed() < PATIENCE {
-        frames.extend(stream.next().await);
+    while frames.len() < most && begun.elapsed() < TEST_TIMEOUT {
+        frames.extend(stream.next_frame().await);
     }
     frames
 }
 
 #[test]
-fn names_are_shown_without_command_lines_and_all_is_shown_with_them() {
-    let (working, house) = (Working::start(), House::new());
-    let fake = working.fake();
+fn process_detail_depends_on_show_processes() {
+    let (working, house) = (GpuProcess::start(), ServerFiles::new());
+    let fake = working.fake_gpu();
     for (show, has_command) in [("names", false), ("all", true)] {
-        let server = serve(&fake, &house, show);
-        for path in &PATHS[..2] {
-            let answer = ask(server.port, path, &[&login("nobody-else")]);
+        let server = serve_processes(&fake, &house, show);
+        for path in &PROCESS_PATHS[..2] {
+            let answer = send_get(server.port, path, &[&basic_header("nobody-else")]);
             assert!(
-                working.is_in(&answer.body) && answer.body.contains(&user()),
+                working.is_mentioned_in(&answer.body) && answer.body.contains(&current_user()),
                 "{show} {path}: {}",
                 answer.body
             );
-            assert_eq!(answer.body.contains(SECRET), has_command, "{show} {path}");
+            assert_eq!(
+                answer.body.contains(SECRET_ARGUMENT),
+                has_command,
+                "{show} {path}"
+            );
         }
         drop(server);
-        let _ = std::fs::remove_file(fake.control());
+        let _ = std::fs::remove_file(fake.control_path());
     }
 }
 
 #[test]
-fn metrics_of_processes_are_the_same_for_everybody_and_so_are_not_shown_to_each_its_own() {
+fn process_metrics_are_hidden_if_processes_are_private() {
     let all = [
         "--source",
         "sim",
@@ -223,9 +234,13 @@ fn metrics_of_processes_are_the_same_for_everybody_and_so_are_not_shown_to_each_
         "own",
         "--metrics-processes",
     ];
-    refused(bounded(&gpumon(&all)), 2, "--metrics-processes");
-    refused(
-        gpumon(&["serve", "--show-processes", "some"]),
+    assert_refused(
+        add_time_limit(&gpumon_command(&all)),
+        2,
+        "--metrics-processes",
+    );
+    assert_refused(
+        gpumon_command(&["serve", "--show-processes", "some"]),
         2,
         "own, all, names",
     );
@@ -252,10 +267,10 @@ fn other_local_user_sees_no_private_data() {
             file.to_str().unwrap(),
         ])
         .env("SLURM_JOB_ID", "4242424");
-    let working = Working(command.spawn().unwrap());
-    let fake = working.fake();
-    let server = Server::over(&fake, &["--interval-ms", "200"]);
-    eventually("the server's own user sees the notebook", || {
+    let working = GpuProcess(command.spawn().unwrap());
+    let fake = working.fake_gpu();
+    let server = Server::start_with_fake(&fake, &["--interval-ms", "200"]);
+    wait_for_condition("the server's own user sees the notebook", || {
         let body = server.get("/api/v1/snapshot").body;
         ["secret.ipynb", "secret-kernel", "4242424"]
             .iter()
@@ -267,12 +282,12 @@ fn other_local_user_sees_no_private_data() {
         "Sec-WebSocket-Version: 13",
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
     ];
-    let paths = PATHS
+    let paths = PROCESS_PATHS
         .iter()
         .chain(&["/api/v1/jobs", "/metrics"])
         .map(|path| (*path, &[][..]));
     for (path, headers) in paths.chain([("/api/v1/stream", &of_stream[..])]) {
-        let answer = as_nobody(server.port, path, headers);
+        let answer = get_as_nobody(server.port, path, headers);
         assert!(
             answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 101"),
             "{path}: {answer}"
@@ -283,7 +298,7 @@ fn other_local_user_sees_no_private_data() {
         // Processes of other users are shown as far as `/proc` shows them.
         if path.starts_with("/api/v1/snapshot") {
             assert!(
-                working.is_in(&answer) && answer.contains("kernel-ab12.json"),
+                working.is_mentioned_in(&answer) && answer.contains("kernel-ab12.json"),
                 "{path}: {answer}"
             );
         }

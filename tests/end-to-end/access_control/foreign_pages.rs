@@ -1,38 +1,41 @@
 //! Pages of other sites in the browser of a signed-in user: they can neither read nor change
 //! anything.
 
-use super::{CHANGES, House, LOCAL_CHANGES, RUN, bearer, cookie_of};
+use super::{
+    CHANGING_REQUESTS, LOCAL_CHANGING_REQUESTS, RUN_TOKEN, ServerFiles, bearer_header,
+    session_cookie,
+};
 use crate::support::{Authority, Server, TlsClient};
 
-const UPGRADE: [&str; 4] = [
+const UPGRADE_HEADERS: [&str; 4] = [
     "Connection: Upgrade",
     "Upgrade: websocket",
     "Sec-WebSocket-Version: 13",
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
-struct Victim {
+struct SignedInBrowser {
     server: Server,
     client: TlsClient,
     cookie: String,
     _authority: Authority,
 }
 
-impl Victim {
+impl SignedInBrowser {
     fn new() -> Self {
-        let house = House::new();
-        let server = house.protected();
-        let client = house.client();
-        let body = format!(r#"{{"token":"{RUN}"}}"#);
+        let house = ServerFiles::new();
+        let server = house.start_with_tls_and_tokens();
+        let client = house.tls_client();
+        let body = format!(r#"{{"token":"{RUN_TOKEN}"}}"#);
         let answer = client
-            .try_ask(
+            .try_request(
                 server.port,
                 "POST /api/v1/session",
                 &["X-Gpumon: run"],
                 &body,
             )
             .unwrap();
-        let cookie = cookie_of(&answer);
+        let cookie = session_cookie(&answer);
         Self {
             server,
             client,
@@ -41,18 +44,18 @@ impl Victim {
         }
     }
 
-    fn status(&self, request: &str, headers: &[&str], body: &str) -> u16 {
+    fn request_status(&self, request: &str, headers: &[&str], body: &str) -> u16 {
         let headers = [&[self.cookie.as_str()], headers].concat();
         self.client
-            .try_ask(self.server.port, request, &headers, body)
+            .try_request(self.server.port, request, &headers, body)
             .unwrap()
             .status
     }
 }
 
 #[test]
-fn no_page_of_another_origin_changes_anything() {
-    let victim = Victim::new();
+fn page_of_other_origin_cannot_change_anything() {
+    let victim = SignedInBrowser::new();
     let own = format!("Origin: https://localhost:{}", victim.server.port);
     let not_encrypted = format!("Origin: http://localhost:{}", victim.server.port);
     let other_port = format!(
@@ -60,7 +63,11 @@ fn no_page_of_another_origin_changes_anything() {
         victim.server.port.wrapping_add(1)
     );
     let session = ["POST /api/v1/session", "DELETE /api/v1/session"];
-    for request in CHANGES.into_iter().chain(LOCAL_CHANGES).chain(session) {
+    for request in CHANGING_REQUESTS
+        .into_iter()
+        .chain(LOCAL_CHANGING_REQUESTS)
+        .chain(session)
+    {
         for origin in [
             "Origin: https://evil.example",
             "Origin: null",
@@ -68,7 +75,7 @@ fn no_page_of_another_origin_changes_anything() {
             &other_port,
             "Origin: file://",
         ] {
-            let status = victim.status(request, &[origin, "X-Gpumon: run"], "{}");
+            let status = victim.request_status(request, &[origin, "X-Gpumon: run"], "{}");
             assert_eq!(status, 403, "{request} {origin}");
         }
         let cross_site = [
@@ -76,13 +83,21 @@ fn no_page_of_another_origin_changes_anything() {
             "Sec-Fetch-Mode: cors",
             "X-Gpumon: run",
         ];
-        assert_eq!(victim.status(request, &cross_site, "{}"), 403, "{request}");
+        assert_eq!(
+            victim.request_status(request, &cross_site, "{}"),
+            403,
+            "{request}"
+        );
         // A form cannot set its own headers.
         let form = [own.as_str(), "Content-Type: text/plain"];
-        assert_eq!(victim.status(request, &form, "{}"), 403, "{request}");
+        assert_eq!(
+            victim.request_status(request, &form, "{}"),
+            403,
+            "{request}"
+        );
     }
     // The same request from the page itself is accepted.
-    let mark = victim.status(
+    let mark = victim.request_status(
         "POST /api/v1/marks",
         &[&own, "X-Gpumon: run", "Sec-Fetch-Site: same-origin"],
         r#"{"text":"a"}"#,
@@ -91,8 +106,8 @@ fn no_page_of_another_origin_changes_anything() {
 }
 
 #[test]
-fn navigation_gets_no_answer_of_the_api() {
-    let victim = Victim::new();
+fn navigation_request_to_api_is_refused() {
+    let victim = SignedInBrowser::new();
     for path in [
         "/api/v1/snapshot",
         "/api/v1/runs",
@@ -106,13 +121,13 @@ fn navigation_gets_no_answer_of_the_api() {
             "Sec-Fetch-Dest: iframe",
         ] {
             assert_eq!(
-                victim.status(&request, &[navigation, "Sec-Fetch-Site: none"], ""),
+                victim.request_status(&request, &[navigation, "Sec-Fetch-Site: none"], ""),
                 403,
                 "{path} {navigation}"
             );
         }
         assert_ne!(
-            victim.status(
+            victim.request_status(
                 &request,
                 &["Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty"],
                 ""
@@ -127,16 +142,16 @@ fn navigation_gets_no_answer_of_the_api() {
         "Sec-Fetch-Site: cross-site",
     ];
     assert_eq!(
-        victim.status("GET /", &page, ""),
+        victim.request_status("GET /", &page, ""),
         200,
-        "a link may lead to the page"
+        "a link of another page may open the page"
     );
-    assert_eq!(victim.status("GET /metrics", &page, ""), 200);
+    assert_eq!(victim.request_status("GET /metrics", &page, ""), 200);
 }
 
 #[test]
-fn answer_of_the_api_runs_nothing() {
-    let victim = Victim::new();
+fn api_response_cannot_run_as_script() {
+    let victim = SignedInBrowser::new();
     let policy = "content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox";
     for path in [
         "/api/v1/snapshot",
@@ -145,7 +160,7 @@ fn answer_of_the_api_runs_nothing() {
         "/nodes/any/api/v1/snapshot",
         "/metrics",
     ] {
-        let answer = victim.client.ask(
+        let answer = victim.client.send_request(
             victim.server.port,
             &format!("GET {path}"),
             &[&victim.cookie],
@@ -157,8 +172,8 @@ fn answer_of_the_api_runs_nothing() {
 }
 
 #[test]
-fn no_page_of_another_origin_opens_the_stream() {
-    let victim = Victim::new();
+fn page_of_other_origin_cannot_open_stream() {
+    let victim = SignedInBrowser::new();
     for origin in [
         "https://evil.example",
         "null",
@@ -166,29 +181,32 @@ fn no_page_of_another_origin_opens_the_stream() {
         "http://localhost",
     ] {
         let origin = format!("Origin: {origin}");
-        let headers = [&UPGRADE[..], &[&origin]].concat();
+        let headers = [&UPGRADE_HEADERS[..], &[&origin]].concat();
         assert_eq!(
-            victim.status("GET /api/v1/stream", &headers, ""),
+            victim.request_status("GET /api/v1/stream", &headers, ""),
             403,
             "{origin}"
         );
     }
     let headers = [
-        &UPGRADE[..],
+        &UPGRADE_HEADERS[..],
         &["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: websocket"],
     ]
     .concat();
-    assert_eq!(victim.status("GET /api/v1/stream", &headers, ""), 403);
-    let without = [&UPGRADE[..], &["Cookie: none=1"]].concat();
+    assert_eq!(
+        victim.request_status("GET /api/v1/stream", &headers, ""),
+        403
+    );
+    let without = [&UPGRADE_HEADERS[..], &["Cookie: none=1"]].concat();
     let answer = victim
         .client
-        .ask(victim.server.port, "GET /api/v1/stream", &without);
-    assert_eq!(answer.status, 401, "and without a session, nobody");
+        .send_request(victim.server.port, "GET /api/v1/stream", &without);
+    assert_eq!(answer.status, 401, "a request without a session is refused");
 }
 
 #[test]
-fn only_the_names_of_the_certificate_and_the_machine_are_served() {
-    let victim = Victim::new();
+fn unknown_host_names_are_refused() {
+    let victim = SignedInBrowser::new();
     let port = victim.server.port;
     for host in [
         "localhost",
@@ -197,7 +215,7 @@ fn only_the_names_of_the_certificate_and_the_machine_are_served() {
         "GPUS.example.org:1",
     ] {
         assert_eq!(
-            victim.status("GET /api/v1/snapshot", &[&format!("Host: {host}")], ""),
+            victim.request_status("GET /api/v1/snapshot", &[&format!("Host: {host}")], ""),
             200,
             "{host}"
         );
@@ -212,14 +230,14 @@ fn only_the_names_of_the_certificate_and_the_machine_are_served() {
     ] {
         let host = format!("Host: {host}:{port}");
         assert_eq!(
-            victim.status("GET /api/v1/snapshot", &[&host], ""),
+            victim.request_status("GET /api/v1/snapshot", &[&host], ""),
             403,
             "{host}"
         );
-        assert_eq!(victim.status("GET /", &[&host], ""), 403, "{host}");
+        assert_eq!(victim.request_status("GET /", &[&host], ""), 403, "{host}");
     }
     assert_eq!(
-        victim.status(
+        victim.request_status(
             "GET /api/v1/snapshot",
             &["Host: localhost", "Host: evil.example"],
             ""
@@ -229,17 +247,18 @@ fn only_the_names_of_the_certificate_and_the_machine_are_served() {
 }
 
 #[test]
-fn nothing_that_is_sent_becomes_a_header_of_an_answer() {
-    let victim = Victim::new();
+fn request_text_never_becomes_response_header() {
+    let victim = SignedInBrowser::new();
     let port = victim.server.port;
     for path in [
         "/%0d%0aSet-Cookie:%20a=b",
         "/api/v1/history?metrics=%0d%0aSet-Cookie:a=b",
         "/api/v1/runs/%0d%0aX:y",
     ] {
-        let answer = victim
-            .client
-            .ask(port, &format!("GET {path}"), &[&bearer(RUN)]);
+        let answer =
+            victim
+                .client
+                .send_request(port, &format!("GET {path}"), &[&bearer_header(RUN_TOKEN)]);
         assert!(
             !answer.head.contains("set-cookie") && !answer.head.contains("\r\nx:"),
             "{path}: {}",
@@ -254,9 +273,10 @@ fn nothing_that_is_sent_becomes_a_header_of_an_answer() {
         "Content-Length: 5\r\nContent-Length: 6",
         "Transfer-Encoding: chunked\r\nContent-Length: 5",
     ] {
-        let answer = victim
-            .client
-            .ask(port, "GET /api/v1/snapshot", &[&victim.cookie, header]);
+        let answer =
+            victim
+                .client
+                .send_request(port, "GET /api/v1/snapshot", &[&victim.cookie, header]);
         assert!(!answer.head.contains("set-cookie"), "{header:?}");
         assert!(
             answer.status == 400 || answer.status == 200,

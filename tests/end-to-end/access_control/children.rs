@@ -6,18 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{RUN, bearer};
-use crate::support::{Fake, Server, ask, eventually, send};
+use super::{RUN_TOKEN, bearer_header};
+use crate::support::{FakeNvml, Server, send_get, send_request, wait_for_condition};
 
 /// Returns the environment variables of a running process.
-fn environment(pid: u32) -> String {
+fn read_environment(pid: u32) -> String {
     fs::read(format!("/proc/{pid}/environ"))
         .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', "\n"))
         .unwrap_or_default()
 }
 
 /// Returns a command that writes its environment variables into a file, and the file.
-fn printer(fake: &Fake, name: &str) -> (String, PathBuf) {
+fn make_environment_printer(fake: &FakeNvml, name: &str) -> (String, PathBuf) {
     let file = fake.path(name);
     (
         format!("env > {0}.part && mv {0}.part {0}", file.display()),
@@ -26,20 +26,22 @@ fn printer(fake: &Fake, name: &str) -> (String, PathBuf) {
 }
 
 #[track_caller]
-fn has_no_token(file: &Path) {
-    eventually("the command has written its variables", || file.exists());
+fn assert_has_no_token(file: &Path) {
+    wait_for_condition("the command has written its variables", || file.exists());
     let printed = fs::read_to_string(file).unwrap();
     assert!(
-        printed.contains("PATH=") && !printed.contains("GPUMON_TOKEN") && !printed.contains(RUN),
+        printed.contains("PATH=")
+            && !printed.contains("GPUMON_TOKEN")
+            && !printed.contains(RUN_TOKEN),
         "{printed}"
     );
 }
 
 #[test]
-fn neither_collector_nor_commands_nor_runs_get_the_token_of_the_environment() {
-    let fake = Fake::new("[[gpu]]\nindex = 0\ntemperature_celsius = 95\n");
-    let (of_alert, told) = printer(&fake, "alert-environment");
-    let (of_run, run) = printer(&fake, "run-environment");
+fn child_processes_do_not_inherit_token() {
+    let fake = FakeNvml::new("[[gpu]]\nindex = 0\ntemperature_celsius = 95\n");
+    let (of_alert, told) = make_environment_printer(&fake, "alert-environment");
+    let (of_run, run) = make_environment_printer(&fake, "run-environment");
     let [alerts, worker] = ["alerts.toml", "worker"].map(|name| fake.path(name));
     let rule = "[[rule]]\nname = \"hot\"\nfield = \"temperature.gpu_celsius\"\nabove = 85\n";
     let receiver =
@@ -49,7 +51,7 @@ fn neither_collector_nor_commands_nor_runs_get_the_token_of_the_environment() {
     fs::set_permissions(&worker, fs::Permissions::from_mode(0o755)).unwrap();
 
     let [alerts, worker] = [&alerts, &worker].map(|path| path.to_str().unwrap());
-    let mut command = fake.gpumon(&[
+    let mut command = fake.gpumon_command(&[
         "serve",
         "--listen",
         "127.0.0.1:0",
@@ -58,29 +60,29 @@ fn neither_collector_nor_commands_nor_runs_get_the_token_of_the_environment() {
         "--worker",
         worker,
     ]);
-    command.env("GPUMON_TOKEN", RUN);
+    command.env("GPUMON_TOKEN", RUN_TOKEN);
     let server = Server::start(command);
-    let token = bearer(RUN);
-    eventually("GPUs are known", || {
-        ask(server.port, "/readyz", &[&token]).status == 200
+    let token = bearer_header(RUN_TOKEN);
+    wait_for_condition("the server is ready", || {
+        send_get(server.port, "/readyz", &[&token]).status == 200
     });
     assert!(
-        environment(server.child.id()).contains(&format!("GPUMON_TOKEN={RUN}")),
-        "what the guide warns of"
+        read_environment(server.child.id()).contains(&format!("GPUMON_TOKEN={RUN_TOKEN}")),
+        "the server's environment still contains the token"
     );
-    let collector = environment(server.collector().expect("a collector"));
+    let collector = read_environment(server.collector_pid().expect("a collector"));
     assert!(
-        collector.contains("GPUMON_NVML_LIB=") && !collector.contains(RUN),
+        collector.contains("GPUMON_NVML_LIB=") && !collector.contains(RUN_TOKEN),
         "{collector}"
     );
-    has_no_token(&told);
+    assert_has_no_token(&told);
     let job = r#"{"kind":"bench","ids":["copy"],"quick":true}"#;
-    let started = send(
+    let started = send_request(
         server.port,
         "POST /api/v1/runs",
         &[&token, "X-Gpumon: run"],
         job,
     );
     assert_eq!(started.status, 202, "{}", started.body);
-    has_no_token(&run);
+    assert_has_no_token(&run);
 }

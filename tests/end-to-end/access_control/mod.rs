@@ -17,21 +17,23 @@ use std::{path::PathBuf, process::Command};
 
 use tempfile::TempDir;
 
-use crate::support::{Answer, Authority, Server, TlsClient, gpumon, write, write_secret};
+use crate::support::{
+    Authority, HttpResponse, Server, TlsClient, gpumon_command, replace_file, write_secret,
+};
 
-const RUN: &str = "11111111111111111111111111111111-run";
-const READ: &str = "22222222222222222222222222222222-read";
-const METRICS: &str = "33333333333333333333333333333333-metrics";
+const RUN_TOKEN: &str = "11111111111111111111111111111111-run";
+const READ_TOKEN: &str = "22222222222222222222222222222222-read";
+const METRICS_TOKEN: &str = "33333333333333333333333333333333-metrics";
 
 /// Requests that change something and need the scope `run`.
-const CHANGES: [&str; 4] = [
+const CHANGING_REQUESTS: [&str; 4] = [
     "POST /api/v1/runs",
     "DELETE /api/v1/runs/1-1",
     "POST /api/v1/marks",
     "POST /api/v1/replay",
 ];
 /// Requests that change something and are only accepted over the unix socket.
-const LOCAL_CHANGES: [&str; 4] = [
+const LOCAL_CHANGING_REQUESTS: [&str; 4] = [
     "POST /api/v1/pause",
     "POST /api/v1/resume",
     "POST /api/v1/alerts/silence",
@@ -39,12 +41,12 @@ const LOCAL_CHANGES: [&str; 4] = [
 ];
 
 /// A folder with the files of a server over simulated GPUs.
-struct House {
+struct ServerFiles {
     folder: TempDir,
     authority: Authority,
 }
 
-impl House {
+impl ServerFiles {
     /// Creates a certificate for localhost and three tokens.
     fn new() -> Self {
         let house = Self {
@@ -53,12 +55,12 @@ impl House {
         };
         house
             .authority
-            .issue(&["localhost", "127.0.0.1", "gpus.example.org"])
-            .write(house.folder.path());
+            .issue_identity(&["localhost", "127.0.0.1", "gpus.example.org"])
+            .write_files(house.folder.path());
         house.write_tokens(&[
-            ("run", "ana", RUN),
-            ("read", "grafana", READ),
-            ("metrics", "prometheus", METRICS),
+            ("run", "ana", RUN_TOKEN),
+            ("read", "grafana", READ_TOKEN),
+            ("metrics", "prometheus", METRICS_TOKEN),
         ]);
         house.write_web_config("");
         house
@@ -68,7 +70,7 @@ impl House {
         self.folder.path().join(name)
     }
 
-    fn argument(&self, name: &str) -> String {
+    fn path_text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 
@@ -85,30 +87,30 @@ impl House {
         let text =
             format!("tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n{more}");
         write_secret(&self.path("web.yml"), &text);
-        write(&self.path("ca.crt"), &self.authority.pem(), 0o644);
+        replace_file(&self.path("ca.crt"), &self.authority.pem(), 0o644);
     }
 
-    fn with_tls(&self, arguments: &[&str]) -> Server {
-        serve(&[&["--web-config", &self.argument("web.yml")], arguments].concat())
+    fn start_with_tls(&self, arguments: &[&str]) -> Server {
+        start_server(&[&["--web-config", &self.path_text("web.yml")], arguments].concat())
     }
 
     /// Starts a server with TLS and tokens.
-    fn protected(&self) -> Server {
-        self.with_tls(&["--token-file", &self.argument("tokens")])
+    fn start_with_tls_and_tokens(&self) -> Server {
+        self.start_with_tls(&["--token-file", &self.path_text("tokens")])
     }
 
     /// Starts a server with tokens but without TLS.
-    fn with_tokens(&self, arguments: &[&str]) -> Server {
-        serve(&[&["--token-file", &self.argument("tokens")], arguments].concat())
+    fn start_with_tokens(&self, arguments: &[&str]) -> Server {
+        start_server(&[&["--token-file", &self.path_text("tokens")], arguments].concat())
     }
 
-    fn client(&self) -> TlsClient {
-        self.authority.client()
+    fn tls_client(&self) -> TlsClient {
+        self.authority.make_client()
     }
 }
 
 /// Starts a server on loopback with these additional arguments.
-fn serve(arguments: &[&str]) -> Server {
+fn start_server(arguments: &[&str]) -> Server {
     let all = [
         &[
             "--source",
@@ -121,11 +123,11 @@ fn serve(arguments: &[&str]) -> Server {
         arguments,
     ]
     .concat();
-    Server::start(gpumon(&all))
+    Server::start(gpumon_command(&all))
 }
 
 /// Returns the same command with a time limit, in case it starts instead of refusing.
-fn bounded(command: &Command) -> Command {
+fn add_time_limit(command: &Command) -> Command {
     let mut bounded = Command::new("timeout");
     bounded
         .arg("60")
@@ -140,18 +142,18 @@ fn bounded(command: &Command) -> Command {
     bounded
 }
 
-fn bearer(token: &str) -> String {
+fn bearer_header(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }
 
 /// Returns the `Cookie` header for the session that this answer has started.
-fn cookie_of(answer: &Answer) -> String {
+fn session_cookie(answer: &HttpResponse) -> String {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let set = answer
         .head
         .lines()
         .find_map(|line| line.strip_prefix("set-cookie: "))
-        .expect("a cookie");
+        .expect("the response must set a cookie");
     // The head of the answer is in lower case, including the cookie's value.
     format!(
         "Cookie: {}",

@@ -6,12 +6,14 @@ use std::{
     process::Command,
 };
 
-use super::{House, RUN, bounded};
-use crate::support::{eventually, gpumon, refused_with, write, write_secret};
+use super::{RUN_TOKEN, ServerFiles, add_time_limit};
+use crate::support::{
+    assert_refused_with, gpumon_command, replace_file, wait_for_condition, write_secret,
+};
 
 /// Checks that the server does not start, and that its message has these words and no secret.
 #[track_caller]
-fn refuses(arguments: &[&str], words: &[&str]) {
+fn assert_start_is_refused(arguments: &[&str], words: &[&str]) {
     let all = [
         &[
             "--source",
@@ -24,19 +26,19 @@ fn refuses(arguments: &[&str], words: &[&str]) {
         arguments,
     ]
     .concat();
-    let mut command = bounded(&gpumon(&all));
+    let mut command = add_time_limit(&gpumon_command(&all));
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        !said.contains(RUN) && !said.contains("PRIVATE KEY"),
+        !said.contains(RUN_TOKEN) && !said.contains("PRIVATE KEY"),
         "{said}"
     );
-    refused_with(command, 2, words);
+    assert_refused_with(command, 2, words);
 }
 
 #[test]
-fn a_token_file_is_for_its_owner_alone() {
-    let house = House::new();
+fn token_file_readable_by_other_users_is_refused() {
+    let house = ServerFiles::new();
     let [tokens, link] = ["tokens", "link"].map(|name| house.path(name));
     symlink(&tokens, &link).unwrap();
     for (mode, cure) in [
@@ -48,18 +50,18 @@ fn a_token_file_is_for_its_owner_alone() {
         fs::set_permissions(&tokens, Permissions::from_mode(mode)).unwrap();
         for path in [&tokens, &link] {
             let path = path.to_str().unwrap();
-            refuses(&["--token-file", path], &[path, cure]);
+            assert_start_is_refused(&["--token-file", path], &[path, cure]);
         }
     }
-    refuses(
-        &["--token-file", &house.argument("none")],
+    assert_start_is_refused(
+        &["--token-file", &house.path_text("none")],
         &["none", "No such file"],
     );
-    refuses(
+    assert_start_is_refused(
         &["--token-file", house.folder.path().to_str().unwrap()],
         &["regular file"],
     );
-    let pipe = house.argument("pipe");
+    let pipe = house.path_text("pipe");
     assert!(
         Command::new("mkfifo")
             .args(["-m", "600", &pipe])
@@ -67,12 +69,12 @@ fn a_token_file_is_for_its_owner_alone() {
             .unwrap()
             .success()
     );
-    refuses(&["--token-file", &pipe], &["pipe", "regular file"]);
+    assert_start_is_refused(&["--token-file", &pipe], &["pipe", "regular file"]);
 }
 
 #[test]
-fn a_token_file_of_another_user_is_none() {
-    let house = House::new();
+fn token_file_of_other_user_is_refused() {
+    let house = ServerFiles::new();
     let chown = Command::new("chown")
         .arg("65534")
         .arg(house.path("tokens"))
@@ -82,53 +84,62 @@ fn a_token_file_of_another_user_is_none() {
         println!("not run: only root can give a file away");
         return;
     }
-    refuses(
-        &["--token-file", &house.argument("tokens")],
+    assert_start_is_refused(
+        &["--token-file", &house.path_text("tokens")],
         &["belongs to user 65534", "chown"],
     );
     symlink(house.path("tokens"), house.path("link")).unwrap();
-    refuses(
-        &["--token-file", &house.argument("link")],
+    assert_start_is_refused(
+        &["--token-file", &house.path_text("link")],
         &["belongs to user 65534", "chown"],
     );
 }
 
 #[test]
-fn what_is_wrong_in_a_token_file_is_told_with_its_line() {
-    let house = House::new();
-    let tokens = house.argument("tokens");
+fn token_file_errors_contain_line_number() {
+    let house = ServerFiles::new();
+    let tokens = house.path_text("tokens");
     let file = ["--token-file", &tokens];
     for (text, words) in [
         (String::new(), ["has no token", "openssl rand -hex 32"]),
         (
-            format!("# comment\nrun ana {}", &RUN[..31]),
-            ["tokens:2: a token of 31 characters", "openssl rand -hex 32"],
+            format!("# comment\nrun ana {}", &RUN_TOKEN[..31]),
+            [
+                "tokens:2: the token has 31 characters",
+                "openssl rand -hex 32",
+            ],
         ),
         (
-            format!("admin ana {RUN}"),
+            format!("admin ana {RUN_TOKEN}"),
             [
-                "tokens:1: the first word is no scope",
+                "tokens:1: the first word is not a scope",
                 "metrics, read or run",
             ],
         ),
-        (RUN.to_owned(), ["tokens:1: 1 words", "SCOPE NAME TOKEN"]),
+        (
+            RUN_TOKEN.to_owned(),
+            [
+                "tokens:1: the line has 1 instead of 3 words",
+                "SCOPE NAME TOKEN",
+            ],
+        ),
     ] {
         write_secret(&house.path("tokens"), &text);
-        refuses(&file, &words);
+        assert_start_is_refused(&file, &words);
     }
-    let mut short = gpumon(&["--source", "sim", "serve", "--listen", "127.0.0.1:0"]);
+    let mut short = gpumon_command(&["--source", "sim", "serve", "--listen", "127.0.0.1:0"]);
     short.env("GPUMON_TOKEN", "short");
-    refused_with(
-        bounded(&short),
+    assert_refused_with(
+        add_time_limit(&short),
         2,
         &["GPUMON_TOKEN", "5 characters", "openssl rand -hex 32"],
     );
 }
 
 #[test]
-fn a_key_is_a_secret_and_a_certificate_nobody_elses_to_write() {
-    let house = House::new();
-    let web = house.argument("web.yml");
+fn readable_key_and_writable_certificate_are_refused() {
+    let house = ServerFiles::new();
+    let web = house.path_text("web.yml");
     for (file, mode, words) in [
         ("server.key", 0o644, ["key_file", "chmod 600"]),
         ("server.key", 0o620, ["key_file", "chmod go-w"]),
@@ -137,20 +148,20 @@ fn a_key_is_a_secret_and_a_certificate_nobody_elses_to_write() {
     ] {
         let before = fs::metadata(house.path(file)).unwrap().permissions();
         fs::set_permissions(house.path(file), Permissions::from_mode(mode)).unwrap();
-        refuses(&["--web-config", &web], &words);
+        assert_start_is_refused(&["--web-config", &web], &words);
         fs::set_permissions(house.path(file), before).unwrap();
     }
     house.write_web_config(
         "basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n",
     );
     fs::set_permissions(house.path("web.yml"), Permissions::from_mode(0o644)).unwrap();
-    refuses(&["--web-config", &web], &["web.yml", "chmod 600"]);
+    assert_start_is_refused(&["--web-config", &web], &["web.yml", "chmod 600"]);
 }
 
 #[test]
-fn a_web_configuration_says_what_is_wrong_with_it() {
-    let house = House::new();
-    let web = house.argument("web.yml");
+fn web_configuration_errors_have_line_and_suggestion() {
+    let house = ServerFiles::new();
+    let web = house.path_text("web.yml");
     let key = fs::read_to_string(house.path("server.key")).unwrap();
     let inline = format!("  key: |\n    {}\n", key.trim_end().replace('\n', "\n    "));
     for (more, words) in [
@@ -172,7 +183,7 @@ fn a_web_configuration_says_what_is_wrong_with_it() {
         ),
         (
             "  client_auth_type: RequireAnyClientCert\n",
-            ["without a check", "RequireAndVerifyClientCert"],
+            ["without verifying them", "RequireAndVerifyClientCert"],
         ),
         (
             "  client_auth_type: RequireAndVerifyClientCert\n",
@@ -192,7 +203,8 @@ fn a_web_configuration_says_what_is_wrong_with_it() {
             ["cannot be set", "Strict-Transport-Security"],
         ),
         (
-            "http_server_config:\n  headers:\n    Content-Security-Policy: \"a\\r\\nSet-Cookie: b=c\"\n",
+            "http_server_config:\n  headers:\n    Content-Security-Policy: \"a\\r\\nSet-Cookie: \
+             b=c\"\n",
             ["Content-Security-Policy", "control character"],
         ),
         (
@@ -202,36 +214,38 @@ fn a_web_configuration_says_what_is_wrong_with_it() {
         ("\t- nothing\n", ["web.yml", "line"]),
     ] {
         house.write_web_config(more);
-        refuses(&["--web-config", &web], &words);
+        assert_start_is_refused(&["--web-config", &web], &words);
     }
     house.write_web_config("");
-    write(&house.path("server.crt"), "nothing", 0o644);
-    refuses(
+    replace_file(&house.path("server.crt"), "nothing", 0o644);
+    assert_start_is_refused(
         &["--web-config", &web],
         &["server.crt", "BEGIN CERTIFICATE"],
     );
     house
         .authority
-        .issue(&["localhost"])
-        .write(house.folder.path());
+        .issue_identity(&["localhost"])
+        .write_files(house.folder.path());
     write_secret(&house.path("server.key"), &key);
-    refuses(
+    assert_start_is_refused(
         &["--web-config", &web],
-        &["server.crt", "does not fit its key"],
+        &["server.crt", "does not match its key"],
     );
 }
 
 #[test]
-fn a_socket_is_its_users_alone_and_no_link_is_followed() {
+fn socket_is_private_and_follows_no_links() {
     let folder = tempfile::tempdir().unwrap();
     let [socket, link, precious] =
         ["socket", "link", "precious"].map(|name| folder.path().join(name));
     let path = socket.to_str().unwrap();
-    let mut server = gpumon(&["--source", "sim", "serve", "--socket", path])
+    let mut server = gpumon_command(&["--source", "sim", "serve", "--socket", path])
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    eventually("it listens", || fs::symlink_metadata(&socket).is_ok());
+    wait_for_condition("the server has created its socket", || {
+        fs::symlink_metadata(&socket).is_ok()
+    });
     let file = fs::symlink_metadata(&socket).unwrap();
     assert!(
         file.file_type().is_socket() && file.mode() & 0o777 == 0o600,
@@ -242,8 +256,12 @@ fn a_socket_is_its_users_alone_and_no_link_is_followed() {
     server.wait().unwrap();
     fs::write(&precious, "precious").unwrap();
     symlink(&precious, &link).unwrap();
-    refused_with(
-        bounded(&gpumon(&["serve", "--socket", link.to_str().unwrap()])),
+    assert_refused_with(
+        add_time_limit(&gpumon_command(&[
+            "serve",
+            "--socket",
+            link.to_str().unwrap(),
+        ])),
         2,
         &["not a socket"],
     );
@@ -251,8 +269,12 @@ fn a_socket_is_its_users_alone_and_no_link_is_followed() {
     // A link to a socket is not followed either, because the socket could belong to another user.
     fs::remove_file(&link).unwrap();
     symlink(&socket, &link).unwrap();
-    refused_with(
-        bounded(&gpumon(&["serve", "--socket", link.to_str().unwrap()])),
+    assert_refused_with(
+        add_time_limit(&gpumon_command(&[
+            "serve",
+            "--socket",
+            link.to_str().unwrap(),
+        ])),
         2,
         &["not a socket"],
     );

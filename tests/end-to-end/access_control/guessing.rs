@@ -2,15 +2,15 @@
 
 use std::sync::Mutex;
 
-use super::{House, READ, RUN, bearer, serve};
-use crate::support::{Answer, ask, in_parallel, send, write_secret};
+use super::{READ_TOKEN, RUN_TOKEN, ServerFiles, bearer_header, start_server};
+use crate::support::{HttpResponse, run_in_parallel, send_get, send_request, write_secret};
 
 /// The password is `correct horse`.
-const USERS: &str =
+const WEB_USERS: &str =
     "basic_auth_users:\n  ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n";
 
-fn sign_in(port: u16, token: &str) -> Answer {
-    send(
+fn sign_in(port: u16, token: &str) -> HttpResponse {
+    send_request(
         port,
         "POST /api/v1/session",
         &["X-Gpumon: run"],
@@ -19,19 +19,19 @@ fn sign_in(port: u16, token: &str) -> Answer {
 }
 
 #[test]
-fn wrong_tokens_lock_nobody_out() {
-    let house = House::new();
+fn wrong_tokens_do_not_block_valid_ones() {
+    let house = ServerFiles::new();
     // Without a proxy, requests of the server's own user are not limited.
     for proxy in [&[][..], &["--public-origin", "https://gpus.example.org"]] {
-        let server = house.with_tokens(proxy);
+        let server = house.start_with_tokens(proxy);
         let forwarded = "X-Forwarded-For: 198.51.100.1, 10.0.0.7";
         let mut wrong = Vec::new();
         for number in 0..700 {
             wrong.push(
-                ask(
+                send_get(
                     server.port,
                     "/metrics",
-                    &[&bearer(&format!("{number:040}")), forwarded],
+                    &[&bearer_header(&format!("{number:040}")), forwarded],
                 )
                 .status,
             );
@@ -40,19 +40,24 @@ fn wrong_tokens_lock_nobody_out() {
         assert!(wrong.contains(&401) && wrong.iter().all(|status| matches!(status, 401 | 429)));
         for _ in 0..30 {
             assert_eq!(
-                ask(server.port, "/metrics", &[&bearer(READ), forwarded]).status,
+                send_get(
+                    server.port,
+                    "/metrics",
+                    &[&bearer_header(READ_TOKEN), forwarded]
+                )
+                .status,
                 200,
                 "{proxy:?}"
             );
         }
         // Clients at other addresses have their own limits.
-        let other = ask(
+        let other = send_get(
             server.port,
             "/metrics",
-            &[&bearer("x"), "X-Forwarded-For: 10.0.0.8"],
+            &[&bearer_header("x"), "X-Forwarded-For: 10.0.0.8"],
         );
         assert_eq!(other.status, 401, "{proxy:?}");
-        let metrics = ask(server.port, "/metrics", &[&bearer(READ)]).body;
+        let metrics = send_get(server.port, "/metrics", &[&bearer_header(READ_TOKEN)]).body;
         let count = metrics.lines().find_map(|line| {
             line.strip_prefix(r#"gpumon_refused_credentials_total{kind="token"} "#)
         });
@@ -64,19 +69,19 @@ fn wrong_tokens_lock_nobody_out() {
 }
 
 #[test]
-fn wrong_passwords_of_one_address_stop_no_other() {
-    let house = House::new();
-    write_secret(&house.path("users.yml"), USERS);
-    let server = serve(&[
+fn wrong_passwords_only_block_their_address() {
+    let house = ServerFiles::new();
+    write_secret(&house.path("users.yml"), WEB_USERS);
+    let server = start_server(&[
         "--web-config",
-        &house.argument("users.yml"),
+        &house.path_text("users.yml"),
         "--public-origin",
         "https://gpus.example.org",
     ]);
     let sign_in = |address: &str, user: &str, password: &str| {
         let forwarded = format!("X-Forwarded-For: {address}");
         let body = format!(r#"{{"user":"{user}","password":"{password}"}}"#);
-        send(
+        send_request(
             server.port,
             "POST /api/v1/session",
             &["X-Gpumon: run", &forwarded],
@@ -94,22 +99,22 @@ fn wrong_passwords_of_one_address_stop_no_other() {
     assert_eq!(
         sign_in("10.0.0.7", "ana", "correct horse"),
         429,
-        "not even the right one"
+        "even the right password is refused"
     );
     assert_eq!(
         sign_in("10.0.0.7", "bob", "wrong"),
         401,
-        "another user's are checked"
+        "passwords of other users are still checked"
     );
     assert_eq!(
         sign_in("10.0.0.8", "ana", "correct horse"),
         200,
-        "and those from another address"
+        "requests from other addresses are still checked"
     );
     assert_eq!(
         sign_in("10.0.0.7", "ana", "correct horse"),
         200,
-        "what was right before is no guess"
+        "a password that was right before is not blocked"
     );
     // Made-up names share the limit of their address, and made-up addresses that of the proxy.
     let names: Vec<u16> = (0..90)
@@ -126,15 +131,15 @@ fn wrong_passwords_of_one_address_stop_no_other() {
 }
 
 #[test]
-fn passwords_that_are_sent_at_once_are_guesses_as_well() {
-    let house = House::new();
-    write_secret(&house.path("users.yml"), USERS);
-    let server = serve(&["--web-config", &house.argument("users.yml")]);
+fn parallel_password_guesses_are_limited() {
+    let house = ServerFiles::new();
+    write_secret(&house.path("users.yml"), WEB_USERS);
+    let server = start_server(&["--web-config", &house.path_text("users.yml")]);
     let at_once = |passwords: Vec<String>| {
         let statuses = Mutex::new(Vec::new());
-        in_parallel(passwords.len(), &passwords, |text| {
+        run_in_parallel(passwords.len(), &passwords, |text| {
             let body = format!(r#"{{"user":"ana","password":"{text}"}}"#);
-            let answer = send(
+            let answer = send_request(
                 server.port,
                 "POST /api/v1/session",
                 &["X-Gpumon: run"],
@@ -158,44 +163,52 @@ fn passwords_that_are_sent_at_once_are_guesses_as_well() {
 }
 
 #[test]
-fn what_is_almost_right_is_as_wrong_as_anything_else() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
-    let first = ask(server.port, "/metrics", &[&bearer(&"x".repeat(40))]);
-    let longer = format!("{RUN}x");
+fn almost_correct_token_is_refused() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
+    let first = send_get(server.port, "/metrics", &[&bearer_header(&"x".repeat(40))]);
+    let longer = format!("{RUN_TOKEN}x");
     for shown in [
-        bearer(&RUN[..RUN.len() - 1]),
-        bearer(&longer),
-        bearer(&RUN.to_uppercase()),
-        bearer(""),
-        format!("Authorization: {RUN}"),
-        format!("Authorization: Token {RUN}"),
-        format!("Authorization: Basic {RUN}"),
+        bearer_header(&RUN_TOKEN[..RUN_TOKEN.len() - 1]),
+        bearer_header(&longer),
+        bearer_header(&RUN_TOKEN.to_uppercase()),
+        bearer_header(""),
+        format!("Authorization: {RUN_TOKEN}"),
+        format!("Authorization: Token {RUN_TOKEN}"),
+        format!("Authorization: Basic {RUN_TOKEN}"),
     ] {
-        let answer = ask(server.port, "/metrics", &[&shown]);
+        let answer = send_get(server.port, "/metrics", &[&shown]);
         assert_eq!((answer.status, &answer.body), (401, &first.body), "{shown}");
     }
-    let twice = ask(server.port, "/metrics", &[&bearer(RUN), &bearer(RUN)]);
-    assert_eq!(twice.status, 401, "one of them, and nobody says which");
+    let twice = send_get(
+        server.port,
+        "/metrics",
+        &[&bearer_header(RUN_TOKEN), &bearer_header(RUN_TOKEN)],
+    );
+    assert_eq!(twice.status, 401, "two tokens in one request are refused");
 }
 
 #[test]
-fn too_many_requests_are_put_off() {
-    let house = House::new();
+fn excessive_requests_are_delayed() {
+    let house = ServerFiles::new();
     house.write_web_config("rate_limit:\n  interval: 1h\n  burst: 30\n");
     // Behind a proxy, no request counts as the server's own user, whose requests are not limited.
-    let server = house.with_tls(&[
+    let server = house.start_with_tls(&[
         "--token-file",
-        &house.argument("tokens"),
+        &house.path_text("tokens"),
         "--public-origin",
         "https://gpus.example.org",
     ]);
-    let client = house.client();
-    let answers = (0..40).filter_map(|_| client.try_ask(server.port, "GET /healthz", &[], "").ok());
+    let client = house.tls_client();
+    let answers = (0..40).filter_map(|_| {
+        client
+            .try_request(server.port, "GET /healthz", &[], "")
+            .ok()
+    });
     assert_eq!(answers.filter(|answer| answer.status == 200).count(), 30);
-    let token = client.ask(server.port, "GET /metrics", &[&bearer(READ)]);
-    assert_eq!(token.status, 200, "a valid token has a share of its own");
-    let plain = House::new();
-    let own = plain.with_tokens(&[]);
+    let token = client.send_request(server.port, "GET /metrics", &[&bearer_header(READ_TOKEN)]);
+    assert_eq!(token.status, 200, "valid tokens have their own limit");
+    let plain = ServerFiles::new();
+    let own = plain.start_with_tokens(&[]);
     assert!((0..600).all(|_| own.get("/healthz").status == 200));
 }

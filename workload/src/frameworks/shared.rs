@@ -1,4 +1,5 @@
-//! The data of an operation for a framework: its inputs, and the verification of the result.
+//! The data of an operation that is shared with other frameworks: its inputs, and the verification
+//! of the result.
 
 use std::{
     fs::File,
@@ -15,26 +16,26 @@ use crate::{
     real::Real,
 };
 
-/// An operation that frameworks have, too.
-pub(crate) struct Shared {
+/// An operation that other frameworks also have.
+pub(crate) struct SharedOperation {
     pub(crate) operation: Operation,
     /// A function that generates the data, which can be gigabytes.
-    pub(crate) data: Box<dyn FnOnce() -> Data>,
+    pub(crate) data: Box<dyn FnOnce() -> OperationData>,
 }
 
-pub(crate) struct Data {
-    /// The elements of each input in memory order.
+pub(crate) struct OperationData {
+    /// The elements of each input, as little-endian bytes.
     pub(crate) inputs: Vec<Vec<u8>>,
-    /// A function that verifies a result in memory order.
-    pub(crate) check: Check,
+    /// A function that verifies the bytes of a result.
+    pub(crate) check: CheckFunction,
 }
 
-type Check = Box<dyn Fn(&[u8]) -> Verification>;
+type CheckFunction = Box<dyn Fn(&[u8]) -> Verification>;
 
-/// An operation with its parameters.
+/// An operation and its parameters.
 #[derive(Debug, Serialize)]
 pub(crate) struct Operation {
-    /// The name of the operation in `frameworks.py`.
+    /// The operation's name in `frameworks.py`.
     #[serde(rename = "operation")]
     pub(crate) name: &'static str,
     pub(crate) dtype: Dtype,
@@ -43,20 +44,20 @@ pub(crate) struct Operation {
     /// Whether inputs are copied from the host, and the result is copied back.
     pub(crate) copies: bool,
     pub(crate) one_thread: bool,
-    /// Whether a compiler may combine it into one kernel.
+    /// Whether a compiler may fuse the operation into one kernel.
     pub(crate) fused: bool,
 }
 
-/// Returns the bytes of numbers in memory order.
+/// Returns the little-endian bytes of the elements.
 pub(crate) fn to_bytes<T: Real>(elements: &[T]) -> Vec<u8> {
     let width = T::DTYPE.bytes() as usize;
     elements
         .iter()
-        .flat_map(|element| element.word().to_le_bytes().into_iter().take(width))
+        .flat_map(|element| element.to_word().to_le_bytes().into_iter().take(width))
         .collect()
 }
 
-/// Converts bytes in memory order to the expected number of elements. Missing elements are poison.
+/// Converts little-endian bytes to the expected number of elements. Missing elements become poison.
 pub(crate) fn from_bytes<T: Real>(bytes: &[u8], elements: u64) -> Vec<T> {
     let width = T::DTYPE.bytes() as usize;
     let mut numbers: Vec<T> = bytes.chunks_exact(width).map(T::from_le_bytes).collect();
@@ -64,23 +65,23 @@ pub(crate) fn from_bytes<T: Real>(bytes: &[u8], elements: u64) -> Vec<T> {
     numbers
 }
 
-/// An operation with data that other processes can read.
-pub(super) struct HandedOver {
+/// An operation whose data other processes can read.
+pub(super) struct SharedData {
     pub(super) operation: Operation,
-    pub(super) inputs: Vec<Memory>,
-    pub(super) check: Check,
+    pub(super) inputs: Vec<SharedMemory>,
+    pub(super) check: CheckFunction,
 }
 
-impl Shared {
-    /// Returns an operation on up to two arrays of random numbers. `check` gets elements of the
-    /// result, and the index of the first one.
-    pub(crate) fn of_arrays<T: Real>(
+impl SharedOperation {
+    /// Returns an operation on up to two arrays of random numbers. `check` receives some elements
+    /// of the result, and the index of the first of them.
+    pub(crate) fn from_arrays<T: Real>(
         operation: Operation,
         inputs: u64,
         check: fn(&[T], u64) -> Verification,
     ) -> Self {
         let elements = operation.shape.iter().product();
-        let data = move || Data {
+        let data = move || OperationData {
             inputs: [SEED_A, SEED_B]
                 .into_iter()
                 .take(inputs as usize)
@@ -94,13 +95,13 @@ impl Shared {
         }
     }
 
-    pub(super) fn hand_over(self) -> io::Result<HandedOver> {
-        let Data { inputs, check } = (self.data)();
+    pub(super) fn share(self) -> io::Result<SharedData> {
+        let OperationData { inputs, check } = (self.data)();
         let inputs = inputs
             .into_iter()
-            .map(|input| Memory::new(&input))
+            .map(|input| SharedMemory::new(&input))
             .collect::<Result<_, _>>()?;
-        Ok(HandedOver {
+        Ok(SharedData {
             operation: self.operation,
             inputs,
             check,
@@ -108,10 +109,10 @@ impl Shared {
     }
 }
 
-/// Memory that another process can open as a file. It is released when this is dropped.
-pub(super) struct Memory(File);
+/// Memory that another process can open as a file. It is released when dropped.
+pub(super) struct SharedMemory(File);
 
-impl Memory {
+impl SharedMemory {
     pub(super) fn new(bytes: &[u8]) -> io::Result<Self> {
         let mut file = File::from(memfd_create("gpumon", MemfdFlags::CLOEXEC)?);
         file.write_all(bytes)?;
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_as_they_were_and_missing_ones_are_none() {
+    fn numbers_round_trip_and_missing_ones_are_poison() {
         let bytes = to_bytes(&[1.5_f32, -2.0]);
         assert_eq!(
             bytes,
@@ -145,7 +146,7 @@ mod tests {
             numbers[..2] == [1.5, -2.0] && numbers[2].is_nan(),
             "{numbers:?}"
         );
-        let memory = Memory::new(&bytes).unwrap();
+        let memory = SharedMemory::new(&bytes).unwrap();
         assert_eq!(std::fs::read(memory.path()).unwrap(), bytes);
         std::fs::write(memory.path(), [7]).unwrap();
         assert_eq!(memory.read().unwrap(), [7]);

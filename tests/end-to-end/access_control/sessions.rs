@@ -4,41 +4,45 @@
 use serde_json::json;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use super::{House, METRICS, READ, RUN, bearer, cookie_of, serve};
-use crate::support::{Answer, Stream, ask, eventually, send, write_secret};
+use super::{
+    METRICS_TOKEN, READ_TOKEN, RUN_TOKEN, ServerFiles, bearer_header, session_cookie, start_server,
+};
+use crate::support::{
+    HttpResponse, Stream, send_get, send_request, wait_for_condition, write_secret,
+};
 
-const PATH: &str = "/api/v1/session";
+const SESSION_PATH: &str = "/api/v1/session";
 
-fn sign_in(port: u16, token: &str) -> Answer {
-    send(
+fn sign_in(port: u16, token: &str) -> HttpResponse {
+    send_request(
         port,
-        &format!("POST {PATH}"),
+        &format!("POST {SESSION_PATH}"),
         &["X-Gpumon: run"],
         &json!({ "token": token }).to_string(),
     )
 }
 
-fn snapshot(port: u16, cookie: &str) -> u16 {
-    ask(port, "/api/v1/snapshot?brief=true", &[cookie]).status
+fn snapshot_status(port: u16, cookie: &str) -> u16 {
+    send_get(port, "/api/v1/snapshot?brief=true", &[cookie]).status
 }
 
 #[test]
-fn a_token_is_changed_for_a_cookie_that_no_script_and_no_other_site_gets() {
-    let house = House::new();
-    let server = house.protected();
-    let client = house.client();
+fn sign_in_returns_protected_session_cookie() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tls_and_tokens();
+    let client = house.tls_client();
     let headers = ["X-Gpumon: run", "Origin: https://localhost"];
     let origin = format!("{}:{}", headers[1], server.port);
-    let body = json!({ "token": RUN }).to_string();
+    let body = json!({ "token": RUN_TOKEN }).to_string();
     let answer = client
-        .try_ask(
+        .try_request(
             server.port,
-            &format!("POST {PATH}"),
+            &format!("POST {SESSION_PATH}"),
             &[headers[0], &origin],
             &body,
         )
         .unwrap();
-    assert!(!answer.head.contains(RUN) && !answer.body.contains(RUN));
+    assert!(!answer.head.contains(RUN_TOKEN) && !answer.body.contains(RUN_TOKEN));
     let set = answer
         .head
         .lines()
@@ -57,16 +61,16 @@ fn a_token_is_changed_for_a_cookie_that_no_script_and_no_other_site_gets() {
     for part in ["httponly", "samesite=strict", "secure", "path=/"] {
         assert!(parts.contains(&part), "{part}: {set}");
     }
-    let cookie = cookie_of(&answer);
+    let cookie = session_cookie(&answer);
     assert_eq!(
         client
-            .ask(server.port, "GET /api/v1/snapshot", &[&cookie])
+            .send_request(server.port, "GET /api/v1/snapshot", &[&cookie])
             .status,
         200
     );
     assert_eq!(
         client
-            .ask(server.port, &format!("GET {PATH}"), &[&cookie])
+            .send_request(server.port, &format!("GET {SESSION_PATH}"), &[&cookie])
             .json()["name"],
         "token ana"
     );
@@ -74,7 +78,7 @@ fn a_token_is_changed_for_a_cookie_that_no_script_and_no_other_site_gets() {
     // ignored.
     assert_eq!(
         client
-            .ask(
+            .send_request(
                 server.port,
                 "GET /api/v1/snapshot",
                 &[&cookie.replace("__Host-", "")]
@@ -82,8 +86,8 @@ fn a_token_is_changed_for_a_cookie_that_no_script_and_no_other_site_gets() {
             .status,
         401
     );
-    let plain = house.with_tokens(&[]);
-    let set = sign_in(plain.port, READ).head;
+    let plain = house.start_with_tokens(&[]);
+    let set = sign_in(plain.port, READ_TOKEN).head;
     assert!(
         set.contains("set-cookie: gpumon-session-") && !set.contains("secure"),
         "{set}"
@@ -91,40 +95,40 @@ fn a_token_is_changed_for_a_cookie_that_no_script_and_no_other_site_gets() {
 }
 
 #[test]
-fn behind_a_proxy_that_encrypts_the_cookie_is_for_encrypted_connections() {
-    let house = House::new();
-    let server = house.with_tokens(&["--public-origin", "https://gpus.example.org"]);
+fn cookie_behind_encrypting_proxy_is_secure() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&["--public-origin", "https://gpus.example.org"]);
     let headers = [
         "X-Gpumon: run",
         "Host: gpus.example.org",
         "Origin: https://gpus.example.org",
     ];
-    let answer = send(
+    let answer = send_request(
         server.port,
-        &format!("POST {PATH}"),
+        &format!("POST {SESSION_PATH}"),
         &headers,
-        &json!({ "token": READ }).to_string(),
+        &json!({ "token": READ_TOKEN }).to_string(),
     );
     assert!(
         answer.head.contains("set-cookie: __host-") && answer.head.contains("; secure"),
         "{}",
         answer.head
     );
-    assert_eq!(snapshot(server.port, &cookie_of(&answer)), 200);
+    assert_eq!(snapshot_status(server.port, &session_cookie(&answer)), 200);
 }
 
 #[test]
-fn a_session_has_the_scope_of_its_token_and_ends_by_signing_out() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
-    let [run, read, metrics] =
-        [RUN, READ, METRICS].map(|token| cookie_of(&sign_in(server.port, token)));
+fn session_has_token_scope_until_sign_out() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
+    let [run, read, metrics] = [RUN_TOKEN, READ_TOKEN, METRICS_TOKEN]
+        .map(|token| session_cookie(&sign_in(server.port, token)));
     assert_eq!(
-        [&run, &read, &metrics].map(|cookie| snapshot(server.port, cookie)),
+        [&run, &read, &metrics].map(|cookie| snapshot_status(server.port, cookie)),
         [200, 200, 403]
     );
     let mark = |cookie: &str| {
-        send(
+        send_request(
             server.port,
             "POST /api/v1/marks",
             &["X-Gpumon: run", cookie],
@@ -134,14 +138,18 @@ fn a_session_has_the_scope_of_its_token_and_ends_by_signing_out() {
     };
     assert_eq!([mark(&run), mark(&read)], [201, 403]);
     let out = |cookie: &str, headers: &[&str]| {
-        send(
+        send_request(
             server.port,
-            &format!("DELETE {PATH}"),
+            &format!("DELETE {SESSION_PATH}"),
             &[&[cookie], headers].concat(),
             "",
         )
     };
-    assert_eq!(out(&run, &[]).status, 403, "without the header");
+    assert_eq!(
+        out(&run, &[]).status,
+        403,
+        "sign-out without the header is refused"
+    );
     let answer = out(&run, &["X-Gpumon: run"]);
     assert!(
         answer.status == 204 && answer.head.contains("max-age=0"),
@@ -149,21 +157,24 @@ fn a_session_has_the_scope_of_its_token_and_ends_by_signing_out() {
         answer.head
     );
     assert_eq!(
-        (snapshot(server.port, &run), snapshot(server.port, &read)),
+        (
+            snapshot_status(server.port, &run),
+            snapshot_status(server.port, &read)
+        ),
         (401, 200)
     );
     assert_eq!(
         out("Cookie: none=1", &["X-Gpumon: run"]).status,
         204,
-        "who is not signed in is out"
+        "sign-out without a session succeeds"
     );
 }
 
 #[test]
-fn who_is_not_signed_in_learns_how_and_what_is_no_request_is_refused() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
-    let state = server.get(PATH);
+fn missing_session_and_invalid_requests_are_refused() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
+    let state = server.get(SESSION_PATH);
     assert_eq!(
         (state.status, state.json()),
         (
@@ -172,9 +183,9 @@ fn who_is_not_signed_in_learns_how_and_what_is_no_request_is_refused() {
         )
     );
     let post = |body: &str| {
-        send(
+        send_request(
             server.port,
-            &format!("POST {PATH}"),
+            &format!("POST {SESSION_PATH}"),
             &["X-Gpumon: run"],
             body,
         )
@@ -185,25 +196,25 @@ fn who_is_not_signed_in_learns_how_and_what_is_no_request_is_refused() {
         "null",
         r#"{"token":1}"#,
         r#"{"token":"a","scope":"run"}"#,
-        RUN,
+        RUN_TOKEN,
         "\u{0}",
     ] {
         let answer = post(body);
         assert!(
-            answer.status == 400 && !answer.body.contains(RUN),
+            answer.status == 400 && !answer.body.contains(RUN_TOKEN),
             "{body}: {} {}",
             answer.status,
             answer.body
         );
     }
     assert_eq!(post(&json!({ "token": "wrong" }).to_string()).status, 401);
-    let open = serve(&[]);
-    assert_eq!(open.get(PATH).json()["scope"], "run");
-    assert_eq!(sign_in(open.port, RUN).status, 409);
+    let open = start_server(&[]);
+    assert_eq!(open.get(SESSION_PATH).json()["scope"], "run");
+    assert_eq!(sign_in(open.port, RUN_TOKEN).status, 409);
 }
 
 /// Opens a stream with this header.
-async fn stream(port: u16, header: &str) -> Stream {
+async fn open_stream(port: u16, header: &str) -> Stream {
     let mut request = format!("ws://localhost:{port}/api/v1/stream")
         .into_client_request()
         .unwrap();
@@ -214,47 +225,53 @@ async fn stream(port: u16, header: &str) -> Stream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_takes_the_cookie_and_ends_when_somebody_signs_out() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
-    let cookie = cookie_of(&sign_in(server.port, READ));
-    let mut by_cookie = stream(server.port, &cookie).await;
-    let mut by_token = stream(server.port, &bearer(READ)).await;
-    by_cookie.next_of("hello").await;
-    by_token.next_of("hello").await;
+async fn stream_accepts_cookie_and_ends_at_sign_out() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
+    let cookie = session_cookie(&sign_in(server.port, READ_TOKEN));
+    let mut by_cookie = open_stream(server.port, &cookie).await;
+    let mut by_token = open_stream(server.port, &bearer_header(READ_TOKEN)).await;
+    by_cookie.next_frame_of_type("hello").await;
+    by_token.next_frame_of_type("hello").await;
     assert_eq!(
-        send(
+        send_request(
             server.port,
-            &format!("DELETE {PATH}"),
+            &format!("DELETE {SESSION_PATH}"),
             &["X-Gpumon: run", &cookie],
             ""
         )
         .status,
         204
     );
-    while by_cookie.next().await.is_some() {}
-    by_token.next_of("sample").await;
+    while by_cookie.next_frame().await.is_some() {}
+    by_token.next_frame_of_type("sample").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_is_taken_from_the_file_takes_sessions_and_streams_along() {
-    let house = House::new();
-    let server = house.with_tokens(&[]);
-    let [read, run] = [READ, RUN].map(|token| cookie_of(&sign_in(server.port, token)));
-    let mut stream = stream(server.port, &read).await;
-    stream.next_of("hello").await;
-    house.write_tokens(&[("read", "ana", RUN)]);
-    eventually("the token counts no more", || {
-        snapshot(server.port, &read) == 401
+async fn removing_token_ends_sessions_and_streams() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tokens(&[]);
+    let [read, run] =
+        [READ_TOKEN, RUN_TOKEN].map(|token| session_cookie(&sign_in(server.port, token)));
+    let mut stream = open_stream(server.port, &read).await;
+    stream.next_frame_of_type("hello").await;
+    house.write_tokens(&[("read", "ana", RUN_TOKEN)]);
+    wait_for_condition("the session of the removed token is refused", || {
+        snapshot_status(server.port, &read) == 401
     });
     assert_eq!(
-        ask(server.port, "/api/v1/snapshot", &[&bearer(READ)]).status,
+        send_get(
+            server.port,
+            "/api/v1/snapshot",
+            &[&bearer_header(READ_TOKEN)]
+        )
+        .status,
         401
     );
-    while stream.next().await.is_some() {}
+    while stream.next_frame().await.is_some() {}
     // The scope of the other token has changed, and so has that of its sessions.
     let mark = |header: &str| {
-        send(
+        send_request(
             server.port,
             "POST /api/v1/marks",
             &["X-Gpumon: run", header],
@@ -263,14 +280,21 @@ async fn a_token_that_is_taken_from_the_file_takes_sessions_and_streams_along() 
         .status
     };
     assert_eq!(
-        (snapshot(server.port, &run), mark(&run), mark(&bearer(RUN))),
+        (
+            snapshot_status(server.port, &run),
+            mark(&run),
+            mark(&bearer_header(RUN_TOKEN))
+        ),
         (200, 403, 403)
     );
     // An invalid file changes nothing. A file without tokens ends all sessions.
     write_secret(&house.path("tokens"), "run ana short\n");
     std::thread::sleep(std::time::Duration::from_secs(3));
-    assert_eq!(snapshot(server.port, &run), 200);
+    assert_eq!(snapshot_status(server.port, &run), 200);
     write_secret(&house.path("tokens"), "# nobody\n");
-    eventually("nobody is let in", || snapshot(server.port, &run) == 401);
+    wait_for_condition(
+        "the session is refused after all tokens were removed",
+        || snapshot_status(server.port, &run) == 401,
+    );
     assert_eq!(server.get("/api/v1/snapshot").status, 401);
 }

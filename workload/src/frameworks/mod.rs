@@ -1,8 +1,8 @@
-//! Frameworks that run the same operation on the same data, for comparison. Each of them has its
-//! own Python process, which runs after each run of the runner. Its results are verified in the
-//! same way.
+//! Other frameworks that run the same operation on the same data, for comparison. Each framework
+//! has a separate Python process, which runs the operation after gpumon has measured it. Its
+//! results are verified in the same way.
 //!
-//! [`shared`] has the data of an operation for a [`process`], which runs `frameworks.py`.
+//! [`shared`] provides an operation's data to a [`process`], which runs `frameworks.py`.
 
 mod process;
 mod shared;
@@ -17,71 +17,71 @@ use std::{
 use serde::Deserialize;
 
 pub(crate) use self::{
-    process::Failure,
-    shared::{Data, Operation, Shared, from_bytes, to_bytes},
+    process::FrameworkError,
+    shared::{Operation, OperationData, SharedOperation, from_bytes, to_bytes},
 };
 use self::{
-    process::{Process, Ready, Request},
-    shared::{HandedOver, Memory},
+    process::{FrameworkProcess, FrameworkRequest, ReadyMessage},
+    shared::{SharedData, SharedMemory},
 };
 use crate::{
     catalogue,
     gpu::Gpu,
-    measure::Limits,
+    measure::MeasureLimits,
     memory_budget::MemoryBudget,
-    protocol::{Backend, FrameworkRun, Outcome, Report, Topic},
+    protocol::{Backend, FrameworkRun, Report, RunOutcome, Topic},
     real::Real,
-    statistics::summarize,
+    statistics::summarize_times,
     workload::{Size, Workload},
 };
 
-/// The time limit for an answer, in addition to the measurement. Within this time, the framework is
-/// imported and compiles.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// The memory that a framework needs, as a multiple of the arrays. It includes memory that is kept
-/// between operations.
-const OF_THE_ARRAYS: u64 = 3;
+/// The time limit for a response, to which the time for measuring is added. Within this time, the
+/// framework must be imported and must compile the operation.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
+/// The memory that a framework needs, as a multiple of the size of the arrays. It includes memory
+/// that the framework keeps between operations.
+const MEMORY_FACTOR: u64 = 3;
 
 /// A framework as listed by `frameworks.py`.
 #[derive(Debug, Deserialize)]
 struct Framework {
     name: String,
     backends: Vec<Backend>,
-    /// The name of the package for pip.
+    /// The name of the framework's pip package.
     package: String,
     is_installed: bool,
 }
 
-/// The frameworks of a Python interpreter.
+/// The frameworks that a Python interpreter can import, with their processes.
 pub(crate) struct Frameworks<'a> {
     python: PathBuf,
     all: Vec<Framework>,
-    /// The processes by framework and UUID of the GPU. `None` marks a framework that is not tried
-    /// again, because its error was reported.
-    processes: HashMap<(String, Option<String>), Option<Process>>,
+    /// The processes by framework and GPU UUID. `None` marks a framework that is not started again,
+    /// because its error was already reported.
+    processes: HashMap<(String, Option<String>), Option<FrameworkProcess>>,
     patience: Duration,
     interrupted: &'a AtomicBool,
 }
 
 impl<'a> Frameworks<'a> {
-    /// Asks the interpreter which frameworks it has.
-    pub(crate) fn find(python: &Path, interrupted: &'a AtomicBool) -> Result<Self, Failure> {
-        let mut process = Process::start(python, &["find"], [])?;
-        let all = process.receive(PATIENCE, interrupted)?;
+    /// Lists the frameworks that the Python interpreter can import.
+    pub(crate) fn find(python: &Path, interrupted: &'a AtomicBool) -> Result<Self, FrameworkError> {
+        let mut process = FrameworkProcess::start(python, &["find"], [])?;
+        let all = process.receive(RESPONSE_TIMEOUT, interrupted)?;
         Ok(Self {
             python: python.to_owned(),
             all,
             processes: HashMap::new(),
-            patience: PATIENCE,
+            patience: RESPONSE_TIMEOUT,
             interrupted,
         })
     }
 
-    /// Returns a report with the installed frameworks.
-    pub(crate) fn said(&self) -> Report {
+    /// Returns a report that lists the installed frameworks.
+    pub(crate) fn installed_report(&self) -> Report {
         let python = self.python.display();
         let found: Vec<_> = self
-            .installed()
+            .installed_frameworks()
             .map(|framework| framework.name.as_str())
             .collect();
         let text = if found.is_empty() {
@@ -92,7 +92,8 @@ impl<'a> Frameworks<'a> {
                 .collect();
             let packages = packages.join(", ");
             format!(
-                "{python} has no framework to run beside: install one of {packages}, or name another Python with --python"
+                "{python} has no framework for comparison: install one of {packages}, or choose \
+                 another Python with --python"
             )
         } else {
             format!("Frameworks of {python}: {}", found.join(", "))
@@ -103,28 +104,28 @@ impl<'a> Frameworks<'a> {
         }
     }
 
-    fn installed(&self) -> impl Iterator<Item = &Framework> {
+    fn installed_frameworks(&self) -> impl Iterator<Item = &Framework> {
         self.all.iter().filter(|framework| framework.is_installed)
     }
 
-    /// Runs the work of an outcome in each framework, on `gpu` if the outcome was measured there,
-    /// and otherwise on the CPU. Returns nothing if no framework has the operation. `tell` gets the
-    /// name of each framework before it runs.
-    pub(crate) fn run(
+    /// Runs the operation of an outcome in each framework: on `gpu` if the outcome was measured on
+    /// a GPU, and otherwise on the CPU. Returns an empty list if no framework has the operation.
+    /// `tell` receives the name of each framework before it runs.
+    pub(crate) fn run_frameworks(
         &mut self,
-        outcome: &Outcome,
+        outcome: &RunOutcome,
         gpu: Option<&Gpu>,
-        limits: &Limits,
+        limits: &MeasureLimits,
         tell: &mut dyn FnMut(&str),
     ) -> Vec<FrameworkRun> {
-        let Some(workload) = catalogue::find(&outcome.id) else {
+        let Some(workload) = catalogue::find_workload(&outcome.id) else {
             return Vec::new();
         };
         let size = Size {
             n: outcome.n,
             dtype: outcome.dtype,
         };
-        let keys = self.to_try(outcome);
+        let keys = self.list_process_keys(outcome);
         let Some(shared) = workload
             .program
             .shared_operation(size)
@@ -132,16 +133,16 @@ impl<'a> Frameworks<'a> {
         else {
             return Vec::new();
         };
-        let failed = |name, error: &Failure| FrameworkRun {
+        let failed = |name, error: &FrameworkError| FrameworkRun {
             error: Some(error.to_string()),
             ..FrameworkRun::new(name)
         };
-        let room = has_room(
+        let room = check_memory(
             workload,
             size,
             gpu.filter(|_| outcome.backend == Backend::Cuda),
         );
-        let work = match room.and_then(|()| Ok(shared.hand_over()?)) {
+        let work = match room.and_then(|()| Ok(shared.share()?)) {
             Ok(work) => work,
             Err(error) => {
                 return keys
@@ -153,39 +154,40 @@ impl<'a> Frameworks<'a> {
         let mut runs = Vec::new();
         for key in keys {
             tell(&key.0);
-            match self.one(&key, outcome, &work, limits) {
+            match self.run_framework(&key, outcome, &work, limits) {
                 Ok(Some(run)) => runs.push(run),
                 Ok(None) => {}
-                Err(Failure::Interrupted) => break,
+                Err(FrameworkError::Interrupted) => break,
                 Err(error) => runs.push(failed(key.0, &error)),
             }
         }
         runs
     }
 
-    /// Returns the keys of [`Self::processes`] for all frameworks that support the backend of the
-    /// outcome.
-    fn to_try(&self, outcome: &Outcome) -> Vec<(String, Option<String>)> {
+    /// Returns the keys of [`Self::processes`] for all frameworks that support the outcome's
+    /// backend.
+    fn list_process_keys(&self, outcome: &RunOutcome) -> Vec<(String, Option<String>)> {
         let there = self
-            .installed()
+            .installed_frameworks()
             .filter(|framework| framework.backends.contains(&outcome.backend));
         let keys = there.map(|framework| (framework.name.clone(), outcome.device.uuid.clone()));
         keys.filter(|key| !matches!(self.processes.get(key), Some(None)))
             .collect()
     }
 
-    /// Runs one framework; returns `None` if it does not have the operation.
-    fn one(
+    /// Runs the operation in one framework. Returns `None` if the framework does not have the
+    /// operation.
+    fn run_framework(
         &mut self,
         key: &(String, Option<String>),
-        outcome: &Outcome,
-        work: &HandedOver,
-        limits: &Limits,
-    ) -> Result<Option<FrameworkRun>, Failure> {
+        outcome: &RunOutcome,
+        work: &SharedData,
+        limits: &MeasureLimits,
+    ) -> Result<Option<FrameworkRun>, FrameworkError> {
         let process = self.processes.entry(key.clone()).or_default();
         let process = match process {
             Some(process) => process,
-            none => none.insert(start(
+            none => none.insert(start_framework(
                 &self.python,
                 &key.0,
                 outcome,
@@ -194,16 +196,16 @@ impl<'a> Frameworks<'a> {
             )?),
         };
         let version = process.version.clone();
-        let (out, times) = (Memory::new(&[])?, Memory::new(&[])?);
-        let request = Request::new(work, &out, &times, limits);
-        let answer = process.ask(
+        let (out, times) = (SharedMemory::new(&[])?, SharedMemory::new(&[])?);
+        let request = FrameworkRequest::new(work, &out, &times, limits);
+        let answer = process.send_request(
             &request,
             self.patience + limits.warm_up + limits.time,
             self.interrupted,
         );
         match &answer {
-            Ok(_) | Err(Failure::Told(_)) => {}
-            Err(Failure::Hung(_)) => drop(self.processes.insert(key.clone(), None)),
+            Ok(_) | Err(FrameworkError::Told(_)) => {}
+            Err(FrameworkError::Hung(_)) => drop(self.processes.insert(key.clone(), None)),
             // The next operation starts a new process.
             Err(_) => drop(self.processes.remove(key)),
         }
@@ -211,7 +213,7 @@ impl<'a> Frameworks<'a> {
             return Ok(None);
         }
         let verify = (work.check)(&out.read()?);
-        let host_time = summarize(
+        let host_time = summarize_times(
             times
                 .read()?
                 .chunks_exact(size_of::<f64>())
@@ -234,14 +236,14 @@ impl<'a> Frameworks<'a> {
     }
 }
 
-/// Starts a framework that sees only the GPU of this outcome, and does not preallocate memory.
-fn start(
+/// Starts a framework's process. It sees only the outcome's GPU, and does not preallocate memory.
+fn start_framework(
     python: &Path,
     name: &str,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     patience: Duration,
     interrupted: &AtomicBool,
-) -> Result<Process, Failure> {
+) -> Result<FrameworkProcess, FrameworkError> {
     let device = outcome.backend.to_string();
     let uuid = outcome.device.uuid.as_deref().unwrap_or_default();
     let variables = [
@@ -249,26 +251,28 @@ fn start(
         ("JAX_PLATFORMS", device.as_ref()),
         ("XLA_PYTHON_CLIENT_PREALLOCATE", "false".as_ref()),
     ];
-    let mut process = Process::start(python, &[name, &device], variables)?;
-    process.version = process.receive::<Ready>(patience, interrupted)?.version;
+    let mut process = FrameworkProcess::start(python, &[name, &device], variables)?;
+    process.version = process
+        .receive::<ReadyMessage>(patience, interrupted)?
+        .version;
     Ok(process)
 }
 
-/// Checks that a framework has enough memory on the GPU, and on the host, where the data is also
-/// generated.
-fn has_room(workload: &Workload, size: Size, gpu: Option<&Gpu>) -> Result<(), Failure> {
+/// Checks that a framework will have enough memory on the GPU and also on the host, where the data
+/// is generated.
+fn check_memory(workload: &Workload, size: Size, gpu: Option<&Gpu>) -> Result<(), FrameworkError> {
     let bytes = workload
         .program
         .cost_of(size)
         .memory_bytes
-        .saturating_mul(OF_THE_ARRAYS);
+        .saturating_mul(MEMORY_FACTOR);
     let id = workload.about.id;
     if let Some(gpu) = gpu {
         gpu.memory_budget()
             .map_err(crate::error::RunError::from)?
-            .check(id, bytes)?;
+            .check_size(id, bytes)?;
     }
-    Ok(MemoryBudget::for_host(0).check(id, bytes)?)
+    Ok(MemoryBudget::for_host(0).check_size(id, bytes)?)
 }
 
 #[cfg(test)]
@@ -277,29 +281,29 @@ mod tests {
 
     use super::*;
     use crate::{
-        bench::{self, Place, Request},
+        bench::{self, ExecutionPlace, WorkloadRequest},
         info::Cpu,
         protocol::{Amount, Engine},
     };
 
-    const BRIEF: Limits = Limits {
+    const BRIEF_LIMITS: MeasureLimits = MeasureLimits {
         warm_up: Duration::ZERO,
         least: Duration::ZERO,
         time: Duration::ZERO,
     };
 
-    fn outcome() -> Outcome {
-        let cpu = Cpu::this();
-        let request = Request {
+    fn run_triad() -> RunOutcome {
+        let cpu = Cpu::read();
+        let request = WorkloadRequest {
             dtype: None,
             amount: Some(Amount::Count(100)),
             engine: Engine::Own,
-            limits: BRIEF,
+            limits: BRIEF_LIMITS,
         };
-        let workload = catalogue::find("triad").unwrap();
-        bench::run(
+        let workload = catalogue::find_workload("triad").unwrap();
+        bench::run_workload(
             workload,
-            &Place::Cpu(&cpu),
+            &ExecutionPlace::Cpu(&cpu),
             &cpu,
             &request,
             &AtomicBool::new(false),
@@ -308,17 +312,18 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns the runs of a framework in two rounds. Its Python interpreter is replaced by this
-    /// script.
-    fn beside_script(
+    /// Runs a fake framework twice, and returns its results. `script` is executed instead of the
+    /// Python interpreter.
+    fn run_script(
         script: &str,
         patience: Duration,
         is_interrupted: bool,
     ) -> [Vec<FrameworkRun>; 2] {
         let folder = tempfile::tempdir().unwrap();
         let python = folder.path().join("python3");
-        // An executable cannot be started while it is open for writing, and the child of another
-        // test may have inherited it. The executable therefore only calls the script.
+        // An executable cannot be started while any process has it open for writing, and the child
+        // process of another test may have inherited such a file. The executable therefore only
+        // calls the script.
         fs::write(folder.path().join("script"), script).unwrap();
         fs::write(&python, "#!/bin/sh\nexec /bin/sh \"${0%/*}/script\"\n").unwrap();
         fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
@@ -333,10 +338,10 @@ mod tests {
             patience,
             interrupted: &interrupted,
         };
-        let outcome = outcome();
+        let outcome = run_triad();
         [(); 2].map(|()| {
             let mut told = 0;
-            let runs = frameworks.run(&outcome, None, &BRIEF, &mut |_| told += 1);
+            let runs = frameworks.run_frameworks(&outcome, None, &BRIEF_LIMITS, &mut |_| told += 1);
             assert!(
                 told == runs.len() || is_interrupted,
                 "what is not tried is not told of"
@@ -346,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_framework_has_is_not_refused_for_lack_of_room() {
+    fn unsupported_operation_is_not_reported_as_memory_shortage() {
         let all = serde_json::from_str(
             r#"[{"name":"JAX","backends":["cpu"],"package":"jax","is_installed":true}]"#,
         )
@@ -357,17 +362,17 @@ mod tests {
             python,
             all,
             processes,
-            patience: PATIENCE,
+            patience: RESPONSE_TIMEOUT,
             interrupted: &interrupted,
         };
         let mut beside = |id: &str, backend| {
-            let of_more_than_there_is = Outcome {
+            let of_more_than_there_is = RunOutcome {
                 id: id.to_owned().into(),
                 backend,
                 n: 1 << 50,
-                ..outcome()
+                ..run_triad()
             };
-            frameworks.run(&of_more_than_there_is, None, &BRIEF, &mut |_| {})
+            frameworks.run_frameworks(&of_more_than_there_is, None, &BRIEF_LIMITS, &mut |_| {})
         };
         assert!(
             beside("triad", Backend::Cpu)[0]
@@ -381,9 +386,9 @@ mod tests {
     }
 
     #[test]
-    fn a_framework_that_does_not_answer_is_told_once_and_not_tried_again() {
+    fn silent_framework_is_reported_once() {
         for script in ["exec sleep 60", r#"echo '{"version":"1"}'; exec sleep 60"#] {
-            let [first, second] = beside_script(script, Duration::from_secs(1), false);
+            let [first, second] = run_script(script, Duration::from_secs(1), false);
             assert_eq!(
                 first[0].error.as_deref(),
                 Some("no answer after 1 s"),
@@ -394,10 +399,10 @@ mod tests {
     }
 
     #[test]
-    fn a_framework_that_ends_is_told_with_its_last_words_and_tried_again_where_it_had_begun() {
-        let [first, second] = beside_script(
+    fn ended_framework_is_reported_with_error_and_retried() {
+        let [first, second] = run_script(
             "echo >&2 'ImportError: no libcublas'; exit 1",
-            PATIENCE,
+            RESPONSE_TIMEOUT,
             false,
         );
         assert_eq!(
@@ -406,9 +411,9 @@ mod tests {
             "{first:?}"
         );
         assert_eq!(second, []);
-        let rounds = beside_script(
+        let rounds = run_script(
             r#"echo '{"version":"1"}'; read line; kill -SEGV $$"#,
-            PATIENCE,
+            RESPONSE_TIMEOUT,
             false,
         );
         for round in rounds {
@@ -417,19 +422,22 @@ mod tests {
                 "{round:?}"
             );
         }
-        let [first, _] = beside_script("echo hello; exec sleep 60", PATIENCE, false);
+        let [first, _] = run_script("echo hello; exec sleep 60", RESPONSE_TIMEOUT, false);
         assert!(
             first[0]
                 .error
                 .as_ref()
                 .unwrap()
-                .starts_with("its answer is not understood"),
+                .starts_with("its response cannot be parsed"),
             "{first:?}"
         );
     }
 
     #[test]
-    fn what_is_interrupted_is_not_told() {
-        assert_eq!(beside_script("exec sleep 600", PATIENCE, true), [[], []]);
+    fn interrupted_framework_is_not_reported() {
+        assert_eq!(
+            run_script("exec sleep 600", RESPONSE_TIMEOUT, true),
+            [[], []]
+        );
     }
 }

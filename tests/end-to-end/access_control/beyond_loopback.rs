@@ -2,35 +2,35 @@
 
 use std::net::TcpStream;
 
-use super::{House, RUN, bearer, bounded, serve};
-use crate::support::{gpumon, refused};
+use super::{RUN_TOKEN, ServerFiles, add_time_limit, bearer_header, start_server};
+use crate::support::{assert_refused, gpumon_command};
 
 #[test]
-fn without_tls_or_without_asking_anybody_it_refuses_to_start_and_says_how() {
-    let house = House::new();
-    let (web, tokens) = (house.argument("web.yml"), house.argument("tokens"));
+fn server_without_tls_or_authentication_is_refused() {
+    let house = ServerFiles::new();
+    let (web, tokens) = (house.path_text("web.yml"), house.path_text("tokens"));
     for listen in ["0.0.0.0:0", "[::]:0"] {
         for (option, arguments, missing) in [
             ("--listen", &[] as &[&str], ["--web-config", "--token-file"]),
             (
                 "--listen",
                 &["--token-file", &tokens],
-                ["nothing is encrypted", "--web-config"],
+                ["connections are not encrypted", "--web-config"],
             ),
             (
                 "--listen",
                 &["--web-config", &web],
-                ["nobody has to sign in", "--token-file"],
+                ["no sign-in is required", "--token-file"],
             ),
             (
                 "--metrics-listen",
                 &["--token-file", &tokens],
-                ["nothing is encrypted", "--web-config"],
+                ["connections are not encrypted", "--web-config"],
             ),
             (
                 "--metrics-listen",
                 &["--web-config", &web],
-                ["nobody has to sign in", "--token-file"],
+                ["no sign-in is required", "--token-file"],
             ),
         ] {
             let before: &[&str] = if option == "--listen" {
@@ -44,20 +44,20 @@ fn without_tls_or_without_asking_anybody_it_refuses_to_start_and_says_how() {
                 arguments,
             ]
             .concat();
-            refused(bounded(&gpumon(&all)), 2, missing[0]);
-            refused(bounded(&gpumon(&all)), 2, missing[1]);
-            refused(bounded(&gpumon(&all)), 2, "ssh -L");
+            assert_refused(add_time_limit(&gpumon_command(&all)), 2, missing[0]);
+            assert_refused(add_time_limit(&gpumon_command(&all)), 2, missing[1]);
+            assert_refused(add_time_limit(&gpumon_command(&all)), 2, "ssh -L");
         }
     }
 }
 
 #[test]
-fn a_client_certificate_that_may_be_left_out_asks_nobody() {
-    let house = House::new();
+fn optional_client_certificate_does_not_count_as_authentication() {
+    let house = ServerFiles::new();
     house.write_web_config(
         "  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: ca.crt\n",
     );
-    let web = house.argument("web.yml");
+    let web = house.path_text("web.yml");
     let all = [
         "--source",
         "sim",
@@ -68,13 +68,17 @@ fn a_client_certificate_that_may_be_left_out_asks_nobody() {
         "--web-config",
         &web,
     ];
-    refused(bounded(&gpumon(&all)), 2, "nobody has to sign in");
+    assert_refused(
+        add_time_limit(&gpumon_command(&all)),
+        2,
+        "no sign-in is required",
+    );
 }
 
 #[test]
-fn with_both_it_listens_and_lets_in_who_has_a_token() {
-    let house = House::new();
-    let (web, tokens) = (house.argument("web.yml"), house.argument("tokens"));
+fn server_with_tls_and_tokens_accepts_token() {
+    let house = ServerFiles::new();
+    let (web, tokens) = (house.path_text("web.yml"), house.path_text("tokens"));
     let all = [
         "--source",
         "sim",
@@ -87,15 +91,21 @@ fn with_both_it_listens_and_lets_in_who_has_a_token() {
         "--token-file",
         &tokens,
     ];
-    let server = crate::support::Server::start(gpumon(&all));
-    let client = house.client();
+    let server = crate::support::Server::start(gpumon_command(&all));
+    let client = house.tls_client();
     assert_eq!(
-        client.ask(server.port, "GET /api/v1/snapshot", &[]).status,
+        client
+            .send_request(server.port, "GET /api/v1/snapshot", &[])
+            .status,
         401
     );
     assert_eq!(
         client
-            .ask(server.port, "GET /api/v1/snapshot", &[&bearer(RUN)])
+            .send_request(
+                server.port,
+                "GET /api/v1/snapshot",
+                &[&bearer_header(RUN_TOKEN)]
+            )
             .status,
         200
     );
@@ -110,11 +120,11 @@ fn with_both_it_listens_and_lets_in_who_has_a_token() {
 }
 
 #[test]
-fn on_loopback_everything_is_as_it_was_and_tokens_are_asked_for_where_there_are_some() {
-    let house = House::new();
-    let open = serve(&[]);
+fn loopback_server_requires_tokens_only_if_configured() {
+    let house = ServerFiles::new();
+    let open = start_server(&[]);
     assert_eq!(open.get("/api/v1/snapshot?brief=true").status, 200);
-    let asking = house.with_tokens(&[]);
+    let asking = house.start_with_tokens(&[]);
     let refusal = asking.get("/api/v1/snapshot?brief=true");
     assert_eq!(refusal.status, 401);
     assert!(
@@ -128,7 +138,7 @@ fn on_loopback_everything_is_as_it_was_and_tokens_are_asked_for_where_there_are_
             .contains("www-authenticate: bearer realm=\"gpumon\"")
             && !refusal.head.contains("basic")
     );
-    let mut by_environment = gpumon(&[
+    let mut by_environment = gpumon_command(&[
         "--source",
         "sim",
         "serve",
@@ -137,11 +147,11 @@ fn on_loopback_everything_is_as_it_was_and_tokens_are_asked_for_where_there_are_
         "127.0.0.1:0",
     ]);
     let asking = crate::support::Server::start({
-        by_environment.env("GPUMON_TOKEN", RUN);
+        by_environment.env("GPUMON_TOKEN", RUN_TOKEN);
         by_environment
     });
     let ask = |headers: &[&str]| {
-        crate::support::ask(asking.port, "/api/v1/snapshot?brief=true", headers).status
+        crate::support::send_get(asking.port, "/api/v1/snapshot?brief=true", headers).status
     };
-    assert_eq!((ask(&[]), ask(&[&bearer(RUN)])), (401, 200));
+    assert_eq!((ask(&[]), ask(&[&bearer_header(RUN_TOKEN)])), (401, 200));
 }

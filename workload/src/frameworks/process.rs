@@ -1,4 +1,4 @@
-//! Python processes that answer requests, one JSON object per line.
+//! Python processes that respond to requests. Requests and responses are one JSON object per line.
 
 use std::{
     ffi::OsStr,
@@ -15,31 +15,32 @@ use std::{
 use gpumon_probe::child;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::shared::{HandedOver, Memory, Operation};
+use super::shared::{Operation, SharedData, SharedMemory};
 use crate::{
     error::RunError,
-    measure::{FEWEST, Limits, MOST, STEADY},
+    measure::{MAX_RUNS, MIN_RUNS, MeasureLimits, STEADY_DEVIATION},
     parent::{keep_last_line, line_splitter::LineTooLong, split_lines},
 };
 
 const SCRIPT: &str = include_str!("frameworks.py");
 const TICK: Duration = Duration::from_millis(100);
-/// The maximum time for which the pipes of an ended process may stay open.
-const DRAIN: Duration = Duration::from_secs(1);
+/// The maximum time for which the pipes of an ended process may stay open. Its children may have
+/// inherited them.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The reason why there is no answer.
+/// The reason why there is no response from a framework.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error("it does not start: {0}")]
+pub(crate) enum FrameworkError {
+    #[error("it could not be started: {0}")]
     Start(io::Error),
-    /// The error message of the framework.
+    /// The error message that the framework returned.
     #[error("{0}")]
     Told(String),
     #[error("the process ended: {0}")]
     Ended(String),
     #[error("no answer after {} s", .0.as_secs())]
     Hung(Duration),
-    #[error("its answer is not understood: {0}")]
+    #[error("its response cannot be parsed: {0}")]
     Unclear(#[from] serde_json::Error),
     #[error(transparent)]
     LineTooLong(#[from] LineTooLong),
@@ -47,19 +48,19 @@ pub(crate) enum Failure {
     Interrupted,
     #[error(transparent)]
     NoRoom(#[from] RunError),
-    #[error("data cannot be handed over: {0}")]
+    #[error("data could not be transferred: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A request to a process.
+/// A request to a framework's process.
 #[derive(Debug, Serialize)]
-pub(super) struct Request<'a> {
+pub(super) struct FrameworkRequest<'a> {
     #[serde(flatten)]
     operation: &'a Operation,
     inputs: Vec<String>,
-    /// The path of the file for the last result.
+    /// The path of the file that receives the last result.
     out: String,
-    /// The path of the file for the times in us, as 64-bit numbers.
+    /// The path of the file that receives the times in us, as 64-bit floating-point numbers.
     times: String,
     warm_up_s: f64,
     least_s: f64,
@@ -69,54 +70,59 @@ pub(super) struct Request<'a> {
     steady: f64,
 }
 
-impl<'a> Request<'a> {
-    pub(super) fn new(of: &'a HandedOver, out: &Memory, times: &Memory, limits: &Limits) -> Self {
+impl<'a> FrameworkRequest<'a> {
+    pub(super) fn new(
+        of: &'a SharedData,
+        out: &SharedMemory,
+        times: &SharedMemory,
+        limits: &MeasureLimits,
+    ) -> Self {
         Self {
             operation: &of.operation,
-            inputs: of.inputs.iter().map(Memory::path).collect(),
+            inputs: of.inputs.iter().map(SharedMemory::path).collect(),
             out: out.path(),
             times: times.path(),
             warm_up_s: limits.warm_up.as_secs_f64(),
             least_s: limits.least.as_secs_f64(),
             time_s: limits.time.as_secs_f64(),
-            fewest: FEWEST,
-            most: MOST,
-            steady: STEADY,
+            fewest: MIN_RUNS,
+            most: MAX_RUNS,
+            steady: STEADY_DEVIATION,
         }
     }
 }
 
-/// The message of a process that is ready.
+/// The message of a process that is ready for requests.
 #[derive(Debug, Deserialize)]
-pub(super) struct Ready {
+pub(super) struct ReadyMessage {
     pub(super) version: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Answer {
-    /// Whether the framework has the operation, and could run it as requested.
+struct FrameworkResponse {
+    /// Whether the framework has the operation and could run it as requested.
     #[serde(default)]
     ran: bool,
     error: Option<String>,
 }
 
-/// A process that is killed when this is dropped.
-pub(super) struct Process {
+/// The process of a framework, which is killed when dropped.
+pub(super) struct FrameworkProcess {
     child: Child,
     requests: Option<ChildStdin>,
     answers: Receiver<Result<String, LineTooLong>>,
     last_error_line: Option<Receiver<Option<String>>>,
-    /// The version of the framework.
+    /// The version that the framework reports.
     pub(super) version: String,
 }
 
-impl Process {
+impl FrameworkProcess {
     pub(super) fn start<'a>(
         python: &Path,
         arguments: &[&str],
         variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>,
-    ) -> Result<Self, Failure> {
-        let mut command = child::command(python);
+    ) -> Result<Self, FrameworkError> {
+        let mut command = child::new_command(python);
         command
             .arg("-c")
             .arg(SCRIPT)
@@ -126,7 +132,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(Failure::Start)?;
+        let mut child = command.spawn().map_err(FrameworkError::Start)?;
         let answers = split_lines(child.stdout.take());
         let last_error_line = keep_last_line(child.stderr.take());
         Ok(Self {
@@ -138,52 +144,52 @@ impl Process {
         })
     }
 
-    /// Sends a request, and returns whether the framework ran it.
-    pub(super) fn ask(
+    /// Sends a request, and returns `true` if the framework ran the operation.
+    pub(super) fn send_request(
         &mut self,
-        request: &Request<'_>,
+        request: &FrameworkRequest<'_>,
         patience: Duration,
         interrupted: &AtomicBool,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, FrameworkError> {
         let line = serde_json::to_string(request)?;
-        // If the process has ended, waiting for the answer returns the reason.
+        // If the process has ended, this fails, and waiting for the response returns the reason.
         let _ = self
             .requests
             .as_mut()
             .map(|requests| writeln!(requests, "{line}"));
-        let Answer { ran, error } = self.receive(patience, interrupted)?;
-        error.map_or(Ok(ran), |error| Err(Failure::Told(error)))
+        let FrameworkResponse { ran, error } = self.receive(patience, interrupted)?;
+        error.map_or(Ok(ran), |error| Err(FrameworkError::Told(error)))
     }
 
-    /// Returns the next line that the process writes.
+    /// Waits for the next line that the process writes, and parses it.
     pub(super) fn receive<T: DeserializeOwned>(
         &mut self,
         patience: Duration,
         interrupted: &AtomicBool,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, FrameworkError> {
         let deadline = Instant::now() + patience;
         loop {
             match self.answers.recv_timeout(TICK) {
                 Ok(line) => return Ok(serde_json::from_str(&line?)?),
-                // Ctrl+C in a terminal interrupts both processes.
-                Err(_) if interrupted.load(Relaxed) => return Err(Failure::Interrupted),
+                // Ctrl+C in a terminal interrupts both this process and the framework's.
+                Err(_) if interrupted.load(Relaxed) => return Err(FrameworkError::Interrupted),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Failure::Ended(self.last_words()));
+                    return Err(FrameworkError::Ended(self.describe_end()));
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
-                    return Err(Failure::Hung(patience));
+                    return Err(FrameworkError::Hung(patience));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// Returns the last line of standard error, or how the process ended.
-    fn last_words(&mut self) -> String {
+    /// Returns the last line of standard error or, if there is none, the exit status.
+    fn describe_end(&mut self) -> String {
         let last_line = self
             .last_error_line
             .take()
-            .and_then(|line| line.recv_timeout(DRAIN).ok())
+            .and_then(|line| line.recv_timeout(DRAIN_TIMEOUT).ok())
             .flatten();
         let status = || {
             self.child
@@ -194,9 +200,9 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for FrameworkProcess {
     fn drop(&mut self) {
-        // Killing the process fails if it has already ended.
+        // Killing fails if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

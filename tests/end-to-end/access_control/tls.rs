@@ -8,22 +8,22 @@ use std::{
 
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
-use super::{House, READ, RUN, bearer};
-use crate::support::{Authority, PATIENCE, eventually, write, write_secret};
+use super::{READ_TOKEN, RUN_TOKEN, ServerFiles, bearer_header};
+use crate::support::{Authority, TEST_TIMEOUT, replace_file, wait_for_condition, write_secret};
 
 /// The types of TLS records, and the code of an alert.
-const HANDSHAKE: u8 = 22;
-const ALERT: u8 = 21;
-const PROTOCOL_VERSION: u8 = 70;
+const HANDSHAKE_RECORD: u8 = 22;
+const ALERT_RECORD: u8 = 21;
+const PROTOCOL_VERSION_ALERT: u8 = 70;
 
-fn raw(port: u16) -> TcpStream {
+fn connect_raw(port: u16) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 
-fn answer_to(port: u16, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = raw(port);
+fn exchange_bytes(port: u16, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = connect_raw(port);
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -31,7 +31,7 @@ fn answer_to(port: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a valid hello of a client whose highest version is this one.
-fn hello_of(version: [u8; 2]) -> Vec<u8> {
+fn client_hello(version: [u8; 2]) -> Vec<u8> {
     // TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256; X25519; ECDSA with P-256; uncompressed points; EMS.
     let extensions: [&[u8]; 4] = [
         &[0, 10, 0, 4, 0, 2, 0, 29],
@@ -55,52 +55,65 @@ fn hello_of(version: [u8; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn only_tls_of_today_is_spoken() {
-    let house = House::new();
-    let server = house.protected();
+fn old_tls_versions_are_refused() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tls_and_tokens();
     for version in [&TLS12, &TLS13] {
-        let client = house.authority.client_with(None, &[version]);
+        let client = house.authority.make_client_with(None, &[version]);
         assert_eq!(
             client
-                .ask(server.port, "GET /api/v1/snapshot", &[&bearer(READ)])
+                .send_request(
+                    server.port,
+                    "GET /api/v1/snapshot",
+                    &[&bearer_header(READ_TOKEN)]
+                )
                 .status,
             200
         );
     }
     for version in [[3, 0], [3, 1], [3, 2]] {
-        let answer = answer_to(server.port, &hello_of(version));
+        let answer = exchange_bytes(server.port, &client_hello(version));
         assert!(
-            answer.len() == 7 && answer[0] == ALERT && answer[6] == PROTOCOL_VERSION,
+            answer.len() == 7 && answer[0] == ALERT_RECORD && answer[6] == PROTOCOL_VERSION_ALERT,
             "{version:?}: {answer:?}"
         );
     }
-    let mut stream = raw(server.port);
-    stream.write_all(&hello_of([3, 3])).unwrap();
+    let mut stream = connect_raw(server.port);
+    stream.write_all(&client_hello([3, 3])).unwrap();
     let mut first = [0];
     stream.read_exact(&mut first).unwrap();
-    assert_eq!(first[0], HANDSHAKE, "the same of TLS 1.2 is taken");
-    house.write_web_config("  min_version: TLS13\n");
-    let strict = house.protected();
-    let old = house.authority.client_with(None, &[&TLS12]);
-    assert!(old.try_ask(strict.port, "GET /healthz", &[], "").is_err());
     assert_eq!(
-        house.client().ask(strict.port, "GET /healthz", &[]).status,
+        first[0], HANDSHAKE_RECORD,
+        "the same handshake with TLS 1.2 is accepted"
+    );
+    house.write_web_config("  min_version: TLS13\n");
+    let strict = house.start_with_tls_and_tokens();
+    let old = house.authority.make_client_with(None, &[&TLS12]);
+    assert!(
+        old.try_request(strict.port, "GET /healthz", &[], "")
+            .is_err()
+    );
+    assert_eq!(
+        house
+            .tls_client()
+            .send_request(strict.port, "GET /healthz", &[])
+            .status,
         200
     );
 }
 
 #[test]
-fn what_is_not_encrypted_gets_nothing_but_a_hint() {
-    let house = House::new();
-    let server = house.protected();
+fn unencrypted_request_gets_only_hint() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tls_and_tokens();
     let request = format!(
         "GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",
-        bearer(RUN)
+        bearer_header(RUN_TOKEN)
     );
-    let answer = String::from_utf8(answer_to(server.port, request.as_bytes())).unwrap();
+    let answer = String::from_utf8(exchange_bytes(server.port, request.as_bytes())).unwrap();
     assert!(
         answer.starts_with("HTTP/1.1 400 ")
-            && answer.ends_with("this port speaks HTTPS alone: use https://\n"),
+            && answer.ends_with("this port accepts only HTTPS: use https://\n"),
         "{answer}"
     );
     assert!(!answer.contains("version"), "{answer}");
@@ -111,33 +124,36 @@ fn what_is_not_encrypted_gets_nothing_but_a_hint() {
         b"SSH-2.0-x\r\n",
         &[0; 4096],
     ] {
-        let mut stream = raw(server.port);
+        let mut stream = connect_raw(server.port);
         let _ = stream.write_all(garbage);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
     assert_eq!(
-        house.client().ask(server.port, "GET /healthz", &[]).status,
+        house
+            .tls_client()
+            .send_request(server.port, "GET /healthz", &[])
+            .status,
         200
     );
 }
 
 #[test]
-fn handshakes_that_never_end_are_ended_and_keep_nobody_waiting() {
-    let house = House::new();
-    let server = house.protected();
+fn endless_handshakes_are_closed_without_blocking_other_clients() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tls_and_tokens();
     let begun = Instant::now();
     let hello = [&[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3][..], &[7; 32]].concat();
     let mut slow: Vec<TcpStream> = (0..40)
         .map(|number| {
-            let mut stream = raw(server.port);
+            let mut stream = connect_raw(server.port);
             stream.write_all(&hello[..=number % hello.len()]).unwrap();
             stream
         })
         .collect();
     // This client keeps sending single bytes.
     let drip = std::thread::spawn({
-        let mut stream = raw(server.port);
+        let mut stream = connect_raw(server.port);
         move || {
             for byte in hello.iter().cycle() {
                 if stream.write_all(&[*byte]).is_err() {
@@ -149,7 +165,10 @@ fn handshakes_that_never_end_are_ended_and_keep_nobody_waiting() {
     });
     for _ in 0..5 {
         assert_eq!(
-            house.client().ask(server.port, "GET /healthz", &[]).status,
+            house
+                .tls_client()
+                .send_request(server.port, "GET /healthz", &[])
+                .status,
             200
         );
     }
@@ -159,15 +178,15 @@ fn handshakes_that_never_end_are_ended_and_keep_nobody_waiting() {
     drip.join().unwrap();
     assert!(
         begun.elapsed() > Duration::from_secs(8),
-        "a slow client has some seconds"
+        "slow clients get several seconds"
     );
 }
 
 #[test]
-fn requests_that_never_end_are_ended_over_tls_too() {
-    let house = House::new();
-    let server = house.protected();
-    let mut slow = house.client().connect(server.port);
+fn endless_requests_over_tls_are_closed() {
+    let house = ServerFiles::new();
+    let server = house.start_with_tls_and_tokens();
+    let mut slow = house.tls_client().connect(server.port);
     slow.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: ")
         .unwrap();
     slow.flush().unwrap();
@@ -175,31 +194,38 @@ fn requests_that_never_end_are_ended_over_tls_too() {
     let _ = slow.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP/1.1 200"));
     assert_eq!(
-        house.client().ask(server.port, "GET /healthz", &[]).status,
+        house
+            .tls_client()
+            .send_request(server.port, "GET /healthz", &[])
+            .status,
         200
     );
 }
 
 #[test]
-fn a_new_certificate_counts_without_a_restart_and_a_broken_one_is_told_once() {
-    let mut house = House::new();
-    let mut server = house.protected();
-    let old = house.client();
-    assert_eq!(old.ask(server.port, "GET /healthz", &[]).status, 200);
+fn certificate_is_reloaded_and_errors_are_logged_once() {
+    let mut house = ServerFiles::new();
+    let mut server = house.start_with_tls_and_tokens();
+    let old = house.tls_client();
+    assert_eq!(
+        old.send_request(server.port, "GET /healthz", &[]).status,
+        200
+    );
     house.authority = Authority::new();
     house
         .authority
-        .issue(&["localhost"])
-        .write(house.folder.path());
-    eventually("the new certificate is shown", || {
+        .issue_identity(&["localhost"])
+        .write_files(house.folder.path());
+    wait_for_condition("the server uses the new certificate", || {
         house
-            .client()
-            .try_ask(server.port, "GET /healthz", &[], "")
+            .tls_client()
+            .try_request(server.port, "GET /healthz", &[], "")
             .is_ok_and(|answer| answer.status == 200)
     });
     assert!(
-        old.try_ask(server.port, "GET /healthz", &[], "").is_err(),
-        "the old one is not shown any more"
+        old.try_request(server.port, "GET /healthz", &[], "")
+            .is_err(),
+        "the server no longer uses the old certificate"
     );
     loop {
         if server
@@ -209,57 +235,63 @@ fn a_new_certificate_counts_without_a_restart_and_a_broken_one_is_told_once() {
             break;
         }
     }
-    write(&house.path("server.crt"), "broken", 0o644);
+    replace_file(&house.path("server.crt"), "broken", 0o644);
     let told = server.next_message();
     assert!(
-        told.contains("WARN") && told.contains("server.crt") && told.contains("stays in force"),
+        told.contains("WARN") && told.contains("server.crt") && told.contains("stays in effect"),
         "{told}"
     );
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(
-        house.client().ask(server.port, "GET /healthz", &[]).status,
+        house
+            .tls_client()
+            .send_request(server.port, "GET /healthz", &[])
+            .status,
         200
     );
     house.write_web_config("rate_limit: {interval: 1s, burst: 0}\n");
     let told = server.next_message();
     assert!(
         told.contains("burst") || told.contains("server.crt"),
-        "the first was told once: {told}"
+        "the first error is only logged once: {told}"
     );
     // A change that would remove the protection is also ignored.
     house
         .authority
-        .issue(&["localhost"])
-        .write(house.folder.path());
+        .issue_identity(&["localhost"])
+        .write_files(house.folder.path());
     write_secret(&house.path("web.yml"), "");
-    eventually("it says why", || {
-        server.next_message().contains("needs a restart")
+    wait_for_condition("the log reports that a restart is required", || {
+        server.next_message().contains("requires a restart")
     });
     assert_eq!(
-        house.client().ask(server.port, "GET /healthz", &[]).status,
+        house
+            .tls_client()
+            .send_request(server.port, "GET /healthz", &[])
+            .status,
         200
     );
 }
 
 #[test]
-fn only_the_certificates_of_clients_that_are_allowed_get_in() {
-    let house = House::new();
+fn only_allowed_client_certificates_are_accepted() {
+    let house = ServerFiles::new();
     let strangers = Authority::new();
     let [ana, bob] = [&["ana.example.org"][..], &["bob.example.org", "10.0.0.9"]]
-        .map(|names| house.authority.issue(names));
-    let eve = strangers.issue(&["ana.example.org"]);
+        .map(|names| house.authority.issue_identity(names));
+    let eve = strangers.issue_identity(&["ana.example.org"]);
     let versions: &[_] = &[&TLS12, &TLS13];
-    let client = |own| house.authority.client_with(own, versions);
+    let client = |own| house.authority.make_client_with(own, versions);
     let status = |port: u16, own, request: &str| {
         client(own)
-            .try_ask(port, request, &[], "")
+            .try_request(port, request, &[], "")
             .map(|answer| answer.status)
             .ok()
     };
     house.write_web_config(
         "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n",
     );
-    let server = house.with_tls(&[]);
+    let server = house.start_with_tls(&[]);
     assert_eq!(
         status(server.port, Some(&ana), "GET /api/v1/snapshot"),
         Some(200)
@@ -267,15 +299,16 @@ fn only_the_certificates_of_clients_that_are_allowed_get_in() {
     assert_eq!(
         status(server.port, Some(&ana), "POST /api/v1/marks"),
         Some(403),
-        "a certificate may read"
+        "a client certificate only allows reading"
     );
     for own in [None, Some(&eve)] {
         assert_eq!(status(server.port, own, "GET /"), None);
     }
     house.write_web_config(
-        "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n  client_allowed_sans: [10.0.0.9]\n",
+        "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n  \
+         client_allowed_sans: [10.0.0.9]\n",
     );
-    let strict = house.with_tls(&[]);
+    let strict = house.start_with_tls(&[]);
     assert_eq!(
         status(strict.port, Some(&bob), "GET /api/v1/snapshot"),
         Some(200)
@@ -286,10 +319,11 @@ fn only_the_certificates_of_clients_that_are_allowed_get_in() {
     );
     // If there are passwords, a certificate alone is not enough.
     house.write_web_config(
-        "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\nbasic_auth_users:\n  \
-         ana: $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n",
+        "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: \
+         ca.crt\nbasic_auth_users:\n  ana: \
+         $2b$04$9KVBEGvapFjzzFQjgF330O/446X5e.EFNWNC3OenoHMAnjzfjtnRe\n",
     );
-    let both = house.with_tls(&[]);
+    let both = house.start_with_tls(&[]);
     assert_eq!(
         status(both.port, Some(&ana), "GET /api/v1/snapshot"),
         Some(401)
@@ -297,16 +331,17 @@ fn only_the_certificates_of_clients_that_are_allowed_get_in() {
 }
 
 #[test]
-fn headers_of_the_web_configuration_are_in_every_answer() {
-    let house = House::new();
+fn configured_headers_are_in_every_response() {
+    let house = ServerFiles::new();
     house.write_web_config(
-        "http_server_config:\n  headers:\n    Strict-Transport-Security: max-age=31536000\n    X-Frame-Options: deny\n",
+        "http_server_config:\n  headers:\n    Strict-Transport-Security: max-age=31536000\n    \
+         X-Frame-Options: deny\n",
     );
-    let server = house.protected();
+    let server = house.start_with_tls_and_tokens();
     for path in ["/", "/healthz", "/api/v1/snapshot", "/none"] {
         let head = house
-            .client()
-            .ask(server.port, &format!("GET {path}"), &[])
+            .tls_client()
+            .send_request(server.port, &format!("GET {path}"), &[])
             .head;
         assert!(
             head.contains("strict-transport-security: max-age=31536000")

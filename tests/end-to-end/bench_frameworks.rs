@@ -4,15 +4,18 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, gpumon, lines_of, refused, refused_with, stderr, stdout};
+use crate::support::{
+    FakeCuda, assert_refused, assert_refused_with, gpumon_command, run_json_lines, stderr_text,
+    stdout_text,
+};
 
 /// A Python environment that only has its standard library and, if requested, the stub frameworks.
-struct Python {
+struct PythonEnvironment {
     folder: tempfile::TempDir,
     has_frameworks: bool,
 }
 
-impl Python {
+impl PythonEnvironment {
     fn new(has_frameworks: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bin/python3");
@@ -26,7 +29,7 @@ impl Python {
     }
 
     /// Returns the command in this environment.
-    fn active(&self, mut command: Command) -> Command {
+    fn set_environment(&self, mut command: Command) -> Command {
         let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end-to-end/frameworks");
         command
             .env("VIRTUAL_ENV", self.folder.path())
@@ -39,14 +42,14 @@ impl Python {
     }
 }
 
-fn without_gpu(arguments: &[&str]) -> Command {
-    let mut command = gpumon(arguments);
+fn tutorials_without_gpu(arguments: &[&str]) -> Command {
+    let mut command = gpumon_command(arguments);
     command.env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1");
     command
 }
 
 /// Returns the results of frameworks, for each line that has some.
-fn beside(lines: &[Value]) -> Vec<&Value> {
+fn framework_results(lines: &[Value]) -> Vec<&Value> {
     lines
         .iter()
         .filter_map(|line| line["beside"].as_array())
@@ -55,8 +58,8 @@ fn beside(lines: &[Value]) -> Vec<&Value> {
 }
 
 #[test]
-fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
-    let python = Python::new(true);
+fn framework_on_cpu_is_verified_and_compared() {
+    let python = PythonEnvironment::new(true);
     let arguments = [
         "tutorials",
         "a",
@@ -71,7 +74,8 @@ fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
         "--beside",
         "--json",
     ];
-    let (code, lines, said) = lines_of(python.active(without_gpu(&arguments)));
+    let (code, lines, said) =
+        run_json_lines(python.set_environment(tutorials_without_gpu(&arguments)));
     assert_eq!(code, Some(0), "{said}");
     let without: Vec<_> = lines
         .iter()
@@ -79,9 +83,9 @@ fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
         .collect();
     assert!(
         without.iter().all(|line| line["row"] == "j"),
-        "that is no framework's: {without:?}"
+        "only row j has no result of a framework: {without:?}"
     );
-    let runs = beside(&lines);
+    let runs = framework_results(&lines);
     assert_eq!(runs.len(), 2 * (lines.len() - without.len()), "{lines:?}");
     assert!(
         runs.chunks(2)
@@ -119,9 +123,14 @@ fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
         "raise SystemExit('not this')",
     )
     .unwrap();
-    let mut command = python.active(without_gpu(&["tutorials", "i", "--quick", "--beside"]));
+    let mut command = python.set_environment(tutorials_without_gpu(&[
+        "tutorials",
+        "i",
+        "--quick",
+        "--beside",
+    ]));
     let output = command.current_dir(python.folder.path()).output().unwrap();
-    let (text, said) = (stdout(&output), stderr(&output));
+    let (text, said) = (stdout_text(&output), stderr_text(&output));
     assert!(
         said.contains(&format!(
             "{}/bin/python3: NumPy, CuPy, PyTorch",
@@ -146,8 +155,8 @@ fn a_framework_runs_the_same_cases_on_the_cpu_and_is_verified_and_compared() {
 }
 
 #[test]
-fn a_framework_of_the_gpu_gets_the_same_gpu_and_the_copies_where_they_belong_to_it() {
-    let (python, cuda) = (Python::new(true), FakeCuda::new(""));
+fn framework_uses_same_gpu_and_includes_copies() {
+    let (python, cuda) = (PythonEnvironment::new(true), FakeCuda::new(""));
     let arguments = [
         "tutorials",
         "a",
@@ -161,7 +170,8 @@ fn a_framework_of_the_gpu_gets_the_same_gpu_and_the_copies_where_they_belong_to_
         "--beside",
         "--json",
     ];
-    let (code, lines, said) = lines_of(python.active(cuda.gpumon(&arguments)));
+    let (code, lines, said) =
+        run_json_lines(python.set_environment(cuda.gpumon_command(&arguments)));
     assert_eq!(code, Some(0), "{said}");
     for line in &lines {
         let runs = line["beside"].as_array().unwrap();
@@ -181,11 +191,13 @@ fn a_framework_of_the_gpu_gets_the_same_gpu_and_the_copies_where_they_belong_to_
             "{line}"
         );
     }
-    assert!(beside(&lines).len() > 8, "{lines:?}");
+    assert!(framework_results(&lines).len() > 8, "{lines:?}");
     let output = python
-        .active(cuda.gpumon(&["bench", "triad", "--quick", "--beside", "--size", "10007"]))
+        .set_environment(
+            cuda.gpumon_command(&["bench", "triad", "--quick", "--beside", "--size", "10007"]),
+        )
         .output();
-    let text = stdout(&output.unwrap());
+    let text = stdout_text(&output.unwrap());
     let line = text
         .lines()
         .find(|line| line.starts_with("  CuPy 0.stub "))
@@ -194,12 +206,12 @@ fn a_framework_of_the_gpu_gets_the_same_gpu_and_the_copies_where_they_belong_to_
         line.contains(" fp32 ") && line.contains(" verified  gpumon is "),
         "{text}"
     );
-    cuda.counters_at_rest();
+    cuda.assert_released();
 }
 
 #[test]
-fn what_goes_wrong_in_a_framework_is_told_in_its_row_and_the_run_goes_on() {
-    let python = Python::new(true);
+fn run_continues_after_error_in_framework() {
+    let python = PythonEnvironment::new(true);
     for (fault, words, rows) in [
         ("wrong", "mismatch: ", 4),
         ("raise", "failed: MemoryError: 12 GiB", 4),
@@ -216,11 +228,11 @@ fn what_goes_wrong_in_a_framework_is_told_in_its_row_and_the_run_goes_on() {
                 last,
             ]
             .concat();
-            let mut command = python.active(without_gpu(&arguments));
+            let mut command = python.set_environment(tutorials_without_gpu(&arguments));
             command.env("STUB_FAULT", fault);
             command
         };
-        let (code, lines, said) = lines_of(run(&["--json"]));
+        let (code, lines, said) = run_json_lines(run(&["--json"]));
         assert_eq!((code, lines.len()), (Some(0), 2), "{fault}: {said}");
         assert!(
             lines
@@ -228,20 +240,20 @@ fn what_goes_wrong_in_a_framework_is_told_in_its_row_and_the_run_goes_on() {
                 .all(|line| line["outcome"]["verify"]["ok"] == true),
             "{fault}: {lines:?}"
         );
-        let runs = beside(&lines);
+        let runs = framework_results(&lines);
         assert_eq!(runs.len(), rows, "{fault}: {runs:?}");
         assert!(
             runs.iter().all(|run| run["ratio"].is_null()),
-            "what is not right is not compared: {runs:?}"
+            "wrong results are not compared: {runs:?}"
         );
-        let text = stdout(&run(&[]).output().unwrap());
+        let text = stdout_text(&run(&[]).output().unwrap());
         assert_eq!(text.matches(words).count(), rows, "{fault}: {text}");
     }
 }
 
 #[test]
-fn what_is_to_be_installed_or_named_is_said() {
-    let python = Python::new(false);
+fn missing_framework_is_refused_with_remedy() {
+    let python = PythonEnvironment::new(false);
     let arguments = [
         "bench",
         "triad",
@@ -252,8 +264,11 @@ fn what_is_to_be_installed_or_named_is_said() {
         "10007",
         "--beside",
     ];
-    let output = python.active(without_gpu(&arguments)).output().unwrap();
-    let said = stderr(&output);
+    let output = python
+        .set_environment(tutorials_without_gpu(&arguments))
+        .output()
+        .unwrap();
+    let said = stderr_text(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(
         said.contains("install one of numpy, numba, cupy-cuda13x, torch, jax"),
@@ -270,19 +285,19 @@ fn what_is_to_be_installed_or_named_is_said() {
     ];
     let tutorials = ["tutorials", "--quick", "--backend", "cpu", "--beside"];
     for (program, words) in [
-        ("/nowhere/python3", "it does not start: No such file"),
+        ("/nowhere/python3", "it could not be started: No such file"),
         ("/bin/true", "the process ended"),
     ] {
         for arguments in [&arguments[..], &several, &tutorials] {
-            let command = without_gpu(&[arguments, &["--python", program]].concat());
+            let command = tutorials_without_gpu(&[arguments, &["--python", program]].concat());
             assert_eq!(
-                refused_with(command, 2, &[words, program, "with --python"]),
+                assert_refused_with(command, 2, &[words, program, "with --python"]),
                 ""
             );
         }
     }
-    refused(
-        without_gpu(&["tutorials", "a", "--python", "python3"]),
+    assert_refused(
+        tutorials_without_gpu(&["tutorials", "a", "--python", "python3"]),
         2,
         "--beside",
     );

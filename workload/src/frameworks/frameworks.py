@@ -1,13 +1,14 @@
-"""Runs operations in a framework like gpumon's runner runs its own: with the same data, warm-up,
-synchronization and stopping rule.
+"""Runs operations in another framework in the same way as gpumon's runner: with the same data,
+warm-up, synchronization and stopping rule.
 
-With the argument `find`, this prints all frameworks and whether they can be imported. With the name
-of a framework, it reads requests, one JSON object per line, and answers each with one.
+If the argument is `find`, this script prints all frameworks and whether each can be imported. If it
+is the name of a framework, the script reads requests and writes a response to each. Requests and
+responses are one JSON object per line.
 """
 
 import sys
 
-# The modules must not come from the working directory.
+# Modules must not be imported from the working directory.
 sys.path[:] = [path for path in sys.path if path]
 
 import array  # noqa: E402
@@ -22,8 +23,8 @@ SCALAR, ALPHA, SCALE = 0.42, 1.6732632, 1.050701
 NAMES = {"fp32": "float32", "tf32": "float32", "fp64": "float64"}
 
 
-def operation(xp, name):
-    """Returns an operation, built from functions that all of these frameworks have."""
+def build_operation(xp, name):
+    """Returns the operation with this name, built from functions that all frameworks provide."""
     return {
         "add": lambda a, b: a + b,
         "scale": lambda a: SCALAR * a,
@@ -40,11 +41,11 @@ class Framework:
 
     def __init__(self, module, device, host=None):
         self.module, self.device, self.host = module, device, host or module
-        # A device that cannot be used is reported here, before the first request.
+        # If the device cannot be used, this fails before the first request.
         self.wait(self.to_device(self.array(bytes(4), {"dtype": "fp32", "shape": [1]})))
 
     def array(self, data, request):
-        """Returns an array on the host, in memory that belongs to the framework."""
+        """Returns an array on the host. The framework owns its memory."""
         array = self.host.frombuffer(data, dtype=NAMES[request["dtype"]])
         return array.reshape(request["shape"]).copy()
 
@@ -54,9 +55,11 @@ class Framework:
     def to_host(self, array):
         return array
 
-    def function(self, request):
-        """Returns the operation; None if the framework lacks it, or cannot run it as requested."""
-        return operation(self.module, request["operation"])
+    def build_function(self, request):
+        """Returns a function that runs the operation, or None if the framework does not have the
+        operation or cannot run it as requested.
+        """
+        return build_operation(self.module, request["operation"])
 
     def wait(self, result):
         pass
@@ -68,23 +71,23 @@ class Framework:
         """Releases memory that is no longer used."""
 
 
-class OverNumPy(Framework):
-    """A framework with NumPy arrays on the host."""
+class NumPyBasedFramework(Framework):
+    """A framework whose host arrays are NumPy arrays."""
 
     def __init__(self, module, device):
         super().__init__(module, device, importlib.import_module("numpy"))
 
 
-class CuPy(OverNumPy):
+class CuPy(NumPyBasedFramework):
     def to_device(self, array):
         return self.module.asarray(array)
 
     def to_host(self, array):
         return self.module.asnumpy(array)
 
-    def function(self, request):
-        # CuPy only computes in tf32 if an environment variable requests that before the import.
-        return None if request["dtype"] == "tf32" else super().function(request)
+    def build_function(self, request):
+        # CuPy only uses tf32 if an environment variable requests it before the import.
+        return None if request["dtype"] == "tf32" else super().build_function(request)
 
     def wait(self, result):
         self.module.cuda.Device().synchronize()
@@ -93,7 +96,7 @@ class CuPy(OverNumPy):
         self.module.get_default_memory_pool().free_all_blocks()
 
 
-class Jax(OverNumPy):
+class Jax(NumPyBasedFramework):
     def __init__(self, module, device):
         module.config.update("jax_enable_x64", True)
         super().__init__(module, device)
@@ -104,12 +107,12 @@ class Jax(OverNumPy):
     def to_host(self, array):
         return self.host.asarray(array)
 
-    def function(self, request):
+    def build_function(self, request):
         if request["one_thread"]:
             return None
         precision = "default" if request["dtype"] == "tf32" else "highest"
         self.module.config.update("jax_default_matmul_precision", precision)
-        function = operation(self.module.numpy, request["operation"])
+        function = build_operation(self.module.numpy, request["operation"])
         return self.module.jit(function) if request["fused"] else function
 
     def wait(self, result):
@@ -133,11 +136,11 @@ class Torch(Framework):
     def to_host(self, array):
         return array.cpu()
 
-    def function(self, request):
+    def build_function(self, request):
         self.module.set_num_threads(1 if request["one_thread"] else self.threads)
         if self.device == "cuda":
             self.module.backends.cuda.matmul.allow_tf32 = request["dtype"] == "tf32"
-        return super().function(request)
+        return super().build_function(request)
 
     def wait(self, result):
         if self.device == "cuda":
@@ -152,8 +155,8 @@ class Torch(Framework):
             self.module.cuda.empty_cache()
 
 
-class Numba(OverNumPy):
-    """Loops over elements, compiled by Numba."""
+class Numba(NumPyBasedFramework):
+    """Loops over elements that Numba compiles."""
 
     ELEMENTS = {
         "add": "a[i] + b[i]",
@@ -169,7 +172,7 @@ class Numba(OverNumPy):
     def to_host(self, array):
         return array.copy_to_host() if self.device == "cuda" else array
 
-    def function(self, request):
+    def build_function(self, request):
         if request["operation"] not in self.ELEMENTS:
             return None
         names = ", ".join("ab"[: len(request["inputs"])])
@@ -206,7 +209,7 @@ class Numba(OverNumPy):
             self.module.cuda.synchronize()
 
 
-#: The class, the module, the name of the package for pip, and the backends.
+#: By framework: the class, the module, the name of the pip package, and the backends.
 FRAMEWORKS = {
     "NumPy": (Framework, "numpy", "numpy", ["cpu"]),
     "Numba": (Numba, "numba", "numba", ["cuda", "cpu"]),
@@ -216,16 +219,17 @@ FRAMEWORKS = {
 }
 
 
-def find():
+def find_frameworks():
     for name, (_, module, package, backends) in FRAMEWORKS.items():
         is_installed = importlib.util.find_spec(module) is not None
         yield {"name": name, "backends": backends, "package": package, "is_installed": is_installed}
 
 
-def measure(run, limits):
-    """Returns times in us, each from the call until the result is available, and the last result.
+def measure_runs(run, limits):
+    """Returns the time of each run and the result of the last run.
 
-    The warm-up and the stopping rule are those of gpumon's runner.
+    Times are in us, measured from the call until the result is available. The warm-up and the
+    stopping rule are the same as in gpumon's runner.
     """
     # The first run compiles the operation.
     run()
@@ -235,7 +239,7 @@ def measure(run, limits):
         if time.perf_counter() - begun >= limits["warm_up_s"]:
             break
     times, begun = array.array("d"), time.perf_counter()
-    # The sums of differences to the first time make the deviation cheap to compute.
+    # Sums of differences from the first time, from which the deviation can be computed quickly.
     total = squares = 0.0
     while True:
         start = time.perf_counter()
@@ -255,12 +259,12 @@ def measure(run, limits):
             return times, result
 
 
-def answer(framework, request):
-    """Runs a request, with the result and the times in the files that it names.
+def run_request(framework, request):
+    """Runs a request, and writes the result and the times to the files that the request names.
 
     Returns False if the framework cannot run the operation.
     """
-    function = framework.function(request)
+    function = framework.build_function(request)
     if function is None:
         return False
     arrays = []
@@ -279,7 +283,7 @@ def answer(framework, request):
             framework.wait(result)
             return result
 
-    times, result = measure(run, request)
+    times, result = measure_runs(run, request)
     if not request["copies"]:
         result = framework.to_host(result)
     with open(request["out"], "wb") as file:
@@ -292,27 +296,28 @@ def answer(framework, request):
 def main():
     # The kernel sends SIGKILL to this process when gpumon ends (PR_SET_PDEATHSIG).
     ctypes.CDLL(None).prctl(1, 9)
-    # The output of a framework must not look like an answer, so it goes to standard error.
+    # Output of the framework must not be mistaken for a response, so it is redirected to standard
+    # error.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    def say(value):
+    def print_response(value):
         print(json.dumps(value), file=answers, flush=True)
 
     if sys.argv[1] == "find":
-        return say(list(find()))
+        return print_response(list(find_frameworks()))
     name, device = sys.argv[1:]
     kind, module, *_ = FRAMEWORKS[name]
     module = importlib.import_module(module)
     if name == "Numba" and device == "cuda":
         importlib.import_module("numba.cuda")
     framework = kind(module, device)
-    say({"version": str(getattr(module, "__version__", ""))})
+    print_response({"version": str(getattr(module, "__version__", ""))})
     for line in sys.stdin:
         try:
-            say({"ran": answer(framework, json.loads(line))})
+            print_response({"ran": run_request(framework, json.loads(line))})
         except Exception as error:
-            say({"error": f"{type(error).__name__}: {error}"})
+            print_response({"error": f"{type(error).__name__}: {error}"})
         framework.release()
 
 
